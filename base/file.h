@@ -1,0 +1,38 @@
+/* file.h: files that are either whole or not there. */
+#ifndef RV_BASE_FILE_H
+#define RV_BASE_FILE_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Reads a whole file of at most `max_bytes` into a fresh NUL-terminated buffer (*out, free() it). RV_E_NOTFOUND,
+ * RV_E_RANGE (larger than max_bytes; read nothing), RV_E_IO, RV_E_NOMEM. */
+enum rv_err rv_file_read(const char *path, size_t max_bytes, uint8_t **out, size_t *out_bytes, struct rv_errtext *et);
+
+/* Writes path atomically: a temporary file beside it, fsync, rename, fsync of the directory. After a crash `path` holds
+ * the old bytes or the new ones, never a mixture. RV_E_FULL, RV_E_IO; the temporary file is removed on failure. */
+enum rv_err rv_file_write_atomic(const char *path, const void *data, size_t n, mode_t mode, struct rv_errtext *et);
+
+/* The same in pieces: begin, write (any number), then commit or abandon (exactly one; commit abandons by itself when it
+ * fails). */
+struct rv_file_writer {
+	int fd;
+	char path[512], tmp[544];
+};
+enum rv_err rv_file_writer_begin(struct rv_file_writer *w, const char *path, mode_t mode, struct rv_errtext *et);
+enum rv_err rv_file_writer_write(struct rv_file_writer *w, const void *data, size_t n, struct rv_errtext *et);
+enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *et);
+void rv_file_writer_abandon(struct rv_file_writer *w);
+
+/* mkdir -p; existing directories are fine. */
+enum rv_err rv_dir_make(const char *path, mode_t mode, struct rv_errtext *et);
+
+/* Takes an exclusive advisory lock on DIR/lock for the life of the process (or until rv_dir_unlock); RV_E_BUSY names
+ * the directory and the pid that holds it. */
+enum rv_err rv_dir_lock(const char *dir, int *out_fd, struct rv_errtext *et);
+void rv_dir_unlock(int fd);
+
+#endif

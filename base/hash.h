@@ -1,0 +1,32 @@
+/* hash.h: BLAKE2b-256 (RFC 7693, libsodium), one-shot and incremental. About 1 GB/s: keep it off the hot path. */
+#ifndef RV_BASE_HASH_H
+#define RV_BASE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sodium/crypto_generichash_blake2b.h>
+
+enum { RV_HASH_BYTES = 32 };
+
+struct rv_hash {
+	uint8_t b[RV_HASH_BYTES];
+};
+
+struct rv_hasher {
+	crypto_generichash_blake2b_state st;
+};
+
+void rv_hash_init(struct rv_hasher *h);
+/* Starts with the NUL-terminated `domain` string (its NUL included), so that hashes of different things never collide.
+ */
+void rv_hash_init_domain(struct rv_hasher *h, const char *domain);
+void rv_hash_update(struct rv_hasher *h, const void *data, size_t n);
+void rv_hash_u64(struct rv_hasher *h, uint64_t v); /* little-endian */
+void rv_hash_final(struct rv_hasher *h, struct rv_hash *out);
+struct rv_hash rv_hash_of(const void *data, size_t n);
+bool rv_hash_equal(const struct rv_hash *a, const struct rv_hash *b);
+bool rv_hash_is_zero(const struct rv_hash *h);
+
+#endif

@@ -1,0 +1,67 @@
+/* options.h: one table describes every option of a program; command line, config file, --help and --check come from it.
+ *
+ * Names are the same in both places: `--peer-timeout-ms 4000` and `peer-timeout-ms = 4000`. The config file is lines of
+ * `key = value`, `#` comments, UTF-8, at most 64 KiB. The command line wins over the file, the file over the default.
+ * An unknown name is refused with the nearest known one ("did you mean"); a value out of range is refused with the
+ * range.
+ */
+#ifndef RV_BASE_OPTIONS_H
+#define RV_BASE_OPTIONS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum rv_option_type {
+	RV_OPT_BOOL,
+	RV_OPT_INT,
+	RV_OPT_DOUBLE,
+	RV_OPT_STRING,
+	RV_OPT_ENUM,
+	RV_OPT_BYTES,
+	RV_OPT_DURATION_MS
+};
+
+struct rv_option {
+	const char *name;         /* "inner-lr" */
+	enum rv_option_type type; /* BOOL: bool, INT/BYTES/DURATION_MS: int64_t, DOUBLE: double, STRING/ENUM: char[cap] */
+	size_t offset;            /* into the options struct */
+	size_t cap;               /* STRING and ENUM: size of the char array */
+	const char *fallback;     /* default, as it would be written; NULL: required */
+	double min, max;          /* numbers, inclusive; both 0: unbounded */
+	const char *choices;      /* ENUM: "keep|discard" */
+	const char *help;         /* one sentence; default, range and choices are appended by the help printer */
+	const char *group;        /* heading in --help: "Model", "Network", ... */
+};
+
+/* Fills `opts` from the defaults; the table ends with name == NULL. Asserts that the table's own defaults are valid. */
+void rv_options_defaults(const struct rv_option *table, void *opts);
+/* Sets one option from text. RV_E_INVALID (unknown name, with a suggestion; malformed value), RV_E_RANGE. */
+enum rv_err rv_options_set(const struct rv_option *table, void *opts, const char *name, const char *value,
+						   struct rv_errtext *et);
+/* Parses config text (NUL-terminated); errors name `source` and the line. Keys of `table` only; a key twice is refused.
+ */
+enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
+								  struct rv_errtext *et);
+enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et);
+/* Parses argv[1..]: `--name value`, `--name=value`, `--name` for bools (`--no-name` negates). `--config FILE` is read
+ * first wherever it stands. Arguments that are not options are collected in `args` (at most `args_cap`, RV_E_INVALID
+ * past that); `--` ends the options. `--help`, `--version` and `--check` are left to the program: rv_options_wants().
+ */
+enum rv_err rv_options_parse_argv(const struct rv_option *table, void *opts, int argc, char **argv, const char **args,
+								  int args_cap, int *n_args, struct rv_errtext *et);
+/* True when argv holds the flag ("--help") before any `--`. */
+bool rv_options_wants(int argc, char **argv, const char *flag);
+/* RV_E_INVALID naming every required option that is still missing. */
+enum rv_err rv_options_check_required(const struct rv_option *table, const void *opts, struct rv_errtext *et);
+/* The canonical text of all options, `key = value` a line in table order: parsed again it gives the same struct, and
+ * its bytes are what a run's config hash covers. Returns the length needed (as snprintf does). */
+size_t rv_options_print(const struct rv_option *table, const void *opts, char *out, size_t cap);
+void rv_options_help(const struct rv_option *table, FILE *out);
+/* The nearest of `n` names within edit distance 3 (and less than half the word), or NULL. */
+const char *rv_nearest_name(const char *word, const char *const *names, int n);
+
+#endif

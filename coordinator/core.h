@@ -1,0 +1,89 @@
+/* core.h: the coordinator's state, as a state machine without I/O: no sockets, no clock, no threads, no allocation, no
+ * SQL.
+ *
+ * In: joins, reports, the time. Out: records to persist, and the run document. The order is law: a fact is announced
+ * only after its record is durable. The platform asks core_next_record(), makes it durable, calls core_persisted();
+ * only then does core_document() show it.
+ *
+ * What is decided here, and nowhere else: who is a member, who is alive, when the roster of (round, attempt) is frozen,
+ * who owns which chunks, when a round is committed and over whom, which full-state hash the majority vouches for.
+ */
+#ifndef RV_COORDINATOR_CORE_H
+#define RV_COORDINATOR_CORE_H
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "net/control.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct core_config {
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	struct rv_hash run_hash;
+	uint64_t final_round;      /* rounds in the run */
+	uint32_t min_workers;      /* below: RUN_WAITING */
+	bool weight_by_tokens;     /* else every weight is 1; token weights are divided by their gcd */
+	int64_t grace_us;          /* once min_workers are ready, how long the others are waited for */
+	int64_t liveness_us;       /* a member without a report for so long is dead until it reports again */
+	int64_t suspect_gather_us; /* after the first accusation in an attempt, how long others are collected */
+};
+
+/* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
+enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_BASE, CORE_SEQ };
+struct core_record {
+	uint64_t id; /* 1, 2, 3, ... */
+	uint8_t type;
+	uint64_t doc_seq; /* documents up to this seq may be announced once durable */
+	/* MEMBER */
+	uint32_t member;
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES];
+	struct rv_hash token_hash; /* the token it spent; zero: none */
+	/* ROSTER, COMMIT, BASE */
+	uint64_t round;
+	uint32_t attempt;
+	struct rv_hash digest; /* COMMIT: of the round; BASE: the full hash at `round` */
+	struct rv_hash chain;  /* COMMIT: state_hash(round + 1); BASE: state_hash(round) */
+	uint16_t n_members;    /* ROSTER, COMMIT: the participants */
+	uint32_t members[NET_MAX_MEMBERS];
+	uint64_t tokens[NET_MAX_MEMBERS]; /* COMMIT */
+};
+
+struct core; /* opaque: core_size() bytes, the caller's memory */
+size_t core_size(void);
+struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us);
+/* Rebuilds from stored records, oldest first, before anything else is called. RV_E_CORRUPT names the record. */
+enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv_errtext *et);
+
+/* A join by the holder of `key`. token_ok: the platform found the token valid and unspent (ignored for a known key).
+ * On RV_OK *member is its number; the record must be durable before the platform replies (core_next_record).
+ * RV_E_AUTH (unknown key, no valid token), RV_E_FULL (NET_MAX_MEMBERS), RV_E_PROTOCOL (version). */
+enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
+					  bool token_ok, uint32_t *member, struct rv_errtext *et);
+/* A report by the holder of `key`. Stale ones (boot, seq) are ignored. RV_E_AUTH when not a member. */
+enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
+						struct rv_errtext *et);
+/* An operator removes a member: not waited for, not in rosters, until unbanned. */
+enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
+void core_tick(struct core *c, int64_t now_us);
+int64_t core_deadline_us(const struct core *c);
+
+bool core_next_record(struct core *c, struct core_record *out);
+void core_persisted(struct core *c, uint64_t record_id, int64_t now_us);
+
+/* The latest document that may be announced. Never NULL after init. */
+const struct document *core_document(const struct core *c);
+
+/* For people: what the dashboard and `status` show. */
+struct core_member_view {
+	uint32_t member;
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES];
+	bool alive, banned;
+	int64_t last_report_us;
+	struct report last;
+};
+int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);
+
+#endif

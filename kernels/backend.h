@@ -1,0 +1,160 @@
+/* backend.h: the contract between a model and the device that computes it.
+ *
+ * A backend is an ops table plus one opaque handle. Every operation a model family needs is here, with its shapes and
+ * dtypes; `kernels/ref/` says in readable loops what each one means and is the oracle of every other backend's tests.
+ *
+ * Notation   N = B*T tokens (rows), C channels in, O channels out, V vocabulary, Vp padded vocabulary (rows of wte).
+ * Layout     row-major, dense: x (N, C) means x[n*C + c]. Linear weights are (O, C), as torch.nn.Linear keeps them.
+ * Dtypes     activations are `act_t`, the backend's activation dtype (backend->act: fp32 on the CPU; bf16 is possible
+ * on a GPU): an incomplete type, so that nobody dereferences one by mistake; move with backend_act_at(). Parameters,
+ * gradients, optimizer state and statistics (mean, rstd, logsumexp, loss) are always fp32. Memory     pointers are the
+ * backend's own (alloc/free); the host reads and writes them with upload/download. On the CPU these are plain memory
+ * and memcpy. Output and input must not overlap unless an op says "in place". Gradients  parameter gradients are always
+ * accumulated (+=): zero them once per step, then any number of micro-batches. Activation gradients are overwritten (=)
+ * unless an op says +=. Order      operations are enqueued on the backend's single stream and run in order; sync()
+ * waits for all of them, and upload/download and every op that returns a host value imply it. On the CPU every op is
+ * done when it returns. Threads    one thread drives a backend at a time; the backend may use many inside
+ * (backend_options.threads). Faults     operations do not fail: shapes are asserted, memory is allocated before the
+ * first step. open and alloc fail. Determinism same build, same ISA, same thread count, same inputs: same bits.
+ * Reductions over rows are done in a fixed tree that does not depend on the thread count.
+ */
+#ifndef RV_KERNELS_BACKEND_H
+#define RV_KERNELS_BACKEND_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct act act_t;
+
+enum dtype { DTYPE_F32, DTYPE_BF16 };
+
+struct backend_options {
+	int threads;        /* 1..256; 0: all that this process may run on */
+	enum dtype compute; /* matrix products: inputs rounded to this, accumulated in fp32 */
+	const char *isa;    /* CPU: "auto", or the highest one to use: "avx512", "avx2", "portable" */
+};
+
+/* y = x W^T (+ bias): what a fused linear does after its product. */
+enum linear_epilogue { LINEAR_NONE, LINEAR_GELU };
+
+struct linear_shape {
+	int n, c, o; /* x (n, c), w (o, c), y (n, o) */
+};
+
+struct attention_shape {
+	int b, t, heads, kv_heads, head_dim; /* heads % kv_heads == 0; the scale is 1/sqrt(head_dim); causal */
+};
+
+/* One run of parameters that share a decay rule: [begin, end) of the flat block. */
+struct decay_span {
+	size_t begin, end;
+	bool decay;
+};
+
+/* AdamW (Loshchilov & Hutter 2019, algorithm 2) on g' = grad_scale * g, with bias correction by `step` (1-based):
+ * m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2;  p = p - lr (mhat / (sqrt(vhat) + eps) + wd p). As torch.optim.AdamW.
+ */
+struct adamw_params {
+	float lr, beta1, beta2, eps, weight_decay, grad_scale;
+	int64_t step;
+};
+
+struct backend;
+
+struct backend_ops {
+	const char *name; /* "cpu", "ref", "cuda": found by it in the registry */
+
+	enum rv_err (*open)(const struct backend_options *opt, struct backend **out, struct rv_errtext *et);
+	void (*close)(struct backend *be);
+	/* "cpu avx512 (oneDNN 2.6), 2 threads": one line for people and for the benchmark's records. Borrowed. */
+	const char *(*describe)(const struct backend *be);
+
+	/* Zeroed, 64-byte aligned (huge pages where they help). NULL *out and RV_E_NOMEM when there is not enough. */
+	enum rv_err (*alloc)(struct backend *be, size_t bytes, void **out, struct rv_errtext *et);
+	void (*free)(struct backend *be, void *p);
+	void (*upload)(struct backend *be, void *dst, const void *host, size_t bytes);
+	void (*download)(struct backend *be, void *host, const void *src, size_t bytes);
+	void (*zero)(struct backend *be, void *p, size_t bytes);
+	void (*sync)(struct backend *be);
+
+	/* out[n,:] = wte[tokens[n],:] + wpe[n % t,:]; wpe may be NULL (no learned positions). tokens are host memory, each
+	 * in [0, V): the caller has checked. out (B*T, C). */
+	void (*embed_forward)(struct backend *be, act_t *out, const int32_t *tokens, const float *wte, const float *wpe,
+						  int b, int t, int c);
+	/* dwte[tokens[n],:] += dout[n,:]; dwpe[n % t,:] += dout[n,:] (NULL: skipped). Fixed order of summation. */
+	void (*embed_backward)(struct backend *be, float *dwte, float *dwpe, const int32_t *tokens, const act_t *dout,
+						   int b, int t, int c);
+
+	/* LayerNorm over C, eps 1e-5: out = (x - mean) * rstd * w + bias. mean, rstd: (N) saved for backward. */
+	void (*layernorm_forward)(struct backend *be, act_t *out, float *mean, float *rstd, const act_t *x, const float *w,
+							  const float *bias, int n, int c);
+	/* sum = a + b; out = LayerNorm(sum): the residual add fused with the norm that follows it. */
+	void (*residual_layernorm_forward)(struct backend *be, act_t *sum, act_t *out, float *mean, float *rstd,
+									   const act_t *a, const act_t *b, const float *w, const float *bias, int n, int c);
+	/* dx += the gradient through the norm (the residual stream's gradient accumulates in place); dw, dbias +=. */
+	void (*layernorm_backward)(struct backend *be, act_t *dx, float *dw, float *dbias, const act_t *dout,
+							   const act_t *x, const float *w, const float *mean, const float *rstd, int n, int c);
+
+	/* y = x w^T + bias; bias may be NULL. LINEAR_GELU: pre = x w^T + bias and y = gelu_tanh(pre); pre (n, o) is kept
+	 * for backward. For LINEAR_NONE pre is NULL. */
+	void (*linear_forward)(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
+						   struct linear_shape s, enum linear_epilogue ep);
+	/* dx = dy w. LINEAR_GELU: x was gelu(pre) of the layer below, and dx = (dy w) * gelu'(pre), pre (n, c). */
+	void (*linear_backward_input)(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
+								  struct linear_shape s, enum linear_epilogue ep);
+	/* dw += dy^T x; dbias += column sums of dy (NULL: skipped). */
+	void (*linear_backward_weight)(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
+								   struct linear_shape s);
+
+	/* Causal scaled-dot-product attention on packed projections: qkv (B*T, (heads + 2*kv_heads) * head_dim) holds q,
+	 * then k, then v of a token, each head after head. out (B*T, heads*head_dim); lse (B, heads, T) is the row
+	 * log-sum-exp of the scaled scores. Never materialises more than one block of rows of the score matrix per thread.
+	 */
+	void (*attention_forward)(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s);
+	/* dqkv = gradient, same layout as qkv; needs the forward's out and lse. */
+	void (*attention_backward)(struct backend *be, act_t *dqkv, const act_t *dout, const act_t *qkv, const act_t *out,
+							   const float *lse, struct attention_shape s);
+
+	/* The fused classifier: logits = x wte^T over the V real rows (padded rows never get probability), losses[n] =
+	 * -log softmax(logits)[targets[n]]; a target of -1 is ignored (loss 0, no gradient). When dx is not NULL also
+	 * dx = d(sum_n grad_scale * losses[n])/dx and dwte += likewise. Works in chunks of tokens: the logits of the whole
+	 * batch never exist. targets: host memory. losses (N): host memory. wte (Vp, C). */
+	void (*classifier)(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
+					   const int32_t *targets, int n, int c, int v, int vp, float grad_scale);
+	/* logits (N, V) = x wte^T, to host memory: for sampling and goldens. */
+	void (*logits)(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v);
+
+	/* sum of x[i]^2 in double, fixed tree: the global gradient norm is its square root. */
+	double (*sum_squares)(struct backend *be, const float *x, size_t n);
+	/* One pass over p, g, m, v. Spans are ascending, disjoint and cover [0, n). */
+	void (*adamw)(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
+				  int n_spans, const struct adamw_params *a);
+};
+
+/* The first member of every backend's own struct. */
+struct backend {
+	const struct backend_ops *ops;
+	enum dtype act; /* of every act_t of this backend */
+	int threads;
+};
+
+static inline size_t dtype_bytes(enum dtype d) {
+	return d == DTYPE_F32 ? 4 : 2;
+}
+
+/* Address of element i of an activation array. */
+static inline act_t *backend_act_at(const struct backend *be, act_t *base, size_t i) {
+	return (act_t *)((char *)base + i * dtype_bytes(be->act));
+}
+
+/* NULL-terminated; "cpu" first, "ref" last. */
+extern const struct backend_ops *const backend_registry[];
+/* RV_E_NOTFOUND lists the names there are. */
+enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
+						 struct rv_errtext *et);
+void backend_close(struct backend *be); /* NULL is fine */
+
+#endif

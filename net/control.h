@@ -1,0 +1,144 @@
+/* control.h: what workers and the coordinator say to each other: joins, reports and signed run documents.
+ *
+ * The control plane is *level-triggered*. A worker's report is its whole current state, not an event; the coordinator's
+ * document is the run's whole current state. Losing, repeating or reordering either is harmless: the latest one wins
+ * (report.boot/seq, document.seq). That is what makes every request idempotent and every crash recoverable.
+ *
+ * This file: the decoded structs, and their byte encodings (docs/protocol.md). No I/O. Decoders bound everything and
+ * return the violated condition as text; they never trust a count before the bytes behind it are there.
+ */
+#ifndef RV_NET_CONTROL_H
+#define RV_NET_CONTROL_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "net/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CONTROL_VERSION = 1 };
+
+/* ---- joining --------------------------------------------------------------------------------------------------------
+ */
+
+/* POST /v1/join. The sender's Ed25519 key is the one of its TLS client certificate. A known key needs no token. */
+struct join_request {
+	uint32_t protocol; /* CONTROL_VERSION of the worker */
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	bool has_token;
+	uint8_t token[NET_TOKEN_BYTES]; /* from the invite link; one-off */
+	char name[NET_NAME_BYTES];      /* for people */
+	char software[32];              /* "rivulet 0.1.0" */
+};
+
+struct join_reply {
+	uint32_t member; /* 0..NET_MAX_MEMBERS-1: the worker's number for the whole run */
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	char config[NET_MAX_CONFIG_BYTES]; /* the run's configuration, key = value lines */
+	struct rv_hash run_hash;           /* H("rivulet run" | run_id | config) */
+};
+
+/* ---- worker -> coordinator ------------------------------------------------------------------------------------------
+ */
+
+enum worker_phase {
+	WORKER_SYNCING = 1, /* does not hold the state of the current round yet */
+	WORKER_TRAINING,    /* inner steps of `round` */
+	WORKER_READY,       /* its outer gradient of `round` is encoded; waits for a roster */
+	WORKER_REDUCING,    /* all-reduce of (round, attempt) under way */
+	WORKER_VOTED,       /* holds the reduced bytes of (round, attempt) on disk; `digest` is its vote */
+	WORKER_LEAVING      /* says good-bye: do not wait for it any more */
+};
+
+/* POST /v1/report, at every change of state and at least every heartbeat. */
+struct report {
+	uint64_t boot; /* microseconds of wall clock when the process started: a later boot supersedes */
+	uint64_t seq;  /* grows within a boot; an older report is ignored */
+	uint8_t phase; /* enum worker_phase */
+	uint64_t round;
+	uint32_t attempt; /* REDUCING, VOTED: which roster it speaks of; else 0 */
+	uint64_t tokens;  /* trained on in this round so far (READY and later: what its contribution stands for) */
+	uint32_t
+		n_chunks; /* how many chunks its parameter vector has; all members must agree (it follows from the config) */
+	uint64_t suspects;         /* REDUCING: set of roster indices that made no progress for too long */
+	struct rv_hash digest;     /* VOTED */
+	struct rv_hash chain;      /* its state_hash(round), zero while SYNCING */
+	uint64_t full_round;       /* latest round whose full state hash it has computed */
+	struct rv_hash full_hash;  /* of full_round; zero: none yet */
+	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
+	/* For people; never decides anything. */
+	uint64_t inner_step; /* global inner steps done */
+	float loss;          /* mean of the last steps; NaN-free: 0 when unknown */
+	float tokens_per_s;
+	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
+	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
+};
+
+/* ---- coordinator -> worker ------------------------------------------------------------------------------------------
+ */
+
+enum run_phase {
+	RUN_WAITING = 1, /* fewer than min_workers: hold, keep the state */
+	RUN_OPEN,        /* round `round` is open: train */
+	RUN_REDUCE,      /* roster frozen: all-reduce (round, attempt) among `members` */
+	RUN_DONE         /* all rounds committed: `round` is the final one + 1 */
+};
+
+struct member_ref {
+	uint32_t member;
+	uint32_t weight;            /* REDUCE: in the mean; else 0 */
+	uint8_t key[NET_KEY_BYTES]; /* Ed25519: the only thing that authenticates it */
+	char addr[NET_ADDR_BYTES];
+};
+
+/* Chunks [first, first + count) are reduced by members[owner]. Ranges are ascending and cover [0, n_chunks) exactly. */
+struct shard_range {
+	uint32_t first, count;
+	uint16_t owner; /* index into members */
+};
+
+struct document {
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	uint64_t seq;  /* strictly increasing over the life of the run, across restarts of the coordinator */
+	uint8_t phase; /* enum run_phase */
+	uint64_t round;
+	uint32_t attempt;     /* REDUCE: 1, 2, ...; else 0 */
+	uint64_t final_round; /* rounds in the run */
+	struct rv_hash run_hash;
+	struct rv_hash chain; /* state_hash(round) */
+	/* Where a joiner starts: the latest full state that a majority vouched for, and every digest since. */
+	uint64_t base_round;
+	struct rv_hash base_hash;  /* global_full_hash at base_round; zero while unknown (round 0: everyone makes theta0) */
+	struct rv_hash base_chain; /* state_hash(base_round) */
+	uint16_t n_log;            /* == round - base_round, <= NET_MAX_LOG_DIGESTS */
+	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round base_round + i */
+	/* REDUCE: the participants in roster order (ascending member number): sums are taken in this order.
+	 * Otherwise: the live members that hold state_hash(round), whom a joiner may ask. */
+	uint16_t n_members;
+	struct member_ref members[NET_MAX_MEMBERS];
+	/* REDUCE only. */
+	uint32_t n_chunks;
+	uint16_t n_ranges;
+	struct shard_range ranges[NET_MAX_RANGES];
+};
+
+/* Encoders write into `w` (check rv_writer_ok via w->failed); decoders fill *out from n bytes, all of which they must
+ * consume. RV_E_INVALID names the field. */
+void join_request_encode(const struct join_request *m, struct rv_writer *w);
+enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et);
+void join_reply_encode(const struct join_reply *m, struct rv_writer *w);
+enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, struct rv_errtext *et);
+void report_encode(const struct report *m, struct rv_writer *w);
+enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et);
+void document_encode(const struct document *m, struct rv_writer *w);
+enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et);
+
+/* The index of `member` in d->members, or -1. */
+int document_find(const struct document *d, uint32_t member);
+
+/* A signed document is the exact bytes sent: signature (64, Ed25519 by the run key over "rivulet document" | bytes) |
+ * bytes. The signer and the verifier live in net/identity.h. */
+
+#endif

@@ -1,0 +1,116 @@
+/* reduce.h: the all-reduce, as a state machine without I/O: no sockets, no clock, no threads, no allocation.
+ *
+ * The encoded vector is cut into chunks; each chunk has one owner (the shard map of the round document).
+ *   scatter  every participant sends its encoded chunk c to c's owner;
+ *   reduce   the owner, once it holds chunk c of everyone, averages in roster order and encodes once (codec callback);
+ *   gather   the owner sends those bytes to everyone.
+ * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. Everyone ends with identical
+ * bytes.
+ *
+ * Attempts: when a participant dies, the coordinator publishes attempt a+1 over the survivors. Contributions depend
+ * only on (round, member, chunk), so those that an owner holds stay valid: reduce_restart() keeps them and says so to
+ * their senders (RESUME), who then send only what is missing. Reduced chunks of the old attempt are void: their mean
+ * had other terms.
+ *
+ * The platform pulls: when the link to participant i can take a message it calls reduce_send(r, now, i, &m). So there
+ * is no queue, back-pressure is natural, and control (RESUME, PING) always goes before bulk.
+ */
+#ifndef RV_NET_REDUCE_H
+#define RV_NET_REDUCE_H
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "net/control.h"
+#include "net/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the all-reduce must know of the encoding: nothing but sizes and the owner's reduction. Given by the worker. */
+struct reduce_codec {
+	void *ctx;
+	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);  /* encoded size, <= NET_MAX_CHUNK_BYTES */
+	size_t (*chunk_offset)(void *ctx, uint32_t chunk); /* in an encoded vector */
+	/* Mean of n_in encoded chunks in the order given -> out. RV_E_CORRUPT: some input is not an encoding; *bad is its
+	 * index, or -1. */
+	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+						  uint8_t *out, int *bad, struct rv_errtext *et);
+};
+
+/* One message between participants, decoded. `data` borrows: from the caller in reduce_receive, from the core in
+ * reduce_send (valid until the next call on it). */
+enum reduce_type { REDUCE_SCATTER = 1, REDUCE_GATHER, REDUCE_RESUME, REDUCE_PING };
+struct reduce_msg {
+	uint8_t type;
+	uint64_t round;
+	uint32_t attempt;
+	uint32_t chunk;      /* SCATTER, GATHER */
+	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; RESUME: bitmap, one bit per chunk of what the sender (an
+							owner) already holds from the receiver */
+	uint32_t data_bytes;
+	uint32_t reduced; /* PING: how many chunks the sender holds reduced: progress that peers can see */
+};
+
+struct reduce_config {
+	uint32_t self_member;
+	uint32_t n_chunks;
+	struct reduce_codec codec;
+	int64_t silence_us; /* a peer from whom no whole message arrives for so long is a suspect */
+	int64_t stall_us;   /* a peer that answers but owes us data and sends none for so long is a suspect too */
+	int64_t ping_interval_us;
+};
+
+/* Memory is the caller's. `own` and `reduced` hold one encoded vector; `held` holds NET_MAX_MEMBERS-wide contributions:
+ * held[m] is where the encoded vector of roster *member number* m lives (only the chunks that we own are ever touched,
+ * so lazily-committed memory is fine). `flags` holds reduce_flags_bytes(n_chunks). */
+struct reduce_memory {
+	const uint8_t *own;
+	uint8_t *reduced;
+	uint8_t *held[NET_MAX_MEMBERS];
+	uint8_t *flags;
+};
+size_t reduce_flags_bytes(uint32_t n_chunks);
+
+struct reduce; /* size and alignment known through reduce_size(): the caller provides the memory */
+size_t reduce_size(void);
+
+/* `d` is a REDUCE document that names self; it is copied. Asserts what document_decode has checked. */
+struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const struct reduce_memory *mem,
+						   const struct document *d, int64_t now_us);
+/* A later attempt of the same round. */
+void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
+
+/* One message from members[from]. Messages of another round or an older attempt are counted and ignored (a SCATTER of a
+ * later attempt than ours is kept: contributions do not depend on the attempt). RV_E_PROTOCOL or RV_E_CORRUPT: the
+ * message breaks the protocol (chunk out of range, wrong size, not ours to own, not its to reduce): the platform drops
+ * the link, and the sender becomes a suspect. */
+enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
+						   struct rv_errtext *et);
+/* Next message for members[to], or false. The caller must send what it is given (or report the link lost). */
+bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
+/* The link to members[peer] was (re)established: what was in flight may be lost; both sides send RESUME first. */
+void reduce_link_up(struct reduce *r, int64_t now_us, int peer);
+/* The link broke: the peer is a suspect at once when `fatal` (refused, reset), else only once it stays silent. */
+void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal);
+/* Checks silence and stalls. Call at reduce_deadline_us. */
+void reduce_tick(struct reduce *r, int64_t now_us);
+int64_t reduce_deadline_us(const struct reduce *r); /* INT64_MAX: none */
+
+/* All chunks are reduced and held: the vote may be cast. Stay in touch until the commit: others may still need our
+ * gather. */
+bool reduce_done(const struct reduce *r);
+/* Nothing left to send to anybody (and done). */
+bool reduce_idle(const struct reduce *r);
+uint64_t reduce_suspects(const struct reduce *r); /* set of roster indices */
+
+struct reduce_info { /* accounting in results (PCCL's pcclReduceInfo_t): payload bytes, not TLS */
+	int world;
+	uint64_t tx_bytes, rx_bytes, resent_bytes; /* resent: sent in an attempt > 1 */
+	uint32_t chunks_reduced, ignored_messages;
+	int64_t started_us, finished_us;
+};
+struct reduce_info reduce_info(const struct reduce *r);
+
+/* The wire encoding of these messages (docs/protocol.md, "Peer link"): a header into `hdr`, `data` follows as it is. */
+#endif

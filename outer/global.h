@@ -1,0 +1,74 @@
+/* global.h: the shared state of a run: theta, the outer optimizer's state, the round, and the hash chain that names it.
+ *
+ * Every worker holds one of these and they are bit-identical at every round boundary. It changes only in
+ * global_apply(): once per committed round, for all parameters, or not at all.
+ *
+ * The vector is cut into *fragments* (which part syncs when; classic DiLoCo has one, the whole vector) and a fragment
+ * into *chunks* of chunk_elems values, the unit of encoding, of ownership in the all-reduce and of verification.
+ */
+#ifndef RV_OUTER_GLOBAL_H
+#define RV_OUTER_GLOBAL_H
+
+#include "base/hash.h"
+#include "outer/codec.h"
+#include "outer/optimizer.h"
+
+#include <stdbool.h>
+
+enum { GLOBAL_MAX_STATES = 4, GLOBAL_MAX_CHUNKS = 1 << 20 };
+
+/* How a vector of n values is cut. Pure arithmetic; everyone computes the same. */
+struct chunking {
+	size_t n, chunk_elems;
+	uint32_t n_chunks;
+};
+
+/* A chunk size that gives between 64 and 256 chunks where the vector is large enough, never more than 65,536 values,
+ * and always a multiple of 256. */
+size_t chunking_default_elems(size_t n);
+struct chunking chunking_of(size_t n, size_t chunk_elems);     /* asserts chunk_elems % 256 == 0 */
+size_t chunking_len(const struct chunking *c, uint32_t chunk); /* elements of that chunk */
+size_t chunking_offset_bytes(const struct chunking *c, const struct codec *k,
+							 uint32_t chunk); /* in an encoded vector */
+size_t chunking_total_bytes(const struct chunking *c, const struct codec *k);
+
+struct global_config {
+	size_t n;
+	struct chunking chunks;
+	const struct codec *codec;
+	const struct outer_optimizer *optimizer;
+	struct outer_params params;
+	struct rv_hash run_hash; /* names the run: the chain starts from it */
+};
+
+struct global_state {
+	struct global_config cfg;
+	float *theta;                    /* (n) */
+	float *state[GLOBAL_MAX_STATES]; /* optimizer->n_states vectors of (n) */
+	uint64_t round;                  /* the next round to be reduced; 0 at the start */
+	struct rv_hash chain;            /* state_hash(round) */
+};
+
+/* theta0 (n) is copied. chain = H("rivulet chain" | run_hash). */
+enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
+						struct rv_errtext *et);
+void global_release(struct global_state *g);
+
+/* Delta = theta - theta_local, chunk by chunk, encoded into `out` (chunking_total_bytes). RV_E_RANGE names parameter
+ * index and value when training has diverged (NaN/Inf). May run on any thread as long as global_apply does not run. */
+enum rv_err global_encode_delta(const struct global_state *g, const float *theta_local, uint8_t *out,
+								struct rv_errtext *et);
+
+/* The digest that workers vote with: H("rivulet round" | round | H(chunk 0) | H(chunk 1) ...) over the reduced encoded
+ * chunks. The per-chunk hashes let a chunk be verified alone. */
+struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced);
+
+/* The outer step of round g->round: decodes `reduced` (chunking_total_bytes), steps theta and state, chain =
+ * H("rivulet step" | chain | digest), round += 1. Checks the whole input first: on RV_E_CORRUPT nothing has changed. */
+enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
+						 struct rv_errtext *et);
+
+/* H("rivulet state" | round | chain | n | theta | states): the full check, about 1 GB/s. */
+struct rv_hash global_full_hash(const struct global_state *g);
+
+#endif

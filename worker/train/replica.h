@@ -1,0 +1,59 @@
+/* replica.h: one copy of the model in training: parameters, inner optimizer state and data cursor; it can do inner
+ * steps.
+ *
+ * The lab's in-process run and the real worker drive this same object. It knows nothing of rounds, peers or averaging:
+ * the outer loop reads theta_local after H steps, and puts new weights in.
+ * One thread at a time.
+ */
+#ifndef RV_WORKER_TRAIN_REPLICA_H
+#define RV_WORKER_TRAIN_REPLICA_H
+
+#include "base/err.h"
+#include "base/run_config.h"
+#include "kernels/backend.h"
+#include "worker/train/data.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct replica;
+
+struct step_stats {
+	float loss;      /* mean over the step's tokens */
+	float grad_norm; /* before clipping */
+	float lr;
+	uint64_t tokens;
+};
+
+/* Borrows `data` and `be`; builds theta0 from cfg->seed (identical everywhere). `shard`/`n_shards`: which share of the
+ * data this replica reads. */
+enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, uint32_t shard, uint32_t n_shards,
+						struct backend *be, struct replica **out, struct rv_errtext *et);
+void replica_free(struct replica *r);
+
+size_t replica_n_params(const struct replica *r);
+/* Host copy of the parameters, (n). Valid until the next call on r. On the CPU backend this is the live block. */
+const float *replica_theta(struct replica *r);
+void replica_set_theta(struct replica *r, const float *theta);
+/* theta_local += to - from: adopting a committed outer step without losing inner progress. */
+void replica_shift_theta(struct replica *r, const float *from, const float *to);
+
+/* One inner AdamW step (grad_accum micro-batches), global inner step += 1. RV_E_RANGE when loss or gradient is not
+ * finite: the parameters are then unchanged. */
+enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et);
+/* The learning rate follows this; it never restarts. Set it when entering round r: r * H. */
+uint64_t replica_global_step(const struct replica *r);
+void replica_set_global_step(struct replica *r, uint64_t step);
+
+/* Mean loss (nats per token) of `theta` (NULL: the replica's own) over the held-out split, at most max_batches batches.
+ */
+enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et);
+
+/* Everything that is this replica's alone (theta_local, m, v, step, cursor), as bytes in one buffer of
+ * replica_state_bytes. Load checks magic, version, sizes and hash: RV_E_CORRUPT names the field, and the replica is
+ * unchanged. */
+size_t replica_state_bytes(const struct replica *r);
+void replica_save(struct replica *r, uint8_t *out);
+enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et);
+
+#endif
