@@ -1,0 +1,129 @@
+/* run_config.c: the option table of a run, with its bounds, and the checks that span several fields. The defaults are
+ * the demo: a byte-level GPT of four layers that trains in minutes on two cores. */
+#include "base/run_config.h"
+
+#include <inttypes.h>
+
+enum {
+	MAX_TOKENS_PER_BATCH = 1 << 20, /* rows of an activation: times 4 n_embd they must fit comfortably in memory */
+	MAX_ACT_ELEMS = 2147483647,     /* rows x widest layer: the backends' shapes are int */
+	MAX_CONTEXT = 16383,            /* one block of text less its last byte, which is only ever a target */
+	MIN_VOCAB = 256,                /* the tokens are bytes */
+	CHUNK_MULTIPLE = 256,           /* the int8 codec's block */
+};
+#define MAX_SEED 9007199254740992.0 /* 2^53: exact as a double in every tool that reads the configuration */
+
+#define FIELD(f) offsetof(struct run_config, f)
+#define INT_OPT(name, f, fallback, lo, hi, group, help)                                                                \
+	{ name, RV_OPT_INT, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
+#define REAL_OPT(name, f, fallback, lo, hi, group, help)                                                               \
+	{ name, RV_OPT_DOUBLE, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
+#define TIME_OPT(name, f, fallback, lo, hi, group, help)                                                               \
+	{ name, RV_OPT_DURATION_MS, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
+#define NAME_OPT(name, f, fallback, group, help)                                                                       \
+	{ name, RV_OPT_STRING, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, NULL, help, group }
+
+const struct rv_option run_config_options[] = {
+	NAME_OPT("model", model, "gpt2", "Model", "Model family."),
+	INT_OPT("n-layer", n_layer, "4", 1, 256, "Model", "Transformer blocks."),
+	INT_OPT("n-head", n_head, "4", 1, 256, "Model", "Attention heads; must divide n-embd."),
+	INT_OPT("n-embd", n_embd, "128", 8, 16384, "Model", "Channels of the residual stream."),
+	INT_OPT("vocab", vocab, "256", MIN_VOCAB, 1048576, "Model", "Number of tokens; 256 for bytes."),
+	INT_OPT("context", context, "128", 1, MAX_CONTEXT, "Model", "Tokens in a sequence."),
+
+	INT_OPT("data-shards", data_shards, "4", 1, 1024, "Data",
+			"Disjoint shares of the training text; member m reads share m modulo this."),
+	INT_OPT("holdout-every", holdout_every, "20", 2, 1000000, "Data",
+			"One 16 KiB block in so many is held out and never trained on."),
+
+	INT_OPT("batch", batch, "8", 1, 65536, "Inner loop", "Sequences in a micro-batch."),
+	INT_OPT("grad-accum", grad_accum, "1", 1, 65536, "Inner loop", "Micro-batches in an inner step."),
+	INT_OPT("steps-per-round", steps_per_round, "30", 1, 1000000, "Inner loop",
+			"H: inner steps between two outer steps."),
+	INT_OPT("rounds", rounds, "30", 1, 10000000, "Inner loop", "Outer steps in the run."),
+	REAL_OPT("lr", lr, "0.001", 1e-12, 10, "Inner loop", "Peak learning rate of AdamW."),
+	REAL_OPT("min-lr-ratio", min_lr_ratio, "0.1", 0, 1, "Inner loop",
+			 "Final learning rate as a share of the peak (cosine decay)."),
+	INT_OPT("warmup-steps", warmup_steps, "50", 0, 1000000000, "Inner loop",
+			"Inner steps of linear warm-up at the start of the run."),
+	REAL_OPT("beta1", beta1, "0.9", 0, 0.999999, "Inner loop", "AdamW: decay of the gradient's mean."),
+	REAL_OPT("beta2", beta2, "0.95", 0, 0.999999, "Inner loop", "AdamW: decay of the gradient's square."),
+	REAL_OPT("eps", eps, "1e-8", 1e-20, 1, "Inner loop", "AdamW: added to the denominator."),
+	REAL_OPT("weight-decay", weight_decay, "0.1", 0, 10, "Inner loop",
+			 "Decoupled decay of matrices; norms and biases have none."),
+	REAL_OPT("clip", clip, "1", 0, 1e6, "Inner loop", "Bound of the gradient's global norm; 0: none."),
+	INT_OPT("seed", seed, "1", 0, MAX_SEED, "Inner loop", "Determines the initial weights and the order of the data."),
+
+	NAME_OPT("outer", outer, "nesterov", "Outer loop", "Outer optimizer: nesterov, sgd or average."),
+	NAME_OPT("codec", codec, "int8", "Outer loop", "Encoding of outer gradients on the wire: int8 or fp32."),
+	REAL_OPT("outer-lr", outer_lr, "0.7", 0, 10, "Outer loop", "Learning rate of the outer optimizer."),
+	REAL_OPT("outer-momentum", outer_momentum, "0.9", 0, 0.9999, "Outer loop", "Momentum of the outer optimizer."),
+	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
+			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
+	INT_OPT("base-every", base_every, "8", 1, 64, "Outer loop",
+			"Rounds between two full snapshots of the shared state."),
+	{"late", RV_OPT_ENUM, FIELD(late), sizeof(((struct run_config *)0)->late), "keep", 0, 0, "keep|discard",
+	 "What a worker that missed a round does with its inner progress.", "Outer loop"},
+
+	INT_OPT("min-workers", min_workers, "1", 1, 64, "Round", "A round is not reduced before so many are ready."),
+	TIME_OPT("grace-ms", grace_ms, "30000", 0, 86400000, "Round",
+			 "Once min-workers are ready, how long the others are waited for."),
+	TIME_OPT("liveness-ms", liveness_ms, "10000", 500, 3600000, "Round",
+			 "A member that reports nothing for so long is taken for dead."),
+	TIME_OPT("peer-timeout-ms", peer_timeout_ms, "4000", 100, 3600000, "Round",
+			 "A peer that makes no progress for so long during an all-reduce is suspected."),
+	{"weight-by-tokens", RV_OPT_BOOL, FIELD(weight_by_tokens), 0, "false", 0, 0, NULL,
+	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+void run_config_defaults(struct run_config *c) {
+	rv_options_defaults(run_config_options, c);
+}
+
+static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et) {
+	if (c->n_embd % c->n_head != 0)
+		return rv_fail(et, RV_E_RANGE, "n-embd = %" PRId64 " is not a multiple of n-head = %" PRId64, c->n_embd,
+					   c->n_head);
+	int64_t rows = c->batch * c->context;
+	if (rows > MAX_TOKENS_PER_BATCH)
+		return rv_fail(et, RV_E_RANGE,
+					   "batch x context = %" PRId64
+					   " tokens in a micro-batch, at most %d: lower batch and raise grad-accum",
+					   rows, MAX_TOKENS_PER_BATCH);
+	int64_t widest = 4 * c->n_embd;
+	if (rows * widest > MAX_ACT_ELEMS)
+		return rv_fail(et, RV_E_RANGE,
+					   "batch x context x 4 n-embd = %" PRId64 ", at most %d: lower batch and raise grad-accum",
+					   rows * widest, MAX_ACT_ELEMS);
+	return RV_OK;
+}
+
+static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
+	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
+		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
+					   CHUNK_MULTIPLE);
+	if (c->peer_timeout_ms > c->liveness_ms)
+		return rv_fail(et, RV_E_RANGE,
+					   "peer-timeout-ms = %" PRId64 " is longer than liveness-ms = %" PRId64
+					   ": a dead peer would be dropped before anyone suspects it",
+					   c->peer_timeout_ms, c->liveness_ms);
+	return RV_OK;
+}
+
+enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et) {
+	RV_TRY(check_model(c, et));
+	return check_outer_and_round(c, et);
+}
+
+enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et) {
+	struct run_config parsed;
+	run_config_defaults(&parsed);
+	RV_TRY(rv_options_parse_text(run_config_options, &parsed, source, text, et));
+	RV_TRY(rv_options_check_required(run_config_options, &parsed, et));
+	enum rv_err e = run_config_validate(&parsed, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "%s", source);
+	*c = parsed;
+	return RV_OK;
+}
