@@ -1,0 +1,40 @@
+/* backend.c: the registry of backends, and opening one by name. */
+#include "kernels/backend.h"
+
+#include "base/assert.h"
+#include "kernels/ref/ref.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BACKEND_THREADS_MAX = 256 };
+
+const struct backend_ops *const backend_registry[] = {&ref_ops, NULL};
+
+static enum rv_err fail_unknown(const char *name, struct rv_errtext *et) {
+	char names[128] = "";
+	size_t used = 0;
+	for (int i = 0; backend_registry[i]; i++) {
+		int n = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", backend_registry[i]->name);
+		RV_ASSERT(n > 0 && (size_t)n < sizeof names - used);
+		used += (size_t)n;
+	}
+	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; there are: %s", name, names);
+}
+
+enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
+						 struct rv_errtext *et) {
+	*out = NULL;
+	if (opt->threads < 0 || opt->threads > BACKEND_THREADS_MAX)
+		return rv_fail(et, RV_E_RANGE, "threads = %d: must be 1 to %d, or 0 for all processors", opt->threads,
+					   BACKEND_THREADS_MAX);
+	for (int i = 0; backend_registry[i]; i++)
+		if (strcmp(backend_registry[i]->name, name) == 0)
+			return backend_registry[i]->open(opt, out, et);
+	return fail_unknown(name, et);
+}
+
+void backend_close(struct backend *be) {
+	if (be)
+		be->ops->close(be);
+}
