@@ -1,0 +1,21 @@
+/* chain.c: the hash chain that names the shared state of a run. */
+#include "base/chain.h"
+
+struct rv_hash rv_chain_start(const struct rv_hash *run_hash) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, "rivulet chain");
+	rv_hash_update(&h, run_hash->b, RV_HASH_BYTES);
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+struct rv_hash rv_chain_next(const struct rv_hash *state_hash, const struct rv_hash *digest) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, "rivulet step");
+	rv_hash_update(&h, state_hash->b, RV_HASH_BYTES);
+	rv_hash_update(&h, digest->b, RV_HASH_BYTES);
+	rv_hash_final(&h, &out);
+	return out;
+}

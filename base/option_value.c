@@ -1,0 +1,272 @@
+/* option_value.c: the values of options as text. */
+#include "base/option_value.h"
+
+#include "base/assert.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unit {
+	const char *name;
+	double scale;
+};
+
+static const struct unit byte_units[] = {
+	{"", 1},       {"B", 1},        {"K", 1024},  {"KiB", 1024}, {"KB", 1e3},     {"kB", 1e3},
+	{"M", 0x1p20}, {"MiB", 0x1p20}, {"MB", 1e6},  {"G", 0x1p30}, {"GiB", 0x1p30}, {"GB", 1e9},
+	{"T", 0x1p40}, {"TiB", 0x1p40}, {"TB", 1e12}, {NULL, 0},
+};
+static const struct unit time_units[] = {
+	{"", 1}, {"ms", 1}, {"us", 1e-3}, {"s", 1e3}, {"m", 60e3}, {"min", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {NULL, 0},
+};
+static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
+
+const char *rv_option_type_text(const struct rv_option *o) {
+	switch (o->type) {
+	case RV_OPT_BOOL:
+		return "yes or no";
+	case RV_OPT_INT:
+		return "a whole number";
+	case RV_OPT_DOUBLE:
+		return "a number";
+	case RV_OPT_STRING:
+		return "text";
+	case RV_OPT_ENUM:
+		return o->choices;
+	case RV_OPT_BYTES:
+		return "a size such as 4096, 64KiB or 1.5MB";
+	case RV_OPT_DURATION_MS:
+		return "a duration such as 500ms, 20s or 5m (a bare number is milliseconds)";
+	}
+	RV_ASSERT(!"option type");
+	return "";
+}
+
+static bool is_bounded(const struct rv_option *o) {
+	return o->min != 0 || o->max != 0;
+}
+
+/* A limit in the largest unit that shows it exactly in few digits. */
+static void limit_text(const struct rv_option *o, double v, char *out, size_t cap) {
+	const struct unit *units = o->type == RV_OPT_BYTES ? byte_units : o->type == RV_OPT_DURATION_MS ? time_units : NULL;
+	const struct unit *best = &no_units[0];
+	for (const struct unit *u = units; u && u->name; u++) {
+		bool binary_or_time = u->scale < 1e3 || o->type == RV_OPT_DURATION_MS || strstr(u->name, "iB");
+		if (binary_or_time && u->scale >= best->scale && v != 0 && fmod(v, u->scale) == 0)
+			best = u;
+	}
+	(void)snprintf(out, cap, "%.15g%s", v / best->scale, best->name);
+}
+
+void rv_option_range_text(const struct rv_option *o, char *out, size_t cap) {
+	char low[64], high[64];
+	out[0] = '\0';
+	if (!is_bounded(o) || o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM || o->type == RV_OPT_BOOL)
+		return;
+	limit_text(o, o->min, low, sizeof low);
+	limit_text(o, o->max, high, sizeof high);
+	(void)snprintf(out, cap, "[%s, %s]", low, high);
+}
+
+static enum rv_err fail_malformed(const struct rv_option *o, const char *text, struct rv_errtext *et) {
+	return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be %s", o->name, text[0] ? text : "(nothing)",
+				   rv_option_type_text(o));
+}
+
+static enum rv_err check_range(const struct rv_option *o, double v, const char *text, struct rv_errtext *et) {
+	if (!is_bounded(o) || (v >= o->min && v <= o->max))
+		return RV_OK;
+	char range[160];
+	rv_option_range_text(o, range, sizeof range);
+	return rv_fail(et, RV_E_RANGE, "%s = %.100s: must be in %s", o->name, text, range);
+}
+
+/* strtod, but plain decimal only: no hex, nan, inf or leading space. Sets *end to what follows. */
+static bool read_decimal(const char *text, double *v, const char **end) {
+	size_t n = text[0] == '-' || text[0] == '+';
+	if (!isdigit((unsigned char)text[n]) && text[n] != '.')
+		return false;
+	if (text[n] == '0' && (text[n + 1] == 'x' || text[n + 1] == 'X'))
+		return false;
+	char *stop;
+	*v = strtod(text, &stop);
+	*end = stop;
+	return stop != text && isfinite(*v);
+}
+
+static enum rv_err parse_double(const struct rv_option *o, const char *text, double *out, struct rv_errtext *et) {
+	const char *end;
+	double v;
+	if (!read_decimal(text, &v, &end) || *end)
+		return fail_malformed(o, text, et);
+	RV_TRY(check_range(o, v, text, et));
+	*out = v == 0 ? 0 : v; /* no negative zero: equal values have equal texts */
+	return RV_OK;
+}
+
+/* All digits: exact over the whole of int64_t. */
+static enum rv_err parse_whole(const struct rv_option *o, const char *text, int64_t *out, struct rv_errtext *et) {
+	char *end;
+	errno = 0;
+	long long v = strtoll(text, &end, 10);
+	if (*end)
+		return fail_malformed(o, text, et);
+	if (errno == ERANGE || v == INT64_MIN) /* INT64_MIN marks "not set" */
+		return rv_fail(et, RV_E_RANGE, "%s = %.100s: does not fit in 63 bits", o->name, text);
+	*out = v;
+	return RV_OK;
+}
+
+static enum rv_err parse_scaled(const struct rv_option *o, const struct unit *units, const char *text, int64_t *out,
+								struct rv_errtext *et) {
+	const char *end;
+	double v;
+	if (!read_decimal(text, &v, &end))
+		return fail_malformed(o, text, et);
+	while (*end == ' ')
+		end++;
+	const struct unit *u = units;
+	while (u->name && strcmp(u->name, end) != 0)
+		u++;
+	if (!u->name)
+		return fail_malformed(o, text, et);
+	v *= u->scale;
+	if (fabs(v) >= 0x1p63)
+		return rv_fail(et, RV_E_RANGE, "%s = %.100s: does not fit in 63 bits", o->name, text);
+	if (v != trunc(v))
+		return rv_fail(et, RV_E_INVALID, "%s = %.100s: not a whole number of %s", o->name, text,
+					   o->type == RV_OPT_BYTES ? "bytes" : "milliseconds");
+	*out = (int64_t)v;
+	return RV_OK;
+}
+
+static enum rv_err parse_integer(const struct rv_option *o, const char *text, int64_t *out, struct rv_errtext *et) {
+	int64_t v = 0;
+	size_t sign = text[0] == '-' || text[0] == '+';
+	if (!isdigit((unsigned char)text[sign]))
+		return fail_malformed(o, text, et);
+	bool all_digits = strspn(text + sign, "0123456789") == strlen(text + sign);
+	if (o->type == RV_OPT_INT || all_digits)
+		RV_TRY(parse_whole(o, text, &v, et));
+	else
+		RV_TRY(parse_scaled(o, o->type == RV_OPT_BYTES ? byte_units : time_units, text, &v, et));
+	RV_TRY(check_range(o, (double)v, text, et));
+	*out = v;
+	return RV_OK;
+}
+
+static enum rv_err parse_bool(const struct rv_option *o, const char *text, bool *out, struct rv_errtext *et) {
+	static const char *const yes[] = {"yes", "true", "on", "1"}, *const no[] = {"no", "false", "off", "0"};
+	for (int i = 0; i < 4; i++) {
+		if (strcmp(text, yes[i]) == 0 || strcmp(text, no[i]) == 0) {
+			*out = strcmp(text, yes[i]) == 0;
+			return RV_OK;
+		}
+	}
+	return fail_malformed(o, text, et);
+}
+
+static enum rv_err parse_string(const struct rv_option *o, const char *text, char *out, struct rv_errtext *et) {
+	size_t n = strlen(text), cap = o->cap < RV_OPTION_TEXT_BYTES ? o->cap : RV_OPTION_TEXT_BYTES;
+	if (n >= cap)
+		return rv_fail(et, RV_E_RANGE, "%s = %.60s...: %zu bytes, the limit is %zu", o->name, text, n, cap - 1);
+	for (const char *c = text; *c; c++) {
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return rv_fail(et, RV_E_INVALID, "%s: holds the control character 0x%02x at byte %td", o->name,
+						   (unsigned)(unsigned char)*c, c - text);
+	}
+	memset(out, 0, o->cap); /* whole: structs with equal values have equal bytes */
+	memcpy(out, text, n);
+	return RV_OK;
+}
+
+static enum rv_err parse_enum(const struct rv_option *o, const char *text, char *out, struct rv_errtext *et) {
+	size_t n = strlen(text);
+	const char *at = o->choices;
+	for (;;) {
+		size_t len = strcspn(at, "|");
+		if (n > 0 && len == n && memcmp(at, text, n) == 0)
+			return parse_string(o, text, out, et);
+		if (!at[len])
+			break;
+		at += len + 1;
+	}
+	return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be one of %s", o->name, text, o->choices);
+}
+
+enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const char *text, struct rv_errtext *et) {
+	void *field = (char *)opts + o->offset;
+	switch (o->type) {
+	case RV_OPT_BOOL:
+		return parse_bool(o, text, field, et);
+	case RV_OPT_DOUBLE:
+		return parse_double(o, text, field, et);
+	case RV_OPT_INT:
+	case RV_OPT_BYTES:
+	case RV_OPT_DURATION_MS:
+		return parse_integer(o, text, field, et);
+	case RV_OPT_STRING:
+		return parse_string(o, text, field, et);
+	case RV_OPT_ENUM:
+		return parse_enum(o, text, field, et);
+	}
+	RV_ASSERT(!"option type");
+	return RV_E_INVALID;
+}
+
+/* The fewest digits that read back as the same double. */
+static void print_double(double v, char *out, size_t cap) {
+	for (int digits = 1; digits <= 17; digits++) {
+		(void)snprintf(out, cap, "%.*g", digits, v);
+		if (strtod(out, NULL) == v)
+			return;
+	}
+}
+
+void rv_option_value_print(const struct rv_option *o, const void *opts, char out[static RV_OPTION_TEXT_BYTES]) {
+	const void *field = (const char *)opts + o->offset;
+	switch (o->type) {
+	case RV_OPT_BOOL:
+		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", *(const bool *)field ? "yes" : "no");
+		return;
+	case RV_OPT_DOUBLE:
+		print_double(*(const double *)field, out, RV_OPTION_TEXT_BYTES);
+		return;
+	case RV_OPT_INT:
+	case RV_OPT_BYTES:
+	case RV_OPT_DURATION_MS:
+		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64, *(const int64_t *)field);
+		return;
+	case RV_OPT_STRING:
+	case RV_OPT_ENUM:
+		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", (const char *)field);
+		return;
+	}
+	RV_ASSERT(!"option type");
+}
+
+void rv_option_value_unset(const struct rv_option *o, void *opts) {
+	void *field = (char *)opts + o->offset;
+	RV_ASSERT(o->type != RV_OPT_BOOL);
+	if (o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM)
+		memset(field, 0, o->cap);
+	else if (o->type == RV_OPT_DOUBLE)
+		*(double *)field = NAN;
+	else
+		*(int64_t *)field = INT64_MIN;
+}
+
+bool rv_option_value_is_set(const struct rv_option *o, const void *opts) {
+	const void *field = (const char *)opts + o->offset;
+	if (o->fallback)
+		return true;
+	if (o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM)
+		return *(const char *)field != '\0';
+	if (o->type == RV_OPT_DOUBLE)
+		return !isnan(*(const double *)field);
+	return *(const int64_t *)field != INT64_MIN;
+}

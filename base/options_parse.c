@@ -1,0 +1,265 @@
+/* options_parse.c: options from config text, from a config file and from the command line. */
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/option_value.h"
+#include "base/options.h"
+#include "base/options_find.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONFIG_FILE_BYTES_MAX = 64 * 1024, NAME_BYTES_MAX = 64 };
+
+static bool is_blank(char c) {
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* One logical line of a config file, cut at blanks and comment. */
+struct line {
+	char name[NAME_BYTES_MAX];
+	char value[RV_OPTION_TEXT_BYTES];
+};
+
+/* A quoted value: \" and \\ are the only escapes; nothing but a comment may follow the closing quote. */
+static enum rv_err read_quoted(const char *at, const char *end, char *out, struct rv_errtext *et) {
+	size_t n = 0;
+	for (at++; at < end && *at != '"'; at++) {
+		if (*at == '\\') {
+			at++;
+			if (at == end || (*at != '"' && *at != '\\'))
+				return rv_fail(et, RV_E_INVALID, "in a quoted value, a backslash stands before \" or \\ only");
+		}
+		if (n + 1 >= RV_OPTION_TEXT_BYTES)
+			return rv_fail(et, RV_E_RANGE, "value is longer than %d bytes", RV_OPTION_TEXT_BYTES - 1);
+		out[n++] = *at;
+	}
+	out[n] = '\0';
+	if (at == end)
+		return rv_fail(et, RV_E_INVALID, "the closing quote is missing");
+	for (at++; at < end && is_blank(*at);)
+		at++;
+	if (at < end && *at != '#')
+		return rv_fail(et, RV_E_INVALID, "text after the closing quote");
+	return RV_OK;
+}
+
+/* A bare value ends before a `#` that follows a blank (so that links may hold one), without blanks around it. */
+static enum rv_err read_bare(const char *at, const char *end, char *out, struct rv_errtext *et) {
+	const char *stop = at;
+	while (stop < end && !(*stop == '#' && (stop == at || is_blank(stop[-1]))))
+		stop++;
+	while (stop > at && is_blank(stop[-1]))
+		stop--;
+	if (stop - at >= RV_OPTION_TEXT_BYTES)
+		return rv_fail(et, RV_E_RANGE, "value is longer than %d bytes", RV_OPTION_TEXT_BYTES - 1);
+	memcpy(out, at, (size_t)(stop - at));
+	out[stop - at] = '\0';
+	return RV_OK;
+}
+
+/* Splits [at, end); name[0] is NUL for a line without content. */
+static enum rv_err read_line(const char *at, const char *end, struct line *line, struct rv_errtext *et) {
+	line->name[0] = '\0';
+	while (at < end && is_blank(*at))
+		at++;
+	if (at == end || *at == '#')
+		return RV_OK;
+	const char *equals = memchr(at, '=', (size_t)(end - at));
+	if (!equals)
+		return rv_fail(et, RV_E_INVALID, "\"%.*s\": a line is `key = value` or a `#` comment",
+					   (int)(end - at < 60 ? end - at : 60), at);
+	const char *stop = equals;
+	while (stop > at && is_blank(stop[-1]))
+		stop--;
+	if (stop == at)
+		return rv_fail(et, RV_E_INVALID, "the name before `=` is missing");
+	if (stop - at >= NAME_BYTES_MAX)
+		return rv_fail(et, RV_E_INVALID, "%.60s...: unknown option; --help lists all of them", at);
+	memcpy(line->name, at, (size_t)(stop - at));
+	line->name[stop - at] = '\0';
+	for (at = equals + 1; at < end && is_blank(*at);)
+		at++;
+	bool quoted = at < end && *at == '"';
+	return quoted ? read_quoted(at, end, line->value, et) : read_bare(at, end, line->value, et);
+}
+
+static enum rv_err set_once(const struct rv_option *table, void *opts, const struct line *line, int line_no,
+							int first_line[RV_OPTIONS_MAX], struct rv_errtext *et) {
+	int i = rv_options_find(table, "", line->name, et);
+	if (i < 0)
+		return RV_E_INVALID;
+	if (first_line[i])
+		return rv_fail(et, RV_E_INVALID, "%s is set twice, first on line %d", line->name, first_line[i]);
+	first_line[i] = line_no;
+	return rv_option_value_parse(&table[i], opts, line->value, et);
+}
+
+enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
+								  struct rv_errtext *et) {
+	int first_line[RV_OPTIONS_MAX] = {0};
+	int line_no = 0;
+	const char *at = text;
+	while (*at) {
+		const char *end = at + strcspn(at, "\n");
+		struct line line;
+		line_no++;
+		enum rv_err e = read_line(at, end, &line, et);
+		if (e == RV_OK && line.name[0])
+			e = set_once(table, opts, &line, line_no, first_line, et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "%s:%d", source, line_no);
+		at = *end ? end + 1 : end;
+	}
+	return RV_OK;
+}
+
+enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et) {
+	uint8_t *text;
+	size_t n;
+	enum rv_err e = rv_file_read(path, CONFIG_FILE_BYTES_MAX, &text, &n, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "config file");
+	if (strlen((const char *)text) != n)
+		e = rv_fail(et, RV_E_INVALID, "%s: not a text file (holds a NUL byte)", path);
+	else
+		e = rv_options_parse_text(table, opts, path, (const char *)text, et);
+	free(text);
+	return e;
+}
+
+bool rv_options_wants(int argc, char **argv, const char *flag) {
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], flag) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* One `--name...` of the command line, taken apart. */
+struct argument {
+	char name[NAME_BYTES_MAX];
+	const char *value; /* NULL: none */
+	int option;        /* index into the table; -1: --config */
+	int n_argv;        /* 1, or 2 when the value is the next argument */
+};
+
+static bool is_program_flag(const char *arg) {
+	return strcmp(arg, "--help") == 0 || strcmp(arg, "--version") == 0 || strcmp(arg, "--check") == 0;
+}
+
+/* The `no-` form of a bool: its index, with the name cut down; -1 otherwise. */
+static int find_negated(const struct rv_option *table, const char *name) {
+	if (strncmp(name, "no-", 3) != 0)
+		return -1;
+	int i = rv_options_find(table, "--", name + 3, NULL);
+	return i >= 0 && table[i].type == RV_OPT_BOOL ? i : -1;
+}
+
+static enum rv_err take_value(struct argument *a, int left, char **argv, const char *wanted, struct rv_errtext *et) {
+	if (a->value)
+		return RV_OK;
+	if (left < 2)
+		return rv_fail(et, RV_E_INVALID, "--%s: needs a value: %s", a->name, wanted);
+	if (strncmp(argv[1], "--", 2) == 0)
+		return rv_fail(et, RV_E_INVALID, "--%s: needs a value: %s (write --%s=%.60s if that is the value)", a->name,
+					   wanted, a->name, argv[1]);
+	a->value = argv[1];
+	a->n_argv = 2;
+	return RV_OK;
+}
+
+/* Understands argv[0] (which starts with `--`); `left` counts it and what follows. */
+static enum rv_err read_argument(const struct rv_option *table, int left, char **argv, struct argument *a,
+								 struct rv_errtext *et) {
+	const char *text = argv[0] + 2;
+	size_t n = strcspn(text, "=");
+	if (n >= sizeof a->name)
+		return rv_fail(et, RV_E_INVALID, "%.60s...: unknown option; --help lists all of them", argv[0]);
+	memcpy(a->name, text, n);
+	a->name[n] = '\0';
+	a->value = text[n] ? text + n + 1 : NULL;
+	a->n_argv = 1;
+	a->option = -1;
+	if (strcmp(a->name, "config") == 0)
+		return take_value(a, left, argv, "the path of a config file", et);
+	int negated = a->value ? -1 : find_negated(table, a->name);
+	if (negated >= 0) {
+		a->option = negated;
+		a->value = "no";
+		return RV_OK;
+	}
+	a->option = rv_options_find(table, "--", a->name, et);
+	if (a->option < 0)
+		return RV_E_INVALID;
+	const struct rv_option *o = &table[a->option];
+	if (o->type != RV_OPT_BOOL)
+		return take_value(a, left, argv, rv_option_type_text(o), et);
+	if (!a->value)
+		a->value = "yes";
+	return RV_OK;
+}
+
+/* What a pass over argv does: config files first, then everything else, so that the command line wins. */
+enum pass { PASS_CONFIG, PASS_REST };
+
+struct collected {
+	const char **args;
+	int cap, n;
+};
+
+static enum rv_err take_positional(struct collected *c, const char *arg, struct rv_errtext *et) {
+	if (c->n >= c->cap)
+		return rv_fail(et, RV_E_INVALID, "%.100s: unexpected argument (at most %d)", arg, c->cap);
+	c->args[c->n++] = arg;
+	return RV_OK;
+}
+
+static bool is_option_like(const char *arg) {
+	return arg[0] == '-' && arg[1] != '\0';
+}
+
+static enum rv_err apply_argument(const struct rv_option *table, void *opts, enum pass pass, const struct argument *a,
+								  struct rv_errtext *et) {
+	bool is_config = a->option < 0;
+	if (is_config != (pass == PASS_CONFIG))
+		return RV_OK;
+	if (is_config)
+		return rv_options_parse_file(table, opts, a->value, et);
+	enum rv_err e = rv_option_value_parse(&table[a->option], opts, a->value, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "command line");
+}
+
+static enum rv_err run_pass(const struct rv_option *table, void *opts, int argc, char **argv, enum pass pass,
+							struct collected *positional, struct rv_errtext *et) {
+	int i = 1;
+	while (i < argc && strcmp(argv[i], "--") != 0) {
+		struct argument a = {.n_argv = 1};
+		if (is_program_flag(argv[i])) {
+			i++;
+			continue;
+		}
+		if (strncmp(argv[i], "--", 2) == 0) {
+			RV_TRY(read_argument(table, argc - i, argv + i, &a, et));
+			RV_TRY(apply_argument(table, opts, pass, &a, et));
+		} else if (is_option_like(argv[i])) {
+			return rv_fail(et, RV_E_INVALID, "%.100s: options are written --name; --help lists all of them", argv[i]);
+		} else if (pass == PASS_REST) {
+			RV_TRY(take_positional(positional, argv[i], et));
+		}
+		i += a.n_argv;
+	}
+	for (i++; i < argc && pass == PASS_REST; i++)
+		RV_TRY(take_positional(positional, argv[i], et));
+	return RV_OK;
+}
+
+enum rv_err rv_options_parse_argv(const struct rv_option *table, void *opts, int argc, char **argv, const char **args,
+								  int args_cap, int *n_args, struct rv_errtext *et) {
+	struct collected positional = {.args = args, .cap = args_cap};
+	enum rv_err e = run_pass(table, opts, argc, argv, PASS_CONFIG, &positional, et);
+	if (e == RV_OK)
+		e = run_pass(table, opts, argc, argv, PASS_REST, &positional, et);
+	if (n_args)
+		*n_args = positional.n;
+	return e;
+}

@@ -1,0 +1,24 @@
+/* progress.h: the text of a progress line, apart from when and where it is drawn. Inner part of event.h. */
+#ifndef RV_BASE_PROGRESS_H
+#define RV_BASE_PROGRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is being watched and how fast it goes. Zero-initialise. */
+struct rv_progress_state {
+	char label[64];
+	int64_t first_us, last_us; /* monotonic */
+	uint64_t first_done, last_done;
+	double rate_per_s; /* smoothed over about ten seconds; 0: not known yet */
+};
+
+/* Takes a new observation. A new label, or less done than before, starts afresh. */
+void rv_progress_observe(struct rv_progress_state *s, int64_t now_us, const char *label, uint64_t done);
+
+/* "label [#####.....] 41% 1234/3000 unit  56.7 unit/s  ETA 0:31  note", cut at `cap`; total 0: no bar, no ETA. Returns
+ * its length. */
+size_t rv_progress_render(const struct rv_progress_state *s, uint64_t total, const char *unit, const char *note,
+						  char *out, size_t cap);
+
+#endif

@@ -1,0 +1,22 @@
+/* signals.h: SIGINT and SIGTERM as a readable file descriptor (signalfd(2)): no handler, no global flag.
+ *
+ * main opens it before it makes any thread, so that every thread inherits the blocked mask. Event loops poll the
+ * descriptor (curl_multi_poll's extra fds, libevent, poll); a plain loop may call rv_signals_take() between steps. A
+ * second signal is a second read: programs stop in order at the first and at once at the second. SIGPIPE is ignored:
+ * writes report EPIPE. A child that is to be interruptible calls rv_signals_unblock() between fork and exec. Linux.
+ */
+#ifndef RV_BASE_SIGNALS_H
+#define RV_BASE_SIGNALS_H
+
+#include "base/err.h"
+
+/* Blocks SIGINT and SIGTERM, ignores SIGPIPE. *out_fd is non-blocking and close-on-exec; rv_signals_close() it. */
+enum rv_err rv_signals_open(int *out_fd, struct rv_errtext *et);
+/* The next pending signal's number, or 0 when there is none. Never blocks. */
+int rv_signals_take(int fd);
+/* Closes the descriptor and unblocks the signals: from here on they kill. */
+void rv_signals_close(int fd);
+/* Restores the default mask in a child. Async-signal-safe. */
+void rv_signals_unblock(void);
+
+#endif
