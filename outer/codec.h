@@ -3,7 +3,21 @@
  * A codec encodes *chunks* independently: chunk_elems values (the last chunk of a vector may be shorter). Within a
  * chunk the layout is the codec's own; its size depends only on the element count, so offsets are computed, never sent.
  * Encoding is deterministic and identical on every machine and backend: the encoded bytes are what is hashed and voted
- * on.
+ * on. Rounding is to nearest even throughout (the default floating-point environment).
+ *
+ * "fp32"  n values, little-endian IEEE-754. NaN and infinities are refused both ways.
+ *
+ * "int8"  B = ceil(n / 256) scales (fp32, little-endian), then n values (two's complement int8). Block b holds values
+ *         [256 b, min(256 b + 256, n)). With A = max |x| of the block, every operation a single correctly rounded fp32
+ *         one:
+ *             A < 127 * 2^-126:  scale = 0 and all values 0 (so no denormal ever takes part)
+ *             otherwise:         scale = min(A / 127, SCALE_MAX), its significand rounded to 17 bits (nearest, ties
+ *                                away from zero); value = nearest integer, ties to even, of x * (1 / scale)
+ *         SCALE_MAX is the largest scale for which 127 * scale is finite. A decoded value is value * scale: 7 bits
+ *         times 17 bits, hence exact. From that follow: Q(0) = 0; Q(-x) = -Q(x); |x - Q(x)| <= A/254 * (1 + 2^-14);
+ *         and encode(decode(e)) == e for every e that decode accepts, because decode accepts nothing else: scale 0 with
+ *         any value not 0, a scale with more bits or out of [2^-126, SCALE_MAX], a value of -128, or a block in which
+ *         no value is +-127 are RV_E_CORRUPT. There is one encoding for each decodable vector.
  */
 #ifndef RV_OUTER_CODEC_H
 #define RV_OUTER_CODEC_H
@@ -22,26 +36,28 @@ struct codec {
 	/* x (n) -> out (encoded_bytes(n)). RV_E_RANGE when x holds a NaN or an infinity (the text says where); out is then
 	 * unspecified. */
 	enum rv_err (*encode)(const float *x, size_t n, uint8_t *out, struct rv_errtext *et);
-	/* x (n) = decoded values. RV_E_CORRUPT when the bytes cannot be an encoding (NaN, infinite or negative scale, a
-	 * value outside the code). */
+	/* The same for x = a - b, (n) each, fused: the outer gradient never exists in memory. */
+	enum rv_err (*encode_delta)(const float *a, const float *b, size_t n, uint8_t *out, struct rv_errtext *et);
+	/* x (n) = decoded values. RV_E_CORRUPT when the bytes cannot be an encoding; x is then unspecified. */
 	enum rv_err (*decode)(const uint8_t *in, size_t n, float *x, struct rv_errtext *et);
-	/* acc (n) += weight * decoded; the same faults, with acc then partly changed. weight 1 adds the decoded value
-	 * exactly. */
+	/* acc (n) = acc + (weight * decoded), two roundings; the same faults, with acc then partly changed. weight 1 adds
+	 * the decoded value exactly. */
 	enum rv_err (*decode_add)(const uint8_t *in, size_t n, float weight, float *acc, struct rv_errtext *et);
 };
 
-extern const struct codec codec_int8; /* symmetric, absmax per block of 256, fp32 scale, nearest even */
-extern const struct codec codec_fp32; /* the values themselves, little-endian */
-extern const struct codec *const codec_registry[];
+extern const struct codec codec_int8;              /* id 1: symmetric, absmax per block of 256 */
+extern const struct codec codec_fp32;              /* id 2: the values themselves */
+extern const struct codec *const codec_registry[]; /* NULL-terminated */
 
 /* RV_E_NOTFOUND lists the names there are. */
 enum rv_err codec_find(const char *name, const struct codec **out, struct rv_errtext *et);
 
 /* The owner's reduction of one chunk: decodes the n_in contributions in the order given, sums w_i * x_i in fp32 from
- * zero, divides by the sum of the weights, and encodes the mean once. Weights are positive integers (normally 1).
- * `scratch` holds n floats. This is the only place where outer gradients are averaged: the real all-reduce, the lab's
- * in-process run and the tests' oracle all call it. Any order of arrival gives the same bytes, because the order is the
- * caller's roster order. */
+ * zero, divides by the sum of the weights, and encodes the mean once. Weights are positive integers (normally 1) whose
+ * sum is below 2^24, asserted. `scratch` holds n floats. This is the only place where outer gradients are averaged: the
+ * real all-reduce, the lab's in-process run and the tests' oracle all call it. Any order of arrival gives the same
+ * bytes, because the order is the caller's roster order. RV_E_CORRUPT names the contribution by its place in `in`;
+ * RV_E_RANGE when the sum overflows. */
 enum rv_err codec_reduce_mean(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in,
 							  size_t n, float *scratch, uint8_t *out, struct rv_errtext *et);
 

@@ -47,9 +47,11 @@ struct global_state {
 	float *state[GLOBAL_MAX_STATES]; /* optimizer->n_states vectors of (n) */
 	uint64_t round;                  /* the next round to be reduced; 0 at the start */
 	struct rv_hash chain;            /* state_hash(round) */
+	float *scratch;                  /* (chunk_elems), global_apply's own */
 };
 
-/* theta0 (n) is copied. chain = H("rivulet chain" | run_hash). */
+/* theta0 (n) is copied. chain = H("rivulet chain" | run_hash). RV_E_RANGE: n is 0 or gives more than GLOBAL_MAX_CHUNKS
+ * chunks; RV_E_NOMEM. On a fault *g is zero, and releasing it is fine. */
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et);
 void global_release(struct global_state *g);
@@ -64,7 +66,9 @@ enum rv_err global_encode_delta(const struct global_state *g, const float *theta
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced);
 
 /* The outer step of round g->round: decodes `reduced` (chunking_total_bytes), steps theta and state, chain =
- * H("rivulet step" | chain | digest), round += 1. Checks the whole input first: on RV_E_CORRUPT nothing has changed. */
+ * H("rivulet step" | chain | digest), round += 1. Checks the whole input first: on RV_E_CORRUPT nothing has changed and
+ * the text names the chunk. `digest` is the caller's global_digest() of these bytes, which it has voted with or
+ * verified; it is not computed again here. */
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et);
 

@@ -1,0 +1,39 @@
+/* codec_kernels.h: the inner loops of the codecs, once per instruction set. Private to outer/; tests compare the sets.
+ *
+ * Every set gives the same bits: the operations are a maximum of integers, single correctly rounded multiplications,
+ * additions and subtractions, and one rounding to nearest even. None may be fused or reordered across elements.
+ * All lengths are any number, also 0; no alignment is assumed.
+ */
+#ifndef RV_OUTER_CODEC_KERNELS_H
+#define RV_OUTER_CODEC_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct codec_kernels {
+	const char *isa; /* "avx512", "avx2", "portable" */
+	/* max over i of the magnitude bits of x[i]: the bits of max |x|, or at least FLOAT_INF_BITS when one is not finite
+	 */
+	uint32_t (*absmax_bits)(const float *x, size_t n);
+	/* d = a - b, and the same maximum of d */
+	uint32_t (*delta_absmax_bits)(const float *a, const float *b, float *d, size_t n);
+	/* q[i] = nearest even integer of x[i] * inverse, which is within [-127, 127] */
+	void (*quantize)(const float *x, float inverse, int8_t *q, size_t n);
+	/* the largest |q[i]|, 128 included */
+	unsigned (*absmax_int8)(const int8_t *q, size_t n);
+	/* x[i] = q[i] * scale */
+	void (*dequantize)(const int8_t *q, float scale, float *x, size_t n);
+	/* acc[i] = acc[i] + weight * (q[i] * scale) */
+	void (*dequantize_add)(const int8_t *q, float scale, float weight, float *acc, size_t n);
+	/* acc[i] = acc[i] + weight * x[i] */
+	void (*scaled_add)(const float *x, float weight, float *acc, size_t n);
+};
+
+extern const struct codec_kernels codec_kernels_avx512, codec_kernels_avx2, codec_kernels_portable;
+
+/* The best set that this processor runs. */
+const struct codec_kernels *codec_kernels_best(void);
+/* The i-th set that this processor runs, best first; NULL past the last. */
+const struct codec_kernels *codec_kernels_at(int i);
+
+#endif

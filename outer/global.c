@@ -1,0 +1,149 @@
+/* global.c: the shared state of a run and its one transition, the outer step. */
+#include "outer/global.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+/* n floats, zeroed, NULL when there is no memory. */
+static float *new_vector(size_t n) {
+	size_t bytes = (n * sizeof(float) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	float *v = aligned_alloc(ALIGNMENT, bytes);
+	if (v)
+		memset(v, 0, bytes);
+	return v;
+}
+
+static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
+	const struct global_config *c = &g->cfg;
+	bool ok = (g->theta = new_vector(c->n)) && (g->scratch = new_vector(c->chunks.chunk_elems));
+	for (int k = 0; ok && k < c->optimizer->n_states; k++)
+		ok = (g->state[k] = new_vector(c->n)) != NULL;
+	if (ok)
+		return RV_OK;
+	double mb = (double)c->n * (1 + c->optimizer->n_states) * sizeof(float) * 1e-6;
+	return rv_fail(et, RV_E_NOMEM, "no memory for the shared state of %zu parameters (%.0f MB)", c->n, mb);
+}
+
+enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
+						struct rv_errtext *et) {
+	RV_ASSERT(cfg->optimizer->n_states <= GLOBAL_MAX_STATES && cfg->chunks.n == cfg->n);
+	RV_ASSERT(cfg->chunks.chunk_elems % cfg->codec->block == 0);
+	*g = (struct global_state){0};
+	if (cfg->n == 0 || cfg->chunks.n_chunks > GLOBAL_MAX_CHUNKS)
+		return rv_fail(et, RV_E_RANGE, "%zu parameters in chunks of %zu: must be 1..%d chunks; use larger chunks",
+					   cfg->n, cfg->chunks.chunk_elems, GLOBAL_MAX_CHUNKS);
+	g->cfg = *cfg;
+	enum rv_err e = allocate(g, et);
+	if (e != RV_OK) {
+		global_release(g);
+		return e;
+	}
+	memcpy(g->theta, theta0, cfg->n * sizeof *theta0);
+	g->chain = rv_chain_start(&cfg->run_hash);
+	return RV_OK;
+}
+
+void global_release(struct global_state *g) {
+	free(g->theta);
+	free(g->scratch);
+	for (int k = 0; k < GLOBAL_MAX_STATES; k++)
+		free(g->state[k]);
+	*g = (struct global_state){0};
+}
+
+/* Says which parameter of the chunk made its encoding fail. */
+static enum rv_err diverged(const struct global_state *g, const float *theta_local, uint32_t chunk,
+							struct rv_errtext *et) {
+	size_t begin = chunk * g->cfg.chunks.chunk_elems, end = begin + chunking_len(&g->cfg.chunks, chunk);
+	for (size_t i = begin; i < end; i++)
+		if (!__builtin_isfinite(g->theta[i] - theta_local[i]))
+			return rv_fail(et, RV_E_RANGE,
+						   "parameter %zu is %g (it was %g at the start of round %llu): training has diverged; "
+						   "a smaller lr or a longer warm-up helps",
+						   i, (double)theta_local[i], (double)g->theta[i], (unsigned long long)g->round);
+	return RV_E_RANGE;
+}
+
+enum rv_err global_encode_delta(const struct global_state *g, const float *theta_local, uint8_t *out,
+								struct rv_errtext *et) {
+	const struct chunking *c = &g->cfg.chunks;
+	for (uint32_t i = 0; i < c->n_chunks; i++) {
+		size_t at = i * c->chunk_elems;
+		uint8_t *chunk = out + chunking_offset_bytes(c, g->cfg.codec, i);
+		enum rv_err e = g->cfg.codec->encode_delta(g->theta + at, theta_local + at, chunking_len(c, i), chunk, et);
+		if (e != RV_OK)
+			return diverged(g, theta_local, i, et);
+	}
+	return RV_OK;
+}
+
+static size_t chunk_bytes(const struct global_state *g, uint32_t chunk) {
+	return g->cfg.codec->encoded_bytes(chunking_len(&g->cfg.chunks, chunk));
+}
+
+struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced) {
+	struct rv_hasher h;
+	rv_hash_init_domain(&h, "rivulet round");
+	rv_hash_u64(&h, round);
+	for (uint32_t i = 0; i < g->cfg.chunks.n_chunks; i++) {
+		size_t at = chunking_offset_bytes(&g->cfg.chunks, g->cfg.codec, i);
+		struct rv_hash one = rv_hash_of(reduced + at, chunk_bytes(g, i));
+		rv_hash_update(&h, one.b, sizeof one.b);
+	}
+	struct rv_hash out;
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+static enum rv_err decode_chunk(const struct global_state *g, const uint8_t *reduced, uint32_t i,
+								struct rv_errtext *et) {
+	const struct chunking *c = &g->cfg.chunks;
+	const uint8_t *bytes = reduced + chunking_offset_bytes(c, g->cfg.codec, i);
+	enum rv_err e = g->cfg.codec->decode(bytes, chunking_len(c, i), g->scratch, et);
+	if (e == RV_OK)
+		return RV_OK;
+	return rv_fail_context(et, e, "reduced chunk %u of round %llu", i, (unsigned long long)g->round);
+}
+
+static void step_chunk(struct global_state *g, uint32_t i) {
+	size_t at = i * g->cfg.chunks.chunk_elems;
+	float *state[GLOBAL_MAX_STATES] = {0};
+	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
+		state[k] = g->state[k] + at;
+	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(&g->cfg.chunks, i), &g->cfg.params);
+}
+
+/* Decodes twice, chunk by chunk: the first pass only checks. That costs a byte per parameter to read; keeping the
+ * decoded vector would cost four to hold. */
+enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
+						 struct rv_errtext *et) {
+	for (uint32_t i = 0; i < g->cfg.chunks.n_chunks; i++)
+		RV_TRY(decode_chunk(g, reduced, i, et));
+	for (uint32_t i = 0; i < g->cfg.chunks.n_chunks; i++) {
+		enum rv_err e = decode_chunk(g, reduced, i, et);
+		RV_ASSERT(e == RV_OK);
+		step_chunk(g, i);
+	}
+	g->chain = rv_chain_next(&g->chain, digest);
+	g->round++;
+	return RV_OK;
+}
+
+struct rv_hash global_full_hash(const struct global_state *g) {
+	struct rv_hasher h;
+	rv_hash_init_domain(&h, "rivulet state");
+	rv_hash_u64(&h, g->round);
+	rv_hash_update(&h, g->chain.b, sizeof g->chain.b);
+	rv_hash_u64(&h, g->cfg.n);
+	rv_hash_update(&h, g->theta, g->cfg.n * sizeof *g->theta);
+	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
+		rv_hash_update(&h, g->state[k], g->cfg.n * sizeof *g->theta);
+	struct rv_hash out;
+	rv_hash_final(&h, &out);
+	return out;
+}

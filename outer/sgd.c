@@ -1,0 +1,20 @@
+/* sgd.c: theta <- theta - lr d. With one worker this is Lookahead (arXiv 1907.08610). */
+#include "outer/elementwise.h"
+#include "outer/optimizer.h"
+
+RV_ELEMENTWISE_BODY sgd_body(float *theta, const float *delta, size_t n, float lr) {
+	size_t i = 0;
+	for (; i + VEC_LANES <= n; i += VEC_LANES)
+		VEC_AT(theta + i) = VEC_AT(theta + i) - lr * VEC_AT(delta + i);
+	for (; i < n; i++)
+		theta[i] = theta[i] - lr * delta[i];
+}
+
+RV_ELEMENTWISE(sgd, (float *theta, const float *delta, size_t n, float lr), (theta, delta, n, lr))
+
+static void sgd_step(float *theta, float *const *state, const float *delta, size_t n, const struct outer_params *p) {
+	(void)state;
+	sgd(theta, delta, n, p->lr);
+}
+
+const struct outer_optimizer outer_sgd = {.name = "sgd", .n_states = 0, .step = sgd_step};
