@@ -1,0 +1,160 @@
+/* program.c: subcommands, --help, --version, --check and exit statuses. */
+#include "base/program.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct rv_option no_options[] = {{.name = NULL}};
+
+static const struct rv_option *options_of(const struct rv_command *c) {
+	return c->options ? c->options : no_options;
+}
+
+static void print_usage(const struct rv_program *p, const struct rv_command *c, FILE *out) {
+	(void)fprintf(out, "%s%s%s [options]%s%s\n", p->name, c->name ? " " : "", c->name ? c->name : "",
+				  c->synopsis[0] ? " " : "", c->synopsis);
+}
+
+static void print_common(FILE *out) {
+	(void)fputs("\nEverywhere:\n"
+				"    --config FILE\n"
+				"        Read options from FILE first: lines of `name = value`, `#` comments. The command line wins.\n"
+				"    --check\n"
+				"        Validate everything, print the effective configuration, start nothing.\n"
+				"    --help, --version\n",
+				out);
+}
+
+static void print_command_help(const struct rv_program *p, const struct rv_command *c, FILE *out) {
+	(void)fputs("Usage: ", out);
+	print_usage(p, c, out);
+	(void)fprintf(out, "\n%s\n", c->name ? c->help : p->summary);
+	if (c->details)
+		(void)fprintf(out, "\n%s\n", c->details);
+	rv_options_help(options_of(c), out);
+	print_common(out);
+	if (!c->name && p->examples)
+		(void)fprintf(out, "\nExamples:\n%s\n", p->examples);
+}
+
+static void print_program_help(const struct rv_program *p, FILE *out) {
+	(void)fprintf(out, "%s\n\nUsage:\n", p->summary);
+	for (const struct rv_command *c = p->commands; c->run; c++) {
+		(void)fputs("    ", out);
+		print_usage(p, c, out);
+		(void)fprintf(out, "        %s\n", c->help);
+	}
+	(void)fprintf(out, "\n`%s COMMAND --help` lists the options of a command.\n", p->name);
+	if (p->examples)
+		(void)fprintf(out, "\nExamples:\n%s\n", p->examples);
+}
+
+static const struct rv_command *find_command(const struct rv_program *p, const char *name, struct rv_errtext *et) {
+	const char *names[32];
+	int n = 0;
+	for (const struct rv_command *c = p->commands; c->run; c++) {
+		if (strcmp(c->name, name) == 0)
+			return c;
+		RV_ASSERT(n < 32);
+		names[n++] = c->name;
+	}
+	const char *near = rv_nearest_name(name, names, n);
+	if (near)
+		(void)rv_fail(et, RV_E_INVALID, "%.60s: unknown command; did you mean %s?", name, near);
+	else
+		(void)rv_fail(et, RV_E_INVALID, "%.60s: unknown command; %s --help lists them", name, p->name);
+	return NULL;
+}
+
+static int refuse(const struct rv_program *p, const struct rv_errtext *et, int status) {
+	(void)fflush(stdout);
+	(void)fprintf(stderr, "%s: %s\n", p->name, et->text[0] ? et->text : "failed without a reason");
+	return status;
+}
+
+static enum rv_err check_arg_count(const struct rv_program *p, const struct rv_command *c, const struct rv_args *args,
+								   struct rv_errtext *et) {
+	const char *space = c->name ? " " : "", *name = c->name ? c->name : "";
+	if (args->n < c->args_min)
+		return rv_fail(et, RV_E_INVALID, "an argument is missing: %s%s%s [options] %s", p->name, space, name,
+					   c->synopsis);
+	if (args->n > c->args_max)
+		return rv_fail(et, RV_E_INVALID, "%.100s: unexpected argument; usage: %s%s%s [options] %s",
+					   args->at[c->args_max], p->name, space, name, c->synopsis);
+	return RV_OK;
+}
+
+/* Everything that can be refused before the command starts. */
+static enum rv_err read_command_line(const struct rv_program *p, const struct rv_command *c, int argc, char **argv,
+									 void *opts, struct rv_args *args, struct rv_errtext *et) {
+	const struct rv_option *table = options_of(c);
+	rv_options_defaults(table, opts);
+	RV_TRY(rv_options_parse_argv(table, opts, argc, argv, args->at, RV_PROGRAM_ARGS_MAX, &args->n, et));
+	RV_TRY(check_arg_count(p, c, args, et));
+	RV_TRY(rv_options_check_required(table, opts, et));
+	return c->check ? c->check(opts, args, et) : RV_OK;
+}
+
+static int print_effective(const struct rv_program *p, const struct rv_command *c, const void *opts) {
+	size_t n = rv_options_print(options_of(c), opts, NULL, 0);
+	char *text = malloc(n + 1);
+	if (!text)
+		return refuse(p, &(struct rv_errtext){"no memory"}, RV_EXIT_FAULT);
+	(void)rv_options_print(options_of(c), opts, text, n + 1);
+	(void)printf("# %s%s%s: the configuration is valid\n%s", p->name, c->name ? " " : "", c->name ? c->name : "", text);
+	free(text);
+	return RV_EXIT_OK;
+}
+
+/* argv[0] is the program's or the command's name. */
+static int run_command(const struct rv_program *p, const struct rv_command *c, int argc, char **argv) {
+	struct rv_errtext et = {0};
+	struct rv_args args = {.n = 0};
+	if (rv_options_wants(argc, argv, "--help")) {
+		print_command_help(p, c, stdout);
+		return RV_EXIT_OK;
+	}
+	void *opts = calloc(1, c->opts_bytes ? c->opts_bytes : 1);
+	if (!opts)
+		return refuse(p, &(struct rv_errtext){"no memory"}, RV_EXIT_FAULT);
+	int status = RV_EXIT_OK;
+	enum rv_err e = read_command_line(p, c, argc, argv, opts, &args, &et);
+	if (e != RV_OK) {
+		status = refuse(p, &et, RV_EXIT_USAGE);
+	} else if (rv_options_wants(argc, argv, "--check")) {
+		status = print_effective(p, c, opts);
+	} else {
+		e = c->run(opts, &args, &et);
+		if (e != RV_OK)
+			status = refuse(p, &et, e == RV_E_CANCELLED ? RV_EXIT_CANCELLED : RV_EXIT_FAULT);
+	}
+	free(opts);
+	return status;
+}
+
+static int run_subcommand(const struct rv_program *p, int argc, char **argv) {
+	struct rv_errtext et = {0};
+	bool help = argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0);
+	if (argc < 2 || (help && argc == 2)) {
+		print_program_help(p, help ? stdout : stderr);
+		return help ? RV_EXIT_OK : RV_EXIT_USAGE;
+	}
+	const struct rv_command *c = find_command(p, argv[help ? 2 : 1], &et);
+	if (!c)
+		return refuse(p, &et, RV_EXIT_USAGE);
+	if (!help)
+		return run_command(p, c, argc - 1, argv + 1);
+	print_command_help(p, c, stdout);
+	return RV_EXIT_OK;
+}
+
+int rv_program_main(const struct rv_program *p, int argc, char **argv) {
+	if (rv_options_wants(argc, argv, "--version")) {
+		(void)printf("%s %s\n", p->name, RV_VERSION);
+		return RV_EXIT_OK;
+	}
+	RV_ASSERT(p->commands->run);
+	return p->commands->name ? run_subcommand(p, argc, argv) : run_command(p, p->commands, argc, argv);
+}

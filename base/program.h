@@ -1,0 +1,48 @@
+/* program.h: the front end that the programs share, so that their main.c is a table: subcommands, --help, --version,
+ * --check, option parsing, the error line and the exit status.
+ *
+ *     int main(int argc, char **argv) { return rv_program_main(&program, argc, argv); }
+ *
+ * `PROG --help` lists the commands, `PROG COMMAND --help` and `PROG help COMMAND` its options. `--check` parses and
+ * validates everything, prints the effective configuration (it parses back) and starts nothing.
+ */
+#ifndef RV_BASE_PROGRAM_H
+#define RV_BASE_PROGRAM_H
+
+#include "base/options.h"
+
+enum { RV_EXIT_OK = 0, RV_EXIT_FAULT = 1, RV_EXIT_USAGE = 2, RV_EXIT_CANCELLED = 130 };
+
+enum { RV_PROGRAM_ARGS_MAX = 64 };
+
+/* What stands on the command line beside the options. Borrows from argv. */
+struct rv_args {
+	const char *at[RV_PROGRAM_ARGS_MAX];
+	int n;
+};
+
+struct rv_command {
+	const char *name;     /* "serve"; NULL when the program has this one command and no subcommands */
+	const char *synopsis; /* its arguments as the usage line shows them: "LINK", "FILE..."; "" for none */
+	int args_min, args_max;
+	const char *help;                /* one sentence */
+	const char *details;             /* NULL, or text printed below it in the command's own --help */
+	const struct rv_option *options; /* NULL: none */
+	size_t opts_bytes;               /* size of the options struct */
+	/* What spans several options; also run by --check. NULL: nothing. */
+	enum rv_err (*check)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+	/* The command itself. RV_OK: exit status 0; RV_E_CANCELLED: 130; other faults: 1, the text on stderr. */
+	enum rv_err (*run)(void *opts, const struct rv_args *args, struct rv_errtext *et);
+};
+
+struct rv_program {
+	const char *name;                  /* "rivulet-worker" */
+	const char *summary;               /* one sentence: what it is for */
+	const struct rv_command *commands; /* ended by run == NULL */
+	const char *examples;              /* NULL, or lines at the end of --help */
+};
+
+/* The whole of main(). Returns the exit status; 2 for a command line or configuration that is refused. */
+int rv_program_main(const struct rv_program *p, int argc, char **argv);
+
+#endif
