@@ -1,0 +1,207 @@
+/* model.c: the registry of families, and what all of them share: layout, decay spans, memory, initial weights. */
+#include "worker/train/model.h"
+
+#include "base/assert.h"
+#include "base/rng.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MAX_LAYERS = 4096,
+	MAX_CHANNELS = 1 << 16,
+	MAX_VOCAB = 1 << 24,
+	MAX_CONTEXT = 1 << 20,
+	MAX_ROWS = 1 << 24,
+	INIT_CHUNK = 4096 /* values uploaded at a time */
+};
+
+#define STREAM_INIT ((uint64_t)0x696e6974 << 32) /* Philox streams of initial weights; the low half is the tensor */
+
+const struct model_ops *const model_registry[] = {&model_gpt2, NULL};
+
+static enum rv_err find_family(const char *name, const struct model_ops **out, struct rv_errtext *et) {
+	char known[256] = "";
+	for (int i = 0; model_registry[i]; i++) {
+		if (strcmp(model_registry[i]->name, name) == 0) {
+			*out = model_registry[i];
+			return RV_OK;
+		}
+		size_t used = strlen(known);
+		snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", model_registry[i]->name);
+	}
+	return rv_fail(et, RV_E_NOTFOUND, "model family '%s' does not exist; there are: %s", name, known);
+}
+
+static bool within(int value, int max) {
+	return value >= 1 && value <= max;
+}
+
+static enum rv_err check_shape(const struct model_shape *s, int max_batch, struct rv_errtext *et) {
+	if (!within(s->n_layer, MAX_LAYERS) || !within(s->n_embd, MAX_CHANNELS) || !within(s->n_head, s->n_embd) ||
+		!within(s->vocab, MAX_VOCAB) || !within(s->context, MAX_CONTEXT))
+		return rv_fail(et, RV_E_RANGE,
+					   "model of %d layers, %d heads, %d channels, %d tokens, context %d: out of bounds", s->n_layer,
+					   s->n_head, s->n_embd, s->vocab, s->context);
+	if (s->n_embd % s->n_head != 0)
+		return rv_fail(et, RV_E_RANGE, "model: %d channels are not a multiple of %d heads", s->n_embd, s->n_head);
+	if (!within(max_batch, MAX_ROWS / s->context))
+		return rv_fail(et, RV_E_RANGE, "model: a batch of %d sequences of %d tokens, must be 1 to %d sequences",
+					   max_batch, s->context, MAX_ROWS / s->context);
+	return RV_OK;
+}
+
+int model_padded_vocab(const struct model_shape *s) {
+	return (s->vocab + MODEL_VOCAB_MULTIPLE - 1) / MODEL_VOCAB_MULTIPLE * MODEL_VOCAB_MULTIPLE;
+}
+
+static size_t round_up(size_t n, size_t multiple) {
+	return (n + multiple - 1) / multiple * multiple;
+}
+
+void model_add_tensor(struct model_layout *l, const struct model_tensor *t, int storage_rows) {
+	RV_ASSERT(storage_rows >= t->rows && t->rows > 0 && t->cols > 0);
+	if (l->failed)
+		return;
+	if (l->n_tensors == l->tensors_cap) {
+		int cap = l->tensors_cap ? 2 * l->tensors_cap : 64;
+		struct model_tensor *grown = realloc(l->tensors, (size_t)cap * sizeof *grown);
+		if (!grown) {
+			l->failed = true;
+			return;
+		}
+		l->tensors = grown;
+		l->tensors_cap = cap;
+	}
+	struct model_tensor *added = &l->tensors[l->n_tensors++];
+	*added = *t;
+	added->offset = l->n_params;
+	added->elems = (size_t)t->rows * (size_t)t->cols;
+	l->n_params += round_up((size_t)storage_rows * (size_t)t->cols, MODEL_ALIGN_ELEMS);
+}
+
+const struct model_tensor *model_find_tensor(const struct model_layout *l, const char *name) {
+	for (int i = 0; i < l->n_tensors; i++)
+		if (strcmp(l->tensors[i].name, name) == 0)
+			return &l->tensors[i];
+	return NULL;
+}
+
+void *model_arena_take(struct model_arena *a, size_t n_bytes) {
+	void *p = a->base ? a->base + a->used_bytes : NULL;
+	a->used_bytes += round_up(n_bytes, 64);
+	return p;
+}
+
+static enum rv_err build_layout(struct model *m, struct rv_errtext *et) {
+	m->ops->layout(&m->shape, &m->layout);
+	int n = m->layout.n_tensors;
+	m->spans = calloc((size_t)n, sizeof *m->spans);
+	if (m->layout.failed || !m->spans)
+		return rv_fail(et, RV_E_NOMEM, "model: no memory for the table of its %d tensors", n);
+	for (int i = 0; i < n; i++) {
+		const struct model_tensor *t = &m->layout.tensors[i];
+		size_t end = i + 1 < n ? t[1].offset : m->layout.n_params;
+		struct decay_span *last = m->n_spans > 0 ? &m->spans[m->n_spans - 1] : NULL;
+		if (last && last->decay == t->decay)
+			last->end = end;
+		else
+			m->spans[m->n_spans++] = (struct decay_span){t->offset, end, t->decay};
+	}
+	return RV_OK;
+}
+
+static enum rv_err build_activations(struct model *m, struct rv_errtext *et) {
+	m->plan = calloc(1, m->ops->plan_bytes);
+	if (!m->plan)
+		return rv_fail(et, RV_E_NOMEM, "model: no memory for its plan");
+	struct model_arena arena = {0};
+	m->ops->plan(m, &arena, m->max_batch);
+	m->memory_bytes = arena.used_bytes;
+	enum rv_err e = m->be->ops->alloc(m->be, m->memory_bytes, &m->memory, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "activations of %d x %d tokens (lower batch and raise grad-accum)", m->max_batch,
+							   m->shape.context);
+	arena = (struct model_arena){.base = m->memory};
+	m->ops->plan(m, &arena, m->max_batch);
+	return RV_OK;
+}
+
+enum rv_err model_new(const char *family, const struct model_shape *shape, int max_batch, struct backend *be,
+					  struct model **out, struct rv_errtext *et) {
+	*out = NULL;
+	const struct model_ops *ops;
+	RV_TRY(find_family(family, &ops, et));
+	RV_TRY(check_shape(shape, max_batch, et));
+	struct model *m = calloc(1, sizeof *m);
+	if (!m)
+		return rv_fail(et, RV_E_NOMEM, "model: no memory");
+	m->ops = ops;
+	m->be = be;
+	m->shape = *shape;
+	m->max_batch = max_batch;
+	enum rv_err e = build_layout(m, et);
+	if (e == RV_OK)
+		e = build_activations(m, et);
+	if (e != RV_OK) {
+		model_free(m);
+		return e;
+	}
+	*out = m;
+	return RV_OK;
+}
+
+void model_free(struct model *m) {
+	if (!m)
+		return;
+	if (m->memory)
+		m->be->ops->free(m->be, m->memory);
+	free(m->plan);
+	free(m->spans);
+	free(m->layout.tensors);
+	free(m);
+}
+
+static void init_tensor(const struct model *m, const struct model_tensor *t, float *params, struct rv_rng rng) {
+	float chunk[INIT_CHUNK];
+	for (size_t done = 0; done < t->elems;) {
+		size_t n = t->elems - done < INIT_CHUNK ? t->elems - done : INIT_CHUNK;
+		for (size_t i = 0; i < n; i++)
+			chunk[i] = t->init == MODEL_INIT_NORMAL ? (float)(t->std * rv_rng_normal(&rng)) : 1.0f;
+		m->be->ops->upload(m->be, params + t->offset + done, chunk, n * sizeof chunk[0]);
+		done += n;
+	}
+}
+
+void model_init_params(const struct model *m, float *params, uint64_t seed) {
+	m->be->ops->zero(m->be, params, m->layout.n_params * sizeof *params);
+	for (int i = 0; i < m->layout.n_tensors; i++) {
+		const struct model_tensor *t = &m->layout.tensors[i];
+		if (t->init != MODEL_INIT_ZERO)
+			init_tensor(m, t, params, rv_rng_of(seed, STREAM_INIT | (uint64_t)i));
+	}
+}
+
+void model_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t) {
+	RV_ASSERT(within(b, m->max_batch) && within(t, m->shape.context));
+	m->b = b;
+	m->t = t;
+	m->ops->forward(m, params, tokens, b, t);
+}
+
+void model_loss(struct model *m, const float *params, const int32_t *targets, float *losses) {
+	RV_ASSERT(m->b > 0);
+	m->ops->loss(m, params, targets, losses);
+}
+
+void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
+					float grad_scale, float *losses) {
+	RV_ASSERT(m->b > 0);
+	m->ops->backward(m, params, grads, tokens, targets, grad_scale, losses);
+}
+
+void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out) {
+	RV_ASSERT(first >= 0 && n_rows >= 1 && n_rows <= m->b * m->t - first);
+	m->ops->logits(m, params, first, n_rows, host_out);
+}

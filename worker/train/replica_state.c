@@ -1,0 +1,124 @@
+/* replica_state.c: a replica's own state as bytes.
+ *
+ *   u64 magic "RVREPLIC", u32 version, u32 reserved 0, u64 n_params, u32 shard, u32 n_shards,
+ *   u64 global_step, u64 adam_steps, u64 cursor, f32 theta[n], f32 m[n], f32 v[n],
+ *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian.
+ */
+#include "worker/train/replica.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "worker/train/replica_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vectors are stored as they lie in memory");
+
+#define STATE_MAGIC UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
+enum { STATE_VERSION = 1, STATE_HEADER_BYTES = 56, STATE_VECTORS = 3 };
+
+size_t replica_state_bytes(const struct replica *r) {
+	return STATE_HEADER_BYTES + STATE_VECTORS * r->n * sizeof(float) + RV_HASH_BYTES;
+}
+
+static struct rv_hash hash_state(const uint8_t *state, size_t n) {
+	struct rv_hasher h;
+	struct rv_hash hash;
+	rv_hash_init_domain(&h, "rivulet replica");
+	rv_hash_update(&h, state, n);
+	rv_hash_final(&h, &hash);
+	return hash;
+}
+
+void replica_save(struct replica *r, uint8_t *out) {
+	size_t bytes = replica_state_bytes(r), vector = r->n * sizeof(float);
+	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
+	rv_write_u64(&w, STATE_MAGIC);
+	rv_write_u32(&w, STATE_VERSION);
+	rv_write_u32(&w, 0);
+	rv_write_u64(&w, r->n);
+	rv_write_u32(&w, r->shard);
+	rv_write_u32(&w, r->n_shards);
+	rv_write_u64(&w, r->global_step);
+	rv_write_u64(&w, r->adam_steps);
+	rv_write_u64(&w, r->cursor);
+	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
+	const float *vectors[STATE_VECTORS] = {r->theta, r->m, r->v};
+	for (int i = 0; i < STATE_VECTORS; i++)
+		r->be->ops->download(r->be, out + STATE_HEADER_BYTES + (size_t)i * vector, vectors[i], vector);
+	struct rv_hash hash = hash_state(out, bytes - RV_HASH_BYTES);
+	memcpy(out + bytes - RV_HASH_BYTES, hash.b, RV_HASH_BYTES);
+}
+
+struct state_header {
+	uint64_t magic, n, global_step, adam_steps, cursor;
+	uint32_t version, reserved, shard, n_shards;
+};
+
+static struct state_header read_header(const uint8_t *in) {
+	struct rv_reader rd = rv_reader_of(in, STATE_HEADER_BYTES);
+	struct state_header h = {0};
+	h.magic = rv_read_u64(&rd);
+	h.version = rv_read_u32(&rd);
+	h.reserved = rv_read_u32(&rd);
+	h.n = rv_read_u64(&rd);
+	h.shard = rv_read_u32(&rd);
+	h.n_shards = rv_read_u32(&rd);
+	h.global_step = rv_read_u64(&rd);
+	h.adam_steps = rv_read_u64(&rd);
+	h.cursor = rv_read_u64(&rd);
+	RV_ASSERT(rv_reader_done(&rd));
+	return h;
+}
+
+static enum rv_err check_header(const struct replica *r, const struct state_header *h, struct rv_errtext *et) {
+	if (h->magic != STATE_MAGIC)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: magic is %016" PRIx64 ", must be %016" PRIx64, h->magic,
+					   STATE_MAGIC);
+	if (h->version != STATE_VERSION)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: version is %" PRIu32 ", this build reads %d", h->version,
+					   STATE_VERSION);
+	if (h->reserved != 0)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: reserved field is %" PRIu32 ", must be 0", h->reserved);
+	if (h->n != r->n)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: %" PRIu64 " parameters, this model has %zu", h->n, r->n);
+	if (h->shard != r->shard || h->n_shards != r->n_shards)
+		return rv_fail(et, RV_E_CORRUPT,
+					   "replica state: reads data shard %" PRIu32 " of %" PRIu32 ", this replica %" PRIu32
+					   " of %" PRIu32,
+					   h->shard, h->n_shards, r->shard, r->n_shards);
+	if (h->adam_steps >= INT64_MAX)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: adam_steps is %" PRIu64, h->adam_steps);
+	return RV_OK;
+}
+
+/* Everything is checked before anything is changed. */
+static enum rv_err check_state(const struct replica *r, const uint8_t *in, size_t n, struct state_header *h,
+							   struct rv_errtext *et) {
+	if (n < STATE_HEADER_BYTES + RV_HASH_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: cut short: size is %zu bytes, the header alone has %d", n,
+					   STATE_HEADER_BYTES + RV_HASH_BYTES);
+	*h = read_header(in);
+	RV_TRY(check_header(r, h, et));
+	if (n != replica_state_bytes(r))
+		return rv_fail(et, RV_E_CORRUPT, "replica state: size is %zu bytes, must be %zu", n, replica_state_bytes(r));
+	struct rv_hash hash = hash_state(in, n - RV_HASH_BYTES);
+	if (memcmp(hash.b, in + n - RV_HASH_BYTES, RV_HASH_BYTES) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: hash does not match: the file was damaged");
+	return RV_OK;
+}
+
+enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et) {
+	struct state_header h = {0};
+	RV_TRY(check_state(r, in, n, &h, et));
+	size_t vector = r->n * sizeof(float);
+	float *vectors[STATE_VECTORS] = {r->theta, r->m, r->v};
+	for (int i = 0; i < STATE_VECTORS; i++)
+		r->be->ops->upload(r->be, vectors[i], in + STATE_HEADER_BYTES + (size_t)i * vector, vector);
+	r->global_step = h.global_step;
+	r->adam_steps = h.adam_steps;
+	r->cursor = h.cursor;
+	return RV_OK;
+}
