@@ -46,11 +46,16 @@ struct reduce_msg {
 	uint64_t round;
 	uint32_t attempt;
 	uint32_t chunk;      /* SCATTER, GATHER */
-	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; RESUME: bitmap, one bit per chunk of what the sender (an
-							owner) already holds from the receiver */
+	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; RESUME: bitmap, one bit per chunk: set when the sender
+							already holds what the receiver would send it of that chunk: the receiver's contribution
+							where the sender is the owner, the reduced bytes where the receiver is */
 	uint32_t data_bytes;
 	uint32_t reduced; /* PING: how many chunks the sender holds reduced: progress that peers can see */
+	uint8_t flags;    /* RESUME: REDUCE_RESUME_* */
 };
+/* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap knows all that was sent before that.
+ * ASK: the sender wants a RESUME in answer. */
+enum { REDUCE_RESUME_ACK = 1, REDUCE_RESUME_ASK = 2 };
 
 struct reduce_config {
 	uint32_t self_member;
@@ -104,13 +109,16 @@ bool reduce_done(const struct reduce *r);
 bool reduce_idle(const struct reduce *r);
 uint64_t reduce_suspects(const struct reduce *r); /* set of roster indices */
 
-struct reduce_info { /* accounting in results (PCCL's pcclReduceInfo_t): payload bytes, not TLS */
+enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/frame.h) */
+
+struct reduce_info { /* accounting in results (PCCL's pcclReduceInfo_t): frames, not TLS */
 	int world;
-	uint64_t tx_bytes, rx_bytes, resent_bytes; /* resent: sent in an attempt > 1 */
+	uint64_t tx_bytes, rx_bytes; /* SCATTER and GATHER: REDUCE_HEADER_BYTES + data each; control is not counted */
+	uint64_t resent_bytes;       /* part of tx_bytes: sent in an attempt > 1 */
 	uint32_t chunks_reduced, ignored_messages;
 	int64_t started_us, finished_us;
 };
 struct reduce_info reduce_info(const struct reduce *r);
 
-/* The wire encoding of these messages (docs/protocol.md, "Peer link"): a header into `hdr`, `data` follows as it is. */
+/* The wire encoding of these messages: frame_reduce_encode() in net/frame.h; `data` follows the header as it is. */
 #endif

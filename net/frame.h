@@ -1,0 +1,164 @@
+/* frame.h: the peer link's wire encoding: a fixed 64-byte header, then a body of `body_bytes` (docs/protocol.md, "Peer
+ * link").
+ *
+ * The header can be judged alone, before a byte of the body is read or room for it is made: frame_header_invalid()
+ * returns the violated condition as text. Its check covers the header only (a desynchronised stream is found at once);
+ * TLS protects the bodies. All integers are little-endian. No I/O, no allocation; nothing here blocks.
+ */
+#ifndef RV_NET_FRAME_H
+#define RV_NET_FRAME_H
+
+#include "base/err.h"
+#include "net/limits.h"
+#include "net/reduce.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	FRAME_MAGIC = 0x314c5652, /* "RVL1" */
+	FRAME_VERSION = 1,
+	FRAME_HEADER_BYTES = 64,
+	FRAME_EXPORTER_BYTES = 32,                                        /* TLS exporter, RFC 8446 section 7.5 */
+	FRAME_HELLO_BYTES = 4 + NET_RUN_ID_BYTES + 1 + 3 + NET_SIG_BYTES, /* protocol, run id, role, zero, signature */
+	FRAME_FETCH_BYTES = 16,                                           /* kind, zero, length, offset */
+	FRAME_PIECE_BYTES = 24,                                           /* kind, zero, offset, total; then the data */
+	FRAME_NONE_BYTES = 16,                                            /* kind, zero, offset */
+	FRAME_BYE_MAX_BYTES = 256,                                        /* why, for people: text without control bytes */
+	FRAME_HELLO_SIGNED_BYTES = 14 + FRAME_EXPORTER_BYTES + NET_RUN_ID_BYTES + 1
+};
+
+/* Where a link is: TLS is up and the peer's HELLO is awaited; or the HELLO was accepted. */
+enum frame_link { FRAME_LINK_GREETING = 1, FRAME_LINK_OPEN = 2 };
+
+/* Header fields that a type may use. */
+enum { FRAME_F_ROUND = 1, FRAME_F_ATTEMPT = 2, FRAME_F_CHUNK = 4, FRAME_F_FLAGS = 8 };
+
+enum frame_type {
+#define FRAME_MESSAGE(NAME, number, text, min, max, fields, links) FRAME_##NAME = (number),
+#include "net/messages.def"
+#undef FRAME_MESSAGE
+};
+
+/* Has the layout of the wire, field for field (on a little-endian machine also byte for byte). */
+struct frame_header {
+	uint32_t magic;
+	uint16_t version;
+	uint8_t type;  /* enum frame_type */
+	uint8_t flags; /* RESUME: REDUCE_RESUME_*; else 0 */
+	uint32_t body_bytes;
+	uint32_t chunk;   /* SCATTER, GATHER: which; PING: how many the sender holds reduced; else 0 */
+	uint64_t round;   /* SCATTER .. NONE */
+	uint64_t run_tag; /* frame_run_tag() of the run: a link of another run is noticed at its first frame */
+	uint32_t attempt; /* SCATTER .. PING */
+	uint8_t reserved[20];
+	uint64_t check; /* first 8 bytes of BLAKE2b-256 over the 56 bytes before */
+};
+_Static_assert(offsetof(struct frame_header, magic) == 0, "wire layout");
+_Static_assert(offsetof(struct frame_header, version) == 4, "wire layout");
+_Static_assert(offsetof(struct frame_header, type) == 6, "wire layout");
+_Static_assert(offsetof(struct frame_header, flags) == 7, "wire layout");
+_Static_assert(offsetof(struct frame_header, body_bytes) == 8, "wire layout");
+_Static_assert(offsetof(struct frame_header, chunk) == 12, "wire layout");
+_Static_assert(offsetof(struct frame_header, round) == 16, "wire layout");
+_Static_assert(offsetof(struct frame_header, run_tag) == 24, "wire layout");
+_Static_assert(offsetof(struct frame_header, attempt) == 32, "wire layout");
+_Static_assert(offsetof(struct frame_header, reserved) == 36, "wire layout");
+_Static_assert(offsetof(struct frame_header, check) == 56, "wire layout");
+_Static_assert(sizeof(struct frame_header) == FRAME_HEADER_BYTES, "wire layout");
+_Static_assert((int)REDUCE_HEADER_BYTES == (int)FRAME_HEADER_BYTES, "wire layout");
+
+/* The first 8 bytes of the run id, as a little-endian integer. */
+uint64_t frame_run_tag(const uint8_t run_id[NET_RUN_ID_BYTES]);
+
+/* "scatter", ...; "unknown" for a number that is not in the table. */
+const char *frame_type_name(uint8_t type);
+
+/* A header of `type` with everything else zero but magic, version, run tag and body length. */
+struct frame_header frame_header_of(enum frame_type type, uint64_t run_tag, uint32_t body_bytes);
+
+/* Encodes with the check computed here (h->check is ignored). */
+void frame_header_encode(const struct frame_header *h, uint8_t out[FRAME_HEADER_BYTES]);
+
+/* Splits 64 bytes into fields; judges nothing. */
+void frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES], struct frame_header *h);
+
+/* NULL when the header may stand on a link of that run in that state; else the violated condition, e.g. "reserved bytes
+ * are not zero". A link that receives an invalid header is closed: nothing after it can be trusted. */
+const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag, enum frame_link link);
+
+/* ---- bodies ---------------------------------------------------------------------------------------------------------
+ * Encoders fill `out`, of exactly the named size. Decoders take the whole body; RV_E_INVALID names the field. */
+
+/* Who opened the TCP connection. The two ends sign different bytes, so a HELLO cannot be played back to its sender. */
+enum frame_role { FRAME_DIALER = 1, FRAME_LISTENER = 2 };
+
+/* HELLO: the first frame in each direction. The sender's key is the one of its TLS certificate; the signature by that
+ * key binds it to this very connection and run. */
+struct frame_hello {
+	uint32_t protocol; /* FRAME_VERSION of the sender */
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	uint8_t role; /* enum frame_role */
+	uint8_t signature[NET_SIG_BYTES];
+};
+/* What a HELLO signs: "rivulet hello" NUL | exporter | run id | role. */
+void frame_hello_signed(const uint8_t exporter[FRAME_EXPORTER_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES],
+						enum frame_role role, uint8_t out[FRAME_HELLO_SIGNED_BYTES]);
+void frame_hello_encode(const struct frame_hello *m, uint8_t out[FRAME_HELLO_BYTES]);
+enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *out, struct rv_errtext *et);
+
+/* State transfer. The round travels in the header. A donor answers every FETCH with one PIECE or one NONE, in order. */
+enum frame_fetch_kind {
+	FRAME_FETCH_BASE = 1, /* the file base-ROUND */
+	FRAME_FETCH_LOG,      /* the file log-ROUND */
+	FRAME_FETCH_INFO      /* what the donor has: struct frame_info; round, offset and length are 0 */
+};
+struct frame_fetch {
+	uint8_t kind;
+	uint64_t round;
+	uint64_t offset;
+	uint32_t
+		length; /* <= NET_MAX_FETCH_BYTES; the piece may be shorter only at the end of the file. 0: only the total */
+};
+struct frame_piece {
+	uint8_t kind;
+	uint64_t round;
+	uint64_t offset, total_bytes; /* offset + data_bytes <= total_bytes */
+	const uint8_t *data;          /* borrows from the body */
+	uint32_t data_bytes;
+};
+/* NONE: the donor does not have it (any more). */
+struct frame_none {
+	uint8_t kind;
+	uint64_t round;
+	uint64_t offset; /* of the FETCH it answers */
+};
+/* The data of an INFO piece, 24 bytes. */
+enum { FRAME_INFO_BYTES = 24 };
+struct frame_info {
+	uint64_t base_round;         /* latest base on its disk; UINT64_MAX: none */
+	uint64_t log_first, log_end; /* its log holds rounds [log_first, log_end) */
+};
+
+/* Each of these makes header and body; `round` goes into the header. PIECE: the data follow the 24 bytes as they are.
+ */
+struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]);
+struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]);
+struct frame_header frame_none_encode(const struct frame_none *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]);
+enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
+							   struct rv_errtext *et);
+enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
+							   struct rv_errtext *et);
+enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_none *out,
+							  struct rv_errtext *et);
+void frame_info_encode(const struct frame_info *m, uint8_t out[FRAME_INFO_BYTES]);
+enum rv_err frame_info_decode(const void *data, size_t n, struct frame_info *out, struct rv_errtext *et);
+
+/* The all-reduce's messages: SCATTER, GATHER, RESUME, PING. The body is m->data as it is. */
+struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);
+/* True when the type is one of those four; fills *out, which borrows `body`. */
+bool frame_is_reduce(uint8_t type);
+void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out);
+
+#endif
