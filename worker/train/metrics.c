@@ -1,0 +1,131 @@
+/* metrics.c: metrics as JSON lines. Each line is one write(), so a reader never sees half of one for long and a crash
+ * leaves at most one torn line at the end. */
+#include "worker/train/metrics.h"
+
+#include "base/hex.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REAL_DIGITS = 9 };
+
+struct metrics {
+	int fd;
+	char path[512];
+};
+
+enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et) {
+	struct metrics *m = calloc(1, sizeof *m);
+	if (!m)
+		return rv_fail(et, RV_E_NOMEM, "no memory for metrics");
+	if ((size_t)snprintf(m->path, sizeof m->path, "%s", path) >= sizeof m->path) {
+		free(m);
+		return rv_fail(et, RV_E_RANGE, "metrics path of %zu characters, at most %zu", strlen(path), sizeof m->path - 1);
+	}
+	m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (append ? 0 : O_TRUNC), 0644);
+	if (m->fd < 0) {
+		enum rv_err e = rv_fail_errno(et, errno, "cannot open %s", path);
+		free(m);
+		return e;
+	}
+	*out = m;
+	return RV_OK;
+}
+
+void metrics_close(struct metrics *m) {
+	if (!m)
+		return;
+	close(m->fd);
+	free(m);
+}
+
+static enum rv_err write_all(const struct metrics *m, const char *text, size_t n, struct rv_errtext *et) {
+	while (n > 0) {
+		ssize_t k = write(m->fd, text, n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return rv_fail_errno(et, errno, "cannot write %s", m->path);
+		text += k;
+		n -= (size_t)k;
+	}
+	return RV_OK;
+}
+
+/* Consumes `line`; NULL means that building it failed. */
+static enum rv_err write_line(const struct metrics *m, json_t *line, struct rv_errtext *et) {
+	char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(REAL_DIGITS)) : NULL;
+	json_decref(line);
+	if (!text)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a line of %s", m->path);
+	size_t n = strlen(text);
+	text[n] = '\n'; /* in place of the NUL: the length is known */
+	enum rv_err e = write_all(m, text, n + 1, et);
+	free(text);
+	return e;
+}
+
+/* JSON has no NaN: a loss that is not finite is null. */
+static json_t *real(double v) {
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+static json_t *hash(const struct rv_hash *h) {
+	char text[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(h->b, sizeof h->b, text);
+	return rv_hash_is_zero(h) ? json_null() : json_string(text);
+}
+
+static json_t *whole(uint64_t v) {
+	return json_integer((json_int_t)v);
+}
+
+enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et) {
+	return write_line(m,
+					  json_pack("{ss si ss ss ss ss ss so so so so so so so ss}", "kind", "run", "version", 1, "name",
+								r->name, "role", r->role, "method", r->method, "codec", r->codec, "outer", r->outer,
+								"member", whole(r->member), "workers", whole(r->workers), "n_params",
+								whole(r->n_params), "rounds", whole(r->rounds), "steps_per_round",
+								whole(r->steps_per_round), "tokens_per_step", whole(r->tokens_per_step),
+								"payload_bytes", whole(r->payload_bytes), "device", r->device),
+					  et);
+}
+
+enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et) {
+	return write_line(m,
+					  json_pack("{ss so so so so so so so so so so so so so so}", "kind", "round", "round",
+								whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
+								whole(r->participants), "train_loss", real(r->train_loss), "lr", real(r->lr),
+								"grad_norm", real(r->grad_norm), "bytes_sent", whole(r->bytes_sent), "formula_bytes",
+								whole(r->formula_bytes), "compute_us", json_integer(r->compute_us), "reduce_us",
+								json_integer(r->reduce_us), "idle_us", json_integer(r->idle_us), "wall_us",
+								json_integer(r->wall_us), "chain", hash(&r->chain)),
+					  et);
+}
+
+enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, struct rv_errtext *et) {
+	return write_line(m,
+					  json_pack("{ss so so so so so sb}", "kind", "eval", "round", whole(e->round), "step",
+								whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss), "bytes_sent",
+								whole(e->bytes_sent), "whole", (int)e->whole),
+					  et);
+}
+
+enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et) {
+	return write_line(m,
+					  json_pack("{ss so so so so so so so so so}", "kind", "end", "round", whole(e->round), "step",
+								whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss), "bytes_sent",
+								whole(e->bytes_sent), "formula_bytes", whole(e->formula_bytes), "wall_us",
+								json_integer(e->wall_us), "chain", hash(&e->chain), "state", hash(&e->state)),
+					  et);
+}
+
+uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k) {
+	return k < 2 ? 0 : (2 * payload_bytes * (k - 1) + k - 1) / k;
+}

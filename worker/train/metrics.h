@@ -1,0 +1,82 @@
+/* metrics.h: what a training process records about its run: one JSON object a line in DIR/metrics.jsonl. The real
+ * worker and the lab write through these functions, so that `rivulet report` can set them side by side.
+ *
+ * The fields of a line are the fields of the struct, plus "kind". docs/metrics.md is the reference for readers.
+ * A file may be appended to by a resumed run; a reader lets the later line of a round win. One thread at a time.
+ */
+#ifndef RV_WORKER_TRAIN_METRICS_H
+#define RV_WORKER_TRAIN_METRICS_H
+
+#include "base/err.h"
+#include "base/hash.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define METRICS_FILE "metrics.jsonl"
+
+/* {"kind":"run"}: the first line; again after a resume. */
+struct metrics_run {
+	const char *name;   /* "worker0", "data-parallel": what a legend shows */
+	const char *role;   /* "worker": measured over a network; "lab": one process, bytes by formula */
+	const char *method; /* "diloco", "ddp" */
+	const char *codec, *outer;
+	uint32_t member;  /* of a worker: its number in the run; 0 in the lab */
+	uint32_t workers; /* replicas that share the run, as planned */
+	uint64_t n_params;
+	uint64_t rounds, steps_per_round, tokens_per_step; /* of one worker */
+	uint64_t payload_bytes; /* of one encoded vector: an outer gradient, or a gradient (ddp) */
+	const char *device;     /* backend_ops.describe */
+};
+
+/* {"kind":"round"}: after a round was applied. Bytes and time are this worker's; sums are since the start of the run.
+ */
+struct metrics_round {
+	uint64_t round;  /* rounds completed, this one included */
+	uint64_t step;   /* inner steps of each worker so far */
+	uint64_t tokens; /* trained on by all workers together so far */
+	uint32_t participants;
+	double train_loss;      /* mean over the round's steps, nats per token */
+	double lr, grad_norm;   /* of the last step */
+	uint64_t bytes_sent;    /* sum: all that this worker put on the wire for averaging, headers included */
+	uint64_t formula_bytes; /* sum: 2 (k-1)/k payload, what an ideal all-reduce of k participants sends */
+	int64_t compute_us;     /* of this round: inner steps, encoding, applying */
+	int64_t reduce_us;      /* of this round: from having encoded and the roster known to holding the whole result */
+	int64_t idle_us;        /* of this round: waiting for others */
+	int64_t wall_us;        /* since the process started */
+	struct rv_hash chain;   /* state hash of the new state; zero when there is none (ddp) */
+};
+
+/* {"kind":"eval"}: the shared weights on text that was never trained on. */
+struct metrics_eval {
+	uint64_t round, step, tokens;
+	double loss;         /* nats per token (a token is a byte) */
+	uint64_t bytes_sent; /* as in metrics_round, at this moment */
+	bool whole;          /* the whole held-out split, not a part of it */
+};
+
+/* {"kind":"end"}: the run is complete. */
+struct metrics_end {
+	uint64_t round, step, tokens;
+	double loss; /* over the whole held-out split */
+	uint64_t bytes_sent, formula_bytes;
+	int64_t wall_us;
+	struct rv_hash chain, state; /* global_full_hash; for ddp: H of the parameters */
+};
+
+struct metrics; /* opaque: an open file */
+
+/* Opens `path` for appending, or afresh. RV_E_IO and kin. */
+enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et);
+void metrics_close(struct metrics *m); /* NULL is fine */
+/* Each writes one whole line at once. RV_E_IO, RV_E_FULL name the file. */
+enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et);
+enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et);
+enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, struct rv_errtext *et);
+enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et);
+
+/* Bytes that one of k workers sends to average a payload with a ring, or with direct reduce-scatter and all-gather:
+ * 2 (k-1)/k payload, rounded up; 0 for one worker. */
+uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k);
+
+#endif
