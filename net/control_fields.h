@@ -1,0 +1,41 @@
+/* control_fields.h: what the encodings of control.h share: the head of a message and the checks of texts. Internal to
+ * net/. */
+#ifndef RV_NET_CONTROL_FIELDS_H
+#define RV_NET_CONTROL_FIELDS_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The first four bytes of a message: "RVjq", "RVja", "RVrp", "RVdc". */
+enum control_tag {
+	CONTROL_TAG_JOIN_REQUEST = 0x716a5652,
+	CONTROL_TAG_JOIN_REPLY = 0x616a5652,
+	CONTROL_TAG_REPORT = 0x70725652,
+	CONTROL_TAG_DOCUMENT = 0x63645652
+};
+
+/* Tag and version, 8 bytes. */
+void control_write_head(struct rv_writer *w, enum control_tag tag, uint32_t version);
+/* RV_E_INVALID when the tag differs. */
+enum rv_err control_read_head(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
+							  struct rv_errtext *et);
+/* The same, and RV_E_INVALID unless the version is CONTROL_VERSION. */
+enum rv_err control_read_head_current(struct rv_reader *r, enum control_tag tag, const char *what,
+									  struct rv_errtext *et);
+
+/* NULL, or the violated condition. "host:port": host is a name, an IPv4 address or a bracketed IPv6 address; port is
+ * 1..65535. With `host_optional` also ":port". */
+const char *control_addr_invalid(const char *addr, bool host_optional);
+/* NULL, or the violated condition: well-formed UTF-8 (RFC 3629). */
+const char *control_utf8_invalid(const char *text);
+
+/* A bool is 0 or 1 on the wire; anything else fails the reader. */
+bool control_read_bool(struct rv_reader *r);
+
+/* The common end of a decoder: every byte was there and every byte was consumed. */
+enum rv_err control_read_end(const struct rv_reader *r, const char *what, struct rv_errtext *et);
+
+#endif

@@ -1,0 +1,75 @@
+/* control_report.c: the encoding of a worker's report. */
+#include "net/control.h"
+#include "net/control_fields.h"
+
+#include <math.h>
+
+static const char WHAT[] = "report";
+
+void report_encode(const struct report *m, struct rv_writer *w) {
+	control_write_head(w, CONTROL_TAG_REPORT, CONTROL_VERSION);
+	rv_write_u64(w, m->boot);
+	rv_write_u64(w, m->seq);
+	rv_write_u8(w, m->phase);
+	rv_write_u64(w, m->round);
+	rv_write_u32(w, m->attempt);
+	rv_write_u64(w, m->tokens);
+	rv_write_u32(w, m->n_chunks);
+	rv_write_u64(w, m->suspects);
+	rv_write_bytes(w, m->digest.b, RV_HASH_BYTES);
+	rv_write_bytes(w, m->chain.b, RV_HASH_BYTES);
+	rv_write_u64(w, m->full_round);
+	rv_write_bytes(w, m->full_hash.b, RV_HASH_BYTES);
+	rv_write_str(w, m->addr);
+	rv_write_u64(w, m->inner_step);
+	rv_write_f32(w, m->loss);
+	rv_write_f32(w, m->tokens_per_s);
+	rv_write_u64(w, m->tx_bytes);
+	rv_write_u64(w, m->rx_bytes);
+	rv_write_u64(w, m->compute_us);
+	rv_write_u64(w, m->reduce_us);
+}
+
+static void read_fields(struct rv_reader *r, struct report *out) {
+	out->boot = rv_read_u64(r);
+	out->seq = rv_read_u64(r);
+	out->phase = rv_read_u8(r);
+	out->round = rv_read_u64(r);
+	out->attempt = rv_read_u32(r);
+	out->tokens = rv_read_u64(r);
+	out->n_chunks = rv_read_u32(r);
+	out->suspects = rv_read_u64(r);
+	rv_read_copy(r, out->digest.b, RV_HASH_BYTES);
+	rv_read_copy(r, out->chain.b, RV_HASH_BYTES);
+	out->full_round = rv_read_u64(r);
+	rv_read_copy(r, out->full_hash.b, RV_HASH_BYTES);
+	rv_read_str(r, out->addr, sizeof out->addr);
+	out->inner_step = rv_read_u64(r);
+	out->loss = rv_read_f32(r);
+	out->tokens_per_s = rv_read_f32(r);
+	out->tx_bytes = rv_read_u64(r);
+	out->rx_bytes = rv_read_u64(r);
+	out->compute_us = rv_read_u64(r);
+	out->reduce_us = rv_read_u64(r);
+}
+
+enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et) {
+	*out = (struct report){0};
+	struct rv_reader r = rv_reader_of(p, n);
+	RV_TRY(control_read_head_current(&r, CONTROL_TAG_REPORT, WHAT, et));
+	read_fields(&r, out);
+	RV_TRY(control_read_end(&r, WHAT, et));
+	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
+		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
+	bool reducing = out->phase == WORKER_REDUCING || out->phase == WORKER_VOTED;
+	if (reducing != (out->attempt != 0))
+		return rv_fail(et, RV_E_INVALID, "%s: attempt = %u in phase %u", WHAT, out->attempt, out->phase);
+	if (out->n_chunks < 1 || out->n_chunks > NET_MAX_CHUNKS)
+		return rv_fail(et, RV_E_INVALID, "%s: n_chunks = %u, must be 1..%d", WHAT, out->n_chunks, (int)NET_MAX_CHUNKS);
+	const char *why = control_addr_invalid(out->addr, true);
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "%s: addr '%s': %s", WHAT, out->addr, why);
+	if (!isfinite(out->loss) || !isfinite(out->tokens_per_s))
+		return rv_fail(et, RV_E_INVALID, "%s: loss or tokens_per_s is not finite", WHAT);
+	return RV_OK;
+}
