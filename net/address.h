@@ -1,0 +1,26 @@
+/* address.h: "host:port" texts, as people write them and as the wire carries them; IPv6 in brackets. */
+#ifndef RV_NET_ADDRESS_H
+#define RV_NET_ADDRESS_H
+
+#include "base/err.h"
+#include "net/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+struct address {
+	char host[NET_ADDR_BYTES]; /* without brackets; "" in ":port" */
+	uint16_t port;             /* 0 only where the caller allows it */
+};
+
+/* Splits "host:port", "[v6]:port", ":port". RV_E_INVALID names what is wrong. Does not resolve. */
+enum rv_err address_parse(const char *text, struct address *out, struct rv_errtext *et);
+/* "host:port", brackets where the host holds a colon. Returns false when it does not fit. */
+bool address_format(const struct address *a, char out[NET_ADDR_BYTES]);
+/* Numeric host only, no name service: false when it is a name. "" is the wildcard (of IPv6, which takes IPv4 too). */
+bool address_to_socket(const struct address *a, struct sockaddr_storage *out, socklen_t *out_bytes);
+/* An IPv4 address mapped into IPv6 is shown as IPv4. */
+void address_of_socket(const struct sockaddr_storage *sa, struct address *out);
+
+#endif
