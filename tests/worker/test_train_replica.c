@@ -1,0 +1,238 @@
+/* test_train_replica.c: inner steps: they learn, they are deterministic, accumulation is a larger batch, and a step
+ * that diverges changes nothing. */
+#include "tests/worker/train_fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float step(struct replica *r) {
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	if (replica_step(r, &stats, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return stats.loss;
+}
+
+static double eval(struct replica *r, const float *theta, int batches) {
+	struct rv_errtext et = {0};
+	double loss = 0;
+	if (replica_eval(r, theta, batches, &loss, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return loss;
+}
+
+static float *copy_theta(struct replica *r) {
+	size_t bytes = replica_n_params(r) * sizeof(float);
+	float *copy = malloc(bytes);
+	assert_non_null(copy);
+	memcpy(copy, replica_theta(r), bytes);
+	return copy;
+}
+
+static void assert_same_theta(struct replica *a, struct replica *b) {
+	assert_memory_equal(replica_theta(a), replica_theta(b), replica_n_params(a) * sizeof(float));
+}
+
+static void test_theta0_follows_the_seed_alone(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	char hex[65], again[65], other[65];
+	fixture_theta_hash(f.replica, hex);
+	assert_string_equal(hex, "d9d8935ca6c2a84a04aee96279e3a8b9d5a1f3c896a1397ab56ecbc8b2dc3b91");
+	struct run_config cfg = f.cfg;
+	cfg.lr = 1;
+	cfg.batch = 1;
+	struct replica *same = fixture_replica(&f, &cfg);
+	fixture_theta_hash(same, again);
+	assert_string_equal(hex, again);
+	cfg.seed++;
+	struct replica *differs = fixture_replica(&f, &cfg);
+	fixture_theta_hash(differs, other);
+	assert_string_not_equal(hex, other);
+	replica_free(same);
+	replica_free(differs);
+	fixture_run_release(&f);
+}
+
+static void test_training_lowers_the_heldout_loss(void **state) {
+	(void)state;
+	for (int i = 0; backend_registry[i]; i++) {
+		struct fixture_run f;
+		fixture_run_init(&f, NULL, backend_registry[i]->name);
+		double before = eval(f.replica, NULL, 4);
+		assert_true(fabs(before - log(256)) < 0.1); /* a fresh model knows nothing */
+		for (int s = 0; s < 32; s++)
+			step(f.replica);
+		assert_true(eval(f.replica, NULL, 4) < before - 2);
+		fixture_run_release(&f);
+	}
+}
+
+static void test_statistics_of_a_step(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	assert_int_equal(replica_step(f.replica, &stats, &et), RV_OK);
+	assert_int_equal(stats.tokens, f.cfg.batch * f.cfg.context);
+	assert_float_equal(stats.lr, (float)(f.cfg.lr / 2), 1e-9); /* first of two warm-up steps */
+	assert_true(stats.grad_norm > 0 && isfinite(stats.grad_norm));
+	assert_true(fabs(stats.loss - log(256)) < 0.2);
+	assert_int_equal(replica_global_step(f.replica), 1);
+	fixture_run_release(&f);
+}
+
+static void test_equal_replicas_stay_equal(void **state) {
+	(void)state;
+	for (int i = 0; backend_registry[i]; i++) {
+		struct fixture_run f;
+		fixture_run_init(&f, NULL, backend_registry[i]->name);
+		struct replica *twin = fixture_replica(&f, &f.cfg);
+		for (int s = 0; s < 5; s++)
+			assert_true(step(f.replica) == step(twin));
+		assert_same_theta(f.replica, twin);
+		replica_free(twin);
+		fixture_run_release(&f);
+	}
+}
+
+/* Two micro-batches of 2 read the same sequences as one of 4; only the order of summation differs. */
+static void test_accumulation_is_a_larger_batch(void **state) {
+	(void)state;
+	struct run_config large = fixture_config();
+	large.batch = 4;
+	struct fixture_run f;
+	fixture_run_init(&f, &large, "ref");
+	struct run_config accumulating = large;
+	accumulating.batch = 2;
+	accumulating.grad_accum = 2;
+	struct replica *r = fixture_replica(&f, &accumulating);
+	for (int s = 0; s < 4; s++)
+		assert_float_equal(step(f.replica), step(r), 1e-5);
+	const float *a = replica_theta(f.replica), *b = replica_theta(r);
+	for (size_t i = 0; i < replica_n_params(r); i++)
+		assert_true(fabsf(a[i] - b[i]) < 1e-4f);
+	replica_free(r);
+	fixture_run_release(&f);
+}
+
+static void test_learning_rate_follows_the_global_step(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	uint64_t last = (uint64_t)(f.cfg.steps_per_round * f.cfg.rounds) - 1;
+	replica_set_global_step(f.replica, last); /* a joiner enters late: its own Adam state starts fresh */
+	assert_int_equal(replica_step(f.replica, &stats, &et), RV_OK);
+	assert_float_equal(stats.lr, (float)(f.cfg.lr * f.cfg.min_lr_ratio), 1e-9);
+	assert_int_equal(replica_global_step(f.replica), last + 1);
+	fixture_run_release(&f);
+}
+
+static void test_setting_and_shifting_theta(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	size_t n = replica_n_params(f.replica);
+	float *from = copy_theta(f.replica);
+	step(f.replica);
+	float *local = copy_theta(f.replica), *to = copy_theta(f.replica);
+	for (size_t i = 0; i < n; i++)
+		to[i] = from[i] + (float)(i % 7);
+	replica_shift_theta(f.replica, from, to);
+	for (size_t i = 0; i < n; i++)
+		assert_true(replica_theta(f.replica)[i] == local[i] + (to[i] - from[i]));
+	replica_set_theta(f.replica, from);
+	assert_memory_equal(replica_theta(f.replica), from, n * sizeof *from);
+	free(from);
+	free(local);
+	free(to);
+	fixture_run_release(&f);
+}
+
+/* Evaluating other weights gives what a replica with those weights gives, and disturbs nothing. */
+static void test_eval_of_given_weights_leaves_the_replica_alone(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct replica *twin = fixture_replica(&f, &f.cfg);
+	float *theta0 = copy_theta(f.replica);
+	double loss0 = eval(f.replica, NULL, 3);
+	step(f.replica);
+	step(twin);
+	assert_true(eval(f.replica, theta0, 3) == loss0);
+	assert_true(eval(f.replica, NULL, 3) != loss0);
+	step(f.replica);
+	step(twin);
+	assert_same_theta(f.replica, twin);
+	assert_true(eval(f.replica, NULL, 1 << 20) > 0); /* more batches than there are: all of the split, once */
+	free(theta0);
+	replica_free(twin);
+	fixture_run_release(&f);
+}
+
+static void test_a_diverged_step_changes_nothing(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	float *broken = copy_theta(f.replica), *good = copy_theta(f.replica);
+	broken[3] = NAN;
+	replica_set_theta(f.replica, broken);
+	size_t state_bytes = replica_state_bytes(f.replica);
+	uint8_t *before = malloc(state_bytes), *after = malloc(state_bytes);
+	assert_true(before && after);
+	replica_save(f.replica, before);
+	assert_fault(replica_step(f.replica, &stats, &et), RV_E_RANGE, &et, "inner step 0");
+	replica_save(f.replica, after);
+	assert_memory_equal(before, after, state_bytes);
+	double loss;
+	assert_fault(replica_eval(f.replica, NULL, 1, &loss, &et), RV_E_RANGE, &et, "held-out loss");
+	replica_set_theta(f.replica, good);
+	step(f.replica);
+	free(before);
+	free(after);
+	free(broken);
+	free(good);
+	fixture_run_release(&f);
+}
+
+static void test_unusable_configurations_are_refused(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct rv_errtext et = {0};
+	struct replica *r;
+	struct run_config cfg = f.cfg;
+	cfg.vocab = 255;
+	assert_fault(replica_new(&cfg, f.data, 0, 2, f.be, &r, &et), RV_E_RANGE, &et, "vocab = 255");
+	assert_null(r);
+	cfg = f.cfg;
+	strcpy(cfg.model, "bert");
+	assert_fault(replica_new(&cfg, f.data, 0, 2, f.be, &r, &et), RV_E_NOTFOUND, &et, "bert");
+	cfg = f.cfg;
+	cfg.n_head = 3;
+	assert_fault(replica_new(&cfg, f.data, 0, 2, f.be, &r, &et), RV_E_RANGE, &et, "n-head");
+	fixture_run_release(&f);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_theta0_follows_the_seed_alone),
+		cmocka_unit_test(test_training_lowers_the_heldout_loss),
+		cmocka_unit_test(test_statistics_of_a_step),
+		cmocka_unit_test(test_equal_replicas_stay_equal),
+		cmocka_unit_test(test_accumulation_is_a_larger_batch),
+		cmocka_unit_test(test_learning_rate_follows_the_global_step),
+		cmocka_unit_test(test_setting_and_shifting_theta),
+		cmocka_unit_test(test_eval_of_given_weights_leaves_the_replica_alone),
+		cmocka_unit_test(test_a_diverged_step_changes_nothing),
+		cmocka_unit_test(test_unusable_configurations_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
