@@ -1,0 +1,268 @@
+/* int8: the properties that codec.h promises, at awkward sizes and at the ends of fp32; and what decode refuses. */
+#include "outer/codec.h"
+#include "outer/float_bits.h"
+#include "tests/outer/vectors.h"
+
+#include <float.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { BYTES_CAP = LARGEST_SIZE * 2 };
+
+static const struct codec *const c = &codec_int8;
+
+static float x[LARGEST_SIZE], y[LARGEST_SIZE], z[LARGEST_SIZE];
+static uint8_t code[BYTES_CAP], code2[BYTES_CAP];
+
+static float block_absmax(const float *v, size_t n, size_t i) {
+	float most = 0;
+	for (size_t j = i / 256 * 256; j < n && j < i / 256 * 256 + 256; j++)
+		most = fmaxf(most, fabsf(v[j]));
+	return most;
+}
+
+/* The format as codec.h words it, in the plainest possible way: the oracle. */
+static void encode_plainly(const float *v, size_t n, uint8_t *out) {
+	size_t blocks = (n + 255) / 256;
+	for (size_t b = 0; b < blocks; b++) {
+		double absmax = block_absmax(v, n, b * 256), scale = 0;
+		if (absmax >= 127 * 0x1p-126) {
+			int exponent;
+			double m = frexp((float)((float)absmax / 127.0f), &exponent); /* [0.5, 1) */
+			scale = ldexp(floor(ldexp(m, 17) + 0.5), exponent - 17);
+			scale = fmin(scale, 0x1.0204p+121);
+		}
+		float s = (float)scale, inverse = 1.0f / s;
+		memcpy(out + 4 * b, &s, 4);
+		for (size_t i = 256 * b; i < n && i < 256 * b + 256; i++)
+			out[4 * blocks + i] = scale > 0 ? (uint8_t)(int8_t)lrintf(v[i] * inverse) : 0;
+	}
+}
+
+static void check_properties(size_t n) {
+	assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
+	encode_plainly(x, n, code2);
+	assert_memory_equal(code, code2, c->encoded_bytes(n));
+	assert_int_equal(c->decode(code, n, y, NULL), RV_OK);
+	for (size_t i = 0; i < n; i++) {
+		double absmax = block_absmax(x, n, i);
+		double bound = absmax < 127 * 0x1p-126 ? absmax : absmax / 254 * (1 + 0x1p-14);
+		assert_true(fabs((double)x[i] - (double)y[i]) <= bound);
+		if (x[i] == 0)
+			assert_true(y[i] == 0);
+	}
+	assert_int_equal(c->encode(y, n, code2, NULL), RV_OK); /* one encoding for each decodable vector */
+	assert_memory_equal(code, code2, c->encoded_bytes(n));
+	for (size_t i = 0; i < n; i++)
+		z[i] = -x[i];
+	assert_int_equal(c->encode(z, n, code2, NULL), RV_OK);
+	assert_int_equal(c->decode(code2, n, z, NULL), RV_OK);
+	for (size_t i = 0; i < n; i++)
+		assert_true(z[i] == -y[i]);
+}
+
+static void test_properties(void **state) {
+	(void)state;
+	for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
+		size_t n = awkward_sizes[s];
+		fill_normal(x, n, n);
+		check_properties(n);
+		fill_any_finite(x, n, n);
+		check_properties(n);
+	}
+}
+
+/* Blocks whose absmax sweeps all exponents, with significands around the rounding of the scale. */
+static void test_every_magnitude(void **state) {
+	(void)state;
+	struct rv_rng r = rv_rng_of(3, 3);
+	for (int exponent = -149; exponent <= 127; exponent++)
+		for (int rep = 0; rep < 8; rep++) {
+			float top = (float)ldexp(1 + (rep & 1 ? rv_rng_double(&r) : 0x1p-23 * rep), exponent);
+			top = isfinite(top) ? top : FLT_MAX;
+			for (size_t i = 0; i < 300; i++)
+				x[i] = (float)(top * (2 * rv_rng_double(&r) - 1));
+			x[rep] = top;
+			x[257] = -top;
+			check_properties(300);
+		}
+}
+
+static void test_extremes(void **state) {
+	(void)state;
+	const float tops[] = {FLT_MAX,      0x1.fffffcp127f, 0x1.0204p121f * 127,           FLT_MIN,
+						  FLT_TRUE_MIN, 127 * 0x1p-126f, nextafterf(127 * 0x1p-126f, 0)};
+	for (size_t t = 0; t < COUNT_OF(tops); t++) {
+		memset(x, 0, sizeof x);
+		x[5] = tops[t];
+		x[6] = -tops[t] / 3;
+		check_properties(300);
+	}
+	memset(x, 0, sizeof x);
+	check_properties(300);
+	uint8_t zeros[2 * 4 + 300] = {0};
+	assert_memory_equal(code, zeros, sizeof zeros);
+}
+
+static void test_sizes(void **state) {
+	(void)state;
+	assert_int_equal(c->encoded_bytes(0), 0);
+	assert_int_equal(c->encoded_bytes(1), 5);
+	assert_int_equal(c->encoded_bytes(256), 260);
+	assert_int_equal(c->encoded_bytes(257), 265);
+	assert_int_equal(c->encoded_bytes(65536), 65536 + 1024);
+}
+
+/* A vector written out by hand: the layout is a promise to other implementations. */
+static void test_known_bytes(void **state) {
+	(void)state;
+	const float v[] = {1.0f, -0.5f, 0, 127.0f / 4, -127.0f / 2};
+	const uint8_t wanted[] = {0, 0, 0, 0x3f, 2, 0xff, 0, 64, 0x81}; /* scale 0.5; 63.5 rounds to even 64 */
+	assert_int_equal(c->encode(v, 5, code, NULL), RV_OK);
+	assert_memory_equal(code, wanted, sizeof wanted);
+}
+
+static void test_refuses_what_is_not_finite(void **state) {
+	(void)state;
+	const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+	for (size_t b = 0; b < COUNT_OF(bad); b++)
+		for (size_t at = 0; at < 600; at += 31) {
+			struct rv_errtext et = {0};
+			char place[32];
+			fill_normal(x, 600, at);
+			memset(y, 0, sizeof y);
+			x[at] = bad[b];
+			assert_int_equal(c->encode(x, 600, code, &et), RV_E_RANGE);
+			snprintf(place, sizeof place, "value %zu is", at);
+			assert_non_null(strstr(et.text, place));
+			assert_int_equal(c->encode_delta(y, x, 600, code, &et), RV_E_RANGE);
+			assert_non_null(strstr(et.text, place));
+		}
+}
+
+static void test_delta_is_the_difference(void **state) {
+	(void)state;
+	for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
+		size_t n = awkward_sizes[s];
+		fill_normal(x, n, n);
+		fill_normal(y, n, n + 1);
+		for (size_t i = 0; i < n; i++)
+			z[i] = x[i] - y[i];
+		assert_int_equal(c->encode(z, n, code, NULL), RV_OK);
+		assert_int_equal(c->encode_delta(x, y, n, code2, NULL), RV_OK);
+		assert_memory_equal(code, code2, c->encoded_bytes(n));
+	}
+}
+
+static void test_decode_add(void **state) {
+	(void)state;
+	size_t n = 1023;
+	fill_normal(x, n, 1);
+	assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
+	assert_int_equal(c->decode(code, n, x, NULL), RV_OK);
+	for (int w = 1; w < 4; w++) {
+		fill_normal(y, n, 2);
+		memcpy(z, y, sizeof z);
+		assert_int_equal(c->decode_add(code, n, (float)w, z, NULL), RV_OK);
+		for (size_t i = 0; i < n; i++)
+			assert_true(z[i] == y[i] + (float)((float)w * x[i]));
+	}
+}
+
+static void set_scale(size_t block, uint32_t bits) {
+	memcpy(code + 4 * block, &bits, 4);
+}
+
+static void refused(const char *why) {
+	struct rv_errtext et = {0};
+	memset(y, 0, sizeof y);
+	assert_int_equal(c->decode(code, 600, z, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, why));
+	assert_int_equal(c->decode_add(code, 600, 1, y, &et), RV_E_CORRUPT);
+}
+
+static void test_refuses_corrupt_bytes(void **state) {
+	(void)state;
+	const uint32_t bad_scales[] = {0x7fc00000, 0xffc00000, 0x7f800000, 0xff800000, 0x80000000, 0xbf000000,
+								   0x00000080, 0x007fff80, 0x3f000001, 0x3f000040, 0x7f7fff80, 0x7c010280};
+	fill_normal(x, 600, 1);
+	for (size_t b = 0; b < 3; b++) {
+		for (size_t i = 0; i < COUNT_OF(bad_scales); i++) {
+			assert_int_equal(c->encode(x, 600, code, NULL), RV_OK);
+			set_scale(b, bad_scales[i]);
+			refused("scale");
+		}
+		assert_int_equal(c->encode(x, 600, code, NULL), RV_OK);
+		set_scale(b, 0);
+		refused("scale 0");
+		assert_int_equal(c->encode(x, 600, code, NULL), RV_OK);
+		code[12 + 256 * b + 17] = 0x80;
+		refused("128");
+		assert_int_equal(c->encode(x, 600, code, NULL), RV_OK);
+		memset(code + 12 + 256 * b, 1, 88);
+		for (size_t i = 0; i < 256 && 256 * b + i < 600; i++)
+			code[12 + 256 * b + i] = 126;
+		refused("must be 127");
+	}
+}
+
+/* Whatever the bytes are: refused, or decoded to finite values that encode to the same bytes. */
+static void test_any_bytes(void **state) {
+	(void)state;
+	struct rv_rng r = rv_rng_of(11, 11);
+	int accepted = 0;
+	for (int rep = 0; rep < 20000; rep++) {
+		size_t n = 1 + rv_rng_below(&r, 5);
+		for (size_t i = 0; i < c->encoded_bytes(n); i++)
+			code[i] = (uint8_t)rv_rng_u64(&r);
+		code[0] &= 0x80;
+		code[4] = 127;
+		if (c->decode(code, n, x, NULL) != RV_OK)
+			continue;
+		accepted++;
+		assert_int_equal(c->encode(x, n, code2, NULL), RV_OK);
+		assert_memory_equal(code, code2, c->encoded_bytes(n));
+	}
+	assert_true(accepted > 1000);
+}
+
+/* The relative error of the whole vector on Gaussian values: 0.0070 measured, 0.015 allowed to real outer gradients. */
+static void test_error_on_gaussian(void **state) {
+	(void)state;
+	struct rv_rng r = rv_rng_of(5, 5);
+	double signal = 0, noise = 0, dot = 0, decoded = 0;
+	for (size_t i = 0; i < 4096; i++)
+		x[i] = (float)rv_rng_normal(&r);
+	assert_int_equal(c->encode(x, 4096, code, NULL), RV_OK);
+	assert_int_equal(c->decode(code, 4096, y, NULL), RV_OK);
+	for (size_t i = 0; i < 4096; i++) {
+		signal += (double)x[i] * x[i];
+		decoded += (double)y[i] * y[i];
+		dot += (double)x[i] * y[i];
+		noise += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
+	}
+	assert_true(sqrt(noise / signal) < 0.008);
+	assert_true(dot / sqrt(signal * decoded) > 0.9998);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_every_magnitude),
+		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_known_bytes),
+		cmocka_unit_test(test_refuses_what_is_not_finite),
+		cmocka_unit_test(test_delta_is_the_difference),
+		cmocka_unit_test(test_decode_add),
+		cmocka_unit_test(test_refuses_corrupt_bytes),
+		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_error_on_gaussian),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
