@@ -19,7 +19,7 @@ void rv_option_value_print(const struct rv_option *o, const void *opts, char out
 void rv_option_value_unset(const struct rv_option *o, void *opts);
 bool rv_option_value_is_set(const struct rv_option *o, const void *opts);
 
-/* "[1, 64KiB]", "at least 0", ...: what `min` and `max` allow, for people; "" when unbounded. */
+/* "[1B, 64KiB]": what `min` and `max` allow, for people; "" when unbounded. */
 void rv_option_range_text(const struct rv_option *o, char *out, size_t cap);
 
 /* "yes or no", "a whole number", ...: what the type wants, for people. */

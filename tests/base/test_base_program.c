@@ -1,0 +1,146 @@
+/* The front end: exit statuses, --help, --version, --check, suggestions. Runs in children so that their output can be
+ * read. */
+#include "base/program.h"
+
+#include "tests/base/demo_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static enum rv_err check_demo(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct demo *d = opts;
+	(void)args;
+	return d->rounds == 13 ? rv_fail(et, RV_E_INVALID, "rounds = 13: bad luck") : RV_OK;
+}
+
+static enum rv_err run_demo(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct demo *d = opts;
+	(void)printf("ran %d %s\n", (int)d->rounds, args->n > 0 ? args->at[0] : "-");
+	if (d->rounds == 1)
+		return rv_fail(et, RV_E_FULL, "disk full");
+	return d->rounds == 2 ? rv_fail(et, RV_E_CANCELLED, "stopped") : RV_OK;
+}
+
+static enum rv_err run_bare(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)opts;
+	(void)args;
+	(void)et;
+	(void)printf("bare\n");
+	return RV_OK;
+}
+
+static const struct rv_command commands[] = {
+	{"serve", "[FILE]", 0, 1, "Serves.", "Details of it.", demo_options, sizeof(struct demo), check_demo, run_demo},
+	{"status", "DIR", 1, 1, "Shows.", NULL, NULL, 0, NULL, run_bare},
+	{.run = NULL},
+};
+static const struct rv_program many = {"prog", "A program.", commands, "    prog serve"};
+static const struct rv_command single[] = {
+	{NULL, "LINK", 1, 1, "", NULL, demo_options, sizeof(struct demo), NULL, run_demo},
+	{.run = NULL},
+};
+static const struct rv_program one = {"tool", "A tool.", single, NULL};
+
+struct outcome {
+	int status;
+	char text[8192]; /* stdout and stderr */
+};
+
+static struct outcome run(const struct rv_program *p, const char *words) {
+	struct outcome o = {0};
+	char buffer[512], *argv[32];
+	int argc = 0, fds[2];
+	(void)snprintf(buffer, sizeof buffer, "%s %s", p->name, words);
+	for (char *save, *w = strtok_r(buffer, " ", &save); w; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	assert_int_equal(pipe(fds), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)dup2(fds[1], STDOUT_FILENO);
+		(void)dup2(fds[1], STDERR_FILENO);
+		int status = rv_program_main(p, argc, argv);
+		(void)fflush(stdout);
+		_exit(status);
+	}
+	close(fds[1]);
+	size_t n = 0;
+	ssize_t k;
+	while (n < sizeof o.text - 1 && (k = read(fds[0], o.text + n, sizeof o.text - 1 - n)) > 0)
+		n += (size_t)k;
+	close(fds[0]);
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	o.status = WEXITSTATUS(status);
+	return o;
+}
+
+static void expect(const struct rv_program *p, const char *words, int status, const char *text) {
+	struct outcome o = run(p, words);
+	if (o.status != status || !strstr(o.text, text))
+		fail_msg("%s %s: status %d, want %d with \"%s\" in:\n%s", p->name, words, o.status, status, text, o.text);
+}
+
+static void commands_run_and_report(void **state) {
+	(void)state;
+	expect(&many, "serve --link l --rounds 5 f", 0, "ran 5 f");
+	expect(&many, "serve --link l", 0, "ran 30 -");
+	expect(&many, "status d", 0, "bare");
+	expect(&many, "serve --link l --rounds 1", 1, "prog: disk full");
+	expect(&many, "serve --link l --rounds 2", 130, "prog: stopped");
+	expect(&one, "--link l x", 0, "ran 30 x");
+}
+
+static void wrong_use_is_refused(void **state) {
+	(void)state;
+	expect(&many, "", 2, "Usage:");
+	expect(&many, "sreve", 2, "sreve: unknown command; did you mean serve?");
+	expect(&many, "frobnicate", 2, "unknown command; prog --help lists them");
+	expect(&many, "help sreve", 2, "did you mean serve?");
+	expect(&many, "serve", 2, "missing a required option: --link");
+	expect(&many, "serve --link l a b", 2, "b: unexpected argument; usage: prog serve [options] [FILE]");
+	expect(&many, "serve --link l --rounds 13", 2, "bad luck");
+	expect(&many, "serve --round 3", 2, "did you mean --rounds?");
+	expect(&many, "status", 2, "an argument is missing: prog status [options] DIR");
+	expect(&one, "--link l", 2, "an argument is missing: tool [options] LINK");
+}
+
+static void help_and_version(void **state) {
+	(void)state;
+	expect(&many, "--help", 0, "prog serve [options] [FILE]\n        Serves.");
+	expect(&many, "help", 0, "Examples:\n    prog serve");
+	expect(&many, "serve --help", 0, "Details of it.");
+	expect(&many, "help serve", 0, "--chunk-bytes SIZE");
+	expect(&many, "help status", 0, "Usage: prog status [options] DIR");
+	expect(&many, "--version", 0, "prog " RV_VERSION);
+	expect(&one, "--help", 0, "Usage: tool [options] LINK\n\nA tool.\n");
+	expect(&one, "--version", 0, "tool " RV_VERSION);
+}
+
+static void check_validates_without_running(void **state) {
+	(void)state;
+	expect(&many, "serve --check --link l --rounds 7", 0, "rounds = 7\n");
+	assert_null(strstr(run(&many, "serve --check --link l").text, "ran"));
+	expect(&many, "serve --check --link l --rounds 13", 2, "bad luck");
+	expect(&many, "serve --check", 2, "--link");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(commands_run_and_report),
+		cmocka_unit_test(wrong_use_is_refused),
+		cmocka_unit_test(help_and_version),
+		cmocka_unit_test(check_validates_without_running),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
