@@ -1,0 +1,170 @@
+/* identity.c: Ed25519 key files, signatures, signed documents and member tickets (net/identity.h). */
+#include "net/identity.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/hex.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(((struct identity *)0)->secret) == crypto_sign_SECRETKEYBYTES, "libsodium's layout");
+_Static_assert((int)NET_KEY_BYTES == (int)crypto_sign_PUBLICKEYBYTES, "Ed25519");
+_Static_assert((int)NET_SIG_BYTES == (int)crypto_sign_BYTES, "Ed25519");
+_Static_assert((int)IDENTITY_SEED_BYTES == (int)crypto_sign_SEEDBYTES, "Ed25519");
+
+enum { DOMAIN_MAX_BYTES = 32, TICKET_SIGNED_BYTES = 15 + NET_RUN_ID_BYTES + 4 + NET_KEY_BYTES };
+static const char ticket_domain[] = "rivulet member";
+_Static_assert(sizeof ticket_domain == 15, "see TICKET_SIGNED_BYTES");
+
+void identity_of_seed(const uint8_t seed[IDENTITY_SEED_BYTES], struct identity *out) {
+	int rc = crypto_sign_seed_keypair(out->key, out->secret, seed);
+	RV_ASSERT(rc == 0);
+}
+
+void identity_release(struct identity *id) {
+	sodium_memzero(id, sizeof *id);
+}
+
+/* A secret that others can read is no secret: refuse it rather than go on quietly. */
+static enum rv_err check_key_file(int fd, const char *path, struct rv_errtext *et) {
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return rv_fail_errno(et, errno, "%s", path);
+	if (!S_ISREG(st.st_mode))
+		return rv_fail(et, RV_E_CORRUPT, "%s: not a regular file", path);
+	if ((st.st_mode & 077) != 0)
+		return rv_fail(et, RV_E_AUTH,
+					   "%s: mode %04o lets others at a secret key: chmod 600 it, or delete it if it leaked", path,
+					   (unsigned)st.st_mode & 07777);
+	if (st.st_size != IDENTITY_SEED_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "%s: %lld bytes, a key file has %d", path, (long long)st.st_size,
+					   IDENTITY_SEED_BYTES);
+	return RV_OK;
+}
+
+enum rv_err identity_load(const char *path, struct identity *out, struct rv_errtext *et) {
+	uint8_t seed[IDENTITY_SEED_BYTES];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return rv_fail_errno(et, errno, "%s", path);
+	enum rv_err e = check_key_file(fd, path, et);
+	if (e == RV_OK && read(fd, seed, sizeof seed) != (ssize_t)sizeof seed)
+		e = rv_fail(et, RV_E_IO, "%s: cannot read %d bytes", path, IDENTITY_SEED_BYTES);
+	if (e == RV_OK)
+		identity_of_seed(seed, out);
+	sodium_memzero(seed, sizeof seed);
+	close(fd);
+	return e;
+}
+
+enum rv_err identity_load_or_create(const char *path, struct identity *out, bool *created, struct rv_errtext *et) {
+	if (created != NULL)
+		*created = false;
+	enum rv_err e = identity_load(path, out, et);
+	if (e != RV_E_NOTFOUND)
+		return e;
+	if (sodium_init() < 0)
+		return rv_fail(et, RV_E_UNSUPPORTED, "no source of random numbers: %s was not made", path);
+	uint8_t seed[IDENTITY_SEED_BYTES];
+	randombytes_buf(seed, sizeof seed);
+	e = rv_file_write_atomic(path, seed, sizeof seed, 0600, et);
+	if (e == RV_OK) {
+		identity_of_seed(seed, out);
+		if (created != NULL)
+			*created = true;
+	}
+	sodium_memzero(seed, sizeof seed);
+	return e;
+}
+
+void identity_sign(const struct identity *id, const void *message, size_t n, uint8_t signature[NET_SIG_BYTES]) {
+	RV_ASSERT(memchr(message, 0, n < DOMAIN_MAX_BYTES ? n : DOMAIN_MAX_BYTES) != NULL);
+	int rc = crypto_sign_detached(signature, NULL, message, n, id->secret);
+	RV_ASSERT(rc == 0);
+}
+
+bool identity_verify(const uint8_t key[NET_KEY_BYTES], const void *message, size_t n,
+					 const uint8_t signature[NET_SIG_BYTES]) {
+	return crypto_sign_verify_detached(signature, message, n, key) == 0;
+}
+
+/* domain NUL | data, in fresh memory. */
+static uint8_t *with_domain(const char *domain, const void *data, size_t n, size_t *out_bytes) {
+	size_t domain_bytes = strlen(domain) + 1;
+	RV_ASSERT(domain_bytes <= DOMAIN_MAX_BYTES);
+	uint8_t *message = malloc(domain_bytes + n);
+	if (message == NULL)
+		return NULL;
+	memcpy(message, domain, domain_bytes);
+	memcpy(message + domain_bytes, data, n);
+	*out_bytes = domain_bytes + n;
+	return message;
+}
+
+enum rv_err signed_make(const struct identity *id, const char *domain, const void *data, size_t n, uint8_t *out,
+						struct rv_errtext *et) {
+	RV_ASSERT(n <= NET_MAX_DOCUMENT_BYTES);
+	size_t message_bytes;
+	uint8_t *message = with_domain(domain, data, n, &message_bytes);
+	if (message == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory to sign %zu bytes", n);
+	identity_sign(id, message, message_bytes, out);
+	memcpy(out + NET_SIG_BYTES, data, n);
+	free(message);
+	return RV_OK;
+}
+
+enum rv_err signed_open(const uint8_t key[NET_KEY_BYTES], const char *domain, const void *p, size_t n,
+						const uint8_t **data, size_t *data_bytes, struct rv_errtext *et) {
+	if (n < NET_SIG_BYTES || n > IDENTITY_SIGNED_MAX_BYTES)
+		return rv_fail(et, RV_E_INVALID, "signed document: %zu bytes, must be %d to %d", n, NET_SIG_BYTES,
+					   IDENTITY_SIGNED_MAX_BYTES);
+	const uint8_t *signature = p;
+	const uint8_t *bytes = signature + NET_SIG_BYTES;
+	size_t message_bytes;
+	uint8_t *message = with_domain(domain, bytes, n - NET_SIG_BYTES, &message_bytes);
+	if (message == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory to check a signature over %zu bytes", n);
+	bool good = identity_verify(key, message, message_bytes, signature);
+	free(message);
+	if (!good)
+		return rv_fail(et, RV_E_AUTH, "signed document: the signature is not the run key's");
+	*data = bytes;
+	*data_bytes = n - NET_SIG_BYTES;
+	return RV_OK;
+}
+
+static void ticket_message(const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member, const uint8_t key[NET_KEY_BYTES],
+						   uint8_t out[TICKET_SIGNED_BYTES]) {
+	struct rv_writer w = rv_writer_of(out, TICKET_SIGNED_BYTES);
+	rv_write_bytes(&w, ticket_domain, sizeof ticket_domain);
+	rv_write_bytes(&w, run_id, NET_RUN_ID_BYTES);
+	rv_write_u32(&w, member);
+	rv_write_bytes(&w, key, NET_KEY_BYTES);
+	RV_ASSERT(!w.failed && rv_writer_len(&w) == TICKET_SIGNED_BYTES);
+}
+
+void ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
+				 const uint8_t key[NET_KEY_BYTES], uint8_t ticket[NET_SIG_BYTES]) {
+	uint8_t message[TICKET_SIGNED_BYTES];
+	ticket_message(run_id, member, key, message);
+	identity_sign(run, message, sizeof message, ticket);
+}
+
+bool ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
+				   const uint8_t key[NET_KEY_BYTES], const uint8_t ticket[NET_SIG_BYTES]) {
+	uint8_t message[TICKET_SIGNED_BYTES];
+	ticket_message(run_id, member, key, message);
+	return identity_verify(run_key, message, sizeof message, ticket);
+}
+
+void identity_short(const uint8_t key[NET_KEY_BYTES], char out[IDENTITY_SHORT_BYTES]) {
+	rv_hex_encode(key, (IDENTITY_SHORT_BYTES - 1) / 2, out);
+}

@@ -1,0 +1,169 @@
+/* tls.c: certificates in memory and the one TLS configuration of Rivulet (net/tls.h). */
+#include "net/tls.h"
+
+#include "base/assert.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SERIAL_BYTES = 16,
+	CERTIFICATE_MAX_BYTES = 4096, /* what a peer may send; ours has about 300 */
+	SPKI_BYTES = 12 + NET_KEY_BYTES
+};
+
+/* SubjectPublicKeyInfo of Ed25519 up to the key (RFC 8410 section 4). */
+static const uint8_t spki_prefix[12] = {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
+
+const char *tls_error_text(void) {
+	unsigned long code = ERR_get_error();
+	const char *text = code != 0 ? ERR_reason_error_string(code) : NULL;
+	ERR_clear_error();
+	return text != NULL ? text : "TLS error without a reason";
+}
+
+static EVP_PKEY *private_key(const struct identity *id) {
+	return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, id->secret, IDENTITY_SEED_BYTES);
+}
+
+/* Version 3, subject = issuer "rivulet", serial from the key, 1970 to the end of time (RFC 5280 section 4.1.2.5). */
+static bool fill_certificate(X509 *x, const struct identity *id, EVP_PKEY *key) {
+	uint8_t serial[SERIAL_BYTES];
+	memcpy(serial, id->key, sizeof serial);
+	serial[0] = (uint8_t)((serial[0] & 0x7f) | 0x40); /* positive, not zero */
+	BIGNUM *number = BN_bin2bn(serial, sizeof serial, NULL);
+	bool ok = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x)) != NULL;
+	BN_free(number);
+	X509_NAME *name = X509_get_subject_name(x);
+	return ok && X509_set_version(x, X509_VERSION_3) == 1 &&
+		   ASN1_TIME_set_string_X509(X509_getm_notBefore(x), "19700101000000Z") == 1 &&
+		   ASN1_TIME_set_string_X509(X509_getm_notAfter(x), "99991231235959Z") == 1 &&
+		   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)"rivulet", -1, -1, 0) == 1 &&
+		   X509_set_issuer_name(x, name) == 1 && X509_set_pubkey(x, key) == 1 && X509_sign(x, key, NULL) != 0;
+}
+
+static enum rv_err certificate_new(const struct identity *id, X509 **cert, EVP_PKEY **key, struct rv_errtext *et) {
+	*key = private_key(id);
+	*cert = X509_new();
+	if (*key != NULL && *cert != NULL && fill_certificate(*cert, id, *key))
+		return RV_OK;
+	X509_free(*cert);
+	EVP_PKEY_free(*key);
+	*cert = NULL;
+	*key = NULL;
+	return rv_fail(et, RV_E_UNSUPPORTED, "cannot make an Ed25519 certificate: %s", tls_error_text());
+}
+
+/* Instead of a chain check: one certificate, with an Ed25519 key. Whose key it is, is asked after the handshake. */
+static int accept_raw_key(X509_STORE_CTX *store, void *arg) {
+	(void)arg;
+	X509 *x = X509_STORE_CTX_get0_cert(store);
+	STACK_OF(X509) *sent = X509_STORE_CTX_get0_untrusted(store);
+	EVP_PKEY *key = x != NULL ? X509_get0_pubkey(x) : NULL;
+	if (key != NULL && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 && (sent == NULL || sk_X509_num(sent) == 1))
+		return 1;
+	X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+	return 0;
+}
+
+static bool configure(SSL_CTX *ctx, enum tls_clients clients) {
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+								 SSL_OP_PRIORITIZE_CHACHA | SSL_OP_CIPHER_SERVER_PREFERENCE);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_max_early_data(ctx, 0);
+	SSL_CTX_set_max_cert_list(ctx, CERTIFICATE_MAX_BYTES);
+	int verify = SSL_VERIFY_PEER | (clients == TLS_CLIENTS_MUST ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0);
+	SSL_CTX_set_verify(ctx, verify, NULL);
+	SSL_CTX_set_cert_verify_callback(ctx, accept_raw_key, NULL);
+	return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+		   SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) == 1 && SSL_CTX_set_num_tickets(ctx, 0) == 1 &&
+		   SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1 &&
+		   SSL_CTX_set1_groups_list(ctx, "X25519:P-256") == 1;
+}
+
+enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et) {
+	X509 *cert;
+	EVP_PKEY *key;
+	RV_TRY(certificate_new(id, &cert, &key, et));
+	enum rv_err e = RV_OK;
+	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
+	if (ctx == NULL || !configure(ctx, clients) || SSL_CTX_use_certificate(ctx, cert) != 1 ||
+		SSL_CTX_use_PrivateKey(ctx, key) != 1) {
+		e = rv_fail(et, RV_E_UNSUPPORTED, "cannot set up TLS 1.3: %s", tls_error_text());
+		SSL_CTX_free(ctx);
+		ctx = NULL;
+	}
+	X509_free(cert);
+	EVP_PKEY_free(key);
+	*out = ctx;
+	return e;
+}
+
+bool tls_peer_key(SSL *ssl, uint8_t key[NET_KEY_BYTES]) {
+	X509 *x = SSL_get0_peer_certificate(ssl);
+	EVP_PKEY *public_key = x != NULL ? X509_get0_pubkey(x) : NULL;
+	size_t n = NET_KEY_BYTES;
+	return public_key != NULL && EVP_PKEY_get_id(public_key) == EVP_PKEY_ED25519 &&
+		   EVP_PKEY_get_raw_public_key(public_key, key, &n) == 1 && n == NET_KEY_BYTES;
+}
+
+void tls_pin_of_key(const uint8_t key[NET_KEY_BYTES], char out[TLS_PIN_BYTES]) {
+	static const char prefix[] = "sha256//";
+	uint8_t spki[SPKI_BYTES], digest[crypto_hash_sha256_BYTES];
+	memcpy(spki, spki_prefix, sizeof spki_prefix);
+	memcpy(spki + sizeof spki_prefix, key, NET_KEY_BYTES);
+	crypto_hash_sha256(digest, spki, sizeof spki);
+	memcpy(out, prefix, sizeof prefix);
+	sodium_bin2base64(out + sizeof prefix - 1, TLS_PIN_BYTES - (sizeof prefix - 1), digest, sizeof digest,
+					  sodium_base64_VARIANT_ORIGINAL);
+}
+
+/* Takes what was written to the memory BIO, NUL-terminated. */
+static char *text_of_bio(BIO *bio, size_t *n) {
+	char *data;
+	long len = BIO_get_mem_data(bio, &data);
+	char *text = len > 0 ? malloc((size_t)len + 1) : NULL;
+	if (text == NULL)
+		return NULL;
+	memcpy(text, data, (size_t)len);
+	text[len] = '\0';
+	*n = (size_t)len;
+	return text;
+}
+
+enum rv_err tls_pem_make(const struct identity *id, struct tls_pem *out, struct rv_errtext *et) {
+	X509 *cert;
+	EVP_PKEY *key;
+	*out = (struct tls_pem){0};
+	RV_TRY(certificate_new(id, &cert, &key, et));
+	/* The secure-memory BIO wipes what it frees. */
+	BIO *cert_bio = BIO_new(BIO_s_mem()), *key_bio = BIO_new(BIO_s_secmem());
+	if (cert_bio != NULL && key_bio != NULL && PEM_write_bio_X509(cert_bio, cert) == 1 &&
+		PEM_write_bio_PrivateKey(key_bio, key, NULL, NULL, 0, NULL, NULL) == 1) {
+		out->certificate = text_of_bio(cert_bio, &out->certificate_bytes);
+		out->key = text_of_bio(key_bio, &out->key_bytes);
+	}
+	BIO_free(cert_bio);
+	BIO_free(key_bio);
+	X509_free(cert);
+	EVP_PKEY_free(key);
+	if (out->certificate != NULL && out->key != NULL)
+		return RV_OK;
+	tls_pem_release(out);
+	return rv_fail(et, RV_E_NOMEM, "cannot write the certificate as PEM: %s", tls_error_text());
+}
+
+void tls_pem_release(struct tls_pem *pem) {
+	if (pem->key != NULL)
+		sodium_memzero(pem->key, pem->key_bytes);
+	free(pem->key);
+	free(pem->certificate);
+	*pem = (struct tls_pem){0};
+}
