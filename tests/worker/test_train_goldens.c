@@ -15,7 +15,7 @@
 #define LOGITS_TOLERANCE 2e-6
 #define LOSS_TOLERANCE   5e-7
 #define GRAD_TOLERANCE   5e-6
-#define PARAMS_TOLERANCE 5e-5 /* after ten steps: Adam divides small gradients by themselves */
+#define PARAMS_TOLERANCE 2e-5 /* after ten steps: Adam divides small gradients by themselves */
 #define NORM_TOLERANCE   2e-5
 #define LR_TOLERANCE     1e-7
 
