@@ -169,6 +169,8 @@ void frame_hello_encode(const struct frame_hello *m, uint8_t out[FRAME_HELLO_BYT
 	rv_write_bytes(&w, m->run_id, sizeof m->run_id);
 	rv_write_u8(&w, m->role);
 	write_zeros(&w, 3);
+	rv_write_u32(&w, m->member);
+	rv_write_bytes(&w, m->ticket, sizeof m->ticket);
 	rv_write_bytes(&w, m->signature, sizeof m->signature);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_HELLO_BYTES);
 }
@@ -187,6 +189,8 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 	rv_read_copy(&r, out->run_id, sizeof out->run_id);
 	out->role = rv_read_u8(&r);
 	bool padded = read_zeros(&r, 3);
+	out->member = rv_read_u32(&r);
+	rv_read_copy(&r, out->ticket, sizeof out->ticket);
 	rv_read_copy(&r, out->signature, sizeof out->signature);
 	if (!rv_reader_done(&r))
 		return rv_fail(et, RV_E_INVALID, "hello: %zu bytes, must be %d", n, (int)FRAME_HELLO_BYTES);
@@ -194,6 +198,8 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 		return rv_fail(et, RV_E_INVALID, "hello: role = %u: must be 1 (dialer) or 2 (listener)", out->role);
 	if (!padded)
 		return rv_fail(et, RV_E_INVALID, "hello: padding is not zero");
+	if (out->member >= NET_MAX_MEMBERS)
+		return rv_fail(et, RV_E_INVALID, "hello: member = %u: must be below %d", out->member, (int)NET_MAX_MEMBERS);
 	return RV_OK;
 }
 

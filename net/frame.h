@@ -20,12 +20,14 @@ enum {
 	FRAME_MAGIC = 0x314c5652, /* "RVL1" */
 	FRAME_VERSION = 1,
 	FRAME_HEADER_BYTES = 64,
-	FRAME_EXPORTER_BYTES = 32,                                        /* TLS exporter, RFC 8446 section 7.5 */
-	FRAME_HELLO_BYTES = 4 + NET_RUN_ID_BYTES + 1 + 3 + NET_SIG_BYTES, /* protocol, run id, role, zero, signature */
-	FRAME_FETCH_BYTES = 16,                                           /* kind, zero, length, offset */
-	FRAME_PIECE_BYTES = 24,                                           /* kind, zero, offset, total; then the data */
-	FRAME_NONE_BYTES = 16,                                            /* kind, zero, offset */
-	FRAME_BYE_MAX_BYTES = 256,                                        /* why, for people: text without control bytes */
+	FRAME_EXPORTER_BYTES = 32, /* TLS exporter, RFC 8446 section 7.5 */
+	FRAME_HELLO_BYTES =
+		4 + NET_RUN_ID_BYTES + 1 + 3 + 4 + NET_SIG_BYTES + NET_SIG_BYTES, /* protocol, run id, role, zero,
+																		   member, ticket, signature */
+	FRAME_FETCH_BYTES = 16,                                               /* kind, zero, length, offset */
+	FRAME_PIECE_BYTES = 24,                                               /* kind, zero, offset, total; then the data */
+	FRAME_NONE_BYTES = 16,                                                /* kind, zero, offset */
+	FRAME_BYE_MAX_BYTES = 256, /* why, for people: text without control bytes */
 	FRAME_HELLO_SIGNED_BYTES = 14 + FRAME_EXPORTER_BYTES + NET_RUN_ID_BYTES + 1
 };
 
@@ -99,7 +101,9 @@ enum frame_role { FRAME_DIALER = 1, FRAME_LISTENER = 2 };
 struct frame_hello {
 	uint32_t protocol; /* FRAME_VERSION of the sender */
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint8_t role; /* enum frame_role */
+	uint8_t role;                  /* enum frame_role */
+	uint32_t member;               /* the sender's number in the run */
+	uint8_t ticket[NET_SIG_BYTES]; /* the run's word for it (net/identity.h): for peers whose roster lacks the sender */
 	uint8_t signature[NET_SIG_BYTES];
 };
 /* What a HELLO signs: "rivulet hello" NUL | exporter | run id | role. */
