@@ -27,13 +27,15 @@ enum late_policy { LATE_KEEP, LATE_DISCARD };
 struct round_config {
 	uint32_t member;
 	uint64_t steps_per_round; /* H */
+	uint32_t n_chunks; /* of this worker's vector: a REDUCE document of another size is refused (0: not checked) */
 	enum late_policy late;
-	int64_t heartbeat_us;     /* a report at least this often */
+	int64_t heartbeat_us;     /* a report at least this often; also the pause after all donors failed */
 	int64_t fetch_timeout_us; /* a donor that delivers nothing for so long is left for the next one */
 };
 
 /* What the platform is asked to do. At most one of each kind is outstanding; a later one of the same kind supersedes.
- */
+ * APPLY, and the installation of a fetched base, stop a TRAIN that is under way at a step boundary: the platform calls
+ * round_on_trained with what was done before it calls round_on_applied or round_on_fetched. */
 enum round_action_type {
 	ROUND_NONE,
 	ROUND_TRAIN,          /* do `steps` inner steps, then round_on_trained; stop at a step boundary when superseded */
@@ -43,9 +45,10 @@ enum round_action_type {
 	ROUND_REDUCE_STOP,    /* forget it: the round committed, or left us out */
 	ROUND_PERSIST,        /* write the reduced bytes of `round` durably, compute the digest, then round_on_persisted */
 	ROUND_APPLY,          /* outer step of `round` with the bytes persisted or fetched for it, then round_on_applied */
-	ROUND_FETCH_BASE,     /* fetch the full state at `round` from document member `donor`, check `expect`, install it */
-	ROUND_FETCH_LOG, /* fetch the reduced bytes of `round` from `donor`, check that their digest is `expect`, keep them
-					  */
+	ROUND_FETCH_BASE,     /* fetch the full state at `round` from document member `donor`, check `expect`, install it:
+						   * theta_local = theta. donor -1 (round 0 only): install theta0, nothing to fetch */
+	ROUND_FETCH_LOG,      /* fetch the reduced bytes of `round` from `donor`, check that their digest is `expect`, keep
+						   * them for APPLY */
 	ROUND_CANCEL_FETCH,
 	ROUND_FINISH /* the run is done: save and exit 0 */
 };
@@ -53,8 +56,8 @@ enum round_action_type {
 struct round_action {
 	enum round_action_type type;
 	uint64_t round;
-	uint64_t steps;        /* TRAIN: how many more of this round's H */
-	int donor;             /* FETCH_*: index into the document's members */
+	uint64_t steps;        /* TRAIN: how many more of this round's H: the global inner step is (round + 1) H - steps */
+	int donor;             /* FETCH_*: index into the members of round_document() as it is now */
 	struct rv_hash expect; /* FETCH_BASE: full hash; FETCH_LOG, APPLY: digest */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
 	bool participated;     /* APPLY: theta_local is replaced by theta in any case */
@@ -68,19 +71,31 @@ size_t round_core_size(void);
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
 								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us);
 
-/* A verified, decoded document. Older seq than one already seen: ignored. RV_E_CORRUPT when it contradicts what this
- * worker knows (another run, chain that does not continue ours): the text says what; the worker resyncs from a base. */
+/* A verified, decoded document. Not newer than one already seen (seq): ignored. Faults:
+ *   RV_E_CORRUPT   it contradicts what this worker knows. A chain that does not continue ours, or a vouched full hash
+ * that is not ours: the document is adopted and this worker resyncs from its base. Otherwise (another run, a chain that
+ * does not follow from its own digests, a round before the one we hold): it is refused. RV_E_PROTOCOL  a vector of
+ * another size than ours; refused. */
 enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et);
+/* Totals of the contribution to `round` (progress that a late APPLY kept included). May be called at every step. */
 void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens);
+/* !ok: theta_local was not finite, and the platform has put theta in its place: the round is trained again. */
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok);
 void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt);
+/* Also right after init, for a log entry of `round` found on disk: it is this worker's vote again, and need not be
+ * fetched. !ok (disk full): tried again every heartbeat; meanwhile the report says LEAVING, so that nobody waits. */
 void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
 						const struct rv_hash *digest, bool ok);
+/* !ok: the bytes were not what their digest says, or could not be decoded: fetched again, then from a base. */
 void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
+/* FETCH_BASE ok: installed. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
+/* The donor delivered something that was wanted. */
 void round_on_fetch_progress(struct round_core *c, int64_t now_us);
 void round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash);
+/* Peers that the all-reduce of `attempt` finds silent: a set of indices into its roster. */
 void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects);
+/* Good-bye: stops what is under way and reports LEAVING from now on. */
 void round_leave(struct round_core *c, int64_t now_us);
 
 /* The next action, or false when there is nothing new to do. */
@@ -88,7 +103,7 @@ bool round_next_action(struct round_core *c, int64_t now_us, struct round_action
 /* True when a report should be sent now (a change, or the heartbeat is due); fills the protocol fields, not the ones
  * for people nor addr. */
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out);
-int64_t round_deadline_us(const struct round_core *c);
+int64_t round_deadline_us(const struct round_core *c); /* call next_action and next_report then, at the latest */
 const struct document *round_document(const struct round_core *c); /* latest, or NULL */
 enum worker_phase round_phase(const struct round_core *c);
 uint64_t round_round(const struct round_core *c);

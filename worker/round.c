@@ -1,0 +1,224 @@
+/* round.c: the worker's round core: what each event changes. What is then asked of the platform follows from the state
+ * alone (round_actions.c, round_sync.c), so an event that is lost, late or repeated cannot leave it stuck. */
+#include "worker/round_internal.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+
+#include <string.h>
+
+enum { APPLY_FAILURES_MAX = 2 }; /* then the log is not to be had intact: a base */
+
+size_t round_core_size(void) {
+	return sizeof(struct round_core);
+}
+
+struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
+								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us) {
+	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
+	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->fetch_timeout_us > 0);
+	struct round_core *c = memory;
+	memset(c, 0, sizeof *c);
+	c->cfg = *cfg;
+	c->boot = boot;
+	c->round = round;
+	c->chain = *chain;
+	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
+	c->sent_us = now_us;
+	return c;
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err check_same_run(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	if (memcmp(c->doc.run_id, d->run_id, NET_RUN_ID_BYTES) != 0 || !rv_hash_equal(&c->doc.run_hash, &d->run_hash))
+		return rv_fail(et, RV_E_CORRUPT, "document %llu: of another run", (unsigned long long)d->seq);
+	if (d->round < c->doc.round)
+		return rv_fail(et, RV_E_CORRUPT, "document %llu: round %llu after round %llu was announced",
+					   (unsigned long long)d->seq, (unsigned long long)d->round, (unsigned long long)c->doc.round);
+	return RV_OK;
+}
+
+/* Refuses what cannot be true, whatever our own state is. */
+static enum rv_err check_document(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	unsigned long long seq = d->seq;
+	if (c->has_doc)
+		RV_TRY(check_same_run(c, d, et));
+	struct rv_hash chain;
+	if (!round_chain_at(d, d->round, &chain) || !rv_hash_equal(&chain, &d->chain))
+		return rv_fail(et, RV_E_CORRUPT, "document %llu: its state hash at round %llu does not follow from its digests",
+					   seq, (unsigned long long)d->round);
+	if (d->round < c->round)
+		return rv_fail(et, RV_E_CORRUPT,
+					   "document %llu: round %llu, but round %llu was committed before (we hold its result): was the "
+					   "coordinator's store restored from an old copy?",
+					   seq, (unsigned long long)d->round, (unsigned long long)c->round - 1);
+	if (d->phase == RUN_REDUCE && c->cfg.n_chunks != 0 && d->n_chunks != c->cfg.n_chunks)
+		return rv_fail(et, RV_E_PROTOCOL, "document %llu: a vector of %u chunks, ours has %u", seq, d->n_chunks,
+					   c->cfg.n_chunks);
+	return RV_OK;
+}
+
+/* Our own state against the document's: a fork makes us resync. */
+static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) {
+	const struct document *d = &c->doc;
+	struct rv_hash chain;
+	if (!c->diverged && round_chain_at(d, c->round, &chain) && !rv_hash_equal(&chain, &c->chain)) {
+		c->diverged = true;
+		return rv_fail(et, RV_E_CORRUPT,
+					   "our state of round %llu is not the run's (another state hash): starting again from round %llu",
+					   (unsigned long long)c->round, (unsigned long long)d->base_round);
+	}
+	if (!c->diverged && !rv_hash_is_zero(&c->full_hash) && !rv_hash_is_zero(&d->base_hash) &&
+		c->full_round == d->base_round && !rv_hash_equal(&c->full_hash, &d->base_hash)) {
+		c->diverged = true;
+		return rv_fail(
+			et, RV_E_CORRUPT,
+			"our theta or momentum of round %llu differs from the majority's (full hash): bad memory or disk? "
+			"Starting again from peers",
+			(unsigned long long)d->base_round);
+	}
+	return RV_OK;
+}
+
+enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et) {
+	(void)now_us;
+	if (c->has_doc && d->seq <= c->doc.seq)
+		return RV_OK;
+	RV_TRY(check_document(c, d, et));
+	c->doc = *d;
+	c->has_doc = true;
+	if (d->phase == RUN_REDUCE && d->round == c->round && document_find(d, c->cfg.member) < 0)
+		c->contributed = false;
+	return check_own_state(c, et);
+}
+
+/* ---- the trainer ----------------------------------------------------------------------------------------------------
+ */
+
+void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens) {
+	(void)now_us;
+	if (round != c->round)
+		return;
+	c->steps_done = steps_done < c->cfg.steps_per_round ? steps_done : c->cfg.steps_per_round;
+	c->tokens = tokens;
+	if (c->trainer == TRAINER_TRAINING && c->steps_done == c->cfg.steps_per_round)
+		c->trainer = TRAINER_IDLE;
+}
+
+void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok) {
+	(void)now_us;
+	if (round != c->round || c->trainer != TRAINER_ENCODING)
+		return;
+	c->trainer = TRAINER_IDLE;
+	c->encoded = ok;
+	if (!ok)
+		c->steps_done = c->tokens = 0;
+}
+
+static void apply_failed(struct round_core *c) {
+	c->log.held = false;
+	if (++c->apply_failures >= APPLY_FAILURES_MAX)
+		c->diverged = true;
+}
+
+void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok) {
+	(void)now_us;
+	if (round != c->round || c->trainer != TRAINER_APPLYING)
+		return;
+	c->trainer = TRAINER_IDLE;
+	if (!ok) {
+		apply_failed(c);
+		return;
+	}
+	struct rv_hash expect = rv_chain_next(&c->chain, &c->log.digest);
+	bool keep = c->cfg.late == LATE_KEEP && !round_contributed(c);
+	round_enter(c, round + 1, chain, keep);
+	if (!rv_hash_equal(chain, &expect))
+		c->diverged = true;
+}
+
+/* ---- the all-reduce -------------------------------------------------------------------------------------------------
+ */
+
+void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt) {
+	(void)now_us;
+	if (round == c->round && c->reduce.running && attempt == c->reduce.attempt)
+		c->reduce.done = true;
+}
+
+void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
+						const struct rv_hash *digest, bool ok) {
+	if (round != c->round)
+		return;
+	struct round_reduce *r = &c->reduce;
+	if (r->persist_attempt == attempt)
+		r->persist_attempt = 0;
+	if (ok) {
+		c->log =
+			(struct round_log_entry){.held = true, .own = true, .round = round, .attempt = attempt, .digest = *digest};
+		c->contributed = c->contributed || !r->running; /* found on disk: peers have our contribution */
+	}
+	if (attempt == r->attempt && r->running) {
+		r->persist_failed = !ok;
+		r->persist_retry_us = now_us + c->cfg.heartbeat_us;
+	}
+}
+
+void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects) {
+	(void)now_us;
+	if (c->reduce.running && attempt == c->reduce.attempt)
+		c->reduce.suspects = suspects;
+}
+
+/* ---- catching up ----------------------------------------------------------------------------------------------------
+ */
+
+void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok) {
+	struct round_fetch *f = &c->fetch;
+	if (f->kind == ROUND_NONE || f->kind != kind || f->round != round)
+		return;
+	if (!ok) {
+		round_fetch_failed(c, now_us);
+		return;
+	}
+	f->kind = ROUND_NONE;
+	f->failures = 0;
+	if (kind == ROUND_FETCH_LOG) {
+		c->log = (struct round_log_entry){.held = true, .round = round, .digest = f->expect};
+		return;
+	}
+	c->diverged = false;
+	c->full_round = 0;
+	c->full_hash = (struct rv_hash){0};
+	c->trainer = TRAINER_IDLE;
+	round_enter(c, round, &f->base_chain, false);
+}
+
+void round_on_fetch_progress(struct round_core *c, int64_t now_us) {
+	if (c->fetch.kind != ROUND_NONE && c->fetch.deadline_us != INT64_MAX)
+		c->fetch.deadline_us = now_us + c->cfg.fetch_timeout_us;
+}
+
+void round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash) {
+	if (c->diverged || round < c->full_round)
+		return;
+	c->full_round = round;
+	c->full_hash = *hash;
+	if (c->has_doc)
+		(void)check_own_state(c, NULL);
+}
+
+void round_leave(struct round_core *c, int64_t now_us) {
+	(void)now_us;
+	c->leaving = true;
+}
+
+const struct document *round_document(const struct round_core *c) {
+	return c->has_doc ? &c->doc : NULL;
+}
+
+uint64_t round_round(const struct round_core *c) {
+	return c->round;
+}

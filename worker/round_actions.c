@@ -1,0 +1,95 @@
+/* round_actions.c: the round core's next action, a pure function of its state: what the document calls for, less what
+ * is done or under way. */
+#include "worker/round_internal.h"
+
+int round_roster_index(const struct round_core *c) {
+	if (!c->has_doc || c->doc.phase != RUN_REDUCE || c->doc.round != c->round)
+		return -1;
+	return document_find(&c->doc, c->cfg.member);
+}
+
+bool round_has_vote(const struct round_core *c) {
+	return round_roster_index(c) >= 0 && c->log.held && c->log.own && c->log.round == c->round &&
+		   c->log.attempt == c->doc.attempt;
+}
+
+bool round_contributed(const struct round_core *c) {
+	bool own_result = c->log.held && c->log.own && c->log.round == c->round;
+	return c->contributed || own_result;
+}
+
+static bool emit(struct round_core *c, enum round_action_type type, struct round_action *out) {
+	*out = (struct round_action){.type = type, .round = c->round};
+	return true;
+}
+
+static bool reduce_stop_action(struct round_core *c, struct round_action *out) {
+	c->reduce.running = c->reduce.done = false;
+	c->reduce.persist_failed = false;
+	c->reduce.suspects = 0;
+	return emit(c, ROUND_REDUCE_STOP, out);
+}
+
+/* The round is over, we are leaving, or a roster has left us out. A document of the same round that is not REDUCE
+ * (too few members for a moment) lets it be: the next attempt resumes it. */
+static bool reduce_is_void(const struct round_core *c) {
+	return c->leaving || round_is_behind(c) || (c->doc.phase == RUN_REDUCE && round_roster_index(c) < 0) ||
+		   c->doc.phase == RUN_DONE;
+}
+
+static bool persist_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	struct round_reduce *r = &c->reduce;
+	if (!r->done || r->persist_attempt == r->attempt || round_has_vote(c))
+		return false;
+	if (r->persist_failed && now_us < r->persist_retry_us)
+		return false;
+	r->persist_attempt = r->attempt;
+	return emit(c, ROUND_PERSIST, out);
+}
+
+static bool reduce_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	struct round_reduce *r = &c->reduce;
+	if (round_roster_index(c) < 0)
+		return false;
+	if (r->running && r->attempt == c->doc.attempt)
+		return persist_action(c, now_us, out);
+	if (!c->encoded || round_has_vote(c))
+		return false;
+	enum round_action_type type = r->running ? ROUND_REDUCE_RESTART : ROUND_REDUCE_START;
+	*r = (struct round_reduce){.running = true, .attempt = c->doc.attempt};
+	c->contributed = true;
+	return emit(c, type, out);
+}
+
+static bool train_action(struct round_core *c, struct round_action *out) {
+	if (c->trainer != TRAINER_IDLE || c->encoded)
+		return false;
+	if (c->steps_done == c->cfg.steps_per_round) {
+		c->trainer = TRAINER_ENCODING;
+		return emit(c, ROUND_ENCODE, out);
+	}
+	if (c->doc.phase == RUN_WAITING)
+		return false;
+	c->trainer = TRAINER_TRAINING;
+	emit(c, ROUND_TRAIN, out);
+	out->steps = c->cfg.steps_per_round - c->steps_done;
+	return true;
+}
+
+bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (!c->has_doc || c->finished)
+		return false;
+	if (c->reduce.running && reduce_is_void(c))
+		return reduce_stop_action(c, out);
+	if (c->leaving)
+		return round_fetch_cancel(c, out);
+	if (round_is_behind(c))
+		return round_sync_action(c, now_us, out);
+	if (round_fetch_cancel(c, out))
+		return true;
+	if (c->doc.phase == RUN_DONE) {
+		c->finished = true;
+		return emit(c, ROUND_FINISH, out);
+	}
+	return reduce_action(c, now_us, out) || train_action(c, out);
+}

@@ -1,0 +1,96 @@
+/* round_internal.h: the state behind round.h, shared by round.c (events), round_actions.c (what to do next),
+ * round_sync.c (catching up from peers) and round_report.c. Nobody else includes it. */
+#ifndef RV_WORKER_ROUND_INTERNAL_H
+#define RV_WORKER_ROUND_INTERNAL_H
+
+#include "worker/round.h"
+
+enum trainer_state { TRAINER_IDLE, TRAINER_TRAINING, TRAINER_ENCODING, TRAINER_APPLYING };
+
+/* Reduced bytes that the platform holds for some round: persisted before a vote, or fetched. */
+struct round_log_entry {
+	bool held;
+	bool own; /* the result of an all-reduce that we took part in: a vote */
+	uint64_t round;
+	uint32_t attempt; /* own: of that all-reduce */
+	struct rv_hash digest;
+};
+
+/* The all-reduce of the current round, as far as the platform has been told. */
+struct round_reduce {
+	bool running;
+	bool done;                /* all chunks are here */
+	bool persist_failed;      /* disk full: cannot vote for now */
+	uint32_t attempt;         /* the one that runs, or ran last */
+	uint32_t persist_attempt; /* a PERSIST of it is outstanding; 0: none */
+	int64_t persist_retry_us; /* after a failure: not before */
+	uint64_t suspects;
+};
+
+struct round_fetch {
+	enum round_action_type kind; /* ROUND_FETCH_BASE, ROUND_FETCH_LOG: outstanding; ROUND_NONE: not */
+	uint64_t round;
+	struct rv_hash expect;
+	struct rv_hash base_chain; /* BASE: state_hash(round), adopted when it is installed */
+	int64_t deadline_us;       /* INT64_MAX: theta0, no donor */
+	/* Across attempts: */
+	uint32_t last_donor; /* member number */
+	bool has_last_donor;
+	int failures;     /* since the last success */
+	int64_t retry_us; /* after all donors failed: not before */
+};
+
+struct round_core {
+	struct round_config cfg;
+	uint64_t boot, seq;
+
+	bool has_doc;
+	struct document doc;
+
+	/* What this worker holds. */
+	uint64_t round;
+	struct rv_hash chain;
+	uint64_t steps_done, tokens;
+	bool encoded;        /* the platform holds the encoded outer gradient of `round` */
+	bool contributed;    /* peers may have it, and no roster has left us out since */
+	bool diverged;       /* our state is not the run's: only a base can help */
+	int apply_failures;  /* of this round */
+	uint64_t full_round; /* latest full hash */
+	struct rv_hash full_hash;
+
+	enum trainer_state trainer;
+	struct round_log_entry log;
+	struct round_reduce reduce;
+	struct round_fetch fetch;
+	bool leaving, finished;
+
+	bool has_sent;
+	struct report sent; /* the last report handed out */
+	int64_t sent_us;
+};
+
+/* ---- round_actions.c ---- */
+
+/* The index of this worker in the current REDUCE document of the round it holds, or -1. */
+int round_roster_index(const struct round_core *c);
+/* True when this worker holds, on disk, the result of the attempt that the current document names. */
+bool round_has_vote(const struct round_core *c);
+/* Our inner progress is in the committed mean of this round, as far as we can know. When in doubt, yes: to count it
+ * twice would be worse than to lose it. */
+bool round_contributed(const struct round_core *c);
+
+/* ---- round_sync.c ---- */
+
+/* The state of this worker is not that of the document. */
+bool round_is_behind(const struct round_core *c);
+/* state_hash(round) as the document's digests give it; false when they do not reach that far back. */
+bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out);
+/* The next action of catching up, or false: nothing new to ask for. */
+bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out);
+/* Forgets the outstanding fetch; true with CANCEL_FETCH in *out when there was one. */
+bool round_fetch_cancel(struct round_core *c, struct round_action *out);
+void round_fetch_failed(struct round_core *c, int64_t now_us);
+/* Adopts the state at `round`: a new round begins. */
+void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain, bool keep_progress);
+
+#endif

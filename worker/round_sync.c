@@ -1,0 +1,153 @@
+/* round_sync.c: the round core's way back to the run's state: from a base when too far behind or diverged, then one
+ * committed round at a time from the round log, each with a digest that the document proves. Donors in turn. */
+#include "worker/round_internal.h"
+
+#include "base/chain.h"
+
+bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out) {
+	if (round < d->base_round || round - d->base_round > d->n_log)
+		return false;
+	*out = d->base_chain;
+	for (uint64_t i = 0; i < round - d->base_round; i++)
+		*out = rv_chain_next(out, &d->log[i]);
+	return true;
+}
+
+static bool needs_base(const struct round_core *c) {
+	return c->diverged || c->round < c->doc.base_round;
+}
+
+bool round_is_behind(const struct round_core *c) {
+	return needs_base(c) || c->round < c->doc.round;
+}
+
+void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain, bool keep_progress) {
+	c->round = round;
+	c->chain = *chain;
+	c->encoded = c->contributed = false;
+	c->apply_failures = 0;
+	c->reduce.persist_attempt = 0;
+	c->reduce.persist_failed = false;
+	c->log.held = c->log.held && c->log.round == round;
+	if (!keep_progress)
+		c->steps_done = c->tokens = 0;
+}
+
+/* ---- donors ---------------------------------------------------------------------------------------------------------
+ */
+
+static int count_donors(const struct round_core *c) {
+	return c->doc.n_members - (document_find(&c->doc, c->cfg.member) >= 0);
+}
+
+/* The member after the last one asked, in roster order; the first one asked differs from joiner to joiner. */
+static int next_donor(const struct round_core *c) {
+	const struct document *d = &c->doc;
+	uint32_t after = c->fetch.has_last_donor ? c->fetch.last_donor : c->cfg.member;
+	int first = -1;
+	for (int i = 0; i < d->n_members; i++) {
+		uint32_t m = d->members[i].member;
+		if (m == c->cfg.member)
+			continue;
+		if (m > after)
+			return i;
+		if (first < 0)
+			first = i;
+	}
+	return first;
+}
+
+void round_fetch_failed(struct round_core *c, int64_t now_us) {
+	struct round_fetch *f = &c->fetch;
+	f->kind = ROUND_NONE;
+	f->failures++;
+	int donors = count_donors(c);
+	f->retry_us = donors == 0 || f->failures % donors == 0 ? now_us + c->cfg.heartbeat_us : now_us;
+}
+
+bool round_fetch_cancel(struct round_core *c, struct round_action *out) {
+	if (c->fetch.kind == ROUND_NONE)
+		return false;
+	c->fetch.kind = ROUND_NONE;
+	*out = (struct round_action){.type = ROUND_CANCEL_FETCH};
+	return true;
+}
+
+static bool fetch_start(struct round_core *c, int64_t now_us, const struct round_action *want,
+						struct round_action *out) {
+	struct round_fetch *f = &c->fetch;
+	bool local = want->donor < 0; /* theta0 */
+	int donor = local ? -1 : next_donor(c);
+	if (now_us < f->retry_us || (!local && donor < 0))
+		return false;
+	f->kind = want->type;
+	f->round = want->round;
+	f->expect = want->expect;
+	f->base_chain = c->doc.base_chain;
+	f->deadline_us = local ? INT64_MAX : now_us + c->cfg.fetch_timeout_us;
+	if (!local) {
+		f->last_donor = c->doc.members[donor].member;
+		f->has_last_donor = true;
+	}
+	*out = *want;
+	out->donor = donor;
+	return true;
+}
+
+/* Makes `want` the outstanding fetch: keeps it when it is, replaces another, goes to the next donor when this one
+ * sleeps. */
+static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct round_action *want,
+						 struct round_action *out) {
+	struct round_fetch *f = &c->fetch;
+	bool same = f->kind == want->type && f->round == want->round && rv_hash_equal(&f->expect, &want->expect);
+	if (same && now_us < f->deadline_us)
+		return false;
+	if (f->kind != ROUND_NONE && f->kind != want->type)
+		return round_fetch_cancel(c, out);
+	bool replaces = f->kind != ROUND_NONE;
+	if (same)
+		round_fetch_failed(c, now_us);
+	if (fetch_start(c, now_us, want, out))
+		return true;
+	f->kind = ROUND_NONE;
+	*out = (struct round_action){.type = ROUND_CANCEL_FETCH};
+	return replaces;
+}
+
+/* ---- the way back ---------------------------------------------------------------------------------------------------
+ */
+
+static bool base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	const struct document *d = &c->doc;
+	if (c->trainer == TRAINER_APPLYING)
+		return false;
+	bool theta0 = d->base_round == 0;
+	if (!theta0 && rv_hash_is_zero(&d->base_hash))
+		return round_fetch_cancel(c, out); /* nothing to check a base against yet: a later document will have it */
+	struct round_action want = {
+		.type = ROUND_FETCH_BASE, .round = d->base_round, .donor = theta0 ? -1 : 0, .expect = d->base_hash};
+	return fetch_ensure(c, now_us, &want, out);
+}
+
+static bool apply_action(struct round_core *c, const struct rv_hash *digest, struct round_action *out) {
+	if (round_fetch_cancel(c, out))
+		return true;
+	if (c->trainer == TRAINER_ENCODING || c->trainer == TRAINER_APPLYING)
+		return false;
+	c->trainer = TRAINER_APPLYING;
+	*out = (struct round_action){
+		.type = ROUND_APPLY, .round = c->round, .expect = *digest, .late = c->cfg.late, .participated = c->contributed};
+	return true;
+}
+
+bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (needs_base(c))
+		return base_action(c, now_us, out);
+	const struct rv_hash *digest = &c->doc.log[c->round - c->doc.base_round];
+	if (c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, digest))
+		return apply_action(c, digest, out);
+	if (c->trainer == TRAINER_APPLYING)
+		return false;
+	struct round_action want = {.type = ROUND_FETCH_LOG, .round = c->round, .expect = *digest};
+	return fetch_ensure(c, now_us, &want, out);
+}
