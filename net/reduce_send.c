@@ -1,0 +1,97 @@
+/* reduce_send.c: what goes to a peer next: RESUME, PING, contributions, reduced chunks, in this order.
+ *
+ * Contributions go before reduced chunks. A contribution unlocks work elsewhere (its owner's mean and then N-1 sends),
+ * a reduced chunk unlocks nothing; so a slow uplink serves first what others wait for, and they have the rest of its
+ * transfer to finish theirs. And a contribution outlives a failed attempt, a reduced chunk does not. Every sender
+ * serves an owner's chunks in the same ascending order, so chunks complete one after the other, not all at the end.
+ * That links are pulled one by one keeps all owners' downlinks busy at once. */
+#include "net/reduce_state.h"
+
+#include "base/assert.h"
+
+enum { NO_CHUNK = UINT32_MAX };
+
+/* The first chunk at or after the cursor that the peer owns and does not have from us. */
+static uint32_t next_scatter(const struct reduce *r, int to) {
+	uint32_t m = r->members[to];
+	for (uint32_t c = r->peers[m].scatter_next; c < r->cfg.n_chunks; c++)
+		if (r->owner[c] == to && !reduce_bit(r->delivered[m], c))
+			return c;
+	return NO_CHUNK;
+}
+
+/* The index in `order` of the first reduced chunk of ours that the peer does not have. */
+static uint32_t next_gather(const struct reduce *r, int to) {
+	uint32_t m = r->members[to];
+	for (uint32_t i = r->peers[m].gather_next; i < r->n_order; i++)
+		if (!reduce_bit(r->delivered[m], r->order[i]))
+			return i;
+	return NO_CHUNK;
+}
+
+bool reduce_has_bulk(const struct reduce *r, int index) {
+	return next_scatter(r, index) != NO_CHUNK || next_gather(r, index) != NO_CHUNK;
+}
+
+static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, struct reduce_msg *out) {
+	const struct reduce_codec *k = &r->cfg.codec;
+	const uint8_t *vector = type == REDUCE_SCATTER ? r->mem.own : r->mem.reduced;
+	out->type = type;
+	out->chunk = chunk;
+	out->data = vector + k->chunk_offset(k->ctx, chunk);
+	out->data_bytes = (uint32_t)k->chunk_bytes(k->ctx, chunk);
+	reduce_bit_set(r->delivered[r->members[to]], chunk);
+	r->peers[r->members[to]].sent_bulk = true;
+	uint64_t bytes = REDUCE_HEADER_BYTES + out->data_bytes;
+	r->info.tx_bytes += bytes;
+	if (r->attempt > 1)
+		r->info.resent_bytes += bytes;
+}
+
+static bool make_bulk(struct reduce *r, int to, struct reduce_msg *out) {
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	uint32_t chunk = next_scatter(r, to);
+	p->scatter_next = chunk == NO_CHUNK ? r->cfg.n_chunks : chunk + 1;
+	if (chunk != NO_CHUNK) {
+		make_chunk(r, to, REDUCE_SCATTER, chunk, out);
+		return true;
+	}
+	uint32_t at = next_gather(r, to);
+	p->gather_next = at == NO_CHUNK ? r->n_order : at + 1;
+	if (at == NO_CHUNK)
+		return false;
+	make_chunk(r, to, REDUCE_GATHER, r->order[at], out);
+	return true;
+}
+
+static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	if (p->resume_due) {
+		p->resume_due = false;
+		reduce_chunks_resume(r, to);
+		out->type = REDUCE_RESUME;
+		out->data = r->resume;
+		out->data_bytes = (uint32_t)r->bitmap_bytes;
+		out->flags = (uint8_t)((p->heard ? REDUCE_RESUME_ACK : 0) | (p->flowing ? 0 : REDUCE_RESUME_ASK));
+		return true;
+	}
+	if (p->ping_due) {
+		out->type = REDUCE_PING;
+		out->reduced = r->n_reduced;
+		return true;
+	}
+	return false;
+}
+
+bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out) {
+	RV_ASSERT(to >= 0 && to < r->n_members && to != r->self);
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	if (!p->up || p->bad)
+		return false;
+	*out = (struct reduce_msg){.round = r->round, .attempt = r->attempt};
+	if (!make_control(r, to, out) && !(p->flowing && make_bulk(r, to, out)))
+		return false;
+	p->ping_due = false;
+	p->sent_us = now_us;
+	return true;
+}

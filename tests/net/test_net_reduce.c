@@ -1,0 +1,515 @@
+/* test_net_reduce.c: the all-reduce core: results, bytes, attempts, link losses, deaths, interleavings. */
+#include "reduce_world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { SEEDS = 40 };
+
+static struct reduce_info info_of(const struct world *w, int node) {
+	return reduce_info(w->nodes[node].reduce);
+}
+
+/* What a node sends when nothing goes wrong: its contribution to every chunk that it does not own, and every chunk that
+ * it owns to everyone else. */
+static uint64_t expected_tx(const struct world *w, int node) {
+	uint64_t bytes = 0;
+	for (int g = 0; g < w->doc.n_ranges; g++)
+		for (uint32_t c = w->doc.ranges[g].first; c < w->doc.ranges[g].first + w->doc.ranges[g].count; c++) {
+			bool mine = w->doc.ranges[g].owner == world_index_of(w, node);
+			uint64_t copies = mine ? (uint64_t)w->n_nodes - 1 : 1;
+			bytes += copies * (FRAME_HEADER_BYTES + world_chunk_bytes(w, c));
+		}
+	return bytes;
+}
+
+static void test_every_size_gives_the_mean(void **state) {
+	(void)state;
+	for (int n = 1; n <= WORLD_MAX_NODES; n++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			uint32_t n_chunks = 1 + (uint32_t)(seed * 7 + (uint64_t)n) % WORLD_MAX_CHUNKS;
+			struct world *w = world_new(n, n_chunks, seed);
+			assert_true(world_run(w, 0));
+			world_check_result(w);
+			uint64_t rx = 0, tx = 0, frames = 2 * (uint64_t)(n - 1) * n_chunks;
+			for (int i = 0; i < n; i++) {
+				struct reduce_info info = info_of(w, i);
+				assert_int_equal(info.world, n);
+				assert_int_equal(info.tx_bytes, expected_tx(w, i));
+				assert_int_equal(info.resent_bytes, 0);
+				assert_int_equal(reduce_suspects(w->nodes[i].reduce), 0);
+				tx += info.tx_bytes;
+				rx += info.rx_bytes;
+			}
+			/* 2 (N-1) payloads in all, 2 (N-1)/N each on average, and one header a chunk. */
+			size_t payload = (size_t)n_chunks * WORLD_CHUNK_BYTES - 7;
+			assert_int_equal(tx, 2 * (uint64_t)(n - 1) * payload + frames * FRAME_HEADER_BYTES);
+			assert_int_equal(rx, tx);
+			assert_int_equal(w->data_frames, frames);
+			world_free(w);
+		}
+}
+
+static void test_alone_is_done_at_once(void **state) {
+	(void)state;
+	struct world *w = world_new(1, 5, 1);
+	world_start(w, 0);
+	assert_true(reduce_done(w->nodes[0].reduce));
+	assert_true(reduce_idle(w->nodes[0].reduce));
+	assert_true(reduce_deadline_us(w->nodes[0].reduce) == INT64_MAX);
+	world_check_result(w);
+	world_free(w);
+}
+
+static void test_link_losses_lose_nothing(void **state) {
+	(void)state;
+	for (int n = 2; n <= 6; n++)
+		for (uint64_t seed = 0; seed < SEEDS; seed++) {
+			struct world *w = world_new(n, 20, 1000 + seed);
+			for (int flaps = 0; flaps < 12; flaps++) {
+				for (int k = 0; k < 25; k++)
+					(void)world_step(w);
+				int a = (int)rv_rng_below(&w->rng, (uint64_t)n);
+				world_flap(w, a, (a + 1 + (int)rv_rng_below(&w->rng, (uint64_t)n - 1)) % n);
+			}
+			assert_true(world_run(w, 0));
+			world_check_result(w);
+			world_free(w);
+		}
+}
+
+/* Everything from the survivors' side of a death: they accuse the dead one and nobody else, the next attempt commits,
+ * and its result is that of a run in which the dead one never was. */
+static void finish_without(struct world *w, int dead) {
+	if (world_run(w, 40))
+		return; /* the death came after every survivor held the result */
+	for (int i = 0; i < w->n_nodes; i++) {
+		if (!w->nodes[i].alive)
+			continue;
+		uint64_t only_the_dead = UINT64_C(1) << world_index_of(w, dead);
+		assert_int_equal(reduce_suspects(w->nodes[i].reduce) & ~only_the_dead, 0);
+		if (!reduce_done(w->nodes[i].reduce))
+			assert_int_equal(reduce_suspects(w->nodes[i].reduce), only_the_dead);
+	}
+	world_next_attempt(w);
+	assert_true(world_run(w, 0));
+	world_check_result(w);
+}
+
+static void test_death_at_every_message(void **state) {
+	(void)state;
+	for (int variant = 0; variant < 4; variant++) {
+		struct world *clean = world_new(3, 4, (uint64_t)variant);
+		assert_true(world_run(clean, 0));
+		uint64_t total = clean->delivered;
+		world_free(clean);
+		for (uint64_t k = 0; k <= total; k++)
+			for (int dead = 0; dead < 3; dead++) {
+				struct world *w = world_new(3, 4, (uint64_t)variant);
+				while (w->delivered < k && world_step(w))
+					;
+				for (int i = 0; i < w->n_nodes; i++)
+					world_start(w, i);
+				world_kill(w, dead, variant % 2 == 0);
+				finish_without(w, dead);
+				world_free(w);
+			}
+	}
+}
+
+static void test_deaths_in_larger_rosters(void **state) {
+	(void)state;
+	for (uint64_t seed = 0; seed < 4 * SEEDS; seed++) {
+		int n = 4 + (int)(seed % 5);
+		struct world *w = world_new(n, 30, 5000 + seed);
+		uint64_t when = rv_rng_below(&w->rng, 300);
+		while (w->delivered < when && world_step(w))
+			;
+		for (int i = 0; i < n; i++)
+			world_start(w, i);
+		int dead = (int)rv_rng_below(&w->rng, (uint64_t)n);
+		world_kill(w, dead, seed % 2 == 0);
+		finish_without(w, dead);
+		world_free(w);
+	}
+}
+
+static void test_contributions_outlive_an_attempt(void **state) {
+	(void)state;
+	struct world *w = world_new(4, 40, 77);
+	for (int i = 0; i < 4; i++)
+		world_start(w, i);
+	while (w->delivered < 220)
+		assert_true(world_step(w));
+	world_kill(w, 3, true);
+	finish_without(w, 3);
+	assert_int_equal(w->doc.attempt, 2);
+	uint64_t fresh = 0, resent = 0;
+	for (int i = 0; i < 3; i++) {
+		fresh += expected_tx(w, i);
+		resent += info_of(w, i).resent_bytes;
+	}
+	/* All gathers again, but far from all scatters. */
+	assert_true(resent > 0);
+	assert_true(resent < fresh * 85 / 100);
+	world_free(w);
+}
+
+/* ---- single messages against one node ---- */
+
+struct pair {
+	struct world *w;
+	struct reduce *r; /* node 0 */
+};
+
+static struct pair pair_new(uint32_t n_chunks) {
+	struct pair p = {.w = world_new(3, n_chunks, 3)};
+	for (uint32_t c = 0; c < n_chunks; c++) /* chunk c is owned by c % 3 */
+		p.w->doc.ranges[c] = (struct shard_range){.first = c, .count = 1, .owner = (uint16_t)(c % 3)};
+	p.w->doc.n_ranges = (uint16_t)n_chunks;
+	world_start(p.w, 0);
+	p.r = p.w->nodes[0].reduce;
+	return p;
+}
+
+static struct reduce_msg chunk_msg(const struct pair *p, uint8_t type, int from, uint32_t chunk) {
+	return (struct reduce_msg){.type = type,
+							   .round = p->w->doc.round,
+							   .attempt = 1,
+							   .chunk = chunk,
+							   .data = p->w->nodes[from].own + (size_t)chunk * WORLD_CHUNK_BYTES,
+							   .data_bytes = (uint32_t)world_chunk_bytes(p->w, chunk)};
+}
+
+static enum rv_err give(const struct pair *p, int from, const struct reduce_msg *m, struct rv_errtext *et) {
+	return reduce_receive(p->r, p->w->now_us, from, m, et);
+}
+
+static void refused(struct reduce_msg change_of(const struct pair *p), enum rv_err want, const char *text) {
+	struct pair p = pair_new(9);
+	struct rv_errtext et = {0};
+	struct reduce_msg m = change_of(&p);
+	assert_int_equal(give(&p, 1, &m, &et), want);
+	assert_non_null(strstr(et.text, text));
+	assert_int_equal(reduce_suspects(p.r), 2); /* misbehaved: a suspect at once, whatever else it says */
+	struct reduce_msg good = chunk_msg(&p, REDUCE_SCATTER, 1, 3);
+	assert_int_equal(give(&p, 1, &good, &et), RV_E_PROTOCOL);
+	struct reduce_msg out;
+	assert_false(reduce_send(p.r, p.w->now_us, 1, &out));
+	world_free(p.w);
+}
+
+static struct reduce_msg chunk_out_of_range(const struct pair *p) {
+	struct reduce_msg m = chunk_msg(p, REDUCE_SCATTER, 1, 0);
+	m.chunk = 9;
+	return m;
+}
+
+static struct reduce_msg chunk_of_wrong_size(const struct pair *p) {
+	struct reduce_msg m = chunk_msg(p, REDUCE_SCATTER, 1, 0);
+	m.data_bytes--;
+	return m;
+}
+
+static struct reduce_msg scatter_not_ours(const struct pair *p) {
+	return chunk_msg(p, REDUCE_SCATTER, 1, 1);
+}
+
+static struct reduce_msg gather_not_its(const struct pair *p) {
+	return chunk_msg(p, REDUCE_GATHER, 1, 2);
+}
+
+static struct reduce_msg gather_without_us(const struct pair *p) {
+	return chunk_msg(p, REDUCE_GATHER, 1, 1);
+}
+
+static struct reduce_msg unknown_type(const struct pair *p) {
+	return chunk_msg(p, 9, 1, 1);
+}
+
+static struct reduce_msg ping_of_too_many(const struct pair *p) {
+	struct reduce_msg m = chunk_msg(p, REDUCE_PING, 1, 0);
+	m.reduced = 10;
+	return m;
+}
+
+static struct reduce_msg resume_with(const struct pair *p, const uint8_t *map, uint32_t bytes) {
+	struct reduce_msg m = chunk_msg(p, REDUCE_RESUME, 1, 0);
+	m.data = map;
+	m.data_bytes = bytes;
+	return m;
+}
+
+static struct reduce_msg resume_too_short(const struct pair *p) {
+	static const uint8_t map[2];
+	return resume_with(p, map, 1);
+}
+
+static struct reduce_msg resume_of_a_third_one(const struct pair *p) {
+	static const uint8_t map[2] = {1 << 2};
+	return resume_with(p, map, 2);
+}
+
+static struct reduce_msg resume_of_unreduced(const struct pair *p) {
+	static const uint8_t map[2] = {1 << 0};
+	return resume_with(p, map, 2);
+}
+
+static struct reduce_msg resume_past_the_end(const struct pair *p) {
+	static const uint8_t map[2] = {0, 1 << 1};
+	return resume_with(p, map, 2);
+}
+
+static void test_protocol_violations_are_refused(void **state) {
+	(void)state;
+	refused(chunk_out_of_range, RV_E_PROTOCOL, "chunk 9 of 9");
+	refused(chunk_of_wrong_size, RV_E_PROTOCOL, "must be 24");
+	refused(scatter_not_ours, RV_E_PROTOCOL, "not ours to own");
+	refused(gather_not_its, RV_E_PROTOCOL, "not its to reduce");
+	refused(gather_without_us, RV_E_PROTOCOL, "without our contribution");
+	refused(unknown_type, RV_E_PROTOCOL, "unknown message type");
+	refused(ping_of_too_many, RV_E_PROTOCOL, "10 chunks reduced of 9");
+	refused(resume_too_short, RV_E_PROTOCOL, "must be 2");
+	refused(resume_of_a_third_one, RV_E_PROTOCOL, "neither's");
+	refused(resume_of_unreduced, RV_E_PROTOCOL, "not reduced");
+	refused(resume_past_the_end, RV_E_PROTOCOL, "past the last chunk");
+}
+
+static void test_a_repeated_chunk_must_be_the_same(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	struct rv_errtext et = {0};
+	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 1, 0);
+	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	assert_int_equal(reduce_info(p.r).ignored_messages, 1);
+	uint8_t other[WORLD_CHUNK_BYTES] = {1, 2, 3};
+	m.data = other;
+	assert_int_equal(give(&p, 1, &m, &et), RV_E_PROTOCOL);
+	assert_non_null(strstr(et.text, "different bytes"));
+	world_free(p.w);
+}
+
+static void test_other_rounds_and_attempts_are_ignored(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	struct rv_errtext et = {0};
+	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 1, 1); /* would be a violation in our round */
+	m.round++;
+	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	m.round -= 2;
+	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	struct reduce_msg gather = chunk_msg(&p, REDUCE_GATHER, 1, 1);
+	gather.attempt = 2;
+	assert_int_equal(give(&p, 1, &gather, &et), RV_OK);
+	static const uint8_t nonsense[2] = {0xff, 0xff};
+	struct reduce_msg resume = resume_with(&p, nonsense, 2);
+	resume.attempt = 2;
+	assert_int_equal(give(&p, 1, &resume, &et), RV_OK);
+	assert_int_equal(reduce_info(p.r).ignored_messages, 4);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	world_free(p.w);
+}
+
+static void test_a_contribution_of_a_later_attempt_is_kept(void **state) {
+	(void)state;
+	struct pair p = pair_new(3); /* one chunk each; node 2 will die and node 0 inherit chunk 2 */
+	struct rv_errtext et = {0};
+	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 1, 2);
+	m.attempt = 2;
+	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	struct reduce_msg first = chunk_msg(&p, REDUCE_SCATTER, 1, 0);
+	assert_int_equal(give(&p, 1, &first, &et), RV_OK);
+	assert_int_equal(reduce_info(p.r).chunks_reduced, 0);
+	p.w->nodes[2].alive = false;
+	world_next_attempt(p.w);
+	world_start(p.w, 0);
+	assert_int_equal(reduce_info(p.r).chunks_reduced, 2); /* both complete without another byte */
+	world_free(p.w);
+}
+
+static void test_a_corrupt_contribution_names_its_sender(void **state) {
+	(void)state;
+	struct pair p = pair_new(3);
+	struct rv_errtext et = {0};
+	p.w->nodes[1].own[0] = WORLD_CORRUPT;
+	struct reduce_msg bad = chunk_msg(&p, REDUCE_SCATTER, 1, 0), good = chunk_msg(&p, REDUCE_SCATTER, 2, 0);
+	assert_int_equal(give(&p, 1, &bad, &et), RV_OK);  /* nobody has looked at it yet */
+	assert_int_equal(give(&p, 2, &good, &et), RV_OK); /* completes the chunk; its sender is innocent */
+	assert_int_equal(reduce_suspects(p.r), 2);
+	world_free(p.w);
+
+	p = pair_new(3);
+	p.w->nodes[1].own[0] = WORLD_CORRUPT;
+	bad = chunk_msg(&p, REDUCE_SCATTER, 1, 0);
+	good = chunk_msg(&p, REDUCE_SCATTER, 2, 0);
+	assert_int_equal(give(&p, 2, &good, &et), RV_OK);
+	assert_int_equal(give(&p, 1, &bad, &et), RV_E_CORRUPT);
+	assert_int_equal(reduce_suspects(p.r), 2);
+	world_free(p.w);
+}
+
+/* Lets time pass; peer 2 pings all the time, peer 1 as told. */
+static void pass(struct pair *p, int64_t us, bool peer_1_pings) {
+	for (int64_t end = p->w->now_us + us; p->w->now_us < end;) {
+		p->w->now_us += WORLD_PING_US / 2;
+		struct reduce_msg ping = {.type = REDUCE_PING, .round = p->w->doc.round, .attempt = 1};
+		assert_int_equal(give(p, 2, &ping, NULL), RV_OK);
+		if (peer_1_pings)
+			assert_int_equal(give(p, 1, &ping, NULL), RV_OK);
+		reduce_tick(p->r, p->w->now_us);
+		assert_true(reduce_deadline_us(p->r) > p->w->now_us);
+	}
+}
+
+static void test_silence_is_suspicious_and_ends(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	pass(&p, WORLD_SILENCE_US - WORLD_PING_US, false);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	pass(&p, WORLD_PING_US, false);
+	assert_int_equal(reduce_suspects(p.r), 2);
+	pass(&p, WORLD_PING_US, true);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	world_free(p.w);
+}
+
+static void test_an_answering_peer_that_owes_is_stalled(void **state) {
+	(void)state;
+	struct pair p = pair_new(3);
+	pass(&p, WORLD_STALL_US - WORLD_PING_US, true);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 2, 0); /* now 2 owes a reduced chunk only */
+	assert_int_equal(give(&p, 2, &m, NULL), RV_OK);
+	pass(&p, WORLD_PING_US, true);
+	assert_int_equal(reduce_suspects(p.r), 2);
+	pass(&p, 2 * WORLD_STALL_US, true);
+	assert_int_equal(reduce_suspects(p.r), 2); /* perhaps 2 waits for 1 */
+	m = chunk_msg(&p, REDUCE_SCATTER, 1, 0);   /* 1 has paid what it owed as a contributor: both wait for something */
+	assert_int_equal(give(&p, 1, &m, NULL), RV_OK);
+	pass(&p, WORLD_PING_US, true);
+	assert_int_equal(reduce_suspects(p.r), 4);
+	pass(&p, 2 * WORLD_STALL_US, true);
+	assert_int_equal(reduce_suspects(p.r), 6);
+	world_free(p.w);
+}
+
+static void test_a_broken_link_is_suspicious_when_fatal(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	reduce_link_down(p.r, p.w->now_us, 1, false);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	reduce_link_down(p.r, p.w->now_us, 2, true);
+	assert_int_equal(reduce_suspects(p.r), 4);
+	reduce_link_up(p.r, p.w->now_us, 2);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	world_free(p.w);
+}
+
+static void test_own_absence_accuses_nobody(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	p.w->now_us += 100 * WORLD_SILENCE_US; /* we were stopped; what the peers sent is unread */
+	reduce_tick(p.r, p.w->now_us);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	pass(&p, WORLD_SILENCE_US, false);
+	assert_int_equal(reduce_suspects(p.r), 2);
+	world_free(p.w);
+}
+
+static void test_pings_go_out_when_nothing_else_does(void **state) {
+	(void)state;
+	struct world *w = world_new(3, 9, 11);
+	assert_true(world_run(w, 0));
+	for (int round = 0; round < 20; round++) { /* done; they stay in touch, and nobody becomes a suspect */
+		world_pass_time(w);
+		while (world_step(w))
+			;
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(reduce_suspects(w->nodes[i].reduce), 0);
+		assert_true(reduce_idle(w->nodes[i].reduce));
+	}
+	world_free(w);
+}
+
+static void test_control_goes_before_bulk(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	static const uint8_t empty[2];
+	struct reduce_msg out, resume = resume_with(&p, empty, 2);
+	resume.flags = REDUCE_RESUME_ACK;
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.type, REDUCE_RESUME); /* ours comes first on a new link */
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.type, REDUCE_SCATTER);
+	assert_int_equal(out.chunk, 1);
+	p.w->now_us += WORLD_PING_US;
+	reduce_tick(p.r, p.w->now_us);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.type, REDUCE_PING);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.chunk, 4);
+	assert_true(reduce_send(p.r, p.w->now_us, 2, &out));
+	assert_int_equal(out.type, REDUCE_RESUME);
+	assert_false(reduce_send(p.r, p.w->now_us, 2, &out)); /* 2 has not said RESUME yet */
+	world_free(p.w);
+}
+
+/* A peer whose process restarted on a link that we believe to be the same (its RESUME lacks the ack) gets everything
+ * again that it says it lacks. */
+static void test_a_peer_that_forgot_is_served_again(void **state) {
+	(void)state;
+	struct pair p = pair_new(3);
+	static const uint8_t empty[1];
+	struct reduce_msg out, resume = resume_with(&p, empty, 1);
+	resume.flags = REDUCE_RESUME_ASK;
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.type, REDUCE_RESUME);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.chunk, 1);
+	assert_false(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK); /* not exact: our chunk may be in flight to its former life */
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.type, REDUCE_RESUME);
+	assert_int_equal(out.flags, REDUCE_RESUME_ACK | REDUCE_RESUME_ASK);
+	assert_false(reduce_send(p.r, p.w->now_us, 1, &out));
+	resume.flags = REDUCE_RESUME_ACK;
+	assert_int_equal(give(&p, 1, &resume, NULL), RV_OK);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.type, REDUCE_SCATTER);
+	assert_int_equal(out.chunk, 1);
+	world_free(p.w);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_size_gives_the_mean),
+		cmocka_unit_test(test_alone_is_done_at_once),
+		cmocka_unit_test(test_link_losses_lose_nothing),
+		cmocka_unit_test(test_death_at_every_message),
+		cmocka_unit_test(test_deaths_in_larger_rosters),
+		cmocka_unit_test(test_contributions_outlive_an_attempt),
+		cmocka_unit_test(test_protocol_violations_are_refused),
+		cmocka_unit_test(test_a_repeated_chunk_must_be_the_same),
+		cmocka_unit_test(test_other_rounds_and_attempts_are_ignored),
+		cmocka_unit_test(test_a_contribution_of_a_later_attempt_is_kept),
+		cmocka_unit_test(test_a_corrupt_contribution_names_its_sender),
+		cmocka_unit_test(test_silence_is_suspicious_and_ends),
+		cmocka_unit_test(test_an_answering_peer_that_owes_is_stalled),
+		cmocka_unit_test(test_a_broken_link_is_suspicious_when_fatal),
+		cmocka_unit_test(test_own_absence_accuses_nobody),
+		cmocka_unit_test(test_pings_go_out_when_nothing_else_does),
+		cmocka_unit_test(test_control_goes_before_bulk),
+		cmocka_unit_test(test_a_peer_that_forgot_is_served_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
