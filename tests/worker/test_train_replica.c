@@ -119,6 +119,31 @@ static void test_accumulation_is_a_larger_batch(void **state) {
 	fixture_run_release(&f);
 }
 
+/* n data-parallel workers: the mean over their shards. With one shard it is the plain step, bit for bit; a shard given
+ * twice has the gradient of itself. */
+static void test_a_step_over_several_shards(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct replica *own = fixture_replica(&f, &f.cfg), *both = fixture_replica(&f, &f.cfg);
+	static const uint32_t zero = 0, zero_twice[] = {0, 0}, all[] = {0, 1};
+	struct step_stats plain, stats;
+	struct rv_errtext et = {0};
+	assert_int_equal(replica_step(f.replica, &plain, &et), RV_OK);
+	assert_int_equal(replica_step_shards(own, &zero, 1, &stats, &et), RV_OK);
+	assert_same_theta(f.replica, own);
+	assert_true(plain.loss == stats.loss);
+	assert_int_equal(replica_step_shards(both, zero_twice, 2, &stats, &et), RV_OK);
+	assert_float_equal(stats.loss, plain.loss, 1e-6);
+	assert_float_equal(stats.grad_norm, plain.grad_norm, 1e-5);
+	assert_int_equal(stats.tokens, 2 * plain.tokens);
+	assert_int_equal(replica_step_shards(both, all, 2, &stats, &et), RV_OK);
+	assert_true(stats.loss != step(own));
+	replica_free(own);
+	replica_free(both);
+	fixture_run_release(&f);
+}
+
 static void test_learning_rate_follows_the_global_step(void **state) {
 	(void)state;
 	struct fixture_run f;
@@ -169,7 +194,8 @@ static void test_eval_of_given_weights_leaves_the_replica_alone(void **state) {
 	step(f.replica);
 	step(twin);
 	assert_same_theta(f.replica, twin);
-	assert_true(eval(f.replica, NULL, 1 << 20) > 0); /* more batches than there are: all of the split, once */
+	/* More batches than there are: all of the split, once. */
+	assert_true(eval(f.replica, NULL, 1 << 20) == eval(f.replica, NULL, 0));
 	free(theta0);
 	replica_free(twin);
 	fixture_run_release(&f);
@@ -228,6 +254,7 @@ int main(void) {
 		cmocka_unit_test(test_statistics_of_a_step),
 		cmocka_unit_test(test_equal_replicas_stay_equal),
 		cmocka_unit_test(test_accumulation_is_a_larger_batch),
+		cmocka_unit_test(test_a_step_over_several_shards),
 		cmocka_unit_test(test_learning_rate_follows_the_global_step),
 		cmocka_unit_test(test_setting_and_shifting_theta),
 		cmocka_unit_test(test_eval_of_given_weights_leaves_the_replica_alone),

@@ -101,6 +101,10 @@ size_t replica_n_params(const struct replica *r) {
 	return r->n;
 }
 
+const struct model *replica_model(const struct replica *r) {
+	return r->model;
+}
+
 const float *replica_theta(struct replica *r) {
 	if (!r->mirror)
 		return r->theta;
@@ -131,11 +135,11 @@ void replica_set_global_step(struct replica *r, uint64_t step) {
 	r->global_step = step;
 }
 
-/* The shard's next micro-batch, beginning at sequence `cursor`. */
-static void read_batch(struct replica *r, uint64_t cursor) {
+/* A micro-batch of the shard's stream, beginning at sequence `cursor`. */
+static void read_batch(struct replica *r, uint32_t shard, uint64_t cursor) {
 	size_t context = (size_t)r->cfg.context;
 	for (size_t i = 0; i < (size_t)r->cfg.batch; i++)
-		dataset_train_sequence(r->data, r->shard, cursor + i, r->inputs + i * context, r->targets + i * context);
+		dataset_train_sequence(r->data, shard, cursor + i, r->inputs + i * context, r->targets + i * context);
 }
 
 static double sum_of(const float *x, size_t n) {
@@ -145,19 +149,17 @@ static double sum_of(const float *x, size_t n) {
 	return sum;
 }
 
-/* Gradient of the mean loss over the step's micro-batches into r->grad; returns that loss. */
-static double accumulate_gradient(struct replica *r) {
+/* Adds the gradient of one shard's share of the step to r->grad; returns the sum of its losses. */
+static double accumulate_shard(struct replica *r, uint32_t shard, float grad_scale) {
 	size_t tokens = (size_t)(r->cfg.batch * r->cfg.context);
-	uint64_t micro_batches = (uint64_t)r->cfg.grad_accum;
-	double step_tokens = (double)tokens * (double)micro_batches, sum = 0;
-	r->be->ops->zero(r->be, r->grad, r->n * sizeof *r->grad);
-	for (uint64_t i = 0; i < micro_batches; i++) {
-		read_batch(r, r->cursor + i * (uint64_t)r->cfg.batch);
+	double sum = 0;
+	for (uint64_t i = 0; i < (uint64_t)r->cfg.grad_accum; i++) {
+		read_batch(r, shard, r->cursor + i * (uint64_t)r->cfg.batch);
 		model_forward(r->model, r->theta, r->inputs, (int)r->cfg.batch, (int)r->cfg.context);
-		model_backward(r->model, r->theta, r->grad, r->inputs, r->targets, (float)(1 / step_tokens), r->losses);
+		model_backward(r->model, r->theta, r->grad, r->inputs, r->targets, grad_scale, r->losses);
 		sum += sum_of(r->losses, tokens);
 	}
-	return sum / step_tokens;
+	return sum;
 }
 
 static void update(struct replica *r, float lr, double grad_norm) {
@@ -175,8 +177,16 @@ static void update(struct replica *r, float lr, double grad_norm) {
 	r->be->ops->adamw(r->be, r->theta, r->grad, r->m, r->v, r->model->spans, r->model->n_spans, &params);
 }
 
-enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et) {
-	double loss = accumulate_gradient(r);
+enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+								struct rv_errtext *et) {
+	RV_ASSERT(n >= 1);
+	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
+	double loss = 0;
+	r->be->ops->zero(r->be, r->grad, r->n * sizeof *r->grad);
+	for (int i = 0; i < n; i++)
+		loss += accumulate_shard(r, shards[i], (float)(1 / (double)tokens));
+	loss /= (double)tokens;
 	double grad_norm = sqrt(r->be->ops->sum_squares(r->be, r->grad, r->n));
 	if (!isfinite(loss) || !isfinite(grad_norm))
 		return rv_fail(et, RV_E_RANGE,
@@ -185,28 +195,30 @@ enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_er
 					   r->global_step, loss, grad_norm, r->cfg.lr);
 	float lr = schedule_lr(&r->schedule, r->global_step);
 	update(r, lr, grad_norm);
-	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 	r->adam_steps++;
 	r->global_step++;
 	r->cursor += sequences;
-	*out = (struct step_stats){
-		.loss = (float)loss,
-		.grad_norm = (float)grad_norm,
-		.lr = lr,
-		.tokens = sequences * (uint64_t)r->cfg.context,
-	};
+	*out = (struct step_stats){.loss = (float)loss, .grad_norm = (float)grad_norm, .lr = lr, .tokens = tokens};
 	return RV_OK;
 }
 
+enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et) {
+	return replica_step_shards(r, &r->shard, 1, out, et);
+}
+
+/* How many held-out sequences an evaluation of max_batches reads. */
+static uint64_t eval_sequences(const struct replica *r, int max_batches) {
+	uint64_t have = dataset_heldout_sequences(r->data), most = (uint64_t)max_batches * (uint64_t)r->cfg.batch;
+	return max_batches <= 0 || have < most ? have : most;
+}
+
 enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et) {
-	RV_ASSERT(max_batches >= 1);
 	const float *params = r->theta;
 	if (theta) { /* the gradient is zeroed by the next step: between steps it is free */
 		r->be->ops->upload(r->be, r->grad, theta, r->n * sizeof *theta);
 		params = r->grad;
 	}
-	uint64_t have = dataset_heldout_sequences(r->data), most = (uint64_t)max_batches * (uint64_t)r->cfg.batch;
-	uint64_t used = have < most ? have : most;
+	uint64_t have = dataset_heldout_sequences(r->data), used = eval_sequences(r, max_batches);
 	size_t context = (size_t)r->cfg.context;
 	double sum = 0;
 	for (uint64_t done = 0; done < used;) {

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct model; /* worker/train/model.h */
 struct replica;
 
 struct step_stats {
@@ -32,6 +33,8 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 void replica_free(struct replica *r);
 
 size_t replica_n_params(const struct replica *r);
+/* Its layout and shape. Borrowed. */
+const struct model *replica_model(const struct replica *r);
 /* Host copy of the parameters, (n). Valid until the next call on r. On the CPU backend this is the live block. */
 const float *replica_theta(struct replica *r);
 void replica_set_theta(struct replica *r, const float *theta);
@@ -41,12 +44,16 @@ void replica_shift_theta(struct replica *r, const float *from, const float *to);
 /* One inner AdamW step (grad_accum micro-batches), global inner step += 1. RV_E_RANGE when loss or gradient is not
  * finite: the parameters are then unchanged. */
 enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et);
+/* The same with the mean gradient over grad_accum micro-batches of each of `shards` (n >= 1), all at this replica's
+ * cursor: what n data-parallel workers compute together. replica_step(r) is this with the replica's own shard. */
+enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+								struct rv_errtext *et);
 /* The learning rate follows this; it never restarts. Set it when entering round r: r * H. */
 uint64_t replica_global_step(const struct replica *r);
 void replica_set_global_step(struct replica *r, uint64_t step);
 
-/* Mean loss (nats per token) of `theta` (NULL: the replica's own) over the held-out split, at most max_batches batches.
- */
+/* Mean loss (nats per token) of `theta` (NULL: the replica's own) over the held-out split: at most max_batches
+ * batches, spread evenly over it; max_batches <= 0: all of it. RV_E_RANGE when it is not finite. */
 enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et);
 
 /* Everything that is this replica's alone (theta_local, m, v, step, cursor), as bytes in one buffer of
