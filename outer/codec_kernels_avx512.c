@@ -12,7 +12,8 @@
 enum { LANES = 16, UNROLL = 4 * LANES };
 
 AVX512 static inline __mmask16 mask_of(size_t left) {
-	return left >= LANES ? (__mmask16)0xffff : (__mmask16)((1u << left) - 1);
+	unsigned bits = left >= LANES ? 0xffffu : (1u << left) - 1;
+	return (__mmask16)bits;
 }
 
 AVX512 static inline __m512i magnitude(__m512 x) {
