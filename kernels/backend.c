@@ -2,6 +2,7 @@
 #include "kernels/backend.h"
 
 #include "base/assert.h"
+#include "kernels/cpu/cpu.h"
 #include "kernels/ref/ref.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 enum { BACKEND_THREADS_MAX = 256 };
 
-const struct backend_ops *const backend_registry[] = {&ref_ops, NULL};
+const struct backend_ops *const backend_registry[] = {&cpu_ops, &ref_ops, NULL};
 
 static enum rv_err fail_unknown(const char *name, struct rv_errtext *et) {
 	char names[128] = "";

@@ -1,0 +1,111 @@
+/* cpu.h: the `cpu` backend inside: its handle, its threads, its workspaces and its matrix product.
+ *
+ * An operation (cpu_*.c) cuts its work into tasks whose number and borders depend on the shapes alone, never on the
+ * thread count, and runs the serial kernels of one instruction set (isa/) on them. So results have the same bits
+ * whatever `threads` is, wherever oneDNN is not involved (its product may split differently for other counts). */
+#ifndef RV_KERNELS_CPU_CPU_H
+#define RV_KERNELS_CPU_CPU_H
+
+#include "kernels/cpu/isa/isa_kernels.h"
+
+/* A workspace grows to the largest request and is kept: nothing is allocated after the first step. */
+enum workspace {
+	WORKSPACE_OP,     /* of the operation: logits of a chunk, partial sums, attention blocks */
+	WORKSPACE_GEMM_B, /* packed operands of the matrix product */
+	WORKSPACE_GEMM_A,
+	WORKSPACE_COUNT
+};
+
+struct cpu_backend {
+	struct backend base;
+	const struct isa_kernels *isa;
+	bool onednn; /* products go to oneDNN, which uses the best instruction set there is */
+	char description[96];
+	struct {
+		float *p;
+		size_t n;
+	} workspaces[WORKSPACE_COUNT];
+};
+
+extern const struct backend_ops cpu_ops;
+
+static inline struct cpu_backend *cpu_of(struct backend *be) {
+	return (struct cpu_backend *)be;
+}
+
+/* n floats, 64-byte aligned, contents unspecified, valid until the next call for the same workspace. */
+float *cpu_workspace(struct cpu_backend *be, enum workspace which, size_t n);
+
+/* The kernels of the highest instruction set that this machine has, not above `limit` ("auto": no limit). NULL when
+ * `limit` names none; *best: there is no higher one here. */
+const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best);
+
+/* cpu_parallel.c: the only place that knows OpenMP. */
+
+/* The threads that a backend gets: `wanted`, or with 0 as many as this process may run on (at most 256). Always 1 in
+ * a build without OpenMP. */
+int cpu_thread_count(int wanted);
+/* Calls fn(ctx, task, thread) for every task in [0, n_tasks), each once, in any order, on up to be->threads threads
+ * (thread < be->threads); returns when all are done. On the calling thread alone when threads is 1 or there is one
+ * task: then no team is started. */
+typedef void cpu_task_fn(void *ctx, int task, int thread);
+void cpu_parallel(const struct cpu_backend *be, int n_tasks, cpu_task_fn *fn, void *ctx);
+
+/* Task `task` of n items taken `size` at a time. */
+struct cpu_range {
+	size_t begin, count;
+};
+static inline int cpu_tasks(size_t n, size_t size) {
+	return (int)((n + size - 1) / size);
+}
+static inline struct cpu_range cpu_range_of(size_t n, size_t size, int task) {
+	size_t begin = (size_t)task * size;
+	return (struct cpu_range){begin, n - begin < size ? n - begin : size};
+}
+
+/* C (m, n) = A B, or C += A B. ta: A is stored (k, m), else (m, k); tb: B is stored (n, k), else (k, n). */
+struct gemm {
+	bool ta, tb, add;
+	int m, n, k;
+	const float *a, *b;
+	float *c;
+	int lda, ldb, ldc;
+};
+void cpu_gemm(struct cpu_backend *be, const struct gemm *g);
+void cpu_gemm_own(struct cpu_backend *be, const struct gemm *g);
+/* False when this build has no oneDNN; then cpu_gemm_onednn must not be called. */
+bool cpu_gemm_has_onednn(void);
+void cpu_gemm_onednn(struct cpu_backend *be, const struct gemm *g);
+/* "oneDNN 2.6", for descriptions. `out` has 32 bytes. */
+void cpu_gemm_onednn_version(char out[32]);
+
+/* dst[j] += sum over rows of src[i * ld + j], in parallel over columns. */
+void cpu_add_column_sums(struct cpu_backend *be, float *dst, const float *src, ptrdiff_t ld, int rows, int cols);
+
+void cpu_embed_forward(struct backend *be, act_t *out, const int32_t *tokens, const float *wte, const float *wpe, int b,
+					   int t, int c);
+void cpu_embed_backward(struct backend *be, float *dwte, float *dwpe, const int32_t *tokens, const act_t *dout, int b,
+						int t, int c);
+void cpu_layernorm_forward(struct backend *be, act_t *out, float *mean, float *rstd, const act_t *x, const float *w,
+						   const float *bias, int n, int c);
+void cpu_residual_layernorm_forward(struct backend *be, act_t *sum, act_t *out, float *mean, float *rstd,
+									const act_t *a, const act_t *b, const float *w, const float *bias, int n, int c);
+void cpu_layernorm_backward(struct backend *be, act_t *dx, float *dw, float *dbias, const act_t *dout, const act_t *x,
+							const float *w, const float *mean, const float *rstd, int n, int c);
+void cpu_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
+						struct linear_shape s, enum linear_epilogue ep);
+void cpu_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
+							   struct linear_shape s, enum linear_epilogue ep);
+void cpu_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
+								struct linear_shape s);
+void cpu_attention_forward(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s);
+void cpu_attention_backward(struct backend *be, act_t *dqkv, const act_t *dout, const act_t *qkv, const act_t *out,
+							const float *lse, struct attention_shape s);
+void cpu_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
+					const int32_t *targets, int n, int c, int v, int vp, float grad_scale);
+void cpu_logits(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v);
+double cpu_sum_squares(struct backend *be, const float *x, size_t n);
+void cpu_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
+			   int n_spans, const struct adamw_params *a);
+
+#endif

@@ -1,0 +1,92 @@
+/* cpu_adamw.c: the optimizer and the gradient norm, over tasks of consecutive parameters. */
+#include "base/assert.h"
+#include "kernels/cpu/cpu.h"
+
+#include <math.h>
+
+enum { TASK_FLOATS = 65536 };
+
+struct sum_args {
+	const struct isa_kernels *isa;
+	const float *x;
+	size_t n;
+	double *parts;
+};
+
+static void sum_task(void *ctx, int task, int thread) {
+	(void)thread;
+	const struct sum_args *a = ctx;
+	struct cpu_range r = cpu_range_of(a->n, TASK_FLOATS, task);
+	a->parts[task] = a->isa->sum_squares(a->x + r.begin, r.count);
+}
+
+static double sum_tree(const double *x, int n) {
+	return n == 1 ? x[0] : sum_tree(x, n / 2) + sum_tree(x + n / 2, n - n / 2);
+}
+
+double cpu_sum_squares(struct backend *be, const float *x, size_t n) {
+	if (n == 0)
+		return 0;
+	struct cpu_backend *cpu = cpu_of(be);
+	int tasks = cpu_tasks(n, TASK_FLOATS);
+	void *parts = cpu_workspace(cpu, WORKSPACE_OP, (size_t)tasks * 2); /* a double is two floats */
+	struct sum_args a = {cpu->isa, x, n, parts};
+	cpu_parallel(cpu, tasks, sum_task, &a);
+	return sum_tree(a.parts, tasks);
+}
+
+struct adamw_args {
+	const struct isa_kernels *isa;
+	float *p, *m, *v;
+	const float *g;
+	size_t n;
+	const struct decay_span *spans;
+	int n_spans;
+	struct adamw_consts with_decay, without_decay;
+};
+
+static void adamw_task(void *ctx, int task, int thread) {
+	(void)thread;
+	const struct adamw_args *a = ctx;
+	struct cpu_range r = cpu_range_of(a->n, TASK_FLOATS, task);
+	for (int i = 0; i < a->n_spans; i++) {
+		const struct decay_span *s = &a->spans[i];
+		size_t begin = s->begin > r.begin ? s->begin : r.begin;
+		size_t end = s->end < r.begin + r.count ? s->end : r.begin + r.count;
+		if (begin < end)
+			a->isa->adamw(a->p + begin, a->g + begin, a->m + begin, a->v + begin, end - begin,
+						  s->decay ? &a->with_decay : &a->without_decay);
+	}
+}
+
+static struct adamw_consts fold(const struct adamw_params *a, double weight_decay) {
+	double beta1 = (double)a->beta1, beta2 = (double)a->beta2, lr = (double)a->lr, scale = (double)a->grad_scale;
+	return (struct adamw_consts){
+		.beta1 = a->beta1,
+		.beta2 = a->beta2,
+		.m_new = (float)((1 - beta1) * scale),
+		.v_new = (float)((1 - beta2) * scale * scale),
+		.step_size = (float)(lr / (1 - pow(beta1, (double)a->step))),
+		.v_hat = (float)(1 / sqrt(1 - pow(beta2, (double)a->step))),
+		.eps = a->eps,
+		.keep = (float)(1 - lr * weight_decay),
+	};
+}
+
+void cpu_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
+			   int n_spans, const struct adamw_params *params) {
+	RV_ASSERT(n_spans > 0 && params->step > 0);
+	for (int i = 0; i < n_spans; i++)
+		RV_ASSERT(spans[i].begin == (i ? spans[i - 1].end : 0) && spans[i].begin <= spans[i].end);
+	struct adamw_args a = {.isa = cpu_of(be)->isa,
+						   .p = p,
+						   .m = m,
+						   .v = v,
+						   .g = g,
+						   .n = spans[n_spans - 1].end,
+						   .spans = spans,
+						   .n_spans = n_spans,
+						   .with_decay = fold(params, (double)params->weight_decay),
+						   .without_decay = fold(params, 0)};
+	cpu_parallel(cpu_of(be), cpu_tasks(a.n, TASK_FLOATS), adamw_task, &a);
+}

@@ -1,0 +1,38 @@
+/* cpu_isa.c: which instruction set this machine has. */
+#include "kernels/cpu/cpu.h"
+
+#include <string.h>
+
+static const struct isa_kernels *const levels[] = {
+#if defined(__x86_64__)
+	&isa_kernels_avx512,
+	&isa_kernels_avx2,
+#endif
+	&isa_kernels_portable,
+};
+enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+
+static bool machine_has(const struct isa_kernels *k) {
+#if defined(__x86_64__)
+	if (k == &isa_kernels_avx512)
+		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+			   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+	if (k == &isa_kernels_avx2)
+		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+	return k == &isa_kernels_portable;
+}
+
+const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best) {
+	bool allowed = strcmp(limit, "auto") == 0;
+	*best = true;
+	for (int i = 0; i < N_LEVELS; i++) {
+		allowed = allowed || strcmp(limit, levels[i]->name) == 0;
+		if (!machine_has(levels[i]))
+			continue;
+		if (allowed)
+			return levels[i];
+		*best = false;
+	}
+	return NULL;
+}

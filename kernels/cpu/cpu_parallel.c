@@ -1,0 +1,42 @@
+/* cpu_parallel.c: tasks on threads. Without OpenMP (ThreadSanitizer builds) everything runs on the caller. */
+#include "kernels/cpu/cpu.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+enum { THREADS_MAX = 256 };
+
+int cpu_thread_count(int wanted) {
+#ifdef _OPENMP
+	if (wanted > 0)
+		return wanted;
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : n;
+#else
+	(void)wanted;
+	return 1;
+#endif
+}
+
+static void run_serial(int n_tasks, cpu_task_fn *fn, void *ctx) {
+	for (int task = 0; task < n_tasks; task++)
+		fn(ctx, task, 0);
+}
+
+void cpu_parallel(const struct cpu_backend *be, int n_tasks, cpu_task_fn *fn, void *ctx) {
+#ifdef _OPENMP
+	if (be->base.threads > 1 && n_tasks > 1) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(be->base.threads)
+		for (int task = 0; task < n_tasks; task++)
+			fn(ctx, task, omp_get_thread_num());
+		return;
+	}
+#endif
+	(void)be;
+	run_serial(n_tasks, fn, ctx);
+}

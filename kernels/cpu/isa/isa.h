@@ -1,0 +1,12 @@
+/* isa.h: what every file of this folder includes: the vector, and the prototypes of this instruction set's kernels. */
+#ifndef RV_KERNELS_CPU_ISA_ISA_H
+#define RV_KERNELS_CPU_ISA_ISA_H
+
+#include "kernels/cpu/isa/isa_kernels.h"
+#include "kernels/cpu/isa/vec.h"
+
+#define ISA_PROTOTYPE_(type, name, args) type ISA(name) args;
+ISA_KERNELS(ISA_PROTOTYPE_)
+#undef ISA_PROTOTYPE_
+
+#endif

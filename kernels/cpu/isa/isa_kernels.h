@@ -1,0 +1,121 @@
+/* isa_kernels.h: the serial building blocks of the `cpu` backend, compiled once per instruction set.
+ *
+ * Nothing here starts a thread or allocates: kernels/cpu/cpu_*.c cut an operation into tasks, hand out workspaces and
+ * call these on each task. All matrices are dense row-major fp32 unless a row distance `ld` is given. ISA_KERNELS
+ * below is the one list: it makes the table's fields, the prototypes and the three tables. */
+#ifndef RV_KERNELS_CPU_ISA_KERNELS_H
+#define RV_KERNELS_CPU_ISA_KERNELS_H
+
+#include "kernels/backend.h"
+
+struct layernorm_rows {
+	float *sum; /* with b: where a + b goes; else NULL */
+	float *out, *mean, *rstd;
+	const float *a, *b; /* x = a, or a + b when b is not NULL */
+	const float *w, *bias;
+	int n, c;
+};
+
+struct layernorm_grad_rows {
+	float *dx;                /* += */
+	float *dw_part, *db_part; /* (c) each: = the sums over these rows */
+	const float *dout, *x, *w, *mean, *rstd;
+	int n, c;
+};
+
+/* One head of one sequence. Vectors of consecutive tokens are `ld` floats apart. */
+struct attention_head {
+	const float *q, *k, *v;
+	ptrdiff_t ld;
+	float *out;
+	ptrdiff_t out_ld;
+	float *lse; /* (t) */
+	float *work;
+	int t, head_dim;
+};
+
+/* One key/value head and the `group` query heads that read it (q, dq, out, dout: heads are head_dim apart; lse: t). */
+struct attention_group {
+	const float *q, *k, *v;
+	float *dq, *dk, *dv;
+	ptrdiff_t ld; /* of all six */
+	const float *out, *dout;
+	ptrdiff_t out_ld;
+	const float *lse;
+	float *work;
+	int t, head_dim, group;
+};
+
+struct softmax_rows {
+	float *logits; /* (n, ld): become grad_scale * (softmax - onehot), columns [v, ld) are not touched */
+	ptrdiff_t ld;
+	float *losses;          /* (n) */
+	const int32_t *targets; /* (n); -1: loss and gradient are 0 */
+	int n, v;
+	float grad_scale;
+	bool want_grad;
+};
+
+/* AdamW with everything that does not depend on the element folded in. */
+struct adamw_consts {
+	float beta1, beta2;
+	float m_new, v_new;     /* (1 - beta1) * grad_scale, (1 - beta2) * grad_scale^2 */
+	float step_size, v_hat; /* lr / (1 - beta1^step), 1 / sqrt(1 - beta2^step) */
+	float eps, keep;        /* keep = 1 - lr * weight_decay (1 where there is no decay) */
+};
+
+/* A matrix operand of a packed product: element (r, k) is at p[r * ld + k], or with k_major at p[k * ld + r]. */
+struct pack_source {
+	const float *p;
+	ptrdiff_t ld;
+	bool k_major;
+};
+
+/* A (m, k) and B (k, n) are packed panel by panel: gemm_rows rows of A, gemm_cols columns of B, k after k. A panel of
+ * A takes k * gemm_rows floats and the last one spills up to 16 more; a panel of B takes k * gemm_cols. */
+struct packed_product {
+	const float *a, *b;
+	float *c;
+	ptrdiff_t ldc;
+	int m, n, k;
+	bool add;
+};
+
+#define ISA_KERNELS(X)                                                                                                 \
+	/* y[i,:] += bias */                                                                                               \
+	X(void, add_bias_rows, (float *y, const float *bias, int n, int c))                                                \
+	/* pre += bias (unless NULL); y = gelu(pre) */                                                                     \
+	X(void, bias_gelu_rows, (float *y, float *pre, const float *bias, int n, int c))                                   \
+	/* dx *= gelu'(pre) */                                                                                             \
+	X(void, gelu_grad, (float *dx, const float *pre, size_t n))                                                        \
+	/* out = a + b (b NULL: a) */                                                                                      \
+	X(void, add_vectors, (float *out, const float *a, const float *b, size_t n))                                       \
+	/* dst[j] += sum over rows of src[i * ld + j], pairwise over blocks of 64 rows */                                  \
+	X(void, add_column_sums, (float *dst, const float *src, ptrdiff_t ld, int rows, int cols))                         \
+	X(void, layernorm_rows, (const struct layernorm_rows *a))                                                          \
+	X(void, layernorm_grad_rows, (const struct layernorm_grad_rows *a))                                                \
+	X(size_t, attention_head_work, (int t, int head_dim)) /* floats of workspace */                                    \
+	X(void, attention_head, (const struct attention_head *a))                                                          \
+	X(size_t, attention_group_work, (int t, int head_dim))                                                             \
+	X(void, attention_group, (const struct attention_group *a))                                                        \
+	X(void, softmax_rows, (const struct softmax_rows *a))                                                              \
+	X(double, sum_squares, (const float *x, size_t n))                                                                 \
+	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))             \
+	X(void, pack_a, (float *dst, const struct pack_source *src, int rows, int k))                                      \
+	X(void, pack_b, (float *dst, const struct pack_source *src, int cols, int k))                                      \
+	X(void, multiply_packed, (const struct packed_product *a))
+
+struct isa_kernels {
+	const char *name;         /* "avx512" */
+	int gemm_rows, gemm_cols; /* the shape of a packed panel */
+#define ISA_FIELD_(type, name, args) type(*name) args;
+	ISA_KERNELS(ISA_FIELD_)
+#undef ISA_FIELD_
+};
+
+extern const struct isa_kernels isa_kernels_portable;
+#if defined(__x86_64__)
+extern const struct isa_kernels isa_kernels_avx2, isa_kernels_avx512;
+#endif
+
+#endif

@@ -1,0 +1,111 @@
+/* fixture.c: see fixture.h. */
+#include "tests/kernels/fixture.h"
+
+#include "base/rng.h"
+#include "kernels/cpu/cpu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct variant variants[] = {
+	{"auto", 2, false}, {"avx512", 1, true}, {"avx512", 2, true}, {"avx2", 2, true}, {"portable", 2, true},
+};
+
+struct backend *open_ref(void) {
+	struct rv_errtext et = {0};
+	struct backend *be = NULL;
+	const struct backend_options opt = {.threads = 1};
+	assert_int_equal(backend_open("ref", &opt, &be, &et), RV_OK);
+	return be;
+}
+
+struct backend *open_variant(const struct variant *v) {
+	struct rv_errtext et = {0};
+	struct backend *be = NULL;
+	const struct backend_options opt = {.threads = v->threads, .isa = v->isa};
+	if (backend_open("cpu", &opt, &be, &et) != RV_OK)
+		fail_msg("cpu %s: %s", v->isa, et.text);
+	struct cpu_backend *c = (struct cpu_backend *)be;
+	if (strcmp(v->isa, "auto") != 0 && strcmp(c->isa->name, v->isa) != 0) {
+		backend_close(be);
+		return NULL;
+	}
+	if (v->own_gemm)
+		c->onednn = false;
+	return be;
+}
+
+int for_each_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx) {
+	struct backend *ref = open_ref();
+	int ran = 0;
+	for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+		struct backend *cpu = open_variant(&variants[i]);
+		if (!cpu)
+			continue;
+		print_message("%s, threads %d%s\n", cpu->ops->describe(cpu), variants[i].threads,
+					  variants[i].own_gemm ? ", own product" : "");
+		body(ref, cpu, ctx);
+		backend_close(cpu);
+		ran++;
+	}
+	backend_close(ref);
+	assert_true(ran >= 2); /* auto and portable are everywhere */
+	return ran;
+}
+
+float *zero_floats(size_t n) {
+	float *p = calloc(n ? n : 1, sizeof *p);
+	assert_non_null(p);
+	return p;
+}
+
+float *random_floats(size_t n, uint64_t seed, float amplitude) {
+	float *p = zero_floats(n);
+	struct rv_rng r = rv_rng_of(seed, 1);
+	for (size_t i = 0; i < n; i++)
+		p[i] = (float)(2 * rv_rng_double(&r) - 1) * amplitude;
+	return p;
+}
+
+float *copy_floats(const float *src, size_t n) {
+	float *p = zero_floats(n);
+	memcpy(p, src, n * sizeof *p);
+	return p;
+}
+
+int32_t *random_tokens(size_t n, uint64_t seed, int below) {
+	int32_t *p = calloc(n, sizeof *p);
+	assert_non_null(p);
+	struct rv_rng r = rv_rng_of(seed, 2);
+	for (size_t i = 0; i < n; i++)
+		p[i] = (int32_t)rv_rng_below(&r, (uint64_t)below);
+	return p;
+}
+
+void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance) {
+	double squares = 0;
+	size_t finite = 0;
+	for (size_t i = 0; i < n; i++)
+		if (isfinite(want[i])) {
+			squares += (double)want[i] * (double)want[i];
+			finite++;
+		}
+	double rms = finite ? sqrt(squares / (double)finite) : 0;
+	for (size_t i = 0; i < n; i++) {
+		if (isnan(want[i]) && isnan(got[i]))
+			continue;
+		double limit = tolerance * (fabs((double)want[i]) + rms);
+		if (!(fabs((double)got[i] - (double)want[i]) <= limit))
+			fail_msg("%s[%zu of %zu]: got %.9g, want %.9g (limit %.3g)", what, i, n, (double)got[i], (double)want[i],
+					 limit);
+	}
+}
+
+void check_same(const char *what, const float *got, const float *want, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if (memcmp(got + i, want + i, sizeof *got) != 0)
+			fail_msg("%s[%zu of %zu]: got %.9g, want the same bits as %.9g", what, i, n, (double)got[i],
+					 (double)want[i]);
+}

@@ -1,0 +1,96 @@
+/* test_kernels_threads.c: a training step's operations in a row have the same bits on 1, 2 and 3 threads, twice in a
+ * row, and when several backends run at once on threads of their own. */
+#include "tests/kernels/fixture.h"
+
+#include "kernels/cpu/cpu.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { B = 3, T = 70, HEADS = 4, KV = 2, HD = 24, C = HEADS * HD, QKV = (HEADS + 2 * KV) * HD, V = 301, N = B * T };
+enum { N_RESULTS = N * C * 4 + N * QKV * 2 + QKV * C + QKV + V * C + N + N + B * HEADS * T + 2 * C + 1 };
+
+/* Every operation once, each on the results of those before it; all results one after the other in `r`. */
+static void step(struct backend *be, float *r) {
+	const struct backend_ops *o = be->ops;
+	struct linear_shape up = {N, C, QKV};
+	struct attention_shape at = {B, T, HEADS, KV, HD};
+	float *wte = random_floats(V * C, 1, 0.5f), *w = random_floats(QKV * C, 2, 0.2f), *bias = random_floats(QKV, 3, 1);
+	float *norm = random_floats(C, 4, 1), *m = zero_floats(V * C), *v = zero_floats(V * C);
+	int32_t *tokens = random_tokens(N, 5, V);
+	memset(r, 0, N_RESULTS * sizeof *r);
+	float *x = r, *y = x + N * C, *out = y + N * C, *dx = out + N * C, *qkv = dx + N * C, *dqkv = qkv + N * QKV;
+	float *dw = dqkv + N * QKV, *db = dw + QKV * C, *dwte = db + QKV, *mean = dwte + V * C, *rstd = mean + N;
+	float *lse = rstd + N, *dnorm = lse + B * HEADS * T, *sum = dnorm + 2 * C, losses[N];
+	o->embed_forward(be, as_act(x), tokens, wte, NULL, B, T, C);
+	o->layernorm_forward(be, as_act(y), mean, rstd, as_act(x), norm, norm, N, C);
+	o->linear_forward(be, as_act(qkv), NULL, as_act(y), w, bias, up, LINEAR_NONE);
+	o->attention_forward(be, as_act(out), lse, as_act(qkv), at);
+	o->classifier(be, losses, as_act(dx), dwte, as_act(out), wte, tokens, N, C, V, V, 0.1f);
+	o->attention_backward(be, as_act(dqkv), as_act(dx), as_act(qkv), as_act(out), lse, at);
+	o->linear_backward_weight(be, dw, db, as_act(dqkv), as_act(y), up);
+	o->linear_backward_input(be, as_act(y), as_act(dqkv), w, NULL, up, LINEAR_NONE);
+	o->layernorm_backward(be, as_act(dx), dnorm, dnorm + C, as_act(y), as_act(x), norm, mean, rstd, N, C);
+	o->embed_backward(be, dwte, NULL, tokens, as_act(dx), B, T, C);
+	*sum = (float)o->sum_squares(be, dwte, V * C);
+	const struct decay_span span = {0, V * C, true};
+	const struct adamw_params a = {0.01f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.5f, 1};
+	o->adamw(be, dwte, dwte, m, v, &span, 1, &a);
+	float *all[] = {wte, w, bias, norm, m, v};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free(all[i]);
+	free(tokens);
+}
+
+static void thread_counts_do_not_change_bits(void **state) {
+	(void)state;
+	const char *levels[] = {"avx512", "avx2", "portable"};
+	float *want = zero_floats(N_RESULTS), *got = zero_floats(N_RESULTS);
+	for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+		for (int threads = 1; threads <= 3; threads++) {
+			struct backend *be = open_variant(&(struct variant){levels[i], threads, true});
+			if (!be)
+				continue;
+			step(be, threads == 1 ? want : got);
+			if (threads > 1)
+				check_same(levels[i], got, want, N_RESULTS);
+			step(be, got);
+			check_same("again", got, want, N_RESULTS);
+			backend_close(be);
+		}
+	free(want);
+	free(got);
+}
+
+static void *concurrent_main(void *arg) {
+	struct backend *be = open_variant(&(struct variant){"auto", 2, false});
+	for (int i = 0; i < 3; i++)
+		step(be, arg);
+	backend_close(be);
+	return NULL;
+}
+
+static void backends_on_several_threads_do_not_disturb_each_other(void **state) {
+	(void)state;
+	enum { REPLICAS = 3 };
+	float *want = zero_floats(N_RESULTS), *got[REPLICAS];
+	pthread_t threads[REPLICAS];
+	concurrent_main(want);
+	for (int i = 0; i < REPLICAS; i++) {
+		got[i] = zero_floats(N_RESULTS);
+		assert_int_equal(pthread_create(&threads[i], NULL, concurrent_main, got[i]), 0);
+	}
+	for (int i = 0; i < REPLICAS; i++) {
+		pthread_join(threads[i], NULL);
+		check_same("replica", got[i], want, N_RESULTS);
+		free(got[i]);
+	}
+	free(want);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {cmocka_unit_test(thread_counts_do_not_change_bits),
+									   cmocka_unit_test(backends_on_several_threads_do_not_disturb_each_other)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
