@@ -8,4 +8,7 @@ _Noreturn void rv_assert_failed(const char *file, int line, const char *func, co
 /* `cond` must have no side effects. */
 #define RV_ASSERT(cond) ((cond) ? (void)0 : rv_assert_failed(__FILE__, __LINE__, __func__, #cond))
 
+/* Where control cannot come, `why` says what was taken for granted: the end of a switch over an enum. */
+#define RV_UNREACHABLE(why) rv_assert_failed(__FILE__, __LINE__, __func__, why)
+
 #endif

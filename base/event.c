@@ -109,8 +109,7 @@ static json_t *json_of_field(const struct rv_field *f) {
 	case RV_F_END:
 		break;
 	}
-	RV_ASSERT(!"field kind");
-	return NULL;
+	RV_UNREACHABLE("field kind");
 }
 
 static const char *level_name(enum rv_level level) {

@@ -42,8 +42,7 @@ const char *rv_option_type_text(const struct rv_option *o) {
 	case RV_OPT_DURATION_MS:
 		return "a duration such as 500ms, 20s or 5m (a bare number is milliseconds)";
 	}
-	RV_ASSERT(!"option type");
-	return "";
+	RV_UNREACHABLE("option type");
 }
 
 static bool is_bounded(const struct rv_option *o) {
@@ -214,8 +213,7 @@ enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const c
 	case RV_OPT_ENUM:
 		return parse_enum(o, text, field, et);
 	}
-	RV_ASSERT(!"option type");
-	return RV_E_INVALID;
+	RV_UNREACHABLE("option type");
 }
 
 /* The fewest digits that read back as the same double. */
@@ -246,7 +244,7 @@ void rv_option_value_print(const struct rv_option *o, const void *opts, char out
 		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", (const char *)field);
 		return;
 	}
-	RV_ASSERT(!"option type");
+	RV_UNREACHABLE("option type");
 }
 
 void rv_option_value_unset(const struct rv_option *o, void *opts) {
