@@ -50,6 +50,7 @@ void join_reply_encode(const struct join_reply *m, struct rv_writer *w) {
 	rv_write_bytes(w, m->run_hash.b, RV_HASH_BYTES);
 	rv_write_u32(w, (uint32_t)config_bytes);
 	rv_write_bytes(w, m->config, config_bytes);
+	rv_write_bytes(w, m->ticket, sizeof m->ticket);
 }
 
 /* Lines of printable text: the one place where line breaks and tabs may stand. */
@@ -72,6 +73,7 @@ enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, s
 		return rv_fail(et, RV_E_INVALID, "%s: config of %u bytes, below %d", REPLY, config_bytes,
 					   (int)NET_MAX_CONFIG_BYTES);
 	const uint8_t *config = rv_read_span(&r, config_bytes);
+	rv_read_copy(&r, out->ticket, sizeof out->ticket);
 	RV_TRY(control_read_end(&r, REPLY, et));
 	const char *why = config_invalid(config, config_bytes);
 	if (why == NULL) {

@@ -73,28 +73,30 @@ struct reduce_memory {
 	const uint8_t *own;
 	uint8_t *reduced;
 	uint8_t *held[NET_MAX_MEMBERS];
-	uint8_t *flags;
+	uint8_t *flags; /* aligned for uint32_t */
 };
 size_t reduce_flags_bytes(uint32_t n_chunks);
 
 struct reduce; /* size and alignment known through reduce_size(): the caller provides the memory */
 size_t reduce_size(void);
 
-/* `d` is a REDUCE document that names self; it is copied. Asserts what document_decode has checked. */
+/* `d` is a REDUCE document that names self; it is copied. Asserts what document_decode has checked. Every link counts
+ * as down: call reduce_link_up for those that are established. Links survive reduce_restart. */
 struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const struct reduce_memory *mem,
 						   const struct document *d, int64_t now_us);
 /* A later attempt of the same round. */
 void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
 
-/* One message from members[from]. Messages of another round or an older attempt are counted and ignored (a SCATTER of a
- * later attempt than ours is kept: contributions do not depend on the attempt). RV_E_PROTOCOL or RV_E_CORRUPT: the
+/* One message from members[from]. Messages of another round or attempt are counted and ignored (but a SCATTER of
+ * any attempt of our round is kept: contributions do not depend on it). RV_E_PROTOCOL or RV_E_CORRUPT: the
  * message breaks the protocol (chunk out of range, wrong size, not ours to own, not its to reduce): the platform drops
  * the link, and the sender becomes a suspect. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et);
 /* Next message for members[to], or false. The caller must send what it is given (or report the link lost). */
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
-/* The link to members[peer] was (re)established: what was in flight may be lost; both sides send RESUME first. */
+/* The link to members[peer] was (re)established: what was in flight may be lost; both sides send RESUME first, and bulk
+ * once the other's was read. Nothing of the former link may be given to reduce_receive after this. */
 void reduce_link_up(struct reduce *r, int64_t now_us, int peer);
 /* The link broke: the peer is a suspect at once when `fatal` (refused, reset), else only once it stays silent. */
 void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal);
