@@ -1,0 +1,360 @@
+/* test_net_control.c: joins, reports and run documents: through bytes and back, cut anywhere, and every rule inside. */
+#include "net/control.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
+
+static struct rv_hash hash_of_int(int i) {
+	return rv_hash_of(&i, sizeof i);
+}
+
+/* ---- joins ---- */
+
+static struct join_request a_request(void) {
+	struct join_request m = {
+		.protocol = CONTROL_VERSION, .has_token = true, .name = "Zoë", .software = "rivulet 0.1.0"};
+	memset(m.run_id, 1, sizeof m.run_id);
+	memset(m.token, 2, sizeof m.token);
+	return m;
+}
+
+static enum rv_err request_through_bytes(const struct join_request *in, struct join_request *out) {
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	join_request_encode(in, &w);
+	assert_false(w.failed);
+	return join_request_decode(buffer, rv_writer_len(&w), out, NULL);
+}
+
+static void test_join_request(void **state) {
+	(void)state;
+	struct join_request in = a_request(), out;
+	assert_int_equal(request_through_bytes(&in, &out), RV_OK);
+	assert_memory_equal(&in, &out, sizeof in);
+	in.has_token = false;
+	assert_int_equal(request_through_bytes(&in, &out), RV_OK);
+	for (size_t i = 0; i < sizeof out.token; i++)
+		assert_int_equal(out.token[i], 0);
+	in = a_request();
+	strcpy(in.name, "\xc3(");
+	assert_int_equal(request_through_bytes(&in, &out), RV_E_INVALID);
+	in = a_request();
+	strcpy(in.software, "a\nb");
+	assert_int_equal(request_through_bytes(&in, &out), RV_E_INVALID);
+}
+
+static void test_a_request_of_another_version_is_readable_enough_to_refuse(void **state) {
+	(void)state;
+	struct join_request in = a_request(), out;
+	in.protocol = 7;
+	assert_int_equal(request_through_bytes(&in, &out), RV_OK);
+	assert_int_equal(out.protocol, 7);
+	assert_string_equal(out.name, "");
+}
+
+static void test_join_reply(void **state) {
+	(void)state;
+	static struct join_reply in, out;
+	in = (struct join_reply){.member = 63, .config = "model = gpt2\nlr = 0.1\t# fine\n", .run_hash = hash_of_int(1)};
+	memset(in.ticket, 5, sizeof in.ticket);
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	join_reply_encode(&in, &w);
+	size_t n = rv_writer_len(&w);
+	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_OK);
+	assert_memory_equal(&in, &out, sizeof in);
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(join_reply_decode(buffer, cut, &out, NULL), RV_E_INVALID);
+	assert_int_equal(join_reply_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
+	in.member = NET_MAX_MEMBERS;
+	w = rv_writer_of(buffer, sizeof buffer);
+	join_reply_encode(&in, &w);
+	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_E_INVALID);
+	in.member = 0;
+	in.config[3] = '\r';
+	w = rv_writer_of(buffer, sizeof buffer);
+	join_reply_encode(&in, &w);
+	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_E_INVALID);
+}
+
+/* ---- reports ---- */
+
+static struct report a_report(void) {
+	return (struct report){.boot = 1,
+						   .seq = 2,
+						   .phase = WORKER_VOTED,
+						   .round = 3,
+						   .attempt = 4,
+						   .tokens = 5,
+						   .n_chunks = 6,
+						   .suspects = 7,
+						   .digest = hash_of_int(8),
+						   .chain = hash_of_int(9),
+						   .full_round = 10,
+						   .full_hash = hash_of_int(11),
+						   .addr = "[fe80::1%2]:65535",
+						   .inner_step = 12,
+						   .loss = 13.5f,
+						   .tokens_per_s = 14,
+						   .tx_bytes = 15,
+						   .rx_bytes = 16,
+						   .compute_us = 17,
+						   .reduce_us = 18};
+}
+
+static enum rv_err report_through_bytes(const struct report *in, struct report *out, struct rv_errtext *et) {
+	struct rv_writer w = rv_writer_of(buffer, NET_MAX_REPORT_BYTES);
+	report_encode(in, &w);
+	assert_false(w.failed);
+	return report_decode(buffer, rv_writer_len(&w), out, et);
+}
+
+static void report_refused(struct report m, const char *text) {
+	struct report out;
+	struct rv_errtext et = {0};
+	assert_int_equal(report_through_bytes(&m, &out, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, text));
+}
+
+static void test_report(void **state) {
+	(void)state;
+	struct report in = a_report(), out;
+	assert_int_equal(report_through_bytes(&in, &out, NULL), RV_OK);
+	assert_int_equal(out.seq, in.seq);
+	assert_int_equal(out.suspects, in.suspects);
+	assert_memory_equal(&out.full_hash, &in.full_hash, sizeof in.full_hash);
+	assert_string_equal(out.addr, in.addr);
+	assert_int_equal(out.reduce_us, in.reduce_us);
+	assert_true(out.loss == in.loss);
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	report_encode(&in, &w);
+	size_t n = rv_writer_len(&w);
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(report_decode(buffer, cut, &out, NULL), RV_E_INVALID);
+	assert_int_equal(report_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
+}
+
+#define REPORT_REFUSED(change, text)                                                                                   \
+	do {                                                                                                               \
+		struct report m = a_report();                                                                                  \
+		change;                                                                                                        \
+		report_refused(m, text);                                                                                       \
+	} while (0)
+
+static void test_report_rules(void **state) {
+	(void)state;
+	REPORT_REFUSED(m.phase = 0, "phase = 0");
+	REPORT_REFUSED(m.phase = WORKER_LEAVING + 1, "phase = 7");
+	REPORT_REFUSED(m.attempt = 0, "attempt = 0");
+	REPORT_REFUSED(m.phase = WORKER_READY, "attempt = 4");
+	REPORT_REFUSED(m.n_chunks = 0, "n_chunks");
+	REPORT_REFUSED(m.n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
+	REPORT_REFUSED(m.loss = NAN, "finite");
+	REPORT_REFUSED(m.tokens_per_s = INFINITY, "finite");
+	static const char *const bad[] = {"",        "host",     "host:",      "host:0",     "host:65536", "host:123456",
+									  "host:+1", "ho st:80", "http://h:1", "a\"b:80",    "[::1]",      "[]:80",
+									  "::1:80",  "h:80x",    "[h/]:80",    "user@ho:80", "<b>:80"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		REPORT_REFUSED(strcpy(m.addr, bad[i]), "addr");
+	static const char *const good[] = {":1", "localhost:80", "10.0.0.1:65535", "[::1]:8080", "a-b.c_d.example:443"};
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		struct report m = a_report(), out;
+		strcpy(m.addr, good[i]);
+		assert_int_equal(report_through_bytes(&m, &out, NULL), RV_OK);
+	}
+}
+
+/* ---- documents ---- */
+
+static struct document doc_in, doc_out;
+
+static struct document *a_document(void) {
+	struct document *d = &doc_in;
+	*d = (struct document){.seq = 9,
+						   .phase = RUN_REDUCE,
+						   .round = 7,
+						   .attempt = 2,
+						   .final_round = 30,
+						   .run_hash = hash_of_int(1),
+						   .chain = hash_of_int(2),
+						   .base_round = 4,
+						   .base_hash = hash_of_int(3),
+						   .base_chain = hash_of_int(4),
+						   .n_log = 3,
+						   .log = {hash_of_int(5), hash_of_int(6), hash_of_int(7)},
+						   .n_members = 3,
+						   .n_chunks = 10,
+						   .n_ranges = 3,
+						   .ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}}};
+	for (uint32_t i = 0; i < 3; i++) {
+		d->members[i] = (struct member_ref){.member = 5 * i, .weight = i + 1, .addr = "127.0.0.1:4000"};
+		memset(d->members[i].key, (int)i + 1, NET_KEY_BYTES);
+	}
+	return d;
+}
+
+static size_t encode_document(const struct document *d) {
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	document_encode(d, &w);
+	assert_false(w.failed);
+	return rv_writer_len(&w);
+}
+
+static void test_document(void **state) {
+	(void)state;
+	size_t n = encode_document(a_document());
+	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
+	assert_memory_equal(&doc_in, &doc_out, sizeof doc_in);
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(document_decode(buffer, cut, &doc_out, NULL), RV_E_INVALID);
+	assert_int_equal(document_decode(buffer, n + 1, &doc_out, NULL), RV_E_INVALID);
+	assert_int_equal(document_find(&doc_in, 10), 2);
+	assert_int_equal(document_find(&doc_in, 9), -1);
+}
+
+static void test_the_largest_document_fits(void **state) {
+	(void)state;
+	struct document *d = a_document();
+	d->base_round = 7 - 7;
+	d->round = NET_MAX_LOG_DIGESTS;
+	d->final_round = 1000;
+	d->n_log = NET_MAX_LOG_DIGESTS;
+	d->n_members = NET_MAX_MEMBERS;
+	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++) {
+		d->members[i] = (struct member_ref){.member = i, .weight = 1};
+		memset(d->members[i].addr, 'a', NET_ADDR_BYTES - 1);
+		memcpy(d->members[i].addr + NET_ADDR_BYTES - 7, ":65535", 7);
+	}
+	d->n_chunks = NET_MAX_RANGES;
+	d->n_ranges = NET_MAX_RANGES;
+	for (uint32_t i = 0; i < NET_MAX_RANGES; i++)
+		d->ranges[i] = (struct shard_range){i, 1, (uint16_t)(i % NET_MAX_MEMBERS)};
+	size_t n = encode_document(d);
+	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
+	assert_memory_equal(&doc_in, &doc_out, sizeof doc_in);
+}
+
+static void document_refused(const struct document *d, const char *text) {
+	struct rv_errtext et = {0};
+	size_t n = encode_document(d);
+	assert_int_equal(document_decode(buffer, n, &doc_out, &et), RV_E_INVALID);
+	if (strstr(et.text, text) == NULL)
+		fail_msg("'%s' is not in '%s'", text, et.text);
+}
+
+#define DOCUMENT_REFUSED(change, text)                                                                                 \
+	do {                                                                                                               \
+		struct document *d = a_document();                                                                             \
+		change;                                                                                                        \
+		document_refused(d, text);                                                                                     \
+	} while (0)
+
+static void test_document_rules(void **state) {
+	(void)state;
+	DOCUMENT_REFUSED(d->phase = 0, "phase = 0");
+	DOCUMENT_REFUSED(d->phase = RUN_DONE + 1, "phase = 5");
+	DOCUMENT_REFUSED(d->attempt = 0, "attempt = 0");
+	DOCUMENT_REFUSED(d->phase = RUN_OPEN, "attempt = 2");
+	DOCUMENT_REFUSED(d->final_round = 7, "round 7 of 7");
+	DOCUMENT_REFUSED(d->final_round = 3, "round 7 of 3");
+	DOCUMENT_REFUSED((d->phase = RUN_DONE, d->attempt = 0), "round 7 of 30");
+	DOCUMENT_REFUSED(d->base_round = 8, "n_log");
+	DOCUMENT_REFUSED(d->base_round = 3, "n_log");
+	DOCUMENT_REFUSED((d->n_members = 0, d->n_ranges = 0), "without members");
+	DOCUMENT_REFUSED(d->members[1].member = 0, "members[1] = 0");
+	DOCUMENT_REFUSED(d->members[2].member = 5, "members[2] = 5");
+	DOCUMENT_REFUSED(d->members[2].member = NET_MAX_MEMBERS, "members[2] = 64");
+	DOCUMENT_REFUSED(d->members[0].weight = 0, "weight = 0");
+	DOCUMENT_REFUSED(strcpy(d->members[0].addr, ":4000"), "addr");
+	DOCUMENT_REFUSED(d->n_chunks = 0, "n_chunks = 0");
+	DOCUMENT_REFUSED(d->n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
+	DOCUMENT_REFUSED(d->n_chunks = 11, "ranges end at 10 of 11");
+	DOCUMENT_REFUSED(d->n_chunks = 9, "ranges[2]");
+	DOCUMENT_REFUSED(d->ranges[1].first = 5, "ranges[1]");
+	DOCUMENT_REFUSED(d->ranges[1].count = 0, "ranges[1]");
+	DOCUMENT_REFUSED(d->ranges[2].count = UINT32_MAX, "ranges[2]");
+	DOCUMENT_REFUSED(d->ranges[0].owner = 3, "owner = 3");
+}
+
+static void test_an_open_document_has_no_shard_map(void **state) {
+	(void)state;
+	struct document *d = a_document();
+	d->phase = RUN_OPEN;
+	d->attempt = 0;
+	for (int i = 0; i < 3; i++)
+		d->members[i].weight = 0;
+	size_t n = encode_document(d);
+	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
+	assert_int_equal(doc_out.n_chunks, 0);
+	assert_int_equal(doc_out.n_ranges, 0);
+	d->members[1].weight = 1;
+	document_refused(d, "weight = 1");
+}
+
+/* Counts are judged before anything is read behind them. */
+static void test_counts_above_the_limits(void **state) {
+	(void)state;
+	struct document *d = a_document();
+	(void)encode_document(d);
+	size_t at_n_log = 8 + NET_RUN_ID_BYTES + 8 + 1 + 8 + 4 + 8 + 32 + 32 + 8 + 32 + 32;
+	size_t n = encode_document(d);
+	assert_int_equal(buffer[at_n_log], 3);
+	buffer[at_n_log] = 255;
+	struct rv_errtext et = {0};
+	assert_int_equal(document_decode(buffer, n, &doc_out, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "n_log = 255"));
+	n = encode_document(d);
+	size_t at_n_members = at_n_log + 2 + 3 * 32;
+	assert_int_equal(buffer[at_n_members], 3);
+	buffer[at_n_members + 1] = 255;
+	assert_int_equal(document_decode(buffer, n, &doc_out, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "n_members"));
+}
+
+/* Any bytes: a verdict, never a crash; and what is accepted encodes to the same bytes again. */
+static void test_mutated_bytes(void **state) {
+	(void)state;
+	static uint8_t mutant[NET_MAX_DOCUMENT_BYTES], again[NET_MAX_DOCUMENT_BYTES];
+	struct rv_rng rng = rv_rng_of(1, 1);
+	size_t n = encode_document(a_document());
+	int accepted = 0;
+	for (int k = 0; k < 20000; k++) {
+		memcpy(mutant, buffer, n);
+		for (uint64_t flips = 1 + rv_rng_below(&rng, 3); flips > 0; flips--)
+			mutant[rv_rng_below(&rng, n)] ^= (uint8_t)(1 + rv_rng_below(&rng, 255));
+		if (document_decode(mutant, n, &doc_out, NULL) != RV_OK)
+			continue;
+		accepted++;
+		struct rv_writer w = rv_writer_of(again, sizeof again);
+		document_encode(&doc_out, &w);
+		assert_int_equal(rv_writer_len(&w), n);
+		assert_memory_equal(mutant, again, n);
+	}
+	assert_true(accepted > 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_join_request),
+		cmocka_unit_test(test_a_request_of_another_version_is_readable_enough_to_refuse),
+		cmocka_unit_test(test_join_reply),
+		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_report_rules),
+		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_the_largest_document_fits),
+		cmocka_unit_test(test_document_rules),
+		cmocka_unit_test(test_an_open_document_has_no_shard_map),
+		cmocka_unit_test(test_counts_above_the_limits),
+		cmocka_unit_test(test_mutated_bytes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

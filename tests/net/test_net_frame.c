@@ -1,0 +1,265 @@
+/* test_net_frame.c: the peer link's header and bodies: bytes, and every way in which they can be wrong. */
+#include "net/frame.h"
+
+#include "base/hex.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static const uint64_t TAG = 0x0807060504030201;
+
+static struct frame_header scatter(void) {
+	uint8_t data[100] = {0};
+	struct reduce_msg m = {
+		.type = REDUCE_SCATTER, .round = 0x1111, .attempt = 2, .chunk = 7, .data = data, .data_bytes = sizeof data};
+	return frame_reduce_encode(&m, TAG);
+}
+
+/* Through the bytes and back, so that the check is right. */
+static const char *judge(struct frame_header h, enum frame_link link) {
+	uint8_t bytes[FRAME_HEADER_BYTES];
+	frame_header_encode(&h, bytes);
+	frame_header_decode(bytes, &h);
+	return frame_header_invalid(&h, TAG, link);
+}
+
+static void test_header_bytes(void **state) {
+	(void)state;
+	struct frame_header h = scatter();
+	uint8_t bytes[FRAME_HEADER_BYTES];
+	char hex[2 * FRAME_HEADER_BYTES + 1];
+	frame_header_encode(&h, bytes);
+	rv_hex_encode(bytes, 56, hex);
+	assert_string_equal(hex, "52564c31"                                   /* magic */
+							 "01000200"                                   /* version, type, flags */
+							 "64000000"                                   /* body bytes */
+							 "07000000"                                   /* chunk */
+							 "1111000000000000"                           /* round */
+							 "0102030405060708"                           /* run tag */
+							 "02000000"                                   /* attempt */
+							 "0000000000000000000000000000000000000000"); /* reserved */
+	struct rv_hash check = rv_hash_of(bytes, 56);
+	assert_memory_equal(bytes + 56, check.b, 8);
+}
+
+static void test_every_bit_of_a_header_matters(void **state) {
+	(void)state;
+	struct frame_header h = scatter();
+	uint8_t bytes[FRAME_HEADER_BYTES];
+	frame_header_encode(&h, bytes);
+	frame_header_decode(bytes, &h);
+	assert_null(frame_header_invalid(&h, TAG, FRAME_LINK_OPEN));
+	for (unsigned bit = 0; bit < 8 * FRAME_HEADER_BYTES; bit++) {
+		bytes[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+		frame_header_decode(bytes, &h);
+		assert_non_null(frame_header_invalid(&h, TAG, FRAME_LINK_OPEN));
+		bytes[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+	}
+}
+
+#define EXPECT(change, link, text)                                                                                     \
+	do {                                                                                                               \
+		struct frame_header h = scatter();                                                                             \
+		change;                                                                                                        \
+		const char *why = judge(h, link);                                                                              \
+		assert_non_null(why);                                                                                          \
+		assert_non_null(strstr(why, text));                                                                            \
+	} while (0)
+
+static void test_each_condition_has_its_text(void **state) {
+	(void)state;
+	EXPECT(h.magic++, FRAME_LINK_OPEN, "magic");
+	EXPECT(h.version = 2, FRAME_LINK_OPEN, "version");
+	EXPECT(h.reserved[19] = 1, FRAME_LINK_OPEN, "reserved");
+	EXPECT(h.run_tag++, FRAME_LINK_OPEN, "another run");
+	EXPECT(h.type = 0, FRAME_LINK_OPEN, "unknown type");
+	EXPECT(h.type = 200, FRAME_LINK_OPEN, "unknown type");
+	EXPECT((void)0, FRAME_LINK_GREETING, "before the hello");
+	EXPECT(h = frame_header_of(FRAME_HELLO, TAG, FRAME_HELLO_BYTES), FRAME_LINK_OPEN, "second hello");
+	EXPECT(h.body_bytes = 0, FRAME_LINK_OPEN, "minimum");
+	EXPECT(h.body_bytes = NET_MAX_CHUNK_BYTES + 1, FRAME_LINK_OPEN, "limit");
+	EXPECT(h.attempt = 0, FRAME_LINK_OPEN, "attempt is zero");
+	EXPECT(h.chunk = NET_MAX_CHUNKS + 1, FRAME_LINK_OPEN, "chunk is above");
+	EXPECT(h.flags = 1, FRAME_LINK_OPEN, "flags");
+	EXPECT((h.type = FRAME_RESUME, h.chunk = 0, h.flags = 4), FRAME_LINK_OPEN, "unknown flags");
+	EXPECT((h.type = FRAME_FETCH, h.body_bytes = FRAME_FETCH_BYTES), FRAME_LINK_OPEN, "attempt is not zero");
+	EXPECT((h.type = FRAME_FETCH, h.body_bytes = FRAME_FETCH_BYTES, h.attempt = 0), FRAME_LINK_OPEN,
+		   "chunk is not zero");
+	EXPECT((h = frame_header_of(FRAME_BYE, TAG, 0), h.round = 1), FRAME_LINK_OPEN, "round is not zero");
+}
+
+static void test_names_and_states(void **state) {
+	(void)state;
+	assert_string_equal(frame_type_name(FRAME_GATHER), "gather");
+	assert_string_equal(frame_type_name(0), "unknown");
+	assert_string_equal(frame_type_name(255), "unknown");
+	assert_null(judge(frame_header_of(FRAME_HELLO, TAG, FRAME_HELLO_BYTES), FRAME_LINK_GREETING));
+	assert_null(judge(frame_header_of(FRAME_BYE, TAG, 10), FRAME_LINK_GREETING));
+	assert_null(judge(frame_header_of(FRAME_BYE, TAG, 10), FRAME_LINK_OPEN));
+	assert_in_range(FRAME_HELLO_BYTES, 1, NET_MAX_FRAME_UNAUTHENTICATED);
+}
+
+static void test_reduce_messages_round_trip(void **state) {
+	(void)state;
+	static const uint8_t body[3] = {1, 2, 3};
+	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_PING; type++) {
+		struct reduce_msg in = {.type = type, .round = 77, .attempt = 3}, out;
+		if (type == REDUCE_PING)
+			in.reduced = 12;
+		else {
+			in.data = body;
+			in.data_bytes = sizeof body;
+		}
+		if (type == REDUCE_RESUME)
+			in.flags = REDUCE_RESUME_ACK | REDUCE_RESUME_ASK;
+		else if (type != REDUCE_PING)
+			in.chunk = 9;
+		struct frame_header h = frame_reduce_encode(&in, TAG);
+		assert_null(judge(h, FRAME_LINK_OPEN));
+		assert_true(frame_is_reduce(h.type));
+		frame_reduce_decode(&h, body, &out);
+		assert_int_equal(out.type, in.type);
+		assert_int_equal(out.round, in.round);
+		assert_int_equal(out.attempt, in.attempt);
+		assert_int_equal(out.chunk, in.chunk);
+		assert_int_equal(out.reduced, in.reduced);
+		assert_int_equal(out.flags, in.flags);
+		assert_int_equal(out.data_bytes, in.data_bytes);
+		assert_ptr_equal(out.data, in.data);
+	}
+	assert_false(frame_is_reduce(FRAME_HELLO));
+	assert_false(frame_is_reduce(FRAME_FETCH));
+}
+
+static void test_hello(void **state) {
+	(void)state;
+	struct frame_hello in = {.protocol = FRAME_VERSION, .role = FRAME_LISTENER, .member = 63}, out;
+	memset(in.run_id, 1, sizeof in.run_id);
+	memset(in.ticket, 2, sizeof in.ticket);
+	memset(in.signature, 3, sizeof in.signature);
+	uint8_t body[FRAME_HELLO_BYTES + 1] = {0};
+	struct rv_errtext et = {0};
+	frame_hello_encode(&in, body);
+	assert_int_equal(frame_hello_decode(body, FRAME_HELLO_BYTES, &out, &et), RV_OK);
+	assert_memory_equal(&in, &out, sizeof in);
+	for (size_t n = 0; n <= sizeof body; n++)
+		if (n != FRAME_HELLO_BYTES)
+			assert_int_equal(frame_hello_decode(body, n, &out, &et), RV_E_INVALID);
+	body[20] = 3; /* role */
+	assert_int_equal(frame_hello_decode(body, FRAME_HELLO_BYTES, &out, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "role = 3"));
+	body[20] = 1;
+	body[23] = 1; /* padding */
+	assert_int_equal(frame_hello_decode(body, FRAME_HELLO_BYTES, &out, &et), RV_E_INVALID);
+	body[23] = 0;
+	body[24] = NET_MAX_MEMBERS;
+	assert_int_equal(frame_hello_decode(body, FRAME_HELLO_BYTES, &out, &et), RV_E_INVALID);
+}
+
+static void test_the_two_ends_sign_different_bytes(void **state) {
+	(void)state;
+	uint8_t exporter[FRAME_EXPORTER_BYTES] = {9}, run_id[NET_RUN_ID_BYTES] = {8};
+	uint8_t dialer[FRAME_HELLO_SIGNED_BYTES], listener[FRAME_HELLO_SIGNED_BYTES];
+	frame_hello_signed(exporter, run_id, FRAME_DIALER, dialer);
+	frame_hello_signed(exporter, run_id, FRAME_LISTENER, listener);
+	assert_memory_equal(dialer, "rivulet hello", 14);
+	assert_memory_equal(dialer + 14, exporter, sizeof exporter);
+	assert_memory_equal(dialer, listener, sizeof dialer - 1);
+	assert_int_not_equal(dialer[sizeof dialer - 1], listener[sizeof listener - 1]);
+}
+
+static void test_fetch_and_none(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	struct frame_fetch fetch = {.kind = FRAME_FETCH_LOG, .round = 12, .offset = 1 << 20, .length = 4096}, fetch2;
+	uint8_t body[FRAME_FETCH_BYTES];
+	struct frame_header h = frame_fetch_encode(&fetch, TAG, body);
+	assert_null(judge(h, FRAME_LINK_OPEN));
+	assert_int_equal(frame_fetch_decode(&h, body, &fetch2, &et), RV_OK);
+	assert_int_equal(fetch2.kind, fetch.kind);
+	assert_int_equal(fetch2.round, fetch.round);
+	assert_int_equal(fetch2.offset, fetch.offset);
+	assert_int_equal(fetch2.length, fetch.length);
+	fetch.length = NET_MAX_FETCH_BYTES + 1;
+	h = frame_fetch_encode(&fetch, TAG, body);
+	assert_int_equal(frame_fetch_decode(&h, body, &fetch2, &et), RV_E_INVALID);
+	fetch.length = 1;
+	fetch.kind = 4;
+	h = frame_fetch_encode(&fetch, TAG, body);
+	assert_int_equal(frame_fetch_decode(&h, body, &fetch2, &et), RV_E_INVALID);
+
+	struct frame_none none = {.kind = FRAME_FETCH_BASE, .round = 3, .offset = 5}, none2;
+	uint8_t none_body[FRAME_NONE_BYTES];
+	h = frame_none_encode(&none, TAG, none_body);
+	assert_null(judge(h, FRAME_LINK_OPEN));
+	assert_int_equal(frame_none_decode(&h, none_body, &none2, &et), RV_OK);
+	assert_int_equal(none2.round, 3);
+	assert_int_equal(none2.offset, 5);
+	none_body[4] = 1;
+	assert_int_equal(frame_none_decode(&h, none_body, &none2, &et), RV_E_INVALID);
+}
+
+static void test_piece(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	uint8_t body[FRAME_PIECE_BYTES + 10] = {0};
+	memset(body + FRAME_PIECE_BYTES, 0x5a, 10);
+	struct frame_piece in = {.kind = FRAME_FETCH_BASE,
+							 .round = 4,
+							 .offset = 90,
+							 .total_bytes = 100,
+							 .data = body + FRAME_PIECE_BYTES,
+							 .data_bytes = 10},
+					   out;
+	struct frame_header h = frame_piece_encode(&in, TAG, body);
+	assert_null(judge(h, FRAME_LINK_OPEN));
+	assert_int_equal(h.body_bytes, sizeof body);
+	assert_int_equal(frame_piece_decode(&h, body, &out, &et), RV_OK);
+	assert_int_equal(out.offset, 90);
+	assert_int_equal(out.total_bytes, 100);
+	assert_int_equal(out.data_bytes, 10);
+	assert_ptr_equal(out.data, body + FRAME_PIECE_BYTES);
+	in.offset = 91;
+	h = frame_piece_encode(&in, TAG, body);
+	assert_int_equal(frame_piece_decode(&h, body, &out, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "run past the total"));
+	in.offset = UINT64_MAX;
+	h = frame_piece_encode(&in, TAG, body);
+	assert_int_equal(frame_piece_decode(&h, body, &out, &et), RV_E_INVALID);
+}
+
+static void test_info(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	struct frame_info in = {.base_round = UINT64_MAX, .log_first = 2, .log_end = 9}, out;
+	uint8_t data[FRAME_INFO_BYTES];
+	frame_info_encode(&in, data);
+	assert_int_equal(frame_info_decode(data, sizeof data, &out, &et), RV_OK);
+	assert_memory_equal(&in, &out, sizeof in);
+	assert_int_equal(frame_info_decode(data, sizeof data - 1, &out, &et), RV_E_INVALID);
+	in.log_end = 1;
+	frame_info_encode(&in, data);
+	assert_int_equal(frame_info_decode(data, sizeof data, &out, &et), RV_E_INVALID);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_header_bytes),
+		cmocka_unit_test(test_every_bit_of_a_header_matters),
+		cmocka_unit_test(test_each_condition_has_its_text),
+		cmocka_unit_test(test_names_and_states),
+		cmocka_unit_test(test_reduce_messages_round_trip),
+		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_the_two_ends_sign_different_bytes),
+		cmocka_unit_test(test_fetch_and_none),
+		cmocka_unit_test(test_piece),
+		cmocka_unit_test(test_info),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
