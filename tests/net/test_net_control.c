@@ -15,6 +15,16 @@
 
 static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 
+/* What was decoded, encoded again, is what was decoded: `buffer`, n bytes. (Structs have padding, so bytes decide.) */
+#define ASSERT_SAME_BYTES(encode, message, n)                                                                          \
+	do {                                                                                                               \
+		static uint8_t again_[NET_MAX_DOCUMENT_BYTES];                                                                 \
+		struct rv_writer w_ = rv_writer_of(again_, sizeof again_);                                                     \
+		encode(message, &w_);                                                                                          \
+		assert_int_equal(rv_writer_len(&w_), n);                                                                       \
+		assert_memory_equal(buffer, again_, n);                                                                        \
+	} while (0)
+
 static struct rv_hash hash_of_int(int i) {
 	return rv_hash_of(&i, sizeof i);
 }
@@ -40,7 +50,11 @@ static void test_join_request(void **state) {
 	(void)state;
 	struct join_request in = a_request(), out;
 	assert_int_equal(request_through_bytes(&in, &out), RV_OK);
-	assert_memory_equal(&in, &out, sizeof in);
+	assert_true(out.has_token);
+	assert_memory_equal(out.token, in.token, sizeof in.token);
+	assert_memory_equal(out.run_id, in.run_id, sizeof in.run_id);
+	assert_string_equal(out.name, in.name);
+	assert_string_equal(out.software, in.software);
 	in.has_token = false;
 	assert_int_equal(request_through_bytes(&in, &out), RV_OK);
 	for (size_t i = 0; i < sizeof out.token; i++)
@@ -71,7 +85,9 @@ static void test_join_reply(void **state) {
 	join_reply_encode(&in, &w);
 	size_t n = rv_writer_len(&w);
 	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_OK);
-	assert_memory_equal(&in, &out, sizeof in);
+	assert_int_equal(out.member, in.member);
+	assert_string_equal(out.config, in.config);
+	ASSERT_SAME_BYTES(join_reply_encode, &out, n);
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(join_reply_decode(buffer, cut, &out, NULL), RV_E_INVALID);
 	assert_int_equal(join_reply_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
@@ -138,6 +154,7 @@ static void test_report(void **state) {
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	report_encode(&in, &w);
 	size_t n = rv_writer_len(&w);
+	ASSERT_SAME_BYTES(report_encode, &out, n);
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(report_decode(buffer, cut, &out, NULL), RV_E_INVALID);
 	assert_int_equal(report_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
@@ -213,7 +230,9 @@ static void test_document(void **state) {
 	(void)state;
 	size_t n = encode_document(a_document());
 	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
-	assert_memory_equal(&doc_in, &doc_out, sizeof doc_in);
+	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
+	assert_int_equal(doc_out.members[2].member, 10);
+	assert_int_equal(doc_out.ranges[2].owner, 2);
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(document_decode(buffer, cut, &doc_out, NULL), RV_E_INVALID);
 	assert_int_equal(document_decode(buffer, n + 1, &doc_out, NULL), RV_E_INVALID);
@@ -240,7 +259,7 @@ static void test_the_largest_document_fits(void **state) {
 		d->ranges[i] = (struct shard_range){i, 1, (uint16_t)(i % NET_MAX_MEMBERS)};
 	size_t n = encode_document(d);
 	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
-	assert_memory_equal(&doc_in, &doc_out, sizeof doc_in);
+	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
 }
 
 static void document_refused(const struct document *d, const char *text) {
