@@ -1,0 +1,265 @@
+/* kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product]`: every kernel of the `cpu` backend
+ * against the limit that binds it: multiply-adds in registers, oneDNN's product alone, or memory bandwidth, measured
+ * here and now in alternation with it. One JSON line per case, then a table. The shapes are those of one training step
+ * of 6 layers x 384 channels, 8 sequences of 256 bytes. */
+#include "base/clock.h"
+#include "base/rng.h"
+#include "bench/kernels_peers.h"
+#include "kernels/cpu/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { B = 8, T = 256, HEADS = 6, C = 384, N = B * T, O = 4 * C, V = 256, PARAMS = 32 << 20, ROUNDS_MAX = 101 };
+
+struct bench {
+	struct backend *be;
+	int threads, rounds;
+	/* (N, 4C) each; (4C, C); (PARAMS) each */
+	float *x, *y, *pre, *w, *bias, *p, *g, *m, *v;
+	float *mean, *rstd, *lse, *losses;
+	int32_t *tokens;
+};
+
+struct bench_case {
+	const char *name, *peer, *unit;
+	double work; /* units of 1e9 that one call of `ours` does */
+	void (*ours)(struct bench *b);
+	/* Returns its own work in units of 1e9; 0: not to be had here. */
+	double (*against)(struct bench *b);
+};
+
+struct result {
+	double ours, peer;
+};
+
+static act_t *act(float *p) {
+	return (act_t *)(void *)p;
+}
+
+static const struct linear_shape up = {N, C, O};
+static const struct attention_shape heads = {B, T, HEADS, HEADS, C / HEADS};
+
+#define GFLOP(m, n, k) (2.0 * (m) * (n) * (k)*1e-9)
+/* Two products forward and five backward, over half of the T x T scores. */
+#define ATTENTION_GFLOP (2.0 * B * HEADS * T * (T + 1) * 0.5 * (C / HEADS) * 1e-9)
+
+static void linear_forward(struct bench *b) {
+	b->be->ops->linear_forward(b->be, act(b->y), NULL, act(b->x), b->w, NULL, up, LINEAR_NONE);
+}
+
+static void linear_gelu(struct bench *b) {
+	b->be->ops->linear_forward(b->be, act(b->y), act(b->pre), act(b->x), b->w, b->bias, up, LINEAR_GELU);
+}
+
+static void linear_input(struct bench *b) {
+	b->be->ops->linear_backward_input(b->be, act(b->x), act(b->y), b->w, NULL, up, LINEAR_NONE);
+}
+
+static void linear_weight(struct bench *b) {
+	b->be->ops->linear_backward_weight(b->be, b->g, b->g + O * C, act(b->y), act(b->x), up);
+}
+
+static double product_forward(struct bench *b) {
+	return peer_product(b->threads, false, true, N, O, C, b->x, b->w, false, b->y) ? GFLOP(N, O, C) : 0;
+}
+
+static double product_input(struct bench *b) {
+	return peer_product(b->threads, false, false, N, C, O, b->y, b->w, false, b->x) ? GFLOP(N, O, C) : 0;
+}
+
+static double product_weight(struct bench *b) {
+	return peer_product(b->threads, true, false, O, C, N, b->y, b->x, true, b->g) ? GFLOP(N, O, C) : 0;
+}
+
+static void attention_forward(struct bench *b) {
+	b->be->ops->attention_forward(b->be, act(b->y), b->lse, act(b->x), heads);
+}
+
+static void attention_backward(struct bench *b) {
+	b->be->ops->attention_backward(b->be, act(b->pre), act(b->y), act(b->x), act(b->y), b->lse, heads);
+}
+
+static double multiply_adds(struct bench *b) {
+	return peer_multiply_adds(b->threads, 400000) * 1e-9;
+}
+
+static void classifier(struct bench *b) {
+	b->be->ops->classifier(b->be, b->losses, act(b->y), b->g, act(b->x), b->w, b->tokens, N, C, V, V, 1e-3f);
+}
+
+static void layernorm(struct bench *b) {
+	b->be->ops->residual_layernorm_forward(b->be, act(b->y), act(b->pre), b->mean, b->rstd, act(b->x), act(b->p), b->w,
+										   b->bias, 4 * N, C);
+}
+
+static void layernorm_backward(struct bench *b) {
+	b->be->ops->layernorm_backward(b->be, act(b->y), b->g, b->g + C, act(b->pre), act(b->x), b->w, b->mean, b->rstd,
+								   4 * N, C);
+}
+
+static double triad_small(struct bench *b) {
+	peer_triad(b->threads, b->y, b->x, b->pre, (size_t)N * O);
+	return 12.0 * N * O * 1e-9;
+}
+
+static void adamw(struct bench *b) {
+	const struct decay_span span = {0, PARAMS, true};
+	const struct adamw_params a = {1e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, 10};
+	b->be->ops->adamw(b->be, b->p, b->g, b->m, b->v, &span, 1, &a);
+}
+
+static double triad(struct bench *b) {
+	peer_triad(b->threads, b->m, b->g, b->v, PARAMS);
+	return 12.0 * PARAMS * 1e-9;
+}
+
+static void sum_squares(struct bench *b) {
+	(void)b->be->ops->sum_squares(b->be, b->g, PARAMS);
+}
+
+static double read_all(struct bench *b) {
+	(void)peer_read(b->threads, b->g, PARAMS);
+	return 4.0 * PARAMS * 1e-9;
+}
+
+static const struct bench_case cases[] = {
+	{"linear forward", "oneDNN", "GFLOP/s", GFLOP(N, O, C), linear_forward, product_forward},
+	{"linear + bias + GELU", "oneDNN without", "GFLOP/s", GFLOP(N, O, C), linear_gelu, product_forward},
+	{"linear backward input", "oneDNN", "GFLOP/s", GFLOP(N, O, C), linear_input, product_input},
+	{"linear backward weight + bias", "oneDNN without", "GFLOP/s", GFLOP(N, O, C), linear_weight, product_weight},
+	{"attention forward", "multiply-adds", "GFLOP/s", 2 * ATTENTION_GFLOP, attention_forward, multiply_adds},
+	{"attention backward", "multiply-adds", "GFLOP/s", 5 * ATTENTION_GFLOP, attention_backward, multiply_adds},
+	{"classifier with gradient", "multiply-adds", "GFLOP/s", 3 * GFLOP(N, V, C), classifier, multiply_adds},
+	{"residual + layernorm", "triad, 12 MB", "GB/s", 16.0 * N *O * 1e-9, layernorm, triad_small},
+	{"layernorm backward", "triad, 12 MB", "GB/s", 16.0 * N *O * 1e-9, layernorm_backward, triad_small},
+	{"AdamW", "triad, 128 MB", "GB/s", 28.0 * PARAMS * 1e-9, adamw, triad},
+	{"sum of squares", "read, 128 MB", "GB/s", 4.0 * PARAMS * 1e-9, sum_squares, read_all},
+};
+enum { N_CASES = sizeof cases / sizeof cases[0] };
+
+static int compare_doubles(const void *a, const void *b) {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median(double *x, int n) {
+	qsort(x, (size_t)n, sizeof *x, compare_doubles);
+	return x[n / 2];
+}
+
+static double rate(double work, int64_t start_us) {
+	int64_t us = rv_clock_monotonic_us() - start_us;
+	return work / ((double)(us > 0 ? us : 1) * 1e-6);
+}
+
+/* Medians of alternating rounds, after one of each that does not count. */
+static struct result run_case(struct bench *b, const struct bench_case *c) {
+	double ours[ROUNDS_MAX], peer[ROUNDS_MAX];
+	for (int i = -1; i < b->rounds; i++) {
+		int at = i < 0 ? 0 : i;
+		int64_t start = rv_clock_monotonic_us();
+		c->ours(b);
+		ours[at] = rate(c->work, start);
+		start = rv_clock_monotonic_us();
+		double work = c->against(b);
+		peer[at] = rate(work, start);
+	}
+	struct result r = {median(ours, b->rounds), median(peer, b->rounds)};
+	printf("{\"bench\":\"kernels\",\"case\":\"%s\",\"ours\":%.2f,\"peer\":%.2f,\"against\":\"%s\",\"unit\":\"%s\","
+		   "\"ratio\":%.3f}\n",
+		   c->name, r.ours, r.peer, c->peer, c->unit, r.peer > 0 ? r.ours / r.peer : 0);
+	(void)fflush(stdout);
+	return r;
+}
+
+static float *floats(struct backend *be, size_t n, float amplitude) {
+	void *p;
+	struct rv_errtext et = {0};
+	if (be->ops->alloc(be, n * sizeof(float), &p, &et) != RV_OK) {
+		(void)fprintf(stderr, "bench_kernels: %s\n", et.text);
+		return NULL;
+	}
+	float *f = p;
+	struct rv_rng r = rv_rng_of(1, n);
+	for (size_t i = 0; i < n; i++)
+		f[i] = i < (1 << 20) ? (float)(rv_rng_double(&r) - 0.5) * amplitude : f[i - (1 << 20)];
+	return f;
+}
+
+static bool bench_init(struct bench *b) {
+	size_t act_n = (size_t)N * O;
+	float **all[] = {&b->x, &b->y, &b->pre,  &b->w,    &b->bias, &b->p,     &b->g,
+					 &b->m, &b->v, &b->mean, &b->rstd, &b->lse,  &b->losses};
+	const size_t counts[] = {act_n,  act_n, act_n, (size_t)O * C,         O, PARAMS, PARAMS, PARAMS,
+							 PARAMS, 4 * N, 4 * N, (size_t)B * HEADS * T, N};
+	bool ok = true;
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		ok = (*all[i] = floats(b->be, counts[i], 0.2f)) && ok;
+	if (!ok)
+		return false;
+	memset(b->v, 0, PARAMS * sizeof *b->v); /* a second moment is not negative */
+	b->tokens = calloc(N, sizeof *b->tokens);
+	return b->tokens != NULL;
+}
+
+static void bench_release(struct bench *b) {
+	float *all[] = {b->x, b->y, b->pre, b->w, b->bias, b->p, b->g, b->m, b->v, b->mean, b->rstd, b->lse, b->losses};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		b->be->ops->free(b->be, all[i]);
+	free(b->tokens);
+	backend_close(b->be);
+}
+
+static void print_table(const struct bench *b, const struct result *results) {
+	printf("\n%s, medians of %d rounds\n%-31s %10s %10s %7s  %-8s %s\n", b->be->ops->describe(b->be), b->rounds, "",
+		   "ours", "peer", "ratio", "unit", "peer");
+	for (int i = 0; i < N_CASES; i++)
+		printf("%-31s %10.1f %10.1f %7.2f  %-8s %s\n", cases[i].name, results[i].ours, results[i].peer,
+			   results[i].peer > 0 ? results[i].ours / results[i].peer : 0, cases[i].unit, cases[i].peer);
+}
+
+static bool parse(int argc, char **argv, struct backend_options *opt, struct bench *b, bool *own) {
+	for (int i = 1; i < argc; i++) {
+		bool value = i + 1 < argc;
+		if (strcmp(argv[i], "--own-product") == 0)
+			*own = true;
+		else if (value && strcmp(argv[i], "--threads") == 0)
+			opt->threads = atoi(argv[++i]);
+		else if (value && strcmp(argv[i], "--isa") == 0)
+			opt->isa = argv[++i];
+		else if (value && strcmp(argv[i], "--rounds") == 0)
+			b->rounds = atoi(argv[++i]);
+		else
+			return false;
+	}
+	return b->rounds >= 1 && b->rounds <= ROUNDS_MAX;
+}
+
+int main(int argc, char **argv) {
+	struct bench b = {.rounds = 11};
+	struct backend_options opt = {.isa = "auto"};
+	struct rv_errtext et = {0};
+	bool own = false;
+	if (!parse(argc, argv, &opt, &b, &own)) {
+		(void)fprintf(stderr, "usage: bench_kernels [--threads N] [--rounds 1..%d] [--isa NAME] [--own-product]\n",
+					  ROUNDS_MAX);
+		return 2;
+	}
+	if (backend_open("cpu", &opt, &b.be, &et) != RV_OK) {
+		(void)fprintf(stderr, "bench_kernels: %s\n", et.text);
+		return 1;
+	}
+	b.threads = b.be->threads;
+	if (own)
+		cpu_of(b.be)->onednn = false;
+	struct result results[N_CASES] = {{0}};
+	bool ok = bench_init(&b);
+	for (int i = 0; ok && i < N_CASES; i++)
+		results[i] = run_case(&b, &cases[i]);
+	if (ok)
+		print_table(&b, results);
+	bench_release(&b);
+	return ok ? 0 : 1;
+}
