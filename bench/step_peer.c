@@ -1,0 +1,107 @@
+/* step_peer.c: see step_peer.h. */
+#include "bench/step_peer.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_STEPS = 1024 };
+
+static void run_child(char *const argv[], const struct step_env *env, int in, int out) {
+	dup2(in, STDIN_FILENO);
+	dup2(out, STDOUT_FILENO);
+	for (; env && env->name; env++)
+		env->value ? setenv(env->name, env->value, 1) : unsetenv(env->name);
+	execvp(argv[0], argv);
+	_exit(127);
+}
+
+bool step_peer_start(struct step_peer *p, char *const argv[], const struct step_env *env) {
+	*p = (struct step_peer){0};
+	int down[2], up[2];
+	if (pipe2(down, O_CLOEXEC) != 0)
+		return false;
+	if (pipe2(up, O_CLOEXEC) != 0) {
+		close(down[0]);
+		close(down[1]);
+		return false;
+	}
+	p->pid = fork();
+	if (p->pid == 0)
+		run_child(argv, env, down[0], up[1]);
+	close(down[0]);
+	close(up[1]);
+	p->to = fdopen(down[1], "w");
+	p->from = fdopen(up[0], "r");
+	char line[64];
+	if (p->pid > 0 && p->to && p->from && fgets(line, sizeof line, p->from) && strcmp(line, "ready\n") == 0)
+		return true;
+	step_peer_stop(p);
+	return false;
+}
+
+bool step_peer_round(struct step_peer *p, int n) {
+	double ms;
+	if (p->n_rounds == STEP_PEER_MAX_ROUNDS || fprintf(p->to, "%d\n", n) < 0 || fflush(p->to) != 0 ||
+		fscanf(p->from, "%lf %lf", &ms, &p->rss_mib) != 2)
+		return false;
+	p->ms[p->n_rounds++] = ms;
+	return true;
+}
+
+void step_peer_stop(struct step_peer *p) {
+	if (p->to)
+		fclose(p->to);
+	if (p->from)
+		fclose(p->from);
+	p->to = p->from = NULL;
+	if (p->pid > 0)
+		waitpid(p->pid, NULL, 0);
+	p->pid = 0;
+}
+
+static int ascending(const void *a, const void *b) {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double step_median(double *x, int n) {
+	qsort(x, (size_t)n, sizeof *x, ascending);
+	return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+double step_peer_ms(const struct step_peer *p) {
+	double ms[STEP_PEER_MAX_ROUNDS];
+	memcpy(ms, p->ms, sizeof ms);
+	return step_median(ms, p->n_rounds);
+}
+
+static double now_ms(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+int step_serve(FILE *out, void (*step)(void *ctx), void *ctx) {
+	fprintf(out, "ready\n");
+	fflush(out);
+	int n;
+	while (scanf("%d", &n) == 1 && n >= 1 && n <= MAX_STEPS) {
+		double ms[MAX_STEPS];
+		for (int i = 0; i < n; i++) {
+			double begin = now_ms();
+			step(ctx);
+			ms[i] = now_ms() - begin;
+		}
+		struct rusage usage;
+		getrusage(RUSAGE_SELF, &usage);
+		fprintf(out, "%.4f %.1f\n", step_median(ms, n), (double)usage.ru_maxrss / 1024);
+		fflush(out);
+	}
+	return 0;
+}
