@@ -155,10 +155,10 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 	struct round_reduce *r = &c->reduce;
 	if (r->persist_attempt == attempt)
 		r->persist_attempt = 0;
-	if (ok) {
+	bool committed_held = c->log.held && !c->log.own; /* fetched: what the document proves */
+	if (ok && !committed_held && c->trainer != TRAINER_APPLYING) {
 		c->log =
 			(struct round_log_entry){.held = true, .own = true, .round = round, .attempt = attempt, .digest = *digest};
-		c->contributed = c->contributed || !r->running; /* found on disk: peers have our contribution */
 	}
 	if (attempt == r->attempt && r->running) {
 		r->persist_failed = !ok;

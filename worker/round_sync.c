@@ -135,8 +135,11 @@ static bool apply_action(struct round_core *c, const struct rv_hash *digest, str
 	if (c->trainer == TRAINER_ENCODING || c->trainer == TRAINER_APPLYING)
 		return false;
 	c->trainer = TRAINER_APPLYING;
-	*out = (struct round_action){
-		.type = ROUND_APPLY, .round = c->round, .expect = *digest, .late = c->cfg.late, .participated = c->contributed};
+	*out = (struct round_action){.type = ROUND_APPLY,
+								 .round = c->round,
+								 .expect = *digest,
+								 .late = c->cfg.late,
+								 .participated = round_contributed(c)};
 	return true;
 }
 

@@ -1,0 +1,530 @@
+/* test_worker_round.c: the worker's round core, rule by rule. */
+#include "round_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { HEARTBEAT_US = 1000, FETCH_TIMEOUT_US = 5000, EVERYBODY = 0xf };
+
+struct fixture {
+	struct round_core *c;
+	struct document doc;
+	uint64_t seq;
+	int64_t now;
+};
+
+static void start_with(struct fixture *f, uint64_t round, uint64_t steps_done, enum late_policy late) {
+	struct round_config cfg = {.member = FIXTURE_SELF,
+							   .steps_per_round = FIXTURE_H,
+							   .n_chunks = FIXTURE_CHUNKS,
+							   .late = late,
+							   .heartbeat_us = HEARTBEAT_US,
+							   .fetch_timeout_us = FETCH_TIMEOUT_US};
+	struct rv_hash chain = chain_at(round);
+	f->c = round_core_init(f->c, &cfg, 77, round, &chain, steps_done, f->now);
+}
+
+static int setup(void **state) {
+	struct fixture *f = calloc(1, sizeof *f);
+	f->c = malloc(round_core_size());
+	f->now = 1;
+	start_with(f, 0, 0, LATE_KEEP);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state) {
+	struct fixture *f = *state;
+	free(f->c);
+	free(f);
+	return 0;
+}
+
+static enum rv_err show_attempt(struct fixture *f, enum run_phase phase, uint64_t round, uint32_t attempt,
+								uint64_t members) {
+	document_make(&f->doc, ++f->seq, phase, round, 0);
+	f->doc.attempt = attempt;
+	document_members(&f->doc, members);
+	return round_on_document(f->c, f->now, &f->doc, NULL);
+}
+
+static enum rv_err show(struct fixture *f, enum run_phase phase, uint64_t round) {
+	return show_attempt(f, phase, round, phase == RUN_REDUCE, EVERYBODY);
+}
+
+static struct round_action expect_action(struct fixture *f, enum round_action_type type) {
+	struct round_action a = {0};
+	bool any = round_next_action(f->c, f->now, &a);
+	assert_true(any);
+	assert_int_equal(a.type, type);
+	return a;
+}
+
+static void expect_nothing(struct fixture *f) {
+	struct round_action a = {0};
+	assert_false(round_next_action(f->c, f->now, &a));
+}
+
+static struct report expect_report(struct fixture *f, enum worker_phase phase) {
+	struct report r;
+	assert_true(round_next_report(f->c, f->now, &r));
+	assert_int_equal(r.phase, phase);
+	return r;
+}
+
+static void assert_hash(struct rv_hash a, struct rv_hash b) {
+	assert_memory_equal(a.b, b.b, sizeof a.b);
+}
+
+/* Round `round` up to the encoded outer gradient. */
+static void make_ready(struct fixture *f, uint64_t round) {
+	assert_int_equal(show(f, RUN_OPEN, round), RV_OK);
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H);
+	round_on_trained(f->c, f->now, round, FIXTURE_H, 100);
+	assert_int_equal(expect_action(f, ROUND_ENCODE).round, round);
+	round_on_encoded(f->c, f->now, round, true);
+	expect_nothing(f);
+}
+
+static void reduce_and_vote(struct fixture *f, uint64_t round, struct rv_hash digest) {
+	assert_int_equal(show(f, RUN_REDUCE, round), RV_OK);
+	expect_action(f, ROUND_REDUCE_START);
+	round_on_reduced(f->c, f->now, round, 1);
+	expect_action(f, ROUND_PERSIST);
+	round_on_persisted(f->c, f->now, round, 1, &digest, true);
+	expect_nothing(f);
+}
+
+static void apply_ok(struct fixture *f, uint64_t round) {
+	struct rv_hash chain = chain_at(round + 1);
+	round_on_applied(f->c, f->now, round, &chain, true);
+}
+
+static void a_round_from_open_to_commit(void **state) {
+	struct fixture *f = *state;
+	expect_nothing(f);
+	expect_report(f, WORKER_SYNCING);
+	make_ready(f, 0);
+	struct report r = expect_report(f, WORKER_READY);
+	assert_int_equal(r.tokens, 100);
+	assert_int_equal(r.n_chunks, FIXTURE_CHUNKS);
+	assert_int_equal(r.boot, 77);
+	struct rv_hash digest = digest_of(0), chain = chain_at(0);
+	assert_true(rv_hash_equal(&r.chain, &chain));
+
+	reduce_and_vote(f, 0, digest);
+	r = expect_report(f, WORKER_VOTED);
+	assert_int_equal(r.attempt, 1);
+	assert_true(rv_hash_equal(&r.digest, &digest));
+
+	show(f, RUN_OPEN, 1);
+	expect_action(f, ROUND_REDUCE_STOP);
+	struct round_action a = expect_action(f, ROUND_APPLY);
+	assert_true(a.participated);
+	assert_true(rv_hash_equal(&a.expect, &digest));
+	expect_nothing(f); /* never applied twice */
+	apply_ok(f, 0);
+	apply_ok(f, 0);
+	assert_int_equal(round_round(f->c), 1);
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H);
+	assert_int_equal(expect_report(f, WORKER_TRAINING).round, 1);
+}
+
+static void reports_on_change_and_on_heartbeat(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 0);
+	struct report first = expect_report(f, WORKER_TRAINING), second;
+	assert_false(round_next_report(f->c, f->now, &second));
+	assert_int_equal(round_deadline_us(f->c), f->now + HEARTBEAT_US);
+	f->now += HEARTBEAT_US;
+	second = expect_report(f, WORKER_TRAINING);
+	assert_int_equal(second.seq, first.seq + 1);
+}
+
+static void documents_not_newer_are_ignored(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 1);
+	f->seq = 0;
+	assert_int_equal(show(f, RUN_DONE, FIXTURE_ROUNDS), RV_OK);
+	assert_int_equal(round_document(f->c)->round, 1);
+}
+
+static void missed_rounds_come_from_donors_in_order(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 3);
+	expect_report(f, WORKER_SYNCING);
+	for (uint64_t round = 0; round < 3; round++) {
+		struct round_action a = expect_action(f, ROUND_FETCH_LOG);
+		struct rv_hash digest = digest_of(round);
+		assert_int_equal(a.round, round);
+		assert_true(rv_hash_equal(&a.expect, &digest));
+		assert_int_not_equal(f->doc.members[a.donor].member, FIXTURE_SELF);
+		expect_nothing(f);
+		round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, round, true);
+		a = expect_action(f, ROUND_APPLY);
+		assert_false(a.participated);
+		apply_ok(f, round);
+	}
+	expect_action(f, ROUND_TRAIN);
+	expect_report(f, WORKER_TRAINING);
+}
+
+static void late_training_goes_on_while_fetching_and_progress_is_kept(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 0);
+	expect_action(f, ROUND_TRAIN);
+	show(f, RUN_OPEN, 1);
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_trained(f->c, f->now, 0, 3, 30);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	struct round_action a = expect_action(f, ROUND_APPLY);
+	assert_int_equal(a.late, LATE_KEEP);
+	assert_false(a.participated);
+	round_on_trained(f->c, f->now, 0, 4, 40); /* stopped at a step boundary */
+	apply_ok(f, 0);
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H - 4);
+	assert_int_equal(expect_report(f, WORKER_TRAINING).tokens, 40);
+}
+
+static void late_progress_is_discarded_by_policy(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 0, 0, LATE_DISCARD);
+	make_ready(f, 0);
+	show(f, RUN_OPEN, 1);
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	assert_int_equal(expect_action(f, ROUND_APPLY).late, LATE_DISCARD);
+	apply_ok(f, 0);
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H);
+}
+
+static void left_out_but_ready_contributes_to_the_next_round(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	show_attempt(f, RUN_REDUCE, 0, 1, 0x3);
+	expect_nothing(f);
+	expect_report(f, WORKER_READY);
+	show(f, RUN_OPEN, 1);
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	assert_false(expect_action(f, ROUND_APPLY).participated);
+	apply_ok(f, 0);
+	assert_int_equal(expect_action(f, ROUND_ENCODE).round, 1);
+}
+
+static void a_later_attempt_supersedes_the_vote(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	struct rv_hash wrong = digest_of(99), right = digest_of(0);
+	reduce_and_vote(f, 0, wrong);
+	show_attempt(f, RUN_REDUCE, 0, 2, 0x7);
+	expect_action(f, ROUND_REDUCE_RESTART);
+	assert_int_equal(expect_report(f, WORKER_REDUCING).attempt, 2);
+	round_on_reduced(f->c, f->now, 0, 1); /* stale */
+	expect_nothing(f);
+	round_on_reduced(f->c, f->now, 0, 2);
+	expect_action(f, ROUND_PERSIST);
+	round_on_persisted(f->c, f->now, 0, 2, &right, true);
+	assert_hash(expect_report(f, WORKER_VOTED).digest, right);
+	show(f, RUN_OPEN, 1);
+	expect_action(f, ROUND_REDUCE_STOP);
+	assert_true(expect_action(f, ROUND_APPLY).participated);
+}
+
+static void a_roster_without_us_stops_the_all_reduce(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	show(f, RUN_REDUCE, 0);
+	expect_action(f, ROUND_REDUCE_START);
+	show_attempt(f, RUN_REDUCE, 0, 2, 0x3);
+	expect_action(f, ROUND_REDUCE_STOP);
+	expect_report(f, WORKER_READY);
+	/* Back in attempt 3: from the start for us. */
+	show_attempt(f, RUN_REDUCE, 0, 3, 0x7);
+	expect_action(f, ROUND_REDUCE_START);
+}
+
+static void too_few_members_for_a_moment_keeps_the_all_reduce(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	show(f, RUN_REDUCE, 0);
+	expect_action(f, ROUND_REDUCE_START);
+	show(f, RUN_WAITING, 0);
+	expect_nothing(f);
+	show_attempt(f, RUN_REDUCE, 0, 2, 0x7);
+	expect_action(f, ROUND_REDUCE_RESTART);
+}
+
+static void a_minority_fetches_the_committed_bytes(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	reduce_and_vote(f, 0, digest_of(99));
+	show(f, RUN_OPEN, 1);
+	expect_action(f, ROUND_REDUCE_STOP);
+	struct rv_hash digest = digest_of(0);
+	assert_hash(expect_action(f, ROUND_FETCH_LOG).expect, digest);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	assert_hash(expect_action(f, ROUND_APPLY).expect, digest);
+}
+
+static void a_fork_resyncs_from_the_base(void **state) {
+	struct fixture *f = *state;
+	struct rv_hash wrong = digest_of(5);
+	start_with(f, 6, 0, LATE_KEEP);
+	f->c = round_core_init(f->c,
+						   &(struct round_config){.member = FIXTURE_SELF,
+												  .steps_per_round = FIXTURE_H,
+												  .heartbeat_us = HEARTBEAT_US,
+												  .fetch_timeout_us = FETCH_TIMEOUT_US},
+						   1, 6, &wrong, 0, 0);
+	document_make(&f->doc, 1, RUN_OPEN, 7, 4);
+	document_members(&f->doc, EVERYBODY);
+	struct rv_errtext et = {0};
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "round 6"));
+	struct round_action a = expect_action(f, ROUND_FETCH_BASE);
+	struct rv_hash full = full_at(4);
+	assert_int_equal(a.round, 4);
+	assert_true(rv_hash_equal(&a.expect, &full));
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 4, true);
+	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 4);
+	assert_int_equal(expect_report(f, WORKER_SYNCING).round, 4);
+}
+
+static void too_far_behind_needs_a_base(void **state) {
+	struct fixture *f = *state;
+	document_make(&f->doc, 1, RUN_OPEN, 12, 10);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(expect_action(f, ROUND_FETCH_BASE).round, 10);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 10, true);
+	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 10);
+}
+
+static void a_fork_before_any_base_starts_from_theta0(void **state) {
+	struct fixture *f = *state;
+	struct rv_hash full = full_at(7);
+	start_with(f, 2, 0, LATE_KEEP);
+	show(f, RUN_OPEN, 2);
+	expect_action(f, ROUND_TRAIN);
+	(void)full;
+	/* Two damaged log entries in a row: the state itself is in doubt. */
+	show(f, RUN_OPEN, 3);
+	for (int i = 0; i < 2; i++) {
+		expect_action(f, ROUND_FETCH_LOG);
+		round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 2, true);
+		expect_action(f, ROUND_APPLY);
+		round_on_applied(f->c, f->now, 2, &full, false);
+	}
+	struct round_action a = expect_action(f, ROUND_FETCH_BASE);
+	assert_int_equal(a.round, 0);
+	assert_int_equal(a.donor, -1);
+	assert_int_equal(round_deadline_us(f->c) < INT64_MAX, true);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 0, true);
+	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 0);
+}
+
+static void a_full_hash_unlike_the_majoritys_resyncs(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 6, 0, LATE_KEEP);
+	document_make(&f->doc, 1, RUN_OPEN, 6, 5);
+	document_members(&f->doc, EVERYBODY);
+	round_on_document(f->c, f->now, &f->doc, NULL);
+	struct rv_hash good = full_at(5), bad = full_at(6);
+	round_on_full_hash(f->c, 5, &good);
+	expect_action(f, ROUND_TRAIN);
+	assert_int_equal(expect_report(f, WORKER_TRAINING).full_round, 5);
+	round_on_full_hash(f->c, 5, &bad);
+	expect_action(f, ROUND_FETCH_BASE);
+	expect_report(f, WORKER_SYNCING);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 5, true);
+	expect_action(f, ROUND_FETCH_LOG);
+}
+
+static void donors_take_turns(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 1);
+	uint64_t asked = 0;
+	for (int i = 0; i < 3; i++) {
+		struct round_action a = expect_action(f, ROUND_FETCH_LOG);
+		asked |= UINT64_C(1) << f->doc.members[a.donor].member;
+		if (i == 0) {
+			round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, false);
+			continue;
+		}
+		f->now += FETCH_TIMEOUT_US - 1;
+		expect_nothing(f);
+		f->now++; /* silent for too long */
+	}
+	assert_int_equal(asked, EVERYBODY & ~(1u << FIXTURE_SELF));
+	expect_action(f, ROUND_CANCEL_FETCH); /* all failed: a pause */
+	expect_nothing(f);
+	f->now += HEARTBEAT_US;
+	expect_action(f, ROUND_FETCH_LOG);
+	f->now += FETCH_TIMEOUT_US - 1;
+	round_on_fetch_progress(f->c, f->now);
+	f->now++;
+	expect_nothing(f); /* it delivers: it stays */
+}
+
+static void waiting_holds(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_WAITING, 0);
+	expect_nothing(f);
+	expect_report(f, WORKER_TRAINING);
+	show(f, RUN_OPEN, 0);
+	expect_action(f, ROUND_TRAIN);
+}
+
+static void done_applies_the_last_round_first(void **state) {
+	struct fixture *f = *state;
+	start_with(f, FIXTURE_ROUNDS - 1, 0, LATE_KEEP);
+	make_ready(f, FIXTURE_ROUNDS - 1);
+	reduce_and_vote(f, FIXTURE_ROUNDS - 1, digest_of(FIXTURE_ROUNDS - 1));
+	show(f, RUN_DONE, FIXTURE_ROUNDS);
+	expect_action(f, ROUND_REDUCE_STOP);
+	expect_action(f, ROUND_APPLY);
+	apply_ok(f, FIXTURE_ROUNDS - 1);
+	expect_action(f, ROUND_FINISH);
+	expect_nothing(f);
+}
+
+static void a_vote_found_on_disk_is_cast_again(void **state) {
+	struct fixture *f = *state;
+	struct rv_hash digest = digest_of(3);
+	start_with(f, 3, 2, LATE_KEEP);
+	round_on_persisted(f->c, f->now, 3, 1, &digest, true);
+	show(f, RUN_REDUCE, 3);
+	assert_hash(expect_report(f, WORKER_VOTED).digest, digest);
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H - 2);
+	show(f, RUN_OPEN, 4);
+	assert_true(expect_action(f, ROUND_APPLY).participated);
+}
+
+static void an_uncommitted_log_entry_is_replaced(void **state) {
+	struct fixture *f = *state;
+	struct rv_hash other = digest_of(77);
+	start_with(f, 3, 0, LATE_KEEP);
+	round_on_persisted(f->c, f->now, 3, 1, &other, true);
+	show(f, RUN_OPEN, 4);
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 3, true);
+	assert_false(expect_action(f, ROUND_APPLY).participated);
+}
+
+static void without_an_encoded_gradient_nobody_takes_part(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_REDUCE, 0);
+	expect_action(f, ROUND_TRAIN);
+	expect_nothing(f);
+	expect_report(f, WORKER_TRAINING);
+}
+
+static void a_gradient_that_is_not_finite_is_trained_again(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 0);
+	expect_action(f, ROUND_TRAIN);
+	round_on_trained(f->c, f->now, 0, FIXTURE_H, 9);
+	expect_action(f, ROUND_ENCODE);
+	round_on_encoded(f->c, f->now, 0, false);
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H);
+}
+
+static void a_full_disk_lets_the_others_go_on(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	show(f, RUN_REDUCE, 0);
+	expect_action(f, ROUND_REDUCE_START);
+	round_on_reduced(f->c, f->now, 0, 1);
+	expect_action(f, ROUND_PERSIST);
+	round_on_persisted(f->c, f->now, 0, 1, &(struct rv_hash){0}, false);
+	expect_report(f, WORKER_LEAVING);
+	expect_nothing(f);
+	f->now += HEARTBEAT_US;
+	expect_action(f, ROUND_PERSIST);
+	struct rv_hash digest = digest_of(0);
+	round_on_persisted(f->c, f->now, 0, 1, &digest, true);
+	expect_report(f, WORKER_VOTED);
+}
+
+static void suspects_are_reported_for_the_current_attempt_only(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	show(f, RUN_REDUCE, 0);
+	expect_action(f, ROUND_REDUCE_START);
+	expect_report(f, WORKER_REDUCING);
+	round_on_suspects(f->c, f->now, 1, 0x8);
+	assert_int_equal(expect_report(f, WORKER_REDUCING).suspects, 0x8);
+	show_attempt(f, RUN_REDUCE, 0, 2, 0x7);
+	expect_action(f, ROUND_REDUCE_RESTART);
+	round_on_suspects(f->c, f->now, 1, 0x8);
+	assert_int_equal(expect_report(f, WORKER_REDUCING).suspects, 0);
+}
+
+static void leaving_stops_everything(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	show(f, RUN_REDUCE, 0);
+	expect_action(f, ROUND_REDUCE_START);
+	round_leave(f->c, f->now);
+	expect_action(f, ROUND_REDUCE_STOP);
+	expect_nothing(f);
+	expect_report(f, WORKER_LEAVING);
+}
+
+static void contradictions_are_refused(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 5, 0, LATE_KEEP);
+	assert_int_equal(show(f, RUN_OPEN, 4), RV_E_CORRUPT); /* before what we hold */
+	assert_null(round_document(f->c));
+	assert_int_equal(show(f, RUN_OPEN, 5), RV_OK);
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 0);
+	f->doc.run_hash.b[0] ^= 1;
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 0);
+	f->doc.log[2].b[0] ^= 1;
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	document_make(&f->doc, ++f->seq, RUN_REDUCE, 5, 0);
+	f->doc.n_chunks++;
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_PROTOCOL);
+	assert_int_equal(round_document(f->c)->round, 5);
+	expect_action(f, ROUND_TRAIN);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_round_from_open_to_commit),
+		T(reports_on_change_and_on_heartbeat),
+		T(documents_not_newer_are_ignored),
+		T(missed_rounds_come_from_donors_in_order),
+		T(late_training_goes_on_while_fetching_and_progress_is_kept),
+		T(late_progress_is_discarded_by_policy),
+		T(left_out_but_ready_contributes_to_the_next_round),
+		T(a_later_attempt_supersedes_the_vote),
+		T(a_roster_without_us_stops_the_all_reduce),
+		T(too_few_members_for_a_moment_keeps_the_all_reduce),
+		T(a_minority_fetches_the_committed_bytes),
+		T(a_fork_resyncs_from_the_base),
+		T(too_far_behind_needs_a_base),
+		T(a_fork_before_any_base_starts_from_theta0),
+		T(a_full_hash_unlike_the_majoritys_resyncs),
+		T(donors_take_turns),
+		T(waiting_holds),
+		T(done_applies_the_last_round_first),
+		T(a_vote_found_on_disk_is_cast_again),
+		T(an_uncommitted_log_entry_is_replaced),
+		T(without_an_encoded_gradient_nobody_takes_part),
+		T(a_gradient_that_is_not_finite_is_trained_again),
+		T(a_full_disk_lets_the_others_go_on),
+		T(suspects_are_reported_for_the_current_attempt_only),
+		T(leaving_stops_everything),
+		T(contradictions_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
