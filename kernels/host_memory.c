@@ -9,8 +9,8 @@ enum { CACHE_LINE_BYTES = 64, HUGE_PAGE_BYTES = 2 << 20 };
 
 void *host_zalloc(size_t bytes) {
 	size_t align = bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : CACHE_LINE_BYTES;
-	if (bytes > SIZE_MAX - align)
-		return NULL;
+	if (bytes > PTRDIFF_MAX - align)
+		return NULL; /* more than any allocator gives */
 	size_t rounded = (bytes + align - 1) / align * align;
 	void *p = aligned_alloc(align, rounded ? rounded : align);
 	if (!p)

@@ -80,9 +80,9 @@ static void too_much_memory_is_a_fault(void **state) {
 	struct backend *be = open_ref();
 	struct rv_errtext et = {0};
 	void *p = be;
-	assert_int_equal(be->ops->alloc(be, SIZE_MAX / 2, &p, &et), RV_E_NOMEM);
+	assert_int_equal(be->ops->alloc(be, PTRDIFF_MAX, &p, &et), RV_E_NOMEM);
 	assert_null(p);
-	assert_int_equal(be->ops->alloc(be, SIZE_MAX - 1, &p, &et), RV_E_NOMEM);
+	assert_int_equal(be->ops->alloc(be, SIZE_MAX, &p, &et), RV_E_NOMEM);
 	assert_non_null(strstr(et.text, "no memory"));
 	backend_close(be);
 	backend_close(NULL);
