@@ -7,6 +7,19 @@
  *
  * What is decided here, and nowhere else: who is a member, who is alive, when the roster of (round, attempt) is frozen,
  * who owns which chunks, when a round is committed and over whom, which full-state hash the majority vouches for.
+ *
+ * A decision is a record; its effect happens when the record is durable, by the same code that replays it after a
+ * restart. One decision is under way at a time. Votes, accusations and liveness are not durable: reports repeat them.
+ *
+ *   OPEN(r)         -> ROSTER(r, 1)     everyone alive who holds the state is ready; or min_workers are, and grace is
+ * over REDUCE(r, a)    -> COMMIT(r)        every available participant voted, all alike, and the voters are at least
+ *                                       min(min_workers, half of the roster); the dead ones' contributions count
+ *                   -> ROSTER(r, a+1)   somebody is missed (dead, accused, restarted, left, in the minority) and not
+ * all others have voted: the survivors keep their chunks and split the missing ones'
+ *                   -> ROSTER(r, a+1) of none: survivors are fewer than min_workers, and waiting cannot help: somebody
+ *                                       has lost its contribution, or others stand ready. Until then REDUCE(r, a)
+ * holds: whoever was only cut off comes back and votes. OPEN(r), round - base_round == NET_MAX_LOG_DIGESTS: not frozen
+ * before a BASE arrives.
  */
 #ifndef RV_COORDINATOR_CORE_H
 #define RV_COORDINATOR_CORE_H
@@ -34,21 +47,30 @@ enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_BASE, CO
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
-	uint64_t doc_seq; /* documents up to this seq may be announced once durable */
-	/* MEMBER */
+	/* Once durable, documents with a seq below this may be announced. The document of a core that was just rebuilt has
+	 * exactly this seq: it is a function of the records alone, so announcing it twice announces the same bytes. */
+	uint64_t doc_seq;
+	/* MEMBER: all that is durable about it; a later record of the same member replaces the earlier one. */
 	uint32_t member;
 	uint8_t key[NET_KEY_BYTES];
 	char name[NET_NAME_BYTES];
-	struct rv_hash token_hash; /* the token it spent; zero: none */
+	char addr[NET_ADDR_BYTES]; /* where it was last reached; "": it has not reported yet */
+	bool banned;
+	struct rv_hash token_hash; /* core_token_hash of the token it spent; zero: none */
 	/* ROSTER, COMMIT, BASE */
 	uint64_t round;
 	uint32_t attempt;
 	struct rv_hash digest; /* COMMIT: of the round; BASE: the full hash at `round` */
 	struct rv_hash chain;  /* COMMIT: state_hash(round + 1); BASE: state_hash(round) */
-	uint16_t n_members;    /* ROSTER, COMMIT: the participants */
+	uint32_t n_chunks;     /* ROSTER: of the vector; the first one fixes it for the run */
+	uint16_t n_members;    /* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again */
 	uint32_t members[NET_MAX_MEMBERS];
-	uint64_t tokens[NET_MAX_MEMBERS]; /* COMMIT */
+	uint64_t tokens[NET_MAX_MEMBERS]; /* ROSTER, COMMIT: what each contribution stands for */
+	uint64_t boots[NET_MAX_MEMBERS];  /* ROSTER: the process that holds each contribution (report.boot) */
 };
+
+/* What a record and the store keep of a token: BLAKE2b("rivulet token" | run_id | token). */
+struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]);
 
 struct core; /* opaque: core_size() bytes, the caller's memory */
 size_t core_size(void);
@@ -74,6 +96,28 @@ void core_persisted(struct core *c, uint64_t record_id, int64_t now_us);
 
 /* The latest document that may be announced. Never NULL after init. */
 const struct document *core_document(const struct core *c);
+
+/* What people should hear of, in order; never decides anything. A ring: the oldest are lost when nobody reads. */
+enum core_event_type {
+	CORE_EVENT_ALIVE = 1,   /* its first report, or the first after it was dead */
+	CORE_EVENT_DEAD,        /* no report for liveness_us */
+	CORE_EVENT_SUSPECTED,   /* its peers get nothing from it: taken for dead until it reports again */
+	CORE_EVENT_LOST,        /* restarted during the all-reduce: its contribution is gone */
+	CORE_EVENT_DISAGREED,   /* its digest of (round, attempt) is not the majority's */
+	CORE_EVENT_DIVERGED,    /* its full hash of `round` is not the majority's */
+	CORE_EVENT_WRONG_CHAIN, /* it claims to hold `round`, with another state hash */
+	CORE_EVENT_WRONG_SIZE,  /* its vector has another number of chunks than the run's */
+	CORE_EVENT_AHEAD,       /* it holds a later round than the run: was the store restored from an old copy? */
+	CORE_EVENT_NO_BASE,     /* `round` cannot be reduced before a majority vouches for a full hash; member: none */
+	CORE_EVENT_COUNT
+};
+struct core_event {
+	uint8_t type;
+	uint32_t member; /* NET_MAX_MEMBERS: none */
+	uint64_t round;
+	uint32_t attempt;
+};
+bool core_next_event(struct core *c, struct core_event *out);
 
 /* For people: what the dashboard and `status` show. */
 struct core_member_view {

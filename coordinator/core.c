@@ -1,0 +1,278 @@
+/* core.c: what comes in: joins, reports, bans, the time. Each ends in core_step(): decide, then announce. */
+#include "coordinator/core.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+#include "coordinator/core_internal.h"
+
+#include <string.h>
+
+size_t core_size(void) {
+	return sizeof(struct core);
+}
+
+struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uint8_t token[NET_TOKEN_BYTES]) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, "rivulet token");
+	rv_hash_update(&h, run_id, NET_RUN_ID_BYTES);
+	rv_hash_update(&h, token, NET_TOKEN_BYTES);
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us) {
+	RV_ASSERT(cfg->final_round > 0 && cfg->min_workers > 0 && cfg->min_workers <= NET_MAX_MEMBERS);
+	RV_ASSERT(cfg->grace_us >= 0 && cfg->liveness_us > 0 && cfg->suspect_gather_us >= 0);
+	struct core *c = memory;
+	memset(c, 0, sizeof *c);
+	c->cfg = *cfg;
+	c->now_us = now_us;
+	c->chain = c->base_chain = rv_chain_start(&cfg->run_hash);
+	c->next_id = 1;
+	c->ready_since_us = c->accused_since_us = INT64_MAX;
+	c->no_base_said = UINT64_MAX;
+	core_republish(c);
+	return c;
+}
+
+const struct document *core_document(const struct core *c) {
+	return &c->doc;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool said_before(struct core *c, const struct core_event *ev) {
+	if (ev->member >= NET_MAX_MEMBERS || ev->type == CORE_EVENT_ALIVE || ev->type == CORE_EVENT_DEAD)
+		return false;
+	struct core_event *last = &c->members[ev->member].said[ev->type];
+	bool same = last->type == ev->type && last->round == ev->round && last->attempt == ev->attempt;
+	*last = *ev;
+	return same;
+}
+
+void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round) {
+	struct core_event ev = {.type = (uint8_t)type, .member = member, .round = round};
+	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED)
+		ev.attempt = c->attempt;
+	if (said_before(c, &ev))
+		return;
+	c->events[(c->events_first + c->n_events) % CORE_EVENTS] = ev;
+	if (c->n_events < CORE_EVENTS)
+		c->n_events++;
+	else
+		c->events_first = (c->events_first + 1) % CORE_EVENTS;
+}
+
+bool core_next_event(struct core *c, struct core_event *out) {
+	if (c->n_events == 0)
+		return false;
+	*out = c->events[c->events_first];
+	c->events_first = (c->events_first + 1) % CORE_EVENTS;
+	c->n_events--;
+	return true;
+}
+
+/* ---- joins and bans -------------------------------------------------------------------------------------------------
+ */
+
+static bool token_spent(const struct core *c, const struct rv_hash *hash) {
+	for (int i = 0; i < c->n_members; i++)
+		if (rv_hash_equal(&c->members[i].token_hash, hash))
+			return true;
+	for (int i = 0; i < c->n_queue; i++)
+		if (c->queue[i].type == CORE_MEMBER && rv_hash_equal(&c->queue[i].token_hash, hash))
+			return true;
+	return false;
+}
+
+static enum rv_err check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et) {
+	if (rq->protocol != CONTROL_VERSION)
+		return rv_fail(et, RV_E_PROTOCOL,
+					   "join: the worker speaks version %u of the protocol, this coordinator version %d: use the same "
+					   "release of both",
+					   rq->protocol, (int)CONTROL_VERSION);
+	if (memcmp(rq->run_id, c->cfg.run_id, NET_RUN_ID_BYTES) != 0)
+		return rv_fail(et, RV_E_PROTOCOL, "join: for another run than this coordinator's");
+	return RV_OK;
+}
+
+static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq, bool token_ok,
+						 uint32_t *member, struct rv_errtext *et) {
+	if (!rq->has_token || !token_ok)
+		return rv_fail(et, RV_E_AUTH,
+					   "join: this key is no member, and its token is %s: ask the operator for a new invite link",
+					   rq->has_token ? "unknown, spent or expired" : "missing");
+	struct rv_hash token = core_token_hash(c->cfg.run_id, rq->token);
+	if (token_spent(c, &token))
+		return rv_fail(et, RV_E_AUTH, "join: the token is spent: ask the operator for a new invite link");
+	int number = c->n_members + core_count_pending_joins(c);
+	if (number >= NET_MAX_MEMBERS)
+		return rv_fail(et, RV_E_FULL, "join: the run has %d members, the most there can be", (int)NET_MAX_MEMBERS);
+	struct core_record *rec = core_push(c, CORE_MEMBER);
+	rec->member = *member = (uint32_t)number;
+	memcpy(rec->key, key, sizeof rec->key);
+	memcpy(rec->name, rq->name, sizeof rec->name);
+	rec->token_hash = token;
+	return RV_OK;
+}
+
+enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
+					  bool token_ok, uint32_t *member, struct rv_errtext *et) {
+	RV_TRY(check_join(c, rq, et));
+	int known = core_find_member(c, key);
+	if (known >= 0 && c->members[known].banned)
+		return rv_fail(et, RV_E_AUTH, "join: member %d is banned from this run", known);
+	if (known < 0)
+		known = core_find_pending(c, key);
+	if (known >= 0)
+		*member = (uint32_t)known;
+	else
+		RV_TRY(admit(c, key, rq, token_ok, member, et));
+	core_step(c, now_us);
+	return RV_OK;
+}
+
+enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et) {
+	if (member >= (uint32_t)c->n_members)
+		return rv_fail(et, RV_E_NOTFOUND, "member %u: there are members 0 to %d", member, c->n_members - 1);
+	c->members[member].want_banned = banned;
+	core_step(c, now_us);
+	return RV_OK;
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------------------
+ */
+
+/* Older than what is known. The clock of a machine may have been set back between two starts of a worker, so a member
+ * that was silent long enough is believed whatever its boot. */
+static bool is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us) {
+	if (!m->reported)
+		return false;
+	if (rep->boot == m->last.boot)
+		return rep->seq <= m->last.seq;
+	return rep->boot < m->last.boot && now_us - m->heard_us < c->cfg.liveness_us;
+}
+
+static void say_what_is_wrong(struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	if (m->last.round > c->round)
+		core_say(c, CORE_EVENT_AHEAD, member, m->last.round);
+	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
+			 !core_in_sync(c, m))
+		core_say(c, CORE_EVENT_WRONG_CHAIN, member, c->round);
+}
+
+static int roster_index(const struct core *c, uint32_t member) {
+	for (int i = 0; i < c->roster.n; i++)
+		if (c->roster.members[i] == member)
+			return i;
+	return -1;
+}
+
+enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
+						struct rv_errtext *et) {
+	int member = core_find_member(c, key);
+	if (member < 0)
+		return rv_fail(et, RV_E_AUTH, "report: the sender's key is not a member's: join first");
+	struct core_member *m = &c->members[member];
+	if (m->banned)
+		return rv_fail(et, RV_E_AUTH, "report: member %d is banned from this run", member);
+	if (rep->addr[0] == '\0' || rep->addr[0] == ':')
+		return rv_fail(et, RV_E_INVALID, "report: addr '%s' has no host", rep->addr);
+	if (is_stale(c, m, rep, now_us))
+		return RV_OK;
+	m->last = *rep;
+	m->heard_us = now_us;
+	m->reported = true;
+	m->awaited = m->distrusted = false;
+	memcpy(m->want_addr, rep->addr, sizeof m->want_addr);
+	say_what_is_wrong(c, (uint32_t)member);
+	int index = roster_index(c, (uint32_t)member);
+	if (index >= 0)
+		core_take_vote(c, (uint32_t)index);
+	core_step(c, now_us);
+	return RV_OK;
+}
+
+/* ---- time -----------------------------------------------------------------------------------------------------------
+ */
+
+/* Members whose durable facts are not what they should be. */
+static void record_members(struct core *c) {
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		if (strcmp(m->addr, m->want_addr) == 0 && m->banned == m->want_banned)
+			continue;
+		struct core_record *rec = core_push(c, CORE_MEMBER);
+		rec->member = (uint32_t)i;
+		memcpy(rec->key, m->key, sizeof rec->key);
+		memcpy(rec->name, m->name, sizeof rec->name);
+		memcpy(rec->addr, m->want_addr, sizeof rec->addr);
+		rec->banned = m->want_banned;
+		rec->token_hash = m->token_hash;
+	}
+}
+
+/* One decision at a time: what it is based on must not change before it is durable. */
+static void decide(struct core *c) {
+	if (c->n_queue == 0)
+		record_members(c);
+	if (c->n_queue == 0)
+		core_decide_base(c);
+	if (c->n_queue > 0 || c->round == c->cfg.final_round)
+		return;
+	if (c->roster.n == 0) {
+		core_decide_roster(c);
+		return;
+	}
+	core_weigh_suspects(c);
+	core_decide_reduce(c);
+}
+
+void core_step(struct core *c, int64_t now_us) {
+	c->now_us = now_us;
+	core_watch_liveness(c);
+	decide(c);
+	core_publish(c);
+}
+
+void core_tick(struct core *c, int64_t now_us) {
+	core_step(c, now_us);
+}
+
+/* `at`, when it is ahead and earlier than `best`. */
+static int64_t earlier(const struct core *c, int64_t best, int64_t since_us, int64_t after_us) {
+	if (since_us > INT64_MAX - after_us)
+		return best;
+	int64_t at = since_us + after_us;
+	return at > c->now_us && at < best ? at : best;
+}
+
+int64_t core_deadline_us(const struct core *c) {
+	int64_t at = INT64_MAX;
+	for (int i = 0; i < c->n_members; i++)
+		if (core_alive(c, &c->members[i]))
+			at = earlier(c, at, c->members[i].heard_us, c->cfg.liveness_us);
+	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
+	return earlier(c, at, c->accused_since_us, c->cfg.suspect_gather_us);
+}
+
+/* ---- for people -----------------------------------------------------------------------------------------------------
+ */
+
+int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]) {
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		struct core_member_view *v = &out[i];
+		*v = (struct core_member_view){.member = (uint32_t)i,
+									   .alive = m->reported && core_alive(c, m),
+									   .banned = m->banned,
+									   .last_report_us = m->reported ? m->heard_us : 0,
+									   .last = m->last};
+		memcpy(v->key, m->key, sizeof v->key);
+		memcpy(v->name, m->name, sizeof v->name);
+	}
+	return c->n_members;
+}

@@ -1,0 +1,106 @@
+/* core_document.c: what the workers are told. The current state, compared with the last document: a new one only when
+ * something in it changed and its number is durable. */
+#include "coordinator/core_internal.h"
+
+#include <string.h>
+
+static uint8_t run_phase(const struct core *c) {
+	if (c->round == c->cfg.final_round)
+		return RUN_DONE;
+	if (c->roster.n > 0)
+		return RUN_REDUCE;
+	return core_count_available(c) < (int)c->cfg.min_workers ? RUN_WAITING : RUN_OPEN;
+}
+
+static struct member_ref ref(const struct core *c, uint32_t member, uint32_t weight) {
+	const struct core_member *m = &c->members[member];
+	struct member_ref r = {.member = member, .weight = weight};
+	memcpy(r.key, m->key, sizeof r.key);
+	memcpy(r.addr, m->addr, sizeof r.addr);
+	return r;
+}
+
+/* Has what a joiner needs: the state of this round, or the result that leads to it. */
+static bool is_donor(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	if (!core_available(c, m) || !m->reported || m->addr[0] == '\0')
+		return false;
+	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
+	return core_in_sync(c, m) || about_to;
+}
+
+static void put_roster(const struct core *c, struct document *d) {
+	const struct core_roster *r = &c->roster;
+	d->attempt = c->attempt;
+	d->n_members = r->n;
+	for (int i = 0; i < r->n; i++)
+		d->members[i] = ref(c, r->members[i], r->weights[i]);
+	d->n_chunks = c->n_chunks;
+	d->n_ranges = r->n_ranges;
+	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
+}
+
+static void put_donors(const struct core *c, struct document *d) {
+	d->attempt = 0;
+	d->n_chunks = 0;
+	d->n_ranges = 0;
+	d->n_members = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (is_donor(c, (uint32_t)i))
+			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
+}
+
+/* Fills everything but `seq`. */
+static void build(const struct core *c, struct document *d) {
+	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
+	d->phase = run_phase(c);
+	d->round = c->round;
+	d->final_round = c->cfg.final_round;
+	d->run_hash = c->cfg.run_hash;
+	d->chain = c->chain;
+	d->base_round = c->base_round;
+	d->base_hash = c->base_hash;
+	d->base_chain = c->base_chain;
+	d->n_log = (uint16_t)(c->round - c->base_round);
+	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
+	if (d->phase == RUN_REDUCE)
+		put_roster(c, d);
+	else
+		put_donors(c, d);
+}
+
+static bool same_members(const struct document *a, const struct document *b) {
+	if (a->n_members != b->n_members)
+		return false;
+	for (int i = 0; i < a->n_members; i++) {
+		const struct member_ref *x = &a->members[i], *y = &b->members[i];
+		if (x->member != y->member || x->weight != y->weight || strcmp(x->addr, y->addr) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* All but `seq`. What is a function of what is compared here is not compared again: the chain of the log, the shard map
+ * of (round, attempt), the key of a member. */
+static bool same(const struct document *a, const struct document *b) {
+	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->base_round == b->base_round &&
+		   rv_hash_equal(&a->base_hash, &b->base_hash) && same_members(a, b);
+}
+
+void core_publish(struct core *c) {
+	build(c, &c->scratch);
+	if (same(&c->scratch, &c->doc))
+		return;
+	uint64_t seq = c->doc.seq + 1;
+	if (seq < c->seq_durable) {
+		c->doc = c->scratch;
+		c->doc.seq = seq;
+	} else if (seq >= c->seq_planned) {
+		(void)core_push(c, CORE_SEQ);
+	}
+}
+
+void core_republish(struct core *c) {
+	build(c, &c->doc);
+	c->doc.seq = c->seq_durable;
+}

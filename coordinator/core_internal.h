@@ -1,0 +1,167 @@
+/* core_internal.h: the state behind core.h, shared by the core_*.c files. Nobody else includes it.
+ *
+ * core.c          joins, reports, bans, time: what comes in
+ * core_record.c   decisions waiting to be durable; what a durable one changes (live and in replay: the same code)
+ * core_members.c  who is alive, who holds the state, who has a contribution
+ * core_roster.c   OPEN: when the roster is frozen
+ * core_votes.c    REDUCE: votes, commit, the next attempt
+ * core_suspects.c REDUCE: accusations
+ * core_shards.c   who owns which chunks
+ * core_base.c     which full hash the majority vouches for
+ * core_document.c what is announced */
+#ifndef RV_COORDINATOR_CORE_INTERNAL_H
+#define RV_COORDINATOR_CORE_INTERNAL_H
+
+#include "coordinator/core.h"
+
+enum {
+	CORE_QUEUE = NET_MAX_MEMBERS + 8, /* every member joining at once, and a decision */
+	CORE_EVENTS = 128,
+	CORE_SEQ_BLOCK = 1024 /* document numbers made durable ahead */
+};
+
+struct core_member {
+	/* Durable. */
+	uint8_t key[NET_KEY_BYTES];
+	char name[NET_NAME_BYTES];
+	char addr[NET_ADDR_BYTES];
+	bool banned;
+	struct rv_hash token_hash;
+	/* Wanted, and recorded when nothing else is under way. */
+	char want_addr[NET_ADDR_BYTES];
+	bool want_banned;
+	/* Volatile: what its reports say. */
+	int64_t heard_us;
+	bool reported;   /* since this coordinator started */
+	bool awaited;    /* known from before the start: given until liveness_us to report */
+	bool distrusted; /* its peers get nothing from it: dead until it reports again */
+	bool was_alive;  /* as the last event said */
+	struct report last;
+	/* Of each type of event the last one, so that a repeated report is not a repeated event. */
+	struct core_event said[CORE_EVENT_COUNT];
+};
+
+struct core_roster {
+	uint16_t n;
+	uint32_t members[NET_MAX_MEMBERS];
+	uint64_t tokens[NET_MAX_MEMBERS];
+	uint64_t boots[NET_MAX_MEMBERS];
+	uint32_t weights[NET_MAX_MEMBERS];
+	uint16_t n_ranges;
+	struct shard_range ranges[NET_MAX_RANGES];
+	/* Volatile. Sets of roster indices. */
+	uint64_t voted;
+	struct rv_hash digests[NET_MAX_MEMBERS];
+};
+
+struct core {
+	struct core_config cfg;
+	int n_members;
+	struct core_member members[NET_MAX_MEMBERS];
+
+	uint64_t round;
+	struct rv_hash chain;
+	uint64_t base_round;
+	struct rv_hash base_hash, base_chain;
+	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of base_round + i, i < round - base_round */
+	uint32_t attempt;                        /* the last one recorded of this round; 0: none */
+	struct core_roster roster;               /* n == 0: the round is open */
+	uint32_t n_chunks;                       /* 0: no roster yet */
+	uint64_t last_commit;                    /* set of member numbers */
+
+	struct core_record queue[CORE_QUEUE];
+	int n_queue;
+	uint64_t next_id;
+
+	struct document doc, scratch;
+	uint64_t seq_durable; /* documents below may be announced */
+	uint64_t seq_planned; /* ... once the queue is durable */
+
+	int64_t ready_since_us;   /* min_workers are ready since; INT64_MAX: not */
+	int64_t accused_since_us; /* INT64_MAX: no accusation in this attempt */
+	uint64_t no_base_said;    /* round for which NO_BASE was told */
+	int64_t now_us;           /* the last time handed in */
+
+	struct core_event events[CORE_EVENTS];
+	int events_first, n_events;
+};
+
+static inline uint64_t core_bit(uint32_t i) {
+	return 1ull << i;
+}
+
+static inline uint64_t core_first(int n) {
+	return n >= 64 ? UINT64_MAX : (1ull << n) - 1;
+}
+
+static inline int core_count(uint64_t set) {
+	return __builtin_popcountll(set);
+}
+
+/* ---- core.c ---- */
+
+/* Everything that may follow from a change: decisions, then the document. */
+void core_step(struct core *c, int64_t now_us);
+/* Tells people. Of one member and (round, attempt) each is said once, but for ALIVE and DEAD. */
+void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round);
+
+/* ---- core_record.c ---- */
+
+/* A new record of `type` at the end of the queue, its id, round and document numbers filled in. */
+struct core_record *core_push(struct core *c, enum core_record_type type);
+/* The member that a record in the queue makes of `key`, or -1. */
+int core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
+int core_count_pending_joins(const struct core *c);
+/* The effect of a durable record. RV_E_CORRUPT: it cannot follow what came before. */
+enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et);
+
+/* ---- core_members.c ---- */
+
+int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
+bool core_alive(const struct core *c, const struct core_member *m);
+/* Alive, and neither banned, nor distrusted by its peers, nor leaving. */
+bool core_available(const struct core *c, const struct core_member *m);
+int core_count_available(const struct core *c);
+/* It says that it holds state_hash(round). */
+bool core_in_sync(const struct core *c, const struct core_member *m);
+/* Its encoded outer gradient of the round is ready to be reduced. */
+bool core_contributes(const struct core *c, const struct core_member *m);
+/* A freeze waits for it: it trains this round, or is about to. */
+bool core_waited_for(const struct core *c, uint32_t member);
+/* Set of the available members that core_contributes. */
+uint64_t core_contributors(const struct core *c);
+/* Says who came alive and who died. */
+void core_watch_liveness(struct core *c);
+
+/* ---- core_roster.c, core_votes.c, core_suspects.c, core_base.c: decisions. At most one record each. ---- */
+
+void core_decide_roster(struct core *c);
+/* Weights of the roster from its tokens. */
+void core_weigh(struct core *c);
+/* Takes participant i's last report into account, when it is a vote of the current attempt. */
+void core_take_vote(struct core *c, uint32_t i);
+void core_decide_reduce(struct core *c);
+/* Participants that cannot be counted on any more: dead, banned, distrusted, leaving or without their contribution. */
+uint64_t core_missed(const struct core *c);
+/* Gathers accusations; when the time is over, the accused are distrusted. */
+void core_weigh_suspects(struct core *c);
+void core_decide_base(struct core *c);
+/* state_hash(round) for base_round <= round <= the current one. */
+struct rv_hash core_chain_at(const struct core *c, uint64_t round);
+
+/* ---- core_shards.c ---- */
+
+/* Equal split of n_chunks among n owners; returns the number of ranges. */
+uint16_t core_shards_split(uint32_t n_chunks, int n, struct shard_range out[NET_MAX_RANGES]);
+/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others, in equal parts; owners are
+ * renumbered to the new roster. In place; returns the number of ranges. */
+uint16_t core_shards_hand_over(struct shard_range *ranges, uint16_t n_ranges, uint64_t keep);
+
+/* ---- core_document.c ---- */
+
+/* Announces the current state when it differs from the document and a number for it is durable. */
+void core_publish(struct core *c);
+/* The document of a core that was just made or rebuilt. */
+void core_republish(struct core *c);
+
+#endif

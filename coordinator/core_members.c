@@ -1,0 +1,70 @@
+/* core_members.c: what the core believes of its members, from their last reports and the time. */
+#include "coordinator/core_internal.h"
+
+#include <string.h>
+
+int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < c->n_members; i++)
+		if (memcmp(c->members[i].key, key, NET_KEY_BYTES) == 0)
+			return i;
+	return -1;
+}
+
+bool core_alive(const struct core *c, const struct core_member *m) {
+	return (m->reported || m->awaited) && !m->distrusted && c->now_us - m->heard_us < c->cfg.liveness_us;
+}
+
+bool core_available(const struct core *c, const struct core_member *m) {
+	return core_alive(c, m) && !m->banned && !(m->reported && m->last.phase == WORKER_LEAVING);
+}
+
+int core_count_available(const struct core *c) {
+	int n = 0;
+	for (int i = 0; i < c->n_members; i++)
+		n += core_available(c, &c->members[i]);
+	return n;
+}
+
+bool core_in_sync(const struct core *c, const struct core_member *m) {
+	return m->reported && m->last.phase != WORKER_SYNCING && m->last.round == c->round &&
+		   rv_hash_equal(&m->last.chain, &c->chain);
+}
+
+bool core_contributes(const struct core *c, const struct core_member *m) {
+	bool phase = m->last.phase == WORKER_READY || m->last.phase == WORKER_REDUCING || m->last.phase == WORKER_VOTED;
+	bool size = c->n_chunks == 0 || m->last.n_chunks == c->n_chunks;
+	return core_in_sync(c, m) && phase && size && m->addr[0] != '\0';
+}
+
+bool core_waited_for(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	if (!core_available(c, m))
+		return false;
+	if (!m->reported)
+		return true; /* awaited since the coordinator's restart */
+	/* The result of the last round reaches its participants before their next report says so. */
+	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
+	return core_in_sync(c, m) || about_to;
+}
+
+uint64_t core_contributors(const struct core *c) {
+	uint64_t set = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (core_available(c, &c->members[i]) && core_contributes(c, &c->members[i]))
+			set |= core_bit((uint32_t)i);
+	return set;
+}
+
+void core_watch_liveness(struct core *c) {
+	for (int i = 0; i < c->n_members; i++) {
+		struct core_member *m = &c->members[i];
+		bool alive = core_alive(c, m) && m->reported;
+		if (alive == m->was_alive)
+			continue;
+		m->was_alive = alive;
+		if (alive)
+			core_say(c, CORE_EVENT_ALIVE, (uint32_t)i, c->round);
+		else if (!m->distrusted)
+			core_say(c, CORE_EVENT_DEAD, (uint32_t)i, c->round);
+	}
+}

@@ -1,0 +1,99 @@
+/* core_roster.c: OPEN: who takes part in the round, and with what weight. */
+#include "coordinator/core_internal.h"
+
+/* The size that most of `set` have; of several, that of the lowest number. */
+static uint32_t common_size(const struct core *c, uint64_t set) {
+	uint32_t best = 0;
+	int best_count = 0;
+	for (int i = 0; i < c->n_members; i++) {
+		int count = 0;
+		for (int j = 0; j < c->n_members; j++)
+			count += (set & core_bit((uint32_t)j)) && c->members[j].last.n_chunks == c->members[i].last.n_chunks;
+		if ((set & core_bit((uint32_t)i)) && count > best_count) {
+			best = c->members[i].last.n_chunks;
+			best_count = count;
+		}
+	}
+	return best;
+}
+
+static void freeze(struct core *c, uint64_t ready, uint32_t n_chunks) {
+	struct core_record *rec = core_push(c, CORE_ROSTER);
+	rec->attempt = c->attempt + 1;
+	rec->n_chunks = n_chunks;
+	for (int i = 0; i < c->n_members; i++) {
+		if (!(ready & core_bit((uint32_t)i)))
+			continue;
+		rec->members[rec->n_members] = (uint32_t)i;
+		rec->tokens[rec->n_members] = c->members[i].last.tokens;
+		rec->boots[rec->n_members] = c->members[i].last.boot;
+		rec->n_members++;
+	}
+}
+
+/* Everyone worth waiting for is ready, or the grace time is over. */
+static bool waited_long_enough(const struct core *c, uint64_t ready) {
+	if (c->now_us - c->ready_since_us >= c->cfg.grace_us)
+		return true;
+	for (int i = 0; i < c->n_members; i++)
+		if (!(ready & core_bit((uint32_t)i)) && core_waited_for(c, (uint32_t)i))
+			return false;
+	return true;
+}
+
+/* The round's digest would not fit into the document. */
+static bool beyond_log(struct core *c) {
+	if (c->round - c->base_round < NET_MAX_LOG_DIGESTS)
+		return false;
+	if (c->no_base_said != c->round)
+		core_say(c, CORE_EVENT_NO_BASE, NET_MAX_MEMBERS, c->round);
+	c->no_base_said = c->round;
+	return true;
+}
+
+void core_decide_roster(struct core *c) {
+	uint64_t ready = core_contributors(c);
+	uint32_t n_chunks = c->n_chunks ? c->n_chunks : common_size(c, ready);
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		if (n_chunks == 0 || !m->reported || m->last.n_chunks == n_chunks)
+			continue;
+		ready &= ~core_bit((uint32_t)i);
+		core_say(c, CORE_EVENT_WRONG_SIZE, (uint32_t)i, c->round);
+	}
+	if (core_count(ready) < (int)c->cfg.min_workers) {
+		c->ready_since_us = INT64_MAX;
+		return;
+	}
+	if (c->ready_since_us == INT64_MAX)
+		c->ready_since_us = c->now_us;
+	if (waited_long_enough(c, ready) && !beyond_log(c))
+		freeze(c, ready, n_chunks);
+}
+
+static uint64_t gcd(uint64_t a, uint64_t b) {
+	while (b != 0) {
+		uint64_t t = a % b;
+		a = b;
+		b = t;
+	}
+	return a;
+}
+
+void core_weigh(struct core *c) {
+	struct core_roster *r = &c->roster;
+	uint64_t divisor = 0, largest = 1;
+	for (int i = 0; i < r->n; i++)
+		divisor = gcd(r->tokens[i], divisor);
+	if (divisor == 0)
+		divisor = 1;
+	for (int i = 0; i < r->n; i++)
+		largest = r->tokens[i] / divisor > largest ? r->tokens[i] / divisor : largest;
+	int shift = 0; /* what cannot be said in 32 bits is rounded */
+	while (largest >> shift > UINT32_MAX)
+		shift++;
+	for (int i = 0; i < r->n; i++) {
+		uint32_t weight = (uint32_t)(r->tokens[i] / divisor >> shift);
+		r->weights[i] = c->cfg.weight_by_tokens && weight > 0 ? weight : 1;
+	}
+}
