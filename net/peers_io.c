@@ -1,0 +1,200 @@
+/* peers_io.c: between the sockets and the links, and the pull of outgoing messages (net/peers_state.h). */
+#include "net/peers_state.h"
+
+#include "base/assert.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+	ACCEPT_BATCH = 16,
+	SHARE_BYTES = 1 << 20,        /* read or written for one link before the next has its turn */
+	ACCEPT_PAUSE_US = 1000 * 1000 /* without file descriptors, accepting again at once would only spin */
+};
+
+/* ---- incoming connections -------------------------------------------------------------------------------------------
+ */
+
+static bool is_pending(const struct link *l) {
+	return l != NULL && l->role == FRAME_LISTENER && (l->state == LINK_TLS || l->state == LINK_GREETING);
+}
+
+static int pending_from(const struct peers *p, const char *host) {
+	int n = 0;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+		n += is_pending(p->links[i]) && (host == NULL || strcmp(p->links[i]->remote, host) == 0);
+	return n;
+}
+
+/* Too many that have not said who they are: the oldest one of the host that holds the most goes. So a host that floods
+ * pushes out itself. */
+static void evict_pending(struct peers *p) {
+	struct link *victim = NULL;
+	int most = 0;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[i];
+		if (!is_pending(l))
+			continue;
+		int n = pending_from(p, l->remote);
+		if (n > most || (n == most && l->deadline_us < victim->deadline_us)) {
+			most = n;
+			victim = l;
+		}
+	}
+	if (victim != NULL)
+		link_kill(victim, false, RV_E_FULL, "no hello yet, and %d newer connections wait too", PEERS_MAX_PENDING);
+}
+
+static void admit(struct peers *p, int fd, const struct address *from) {
+	if (pending_from(p, NULL) >= PEERS_MAX_PENDING)
+		evict_pending(p);
+	struct link *l = peers_add_link(p, fd, FRAME_LISTENER);
+	if (l == NULL)
+		return;
+	char text[NET_ADDR_BYTES];
+	address_format(from, text);
+	snprintf(l->label, sizeof l->label, "connection from %s", text);
+	memcpy(l->remote, from->host, sizeof l->remote);
+	l->deadline_us = p->now_us + p->cfg.greeting_us;
+}
+
+void peers_accept(struct peers *p) {
+	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		struct address from;
+		int fd = socket_accept(p->listen_fd, &from);
+		if (fd >= 0) {
+			admit(p, fd, &from);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			struct rv_errtext et;
+			enum rv_err why = rv_fail_errno(&et, errno, "cannot accept peers for a second");
+			p->accept_again_us = p->now_us + ACCEPT_PAUSE_US;
+			peers_trouble(p, NULL, why, et.text);
+		}
+		return;
+	}
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------------------------------
+ */
+
+static void lost(struct link *l, int error) {
+	bool timeout = error == ETIMEDOUT;
+	link_kill(l, false, timeout ? RV_E_TIMEOUT : RV_E_CLOSED, "connection lost: %s", strerror(error));
+	l->say_bye = false;
+}
+
+static void fill(struct peers *p, struct link *l) {
+	const struct link_handler handler = {p, peers_on_secured, peers_on_frame};
+	for (size_t share = 0; share < SHARE_BYTES && l->state != LINK_DEAD;) {
+		ssize_t n = recv(l->fd, p->rx, sizeof p->rx, 0);
+		if (n < 0) {
+			if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+				lost(l, errno);
+			return;
+		}
+		if (n == 0) {
+			link_kill(l, false, RV_E_CLOSED, "the other side closed the connection without a goodbye");
+			l->say_bye = false;
+			return;
+		}
+		l->traffic.rx_bytes += (uint64_t)n;
+		share += (size_t)n;
+		struct rv_errtext et = {0};
+		enum rv_err e = link_receive(l, p->rx, (size_t)n, &handler, &et);
+		if (e != RV_OK)
+			link_kill(l, e != RV_E_CLOSED && e != RV_E_NOMEM, e, "%s", et.text);
+		if ((size_t)n < sizeof p->rx)
+			return;
+	}
+}
+
+/* Sends pending bytes; true when the socket took them all. A limit on the rate belongs here and in fill(). */
+static bool drain(struct link *l) {
+	while (tls_stream_pending(&l->tls) > 0) {
+		ssize_t n = send(l->fd, l->tls.out + l->tls.out_at, tls_stream_pending(&l->tls), MSG_NOSIGNAL);
+		if (n < 0) {
+			if (errno == EINTR)
+				continue;
+			if (errno != EAGAIN && errno != EWOULDBLOCK)
+				lost(l, errno);
+			return false;
+		}
+		tls_stream_sent(&l->tls, (size_t)n);
+		l->traffic.tx_bytes += (uint64_t)n;
+	}
+	return true;
+}
+
+void peers_flush(struct peers *p, struct link *l) {
+	(void)drain(l);
+	peers_count(p, l);
+}
+
+static void connected(struct peers *p, struct link *l) {
+	struct rv_errtext et = {0};
+	enum rv_err e = socket_connected(l->fd, &et);
+	if (e == RV_OK) {
+		socket_tune(l->fd, p->cfg.congestion, p->congestion);
+		l->deadline_us = p->now_us + p->cfg.greeting_us;
+		e = link_start_tls(l, &et);
+	}
+	if (e != RV_OK)
+		link_kill(l, false, e, "%s", et.text);
+}
+
+void peers_service(struct peers *p, struct link *l, short revents) {
+	if (l->state == LINK_CONNECTING) {
+		if (revents != 0)
+			connected(p, l);
+	} else if (l->state != LINK_DEAD && (revents & (POLLIN | POLLERR | POLLHUP)) != 0) {
+		fill(p, l);
+	}
+	/* Answers of the handshake, or what the socket did not take before; BYE of the dead is peers_reap's. */
+	if (l->state != LINK_DEAD && l->state != LINK_CONNECTING)
+		(void)drain(l);
+	peers_count(p, l);
+}
+
+/* ---- the pull -------------------------------------------------------------------------------------------------------
+ */
+
+/* Encrypts the owner's next frames until enough is gathered for one write. False: it has no more. */
+static bool gather_frames(struct peers *p, struct link *l, size_t *share) {
+	while (tls_stream_pending(&l->tls) < TLS_STREAM_GATHER_BYTES) {
+		struct peers_message m = {0};
+		struct rv_errtext et = {0};
+		if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m))
+			return false;
+		if (l->state != LINK_OPEN) /* dropped by the owner meanwhile */
+			return false;
+		enum rv_err e = link_put(l, &m, &et);
+		if (e != RV_OK) {
+			link_kill(l, false, e, "cannot send a frame: %s", et.text);
+			return false;
+		}
+		*share += m.header.body_bytes + FRAME_HEADER_BYTES;
+	}
+	return true;
+}
+
+void peers_pump_link(struct peers *p, struct link *l) {
+	RV_ASSERT(p->depth > 0);
+	size_t share = 0;
+	l->more = false;
+	bool has_more = true;
+	while (has_more && l->state == LINK_OPEN && drain(l)) {
+		if (share >= SHARE_BYTES) {
+			l->more = true;
+			break;
+		}
+		has_more = gather_frames(p, l, &share);
+	}
+	if (l->state == LINK_OPEN)
+		(void)drain(l);
+	peers_count(p, l);
+}

@@ -1,0 +1,82 @@
+/* peers_state.h: the mesh's memory, shared by its source files; internal to net/.
+ *
+ *   peers.c        life, file descriptors, time
+ *   peers_io.c     sockets <-> links, the pull of messages
+ *   peers_greet.c  who may come in: HELLO both ways, and which link of a pair stays
+ *   peers_dial.c   the address book, dialing and redialing
+ *
+ * A link ends in two steps, so that nobody frees what he stands on: link_kill() marks it wherever the fault is found,
+ * peers_reap() closes it, tells the owner and frees, when no callback is running.
+ */
+#ifndef RV_NET_PEERS_STATE_H
+#define RV_NET_PEERS_STATE_H
+
+#include "base/rng.h"
+#include "net/address.h"
+#include "net/peers_link.h"
+#include "net/peers_socket.h"
+
+enum { PEERS_RX_BYTES = 1 << 17 };
+
+/* One member of the run; the index is its number. */
+struct peer {
+	bool known, wanted; /* known: its key was given by a roster at least once */
+	uint8_t key[NET_KEY_BYTES];
+	struct address addr;
+	struct link *link;    /* open, or dead and not yet reaped */
+	struct link *dialing; /* ours, on its way; becomes `link` */
+	int64_t next_dial_us;
+	int64_t pause_us; /* after the next failed dial */
+	bool reached;     /* a dial to `addr` has come as far as its key: a refusal there means that it is gone */
+	bool missed;      /* on_link_down told, and neither a new link nor a refusal since */
+	struct peers_traffic traffic;
+};
+
+struct peers {
+	struct peers_config cfg;
+	struct tls_stream_kind tls;
+	struct rv_rng rng;
+	int64_t now_us;
+	int depth; /* callbacks or loops over links under way: no reaping */
+	int listen_fd;
+	uint16_t port;
+	int64_t accept_again_us; /* out of file descriptors: not before */
+	uint64_t run_tag;
+	struct link *links[PEERS_MAX_LINKS]; /* NULL: free */
+	struct peer members[NET_MAX_MEMBERS];
+	struct peers_traffic total;
+	char congestion[16];
+	uint8_t rx[PEERS_RX_BYTES];
+};
+
+/* peers.c */
+void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text);
+/* Closes dead links. Does nothing while p->depth > 0. */
+void peers_reap(struct peers *p);
+/* Takes over a new socket as a link; NULL (closed, and said so) when there is no room or memory. */
+struct link *peers_add_link(struct peers *p, int fd, enum frame_role role);
+/* Puts what a link counted since the last time into its member's and the mesh's books. */
+void peers_count(struct peers *p, struct link *l);
+
+/* peers_io.c */
+void peers_accept(struct peers *p);
+void peers_service(struct peers *p, struct link *l, short revents);
+void peers_flush(struct peers *p, struct link *l);
+void peers_pump_link(struct peers *p, struct link *l);
+
+/* peers_greet.c */
+enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et);
+enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header *h, const uint8_t *body,
+						   struct rv_errtext *et);
+/* Ours is the lower key of the two: our outgoing link is the one that stays. */
+bool peers_self_is_lower(const struct peers *p, const uint8_t key[NET_KEY_BYTES]);
+
+/* peers_dial.c */
+void peers_dial_due(struct peers *p);
+int64_t peers_dial_deadline_us(const struct peers *p);
+/* Our dial to `m` came to nothing. */
+void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text);
+/* An open link to `m` was lost. */
+void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us);
+
+#endif
