@@ -109,6 +109,7 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 
 static enum rv_err check_members(const struct document *d, struct rv_errtext *et) {
 	bool reduce = d->phase == RUN_REDUCE;
+	uint64_t weight_sum = 0;
 	if (reduce && d->n_members == 0)
 		return rv_fail(et, RV_E_INVALID, "%s: a roster without members", WHAT);
 	for (int i = 0; i < d->n_members; i++) {
@@ -121,7 +122,11 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 		const char *why = control_addr_invalid(m->addr, false);
 		if (why != NULL)
 			return rv_fail(et, RV_E_INVALID, "%s: members[%d].addr '%s': %s", WHAT, i, m->addr, why);
+		weight_sum += m->weight;
 	}
+	if (weight_sum > NET_MAX_WEIGHT_SUM)
+		return rv_fail(et, RV_E_INVALID, "%s: weights add up to %llu, at most %d", WHAT, (unsigned long long)weight_sum,
+					   (int)NET_MAX_WEIGHT_SUM);
 	return RV_OK;
 }
 

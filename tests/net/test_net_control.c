@@ -293,6 +293,7 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->members[2].member = 5, "members[2] = 5");
 	DOCUMENT_REFUSED(d->members[2].member = NET_MAX_MEMBERS, "members[2] = 64");
 	DOCUMENT_REFUSED(d->members[0].weight = 0, "weight = 0");
+	DOCUMENT_REFUSED(d->members[2].weight = NET_MAX_WEIGHT_SUM, "weights add up");
 	DOCUMENT_REFUSED(strcpy(d->members[0].addr, ":4000"), "addr");
 	DOCUMENT_REFUSED(d->n_chunks = 0, "n_chunks = 0");
 	DOCUMENT_REFUSED(d->n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
