@@ -122,7 +122,7 @@ static const char *level_name(enum rv_level level) {
 static char *json_line(int64_t wall_us, enum rv_level level, const char *name, const struct rv_field *fields,
 					   const char *sentence) {
 	json_t *o = json_object();
-	int bad = json_object_set_new(o, "t", json_real((double)(wall_us / 1000) / 1000));
+	int bad = json_object_set_new(o, "t", json_real(floor((double)wall_us / 1e3) / 1e3));
 	bad |= json_object_set_new(o, "level", json_string(level_name(level)));
 	bad |= json_object_set_new(o, "event", json_text(name));
 	for (int i = 0; fields[i].kind != RV_F_END; i++) {

@@ -179,7 +179,7 @@ static enum rv_err parse_string(const struct rv_option *o, const char *text, cha
 						   (unsigned)(unsigned char)*c, c - text);
 	}
 	memset(out, 0, o->cap); /* whole: structs with equal values have equal bytes */
-	memcpy(out, text, n);
+	memcpy(out, text, n + 1);
 	return RV_OK;
 }
 
