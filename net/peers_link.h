@@ -32,8 +32,9 @@ struct link {
 	char label[LINK_LABEL_BYTES]; /* for texts: "member 3 at 10.0.0.1:7440", "connection from 10.0.0.1:40123" */
 	char remote[NET_ADDR_BYTES];  /* host only: for the share of one host in the pending ones */
 
-	int64_t deadline_us;                             /* CONNECTING .. GREETING: give up */
-	int64_t opened_us;                               /* OPEN */
+	int64_t deadline_us; /* CONNECTING .. GREETING: give up */
+	int64_t opened_us;   /* OPEN */
+	bool was_open;
 	int64_t last_rx_us;                              /* OPEN: a whole frame */
 	uint64_t greeting_rx;                            /* bytes fed before OPEN */
 	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
