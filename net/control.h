@@ -89,7 +89,9 @@ enum run_phase {
 
 struct member_ref {
 	uint32_t member;
-	uint32_t weight;            /* REDUCE: in the mean; else 0 */
+	uint32_t weight; /* REDUCE: in the mean; else 0 */
+	uint64_t
+		boot; /* REDUCE: of the process that holds its contribution (report.boot): what a former one sent is void */
 	uint8_t key[NET_KEY_BYTES]; /* Ed25519: the only thing that authenticates it */
 	char addr[NET_ADDR_BYTES];
 };

@@ -7,7 +7,7 @@
 static const char WHAT[] = "document";
 
 _Static_assert(512 + NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
-					   NET_MAX_MEMBERS * (4 + 4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_RANGES * 10 +
+					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_RANGES * 10 +
 					   NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
@@ -46,6 +46,7 @@ void document_encode(const struct document *m, struct rv_writer *w) {
 	for (int i = 0; i < m->n_members; i++) {
 		rv_write_u32(w, m->members[i].member);
 		rv_write_u32(w, m->members[i].weight);
+		rv_write_u64(w, m->members[i].boot);
 		rv_write_bytes(w, m->members[i].key, NET_KEY_BYTES);
 		rv_write_str(w, m->members[i].addr);
 	}
@@ -74,6 +75,7 @@ static enum rv_err read_members(struct rv_reader *r, struct document *out, struc
 		struct member_ref *m = &out->members[i];
 		m->member = rv_read_u32(r);
 		m->weight = rv_read_u32(r);
+		m->boot = rv_read_u64(r);
 		rv_read_copy(r, m->key, NET_KEY_BYTES);
 		rv_read_str(r, m->addr, sizeof m->addr);
 	}

@@ -54,6 +54,14 @@ static void adopt_shard_map(struct reduce *r, const struct document *d) {
 	RV_ASSERT(next == r->cfg.n_chunks);
 }
 
+/* A member that restarted has another contribution now: what its former process sent is void. */
+static void adopt_boot(struct reduce *r, const struct member_ref *m) {
+	struct reduce_peer *p = &r->peers[m->member];
+	if (p->boot != m->boot)
+		memset(r->held[m->member], 0, r->bitmap_bytes);
+	p->boot = m->boot;
+}
+
 static void adopt_roster(struct reduce *r, const struct document *d) {
 	RV_ASSERT(d->phase == RUN_REDUCE && d->n_chunks == r->cfg.n_chunks);
 	RV_ASSERT(d->n_members >= 1 && d->n_members <= NET_MAX_MEMBERS);
@@ -66,6 +74,7 @@ static void adopt_roster(struct reduce *r, const struct document *d) {
 		r->members[i] = d->members[i].member;
 		r->weights[i] = d->members[i].weight;
 		RV_ASSERT(i == r->self || r->mem.held[r->members[i]] != NULL);
+		adopt_boot(r, &d->members[i]);
 	}
 }
 

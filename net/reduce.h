@@ -88,7 +88,7 @@ struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const 
 void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
 
 /* One message from members[from]. Messages of another round or attempt are counted and ignored (but a SCATTER of
- * any attempt of our round is kept: contributions do not depend on it). RV_E_PROTOCOL or RV_E_CORRUPT: the
+ * an earlier attempt of our round is kept: contributions do not depend on it). RV_E_PROTOCOL or RV_E_CORRUPT: the
  * message breaks the protocol (chunk out of range, wrong size, not ours to own, not its to reduce): the platform drops
  * the link, and the sender becomes a suspect. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,

@@ -16,10 +16,15 @@ static enum rv_err check_chunk(const struct reduce *r, const char *what, const s
 	return RV_OK;
 }
 
-/* Contributions depend on (round, member, chunk) only, so those of any attempt are welcome; but who owns what is known
- * for our own attempt alone. */
+/* Contributions depend on (round, member, chunk) only, so one that was on its way since an earlier attempt is welcome;
+ * but who owns what is known for our own attempt alone. (Of a later attempt: the sender's process may be another one
+ * than we know of.) */
 static enum rv_err receive_scatter(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 								   struct rv_errtext *et) {
+	if (m->attempt > r->attempt) {
+		r->info.ignored_messages++;
+		return RV_OK;
+	}
 	RV_TRY(check_chunk(r, "scatter", m, et));
 	if (m->attempt == r->attempt && r->owner[m->chunk] != r->self)
 		return rv_fail(et, RV_E_PROTOCOL, "scatter: chunk %u is not ours to own in attempt %u", m->chunk, r->attempt);

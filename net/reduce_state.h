@@ -8,6 +8,7 @@
 #include "net/reduce.h"
 
 struct reduce_peer {
+	uint64_t boot; /* the process whose contributions are held */
 	/* link */
 	bool up;
 	bool lost; /* refused or reset: a suspect until the link is up again */

@@ -213,7 +213,8 @@ static struct document *a_document(void) {
 						   .n_ranges = 3,
 						   .ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}}};
 	for (uint32_t i = 0; i < 3; i++) {
-		d->members[i] = (struct member_ref){.member = 5 * i, .weight = i + 1, .addr = "127.0.0.1:4000"};
+		d->members[i] =
+			(struct member_ref){.member = 5 * i, .weight = i + 1, .boot = 100 + i, .addr = "127.0.0.1:4000"};
 		memset(d->members[i].key, (int)i + 1, NET_KEY_BYTES);
 	}
 	return d;

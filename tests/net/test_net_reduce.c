@@ -308,29 +308,51 @@ static void test_other_rounds_and_attempts_are_ignored(void **state) {
 	struct reduce_msg gather = chunk_msg(&p, REDUCE_GATHER, 1, 1);
 	gather.attempt = 2;
 	assert_int_equal(give(&p, 1, &gather, &et), RV_OK);
+	struct reduce_msg scatter = chunk_msg(&p, REDUCE_SCATTER, 1, 1);
+	scatter.attempt = 2;
+	assert_int_equal(give(&p, 1, &scatter, &et), RV_OK);
 	static const uint8_t nonsense[2] = {0xff, 0xff};
 	struct reduce_msg resume = resume_with(&p, nonsense, 2);
 	resume.attempt = 2;
 	assert_int_equal(give(&p, 1, &resume, &et), RV_OK);
-	assert_int_equal(reduce_info(p.r).ignored_messages, 4);
+	assert_int_equal(reduce_info(p.r).ignored_messages, 5);
 	assert_int_equal(reduce_suspects(p.r), 0);
 	world_free(p.w);
 }
 
-static void test_a_contribution_of_a_later_attempt_is_kept(void **state) {
+/* Nodes 0 and 1 of three; node 2 dies. What 1 sent in attempt 1 for a chunk that 0 inherits arrives late. */
+static void test_late_contributions_of_an_earlier_attempt_are_kept(void **state) {
 	(void)state;
-	struct pair p = pair_new(3); /* one chunk each; node 2 will die and node 0 inherit chunk 2 */
+	struct pair p = pair_new(3);
 	struct rv_errtext et = {0};
-	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 1, 2);
-	m.attempt = 2;
-	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
-	struct reduce_msg first = chunk_msg(&p, REDUCE_SCATTER, 1, 0);
+	struct reduce_msg first = chunk_msg(&p, REDUCE_SCATTER, 1, 0), late = chunk_msg(&p, REDUCE_SCATTER, 1, 2);
 	assert_int_equal(give(&p, 1, &first, &et), RV_OK);
 	assert_int_equal(reduce_info(p.r).chunks_reduced, 0);
 	p.w->nodes[2].alive = false;
 	world_next_attempt(p.w);
 	world_start(p.w, 0);
-	assert_int_equal(reduce_info(p.r).chunks_reduced, 2); /* both complete without another byte */
+	assert_int_equal(reduce_info(p.r).chunks_reduced, 1); /* complete without another byte */
+	assert_int_equal(give(&p, 1, &late, &et), RV_OK);
+	assert_int_equal(reduce_info(p.r).chunks_reduced, 2);
+	world_free(p.w);
+}
+
+static void test_a_restarted_member_contributes_anew(void **state) {
+	(void)state;
+	struct pair p = pair_new(3);
+	struct rv_errtext et = {0};
+	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 1, 0);
+	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	p.w->nodes[2].alive = false;
+	world_next_attempt(p.w);
+	p.w->doc.members[1].boot = 99;
+	world_start(p.w, 0);
+	assert_int_equal(reduce_info(p.r).chunks_reduced, 0); /* what its former process sent is void */
+	uint8_t other[WORLD_CHUNK_BYTES] = {1, 2, 3};
+	m.data = other;
+	m.attempt = 2;
+	assert_int_equal(give(&p, 1, &m, &et), RV_OK);
+	assert_int_equal(reduce_info(p.r).chunks_reduced, 1);
 	world_free(p.w);
 }
 
@@ -501,7 +523,8 @@ int main(void) {
 		cmocka_unit_test(test_protocol_violations_are_refused),
 		cmocka_unit_test(test_a_repeated_chunk_must_be_the_same),
 		cmocka_unit_test(test_other_rounds_and_attempts_are_ignored),
-		cmocka_unit_test(test_a_contribution_of_a_later_attempt_is_kept),
+		cmocka_unit_test(test_late_contributions_of_an_earlier_attempt_are_kept),
+		cmocka_unit_test(test_a_restarted_member_contributes_anew),
 		cmocka_unit_test(test_a_corrupt_contribution_names_its_sender),
 		cmocka_unit_test(test_silence_is_suspicious_and_ends),
 		cmocka_unit_test(test_an_answering_peer_that_owes_is_stalled),
