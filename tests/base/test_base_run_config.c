@@ -1,0 +1,116 @@
+/* test_base_run_config.c: the defaults, the bounds of every field, what spans fields, and the canonical text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/run_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void assert_fault(enum rv_err got, enum rv_err want, const struct rv_errtext *et, const char *needle) {
+	assert_string_equal(rv_err_name(got), rv_err_name(want));
+	if (!strstr(et->text, needle))
+		fail_msg("\"%s\" does not say \"%s\"", et->text, needle);
+}
+
+static void test_defaults_are_valid_and_the_demo(void **state) {
+	(void)state;
+	struct run_config c;
+	struct rv_errtext et = {0};
+	run_config_defaults(&c);
+	assert_int_equal(run_config_validate(&c, &et), RV_OK);
+	assert_string_equal(c.model, "gpt2");
+	assert_int_equal(c.steps_per_round, 30);
+	assert_true(c.rounds >= 30);
+	assert_string_equal(c.codec, "int8");
+	assert_string_equal(c.outer, "nesterov");
+	assert_string_equal(c.late, "keep");
+}
+
+static void test_canonical_text_parses_back_to_the_same_run(void **state) {
+	(void)state;
+	struct run_config c, parsed;
+	struct rv_errtext et = {0};
+	run_config_defaults(&c);
+	c.lr = 1.0 / 3;
+	c.seed = 9007199254740991;
+	c.weight_by_tokens = true;
+	char text[8192], again[8192];
+	assert_true(rv_options_print(run_config_options, &c, text, sizeof text) < sizeof text);
+	assert_int_equal(run_config_parse(&parsed, "run.conf", text, &et), RV_OK);
+	assert_true(parsed.lr == c.lr);
+	assert_int_equal(parsed.seed, c.seed);
+	rv_options_print(run_config_options, &parsed, again, sizeof again);
+	assert_string_equal(text, again);
+}
+
+/* Every number of the table refuses what is just outside its bounds, with its name and the bound. */
+static void test_every_number_is_bounded(void **state) {
+	(void)state;
+	int n = 0;
+	for (const struct rv_option *o = run_config_options; o->name; o++) {
+		if (o->type != RV_OPT_INT && o->type != RV_OPT_DOUBLE && o->type != RV_OPT_DURATION_MS)
+			continue;
+		assert_true(o->min < o->max);
+		struct run_config c;
+		char line[128];
+		bool real = o->type == RV_OPT_DOUBLE;
+		const double outside[] = {o->max + (real ? 1 : 2), o->min - 1};
+		for (int i = 0; i < 2; i++) {
+			struct rv_errtext et = {0};
+			snprintf(line, sizeof line, "%s = %.17g\n", o->name, outside[i]);
+			enum rv_err e = run_config_parse(&c, "run.conf", line, &et);
+			if (e == RV_OK || !strstr(et.text, o->name))
+				fail_msg("%s: accepted, or not named: \"%s\"", line, et.text);
+		}
+		n++;
+	}
+	assert_true(n >= 25);
+}
+
+static void test_what_spans_fields(void **state) {
+	(void)state;
+	static const struct {
+		const char *text, *needle;
+	} bad[] = {
+		{"n-embd = 100\nn-head = 3\n", "not a multiple of n-head"},
+		{"batch = 8192\ncontext = 8192\n", "lower batch"},
+		{"batch = 4096\ncontext = 256\nn-embd = 16384\n", "lower batch"},
+		{"chunk-elems = 1000\n", "multiple of 256"},
+		{"peer-timeout-ms = 20000\n", "liveness-ms"},
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct run_config c, before;
+		memset(&c, 7, sizeof c);
+		before = c;
+		struct rv_errtext et = {0};
+		assert_fault(run_config_parse(&c, "run.conf", bad[i].text, &et), RV_E_RANGE, &et, bad[i].needle);
+		assert_non_null(strstr(et.text, "run.conf"));
+		assert_memory_equal(&c, &before, sizeof c);
+	}
+}
+
+static void test_unknown_and_malformed_lines(void **state) {
+	(void)state;
+	struct run_config c;
+	struct rv_errtext et = {0};
+	assert_fault(run_config_parse(&c, "run.conf", "n-layers = 3\n", &et), RV_E_INVALID, &et, "n-layer");
+	assert_fault(run_config_parse(&c, "run.conf", "late = perhaps\n", &et), RV_E_INVALID, &et, "late");
+	assert_fault(run_config_parse(&c, "run.conf", "lr = nan\n", &et), RV_E_INVALID, &et, "lr");
+	assert_fault(run_config_parse(&c, "run.conf", "rounds = 3\nrounds = 4\n", &et), RV_E_INVALID, &et, "rounds");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults_are_valid_and_the_demo),
+		cmocka_unit_test(test_canonical_text_parses_back_to_the_same_run),
+		cmocka_unit_test(test_every_number_is_bounded),
+		cmocka_unit_test(test_what_spans_fields),
+		cmocka_unit_test(test_unknown_and_malformed_lines),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
