@@ -3,6 +3,7 @@
 #include "tests/worker/train_fixture.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,6 +180,68 @@ static void test_setting_and_shifting_theta(void **state) {
 	fixture_run_release(&f);
 }
 
+/* Rounds of H steps between which the outer loop puts back what it took (one worker, outer SGD with rate 1) are
+ * training straight through: moments, schedule and data go on where they were. */
+static void test_rounds_that_average_with_nobody_are_plain_training(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct replica *plain = fixture_replica(&f, &f.cfg);
+	uint64_t h = (uint64_t)f.cfg.steps_per_round;
+	for (uint64_t round = 0; round < 3; round++) {
+		replica_set_global_step(f.replica, round * h);
+		for (uint64_t s = 0; s < h; s++)
+			assert_true(step(f.replica) == step(plain));
+		float *taken = copy_theta(f.replica);
+		replica_set_theta(f.replica, taken);
+		free(taken);
+	}
+	assert_same_theta(f.replica, plain);
+	replica_free(plain);
+	fixture_run_release(&f);
+}
+
+struct trainer {
+	struct replica *replica;
+	int steps;
+};
+
+static void *train_on_a_thread(void *arg) {
+	struct trainer *t = arg;
+	struct step_stats stats;
+	while (t->steps > 0 && replica_step(t->replica, &stats, NULL) == RV_OK)
+		t->steps--;
+	return NULL;
+}
+
+/* Replicas on threads of their own, each with its backend, over one dataset: as if one after the other. */
+static void test_replicas_on_threads_do_not_disturb_each_other(void **state) {
+	(void)state;
+	enum { THREADS = 3, STEPS = 4 };
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, backend_registry[0]->name);
+	struct backend_options opt = {.threads = 1, .compute = DTYPE_F32, .isa = "auto"};
+	struct backend *be[THREADS];
+	struct trainer trainers[THREADS];
+	pthread_t threads[THREADS];
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(backend_open(backend_registry[0]->name, &opt, &be[i], NULL), RV_OK);
+		trainers[i].steps = STEPS;
+		assert_int_equal(replica_new(&f.cfg, f.data, 0, 2, be[i], &trainers[i].replica, NULL), RV_OK);
+		assert_int_equal(pthread_create(&threads[i], NULL, train_on_a_thread, &trainers[i]), 0);
+	}
+	for (int s = 0; s < STEPS; s++)
+		step(f.replica);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		assert_int_equal(trainers[i].steps, 0);
+		assert_same_theta(trainers[i].replica, f.replica);
+		replica_free(trainers[i].replica);
+		backend_close(be[i]);
+	}
+	fixture_run_release(&f);
+}
+
 /* Evaluating other weights gives what a replica with those weights gives, and disturbs nothing. */
 static void test_eval_of_given_weights_leaves_the_replica_alone(void **state) {
 	(void)state;
@@ -257,6 +320,8 @@ int main(void) {
 		cmocka_unit_test(test_a_step_over_several_shards),
 		cmocka_unit_test(test_learning_rate_follows_the_global_step),
 		cmocka_unit_test(test_setting_and_shifting_theta),
+		cmocka_unit_test(test_rounds_that_average_with_nobody_are_plain_training),
+		cmocka_unit_test(test_replicas_on_threads_do_not_disturb_each_other),
 		cmocka_unit_test(test_eval_of_given_weights_leaves_the_replica_alone),
 		cmocka_unit_test(test_a_diverged_step_changes_nothing),
 		cmocka_unit_test(test_unusable_configurations_are_refused),
