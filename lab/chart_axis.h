@@ -1,0 +1,22 @@
+/* chart_axis.h: from values to pixels, and where the ticks go. Inner part of chart.c. */
+#ifndef RV_LAB_CHART_AXIS_H
+#define RV_LAB_CHART_AXIS_H
+
+#include <stdbool.h>
+
+enum { AXIS_MAX_TICKS = 24 };
+
+struct axis {
+	double low, high;  /* values at the ends */
+	double begin, end; /* pixels of the ends */
+	bool log;
+	double ticks[AXIS_MAX_TICKS];
+	int n_ticks;
+};
+
+/* An axis whose ends are round numbers at or beyond the data's, with about `wanted` ticks. Any finite range will do,
+ * also an empty one; for a log axis both must be positive. */
+struct axis axis_of(double data_low, double data_high, bool log, int wanted, double begin, double end);
+double axis_at(const struct axis *a, double v);
+
+#endif

@@ -1,0 +1,273 @@
+/* cmd_train.c: `rivulet train`: one run, with its directory, its record, its progress and its interruptions. */
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/file.h"
+#include "base/hex.h"
+#include "base/signals.h"
+#include "lab/commands.h"
+#include "lab/train_options.h"
+#include "worker/train/metrics.h"
+#include "worker/train/weights.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CONFIG_TEXT_BYTES = 16384 };
+
+struct session {
+	const struct train_options *opts;
+	struct rv_option *table;
+	struct rv_events *events;
+	int signals, lock;
+	struct dataset *data;
+	struct lab_run *run;
+	struct metrics *metrics;
+	int64_t started_us;
+	uint64_t started_steps; /* of all replicas, when this process began: for the rate */
+	double heldout;         /* latest */
+};
+
+static void path_in(const struct session *s, const char *file, char out[static PATH_MAX]) {
+	snprintf(out, PATH_MAX, "%s/%s", s->opts->out, file);
+}
+
+static const char *run_name(const struct train_options *o) {
+	const char *slash = strrchr(o->out, '/');
+	return o->name[0] ? o->name : slash && slash[1] ? slash + 1 : o->out;
+}
+
+/* While replicas train: the progress line, and Ctrl-C. */
+static void tick(void *ctx) {
+	struct session *s = ctx;
+	if (rv_signals_take(s->signals) != 0)
+		lab_run_stop(s->run);
+	const struct run_config *c = &s->run->cfg.run;
+	uint64_t per_replica = (uint64_t)c->rounds * (uint64_t)c->steps_per_round;
+	char note[96];
+	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRId64 "  held-out %.4f", s->run->rounds_done + 1, c->rounds,
+			 s->heldout);
+	rv_progress(s->events, rv_clock_monotonic_us(), run_name(s->opts), atomic_load(&s->run->steps_done),
+				per_replica * (uint64_t)s->run->n_replicas, "step", note);
+}
+
+static enum rv_err write_config(const struct session *s, struct rv_errtext *et) {
+	char path[PATH_MAX], text[CONFIG_TEXT_BYTES];
+	size_t n = rv_options_print(s->table, s->opts, text, sizeof text);
+	if (n >= sizeof text)
+		return rv_fail(et, RV_E_RANGE, "configuration of %zu bytes, at most %d", n, CONFIG_TEXT_BYTES);
+	path_in(s, "run.conf", path);
+	return rv_file_write_atomic(path, text, n, 0644, et);
+}
+
+static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et) {
+	const struct lab_config *c = &s->run->cfg;
+	const struct backend *be = s->run->backends[0];
+	bool diloco = c->method == &lab_method_diloco;
+	return metrics_write_run(s->metrics,
+							 &(struct metrics_run){
+								 .name = run_name(s->opts),
+								 .role = "lab",
+								 .method = c->method->name,
+								 .codec = diloco ? c->run.codec : "fp32",
+								 .outer = diloco ? c->run.outer : "none",
+								 .workers = (uint32_t)c->workers,
+								 .n_params = replica_n_params(s->run->replicas[0]),
+								 .rounds = (uint64_t)c->run.rounds,
+								 .steps_per_round = (uint64_t)c->run.steps_per_round,
+								 .tokens_per_step = (uint64_t)(c->run.batch * c->run.grad_accum * c->run.context),
+								 .payload_bytes = c->method->payload_bytes(s->run),
+								 .device = be->ops->describe(be),
+							 },
+							 et);
+}
+
+/* The run and its files, new or as it was left. */
+static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
+	const struct train_options *o = s->opts;
+	const struct lab_config cfg = train_options_resolve(o);
+	char path[PATH_MAX];
+	RV_TRY(rv_dir_make(o->out, 0755, et));
+	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
+	RV_TRY(dataset_open(o->data, (uint32_t)o->run.data_shards, (uint32_t)o->run.holdout_every, (uint32_t)o->run.context,
+						(uint64_t)o->run.seed, &s->data, et));
+	RV_TRY(lab_run_new(&cfg, s->data, &s->run, et));
+	s->run->tick = tick;
+	s->run->tick_ctx = s;
+	path_in(s, "checkpoint.rvc", path);
+	bool resumed = access(path, F_OK) == 0;
+	if (resumed) {
+		RV_TRY(lab_run_load(s->run, path, et));
+		rv_event(s->events, RV_INFO, "resumed", RV_FIELDS(rv_field_int("round", (int64_t)s->run->rounds_done)),
+				 "%s: continuing after round %" PRIu64, o->out, s->run->rounds_done);
+	}
+	s->started_steps = atomic_load(&s->run->steps_done);
+	RV_TRY(write_config(s, et));
+	path_in(s, METRICS_FILE, path);
+	RV_TRY(metrics_open(path, resumed, &s->metrics, et));
+	return write_run_line(s, et);
+}
+
+static enum rv_err save(struct session *s, struct rv_errtext *et) {
+	char path[PATH_MAX];
+	path_in(s, "checkpoint.rvc", path);
+	return lab_run_save(s->run, path, et);
+}
+
+static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
+	struct lab_run *r = s->run;
+	char path[PATH_MAX];
+	path_in(s, WEIGHTS_FILE, path);
+	const struct weights_origin origin = {.round = r->rounds_done,
+										  .step = lab_run_steps(r),
+										  .tokens = r->tokens_done,
+										  .state = r->cfg.method->state_hash(r)};
+	const struct model *m = replica_model(r->replicas[0]);
+	return weights_save(path, &r->cfg.run, &m->layout, r->cfg.method->theta(r), &origin, et);
+}
+
+static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtext *et) {
+	struct lab_run *r = s->run;
+	RV_TRY(lab_run_eval(r, max_batches, &s->heldout, et));
+	return metrics_write_eval(s->metrics,
+							  &(struct metrics_eval){.round = r->rounds_done,
+													 .step = lab_run_steps(r),
+													 .tokens = r->tokens_done,
+													 .loss = s->heldout,
+													 .bytes_sent = r->bytes_sent,
+													 .whole = max_batches == 0},
+							  et);
+}
+
+static enum rv_err record_round(struct session *s, const struct lab_round *done, struct rv_errtext *et) {
+	struct lab_run *r = s->run;
+	const struct metrics_round line = {
+		.round = r->rounds_done,
+		.step = lab_run_steps(r),
+		.tokens = r->tokens_done,
+		.participants = (uint32_t)r->cfg.workers,
+		.train_loss = done->train_loss,
+		.lr = (double)done->lr,
+		.grad_norm = (double)done->grad_norm,
+		.bytes_sent = r->bytes_sent,
+		.formula_bytes = r->bytes_sent,
+		.compute_us = done->compute_us,
+		.reduce_us = done->reduce_us,
+		.wall_us = rv_clock_monotonic_us() - s->started_us,
+		.chain = r->global.chain,
+	};
+	RV_TRY(metrics_write_round(s->metrics, &line, et));
+	RV_TRY(evaluate(s, lab_run_finished(r) ? 0 : (int)s->opts->eval_batches, et));
+	rv_event(s->events, RV_INFO, "round",
+			 RV_FIELDS(rv_field_int("round", (int64_t)r->rounds_done), rv_field_int("tokens", (int64_t)r->tokens_done),
+					   rv_field_double("train_loss", done->train_loss), rv_field_double("heldout_loss", s->heldout),
+					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
+			 "round %3" PRIu64 "/%" PRId64 "  train %.4f  held-out %.4f  %.2f Mtokens  %.2f MB sent per worker",
+			 r->rounds_done, r->cfg.run.rounds, done->train_loss, s->heldout, (double)r->tokens_done * 1e-6,
+			 (double)r->bytes_sent * 1e-6);
+	return RV_OK;
+}
+
+static enum rv_err train_rounds(struct session *s, struct rv_errtext *et) {
+	while (!lab_run_finished(s->run)) {
+		struct lab_round done;
+		RV_TRY(lab_run_round(s->run, &done, et));
+		RV_TRY(record_round(s, &done, et));
+		bool last = lab_run_finished(s->run);
+		if (last || s->run->rounds_done % (uint64_t)s->opts->save_every == 0)
+			RV_TRY(save(s, et));
+	}
+	return RV_OK;
+}
+
+static enum rv_err finish(struct session *s, struct rv_errtext *et) {
+	struct lab_run *r = s->run;
+	RV_TRY(save_weights(s, et));
+	if (isnan(s->heldout)) /* nothing was left to train */
+		RV_TRY(lab_run_eval(r, 0, &s->heldout, et));
+	const struct metrics_end end = {.round = r->rounds_done,
+									.step = lab_run_steps(r),
+									.tokens = r->tokens_done,
+									.loss = s->heldout,
+									.bytes_sent = r->bytes_sent,
+									.formula_bytes = r->bytes_sent,
+									.wall_us = rv_clock_monotonic_us() - s->started_us,
+									.chain = r->global.chain,
+									.state = r->cfg.method->state_hash(r)};
+	RV_TRY(metrics_write_end(s->metrics, &end, et));
+	char chain[2 * RV_HASH_BYTES + 1], state[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(end.chain.b, RV_HASH_BYTES, chain);
+	rv_hex_encode(end.state.b, RV_HASH_BYTES, state);
+	rv_progress_clear(s->events);
+	rv_event(s->events, RV_INFO, "done",
+			 RV_FIELDS(rv_field_double("heldout_loss", s->heldout), rv_field_int("tokens", (int64_t)r->tokens_done),
+					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_str("chain", chain),
+					   rv_field_str("state", state)),
+			 "done: held-out %.4f nats (perplexity %.3f, %.4f bits per byte), %.2f Mtokens, %.2f MB sent per worker\n"
+			 "chain %s\nstate %s",
+			 s->heldout, exp(s->heldout), s->heldout / M_LN2, (double)r->tokens_done * 1e-6,
+			 (double)r->bytes_sent * 1e-6, chain, state);
+	return RV_OK;
+}
+
+/* Ctrl-C: what there is is kept, and said how to go on. */
+static enum rv_err save_stopped(struct session *s, struct rv_errtext *et) {
+	rv_progress_clear(s->events);
+	RV_TRY(save(s, et));
+	RV_TRY(save_weights(s, et));
+	return rv_fail(et, RV_E_CANCELLED, "stopped in round %" PRIu64 "; saved in %s; the same command continues it",
+				   s->run->rounds_done + 1, s->opts->out);
+}
+
+static void close_session(struct session *s) {
+	metrics_close(s->metrics);
+	lab_run_free(s->run);
+	dataset_close(s->data);
+	rv_events_free(s->events);
+	if (s->lock >= 0)
+		rv_dir_unlock(s->lock);
+	if (s->signals >= 0)
+		rv_signals_close(s->signals);
+}
+
+static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	struct rv_option table[TRAIN_OPTIONS_MAX];
+	train_options_table(table, TRAIN_OPTIONS_MAX);
+	struct session s = {
+		.opts = opts, .table = table, .signals = -1, .lock = -1, .started_us = rv_clock_monotonic_us(), .heldout = NAN};
+	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
+	enum rv_err e = rv_signals_open(&s.signals, et);
+	if (e == RV_OK)
+		e = rv_events_new(&events, &s.events, et);
+	if (e == RV_OK)
+		e = open_run(&s, et);
+	if (e == RV_OK)
+		e = train_rounds(&s, et);
+	if (e == RV_OK)
+		e = finish(&s, et);
+	else if (e == RV_E_CANCELLED)
+		e = save_stopped(&s, et);
+	close_session(&s);
+	return e;
+}
+
+struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]) {
+	train_options_table(table, TRAIN_OPTIONS_MAX);
+	return (struct rv_command){
+		.name = "train",
+		.synopsis = "",
+		.help = "Train k workers in one process, or their data-parallel baseline.",
+		.details =
+			"Writes metrics.jsonl (docs/metrics.md), model.safetensors and a checkpoint into --out. Ctrl-C saves;\n"
+			"the same command goes on from there. The state hash at the end is that of the distributed run with\n"
+			"the same configuration, text, --threads and --run-hash.",
+		.options = table,
+		.opts_bytes = sizeof(struct train_options),
+		.check = train_options_check,
+		.run = run_train,
+	};
+}

@@ -1,0 +1,13 @@
+/* commands.h: the subcommands of `rivulet`, one file each. */
+#ifndef RV_LAB_COMMANDS_H
+#define RV_LAB_COMMANDS_H
+
+#include "base/program.h"
+
+enum { TRAIN_OPTIONS_MAX = 96 };
+
+/* `rivulet train`; its table is run_config's and its own, put together in the caller's memory. */
+struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
+extern const struct rv_command sample_command, eval_command, report_command;
+
+#endif

@@ -1,0 +1,146 @@
+/* lab_run.c: what every method shares: replicas, their backends, inner steps, evaluation. */
+#include "lab/lab_run.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
+	const struct lab_config *c = &r->cfg;
+	const struct backend_options options = {.threads = c->threads, .compute = DTYPE_F32, .isa = c->isa};
+	uint32_t n_shards = (uint32_t)c->run.data_shards;
+	RV_TRY(backend_open(c->backend, &options, &r->backends[i], et));
+	return replica_new(&c->run, r->data, (uint32_t)i % n_shards, n_shards, r->backends[i], &r->replicas[i], et);
+}
+
+/* The outer state, as a worker of the run makes it from the same configuration. */
+static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
+	const struct run_config *c = &r->cfg.run;
+	size_t n = replica_n_params(r->replicas[0]);
+	struct global_config g = {.n = n, .params = {.lr = (float)c->outer_lr, .momentum = (float)c->outer_momentum}};
+	RV_TRY(codec_find(c->codec, &g.codec, et));
+	RV_TRY(outer_find(c->outer, &g.optimizer, et));
+	g.chunks = chunking_of(n, c->chunk_elems > 0 ? (size_t)c->chunk_elems : chunking_default_elems(n));
+	g.run_hash = r->cfg.run_hash;
+	RV_TRY(global_init(&r->global, &g, replica_theta(r->replicas[0]), et));
+	size_t bytes = chunking_total_bytes(&g.chunks, g.codec);
+	r->reduced = malloc(bytes);
+	bool ok = r->reduced != NULL;
+	for (int i = 0; i < r->n_replicas; i++)
+		ok = (r->encoded[i] = malloc(bytes)) && ok;
+	return ok ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
+}
+
+static enum rv_err build(struct lab_run *r, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_replicas; i++) {
+		enum rv_err e = new_replica(r, i, et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "replica %d of %d", i + 1, r->n_replicas);
+	}
+	return r->cfg.method == &lab_method_diloco ? new_global(r, et) : RV_OK;
+}
+
+enum rv_err lab_run_new(const struct lab_config *cfg, const struct dataset *data, struct lab_run **out,
+						struct rv_errtext *et) {
+	RV_ASSERT(cfg->workers >= 1 && cfg->workers <= LAB_MAX_WORKERS);
+	*out = NULL;
+	struct lab_run *r = calloc(1, sizeof *r);
+	if (!r)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a run");
+	r->cfg = *cfg;
+	r->data = data;
+	r->n_replicas = cfg->method->n_replicas(cfg->workers);
+	enum rv_err e = build(r, et);
+	if (e != RV_OK) {
+		lab_run_free(r);
+		return e;
+	}
+	*out = r;
+	return RV_OK;
+}
+
+void lab_run_free(struct lab_run *r) {
+	if (!r)
+		return;
+	for (int i = 0; i < r->n_replicas; i++) {
+		replica_free(r->replicas[i]);
+		backend_close(r->backends[i]);
+		free(r->encoded[i]);
+	}
+	free(r->reduced);
+	global_release(&r->global);
+	free(r);
+}
+
+void lab_run_stop(struct lab_run *r) {
+	atomic_store(&r->stop, true);
+}
+
+bool lab_run_finished(const struct lab_run *r) {
+	return r->rounds_done == (uint64_t)r->cfg.run.rounds;
+}
+
+uint64_t lab_run_steps(const struct lab_run *r) {
+	return r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
+}
+
+void lab_run_inner_steps(struct lab_run *r, int i, lab_step_fn *step) {
+	uint64_t goal = (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round;
+	int64_t started_us = rv_clock_monotonic_us();
+	r->faults[i] = RV_OK;
+	while (replica_global_step(r->replicas[i]) < goal && r->faults[i] == RV_OK) {
+		if (atomic_load(&r->stop)) {
+			r->faults[i] = rv_fail(&r->fault_texts[i], RV_E_CANCELLED, "stopped");
+			break;
+		}
+		r->faults[i] = step(r, i, &r->last[i], &r->fault_texts[i]);
+		if (r->faults[i] != RV_OK)
+			break;
+		r->sums[i].loss += (double)r->last[i].loss;
+		r->sums[i].steps++;
+		r->sums[i].tokens += r->last[i].tokens;
+		atomic_fetch_add(&r->steps_done, 1);
+	}
+	r->sums[i].compute_us += rv_clock_monotonic_us() - started_us;
+}
+
+enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_replicas; i++)
+		if (r->faults[i] != RV_OK && r->faults[i] != RV_E_CANCELLED)
+			return rv_fail(et, r->faults[i], "worker %d: %s", i, r->fault_texts[i].text);
+	for (int i = 0; i < r->n_replicas; i++)
+		if (r->faults[i] == RV_E_CANCELLED)
+			return rv_fail(et, RV_E_CANCELLED, "stopped in round %llu", (unsigned long long)r->rounds_done);
+	return RV_OK;
+}
+
+/* Sums of the replicas' rounds into one record, and back to zero. */
+static void collect(struct lab_run *r, struct lab_round *out) {
+	uint64_t steps = 0;
+	for (int i = 0; i < r->n_replicas; i++) {
+		out->train_loss += r->sums[i].loss;
+		out->tokens += r->sums[i].tokens;
+		out->compute_us += r->sums[i].compute_us / r->n_replicas;
+		steps += r->sums[i].steps;
+		r->sums[i] = (struct lab_worker_sums){0};
+	}
+	out->train_loss /= (double)steps;
+	out->lr = r->last[0].lr;
+	out->grad_norm = r->last[0].grad_norm;
+}
+
+enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
+	RV_ASSERT(!lab_run_finished(r));
+	*out = (struct lab_round){0};
+	RV_TRY(r->cfg.method->round(r, out, et));
+	collect(r, out);
+	r->rounds_done++;
+	r->tokens_done += out->tokens;
+	r->bytes_sent += out->bytes;
+	return RV_OK;
+}
+
+enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struct rv_errtext *et) {
+	return replica_eval(r->replicas[0], r->cfg.method->theta(r), max_batches, loss, et);
+}

@@ -1,0 +1,111 @@
+/* lab_run.h: a whole training run in one process: k replicas and what joins them.
+ *
+ * It drives the very code of the distributed run (replica, codec, codec_reduce_mean, global_apply), in the same order;
+ * so, with the same configuration, backend and threads per replica, it ends in the same bits. A *method* says how the
+ * replicas are joined:
+ *   diloco  k replicas take H inner steps each; their encoded outer gradients are averaged; the outer optimizer steps
+ *   ddp     one replica steps on the mean gradient of k shards' batches: data-parallel training, the baseline
+ * How many run at a time (`parallel`) never changes a result.
+ */
+#ifndef RV_LAB_LAB_RUN_H
+#define RV_LAB_LAB_RUN_H
+
+#include "base/hash.h"
+#include "base/run_config.h"
+#include "outer/global.h"
+#include "worker/train/data.h"
+#include "worker/train/replica.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { LAB_MAX_WORKERS = 64 };
+
+struct lab_run;
+
+/* What one round did, for metrics. */
+struct lab_round {
+	uint64_t tokens;               /* of all workers */
+	double train_loss;             /* mean over steps and workers */
+	float lr, grad_norm;           /* of the last step (diloco: of worker 0) */
+	uint64_t bytes;                /* by formula, one worker */
+	int64_t compute_us, reduce_us; /* mean over the workers; the joining */
+};
+
+struct lab_method {
+	const char *name;
+	int (*n_replicas)(int workers);
+	/* From wherever the replicas are to the end of the round: RV_E_CANCELLED when lab_run_stop was called, with a state
+	 * that can be saved and continued. */
+	enum rv_err (*round)(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
+	const float *(*theta)(struct lab_run *r); /* the weights that are the run's result */
+	struct rv_hash (*state_hash)(struct lab_run *r);
+	uint64_t (*payload_bytes)(const struct lab_run *r);
+};
+
+extern const struct lab_method lab_method_diloco, lab_method_ddp;
+
+struct lab_config {
+	struct run_config run;
+	const struct lab_method *method;
+	struct rv_hash run_hash; /* the chain of hashes starts from it: a real run's, to compare with it */
+	int workers;             /* 1..LAB_MAX_WORKERS */
+	int threads;             /* per replica */
+	int parallel;            /* replicas that run at a time */
+	const char *backend, *isa;
+};
+
+/* Sums over the steps of the round under way: part of a checkpoint. */
+struct lab_worker_sums {
+	double loss;
+	uint64_t steps, tokens;
+	int64_t compute_us;
+};
+
+/* Open to the methods and the checkpoint; others use the functions below. */
+struct lab_run {
+	struct lab_config cfg;
+	const struct dataset *data; /* borrowed */
+	int n_replicas;
+	struct backend *backends[LAB_MAX_WORKERS];
+	struct replica *replicas[LAB_MAX_WORKERS];
+	struct lab_worker_sums sums[LAB_MAX_WORKERS];
+	struct step_stats last[LAB_MAX_WORKERS];
+	enum rv_err faults[LAB_MAX_WORKERS];
+	struct rv_errtext fault_texts[LAB_MAX_WORKERS];
+	struct global_state global;        /* diloco */
+	uint8_t *encoded[LAB_MAX_WORKERS]; /* diloco: each worker's outer gradient */
+	uint8_t *reduced;
+	uint64_t rounds_done, tokens_done, bytes_sent;
+	atomic_uint_fast64_t steps_done; /* of all replicas, whole run: for progress */
+	atomic_bool stop;
+	void (*tick)(void *ctx); /* as parallel_loop.tick, while replicas train */
+	void *tick_ctx;
+};
+
+/* Borrows `data`. RV_E_NOMEM and what replica_new, backend_open and global_init refuse. */
+enum rv_err lab_run_new(const struct lab_config *cfg, const struct dataset *data, struct lab_run **out,
+						struct rv_errtext *et);
+void lab_run_free(struct lab_run *r); /* NULL is fine */
+
+/* The next round. RV_E_RANGE: training diverged. */
+enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
+/* Ends the round under way at the next step of each replica. Any thread. */
+void lab_run_stop(struct lab_run *r);
+bool lab_run_finished(const struct lab_run *r);
+uint64_t lab_run_steps(const struct lab_run *r); /* inner steps of each worker, in whole rounds */
+/* Mean held-out loss of the result so far; max_batches 0: over all held-out text. */
+enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struct rv_errtext *et);
+
+/* For methods: takes replica i to the end of the round, one call of `step` per inner step. */
+typedef enum rv_err lab_step_fn(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et);
+void lab_run_inner_steps(struct lab_run *r, int i, lab_step_fn *step);
+/* For methods: the fault of the first replica that has one. */
+enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et);
+
+/* The whole state of the run, at any moment between rounds or after RV_E_CANCELLED. Loading refuses (RV_E_PROTOCOL) the
+ * checkpoint of another configuration, RV_E_CORRUPT what is damaged; the run is then unusable but can be freed. */
+enum rv_err lab_run_save(struct lab_run *r, const char *path, struct rv_errtext *et);
+enum rv_err lab_run_load(struct lab_run *r, const char *path, struct rv_errtext *et);
+
+#endif

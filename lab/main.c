@@ -1,0 +1,21 @@
+/* main.c: rivulet, the researcher's program. */
+#include "lab/commands.h"
+
+int main(int argc, char **argv) {
+	struct rv_option train_table[TRAIN_OPTIONS_MAX];
+	const struct rv_command commands[] = {
+		train_command(train_table), sample_command, eval_command, report_command, {.run = NULL},
+	};
+	const struct rv_program program = {
+		.name = "rivulet",
+		.summary =
+			"The lab: trains in one process with the very code that the distributed run uses, samples, evaluates,\n"
+			"and draws reports.",
+		.commands = commands,
+		.examples = "    rivulet train --data book.txt --workers 4 --out runs/diloco\n"
+					"    rivulet train --data book.txt --workers 4 --method ddp --out runs/ddp\n"
+					"    rivulet report runs/diloco runs/ddp --out report.html\n"
+					"    rivulet sample runs/diloco --prompt 'Once upon' --tokens 200\n",
+	};
+	return rv_program_main(&program, argc, argv);
+}

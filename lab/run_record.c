@@ -1,0 +1,166 @@
+/* run_record.c: reading metrics.jsonl. Unknown kinds and fields are skipped; a torn last line is ignored. */
+#include "lab/run_record.h"
+
+#include "base/file.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double number(json_t *line, const char *key) {
+	json_t *v = json_object_get(line, key);
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static uint64_t count(json_t *line, const char *key) {
+	json_int_t v = json_integer_value(json_object_get(line, key));
+	return v > 0 ? (uint64_t)v : 0;
+}
+
+static void text(json_t *line, const char *key, char *out, size_t cap) {
+	const char *v = json_string_value(json_object_get(line, key));
+	snprintf(out, cap, "%s", v ? v : "");
+}
+
+static void take_run(struct run_record *r, json_t *line) {
+	text(line, "name", r->name, sizeof r->name);
+	text(line, "role", r->role, sizeof r->role);
+	text(line, "method", r->method, sizeof r->method);
+	text(line, "codec", r->codec, sizeof r->codec);
+	r->member = (uint32_t)count(line, "member");
+	r->workers = (uint32_t)count(line, "workers");
+	r->n_params = count(line, "n_params");
+	r->steps_per_round = count(line, "steps_per_round");
+}
+
+/* Makes room for one more element; a resumed run repeats rounds, and the later line wins: what is at or after `round`
+ * is dropped. Returns the place to write to, or NULL. */
+static void *place(void **array, int *n, size_t size, uint64_t round) {
+	while (*n > 0 && *(uint64_t *)((char *)*array + (size_t)(*n - 1) * size) >= round)
+		--*n;
+	if (*n >= RECORD_MAX_ROUNDS)
+		return NULL;
+	if ((*n & (*n - 1)) == 0) { /* full at every power of two */
+		void *grown = realloc(*array, (size_t)(*n ? 2 * *n : 1) * size);
+		if (!grown)
+			return NULL;
+		*array = grown;
+	}
+	return (char *)*array + (size_t)(*n)++ * size;
+}
+
+static bool take_round(struct run_record *r, json_t *line) {
+	const double us = 1e-6;
+	uint64_t round = count(line, "round");
+	struct record_round *to = place((void **)&r->rounds, &r->n_rounds, sizeof *to, round);
+	if (!to)
+		return false;
+	*to = (struct record_round){.round = round,
+								.tokens = count(line, "tokens"),
+								.train_loss = number(line, "train_loss"),
+								.bytes_sent = (double)count(line, "bytes_sent"),
+								.formula_bytes = (double)count(line, "formula_bytes"),
+								.compute_s = (double)count(line, "compute_us") * us,
+								.reduce_s = (double)count(line, "reduce_us") * us,
+								.idle_s = (double)count(line, "idle_us") * us};
+	return true;
+}
+
+static bool take_eval(struct run_record *r, json_t *line) {
+	uint64_t round = count(line, "round");
+	double loss = number(line, "loss");
+	if (!isfinite(loss))
+		return true;
+	struct record_eval *to = place((void **)&r->evals, &r->n_evals, sizeof *to, round);
+	if (!to)
+		return false;
+	*to = (struct record_eval){round, count(line, "tokens"), loss, (double)count(line, "bytes_sent")};
+	return true;
+}
+
+static bool take_line(struct run_record *r, json_t *line) {
+	const char *kind = json_string_value(json_object_get(line, "kind"));
+	if (!kind)
+		return true;
+	if (strcmp(kind, "run") == 0)
+		take_run(r, line);
+	if (strcmp(kind, "round") == 0)
+		return take_round(r, line);
+	if (strcmp(kind, "eval") == 0)
+		return take_eval(r, line);
+	if (strcmp(kind, "end") == 0) {
+		r->ended = true;
+		r->final_loss = number(line, "loss");
+		r->wall_s = number(line, "wall_us") * 1e-6;
+	}
+	return true;
+}
+
+static enum rv_err parse(struct run_record *r, const char *path, char *at, struct rv_errtext *et) {
+	for (int number_of_line = 1; *at; number_of_line++) {
+		char *end = strchr(at, '\n');
+		if (!end) /* torn */
+			break;
+		json_error_t why;
+		json_t *line = json_loadb(at, (size_t)(end - at), 0, &why);
+		if (!line)
+			return rv_fail(et, RV_E_CORRUPT, "%s: line %d: %s", path, number_of_line, why.text);
+		bool ok = take_line(r, line);
+		json_decref(line);
+		if (!ok)
+			return rv_fail(et, RV_E_NOMEM, "%s: line %d: no room for more rounds", path, number_of_line);
+		at = end + 1;
+	}
+	if (r->name[0] == '\0')
+		return rv_fail(et, RV_E_CORRUPT, "%s: no line of kind \"run\"", path);
+	return RV_OK;
+}
+
+enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et) {
+	*out = (struct run_record){.final_loss = NAN};
+	uint8_t *bytes;
+	size_t n;
+	RV_TRY(rv_file_read(path, RECORD_MAX_FILE_BYTES, &bytes, &n, et));
+	enum rv_err e = parse(out, path, (char *)bytes, et);
+	free(bytes);
+	if (e != RV_OK)
+		run_record_release(out);
+	return e;
+}
+
+void run_record_release(struct run_record *r) {
+	free(r->rounds);
+	free(r->evals);
+	*r = (struct run_record){0};
+}
+
+struct record_totals run_record_totals(const struct run_record *r) {
+	struct record_totals t = {.loss = NAN};
+	for (int i = 0; i < r->n_rounds; i++) {
+		t.compute_s += r->rounds[i].compute_s;
+		t.reduce_s += r->rounds[i].reduce_s;
+		t.idle_s += r->rounds[i].idle_s;
+	}
+	if (r->n_rounds > 0) {
+		const struct record_round *last = &r->rounds[r->n_rounds - 1];
+		t.bytes_sent = last->bytes_sent;
+		t.formula_bytes = last->formula_bytes;
+		t.rounds = last->round;
+		t.tokens = last->tokens;
+	}
+	t.steps = t.rounds * r->steps_per_round;
+	if (r->n_evals > 0)
+		t.loss = r->evals[r->n_evals - 1].loss;
+	if (r->ended && isfinite(r->final_loss))
+		t.loss = r->final_loss;
+	return t;
+}
+
+double run_record_ddp_bytes(const struct run_record *r) {
+	if (r->workers < 2)
+		return 0;
+	double share = 2.0 * (r->workers - 1) / r->workers;
+	return share * 4.0 * (double)r->n_params * (double)run_record_totals(r).steps;
+}

@@ -1,0 +1,49 @@
+/* run_record.h: metrics.jsonl read back (docs/metrics.md), and the records of one run's workers put together. */
+#ifndef RV_LAB_RUN_RECORD_H
+#define RV_LAB_RUN_RECORD_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RECORD_NAME_BYTES = 64, RECORD_MAX_ROUNDS = 1000000, RECORD_MAX_FILE_BYTES = 256 << 20 };
+
+struct record_round {
+	uint64_t round, tokens;
+	double train_loss, bytes_sent, formula_bytes;
+	double compute_s, reduce_s, idle_s;
+};
+
+struct record_eval {
+	uint64_t round, tokens;
+	double loss, bytes_sent;
+};
+
+/* One process's file. */
+struct run_record {
+	char name[RECORD_NAME_BYTES], role[16], method[16], codec[16];
+	uint32_t member, workers;
+	uint64_t n_params, steps_per_round;
+	struct record_round *rounds; /* ascending, each round once */
+	struct record_eval *evals;   /* likewise */
+	int n_rounds, n_evals;
+	bool ended;
+	double final_loss, wall_s;
+};
+
+/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line, or a line that is not JSON (but for the last). */
+enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et);
+void run_record_release(struct run_record *r);
+
+/* Sums over the rounds. */
+struct record_totals {
+	double compute_s, reduce_s, idle_s, bytes_sent, formula_bytes;
+	uint64_t rounds, steps, tokens;
+	double loss; /* at the end, or of the latest evaluation; NaN when there is none */
+};
+struct record_totals run_record_totals(const struct run_record *r);
+/* What data-parallel training with fp32 gradients would have sent per worker for the same steps. */
+double run_record_ddp_bytes(const struct run_record *r);
+
+#endif

@@ -1,0 +1,113 @@
+/* train_options.c: the options of `rivulet train`, their checks, and what the machine decides. */
+#include "lab/train_options.h"
+
+#include "base/assert.h"
+#include "base/hex.h"
+#include "lab/parallel.h"
+
+#include <sched.h>
+#include <string.h>
+
+#define FIELD(f)      offsetof(struct train_options, f)
+#define FIELD_SIZE(f) sizeof(((struct train_options *)0)->f)
+
+static const struct rv_option own_options[] = {
+	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, "diloco|ddp",
+	 "diloco: workers train apart and average outer gradients; ddp: data-parallel, averaging at every step.", "Lab"},
+	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
+	 "Lab"},
+	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
+	 "Text to train on: a file, or a directory of files.", "Lab"},
+	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "runs/train", 0, 0, NULL,
+	 "The run's directory: metrics, checkpoint, weights. A run that was stopped there is continued.", "Lab"},
+	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
+	 "What reports call the run; empty: the directory's name.", "Lab"},
+	{"backend", RV_OPT_STRING, FIELD(backend), FIELD_SIZE(backend), "cpu", 0, 0, NULL, "Device to train on.", "Lab"},
+	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|portable",
+	 "Highest instruction set to use on the CPU.", "Lab"},
+	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
+	 "Threads inside a replica; part of what makes results bit-identical. 0: one for diloco, all cores for ddp.",
+	 "Lab"},
+	{"parallel", RV_OPT_INT, FIELD(parallel), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
+	 "Replicas that train at the same time; changes speed only. 0: as many as the cores allow.", "Lab"},
+	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "16", 1, 1000000, NULL,
+	 "Held-out batches to evaluate after each round; at the end all are.", "Lab"},
+	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
+	{"run-hash", RV_OPT_STRING, FIELD(run_hash), FIELD_SIZE(run_hash), "", 0, 0, NULL,
+	 "64 hex digits: the run hash of a real run, to end in the same state hash; empty: of a run without an id.", "Lab"},
+	{.name = NULL},
+};
+
+void train_options_table(struct rv_option *table, int cap) {
+	int n = 0;
+	for (const struct rv_option *o = own_options; o->name; o++)
+		table[n++] = *o;
+	for (const struct rv_option *o = run_config_options; o->name; o++) {
+		RV_ASSERT(n + 1 < cap);
+		table[n++] = *o;
+	}
+	table[n] = (struct rv_option){.name = NULL};
+}
+
+/* As base/chain.h and net/control.h have it: H("rivulet run" | run id | configuration), with an id of zeros. */
+static struct rv_hash nameless_run_hash(const struct run_config *c) {
+	enum { RUN_ID_BYTES = 16, TEXT_BYTES = 8192 };
+	const uint8_t no_id[RUN_ID_BYTES] = {0};
+	char text[TEXT_BYTES];
+	size_t n = rv_options_print(run_config_options, c, text, sizeof text);
+	RV_ASSERT(n < sizeof text);
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, "rivulet run");
+	rv_hash_update(&h, no_id, sizeof no_id);
+	rv_hash_update(&h, text, n);
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+static int cores(void) {
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return n < PARALLEL_MAX_THREADS ? n : PARALLEL_MAX_THREADS;
+}
+
+static bool is_ddp(const struct train_options *o) {
+	return strcmp(o->method, lab_method_ddp.name) == 0;
+}
+
+struct lab_config train_options_resolve(const struct train_options *o) {
+	int threads = o->threads > 0 ? (int)o->threads : is_ddp(o) ? cores() : 1;
+	int parallel = o->parallel > 0 ? (int)o->parallel : cores() / threads;
+	struct lab_config c = {
+		.run = o->run,
+		.method = is_ddp(o) ? &lab_method_ddp : &lab_method_diloco,
+		.workers = (int)o->workers,
+		.threads = threads,
+		.parallel = parallel > 0 ? parallel : 1,
+		.backend = o->backend,
+		.isa = o->isa,
+	};
+	if (o->run_hash[0])
+		(void)rv_hex_decode(o->run_hash, c.run_hash.b, RV_HASH_BYTES);
+	else
+		c.run_hash = nameless_run_hash(&o->run);
+	return c;
+}
+
+enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const struct train_options *o = opts;
+	const struct codec *codec;
+	const struct outer_optimizer *outer;
+	uint8_t hash[RV_HASH_BYTES];
+	RV_TRY(run_config_validate(&o->run, et));
+	RV_TRY(codec_find(o->run.codec, &codec, et));
+	RV_TRY(outer_find(o->run.outer, &outer, et));
+	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))
+		return rv_fail(et, RV_E_INVALID, "run-hash = %.70s: must be %d hex digits", o->run_hash, 2 * RV_HASH_BYTES);
+	struct dataset *data;
+	RV_TRY(dataset_open(o->data, (uint32_t)o->run.data_shards, (uint32_t)o->run.holdout_every, (uint32_t)o->run.context,
+						(uint64_t)o->run.seed, &data, et));
+	dataset_close(data);
+	return RV_OK;
+}
