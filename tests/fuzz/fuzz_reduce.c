@@ -1,0 +1,169 @@
+/* fuzz_reduce.c: the all-reduce core among hostile participants: any message, in any order, links that come and go,
+ * time that jumps. The core asserts its own invariants; here: what it sends has the right size, and what it accepted as
+ * done is whole. */
+#include "net/reduce.h"
+
+#include "base/bytes.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMBERS = 3, SELF = 1, CHUNKS = 11, CHUNK_BYTES = 5, VECTOR_BYTES = CHUNKS * CHUNK_BYTES, DATA_MAX = 64 };
+
+static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+	(void)ctx;
+	RV_ASSERT(chunk < CHUNKS);
+	return CHUNK_BYTES;
+}
+
+static size_t chunk_offset(void *ctx, uint32_t chunk) {
+	(void)ctx;
+	RV_ASSERT(chunk < CHUNKS);
+	return (size_t)chunk * CHUNK_BYTES;
+}
+
+/* A contribution that starts with 0xff is not an encoding. */
+static enum rv_err reduce_bytes(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+								uint8_t *out, int *bad, struct rv_errtext *et) {
+	(void)ctx;
+	(void)chunk;
+	memset(out, 0, CHUNK_BYTES);
+	for (int i = 0; i < n_in; i++) {
+		if (in[i][0] == 0xff) {
+			*bad = i;
+			return rv_fail(et, RV_E_CORRUPT, "not an encoding");
+		}
+		for (int k = 0; k < CHUNK_BYTES; k++)
+			out[k] = (uint8_t)(out[k] + in[i][k] * weights[i]);
+	}
+	return RV_OK;
+}
+
+struct node {
+	struct document doc;
+	struct reduce *reduce;
+	void *memory;
+	uint8_t *flags;
+	uint8_t own[VECTOR_BYTES], reduced[VECTOR_BYTES], held[NET_MAX_MEMBERS][VECTOR_BYTES];
+	int64_t now_us;
+	bool up[MEMBERS];
+};
+
+static void make_document(struct document *d, uint32_t attempt) {
+	*d = (struct document){.phase = RUN_REDUCE, .round = 7, .attempt = attempt, .final_round = 9};
+	d->n_members = MEMBERS;
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		d->members[i] = (struct member_ref){.member = 2 * i + 1, .weight = 1 + i};
+	d->n_chunks = CHUNKS;
+	d->n_ranges = MEMBERS;
+	d->ranges[0] = (struct shard_range){.first = 0, .count = 4, .owner = 0};
+	d->ranges[1] = (struct shard_range){.first = 4, .count = 5, .owner = SELF};
+	d->ranges[2] = (struct shard_range){.first = 9, .count = 2, .owner = 2};
+}
+
+static struct node *node_new(void) {
+	struct node *n = calloc(1, sizeof *n);
+	RV_ASSERT(n);
+	n->memory = aligned_alloc(64, (reduce_size() + 63) / 64 * 64);
+	n->flags = calloc(1, reduce_flags_bytes(CHUNKS));
+	RV_ASSERT(n->memory && n->flags);
+	make_document(&n->doc, 1);
+	struct reduce_config cfg = {.self_member = n->doc.members[SELF].member,
+								.n_chunks = CHUNKS,
+								.codec = {NULL, chunk_bytes, chunk_offset, reduce_bytes},
+								.silence_us = 4000,
+								.stall_us = 6000,
+								.ping_interval_us = 1000};
+	struct reduce_memory mem = {.own = n->own, .reduced = n->reduced, .flags = n->flags};
+	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+		mem.held[i] = n->held[i];
+	n->reduce = reduce_init(n->memory, &cfg, &mem, &n->doc, 0);
+	return n;
+}
+
+static void node_free(struct node *n) {
+	free(n->flags);
+	free(n->memory);
+	free(n);
+}
+
+static void link_up(struct node *n, int peer) {
+	n->up[peer] = true;
+	reduce_link_up(n->reduce, n->now_us, peer);
+}
+
+static void link_down(struct node *n, int peer, bool fatal) {
+	n->up[peer] = false;
+	reduce_link_down(n->reduce, n->now_us, peer, fatal);
+}
+
+/* The platform's side of the contract: messages come over links that are up. */
+static void receive(struct node *n, int from, struct rv_reader *r) {
+	uint8_t data[DATA_MAX];
+	struct reduce_msg m = {.type = (uint8_t)(REDUCE_SCATTER + rv_read_u8(r) % 4), .round = 6 + rv_read_u8(r) % 3};
+	m.attempt = rv_read_u8(r) % 4;
+	m.chunk = rv_read_u8(r) % (CHUNKS + 2);
+	m.reduced = m.chunk;
+	m.flags = m.type == REDUCE_RESUME ? rv_read_u8(r) & (REDUCE_RESUME_ACK | REDUCE_RESUME_ASK) : 0;
+	m.data_bytes = rv_read_u8(r) % DATA_MAX;
+	rv_read_copy(r, data, m.data_bytes);
+	m.data = data;
+	if (m.type == REDUCE_PING)
+		m.data_bytes = 0;
+	if (!n->up[from])
+		return;
+	enum rv_err e = reduce_receive(n->reduce, n->now_us, from, &m, NULL);
+	RV_ASSERT(e == RV_OK || e == RV_E_PROTOCOL || e == RV_E_CORRUPT);
+	if (e != RV_OK)
+		link_down(n, from, true);
+}
+
+static void drain(struct node *n, int to) {
+	struct reduce_msg m;
+	for (int i = 0; i < 1000 && reduce_send(n->reduce, n->now_us, to, &m); i++) {
+		bool bulk = m.type == REDUCE_SCATTER || m.type == REDUCE_GATHER;
+		RV_ASSERT(m.round == 7 && (!bulk || (m.data_bytes == CHUNK_BYTES && m.chunk < CHUNKS)));
+		RV_ASSERT(i < 999);
+	}
+}
+
+static void step(struct node *n, struct rv_reader *r) {
+	uint8_t op = rv_read_u8(r);
+	int peer = op & 1 ? 2 : 0;
+	switch (op >> 1 & 7) {
+	case 0:
+		link_up(n, peer);
+		return;
+	case 1:
+		link_down(n, peer, rv_read_u8(r) & 1);
+		return;
+	case 2:
+		n->now_us += rv_read_u16(r);
+		reduce_tick(n->reduce, n->now_us);
+		return;
+	case 3:
+		if (n->doc.attempt < 3) {
+			make_document(&n->doc, n->doc.attempt + 1);
+			reduce_restart(n->reduce, &n->doc, n->now_us);
+		}
+		return;
+	case 4:
+		drain(n, peer);
+		return;
+	default:
+		receive(n, peer, r);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	struct rv_reader r = rv_reader_of(data, size);
+	struct node *n = node_new();
+	while (rv_reader_left(&r) > 0)
+		step(n, &r);
+	RV_ASSERT(!reduce_idle(n->reduce) || reduce_done(n->reduce));
+	RV_ASSERT((reduce_suspects(n->reduce) & ~5ull) == 0);
+	RV_ASSERT(reduce_info(n->reduce).world == MEMBERS);
+	node_free(n);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* fuzz_safetensors.c: a weights file from anywhere. The tensors that are accepted lie in the file and can be read. */
+#include "worker/train/safetensors.h"
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void read_all(const struct safetensors *s, size_t file_bytes) {
+	for (int i = 0; i < safetensors_count(s); i++) {
+		const struct safetensors_tensor *t = safetensors_at(s, i);
+		RV_ASSERT(t->begin <= t->end && t->end <= file_bytes);
+		RV_ASSERT(safetensors_find(s, t->name));
+		float *values = malloc(t->end - t->begin + 1);
+		RV_ASSERT(values);
+		(void)safetensors_read_f32(s, t, values, NULL);
+		free(values);
+	}
+	(void)safetensors_metadata(s, "config");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	char path[64];
+	struct rv_errtext et = {0};
+	struct safetensors *s;
+	int fd = memory_file(data, size, path);
+	if (safetensors_open(path, &s, &et) == RV_OK) {
+		read_all(s, size);
+		safetensors_close(s);
+	} else {
+		RV_ASSERT(et.text[0]);
+	}
+	(void)close(fd);
+	return 0;
+}

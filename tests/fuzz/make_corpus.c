@@ -1,0 +1,244 @@
+/* make_corpus.c: writes the binary seeds of the corpora with the encoders themselves: make_corpus DIR. Run it when a
+ * format changes, look at the difference, commit. */
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "net/control.h"
+#include "net/frame.h"
+#include "outer/codec.h"
+#include "worker/train/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEED_BYTES_MAX = NET_MAX_DOCUMENT_BYTES + 1 };
+
+struct seeds {
+	const char *dir;
+	uint8_t bytes[SEED_BYTES_MAX];
+	struct rv_writer w;
+};
+
+static void seed_begin(struct seeds *s) {
+	s->w = rv_writer_of(s->bytes, sizeof s->bytes);
+}
+
+static void seed_path(const struct seeds *s, const char *fuzzer, const char *name, char path[512]) {
+	(void)snprintf(path, 512, "%s/%s", s->dir, fuzzer);
+	RV_ASSERT(rv_dir_make(path, 0755, NULL) == RV_OK);
+	(void)snprintf(path, 512, "%s/%s/%s", s->dir, fuzzer, name);
+}
+
+static void seed_end(struct seeds *s, const char *fuzzer, const char *name) {
+	char path[512];
+	RV_ASSERT(!s->w.failed);
+	seed_path(s, fuzzer, name, path);
+	RV_ASSERT(rv_file_write_atomic(path, s->bytes, rv_writer_len(&s->w), 0644, NULL) == RV_OK);
+}
+
+static void fill(void *out, size_t n, uint8_t first) {
+	for (size_t i = 0; i < n; i++)
+		((uint8_t *)out)[i] = (uint8_t)(first + i);
+}
+
+static void make_joins(struct seeds *s) {
+	struct join_request q = {
+		.protocol = CONTROL_VERSION, .has_token = true, .name = "anna", .software = "rivulet 0.1.0"};
+	fill(q.run_id, sizeof q.run_id, 1);
+	fill(q.token, sizeof q.token, 2);
+	seed_begin(s);
+	rv_write_u8(&s->w, 0);
+	join_request_encode(&q, &s->w);
+	seed_end(s, "control", "join_request");
+	struct join_reply *a = calloc(1, sizeof *a);
+	RV_ASSERT(a);
+	a->member = 3;
+	(void)snprintf(a->config, sizeof a->config, "rounds = 30\nlr = 0.001\n");
+	fill(a->run_id, sizeof a->run_id, 1);
+	fill(&a->run_hash, sizeof a->run_hash, 3);
+	fill(a->ticket, sizeof a->ticket, 4);
+	seed_begin(s);
+	rv_write_u8(&s->w, 1);
+	join_reply_encode(a, &s->w);
+	seed_end(s, "control", "join_reply");
+	free(a);
+}
+
+static void make_reports(struct seeds *s) {
+	struct report r = {.boot = 1, .seq = 2, .phase = WORKER_TRAINING, .round = 5, .n_chunks = 64, .addr = ":7434"};
+	r.inner_step = 150;
+	r.loss = 2.5f;
+	r.tokens_per_s = 1e4f;
+	fill(&r.chain, sizeof r.chain, 1);
+	seed_begin(s);
+	rv_write_u8(&s->w, 2);
+	report_encode(&r, &s->w);
+	seed_end(s, "control", "report_training");
+	r.phase = WORKER_VOTED;
+	r.attempt = 2;
+	r.tokens = 1000;
+	r.suspects = 5;
+	fill(&r.digest, sizeof r.digest, 2);
+	(void)snprintf(r.addr, sizeof r.addr, "[::1]:7434");
+	seed_begin(s);
+	rv_write_u8(&s->w, 2);
+	report_encode(&r, &s->w);
+	seed_end(s, "control", "report_voted");
+}
+
+static void make_document(struct seeds *s, struct document *d, const char *name) {
+	seed_begin(s);
+	rv_write_u8(&s->w, 3);
+	document_encode(d, &s->w);
+	seed_end(s, "control", name);
+}
+
+static void make_documents(struct seeds *s) {
+	struct document *d = calloc(1, sizeof *d);
+	RV_ASSERT(d);
+	d->seq = 9;
+	d->phase = RUN_OPEN;
+	d->round = 3;
+	d->final_round = 30;
+	d->base_round = 2;
+	d->n_log = 1;
+	d->n_members = 3;
+	fill(d->run_id, sizeof d->run_id, 1);
+	fill(&d->chain, sizeof d->chain, 2);
+	fill(&d->base_hash, sizeof d->base_hash, 3);
+	fill(&d->base_chain, sizeof d->base_chain, 4);
+	for (uint32_t i = 0; i < 3; i++) {
+		d->members[i] = (struct member_ref){.member = 2 * i};
+		(void)snprintf(d->members[i].addr, sizeof d->members[i].addr, "10.0.0.%u:7434", (unsigned)(i + 1));
+		fill(d->members[i].key, sizeof d->members[i].key, (uint8_t)(10 + i));
+	}
+	make_document(s, d, "document_open");
+	d->phase = RUN_REDUCE;
+	d->attempt = 1;
+	d->n_chunks = 10;
+	d->n_ranges = 3;
+	for (int i = 0; i < 3; i++) {
+		d->members[i].weight = 1;
+		d->ranges[i] = (struct shard_range){.first = 3 * (uint32_t)i, .count = i == 2 ? 4 : 3, .owner = (uint16_t)i};
+	}
+	make_document(s, d, "document_reduce");
+	free(d);
+}
+
+static const uint8_t frame_run[NET_RUN_ID_BYTES] = "a run of rivule"; /* as in fuzz_frame.c */
+
+static void put_frame(struct seeds *s, const struct frame_header *h, const void *body, size_t n) {
+	uint8_t bytes[FRAME_HEADER_BYTES];
+	frame_header_encode(h, bytes);
+	rv_write_bytes(&s->w, bytes, sizeof bytes);
+	rv_write_bytes(&s->w, body, n);
+}
+
+static void make_frames(struct seeds *s) {
+	uint64_t tag = frame_run_tag(frame_run);
+	uint8_t body[FRAME_HELLO_BYTES], data[64];
+	fill(data, sizeof data, 1);
+	struct frame_hello hello = {.protocol = FRAME_VERSION, .role = FRAME_DIALER, .member = 2};
+	memcpy(hello.run_id, frame_run, sizeof frame_run);
+	struct frame_header h = frame_header_of(FRAME_HELLO, tag, FRAME_HELLO_BYTES);
+	frame_hello_encode(&hello, body);
+	seed_begin(s);
+	rv_write_u8(&s->w, 1);
+	put_frame(s, &h, body, FRAME_HELLO_BYTES);
+	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_PING; type++) {
+		bool ping = type == REDUCE_PING;
+		struct reduce_msg m = {.type = type, .round = 7, .attempt = 1, .data = data, .data_bytes = ping ? 0 : 20};
+		h = frame_reduce_encode(&m, tag);
+		put_frame(s, &h, data, m.data_bytes);
+	}
+	seed_end(s, "frame", "hello_and_reduce");
+	struct frame_fetch fetch = {.kind = FRAME_FETCH_BASE, .round = 4, .offset = 8, .length = 16};
+	struct frame_piece piece = {
+		.kind = FRAME_FETCH_INFO, .total_bytes = FRAME_INFO_BYTES, .data_bytes = FRAME_INFO_BYTES};
+	struct frame_none none = {.kind = FRAME_FETCH_LOG, .round = 4};
+	struct frame_info info = {.base_round = 2, .log_first = 2, .log_end = 5};
+	seed_begin(s);
+	rv_write_u8(&s->w, 0);
+	h = frame_fetch_encode(&fetch, tag, body);
+	put_frame(s, &h, body, FRAME_FETCH_BYTES);
+	frame_info_encode(&info, data);
+	piece.data = data;
+	h = frame_piece_encode(&piece, tag, body);
+	put_frame(s, &h, body, FRAME_PIECE_BYTES);
+	rv_write_bytes(&s->w, data, FRAME_INFO_BYTES);
+	h = frame_none_encode(&none, tag, body);
+	put_frame(s, &h, body, FRAME_NONE_BYTES);
+	seed_end(s, "frame", "fetch_piece_none");
+}
+
+static void make_codec(struct seeds *s, const struct codec *codec, uint8_t choice, size_t n) {
+	float x[600];
+	char name[32];
+	RV_ASSERT(n <= 600);
+	for (size_t i = 0; i < n; i++)
+		x[i] = (float)((int)(i * 37 % 101) - 50) * 0.01f;
+	seed_begin(s);
+	rv_write_u8(&s->w, choice);
+	rv_write_u16(&s->w, (uint16_t)(n - 1));
+	RV_ASSERT(codec->encode(x, n, s->w.at, NULL) == RV_OK);
+	s->w.at += codec->encoded_bytes(n);
+	(void)snprintf(name, sizeof name, "%s_%zu", codec->name, n);
+	seed_end(s, "codec", name);
+}
+
+static const float *weights_of(void *ctx, int i) {
+	return (const float *)ctx + 4 * i;
+}
+
+static void make_safetensors(struct seeds *s) {
+	float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	char path[512];
+	struct safetensors_tensor tensors[2] = {{.name = "wte.weight", .n_dims = 2, .dims = {2, 2}},
+											{.name = "ln_f.bias", .n_dims = 1, .dims = {4}}};
+	struct safetensors_meta meta = {"config", "rounds = 30\n"};
+	struct safetensors_source source = {
+		.tensors = tensors, .n_tensors = 2, .meta = &meta, .n_meta = 1, .values = weights_of, .ctx = values};
+	seed_path(s, "safetensors", "two_tensors", path);
+	RV_ASSERT(safetensors_write(path, &source, NULL) == RV_OK);
+}
+
+/* Bytes for fuzz_reduce.c: links up, both contributions to our chunks, time, sending, another attempt. */
+static void make_reduce(struct seeds *s) {
+	seed_begin(s);
+	rv_write_bytes(&s->w, "\x00\x01", 2); /* both links up */
+	for (uint8_t peer = 0; peer < 2; peer++) {
+		rv_write_bytes(&s->w, (uint8_t[]){(uint8_t)(10 | peer), 2, 1, 1, 0, 3, 2, 0, 0}, 9); /* RESUME */
+		for (uint8_t chunk = 4; chunk < 9; chunk++)
+			rv_write_bytes(&s->w, (uint8_t[]){(uint8_t)(10 | peer), 0, 1, 1, chunk, 5, 1, 2, 3, 4, 5},
+						   11);       /* SCATTER */
+		rv_write_u8(&s->w, 8 | peer); /* send */
+	}
+	rv_write_bytes(&s->w, (uint8_t[]){10, 1, 1, 1, 0, 5, 1, 2, 3, 4, 5, 11, 1, 1, 1, 9, 5, 1, 2, 3, 4, 5},
+				   22); /* GATHER */
+	rv_write_bytes(&s->w, (uint8_t[]){4, 0xff, 0x0f, 6, 8, 9, 2, 1}, 8);
+	seed_end(s, "reduce", "a_round");
+}
+
+int main(int argc, char **argv) {
+	if (argc != 2) {
+		(void)fprintf(stderr, "usage: make_corpus DIR\n");
+		return 2;
+	}
+	struct seeds *s = calloc(1, sizeof *s);
+	RV_ASSERT(s);
+	s->dir = argv[1];
+	make_joins(s);
+	make_reports(s);
+	make_documents(s);
+	make_frames(s);
+	static const size_t sizes[] = {1, 7, 257, 600};
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		make_codec(s, &codec_int8, 0, sizes[i]);
+		make_codec(s, &codec_fp32, 1, sizes[i]);
+	}
+	make_safetensors(s);
+	make_reduce(s);
+	free(s);
+	return 0;
+}
