@@ -46,8 +46,8 @@ enum rv_err address_parse(const char *text, struct address *out, struct rv_errte
 		if (bracket ? !is_v6_char(c) : !is_host_char(c))
 			return rv_fail(et, RV_E_INVALID, "address \"%s\": byte 0x%02x cannot be in a host", text, c);
 	}
-	if (bracket && n == 0)
-		return rv_fail(et, RV_E_INVALID, "address \"%s\": nothing between the brackets", text);
+	if (bracket && !memchr(host, ':', n))
+		return rv_fail(et, RV_E_INVALID, "address \"%s\": only an IPv6 address stands in brackets", text);
 	memcpy(out->host, host, n);
 	return parse_port(text, bracket ? end + 2 : end + 1, &out->port, et);
 }
