@@ -204,12 +204,13 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	rv_progress_clear(s->events);
 	rv_event(s->events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_double("heldout_loss", s->heldout), rv_field_int("tokens", (int64_t)r->tokens_done),
-					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_str("chain", chain),
-					   rv_field_str("state", state)),
-			 "done: held-out %.4f nats (perplexity %.3f, %.4f bits per byte), %.2f Mtokens, %.2f MB sent per worker\n"
-			 "chain %s\nstate %s",
+					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
+			 "done: held-out %.4f nats (perplexity %.3f, %.4f bits per byte), %.2f Mtokens, %.2f MB sent per worker",
 			 s->heldout, exp(s->heldout), s->heldout / M_LN2, (double)r->tokens_done * 1e-6,
-			 (double)r->bytes_sent * 1e-6, chain, state);
+			 (double)r->bytes_sent * 1e-6);
+	if (!rv_hash_is_zero(&end.chain))
+		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
+	rv_event(s->events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);
 	return RV_OK;
 }
 
