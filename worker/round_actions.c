@@ -47,13 +47,19 @@ static bool persist_action(struct round_core *c, int64_t now_us, struct round_ac
 	return emit(c, ROUND_PERSIST, out);
 }
 
+/* A roster that means our former process (killed, started again) waits for a gradient that is lost. */
+static bool roster_means_this_process(const struct round_core *c) {
+	uint64_t boot = c->doc.members[round_roster_index(c)].boot;
+	return boot == 0 || boot == c->boot;
+}
+
 static bool reduce_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	struct round_reduce *r = &c->reduce;
 	if (round_roster_index(c) < 0)
 		return false;
 	if (r->running && r->attempt == c->doc.attempt)
 		return persist_action(c, now_us, out);
-	if (!c->encoded || round_has_vote(c))
+	if (!c->encoded || round_has_vote(c) || !roster_means_this_process(c))
 		return false;
 	enum round_action_type type = r->running ? ROUND_REDUCE_RESTART : ROUND_REDUCE_START;
 	*r = (struct round_reduce){.running = true, .attempt = c->doc.attempt};

@@ -425,6 +425,22 @@ static void without_an_encoded_gradient_nobody_takes_part(void **state) {
 	expect_report(f, WORKER_TRAINING);
 }
 
+static void a_roster_of_our_former_process_is_not_ours(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	document_make(&f->doc, ++f->seq, RUN_REDUCE, 0, 0);
+	document_members(&f->doc, EVERYBODY);
+	f->doc.members[FIXTURE_SELF].boot = 76;
+	round_on_document(f->c, f->now, &f->doc, NULL);
+	expect_nothing(f);
+	expect_report(f, WORKER_READY);
+	f->doc.seq = ++f->seq;
+	f->doc.attempt++;
+	f->doc.members[FIXTURE_SELF].boot = 77;
+	round_on_document(f->c, f->now, &f->doc, NULL);
+	expect_action(f, ROUND_REDUCE_START);
+}
+
 static void a_gradient_that_is_not_finite_is_trained_again(void **state) {
 	struct fixture *f = *state;
 	show(f, RUN_OPEN, 0);
@@ -520,6 +536,7 @@ int main(void) {
 		T(a_vote_found_on_disk_is_cast_again),
 		T(an_uncommitted_log_entry_is_replaced),
 		T(without_an_encoded_gradient_nobody_takes_part),
+		T(a_roster_of_our_former_process_is_not_ours),
 		T(a_gradient_that_is_not_finite_is_trained_again),
 		T(a_full_disk_lets_the_others_go_on),
 		T(suspects_are_reported_for_the_current_attempt_only),

@@ -1,0 +1,52 @@
+/* options.c: the option table of rivulet-worker. */
+#include "worker/options.h"
+
+#include "net/address.h"
+#include "net/invite.h"
+
+#include <string.h>
+
+#define FIELD(f) offsetof(struct worker_options, f)
+#define CAP(f)   sizeof(((struct worker_options *)0)->f)
+
+const struct rv_option worker_options_table[] = {
+	{"dir", RV_OPT_STRING, FIELD(dir), CAP(dir), "rivulet-worker", 0, 0, NULL,
+	 "Where this worker keeps its key and its state. Start again with the same one to go on.", "Worker"},
+	{"data", RV_OPT_STRING, FIELD(data), CAP(data), "", 0, 0, NULL,
+	 "Training text: a file, a directory, or https://URL#sha256=HEX. Remembered in --dir.", "Worker"},
+	{"shard", RV_OPT_INT, FIELD(shard), 0, "-1", -1, 1023, NULL,
+	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
+	{"name", RV_OPT_STRING, FIELD(name), CAP(name), "", 0, 0, NULL,
+	 "What people see in the run's status; empty: this host's name.", "Worker"},
+	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
+	 "Computing"},
+	{"device", RV_OPT_ENUM, FIELD(device), CAP(device), "auto", 0, 0, "auto|cpu", "What computes.", "Computing"},
+	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, "1", 0, 1000000, NULL,
+	 "The first participant measures held-out loss after so many rounds; 0: never.", "Computing"},
+	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,
+	 "How many held-out batches such a measurement takes.", "Computing"},
+	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), ":0", 0, 0, NULL,
+	 "HOST:PORT for other workers; port 0: any free one.", "Network"},
+	{"advertise", RV_OPT_STRING, FIELD(advertise), CAP(advertise), "", 0, 0, NULL,
+	 "HOST:PORT where other workers reach this one; empty: the address the coordinator sees, with the listening port.",
+	 "Network"},
+	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
+	 "Also write every event there, one JSON object a line.", "Output"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct worker_options *o = opts;
+	struct address a;
+	struct invite invite;
+	if (args->n > 0)
+		RV_TRY(invite_parse(args->at[0], &invite, et));
+	if (!o->dir[0])
+		return rv_fail(et, RV_E_INVALID, "dir: must not be empty");
+	enum rv_err e = address_parse(o->listen, &a, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "listen");
+	if (o->advertise[0] && (e = address_parse(o->advertise, &a, et)) != RV_OK)
+		return rv_fail_context(et, e, "advertise");
+	return RV_OK;
+}

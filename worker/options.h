@@ -1,0 +1,25 @@
+/* options.h: what a volunteer can say to rivulet-worker. */
+#ifndef RV_WORKER_OPTIONS_H
+#define RV_WORKER_OPTIONS_H
+
+#include "base/options.h"
+#include "base/program.h"
+
+struct worker_options {
+	char dir[256];
+	char data[1024];
+	int64_t shard; /* -1: member modulo data-shards */
+	int64_t threads;
+	char device[16];
+	char listen[128], advertise[128];
+	char name[64];
+	char log_file[256];
+	int64_t eval_every, eval_batches;
+};
+
+extern const struct rv_option worker_options_table[];
+
+/* What spans several options, and the link's syntax. */
+enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+
+#endif

@@ -1,0 +1,62 @@
+/* statestore.h: the state files in a worker's directory: written whole or not at all, found again at start.
+ *
+ *     base-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   our own
+ *
+ * The shared state of any round is a base (or theta0) plus the log entries since, replayed through global_apply. Files
+ * are checked when read; a damaged one is named and the one before it used. Functions block on the disk: they are
+ * called on the storage thread, or before the event loop starts. The store itself is read-only after init.
+ */
+#ifndef RV_WORKER_STATESTORE_H
+#define RV_WORKER_STATESTORE_H
+
+#include "worker/blob.h"
+#include "worker/state_format.h"
+
+enum statestore_file { STATE_FILE_BASE, STATE_FILE_LOG, STATE_FILE_REPLICA };
+enum { STATESTORE_PATH_BYTES = 320 };
+
+struct statestore {
+	char dir[256];
+	struct global_config cfg;
+	/* Told of every file that cannot be used. */
+	void (*notice)(void *ctx, enum rv_err why, const char *text);
+	void *notice_ctx;
+};
+
+/* The path of a file; `round` is ignored for the replica. */
+void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
+					 char out[STATESTORE_PATH_BYTES]);
+
+/* Each is durable when it returns RV_OK. RV_E_FULL, RV_E_IO. */
+enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g,
+								  const struct rv_hash *full_hash, struct rv_errtext *et);
+enum rv_err statestore_write_log(const struct statestore *s, const struct state_log_info *info, const uint8_t *payload,
+								 struct rv_errtext *et);
+enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
+									 const uint8_t *payload, struct rv_errtext *et);
+
+/* Any file as it is: RV_E_NOTFOUND, RV_E_RANGE (larger than such a file can be). *out: one reference. */
+enum rv_err statestore_read(const struct statestore *s, enum statestore_file kind, uint64_t round, size_t max_bytes,
+							struct blob **out, struct rv_errtext *et);
+
+/* What was found at start. */
+struct statestore_found {
+	bool has_log; /* a log entry of the round that *g now is at: perhaps not committed */
+	struct state_log_info log;
+	struct blob *log_file; /* has_log: its whole file, one reference */
+	bool has_replica;
+	struct state_replica_info replica;
+	struct blob *replica_file; /* has_replica: one reference */
+};
+/* Brings *g (at theta0, round 0) to the latest round that the files prove committed: an entry is applied when it was
+ * fetched, the next one is there, or the replica was saved in a later round. */
+enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
+							   struct rv_errtext *et);
+
+/* Removes bases and log entries that neither we nor a joiner who starts at `vouched_round` will need; one older base is
+ * kept in reserve. */
+void statestore_prune(const struct statestore *s, uint64_t vouched_round);
+/* Removes what a wrong history left behind: all log entries from `round` on, bases after it, the replica. */
+void statestore_forget_from(const struct statestore *s, uint64_t round);
+
+#endif

@@ -1,0 +1,210 @@
+/* trainer.c: building the trainer, its requests and their answers. */
+#include "worker/trainer_internal.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- building -------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err open_backend(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
+	const char *name = strcmp(cfg->device, "auto") == 0 ? "cpu" : cfg->device;
+	struct backend_options opt = {.threads = cfg->threads, .compute = DTYPE_F32, .isa = "auto"};
+	return backend_open(name, &opt, &t->be, et);
+}
+
+static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash, struct rv_errtext *et) {
+	struct global_config g = {.n = replica_n_params(t->replica),
+							  .params = {.lr = (float)t->run.outer_lr, .momentum = (float)t->run.outer_momentum},
+							  .run_hash = *run_hash};
+	RV_TRY(codec_find(t->run.codec, &g.codec, et));
+	RV_TRY(outer_find(t->run.outer, &g.optimizer, et));
+	g.chunks = chunking_of(g.n, t->run.chunk_elems > 0 ? (size_t)t->run.chunk_elems : chunking_default_elems(g.n));
+	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
+	t->encoded = malloc(chunking_total_bytes(&g.chunks, g.codec));
+	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");
+}
+
+static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
+	const struct run_config *run = &t->run;
+	RV_TRY(open_backend(t, cfg, et));
+	RV_TRY(dataset_open(cfg->data, (uint32_t)run->data_shards, (uint32_t)run->holdout_every, (uint32_t)run->context,
+						(uint64_t)run->seed, &t->data, et));
+	RV_TRY(replica_new(run, t->data, cfg->shard, (uint32_t)run->data_shards, t->be, &t->replica, et));
+	RV_TRY(open_global(t, &cfg->run_hash, et));
+	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
+}
+
+enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
+						struct rv_errtext *et) {
+	struct trainer *t = calloc(1, sizeof *t);
+	if (!t)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the trainer");
+	t->run = *cfg->run;
+	t->owner = *owner;
+	pthread_mutex_init(&t->lock, NULL);
+	enum rv_err e = build(t, cfg, et);
+	if (e != RV_OK) {
+		trainer_free(t);
+		return e;
+	}
+	*out = t;
+	return RV_OK;
+}
+
+void trainer_free(struct trainer *t) {
+	if (!t)
+		return;
+	atomic_store(&t->stop, true);
+	jobs_free(t->jobs);
+	free(t->encoded);
+	global_release(&t->global);
+	replica_free(t->replica);
+	dataset_close(t->data);
+	backend_close(t->be);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+void trainer_snapshot_free(struct trainer_snapshot *s) {
+	if (!s)
+		return;
+	if (s->has_base)
+		global_release(&s->base);
+	blob_unref(s->replica_bytes);
+	free(s);
+}
+
+/* ---- resuming -------------------------------------------------------------------------------------------------------
+ */
+
+void trainer_resume(struct trainer *t, const struct statestore_found *found, void (*notice)(void *, const char *),
+					void *ctx) {
+	struct rv_errtext et = {0};
+	const struct state_replica_info *info = &found->replica;
+	bool loaded = found->has_replica && replica_load(t->replica, found->replica_file->data + STATE_REPLICA_HEADER_BYTES,
+													 info->payload_bytes, &et) == RV_OK;
+	if (found->has_replica && !loaded)
+		notice(ctx, et.text);
+	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);
+	t->progress.run_tokens = loaded ? info->run_tokens : 0;
+	t->progress.steps_done = exact ? info->steps_done : 0;
+	t->progress.tokens = exact ? info->tokens : 0;
+	if (!exact) /* of another round: Adam's moments and the data cursor are still ours */
+		replica_set_theta(t->replica, t->global.theta);
+	trainer_begin_round(t, t->global.round, exact);
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------
+ */
+
+static void run_request(struct job *j) {
+	trainer_work(JOB_OWNER(j, struct request, job));
+}
+
+static void answer(struct request *rq) {
+	const struct trainer_owner *o = &rq->t->owner;
+	switch (rq->kind) {
+	case REQ_TRAIN:
+		o->on_trained(o->ctx, rq->round, rq->err, rq->text.text);
+		break;
+	case REQ_ENCODE:
+		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text);
+		break;
+	case REQ_APPLY:
+		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
+		break;
+	case REQ_INSTALL:
+		o->on_installed(o->ctx, rq->round, rq->err, rq->text.text);
+		break;
+	case REQ_EVALUATE:
+		o->on_evaluated(o->ctx, rq->round, rq->max_batches <= 0, rq->err, rq->loss);
+		break;
+	case REQ_SAVE:
+		o->on_saved(o->ctx, rq->snapshot);
+		break;
+	}
+}
+
+static void request_done(struct job *j) {
+	struct request *rq = JOB_OWNER(j, struct request, job);
+	blob_unref(rq->apply.file);
+	blob_unref(rq->file);
+	answer(rq);
+	free(rq);
+}
+
+static void post(struct trainer *t, const struct request *rq) {
+	struct request *copy = malloc(sizeof *copy);
+	RV_ASSERT(copy != NULL); /* some hundred bytes: a system without them cannot go on */
+	*copy = *rq;
+	copy->t = t;
+	copy->job = (struct job){.run = run_request, .done = request_done};
+	jobs_post(t->jobs, &copy->job);
+}
+
+void trainer_train(struct trainer *t, uint64_t round, uint64_t steps) {
+	atomic_store(&t->stop, false);
+	post(t, &(struct request){.kind = REQ_TRAIN, .round = round, .steps = steps});
+}
+
+void trainer_encode(struct trainer *t, uint64_t round) {
+	post(t, &(struct request){.kind = REQ_ENCODE, .round = round});
+}
+
+void trainer_apply(struct trainer *t, const struct trainer_apply *rq) {
+	atomic_store(&t->stop, true);
+	struct request copy = {.kind = REQ_APPLY, .round = rq->round, .apply = *rq};
+	blob_ref(copy.apply.file);
+	post(t, &copy);
+}
+
+void trainer_install(struct trainer *t, uint64_t round, struct blob *file, const struct rv_hash *expect) {
+	atomic_store(&t->stop, true);
+	struct request rq = {.kind = REQ_INSTALL, .round = round, .file = file ? blob_ref(file) : NULL, .expect = *expect};
+	post(t, &rq);
+}
+
+void trainer_evaluate(struct trainer *t, int max_batches) {
+	post(t, &(struct request){.kind = REQ_EVALUATE, .round = t->global.round, .max_batches = max_batches});
+}
+
+void trainer_save(struct trainer *t) {
+	atomic_store(&t->stop, true);
+	post(t, &(struct request){.kind = REQ_SAVE});
+}
+
+void trainer_reap(struct trainer *t) {
+	jobs_reap(t->jobs);
+}
+
+bool trainer_idle(struct trainer *t) {
+	return jobs_idle(t->jobs);
+}
+
+struct trainer_progress trainer_progress(struct trainer *t) {
+	pthread_mutex_lock(&t->lock);
+	struct trainer_progress p = t->progress;
+	pthread_mutex_unlock(&t->lock);
+	return p;
+}
+
+struct global_state *trainer_global(struct trainer *t) {
+	return &t->global;
+}
+
+const uint8_t *trainer_encoded(const struct trainer *t) {
+	return t->encoded;
+}
+
+struct replica *trainer_replica(struct trainer *t) {
+	return t->replica;
+}
+
+const char *trainer_device(const struct trainer *t) {
+	return t->be->ops->describe(t->be);
+}

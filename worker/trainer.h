@@ -1,0 +1,101 @@
+/* trainer.h: the training side of a worker: backend, data, replica, the shared state, and the thread that works on
+ * them.
+ *
+ * The event loop asks (one outstanding request of a kind) and is answered through callbacks from trainer_reap(), on its
+ * own thread. Requests run in the order of asking; a TRAIN that is under way stops at the next step boundary when
+ * anything else is asked for. While the trainer is idle the owner may read its shared state and encoded vector.
+ */
+#ifndef RV_WORKER_TRAINER_H
+#define RV_WORKER_TRAINER_H
+
+#include "base/run_config.h"
+#include "outer/global.h"
+#include "worker/blob.h"
+#include "worker/statestore.h"
+#include "worker/train/replica.h"
+
+#include <stdbool.h>
+
+struct trainer;
+
+struct trainer_config {
+	const struct run_config *run;
+	struct rv_hash run_hash;
+	const char *data; /* a local path */
+	uint32_t shard;
+	const char *device; /* "auto", "cpu" */
+	int threads;
+};
+
+/* Copies taken at a round boundary, for the storage thread. Freed with trainer_snapshot_free. */
+struct trainer_snapshot {
+	bool has_base;
+	struct global_state base; /* own memory */
+	struct state_replica_info replica;
+	struct blob *replica_bytes; /* NULL: there was no memory for it */
+};
+void trainer_snapshot_free(struct trainer_snapshot *s);
+
+struct trainer_progress {
+	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
+	uint64_t global_step;
+	uint64_t run_tokens; /* since the start of the run, by this worker */
+	float loss, lr;      /* of the last step */
+	float grad_norm;
+	double round_loss; /* sum over the steps of this round since the last apply */
+	uint64_t round_steps;
+	float tokens_per_s;
+	int64_t compute_us; /* since the process started */
+};
+
+struct trainer_owner {
+	void *ctx;
+	void (*wake)(void *ctx); /* from the trainer thread */
+	/* RV_E_RANGE (the loss is not finite, again and again) or another fault: training cannot go on. */
+	void (*on_trained)(void *ctx, uint64_t round, enum rv_err e, const char *text);
+	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text);
+	/* RV_OK: the shared state is at round + 1. */
+	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
+	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
+	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss);
+	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
+};
+
+/* Blocking: opens the backend and the data, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
+enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
+						struct rv_errtext *et);
+/* Stops at the next step boundary. NULL is fine. */
+void trainer_free(struct trainer *t);
+
+/* Before the first request: the shared state that recovery fills, and what was found on disk for the replica. */
+struct global_state *trainer_global(struct trainer *t);
+void trainer_resume(struct trainer *t, const struct statestore_found *found, void (*notice)(void *, const char *),
+					void *ctx);
+
+void trainer_train(struct trainer *t, uint64_t round, uint64_t steps);
+void trainer_encode(struct trainer *t, uint64_t round);
+/* The outer step with these bytes (referenced until done). keep: inner progress stays, moved by theta's movement. */
+struct trainer_apply {
+	uint64_t round;
+	struct blob *file; /* a log file */
+	struct rv_hash digest;
+	bool keep;
+	bool want_base, want_replica; /* what the snapshot should hold */
+};
+void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
+/* A full state, checked against `expect`; file NULL: theta0. */
+void trainer_install(struct trainer *t, uint64_t round, struct blob *file, const struct rv_hash *expect);
+/* Held-out loss of the shared theta. max_batches <= 0: the whole split. */
+void trainer_evaluate(struct trainer *t, int max_batches);
+/* Stops training and copies the replica's state. */
+void trainer_save(struct trainer *t);
+
+void trainer_reap(struct trainer *t);
+bool trainer_idle(struct trainer *t);
+struct trainer_progress trainer_progress(struct trainer *t); /* any thread */
+
+const uint8_t *trainer_encoded(const struct trainer *t); /* of the last ENCODE */
+struct replica *trainer_replica(struct trainer *t);      /* only while idle */
+const char *trainer_device(const struct trainer *t);
+
+#endif

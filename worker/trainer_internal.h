@@ -1,0 +1,51 @@
+/* trainer_internal.h: shared by trainer.c (requests and answers, on the event loop's thread) and trainer_work.c (the
+ * work itself, on the trainer thread). */
+#ifndef RV_WORKER_TRAINER_INTERNAL_H
+#define RV_WORKER_TRAINER_INTERNAL_H
+
+#include "worker/jobs.h"
+#include "worker/trainer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+struct trainer {
+	struct run_config run;
+	struct trainer_owner owner;
+	struct jobs *jobs;
+	struct backend *be;
+	struct dataset *data;
+	struct replica *replica;
+	struct global_state global;
+	uint8_t *encoded;
+
+	pthread_mutex_t lock;
+	struct trainer_progress progress; /* under lock */
+	atomic_bool stop;                 /* TRAIN: at the next step boundary */
+};
+
+enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE };
+
+/* One request: made by the event loop, worked on by the trainer thread, answered and freed by the event loop. */
+struct request {
+	struct job job;
+	struct trainer *t;
+	enum request_kind kind;
+	uint64_t round, steps;
+	struct trainer_apply apply; /* APPLY */
+	struct blob *file;          /* INSTALL */
+	struct rv_hash expect;
+	int max_batches;
+	/* The answer. */
+	enum rv_err err;
+	struct rv_errtext text;
+	double loss;
+	struct trainer_snapshot *snapshot;
+};
+
+void trainer_work(struct request *rq);
+/* A new round's counters; keep: those of the contribution stay. Under no lock. */
+void trainer_begin_round(struct trainer *t, uint64_t round, bool keep);
+
+#endif

@@ -1,0 +1,215 @@
+/* trainer_work.c: what the trainer thread does: inner steps, encoding, the outer step. */
+#include "worker/trainer_internal.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIVERGED_STEPS_MAX = 20 }; /* so many steps in a row whose loss is not finite */
+
+/* ---- inner steps ----------------------------------------------------------------------------------------------------
+ */
+
+static void count_step(struct trainer *t, const struct step_stats *s, int64_t us) {
+	pthread_mutex_lock(&t->lock);
+	struct trainer_progress *p = &t->progress;
+	p->steps_done++;
+	p->tokens += s->tokens;
+	p->run_tokens += s->tokens;
+	p->global_step = replica_global_step(t->replica);
+	p->loss = s->loss;
+	p->lr = s->lr;
+	p->grad_norm = s->grad_norm;
+	p->round_loss += (double)s->loss;
+	p->round_steps++;
+	p->compute_us += us;
+	float rate = us > 0 ? (float)s->tokens * 1e6f / (float)us : 0;
+	p->tokens_per_s = p->tokens_per_s == 0 ? rate : 0.8f * p->tokens_per_s + 0.2f * rate;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void count_compute(struct trainer *t, int64_t since_us) {
+	pthread_mutex_lock(&t->lock);
+	t->progress.compute_us += rv_clock_monotonic_us() - since_us;
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* A step whose loss is not finite changes nothing; the next one reads other data. */
+static enum rv_err one_step(struct trainer *t, struct rv_errtext *et) {
+	enum rv_err e = RV_OK;
+	for (int i = 0; i < DIVERGED_STEPS_MAX; i++) {
+		struct step_stats stats;
+		int64_t started_us = rv_clock_monotonic_us();
+		e = replica_step(t->replica, &stats, et);
+		if (e == RV_OK)
+			count_step(t, &stats, rv_clock_monotonic_us() - started_us);
+		if (e != RV_E_RANGE)
+			return e;
+	}
+	return rv_fail_context(et, e, "%d steps in a row", DIVERGED_STEPS_MAX);
+}
+
+static void work_train(struct request *rq) {
+	struct trainer *t = rq->t;
+	uint64_t h = (uint64_t)t->run.steps_per_round;
+	replica_set_global_step(t->replica, (rq->round + 1) * h - rq->steps);
+	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop); i++)
+		rq->err = one_step(t, &rq->text);
+}
+
+/* ---- the outer step -------------------------------------------------------------------------------------------------
+ */
+
+void trainer_begin_round(struct trainer *t, uint64_t round, bool keep) {
+	uint64_t h = (uint64_t)t->run.steps_per_round;
+	pthread_mutex_lock(&t->lock);
+	struct trainer_progress *p = &t->progress;
+	p->round = round;
+	if (!keep)
+		p->steps_done = p->tokens = 0;
+	p->global_step = round * h + p->steps_done;
+	p->round_loss = 0;
+	p->round_steps = 0;
+	uint64_t step = p->global_step;
+	pthread_mutex_unlock(&t->lock);
+	replica_set_global_step(t->replica, step);
+}
+
+/* theta_local was not finite: back to theta. Adam's moments are finite (a step that is not changes nothing). */
+static void work_encode(struct request *rq) {
+	struct trainer *t = rq->t;
+	int64_t started_us = rv_clock_monotonic_us();
+	rq->err = global_encode_delta(&t->global, replica_theta(t->replica), t->encoded, &rq->text);
+	if (rq->err != RV_OK) {
+		replica_set_theta(t->replica, t->global.theta);
+		trainer_begin_round(t, rq->round, false);
+	}
+	count_compute(t, started_us);
+}
+
+static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, const uint8_t *payload,
+							  struct rv_errtext *et) {
+	size_t bytes = t->global.cfg.n * sizeof(float);
+	float *before = a->keep ? malloc(bytes) : NULL;
+	if (a->keep && !before)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep inner progress (%zu bytes)", bytes);
+	if (before)
+		memcpy(before, t->global.theta, bytes);
+	enum rv_err e = global_apply(&t->global, payload, &a->digest, et);
+	if (e == RV_OK && before)
+		replica_shift_theta(t->replica, before, t->global.theta);
+	else if (e == RV_OK)
+		replica_set_theta(t->replica, t->global.theta);
+	free(before);
+	return e;
+}
+
+static bool copy_base(struct trainer_snapshot *s, const struct global_state *g) {
+	if (global_init(&s->base, &g->cfg, g->theta, NULL) != RV_OK)
+		return false;
+	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
+		memcpy(s->base.state[k], g->state[k], g->cfg.n * sizeof(float));
+	s->base.round = g->round;
+	s->base.chain = g->chain;
+	return true;
+}
+
+static void copy_replica(struct trainer_snapshot *s, struct trainer *t) {
+	struct trainer_progress p = trainer_progress(t);
+	s->replica_bytes = blob_new(replica_state_bytes(t->replica));
+	if (!s->replica_bytes)
+		return;
+	replica_save(t->replica, s->replica_bytes->data);
+	s->replica = (struct state_replica_info){.round = t->global.round,
+											 .chain = t->global.chain,
+											 .steps_done = p.steps_done,
+											 .tokens = p.tokens,
+											 .run_tokens = p.run_tokens,
+											 .payload_bytes = s->replica_bytes->bytes};
+}
+
+static void work_apply(struct request *rq) {
+	struct trainer *t = rq->t;
+	const struct trainer_apply *a = &rq->apply;
+	struct state_log_info info;
+	const uint8_t *payload;
+	int64_t started_us = rv_clock_monotonic_us();
+	RV_ASSERT(a->round == t->global.round);
+	rq->err = state_log_load(&t->global.cfg, a->file->data, a->file->bytes, &info, &payload, &rq->text);
+	if (rq->err == RV_OK)
+		rq->err = step_theta(t, a, payload, &rq->text);
+	if (rq->err == RV_OK) {
+		trainer_begin_round(t, t->global.round, a->keep);
+		rq->snapshot = calloc(1, sizeof *rq->snapshot);
+	}
+	if (rq->snapshot && a->want_base)
+		rq->snapshot->has_base = copy_base(rq->snapshot, &t->global);
+	if (rq->snapshot && a->want_replica)
+		copy_replica(rq->snapshot, t);
+	count_compute(t, started_us);
+}
+
+/* ---- a fetched state ------------------------------------------------------------------------------------------------
+ */
+
+/* theta0 again: a fresh replica has it. */
+static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
+	struct replica *fresh = NULL;
+	struct global_state g;
+	RV_TRY(replica_new(&t->run, t->data, 0, (uint32_t)t->run.data_shards, t->be, &fresh, et));
+	enum rv_err e = global_init(&g, &t->global.cfg, replica_theta(fresh), et);
+	replica_free(fresh);
+	if (e != RV_OK)
+		return e;
+	global_release(&t->global);
+	t->global = g;
+	return RV_OK;
+}
+
+static enum rv_err install_file(struct trainer *t, const struct request *rq, struct rv_errtext *et) {
+	struct rv_hash hash;
+	RV_TRY(state_base_load(&t->global.cfg, rq->file->data, rq->file->bytes, NULL, &hash, et));
+	if (!rv_hash_equal(&hash, &rq->expect))
+		return rv_fail(et, RV_E_CORRUPT, "the fetched state is whole, but not the one the run vouches for");
+	return state_base_load(&t->global.cfg, rq->file->data, rq->file->bytes, &t->global, NULL, et);
+}
+
+static void work_install(struct request *rq) {
+	struct trainer *t = rq->t;
+	rq->err = rq->file ? install_file(t, rq, &rq->text) : install_theta0(t, &rq->text);
+	if (rq->err != RV_OK)
+		return;
+	replica_set_theta(t->replica, t->global.theta);
+	trainer_begin_round(t, t->global.round, false);
+}
+
+static void work_save(struct request *rq) {
+	rq->snapshot = calloc(1, sizeof *rq->snapshot);
+	if (rq->snapshot)
+		copy_replica(rq->snapshot, rq->t);
+}
+
+void trainer_work(struct request *rq) {
+	switch (rq->kind) {
+	case REQ_TRAIN:
+		work_train(rq);
+		break;
+	case REQ_ENCODE:
+		work_encode(rq);
+		break;
+	case REQ_APPLY:
+		work_apply(rq);
+		break;
+	case REQ_INSTALL:
+		work_install(rq);
+		break;
+	case REQ_EVALUATE:
+		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_batches, &rq->loss, &rq->text);
+		break;
+	case REQ_SAVE:
+		work_save(rq);
+		break;
+	}
+}
