@@ -235,6 +235,7 @@ void core_step(struct core *c, int64_t now_us) {
 	c->now_us = now_us;
 	core_watch_liveness(c);
 	decide(c);
+	core_apply_ahead(c);
 	core_publish(c);
 }
 

@@ -33,8 +33,10 @@ static void put_roster(const struct core *c, struct document *d) {
 	const struct core_roster *r = &c->roster;
 	d->attempt = c->attempt;
 	d->n_members = r->n;
-	for (int i = 0; i < r->n; i++)
+	for (int i = 0; i < r->n; i++) {
 		d->members[i] = ref(c, r->members[i], r->weights[i]);
+		d->members[i].boot = r->boots[i];
+	}
 	d->n_chunks = c->n_chunks;
 	d->n_ranges = r->n_ranges;
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);

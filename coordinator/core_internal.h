@@ -72,6 +72,7 @@ struct core {
 	struct core_record queue[CORE_QUEUE];
 	int n_queue;
 	uint64_t next_id;
+	bool ahead; /* planted bug only: queue[0] has been applied already */
 
 	struct document doc, scratch;
 	uint64_t seq_durable; /* documents below may be announced */
@@ -112,6 +113,8 @@ struct core_record *core_push(struct core *c, enum core_record_type type);
 /* The member that a record in the queue makes of `key`, or -1. */
 int core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]);
 int core_count_pending_joins(const struct core *c);
+/* The bug that the simulator must find, when it is planted: a decision takes effect before it is durable. */
+void core_apply_ahead(struct core *c);
 /* The effect of a durable record. RV_E_CORRUPT: it cannot follow what came before. */
 enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et);
 

@@ -42,6 +42,8 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 		return false;
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */
+	if (c->n_chunks != 0 && m->last.n_chunks != c->n_chunks)
+		return false;
 	/* The result of the last round reaches its participants before their next report says so. */
 	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
 	return core_in_sync(c, m) || about_to;

@@ -2,6 +2,7 @@
  * is the same code, so a restarted core stands where the last durable record left it. */
 #include "base/assert.h"
 #include "base/chain.h"
+#include "base/planted.h"
 #include "coordinator/core_internal.h"
 
 #include <string.h>
@@ -48,15 +49,32 @@ bool core_next_record(struct core *c, struct core_record *out) {
 	return true;
 }
 
+/* A record of this core's own making cannot be refused. */
+static void apply_own(struct core *c, const struct core_record *rec) {
+	struct rv_errtext et = {0};
+	enum rv_err e = core_apply(c, rec, &et);
+	RV_ASSERT(e == RV_OK);
+}
+
 void core_persisted(struct core *c, uint64_t record_id, int64_t now_us) {
 	RV_ASSERT(c->n_queue > 0 && c->queue[0].id == record_id);
 	struct core_record rec = c->queue[0];
 	c->n_queue--;
 	memmove(&c->queue[0], &c->queue[1], (size_t)c->n_queue * sizeof c->queue[0]);
-	struct rv_errtext et = {0};
-	enum rv_err e = core_apply(c, &rec, &et);
-	RV_ASSERT(e == RV_OK);
+	if (!c->ahead)
+		apply_own(c, &rec);
+	c->ahead = false;
 	core_step(c, now_us);
+}
+
+void core_apply_ahead(struct core *c) {
+	if (!RV_BUG("announce-before-persist") || c->n_queue == 0 || c->ahead)
+		return;
+	uint8_t type = c->queue[0].type;
+	if (type != CORE_ROSTER && type != CORE_COMMIT)
+		return;
+	apply_own(c, &c->queue[0]);
+	c->ahead = true;
 }
 
 /* ---- what a record changes ------------------------------------------------------------------------------------------
@@ -78,8 +96,6 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		memset(m, 0, sizeof *m);
 		memcpy(m->key, rec->key, sizeof m->key);
 		m->token_hash = rec->token_hash;
-		memcpy(m->want_addr, rec->addr, sizeof m->want_addr);
-		m->want_banned = rec->banned;
 		c->n_members++;
 	}
 	memcpy(m->name, rec->name, sizeof m->name);
@@ -206,6 +222,14 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 	return e;
 }
 
+/* Known from before the restart: given time to report, and left as the records say. */
+static void await(const struct core *c, struct core_member *m) {
+	m->awaited = true;
+	m->heard_us = c->now_us;
+	memcpy(m->want_addr, m->addr, sizeof m->want_addr);
+	m->want_banned = m->banned;
+}
+
 enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
 	RV_ASSERT(c->n_queue == 0);
 	if (rec->id != c->next_id)
@@ -213,10 +237,8 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
 	RV_TRY(core_apply(c, rec, et));
 	c->next_id++;
 	c->seq_planned = c->seq_durable;
-	for (int i = 0; i < c->n_members; i++) {
-		c->members[i].awaited = true;
-		c->members[i].heard_us = c->now_us;
-	}
+	for (int i = 0; i < c->n_members; i++)
+		await(c, &c->members[i]);
 	core_republish(c);
 	return RV_OK;
 }

@@ -80,17 +80,26 @@ static uint64_t gcd(uint64_t a, uint64_t b) {
 	return a;
 }
 
+/* Sum of the weights when every share of tokens is rounded down by `shift` bits, but to no less than 1. */
+static uint64_t weight_sum(const struct core_roster *r, uint64_t divisor, int shift) {
+	uint64_t sum = 0;
+	for (int i = 0; i < r->n; i++) {
+		uint64_t weight = r->tokens[i] / divisor >> shift;
+		weight = weight > 0 ? weight : 1;
+		sum = sum > UINT64_MAX - weight ? UINT64_MAX : sum + weight;
+	}
+	return sum;
+}
+
 void core_weigh(struct core *c) {
 	struct core_roster *r = &c->roster;
-	uint64_t divisor = 0, largest = 1;
+	uint64_t divisor = 0;
 	for (int i = 0; i < r->n; i++)
 		divisor = gcd(r->tokens[i], divisor);
 	if (divisor == 0)
 		divisor = 1;
-	for (int i = 0; i < r->n; i++)
-		largest = r->tokens[i] / divisor > largest ? r->tokens[i] / divisor : largest;
-	int shift = 0; /* what cannot be said in 32 bits is rounded */
-	while (largest >> shift > UINT32_MAX)
+	int shift = 0;
+	while (weight_sum(r, divisor, shift) > NET_MAX_WEIGHT_SUM)
 		shift++;
 	for (int i = 0; i < r->n; i++) {
 		uint32_t weight = (uint32_t)(r->tokens[i] / divisor >> shift);

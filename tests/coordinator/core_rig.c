@@ -1,0 +1,227 @@
+/* core_rig.c: see core_rig.h. */
+#include "tests/coordinator/core_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/chain.h"
+
+static struct core *new_core(const struct rig *r) {
+	return core_init(malloc(core_size()), &r->cfg, r->now_us);
+}
+
+void rig_init(struct rig *r, uint32_t min_workers) {
+	memset(r, 0, sizeof *r);
+	r->cfg = (struct core_config){.final_round = 10,
+								  .min_workers = min_workers,
+								  .grace_us = 5 * RIG_S,
+								  .liveness_us = 10 * RIG_S,
+								  .suspect_gather_us = 1 * RIG_S};
+	memset(r->cfg.run_id, 7, sizeof r->cfg.run_id);
+	memset(r->cfg.run_hash.b, 9, sizeof r->cfg.run_hash.b);
+	r->now_us = 1000 * RIG_S;
+}
+
+void rig_start(struct rig *r) {
+	r->core = new_core(r);
+	r->twin = new_core(r);
+}
+
+void rig_release(struct rig *r) {
+	free(r->core);
+	free(r->twin);
+}
+
+void rig_key(uint32_t who, uint8_t key[NET_KEY_BYTES]) {
+	memset(key, 0, NET_KEY_BYTES);
+	snprintf((char *)key, NET_KEY_BYTES, "worker %u", who);
+}
+
+const struct document *rig_doc(const struct rig *r) {
+	return core_document(r->core);
+}
+
+/* What two documents must share when they are of the same records: all that does not depend on who is alive. */
+static void check_same_facts(const struct document *a, const struct document *b) {
+	assert_int_equal(a->round, b->round);
+	assert_memory_equal(&a->chain, &b->chain, sizeof a->chain);
+	assert_int_equal(a->base_round, b->base_round);
+	assert_memory_equal(&a->base_hash, &b->base_hash, sizeof a->base_hash);
+	assert_memory_equal(&a->base_chain, &b->base_chain, sizeof a->base_chain);
+	assert_int_equal(a->n_log, b->n_log);
+	assert_memory_equal(a->log, b->log, a->n_log * sizeof a->log[0]);
+	assert_int_equal(a->phase == RUN_REDUCE, b->phase == RUN_REDUCE);
+	assert_int_equal(a->phase == RUN_DONE, b->phase == RUN_DONE);
+	assert_int_equal(a->attempt, b->attempt);
+	if (a->phase != RUN_REDUCE)
+		return;
+	assert_int_equal(a->n_members, b->n_members);
+	assert_memory_equal(a->members, b->members, a->n_members * sizeof a->members[0]);
+	assert_int_equal(a->n_chunks, b->n_chunks);
+	assert_int_equal(a->n_ranges, b->n_ranges);
+	for (int i = 0; i < a->n_ranges; i++) {
+		assert_int_equal(a->ranges[i].first, b->ranges[i].first);
+		assert_int_equal(a->ranges[i].count, b->ranges[i].count);
+		assert_int_equal(a->ranges[i].owner, b->ranges[i].owner);
+	}
+}
+
+static void check_document(struct rig *r) {
+	const struct document *d = rig_doc(r);
+	static uint8_t bytes[NET_MAX_DOCUMENT_BYTES];
+	static struct document decoded;
+	struct rv_errtext et = {0};
+	assert_true(d->seq >= r->last_seq);
+	if (d->seq == r->last_seq)
+		return;
+	r->last_seq = d->seq;
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	document_encode(d, &w);
+	assert_false(w.failed);
+	if (document_decode(bytes, rv_writer_len(&w), &decoded, &et) != RV_OK)
+		fail_msg("the document is not valid: %s", et.text);
+	struct rv_hash chain = d->base_chain;
+	for (int i = 0; i < d->n_log; i++)
+		chain = rv_chain_next(&chain, &d->log[i]);
+	assert_memory_equal(&chain, &d->chain, sizeof chain);
+}
+
+void rig_pump(struct rig *r) {
+	struct core_record rec;
+	struct rv_errtext et = {0};
+	check_document(r);
+	while (!r->hold && core_next_record(r->core, &rec)) {
+		assert_int_equal(rec.id, r->n_records + 1);
+		r->n_records++;
+		r->last[rec.id % RIG_RECORDS_KEPT] = rec;
+		if (core_replay(r->twin, &rec, &et) != RV_OK)
+			fail_msg("replay: %s", et.text);
+		core_persisted(r->core, rec.id, r->now_us);
+		assert_true(rig_doc(r)->seq < rec.doc_seq || rig_doc(r)->seq < core_document(r->twin)->seq);
+		if (rig_doc(r)->seq + 1 < rec.doc_seq) /* else it has no durable number left to announce it under */
+			check_same_facts(rig_doc(r), core_document(r->twin));
+		check_document(r);
+	}
+}
+
+void rig_restart(struct rig *r) {
+	struct core *dead = r->core;
+	r->core = r->twin;
+	r->twin = dead;
+	/* The twin was rebuilt at some earlier time; its members are awaited from now on. */
+	struct core *fresh = new_core(r), *fresh_twin = new_core(r);
+	struct rv_errtext et = {0};
+	assert_true(r->n_records < RIG_RECORDS_KEPT);
+	for (uint64_t id = 1; id <= (uint64_t)r->n_records; id++) {
+		assert_int_equal(core_replay(fresh, &r->last[id], &et), RV_OK);
+		assert_int_equal(core_replay(fresh_twin, &r->last[id], &et), RV_OK);
+	}
+	free(r->core);
+	free(r->twin);
+	r->core = fresh;
+	r->twin = fresh_twin;
+	check_document(r);
+}
+
+void rig_wait(struct rig *r, int64_t us) {
+	r->now_us += us;
+	core_tick(r->core, r->now_us);
+	rig_pump(r);
+}
+
+void rig_join(struct rig *r, int n) {
+	for (int i = 0; i < n; i++) {
+		uint8_t key[NET_KEY_BYTES];
+		uint32_t member = 99;
+		struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .name = "w"};
+		struct rv_errtext et = {0};
+		rig_key((uint32_t)i, key);
+		memcpy(rq.run_id, r->cfg.run_id, sizeof rq.run_id);
+		rq.token[0] = (uint8_t)(i + 1);
+		assert_int_equal(core_join(r->core, r->now_us, key, &rq, true, &member, &et), RV_OK);
+		assert_int_equal(member, i);
+		rig_pump(r);
+	}
+}
+
+struct rv_hash rig_digest(uint64_t round) {
+	return rv_hash_of(&round, sizeof round);
+}
+
+struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase) {
+	const struct document *d = rig_doc(r);
+	struct report rep = {.boot = 1, .phase = (uint8_t)phase, .round = d->round, .tokens = 1000, .n_chunks = RIG_CHUNKS};
+	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
+		rep.attempt = d->attempt;
+	if (phase == WORKER_VOTED)
+		rep.digest = rig_digest(d->round);
+	if (phase != WORKER_SYNCING)
+		rep.chain = d->chain;
+	snprintf(rep.addr, sizeof rep.addr, "10.0.0.%u:70%02u", who, who);
+	return rep;
+}
+
+void rig_send(struct rig *r, uint32_t who, const struct report *rep) {
+	uint8_t key[NET_KEY_BYTES];
+	struct report numbered = *rep;
+	struct rv_errtext et = {0};
+	rig_key(who, key);
+	numbered.seq = ++r->report_seq;
+	if (core_report(r->core, r->now_us, key, &numbered, &et) != RV_OK)
+		fail_msg("report: %s", et.text);
+	rig_pump(r);
+}
+
+void rig_say(struct rig *r, uint32_t who, enum worker_phase phase) {
+	struct report rep = rig_report(r, who, phase);
+	rig_send(r, who, &rep);
+}
+
+void rig_say_all(struct rig *r, int n, enum worker_phase phase) {
+	struct report rep[NET_MAX_MEMBERS];
+	for (int i = 0; i < n; i++)
+		rep[i] = rig_report(r, (uint32_t)i, phase);
+	for (int i = 0; i < n; i++)
+		rig_send(r, (uint32_t)i, &rep[i]);
+}
+
+void rig_round(struct rig *r, int n) {
+	uint64_t round = rig_doc(r)->round;
+	rig_say_all(r, n, WORKER_TRAINING);
+	rig_say_all(r, n, WORKER_READY);
+	rig_expect(r, RUN_REDUCE, round, 1);
+	rig_say_all(r, n, WORKER_VOTED);
+	assert_int_equal(rig_doc(r)->round, round + 1);
+}
+
+const struct core_record *rig_last(const struct rig *r, enum core_record_type type) {
+	const struct core_record *rec = &r->last[r->n_records % RIG_RECORDS_KEPT];
+	assert_int_equal(rec->type, type);
+	return rec;
+}
+
+bool rig_saw(struct rig *r, enum core_event_type type, uint32_t member) {
+	struct core_event ev;
+	bool saw = false;
+	while (core_next_event(r->core, &ev))
+		saw = saw || (ev.type == type && ev.member == member);
+	return saw;
+}
+
+void rig_expect(const struct rig *r, enum run_phase phase, uint64_t round, uint32_t attempt) {
+	assert_int_equal(rig_doc(r)->phase, phase);
+	assert_int_equal(rig_doc(r)->round, round);
+	assert_int_equal(rig_doc(r)->attempt, attempt);
+}
+
+void rig_expect_members(const struct rig *r, int n, const uint32_t *members) {
+	const struct document *d = rig_doc(r);
+	assert_int_equal(d->n_members, n);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(d->members[i].member, members[i]);
+}

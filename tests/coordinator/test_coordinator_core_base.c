@@ -1,0 +1,130 @@
+/* Bases: a majority of the last participants vouches; the log never outgrows the document. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/chain.h"
+#include "tests/coordinator/core_rig.h"
+
+static struct rv_hash full_hash(uint64_t round, uint8_t flavour) {
+	uint64_t v[2] = {round, flavour};
+	return rv_hash_of(v, sizeof v);
+}
+
+static void vouch(struct rig *r, uint32_t who, uint64_t round, uint8_t flavour) {
+	struct report rep = rig_report(r, who, WORKER_TRAINING);
+	rep.full_round = round;
+	rep.full_hash = full_hash(round, flavour);
+	rig_send(r, who, &rep);
+}
+
+static void after_rounds(struct rig *r, int n, int rounds) {
+	rig_init(r, 2);
+	r->cfg.final_round = 1000;
+	rig_start(r);
+	rig_join(r, n);
+	for (int i = 0; i < rounds; i++)
+		rig_round(r, n);
+}
+
+static void test_majority_makes_a_base(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 4, 3);
+	vouch(&r, 0, 2, 0);
+	vouch(&r, 1, 2, 1);
+	vouch(&r, 2, 2, 0);
+	assert_int_equal(rig_doc(&r)->base_round, 0);
+	vouch(&r, 3, 2, 0);
+	const struct document *d = rig_doc(&r);
+	struct rv_hash hash = full_hash(2, 0), digest = rig_digest(2);
+	assert_int_equal(d->base_round, 2);
+	assert_memory_equal(&d->base_hash, &hash, sizeof hash);
+	assert_int_equal(d->n_log, 1);
+	assert_memory_equal(&d->log[0], &digest, sizeof digest);
+	assert_int_equal(d->seq, r.last_seq);
+	assert_true(rig_saw(&r, CORE_EVENT_DIVERGED, 1));
+	vouch(&r, 1, 2, 1);
+	assert_false(rig_saw(&r, CORE_EVENT_DIVERGED, 1)); /* said once */
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->base_round, 2);
+	rig_release(&r);
+}
+
+/* Half is not a majority; rounds in the future or behind the base, and those who took part in nothing, do not count. */
+static void test_what_does_not_count(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 2, 2);
+	vouch(&r, 0, 1, 0);
+	vouch(&r, 1, 1, 1);
+	vouch(&r, 0, 3, 0);
+	vouch(&r, 1, 3, 0);
+	assert_int_equal(rig_doc(&r)->base_round, 0);
+	vouch(&r, 0, 2, 0);
+	vouch(&r, 1, 2, 0);
+	assert_int_equal(rig_doc(&r)->base_round, 2);
+	vouch(&r, 0, 1, 0);
+	vouch(&r, 1, 1, 0);
+	assert_int_equal(rig_doc(&r)->base_round, 2);
+	rig_release(&r);
+}
+
+static void test_a_fresh_worker_is_no_witness(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 5);
+	rig_round(&r, 2);
+	for (uint32_t i = 2; i < 5; i++)
+		vouch(&r, i, 1, 9);
+	assert_int_equal(rig_doc(&r)->base_round, 0);
+	vouch(&r, 0, 1, 0);
+	vouch(&r, 1, 1, 0);
+	struct rv_hash hash = full_hash(1, 0);
+	assert_memory_equal(&rig_doc(&r)->base_hash, &hash, sizeof hash);
+	rig_release(&r);
+}
+
+static void test_round_waits_for_a_base_at_the_limit(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 3, NET_MAX_LOG_DIGESTS);
+	assert_int_equal(rig_doc(&r)->n_log, NET_MAX_LOG_DIGESTS);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say_all(&r, 3, WORKER_READY);
+	rig_wait(&r, 6 * RIG_S);
+	rig_expect(&r, RUN_OPEN, NET_MAX_LOG_DIGESTS, 0);
+	assert_true(rig_saw(&r, CORE_EVENT_NO_BASE, NET_MAX_MEMBERS));
+	/* Here the word of those that are there suffices: two of three are gone for good. */
+	for (int i = 0; i < 2; i++) {
+		rig_wait(&r, 5 * RIG_S);
+		rig_say(&r, 1, WORKER_READY);
+		rig_say(&r, 2, WORKER_READY);
+	}
+	struct report rep = rig_report(&r, 1, WORKER_READY);
+	rep.full_round = 60;
+	rep.full_hash = full_hash(60, 0);
+	rig_send(&r, 1, &rep);
+	assert_int_equal(rig_doc(&r)->base_round, 0);
+	rig_send(&r, 2, &rep);
+	assert_int_equal(rig_doc(&r)->base_round, 60);
+	rig_expect(&r, RUN_REDUCE, NET_MAX_LOG_DIGESTS, 1);
+	assert_int_equal(rig_doc(&r)->n_log, 4);
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_majority_makes_a_base),
+		cmocka_unit_test(test_what_does_not_count),
+		cmocka_unit_test(test_a_fresh_worker_is_no_witness),
+		cmocka_unit_test(test_round_waits_for_a_base_at_the_limit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* Joins, tokens, bans, stale reports, durability before announcement, and replay's refusals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/core_rig.h"
+
+static struct join_request request(const struct rig *r, uint8_t token) {
+	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = token != 0, .name = "w"};
+	memcpy(rq.run_id, r->cfg.run_id, sizeof rq.run_id);
+	rq.token[0] = token;
+	return rq;
+}
+
+static enum rv_err join(struct rig *r, uint32_t who, const struct join_request *rq, bool token_ok, uint32_t *member) {
+	uint8_t key[NET_KEY_BYTES];
+	struct rv_errtext et = {0};
+	rig_key(who, key);
+	*member = 99;
+	enum rv_err e = core_join(r->core, r->now_us, key, rq, token_ok, member, &et);
+	assert_int_equal(e != RV_OK, et.text[0] != '\0');
+	rig_pump(r);
+	return e;
+}
+
+static void test_join_needs_a_token_once(void **state) {
+	(void)state;
+	struct rig r;
+	uint32_t member;
+	rig_init(&r, 1);
+	rig_start(&r);
+	struct join_request with = request(&r, 5), without = request(&r, 0);
+	assert_int_equal(join(&r, 0, &without, true, &member), RV_E_AUTH);
+	assert_int_equal(join(&r, 0, &with, false, &member), RV_E_AUTH);
+	assert_int_equal(r.n_records, 0);
+	assert_int_equal(join(&r, 0, &with, true, &member), RV_OK);
+	assert_int_equal(member, 0);
+	const struct core_record *rec = rig_last(&r, CORE_MEMBER);
+	struct rv_hash hash = core_token_hash(r.cfg.run_id, with.token);
+	assert_memory_equal(&rec->token_hash, &hash, sizeof hash);
+	/* The same key comes back without a token; another key cannot spend it again. */
+	assert_int_equal(join(&r, 0, &without, false, &member), RV_OK);
+	assert_int_equal(member, 0);
+	assert_int_equal(join(&r, 1, &with, true, &member), RV_E_AUTH);
+	struct join_request other = request(&r, 6);
+	assert_int_equal(join(&r, 1, &other, true, &member), RV_OK);
+	assert_int_equal(member, 1);
+	rig_release(&r);
+}
+
+static void test_join_retried_while_pending(void **state) {
+	(void)state;
+	struct rig r;
+	uint32_t a, b, again;
+	rig_init(&r, 1);
+	rig_start(&r);
+	r.hold = true;
+	struct join_request rq = request(&r, 5), rq2 = request(&r, 6);
+	assert_int_equal(join(&r, 0, &rq, true, &a), RV_OK);
+	assert_int_equal(join(&r, 1, &rq2, true, &b), RV_OK);
+	assert_int_equal(join(&r, 0, &rq, true, &again), RV_OK);
+	assert_int_equal(join(&r, 2, &rq, true, &again), RV_E_AUTH); /* spent by a join that is not durable yet */
+	assert_int_equal(join(&r, 0, &rq, true, &again), RV_OK);
+	assert_int_equal(a, again);
+	assert_int_equal(b, 1);
+	r.hold = false;
+	rig_pump(&r);
+	assert_int_equal(r.n_records, 2);
+	rig_release(&r);
+}
+
+static void test_join_refusals(void **state) {
+	(void)state;
+	struct rig r;
+	uint32_t member;
+	rig_init(&r, 1);
+	rig_start(&r);
+	struct join_request rq = request(&r, 5);
+	rq.protocol = 2;
+	assert_int_equal(join(&r, 0, &rq, true, &member), RV_E_PROTOCOL);
+	rq = request(&r, 5);
+	rq.run_id[0] ^= 1;
+	assert_int_equal(join(&r, 0, &rq, true, &member), RV_E_PROTOCOL);
+	rig_join(&r, NET_MAX_MEMBERS);
+	rq = request(&r, 200);
+	assert_int_equal(join(&r, 100, &rq, true, &member), RV_E_FULL);
+	rig_release(&r);
+}
+
+static void test_ban(void **state) {
+	(void)state;
+	struct rig r;
+	uint32_t member;
+	uint8_t key[NET_KEY_BYTES];
+	struct rv_errtext et = {0};
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 3);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	assert_int_equal(core_ban(r.core, r.now_us, 7, true, &et), RV_E_NOTFOUND);
+	assert_int_equal(core_ban(r.core, r.now_us, 1, true, &et), RV_OK);
+	rig_pump(&r);
+	RIG_EXPECT_MEMBERS(&r, 0, 2);
+	struct report rep = rig_report(&r, 1, WORKER_READY);
+	rig_key(1, key);
+	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_E_AUTH);
+	struct join_request rq = request(&r, 0);
+	assert_int_equal(join(&r, 1, &rq, false, &member), RV_E_AUTH);
+	/* Not waited for. */
+	rig_say(&r, 0, WORKER_READY);
+	rig_say(&r, 2, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 2);
+	/* Durable, and taken back. */
+	rig_restart(&r);
+	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_E_AUTH);
+	assert_int_equal(core_ban(r.core, r.now_us, 1, false, &et), RV_OK);
+	rig_pump(&r);
+	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_OK);
+	rig_release(&r);
+}
+
+/* A ban in the middle of an all-reduce: the others go on without it, and its vote does not count. */
+static void test_ban_of_a_participant(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 3);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say_all(&r, 3, WORKER_READY);
+	rig_say(&r, 1, WORKER_VOTED);
+	assert_int_equal(core_ban(r.core, r.now_us, 1, true, &et), RV_OK);
+	rig_pump(&r);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 0, 2);
+	rig_release(&r);
+}
+
+static void test_stale_reports_are_ignored(void **state) {
+	(void)state;
+	struct rig r;
+	struct core_member_view views[NET_MAX_MEMBERS];
+	uint8_t key[NET_KEY_BYTES];
+	struct rv_errtext et = {0};
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 1);
+	rig_key(0, key);
+	struct report rep = rig_report(&r, 0, WORKER_TRAINING);
+	rep.boot = 50;
+	rep.seq = 10;
+	rep.inner_step = 1;
+	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_OK);
+	struct report older = rep;
+	older.seq = 10;
+	older.inner_step = 2;
+	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	older.seq = 9;
+	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	older.boot = 49;
+	older.seq = 1000;
+	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	assert_int_equal(core_members(r.core, views), 1);
+	assert_int_equal(views[0].last.inner_step, 1);
+	struct report newer = rep;
+	newer.boot = 51;
+	newer.seq = 1;
+	newer.inner_step = 3;
+	assert_int_equal(core_report(r.core, r.now_us, key, &newer, &et), RV_OK);
+	(void)core_members(r.core, views);
+	assert_int_equal(views[0].last.inner_step, 3);
+	/* The machine's clock was set back, and the member had been silent: it is believed. */
+	rig_pump(&r);
+	rig_wait(&r, 11 * RIG_S);
+	older.boot = 3;
+	older.inner_step = 4;
+	assert_int_equal(core_report(r.core, r.now_us, key, &older, &et), RV_OK);
+	(void)core_members(r.core, views);
+	assert_int_equal(views[0].last.inner_step, 4);
+	rig_release(&r);
+}
+
+static void test_report_refusals(void **state) {
+	(void)state;
+	struct rig r;
+	uint8_t key[NET_KEY_BYTES];
+	struct rv_errtext et = {0};
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 1);
+	struct report rep = rig_report(&r, 0, WORKER_TRAINING);
+	rig_key(1, key);
+	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_E_AUTH);
+	rig_key(0, key);
+	strcpy(rep.addr, ":7000");
+	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_E_INVALID);
+	rig_release(&r);
+}
+
+/* While a record is not durable, nothing of it can be seen, and numbers run out rather than being used unsaved. */
+static void test_persist_before_announce(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 1);
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	r.hold = true;
+	rig_say(&r, 0, WORKER_READY);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	uint64_t seq = rig_doc(&r)->seq;
+	/* What is decided does not change while it waits. */
+	struct core_record first, later;
+	assert_true(core_next_record(r.core, &first));
+	rig_say(&r, 0, WORKER_TRAINING);
+	assert_true(core_next_record(r.core, &later));
+	assert_memory_equal(&first, &later, sizeof first);
+	/* Liveness goes on being announced, as far as the numbers reach. */
+	for (int i = 0; i < 5000; i++) {
+		rig_say(&r, 0, i % 2 ? WORKER_TRAINING : WORKER_SYNCING);
+		assert_true(rig_doc(&r)->phase == RUN_OPEN);
+	}
+	assert_true(rig_doc(&r)->seq > seq);
+	assert_true(rig_doc(&r)->seq < first.doc_seq);
+	rig_say(&r, 0, WORKER_READY);
+	r.hold = false;
+	rig_pump(&r);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	rig_release(&r);
+}
+
+/* Numbers grow across restarts, also when nothing but liveness was announced in between. */
+static void test_seq_grows_across_restarts(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 2);
+	uint64_t seq = 0;
+	for (int i = 0; i < 10; i++) {
+		rig_say(&r, 0, WORKER_TRAINING);
+		assert_true(rig_doc(&r)->seq > seq);
+		seq = rig_doc(&r)->seq;
+		rig_restart(&r);
+		assert_true(rig_doc(&r)->seq > seq);
+		/* Killed again before anything new: the same number, the same document. */
+		struct document before = *rig_doc(&r);
+		rig_restart(&r);
+		assert_int_equal(rig_doc(&r)->seq, before.seq);
+		assert_int_equal(rig_doc(&r)->n_members, before.n_members);
+		seq = before.seq;
+	}
+	rig_release(&r);
+}
+
+static void test_replay_refuses_what_cannot_be(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 2);
+	rig_say_all(&r, 2, WORKER_READY);
+	rig_say_all(&r, 2, WORKER_VOTED);
+	struct core_record commit = *rig_last(&r, CORE_COMMIT);
+	struct core_record bad[9];
+	for (int i = 0; i < 9; i++)
+		bad[i] = commit;
+	bad[0].id++;               /* a gap */
+	bad[1].round = 1;          /* a round skipped */
+	bad[2].attempt = 2;        /* not the attempt under way */
+	bad[3].chain.b[0] ^= 1;    /* does not follow */
+	bad[4].members[1] = 5;     /* not the roster */
+	bad[5].type = 77;          /* unknown */
+	bad[6].type = CORE_ROSTER; /* attempt 1 again */
+	bad[7].type = CORE_BASE;   /* a base at the start */
+	bad[8].type = CORE_MEMBER; /* a member number skipped */
+	bad[8].member = 40;
+	for (int i = 0; i < 9; i++) {
+		struct core *c = core_init(malloc(core_size()), &r.cfg, 0);
+		for (uint64_t id = 1; id < commit.id; id++)
+			assert_int_equal(core_replay(c, &r.last[id], &et), RV_OK);
+		et.text[0] = '\0';
+		assert_int_equal(core_replay(c, &bad[i], &et), RV_E_CORRUPT);
+		assert_non_null(strstr(et.text, "record "));
+		free(c);
+	}
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_join_needs_a_token_once),
+		cmocka_unit_test(test_join_retried_while_pending),
+		cmocka_unit_test(test_join_refusals),
+		cmocka_unit_test(test_ban),
+		cmocka_unit_test(test_ban_of_a_participant),
+		cmocka_unit_test(test_stale_reports_are_ignored),
+		cmocka_unit_test(test_report_refusals),
+		cmocka_unit_test(test_persist_before_announce),
+		cmocka_unit_test(test_seq_grows_across_restarts),
+		cmocka_unit_test(test_replay_refuses_what_cannot_be),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

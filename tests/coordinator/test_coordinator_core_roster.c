@@ -1,0 +1,265 @@
+/* OPEN: when the run waits, when the roster is frozen, over whom and with what weights. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/core_rig.h"
+
+static void test_waits_for_min_workers(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_expect(&r, RUN_WAITING, 0, 0);
+	rig_join(&r, 2);
+	rig_say(&r, 0, WORKER_SYNCING);
+	rig_expect(&r, RUN_WAITING, 0, 0);
+	rig_say(&r, 1, WORKER_SYNCING);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	/* One dies: nothing more is started. It comes back: on. */
+	rig_wait(&r, 6 * RIG_S);
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_wait(&r, 5 * RIG_S);
+	rig_expect(&r, RUN_WAITING, 0, 0);
+	assert_true(rig_saw(&r, CORE_EVENT_DEAD, 1));
+	rig_say(&r, 1, WORKER_TRAINING);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	assert_true(rig_saw(&r, CORE_EVENT_ALIVE, 1));
+	rig_release(&r);
+}
+
+static void test_frozen_when_all_are_ready(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 4);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say(&r, 2, WORKER_READY);
+	rig_say(&r, 0, WORKER_READY);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	rig_say(&r, 1, WORKER_READY); /* 3 has joined, but never reported */
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	const struct document *d = rig_doc(&r);
+	assert_int_equal(d->n_chunks, RIG_CHUNKS);
+	assert_int_equal(d->n_ranges, 3);
+	assert_int_equal(d->ranges[1].first, 4);
+	assert_int_equal(d->ranges[1].count, 4);
+	assert_string_equal(d->members[1].addr, "10.0.0.1:7001");
+	assert_int_equal(d->members[1].weight, 1);
+	rig_release(&r);
+}
+
+static void test_grace(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 3);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say(&r, 0, WORKER_READY);
+	rig_wait(&r, 8 * RIG_S);
+	rig_say(&r, 2, WORKER_TRAINING);
+	rig_say(&r, 0, WORKER_READY);
+	rig_say(&r, 1, WORKER_READY); /* from here on grace runs */
+	rig_wait(&r, 5 * RIG_S - 1);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	assert_int_equal(core_deadline_us(r.core), r.now_us + 1);
+	rig_wait(&r, 1);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1);
+	/* The late one changes nothing. */
+	rig_say(&r, 2, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	rig_release(&r);
+}
+
+/* Dead, leaving, syncing, on another state or of another size: not waited for, not in. */
+static void test_not_waited_for(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 6);
+	rig_say_all(&r, 6, WORKER_TRAINING);
+	rig_wait(&r, 9 * RIG_S);
+	rig_say(&r, 1, WORKER_LEAVING);
+	rig_say(&r, 2, WORKER_SYNCING);
+	struct report other = rig_report(&r, 3, WORKER_READY);
+	other.chain.b[0] ^= 1;
+	rig_send(&r, 3, &other);
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_say(&r, 5, WORKER_READY);
+	rig_wait(&r, 2 * RIG_S); /* 4 is dead */
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	rig_say(&r, 0, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 5);
+	assert_true(rig_saw(&r, CORE_EVENT_WRONG_CHAIN, 3));
+	rig_release(&r);
+}
+
+static void test_sizes_must_agree(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 4);
+	struct report odd = rig_report(&r, 0, WORKER_READY);
+	odd.n_chunks = 5;
+	rig_say(&r, 1, WORKER_TRAINING);
+	rig_say(&r, 2, WORKER_TRAINING);
+	rig_send(&r, 0, &odd);
+	rig_say(&r, 2, WORKER_READY);
+	rig_say(&r, 1, WORKER_READY);
+	rig_wait(&r, 5 * RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 1, 2);
+	assert_true(rig_saw(&r, CORE_EVENT_WRONG_SIZE, 0));
+	/* From the first roster on the size is the run's. */
+	rig_say(&r, 1, WORKER_VOTED);
+	rig_say(&r, 2, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	odd = rig_report(&r, 3, WORKER_READY);
+	odd.n_chunks = 5;
+	rig_send(&r, 3, &odd);
+	odd = rig_report(&r, 0, WORKER_READY);
+	odd.n_chunks = 5;
+	rig_send(&r, 0, &odd);
+	rig_say(&r, 2, WORKER_READY);
+	rig_wait(&r, 6 * RIG_S);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_say(&r, 1, WORKER_READY); /* the others are not even waited for */
+	rig_expect(&r, RUN_REDUCE, 1, 1);
+	RIG_EXPECT_MEMBERS(&r, 1, 2);
+	rig_release(&r);
+}
+
+/* A quick worker may be ready for round 1 before a slow one has said that it took over round 0. */
+static void test_participants_of_the_last_round_are_waited_for(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 3);
+	rig_say_all(&r, 2, WORKER_TRAINING);
+	rig_say_all(&r, 2, WORKER_READY);
+	rig_say_all(&r, 2, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	RIG_EXPECT_MEMBERS(&r, 0, 1); /* they hold the result: donors at once */
+	rig_say(&r, 0, WORKER_READY);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	struct report applying = rig_report(&r, 1, WORKER_SYNCING);
+	applying.round = 0;
+	rig_send(&r, 1, &applying);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_say(&r, 1, WORKER_TRAINING);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_say(&r, 1, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 1, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1);
+	rig_release(&r);
+}
+
+/* After a restart the first one to report must not be alone in the roster. */
+static void test_known_members_are_awaited_after_a_restart(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	rig_start(&r);
+	rig_join(&r, 2);
+	rig_say_all(&r, 2, WORKER_TRAINING);
+	rig_restart(&r);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	rig_say(&r, 0, WORKER_READY);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	rig_say(&r, 1, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1);
+	rig_release(&r);
+}
+
+static void check_weights(const uint64_t tokens[3], const uint32_t weights[3]) {
+	struct rig r;
+	rig_init(&r, 3);
+	r.cfg.weight_by_tokens = true;
+	rig_start(&r);
+	rig_join(&r, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct report rep = rig_report(&r, i, WORKER_READY);
+		rep.tokens = tokens[i];
+		rig_send(&r, i, &rep);
+	}
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(rig_doc(&r)->members[i].weight, weights[i]);
+	rig_release(&r);
+}
+
+static void test_weights(void **state) {
+	(void)state;
+	check_weights((uint64_t[]){3000, 6000, 4500}, (uint32_t[]){2, 4, 3});
+	check_weights((uint64_t[]){0, 6000, 3000}, (uint32_t[]){1, 2, 1});
+	check_weights((uint64_t[]){0, 0, 0}, (uint32_t[]){1, 1, 1});
+	check_weights((uint64_t[]){UINT64_MAX, 1, UINT64_MAX - 1}, (uint32_t[]){(1 << 23) - 1, 1, (1 << 23) - 1});
+}
+
+/* A worker restarts on another port: the new address is durable before it is announced. */
+static void test_addresses_follow(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 2);
+	rig_say_all(&r, 2, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	struct report moved = rig_report(&r, 1, WORKER_REDUCING);
+	strcpy(moved.addr, "10.0.0.1:9999");
+	rig_send(&r, 1, &moved);
+	assert_string_equal(rig_last(&r, CORE_MEMBER)->addr, "10.0.0.1:9999");
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	assert_string_equal(rig_doc(&r)->members[1].addr, "10.0.0.1:9999");
+	rig_restart(&r);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	assert_string_equal(rig_doc(&r)->members[1].addr, "10.0.0.1:9999");
+	rig_release(&r);
+}
+
+static void test_runs_to_the_end(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	rig_start(&r);
+	rig_join(&r, 2);
+	for (uint64_t round = 0; round < r.cfg.final_round; round++) {
+		rig_round(&r, 2);
+		const struct core_record *rec = rig_last(&r, CORE_COMMIT);
+		assert_int_equal(rec->tokens[0] + rec->tokens[1], 2000);
+	}
+	rig_expect(&r, RUN_DONE, 10, 0);
+	rig_say_all(&r, 2, WORKER_READY);
+	rig_wait(&r, 100 * RIG_S);
+	rig_expect(&r, RUN_DONE, 10, 0);
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waits_for_min_workers),
+		cmocka_unit_test(test_frozen_when_all_are_ready),
+		cmocka_unit_test(test_grace),
+		cmocka_unit_test(test_not_waited_for),
+		cmocka_unit_test(test_sizes_must_agree),
+		cmocka_unit_test(test_participants_of_the_last_round_are_waited_for),
+		cmocka_unit_test(test_known_members_are_awaited_after_a_restart),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_addresses_follow),
+		cmocka_unit_test(test_runs_to_the_end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

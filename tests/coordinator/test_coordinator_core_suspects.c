@@ -1,0 +1,186 @@
+/* Accusations: gathered, weighed, and followed by a commit or by the next attempt. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/core_rig.h"
+
+static void reducing(struct rig *r, uint32_t min_workers, int n) {
+	rig_init(r, min_workers);
+	rig_start(r);
+	rig_join(r, n);
+	rig_say_all(r, n, WORKER_TRAINING);
+	rig_say_all(r, n, WORKER_READY);
+	rig_expect(r, RUN_REDUCE, 0, 1);
+	rig_say_all(r, n, WORKER_REDUCING);
+}
+
+static void accuse(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t suspects) {
+	struct report rep = rig_report(r, who, phase);
+	rep.suspects = suspects;
+	rig_send(r, who, &rep);
+}
+
+static void test_gathered_then_left_out(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 2, 4);
+	accuse(&r, 0, WORKER_REDUCING, 1 << 2);
+	assert_int_equal(core_deadline_us(r.core), r.now_us + r.cfg.suspect_gather_us);
+	rig_wait(&r, RIG_S / 2);
+	accuse(&r, 1, WORKER_REDUCING, 1 << 2);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	rig_wait(&r, RIG_S / 2);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 3);
+	assert_true(rig_saw(&r, CORE_EVENT_SUSPECTED, 2));
+	rig_release(&r);
+}
+
+static void test_withdrawn_in_time(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 2, 3);
+	accuse(&r, 0, WORKER_REDUCING, 1 << 2);
+	rig_wait(&r, RIG_S / 2);
+	accuse(&r, 0, WORKER_REDUCING, 0);
+	rig_wait(&r, RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	rig_release(&r);
+}
+
+/* Killed between its gather and its vote: the others hold everything. */
+static void test_accused_when_all_others_voted(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 2, 3);
+	rig_say(&r, 0, WORKER_VOTED);
+	accuse(&r, 1, WORKER_VOTED, 1 << 2);
+	rig_wait(&r, RIG_S);
+	assert_int_equal(rig_last(&r, CORE_COMMIT)->n_members, 3);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+static void test_mutual_more_accusers_loses(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 1, 4);
+	accuse(&r, 1, WORKER_REDUCING, 1 << 3);
+	accuse(&r, 3, WORKER_REDUCING, 1 << 1);
+	accuse(&r, 2, WORKER_REDUCING, 1 << 1);
+	rig_wait(&r, RIG_S);
+	RIG_EXPECT_MEMBERS(&r, 0, 2, 3);
+	rig_release(&r);
+}
+
+static void test_mutual_tie_higher_index_loses(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 1, 4);
+	accuse(&r, 1, WORKER_REDUCING, 1 << 3);
+	accuse(&r, 3, WORKER_REDUCING, 1 << 1);
+	rig_wait(&r, RIG_S);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	rig_release(&r);
+}
+
+/* One sleeps; everybody stalls for want of its data and accuses everybody. Only the sleeper goes. */
+static void test_stalls_behind_the_dead_one_are_not_believed(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 2, 4);
+	accuse(&r, 0, WORKER_REDUCING, 0xe);
+	accuse(&r, 1, WORKER_REDUCING, 0xd);
+	accuse(&r, 3, WORKER_REDUCING, 0x7);
+	rig_wait(&r, RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 3);
+	rig_release(&r);
+}
+
+static void test_two_dead_at_once(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 2, 4);
+	accuse(&r, 0, WORKER_REDUCING, 0xa);
+	accuse(&r, 2, WORKER_REDUCING, 0xa);
+	rig_wait(&r, RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 0, 2);
+	rig_release(&r);
+}
+
+/* Indices beyond the roster, oneself, and old attempts are not accusations. */
+static void test_nonsense_is_ignored(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 1, 2);
+	accuse(&r, 0, WORKER_REDUCING, ~2ull);
+	accuse(&r, 1, WORKER_READY, 1);
+	struct report rep = rig_report(&r, 1, WORKER_REDUCING);
+	rep.attempt = 7;
+	rep.suspects = 1;
+	rig_send(&r, 1, &rep);
+	rig_wait(&r, 2 * RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	rig_release(&r);
+}
+
+/* Two that cannot reach each other, and both are needed: the attempt is held, without a record or a document more. */
+static void test_held_below_min_workers(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 2, 2);
+	int records = r.n_records;
+	uint64_t seq = rig_doc(&r)->seq;
+	for (int i = 0; i < 20; i++) {
+		accuse(&r, 0, WORKER_REDUCING, 2);
+		accuse(&r, 1, WORKER_REDUCING, 1);
+		rig_wait(&r, RIG_S);
+	}
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	assert_int_equal(r.n_records, records);
+	assert_int_equal(rig_doc(&r)->seq, seq);
+	rig_say(&r, 0, WORKER_VOTED);
+	rig_say(&r, 1, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* Accused in this round, it is a member like any other in the next, once it reports. */
+static void test_back_in_the_next_round(void **state) {
+	(void)state;
+	struct rig r;
+	reducing(&r, 1, 3);
+	accuse(&r, 0, WORKER_REDUCING, 4);
+	rig_wait(&r, RIG_S);
+	rig_say(&r, 0, WORKER_VOTED);
+	rig_say(&r, 1, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say_all(&r, 3, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 1, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gathered_then_left_out),
+		cmocka_unit_test(test_withdrawn_in_time),
+		cmocka_unit_test(test_accused_when_all_others_voted),
+		cmocka_unit_test(test_mutual_more_accusers_loses),
+		cmocka_unit_test(test_mutual_tie_higher_index_loses),
+		cmocka_unit_test(test_stalls_behind_the_dead_one_are_not_believed),
+		cmocka_unit_test(test_two_dead_at_once),
+		cmocka_unit_test(test_nonsense_is_ignored),
+		cmocka_unit_test(test_held_below_min_workers),
+		cmocka_unit_test(test_back_in_the_next_round),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
