@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/hex.h"
 
 #include <curl/curl.h>
@@ -221,9 +220,9 @@ static enum rv_err attempt(struct transfer *t, bool *complete, struct rv_errtext
 	return *complete ? RV_OK : explain(t, rc, et);
 }
 
-/* Worth another try at once: the line was cut. */
+/* Worth another try at once: the line was cut. Without a hash nobody could tell whether both halves are of one file. */
 static bool may_resume(const struct transfer *t, enum rv_err e) {
-	return (e == RV_E_CLOSED || e == RV_E_TIMEOUT) && t->done_bytes > t->start_bytes;
+	return t->src->has_hash && (e == RV_E_CLOSED || e == RV_E_TIMEOUT) && t->done_bytes > t->start_bytes;
 }
 
 static enum rv_err fetch_all(struct transfer *t, struct rv_errtext *et) {

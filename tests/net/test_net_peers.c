@@ -1,0 +1,357 @@
+/* The mesh among honest workers: links come up, carry bulk and control, break, come back, and are counted. */
+#include "mesh_world.h"
+#include "tcp_proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void queue_bulk(struct node *n, uint32_t to, uint32_t frames, uint32_t bytes, uint8_t salt) {
+	free(n->bulk_body);
+	n->bulk_body = malloc(bytes);
+	assert_non_null(n->bulk_body);
+	for (uint32_t i = 0; i < bytes; i++)
+		n->bulk_body[i] = (uint8_t)(i * 7 + (i >> 8) + salt);
+	n->bulk_bytes = bytes;
+	n->bulk[to] = frames;
+}
+
+static void both_dial_at_once(struct peers_config *cfg, int node) {
+	(void)node;
+	cfg->courtesy_us = -1;
+}
+
+static void dial_only_second(struct peers_config *cfg, int node) {
+	if (node == 1)
+		cfg->listen = NULL;
+}
+
+static bool is_down(struct world *w, void *node) {
+	(void)w;
+	struct node *n = node;
+	return n->downs[0] + n->downs[1] > 0;
+}
+
+static bool is_fatal(struct world *w, void *node) {
+	(void)w;
+	struct node *n = node;
+	return n->fatals[0] + n->fatals[1] > 0;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------------------------------
+ */
+
+static void five_link_up_and_stay(void **state) {
+	(void)state;
+	int fds = count_fds();
+	struct world w;
+	world_init(&w, 5, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	world_advance(&w, 120 * 1000000LL);
+	assert_true(world_all_linked(&w, NULL));
+	for (int i = 0; i < 5; i++)
+		for (int j = 0; j < 5; j++)
+			if (i != j)
+				assert_int_equal(w.nodes[i].downs[j], 0);
+	world_release(&w);
+	assert_int_equal(count_fds(), fds);
+}
+
+/* Both dial: whichever of the two comes first, in the end there is one link, dialed by the lower key, on both sides. */
+static void both_dial_one_link_stays(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, both_dial_at_once);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	world_advance(&w, 30 * 1000000LL);
+	assert_true(world_all_linked(&w, NULL));
+	struct pollfd fds[PEERS_MAX_FDS];
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(peers_pollfds(w.nodes[i].peers, fds, PEERS_MAX_FDS), 2); /* listener, one link */
+		assert_int_equal(w.nodes[i].fatals[1 - i], 0);
+		assert_int_equal(w.nodes[i].ups[1 - i], w.nodes[i].downs[1 - i] + 1);
+	}
+	world_release(&w);
+}
+
+static void undialable_worker_dials(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, dial_only_second);
+	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:1"); /* nobody listens there */
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	assert_int_equal(peers_port(w.nodes[1].peers), 0);
+	world_release(&w);
+}
+
+static void bulk_and_control_interleave(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	queue_bulk(&w.nodes[0], 1, 200, 66560, 1);
+	queue_bulk(&w.nodes[1], 0, 30, NET_MAX_CHUNK_BYTES, 2);
+	for (int i = 0; i < 5; i++)
+		world_step(&w);
+	uint32_t before = w.nodes[1].got_bulk[0];
+	w.nodes[0].pings[1] = 1;
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	assert_int_equal(w.nodes[1].got_pings[0], 1);
+	assert_int_equal(w.nodes[1].got_bulk[0], 200);
+	assert_int_equal(w.nodes[0].got_bulk[1], 30);
+	assert_false(w.nodes[0].bad_body || w.nodes[1].bad_body);
+	/* The ping overtook what the owner still had to send. */
+	assert_true(before < 200 && w.nodes[1].bulk_at_ping[0] < 200);
+	world_release(&w);
+}
+
+static void awkward_sizes_arrive(void **state) {
+	(void)state;
+	static const uint32_t sizes[] = {1, 63, 16320, 16321, 16384, 65535, 65537, NET_MAX_CHUNK_BYTES};
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		queue_bulk(&w.nodes[0], 1, 3, sizes[i], (uint8_t)i);
+		assert_true(world_until(&w, world_quiet_bulk, NULL));
+	}
+	assert_false(w.nodes[1].bad_body);
+	assert_int_equal(w.nodes[1].got_bulk[0], 3 * sizeof sizes / sizeof sizes[0]);
+	world_release(&w);
+}
+
+/* What one side sends is what the other receives, to the byte, handshakes included; bulk costs little more than itself.
+ */
+static void bytes_are_counted_at_the_socket(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	queue_bulk(&w.nodes[0], 1, 64, 66560, 3);
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	struct peers_traffic a = peers_total(w.nodes[0].peers), b = peers_total(w.nodes[1].peers);
+	assert_int_equal(a.tx_bytes, b.rx_bytes);
+	assert_int_equal(a.rx_bytes, b.tx_bytes);
+	assert_int_equal(a.tx_frames, b.rx_frames);
+	struct peers_traffic of = peers_traffic_of(w.nodes[0].peers, 1);
+	assert_memory_equal(&of, &a, sizeof a);
+	uint64_t payload = 64 * 66560;
+	assert_true(a.tx_bytes > payload && a.tx_bytes < payload + payload / 200 + 4096);
+	world_release(&w);
+}
+
+static void killed_link_comes_back(void **state) {
+	(void)state;
+	struct world w;
+	struct tcp_proxy proxy;
+	world_init(&w, 2, NULL);
+	proxy_init(&proxy, peers_port(w.nodes[1].peers));
+	world_actor(&w, proxy_step, &proxy);
+	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", proxy.port);
+	world_allow(&w, 0, 3);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	for (int i = 1; i <= 3; i++) {
+		proxy_cut(&proxy);
+		w.nodes[0].downs[1] = 0;
+		assert_true(world_until(&w, is_down, &w.nodes[0]));
+		assert_int_equal(w.nodes[0].down_why[1], RV_E_CLOSED);
+		assert_int_equal(w.nodes[0].fatals[1], 0);
+		assert_true(world_until(&w, world_all_linked, NULL));
+	}
+	queue_bulk(&w.nodes[0], 1, 5, 1000, 4);
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	world_release(&w);
+	proxy_release(&proxy);
+}
+
+/* kill -9 of a peer: the kernel closes its sockets and nobody listens any more: fatal, at the first redial. */
+static void dead_peer_is_fatal_at_the_redial(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, both_dial_at_once);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	world_advance(&w, 20 * 1000000LL);
+	int survivor = memcmp(w.nodes[0].id.key, w.nodes[1].id.key, NET_KEY_BYTES) < 0 ? 0 : 1; /* dialed it */
+	int64_t killed_us = w.now_us;
+	world_stop(&w, 1 - survivor);
+	assert_true(world_until(&w, is_fatal, &w.nodes[survivor]));
+	assert_int_equal(w.nodes[survivor].down_why[1 - survivor], RV_E_NOTFOUND);
+	assert_non_null(strstr(w.nodes[survivor].down_text[1 - survivor], "nobody listens"));
+	assert_true(w.now_us - killed_us < 1000000);
+	world_start(&w, 1 - survivor);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	world_release(&w);
+}
+
+/* A joiner is in nobody's roster: its ticket lets it in; idle for long, it is shown out. */
+static void joiner_comes_in_by_its_ticket(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow(&w, 1, 1);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	queue_bulk(&w.nodes[0], 1, 2, 5000, 5);
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	world_allow(&w, 1, 0);
+	w.nodes[0].downs[1] = 0;
+	world_advance(&w, 61 * 1000000LL);
+	assert_true(w.nodes[0].downs[1] > 0);
+	assert_false(peers_linked(w.nodes[0].peers, 1));
+	world_release(&w);
+}
+
+static void owner_may_drop_in_a_callback(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	w.nodes[1].drop_on_message = true;
+	w.nodes[0].pings[1] = 1;
+	assert_true(world_until(&w, is_down, &w.nodes[1]));
+	assert_int_equal(w.nodes[1].down_why[0], RV_E_CANCELLED);
+	assert_true(world_until(&w, is_down, &w.nodes[0]));
+	assert_non_null(strstr(w.nodes[0].down_text[1], "goodbye"));
+	w.nodes[1].drop_on_message = false;
+	assert_true(world_until(&w, world_all_linked, NULL));
+	world_release(&w);
+}
+
+/* A message that the owner refuses costs its sender the link, fatally, with the owner's words. */
+static void owner_refuses_a_message(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	w.nodes[1].answer = RV_E_CORRUPT;
+	w.nodes[0].pings[1] = 1;
+	assert_true(world_until(&w, is_fatal, &w.nodes[1]));
+	assert_int_equal(w.nodes[1].down_why[0], RV_E_CORRUPT);
+	assert_string_equal(w.nodes[1].down_text[0], "this owner takes no ping");
+	world_release(&w);
+}
+
+static void changed_key_loses_its_link(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	w.nodes[1].ref.key[3] ^= 1;
+	world_allow(&w, 0, 3);
+	assert_int_equal(w.nodes[0].fatals[1], 1);
+	assert_int_equal(w.nodes[0].down_why[1], RV_E_AUTH);
+	assert_true(world_until(&w, world_trouble, &w.nodes[0]));
+	assert_false(peers_linked(w.nodes[0].peers, 1));
+	world_release(&w);
+}
+
+/* A frozen peer's socket fills up: the link holds a bounded amount, and the rest of the world goes on. */
+static void frozen_peer_blocks_nobody(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 3, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	struct peers *frozen = w.nodes[2].peers;
+	w.nodes[2].peers = NULL;
+	queue_bulk(&w.nodes[0], 2, 2000, 66560, 6);
+	w.nodes[0].bulk[1] = 50;
+	for (int i = 0; i < WORLD_MAX_STEPS && w.nodes[1].got_bulk[0] < 50; i++)
+		world_step(&w);
+	assert_int_equal(w.nodes[1].got_bulk[0], 50);
+	assert_true(w.nodes[0].bulk[2] > 0);
+	w.nodes[2].peers = frozen;
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	assert_false(w.nodes[2].bad_body);
+	world_release(&w);
+}
+
+/* What travels is encrypted: the payload is on no wire, in either direction, and neither is HELLO. */
+static void wire_shows_nothing(void **state) {
+	(void)state;
+	struct world w;
+	struct tcp_proxy proxy;
+	world_init(&w, 2, NULL);
+	proxy_init(&proxy, peers_port(w.nodes[1].peers));
+	proxy.record = true;
+	world_actor(&w, proxy_step, &proxy);
+	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", proxy.port);
+	world_allow(&w, 0, 3);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	queue_bulk(&w.nodes[0], 1, 4, 66560, 7);
+	queue_bulk(&w.nodes[1], 0, 4, 66560, 8);
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	assert_true(proxy.log_bytes > 8 * 66560);
+	for (int i = 0; i < 2; i++)
+		for (size_t at = 0; at + 16 <= 66560; at += 16)
+			assert_null(memmem(proxy.log, proxy.log_bytes, w.nodes[i].bulk_body + at, 16));
+	assert_null(memmem(proxy.log, proxy.log_bytes, w.run_id, NET_RUN_ID_BYTES));
+	assert_null(memmem(proxy.log, proxy.log_bytes, "RVL1", 4));
+	assert_null(memmem(proxy.log, proxy.log_bytes, w.nodes[0].id.key, NET_KEY_BYTES));
+	world_release(&w);
+	proxy_release(&proxy);
+}
+
+static void changed_bytes_are_noticed(void **state) {
+	(void)state;
+	struct world w;
+	struct tcp_proxy proxy;
+	world_init(&w, 2, NULL);
+	proxy_init(&proxy, peers_port(w.nodes[1].peers));
+	world_actor(&w, proxy_step, &proxy);
+	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", proxy.port);
+	world_allow(&w, 0, 3);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	proxy.flip_next = true;
+	w.nodes[0].pings[1] = 1;
+	assert_true(world_until(&w, is_down, &w.nodes[1]));
+	assert_int_equal(w.nodes[1].down_why[0], RV_E_PROTOCOL);
+	assert_int_equal(w.nodes[1].got_pings[0], 0);
+	world_release(&w);
+	proxy_release(&proxy);
+}
+
+static void taken_port_is_named(void **state) {
+	(void)state;
+	struct world w;
+	struct peers *second;
+	struct rv_errtext et = {0};
+	world_init(&w, 1, NULL);
+	struct peers_config cfg = w.nodes[0].cfg;
+	cfg.listen = w.nodes[0].ref.addr;
+	assert_int_equal(peers_new(&cfg, &second, &et), RV_E_BUSY);
+	assert_non_null(strstr(et.text, w.nodes[0].ref.addr));
+	cfg.listen = "somewhere";
+	assert_int_equal(peers_new(&cfg, &second, &et), RV_E_INVALID);
+	world_release(&w);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(five_link_up_and_stay),         cmocka_unit_test(both_dial_one_link_stays),
+		cmocka_unit_test(undialable_worker_dials),       cmocka_unit_test(bulk_and_control_interleave),
+		cmocka_unit_test(awkward_sizes_arrive),          cmocka_unit_test(bytes_are_counted_at_the_socket),
+		cmocka_unit_test(killed_link_comes_back),        cmocka_unit_test(dead_peer_is_fatal_at_the_redial),
+		cmocka_unit_test(joiner_comes_in_by_its_ticket), cmocka_unit_test(owner_may_drop_in_a_callback),
+		cmocka_unit_test(owner_refuses_a_message),       cmocka_unit_test(changed_key_loses_its_link),
+		cmocka_unit_test(frozen_peer_blocks_nobody),     cmocka_unit_test(wire_shows_nothing),
+		cmocka_unit_test(changed_bytes_are_noticed),     cmocka_unit_test(taken_port_is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
