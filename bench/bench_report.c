@@ -5,6 +5,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#define BUSY_LOAD 0.7
 
 static void print_number(const char *key, double value, int digits, const char *end) {
 	if (isnan(value))
@@ -44,6 +47,12 @@ void bench_more_is_better(struct bench_report *r, const char *name, const char *
 	struct bench_case c = case_of(name, peer_name, ours, peer, unit);
 	c.ratio = ours / peer;
 	record(r, &c);
+}
+
+void bench_warn_if_busy(void) {
+	double load;
+	if (getloadavg(&load, 1) == 1 && load > BUSY_LOAD)
+		fprintf(stderr, "warning: load average %.1f: other processes are running, the figures will be off\n", load);
 }
 
 void bench_print_table(const struct bench_report *r) {

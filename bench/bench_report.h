@@ -23,6 +23,8 @@ void bench_less_is_better(struct bench_report *r, const char *name, const char *
 /* The same where more is better (rates): the ratio is ours / peer. */
 void bench_more_is_better(struct bench_report *r, const char *name, const char *peer_name, double ours, double peer,
 						  const char *unit);
+/* Says on stderr when other processes keep the machine busy: figures taken then are not to be trusted. */
+void bench_warn_if_busy(void);
 /* The table of all cases. A peer that is not there is said so. */
 void bench_print_table(const struct bench_report *r);
 

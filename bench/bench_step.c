@@ -263,6 +263,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 		return serve(opt, &shapes[opt->cases[0] - 'a'], et);
 	signal(SIGPIPE, SIG_IGN); /* a contestant that died is seen as a failed write */
 	struct bench_report report = {.bench = "step"};
+	bench_warn_if_busy();
 	for (const char *c = opt->cases; *c; c++)
 		RV_TRY(run_case(&report, opt, *c - 'a', et));
 	bench_print_table(&report);
