@@ -6,10 +6,10 @@
 #include <math.h>
 
 enum {
-	WIDTH = 560,
-	HEIGHT = 320,
-	LEFT = 46,
-	RIGHT = 150, /* room for the labels at the lines' ends */
+	WIDTH = 440,
+	HEIGHT = 290,
+	LEFT = 40,
+	RIGHT = 132, /* room for the labels at the lines' ends */
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
@@ -171,7 +171,7 @@ void chart_print_lines(const struct line_chart *c, FILE *out) {
 
 static void print_legend(const struct bar_chart *c, FILE *out) {
 	for (int k = 0; k < c->n_parts; k++) {
-		int x = LEFT + k * 120;
+		int x = LEFT + k * 100;
 		(void)fprintf(out, "<rect x=\"%d\" y=\"4\" width=\"12\" height=\"12\" style=\"fill:var(--p%d)\"/>", x, k);
 		(void)fprintf(out, "<text x=\"%d\" y=\"14\">%s</text>\n", x + 17, c->part_names[k]);
 	}
@@ -209,6 +209,6 @@ void chart_print_bars(const struct bar_chart *c, FILE *out) {
 	open_figure(c->title, "", LEGEND_HEIGHT + c->n_bars * BAR_PITCH + 8, out);
 	print_legend(c, out);
 	for (int i = 0; i < c->n_bars; i++)
-		print_bar(c, &c->bars[i], LEGEND_HEIGHT + 16 + i * BAR_PITCH, most > 0 ? (WIDTH - LEFT - 80) / most : 0, out);
+		print_bar(c, &c->bars[i], LEGEND_HEIGHT + 16 + i * BAR_PITCH, most > 0 ? (WIDTH - LEFT - 70) / most : 0, out);
 	(void)fputs("</svg></figure>\n", out);
 }

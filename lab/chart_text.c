@@ -10,8 +10,7 @@ static void scaled(double v, const char *const *units, int n_units, char out[CHA
 		shown /= 1000;
 		k++;
 	}
-	int digits = fabs(shown) >= 99.95 || shown == floor(shown) ? 0 : fabs(shown) >= 9.995 ? 1 : 2;
-	snprintf(out, CHART_TEXT_BYTES, "%.*f%s", digits, shown, units[k]);
+	snprintf(out, CHART_TEXT_BYTES, "%.3g%s", shown, units[k]);
 }
 
 void chart_si(double v, char out[CHART_TEXT_BYTES]) {

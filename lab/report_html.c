@@ -15,7 +15,7 @@ static const char style[] =
 	"*{box-sizing:border-box}body{margin:0 auto;padding:1rem;max-width:52rem;background:var(--bg);color:var(--fg);"
 	"font:16px/1.5 system-ui,sans-serif}\n"
 	"h1{font-size:1.4rem;margin:.2rem 0 0}p{color:var(--muted);margin:.3rem 0 1rem}figure{margin:1.6rem 0}\n"
-	"figcaption{font-weight:600;margin-bottom:.3rem}svg{width:100%;height:auto;display:block}\n"
+	"figcaption{font-weight:600;margin-bottom:.3rem}svg{width:100%;max-width:40rem;height:auto;display:block}\n"
 	"svg text{font:12px system-ui,sans-serif;fill:var(--muted)}svg text.label{font-weight:600}"
 	"svg text.axis{fill:var(--fg)}\n"
 	".grid{stroke:var(--grid);stroke-width:1}.line{fill:none;stroke-width:2;stroke-linejoin:round}"

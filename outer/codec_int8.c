@@ -14,9 +14,6 @@ enum { BLOCK = 256, CODE_MAX = 127 };
 #define SCALE_MAX       0x1.0204p+121f    /* the largest 17-bit scale with 127 * scale <= FLT_MAX */
 #define ABSMAX_MIN      (127 * 0x1p-126f) /* blocks below are zero */
 
-_Static_assert(127.0 * 0x1.0204p+121 <= 0x1.fffffep+127, "the largest code decodes to a finite value");
-_Static_assert(127.0 * (0x1.0204p+121 + 0x1p+105) > 0x1.fffffep+127, "the next larger scale would not");
-
 static size_t blocks_of(size_t n) {
 	return (n + BLOCK - 1) / BLOCK;
 }

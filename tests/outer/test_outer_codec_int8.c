@@ -109,6 +109,13 @@ static void test_extremes(void **state) {
 	assert_memory_equal(code, zeros, sizeof zeros);
 }
 
+/* The format's largest scale: 127 of it are finite, 127 of the next 17-bit one are not. */
+static void test_largest_scale(void **state) {
+	(void)state;
+	assert_true(127 * 0x1.0204p121 <= (double)FLT_MAX);
+	assert_true(127 * 0x1.0205p121 > (double)FLT_MAX);
+}
+
 static void test_sizes(void **state) {
 	(void)state;
 	assert_int_equal(c->encoded_bytes(0), 0);
@@ -255,6 +262,7 @@ int main(void) {
 		cmocka_unit_test(test_properties),
 		cmocka_unit_test(test_every_magnitude),
 		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_largest_scale),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_known_bytes),
 		cmocka_unit_test(test_refuses_what_is_not_finite),

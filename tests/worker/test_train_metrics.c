@@ -1,0 +1,109 @@
+/* metrics.jsonl: the lines that docs/metrics.md promises, appended or afresh. */
+#include "tests/worker/train_fixture.h"
+
+#include "base/file.h"
+#include "worker/train/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char dir[256], path[300];
+
+static int setup(void **state) {
+	(void)state;
+	fixture_make_dir(dir, sizeof dir);
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	fixture_remove_dir(dir);
+	return 0;
+}
+
+static void assert_text(const char *want) {
+	uint8_t *text;
+	size_t n;
+	assert_int_equal(rv_file_read(path, 1 << 16, &text, &n, NULL), RV_OK);
+	assert_string_equal((char *)text, want);
+	free(text);
+}
+
+static void test_lines(void **state) {
+	(void)state;
+	struct metrics *m;
+	const struct metrics_eval eval = {
+		.round = 2, .step = 8, .tokens = 512, .loss = 2.5, .bytes_sent = 7, .whole = true};
+	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	assert_int_equal(metrics_write_eval(m, &eval, NULL), RV_OK);
+	metrics_close(m);
+	const char line[] = "{\"kind\":\"eval\",\"round\":2,\"step\":8,\"tokens\":512,\"loss\":2.5,\"bytes_sent\":7,"
+						"\"whole\":true}\n";
+	assert_text(line);
+	assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
+	assert_int_equal(metrics_write_eval(m, &eval, NULL), RV_OK);
+	metrics_close(m);
+	char twice[2 * sizeof line];
+	snprintf(twice, sizeof twice, "%s%s", line, line);
+	assert_text(twice);
+	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	metrics_close(m);
+	assert_text("");
+}
+
+static void test_what_json_cannot_say_is_null(void **state) {
+	(void)state;
+	struct metrics *m;
+	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	assert_int_equal(metrics_write_round(m, &(struct metrics_round){.round = 1, .train_loss = NAN}, NULL), RV_OK);
+	assert_int_equal(metrics_write_end(m, &(struct metrics_end){.loss = INFINITY, .state = {{0xab}}}, NULL), RV_OK);
+	assert_int_equal(
+		metrics_write_run(
+			m,
+			&(struct metrics_run){
+				.name = "a\"b", .role = "lab", .method = "ddp", .codec = "fp32", .outer = "none", .device = "cpu"},
+			NULL),
+		RV_OK);
+	metrics_close(m);
+	uint8_t *text;
+	size_t n;
+	assert_int_equal(rv_file_read(path, 1 << 16, &text, &n, NULL), RV_OK);
+	assert_non_null(strstr((char *)text, "\"train_loss\":null"));
+	assert_non_null(strstr((char *)text, "\"chain\":null"));
+	assert_non_null(strstr((char *)text, "\"loss\":null"));
+	assert_non_null(strstr((char *)text, "\"state\":\"ab00"));
+	assert_non_null(strstr((char *)text, "\"name\":\"a\\\"b\""));
+	free(text);
+}
+
+static void test_faults(void **state) {
+	(void)state;
+	struct metrics *m;
+	struct rv_errtext et = {0};
+	assert_fault(metrics_open("/nonexistent/m", false, &m, &et), RV_E_NOTFOUND, &et, "/nonexistent/m");
+	if (metrics_open("/dev/full", true, &m, &et) == RV_OK) {
+		assert_fault(metrics_write_eval(m, &(struct metrics_eval){0}, &et), RV_E_FULL, &et, "/dev/full");
+		metrics_close(m);
+	}
+}
+
+static void test_formula(void **state) {
+	(void)state;
+	assert_int_equal(metrics_allreduce_bytes(1000, 1), 0);
+	assert_int_equal(metrics_allreduce_bytes(1000, 2), 1000);
+	assert_int_equal(metrics_allreduce_bytes(1000, 4), 1500);
+	assert_int_equal(metrics_allreduce_bytes(1000, 3), 1334);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_what_json_cannot_say_is_null),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_formula),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
