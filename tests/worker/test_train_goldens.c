@@ -55,7 +55,7 @@ static void fixture_init(struct fixture *f, const struct variant *variant) {
 	f->golden = golden_open(GOLDENS_DIR "/gpt2_tiny.bin");
 	f->shape = golden_i32(f->golden, "shape", SHAPE_FIELDS);
 	f->hyper = golden_f32(f->golden, "hyper", HYPER_FIELDS);
-	f->tokens = (size_t)(f->shape[BATCH] * f->shape[CONTEXT]);
+	f->tokens = (size_t)f->shape[BATCH] * (size_t)f->shape[CONTEXT];
 	struct model_shape s = {f->shape[LAYERS], f->shape[HEADS], f->shape[CHANNELS], f->shape[VOCAB], f->shape[CONTEXT]};
 	if (model_new("gpt2", &s, f->shape[BATCH], f->be, &f->model, &et) != RV_OK)
 		fail_msg("%s", et.text);
