@@ -55,7 +55,7 @@ static const struct rv_option option_table[] = {
 };
 
 /* PyTorch 1.13 of Debian 12 at its best: AVX-512 kernels, OpenBLAS with OpenMP and for this processor, huge pages. */
-#define TORCH_SCRIPT RV_BENCH_DIR "/step_torch.py"
+static const char torch_script[] = RV_BENCH_DIR "/step_torch.py";
 static const char openblas[] = "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0";
 static const char malloc_tunables[] =
 	"glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184";
@@ -162,7 +162,7 @@ static bool start_torch(struct step_peer *p, const struct options *opt, const st
 		{NULL, NULL},
 	};
 	char *argv[] = {"/usr/bin/python3",
-					TORCH_SCRIPT,
+					(char *)torch_script,
 					a[0],
 					a[1],
 					a[2],
