@@ -176,8 +176,8 @@ void world_advance(struct world *w, int64_t us) {
 	int64_t end = w->now_us + us;
 	while (w->now_us < end) {
 		w->now_us += us / 20 + 1;
-		for (int i = 0; i < 5; i++)
-			world_step(w);
+		world_step(w);
+		world_step(w);
 	}
 }
 
