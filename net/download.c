@@ -176,7 +176,11 @@ static void set_options(struct transfer *t) {
 	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, show_progress);
 	curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->curl_text);
-	curl_easy_setopt(c, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)t->start_bytes);
+	/* Not RESUME_FROM, which fails where a server has no ranges and sends the whole file. */
+	char range[32];
+	snprintf(range, sizeof range, "%llu-", (unsigned long long)t->start_bytes);
+	if (t->start_bytes > 0)
+		curl_easy_setopt(c, CURLOPT_RANGE, range);
 }
 
 static enum rv_err explain(const struct transfer *t, CURLcode rc, struct rv_errtext *et) {
