@@ -2,7 +2,9 @@
  * format changes, look at the difference, commit. */
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/chain.h"
 #include "base/file.h"
+#include "coordinator/record.h"
 #include "net/control.h"
 #include "net/frame.h"
 #include "outer/codec.h"
@@ -220,6 +222,42 @@ static void make_reduce(struct seeds *s) {
 	seed_end(s, "reduce", "a_round");
 }
 
+static void put_record(struct seeds *s, const struct core_record *rec) {
+	uint8_t bytes[RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	record_encode(rec, &w);
+	rv_write_u16(&s->w, (uint16_t)rv_writer_len(&w));
+	rv_write_bytes(&s->w, bytes, rv_writer_len(&w));
+}
+
+static void make_records(struct seeds *s) {
+	struct core_record rec = {.id = 1, .type = CORE_MEMBER, .doc_seq = 2, .name = "anna", .addr = "10.0.0.1:7434"};
+	seed_begin(s);
+	for (uint32_t i = 0; i < 2; i++, rec.id++, rec.doc_seq++) {
+		rec.member = i;
+		fill(rec.key, sizeof rec.key, (uint8_t)(1 + i));
+		put_record(s, &rec);
+	}
+	rec =
+		(struct core_record){.id = 3, .type = CORE_ROSTER, .doc_seq = 4, .attempt = 1, .n_chunks = 10, .n_members = 2};
+	for (uint32_t i = 0; i < 2; i++) {
+		rec.members[i] = i;
+		rec.tokens[i] = 1000;
+		rec.boots[i] = 5 + i;
+	}
+	put_record(s, &rec);
+	rec.id++;
+	rec.doc_seq++;
+	rec.type = CORE_COMMIT;
+	memset(rec.boots, 0, sizeof rec.boots);
+	rec.n_chunks = 0;
+	fill(&rec.digest, sizeof rec.digest, 7);
+	rec.chain = rv_chain_start(&(struct rv_hash){{0}});
+	rec.chain = rv_chain_next(&rec.chain, &rec.digest);
+	put_record(s, &rec);
+	seed_end(s, "record", "a_round");
+}
+
 int main(int argc, char **argv) {
 	if (argc != 2) {
 		(void)fprintf(stderr, "usage: make_corpus DIR\n");
@@ -239,6 +277,7 @@ int main(int argc, char **argv) {
 	}
 	make_safetensors(s);
 	make_reduce(s);
+	make_records(s);
 	free(s);
 	return 0;
 }
