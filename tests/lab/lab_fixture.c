@@ -1,0 +1,81 @@
+/* lab_fixture.c: see lab_fixture.h. */
+#include "tests/lab/lab_fixture.h"
+
+#include "base/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 8 * DATA_BLOCK };
+
+/* Words of a small vocabulary, so that there is something to learn. */
+static void make_text(uint8_t *text, size_t n) {
+	static const char *const words[] = {"the ", "stream ", "joins ", "a ", "river ", "and ", "flows ", "on.\n"};
+	struct rv_rng r = rv_rng_of(4, 4);
+	for (size_t i = 0; i < n;) {
+		const char *w = words[rv_rng_below(&r, 8)];
+		size_t k = strlen(w) < n - i ? strlen(w) : n - i;
+		memcpy(text + i, w, k);
+		i += k;
+	}
+}
+
+void lab_fixture_init(struct lab_fixture *f) {
+	*f = (struct lab_fixture){0};
+	fixture_make_dir(f->dir, sizeof f->dir);
+	uint8_t *text = malloc(TEXT_BYTES);
+	assert_non_null(text);
+	make_text(text, TEXT_BYTES);
+	char path[300];
+	fixture_write(f->dir, "text", text, TEXT_BYTES, path, sizeof path);
+	free(text);
+	struct run_config c;
+	run_config_defaults(&c);
+	c.n_layer = 1;
+	c.n_head = 2;
+	c.n_embd = 16;
+	c.context = 16;
+	c.batch = 2;
+	c.data_shards = 4;
+	c.holdout_every = 4;
+	c.steps_per_round = 3;
+	c.rounds = 4;
+	c.warmup_steps = 2;
+	c.lr = 0.01;
+	assert_int_equal(dataset_open(path, 4, 4, 16, 1, &f->data, NULL), RV_OK);
+	f->cfg = (struct lab_config){.run = c,
+								 .method = &lab_method_diloco,
+								 .workers = 4,
+								 .threads = 1,
+								 .parallel = 2,
+								 .backend = "cpu",
+								 .isa = "auto"};
+}
+
+void lab_fixture_release(struct lab_fixture *f) {
+	dataset_close(f->data);
+	fixture_remove_dir(f->dir);
+}
+
+struct lab_run *lab_fixture_start(struct lab_fixture *f) {
+	struct lab_run *r;
+	struct rv_errtext et = {0};
+	if (lab_run_new(&f->cfg, f->data, &r, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return r;
+}
+
+struct lab_round lab_fixture_finish(struct lab_run *r) {
+	struct lab_round round = {0};
+	while (!lab_run_finished(r))
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+	return round;
+}
+
+struct rv_hash lab_fixture_result(struct lab_fixture *f) {
+	struct lab_run *r = lab_fixture_start(f);
+	lab_fixture_finish(r);
+	struct rv_hash h = r->cfg.method->state_hash(r);
+	lab_run_free(r);
+	return h;
+}

@@ -1,0 +1,26 @@
+/* lab_fixture.h: a tiny run of the lab on a small text. */
+#ifndef RV_TESTS_LAB_LAB_FIXTURE_H
+#define RV_TESTS_LAB_LAB_FIXTURE_H
+
+#include "lab/lab_run.h"
+#include "tests/worker/train_fixture.h"
+
+struct lab_fixture {
+	char dir[256];
+	struct dataset *data;
+	struct lab_config cfg; /* to be changed before lab_fixture_start */
+};
+
+/* One layer of 16 channels, H = 3, 4 rounds, 4 workers on 4 shards, diloco with int8 and nesterov, on the cpu. */
+void lab_fixture_init(struct lab_fixture *f);
+void lab_fixture_release(struct lab_fixture *f);
+struct lab_run *lab_fixture_start(struct lab_fixture *f);
+/* All rounds that are left; returns the last one's record. */
+struct lab_round lab_fixture_finish(struct lab_run *r);
+/* A fresh run with f->cfg to its end; the hash of the result. */
+struct rv_hash lab_fixture_result(struct lab_fixture *f);
+
+#define assert_hashes_equal(x, y)     assert_memory_equal((x).b, (y).b, RV_HASH_BYTES)
+#define assert_hashes_not_equal(x, y) assert_memory_not_equal((x).b, (y).b, RV_HASH_BYTES)
+
+#endif

@@ -1,0 +1,182 @@
+/* Axes, number formats, and the SVG: balanced tags, escaped names, labels that do not overlap, numbers that are. */
+#include "tests/lab/lab_fixture.h"
+
+#include "lab/chart.h"
+#include "lab/chart_axis.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void test_linear_axis(void **state) {
+	(void)state;
+	const double ranges[][2] = {{0, 1}, {1.9, 5.6}, {-3, 17}, {0, 3686400}, {2, 2}, {0, 0}, {1e-9, 2e-9}, {-5, -5}};
+	for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+		struct axis a = axis_of(ranges[i][0], ranges[i][1], false, 5, 100, 500);
+		assert_true(a.low <= ranges[i][0] && a.high >= ranges[i][1]);
+		assert_true(a.n_ticks >= 2 && a.n_ticks <= AXIS_MAX_TICKS);
+		for (int k = 1; k < a.n_ticks; k++)
+			assert_true(a.ticks[k] > a.ticks[k - 1]);
+		assert_true(fabs(axis_at(&a, a.low) - 100) < 1e-6 && fabs(axis_at(&a, a.high) - 500) < 1e-6);
+	}
+}
+
+static void test_log_axis(void **state) {
+	(void)state;
+	struct axis a = axis_of(1e5, 1e9, true, 5, 0, 400);
+	assert_int_equal(a.n_ticks, 5);
+	assert_true(fabs(a.ticks[0] - 1e5) < 1 && fabs(a.ticks[4] - 1e9) < 1e4);
+	assert_true(fabs(axis_at(&a, 1e7) - 200) < 1);
+	a = axis_of(3e6, 4e6, true, 5, 0, 400);
+	assert_true(a.low < 3e6 && a.high > 4e6);
+	a = axis_of(5, 5, true, 5, 0, 400);
+	assert_true(a.high > a.low && a.n_ticks >= 1);
+	a = axis_of(1e-30, 1e30, true, 5, 0, 400);
+	assert_true(a.n_ticks > 2 && a.n_ticks <= AXIS_MAX_TICKS);
+}
+
+static void assert_formats(chart_format *f, double v, const char *want) {
+	char text[CHART_TEXT_BYTES];
+	f(v, text);
+	assert_string_equal(text, want);
+}
+
+static void test_formats(void **state) {
+	(void)state;
+	assert_formats(chart_si, 0, "0");
+	assert_formats(chart_si, 999, "999");
+	assert_formats(chart_si, 1500000, "1.5M");
+	assert_formats(chart_bytes, 38504700, "38.5 MB");
+	assert_formats(chart_bytes, 999700, "1 MB");
+	assert_formats(chart_seconds, 1.5, "1.50 s");
+	assert_formats(chart_seconds, 59.4, "59 s");
+	assert_formats(chart_seconds, 187, "3:07 min");
+	assert_formats(chart_seconds, 3723, "1:02:03 h");
+	assert_formats(chart_plain, 2.25, "2.25");
+}
+
+/* Every tag that opens closes, in order; void tags end in "/>". */
+static void assert_balanced(const char *svg) {
+	char open[64][16];
+	int depth = 0;
+	for (const char *c = strchr(svg, '<'); c; c = strchr(c + 1, '<')) {
+		const char *end = strchr(c, '>');
+		assert_non_null(end);
+		if (end[-1] == '/')
+			continue;
+		char name[16] = "";
+		const char *from = c[1] == '/' ? c + 2 : c + 1;
+		for (size_t i = 0; i < sizeof name - 1 && isalnum((unsigned char)from[i]); i++)
+			name[i] = from[i];
+		if (c[1] == '/') {
+			assert_true(depth > 0);
+			assert_string_equal(open[--depth], name);
+		} else {
+			assert_true(depth < 64);
+			strcpy(open[depth++], name);
+		}
+	}
+	assert_int_equal(depth, 0);
+}
+
+static char *lines_of(const struct line_chart *c) {
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	assert_non_null(f);
+	chart_print_lines(c, f);
+	assert_int_equal(fclose(f), 0);
+	assert_balanced(text);
+	assert_null(strstr(text, "nan"));
+	assert_null(strstr(text, "inf"));
+	return text;
+}
+
+static struct line_chart empty_chart(bool x_log) {
+	return (struct line_chart){
+		.title = "t", .x_label = "x", .y_label = "y", .x_log = x_log, .format_x = chart_si, .format_y = chart_plain};
+}
+
+static void test_lines(void **state) {
+	(void)state;
+	const double x[] = {0, 10, 100, 1000}, y[] = {5, NAN, 3, 2.5};
+	for (int log = 0; log < 2; log++) {
+		struct line_chart c = empty_chart(log);
+		c.series[c.n_series++] = (struct chart_series){"a<b>&\"c\"", x, y, 4};
+		char *svg = lines_of(&c);
+		assert_non_null(strstr(svg, "a&lt;b&gt;&amp;&quot;c&quot;"));
+		assert_non_null(strstr(svg, ": 2.5 at 1k</title>"));
+		assert_null(strstr(svg, "<script"));
+		free(svg);
+	}
+}
+
+static void test_nothing_to_show(void **state) {
+	(void)state;
+	const double zero[] = {0}, one[] = {1};
+	struct line_chart c = empty_chart(true);
+	char *svg = lines_of(&c);
+	assert_non_null(strstr(svg, "no data yet"));
+	free(svg);
+	c.series[c.n_series++] = (struct chart_series){"silent", zero, one, 1}; /* not on a log axis */
+	svg = lines_of(&c);
+	assert_non_null(strstr(svg, "no data yet"));
+	free(svg);
+}
+
+/* Sixteen runs that end at the same loss: sixteen labels, each on a line of its own. */
+static void test_labels_do_not_overlap(void **state) {
+	(void)state;
+	const double x[] = {1, 2}, y[] = {2, 1};
+	struct line_chart c = empty_chart(false);
+	for (int i = 0; i < CHART_MAX_SERIES; i++)
+		c.series[c.n_series++] = (struct chart_series){"run", x, y, 2};
+	char *svg = lines_of(&c);
+	double seen[CHART_MAX_SERIES];
+	int n = 0;
+	for (const char *at = svg; (at = strstr(at, "class=\"label\"")); at++) {
+		const char *y_text = strstr(at, " y=\"");
+		assert_true(n < CHART_MAX_SERIES && y_text);
+		seen[n++] = strtod(y_text + 4, NULL);
+	}
+	assert_int_equal(n, CHART_MAX_SERIES);
+	for (int i = 0; i < n; i++)
+		for (int k = 0; k < i; k++)
+			assert_true(fabs(seen[i] - seen[k]) >= 12);
+	free(svg);
+}
+
+static void test_bars(void **state) {
+	(void)state;
+	const struct chart_bar bars[] = {{"w0", {3, 1, 0}}, {"w<1>", {0, 0, 0}}};
+	const struct bar_chart c = {.title = "time",
+								.part_names = {"compute", "all-reduce", "idle"},
+								.n_parts = 3,
+								.format = chart_seconds,
+								.bars = bars,
+								.n_bars = 2};
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	chart_print_bars(&c, f);
+	assert_int_equal(fclose(f), 0);
+	assert_balanced(text);
+	assert_non_null(strstr(text, "compute: 3.00 s"));
+	assert_non_null(strstr(text, "w&lt;1&gt;"));
+	free(text);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_linear_axis),
+		cmocka_unit_test(test_log_axis),
+		cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_nothing_to_show),
+		cmocka_unit_test(test_labels_do_not_overlap),
+		cmocka_unit_test(test_bars),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,155 @@
+/* Stop and resume is straight through, wherever it stops; a damaged or foreign checkpoint is refused. */
+#include "tests/lab/lab_fixture.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct lab_fixture f;
+static char path[300];
+
+static int setup(void **state) {
+	(void)state;
+	lab_fixture_init(&f);
+	snprintf(path, sizeof path, "%s/checkpoint", f.dir);
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	lab_fixture_release(&f);
+	return 0;
+}
+
+/* Ends the run when the count of all replicas' steps reaches `stop_at`: in the middle of a round, replicas apart. */
+static enum rv_err stopping_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
+	enum rv_err e = replica_step(r->replicas[i], out, et);
+	if (replica_global_step(r->replicas[i]) == (uint64_t)(4 + i % 2))
+		lab_run_stop(r);
+	return e;
+}
+
+static struct lab_run *loaded(void) {
+	struct lab_run *r = lab_fixture_start(&f);
+	struct rv_errtext et = {0};
+	if (lab_run_load(r, path, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return r;
+}
+
+static void test_between_rounds(void **state) {
+	(void)state;
+	for (int ddp = 0; ddp < 2; ddp++) {
+		f.cfg.method = ddp ? &lab_method_ddp : &lab_method_diloco;
+		struct rv_hash straight = lab_fixture_result(&f), resumed;
+		struct lab_run *r = lab_fixture_start(&f);
+		struct lab_round round;
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		assert_int_equal(lab_run_save(r, path, NULL), RV_OK);
+		uint64_t bytes = r->bytes_sent, tokens = r->tokens_done;
+		lab_run_free(r);
+		r = loaded();
+		assert_int_equal(r->rounds_done, 2);
+		assert_int_equal(r->bytes_sent, bytes);
+		assert_int_equal(r->tokens_done, tokens);
+		lab_fixture_finish(r);
+		resumed = r->cfg.method->state_hash(r);
+		assert_hashes_equal(straight, resumed);
+		lab_run_free(r);
+	}
+}
+
+static void test_within_a_round(void **state) {
+	(void)state;
+	struct lab_round whole, split;
+	struct lab_run *r = lab_fixture_start(&f);
+	assert_int_equal(lab_run_round(r, &whole, NULL), RV_OK);
+	assert_int_equal(lab_run_round(r, &whole, NULL), RV_OK);
+	lab_fixture_finish(r);
+	struct rv_hash straight = r->cfg.method->state_hash(r), resumed;
+	lab_run_free(r);
+
+	r = lab_fixture_start(&f);
+	assert_int_equal(lab_run_round(r, &split, NULL), RV_OK);
+	for (int i = 0; i < 4; i++) { /* replicas stop after different numbers of steps */
+		lab_run_inner_steps(r, i, stopping_step);
+		atomic_store(&r->stop, i == 2);
+	}
+	assert_int_equal(lab_run_first_fault(r, NULL), RV_E_CANCELLED);
+	assert_int_equal(lab_run_save(r, path, NULL), RV_OK);
+	lab_run_free(r);
+
+	r = loaded();
+	assert_int_equal(lab_run_round(r, &split, NULL), RV_OK);
+	assert_true(split.train_loss == whole.train_loss);
+	assert_int_equal(split.tokens, whole.tokens);
+	lab_fixture_finish(r);
+	resumed = r->cfg.method->state_hash(r);
+	assert_hashes_equal(straight, resumed);
+	lab_run_free(r);
+}
+
+static void refused(enum rv_err want, const char *why) {
+	struct lab_run *r = lab_fixture_start(&f);
+	struct rv_errtext et = {0};
+	assert_fault(lab_run_load(r, path, &et), want, &et, why);
+	lab_run_free(r);
+}
+
+static void save_fresh(void) {
+	struct lab_run *r = lab_fixture_start(&f);
+	assert_int_equal(lab_run_save(r, path, NULL), RV_OK);
+	lab_run_free(r);
+}
+
+static void test_refuses_another_run(void **state) {
+	(void)state;
+	save_fresh();
+	f.cfg.threads = 2;
+	refused(RV_E_PROTOCOL, "another configuration");
+	f.cfg.threads = 1;
+	f.cfg.run_hash.b[3] = 1;
+	refused(RV_E_PROTOCOL, "another configuration");
+	f.cfg.run_hash.b[3] = 0;
+	f.cfg.method = &lab_method_ddp;
+	refused(RV_E_RANGE, "checkpoint");
+	f.cfg.method = &lab_method_diloco;
+	lab_run_free(loaded());
+}
+
+static void test_refuses_damage(void **state) {
+	(void)state;
+	save_fresh();
+	uint8_t *bytes;
+	size_t n;
+	assert_int_equal(rv_file_read(path, 1 << 24, &bytes, &n, NULL), RV_OK);
+	for (size_t i = 0; i < n; i += n / 40 + 1) {
+		char again[300];
+		bytes[i] ^= 4;
+		fixture_write(f.dir, "checkpoint", bytes, n, again, sizeof again);
+		refused(RV_E_CORRUPT, i < 8 ? "not a checkpoint" : "hash does not match");
+		bytes[i] ^= 4;
+	}
+	const size_t cuts[] = {0, 3, 83, 84, n / 2, n - 1};
+	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+		char again[300];
+		fixture_write(f.dir, "checkpoint", bytes, cuts[i], again, sizeof again);
+		refused(RV_E_CORRUPT, path);
+	}
+	free(bytes);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(test_between_rounds),
+		TEST(test_within_a_round),
+		TEST(test_refuses_another_run),
+		TEST(test_refuses_damage),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

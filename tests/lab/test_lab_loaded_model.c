@@ -1,0 +1,65 @@
+/* Weights that a run wrote predict, when loaded, what the run predicted. */
+#include "tests/lab/lab_fixture.h"
+
+#include "lab/loaded_model.h"
+#include "worker/train/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct backend_options device = {.threads = 1, .compute = DTYPE_F32, .isa = "auto"};
+
+static void test_predicts_the_same(void **state) {
+	(void)state;
+	struct lab_fixture f;
+	lab_fixture_init(&f);
+	f.cfg.run.rounds = 1;
+	struct lab_run *r = lab_fixture_start(&f);
+	lab_fixture_finish(r);
+	char path[300];
+	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f.dir);
+	const struct model *trained = replica_model(r->replicas[0]);
+	assert_int_equal(
+		weights_save(path, &f.cfg.run, &trained->layout, r->global.theta, &(struct weights_origin){0}, NULL), RV_OK);
+
+	struct loaded_model *m;
+	struct rv_errtext et = {0};
+	int32_t inputs[16], targets[16];
+	float losses[16];
+	double loss = 0, sum = 0;
+	uint64_t n = dataset_heldout_sequences(f.data);
+	assert_int_equal(loaded_model_open(f.dir, &device, &m, &et), RV_OK); /* by directory */
+	assert_int_equal(m->cfg.n_embd, 16);
+	for (uint64_t i = 0; i < n; i++) {
+		dataset_heldout_sequence(f.data, i, inputs, targets);
+		model_forward(m->model, m->params, inputs, 1, 16);
+		model_loss(m->model, m->params, targets, losses);
+		for (int t = 0; t < 16; t++)
+			sum += (double)losses[t] / 16;
+	}
+	assert_int_equal(lab_run_eval(r, 0, &loss, NULL), RV_OK);
+	assert_true(fabs(sum / (double)n - loss) < 1e-4);
+	loaded_model_close(m);
+	assert_int_equal(loaded_model_open(path, &device, &m, &et), RV_OK); /* by file */
+	loaded_model_close(m);
+	lab_run_free(r);
+	lab_fixture_release(&f);
+}
+
+static void test_refusals(void **state) {
+	(void)state;
+	struct loaded_model *m;
+	struct rv_errtext et = {0};
+	assert_fault(loaded_model_open("/nonexistent", &device, &m, &et), RV_E_NOTFOUND, &et, "/nonexistent");
+	assert_null(m);
+	loaded_model_close(m);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_predicts_the_same),
+		cmocka_unit_test(test_refusals),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

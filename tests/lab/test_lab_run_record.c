@@ -1,0 +1,106 @@
+/* Reading metrics.jsonl: what was written comes back; repeated rounds, torn and foreign lines. */
+#include "tests/lab/lab_fixture.h"
+
+#include "lab/run_record.h"
+#include "tests/lab/metrics_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static char dir[256], path[300];
+
+static int setup(void **state) {
+	(void)state;
+	fixture_make_dir(dir, sizeof dir);
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	fixture_remove_dir(dir);
+	return 0;
+}
+
+static void append(const char *text) {
+	FILE *f = fopen(path, "a");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void test_round_trip(void **state) {
+	(void)state;
+	struct run_record r;
+	write_metrics(path, "me", "worker", "diloco", 2, 4, 9);
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_string_equal(r.name, "me");
+	assert_string_equal(r.role, "worker");
+	assert_int_equal(r.member, 2);
+	assert_int_equal(r.workers, 4);
+	assert_int_equal(r.n_rounds, 9);
+	assert_int_equal(r.n_evals, 9);
+	assert_true(r.ended && r.final_loss == 1.5);
+	struct record_totals t = run_record_totals(&r);
+	assert_true(fabs(t.compute_s - 18) < 1e-9 && fabs(t.reduce_s - 4.5) < 1e-9 && fabs(t.idle_s - 2.25) < 1e-9);
+	assert_int_equal(t.steps, 90);
+	assert_int_equal(t.tokens, 36000);
+	assert_true(t.loss == 1.5);
+	assert_true(t.formula_bytes == 9 * 1500 && t.bytes_sent == 9 * 1515);
+	assert_true(run_record_ddp_bytes(&r) == 1.5 * 4000 * 90);
+	run_record_release(&r);
+}
+
+static void test_later_lines_win(void **state) {
+	(void)state;
+	struct run_record r;
+	write_metrics(path, "me", "lab", "diloco", 0, 4, 6);
+	append("{\"kind\":\"run\",\"version\":1,\"name\":\"again\",\"workers\":4}\n"
+		   "{\"kind\":\"eval\",\"round\":4,\"tokens\":7,\"loss\":0.5,\"bytes_sent\":1}\n"
+		   "{\"kind\":\"round\",\"round\":5,\"tokens\":7}\n"
+		   "{\"kind\":\"tune\",\"of\":\"another version\"}\n{\"no\":1}\n[]\n"
+		   "{\"kind\":\"eval\",\"rou"); /* the power went */
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_string_equal(r.name, "again");
+	assert_int_equal(r.n_evals, 4);
+	assert_true(r.evals[3].loss == 0.5);
+	assert_int_equal(r.n_rounds, 5);
+	assert_int_equal(r.rounds[4].tokens, 7);
+	run_record_release(&r);
+}
+
+static void test_refusals(void **state) {
+	(void)state;
+	struct run_record r;
+	struct rv_errtext et = {0};
+	assert_fault(run_record_read("/nonexistent/m", &r, &et), RV_E_NOTFOUND, &et, "/nonexistent/m");
+	write_metrics(path, "me", "lab", "diloco", 0, 1, 1);
+	append("{nonsense\n{}\n");
+	assert_fault(run_record_read(path, &r, &et), RV_E_CORRUPT, &et, "line 5");
+	remove(path);
+	append("{\"kind\":\"end\"}\n");
+	assert_fault(run_record_read(path, &r, &et), RV_E_CORRUPT, &et, "\"run\"");
+}
+
+static void test_no_loss_yet(void **state) {
+	(void)state;
+	struct run_record r;
+	remove(path);
+	append("{\"kind\":\"run\",\"name\":\"x\"}\n{\"kind\":\"eval\",\"round\":1,\"loss\":null}\n");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_int_equal(r.n_evals, 0);
+	assert_true(isnan(run_record_totals(&r).loss));
+	assert_true(run_record_ddp_bytes(&r) == 0);
+	run_record_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_later_lines_win),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_no_loss_yet),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,115 @@
+/* The options of `rivulet train`: the table is whole, and what is wrong is refused before anything starts. */
+#include "tests/lab/lab_fixture.h"
+
+#include "lab/commands.h"
+#include "lab/train_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct lab_fixture f;
+static struct rv_option table[TRAIN_OPTIONS_MAX];
+static struct train_options o;
+static const struct rv_args no_args;
+
+static void set(const char *name, const char *value) {
+	assert_int_equal(rv_options_set(table, &o, name, value, NULL), RV_OK);
+}
+
+static int setup(void **state) {
+	(void)state;
+	lab_fixture_init(&f);
+	train_options_table(table, TRAIN_OPTIONS_MAX);
+	rv_options_defaults(table, &o);
+	snprintf(o.data, sizeof o.data, "%s/text", f.dir);
+	set("context", "16"); /* the text is small */
+	set("holdout-every", "4");
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	lab_fixture_release(&f);
+	return 0;
+}
+
+static void refused(enum rv_err want, const char *why) {
+	struct rv_errtext et = {0};
+	assert_fault(train_options_check(&o, &no_args, &et), want, &et, why);
+}
+
+static void test_defaults_are_valid(void **state) {
+	(void)state;
+	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
+	struct lab_config c = train_options_resolve(&o);
+	assert_ptr_equal(c.method, &lab_method_diloco);
+	assert_int_equal(c.workers, 4);
+	assert_int_equal(c.threads, 1);
+	assert_true(c.parallel >= 1);
+	assert_false(rv_hash_is_zero(&c.run_hash));
+}
+
+/* The configuration, and nothing of the lab, decides the nameless run's hash. */
+static void test_run_hash(void **state) {
+	(void)state;
+	struct rv_hash first = train_options_resolve(&o).run_hash, other;
+	set("parallel", "3");
+	set("name", "x");
+	other = train_options_resolve(&o).run_hash;
+	assert_hashes_equal(first, other);
+	set("lr", "0.5");
+	other = train_options_resolve(&o).run_hash;
+	assert_hashes_not_equal(first, other);
+	set("run-hash", "ab00000000000000000000000000000000000000000000000000000000000001");
+	other = train_options_resolve(&o).run_hash;
+	assert_int_equal(other.b[0], 0xab);
+	assert_int_equal(other.b[31], 1);
+}
+
+static void test_ddp_uses_all_cores(void **state) {
+	(void)state;
+	set("method", "ddp");
+	struct lab_config c = train_options_resolve(&o);
+	assert_ptr_equal(c.method, &lab_method_ddp);
+	assert_true(c.threads >= 1);
+	set("threads", "3");
+	assert_int_equal(train_options_resolve(&o).threads, 3);
+}
+
+static void test_refusals(void **state) {
+	(void)state;
+	set("codec", "int7");
+	refused(RV_E_NOTFOUND, "int7");
+	set("codec", "int8");
+	set("outer", "adam");
+	refused(RV_E_NOTFOUND, "nesterov, sgd, average");
+	set("outer", "sgd");
+	set("run-hash", "abc");
+	refused(RV_E_INVALID, "64 hex digits");
+	set("run-hash", "");
+	set("n-embd", "130");
+	refused(RV_E_RANGE, "n-head");
+	set("n-embd", "128");
+	set("data", "/nonexistent/text");
+	refused(RV_E_NOTFOUND, "/nonexistent/text");
+	set("data", "");
+}
+
+static void test_data_is_required(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	struct train_options fresh;
+	memset(&fresh, 0, sizeof fresh);
+	rv_options_defaults(table, &fresh);
+	assert_fault(rv_options_check_required(table, &fresh, &et), RV_E_INVALID, &et, "data");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(test_defaults_are_valid), TEST(test_run_hash),         TEST(test_ddp_uses_all_cores),
+		TEST(test_refusals),           TEST(test_data_is_required),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
