@@ -165,7 +165,6 @@ static void set_options(struct transfer *t) {
 	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
 	curl_easy_setopt(c, CURLOPT_MAXREDIRS, (long)MAX_REDIRECTS);
 	curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L);
-	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "rivulet/" RV_VERSION);
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)t->stall_ms);
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, (long)MIN_SPEED_BYTES_PER_S);

@@ -3,7 +3,8 @@
  * Asynchronous HTTPS (libcurl multi) to one server that is known by its raw Ed25519 key: TLS 1.3 only, the key pinned,
  * our identity as client certificate. Names and dates in certificates, proxies, .netrc and the environment play no
  * part. A request ends with exactly one callback; retrying is the caller's (every request of the control plane may be
- * repeated). One thread owns the client; only http_client_wakeup may be called from others.
+ * repeated). One thread owns the client; only http_client_wakeup may be called from others. The
+ * process must ignore SIGPIPE (base/signals.h does): OpenSSL writes to sockets that may be gone.
  */
 #ifndef RV_NET_HTTP_CLIENT_H
 #define RV_NET_HTTP_CLIENT_H

@@ -9,6 +9,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +157,7 @@ static void *server_main(void *arg) {
 void web_start(struct web_server *s, const struct identity *tls,
 			   void (*handle)(void *, const struct web_request *, struct web_reply *), void *ctx) {
 	*s = (struct web_server){.handle = handle, .handle_ctx = ctx};
+	signal(SIGPIPE, SIG_IGN); /* OpenSSL writes to connections that the client has left */
 	struct sockaddr_in sa = {.sin_family = AF_INET};
 	socklen_t n = sizeof sa;
 	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
