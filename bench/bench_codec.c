@@ -1,0 +1,175 @@
+/* bench_codec.c: the codecs and the outer step against the memory of the machine: bytes that an operation must move,
+ * divided by its time, beside what memcpy moves (read + written) in the same rounds. One thread, vectors far larger
+ * than the caches, medians of interleaved rounds. */
+#include "base/clock.h"
+#include "base/rng.h"
+#include "bench/bench_report.h"
+#include "outer/global.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VALUES = 32 << 20, ROUNDS = 9, WORKERS = 4 };
+
+struct buffers {
+	float *theta, *local, *momentum, *acc;
+	uint8_t *code, *reduced;
+	struct global_state g;
+};
+
+/* Values of an outer gradient's kind; drawing 32 M normals would take longer than the measurements. */
+static void fill(float *x, size_t n, uint64_t seed) {
+	enum { PERIOD = 65521 };
+	struct rv_rng r = rv_rng_of(seed, 0);
+	for (size_t i = 0; i < n && i < PERIOD; i++)
+		x[i] = (float)(1e-3 * rv_rng_normal(&r));
+	for (size_t i = PERIOD; i < n; i++)
+		x[i] = x[i - PERIOD];
+}
+
+static void *must_alloc(size_t bytes) {
+	void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	if (!p) {
+		(void)fprintf(stderr, "bench_codec: no memory for %zu bytes\n", bytes);
+		exit(1);
+	}
+	memset(p, 1, bytes);
+	return p;
+}
+
+static void must(enum rv_err e, const struct rv_errtext *et) {
+	if (e != RV_OK) {
+		(void)fprintf(stderr, "bench_codec: %s\n", et->text);
+		exit(1);
+	}
+}
+
+static void prepare(struct buffers *b) {
+	struct rv_errtext et = {0};
+	b->theta = must_alloc(VALUES * sizeof(float));
+	b->local = must_alloc(VALUES * sizeof(float));
+	b->momentum = must_alloc(VALUES * sizeof(float));
+	b->acc = must_alloc(VALUES * sizeof(float));
+	fill(b->theta, VALUES, 1);
+	fill(b->local, VALUES, 2);
+	fill(b->momentum, VALUES, 3);
+	fill(b->acc, VALUES, 4);
+	struct global_config cfg = {.n = VALUES,
+								.chunks = chunking_of(VALUES, chunking_default_elems(VALUES)),
+								.codec = &codec_int8,
+								.optimizer = &outer_nesterov,
+								.params = {0.7f, 0.9f}};
+	must(global_init(&b->g, &cfg, b->theta, &et), &et);
+	size_t bytes = chunking_total_bytes(&cfg.chunks, &codec_int8);
+	b->code = must_alloc(bytes);
+	b->reduced = must_alloc(bytes);
+	must(global_encode_delta(&b->g, b->local, b->code, &et), &et);
+}
+
+/* Runs `op` on every chunk's part of the vectors, as the outer loop does. */
+typedef void chunk_op(struct buffers *b, size_t at, size_t n, uint8_t *code);
+
+static void per_chunk(struct buffers *b, chunk_op *op) {
+	const struct chunking *c = &b->g.cfg.chunks;
+	for (uint32_t i = 0; i < c->n_chunks; i++)
+		op(b, i * c->chunk_elems, chunking_len(c, i), b->code + chunking_offset_bytes(c, &codec_int8, i));
+}
+
+static void encode(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	(void)codec_int8.encode(b->theta + at, n, code, NULL);
+}
+
+static void encode_delta(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	(void)codec_int8.encode_delta(b->theta + at, b->local + at, n, code, NULL);
+}
+
+static void decode(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	(void)codec_int8.decode(code, n, b->acc + at, NULL);
+}
+
+static void decode_add(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	(void)codec_int8.decode_add(code, n, 1, b->acc + at, NULL);
+}
+
+static void reduce_mean(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	const uint32_t weights[WORKERS] = {1, 1, 1, 1};
+	const uint8_t *in[WORKERS] = {code, code, code, code};
+	(void)codec_reduce_mean(&codec_int8, in, weights, WORKERS, n, b->g.scratch, b->reduced + (code - b->code), NULL);
+	(void)at;
+}
+
+static void nesterov(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	float *state[] = {b->momentum + at};
+	(void)code;
+	outer_nesterov.step(b->theta + at, state, b->local + at, n, &b->g.cfg.params);
+}
+
+static void copy(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	(void)code;
+	memcpy(b->acc + at, b->theta + at, n * sizeof(float));
+}
+
+static void apply(struct buffers *b) {
+	struct rv_hash digest = {{0}};
+	(void)global_apply(&b->g, b->code, &digest, NULL);
+}
+
+struct operation {
+	const char *name;
+	chunk_op *op; /* NULL: apply */
+	double bytes_per_value;
+	double seconds[ROUNDS];
+};
+
+static int ascending(const void *a, const void *b) {
+	const double *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double gigabytes_per_s(struct operation *o) {
+	qsort(o->seconds, ROUNDS, sizeof o->seconds[0], ascending);
+	return o->bytes_per_value * VALUES / o->seconds[ROUNDS / 2] * 1e-9;
+}
+
+int main(void) {
+	const double code = 1 + 4.0 / 256;
+	/* zero, four times decode and add, divide, encode: passes over a chunk that stays in the second-level cache */
+	const double mean = 4 + WORKERS * (code + 8) + 8 + 4 + code;
+	struct operation ops[] = {
+		{.name = "memcpy", .op = copy, .bytes_per_value = 8},
+		{.name = "int8 encode", .op = encode, .bytes_per_value = 4 + code},
+		{.name = "int8 encode of a difference", .op = encode_delta, .bytes_per_value = 8 + code},
+		{.name = "int8 decode", .op = decode, .bytes_per_value = code + 4},
+		{.name = "int8 decode and add", .op = decode_add, .bytes_per_value = code + 8},
+		{.name = "int8 mean of 4 (in cache)", .op = reduce_mean, .bytes_per_value = mean},
+		{.name = "nesterov step", .op = nesterov, .bytes_per_value = 20},
+		{.name = "check, decode and step", .op = NULL, .bytes_per_value = 2 * code + 16},
+	};
+	enum { N_OPS = sizeof ops / sizeof ops[0] };
+	static struct buffers b;
+	bench_warn_if_busy();
+	prepare(&b);
+	for (int round = 0; round < ROUNDS; round++)
+		for (int i = 0; i < N_OPS; i++) {
+			int64_t started_us = rv_clock_monotonic_us();
+			if (ops[i].op)
+				per_chunk(&b, ops[i].op);
+			else
+				apply(&b);
+			ops[i].seconds[round] = (double)(rv_clock_monotonic_us() - started_us) * 1e-6;
+		}
+	struct bench_report report = {.bench = "codec"};
+	double peer = gigabytes_per_s(&ops[0]);
+	for (int i = 1; i < N_OPS; i++)
+		bench_more_is_better(&report, ops[i].name, "memcpy", gigabytes_per_s(&ops[i]), peer, "GB/s");
+	bench_print_table(&report);
+	global_release(&b.g);
+	free(b.theta);
+	free(b.local);
+	free(b.momentum);
+	free(b.acc);
+	free(b.code);
+	free(b.reduced);
+	return 0;
+}
