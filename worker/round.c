@@ -24,6 +24,7 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	c->round = round;
 	c->chain = *chain;
 	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
+	c->contributed = steps_done > 0; /* for all we know: our former process may have delivered these steps */
 	c->sent_us = now_us;
 	return c;
 }

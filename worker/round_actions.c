@@ -1,5 +1,6 @@
 /* round_actions.c: the round core's next action, a pure function of its state: what the document calls for, less what
  * is done or under way. */
+#include "base/planted.h"
 #include "worker/round_internal.h"
 
 int round_roster_index(const struct round_core *c) {
@@ -15,7 +16,7 @@ bool round_has_vote(const struct round_core *c) {
 
 bool round_contributed(const struct round_core *c) {
 	bool own_result = c->log.held && c->log.own && c->log.round == c->round;
-	return c->contributed || own_result;
+	return (c->contributed || own_result) && !RV_BUG("double-count");
 }
 
 static bool emit(struct round_core *c, enum round_action_type type, struct round_action *out) {

@@ -57,16 +57,6 @@ enum rv_err statestore_write_base(const struct statestore *s, const struct globa
 	return write_spans(path, spans, n, et);
 }
 
-enum rv_err statestore_write_log(const struct statestore *s, const struct state_log_info *info, const uint8_t *payload,
-								 struct rv_errtext *et) {
-	char path[STATESTORE_PATH_BYTES];
-	uint8_t header[STATE_LOG_HEADER_BYTES];
-	state_log_header(&s->cfg, info, header);
-	statestore_path(s, STATE_FILE_LOG, info->round, path);
-	struct span spans[] = {{header, sizeof header}, {payload, state_log_bytes(&s->cfg) - sizeof header}};
-	return write_spans(path, spans, 2, et);
-}
-
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];
@@ -75,6 +65,13 @@ enum rv_err statestore_write_replica(const struct statestore *s, const struct st
 	statestore_path(s, STATE_FILE_REPLICA, 0, path);
 	struct span spans[] = {{header, sizeof header}, {payload, info->payload_bytes}};
 	return write_spans(path, spans, 2, et);
+}
+
+enum rv_err statestore_write_file(const struct statestore *s, enum statestore_file kind, uint64_t round,
+								  const struct blob *file, struct rv_errtext *et) {
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(s, kind, round, path);
+	return write_spans(path, &(struct span){file->data, file->bytes}, 1, et);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------

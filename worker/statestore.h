@@ -30,11 +30,12 @@ void statestore_path(const struct statestore *s, enum statestore_file kind, uint
 /* Each is durable when it returns RV_OK. RV_E_FULL, RV_E_IO. */
 enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g,
 								  const struct rv_hash *full_hash, struct rv_errtext *et);
-enum rv_err statestore_write_log(const struct statestore *s, const struct state_log_info *info, const uint8_t *payload,
-								 struct rv_errtext *et);
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
 
+/* A whole file as it is: one that was fetched. */
+enum rv_err statestore_write_file(const struct statestore *s, enum statestore_file kind, uint64_t round,
+								  const struct blob *file, struct rv_errtext *et);
 /* Any file as it is: RV_E_NOTFOUND, RV_E_RANGE (larger than such a file can be). *out: one reference. */
 enum rv_err statestore_read(const struct statestore *s, enum statestore_file kind, uint64_t round, size_t max_bytes,
 							struct blob **out, struct rv_errtext *et);

@@ -91,7 +91,6 @@ void trainer_resume(struct trainer *t, const struct statestore_found *found, voi
 	if (found->has_replica && !loaded)
 		notice(ctx, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);
-	t->progress.run_tokens = loaded ? info->run_tokens : 0;
 	t->progress.steps_done = exact ? info->steps_done : 0;
 	t->progress.tokens = exact ? info->tokens : 0;
 	if (!exact) /* of another round: Adam's moments and the data cursor are still ours */
@@ -110,7 +109,7 @@ static void answer(struct request *rq) {
 	const struct trainer_owner *o = &rq->t->owner;
 	switch (rq->kind) {
 	case REQ_TRAIN:
-		o->on_trained(o->ctx, rq->round, rq->err, rq->text.text);
+		o->on_trained(o->ctx, rq->round, rq->steps_done, rq->tokens, rq->err, rq->text.text);
 		break;
 	case REQ_ENCODE:
 		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text);

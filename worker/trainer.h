@@ -39,11 +39,11 @@ void trainer_snapshot_free(struct trainer_snapshot *s);
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
 	uint64_t global_step;
-	uint64_t run_tokens; /* since the start of the run, by this worker */
-	float loss, lr;      /* of the last step */
+	float loss, lr; /* of the last step */
 	float grad_norm;
-	double round_loss; /* sum over the steps of this round since the last apply */
+	double round_loss; /* sum over the steps since the last apply */
 	uint64_t round_steps;
+	double last_round_loss; /* mean over the steps between the last two applies */
 	float tokens_per_s;
 	int64_t compute_us; /* since the process started */
 };
@@ -51,8 +51,10 @@ struct trainer_progress {
 struct trainer_owner {
 	void *ctx;
 	void (*wake)(void *ctx); /* from the trainer thread */
-	/* RV_E_RANGE (the loss is not finite, again and again) or another fault: training cannot go on. */
-	void (*on_trained)(void *ctx, uint64_t round, enum rv_err e, const char *text);
+	/* What the contribution to `round` now is. RV_E_RANGE (the loss is not finite, again and again) or another fault:
+	 * training cannot go on. */
+	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
+					   const char *text);
 	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_OK: the shared state is at round + 1. */
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);

@@ -41,6 +41,7 @@ struct request {
 	enum rv_err err;
 	struct rv_errtext text;
 	double loss;
+	uint64_t steps_done, tokens; /* TRAIN */
 	struct trainer_snapshot *snapshot;
 };
 

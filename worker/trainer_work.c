@@ -17,7 +17,6 @@ static void count_step(struct trainer *t, const struct step_stats *s, int64_t us
 	struct trainer_progress *p = &t->progress;
 	p->steps_done++;
 	p->tokens += s->tokens;
-	p->run_tokens += s->tokens;
 	p->global_step = replica_global_step(t->replica);
 	p->loss = s->loss;
 	p->lr = s->lr;
@@ -57,6 +56,9 @@ static void work_train(struct request *rq) {
 	replica_set_global_step(t->replica, (rq->round + 1) * h - rq->steps);
 	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop); i++)
 		rq->err = one_step(t, &rq->text);
+	struct trainer_progress p = trainer_progress(t);
+	rq->steps_done = p.steps_done;
+	rq->tokens = p.tokens;
 }
 
 /* ---- the outer step -------------------------------------------------------------------------------------------------
@@ -70,6 +72,7 @@ void trainer_begin_round(struct trainer *t, uint64_t round, bool keep) {
 	if (!keep)
 		p->steps_done = p->tokens = 0;
 	p->global_step = round * h + p->steps_done;
+	p->last_round_loss = p->round_steps > 0 ? p->round_loss / (double)p->round_steps : p->last_round_loss;
 	p->round_loss = 0;
 	p->round_steps = 0;
 	uint64_t step = p->global_step;
@@ -126,7 +129,6 @@ static void copy_replica(struct trainer_snapshot *s, struct trainer *t) {
 											 .chain = t->global.chain,
 											 .steps_done = p.steps_done,
 											 .tokens = p.tokens,
-											 .run_tokens = p.run_tokens,
 											 .payload_bytes = s->replica_bytes->bytes};
 }
 

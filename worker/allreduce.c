@@ -1,0 +1,211 @@
+/* allreduce.c: memory and codec for the all-reduce core. */
+#include "worker/allreduce.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SILENCE_PINGS = 4 }; /* pings within one timeout */
+
+struct allreduce {
+	struct allreduce_config cfg;
+	size_t payload_bytes;
+	uint8_t *reduced, *flags;
+	float *scratch; /* one chunk */
+	uint8_t *held;  /* NET_MAX_MEMBERS vectors, reserved; NULL between rounds */
+	void *core_memory;
+	struct reduce *core;              /* NULL: not running */
+	int8_t index_of[NET_MAX_MEMBERS]; /* roster index of a member, -1: none */
+	uint64_t round;
+	uint32_t attempt;
+};
+
+/* ---- the codec ------------------------------------------------------------------------------------------------------
+ */
+
+static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
+	return g->codec->encoded_bytes(chunking_len(&g->chunks, chunk));
+}
+
+static size_t chunk_offset(void *ctx, uint32_t chunk) {
+	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
+	return chunking_offset_bytes(&g->chunks, g->codec, chunk);
+}
+
+/* Whose bytes are no encoding: what codec_reduce_mean does not say. */
+static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, size_t n) {
+	for (int i = 0; i < n_in; i++)
+		if (a->cfg.global->codec->decode(in[i], n, a->scratch, NULL) != RV_OK)
+			return i;
+	return -1;
+}
+
+static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+								uint8_t *out, int *bad, struct rv_errtext *et) {
+	struct allreduce *a = ctx;
+	const struct global_config *g = a->cfg.global;
+	size_t n = chunking_len(&g->chunks, chunk);
+	*bad = -1;
+	enum rv_err e = codec_reduce_mean(g->codec, in, weights, n_in, n, a->scratch, out, et);
+	if (e != RV_OK)
+		*bad = find_bad(a, in, n_in, n);
+	return e;
+}
+
+/* ---- life -----------------------------------------------------------------------------------------------------------
+ */
+
+enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce **out, struct rv_errtext *et) {
+	const struct global_config *g = cfg->global;
+	struct allreduce *a = calloc(1, sizeof *a);
+	if (!a)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce");
+	a->cfg = *cfg;
+	a->payload_bytes = chunking_total_bytes(&g->chunks, g->codec);
+	a->reduced = malloc(a->payload_bytes);
+	a->flags = malloc(reduce_flags_bytes(g->chunks.n_chunks));
+	a->scratch = malloc(g->chunks.chunk_elems * sizeof(float));
+	a->core_memory = malloc(reduce_size());
+	if (!a->reduced || !a->flags || !a->scratch || !a->core_memory) {
+		allreduce_free(a);
+		return rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", a->payload_bytes);
+	}
+	*out = a;
+	return RV_OK;
+}
+
+static void unmap_held(struct allreduce *a) {
+	if (a->held)
+		munmap(a->held, NET_MAX_MEMBERS * a->payload_bytes);
+	a->held = NULL;
+}
+
+void allreduce_free(struct allreduce *a) {
+	if (!a)
+		return;
+	unmap_held(a);
+	free(a->reduced);
+	free(a->flags);
+	free(a->scratch);
+	free(a->core_memory);
+	free(a);
+}
+
+/* For every member, not only this roster's: a later attempt may bring others. */
+static enum rv_err map_held(struct allreduce *a, struct rv_errtext *et) {
+	size_t bytes = NET_MAX_MEMBERS * a->payload_bytes;
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return rv_fail(et, RV_E_NOMEM, "no address space for the contributions of others (%zu bytes)", bytes);
+	a->held = p;
+	return RV_OK;
+}
+
+static void adopt(struct allreduce *a, const struct document *d) {
+	memset(a->index_of, -1, sizeof a->index_of);
+	for (int i = 0; i < d->n_members; i++)
+		a->index_of[d->members[i].member] = (int8_t)i;
+	a->round = d->round;
+	a->attempt = d->attempt;
+}
+
+enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
+							struct rv_errtext *et) {
+	RV_ASSERT(!a->core);
+	RV_TRY(map_held(a, et));
+	struct reduce_config cfg = {
+		.self_member = a->cfg.self_member,
+		.n_chunks = a->cfg.global->chunks.n_chunks,
+		.codec = {.ctx = a, .chunk_bytes = chunk_bytes, .chunk_offset = chunk_offset, .reduce = reduce_chunk},
+		.silence_us = a->cfg.peer_timeout_us,
+		.stall_us = a->cfg.peer_timeout_us,
+		.ping_interval_us = a->cfg.peer_timeout_us / SILENCE_PINGS};
+	struct reduce_memory mem = {.own = own, .reduced = a->reduced, .flags = a->flags};
+	for (size_t m = 0; m < NET_MAX_MEMBERS; m++)
+		mem.held[m] = a->held + m * a->payload_bytes;
+	adopt(a, d);
+	a->core = reduce_init(a->core_memory, &cfg, &mem, d, now_us);
+	return RV_OK;
+}
+
+void allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d) {
+	RV_ASSERT(a->core && d->round == a->round);
+	adopt(a, d);
+	reduce_restart(a->core, d, now_us);
+}
+
+void allreduce_stop(struct allreduce *a) {
+	a->core = NULL;
+	unmap_held(a);
+}
+
+/* ---- the core, by member --------------------------------------------------------------------------------------------
+ */
+
+static int index_of(const struct allreduce *a, uint32_t member) {
+	return a->core && member < NET_MAX_MEMBERS ? a->index_of[member] : -1;
+}
+
+enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t member, const struct reduce_msg *m,
+							  struct rv_errtext *et) {
+	int from = index_of(a, member);
+	return from >= 0 ? reduce_receive(a->core, now_us, from, m, et) : RV_OK;
+}
+
+bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {
+	int to = index_of(a, member);
+	return to >= 0 && reduce_send(a->core, now_us, to, out);
+}
+
+void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member) {
+	int peer = index_of(a, member);
+	if (peer >= 0)
+		reduce_link_up(a->core, now_us, peer);
+}
+
+void allreduce_link_down(struct allreduce *a, int64_t now_us, uint32_t member, bool fatal) {
+	int peer = index_of(a, member);
+	if (peer >= 0)
+		reduce_link_down(a->core, now_us, peer, fatal);
+}
+
+void allreduce_tick(struct allreduce *a, int64_t now_us) {
+	if (a->core)
+		reduce_tick(a->core, now_us);
+}
+
+int64_t allreduce_deadline_us(const struct allreduce *a) {
+	return a->core ? reduce_deadline_us(a->core) : INT64_MAX;
+}
+
+bool allreduce_running(const struct allreduce *a) {
+	return a->core != NULL;
+}
+
+uint64_t allreduce_round(const struct allreduce *a) {
+	return a->round;
+}
+
+uint32_t allreduce_attempt(const struct allreduce *a) {
+	return a->attempt;
+}
+
+bool allreduce_done(const struct allreduce *a) {
+	return a->core && reduce_done(a->core);
+}
+
+uint64_t allreduce_suspects(const struct allreduce *a) {
+	return a->core ? reduce_suspects(a->core) : 0;
+}
+
+const uint8_t *allreduce_reduced(const struct allreduce *a) {
+	return a->reduced;
+}
+
+struct reduce_info allreduce_info(const struct allreduce *a) {
+	RV_ASSERT(a->core);
+	return reduce_info(a->core);
+}

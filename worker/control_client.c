@@ -1,0 +1,272 @@
+/* control_client.c: three requests that may each be under way once: join, report, document. */
+#include "worker/control_client.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "net/identity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FIRST_PAUSE_US = 100 * RV_US_PER_MS,
+	LAST_PAUSE_US = 5 * RV_US_PER_S,
+	REQUEST_TIMEOUT_MS = 10000,
+	POLL_TIMEOUT_MS = 40000, /* the coordinator holds a document request for up to 20 s */
+	REFUSAL_MAX_BYTES = 4096,
+	HTTP_OK = 200,
+	HTTP_NO_CONTENT = 204,
+	HTTP_BAD_REQUEST = 400,
+	HTTP_TIMEOUT = 408,
+	HTTP_TOO_MANY = 429,
+	HTTP_SERVER_ERROR = 500,
+};
+
+/* One kind of request: wanted, under way, or waiting to be tried again. */
+struct call {
+	struct control_client *c;
+	bool wanted, under_way;
+	int64_t pause_us, not_before_us;
+};
+
+struct control_client {
+	struct http_client *http;
+	uint8_t run_key[NET_KEY_BYTES];
+	struct control_client_owner owner;
+	struct rv_rng rng;
+	bool away;
+	struct call join, report, document;
+	struct join_request join_request;
+	struct report latest; /* to send */
+	bool latest_changed;  /* since the one under way was made */
+	uint64_t seq;         /* of the latest document */
+	struct document doc;
+	struct join_reply joined;
+	uint8_t buffer[NET_MAX_REPORT_BYTES];
+};
+
+enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
+							   const struct control_client_owner *owner, struct control_client **out,
+							   struct rv_errtext *et) {
+	struct control_client *c = calloc(1, sizeof *c);
+	if (!c)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's client");
+	c->http = http;
+	memcpy(c->run_key, run_key, NET_KEY_BYTES);
+	c->owner = *owner;
+	c->rng = rv_rng_of(seed, 0);
+	c->join.c = c->report.c = c->document.c = c;
+	*out = c;
+	return RV_OK;
+}
+
+void control_client_free(struct control_client *c) {
+	free(c);
+}
+
+/* ---- pauses ---------------------------------------------------------------------------------------------------------
+ */
+
+static void succeeded(struct call *k) {
+	k->under_way = false;
+	k->pause_us = k->not_before_us = 0;
+	if (k->c->away) {
+		k->c->away = false;
+		k->c->owner.on_away(k->c->owner.ctx, false, "");
+	}
+}
+
+static void failed(struct call *k, const char *text) {
+	struct control_client *c = k->c;
+	k->under_way = false;
+	k->pause_us = k->pause_us == 0 ? FIRST_PAUSE_US : k->pause_us * 2;
+	if (k->pause_us > LAST_PAUSE_US)
+		k->pause_us = LAST_PAUSE_US;
+	int64_t jitter_us = (int64_t)rv_rng_below(&c->rng, (uint64_t)k->pause_us / 2);
+	k->not_before_us = rv_clock_monotonic_us() + k->pause_us / 2 + jitter_us;
+	if (!c->away) {
+		c->away = true;
+		c->owner.on_away(c->owner.ctx, true, text);
+	}
+}
+
+/* True: the coordinator understood and refuses; asking again would not help. */
+static bool is_refusal(int status) {
+	return status >= HTTP_BAD_REQUEST && status < HTTP_SERVER_ERROR && status != HTTP_TIMEOUT &&
+		   status != HTTP_TOO_MANY;
+}
+
+/* Handles what is not the expected answer. */
+static void not_ok(struct call *k, const struct http_reply *r, const char *what) {
+	struct control_client *c = k->c;
+	char text[RV_ERRTEXT_BYTES];
+	if (r->err != RV_OK) {
+		failed(k, r->text);
+		return;
+	}
+	snprintf(text, sizeof text, "%s: the coordinator answers %d: %.*s", what, r->status,
+			 (int)(r->body_bytes < 300 ? r->body_bytes : 300), r->body ? (const char *)r->body : "");
+	if (!is_refusal(r->status)) {
+		failed(k, text);
+		return;
+	}
+	succeeded(k);
+	k->wanted = false;
+	c->owner.on_refused(c->owner.ctx, RV_E_AUTH, text);
+}
+
+static void start(struct call *k, const struct http_request *rq) {
+	struct rv_errtext et = {0};
+	k->under_way = true;
+	if (http_client_start(k->c->http, rq, NULL, &et) != RV_OK)
+		failed(k, et.text);
+}
+
+/* ---- join -----------------------------------------------------------------------------------------------------------
+ */
+
+static void join_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	struct rv_errtext et = {0};
+	if (r->err != RV_OK || r->status != HTTP_OK) {
+		not_ok(k, r, "join");
+		return;
+	}
+	if (join_reply_decode(r->body, r->body_bytes, &c->joined, &et) != RV_OK) {
+		failed(k, et.text);
+		return;
+	}
+	succeeded(k);
+	k->wanted = false;
+	c->owner.on_joined(c->owner.ctx, &c->joined);
+}
+
+static void start_join(struct control_client *c) {
+	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
+	join_request_encode(&c->join_request, &w);
+	struct http_request rq = {.path = "/v1/join",
+							  .body = c->buffer,
+							  .body_bytes = rv_writer_len(&w),
+							  .max_reply_bytes = NET_MAX_CONFIG_BYTES + REFUSAL_MAX_BYTES,
+							  .timeout_ms = REQUEST_TIMEOUT_MS,
+							  .done = join_done,
+							  .ctx = &c->join};
+	start(&c->join, &rq);
+}
+
+void control_client_join(struct control_client *c, const struct join_request *rq) {
+	c->join_request = *rq;
+	c->join.wanted = true;
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------------------
+ */
+
+static void report_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	if (r->err != RV_OK || r->status / 100 != HTTP_OK / 100) {
+		not_ok(k, r, "report");
+		return;
+	}
+	succeeded(k);
+	k->wanted = k->c->latest_changed;
+}
+
+static void start_report(struct control_client *c) {
+	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
+	report_encode(&c->latest, &w);
+	c->latest_changed = false;
+	struct http_request rq = {.path = "/v1/report",
+							  .body = c->buffer,
+							  .body_bytes = rv_writer_len(&w),
+							  .max_reply_bytes = REFUSAL_MAX_BYTES,
+							  .timeout_ms = REQUEST_TIMEOUT_MS,
+							  .done = report_done,
+							  .ctx = &c->report};
+	start(&c->report, &rq);
+}
+
+void control_client_report(struct control_client *c, const struct report *r) {
+	c->latest = *r;
+	c->latest_changed = c->report.wanted = true;
+}
+
+bool control_client_reported(const struct control_client *c) {
+	return !c->report.wanted;
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err open_document(struct control_client *c, const struct http_reply *r, struct rv_errtext *et) {
+	const uint8_t *bytes;
+	size_t n;
+	RV_TRY(signed_open(c->run_key, IDENTITY_DOCUMENT_DOMAIN, r->body, r->body_bytes, &bytes, &n, et));
+	return document_decode(bytes, n, &c->doc, et);
+}
+
+static void document_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	struct rv_errtext et = {0};
+	if (r->err == RV_OK && r->status == HTTP_NO_CONTENT) {
+		succeeded(k);
+		return;
+	}
+	if (r->err != RV_OK || r->status != HTTP_OK) {
+		not_ok(k, r, "document");
+		return;
+	}
+	if (open_document(c, r, &et) != RV_OK) {
+		failed(k, et.text);
+		return;
+	}
+	succeeded(k);
+	if (c->doc.seq <= c->seq)
+		return;
+	c->seq = c->doc.seq;
+	c->owner.on_document(c->owner.ctx, &c->doc);
+}
+
+static void start_document(struct control_client *c) {
+	char path[64];
+	snprintf(path, sizeof path, "/v1/document?after=%" PRIu64, c->seq);
+	struct http_request rq = {.path = path,
+							  .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES,
+							  .timeout_ms = POLL_TIMEOUT_MS,
+							  .done = document_done,
+							  .ctx = &c->document};
+	start(&c->document, &rq);
+}
+
+void control_client_follow(struct control_client *c) {
+	c->document.wanted = true;
+}
+
+/* ---- time -----------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_due(const struct call *k, int64_t now_us) {
+	return k->wanted && !k->under_way && now_us >= k->not_before_us;
+}
+
+void control_client_tick(struct control_client *c, int64_t now_us) {
+	if (is_due(&c->join, now_us))
+		start_join(c);
+	if (is_due(&c->report, now_us))
+		start_report(c);
+	if (is_due(&c->document, now_us))
+		start_document(c);
+}
+
+int64_t control_client_deadline_us(const struct control_client *c) {
+	const struct call *calls[] = {&c->join, &c->report, &c->document};
+	int64_t at = INT64_MAX;
+	for (int i = 0; i < 3; i++)
+		if (calls[i]->wanted && !calls[i]->under_way && calls[i]->not_before_us < at)
+			at = calls[i]->not_before_us;
+	return at;
+}

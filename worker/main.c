@@ -1,0 +1,35 @@
+/* main.c: rivulet-worker, the volunteer's program. */
+#include "base/signals.h"
+#include "worker/session.h"
+
+static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	int signals_fd;
+	RV_TRY(rv_signals_open(&signals_fd, et));
+	enum rv_err e = session_run(opts, args->n > 0 ? args->at[0] : NULL, signals_fd, et);
+	rv_signals_close(signals_fd);
+	return e;
+}
+
+int main(int argc, char **argv) {
+	static const struct rv_command commands[] = {
+		{.name = NULL,
+		 .synopsis = "[LINK]",
+		 .args_min = 0,
+		 .args_max = 1,
+		 .help = "Trains one language model together with other workers, joined by an invite link.",
+		 .details = "The link is needed once; --dir remembers it, and a later start goes on where this one stopped.\n",
+		 .options = worker_options_table,
+		 .opts_bytes = sizeof(struct worker_options),
+		 .check = worker_options_check,
+		 .run = run},
+		{.run = NULL},
+	};
+	static const struct rv_program program = {
+		.name = "rivulet-worker",
+		.summary = "Helps to train a language model with this computer.",
+		.commands = commands,
+		.examples = "    rivulet-worker 'rivulet://host:7440/RUN#k=...&t=...' --data book.txt\n"
+					"    rivulet-worker --dir rivulet-worker\n",
+	};
+	return rv_program_main(&program, argc, argv);
+}

@@ -1,0 +1,153 @@
+/* session.c: the event loop of the worker, and how it ends. */
+#include "worker/session_internal.h"
+
+#include "base/clock.h"
+#include "base/signals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PROGRESS_US = 200 * RV_US_PER_MS,
+	GOODBYE_US = 2 * RV_US_PER_S, /* how long the last report may take */
+	LINGER_US = 5 * RV_US_PER_S,  /* after the last piece of state went out */
+};
+
+void session_fail(struct session *s, enum rv_err e, const char *text) {
+	if (s->fault != RV_OK)
+		return;
+	s->fault = rv_fail(&s->fault_text, e, "%s", text);
+	s->state = SESSION_ENDED;
+}
+
+bool session_is_up(const struct session *s) {
+	return s->mesh != NULL;
+}
+
+/* ---- stopping -------------------------------------------------------------------------------------------------------
+ */
+
+static void begin_stop(struct session *s, int64_t now_us) {
+	if (!session_is_up(s)) {
+		s->state = SESSION_ENDED;
+		return;
+	}
+	rv_progress_clear(s->events);
+	bool done = s->state == SESSION_LINGERING;
+	s->state = SESSION_STOPPING;
+	s->stop_by_us = now_us + GOODBYE_US;
+	s->saved = false;
+	if (!done)
+		rv_event(s->events, RV_INFO, "stopping", RV_NO_FIELDS,
+				 "stopping: finishing this step and saving; once more to stop at once");
+	round_leave(s->round, now_us);
+	trainer_save(s->trainer);
+}
+
+/* STOPPING lasts until everything is on disk and the good-bye was heard (or nobody listens). */
+static bool is_stopped(struct session *s, int64_t now_us) {
+	bool written = s->saved && jobs_idle(s->storage) && trainer_idle(s->trainer);
+	return written && (control_client_reported(s->control) || now_us >= s->stop_by_us);
+}
+
+static void check_lingering(struct session *s, int64_t now_us) {
+	uint64_t served = donor_bytes(s->donor);
+	if (served != s->donor_bytes_seen)
+		s->linger_until_us = now_us + LINGER_US;
+	s->donor_bytes_seen = served;
+	uint64_t others = s->sums.roster_set & ~s->sums.done_set & ~(UINT64_C(1) << s->member.member);
+	if (others == 0 || now_us >= s->linger_until_us)
+		begin_stop(s, now_us);
+}
+
+static void take_signals(struct session *s, int64_t now_us) {
+	while (rv_signals_take(s->signals_fd) != 0) {
+		if (s->state == SESSION_STOPPING)
+			session_fail(s, RV_E_CANCELLED, "stopped at once; the state of the last saved round is kept");
+		else
+			begin_stop(s, now_us);
+	}
+}
+
+/* ---- the loop -------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t earlier(int64_t a, int64_t b) {
+	return a < b ? a : b;
+}
+
+static int64_t deadline_us(struct session *s, int64_t now_us) {
+	int64_t at = control_client_deadline_us(s->control);
+	if (!session_is_up(s))
+		return at;
+	at = earlier(at, round_deadline_us(s->round));
+	at = earlier(at, allreduce_deadline_us(s->reduce));
+	at = earlier(at, peers_deadline_us(meshlink_peers(s->mesh)));
+	if (s->state == SESSION_STOPPING)
+		at = earlier(at, s->stop_by_us > now_us ? s->stop_by_us : INT64_MAX);
+	if (s->state == SESSION_LINGERING)
+		at = earlier(at, s->linger_until_us);
+	return earlier(at, now_us + PROGRESS_US);
+}
+
+static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
+	struct pollfd fds[PEERS_MAX_FDS + 1];
+	int n = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
+	fds[n] = (struct pollfd){.fd = s->signals_fd, .events = POLLIN};
+	int64_t now_us = rv_clock_monotonic_us(), at = deadline_us(s, now_us);
+	int64_t timeout_us = at == INT64_MAX ? -1 : at > now_us ? at - now_us : 0;
+	RV_TRY(http_client_poll(s->http, fds, n + 1, timeout_us, et));
+	if (session_is_up(s))
+		meshlink_handle(s->mesh, rv_clock_monotonic_us(), fds, n);
+	return RV_OK;
+}
+
+static void run_once(struct session *s, int64_t now_us) {
+	trainer_reap(s->trainer);
+	jobs_reap(s->storage);
+	session_poll_reduce(s, now_us);
+	session_actions(s, now_us);
+	session_send_report(s, now_us);
+	meshlink_pump(s->mesh, now_us);
+	if (s->state == SESSION_RUNNING)
+		session_show_progress(s, now_us);
+	if (s->state == SESSION_LINGERING)
+		check_lingering(s, now_us);
+	else if (s->state == SESSION_STOPPING && is_stopped(s, now_us))
+		s->state = SESSION_ENDED;
+}
+
+static enum rv_err loop(struct session *s, struct rv_errtext *et) {
+	while (s->state != SESSION_ENDED) {
+		if (s->member.joined && !session_is_up(s))
+			RV_TRY(session_bring_up(s, et));
+		RV_TRY(wait_and_move(s, et));
+		int64_t now_us = rv_clock_monotonic_us();
+		take_signals(s, now_us);
+		if (session_is_up(s) && s->state != SESSION_ENDED)
+			run_once(s, now_us);
+		control_client_tick(s->control, now_us);
+	}
+	if (s->fault != RV_OK && et)
+		*et = s->fault_text;
+	return s->fault;
+}
+
+enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
+	struct session *s = calloc(1, sizeof *s);
+	if (!s)
+		return rv_fail(et, RV_E_NOMEM, "no memory to start");
+	s->opt = o;
+	s->signals_fd = signals_fd;
+	s->lock_fd = -1;
+	s->started_us = rv_clock_monotonic_us();
+	enum rv_err e = session_open(s, link, et);
+	if (e == RV_OK)
+		e = loop(s, et);
+	if (e != RV_OK && e != RV_E_CANCELLED && s->events)
+		rv_event(s->events, RV_ERROR, "failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s",
+				 et ? et->text : "");
+	session_release(s);
+	free(s);
+	return e;
+}

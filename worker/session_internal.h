@@ -1,0 +1,113 @@
+/* session_internal.h: what one run of the worker consists of. Shared by session*.c only:
+ * session.c (loop, stopping), session_start.c (building), session_round.c (the round core's actions and what answers
+ * them), session_storage.c (jobs of the storage thread), session_report.c (reports, events, metrics). */
+#ifndef RV_WORKER_SESSION_INTERNAL_H
+#define RV_WORKER_SESSION_INTERNAL_H
+
+#include "base/event.h"
+#include "worker/control_client.h"
+#include "worker/jobs.h"
+#include "worker/membership.h"
+#include "worker/meshlink.h"
+#include "worker/round.h"
+#include "worker/session.h"
+#include "worker/statestore.h"
+#include "worker/train/metrics.h"
+#include "worker/trainer.h"
+
+#include <stdatomic.h>
+
+enum session_state {
+	SESSION_JOINING,
+	SESSION_RUNNING,
+	SESSION_EXPORTING, /* the run is done: last evaluation, weights */
+	SESSION_LINGERING, /* done; peers may still need our log */
+	SESSION_STOPPING,  /* saving and saying good-bye */
+	SESSION_ENDED
+};
+
+/* For metrics; sums since the start of the run. */
+struct session_sums {
+	uint64_t tokens; /* of all workers */
+	uint64_t bytes_sent_before, formula_bytes;
+	int64_t reduce_us;                             /* since the process started */
+	int64_t applied_us, compute_then, reduce_then; /* at the last apply */
+	int64_t reduce_started_us;                     /* 0: not under way */
+	uint32_t participants;                         /* of the latest roster */
+	bool first_participant;                        /* we are its first: the one that evaluates */
+	uint64_t roster_set, done_set;                 /* members: of the latest roster; seen at the end of the run */
+	double eval_loss;
+};
+
+struct session {
+	const struct worker_options *opt;
+	int signals_fd;
+	int lock_fd;
+	enum session_state state;
+	bool saved; /* STOPPING: the replica's state is with the storage thread, or needs no saving */
+	int64_t started_us, stop_by_us, linger_until_us;
+	enum rv_err fault; /* why it ends; RV_OK: as it should */
+	struct rv_errtext fault_text;
+
+	struct rv_events *events;
+	struct metrics *metrics;
+	struct membership member;
+	struct http_client *http;
+	struct control_client *control;
+	struct statestore store;
+	struct trainer *trainer;
+	struct jobs *storage;
+	struct allreduce *reduce;
+	struct donor *donor;
+	struct fetcher *fetcher;
+	struct meshlink *mesh;
+	struct round_core *round;
+
+	struct blob *log_file; /* the log file that APPLY will need */
+	uint32_t told_attempt; /* the attempt whose completion the round core was told of; 0: none */
+	uint64_t told_suspects;
+	bool persisting, persist_again; /* one PERSIST at a time with the storage thread */
+	bool replica_write;             /* a snapshot is with the storage thread */
+	struct round_action fetch;      /* outstanding FETCH_*; type NONE: not */
+	struct session_sums sums;
+	uint64_t donor_bytes_seen;
+	char data_path[1024];
+};
+
+/* Ends the session with this fault. */
+void session_fail(struct session *s, enum rv_err e, const char *text);
+bool session_is_up(const struct session *s); /* the round core exists */
+
+/* ---- session_start.c ---- */
+enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et);
+/* Once a member: data, recovery, mesh, round core. */
+enum rv_err session_bring_up(struct session *s, struct rv_errtext *et);
+void session_release(struct session *s);
+
+/* ---- session_round.c ---- */
+void session_on_document(void *ctx, const struct document *d);
+void session_actions(struct session *s, int64_t now_us);
+/* Tells the round core what the all-reduce has come to. */
+void session_poll_reduce(struct session *s, int64_t now_us);
+extern const struct trainer_owner session_trainer_owner; /* ctx to be filled in */
+extern const struct fetcher_owner session_fetcher_owner;
+
+/* ---- session_storage.c ---- */
+void session_persist(struct session *s);
+void session_save_log(struct session *s, uint64_t round, struct blob *file, const struct rv_hash *expect);
+void session_save_base(struct session *s, uint64_t round, struct blob *file);
+void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot);
+/* Weights and the last line of metrics, then LINGERING. */
+void session_export(struct session *s);
+
+/* ---- session_report.c ---- */
+void session_send_report(struct session *s, int64_t now_us);
+void session_show_progress(struct session *s, int64_t now_us);
+void session_write_run(struct session *s);
+void session_write_round(struct session *s, uint64_t round);
+void session_write_eval(struct session *s, uint64_t round, bool whole, double loss);
+void session_write_end(struct session *s, const struct rv_hash *state);
+uint64_t session_bytes_sent(const struct session *s);
+void session_note_roster(struct session *s, const struct document *d);
+
+#endif

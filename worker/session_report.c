@@ -1,0 +1,191 @@
+/* session_report.c: what the coordinator, people and `rivulet report` are told. */
+#include "worker/session_internal.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+uint64_t session_bytes_sent(const struct session *s) {
+	return s->sums.bytes_sent_before + peers_total(meshlink_peers(s->mesh)).tx_bytes - donor_bytes(s->donor);
+}
+
+/* ---- to the coordinator ---------------------------------------------------------------------------------------------
+ */
+
+static void fill_for_people(struct session *s, struct report *r) {
+	struct trainer_progress p = trainer_progress(s->trainer);
+	struct peers_traffic traffic = peers_total(meshlink_peers(s->mesh));
+	r->inner_step = p.global_step;
+	r->loss = isfinite(p.loss) ? p.loss : 0;
+	r->tokens_per_s = p.tokens_per_s;
+	r->tx_bytes = traffic.tx_bytes;
+	r->rx_bytes = traffic.rx_bytes;
+	r->compute_us = (uint64_t)p.compute_us;
+	r->reduce_us = (uint64_t)s->sums.reduce_us;
+	if (s->opt->advertise[0])
+		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertise);
+	else
+		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(meshlink_peers(s->mesh)));
+}
+
+void session_send_report(struct session *s, int64_t now_us) {
+	struct report r;
+	if (!round_next_report(s->round, now_us, &r))
+		return;
+	fill_for_people(s, &r);
+	control_client_report(s->control, &r);
+}
+
+void session_note_roster(struct session *s, const struct document *d) {
+	uint64_t set = 0;
+	for (int i = 0; i < d->n_members; i++)
+		set |= UINT64_C(1) << d->members[i].member;
+	if (d->phase == RUN_DONE)
+		s->sums.done_set |= set;
+	if (d->phase != RUN_REDUCE)
+		return;
+	s->sums.roster_set = set;
+	s->sums.participants = d->n_members;
+	s->sums.first_participant = d->members[0].member == s->member.member;
+}
+
+/* ---- to people ------------------------------------------------------------------------------------------------------
+ */
+
+void session_show_progress(struct session *s, int64_t now_us) {
+	struct trainer_progress p = trainer_progress(s->trainer);
+	uint64_t h = (uint64_t)s->member.config.steps_per_round, rounds = (uint64_t)s->member.config.rounds;
+	char note[128];
+	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "  loss %.3f  sent %.1f MB", p.round, rounds,
+			 (double)p.loss, (double)session_bytes_sent(s) * 1e-6);
+	rv_progress(s->events, now_us, "training", p.global_step, h * rounds, "step", note);
+}
+
+/* ---- metrics --------------------------------------------------------------------------------------------------------
+ */
+
+static void check_written(struct session *s, enum rv_err e, const struct rv_errtext *et) {
+	if (e != RV_OK)
+		rv_event(s->events, RV_WARN, "metrics", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et->text);
+}
+
+static uint64_t payload_bytes(const struct session *s) {
+	return chunking_total_bytes(&s->store.cfg.chunks, s->store.cfg.codec);
+}
+
+void session_write_run(struct session *s) {
+	const struct run_config *c = &s->member.config;
+	struct rv_errtext et = {0};
+	char name[64];
+	if (s->opt->name[0])
+		snprintf(name, sizeof name, "%s", s->opt->name);
+	else
+		snprintf(name, sizeof name, "worker%u", s->member.member);
+	struct metrics_run r = {.name = name,
+							.role = "worker",
+							.method = "diloco",
+							.codec = c->codec,
+							.outer = c->outer,
+							.member = s->member.member,
+							.workers = (uint32_t)c->data_shards,
+							.n_params = s->store.cfg.n,
+							.rounds = (uint64_t)c->rounds,
+							.steps_per_round = (uint64_t)c->steps_per_round,
+							.tokens_per_step = (uint64_t)(c->batch * c->grad_accum * c->context),
+							.payload_bytes = payload_bytes(s),
+							.device = trainer_device(s->trainer)};
+	check_written(s, metrics_write_run(s->metrics, &r, &et), &et);
+}
+
+static void round_event(struct session *s, const struct metrics_round *r) {
+	char digest[2 * RV_HASH_BYTES + 1];
+	static const char hex[] = "0123456789abcdef";
+	for (int i = 0; i < RV_HASH_BYTES; i++) {
+		digest[2 * i] = hex[r->chain.b[i] >> 4];
+		digest[2 * i + 1] = hex[r->chain.b[i] & 15];
+	}
+	digest[2 * RV_HASH_BYTES] = '\0';
+	rv_event(s->events, RV_INFO, "round",
+			 RV_FIELDS(rv_field_int("round", (int64_t)r->round), rv_field_int("step", (int64_t)r->step),
+					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
+					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_int("compute_us", r->compute_us),
+					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("idle_us", r->idle_us),
+					   rv_field_str("chain", digest)),
+			 "round %" PRIu64 " of %" PRId64 ": loss %.3f, %u workers, sent %.1f MB", r->round, s->member.config.rounds,
+			 r->train_loss, r->participants, (double)r->bytes_sent * 1e-6);
+}
+
+/* Time since the last apply, split into its parts. */
+static void split_time(struct session *s, const struct trainer_progress *p, struct metrics_round *r) {
+	struct session_sums *sums = &s->sums;
+	int64_t now_us = rv_clock_monotonic_us();
+	int64_t all_us = now_us - sums->applied_us;
+	r->compute_us = p->compute_us - sums->compute_then;
+	r->reduce_us = sums->reduce_us - sums->reduce_then;
+	r->idle_us = all_us > r->compute_us + r->reduce_us ? all_us - r->compute_us - r->reduce_us : 0;
+	r->wall_us = now_us - s->started_us;
+	sums->applied_us = now_us;
+	sums->compute_then = p->compute_us;
+	sums->reduce_then = sums->reduce_us;
+}
+
+void session_write_round(struct session *s, uint64_t round) {
+	const struct run_config *c = &s->member.config;
+	const struct global_state *g = trainer_global(s->trainer);
+	struct trainer_progress p = trainer_progress(s->trainer);
+	struct rv_errtext et = {0};
+	uint64_t h = (uint64_t)c->steps_per_round;
+	uint32_t participants = s->sums.participants > 0 ? s->sums.participants : 1;
+	s->sums.tokens += (uint64_t)(c->batch * c->grad_accum * c->context) * h * participants;
+	s->sums.formula_bytes += metrics_allreduce_bytes(payload_bytes(s), participants);
+	struct metrics_round r = {.round = round + 1,
+							  .step = (round + 1) * h,
+							  .tokens = s->sums.tokens,
+							  .participants = participants,
+							  .train_loss = p.last_round_loss,
+							  .lr = (double)p.lr,
+							  .grad_norm = (double)p.grad_norm,
+							  .bytes_sent = session_bytes_sent(s),
+							  .formula_bytes = s->sums.formula_bytes,
+							  .chain = g->chain};
+	split_time(s, &p, &r);
+	check_written(s, metrics_write_round(s->metrics, &r, &et), &et);
+	round_event(s, &r);
+}
+
+void session_write_eval(struct session *s, uint64_t round, bool whole, double loss) {
+	struct rv_errtext et = {0};
+	uint64_t h = (uint64_t)s->member.config.steps_per_round;
+	struct metrics_eval e = {.round = round,
+							 .step = round * h,
+							 .tokens = s->sums.tokens,
+							 .loss = loss,
+							 .bytes_sent = session_bytes_sent(s),
+							 .whole = whole};
+	s->sums.eval_loss = loss;
+	check_written(s, metrics_write_eval(s->metrics, &e, &et), &et);
+	rv_event(
+		s->events, RV_INFO, "eval",
+		RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_double("loss", loss), rv_field_bool("whole", whole)),
+		"held-out loss %.4f after round %" PRIu64, loss, round);
+}
+
+void session_write_end(struct session *s, const struct rv_hash *state) {
+	const struct global_state *g = trainer_global(s->trainer);
+	struct rv_errtext et = {0};
+	struct metrics_end e = {.round = g->round,
+							.step = g->round * (uint64_t)s->member.config.steps_per_round,
+							.tokens = s->sums.tokens,
+							.loss = s->sums.first_participant ? s->sums.eval_loss : NAN,
+							.bytes_sent = session_bytes_sent(s),
+							.formula_bytes = s->sums.formula_bytes,
+							.wall_us = rv_clock_monotonic_us() - s->started_us,
+							.chain = g->chain,
+							.state = *state};
+	check_written(s, metrics_write_end(s->metrics, &e, &et), &et);
+	rv_event(s->events, RV_INFO, "finished", RV_FIELDS(rv_field_int("round", (int64_t)g->round)),
+			 "the run is complete: %" PRIu64 " rounds; the weights are in %s", g->round, s->opt->dir);
+}

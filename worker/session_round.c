@@ -1,0 +1,288 @@
+/* session_round.c: carries out what the round core asks for, and tells it what became of it. */
+#include "worker/session_internal.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- documents ------------------------------------------------------------------------------------------------------
+ */
+
+void session_on_document(void *ctx, const struct document *d) {
+	struct session *s = ctx;
+	struct rv_errtext et = {0};
+	int64_t now_us = rv_clock_monotonic_us();
+	enum rv_err e = round_on_document(s->round, now_us, d, &et);
+	if (e != RV_OK)
+		rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
+	const struct document *now = round_document(s->round);
+	if (!now || now->seq != d->seq)
+		return;
+	meshlink_allow(s->mesh, now_us, now->members, now->n_members);
+	session_note_roster(s, now);
+}
+
+/* ---- the all-reduce -------------------------------------------------------------------------------------------------
+ */
+
+static void attempt_event(struct session *s, const struct document *d) {
+	rv_event(s->events, RV_INFO, "attempt",
+			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("attempt", d->attempt),
+					   rv_field_int("participants", d->n_members)),
+			 "round %" PRIu64 ": averaging among %u workers (attempt %u)", d->round, d->n_members, d->attempt);
+}
+
+static void begin_reduce(struct session *s, int64_t now_us) {
+	const struct document *d = round_document(s->round);
+	struct rv_errtext et = {0};
+	enum rv_err e = allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), &et);
+	if (e != RV_OK) {
+		session_fail(s, e, et.text);
+		return;
+	}
+	s->sums.reduce_started_us = now_us;
+	s->told_attempt = 0;
+	s->told_suspects = 0;
+	meshlink_announce_links(s->mesh, now_us);
+	attempt_event(s, d);
+}
+
+static void resume_reduce(struct session *s, int64_t now_us) {
+	const struct document *d = round_document(s->round);
+	s->told_attempt = 0;
+	s->told_suspects = 0;
+	allreduce_restart(s->reduce, now_us, d);
+	attempt_event(s, d);
+}
+
+static void count_reduce_time(struct session *s, int64_t now_us) {
+	if (s->sums.reduce_started_us > 0)
+		s->sums.reduce_us += now_us - s->sums.reduce_started_us;
+	s->sums.reduce_started_us = 0;
+}
+
+static void tell_suspects(struct session *s, int64_t now_us) {
+	uint64_t suspects = allreduce_suspects(s->reduce);
+	uint32_t attempt = allreduce_attempt(s->reduce);
+	if (suspects == s->told_suspects)
+		return;
+	s->told_suspects = suspects;
+	round_on_suspects(s->round, now_us, attempt, suspects);
+	rv_event(s->events, RV_WARN, "suspects",
+			 RV_FIELDS(rv_field_int("round", (int64_t)allreduce_round(s->reduce)), rv_field_int("attempt", attempt),
+					   rv_field_int("set", (int64_t)suspects)),
+			 "round %" PRIu64 ": participants in set %" PRIx64 " are silent", allreduce_round(s->reduce), suspects);
+}
+
+void session_poll_reduce(struct session *s, int64_t now_us) {
+	if (!allreduce_running(s->reduce))
+		return;
+	allreduce_tick(s->reduce, now_us);
+	tell_suspects(s, now_us);
+	if (!allreduce_done(s->reduce) || s->told_attempt == allreduce_attempt(s->reduce))
+		return;
+	s->told_attempt = allreduce_attempt(s->reduce);
+	count_reduce_time(s, now_us);
+	round_on_reduced(s->round, now_us, allreduce_round(s->reduce), s->told_attempt);
+}
+
+static void end_reduce(struct session *s, int64_t now_us) {
+	count_reduce_time(s, now_us);
+	allreduce_stop(s->reduce);
+}
+
+/* ---- state from peers -----------------------------------------------------------------------------------------------
+ */
+
+static void fetch_event(struct session *s, const struct round_action *a, uint32_t donor) {
+	bool base = a->type == ROUND_FETCH_BASE;
+	rv_event(s->events, RV_INFO, "fetch",
+			 RV_FIELDS(rv_field_str("what", base ? "base" : "log"), rv_field_int("round", (int64_t)a->round),
+					   rv_field_int("donor", donor)),
+			 "catching up: the %s of round %" PRIu64 " from member %u", base ? "state" : "log", a->round, donor);
+}
+
+static void fetch(struct session *s, int64_t now_us, const struct round_action *a) {
+	const struct global_config *g = &s->store.cfg;
+	bool base = a->type == ROUND_FETCH_BASE;
+	s->fetch = *a;
+	if (a->donor < 0) {
+		trainer_install(s->trainer, a->round, NULL, &a->expect);
+		return;
+	}
+	struct rv_errtext et = {0};
+	uint32_t donor = round_document(s->round)->members[a->donor].member;
+	fetch_event(s, a, donor);
+	enum rv_err e = fetcher_start(s->fetcher, base ? FRAME_FETCH_BASE : FRAME_FETCH_LOG, a->round,
+								  base ? state_base_bytes(g) : state_log_bytes(g), donor, &et);
+	if (e != RV_OK) {
+		rv_event(s->events, RV_ERROR, "fetch_failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
+		round_on_fetched(s->round, now_us, a->type, a->round, false);
+	}
+}
+
+static void on_file(void *ctx, uint8_t kind, uint64_t round, struct blob *file) {
+	struct session *s = ctx;
+	if (kind == FRAME_FETCH_BASE) {
+		blob_unref(s->log_file); /* it may be of the history that this base replaces */
+		s->log_file = file;      /* until it is installed */
+		trainer_install(s->trainer, round, file, &s->fetch.expect);
+	} else {
+		session_save_log(s, round, file, &s->fetch.expect);
+	}
+}
+
+static void on_fetch_failed(void *ctx, uint8_t kind, uint64_t round, const char *why) {
+	struct session *s = ctx;
+	rv_event(s->events, RV_INFO, "donor_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
+			 "this donor cannot give round %" PRIu64 ": %s; asking the next", round, why);
+	round_on_fetched(s->round, rv_clock_monotonic_us(), kind == FRAME_FETCH_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG,
+					 round, false);
+}
+
+static void on_fetch_progress(void *ctx) {
+	round_on_fetch_progress(((struct session *)ctx)->round, rv_clock_monotonic_us());
+}
+
+const struct fetcher_owner session_fetcher_owner = {
+	.on_file = on_file, .on_failed = on_fetch_failed, .on_progress = on_fetch_progress};
+
+/* ---- the trainer's answers ------------------------------------------------------------------------------------------
+ */
+
+static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
+					   const char *text) {
+	struct session *s = ctx;
+	if (e != RV_OK) {
+		session_fail(s, e, text);
+		return;
+	}
+	round_on_trained(s->round, rv_clock_monotonic_us(), round, steps_done, tokens);
+}
+
+static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+	struct session *s = ctx;
+	if (e != RV_OK)
+		rv_event(s->events, RV_ERROR, "diverged", RV_FIELDS(rv_field_int("round", (int64_t)round)),
+				 "round %" PRIu64 " is trained again: %s", round, text);
+	round_on_encoded(s->round, rv_clock_monotonic_us(), round, e == RV_OK);
+}
+
+static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+	struct session *s = ctx;
+	const struct global_state *g = trainer_global(s->trainer);
+	if (e == RV_OK)
+		session_write_round(s, round);
+	else
+		rv_event(s->events, RV_ERROR, "apply_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
+	round_on_applied(s->round, rv_clock_monotonic_us(), round, &g->chain, e == RV_OK);
+	session_save_snapshot(s, snapshot);
+	bool due = s->opt->eval_every > 0 && (round + 1) % (uint64_t)s->opt->eval_every == 0;
+	if (e == RV_OK && due && s->sums.first_participant && round + 1 < (uint64_t)s->member.config.rounds)
+		trainer_evaluate(s->trainer, (int)s->opt->eval_batches);
+}
+
+static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+	struct session *s = ctx;
+	if (e != RV_OK)
+		rv_event(s->events, RV_ERROR, "install_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
+	else
+		rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
+				 "holds the state of round %" PRIu64 ", verified", round);
+	struct blob *file = s->log_file;
+	s->log_file = NULL;
+	if (e == RV_OK)
+		session_save_base(s, round, file);
+	else
+		blob_unref(file);
+	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_BASE, round, e == RV_OK);
+}
+
+static void on_evaluated(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss) {
+	struct session *s = ctx;
+	if (e == RV_OK)
+		session_write_eval(s, round, whole, loss);
+	if (s->state == SESSION_EXPORTING)
+		session_export(s);
+}
+
+static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
+	struct session *s = ctx;
+	session_save_snapshot(s, snapshot);
+	s->saved = true;
+}
+
+const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
+													.on_encoded = on_encoded,
+													.on_applied = on_applied,
+													.on_installed = on_installed,
+													.on_evaluated = on_evaluated,
+													.on_saved = on_saved};
+
+/* ---- actions --------------------------------------------------------------------------------------------------------
+ */
+
+static void apply(struct session *s, const struct round_action *a) {
+	RV_ASSERT(s->log_file != NULL);
+	struct trainer_apply rq = {.round = a->round,
+							   .file = s->log_file,
+							   .digest = a->expect,
+							   .keep = a->late == LATE_KEEP && !a->participated,
+							   .want_base = (a->round + 1) % (uint64_t)s->member.config.base_every == 0,
+							   .want_replica = !s->replica_write};
+	trainer_apply(s->trainer, &rq);
+}
+
+static void finish(struct session *s) {
+	s->state = SESSION_EXPORTING;
+	if (s->sums.first_participant && s->opt->eval_every > 0)
+		trainer_evaluate(s->trainer, 0);
+	else
+		session_export(s);
+}
+
+static void perform(struct session *s, int64_t now_us, const struct round_action *a) {
+	switch (a->type) {
+	case ROUND_TRAIN:
+		trainer_train(s->trainer, a->round, a->steps);
+		break;
+	case ROUND_ENCODE:
+		trainer_encode(s->trainer, a->round);
+		break;
+	case ROUND_REDUCE_START:
+		begin_reduce(s, now_us);
+		break;
+	case ROUND_REDUCE_RESTART:
+		resume_reduce(s, now_us);
+		break;
+	case ROUND_REDUCE_STOP:
+		end_reduce(s, now_us);
+		break;
+	case ROUND_PERSIST:
+		session_persist(s);
+		break;
+	case ROUND_APPLY:
+		apply(s, a);
+		break;
+	case ROUND_FETCH_BASE:
+	case ROUND_FETCH_LOG:
+		fetch(s, now_us, a);
+		break;
+	case ROUND_CANCEL_FETCH:
+		fetcher_cancel(s->fetcher);
+		break;
+	case ROUND_FINISH:
+		finish(s);
+		break;
+	case ROUND_NONE:
+		break;
+	}
+}
+
+void session_actions(struct session *s, int64_t now_us) {
+	struct round_action a;
+	while (s->state == SESSION_RUNNING && round_next_action(s->round, now_us, &a))
+		perform(s, now_us, &a);
+}

@@ -1,0 +1,259 @@
+/* session_start.c: building a session, and taking it apart. */
+#include "worker/session_internal.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "net/download.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void wake(void *ctx) {
+	http_client_wakeup(((struct session *)ctx)->http);
+}
+
+/* ---- before the join ------------------------------------------------------------------------------------------------
+ */
+
+static void on_joined(void *ctx, const struct join_reply *reply) {
+	struct session *s = ctx;
+	struct rv_errtext et = {0};
+	if (s->opt->data[0])
+		snprintf(s->member.data, sizeof s->member.data, "%s", s->opt->data);
+	enum rv_err e = membership_join(s->opt->dir, &s->member, reply, &et);
+	if (e != RV_OK) {
+		session_fail(s, e, et.text);
+		return;
+	}
+	rv_event(s->events, RV_INFO, "joined", RV_FIELDS(rv_field_int("member", reply->member)),
+			 "joined the run as member %u", reply->member);
+}
+
+static void on_refused(void *ctx, enum rv_err e, const char *text) {
+	session_fail(ctx, e, text);
+}
+
+static void on_away(void *ctx, bool away, const char *text) {
+	struct session *s = ctx;
+	if (away)
+		rv_event(s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
+				 "the coordinator does not answer (%s): going on without it, asking again", text);
+	else
+		rv_event(s->events, RV_INFO, "coordinator_back", RV_NO_FIELDS, "the coordinator answers again");
+}
+
+static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
+	struct rv_events_config cfg = {.out = stdout,
+								   .json = !isatty(STDOUT_FILENO),
+								   .level = RV_INFO,
+								   .log_path = s->opt->log_file[0] ? s->opt->log_file : NULL};
+	return rv_events_new(&cfg, &s->events, et);
+}
+
+static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
+	struct http_client_config cfg = {.server = s->member.invite.coordinator, .identity = &s->member.identity};
+	memcpy(cfg.server_key, s->member.invite.key, NET_KEY_BYTES);
+	RV_TRY(http_client_new(&cfg, &s->http, et));
+	struct control_client_owner owner = {.ctx = s,
+										 .on_joined = on_joined,
+										 .on_document = session_on_document,
+										 .on_refused = on_refused,
+										 .on_away = on_away};
+	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
+}
+
+static void start_join(struct session *s) {
+	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = s->member.invite.has_token};
+	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
+	memcpy(rq.token, s->member.invite.token, NET_TOKEN_BYTES);
+	if (s->opt->name[0])
+		snprintf(rq.name, sizeof rq.name, "%s", s->opt->name);
+	else
+		(void)gethostname(rq.name, sizeof rq.name - 1);
+	snprintf(rq.software, sizeof rq.software, "rivulet %s", RV_VERSION);
+	control_client_join(s->control, &rq);
+}
+
+enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et) {
+	RV_TRY(open_events(s, et));
+	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
+	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
+	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
+	if (s->member.joined && s->opt->data[0])
+		snprintf(s->member.data, sizeof s->member.data, "%s", s->opt->data);
+	if (s->member.joined)
+		RV_TRY(membership_store(s->opt->dir, &s->member, et));
+	if (!s->member.data[0] && !s->opt->data[0])
+		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
+	RV_TRY(open_control(s, et));
+	if (!s->member.joined)
+		start_join(s);
+	return RV_OK;
+}
+
+/* ---- once a member --------------------------------------------------------------------------------------------------
+ */
+
+static bool download_progress(void *ctx, uint64_t done, uint64_t total) {
+	struct session *s = ctx;
+	rv_progress(s->events, rv_clock_monotonic_us(), "text", done, total, "byte", "");
+	return true;
+}
+
+static enum rv_err open_data(struct session *s, struct rv_errtext *et) {
+	char cache[320];
+	snprintf(cache, sizeof cache, "%s/data", s->opt->dir);
+	struct download_config cfg = {.cache_dir = cache, .progress = download_progress, .ctx = s};
+	return download(&cfg, s->member.data, s->data_path, et);
+}
+
+static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
+	const struct run_config *run = &s->member.config;
+	uint32_t shard = s->opt->shard >= 0 ? (uint32_t)s->opt->shard : s->member.member % (uint32_t)run->data_shards;
+	if (shard >= (uint32_t)run->data_shards)
+		return rv_fail(et, RV_E_RANGE, "shard %u: the run has %" PRId64 " data shards", shard, run->data_shards);
+	struct trainer_config cfg = {.run = run,
+								 .run_hash = s->member.run_hash,
+								 .data = s->data_path,
+								 .shard = shard,
+								 .device = s->opt->device,
+								 .threads = (int)s->opt->threads};
+	struct trainer_owner owner = session_trainer_owner;
+	owner.ctx = s;
+	owner.wake = wake;
+	return trainer_new(&cfg, &owner, &s->trainer, et);
+}
+
+static void on_damage(void *ctx, enum rv_err why, const char *text) {
+	rv_event(((struct session *)ctx)->events, RV_WARN, "damaged", RV_FIELDS(rv_field_str("error", rv_err_name(why))),
+			 "%s", text);
+}
+
+static void on_replica_damage(void *ctx, const char *text) {
+	on_damage(ctx, RV_E_CORRUPT, text);
+}
+
+static enum rv_err open_round(struct session *s, const struct statestore_found *found, struct rv_errtext *et) {
+	const struct run_config *run = &s->member.config;
+	const struct global_state *g = trainer_global(s->trainer);
+	int64_t heartbeat_us = run->liveness_ms * RV_US_PER_MS / 5;
+	struct round_config cfg = {
+		.member = s->member.member,
+		.steps_per_round = (uint64_t)run->steps_per_round,
+		.n_chunks = g->cfg.chunks.n_chunks,
+		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
+		.heartbeat_us = heartbeat_us < 2 * RV_US_PER_S ? heartbeat_us : 2 * RV_US_PER_S,
+		.fetch_timeout_us = run->peer_timeout_ms * RV_US_PER_MS,
+	};
+	void *memory = malloc(round_core_size());
+	if (!memory)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the round");
+	int64_t now_us = rv_clock_monotonic_us();
+	struct trainer_progress p = trainer_progress(s->trainer);
+	s->round = round_core_init(memory, &cfg, (uint64_t)rv_clock_wall_us(), g->round, &g->chain, p.steps_done, now_us);
+	round_on_trained(s->round, now_us, g->round, p.steps_done, p.tokens);
+	if (found->has_log)
+		round_on_persisted(s->round, now_us, found->log.round, found->log.attempt, &found->log.digest, true);
+	return RV_OK;
+}
+
+static enum rv_err recover(struct session *s, struct rv_errtext *et) {
+	struct statestore_found found;
+	struct global_state *g = trainer_global(s->trainer);
+	s->store = (struct statestore){.cfg = g->cfg, .notice = on_damage, .notice_ctx = s};
+	snprintf(s->store.dir, sizeof s->store.dir, "%s", s->opt->dir);
+	enum rv_err e = statestore_recover(&s->store, g, &found, et);
+	if (e == RV_OK) {
+		trainer_resume(s->trainer, &found, on_replica_damage, s);
+		e = open_round(s, &found, et);
+	}
+	if (e == RV_OK && found.has_replica) {
+		s->sums.tokens = found.replica.run_tokens;
+		s->sums.bytes_sent_before = found.replica.bytes_sent;
+		s->sums.formula_bytes = found.replica.formula_bytes;
+	}
+	s->log_file = found.log_file;
+	blob_unref(found.replica_file);
+	return e;
+}
+
+static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
+	const struct global_config *g = &trainer_global(s->trainer)->cfg;
+	uint64_t tag = frame_run_tag(s->member.invite.run_id);
+	struct allreduce_config reduce = {.global = g,
+									  .self_member = s->member.member,
+									  .peer_timeout_us = s->member.config.peer_timeout_ms * RV_US_PER_MS};
+	struct fetcher_owner fetcher = session_fetcher_owner;
+	fetcher.ctx = s;
+	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
+	RV_TRY(donor_new(&s->store, tag, &s->donor, et));
+	RV_TRY(fetcher_new(tag, &fetcher, &s->fetcher, et));
+	struct meshlink_config cfg = {
+		.peers = {.identity = &s->member.identity,
+				  .self_member = s->member.member,
+				  .listen = s->opt->listen,
+				  .rng_seed = (uint64_t)rv_clock_wall_us()},
+		.reduce = s->reduce,
+		.donor = s->donor,
+		.fetcher = s->fetcher,
+		.events = s->events,
+	};
+	memcpy(cfg.peers.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
+	memcpy(cfg.peers.run_key, s->member.invite.key, NET_KEY_BYTES);
+	memcpy(cfg.peers.ticket, s->member.ticket, NET_SIG_BYTES);
+	return meshlink_new(&cfg, &s->mesh, et);
+}
+
+static void announce_start(struct session *s) {
+	const struct global_state *g = trainer_global(s->trainer);
+	rv_event(s->events, RV_INFO, "started",
+			 RV_FIELDS(rv_field_int("member", s->member.member), rv_field_int("round", (int64_t)g->round),
+					   rv_field_int("parameters", (int64_t)g->cfg.n),
+					   rv_field_int("port", peers_port(meshlink_peers(s->mesh))),
+					   rv_field_str("device", trainer_device(s->trainer))),
+			 "member %u, %zu parameters, at round %" PRIu64 ", on %s", s->member.member, g->cfg.n, g->round,
+			 trainer_device(s->trainer));
+}
+
+enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
+	char path[320];
+	RV_TRY(open_data(s, et));
+	RV_TRY(open_trainer(s, et));
+	RV_TRY(jobs_new("storage", wake, s, &s->storage, et));
+	RV_TRY(recover(s, et));
+	RV_TRY(open_mesh(s, et));
+	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
+	RV_TRY(metrics_open(path, round_round(s->round) > 0, &s->metrics, et));
+	session_write_run(s);
+	announce_start(s);
+	s->sums.applied_us = rv_clock_monotonic_us();
+	s->state = SESSION_RUNNING;
+	control_client_follow(s->control);
+	return RV_OK;
+}
+
+void session_release(struct session *s) {
+	/* Threads first: they use what the rest owns. */
+	if (s->trainer && s->storage) {
+		jobs_free(s->storage);
+		s->storage = NULL;
+	}
+	trainer_free(s->trainer);
+	meshlink_free(s->mesh);
+	fetcher_free(s->fetcher);
+	donor_free(s->donor);
+	allreduce_free(s->reduce);
+	jobs_free(s->storage);
+	free(s->round);
+	blob_unref(s->log_file);
+	control_client_free(s->control);
+	http_client_free(s->http);
+	metrics_close(s->metrics);
+	membership_release(&s->member);
+	if (s->lock_fd >= 0)
+		rv_dir_unlock(s->lock_fd);
+	rv_events_free(s->events);
+}
