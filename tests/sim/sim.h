@@ -1,0 +1,424 @@
+/* sim.h: the deterministic simulator: a universe of one coordinator and a few workers under virtual time.
+ *
+ * The protocol cores are the real ones (coordinator/core, worker/round, net/reduce, the encodings of net/control and
+ * net/frame, outer/global and a codec). Everything around them is here: an event queue instead of a clock, a network of
+ * composable nodes, disks that tear, training that is a pure function of (worker, round, step). One 64-bit seed decides
+ * everything, so a universe replays exactly.
+ *
+ * sim_queue.c        virtual time
+ * sim_network.c      rate, delay, loss, partition: nodes that snap together
+ * sim_disk.c         files, durable only after their write has ended
+ * sim_coordinator.c  the platform around coordinator/core
+ * sim_worker.c       the platform around worker/round: a process' life and its turns
+ * sim_trainer.c      fake training, encode, persist, apply
+ * sim_peers.c        links between workers, frames, the platform around net/reduce
+ * sim_fetch.c        state transfer between workers
+ * sim_oracle.c       what must hold at every step
+ * sim_faults.c       what goes wrong, and healing
+ * sim_universe.c     options from a seed; the safety and the liveness phase */
+#ifndef RV_TESTS_SIM_SIM_H
+#define RV_TESTS_SIM_SIM_H
+
+#include "base/rng.h"
+#include "coordinator/core.h"
+#include "net/control.h"
+#include "net/frame.h"
+#include "net/reduce.h"
+#include "outer/global.h"
+#include "worker/round.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	SIM_MAX_WORKERS = 6,
+	SIM_COORDINATOR = SIM_MAX_WORKERS, /* its host */
+	SIM_HOSTS = SIM_MAX_WORKERS + 1,
+	SIM_NOBODY = -1,
+	SIM_MAX_ROUNDS = 64,
+	SIM_MAX_STEPS = 64,  /* in one contribution */
+	SIM_MAX_FILES = 160, /* on one disk */
+	SIM_MS = 1000,
+	SIM_S = 1000000
+};
+
+struct sim;
+
+/* ---- options: all from the seed ---- */
+
+struct sim_options {
+	uint64_t seed;
+	int n_workers;
+	uint32_t min_workers;
+	uint64_t rounds, steps_per_round, base_every;
+	size_t n_params;
+	const struct codec *codec;
+	enum late_policy late;
+	bool weight_by_tokens;
+	bool calm;                          /* no faults at all: bytes are counted exactly */
+	double http_loss, http_duplication; /* of each message */
+	int64_t delay_us, jitter_us;
+	double slowest_bytes_per_s;
+	int64_t step_us;
+	int64_t fault_interval_us; /* mean */
+	int64_t safety_us;         /* length of the safety phase */
+};
+
+/* ---- virtual time (sim_queue.c) ---- */
+
+/* An event of a host's process: skipped when that process (life) is gone, postponed while the host is frozen. With host
+ * SIM_NOBODY it is the universe's own. `arg` is NULL or from malloc; `fire` owns it. */
+typedef void sim_fire(struct sim *s, int host, void *arg);
+struct sim_event {
+	int64_t at_us;
+	uint64_t order; /* of equal times, the first scheduled fires first */
+	int host;
+	uint64_t life; /* 0: whatever process there is, or none */
+	sim_fire *fire;
+	void *arg;
+};
+struct sim_queue {
+	struct sim_event *heap;
+	size_t n, cap;
+	uint64_t next_order;
+};
+void sim_at(struct sim *s, int64_t at_us, int host, uint64_t life, sim_fire *fire, void *arg);
+/* Fires the next event; false when there is none or it is later than `until_us`. */
+bool sim_queue_step(struct sim *s, int64_t until_us);
+void sim_queue_release(struct sim_queue *q);
+
+/* ---- network (sim_network.c) ---- */
+
+enum packet_kind {
+	PACKET_REQUEST, /* HTTP: may be lost, doubled, overtaken */
+	PACKET_REPLY,
+	PACKET_SYN, /* of a link: arrives in order, or the link breaks */
+	PACKET_ACK,
+	PACKET_RST,
+	PACKET_FRAME
+};
+struct packet {
+	int src, dst;
+	uint8_t kind;
+	uint32_t link; /* number of the link: a new one for every dial */
+	size_t n;
+	uint8_t data[];
+};
+struct packet *packet_new(int src, int dst, enum packet_kind kind, const void *data, size_t n);
+/* Takes the packet. */
+void sim_send(struct sim *s, struct packet *p);
+
+/* A packet goes from node to node until a port takes it. */
+struct net_node {
+	void (*forward)(struct sim *s, struct net_node *node, struct packet *p);
+	struct net_node *next;
+	int64_t busy_until_us; /* rate */
+	double bytes_per_s;    /* rate */
+};
+struct sim_network {
+	struct net_node up[SIM_HOSTS], down[SIM_HOSTS]; /* rate of a host's line */
+	struct net_node gate, faults, delay, route, port;
+	int side[SIM_HOSTS];                     /* of the partition: only equal sides reach each other */
+	int64_t last_exit[SIM_HOSTS][SIM_HOSTS]; /* delay: links keep their order */
+	struct packet **held;                    /* gate: what links have sent across a partition */
+	size_t n_held, cap_held;
+	double http_loss, http_duplication;
+};
+void sim_network_init(struct sim *s);
+void sim_network_release(struct sim_network *net);
+/* Puts every host with side[h] on that side; what was held goes on. */
+void sim_partition(struct sim *s, const int side[SIM_HOSTS]);
+
+/* ---- disk (sim_disk.c) ---- */
+
+enum file_kind { FILE_BASE = 1, FILE_LOG, FILE_REPLICA };
+struct sim_file {
+	uint8_t kind; /* 0: free */
+	uint64_t round;
+	uint8_t *data;
+	size_t n;
+};
+struct sim_write { /* under way: whole and durable when it ends, anything when the machine stops before */
+	struct sim_file file;
+	struct sim_write *next;
+};
+struct sim_disk {
+	struct sim_file files[SIM_MAX_FILES];
+	struct sim_write *writes; /* oldest first */
+	int64_t busy_until_us;
+};
+/* Writes a file (the data are copied); `done` (or NULL) is called with `tag` in this life once it is durable. */
+typedef void disk_done(struct sim *s, int host, uint64_t tag);
+void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, const void *data, size_t n,
+				disk_done *done, uint64_t tag);
+/* The file as last written completely and intact, or NULL. */
+const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
+/* The process died: what was being written is there, is not, or is torn. */
+void disk_crash(struct sim *s, struct sim_disk *d);
+void disk_release(struct sim_disk *d);
+
+/* ---- HTTP: the head of a request or reply, then the encoded message ---- */
+
+enum http_what { HTTP_JOIN = 1, HTTP_REPORT, HTTP_DOCUMENT };
+struct http_head {
+	uint8_t what;
+	bool ok;        /* reply */
+	uint64_t life;  /* of the client: a reply to a former process is dropped */
+	uint64_t poll;  /* DOCUMENT: number of the client's poll */
+	uint64_t after; /* DOCUMENT: seq that the client has; UINT64_MAX: none */
+};
+
+/* ---- coordinator (sim_coordinator.c) ---- */
+
+struct sim_poll {
+	bool waiting;
+	struct http_head head;
+	int64_t until_us;
+};
+struct sim_coordinator {
+	void *memory;
+	struct core *core; /* NULL: not running */
+	uint64_t life;
+	bool writing; /* one record at a time */
+	struct core_record record;
+	struct core_record *durable; /* the store */
+	size_t n_durable, cap_durable;
+	struct sim_poll polls[SIM_MAX_WORKERS];
+	struct http_head joins[SIM_MAX_WORKERS]; /* waiting for their record; what == 0: none */
+	uint32_t join_members[SIM_MAX_WORKERS];
+	int64_t timer_us;
+};
+void coordinator_start(struct sim *s);
+void coordinator_crash(struct sim *s);
+void coordinator_receive(struct sim *s, const struct packet *p);
+void coordinator_release(struct sim_coordinator *c);
+
+/* ---- workers ---- */
+
+struct sim_link { /* one end */
+	enum { LINK_DOWN, LINK_DIALING, LINK_UP } state;
+	uint32_t number;
+	uint32_t told;            /* number of the link that the all-reduce knows to be up; 0: none */
+	int in_flight;            /* frames of ours on their way */
+	int64_t redial_us;        /* not before */
+	struct packet *queue[16]; /* FETCH, PIECE, NONE: before the all-reduce's */
+	int n_queue;
+};
+
+/* Steps that a vector of parameters contains and no commit has counted yet. */
+struct sim_progress {
+	uint32_t ids[SIM_MAX_STEPS]; /* unique in the life of the host, whatever crashes */
+	int n;
+};
+
+struct sim_log {
+	bool held;
+	uint64_t round;
+	uint32_t attempt; /* 0: fetched */
+	struct rv_hash digest;
+	uint8_t *bytes; /* (payload) */
+};
+
+struct sim_fetch {
+	enum round_action_type kind; /* ROUND_NONE: none */
+	uint64_t round;
+	struct rv_hash expect;
+	int donor; /* host */
+	uint8_t *data;
+	size_t n, total;
+	bool asked;
+};
+
+struct sim_worker {
+	/* the machine */
+	struct sim_disk disk;
+	uint32_t steps_ever; /* ids given out */
+	double speed;        /* of training */
+	bool dark;           /* power cut: nothing answers */
+	/* the process */
+	uint64_t life; /* 0: not running */
+	bool joined, finished;
+	uint32_t member;
+	void *core_memory, *reduce_memory;
+	struct round_core *core;
+	struct reduce *reduce;                 /* NULL: none */
+	int roster[NET_MAX_MEMBERS], n_roster; /* hosts of the all-reduce */
+	uint64_t reduce_round;
+	uint32_t reduce_attempt;
+	uint64_t told_suspects;
+	bool told_done;
+	struct global_state global;
+	float *local; /* theta_local */
+	struct sim_progress progress;
+	uint64_t steps_done, tokens;
+	uint64_t trainer; /* number of the trainer's job: a later one stops it */
+	uint64_t steps_left;
+	struct round_action applying;
+	uint8_t *own, *reduced, *flags;
+	uint8_t *held[SIM_MAX_WORKERS];
+	struct sim_progress own_progress;
+	struct sim_log log, persisting;
+	struct sim_fetch fetch;
+	struct sim_link links[SIM_MAX_WORKERS];
+	uint64_t poll;        /* number of the current long poll */
+	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
+	int64_t timer_us;
+};
+
+/* sim_worker.c */
+void worker_start(struct sim *s, int host);
+/* The process is gone. `silent`: nobody is told (power cut); else the kernel closes its connections. */
+void worker_crash(struct sim *s, int host, bool silent);
+void worker_leave(struct sim *s, int host);
+void worker_receive(struct sim *s, const struct packet *p);
+/* Whatever the worker's cores want done now. After every event. */
+void worker_turn(struct sim *s, int host);
+void worker_release(struct sim_worker *w);
+
+/* sim_trainer.c */
+void trainer_load(struct sim *s, int host);
+void trainer_unload(struct sim_worker *w);
+void trainer_train(struct sim *s, int host, const struct round_action *a);
+void trainer_encode(struct sim *s, int host, const struct round_action *a);
+void trainer_apply(struct sim *s, int host, const struct round_action *a);
+void trainer_persist(struct sim *s, int host);
+void trainer_install(struct sim *s, int host, const uint8_t *base); /* NULL: theta0 */
+/* A base file's bytes; its full hash when it is whole. */
+bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_hash *hash);
+/* A log file's reduced bytes, or NULL. */
+const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, uint32_t *attempt,
+								 struct rv_hash *digest);
+void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
+
+/* sim_peers.c */
+void peers_start_reduce(struct sim *s, int host, bool restart);
+void peers_stop_reduce(struct sim *s, int host);
+void peers_receive(struct sim *s, const struct packet *p);
+void peers_pump(struct sim *s, int host); /* dials and sends */
+/* Queues a frame of the state transfer: header, `a`, then `b`. */
+void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
+				 size_t nb);
+/* This end of link `number` notices that it is broken. */
+void peers_break(struct sim *s, int host, int peer, uint32_t number);
+void peers_close_all(struct sim *s, int host, bool silent);
+
+/* sim_fetch.c */
+void fetch_start(struct sim *s, int host, const struct round_action *a);
+void fetch_cancel(struct sim_worker *w);
+void fetch_pump(struct sim *s, int host);
+void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body);
+void fetch_link_lost(struct sim *s, int host, int peer);
+
+/* ---- oracle (sim_oracle.c) ---- */
+
+struct sim_contribution {
+	uint64_t round, life;
+	uint32_t member, attempt;
+	int host;
+	struct sim_progress progress;
+	uint8_t *bytes;
+	struct sim_contribution *next;
+};
+struct sim_roster {
+	uint64_t round;
+	uint32_t attempt;
+	struct rv_hash hash; /* of everything in the document that concerns it */
+	bool announced;
+	int n;
+	uint32_t members[NET_MAX_MEMBERS], weights[NET_MAX_MEMBERS];
+	uint64_t boots[NET_MAX_MEMBERS];
+	struct sim_roster *next;
+};
+struct sim_oracle {
+	struct global_state global; /* the run as it must be */
+	uint64_t n_committed;
+	struct rv_hash digest[SIM_MAX_ROUNDS], full[SIM_MAX_ROUNDS + 1], chain[SIM_MAX_ROUNDS + 1];
+	struct sim_contribution *contributions; /* newest first */
+	struct sim_roster *rosters;
+	uint64_t last_seq;
+	struct rv_hash last_document;
+	uint16_t *counted[SIM_MAX_WORKERS]; /* step id -> round + 1 in whose commit it is */
+	size_t cap_counted[SIM_MAX_WORKERS];
+	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
+};
+void oracle_contribution(struct sim *s, int host);                   /* at the start of an attempt */
+void oracle_record(struct sim *s, const struct core_record *rec);    /* became durable */
+void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
+void oracle_applied(struct sim *s, int host);                        /* or installed */
+void oracle_member(struct sim *s, int host, uint32_t member);        /* was acknowledged */
+void oracle_bytes(struct sim *s, int host);                          /* the all-reduce is over; calm universes only */
+void oracle_release(struct sim *s);
+
+/* ---- the universe ---- */
+
+enum sim_fault {
+	FAULT_KILL,
+	FAULT_POWER_CUT,
+	FAULT_FREEZE,
+	FAULT_LINK,
+	FAULT_PARTITION,
+	FAULT_COORDINATOR,
+	FAULT_SLOW,
+	FAULT_LEAVE,
+	FAULT_HTTP_LOST,
+	FAULT_HTTP_DOUBLED,
+	FAULT_TORN_WRITE,
+	SIM_FAULTS
+};
+extern const char *const sim_fault_names[SIM_FAULTS];
+
+struct sim_stats {
+	uint64_t events, faults[SIM_FAULTS], commits, later_attempts, fetched_logs, fetched_bases, kept_progress;
+	int64_t virtual_us;
+};
+
+struct sim {
+	struct sim_options opt;
+	struct rv_rng rng;
+	int64_t now_us;
+	struct sim_queue queue;
+	struct sim_network net;
+	struct sim_coordinator coordinator;
+	struct sim_worker workers[SIM_MAX_WORKERS];
+	struct sim_oracle oracle;
+	int64_t frozen_until_us[SIM_HOSTS];
+	uint64_t lives;     /* processes started so far */
+	uint32_t next_link; /* numbers of links */
+	bool healed;        /* liveness phase */
+	bool failed;
+	char why[1024];
+	bool verbose;
+	struct sim_stats stats;
+	/* what every worker knows of the run */
+	struct global_config global_config;
+	struct rv_hash run_hash;
+	size_t payload; /* encoded bytes of a vector */
+	float *theta0, *scratch;
+	struct document *doc; /* scratch */
+};
+
+struct sim_options sim_options_of(uint64_t seed);
+void sim_options_print(const struct sim_options *opt);
+/* Runs a universe to its end. False: s->why says what does not hold. */
+bool sim_run(const struct sim_options *opt, bool verbose, struct sim_stats *stats, char why[1024]);
+
+/* sim_faults.c */
+void faults_start(struct sim *s);
+/* Something delicate begins at a host (an all-reduce, a write) and lasts for a while: a fault may be aimed at it. */
+void faults_aim(struct sim *s, int host, int64_t lasts_us);
+void faults_heal(struct sim *s);
+
+/* The first violation stops the universe. */
+void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sim_say(const struct sim *s, int host, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Uniform in [lo, hi). */
+int64_t sim_between(struct sim *s, int64_t lo, int64_t hi);
+bool sim_chance(struct sim *s, double p);
+/* A pseudo-random value in [-1, 1) that depends on its arguments alone. */
+float sim_noise(uint64_t a, uint64_t b, uint64_t i);
+void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]);
+int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]);
+void *sim_alloc(size_t n); /* zeroed; aborts when there is none */
+
+#endif

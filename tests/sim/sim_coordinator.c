@@ -1,0 +1,240 @@
+/* sim_coordinator.c: the platform around coordinator/core: HTTP requests in, records to the store, documents out. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { POLL_HOLD_US = 4 * SIM_S };
+
+static void coordinator_turn(struct sim *s);
+
+static void config_of(const struct sim *s, struct core_config *cfg) {
+	*cfg = (struct core_config){.run_hash = s->run_hash,
+								.final_round = s->opt.rounds,
+								.min_workers = s->opt.min_workers,
+								.weight_by_tokens = s->opt.weight_by_tokens,
+								.grace_us = 2 * SIM_S,
+								.liveness_us = 4 * SIM_S,
+								.suspect_gather_us = 300 * SIM_MS};
+}
+
+void coordinator_start(struct sim *s) {
+	struct sim_coordinator *c = &s->coordinator;
+	struct core_config cfg;
+	config_of(s, &cfg);
+	if (c->memory == NULL)
+		c->memory = sim_alloc(core_size());
+	c->life = ++s->lives;
+	c->core = core_init(c->memory, &cfg, s->now_us);
+	c->timer_us = INT64_MAX;
+	for (size_t i = 0; i < c->n_durable; i++) {
+		struct rv_errtext et = {0};
+		if (core_replay(c->core, &c->durable[i], &et) != RV_OK)
+			sim_fail(s, "the coordinator cannot read its own store: %s", et.text);
+	}
+	sim_say(s, SIM_COORDINATOR, "starts with %zu records", c->n_durable);
+	coordinator_turn(s);
+}
+
+/* ---- store ---- */
+
+static void make_durable(struct sim *s, const struct core_record *rec) {
+	struct sim_coordinator *c = &s->coordinator;
+	if (c->n_durable == c->cap_durable) {
+		c->cap_durable = c->cap_durable == 0 ? 64 : 2 * c->cap_durable;
+		c->durable = realloc(c->durable, c->cap_durable * sizeof *c->durable);
+		RV_ASSERT(c->durable != NULL);
+	}
+	c->durable[c->n_durable++] = *rec;
+	oracle_record(s, rec);
+}
+
+static void record_written(struct sim *s, int host, void *arg) {
+	(void)host;
+	free(arg);
+	struct sim_coordinator *c = &s->coordinator;
+	c->writing = false;
+	make_durable(s, &c->record);
+	core_persisted(c->core, c->record.id, s->now_us);
+	coordinator_turn(s);
+}
+
+static void write_next_record(struct sim *s) {
+	struct sim_coordinator *c = &s->coordinator;
+	if (c->writing || !core_next_record(c->core, &c->record))
+		return;
+	c->writing = true;
+	int64_t takes = sim_chance(s, 0.05) ? sim_between(s, 0, SIM_S / 2) : sim_between(s, 100, 5 * SIM_MS);
+	sim_at(s, s->now_us + takes, SIM_COORDINATOR, c->life, record_written, NULL);
+	faults_aim(s, SIM_COORDINATOR, takes);
+}
+
+void coordinator_crash(struct sim *s) {
+	struct sim_coordinator *c = &s->coordinator;
+	if (c->writing && sim_chance(s, 0.5)) /* it reached the disk, but nobody was told */
+		make_durable(s, &c->record);
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (c->polls[h].waiting) { /* the kernel closes the connection */
+			const struct http_head *head = &c->polls[h].head;
+			sim_send(s, packet_new(SIM_COORDINATOR, h, PACKET_REPLY, head, sizeof *head));
+		}
+	memset(c->polls, 0, sizeof c->polls);
+	memset(c->joins, 0, sizeof c->joins);
+	c->core = NULL;
+	c->writing = false;
+	c->life = 0;
+	sim_say(s, SIM_COORDINATOR, "crashes");
+}
+
+/* ---- replies ---- */
+
+static void reply(struct sim *s, int host, struct http_head head, const void *body, size_t n) {
+	struct packet *p = packet_new(SIM_COORDINATOR, host, PACKET_REPLY, NULL, sizeof head + n);
+	head.ok = true;
+	memcpy(p->data, &head, sizeof head);
+	memcpy(p->data + sizeof head, body, n);
+	sim_send(s, p);
+}
+
+static size_t encode_document(const struct document *d, uint8_t *out, size_t cap) {
+	struct rv_writer w = rv_writer_of(out, cap);
+	document_encode(d, &w);
+	RV_ASSERT(!w.failed);
+	return rv_writer_len(&w);
+}
+
+static void answer_polls(struct sim *s) {
+	struct sim_coordinator *c = &s->coordinator;
+	const struct document *d = core_document(c->core);
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		struct sim_poll *poll = &c->polls[h];
+		bool news = poll->head.after == UINT64_MAX || d->seq > poll->head.after;
+		if (!poll->waiting || (!news && s->now_us < poll->until_us))
+			continue;
+		if (bytes == NULL) {
+			bytes = sim_alloc(NET_MAX_DOCUMENT_BYTES);
+			n = encode_document(d, bytes, NET_MAX_DOCUMENT_BYTES);
+			oracle_document(s, bytes, n);
+		}
+		poll->waiting = false;
+		reply(s, h, poll->head, bytes, n);
+	}
+	free(bytes);
+}
+
+/* A member is told its number once everything so far is durable. */
+static void answer_joins(struct sim *s) {
+	struct sim_coordinator *c = &s->coordinator;
+	if (c->writing)
+		return;
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		if (c->joins[h].what == 0)
+			continue;
+		struct join_reply *m = sim_alloc(sizeof *m);
+		m->member = c->join_members[h];
+		m->run_hash = s->run_hash;
+		uint8_t bytes[256];
+		struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+		join_reply_encode(m, &w);
+		RV_ASSERT(!w.failed);
+		oracle_member(s, h, m->member);
+		reply(s, h, c->joins[h], bytes, rv_writer_len(&w));
+		c->joins[h].what = 0;
+		free(m);
+	}
+}
+
+static void timer(struct sim *s, int host, void *arg) {
+	(void)host;
+	(void)arg;
+	struct sim_coordinator *c = &s->coordinator;
+	if (s->now_us < c->timer_us)
+		return;
+	c->timer_us = INT64_MAX;
+	if (core_deadline_us(c->core) <= s->now_us)
+		core_tick(c->core, s->now_us);
+	coordinator_turn(s);
+}
+
+static int64_t next_deadline_us(const struct sim *s) {
+	const struct sim_coordinator *c = &s->coordinator;
+	int64_t at = core_deadline_us(c->core);
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (c->polls[h].waiting && c->polls[h].until_us < at)
+			at = c->polls[h].until_us;
+	return at;
+}
+
+static void coordinator_turn(struct sim *s) {
+	struct sim_coordinator *c = &s->coordinator;
+	write_next_record(s);
+	answer_joins(s);
+	answer_polls(s);
+	int64_t at = next_deadline_us(s);
+	if (at < c->timer_us && at != INT64_MAX) {
+		c->timer_us = at > s->now_us ? at : s->now_us + 1;
+		sim_at(s, c->timer_us, SIM_COORDINATOR, c->life, timer, NULL);
+	}
+}
+
+/* ---- requests ---- */
+
+static void on_join(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
+	struct sim_coordinator *c = &s->coordinator;
+	struct join_request rq;
+	struct rv_errtext et = {0};
+	uint8_t key[NET_KEY_BYTES];
+	sim_key_of(host, key);
+	if (join_request_decode(body, n, &rq, &et) != RV_OK ||
+		core_join(c->core, s->now_us, key, &rq, true, &c->join_members[host], &et) != RV_OK) {
+		sim_fail(s, "w%d: join refused: %s", host, et.text);
+		return;
+	}
+	c->joins[host] = *head;
+}
+
+static void on_report(struct sim *s, int host, const uint8_t *body, size_t n) {
+	struct report rep;
+	struct rv_errtext et = {0};
+	uint8_t key[NET_KEY_BYTES];
+	sim_key_of(host, key);
+	if (report_decode(body, n, &rep, &et) != RV_OK ||
+		core_report(s->coordinator.core, s->now_us, key, &rep, &et) != RV_OK)
+		sim_fail(s, "w%d: report refused: %s", host, et.text);
+}
+
+static void on_document(struct sim *s, int host, const struct http_head *head) {
+	s->coordinator.polls[host] =
+		(struct sim_poll){.waiting = true, .head = *head, .until_us = s->now_us + POLL_HOLD_US};
+}
+
+void coordinator_receive(struct sim *s, const struct packet *p) {
+	struct http_head head;
+	memcpy(&head, p->data, sizeof head);
+	const uint8_t *body = p->data + sizeof head;
+	size_t n = p->n - sizeof head;
+	if (s->coordinator.core == NULL) { /* connection refused */
+		sim_send(s, packet_new(SIM_COORDINATOR, p->src, PACKET_REPLY, &head, sizeof head));
+		return;
+	}
+	switch (head.what) {
+	case HTTP_JOIN:
+		on_join(s, p->src, &head, body, n);
+		break;
+	case HTTP_REPORT:
+		on_report(s, p->src, body, n);
+		break;
+	default:
+		on_document(s, p->src, &head);
+	}
+	coordinator_turn(s);
+}
+
+void coordinator_release(struct sim_coordinator *c) {
+	free(c->memory);
+	free(c->durable);
+}

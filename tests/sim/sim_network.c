@@ -1,0 +1,172 @@
+/* sim_network.c: the network: nodes that take a packet and pass it on, later or not at all.
+ *
+ *   host -> up (rate) -> gate (partition) -> faults (HTTP only) -> delay -> route -> down (rate) -> port -> host
+ *
+ * HTTP messages are like datagrams here: lost, doubled, overtaken (a lost reply is a broken connection to the client).
+ * Link packets (TLS over TCP) arrive in order; across a partition they wait. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct packet *packet_new(int src, int dst, enum packet_kind kind, const void *data, size_t n) {
+	struct packet *p = sim_alloc(sizeof *p + n);
+	p->src = src;
+	p->dst = dst;
+	p->kind = (uint8_t)kind;
+	p->n = n;
+	if (data != NULL)
+		memcpy(p->data, data, n);
+	return p;
+}
+
+static bool is_http(const struct packet *p) {
+	return p->kind == PACKET_REQUEST || p->kind == PACKET_REPLY;
+}
+
+static void pass(struct sim *s, struct net_node *node, struct packet *p) {
+	node->next->forward(s, node->next, p);
+}
+
+/* ---- rate: one packet after the other, at the line's speed ---- */
+
+static void up_exit(struct sim *s, int host, void *arg) {
+	(void)host;
+	struct packet *p = arg;
+	pass(s, &s->net.up[p->src], p);
+}
+
+static void down_exit(struct sim *s, int host, void *arg) {
+	(void)host;
+	struct packet *p = arg;
+	pass(s, &s->net.down[p->dst], p);
+}
+
+static int64_t rate_exit_us(struct sim *s, struct net_node *node, const struct packet *p) {
+	int64_t start = node->busy_until_us > s->now_us ? node->busy_until_us : s->now_us;
+	node->busy_until_us = start + (int64_t)((double)(p->n + 60) / node->bytes_per_s * SIM_S);
+	return node->busy_until_us;
+}
+
+static void up_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	sim_at(s, rate_exit_us(s, node, p), SIM_NOBODY, 0, up_exit, p);
+}
+
+static void down_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	sim_at(s, rate_exit_us(s, node, p), SIM_NOBODY, 0, down_exit, p);
+}
+
+/* ---- gate: a partition ---- */
+
+static void hold(struct sim_network *net, struct packet *p) {
+	if (net->n_held == net->cap_held) {
+		net->cap_held = net->cap_held == 0 ? 64 : 2 * net->cap_held;
+		net->held = realloc(net->held, net->cap_held * sizeof(struct packet *));
+		RV_ASSERT(net->held != NULL);
+	}
+	net->held[net->n_held++] = p;
+}
+
+static void gate_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	if (s->net.side[p->src] == s->net.side[p->dst])
+		pass(s, node, p);
+	else if (is_http(p))
+		free(p);
+	else
+		hold(&s->net, p);
+}
+
+void sim_partition(struct sim *s, const int side[SIM_HOSTS]) {
+	memcpy(s->net.side, side, sizeof s->net.side);
+	size_t n = s->net.n_held;
+	struct packet **held = s->net.held;
+	s->net.held = NULL;
+	s->net.n_held = s->net.cap_held = 0;
+	for (size_t i = 0; i < n; i++)
+		gate_forward(s, &s->net.gate, held[i]);
+	free(held);
+}
+
+/* ---- faults of single HTTP messages ---- */
+
+static void faults_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	if (is_http(p) && sim_chance(s, s->net.http_loss)) {
+		s->stats.faults[FAULT_HTTP_LOST]++;
+		free(p);
+		return;
+	}
+	if (is_http(p) && sim_chance(s, s->net.http_duplication)) {
+		s->stats.faults[FAULT_HTTP_DOUBLED]++;
+		pass(s, node, packet_new(p->src, p->dst, p->kind, p->data, p->n));
+	}
+	pass(s, node, p);
+}
+
+/* ---- delay ---- */
+
+static void delay_exit(struct sim *s, int host, void *arg) {
+	(void)host;
+	pass(s, &s->net.delay, arg);
+}
+
+static void delay_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	(void)node;
+	int64_t at = s->now_us + s->opt.delay_us + sim_between(s, 0, s->opt.jitter_us + 1);
+	if (!is_http(p)) {
+		int64_t *last = &s->net.last_exit[p->src][p->dst];
+		at = at > *last ? at : *last;
+		*last = at;
+	}
+	sim_at(s, at, SIM_NOBODY, 0, delay_exit, p);
+}
+
+static void route_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	(void)node;
+	s->net.down[p->dst].forward(s, &s->net.down[p->dst], p);
+}
+
+/* ---- port ---- */
+
+static void arrive(struct sim *s, int host, void *arg) {
+	struct packet *p = arg;
+	if (host == SIM_COORDINATOR)
+		coordinator_receive(s, p);
+	else
+		worker_receive(s, p);
+	free(p);
+}
+
+static void port_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	(void)node;
+	sim_at(s, s->now_us, p->dst, 0, arrive, p);
+}
+
+void sim_send(struct sim *s, struct packet *p) {
+	s->net.up[p->src].forward(s, &s->net.up[p->src], p);
+}
+
+void sim_network_init(struct sim *s) {
+	struct sim_network *net = &s->net;
+	net->gate = (struct net_node){.forward = gate_forward, .next = &net->faults};
+	net->faults = (struct net_node){.forward = faults_forward, .next = &net->delay};
+	net->delay = (struct net_node){.forward = delay_forward, .next = &net->route};
+	net->route = (struct net_node){.forward = route_forward};
+	net->port = (struct net_node){.forward = port_forward};
+	for (int h = 0; h < SIM_HOSTS; h++) {
+		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&s->rng));
+		if (h == SIM_COORDINATOR)
+			rate = 1e7;
+		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .bytes_per_s = rate};
+		net->down[h] = (struct net_node){.forward = down_forward, .next = &net->port, .bytes_per_s = 3 * rate};
+	}
+	net->http_loss = s->opt.http_loss;
+	net->http_duplication = s->opt.http_duplication;
+}
+
+void sim_network_release(struct sim_network *net) {
+	for (size_t i = 0; i < net->n_held; i++)
+		free(net->held[i]);
+	free(net->held);
+}

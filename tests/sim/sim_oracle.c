@@ -1,0 +1,270 @@
+/* sim_oracle.c: what must hold at every step, judged independently of the cores.
+ *
+ * - A document is announced only on durable facts, numbers only grow, and one number is one document.
+ * - A round is committed once; its digest is that of the mean over the roster's contributions, computed here.
+ * - No inner step is counted in two commits.
+ * - A worker that applied round r, or installed a base, has the run's state of that round, bit for bit.
+ * - A member keeps its number. Bytes sent are those of the formula (when nothing went wrong). */
+#include "sim.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- contributions and rosters ---- */
+
+void oracle_contribution(struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	struct sim_contribution *c = sim_alloc(sizeof *c);
+	*c = (struct sim_contribution){.round = w->reduce_round,
+								   .life = w->life,
+								   .member = w->member,
+								   .attempt = w->reduce_attempt,
+								   .host = host,
+								   .progress = w->own_progress,
+								   .bytes = sim_alloc(s->payload),
+								   .next = s->oracle.contributions};
+	memcpy(c->bytes, w->own, s->payload);
+	s->oracle.contributions = c;
+}
+
+/* What the process `life` of a member gave for a round: the same in every attempt. */
+static const struct sim_contribution *contribution_of(const struct sim *s, uint64_t round, uint32_t member,
+													  uint64_t life) {
+	for (const struct sim_contribution *c = s->oracle.contributions; c != NULL; c = c->next)
+		if (c->round == round && c->member == member && c->life == life)
+			return c;
+	return NULL;
+}
+
+static struct sim_roster *roster_of(struct sim *s, uint64_t round, uint32_t attempt) {
+	struct sim_roster *r = s->oracle.rosters;
+	while (r != NULL && (r->round != round || r->attempt != attempt))
+		r = r->next;
+	return r;
+}
+
+static void on_roster(struct sim *s, const struct core_record *rec) {
+	if (roster_of(s, rec->round, rec->attempt) != NULL) {
+		sim_fail(s, "two rosters of round %llu attempt %u", (unsigned long long)rec->round, rec->attempt);
+		return;
+	}
+	s->stats.later_attempts += rec->attempt > 1;
+	struct sim_roster *r = sim_alloc(sizeof *r);
+	r->round = rec->round;
+	r->attempt = rec->attempt;
+	r->n = rec->n_members;
+	memcpy(r->members, rec->members, sizeof r->members);
+	memcpy(r->boots, rec->boots, sizeof r->boots);
+	r->next = s->oracle.rosters;
+	s->oracle.rosters = r;
+}
+
+/* ---- commits ---- */
+
+/* Each inner step is counted once. */
+static void count_steps(struct sim *s, const struct sim_contribution *c) {
+	struct sim_oracle *o = &s->oracle;
+	for (int i = 0; i < c->progress.n; i++) {
+		uint32_t id = c->progress.ids[i];
+		while (id >= o->cap_counted[c->host]) {
+			size_t cap = o->cap_counted[c->host] * 2 + 256;
+			o->counted[c->host] = realloc(o->counted[c->host], cap * sizeof(uint16_t));
+			RV_ASSERT(o->counted[c->host] != NULL);
+			memset(o->counted[c->host] + o->cap_counted[c->host], 0,
+				   (cap - o->cap_counted[c->host]) * sizeof(uint16_t));
+			o->cap_counted[c->host] = cap;
+		}
+		uint16_t *counted = &o->counted[c->host][id];
+		if (*counted != 0)
+			sim_fail(s, "step %u of w%d counts twice: in the commits of rounds %d and %llu", id, c->host, *counted - 1,
+					 (unsigned long long)c->round);
+		*counted = (uint16_t)(c->round + 1);
+	}
+}
+
+/* The mean over the roster, as it must be. */
+static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *out) {
+	const struct chunking *chunks = &s->global_config.chunks;
+	const uint8_t *in[NET_MAX_MEMBERS];
+	const struct sim_contribution *from[NET_MAX_MEMBERS];
+	for (int i = 0; i < r->n; i++) {
+		from[i] = contribution_of(s, r->round, r->members[i], r->boots[i]);
+		if (from[i] == NULL) {
+			sim_fail(s, "round %llu attempt %u is committed without a contribution of member %u",
+					 (unsigned long long)r->round, r->attempt, r->members[i]);
+			return false;
+		}
+		count_steps(s, from[i]);
+	}
+	for (uint32_t c = 0; c < chunks->n_chunks; c++) {
+		size_t offset = chunking_offset_bytes(chunks, s->opt.codec, c);
+		for (int i = 0; i < r->n; i++)
+			in[i] = from[i]->bytes + offset;
+		RV_ASSERT(codec_reduce_mean(s->opt.codec, in, r->weights, r->n, chunking_len(chunks, c), s->scratch,
+									out + offset, NULL) == RV_OK);
+	}
+	return true;
+}
+
+static bool same_participants(const struct core_record *rec, const struct sim_roster *r) {
+	return rec->n_members == r->n && memcmp(rec->members, r->members, (size_t)r->n * sizeof r->members[0]) == 0;
+}
+
+static void forget_contributions(struct sim_oracle *o) {
+	while (o->contributions != NULL) {
+		struct sim_contribution *c = o->contributions;
+		o->contributions = c->next;
+		free(c->bytes);
+		free(c);
+	}
+}
+
+static void on_commit(struct sim *s, const struct core_record *rec) {
+	struct sim_oracle *o = &s->oracle;
+	unsigned long long round = rec->round;
+	const struct sim_roster *r = roster_of(s, rec->round, rec->attempt);
+	if (rec->round != o->n_committed)
+		sim_fail(s, "round %llu is committed after %llu rounds", round, (unsigned long long)o->n_committed);
+	else if (r == NULL || !r->announced || !same_participants(rec, r))
+		sim_fail(s, "round %llu is committed over another roster than was announced", round);
+	if (s->failed)
+		return;
+	uint8_t *mean = sim_alloc(s->payload);
+	if (reference_mean(s, r, mean)) {
+		struct rv_hash digest = global_digest(&o->global, rec->round, mean);
+		if (!rv_hash_equal(&digest, &rec->digest))
+			sim_fail(s, "the digest of round %llu attempt %u is not that of the mean over its roster", round,
+					 rec->attempt);
+		RV_ASSERT(global_apply(&o->global, mean, &digest, NULL) == RV_OK);
+		o->digest[o->n_committed] = digest;
+		o->n_committed++;
+		o->chain[o->n_committed] = o->global.chain;
+		o->full[o->n_committed] = global_full_hash(&o->global);
+		if (!rv_hash_equal(&rec->chain, &o->global.chain))
+			sim_fail(s, "the chain of round %llu does not follow from its digest", round);
+	}
+	free(mean);
+	forget_contributions(o);
+	s->stats.commits++;
+	sim_say(s, SIM_COORDINATOR, "round %llu is committed in attempt %u over %d", round, rec->attempt, r->n);
+}
+
+void oracle_record(struct sim *s, const struct core_record *rec) {
+	if (rec->type == CORE_ROSTER)
+		on_roster(s, rec);
+	else if (rec->type == CORE_COMMIT)
+		on_commit(s, rec);
+	else if (rec->type == CORE_BASE &&
+			 (rec->round > s->oracle.n_committed || !rv_hash_equal(&rec->digest, &s->oracle.full[rec->round])))
+		sim_fail(s, "a false base of round %llu is vouched for", (unsigned long long)rec->round);
+}
+
+/* ---- documents ---- */
+
+static void check_roster(struct sim *s, const struct document *d) {
+	struct sim_roster *r = roster_of(s, d->round, d->attempt);
+	struct rv_hash hash;
+	struct rv_hasher h;
+	rv_hash_init(&h);
+	for (int i = 0; i < d->n_members; i++) {
+		rv_hash_u64(&h, d->members[i].member);
+		rv_hash_u64(&h, d->members[i].weight);
+	}
+	for (int i = 0; i < d->n_ranges; i++) {
+		rv_hash_u64(&h, d->ranges[i].first);
+		rv_hash_u64(&h, (uint64_t)d->ranges[i].count << 16 | d->ranges[i].owner);
+	}
+	rv_hash_final(&h, &hash);
+	if (r == NULL || r->n != d->n_members) {
+		sim_fail(s, "the roster of round %llu attempt %u is announced before it is durable",
+				 (unsigned long long)d->round, d->attempt);
+		return;
+	}
+	if (r->announced && !rv_hash_equal(&hash, &r->hash))
+		sim_fail(s, "round %llu attempt %u is announced with two rosters or shard maps", (unsigned long long)d->round,
+				 d->attempt);
+	r->announced = true;
+	r->hash = hash;
+	for (int i = 0; i < d->n_members; i++)
+		r->weights[i] = d->members[i].weight;
+}
+
+static void check_commits(struct sim *s, const struct document *d) {
+	const struct sim_oracle *o = &s->oracle;
+	if (d->round > o->n_committed) {
+		sim_fail(s, "the commit of round %llu is announced before it is durable", (unsigned long long)d->round - 1);
+		return;
+	}
+	if (!rv_hash_equal(&d->chain, &o->chain[d->round]) || !rv_hash_equal(&d->base_chain, &o->chain[d->base_round]))
+		sim_fail(s, "document %llu: a chain that is not the run's", (unsigned long long)d->seq);
+	for (int i = 0; i < d->n_log; i++)
+		if (!rv_hash_equal(&d->log[i], &o->digest[d->base_round + (uint64_t)i]))
+			sim_fail(s, "round %llu is announced with two digests", (unsigned long long)d->base_round + (unsigned)i);
+	if (d->base_round > 0 && !rv_hash_equal(&d->base_hash, &o->full[d->base_round]))
+		sim_fail(s, "document %llu: a base that is not the run's", (unsigned long long)d->seq);
+}
+
+void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {
+	struct sim_oracle *o = &s->oracle;
+	struct rv_hash hash = rv_hash_of(bytes, n);
+	if (rv_hash_equal(&hash, &o->last_document))
+		return;
+	struct document *d = sim_alloc(sizeof *d);
+	struct rv_errtext et = {0};
+	if (document_decode(bytes, n, d, &et) != RV_OK)
+		sim_fail(s, "a document that cannot be read: %s", et.text);
+	else if (d->seq < o->last_seq)
+		sim_fail(s, "document %llu is announced after document %llu", (unsigned long long)d->seq,
+				 (unsigned long long)o->last_seq);
+	else if (d->seq == o->last_seq && !rv_hash_is_zero(&o->last_document))
+		sim_fail(s, "two documents have the number %llu", (unsigned long long)d->seq);
+	else
+		check_commits(s, d);
+	if (!s->failed && d->phase == RUN_REDUCE)
+		check_roster(s, d);
+	o->last_seq = d->seq;
+	o->last_document = hash;
+	free(d);
+}
+
+/* ---- workers ---- */
+
+void oracle_applied(struct sim *s, int host) {
+	const struct global_state *g = &s->workers[host].global;
+	const struct sim_oracle *o = &s->oracle;
+	struct rv_hash full = global_full_hash(g);
+	if (g->round > o->n_committed || !rv_hash_equal(&g->chain, &o->chain[g->round]) ||
+		!rv_hash_equal(&full, &o->full[g->round]))
+		sim_fail(s, "w%d: its state of round %llu is not the run's", host, (unsigned long long)g->round);
+}
+
+void oracle_member(struct sim *s, int host, uint32_t member) {
+	uint32_t *known = &s->oracle.member_of[host];
+	if (*known != NET_MAX_MEMBERS && *known != member)
+		sim_fail(s, "w%d was member %u and is member %u now", host, *known, member);
+	*known = member;
+}
+
+void oracle_bytes(struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	struct reduce_info info = reduce_info(w->reduce);
+	if (info.tx_bytes != w->expected_tx || info.resent_bytes != 0)
+		sim_fail(s, "w%d sent %llu bytes in round %llu, the formula says %llu", host, (unsigned long long)info.tx_bytes,
+				 (unsigned long long)w->reduce_round, (unsigned long long)w->expected_tx);
+}
+
+void oracle_release(struct sim *s) {
+	struct sim_oracle *o = &s->oracle;
+	forget_contributions(o);
+	while (o->rosters != NULL) {
+		struct sim_roster *r = o->rosters;
+		o->rosters = r->next;
+		free(r);
+	}
+	for (int h = 0; h < SIM_MAX_WORKERS; h++)
+		free(o->counted[h]);
+	global_release(&o->global);
+}

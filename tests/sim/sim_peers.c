@@ -1,0 +1,358 @@
+/* sim_peers.c: links between workers, and the platform around net/reduce.
+ *
+ * A link is dialled with SYN, accepted with ACK, and has a number: packets of another number are answered with RST. At
+ * most WINDOW frames are under way on one link, one way, as in a socket's buffer: the rest is pulled from the
+ * all-reduce when there is room. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	WINDOW = 3,
+	DIAL_TIMEOUT_US = 2500 * SIM_MS,
+	SILENCE_US = 2500 * SIM_MS,
+	STALL_US = 4 * SIM_S,
+	PING_US = 800 * SIM_MS
+};
+
+static uint64_t run_tag(const struct sim *s) {
+	return s->opt.seed;
+}
+
+static int index_of(const struct sim_worker *w, int peer) {
+	for (int i = 0; w->reduce != NULL && i < w->n_roster; i++)
+		if (w->roster[i] == peer)
+			return i;
+	return -1;
+}
+
+static void wake(struct sim *s, int host, void *arg) {
+	(void)arg;
+	worker_turn(s, host);
+}
+
+static void send_bare(struct sim *s, int host, int peer, enum packet_kind kind, uint32_t number) {
+	struct packet *p = packet_new(host, peer, kind, NULL, 0);
+	p->link = number;
+	sim_send(s, p);
+}
+
+/* ---- state of a link's end ---- */
+
+static void clear_queue(struct sim_link *l) {
+	for (int i = 0; i < l->n_queue; i++)
+		free(l->queue[i]);
+	l->n_queue = 0;
+	l->in_flight = 0;
+}
+
+static void tell_reduce(struct sim *s, int host, int peer, bool refused) {
+	struct sim_worker *w = &s->workers[host];
+	struct sim_link *l = &w->links[peer];
+	int index = index_of(w, peer);
+	uint32_t now = l->state == LINK_UP ? l->number : 0;
+	if (index < 0 || (l->told == now && !refused))
+		return;
+	if (l->told != 0 || refused)
+		reduce_link_down(w->reduce, s->now_us, index, refused);
+	if (now != 0)
+		reduce_link_up(w->reduce, s->now_us, index);
+	l->told = now;
+}
+
+static void set_down(struct sim *s, int host, int peer, bool refused) {
+	struct sim_link *l = &s->workers[host].links[peer];
+	l->state = LINK_DOWN;
+	l->redial_us = s->now_us + sim_between(s, 100 * SIM_MS, SIM_S);
+	clear_queue(l);
+	tell_reduce(s, host, peer, refused);
+	fetch_link_lost(s, host, peer);
+	sim_at(s, l->redial_us, host, s->workers[host].life, wake, NULL);
+}
+
+static void set_up(struct sim *s, int host, int peer, uint32_t number) {
+	struct sim_link *l = &s->workers[host].links[peer];
+	clear_queue(l);
+	l->state = LINK_UP;
+	l->number = number;
+	tell_reduce(s, host, peer, false);
+	fetch_link_lost(s, host, peer); /* asks again on the new one */
+}
+
+void peers_break(struct sim *s, int host, int peer, uint32_t number) {
+	struct sim_link *l = &s->workers[host].links[peer];
+	if (s->workers[host].core != NULL && l->state == LINK_UP && l->number == number)
+		set_down(s, host, peer, false);
+}
+
+void peers_close_all(struct sim *s, int host, bool silent) {
+	for (int peer = 0; peer < s->opt.n_workers; peer++) {
+		struct sim_link *l = &s->workers[host].links[peer];
+		if (l->state != LINK_DOWN && !silent)
+			send_bare(s, host, peer, PACKET_RST, l->number);
+		clear_queue(l);
+		*l = (struct sim_link){0};
+	}
+}
+
+/* ---- dialling ---- */
+
+struct dial {
+	int peer;
+	uint32_t number;
+};
+
+static void dial_times_out(struct sim *s, int host, void *arg) {
+	struct dial d = *(struct dial *)arg;
+	free(arg);
+	struct sim_link *l = &s->workers[host].links[d.peer];
+	if (l->state == LINK_DIALING && l->number == d.number)
+		set_down(s, host, d.peer, false);
+	worker_turn(s, host);
+}
+
+static void dial(struct sim *s, int host, int peer) {
+	struct sim_link *l = &s->workers[host].links[peer];
+	l->state = LINK_DIALING;
+	l->number = ++s->next_link;
+	send_bare(s, host, peer, PACKET_SYN, l->number);
+	struct dial *d = sim_alloc(sizeof *d);
+	*d = (struct dial){.peer = peer, .number = l->number};
+	sim_at(s, s->now_us + DIAL_TIMEOUT_US, host, s->workers[host].life, dial_times_out, d);
+}
+
+/* Both may dial at once: then the dial of the lower host is the one that counts. */
+static void on_syn(struct sim *s, const struct packet *p) {
+	struct sim_link *l = &s->workers[p->dst].links[p->src];
+	if (l->state == LINK_DIALING && p->dst < p->src)
+		return;
+	if (l->state == LINK_UP)
+		set_down(s, p->dst, p->src, false); /* the other end has given it up */
+	set_up(s, p->dst, p->src, p->link);
+	send_bare(s, p->dst, p->src, PACKET_ACK, p->link);
+}
+
+static void on_ack(struct sim *s, const struct packet *p) {
+	struct sim_link *l = &s->workers[p->dst].links[p->src];
+	if (l->state == LINK_DIALING && l->number == p->link)
+		set_up(s, p->dst, p->src, p->link);
+	else if (l->number != p->link)
+		send_bare(s, p->dst, p->src, PACKET_RST, p->link);
+}
+
+static void on_rst(struct sim *s, const struct packet *p) {
+	struct sim_link *l = &s->workers[p->dst].links[p->src];
+	if (l->number == p->link && l->state != LINK_DOWN)
+		set_down(s, p->dst, p->src, l->state == LINK_DIALING);
+}
+
+/* ---- frames ---- */
+
+static struct packet *frame_packet(int host, int to, const struct frame_header *h, const void *a, size_t na,
+								   const void *b, size_t nb) {
+	struct packet *p = packet_new(host, to, PACKET_FRAME, NULL, FRAME_HEADER_BYTES + na + nb);
+	frame_header_encode(h, p->data);
+	if (na > 0)
+		memcpy(p->data + FRAME_HEADER_BYTES, a, na);
+	if (nb > 0)
+		memcpy(p->data + FRAME_HEADER_BYTES + na, b, nb);
+	return p;
+}
+
+void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
+				 size_t nb) {
+	struct sim_link *l = &s->workers[host].links[to];
+	if (l->state != LINK_UP || l->n_queue == (int)(sizeof l->queue / sizeof l->queue[0]))
+		return;
+	struct frame_header tagged = *h;
+	tagged.run_tag = run_tag(s);
+	l->queue[l->n_queue++] = frame_packet(host, to, &tagged, a, na, b, nb);
+}
+
+/* The next frame for a peer: the all-reduce's control and bulk, unless a state transfer waits. */
+static struct packet *next_frame(struct sim *s, int host, int peer) {
+	struct sim_worker *w = &s->workers[host];
+	struct sim_link *l = &w->links[peer];
+	if (l->n_queue > 0) {
+		struct packet *first = l->queue[0];
+		l->n_queue--;
+		memmove(l->queue, l->queue + 1, (size_t)l->n_queue * sizeof l->queue[0]);
+		return first;
+	}
+	int index = index_of(w, peer);
+	struct reduce_msg m;
+	if (index < 0 || !reduce_send(w->reduce, s->now_us, index, &m))
+		return NULL;
+	struct frame_header h = frame_reduce_encode(&m, run_tag(s));
+	return frame_packet(host, peer, &h, m.data, m.data_bytes, NULL, 0);
+}
+
+static void pump_link(struct sim *s, int host, int peer) {
+	struct sim_link *l = &s->workers[host].links[peer];
+	while (l->state == LINK_UP && l->in_flight < WINDOW) {
+		struct packet *p = next_frame(s, host, peer);
+		if (p == NULL)
+			return;
+		faults_aim(s, host, 2 * s->opt.delay_us);
+		p->link = l->number;
+		l->in_flight++;
+		sim_send(s, p);
+	}
+}
+
+void peers_pump(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	for (int peer = 0; peer < s->opt.n_workers; peer++) {
+		if (peer == host)
+			continue;
+		bool wanted = index_of(w, peer) >= 0 || (w->fetch.kind != ROUND_NONE && w->fetch.donor == peer);
+		if (wanted && w->links[peer].state == LINK_DOWN && s->now_us >= w->links[peer].redial_us)
+			dial(s, host, peer);
+		pump_link(s, host, peer);
+	}
+}
+
+/* There is room in the sender's window again. */
+static void acknowledge(struct sim *s, const struct packet *p) {
+	struct sim_worker *sender = &s->workers[p->src];
+	struct sim_link *l = &sender->links[p->dst];
+	if (l->number != p->link || l->in_flight == 0)
+		return;
+	l->in_flight--;
+	sim_at(s, s->now_us, p->src, sender->life, wake, NULL);
+}
+
+static void on_reduce_frame(struct sim *s, const struct packet *p, const struct frame_header *h, const uint8_t *body) {
+	struct sim_worker *w = &s->workers[p->dst];
+	int index = index_of(w, p->src);
+	if (index < 0)
+		return; /* this all-reduce is not ours (yet, or any more) */
+	struct reduce_msg m;
+	struct rv_errtext et = {0};
+	frame_reduce_decode(h, body, &m);
+	if (reduce_receive(w->reduce, s->now_us, index, &m, &et) != RV_OK)
+		sim_fail(s, "w%d refuses a %s of w%d: %s", p->dst, frame_type_name(h->type), p->src, et.text);
+}
+
+static void on_frame(struct sim *s, const struct packet *p) {
+	acknowledge(s, p);
+	struct sim_link *l = &s->workers[p->dst].links[p->src];
+	if (l->state != LINK_UP || l->number != p->link) {
+		send_bare(s, p->dst, p->src, PACKET_RST, p->link);
+		return;
+	}
+	struct frame_header h;
+	frame_header_decode(p->data, &h);
+	const char *why = frame_header_invalid(&h, run_tag(s), FRAME_LINK_OPEN);
+	if (why != NULL || h.body_bytes != p->n - FRAME_HEADER_BYTES)
+		sim_fail(s, "w%d refuses a frame of w%d: %s", p->dst, p->src, why != NULL ? why : "body length");
+	else if (frame_is_reduce(h.type))
+		on_reduce_frame(s, p, &h, p->data + FRAME_HEADER_BYTES);
+	else
+		fetch_receive(s, p->dst, p->src, &h, p->data + FRAME_HEADER_BYTES);
+}
+
+void peers_receive(struct sim *s, const struct packet *p) {
+	const struct sim_worker *w = &s->workers[p->dst];
+	if (w->core == NULL) { /* no process, or one that does not listen yet */
+		if (!w->dark && p->kind != PACKET_RST)
+			send_bare(s, p->dst, p->src, PACKET_RST, p->link);
+		return;
+	}
+	switch (p->kind) {
+	case PACKET_SYN:
+		on_syn(s, p);
+		break;
+	case PACKET_ACK:
+		on_ack(s, p);
+		break;
+	case PACKET_RST:
+		on_rst(s, p);
+		break;
+	default:
+		on_frame(s, p);
+	}
+}
+
+/* ---- the all-reduce ---- */
+
+static size_t chunk_bytes(void *ctx, uint32_t chunk) {
+	const struct sim *s = ctx;
+	return s->opt.codec->encoded_bytes(chunking_len(&s->global_config.chunks, chunk));
+}
+
+static size_t chunk_offset(void *ctx, uint32_t chunk) {
+	const struct sim *s = ctx;
+	return chunking_offset_bytes(&s->global_config.chunks, s->opt.codec, chunk);
+}
+
+static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
+								uint8_t *out, int *bad, struct rv_errtext *et) {
+	struct sim *s = ctx;
+	*bad = -1;
+	return codec_reduce_mean(s->opt.codec, in, weights, n_in, chunking_len(&s->global_config.chunks, chunk), s->scratch,
+							 out, et);
+}
+
+/* What this worker sends when nothing goes wrong. */
+static uint64_t expected_tx(struct sim *s, const struct document *d, uint32_t member) {
+	uint64_t bytes = 0;
+	for (int g = 0; g < d->n_ranges; g++)
+		for (uint32_t c = d->ranges[g].first; c < d->ranges[g].first + d->ranges[g].count; c++) {
+			bool mine = d->members[d->ranges[g].owner].member == member;
+			bytes += (mine ? d->n_members - 1u : 1u) * (FRAME_HEADER_BYTES + chunk_bytes(s, c));
+		}
+	return bytes;
+}
+
+static void init_reduce(struct sim *s, int host, const struct document *d) {
+	struct sim_worker *w = &s->workers[host];
+	struct reduce_config cfg = {.self_member = w->member,
+								.n_chunks = s->global_config.chunks.n_chunks,
+								.codec = {s, chunk_bytes, chunk_offset, chunk_reduce},
+								.silence_us = SILENCE_US,
+								.stall_us = STALL_US,
+								.ping_interval_us = PING_US};
+	struct reduce_memory mem = {.own = w->own, .reduced = w->reduced, .flags = w->flags};
+	for (int m = 0; m < SIM_MAX_WORKERS; m++)
+		mem.held[m] = w->held[m];
+	if (w->reduce_memory == NULL)
+		w->reduce_memory = sim_alloc(reduce_size());
+	w->reduce = reduce_init(w->reduce_memory, &cfg, &mem, d, s->now_us);
+}
+
+void peers_start_reduce(struct sim *s, int host, bool restart) {
+	struct sim_worker *w = &s->workers[host];
+	const struct document *d = round_document(w->core);
+	RV_ASSERT(d->phase == RUN_REDUCE && restart == (w->reduce != NULL));
+	if (restart)
+		reduce_restart(w->reduce, d, s->now_us);
+	else
+		init_reduce(s, host, d);
+	w->reduce_round = d->round;
+	w->reduce_attempt = d->attempt;
+	w->told_done = false;
+	w->told_suspects = 0;
+	w->expected_tx = expected_tx(s, d, w->member);
+	w->n_roster = d->n_members;
+	for (int i = 0; i < d->n_members; i++)
+		w->roster[i] = sim_host_of_key(d->members[i].key);
+	for (int peer = 0; peer < s->opt.n_workers; peer++) {
+		if (!restart)
+			w->links[peer].told = 0;
+		if (peer != host)
+			tell_reduce(s, host, peer, false);
+	}
+	oracle_contribution(s, host);
+}
+
+void peers_stop_reduce(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	if (s->opt.calm)
+		oracle_bytes(s, host);
+	w->reduce = NULL;
+	w->n_roster = 0;
+}

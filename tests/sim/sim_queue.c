@@ -1,0 +1,88 @@
+/* sim_queue.c: virtual time: a heap of events, ordered by time and then by when they were scheduled. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+
+static bool before(const struct sim_event *a, const struct sim_event *b) {
+	return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+}
+
+static void swap(struct sim_event *a, struct sim_event *b) {
+	struct sim_event t = *a;
+	*a = *b;
+	*b = t;
+}
+
+static void push(struct sim_queue *q, const struct sim_event *ev) {
+	if (q->n == q->cap) {
+		q->cap = q->cap == 0 ? 256 : 2 * q->cap;
+		q->heap = realloc(q->heap, q->cap * sizeof *q->heap);
+		RV_ASSERT(q->heap != NULL);
+	}
+	size_t i = q->n++;
+	q->heap[i] = *ev;
+	for (; i > 0 && before(&q->heap[i], &q->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		swap(&q->heap[i], &q->heap[(i - 1) / 2]);
+}
+
+static struct sim_event pop(struct sim_queue *q) {
+	struct sim_event first = q->heap[0];
+	q->heap[0] = q->heap[--q->n];
+	for (size_t i = 0;;) {
+		size_t least = i, l = 2 * i + 1, r = 2 * i + 2;
+		if (l < q->n && before(&q->heap[l], &q->heap[least]))
+			least = l;
+		if (r < q->n && before(&q->heap[r], &q->heap[least]))
+			least = r;
+		if (least == i)
+			return first;
+		swap(&q->heap[i], &q->heap[least]);
+		i = least;
+	}
+}
+
+void sim_at(struct sim *s, int64_t at_us, int host, uint64_t life, sim_fire *fire, void *arg) {
+	struct sim_event ev = {.at_us = at_us > s->now_us ? at_us : s->now_us,
+						   .order = s->queue.next_order++,
+						   .host = host,
+						   .life = life,
+						   .fire = fire,
+						   .arg = arg};
+	push(&s->queue, &ev);
+}
+
+static uint64_t life_of(const struct sim *s, int host) {
+	return host == SIM_COORDINATOR ? s->coordinator.life : s->workers[host].life;
+}
+
+static void fire(struct sim *s, struct sim_event *ev) {
+	if (ev->host != SIM_NOBODY) {
+		if (ev->life != 0 && ev->life != life_of(s, ev->host)) {
+			free(ev->arg);
+			return;
+		}
+		if (s->frozen_until_us[ev->host] > s->now_us) {
+			sim_at(s, s->frozen_until_us[ev->host], ev->host, ev->life, ev->fire, ev->arg);
+			return;
+		}
+	}
+	s->stats.events++;
+	ev->fire(s, ev->host, ev->arg);
+}
+
+bool sim_queue_step(struct sim *s, int64_t until_us) {
+	if (s->queue.n == 0 || s->queue.heap[0].at_us > until_us)
+		return false;
+	struct sim_event ev = pop(&s->queue);
+	s->now_us = ev.at_us;
+	fire(s, &ev);
+	return true;
+}
+
+void sim_queue_release(struct sim_queue *q) {
+	for (size_t i = 0; i < q->n; i++)
+		free(q->heap[i].arg);
+	free(q->heap);
+}

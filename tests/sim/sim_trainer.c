@@ -1,0 +1,342 @@
+/* sim_trainer.c: what a worker does with its parameters: fake training, encoding, the round log, the outer step; and
+ * how all that comes back from its disk after a crash. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKENS_PER_STEP = 10, REPLICA_EVERY_STEPS = 2 };
+
+/* ---- files ---- */
+
+struct log_head {
+	uint32_t attempt;
+	struct rv_hash digest;
+};
+
+struct base_head {
+	uint64_t round;
+	struct rv_hash chain;
+};
+
+struct replica_head {
+	uint64_t round, steps_done, tokens;
+	struct sim_progress progress;
+};
+
+static size_t vector_bytes(const struct sim *s) {
+	return s->opt.n_params * sizeof(float);
+}
+
+static void write_base(struct sim *s, int host, disk_done *done) {
+	const struct global_state *g = &s->workers[host].global;
+	size_t n = vector_bytes(s), total = sizeof(struct base_head) + 2 * n;
+	uint8_t *bytes = sim_alloc(total);
+	struct base_head head = {.round = g->round, .chain = g->chain};
+	memcpy(bytes, &head, sizeof head);
+	memcpy(bytes + sizeof head, g->theta, n);
+	memcpy(bytes + sizeof head + n, g->state[0], n);
+	disk_write(s, host, FILE_BASE, g->round, bytes, total, done, g->round);
+	free(bytes);
+}
+
+static void read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g) {
+	struct base_head head;
+	size_t n = vector_bytes(s);
+	memcpy(&head, bytes, sizeof head);
+	g->round = head.round;
+	g->chain = head.chain;
+	memcpy(g->theta, bytes + sizeof head, n);
+	memcpy(g->state[0], bytes + sizeof head + n, n);
+}
+
+bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_hash *hash) {
+	if (n != sizeof(struct base_head) + 2 * vector_bytes(s) + RV_HASH_BYTES)
+		return false;
+	struct global_state g;
+	RV_ASSERT(global_init(&g, &s->global_config, s->theta0, NULL) == RV_OK);
+	read_base(s, data, &g);
+	*hash = global_full_hash(&g);
+	global_release(&g);
+	return true;
+}
+
+void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done) {
+	struct log_head head;
+	memset(&head, 0, sizeof head);
+	head.attempt = log->attempt;
+	head.digest = log->digest;
+	uint8_t *bytes = sim_alloc(sizeof head + s->payload);
+	memcpy(bytes, &head, sizeof head);
+	memcpy(bytes + sizeof head, log->bytes, s->payload);
+	disk_write(s, host, FILE_LOG, log->round, bytes, sizeof head + s->payload, done, log->attempt);
+	free(bytes);
+}
+
+const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, uint32_t *attempt,
+								 struct rv_hash *digest) {
+	struct log_head head;
+	if (n != sizeof head + s->payload + RV_HASH_BYTES)
+		return NULL;
+	memcpy(&head, data, sizeof head);
+	*attempt = head.attempt;
+	*digest = head.digest;
+	return data + sizeof head;
+}
+
+static void write_replica(struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	struct replica_head head;
+	memset(&head, 0, sizeof head);
+	head.round = w->global.round;
+	head.steps_done = w->steps_done;
+	head.tokens = w->tokens;
+	head.progress = w->progress;
+	uint8_t *bytes = sim_alloc(sizeof head + vector_bytes(s));
+	memcpy(bytes, &head, sizeof head);
+	memcpy(bytes + sizeof head, w->local, vector_bytes(s));
+	disk_write(s, host, FILE_REPLICA, 0, bytes, sizeof head + vector_bytes(s), NULL, 0);
+	free(bytes);
+}
+
+/* ---- from disk ---- */
+
+static void local_from_theta(struct sim *s, struct sim_worker *w) {
+	memcpy(w->local, w->global.theta, vector_bytes(s));
+	w->progress.n = 0;
+	w->steps_done = w->tokens = 0;
+}
+
+static void load_base(struct sim *s, struct sim_worker *w) {
+	for (uint64_t r = SIM_MAX_ROUNDS; r > 0; r--) {
+		const struct sim_file *f = disk_find(&w->disk, FILE_BASE, r);
+		if (f == NULL)
+			continue;
+		read_base(s, f->data, &w->global);
+		return;
+	}
+}
+
+/* Replays the log. The last entry, when it is the result of an own all-reduce, is only a vote: nothing on this disk
+ * says that it was committed. */
+static void load_log(struct sim *s, struct sim_worker *w) {
+	for (;;) {
+		uint64_t r = w->global.round;
+		const struct sim_file *f = disk_find(&w->disk, FILE_LOG, r);
+		struct sim_log log = {.held = true, .round = r};
+		const uint8_t *bytes = f == NULL ? NULL : trainer_log_bytes(s, f->data, f->n, &log.attempt, &log.digest);
+		if (bytes == NULL)
+			return;
+		bool committed = log.attempt == 0 || disk_find(&w->disk, FILE_LOG, r + 1) != NULL;
+		if (!committed) {
+			log.bytes = w->log.bytes;
+			w->log = log;
+			memcpy(w->log.bytes, bytes, s->payload);
+			return;
+		}
+		RV_ASSERT(global_apply(&w->global, bytes, &log.digest, NULL) == RV_OK);
+	}
+}
+
+static void load_replica(struct sim *s, struct sim_worker *w) {
+	local_from_theta(s, w);
+	const struct sim_file *f = disk_find(&w->disk, FILE_REPLICA, 0);
+	struct replica_head head;
+	if (f == NULL)
+		return;
+	memcpy(&head, f->data, sizeof head);
+	if (head.round != w->global.round)
+		return;
+	w->steps_done = head.steps_done;
+	w->tokens = head.tokens;
+	w->progress = head.progress;
+	memcpy(w->local, f->data + sizeof head, vector_bytes(s));
+}
+
+void trainer_load(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
+	w->local = sim_alloc(vector_bytes(s));
+	w->own = sim_alloc(s->payload);
+	w->reduced = sim_alloc(s->payload);
+	w->log = (struct sim_log){.bytes = sim_alloc(s->payload)};
+	w->persisting = (struct sim_log){.bytes = sim_alloc(s->payload)};
+	w->flags = sim_alloc(reduce_flags_bytes(s->global_config.chunks.n_chunks));
+	for (int i = 0; i < SIM_MAX_WORKERS; i++)
+		w->held[i] = sim_alloc(s->payload);
+	w->trainer++;
+	load_base(s, w);
+	load_log(s, w);
+	load_replica(s, w);
+	oracle_applied(s, host);
+}
+
+void trainer_unload(struct sim_worker *w) {
+	if (w->local == NULL)
+		return;
+	global_release(&w->global);
+	free(w->local);
+	free(w->own);
+	free(w->reduced);
+	free(w->log.bytes);
+	free(w->persisting.bytes);
+	free(w->flags);
+	for (int i = 0; i < SIM_MAX_WORKERS; i++)
+		free(w->held[i]);
+	w->local = NULL;
+}
+
+/* ---- jobs of the trainer: one at a time; an event of an earlier one is void ---- */
+
+static void job_at(struct sim *s, int host, int64_t at_us, sim_fire *fire) {
+	uint64_t *number = sim_alloc(sizeof *number);
+	*number = s->workers[host].trainer;
+	sim_at(s, at_us, host, s->workers[host].life, fire, number);
+}
+
+static bool job_is_current(struct sim *s, int host, void *arg) {
+	uint64_t number = *(uint64_t *)arg;
+	free(arg);
+	return number == s->workers[host].trainer;
+}
+
+static void inner_step(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	uint64_t what = (uint64_t)host << 48 | w->global.round << 16 | w->steps_done;
+	for (size_t i = 0; i < s->opt.n_params; i++)
+		w->local[i] -= 0.01f * (sim_noise(s->opt.seed, what, i) + 0.1f * w->local[i]);
+	RV_ASSERT(w->progress.n < SIM_MAX_STEPS);
+	w->progress.ids[w->progress.n++] = w->steps_ever++;
+	w->steps_done++;
+	w->tokens += TOKENS_PER_STEP;
+}
+
+static void step_ends(struct sim *s, int host, void *arg) {
+	struct sim_worker *w = &s->workers[host];
+	if (!job_is_current(s, host, arg))
+		return;
+	inner_step(s, host);
+	if (w->steps_done % REPLICA_EVERY_STEPS == 0)
+		write_replica(s, host);
+	round_on_trained(w->core, s->now_us, w->global.round, w->steps_done, w->tokens);
+	if (--w->steps_left > 0)
+		job_at(s, host, s->now_us + (int64_t)((double)s->opt.step_us / w->speed), step_ends);
+	worker_turn(s, host);
+}
+
+void trainer_train(struct sim *s, int host, const struct round_action *a) {
+	struct sim_worker *w = &s->workers[host];
+	RV_ASSERT(a->round == w->global.round && a->steps > 0);
+	w->trainer++;
+	w->steps_left = a->steps;
+	uint64_t done = s->opt.steps_per_round - a->steps;
+	if (done != w->steps_done)
+		sim_fail(s, "w%d: asked for %llu more steps after %llu", host, (unsigned long long)a->steps,
+				 (unsigned long long)w->steps_done);
+	job_at(s, host, s->now_us + (int64_t)((double)s->opt.step_us / w->speed), step_ends);
+}
+
+static void encode_ends(struct sim *s, int host, void *arg) {
+	struct sim_worker *w = &s->workers[host];
+	if (!job_is_current(s, host, arg))
+		return;
+	RV_ASSERT(global_encode_delta(&w->global, w->local, w->own, NULL) == RV_OK);
+	w->own_progress = w->progress;
+	round_on_encoded(w->core, s->now_us, w->global.round, true);
+	worker_turn(s, host);
+}
+
+void trainer_encode(struct sim *s, int host, const struct round_action *a) {
+	RV_ASSERT(a->round == s->workers[host].global.round);
+	s->workers[host].trainer++;
+	job_at(s, host, s->now_us + sim_between(s, SIM_MS, 20 * SIM_MS), encode_ends);
+}
+
+static void persisted(struct sim *s, int host, uint64_t attempt) {
+	struct sim_worker *w = &s->workers[host];
+	if (attempt != w->persisting.attempt || w->core == NULL)
+		return; /* a later attempt's is on its way */
+	struct sim_log done = w->persisting;
+	w->persisting = w->log;
+	w->persisting.held = false;
+	w->log = done;
+	round_on_persisted(w->core, s->now_us, done.round, done.attempt, &done.digest, true);
+	worker_turn(s, host);
+}
+
+void trainer_persist(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	struct sim_log *log = &w->persisting;
+	log->held = true;
+	log->round = w->reduce_round;
+	log->attempt = w->reduce_attempt;
+	memcpy(log->bytes, w->reduced, s->payload);
+	log->digest = global_digest(&w->global, log->round, log->bytes);
+	trainer_write_log(s, host, log, persisted);
+}
+
+/* ---- the outer step ---- */
+
+static void base_written(struct sim *s, int host, uint64_t round) {
+	struct sim_worker *w = &s->workers[host];
+	const struct sim_file *f = disk_find(&w->disk, FILE_BASE, round);
+	struct rv_hash hash;
+	if (w->core == NULL || f == NULL || !trainer_base_hash(s, f->data, f->n, &hash))
+		return;
+	round_on_full_hash(w->core, round, &hash);
+	worker_turn(s, host);
+}
+
+/* theta_local after theta moved from `before`. */
+static void adjust_local(struct sim *s, struct sim_worker *w, const float *before, const struct round_action *a) {
+	if (a->participated || a->late == LATE_DISCARD) {
+		local_from_theta(s, w);
+		return;
+	}
+	s->stats.kept_progress += w->progress.n > 0;
+	for (size_t i = 0; i < s->opt.n_params; i++)
+		w->local[i] += w->global.theta[i] - before[i];
+}
+
+static void apply_ends(struct sim *s, int host, void *arg) {
+	struct sim_worker *w = &s->workers[host];
+	if (!job_is_current(s, host, arg))
+		return;
+	const struct round_action *a = &w->applying;
+	bool ours = w->log.held && w->log.round == a->round && rv_hash_equal(&w->log.digest, &a->expect);
+	if (!ours) {
+		sim_fail(s, "w%d: asked to apply round %llu, whose bytes it does not hold", host, (unsigned long long)a->round);
+		return;
+	}
+	memcpy(s->scratch, w->global.theta, vector_bytes(s));
+	RV_ASSERT(global_apply(&w->global, w->log.bytes, &a->expect, NULL) == RV_OK);
+	adjust_local(s, w, s->scratch, a);
+	oracle_applied(s, host);
+	round_on_applied(w->core, s->now_us, a->round, &w->global.chain, true);
+	if (w->global.round % s->opt.base_every == 0)
+		write_base(s, host, base_written);
+	worker_turn(s, host);
+}
+
+void trainer_apply(struct sim *s, int host, const struct round_action *a) {
+	struct sim_worker *w = &s->workers[host];
+	w->trainer++; /* stops training at a step boundary; every step was told */
+	w->applying = *a;
+	job_at(s, host, s->now_us + sim_between(s, SIM_MS, 20 * SIM_MS), apply_ends);
+}
+
+void trainer_install(struct sim *s, int host, const uint8_t *base) {
+	struct sim_worker *w = &s->workers[host];
+	w->trainer++;
+	if (base != NULL) {
+		read_base(s, base, &w->global);
+		write_base(s, host, NULL);
+	} else {
+		global_release(&w->global);
+		RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
+	}
+	local_from_theta(s, w);
+	oracle_applied(s, host);
+}

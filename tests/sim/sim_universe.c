@@ -1,0 +1,232 @@
+/* sim_universe.c: a universe from a seed: its options, its birth, a safety phase with faults, then a liveness phase in
+ * which everything is healed and the run must end in bounded virtual time. */
+#include "sim.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIVENESS_BOUND_US = 300 * SIM_S };
+
+/* ---- small services ---- */
+
+void *sim_alloc(size_t n) {
+	void *p = calloc(1, n > 0 ? n : 1);
+	RV_ASSERT(p != NULL);
+	return p;
+}
+
+void sim_fail(struct sim *s, const char *fmt, ...) {
+	if (s->failed)
+		return;
+	s->failed = true;
+	int n = snprintf(s->why, sizeof s->why, "at %.3f s: ", (double)s->now_us / SIM_S);
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(s->why + n, sizeof s->why - (size_t)n, fmt, ap);
+	va_end(ap);
+}
+
+void sim_say(const struct sim *s, int host, const char *fmt, ...) {
+	if (!s->verbose)
+		return;
+	printf("%10.3f ", (double)s->now_us / SIM_S);
+	if (host == SIM_COORDINATOR)
+		printf("coordinator ");
+	else if (host != SIM_NOBODY)
+		printf("w%d ", host);
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+int64_t sim_between(struct sim *s, int64_t lo, int64_t hi) {
+	return lo + (int64_t)rv_rng_below(&s->rng, (uint64_t)(hi - lo));
+}
+
+bool sim_chance(struct sim *s, double p) {
+	return rv_rng_double(&s->rng) < p;
+}
+
+float sim_noise(uint64_t a, uint64_t b, uint64_t i) {
+	uint64_t x = a * 0x9e3779b97f4a7c15u ^ b * 0xbf58476d1ce4e5b9u ^ i * 0x94d049bb133111ebu;
+	x ^= x >> 29;
+	x *= 0xff51afd7ed558ccdu;
+	x ^= x >> 32;
+	return (float)(int32_t)(uint32_t)x * 0x1p-31f;
+}
+
+void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]) {
+	memset(key, 0x40 + host, NET_KEY_BYTES);
+}
+
+int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]) {
+	return key[0] - 0x40;
+}
+
+/* ---- options ---- */
+
+struct sim_options sim_options_of(uint64_t seed) {
+	struct rv_rng r = rv_rng_of(seed, 1);
+	struct sim_options o = {.seed = seed};
+	o.calm = rv_rng_below(&r, 10) == 0;
+	o.n_workers = 1 + (int)rv_rng_below(&r, SIM_MAX_WORKERS);
+	o.min_workers = 1 + (uint32_t)rv_rng_below(&r, (uint64_t)o.n_workers);
+	o.rounds = 6 + rv_rng_below(&r, 14);
+	o.steps_per_round = 1 + rv_rng_below(&r, 6);
+	o.base_every = 1 + rv_rng_below(&r, 6);
+	o.n_params = 200 + rv_rng_below(&r, 2800);
+	o.codec = rv_rng_below(&r, 4) == 0 ? &codec_fp32 : &codec_int8;
+	o.late = rv_rng_below(&r, 4) == 0 ? LATE_DISCARD : LATE_KEEP;
+	o.weight_by_tokens = rv_rng_below(&r, 3) == 0;
+	o.http_loss = o.calm ? 0 : 0.1 * rv_rng_double(&r) * rv_rng_double(&r);
+	o.http_duplication = o.calm ? 0 : 0.1 * rv_rng_double(&r);
+	o.delay_us = (int64_t)rv_rng_below(&r, 150 * SIM_MS);
+	o.jitter_us = (int64_t)rv_rng_below(&r, 100 * SIM_MS);
+	o.slowest_bytes_per_s = 3e3 + 3e5 * rv_rng_double(&r) * rv_rng_double(&r);
+	o.step_us = 5 * SIM_MS + (int64_t)rv_rng_below(&r, 400 * SIM_MS);
+	o.fault_interval_us = 200 * SIM_MS + (int64_t)rv_rng_below(&r, 6 * SIM_S);
+	o.safety_us = 20 * SIM_S + (int64_t)rv_rng_below(&r, 60 * SIM_S);
+	return o;
+}
+
+void sim_options_print(const struct sim_options *o) {
+	printf("seed %llu: %d workers (at least %u), %llu rounds of %llu steps of %lld ms, %zu parameters, %s, late %s, "
+		   "weights %s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s, HTTP lost %.1f %%, doubled %.1f "
+		   "%%; ",
+		   (unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
+		   (unsigned long long)o->steps_per_round, (long long)o->step_us / SIM_MS, o->n_params, o->codec->name,
+		   o->late == LATE_KEEP ? "keep" : "discard", o->weight_by_tokens ? "tokens" : "equal",
+		   (unsigned long long)o->base_every, (long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS,
+		   o->slowest_bytes_per_s / 1e3, 100 * o->http_loss, 100 * o->http_duplication);
+	if (o->calm)
+		printf("calm\n");
+	else
+		printf("a fault every %.1f s for %lld s\n", (double)o->fault_interval_us / SIM_S,
+			   (long long)o->safety_us / SIM_S);
+}
+
+/* ---- birth and end ---- */
+
+static void make_run(struct sim *s) {
+	s->run_hash = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
+	s->global_config = (struct global_config){.n = s->opt.n_params,
+											  .chunks = chunking_of(s->opt.n_params, 256),
+											  .codec = s->opt.codec,
+											  .optimizer = &outer_nesterov,
+											  .params = {.lr = 0.7f, .momentum = 0.9f},
+											  .run_hash = s->run_hash};
+	s->payload = chunking_total_bytes(&s->global_config.chunks, s->opt.codec);
+	s->theta0 = sim_alloc(s->opt.n_params * sizeof(float));
+	s->scratch = sim_alloc(s->opt.n_params * sizeof(float));
+	s->doc = sim_alloc(sizeof *s->doc);
+	for (size_t i = 0; i < s->opt.n_params; i++)
+		s->theta0[i] = sim_noise(s->opt.seed, 0, i);
+	struct sim_oracle *o = &s->oracle;
+	RV_ASSERT(global_init(&o->global, &s->global_config, s->theta0, NULL) == RV_OK);
+	o->chain[0] = o->global.chain;
+	o->full[0] = global_full_hash(&o->global);
+	for (int h = 0; h < SIM_MAX_WORKERS; h++)
+		o->member_of[h] = NET_MAX_MEMBERS;
+}
+
+static void first_start(struct sim *s, int host, void *arg) {
+	(void)host;
+	int which = *(int *)arg;
+	free(arg);
+	if (s->workers[which].life == 0)
+		worker_start(s, which);
+}
+
+static void populate(struct sim *s) {
+	coordinator_start(s);
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		s->workers[h].speed = 0.5 + rv_rng_double(&s->rng);
+		bool joins_later = !s->opt.calm && sim_chance(s, 0.2);
+		int *which = sim_alloc(sizeof *which);
+		*which = h;
+		sim_at(s, sim_between(s, 0, joins_later ? 30 * SIM_S : SIM_S), SIM_NOBODY, 0, first_start, which);
+	}
+}
+
+static void release(struct sim *s) {
+	oracle_release(s);
+	for (int h = 0; h < SIM_MAX_WORKERS; h++) {
+		for (int p = 0; p < SIM_MAX_WORKERS; p++)
+			for (int i = 0; i < s->workers[h].links[p].n_queue; i++)
+				free(s->workers[h].links[p].queue[i]);
+		worker_release(&s->workers[h]);
+	}
+	coordinator_release(&s->coordinator);
+	sim_network_release(&s->net);
+	sim_queue_release(&s->queue);
+	free(s->theta0);
+	free(s->scratch);
+	free(s->doc);
+	free(s);
+}
+
+/* ---- phases ---- */
+
+static bool all_finished(const struct sim *s) {
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (s->workers[h].life == 0 || !s->workers[h].finished)
+			return false;
+	return s->coordinator.core != NULL;
+}
+
+static void run_until(struct sim *s, int64_t end_us) {
+	while (!s->failed && !all_finished(s) && sim_queue_step(s, end_us))
+		;
+}
+
+static void demand_the_end(struct sim *s, int64_t from_us) {
+	if (s->failed)
+		return;
+	if (!all_finished(s)) {
+		int n = 0;
+		char at[256] = "";
+		for (int h = 0; h < s->opt.n_workers; h++) {
+			const struct sim_worker *w = &s->workers[h];
+			n += snprintf(at + n, sizeof at - (size_t)n, " w%d %s%llu/%d", h, w->core == NULL ? "down " : "",
+						  (unsigned long long)w->global.round, w->core == NULL ? 0 : (int)round_phase(w->core));
+		}
+		sim_fail(s, "no end %.0f s after everything healed: %llu of %llu rounds are committed; (round/phase)%s",
+				 (double)(s->now_us - from_us) / SIM_S, (unsigned long long)s->oracle.n_committed,
+				 (unsigned long long)s->opt.rounds, at);
+		return;
+	}
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (s->workers[h].global.round != s->opt.rounds)
+			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)s->workers[h].global.round);
+}
+
+bool sim_run(const struct sim_options *opt, bool verbose, struct sim_stats *stats, char why[1024]) {
+	struct sim *s = sim_alloc(sizeof *s);
+	s->opt = *opt;
+	s->verbose = verbose;
+	s->rng = rv_rng_of(opt->seed, 2);
+	make_run(s);
+	sim_network_init(s);
+	populate(s);
+	faults_start(s);
+	run_until(s, opt->calm ? LIVENESS_BOUND_US : opt->safety_us);
+	int64_t healed_us = s->now_us;
+	if (!s->failed && !all_finished(s)) {
+		faults_heal(s);
+		run_until(s, healed_us + LIVENESS_BOUND_US);
+	}
+	demand_the_end(s, healed_us);
+	s->stats.virtual_us = s->now_us;
+	*stats = s->stats;
+	bool ok = !s->failed;
+	memcpy(why, s->why, sizeof s->why);
+	release(s);
+	return ok;
+}

@@ -1,0 +1,275 @@
+/* sim_worker.c: the platform around worker/round: a process that starts, joins, polls, reports, acts, and dies. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RETRY_US = SIM_S, POLL_TIMEOUT_US = 6 * SIM_S, HEARTBEAT_US = SIM_S, FETCH_TIMEOUT_US = 2 * SIM_S };
+
+/* ---- HTTP client ---- */
+
+static void request(struct sim *s, int host, struct http_head head, const void *body, size_t n) {
+	uint8_t bytes[sizeof head + NET_MAX_REPORT_BYTES];
+	RV_ASSERT(n <= NET_MAX_REPORT_BYTES);
+	head.life = s->workers[host].life;
+	memcpy(bytes, &head, sizeof head);
+	if (n > 0)
+		memcpy(bytes + sizeof head, body, n);
+	sim_send(s, packet_new(host, SIM_COORDINATOR, PACKET_REQUEST, bytes, sizeof head + n));
+}
+
+static void ask_to_join(struct sim *s, int host, void *arg) {
+	(void)arg;
+	struct sim_worker *w = &s->workers[host];
+	if (w->joined)
+		return;
+	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .software = "simulator"};
+	rq.token[0] = (uint8_t)(host + 1);
+	(void)snprintf(rq.name, sizeof rq.name, "w%d", host);
+	uint8_t bytes[256];
+	struct rv_writer out = rv_writer_of(bytes, sizeof bytes);
+	join_request_encode(&rq, &out);
+	RV_ASSERT(!out.failed);
+	request(s, host, (struct http_head){.what = HTTP_JOIN}, bytes, rv_writer_len(&out));
+	sim_at(s, s->now_us + RETRY_US, host, w->life, ask_to_join, NULL);
+}
+
+static void send_report(struct sim *s, int host, struct report *rep) {
+	uint8_t bytes[NET_MAX_REPORT_BYTES];
+	struct rv_writer out = rv_writer_of(bytes, sizeof bytes);
+	(void)snprintf(rep->addr, sizeof rep->addr, "w%d:7000", host);
+	report_encode(rep, &out);
+	RV_ASSERT(!out.failed);
+	request(s, host, (struct http_head){.what = HTTP_REPORT}, bytes, rv_writer_len(&out));
+}
+
+static void poll_documents(struct sim *s, int host);
+
+/* The poll that `arg` numbers is over: no answer came in time, or the coordinator is down. */
+static void poll_failed(struct sim *s, int host, void *arg) {
+	uint64_t number = *(uint64_t *)arg;
+	free(arg);
+	if (number == s->workers[host].poll)
+		poll_documents(s, host);
+}
+
+static void poll_fails_at(struct sim *s, int host, int64_t at_us) {
+	uint64_t *number = sim_alloc(sizeof *number);
+	*number = s->workers[host].poll;
+	sim_at(s, at_us, host, s->workers[host].life, poll_failed, number);
+}
+
+static void poll_documents(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	const struct document *d = round_document(w->core);
+	w->poll++;
+	struct http_head head = {.what = HTTP_DOCUMENT, .poll = w->poll, .after = d != NULL ? d->seq : UINT64_MAX};
+	request(s, host, head, NULL, 0);
+	poll_fails_at(s, host, s->now_us + POLL_TIMEOUT_US);
+}
+
+static void on_document(struct sim *s, int host, const struct http_head *head, const uint8_t *bytes, size_t n) {
+	struct sim_worker *w = &s->workers[host];
+	struct rv_errtext et = {0};
+	if (document_decode(bytes, n, s->doc, &et) != RV_OK || round_on_document(w->core, s->now_us, s->doc, &et) != RV_OK)
+		sim_fail(s, "w%d: document refused: %s", host, et.text);
+	if (head->poll == w->poll)
+		poll_documents(s, host);
+}
+
+/* ---- life ---- */
+
+void worker_start(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	RV_ASSERT(w->life == 0);
+	w->life = ++s->lives;
+	w->dark = false;
+	w->joined = w->finished = false;
+	w->core = NULL;
+	w->poll = 0;
+	w->timer_us = INT64_MAX;
+	if (w->core_memory == NULL)
+		w->core_memory = sim_alloc(round_core_size());
+	trainer_load(s, host);
+	sim_say(s, host, "starts as process %llu at round %llu", (unsigned long long)w->life,
+			(unsigned long long)w->global.round);
+	ask_to_join(s, host, NULL);
+}
+
+static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
+	struct sim_worker *w = &s->workers[host];
+	struct join_reply *m = sim_alloc(sizeof *m);
+	struct rv_errtext et = {0};
+	if (join_reply_decode(bytes, n, m, &et) != RV_OK)
+		sim_fail(s, "w%d: join reply refused: %s", host, et.text);
+	w->joined = true;
+	w->member = m->member;
+	free(m);
+	struct round_config cfg = {.member = w->member,
+							   .steps_per_round = s->opt.steps_per_round,
+							   .n_chunks = s->global_config.chunks.n_chunks,
+							   .late = s->opt.late,
+							   .heartbeat_us = HEARTBEAT_US,
+							   .fetch_timeout_us = FETCH_TIMEOUT_US};
+	w->core =
+		round_core_init(w->core_memory, &cfg, w->life, w->global.round, &w->global.chain, w->steps_done, s->now_us);
+	if (w->log.held)
+		round_on_persisted(w->core, s->now_us, w->log.round, w->log.attempt, &w->log.digest, true);
+	poll_documents(s, host);
+}
+
+void worker_crash(struct sim *s, int host, bool silent) {
+	struct sim_worker *w = &s->workers[host];
+	peers_close_all(s, host, silent);
+	disk_crash(s, &w->disk);
+	fetch_cancel(w);
+	trainer_unload(w);
+	w->life = 0;
+	w->dark = silent;
+	w->joined = false;
+	w->core = NULL;
+	w->reduce = NULL;
+	s->frozen_until_us[host] = 0;
+	sim_say(s, host, silent ? "loses power" : "is killed");
+}
+
+void worker_leave(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	if (w->core == NULL)
+		return;
+	sim_say(s, host, "leaves");
+	round_leave(w->core, s->now_us);
+	worker_turn(s, host);
+}
+
+/* ---- turns ---- */
+
+static void act(struct sim *s, int host, const struct round_action *a) {
+	struct sim_worker *w = &s->workers[host];
+	switch (a->type) {
+	case ROUND_TRAIN:
+		trainer_train(s, host, a);
+		break;
+	case ROUND_ENCODE:
+		trainer_encode(s, host, a);
+		break;
+	case ROUND_REDUCE_START:
+	case ROUND_REDUCE_RESTART:
+		peers_start_reduce(s, host, a->type == ROUND_REDUCE_RESTART);
+		break;
+	case ROUND_REDUCE_STOP:
+		peers_stop_reduce(s, host);
+		break;
+	case ROUND_PERSIST:
+		trainer_persist(s, host);
+		break;
+	case ROUND_APPLY:
+		trainer_apply(s, host, a);
+		break;
+	case ROUND_FETCH_BASE:
+	case ROUND_FETCH_LOG:
+		fetch_start(s, host, a);
+		break;
+	case ROUND_CANCEL_FETCH:
+		fetch_cancel(w);
+		break;
+	case ROUND_FINISH:
+		w->finished = true; /* and stays, for those that still need a donor */
+		break;
+	default:
+		RV_UNREACHABLE("an action without a name");
+	}
+}
+
+static void tell_round_about_reduce(struct sim *s, struct sim_worker *w) {
+	if (w->reduce == NULL)
+		return;
+	if (reduce_done(w->reduce) && !w->told_done) {
+		w->told_done = true;
+		round_on_reduced(w->core, s->now_us, w->reduce_round, w->reduce_attempt);
+	}
+	uint64_t suspects = reduce_suspects(w->reduce);
+	if (suspects != w->told_suspects) {
+		w->told_suspects = suspects;
+		round_on_suspects(w->core, s->now_us, w->reduce_attempt, suspects);
+	}
+}
+
+static void timer(struct sim *s, int host, void *arg) {
+	(void)arg;
+	struct sim_worker *w = &s->workers[host];
+	if (s->now_us < w->timer_us)
+		return;
+	w->timer_us = INT64_MAX;
+	if (w->reduce != NULL && reduce_deadline_us(w->reduce) <= s->now_us)
+		reduce_tick(w->reduce, s->now_us);
+	worker_turn(s, host);
+}
+
+static void set_timer(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	int64_t at = round_deadline_us(w->core);
+	int64_t reduce_at = w->reduce != NULL ? reduce_deadline_us(w->reduce) : INT64_MAX;
+	at = reduce_at < at ? reduce_at : at;
+	if (at >= w->timer_us)
+		return;
+	w->timer_us = at > s->now_us ? at : s->now_us + 1;
+	sim_at(s, w->timer_us, host, w->life, timer, NULL);
+}
+
+void worker_turn(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	if (w->core == NULL)
+		return;
+	struct round_action a;
+	struct report rep;
+	for (;;) {
+		tell_round_about_reduce(s, w);
+		if (!round_next_action(w->core, s->now_us, &a))
+			break;
+		act(s, host, &a);
+	}
+	fetch_pump(s, host);
+	peers_pump(s, host);
+	tell_round_about_reduce(s, w);
+	if (round_next_report(w->core, s->now_us, &rep))
+		send_report(s, host, &rep);
+	set_timer(s, host);
+}
+
+static void on_reply(struct sim *s, int host, const struct packet *p) {
+	struct sim_worker *w = &s->workers[host];
+	struct http_head head;
+	memcpy(&head, p->data, sizeof head);
+	const uint8_t *body = p->data + sizeof head;
+	size_t n = p->n - sizeof head;
+	if (head.life != w->life)
+		return;
+	if (!head.ok) {
+		if (head.what == HTTP_DOCUMENT && w->core != NULL && head.poll == w->poll)
+			poll_fails_at(s, host, s->now_us + RETRY_US);
+	} else if (head.what == HTTP_JOIN && !w->joined) {
+		on_joined(s, host, body, n);
+	} else if (head.what == HTTP_DOCUMENT && w->core != NULL) {
+		on_document(s, host, &head, body, n);
+	}
+}
+
+void worker_receive(struct sim *s, const struct packet *p) {
+	if (p->kind == PACKET_REPLY)
+		on_reply(s, p->dst, p);
+	else
+		peers_receive(s, p);
+	worker_turn(s, p->dst);
+}
+
+void worker_release(struct sim_worker *w) {
+	fetch_cancel(w);
+	trainer_unload(w);
+	disk_release(&w->disk);
+	free(w->core_memory);
+	free(w->reduce_memory);
+}
