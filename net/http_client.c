@@ -15,6 +15,7 @@ enum {
 	DEFAULT_TIMEOUT_MS = 30000,
 	FIRST_REPLY_BYTES = 4096,
 	MAX_POLL_FDS = 512,
+	MAX_WAIT_MS = 60000,
 	URL_BYTES = NET_ADDR_BYTES + HTTP_MAX_PATH_BYTES + 16
 };
 
@@ -314,8 +315,8 @@ static void fds_to_curl(struct http_client *c, const struct pollfd *fds, int n) 
 enum rv_err http_client_poll(struct http_client *c, struct pollfd *fds, int n_fds, int64_t timeout_us,
 							 struct rv_errtext *et) {
 	RV_ASSERT(n_fds >= 0 && n_fds <= MAX_POLL_FDS);
-	int64_t ms = timeout_us > 0 ? (timeout_us + 999) / 1000 : 0;
-	int timeout_ms = ms > 60000 ? 60000 : (int)ms;
+	bool long_wait = timeout_us < 0 || timeout_us > MAX_WAIT_MS * INT64_C(1000);
+	int timeout_ms = long_wait ? MAX_WAIT_MS : (int)((timeout_us + 999) / 1000);
 	int running;
 	CURLMcode rc = curl_multi_perform(c->multi, &running);
 	if (finish_all(c) > 0)

@@ -61,8 +61,8 @@ enum rv_err http_client_start(struct http_client *c, const struct http_request *
 void http_client_cancel(struct http_client *c, uint32_t id);
 
 /* The event loop's wait: until one of fds is ready (revents are filled; POLLIN and POLLOUT, POLLERR and POLLHUP), a
- * request moves, http_client_wakeup, or timeout_us (rounded up to a millisecond; negative: none). Then moves the
- * requests and calls their callbacks. */
+ * request moves, http_client_wakeup, or timeout_us (rounded up to a millisecond; negative: no limit). At most a minute
+ * in any case. Then moves the requests and calls their callbacks. */
 enum rv_err http_client_poll(struct http_client *c, struct pollfd *fds, int n_fds, int64_t timeout_us,
 							 struct rv_errtext *et);
 /* Ends the current or the next wait at once. From any thread; not from signal handlers. */
