@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The analyzer's macros of err.h are for callers. */
+#undef rv_fail
+#undef rv_fail_context
+#undef rv_fail_errno
+
 enum rv_err rv_fail(struct rv_errtext *et, enum rv_err e, const char *fmt, ...) {
 	RV_ASSERT(e > RV_OK && e < RV_E_COUNT);
 	if (!et)
