@@ -1,0 +1,396 @@
+/* api.c: see api.h. */
+#include "coordinator/api.h"
+
+#include "base/clock.h"
+#include "coordinator/dashboard_html.h"
+#include "coordinator/rate_limit.h"
+
+#include <event2/buffer.h>
+#include <event2/keyvalq_struct.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	REFUSALS_BURST = 20, /* joins with a wrong token, by address */
+	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
+	STATUS_OK = 200,
+	STATUS_NO_CONTENT = 204,
+	STATUS_BAD_REQUEST = 400,
+	STATUS_UNAUTHORIZED = 401,
+	STATUS_FORBIDDEN = 403,
+	STATUS_NOT_FOUND = 404,
+	STATUS_METHOD = 405,
+	STATUS_CONFLICT = 409,
+	STATUS_TOO_MANY = 429,
+	STATUS_ERROR = 500,
+	STATUS_UNAVAILABLE = 503
+};
+
+/* A document request that waits for news. */
+struct held {
+	struct api *api;
+	struct held *next, *prev;
+	struct evhttp_request *rq;
+	uint64_t after;
+	int64_t until_us;
+};
+
+struct api {
+	struct service *service;
+	struct connections *connections;
+	uint8_t run_key[NET_KEY_BYTES];
+	void (*changed)(void *owner);
+	void *owner;
+	struct held *held;
+	struct rate_limit refusals;
+	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
+};
+
+/* What a handler gets. */
+struct request {
+	struct evhttp_request *rq;
+	const uint8_t *key; /* NULL: no certificate */
+	const char *host;   /* where the sender is seen */
+	const void *body;
+	size_t n;
+	int64_t now_us;
+};
+
+/* ---- replies --------------------------------------------------------------------------------------------------------
+ */
+
+static void reply(struct evhttp_request *rq, int status, const char *type, const void *body, size_t n) {
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(rq);
+	struct evbuffer *out = evhttp_request_get_output_buffer(rq);
+	(void)evhttp_add_header(headers, "Cache-Control", "no-store");
+	(void)evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	if (type != NULL)
+		(void)evhttp_add_header(headers, "Content-Type", type);
+	if (n > 0)
+		(void)evbuffer_add(out, body, n);
+	evhttp_send_reply(rq, status, NULL, NULL);
+}
+
+static void reply_text(struct evhttp_request *rq, int status, const char *text) {
+	char line[RV_ERRTEXT_BYTES + 1];
+	int n = snprintf(line, sizeof line, "%s\n", text);
+	reply(rq, status, "text/plain; charset=utf-8", line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static int status_of(enum rv_err e) {
+	switch (e) {
+	case RV_E_AUTH:
+		return STATUS_FORBIDDEN;
+	case RV_E_INVALID:
+	case RV_E_RANGE:
+		return STATUS_BAD_REQUEST;
+	case RV_E_NOTFOUND:
+		return STATUS_NOT_FOUND;
+	case RV_E_PROTOCOL:
+		return STATUS_CONFLICT;
+	case RV_E_FULL:
+	case RV_E_IO:
+	case RV_E_BUSY:
+	case RV_E_NOMEM:
+		return STATUS_UNAVAILABLE;
+	default:
+		return STATUS_ERROR;
+	}
+}
+
+/* ---- held document requests -----------------------------------------------------------------------------------------
+ */
+
+static void unlink_held(struct held *h) {
+	if (h->prev != NULL)
+		h->prev->next = h->next;
+	else
+		h->api->held = h->next;
+	if (h->next != NULL)
+		h->next->prev = h->prev;
+	free(h);
+}
+
+/* The connection is gone, and the request with it. */
+static void on_closed(struct evhttp_connection *ec, void *held) {
+	(void)ec;
+	unlink_held(held);
+}
+
+static void send_document(struct api *a, struct evhttp_request *rq) {
+	size_t n = 0;
+	const uint8_t *doc = service_document(a->service, &n);
+	reply(rq, STATUS_OK, "application/octet-stream", doc, n);
+}
+
+static void hold(struct api *a, const struct request *q, uint64_t after) {
+	struct held *h = calloc(1, sizeof *h);
+	if (h == NULL) {
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+		return;
+	}
+	*h = (struct held){
+		.api = a, .next = a->held, .rq = q->rq, .after = after, .until_us = q->now_us + API_HOLD_MS * RV_US_PER_MS};
+	if (a->held != NULL)
+		a->held->prev = h;
+	a->held = h;
+	evhttp_connection_set_closecb(evhttp_request_get_connection(q->rq), on_closed, h);
+}
+
+void api_tick(struct api *a, int64_t now_us) {
+	uint64_t seq = service_document_seq(a->service);
+	for (struct held *h = a->held, *next; h != NULL; h = next) {
+		next = h->next;
+		if (seq <= h->after && now_us < h->until_us)
+			continue;
+		struct evhttp_request *rq = h->rq;
+		bool news = seq > h->after;
+		evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
+		unlink_held(h);
+		if (news)
+			send_document(a, rq);
+		else
+			reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	}
+}
+
+int64_t api_deadline_us(const struct api *a) {
+	int64_t at = INT64_MAX;
+	for (const struct held *h = a->held; h != NULL; h = h->next)
+		at = h->until_us < at ? h->until_us : at;
+	return at;
+}
+
+/* ---- for anyone -----------------------------------------------------------------------------------------------------
+ */
+
+static void serve_dashboard(struct api *a, const struct request *q) {
+	(void)a;
+	(void)evhttp_add_header(evhttp_request_get_output_headers(q->rq), "Content-Security-Policy",
+							"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+							"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+	reply(q->rq, STATUS_OK, "text/html; charset=utf-8", dashboard_html, dashboard_html_bytes);
+}
+
+static void send_status(struct api *a, const struct request *q, bool details) {
+	json_t *o = service_status(a->service, q->now_us, details);
+	char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_decref(o);
+	if (text == NULL)
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+	else
+		reply(q->rq, STATUS_OK, "application/json", text, strlen(text));
+	free(text);
+}
+
+static void serve_status(struct api *a, const struct request *q) {
+	send_status(a, q, false);
+}
+
+static void serve_metrics(struct api *a, const struct request *q) {
+	char *text = service_metrics(a->service, q->now_us);
+	if (text == NULL)
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+	else
+		reply(q->rq, STATUS_OK, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text));
+	free(text);
+}
+
+/* ---- for workers ----------------------------------------------------------------------------------------------------
+ */
+
+static void serve_join(struct api *a, const struct request *q) {
+	struct rv_writer w = rv_writer_of(a->buffer, sizeof a->buffer);
+	struct rv_errtext et = {0};
+	bool member = service_is_member(a->service, q->key);
+	if (!member && !rate_limit_allows(&a->refusals, q->host, q->now_us)) {
+		reply_text(q->rq, STATUS_TOO_MANY, "too many refused joins from this address: wait a few seconds");
+		return;
+	}
+	enum rv_err e = service_join(a->service, q->now_us, q->key, q->body, q->n, &w, &et);
+	if (e == RV_OK) {
+		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
+		return;
+	}
+	if (e == RV_E_AUTH || e == RV_E_INVALID)
+		rate_limit_count(&a->refusals, q->host, q->now_us);
+	reply_text(q->rq, status_of(e), et.text);
+}
+
+static void serve_report(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	enum rv_err e = service_report(a->service, q->now_us, q->key, q->host, q->body, q->n, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		reply_text(q->rq, status_of(e), et.text);
+}
+
+/* Digits only, whole text. */
+static bool parse_u64(const char *text, uint64_t *out) {
+	if (text == NULL || text[0] == '\0' || strlen(text) > 19 || strspn(text, "0123456789") != strlen(text))
+		return false;
+	*out = strtoull(text, NULL, 10);
+	return true;
+}
+
+static void serve_document(struct api *a, const struct request *q) {
+	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(q->rq));
+	struct evkeyvalq parsed = {0};
+	uint64_t after = 0;
+	bool ok = query == NULL || evhttp_parse_query_str(query, &parsed) == 0;
+	const char *text = query != NULL && ok ? evhttp_find_header(&parsed, "after") : NULL;
+	ok = ok && (text == NULL || parse_u64(text, &after));
+	evhttp_clear_headers(&parsed);
+	if (!ok)
+		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after must be a number");
+	else if (!service_is_member(a->service, q->key))
+		reply_text(q->rq, STATUS_FORBIDDEN, "document: the sender's key is not a member's, or it is banned");
+	else if (service_document_seq(a->service) > after)
+		send_document(a, q->rq);
+	else
+		hold(a, q, after);
+}
+
+/* ---- for the operator -----------------------------------------------------------------------------------------------
+ */
+
+/* A number in a body like "member=3&banned=1". */
+static bool form_number(const struct request *q, const char *name, uint64_t *out) {
+	char text[256];
+	struct evkeyvalq parsed = {0};
+	if (q->n >= sizeof text)
+		return false;
+	memcpy(text, q->body, q->n);
+	text[q->n] = '\0';
+	bool ok = evhttp_parse_query_str(text, &parsed) == 0 && parse_u64(evhttp_find_header(&parsed, name), out);
+	evhttp_clear_headers(&parsed);
+	return ok;
+}
+
+static void serve_admin_status(struct api *a, const struct request *q) {
+	send_status(a, q, true);
+}
+
+static void serve_invite(struct api *a, const struct request *q) {
+	uint64_t count = 0;
+	struct rv_errtext et = {0};
+	if (!form_number(q, "count", &count) || count < 1 || count > SERVICE_INVITES_MAX) {
+		reply_text(q->rq, STATUS_BAD_REQUEST, "invite: count must be a number from 1 to 256");
+		return;
+	}
+	char(*links)[INVITE_MAX_BYTES] = calloc(count, sizeof *links);
+	enum rv_err e =
+		links != NULL ? service_invite(a->service, (int)count, links, &et) : rv_fail(&et, RV_E_NOMEM, "no memory");
+	struct evbuffer *out = evhttp_request_get_output_buffer(q->rq);
+	for (uint64_t i = 0; e == RV_OK && i < count; i++)
+		(void)evbuffer_add_printf(out, "%s\n", links[i]);
+	free(links);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", NULL, 0);
+	else
+		reply_text(q->rq, status_of(e), et.text);
+}
+
+static void serve_ban(struct api *a, const struct request *q) {
+	uint64_t member = 0, banned = 0;
+	struct rv_errtext et = {0};
+	enum rv_err e;
+	if (!form_number(q, "member", &member) || !form_number(q, "banned", &banned) || member > UINT32_MAX || banned > 1)
+		e = rv_fail(&et, RV_E_INVALID, "ban: member and banned=0|1 must be numbers");
+	else
+		e = service_ban(a->service, q->now_us, (uint32_t)member, banned == 1, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		reply_text(q->rq, status_of(e), et.text);
+}
+
+/* ---- routes ---------------------------------------------------------------------------------------------------------
+ */
+
+enum who { ANYONE, ANY_KEY, RUN_KEY };
+
+static const struct route {
+	enum evhttp_cmd_type method;
+	const char *path;
+	enum who who;
+	void (*serve)(struct api *a, const struct request *q);
+} routes[] = {
+	{EVHTTP_REQ_GET, "/", ANYONE, serve_dashboard},
+	{EVHTTP_REQ_GET, "/v1/status", ANYONE, serve_status},
+	{EVHTTP_REQ_GET, "/metrics", ANYONE, serve_metrics},
+	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},
+	{EVHTTP_REQ_POST, "/v1/report", ANY_KEY, serve_report},
+	{EVHTTP_REQ_GET, "/v1/document", ANY_KEY, serve_document},
+	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
+	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
+	{EVHTTP_REQ_POST, "/v1/admin/ban", RUN_KEY, serve_ban},
+};
+
+static const struct route *find_route(const char *path) {
+	for (size_t i = 0; path != NULL && i < sizeof routes / sizeof routes[0]; i++)
+		if (strcmp(routes[i].path, path) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+/* "::ffff:10.0.0.1" is 10.0.0.1: the socket takes both families. */
+static const char *sender(struct evhttp_request *rq) {
+	static const char mapped[] = "::ffff:";
+	char *host = NULL;
+	ev_uint16_t port = 0;
+	evhttp_connection_get_peer(evhttp_request_get_connection(rq), &host, &port);
+	if (host == NULL)
+		return "unknown";
+	return strncmp(host, mapped, sizeof mapped - 1) == 0 ? host + sizeof mapped - 1 : host;
+}
+
+static void dispatch(struct api *a, const struct route *r, const struct request *q) {
+	if (r == NULL)
+		reply_text(q->rq, STATUS_NOT_FOUND, "there is no such thing here; / is the dashboard");
+	else if (evhttp_request_get_command(q->rq) != r->method)
+		reply_text(q->rq, STATUS_METHOD, r->method == EVHTTP_REQ_POST ? "POST only" : "GET only");
+	else if (r->who != ANYONE && q->key == NULL)
+		reply_text(q->rq, STATUS_UNAUTHORIZED, "a TLS client certificate with an Ed25519 key is needed here");
+	else if (r->who == RUN_KEY && memcmp(q->key, a->run_key, NET_KEY_BYTES) != 0)
+		reply_text(q->rq, STATUS_FORBIDDEN, "only for the operator, who has the run's key");
+	else
+		r->serve(a, q);
+}
+
+void api_serve(struct evhttp_request *rq, void *api) {
+	struct api *a = api;
+	uint8_t key[NET_KEY_BYTES];
+	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
+	struct request q = {.rq = rq, .host = sender(rq), .n = evbuffer_get_length(in), .now_us = rv_clock_monotonic_us()};
+	q.body = q.n > 0 ? evbuffer_pullup(in, -1) : NULL;
+	q.body = q.body != NULL ? q.body : "";
+	q.key = connections_key(rq, key) ? key : NULL;
+	connections_touch(a->connections, rq, q.now_us);
+	dispatch(a, find_route(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(rq))), &q);
+	api_tick(a, q.now_us);
+	a->changed(a->owner);
+}
+
+enum rv_err api_new(struct service *service, struct connections *connections, const uint8_t run_key[NET_KEY_BYTES],
+					void (*changed)(void *owner), void *owner, struct api **out, struct rv_errtext *et) {
+	struct api *a = calloc(1, sizeof *a);
+	*out = a;
+	if (a == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
+	a->service = service;
+	a->connections = connections;
+	memcpy(a->run_key, run_key, sizeof a->run_key);
+	a->changed = changed;
+	a->owner = owner;
+	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
+	return RV_OK;
+}
+
+void api_free(struct api *a) {
+	while (a != NULL && a->held != NULL)
+		unlink_held(a->held);
+	free(a);
+}

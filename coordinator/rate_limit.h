@@ -1,0 +1,29 @@
+/* rate_limit.h: how often an address may fail: a token bucket each, in a fixed table (the address that was quiet for
+ * longest makes room). */
+#ifndef RV_COORDINATOR_RATE_LIMIT_H
+#define RV_COORDINATOR_RATE_LIMIT_H
+
+#include "net/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { RATE_LIMIT_SLOTS = 256 };
+
+struct rate_slot {
+	char host[NET_ADDR_BYTES]; /* "": free */
+	double tokens;
+	int64_t at_us;
+};
+
+struct rate_limit {
+	double burst, per_s;
+	struct rate_slot slots[RATE_LIMIT_SLOTS];
+};
+
+void rate_limit_init(struct rate_limit *r, double burst, double per_s);
+/* False: `host` has failed too often; ask again later. */
+bool rate_limit_allows(const struct rate_limit *r, const char *host, int64_t now_us);
+void rate_limit_count(struct rate_limit *r, const char *host, int64_t now_us);
+
+#endif

@@ -1,0 +1,285 @@
+/* service.c: requests in, replies out, and between them: records made durable before anything of them is announced. */
+#include "coordinator/service_internal.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	RETRY_US = RV_US_PER_S, /* a full disk is asked again */
+	GATHER_SHARE = 8,       /* accusations are gathered for this part of the peer timeout ... */
+	GATHER_MAX_MS = 1000,   /* ... but not longer */
+	GATHER_MIN_MS = 50,
+};
+
+/* ---- life -----------------------------------------------------------------------------------------------------------
+ */
+
+static struct rv_hash hash_of_run(const struct service_config *cfg) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, "rivulet run");
+	rv_hash_update(&h, cfg->run_id, NET_RUN_ID_BYTES);
+	rv_hash_update(&h, cfg->config, strlen(cfg->config));
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+static struct core_config core_config_of(const struct service *s) {
+	int64_t gather_ms = s->run.peer_timeout_ms / GATHER_SHARE;
+	gather_ms = gather_ms > GATHER_MAX_MS ? GATHER_MAX_MS : gather_ms < GATHER_MIN_MS ? GATHER_MIN_MS : gather_ms;
+	struct core_config c = {.run_hash = s->run_hash,
+							.final_round = (uint64_t)s->run.rounds,
+							.min_workers = (uint32_t)s->run.min_workers,
+							.weight_by_tokens = s->run.weight_by_tokens,
+							.grace_us = s->run.grace_ms * RV_US_PER_MS,
+							.liveness_us = s->run.liveness_ms * RV_US_PER_MS,
+							.suspect_gather_us = gather_ms * RV_US_PER_MS};
+	memcpy(c.run_id, s->cfg.run_id, sizeof c.run_id);
+	return c;
+}
+
+static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *et) {
+	if (strlen(s->cfg.config) >= sizeof s->config)
+		return rv_fail(et, RV_E_RANGE, "the run's configuration has more than %zu bytes", sizeof s->config - 1);
+	memcpy(s->config, s->cfg.config, strlen(s->cfg.config));
+	RV_TRY(run_config_parse(&s->run, "the run's configuration", s->config, et));
+	s->run_hash = hash_of_run(&s->cfg);
+	void *memory = malloc(core_size());
+	if (memory == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");
+	struct core_config cc = core_config_of(s);
+	s->core = core_init(memory, &cc, now_us);
+	s->started_us = s->last_commit_us = now_us;
+	s->signed_seq = UINT64_MAX;
+	if (s->cfg.rounds_path == NULL)
+		return RV_OK;
+	s->rounds = fopen(s->cfg.rounds_path, "ae");
+	return s->rounds ? RV_OK : rv_fail_errno(et, errno, "%s: cannot open for appending", s->cfg.rounds_path);
+}
+
+enum rv_err service_new(const struct service_config *cfg, int64_t now_us, struct service **out, struct rv_errtext *et) {
+	*out = NULL;
+	struct service *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator");
+	s->cfg = *cfg;
+	enum rv_err e = set_up(s, now_us, et);
+	if (e != RV_OK)
+		service_free(s);
+	else
+		*out = s;
+	return e;
+}
+
+void service_free(struct service *s) {
+	if (s == NULL)
+		return;
+	if (s->rounds != NULL)
+		(void)fclose(s->rounds);
+	free(s->core);
+	free(s);
+}
+
+enum rv_err service_replay(struct service *s, const struct core_record *rec, struct rv_errtext *et) {
+	return core_replay(s->core, rec, et);
+}
+
+void service_load_history(struct service *s, const struct commit_stats *commits, int n, uint64_t total_tokens) {
+	RV_ASSERT(n <= SERVICE_HISTORY);
+	memcpy(s->history, commits, (size_t)n * sizeof commits[0]);
+	s->n_history = n;
+	s->total_tokens = total_tokens;
+}
+
+static enum rv_err replay_one(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
+	return service_replay(ctx, rec, et);
+}
+
+enum rv_err service_load(struct service *s, struct store *store, struct rv_errtext *et) {
+	RV_TRY(store_each_record(store, replay_one, s, et));
+	RV_TRY(store_commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
+	return store_total_tokens(store, &s->total_tokens, et);
+}
+
+/* ---- records --------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err persist(struct service *s, const struct core_record *rec, int64_t now_us, struct rv_errtext *et) {
+	struct commit_stats stats = {0};
+	bool commit = rec->type == CORE_COMMIT;
+	if (commit)
+		stats = service_commit_stats(s, rec, now_us);
+	RV_TRY(s->cfg.ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
+	core_persisted(s->core, rec->id, now_us);
+	if (commit)
+		service_note_commit(s, &stats, now_us);
+	service_tell_record(s, rec);
+	return RV_OK;
+}
+
+static void store_failed(struct service *s, enum rv_err e, const struct rv_errtext *why) {
+	if (e != RV_E_FULL) {
+		s->fault = e;
+		s->fault_text = *why;
+	} else if (!s->store_full) {
+		service_tell(s, RV_ERROR, "store_full", "%s", why->text);
+	}
+	s->store_full = e == RV_E_FULL;
+}
+
+/* Makes everything durable that the core has decided. */
+static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
+	struct core_record rec;
+	while (s->fault == RV_OK && core_next_record(s->core, &rec)) {
+		struct rv_errtext why = {0};
+		enum rv_err e = persist(s, &rec, now_us, &why);
+		if (e != RV_OK) {
+			store_failed(s, e, &why);
+			return rv_fail(et, e, "%s", why.text);
+		}
+		if (s->store_full)
+			service_tell(s, RV_INFO, "store_ok", "the store can be written again");
+		s->store_full = false;
+	}
+	service_tell_events(s);
+	return service_fault(s, et);
+}
+
+enum rv_err service_fault(const struct service *s, struct rv_errtext *et) {
+	return s->fault == RV_OK ? RV_OK : rv_fail(et, s->fault, "%s", s->fault_text.text);
+}
+
+void service_tick(struct service *s, int64_t now_us) {
+	core_tick(s->core, now_us);
+	(void)pump(s, now_us, NULL);
+}
+
+int64_t service_deadline_us(const struct service *s) {
+	int64_t at = core_deadline_us(s->core);
+	if (!s->store_full)
+		return at;
+	int64_t retry = rv_clock_monotonic_us() + RETRY_US;
+	return retry < at ? retry : at;
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------
+ */
+
+static void write_join_reply(const struct service *s, uint32_t member, const uint8_t key[NET_KEY_BYTES],
+							 struct rv_writer *w) {
+	struct join_reply reply = {.member = member, .run_hash = s->run_hash};
+	memcpy(reply.run_id, s->cfg.run_id, sizeof reply.run_id);
+	memcpy(reply.config, s->config, sizeof reply.config);
+	ticket_sign(s->cfg.run, s->cfg.run_id, member, key, reply.ticket);
+	join_reply_encode(&reply, w);
+}
+
+enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
+						 size_t n, struct rv_writer *reply, struct rv_errtext *et) {
+	struct join_request rq;
+	uint32_t member = 0;
+	bool valid = false;
+	RV_TRY(service_fault(s, et));
+	RV_TRY(join_request_decode(body, n, &rq, et));
+	if (rq.has_token) {
+		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq.token);
+		RV_TRY(s->cfg.ops->token_valid(s->cfg.store, &hash, &valid, et));
+	}
+	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
+	RV_TRY(pump(s, now_us, et));
+	write_join_reply(s, member, key, reply);
+	return RV_OK;
+}
+
+/* ":7000" -> "host:7000". */
+static enum rv_err fill_host(struct report *rep, const char *host, struct rv_errtext *et) {
+	struct address a;
+	RV_TRY(address_parse(rep->addr, &a, et));
+	if (a.host[0] != '\0')
+		return RV_OK;
+	if (strlen(host) >= sizeof a.host)
+		return rv_fail(et, RV_E_RANGE, "report: the sender's address '%s' is too long", host);
+	memcpy(a.host, host, strlen(host) + 1);
+	if (!address_format(&a, rep->addr))
+		return rv_fail(et, RV_E_RANGE, "report: the sender's address '%s' is too long", host);
+	return RV_OK;
+}
+
+enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
+						   const void *body, size_t n, struct rv_errtext *et) {
+	struct report rep;
+	RV_TRY(service_fault(s, et));
+	RV_TRY(report_decode(body, n, &rep, et));
+	RV_TRY(fill_host(&rep, host, et));
+	RV_TRY(core_report(s->core, now_us, key, &rep, et));
+	/* A report is not acknowledged as durable: it is repeated anyway. */
+	(void)pump(s, now_us, NULL);
+	return service_fault(s, et);
+}
+
+uint64_t service_document_seq(const struct service *s) {
+	return core_document(s->core)->seq;
+}
+
+const uint8_t *service_document(struct service *s, size_t *n) {
+	_Static_assert(sizeof s->signed_doc >= NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES, "a signed document fits");
+	const struct document *d = core_document(s->core);
+	if (d->seq != s->signed_seq) {
+		uint8_t *bytes = malloc(NET_MAX_DOCUMENT_BYTES);
+		struct rv_errtext et = {0};
+		RV_ASSERT(bytes != NULL);
+		struct rv_writer w = rv_writer_of(bytes, NET_MAX_DOCUMENT_BYTES);
+		document_encode(d, &w);
+		RV_ASSERT(!w.failed);
+		enum rv_err e = signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, bytes, rv_writer_len(&w), s->signed_doc, &et);
+		RV_ASSERT(e == RV_OK);
+		s->signed_bytes = NET_SIG_BYTES + rv_writer_len(&w);
+		s->signed_seq = d->seq;
+		free(bytes);
+	}
+	*n = s->signed_bytes;
+	return s->signed_doc;
+}
+
+bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views);
+	for (int i = 0; i < n; i++)
+		if (memcmp(views[i].key, key, NET_KEY_BYTES) == 0)
+			return !views[i].banned;
+	return false;
+}
+
+/* ---- the operator ---------------------------------------------------------------------------------------------------
+ */
+
+enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et) {
+	if (count < 1 || count > SERVICE_INVITES_MAX)
+		return rv_fail(et, RV_E_RANGE, "count = %d: must be 1..%d", count, (int)SERVICE_INVITES_MAX);
+	RV_TRY(service_fault(s, et));
+	struct invite in = {.coordinator = s->cfg.advertise, .has_token = true};
+	memcpy(in.run_id, s->cfg.run_id, sizeof in.run_id);
+	memcpy(in.key, s->cfg.run->key, sizeof in.key);
+	for (int i = 0; i < count; i++) {
+		randombytes_buf(in.token, sizeof in.token);
+		struct rv_hash hash = core_token_hash(s->cfg.run_id, in.token);
+		RV_TRY(s->cfg.ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et));
+		invite_format(&in, links[i]);
+	}
+	service_tell(s, RV_INFO, "invited", "%d invite link%s made", count, count == 1 ? "" : "s");
+	return RV_OK;
+}
+
+enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et) {
+	RV_TRY(service_fault(s, et));
+	RV_TRY(core_ban(s->core, now_us, member, banned, et));
+	RV_TRY(pump(s, now_us, et));
+	service_tell(s, RV_WARN, banned ? "banned" : "unbanned", "member %u is %s", member,
+				 banned ? "banned" : "allowed again");
+	return RV_OK;
+}

@@ -1,0 +1,61 @@
+/* service_internal.h: the state behind service.h, shared by service.c (requests, records), service_stats.c (committed
+ * rounds, news), service_status.c and service_metrics.c (what people see). Nobody else includes it. */
+#ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
+#define RV_COORDINATOR_SERVICE_INTERNAL_H
+
+#include "coordinator/service.h"
+
+#include <stdio.h>
+
+/* Totals of a member's process at the last commit: what it did since is the difference. */
+struct mark {
+	uint64_t boot, tx_bytes, compute_us, reduce_us;
+};
+
+/* One line for people. */
+struct news {
+	int64_t wall_us;
+	enum rv_level level;
+	char text[200];
+};
+
+struct service {
+	struct service_config cfg;
+	struct run_config run;
+	char config[NET_MAX_CONFIG_BYTES];
+	struct rv_hash run_hash;
+	struct core *core;
+	int64_t started_us;
+
+	uint8_t signed_doc[IDENTITY_SIGNED_MAX_BYTES];
+	size_t signed_bytes;
+	uint64_t signed_seq; /* of what is in signed_doc */
+
+	bool store_full;
+	enum rv_err fault; /* final */
+	struct rv_errtext fault_text;
+
+	struct commit_stats history[SERVICE_HISTORY]; /* oldest first */
+	int n_history;
+	uint64_t total_tokens, rounds_here;
+	int64_t last_commit_us;
+	struct mark marks[NET_MAX_MEMBERS];
+	FILE *rounds;
+
+	struct news news[SERVICE_NEWS]; /* ring */
+	uint64_t n_news;
+};
+
+/* ---- service_stats.c ---- */
+
+struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us);
+/* After it is durable: into the history, the marks, the JSON lines. */
+void service_note_commit(struct service *s, const struct commit_stats *stats, int64_t now_us);
+/* What a durable record means to people. */
+void service_tell_record(struct service *s, const struct core_record *rec);
+/* The core's events, as sentences. */
+void service_tell_events(struct service *s);
+void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,89 @@
+/* service_metrics.c: GET /metrics, the Prometheus text format 0.0.4. Labels are member numbers: a handful of series. */
+#include "coordinator/service_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void head(FILE *f, const char *name, const char *type, const char *help) {
+	(void)fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void one(FILE *f, const char *name, const char *type, const char *help, double v) {
+	head(f, name, type, help);
+	(void)fprintf(f, "%s %.17g\n", name, v);
+}
+
+/* A value of a member, by name. */
+struct series {
+	const char *name, *type, *help;
+	double (*value)(const struct core_member_view *v);
+};
+
+static double value_up(const struct core_member_view *v) {
+	return v->alive;
+}
+static double value_loss(const struct core_member_view *v) {
+	return (double)v->last.loss;
+}
+static double value_tokens_per_s(const struct core_member_view *v) {
+	return (double)v->last.tokens_per_s;
+}
+static double value_tx(const struct core_member_view *v) {
+	return (double)v->last.tx_bytes;
+}
+static double value_rx(const struct core_member_view *v) {
+	return (double)v->last.rx_bytes;
+}
+static double value_compute(const struct core_member_view *v) {
+	return (double)v->last.compute_us / 1e6;
+}
+static double value_reduce(const struct core_member_view *v) {
+	return (double)v->last.reduce_us / 1e6;
+}
+
+static const struct series all_series[] = {
+	{"rivulet_member_up", "gauge", "1 when the member reported lately", value_up},
+	{"rivulet_member_loss", "gauge", "Mean training loss of its last steps, nats per token", value_loss},
+	{"rivulet_member_tokens_per_second", "gauge", "Its training speed", value_tokens_per_s},
+	{"rivulet_member_sent_bytes_total", "counter", "Sent to peers since its process started", value_tx},
+	{"rivulet_member_received_bytes_total", "counter", "Received from peers since its process started", value_rx},
+	{"rivulet_member_compute_seconds_total", "counter", "Spent in inner steps since its process started",
+	 value_compute},
+	{"rivulet_member_reduce_seconds_total", "counter", "Spent in all-reduces since its process started", value_reduce},
+};
+
+static void write_run(const struct service *s, FILE *f, int64_t now_us) {
+	const struct document *d = core_document(s->core);
+	one(f, "rivulet_round", "gauge", "The round that is open: so many are committed", (double)d->round);
+	one(f, "rivulet_rounds", "gauge", "Rounds in the run", (double)d->final_round);
+	one(f, "rivulet_phase", "gauge", "1 waiting, 2 training, 3 averaging, 4 done", d->phase);
+	one(f, "rivulet_attempt", "gauge", "Attempt of the all-reduce, 0 when there is none", d->attempt);
+	one(f, "rivulet_tokens_total", "counter", "Tokens of all committed rounds", (double)s->total_tokens);
+	one(f, "rivulet_loss", "gauge", "Mean training loss of the last committed round",
+		s->n_history > 0 ? s->history[s->n_history - 1].loss : 0);
+	one(f, "rivulet_store_full", "gauge", "1 while the disk is full", s->store_full);
+	one(f, "rivulet_coordinator_uptime_seconds", "gauge", "Since this process started",
+		(double)(now_us - s->started_us) / 1e6);
+}
+
+char *service_metrics(const struct service *s, int64_t now_us) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	char *text = NULL;
+	size_t n_text = 0;
+	FILE *f = open_memstream(&text, &n_text);
+	if (f == NULL)
+		return NULL;
+	int n = core_members(s->core, views);
+	write_run(s, f, now_us);
+	for (size_t k = 0; k < sizeof all_series / sizeof all_series[0]; k++) {
+		const struct series *m = &all_series[k];
+		head(f, m->name, m->type, m->help);
+		for (int i = 0; i < n; i++)
+			(void)fprintf(f, "%s{member=\"%u\"} %.17g\n", m->name, views[i].member, m->value(&views[i]));
+	}
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

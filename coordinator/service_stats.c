@@ -1,0 +1,176 @@
+/* service_stats.c: what happened, for people: statistics of each committed round, and sentences for the log and the
+ * dashboard. Nothing here decides anything. */
+#include "coordinator/service_internal.h"
+
+#include "base/clock.h"
+#include "base/hex.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- committed rounds -----------------------------------------------------------------------------------------------
+ */
+
+/* What the member's process did since the last commit. */
+static struct mark since(const struct mark *m, const struct report *rep) {
+	struct mark d = {
+		.boot = rep->boot, .tx_bytes = rep->tx_bytes, .compute_us = rep->compute_us, .reduce_us = rep->reduce_us};
+	if (m->boot != rep->boot || rep->tx_bytes < m->tx_bytes || rep->compute_us < m->compute_us ||
+		rep->reduce_us < m->reduce_us)
+		return d;
+	d.tx_bytes -= m->tx_bytes;
+	d.compute_us -= m->compute_us;
+	d.reduce_us -= m->reduce_us;
+	return d;
+}
+
+struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	struct commit_stats c = {.round = rec->round,
+							 .attempt = rec->attempt,
+							 .participants = rec->n_members,
+							 .wall_us = rv_clock_wall_us(),
+							 .duration_us = now_us - s->last_commit_us};
+	double weight = 0;
+	(void)core_members(s->core, views);
+	for (int i = 0; i < rec->n_members; i++) {
+		const struct report *rep = &views[rec->members[i]].last;
+		struct mark d = since(&s->marks[rec->members[i]], rep);
+		c.tokens += rec->tokens[i];
+		c.tokens_per_s += (double)rep->tokens_per_s;
+		c.tx_bytes += d.tx_bytes / rec->n_members;
+		c.compute_us += d.compute_us / rec->n_members;
+		c.reduce_us += d.reduce_us / rec->n_members;
+		if (rep->loss > 0) {
+			double w = rec->tokens[i] > 0 ? (double)rec->tokens[i] : 1;
+			c.loss += w * (double)rep->loss;
+			weight += w;
+		}
+	}
+	c.loss = weight > 0 ? c.loss / weight : 0;
+	return c;
+}
+
+static void write_line(struct service *s, const struct commit_stats *c) {
+	if (s->rounds == NULL)
+		return;
+	/* Best effort: the store has it too. */
+	(void)fprintf(s->rounds,
+				  "{\"round\":%" PRIu64 ",\"attempt\":%u,\"participants\":%u,\"tokens\":%" PRIu64
+				  ",\"total_tokens\":%" PRIu64 ",\"loss\":%.9g,\"tokens_per_s\":%.9g,\"tx_bytes\":%" PRIu64
+				  ",\"compute_us\":%" PRIu64 ",\"reduce_us\":%" PRIu64 ",\"duration_us\":%" PRId64
+				  ",\"wall_us\":%" PRId64 "}\n",
+				  c->round, c->attempt, c->participants, c->tokens, s->total_tokens, c->loss, c->tokens_per_s,
+				  c->tx_bytes, c->compute_us, c->reduce_us, c->duration_us, c->wall_us);
+	(void)fflush(s->rounds);
+}
+
+void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views);
+	for (int i = 0; i < n; i++)
+		s->marks[i] = (struct mark){.boot = views[i].last.boot,
+									.tx_bytes = views[i].last.tx_bytes,
+									.compute_us = views[i].last.compute_us,
+									.reduce_us = views[i].last.reduce_us};
+	if (s->n_history == SERVICE_HISTORY) {
+		memmove(&s->history[0], &s->history[1], (SERVICE_HISTORY - 1) * sizeof s->history[0]);
+		s->n_history--;
+	}
+	s->history[s->n_history++] = *c;
+	s->total_tokens += c->tokens;
+	s->rounds_here++;
+	s->last_commit_us = now_us;
+	write_line(s, c);
+}
+
+/* ---- news -----------------------------------------------------------------------------------------------------------
+ */
+
+void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...) {
+	struct news *n = &s->news[s->n_news++ % SERVICE_NEWS];
+	n->wall_us = rv_clock_wall_us();
+	n->level = level;
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(n->text, sizeof n->text, fmt, ap);
+	va_end(ap);
+	if (s->cfg.events != NULL)
+		rv_event(s->cfg.events, level, name, RV_NO_FIELDS, "%s", n->text);
+}
+
+static void tell_roster(struct service *s, const struct core_record *rec) {
+	if (rec->n_members == 0)
+		service_tell(s, RV_WARN, "reopened", "round %" PRIu64 " is open again: too few participants are left",
+					 rec->round);
+	else
+		service_tell(s, rec->attempt > 1 ? RV_WARN : RV_INFO, "roster",
+					 "round %" PRIu64 ", attempt %u: %u workers average their gradients", rec->round, rec->attempt,
+					 rec->n_members);
+}
+
+static void tell_commit(struct service *s, const struct core_record *rec) {
+	const struct commit_stats *c = &s->history[s->n_history - 1];
+	service_tell(s, RV_INFO, "commit",
+				 "round %" PRIu64 " of %" PRId64 " committed: %u workers, loss %.4f, %" PRIu64 " tokens, %.1f s",
+				 rec->round + 1, s->run.rounds, c->participants, c->loss, c->tokens, (double)c->duration_us / 1e6);
+	if (rec->round + 1 == (uint64_t)s->run.rounds)
+		service_tell(s, RV_INFO, "done", "the run is done: all %" PRId64 " rounds are committed", s->run.rounds);
+}
+
+void service_tell_record(struct service *s, const struct core_record *rec) {
+	char short_key[IDENTITY_SHORT_BYTES];
+	switch (rec->type) {
+	case CORE_MEMBER:
+		identity_short(rec->key, short_key);
+		service_tell(s, RV_INFO, "member", "member %u%s%s%s (key %s)%s%s%s", rec->member, rec->name[0] ? " '" : "",
+					 rec->name, rec->name[0] ? "'" : "", short_key, rec->addr[0] ? " at " : " joined", rec->addr,
+					 rec->banned ? ", banned" : "");
+		break;
+	case CORE_ROSTER:
+		tell_roster(s, rec);
+		break;
+	case CORE_COMMIT:
+		tell_commit(s, rec);
+		break;
+	case CORE_BASE:
+		service_tell(s, RV_INFO, "base", "a majority vouches for the full state of round %" PRIu64, rec->round);
+		break;
+	default:
+		break;
+	}
+}
+
+static const struct {
+	enum rv_level level;
+	const char *name, *text;
+} sentences[CORE_EVENT_COUNT] = {
+	[CORE_EVENT_ALIVE] = {RV_INFO, "alive", "reports"},
+	[CORE_EVENT_DEAD] = {RV_WARN, "dead", "has not reported for too long: taken for dead"},
+	[CORE_EVENT_SUSPECTED] = {RV_WARN, "suspected", "gives its peers nothing: taken for dead until it reports again"},
+	[CORE_EVENT_LOST] = {RV_WARN, "lost", "restarted during the all-reduce: its contribution is gone"},
+	[CORE_EVENT_DISAGREED] = {RV_ERROR, "disagreed",
+							  "reduced to other bytes than the majority: bad memory? It is left out of this round"},
+	[CORE_EVENT_DIVERGED] = {RV_ERROR, "diverged",
+							 "holds other weights than the majority: bad memory or disk? It resyncs"},
+	[CORE_EVENT_WRONG_CHAIN] = {RV_ERROR, "wrong_chain", "holds another state than the run's: it must resync"},
+	[CORE_EVENT_WRONG_SIZE] = {RV_ERROR, "wrong_size",
+							   "has a model of another size than the run's: left out; is it the same release?"},
+	[CORE_EVENT_AHEAD] = {RV_ERROR, "ahead",
+						  "is in a later round than this coordinator: was the store restored from an old copy?"},
+	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
+							"the run waits: no majority has vouched for a full state for too many rounds"},
+};
+
+void service_tell_events(struct service *s) {
+	struct core_event ev;
+	while (core_next_event(s->core, &ev)) {
+		const char *text = sentences[ev.type].text;
+		if (ev.member < NET_MAX_MEMBERS)
+			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
+						 ev.member, text, ev.round);
+		else
+			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "round %" PRIu64 ": %s", ev.round, text);
+	}
+}

@@ -1,0 +1,423 @@
+/* store.c: see store.h. */
+#include "coordinator/store.h"
+
+#include "base/assert.h"
+#include "coordinator/record.h"
+#include "coordinator/store_schema.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum statement {
+	PUT_RECORD,
+	PUT_MEMBER,
+	PUT_COMMIT,
+	PUT_TOKEN,
+	SPEND_TOKEN,
+	FIND_TOKEN,
+	PUT_RUN,
+	GET_RUN,
+	ALL_RECORDS,
+	LAST_COMMITS,
+	TOTAL_TOKENS,
+	BEGIN,
+	COMMIT,
+	N_STATEMENTS
+};
+
+static const char *const sql[N_STATEMENTS] = {
+	[PUT_RECORD] = "INSERT INTO records (id, type, round, body, hash) VALUES (?, ?, ?, ?, ?)",
+	[PUT_MEMBER] = "INSERT OR REPLACE INTO members (member, key, name, addr, banned) VALUES (?, ?, ?, ?, ?)",
+	[PUT_COMMIT] =
+		"INSERT INTO commits (round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes, compute_us,"
+		" reduce_us, wall_us, duration_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[PUT_TOKEN] = "INSERT INTO tokens (hash, made_us) VALUES (?, ?)",
+	[SPEND_TOKEN] = "UPDATE tokens SET spent_by = ? WHERE hash = ?",
+	[FIND_TOKEN] = "SELECT 1 FROM tokens WHERE hash = ? AND spent_by IS NULL",
+	[PUT_RUN] = "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)",
+	[GET_RUN] = "SELECT value FROM run WHERE key = ?",
+	[ALL_RECORDS] = "SELECT id, body, hash FROM records ORDER BY id",
+	[LAST_COMMITS] = "SELECT * FROM (SELECT round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes,"
+					 " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
+					 " ORDER BY round",
+	[TOTAL_TOKENS] = "SELECT coalesce(sum(tokens), 0) FROM commits",
+	[BEGIN] = "BEGIN IMMEDIATE",
+	[COMMIT] = "COMMIT",
+};
+
+struct store {
+	sqlite3 *db;
+	sqlite3_stmt *prepared[N_STATEMENTS];
+	char path[512];
+};
+
+/* ---- faults ---------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err fail(const struct store *s, struct rv_errtext *et, const char *doing) {
+	int code = sqlite3_errcode(s->db) & 0xff;
+	const char *what = sqlite3_errmsg(s->db);
+	switch (code) {
+	case SQLITE_FULL:
+		return rv_fail(et, RV_E_FULL, "%s: %s: no space left on the disk: free some; the coordinator tries again",
+					   s->path, doing);
+	case SQLITE_BUSY:
+		return rv_fail(et, RV_E_BUSY, "%s: in use by another process: only one may serve or change a run", s->path);
+	case SQLITE_NOTADB:
+	case SQLITE_CORRUPT:
+		return rv_fail(et, RV_E_CORRUPT, "%s: %s: %s: restore the file from a copy", s->path, doing, what);
+	case SQLITE_NOMEM:
+		return rv_fail(et, RV_E_NOMEM, "%s: %s: no memory", s->path, doing);
+	default:
+		return rv_fail(et, RV_E_IO, "%s: %s: %s", s->path, doing, what);
+	}
+}
+
+static enum rv_err run_sql(const struct store *s, const char *text, const char *doing, struct rv_errtext *et) {
+	return sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK ? RV_OK : fail(s, et, doing);
+}
+
+/* Runs a prepared statement that gives no row; its parameters are bound. */
+static enum rv_err step(struct store *s, enum statement which, const char *doing, struct rv_errtext *et) {
+	int rc = sqlite3_step(s->prepared[which]);
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, doing);
+	(void)sqlite3_reset(s->prepared[which]);
+	return e;
+}
+
+static void roll_back(const struct store *s) {
+	if (!sqlite3_get_autocommit(s->db))
+		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err open_db(struct store *s, const char *path, int flags, struct rv_errtext *et) {
+	if (strlen(path) >= sizeof s->path)
+		return rv_fail(et, RV_E_RANGE, "%s: path is longer than %zu bytes", path, sizeof s->path - 1);
+	(void)snprintf(s->path, sizeof s->path, "%s", path);
+	if (sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+		return s->db ? fail(s, et, "opening") : rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
+	/* EXCLUSIVE before WAL: the WAL index then lives in our memory, and there is no -shm file. */
+	return run_sql(s,
+				   "PRAGMA locking_mode=EXCLUSIVE; PRAGMA mmap_size=0; PRAGMA journal_mode=WAL;"
+				   "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; BEGIN EXCLUSIVE; COMMIT",
+				   "opening", et);
+}
+
+static enum rv_err read_pragma(const struct store *s, const char *text, int *out, struct rv_errtext *et) {
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(s->db, text, -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW) {
+		(void)sqlite3_finalize(st);
+		return fail(s, et, text);
+	}
+	*out = sqlite3_column_int(st, 0);
+	(void)sqlite3_finalize(st);
+	return RV_OK;
+}
+
+static enum rv_err check_version(const struct store *s, struct rv_errtext *et) {
+	int application = 0, version = 0;
+	RV_TRY(read_pragma(s, "PRAGMA application_id", &application, et));
+	RV_TRY(read_pragma(s, "PRAGMA user_version", &version, et));
+	if (application != STORE_APPLICATION_ID)
+		return rv_fail(et, RV_E_CORRUPT, "%s: not a store of rivulet-coordinator", s->path);
+	if (version != STORE_SCHEMA_VERSION)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "%s: its schema has version %d, this program knows version %d: use the release that made it",
+					   s->path, version, (int)STORE_SCHEMA_VERSION);
+	return RV_OK;
+}
+
+static enum rv_err prepare_all(struct store *s, struct rv_errtext *et) {
+	for (int i = 0; i < N_STATEMENTS; i++)
+		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->prepared[i], NULL) != SQLITE_OK)
+			return fail(s, et, "preparing a statement");
+	return RV_OK;
+}
+
+void store_close(struct store *s) {
+	if (s == NULL)
+		return;
+	for (int i = 0; i < N_STATEMENTS; i++)
+		(void)sqlite3_finalize(s->prepared[i]);
+	(void)sqlite3_close(s->db);
+	free(s);
+}
+
+enum rv_err store_open(const char *path, struct store **out, struct rv_errtext *et) {
+	*out = NULL;
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return rv_fail(et, RV_E_NOTFOUND, "%s: not there: `rivulet-coordinator new-run` makes a run", path);
+	struct store *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
+	enum rv_err e = open_db(s, path, SQLITE_OPEN_READWRITE, et);
+	if (e == RV_OK)
+		e = check_version(s, et);
+	if (e == RV_OK)
+		e = prepare_all(s, et);
+	if (e != RV_OK) {
+		store_close(s);
+		return e;
+	}
+	*out = s;
+	return RV_OK;
+}
+
+/* ---- what the run is ------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err put_run(struct store *s, const char *key, const void *value, size_t n, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[PUT_RUN];
+	(void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_blob(st, 2, value, (int)n, SQLITE_STATIC);
+	return step(s, PUT_RUN, "writing a setting", et);
+}
+
+/* *n: bytes copied, 0 when there is no such key. RV_E_CORRUPT when there are more than cap. */
+static enum rv_err get_run(struct store *s, const char *key, void *out, size_t cap, size_t *n, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[GET_RUN];
+	enum rv_err e = RV_OK;
+	*n = 0;
+	(void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	int rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW) {
+		*n = (size_t)sqlite3_column_bytes(st, 0);
+		if (*n <= cap)
+			memcpy(out, sqlite3_column_blob(st, 0), *n);
+		else
+			e = rv_fail(et, RV_E_CORRUPT, "%s: '%s' has %zu bytes, at most %zu", s->path, key, *n, cap);
+	} else if (rc != SQLITE_DONE) {
+		e = fail(s, et, "reading a setting");
+	}
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+static enum rv_err fill_new(struct store *s, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+							struct rv_errtext *et) {
+	char pragmas[128];
+	(void)snprintf(pragmas, sizeof pragmas, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+				   (int)STORE_APPLICATION_ID, (int)STORE_SCHEMA_VERSION);
+	RV_TRY(run_sql(s, "BEGIN IMMEDIATE", "making the tables", et));
+	RV_TRY(run_sql(s, pragmas, "making the tables", et));
+	RV_TRY(run_sql(s, STORE_SCHEMA, "making the tables", et));
+	RV_TRY(prepare_all(s, et));
+	RV_TRY(put_run(s, "run_id", run_id, NET_RUN_ID_BYTES, et));
+	RV_TRY(put_run(s, "config", config, strlen(config), et));
+	return run_sql(s, "COMMIT", "making the tables", et);
+}
+
+enum rv_err store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+						 struct rv_errtext *et) {
+	struct stat st;
+	if (stat(path, &st) == 0)
+		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory", path);
+	RV_ASSERT(strlen(config) < NET_MAX_CONFIG_BYTES);
+	struct store *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory to make it", path);
+	enum rv_err e = open_db(s, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, et);
+	if (e == RV_OK)
+		e = fill_new(s, run_id, config, et);
+	if (e != RV_OK)
+		roll_back(s);
+	store_close(s);
+	if (e != RV_OK)
+		(void)unlink(path);
+	return e;
+}
+
+enum rv_err store_run(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
+					  struct rv_errtext *et) {
+	size_t n = 0;
+	RV_TRY(get_run(s, "run_id", run_id, NET_RUN_ID_BYTES, &n, et));
+	if (n != NET_RUN_ID_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "%s: the run has no number", s->path);
+	RV_TRY(get_run(s, "config", config, NET_MAX_CONFIG_BYTES - 1, &n, et));
+	config[n] = '\0';
+	return RV_OK;
+}
+
+enum rv_err store_set(struct store *s, const char *key, const char *value, struct rv_errtext *et) {
+	return put_run(s, key, value, strlen(value), et);
+}
+
+enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, struct rv_errtext *et) {
+	size_t n = 0;
+	RV_TRY(get_run(s, key, out, cap - 1, &n, et));
+	out[n] = '\0';
+	return RV_OK;
+}
+
+/* ---- records --------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err put_record(struct store *s, const struct core_record *rec, struct rv_errtext *et) {
+	uint8_t body[RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(body, sizeof body);
+	record_encode(rec, &w);
+	RV_ASSERT(!w.failed);
+	struct rv_hash hash = rv_hash_of(body, rv_writer_len(&w));
+	sqlite3_stmt *st = s->prepared[PUT_RECORD];
+	(void)sqlite3_bind_int64(st, 1, (int64_t)rec->id);
+	(void)sqlite3_bind_int(st, 2, rec->type);
+	(void)sqlite3_bind_int64(st, 3, (int64_t)rec->round);
+	(void)sqlite3_bind_blob(st, 4, body, (int)rv_writer_len(&w), SQLITE_TRANSIENT);
+	(void)sqlite3_bind_blob(st, 5, hash.b, RV_HASH_BYTES, SQLITE_TRANSIENT);
+	return step(s, PUT_RECORD, "writing a record", et);
+}
+
+static enum rv_err put_member(struct store *s, const struct core_record *rec, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[PUT_MEMBER];
+	(void)sqlite3_bind_int64(st, 1, rec->member);
+	(void)sqlite3_bind_blob(st, 2, rec->key, NET_KEY_BYTES, SQLITE_STATIC);
+	(void)sqlite3_bind_text(st, 3, rec->name, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(st, 4, rec->addr, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_int(st, 5, rec->banned);
+	RV_TRY(step(s, PUT_MEMBER, "writing a member", et));
+	st = s->prepared[SPEND_TOKEN];
+	(void)sqlite3_bind_int64(st, 1, rec->member);
+	(void)sqlite3_bind_blob(st, 2, rec->token_hash.b, RV_HASH_BYTES, SQLITE_STATIC);
+	return step(s, SPEND_TOKEN, "spending a token", et);
+}
+
+static enum rv_err put_commit(struct store *s, const struct commit_stats *c, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[PUT_COMMIT];
+	(void)sqlite3_bind_int64(st, 1, (int64_t)c->round);
+	(void)sqlite3_bind_int64(st, 2, c->attempt);
+	(void)sqlite3_bind_int(st, 3, c->participants);
+	(void)sqlite3_bind_int64(st, 4, (int64_t)c->tokens);
+	(void)sqlite3_bind_double(st, 5, c->loss);
+	(void)sqlite3_bind_double(st, 6, c->tokens_per_s);
+	(void)sqlite3_bind_int64(st, 7, (int64_t)c->tx_bytes);
+	(void)sqlite3_bind_int64(st, 8, (int64_t)c->compute_us);
+	(void)sqlite3_bind_int64(st, 9, (int64_t)c->reduce_us);
+	(void)sqlite3_bind_int64(st, 10, c->wall_us);
+	(void)sqlite3_bind_int64(st, 11, c->duration_us);
+	return step(s, PUT_COMMIT, "writing a commit", et);
+}
+
+static enum rv_err append_all(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
+							  struct rv_errtext *et) {
+	RV_TRY(step(s, BEGIN, "starting a transaction", et));
+	RV_TRY(put_record(s, rec, et));
+	if (rec->type == CORE_MEMBER)
+		RV_TRY(put_member(s, rec, et));
+	if (rec->type == CORE_COMMIT && stats != NULL)
+		RV_TRY(put_commit(s, stats, et));
+	return step(s, COMMIT, "committing a record", et);
+}
+
+static enum rv_err append(void *store, const struct core_record *rec, const struct commit_stats *stats,
+						  struct rv_errtext *et) {
+	enum rv_err e = append_all(store, rec, stats, et);
+	if (e != RV_OK)
+		roll_back(store);
+	return e;
+}
+
+static enum rv_err each_row(struct store *s, sqlite3_stmt *st,
+							enum rv_err (*each)(void *ctx, const struct core_record *rec, struct rv_errtext *et),
+							void *ctx, struct rv_errtext *et) {
+	int64_t id = sqlite3_column_int64(st, 0);
+	const void *body = sqlite3_column_blob(st, 1);
+	size_t n = (size_t)sqlite3_column_bytes(st, 1);
+	struct rv_hash hash = rv_hash_of(body, n);
+	struct core_record rec;
+	if (sqlite3_column_bytes(st, 2) != RV_HASH_BYTES || memcmp(sqlite3_column_blob(st, 2), hash.b, RV_HASH_BYTES) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "%s: record %lld does not match its hash: restore the file from a copy",
+					   s->path, (long long)id);
+	enum rv_err e = record_decode(body, n, &rec, et);
+	if (e == RV_OK && rec.id != (uint64_t)id)
+		e = rv_fail(et, RV_E_CORRUPT, "it says that it is record %llu", (unsigned long long)rec.id);
+	if (e == RV_OK)
+		e = each(ctx, &rec, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s: record %lld", s->path, (long long)id);
+}
+
+enum rv_err store_each_record(struct store *s,
+							  enum rv_err (*each)(void *ctx, const struct core_record *rec, struct rv_errtext *et),
+							  void *ctx, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[ALL_RECORDS];
+	enum rv_err e = RV_OK;
+	int rc = SQLITE_ROW;
+	while (e == RV_OK && (rc = sqlite3_step(st)) == SQLITE_ROW)
+		e = each_row(s, st, each, ctx, et);
+	if (e == RV_OK && rc != SQLITE_DONE)
+		e = fail(s, et, "reading the records");
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+/* ---- tokens ---------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
+	struct store *s = store;
+	sqlite3_stmt *st = s->prepared[PUT_TOKEN];
+	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
+	(void)sqlite3_bind_int64(st, 2, wall_us);
+	return step(s, PUT_TOKEN, "writing a token", et);
+}
+
+static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
+	struct store *s = store;
+	sqlite3_stmt *st = s->prepared[FIND_TOKEN];
+	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
+	int rc = sqlite3_step(st);
+	enum rv_err e = rc == SQLITE_ROW || rc == SQLITE_DONE ? RV_OK : fail(s, et, "looking for a token");
+	*valid = rc == SQLITE_ROW;
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+const struct store_ops store_sqlite_ops = {.append = append, .token_add = token_add, .token_valid = token_valid};
+
+/* ---- for people -----------------------------------------------------------------------------------------------------
+ */
+
+static struct commit_stats commit_of_row(sqlite3_stmt *st) {
+	return (struct commit_stats){.round = (uint64_t)sqlite3_column_int64(st, 0),
+								 .attempt = (uint32_t)sqlite3_column_int64(st, 1),
+								 .participants = (uint16_t)sqlite3_column_int(st, 2),
+								 .tokens = (uint64_t)sqlite3_column_int64(st, 3),
+								 .loss = sqlite3_column_double(st, 4),
+								 .tokens_per_s = sqlite3_column_double(st, 5),
+								 .tx_bytes = (uint64_t)sqlite3_column_int64(st, 6),
+								 .compute_us = (uint64_t)sqlite3_column_int64(st, 7),
+								 .reduce_us = (uint64_t)sqlite3_column_int64(st, 8),
+								 .wall_us = sqlite3_column_int64(st, 9),
+								 .duration_us = sqlite3_column_int64(st, 10)};
+}
+
+enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[LAST_COMMITS];
+	int rc;
+	*n = 0;
+	(void)sqlite3_bind_int(st, 1, cap);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW && *n < cap)
+		out[(*n)++] = commit_of_row(st);
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, "reading the commits");
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+enum rv_err store_total_tokens(struct store *s, uint64_t *tokens, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[TOTAL_TOKENS];
+	enum rv_err e = RV_OK;
+	*tokens = 0;
+	if (sqlite3_step(st) == SQLITE_ROW)
+		*tokens = (uint64_t)sqlite3_column_int64(st, 0);
+	else
+		e = fail(s, et, "adding up the tokens");
+	(void)sqlite3_reset(st);
+	return e;
+}
