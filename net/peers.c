@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MS = 1000, S = 1000 * MS };
+enum { MS = 1000, S = 1000 * MS, TROUBLE_WINDOW_US = 10 * S, TROUBLES_PER_WINDOW = 30 };
 
 /* ---- life -----------------------------------------------------------------------------------------------------------
  */
@@ -102,11 +102,19 @@ void peers_free(struct peers *p) {
 /* ---- links ----------------------------------------------------------------------------------------------------------
  */
 
+/* Strangers decide how often this happens, so there is a limit: a log must not grow at their will. */
 void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text) {
 	struct rv_errtext et;
 	if (p->cfg.owner.on_trouble == NULL)
 		return;
-	rv_fail(&et, why, "%s%s%s", l != NULL ? l->label : "", l != NULL ? ": " : "", text);
+	if (p->now_us >= p->trouble_until_us) {
+		p->trouble_until_us = p->now_us + TROUBLE_WINDOW_US;
+		p->troubles = 0;
+	}
+	if (++p->troubles > TROUBLES_PER_WINDOW)
+		return;
+	rv_fail(&et, why, "%s%s%s%s", l != NULL ? l->label : "", l != NULL ? ": " : "", text,
+			p->troubles == TROUBLES_PER_WINDOW ? " (more of the kind will not be told for a while)" : "");
 	p->cfg.owner.on_trouble(p->cfg.owner.ctx, why, et.text);
 }
 

@@ -60,7 +60,8 @@ struct peers_owner {
 	/* The link is gone; the mesh redials a wanted member by itself. fatal: the peer broke a rule, or nobody listens at
 	 * its address (also reported, once, when a redial after on_link_down finds that out). */
 	void (*on_link_down)(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text);
-	/* For the log: something that never became a link: refused keys, garbage, timeouts. NULL: not wanted. */
+	/* For the log: something that never became a link: refused keys, garbage, timeouts. At most 30
+	 * in 10 s. NULL: not wanted. */
 	void (*on_trouble)(void *ctx, enum rv_err why, const char *text);
 };
 

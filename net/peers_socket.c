@@ -33,7 +33,7 @@ static int open_listener(const struct address *a, struct sockaddr_storage *sa, s
 	return open_stream(sa->ss_family);
 }
 
-enum rv_err socket_listen(const char *listen_on, int *out, uint16_t *port, struct rv_errtext *et) {
+enum rv_err socket_listen(const char *listen_on, int *out_fd, uint16_t *port, struct rv_errtext *et) {
 	struct address a;
 	struct sockaddr_storage sa;
 	socklen_t n;
@@ -56,11 +56,11 @@ enum rv_err socket_listen(const char *listen_on, int *out, uint16_t *port, struc
 	}
 	address_of_socket(&sa, &a);
 	*port = a.port;
-	*out = fd;
+	*out_fd = fd;
 	return RV_OK;
 }
 
-enum rv_err socket_connect(const struct address *to, int *out, struct rv_errtext *et) {
+enum rv_err socket_connect(const struct address *to, int *out_fd, struct rv_errtext *et) {
 	struct sockaddr_storage sa;
 	socklen_t n;
 	if (!address_to_socket(to, &sa, &n) || to->host[0] == '\0' || to->port == 0)
@@ -69,7 +69,7 @@ enum rv_err socket_connect(const struct address *to, int *out, struct rv_errtext
 	if (fd < 0)
 		return rv_fail_errno(et, errno, "socket");
 	if (connect(fd, (struct sockaddr *)&sa, n) == 0 || errno == EINPROGRESS) {
-		*out = fd;
+		*out_fd = fd;
 		return RV_OK;
 	}
 	int error = errno;

@@ -42,6 +42,8 @@ struct peers {
 	uint16_t port;
 	int64_t accept_again_us; /* out of file descriptors: not before */
 	uint64_t run_tag;
+	int64_t trouble_until_us; /* end of the window in which `troubles` were told */
+	int troubles;
 	struct link *links[PEERS_MAX_LINKS]; /* NULL: free */
 	struct peer members[NET_MAX_MEMBERS];
 	struct peers_traffic total;

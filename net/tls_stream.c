@@ -100,7 +100,7 @@ void tls_stream_kind_release(struct tls_stream_kind *k) {
  */
 
 enum rv_err tls_stream_init(struct tls_stream *s, const struct tls_stream_kind *k, bool dialer, struct rv_errtext *et) {
-	*s = (struct tls_stream){.ssl = SSL_new(k->ctx)};
+	*s = (struct tls_stream){.ssl = SSL_new(k->ctx), .key_max_bytes = TLS_STREAM_KEY_BYTES};
 	BIO *bio = BIO_new(k->method);
 	if (s->ssl == NULL || bio == NULL) {
 		BIO_free(bio);
@@ -156,6 +156,9 @@ enum tls_io tls_stream_read(struct tls_stream *s, void *out, size_t cap, size_t 
 enum tls_io tls_stream_write(struct tls_stream *s, const void *data, size_t n, struct rv_errtext *et) {
 	RV_ASSERT(n > 0 && n <= INT_MAX);
 	ERR_clear_error();
+	s->key_bytes += n;
+	if (s->key_bytes > s->key_max_bytes && SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+		s->key_bytes = n; /* goes out in front of these */
 	size_t written = 0;
 	enum tls_io io = outcome(s, SSL_write_ex(s->ssl, data, n, &written), "TLS", et);
 	if (io != TLS_IO_WAIT)

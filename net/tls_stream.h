@@ -20,6 +20,10 @@ enum {
 	TLS_STREAM_OUT_MAX_BYTES = TLS_STREAM_GATHER_BYTES + NET_MAX_CHUNK_BYTES + (1 << 16)
 };
 
+/* New traffic keys after so much of one's own plaintext: 2^22 full records, well under the 2^24.5 that AES-GCM bears
+ * (RFC 8446 section 5.5). A link of a long run gets there. */
+#define TLS_STREAM_KEY_BYTES (UINT64_C(1) << 36)
+
 /* Shared by all streams of an owner. */
 struct tls_stream_kind {
 	SSL_CTX *ctx; /* owned */
@@ -35,7 +39,8 @@ struct tls_stream {
 	size_t in_bytes;
 	uint8_t *out; /* [out_at, out_end) is to be sent */
 	size_t out_at, out_end, out_cap;
-	bool out_full; /* TLS_STREAM_OUT_MAX_BYTES were not enough */
+	uint64_t key_bytes, key_max_bytes; /* written under the current key; TLS_STREAM_KEY_BYTES */
+	bool out_full;                     /* TLS_STREAM_OUT_MAX_BYTES were not enough */
 };
 
 enum tls_io {

@@ -82,6 +82,25 @@ static void both_dial_one_link_stays(void **state) {
 	world_release(&w);
 }
 
+/* Ten pairs at once, several times over: every pair ends with one link, whoever was first. */
+static void all_dial_at_once_one_link_per_pair(void **state) {
+	(void)state;
+	for (int run = 0; run < 4; run++) {
+		struct world w;
+		struct pollfd fds[PEERS_MAX_FDS];
+		world_init(&w, 5, both_dial_at_once);
+		for (int i = 0; i < run; i++)
+			world_step(&w);
+		world_allow_all(&w);
+		assert_true(world_until(&w, world_all_linked, NULL));
+		world_advance(&w, 30 * 1000000LL);
+		assert_true(world_all_linked(&w, NULL));
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(peers_pollfds(w.nodes[i].peers, fds, PEERS_MAX_FDS), 1 + 4);
+		world_release(&w);
+	}
+}
+
 static void undialable_worker_dials(void **state) {
 	(void)state;
 	struct world w;
@@ -344,14 +363,23 @@ static void taken_port_is_named(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(five_link_up_and_stay),         cmocka_unit_test(both_dial_one_link_stays),
-		cmocka_unit_test(undialable_worker_dials),       cmocka_unit_test(bulk_and_control_interleave),
-		cmocka_unit_test(awkward_sizes_arrive),          cmocka_unit_test(bytes_are_counted_at_the_socket),
-		cmocka_unit_test(killed_link_comes_back),        cmocka_unit_test(dead_peer_is_fatal_at_the_redial),
-		cmocka_unit_test(joiner_comes_in_by_its_ticket), cmocka_unit_test(owner_may_drop_in_a_callback),
-		cmocka_unit_test(owner_refuses_a_message),       cmocka_unit_test(changed_key_loses_its_link),
-		cmocka_unit_test(frozen_peer_blocks_nobody),     cmocka_unit_test(wire_shows_nothing),
-		cmocka_unit_test(changed_bytes_are_noticed),     cmocka_unit_test(taken_port_is_named),
+		cmocka_unit_test(five_link_up_and_stay),
+		cmocka_unit_test(both_dial_one_link_stays),
+		cmocka_unit_test(all_dial_at_once_one_link_per_pair),
+		cmocka_unit_test(undialable_worker_dials),
+		cmocka_unit_test(bulk_and_control_interleave),
+		cmocka_unit_test(awkward_sizes_arrive),
+		cmocka_unit_test(bytes_are_counted_at_the_socket),
+		cmocka_unit_test(killed_link_comes_back),
+		cmocka_unit_test(dead_peer_is_fatal_at_the_redial),
+		cmocka_unit_test(joiner_comes_in_by_its_ticket),
+		cmocka_unit_test(owner_may_drop_in_a_callback),
+		cmocka_unit_test(owner_refuses_a_message),
+		cmocka_unit_test(changed_key_loses_its_link),
+		cmocka_unit_test(frozen_peer_blocks_nobody),
+		cmocka_unit_test(wire_shows_nothing),
+		cmocka_unit_test(changed_bytes_are_noticed),
+		cmocka_unit_test(taken_port_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,31 @@ static void changed_byte_is_a_fault(void **state) {
 	}
 }
 
+/* Every 1,000 bytes a new key, in one direction; the reader follows. */
+static void keys_are_renewed(void **state) {
+	(void)state;
+	struct pair p;
+	static uint8_t out[1 << 18];
+	uint8_t data[100];
+	size_t got = 0, sent = 0, plain;
+	pair_init(&p);
+	shake_hands(&p, 1 << 20);
+	memset(data, 0x3c, sizeof data);
+	assert_int_equal(tls_stream_write(&p.end[0], data, sizeof data, NULL), TLS_IO_DONE);
+	plain = tls_stream_pending(&p.end[0]);
+	p.end[0].key_max_bytes = 1000;
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(tls_stream_write(&p.end[0], data, sizeof data, NULL), TLS_IO_DONE);
+		sent = tls_stream_pending(&p.end[0]);
+	}
+	assert_in_range(sent - 101 * plain, 9 * 26, 11 * 28); /* ten records of a KeyUpdate */
+	assert_int_equal(carry(&p, 0, 777, out, &got), TLS_IO_WAIT);
+	assert_int_equal(got, 101 * sizeof data);
+	for (size_t i = 0; i < got; i++)
+		assert_int_equal(out[i], 0x3c);
+	pair_release(&p);
+}
+
 /* Key updates that want an answer, from a side that never takes one: the answers are bounded, then the stream ends. */
 static void unread_answers_are_bounded(void **state) {
 	(void)state;
@@ -135,6 +160,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_cut_will_do),
 		cmocka_unit_test(changed_byte_is_a_fault),
+		cmocka_unit_test(keys_are_renewed),
 		cmocka_unit_test(unread_answers_are_bounded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
