@@ -299,8 +299,8 @@ void peers_pump(struct sim *s, int host); /* dials and sends */
 /* Queues a frame of the state transfer: header, `a`, then `b`. */
 void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
 				 size_t nb);
-/* This end of link `number` notices that it is broken. */
-void peers_break(struct sim *s, int host, int peer, uint32_t number);
+/* This end of its link notices at that time that it is broken. */
+void peers_break_at(struct sim *s, int host, int peer, uint32_t number, int64_t at_us);
 void peers_close_all(struct sim *s, int host, bool silent);
 
 /* sim_fetch.c */

@@ -58,25 +58,9 @@ static void freeze(struct sim *s, int host) {
 	sim_say(s, host, "is frozen until %.3f s", (double)s->frozen_until_us[host] / SIM_S);
 }
 
-struct broken {
-	int peer;
-	uint32_t number;
-};
-
-static void link_breaks(struct sim *s, int host, void *arg) {
-	struct broken b = *(struct broken *)arg;
-	free(arg);
-	peers_break(s, host, b.peer, b.number);
-	worker_turn(s, host);
-}
-
 static void break_link(struct sim *s, int a, int b) {
-	int ends[2] = {a, b};
-	for (int i = 0; i < 2; i++) {
-		struct broken *arg = sim_alloc(sizeof *arg);
-		*arg = (struct broken){.peer = ends[1 - i], .number = s->workers[ends[i]].links[ends[1 - i]].number};
-		sim_at(s, s->now_us + sim_between(s, 0, SIM_S), ends[i], s->workers[ends[i]].life, link_breaks, arg);
-	}
+	peers_break_at(s, a, b, s->workers[a].links[b].number, s->now_us + sim_between(s, 0, SIM_S));
+	peers_break_at(s, b, a, s->workers[b].links[a].number, s->now_us + sim_between(s, 0, SIM_S));
 }
 
 static void partition(struct sim *s) {

@@ -25,6 +25,8 @@ void fetch_start(struct sim *s, int host, const struct round_action *a) {
 	const struct document *d = round_document(w->core);
 	w->fetch = (struct sim_fetch){
 		.kind = a->type, .round = a->round, .expect = a->expect, .donor = sim_host_of_key(d->members[a->donor].key)};
+	sim_say(s, host, "fetches %s %llu from w%d", a->type == ROUND_FETCH_BASE ? "base" : "log",
+			(unsigned long long)a->round, w->fetch.donor);
 }
 
 static uint8_t wire_kind(const struct sim_fetch *f) {
@@ -79,6 +81,7 @@ static void finish(struct sim *s, int host, bool ok) {
 	struct sim_worker *w = &s->workers[host];
 	enum round_action_type kind = w->fetch.kind;
 	uint64_t round = w->fetch.round;
+	sim_say(s, host, ok ? "has fetched it" : "does not get it");
 	fetch_cancel(w);
 	round_on_fetched(w->core, s->now_us, kind, round, ok);
 }

@@ -225,6 +225,9 @@ void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {
 		check_commits(s, d);
 	if (!s->failed && d->phase == RUN_REDUCE)
 		check_roster(s, d);
+	sim_say(s, SIM_COORDINATOR, "announces document %llu: phase %d, round %llu attempt %u, base %llu, %d members",
+			(unsigned long long)d->seq, d->phase, (unsigned long long)d->round, d->attempt,
+			(unsigned long long)d->base_round, d->n_members);
 	o->last_seq = d->seq;
 	o->last_document = hash;
 	free(d);

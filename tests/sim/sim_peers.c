@@ -13,6 +13,7 @@
 enum {
 	WINDOW = 3,
 	DIAL_TIMEOUT_US = 2500 * SIM_MS,
+	TCP_TIMEOUT_US = 6 * SIM_S,
 	SILENCE_US = 2500 * SIM_MS,
 	STALL_US = 4 * SIM_S,
 	PING_US = 800 * SIM_MS
@@ -82,10 +83,25 @@ static void set_up(struct sim *s, int host, int peer, uint32_t number) {
 	fetch_link_lost(s, host, peer); /* asks again on the new one */
 }
 
-void peers_break(struct sim *s, int host, int peer, uint32_t number) {
-	struct sim_link *l = &s->workers[host].links[peer];
-	if (s->workers[host].core != NULL && l->state == LINK_UP && l->number == number)
-		set_down(s, host, peer, false);
+struct end {
+	int peer;
+	uint32_t number;
+};
+
+static void link_breaks(struct sim *s, int host, void *arg) {
+	struct end e = *(struct end *)arg;
+	free(arg);
+	struct sim_link *l = &s->workers[host].links[e.peer];
+	if (s->workers[host].core == NULL || l->state != LINK_UP || l->number != e.number)
+		return;
+	set_down(s, host, e.peer, false);
+	worker_turn(s, host);
+}
+
+void peers_break_at(struct sim *s, int host, int peer, uint32_t number, int64_t at_us) {
+	struct end *e = sim_alloc(sizeof *e);
+	*e = (struct end){.peer = peer, .number = number};
+	sim_at(s, at_us, host, s->workers[host].life, link_breaks, e);
 }
 
 void peers_close_all(struct sim *s, int host, bool silent) {
@@ -100,13 +116,8 @@ void peers_close_all(struct sim *s, int host, bool silent) {
 
 /* ---- dialling ---- */
 
-struct dial {
-	int peer;
-	uint32_t number;
-};
-
 static void dial_times_out(struct sim *s, int host, void *arg) {
-	struct dial d = *(struct dial *)arg;
+	struct end d = *(struct end *)arg;
 	free(arg);
 	struct sim_link *l = &s->workers[host].links[d.peer];
 	if (l->state == LINK_DIALING && l->number == d.number)
@@ -119,8 +130,8 @@ static void dial(struct sim *s, int host, int peer) {
 	l->state = LINK_DIALING;
 	l->number = ++s->next_link;
 	send_bare(s, host, peer, PACKET_SYN, l->number);
-	struct dial *d = sim_alloc(sizeof *d);
-	*d = (struct dial){.peer = peer, .number = l->number};
+	struct end *d = sim_alloc(sizeof *d);
+	*d = (struct end){.peer = peer, .number = l->number};
 	sim_at(s, s->now_us + DIAL_TIMEOUT_US, host, s->workers[host].life, dial_times_out, d);
 }
 
@@ -258,7 +269,9 @@ static void on_frame(struct sim *s, const struct packet *p) {
 void peers_receive(struct sim *s, const struct packet *p) {
 	const struct sim_worker *w = &s->workers[p->dst];
 	if (w->core == NULL) { /* no process, or one that does not listen yet */
-		if (!w->dark && p->kind != PACKET_RST)
+		if (w->dark)       /* nothing answers; TCP gives up in the end */
+			peers_break_at(s, p->src, p->dst, p->link, s->now_us + TCP_TIMEOUT_US);
+		else if (p->kind != PACKET_RST)
 			send_bare(s, p->dst, p->src, PACKET_RST, p->link);
 		return;
 	}
