@@ -205,13 +205,21 @@ struct contestant {
 	struct step_peer peer;
 };
 
+/* The figures of every turn go to stderr, to see how noisy the machine is. */
 static void take_turns(struct contestant *c, int n, const struct options *opt, int steps) {
-	for (int round = 0; round < opt->rounds; round++)
-		for (int i = 0; i < n; i++)
-			if (c[i].there && !step_peer_round(&c[i].peer, steps)) {
-				fprintf(stderr, "bench_step: %s died\n", c[i].name);
-				c[i].there = false;
-			}
+	for (int round = 0; round < opt->rounds; round++) {
+		fprintf(stderr, "round %d:", round + 1);
+		for (int i = 0; i < n; i++) {
+			if (!c[i].there)
+				continue;
+			c[i].there = step_peer_round(&c[i].peer, steps);
+			if (c[i].there)
+				fprintf(stderr, "  %s %.1f ms", c[i].name, c[i].peer.ms[round]);
+			else
+				fprintf(stderr, "  %s died", c[i].name);
+		}
+		fprintf(stderr, "\n");
+	}
 }
 
 static enum rv_err run_case(struct bench_report *report, const struct options *opt, int which, struct rv_errtext *et) {
