@@ -2,6 +2,7 @@
 #include "worker/session_internal.h"
 
 #include "base/clock.h"
+#include "base/hex.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -101,19 +102,14 @@ void session_write_run(struct session *s) {
 }
 
 static void round_event(struct session *s, const struct metrics_round *r) {
-	char digest[2 * RV_HASH_BYTES + 1];
-	static const char hex[] = "0123456789abcdef";
-	for (int i = 0; i < RV_HASH_BYTES; i++) {
-		digest[2 * i] = hex[r->chain.b[i] >> 4];
-		digest[2 * i + 1] = hex[r->chain.b[i] & 15];
-	}
-	digest[2 * RV_HASH_BYTES] = '\0';
+	char chain[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(r->chain.b, RV_HASH_BYTES, chain);
 	rv_event(s->events, RV_INFO, "round",
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->round), rv_field_int("step", (int64_t)r->step),
 					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_int("compute_us", r->compute_us),
 					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("idle_us", r->idle_us),
-					   rv_field_str("chain", digest)),
+					   rv_field_str("chain", chain)),
 			 "round %" PRIu64 " of %" PRId64 ": loss %.3f, %u workers, sent %.1f MB", r->round, s->member.config.rounds,
 			 r->train_loss, r->participants, (double)r->bytes_sent * 1e-6);
 }

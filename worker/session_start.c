@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "net/download.h"
 
 #include <inttypes.h>
@@ -209,11 +210,13 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 
 static void announce_start(struct session *s) {
 	const struct global_state *g = trainer_global(s->trainer);
+	char run_hash[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(s->member.run_hash.b, RV_HASH_BYTES, run_hash);
 	rv_event(s->events, RV_INFO, "started",
 			 RV_FIELDS(rv_field_int("member", s->member.member), rv_field_int("round", (int64_t)g->round),
 					   rv_field_int("parameters", (int64_t)g->cfg.n),
 					   rv_field_int("port", peers_port(meshlink_peers(s->mesh))),
-					   rv_field_str("device", trainer_device(s->trainer))),
+					   rv_field_str("device", trainer_device(s->trainer)), rv_field_str("run_hash", run_hash)),
 			 "member %u, %zu parameters, at round %" PRIu64 ", on %s", s->member.member, g->cfg.n, g->round,
 			 trainer_device(s->trainer));
 }

@@ -1,0 +1,91 @@
+/* state_fixture.c: see state_fixture.h. */
+#include "state_fixture.h"
+
+#include "base/assert.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void on_notice(void *ctx, enum rv_err why, const char *text) {
+	struct state_fixture *f = ctx;
+	(void)why;
+	snprintf(f->notice, sizeof f->notice, "%s", text);
+}
+
+static struct global_config config(void) {
+	struct global_config c = {.n = STATE_FIXTURE_N,
+							  .codec = &codec_int8,
+							  .optimizer = &outer_nesterov,
+							  .params = {.lr = 0.7f, .momentum = 0.9f}};
+	c.chunks = chunking_of(c.n, 512);
+	c.run_hash = rv_hash_of("a run", 5);
+	return c;
+}
+
+enum rv_err state_fixture_theta0(struct state_fixture *f, struct global_state *g) {
+	float theta0[STATE_FIXTURE_N];
+	for (int i = 0; i < STATE_FIXTURE_N; i++)
+		theta0[i] = (float)(i % 17) * 0.1f - 0.5f;
+	return global_init(g, &f->store.cfg, theta0, NULL);
+}
+
+struct state_fixture *state_fixture_new(void) {
+	struct state_fixture *f = calloc(1, sizeof *f);
+	f->store = (struct statestore){.cfg = config(), .notice = on_notice, .notice_ctx = f};
+	snprintf(f->store.dir, sizeof f->store.dir, "/tmp/rivulet-state-XXXXXX");
+	RV_ASSERT(mkdtemp(f->store.dir) != NULL);
+	RV_ASSERT(state_fixture_theta0(f, &f->g) == RV_OK);
+	f->full[0] = global_full_hash(&f->g);
+	return f;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+void state_fixture_free(struct state_fixture *f) {
+	nftw(f->store.dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	global_release(&f->g);
+	free(f);
+}
+
+static void play_one(struct state_fixture *f, uint32_t attempt) {
+	struct global_state *g = &f->g;
+	float local[STATE_FIXTURE_N];
+	struct blob *file = blob_new(state_log_bytes(&f->store.cfg));
+	uint8_t *payload = file->data + STATE_LOG_HEADER_BYTES;
+	for (int i = 0; i < STATE_FIXTURE_N; i++)
+		local[i] = g->theta[i] - 0.01f * (float)((i + (int)g->round) % 7);
+	RV_ASSERT(global_encode_delta(g, local, payload, NULL) == RV_OK);
+	struct state_log_info info = {.round = g->round, .attempt = attempt, .digest = global_digest(g, g->round, payload)};
+	state_log_header(&f->store.cfg, &info, file->data);
+	RV_ASSERT(statestore_write_file(&f->store, STATE_FILE_LOG, g->round, file, NULL) == RV_OK);
+	RV_ASSERT(global_apply(g, payload, &info.digest, NULL) == RV_OK);
+	f->full[g->round] = global_full_hash(g);
+	blob_unref(file);
+}
+
+void state_fixture_play(struct state_fixture *f, uint64_t rounds, uint32_t attempt) {
+	while (f->g.round < rounds) {
+		play_one(f, attempt);
+		if (f->g.round % STATE_FIXTURE_BASE_EVERY == 0 && f->g.round < rounds)
+			RV_ASSERT(statestore_write_base(&f->store, &f->g, &f->full[f->g.round], NULL) == RV_OK);
+	}
+}
+
+void state_fixture_save_replica(struct state_fixture *f, uint64_t round) {
+	static const uint8_t bytes[100];
+	struct state_replica_info info = {
+		.round = round, .chain = f->g.chain, .steps_done = 3, .tokens = 30, .payload_bytes = sizeof bytes};
+	RV_ASSERT(statestore_write_replica(&f->store, &info, bytes, NULL) == RV_OK);
+}
+
+void state_fixture_remove(struct state_fixture *f, enum statestore_file kind, uint64_t round) {
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(&f->store, kind, round, path);
+	(void)unlink(path);
+}

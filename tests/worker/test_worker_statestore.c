@@ -1,0 +1,211 @@
+/* test_worker_statestore.c: state files: recovery from base and log, damage named and survived, retention. */
+#include "state_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static int setup(void **state) {
+	*state = state_fixture_new();
+	return 0;
+}
+
+static int teardown(void **state) {
+	state_fixture_free(*state);
+	return 0;
+}
+
+static bool exists(struct state_fixture *f, enum statestore_file kind, uint64_t round) {
+	char path[STATESTORE_PATH_BYTES];
+	struct stat st;
+	statestore_path(&f->store, kind, round, path);
+	return stat(path, &st) == 0;
+}
+
+static void damage(struct state_fixture *f, enum statestore_file kind, uint64_t round, long at) {
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(&f->store, kind, round, path);
+	FILE *file = fopen(path, "r+b");
+	assert_non_null(file);
+	fseek(file, at, at < 0 ? SEEK_END : SEEK_SET);
+	int c = fgetc(file);
+	fseek(file, -1, SEEK_CUR);
+	fputc(c ^ 0x40, file);
+	fclose(file);
+}
+
+/* Recovers into a fresh state and checks that it is the history's at `round`. */
+static struct statestore_found recover_to(struct state_fixture *f, uint64_t round) {
+	struct global_state g;
+	struct statestore_found found;
+	struct rv_errtext et = {0};
+	assert_int_equal(state_fixture_theta0(f, &g), RV_OK);
+	assert_int_equal(statestore_recover(&f->store, &g, &found, &et), RV_OK);
+	assert_int_equal(g.round, round);
+	struct rv_hash full = global_full_hash(&g);
+	assert_memory_equal(full.b, f->full[round].b, RV_HASH_BYTES);
+	global_release(&g);
+	return found;
+}
+
+static void release(struct statestore_found *found) {
+	blob_unref(found->log_file);
+	blob_unref(found->replica_file);
+}
+
+static void nothing_there_is_theta0(void **state) {
+	struct state_fixture *f = *state;
+	struct statestore_found found = recover_to(f, 0);
+	assert_false(found.has_log);
+	assert_false(found.has_replica);
+	release(&found);
+}
+
+static void logs_are_replayed_but_the_newest_vote_is_not(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 5, 1);
+	struct statestore_found found = recover_to(f, 4);
+	assert_true(found.has_log);
+	assert_int_equal(found.log.round, 4);
+	assert_int_equal(found.log.attempt, 1);
+	assert_non_null(found.log_file);
+	release(&found);
+}
+
+static void a_fetched_entry_counts_as_committed(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 5, 0);
+	struct statestore_found found = recover_to(f, 5);
+	assert_false(found.has_log);
+	release(&found);
+}
+
+static void a_later_replica_proves_the_last_round(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 5, 1);
+	state_fixture_save_replica(f, 5);
+	struct statestore_found found = recover_to(f, 5);
+	assert_true(found.has_replica);
+	assert_int_equal(found.replica.round, 5);
+	assert_int_equal(found.replica.steps_done, 3);
+	release(&found);
+}
+
+static void a_base_saves_the_replay(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 7, 1);
+	for (uint64_t r = 0; r < 4; r++)
+		state_fixture_remove(f, STATE_FILE_LOG, r);
+	assert_true(exists(f, STATE_FILE_BASE, 6));
+	struct statestore_found found = recover_to(f, 6);
+	release(&found);
+}
+
+static void a_damaged_base_is_named_and_the_one_before_used(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 7, 1);
+	damage(f, STATE_FILE_BASE, 6, -5);
+	struct statestore_found found = recover_to(f, 6);
+	assert_non_null(strstr(f->notice, "base-6.rvs"));
+	assert_non_null(strstr(f->notice, "damaged"));
+	release(&found);
+}
+
+static void a_damaged_entry_ends_the_replay_and_is_named(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 6, 1);
+	damage(f, STATE_FILE_LOG, 4, -1);
+	struct statestore_found found = recover_to(f, 4);
+	assert_false(found.has_log);
+	assert_non_null(strstr(f->notice, "log-4.rvl"));
+	release(&found);
+}
+
+static void a_damaged_replica_is_named(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 3, 1);
+	state_fixture_save_replica(f, 3);
+	damage(f, STATE_FILE_REPLICA, 0, 60);
+	struct statestore_found found = recover_to(f, 2);
+	assert_false(found.has_replica);
+	assert_non_null(strstr(f->notice, "replica.rvp"));
+	release(&found);
+}
+
+/* Every byte of every header matters, and every cut of the file. */
+static void no_damage_passes_the_loaders(void **state) {
+	struct state_fixture *f = *state;
+	struct blob *file;
+	struct state_log_info info;
+	const uint8_t *payload;
+	state_fixture_play(f, 5, 1);
+	assert_int_equal(statestore_read(&f->store, STATE_FILE_LOG, 1, 1 << 20, &file, NULL), RV_OK);
+	for (size_t i = 0; i < file->bytes; i += i < STATE_LOG_HEADER_BYTES ? 1 : 97) {
+		file->data[i] ^= 1;
+		assert_int_not_equal(state_log_load(&f->store.cfg, file->data, file->bytes, &info, &payload, NULL), RV_OK);
+		file->data[i] ^= 1;
+	}
+	assert_int_equal(state_log_load(&f->store.cfg, file->data, file->bytes - 1, &info, &payload, NULL), RV_E_CORRUPT);
+	assert_int_equal(state_log_load(&f->store.cfg, file->data, file->bytes, &info, &payload, NULL), RV_OK);
+	blob_unref(file);
+	assert_int_equal(statestore_read(&f->store, STATE_FILE_BASE, 4, 1 << 20, &file, NULL), RV_OK);
+	for (size_t i = 16; i < file->bytes; i += i < STATE_BASE_HEADER_BYTES ? 1 : 97) {
+		file->data[i] ^= 1;
+		assert_int_not_equal(state_base_load(&f->store.cfg, file->data, file->bytes, NULL, NULL, NULL), RV_OK);
+		file->data[i] ^= 1;
+	}
+	assert_int_equal(state_base_load(&f->store.cfg, file->data, 100, NULL, NULL, NULL), RV_E_CORRUPT);
+	blob_unref(file);
+}
+
+static void pruning_keeps_what_joiners_and_we_need(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 9, 1); /* bases 2, 4, 6, 8 */
+	statestore_prune(&f->store, 6);
+	assert_false(exists(f, STATE_FILE_BASE, 2));
+	assert_true(exists(f, STATE_FILE_BASE, 4));
+	assert_true(exists(f, STATE_FILE_BASE, 6));
+	assert_true(exists(f, STATE_FILE_BASE, 8));
+	assert_false(exists(f, STATE_FILE_LOG, 3));
+	assert_true(exists(f, STATE_FILE_LOG, 4));
+	struct statestore_found found = recover_to(f, 8);
+	release(&found);
+}
+
+static void a_wrong_history_is_forgotten(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 9, 1);
+	state_fixture_save_replica(f, 9);
+	statestore_forget_from(&f->store, 4);
+	assert_true(exists(f, STATE_FILE_BASE, 4));
+	assert_true(exists(f, STATE_FILE_LOG, 3));
+	assert_false(exists(f, STATE_FILE_LOG, 4));
+	assert_false(exists(f, STATE_FILE_BASE, 6));
+	assert_false(exists(f, STATE_FILE_REPLICA, 0));
+	struct statestore_found found = recover_to(f, 4);
+	release(&found);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(nothing_there_is_theta0),
+		T(logs_are_replayed_but_the_newest_vote_is_not),
+		T(a_fetched_entry_counts_as_committed),
+		T(a_later_replica_proves_the_last_round),
+		T(a_base_saves_the_replay),
+		T(a_damaged_base_is_named_and_the_one_before_used),
+		T(a_damaged_entry_ends_the_replay_and_is_named),
+		T(a_damaged_replica_is_named),
+		T(no_damage_passes_the_loaders),
+		T(pruning_keeps_what_joiners_and_we_need),
+		T(a_wrong_history_is_forgotten),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
