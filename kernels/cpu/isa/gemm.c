@@ -8,34 +8,43 @@
 #include "kernels/cpu/isa/tile.h"
 #include "kernels/cpu/isa/transpose.h"
 
+/* Rows of a strided source asked for ahead of time: the processor's own prefetching does not follow them. */
+enum { PREFETCH_ROWS = 16 };
+
 static int min_int(int a, int b) {
 	return a < b ? a : b;
 }
 
-/* One panel: `rows` <= width rows of the source, as dst[k * width + r]; lanes past rows are 0. Full vectors are stored
- * in ascending k, so what one spills into the next k is overwritten by it. */
-static void pack_panel(float *dst, int width, const struct pack_source *s, int r0, int rows, int k) {
-	if (s->k_major) {
-		const float *src = s->p + r0;
-		for (int i = 0; i < k; i++)
-			for (int r = 0; r < width; r += VL)
-				vstore(dst + (size_t)i * width + r, r < rows ? vload_n(src + i * s->ld + r, rows - r) : vset1(0));
-		return;
+/* k by k, all panels of it at once: the source is read along its rows. A vector stored for a narrow panel spills into
+ * its next k, which is written after it; only the last k has to stop at the panel's edge. */
+static void pack_k_major(float *dst, int width, const struct pack_source *s, int rows, int k) {
+	for (int i = 0; i < k; i++) {
+		const float *src = s->p + i * s->ld;
+		for (int r = 0; r < rows; r += width)
+			for (int lane = 0; lane < width; lane += VL) {
+				int left = rows - r - lane;
+				__builtin_prefetch(src + PREFETCH_ROWS * s->ld + r + lane);
+				vf v = left > 0 ? vload_n(src + r + lane, left) : vset1(0);
+				vstore_n(dst + (size_t)r * k + i * width + lane, v, i + 1 < k ? VL : width - lane);
+			}
 	}
-	const float *src = s->p + r0 * s->ld;
-	for (int i = 0; i < k; i += VL)
-		for (int r = 0; r < width; r += VL)
-			transpose_block(dst + (size_t)i * width + r, width, src + r * s->ld + i, s->ld, rows - r, k - i, vset1(1));
+}
+
+/* Panel by panel: blocks of VL of its rows by VL of k, transposed. Stored in ascending k, so spills are overwritten. */
+static void pack_row_major(float *dst, int width, const struct pack_source *s, int rows, int k) {
+	for (int r = 0; r < rows; r += width)
+		for (int i = 0; i < k; i += VL)
+			for (int lane = 0; lane < width; lane += VL)
+				transpose_block(dst + (size_t)r * k + i * width + lane, width, s->p + (r + lane) * s->ld + i, s->ld,
+								min_int(rows - r, width) - lane, k - i, vset1(1));
 }
 
 void ISA(pack_a)(float *dst, const struct pack_source *src, int rows, int k) {
-	for (int r = 0; r < rows; r += TILE_ROWS)
-		pack_panel(dst + (size_t)r * k, TILE_ROWS, src, r, min_int(TILE_ROWS, rows - r), k);
+	(src->k_major ? pack_k_major : pack_row_major)(dst, TILE_ROWS, src, rows, k);
 }
 
 void ISA(pack_b)(float *dst, const struct pack_source *src, int cols, int k) {
-	for (int r = 0; r < cols; r += TILE_COLS)
-		pack_panel(dst + (size_t)r * k, TILE_COLS, src, r, min_int(TILE_COLS, cols - r), k);
+	(src->k_major ? pack_k_major : pack_row_major)(dst, TILE_COLS, src, cols, k);
 }
 
 /* A tile that sticks out of C: computed beside it, then the part inside is copied. */

@@ -38,6 +38,12 @@ RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, c
 #pragma GCC unroll 2
 		for (int j = 0; j < nv; j++)
 			acc[i][j] = vset1(0);
+	if (t->add) /* C comes from further away than A and B: have it here when the loop ends */
+#pragma GCC unroll 14
+		for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+			for (int j = 0; j < nv; j++)
+				__builtin_prefetch(t->c + i * t->c_i + j * VL, 1);
 	for (int k = 0; k < t->k; k++, a += a_k, b += t->b_k) {
 		vf b0 = vload(b), b1 = nv > 1 ? vload(b + VL) : b0;
 #pragma GCC unroll 14

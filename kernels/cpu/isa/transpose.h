@@ -46,10 +46,10 @@ RV_ALWAYS_INLINE void vtranspose(vf r[VL]) {
 RV_ALWAYS_INLINE void transpose_block(float *dst, ptrdiff_t dst_ld, const float *src, ptrdiff_t src_ld, int rows,
 									  int cols, vf scale) {
 	vf r[VL];
-	if (rows >= VL && cols >= VL) {
+	if (cols >= VL) {
 #pragma GCC unroll 16
 		for (int i = 0; i < VL; i++)
-			r[i] = vload(src + i * src_ld) * scale;
+			r[i] = i < rows ? vload(src + i * src_ld) * scale : vset1(0);
 		vtranspose(r);
 #pragma GCC unroll 16
 		for (int i = 0; i < VL; i++)
