@@ -2,7 +2,7 @@
 #include "coordinator/api.h"
 
 #include "base/clock.h"
-#include "coordinator/dashboard_html.h"
+#include "coordinator/dashboard.h"
 #include "coordinator/rate_limit.h"
 
 #include <event2/buffer.h>

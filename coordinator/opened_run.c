@@ -1,0 +1,72 @@
+/* opened_run.c: see opened_run.h. */
+#include "coordinator/opened_run.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { RETRY_MS = 100 };
+
+static enum rv_err take_lock(const char *dir, int64_t patience_ms, int *fd, struct rv_errtext *et) {
+	for (;;) {
+		enum rv_err e = rv_dir_lock(dir, fd, et);
+		if (e != RV_E_BUSY || patience_ms <= 0)
+			return e;
+		const struct timespec pause = {.tv_nsec = RETRY_MS * 1000000};
+		(void)nanosleep(&pause, NULL);
+		patience_ms -= RETRY_MS;
+	}
+}
+
+/* Where links send workers: as told, or as the last `serve` was told. */
+static enum rv_err find_advertise(struct opened_run *r, const struct address *told, struct address *out,
+								  struct rv_errtext *et) {
+	char text[NET_ADDR_BYTES];
+	if (told != NULL) {
+		*out = *told;
+		if (!address_format(told, text))
+			return rv_fail(et, RV_E_RANGE, "--advertise: the address is too long");
+		return store_set(r->store, "advertise", text, et);
+	}
+	RV_TRY(store_get(r->store, "advertise", text, sizeof text, et));
+	return text[0] != '\0' ? address_parse(text, out, et) : RV_OK;
+}
+
+static enum rv_err load(struct opened_run *r, const struct address *advertise, struct rv_events *events,
+						struct rv_errtext *et) {
+	struct service_config cfg = {.run = &r->key,
+								 .config = r->config,
+								 .ops = &store_sqlite_ops,
+								 .events = events,
+								 .rounds_path = events != NULL ? r->dir.rounds : NULL};
+	RV_TRY(identity_load(r->dir.key, &r->key, et));
+	RV_TRY(store_open(r->dir.store, &r->store, et));
+	RV_TRY(store_run(r->store, cfg.run_id, r->config, et));
+	RV_TRY(find_advertise(r, advertise, &cfg.advertise, et));
+	cfg.store = r->store;
+	RV_TRY(service_new(&cfg, rv_clock_monotonic_us(), &r->service, et));
+	return service_load(r->service, r->store, et);
+}
+
+enum rv_err opened_run_open(const struct run_dir *dir, int64_t patience_ms, const struct address *advertise,
+							struct rv_events *events, struct opened_run *out, struct rv_errtext *et) {
+	memset(out, 0, sizeof *out);
+	out->dir = *dir;
+	out->lock = -1;
+	RV_TRY(take_lock(dir->dir, patience_ms, &out->lock, et));
+	enum rv_err e = load(out, advertise, events, et);
+	if (e != RV_OK)
+		opened_run_close(out);
+	return e;
+}
+
+void opened_run_close(struct opened_run *r) {
+	service_free(r->service);
+	store_close(r->store);
+	identity_release(&r->key);
+	if (r->dir.dir[0] != '\0')
+		rv_dir_unlock(r->lock);
+	memset(r, 0, sizeof *r);
+}
