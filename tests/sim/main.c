@@ -87,6 +87,8 @@ static void add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->fetched_bases += one->fetched_bases;
 	sum->kept_progress += one->kept_progress;
 	sum->virtual_us += one->virtual_us;
+	sum->recovery_us = one->recovery_us > sum->recovery_us ? one->recovery_us : sum->recovery_us;
+	sum->trace = (sum->trace ^ one->trace) * 0x100000001b3u;
 	for (int i = 0; i < SIM_FAULTS; i++)
 		sum->faults[i] += one->faults[i];
 }
@@ -104,6 +106,8 @@ static void print_summary(const struct sim_stats *sum, uint64_t seeds, int64_t u
 		(unsigned long long)sum->commits, (unsigned long long)sum->later_attempts,
 		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_bases,
 		(unsigned long long)sum->kept_progress);
+	printf("slowest end after healing: %.0f virtual s; trace %016llx\n", (double)sum->recovery_us / SIM_S,
+		   (unsigned long long)sum->trace);
 	printf("%llu faults:", (unsigned long long)faults);
 	for (int i = 0; i < SIM_FAULTS; i++)
 		printf(" %s %llu%s", sim_fault_names[i], (unsigned long long)sum->faults[i], i + 1 < SIM_FAULTS ? "," : "\n");

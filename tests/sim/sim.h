@@ -370,7 +370,9 @@ extern const char *const sim_fault_names[SIM_FAULTS];
 
 struct sim_stats {
 	uint64_t events, faults[SIM_FAULTS], commits, later_attempts, fetched_logs, fetched_bases, kept_progress;
+	uint64_t trace; /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
+	int64_t recovery_us; /* from healing to the end of the run */
 };
 
 struct sim {

@@ -69,6 +69,7 @@ static void fire(struct sim *s, struct sim_event *ev) {
 		}
 	}
 	s->stats.events++;
+	s->stats.trace = (s->stats.trace ^ (uint64_t)s->now_us ^ ev->order << 40) * 0x100000001b3u + (uint64_t)ev->host;
 	ev->fire(s, ev->host, ev->arg);
 }
 

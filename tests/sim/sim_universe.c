@@ -224,6 +224,7 @@ bool sim_run(const struct sim_options *opt, bool verbose, struct sim_stats *stat
 	}
 	demand_the_end(s, healed_us);
 	s->stats.virtual_us = s->now_us;
+	s->stats.recovery_us = s->now_us - healed_us;
 	*stats = s->stats;
 	bool ok = !s->failed;
 	memcpy(why, s->why, sizeof s->why);

@@ -1,0 +1,55 @@
+/* test_sim_replay.c: a seed is a universe: run twice, every event is the same; and no two seeds are. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static struct sim_stats run(uint64_t seed) {
+	struct sim_options opt = sim_options_of(seed);
+	struct sim_stats stats;
+	char why[1024];
+	if (!sim_run(&opt, false, &stats, why))
+		fail_msg("seed %llu: %s", (unsigned long long)seed, why);
+	return stats;
+}
+
+static void test_a_seed_replays(void **state) {
+	(void)state;
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		struct sim_stats first = run(seed), second = run(seed);
+		assert_int_equal(first.trace, second.trace);
+		assert_int_equal(first.events, second.events);
+		assert_int_equal(first.virtual_us, second.virtual_us);
+		assert_memory_equal(first.faults, second.faults, sizeof first.faults);
+		assert_int_not_equal(first.trace, run(seed + 1).trace);
+	}
+}
+
+static void test_faults_do_happen(void **state) {
+	(void)state;
+	uint64_t seen[SIM_FAULTS] = {0}, commits = 0;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct sim_stats one = run(seed);
+		commits += one.commits;
+		for (int i = 0; i < SIM_FAULTS; i++)
+			seen[i] += one.faults[i];
+	}
+	assert_true(commits > 200);
+	for (int i = 0; i < SIM_FAULTS; i++)
+		if (seen[i] == 0)
+			fail_msg("no fault of the kind '%s'", sim_fault_names[i]);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_seed_replays),
+		cmocka_unit_test(test_faults_do_happen),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
