@@ -1,0 +1,387 @@
+/* e2e.c: see e2e.h. */
+#include "e2e.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ARGS_MAX = 32, POLL_MS = 20, TEXT_BYTES = 1 << 20 };
+
+/* ---- time -----------------------------------------------------------------------------------------------------------
+ */
+
+static double now_s(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void pause_between_polls(void) {
+	nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000}, NULL);
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------------
+ */
+
+static char *read_all(const char *path) {
+	FILE *f = fopen(path, "rb");
+	if (!f)
+		return NULL;
+	fseek(f, 0, SEEK_END);
+	long n = ftell(f);
+	rewind(f);
+	char *text = malloc((size_t)n + 1);
+	size_t got = fread(text, 1, (size_t)n, f);
+	text[got] = '\0';
+	fclose(f);
+	return text;
+}
+
+static void write_all(const char *path, const char *text) {
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Words in an order that no model learns at once. */
+static void write_text(const char *path) {
+	static const char *const words[] = {"the ",   "river ",   "runs ", "to ",  "sea ", "and ",  "many ",
+										"small ", "streams ", "are ",  "one ", "in ",  "it.\n", "we "};
+	char *text = malloc(TEXT_BYTES + 16);
+	size_t n = 0;
+	uint32_t x = 12345;
+	while (n < TEXT_BYTES) {
+		x = x * 1664525 + 1013904223;
+		const char *w = words[(x >> 16) % (sizeof words / sizeof words[0])];
+		memcpy(text + n, w, strlen(w));
+		n += strlen(w);
+	}
+	text[n] = '\0';
+	write_all(path, text);
+	free(text);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static void path_in(const struct e2e *e, const char *name, char out[E2E_PATH]) {
+	char path[E2E_PATH]; /* `out` may be a part of *e */
+	assert_in_range(snprintf(path, sizeof path, "%s/%s", e->dir, name), 1, E2E_PATH - 1);
+	memcpy(out, path, sizeof path);
+}
+
+void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]) {
+	char name[32];
+	snprintf(name, sizeof name, "worker%d", i);
+	path_in(e, name, out);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------------
+ */
+
+static void child(const char *log, const char *const *argv, const char *env) {
+	char program[E2E_PATH];
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+		_exit(126);
+	if (env)
+		putenv((char *)(uintptr_t)env);
+	snprintf(program, sizeof program, "%s/%s", E2E_BIN_DIR, argv[0]);
+	execv(program, (char *const *)(uintptr_t)argv);
+	_exit(127);
+}
+
+static void start(struct e2e_process *p, const char *const *argv, const char *env) {
+	p->pid = fork();
+	assert_true(p->pid >= 0);
+	if (p->pid == 0)
+		child(p->log, argv, env);
+}
+
+void e2e_signal(struct e2e_process *p, int signal) {
+	assert_true(p->pid > 0);
+	assert_int_equal(kill(p->pid, signal), 0);
+}
+
+static bool try_wait(struct e2e_process *p, int *status) {
+	int raw;
+	if (waitpid(p->pid, &raw, WNOHANG) != p->pid)
+		return false;
+	p->pid = 0;
+	*status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
+	return true;
+}
+
+static void show_log_tail(const char *log) {
+	char *text = read_all(log);
+	size_t n = text ? strlen(text) : 0;
+	print_error("--- the end of %s:\n%s\n", log, text ? text + (n > 3000 ? n - 3000 : 0) : "(none)");
+	free(text);
+}
+
+int e2e_wait_exit(struct e2e_process *p) {
+	int status = -1;
+	for (double end = now_s() + E2E_WAIT_S; p->pid > 0 && now_s() < end;) {
+		if (try_wait(p, &status))
+			return status;
+		pause_between_polls();
+	}
+	show_log_tail(p->log);
+	fail_msg("process %d did not end within %d s", (int)p->pid, E2E_WAIT_S);
+	return -1;
+}
+
+int e2e_run(struct e2e *e, const char *name, const char *const *argv) {
+	char log_name[64];
+	struct e2e_process p = {0};
+	snprintf(log_name, sizeof log_name, "%s.log", name);
+	path_in(e, log_name, p.log);
+	start(&p, argv, NULL);
+	int status = e2e_wait_exit(&p);
+	if (status != 0)
+		show_log_tail(p.log);
+	return status;
+}
+
+static void end_process(struct e2e_process *p) {
+	int status;
+	if (p->pid <= 0)
+		return;
+	kill(p->pid, SIGKILL);
+	for (double end = now_s() + E2E_WAIT_S; !try_wait(p, &status) && now_s() < end;)
+		pause_between_polls();
+}
+
+/* ---- a run ----------------------------------------------------------------------------------------------------------
+ */
+
+static void wait_for_file(const char *path, struct e2e_process *p) {
+	struct stat st;
+	for (double end = now_s() + E2E_WAIT_S; now_s() < end; pause_between_polls()) {
+		int status;
+		if (stat(path, &st) == 0 && st.st_size > 0)
+			return;
+		if (p->pid == 0 || try_wait(p, &status))
+			break;
+	}
+	show_log_tail(p->log);
+	fail_msg("%s was not written", path);
+}
+
+void e2e_start_coordinator(struct e2e *e) {
+	char dir[E2E_PATH], listen_file[E2E_PATH];
+	path_in(e, "coordinator", dir);
+	path_in(e, "coordinator/listen", listen_file);
+	path_in(e, "coordinator.log", e->coordinator.log);
+	(void)remove(listen_file);
+	const char *address = e->listen[0] ? e->listen : "127.0.0.1:0";
+	const char *const argv[] = {"rivulet-coordinator", "serve", "--dir", dir, "--listen", address, NULL};
+	start(&e->coordinator, argv, NULL);
+	wait_for_file(listen_file, &e->coordinator);
+	char *text = read_all(listen_file);
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(e->listen, sizeof e->listen, "%s", text);
+	free(text);
+}
+
+static void make_links(struct e2e *e) {
+	char dir[E2E_PATH], count[16], log[E2E_PATH];
+	path_in(e, "coordinator", dir);
+	snprintf(count, sizeof count, "%d", e->n_workers);
+	const char *const argv[] = {"rivulet-coordinator", "invite", "--dir", dir, "--count", count, NULL};
+	assert_int_equal(e2e_run(e, "invite", argv), 0);
+	path_in(e, "invite.log", log);
+	char *text = read_all(log), *at = text;
+	for (int i = 0; i < e->n_workers; i++) {
+		at = strstr(at, "rivulet://");
+		assert_non_null(at);
+		size_t n = strcspn(at, " \t\r\n\"");
+		assert_in_range(n, 1, sizeof e->links[i] - 1);
+		memcpy(e->links[i], at, n);
+		e->links[i][n] = '\0';
+		at += n;
+	}
+	free(text);
+}
+
+void e2e_open(struct e2e *e, const char *config, int n_workers) {
+	char conf[E2E_PATH], dir[E2E_PATH];
+	memset(e, 0, sizeof *e);
+	const char *tmp = getenv("TMPDIR");
+	snprintf(e->dir, sizeof e->dir, "%s/rivulet-e2e-XXXXXX", tmp ? tmp : "/tmp");
+	assert_non_null(mkdtemp(e->dir));
+	e->n_workers = n_workers;
+	path_in(e, "text", e->data);
+	path_in(e, "run.conf", conf);
+	path_in(e, "coordinator", dir);
+	write_text(e->data);
+	write_all(conf, config);
+	const char *const argv[] = {"rivulet-coordinator", "new-run", "--dir", dir, "--config", conf, NULL};
+	assert_int_equal(e2e_run(e, "new-run", argv), 0);
+	e2e_start_coordinator(e);
+	make_links(e);
+}
+
+void e2e_close(struct e2e *e) {
+	for (int i = 0; i < e->n_workers; i++)
+		end_process(&e->workers[i]);
+	end_process(&e->coordinator);
+	if (e->dir[0] && !getenv("E2E_KEEP"))
+		nftw(e->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env) {
+	char dir[E2E_PATH], name[32], conf[E2E_PATH + 16], log_name[32];
+	struct stat st;
+	struct e2e_process *w = &e->workers[i];
+	e2e_worker_dir(e, i, dir);
+	snprintf(name, sizeof name, "worker%d", i);
+	snprintf(log_name, sizeof log_name, "worker%d.log", i);
+	snprintf(conf, sizeof conf, "%s/run.conf", dir);
+	path_in(e, log_name, w->log);
+	const char *argv[ARGS_MAX] = {program ? program : "rivulet-worker",
+								  "--dir",
+								  dir,
+								  "--data",
+								  e->data,
+								  "--threads",
+								  "1",
+								  "--name",
+								  name,
+								  "--listen",
+								  "127.0.0.1:0",
+								  "--eval-every",
+								  "0"};
+	int n = 13;
+	if (stat(conf, &st) != 0)
+		argv[n++] = e->links[i]; /* later it knows by itself */
+	argv[n] = NULL;
+	start(w, argv, env);
+	wait_for_file(conf, w);
+}
+
+void e2e_start_workers(struct e2e *e, int n) {
+	for (int i = 0; i < n; i++)
+		e2e_start_worker(e, i, NULL, NULL);
+}
+
+/* ---- logs -----------------------------------------------------------------------------------------------------------
+ */
+
+const char *e2e_text(const json_t *object, const char *key) {
+	const char *text = json_string_value(json_object_get(object, key));
+	if (!text)
+		fail_msg("no text %s", key);
+	return text;
+}
+
+int64_t e2e_int(const json_t *object, const char *key) {
+	json_t *v = json_object_get(object, key);
+	if (!json_is_integer(v))
+		fail_msg("no integer %s", key);
+	return json_integer_value(v);
+}
+
+double e2e_time(const json_t *event) {
+	return json_number_value(json_object_get(event, "t"));
+}
+
+static bool is_wanted(const json_t *line, const char *field, const char *name, const char *key, int64_t at_least) {
+	const char *event = json_string_value(json_object_get(line, field));
+	if (!event || strcmp(event, name) != 0)
+		return false;
+	return !key || json_integer_value(json_object_get(line, key)) >= at_least;
+}
+
+json_t *e2e_find_event(const char *log, const char *name, const char *key, int64_t at_least, long *from) {
+	char *text = read_all(log);
+	json_t *found = NULL;
+	long line_no = 0;
+	for (char *line = text; line && *line && !found; line_no++) {
+		char *end = strchr(line, '\n');
+		if (!end)
+			break; /* still being written */
+		*end = '\0';
+		json_t *j = !from || line_no >= *from ? json_loads(line, 0, NULL) : NULL;
+		if (j && is_wanted(j, "event", name, key, at_least))
+			found = j;
+		else
+			json_decref(j);
+		line = end + 1;
+	}
+	if (found && from)
+		*from = line_no;
+	free(text);
+	return found;
+}
+
+json_t *e2e_wait_event(const struct e2e_process *p, const char *name, const char *key, int64_t at_least, long *from) {
+	for (double end = now_s() + E2E_WAIT_S; now_s() < end; pause_between_polls()) {
+		json_t *found = e2e_find_event(p->log, name, key, at_least, from);
+		if (found)
+			return found;
+	}
+	show_log_tail(p->log);
+	fail_msg("no event %s (%s >= %lld) within %d s in %s", name, key ? key : "any", (long long)at_least, E2E_WAIT_S,
+			 p->log);
+	return NULL;
+}
+
+json_t *e2e_metrics(const char *dir, const char *kind) {
+	char path[E2E_PATH + 16];
+	snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+	char *text = read_all(path), *save = NULL;
+	assert_non_null(text);
+	json_t *last = NULL;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		json_t *j = json_loads(line, 0, NULL);
+		if (j && is_wanted(j, "kind", kind, NULL, 0)) {
+			json_decref(last);
+			last = j;
+		} else {
+			json_decref(j);
+		}
+	}
+	free(text);
+	if (!last)
+		fail_msg("%s: no line of kind %s", path, kind);
+	return last;
+}
+
+void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]) {
+	for (int k = 0; k < n; k++) {
+		char dir[E2E_PATH];
+		int status = e2e_wait_exit(&e->workers[workers[k]]);
+		if (status != 0)
+			show_log_tail(e->workers[workers[k]].log);
+		assert_int_equal(status, 0);
+		e2e_worker_dir(e, workers[k], dir);
+		json_t *end = e2e_metrics(dir, "end");
+		if (k == 0) {
+			snprintf(chain, 65, "%s", e2e_text(end, "chain"));
+			snprintf(state, 65, "%s", e2e_text(end, "state"));
+		}
+		assert_string_equal(e2e_text(end, "chain"), chain);
+		assert_string_equal(e2e_text(end, "state"), state);
+		json_decref(end);
+	}
+}

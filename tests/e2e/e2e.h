@@ -1,0 +1,63 @@
+/* e2e.h: real processes over TLS on loopback, for tests: a coordinator, workers, the lab; their logs; their ends.
+ *
+ * Everything lives in one temporary directory that goes away. Children die with the test (PR_SET_PDEATHSIG) and are
+ * only ever signalled by pid. Waiting means polling a log or a file, with a deadline that fails the test.
+ */
+#ifndef TESTS_E2E_E2E_H
+#define TESTS_E2E_E2E_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { E2E_MAX_WORKERS = 6, E2E_PATH = 256, E2E_WAIT_S = 100 };
+
+struct e2e_process {
+	pid_t pid; /* 0: not running */
+	char log[E2E_PATH];
+};
+
+struct e2e {
+	char dir[E2E_PATH];
+	char data[E2E_PATH];
+	char links[E2E_MAX_WORKERS][512]; /* invite links, one each */
+	char listen[64];                  /* the coordinator's host:port */
+	struct e2e_process coordinator, workers[E2E_MAX_WORKERS];
+	int n_workers;
+};
+
+/* Makes the directory, a text, the run (`config`: lines of run.conf), starts the coordinator, makes `n_workers` links.
+ */
+void e2e_open(struct e2e *e, const char *config, int n_workers);
+/* Kills what is left, removes the directory (kept when the test fails and E2E_KEEP is set). */
+void e2e_close(struct e2e *e);
+
+void e2e_start_coordinator(struct e2e *e); /* on the port it had before, if it had one */
+/* Starts worker i and waits until it has joined, so that member numbers are the same every time. The first start uses
+ * its link. `program`: NULL for rivulet-worker. `env`: NULL or one "NAME=value". */
+void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env);
+void e2e_start_workers(struct e2e *e, int n);
+void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
+
+void e2e_signal(struct e2e_process *p, int signal);
+/* Waits for its end: the exit status, or 128 + signal. */
+int e2e_wait_exit(struct e2e_process *p);
+/* Runs a program to its end; its output goes to DIR/NAME.log. `argv` ends with NULL; argv[0] is a program of ours. */
+int e2e_run(struct e2e *e, const char *name, const char *const *argv);
+
+/* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key NULL: any); waits
+ * for it. *from (NULL: 0) moves past it. The caller's reference. */
+json_t *e2e_wait_event(const struct e2e_process *p, const char *name, const char *key, int64_t at_least, long *from);
+/* The same without waiting: NULL when it is not there. */
+json_t *e2e_find_event(const char *log, const char *name, const char *key, int64_t at_least, long *from);
+/* The last line of that kind in DIR/metrics.jsonl. The caller's reference; fails the test when there is none. */
+json_t *e2e_metrics(const char *dir, const char *kind);
+const char *e2e_text(const json_t *object, const char *key);
+int64_t e2e_int(const json_t *object, const char *key);
+double e2e_time(const json_t *event); /* seconds */
+
+/* All workers of the set ended with status 0 at the same state: chain and full hash. Copies the full hash. */
+void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]);
+
+#endif

@@ -1,0 +1,82 @@
+/* test_e2e_run.c: whole runs without faults: the same bits as in one process, and the bytes on the wire. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Nobody is to be left out, however slow the machine. */
+#define PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
+
+static const char small_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nbase-every = 2\n" PATIENT;
+/* About a million parameters. */
+static const char wide_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
+							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\n" PATIENT;
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static void lab_end(struct e2e *e, const char *config, const char *run_hash, char chain[65], char state[65]) {
+	char out[E2E_PATH + 8], conf[E2E_PATH + 16];
+	(void)config;
+	snprintf(out, sizeof out, "%s/lab", e->dir);
+	snprintf(conf, sizeof conf, "%s/run.conf", e->dir);
+	const char *const argv[] = {"rivulet", "train", "--config",   conf,     "--data",    e->data, "--workers", "4",
+								"--out",   out,     "--run-hash", run_hash, "--threads", "1",     NULL};
+	assert_int_equal(e2e_run(e, "lab", argv), 0);
+	json_t *end = e2e_metrics(out, "end");
+	snprintf(chain, 65, "%s", e2e_text(end, "chain"));
+	snprintf(state, 65, "%s", e2e_text(end, "state"));
+	json_decref(end);
+}
+
+static void four_processes_end_in_the_same_bits_as_one(void **state) {
+	static struct e2e e;
+	char chain[65], full[65], lab_chain[65], lab_full[65];
+	*state = &e;
+	e2e_open(&e, small_run, 4);
+	e2e_start_workers(&e, 4);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
+	json_t *started = e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL);
+	lab_end(&e, small_run, e2e_text(started, "run_hash"), lab_chain, lab_full);
+	json_decref(started);
+	assert_string_equal(chain, lab_chain);
+	assert_string_equal(full, lab_full);
+}
+
+static void bytes_on_the_wire_are_the_formula_plus_little(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, wide_run, 4);
+	e2e_start_workers(&e, 4);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
+	for (int i = 0; i < 4; i++) {
+		char dir[E2E_PATH];
+		e2e_worker_dir(&e, i, dir);
+		json_t *end = e2e_metrics(dir, "end");
+		double sent = (double)e2e_int(end, "bytes_sent"), formula = (double)e2e_int(end, "formula_bytes");
+		print_message("worker %d: %.0f bytes on the wire, formula %.0f, overhead %.2f %%\n", i, sent, formula,
+					  100 * (sent / formula - 1));
+		assert_true(sent >= formula);
+		assert_true(sent < 1.03 * formula);
+		json_decref(end);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(four_processes_end_in_the_same_bits_as_one, teardown),
+		cmocka_unit_test_teardown(bytes_on_the_wire_are_the_formula_plus_little, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
