@@ -1,6 +1,7 @@
 /* cmd_eval.c: `rivulet eval`: how well given weights predict held-out text. */
 #include "lab/commands.h"
 #include "lab/loaded_model.h"
+#include "lab/text_source.h"
 #include "worker/train/replica.h"
 #include "worker/train/weights.h"
 
@@ -38,11 +39,9 @@ static enum rv_err evaluate(struct evaluation *v, const char *path, const struct
 	const struct backend_options device = {.threads = (int)o->threads, .compute = DTYPE_F32, .isa = "auto"};
 	const struct run_config *c = &v->cfg;
 	RV_TRY(weights_load_config(path, &v->cfg, et));
-	uint32_t shards = (uint32_t)c->data_shards;
-	RV_TRY(dataset_open(o->data, shards, (uint32_t)c->holdout_every, (uint32_t)c->context, (uint64_t)c->seed, &v->data,
-						et));
+	RV_TRY(text_source_open(o->data, c, NULL, &v->data, et));
 	RV_TRY(backend_open("cpu", &device, &v->be, et));
-	RV_TRY(replica_new(c, v->data, 0, shards, v->be, &v->replica, et));
+	RV_TRY(replica_new(c, v->data, 0, (uint32_t)c->data_shards, v->be, &v->replica, et));
 	v->theta = malloc(replica_n_params(v->replica) * sizeof *v->theta);
 	if (!v->theta)
 		return rv_fail(et, RV_E_NOMEM, "no memory for %zu parameters", replica_n_params(v->replica));

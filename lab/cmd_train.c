@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "base/signals.h"
 #include "lab/commands.h"
+#include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/metrics.h"
 #include "worker/train/weights.h"
@@ -92,8 +93,7 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	char path[PATH_MAX];
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
-	RV_TRY(dataset_open(o->data, (uint32_t)o->run.data_shards, (uint32_t)o->run.holdout_every, (uint32_t)o->run.context,
-						(uint64_t)o->run.seed, &s->data, et));
+	RV_TRY(text_source_open(o->data, &o->run, s->events, &s->data, et));
 	RV_TRY(lab_run_new(&cfg, s->data, &s->run, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;

@@ -25,12 +25,12 @@ struct report {
 
 /* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path. Workers in sibling directories with the same model
  * are one run. RV_E_NOTFOUND names the path that holds no metrics; RV_E_RANGE too many runs. */
-enum rv_err report_collect(struct report *r, const char *const *paths, int n_paths, struct rv_errtext *et);
-void report_release(struct report *r);
+enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, struct rv_errtext *et);
+void report_release(struct report *p);
 
 /* The data-parallel run that others are compared with, or NULL. */
-const struct report_run *report_baseline(const struct report *r);
-void report_print_table(const struct report *r, FILE *out);
-void report_print_html(const struct report *r, FILE *out);
+const struct report_run *report_baseline(const struct report *p);
+void report_print_table(const struct report *p, FILE *out);
+void report_print_html(const struct report *p, FILE *out);
 
 #endif

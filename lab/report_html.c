@@ -100,7 +100,7 @@ static void print_loss_chart(const struct report *p, enum x_axis axis, FILE *out
 						   .x_log = bytes,
 						   .format_x = bytes ? chart_bytes : chart_si,
 						   .format_y = chart_plain};
-	double *points[REPORT_MAX_RUNS];
+	double *points[REPORT_MAX_RUNS] = {0};
 	for (int i = 0; i < p->n_runs; i++) {
 		const struct run_record *r = p->runs[i].evals_of;
 		points[i] = points_of(&p->runs[i], axis);

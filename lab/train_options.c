@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "base/hex.h"
 #include "lab/parallel.h"
+#include "lab/text_source.h"
+#include "net/download.h"
 
 #include <sched.h>
 #include <string.h>
@@ -17,7 +19,7 @@ static const struct rv_option own_options[] = {
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
 	 "Lab"},
 	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
-	 "Text to train on: a file, or a directory of files.", "Lab"},
+	 "Text to train on: a file, a directory of files, or https://URL#sha256=HEX.", "Lab"},
 	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "runs/train", 0, 0, NULL,
 	 "The run's directory: metrics, checkpoint, weights. A run that was stopped there is continued.", "Lab"},
 	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
@@ -105,9 +107,10 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	RV_TRY(outer_find(o->run.outer, &outer, et));
 	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))
 		return rv_fail(et, RV_E_INVALID, "run-hash = %.70s: must be %d hex digits", o->run_hash, 2 * RV_HASH_BYTES);
+	if (download_is_remote(o->data)) /* only fetching would tell */
+		return RV_OK;
 	struct dataset *data;
-	RV_TRY(dataset_open(o->data, (uint32_t)o->run.data_shards, (uint32_t)o->run.holdout_every, (uint32_t)o->run.context,
-						(uint64_t)o->run.seed, &data, et));
+	RV_TRY(text_source_open(o->data, &o->run, NULL, &data, et));
 	dataset_close(data);
 	return RV_OK;
 }

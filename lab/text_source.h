@@ -1,0 +1,14 @@
+/* text_source.h: the text of a run, from wherever it is: a file, a directory, or the web (net/download.h). */
+#ifndef RV_LAB_TEXT_SOURCE_H
+#define RV_LAB_TEXT_SOURCE_H
+
+#include "base/event.h"
+#include "base/run_config.h"
+#include "worker/train/data.h"
+
+/* Opens `source` as run `c` reads it. What is remote is fetched once, into $XDG_CACHE_HOME/rivulet (or
+ * ~/.cache/rivulet), with progress on `events` (may be NULL). What download() and dataset_open() refuse. */
+enum rv_err text_source_open(const char *source, const struct run_config *c, struct rv_events *events,
+							 struct dataset **out, struct rv_errtext *et);
+
+#endif
