@@ -95,10 +95,12 @@ enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const str
 						   struct rv_errtext *et);
 /* Next message for members[to], or false. The caller must send what it is given (or report the link lost). */
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
-/* The link to members[peer] was (re)established: what was in flight may be lost; both sides send RESUME first, and bulk
- * once the other's was read. Nothing of the former link may be given to reduce_receive after this. */
+/* The link to members[peer] was established; nothing when it was known to be. Both sides send RESUME first, and bulk
+ * once the other's was read. Call it after reduce_init and reduce_restart too, for every link that stands then: a
+ * member that was not in the former roster is one whose link nobody told of. */
 void reduce_link_up(struct reduce *r, int64_t now_us, int peer);
-/* The link broke: the peer is a suspect at once when `fatal` (refused, reset), else only once it stays silent. */
+/* The link broke: what was in flight may be lost, and nothing of it may be given to reduce_receive any more. The peer
+ * is a suspect at once when `fatal` (refused, reset), else only once it stays silent. */
 void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal);
 /* Checks silence and stalls. Call at reduce_deadline_us. */
 void reduce_tick(struct reduce *r, int64_t now_us);

@@ -109,7 +109,7 @@ enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const str
 						   struct rv_errtext *et) {
 	RV_ASSERT(from >= 0 && from < r->n_members && from != r->self);
 	struct reduce_peer *p = reduce_peer_at(r, from);
-	RV_ASSERT(p->up); /* reduce_link_up comes first */
+	reduce_link_up(r, now_us, from); /* a message is proof of a link, should nobody have told us */
 	if (p->bad)
 		return rv_fail(et, RV_E_PROTOCOL, "member %u was refused earlier in this round", r->members[from]);
 	p->heard_us = now_us;

@@ -19,6 +19,8 @@ static bool owes(const struct reduce_peer *p) {
 void reduce_link_up(struct reduce *r, int64_t now_us, int peer) {
 	RV_ASSERT(peer >= 0 && peer < r->n_members && peer != r->self);
 	struct reduce_peer *p = reduce_peer_at(r, peer);
+	if (p->up)
+		return;
 	p->up = true;
 	p->lost = false;
 	p->heard = false;

@@ -485,6 +485,21 @@ static void test_control_goes_before_bulk(void **state) {
 	world_free(p.w);
 }
 
+/* A member that comes back in a later roster: its link came up while nobody listened. */
+static void test_a_message_is_proof_of_a_link(void **state) {
+	(void)state;
+	struct pair p = pair_new(3);
+	reduce_link_down(p.r, p.w->now_us, 1, false);
+	struct reduce_msg out, m = chunk_msg(&p, REDUCE_PING, 1, 0);
+	assert_false(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(give(&p, 1, &m, NULL), RV_OK);
+	assert_true(reduce_send(p.r, p.w->now_us, 1, &out));
+	assert_int_equal(out.type, REDUCE_RESUME);
+	reduce_link_up(p.r, p.w->now_us, 1); /* told again: nothing changes */
+	assert_false(reduce_send(p.r, p.w->now_us, 1, &out));
+	world_free(p.w);
+}
+
 /* A peer whose process restarted on a link that we believe to be the same (its RESUME lacks the ack) gets everything
  * again that it says it lacks. */
 static void test_a_peer_that_forgot_is_served_again(void **state) {
@@ -532,6 +547,7 @@ int main(void) {
 		cmocka_unit_test(test_own_absence_accuses_nobody),
 		cmocka_unit_test(test_pings_go_out_when_nothing_else_does),
 		cmocka_unit_test(test_control_goes_before_bulk),
+		cmocka_unit_test(test_a_message_is_proof_of_a_link),
 		cmocka_unit_test(test_a_peer_that_forgot_is_served_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

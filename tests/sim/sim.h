@@ -199,7 +199,6 @@ void coordinator_release(struct sim_coordinator *c);
 struct sim_link { /* one end */
 	enum { LINK_DOWN, LINK_DIALING, LINK_UP } state;
 	uint32_t number;
-	uint32_t told;            /* number of the link that the all-reduce knows to be up; 0: none */
 	int in_flight;            /* frames of ours on their way */
 	int64_t redial_us;        /* not before */
 	struct packet *queue[16]; /* FETCH, PIECE, NONE: before the all-reduce's */

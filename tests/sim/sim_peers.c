@@ -52,16 +52,13 @@ static void clear_queue(struct sim_link *l) {
 
 static void tell_reduce(struct sim *s, int host, int peer, bool refused) {
 	struct sim_worker *w = &s->workers[host];
-	struct sim_link *l = &w->links[peer];
 	int index = index_of(w, peer);
-	uint32_t now = l->state == LINK_UP ? l->number : 0;
-	if (index < 0 || (l->told == now && !refused))
+	if (index < 0)
 		return;
-	if (l->told != 0 || refused)
-		reduce_link_down(w->reduce, s->now_us, index, refused);
-	if (now != 0)
+	if (w->links[peer].state == LINK_UP)
 		reduce_link_up(w->reduce, s->now_us, index);
-	l->told = now;
+	else
+		reduce_link_down(w->reduce, s->now_us, index, refused);
 }
 
 static void set_down(struct sim *s, int host, int peer, bool refused) {
@@ -353,12 +350,9 @@ void peers_start_reduce(struct sim *s, int host, bool restart) {
 	w->n_roster = d->n_members;
 	for (int i = 0; i < d->n_members; i++)
 		w->roster[i] = sim_host_of_key(d->members[i].key);
-	for (int peer = 0; peer < s->opt.n_workers; peer++) {
-		if (!restart)
-			w->links[peer].told = 0;
-		if (peer != host)
+	for (int peer = 0; peer < s->opt.n_workers; peer++)
+		if (w->links[peer].state == LINK_UP)
 			tell_reduce(s, host, peer, false);
-	}
 	oracle_contribution(s, host);
 }
 
