@@ -54,6 +54,7 @@ static void resume_reduce(struct session *s, int64_t now_us) {
 	s->told_attempt = 0;
 	s->told_suspects = 0;
 	allreduce_restart(s->reduce, now_us, d);
+	meshlink_announce_links(s->mesh, now_us); /* a member may be new in this roster */
 	attempt_event(s, d);
 }
 
