@@ -49,6 +49,7 @@ static void line_close(struct proxy_line *l, bool reset) {
 		*fds[i] = -1;
 	}
 	l->up.at = l->up.end = l->down.at = l->down.end = 0;
+	l->answered = false;
 }
 
 void proxy_cut(struct tcp_proxy *p) {
@@ -86,8 +87,22 @@ static void note(struct tcp_proxy *p, const uint8_t *data, size_t n) {
 	p->log_bytes += n;
 }
 
+bool proxy_holds(const struct tcp_proxy *p) {
+	for (int i = 0; i < PROXY_LINES; i++)
+		if (p->hold && p->lines[i].answered && p->lines[i].up.at < p->lines[i].up.end)
+			return true;
+	return false;
+}
+
+int proxy_open_lines(const struct tcp_proxy *p) {
+	int n = 0;
+	for (int i = 0; i < PROXY_LINES; i++)
+		n += p->lines[i].client >= 0;
+	return n;
+}
+
 /* False: the line is over. */
-static bool move(struct tcp_proxy *p, struct proxy_half *h, int from, int to, bool from_client) {
+static bool move(struct tcp_proxy *p, struct proxy_half *h, int from, int to, bool from_client, bool held) {
 	if (h->at == h->end) {
 		ssize_t n = recv(from, h->buffer, sizeof h->buffer, 0);
 		if (n == 0 || (n < 0 && errno != EAGAIN && errno != ENOTCONN))
@@ -100,7 +115,7 @@ static bool move(struct tcp_proxy *p, struct proxy_half *h, int from, int to, bo
 		}
 		note(p, h->buffer, h->end);
 	}
-	if (h->at == h->end)
+	if (h->at == h->end || held)
 		return true;
 	ssize_t n = send(to, h->buffer + h->at, h->end - h->at, MSG_NOSIGNAL);
 	if (n > 0)
@@ -116,10 +131,13 @@ void proxy_step(void *proxy) {
 		if (l->client < 0)
 			continue;
 		for (int k = 0; k < 8; k++) {
-			if (!move(p, &l->up, l->client, l->server, true) || !move(p, &l->down, l->server, l->client, false)) {
+			bool held = p->hold && l->answered;
+			if (!move(p, &l->up, l->client, l->server, true, held) ||
+				!move(p, &l->down, l->server, l->client, false, false)) {
 				line_close(l, false);
 				break;
 			}
+			l->answered |= l->down.end > 0;
 		}
 	}
 }

@@ -16,6 +16,7 @@ struct proxy_half {
 struct proxy_line {
 	int client, server; /* -1: free */
 	struct proxy_half up, down;
+	bool answered; /* the server has spoken */
 };
 
 struct tcp_proxy {
@@ -23,6 +24,7 @@ struct tcp_proxy {
 	uint16_t port, target;
 	struct proxy_line *lines;
 	bool record, flip_next; /* flip_next: one bit of the next bytes from the client */
+	bool hold;              /* keeps what a client says once the server has spoken: its Finished and HELLO */
 	uint8_t *log;           /* both directions */
 	size_t log_bytes;
 };
@@ -30,6 +32,10 @@ struct tcp_proxy {
 void proxy_init(struct tcp_proxy *p, uint16_t target);
 void proxy_release(struct tcp_proxy *p);
 void proxy_step(void *proxy);
+/* It keeps something back. */
+bool proxy_holds(const struct tcp_proxy *p);
+/* How many lines are open. */
+int proxy_open_lines(const struct tcp_proxy *p);
 /* Closes every line with a reset. */
 void proxy_cut(struct tcp_proxy *p);
 

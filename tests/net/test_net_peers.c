@@ -82,6 +82,65 @@ static void both_dial_one_link_stays(void **state) {
 	world_release(&w);
 }
 
+/* Two nodes that dial each other, each through its own proxy, with both HELLOs on their way and held. */
+struct crossing {
+	struct world w;
+	struct tcp_proxy proxy[2]; /* proxy[i]: dialed by node i */
+	int lower;
+};
+
+static bool both_hold(struct world *w, void *ctx) {
+	(void)w;
+	struct crossing *c = ctx;
+	return proxy_holds(&c->proxy[0]) && proxy_holds(&c->proxy[1]);
+}
+
+static bool one_line_left(struct world *w, void *ctx) {
+	struct crossing *c = ctx;
+	return world_all_linked(w, NULL) && proxy_open_lines(&c->proxy[0]) + proxy_open_lines(&c->proxy[1]) == 1;
+}
+
+static void crossing_init(struct crossing *c) {
+	world_init(&c->w, 2, both_dial_at_once);
+	c->lower = memcmp(c->w.nodes[0].id.key, c->w.nodes[1].id.key, NET_KEY_BYTES) < 0 ? 0 : 1;
+	for (int i = 0; i < 2; i++) {
+		struct node *to = &c->w.nodes[1 - i];
+		proxy_init(&c->proxy[i], peers_port(to->peers));
+		c->proxy[i].hold = true;
+		world_actor(&c->w, proxy_step, &c->proxy[i]);
+		snprintf(to->ref.addr, sizeof to->ref.addr, "127.0.0.1:%u", c->proxy[i].port);
+	}
+	world_allow_all(&c->w);
+	assert_true(world_until(&c->w, both_hold, c));
+}
+
+static void crossing_release(struct crossing *c) {
+	world_release(&c->w);
+	for (int i = 0; i < 2; i++)
+		proxy_release(&c->proxy[i]);
+}
+
+/* Whichever HELLO comes first: the link that the lower key dialed is the one that stays. */
+static void crossed_dials_end_in_the_lower_keys_link(void **state) {
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		struct crossing c;
+		crossing_init(&c);
+		c.proxy[first].hold = false;
+		assert_true(world_until(&c.w, world_all_linked, NULL));
+		c.proxy[1 - first].hold = false;
+		assert_true(world_until(&c.w, one_line_left, &c));
+		assert_int_equal(proxy_open_lines(&c.proxy[c.lower]), 1);
+		world_advance(&c.w, 5 * 1000000LL);
+		assert_true(one_line_left(&c.w, &c));
+		/* When the right link was there first, it never broke. */
+		if (first == c.lower)
+			for (int i = 0; i < 2; i++)
+				assert_int_equal(c.w.nodes[i].ups[1 - i], 1);
+		crossing_release(&c);
+	}
+}
+
 /* Ten pairs at once, several times over: every pair ends with one link, whoever was first. */
 static void all_dial_at_once_one_link_per_pair(void **state) {
 	(void)state;
@@ -365,6 +424,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(five_link_up_and_stay),
 		cmocka_unit_test(both_dial_one_link_stays),
+		cmocka_unit_test(crossed_dials_end_in_the_lower_keys_link),
 		cmocka_unit_test(all_dial_at_once_one_link_per_pair),
 		cmocka_unit_test(undialable_worker_dials),
 		cmocka_unit_test(bulk_and_control_interleave),
