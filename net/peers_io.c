@@ -39,7 +39,7 @@ static void evict_pending(struct peers *p) {
 		if (!is_pending(l))
 			continue;
 		int n = pending_from(p, l->remote);
-		if (n > most || (n == most && l->deadline_us < victim->deadline_us)) {
+		if (victim == NULL || n > most || (n == most && l->deadline_us < victim->deadline_us)) {
 			most = n;
 			victim = l;
 		}
