@@ -88,8 +88,8 @@ static int status_of(enum rv_err e) {
 	case RV_E_NOTFOUND:
 		return STATUS_NOT_FOUND;
 	case RV_E_PROTOCOL:
-		return STATUS_CONFLICT;
 	case RV_E_FULL:
+		return STATUS_CONFLICT;
 	case RV_E_IO:
 	case RV_E_BUSY:
 	case RV_E_NOMEM:

@@ -44,6 +44,11 @@ static enum rv_err parse_addresses(const struct serve_options *o, struct address
 	enum rv_err e = address_parse(o->listen, listen, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "--listen %s", o->listen);
+	struct sockaddr_storage numeric;
+	socklen_t n;
+	if (!address_to_socket(listen, &numeric, &n))
+		return rv_fail(et, RV_E_INVALID, "--listen %s: give a numeric address, such as 0.0.0.0 or 127.0.0.1",
+					   o->listen);
 	*advertise = *listen;
 	if (o->advertise[0] == '\0')
 		return is_wildcard(listen)

@@ -132,6 +132,11 @@ static void store_failed(struct service *s, enum rv_err e, const struct rv_errte
 	s->store_full = e == RV_E_FULL;
 }
 
+/* A full disk is worth another try; a full run is not, and that is what RV_E_FULL means to the one who asks. */
+static enum rv_err for_the_asker(enum rv_err e) {
+	return e == RV_E_FULL ? RV_E_BUSY : e;
+}
+
 /* Makes everything durable that the core has decided. */
 static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
 	struct core_record rec;
@@ -140,7 +145,7 @@ static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et
 		enum rv_err e = persist(s, &rec, now_us, &why);
 		if (e != RV_OK) {
 			store_failed(s, e, &why);
-			return rv_fail(et, e, "%s", why.text);
+			return rv_fail(et, for_the_asker(e), "%s", why.text);
 		}
 		if (s->store_full)
 			service_tell(s, RV_INFO, "store_ok", "the store can be written again");
@@ -268,7 +273,9 @@ enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MA
 	for (int i = 0; i < count; i++) {
 		randombytes_buf(in.token, sizeof in.token);
 		struct rv_hash hash = core_token_hash(s->cfg.run_id, in.token);
-		RV_TRY(s->cfg.ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et));
+		enum rv_err e = s->cfg.ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et);
+		if (e != RV_OK)
+			return for_the_asker(e);
 		invite_format(&in, links[i]);
 	}
 	service_tell(s, RV_INFO, "invited", "%d invite link%s made", count, count == 1 ? "" : "s");

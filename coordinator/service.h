@@ -3,8 +3,9 @@
  * Takes bodies of requests with the sender's key, gives bodies of replies. No sockets: server.h has those, and tests
  * call it directly. Every function may write to the store (blocks for an fsync). Single-threaded. Times are monotonic.
  *
- * When the store is full the service goes on with what needs no record and tries again at every service_tick(); a join
- * is refused with RV_E_FULL meanwhile. Any other fault of the store is final: service_fault() tells, the server stops.
+ * When the store is full the service goes on with what needs no record and tries again at every service_tick(); what
+ * must be durable to be answered (joins, invites, bans) is refused with RV_E_BUSY meanwhile. Any other fault of the
+ * store is final: service_fault() tells, the server stops.
  */
 #ifndef RV_COORDINATOR_SERVICE_H
 #define RV_COORDINATOR_SERVICE_H
@@ -42,7 +43,7 @@ void service_load_history(struct service *s, const struct commit_stats *commits,
 /* Both from a store. */
 enum rv_err service_load(struct service *s, struct store *store, struct rv_errtext *et);
 
-/* POST /v1/join: the reply is written to `reply`. Faults as core_join, RV_E_INVALID, and the store's. */
+/* POST /v1/join: the reply is written to `reply`. Faults as core_join, RV_E_INVALID, RV_E_BUSY (disk full). */
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
 						 size_t n, struct rv_writer *reply, struct rv_errtext *et);
 /* POST /v1/report. `host`: where the sender is seen, put before an address like ":7000". */

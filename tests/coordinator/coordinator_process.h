@@ -1,0 +1,56 @@
+/* coordinator_process.h: a real rivulet-coordinator in a directory of its own, and clients that talk to it over TLS. */
+#ifndef RV_TESTS_COORDINATOR_PROCESS_H
+#define RV_TESTS_COORDINATOR_PROCESS_H
+
+#include "net/control.h"
+#include "net/http_client.h"
+#include "net/invite.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct coordinator {
+	char dir[64];
+	pid_t pid; /* 0: not running */
+	struct address at;
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	uint8_t key[NET_KEY_BYTES];
+};
+
+/* Makes a run with these lines of configuration in a fresh directory, and starts the coordinator. */
+void coordinator_make(struct coordinator *c, const char *config);
+void coordinator_start(struct coordinator *c);
+void coordinator_kill(struct coordinator *c); /* -9 */
+/* SIGTERM; returns the exit status. */
+int coordinator_stop(struct coordinator *c);
+/* Stops it and removes the directory. */
+void coordinator_remove(struct coordinator *c);
+/* Runs `rivulet-coordinator ARGS...` (NULL-terminated) and returns its exit status; stdout and stderr into `out`. */
+int coordinator_command(char *out, size_t cap, const char *const *args);
+void coordinator_invite(const struct coordinator *c, struct invite *out);
+
+/* An HTTPS client with its own identity. */
+struct client {
+	struct identity id;
+	struct http_client *http;
+};
+struct answer {
+	enum rv_err err;
+	int status;
+	size_t n;
+	uint8_t body[IDENTITY_SIGNED_MAX_BYTES];
+	char text[RV_ERRTEXT_BYTES];
+};
+/* `who` determines the identity. Connects to where `c` listens now; `server_key` NULL: the run's. */
+void client_init(struct client *k, const struct coordinator *c, uint32_t who, const uint8_t *server_key);
+void client_release(struct client *k);
+/* Waits for the answer; body NULL: GET. */
+const struct answer *client_ask(struct client *k, const char *path, const void *body, size_t n);
+
+/* The requests of a worker; each returns the status, 0: no answer. */
+int client_join(struct client *k, const struct coordinator *c, const struct invite *in, struct join_reply *out);
+int client_report(struct client *k, const struct report *rep);
+/* Verifies the signature and decodes. */
+int client_document(struct client *k, const struct coordinator *c, uint64_t after, struct document *out);
+
+#endif

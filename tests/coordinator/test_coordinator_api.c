@@ -1,0 +1,355 @@
+/* The coordinator's API over real TLS: what it serves, and what it refuses, by a named error and without harm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <openssl/ssl.h>
+
+#include "tests/coordinator/coordinator_process.h"
+
+enum { RAW_REPLY_BYTES = 65536 };
+
+static const char config[] = "rounds = 10\nmin-workers = 2\nliveness-ms = 3600000\n";
+
+static int set_up(void **state) {
+	struct coordinator *c = calloc(1, sizeof *c);
+	*state = c;
+	coordinator_make(c, config);
+	return 0;
+}
+
+static int tear_down(void **state) {
+	struct coordinator *c = *state;
+	coordinator_remove(c);
+	free(c);
+	return 0;
+}
+
+static struct report a_report(const struct document *d, uint64_t seq, enum worker_phase phase) {
+	struct report rep = {.boot = 1,
+						 .seq = seq,
+						 .phase = (uint8_t)phase,
+						 .round = d->round,
+						 .tokens = 10,
+						 .n_chunks = 3,
+						 .chain = d->chain,
+						 .addr = ":7000"};
+	if (phase == WORKER_VOTED)
+		rep.attempt = d->attempt;
+	return rep;
+}
+
+/* ---- what it serves -------------------------------------------------------------------------------------------------
+ */
+
+static void test_a_round_by_hand(void **state) {
+	struct coordinator *c = *state;
+	struct client k[2];
+	struct join_reply reply;
+	struct invite in;
+	static struct document d;
+	for (uint32_t i = 0; i < 2; i++) {
+		client_init(&k[i], c, i, NULL);
+		coordinator_invite(c, &in);
+		assert_int_equal(client_join(&k[i], c, &in, &reply), 200);
+		assert_int_equal(reply.member, i);
+		assert_true(ticket_verify(c->key, c->run_id, i, k[i].id.key, reply.ticket));
+		assert_non_null(strstr(reply.config, "rounds = 10\n"));
+	}
+	memset(&d, 0, sizeof d);
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(client_report(&k[i], &rep), 204);
+	assert_int_equal(client_document(&k[0], c, 0, &d), 200);
+	assert_int_equal(d.phase, RUN_OPEN);
+	const enum worker_phase phases[] = {WORKER_TRAINING, WORKER_READY, WORKER_VOTED};
+	for (uint64_t p = 0; p < 3; p++) {
+		uint64_t before = d.seq;
+		rep = a_report(&d, p + 2, phases[p]);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(client_report(&k[i], &rep), 204);
+		assert_int_equal(client_document(&k[1], c, before, &d), 200);
+		assert_true(d.seq > before);
+	}
+	assert_int_equal(d.round, 1);
+	assert_string_equal(d.members[0].addr, "127.0.0.1:7000");
+	client_release(&k[0]);
+	client_release(&k[1]);
+}
+
+struct late {
+	bool done;
+	int status;
+};
+
+static void on_late(void *ctx, const struct http_reply *r) {
+	struct late *l = ctx;
+	l->done = true;
+	l->status = r->status;
+}
+
+/* A document request for news that are not there yet is held, and answered when there are. */
+static void test_long_poll(void **state) {
+	struct coordinator *c = *state;
+	struct client waiting, k;
+	struct invite in;
+	struct rv_errtext et = {0};
+	struct late late = {.done = false};
+	static struct document d;
+	char path[64];
+	client_init(&waiting, c, 0, NULL);
+	client_init(&k, c, 1, NULL);
+	coordinator_invite(c, &in);
+	assert_int_equal(client_join(&waiting, c, &in, NULL), 200);
+	coordinator_invite(c, &in);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	assert_int_equal(client_report(&waiting, &rep), 204);
+	assert_int_equal(client_report(&k, &rep), 204);
+	assert_int_equal(client_document(&k, c, 0, &d), 200);
+	(void)snprintf(path, sizeof path, "/v1/document?after=%llu", (unsigned long long)d.seq);
+	struct http_request rq = {
+		.path = path, .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES, .timeout_ms = 60000, .done = on_late, .ctx = &late};
+	assert_int_equal(http_client_start(waiting.http, &rq, NULL, &et), RV_OK);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(http_client_poll(waiting.http, NULL, 0, 10000, &et), RV_OK);
+	assert_false(late.done);
+	rep = a_report(&d, 2, WORKER_TRAINING);
+	assert_int_equal(client_report(&k, &rep), 204); /* a donor more: news */
+	while (!late.done)
+		assert_int_equal(http_client_poll(waiting.http, NULL, 0, 1000000, &et), RV_OK);
+	assert_int_equal(late.status, 200);
+	client_release(&waiting);
+	client_release(&k);
+}
+
+static void test_pages_for_people(void **state) {
+	struct coordinator *c = *state;
+	struct client k;
+	client_init(&k, c, 5, NULL);
+	const struct answer *a = client_ask(&k, "/", NULL, 0);
+	assert_int_equal(a->status, 200);
+	assert_non_null(strstr((const char *)a->body, "<html"));
+	a = client_ask(&k, "/v1/status", NULL, 0);
+	assert_int_equal(a->status, 200);
+	assert_int_equal(a->body[0], '{');
+	a = client_ask(&k, "/metrics", NULL, 0);
+	assert_int_equal(a->status, 200);
+	assert_non_null(strstr((const char *)a->body, "rivulet_round 0\n"));
+	client_release(&k);
+}
+
+/* ---- what it refuses ------------------------------------------------------------------------------------------------
+ */
+
+static void test_joins_that_are_refused(void **state) {
+	struct coordinator *c = *state;
+	struct client k[3];
+	struct invite in, forged;
+	struct join_reply reply;
+	for (uint32_t i = 0; i < 3; i++)
+		client_init(&k[i], c, i, NULL);
+	coordinator_invite(c, &in);
+	forged = in;
+	forged.token[3] ^= 1;
+	assert_int_equal(client_join(&k[0], c, NULL, &reply), 403);    /* no token */
+	assert_int_equal(client_join(&k[0], c, &forged, &reply), 403); /* not one of ours */
+	assert_int_equal(client_join(&k[0], c, &in, &reply), 200);
+	assert_int_equal(client_join(&k[1], c, &in, &reply), 403); /* spent */
+	assert_int_equal(client_join(&k[0], c, &in, &reply), 200); /* the same worker may repeat it */
+	assert_int_equal(reply.member, 0);
+	assert_int_equal(client_join(&k[0], c, NULL, &reply), 200);
+	struct coordinator other = *c;
+	other.run_id[0] ^= 1;
+	assert_int_equal(client_join(&k[1], &other, &in, &reply), 409);
+	int limited = 0;
+	for (int i = 0; i < 25; i++)
+		limited += client_join(&k[2], c, &forged, &reply) == 429;
+	assert_true(limited > 0);
+	assert_int_equal(client_join(&k[0], c, NULL, &reply), 200); /* members are not held up by that */
+	for (uint32_t i = 0; i < 3; i++)
+		client_release(&k[i]);
+}
+
+static void test_strangers_get_nothing(void **state) {
+	struct coordinator *c = *state;
+	struct client k;
+	static struct document d;
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	client_init(&k, c, 7, NULL);
+	assert_int_equal(client_report(&k, &rep), 403);
+	assert_int_equal(client_document(&k, c, 0, &d), 403);
+	assert_int_equal(client_ask(&k, "/v1/admin/status", NULL, 0)->status, 403);
+	assert_int_equal(client_ask(&k, "/v1/admin/invite", "count=1", 7)->status, 403);
+	assert_int_equal(client_ask(&k, "/v1/admin/ban", "member=0&banned=1", 17)->status, 403);
+	client_release(&k);
+}
+
+static void test_a_server_with_another_key_is_not_believed(void **state) {
+	struct coordinator *c = *state;
+	struct client k;
+	uint8_t other[NET_KEY_BYTES];
+	memcpy(other, c->key, sizeof other);
+	other[0] ^= 1;
+	client_init(&k, c, 7, other);
+	const struct answer *a = client_ask(&k, "/v1/status", NULL, 0);
+	assert_int_equal(a->err, RV_E_AUTH);
+	client_release(&k);
+}
+
+static void test_garbage(void **state) {
+	struct coordinator *c = *state;
+	struct client k;
+	struct invite in;
+	uint8_t junk[1500];
+	memset(junk, 0xa5, sizeof junk);
+	client_init(&k, c, 0, NULL);
+	coordinator_invite(c, &in);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	for (size_t n = 1; n < sizeof junk; n = n * 3 + 1) {
+		assert_int_equal(client_ask(&k, "/v1/join", junk, n)->status, 400);
+		assert_int_equal(client_ask(&k, "/v1/report", junk, n)->status, 400);
+	}
+	assert_int_equal(client_ask(&k, "/v1/document?after=x", NULL, 0)->status, 400);
+	assert_int_equal(client_ask(&k, "/v1/document?after=-1", NULL, 0)->status, 400);
+	assert_int_equal(client_ask(&k, "/v1/document?after=99999999999999999999", NULL, 0)->status, 400);
+	assert_int_equal(client_ask(&k, "/v1/nothing", NULL, 0)->status, 404);
+	assert_int_equal(client_ask(&k, "/v1/../etc/passwd", NULL, 0)->status, 404);
+	assert_int_equal(client_ask(&k, "/v1/join", NULL, 0)->status, 405);
+	assert_int_equal(client_ask(&k, "/v1/document", junk, 10)->status, 405);
+	assert_int_equal(client_join(&k, c, NULL, NULL), 200);
+	client_release(&k);
+}
+
+static void test_oversized_bodies(void **state) {
+	struct coordinator *c = *state;
+	struct client k;
+	const size_t n = 1 << 20;
+	uint8_t *junk = calloc(1, n);
+	client_init(&k, c, 0, NULL);
+	const struct answer *a = client_ask(&k, "/v1/report", junk, n);
+	assert_true(a->err != RV_OK || a->status == 413); /* told, or cut off before all was read */
+	client_release(&k);
+	client_init(&k, c, 0, NULL);
+	assert_int_equal(client_ask(&k, "/v1/status", NULL, 0)->status, 200);
+	client_release(&k);
+	free(junk);
+}
+
+/* ---- below HTTP -----------------------------------------------------------------------------------------------------
+ */
+
+static int tcp_connect(const struct coordinator *c) {
+	struct sockaddr_storage sa;
+	socklen_t n;
+	assert_true(address_to_socket(&c->at, &sa, &n));
+	int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sa, n), 0);
+	return fd;
+}
+
+/* Sends `text` over TLS without a client certificate; the status of the reply, 0: none, -1: no handshake. */
+static int raw_request(const struct coordinator *c, int max_version, const char *text) {
+	static char reply[RAW_REPLY_BYTES];
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	assert_int_equal(SSL_CTX_set_max_proto_version(ctx, max_version), 1);
+	SSL *ssl = SSL_new(ctx);
+	int fd = tcp_connect(c), status = -1, n = 0;
+	assert_int_equal(SSL_set_fd(ssl, fd), 1);
+	if (SSL_connect(ssl) == 1) {
+		(void)SSL_write(ssl, text, (int)strlen(text));
+		for (int k; n + 1 < RAW_REPLY_BYTES && (k = SSL_read(ssl, reply + n, RAW_REPLY_BYTES - 1 - n)) > 0;)
+			n += k;
+		reply[n] = '\0';
+		status = n > 12 ? atoi(reply + 9) : 0;
+	}
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	(void)close(fd);
+	return status;
+}
+
+#define ENDING "Host: x\r\nConnection: close\r\n\r\n"
+
+static void test_without_a_certificate(void **state) {
+	struct coordinator *c = *state;
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/status HTTP/1.1\r\n" ENDING), 200);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/document?after=0 HTTP/1.1\r\n" ENDING), 401);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "POST /v1/join HTTP/1.1\r\nContent-Length: 0\r\n" ENDING), 401);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "POST /v1/report HTTP/1.1\r\nContent-Length: 0\r\n" ENDING), 401);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/admin/status HTTP/1.1\r\n" ENDING), 401);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "DELETE / HTTP/1.1\r\n" ENDING), 501);
+}
+
+static void test_old_tls_and_plain_text(void **state) {
+	struct coordinator *c = *state;
+	char byte;
+	assert_int_equal(raw_request(c, TLS1_2_VERSION, "GET / HTTP/1.1\r\n" ENDING), -1);
+	int fd = tcp_connect(c);
+	const char text[] = "GET / HTTP/1.1\r\n" ENDING;
+	assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+	ssize_t n = 0, k;
+	while ((k = read(fd, &byte, 1)) > 0) /* at most a TLS alert, never HTTP */
+		assert_true(++n < 64 && byte != 'H');
+	(void)close(fd);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
+}
+
+/* More silent connections than may be open: they are bounded, and when they go, everybody is served again. */
+static void test_many_connections(void **state) {
+	struct coordinator *c = *state;
+	int fds[300];
+	for (int i = 0; i < 300; i++)
+		fds[i] = tcp_connect(c);
+	for (int i = 0; i < 300; i++)
+		(void)close(fds[i]);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
+}
+
+/* The operator's requests with the run's key, and a ban that bites. */
+static void test_ban(void **state) {
+	struct coordinator *c = *state;
+	struct client k;
+	struct invite in;
+	char out[1024];
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	client_init(&k, c, 0, NULL);
+	coordinator_invite(c, &in);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	assert_int_equal(client_report(&k, &rep), 204);
+	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"ban", "--dir", c->dir, "0", NULL}), 0);
+	rep.seq++;
+	assert_int_equal(client_report(&k, &rep), 403);
+	assert_int_equal(client_join(&k, c, NULL, NULL), 403);
+	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"unban", "--dir", c->dir, "0", NULL}),
+					 0);
+	assert_int_equal(client_report(&k, &rep), 204);
+	client_release(&k);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_round_by_hand, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_long_poll, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_pages_for_people, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_joins_that_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_strangers_get_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_server_with_another_key_is_not_believed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_garbage, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_oversized_bodies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_without_a_certificate, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_old_tls_and_plain_text, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many_connections, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

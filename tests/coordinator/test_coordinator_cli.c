@@ -1,0 +1,174 @@
+/* The program as people use it: help, precise errors, invitations and status while it runs and while it does not. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/coordinator_process.h"
+
+enum { OUT_BYTES = 65536 };
+static char out[OUT_BYTES];
+
+#define RUN(...) coordinator_command(out, sizeof out, (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect(const char *part) {
+	if (strstr(out, part) == NULL)
+		fail_msg("'%s' is not in: %s", part, out);
+}
+
+static int set_up(void **state) {
+	struct coordinator *c = calloc(1, sizeof *c);
+	*state = c;
+	coordinator_make(c, "rounds = 10\nmin-workers = 2\n");
+	return 0;
+}
+
+static int tear_down(void **state) {
+	struct coordinator *c = *state;
+	coordinator_remove(c);
+	free(c);
+	return 0;
+}
+
+static void test_help_and_version(void **state) {
+	(void)state;
+	assert_int_equal(RUN("--help"), 0);
+	expect("new-run");
+	expect("serve");
+	assert_int_equal(RUN("serve", "--help"), 0);
+	expect("--listen");
+	assert_int_equal(RUN("new-run", "--help"), 0);
+	expect("--steps-per-round");
+	assert_int_equal(RUN("--version"), 0);
+	expect("rivulet-coordinator 0.");
+}
+
+static void test_bad_command_lines(void **state) {
+	(void)state;
+	assert_int_equal(RUN("sreve"), 2);
+	expect("did you mean serve");
+	assert_int_equal(RUN("serve"), 2);
+	expect("--dir");
+	assert_int_equal(RUN("serve", "--dir", "/x", "--listen", "0.0.0.0:7433"), 2);
+	expect("--advertise HOST:PORT");
+	assert_int_equal(RUN("serve", "--dir", "/x", "--listen", "nonsense"), 2);
+	expect("--listen nonsense");
+	assert_int_equal(RUN("serve", "--dir", "/x", "--listen", "a:1"), 2);
+	expect("--listen");
+	assert_int_equal(RUN("invite", "--dir", "/x", "--count", "1000"), 2);
+	expect("256");
+	assert_int_equal(RUN("ban", "--dir", "/x", "alice"), 2);
+	expect("alice");
+	assert_int_equal(RUN("new-run", "--dir", "/x", "--n-embd", "130", "--n-head", "4"), 2);
+	expect("n-embd");
+	assert_int_equal(RUN("serve", "--dir", "/x", "--check"), 0);
+}
+
+static void test_not_a_run(void **state) {
+	(void)state;
+	assert_int_equal(RUN("serve", "--dir", "/tmp/rivulet-no-such-run"), 1);
+	expect("is not a run");
+	assert_int_equal(RUN("status", "--dir", "/dev/null"), 1);
+	expect("/dev/null");
+}
+
+static void test_made_once(void **state) {
+	struct coordinator *c = *state;
+	struct stat st;
+	char path[96];
+	assert_int_equal(RUN("new-run", "--dir", c->dir), 1);
+	expect("in use by process"); /* it is being served */
+	assert_int_equal(coordinator_stop(c), 0);
+	assert_int_equal(RUN("new-run", "--dir", c->dir), 1);
+	expect("there is a run already");
+	(void)snprintf(path, sizeof path, "%s/run.key", c->dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--listen", "127.0.0.1:0"), 1);
+	expect("run.key");
+}
+
+static void test_port_taken(void **state) {
+	struct coordinator *c = *state;
+	char at[NET_ADDR_BYTES], port[32], dir[] = "/tmp/rivulet-test-XXXXXX", path[96];
+	static const char *const names[] = {"run.key", "store.db", "lock"};
+	assert_true(address_format(&c->at, at));
+	(void)snprintf(port, sizeof port, "port %u", c->at.port);
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(RUN("new-run", "--dir", dir), 0);
+	assert_int_equal(RUN("serve", "--dir", dir, "--listen", at), 1);
+	expect(port);
+	expect("rivulet-coord"); /* who has it */
+	expect("--listen");
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		(void)snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static int count_lines(const char *text) {
+	int n = 0;
+	for (; *text != '\0'; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void test_invite_either_way(void **state) {
+	struct coordinator *c = *state;
+	struct invite in;
+	assert_int_equal(RUN("invite", "--dir", c->dir, "--count", "5"), 0);
+	assert_int_equal(count_lines(out), 5);
+	assert_int_equal(strncmp(out, "rivulet://127.0.0.1:", 20), 0);
+	assert_int_equal(coordinator_stop(c), 0);
+	coordinator_invite(c, &in); /* in the store: it is not running */
+	assert_int_equal(RUN("invite", "--dir", c->dir, "--advertise", "example.org:99"), 0);
+	expect("rivulet://example.org:99/");
+	coordinator_start(c);
+	struct client k;
+	client_init(&k, c, 3, NULL);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
+	client_release(&k);
+}
+
+static void test_status_either_way(void **state) {
+	struct coordinator *c = *state;
+	assert_int_equal(RUN("status", "--dir", c->dir), 0);
+	expect("\"online\":true");
+	expect("\"phase\":\"waiting\"");
+	assert_int_equal(coordinator_stop(c), 0);
+	assert_int_equal(RUN("status", "--dir", c->dir), 0);
+	expect("\"online\":false");
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--listen", "127.0.0.1:0", "--max-connections", "1"), 2);
+}
+
+/* Two coordinators of one run would be two truths. */
+static void test_served_once(void **state) {
+	struct coordinator *c = *state;
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--listen", "127.0.0.1:0"), 1);
+	expect("in use by process");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_help_and_version),
+		cmocka_unit_test(test_bad_command_lines),
+		cmocka_unit_test(test_not_a_run),
+		cmocka_unit_test_setup_teardown(test_made_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_port_taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_invite_either_way, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_status_either_way, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_served_once, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* The bytes of a record: what is written is read; whatever is cut short or too long is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/record.h"
+
+/* Every byte of every field differs from zero. */
+static struct core_record full_record(uint16_t n_members) {
+	struct core_record rec;
+	memset(&rec, 0, sizeof rec);
+	rec.id = 0x0102030405060708;
+	rec.type = CORE_ROSTER;
+	rec.doc_seq = 0x1112131415161718;
+	rec.member = 63;
+	memset(rec.key, 0x21, sizeof rec.key);
+	memset(rec.name, 'n', sizeof rec.name - 1);
+	memset(rec.addr, 'a', sizeof rec.addr - 1);
+	rec.banned = true;
+	memset(&rec.token_hash, 0x22, sizeof rec.token_hash);
+	rec.round = 77;
+	rec.attempt = 3;
+	memset(&rec.digest, 0x23, sizeof rec.digest);
+	memset(&rec.chain, 0x24, sizeof rec.chain);
+	rec.n_chunks = 1000;
+	rec.n_members = n_members;
+	for (uint32_t i = 0; i < n_members; i++) {
+		rec.members[i] = i;
+		rec.tokens[i] = 1000 + i;
+		rec.boots[i] = 2000 + i;
+	}
+	return rec;
+}
+
+static void test_round_trip(void **state) {
+	(void)state;
+	const uint16_t sizes[] = {0, 1, 3, NET_MAX_MEMBERS};
+	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+		struct core_record in = full_record(sizes[s]), out;
+		uint8_t bytes[RECORD_MAX_BYTES];
+		struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+		struct rv_errtext et = {0};
+		record_encode(&in, &w);
+		assert_false(w.failed);
+		assert_int_equal(record_decode(bytes, rv_writer_len(&w), &out, &et), RV_OK);
+		assert_int_equal(in.id, out.id);
+		assert_string_equal(in.name, out.name);
+		assert_string_equal(in.addr, out.addr);
+		uint8_t again[RECORD_MAX_BYTES];
+		struct rv_writer w2 = rv_writer_of(again, sizeof again);
+		record_encode(&out, &w2);
+		assert_int_equal(rv_writer_len(&w), rv_writer_len(&w2));
+		assert_memory_equal(bytes, again, rv_writer_len(&w));
+	}
+}
+
+static void test_every_wrong_length_is_refused(void **state) {
+	(void)state;
+	struct core_record in = full_record(3), out;
+	uint8_t bytes[RECORD_MAX_BYTES + 1] = {0};
+	struct rv_writer w = rv_writer_of(bytes, RECORD_MAX_BYTES);
+	struct rv_errtext et = {0};
+	record_encode(&in, &w);
+	size_t n = rv_writer_len(&w);
+	for (size_t k = 0; k < n; k++)
+		assert_int_equal(record_decode(bytes, k, &out, &et), RV_E_CORRUPT);
+	assert_int_equal(record_decode(bytes, n + 1, &out, &et), RV_E_CORRUPT);
+}
+
+static void test_other_versions_and_counts_are_refused(void **state) {
+	(void)state;
+	struct core_record in = full_record(0), out;
+	uint8_t bytes[RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	struct rv_errtext et = {0};
+	record_encode(&in, &w);
+	size_t n = rv_writer_len(&w);
+	bytes[0] = 2;
+	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "version 2"));
+	bytes[0] = 1;
+	bytes[n - 2] = NET_MAX_MEMBERS + 1;
+	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_every_wrong_length_is_refused),
+		cmocka_unit_test(test_other_versions_and_counts_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

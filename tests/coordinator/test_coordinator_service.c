@@ -1,0 +1,328 @@
+/* The service over a store that fails on demand: nothing undurable is ever said; a full disk passes; other faults are
+ * final. And what people see. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/service.h"
+
+enum { KEPT = 256, TOKENS = 64 };
+
+struct fake_store {
+	enum rv_err failing;
+	int n_records, n_tokens;
+	struct core_record records[KEPT];
+	struct rv_hash tokens[TOKENS];
+	bool spent[TOKENS];
+	struct commit_stats last_stats;
+};
+
+static enum rv_err fake_append(void *store, const struct core_record *rec, const struct commit_stats *stats,
+							   struct rv_errtext *et) {
+	struct fake_store *f = store;
+	if (f->failing != RV_OK)
+		return rv_fail(et, f->failing, "the store says no");
+	assert_true(f->n_records < KEPT);
+	f->records[f->n_records++] = *rec;
+	assert_int_equal(rec->type == CORE_COMMIT, stats != NULL);
+	if (stats != NULL)
+		f->last_stats = *stats;
+	for (int i = 0; i < f->n_tokens; i++)
+		f->spent[i] = f->spent[i] || rv_hash_equal(&f->tokens[i], &rec->token_hash);
+	return RV_OK;
+}
+
+static enum rv_err fake_token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
+	struct fake_store *f = store;
+	(void)wall_us;
+	if (f->failing != RV_OK)
+		return rv_fail(et, f->failing, "the store says no");
+	f->tokens[f->n_tokens++] = *hash;
+	return RV_OK;
+}
+
+static enum rv_err fake_token_valid(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
+	struct fake_store *f = store;
+	(void)et;
+	*valid = false;
+	for (int i = 0; i < f->n_tokens; i++)
+		*valid = *valid || (rv_hash_equal(&f->tokens[i], hash) && !f->spent[i]);
+	return RV_OK;
+}
+
+static const struct store_ops fake_ops = {fake_append, fake_token_add, fake_token_valid};
+
+struct bench {
+	struct fake_store store;
+	struct identity run;
+	struct service *service;
+	int64_t now_us;
+	uint64_t seq;
+};
+
+static int set_up(void **state) {
+	struct bench *b = calloc(1, sizeof *b);
+	uint8_t seed[IDENTITY_SEED_BYTES] = {3};
+	struct rv_errtext et = {0};
+	*state = b;
+	identity_of_seed(seed, &b->run);
+	b->now_us = 1000000;
+	struct service_config cfg = {.run = &b->run,
+								 .run_id = {5},
+								 .config = "rounds = 4\nmin-workers = 2\nliveness-ms = 10000\n",
+								 .ops = &fake_ops,
+								 .store = &b->store,
+								 .advertise = {.host = "train.example.org", .port = 7433}};
+	if (service_new(&cfg, b->now_us, &b->service, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return 0;
+}
+
+static int tear_down(void **state) {
+	struct bench *b = *state;
+	service_free(b->service);
+	free(b);
+	return 0;
+}
+
+static enum rv_err join(struct bench *b, uint8_t who, struct join_reply *out) {
+	char links[1][INVITE_MAX_BYTES];
+	uint8_t key[NET_KEY_BYTES] = {who}, body[256], reply[NET_MAX_CONFIG_BYTES + 256];
+	struct join_request rq = {.protocol = CONTROL_VERSION, .run_id = {5}, .has_token = true, .name = "it's \"me\""};
+	struct invite in;
+	struct rv_errtext et = {0};
+	enum rv_err failing = b->store.failing;
+	b->store.failing = RV_OK;
+	assert_int_equal(service_invite(b->service, 1, links, &et), RV_OK);
+	b->store.failing = failing;
+	assert_int_equal(invite_parse(links[0], &in, &et), RV_OK);
+	memcpy(rq.token, in.token, sizeof rq.token);
+	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
+	join_request_encode(&rq, &w);
+	enum rv_err e = service_join(b->service, b->now_us, key, body, rv_writer_len(&w), &r, &et);
+	if (e == RV_OK)
+		assert_int_equal(join_reply_decode(reply, rv_writer_len(&r), out, &et), RV_OK);
+	return e;
+}
+
+static void document(struct bench *b, struct document *out) {
+	size_t n, bytes_n;
+	const uint8_t *bytes, *p = service_document(b->service, &n);
+	struct rv_errtext et = {0};
+	assert_int_equal(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, p, n, &bytes, &bytes_n, &et), RV_OK);
+	assert_int_equal(document_decode(bytes, bytes_n, out, &et), RV_OK);
+	assert_int_equal(out->seq, service_document_seq(b->service));
+}
+
+static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase, const char *addr) {
+	static struct document d;
+	uint8_t key[NET_KEY_BYTES] = {who}, body[NET_MAX_REPORT_BYTES];
+	struct rv_errtext et = {0};
+	document(b, &d);
+	struct report rep = {.boot = 1,
+						 .seq = ++b->seq,
+						 .phase = (uint8_t)phase,
+						 .round = d.round,
+						 .tokens = 100,
+						 .n_chunks = 4,
+						 .chain = d.chain,
+						 .loss = (float)(2 + who),
+						 .tokens_per_s = 10,
+						 .tx_bytes = 1000 * b->seq};
+	if (phase == WORKER_VOTED)
+		rep.attempt = d.attempt;
+	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
+	struct rv_writer w = rv_writer_of(body, sizeof body);
+	report_encode(&rep, &w);
+	return service_report(b->service, b->now_us, key, "10.1.1.1", body, rv_writer_len(&w), &et);
+}
+
+static void commit_round(struct bench *b) {
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(report(b, who, WORKER_TRAINING, ":70"), RV_OK);
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(report(b, who, WORKER_READY, ":70"), RV_OK);
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(report(b, who, WORKER_VOTED, ":70"), RV_OK);
+}
+
+static void test_join_reply(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	uint8_t key[NET_KEY_BYTES] = {1};
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(reply.member, 0);
+	assert_non_null(strstr(reply.config, "min-workers = 2"));
+	assert_true(ticket_verify(b->run.key, reply.run_id, reply.member, key, reply.ticket));
+	assert_true(service_is_member(b->service, key));
+	assert_int_equal(b->store.records[b->store.n_records - 1].type, CORE_MEMBER);
+}
+
+static void test_full_disk_passes(void **state) {
+	struct bench *b = *state;
+	static struct document d;
+	struct join_reply reply;
+	uint8_t key[NET_KEY_BYTES] = {3};
+	struct rv_errtext et = {0};
+	char links[1][INVITE_MAX_BYTES];
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(join(b, 2, &reply), RV_OK);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	assert_int_equal(report(b, 2, WORKER_TRAINING, ":70"), RV_OK);
+	b->store.failing = RV_E_FULL;
+	int before = b->store.n_records;
+	assert_int_equal(join(b, 3, &reply), RV_E_BUSY);
+	assert_false(service_is_member(b->service, key));
+	assert_int_equal(service_invite(b->service, 1, links, &et), RV_E_BUSY);
+	/* Everyone is ready, but no roster is announced that is not on the disk. */
+	assert_int_equal(report(b, 1, WORKER_READY, ":70"), RV_OK);
+	assert_int_equal(report(b, 2, WORKER_READY, ":70"), RV_OK);
+	document(b, &d);
+	assert_int_equal(d.phase, RUN_OPEN);
+	assert_int_equal(b->store.n_records, before);
+	assert_true(service_deadline_us(b->service) < INT64_MAX);
+	assert_int_equal(service_fault(b->service, &et), RV_OK);
+	/* Space again: the next tick writes what was waiting. */
+	b->store.failing = RV_OK;
+	service_tick(b->service, b->now_us += 1000000);
+	assert_true(service_is_member(b->service, key));
+	document(b, &d);
+	assert_int_equal(d.phase, RUN_REDUCE);
+}
+
+static void test_other_faults_are_final(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	struct rv_errtext et = {0};
+	b->store.failing = RV_E_IO;
+	assert_int_equal(join(b, 1, &reply), RV_E_IO);
+	b->store.failing = RV_OK;
+	assert_int_equal(service_fault(b->service, &et), RV_E_IO);
+	assert_string_equal(et.text, "the store says no");
+	uint8_t key[NET_KEY_BYTES] = {1};
+	struct rv_writer w = {0};
+	assert_int_equal(service_join(b->service, b->now_us, key, "", 0, &w, &et), RV_E_IO);
+	service_tick(b->service, b->now_us += 1000000);
+	assert_int_equal(b->store.n_records, 0);
+}
+
+static void test_report_fills_the_host(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	assert_string_equal(b->store.records[b->store.n_records - 1].addr, "10.1.1.1:70");
+	assert_int_equal(report(b, 1, WORKER_TRAINING, "host:71"), RV_OK);
+	assert_string_equal(b->store.records[b->store.n_records - 1].addr, "host:71");
+	assert_int_equal(report(b, 9, WORKER_TRAINING, "host:71"), RV_E_AUTH);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, "host"), RV_E_INVALID);
+}
+
+static void test_status(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(join(b, 2, &reply), RV_OK);
+	commit_round(b);
+	json_t *s = service_status(b->service, b->now_us, false);
+	assert_int_equal(json_integer_value(json_object_get(s, "round")), 1);
+	assert_string_equal(json_string_value(json_object_get(s, "phase")), "training");
+	assert_true(json_real_value(json_object_get(s, "loss")) == 3.5);
+	assert_int_equal(json_integer_value(json_object_get(s, "total_tokens")), 200);
+	json_t *member = json_array_get(json_object_get(s, "members"), 0);
+	assert_string_equal(json_string_value(json_object_get(member, "name")), "it's \"me\"");
+	assert_null(json_object_get(member, "addr"));
+	assert_int_equal(strlen(json_string_value(json_object_get(member, "key"))), 16);
+	assert_int_equal(json_array_size(json_object_get(s, "history")), 1);
+	assert_true(json_array_size(json_object_get(s, "events")) > 3);
+	json_decref(s);
+	s = service_status(b->service, b->now_us, true);
+	member = json_array_get(json_object_get(s, "members"), 0);
+	assert_string_equal(json_string_value(json_object_get(member, "addr")), "10.1.1.1:70");
+	json_decref(s);
+	assert_int_equal(b->store.last_stats.participants, 2);
+	assert_int_equal(b->store.last_stats.tokens, 200);
+	assert_true(b->store.last_stats.tx_bytes > 0);
+}
+
+static void test_status_is_whole_before_anything_happened(void **state) {
+	struct bench *b = *state;
+	json_t *s = service_status(b->service, b->now_us, true);
+	assert_string_equal(json_string_value(json_object_get(s, "phase")), "waiting");
+	assert_true(json_is_null(json_object_get(s, "loss")));
+	assert_true(json_is_null(json_object_get(s, "eta_s")));
+	json_decref(s);
+}
+
+static void test_the_run_ends(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(join(b, 2, &reply), RV_OK);
+	for (int round = 0; round < 4; round++)
+		commit_round(b);
+	json_t *s = service_status(b->service, b->now_us, false);
+	assert_string_equal(json_string_value(json_object_get(s, "phase")), "done");
+	assert_true(json_real_value(json_object_get(s, "eta_s")) == 0);
+	json_decref(s);
+}
+
+static void test_prometheus(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	char *text = service_metrics(b->service, b->now_us);
+	assert_non_null(strstr(text, "\nrivulet_rounds 4\n"));
+	assert_non_null(strstr(text, "\nrivulet_member_up{member=\"0\"} 1\n"));
+	assert_non_null(strstr(text, "# TYPE rivulet_member_sent_bytes_total counter\n"));
+	free(text);
+}
+
+static void test_ban(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	uint8_t key[NET_KEY_BYTES] = {1};
+	struct rv_errtext et = {0};
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(service_ban(b->service, b->now_us, 4, true, &et), RV_E_NOTFOUND);
+	assert_int_equal(service_ban(b->service, b->now_us, 0, true, &et), RV_OK);
+	assert_false(service_is_member(b->service, key));
+	assert_int_equal(service_ban(b->service, b->now_us, 0, false, &et), RV_OK);
+	assert_true(service_is_member(b->service, key));
+}
+
+static void test_invites(void **state) {
+	struct bench *b = *state;
+	char links[3][INVITE_MAX_BYTES];
+	struct invite in;
+	struct rv_errtext et = {0};
+	assert_int_equal(service_invite(b->service, 0, links, &et), RV_E_RANGE);
+	assert_int_equal(service_invite(b->service, SERVICE_INVITES_MAX + 1, links, &et), RV_E_RANGE);
+	assert_int_equal(service_invite(b->service, 3, links, &et), RV_OK);
+	assert_string_not_equal(links[0], links[1]);
+	assert_int_equal(invite_parse(links[2], &in, &et), RV_OK);
+	assert_string_equal(in.coordinator.host, "train.example.org");
+	assert_memory_equal(in.key, b->run.key, sizeof in.key);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_join_reply, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_full_disk_passes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_other_faults_are_final, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_report_fills_the_host, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_invites, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

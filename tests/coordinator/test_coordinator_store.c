@@ -1,0 +1,246 @@
+/* The store: what it acknowledged is there after the file is opened again; tokens are spent once; damage is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "coordinator/store.h"
+
+struct place {
+	char dir[64], path[96];
+	struct store *store;
+};
+
+static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
+
+static int set_up(void **state) {
+	struct place *p = calloc(1, sizeof *p);
+	struct rv_errtext et = {0};
+	*state = p;
+	(void)snprintf(p->dir, sizeof p->dir, "/tmp/rivulet-store-XXXXXX");
+	assert_non_null(mkdtemp(p->dir));
+	(void)snprintf(p->path, sizeof p->path, "%s/store.db", p->dir);
+	assert_int_equal(store_create(p->path, run_id, "rounds = 3\n", &et), RV_OK);
+	assert_int_equal(store_open(p->path, &p->store, &et), RV_OK);
+	return 0;
+}
+
+static int tear_down(void **state) {
+	struct place *p = *state;
+	char path[128];
+	store_close(p->store);
+	(void)unlink(p->path);
+	(void)snprintf(path, sizeof path, "%s-wal", p->path);
+	(void)unlink(path);
+	assert_int_equal(rmdir(p->dir), 0);
+	free(p);
+	return 0;
+}
+
+static void reopen(struct place *p) {
+	struct rv_errtext et = {0};
+	store_close(p->store);
+	p->store = NULL;
+	if (store_open(p->path, &p->store, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+/* Changes the closed file behind the store's back. */
+static void tamper(struct place *p, const char *sql) {
+	sqlite3 *db = NULL;
+	store_close(p->store);
+	p->store = NULL;
+	assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static struct core_record member_record(uint64_t id, uint8_t token) {
+	struct core_record rec = {.id = id, .type = CORE_MEMBER, .doc_seq = 5, .member = 0, .name = "w"};
+	rec.key[0] = 9;
+	rec.token_hash.b[0] = token;
+	return rec;
+}
+
+static enum rv_err append(struct place *p, const struct core_record *rec, const struct commit_stats *stats) {
+	struct rv_errtext et = {0};
+	return store_sqlite_ops.append(p->store, rec, stats, &et);
+}
+
+struct seen {
+	int n;
+	uint64_t ids[16];
+};
+
+static enum rv_err see(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
+	(void)et;
+	struct seen *s = ctx;
+	s->ids[s->n++] = rec->id;
+	return RV_OK;
+}
+
+static struct seen records_of(struct place *p) {
+	struct seen s = {0};
+	struct rv_errtext et = {0};
+	assert_int_equal(store_each_record(p->store, see, &s, &et), RV_OK);
+	return s;
+}
+
+static void test_run_is_kept(void **state) {
+	struct place *p = *state;
+	uint8_t id[NET_RUN_ID_BYTES];
+	char config[NET_MAX_CONFIG_BYTES], text[64];
+	struct rv_errtext et = {0};
+	assert_int_equal(store_set(p->store, "advertise", "a:1", &et), RV_OK);
+	reopen(p);
+	assert_int_equal(store_run(p->store, id, config, &et), RV_OK);
+	assert_memory_equal(id, run_id, sizeof id);
+	assert_string_equal(config, "rounds = 3\n");
+	assert_int_equal(store_get(p->store, "advertise", text, sizeof text, &et), RV_OK);
+	assert_string_equal(text, "a:1");
+	assert_int_equal(store_get(p->store, "never", text, sizeof text, &et), RV_OK);
+	assert_string_equal(text, "");
+	assert_int_equal(store_get(p->store, "advertise", text, 2, &et), RV_E_CORRUPT);
+	assert_int_equal(store_create(p->path, run_id, "", &et), RV_E_BUSY);
+}
+
+static void test_records_are_kept_in_order(void **state) {
+	struct place *p = *state;
+	struct core_record rec = member_record(1, 1);
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	for (uint64_t id = 2; id <= 5; id++) {
+		rec = (struct core_record){.id = id, .type = CORE_SEQ};
+		assert_int_equal(append(p, &rec, NULL), RV_OK);
+	}
+	reopen(p);
+	struct seen s = records_of(p);
+	assert_int_equal(s.n, 5);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(s.ids[i], i + 1);
+}
+
+/* The same number again is a fault, and the whole transaction is undone. */
+static void test_append_is_all_or_nothing(void **state) {
+	struct place *p = *state;
+	struct rv_errtext et = {0};
+	struct rv_hash hash = {.b = {7}};
+	bool valid = false;
+	assert_int_equal(store_sqlite_ops.token_add(p->store, &hash, 1, &et), RV_OK);
+	struct core_record rec = {.id = 1, .type = CORE_SEQ};
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	rec = member_record(1, 7);
+	assert_int_equal(append(p, &rec, NULL), RV_E_IO);
+	assert_int_equal(store_sqlite_ops.token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_true(valid);
+	rec = member_record(2, 7);
+	assert_int_equal(append(p, &rec, NULL), RV_OK); /* it goes on */
+	assert_int_equal(records_of(p).n, 2);
+}
+
+static void test_tokens_are_spent_once(void **state) {
+	struct place *p = *state;
+	struct rv_errtext et = {0};
+	struct rv_hash hash = {.b = {7}}, other = {.b = {8}};
+	bool valid = true;
+	assert_int_equal(store_sqlite_ops.token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_false(valid);
+	assert_int_equal(store_sqlite_ops.token_add(p->store, &hash, 1, &et), RV_OK);
+	reopen(p);
+	assert_int_equal(store_sqlite_ops.token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_true(valid);
+	struct core_record rec = member_record(1, 7);
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	assert_int_equal(store_sqlite_ops.token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_false(valid);
+	reopen(p);
+	assert_int_equal(store_sqlite_ops.token_valid(p->store, &hash, &valid, &et), RV_OK);
+	assert_false(valid);
+	assert_int_equal(store_sqlite_ops.token_valid(p->store, &other, &valid, &et), RV_OK);
+	assert_false(valid);
+}
+
+static void test_commits_for_people(void **state) {
+	struct place *p = *state;
+	struct rv_errtext et = {0};
+	struct commit_stats stats = {.attempt = 2, .participants = 3, .tokens = 100, .loss = 2.5, .tx_bytes = 7};
+	struct commit_stats got[4];
+	uint64_t tokens = 0;
+	int n = 0;
+	for (uint64_t r = 0; r < 6; r++) {
+		struct core_record rec = {.id = r + 1, .type = CORE_COMMIT, .round = r};
+		stats.round = r;
+		assert_int_equal(append(p, &rec, &stats), RV_OK);
+	}
+	reopen(p);
+	assert_int_equal(store_commits(p->store, got, 4, &n, &et), RV_OK);
+	assert_int_equal(n, 4);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(got[i].round, i + 2);
+	assert_true(got[3].loss == 2.5 && got[3].tx_bytes == 7 && got[3].attempt == 2 && got[3].participants == 3);
+	assert_int_equal(store_total_tokens(p->store, &tokens, &et), RV_OK);
+	assert_int_equal(tokens, 600);
+}
+
+static void test_only_one_has_it(void **state) {
+	struct place *p = *state;
+	struct store *second = NULL;
+	struct rv_errtext et = {0};
+	assert_int_equal(store_open(p->path, &second, &et), RV_E_BUSY);
+	assert_non_null(strstr(et.text, "another process"));
+}
+
+static void expect_open(struct place *p, enum rv_err want, const char *part) {
+	struct rv_errtext et = {0};
+	assert_int_equal(store_open(p->path, &p->store, &et), want);
+	assert_non_null(strstr(et.text, part));
+}
+
+static void test_damage_is_named(void **state) {
+	struct place *p = *state;
+	struct seen s = {0};
+	struct rv_errtext et = {0};
+	struct core_record rec = {.id = 1, .type = CORE_SEQ};
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	rec.id = 2;
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	tamper(p, "UPDATE records SET body = zeroblob(20) WHERE id = 2");
+	reopen(p);
+	assert_int_equal(store_each_record(p->store, see, &s, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "record 2 does not match its hash"));
+	tamper(p, "DELETE FROM records WHERE id = 2; UPDATE records SET id = 4");
+	reopen(p);
+	assert_int_equal(store_each_record(p->store, see, &s, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "it says that it is record 1"));
+	tamper(p, "PRAGMA user_version = 2");
+	expect_open(p, RV_E_UNSUPPORTED, "version 2");
+	tamper(p, "PRAGMA application_id = 1");
+	expect_open(p, RV_E_CORRUPT, "not a store");
+	FILE *f = fopen(p->path, "w");
+	assert_non_null(f);
+	for (int i = 0; i < 4096; i++)
+		(void)fputc('x', f);
+	assert_int_equal(fclose(f), 0);
+	expect_open(p, RV_E_CORRUPT, "store.db");
+	assert_int_equal(unlink(p->path), 0);
+	expect_open(p, RV_E_NOTFOUND, "new-run");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_run_is_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_records_are_kept_in_order, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_append_is_all_or_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_tokens_are_spent_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_commits_for_people, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_only_one_has_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_damage_is_named, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
