@@ -1,6 +1,6 @@
-/* failpoint_worker.c: the real worker, with one difference made by the linker (--wrap=reduce_send): in the round that
- * RIVULET_FAILPOINT=ROUND:MESSAGES names it stops dead after so many chunk messages, in the middle of the all-reduce,
- * for the test to kill or freeze it there. */
+/* failpoint_worker.c: the real worker, with one difference made by the linker (--wrap=reduce_send): with
+ * RIVULET_FAILPOINT=ROUND:MESSAGES it stops dead after so many chunk messages of its first all-reduce in that round or
+ * a later one, for the test to kill or freeze it there. */
 #include "net/reduce.h"
 
 #include <stdio.h>
@@ -18,13 +18,16 @@ static void stop_here(uint64_t round) {
 }
 
 bool __wrap_reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out) {
-	static unsigned long long sent; /* of the round in question, by this process */
+	static unsigned long long sent, of_round;
 	unsigned long long round, messages;
 	const char *where = getenv("RIVULET_FAILPOINT");
 	bool any = __real_reduce_send(r, now_us, to, out);
-	if (!any || !where || sscanf(where, "%llu:%llu", &round, &messages) != 2 || out->round != round)
+	if (!any || !where || sscanf(where, "%llu:%llu", &round, &messages) != 2 || out->round < round)
 		return any;
+	if (out->round != of_round)
+		sent = 0;
+	of_round = out->round;
 	if ((out->type == REDUCE_SCATTER || out->type == REDUCE_GATHER) && ++sent > messages)
-		stop_here(round);
+		stop_here(out->round);
 	return any;
 }

@@ -1,0 +1,185 @@
+/* test_e2e_failure.c: workers that die or freeze, in the middle of an all-reduce and elsewhere; the others go on, and
+ * whoever comes back or comes new catches up from peers. How long detection and commit took is printed, not asserted.
+ */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+/* Endless: the tests stop it. About 120 chunks. */
+static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n"
+							  "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
+
+/* Where the lost worker stops: not yet half of what a participant sends. */
+#define IN_THE_MIDDLE "RIVULET_FAILPOINT=2:60"
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static double wall_s(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The chain after `round`, as worker i saw it, or NULL; the caller's. */
+static json_t *round_of(const struct e2e *e, int i, int64_t round) {
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "round", "round", round, &from)); json_decref(j))
+		if (e2e_int(j, "round") == round)
+			return j;
+	return NULL;
+}
+
+/* Every worker that saw `round` committed saw the same state. */
+static void assert_same_chain(const struct e2e *e, const int *workers, int n, int64_t round) {
+	json_t *first = round_of(e, workers[0], round);
+	assert_non_null(first);
+	for (int k = 1; k < n; k++) {
+		json_t *other = round_of(e, workers[k], round);
+		assert_non_null(other);
+		assert_string_equal(e2e_text(other, "chain"), e2e_text(first, "chain"));
+		json_decref(other);
+	}
+	json_decref(first);
+}
+
+static void wait_for_round(struct e2e *e, const int *workers, int n, int64_t round) {
+	for (int k = 0; k < n; k++)
+		json_decref(e2e_wait_event(&e->workers[workers[k]], "round", "round", round, NULL));
+}
+
+/* The survivors took the round up again without the lost one, and committed it. */
+static void assert_committed_by_survivors(struct e2e *e, int64_t round, double lost_s, const char *what) {
+	static const int survivors[] = {0, 1, 2};
+	double detected_s = 0, committed_s = 0;
+	wait_for_round(e, survivors, 3, round + 1);
+	for (int k = 0; k < 3; k++) {
+		long from = 0;
+		bool retried = false;
+		json_t *j;
+		while ((j = e2e_find_event(e->workers[k].log, "attempt", "round", round, &from))) {
+			retried = retried || (e2e_int(j, "round") == round && e2e_int(j, "attempt") >= 2);
+			json_decref(j);
+		}
+		assert_true(retried);
+		from = 0;
+		j = e2e_find_event(e->workers[k].log, "suspects", "round", round, &from);
+		if (j && (detected_s == 0 || e2e_time(j) < detected_s))
+			detected_s = e2e_time(j);
+		json_decref(j);
+		j = round_of(e, k, round + 1);
+		assert_in_range(e2e_int(j, "participants"), 1, 3);
+		committed_s = e2e_time(j) > committed_s ? e2e_time(j) : committed_s;
+		json_decref(j);
+	}
+	assert_same_chain(e, survivors, 3, round + 1);
+	print_message("%s: detected after %.2f s, committed by all survivors %.2f s later\n", what, detected_s - lost_s,
+				  committed_s - detected_s);
+}
+
+/* Takes part in an all-reduce of a round after the state it fetched. */
+static void assert_takes_part_again(struct e2e *e, int i, long from) {
+	json_t *fetched = e2e_wait_event(&e->workers[i], "fetch", NULL, 0, &from);
+	json_decref(fetched);
+	json_t *attempt = e2e_wait_event(&e->workers[i], "attempt", NULL, 0, &from);
+	int64_t round = e2e_int(attempt, "round");
+	json_decref(attempt);
+	json_decref(e2e_wait_event(&e->workers[i], "round", "round", round + 1, &from));
+	wait_for_round(e, (const int[]){0}, 1, round + 1);
+	assert_same_chain(e, (const int[]){0, i}, 2, round + 1);
+}
+
+static void no_state_was_ever_wrong(struct e2e *e, int n) {
+	static const char *const bad[] = {"document", "install_failed", "apply_failed", "diverged", "failed", "storage"};
+	for (int i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+			json_t *j = e2e_find_event(e->workers[i].log, bad[k], NULL, 0, NULL);
+			if (j)
+				fail_msg("worker %d: %s", i, e2e_text(j, "text"));
+		}
+}
+
+static long lines_so_far(const struct e2e *e, int i) {
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "round", NULL, 0, &from));)
+		json_decref(j);
+	return from;
+}
+
+static void stop_at_failpoint(struct e2e *e, int signal, const char *what) {
+	json_t *stopped = e2e_wait_event(&e->workers[3], "failpoint", NULL, 0, NULL);
+	int64_t round = e2e_int(stopped, "round");
+	json_decref(stopped);
+	double lost_s = wall_s();
+	e2e_signal(&e->workers[3], signal);
+	assert_committed_by_survivors(e, round, lost_s, what);
+}
+
+static void killed_in_the_middle_and_back_again(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, endless, 5);
+	e2e_start_workers(&e, 3);
+	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE);
+	stop_at_failpoint(&e, SIGKILL, "kill -9 in the middle of an all-reduce");
+	assert_int_equal(e2e_wait_exit(&e.workers[3]), 128 + SIGKILL);
+
+	/* It comes back with what it had, and a fifth one with nothing. */
+	wait_for_round(&e, (const int[]){0, 1, 2}, 3, 12);
+	long from = lines_so_far(&e, 3);
+	e2e_start_worker(&e, 3, NULL, NULL);
+	e2e_start_worker(&e, 4, NULL, NULL);
+	assert_takes_part_again(&e, 3, from);
+	assert_takes_part_again(&e, 4, 0);
+	no_state_was_ever_wrong(&e, 5);
+}
+
+static void frozen_in_the_middle(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, endless, 4);
+	e2e_start_workers(&e, 3);
+	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE);
+	stop_at_failpoint(&e, SIGSTOP, "SIGSTOP in the middle of an all-reduce");
+	no_state_was_ever_wrong(&e, 3);
+}
+
+static void frozen_for_some_rounds_and_thawed(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, endless, 4);
+	e2e_start_workers(&e, 4);
+	wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, 2);
+	e2e_signal(&e.workers[3], SIGSTOP);
+	long from = lines_so_far(&e, 0);
+	for (int alone = 0; alone < 2;) { /* some rounds without it */
+		json_t *next = e2e_wait_event(&e.workers[0], "round", NULL, 0, &from);
+		alone += e2e_int(next, "participants") < 4;
+		json_decref(next);
+	}
+	from = lines_so_far(&e, 3);
+	e2e_signal(&e.workers[3], SIGCONT);
+	assert_takes_part_again(&e, 3, from);
+	no_state_was_ever_wrong(&e, 4);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(killed_in_the_middle_and_back_again, teardown),
+		cmocka_unit_test_teardown(frozen_in_the_middle, teardown),
+		cmocka_unit_test_teardown(frozen_for_some_rounds_and_thawed, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

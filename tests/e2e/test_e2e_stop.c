@@ -1,0 +1,111 @@
+/* test_e2e_stop.c: everybody stops and starts again; the coordinator is killed: the run ends in the same bits as one
+ * that nothing happened to, and no process is left. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* All four in every round, however slow the machine: so the lab can say what the end must be. */
+static const char patient_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+								  "min-workers = 4\nsteps-per-round = 40\nrounds = 12\nbase-every = 2\n"
+								  "grace-ms = 600000\nliveness-ms = 60000\npeer-timeout-ms = 30000\n";
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static void assert_ends_as_in_the_lab(struct e2e *e) {
+	char chain[65], full[65], out[E2E_PATH + 8], conf[E2E_PATH + 16];
+	e2e_assert_same_end(e, (const int[]){0, 1, 2, 3}, 4, chain, full);
+	json_t *started = e2e_wait_event(&e->workers[0], "started", NULL, 0, NULL);
+	snprintf(out, sizeof out, "%s/lab", e->dir);
+	snprintf(conf, sizeof conf, "%s/run.conf", e->dir);
+	const char *const argv[] = {"rivulet",   "train", "--config", conf, "--data",     e->data,
+								"--workers", "4",     "--out",    out,  "--run-hash", e2e_text(started, "run_hash"),
+								"--threads", "1",     NULL};
+	assert_int_equal(e2e_run(e, "lab", argv), 0);
+	json_decref(started);
+	json_t *end = e2e_metrics(out, "end");
+	assert_string_equal(e2e_text(end, "chain"), chain);
+	assert_string_equal(e2e_text(end, "state"), full);
+	json_decref(end);
+}
+
+static void wait_for_round(struct e2e *e, int64_t round) {
+	for (int i = 0; i < 4; i++)
+		json_decref(e2e_wait_event(&e->workers[i], "round", "round", round, NULL));
+}
+
+static void stop_all_and_resume_all_is_straight_through(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, patient_run, 4);
+	e2e_start_workers(&e, 4);
+	wait_for_round(&e, 3);
+	for (int i = 0; i < 4; i++)
+		e2e_signal(&e.workers[i], i % 2 ? SIGTERM : SIGINT);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(e2e_wait_exit(&e.workers[i]), 0);
+	e2e_signal(&e.coordinator, SIGTERM);
+	assert_int_equal(e2e_wait_exit(&e.coordinator), 0);
+	e2e_start_coordinator(&e);
+	e2e_start_workers(&e, 4);
+	assert_ends_as_in_the_lab(&e);
+}
+
+static void all_killed_at_once_lose_no_round(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, patient_run, 4);
+	e2e_start_workers(&e, 4);
+	wait_for_round(&e, 3);
+	e2e_signal(&e.coordinator, SIGKILL);
+	for (int i = 0; i < 4; i++)
+		e2e_signal(&e.workers[i], SIGKILL);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(e2e_wait_exit(&e.workers[i]), 128 + SIGKILL);
+	assert_int_equal(e2e_wait_exit(&e.coordinator), 128 + SIGKILL);
+	e2e_start_coordinator(&e);
+	e2e_start_workers(&e, 4);
+	char chain[65], full[65];
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
+	/* Nobody went back before what had been committed. */
+	for (int i = 0; i < 4; i++) {
+		long from = 0;
+		json_t *started = e2e_wait_event(&e.workers[i], "started", "round", 2, &from);
+		json_decref(started);
+	}
+}
+
+static void the_coordinator_is_killed_and_nothing_is_lost(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, patient_run, 4);
+	e2e_start_workers(&e, 4);
+	for (int64_t round = 2; round <= 6; round += 2) {
+		wait_for_round(&e, round);
+		e2e_signal(&e.coordinator, SIGKILL);
+		assert_int_equal(e2e_wait_exit(&e.coordinator), 128 + SIGKILL);
+		json_decref(e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, NULL));
+		e2e_start_coordinator(&e);
+	}
+	assert_ends_as_in_the_lab(&e);
+	assert_null(e2e_find_event(e.workers[0].log, "document", NULL, 0, NULL));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(stop_all_and_resume_all_is_straight_through, teardown),
+		cmocka_unit_test_teardown(all_killed_at_once_lose_no_round, teardown),
+		cmocka_unit_test_teardown(the_coordinator_is_killed_and_nothing_is_lost, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
