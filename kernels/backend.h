@@ -33,7 +33,7 @@ enum dtype { DTYPE_F32, DTYPE_BF16 };
 
 struct backend_options {
 	int threads;        /* 1..256; 0: all that this process may run on */
-	enum dtype compute; /* matrix products: inputs rounded to this, accumulated in fp32 */
+	enum dtype compute; /* products of linear layers and classifier: inputs rounded to this, accumulated in fp32 */
 	const char *isa;    /* CPU: "auto", or the highest one to use: "avx512", "avx2", "portable" */
 };
 

@@ -8,9 +8,11 @@
 #include <string.h>
 
 static void describe_into(struct cpu_backend *c) {
-	char product[32] = "own products";
+	char product[32];
 	if (c->onednn)
 		cpu_gemm_onednn_version(product);
+	else
+		(void)snprintf(product, sizeof product, "own %s", c->gemm->name);
 	int n = c->base.threads;
 	(void)snprintf(c->description, sizeof c->description, "cpu %s (%s), %d thread%s", c->isa->name, product, n,
 				   n == 1 ? "" : "s");
@@ -18,8 +20,6 @@ static void describe_into(struct cpu_backend *c) {
 
 static enum rv_err cpu_open(const struct backend_options *opt, struct backend **out, struct rv_errtext *et) {
 	*out = NULL;
-	if (opt->compute != DTYPE_F32)
-		return rv_fail(et, RV_E_UNSUPPORTED, "cpu backend: matrix products in bf16 are not there yet; use fp32");
 	const char *limit = opt->isa ? opt->isa : "auto";
 	bool best;
 	const struct isa_kernels *isa = cpu_isa_choose(limit, &best);
@@ -30,7 +30,8 @@ static enum rv_err cpu_open(const struct backend_options *opt, struct backend **
 		return rv_fail(et, RV_E_NOMEM, "cpu backend: no memory for its handle");
 	c->base = (struct backend){.ops = &cpu_ops, .act = DTYPE_F32, .threads = cpu_thread_count(opt->threads)};
 	c->isa = isa;
-	c->onednn = best && isa != &isa_kernels_portable && cpu_gemm_has_onednn();
+	c->gemm = cpu_isa_gemm(isa, opt->compute);
+	c->onednn = opt->compute == DTYPE_F32 && best && isa != &isa_kernels_portable && cpu_gemm_has_onednn();
 	describe_into(c);
 	*out = &c->base;
 	return RV_OK;

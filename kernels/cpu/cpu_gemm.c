@@ -23,7 +23,7 @@ enum {
 
 struct blocking {
 	const struct gemm *g;
-	const struct isa_kernels *isa;
+	const struct gemm_kernels *kernels;
 	float *packed_a, *packed_b;
 	size_t a_size;                /* floats of packed A of one thread */
 	int row_block, row_blocks;    /* rows of one task, and how many such blocks */
@@ -45,7 +45,12 @@ static int round_up(int n, int to) {
 	return ceil_div(n, to) * to;
 }
 
-/* Packed operands are (passes, panels, pass length, panel width). */
+/* Words of a panel that hold k elements; a pass is a whole number of words. */
+static size_t words(const struct blocking *s, int k) {
+	return (size_t)ceil_div(k, s->kernels->k_per_word);
+}
+
+/* Packed operands are (passes, panels, words of the pass, panel width). */
 static void pack_b_task(void *ctx, int task, int thread) {
 	(void)thread;
 	const struct blocking *s = ctx;
@@ -55,7 +60,7 @@ static void pack_b_task(void *ctx, int task, int thread) {
 		int length = min_int(s->k_block, s->k - k);
 		ptrdiff_t row = g->tb ? s->j0 + j : s->k0 + k, col = g->tb ? s->k0 + k : s->j0 + j;
 		struct pack_source src = {.p = g->b + row * g->ldb + col, .ld = g->ldb, .k_major = !g->tb};
-		s->isa->pack_b(s->packed_b + (size_t)k * s->padded_cols + (size_t)j * length, &src, cols, length);
+		s->kernels->pack_b(s->packed_b + words(s, k) * s->padded_cols + j * words(s, length), &src, cols, length);
 	}
 }
 
@@ -64,7 +69,7 @@ static void pack_rows(const struct blocking *s, float *packed, int i, int rows) 
 	for (int k = 0; k < s->k; k += s->k_block) {
 		ptrdiff_t row = g->ta ? s->k0 + k : i, col = g->ta ? i : s->k0 + k;
 		struct pack_source src = {.p = g->a + row * g->lda + col, .ld = g->lda, .k_major = g->ta};
-		s->isa->pack_a(packed + (size_t)k * s->row_block, &src, rows, min_int(s->k_block, s->k - k));
+		s->kernels->pack_a(packed + words(s, k) * s->row_block, &src, rows, min_int(s->k_block, s->k - k));
 	}
 }
 
@@ -79,21 +84,21 @@ static void multiply_task(void *ctx, int task, int thread) {
 	s->packed_rows[thread] = block;
 	for (int k = 0; k < s->k; k += s->k_block) {
 		int length = min_int(s->k_block, s->k - k);
-		struct packed_product p = {.a = packed + (size_t)k * s->row_block,
-								   .b = s->packed_b + (size_t)k * s->padded_cols + (size_t)j * length,
+		struct packed_product p = {.a = packed + words(s, k) * s->row_block,
+								   .b = s->packed_b + words(s, k) * s->padded_cols + j * words(s, length),
 								   .c = g->c + (ptrdiff_t)i * g->ldc + s->j0 + j,
 								   .ldc = g->ldc,
 								   .m = rows,
 								   .n = min_int(s->task_cols, s->cols - j),
-								   .k = length,
+								   .k_words = (int)words(s, length),
 								   .add = g->add || s->k0 + k > 0};
-		s->isa->multiply_packed(&p);
+		s->kernels->multiply(&p);
 	}
 }
 
 /* Rows in even blocks of whole panels; columns finer until there are enough tasks. */
 static void cut_tasks(struct blocking *s, int threads) {
-	int panel = s->isa->gemm_rows, width = s->isa->gemm_cols;
+	int panel = s->kernels->rows, width = s->kernels->cols;
 	int panels = ceil_div(s->g->m, panel), blocks = ceil_div(panels, ROW_PANELS);
 	s->row_block = ceil_div(panels, blocks) * panel;
 	s->row_blocks = ceil_div(s->g->m, s->row_block);
@@ -104,7 +109,7 @@ static void cut_tasks(struct blocking *s, int threads) {
 }
 
 static void multiply_part(struct cpu_backend *be, struct blocking *s) {
-	s->padded_cols = round_up(s->cols, s->isa->gemm_cols);
+	s->padded_cols = round_up(s->cols, s->kernels->cols);
 	s->col_groups = ceil_div(s->cols, s->task_cols);
 	for (int i = 0; i < be->base.threads; i++)
 		s->packed_rows[i] = -1;
@@ -114,15 +119,16 @@ static void multiply_part(struct cpu_backend *be, struct blocking *s) {
 
 void cpu_gemm_own(struct cpu_backend *be, const struct gemm *g) {
 	RV_ASSERT(be->base.threads <= THREADS_MAX);
-	struct blocking s = {.g = g, .isa = be->isa};
-	int k_part = min_int(g->k, K_PART);
-	s.k_block = ceil_div(k_part, ceil_div(k_part, K_BLOCK));
-	int part_cols = B_PART_BYTES / (int)sizeof(float) / k_part / TASK_COLS * TASK_COLS;
-	part_cols = min_int(part_cols, round_up(g->n, s.isa->gemm_cols));
+	struct blocking s = {.g = g, .kernels = be->gemm};
+	int per_word = s.kernels->k_per_word, k_part = min_int(g->k, K_PART * per_word);
+	s.k_block = round_up(ceil_div(k_part, ceil_div(k_part, K_BLOCK * per_word)), per_word);
+	int part_words = (int)words(&s, k_part);
+	int part_cols = B_PART_BYTES / (int)sizeof(float) / part_words / TASK_COLS * TASK_COLS;
+	part_cols = min_int(part_cols, round_up(g->n, s.kernels->cols));
 	s.cols = part_cols;
 	cut_tasks(&s, be->base.threads);
-	s.a_size = (size_t)s.row_block * k_part + SPILL;
-	s.packed_b = cpu_workspace(be, WORKSPACE_GEMM_B, (size_t)part_cols * k_part);
+	s.a_size = (size_t)s.row_block * part_words + SPILL;
+	s.packed_b = cpu_workspace(be, WORKSPACE_GEMM_B, (size_t)part_cols * part_words);
 	s.packed_a = cpu_workspace(be, WORKSPACE_GEMM_A, s.a_size * be->base.threads);
 	for (s.j0 = 0; s.j0 < g->n; s.j0 += part_cols)
 		for (s.k0 = 0; s.k0 < g->k; s.k0 += k_part) {

@@ -36,3 +36,13 @@ const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best) {
 	}
 	return NULL;
 }
+
+const struct gemm_kernels *cpu_isa_gemm(const struct isa_kernels *isa, enum dtype compute) {
+	if (compute == DTYPE_F32)
+		return isa->gemm_fp32;
+#if defined(__x86_64__)
+	if (isa == &isa_kernels_avx512 && __builtin_cpu_supports("avx512bf16"))
+		return &gemm_kernels_avx512_bf16;
+#endif
+	return isa->gemm_rounded;
+}

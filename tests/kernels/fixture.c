@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct variant variants[] = {
-	{"auto", 2, false}, {"avx512", 1, true}, {"avx512", 2, true}, {"avx2", 2, true}, {"portable", 2, true},
+static const struct variant fp32_variants[] = {
+	{"auto", 2, false, DTYPE_F32}, {"avx512", 1, true, DTYPE_F32},   {"avx512", 2, true, DTYPE_F32},
+	{"avx2", 2, true, DTYPE_F32},  {"portable", 2, true, DTYPE_F32},
 };
+static const struct variant bf16_variants[] = {
+	{"auto", 2, true, DTYPE_BF16}, {"avx2", 2, true, DTYPE_BF16}, {"portable", 1, true, DTYPE_BF16}};
 
 struct backend *open_ref(void) {
 	struct rv_errtext et = {0};
@@ -24,7 +27,7 @@ struct backend *open_ref(void) {
 struct backend *open_variant(const struct variant *v) {
 	struct rv_errtext et = {0};
 	struct backend *be = NULL;
-	const struct backend_options opt = {.threads = v->threads, .isa = v->isa};
+	const struct backend_options opt = {.threads = v->threads, .compute = v->compute, .isa = v->isa};
 	if (backend_open("cpu", &opt, &be, &et) != RV_OK)
 		fail_msg("cpu %s: %s", v->isa, et.text);
 	struct cpu_backend *c = (struct cpu_backend *)be;
@@ -37,15 +40,15 @@ struct backend *open_variant(const struct variant *v) {
 	return be;
 }
 
-int for_each_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx) {
+static int run_variants(const struct variant *v, size_t n,
+						void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx) {
 	struct backend *ref = open_ref();
 	int ran = 0;
-	for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
-		struct backend *cpu = open_variant(&variants[i]);
+	for (size_t i = 0; i < n; i++) {
+		struct backend *cpu = open_variant(&v[i]);
 		if (!cpu)
 			continue;
-		print_message("%s, threads %d%s\n", cpu->ops->describe(cpu), variants[i].threads,
-					  variants[i].own_gemm ? ", own product" : "");
+		print_message("%s%s\n", cpu->ops->describe(cpu), v[i].own_gemm ? ", own product" : "");
 		body(ref, cpu, ctx);
 		backend_close(cpu);
 		ran++;
@@ -53,6 +56,23 @@ int for_each_variant(void (*body)(struct backend *ref, struct backend *cpu, cons
 	backend_close(ref);
 	assert_true(ran >= 2); /* auto and portable are everywhere */
 	return ran;
+}
+
+int for_each_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx) {
+	return run_variants(fp32_variants, sizeof fp32_variants / sizeof fp32_variants[0], body, ctx);
+}
+
+int for_each_bf16_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx) {
+	return run_variants(bf16_variants, sizeof bf16_variants / sizeof bf16_variants[0], body, ctx);
+}
+
+void round_to_bf16(float *x, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		uint32_t bits;
+		memcpy(&bits, &x[i], sizeof bits);
+		bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000;
+		memcpy(&x[i], &bits, sizeof bits);
+	}
 }
 
 float *zero_floats(size_t n) {

@@ -17,10 +17,13 @@ struct variant {
 	const char *isa;
 	int threads;
 	bool own_gemm;
+	enum dtype compute;
 };
 
 /* Calls body(ref, cpu, ctx) for every variant that this machine has, printing its name first; returns how many. */
 int for_each_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx);
+/* The same with products in bf16. */
+int for_each_bf16_variant(void (*body)(struct backend *ref, struct backend *cpu, const void *ctx), const void *ctx);
 /* NULL when the machine lacks the instruction set. */
 struct backend *open_variant(const struct variant *v);
 struct backend *open_ref(void);
@@ -30,6 +33,8 @@ struct backend *open_ref(void);
 float *random_floats(size_t n, uint64_t seed, float amplitude);
 float *zero_floats(size_t n);
 float *copy_floats(const float *src, size_t n);
+/* Rounds in place to values that bf16 holds: products of such numbers are the same in both dtypes. */
+void round_to_bf16(float *x, size_t n);
 int32_t *random_tokens(size_t n, uint64_t seed, int below);
 static inline act_t *as_act(float *p) {
 	return (act_t *)(void *)p;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 /* Around every border of the products: tiles of 14, 6 and 4 rows, panels of 32, 16 and 8 columns, blocks of 140 rows,
- * 512 of k and 3072 columns. */
-static const struct linear_shape shapes[] = {{1, 1, 1},     {3, 7, 17},     {17, 33, 3},  {33, 127, 129},
-											 {127, 16, 64}, {150, 513, 70}, {5, 1030, 9}, {300, 31, 15},
-											 {2, 8, 3100},  {64, 128, 512}};
+ * 512 and 1024 of k, 64 and 256 columns. */
+static const struct linear_shape shapes[] = {{1, 1, 1},      {3, 7, 17},      {17, 33, 3},  {33, 127, 129},
+											 {127, 16, 64},  {150, 513, 70},  {5, 1030, 9}, {300, 31, 15},
+											 {1100, 20, 34}, {40, 2100, 600}, {2, 8, 3100}, {64, 128, 512}};
 
 struct linear_arrays {
 	float *y, *pre, *dx, *dw, *db;
@@ -32,11 +32,17 @@ static void release(struct linear_arrays *r) {
 		free(all[i]);
 }
 
-static void linear_body(struct backend *ref, struct backend *cpu, const void *ctx) {
-	struct linear_shape s = *(const struct linear_shape *)ctx;
+/* `exact`: inputs are rounded first, so that bf16 products are exact too; only then the epilogues' own inputs remain.
+ */
+static void compare(struct backend *ref, struct backend *cpu, struct linear_shape s, bool exact) {
 	size_t no = (size_t)s.n * s.o, nc = (size_t)s.n * s.c, oc = (size_t)s.o * s.c;
 	float *x = random_floats(nc, 1, 1), *w = random_floats(oc, 2, 1), *bias = random_floats((size_t)s.o, 3, 1);
 	float *dy = random_floats(no, 4, 1), *below = random_floats(nc, 5, 4);
+	if (exact) {
+		round_to_bf16(x, nc);
+		round_to_bf16(w, oc);
+		round_to_bf16(dy, no);
+	}
 	for (int variant = 0; variant < 4; variant++) {
 		enum linear_epilogue ep = variant & 1 ? LINEAR_GELU : LINEAR_NONE;
 		const float *b = variant & 2 ? bias : NULL;
@@ -54,10 +60,39 @@ static void linear_body(struct backend *ref, struct backend *cpu, const void *ct
 		free(all[i]);
 }
 
+static void linear_body(struct backend *ref, struct backend *cpu, const void *ctx) {
+	compare(ref, cpu, *(const struct linear_shape *)ctx, false);
+}
+
+static void bf16_body(struct backend *ref, struct backend *cpu, const void *ctx) {
+	compare(ref, cpu, *(const struct linear_shape *)ctx, true);
+}
+
 static void linear_equals_ref(void **state) {
 	(void)state;
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
 		for_each_variant(linear_body, &shapes[i]);
+}
+
+static void bf16_equals_ref_on_rounded_inputs(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		for_each_bf16_variant(bf16_body, &shapes[i]);
+}
+
+/* 1 + 2^-8 lies half way between two bf16 and goes to the even one, 1; a little more goes up to 1 + 2^-7. */
+static void rounding_body(struct backend *ref, struct backend *cpu, const void *ctx) {
+	(void)ref;
+	(void)ctx;
+	struct linear_shape s = {1, 1, 3};
+	float x = 1, w[3] = {1 + 0x1p-8f, 1 + 0x1p-8f + 0x1p-20f, -1 - 0x1p-8f}, y[3];
+	cpu->ops->linear_forward(cpu, as_act(y), NULL, as_act(&x), w, NULL, s, LINEAR_NONE);
+	assert_true(y[0] == 1 && y[1] == 1 + 0x1p-7f && y[2] == -1);
+}
+
+static void bf16_rounds_to_nearest_even(void **state) {
+	(void)state;
+	for_each_bf16_variant(rounding_body, NULL);
 }
 
 /* GELU alone, through a product with the 1 x 1 matrix 1: the whole range, both ends where it is 0 or x. */
@@ -112,11 +147,13 @@ static void nan_body(struct backend *ref, struct backend *cpu, const void *ctx) 
 static void nan_stays_in_its_row(void **state) {
 	(void)state;
 	for_each_variant(nan_body, NULL);
+	for_each_bf16_variant(nan_body, NULL);
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(linear_equals_ref),
-									   cmocka_unit_test(gelu_is_accurate_over_its_range),
-									   cmocka_unit_test(nan_stays_in_its_row)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(linear_equals_ref), cmocka_unit_test(bf16_equals_ref_on_rounded_inputs),
+		cmocka_unit_test(bf16_rounds_to_nearest_even), cmocka_unit_test(gelu_is_accurate_over_its_range),
+		cmocka_unit_test(nan_stays_in_its_row)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

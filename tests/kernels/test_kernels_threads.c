@@ -47,14 +47,15 @@ static void thread_counts_do_not_change_bits(void **state) {
 	(void)state;
 	const char *levels[] = {"avx512", "avx2", "portable"};
 	float *want = zero_floats(N_RESULTS), *got = zero_floats(N_RESULTS);
-	for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
+	for (size_t i = 0; i < 2 * sizeof levels / sizeof levels[0]; i++)
 		for (int threads = 1; threads <= 3; threads++) {
-			struct backend *be = open_variant(&(struct variant){levels[i], threads, true});
+			enum dtype compute = i & 1 ? DTYPE_BF16 : DTYPE_F32;
+			struct backend *be = open_variant(&(struct variant){levels[i / 2], threads, true, compute});
 			if (!be)
 				continue;
 			step(be, threads == 1 ? want : got);
 			if (threads > 1)
-				check_same(levels[i], got, want, N_RESULTS);
+				check_same(levels[i / 2], got, want, N_RESULTS);
 			step(be, got);
 			check_same("again", got, want, N_RESULTS);
 			backend_close(be);
@@ -64,7 +65,7 @@ static void thread_counts_do_not_change_bits(void **state) {
 }
 
 static void *concurrent_main(void *arg) {
-	struct backend *be = open_variant(&(struct variant){"auto", 2, false});
+	struct backend *be = open_variant(&(struct variant){"auto", 2, false, DTYPE_F32});
 	for (int i = 0; i < 3; i++)
 		step(be, arg);
 	backend_close(be);

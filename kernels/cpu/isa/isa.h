@@ -9,4 +9,6 @@
 ISA_KERNELS(ISA_PROTOTYPE_)
 #undef ISA_PROTOTYPE_
 
+extern const struct gemm_kernels ISA(gemm_fp32), ISA(gemm_rounded);
+
 #endif

@@ -71,14 +71,24 @@ struct pack_source {
 	bool k_major;
 };
 
-/* A (m, k) and B (k, n) are packed panel by panel: gemm_rows rows of A, gemm_cols columns of B, k after k. A panel of
- * A takes k * gemm_rows floats and the last one spills up to 16 more; a panel of B takes k * gemm_cols. */
+/* C (m, n) = or += the product of packed panels; k_words: the length of a panel. */
 struct packed_product {
 	const float *a, *b;
 	float *c;
 	ptrdiff_t ldc;
-	int m, n, k;
+	int m, n, k_words;
 	bool add;
+};
+
+/* One kind of packed product. Panels are `rows` rows of A, `cols` columns of B, word after word of k; a word is 4 bytes
+ * and holds `k_per_word` elements (1 of fp32, 2 of bf16; the last one is filled up with 0). The last panel of A spills
+ * up to 16 words more. */
+struct gemm_kernels {
+	const char *name; /* "fp32", "bf16" */
+	int rows, cols, k_per_word;
+	void (*pack_a)(float *dst, const struct pack_source *src, int rows, int k);
+	void (*pack_b)(float *dst, const struct pack_source *src, int cols, int k);
+	void (*multiply)(const struct packed_product *p);
 };
 
 #define ISA_KERNELS(X)                                                                                                 \
@@ -100,14 +110,12 @@ struct packed_product {
 	X(void, attention_group, (const struct attention_group *a))                                                        \
 	X(void, softmax_rows, (const struct softmax_rows *a))                                                              \
 	X(double, sum_squares, (const float *x, size_t n))                                                                 \
-	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))             \
-	X(void, pack_a, (float *dst, const struct pack_source *src, int rows, int k))                                      \
-	X(void, pack_b, (float *dst, const struct pack_source *src, int cols, int k))                                      \
-	X(void, multiply_packed, (const struct packed_product *a))
+	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))
 
 struct isa_kernels {
-	const char *name;         /* "avx512" */
-	int gemm_rows, gemm_cols; /* the shape of a packed panel */
+	const char *name; /* "avx512" */
+	const struct gemm_kernels *gemm_fp32;
+	const struct gemm_kernels *gemm_rounded; /* operands rounded to bf16 while packing, products in fp32 */
 #define ISA_FIELD_(type, name, args) type(*name) args;
 	ISA_KERNELS(ISA_FIELD_)
 #undef ISA_FIELD_
@@ -116,6 +124,7 @@ struct isa_kernels {
 extern const struct isa_kernels isa_kernels_portable;
 #if defined(__x86_64__)
 extern const struct isa_kernels isa_kernels_avx2, isa_kernels_avx512;
+extern const struct gemm_kernels gemm_kernels_avx512_bf16; /* for processors with AVX512_BF16 */
 #endif
 
 #endif

@@ -8,6 +8,12 @@
 
 #include "kernels/cpu/isa/vec.h"
 
+/* What one word of A (4 bytes) times a vector of B adds to a vector of C. gemm_bf16.c has words of two bf16. */
+#ifndef TILE_MULTIPLY_ADD
+#define TILE_BROADCAST(p)          vset1(*(p))
+#define TILE_MULTIPLY_ADD(a, b, c) vfma(a, b, c)
+#endif
+
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 14 };
 #elif defined(__AVX2__)
@@ -48,10 +54,10 @@ RV_ALWAYS_INLINE void tile_fixed(int mr, int nv, ptrdiff_t a_i, ptrdiff_t a_k, c
 		vf b0 = vload(b), b1 = nv > 1 ? vload(b + VL) : b0;
 #pragma GCC unroll 14
 		for (int i = 0; i < mr; i++) {
-			vf x = vset1(a[i * a_i]);
-			acc[i][0] = vfma(x, b0, acc[i][0]);
+			vf x = TILE_BROADCAST(a + i * a_i);
+			acc[i][0] = TILE_MULTIPLY_ADD(x, b0, acc[i][0]);
 			if (nv > 1)
-				acc[i][1] = vfma(x, b1, acc[i][1]);
+				acc[i][1] = TILE_MULTIPLY_ADD(x, b1, acc[i][1]);
 		}
 	}
 #pragma GCC unroll 14
