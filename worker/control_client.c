@@ -16,6 +16,7 @@ enum {
 	REQUEST_TIMEOUT_MS = 10000,
 	POLL_TIMEOUT_MS = 40000, /* the coordinator holds a document request for up to 20 s */
 	REFUSAL_MAX_BYTES = 4096,
+	REFUSAL_SHOWN_BYTES = 300,
 	HTTP_OK = 200,
 	HTTP_NO_CONTENT = 204,
 	HTTP_BAD_REQUEST = 400,
@@ -106,8 +107,10 @@ static void not_ok(struct call *k, const struct http_reply *r, const char *what)
 		failed(k, r->text);
 		return;
 	}
+	const char *said = r->body ? (const char *)r->body : "";
+	int said_bytes = (int)strcspn(said, "\r\n");
 	snprintf(text, sizeof text, "%s: the coordinator answers %d: %.*s", what, r->status,
-			 (int)(r->body_bytes < 300 ? r->body_bytes : 300), r->body ? (const char *)r->body : "");
+			 said_bytes < REFUSAL_SHOWN_BYTES ? said_bytes : REFUSAL_SHOWN_BYTES, said);
 	if (!is_refusal(r->status)) {
 		failed(k, text);
 		return;
@@ -131,6 +134,11 @@ static void join_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
 	struct rv_errtext et = {0};
+	if (r->err == RV_E_AUTH) { /* not the run's coordinator: a link that is wrong stays wrong */
+		k->under_way = k->wanted = false;
+		c->owner.on_refused(c->owner.ctx, r->err, r->text);
+		return;
+	}
 	if (r->err != RV_OK || r->status != HTTP_OK) {
 		not_ok(k, r, "join");
 		return;

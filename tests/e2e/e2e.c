@@ -150,16 +150,16 @@ int e2e_wait_exit(struct e2e_process *p) {
 	return -1;
 }
 
-int e2e_run(struct e2e *e, const char *name, const char *const *argv) {
+void e2e_run(struct e2e *e, const char *name, const char *const *argv, int status) {
 	char log_name[64];
 	struct e2e_process p = {0};
 	snprintf(log_name, sizeof log_name, "%s.log", name);
 	path_in(e, log_name, p.log);
 	start(&p, argv, NULL);
-	int status = e2e_wait_exit(&p);
-	if (status != 0)
+	int ended = e2e_wait_exit(&p);
+	if (ended != status)
 		show_log_tail(p.log);
-	return status;
+	assert_int_equal(ended, status);
 }
 
 static void end_process(struct e2e_process *p) {
@@ -208,7 +208,7 @@ static void make_links(struct e2e *e) {
 	path_in(e, "coordinator", dir);
 	snprintf(count, sizeof count, "%d", e->n_workers);
 	const char *const argv[] = {"rivulet-coordinator", "invite", "--dir", dir, "--count", count, NULL};
-	assert_int_equal(e2e_run(e, "invite", argv), 0);
+	e2e_run(e, "invite", argv, 0);
 	path_in(e, "invite.log", log);
 	char *text = read_all(log), *at = text;
 	for (int i = 0; i < e->n_workers; i++) {
@@ -236,7 +236,7 @@ void e2e_open(struct e2e *e, const char *config, int n_workers) {
 	write_text(e->data);
 	write_all(conf, config);
 	const char *const argv[] = {"rivulet-coordinator", "new-run", "--dir", dir, "--config", conf, NULL};
-	assert_int_equal(e2e_run(e, "new-run", argv), 0);
+	e2e_run(e, "new-run", argv, 0);
 	e2e_start_coordinator(e);
 	make_links(e);
 }

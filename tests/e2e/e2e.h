@@ -43,8 +43,9 @@ void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
 void e2e_signal(struct e2e_process *p, int signal);
 /* Waits for its end: the exit status, or 128 + signal. */
 int e2e_wait_exit(struct e2e_process *p);
-/* Runs a program to its end; its output goes to DIR/NAME.log. `argv` ends with NULL; argv[0] is a program of ours. */
-int e2e_run(struct e2e *e, const char *name, const char *const *argv);
+/* Runs a program of ours to its end, which must be this exit status; its output goes to DIR/NAME.log. `argv` ends with
+ * NULL; argv[0] is the program's name. */
+void e2e_run(struct e2e *e, const char *name, const char *const *argv, int status);
 
 /* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key NULL: any); waits
  * for it. *from (NULL: 0) moves past it. The caller's reference. */

@@ -32,7 +32,7 @@ static void lab_end(struct e2e *e, const char *config, const char *run_hash, cha
 	snprintf(conf, sizeof conf, "%s/run.conf", e->dir);
 	const char *const argv[] = {"rivulet", "train", "--config",   conf,     "--data",    e->data, "--workers", "4",
 								"--out",   out,     "--run-hash", run_hash, "--threads", "1",     NULL};
-	assert_int_equal(e2e_run(e, "lab", argv), 0);
+	e2e_run(e, "lab", argv, 0);
 	json_t *end = e2e_metrics(out, "end");
 	snprintf(chain, 65, "%s", e2e_text(end, "chain"));
 	snprintf(state, 65, "%s", e2e_text(end, "state"));

@@ -31,7 +31,7 @@ static void assert_ends_as_in_the_lab(struct e2e *e) {
 	const char *const argv[] = {"rivulet",   "train", "--config", conf, "--data",     e->data,
 								"--workers", "4",     "--out",    out,  "--run-hash", e2e_text(started, "run_hash"),
 								"--threads", "1",     NULL};
-	assert_int_equal(e2e_run(e, "lab", argv), 0);
+	e2e_run(e, "lab", argv, 0);
 	json_decref(started);
 	json_t *end = e2e_metrics(out, "end");
 	assert_string_equal(e2e_text(end, "chain"), chain);
