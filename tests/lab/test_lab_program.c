@@ -1,0 +1,157 @@
+/* The program `rivulet` itself: exit statuses, refusals, and Ctrl-C in the middle of a run that then goes on to the
+ * same state as one that was left alone. */
+#include "tests/lab/lab_fixture.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct lab_fixture f;
+static char text[300];
+
+static int setup(void **state) {
+	(void)state;
+	lab_fixture_init(&f);
+	snprintf(text, sizeof text, "%s/text", f.dir);
+	return 0;
+}
+
+static void remove_run(const char *name) {
+	static const char *const files[] = {"checkpoint.rvc", "metrics.jsonl", "model.safetensors", "run.conf", "lock"};
+	char path[400];
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+		snprintf(path, sizeof path, "%s/%s/%s", f.dir, name, files[i]);
+		unlink(path);
+	}
+}
+
+static int teardown(void **state) {
+	(void)state;
+	remove_run("a");
+	remove_run("b");
+	lab_fixture_release(&f);
+	return 0;
+}
+
+struct child {
+	pid_t pid;
+	FILE *out; /* its stdout and stderr */
+};
+
+static struct child start(const char *const *args) {
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	struct child c = {.pid = fork()};
+	assert_true(c.pid >= 0);
+	if (c.pid == 0) {
+		dup2(ends[1], STDOUT_FILENO);
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		execv(RIVULET, (char *const *)(uintptr_t)args);
+		_exit(99);
+	}
+	close(ends[1]);
+	c.out = fdopen(ends[0], "r");
+	assert_non_null(c.out);
+	return c;
+}
+
+/* Reads until a line holds `needle` (kept in `line`), or to the end. */
+static bool read_until(struct child *c, const char *needle, char *line, int cap) {
+	while (fgets(line, cap, c->out))
+		if (strstr(line, needle))
+			return true;
+	return false;
+}
+
+static int finish(struct child *c) {
+	char rest[4096];
+	while (fread(rest, 1, sizeof rest, c->out) > 0) {
+	}
+	(void)fclose(c->out);
+	int status;
+	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Runs to the end; the first line with `needle` must be there. */
+static void check(const char *const *args, int status, const char *needle) {
+	char line[2048];
+	struct child c = start(args);
+	bool found = read_until(&c, needle, line, sizeof line);
+	assert_int_equal(finish(&c), status);
+	if (!found)
+		fail_msg("'%s %s': nothing says \"%s\"", args[0], args[1] ? args[1] : "", needle);
+}
+
+#define ARGS(...) ((const char *const[]){"rivulet", __VA_ARGS__, NULL})
+
+static void test_front_end(void **state) {
+	(void)state;
+	check(ARGS("--help"), 0, "rivulet train");
+	check(ARGS("--version"), 0, "rivulet 0.");
+	check(ARGS("train", "--help"), 0, "--steps-per-round");
+	check(ARGS("report", "--help"), 0, "--out");
+	check(ARGS("tarin"), 2, "did you mean train?");
+	check(ARGS("train"), 2, "data");
+	check(ARGS("train", "--data", text, "--outer-mometum", "1"), 2, "did you mean --outer-momentum?");
+	check(ARGS("train", "--data", text, "--workers", "65"), 2, "64");
+	check(ARGS("train", "--data", "/nonexistent/t"), 2, "/nonexistent/t");
+	check(ARGS("sample", "/nonexistent/w"), 1, "/nonexistent/w");
+	check(ARGS("eval", "/nonexistent/w", "--data", text), 1, "/nonexistent/w");
+	check(ARGS("report", "/nonexistent/w"), 1, "metrics.jsonl");
+}
+
+#define TRAIN(out, ...)                                                                                                \
+	ARGS("train", "--data", text, "--out", out, "--n-layer", "1", "--n-embd", "16", "--n-head", "2", "--context",      \
+		 "16", "--batch", "2", "--holdout-every", "4", "--rounds", "40", "--save-every", "7", "--workers", "3",        \
+		 ##__VA_ARGS__)
+
+static void test_check_starts_nothing(void **state) {
+	(void)state;
+	char out[300];
+	snprintf(out, sizeof out, "%s/a", f.dir);
+	check(TRAIN(out, "--check"), 0, "n-embd = 16");
+	assert_int_not_equal(access(out, F_OK), 0);
+}
+
+/* The "state" event's whole line without its time. */
+static void train_to_end(const char *out, char state_line[256]) {
+	char line[2048];
+	struct child c = start(TRAIN(out));
+	assert_true(read_until(&c, "\"event\":\"state\"", line, sizeof line));
+	assert_int_equal(finish(&c), 0);
+	snprintf(state_line, 256, "%s", strstr(line, "\"state\":\""));
+}
+
+static void test_interrupted_is_straight(void **state) {
+	(void)state;
+	char a[300], b[300], line[2048], straight[256], resumed[256];
+	snprintf(a, sizeof a, "%s/a", f.dir);
+	snprintf(b, sizeof b, "%s/b", f.dir);
+	train_to_end(a, straight);
+	struct child c = start(TRAIN(b));
+	assert_true(read_until(&c, "\"event\":\"round\"", line, sizeof line));
+	assert_int_equal(kill(c.pid, SIGINT), 0);
+	bool stopped = read_until(&c, "the same command continues it", line, sizeof line);
+	assert_int_equal(finish(&c), stopped ? 130 : 0); /* 0: it was done before the signal arrived */
+	train_to_end(b, resumed);
+	assert_string_equal(straight, resumed);
+	check(ARGS("sample", b, "--tokens", "5", "--prompt", "the river", "--threads", "1"), 0, "the river");
+	check(ARGS("eval", b, "--data", text, "--threads", "1"), 0, "bits_per_byte");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_front_end),
+		cmocka_unit_test(test_check_starts_nothing),
+		cmocka_unit_test(test_interrupted_is_straight),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
