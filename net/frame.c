@@ -347,9 +347,9 @@ bool frame_is_reduce(uint8_t type) {
 void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, struct reduce_msg *out) {
 	RV_ASSERT(frame_is_reduce(h->type));
 	*out = (struct reduce_msg){.round = h->round, .attempt = h->attempt, .flags = h->flags};
-	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_PING; type++)
+	for (int type = REDUCE_SCATTER; type <= REDUCE_PING; type++)
 		if (frame_of_reduce[type] == h->type)
-			out->type = type;
+			out->type = (uint8_t)type;
 	if (out->type == REDUCE_PING) {
 		out->reduced = h->chunk;
 		return;

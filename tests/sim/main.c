@@ -1,8 +1,8 @@
 /* rivulet-sim: runs universes of the simulator, one per seed.
  *
- *   rivulet-sim --seeds 200 --first-seed 1        every seed must hold
- *   rivulet-sim --seeds 1 --first-seed 77 --verbose   one universe, told event by event
- *   rivulet-sim --bug NAME --seeds 100            (built with planted bugs) the bug must be found */
+ *   rivulet-sim --seeds 200 --first-seed 1             every seed must hold
+ *   rivulet-sim --seeds 1 --first-seed 77 --verbose    one universe, told event by event
+ *   rivulet-sim-bugs --bug NAME --seeds 400            the planted bug must be found */
 #include "sim.h"
 
 #include "base/clock.h"
@@ -28,12 +28,19 @@ bool rv_planted_bug(const char *name) {
 }
 #endif
 
-static int usage(const char *wrong) {
-	fprintf(stderr,
-			"rivulet-sim: %s\nusage: rivulet-sim [--seeds N] [--first-seed S] [--verbose] [--bug NAME]\nbugs:", wrong);
+static void print_usage(FILE *out) {
+	fprintf(out, "usage: rivulet-sim [--seeds N] [--first-seed S] [--verbose] [--bug NAME]\n"
+				 "Runs one universe for each seed (200 from 1) until a check does not hold.\n"
+				 "  --verbose   tells every event\n"
+				 "  --bug NAME  plants a bug and demands that it is found (program rivulet-sim-bugs):");
 	for (int i = 0; bugs[i] != NULL; i++)
-		fprintf(stderr, " %s", bugs[i]);
-	fprintf(stderr, "\n");
+		fprintf(out, " %s", bugs[i]);
+	fprintf(out, "\n");
+}
+
+static int usage_fault(const char *wrong) {
+	fprintf(stderr, "rivulet-sim: %s\n", wrong);
+	print_usage(stderr);
 	return 2;
 }
 
@@ -71,7 +78,7 @@ static const char *parse(int argc, char **argv, struct arguments *a) {
 		} else if (strcmp(argv[i - 1], "--bug") == 0) {
 			a->bug = value;
 			if (!choose_bug(value))
-				return "no such bug in this build (it takes a build with RV_PLANTED_BUGS)";
+				return "no such bug in this build: rivulet-sim-bugs has them";
 		} else {
 			return "unknown option";
 		}
@@ -113,26 +120,36 @@ static void print_summary(const struct sim_stats *sum, uint64_t seeds, int64_t u
 		printf(" %s %llu%s", sim_fault_names[i], (unsigned long long)sum->faults[i], i + 1 < SIM_FAULTS ? "," : "\n");
 }
 
+/* One universe; false when a check does not hold. */
+static bool run_seed(const struct arguments *a, uint64_t seed, struct sim_stats *sum) {
+	struct sim_options opt = sim_options_of(seed);
+	struct sim_stats one;
+	char why[1024];
+	sim_options_print(&opt); /* first, whatever happens then */
+	fflush(stdout);
+	bool ok = sim_run(&opt, a->verbose, &one, why);
+	add(sum, &one);
+	if (!ok)
+		printf("VIOLATION %s\n", why);
+	return ok;
+}
+
 int main(int argc, char **argv) {
 	struct arguments a = {.seeds = 200, .first_seed = 1};
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		print_usage(stdout);
+		return 0;
+	}
 	const char *wrong = parse(argc, argv, &a);
 	if (wrong != NULL)
-		return usage(wrong);
+		return usage_fault(wrong);
 	printf("rivulet-sim --first-seed %llu --seeds %llu%s%s\n", (unsigned long long)a.first_seed,
 		   (unsigned long long)a.seeds, a.bug != NULL ? " --bug " : "", a.bug != NULL ? a.bug : "");
 	struct sim_stats sum = {0};
 	int64_t start_us = rv_clock_monotonic_us();
 	for (uint64_t i = 0; i < a.seeds; i++) {
-		struct sim_options opt = sim_options_of(a.first_seed + i);
-		struct sim_stats one;
-		char why[1024];
-		sim_options_print(&opt); /* first, whatever happens then */
-		fflush(stdout);
-		bool ok = sim_run(&opt, a.verbose, &one, why);
-		add(&sum, &one);
-		if (ok)
+		if (run_seed(&a, a.first_seed + i, &sum))
 			continue;
-		printf("VIOLATION %s\n", why);
 		if (a.bug == NULL)
 			return 1;
 		printf("the planted bug '%s' was found after %llu seeds\n", a.bug, (unsigned long long)i + 1);
