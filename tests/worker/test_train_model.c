@@ -98,7 +98,7 @@ static void test_initial_weights_are_golden(void **state) {
 		struct backend *be = open_backend(backend_registry[i]->name);
 		struct model *m = new_model(be, &tiny, 1);
 		hash_initial(m, 12345, hex);
-		assert_string_equal(hex, "6e96237dda221a9aa448987c64317b50e66f6cfdbce65b921656e1f82a3a84be");
+		assert_string_equal(hex, "6f7e54107c4dffe6b8c851d95c6467c74250b43c710d4182d9d64f98d56535dc");
 		hash_initial(m, 12346, other);
 		assert_string_not_equal(hex, other);
 		model_free(m);
@@ -117,12 +117,12 @@ static void test_initial_weights_have_the_spread_they_should(void **state) {
 		const struct model_tensor *t = &m->layout.tensors[i];
 		bool residual = strstr(t->name, "c_proj.weight") != NULL;
 		double sum = 0, squares = 0, want_mean = strstr(t->name, "ln_") && strstr(t->name, "weight") ? 1 : 0;
-		double want_std = t->cols == 1 ? 0 : residual ? 0.02 / 2 : 0.02;
+		double full = 0.02 * sqrt(768.0 / 64), want_std = t->cols == 1 ? 0 : residual ? full / 2 : full;
 		for (size_t k = 0; k < t->elems; k++) {
 			sum += params[t->offset + k];
 			squares += (params[t->offset + k] - want_mean) * (params[t->offset + k] - want_mean);
 		}
-		assert_true(fabs(sum / (double)t->elems - want_mean) < 0.002);
+		assert_true(fabs(sum / (double)t->elems - want_mean) < 0.006);
 		assert_true(fabs(sqrt(squares / (double)t->elems) - want_std) <= 0.05 * want_std);
 	}
 	be->ops->free(be, params);

@@ -54,10 +54,16 @@ static struct model_tensor vector(int rows, enum model_init init) {
 	return (struct model_tensor){.rows = rows, .cols = 1, .init = init, .decay = false};
 }
 
+/* GPT-2's 0.02 at its 768 channels; narrower models start proportionally to 1/sqrt(channels), as its fan-in would have
+ * it. With 0.02 a model of 128 channels spends its first hundreds of steps learning pairs of bytes only. */
+static float initial_std(const struct model_shape *s) {
+	return 0.02f * sqrtf(768.0f / (float)s->n_embd);
+}
+
 static void layout_block(const struct model_shape *s, struct model_layout *out, int l) {
 	int c = s->n_embd;
 	/* Projections into the residual stream start smaller, so that its variance does not grow with depth. */
-	const float std = 0.02f, residual_std = 0.02f / sqrtf(2.0f * (float)s->n_layer);
+	const float std = initial_std(s), residual_std = std / sqrtf(2.0f * (float)s->n_layer);
 	add(out, vector(c, MODEL_INIT_ONE), "h.%d.ln_1.weight", l);
 	add(out, vector(c, MODEL_INIT_ZERO), "h.%d.ln_1.bias", l);
 	add(out, matrix(3 * c, c, std), "h.%d.attn.c_attn.weight", l);
@@ -74,10 +80,10 @@ static void layout_block(const struct model_shape *s, struct model_layout *out, 
 
 static void gpt2_layout(const struct model_shape *s, struct model_layout *out) {
 	int c = s->n_embd;
-	struct model_tensor wte = matrix(s->vocab, c, 0.02f);
+	struct model_tensor wte = matrix(s->vocab, c, initial_std(s));
 	snprintf(wte.name, sizeof wte.name, "wte.weight");
 	model_add_tensor(out, &wte, model_padded_vocab(s));
-	add(out, matrix(s->context, c, 0.02f), "wpe.weight");
+	add(out, matrix(s->context, c, initial_std(s)), "wpe.weight");
 	for (int l = 0; l < s->n_layer; l++)
 		layout_block(s, out, l);
 	add(out, vector(c, MODEL_INIT_ONE), "ln_f.weight");
