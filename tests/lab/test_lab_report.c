@@ -88,6 +88,8 @@ static void test_table(void **state) {
 	assert_non_null(strstr(text, "Rivulet, 3 workers"));
 	assert_non_null(strstr(text, "2.2500"));
 	assert_non_null(strstr(text, "40 x")); /* 4 bytes x 10 steps against 1 byte, and 1 % more than the formula */
+	assert_non_null(strstr(text, "the formula and 0.99 %"));
+	assert_non_null(strstr(text, "40 times fewer"));
 	assert_null(strstr(text, "nan"));
 	free(text);
 }
