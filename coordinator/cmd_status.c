@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLL_MS = 1000, QUIET_JSON_S = 10, GONE_S = 20 };
+enum { POLL_MS = 1000, GONE_S = 20 };
 
 struct status_options {
 	char dir[RUN_DIR_BYTES];
@@ -25,13 +25,11 @@ static const struct rv_option options[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* What was shown last. */
+/* How it is shown, and what was shown last. */
 struct view {
-	bool json;
+	bool json, follow;
 	int lines; /* on the terminal, to be drawn over */
-	double round;
-	char phase[16];
-	int64_t shown_us;
+	struct status_news told;
 };
 
 static bool is_done(const json_t *status) {
@@ -39,23 +37,13 @@ static bool is_done(const json_t *status) {
 	return phase != NULL && strcmp(phase, "done") == 0;
 }
 
-/* JSON: when a round or a phase ends, and now and then. */
-static bool worth_a_line(struct view *v, const json_t *status, int64_t now_us) {
-	double round = json_number_value(json_object_get(status, "round"));
-	const char *phase = json_string_value(json_object_get(status, "phase"));
-	bool same = v->shown_us != 0 && round == v->round && phase != NULL && strcmp(phase, v->phase) == 0;
-	if (same && now_us - v->shown_us < (int64_t)QUIET_JSON_S * RV_US_PER_S)
-		return false;
-	v->round = round;
-	(void)snprintf(v->phase, sizeof v->phase, "%s", phase != NULL ? phase : "");
-	v->shown_us = now_us;
-	return true;
-}
-
 static void show(struct view *v, const json_t *status, bool online) {
+	if (v->json && v->follow) {
+		status_view_print_news(&v->told, status, stdout);
+		return;
+	}
 	if (v->json) {
-		if (worth_a_line(v, status, rv_clock_monotonic_us()))
-			status_view_print_json(status, online, stdout);
+		status_view_print_json(status, online, stdout);
 		return;
 	}
 	if (v->lines > 0)
@@ -107,7 +95,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	const struct status_options *o = opts;
 	struct run_dir d;
 	bool done = false, online = false;
-	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0};
+	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0, .follow = o->follow};
 	RV_TRY(run_dir_find(o->dir, &d, et));
 	return o->follow ? follow(&d, &v, et) : look(&d, &v, &done, &online, et);
 }
@@ -116,7 +104,9 @@ const struct rv_command cmd_status = {
 	.name = "status",
 	.synopsis = "",
 	.help = "Shows the round, the loss, and every worker; --follow until the run is done.",
-	.details = "Works while the coordinator runs and while it does not. Not on a terminal, it prints JSON lines.",
+	.details = "Works while the coordinator runs and while it does not. Not on a terminal it prints JSON: the whole "
+			   "status, or\n"
+			   "with --follow a line for every round that is committed.",
 	.options = options,
 	.opts_bytes = sizeof(struct status_options),
 	.run = run,

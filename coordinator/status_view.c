@@ -86,13 +86,64 @@ int status_view_print(const json_t *status, bool online, FILE *out) {
 	return 2 + (int)json_array_size(members);
 }
 
-void status_view_print_json(const json_t *status, bool online, FILE *out) {
-	json_t *o = json_copy((json_t *)status); /* jansson has no const copy; it is not changed */
-	(void)json_object_del(o, "history");
-	(void)json_object_del(o, "events");
-	(void)json_object_set_new(o, "online", json_boolean(online));
-	(void)json_dumpf(o, out, JSON_COMPACT);
+static void print_line(json_t *o, FILE *out) {
+	(void)json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	(void)fputc('\n', out);
 	(void)fflush(out);
 	json_decref(o);
+}
+
+void status_view_print_json(const json_t *status, bool online, FILE *out) {
+	json_t *o = json_copy((json_t *)status); /* jansson has no const copy; it is not changed */
+	(void)json_object_set_new(o, "online", json_boolean(online));
+	print_line(o, out);
+}
+
+/* Copies the field, if it is there. */
+static void take(json_t *to, const char *as, const json_t *from, const char *key) {
+	json_t *v = json_object_get(from, key);
+	if (v != NULL)
+		(void)json_object_set(to, as, v);
+}
+
+static json_t *event(const char *name, double round, const json_t *status) {
+	json_t *o = json_object();
+	(void)json_object_set_new(o, "event", json_string(name));
+	(void)json_object_set_new(o, "round", json_integer((json_int_t)round));
+	take(o, "rounds_total", status, "rounds_total");
+	return o;
+}
+
+static void print_round(const json_t *commit, const json_t *status, FILE *out) {
+	static const char *const fields[] = {"participants", "loss",      "tokens_per_s", "tx_bytes",
+										 "compute_us",   "reduce_us", "duration_us"};
+	json_t *o = event("round", number(commit, "round") + 1, status);
+	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+		take(o, fields[i], commit, fields[i]);
+	take(o, "alive", status, "alive");
+	take(o, "eta_s", status, "eta_s");
+	print_line(o, out);
+}
+
+void status_view_print_news(struct status_news *told, const json_t *status, FILE *out) {
+	const char *phase = string(status, "phase");
+	const json_t *commit;
+	size_t i;
+	if (!told->begun)
+		told->round = number(status, "round") - 1; /* of the past, the last round is enough */
+	told->begun = true;
+	json_array_foreach(json_object_get(status, "history"), i, commit) {
+		if (number(commit, "round") < told->round)
+			continue;
+		print_round(commit, status, out);
+		told->round = number(commit, "round") + 1;
+	}
+	bool worth_telling = strcmp(phase, "waiting") == 0 || strcmp(phase, "done") == 0;
+	if (worth_telling && strcmp(phase, told->phase) != 0) {
+		json_t *o = event(phase, number(status, "round"), status);
+		take(o, "alive", status, "alive");
+		take(o, "min_workers", status, "min_workers");
+		print_line(o, out);
+	}
+	(void)snprintf(told->phase, sizeof told->phase, "%s", phase);
 }

@@ -8,7 +8,17 @@
 
 /* Returns how many lines were written. `online` false: says that the coordinator is not running. */
 int status_view_print(const json_t *status, bool online, FILE *out);
-/* One line of compact JSON without the history and the events. */
+/* The whole object on one line. */
 void status_view_print_json(const json_t *status, bool online, FILE *out);
+
+/* What status_view_print_news has told so far. Zero-initialise. */
+struct status_news {
+	bool begun;
+	double round; /* rounds committed */
+	char phase[16];
+};
+/* A compact JSON line for each round committed since the last call ({"event":"round",...}), and one when the run begins
+ * to wait or is done ({"event":"waiting"|"done",...}). */
+void status_view_print_news(struct status_news *told, const json_t *status, FILE *out);
 
 #endif

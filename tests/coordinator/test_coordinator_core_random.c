@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "tests/coordinator/core_rig.h"
 
-enum { WORKERS = 5, SEEDS = 60, STEPS = 600 };
+enum { WORKERS = 5, SEEDS = 30, STEPS = 600 };
 
 /* ---- anything at all ------------------------------------------------------------------------------------------------
  */
