@@ -6,7 +6,11 @@
  *   - P^T is already the operand A of P V (a_i = 1), and read the other way (a_k = 1) that of P^T dO and dS^T Q:
  *     none of the five products of the backward pass repacks a score matrix.
  * Keys after a block's last query are never computed. Backward recomputes P from the saved log-sum-exp, KEY_BLOCK keys
- * at a time, so its two score blocks stay in the first-level cache.
+ * at a time, so its two score blocks stay in the first-level cache. Bytes moved: q, k, v and out once each way; the
+ * transposed copies live in the second-level cache.
+ *
+ * Measured (bench_kernels, two Zen 5 cores, B8 T256 6 heads of 64): 295 GFLOP/s forward, 300 backward, of a peak of
+ * 500, counting only the causal half; the diagonal blocks' other halves, the exponentials and the copies are the rest.
  *
  * Layouts: hd = head_dim, hp = hd rounded up to VL, tp = t rounded up to VL. "T" in a name: (hd, tokens), transposed;
  * without it: (tokens, hp). Everything past the real sizes is 0. */

@@ -2,7 +2,10 @@
  *
  * The idea: a row (3 KB at C = 768) stays in the first-level cache, so the sum, the two statistics and the output are
  * one pass over memory: 8 bytes per element (12 read and 8 written with the residual sum); the gradient reads x, dout
- * and dx and writes dx, 16. The variance is taken around the mean, not as a difference of squares, which cancels. */
+ * and dx and writes dx, 16. The variance is taken around the mean, not as a difference of squares, which cancels.
+ *
+ * Measured (bench_kernels, two Zen 5 cores, 8192 x 384): residual + norm 50 GB/s, gradient 82 GB/s; a triad over arrays
+ * of that size 58. */
 #include "kernels/cpu/isa/isa.h"
 
 #include <math.h>
