@@ -50,7 +50,7 @@ struct service {
 
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us);
 /* After it is durable: into the history, the marks, the JSON lines. */
-void service_note_commit(struct service *s, const struct commit_stats *stats, int64_t now_us);
+void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us);
 /* What a durable record means to people. */
 void service_tell_record(struct service *s, const struct core_record *rec);
 /* The core's events, as sentences. */
