@@ -10,24 +10,19 @@
 
 #if defined(__AVX512F__)
 #define LANES_(F, h)                                                                                                   \
-	{                                                                                                                  \
-		F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h), F(8, h), F(9, h), F(10, h), F(11, h),  \
-			F(12, h), F(13, h), F(14, h), F(15, h)                                                                     \
-	}
+	F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h), F(8, h), F(9, h), F(10, h), F(11, h),      \
+		F(12, h), F(13, h), F(14, h), F(15, h)
 #elif defined(__AVX2__)
-#define LANES_(F, h)                                                                                                   \
-	{ F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h) }
+#define LANES_(F, h) F(0, h), F(1, h), F(2, h), F(3, h), F(4, h), F(5, h), F(6, h), F(7, h)
 #else
-#define LANES_(F, h)                                                                                                   \
-	{ F(0, h), F(1, h), F(2, h), F(3, h) }
+#define LANES_(F, h) F(0, h), F(1, h), F(2, h), F(3, h)
 #endif
 
 #define EXCHANGE_(r, h)                                                                                                \
 	_Pragma("GCC unroll 16") for (int i = 0; i < VL; i++) if (!(i & (h))) {                                            \
-		const vu low = LANES_(LOW_, h), high = LANES_(HIGH_, h);                                                       \
 		vf a = (r)[i], b = (r)[i + (h)];                                                                               \
-		(r)[i] = __builtin_shuffle(a, b, low);                                                                         \
-		(r)[i + (h)] = __builtin_shuffle(a, b, high);                                                                  \
+		(r)[i] = __builtin_shufflevector(a, b, LANES_(LOW_, h));                                                       \
+		(r)[i + (h)] = __builtin_shufflevector(a, b, LANES_(HIGH_, h));                                                \
 	}
 
 RV_ALWAYS_INLINE void vtranspose(vf r[VL]) {
