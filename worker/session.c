@@ -10,7 +10,6 @@
 enum {
 	PROGRESS_US = 200 * RV_US_PER_MS,
 	GOODBYE_US = 2 * RV_US_PER_S, /* how long the last report may take */
-	LINGER_US = 5 * RV_US_PER_S,  /* after the last piece of state went out */
 };
 
 void session_fail(struct session *s, enum rv_err e, const char *text) {
@@ -53,7 +52,7 @@ static bool is_stopped(struct session *s, int64_t now_us) {
 static void check_lingering(struct session *s, int64_t now_us) {
 	uint64_t served = donor_bytes(s->donor);
 	if (served != s->donor_bytes_seen)
-		s->linger_until_us = now_us + LINGER_US;
+		s->linger_until_us = now_us + SESSION_LINGER_US;
 	s->donor_bytes_seen = served;
 	uint64_t others = s->sums.roster_set & ~s->sums.done_set & ~(UINT64_C(1) << s->member.member);
 	if (others == 0 || now_us >= s->linger_until_us)
@@ -147,6 +146,8 @@ enum rv_err session_run(const struct worker_options *o, const char *link, int si
 	if (e != RV_OK && e != RV_E_CANCELLED && s->events)
 		rv_event(s->events, RV_ERROR, "failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s",
 				 et ? et->text : "");
+	if (e == RV_E_CANCELLED)
+		return e; /* the process ends now: threads in the middle of a step are not waited for */
 	session_release(s);
 	free(s);
 	return e;

@@ -4,6 +4,7 @@
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
+#include "base/clock.h"
 #include "base/event.h"
 #include "worker/control_client.h"
 #include "worker/jobs.h"
@@ -16,6 +17,8 @@
 #include "worker/trainer.h"
 
 #include <stdatomic.h>
+
+enum { SESSION_LINGER_US = 5 * RV_US_PER_S }; /* a finished worker stays so long for peers that lack its log */
 
 enum session_state {
 	SESSION_JOINING,

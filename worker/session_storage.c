@@ -150,7 +150,7 @@ static void done_snapshot(struct session *s, struct store_job *j) {
 static void done_export(struct session *s, struct store_job *j) {
 	session_write_end(s, &j->full_hash);
 	s->state = SESSION_LINGERING;
-	s->linger_until_us = rv_clock_monotonic_us() + 5 * RV_US_PER_S;
+	s->linger_until_us = rv_clock_monotonic_us() + SESSION_LINGER_US;
 }
 
 static void job_done(struct job *job) {

@@ -1,0 +1,92 @@
+/* test_worker_jobs.c: jobs run in order on their thread and are answered on the poster's; ending waits for them. */
+#include "worker/jobs.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { N = 1000 };
+
+struct counted {
+	struct job job;
+	int number;
+};
+
+struct world {
+	sem_t finished;
+	pthread_t runner, reaper;
+	int ran, done;
+	bool in_order, elsewhere;
+	struct counted jobs[N];
+};
+
+static struct world w;
+
+static void run(struct job *j) {
+	struct counted *c = JOB_OWNER(j, struct counted, job);
+	w.in_order = w.in_order && c->number == w.ran;
+	w.runner = pthread_self();
+	w.ran++;
+}
+
+static void done(struct job *j) {
+	struct counted *c = JOB_OWNER(j, struct counted, job);
+	w.in_order = w.in_order && c->number == w.done;
+	w.elsewhere = w.elsewhere || !pthread_equal(pthread_self(), w.reaper);
+	w.done++;
+}
+
+static void wake(void *ctx) {
+	(void)ctx;
+	sem_post(&w.finished);
+}
+
+static struct jobs *start(void) {
+	struct jobs *t;
+	w = (struct world){.in_order = true, .reaper = pthread_self()};
+	sem_init(&w.finished, 0, 0);
+	assert_int_equal(jobs_new("test", wake, NULL, &t, NULL), RV_OK);
+	for (int i = 0; i < N; i++)
+		w.jobs[i] = (struct counted){.job = {.run = run, .done = done}, .number = i};
+	return t;
+}
+
+static void jobs_are_done_in_order(void **state) {
+	(void)state;
+	struct jobs *t = start();
+	assert_true(jobs_idle(t));
+	for (int i = 0; i < N; i++)
+		jobs_post(t, &w.jobs[i].job);
+	while (w.done < N) {
+		sem_wait(&w.finished);
+		jobs_reap(t);
+	}
+	assert_true(jobs_idle(t));
+	jobs_free(t);
+	assert_true(w.in_order);
+	assert_false(w.elsewhere);
+	assert_false(pthread_equal(w.runner, w.reaper));
+}
+
+static void ending_lets_queued_jobs_finish(void **state) {
+	(void)state;
+	struct jobs *t = start();
+	for (int i = 0; i < N; i++)
+		jobs_post(t, &w.jobs[i].job);
+	assert_false(jobs_idle(t));
+	jobs_free(t);
+	assert_int_equal(w.ran, N);
+	assert_int_equal(w.done, 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(jobs_are_done_in_order),
+		cmocka_unit_test(ending_lets_queued_jobs_finish),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

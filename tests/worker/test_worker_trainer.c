@@ -1,0 +1,341 @@
+/* test_worker_trainer.c: the trainer does what the same calls on a replica and a shared state would do, whatever it is
+ * asked in between; and resumes exactly from what it saved. */
+#include "train_fixture.h"
+#include "worker/trainer.h"
+
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { H = 4 };
+
+struct scene {
+	struct fixture_run run; /* its replica is the oracle */
+	char text[320];
+	struct trainer *t;
+	sem_t finished;
+	/* Answers. */
+	int trained, encoded, applied, installed, evaluated, saved;
+	uint64_t steps_done, tokens;
+	enum rv_err err;
+	double loss;
+	struct trainer_snapshot *snapshot;
+};
+
+static void wake(void *ctx) {
+	sem_post(&((struct scene *)ctx)->finished);
+}
+
+static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
+					   const char *text) {
+	struct scene *s = ctx;
+	(void)round, (void)text;
+	s->trained++;
+	s->steps_done = steps_done;
+	s->tokens = tokens;
+	s->err = e;
+}
+
+static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+	struct scene *s = ctx;
+	(void)round, (void)text;
+	s->encoded++;
+	s->err = e;
+}
+
+static void keep_snapshot(struct scene *s, struct trainer_snapshot *snapshot) {
+	trainer_snapshot_free(s->snapshot);
+	s->snapshot = snapshot;
+}
+
+static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+	struct scene *s = ctx;
+	(void)round, (void)text;
+	s->applied++;
+	s->err = e;
+	keep_snapshot(s, snapshot);
+}
+
+static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+	struct scene *s = ctx;
+	(void)round, (void)text;
+	s->installed++;
+	s->err = e;
+}
+
+static void on_evaluated(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss) {
+	struct scene *s = ctx;
+	(void)round, (void)whole;
+	s->evaluated++;
+	s->err = e;
+	s->loss = loss;
+}
+
+static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
+	struct scene *s = ctx;
+	s->saved++;
+	keep_snapshot(s, snapshot);
+}
+
+static void wait_for(struct scene *s, const int *count, int n) {
+	while (*count < n) {
+		sem_wait(&s->finished);
+		trainer_reap(s->t);
+	}
+}
+
+static struct trainer *new_trainer(struct scene *s) {
+	struct trainer_owner owner = {s, wake, on_trained, on_encoded, on_applied, on_installed, on_evaluated, on_saved};
+	struct trainer_config cfg = {.run = &s->run.cfg,
+								 .run_hash = rv_hash_of("run", 3),
+								 .data = s->text,
+								 .shard = 0,
+								 .device = "cpu",
+								 .threads = 1};
+	struct trainer *t = NULL;
+	struct rv_errtext et = {0};
+	if (trainer_new(&cfg, &owner, &t, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return t;
+}
+
+/* The text that fixture_run_init wrote, whatever its name. */
+static void find_text(struct scene *s) {
+	snprintf(s->text, sizeof s->text, "%s", s->run.dir);
+}
+
+static int setup(void **state) {
+	struct scene *s = calloc(1, sizeof *s);
+	sem_init(&s->finished, 0, 0);
+	fixture_run_init(&s->run, NULL, "cpu");
+	assert_int_equal(s->run.cfg.steps_per_round, H);
+	find_text(s);
+	s->t = new_trainer(s);
+	*state = s;
+	return 0;
+}
+
+static int teardown(void **state) {
+	struct scene *s = *state;
+	trainer_free(s->t);
+	trainer_snapshot_free(s->snapshot);
+	fixture_run_release(&s->run);
+	sem_destroy(&s->finished);
+	free(s);
+	return 0;
+}
+
+static size_t payload_bytes(struct scene *s) {
+	const struct global_config *c = &trainer_global(s->t)->cfg;
+	return chunking_total_bytes(&c->chunks, c->codec);
+}
+
+/* The trainer's own gradient as the round's result: a run of one worker. */
+static struct trainer_apply own_result(struct scene *s, bool keep) {
+	const struct global_state *g = trainer_global(s->t);
+	struct blob *file = blob_new(state_log_bytes(&g->cfg));
+	memcpy(file->data + STATE_LOG_HEADER_BYTES, trainer_encoded(s->t), payload_bytes(s));
+	struct state_log_info info = {
+		.round = g->round, .attempt = 1, .digest = global_digest(g, g->round, file->data + STATE_LOG_HEADER_BYTES)};
+	state_log_header(&g->cfg, &info, file->data);
+	return (struct trainer_apply){
+		.round = g->round, .file = file, .digest = info.digest, .keep = keep, .want_base = true, .want_replica = true};
+}
+
+static void play_round(struct scene *s, uint64_t round) {
+	trainer_train(s->t, round, H);
+	trainer_encode(s->t, round);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	struct trainer_apply rq = own_result(s, false);
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.file);
+	wait_for(s, &s->applied, s->applied + 1);
+	assert_int_equal(s->err, RV_OK);
+}
+
+/* The same by hand. */
+static struct rv_hash by_hand(struct scene *s, int rounds) {
+	struct global_state g;
+	struct global_config cfg = trainer_global(s->t)->cfg;
+	uint8_t *encoded = malloc(payload_bytes(s));
+	assert_int_equal(global_init(&g, &cfg, replica_theta(s->run.replica), NULL), RV_OK);
+	for (int r = 0; r < rounds; r++) {
+		struct step_stats stats;
+		for (int i = 0; i < H; i++)
+			assert_int_equal(replica_step(s->run.replica, &stats, NULL), RV_OK);
+		assert_int_equal(global_encode_delta(&g, replica_theta(s->run.replica), encoded, NULL), RV_OK);
+		struct rv_hash digest = global_digest(&g, g.round, encoded);
+		assert_int_equal(global_apply(&g, encoded, &digest, NULL), RV_OK);
+		replica_set_theta(s->run.replica, g.theta);
+	}
+	struct rv_hash full = global_full_hash(&g);
+	global_release(&g);
+	free(encoded);
+	return full;
+}
+
+static void rounds_are_what_they_are_by_hand(void **state) {
+	struct scene *s = *state;
+	struct rv_hash want = by_hand(s, 3);
+	for (uint64_t r = 0; r < 3; r++)
+		play_round(s, r);
+	struct rv_hash full = global_full_hash(trainer_global(s->t));
+	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
+	assert_non_null(s->snapshot);
+	assert_true(s->snapshot->has_base);
+	full = global_full_hash(&s->snapshot->base);
+	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
+	struct trainer_progress p = trainer_progress(s->t);
+	assert_int_equal(p.round, 3);
+	assert_int_equal(p.steps_done, 0);
+	assert_int_equal(p.global_step, 3 * H);
+}
+
+static void an_outer_step_stops_training_at_a_step_boundary(void **state) {
+	struct scene *s = *state;
+	trainer_train(s->t, 0, H);
+	trainer_encode(s->t, 0);
+	wait_for(s, &s->encoded, 1);
+	struct trainer_apply rq = own_result(s, false);
+	trainer_train(s->t, 0, 1000000); /* far too many: it must be stopped */
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.file);
+	wait_for(s, &s->applied, 1);
+	assert_int_equal(s->trained, 2);
+	assert_true(s->steps_done < 1000000);
+}
+
+static void late_progress_is_kept_or_not(void **state) {
+	struct scene *s = *state;
+	for (int keep = 0; keep < 2; keep++) {
+		uint64_t round = (uint64_t)keep;
+		trainer_train(s->t, round, H);
+		trainer_encode(s->t, round);
+		wait_for(s, &s->encoded, keep + 1);
+		struct trainer_apply rq = own_result(s, keep);
+		trainer_apply(s->t, &rq);
+		blob_unref(rq.file);
+		wait_for(s, &s->applied, keep + 1);
+		struct trainer_progress p = trainer_progress(s->t);
+		assert_int_equal(p.steps_done, keep ? H : 0);
+		assert_int_equal(p.global_step, (round + 1) * H + (keep ? H : 0));
+	}
+	/* theta_local = theta + what was kept: not theta. */
+	const struct global_state *g = trainer_global(s->t);
+	assert_memory_not_equal(replica_theta(trainer_replica(s->t)), g->theta, g->cfg.n * sizeof(float));
+}
+
+static void damaged_bytes_change_nothing(void **state) {
+	struct scene *s = *state;
+	trainer_train(s->t, 0, H);
+	trainer_encode(s->t, 0);
+	wait_for(s, &s->encoded, 1);
+	struct rv_hash before = global_full_hash(trainer_global(s->t));
+	struct trainer_apply rq = own_result(s, false);
+	rq.file->data[rq.file->bytes - 1] ^= 1;
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.file);
+	wait_for(s, &s->applied, 1);
+	assert_int_equal(s->err, RV_E_CORRUPT);
+	struct rv_hash after = global_full_hash(trainer_global(s->t));
+	assert_memory_equal(before.b, after.b, RV_HASH_BYTES);
+}
+
+static void theta0_is_installed_again(void **state) {
+	struct scene *s = *state;
+	struct rv_hash theta0 = global_full_hash(trainer_global(s->t));
+	play_round(s, 0);
+	trainer_install(s->t, 0, NULL, &(struct rv_hash){0});
+	wait_for(s, &s->installed, 1);
+	assert_int_equal(s->err, RV_OK);
+	struct rv_hash now = global_full_hash(trainer_global(s->t));
+	assert_memory_equal(now.b, theta0.b, RV_HASH_BYTES);
+	assert_memory_equal(replica_theta(trainer_replica(s->t)), trainer_global(s->t)->theta,
+						trainer_global(s->t)->cfg.n * sizeof(float));
+}
+
+static struct blob *base_file(const struct trainer_snapshot *shot, struct rv_hash *full) {
+	struct blob *file = blob_new(state_base_bytes(&shot->base.cfg));
+	size_t vector = shot->base.cfg.n * sizeof(float);
+	*full = global_full_hash(&shot->base);
+	state_base_header(&shot->base, full, file->data);
+	memcpy(file->data + STATE_BASE_HEADER_BYTES, shot->base.theta, vector);
+	memcpy(file->data + STATE_BASE_HEADER_BYTES + vector, shot->base.state[0], vector);
+	return file;
+}
+
+static void a_base_is_installed_only_when_it_is_the_vouched_one(void **state) {
+	struct scene *s = *state;
+	struct rv_hash full, wrong;
+	play_round(s, 0);
+	struct blob *file = base_file(s->snapshot, &full);
+	play_round(s, 1);
+	wrong = full;
+	wrong.b[0] ^= 1;
+	trainer_install(s->t, 1, file, &wrong);
+	wait_for(s, &s->installed, 1);
+	assert_int_equal(s->err, RV_E_CORRUPT);
+	assert_int_equal(trainer_global(s->t)->round, 2);
+	trainer_install(s->t, 1, file, &full);
+	wait_for(s, &s->installed, 2);
+	assert_int_equal(s->err, RV_OK);
+	assert_int_equal(trainer_global(s->t)->round, 1);
+	blob_unref(file);
+}
+
+static void nothing(void *ctx, const char *text) {
+	(void)ctx;
+	fail_msg("%s", text);
+}
+
+/* Two steps, save, a new trainer, two more: the same gradient as four at once. */
+static void a_saved_replica_goes_on_exactly(void **state) {
+	struct scene *s = *state;
+	struct rv_hash want = by_hand(s, 1);
+	trainer_train(s->t, 0, H);
+	trainer_save(s->t); /* stops it at some step */
+	wait_for(s, &s->saved, 1);
+	struct state_replica_info info = s->snapshot->replica;
+	struct blob *file = blob_new(STATE_REPLICA_HEADER_BYTES + info.payload_bytes);
+	state_replica_header(&trainer_global(s->t)->cfg, &info, file->data);
+	memcpy(file->data + STATE_REPLICA_HEADER_BYTES, s->snapshot->replica_bytes->data, info.payload_bytes);
+	struct statestore_found found = {.has_replica = true, .replica = info, .replica_file = file};
+
+	trainer_free(s->t);
+	s->t = new_trainer(s);
+	trainer_resume(s->t, &found, nothing, NULL);
+	assert_int_equal(trainer_progress(s->t).steps_done, info.steps_done);
+	if (info.steps_done < H)
+		trainer_train(s->t, 0, H - info.steps_done);
+	trainer_encode(s->t, 0);
+	wait_for(s, &s->encoded, 1);
+	struct trainer_apply rq = own_result(s, false);
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.file);
+	wait_for(s, &s->applied, 1);
+	struct rv_hash full = global_full_hash(trainer_global(s->t));
+	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
+	blob_unref(file);
+}
+
+static void held_out_loss_is_the_replicas(void **state) {
+	struct scene *s = *state;
+	double want;
+	assert_int_equal(replica_eval(s->run.replica, NULL, 2, &want, NULL), RV_OK);
+	trainer_evaluate(s->t, 2);
+	wait_for(s, &s->evaluated, 1);
+	assert_int_equal(s->err, RV_OK);
+	assert_true(s->loss == want);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(rounds_are_what_they_are_by_hand), T(an_outer_step_stops_training_at_a_step_boundary),
+		T(late_progress_is_kept_or_not),     T(damaged_bytes_change_nothing),
+		T(theta0_is_installed_again),        T(a_base_is_installed_only_when_it_is_the_vouched_one),
+		T(a_saved_replica_goes_on_exactly),  T(held_out_loss_is_the_replicas),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
