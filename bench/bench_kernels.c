@@ -1,12 +1,14 @@
-/* kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product]`: every kernel of the `cpu` backend
- * against the limit that binds it: multiply-adds in registers, oneDNN's product alone, or memory bandwidth, measured
- * here and now in alternation with it. One JSON line per case, then a table. The shapes are those of one training step
- * of 6 layers x 384 channels, 8 sequences of 256 bytes. */
+/* bench_kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product] [--bf16]`: every kernel of
+ * the `cpu` backend against the limit that binds it: multiply-adds in registers, oneDNN's product alone, or memory
+ * bandwidth, measured here and now in alternation with it. One JSON line per case, then a table. The shapes are those
+ * of one training step of 6 layers x 384 channels, 8 sequences of 256 bytes. */
 #include "base/clock.h"
 #include "base/rng.h"
+#include "bench/bench_report.h"
 #include "bench/kernels_peers.h"
 #include "kernels/cpu/cpu.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +24,12 @@ struct bench {
 	int32_t *tokens;
 };
 
-struct bench_case {
+struct kernel_case {
 	const char *name, *peer, *unit;
 	double work; /* units of 1e9 that one call of `ours` does */
 	void (*ours)(struct bench *b);
 	/* Returns its own work in units of 1e9; 0: not to be had here. */
 	double (*against)(struct bench *b);
-};
-
-struct result {
-	double ours, peer;
 };
 
 static act_t *act(float *p) {
@@ -124,7 +122,7 @@ static double read_all(struct bench *b) {
 	return 4.0 * PARAMS * 1e-9;
 }
 
-static const struct bench_case cases[] = {
+static const struct kernel_case cases[] = {
 	{"linear forward", "oneDNN", "GFLOP/s", GFLOP(N, O, C), linear_forward, product_forward},
 	{"linear + bias + GELU", "oneDNN without", "GFLOP/s", GFLOP(N, O, C), linear_gelu, product_forward},
 	{"linear backward input", "oneDNN", "GFLOP/s", GFLOP(N, O, C), linear_input, product_input},
@@ -155,7 +153,7 @@ static double rate(double work, int64_t start_us) {
 }
 
 /* Medians of alternating rounds, after one of each that does not count. */
-static struct result run_case(struct bench *b, const struct bench_case *c) {
+static void run_case(struct bench *b, const struct kernel_case *c, struct bench_report *report) {
 	double ours[ROUNDS_MAX], peer[ROUNDS_MAX];
 	for (int i = -1; i < b->rounds; i++) {
 		int at = i < 0 ? 0 : i;
@@ -166,12 +164,8 @@ static struct result run_case(struct bench *b, const struct bench_case *c) {
 		double work = c->against(b);
 		peer[at] = rate(work, start);
 	}
-	struct result r = {median(ours, b->rounds), median(peer, b->rounds)};
-	printf("{\"bench\":\"kernels\",\"case\":\"%s\",\"ours\":%.2f,\"peer\":%.2f,\"against\":\"%s\",\"unit\":\"%s\","
-		   "\"ratio\":%.3f}\n",
-		   c->name, r.ours, r.peer, c->peer, c->unit, r.peer > 0 ? r.ours / r.peer : 0);
-	(void)fflush(stdout);
-	return r;
+	double limit = median(peer, b->rounds);
+	bench_more_is_better(report, c->name, c->peer, median(ours, b->rounds), limit > 0 ? limit : NAN, c->unit);
 }
 
 static float *floats(struct backend *be, size_t n, float amplitude) {
@@ -212,19 +206,13 @@ static void bench_release(struct bench *b) {
 	backend_close(b->be);
 }
 
-static void print_table(const struct bench *b, const struct result *results) {
-	printf("\n%s, medians of %d rounds\n%-31s %10s %10s %7s  %-8s %s\n", b->be->ops->describe(b->be), b->rounds, "",
-		   "ours", "peer", "ratio", "unit", "peer");
-	for (int i = 0; i < N_CASES; i++)
-		printf("%-31s %10.1f %10.1f %7.2f  %-8s %s\n", cases[i].name, results[i].ours, results[i].peer,
-			   results[i].peer > 0 ? results[i].ours / results[i].peer : 0, cases[i].unit, cases[i].peer);
-}
-
 static bool parse(int argc, char **argv, struct backend_options *opt, struct bench *b, bool *own) {
 	for (int i = 1; i < argc; i++) {
 		bool value = i + 1 < argc;
 		if (strcmp(argv[i], "--own-product") == 0)
 			*own = true;
+		else if (strcmp(argv[i], "--bf16") == 0)
+			opt->compute = DTYPE_BF16;
 		else if (value && strcmp(argv[i], "--threads") == 0)
 			opt->threads = atoi(argv[++i]);
 		else if (value && strcmp(argv[i], "--isa") == 0)
@@ -243,7 +231,8 @@ int main(int argc, char **argv) {
 	struct rv_errtext et = {0};
 	bool own = false;
 	if (!parse(argc, argv, &opt, &b, &own)) {
-		(void)fprintf(stderr, "usage: bench_kernels [--threads N] [--rounds 1..%d] [--isa NAME] [--own-product]\n",
+		(void)fprintf(stderr,
+					  "usage: bench_kernels [--threads N] [--rounds 1..%d] [--isa NAME] [--own-product] [--bf16]\n",
 					  ROUNDS_MAX);
 		return 2;
 	}
@@ -254,12 +243,14 @@ int main(int argc, char **argv) {
 	b.threads = b.be->threads;
 	if (own)
 		cpu_of(b.be)->onednn = false;
-	struct result results[N_CASES] = {{0}};
+	struct bench_report report = {.bench = "kernels"};
+	bench_warn_if_busy();
+	(void)fprintf(stderr, "%s, medians of %d rounds\n", b.be->ops->describe(b.be), b.rounds);
 	bool ok = bench_init(&b);
 	for (int i = 0; ok && i < N_CASES; i++)
-		results[i] = run_case(&b, &cases[i]);
+		run_case(&b, &cases[i], &report);
 	if (ok)
-		print_table(&b, results);
+		bench_print_table(&report);
 	bench_release(&b);
 	return ok ? 0 : 1;
 }
