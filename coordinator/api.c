@@ -390,7 +390,11 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 }
 
 void api_free(struct api *a) {
-	while (a != NULL && a->held != NULL)
-		unlink_held(a->held);
+	if (a == NULL)
+		return;
+	for (struct held *h = a->held, *next; h != NULL; h = next) {
+		next = h->next;
+		free(h);
+	}
 	free(a);
 }

@@ -1,5 +1,5 @@
 /* service_status.c: the run as JSON, for the dashboard and `status`. Without details it says nothing that helps to
- * reach a worker: no addresses, shortened keys. Fields are only ever added; docs/protocol.md lists them. */
+ * reach a worker: no addresses, shortened keys. Fields are only ever added: scripts read them. */
 #include "coordinator/service_internal.h"
 
 #include "base/clock.h"

@@ -33,17 +33,17 @@ static const char *const sql[N_STATEMENTS] = {
 	[PUT_RECORD] = "INSERT INTO records (id, type, round, body, hash) VALUES (?, ?, ?, ?, ?)",
 	[PUT_MEMBER] = "INSERT OR REPLACE INTO members (member, key, name, addr, banned) VALUES (?, ?, ?, ?, ?)",
 	[PUT_COMMIT] =
-		"INSERT INTO commits (round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes, compute_us,"
-		" reduce_us, wall_us, duration_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		("INSERT INTO commits (round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes, compute_us,"
+		 " reduce_us, wall_us, duration_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
 	[PUT_TOKEN] = "INSERT INTO tokens (hash, made_us) VALUES (?, ?)",
 	[SPEND_TOKEN] = "UPDATE tokens SET spent_by = ? WHERE hash = ?",
 	[FIND_TOKEN] = "SELECT 1 FROM tokens WHERE hash = ? AND spent_by IS NULL",
 	[PUT_RUN] = "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)",
 	[GET_RUN] = "SELECT value FROM run WHERE key = ?",
 	[ALL_RECORDS] = "SELECT id, body, hash FROM records ORDER BY id",
-	[LAST_COMMITS] = "SELECT * FROM (SELECT round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes,"
-					 " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
-					 " ORDER BY round",
+	[LAST_COMMITS] = ("SELECT * FROM (SELECT round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes,"
+					  " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
+					  " ORDER BY round"),
 	[TOTAL_TOKENS] = "SELECT coalesce(sum(tokens), 0) FROM commits",
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
