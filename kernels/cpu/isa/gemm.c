@@ -5,9 +5,9 @@
  * C's own lines are asked for before the loop and used after it. Bytes moved: packing writes and reads each operand
  * once more, 9 to 13 G elements/s.
  *
- * Measured (one Zen 5 core, peak 250 GFLOP/s): the tiles alone 247 on packed operands, whole products of a training
- * step 225 to 240 forward, 220 to 240 for the input gradient, 200 to 220 for the weight gradient
- * (bench_kernels --own-product --threads 1). */
+ * Measured (one Zen 5 core, peak 250 GFLOP/s): the tiles alone 247 on packed operands; whole products of a training
+ * step 205 to 245 forward, 210 to 245 for the input gradient, 215 to 240 for the weight gradient, where oneDNN has 217
+ * to 250 (bench_kernels --own-product --threads 1). */
 #include "kernels/cpu/isa/vec.h"
 
 enum { K_PER_WORD = 1 };

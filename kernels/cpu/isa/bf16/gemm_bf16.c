@@ -3,7 +3,10 @@
  *
  * The idea: the conversion is free, since packing reads and writes every element anyway, and packed operands are half
  * as large. Results differ from rounded fp32 products in the last bits: the instruction flushes denormals and rounds
- * in its own order. */
+ * in its own order.
+ *
+ * Measured (one Zen 5 core): whole products of a training step 380 to 485 GFLOP/s, 1.8 to 2 times those in fp32
+ * (bench_kernels --bf16 --threads 1). */
 #define TILE_BROADCAST(p) ((vf)_mm512_castsi512_ps(_mm512_set1_epi32(word_bits(p))))
 #define TILE_MULTIPLY_ADD(a, b, c)                                                                                     \
 	((vf)_mm512_dpbf16_ps((__m512)(c), (__m512bh)_mm512_castps_si512((__m512)(a)),                                     \
