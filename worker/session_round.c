@@ -10,6 +10,16 @@
 /* ---- documents ------------------------------------------------------------------------------------------------------
  */
 
+/* The others have finished and gone: what we lack is on their disks. */
+static void warn_if_alone(struct session *s, const struct document *d) {
+	int others = d->n_members - (document_find(d, s->member.member) >= 0);
+	if (d->phase == RUN_DONE && round_round(s->round) < d->round && others == 0)
+		rv_event(s->events, RV_WARN, "alone", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))),
+				 "the run is done, but nobody is there to give us rounds %" PRIu64 " to %" PRIu64
+				 ": start another of its workers, or stop this one",
+				 round_round(s->round), d->round - 1);
+}
+
 void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
@@ -22,6 +32,7 @@ void session_on_document(void *ctx, const struct document *d) {
 		return;
 	meshlink_allow(s->mesh, now_us, now->members, now->n_members);
 	session_note_roster(s, now);
+	warn_if_alone(s, now);
 }
 
 /* ---- the all-reduce -------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/signals.h"
 #include "net/download.h"
 
 #include <inttypes.h>
@@ -22,8 +23,6 @@ static void wake(void *ctx) {
 static void on_joined(void *ctx, const struct join_reply *reply) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
-	if (s->opt->data[0])
-		snprintf(s->member.data, sizeof s->member.data, "%s", s->opt->data);
 	enum rv_err e = membership_join(s->opt->dir, &s->member, reply, &et);
 	if (e != RV_OK) {
 		session_fail(s, e, et.text);
@@ -78,17 +77,27 @@ static void start_join(struct session *s) {
 	control_client_join(s->control, &rq);
 }
 
+/* The text to train on, as it is remembered: a path that holds wherever the next start is made. */
+static enum rv_err choose_data(struct session *s, struct rv_errtext *et) {
+	const char *given = s->opt->data;
+	if (!given[0])
+		return s->member.data[0]
+				   ? RV_OK
+				   : rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
+	char *absolute = download_is_remote(given) ? NULL : realpath(given, NULL);
+	snprintf(s->member.data, sizeof s->member.data, "%s", absolute ? absolute : given);
+	free(absolute);
+	return RV_OK;
+}
+
 enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et) {
 	RV_TRY(open_events(s, et));
 	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
 	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
-	if (s->member.joined && s->opt->data[0])
-		snprintf(s->member.data, sizeof s->member.data, "%s", s->opt->data);
+	RV_TRY(choose_data(s, et));
 	if (s->member.joined)
 		RV_TRY(membership_store(s->opt->dir, &s->member, et));
-	if (!s->member.data[0] && !s->opt->data[0])
-		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
 	RV_TRY(open_control(s, et));
 	if (!s->member.joined)
 		start_join(s);
@@ -101,7 +110,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 static bool download_progress(void *ctx, uint64_t done, uint64_t total) {
 	struct session *s = ctx;
 	rv_progress(s->events, rv_clock_monotonic_us(), "text", done, total, "byte", "");
-	return true;
+	return rv_signals_take(s->signals_fd) == 0;
 }
 
 static enum rv_err open_data(struct session *s, struct rv_errtext *et) {

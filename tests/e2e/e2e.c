@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -97,9 +98,19 @@ void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]) {
 /* ---- processes ------------------------------------------------------------------------------------------------------
  */
 
-static void child(const char *log, const char *const *argv, const char *env) {
+/* A write past the limit fails with EFBIG, much as on a full disk. */
+static void limit_files(long bytes) {
+	struct rlimit r = {(rlim_t)bytes, (rlim_t)bytes};
+	signal(SIGXFSZ, SIG_IGN);
+	if (setrlimit(RLIMIT_FSIZE, &r) != 0)
+		_exit(125);
+}
+
+static void child(const char *log, const char *const *argv, const char *env, long file_limit) {
 	char program[E2E_PATH];
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (file_limit > 0)
+		limit_files(file_limit);
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
 	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
 		_exit(126);
@@ -110,11 +121,11 @@ static void child(const char *log, const char *const *argv, const char *env) {
 	_exit(127);
 }
 
-static void start(struct e2e_process *p, const char *const *argv, const char *env) {
+static void start(struct e2e_process *p, const char *const *argv, const char *env, long file_limit) {
 	p->pid = fork();
 	assert_true(p->pid >= 0);
 	if (p->pid == 0)
-		child(p->log, argv, env);
+		child(p->log, argv, env, file_limit);
 }
 
 void e2e_signal(struct e2e_process *p, int signal) {
@@ -155,7 +166,7 @@ void e2e_run(struct e2e *e, const char *name, const char *const *argv, int statu
 	struct e2e_process p = {0};
 	snprintf(log_name, sizeof log_name, "%s.log", name);
 	path_in(e, log_name, p.log);
-	start(&p, argv, NULL);
+	start(&p, argv, NULL, 0);
 	int ended = e2e_wait_exit(&p);
 	if (ended != status)
 		show_log_tail(p.log);
@@ -195,7 +206,7 @@ void e2e_start_coordinator(struct e2e *e) {
 	(void)remove(listen_file);
 	const char *address = e->listen[0] ? e->listen : "127.0.0.1:0";
 	const char *const argv[] = {"rivulet-coordinator", "serve", "--dir", dir, "--listen", address, NULL};
-	start(&e->coordinator, argv, NULL);
+	start(&e->coordinator, argv, NULL, 0);
 	wait_for_file(listen_file, &e->coordinator);
 	char *text = read_all(listen_file);
 	text[strcspn(text, "\n")] = '\0';
@@ -275,7 +286,7 @@ void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env
 	if (stat(conf, &st) != 0)
 		argv[n++] = e->links[i]; /* later it knows by itself */
 	argv[n] = NULL;
-	start(w, argv, env);
+	start(w, argv, env, e->file_limit);
 	wait_for_file(conf, w);
 }
 

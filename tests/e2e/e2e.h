@@ -23,6 +23,7 @@ struct e2e {
 	char data[E2E_PATH];
 	char links[E2E_MAX_WORKERS][512]; /* invite links, one each */
 	char listen[64];                  /* the coordinator's host:port */
+	long file_limit;                  /* bytes: no worker started from now on can write a longer file; 0: no limit */
 	struct e2e_process coordinator, workers[E2E_MAX_WORKERS];
 	int n_workers;
 };

@@ -175,11 +175,28 @@ static void frozen_for_some_rounds_and_thawed(void **state) {
 	no_state_was_ever_wrong(&e, 4);
 }
 
+/* It cannot keep a round's log: so it does not vote, says so, and the others go on; it still follows and trains. */
+static void a_worker_whose_disk_is_full(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, endless, 4);
+	e2e_start_workers(&e, 3);
+	e.file_limit = 60000; /* a log entry is longer */
+	e2e_start_worker(&e, 3, NULL, NULL);
+	json_t *j = e2e_wait_event(&e.workers[3], "attempt", NULL, 0, NULL);
+	int64_t round = e2e_int(j, "round");
+	json_decref(j);
+	json_decref(e2e_wait_event(&e.workers[3], "storage", NULL, 0, NULL));
+	wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, round + 2);
+	assert_same_chain(&e, (const int[]){0, 3}, 2, round + 2);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(killed_in_the_middle_and_back_again, teardown),
 		cmocka_unit_test_teardown(frozen_in_the_middle, teardown),
 		cmocka_unit_test_teardown(frozen_for_some_rounds_and_thawed, teardown),
+		cmocka_unit_test_teardown(a_worker_whose_disk_is_full, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
