@@ -44,12 +44,13 @@ static double largest_difference(const float *a, const float *b, size_t n) {
 }
 
 /* One worker with outer SGD(1) and exact encoding is plain training, for any H: Adam's state, the schedule and the data
- * cursor run on through the outer step. After one round theta - (theta - local) has rounded once; in later rounds Adam
- * amplifies such an ulp where a gradient is near zero, but it stays far below one step (lr is 0.01). */
+ * cursor run on through the outer step. Rounding of theta - (theta - local) is all that may differ; a large eps keeps
+ * Adam from amplifying it where a gradient is near zero. A step is of size lr = 0.01. */
 static void test_one_worker_is_plain_training(void **state) {
 	struct lab_fixture *f = *state;
 	size_t n;
 	f->cfg.workers = 1;
+	f->cfg.run.eps = 1e-3;
 	for (int h = 1; h <= 12; h = h == 1 ? 3 : h * 2) {
 		f->cfg.run.steps_per_round = h;
 		f->cfg.run.rounds = 12 / h;
@@ -58,7 +59,7 @@ static void test_one_worker_is_plain_training(void **state) {
 		f->cfg.method = &lab_method_diloco;
 		outer(f, "sgd", "fp32", 1, 0);
 		float *diloco = result_theta(f, &n);
-		assert_true(largest_difference(plain, diloco, n) < (h == 12 ? 1e-7 : 5e-4));
+		assert_true(largest_difference(plain, diloco, n) < 1e-6);
 		free(plain);
 		free(diloco);
 	}
