@@ -70,8 +70,9 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	a->scratch = malloc(g->chunks.chunk_elems * sizeof(float));
 	a->core_memory = malloc(reduce_size());
 	if (!a->reduced || !a->flags || !a->scratch || !a->core_memory) {
+		enum rv_err e = rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", a->payload_bytes);
 		allreduce_free(a);
-		return rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", a->payload_bytes);
+		return e;
 	}
 	*out = a;
 	return RV_OK;

@@ -133,7 +133,9 @@ static enum rv_err write_link(const char *dir, const struct membership *m, struc
 	without_token.has_token = false;
 	memset(without_token.token, 0, sizeof without_token.token);
 	invite_format(&without_token, text);
-	strcat(text, "\n");
+	size_t n = strlen(text);
+	text[n] = '\n';
+	text[n + 1] = '\0';
 	return write_text(dir, "run.link", text, SECRET_MODE, et);
 }
 
