@@ -4,15 +4,17 @@
 #include "lab/chart_axis.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
-	WIDTH = 440,
+	WIDTH = 464,
 	HEIGHT = 290,
 	LEFT = 40,
-	RIGHT = 132, /* room for the labels at the lines' ends */
+	RIGHT = 156, /* room for the labels at the lines' ends */
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
+	LABEL_CHARS = 20, /* what fits there */
 	MARKERS_MAX = 80, /* per line; longer ones have a marker every so many points */
 	BAR_HEIGHT = 18,
 	BAR_PITCH = 40,
@@ -131,6 +133,22 @@ static void spread(struct end_label *ends, int n) {
 	}
 }
 
+/* A name too long for its place is cut; the tooltip has all of it. */
+static void print_label_text(const char *label, FILE *out) {
+	char shown_part[LABEL_CHARS + 1];
+	size_t n = strlen(label), cut = n;
+	if (n > LABEL_CHARS)
+		for (cut = LABEL_CHARS - 1; cut > 0 && ((unsigned char)label[cut] & 0xc0) == 0x80; cut--) {
+		} /* not within a UTF-8 character */
+	snprintf(shown_part, sizeof shown_part, "%.*s", (int)cut, label);
+	chart_print_text(shown_part, out);
+	if (cut == n)
+		return;
+	(void)fputs("…<title>", out);
+	chart_print_text(label, out);
+	(void)fputs("</title>", out);
+}
+
 static void print_labels(const struct plot *p) {
 	struct end_label ends[CHART_MAX_SERIES];
 	int n = collect_ends(p, ends);
@@ -144,7 +162,7 @@ static void print_labels(const struct plot *p) {
 			e->x + 4, e->y, WIDTH - RIGHT + 8, e->shown_y, color);
 		(void)fprintf(p->out, "<text class=\"label\" x=\"%d\" y=\"%.1f\" style=\"fill:var(--s%d)\">",
 					  WIDTH - RIGHT + 12, e->shown_y + 4, color);
-		chart_print_text(p->chart->series[e->series].label, p->out);
+		print_label_text(p->chart->series[e->series].label, p->out);
 		(void)fputs("</text>\n", p->out);
 	}
 }

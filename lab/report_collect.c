@@ -107,6 +107,17 @@ static void summarise(struct report_run *run) {
 		snprintf(run->label, sizeof run->label, "%s", first->name);
 }
 
+/* Real runs before the lab's; else as they were found. */
+static void real_runs_first(struct report *p) {
+	struct report_run sorted[REPORT_MAX_RUNS];
+	int n = 0;
+	for (int real = 1; real >= 0; real--)
+		for (int i = 0; i < p->n_runs; i++)
+			if (is_worker(p->runs[i].evals_of) == (real == 1))
+				sorted[n++] = p->runs[i];
+	memcpy(p->runs, sorted, (size_t)n * sizeof sorted[0]);
+}
+
 enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, struct rv_errtext *et) {
 	*p = (struct report){0};
 	enum rv_err e = RV_OK;
@@ -118,6 +129,7 @@ enum rv_err report_collect(struct report *p, const char *const *paths, int n_pat
 	}
 	for (int i = 0; i < p->n_runs; i++)
 		summarise(&p->runs[i]);
+	real_runs_first(p);
 	return RV_OK;
 }
 

@@ -113,6 +113,16 @@ static void test_lines(void **state) {
 	}
 }
 
+static void test_long_names_are_cut_between_characters(void **state) {
+	(void)state;
+	const double x[] = {1, 2}, y[] = {1, 2};
+	struct line_chart c = empty_chart(false);
+	c.series[c.n_series++] = (struct chart_series){"abcdefghijklmnopqré and more", x, y, 2};
+	char *svg = lines_of(&c);
+	assert_non_null(strstr(svg, ">abcdefghijklmnopqr…<title>abcdefghijklmnopqré and more</title>"));
+	free(svg);
+}
+
 static void test_nothing_to_show(void **state) {
 	(void)state;
 	const double zero[] = {0}, one[] = {1};
@@ -175,6 +185,7 @@ int main(void) {
 		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_nothing_to_show),
+		cmocka_unit_test(test_long_names_are_cut_between_characters),
 		cmocka_unit_test(test_labels_do_not_overlap),
 		cmocka_unit_test(test_bars),
 	};

@@ -61,6 +61,7 @@ static void test_collects(void **state) {
 	assert_int_equal(p.n_runs, 3);
 	const struct report_run *real = run_named(&p, "Rivulet, 3 workers");
 	assert_int_equal(real->n_members, 3);
+	assert_true(real == &p.runs[0]); /* before the lab's */
 	assert_string_equal(real->members[2].name, "worker2");
 	assert_true(real->totals.loss == 2.25);
 	assert_true(report_baseline(&p) == run_named(&p, "data-parallel"));
