@@ -1,0 +1,31 @@
+/* tokenizer_fixture.h: what the tokenizer's tests share. */
+#ifndef RV_TESTS_TOKENIZER_TOKENIZER_FIXTURE_H
+#define RV_TESTS_TOKENIZER_TOKENIZER_FIXTURE_H
+
+#include "worker/tokenizer/tokenizer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define assert_ok(expr)                                                                                                \
+	do {                                                                                                               \
+		struct rv_errtext et = {0};                                                                                    \
+		enum rv_err e_ = (expr);                                                                                       \
+		if (e_ != RV_OK)                                                                                               \
+			fail_msg("%s: %s", #expr, et.text);                                                                        \
+	} while (0)
+
+/* Tokens of a text; the caller releases them. */
+struct token_list encode_text(struct encoder *e, const void *text, size_t n, enum specials specials);
+/* decode(encode(text)) is the text. Returns how many tokens it took. */
+size_t assert_round_trip(const struct tokenizer *t, struct encoder *e, const void *text, size_t n);
+
+/* The path of a file of real vocabularies and encodings (RIVULET_TOKENIZER_REFERENCE), or NULL after saying so. */
+const char *reference_file(const char *name, char path[static 512]);
+
+#endif
