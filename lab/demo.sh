@@ -16,7 +16,7 @@ Trains a byte-level GPT on real text with four workers over TLS on loopback, the
              (default: the Perl documentation that Debian ships in perl-doc)
   --out      where everything goes (default: runs/demo; an earlier demo there is moved aside)
   --port     the coordinator's port on 127.0.0.1 (default: 0, any free one)
-  --workers  1..16 (default 4)      --rounds  1..1000 (default 60)      --steps  inner steps H per round (default 30)
+  --workers  1..16 (default 4)      --rounds  1..1000 (default 80)      --steps  inner steps H per round (default 30)
   --no-baselines   only the distributed run: no data-parallel and single-worker comparison
 USAGE
 }
@@ -31,7 +31,7 @@ need_number() { # NAME VALUE MIN MAX
 }
 
 parse_options() {
-	data= out=$top/runs/demo port=0 workers=4 rounds=60 steps=30 baselines=yes
+	data= out=$top/runs/demo port=0 workers=4 rounds=80 steps=30 baselines=yes
 	while (($#)); do
 		case $1 in
 		--data | --out | --port | --workers | --rounds | --steps)
@@ -163,7 +163,7 @@ main() {
 	printf '\n'
 	"$bin/rivulet" report "$out" --out "$out/report.html"
 	printf '\nA sample of what the shared model writes:\n\n'
-	"$bin/rivulet" sample "$out/worker0" --prompt '=head1 DESCRIPTION' --tokens 400 --temperature 0.8 --seed 1
+	"$bin/rivulet" sample "$out/worker0" --prompt 'You can use ' --tokens 400 --temperature 0.6 --seed 1
 	printf '\n\nDone in %d min %d s. Pictures: %s\n' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)) "$out/report.html"
 }
 

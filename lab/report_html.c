@@ -12,7 +12,7 @@ static const char style[] =
 	"@media (prefers-color-scheme:dark){:root{--bg:#0d1117;--fg:#e6edf3;--muted:#9198a1;--grid:#262c36;--s0:#58a6ff;"
 	"--s1:#f0883e;--s2:#3fb950;--s3:#bc8cff;--s4:#f778ba;--s5:#39c5cf;--s6:#d29922;--s7:#ff7b72;--p0:#58a6ff;"
 	"--p1:#f0883e;--p2:#484f58;--p3:#bc8cff}}\n"
-	"*{box-sizing:border-box}body{margin:0 auto;padding:1rem;max-width:52rem;background:var(--bg);color:var(--fg);"
+	"*{box-sizing:border-box}body{margin:0 auto;padding:1rem;max-width:62rem;background:var(--bg);color:var(--fg);"
 	"font:16px/1.5 system-ui,sans-serif}\n"
 	"h1{font-size:1.4rem;margin:.2rem 0 0}p{color:var(--muted);margin:.3rem 0 1rem}figure{margin:1.6rem 0}\n"
 	"figcaption{font-weight:600;margin-bottom:.3rem}svg{width:100%;max-width:40rem;height:auto;display:block}\n"
@@ -21,7 +21,7 @@ static const char style[] =
 	".grid{stroke:var(--grid);stroke-width:1}.line{fill:none;stroke-width:2;stroke-linejoin:round}"
 	".leader{stroke-width:1;stroke-dasharray:2 2;opacity:.7}\n"
 	".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
-	"th,td{padding:.35rem .6rem;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}"
+	"th,td{padding:.35rem .5rem;text-align:right;border-bottom:1px solid var(--grid);white-space:nowrap}"
 	"th:first-child,td:first-child{text-align:left}th{color:var(--muted);font-weight:500;white-space:normal;"
 	"vertical-align:bottom}\n"
 	"</style>\n";
@@ -72,7 +72,7 @@ static void print_row(const struct report_run *run, const struct report_run *bas
 static void print_table(const struct report *p, FILE *out) {
 	(void)fputs("<div class=\"wide\"><table><tr><th>run</th><th>tokens</th><th>held-out loss</th><th>perplexity</th>"
 				"<th>bits per byte</th><th>loss against data-parallel</th><th>sent per worker</th>"
-				"<th>over the formula</th><th>fewer bytes than data-parallel fp32</th></tr>\n",
+				"<th>over the formula</th><th>fewer bytes</th></tr>\n",
 				out);
 	for (int i = 0; i < p->n_runs; i++)
 		print_row(&p->runs[i], report_baseline(p), out);

@@ -71,7 +71,9 @@ static bool take_round(struct run_record *r, json_t *line) {
 static bool take_eval(struct run_record *r, json_t *line) {
 	uint64_t round = count(line, "round");
 	double loss = number(line, "loss");
-	if (!isfinite(loss))
+	/* The curve keeps to the sample that every round is judged on; the whole split is the final loss (`end`). */
+	bool off_the_curve = r->n_evals > 0 && json_is_true(json_object_get(line, "whole"));
+	if (!isfinite(loss) || off_the_curve)
 		return true;
 	struct record_eval *to = place((void **)&r->evals, &r->n_evals, sizeof *to, round);
 	if (!to)
