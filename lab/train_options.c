@@ -32,7 +32,7 @@ static const struct rv_option own_options[] = {
 	 "Lab"},
 	{"parallel", RV_OPT_INT, FIELD(parallel), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Replicas that train at the same time; changes speed only. 0: as many as the cores allow.", "Lab"},
-	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "16", 1, 1000000, NULL,
+	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,
 	 "Held-out batches to evaluate after each round; at the end all are.", "Lab"},
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
 	{"run-hash", RV_OPT_STRING, FIELD(run_hash), FIELD_SIZE(run_hash), "", 0, 0, NULL,
