@@ -25,6 +25,13 @@ struct token_list encode_text(struct encoder *e, const void *text, size_t n, enu
 /* decode(encode(text)) is the text. Returns how many tokens it took. */
 size_t assert_round_trip(const struct tokenizer *t, struct encoder *e, const void *text, size_t n);
 
+/* Some hundred bytes of text in several scripts, for training and encoding. */
+extern const char fixture_text[];
+/* tokenizer.json of `vocab` tokens trained on fixture_text; free() it. */
+char *fixture_json(uint32_t vocab);
+/* The tokenizer of that, and an encoder for it. */
+void fixture_tokenizer(uint32_t vocab, struct tokenizer **t, struct encoder **e);
+
 /* The path of a file of real vocabularies and encodings (RIVULET_TOKENIZER_REFERENCE), or NULL after saying so. */
 const char *reference_file(const char *name, char path[static 512]);
 

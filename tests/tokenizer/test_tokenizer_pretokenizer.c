@@ -1,0 +1,176 @@
+/* Cutting text into pieces: the known patterns by hand, White_Space, and patterns that are wrong or run away. */
+#include "tests/tokenizer/tokenizer_fixture.h"
+
+#include "worker/tokenizer/pattern_space.h"
+#include "worker/tokenizer/patterns.h"
+#include "worker/tokenizer/pretokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct joined {
+	char text[512];
+	size_t n;
+};
+
+static enum rv_err join(void *ctx, const uint8_t *piece, size_t n, struct rv_errtext *et) {
+	struct joined *j = ctx;
+	(void)et;
+	assert_true(n > 0 && j->n + n + 2 < sizeof j->text);
+	memcpy(j->text + j->n, piece, n);
+	j->n += n;
+	j->text[j->n++] = '|';
+	j->text[j->n] = '\0';
+	return RV_OK;
+}
+
+/* The pieces, with a bar after each, by patterns that follow each other. */
+static void cut(const char *const *patterns, const char *text, struct joined *out) {
+	struct pretokenizer p = {0};
+	struct pretokenizer_scratch *s;
+	*out = (struct joined){0};
+	for (; *patterns; patterns++)
+		assert_ok(pretokenizer_add(&p, *patterns, strlen(*patterns), false, &et));
+	assert_ok(pretokenizer_scratch_new(&s, &et));
+	assert_ok(pretokenizer_run(&p, s, (const uint8_t *)text, strlen(text), join, out, &et));
+	pretokenizer_scratch_free(s);
+	pretokenizer_release(&p);
+}
+
+static void assert_pieces(const char *pattern, const char *text, const char *wanted) {
+	struct joined j;
+	cut((const char *const[]){pattern, NULL}, text, &j);
+	assert_string_equal(j.text, wanted);
+}
+
+static void gpt2_pieces(void **state) {
+	(void)state;
+	assert_pieces(pattern_gpt2, "Hello world, it's 2026!!", "Hello| world|,| it|'s| 2026|!!|");
+	assert_pieces(pattern_gpt2, "a  b\n\nc  ", "a| | b|\n|\n|c|  |");
+	assert_pieces(pattern_gpt2, "IT'S", "IT|'|S|");
+	assert_pieces(pattern_gpt2, "\xe4\xbd\xa0\xe5\xa5\xbd\xe3\x80\x82", "\xe4\xbd\xa0\xe5\xa5\xbd|\xe3\x80\x82|");
+}
+
+static void cl100k_pieces(void **state) {
+	(void)state;
+	const char *p = known_pattern_find("cl100k_base")->pattern;
+	assert_pieces(p, "IT'S 12345\r\n\r\nx", "IT|'S| |123|45|\r\n\r\n|x|");
+	assert_pieces(p, "it'\xc5\xbf (yes)\n x", "it|'\xc5\xbf| (|yes|)\n| x|"); /* the long s is an s */
+	assert_ptr_equal(known_pattern_of_ranks(100256), known_pattern_find("cl100k_base"));
+	assert_null(known_pattern_of_ranks(1));
+	assert_null(known_pattern_find("p50k"));
+}
+
+static void u180e_is_no_space(void **state) {
+	(void)state;
+	assert_pieces(pattern_gpt2, "a \xe1\xa0\x8e b", "a| \xe1\xa0\x8e| b|");
+	assert_pieces(pattern_gpt2, "a\xc2\x85\xe3\x80\x80\xe2\x80\x83 b", "a|\xc2\x85\xe3\x80\x80\xe2\x80\x83| b|");
+}
+
+static void assert_exact(const char *pattern, const char *wanted) {
+	struct byte_list out = {0};
+	bool changed;
+	assert_ok(pattern_exact_space(pattern, strlen(pattern), &out, &changed, &et));
+	assert_int_equal(changed, strcmp(pattern, wanted) != 0);
+	assert_int_equal(out.n, strlen(wanted));
+	assert_memory_equal(out.bytes, wanted, out.n);
+	byte_list_release(&out);
+}
+
+static void spaces_are_rewritten_only_where_they_are(void **state) {
+	(void)state;
+	assert_exact("a\\sb", "a[\\p{Z}\\t-\\r\\x{85}]b");
+	assert_exact("[^\\s\\d]\\S", "[^\\p{Z}\\t-\\r\\x{85}\\d][\\S\\x{180E}]");
+	assert_exact("[]\\S]x\\s", "[]\\S\\x{180E}]x[\\p{Z}\\t-\\r\\x{85}]");
+	assert_exact("[[:alpha:]\\s]", "[[:alpha:]\\p{Z}\\t-\\r\\x{85}]");
+	assert_exact("\\\\s\\Q\\s\\E[a\\]]", "\\\\s\\Q\\s\\E[a\\]]");
+	assert_exact("[[\\\\", "[[\\\\");
+	assert_exact("\\", "\\");
+	assert_exact("\\Q\\s", "\\Q\\s");
+}
+
+static void nothing_between_matches_is_lost(void **state) {
+	(void)state;
+	assert_pieces("b+", "abbcb", "a|bb|c|b|");
+	assert_pieces("x", "abc", "abc|");
+	assert_pieces("x*", "axb", "a|x|b|"); /* empty matches are none */
+	struct joined j;
+	cut((const char *const[]){"\\p{N}", " ?\\p{L}+", NULL}, "ab 12 cd", &j);
+	assert_string_equal(j.text, "ab| |1|2| cd|");
+	cut((const char *const[]){NULL}, "whole text", &j);
+	assert_string_equal(j.text, "whole text|");
+}
+
+static void wrong_patterns_are_named(void **state) {
+	(void)state;
+	struct pretokenizer p = {0};
+	struct rv_errtext why = {0};
+	assert_int_equal(pretokenizer_add(&p, "a(b", 3, false, &why), RV_E_INVALID);
+	assert_non_null(strstr(why.text, "a(b"));
+	assert_non_null(strstr(why.text, "parenthesis"));
+	assert_int_equal(pretokenizer_add(&p, "\\C", 2, false, &why), RV_E_INVALID);
+	assert_int_equal(pretokenizer_add(&p, "", 0, false, &why), RV_E_RANGE);
+	assert_int_equal(pretokenizer_add(&p, "x", PRETOKENIZER_MAX_PATTERN_BYTES + 1, false, &why), RV_E_RANGE);
+	for (int i = 0; i < PRETOKENIZER_MAX_STEPS; i++)
+		assert_ok(pretokenizer_add(&p, "(", 1, true, &et));
+	assert_int_equal(pretokenizer_add(&p, "x", 1, false, &why), RV_E_RANGE);
+	pretokenizer_release(&p);
+}
+
+static enum rv_err ignore(void *ctx, const uint8_t *piece, size_t n, struct rv_errtext *et) {
+	*(size_t *)ctx += n;
+	(void)piece;
+	(void)et;
+	return RV_OK;
+}
+
+static void a_pattern_that_backtracks_without_end_is_stopped(void **state) {
+	(void)state;
+	struct pretokenizer p = {0};
+	struct pretokenizer_scratch *s;
+	struct rv_errtext why = {0};
+	uint8_t text[4096];
+	size_t total = 0;
+	memset(text, 'a', sizeof text);
+	assert_ok(pretokenizer_add(&p, "(?:a+)+[bc]", 11, false, &et));
+	assert_ok(pretokenizer_scratch_new(&s, &et));
+	assert_int_equal(pretokenizer_run(&p, s, text, sizeof text, ignore, &total, &why), RV_E_RANGE);
+	assert_non_null(strstr(why.text, "4096 bytes"));
+	pretokenizer_scratch_free(s);
+	pretokenizer_release(&p);
+}
+
+static void a_long_run_of_spaces_is_no_such_pattern(void **state) {
+	(void)state;
+	enum { BYTES = 1 << 20 };
+	uint8_t *text = malloc(BYTES);
+	assert_non_null(text);
+	memset(text, ' ', BYTES);
+	text[BYTES - 1] = 'x';
+	for (const struct known_pattern *k = known_patterns; k->name; k++) {
+		struct pretokenizer p = {0};
+		struct pretokenizer_scratch *s;
+		size_t total = 0;
+		assert_ok(pretokenizer_add(&p, k->pattern, strlen(k->pattern), false, &et));
+		assert_ok(pretokenizer_scratch_new(&s, &et));
+		assert_ok(pretokenizer_run(&p, s, text, BYTES, ignore, &total, &et));
+		assert_int_equal(total, BYTES);
+		pretokenizer_scratch_free(s);
+		pretokenizer_release(&p);
+	}
+	free(text);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gpt2_pieces),
+		cmocka_unit_test(cl100k_pieces),
+		cmocka_unit_test(u180e_is_no_space),
+		cmocka_unit_test(spaces_are_rewritten_only_where_they_are),
+		cmocka_unit_test(nothing_between_matches_is_lost),
+		cmocka_unit_test(wrong_patterns_are_named),
+		cmocka_unit_test(a_pattern_that_backtracks_without_end_is_stopped),
+		cmocka_unit_test(a_long_run_of_spaces_is_no_such_pattern),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
