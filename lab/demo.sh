@@ -31,7 +31,7 @@ need_number() { # NAME VALUE MIN MAX
 }
 
 parse_options() {
-	data= out=$top/runs/demo port=0 workers=4 rounds=80 steps=30 baselines=yes
+	data='' out=$top/runs/demo port=0 workers=4 rounds=80 steps=30 baselines=yes
 	while (($#)); do
 		case $1 in
 		--data | --out | --port | --workers | --rounds | --steps)
@@ -51,16 +51,37 @@ parse_options() {
 }
 
 # Everything this script starts is in `children`; whatever ends the script ends them: politely first, so that they save.
+# They run in sessions of their own: Ctrl-C reaches this script alone, and the script tells them once.
 children=()
-cleanup() {
-	local status=$?
-	trap - EXIT INT TERM HUP
+start() { # LOG COMMAND...: in the background, its pid in $started_pid
+	local log=$1
+	shift
+	if [ "$log" = - ]; then setsid "$@" & else setsid "$@" >"$log" 2>&1 & fi
+	started_pid=$!
+	children+=("$started_pid")
+}
+
+finished() { # PID: waits for it and gives its exit status
+	local status=0 pid left=()
+	wait "$1" || status=$?
+	for pid in "${children[@]}"; do [ "$pid" = "$1" ] || left+=("$pid"); done
+	children=("${left[@]}")
+	return "$status"
+}
+
+any_alive() { # `return 0`, not `return`: in a trap that would be the status from before the trap
 	local pid
+	for pid in "${children[@]}"; do kill -0 "$pid" 2>/dev/null && return 0; done
+	return 1
+}
+
+cleanup() {
+	local status=$? pid
+	trap - EXIT
+	trap '' INT TERM HUP
 	for pid in "${children[@]}"; do kill -TERM "$pid" 2>/dev/null || :; done
-	for _ in $(seq 100); do
-		local alive=
-		for pid in "${children[@]}"; do kill -0 "$pid" 2>/dev/null && alive=yes; done
-		[ -n "$alive" ] || break
+	for _ in $(seq 150); do
+		any_alive || break
 		sleep 0.1
 	done
 	for pid in "${children[@]}"; do kill -KILL "$pid" 2>/dev/null || :; done
@@ -68,8 +89,22 @@ cleanup() {
 	exit "$status"
 }
 trap cleanup EXIT
-trap 'printf "\ndemo: stopping; the workers save their state in %s\n" "${out:-}" >&2; exit 130' INT
+trap 'printf "\ndemo: stopping; what is running saves its state in %s\n" "${out:-}" >&2; exit 130' INT
 trap 'exit 143' TERM HUP
+
+# An earlier demo there is kept as OUT.previous; anything else is left alone.
+prepare_out() {
+	if [ -d "$out" ] && [ -n "$(ls -A "$out")" ]; then
+		[ -f "$out/run.conf" ] && [ -d "$out/coordinator" ] ||
+			fail "$out exists and is not an earlier demo: name another directory with --out"
+		rm -rf "$out.previous"
+		mv "$out" "$out.previous"
+	fi
+	mkdir -p "$out" || fail "$out cannot be made: name another directory with --out"
+	local free_kib
+	free_kib=$(df -Pk "$out" | awk 'NR == 2 { print $4 }')
+	((free_kib >= 400 * 1024)) || fail "$out: $((free_kib / 1024)) MiB are free and the demo needs 400: free some, or name another disk with --out"
+}
 
 prepare_text() { # -> $text
 	if [ -n "$data" ]; then
@@ -85,10 +120,10 @@ prepare_text() { # -> $text
 }
 
 start_coordinator() {
-	"$bin/rivulet-coordinator" new-run --dir "$out/coordinator" --config "$out/run.conf" >"$out/new-run.log"
-	"$bin/rivulet-coordinator" serve --dir "$out/coordinator" --listen "127.0.0.1:$port" >"$out/coordinator.log" 2>&1 &
-	coordinator=$!
-	children+=("$coordinator")
+	"$bin/rivulet-coordinator" new-run --dir "$out/coordinator" --config "$out/run.conf" >"$out/new-run.log" 2>&1 ||
+		fail "the run could not be made: $(tail -n 3 "$out/new-run.log")"
+	start "$out/coordinator.log" "$bin/rivulet-coordinator" serve --dir "$out/coordinator" --listen "127.0.0.1:$port"
+	coordinator=$started_pid
 	for _ in $(seq 300); do
 		[ -s "$out/coordinator/listen" ] && return
 		kill -0 "$coordinator" 2>/dev/null || fail "the coordinator did not start: $(tail -n 3 "$out/coordinator.log")"
@@ -101,27 +136,44 @@ start_coordinator() {
 start_workers() {
 	local i links
 	mapfile -t links < <("$bin/rivulet-coordinator" invite --dir "$out/coordinator" --count "$workers")
+	[ "${#links[@]}" = "$workers" ] || fail "the coordinator gave no invite links; its log: $out/coordinator.log"
 	for ((i = 0; i < workers; i++)); do
-		"$bin/rivulet-worker" "${links[i]}" --dir "$out/worker$i" --data "$text" --threads 1 --name "worker$i" \
-			--listen 127.0.0.1:0 >"$out/worker$i.log" 2>&1 &
-		worker_pids[i]=$!
-		children+=("${worker_pids[i]}")
+		start "$out/worker$i.log" "$bin/rivulet-worker" "${links[i]}" --dir "$out/worker$i" --data "$text" --threads 1 \
+			--name "worker$i" --listen 127.0.0.1:0
+		worker_pids[i]=$started_pid
 		for _ in $(seq 600); do
 			[ -s "$out/worker$i/run.conf" ] && break
-			kill -0 "${worker_pids[i]}" 2>/dev/null || fail "worker $i did not start: $(tail -n 3 "$out/worker$i.log")"
+			check_worker "$i"
 			sleep 0.05
 		done
 	done
 }
 
+check_worker() { # NUMBER: ends the demo when it is gone without having finished, or cannot write
+	local log=$out/worker$1.log
+	if ! kill -0 "${worker_pids[$1]}" 2>/dev/null; then
+		wait "${worker_pids[$1]}" || fail "worker $1 failed: $(tail -n 3 "$log")"
+	fi
+	if grep -q '"event":"storage"' "$log"; then
+		fail "worker $1 cannot write to its disk: $(grep '"event":"storage"' "$log" | tail -n 1)"
+	fi
+}
+
 watch_run() {
-	"$bin/rivulet-coordinator" status --dir "$out/coordinator" --follow || fail "the run stopped early; logs are in $out"
-	local i
-	for ((i = 0; i < workers; i++)); do
-		wait "${worker_pids[i]}" || fail "worker $i failed: $(tail -n 3 "$out/worker$i.log")"
+	local i watcher
+	start - "$bin/rivulet-coordinator" status --dir "$out/coordinator" --follow
+	watcher=$started_pid
+	while kill -0 "$watcher" 2>/dev/null; do
+		kill -0 "$coordinator" 2>/dev/null || fail "the coordinator ended: $(tail -n 3 "$out/coordinator.log")"
+		for ((i = 0; i < workers; i++)); do check_worker "$i"; done
+		sleep 0.5
 	done
-	kill -TERM "$coordinator" && wait "$coordinator" || fail "the coordinator failed: $(tail -n 3 "$out/coordinator.log")"
-	children=()
+	finished "$watcher" || fail "the run stopped early; logs are in $out"
+	for ((i = 0; i < workers; i++)); do
+		finished "${worker_pids[i]}" || fail "worker $i failed: $(tail -n 3 "$out/worker$i.log")"
+	done
+	kill -TERM "$coordinator"
+	finished "$coordinator" || fail "the coordinator failed: $(tail -n 3 "$out/coordinator.log")"
 }
 
 write_config() {
@@ -134,22 +186,23 @@ min-workers = $workers
 CONF
 }
 
+train() { # ARGS...: in the lab, in one process
+	start - "$bin/rivulet" train --config "$out/run.conf" --method ddp --data "$text" "$@"
+	finished "$started_pid" || fail "the baseline failed (see above)"
+}
+
 run_baselines() {
 	printf '\nThe same tokens, batch and seed in one process, data-parallel (averaging gradients at every step):\n'
-	"$bin/rivulet" train --config "$out/run.conf" --method ddp --workers "$workers" --data "$text" --out "$out/data-parallel"
+	train --workers "$workers" --out "$out/data-parallel"
 	printf '\nOne worker alone, with 1/%d of the tokens:\n' "$workers"
-	"$bin/rivulet" train --config "$out/run.conf" --method ddp --workers 1 --data "$text" --out "$out/one-worker"
+	train --workers 1 --out "$out/one-worker"
 }
 
 main() {
 	top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 	bin=${RIVULET_BIN:-$top/build/release/bin}
 	parse_options "$@"
-	if [ -e "$out" ]; then
-		rm -rf "$out.previous"
-		mv "$out" "$out.previous"
-	fi
-	mkdir -p "$out"
+	prepare_out
 	local started=$SECONDS
 	worker_pids=()
 	prepare_text

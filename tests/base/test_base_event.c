@@ -200,7 +200,10 @@ static void a_terminal_gets_a_progress_line(void **state) {
 	(void)state;
 	int screen, terminal;
 	struct winsize size = {.ws_col = 80, .ws_row = 10};
-	assert_int_equal(openpty(&screen, &terminal, NULL, NULL, &size), 0);
+	if (openpty(&screen, &terminal, NULL, NULL, &size) != 0) {
+		print_message("no pseudo-terminals here (is /dev/pts mounted?): skipped\n");
+		skip();
+	}
 	FILE *out = fdopen(terminal, "w");
 	assert_non_null(out);
 	struct rv_events *ev;

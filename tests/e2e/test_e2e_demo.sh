@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# test_e2e_demo.sh BIN: the demo itself, small: its table and report, what it says when a port is taken or the output directory is not
+# its own, and that Ctrl-C leaves no process. Every wait is bounded; everything is made under one temporary directory.
+set -euo pipefail
+export RIVULET_BIN=$1
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+cleanup() {
+	local status=$?
+	[ -z "${holder:-}" ] || kill "$holder" 2>/dev/null || :
+	[ -z "${demo:-}" ] || kill -TERM "$demo" 2>/dev/null || :
+	wait || :
+	rm -rf "$work"
+	exit "$status"
+}
+trap cleanup EXIT
+
+fail() {
+	printf 'FAILED: %s\n' "$*" >&2
+	tail -n 20 "$work"/*.txt >&2 || :
+	exit 1
+}
+
+# Processes whose command line names a path of this test.
+left_over() {
+	local cmdline
+	for cmdline in /proc/[0-9]*/cmdline; do
+		tr '\0' ' ' <"$cmdline" 2>/dev/null | grep -E "rivulet(-worker|-coordinator)? .*$work" || :
+	done
+}
+
+find "$top" -path "$top/build" -prune -o \( -name '*.[ch]' -o -name '*.md' \) -print0 | LC_ALL=C sort -z | xargs -0 cat >"$work/text"
+small=(--data "$work/text" --rounds 2 --steps 2 --workers 2)
+
+"$top/lab/demo.sh" "${small[@]}" --out "$work/whole" >"$work/whole.txt" 2>&1 || fail "the demo ended with $?"
+grep -q '^Rivulet, 2 workers .* x$' "$work/whole.txt" || fail "no table"
+grep -q '<svg' "$work/whole/report.html" || fail "no report"
+[ -z "$(left_over)" ] || fail "left over: $(left_over)"
+echo "ok: table, report, no process"
+
+mkdir "$work/mine" && touch "$work/mine/thesis"
+if "$top/lab/demo.sh" "${small[@]}" --out "$work/mine" >"$work/mine.txt" 2>&1; then fail "took a directory that is not its own"; fi
+grep -q 'not an earlier demo' "$work/mine.txt" || fail "another text about the directory"
+[ -f "$work/mine/thesis" ] || fail "moved somebody's directory"
+echo "ok: leaves other people's directories alone"
+
+"$RIVULET_BIN/rivulet-coordinator" serve --dir "$work/whole/coordinator" --listen 127.0.0.1:0 >"$work/holder.txt" 2>&1 &
+holder=$!
+rm -f "$work/whole/coordinator/listen"
+for _ in $(seq 600); do [ -s "$work/whole/coordinator/listen" ] && break || sleep 0.1; done
+port=$(sed 's/.*://' "$work/whole/coordinator/listen")
+if "$top/lab/demo.sh" "${small[@]}" --out "$work/port" --port "$port" >"$work/port.txt" 2>&1; then fail "took a port that is in use"; fi
+grep -q "$port" "$work/port.txt" || fail "the text about the port does not name it"
+kill "$holder" && wait "$holder" || fail "the coordinator ended with $?"
+holder=
+echo "ok: a port that is taken is named"
+
+# A terminal's Ctrl-C is SIGINT; a background job of a shell would ignore it, so the demo gets it with its default action.
+env --default-signal=INT "$top/lab/demo.sh" "${small[@]}" --rounds 1000 --no-baselines --out "$work/stop" >"$work/stop.txt" 2>&1 &
+demo=$!
+for _ in $(seq 1200); do ls "$work"/stop/worker1/log-0.rvl >/dev/null 2>&1 && break || sleep 0.1; done
+kill -INT "$demo"
+status=0
+wait "$demo" || status=$?
+demo=
+[ "$status" = 130 ] || fail "after Ctrl-C the demo ended with $status, not 130"
+[ -z "$(left_over)" ] || fail "left over after Ctrl-C: $(left_over)"
+for i in 0 1; do [ -s "$work/stop/worker$i/replica.rvp" ] || fail "worker $i saved nothing"; done
+echo "ok: Ctrl-C saves and leaves no process"
