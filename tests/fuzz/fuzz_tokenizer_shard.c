@@ -1,0 +1,26 @@
+/* fuzz_tokenizer_shard.c: a token file from a stranger. What is accepted can be read to its end. */
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_file.h"
+#include "worker/tokenizer/shard.h"
+
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+	char path[64];
+	struct shard s;
+	struct rv_errtext et = {0};
+	int fd = memory_file(data, size, path);
+	if (shard_open(&s, path, &et) == RV_OK) {
+		uint32_t last;
+		RV_ASSERT(s.n_tokens * (unsigned)s.token_bytes <= size);
+		if (s.n_tokens > 0)
+			shard_read(&s, s.n_tokens - 1, 1, &last);
+		if (shard_check(&s, path, 1000, &et) != RV_OK)
+			RV_ASSERT(et.text[0]);
+		shard_close(&s);
+	} else {
+		RV_ASSERT(et.text[0]);
+	}
+	(void)close(fd);
+	return 0;
+}
