@@ -200,8 +200,8 @@ static enum rv_err explain(const struct transfer *t, CURLcode rc, struct rv_errt
 	case CURLE_PEER_FAILED_VERIFICATION:
 		return rv_fail(et, RV_E_AUTH, "%.200s: %s", url, text);
 	case CURLE_SSL_CACERT_BADFILE:
-		return rv_fail(et, RV_E_AUTH, "%.200s: no authorities to check the server by (install ca-certificates): %s", url,
-					   text);
+		return rv_fail(et, RV_E_AUTH, "%.200s: no authorities to check the server by (install ca-certificates): %s",
+					   url, text);
 	default:
 		return rv_fail(et, RV_E_CLOSED, "%.200s: %s", url, text);
 	}
