@@ -79,10 +79,8 @@ int main(int argc, char **argv) {
 	must(tokenizer_open(argv[1], "auto", &t, &et), &et);
 	must(rv_file_read(argv[2], MAX_TEXT_BYTES, &text, &n, &et), &et);
 	uint8_t *letters = malloc(LONG_RUN_BYTES);
-	if (!letters || n == 0) {
-		(void)fprintf(stderr, "bench_tokenizer: %s\n", letters ? "the text is empty" : "no memory");
-		return 1;
-	}
+	if (!letters || n == 0)
+		must(rv_fail(&et, RV_E_INVALID, "%s: empty, or no memory", argv[2]), &et);
 	bench_text(&report, t, "text", text, n);
 	size_t n_letters = letters_of(text, n, letters, LONG_RUN_BYTES);
 	if (n_letters > 0)

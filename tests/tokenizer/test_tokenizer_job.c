@@ -33,8 +33,8 @@ static int setup(void **state) {
 	fixture_tokenizer(350, &w->t, &w->e);
 	w->text = malloc(bytes);
 	assert_non_null(w->text);
-	for (size_t i = 0; i < COPIES; i++)
-		memcpy(w->text + i * n, fixture_text, n);
+	for (size_t i = 0; i < bytes; i++)
+		w->text[i] = (uint8_t)fixture_text[i % n];
 	w->list[0] = (struct text_file){w->text, 0, bytes};
 	w->list[1] = (struct text_file){w->text + 5, bytes, 1000};
 	w->files = (struct text_files){.files = w->list, .n_files = 2, .bytes = bytes + 1000};

@@ -49,7 +49,9 @@ static void compare_all(const struct tokenizer *t, const struct reference *r, co
 		json_t *parsed = json_loads(line, JSON_ALLOW_NUL, NULL);
 		assert_non_null(parsed);
 		texts++;
-		equal += equals_reference(t, e, parsed, texts) && equals_reference(t, e, parsed, texts);
+		bool cold = equals_reference(t, e, parsed, texts);
+		bool warm = equals_reference(t, e, parsed, texts);
+		equal += cold && warm;
 		json_decref(parsed);
 	}
 	print_message("%s: %zu of %zu texts equal\n", r->encodings, equal, texts);
