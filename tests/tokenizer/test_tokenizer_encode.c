@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +130,30 @@ static void special_tokens_are_found_only_on_demand(void **state) {
 	token_list_release(&ids);
 }
 
+static void added_tokens_that_are_not_special_are_always_found(void **state) {
+	(void)state;
+	char *good = fixture_json(300);
+	json_t *root = json_loads(good, 0, NULL);
+	json_t *added = json_object_get(root, "added_tokens");
+	assert_int_equal(json_array_append_new(added, json_pack("{si ss sb}", "id", 300, "content", "   ", "special", 0)),
+					 0);
+	char *text = json_dumps(root, 0);
+	struct tokenizer *t;
+	struct encoder *e;
+	assert_ok(tokenizer_load("added", (const uint8_t *)text, strlen(text), "auto", &t, &et));
+	assert_ok(encoder_new(t, &e, &et));
+	struct token_list ids = encode_text(e, "a   <|endoftext|>", 17, SPECIALS_AS_TEXT);
+	assert_true(ids.n > 3);
+	assert_int_equal(ids.ids[1], 300);
+	assert_int_not_equal(ids.ids[2], 299);
+	token_list_release(&ids);
+	encoder_free(e);
+	tokenizer_free(t);
+	json_decref(root);
+	free(text);
+	free(good);
+}
+
 static void decoding_names_an_id_that_is_none(void **state) {
 	const struct both *b = *state;
 	const uint32_t ids[] = {65, 66, VOCAB};
@@ -155,6 +180,7 @@ int main(void) {
 		cmocka_unit_test(a_mebibyte_without_a_space_round_trips),
 		cmocka_unit_test(a_warm_cache_changes_nothing),
 		cmocka_unit_test(special_tokens_are_found_only_on_demand),
+		cmocka_unit_test(added_tokens_that_are_not_special_are_always_found),
 		cmocka_unit_test(decoding_names_an_id_that_is_none),
 		cmocka_unit_test(kinds_have_names_and_sizes),
 	};

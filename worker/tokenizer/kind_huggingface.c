@@ -95,7 +95,9 @@ static enum rv_err add_special(struct loading *l, size_t i, size_t *n_new) {
 					   " in the vocabulary",
 					   json_string_value(content), id, json_integer_value(known));
 	*n_new += !known;
-	return specials_add(&l->t->specials, json_string_value(content), json_string_length(content), (uint32_t)id, l->et);
+	bool plain = !json_is_true(json_object_get(json_array_get(l->added, i), "special"));
+	return specials_add(&l->t->specials, json_string_value(content), json_string_length(content), (uint32_t)id, plain,
+						l->et);
 }
 
 static enum rv_err add_specials(struct loading *l, size_t *n_new) {

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum rv_err specials_add(struct special_set *s, const char *text, size_t n, uint32_t id, struct rv_errtext *et) {
+enum rv_err specials_add(struct special_set *s, const char *text, size_t n, uint32_t id, bool plain,
+						 struct rv_errtext *et) {
 	if (s->n == SPECIALS_MAX)
 		return rv_fail(et, RV_E_RANGE, "more than %d special tokens", SPECIALS_MAX);
 	if (n == 0 || n > SPECIAL_MAX_BYTES)
@@ -23,7 +24,8 @@ enum rv_err specials_add(struct special_set *s, const char *text, size_t n, uint
 	if (!copy)
 		return rv_fail(et, RV_E_NOMEM, "no memory for special token %u", id);
 	memcpy(copy, text, n);
-	s->at[s->n++] = (struct special){.text = copy, .n = (uint32_t)n, .id = id};
+	s->at[s->n++] = (struct special){.text = copy, .n = (uint32_t)n, .id = id, .plain = plain};
+	s->n_plain += plain;
 	s->first_byte[(uint8_t)text[0]] = true;
 	return RV_OK;
 }
@@ -87,25 +89,27 @@ static size_t first_with(const struct special_set *s, size_t lo, size_t hi, size
 	return lo;
 }
 
-/* The longest special that text[0, n) begins with. */
-static const struct special *longest_at(const struct special_set *s, const uint8_t *text, size_t n) {
+/* The longest that text[0, n) begins with. */
+static const struct special *longest_at(const struct special_set *s, const uint8_t *text, size_t n, bool only_plain) {
 	const struct special *best = NULL;
 	size_t lo = 0, hi = s->n;
 	for (size_t depth = 0; depth < n && lo < hi; depth++) {
 		size_t from = first_with(s, lo, hi, depth, text[depth]);
 		hi = first_with(s, from, hi, depth, text[depth] + 1);
 		lo = from;
-		if (lo < hi && s->at[lo].n == depth + 1)
+		if (lo < hi && s->at[lo].n == depth + 1 && (s->at[lo].plain || !only_plain))
 			best = &s->at[lo];
 	}
 	return best;
 }
 
-const struct special *specials_next(const struct special_set *s, const uint8_t *text, size_t n, size_t *at) {
-	for (*at = 0; *at < n && s->n > 0; ++*at) {
+const struct special *specials_next(const struct special_set *s, const uint8_t *text, size_t n, bool only_plain,
+									size_t *at) {
+	size_t candidates = only_plain ? s->n_plain : s->n;
+	for (*at = 0; *at < n && candidates > 0; ++*at) {
 		if (!s->first_byte[text[*at]])
 			continue;
-		const struct special *found = longest_at(s, text + *at, n - *at);
+		const struct special *found = longest_at(s, text + *at, n - *at, only_plain);
 		if (found)
 			return found;
 	}

@@ -89,10 +89,8 @@ enum rv_err tokenizer_encode(struct encoder *e, const uint8_t *text, size_t n, e
 		return rv_fail(et, RV_E_RANGE, "a text of %zu bytes: the limit is %d; encode it in parts", n,
 					   TOKENIZER_MAX_TEXT_BYTES);
 	while (n > 0) {
-		size_t before = n;
-		const struct special *found = NULL;
-		if (specials == SPECIALS_RECOGNISED)
-			found = specials_next(&t->specials, text, n, &before);
+		size_t before;
+		const struct special *found = specials_next(&t->specials, text, n, specials == SPECIALS_AS_TEXT, &before);
 		RV_TRY(t->kind->encode(e, text, before, out, et));
 		if (!found)
 			break;

@@ -50,7 +50,7 @@ void encoder_free(struct encoder *e); /* NULL is fine */
 
 /* SPECIALS_AS_TEXT: "<|endoftext|>" in the text is 13 characters like any others; right for text from elsewhere.
  * SPECIALS_RECOGNISED: special tokens in the text are found, leftmost first and longest among those, and become one
- * token each. */
+ * token each. Added tokens that are not special (tokenizer.json only) are ordinary words: found either way. */
 enum specials { SPECIALS_AS_TEXT, SPECIALS_RECOGNISED };
 
 /* Appends the tokens of `text` to `out`; on a fault `out` may hold some of them. RV_E_RANGE: more than
