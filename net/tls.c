@@ -32,10 +32,10 @@ static EVP_PKEY *private_key(const struct identity *id) {
 	return EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, id->secret, IDENTITY_SEED_BYTES);
 }
 
-/* Version 3, subject = issuer "rivulet", serial from the key, 1970 to the end of time (RFC 5280 section 4.1.2.5). */
-static bool fill_certificate(X509 *x, const struct identity *id, EVP_PKEY *key) {
+/* Version 3, subject = issuer "rivulet", serial from `seed`, 1970 to the end of time (RFC 5280 section 4.1.2.5). */
+static bool fill_certificate(X509 *x, const uint8_t seed[SERIAL_BYTES], EVP_PKEY *key) {
 	uint8_t serial[SERIAL_BYTES];
-	memcpy(serial, id->key, sizeof serial);
+	memcpy(serial, seed, sizeof serial);
 	serial[0] = (uint8_t)((serial[0] & 0x7f) | 0x40); /* positive, not zero */
 	BIGNUM *number = BN_bin2bn(serial, sizeof serial, NULL);
 	bool ok = number != NULL && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(x)) != NULL;
@@ -51,7 +51,7 @@ static bool fill_certificate(X509 *x, const struct identity *id, EVP_PKEY *key) 
 static enum rv_err certificate_new(const struct identity *id, X509 **cert, EVP_PKEY **key, struct rv_errtext *et) {
 	*key = private_key(id);
 	*cert = X509_new();
-	if (*key != NULL && *cert != NULL && fill_certificate(*cert, id, *key))
+	if (*key != NULL && *cert != NULL && fill_certificate(*cert, id->key, *key))
 		return RV_OK;
 	X509_free(*cert);
 	EVP_PKEY_free(*key);
@@ -88,6 +88,21 @@ static bool configure(SSL_CTX *ctx, enum tls_clients clients) {
 		   SSL_CTX_set1_groups_list(ctx, "X25519:P-256") == 1;
 }
 
+/* For browsers, which do not take Ed25519: a second certificate with an ECDSA P-256 key that nobody keeps or knows. Who
+ * takes Ed25519 gets the identity: that algorithm comes first, and ours is the order that counts. Browsers want to find
+ * an algorithm of theirs in the request for a client's certificate too; accept_raw_key refuses such a certificate. */
+static bool add_browser_certificate(SSL_CTX *ctx) {
+	uint8_t seed[SERIAL_BYTES];
+	randombytes_buf(seed, sizeof seed); /* browsers refuse a serial that they saw with another key */
+	EVP_PKEY *key = EVP_EC_gen("P-256");
+	X509 *x = X509_new();
+	bool ok = key != NULL && x != NULL && fill_certificate(x, seed, key) && SSL_CTX_use_certificate(ctx, x) == 1 &&
+			  SSL_CTX_use_PrivateKey(ctx, key) == 1 && SSL_CTX_set1_sigalgs_list(ctx, "ed25519:ECDSA+SHA256") == 1;
+	X509_free(x);
+	EVP_PKEY_free(key);
+	return ok;
+}
+
 enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et) {
 	X509 *cert;
 	EVP_PKEY *key;
@@ -95,7 +110,7 @@ enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients,
 	enum rv_err e = RV_OK;
 	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
 	if (ctx == NULL || !configure(ctx, clients) || SSL_CTX_use_certificate(ctx, cert) != 1 ||
-		SSL_CTX_use_PrivateKey(ctx, key) != 1) {
+		SSL_CTX_use_PrivateKey(ctx, key) != 1 || (clients == TLS_CLIENTS_MAY && !add_browser_certificate(ctx))) {
 		e = rv_fail(et, RV_E_UNSUPPORTED, "cannot set up TLS 1.3: %s", tls_error_text());
 		SSL_CTX_free(ctx);
 		ctx = NULL;

@@ -21,6 +21,8 @@ enum tls_clients {
 
 /* A context for both roles: TLS 1.3, own certificate and key loaded, client certificates as told; a certificate that
  * is not a single one with an Ed25519 key fails the handshake; session tickets, resumption and early data are off.
+ * TLS_CLIENTS_MAY: a client that does not offer Ed25519 (browsers) gets an ECDSA P-256 certificate made for this
+ * context alone, which says nothing about who we are; whoever offers Ed25519 always gets the identity's.
  * SSL_CTX_free() it. RV_E_NOMEM, RV_E_UNSUPPORTED (what OpenSSL says). */
 enum rv_err tls_context_new(const struct identity *id, enum tls_clients clients, SSL_CTX **out, struct rv_errtext *et);
 

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include "tests/coordinator/coordinator_process.h"
 
@@ -290,6 +292,40 @@ static void test_without_a_certificate(void **state) {
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "DELETE / HTTP/1.1\r\n" ENDING), 501);
 }
 
+/* GET / as a client that knows only these signature algorithms; the certificate's kind of key must be `kind`. */
+static void check_offer(const struct coordinator *c, const char *sigalgs, int kind) {
+	static const char text[] = "GET / HTTP/1.1\r\n" ENDING;
+	char reply[64] = "";
+	uint8_t key[NET_KEY_BYTES];
+	size_t n = sizeof key;
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	assert_int_equal(SSL_CTX_set1_sigalgs_list(ctx, sigalgs), 1);
+	SSL *ssl = SSL_new(ctx);
+	int fd = tcp_connect(c);
+	assert_int_equal(SSL_set_fd(ssl, fd), 1);
+	assert_int_equal(SSL_connect(ssl), 1);
+	EVP_PKEY *shown = X509_get0_pubkey(SSL_get0_peer_certificate(ssl));
+	assert_int_equal(EVP_PKEY_get_id(shown), kind);
+	if (kind == EVP_PKEY_ED25519) {
+		assert_int_equal(EVP_PKEY_get_raw_public_key(shown, key, &n), 1);
+		assert_memory_equal(key, c->key, sizeof key);
+	}
+	assert_int_equal(SSL_write(ssl, text, sizeof text - 1), sizeof text - 1);
+	assert_true(SSL_read(ssl, reply, sizeof reply - 1) > 12);
+	assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+	(void)close(fd);
+}
+
+/* Browsers do not take Ed25519; whoever does gets the run's key, whatever it would rather have. */
+static void test_certificates_by_what_is_offered(void **state) {
+	check_offer(*state, "ECDSA+SHA256", EVP_PKEY_EC);
+	check_offer(*state, "ECDSA+SHA256:RSA-PSS+SHA256:RSA+SHA256", EVP_PKEY_EC);
+	check_offer(*state, "ed25519", EVP_PKEY_ED25519);
+	check_offer(*state, "ECDSA+SHA256:RSA-PSS+SHA256:ed25519", EVP_PKEY_ED25519);
+}
+
 static void test_old_tls_and_plain_text(void **state) {
 	struct coordinator *c = *state;
 	char byte;
@@ -347,6 +383,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_garbage, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_oversized_bodies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_a_certificate, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_certificates_by_what_is_offered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_old_tls_and_plain_text, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_connections, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
