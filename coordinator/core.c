@@ -232,6 +232,7 @@ static void decide(struct core *c) {
 }
 
 void core_step(struct core *c, int64_t now_us) {
+	core_forgive_own_absence(c, now_us);
 	c->now_us = now_us;
 	core_watch_liveness(c);
 	decide(c);

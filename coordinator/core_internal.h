@@ -133,6 +133,9 @@ bool core_contributes(const struct core *c, const struct core_member *m);
 bool core_waited_for(const struct core *c, uint32_t member);
 /* Set of the available members that core_contributes. */
 uint64_t core_contributors(const struct core *c);
+/* Before c->now_us becomes `now_us`: whoever was alive counts as heard now, when it is the coordinator that was away.
+ */
+void core_forgive_own_absence(struct core *c, int64_t now_us);
 /* Says who came alive and who died. */
 void core_watch_liveness(struct core *c);
 

@@ -57,6 +57,18 @@ uint64_t core_contributors(const struct core *c) {
 	return set;
 }
 
+/* Called long after the last time and later than asked for, it was this process that did not run (stopped, suspended, a
+ * slow disk): what the members sent meanwhile is still unread. A timer that is merely a little late proves nothing. */
+void core_forgive_own_absence(struct core *c, int64_t now_us) {
+	bool away = now_us - c->now_us > c->cfg.liveness_us / 2;
+	bool late = now_us - core_deadline_us(c) > c->cfg.liveness_us / 16;
+	if (!away || !late)
+		return;
+	for (int i = 0; i < c->n_members; i++)
+		if (core_alive(c, &c->members[i]))
+			c->members[i].heard_us = now_us;
+}
+
 void core_watch_liveness(struct core *c) {
 	for (int i = 0; i < c->n_members; i++) {
 		struct core_member *m = &c->members[i];

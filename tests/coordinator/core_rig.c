@@ -129,9 +129,13 @@ void rig_restart(struct rig *r) {
 }
 
 void rig_wait(struct rig *r, int64_t us) {
-	r->now_us += us;
-	core_tick(r->core, r->now_us);
-	rig_pump(r);
+	while (us > 0) {
+		int64_t step = us < RIG_S ? us : RIG_S; /* as the server does: a longer gap is an absence */
+		us -= step;
+		r->now_us += step;
+		core_tick(r->core, r->now_us);
+		rig_pump(r);
+	}
 }
 
 void rig_join(struct rig *r, int n) {

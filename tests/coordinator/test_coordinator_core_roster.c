@@ -201,6 +201,34 @@ static void check_weights(const uint64_t tokens[3], const uint32_t weights[3]) {
 	rig_release(&r);
 }
 
+/* The coordinator was stopped for long: nobody is dead for that, until it has listened again for liveness_us. */
+static void test_own_absence_is_forgiven(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 3);
+	rig_start(&r);
+	rig_join(&r, 3);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_wait(&r, 1 * RIG_S);
+	r.now_us += 60 * RIG_S; /* no tick in between */
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	assert_false(rig_saw(&r, CORE_EVENT_DEAD, 1));
+	rig_wait(&r, 9 * RIG_S);
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_say(&r, 1, WORKER_TRAINING);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	rig_wait(&r, 1 * RIG_S); /* 2 never came back; the dead stay dead over another absence */
+	rig_expect(&r, RUN_WAITING, 0, 0);
+	assert_true(rig_saw(&r, CORE_EVENT_DEAD, 2));
+	r.now_us += 60 * RIG_S;
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_expect(&r, RUN_WAITING, 0, 0);
+	assert_false(rig_saw(&r, CORE_EVENT_DEAD, 1));
+	assert_false(rig_saw(&r, CORE_EVENT_ALIVE, 2));
+	rig_release(&r);
+}
+
 static void test_weights(void **state) {
 	(void)state;
 	check_weights((uint64_t[]){3000, 6000, 4500}, (uint32_t[]){2, 4, 3});
@@ -257,6 +285,7 @@ int main(void) {
 		cmocka_unit_test(test_sizes_must_agree),
 		cmocka_unit_test(test_participants_of_the_last_round_are_waited_for),
 		cmocka_unit_test(test_known_members_are_awaited_after_a_restart),
+		cmocka_unit_test(test_own_absence_is_forgiven),
 		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_addresses_follow),
 		cmocka_unit_test(test_runs_to_the_end),
