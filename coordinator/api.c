@@ -368,7 +368,8 @@ void api_serve(struct evhttp_request *rq, void *api) {
 	q.body = q.n > 0 ? evbuffer_pullup(in, -1) : NULL;
 	q.body = q.body != NULL ? q.body : "";
 	q.key = connections_key(rq, key) ? key : NULL;
-	connections_touch(a->connections, rq, q.now_us);
+	bool known = q.key != NULL && (service_is_member(a->service, key) || memcmp(key, a->run_key, sizeof key) == 0);
+	connections_touch(a->connections, rq, known, q.now_us);
 	dispatch(a, find_route(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(rq))), &q);
 	api_tick(a, q.now_us);
 	a->changed(a->owner);

@@ -21,6 +21,7 @@ struct connection {
 	struct connection *next, *prev;
 	SSL *ssl;
 	int64_t deadline_us;
+	bool known; /* has shown a key that belongs here */
 };
 
 struct connections {
@@ -74,6 +75,22 @@ int connections_count(const struct connections *c) {
 	return c->count;
 }
 
+/* evhttp reads the end, and frees it all. */
+static bool end(const struct connection *k) {
+	int fd = SSL_get_fd(k->ssl);
+	return fd >= 0 && shutdown(fd, SHUT_RDWR) == 0;
+}
+
+/* Of those that showed no key of ours. Strangers cannot keep members out by holding every connection. */
+static void end_oldest_stranger(const struct connections *c) {
+	const struct connection *oldest = NULL;
+	for (const struct connection *k = c->first; k != NULL; k = k->next)
+		if (!k->known)
+			oldest = k; /* the list begins with the newest */
+	if (oldest != NULL)
+		(void)end(oldest);
+}
+
 struct bufferevent *connections_make(struct event_base *base, void *connections) {
 	struct connections *c = connections;
 	SSL *ssl = SSL_new(c->ctx);
@@ -85,8 +102,10 @@ struct bufferevent *connections_make(struct event_base *base, void *connections)
 		c->first->prev = k;
 	c->first = k;
 	RV_ASSERT(SSL_set_ex_data(ssl, c->ex_index, k) == 1);
-	if (++c->count == c->max)
+	if (++c->count == c->max) {
 		c->on_full(c->owner, true);
+		end_oldest_stranger(c);
+	}
 	struct bufferevent *bev =
 		bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 	RV_ASSERT(bev != NULL);
@@ -99,17 +118,16 @@ static SSL *ssl_of(struct evhttp_request *rq) {
 	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(ec));
 }
 
-void connections_touch(struct connections *c, struct evhttp_request *rq, int64_t now_us) {
+void connections_touch(struct connections *c, struct evhttp_request *rq, bool known, int64_t now_us) {
 	struct connection *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
 	k->deadline_us = now_us + NEXT_REQUEST_US;
+	k->known = known;
 }
 
 void connections_sweep(struct connections *c, int64_t now_us) {
-	for (struct connection *k = c->first; k != NULL; k = k->next) {
-		int fd = SSL_get_fd(k->ssl);
-		if (now_us >= k->deadline_us && fd >= 0)
-			(void)shutdown(fd, SHUT_RDWR); /* evhttp reads the end, and frees it all */
-	}
+	for (struct connection *k = c->first; k != NULL; k = k->next)
+		if (now_us >= k->deadline_us)
+			(void)end(k);
 }
 
 bool connections_key(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES]) {

@@ -15,7 +15,8 @@
 
 struct connections;
 
-/* `ctx` is borrowed. on_full(ctx, true) when `max` are open: accept no more; (ctx, false) when there is room again. */
+/* `ctx` is borrowed. on_full(ctx, true) when `max` are open: accept no more; (ctx, false) when there is room again.
+ * When it is full, the oldest connection that is not `known` (connections_touch) is ended. */
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
 							struct connections **out, struct rv_errtext *et);
 /* After all its bufferevents are gone (evhttp_free). NULL is fine. */
@@ -23,8 +24,8 @@ void connections_free(struct connections *c);
 
 /* evhttp_set_bevcb's callback; `connections` as void *. Never NULL: evhttp would speak plain HTTP then. */
 struct bufferevent *connections_make(struct event_base *base, void *connections);
-/* A whole request has arrived: the connection may stay for another while. */
-void connections_touch(struct connections *c, struct evhttp_request *rq, int64_t now_us);
+/* A whole request has arrived: the connection may stay for another while. `known`: from a member or the operator. */
+void connections_touch(struct connections *c, struct evhttp_request *rq, bool known, int64_t now_us);
 /* Ends every connection that has not sent a whole request for too long. About once a second. */
 void connections_sweep(struct connections *c, int64_t now_us);
 int connections_count(const struct connections *c);

@@ -340,12 +340,20 @@ static void test_old_tls_and_plain_text(void **state) {
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
 }
 
-/* More silent connections than may be open: they are bounded, and when they go, everybody is served again. */
+/* More silent connections than may be open: the oldest give way, and everybody is served meanwhile. */
 static void test_many_connections(void **state) {
 	struct coordinator *c = *state;
 	int fds[300];
+	struct invite in;
+	struct client k;
+	coordinator_invite(c, &in);
+	client_init(&k, c, 1, NULL);
+	assert_int_equal(client_join(&k, c, &in, NULL), 200);
 	for (int i = 0; i < 300; i++)
 		fds[i] = tcp_connect(c);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
+	assert_int_equal(client_join(&k, c, NULL, NULL), 200);
+	client_release(&k);
 	for (int i = 0; i < 300; i++)
 		(void)close(fds[i]);
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
