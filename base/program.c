@@ -3,8 +3,11 @@
 
 #include "base/assert.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct rv_option no_options[] = {{.name = NULL}};
 
@@ -150,11 +153,32 @@ static int run_subcommand(const struct rv_program *p, int argc, char **argv) {
 	return RV_EXIT_OK;
 }
 
+/* With a closed stdin, stdout or stderr the next file opened would take its number, and printing would write into it.
+ */
+static void open_standard_files(void) {
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd)
+			abort();
+}
+
+/* What was printed and did not arrive (a full disk) is a fault; a reader that had enough (EPIPE) is not. */
+static int flush_output(const struct rv_program *p, int status) {
+	errno = 0;
+	bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
+	if (!lost || errno == EPIPE || status != RV_EXIT_OK)
+		return status;
+	struct rv_errtext et = {0};
+	(void)rv_fail_errno(&et, errno ? errno : EIO, "standard output: cannot write");
+	return refuse(p, &et, RV_EXIT_FAULT);
+}
+
 int rv_program_main(const struct rv_program *p, int argc, char **argv) {
+	open_standard_files();
 	if (rv_options_wants(argc, argv, "--version")) {
 		(void)printf("%s %s\n", p->name, RV_VERSION);
 		return RV_EXIT_OK;
 	}
 	RV_ASSERT(p->commands->run);
-	return p->commands->name ? run_subcommand(p, argc, argv) : run_command(p, p->commands, argc, argv);
+	int status = p->commands->name ? run_subcommand(p, argc, argv) : run_command(p, p->commands, argc, argv);
+	return flush_output(p, status);
 }

@@ -20,11 +20,13 @@ enum {
 	{ name, RV_OPT_DOUBLE, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
 #define TIME_OPT(name, f, fallback, lo, hi, group, help)                                                               \
 	{ name, RV_OPT_DURATION_MS, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
-#define NAME_OPT(name, f, fallback, group, help)                                                                       \
-	{ name, RV_OPT_STRING, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, NULL, help, group }
+/* The choices are the names in the registries of model.c, outer/optimizer.c and outer/codec.c (a test holds them
+ * together): a coordinator, which links none of these, must refuse a run that no worker could train. */
+#define NAME_OPT(name, f, fallback, choices, group, help)                                                              \
+	{ name, RV_OPT_ENUM, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, choices, help, group }
 
 const struct rv_option run_config_options[] = {
-	NAME_OPT("model", model, "gpt2", "Model", "Model family."),
+	NAME_OPT("model", model, "gpt2", "gpt2", "Model", "Model family."),
 	INT_OPT("n-layer", n_layer, "4", 1, 256, "Model", "Transformer blocks."),
 	INT_OPT("n-head", n_head, "4", 1, 256, "Model", "Attention heads; must divide n-embd."),
 	INT_OPT("n-embd", n_embd, "128", 8, 16384, "Model", "Channels of the residual stream."),
@@ -54,8 +56,8 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT("clip", clip, "1", 0, 1e6, "Inner loop", "Bound of the gradient's global norm; 0: none."),
 	INT_OPT("seed", seed, "1", 0, MAX_SEED, "Inner loop", "Determines the initial weights and the order of the data."),
 
-	NAME_OPT("outer", outer, "nesterov", "Outer loop", "Outer optimizer: nesterov, sgd or average."),
-	NAME_OPT("codec", codec, "int8", "Outer loop", "Encoding of outer gradients on the wire: int8 or fp32."),
+	NAME_OPT("outer", outer, "nesterov", "nesterov|sgd|average", "Outer loop", "Outer optimizer."),
+	NAME_OPT("codec", codec, "int8", "int8|fp32", "Outer loop", "Encoding of outer gradients on the wire."),
 	REAL_OPT("outer-lr", outer_lr, "0.9", 0, 10, "Outer loop",
 			 "Learning rate of the outer optimizer; 0.7 is usual for runs of hundreds of rounds."),
 	REAL_OPT("outer-momentum", outer_momentum, "0.6", 0, 0.9999, "Outer loop",

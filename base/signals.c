@@ -1,4 +1,4 @@
-/* signals.c: SIGINT and SIGTERM through signalfd(2). */
+/* signals.c: SIGINT, SIGTERM and SIGHUP (a terminal that went away) through signalfd(2). */
 #include "base/signals.h"
 
 #include "base/assert.h"
@@ -14,6 +14,10 @@ static void stop_signals(sigset_t *set) {
 	(void)sigemptyset(set);
 	(void)sigaddset(set, SIGINT);
 	(void)sigaddset(set, SIGTERM);
+	struct sigaction hangup;
+	/* Under nohup it is ignored and stays so: a blocked signal would reach the descriptor all the same. */
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		(void)sigaddset(set, SIGHUP);
 }
 
 enum rv_err rv_signals_open(int *out_fd, struct rv_errtext *et) {

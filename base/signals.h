@@ -1,4 +1,5 @@
-/* signals.h: SIGINT and SIGTERM as a readable file descriptor (signalfd(2)): no handler, no global flag.
+/* signals.h: SIGINT, SIGTERM and (unless ignored: nohup) SIGHUP as a readable file descriptor (signalfd(2)): no
+ * handler, no global flag.
  *
  * main opens it before it makes any thread, so that every thread inherits the blocked mask. Event loops poll the
  * descriptor (curl_multi_poll's extra fds, libevent, poll); a plain loop may call rv_signals_take() between steps. A
@@ -10,7 +11,7 @@
 
 #include "base/err.h"
 
-/* Blocks SIGINT and SIGTERM, ignores SIGPIPE. *out_fd is non-blocking and close-on-exec; rv_signals_close() it. */
+/* Blocks them, ignores SIGPIPE. *out_fd is non-blocking and close-on-exec; rv_signals_close() it. */
 enum rv_err rv_signals_open(int *out_fd, struct rv_errtext *et);
 /* The next pending signal's number, or 0 when there is none. Never blocks. */
 int rv_signals_take(int fd);

@@ -1,0 +1,60 @@
+/* test_train_registries.c: the names that a run's configuration accepts are exactly those that a worker can look up. */
+#include "base/run_config.h"
+#include "outer/codec.h"
+#include "outer/optimizer.h"
+#include "worker/train/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NAMES_BYTES = 256 };
+
+static const char *choices_of(const char *option) {
+	for (const struct rv_option *o = run_config_options; o->name; o++)
+		if (strcmp(o->name, option) == 0)
+			return o->choices;
+	return NULL;
+}
+
+static void add(char *names, const char *name) {
+	size_t n = strlen(names);
+	snprintf(names + n, NAMES_BYTES - n, "%s%s", n ? "|" : "", name);
+}
+
+static void codecs(void **state) {
+	(void)state;
+	char names[NAMES_BYTES] = "";
+	for (const struct codec *const *c = codec_registry; *c; c++)
+		add(names, (*c)->name);
+	assert_string_equal(choices_of("codec"), names);
+}
+
+static void outer_optimizers(void **state) {
+	(void)state;
+	char names[NAMES_BYTES] = "";
+	for (const struct outer_optimizer *const *o = outer_registry; *o; o++)
+		add(names, (*o)->name);
+	assert_string_equal(choices_of("outer"), names);
+}
+
+static void model_families(void **state) {
+	(void)state;
+	char names[NAMES_BYTES] = "";
+	for (const struct model_ops *const *f = model_registry; *f; f++)
+		add(names, (*f)->name);
+	assert_string_equal(choices_of("model"), names);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(codecs),
+		cmocka_unit_test(outer_optimizers),
+		cmocka_unit_test(model_families),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
