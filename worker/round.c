@@ -194,12 +194,18 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 	c->full_round = 0;
 	c->full_hash = (struct rv_hash){0};
 	c->trainer = TRAINER_IDLE;
+	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
 	round_enter(c, round, &f->base_chain, false);
 }
 
 void round_on_fetch_progress(struct round_core *c, int64_t now_us) {
 	if (c->fetch.kind != ROUND_NONE && c->fetch.deadline_us != INT64_MAX)
 		c->fetch.deadline_us = now_us + c->cfg.fetch_timeout_us;
+}
+
+void round_on_fetch_complete(struct round_core *c, enum round_action_type kind, uint64_t round) {
+	if (c->fetch.kind == kind && c->fetch.round == round)
+		c->fetch.deadline_us = INT64_MAX;
 }
 
 void round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash) {

@@ -92,6 +92,8 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
 /* The donor delivered something that was wanted. */
 void round_on_fetch_progress(struct round_core *c, int64_t now_us);
+/* The whole file is here and waits to be checked and installed or stored: no timeout until round_on_fetched. */
+void round_on_fetch_complete(struct round_core *c, enum round_action_type kind, uint64_t round);
 void round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash);
 /* Peers that the all-reduce of `attempt` finds silent: a set of indices into its roster. */
 void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects);

@@ -346,6 +346,37 @@ static void a_full_hash_unlike_the_majoritys_resyncs(void **state) {
 	expect_action(f, ROUND_FETCH_LOG);
 }
 
+static void a_new_base_forgets_the_vote_on_the_old_history(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 5, 0, LATE_KEEP);
+	document_make(&f->doc, 1, RUN_OPEN, 5, 5);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	struct rv_hash digest = digest_of(5), bad = full_at(6);
+	round_on_persisted(f->c, f->now, 5, 1, &digest, true);
+	round_on_full_hash(f->c, 5, &bad);
+	expect_action(f, ROUND_FETCH_BASE);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 5, true);
+	document_make(&f->doc, 2, RUN_OPEN, 6, 5);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 5); /* not APPLY: the log went with the old history */
+}
+
+static void a_complete_file_has_no_timeout(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 1);
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_fetch_complete(f->c, ROUND_FETCH_BASE, 0); /* not what is outstanding */
+	round_on_fetch_complete(f->c, ROUND_FETCH_LOG, 0);
+	f->now += 10 * FETCH_TIMEOUT_US;
+	struct round_action a;
+	while (round_next_action(f->c, f->now, &a))
+		assert_int_equal(a.type, ROUND_TRAIN);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	expect_action(f, ROUND_APPLY);
+}
+
 static void donors_take_turns(void **state) {
 	struct fixture *f = *state;
 	show(f, RUN_OPEN, 1);
@@ -530,6 +561,8 @@ int main(void) {
 		T(too_far_behind_needs_a_base),
 		T(a_fork_before_any_base_starts_from_theta0),
 		T(a_full_hash_unlike_the_majoritys_resyncs),
+		T(a_new_base_forgets_the_vote_on_the_old_history),
+		T(a_complete_file_has_no_timeout),
 		T(donors_take_turns),
 		T(waiting_holds),
 		T(done_applies_the_last_round_first),
