@@ -73,7 +73,8 @@ void donor_link_down(struct donor *d, uint32_t member) {
 static bool open_file(struct donor *d, const struct frame_fetch *f) {
 	char path[STATESTORE_PATH_BYTES];
 	struct stat st;
-	if (d->fd >= 0 && d->kind == f->kind && d->round == f->round)
+	/* A transfer begins with the file as it is now: a later attempt may have replaced it. */
+	if (d->fd >= 0 && d->kind == f->kind && d->round == f->round && f->offset != 0)
 		return true;
 	close_file(d);
 	if (f->kind == FRAME_FETCH_INFO)
