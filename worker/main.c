@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
 		.name = "rivulet-worker",
 		.summary = "Helps to train a language model with this computer.",
 		.commands = commands,
-		.examples = "    rivulet-worker 'rivulet://host:7440/RUN#k=...&t=...' --data book.txt\n"
+		.examples = "    rivulet-worker 'rivulet://host:7433/RUN#k=...&t=...' --data book.txt\n"
 					"    rivulet-worker --dir rivulet-worker\n",
 	};
 	return rv_program_main(&program, argc, argv);
