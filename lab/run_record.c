@@ -1,4 +1,5 @@
-/* run_record.c: reading metrics.jsonl. Unknown kinds and fields are skipped; a torn last line is ignored. */
+/* run_record.c: reading metrics.jsonl. Unknown kinds and fields are skipped; a torn last line is ignored, and lines
+ * that are not JSON (torn by a crash, then appended to) are skipped and counted. */
 #include "lab/run_record.h"
 
 #include "base/file.h"
@@ -59,6 +60,7 @@ static bool take_round(struct run_record *r, json_t *line) {
 		return false;
 	*to = (struct record_round){.round = round,
 								.tokens = count(line, "tokens"),
+								.participants = count(line, "participants"),
 								.train_loss = number(line, "train_loss"),
 								.bytes_sent = (double)count(line, "bytes_sent"),
 								.formula_bytes = (double)count(line, "formula_bytes"),
@@ -107,9 +109,8 @@ static enum rv_err parse(struct run_record *r, const char *path, char *at, struc
 			break;
 		json_error_t why;
 		json_t *line = json_loadb(at, (size_t)(end - at), 0, &why);
-		if (!line)
-			return rv_fail(et, RV_E_CORRUPT, "%s: line %d: %s", path, number_of_line, why.text);
-		bool ok = take_line(r, line);
+		bool ok = !line || take_line(r, line);
+		r->skipped_lines += !line;
 		json_decref(line);
 		if (!ok)
 			return rv_fail(et, RV_E_NOMEM, "%s: line %d: no room for more rounds", path, number_of_line);
@@ -161,8 +162,11 @@ struct record_totals run_record_totals(const struct run_record *r) {
 }
 
 double run_record_ddp_bytes(const struct run_record *r) {
-	if (r->workers < 2)
-		return 0;
-	double share = 2.0 * (r->workers - 1) / r->workers;
-	return share * 4.0 * (double)r->n_params * (double)run_record_totals(r).steps;
+	double bytes = 0;
+	for (int i = 0; i < r->n_rounds; i++) {
+		double k = r->rounds[i].participants > 0 ? (double)r->rounds[i].participants : (double)r->workers;
+		if (k > 1)
+			bytes += 2 * (k - 1) / k * 4.0 * (double)r->n_params * (double)r->steps_per_round;
+	}
+	return bytes;
 }

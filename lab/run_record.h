@@ -10,7 +10,7 @@
 enum { RECORD_NAME_BYTES = 64, RECORD_MAX_ROUNDS = 1000000, RECORD_MAX_FILE_BYTES = 256 << 20 };
 
 struct record_round {
-	uint64_t round, tokens;
+	uint64_t round, tokens, participants;
 	double train_loss, bytes_sent, formula_bytes;
 	double compute_s, reduce_s, idle_s;
 };
@@ -28,11 +28,12 @@ struct run_record {
 	struct record_round *rounds; /* ascending, each round once */
 	struct record_eval *evals;   /* likewise */
 	int n_rounds, n_evals;
+	int skipped_lines; /* not JSON */
 	bool ended;
 	double final_loss, wall_s;
 };
 
-/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line, or a line that is not JSON (but for the last). */
+/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line. */
 enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et);
 void run_record_release(struct run_record *r);
 

@@ -54,6 +54,20 @@ static void test_lines(void **state) {
 	assert_text("");
 }
 
+static void test_a_torn_line_is_ended(void **state) {
+	(void)state;
+	struct metrics *m;
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs("{\"torn", f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	for (int i = 0; i < 2; i++) { /* once is enough */
+		assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
+		metrics_close(m);
+		assert_text("{\"torn\n");
+	}
+}
+
 static void test_what_json_cannot_say_is_null(void **state) {
 	(void)state;
 	struct metrics *m;
@@ -101,6 +115,7 @@ static void test_formula(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_a_torn_line_is_ended),
 		cmocka_unit_test(test_what_json_cannot_say_is_null),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_formula),

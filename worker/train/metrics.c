@@ -1,5 +1,6 @@
 /* metrics.c: metrics as JSON lines. Each line is one write(), so a reader never sees half of one for long and a crash
- * leaves at most one torn line at the end. */
+ * leaves at most one torn line at the end, which the next
+ * process to append ends. */
 #include "worker/train/metrics.h"
 
 #include "base/hex.h"
@@ -20,31 +21,6 @@ struct metrics {
 	char path[512];
 };
 
-enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et) {
-	struct metrics *m = calloc(1, sizeof *m);
-	if (!m)
-		return rv_fail(et, RV_E_NOMEM, "no memory for metrics");
-	if ((size_t)snprintf(m->path, sizeof m->path, "%s", path) >= sizeof m->path) {
-		free(m);
-		return rv_fail(et, RV_E_RANGE, "metrics path of %zu characters, at most %zu", strlen(path), sizeof m->path - 1);
-	}
-	m->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_APPEND | (append ? 0 : O_TRUNC), 0644);
-	if (m->fd < 0) {
-		enum rv_err e = rv_fail_errno(et, errno, "cannot open %s", path);
-		free(m);
-		return e;
-	}
-	*out = m;
-	return RV_OK;
-}
-
-void metrics_close(struct metrics *m) {
-	if (!m)
-		return;
-	close(m->fd);
-	free(m);
-}
-
 static enum rv_err write_all(const struct metrics *m, const char *text, size_t n, struct rv_errtext *et) {
 	while (n > 0) {
 		ssize_t k = write(m->fd, text, n);
@@ -56,6 +32,44 @@ static enum rv_err write_all(const struct metrics *m, const char *text, size_t n
 		n -= (size_t)k;
 	}
 	return RV_OK;
+}
+
+/* A line that a crash tore must not swallow the next one. What cannot seek (a pipe) has no former lines. */
+static enum rv_err end_torn_line(const struct metrics *m, struct rv_errtext *et) {
+	char last = '\n';
+	if (lseek(m->fd, -1, SEEK_END) >= 0 && read(m->fd, &last, 1) < 0)
+		return rv_fail_errno(et, errno, "cannot read %s", m->path);
+	return last == '\n' ? RV_OK : write_all(m, "\n", 1, et);
+}
+
+enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et) {
+	struct metrics *m = calloc(1, sizeof *m);
+	if (!m)
+		return rv_fail(et, RV_E_NOMEM, "no memory for metrics");
+	if ((size_t)snprintf(m->path, sizeof m->path, "%s", path) >= sizeof m->path) {
+		free(m);
+		return rv_fail(et, RV_E_RANGE, "metrics path of %zu characters, at most %zu", strlen(path), sizeof m->path - 1);
+	}
+	m->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND | (append ? 0 : O_TRUNC), 0644);
+	if (m->fd < 0) {
+		enum rv_err e = rv_fail_errno(et, errno, "cannot open %s", path);
+		free(m);
+		return e;
+	}
+	enum rv_err e = append ? end_torn_line(m, et) : RV_OK;
+	if (e != RV_OK) {
+		metrics_close(m);
+		return e;
+	}
+	*out = m;
+	return RV_OK;
+}
+
+void metrics_close(struct metrics *m) {
+	if (!m)
+		return;
+	close(m->fd);
+	free(m);
 }
 
 /* Consumes `line`; NULL means that building it failed. */

@@ -66,7 +66,7 @@ struct metrics_end {
 
 struct metrics; /* opaque: an open file */
 
-/* Opens `path` for appending, or afresh. RV_E_IO and kin. */
+/* Opens `path` for appending (a torn last line is ended first), or afresh. RV_E_IO and kin. */
 enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et);
 void metrics_close(struct metrics *m); /* NULL is fine */
 /* Each writes one whole line at once. RV_E_IO, RV_E_FULL name the file. */
