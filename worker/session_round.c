@@ -137,10 +137,10 @@ static void fetch(struct session *s, int64_t now_us, const struct round_action *
 
 static void on_file(void *ctx, uint8_t kind, uint64_t round, struct blob *file) {
 	struct session *s = ctx;
+	round_on_fetch_complete(s->round, kind == FRAME_FETCH_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG, round);
 	if (kind == FRAME_FETCH_BASE) {
-		blob_unref(s->log_file); /* it may be of the history that this base replaces */
-		s->log_file = file;      /* until it is installed */
 		trainer_install(s->trainer, round, file, &s->fetch.expect);
+		blob_unref(file);
 	} else {
 		session_save_log(s, round, file, &s->fetch.expect);
 	}
@@ -196,19 +196,18 @@ static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *tex
 		trainer_evaluate(s->trainer, (int)s->opt->eval_batches);
 }
 
-static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text) {
 	struct session *s = ctx;
 	if (e != RV_OK)
 		rv_event(s->events, RV_ERROR, "install_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
 	else
 		rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
 				 "holds the state of round %" PRIu64 ", verified", round);
-	struct blob *file = s->log_file;
-	s->log_file = NULL;
-	if (e == RV_OK)
-		session_save_base(s, round, file);
-	else
-		blob_unref(file);
+	if (e == RV_OK) {
+		blob_unref(s->log_file); /* it may be of the history that this state replaces */
+		s->log_file = NULL;
+		session_save_base(s, round, file ? blob_ref(file) : NULL);
+	}
 	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_BASE, round, e == RV_OK);
 }
 

@@ -148,7 +148,13 @@ static void done_snapshot(struct session *s, struct store_job *j) {
 }
 
 static void done_export(struct session *s, struct store_job *j) {
+	if (j->err != RV_OK) {
+		session_fail(s, j->err, j->text.text);
+		return;
+	}
 	session_write_end(s, &j->full_hash);
+	if (s->state != SESSION_EXPORTING)
+		return; /* told to stop meanwhile */
 	s->state = SESSION_LINGERING;
 	s->linger_until_us = rv_clock_monotonic_us() + SESSION_LINGER_US;
 }

@@ -118,7 +118,7 @@ static void answer(struct request *rq) {
 		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
 		break;
 	case REQ_INSTALL:
-		o->on_installed(o->ctx, rq->round, rq->err, rq->text.text);
+		o->on_installed(o->ctx, rq->round, rq->file, rq->err, rq->text.text);
 		break;
 	case REQ_EVALUATE:
 		o->on_evaluated(o->ctx, rq->round, rq->max_batches <= 0, rq->err, rq->loss);
@@ -131,9 +131,9 @@ static void answer(struct request *rq) {
 
 static void request_done(struct job *j) {
 	struct request *rq = JOB_OWNER(j, struct request, job);
+	answer(rq);
 	blob_unref(rq->apply.file);
 	blob_unref(rq->file);
-	answer(rq);
 	free(rq);
 }
 

@@ -58,7 +58,8 @@ struct trainer_owner {
 	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_OK: the shared state is at round + 1. */
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
-	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
+	/* file: what was installed, borrowed; NULL: theta0. */
+	void (*on_installed)(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text);
 	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss);
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
 };

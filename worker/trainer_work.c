@@ -140,6 +140,10 @@ static void work_apply(struct request *rq) {
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_ASSERT(a->round == t->global.round);
 	rq->err = state_log_load(&t->global.cfg, a->file->data, a->file->bytes, &info, &payload, &rq->text);
+	if (rq->err == RV_OK && (info.round != a->round || !rv_hash_equal(&info.digest, &a->digest)))
+		rq->err = rv_fail(&rq->text, RV_E_CORRUPT,
+						  "round %llu: the reduced bytes at hand are those of round %llu, or have another digest",
+						  (unsigned long long)a->round, (unsigned long long)info.round);
 	if (rq->err == RV_OK)
 		rq->err = step_theta(t, a, payload, &rq->text);
 	if (rq->err == RV_OK) {

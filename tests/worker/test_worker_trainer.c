@@ -57,7 +57,8 @@ static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *tex
 	keep_snapshot(s, snapshot);
 }
 
-static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text) {
+	(void)file;
 	struct scene *s = ctx;
 	(void)round, (void)text;
 	s->installed++;
