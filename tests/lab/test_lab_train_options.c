@@ -78,12 +78,9 @@ static void test_ddp_uses_all_cores(void **state) {
 
 static void test_refusals(void **state) {
 	(void)state;
-	set("codec", "int7");
-	refused(RV_E_NOTFOUND, "int7");
-	set("codec", "int8");
-	set("outer", "adam");
-	refused(RV_E_NOTFOUND, "nesterov, sgd, average");
-	set("outer", "sgd");
+	struct rv_errtext et = {0};
+	assert_fault(rv_options_set(table, &o, "codec", "int7", &et), RV_E_INVALID, &et, "int8|fp32");
+	assert_fault(rv_options_set(table, &o, "outer", "adam", &et), RV_E_INVALID, &et, "nesterov|sgd|average");
 	set("run-hash", "abc");
 	refused(RV_E_INVALID, "64 hex digits");
 	set("run-hash", "");
