@@ -127,7 +127,8 @@ static int run_command(const struct rv_program *p, const struct rv_command *c, i
 	if (e != RV_OK) {
 		status = refuse(p, &et, RV_EXIT_USAGE);
 	} else if (rv_options_wants(argc, argv, "--check")) {
-		status = print_effective(p, c, opts);
+		e = c->check_files ? c->check_files(opts, &args, &et) : RV_OK;
+		status = e == RV_OK ? print_effective(p, c, opts) : refuse(p, &et, RV_EXIT_FAULT);
 	} else {
 		e = c->run(opts, &args, &et);
 		if (e != RV_OK)

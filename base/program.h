@@ -31,6 +31,8 @@ struct rv_command {
 	size_t opts_bytes;               /* size of the options struct */
 	/* What spans several options; also run by --check. NULL: nothing. */
 	enum rv_err (*check)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+	/* What else --check looks at: the files and directories that a start would use; reads only. NULL: nothing. */
+	enum rv_err (*check_files)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 	/* The command itself. RV_OK: exit status 0; RV_E_CANCELLED: 130; other faults: 1, the text on stderr. */
 	enum rv_err (*run)(void *opts, const struct rv_args *args, struct rv_errtext *et);
 };

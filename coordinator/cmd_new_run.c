@@ -32,6 +32,16 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	return run_config_validate(&o->run, et);
 }
 
+static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const char *dir = ((const struct new_run_options *)opts)->dir;
+	struct run_dir d;
+	RV_TRY(run_dir_of(dir, &d, et));
+	if (run_dir_find(dir, &d, NULL) == RV_OK)
+		return rv_fail(et, RV_E_BUSY, "%s is the directory of a run already: name another one with --dir", dir);
+	return RV_OK;
+}
+
 static enum rv_err make(const struct new_run_options *o, const struct run_dir *d, const char *config,
 						struct rv_errtext *et) {
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -88,6 +98,7 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 		.options = table,
 		.opts_bytes = sizeof(struct new_run_options),
 		.check = check,
+		.check_files = check_files,
 		.run = run,
 	};
 }

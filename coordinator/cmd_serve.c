@@ -69,6 +69,12 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	return parse_addresses(opts, &listen, &advertise, et);
 }
 
+static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	struct run_dir d;
+	return run_dir_find(((const struct serve_options *)opts)->dir, &d, et);
+}
+
 /* For the programs on this machine: loopback, when every address is listened on. */
 static enum rv_err write_listen(const struct run_dir *d, const struct address *bound, struct rv_errtext *et) {
 	struct address a = *bound;
@@ -160,5 +166,6 @@ const struct rv_command cmd_serve = {
 	.options = options,
 	.opts_bytes = sizeof(struct serve_options),
 	.check = check,
+	.check_files = check_files,
 	.run = run,
 };

@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
 		 .options = worker_options_table,
 		 .opts_bytes = sizeof(struct worker_options),
 		 .check = worker_options_check,
+		 .check_files = worker_options_check_files,
 		 .run = run},
 		{.run = NULL},
 	};

@@ -4,7 +4,10 @@
 #include "net/address.h"
 #include "net/invite.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FIELD(f) offsetof(struct worker_options, f)
 #define CAP(f)   sizeof(((struct worker_options *)0)->f)
@@ -54,5 +57,16 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 	socklen_t sa_bytes;
 	if (!address_to_socket(&a, &sa, &sa_bytes))
 		return rv_fail(et, RV_E_INVALID, "advertise = %s: must be a numeric address, not a name", o->advertise);
+	return RV_OK;
+}
+
+enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct worker_options *o = opts;
+	char remembered[sizeof o->dir + 16];
+	(void)snprintf(remembered, sizeof remembered, "%s/run.link", o->dir);
+	if (args->n == 0 && access(remembered, R_OK) != 0)
+		return rv_fail(et, RV_E_NOTFOUND, "no invite link was given, and %s remembers none", o->dir);
+	if (o->data[0] && !strstr(o->data, "://") && access(o->data, R_OK) != 0)
+		return rv_fail_errno(et, errno, "--data %.300s", o->data);
 	return RV_OK;
 }

@@ -20,6 +20,8 @@ struct worker_options {
 extern const struct rv_option worker_options_table[];
 
 /* What spans several options, and the link's syntax. */
+/* For --check: a link is at hand, and the text is there (a URL is not asked for). */
+enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 
 #endif

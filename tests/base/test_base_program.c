@@ -39,13 +39,14 @@ static enum rv_err run_bare(void *opts, const struct rv_args *args, struct rv_er
 }
 
 static const struct rv_command commands[] = {
-	{"serve", "[FILE]", 0, 1, "Serves.", "Details of it.", demo_options, sizeof(struct demo), check_demo, run_demo},
-	{"status", "DIR", 1, 1, "Shows.", NULL, NULL, 0, NULL, run_bare},
+	{"serve", "[FILE]", 0, 1, "Serves.", "Details of it.", demo_options, sizeof(struct demo), check_demo, NULL,
+	 run_demo},
+	{"status", "DIR", 1, 1, "Shows.", NULL, NULL, 0, NULL, NULL, run_bare},
 	{.run = NULL},
 };
 static const struct rv_program many = {"prog", "A program.", commands, "    prog serve"};
 static const struct rv_command single[] = {
-	{NULL, "LINK", 1, 1, "", NULL, demo_options, sizeof(struct demo), NULL, run_demo},
+	{NULL, "LINK", 1, 1, "", NULL, demo_options, sizeof(struct demo), NULL, NULL, run_demo},
 	{.run = NULL},
 };
 static const struct rv_program one = {"tool", "A tool.", single, NULL};

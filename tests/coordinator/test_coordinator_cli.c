@@ -70,7 +70,8 @@ static void test_bad_command_lines(void **state) {
 	expect("alice");
 	assert_int_equal(RUN("new-run", "--dir", "/x", "--n-embd", "130", "--n-head", "4"), 2);
 	expect("n-embd");
-	assert_int_equal(RUN("serve", "--dir", "/x", "--check"), 0);
+	assert_int_equal(RUN("serve", "--dir", "/x", "--check"), 1);
+	expect("/x");
 }
 
 static void test_not_a_run(void **state) {
