@@ -2,6 +2,9 @@
  * the demo: a byte-level GPT of four layers that trains in minutes on two cores. */
 #include "base/run_config.h"
 
+#include "base/hash.h"
+#include "base/hex.h"
+
 #include <inttypes.h>
 
 enum {
@@ -25,19 +28,51 @@ enum {
 #define NAME_OPT(name, f, fallback, choices, group, help)                                                              \
 	{ name, RV_OPT_ENUM, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, choices, help, group }
 
+#define HASH_OPT(name, f, group, help)                                                                                 \
+	{ name, RV_OPT_STRING, FIELD(f), sizeof(((struct run_config *)0)->f), "", 0, 0, NULL, help, group }
+
+#define MODEL_FAMILY(name) "|" #name
+static const char families[] =
+#include "base/model_families.def"
+	;
+#undef MODEL_FAMILY
+
 const struct rv_option run_config_options[] = {
-	NAME_OPT("model", model, "gpt2", "gpt2", "Model", "Model family."),
+	NAME_OPT("model", model, "gpt2", families + 1, "Model", "Model family."),
 	INT_OPT("n-layer", n_layer, "4", 1, 256, "Model", "Transformer blocks."),
 	INT_OPT("n-head", n_head, "4", 1, 256, "Model", "Attention heads; must divide n-embd."),
 	INT_OPT("n-embd", n_embd, "128", 8, 16384, "Model", "Channels of the residual stream."),
 	INT_OPT("vocab", vocab, "256", MIN_VOCAB, 1048576, "Model", "Number of tokens; 256 for bytes."),
 	INT_OPT("context", context, "64", 1, MAX_CONTEXT, "Model", "Tokens in a sequence."),
+	INT_OPT("n-kv-head", n_kv_head, "0", 0, 256, "Model",
+			"Heads of keys and values, shared by n-head / n-kv-head query heads each; 0: n-head. (llama)"),
+	INT_OPT("n-inner", n_inner, "0", 0, 65536, "Model", "Hidden channels of the MLP; 0: what the family usually has."),
+	{"tied", RV_OPT_BOOL, FIELD(tied), 0, "true", 0, 0, NULL,
+	 "The classifier shares the token embedding. gpt2 always does.", "Model"},
+	REAL_OPT("norm-eps", norm_eps, "1e-5", 1e-12, 1e-2, "Model", "Added to the variance in norms."),
+	REAL_OPT("rope-theta", rope_theta, "10000", 1, 1e9, "Model", "Base of the rotary embedding's angles. (llama)"),
+	{"rope-scaling", RV_OPT_ENUM, FIELD(rope_scaling), sizeof(((struct run_config *)0)->rope_scaling), "none", 0, 0,
+	 "none|linear|llama3", "How angles are stretched for contexts longer than those first trained on. (llama)",
+	 "Model"},
+	REAL_OPT("rope-factor", rope_factor, "1", 1, 1e4, "Model", "rope-scaling: by how much."),
+	REAL_OPT("rope-low-freq", rope_low_freq, "1", 1e-3, 1e4, "Model", "rope-scaling llama3: low_freq_factor."),
+	REAL_OPT("rope-high-freq", rope_high_freq, "4", 1e-3, 1e4, "Model", "rope-scaling llama3: high_freq_factor."),
+	INT_OPT("rope-original-context", rope_original_context, "8192", 1, 16777216, "Model",
+			"rope-scaling llama3: the context before stretching."),
+	HASH_OPT(
+		"init-hash", init_hash, "Model",
+		"Start from these weights, which every worker is given with --init; 64 hex digits as `rivulet inspect` prints "
+		"them. Empty: weights drawn from the seed."),
 
+	HASH_OPT("tokenizer-hash", tokenizer_hash, "Data",
+			 "The tokenizer that made the tokens; 64 hex digits as `rivulet inspect` prints them. Empty: bytes."),
 	INT_OPT("data-shards", data_shards, "4", 1, 1024, "Data",
 			"Disjoint shares of the training text; member m reads share m modulo this."),
 	INT_OPT("holdout-every", holdout_every, "50", 2, 1000000, "Data",
-			"One 16 KiB block in so many is held out and never trained on."),
+			"One block of 16384 tokens in so many is held out and never trained on."),
 
+	{"dtype", RV_OPT_ENUM, FIELD(dtype), sizeof(((struct run_config *)0)->dtype), "fp32", 0, 0, "fp32|bf16",
+	 "What operands of matrix products are rounded to; weights, sums and statistics are fp32 always.", "Inner loop"},
 	INT_OPT("batch", batch, "8", 1, 65536, "Inner loop", "Sequences in a micro-batch."),
 	INT_OPT("grad-accum", grad_accum, "1", 1, 65536, "Inner loop", "Micro-batches in an inner step."),
 	INT_OPT("steps-per-round", steps_per_round, "30", 1, 1000000, "Inner loop",
@@ -95,12 +130,24 @@ static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et
 					   "batch x context = %" PRId64
 					   " tokens in a micro-batch, at most %d: lower batch and raise grad-accum",
 					   rows, MAX_TOKENS_PER_BATCH);
-	int64_t widest = 4 * c->n_embd;
+	int64_t widest = c->n_inner > 4 * c->n_embd ? 2 * c->n_inner : 4 * c->n_embd;
 	if (rows * widest > MAX_ACT_ELEMS)
 		return rv_fail(et, RV_E_RANGE,
-					   "batch x context x 4 n-embd = %" PRId64 ", at most %d: lower batch and raise grad-accum",
-					   rows * widest, MAX_ACT_ELEMS);
+					   "batch x context x %" PRId64 " hidden channels = %" PRId64
+					   ", at most %d: lower batch and raise grad-accum",
+					   widest, rows * widest, MAX_ACT_ELEMS);
+	if (c->n_kv_head > 0 && c->n_head % c->n_kv_head != 0)
+		return rv_fail(et, RV_E_RANGE, "n-head = %" PRId64 " is not a multiple of n-kv-head = %" PRId64, c->n_head,
+					   c->n_kv_head);
 	return RV_OK;
+}
+
+/* "" or 64 hex digits. */
+static enum rv_err check_hash(const char *name, const char *hex, struct rv_errtext *et) {
+	struct rv_hash ignored;
+	if (!hex[0] || rv_hex_decode(hex, ignored.b, RV_HASH_BYTES))
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID, "%s = %.70s: must be %d hex digits, or empty", name, hex, 2 * RV_HASH_BYTES);
 }
 
 static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
@@ -117,6 +164,8 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et) {
 	RV_TRY(check_model(c, et));
+	RV_TRY(check_hash("init-hash", c->init_hash, et));
+	RV_TRY(check_hash("tokenizer-hash", c->tokenizer_hash, et));
 	return check_outer_and_round(c, et);
 }
 

@@ -10,14 +10,25 @@
 #include <stdint.h>
 
 struct run_config {
-	/* model */
-	char model[32]; /* family: "gpt2" */
+	/* model; a family ignores what it does not have */
+	char model[32]; /* family: one of base/model_families.def */
 	int64_t n_layer, n_head, n_embd, vocab, context;
-	/* data: bytes of text are the tokens (vocab 256); one block of every holdout_every is never trained on */
-	int64_t data_shards; /* a member reads shard (member % data_shards) */
+	int64_t n_kv_head; /* heads of keys and values (grouped-query attention); 0: n_head */
+	int64_t n_inner;   /* hidden channels of the MLP; 0: what the family usually has */
+	bool tied;         /* the classifier is the token embedding */
+	double norm_eps;
+	double rope_theta;     /* base of the rotation's angles */
+	char rope_scaling[16]; /* none|linear|llama3; the four below belong to it */
+	double rope_factor, rope_low_freq, rope_high_freq;
+	int64_t rope_original_context;
+	char init_hash[65]; /* hex of the hash of the initial weights; "": drawn from the seed */
+	/* data: one block of every holdout_every is never trained on */
+	char tokenizer_hash[65]; /* hex of the hash of the tokenizer's file; "": the bytes of the text are the tokens */
+	int64_t data_shards;     /* a member reads shard (member % data_shards) */
 	int64_t holdout_every;
 	/* inner loop */
-	int64_t batch, grad_accum;       /* sequences per micro-batch; micro-batches per step */
+	char dtype[8];             /* fp32|bf16: operands of the matrix products; sums, statistics, weights are fp32 */
+	int64_t batch, grad_accum; /* sequences per micro-batch; micro-batches per step */
 	int64_t steps_per_round, rounds; /* H, R */
 	double lr, min_lr_ratio;
 	int64_t warmup_steps;

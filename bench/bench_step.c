@@ -78,7 +78,9 @@ static enum rv_err make_dataset(const struct shape *s, struct dataset **out, str
 	for (int i = 0; i < TEXT_BYTES; i++)
 		putc((int)rv_rng_below(&rng, 256), f);
 	fclose(f);
-	enum rv_err e = dataset_open(path, 1, 8, (uint32_t)s->context, 1, out, et);
+	const struct dataset_config data = {
+		.path = path, .n_shards = 1, .holdout_every = 8, .context = (uint32_t)s->context, .seed = 1};
+	enum rv_err e = dataset_open(&data, out, et);
 	unlink(path); /* it stays mapped */
 	return e;
 }
@@ -115,7 +117,7 @@ static enum rv_err serve(const struct options *opt, const struct shape *s, struc
 	if (e == RV_OK)
 		e = backend_open(backend_registry[0]->name, &be, &o.be, et);
 	if (e == RV_OK)
-		e = replica_new(&cfg, o.data, 0, 1, o.be, &o.replica, et);
+		e = replica_new(&cfg, o.data, &(struct replica_options){.shard = 0, .n_shards = 1}, o.be, &o.replica, et);
 	if (e == RV_OK) {
 		fprintf(stderr, "%s: %s\n", s->name, o.be->ops->describe(o.be));
 		our_step(&o);

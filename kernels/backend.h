@@ -98,6 +98,27 @@ struct backend_ops {
 	void (*layernorm_backward)(struct backend *be, act_t *dx, float *dw, float *dbias, const act_t *dout,
 							   const act_t *x, const float *w, const float *mean, const float *rstd, int n, int c);
 
+	/* RMSNorm (arXiv 1910.07467) over C: out = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps). rstd: (N), saved. */
+	void (*rmsnorm_forward)(struct backend *be, act_t *out, float *rstd, const act_t *x, const float *w, float eps,
+							int n, int c);
+	/* sum = a + b; out = RMSNorm(sum). */
+	void (*residual_rmsnorm_forward)(struct backend *be, act_t *sum, act_t *out, float *rstd, const act_t *a,
+									 const act_t *b, const float *w, float eps, int n, int c);
+	/* dx += the gradient through the norm; dw +=. */
+	void (*rmsnorm_backward)(struct backend *be, act_t *dx, float *dw, const act_t *dout, const act_t *x,
+							 const float *w, const float *rstd, int n, int c);
+
+	/* Rotary embedding (arXiv 2104.09864), rotate-half form, in place on q and k of packed projections: with a pair
+	 * (x1, x2) of channels (i, i + head_dim/2) of a head at position p, x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin.
+	 * table (positions, head_dim/2, 2): cos, sin, backend memory; row n of qkv is at position first + n % s.t.
+	 * inverse: rotates back, which is the gradient's way. head_dim is even. v is not touched. */
+	void (*rope)(struct backend *be, act_t *qkv, const float *table, struct attention_shape s, int first, bool inverse);
+
+	/* SwiGLU (arXiv 2002.05202): gate_up (N, 2F) holds a token's gate, then its up; out (N, F) = silu(gate) * up. */
+	void (*swiglu_forward)(struct backend *be, act_t *out, const act_t *gate_up, int n, int f);
+	/* dgate_up (N, 2F) from dout (N, F). */
+	void (*swiglu_backward)(struct backend *be, act_t *dgate_up, const act_t *dout, const act_t *gate_up, int n, int f);
+
 	/* y = x w^T + bias; bias may be NULL. LINEAR_GELU: pre = x w^T + bias and y = gelu_tanh(pre); pre (n, o) is kept
 	 * for backward. For LINEAR_NONE pre is NULL. */
 	void (*linear_forward)(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
@@ -117,6 +138,12 @@ struct backend_ops {
 	/* dqkv = gradient, same layout as qkv; needs the forward's out and lse. */
 	void (*attention_backward)(struct backend *be, act_t *dqkv, const act_t *dout, const act_t *qkv, const act_t *out,
 							   const float *lse, struct attention_shape s);
+
+	/* One sequence, token by token: qkv holds the s.t newest tokens (s.b is 1), at positions first, first + 1, ...;
+	 * their k and v are appended to the caches k, v (positions, kv_heads*head_dim), which hold the earlier ones, and
+	 * out (s.t, heads*head_dim) is what attention_forward over all positions gives for these rows. */
+	void (*attention_cached)(struct backend *be, act_t *out, act_t *k, act_t *v, const act_t *qkv,
+							 struct attention_shape s, int first);
 
 	/* The fused classifier: logits = x wte^T over the V real rows (padded rows never get probability), losses[n] =
 	 * -log softmax(logits)[targets[n]]; a target of -1 is ignored (loss 0, no gradient). When dx is not NULL also

@@ -41,11 +41,12 @@ static enum rv_err evaluate(struct evaluation *v, const char *path, const struct
 	RV_TRY(weights_load_config(path, &v->cfg, et));
 	RV_TRY(text_source_open(o->data, c, NULL, &v->data, et));
 	RV_TRY(backend_open("cpu", &device, &v->be, et));
-	RV_TRY(replica_new(c, v->data, 0, (uint32_t)c->data_shards, v->be, &v->replica, et));
+	RV_TRY(replica_new(c, v->data, &(struct replica_options){.shard = 0, .n_shards = (uint32_t)c->data_shards}, v->be,
+					   &v->replica, et));
 	v->theta = malloc(replica_n_params(v->replica) * sizeof *v->theta);
 	if (!v->theta)
 		return rv_fail(et, RV_E_NOMEM, "no memory for %zu parameters", replica_n_params(v->replica));
-	RV_TRY(weights_load(path, &replica_model(v->replica)->layout, v->theta, et));
+	RV_TRY(weights_load(path, replica_model(v->replica)->ops, &replica_model(v->replica)->layout, v->theta, et));
 	return replica_eval(v->replica, v->theta, (int)o->batches, &v->loss, et);
 }
 

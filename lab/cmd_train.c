@@ -126,7 +126,9 @@ static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
 										  .tokens = r->tokens_done,
 										  .state = r->cfg.method->state_hash(r)};
 	const struct model *m = replica_model(r->replicas[0]);
-	return weights_save(path, &r->cfg.run, &m->layout, r->cfg.method->theta(r), &origin, et);
+	const struct weights_source source = {
+		.cfg = &r->cfg.run, .layout = &m->layout, .params = r->cfg.method->theta(r), .origin = origin};
+	return weights_save_file(path, &source, et);
 }
 
 static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtext *et) {

@@ -11,7 +11,9 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 	const struct backend_options options = {.threads = c->threads, .compute = DTYPE_F32, .isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
 	RV_TRY(backend_open(c->backend, &options, &r->backends[i], et));
-	return replica_new(&c->run, r->data, (uint32_t)i % n_shards, n_shards, r->backends[i], &r->replicas[i], et);
+	return replica_new(&c->run, r->data,
+					   &(struct replica_options){.shard = (uint32_t)i % n_shards, .n_shards = n_shards}, r->backends[i],
+					   &r->replicas[i], et);
 }
 
 /* The outer state, as a worker of the run makes it from the same configuration. */

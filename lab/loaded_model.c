@@ -20,7 +20,7 @@ static enum rv_err load_params(struct loaded_model *m, const char *path, struct 
 	if (!host)
 		return rv_fail(et, RV_E_NOMEM, "no memory for %zu parameters", layout->n_params);
 	void *params = NULL;
-	enum rv_err e = weights_load(path, layout, host, et);
+	enum rv_err e = weights_load(path, m->model->ops, layout, host, et);
 	if (e == RV_OK)
 		e = m->be->ops->alloc(m->be, bytes, &params, et);
 	if (e == RV_OK)
@@ -35,8 +35,9 @@ static enum rv_err open_parts(struct loaded_model *m, const char *path, const st
 	const struct run_config *c = &m->cfg;
 	RV_TRY(weights_load_config(path, &m->cfg, et));
 	RV_TRY(backend_open("cpu", options, &m->be, et));
-	const struct model_shape shape = {(int)c->n_layer, (int)c->n_head, (int)c->n_embd, (int)c->vocab, (int)c->context};
-	RV_TRY(model_new(c->model, &shape, 1, m->be, &m->model, et));
+	const struct model_shape shape = model_shape_of(c);
+	const struct model_options one_sequence = {.max_batch = 1, .forward_only = true};
+	RV_TRY(model_new(c->model, &shape, &one_sequence, m->be, &m->model, et));
 	return load_params(m, path, et);
 }
 

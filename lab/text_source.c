@@ -27,6 +27,6 @@ enum rv_err text_source_open(const char *source, const struct run_config *c, str
 	cache_directory(cache, sizeof cache);
 	const struct download_config cfg = {.cache_dir = cache, .progress = show_progress, .ctx = events};
 	RV_TRY(download(&cfg, source, path, et));
-	return dataset_open(path, (uint32_t)c->data_shards, (uint32_t)c->holdout_every, (uint32_t)c->context,
-						(uint64_t)c->seed, out, et);
+	const struct dataset_config data = dataset_config_of(c, path);
+	return dataset_open(&data, out, et);
 }

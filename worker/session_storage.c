@@ -87,8 +87,11 @@ static void run_export(struct store_job *j) {
 									.step = g->round * (uint64_t)s->member.config.steps_per_round,
 									.tokens = s->sums.tokens,
 									.state = j->full_hash};
-	j->err = weights_save(path, &s->member.config, &replica_model(trainer_replica(s->trainer))->layout, g->theta,
-						  &origin, &j->text);
+	const struct weights_source source = {.cfg = &s->member.config,
+										  .layout = &replica_model(trainer_replica(s->trainer))->layout,
+										  .params = g->theta,
+										  .origin = origin};
+	j->err = weights_save_file(path, &source, &j->text);
 }
 
 static void run_job(struct job *job) {

@@ -32,9 +32,11 @@ static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash
 static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	const struct run_config *run = &t->run;
 	RV_TRY(open_backend(t, cfg, et));
-	RV_TRY(dataset_open(cfg->data, (uint32_t)run->data_shards, (uint32_t)run->holdout_every, (uint32_t)run->context,
-						(uint64_t)run->seed, &t->data, et));
-	RV_TRY(replica_new(run, t->data, cfg->shard, (uint32_t)run->data_shards, t->be, &t->replica, et));
+	const struct dataset_config data = dataset_config_of(run, cfg->data);
+	RV_TRY(dataset_open(&data, &t->data, et));
+	RV_TRY(replica_new(run, t->data,
+					   &(struct replica_options){.shard = cfg->shard, .n_shards = (uint32_t)run->data_shards}, t->be,
+					   &t->replica, et));
 	RV_TRY(open_global(t, &cfg->run_hash, et));
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
 }

@@ -27,9 +27,10 @@ static struct replica *make_replica(void) {
 	cfg.context = 8;
 	cfg.batch = 1;
 	int fd = memory_file(text, text_bytes, path);
-	RV_ASSERT(dataset_open(path, 1, 4, 8, 1, &data, NULL) == RV_OK);
+	const struct dataset_config source = {.path = path, .n_shards = 1, .holdout_every = 4, .context = 8, .seed = 1};
+	RV_ASSERT(dataset_open(&source, &data, NULL) == RV_OK);
 	RV_ASSERT(backend_open("ref", &opt, &be, NULL) == RV_OK);
-	RV_ASSERT(replica_new(&cfg, data, 0, 1, be, &r, NULL) == RV_OK);
+	RV_ASSERT(replica_new(&cfg, data, &(struct replica_options){.shard = 0, .n_shards = 1}, be, &r, NULL) == RV_OK);
 	(void)close(fd);
 	free(text);
 	return r;

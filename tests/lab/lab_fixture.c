@@ -42,7 +42,8 @@ void lab_fixture_init(struct lab_fixture *f) {
 	c.rounds = 4;
 	c.warmup_steps = 2;
 	c.lr = 0.01;
-	assert_int_equal(dataset_open(path, 4, 4, 16, 1, &f->data, NULL), RV_OK);
+	const struct dataset_config data = {.path = path, .n_shards = 4, .holdout_every = 4, .context = 16, .seed = 1};
+	assert_int_equal(dataset_open(&data, &f->data, NULL), RV_OK);
 	f->cfg = (struct lab_config){.run = c,
 								 .method = &lab_method_diloco,
 								 .workers = 4,

@@ -21,7 +21,10 @@ static void test_predicts_the_same(void **state) {
 	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f.dir);
 	const struct model *trained = replica_model(r->replicas[0]);
 	assert_int_equal(
-		weights_save(path, &f.cfg.run, &trained->layout, r->global.theta, &(struct weights_origin){0}, NULL), RV_OK);
+		weights_save_file(
+			path, &(struct weights_source){.cfg = &f.cfg.run, .layout = &trained->layout, .params = r->global.theta},
+			NULL),
+		RV_OK);
 
 	struct loaded_model *m;
 	struct rv_errtext et = {0};

@@ -20,10 +20,17 @@ struct fixture {
 	struct dataset *data;
 };
 
+static enum rv_err open_as(const char *path, uint32_t n_shards, uint32_t holdout_every, uint32_t context, uint64_t seed,
+						   struct dataset **out, struct rv_errtext *et) {
+	const struct dataset_config cfg = {
+		.path = path, .n_shards = n_shards, .holdout_every = holdout_every, .context = context, .seed = seed};
+	return dataset_open(&cfg, out, et);
+}
+
 static struct dataset *open_dataset(const char *path, uint64_t seed) {
 	struct dataset *d = NULL;
 	struct rv_errtext et = {0};
-	if (dataset_open(path, SHARDS, EVERY, CONTEXT, seed, &d, &et) != RV_OK)
+	if (open_as(path, SHARDS, EVERY, CONTEXT, seed, &d, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	return d;
 }
@@ -75,7 +82,7 @@ static bool is_heldout(uint64_t position) {
 
 static void test_counts(void **state) {
 	struct fixture *f = *state;
-	assert_int_equal(dataset_bytes(f->data), BYTES);
+	assert_int_equal(dataset_tokens(f->data), BYTES);
 	assert_int_equal(dataset_heldout_sequences(f->data), BLOCKS / EVERY * PER_BLOCK);
 	uint64_t blocks = 0;
 	for (uint32_t s = 0; s < SHARDS; s++)
@@ -171,7 +178,7 @@ static void test_a_directory_is_the_concatenation_of_its_files(void **state) {
 	snprintf(path, sizeof path, "%s/fifo", dir);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	struct dataset *d = open_dataset(dir, 1);
-	assert_int_equal(dataset_bytes(d), BYTES);
+	assert_int_equal(dataset_tokens(d), BYTES);
 	int32_t a[CONTEXT], a_out[CONTEXT], b[CONTEXT], b_out[CONTEXT];
 	for (uint64_t i = 0; i < dataset_train_sequences(d, 2); i++) {
 		dataset_train_sequence(f->data, 2, i, a, a_out);
@@ -189,32 +196,32 @@ static void test_too_little_text_names_the_size_needed(void **state) {
 	struct dataset *d;
 	char path[300];
 	fixture_write(f->dir, "small", f->text, 5 * DATA_BLOCK - 1, path, sizeof path);
-	assert_fault(dataset_open(path, 3, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "81920 bytes");
+	assert_fault(open_as(path, 3, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "81920 bytes");
 	assert_null(d);
 	fixture_write(f->dir, "small", f->text, 5 * DATA_BLOCK, path, sizeof path);
-	assert_int_equal(dataset_open(path, 4, EVERY, CONTEXT, 1, &d, &et), RV_OK);
+	assert_int_equal(open_as(path, 4, EVERY, CONTEXT, 1, &d, &et), RV_OK);
 	for (uint32_t s = 0; s < 4; s++)
 		assert_int_equal(dataset_train_sequences(d, s), PER_BLOCK);
 	dataset_close(d);
-	assert_fault(dataset_open(path, 5, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "98304 bytes");
+	assert_fault(open_as(path, 5, EVERY, CONTEXT, 1, &d, &et), RV_E_RANGE, &et, "98304 bytes");
 }
 
 static void test_faults_name_the_path_or_the_limit(void **state) {
 	struct fixture *f = *state;
 	struct rv_errtext et = {0};
 	struct dataset *d;
-	assert_fault(dataset_open("/nonexistent/text", 1, 2, 8, 1, &d, &et), RV_E_NOTFOUND, &et, "/nonexistent/text");
-	assert_fault(dataset_open("/dev/null", 1, 2, 8, 1, &d, &et), RV_E_INVALID, &et, "/dev/null");
-	assert_fault(dataset_open(f->path, 0, 2, 8, 1, &d, &et), RV_E_RANGE, &et, "shards");
-	assert_fault(dataset_open(f->path, 1, 1, 8, 1, &d, &et), RV_E_RANGE, &et, "held out");
-	assert_fault(dataset_open(f->path, 1, 2, DATA_BLOCK, 1, &d, &et), RV_E_RANGE, &et, "16383");
+	assert_fault(open_as("/nonexistent/text", 1, 2, 8, 1, &d, &et), RV_E_NOTFOUND, &et, "/nonexistent/text");
+	assert_fault(open_as("/dev/null", 1, 2, 8, 1, &d, &et), RV_E_INVALID, &et, "/dev/null");
+	assert_fault(open_as(f->path, 0, 2, 8, 1, &d, &et), RV_E_RANGE, &et, "shards");
+	assert_fault(open_as(f->path, 1, 1, 8, 1, &d, &et), RV_E_RANGE, &et, "held out");
+	assert_fault(open_as(f->path, 1, 2, DATA_BLOCK, 1, &d, &et), RV_E_RANGE, &et, "16383");
 }
 
 static void test_the_longest_context_fits_a_block(void **state) {
 	struct fixture *f = *state;
 	struct rv_errtext et = {0};
 	struct dataset *d;
-	assert_int_equal(dataset_open(f->path, 1, 2, DATA_BLOCK - 1, 1, &d, &et), RV_OK);
+	assert_int_equal(open_as(f->path, 1, 2, DATA_BLOCK - 1, 1, &d, &et), RV_OK);
 	int32_t *in = malloc(DATA_BLOCK * sizeof *in), *out = malloc(DATA_BLOCK * sizeof *out);
 	assert_true(in && out);
 	dataset_heldout_sequence(d, 0, in, out);

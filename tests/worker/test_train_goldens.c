@@ -56,8 +56,12 @@ static void fixture_init(struct fixture *f, const struct variant *variant) {
 	f->shape = golden_i32(f->golden, "shape", SHAPE_FIELDS);
 	f->hyper = golden_f32(f->golden, "hyper", HYPER_FIELDS);
 	f->tokens = (size_t)f->shape[BATCH] * (size_t)f->shape[CONTEXT];
-	struct model_shape s = {f->shape[LAYERS], f->shape[HEADS], f->shape[CHANNELS], f->shape[VOCAB], f->shape[CONTEXT]};
-	if (model_new("gpt2", &s, f->shape[BATCH], f->be, &f->model, &et) != RV_OK)
+	struct model_shape s = {.n_layer = f->shape[LAYERS],
+							.n_head = f->shape[HEADS],
+							.n_embd = f->shape[CHANNELS],
+							.vocab = f->shape[VOCAB],
+							.context = f->shape[CONTEXT]};
+	if (model_new("gpt2", &s, &(struct model_options){.max_batch = f->shape[BATCH]}, f->be, &f->model, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	size_t n = f->model->layout.n_params;
 	f->params = alloc_params(f->be, n);

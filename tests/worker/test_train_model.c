@@ -25,7 +25,7 @@ static struct backend *open_backend(const char *name) {
 static struct model *new_model(struct backend *be, const struct model_shape *s, int max_batch) {
 	struct rv_errtext et = {0};
 	struct model *m;
-	if (model_new("gpt2", s, max_batch, be, &m, &et) != RV_OK)
+	if (model_new("gpt2", s, &(struct model_options){.max_batch = max_batch}, be, &m, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	return m;
 }
@@ -236,16 +236,21 @@ static void test_impossible_models_are_refused(void **state) {
 	struct rv_errtext et = {0};
 	struct model *m;
 	struct model_shape s = tiny;
-	assert_fault(model_new("gpt3", &s, 1, be, &m, &et), RV_E_NOTFOUND, &et, "gpt2");
+	assert_fault(model_new("gpt3", &s, &(struct model_options){.max_batch = 1}, be, &m, &et), RV_E_NOTFOUND, &et,
+				 "gpt2");
 	assert_null(m);
 	s.n_head = 5;
-	assert_fault(model_new("gpt2", &s, 1, be, &m, &et), RV_E_RANGE, &et, "5 heads");
+	assert_fault(model_new("gpt2", &s, &(struct model_options){.max_batch = 1}, be, &m, &et), RV_E_RANGE, &et,
+				 "5 heads");
 	s = tiny;
 	s.n_layer = 0;
-	assert_fault(model_new("gpt2", &s, 1, be, &m, &et), RV_E_RANGE, &et, "0 layers");
+	assert_fault(model_new("gpt2", &s, &(struct model_options){.max_batch = 1}, be, &m, &et), RV_E_RANGE, &et,
+				 "0 layers");
 	s = tiny;
-	assert_fault(model_new("gpt2", &s, 0, be, &m, &et), RV_E_RANGE, &et, "batch of 0");
-	assert_fault(model_new("gpt2", &s, 1 << 30, be, &m, &et), RV_E_RANGE, &et, "batch of 1073741824");
+	assert_fault(model_new("gpt2", &s, &(struct model_options){.max_batch = 0}, be, &m, &et), RV_E_RANGE, &et,
+				 "batch of 0");
+	assert_fault(model_new("gpt2", &s, &(struct model_options){.max_batch = 1 << 30}, be, &m, &et), RV_E_RANGE, &et,
+				 "batch of 1073741824");
 	backend_close(be);
 }
 

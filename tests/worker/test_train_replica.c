@@ -227,7 +227,9 @@ static void test_replicas_on_threads_do_not_disturb_each_other(void **state) {
 	for (int i = 0; i < THREADS; i++) {
 		assert_int_equal(backend_open(backend_registry[0]->name, &opt, &be[i], NULL), RV_OK);
 		trainers[i].steps = STEPS;
-		assert_int_equal(replica_new(&f.cfg, f.data, 0, 2, be[i], &trainers[i].replica, NULL), RV_OK);
+		assert_int_equal(replica_new(&f.cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, be[i],
+									 &trainers[i].replica, NULL),
+						 RV_OK);
 		assert_int_equal(pthread_create(&threads[i], NULL, train_on_a_thread, &trainers[i]), 0);
 	}
 	for (int s = 0; s < STEPS; s++)
@@ -299,14 +301,17 @@ static void test_unusable_configurations_are_refused(void **state) {
 	struct replica *r;
 	struct run_config cfg = f.cfg;
 	cfg.vocab = 255;
-	assert_fault(replica_new(&cfg, f.data, 0, 2, f.be, &r, &et), RV_E_RANGE, &et, "vocab = 255");
+	assert_fault(replica_new(&cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, f.be, &r, &et),
+				 RV_E_RANGE, &et, "vocab = 255");
 	assert_null(r);
 	cfg = f.cfg;
 	strcpy(cfg.model, "bert");
-	assert_fault(replica_new(&cfg, f.data, 0, 2, f.be, &r, &et), RV_E_NOTFOUND, &et, "bert");
+	assert_fault(replica_new(&cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, f.be, &r, &et),
+				 RV_E_NOTFOUND, &et, "bert");
 	cfg = f.cfg;
 	cfg.n_head = 3;
-	assert_fault(replica_new(&cfg, f.data, 0, 2, f.be, &r, &et), RV_E_RANGE, &et, "n-head");
+	assert_fault(replica_new(&cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, f.be, &r, &et),
+				 RV_E_RANGE, &et, "n-head");
 	fixture_run_release(&f);
 }
 

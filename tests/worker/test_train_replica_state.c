@@ -118,7 +118,9 @@ static void test_a_state_of_another_model_or_shard_is_refused(void **state) {
 	assert_fault(replica_load(deeper, f->state, f->bytes, &et), RV_E_CORRUPT, &et, "parameters");
 	replica_free(deeper);
 	struct replica *elsewhere;
-	assert_int_equal(replica_new(&f->run.cfg, f->run.data, 1, 2, f->run.be, &elsewhere, &et), RV_OK);
+	assert_int_equal(replica_new(&f->run.cfg, f->run.data, &(struct replica_options){.shard = 1, .n_shards = 2},
+								 f->run.be, &elsewhere, &et),
+					 RV_OK);
 	assert_refused(f, elsewhere, f->bytes, "shard 0 of 2");
 	replica_free(elsewhere);
 }

@@ -25,8 +25,9 @@ static int setup(void **state) {
 	s->params = calloc(s->layout->n_params, sizeof *s->params);
 	assert_non_null(s->params);
 	const struct weights_origin origin = {.round = 3, .step = 12, .tokens = 999};
-	assert_int_equal(weights_save(s->path, &s->run.cfg, s->layout, replica_theta(s->run.replica), &origin, NULL),
-					 RV_OK);
+	const struct weights_source source = {
+		.cfg = &s->run.cfg, .layout = s->layout, .params = replica_theta(s->run.replica), .origin = origin};
+	assert_int_equal(weights_save_file(s->path, &source, NULL), RV_OK);
 	*state = s;
 	return 0;
 }
@@ -43,7 +44,7 @@ static void test_round_trip(void **state) {
 	struct saved *s = *state;
 	struct run_config cfg;
 	struct rv_errtext et = {0};
-	assert_int_equal(weights_load(s->path, s->layout, s->params, &et), RV_OK);
+	assert_int_equal(weights_load(s->path, &model_gpt2, s->layout, s->params, &et), RV_OK);
 	assert_memory_equal(s->params, replica_theta(s->run.replica), s->layout->n_params * sizeof *s->params);
 	assert_int_equal(weights_load_config(s->path, &cfg, &et), RV_OK);
 	char want[4096], got[4096];
@@ -86,7 +87,7 @@ static void test_other_shape_is_refused(void **state) {
 	struct replica *other = fixture_replica(&s->run, &cfg);
 	const struct model_layout *layout = &replica_model(other)->layout;
 	float *params = calloc(layout->n_params, sizeof *params);
-	assert_fault(weights_load(s->path, layout, params, &et), RV_E_CORRUPT, &et, "is not of shape");
+	assert_fault(weights_load(s->path, &model_gpt2, layout, params, &et), RV_E_CORRUPT, &et, "is not of shape");
 	free(params);
 	replica_free(other);
 	cfg = s->run.cfg;
@@ -94,7 +95,7 @@ static void test_other_shape_is_refused(void **state) {
 	other = fixture_replica(&s->run, &cfg);
 	layout = &replica_model(other)->layout;
 	params = calloc(layout->n_params, sizeof *params);
-	assert_fault(weights_load(s->path, layout, params, &et), RV_E_CORRUPT, &et, "tensors, the model has");
+	assert_fault(weights_load(s->path, &model_gpt2, layout, params, &et), RV_E_CORRUPT, &et, "tensors, the model has");
 	free(params);
 	replica_free(other);
 }
@@ -103,7 +104,8 @@ static void test_missing_file(void **state) {
 	struct saved *s = *state;
 	struct rv_errtext et = {0};
 	struct run_config cfg;
-	assert_fault(weights_load("/nonexistent/w", s->layout, s->params, &et), RV_E_NOTFOUND, &et, "/nonexistent/w");
+	assert_fault(weights_load("/nonexistent/w", &model_gpt2, s->layout, s->params, &et), RV_E_NOTFOUND, &et,
+				 "/nonexistent/w");
 	assert_fault(weights_load_config("/nonexistent/w", &cfg, &et), RV_E_NOTFOUND, &et, "/nonexistent/w");
 }
 

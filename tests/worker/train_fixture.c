@@ -88,8 +88,8 @@ void fixture_run_init(struct fixture_run *f, const struct run_config *cfg, const
 	fixture_make_dir(f->dir, sizeof f->dir);
 	char path[300];
 	write_text(f->dir, path, sizeof path);
-	if (dataset_open(path, (uint32_t)f->cfg.data_shards, (uint32_t)f->cfg.holdout_every, (uint32_t)f->cfg.context,
-					 (uint64_t)f->cfg.seed, &f->data, &et) != RV_OK)
+	const struct dataset_config data = dataset_config_of(&f->cfg, path);
+	if (dataset_open(&data, &f->data, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	struct backend_options opt = {.threads = 1, .compute = DTYPE_F32, .isa = "auto"};
 	if (backend_open(backend, &opt, &f->be, &et) != RV_OK)
@@ -107,7 +107,8 @@ void fixture_run_release(struct fixture_run *f) {
 struct replica *fixture_replica(struct fixture_run *f, const struct run_config *cfg) {
 	struct rv_errtext et = {0};
 	struct replica *r = NULL;
-	if (replica_new(cfg, f->data, 0, (uint32_t)cfg->data_shards, f->be, &r, &et) != RV_OK)
+	if (replica_new(cfg, f->data, &(struct replica_options){.shard = 0, .n_shards = (uint32_t)cfg->data_shards}, f->be,
+					&r, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	return r;
 }

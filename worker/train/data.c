@@ -52,30 +52,40 @@ static enum rv_err check_arguments(uint32_t n_shards, uint32_t holdout_every, ui
 	return RV_OK;
 }
 
-enum rv_err dataset_open(const char *path, uint32_t n_shards, uint32_t holdout_every, uint32_t context, uint64_t seed,
-						 struct dataset **out, struct rv_errtext *et) {
+struct dataset_config dataset_config_of(const struct run_config *c, const char *path) {
+	return (struct dataset_config){
+		.path = path,
+		.vocab = (uint32_t)c->vocab,
+		.n_shards = (uint32_t)c->data_shards,
+		.holdout_every = (uint32_t)c->holdout_every,
+		.context = (uint32_t)c->context,
+		.seed = (uint64_t)c->seed,
+	};
+}
+
+enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et) {
 	*out = NULL;
-	RV_TRY(check_arguments(n_shards, holdout_every, context, et));
+	RV_TRY(check_arguments(cfg->n_shards, cfg->holdout_every, cfg->context, et));
 	struct dataset *d = calloc(1, sizeof *d);
 	if (!d)
-		return rv_fail(et, RV_E_NOMEM, "training text %s: no memory", path);
-	enum rv_err e = text_files_init(&d->text, path, et);
+		return rv_fail(et, RV_E_NOMEM, "training text %s: no memory", cfg->path);
+	enum rv_err e = text_files_init(&d->text, cfg->path, et);
 	if (e != RV_OK)
 		goto fail;
-	d->n_shards = n_shards;
-	d->holdout_every = holdout_every;
-	d->context = context;
-	d->seed = seed;
-	d->sequences_per_block = (DATA_BLOCK - 1) / context;
+	d->n_shards = cfg->n_shards;
+	d->holdout_every = cfg->holdout_every;
+	d->context = cfg->context;
+	d->seed = cfg->seed;
+	d->sequences_per_block = (DATA_BLOCK - 1) / d->context;
 	d->n_blocks = d->text.bytes / DATA_BLOCK;
-	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, holdout_every);
-	uint64_t needed = blocks_needed(n_shards, holdout_every);
+	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, d->holdout_every);
+	uint64_t needed = blocks_needed(d->n_shards, d->holdout_every);
 	if (d->n_blocks < needed) {
 		e = rv_fail(et, RV_E_RANGE,
 					"training text %s: %" PRIu64
 					" bytes, but %u shards with one block of every %u held out need at least "
 					"%" PRIu64 " bytes: use more text, fewer data-shards or a smaller holdout-every",
-					path, d->text.bytes, n_shards, holdout_every, needed * DATA_BLOCK);
+					cfg->path, d->text.bytes, d->n_shards, d->holdout_every, needed * DATA_BLOCK);
 		goto fail;
 	}
 	*out = d;
@@ -92,7 +102,7 @@ void dataset_close(struct dataset *d) {
 	free(d);
 }
 
-uint64_t dataset_bytes(const struct dataset *d) {
+uint64_t dataset_tokens(const struct dataset *d) {
 	return d->text.bytes;
 }
 

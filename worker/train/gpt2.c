@@ -50,6 +50,12 @@ static struct model_tensor matrix(int rows, int cols, float std) {
 	return (struct model_tensor){.rows = rows, .cols = cols, .init = MODEL_INIT_NORMAL, .std = std, .decay = true};
 }
 
+static struct model_tensor conv1d(int rows, int cols, float std) {
+	struct model_tensor t = matrix(rows, cols, std);
+	t.hf_transposed = true;
+	return t;
+}
+
 static struct model_tensor vector(int rows, enum model_init init) {
 	return (struct model_tensor){.rows = rows, .cols = 1, .init = init, .decay = false};
 }
@@ -66,15 +72,15 @@ static void layout_block(const struct model_shape *s, struct model_layout *out, 
 	const float std = initial_std(s), residual_std = std / sqrtf(2.0f * (float)s->n_layer);
 	add(out, vector(c, MODEL_INIT_ONE), "h.%d.ln_1.weight", l);
 	add(out, vector(c, MODEL_INIT_ZERO), "h.%d.ln_1.bias", l);
-	add(out, matrix(3 * c, c, std), "h.%d.attn.c_attn.weight", l);
+	add(out, conv1d(3 * c, c, std), "h.%d.attn.c_attn.weight", l);
 	add(out, vector(3 * c, MODEL_INIT_ZERO), "h.%d.attn.c_attn.bias", l);
-	add(out, matrix(c, c, residual_std), "h.%d.attn.c_proj.weight", l);
+	add(out, conv1d(c, c, residual_std), "h.%d.attn.c_proj.weight", l);
 	add(out, vector(c, MODEL_INIT_ZERO), "h.%d.attn.c_proj.bias", l);
 	add(out, vector(c, MODEL_INIT_ONE), "h.%d.ln_2.weight", l);
 	add(out, vector(c, MODEL_INIT_ZERO), "h.%d.ln_2.bias", l);
-	add(out, matrix(4 * c, c, std), "h.%d.mlp.c_fc.weight", l);
+	add(out, conv1d(4 * c, c, std), "h.%d.mlp.c_fc.weight", l);
 	add(out, vector(4 * c, MODEL_INIT_ZERO), "h.%d.mlp.c_fc.bias", l);
-	add(out, matrix(c, 4 * c, residual_std), "h.%d.mlp.c_proj.weight", l);
+	add(out, conv1d(c, 4 * c, residual_std), "h.%d.mlp.c_proj.weight", l);
 	add(out, vector(c, MODEL_INIT_ZERO), "h.%d.mlp.c_proj.bias", l);
 }
 
@@ -259,8 +265,22 @@ static void gpt2_logits(struct model *m, const float *params, int first, int n_r
 	m->be->ops->logits(m->be, host_out, rows, params + tensor_offset(m, WTE), n_rows, m->shape.n_embd, m->shape.vocab);
 }
 
+static enum rv_err gpt2_resolve(struct model_shape *s, struct rv_errtext *et) {
+	if (s->n_kv_head != 0 && s->n_kv_head != s->n_head)
+		return rv_fail(et, RV_E_RANGE, "gpt2 with n-kv-head = %d: every head has its own keys and values; use 0",
+					   s->n_kv_head);
+	if (s->n_inner != 0 && s->n_inner != 4 * s->n_embd)
+		return rv_fail(et, RV_E_RANGE, "gpt2 with n-inner = %d: must be 4 n-embd = %d; use 0", s->n_inner,
+					   4 * s->n_embd);
+	s->n_kv_head = s->n_head;
+	s->n_inner = 4 * s->n_embd;
+	return RV_OK;
+}
+
 const struct model_ops model_gpt2 = {
 	.name = "gpt2",
+	.hf_prefix = "transformer.",
+	.resolve = gpt2_resolve,
 	.plan_bytes = sizeof(struct gpt2_plan),
 	.layout = gpt2_layout,
 	.plan = gpt2_plan,

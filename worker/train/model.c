@@ -19,7 +19,11 @@ enum {
 
 #define STREAM_INIT ((uint64_t)0x696e6974 << 32) /* Philox streams of initial weights; the low half is the tensor */
 
-const struct model_ops *const model_registry[] = {&model_gpt2, NULL};
+#define MODEL_FAMILY(name) &model_##name,
+const struct model_ops *const model_registry[] = {
+#include "base/model_families.def"
+	NULL};
+#undef MODEL_FAMILY
 
 static enum rv_err find_family(const char *name, const struct model_ops **out, struct rv_errtext *et) {
 	char known[256] = "";
@@ -50,6 +54,29 @@ static enum rv_err check_shape(const struct model_shape *s, int max_batch, struc
 		return rv_fail(et, RV_E_RANGE, "model: a batch of %d sequences of %d tokens, must be 1 to %d sequences",
 					   max_batch, s->context, MAX_ROWS / s->context);
 	return RV_OK;
+}
+
+struct model_shape model_shape_of(const struct run_config *c) {
+	bool linear = strcmp(c->rope_scaling, "linear") == 0, llama3 = strcmp(c->rope_scaling, "llama3") == 0;
+	return (struct model_shape){
+		.n_layer = (int)c->n_layer,
+		.n_head = (int)c->n_head,
+		.n_embd = (int)c->n_embd,
+		.vocab = (int)c->vocab,
+		.context = (int)c->context,
+		.n_kv_head = (int)c->n_kv_head,
+		.n_inner = (int)c->n_inner,
+		.tied = c->tied,
+		.norm_eps = (float)c->norm_eps,
+		.rope = {.theta = c->rope_theta,
+				 .scaling = linear   ? ROPE_LINEAR
+							: llama3 ? ROPE_LLAMA3
+									 : ROPE_PLAIN,
+				 .factor = c->rope_factor,
+				 .low_freq = c->rope_low_freq,
+				 .high_freq = c->rope_high_freq,
+				 .original_context = (int)c->rope_original_context},
+	};
 }
 
 int model_padded_vocab(const struct model_shape *s) {
@@ -117,31 +144,33 @@ static enum rv_err build_activations(struct model *m, struct rv_errtext *et) {
 	if (!m->plan)
 		return rv_fail(et, RV_E_NOMEM, "model: no memory for its plan");
 	struct model_arena arena = {0};
-	m->ops->plan(m, &arena, m->max_batch);
+	m->ops->plan(m, &arena, m->options.max_batch);
 	m->memory_bytes = arena.used_bytes;
 	enum rv_err e = m->be->ops->alloc(m->be, m->memory_bytes, &m->memory, et);
 	if (e != RV_OK)
-		return rv_fail_context(et, e, "activations of %d x %d tokens (lower batch and raise grad-accum)", m->max_batch,
-							   m->shape.context);
+		return rv_fail_context(et, e, "activations of %d x %d tokens (lower batch and raise grad-accum)",
+							   m->options.max_batch, m->shape.context);
 	arena = (struct model_arena){.base = m->memory};
-	m->ops->plan(m, &arena, m->max_batch);
+	m->ops->plan(m, &arena, m->options.max_batch);
 	return RV_OK;
 }
 
-enum rv_err model_new(const char *family, const struct model_shape *shape, int max_batch, struct backend *be,
-					  struct model **out, struct rv_errtext *et) {
+enum rv_err model_new(const char *family, const struct model_shape *shape, const struct model_options *options,
+					  struct backend *be, struct model **out, struct rv_errtext *et) {
 	*out = NULL;
 	const struct model_ops *ops;
 	RV_TRY(find_family(family, &ops, et));
-	RV_TRY(check_shape(shape, max_batch, et));
+	RV_TRY(check_shape(shape, options->max_batch, et));
 	struct model *m = calloc(1, sizeof *m);
 	if (!m)
 		return rv_fail(et, RV_E_NOMEM, "model: no memory");
 	m->ops = ops;
 	m->be = be;
 	m->shape = *shape;
-	m->max_batch = max_batch;
-	enum rv_err e = build_layout(m, et);
+	m->options = *options;
+	enum rv_err e = ops->resolve(&m->shape, et);
+	if (e == RV_OK)
+		e = build_layout(m, et);
 	if (e == RV_OK)
 		e = build_activations(m, et);
 	if (e != RV_OK) {
@@ -184,7 +213,7 @@ void model_init_params(const struct model *m, float *params, uint64_t seed) {
 }
 
 void model_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t) {
-	RV_ASSERT(within(b, m->max_batch) && within(t, m->shape.context));
+	RV_ASSERT(within(b, m->options.max_batch) && within(t, m->shape.context));
 	m->b = b;
 	m->t = t;
 	m->ops->forward(m, params, tokens, b, t);

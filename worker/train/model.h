@@ -4,12 +4,13 @@
  * lies, how it starts and whether it decays. Everything that treats parameters alike (optimizer, outer gradient,
  * checkpoint) is a loop over the block. The block belongs to the caller; the model owns only its activations, which
  * are planned once for the largest batch, so that nothing in a step allocates.
- * Adding a family: one file with a `const struct model_ops`, and one line in model_registry (model.c).
+ * Adding a family: one file with a `const struct model_ops`, and one line in base/model_families.def.
  */
 #ifndef RV_WORKER_TRAIN_MODEL_H
 #define RV_WORKER_TRAIN_MODEL_H
 
 #include "base/err.h"
+#include "base/run_config.h"
 #include "kernels/backend.h"
 
 #include <stdbool.h>
@@ -22,21 +23,45 @@ enum {
 	MODEL_VOCAB_MULTIPLE = 64 /* rows of the token embedding are padded with zeros to a multiple of this */
 };
 
+/* What a model is, of the run's configuration: see base/run_config.h for each field. */
 struct model_shape {
 	int n_layer, n_head, n_embd, vocab, context;
+	int n_kv_head, n_inner; /* 0: n_head; the family's usual. model_new resolves both, so that a model's are never 0 */
+	bool tied;
+	float norm_eps;
+	struct model_rope {
+		double theta;
+		enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 } scaling;
+		double factor, low_freq, high_freq;
+		int original_context;
+	} rope;
+};
+struct model_shape model_shape_of(const struct run_config *c);
+
+/* What is kept from the forward pass for the backward pass. The gradients have the same bits either way. */
+enum recompute {
+	RECOMPUTE_NONE,  /* all activations */
+	RECOMPUTE_BLOCK, /* the inputs of the blocks; a block's other activations are computed again in its backward pass */
+};
+
+struct model_options {
+	int max_batch;            /* sequences of shape->context tokens in a forward pass */
+	enum recompute recompute; /* of a model that trains */
+	bool forward_only;        /* no backward pass: one block's activations are all that exist */
 };
 
 enum model_init { MODEL_INIT_ZERO, MODEL_INIT_ONE, MODEL_INIT_NORMAL };
 
 /* One named piece of the flat block. Matrices are (out, in), row-major. */
 struct model_tensor {
-	char name[MODEL_NAME_BYTES]; /* as in Hugging Face's checkpoints of the family */
+	char name[MODEL_NAME_BYTES]; /* as in Hugging Face's checkpoints of the family, without model_ops.hf_prefix */
 	int rows, cols;              /* cols 1: a vector */
 	size_t offset;               /* in elements from the start of the block */
 	size_t elems;                /* rows * cols: what a checkpoint of the model holds */
 	enum model_init init;
 	float std; /* MODEL_INIT_NORMAL */
 	bool decay;
+	bool hf_transposed; /* Hugging Face's checkpoints hold it as (in, out): GPT-2's Conv1D */
 };
 
 /* What lies between a tensor's end and the next one's begin is padding: zero at the start, its gradient is zero, so it
@@ -55,10 +80,23 @@ struct model_arena {
 };
 
 struct model;
+struct json_t; /* jansson */
 
 struct model_ops {
-	const char *name;  /* "gpt2" */
-	size_t plan_bytes; /* size of the family's table of activation pointers, model->plan */
+	const char *name;      /* "gpt2" */
+	const char *hf_prefix; /* what names of tensors may begin with in a checkpoint: "transformer." */
+	size_t plan_bytes;     /* size of the family's table of activation pointers, model->plan */
+
+	/* What spans several fields of the shape, and which of them may be 0: resolved here. RV_E_RANGE. */
+	enum rv_err (*resolve)(struct model_shape *s, struct rv_errtext *et);
+	/* Hugging Face's config.json, parsed: sets the fields of *c that it says (model, shape, vocab, context, ...).
+	 * RV_E_UNSUPPORTED names what we would compute differently; RV_E_CORRUPT what is missing or of the wrong type.
+	 * NULL for both of these when the family has no such file. */
+	enum rv_err (*config_from_hf)(const struct json_t *json, struct run_config *c, struct rv_errtext *et);
+	/* The other way: a new object with everything that transformers needs. NULL: no memory. */
+	struct json_t *(*config_to_hf)(const struct run_config *c);
+	/* Tensors of published checkpoints that are no parameters (causal masks): skipped in reading. NULL: none. */
+	bool (*hf_ignored)(const char *name);
 
 	/* Adds every tensor of the family, in the block's order, with model_add_tensor(). */
 	void (*layout)(const struct model_shape *s, struct model_layout *out);
@@ -73,6 +111,9 @@ struct model_ops {
 					 float grad_scale, float *losses);
 	/* host_out (n_rows, vocab): logits of rows [first, first + n_rows) of the last forward. */
 	void (*logits)(struct model *m, const float *params, int first, int n_rows, float *host_out);
+	/* model_decode: n tokens of one sequence at positions [first, first + n), keys and values of earlier positions
+	 * being in m->cache; logits (vocab) of the last. */
+	void (*decode)(struct model *m, const float *params, const int32_t *tokens, int first, int n, float *host_out);
 };
 
 /* A model of one shape on one backend. One thread at a time. */
@@ -83,21 +124,25 @@ struct model {
 	struct model_layout layout;
 	struct decay_span *spans; /* cover the block, neighbours differ in `decay` */
 	int n_spans;
-	int max_batch; /* sequences */
-	int b, t;      /* of the last forward */
-	void *memory;  /* all activations, backend memory */
+	struct model_options options;
+	int b, t;     /* of the last forward */
+	void *memory; /* all activations, backend memory */
 	size_t memory_bytes;
 	void *plan;
+	act_t *cache; /* (n_layer, 2, context, n_kv_head * head_dim) keys, then values; NULL before model_decode_begin */
+	int decoded;  /* positions in it */
 };
 
-extern const struct model_ops model_gpt2;
+#define MODEL_FAMILY(name) extern const struct model_ops model_##name;
+#include "base/model_families.def"
+#undef MODEL_FAMILY
 /* NULL-terminated. */
 extern const struct model_ops *const model_registry[];
 
-/* Builds the layout and allocates the activations of `max_batch` sequences of shape->context tokens. Borrows `be`.
- * RV_E_NOTFOUND (no such family: the text lists them), RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
-enum rv_err model_new(const char *family, const struct model_shape *shape, int max_batch, struct backend *be,
-					  struct model **out, struct rv_errtext *et);
+/* Builds the layout and allocates the activations. Borrows `be`. RV_E_NOTFOUND (no such family: the text lists them),
+ * RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
+enum rv_err model_new(const char *family, const struct model_shape *shape, const struct model_options *options,
+					  struct backend *be, struct model **out, struct rv_errtext *et);
 void model_free(struct model *m); /* NULL is fine */
 
 /* Rows of the token embedding in the block. */
@@ -118,5 +163,12 @@ void model_loss(struct model *m, const float *params, const int32_t *targets, fl
 void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					float grad_scale, float *losses);
 void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out);
+
+/* Text one token at a time, in time proportional to what is new: keys and values of what was seen are kept.
+ * model_decode_begin empties the cache (the first call allocates it: RV_E_NOMEM). model_decode appends n tokens,
+ * 1 <= n <= max_batch * context, decoded + n <= context, and gives the logits (vocab) that follow the last of them:
+ * those of model_forward on all tokens so far, to rounding. Forgets the last forward. */
+enum rv_err model_decode_begin(struct model *m, struct rv_errtext *et);
+void model_decode(struct model *m, const float *params, const int32_t *tokens, int n, float *host_out);
 
 #endif

@@ -41,26 +41,29 @@ static enum rv_err alloc_host(struct replica *r, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-static enum rv_err build(struct replica *r, struct rv_errtext *et) {
+static enum rv_err build(struct replica *r, const struct replica_options *o, struct rv_errtext *et) {
 	const struct run_config *cfg = &r->cfg;
-	struct model_shape shape = {(int)cfg->n_layer, (int)cfg->n_head, (int)cfg->n_embd, (int)cfg->vocab,
-								(int)cfg->context};
-	RV_TRY(model_new(cfg->model, &shape, (int)cfg->batch, r->be, &r->model, et));
+	const struct model_shape shape = model_shape_of(cfg);
+	const struct model_options options = {.max_batch = (int)cfg->batch, .recompute = o->recompute};
+	RV_TRY(model_new(cfg->model, &shape, &options, r->be, &r->model, et));
 	r->n = r->model->layout.n_params;
 	RV_TRY(alloc_vector(r, &r->theta, "weights", et));
 	RV_TRY(alloc_vector(r, &r->grad, "gradient", et));
 	RV_TRY(alloc_vector(r, &r->m, "first moment", et));
 	RV_TRY(alloc_vector(r, &r->v, "second moment", et));
 	RV_TRY(alloc_host(r, et));
-	model_init_params(r->model, r->theta, (uint64_t)cfg->seed);
+	if (o->initial_theta)
+		replica_set_theta(r, o->initial_theta);
+	else
+		model_init_params(r->model, r->theta, (uint64_t)cfg->seed);
 	return RV_OK;
 }
 
-enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, uint32_t shard, uint32_t n_shards,
+enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
 						struct backend *be, struct replica **out, struct rv_errtext *et) {
 	*out = NULL;
 	RV_TRY(run_config_validate(cfg, et));
-	RV_ASSERT(shard < n_shards);
+	RV_ASSERT(options->shard < options->n_shards);
 	if (cfg->vocab < BYTE_VALUES)
 		return rv_fail(et, RV_E_RANGE, "vocab = %" PRId64 ": text is read as bytes, which needs %d", cfg->vocab,
 					   BYTE_VALUES);
@@ -69,11 +72,11 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 		return rv_fail(et, RV_E_NOMEM, "replica: no memory");
 	r->cfg = *cfg;
 	r->data = data;
-	r->shard = shard;
-	r->n_shards = n_shards;
+	r->shard = options->shard;
+	r->n_shards = options->n_shards;
 	r->be = be;
 	r->schedule = schedule_of(cfg);
-	enum rv_err e = build(r, et);
+	enum rv_err e = build(r, options, et);
 	if (e != RV_OK) {
 		replica_free(r);
 		return e;

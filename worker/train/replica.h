@@ -12,11 +12,11 @@
 #include "base/run_config.h"
 #include "kernels/backend.h"
 #include "worker/train/data.h"
+#include "worker/train/model.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct model; /* worker/train/model.h */
 struct replica;
 
 struct step_stats {
@@ -26,9 +26,15 @@ struct step_stats {
 	uint64_t tokens;
 };
 
-/* Borrows `data` and `be`; builds theta0 from cfg->seed (identical everywhere). `shard`/`n_shards`: which share of the
- * data this replica reads. */
-enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, uint32_t shard, uint32_t n_shards,
+/* What is this replica's own choice: none of it changes the bits of what it computes from its data. */
+struct replica_options {
+	uint32_t shard, n_shards;   /* which share of the data it reads */
+	enum recompute recompute;   /* memory against time */
+	const float *initial_theta; /* (n) weights to start from, copied; NULL: drawn from cfg->seed, the same everywhere */
+};
+
+/* Borrows `data` and `be`. */
+enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
 						struct backend *be, struct replica **out, struct rv_errtext *et);
 void replica_free(struct replica *r);
 

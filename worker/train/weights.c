@@ -13,18 +13,6 @@ enum { NUMBER_BYTES = 24 };
 
 #define CONFIG_KEY "rivulet.config"
 
-/* Conv1D modules of Hugging Face's GPT-2. */
-static bool is_transposed(const struct model_tensor *t) {
-	static const char *const suffixes[] = {".c_attn.weight", ".c_proj.weight", ".c_fc.weight"};
-	size_t n = strlen(t->name);
-	for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-		size_t k = strlen(suffixes[i]);
-		if (n > k && strcmp(t->name + n - k, suffixes[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* to (cols, rows) = transpose of from (rows, cols) */
 static void transpose(float *to, const float *from, int rows, int cols) {
 	for (int r = 0; r < rows; r++)
@@ -34,7 +22,7 @@ static void transpose(float *to, const float *from, int rows, int cols) {
 
 static struct safetensors_tensor file_tensor(const struct model_tensor *t) {
 	struct safetensors_tensor f = {.name = t->name, .n_dims = t->cols == 1 ? 1 : 2};
-	bool swap = is_transposed(t);
+	bool swap = t->hf_transposed;
 	f.dims[0] = (uint64_t)(swap ? t->cols : t->rows);
 	f.dims[1] = (uint64_t)(swap ? t->rows : t->cols);
 	return f;
@@ -44,7 +32,7 @@ static struct safetensors_tensor file_tensor(const struct model_tensor *t) {
 static float *new_scratch(const struct model_layout *layout) {
 	size_t most = 1;
 	for (int i = 0; i < layout->n_tensors; i++)
-		if (is_transposed(&layout->tensors[i]) && layout->tensors[i].elems > most)
+		if (layout->tensors[i].hf_transposed && layout->tensors[i].elems > most)
 			most = layout->tensors[i].elems;
 	return malloc(most * sizeof(float));
 }
@@ -58,7 +46,7 @@ struct save_context {
 static const float *tensor_values(void *ctx, int i) {
 	const struct save_context *s = ctx;
 	const struct model_tensor *t = &s->layout->tensors[i];
-	if (!is_transposed(t))
+	if (!t->hf_transposed)
 		return s->params + t->offset;
 	transpose(s->scratch, s->params + t->offset, t->rows, t->cols);
 	return s->scratch;
@@ -86,16 +74,16 @@ static enum rv_err write_file(const char *path, const char *config_text, const s
 	return safetensors_write(path, &source, et);
 }
 
-enum rv_err weights_save(const char *path, const struct run_config *cfg, const struct model_layout *layout,
-						 const float *params, const struct weights_origin *origin, struct rv_errtext *et) {
-	size_t config_bytes = rv_options_print(run_config_options, cfg, NULL, 0) + 1;
+enum rv_err weights_save_file(const char *path, const struct weights_source *w, struct rv_errtext *et) {
+	const struct model_layout *layout = w->layout;
+	size_t config_bytes = rv_options_print(run_config_options, w->cfg, NULL, 0) + 1;
 	char *config_text = malloc(config_bytes);
 	struct safetensors_tensor *tensors = calloc((size_t)layout->n_tensors, sizeof *tensors);
-	struct save_context s = {layout, params, new_scratch(layout)};
+	struct save_context s = {layout, w->params, new_scratch(layout)};
 	enum rv_err e;
 	if (config_text && tensors && s.scratch) {
-		rv_options_print(run_config_options, cfg, config_text, config_bytes);
-		e = write_file(path, config_text, &s, tensors, origin, et);
+		rv_options_print(run_config_options, w->cfg, config_text, config_bytes);
+		e = write_file(path, config_text, &s, tensors, &w->origin, et);
 	} else {
 		e = rv_fail(et, RV_E_NOMEM, "no memory to write %s", path);
 	}
@@ -124,14 +112,16 @@ static enum rv_err load_tensor(const char *path, const struct safetensors *s, co
 	if (f->n_dims != want.n_dims || f->dims[0] != want.dims[0] || (f->n_dims == 2 && f->dims[1] != want.dims[1]))
 		return rv_fail(et, RV_E_CORRUPT, "%s: tensor '%s' is not of shape %" PRIu64 " x %" PRIu64, path, t->name,
 					   want.dims[0], want.n_dims == 2 ? want.dims[1] : 1);
-	if (!is_transposed(t))
+	if (!t->hf_transposed)
 		return safetensors_read_f32(s, f, params + t->offset, et);
 	RV_TRY(safetensors_read_f32(s, f, scratch, et));
 	transpose(params + t->offset, scratch, t->cols, t->rows);
 	return RV_OK;
 }
 
-enum rv_err weights_load(const char *path, const struct model_layout *layout, float *params, struct rv_errtext *et) {
+enum rv_err weights_load(const char *path, const struct model_ops *family, const struct model_layout *layout,
+						 float *params, struct rv_errtext *et) {
+	(void)family;
 	struct safetensors *s;
 	RV_TRY(safetensors_open(path, &s, et));
 	float *scratch = new_scratch(layout);

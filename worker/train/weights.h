@@ -1,8 +1,10 @@
-/* weights.h: a trained model in one safetensors file: Hugging Face's GPT-2 tensor names and layout, and in the metadata
- * the run's configuration, so that the file alone is enough to evaluate and to sample.
+/* weights.h: a model's parameters in the files of the ecosystem, read and written.
  *
- * GPT-2 checkpoints keep the matrices of attention and MLP as (in, out); the flat block keeps (out, in). They are
- * transposed on the way.
+ * A *directory* is a Hugging Face one: config.json, the weights in model.safetensors or in several files behind
+ * model.safetensors.index.json, tokenizer files. A *file* is one safetensors file; what Rivulet writes has the run's
+ * configuration in its metadata, so that the file alone is enough to evaluate and to sample.
+ * Tensors that model_tensor.hf_transposed marks are (in, out) on disk; the flat block is (out, in): they are transposed
+ * on the way. Files are not trusted: see safetensors.h.
  */
 #ifndef RV_WORKER_TRAIN_WEIGHTS_H
 #define RV_WORKER_TRAIN_WEIGHTS_H
@@ -12,7 +14,9 @@
 #include "base/run_config.h"
 #include "worker/train/model.h"
 
-#define WEIGHTS_FILE "model.safetensors"
+#define WEIGHTS_FILE        "model.safetensors"
+#define WEIGHTS_INDEX_FILE  "model.safetensors.index.json"
+#define WEIGHTS_CONFIG_FILE "config.json"
 
 /* Where the weights stand in their run. */
 struct weights_origin {
@@ -20,14 +24,35 @@ struct weights_origin {
 	struct rv_hash state; /* global_full_hash, or zero */
 };
 
-/* params (layout->n_params), host memory. Atomic. RV_E_IO, RV_E_FULL, RV_E_NOMEM. */
-enum rv_err weights_save(const char *path, const struct run_config *cfg, const struct model_layout *layout,
-						 const float *params, const struct weights_origin *origin, struct rv_errtext *et);
+/* What to write. */
+struct weights_source {
+	const struct run_config *cfg;
+	const struct model_layout *layout;
+	const float *params; /* (layout->n_params), host memory */
+	struct weights_origin origin;
+	const char *tokenizer_file; /* copied into the directory as tokenizer.json; NULL: bytes are the tokens, and a
+								 * tokenizer.json that says so is written */
+	enum dtype dtype;           /* of the tensors on disk */
+	uint64_t max_file_bytes;    /* more than one file, and an index, when the weights are larger; 0: one file */
+};
 
-/* The configuration kept in the file, validated. RV_E_CORRUPT when the file has none. */
-enum rv_err weights_load_config(const char *path, struct run_config *cfg, struct rv_errtext *et);
-/* Fills params (layout->n_params; padding becomes zero). RV_E_CORRUPT names a tensor that is missing, superfluous or of
- * another shape. */
-enum rv_err weights_load(const char *path, const struct model_layout *layout, float *params, struct rv_errtext *et);
+/* One file, atomically. RV_E_IO, RV_E_FULL, RV_E_NOMEM. */
+enum rv_err weights_save_file(const char *path, const struct weights_source *w, struct rv_errtext *et);
+/* A directory that `transformers` loads: config.json, weights, tokenizer.json, tokenizer_config.json,
+ * generation_config.json. It is made if need be; files of these names in it are replaced, each atomically, the weights
+ * last. */
+enum rv_err weights_save_directory(const char *dir, const struct weights_source *w, struct rv_errtext *et);
+
+/* `where`: a directory or a file as above. Sets the fields of *c that it says: of a file that Rivulet wrote all of
+ * them, validated; of config.json the model's, the others stay as they are (call run_config_defaults first).
+ * RV_E_NOTFOUND, RV_E_IO; RV_E_CORRUPT; RV_E_UNSUPPORTED names what of config.json we do not compute. */
+enum rv_err weights_load_config(const char *where, struct run_config *c, struct rv_errtext *et);
+/* Fills params (layout->n_params, host memory; padding becomes zero) from F32, BF16 or F16 tensors. RV_E_CORRUPT names
+ * a tensor that is missing, superfluous, of another shape or not finite. */
+enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,
+						 float *params, struct rv_errtext *et);
+
+/* What run_config.init_hash is: H("rivulet weights" | n | params). */
+struct rv_hash weights_hash(const float *params, size_t n);
 
 #endif
