@@ -1,4 +1,4 @@
-/* options_parse.c: options from config text, from a config file and from the command line. */
+/* options_parse.c: options from config text, from presets, from a config file and from the command line. */
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/option_value.h"
@@ -135,11 +135,20 @@ bool rv_options_wants(int argc, char **argv, const char *flag) {
 	return false;
 }
 
+/* What a command line may say beside the table's options. */
+enum { CONFIG = -1, PRESET = -2 };
+
+/* The options that a command line may hold. */
+struct vocabulary {
+	const struct rv_option *table;
+	const struct rv_preset *presets; /* or NULL */
+};
+
 /* One `--name...` of the command line, taken apart. */
 struct argument {
 	char name[NAME_BYTES_MAX];
 	const char *value; /* NULL: none */
-	int option;        /* index into the table; -1: --config */
+	int option;        /* index into the table; CONFIG, PRESET */
 	int n_argv;        /* 1, or 2 when the value is the next argument */
 };
 
@@ -169,8 +178,9 @@ static enum rv_err take_value(struct argument *a, int left, char **argv, const c
 }
 
 /* Understands argv[0] (which starts with `--`); `left` counts it and what follows. */
-static enum rv_err read_argument(const struct rv_option *table, int left, char **argv, struct argument *a,
+static enum rv_err read_argument(const struct vocabulary *known, int left, char **argv, struct argument *a,
 								 struct rv_errtext *et) {
+	const struct rv_option *table = known->table;
 	const char *text = argv[0] + 2;
 	size_t n = strcspn(text, "=");
 	if (n >= sizeof a->name)
@@ -179,9 +189,12 @@ static enum rv_err read_argument(const struct rv_option *table, int left, char *
 	a->name[n] = '\0';
 	a->value = text[n] ? text + n + 1 : NULL;
 	a->n_argv = 1;
-	a->option = -1;
+	a->option = CONFIG;
 	if (strcmp(a->name, "config") == 0)
 		return take_value(a, left, argv, "the path of a config file", et);
+	a->option = PRESET;
+	if (known->presets && strcmp(a->name, "preset") == 0)
+		return take_value(a, left, argv, "the name of a preset", et);
 	int negated = a->value ? -1 : find_negated(table, a->name);
 	if (negated >= 0) {
 		a->option = negated;
@@ -199,8 +212,12 @@ static enum rv_err read_argument(const struct rv_option *table, int left, char *
 	return RV_OK;
 }
 
-/* What a pass over argv does: config files first, then everything else, so that the command line wins. */
-enum pass { PASS_CONFIG, PASS_REST };
+/* What a pass over argv does: what is named first gives way to what is said in more detail. */
+enum pass { PASS_PRESET, PASS_CONFIG, PASS_REST, N_PASSES };
+
+static enum pass pass_of(const struct argument *a) {
+	return a->option == PRESET ? PASS_PRESET : a->option == CONFIG ? PASS_CONFIG : PASS_REST;
+}
 
 struct collected {
 	const char **args;
@@ -218,18 +235,22 @@ static bool is_option_like(const char *arg) {
 	return arg[0] == '-' && arg[1] != '\0';
 }
 
-static enum rv_err apply_argument(const struct rv_option *table, void *opts, enum pass pass, const struct argument *a,
+static enum rv_err apply_argument(const struct vocabulary *known, void *opts, enum pass pass, const struct argument *a,
 								  struct rv_errtext *et) {
-	bool is_config = a->option < 0;
-	if (is_config != (pass == PASS_CONFIG))
+	if (pass_of(a) != pass)
 		return RV_OK;
-	if (is_config)
-		return rv_options_parse_file(table, opts, a->value, et);
-	enum rv_err e = rv_option_value_parse(&table[a->option], opts, a->value, et);
+	if (pass == PASS_CONFIG)
+		return rv_options_parse_file(known->table, opts, a->value, et);
+	if (pass == PASS_PRESET) {
+		const struct rv_preset *preset;
+		RV_TRY(rv_preset_find(known->presets, a->value, &preset, et));
+		return rv_options_parse_text(known->table, opts, preset->name, preset->text, et);
+	}
+	enum rv_err e = rv_option_value_parse(&known->table[a->option], opts, a->value, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "command line");
 }
 
-static enum rv_err run_pass(const struct rv_option *table, void *opts, int argc, char **argv, enum pass pass,
+static enum rv_err run_pass(const struct vocabulary *known, void *opts, int argc, char **argv, enum pass pass,
 							struct collected *positional, struct rv_errtext *et) {
 	int i = 1;
 	while (i < argc && strcmp(argv[i], "--") != 0) {
@@ -239,8 +260,8 @@ static enum rv_err run_pass(const struct rv_option *table, void *opts, int argc,
 			continue;
 		}
 		if (strncmp(argv[i], "--", 2) == 0) {
-			RV_TRY(read_argument(table, argc - i, argv + i, &a, et));
-			RV_TRY(apply_argument(table, opts, pass, &a, et));
+			RV_TRY(read_argument(known, argc - i, argv + i, &a, et));
+			RV_TRY(apply_argument(known, opts, pass, &a, et));
 		} else if (is_option_like(argv[i])) {
 			return rv_fail(et, RV_E_INVALID, "%.100s: options are written --name; --help lists all of them", argv[i]);
 		} else if (pass == PASS_REST) {
@@ -253,12 +274,13 @@ static enum rv_err run_pass(const struct rv_option *table, void *opts, int argc,
 	return RV_OK;
 }
 
-enum rv_err rv_options_parse_argv(const struct rv_option *table, void *opts, int argc, char **argv, const char **args,
-								  int args_cap, int *n_args, struct rv_errtext *et) {
+enum rv_err rv_options_parse_argv(const struct rv_option *table, const struct rv_preset *presets, void *opts, int argc,
+								  char **argv, const char **args, int args_cap, int *n_args, struct rv_errtext *et) {
+	const struct vocabulary known = {table, presets};
 	struct collected positional = {.args = args, .cap = args_cap};
-	enum rv_err e = run_pass(table, opts, argc, argv, PASS_CONFIG, &positional, et);
-	if (e == RV_OK)
-		e = run_pass(table, opts, argc, argv, PASS_REST, &positional, et);
+	enum rv_err e = RV_OK;
+	for (enum pass pass = PASS_PRESET; e == RV_OK && pass < N_PASSES; pass++)
+		e = run_pass(&known, opts, argc, argv, pass, &positional, et);
 	if (n_args)
 		*n_args = positional.n;
 	return e;

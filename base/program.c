@@ -20,7 +20,11 @@ static void print_usage(const struct rv_program *p, const struct rv_command *c, 
 				  c->synopsis[0] ? " " : "", c->synopsis);
 }
 
-static void print_common(FILE *out) {
+static void print_common(const struct rv_command *c, FILE *out) {
+	if (c->presets) {
+		(void)fputs("\nPresets:\n    --preset NAME\n        Options under a name, read before --config:\n", out);
+		rv_presets_help(c->presets, out);
+	}
 	(void)fputs("\nEverywhere:\n"
 				"    --config FILE\n"
 				"        Read options from FILE first: lines of `name = value`, `#` comments. The command line wins.\n"
@@ -37,7 +41,7 @@ static void print_command_help(const struct rv_program *p, const struct rv_comma
 	if (c->details)
 		(void)fprintf(out, "\n%s\n", c->details);
 	rv_options_help(options_of(c), out);
-	print_common(out);
+	print_common(c, out);
 	if (!c->name && p->examples)
 		(void)fprintf(out, "\nExamples:\n%s\n", p->examples);
 }
@@ -94,7 +98,7 @@ static enum rv_err read_command_line(const struct rv_program *p, const struct rv
 									 void *opts, struct rv_args *args, struct rv_errtext *et) {
 	const struct rv_option *table = options_of(c);
 	rv_options_defaults(table, opts);
-	RV_TRY(rv_options_parse_argv(table, opts, argc, argv, args->at, RV_PROGRAM_ARGS_MAX, &args->n, et));
+	RV_TRY(rv_options_parse_argv(table, c->presets, opts, argc, argv, args->at, RV_PROGRAM_ARGS_MAX, &args->n, et));
 	RV_TRY(check_arg_count(p, c, args, et));
 	RV_TRY(rv_options_check_required(table, opts, et));
 	return c->check ? c->check(opts, args, et) : RV_OK;

@@ -28,6 +28,7 @@ struct rv_command {
 	const char *help;                /* one sentence */
 	const char *details;             /* NULL, or text printed below it in the command's own --help */
 	const struct rv_option *options; /* NULL: none */
+	const struct rv_preset *presets; /* of --preset; NULL: none */
 	size_t opts_bytes;               /* size of the options struct */
 	/* What spans several options; also run by --check. NULL: nothing. */
 	enum rv_err (*check)(const void *opts, const struct rv_args *args, struct rv_errtext *et);

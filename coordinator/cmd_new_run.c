@@ -96,7 +96,8 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 			"Everything that the workers must agree on is decided here and never changes: model, inner loop, outer\n"
 			"loop, rounds. Write it into a file and give it with --config; what is not named has a default.",
 		.options = table,
-		.opts_bytes = sizeof(struct new_run_options),
+		.presets = model_presets,
+	.opts_bytes = sizeof(struct new_run_options),
 		.check = check,
 		.check_files = check_files,
 		.run = run,

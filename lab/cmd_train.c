@@ -269,6 +269,7 @@ struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]
 			"the same command goes on from there. The state hash at the end is that of the distributed run with\n"
 			"the same configuration, text, --threads and --run-hash.",
 		.options = table,
+		.presets = model_presets,
 		.opts_bytes = sizeof(struct train_options),
 		.check = train_options_check,
 		.run = run_train,

@@ -97,6 +97,12 @@ struct command_line {
 	enum rv_err e;
 };
 
+static const struct rv_preset demo_presets[] = {
+	{"quick", "few rounds", "rounds = 3\nlr = 0.25\n"},
+	{"slow", "many rounds", "rounds = 500\n"},
+	{.name = NULL},
+};
+
 /* The words are separated by single blanks. */
 static struct command_line parse_words(const char *words) {
 	struct command_line c = {.n_args = -1};
@@ -107,8 +113,27 @@ static struct command_line parse_words(const char *words) {
 	for (char *save, *w = strtok_r(buffer, " ", &save); w; w = strtok_r(NULL, " ", &save))
 		argv[argc++] = w;
 	rv_options_defaults(demo_options, &c.d);
-	c.e = rv_options_parse_argv(demo_options, &c.d, argc, argv, c.args, ARGS_CAP, &c.n_args, &c.et);
+	c.e = rv_options_parse_argv(demo_options, demo_presets, &c.d, argc, argv, c.args, ARGS_CAP, &c.n_args, &c.et);
 	return c;
+}
+
+static void a_preset_gives_way_to_file_and_command_line(void **state) {
+	(void)state;
+	struct command_line c = parse_words("--rounds 7 --preset quick");
+	assert_int_equal(c.e, RV_OK);
+	assert_int_equal(c.d.rounds, 7);
+	assert_true(c.d.lr == 0.25);
+	c = parse_words("--preset=quick --preset slow");
+	assert_int_equal(c.e, RV_OK);
+	assert_int_equal(c.d.rounds, 500);
+	assert_true(c.d.lr == 0.25);
+	c = parse_words("--preset quik");
+	assert_int_equal(c.e, RV_E_INVALID);
+	assert_string_equal(c.et.text, "--preset quik: unknown; did you mean quick?");
+	c = parse_words("--preset elephant");
+	assert_string_equal(c.et.text, "--preset elephant: unknown; there are: quick, slow");
+	c = parse_words("--preset");
+	assert_string_equal(c.et.text, "--preset: needs a value: the name of a preset");
 }
 
 static void command_lines_are_understood(void **state) {
@@ -205,6 +230,7 @@ int main(void) {
 		cmocka_unit_test(command_lines_are_understood),
 		cmocka_unit_test(wrong_command_lines_are_explained),
 		cmocka_unit_test(the_command_line_wins_over_the_file),
+		cmocka_unit_test(a_preset_gives_way_to_file_and_command_line),
 		cmocka_unit_test(flags_are_seen_before_the_double_dash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

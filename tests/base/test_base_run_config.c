@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/presets.h"
 #include "base/run_config.h"
 
 #include <stdio.h>
@@ -81,6 +82,8 @@ static void test_what_spans_fields(void **state) {
 		{"batch = 8192\ncontext = 8192\n", "lower batch"},
 		{"batch = 4096\ncontext = 256\nn-embd = 16384\n", "lower batch"},
 		{"chunk-elems = 1000\n", "multiple of 256"},
+		{"n-head = 4\nn-kv-head = 3\n", "not a multiple of n-kv-head"},
+		{"batch = 4096\ncontext = 256\nn-inner = 65536\n", "lower batch"},
 		{"peer-timeout-ms = 20000\n", "liveness-ms"},
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -101,7 +104,19 @@ static void test_unknown_and_malformed_lines(void **state) {
 	assert_fault(run_config_parse(&c, "run.conf", "n-layers = 3\n", &et), RV_E_INVALID, &et, "n-layer");
 	assert_fault(run_config_parse(&c, "run.conf", "late = perhaps\n", &et), RV_E_INVALID, &et, "late");
 	assert_fault(run_config_parse(&c, "run.conf", "lr = nan\n", &et), RV_E_INVALID, &et, "lr");
+	assert_fault(run_config_parse(&c, "run.conf", "init-hash = 12ab\n", &et), RV_E_INVALID, &et, "init-hash");
+	assert_fault(run_config_parse(&c, "run.conf", "tokenizer-hash = x\n", &et), RV_E_INVALID, &et, "64 hex digits");
 	assert_fault(run_config_parse(&c, "run.conf", "rounds = 3\nrounds = 4\n", &et), RV_E_INVALID, &et, "rounds");
+}
+
+static void test_every_preset_is_a_run(void **state) {
+	(void)state;
+	for (const struct rv_preset *p = model_presets; p->name; p++) {
+		struct run_config c;
+		struct rv_errtext et = {0};
+		if (run_config_parse(&c, p->name, p->text, &et) != RV_OK)
+			fail_msg("%s", et.text);
+	}
 }
 
 int main(void) {
@@ -111,6 +126,7 @@ int main(void) {
 		cmocka_unit_test(test_every_number_is_bounded),
 		cmocka_unit_test(test_what_spans_fields),
 		cmocka_unit_test(test_unknown_and_malformed_lines),
+		cmocka_unit_test(test_every_preset_is_a_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,24 @@
+/* presets.h: named settings: lines of configuration under a name, for `--preset NAME`. */
+#ifndef RV_BASE_PRESETS_H
+#define RV_BASE_PRESETS_H
+
+#include "base/err.h"
+
+#include <stdio.h>
+
+struct rv_preset {
+	const char *name; /* "llama-150m" */
+	const char *help; /* one line: what it is */
+	const char *text; /* `key = value` lines, as of a config file */
+};
+
+/* Shapes of well-known models, for tables with run_config_options. Ended by name == NULL. */
+extern const struct rv_preset model_presets[];
+
+/* RV_E_INVALID for an unknown name: suggests the nearest, or lists all. */
+enum rv_err rv_preset_find(const struct rv_preset *presets, const char *name, const struct rv_preset **out,
+						   struct rv_errtext *et);
+/* One line each, for --help. */
+void rv_presets_help(const struct rv_preset *presets, FILE *out);
+
+#endif
