@@ -2,9 +2,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/signals.h"
-#include "lab/block_lanes.h"
+#include "worker/tokenizer/block_lanes.h"
 #include "lab/commands.h"
-#include "lab/tokenize_job.h"
+#include "worker/tokenizer/tokenize_job.h"
 #include "worker/tokenizer/shard.h"
 
 #include <inttypes.h>
@@ -43,7 +43,7 @@ struct session {
 	struct rv_events *events;
 	int signals, lock;
 	struct tokenizer *tokenizer;
-	struct text_files files;
+	struct data_files files;
 	struct text_blocks blocks;
 };
 
@@ -90,7 +90,7 @@ static enum rv_err hash_sources(const struct session *s, uint32_t separator, str
 	rv_hash_u64(&h, (uint64_t)s->opts->shard_tokens);
 	rv_hash_u64(&h, s->files.n_files);
 	for (size_t i = 0; i < s->files.n_files; i++) {
-		const struct text_file *f = &s->files.files[i];
+		const struct data_file *f = &s->files.files[i];
 		size_t n = f->bytes < SAMPLE_BYTES ? f->bytes : SAMPLE_BYTES;
 		rv_hash_u64(&h, f->bytes);
 		rv_hash_update(&h, f->at, n);
@@ -107,7 +107,7 @@ static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 	RV_TRY(rv_signals_open(&s->signals, et));
 	RV_TRY(rv_events_new(&events, &s->events, et));
 	RV_TRY(tokenizer_open(o->tokenizer, o->pattern, &s->tokenizer, et));
-	RV_TRY(text_files_init(&s->files, o->data, et));
+	RV_TRY(data_files_init(&s->files, o->data, et));
 	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	return rv_dir_lock(o->out, &s->lock, et);
@@ -115,7 +115,7 @@ static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 
 static void close_session(struct session *s) {
 	text_blocks_release(&s->blocks);
-	text_files_release(&s->files);
+	data_files_release(&s->files);
 	tokenizer_free(s->tokenizer);
 	rv_events_free(s->events);
 	if (s->lock >= 0)

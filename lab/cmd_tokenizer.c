@@ -3,7 +3,7 @@
 #include "base/event.h"
 #include "base/file.h"
 #include "base/signals.h"
-#include "lab/block_lanes.h"
+#include "worker/tokenizer/block_lanes.h"
 #include "lab/commands.h"
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/tokenizer/trainer.h"
@@ -35,7 +35,7 @@ struct session {
 	const struct tokenizer_options *opts;
 	struct rv_events *events;
 	int signals, lanes;
-	struct text_files files;
+	struct data_files files;
 	struct text_blocks blocks;
 	struct piece_counter *counters[BLOCK_LANES_MAX];
 	struct piece_counts counts;
@@ -79,7 +79,7 @@ static enum rv_err train(struct session *s, struct rv_errtext *et) {
 	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	RV_TRY(rv_signals_open(&s->signals, et));
 	RV_TRY(rv_events_new(&events, &s->events, et));
-	RV_TRY(text_files_init(&s->files, s->opts->data, et));
+	RV_TRY(data_files_init(&s->files, s->opts->data, et));
 	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
 	RV_TRY(count_pieces(s, et));
 	RV_TRY(trainer_make_json(&s->counts, (uint32_t)s->opts->vocab, merge_tick, s, &json, et));
@@ -93,7 +93,7 @@ static void close_session(struct session *s) {
 		piece_counter_free(s->counters[i]);
 	piece_counts_release(&s->counts);
 	text_blocks_release(&s->blocks);
-	text_files_release(&s->files);
+	data_files_release(&s->files);
 	rv_events_free(s->events);
 	if (s->signals >= 0)
 		rv_signals_close(s->signals);

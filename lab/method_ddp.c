@@ -3,7 +3,7 @@
  * gradients. */
 #include "lab/lab_run.h"
 
-#include "lab/parallel.h"
+#include "base/parallel.h"
 #include "worker/train/metrics.h"
 
 static int n_replicas(int workers) {

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "lab/parallel.h"
+#include "base/parallel.h"
 #include "worker/train/metrics.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
-#include "lab/parallel.h"
+#include "base/parallel.h"
 #include "lab/text_source.h"
 #include "net/download.h"
 

@@ -1,7 +1,7 @@
 /* Blocks: together the whole text; cut where the tokens do not notice; the same on any number of lanes. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "lab/block_lanes.h"
+#include "worker/tokenizer/block_lanes.h"
 #include "worker/tokenizer/patterns.h"
 
 #include <pthread.h>
@@ -117,8 +117,8 @@ static void blocks_are_the_files(void **state) {
 	assert_non_null(text);
 	for (size_t i = 0; i < BYTES; i++)
 		text[i] = (uint8_t)(i % 61 == 0 ? ' ' : 'a' + i % 7);
-	struct text_file list[2] = {{text, 0, BYTES}, {text, BYTES, TEXT_BLOCK_BYTES}};
-	const struct text_files files = {.files = list, .n_files = 2, .bytes = BYTES + TEXT_BLOCK_BYTES};
+	struct data_file list[2] = {{text, 0, BYTES}, {text, BYTES, TEXT_BLOCK_BYTES}};
+	const struct data_files files = {.files = list, .n_files = 2, .bytes = BYTES + TEXT_BLOCK_BYTES};
 	struct text_blocks blocks;
 	assert_ok(text_blocks_init(&blocks, &files, &et));
 	assert_int_equal(blocks.n, 7);

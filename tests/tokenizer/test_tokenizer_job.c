@@ -1,7 +1,7 @@
 /* Tokenizing files: the tokens of the whole text in order, whatever the threads and wherever it was broken off. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "lab/tokenize_job.h"
+#include "worker/tokenizer/tokenize_job.h"
 #include "worker/tokenizer/shard.h"
 
 #include <stdio.h>
@@ -17,8 +17,8 @@ struct world {
 	struct tokenizer *t;
 	struct encoder *e;
 	uint8_t *text;
-	struct text_file list[2];
-	struct text_files files;
+	struct data_file list[2];
+	struct data_files files;
 	struct text_blocks blocks;
 	struct token_list wanted;
 };
@@ -35,9 +35,9 @@ static int setup(void **state) {
 	assert_non_null(w->text);
 	for (size_t i = 0; i < bytes; i++)
 		w->text[i] = (uint8_t)fixture_text[i % n];
-	w->list[0] = (struct text_file){w->text, 0, bytes};
-	w->list[1] = (struct text_file){w->text + 5, bytes, 1000};
-	w->files = (struct text_files){.files = w->list, .n_files = 2, .bytes = bytes + 1000};
+	w->list[0] = (struct data_file){w->text, 0, bytes};
+	w->list[1] = (struct data_file){w->text + 5, bytes, 1000};
+	w->files = (struct data_files){.files = w->list, .n_files = 2, .bytes = bytes + 1000};
 	assert_ok(text_blocks_init(&w->blocks, &w->files, &et));
 	const uint32_t separator = tokenizer_end_of_text(w->t);
 	for (int i = 0; i < 2; i++) {

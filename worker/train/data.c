@@ -9,13 +9,13 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "worker/train/permute.h"
-#include "worker/train/text_files.h"
+#include "worker/tokenizer/data_files.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 struct dataset {
-	struct text_files text;
+	struct data_files text;
 	uint32_t n_shards, holdout_every, context;
 	uint32_t sequences_per_block;
 	uint64_t n_blocks, n_train_blocks;
@@ -69,7 +69,7 @@ enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out,
 	struct dataset *d = calloc(1, sizeof *d);
 	if (!d)
 		return rv_fail(et, RV_E_NOMEM, "training text %s: no memory", cfg->path);
-	enum rv_err e = text_files_init(&d->text, cfg->path, et);
+	enum rv_err e = data_files_init(&d->text, cfg->path, et);
 	if (e != RV_OK)
 		goto fail;
 	d->n_shards = cfg->n_shards;
@@ -98,7 +98,7 @@ fail:
 void dataset_close(struct dataset *d) {
 	if (!d)
 		return;
-	text_files_release(&d->text);
+	data_files_release(&d->text);
 	free(d);
 }
 
@@ -124,7 +124,7 @@ uint64_t dataset_heldout_sequences(const struct dataset *d) {
 static void read_sequence(const struct dataset *d, uint64_t block, uint32_t offset, int32_t *inputs, int32_t *targets) {
 	RV_ASSERT(block < d->n_blocks && offset + d->context < DATA_BLOCK);
 	uint8_t bytes[DATA_BLOCK];
-	text_files_read(&d->text, block * DATA_BLOCK + offset, d->context + 1, bytes);
+	data_files_read(&d->text, block * DATA_BLOCK + offset, d->context + 1, bytes);
 	for (uint32_t i = 0; i < d->context; i++) {
 		inputs[i] = bytes[i];
 		targets[i] = bytes[i + 1];

@@ -4,12 +4,12 @@
  * Each file is a document; the separator token comes before it, as llm.c's data has it. DIR/tokens.json says how far
  * the work is and what it was made from; a started shard that was not finished is made again.
  */
-#ifndef RV_LAB_TOKENIZE_JOB_H
-#define RV_LAB_TOKENIZE_JOB_H
+#ifndef RV_WORKER_TOKENIZER_TOKENIZE_JOB_H
+#define RV_WORKER_TOKENIZER_TOKENIZE_JOB_H
 
 #include "base/event.h"
 #include "base/hash.h"
-#include "lab/text_blocks.h"
+#include "worker/tokenizer/text_blocks.h"
 #include "worker/tokenizer/tokenizer.h"
 
 struct tokenize_config {

@@ -1,8 +1,8 @@
 /* block_lanes.h: blocks of text handed out to threads, each with working memory of its own (its lane). */
-#ifndef RV_LAB_BLOCK_LANES_H
-#define RV_LAB_BLOCK_LANES_H
+#ifndef RV_WORKER_TOKENIZER_BLOCK_LANES_H
+#define RV_WORKER_TOKENIZER_BLOCK_LANES_H
 
-#include "lab/text_blocks.h"
+#include "worker/tokenizer/text_blocks.h"
 
 enum { BLOCK_LANES_MAX = 256 };
 

@@ -1,7 +1,7 @@
 /* tokenize_state.c: tokens.json. */
 #include "base/file.h"
 #include "base/hex.h"
-#include "lab/tokenize_job.h"
+#include "worker/tokenizer/tokenize_job.h"
 
 #include <jansson.h>
 #include <limits.h>

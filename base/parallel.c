@@ -1,5 +1,5 @@
 /* parallel.c: threads that take the next iteration from a shared counter, and a caller that waits and ticks. */
-#include "lab/parallel.h"
+#include "base/parallel.h"
 
 #include "base/assert.h"
 

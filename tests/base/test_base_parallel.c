@@ -1,9 +1,16 @@
 /* parallel_run: every iteration once, never more at a time than asked, the tick on the caller's thread. */
-#include "tests/lab/lab_fixture.h"
-
-#include "lab/parallel.h"
+#include "base/parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 
 enum { MANY = 200 };
 

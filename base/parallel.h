@@ -1,7 +1,7 @@
 /* parallel.h: a loop whose iterations run on several threads. Iterations must not depend on each other: which thread
  * runs one, and when, is not defined, so results cannot depend on how many threads there are. */
-#ifndef RV_LAB_PARALLEL_H
-#define RV_LAB_PARALLEL_H
+#ifndef RV_BASE_PARALLEL_H
+#define RV_BASE_PARALLEL_H
 
 #include "base/err.h"
 

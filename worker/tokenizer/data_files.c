@@ -1,5 +1,5 @@
-/* text_files.c: maps text files and reads across their borders. */
-#include "worker/train/text_files.h"
+/* data_files.c: maps text files and reads across their borders. */
+#include "worker/tokenizer/data_files.h"
 
 #include "base/assert.h"
 
@@ -28,24 +28,24 @@ static enum rv_err open_and_stat(const char *path, int *fd, struct stat *st, str
 	return e;
 }
 
-static enum rv_err append_mapping(struct text_files *t, int fd, uint64_t bytes, const char *path,
+static enum rv_err append_mapping(struct data_files *t, int fd, uint64_t bytes, const char *path,
 								  struct rv_errtext *et) {
 	if (t->n_files == MAX_FILES)
 		return rv_fail(et, RV_E_RANGE, "training text %s: more than %d files; concatenate some", path, MAX_FILES);
-	struct text_file *grown = realloc(t->files, (t->n_files + 1) * sizeof *grown);
+	struct data_file *grown = realloc(t->files, (t->n_files + 1) * sizeof *grown);
 	if (!grown)
 		return rv_fail(et, RV_E_NOMEM, "training text %s: no memory for its entry", path);
 	t->files = grown;
 	void *at = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (at == MAP_FAILED)
 		return rv_fail_errno(et, errno, "training text %s: mmap of %llu bytes", path, (unsigned long long)bytes);
-	t->files[t->n_files++] = (struct text_file){.at = at, .begin = t->bytes, .bytes = bytes};
+	t->files[t->n_files++] = (struct data_file){.at = at, .begin = t->bytes, .bytes = bytes};
 	t->bytes += bytes;
 	return RV_OK;
 }
 
 /* Maps one directory entry; what is not a regular file with content is passed over. */
-static enum rv_err append_entry(struct text_files *t, const char *path, struct rv_errtext *et) {
+static enum rv_err append_entry(struct data_files *t, const char *path, struct rv_errtext *et) {
 	int fd;
 	struct stat st;
 	RV_TRY(open_and_stat(path, &fd, &st, et));
@@ -65,7 +65,7 @@ static int may_be_text(const struct dirent *d) {
 	return d->d_type == DT_REG || d->d_type == DT_LNK || d->d_type == DT_UNKNOWN;
 }
 
-static enum rv_err append_directory(struct text_files *t, const char *dir, struct rv_errtext *et) {
+static enum rv_err append_directory(struct data_files *t, const char *dir, struct rv_errtext *et) {
 	struct dirent **names;
 	int n = scandir(dir, &names, may_be_text, by_bytes);
 	if (n < 0)
@@ -85,8 +85,8 @@ static enum rv_err append_directory(struct text_files *t, const char *dir, struc
 	return e;
 }
 
-enum rv_err text_files_init(struct text_files *t, const char *path, struct rv_errtext *et) {
-	*t = (struct text_files){0};
+enum rv_err data_files_init(struct data_files *t, const char *path, struct rv_errtext *et) {
+	*t = (struct data_files){0};
 	int fd;
 	struct stat st;
 	RV_TRY(open_and_stat(path, &fd, &st, et));
@@ -99,19 +99,19 @@ enum rv_err text_files_init(struct text_files *t, const char *path, struct rv_er
 		e = st.st_size > 0 ? append_mapping(t, fd, (uint64_t)st.st_size, path, et) : RV_OK;
 	close(fd);
 	if (e != RV_OK)
-		text_files_release(t);
+		data_files_release(t);
 	return e;
 }
 
-void text_files_release(struct text_files *t) {
+void data_files_release(struct data_files *t) {
 	for (size_t i = 0; i < t->n_files; i++)
 		munmap((void *)(uintptr_t)t->files[i].at, t->files[i].bytes);
 	free(t->files);
-	*t = (struct text_files){0};
+	*t = (struct data_files){0};
 }
 
 /* Index of the file that holds position `at`. */
-static size_t file_of(const struct text_files *t, uint64_t at) {
+static size_t file_of(const struct data_files *t, uint64_t at) {
 	size_t lo = 0, hi = t->n_files;
 	while (hi - lo > 1) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -123,7 +123,7 @@ static size_t file_of(const struct text_files *t, uint64_t at) {
 	return lo;
 }
 
-void text_files_read(const struct text_files *t, uint64_t begin, size_t n, uint8_t *out) {
+void data_files_read(const struct data_files *t, uint64_t begin, size_t n, uint8_t *out) {
 	RV_ASSERT(begin <= t->bytes && n <= t->bytes - begin);
 	for (size_t f = file_of(t, begin); n > 0; f++) {
 		uint64_t from = begin - t->files[f].begin, left = t->files[f].bytes - from;

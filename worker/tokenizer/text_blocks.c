@@ -1,5 +1,5 @@
 /* text_blocks.c: looks back from each block's nominal begin for a place where text may be cut. */
-#include "lab/text_blocks.h"
+#include "worker/tokenizer/text_blocks.h"
 
 #include "base/assert.h"
 #include "worker/tokenizer/utf8.h"
@@ -61,7 +61,7 @@ size_t text_blocks_cut(const uint8_t *text, size_t n, size_t nominal) {
 	return (text[at] & 0xc0) == 0x80 ? nominal : at;
 }
 
-enum rv_err text_blocks_init(struct text_blocks *b, const struct text_files *files, struct rv_errtext *et) {
+enum rv_err text_blocks_init(struct text_blocks *b, const struct data_files *files, struct rv_errtext *et) {
 	*b = (struct text_blocks){.files = files};
 	b->first = malloc((files->n_files + 1) * sizeof *b->first);
 	if (!b->first)
@@ -94,7 +94,7 @@ static size_t file_of(const struct text_blocks *b, uint64_t block) {
 struct text_block text_blocks_get(const struct text_blocks *b, uint64_t i) {
 	RV_ASSERT(i < b->n);
 	size_t f = file_of(b, i);
-	const struct text_file *file = &b->files->files[f];
+	const struct data_file *file = &b->files->files[f];
 	size_t nominal = (size_t)(i - b->first[f]) * TEXT_BLOCK_BYTES;
 	size_t begin = text_blocks_cut(file->at, file->bytes, nominal);
 	size_t end = text_blocks_cut(file->at, file->bytes, nominal + TEXT_BLOCK_BYTES);

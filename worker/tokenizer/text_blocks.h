@@ -6,10 +6,10 @@
  * white space. The tokens of the blocks are then those of the whole file. Where there is no such place in half a block,
  * the cut is between any two characters.
  */
-#ifndef RV_LAB_TEXT_BLOCKS_H
-#define RV_LAB_TEXT_BLOCKS_H
+#ifndef RV_WORKER_TOKENIZER_TEXT_BLOCKS_H
+#define RV_WORKER_TOKENIZER_TEXT_BLOCKS_H
 
-#include "worker/train/text_files.h"
+#include "worker/tokenizer/data_files.h"
 
 #include <stdbool.h>
 
@@ -22,13 +22,13 @@ struct text_block {
 };
 
 struct text_blocks {
-	const struct text_files *files;
+	const struct data_files *files;
 	uint64_t *first; /* (n_files + 1) the number of each file's first block */
 	uint64_t n;
 };
 
 /* Borrows `files`. RV_E_NOMEM. */
-enum rv_err text_blocks_init(struct text_blocks *b, const struct text_files *files, struct rv_errtext *et);
+enum rv_err text_blocks_init(struct text_blocks *b, const struct data_files *files, struct rv_errtext *et);
 void text_blocks_release(struct text_blocks *b);
 /* Block i of n. May be empty. Any thread. */
 struct text_block text_blocks_get(const struct text_blocks *b, uint64_t i);

@@ -1,8 +1,8 @@
 /* block_lanes.c: a shared counter of blocks; parallel_run with one iteration a lane. */
-#include "lab/block_lanes.h"
+#include "worker/tokenizer/block_lanes.h"
 
 #include "base/assert.h"
-#include "lab/parallel.h"
+#include "base/parallel.h"
 
 #include <pthread.h>
 #include <sched.h>

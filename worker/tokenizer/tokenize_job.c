@@ -1,7 +1,7 @@
 /* tokenize_job.c: batches of blocks are encoded side by side, then appended in order. */
-#include "lab/tokenize_job.h"
+#include "worker/tokenizer/tokenize_job.h"
 
-#include "lab/block_lanes.h"
+#include "worker/tokenizer/block_lanes.h"
 #include "worker/tokenizer/shard.h"
 
 #include <inttypes.h>
