@@ -3,20 +3,29 @@
  * A backend is an ops table plus one opaque handle. Every operation a model family needs is here, with its shapes and
  * dtypes; `kernels/ref/` says in readable loops what each one means and is the oracle of every other backend's tests.
  *
- * Notation   N = B*T tokens (rows), C channels in, O channels out, V vocabulary, Vp padded vocabulary (rows of wte).
- * Layout     row-major, dense: x (N, C) means x[n*C + c]. Linear weights are (O, C), as torch.nn.Linear keeps them.
- * Dtypes     activations are `act_t`, the backend's activation dtype (backend->act: fp32 on the CPU; bf16 is possible
- * on a GPU): an incomplete type, so that nobody dereferences one by mistake; move with backend_act_at(). Parameters,
- * gradients, optimizer state and statistics (mean, rstd, logsumexp, loss) are always fp32. Memory     pointers are the
- * backend's own (alloc/free); the host reads and writes them with upload/download. On the CPU these are plain memory
- * and memcpy. Output and input must not overlap unless an op says "in place". Gradients  parameter gradients are always
- * accumulated (+=): zero them once per step, then any number of micro-batches. Activation gradients are overwritten (=)
- * unless an op says +=. Order      operations are enqueued on the backend's single stream and run in order; sync()
- * waits for all of them, and upload/download and every op that returns a host value imply it. On the CPU every op is
- * done when it returns. Threads    one thread drives a backend at a time; the backend may use many inside
- * (backend_options.threads). Faults     operations do not fail: shapes are asserted, memory is allocated before the
- * first step. open and alloc fail. Determinism same build, same ISA, same thread count, same inputs: same bits.
- * Reductions over rows are done in a fixed tree that does not depend on the thread count.
+ * Notation     N = B*T tokens (rows), C channels in, O channels out, F channels between, V vocabulary, Vp padded
+ *              vocabulary (rows of wte).
+ * Layout       row-major, dense: x (N, C) means x[n*C + c]. Linear weights are (O, C), as torch.nn.Linear keeps them.
+ * Dtypes       activations are `act_t`, the backend's activation dtype (backend->act: fp32 on the CPU; bf16 is possible
+ *              on a GPU): an incomplete type, so that nobody dereferences one by mistake; move with backend_act_at().
+ *              Parameters, gradients, optimizer state and statistics (mean, rstd, logsumexp, loss) are always fp32.
+ * Products     with backend_options.compute == DTYPE_BF16 these round both of their operands to bf16 (to the nearest,
+ *              ties to even), and only these: x w^T of linear_forward; dy w and dy^T x of linear_backward_*; the three
+ *              of the classifier, and logits; the two of attention_forward and the five of attention_backward. They
+ *              sum in fp32. All else is fp32: norms, biases, GELU, SiLU, rotations, softmax, the residual stream, the
+ *              optimizer, and attention_cached, whose time goes into reading its caches. The CPU stores nothing in bf16.
+ * Memory       pointers are the backend's own (alloc/free); the host reads and writes them with upload/download. On the
+ *              CPU these are plain memory and memcpy. Output and input must not overlap unless an op says "in place".
+ * Gradients    parameter gradients are always accumulated (+=): zero them once per step, then any number of
+ *              micro-batches. Activation gradients are overwritten (=) unless an op says +=.
+ * Order        operations are enqueued on the backend's single stream and run in order; sync() waits for all of them,
+ *              and upload/download and every op that returns a host value imply it. On the CPU every op is done when it
+ *              returns.
+ * Threads      one thread drives a backend at a time; the backend may use many inside (backend_options.threads).
+ * Faults       operations do not fail: shapes are asserted, memory is allocated before the first step. open and alloc
+ *              fail.
+ * Determinism  same build, same ISA, same thread count, same inputs: same bits. Reductions over rows are done in a
+ *              fixed tree that does not depend on the thread count.
  */
 #ifndef RV_KERNELS_BACKEND_H
 #define RV_KERNELS_BACKEND_H
@@ -33,7 +42,7 @@ enum dtype { DTYPE_F32, DTYPE_BF16 };
 
 struct backend_options {
 	int threads;        /* 1..256; 0: all that this process may run on */
-	enum dtype compute; /* products of linear layers and classifier: inputs rounded to this, accumulated in fp32 */
+	enum dtype compute; /* of the operands of products: see Products above */
 	const char *isa;    /* CPU: "auto", or the highest one to use: "avx512", "avx2", "portable" */
 };
 
@@ -111,7 +120,8 @@ struct backend_ops {
 	/* Rotary embedding (arXiv 2104.09864), rotate-half form, in place on q and k of packed projections: with a pair
 	 * (x1, x2) of channels (i, i + head_dim/2) of a head at position p, x1' = x1 cos - x2 sin, x2' = x2 cos + x1 sin.
 	 * table (positions, head_dim/2, 2): cos, sin, backend memory; row n of qkv is at position first + n % s.t.
-	 * inverse: rotates back, which is the gradient's way. head_dim is even. v is not touched. */
+	 * inverse: rotates back, which is the gradient's way (a rotation's transpose). head_dim is even. v is not touched.
+	 */
 	void (*rope)(struct backend *be, act_t *qkv, const float *table, struct attention_shape s, int first, bool inverse);
 
 	/* SwiGLU (arXiv 2002.05202): gate_up (N, 2F) holds a token's gate, then its up; out (N, F) = silu(gate) * up. */
@@ -141,7 +151,8 @@ struct backend_ops {
 
 	/* One sequence, token by token: qkv holds the s.t newest tokens (s.b is 1), at positions first, first + 1, ...;
 	 * their k and v are appended to the caches k, v (positions, kv_heads*head_dim), which hold the earlier ones, and
-	 * out (s.t, heads*head_dim) is what attention_forward over all positions gives for these rows. */
+	 * out (s.t, heads*head_dim) is what attention_forward over all positions gives for these rows. Same bits however
+	 * the tokens are split into calls. Cache rows from first + s.t on are neither read nor written. */
 	void (*attention_cached)(struct backend *be, act_t *out, act_t *k, act_t *v, const act_t *qkv,
 							 struct attention_shape s, int first);
 

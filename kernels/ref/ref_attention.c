@@ -41,22 +41,29 @@ static void scores(double *score, const float *qkv, struct attention_shape s, in
 		score[j] = dot(qkv + q_at(s, b, t, h), qkv + k_at(s, b, j, kv), s.head_dim) / sqrt(s.head_dim);
 }
 
+double ref_attend(float *out, double *p, const float *q, const float *k, const float *v, size_t ld, int last, int hd) {
+	double largest = -INFINITY, sum = 0;
+	for (int j = 0; j <= last; j++) {
+		p[j] = dot(q, k + (size_t)j * ld, hd) / sqrt(hd);
+		largest = p[j] > largest ? p[j] : largest;
+	}
+	for (int j = 0; j <= last; j++)
+		sum += p[j] = exp(p[j] - largest);
+	for (int d = 0; d < hd; d++) {
+		double y = 0;
+		for (int j = 0; j <= last; j++)
+			y += p[j] / sum * (double)v[(size_t)j * ld + d];
+		out[d] = (float)y;
+	}
+	return largest + log(sum);
+}
+
 static void forward_row(float *out, float *lse, double *p, const float *qkv, struct attention_shape s, int b, int t,
 						int h) {
 	int kv = h / (s.heads / s.kv_heads);
-	scores(p, qkv, s, b, t, h);
-	double largest = p[0], sum = 0;
-	for (int j = 1; j <= t; j++)
-		largest = p[j] > largest ? p[j] : largest;
-	for (int j = 0; j <= t; j++)
-		sum += p[j] = exp(p[j] - largest);
-	for (int d = 0; d < s.head_dim; d++) {
-		double y = 0;
-		for (int j = 0; j <= t; j++)
-			y += p[j] / sum * (double)qkv[v_at(s, b, j, kv) + d];
-		out[out_at(s, b, t, h) + d] = (float)y;
-	}
-	lse[lse_at(s, b, t, h)] = (float)(largest + log(sum));
+	size_t ld = q_at(s, 0, 1, 0);
+	lse[lse_at(s, b, t, h)] = (float)ref_attend(out + out_at(s, b, t, h), p, qkv + q_at(s, b, t, h),
+												qkv + k_at(s, b, 0, kv), qkv + v_at(s, b, 0, kv), ld, t, s.head_dim);
 }
 
 void ref_attention_forward(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s) {
