@@ -19,7 +19,8 @@ enum workspace {
 struct cpu_backend {
 	struct backend base;
 	const struct isa_kernels *isa;
-	const struct gemm_kernels *gemm; /* of our own product, in the dtype that was asked for */
+	const struct gemm_kernels *gemm; /* of our own product, in the dtype that was asked for; and attention in it */
+	const struct attention_kernels *attention;
 	bool onednn;                     /* fp32 products go to oneDNN, which uses the best instruction set there is */
 	char description[96];
 	struct {
@@ -40,8 +41,9 @@ float *cpu_workspace(struct cpu_backend *be, enum workspace which, size_t n);
 /* The kernels of the highest instruction set that this machine has, not above `limit` ("auto": no limit). NULL when
  * `limit` names none; *best: there is no higher one here. */
 const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best);
-/* The products of that instruction set with operands in `compute`. */
+/* The products and the attention of that instruction set with operands in `compute`. */
 const struct gemm_kernels *cpu_isa_gemm(const struct isa_kernels *isa, enum dtype compute);
+const struct attention_kernels *cpu_isa_attention(const struct isa_kernels *isa, enum dtype compute);
 
 /* cpu_parallel.c: the only place that knows OpenMP. */
 

@@ -5,7 +5,7 @@
 #include "kernels/host_memory.h"
 
 struct attention_args {
-	const struct isa_kernels *isa;
+	const struct attention_kernels *kernels;
 	struct attention_shape s;
 	float *out, *dqkv;
 	const float *qkv, *fwd_out, *dout;
@@ -44,7 +44,7 @@ static void forward_task(void *ctx, int task, int thread) {
 								  .work = a->work + (size_t)thread * a->work_size,
 								  .t = s.t,
 								  .head_dim = s.head_dim};
-	a->isa->attention_head(&head);
+	a->kernels->head(&head);
 }
 
 static void prepare(struct cpu_backend *be, struct attention_args *a, size_t floats) {
@@ -55,8 +55,9 @@ static void prepare(struct cpu_backend *be, struct attention_args *a, size_t flo
 void cpu_attention_forward(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s) {
 	RV_ASSERT(s.kv_heads > 0 && s.heads % s.kv_heads == 0);
 	struct cpu_backend *cpu = cpu_of(be);
-	struct attention_args a = {.isa = cpu->isa, .s = s, .out = act_f32(out), .lse = lse, .qkv = act_f32c(qkv)};
-	prepare(cpu, &a, cpu->isa->attention_head_work(s.t, s.head_dim));
+	struct attention_args a = {
+		.kernels = cpu->attention, .s = s, .out = act_f32(out), .lse = lse, .qkv = act_f32c(qkv)};
+	prepare(cpu, &a, cpu->attention->head_work(s.t, s.head_dim));
 	cpu_parallel(cpu, s.b * s.heads, forward_task, &a);
 }
 
@@ -82,20 +83,20 @@ static void backward_task(void *ctx, int task, int thread) {
 								.t = s.t,
 								.head_dim = s.head_dim,
 								.group = group};
-	a->isa->attention_group(&g);
+	a->kernels->group(&g);
 }
 
 void cpu_attention_backward(struct backend *be, act_t *dqkv, const act_t *dout, const act_t *qkv, const act_t *out,
 							const float *lse, struct attention_shape s) {
 	RV_ASSERT(s.kv_heads > 0 && s.heads % s.kv_heads == 0);
 	struct cpu_backend *cpu = cpu_of(be);
-	struct attention_args a = {.isa = cpu->isa,
+	struct attention_args a = {.kernels = cpu->attention,
 							   .s = s,
 							   .dqkv = act_f32(dqkv),
 							   .qkv = act_f32c(qkv),
 							   .fwd_out = act_f32c(out),
 							   .dout = act_f32c(dout),
 							   .fwd_lse = lse};
-	prepare(cpu, &a, cpu->isa->attention_group_work(s.t, s.head_dim));
+	prepare(cpu, &a, cpu->attention->group_work(s.t, s.head_dim));
 	cpu_parallel(cpu, s.b * s.kv_heads, backward_task, &a);
 }

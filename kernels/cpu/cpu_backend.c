@@ -31,6 +31,7 @@ static enum rv_err cpu_open(const struct backend_options *opt, struct backend **
 	c->base = (struct backend){.ops = &cpu_ops, .act = DTYPE_F32, .threads = cpu_thread_count(opt->threads)};
 	c->isa = isa;
 	c->gemm = cpu_isa_gemm(isa, opt->compute);
+	c->attention = cpu_isa_attention(isa, opt->compute);
 	c->onednn = opt->compute == DTYPE_F32 && best && isa != &isa_kernels_portable && cpu_gemm_has_onednn();
 	describe_into(c);
 	*out = &c->base;

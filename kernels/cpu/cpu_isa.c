@@ -37,12 +37,29 @@ const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best) {
 	return NULL;
 }
 
+#if defined(__x86_64__)
+/* The processor multiplies bf16 itself, and we may use what it has. */
+static bool has_bf16(const struct isa_kernels *isa) {
+	return isa == &isa_kernels_avx512 && __builtin_cpu_supports("avx512bf16");
+}
+#endif
+
 const struct gemm_kernels *cpu_isa_gemm(const struct isa_kernels *isa, enum dtype compute) {
 	if (compute == DTYPE_F32)
 		return isa->gemm_fp32;
 #if defined(__x86_64__)
-	if (isa == &isa_kernels_avx512 && __builtin_cpu_supports("avx512bf16"))
+	if (has_bf16(isa))
 		return &gemm_kernels_avx512_bf16;
 #endif
 	return isa->gemm_rounded;
+}
+
+const struct attention_kernels *cpu_isa_attention(const struct isa_kernels *isa, enum dtype compute) {
+	if (compute == DTYPE_F32)
+		return isa->attention_fp32;
+#if defined(__x86_64__)
+	if (has_bf16(isa))
+		return &attention_kernels_avx512_bf16;
+#endif
+	return isa->attention_rounded;
 }

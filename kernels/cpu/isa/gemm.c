@@ -8,19 +8,7 @@
  * Measured (one Zen 5 core, peak 250 GFLOP/s): the tiles alone 247 on packed operands; whole products of a training
  * step 205 to 245 forward, 210 to 245 for the input gradient, 215 to 240 for the weight gradient, where oneDNN has 217
  * to 250 (bench_kernels --own-product --threads 1). */
-#include "kernels/cpu/isa/vec.h"
-
-enum { K_PER_WORD = 1 };
-
-RV_ALWAYS_INLINE vf words_along_k(const float *src, int left) {
-	return vload_n(src, left);
-}
-
-RV_ALWAYS_INLINE vf words_along_row(const float *src, ptrdiff_t ld, int rows, int left) {
-	(void)ld;
-	(void)left;
-	return vload_n(src, rows);
-}
+#include "kernels/cpu/isa/word_fp32.h"
 
 #include "kernels/cpu/isa/gemm_panels.h"
 

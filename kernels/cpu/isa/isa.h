@@ -10,5 +10,6 @@ ISA_KERNELS(ISA_PROTOTYPE_)
 #undef ISA_PROTOTYPE_
 
 extern const struct gemm_kernels ISA(gemm_fp32), ISA(gemm_rounded);
+extern const struct attention_kernels ISA(attention_fp32), ISA(attention_rounded);
 
 #endif

@@ -91,6 +91,14 @@ struct gemm_kernels {
 	void (*multiply)(const struct packed_product *p);
 };
 
+/* Attention in one dtype of operands. Work: floats of workspace. */
+struct attention_kernels {
+	size_t (*head_work)(int t, int head_dim);
+	void (*head)(const struct attention_head *a);
+	size_t (*group_work)(int t, int head_dim);
+	void (*group)(const struct attention_group *a);
+};
+
 #define ISA_KERNELS(X)                                                                                                 \
 	/* y[i,:] += bias */                                                                                               \
 	X(void, add_bias_rows, (float *y, const float *bias, int n, int c))                                                \
@@ -104,10 +112,6 @@ struct gemm_kernels {
 	X(void, add_column_sums, (float *dst, const float *src, ptrdiff_t ld, int rows, int cols))                         \
 	X(void, layernorm_rows, (const struct layernorm_rows *a))                                                          \
 	X(void, layernorm_grad_rows, (const struct layernorm_grad_rows *a))                                                \
-	X(size_t, attention_head_work, (int t, int head_dim)) /* floats of workspace */                                    \
-	X(void, attention_head, (const struct attention_head *a))                                                          \
-	X(size_t, attention_group_work, (int t, int head_dim))                                                             \
-	X(void, attention_group, (const struct attention_group *a))                                                        \
 	X(void, softmax_rows, (const struct softmax_rows *a))                                                              \
 	X(double, sum_squares, (const float *x, size_t n))                                                                 \
 	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))
@@ -116,6 +120,7 @@ struct isa_kernels {
 	const char *name; /* "avx512" */
 	const struct gemm_kernels *gemm_fp32;
 	const struct gemm_kernels *gemm_rounded; /* operands rounded to bf16 while packing, products in fp32 */
+	const struct attention_kernels *attention_fp32, *attention_rounded;
 #define ISA_FIELD_(type, name, args) type(*name) args;
 	ISA_KERNELS(ISA_FIELD_)
 #undef ISA_FIELD_
@@ -124,7 +129,9 @@ struct isa_kernels {
 extern const struct isa_kernels isa_kernels_portable;
 #if defined(__x86_64__)
 extern const struct isa_kernels isa_kernels_avx2, isa_kernels_avx512;
-extern const struct gemm_kernels gemm_kernels_avx512_bf16; /* for processors with AVX512_BF16 */
+/* For processors with AVX512_BF16. */
+extern const struct gemm_kernels gemm_kernels_avx512_bf16;
+extern const struct attention_kernels attention_kernels_avx512_bf16;
 #endif
 
 #endif

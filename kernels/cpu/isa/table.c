@@ -5,5 +5,9 @@
 #define TEXT(x)                   TEXT_(x)
 #define ENTRY_(type, entry, args) .entry = ISA(entry),
 
-const struct isa_kernels ISA(isa_kernels) = {
-	.name = TEXT(RV_ISA), .gemm_fp32 = &ISA(gemm_fp32), .gemm_rounded = &ISA(gemm_rounded), ISA_KERNELS(ENTRY_)};
+const struct isa_kernels ISA(isa_kernels) = {.name = TEXT(RV_ISA),
+											 .gemm_fp32 = &ISA(gemm_fp32),
+											 .gemm_rounded = &ISA(gemm_rounded),
+											 .attention_fp32 = &ISA(attention_fp32),
+											 .attention_rounded = &ISA(attention_rounded),
+											 ISA_KERNELS(ENTRY_)};

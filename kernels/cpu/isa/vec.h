@@ -139,6 +139,30 @@ RV_ALWAYS_INLINE vf vkeep_from(vf v, int first, vf fill) {
 #endif
 }
 
+/* 2^x with a relative error below 2e-7, 0 below 2^-126; x < 128. NaN stays NaN.
+ *
+ * x = k + r with k a whole number and |r| <= 1/2; 2^r is a polynomial fitted to a minimax error of 9e-8. */
+RV_ALWAYS_INLINE vf vexp2_fraction(vf r) {
+	vf p = vset1(0x1.5bba14p-10f);
+	p = vfma(p, r, vset1(0x1.3cea88p-7f));
+	p = vfma(p, r, vset1(0x1.c6b752p-5f));
+	p = vfma(p, r, vset1(0x1.ebf9bcp-3f));
+	p = vfma(p, r, vset1(0x1.62e42ap-1f));
+	return vfma(p, r, vset1(1));
+}
+
+RV_ALWAYS_INLINE vf vexp2(vf x) {
+#if defined(__AVX512F__)
+	__m512 k = _mm512_roundscale_ps((__m512)x, 0);
+	return (vf)_mm512_scalef_ps((__m512)vexp2_fraction(x - (vf)k), k);
+#else
+	const vf magic = vset1(0x1.8p23f); /* adding it rounds to a whole number in the low bits of the mantissa */
+	x = vmax(vset1(-126), x);
+	vf shifted = x + magic, r = x - (shifted - magic);
+	return vexp2_fraction(r) * (vf)(((vu)shifted << 23) + 0x3f800000u);
+#endif
+}
+
 /* Horizontal reductions: always the same tree, halves onto halves. */
 RV_ALWAYS_INLINE float vreduce_add(vf v) {
 	float lanes[VL];
