@@ -68,6 +68,35 @@ static void test_top_p(void **state) {
 	assert_share(n[3], 1.0 / 3);
 }
 
+/* Of a large vocabulary, nothing but the likeliest is drawn, and each of them is. */
+static void test_large_vocabulary(void **state) {
+	(void)state;
+	enum { MANY = 1000, K = 5 };
+	static float many[MANY];
+	int seen[MANY] = {0}, distinct = 0;
+	struct rv_rng rng = rv_rng_of(3, 0);
+	for (int i = 0; i < MANY; i++)
+		many[i] = (float)rv_rng_normal(&rng);
+	static const struct sampler_params limits[] = {{.temperature = 3, .top_k = K, .top_p = 1},
+												   {.temperature = 3, .top_k = 50, .top_p = 0.1}};
+	for (int l = 0; l < 2; l++) {
+		struct sampler *s;
+		assert_int_equal(sampler_new(&limits[l], MANY, &s, NULL), RV_OK);
+		for (int i = 0; i < DRAWS / 10; i++)
+			seen[sampler_next(s, many, &rng)] |= 1 << l;
+		sampler_free(s);
+	}
+	for (int i = 0; i < MANY; i++) {
+		int above = 0;
+		for (int j = 0; j < MANY; j++)
+			above += many[j] > many[i];
+		assert_int_equal(seen[i] & 1, above < K);
+		assert_true((seen[i] & 2) == 0 || above < 10); /* 50 candidates of similar weight: a tenth of it is few */
+		distinct += (seen[i] & 2) != 0;
+	}
+	assert_in_range(distinct, 2, 10);
+}
+
 static void test_same_seed_same_tokens(void **state) {
 	(void)state;
 	const struct sampler_params p = {.temperature = 1, .top_p = 1};
@@ -85,6 +114,7 @@ int main(void) {
 		cmocka_unit_test(test_greedy),
 		cmocka_unit_test(test_top_k),
 		cmocka_unit_test(test_top_p),
+		cmocka_unit_test(test_large_vocabulary),
 		cmocka_unit_test(test_same_seed_same_tokens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
