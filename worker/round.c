@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/chain.h"
+#include "base/planted.h"
 
 #include <string.h>
 
@@ -61,6 +62,13 @@ static enum rv_err check_document(const struct round_core *c, const struct docum
 	return RV_OK;
 }
 
+static bool full_hash_contradicts(const struct round_core *c) {
+	for (int i = 0; i < c->n_full && !RV_BUG("ignore-full-hash"); i++)
+		if (c->full[i].round == c->doc.base_round && !rv_hash_is_zero(&c->doc.base_hash))
+			return !rv_hash_equal(&c->full[i].hash, &c->doc.base_hash);
+	return false;
+}
+
 /* Our own state against the document's: a fork makes us resync. */
 static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) {
 	const struct document *d = &c->doc;
@@ -71,8 +79,7 @@ static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) 
 					   "our state of round %llu is not the run's (another state hash): starting again from round %llu",
 					   (unsigned long long)c->round, (unsigned long long)d->base_round);
 	}
-	if (!c->diverged && !rv_hash_is_zero(&c->full_hash) && !rv_hash_is_zero(&d->base_hash) &&
-		c->full_round == d->base_round && !rv_hash_equal(&c->full_hash, &d->base_hash)) {
+	if (!c->diverged && full_hash_contradicts(c)) {
 		c->diverged = true;
 		return rv_fail(
 			et, RV_E_CORRUPT,
@@ -191,8 +198,9 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		return;
 	}
 	c->diverged = false;
-	c->full_round = 0;
-	c->full_hash = (struct rv_hash){0};
+	c->n_full = 0;
+	if (!rv_hash_is_zero(&f->expect)) /* checked by the platform; theta0 has none */
+		c->full[c->n_full++] = (struct round_full){.round = round, .hash = f->expect};
 	c->trainer = TRAINER_IDLE;
 	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
 	round_enter(c, round, &f->base_chain, false);
@@ -208,13 +216,17 @@ void round_on_fetch_complete(struct round_core *c, enum round_action_type kind, 
 		c->fetch.deadline_us = INT64_MAX;
 }
 
-void round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash) {
-	if (c->diverged || round < c->full_round)
-		return;
-	c->full_round = round;
-	c->full_hash = *hash;
-	if (c->has_doc)
-		(void)check_own_state(c, NULL);
+enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash,
+							   struct rv_errtext *et) {
+	bool again = c->n_full > 0 && c->full[0].round == round;
+	if (c->diverged || round > c->round || (c->n_full > 0 && round < c->full[0].round))
+		return RV_OK;
+	if (!again) {
+		memmove(&c->full[1], &c->full[0], (ROUND_FULL_HASHES - 1) * sizeof c->full[0]);
+		c->n_full += c->n_full < ROUND_FULL_HASHES;
+	}
+	c->full[0] = (struct round_full){.round = round, .hash = *hash};
+	return c->has_doc ? check_own_state(c, et) : RV_OK;
 }
 
 void round_leave(struct round_core *c, int64_t now_us) {

@@ -11,6 +11,14 @@
  * rounds' reduced bytes (the round log) or, when too far behind, a base and the log, from peers; verify against the
  * document; apply. Local inner progress is kept or discarded by policy. A worker never contributes to a round whose
  * state it does not hold.
+ *
+ * A bit that flips in theta or v changes no digest (the reduced bytes are right), so it is looked for: every base_every
+ * rounds, and after the last one, each worker reports the full hash of its state (round_on_full_hash). The coordinator
+ * vouches for the one that more than half of the last participants have; whoever has another is named, fetches that
+ * base, and contributes nothing until it is installed. What it gave before is in the mean, as anybody's gradient is.
+ * Two workers that differ have no majority: neither is named, no base is vouched for, the run goes on with two states
+ * that differ in what flipped; the end is reached unverified. Remove the state of one of them to make it take the
+ * other's.
  */
 #ifndef RV_WORKER_ROUND_H
 #define RV_WORKER_ROUND_H
@@ -50,7 +58,9 @@ enum round_action_type {
 	ROUND_FETCH_LOG,      /* fetch the reduced bytes of `round` from `donor`, check that their digest is `expect`, keep
 						   * them for APPLY */
 	ROUND_CANCEL_FETCH,
-	ROUND_FINISH /* the run is done: save and exit 0 */
+	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not
+	 * come for a while (round_end_verified tells). */
+	ROUND_FINISH
 };
 
 struct round_action {
@@ -94,7 +104,9 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 void round_on_fetch_progress(struct round_core *c, int64_t now_us);
 /* The whole file is here and waits to be checked and installed or stored: no timeout until round_on_fetched. */
 void round_on_fetch_complete(struct round_core *c, enum round_action_type kind, uint64_t round);
-void round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash);
+/* The full hash of the state that this worker held at `round`, at most the one it holds now: it is reported, and
+ * compared with what a majority vouches for. RV_E_CORRUPT: it is another; the worker resyncs from that base. */
+enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash, struct rv_errtext *et);
 /* Peers that the all-reduce of `attempt` finds silent: a set of indices into its roster. */
 void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects);
 /* Good-bye: stops what is under way and reports LEAVING from now on. */
@@ -109,5 +121,7 @@ int64_t round_deadline_us(const struct round_core *c); /* call next_action and n
 const struct document *round_document(const struct round_core *c); /* latest, or NULL */
 enum worker_phase round_phase(const struct round_core *c);
 uint64_t round_round(const struct round_core *c);
+/* The run is done, and our full hash of its last state is the one that a majority vouches for. */
+bool round_end_verified(const struct round_core *c);
 
 #endif

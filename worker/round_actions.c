@@ -3,6 +3,8 @@
 #include "base/planted.h"
 #include "worker/round_internal.h"
 
+enum { FINISH_WAIT_HEARTBEATS = 15 };
+
 int round_roster_index(const struct round_core *c) {
 	if (!c->has_doc || c->doc.phase != RUN_REDUCE || c->doc.round != c->round)
 		return -1;
@@ -83,6 +85,21 @@ static bool train_action(struct round_core *c, struct round_action *out) {
 	return true;
 }
 
+bool round_end_verified(const struct round_core *c) {
+	return c->has_doc && c->doc.phase == RUN_DONE && c->doc.base_round == c->doc.round && c->n_full > 0 &&
+		   c->full[0].round == c->doc.round && !c->diverged;
+}
+
+/* A bit that flipped after the last base would otherwise leave with the result. */
+static bool finish_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (c->finish_by_us == 0)
+		c->finish_by_us = now_us + FINISH_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
+	if (!round_end_verified(c) && now_us < c->finish_by_us)
+		return false;
+	c->finished = true;
+	return emit(c, ROUND_FINISH, out);
+}
+
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (!c->has_doc || c->finished)
 		return false;
@@ -94,9 +111,7 @@ bool round_next_action(struct round_core *c, int64_t now_us, struct round_action
 		return round_sync_action(c, now_us, out);
 	if (round_fetch_cancel(c, out))
 		return true;
-	if (c->doc.phase == RUN_DONE) {
-		c->finished = true;
-		return emit(c, ROUND_FINISH, out);
-	}
+	if (c->doc.phase == RUN_DONE)
+		return finish_action(c, now_us, out);
 	return reduce_action(c, now_us, out) || train_action(c, out);
 }

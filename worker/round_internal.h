@@ -5,6 +5,8 @@
 
 #include "worker/round.h"
 
+enum { ROUND_FULL_HASHES = 4 }; /* own full hashes remembered: a base may be vouched for rounds after it was made */
+
 enum trainer_state { TRAINER_IDLE, TRAINER_TRAINING, TRAINER_ENCODING, TRAINER_APPLYING };
 
 /* Reduced bytes that the platform holds for some round: persisted before a vote, or fetched. */
@@ -25,6 +27,11 @@ struct round_reduce {
 	uint32_t persist_attempt; /* a PERSIST of it is outstanding; 0: none */
 	int64_t persist_retry_us; /* after a failure: not before */
 	uint64_t suspects;
+};
+
+struct round_full {
+	uint64_t round;
+	struct rv_hash hash;
 };
 
 struct round_fetch {
@@ -51,18 +58,19 @@ struct round_core {
 	uint64_t round;
 	struct rv_hash chain;
 	uint64_t steps_done, tokens;
-	bool encoded;        /* the platform holds the encoded outer gradient of `round` */
-	bool contributed;    /* peers may have it, and no roster has left us out since */
-	bool diverged;       /* our state is not the run's: only a base can help */
-	int apply_failures;  /* of this round */
-	uint64_t full_round; /* latest full hash */
-	struct rv_hash full_hash;
+	bool encoded;       /* the platform holds the encoded outer gradient of `round` */
+	bool contributed;   /* peers may have it, and no roster has left us out since */
+	bool diverged;      /* our state is not the run's: only a base can help */
+	int apply_failures; /* of this round */
+	int n_full;
+	struct round_full full[ROUND_FULL_HASHES]; /* of our own state, the latest first */
 
 	enum trainer_state trainer;
 	struct round_log_entry log;
 	struct round_reduce reduce;
 	struct round_fetch fetch;
 	bool leaving, finished;
+	int64_t finish_by_us; /* the run is done: how long a majority's word on the end state is waited for; 0: not yet */
 
 	bool has_sent;
 	struct report sent; /* the last report handed out */

@@ -31,8 +31,10 @@ static void fill(const struct round_core *c, struct report *r) {
 		r->digest = c->log.digest;
 	if (r->phase != WORKER_SYNCING)
 		r->chain = c->chain;
-	r->full_round = c->full_round;
-	r->full_hash = c->full_hash;
+	if (c->n_full > 0) {
+		r->full_round = c->full[0].round;
+		r->full_hash = c->full[0].hash;
+	}
 }
 
 /* What the coordinator decides by. Tokens count once they stand for a contribution. */

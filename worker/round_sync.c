@@ -13,8 +13,16 @@ bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *ou
 	return true;
 }
 
+/* What we hold is the last step to the base itself: its digest is not in the document any more, but its outcome is. */
+static bool log_leads_to_base(const struct round_core *c) {
+	if (!c->log.held || c->log.round != c->round || c->round + 1 != c->doc.base_round)
+		return false;
+	struct rv_hash chain = rv_chain_next(&c->chain, &c->log.digest);
+	return rv_hash_equal(&chain, &c->doc.base_chain);
+}
+
 static bool needs_base(const struct round_core *c) {
-	return c->diverged || c->round < c->doc.base_round;
+	return c->diverged || (c->round < c->doc.base_round && !log_leads_to_base(c));
 }
 
 bool round_is_behind(const struct round_core *c) {
@@ -146,7 +154,8 @@ static bool apply_action(struct round_core *c, const struct rv_hash *digest, str
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (needs_base(c))
 		return base_action(c, now_us, out);
-	const struct rv_hash *digest = &c->doc.log[c->round - c->doc.base_round];
+	const struct rv_hash *digest =
+		c->round < c->doc.base_round ? &c->log.digest : &c->doc.log[c->round - c->doc.base_round];
 	if (c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, digest))
 		return apply_action(c, digest, out);
 	if (c->trainer == TRAINER_APPLYING)

@@ -71,6 +71,7 @@ struct session {
 	uint64_t told_suspects;
 	bool persisting, persist_again; /* one PERSIST at a time with the storage thread */
 	bool replica_write;             /* a snapshot is with the storage thread */
+	uint32_t history;               /* states installed so far: what was under way before one is of another history */
 	struct round_action fetch;      /* outstanding FETCH_*; type NONE: not */
 	struct session_sums sums;
 	uint64_t donor_bytes_seen;
@@ -90,6 +91,8 @@ void session_release(struct session *s);
 /* ---- session_round.c ---- */
 void session_on_document(void *ctx, const struct document *d);
 void session_actions(struct session *s, int64_t now_us);
+/* The full hash of the state that we hold, or held, at `round`. */
+void session_full_hash(struct session *s, uint64_t round, const struct rv_hash *hash);
 /* Tells the round core what the all-reduce has come to. */
 void session_poll_reduce(struct session *s, int64_t now_us);
 extern const struct trainer_owner session_trainer_owner; /* ctx to be filled in */

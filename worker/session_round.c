@@ -20,15 +20,30 @@ static void warn_if_alone(struct session *s, const struct document *d) {
 				 round_round(s->round), d->round - 1);
 }
 
+/* The core has found, or was told, that our state is not the run's: it goes back to a base of peers. */
+static void wrong_state_event(struct session *s, const struct rv_errtext *et) {
+	rv_event(s->events, RV_ERROR, "wrong_state", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))), "%s",
+			 et->text);
+}
+
+void session_full_hash(struct session *s, uint64_t round, const struct rv_hash *hash) {
+	struct rv_errtext et = {0};
+	if (round_on_full_hash(s->round, round, hash, &et) != RV_OK)
+		wrong_state_event(s, &et);
+}
+
 void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
 	int64_t now_us = rv_clock_monotonic_us();
 	enum rv_err e = round_on_document(s->round, now_us, d, &et);
-	if (e != RV_OK)
-		rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
 	const struct document *now = round_document(s->round);
-	if (!now || now->seq != d->seq)
+	bool adopted = now && now->seq == d->seq;
+	if (e != RV_OK && adopted)
+		wrong_state_event(s, &et);
+	else if (e != RV_OK)
+		rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
+	if (!adopted)
 		return;
 	meshlink_allow(s->mesh, now_us, now->members, now->n_members);
 	session_note_roster(s, now);
@@ -204,6 +219,7 @@ static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_e
 		rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
 				 "holds the state of round %" PRIu64 ", verified", round);
 	if (e == RV_OK) {
+		s->history++;
 		blob_unref(s->log_file); /* it may be of the history that this state replaces */
 		s->log_file = NULL;
 		session_save_base(s, round, file ? blob_ref(file) : NULL);
@@ -241,13 +257,18 @@ static void apply(struct session *s, const struct round_action *a) {
 							   .file = s->log_file,
 							   .digest = a->expect,
 							   .keep = a->late == LATE_KEEP && !a->participated,
-							   .want_base = (a->round + 1) % (uint64_t)s->member.config.base_every == 0,
+							   .want_base = statestore_is_checked(&s->store, a->round + 1),
 							   .want_replica = !s->replica_write};
 	trainer_apply(s->trainer, &rq);
 }
 
 static void finish(struct session *s) {
 	s->state = SESSION_EXPORTING;
+	if (!round_end_verified(s->round))
+		rv_event(
+			s->events, RV_WARN, "unverified", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))),
+			"the run is done, but no majority of the last workers has vouched for its end state: compare `state` in "
+			"the last lines of their metrics");
 	if (s->sums.first_participant && s->opt->eval_every > 0)
 		trainer_evaluate(s->trainer, 0);
 	else

@@ -167,13 +167,19 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 	round_on_trained(s->round, now_us, g->round, p.steps_done, p.tokens);
 	if (found->has_log)
 		round_on_persisted(s->round, now_us, found->log.round, found->log.attempt, &found->log.digest, true);
+	if (found->full_round > 0)
+		session_full_hash(s, found->full_round, &found->full_hash);
 	return RV_OK;
 }
 
 static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	struct statestore_found found;
 	struct global_state *g = trainer_global(s->trainer);
-	s->store = (struct statestore){.cfg = g->cfg, .notice = on_damage, .notice_ctx = s};
+	s->store = (struct statestore){.cfg = g->cfg,
+								   .base_every = (uint64_t)s->member.config.base_every,
+								   .rounds = (uint64_t)s->member.config.rounds,
+								   .notice = on_damage,
+								   .notice_ctx = s};
 	snprintf(s->store.dir, sizeof s->store.dir, "%s", s->opt->dir);
 	enum rv_err e = statestore_recover(&s->store, g, &found, et);
 	if (e == RV_OK) {

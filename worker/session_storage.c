@@ -22,6 +22,7 @@ struct store_job {
 	struct rv_hash expect;
 	struct trainer_snapshot *snapshot;
 	uint64_t vouched_round; /* SNAPSHOT: what joiners start from */
+	uint32_t history;       /* SNAPSHOT: how many states had been installed when it was taken */
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;
@@ -145,8 +146,8 @@ static void done_fetched_log(struct session *s, struct store_job *j) {
 
 static void done_snapshot(struct session *s, struct store_job *j) {
 	s->replica_write = false;
-	if (j->snapshot->has_base)
-		round_on_full_hash(s->round, j->snapshot->base.round, &j->full_hash);
+	if (j->snapshot->has_base && j->history == s->history) /* else it is of a state that was replaced */
+		session_full_hash(s, j->snapshot->base.round, &j->full_hash);
 	trainer_snapshot_free(j->snapshot);
 }
 
@@ -234,7 +235,10 @@ void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot)
 	snapshot->replica.bytes_sent = session_bytes_sent(s);
 	snapshot->replica.formula_bytes = s->sums.formula_bytes;
 	s->replica_write = s->replica_write || snapshot->replica_bytes;
-	post(s, &(struct store_job){.kind = STORE_SNAPSHOT, .snapshot = snapshot, .vouched_round = d ? d->base_round : 0});
+	post(s, &(struct store_job){.kind = STORE_SNAPSHOT,
+								.snapshot = snapshot,
+								.vouched_round = d ? d->base_round : 0,
+								.history = s->history});
 }
 
 void session_export(struct session *s) {

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "worker/train/weights.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ALPHANUMERIC "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 enum { FILE_MODE = 0644, MAX_LISTED = 4096 };
 
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
@@ -21,6 +23,10 @@ void statestore_path(const struct statestore *s, enum statestore_file kind, uint
 	else
 		snprintf(out, STATESTORE_PATH_BYTES, "%s/%s-%" PRIu64 ".%s", s->dir, kind == STATE_FILE_BASE ? "base" : "log",
 				 round, kind == STATE_FILE_BASE ? "rvs" : "rvl");
+}
+
+bool statestore_is_checked(const struct statestore *s, uint64_t round) {
+	return round > 0 && ((s->base_every > 0 && round % s->base_every == 0) || round == s->rounds);
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------------
@@ -127,6 +133,47 @@ static enum rv_err list_files(const struct statestore *s, struct listing *l, str
 	return RV_OK;
 }
 
+/* ---- leftovers ------------------------------------------------------------------------------------------------------
+ */
+
+/* NAME of a file that this program writes in the directory. */
+static bool is_our_file(const char *name) {
+	static const char *const names[] = {"replica.rvp", WEIGHTS_FILE,  "identity.key",
+										"run.link",    "member.conf", "run.conf"};
+	uint64_t round;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return parse_name(name, "base-%" SCNu64 ".rvs%n", &round) || parse_name(name, "log-%" SCNu64 ".rvl%n", &round);
+}
+
+/* NAME.tmp-?????? of such a file: what rv_file_writer makes. */
+static bool is_leftover(const char *name) {
+	static const char middle[] = ".tmp-";
+	enum { MIDDLE = sizeof middle - 1, RANDOM = 6, NAME_MAX_BYTES = 64 };
+	char file[NAME_MAX_BYTES];
+	size_t n = strlen(name);
+	if (n <= MIDDLE + RANDOM || n >= sizeof file + MIDDLE + RANDOM)
+		return false;
+	const char *random = name + n - RANDOM;
+	if (memcmp(random - MIDDLE, middle, MIDDLE) != 0 || strspn(random, ALPHANUMERIC) != RANDOM)
+		return false;
+	snprintf(file, sizeof file, "%.*s", (int)(n - MIDDLE - RANDOM), name);
+	return is_our_file(file);
+}
+
+/* A process that was killed while it wrote leaves its temporary file. The directory is locked: nobody writes there now.
+ */
+static void remove_leftovers(const struct statestore *s) {
+	DIR *d = opendir(s->dir);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));)
+		if (is_leftover(e->d_name))
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+}
+
 /* ---- recovery -------------------------------------------------------------------------------------------------------
  */
 
@@ -140,16 +187,19 @@ static void notice(const struct statestore *s, enum statestore_file kind, uint64
 }
 
 /* The newest base that is whole, into *g; none: *g stays at theta0. */
-static void load_newest_base(const struct statestore *s, const struct listing *l, struct global_state *g) {
+static void load_newest_base(const struct statestore *s, const struct listing *l, struct global_state *g,
+							 struct statestore_found *out) {
 	for (int i = l->n_bases - 1; i >= 0; i--) {
 		struct rv_errtext et = {0};
 		struct blob *file = NULL;
 		enum rv_err e = statestore_read(s, STATE_FILE_BASE, l->bases[i], state_base_bytes(&s->cfg), &file, &et);
 		if (e == RV_OK)
-			e = state_base_load(&s->cfg, file->data, file->bytes, g, NULL, &et);
+			e = state_base_load(&s->cfg, file->data, file->bytes, g, &out->full_hash, &et);
 		blob_unref(file);
-		if (e == RV_OK)
+		if (e == RV_OK) {
+			out->full_round = g->round;
 			return;
+		}
 		notice(s, STATE_FILE_BASE, l->bases[i], e, &et);
 	}
 }
@@ -219,6 +269,10 @@ static enum rv_err replay(const struct statestore *s, const struct listing *l, s
 		blob_unref(file);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "%s/log-%" PRIu64 ".rvl", s->dir, round);
+		if (statestore_is_checked(s, g->round)) {
+			out->full_round = g->round;
+			out->full_hash = global_full_hash(g);
+		}
 	}
 	return RV_OK;
 }
@@ -229,9 +283,10 @@ enum rv_err statestore_recover(const struct statestore *s, struct global_state *
 	struct listing *l = malloc(sizeof *l);
 	if (!l)
 		return rv_fail(et, RV_E_NOMEM, "no memory to list %s", s->dir);
+	remove_leftovers(s);
 	enum rv_err e = list_files(s, l, et);
 	if (e == RV_OK) {
-		load_newest_base(s, l, g);
+		load_newest_base(s, l, g, out);
 		load_replica(s, out);
 		e = replay(s, l, g, out, et);
 	}

@@ -18,6 +18,7 @@ enum { STATESTORE_PATH_BYTES = 320 };
 struct statestore {
 	char dir[256];
 	struct global_config cfg;
+	uint64_t base_every, rounds; /* of the run: statestore_is_checked() */
 	/* Told of every file that cannot be used. */
 	void (*notice)(void *ctx, enum rv_err why, const char *text);
 	void *notice_ctx;
@@ -26,6 +27,10 @@ struct statestore {
 /* The path of a file; `round` is ignored for the replica. */
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
 					 char out[STATESTORE_PATH_BYTES]);
+
+/* The full hash of the state of `round` is looked at, and a base is kept: every base_every rounds, and after the last.
+ */
+bool statestore_is_checked(const struct statestore *s, uint64_t round);
 
 /* Each is durable when it returns RV_OK. RV_E_FULL, RV_E_IO. */
 enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g,
@@ -45,12 +50,16 @@ struct statestore_found {
 	bool has_log; /* a log entry of the round that *g now is at: perhaps not committed */
 	struct state_log_info log;
 	struct blob *log_file; /* has_log: its whole file, one reference */
+	/* The full hash of the latest such state on the way to *g; full_round 0: there was none. */
+	uint64_t full_round;
+	struct rv_hash full_hash;
 	bool has_replica;
 	struct state_replica_info replica;
 	struct blob *replica_file; /* has_replica: one reference */
 };
-/* Brings *g (at theta0, round 0) to the latest round that the files prove committed: an entry is applied when it was
- * fetched, the next one is there, or the replica was saved in a later round. */
+/* Removes temporary files that a killed process left behind. Brings *g (at theta0, round 0) to the latest round that
+ * the files prove committed: an entry is applied when it was fetched, the next one is there, or the replica was saved
+ * in a later round. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
 							   struct rv_errtext *et);
 

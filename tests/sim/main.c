@@ -18,7 +18,8 @@ struct arguments {
 	bool verbose;
 };
 
-static const char *const bugs[] = {"announce-before-persist", "double-count", "stale-attempt", NULL};
+static const char *const bugs[] = {"announce-before-persist", "double-count", "stale-attempt", "ignore-full-hash",
+								   NULL};
 
 #ifdef RV_PLANTED_BUGS
 static const char *chosen_bug;
@@ -93,6 +94,8 @@ static void add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->fetched_logs += one->fetched_logs;
 	sum->fetched_bases += one->fetched_bases;
 	sum->kept_progress += one->kept_progress;
+	sum->named += one->named;
+	sum->resynced += one->resynced;
 	sum->virtual_us += one->virtual_us;
 	sum->recovery_us = one->recovery_us > sum->recovery_us ? one->recovery_us : sum->recovery_us;
 	sum->trace = (sum->trace ^ one->trace) * 0x100000001b3u;
@@ -113,6 +116,8 @@ static void print_summary(const struct sim_stats *sum, uint64_t seeds, int64_t u
 		(unsigned long long)sum->commits, (unsigned long long)sum->later_attempts,
 		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_bases,
 		(unsigned long long)sum->kept_progress);
+	printf("flipped bits: workers named %llu times, resynced %llu times\n", (unsigned long long)sum->named,
+		   (unsigned long long)sum->resynced);
 	printf("slowest end after healing: %.0f virtual s; trace %016llx\n", (double)sum->recovery_us / SIM_S,
 		   (unsigned long long)sum->trace);
 	printf("%llu faults:", (unsigned long long)faults);

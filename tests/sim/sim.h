@@ -154,6 +154,8 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 				disk_done *done, uint64_t tag);
 /* The file as last written completely and intact, or NULL. */
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
+/* Removes what a wrong history left behind: bases after `round`, log entries from it on, also those being written. */
+void disk_forget_from(struct sim_disk *d, uint64_t round);
 /* The process died: what was being written is there, is not, or is torn. */
 void disk_crash(struct sim *s, struct sim_disk *d);
 void disk_release(struct sim_disk *d);
@@ -235,6 +237,10 @@ struct sim_worker {
 	uint32_t steps_ever; /* ids given out */
 	double speed;        /* of training */
 	bool dark;           /* power cut: nothing answers */
+	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds (as bits) of which
+	 * it has told its core such a full hash. */
+	bool flipped;
+	uint64_t flipped_at, told_wrong;
 	/* the process */
 	uint64_t life; /* 0: not running */
 	bool joined, finished;
@@ -251,6 +257,8 @@ struct sim_worker {
 	float *local; /* theta_local */
 	struct sim_progress progress;
 	uint64_t steps_done, tokens;
+	uint64_t found_full_round; /* the latest full hash that recovery has passed; 0: none */
+	struct rv_hash found_full;
 	uint64_t trainer; /* number of the trainer's job: a later one stops it */
 	uint64_t steps_left;
 	struct round_action applying;
@@ -344,9 +352,13 @@ struct sim_oracle {
 void oracle_contribution(struct sim *s, int host);                   /* at the start of an attempt */
 void oracle_record(struct sim *s, const struct core_record *rec);    /* became durable */
 void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
-void oracle_applied(struct sim *s, int host);                        /* or installed */
-void oracle_member(struct sim *s, int host, uint32_t member);        /* was acknowledged */
-void oracle_bytes(struct sim *s, int host);                          /* the all-reduce is over; calm universes only */
+void oracle_applied(struct sim *s, int host);                        /* or loaded */
+void oracle_installed(struct sim *s, int host);
+void oracle_full_hash(struct sim *s, int host, uint64_t round, const struct rv_hash *hash); /* is told to the core */
+void oracle_finished(struct sim *s, int host);
+void oracle_named(struct sim *s, uint32_t member); /* by the coordinator: its full hash is not the majority's */
+void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledged */
+void oracle_bytes(struct sim *s, int host);                   /* the all-reduce is over; calm universes only */
 void oracle_release(struct sim *s);
 
 /* ---- the universe ---- */
@@ -360,6 +372,7 @@ enum sim_fault {
 	FAULT_COORDINATOR,
 	FAULT_SLOW,
 	FAULT_LEAVE,
+	FAULT_FLIP,
 	FAULT_HTTP_LOST,
 	FAULT_HTTP_DOUBLED,
 	FAULT_TORN_WRITE,
@@ -369,15 +382,17 @@ extern const char *const sim_fault_names[SIM_FAULTS];
 
 struct sim_stats {
 	uint64_t events, faults[SIM_FAULTS], commits, later_attempts, fetched_logs, fetched_bases, kept_progress;
-	uint64_t trace; /* a hash over all events: equal for equal seeds */
+	uint64_t named, resynced; /* workers with a flipped bit */
+	uint64_t trace;           /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* from healing to the end of the run */
 };
 
 struct sim {
 	struct sim_options opt;
-	struct rv_rng rng;
-	int64_t now_us;
+	struct rv_rng rng, flip_rng;
+	int flip_victim; /* host whose bits flip; SIM_NOBODY: in this universe none do */
+	int64_t now_us, healed_us;
 	struct sim_queue queue;
 	struct sim_network net;
 	struct sim_coordinator coordinator;
@@ -418,6 +433,8 @@ int64_t sim_between(struct sim *s, int64_t lo, int64_t hi);
 bool sim_chance(struct sim *s, double p);
 /* A pseudo-random value in [-1, 1) that depends on its arguments alone. */
 float sim_noise(uint64_t a, uint64_t b, uint64_t i);
+/* The full hash of the state of `round` is looked at: every base_every rounds, and after the last. */
+bool sim_is_checked(const struct sim *s, uint64_t round);
 void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]);
 int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]);
 void *sim_alloc(size_t n); /* zeroed; aborts when there is none */

@@ -169,8 +169,16 @@ static int64_t next_deadline_us(const struct sim *s) {
 	return at;
 }
 
+static void hear_events(struct sim *s) {
+	struct core_event ev;
+	while (core_next_event(s->coordinator.core, &ev))
+		if (ev.type == CORE_EVENT_DIVERGED)
+			oracle_named(s, ev.member);
+}
+
 static void coordinator_turn(struct sim *s) {
 	struct sim_coordinator *c = &s->coordinator;
+	hear_events(s);
 	write_next_record(s);
 	answer_joins(s);
 	answer_polls(s);

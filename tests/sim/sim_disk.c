@@ -19,8 +19,10 @@ static struct sim_file *slot_of(struct sim_disk *d, uint8_t kind, uint64_t round
 	return unused;
 }
 
-/* Takes the data of `f`. */
+/* Takes the data of `f`; nothing when it was forgotten while it was being written. */
 static void put(struct sim_disk *d, const struct sim_file *f) {
+	if (f->kind == 0)
+		return;
 	struct sim_file *slot = slot_of(d, f->kind, f->round);
 	free(slot->data);
 	*slot = *f;
@@ -86,6 +88,20 @@ const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, 
 		return memcmp(hash.b, f->data + f->n - RV_HASH_BYTES, RV_HASH_BYTES) == 0 ? f : NULL;
 	}
 	return NULL;
+}
+
+static void forget(struct sim_file *f, uint64_t round) {
+	if ((f->kind != FILE_BASE || f->round <= round) && (f->kind != FILE_LOG || f->round < round))
+		return;
+	free(f->data);
+	*f = (struct sim_file){0};
+}
+
+void disk_forget_from(struct sim_disk *d, uint64_t round) {
+	for (int i = 0; i < SIM_MAX_FILES; i++)
+		forget(&d->files[i], round);
+	for (struct sim_write *w = d->writes; w != NULL; w = w->next)
+		forget(&w->file, round);
 }
 
 void disk_crash(struct sim *s, struct sim_disk *d) {

@@ -3,15 +3,22 @@
 
 #include "base/assert.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-const char *const sim_fault_names[SIM_FAULTS] = {
-	[FAULT_KILL] = "killed",           [FAULT_POWER_CUT] = "power cuts",
-	[FAULT_FREEZE] = "frozen",         [FAULT_LINK] = "links broken",
-	[FAULT_PARTITION] = "partitions",  [FAULT_COORDINATOR] = "coordinator killed",
-	[FAULT_SLOW] = "speed changed",    [FAULT_LEAVE] = "left",
-	[FAULT_HTTP_LOST] = "HTTP lost",   [FAULT_HTTP_DOUBLED] = "HTTP doubled",
-	[FAULT_TORN_WRITE] = "torn writes"};
+const char *const sim_fault_names[SIM_FAULTS] = {[FAULT_KILL] = "killed",
+												 [FAULT_POWER_CUT] = "power cuts",
+												 [FAULT_FREEZE] = "frozen",
+												 [FAULT_LINK] = "links broken",
+												 [FAULT_PARTITION] = "partitions",
+												 [FAULT_COORDINATOR] = "coordinator killed",
+												 [FAULT_SLOW] = "speed changed",
+												 [FAULT_LEAVE] = "left",
+												 [FAULT_FLIP] = "bits flipped",
+												 [FAULT_HTTP_LOST] = "HTTP lost",
+												 [FAULT_HTTP_DOUBLED] = "HTTP doubled",
+												 [FAULT_TORN_WRITE] = "torn writes"};
 
 static void restart_worker(struct sim *s, int host, void *arg) {
 	(void)host;
@@ -143,13 +150,59 @@ void faults_aim(struct sim *s, int host, int64_t lasts_us) {
 	sim_at(s, s->now_us + sim_between(s, 0, lasts_us + 1), SIM_NOBODY, 0, aimed_fault, target);
 }
 
+/* ---- flipped bits: of one worker, where the others are a majority of every roster ---- */
+
+/* Of theta or v; what it becomes stays in the range of weights, as most flips do. */
+static void flip_bit(struct sim *s, struct sim_worker *w) {
+	enum { MANTISSA_BITS = 23, LARGEST = 16 };
+	float *x = rv_rng_below(&s->flip_rng, 2) ? w->global.theta : w->global.state[0];
+	float *at = &x[rv_rng_below(&s->flip_rng, s->opt.n_params)], flipped;
+	uint32_t bits;
+	memcpy(&bits, at, sizeof bits);
+	uint32_t other = bits ^ 1u << rv_rng_below(&s->flip_rng, 32);
+	memcpy(&flipped, &other, sizeof flipped);
+	if (!(fabsf(flipped) < LARGEST)) {
+		other = bits ^ 1u << rv_rng_below(&s->flip_rng, MANTISSA_BITS);
+		memcpy(&flipped, &other, sizeof flipped);
+	}
+	*at = flipped;
+}
+
+static void next_flip(struct sim *s, int host, void *arg) {
+	(void)host;
+	(void)arg;
+	struct sim_worker *w = &s->workers[s->flip_victim];
+	if (s->healed)
+		return;
+	if (w->core != NULL && !w->flipped && w->global.round < s->opt.rounds) {
+		flip_bit(s, w);
+		w->flipped = true;
+		w->flipped_at = w->global.round;
+		s->stats.faults[FAULT_FLIP]++;
+		sim_say(s, s->flip_victim, "a bit of its state of round %llu flips", (unsigned long long)w->global.round);
+	}
+	int64_t pause_us = (int64_t)rv_rng_below(&s->flip_rng, (uint64_t)s->opt.safety_us);
+	sim_at(s, s->now_us + pause_us, SIM_NOBODY, 0, next_flip, NULL);
+}
+
+static void start_flipping(struct sim *s) {
+	enum { ENOUGH_FOR_A_MAJORITY = 3 };
+	s->flip_victim = SIM_NOBODY;
+	if (s->opt.calm || s->opt.min_workers < ENOUGH_FOR_A_MAJORITY || rv_rng_below(&s->flip_rng, 2) == 0)
+		return;
+	s->flip_victim = (int)rv_rng_below(&s->flip_rng, (uint64_t)s->opt.n_workers);
+	sim_at(s, (int64_t)rv_rng_below(&s->flip_rng, (uint64_t)s->opt.safety_us / 2), SIM_NOBODY, 0, next_flip, NULL);
+}
+
 void faults_start(struct sim *s) {
+	start_flipping(s);
 	if (!s->opt.calm)
 		sim_at(s, s->now_us + s->opt.fault_interval_us, SIM_NOBODY, 0, next_fault, NULL);
 }
 
 void faults_heal(struct sim *s) {
 	s->healed = true;
+	s->healed_us = s->now_us;
 	sim_say(s, SIM_NOBODY, "everything heals");
 	s->net.http_loss = s->net.http_duplication = 0;
 	end_partition(s, SIM_NOBODY, NULL);

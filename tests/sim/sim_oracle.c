@@ -3,7 +3,9 @@
  * - A document is announced only on durable facts, numbers only grow, and one number is one document.
  * - A round is committed once; its digest is that of the mean over the roster's contributions, computed here.
  * - No inner step is counted in two commits.
- * - A worker that applied round r, or installed a base, has the run's state of that round, bit for bit.
+ * - A worker that applied round r, or installed a base, has the run's state of that round, bit for bit; unless a bit of
+ *   it was flipped: then it is named, and nobody else is; once the majority's full hash is known it contributes nothing
+ *   before it has installed a base; and it does not end so.
  * - A member keeps its number. Bytes sent are those of the formula (when nothing went wrong). */
 #include "sim.h"
 
@@ -17,6 +19,10 @@
 
 void oracle_contribution(struct sim *s, int host) {
 	const struct sim_worker *w = &s->workers[host];
+	uint64_t base_round = round_document(w->core)->base_round;
+	if (w->told_wrong >> base_round & 1)
+		sim_fail(s, "w%d: contributes to round %llu, although its full hash of round %llu is not the majority's", host,
+				 (unsigned long long)w->reduce_round, (unsigned long long)base_round);
 	struct sim_contribution *c = sim_alloc(sizeof *c);
 	*c = (struct sim_contribution){.round = w->reduce_round,
 								   .life = w->life,
@@ -235,13 +241,59 @@ void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {
 
 /* ---- workers ---- */
 
-void oracle_applied(struct sim *s, int host) {
-	const struct global_state *g = &s->workers[host].global;
+static bool is_the_runs(const struct sim *s, const struct global_state *g) {
 	const struct sim_oracle *o = &s->oracle;
 	struct rv_hash full = global_full_hash(g);
-	if (g->round > o->n_committed || !rv_hash_equal(&g->chain, &o->chain[g->round]) ||
-		!rv_hash_equal(&full, &o->full[g->round]))
+	return g->round <= o->n_committed && rv_hash_equal(&full, &o->full[g->round]);
+}
+
+void oracle_applied(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	const struct global_state *g = &w->global;
+	bool right = is_the_runs(s, g);
+	bool same_chain = g->round <= s->oracle.n_committed && rv_hash_equal(&g->chain, &s->oracle.chain[g->round]);
+	if (!same_chain || (!right && host != s->flip_victim))
 		sim_fail(s, "w%d: its state of round %llu is not the run's", host, (unsigned long long)g->round);
+	if (!right && !w->flipped) /* a process that loads what a former one wrote */
+		w->flipped_at = g->round;
+	w->flipped = !right;
+}
+
+void oracle_installed(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	if (!is_the_runs(s, &w->global))
+		sim_fail(s, "w%d: installed a state of round %llu that is not the run's", host,
+				 (unsigned long long)w->global.round);
+	s->stats.resynced += w->flipped;
+	w->flipped = false;
+	w->told_wrong = 0;
+}
+
+void oracle_full_hash(struct sim *s, int host, uint64_t round, const struct rv_hash *hash) {
+	struct sim_worker *w = &s->workers[host];
+	struct rv_errtext et = {0};
+	bool right = rv_hash_equal(hash, &s->oracle.full[round]);
+	if (!right)
+		w->told_wrong |= UINT64_C(1) << round;
+	if (round_on_full_hash(w->core, round, hash, &et) == RV_OK)
+		return;
+	if (right)
+		sim_fail(s, "w%d: takes its own state for wrong: %s", host, et.text);
+	sim_say(s, host, "%s", et.text);
+}
+
+void oracle_finished(struct sim *s, int host) {
+	enum { TIME_TO_VERIFY_US = 60 * SIM_S };
+	const struct sim_worker *w = &s->workers[host];
+	bool had_time = s->healed && s->now_us - s->healed_us > TIME_TO_VERIFY_US;
+	if (w->flipped && (had_time || round_end_verified(w->core)))
+		sim_fail(s, "w%d: ends with a bit flipped since round %llu", host, (unsigned long long)w->flipped_at);
+}
+
+void oracle_named(struct sim *s, uint32_t member) {
+	s->stats.named++;
+	if (s->flip_victim == SIM_NOBODY || s->oracle.member_of[s->flip_victim] != member)
+		sim_fail(s, "member %u is named for its full hash, but no bit of it was flipped", member);
 }
 
 void oracle_member(struct sim *s, int host, uint32_t member) {

@@ -109,12 +109,21 @@ static void local_from_theta(struct sim *s, struct sim_worker *w) {
 	w->steps_done = w->tokens = 0;
 }
 
+/* Recovery passes a state that the run looks at. */
+static void note_full_hash(const struct sim *s, struct sim_worker *w) {
+	if (w->global.round == 0 || !sim_is_checked(s, w->global.round))
+		return;
+	w->found_full_round = w->global.round;
+	w->found_full = global_full_hash(&w->global);
+}
+
 static void load_base(struct sim *s, struct sim_worker *w) {
 	for (uint64_t r = SIM_MAX_ROUNDS; r > 0; r--) {
 		const struct sim_file *f = disk_find(&w->disk, FILE_BASE, r);
 		if (f == NULL)
 			continue;
 		read_base(s, f->data, &w->global);
+		note_full_hash(s, w);
 		return;
 	}
 }
@@ -137,6 +146,7 @@ static void load_log(struct sim *s, struct sim_worker *w) {
 			return;
 		}
 		RV_ASSERT(global_apply(&w->global, bytes, &log.digest, NULL) == RV_OK);
+		note_full_hash(s, w);
 	}
 }
 
@@ -167,6 +177,7 @@ void trainer_load(struct sim *s, int host) {
 	for (int i = 0; i < SIM_MAX_WORKERS; i++)
 		w->held[i] = sim_alloc(s->payload);
 	w->trainer++;
+	w->found_full_round = 0;
 	load_base(s, w);
 	load_log(s, w);
 	load_replica(s, w);
@@ -285,7 +296,7 @@ static void base_written(struct sim *s, int host, uint64_t round) {
 	struct rv_hash hash;
 	if (w->core == NULL || f == NULL || !trainer_base_hash(s, f->data, f->n, &hash))
 		return;
-	round_on_full_hash(w->core, round, &hash);
+	oracle_full_hash(s, host, round, &hash);
 	worker_turn(s, host);
 }
 
@@ -315,7 +326,7 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	adjust_local(s, w, s->scratch, a);
 	oracle_applied(s, host);
 	round_on_applied(w->core, s->now_us, a->round, &w->global.chain, true);
-	if (w->global.round % s->opt.base_every == 0)
+	if (sim_is_checked(s, w->global.round))
 		write_base(s, host, base_written);
 	worker_turn(s, host);
 }
@@ -332,11 +343,13 @@ void trainer_install(struct sim *s, int host, const uint8_t *base) {
 	w->trainer++;
 	if (base != NULL) {
 		read_base(s, base, &w->global);
+		disk_forget_from(&w->disk, w->global.round);
 		write_base(s, host, NULL);
 	} else {
+		disk_forget_from(&w->disk, 0);
 		global_release(&w->global);
 		RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
 	}
 	local_from_theta(s, w);
-	oracle_applied(s, host);
+	oracle_installed(s, host);
 }

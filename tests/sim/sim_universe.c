@@ -62,6 +62,10 @@ float sim_noise(uint64_t a, uint64_t b, uint64_t i) {
 	return (float)(int32_t)(uint32_t)x * 0x1p-31f;
 }
 
+bool sim_is_checked(const struct sim *s, uint64_t round) {
+	return round % s->opt.base_every == 0 || round == s->opt.rounds;
+}
+
 void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]) {
 	memset(key, 0x40 + host, NET_KEY_BYTES);
 }
@@ -212,6 +216,7 @@ bool sim_run(const struct sim_options *opt, bool verbose, struct sim_stats *stat
 	s->opt = *opt;
 	s->verbose = verbose;
 	s->rng = rv_rng_of(opt->seed, 2);
+	s->flip_rng = rv_rng_of(opt->seed, 3);
 	make_run(s);
 	sim_network_init(s);
 	populate(s);

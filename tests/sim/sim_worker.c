@@ -74,7 +74,12 @@ static void poll_documents(struct sim *s, int host) {
 static void on_document(struct sim *s, int host, const struct http_head *head, const uint8_t *bytes, size_t n) {
 	struct sim_worker *w = &s->workers[host];
 	struct rv_errtext et = {0};
-	if (document_decode(bytes, n, s->doc, &et) != RV_OK || round_on_document(w->core, s->now_us, s->doc, &et) != RV_OK)
+	enum rv_err e = document_decode(bytes, n, s->doc, &et);
+	if (e == RV_OK)
+		e = round_on_document(w->core, s->now_us, s->doc, &et);
+	if (e == RV_E_CORRUPT && w->flipped)
+		sim_say(s, host, "%s", et.text);
+	else if (e != RV_OK)
 		sim_fail(s, "w%d: document refused: %s", host, et.text);
 	if (head->poll == w->poll)
 		poll_documents(s, host);
@@ -118,6 +123,8 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 		round_core_init(w->core_memory, &cfg, w->life, w->global.round, &w->global.chain, w->steps_done, s->now_us);
 	if (w->log.held)
 		round_on_persisted(w->core, s->now_us, w->log.round, w->log.attempt, &w->log.digest, true);
+	if (w->found_full_round > 0)
+		oracle_full_hash(s, host, w->found_full_round, &w->found_full);
 	poll_documents(s, host);
 }
 
@@ -177,6 +184,7 @@ static void act(struct sim *s, int host, const struct round_action *a) {
 		fetch_cancel(w);
 		break;
 	case ROUND_FINISH:
+		oracle_finished(s, host);
 		w->finished = true; /* and stays, for those that still need a donor */
 		break;
 	default:

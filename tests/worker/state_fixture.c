@@ -34,7 +34,8 @@ enum rv_err state_fixture_theta0(struct state_fixture *f, struct global_state *g
 
 struct state_fixture *state_fixture_new(void) {
 	struct state_fixture *f = calloc(1, sizeof *f);
-	f->store = (struct statestore){.cfg = config(), .notice = on_notice, .notice_ctx = f};
+	f->store = (struct statestore){
+		.cfg = config(), .base_every = STATE_FIXTURE_BASE_EVERY, .notice = on_notice, .notice_ctx = f};
 	snprintf(f->store.dir, sizeof f->store.dir, "/tmp/rivulet-state-XXXXXX");
 	RV_ASSERT(mkdtemp(f->store.dir) != NULL);
 	RV_ASSERT(state_fixture_theta0(f, &f->g) == RV_OK);

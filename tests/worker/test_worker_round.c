@@ -336,14 +336,37 @@ static void a_full_hash_unlike_the_majoritys_resyncs(void **state) {
 	document_members(&f->doc, EVERYBODY);
 	round_on_document(f->c, f->now, &f->doc, NULL);
 	struct rv_hash good = full_at(5), bad = full_at(6);
-	round_on_full_hash(f->c, 5, &good);
+	assert_int_equal(round_on_full_hash(f->c, 5, &good, NULL), RV_OK);
 	expect_action(f, ROUND_TRAIN);
 	assert_int_equal(expect_report(f, WORKER_TRAINING).full_round, 5);
-	round_on_full_hash(f->c, 5, &bad);
+	assert_int_equal(round_on_full_hash(f->c, 5, &bad, NULL), RV_E_CORRUPT);
 	expect_action(f, ROUND_FETCH_BASE);
 	expect_report(f, WORKER_SYNCING);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 5, true);
 	expect_action(f, ROUND_FETCH_LOG);
+}
+
+/* The majority's word on round 5 comes when our own hash of round 6 is already there. */
+static void an_earlier_full_hash_is_compared_too(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 6, 0, LATE_KEEP);
+	struct rv_hash bad = full_at(50), later = full_at(60);
+	assert_int_equal(round_on_full_hash(f->c, 5, &bad, NULL), RV_OK);
+	assert_int_equal(round_on_full_hash(f->c, 6, &later, NULL), RV_OK);
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 5);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	expect_action(f, ROUND_FETCH_BASE);
+	assert_int_equal(expect_report(f, WORKER_SYNCING).full_round, 6);
+}
+
+static void a_full_hash_of_a_state_that_was_given_up_is_ignored(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 5, 0, LATE_KEEP);
+	struct rv_hash bad = full_at(60);
+	assert_int_equal(round_on_full_hash(f->c, 6, &bad, NULL), RV_OK);
+	show(f, RUN_OPEN, 5);
+	assert_int_equal(expect_report(f, WORKER_TRAINING).full_round, 0);
 }
 
 static void a_new_base_forgets_the_vote_on_the_old_history(void **state) {
@@ -354,7 +377,7 @@ static void a_new_base_forgets_the_vote_on_the_old_history(void **state) {
 	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
 	struct rv_hash digest = digest_of(5), bad = full_at(6);
 	round_on_persisted(f->c, f->now, 5, 1, &digest, true);
-	round_on_full_hash(f->c, 5, &bad);
+	assert_int_equal(round_on_full_hash(f->c, 5, &bad, NULL), RV_E_CORRUPT);
 	expect_action(f, ROUND_FETCH_BASE);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 5, true);
 	document_make(&f->doc, 2, RUN_OPEN, 6, 5);
@@ -421,8 +444,67 @@ static void done_applies_the_last_round_first(void **state) {
 	expect_action(f, ROUND_REDUCE_STOP);
 	expect_action(f, ROUND_APPLY);
 	apply_ok(f, FIXTURE_ROUNDS - 1);
+	expect_nothing(f); /* until a majority has vouched for the end, or a while has passed */
+	f->now += 100 * HEARTBEAT_US;
 	expect_action(f, ROUND_FINISH);
+	assert_false(round_end_verified(f->c));
 	expect_nothing(f);
+}
+
+/* The document of the end with a base of the end. */
+static enum rv_err show_vouched_end(struct fixture *f) {
+	document_make(&f->doc, ++f->seq, RUN_DONE, FIXTURE_ROUNDS, FIXTURE_ROUNDS);
+	document_members(&f->doc, EVERYBODY);
+	return round_on_document(f->c, f->now, &f->doc, NULL);
+}
+
+static void a_verified_end_finishes_at_once(void **state) {
+	struct fixture *f = *state;
+	start_with(f, FIXTURE_ROUNDS, 0, LATE_KEEP);
+	struct rv_hash mine = full_at(FIXTURE_ROUNDS);
+	show_vouched_end(f);
+	expect_nothing(f); /* our own hash is still being computed */
+	assert_int_equal(round_on_full_hash(f->c, FIXTURE_ROUNDS, &mine, NULL), RV_OK);
+	expect_action(f, ROUND_FINISH);
+	assert_true(round_end_verified(f->c));
+}
+
+static void a_wrong_end_is_fetched_from_peers(void **state) {
+	struct fixture *f = *state;
+	start_with(f, FIXTURE_ROUNDS, 0, LATE_KEEP);
+	struct rv_hash bad = full_at(0);
+	assert_int_equal(round_on_full_hash(f->c, FIXTURE_ROUNDS, &bad, NULL), RV_OK);
+	assert_int_equal(show_vouched_end(f), RV_E_CORRUPT);
+	expect_action(f, ROUND_FETCH_BASE);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, FIXTURE_ROUNDS, true);
+	expect_action(f, ROUND_FINISH);
+	assert_true(round_end_verified(f->c)); /* what was installed is what is vouched for */
+}
+
+static void a_vote_for_the_last_step_to_a_base_needs_no_base(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 4, 0, LATE_KEEP);
+	make_ready(f, 4);
+	reduce_and_vote(f, 4, digest_of(4));
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 6, 5);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	expect_action(f, ROUND_REDUCE_STOP);
+	assert_hash(expect_action(f, ROUND_APPLY).expect, digest_of(4));
+	apply_ok(f, 4);
+	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 5);
+}
+
+static void a_vote_that_lost_does_not_lead_to_the_base(void **state) {
+	struct fixture *f = *state;
+	start_with(f, 4, 0, LATE_KEEP);
+	make_ready(f, 4);
+	reduce_and_vote(f, 4, digest_of(40));
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 5, 5);
+	document_members(&f->doc, EVERYBODY);
+	round_on_document(f->c, f->now, &f->doc, NULL);
+	expect_action(f, ROUND_REDUCE_STOP);
+	assert_int_equal(expect_action(f, ROUND_FETCH_BASE).round, 5);
 }
 
 static void a_vote_found_on_disk_is_cast_again(void **state) {
@@ -561,6 +643,12 @@ int main(void) {
 		T(too_far_behind_needs_a_base),
 		T(a_fork_before_any_base_starts_from_theta0),
 		T(a_full_hash_unlike_the_majoritys_resyncs),
+		T(an_earlier_full_hash_is_compared_too),
+		T(a_full_hash_of_a_state_that_was_given_up_is_ignored),
+		T(a_verified_end_finishes_at_once),
+		T(a_wrong_end_is_fetched_from_peers),
+		T(a_vote_for_the_last_step_to_a_base_needs_no_base),
+		T(a_vote_that_lost_does_not_lead_to_the_base),
 		T(a_new_base_forgets_the_vote_on_the_old_history),
 		T(a_complete_file_has_no_timeout),
 		T(donors_take_turns),

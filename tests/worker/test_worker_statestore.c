@@ -107,6 +107,76 @@ static void a_base_saves_the_replay(void **state) {
 	release(&found);
 }
 
+/* What recovery says of the state it has passed is what any worker would say of it. */
+static void assert_full_hash(struct state_fixture *f, const struct statestore_found *found, uint64_t round) {
+	assert_int_equal(found->full_round, round);
+	assert_memory_equal(found->full_hash.b, f->full[round].b, RV_HASH_BYTES);
+}
+
+static void the_full_hash_of_the_base_is_told(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 7, 1);
+	struct statestore_found found = recover_to(f, 6);
+	assert_full_hash(f, &found, 6);
+	release(&found);
+	state_fixture_remove(f, STATE_FILE_BASE, 6);
+	found = recover_to(f, 6); /* the replay passes it */
+	assert_full_hash(f, &found, 6);
+	release(&found);
+}
+
+static void no_full_hash_before_the_first_base(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, STATE_FIXTURE_BASE_EVERY, 1);
+	struct statestore_found found = recover_to(f, STATE_FIXTURE_BASE_EVERY - 1);
+	assert_int_equal(found.full_round, 0);
+	release(&found);
+}
+
+static void put_file(struct state_fixture *f, const char *name) {
+	char path[STATESTORE_PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s", f->store.dir, name);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+}
+
+static bool file_exists(struct state_fixture *f, const char *name) {
+	char path[STATESTORE_PATH_BYTES];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/%s", f->store.dir, name);
+	return stat(path, &st) == 0;
+}
+
+static void leftovers_of_a_killed_process_are_removed_and_nothing_else(void **state) {
+	struct state_fixture *f = *state;
+	static const char *const ours[] = {"base-4.rvs.tmp-a1B2c3", "log-12.rvl.tmp-zzzzzz", "replica.rvp.tmp-000000",
+									   "model.safetensors.tmp-Qwerty", "member.conf.tmp-abcdef"};
+	static const char *const others[] = {"notes.tmp-abcdef",
+										 "base-4.rvs.tmp-a1B2c",
+										 "base-4.rvs.tmp-a1B2c3d",
+										 "base-4.rvs.tmp-a1B2c.",
+										 "base-x.rvs.tmp-a1B2c3",
+										 "base-4.rvs.bak-a1B2c3",
+										 ".tmp-abcdef",
+										 "xreplica.rvp.tmp-000000",
+										 "replica.rvp.tmp-",
+										 "log-1.rvl.old.tmp-aaaaaa"};
+	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+		put_file(f, ours[i]);
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		put_file(f, others[i]);
+	state_fixture_play(f, 3, 1);
+	struct statestore_found found = recover_to(f, 2);
+	release(&found);
+	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+		if (file_exists(f, ours[i]))
+			fail_msg("%s is still there", ours[i]);
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		if (!file_exists(f, others[i]))
+			fail_msg("%s is gone", others[i]);
+}
+
 static void a_damaged_base_is_named_and_the_one_before_used(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 7, 1);
@@ -200,6 +270,9 @@ int main(void) {
 		T(a_fetched_entry_counts_as_committed),
 		T(a_later_replica_proves_the_last_round),
 		T(a_base_saves_the_replay),
+		T(the_full_hash_of_the_base_is_told),
+		T(no_full_hash_before_the_first_base),
+		T(leftovers_of_a_killed_process_are_removed_and_nothing_else),
 		T(a_damaged_base_is_named_and_the_one_before_used),
 		T(a_damaged_entry_ends_the_replay_and_is_named),
 		T(a_damaged_replica_is_named),

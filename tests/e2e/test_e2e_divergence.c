@@ -1,0 +1,86 @@
+/* test_e2e_divergence.c: a bit of one real worker's theta flips. The next look at the full hashes names that worker and
+ * nobody else; it takes the state of its peers, takes part again, and all end with the same bits. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Nobody is left out, however slow the machine: only who is wrong. */
+#define PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
+static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+						  "min-workers = 3\nsteps-per-round = 4\nrounds = 17\nbase-every = 4\n" PATIENT;
+
+enum { VICTIM = 3, FLIPPED_AT = 6, LOOKED_AT = 8, WORKERS = 4 };
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+/* The only member that the coordinator ever named. */
+static void assert_only_victim_named(struct e2e *e) {
+	long from = 0;
+	int named = 0;
+	for (json_t *j; (j = e2e_find_event(e->coordinator.log, "diverged", NULL, 0, &from)); json_decref(j)) {
+		assert_non_null(strstr(e2e_text(j, "text"), "member 3 "));
+		named++;
+	}
+	assert_int_equal(named, 1);
+	for (int i = 0; i < WORKERS; i++) {
+		json_t *j = e2e_find_event(e->workers[i].log, "wrong_state", NULL, 0, NULL);
+		assert_int_equal(j != NULL, i == VICTIM);
+		json_decref(j);
+	}
+}
+
+static void a_flipped_bit_is_found_and_repaired(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, run, WORKERS);
+	e2e_start_workers(&e, 3);
+	e2e_start_worker(&e, VICTIM, "rivulet-worker-failpoint", "RIVULET_FLIP=6");
+	json_t *j = e2e_wait_event(&e.workers[VICTIM], "flipped", NULL, 0, NULL);
+	assert_int_equal(e2e_int(j, "round"), FLIPPED_AT);
+	json_decref(j);
+
+	long from = 0;
+	j = e2e_wait_event(&e.workers[VICTIM], "wrong_state", NULL, 0, &from);
+	assert_non_null(strstr(e2e_text(j, "text"), "round 8 differs from the majority's"));
+	json_decref(j);
+	j = e2e_wait_event(&e.workers[VICTIM], "installed", NULL, 0, &from);
+	assert_int_equal(e2e_int(j, "round"), LOOKED_AT);
+	json_decref(j);
+	j = e2e_wait_event(&e.workers[VICTIM], "attempt", NULL, 0, &from); /* takes part again */
+	json_decref(j);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, VICTIM}, WORKERS, chain, full);
+	assert_only_victim_named(&e);
+}
+
+/* The flip is after the last base: the end state is looked at too. */
+static void a_bit_that_flips_in_the_last_round_does_not_leave_with_the_result(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, run, WORKERS);
+	e2e_start_workers(&e, 3);
+	e2e_start_worker(&e, VICTIM, "rivulet-worker-failpoint", "RIVULET_FLIP=17");
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, VICTIM}, WORKERS, chain, full);
+	json_decref(e2e_wait_event(&e.workers[VICTIM], "flipped", NULL, 0, NULL));
+	json_decref(e2e_wait_event(&e.workers[VICTIM], "installed", "round", 17, NULL));
+	assert_only_victim_named(&e);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_flipped_bit_is_found_and_repaired, teardown),
+		cmocka_unit_test_teardown(a_bit_that_flips_in_the_last_round_does_not_leave_with_the_result, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
