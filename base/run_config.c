@@ -6,6 +6,7 @@
 #include "base/hex.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
 	MAX_TOKENS_PER_BATCH = 1 << 20, /* rows of an activation: times 4 n_embd they must fit comfortably in memory */
@@ -140,6 +141,25 @@ static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et
 		return rv_fail(et, RV_E_RANGE, "n-head = %" PRId64 " is not a multiple of n-kv-head = %" PRId64, c->n_head,
 					   c->n_kv_head);
 	return RV_OK;
+}
+
+void run_config_take_model(struct run_config *c, const struct run_config *from) {
+	memcpy(c->model, from->model, sizeof c->model);
+	c->n_layer = from->n_layer;
+	c->n_head = from->n_head;
+	c->n_embd = from->n_embd;
+	c->vocab = from->vocab;
+	c->context = from->context;
+	c->n_kv_head = from->n_kv_head;
+	c->n_inner = from->n_inner;
+	c->tied = from->tied;
+	c->norm_eps = from->norm_eps;
+	c->rope_theta = from->rope_theta;
+	memcpy(c->rope_scaling, from->rope_scaling, sizeof c->rope_scaling);
+	c->rope_factor = from->rope_factor;
+	c->rope_low_freq = from->rope_low_freq;
+	c->rope_high_freq = from->rope_high_freq;
+	c->rope_original_context = from->rope_original_context;
 }
 
 /* "" or 64 hex digits. */

@@ -51,6 +51,8 @@ extern const struct rv_option run_config_options[];
 void run_config_defaults(struct run_config *c);
 /* Parses and then validates what spans several fields (n_embd % n_head, vocab, ...). */
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et);
+/* The model's fields of `from`, all but init_hash, replace those of c. */
+void run_config_take_model(struct run_config *c, const struct run_config *from);
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et);
 
 #endif

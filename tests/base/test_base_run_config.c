@@ -109,6 +109,40 @@ static void test_unknown_and_malformed_lines(void **state) {
 	assert_fault(run_config_parse(&c, "run.conf", "rounds = 3\nrounds = 4\n", &et), RV_E_INVALID, &et, "rounds");
 }
 
+/* By the table: an option of the group "Model" that is added later must be taken too. */
+static void test_taking_the_model_takes_its_whole_group(void **state) {
+	(void)state;
+	struct run_config c, from;
+	run_config_defaults(&c);
+	run_config_defaults(&from);
+	for (const struct rv_option *o = run_config_options; o->name; o++) {
+		char value[32];
+		const char *last = o->choices ? strrchr(o->choices, '|') : NULL;
+		const char *text = o->type == RV_OPT_BOOL ? "no" : last ? last + 1 : o->choices;
+		if (o->type == RV_OPT_STRING)
+			continue;
+		if (!text) {
+			snprintf(value, sizeof value, "%.17g", o->type == RV_OPT_DOUBLE ? o->max / 2 : o->max);
+			text = value;
+		}
+		assert_int_equal(rv_options_set(run_config_options, &from, o->name, text, NULL), RV_OK);
+	}
+	run_config_take_model(&c, &from);
+	char taken[16384], all[16384];
+	rv_options_print(run_config_options, &c, taken, sizeof taken);
+	rv_options_print(run_config_options, &from, all, sizeof all);
+	for (const struct rv_option *o = run_config_options; o->name; o++) {
+		char name[64];
+		snprintf(name, sizeof name, "%s = ", o->name);
+		const char *line = strstr(taken, name), *other = strstr(all, name);
+		assert_true(line && other);
+		size_t n = strcspn(other, "\n");
+		bool same = strcspn(line, "\n") == n && strncmp(line, other, n) == 0;
+		if (strcmp(o->group, "Model") == 0 && !same)
+			fail_msg("%s is not taken", o->name);
+	}
+}
+
 static void test_every_preset_is_a_run(void **state) {
 	(void)state;
 	for (const struct rv_preset *p = model_presets; p->name; p++) {
@@ -127,6 +161,7 @@ int main(void) {
 		cmocka_unit_test(test_what_spans_fields),
 		cmocka_unit_test(test_unknown_and_malformed_lines),
 		cmocka_unit_test(test_every_preset_is_a_run),
+		cmocka_unit_test(test_taking_the_model_takes_its_whole_group),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
