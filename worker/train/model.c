@@ -25,7 +25,7 @@ const struct model_ops *const model_registry[] = {
 	NULL};
 #undef MODEL_FAMILY
 
-static enum rv_err find_family(const char *name, const struct model_ops **out, struct rv_errtext *et) {
+enum rv_err model_family_find(const char *name, const struct model_ops **out, struct rv_errtext *et) {
 	char known[256] = "";
 	for (int i = 0; model_registry[i]; i++) {
 		if (strcmp(model_registry[i]->name, name) == 0) {
@@ -159,7 +159,7 @@ enum rv_err model_new(const char *family, const struct model_shape *shape, const
 					  struct backend *be, struct model **out, struct rv_errtext *et) {
 	*out = NULL;
 	const struct model_ops *ops;
-	RV_TRY(find_family(family, &ops, et));
+	RV_TRY(model_family_find(family, &ops, et));
 	RV_TRY(check_shape(shape, options->max_batch, et));
 	struct model *m = calloc(1, sizeof *m);
 	if (!m)

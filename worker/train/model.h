@@ -138,6 +138,8 @@ struct model {
 #undef MODEL_FAMILY
 /* NULL-terminated. */
 extern const struct model_ops *const model_registry[];
+/* RV_E_NOTFOUND: the text lists the families there are. */
+enum rv_err model_family_find(const char *name, const struct model_ops **out, struct rv_errtext *et);
 
 /* Builds the layout and allocates the activations. Borrows `be`. RV_E_NOTFOUND (no such family: the text lists them),
  * RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
