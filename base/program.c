@@ -101,6 +101,8 @@ static enum rv_err read_command_line(const struct rv_program *p, const struct rv
 	RV_TRY(rv_options_parse_argv(table, c->presets, opts, argc, argv, args->at, RV_PROGRAM_ARGS_MAX, &args->n, et));
 	RV_TRY(check_arg_count(p, c, args, et));
 	RV_TRY(rv_options_check_required(table, opts, et));
+	if (c->prepare)
+		RV_TRY(c->prepare(opts, et));
 	return c->check ? c->check(opts, args, et) : RV_OK;
 }
 

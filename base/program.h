@@ -30,6 +30,8 @@ struct rv_command {
 	const struct rv_option *options; /* NULL: none */
 	const struct rv_preset *presets; /* of --preset; NULL: none */
 	size_t opts_bytes;               /* size of the options struct */
+	/* Completes the options from files that they name; before check, and by --check too. NULL: nothing. */
+	enum rv_err (*prepare)(void *opts, struct rv_errtext *et);
 	/* What spans several options; also run by --check. NULL: nothing. */
 	enum rv_err (*check)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 	/* What else --check looks at: the files and directories that a start would use; reads only. NULL: nothing. */

@@ -38,15 +38,41 @@ static enum rv_err run_bare(void *opts, const struct rv_args *args, struct rv_er
 	return RV_OK;
 }
 
+static enum rv_err prepare_demo(void *opts, struct rv_errtext *et) {
+	struct demo *d = opts;
+	if (d->rounds == 14)
+		return rv_fail(et, RV_E_NOTFOUND, "rounds = 14: no such file");
+	if (d->rounds == 15)
+		d->rounds = 16;
+	return RV_OK;
+}
+
+static const struct rv_preset presets[] = {{"short", "few rounds", "rounds = 3\n"}, {.name = NULL}};
+
 static const struct rv_command commands[] = {
-	{"serve", "[FILE]", 0, 1, "Serves.", "Details of it.", demo_options, sizeof(struct demo), check_demo, NULL,
-	 run_demo},
-	{"status", "DIR", 1, 1, "Shows.", NULL, NULL, 0, NULL, NULL, run_bare},
+	{.name = "serve",
+	 .synopsis = "[FILE]",
+	 .args_max = 1,
+	 .help = "Serves.",
+	 .details = "Details of it.",
+	 .options = demo_options,
+	 .presets = presets,
+	 .opts_bytes = sizeof(struct demo),
+	 .prepare = prepare_demo,
+	 .check = check_demo,
+	 .run = run_demo},
+	{.name = "status", .synopsis = "DIR", .args_min = 1, .args_max = 1, .help = "Shows.", .run = run_bare},
 	{.run = NULL},
 };
 static const struct rv_program many = {"prog", "A program.", commands, "    prog serve"};
 static const struct rv_command single[] = {
-	{NULL, "LINK", 1, 1, "", NULL, demo_options, sizeof(struct demo), NULL, NULL, run_demo},
+	{.synopsis = "LINK",
+	 .args_min = 1,
+	 .args_max = 1,
+	 .help = "",
+	 .options = demo_options,
+	 .opts_bytes = sizeof(struct demo),
+	 .run = run_demo},
 	{.run = NULL},
 };
 static const struct rv_program one = {"tool", "A tool.", single, NULL};
@@ -100,6 +126,8 @@ static void commands_run_and_report(void **state) {
 	expect(&many, "serve --link l --rounds 1", 1, "prog: disk full");
 	expect(&many, "serve --link l --rounds 2", 130, "prog: stopped");
 	expect(&one, "--link l x", 0, "ran 30 x");
+	expect(&many, "serve --link l --preset short", 0, "ran 3 -");
+	expect(&many, "serve --link l --rounds 15", 0, "ran 16 -");
 }
 
 static void wrong_use_is_refused(void **state) {
@@ -113,6 +141,8 @@ static void wrong_use_is_refused(void **state) {
 	expect(&many, "serve --link l --rounds 13", 2, "bad luck");
 	expect(&many, "serve --round 3", 2, "did you mean --rounds?");
 	expect(&many, "status", 2, "an argument is missing: prog status [options] DIR");
+	expect(&many, "serve --link l --rounds 14", 2, "rounds = 14: no such file");
+	expect(&one, "--preset short --link l x", 2, "--preset: unknown option");
 	expect(&one, "--link l", 2, "an argument is missing: tool [options] LINK");
 }
 
@@ -122,6 +152,7 @@ static void help_and_version(void **state) {
 	expect(&many, "help", 0, "Examples:\n    prog serve");
 	expect(&many, "serve --help", 0, "Details of it.");
 	expect(&many, "help serve", 0, "--chunk-bytes SIZE");
+	expect(&many, "help serve", 0, "        short        few rounds\n");
 	expect(&many, "help status", 0, "Usage: prog status [options] DIR");
 	expect(&many, "--version", 0, "prog " RV_VERSION);
 	expect(&one, "--help", 0, "Usage: tool [options] LINK\n\nA tool.\n");
@@ -134,6 +165,7 @@ static void check_validates_without_running(void **state) {
 	assert_null(strstr(run(&many, "serve --check --link l").text, "ran"));
 	expect(&many, "serve --check --link l --rounds 13", 2, "bad luck");
 	expect(&many, "serve --check", 2, "--link");
+	expect(&many, "serve --check --link l --rounds 15", 0, "rounds = 16\n");
 }
 
 int main(void) {
