@@ -31,6 +31,10 @@ struct blob *blob_ref(struct blob *b) {
 	return b;
 }
 
+bool blob_is_shared(const struct blob *b) {
+	return atomic_load(&((const struct counted_blob *)b)->refs) > 1;
+}
+
 void blob_unref(struct blob *b) {
 	if (!b)
 		return;

@@ -3,6 +3,7 @@
 #ifndef RV_WORKER_BLOB_H
 #define RV_WORKER_BLOB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,8 @@ struct blob {
 /* One reference, contents unspecified. NULL when there is not enough memory. */
 struct blob *blob_new(size_t bytes);
 struct blob *blob_ref(struct blob *b);
+/* Somebody else holds a reference too. Once false it stays so, for the one who holds the only one. */
+bool blob_is_shared(const struct blob *b);
 void blob_unref(struct blob *b); /* NULL is fine */
 
 #endif

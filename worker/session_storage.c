@@ -66,8 +66,10 @@ static void run_fetched_log(struct store_job *j) {
 static void run_snapshot(struct store_job *j) {
 	struct statestore *store = &j->s->store;
 	struct trainer_snapshot *shot = j->snapshot;
-	if (shot->replica_bytes)
+	if (shot->replica_bytes) {
+		replica_seal(shot->replica_bytes->data, shot->replica_bytes->bytes);
 		j->err = statestore_write_replica(store, &shot->replica, shot->replica_bytes->data, &j->text);
+	}
 	if (!shot->has_base)
 		return;
 	j->full_hash = global_full_hash(&shot->base);

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	RV_TRY(replica_new(run, t->data,
 					   &(struct replica_options){.shard = cfg->shard, .n_shards = (uint32_t)run->data_shards}, t->be,
 					   &t->replica, et));
+	replica_watch(t->replica, &t->ending);
 	RV_TRY(open_global(t, &cfg->run_hash, et));
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
 }
@@ -48,6 +50,8 @@ enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_o
 		return rv_fail(et, RV_E_NOMEM, "no memory for the trainer");
 	t->run = *cfg->run;
 	t->owner = *owner;
+	t->progress.loss = t->progress.lr = t->progress.grad_norm = NAN;
+	t->progress.last_round_loss = NAN;
 	pthread_mutex_init(&t->lock, NULL);
 	enum rv_err e = build(t, cfg, et);
 	if (e != RV_OK) {
@@ -62,7 +66,9 @@ void trainer_free(struct trainer *t) {
 	if (!t)
 		return;
 	atomic_store(&t->stop, true);
+	atomic_store(&t->ending, true);
 	jobs_free(t->jobs);
+	blob_unref(t->spare);
 	free(t->encoded);
 	global_release(&t->global);
 	replica_free(t->replica);
@@ -176,6 +182,7 @@ void trainer_evaluate(struct trainer *t, int max_batches) {
 
 void trainer_save(struct trainer *t) {
 	atomic_store(&t->stop, true);
+	atomic_store(&t->ending, true);
 	post(t, &(struct request){.kind = REQ_SAVE});
 }
 

@@ -32,20 +32,21 @@ struct trainer_snapshot {
 	bool has_base;
 	struct global_state base; /* own memory */
 	struct state_replica_info replica;
-	struct blob *replica_bytes; /* NULL: there was no memory for it */
+	struct blob *replica_bytes; /* replica_copy()'s: still to be sealed. NULL: there was no memory for it */
 };
 void trainer_snapshot_free(struct trainer_snapshot *s);
 
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
 	uint64_t global_step;
-	float loss, lr; /* of the last step */
+	float loss, lr; /* of the last step; NaN: none yet */
 	float grad_norm;
 	double round_loss; /* sum over the steps since the last apply */
 	uint64_t round_steps;
-	double last_round_loss; /* mean over the steps between the last two applies */
+	double last_round_loss; /* mean over the steps between the last two applies; NaN: there were none */
 	float tokens_per_s;
-	int64_t compute_us; /* since the process started */
+	int64_t compute_us;  /* since the process started */
+	int64_t snapshot_us; /* of it: copies for the storage thread, while training stood still */
 };
 
 struct trainer_owner {
@@ -60,6 +61,7 @@ struct trainer_owner {
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	/* file: what was installed, borrowed; NULL: theta0. */
 	void (*on_installed)(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text);
+	/* RV_E_CANCELLED: trainer_save was called meanwhile. */
 	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss);
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
 };
@@ -90,7 +92,7 @@ void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
 void trainer_install(struct trainer *t, uint64_t round, struct blob *file, const struct rv_hash *expect);
 /* Held-out loss of the shared theta. max_batches <= 0: the whole split. */
 void trainer_evaluate(struct trainer *t, int max_batches);
-/* Stops training and copies the replica's state. */
+/* Stops training, and an evaluation for good, and copies the replica's state. */
 void trainer_save(struct trainer *t);
 
 void trainer_reap(struct trainer *t);

@@ -19,10 +19,12 @@ struct trainer {
 	struct replica *replica;
 	struct global_state global;
 	uint8_t *encoded;
+	struct blob *spare; /* the replica's last copy: its memory is used again when nobody else has it any more */
 
 	pthread_mutex_t lock;
 	struct trainer_progress progress; /* under lock */
 	atomic_bool stop;                 /* TRAIN: at the next step boundary */
+	atomic_bool ending;               /* EVALUATE: at the next batch, for good */
 };
 
 enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE };

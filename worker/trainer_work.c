@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,12 @@ static enum rv_err one_step(struct trainer *t, struct rv_errtext *et) {
 		if (e != RV_E_RANGE)
 			return e;
 	}
-	return rv_fail_context(et, e, "%d steps in a row", DIVERGED_STEPS_MAX);
+	return rv_fail_context(
+		et, e,
+		"%d batches in a row were refused. Start again with the same --dir: it goes back to the last "
+		"round's weights. If that does not help, or other workers say the same, the run's lr is too high "
+		"or clip is missing: make a new run with other values. The last refusal",
+		DIVERGED_STEPS_MAX);
 }
 
 static void work_train(struct request *rq) {
@@ -72,7 +78,7 @@ void trainer_begin_round(struct trainer *t, uint64_t round, bool keep) {
 	if (!keep)
 		p->steps_done = p->tokens = 0;
 	p->global_step = round * h + p->steps_done;
-	p->last_round_loss = p->round_steps > 0 ? p->round_loss / (double)p->round_steps : p->last_round_loss;
+	p->last_round_loss = p->round_steps > 0 ? p->round_loss / (double)p->round_steps : NAN;
 	p->round_loss = 0;
 	p->round_steps = 0;
 	uint64_t step = p->global_step;
@@ -119,17 +125,41 @@ static bool copy_base(struct trainer_snapshot *s, const struct global_state *g) 
 	return true;
 }
 
+/* Memory of the last copy, touched already, when the storage thread has done with it. */
+static struct blob *replica_buffer(struct trainer *t) {
+	if (t->spare && blob_is_shared(t->spare)) {
+		blob_unref(t->spare);
+		t->spare = NULL;
+	}
+	if (!t->spare)
+		t->spare = blob_new(replica_state_bytes(t->replica));
+	return t->spare ? blob_ref(t->spare) : NULL;
+}
+
 static void copy_replica(struct trainer_snapshot *s, struct trainer *t) {
 	struct trainer_progress p = trainer_progress(t);
-	s->replica_bytes = blob_new(replica_state_bytes(t->replica));
+	s->replica_bytes = replica_buffer(t);
 	if (!s->replica_bytes)
 		return;
-	replica_save(t->replica, s->replica_bytes->data);
+	replica_copy(t->replica, s->replica_bytes->data);
 	s->replica = (struct state_replica_info){.round = t->global.round,
 											 .chain = t->global.chain,
 											 .steps_done = p.steps_done,
 											 .tokens = p.tokens,
 											 .payload_bytes = s->replica_bytes->bytes};
+}
+
+static void take_snapshot(struct request *rq, bool base, bool replica) {
+	struct trainer *t = rq->t;
+	int64_t started_us = rv_clock_monotonic_us();
+	rq->snapshot = calloc(1, sizeof *rq->snapshot);
+	if (rq->snapshot && base)
+		rq->snapshot->has_base = copy_base(rq->snapshot, &t->global);
+	if (rq->snapshot && replica)
+		copy_replica(rq->snapshot, t);
+	pthread_mutex_lock(&t->lock);
+	t->progress.snapshot_us += rv_clock_monotonic_us() - started_us;
+	pthread_mutex_unlock(&t->lock);
 }
 
 static void work_apply(struct request *rq) {
@@ -148,12 +178,8 @@ static void work_apply(struct request *rq) {
 		rq->err = step_theta(t, a, payload, &rq->text);
 	if (rq->err == RV_OK) {
 		trainer_begin_round(t, t->global.round, a->keep);
-		rq->snapshot = calloc(1, sizeof *rq->snapshot);
+		take_snapshot(rq, a->want_base, a->want_replica);
 	}
-	if (rq->snapshot && a->want_base)
-		rq->snapshot->has_base = copy_base(rq->snapshot, &t->global);
-	if (rq->snapshot && a->want_replica)
-		copy_replica(rq->snapshot, t);
 	count_compute(t, started_us);
 }
 
@@ -193,12 +219,6 @@ static void work_install(struct request *rq) {
 	trainer_begin_round(t, t->global.round, false);
 }
 
-static void work_save(struct request *rq) {
-	rq->snapshot = calloc(1, sizeof *rq->snapshot);
-	if (rq->snapshot)
-		copy_replica(rq->snapshot, rq->t);
-}
-
 void trainer_work(struct request *rq) {
 	switch (rq->kind) {
 	case REQ_TRAIN:
@@ -217,7 +237,7 @@ void trainer_work(struct request *rq) {
 		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_batches, &rq->loss, &rq->text);
 		break;
 	case REQ_SAVE:
-		work_save(rq);
+		take_snapshot(rq, false, true);
 		break;
 	}
 }

@@ -3,6 +3,7 @@
 #include "train_fixture.h"
 #include "worker/trainer.h"
 
+#include <math.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,6 +299,7 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	trainer_save(s->t); /* stops it at some step */
 	wait_for(s, &s->saved, 1);
 	struct state_replica_info info = s->snapshot->replica;
+	replica_seal(s->snapshot->replica_bytes->data, info.payload_bytes);
 	struct blob *file = blob_new(STATE_REPLICA_HEADER_BYTES + info.payload_bytes);
 	state_replica_header(&trainer_global(s->t)->cfg, &info, file->data);
 	memcpy(file->data + STATE_REPLICA_HEADER_BYTES, s->snapshot->replica_bytes->data, info.payload_bytes);
@@ -330,13 +332,65 @@ static void held_out_loss_is_the_replicas(void **state) {
 	assert_true(s->loss == want);
 }
 
+/* Training goes on while the storage thread still has the last copy, and uses its memory again when it has not. */
+static void copies_of_the_replica_do_not_touch_each_other(void **state) {
+	struct scene *s = *state;
+	play_round(s, 0);
+	struct blob *held = blob_ref(s->snapshot->replica_bytes);
+	uint8_t *before = malloc(held->bytes);
+	memcpy(before, held->data, held->bytes);
+	play_round(s, 1);
+	assert_ptr_not_equal(s->snapshot->replica_bytes, held);
+	assert_memory_equal(held->data, before, held->bytes);
+	free(before);
+	blob_unref(held);
+	const struct blob *second = s->snapshot->replica_bytes;
+	trainer_snapshot_free(s->snapshot);
+	s->snapshot = NULL;
+	play_round(s, 2);
+	assert_ptr_equal(s->snapshot->replica_bytes, second);
+	assert_true(trainer_progress(s->t).snapshot_us <= trainer_progress(s->t).compute_us);
+}
+
+static void a_stop_ends_an_evaluation(void **state) {
+	struct scene *s = *state;
+	trainer_evaluate(s->t, 0);
+	trainer_save(s->t);
+	trainer_evaluate(s->t, 0);
+	wait_for(s, &s->evaluated, 2);
+	assert_int_equal(s->err, RV_E_CANCELLED);
+	assert_int_equal(s->saved, 1);
+}
+
+static void a_round_without_steps_has_no_loss(void **state) {
+	struct scene *s = *state;
+	assert_true(isnan(trainer_progress(s->t).loss));
+	play_round(s, 0);
+	assert_true(isfinite(trainer_progress(s->t).last_round_loss));
+	trainer_encode(s->t, 1);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	struct trainer_apply rq = own_result(s, false);
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.file);
+	wait_for(s, &s->applied, s->applied + 1);
+	assert_true(isnan(trainer_progress(s->t).last_round_loss));
+	assert_true(isfinite(trainer_progress(s->t).loss));
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(rounds_are_what_they_are_by_hand), T(an_outer_step_stops_training_at_a_step_boundary),
-		T(late_progress_is_kept_or_not),     T(damaged_bytes_change_nothing),
-		T(theta0_is_installed_again),        T(a_base_is_installed_only_when_it_is_the_vouched_one),
-		T(a_saved_replica_goes_on_exactly),  T(held_out_loss_is_the_replicas),
+		T(rounds_are_what_they_are_by_hand),
+		T(an_outer_step_stops_training_at_a_step_boundary),
+		T(late_progress_is_kept_or_not),
+		T(damaged_bytes_change_nothing),
+		T(theta0_is_installed_again),
+		T(a_base_is_installed_only_when_it_is_the_vouched_one),
+		T(a_saved_replica_goes_on_exactly),
+		T(held_out_loss_is_the_replicas),
+		T(copies_of_the_replica_do_not_touch_each_other),
+		T(a_stop_ends_an_evaluation),
+		T(a_round_without_steps_has_no_loss),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,6 +191,7 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 		loss += accumulate_shard(r, shards[i], (float)(1 / (double)tokens));
 	loss /= (double)tokens;
 	double grad_norm = sqrt(r->be->ops->sum_squares(r->be, r->grad, r->n));
+	r->cursor += sequences; /* also past a batch that is refused: it would be refused again */
 	if (!isfinite(loss) || !isfinite(grad_norm))
 		return rv_fail(et, RV_E_RANGE,
 					   "training diverged at inner step %" PRIu64
@@ -200,13 +201,16 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 	update(r, lr, grad_norm);
 	r->adam_steps++;
 	r->global_step++;
-	r->cursor += sequences;
 	*out = (struct step_stats){.loss = (float)loss, .grad_norm = (float)grad_norm, .lr = lr, .tokens = tokens};
 	return RV_OK;
 }
 
 enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et) {
 	return replica_step_shards(r, &r->shard, 1, out, et);
+}
+
+void replica_watch(struct replica *r, const atomic_bool *stop) {
+	r->stop = stop;
 }
 
 /* How many held-out sequences an evaluation of max_batches reads. */
@@ -225,6 +229,8 @@ enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches,
 	size_t context = (size_t)r->cfg.context;
 	double sum = 0;
 	for (uint64_t done = 0; done < used;) {
+		if (r->stop && atomic_load(r->stop))
+			return rv_fail(et, RV_E_CANCELLED, "the evaluation was stopped");
 		uint64_t left = used - done;
 		int b = (int)(left < (uint64_t)r->cfg.batch ? left : (uint64_t)r->cfg.batch);
 		/* Spread evenly over the held-out text, so that a short evaluation sees all of it. */

@@ -14,6 +14,7 @@
 #include "worker/train/data.h"
 #include "worker/train/model.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,7 +49,7 @@ void replica_set_theta(struct replica *r, const float *theta);
 void replica_shift_theta(struct replica *r, const float *from, const float *to);
 
 /* One inner AdamW step (grad_accum micro-batches), global inner step += 1. RV_E_RANGE when loss or gradient is not
- * finite: the parameters are then unchanged. */
+ * finite: the parameters are then unchanged, and the data cursor has moved on: trying again reads other data. */
 enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et);
 /* The same with the mean gradient over grad_accum micro-batches of each of `shards` (n >= 1), all at this replica's
  * cursor: what n data-parallel workers compute together. replica_step(r) is this with the replica's own shard. */
@@ -62,11 +63,18 @@ void replica_set_global_step(struct replica *r, uint64_t step);
  * batches, spread evenly over it; max_batches <= 0: all of it. RV_E_RANGE when it is not finite. */
 enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et);
 
+/* While *stop is true replica_eval ends before its next batch with RV_E_CANCELLED. Borrowed; NULL (the start): never.
+ */
+void replica_watch(struct replica *r, const atomic_bool *stop);
+
 /* Everything that is this replica's alone (theta_local, m, v, step, cursor), as bytes in one buffer of
  * replica_state_bytes. Load checks magic, version, sizes and hash: RV_E_CORRUPT names the field, and the replica is
  * unchanged. */
 size_t replica_state_bytes(const struct replica *r);
 void replica_save(struct replica *r, uint8_t *out);
+/* The same in two parts: the copy, and the hash over its n bytes, which needs no replica and may run on any thread. */
+void replica_copy(struct replica *r, uint8_t *out);
+void replica_seal(uint8_t *copy, size_t n);
 enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et);
 
 #endif

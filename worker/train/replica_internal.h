@@ -16,6 +16,7 @@ struct replica {
 	float *theta, *grad, *m, *v; /* (n) each, backend memory */
 	float *mirror;               /* (n) host copy of theta; NULL when the backend's memory is the host's */
 	struct schedule schedule;
+	const atomic_bool *stop;   /* borrowed; NULL: evaluations are not to be stopped */
 	uint64_t global_step;      /* of the run: the learning rate follows it */
 	uint64_t adam_steps;       /* updates that m and v have seen: the bias correction follows it */
 	uint64_t cursor;           /* sequences of the shard's stream read so far */

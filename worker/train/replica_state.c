@@ -32,8 +32,8 @@ static struct rv_hash hash_state(const uint8_t *state, size_t n) {
 	return hash;
 }
 
-void replica_save(struct replica *r, uint8_t *out) {
-	size_t bytes = replica_state_bytes(r), vector = r->n * sizeof(float);
+void replica_copy(struct replica *r, uint8_t *out) {
+	size_t vector = r->n * sizeof(float);
 	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
 	rv_write_u64(&w, STATE_MAGIC);
 	rv_write_u32(&w, STATE_VERSION);
@@ -48,8 +48,17 @@ void replica_save(struct replica *r, uint8_t *out) {
 	const float *vectors[STATE_VECTORS] = {r->theta, r->m, r->v};
 	for (int i = 0; i < STATE_VECTORS; i++)
 		r->be->ops->download(r->be, out + STATE_HEADER_BYTES + (size_t)i * vector, vectors[i], vector);
-	struct rv_hash hash = hash_state(out, bytes - RV_HASH_BYTES);
-	memcpy(out + bytes - RV_HASH_BYTES, hash.b, RV_HASH_BYTES);
+}
+
+void replica_seal(uint8_t *copy, size_t n) {
+	RV_ASSERT(n > STATE_HEADER_BYTES + RV_HASH_BYTES);
+	struct rv_hash hash = hash_state(copy, n - RV_HASH_BYTES);
+	memcpy(copy + n - RV_HASH_BYTES, hash.b, RV_HASH_BYTES);
+}
+
+void replica_save(struct replica *r, uint8_t *out) {
+	replica_copy(r, out);
+	replica_seal(out, replica_state_bytes(r));
 }
 
 struct state_header {
