@@ -6,6 +6,7 @@
 #ifndef RV_KERNELS_CPU_CPU_H
 #define RV_KERNELS_CPU_CPU_H
 
+#include "kernels/computing_ops.h"
 #include "kernels/cpu/isa/isa_kernels.h"
 
 /* A workspace grows to the largest request and is kept: nothing is allocated after the first step. */
@@ -21,7 +22,7 @@ struct cpu_backend {
 	const struct isa_kernels *isa;
 	const struct gemm_kernels *gemm; /* of our own product, in the dtype that was asked for; and attention in it */
 	const struct attention_kernels *attention;
-	bool onednn;                     /* fp32 products go to oneDNN, which uses the best instruction set there is */
+	bool onednn; /* fp32 products go to oneDNN, which uses the best instruction set there is */
 	char description[96];
 	struct {
 		float *p;
@@ -87,30 +88,6 @@ void cpu_gemm_onednn_version(char out[32]);
 /* dst[j] += sum over rows of src[i * ld + j], in parallel over columns. */
 void cpu_add_column_sums(struct cpu_backend *be, float *dst, const float *src, ptrdiff_t ld, int rows, int cols);
 
-void cpu_embed_forward(struct backend *be, act_t *out, const int32_t *tokens, const float *wte, const float *wpe, int b,
-					   int t, int c);
-void cpu_embed_backward(struct backend *be, float *dwte, float *dwpe, const int32_t *tokens, const act_t *dout, int b,
-						int t, int c);
-void cpu_layernorm_forward(struct backend *be, act_t *out, float *mean, float *rstd, const act_t *x, const float *w,
-						   const float *bias, int n, int c);
-void cpu_residual_layernorm_forward(struct backend *be, act_t *sum, act_t *out, float *mean, float *rstd,
-									const act_t *a, const act_t *b, const float *w, const float *bias, int n, int c);
-void cpu_layernorm_backward(struct backend *be, act_t *dx, float *dw, float *dbias, const act_t *dout, const act_t *x,
-							const float *w, const float *mean, const float *rstd, int n, int c);
-void cpu_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
-						struct linear_shape s, enum linear_epilogue ep);
-void cpu_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
-							   struct linear_shape s, enum linear_epilogue ep);
-void cpu_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
-								struct linear_shape s);
-void cpu_attention_forward(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s);
-void cpu_attention_backward(struct backend *be, act_t *dqkv, const act_t *dout, const act_t *qkv, const act_t *out,
-							const float *lse, struct attention_shape s);
-void cpu_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
-					const int32_t *targets, int n, int c, int v, int vp, float grad_scale);
-void cpu_logits(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v);
-double cpu_sum_squares(struct backend *be, const float *x, size_t n);
-void cpu_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
-			   int n_spans, const struct adamw_params *a);
+COMPUTING_OPS(OP_PROTOTYPE, cpu)
 
 #endif

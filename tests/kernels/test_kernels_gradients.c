@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Runs the forward operation on the current inputs and returns L. */
 typedef double loss_fn(struct backend *ref, const void *ctx);
@@ -65,6 +66,97 @@ static void layernorm_gradients(void **state) {
 	float *all[] = {k.x, k.w, k.bias, k.dout, k.out, k.mean, k.rstd, dx, dw, db};
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		free(all[i]);
+	backend_close(ref);
+}
+
+struct rmsnorm {
+	float *x, *w, *dout, *out, *rstd;
+	int n, c;
+};
+
+static double rmsnorm_loss(struct backend *ref, const void *ctx) {
+	const struct rmsnorm *k = ctx;
+	ref->ops->rmsnorm_forward(ref, as_act(k->out), k->rstd, as_act(k->x), k->w, 1e-5f, k->n, k->c);
+	return weighted_sum(k->out, k->dout, (size_t)k->n * k->c);
+}
+
+static void rmsnorm_gradients(void **state) {
+	(void)state;
+	enum { N = 3, C = 7 };
+	struct backend *ref = open_ref();
+	struct rmsnorm k = {.x = random_floats(N * C, 1, 1),
+						.w = random_floats(C, 2, 1),
+						.dout = random_floats(N * C, 3, 1),
+						.out = zero_floats(N * C),
+						.rstd = zero_floats(N),
+						.n = N,
+						.c = C};
+	float *dx = zero_floats(N * C), *dw = zero_floats(C);
+	rmsnorm_loss(ref, &k);
+	ref->ops->rmsnorm_backward(ref, as_act(dx), dw, as_act(k.dout), as_act(k.x), k.w, k.rstd, N, C);
+	check_gradient("dx", ref, rmsnorm_loss, &k, k.x, N * C, dx);
+	check_gradient("dw", ref, rmsnorm_loss, &k, k.w, C, dw);
+	float *all[] = {k.x, k.w, k.dout, k.out, k.rstd, dx, dw};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free(all[i]);
+	backend_close(ref);
+}
+
+enum { ROPE_B = 2, ROPE_T = 3, ROPE_HD = 6, ROPE_WIDTH = (2 + 2 * 1) * ROPE_HD, ROPE_FIRST = 2 };
+static const struct attention_shape rope_shape = {ROPE_B, ROPE_T, 2, 1, ROPE_HD};
+
+struct rope {
+	float *qkv, *dout, *out, *table;
+};
+
+static double rope_loss(struct backend *ref, const void *ctx) {
+	const struct rope *k = ctx;
+	memcpy(k->out, k->qkv, ROPE_B * ROPE_T * ROPE_WIDTH * sizeof *k->out);
+	ref->ops->rope(ref, as_act(k->out), k->table, rope_shape, ROPE_FIRST, false);
+	return weighted_sum(k->out, k->dout, ROPE_B * ROPE_T * ROPE_WIDTH);
+}
+
+static void rope_gradients(void **state) {
+	(void)state;
+	enum { N = ROPE_B * ROPE_T * ROPE_WIDTH, ANGLES = (ROPE_FIRST + ROPE_T) * ROPE_HD / 2 };
+	struct backend *ref = open_ref();
+	struct rope k = {random_floats(N, 1, 1), random_floats(N, 2, 1), zero_floats(N), zero_floats(2 * ANGLES)};
+	for (int i = 0; i < ANGLES; i++) {
+		k.table[2 * i] = (float)cos(0.7 * i);
+		k.table[2 * i + 1] = (float)sin(0.7 * i);
+	}
+	float *dqkv = copy_floats(k.dout, N);
+	ref->ops->rope(ref, as_act(dqkv), k.table, rope_shape, ROPE_FIRST, true);
+	check_gradient("dqkv", ref, rope_loss, &k, k.qkv, N, dqkv);
+	float *all[] = {k.qkv, k.dout, k.out, k.table, dqkv};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free(all[i]);
+	backend_close(ref);
+}
+
+struct swiglu {
+	float *gate_up, *dout, *out;
+	int n, f;
+};
+
+static double swiglu_loss(struct backend *ref, const void *ctx) {
+	const struct swiglu *k = ctx;
+	ref->ops->swiglu_forward(ref, as_act(k->out), as_act(k->gate_up), k->n, k->f);
+	return weighted_sum(k->out, k->dout, (size_t)k->n * k->f);
+}
+
+static void swiglu_gradients(void **state) {
+	(void)state;
+	enum { N = 4, F = 5 };
+	struct backend *ref = open_ref();
+	struct swiglu k = {random_floats(2 * N * F, 1, 3), random_floats(N * F, 2, 1), zero_floats(N * F), N, F};
+	float *dgate_up = zero_floats(2 * N * F);
+	ref->ops->swiglu_backward(ref, as_act(dgate_up), as_act(k.dout), as_act(k.gate_up), N, F);
+	check_gradient("dgate_up", ref, swiglu_loss, &k, k.gate_up, 2 * N * F, dgate_up);
+	free(k.gate_up);
+	free(k.dout);
+	free(k.out);
+	free(dgate_up);
 	backend_close(ref);
 }
 
@@ -210,8 +302,9 @@ static void embedding_gradients(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(layernorm_gradients), cmocka_unit_test(linear_gradients),
-									   cmocka_unit_test(attention_gradients), cmocka_unit_test(classifier_gradients),
-									   cmocka_unit_test(embedding_gradients)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(layernorm_gradients),  cmocka_unit_test(rmsnorm_gradients),
+									   cmocka_unit_test(rope_gradients),       cmocka_unit_test(swiglu_gradients),
+									   cmocka_unit_test(linear_gradients),     cmocka_unit_test(attention_gradients),
+									   cmocka_unit_test(classifier_gradients), cmocka_unit_test(embedding_gradients)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

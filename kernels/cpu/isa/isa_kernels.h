@@ -23,6 +23,22 @@ struct layernorm_grad_rows {
 	int n, c;
 };
 
+struct rmsnorm_rows {
+	float *sum; /* with b: where a + b goes; else NULL */
+	float *out, *rstd;
+	const float *a, *b; /* x = a, or a + b when b is not NULL */
+	const float *w;
+	float eps;
+	int n, c;
+};
+
+struct rmsnorm_grad_rows {
+	float *dx;      /* += */
+	float *dw_part; /* (c): = the sum over these rows */
+	const float *dout, *x, *w, *rstd;
+	int n, c;
+};
+
 /* One head of one sequence. Vectors of consecutive tokens are `ld` floats apart. */
 struct attention_head {
 	const float *q, *k, *v;
@@ -44,6 +60,20 @@ struct attention_group {
 	const float *lse;
 	float *work;
 	int t, head_dim, group;
+};
+
+/* Some consecutive tokens of one sequence, the first at position `first`, and of each the `group` query heads that read
+ * one key/value head (heads are head_dim apart). k and v hold positions 0..first + tokens - 1, ld floats apart. */
+struct attention_queries {
+	const float *q;
+	ptrdiff_t q_ld; /* from token to token */
+	const float *k, *v;
+	ptrdiff_t ld;
+	float *out;
+	ptrdiff_t out_ld;
+	float *scores;       /* workspace (tokens * group, scores_ld) */
+	ptrdiff_t scores_ld; /* at least first + tokens, a multiple of 16 */
+	int first, tokens, group, head_dim;
 };
 
 struct softmax_rows {
@@ -112,6 +142,14 @@ struct attention_kernels {
 	X(void, add_column_sums, (float *dst, const float *src, ptrdiff_t ld, int rows, int cols))                         \
 	X(void, layernorm_rows, (const struct layernorm_rows *a))                                                          \
 	X(void, layernorm_grad_rows, (const struct layernorm_grad_rows *a))                                                \
+	X(void, rmsnorm_rows, (const struct rmsnorm_rows *a))                                                              \
+	X(void, rmsnorm_grad_rows, (const struct rmsnorm_grad_rows *a))                                                    \
+	/* rotates `heads` consecutive heads of a token; angles: cos, sin of each pair; direction: 1, or -1 to go back */  \
+	X(void, rope_token, (float *x, const float *angles, int heads, int head_dim, float direction))                     \
+	/* gate_up (n, 2f), out and dout (n, f) */                                                                         \
+	X(void, swiglu_rows, (float *out, const float *gate_up, int n, int f))                                             \
+	X(void, swiglu_grad_rows, (float *dgate_up, const float *dout, const float *gate_up, int n, int f))                \
+	X(void, attention_queries, (const struct attention_queries *a))                                                    \
 	X(void, softmax_rows, (const struct softmax_rows *a))                                                              \
 	X(double, sum_squares, (const float *x, size_t n))                                                                 \
 	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))
