@@ -12,10 +12,13 @@ static void read_all(const struct safetensors *s, size_t file_bytes) {
 	for (int i = 0; i < safetensors_count(s); i++) {
 		const struct safetensors_tensor *t = safetensors_at(s, i);
 		RV_ASSERT(t->begin <= t->end && t->end <= file_bytes);
-		RV_ASSERT(safetensors_find(s, t->name));
-		float *values = malloc(t->end - t->begin + 1);
+		RV_ASSERT(safetensors_find(s, t->name) == t);
+		size_t n = safetensors_elems(t), half = n / 2;
+		float *values = malloc(n * sizeof *values + 1);
 		RV_ASSERT(values);
-		(void)safetensors_read_f32(s, t, values, NULL);
+		enum rv_err whole = safetensors_read_f32(s, t, 0, n, values, NULL);
+		if (whole == RV_OK) /* what is readable is readable in parts */
+			RV_ASSERT(safetensors_read_f32(s, t, half, n - half, values, NULL) == RV_OK);
 		free(values);
 	}
 	(void)safetensors_metadata(s, "config");

@@ -189,20 +189,28 @@ static void make_codec(struct seeds *s, const struct codec *codec, uint8_t choic
 	seed_end(s, "codec", name);
 }
 
-static const float *weights_of(void *ctx, int i) {
-	return (const float *)ctx + 4 * i;
+static void fill_weights(const void *ctx, int i, size_t first, size_t n, float *out) {
+	for (size_t k = 0; k < (i == 0 ? 2 * n : n); k++)
+		out[k] = ((const float *)ctx)[4 * i + (i == 0 ? 2 : 1) * (int)first + (int)k];
 }
 
 static void make_safetensors(struct seeds *s) {
-	float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-	char path[512];
+	const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 	struct safetensors_tensor tensors[2] = {{.name = "wte.weight", .n_dims = 2, .dims = {2, 2}},
 											{.name = "ln_f.bias", .n_dims = 1, .dims = {4}}};
 	struct safetensors_meta meta = {"config", "rounds = 30\n"};
-	struct safetensors_source source = {
-		.tensors = tensors, .n_tensors = 2, .meta = &meta, .n_meta = 1, .values = weights_of, .ctx = values};
-	seed_path(s, "safetensors", "two_tensors", path);
-	RV_ASSERT(safetensors_write(path, &source, NULL) == RV_OK);
+	for (int format = 0; format < WEIGHTS_FORMATS; format++) {
+		char path[512], name[32];
+		(void)snprintf(name, sizeof name, "two_tensors_%s", weights_format_name((enum weights_format)format));
+		struct safetensors_source source = {.tensors = tensors,
+											.n_tensors = 2,
+											.format = (enum weights_format)format,
+											.meta = &meta,
+											.n_meta = 1,
+											.rows = {fill_weights, values}};
+		seed_path(s, "safetensors", name, path);
+		RV_ASSERT(safetensors_write(path, &source, NULL) == RV_OK);
+	}
 }
 
 /* Bytes for fuzz_reduce.c: links up, both contributions to our chunks, time, sending, another attempt. */

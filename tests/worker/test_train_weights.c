@@ -62,19 +62,20 @@ static void test_file_is_as_the_ecosystem_has_it(void **state) {
 	assert_int_equal(safetensors_count(f), s->layout->n_tensors);
 	assert_string_equal(safetensors_metadata(f, "format"), "pt");
 	assert_string_equal(safetensors_metadata(f, "rivulet.round"), "3");
-	const struct safetensors_tensor *t = safetensors_find(f, "h.1.attn.c_attn.weight");
+	const struct safetensors_tensor *t = safetensors_find(f, "transformer.h.1.attn.c_attn.weight");
 	assert_non_null(t);
 	assert_int_equal(t->n_dims, 2);
 	assert_int_equal(t->dims[0], 16); /* (in, out) */
 	assert_int_equal(t->dims[1], 48);
-	assert_int_equal(safetensors_read_f32(f, t, matrix, NULL), RV_OK);
-	const float *flat = replica_theta(s->run.replica) + model_find_tensor(s->layout, t->name)->offset; /* (out, in) */
+	assert_int_equal(safetensors_read_f32(f, t, 0, 16 * 48, matrix, NULL), RV_OK);
+	const float *flat =
+		replica_theta(s->run.replica) + model_find_tensor(s->layout, "h.1.attn.c_attn.weight")->offset; /* (out, in) */
 	for (int in = 0; in < 16; in++)
 		for (int out = 0; out < 48; out++)
 			assert_true(matrix[in * 48 + out] == flat[out * 16 + in]);
-	t = safetensors_find(f, "wte.weight");
+	t = safetensors_find(f, "transformer.wte.weight");
 	assert_int_equal(t->dims[0], 256);
-	t = safetensors_find(f, "ln_f.bias");
+	t = safetensors_find(f, "transformer.ln_f.bias");
 	assert_int_equal(t->n_dims, 1);
 	safetensors_close(f);
 }
@@ -95,7 +96,8 @@ static void test_other_shape_is_refused(void **state) {
 	other = fixture_replica(&s->run, &cfg);
 	layout = &replica_model(other)->layout;
 	params = calloc(layout->n_params, sizeof *params);
-	assert_fault(weights_load(s->path, &model_gpt2, layout, params, &et), RV_E_CORRUPT, &et, "tensors, the model has");
+	assert_fault(weights_load(s->path, &model_gpt2, layout, params, &et), RV_E_CORRUPT, &et,
+				 "has no tensor 'h.2.ln_1.weight'");
 	free(params);
 	replica_free(other);
 }

@@ -1,8 +1,9 @@
-/* safetensors.c: reading a safetensors file, with suspicion, and writing one. */
+/* safetensors.c: reading a safetensors file, with suspicion. */
 #include "worker/train/safetensors.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
-#include "base/file.h"
+#include "base/json_limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +15,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LENGTH_BYTES = 8, HEADER_ALIGNMENT = 8 };
-
-#define METADATA_KEY "__metadata__"
+enum {
+	/* Of the header's JSON: a tensor is an object with two arrays and some 14 values; metadata are few. */
+	MAX_CONTAINERS = 3 * SAFETENSORS_TENSORS_MAX + 16,
+	MAX_VALUES = 16 * SAFETENSORS_TENSORS_MAX + 65536,
+	READ_BYTES = 1 << 17, /* numbers that are converted pass through a buffer of this size */
+};
 
 struct safetensors {
 	int fd;
 	char *path;
-	json_t *header; /* owns all names */
-	struct safetensors_tensor *tensors;
+	json_t *header;                            /* owns all names */
+	struct safetensors_tensor *tensors;        /* ascending by `begin` */
+	const struct safetensors_tensor **by_name; /* ascending by name */
 	int n_tensors;
 	uint64_t data_offset, data_bytes;
 };
@@ -107,6 +112,11 @@ static int by_begin(const void *a, const void *b) {
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
+static int by_name(const void *a, const void *b) {
+	const struct safetensors_tensor *const *x = a, *const *y = b;
+	return strcmp((*x)->name, (*y)->name);
+}
+
 static enum rv_err check_cover(const struct safetensors *s, struct rv_errtext *et) {
 	uint64_t at = 0;
 	for (int i = 0; i < s->n_tensors; i++) {
@@ -128,45 +138,55 @@ static enum rv_err parse_header(struct safetensors *s, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_CORRUPT, "%s: the header is not an object of at most %d tensors", s->path,
 					   SAFETENSORS_TENSORS_MAX);
 	s->tensors = calloc(n + 1, sizeof *s->tensors);
-	if (!s->tensors)
+	s->by_name = calloc(n + 1, sizeof *s->by_name);
+	if (!s->tensors || !s->by_name)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory for %zu tensors", s->path, n);
 	const char *name;
 	json_t *entry;
 	json_object_foreach(s->header, name, entry) {
-		if (strcmp(name, METADATA_KEY) == 0)
+		if (strcmp(name, SAFETENSORS_METADATA_KEY) == 0)
 			continue;
 		RV_TRY(parse_tensor(s, name, entry, &s->tensors[s->n_tensors], et));
 		s->n_tensors++;
 	}
 	qsort(s->tensors, (size_t)s->n_tensors, sizeof *s->tensors, by_begin);
+	for (int i = 0; i < s->n_tensors; i++)
+		s->by_name[i] = &s->tensors[i];
+	qsort(s->by_name, (size_t)s->n_tensors, sizeof *s->by_name, by_name);
 	return check_cover(s, et);
+}
+
+static enum rv_err parse_json(struct safetensors *s, uint64_t header_bytes, struct rv_errtext *et) {
+	char *text = malloc(header_bytes + 1);
+	if (!text)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory for its header", s->path);
+	enum rv_err e = read_at(s, text, header_bytes, SAFETENSORS_LENGTH_BYTES, et);
+	if (e == RV_OK && rv_json_check_limits((uint8_t *)text, header_bytes, MAX_CONTAINERS, MAX_VALUES, et) != RV_OK)
+		e = rv_fail_context(et, RV_E_CORRUPT, "%s: header", s->path);
+	json_error_t why;
+	if (e == RV_OK && !(s->header = json_loadb(text, header_bytes, JSON_REJECT_DUPLICATES, &why)))
+		e = rv_fail(et, RV_E_CORRUPT, "%s: header: %s", s->path, why.text);
+	free(text);
+	return e;
 }
 
 static enum rv_err read_header(struct safetensors *s, struct rv_errtext *et) {
 	struct stat st;
 	if (fstat(s->fd, &st) != 0)
 		return rv_fail_errno(et, errno, "cannot stat %s", s->path);
-	uint8_t length[LENGTH_BYTES];
+	uint8_t length[SAFETENSORS_LENGTH_BYTES];
 	uint64_t file_bytes = (uint64_t)st.st_size;
-	if (!S_ISREG(st.st_mode) || file_bytes < LENGTH_BYTES)
+	if (!S_ISREG(st.st_mode) || file_bytes < SAFETENSORS_LENGTH_BYTES)
 		return rv_fail(et, RV_E_CORRUPT, "%s: not a safetensors file", s->path);
 	RV_TRY(read_at(s, length, sizeof length, 0, et));
 	struct rv_reader r = rv_reader_of(length, sizeof length);
 	uint64_t header_bytes = rv_read_u64(&r);
-	if (header_bytes > SAFETENSORS_HEADER_MAX || header_bytes > file_bytes - LENGTH_BYTES)
+	if (header_bytes > SAFETENSORS_HEADER_MAX || header_bytes > file_bytes - SAFETENSORS_LENGTH_BYTES)
 		return rv_fail(et, RV_E_CORRUPT, "%s: not a safetensors file (header of %" PRIu64 " bytes, at most %d)",
 					   s->path, header_bytes, SAFETENSORS_HEADER_MAX);
-	s->data_offset = LENGTH_BYTES + header_bytes;
+	s->data_offset = SAFETENSORS_LENGTH_BYTES + header_bytes;
 	s->data_bytes = file_bytes - s->data_offset;
-	char *text = malloc(header_bytes + 1);
-	if (!text)
-		return rv_fail(et, RV_E_NOMEM, "%s: no memory for its header", s->path);
-	enum rv_err e = read_at(s, text, header_bytes, LENGTH_BYTES, et);
-	json_error_t why;
-	if (e == RV_OK && !(s->header = json_loadb(text, header_bytes, JSON_REJECT_DUPLICATES, &why)))
-		e = rv_fail(et, RV_E_CORRUPT, "%s: header: %s", s->path, why.text);
-	free(text);
-	return e;
+	return parse_json(s, header_bytes, et);
 }
 
 enum rv_err safetensors_open(const char *path, struct safetensors **out, struct rv_errtext *et) {
@@ -198,6 +218,7 @@ void safetensors_close(struct safetensors *s) {
 	if (s->fd >= 0)
 		close(s->fd);
 	json_decref(s->header);
+	free(s->by_name);
 	free(s->tensors);
 	free(s->path);
 	free(s);
@@ -212,95 +233,48 @@ const struct safetensors_tensor *safetensors_at(const struct safetensors *s, int
 }
 
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name) {
-	for (int i = 0; i < s->n_tensors; i++)
-		if (strcmp(s->tensors[i].name, name) == 0)
-			return &s->tensors[i];
-	return NULL;
+	const struct safetensors_tensor key = {.name = name}, *at = &key;
+	const struct safetensors_tensor **found =
+		bsearch(&at, s->by_name, (size_t)s->n_tensors, sizeof *s->by_name, by_name);
+	return found ? *found : NULL;
 }
 
 const char *safetensors_metadata(const struct safetensors *s, const char *key) {
-	return json_string_value(json_object_get(json_object_get(s->header, METADATA_KEY), key));
+	return json_string_value(json_object_get(json_object_get(s->header, SAFETENSORS_METADATA_KEY), key));
 }
 
-enum rv_err safetensors_read_f32(const struct safetensors *s, const struct safetensors_tensor *t, float *out,
-								 struct rv_errtext *et) {
-	if (strcmp(t->dtype, "F32") != 0)
-		return rv_fail(et, RV_E_UNSUPPORTED, "%s: tensor '%.60s' is %s; only F32 can be read", s->path, t->name,
-					   t->dtype);
-	size_t bytes = t->end - t->begin;
-	RV_TRY(read_at(s, out, bytes, s->data_offset + t->begin, et));
-	for (size_t i = 0; i < bytes / sizeof *out; i++)
-		if (!isfinite(out[i]))
-			return rv_fail(et, RV_E_CORRUPT, "%s: tensor '%.60s': value %zu is %g", s->path, t->name, i,
-						   (double)out[i]);
+uint64_t safetensors_elems(const struct safetensors_tensor *t) {
+	return (t->end - t->begin) / dtype_size(t->dtype);
+}
+
+static enum rv_err check_finite(const struct safetensors *s, const struct safetensors_tensor *t, uint64_t first,
+								size_t n, const float *values, struct rv_errtext *et) {
+	for (size_t i = 0; i < n; i++)
+		if (!isfinite(values[i]))
+			return rv_fail(et, RV_E_CORRUPT, "%s: tensor '%.60s': value %" PRIu64 " is %g", s->path, t->name, first + i,
+						   (double)values[i]);
 	return RV_OK;
 }
 
-static json_t *tensor_entry(struct safetensors_tensor *t, uint64_t *at) {
-	uint64_t bytes = sizeof(float);
-	json_t *shape = json_array();
-	for (int i = 0; i < t->n_dims; i++) {
-		bytes *= t->dims[i];
-		json_array_append_new(shape, json_integer((json_int_t)t->dims[i]));
+enum rv_err safetensors_read_f32(const struct safetensors *s, const struct safetensors_tensor *t, uint64_t first,
+								 size_t n, float *out, struct rv_errtext *et) {
+	enum weights_format format;
+	if (!weights_format_find(t->dtype, &format))
+		return rv_fail(et, RV_E_UNSUPPORTED, "%s: tensor '%.60s' is %s; weights are read from F32, BF16 and F16",
+					   s->path, t->name, t->dtype);
+	RV_ASSERT(first <= safetensors_elems(t) && n <= safetensors_elems(t) - first);
+	size_t bytes = weights_format_bytes(format), piece = READ_BYTES / bytes;
+	uint64_t at = s->data_offset + t->begin + first * bytes;
+	if (format == WEIGHTS_F32) {
+		RV_TRY(read_at(s, out, n * bytes, at, et));
+		return check_finite(s, t, first, n, out, et);
 	}
-	t->begin = *at;
-	t->end = *at += bytes;
-	return json_pack("{ss so s[II]}", "dtype", "F32", "shape", shape, "data_offsets", (json_int_t)t->begin,
-					 (json_int_t)t->end);
-}
-
-/* Header text, padded with blanks so that the data begins aligned. NULL: no memory. */
-static char *header_text(const struct safetensors_source *source, size_t *out_bytes) {
-	json_t *header = json_object(), *meta = json_object();
-	for (int i = 0; i < source->n_meta; i++)
-		json_object_set_new(meta, source->meta[i].key, json_string(source->meta[i].value));
-	json_object_set_new(header, METADATA_KEY, meta);
-	uint64_t at = 0;
-	for (int i = 0; i < source->n_tensors; i++)
-		json_object_set_new(header, source->tensors[i].name, tensor_entry(&source->tensors[i], &at));
-	char *text = json_dumps(header, JSON_COMPACT);
-	json_decref(header);
-	if (!text)
-		return NULL;
-	size_t n = strlen(text), padded = (n + HEADER_ALIGNMENT - 1) / HEADER_ALIGNMENT * HEADER_ALIGNMENT;
-	char *grown = realloc(text, padded + 1);
-	if (!grown) {
-		free(text);
-		return NULL;
-	}
-	memset(grown + n, ' ', padded - n);
-	*out_bytes = padded;
-	return grown;
-}
-
-static enum rv_err write_parts(struct rv_file_writer *w, const struct safetensors_source *source, const char *header,
-							   size_t header_bytes, struct rv_errtext *et) {
-	uint8_t length[LENGTH_BYTES];
-	struct rv_writer lw = rv_writer_of(length, sizeof length);
-	rv_write_u64(&lw, header_bytes);
-	RV_TRY(rv_file_writer_write(w, length, sizeof length, et));
-	RV_TRY(rv_file_writer_write(w, header, header_bytes, et));
-	for (int i = 0; i < source->n_tensors; i++) {
-		const struct safetensors_tensor *t = &source->tensors[i];
-		RV_TRY(rv_file_writer_write(w, source->values(source->ctx, i), t->end - t->begin, et));
+	uint8_t buffer[READ_BYTES];
+	for (size_t done = 0; done < n; done += piece) {
+		size_t k = n - done < piece ? n - done : piece;
+		RV_TRY(read_at(s, buffer, k * bytes, at + done * bytes, et));
+		weights_decode(format, buffer, k, out + done);
+		RV_TRY(check_finite(s, t, first + done, k, out + done, et));
 	}
 	return RV_OK;
-}
-
-enum rv_err safetensors_write(const char *path, const struct safetensors_source *source, struct rv_errtext *et) {
-	size_t header_bytes;
-	char *header = header_text(source, &header_bytes);
-	if (!header)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the header of %s", path);
-	struct rv_file_writer w;
-	enum rv_err e = rv_file_writer_begin(&w, path, 0644, et);
-	if (e == RV_OK) {
-		e = write_parts(&w, source, header, header_bytes, et);
-		if (e == RV_OK)
-			e = rv_file_writer_commit(&w, et);
-		else
-			rv_file_writer_abandon(&w);
-	}
-	free(header);
-	return e;
 }

@@ -3,12 +3,13 @@
  * (huggingface.co/docs/safetensors, format section.)
  *
  * The reader trusts nothing: the header is bounded before it is read, every range must lie in the file, match its shape
- * and dtype, and all together cover the data without overlap or hole.
+ * and dtype, and all together cover the data without overlap or hole. Texts name the file and the tensor.
  */
 #ifndef RV_WORKER_TRAIN_SAFETENSORS_H
 #define RV_WORKER_TRAIN_SAFETENSORS_H
 
 #include "base/err.h"
+#include "worker/train/weights_stream.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,8 +17,10 @@
 enum {
 	SAFETENSORS_HEADER_MAX = 16 << 20, /* bytes */
 	SAFETENSORS_TENSORS_MAX = 65536,
-	SAFETENSORS_DIMS_MAX = 8
+	SAFETENSORS_DIMS_MAX = 8,
+	SAFETENSORS_LENGTH_BYTES = 8
 };
+#define SAFETENSORS_METADATA_KEY "__metadata__"
 
 struct safetensors_tensor {
 	const char *name;
@@ -33,7 +36,7 @@ struct safetensors_meta {
 
 struct safetensors; /* an open file, read-only */
 
-/* RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM; RV_E_CORRUPT and RV_E_RANGE say what is wrong with the file. */
+/* RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM; RV_E_CORRUPT says what is wrong with the file. */
 enum rv_err safetensors_open(const char *path, struct safetensors **out, struct rv_errtext *et);
 void safetensors_close(struct safetensors *s); /* NULL is fine */
 int safetensors_count(const struct safetensors *s);
@@ -41,20 +44,21 @@ const struct safetensors_tensor *safetensors_at(const struct safetensors *s, int
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); /* or NULL */
 /* A string of "__metadata__", or NULL. Borrowed, as the tensors' names are. */
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
-/* Reads all of a tensor of dtype F32 into out. RV_E_UNSUPPORTED for another dtype; RV_E_CORRUPT when a value is not
- * finite. */
-enum rv_err safetensors_read_f32(const struct safetensors *s, const struct safetensors_tensor *t, float *out,
-								 struct rv_errtext *et);
+uint64_t safetensors_elems(const struct safetensors_tensor *t);
+/* Reads numbers [first, first + n) of a tensor of dtype F32, BF16 or F16 (which must exist: asserted) into out, in
+ * memory that does not grow with n. RV_E_UNSUPPORTED for another dtype; RV_E_CORRUPT when a value is not finite. */
+enum rv_err safetensors_read_f32(const struct safetensors *s, const struct safetensors_tensor *t, uint64_t first,
+								 size_t n, float *out, struct rv_errtext *et);
 
-/* Writes F32 tensors in the order given, atomically (base/file.h). `begin` and `end` are computed here, `dtype` is
- * ignored. values(ctx, i) gives tensor i's values, valid until it is called again. */
+/* Writes tensors of one format in the order given, atomically (base/file.h). `begin` and `end` are computed here,
+ * `dtype` is ignored. A tensor's rows are its first dimension. What weights_stream_write refuses. */
 struct safetensors_source {
 	struct safetensors_tensor *tensors;
 	int n_tensors;
+	enum weights_format format;
 	const struct safetensors_meta *meta;
 	int n_meta;
-	const float *(*values)(void *ctx, int i);
-	void *ctx;
+	struct weights_rows rows;
 };
 enum rv_err safetensors_write(const char *path, const struct safetensors_source *source, struct rv_errtext *et);
 

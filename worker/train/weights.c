@@ -1,26 +1,26 @@
-/* weights.c: the flat parameter block to and from a safetensors file. */
+/* weights.c: the flat parameter block out of safetensors files. */
 #include "worker/train/weights.h"
 
-#include "base/hex.h"
-#include "worker/train/safetensors.h"
+#include "worker/train/weights_names.h"
+#include "worker/train/weights_set.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_BYTES = 24 };
+struct loader {
+	const struct model_ops *family;
+	const struct model_layout *layout;
+	float *params;
+	bool *seen;     /* (layout->n_tensors) */
+	float *piece;   /* rows on their way into a transposed tensor, or to be compared */
+	bool redundant; /* a tied model's classifier is in a file: to be compared with the embedding */
+	const struct weights_set *set;
+	struct rv_errtext *et;
+};
 
-#define CONFIG_KEY "rivulet.config"
-
-/* to (cols, rows) = transpose of from (rows, cols) */
-static void transpose(float *to, const float *from, int rows, int cols) {
-	for (int r = 0; r < rows; r++)
-		for (int c = 0; c < cols; c++)
-			to[(size_t)c * (size_t)rows + (size_t)r] = from[(size_t)r * (size_t)cols + (size_t)c];
-}
-
-static struct safetensors_tensor file_tensor(const struct model_tensor *t) {
+/* The tensor that `t` is on disk. */
+static struct safetensors_tensor shape_on_disk(const struct model_tensor *t) {
 	struct safetensors_tensor f = {.name = t->name, .n_dims = t->cols == 1 ? 1 : 2};
 	bool swap = t->hf_transposed;
 	f.dims[0] = (uint64_t)(swap ? t->cols : t->rows);
@@ -28,113 +28,144 @@ static struct safetensors_tensor file_tensor(const struct model_tensor *t) {
 	return f;
 }
 
-/* Room for the largest tensor that has to be transposed. */
-static float *new_scratch(const struct model_layout *layout) {
-	size_t most = 1;
-	for (int i = 0; i < layout->n_tensors; i++)
-		if (layout->tensors[i].hf_transposed && layout->tensors[i].elems > most)
-			most = layout->tensors[i].elems;
-	return malloc(most * sizeof(float));
+static enum rv_err check_shape(const struct loader *l, const char *path, const struct safetensors_tensor *f,
+							   const struct model_tensor *t) {
+	struct safetensors_tensor want = shape_on_disk(t);
+	bool same =
+		f->n_dims == want.n_dims && f->dims[0] == want.dims[0] && (f->n_dims == 1 || f->dims[1] == want.dims[1]);
+	if (same)
+		return RV_OK;
+	char got[24 * SAFETENSORS_DIMS_MAX] = "";
+	for (int i = 0; i < f->n_dims; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%" PRIu64, i ? " x " : "", f->dims[i]);
+	return rv_fail(l->et, RV_E_CORRUPT, "%s: tensor '%.60s' is not of shape %" PRIu64 " x %" PRIu64 " but of %s", path,
+				   f->name, want.dims[0], want.n_dims == 2 ? want.dims[1] : 1, got);
 }
 
-struct save_context {
-	const struct model_layout *layout;
-	const float *params;
-	float *scratch;
-};
-
-static const float *tensor_values(void *ctx, int i) {
-	const struct save_context *s = ctx;
-	const struct model_tensor *t = &s->layout->tensors[i];
-	if (!t->hf_transposed)
-		return s->params + t->offset;
-	transpose(s->scratch, s->params + t->offset, t->rows, t->cols);
-	return s->scratch;
+/* Rows in a piece of a tensor with rows of `row` numbers. */
+static size_t piece_rows(size_t row) {
+	return row < WEIGHTS_PIECE_ELEMS ? WEIGHTS_PIECE_ELEMS / row : 1;
 }
 
-static enum rv_err write_file(const char *path, const char *config_text, const struct save_context *s,
-							  struct safetensors_tensor *tensors, const struct weights_origin *o,
-							  struct rv_errtext *et) {
-	char round[NUMBER_BYTES], step[NUMBER_BYTES], tokens[NUMBER_BYTES], state[2 * RV_HASH_BYTES + 1];
-	snprintf(round, sizeof round, "%" PRIu64, o->round);
-	snprintf(step, sizeof step, "%" PRIu64, o->step);
-	snprintf(tokens, sizeof tokens, "%" PRIu64, o->tokens);
-	rv_hex_encode(o->state.b, sizeof o->state.b, state);
-	const struct safetensors_meta meta[] = {{"format", "pt"},           {CONFIG_KEY, config_text},
-											{"rivulet.round", round},   {"rivulet.step", step},
-											{"rivulet.tokens", tokens}, {"rivulet.state", state}};
-	for (int i = 0; i < s->layout->n_tensors; i++)
-		tensors[i] = file_tensor(&s->layout->tensors[i]);
-	struct safetensors_source source = {.tensors = tensors,
-										.n_tensors = s->layout->n_tensors,
-										.meta = meta,
-										.n_meta = sizeof meta / sizeof meta[0],
-										.values = tensor_values,
-										.ctx = (void *)(uintptr_t)s};
-	return safetensors_write(path, &source, et);
-}
-
-enum rv_err weights_save_file(const char *path, const struct weights_source *w, struct rv_errtext *et) {
-	const struct model_layout *layout = w->layout;
-	size_t config_bytes = rv_options_print(run_config_options, w->cfg, NULL, 0) + 1;
-	char *config_text = malloc(config_bytes);
-	struct safetensors_tensor *tensors = calloc((size_t)layout->n_tensors, sizeof *tensors);
-	struct save_context s = {layout, w->params, new_scratch(layout)};
-	enum rv_err e;
-	if (config_text && tensors && s.scratch) {
-		rv_options_print(run_config_options, w->cfg, config_text, config_bytes);
-		e = write_file(path, config_text, &s, tensors, &w->origin, et);
-	} else {
-		e = rv_fail(et, RV_E_NOMEM, "no memory to write %s", path);
+static enum rv_err read_transposed(const struct loader *l, const struct safetensors *s,
+								   const struct safetensors_tensor *f, const struct model_tensor *t) {
+	size_t disk_rows = (size_t)t->cols, row = (size_t)t->rows, step = piece_rows(row);
+	for (size_t at = 0; at < disk_rows; at += step) {
+		size_t n = disk_rows - at < step ? disk_rows - at : step;
+		RV_TRY(safetensors_read_f32(s, f, at * row, n * row, l->piece, l->et));
+		weights_transpose(l->params + t->offset + at, disk_rows, l->piece, row, n, row);
 	}
-	free(s.scratch);
-	free(tensors);
-	free(config_text);
-	return e;
-}
-
-enum rv_err weights_load_config(const char *path, struct run_config *cfg, struct rv_errtext *et) {
-	struct safetensors *s;
-	RV_TRY(safetensors_open(path, &s, et));
-	const char *text = safetensors_metadata(s, CONFIG_KEY);
-	enum rv_err e =
-		text ? run_config_parse(cfg, path, text, et)
-			 : rv_fail(et, RV_E_CORRUPT, "%s has no '%s' in its metadata: not written by Rivulet", path, CONFIG_KEY);
-	safetensors_close(s);
-	return e;
-}
-
-static enum rv_err load_tensor(const char *path, const struct safetensors *s, const struct model_tensor *t,
-							   float *params, float *scratch, struct rv_errtext *et) {
-	const struct safetensors_tensor *f = safetensors_find(s, t->name), want = file_tensor(t);
-	if (!f)
-		return rv_fail(et, RV_E_CORRUPT, "%s has no tensor '%s'", path, t->name);
-	if (f->n_dims != want.n_dims || f->dims[0] != want.dims[0] || (f->n_dims == 2 && f->dims[1] != want.dims[1]))
-		return rv_fail(et, RV_E_CORRUPT, "%s: tensor '%s' is not of shape %" PRIu64 " x %" PRIu64, path, t->name,
-					   want.dims[0], want.n_dims == 2 ? want.dims[1] : 1);
-	if (!t->hf_transposed)
-		return safetensors_read_f32(s, f, params + t->offset, et);
-	RV_TRY(safetensors_read_f32(s, f, scratch, et));
-	transpose(params + t->offset, scratch, t->cols, t->rows);
 	return RV_OK;
 }
 
-enum rv_err weights_load(const char *path, const struct model_ops *family, const struct model_layout *layout,
+static enum rv_err load_tensor(struct loader *l, const char *path, const struct safetensors *s,
+							   const struct safetensors_tensor *f, const struct model_tensor *t) {
+	bool *seen = &l->seen[t - l->layout->tensors];
+	if (*seen)
+		return rv_fail(l->et, RV_E_CORRUPT, "%s: tensor '%.60s' is there twice, with and without '%s'", path, f->name,
+					   l->family->hf_prefix);
+	*seen = true;
+	RV_TRY(check_shape(l, path, f, t));
+	if (t->hf_transposed)
+		return read_transposed(l, s, f, t);
+	return safetensors_read_f32(s, f, 0, t->elems, l->params + t->offset, l->et);
+}
+
+static enum rv_err load_file(struct loader *l, const char *path, const struct safetensors *s) {
+	for (int i = 0; i < safetensors_count(s); i++) {
+		const struct safetensors_tensor *f = safetensors_at(s, i);
+		const char *name = weights_name_in_model(l->family, f->name);
+		const struct model_tensor *t = model_find_tensor(l->layout, name);
+		if (t) {
+			RV_TRY(load_tensor(l, path, s, f, t));
+		} else if (strcmp(name, WEIGHTS_CLASSIFIER) == 0) {
+			l->redundant = true;
+		} else if (!l->family->hf_ignored || !l->family->hf_ignored(name)) {
+			return rv_fail(l->et, RV_E_CORRUPT,
+						   "%s: tensor '%.60s' is superfluous: a %s model of this configuration has none of this name",
+						   path, f->name, l->family->name);
+		}
+	}
+	return RV_OK;
+}
+
+/* A tied model's classifier must be the token embedding, which is the first of the layout. */
+static enum rv_err compare_classifier(struct loader *l, const char *path, const struct safetensors *s) {
+	const struct model_tensor *embedding = &l->layout->tensors[0];
+	for (int i = 0; i < safetensors_count(s); i++) {
+		const struct safetensors_tensor *f = safetensors_at(s, i);
+		if (strcmp(weights_name_in_model(l->family, f->name), WEIGHTS_CLASSIFIER) != 0)
+			continue;
+		RV_TRY(check_shape(l, path, f, embedding));
+		for (size_t at = 0; at < embedding->elems; at += WEIGHTS_PIECE_ELEMS) {
+			size_t n = embedding->elems - at < WEIGHTS_PIECE_ELEMS ? embedding->elems - at : WEIGHTS_PIECE_ELEMS;
+			RV_TRY(safetensors_read_f32(s, f, at, n, l->piece, l->et));
+			if (memcmp(l->piece, l->params + embedding->offset + at, n * sizeof *l->piece) != 0)
+				return rv_fail(l->et, RV_E_CORRUPT,
+							   "%s: tensor '%.60s' differs from '%s', but the model's classifier is tied to it", path,
+							   f->name, embedding->name);
+		}
+	}
+	return RV_OK;
+}
+
+static enum rv_err each_file(struct loader *l,
+							 enum rv_err (*take)(struct loader *l, const char *path, const struct safetensors *s)) {
+	for (int i = 0; i < l->set->n_files; i++) {
+		char path[PATH_MAX];
+		struct safetensors *s;
+		weights_set_path(l->set, i, path);
+		RV_TRY(weights_set_open_file(l->set, i, &s, l->et));
+		enum rv_err e = take(l, path, s);
+		safetensors_close(s);
+		RV_TRY(e);
+	}
+	return RV_OK;
+}
+
+static enum rv_err check_all_seen(const struct loader *l, const char *where) {
+	for (int i = 0; i < l->layout->n_tensors; i++)
+		if (!l->seen[i])
+			return rv_fail(l->et, RV_E_CORRUPT, "%s has no tensor '%s'", where, l->layout->tensors[i].name);
+	return RV_OK;
+}
+
+static enum rv_err load_set(struct loader *l, const char *where) {
+	RV_TRY(each_file(l, load_file));
+	RV_TRY(check_all_seen(l, where));
+	return l->redundant ? each_file(l, compare_classifier) : RV_OK;
+}
+
+/* Room for a piece of any tensor. */
+static float *new_piece(const struct model_layout *layout) {
+	size_t most = WEIGHTS_PIECE_ELEMS;
+	for (int i = 0; i < layout->n_tensors; i++)
+		if ((size_t)layout->tensors[i].rows > most)
+			most = (size_t)layout->tensors[i].rows;
+	return malloc(most * sizeof(float));
+}
+
+enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,
 						 float *params, struct rv_errtext *et) {
-	(void)family;
-	struct safetensors *s;
-	RV_TRY(safetensors_open(path, &s, et));
-	float *scratch = new_scratch(layout);
-	enum rv_err e = RV_OK;
-	if (!scratch)
-		e = rv_fail(et, RV_E_NOMEM, "no memory to read %s", path);
-	else if (safetensors_count(s) != layout->n_tensors)
-		e = rv_fail(et, RV_E_CORRUPT, "%s holds %d tensors, the model has %d", path, safetensors_count(s),
-					layout->n_tensors);
+	struct weights_set set;
+	RV_TRY(weights_set_open(where, &set, et));
+	struct loader l = {.family = family, .layout = layout, .params = params, .set = &set, .et = et};
+	l.seen = calloc((size_t)layout->n_tensors, sizeof *l.seen);
+	l.piece = new_piece(layout);
 	memset(params, 0, layout->n_params * sizeof *params);
-	for (int i = 0; e == RV_OK && i < layout->n_tensors; i++)
-		e = load_tensor(path, s, &layout->tensors[i], params, scratch, et);
-	free(scratch);
-	safetensors_close(s);
+	enum rv_err e = l.seen && l.piece ? load_set(&l, where) : rv_fail(et, RV_E_NOMEM, "no memory to read %s", where);
+	free(l.seen);
+	free(l.piece);
+	weights_set_release(&set);
 	return e;
+}
+
+struct rv_hash weights_hash(const float *params, size_t n) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, "rivulet weights");
+	rv_hash_u64(&h, n);
+	rv_hash_update(&h, params, n * sizeof *params);
+	rv_hash_final(&h, &out);
+	return out;
 }

@@ -1,0 +1,17 @@
+/* weights_save.h: weights into a directory's safetensors files. Inner part of weights.h. */
+#ifndef RV_WORKER_TRAIN_WEIGHTS_SAVE_H
+#define RV_WORKER_TRAIN_WEIGHTS_SAVE_H
+
+#include "worker/train/weights.h"
+#include "worker/train/weights_format.h"
+
+/* The run's configuration, in a file's metadata. */
+#define WEIGHTS_CONFIG_KEY "rivulet.config"
+
+enum weights_format weights_format_of(enum dtype d);
+
+/* model.safetensors, or files of at most max_file_bytes of tensors (but one tensor at least) and their index, which is
+ * written last; what an earlier export of the other sort left goes. */
+enum rv_err weights_save_files(const char *dir, const struct weights_source *w, struct rv_errtext *et);
+
+#endif
