@@ -39,7 +39,7 @@ static enum rv_err evaluate(struct evaluation *v, const char *path, const struct
 	const struct backend_options device = {.threads = (int)o->threads, .compute = DTYPE_F32, .isa = "auto"};
 	const struct run_config *c = &v->cfg;
 	RV_TRY(weights_load_config(path, &v->cfg, et));
-	RV_TRY(text_source_open(o->data, c, NULL, &v->data, et));
+	RV_TRY(text_source_open(o->data, c, NULL, NULL, &v->data, et));
 	RV_TRY(backend_open("cpu", &device, &v->be, et));
 	RV_TRY(replica_new(c, v->data, &(struct replica_options){.shard = 0, .n_shards = (uint32_t)c->data_shards}, v->be,
 					   &v->replica, et));

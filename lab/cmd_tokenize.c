@@ -2,10 +2,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/signals.h"
-#include "worker/tokenizer/block_lanes.h"
 #include "lab/commands.h"
-#include "worker/tokenizer/tokenize_job.h"
+#include "worker/tokenizer/block_lanes.h"
 #include "worker/tokenizer/shard.h"
+#include "worker/tokenizer/tokenize_job.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,37 +68,13 @@ static enum rv_err choose_separator(const struct session *s, uint32_t *id, struc
 	return RV_OK;
 }
 
-static enum rv_err hash_tokenizer(struct rv_hasher *h, const char *where, struct rv_errtext *et) {
-	uint8_t *data;
-	size_t n;
-	if (strcmp(where, "bytes") == 0)
-		return RV_OK;
-	RV_TRY(rv_file_read(where, TOKENIZER_MAX_FILE_BYTES, &data, &n, et));
-	rv_hash_update(h, data, n);
-	free(data);
-	return RV_OK;
-}
-
-/* Of each file its size, its begin and its end: what changes unseen between is the user's. */
-static enum rv_err hash_sources(const struct session *s, uint32_t separator, struct rv_hash *out,
-								struct rv_errtext *et) {
-	enum { SAMPLE_BYTES = 4096 };
-	struct rv_hasher h;
-	rv_hash_init_domain(&h, "rivulet tokenize");
-	rv_hash_update(&h, s->opts->pattern, strlen(s->opts->pattern) + 1);
-	rv_hash_u64(&h, separator);
-	rv_hash_u64(&h, (uint64_t)s->opts->shard_tokens);
-	rv_hash_u64(&h, s->files.n_files);
-	for (size_t i = 0; i < s->files.n_files; i++) {
-		const struct data_file *f = &s->files.files[i];
-		size_t n = f->bytes < SAMPLE_BYTES ? f->bytes : SAMPLE_BYTES;
-		rv_hash_u64(&h, f->bytes);
-		rv_hash_update(&h, f->at, n);
-		rv_hash_update(&h, f->at + f->bytes - n, n);
-	}
-	RV_TRY(hash_tokenizer(&h, s->opts->tokenizer, et));
-	rv_hash_final(&h, out);
-	return RV_OK;
+static enum rv_err open_text(struct session *s, struct rv_errtext *et) {
+	bool tokens;
+	RV_TRY(data_files_init(&s->files, s->opts->data, NULL, et));
+	RV_TRY(data_files_are_tokens(&s->files, &tokens, et));
+	if (tokens)
+		return rv_fail(et, RV_E_INVALID, "data = %s: these are tokens already, not text", s->opts->data);
+	return text_blocks_init(&s->blocks, &s->files, et);
 }
 
 static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
@@ -107,8 +83,7 @@ static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 	RV_TRY(rv_signals_open(&s->signals, et));
 	RV_TRY(rv_events_new(&events, &s->events, et));
 	RV_TRY(tokenizer_open(o->tokenizer, o->pattern, &s->tokenizer, et));
-	RV_TRY(data_files_init(&s->files, o->data, et));
-	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
+	RV_TRY(open_text(s, et));
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	return rv_dir_lock(o->out, &s->lock, et);
 }
@@ -133,7 +108,7 @@ static enum rv_err tokenize(struct session *s, struct tokenize_state *done, stru
 								.tick = tick,
 								.ctx = s};
 	RV_TRY(choose_separator(s, &c.separator, et));
-	RV_TRY(hash_sources(s, c.separator, &c.made_of, et));
+	RV_TRY(tokenize_made_of(&c, &c.made_of, et));
 	return tokenize_job_run(&c, done, et);
 }
 

@@ -3,8 +3,8 @@
 #include "base/event.h"
 #include "base/file.h"
 #include "base/signals.h"
-#include "worker/tokenizer/block_lanes.h"
 #include "lab/commands.h"
+#include "worker/tokenizer/block_lanes.h"
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/tokenizer/trainer.h"
 
@@ -79,7 +79,7 @@ static enum rv_err train(struct session *s, struct rv_errtext *et) {
 	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	RV_TRY(rv_signals_open(&s->signals, et));
 	RV_TRY(rv_events_new(&events, &s->events, et));
-	RV_TRY(data_files_init(&s->files, s->opts->data, et));
+	RV_TRY(data_files_init(&s->files, s->opts->data, NULL, et));
 	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
 	RV_TRY(count_pieces(s, et));
 	RV_TRY(trainer_make_json(&s->counts, (uint32_t)s->opts->vocab, merge_tick, s, &json, et));

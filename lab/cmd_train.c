@@ -93,7 +93,7 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	char path[PATH_MAX];
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
-	RV_TRY(text_source_open(o->data, &o->run, s->events, &s->data, et));
+	RV_TRY(text_source_open(o->data, &o->run, NULL, s->events, &s->data, et));
 	RV_TRY(lab_run_new(&cfg, s->data, &s->run, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;

@@ -15,18 +15,29 @@ static void cache_directory(char *out, size_t cap) {
 		snprintf(out, cap, "%s/.cache/rivulet", home && home[0] == '/' ? home : ".");
 }
 
-static bool show_progress(void *ctx, uint64_t done_bytes, uint64_t total_bytes) {
+static bool show_progress(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
 	if (ctx)
-		rv_progress(ctx, rv_clock_monotonic_us(), "text", done_bytes, total_bytes, "byte", "");
+		rv_progress(ctx, rv_clock_monotonic_us(), what, done_bytes, total_bytes, "byte", "");
 	return true;
 }
 
-enum rv_err text_source_open(const char *source, const struct run_config *c, struct rv_events *events,
-							 struct dataset **out, struct rv_errtext *et) {
+static bool show_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) {
+	return show_progress(ctx, "text", done_bytes, total_bytes);
+}
+
+enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
+							 struct rv_events *events, struct dataset **out, struct rv_errtext *et) {
 	char cache[400], path[DOWNLOAD_PATH_BYTES];
 	cache_directory(cache, sizeof cache);
-	const struct download_config cfg = {.cache_dir = cache, .progress = show_progress, .ctx = events};
+	const struct download_config cfg = {.cache_dir = cache, .progress = show_download, .ctx = events};
 	RV_TRY(download(&cfg, source, path, et));
-	const struct dataset_config data = dataset_config_of(c, path);
-	return dataset_open(&data, out, et);
+	struct dataset_config data = dataset_config_of(c, path);
+	data.tokenizer = tokenizer;
+	data.cache_dir = cache;
+	data.progress = show_progress;
+	data.progress_ctx = events;
+	enum rv_err e = dataset_open(&data, out, et);
+	if (events)
+		rv_progress_clear(events);
+	return e;
 }

@@ -6,9 +6,10 @@
 #include "base/run_config.h"
 #include "worker/train/data.h"
 
-/* Opens `source` as run `c` reads it. What is remote is fetched once, into $XDG_CACHE_HOME/rivulet (or
- * ~/.cache/rivulet), with progress on `events` (may be NULL). What download() and dataset_open() refuse. */
-enum rv_err text_source_open(const char *source, const struct run_config *c, struct rv_events *events,
-							 struct dataset **out, struct rv_errtext *et);
+/* Opens `source` as run `c` reads it, text with `tokenizer` (NULL: as bytes). What is remote is fetched once, and what
+ * is tokenized is made once, into $XDG_CACHE_HOME/rivulet (or ~/.cache/rivulet), with progress on `events` (may be
+ * NULL). What download() and dataset_open() refuse. */
+enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
+							 struct rv_events *events, struct dataset **out, struct rv_errtext *et);
 
 #endif

@@ -11,11 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct rv_errtext et = {0};
 	int fd = memory_file(data, size, path);
 	if (shard_open(&s, path, &et) == RV_OK) {
-		uint32_t last;
+		int32_t last;
 		RV_ASSERT(s.n_tokens * (unsigned)s.token_bytes <= size);
 		if (s.n_tokens > 0)
-			shard_read(&s, s.n_tokens - 1, 1, &last);
-		if (shard_check(&s, path, 1000, &et) != RV_OK)
+			(void)shard_read(&s, 1000, s.n_tokens - 1, 1, &last, &et);
+		if (shard_check(&s, 1000, &et) != RV_OK)
 			RV_ASSERT(et.text[0]);
 		shard_close(&s);
 	} else {

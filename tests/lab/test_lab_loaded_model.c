@@ -35,7 +35,7 @@ static void test_predicts_the_same(void **state) {
 	assert_int_equal(loaded_model_open(f.dir, &device, &m, &et), RV_OK); /* by directory */
 	assert_int_equal(m->cfg.n_embd, 16);
 	for (uint64_t i = 0; i < n; i++) {
-		dataset_heldout_sequence(f.data, i, inputs, targets);
+		dataset_heldout_sequence(f.data, i, inputs, targets, NULL);
 		model_forward(m->model, m->params, inputs, 1, 16);
 		model_loss(m->model, m->params, targets, losses);
 		for (int t = 0; t < 16; t++)

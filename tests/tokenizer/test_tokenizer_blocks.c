@@ -117,19 +117,30 @@ static void blocks_are_the_files(void **state) {
 	assert_non_null(text);
 	for (size_t i = 0; i < BYTES; i++)
 		text[i] = (uint8_t)(i % 61 == 0 ? ' ' : 'a' + i % 7);
-	struct data_file list[2] = {{text, 0, BYTES}, {text, BYTES, TEXT_BLOCK_BYTES}};
-	const struct data_files files = {.files = list, .n_files = 2, .bytes = BYTES + TEXT_BLOCK_BYTES};
+	struct mapped_file list[2] = {{.path = "a", .at = text, .bytes = BYTES},
+								  {.path = "b", .at = text, .bytes = TEXT_BLOCK_BYTES}};
+	uint64_t begin[2] = {0, BYTES};
+	const struct data_files files = {.files = list, .begin = begin, .n_files = 2, .bytes = BYTES + TEXT_BLOCK_BYTES};
 	struct text_blocks blocks;
 	assert_ok(text_blocks_init(&blocks, &files, &et));
 	assert_int_equal(blocks.n, 7);
-	const uint8_t *at = text;
+	uint8_t *buffer = malloc(TEXT_BLOCK_BUFFER_BYTES);
+	assert_non_null(buffer);
+	size_t at = 0;
 	for (uint64_t i = 0; i < 6; i++) {
-		struct text_block b = text_blocks_get(&blocks, i);
-		assert_ptr_equal(b.at, at);
+		struct text_block b;
+		assert_ok(text_blocks_get(&blocks, i, buffer, &b, &et));
+		assert_int_equal(at, text_blocks_cut(text, BYTES, i * TEXT_BLOCK_BYTES)); /* as if it saw the whole text */
+		assert_true(at + b.n <= BYTES);
+		assert_memory_equal(b.at, text + at, b.n);
 		assert_int_equal(b.begins_file, i == 0);
+		assert_int_equal(text_blocks_bytes_before(&blocks, i), i * TEXT_BLOCK_BYTES);
 		at += b.n;
 	}
-	assert_ptr_equal(at, text + BYTES);
+	assert_int_equal(at, BYTES);
+	assert_int_equal(text_blocks_bytes_before(&blocks, 6), BYTES);
+	assert_int_equal(text_blocks_bytes_before(&blocks, 7), files.bytes);
+	free(buffer);
 	for (int lanes = 1; lanes <= 9; lanes += 4) {
 		struct sums s = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 		struct block_lanes l = {.blocks = &blocks, .end = blocks.n, .lanes = lanes, .fn = add_up, .ctx = &s};

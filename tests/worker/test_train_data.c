@@ -98,7 +98,7 @@ static void test_an_epoch_covers_a_shard_once_and_never_the_heldout(void **state
 	assert_non_null(owner);
 	for (uint32_t s = 0; s < SHARDS; s++) {
 		for (uint64_t i = 0; i < dataset_train_sequences(f->data, s); i++) {
-			dataset_train_sequence(f->data, s, i, in, out);
+			dataset_train_sequence(f->data, s, i, in, out, NULL);
 			uint64_t at = locate(f, in, out);
 			assert_int_equal(at / DATA_BLOCK, (at + CONTEXT) / DATA_BLOCK);
 			assert_false(is_heldout(at));
@@ -122,12 +122,12 @@ static void test_later_epochs_too_and_in_another_order(void **state) {
 	uint8_t *seen = calloc(BYTES, 1);
 	assert_non_null(seen);
 	for (uint64_t i = 0; i < n; i++) {
-		dataset_train_sequence(f->data, 1, 1000 * n + i, in, out);
+		dataset_train_sequence(f->data, 1, 1000 * n + i, in, out, NULL);
 		uint64_t at = locate(f, in, out);
 		assert_false(is_heldout(at) || is_heldout(at + CONTEXT));
 		assert_int_equal(seen[at], 0);
 		seen[at] = 1;
-		dataset_train_sequence(f->data, 1, i, in, out);
+		dataset_train_sequence(f->data, 1, i, in, out, NULL);
 		same += locate(f, in, out) / CONTEXT == at / CONTEXT;
 	}
 	assert_in_range(same, 0, n / 20);
@@ -139,7 +139,7 @@ static void test_heldout_sequences_are_the_heldout_blocks(void **state) {
 	int32_t in[CONTEXT], out[CONTEXT];
 	uint64_t last = 0;
 	for (uint64_t i = 0; i < dataset_heldout_sequences(f->data); i++) {
-		dataset_heldout_sequence(f->data, i, in, out);
+		dataset_heldout_sequence(f->data, i, in, out, NULL);
 		uint64_t at = locate(f, in, out);
 		assert_true(is_heldout(at) && is_heldout(at + CONTEXT));
 		assert_true(i == 0 || at >= last + CONTEXT);
@@ -153,10 +153,10 @@ static void test_order_depends_on_seed_and_cursor_alone(void **state) {
 	struct dataset *again = open_dataset(f->path, 1), *other = open_dataset(f->path, 2);
 	int differ = 0;
 	for (uint64_t i = 20; i-- > 0;) { /* backwards: nothing depends on what was read before */
-		dataset_train_sequence(f->data, 0, i, a, out);
-		dataset_train_sequence(again, 0, i, b, out);
+		dataset_train_sequence(f->data, 0, i, a, out, NULL);
+		dataset_train_sequence(again, 0, i, b, out, NULL);
 		assert_memory_equal(a, b, sizeof a);
-		dataset_train_sequence(other, 0, i, b, out);
+		dataset_train_sequence(other, 0, i, b, out, NULL);
 		differ += memcmp(a, b, sizeof a) != 0;
 	}
 	assert_true(differ > 15);
@@ -181,8 +181,8 @@ static void test_a_directory_is_the_concatenation_of_its_files(void **state) {
 	assert_int_equal(dataset_tokens(d), BYTES);
 	int32_t a[CONTEXT], a_out[CONTEXT], b[CONTEXT], b_out[CONTEXT];
 	for (uint64_t i = 0; i < dataset_train_sequences(d, 2); i++) {
-		dataset_train_sequence(f->data, 2, i, a, a_out);
-		dataset_train_sequence(d, 2, i, b, b_out);
+		dataset_train_sequence(f->data, 2, i, a, a_out, NULL);
+		dataset_train_sequence(d, 2, i, b, b_out, NULL);
 		assert_memory_equal(a, b, sizeof a);
 		assert_memory_equal(a_out, b_out, sizeof a_out);
 	}
@@ -224,7 +224,7 @@ static void test_the_longest_context_fits_a_block(void **state) {
 	assert_int_equal(open_as(f->path, 1, 2, DATA_BLOCK - 1, 1, &d, &et), RV_OK);
 	int32_t *in = malloc(DATA_BLOCK * sizeof *in), *out = malloc(DATA_BLOCK * sizeof *out);
 	assert_true(in && out);
-	dataset_heldout_sequence(d, 0, in, out);
+	dataset_heldout_sequence(d, 0, in, out, NULL);
 	assert_int_equal(in[0], f->text[DATA_BLOCK]);
 	assert_int_equal(out[DATA_BLOCK - 2], f->text[2 * DATA_BLOCK - 1]);
 	free(in);

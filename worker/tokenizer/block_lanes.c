@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 struct shared {
 	const struct block_lanes *l;
@@ -31,19 +32,28 @@ static void note_fault(struct shared *s, uint64_t block, enum rv_err e, const st
 	atomic_store(&s->stop, true);
 }
 
+static enum rv_err run_block(struct shared *s, int lane, uint64_t i, uint8_t *buffer, struct rv_errtext *et) {
+	struct text_block block;
+	RV_TRY(text_blocks_get(s->l->blocks, i, buffer, &block, et));
+	RV_TRY(s->l->fn(s->l->ctx, lane, i, &block, et));
+	atomic_fetch_add(&s->bytes_done, block.n);
+	return RV_OK;
+}
+
 static void run_lane(void *ctx, int lane) {
 	struct shared *s = ctx;
+	uint8_t *buffer = malloc(TEXT_BLOCK_BUFFER_BYTES);
 	while (!atomic_load(&s->stop)) {
 		uint64_t i = atomic_fetch_add(&s->next, 1);
 		if (i >= s->l->end)
-			return;
+			break;
 		struct rv_errtext why = {0};
-		struct text_block block = text_blocks_get(s->l->blocks, i);
-		enum rv_err e = s->l->fn(s->l->ctx, lane, i, &block, &why);
+		enum rv_err e =
+			buffer ? run_block(s, lane, i, buffer, &why) : rv_fail(&why, RV_E_NOMEM, "no memory for a block of text");
 		if (e != RV_OK)
 			note_fault(s, i, e, &why);
-		atomic_fetch_add(&s->bytes_done, block.n);
 	}
+	free(buffer);
 }
 
 static void tick(void *ctx) {

@@ -1,136 +1,193 @@
-/* data_files.c: maps text files and reads across their borders. */
+/* data_files.c: finds the files, maps them, reads across their borders. */
 #include "worker/tokenizer/data_files.h"
 
 #include "base/assert.h"
+#include "worker/tokenizer/ranges.h"
+#include "worker/tokenizer/shard.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <fnmatch.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-enum { MAX_FILES = 65536 };
-
-/* O_NONBLOCK: a FIFO in the directory must not hold us up before fstat says what it is. */
-static enum rv_err open_and_stat(const char *path, int *fd, struct stat *st, struct rv_errtext *et) {
-	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (*fd < 0)
-		return rv_fail_errno(et, errno, "training text %s: open", path);
-	if (fstat(*fd, st) == 0)
+static enum rv_err make_room(struct data_files *d, const char *path, struct rv_errtext *et) {
+	if (d->n_files == DATA_FILES_MAX)
+		return rv_fail(et, RV_E_RANGE, "training data %s: more than %d files; concatenate some", path, DATA_FILES_MAX);
+	if (d->n_files < d->cap)
 		return RV_OK;
-	enum rv_err e = rv_fail_errno(et, errno, "training text %s: fstat", path);
-	close(*fd);
-	return e;
-}
-
-static enum rv_err append_mapping(struct data_files *t, int fd, uint64_t bytes, const char *path,
-								  struct rv_errtext *et) {
-	if (t->n_files == MAX_FILES)
-		return rv_fail(et, RV_E_RANGE, "training text %s: more than %d files; concatenate some", path, MAX_FILES);
-	struct data_file *grown = realloc(t->files, (t->n_files + 1) * sizeof *grown);
-	if (!grown)
-		return rv_fail(et, RV_E_NOMEM, "training text %s: no memory for its entry", path);
-	t->files = grown;
-	void *at = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (at == MAP_FAILED)
-		return rv_fail_errno(et, errno, "training text %s: mmap of %llu bytes", path, (unsigned long long)bytes);
-	t->files[t->n_files++] = (struct data_file){.at = at, .begin = t->bytes, .bytes = bytes};
-	t->bytes += bytes;
+	size_t cap = d->cap * 2 + 8;
+	struct mapped_file *files = realloc(d->files, cap * sizeof *files);
+	if (files)
+		d->files = files;
+	uint64_t *begin = realloc(d->begin, cap * sizeof *begin);
+	if (begin)
+		d->begin = begin;
+	if (!files || !begin)
+		return rv_fail(et, RV_E_NOMEM, "training data %s: no memory for %zu files", path, cap);
+	d->cap = cap;
 	return RV_OK;
 }
 
-/* Maps one directory entry; what is not a regular file with content is passed over. */
-static enum rv_err append_entry(struct data_files *t, const char *path, struct rv_errtext *et) {
-	int fd;
+static enum rv_err append_file(struct data_files *d, const char *path, struct rv_errtext *et) {
+	struct mapped_file m;
+	RV_TRY(make_room(d, path, et));
+	RV_TRY(mapped_file_open(&m, path, et));
+	if (m.bytes == 0) {
+		mapped_file_close(&m);
+		return RV_OK;
+	}
+	d->begin[d->n_files] = d->bytes;
+	d->files[d->n_files++] = m;
+	d->bytes += m.bytes;
+	return RV_OK;
+}
+
+/* One of several: what is not a regular file is passed over. */
+static enum rv_err append_entry(struct data_files *d, const char *path, struct rv_errtext *et) {
 	struct stat st;
-	RV_TRY(open_and_stat(path, &fd, &st, et));
-	enum rv_err e = RV_OK;
-	if (S_ISREG(st.st_mode) && st.st_size > 0)
-		e = append_mapping(t, fd, (uint64_t)st.st_size, path, et);
-	close(fd);
-	return e;
+	if (stat(path, &st) != 0)
+		return rv_fail_errno(et, errno, "training data %s: stat", path);
+	return S_ISREG(st.st_mode) ? append_file(d, path, et) : RV_OK;
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b) {
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Sockets and devices are not even opened. */
-static int may_be_text(const struct dirent *d) {
+/* Sockets and devices are not even looked at. */
+static int may_be_regular(const struct dirent *d) {
 	return d->d_type == DT_REG || d->d_type == DT_LNK || d->d_type == DT_UNKNOWN;
 }
 
-static enum rv_err append_directory(struct data_files *t, const char *dir, struct rv_errtext *et) {
-	struct dirent **names;
-	int n = scandir(dir, &names, may_be_text, by_bytes);
+static enum rv_err append_name(struct data_files *d, const char *dir, const char *name, struct rv_errtext *et) {
+	char path[PATH_MAX];
+	int len = snprintf(path, sizeof path, "%s/%s", dir, name);
+	if (len >= (int)sizeof path)
+		return rv_fail(et, RV_E_RANGE, "training data %.200s: the path is longer than %d bytes", path, PATH_MAX - 1);
+	return append_entry(d, path, et);
+}
+
+static enum rv_err append_directory(struct data_files *d, const char *dir, const char *names, struct rv_errtext *et) {
+	struct dirent **entries;
+	int n = scandir(dir, &entries, may_be_regular, by_bytes);
 	if (n < 0)
-		return rv_fail_errno(et, errno, "training text %s: reading the directory", dir);
+		return rv_fail_errno(et, errno, "training data %s: reading the directory", dir);
 	enum rv_err e = RV_OK;
-	for (int i = 0; i < n && e == RV_OK; i++) {
-		char path[PATH_MAX];
-		int len = snprintf(path, sizeof path, "%s/%s", dir, names[i]->d_name);
-		if (len >= (int)sizeof path)
-			e = rv_fail(et, RV_E_RANGE, "training text %.200s: the path is longer than %d bytes", path, PATH_MAX - 1);
-		else
-			e = append_entry(t, path, et);
+	for (int i = 0; i < n; i++) {
+		if (e == RV_OK && (!names || fnmatch(names, entries[i]->d_name, 0) == 0))
+			e = append_name(d, dir, entries[i]->d_name, et);
+		free(entries[i]);
 	}
-	for (int i = 0; i < n; i++)
-		free(names[i]);
-	free(names);
+	free(entries);
 	return e;
 }
 
-enum rv_err data_files_init(struct data_files *t, const char *path, struct rv_errtext *et) {
-	*t = (struct data_files){0};
-	int fd;
+static int by_path(const void *a, const void *b) {
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted here: glob(3) sorts as the locale has it. */
+static enum rv_err append_matches(struct data_files *d, const char *pattern, struct rv_errtext *et) {
+	glob_t found = {0};
+	int rc = glob(pattern, GLOB_NOSORT, NULL, &found);
+	enum rv_err e = RV_OK;
+	if (rc == 0 && found.gl_pathc > 1)
+		qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_path);
+	else if (rc == GLOB_NOMATCH)
+		e = rv_fail(et, RV_E_NOTFOUND, "training data %s: no file has this name or matches this pattern", pattern);
+	else if (rc != 0)
+		e = rv_fail(et, rc == GLOB_NOSPACE ? RV_E_NOMEM : RV_E_IO, "training data %s: cannot look for files", pattern);
+	for (size_t i = 0; e == RV_OK && i < found.gl_pathc; i++)
+		e = append_entry(d, found.gl_pathv[i], et);
+	globfree(&found);
+	if (e == RV_OK && d->n_files == 0)
+		e = rv_fail(et, RV_E_NOTFOUND, "training data %s: only directories or empty files match this pattern", pattern);
+	return e;
+}
+
+static enum rv_err append_path(struct data_files *d, const char *path, const char *names, struct rv_errtext *et) {
 	struct stat st;
-	RV_TRY(open_and_stat(path, &fd, &st, et));
-	enum rv_err e;
+	if (stat(path, &st) != 0) {
+		if (errno == ENOENT && strpbrk(path, "*?["))
+			return append_matches(d, path, et);
+		return rv_fail_errno(et, errno, "training data %s: open", path);
+	}
 	if (S_ISDIR(st.st_mode))
-		e = append_directory(t, path, et);
-	else if (!S_ISREG(st.st_mode))
-		e = rv_fail(et, RV_E_INVALID, "training text %s: neither a file nor a directory", path);
-	else
-		e = st.st_size > 0 ? append_mapping(t, fd, (uint64_t)st.st_size, path, et) : RV_OK;
-	close(fd);
+		return append_directory(d, path, names, et);
+	if (!S_ISREG(st.st_mode))
+		return rv_fail(et, RV_E_INVALID, "training data %s: neither a file nor a directory", path);
+	return append_file(d, path, et);
+}
+
+enum rv_err data_files_init(struct data_files *d, const char *path, const char *names, struct rv_errtext *et) {
+	*d = (struct data_files){0};
+	enum rv_err e = append_path(d, path, names, et);
 	if (e != RV_OK)
-		data_files_release(t);
+		data_files_release(d);
 	return e;
 }
 
-void data_files_release(struct data_files *t) {
-	for (size_t i = 0; i < t->n_files; i++)
-		munmap((void *)(uintptr_t)t->files[i].at, t->files[i].bytes);
-	free(t->files);
-	*t = (struct data_files){0};
+void data_files_release(struct data_files *d) {
+	for (size_t i = 0; i < d->n_files; i++)
+		mapped_file_close(&d->files[i]);
+	free(d->files);
+	free(d->begin);
+	*d = (struct data_files){0};
 }
 
-/* Index of the file that holds position `at`. */
-static size_t file_of(const struct data_files *t, uint64_t at) {
-	size_t lo = 0, hi = t->n_files;
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (t->files[mid].begin <= at)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-void data_files_read(const struct data_files *t, uint64_t begin, size_t n, uint8_t *out) {
-	RV_ASSERT(begin <= t->bytes && n <= t->bytes - begin);
-	for (size_t f = file_of(t, begin); n > 0; f++) {
-		uint64_t from = begin - t->files[f].begin, left = t->files[f].bytes - from;
+enum rv_err data_files_read(const struct data_files *d, uint64_t begin, size_t n, uint8_t *out, struct rv_errtext *et) {
+	RV_ASSERT(begin <= d->bytes && n <= d->bytes - begin);
+	for (size_t f = range_holding(d->begin, d->n_files, begin); n > 0; f++) {
+		uint64_t from = begin - d->begin[f], left = d->files[f].bytes - from;
 		size_t take = n < left ? n : (size_t)left;
-		memcpy(out, t->files[f].at + from, take);
+		RV_TRY(mapped_file_read(&d->files[f], from, take, out, et));
 		out += take;
 		begin += take;
 		n -= take;
 	}
+	return RV_OK;
+}
+
+enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, struct rv_errtext *et) {
+	*tokens = d->n_files > 0 && shard_recognise(&d->files[0]);
+	for (size_t i = 1; i < d->n_files; i++) {
+		const char *a = d->files[0].path, *b = d->files[i].path;
+		if (shard_recognise(&d->files[i]) != *tokens)
+			return rv_fail(et, RV_E_INVALID,
+						   "training data: %s is a token file and %s is text: name the files of one sort, for example "
+						   "with a pattern ('DIR/*.bin')",
+						   *tokens ? a : b, *tokens ? b : a);
+	}
+	return RV_OK;
+}
+
+static enum rv_err hash_part(struct rv_hasher *h, const struct mapped_file *m, size_t from, size_t n,
+							 struct rv_errtext *et) {
+	uint8_t bytes[4096];
+	RV_ASSERT(n <= sizeof bytes);
+	RV_TRY(mapped_file_read(m, from, n, bytes, et));
+	rv_hash_update(h, bytes, n);
+	return RV_OK;
+}
+
+enum rv_err data_files_identity(const struct data_files *d, struct rv_hash *out, struct rv_errtext *et) {
+	enum { SAMPLE_BYTES = 4096 };
+	struct rv_hasher h;
+	rv_hash_init_domain(&h, "rivulet data files");
+	rv_hash_u64(&h, d->n_files);
+	for (size_t i = 0; i < d->n_files; i++) {
+		const struct mapped_file *m = &d->files[i];
+		size_t n = m->bytes < SAMPLE_BYTES ? m->bytes : SAMPLE_BYTES;
+		rv_hash_u64(&h, m->bytes);
+		rv_hash_u64(&h, (uint64_t)m->mtime_ns);
+		RV_TRY(hash_part(&h, m, 0, n, et));
+		RV_TRY(hash_part(&h, m, m->bytes - n, n, et));
+	}
+	rv_hash_final(&h, out);
+	return RV_OK;
 }

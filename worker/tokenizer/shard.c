@@ -5,10 +5,7 @@
 #include "base/bytes.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are copied as they stand in the file");
@@ -23,109 +20,122 @@ static const struct layout layouts[] = {
 	{SHARD_MAGIC_U32, SHARD_VERSION_U32, 4},
 };
 
-static const struct layout *layout_of(const struct shard *s) {
-	struct rv_reader r = rv_reader_of(s->map, s->map_bytes < SHARD_HEADER_BYTES ? 0 : SHARD_HEADER_BYTES);
+/* The layout that the file's magic names, or NULL; what follows the magic goes to *version and *n_tokens. */
+static enum rv_err read_header(const struct mapped_file *m, const struct layout **layout, uint32_t *version,
+							   uint32_t *n_tokens, struct rv_errtext *et) {
+	uint8_t bytes[3 * sizeof(uint32_t)];
+	*layout = NULL;
+	*version = *n_tokens = 0;
+	if (m->bytes < SHARD_HEADER_BYTES)
+		return RV_OK;
+	RV_TRY(mapped_file_read(m, 0, sizeof bytes, bytes, et));
+	struct rv_reader r = rv_reader_of(bytes, sizeof bytes);
 	uint32_t magic = rv_read_u32(&r);
+	*version = rv_read_u32(&r);
+	*n_tokens = rv_read_u32(&r);
 	for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++)
-		if (rv_reader_ok(&r) && layouts[i].magic == magic)
-			return &layouts[i];
-	return NULL;
+		if (layouts[i].magic == magic)
+			*layout = &layouts[i];
+	return RV_OK;
 }
 
-static enum rv_err read_header(struct shard *s, const struct layout *l, const char *path, struct rv_errtext *et) {
-	struct rv_reader r = rv_reader_of(s->map + sizeof l->magic, SHARD_HEADER_BYTES - sizeof l->magic);
-	uint32_t version = rv_read_u32(&r), n_tokens = rv_read_u32(&r);
-	size_t body = s->map_bytes - SHARD_HEADER_BYTES;
+bool shard_recognise(const struct mapped_file *m) {
+	const struct layout *l;
+	uint32_t version, n_tokens;
+	size_t n = strlen(m->path);
+	bool named = n >= 4 && strcmp(m->path + n - 4, ".bin") == 0;
+	return named || (read_header(m, &l, &version, &n_tokens, NULL) == RV_OK && l);
+}
+
+static enum rv_err with_header(struct shard *s, const struct layout *l, uint32_t version, uint32_t n_tokens,
+							   struct rv_errtext *et) {
+	size_t body = s->map.bytes - SHARD_HEADER_BYTES;
 	if (version != l->version)
-		return rv_fail(et, RV_E_INVALID, "token file %s: magic %u with version %u: must be %u", path, l->magic, version,
-					   l->version);
+		return rv_fail(et, RV_E_INVALID, "token file %s: magic %u with version %u: must be %u", s->map.path, l->magic,
+					   version, l->version);
 	if ((uint64_t)n_tokens * (unsigned)l->token_bytes != body)
 		return rv_fail(
 			et, RV_E_INVALID,
-			"token file %s: the header says %u tokens of %d bytes, but %zu bytes follow it; was it cut short?", path,
-			n_tokens, l->token_bytes, body);
+			"token file %s: the header says %u tokens of %d bytes, but %zu bytes follow it; was it cut short?",
+			s->map.path, n_tokens, l->token_bytes, body);
 	s->token_bytes = l->token_bytes;
-	s->tokens = s->map + SHARD_HEADER_BYTES;
+	s->tokens_at = SHARD_HEADER_BYTES;
 	s->n_tokens = n_tokens;
 	return RV_OK;
 }
 
-static enum rv_err read_layout(struct shard *s, const char *path, struct rv_errtext *et) {
-	const struct layout *l = layout_of(s);
+enum rv_err shard_of(struct shard *s, const struct mapped_file *m, struct rv_errtext *et) {
+	const struct layout *l;
+	uint32_t version, n_tokens;
+	*s = (struct shard){.map = *m, .token_bytes = 2, .n_tokens = m->bytes / 2};
+	RV_TRY(read_header(m, &l, &version, &n_tokens, et));
 	if (l)
-		return read_header(s, l, path, et);
-	if (s->map_bytes % 2 != 0)
+		return with_header(s, l, version, n_tokens, et);
+	if (m->bytes % 2 != 0)
 		return rv_fail(et, RV_E_INVALID,
-					   "token file %s: no known header, and %zu bytes are no whole number of 16-bit tokens", path,
-					   s->map_bytes);
-	s->token_bytes = 2;
-	s->tokens = s->map;
-	s->n_tokens = s->map_bytes / 2;
-	return RV_OK;
-}
-
-static enum rv_err map_file(struct shard *s, int fd, const char *path, struct rv_errtext *et) {
-	struct stat st;
-	if (fstat(fd, &st) != 0)
-		return rv_fail_errno(et, errno, "token file %s: fstat", path);
-	if (!S_ISREG(st.st_mode))
-		return rv_fail(et, RV_E_INVALID, "token file %s: not a regular file", path);
-	if (st.st_size == 0)
-		return RV_OK;
-	void *at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (at == MAP_FAILED)
-		return rv_fail_errno(et, errno, "token file %s: mmap of %lld bytes", path, (long long)st.st_size);
-	s->map = at;
-	s->map_bytes = (size_t)st.st_size;
+					   "token file %s: no known header, and %zu bytes are no whole number of 16-bit tokens", m->path,
+					   m->bytes);
 	return RV_OK;
 }
 
 enum rv_err shard_open(struct shard *s, const char *path, struct rv_errtext *et) {
-	*s = (struct shard){.token_bytes = 2};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return rv_fail_errno(et, errno, "token file %s: open", path);
-	enum rv_err e = map_file(s, fd, path, et);
-	close(fd);
-	if (e == RV_OK && s->map)
-		e = read_layout(s, path, et);
+	struct mapped_file m;
+	*s = (struct shard){0};
+	RV_TRY(mapped_file_open(&m, path, et));
+	enum rv_err e = shard_of(s, &m, et);
 	if (e != RV_OK)
 		shard_close(s);
 	return e;
 }
 
 void shard_close(struct shard *s) {
-	if (s->map)
-		munmap((void *)(uintptr_t)s->map, s->map_bytes);
+	mapped_file_close(&s->map);
 	*s = (struct shard){0};
 }
 
-void shard_read(const struct shard *s, uint64_t begin, size_t n, uint32_t *out) {
-	RV_ASSERT(begin <= s->n_tokens && n <= s->n_tokens - begin);
-	if (n == 0)
-		return;
-	const uint8_t *at = s->tokens + begin * (unsigned)s->token_bytes;
-	if (s->token_bytes == 4) {
-		memcpy(out, at, n * sizeof *out);
-		return;
-	}
-	for (size_t i = 0; i < n; i++, at += 2)
-		out[i] = (uint32_t)(at[0] | at[1] << 8);
+enum { PART_TOKENS = 4096 };
+
+static enum rv_err read_part(const struct shard *s, uint64_t begin, size_t n, int32_t *out, struct rv_errtext *et) {
+	uint16_t narrow[PART_TOKENS];
+	size_t from = s->tokens_at + begin * (unsigned)s->token_bytes;
+	if (s->token_bytes == 4)
+		return mapped_file_read(&s->map, from, n * sizeof *out, out, et);
+	RV_TRY(mapped_file_read(&s->map, from, n * sizeof *narrow, narrow, et));
+	for (size_t i = 0; i < n; i++)
+		out[i] = narrow[i];
+	return RV_OK;
 }
 
-enum rv_err shard_check(const struct shard *s, const char *path, uint32_t vocab, struct rv_errtext *et) {
-	uint32_t ids[4096];
-	for (uint64_t at = 0; at < s->n_tokens;) {
+static enum rv_err check_part(const struct shard *s, uint32_t vocab, uint64_t begin, size_t n, const int32_t *ids,
+							  struct rv_errtext *et) {
+	for (size_t i = 0; i < n; i++)
+		if ((uint32_t)ids[i] >= vocab)
+			return rv_fail(
+				et, RV_E_RANGE,
+				"token file %s: token %llu is %u, the vocabulary has %u; was it made with another tokenizer?",
+				s->map.path, (unsigned long long)(begin + i), (uint32_t)ids[i], vocab);
+	return RV_OK;
+}
+
+enum rv_err shard_read(const struct shard *s, uint32_t vocab, uint64_t begin, size_t n, int32_t *out,
+					   struct rv_errtext *et) {
+	RV_ASSERT(begin <= s->n_tokens && n <= s->n_tokens - begin);
+	while (n > 0) {
+		size_t part = n < PART_TOKENS ? n : PART_TOKENS;
+		RV_TRY(read_part(s, begin, part, out, et));
+		RV_TRY(check_part(s, vocab, begin, part, out, et));
+		begin += part;
+		out += part;
+		n -= part;
+	}
+	return RV_OK;
+}
+
+enum rv_err shard_check(const struct shard *s, uint32_t vocab, struct rv_errtext *et) {
+	int32_t ids[PART_TOKENS];
+	for (uint64_t at = 0; at < s->n_tokens; at += PART_TOKENS) {
 		uint64_t left = s->n_tokens - at;
-		size_t n = left < sizeof ids / sizeof ids[0] ? (size_t)left : sizeof ids / sizeof ids[0];
-		shard_read(s, at, n, ids);
-		for (size_t i = 0; i < n; i++)
-			if (ids[i] >= vocab)
-				return rv_fail(
-					et, RV_E_RANGE,
-					"token file %s: token %llu is %u, the vocabulary has %u; was it made with another tokenizer?", path,
-					(unsigned long long)(at + i), ids[i], vocab);
-		at += n;
+		RV_TRY(shard_read(s, vocab, at, left < PART_TOKENS ? (size_t)left : PART_TOKENS, ids, et));
 	}
 	return RV_OK;
 }
@@ -158,12 +168,11 @@ static enum rv_err append_block(struct shard_writer *w, const uint32_t *ids, siz
 }
 
 enum rv_err shard_writer_append(struct shard_writer *w, const uint32_t *ids, size_t n, struct rv_errtext *et) {
-	enum { BLOCK_TOKENS = 4096 };
 	if (n > SHARD_MAX_TOKENS - w->n_tokens)
 		return rv_fail(et, RV_E_RANGE, "token file %s: more than %llu tokens", w->file.path,
 					   (unsigned long long)SHARD_MAX_TOKENS);
 	while (n > 0) {
-		size_t part = n < BLOCK_TOKENS ? n : BLOCK_TOKENS;
+		size_t part = n < PART_TOKENS ? n : PART_TOKENS;
 		RV_TRY(append_block(w, ids, part, et));
 		ids += part;
 		n -= part;

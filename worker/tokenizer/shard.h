@@ -8,7 +8,9 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "worker/tokenizer/mapped_file.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,24 +23,31 @@ enum {
 	SHARD_MAX_U16_VOCAB = 1 << 16, /* a larger vocabulary needs 32 bits */
 };
 #define SHARD_MAX_TOKENS ((uint64_t)INT32_MAX) /* what the header can say */
+#define SHARD_ANY_TOKEN  ((uint32_t)INT32_MAX) /* as a `vocab`: every token that a model could have */
 
-/* A file mapped read-only; any number of threads. It must not be cut short while it is open. */
+/* Read-only: any number of threads. */
 struct shard {
-	const uint8_t *map; /* NULL: an empty file */
-	size_t map_bytes;
-	const uint8_t *tokens; /* within the map */
+	struct mapped_file map; /* whose it is: shard_open's own, or the one that shard_of was given */
+	size_t tokens_at;       /* byte position of the first token */
 	uint64_t n_tokens;
 	int token_bytes; /* 2 or 4 */
 };
 
-/* RV_E_NOTFOUND, RV_E_IO; RV_E_INVALID: no regular file, an odd size, a known magic with another version, or a header
- * whose count is not what the file's size says. */
+/* Is it a token file: one of the magics, or a name that ends in .bin? A file that cannot be read is none. */
+bool shard_recognise(const struct mapped_file *m);
+
+/* A shard in a mapped file, which is borrowed. RV_E_INVALID: an odd size, a known magic with another version, or a
+ * header whose count is not what the file's size says. */
+enum rv_err shard_of(struct shard *s, const struct mapped_file *m, struct rv_errtext *et);
+/* The same from a path; shard_close() unmaps. Also RV_E_NOTFOUND, RV_E_IO. */
 enum rv_err shard_open(struct shard *s, const char *path, struct rv_errtext *et);
 void shard_close(struct shard *s);
-/* Tokens [begin, begin + n), which must exist (asserted). */
-void shard_read(const struct shard *s, uint64_t begin, size_t n, uint32_t *out);
-/* RV_E_RANGE names the first token that is not below `vocab`, and its position. Reads the whole file. */
-enum rv_err shard_check(const struct shard *s, const char *path, uint32_t vocab, struct rv_errtext *et);
+/* Tokens [begin, begin + n), which must exist (asserted). RV_E_RANGE names the first that is not below `vocab` and its
+ * position; RV_E_IO: the file was cut short. On a fault `out` is not defined. */
+enum rv_err shard_read(const struct shard *s, uint32_t vocab, uint64_t begin, size_t n, int32_t *out,
+					   struct rv_errtext *et);
+/* Reads the whole file: what shard_read refuses. */
+enum rv_err shard_check(const struct shard *s, uint32_t vocab, struct rv_errtext *et);
 
 /* Writes llm.c's layout, 16 or 32 bits by the size of the vocabulary. The file is there whole after
  * shard_writer_commit, or not at all. Begin, append (any number), then commit or abandon. */

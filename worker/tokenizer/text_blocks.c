@@ -2,11 +2,14 @@
 #include "worker/tokenizer/text_blocks.h"
 
 #include "base/assert.h"
+#include "worker/tokenizer/ranges.h"
 #include "worker/tokenizer/utf8.h"
 
 #include <stdlib.h>
 
-enum { LOOK_BACK_BYTES = TEXT_BLOCK_BYTES / 2 };
+enum { LOOK_BACK_BYTES = TEXT_BLOCK_BYTES / 2, MARGIN_BYTES = 8 };
+
+_Static_assert(TEXT_BLOCK_BUFFER_BYTES == TEXT_BLOCK_BYTES + LOOK_BACK_BYTES + 2 * MARGIN_BYTES, "a window fits");
 
 static bool is_letter(uint8_t c) {
 	return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
@@ -79,24 +82,26 @@ void text_blocks_release(struct text_blocks *b) {
 	*b = (struct text_blocks){0};
 }
 
-static size_t file_of(const struct text_blocks *b, uint64_t block) {
-	size_t lo = 0, hi = b->files->n_files;
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (b->first[mid] <= block)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
+uint64_t text_blocks_bytes_before(const struct text_blocks *b, uint64_t i) {
+	RV_ASSERT(i <= b->n);
+	if (i == b->n)
+		return b->files->bytes;
+	size_t f = range_holding(b->first, b->files->n_files, i);
+	return b->files->begin[f] + (i - b->first[f]) * TEXT_BLOCK_BYTES;
 }
 
-struct text_block text_blocks_get(const struct text_blocks *b, uint64_t i) {
+/* The window has what both cuts may look at: half a block back, and a character more on either side. */
+enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],
+							struct text_block *out, struct rv_errtext *et) {
 	RV_ASSERT(i < b->n);
-	size_t f = file_of(b, i);
-	const struct data_file *file = &b->files->files[f];
-	size_t nominal = (size_t)(i - b->first[f]) * TEXT_BLOCK_BYTES;
-	size_t begin = text_blocks_cut(file->at, file->bytes, nominal);
-	size_t end = text_blocks_cut(file->at, file->bytes, nominal + TEXT_BLOCK_BYTES);
-	return (struct text_block){.at = file->at + begin, .n = end - begin, .begins_file = nominal == 0};
+	size_t f = range_holding(b->first, b->files->n_files, i);
+	const struct mapped_file *file = &b->files->files[f];
+	size_t nominal = (size_t)(i - b->first[f]) * TEXT_BLOCK_BYTES, end = nominal + TEXT_BLOCK_BYTES;
+	size_t low = nominal > LOOK_BACK_BYTES + MARGIN_BYTES ? nominal - LOOK_BACK_BYTES - MARGIN_BYTES : 0;
+	size_t high = file->bytes - nominal > TEXT_BLOCK_BYTES + MARGIN_BYTES ? end + MARGIN_BYTES : file->bytes;
+	RV_TRY(mapped_file_read(file, low, high - low, buffer, et));
+	size_t from = text_blocks_cut(buffer, high - low, nominal - low);
+	size_t to = text_blocks_cut(buffer, high - low, end - low);
+	*out = (struct text_block){.at = buffer + from, .n = to - from, .begins_file = nominal == 0};
+	return RV_OK;
 }

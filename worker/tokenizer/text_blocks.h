@@ -13,10 +13,10 @@
 
 #include <stdbool.h>
 
-enum { TEXT_BLOCK_BYTES = 256 << 10 };
+enum { TEXT_BLOCK_BYTES = 256 << 10, TEXT_BLOCK_BUFFER_BYTES = TEXT_BLOCK_BYTES / 2 * 3 + 16 };
 
 struct text_block {
-	const uint8_t *at;
+	const uint8_t *at; /* in the caller's buffer */
 	size_t n;
 	bool begins_file; /* a file is a document */
 };
@@ -30,8 +30,11 @@ struct text_blocks {
 /* Borrows `files`. RV_E_NOMEM. */
 enum rv_err text_blocks_init(struct text_blocks *b, const struct data_files *files, struct rv_errtext *et);
 void text_blocks_release(struct text_blocks *b);
-/* Block i of n. May be empty. Any thread. */
-struct text_block text_blocks_get(const struct text_blocks *b, uint64_t i);
+/* Block i of n, which is in `buffer` then. May be empty. Any thread. What mapped_file_read refuses. */
+enum rv_err text_blocks_get(const struct text_blocks *b, uint64_t i, uint8_t buffer[TEXT_BLOCK_BUFFER_BYTES],
+							struct text_block *out, struct rv_errtext *et);
+/* How many bytes of the files are before the nominal begin of block i, 0 to n. */
+uint64_t text_blocks_bytes_before(const struct text_blocks *b, uint64_t i);
 
 /* Where the block that nominally begins at `nominal` begins: there or before. Exposed for tests. */
 size_t text_blocks_cut(const uint8_t *text, size_t n, size_t nominal);

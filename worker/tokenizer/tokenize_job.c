@@ -4,10 +4,13 @@
 #include "worker/tokenizer/block_lanes.h"
 #include "worker/tokenizer/shard.h"
 
+#include <dirent.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { BLOCKS_PER_LANE = 16 };
 
@@ -85,12 +88,34 @@ static enum rv_err run_batch(struct job *j, struct rv_errtext *et) {
 									  .tick = tick,
 									  .ctx = j};
 	RV_TRY(block_lanes_run(&lanes, et));
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < n; i++)
 		RV_TRY(append_block(j, j->begin + i, &j->encoded[i], et));
-		j->bytes_done += text_blocks_get(j->c->blocks, j->begin + i).n;
-	}
 	j->begin += n;
+	j->bytes_done = text_blocks_bytes_before(j->c->blocks, j->begin);
 	return RV_OK;
+}
+
+enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *out, struct rv_errtext *et) {
+	struct rv_hasher h;
+	struct rv_hash text, tokenizer = tokenizer_identity(c->tokenizer);
+	RV_TRY(data_files_identity(c->blocks->files, &text, et));
+	rv_hash_init_domain(&h, "rivulet tokenize");
+	rv_hash_update(&h, tokenizer.b, sizeof tokenizer.b);
+	rv_hash_u64(&h, c->separator);
+	rv_hash_u64(&h, c->shard_tokens);
+	rv_hash_update(&h, text.b, sizeof text.b);
+	rv_hash_final(&h, out);
+	return RV_OK;
+}
+
+/* What a killed job left half-written. */
+static void remove_temporaries(const char *out) {
+	DIR *dir = opendir(out);
+	for (struct dirent *d; dir && (d = readdir(dir));)
+		if (fnmatch(TOKENIZE_TEMPORARY_NAMES, d->d_name, 0) == 0)
+			(void)unlinkat(dirfd(dir), d->d_name, 0);
+	if (dir)
+		closedir(dir);
 }
 
 static enum rv_err resume(struct job *j, struct rv_errtext *et) {
@@ -111,8 +136,7 @@ static enum rv_err resume(struct job *j, struct rv_errtext *et) {
 					   j->c->blocks->n);
 	j->begin = j->at.block;
 	j->skip = j->at.skip;
-	for (uint64_t i = 0; i < j->begin; i++)
-		j->bytes_done += text_blocks_get(j->c->blocks, i).n;
+	j->bytes_done = text_blocks_bytes_before(j->c->blocks, j->begin);
 	return RV_OK;
 }
 
@@ -123,6 +147,7 @@ static enum rv_err prepare(struct job *j, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_NOMEM, "no memory for %" PRIu64 " blocks", j->batch);
 	for (int i = 0; i < j->c->threads; i++)
 		RV_TRY(encoder_new(j->c->tokenizer, &j->encoders[i], et));
+	remove_temporaries(j->c->out);
 	return resume(j, et);
 }
 

@@ -15,8 +15,8 @@
 struct tokenize_config {
 	const struct tokenizer *tokenizer;
 	const struct text_blocks *blocks;
-	const char *out;        /* a directory that exists */
-	struct rv_hash made_of; /* tokenizer, options and text: another one is refused */
+	const char *out;        /* a directory that exists, and that the caller has locked (rv_dir_lock) */
+	struct rv_hash made_of; /* tokenize_made_of(): a directory made of something else is refused */
 	uint32_t separator;     /* TOKENIZER_NO_TOKEN: none */
 	uint64_t shard_tokens;  /* of each shard but the last */
 	int threads;
@@ -33,9 +33,17 @@ struct tokenize_state {
 	bool done;
 };
 
+/* Names tokenizer, separator, shard_tokens and text (data_files_identity, and what it refuses). */
+enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *out, struct rv_errtext *et);
+
 /* RV_E_NOTFOUND: nothing was begun there; RV_E_CORRUPT: not a state. */
 enum rv_err tokenize_state_read(const char *out, struct tokenize_state *s, struct rv_errtext *et);
 enum rv_err tokenize_state_write(const char *out, const struct tokenize_state *s, struct rv_errtext *et);
+
+/* Names of the files that it writes, as fnmatch(3) patterns. */
+#define TOKENIZE_SHARD_NAMES     "tokens-[0-9][0-9][0-9][0-9][0-9][0-9]*.bin"
+#define TOKENIZE_STATE_NAME      "tokens.json"
+#define TOKENIZE_TEMPORARY_NAMES "tokens*.tmp-??????"
 
 /* Begins, or goes on from where an earlier call stopped; *result is the state at the end. RV_E_PROTOCOL: the directory
  * holds tokens of something else; RV_E_CANCELLED; what encoding and writing refuse. */

@@ -12,7 +12,7 @@
 enum { STATE_MAX_BYTES = 4096 };
 
 static void path_of(const char *out, char path[static PATH_MAX]) {
-	(void)snprintf(path, PATH_MAX, "%s/tokens.json", out);
+	(void)snprintf(path, PATH_MAX, "%s/" TOKENIZE_STATE_NAME, out);
 }
 
 static bool parse(const json_t *root, struct tokenize_state *s) {

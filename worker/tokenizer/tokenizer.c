@@ -10,6 +10,17 @@
 
 static const struct tokenizer_kind *const kinds[] = {&tokenizer_kind_huggingface, &tokenizer_kind_tiktoken, NULL};
 
+static void hash_source(struct tokenizer *t, const uint8_t *data, size_t n, const char *pattern) {
+	struct rv_hasher h;
+	if (data)
+		t->hash = rv_hash_of(data, n);
+	rv_hash_init_domain(&h, "rivulet tokenizer");
+	rv_hash_update(&h, t->kind->name, strlen(t->kind->name) + 1);
+	rv_hash_update(&h, t->hash.b, sizeof t->hash.b);
+	rv_hash_update(&h, pattern, strlen(pattern) + 1);
+	rv_hash_final(&h, &t->identity);
+}
+
 static enum rv_err load_kind(const struct tokenizer_kind *kind, const char *where, const uint8_t *data, size_t n,
 							 const char *pattern, struct tokenizer **out, struct rv_errtext *et) {
 	struct rv_errtext why = {0};
@@ -17,6 +28,7 @@ static enum rv_err load_kind(const struct tokenizer_kind *kind, const char *wher
 	if (!t)
 		return rv_fail(et, RV_E_NOMEM, "tokenizer %s: no memory", where);
 	t->kind = kind;
+	hash_source(t, data, n, pattern);
 	enum rv_err e = kind->load(t, data, n, pattern, &why);
 	if (e == RV_OK)
 		e = specials_sort(&t->specials, &why);
@@ -72,6 +84,14 @@ uint32_t tokenizer_vocab(const struct tokenizer *t) {
 	return t->bpe.vocab.n_ids;
 }
 
+const struct rv_hash *tokenizer_hash(const struct tokenizer *t) {
+	return &t->hash;
+}
+
+struct rv_hash tokenizer_identity(const struct tokenizer *t) {
+	return t->identity;
+}
+
 uint32_t tokenizer_special(const struct tokenizer *t, const char *text) {
 	const struct special *s = specials_find(&t->specials, text, strlen(text));
 	return s ? s->id : TOKENIZER_NO_TOKEN;
@@ -112,4 +132,11 @@ enum rv_err tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, siz
 		RV_TRY(byte_list_append(out, bytes, len, et));
 	}
 	return RV_OK;
+}
+
+uint32_t tokenizer_token_bytes(const struct tokenizer *t, uint32_t id) {
+	size_t n = 0;
+	const uint8_t *bytes = vocab_bytes(&t->bpe.vocab, id, &n);
+	const struct special *s = bytes ? specials_find(&t->specials, (const char *)bytes, n) : NULL;
+	return bytes && !(s && s->id == id && !s->plain) ? (uint32_t)n : 0;
 }

@@ -17,6 +17,7 @@
 #define RV_WORKER_TOKENIZER_TOKENIZER_H
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "worker/tokenizer/buffers.h"
 
 #include <stddef.h>
@@ -40,6 +41,10 @@ void tokenizer_free(struct tokenizer *t); /* NULL is fine */
 const char *tokenizer_kind(const struct tokenizer *t);
 /* All ids are below; what a model's vocabulary must have at least. */
 uint32_t tokenizer_vocab(const struct tokenizer *t);
+/* H of the file's bytes: a run's tokenizer_hash. Zero for "bytes". */
+const struct rv_hash *tokenizer_hash(const struct tokenizer *t);
+/* H of all that decides what a text becomes: kind, file and pattern. */
+struct rv_hash tokenizer_identity(const struct tokenizer *t);
 /* The id of a special (added) token by its text, or TOKENIZER_NO_TOKEN. */
 uint32_t tokenizer_special(const struct tokenizer *t, const char *text);
 /* The token that ends a document, or TOKENIZER_NO_TOKEN: <|endoftext|>, or <|end_of_text|>. */
@@ -61,5 +66,9 @@ enum rv_err tokenizer_encode(struct encoder *e, const uint8_t *text, size_t n, e
 /* Appends the bytes of tokens. RV_E_RANGE names the first id that is no token and its position. */
 enum rv_err tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t n, struct byte_list *out,
 							 struct rv_errtext *et);
+
+/* How many bytes of text the token stands for: what a loss per token is divided by for bits per byte. 0 for special
+ * tokens, which stand for none, and for ids that are no token. */
+uint32_t tokenizer_token_bytes(const struct tokenizer *t, uint32_t id);
 
 #endif

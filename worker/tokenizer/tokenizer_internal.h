@@ -27,6 +27,7 @@ extern const struct tokenizer_kind tokenizer_kind_bytes, tokenizer_kind_huggingf
 
 struct tokenizer {
 	const struct tokenizer_kind *kind;
+	struct rv_hash hash, identity;
 	struct bpe bpe; /* its vocabulary holds the special tokens too, for decoding */
 	struct pretokenizer pretokenizer;
 	struct special_set specials;

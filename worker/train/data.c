@@ -2,20 +2,25 @@
  *
  * A block holds floor((DATA_BLOCK - 1) / context) sequences whose inputs do not overlap; a sequence's last target is
  * the next one's first input. What is left over at the block's end shifts the whole block by a random phase in every
- * epoch, so that over epochs every byte is trained on and a byte is seen at different positions. Bytes past the last
+ * epoch, so that over epochs every token is trained on and seen at different positions. Tokens past the last
  * whole block belong to no sequence. */
 #include "worker/train/data.h"
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "worker/tokenizer/tokenizer.h"
 #include "worker/train/permute.h"
-#include "worker/tokenizer/data_files.h"
+#include "worker/train/run_tokenizer.h"
+#include "worker/train/token_cache.h"
+#include "worker/train/token_source.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct dataset {
-	struct data_files text;
+	struct token_source source;
+	struct rv_hash identity;
 	uint32_t n_shards, holdout_every, context;
 	uint32_t sequences_per_block;
 	uint64_t n_blocks, n_train_blocks;
@@ -55,6 +60,7 @@ static enum rv_err check_arguments(uint32_t n_shards, uint32_t holdout_every, ui
 struct dataset_config dataset_config_of(const struct run_config *c, const char *path) {
 	return (struct dataset_config){
 		.path = path,
+		.tokenizer_hash = c->tokenizer_hash,
 		.vocab = (uint32_t)c->vocab,
 		.n_shards = (uint32_t)c->data_shards,
 		.holdout_every = (uint32_t)c->holdout_every,
@@ -63,47 +69,98 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
 	};
 }
 
+static enum rv_err open_through_cache(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	const struct token_cache cache = {.dir = cfg->cache_dir,
+									  .tokenizer = cfg->tokenizer,
+									  .threads = cfg->tokenize_threads,
+									  .progress = cfg->progress,
+									  .progress_ctx = cfg->progress_ctx};
+	RV_ASSERT(cfg->cache_dir);
+	struct data_files text = d->source.files;
+	d->source = (struct token_source){0};
+	enum rv_err e = token_cache_open(&cache, &text, cfg->vocab, &d->source, et);
+	data_files_release(&text);
+	return e;
+}
+
+static enum rv_err open_source(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	RV_TRY(token_source_open(&d->source, cfg->path, cfg->vocab, et));
+	if (!token_source_is_text(&d->source))
+		return RV_OK;
+	if (cfg->tokenizer_hash)
+		RV_TRY(run_tokenizer_check(cfg->tokenizer_hash, cfg->tokenizer, cfg->path, et));
+	return cfg->tokenizer ? open_through_cache(d, cfg, et) : RV_OK;
+}
+
+static enum rv_err check_size(const struct dataset *d, const char *path, struct rv_errtext *et) {
+	const char *unit = token_source_is_text(&d->source) ? "bytes" : "tokens";
+	uint64_t needed = blocks_needed(d->n_shards, d->holdout_every);
+	if (d->n_blocks >= needed)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "training text %s: %" PRIu64 " %s, but %u shards with one block of every %u held out need at least "
+				   "%" PRIu64 " %s: use more text, fewer data-shards or a smaller holdout-every",
+				   path, d->source.n_tokens, unit, d->n_shards, d->holdout_every, needed * DATA_BLOCK, unit);
+}
+
+/* The begins of blocks spread over all. Reading them also shows at once that the tokens are of another vocabulary. */
+static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
+	enum { SAMPLES = 64, SAMPLE_TOKENS = 4096 };
+	int32_t tokens[SAMPLE_TOKENS];
+	struct rv_hasher h;
+	rv_hash_init_domain(&h, "rivulet dataset");
+	const uint64_t dealt[] = {d->source.n_tokens, d->n_shards, d->holdout_every, d->context, d->seed};
+	for (size_t i = 0; i < sizeof dealt / sizeof dealt[0]; i++)
+		rv_hash_u64(&h, dealt[i]);
+	uint64_t n = d->n_blocks < SAMPLES ? d->n_blocks : SAMPLES;
+	for (uint64_t i = 0; i < n; i++) {
+		RV_TRY(token_source_read(&d->source, i * d->n_blocks / n * DATA_BLOCK, SAMPLE_TOKENS, tokens, et));
+		rv_hash_update(&h, tokens, sizeof tokens);
+	}
+	rv_hash_final(&h, &d->identity);
+	return RV_OK;
+}
+
+static enum rv_err build(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	RV_TRY(open_source(d, cfg, et));
+	d->n_shards = cfg->n_shards;
+	d->holdout_every = cfg->holdout_every;
+	d->context = cfg->context;
+	d->seed = cfg->seed;
+	d->sequences_per_block = (DATA_BLOCK - 1) / d->context;
+	d->n_blocks = d->source.n_tokens / DATA_BLOCK;
+	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, d->holdout_every);
+	RV_TRY(check_size(d, cfg->path, et));
+	return sample(d, et);
+}
+
 enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et) {
 	*out = NULL;
 	RV_TRY(check_arguments(cfg->n_shards, cfg->holdout_every, cfg->context, et));
 	struct dataset *d = calloc(1, sizeof *d);
 	if (!d)
 		return rv_fail(et, RV_E_NOMEM, "training text %s: no memory", cfg->path);
-	enum rv_err e = data_files_init(&d->text, cfg->path, et);
-	if (e != RV_OK)
-		goto fail;
-	d->n_shards = cfg->n_shards;
-	d->holdout_every = cfg->holdout_every;
-	d->context = cfg->context;
-	d->seed = cfg->seed;
-	d->sequences_per_block = (DATA_BLOCK - 1) / d->context;
-	d->n_blocks = d->text.bytes / DATA_BLOCK;
-	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, d->holdout_every);
-	uint64_t needed = blocks_needed(d->n_shards, d->holdout_every);
-	if (d->n_blocks < needed) {
-		e = rv_fail(et, RV_E_RANGE,
-					"training text %s: %" PRIu64
-					" bytes, but %u shards with one block of every %u held out need at least "
-					"%" PRIu64 " bytes: use more text, fewer data-shards or a smaller holdout-every",
-					cfg->path, d->text.bytes, d->n_shards, d->holdout_every, needed * DATA_BLOCK);
-		goto fail;
-	}
-	*out = d;
-	return RV_OK;
-fail:
-	dataset_close(d);
+	enum rv_err e = build(d, cfg, et);
+	if (e == RV_OK)
+		*out = d;
+	else
+		dataset_close(d);
 	return e;
 }
 
 void dataset_close(struct dataset *d) {
 	if (!d)
 		return;
-	data_files_release(&d->text);
+	token_source_release(&d->source);
 	free(d);
 }
 
 uint64_t dataset_tokens(const struct dataset *d) {
-	return d->text.bytes;
+	return d->source.n_tokens;
+}
+
+struct rv_hash dataset_identity(const struct dataset *d) {
+	return d->identity;
 }
 
 /* Training blocks shard, shard + n_shards, ... of the n_train_blocks. */
@@ -120,19 +177,21 @@ uint64_t dataset_heldout_sequences(const struct dataset *d) {
 	return heldout_blocks(d->n_blocks, d->holdout_every) * d->sequences_per_block;
 }
 
-/* Reads context + 1 bytes of `block` from `offset` in it. */
-static void read_sequence(const struct dataset *d, uint64_t block, uint32_t offset, int32_t *inputs, int32_t *targets) {
+/* Reads context + 1 tokens of `block` from `offset` in it. */
+static enum rv_err read_sequence(const struct dataset *d, uint64_t block, uint32_t offset, int32_t *inputs,
+								 int32_t *targets, struct rv_errtext *et) {
 	RV_ASSERT(block < d->n_blocks && offset + d->context < DATA_BLOCK);
-	uint8_t bytes[DATA_BLOCK];
-	data_files_read(&d->text, block * DATA_BLOCK + offset, d->context + 1, bytes);
-	for (uint32_t i = 0; i < d->context; i++) {
-		inputs[i] = bytes[i];
-		targets[i] = bytes[i + 1];
-	}
+	int32_t tokens[DATA_BLOCK];
+	enum rv_err e = token_source_read(&d->source, block * DATA_BLOCK + offset, d->context + 1, tokens, et);
+	if (e != RV_OK)
+		return e == RV_E_RANGE ? RV_E_CORRUPT : e;
+	memcpy(inputs, tokens, d->context * sizeof *inputs);
+	memcpy(targets, tokens + 1, d->context * sizeof *targets);
+	return RV_OK;
 }
 
-void dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
-							int32_t *targets) {
+enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+								   int32_t *targets, struct rv_errtext *et) {
 	uint64_t n = dataset_train_sequences(d, shard), epoch = cursor / n;
 	uint64_t key = random_u64(d->seed, STREAM_ORDER | shard, epoch);
 	uint64_t i = permute_index(n, key, cursor % n);
@@ -141,11 +200,30 @@ void dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cu
 	uint32_t slack = DATA_BLOCK - 1 - d->sequences_per_block * d->context;
 	uint64_t phase_seed = random_u64(d->seed, STREAM_PHASE | shard, epoch);
 	uint32_t phase = (uint32_t)(random_u64(phase_seed, STREAM_PHASE, block) % (slack + 1));
-	read_sequence(d, block, phase + (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets);
+	return read_sequence(d, block, phase + (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
 }
 
-void dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets) {
+enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
+									 struct rv_errtext *et) {
 	RV_ASSERT(i < dataset_heldout_sequences(d));
 	uint64_t block = (i / d->sequences_per_block + 1) * d->holdout_every - 1;
-	read_sequence(d, block, (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets);
+	return read_sequence(d, block, (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
+}
+
+uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used) {
+	uint64_t have = dataset_heldout_sequences(d);
+	RV_ASSERT(i < used && used <= have);
+	return i * have / used;
+}
+
+enum rv_err dataset_heldout_bytes(const struct dataset *d, const struct tokenizer *t, uint64_t used, uint64_t *bytes,
+								  struct rv_errtext *et) {
+	int32_t inputs[DATA_BLOCK], targets[DATA_BLOCK];
+	*bytes = t ? 0 : used * d->context;
+	for (uint64_t i = 0; t && i < used; i++) {
+		RV_TRY(dataset_heldout_sequence(d, dataset_heldout_spread(d, i, used), inputs, targets, et));
+		for (uint32_t k = 0; k < d->context; k++)
+			*bytes += tokenizer_token_bytes(t, (uint32_t)targets[k]);
+	}
+	return RV_OK;
 }

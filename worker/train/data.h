@@ -25,29 +25,34 @@ struct tokenizer; /* worker/tokenizer/tokenizer.h */
 struct dataset;   /* read-only after open: any number of threads and cursors */
 
 struct dataset_config {
-	/* A file, a directory (its regular files, sorted by name, concatenated), or a pattern with * ? [ ] (glob(7),
-	 * sorted). Text, or token shards: told apart by llm.c's magic and by the names' ending (.bin: tokens), all of one
-	 * sort. */
+	/* A file, a directory (its regular files, sorted by name, concatenated; of one that `rivulet tokenize` has written
+	 * only the shards), or a pattern with * ? [ ] (glob(7), sorted). Text, or token shards: told apart by llm.c's magic
+	 * and by the names' ending (.bin: tokens), all of one sort. */
 	const char *path;
-	const struct tokenizer *tokenizer; /* borrowed while opening: makes tokens of text; NULL: bytes are the tokens */
-	const char *cache_dir;             /* where it puts them; NULL only without a tokenizer */
-	int tokenize_threads;              /* 0: all cores */
-	uint32_t vocab;                    /* every token is below; 0: not looked at */
+	/* Makes tokens of text; borrowed while opening. NULL: the bytes of text are the tokens. Token shards need none. */
+	const struct tokenizer *tokenizer;
+	/* What the run was made with, in hex: text is then refused without this tokenizer. "": bytes, no tokenizer is
+	 * accepted; NULL: not looked at. Borrowed while opening. */
+	const char *tokenizer_hash;
+	const char *cache_dir; /* where tokens of text are put (token_cache.h); NULL only without a tokenizer */
+	int tokenize_threads;  /* 0: all cores */
+	uint32_t vocab;        /* every token is below; 0: not looked at */
 	uint32_t n_shards, holdout_every, context;
 	uint64_t seed;
-	/* While text is tokenized or tokens are checked: bytes done of bytes there are; false: stop (RV_E_CANCELLED). NULL:
-	 * silent. */
+	/* While text is tokenized, about ten times a second: bytes done of bytes there are; false: stop (RV_E_CANCELLED;
+	 * the next call goes on from there). NULL: silent. */
 	bool (*progress)(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes);
 	void *progress_ctx;
 };
 
-/* n_shards, holdout_every, context, seed, vocab of a run. */
+/* n_shards, holdout_every, context, seed, vocab, tokenizer_hash (borrowed) of a run. */
 struct dataset_config dataset_config_of(const struct run_config *c, const char *path);
 
-/* What follows the last whole block is not used. RV_E_RANGE, naming the size needed, when there is not a training block
- * for every shard and one held-out block, or naming file, position and value of a token that is not below vocab;
- * RV_E_NOTFOUND, RV_E_IO, RV_E_INVALID (neither file nor directory, text mixed with tokens), RV_E_NOMEM name the path.
- * The files stay mapped: they must not be cut short while the dataset is open. */
+/* What follows the last whole block is not used. Blocking: the time that tokenizing takes where that is needed, else
+ * the same for any size: headers, and a sample of the tokens, are read. RV_E_RANGE, naming the size needed, when there
+ * is not a training block for every shard and one held-out block, or naming file, position and value of a sampled token
+ * that is not below vocab; RV_E_NOTFOUND, RV_E_IO, RV_E_INVALID (neither file nor directory, text mixed with tokens, a
+ * malformed shard, another tokenizer than the run's), RV_E_NOMEM name the path. The files stay mapped. */
 enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et);
 void dataset_close(struct dataset *d);
 uint64_t dataset_tokens(const struct dataset *d);
@@ -57,9 +62,21 @@ struct rv_hash dataset_identity(const struct dataset *d);
 uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard);
 uint64_t dataset_heldout_sequences(const struct dataset *d);
 
-/* Sequence number `cursor` of a shard's endless stream: inputs (context) and targets (context). */
-void dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
-							int32_t *targets);
-void dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets);
+/* Sequence number `cursor` of a shard's endless stream: inputs (context) and targets (context). Every token is looked
+ * at here: RV_E_CORRUPT names file, position and value of one that is not below vocab; RV_E_IO: a file was cut short,
+ * or its disk failed. Inputs and targets are not defined then. */
+enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+								   int32_t *targets, struct rv_errtext *et);
+enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
+									 struct rv_errtext *et);
+
+/* An evaluation that uses only some of the held-out sequences spreads them over all: number i of `used` (at most
+ * dataset_heldout_sequences) is this sequence. */
+uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used);
+/* How many bytes of text the targets of the `used` sequences of such an evaluation stand for: the sum of their losses
+ * in bits, divided by this, is bits per byte. `t`: the tokenizer that made the tokens; NULL: they are bytes. What
+ * dataset_heldout_sequence refuses; RV_E_NOMEM. */
+enum rv_err dataset_heldout_bytes(const struct dataset *d, const struct tokenizer *t, uint64_t used, uint64_t *bytes,
+								  struct rv_errtext *et);
 
 #endif

@@ -139,10 +139,12 @@ void replica_set_global_step(struct replica *r, uint64_t step) {
 }
 
 /* A micro-batch of the shard's stream, beginning at sequence `cursor`. */
-static void read_batch(struct replica *r, uint32_t shard, uint64_t cursor) {
+static enum rv_err read_batch(struct replica *r, uint32_t shard, uint64_t cursor, struct rv_errtext *et) {
 	size_t context = (size_t)r->cfg.context;
 	for (size_t i = 0; i < (size_t)r->cfg.batch; i++)
-		dataset_train_sequence(r->data, shard, cursor + i, r->inputs + i * context, r->targets + i * context);
+		RV_TRY(
+			dataset_train_sequence(r->data, shard, cursor + i, r->inputs + i * context, r->targets + i * context, et));
+	return RV_OK;
 }
 
 static double sum_of(const float *x, size_t n) {
@@ -152,17 +154,19 @@ static double sum_of(const float *x, size_t n) {
 	return sum;
 }
 
-/* Adds the gradient of one shard's share of the step to r->grad; returns the sum of its losses. */
-static double accumulate_shard(struct replica *r, uint32_t shard, float grad_scale) {
+/* Adds the gradient of one shard's share of the step to r->grad, and the sum of its losses to *loss. */
+static enum rv_err accumulate_shard(struct replica *r, uint32_t shard, float grad_scale, double *loss,
+									struct rv_errtext *et) {
 	size_t tokens = (size_t)(r->cfg.batch * r->cfg.context);
 	double sum = 0;
 	for (uint64_t i = 0; i < (uint64_t)r->cfg.grad_accum; i++) {
-		read_batch(r, shard, r->cursor + i * (uint64_t)r->cfg.batch);
+		RV_TRY(read_batch(r, shard, r->cursor + i * (uint64_t)r->cfg.batch, et));
 		model_forward(r->model, r->theta, r->inputs, (int)r->cfg.batch, (int)r->cfg.context);
 		model_backward(r->model, r->theta, r->grad, r->inputs, r->targets, grad_scale, r->losses);
 		sum += sum_of(r->losses, tokens);
 	}
-	return sum;
+	*loss += sum;
+	return RV_OK;
 }
 
 static void update(struct replica *r, float lr, double grad_norm) {
@@ -188,7 +192,7 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 	double loss = 0;
 	r->be->ops->zero(r->be, r->grad, r->n * sizeof *r->grad);
 	for (int i = 0; i < n; i++)
-		loss += accumulate_shard(r, shards[i], (float)(1 / (double)tokens));
+		RV_TRY(accumulate_shard(r, shards[i], (float)(1 / (double)tokens), &loss, et));
 	loss /= (double)tokens;
 	double grad_norm = sqrt(r->be->ops->sum_squares(r->be, r->grad, r->n));
 	r->cursor += sequences; /* also past a batch that is refused: it would be refused again */
@@ -219,13 +223,22 @@ static uint64_t eval_sequences(const struct replica *r, int max_batches) {
 	return max_batches <= 0 || have < most ? have : most;
 }
 
+/* Held-out sequences done to done + b of the `used` that are spread evenly over all. */
+static enum rv_err read_heldout(struct replica *r, uint64_t done, int b, uint64_t used, struct rv_errtext *et) {
+	size_t context = (size_t)r->cfg.context;
+	for (size_t i = 0; i < (size_t)b; i++)
+		RV_TRY(dataset_heldout_sequence(r->data, dataset_heldout_spread(r->data, done + i, used),
+										r->inputs + i * context, r->targets + i * context, et));
+	return RV_OK;
+}
+
 enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et) {
 	const float *params = r->theta;
 	if (theta) { /* the gradient is zeroed by the next step: between steps it is free */
 		r->be->ops->upload(r->be, r->grad, theta, r->n * sizeof *theta);
 		params = r->grad;
 	}
-	uint64_t have = dataset_heldout_sequences(r->data), used = eval_sequences(r, max_batches);
+	uint64_t used = eval_sequences(r, max_batches);
 	size_t context = (size_t)r->cfg.context;
 	double sum = 0;
 	for (uint64_t done = 0; done < used;) {
@@ -233,10 +246,7 @@ enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches,
 			return rv_fail(et, RV_E_CANCELLED, "the evaluation was stopped");
 		uint64_t left = used - done;
 		int b = (int)(left < (uint64_t)r->cfg.batch ? left : (uint64_t)r->cfg.batch);
-		/* Spread evenly over the held-out text, so that a short evaluation sees all of it. */
-		for (int i = 0; i < b; i++)
-			dataset_heldout_sequence(r->data, (done + (uint64_t)i) * have / used, r->inputs + (size_t)i * context,
-									 r->targets + (size_t)i * context);
+		RV_TRY(read_heldout(r, done, b, used, et));
 		model_forward(r->model, params, r->inputs, b, (int)context);
 		model_loss(r->model, params, r->targets, r->losses);
 		sum += sum_of(r->losses, (size_t)b * context);
