@@ -1,6 +1,18 @@
 /* chain.c: the hash chain that names the shared state of a run. */
 #include "base/chain.h"
 
+#include <string.h>
+
+struct rv_hash rv_run_hash(const uint8_t run_id[RV_RUN_ID_BYTES], const char *config) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, "rivulet run");
+	rv_hash_update(&h, run_id, RV_RUN_ID_BYTES);
+	rv_hash_update(&h, config, strlen(config));
+	rv_hash_final(&h, &out);
+	return out;
+}
+
 struct rv_hash rv_chain_start(const struct rv_hash *run_hash) {
 	struct rv_hasher h;
 	struct rv_hash out;

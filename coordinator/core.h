@@ -36,7 +36,7 @@ struct core_config {
 	struct rv_hash run_hash;
 	uint64_t final_round;      /* rounds in the run */
 	uint32_t min_workers;      /* below: RUN_WAITING */
-	bool weight_by_tokens;     /* else every weight is 1; token weights are divided by their gcd */
+	bool weight_by_tokens;     /* else every weight is 1 (base/weights.h) */
 	int64_t grace_us;          /* once min_workers are ready, how long the others are waited for */
 	int64_t liveness_us;       /* a member without a report for so long is dead until it reports again */
 	int64_t suspect_gather_us; /* after the first accusation in an attempt, how long others are collected */

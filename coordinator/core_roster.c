@@ -1,4 +1,5 @@
 /* core_roster.c: OPEN: who takes part in the round, and with what weight. */
+#include "base/weights.h"
 #include "coordinator/core_internal.h"
 
 /* The size that most of `set` have; of several, that of the lowest number. */
@@ -71,38 +72,7 @@ void core_decide_roster(struct core *c) {
 		freeze(c, ready, n_chunks);
 }
 
-static uint64_t gcd(uint64_t a, uint64_t b) {
-	while (b != 0) {
-		uint64_t t = a % b;
-		a = b;
-		b = t;
-	}
-	return a;
-}
-
-/* Sum of the weights when every share of tokens is rounded down by `shift` bits, but to no less than 1. */
-static uint64_t weight_sum(const struct core_roster *r, uint64_t divisor, int shift) {
-	uint64_t sum = 0;
-	for (int i = 0; i < r->n; i++) {
-		uint64_t weight = r->tokens[i] / divisor >> shift;
-		weight = weight > 0 ? weight : 1;
-		sum = sum > UINT64_MAX - weight ? UINT64_MAX : sum + weight;
-	}
-	return sum;
-}
-
 void core_weigh(struct core *c) {
 	struct core_roster *r = &c->roster;
-	uint64_t divisor = 0;
-	for (int i = 0; i < r->n; i++)
-		divisor = gcd(r->tokens[i], divisor);
-	if (divisor == 0)
-		divisor = 1;
-	int shift = 0;
-	while (weight_sum(r, divisor, shift) > NET_MAX_WEIGHT_SUM)
-		shift++;
-	for (int i = 0; i < r->n; i++) {
-		uint32_t weight = (uint32_t)(r->tokens[i] / divisor >> shift);
-		r->weights[i] = c->cfg.weight_by_tokens && weight > 0 ? weight : 1;
-	}
+	rv_weights(r->tokens, r->n, c->cfg.weight_by_tokens, r->weights);
 }

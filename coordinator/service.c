@@ -2,6 +2,7 @@
 #include "coordinator/service_internal.h"
 
 #include "base/assert.h"
+#include "base/chain.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -18,16 +19,6 @@ enum {
 
 /* ---- life -----------------------------------------------------------------------------------------------------------
  */
-
-static struct rv_hash hash_of_run(const struct service_config *cfg) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet run");
-	rv_hash_update(&h, cfg->run_id, NET_RUN_ID_BYTES);
-	rv_hash_update(&h, cfg->config, strlen(cfg->config));
-	rv_hash_final(&h, &out);
-	return out;
-}
 
 static struct core_config core_config_of(const struct service *s) {
 	int64_t gather_ms = s->run.peer_timeout_ms / GATHER_SHARE;
@@ -48,7 +39,7 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 		return rv_fail(et, RV_E_RANGE, "the run's configuration has more than %zu bytes", sizeof s->config - 1);
 	memcpy(s->config, s->cfg.config, strlen(s->cfg.config));
 	RV_TRY(run_config_parse(&s->run, "the run's configuration", s->config, et));
-	s->run_hash = hash_of_run(&s->cfg);
+	s->run_hash = rv_run_hash(s->cfg.run_id, s->cfg.config);
 	void *memory = malloc(core_size());
 	if (memory == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "base/weights.h"
 #include "worker/train/metrics.h"
 
 #include <stdlib.h>
@@ -35,9 +36,11 @@ static void tick(void *ctx) {
 static enum rv_err reduce(struct lab_run *r, struct rv_errtext *et) {
 	const struct chunking *c = &r->global.cfg.chunks;
 	const struct codec *codec = r->global.cfg.codec;
+	uint64_t tokens[LAB_MAX_WORKERS];
 	uint32_t weights[LAB_MAX_WORKERS];
 	for (int i = 0; i < r->n_replicas; i++)
-		weights[i] = r->cfg.run.weight_by_tokens ? (uint32_t)r->sums[i].tokens : 1;
+		tokens[i] = r->sums[i].tokens;
+	rv_weights(tokens, r->n_replicas, r->cfg.run.weight_by_tokens, weights);
 	float *scratch = malloc(c->chunk_elems * sizeof *scratch);
 	if (!scratch)
 		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", c->chunk_elems);

@@ -2,6 +2,7 @@
 #include "lab/train_options.h"
 
 #include "base/assert.h"
+#include "base/chain.h"
 #include "base/hex.h"
 #include "base/parallel.h"
 #include "lab/text_source.h"
@@ -51,20 +52,14 @@ void train_options_table(struct rv_option *table, int cap) {
 	table[n] = (struct rv_option){.name = NULL};
 }
 
-/* As base/chain.h and net/control.h have it: H("rivulet run" | run id | configuration), with an id of zeros. */
+/* Of a run without a coordinator, hence without an id. */
 static struct rv_hash nameless_run_hash(const struct run_config *c) {
-	enum { RUN_ID_BYTES = 16, TEXT_BYTES = 8192 };
-	const uint8_t no_id[RUN_ID_BYTES] = {0};
+	enum { TEXT_BYTES = 8192 };
+	const uint8_t no_id[RV_RUN_ID_BYTES] = {0};
 	char text[TEXT_BYTES];
 	size_t n = rv_options_print(run_config_options, c, text, sizeof text);
 	RV_ASSERT(n < sizeof text);
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet run");
-	rv_hash_update(&h, no_id, sizeof no_id);
-	rv_hash_update(&h, text, n);
-	rv_hash_final(&h, &out);
-	return out;
+	return rv_run_hash(no_id, text);
 }
 
 static int cores(void) {

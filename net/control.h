@@ -37,7 +37,7 @@ struct join_reply {
 	uint32_t member; /* 0..NET_MAX_MEMBERS-1: the worker's number for the whole run */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char config[NET_MAX_CONFIG_BYTES]; /* the run's configuration, key = value lines */
-	struct rv_hash run_hash;           /* H("rivulet run" | run_id | config) */
+	struct rv_hash run_hash;           /* rv_run_hash(run_id, config) */
 	uint8_t ticket[NET_SIG_BYTES];     /* the run's word for (member, key), shown to peers (net/identity.h) */
 };
 

@@ -2,15 +2,18 @@
 #ifndef RV_NET_LIMITS_H
 #define RV_NET_LIMITS_H
 
+#include "base/chain.h"
+#include "base/weights.h"
+
 enum {
-	NET_MAX_MEMBERS = 64,               /* in one run; suspects travel as a 64-bit set */
-	NET_MAX_WEIGHT_SUM = (1 << 24) - 1, /* of a roster: exact in fp32, where means are computed */
-	NET_MAX_RANGES = 4096,              /* shard map entries of one round document */
-	NET_MAX_CHUNKS = 1 << 20,           /* of one vector */
-	NET_MAX_CHUNK_BYTES = 1 << 19,      /* encoded: 65,536 fp32 values and their scales fit */
-	NET_MAX_FETCH_BYTES = 1 << 18,      /* one piece of a state transfer */
-	NET_MAX_LOG_DIGESTS = 64,           /* committed rounds that a document lists */
-	NET_MAX_CONFIG_BYTES = 16384,       /* a run's configuration text */
+	NET_MAX_MEMBERS = 64,                   /* in one run; suspects travel as a 64-bit set */
+	NET_MAX_WEIGHT_SUM = RV_WEIGHT_SUM_MAX, /* of a roster */
+	NET_MAX_RANGES = 4096,                  /* shard map entries of one round document */
+	NET_MAX_CHUNKS = 1 << 20,               /* of one vector */
+	NET_MAX_CHUNK_BYTES = 1 << 19,          /* encoded: 65,536 fp32 values and their scales fit */
+	NET_MAX_FETCH_BYTES = 1 << 18,          /* one piece of a state transfer */
+	NET_MAX_LOG_DIGESTS = 64,               /* committed rounds that a document lists */
+	NET_MAX_CONFIG_BYTES = 16384,           /* a run's configuration text */
 	NET_MAX_DOCUMENT_BYTES = 131072,
 	NET_MAX_REPORT_BYTES = 2048,
 	NET_MAX_FRAME_UNAUTHENTICATED = 1024, /* a peer's frame body before its HELLO is accepted */
@@ -19,7 +22,7 @@ enum {
 	NET_KEY_BYTES = 32,
 	NET_SIG_BYTES = 64,
 	NET_TOKEN_BYTES = 16,
-	NET_RUN_ID_BYTES = 16
+	NET_RUN_ID_BYTES = RV_RUN_ID_BYTES
 };
 
 #endif

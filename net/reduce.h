@@ -32,8 +32,9 @@ struct reduce_codec {
 	void *ctx;
 	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);  /* encoded size, <= NET_MAX_CHUNK_BYTES */
 	size_t (*chunk_offset)(void *ctx, uint32_t chunk); /* in an encoded vector */
-	/* Mean of n_in encoded chunks in the order given -> out. RV_E_CORRUPT: some input is not an encoding; *bad is its
-	 * index, or -1. */
+	/* Mean of n_in encoded chunks in the order given -> out. RV_E_CORRUPT: input *bad is not an encoding. RV_E_RANGE:
+	 * the mean has none, because of input *bad: its values are too large to be averaged. *bad = -1 with any fault: of
+	 * no input, but our own (memory). */
 	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						  uint8_t *out, int *bad, struct rv_errtext *et);
 };
@@ -90,7 +91,10 @@ void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
 /* One message from members[from]. Messages of another round or attempt are counted and ignored (but a SCATTER of
  * an earlier attempt of our round is kept: contributions do not depend on it). RV_E_PROTOCOL or RV_E_CORRUPT: the
  * message breaks the protocol (chunk out of range, wrong size, not ours to own, not its to reduce): the platform drops
- * the link, and the sender becomes a suspect. */
+ * the link, and the sender becomes a suspect. RV_E_RANGE likewise: the sender's values cannot be averaged. Whoever
+ * merely completes a chunk that another spoiled is not blamed: the other becomes a suspect. A chunk that we cannot
+ * reduce by a fault of our own (reduce_codec.reduce: *bad is -1, or ourselves) makes a suspect of nobody here; it stays
+ * unreduced until the next attempt, and the others take us for stalled. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et);
 /* Next message for members[to], or false. The caller must send what it is given (or report the link lost). */

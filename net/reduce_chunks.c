@@ -29,7 +29,7 @@ static void mark_reduced(struct reduce *r, int64_t now_us, uint32_t chunk) {
 		r->info.finished_us = now_us;
 }
 
-/* The contribution of the member at `index` is not an encoding: it is void, and its sender is refused from now on. */
+/* The contribution of the member at `index` spoils the mean: it is void, and its sender is refused from now on. */
 static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 	uint32_t m = r->members[index];
 	r->held[m][chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
@@ -38,7 +38,7 @@ static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 }
 
 /* The mean of one of our chunks, in roster order whatever the order of arrival. On a fault *bad is the roster index of
- * the contribution that caused it, or -1 when the mean itself has no encoding. */
+ * the contribution that caused it, or -1: none did. */
 static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t chunk, int *bad, struct rv_errtext *et) {
 	const uint8_t *in[NET_MAX_MEMBERS];
 	size_t offset = offset_of(r, chunk);
@@ -47,9 +47,9 @@ static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t c
 	*bad = -1;
 	enum rv_err e =
 		r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, r->weights, r->n_members, r->mem.reduced + offset, bad, et);
-	RV_ASSERT(e == RV_OK || *bad != r->self); /* we encoded that ourselves */
+	RV_ASSERT(e != RV_E_CORRUPT || *bad != r->self); /* we encoded that ourselves */
 	if (e != RV_OK) {
-		if (*bad >= 0)
+		if (*bad >= 0 && *bad != r->self)
 			void_contribution(r, *bad, chunk);
 		return e;
 	}
@@ -106,8 +106,8 @@ enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t 
 		return RV_OK;
 	int bad;
 	enum rv_err e = reduce_own_chunk(r, now_us, c, &bad, et);
-	bool sender_is_innocent = bad >= 0 && r->members[bad] != m;
-	return sender_is_innocent ? RV_OK : e;
+	bool at_fault = e != RV_OK && bad >= 0 && r->members[bad] == m;
+	return at_fault ? e : RV_OK;
 }
 
 enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,

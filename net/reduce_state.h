@@ -71,7 +71,7 @@ static inline struct reduce_peer *reduce_peer_at(struct reduce *r, int index) {
 /* Recounts what every peer owes us, and reduces whatever is complete. After a change of roster. */
 void reduce_chunks_begin(struct reduce *r, int64_t now_us);
 /* Stores one contribution of member `m` and reduces the chunk when it was the last. RV_E_PROTOCOL: it differs from the
- * one held. RV_E_CORRUPT: it is not an encoding. */
+ * one held. RV_E_CORRUPT: it is not an encoding. RV_E_RANGE: its values spoil the mean. */
 enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
 									 struct rv_errtext *et);
 /* Stores the reduced bytes of a chunk that another one owns. */

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -35,12 +36,29 @@ static size_t chunk_offset(void *ctx, uint32_t chunk) {
 	return chunking_offset_bytes(&g->chunks, g->codec, chunk);
 }
 
-/* Whose bytes are no encoding: what codec_reduce_mean does not say. */
+static float largest_magnitude(const float *x, size_t n) {
+	float most = 0;
+	for (size_t i = 0; i < n; i++)
+		most = fmaxf(most, fabsf(x[i]));
+	return most;
+}
+
+/* Whose bytes are no encoding: what codec_reduce_mean does not say. When all are, the sum overflowed, and whoever sent
+ * the largest value is to blame: without one above FLT_MAX / NET_MAX_WEIGHT_SUM = 2e31 there is no overflow, and no
+ * outer gradient of a sane model comes near. */
 static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, size_t n) {
-	for (int i = 0; i < n_in; i++)
+	float most = -1;
+	int largest = -1;
+	for (int i = 0; i < n_in; i++) {
 		if (a->cfg.global->codec->decode(in[i], n, a->scratch, NULL) != RV_OK)
 			return i;
-	return -1;
+		float magnitude = largest_magnitude(a->scratch, n);
+		if (magnitude > most) {
+			most = magnitude;
+			largest = i;
+		}
+	}
+	return largest;
 }
 
 static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,

@@ -27,11 +27,13 @@ static size_t codec_offset(void *ctx, uint32_t chunk) {
 
 static enum rv_err codec_reduce(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 								uint8_t *out, int *bad, struct rv_errtext *et) {
-	for (int i = 0; i < n_in; i++)
-		if (in[i][0] == WORLD_CORRUPT) {
-			*bad = i;
-			return rv_fail(et, RV_E_CORRUPT, "contribution %d of chunk %u", i, chunk);
-		}
+	for (int i = 0; i < n_in; i++) {
+		if (in[i][0] < WORLD_CORRUPT)
+			continue;
+		*bad = in[i][0] == WORLD_OUT_OF_MEMORY ? -1 : i;
+		enum rv_err e = in[i][0] == WORLD_CORRUPT ? RV_E_CORRUPT : in[i][0] == WORLD_HUGE ? RV_E_RANGE : RV_E_NOMEM;
+		return rv_fail(et, e, "contribution %d of chunk %u", i, chunk);
+	}
 	for (size_t k = 0; k < world_chunk_bytes(ctx, chunk); k++) {
 		unsigned sum = 0;
 		for (int i = 0; i < n_in; i++)

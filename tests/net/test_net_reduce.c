@@ -356,24 +356,54 @@ static void test_a_restarted_member_contributes_anew(void **state) {
 	world_free(p.w);
 }
 
-static void test_a_corrupt_contribution_names_its_sender(void **state) {
-	(void)state;
+/* Node 1's contribution spoils the mean; it arrives first, or last. */
+static struct pair give_both(uint8_t first_byte, bool spoiler_last, enum rv_err want) {
 	struct pair p = pair_new(3);
 	struct rv_errtext et = {0};
-	p.w->nodes[1].own[0] = WORLD_CORRUPT;
+	p.w->nodes[1].own[0] = first_byte;
 	struct reduce_msg bad = chunk_msg(&p, REDUCE_SCATTER, 1, 0), good = chunk_msg(&p, REDUCE_SCATTER, 2, 0);
-	assert_int_equal(give(&p, 1, &bad, &et), RV_OK);  /* nobody has looked at it yet */
-	assert_int_equal(give(&p, 2, &good, &et), RV_OK); /* completes the chunk; its sender is innocent */
-	assert_int_equal(reduce_suspects(p.r), 2);
-	world_free(p.w);
+	assert_int_equal(spoiler_last ? give(&p, 2, &good, &et) : give(&p, 1, &bad, &et), RV_OK);
+	assert_int_equal(spoiler_last ? give(&p, 1, &bad, &et) : give(&p, 2, &good, &et), want);
+	assert_int_equal(reduce_info(p.r).chunks_reduced, 0);
+	return p;
+}
 
-	p = pair_new(3);
-	p.w->nodes[1].own[0] = WORLD_CORRUPT;
-	bad = chunk_msg(&p, REDUCE_SCATTER, 1, 0);
-	good = chunk_msg(&p, REDUCE_SCATTER, 2, 0);
-	assert_int_equal(give(&p, 2, &good, &et), RV_OK);
-	assert_int_equal(give(&p, 1, &bad, &et), RV_E_CORRUPT);
-	assert_int_equal(reduce_suspects(p.r), 2);
+static void test_a_spoiled_mean_blames_who_spoiled_it(void **state) {
+	(void)state;
+	const struct {
+		uint8_t byte;
+		enum rv_err err;
+	} spoilers[] = {{WORLD_CORRUPT, RV_E_CORRUPT}, {WORLD_HUGE, RV_E_RANGE}};
+	for (int i = 0; i < 2; i++)
+		for (int last = 0; last < 2; last++) {
+			struct pair p = give_both(spoilers[i].byte, last == 1, last == 1 ? spoilers[i].err : RV_OK);
+			assert_int_equal(reduce_suspects(p.r), 2);
+			world_free(p.w);
+		}
+}
+
+/* Out of memory, or our own values: nobody else is blamed, nobody's link is dropped, and the next attempt tries again.
+ */
+static void test_our_own_fault_blames_nobody(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	for (int last = 0; last < 2; last++) {
+		struct pair p = give_both(WORLD_OUT_OF_MEMORY, last == 1, RV_OK);
+		assert_int_equal(reduce_suspects(p.r), 0);
+		assert_false(reduce_done(p.r));
+		p.w->nodes[1].alive = false;
+		world_next_attempt(p.w);
+		world_start(p.w, 0);
+		assert_int_equal(reduce_info(p.r).chunks_reduced, 1);
+		world_free(p.w);
+	}
+	struct pair p = pair_new(3);
+	p.w->nodes[0].own[0] = WORLD_HUGE;
+	for (int from = 1; from <= 2; from++) {
+		struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, from, 0);
+		assert_int_equal(give(&p, from, &m, &et), RV_OK);
+	}
+	assert_int_equal(reduce_suspects(p.r), 0);
 	world_free(p.w);
 }
 
@@ -540,7 +570,8 @@ int main(void) {
 		cmocka_unit_test(test_other_rounds_and_attempts_are_ignored),
 		cmocka_unit_test(test_late_contributions_of_an_earlier_attempt_are_kept),
 		cmocka_unit_test(test_a_restarted_member_contributes_anew),
-		cmocka_unit_test(test_a_corrupt_contribution_names_its_sender),
+		cmocka_unit_test(test_a_spoiled_mean_blames_who_spoiled_it),
+		cmocka_unit_test(test_our_own_fault_blames_nobody),
 		cmocka_unit_test(test_silence_is_suspicious_and_ends),
 		cmocka_unit_test(test_an_answering_peer_that_owes_is_stalled),
 		cmocka_unit_test(test_a_broken_link_is_suspicious_when_fatal),
