@@ -110,12 +110,23 @@ static enum rv_err write_settings(const char *dir, const struct special_names *s
 
 static enum rv_err check_tokenizer(const char *path, const struct tokenizer *t, uint32_t vocab, struct rv_errtext *et) {
 	if (strcmp(tokenizer_kind(t), "huggingface") != 0)
-		return rv_fail(et, RV_E_UNSUPPORTED, "%s: a tokenizer of kind %s; transformers reads tokenizer.json files",
+		return rv_fail(et, RV_E_UNSUPPORTED, "%s: a tokenizer of kind %s; only a tokenizer.json can go with the model",
 					   path, tokenizer_kind(t));
 	if (tokenizer_vocab(t) > vocab)
 		return rv_fail(et, RV_E_RANGE, "%s: %u tokens, but the model has %u: it was trained with another tokenizer",
 					   path, tokenizer_vocab(t), vocab);
 	return RV_OK;
+}
+
+enum rv_err hf_tokenizer_load(const char *path, const uint8_t *text, size_t n, uint32_t vocab, struct tokenizer **out,
+							  struct rv_errtext *et) {
+	RV_TRY(tokenizer_load(path, text, n, "auto", out, et));
+	enum rv_err e = check_tokenizer(path, *out, vocab, et);
+	if (e != RV_OK) {
+		tokenizer_free(*out);
+		*out = NULL;
+	}
+	return e;
 }
 
 static enum rv_err write_copy(const char *dir, const char *path, uint32_t vocab, uint32_t context,
@@ -124,9 +135,7 @@ static enum rv_err write_copy(const char *dir, const char *path, uint32_t vocab,
 	size_t n;
 	struct tokenizer *t = NULL;
 	RV_TRY(rv_file_read(path, TOKENIZER_MAX_FILE_BYTES, &text, &n, et));
-	enum rv_err e = tokenizer_load(path, text, n, "auto", &t, et);
-	if (e == RV_OK)
-		e = check_tokenizer(path, t, vocab, et);
+	enum rv_err e = hf_tokenizer_load(path, text, n, vocab, &t, et);
 	if (e == RV_OK)
 		e = write_text(dir, HF_TOKENIZER_FILE, text, n, et);
 	if (e == RV_OK) {

@@ -4,7 +4,10 @@
 
 #include "base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
+
+struct tokenizer; /* worker/tokenizer/tokenizer.h */
 
 #define HF_TOKENIZER_FILE        "tokenizer.json"
 #define HF_TOKENIZER_CONFIG_FILE "tokenizer_config.json"
@@ -14,9 +17,13 @@
  * memory. */
 char *hf_tokenizer_of_bytes(void);
 
+/* Reads a tokenizer.json (`n` bytes of `text`; `path` is its name in texts) for a model of `vocab` tokens.
+ * RV_E_UNSUPPORTED: of another kind; RV_E_RANGE: it has more tokens than the model; what tokenizer_load refuses. */
+enum rv_err hf_tokenizer_load(const char *path, const uint8_t *text, size_t n, uint32_t vocab, struct tokenizer **out,
+							  struct rv_errtext *et);
+
 /* Writes the three files above into `dir`, each atomically. `tokenizer_file`: a tokenizer.json, copied after it was
- * read by worker/tokenizer; NULL: that of bytes. RV_E_UNSUPPORTED: not a tokenizer.json; RV_E_RANGE: it has more tokens
- * than `vocab`; and what tokenizer_open and rv_file_write_atomic refuse. */
+ * read with hf_tokenizer_load; NULL: that of bytes. What that and base/file.h refuse. */
 enum rv_err hf_tokenizer_write(const char *dir, const char *tokenizer_file, uint32_t vocab, uint32_t context,
 							   struct rv_errtext *et);
 

@@ -1,0 +1,12 @@
+/* gguf_tokenizer.h: a tokenizer as key-value pairs of a GGUF file. Inner part of gguf.h. */
+#ifndef RV_WORKER_TRAIN_GGUF_TOKENIZER_H
+#define RV_WORKER_TRAIN_GGUF_TOKENIZER_H
+
+#include "worker/train/gguf_writer.h"
+
+/* `tokenizer_file`: a tokenizer.json, or NULL for bytes. Ids up to `vocab` that it does not have are filled with unused
+ * tokens. What hf_tokenizer_write refuses, and RV_E_UNSUPPORTED: a pre-tokenizer that llama.cpp has no name for. */
+enum rv_err gguf_put_tokenizer(struct gguf_writer *g, const char *tokenizer_file, uint32_t vocab,
+							   struct rv_errtext *et);
+
+#endif
