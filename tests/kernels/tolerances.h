@@ -8,8 +8,7 @@
 #define TOL_REDUCTION    5e-6 /* sums over a row or a column */
 #define TOL_PRODUCT      1e-5 /* fp32 matrix products up to k = 1000 */
 #define TOL_ATTENTION    3e-5 /* two products and a softmax; backward: five */
-#define TOL_LARGE_SCORES 1e-2 /* attention with scores of thousands: their rounding alone moves probabilities by 1e-4  \
-							   */
-#define TOL_DIFFERENCE 2e-3   /* central differences of an fp32 function, against its derivative */
+#define TOL_LARGE_SCORES 1e-2 /* attention: the rounding of scores of thousands moves probabilities by 1e-4 */
+#define TOL_DIFFERENCE   2e-3 /* central differences of an fp32 function, against its derivative */
 
 #endif

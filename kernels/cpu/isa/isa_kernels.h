@@ -8,34 +8,21 @@
 
 #include "kernels/backend.h"
 
-struct layernorm_rows {
+/* LayerNorm, or RMSNorm: without mean and bias (NULL). */
+struct norm_rows {
 	float *sum; /* with b: where a + b goes; else NULL */
 	float *out, *mean, *rstd;
 	const float *a, *b; /* x = a, or a + b when b is not NULL */
 	const float *w, *bias;
-	int n, c;
-};
-
-struct layernorm_grad_rows {
-	float *dx;                /* += */
-	float *dw_part, *db_part; /* (c) each: = the sums over these rows */
-	const float *dout, *x, *w, *mean, *rstd;
-	int n, c;
-};
-
-struct rmsnorm_rows {
-	float *sum; /* with b: where a + b goes; else NULL */
-	float *out, *rstd;
-	const float *a, *b; /* x = a, or a + b when b is not NULL */
-	const float *w;
 	float eps;
 	int n, c;
 };
 
-struct rmsnorm_grad_rows {
-	float *dx;      /* += */
-	float *dw_part; /* (c): = the sum over these rows */
-	const float *dout, *x, *w, *rstd;
+/* RMSNorm: without mean and db_part. */
+struct norm_grad_rows {
+	float *dx;                /* += */
+	float *dw_part, *db_part; /* (c) each: = the sums over these rows */
+	const float *dout, *x, *w, *mean, *rstd;
 	int n, c;
 };
 
@@ -140,10 +127,10 @@ struct attention_kernels {
 	X(void, add_vectors, (float *out, const float *a, const float *b, size_t n))                                       \
 	/* dst[j] += sum over rows of src[i * ld + j], pairwise over blocks of 64 rows */                                  \
 	X(void, add_column_sums, (float *dst, const float *src, ptrdiff_t ld, int rows, int cols))                         \
-	X(void, layernorm_rows, (const struct layernorm_rows *a))                                                          \
-	X(void, layernorm_grad_rows, (const struct layernorm_grad_rows *a))                                                \
-	X(void, rmsnorm_rows, (const struct rmsnorm_rows *a))                                                              \
-	X(void, rmsnorm_grad_rows, (const struct rmsnorm_grad_rows *a))                                                    \
+	X(void, layernorm_rows, (const struct norm_rows *a))                                                               \
+	X(void, layernorm_grad_rows, (const struct norm_grad_rows *a))                                                     \
+	X(void, rmsnorm_rows, (const struct norm_rows *a))                                                                 \
+	X(void, rmsnorm_grad_rows, (const struct norm_grad_rows *a))                                                       \
 	/* rotates `heads` consecutive heads of a token; angles: cos, sin of each pair; direction: 1, or -1 to go back */  \
 	X(void, rope_token, (float *x, const float *angles, int heads, int head_dim, float direction))                     \
 	/* gate_up (n, 2f), out and dout (n, f) */                                                                         \

@@ -10,8 +10,6 @@
 
 #include <math.h>
 
-static const float eps = 1e-5f;
-
 /* The row of x: a, or a + b, which is also stored. Returns its sum. */
 static float row_sum(float *sum, const float *a, const float *b, int c) {
 	vf s = vset1(0);
@@ -39,14 +37,14 @@ static float row_squares(const float *x, float mean, int c) {
 	return vreduce_add(s) + tail;
 }
 
-void ISA(layernorm_rows)(const struct layernorm_rows *a) {
+void ISA(layernorm_rows)(const struct norm_rows *a) {
 	int c = a->c;
 	for (int row = 0; row < a->n; row++) {
 		size_t at = (size_t)row * c;
 		float *sum = a->b ? a->sum + at : NULL;
 		float mean = row_sum(sum, a->a + at, a->b ? a->b + at : NULL, c) / (float)c;
 		const float *x = sum ? sum : a->a + at;
-		float rstd = 1 / sqrtf(row_squares(x, mean, c) / (float)c + eps);
+		float rstd = 1 / sqrtf(row_squares(x, mean, c) / (float)c + a->eps);
 		for (int i = 0; i < c; i += VL) {
 			vf xhat = (vload_n(x + i, c - i) - vset1(mean)) * vset1(rstd);
 			vstore_n(a->out + at + i, vfma(xhat, vload_n(a->w + i, c - i), vload_n(a->bias + i, c - i)), c - i);
@@ -57,7 +55,7 @@ void ISA(layernorm_rows)(const struct layernorm_rows *a) {
 }
 
 /* mean(g) and mean(g xhat) of one row for g = dout w; adds the row to dw_part and db_part. */
-static void grad_row_means(const struct layernorm_grad_rows *a, int row, float *g_mean, float *gx_mean) {
+static void grad_row_means(const struct norm_grad_rows *a, int row, float *g_mean, float *gx_mean) {
 	int c = a->c;
 	const float *x = a->x + (size_t)row * c, *dout = a->dout + (size_t)row * c;
 	vf mean = vset1(a->mean[row]), rstd = vset1(a->rstd[row]), g_sum = vset1(0), gx_sum = vset1(0);
@@ -73,7 +71,7 @@ static void grad_row_means(const struct layernorm_grad_rows *a, int row, float *
 	*gx_mean = vreduce_add(gx_sum) / (float)c;
 }
 
-void ISA(layernorm_grad_rows)(const struct layernorm_grad_rows *a) {
+void ISA(layernorm_grad_rows)(const struct norm_grad_rows *a) {
 	int c = a->c;
 	memset(a->dw_part, 0, (size_t)c * sizeof *a->dw_part);
 	memset(a->db_part, 0, (size_t)c * sizeof *a->db_part);

@@ -21,7 +21,7 @@ static float row_squares(float *sum, const float *a, const float *b, int c) {
 	return vreduce_add(squares);
 }
 
-void ISA(rmsnorm_rows)(const struct rmsnorm_rows *a) {
+void ISA(rmsnorm_rows)(const struct norm_rows *a) {
 	int c = a->c;
 	for (int row = 0; row < a->n; row++) {
 		size_t at = (size_t)row * c;
@@ -36,7 +36,7 @@ void ISA(rmsnorm_rows)(const struct rmsnorm_rows *a) {
 }
 
 /* mean(g xhat) of one row for g = dout w; adds the row's dout xhat to dw_part. */
-static float grad_row_mean(const struct rmsnorm_grad_rows *a, int row) {
+static float grad_row_mean(const struct norm_grad_rows *a, int row) {
 	int c = a->c;
 	const float *x = a->x + (size_t)row * c, *dout = a->dout + (size_t)row * c;
 	vf rstd = vset1(a->rstd[row]), gx_sum = vset1(0);
@@ -49,7 +49,7 @@ static float grad_row_mean(const struct rmsnorm_grad_rows *a, int row) {
 	return vreduce_add(gx_sum) / (float)c;
 }
 
-void ISA(rmsnorm_grad_rows)(const struct rmsnorm_grad_rows *a) {
+void ISA(rmsnorm_grad_rows)(const struct norm_grad_rows *a) {
 	int c = a->c;
 	memset(a->dw_part, 0, (size_t)c * sizeof *a->dw_part);
 	for (int row = 0; row < a->n; row++) {
