@@ -121,6 +121,24 @@ void *model_arena_take(struct model_arena *a, size_t n_bytes) {
 	return p;
 }
 
+enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *family, const struct model_shape *shape,
+							  struct rv_errtext *et) {
+	struct model_shape resolved = *shape;
+	*l = (struct model_layout){.n_tensors = 0};
+	RV_TRY(check_shape(shape, 1, et));
+	RV_TRY(family->resolve(&resolved, et));
+	family->layout(&resolved, l);
+	if (!l->failed)
+		return RV_OK;
+	model_layout_release(l);
+	return rv_fail(et, RV_E_NOMEM, "model: no memory for the table of its tensors");
+}
+
+void model_layout_release(struct model_layout *l) {
+	free(l->tensors);
+	*l = (struct model_layout){.n_tensors = 0};
+}
+
 static enum rv_err build_layout(struct model *m, struct rv_errtext *et) {
 	m->ops->layout(&m->shape, &m->layout);
 	int n = m->layout.n_tensors;

@@ -147,6 +147,17 @@ enum rv_err model_new(const char *family, const struct model_shape *shape, const
 					  struct backend *be, struct model **out, struct rv_errtext *et);
 void model_free(struct model *m); /* NULL is fine */
 
+/* The layout alone, without a backend: what files of a model need. `shape` need not be resolved. RV_E_RANGE,
+ * RV_E_NOMEM; released then. */
+enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *family, const struct model_shape *shape,
+							  struct rv_errtext *et);
+void model_layout_release(struct model_layout *l);
+/* The layout alone, without a backend: for files. *resolved (NULL: not wanted) is the shape with its 0 fields filled in.
+ * RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
+enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *family, const struct model_shape *shape,
+							  struct model_shape *resolved, struct rv_errtext *et);
+void model_layout_release(struct model_layout *l);
+
 /* Rows of the token embedding in the block. */
 int model_padded_vocab(const struct model_shape *s);
 const struct model_tensor *model_find_tensor(const struct model_layout *l, const char *name); /* or NULL */
