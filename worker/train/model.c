@@ -122,12 +122,14 @@ void *model_arena_take(struct model_arena *a, size_t n_bytes) {
 }
 
 enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *family, const struct model_shape *shape,
-							  struct rv_errtext *et) {
-	struct model_shape resolved = *shape;
+							  struct model_shape *resolved, struct rv_errtext *et) {
+	struct model_shape s = *shape;
 	*l = (struct model_layout){.n_tensors = 0};
 	RV_TRY(check_shape(shape, 1, et));
-	RV_TRY(family->resolve(&resolved, et));
-	family->layout(&resolved, l);
+	RV_TRY(family->resolve(&s, et));
+	if (resolved)
+		*resolved = s;
+	family->layout(&s, l);
 	if (!l->failed)
 		return RV_OK;
 	model_layout_release(l);

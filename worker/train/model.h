@@ -147,11 +147,6 @@ enum rv_err model_new(const char *family, const struct model_shape *shape, const
 					  struct backend *be, struct model **out, struct rv_errtext *et);
 void model_free(struct model *m); /* NULL is fine */
 
-/* The layout alone, without a backend: what files of a model need. `shape` need not be resolved. RV_E_RANGE,
- * RV_E_NOMEM; released then. */
-enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *family, const struct model_shape *shape,
-							  struct rv_errtext *et);
-void model_layout_release(struct model_layout *l);
 /* The layout alone, without a backend: for files. *resolved (NULL: not wanted) is the shape with its 0 fields filled in.
  * RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
 enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *family, const struct model_shape *shape,
