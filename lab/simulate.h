@@ -1,0 +1,85 @@
+/* simulate.h: how much of a run's time is computing, on a given line: data-parallel, DiLoCo and Streaming DiLoCo. Pure:
+ * no clock, no I/O, no allocation.
+ *
+ * The model is that of a step as a chain of layer nodes over one first-in-first-out line, as in Streaming DiLoCo
+ * (arXiv 2501.18512, section 4.3 and table 4), whose simulator is unpublished; simulate_tables.h compares with its
+ * figures.
+ *
+ *   Compute   A step of T seconds over L equal layers: L forward nodes, then for l = L..1 the backward of activations
+ *             (not of layer 1) and of weights: 3 L - 1 nodes of T / (3 L - 1) seconds.
+ *   Payload   V = bits_per_value * n_params / L bits per layer. With N workers an all-reduce by reduce-scatter and
+ *             all-gather puts 2 (N - 1) / N V on each one's line (workers = 0: V, the papers' convention), times
+ *             `overhead` for headers.
+ *   Line      W bits/s in each direction, one exchange after the other: an exchange of B bits that is ready at t
+ *             occupies it from s = max(t + before, free) to s + B / W, and is complete at s + B / W + after.
+ *             Before and after are what a line rate cannot buy off, see `latency_s` and `sync_s`.
+ *   Waiting   The forward of layer l in step s + 1 + overlap waits for the exchange that step s began.
+ *   Schedule  data-parallel: every layer, every step. DiLoCo: every layer, in each H-th step. Streaming: P fragments,
+ * the layers of fragment p are p, p + P, p + 2 P ..., one fragment every H / P steps, rounded (half: to even). Grain
+ * layerwise: a layer is sent as soon as its weight node is done (the papers' simulator, and gradient buckets of
+ * data-parallel). Otherwise a fragment is one exchange, sent after the step and applied as a whole, as Rivulet does: an
+ * outer gradient does not exist before the optimizer's step.
+ *
+ * Utilisation is T / (mean wall time of a step), in the steady state, over whole cycles of the schedule. For DiLoCo
+ * without overlap and layerwise it is H T / (H T + before + B / W + after).
+ *
+ * The terms of one Rivulet round beside B / W (each confirmed against real workers by bench/utilisation.sh):
+ *
+ *   latency_s  one way. The round's roster costs two ways (the report that a worker is ready, the document that answers
+ *              it), the exchange two (scatter, gather), the vote and the commit two more: 6. Data-parallel needs only
+ *              the exchange: 2.
+ *   sync_s     the rest, the same on every line: encoding, waiting for the slower worker, the coordinator's commit, the
+ *              log's fsync, the outer step. Measured once, on an unshaped line.
+ *   overhead   bytes on the line per payload byte: Ethernet, IPv4 and TCP headers (1514 / 1448), TLS records and
+ * frames.
+ */
+#ifndef RV_LAB_SIMULATE_H
+#define RV_LAB_SIMULATE_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+enum simulate_method { SIMULATE_DDP, SIMULATE_DILOCO, SIMULATE_STREAMING, SIMULATE_METHODS };
+
+enum { SIMULATE_MAX_LAYERS = 1024, SIMULATE_MAX_STEPS_PER_ROUND = 1000000, SIMULATE_MAX_WORKERS = 65536 };
+
+struct simulate_run {
+	enum simulate_method method;
+	int layers;
+	double n_params;
+	double step_s;       /* compute of one inner step */
+	int workers;         /* 0: an exchange sends the payload once; 1: nothing to send */
+	int steps_per_round; /* H; not read for data-parallel */
+	int fragments;       /* P, streaming only */
+	int overlap_steps;   /* tau, streaming only */
+	double bits_per_value;
+	double rate_bits_per_s; /* of each worker's line, up and down; INFINITY: unlimited */
+	double latency_s;       /* one way */
+	double overhead;        /* >= 1 */
+	double sync_s;          /* fixed part of an exchange; not for data-parallel */
+	bool layerwise;
+};
+
+struct simulate_result {
+	double utilisation;   /* share of the wall time that is compute, (0, 1] */
+	double step_wall_s;   /* mean wall time of an inner step */
+	double sent_per_step; /* mean bytes that one worker puts on its line per inner step */
+};
+
+/* "ddp", "diloco", "streaming". */
+const char *simulate_method_name(enum simulate_method m);
+
+/* What a run cannot be, in the option names of `rivulet simulate`. RV_E_RANGE. */
+enum rv_err simulate_check(const struct simulate_run *r, struct rv_errtext *et);
+
+/* The run must pass simulate_check. Time O(3 H + L per exchange). */
+void simulate(const struct simulate_run *r, struct simulate_result *out);
+
+/* The lowest line rate, to a relative 1e-9, at which the utilisation is at least `utilisation`, in (0, 1); the run's
+ * own rate is not read. RV_E_RANGE: not even an unlimited line is enough (the text names the best that it gives), or
+ * more than 1e18 bits/s. */
+enum rv_err simulate_solve_rate(const struct simulate_run *r, double utilisation, double *rate_bits_per_s,
+								struct rv_errtext *et);
+
+#endif
