@@ -33,7 +33,7 @@ void fixture_remove_dir(const char *path) {
 		char file[600];
 		snprintf(file, sizeof file, "%s/%s", path, e->d_name);
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(file) != 0)
-			assert_int_equal(rmdir(file), 0);
+			fixture_remove_dir(file);
 	}
 	closedir(d);
 	assert_int_equal(rmdir(path), 0);
