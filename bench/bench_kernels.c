@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { B = 8, T = 256, HEADS = 6, C = 384, N = B * T, O = 4 * C, V = 256, PARAMS = 32 << 20, ROUNDS_MAX = 101 };
+enum { CONTEXT = 32768 };
 
 struct bench {
 	struct backend *be;
@@ -97,6 +98,34 @@ static void layernorm_backward(struct bench *b) {
 								   4 * N, C);
 }
 
+static void rmsnorm(struct bench *b) {
+	b->be->ops->residual_rmsnorm_forward(b->be, act(b->y), act(b->pre), b->rstd, act(b->x), act(b->p), b->w, 1e-5f,
+										 4 * N, C);
+}
+
+static void rmsnorm_backward(struct bench *b) {
+	b->be->ops->rmsnorm_backward(b->be, act(b->y), b->g, act(b->pre), act(b->x), b->w, b->rstd, 4 * N, C);
+}
+
+/* The table holds no angles, only small numbers: turned often, the vectors go to 0. */
+static void rope(struct bench *b) {
+	b->be->ops->rope(b->be, act(b->m), b->g, heads, 0, false);
+}
+
+static void swiglu(struct bench *b) {
+	b->be->ops->swiglu_forward(b->be, act(b->y), act(b->x), N, O / 2);
+}
+
+static void swiglu_backward(struct bench *b) {
+	b->be->ops->swiglu_backward(b->be, act(b->pre), act(b->y), act(b->x), N, O / 2);
+}
+
+/* One token over a cache of CONTEXT positions. */
+static void attention_cached(struct bench *b) {
+	const struct attention_shape one = {1, 1, HEADS, HEADS, C / HEADS};
+	b->be->ops->attention_cached(b->be, act(b->y), act(b->p), act(b->m), act(b->x), one, CONTEXT - 1);
+}
+
 static double triad_small(struct bench *b) {
 	peer_triad(b->threads, b->y, b->x, b->pre, (size_t)N * O);
 	return 12.0 * N * O * 1e-9;
@@ -132,6 +161,12 @@ static const struct kernel_case cases[] = {
 	{"classifier with gradient", "multiply-adds", "GFLOP/s", 3 * GFLOP(N, V, C), classifier, multiply_adds},
 	{"residual + layernorm", "triad, 12 MB", "GB/s", 16.0 * N *O * 1e-9, layernorm, triad_small},
 	{"layernorm backward", "triad, 12 MB", "GB/s", 16.0 * N *O * 1e-9, layernorm_backward, triad_small},
+	{"residual + RMSNorm", "triad, 12 MB", "GB/s", 16.0 * N *O * 1e-9, rmsnorm, triad_small},
+	{"RMSNorm backward", "triad, 12 MB", "GB/s", 16.0 * N *O * 1e-9, rmsnorm_backward, triad_small},
+	{"rotary embedding", "triad, 12 MB", "GB/s", 16.0 * N *C * 1e-9, rope, triad_small},
+	{"SwiGLU", "triad, 12 MB", "GB/s", 6.0 * N *O * 1e-9, swiglu, triad_small},
+	{"SwiGLU backward", "triad, 12 MB", "GB/s", 10.0 * N *O * 1e-9, swiglu_backward, triad_small},
+	{"attention over a cache", "read, 128 MB", "GB/s", 8.0 * CONTEXT *C * 1e-9, attention_cached, read_all},
 	{"AdamW", "triad, 128 MB", "GB/s", 28.0 * PARAMS * 1e-9, adamw, triad},
 	{"sum of squares", "read, 128 MB", "GB/s", 4.0 * PARAMS * 1e-9, sum_squares, read_all},
 };
