@@ -123,6 +123,18 @@ void check_close(const char *what, const float *got, const float *want, size_t n
 	}
 }
 
+void check_rms(const char *what, const float *got, const float *want, size_t n, double tolerance) {
+	double squares = 0, errors = 0;
+	for (size_t i = 0; i < n; i++) {
+		double error = (double)got[i] - (double)want[i];
+		squares += (double)want[i] * (double)want[i];
+		errors += error * error;
+	}
+	if (!(sqrt(errors) <= tolerance * sqrt(squares)))
+		fail_msg("%s: the rms of the error is %.3g of that of %zu values (limit %.3g)", what, sqrt(errors / squares), n,
+				 tolerance);
+}
+
 void check_same(const char *what, const float *got, const float *want, size_t n) {
 	for (size_t i = 0; i < n; i++)
 		if (memcmp(got + i, want + i, sizeof *got) != 0)

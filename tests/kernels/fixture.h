@@ -42,6 +42,8 @@ static inline act_t *as_act(float *p) {
 
 /* Fails the test naming `what`, the worst index and both values. NaN must meet NaN. */
 void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance);
+/* The root mean square of got - want against that of want: errors that are random can be bounded closely by it. */
+void check_rms(const char *what, const float *got, const float *want, size_t n, double tolerance);
 /* The same bits. */
 void check_same(const char *what, const float *got, const float *want, size_t n);
 

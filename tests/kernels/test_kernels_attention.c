@@ -5,10 +5,11 @@
 #include <stdlib.h>
 
 /* b, t, heads, kv_heads, head_dim: times around the query blocks (32, 16, 8) and the key block (128), head dimensions
- * that are no multiple of a vector, and grouped heads. */
+ * that are no multiple of a vector or more than a slice (64, 128), and grouped heads. */
 static const struct attention_shape shapes[] = {
-	{1, 1, 1, 1, 1},   {1, 3, 2, 2, 8},    {2, 17, 3, 3, 16},  {1, 33, 2, 1, 33},  {2, 65, 4, 2, 64},
-	{1, 127, 2, 2, 7}, {1, 129, 1, 1, 40}, {1, 200, 6, 2, 24}, {3, 31, 4, 1, 100}, {1, 300, 1, 1, 16}};
+	{1, 1, 1, 1, 1},    {1, 3, 2, 2, 8},    {2, 17, 3, 3, 16},  {1, 33, 2, 1, 33},  {2, 65, 4, 2, 64},
+	{1, 127, 2, 2, 7},  {1, 129, 1, 1, 40}, {1, 200, 6, 2, 24}, {3, 31, 4, 1, 100}, {1, 300, 1, 1, 16},
+	{1, 127, 8, 2, 32}, {1, 47, 2, 1, 128}, {2, 19, 3, 1, 163}, {1, 1023, 2, 1, 3}};
 
 static size_t qkv_count(struct attention_shape s) {
 	return (size_t)s.b * s.t * (size_t)(s.heads + 2 * s.kv_heads) * s.head_dim;
@@ -55,10 +56,40 @@ static void attention_body(struct backend *ref, struct backend *cpu, const void 
 	free(dout);
 }
 
+static void check_arrays_rms(const struct attention_arrays *got, const struct attention_arrays *want,
+							 struct attention_shape s, double lse_tolerance, double tolerance) {
+	check_rms("lse", got->lse, want->lse, lse_count(s), lse_tolerance);
+	check_rms("out", got->out, want->out, out_count(s), tolerance);
+	check_rms("dqkv", got->dqkv, want->dqkv, qkv_count(s), tolerance);
+}
+
+/* Against ref, and against the instruction set that every machine has. */
+static void bf16_body(struct backend *ref, struct backend *cpu, const void *ctx) {
+	struct attention_shape s = *(const struct attention_shape *)ctx;
+	struct backend *portable = open_variant(&(struct variant){"portable", 1, true, DTYPE_BF16});
+	float *qkv = random_floats(qkv_count(s), 1, 2), *dout = random_floats(out_count(s), 2, 1);
+	struct attention_arrays want = run(ref, s, qkv, dout, NULL), got = run(cpu, s, qkv, dout, &want);
+	struct attention_arrays same = run(portable, s, qkv, dout, &want);
+	check_arrays_rms(&got, &want, s, TOL_BF16_PRODUCT, TOL_BF16_ATTENTION);
+	check_arrays_rms(&got, &same, s, TOL_BF16_SAME, TOL_BF16_SAME);
+	release(&want);
+	release(&got);
+	release(&same);
+	free(qkv);
+	free(dout);
+	backend_close(portable);
+}
+
 static void attention_equals_ref(void **state) {
 	(void)state;
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
 		for_each_variant(attention_body, &shapes[i]);
+}
+
+static void bf16_is_near_ref(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		for_each_bf16_variant(bf16_body, &shapes[i]);
 }
 
 static void large_body(struct backend *ref, struct backend *cpu, const void *ctx) {
@@ -102,6 +133,7 @@ static void causal_body(struct backend *ref, struct backend *cpu, const void *ct
 static void later_tokens_have_no_influence(void **state) {
 	(void)state;
 	for_each_variant(causal_body, NULL);
+	for_each_bf16_variant(causal_body, NULL);
 }
 
 static void nan_body(struct backend *ref, struct backend *cpu, const void *ctx) {
@@ -124,11 +156,13 @@ static void nan_body(struct backend *ref, struct backend *cpu, const void *ctx) 
 static void nan_of_a_query_stays_with_it(void **state) {
 	(void)state;
 	for_each_variant(nan_body, NULL);
+	for_each_bf16_variant(nan_body, NULL);
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(attention_equals_ref), cmocka_unit_test(large_scores_do_not_overflow),
-		cmocka_unit_test(later_tokens_have_no_influence), cmocka_unit_test(nan_of_a_query_stays_with_it)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(attention_equals_ref), cmocka_unit_test(bf16_is_near_ref),
+									   cmocka_unit_test(large_scores_do_not_overflow),
+									   cmocka_unit_test(later_tokens_have_no_influence),
+									   cmocka_unit_test(nan_of_a_query_stays_with_it)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,29 @@ static void classifier_equals_ref(void **state) {
 		for_each_variant(head_body, &cases[i]);
 }
 
+static void bf16_body(struct backend *ref, struct backend *cpu, const void *ctx) {
+	const struct head_case *k = ctx;
+	size_t n = (size_t)k->n, c = (size_t)k->c, vc = (size_t)k->vp * c;
+	float *x = random_floats(n * c, 1, 2), *wte = random_floats(vc, 2, 1);
+	int32_t *targets = random_tokens(n, 3, k->v);
+	struct head_arrays want = run(ref, k, x, wte, targets, true), got = run(cpu, k, x, wte, targets, true);
+	check_rms("logits", got.logits, want.logits, n * k->v, TOL_BF16_PRODUCT);
+	check_rms("losses", got.losses, want.losses, n, TOL_BF16_PRODUCT);
+	check_rms("dx", got.dx, want.dx, n * c, TOL_BF16_SOFTMAX);
+	check_rms("dwte", got.dwte, want.dwte, vc, TOL_BF16_SOFTMAX);
+	release(&want);
+	release(&got);
+	free(x);
+	free(wte);
+	free(targets);
+}
+
+static void bf16_is_near_ref(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for_each_bf16_variant(bf16_body, &cases[i]);
+}
+
 /* A vocabulary so large that 64 MiB of logits hold fewer tokens than there are: several chunks. */
 static void chunks_body(struct backend *ref, struct backend *cpu, const void *ctx) {
 	(void)ctx;
@@ -103,7 +126,8 @@ static void nan_shows_in_the_loss_of_its_token(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(classifier_equals_ref), cmocka_unit_test(chunks_equal_ref),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(classifier_equals_ref), cmocka_unit_test(bf16_is_near_ref),
+									   cmocka_unit_test(chunks_equal_ref),
 									   cmocka_unit_test(nan_shows_in_the_loss_of_its_token)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

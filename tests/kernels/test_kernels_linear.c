@@ -6,9 +6,9 @@
 
 /* Around every border of the products: tiles of 14, 6 and 4 rows, panels of 32, 16 and 8 columns, blocks of 140 rows,
  * 512 and 1024 of k, 64 and 256 columns. */
-static const struct linear_shape shapes[] = {{1, 1, 1},      {3, 7, 17},      {17, 33, 3},  {33, 127, 129},
-											 {127, 16, 64},  {150, 513, 70},  {5, 1030, 9}, {300, 31, 15},
-											 {1100, 20, 34}, {40, 2100, 600}, {2, 8, 3100}, {64, 128, 512}};
+static const struct linear_shape shapes[] = {
+	{1, 1, 1},     {3, 7, 17},     {17, 33, 3},     {33, 127, 129}, {127, 16, 64},  {150, 513, 70}, {5, 1030, 9},
+	{300, 31, 15}, {1100, 20, 34}, {40, 2100, 600}, {2, 8, 3100},   {64, 128, 512}, {7, 1023, 17},  {1023, 33, 127}};
 
 struct linear_arrays {
 	float *y, *pre, *dx, *dw, *db;
@@ -78,6 +78,28 @@ static void bf16_equals_ref_on_rounded_inputs(void **state) {
 	(void)state;
 	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
 		for_each_bf16_variant(bf16_body, &shapes[i]);
+}
+
+static void near_body(struct backend *ref, struct backend *cpu, const void *ctx) {
+	struct linear_shape s = *(const struct linear_shape *)ctx;
+	size_t no = (size_t)s.n * s.o, nc = (size_t)s.n * s.c, oc = (size_t)s.o * s.c;
+	float *x = random_floats(nc, 1, 1), *w = random_floats(oc, 2, 1), *dy = random_floats(no, 4, 1);
+	struct linear_arrays want = run(ref, s, x, w, NULL, dy, NULL, LINEAR_NONE);
+	struct linear_arrays got = run(cpu, s, x, w, NULL, dy, NULL, LINEAR_NONE);
+	check_rms("y", got.y, want.y, no, TOL_BF16_PRODUCT);
+	check_rms("dx", got.dx, want.dx, nc, TOL_BF16_PRODUCT);
+	check_rms("dw", got.dw, want.dw, oc, TOL_BF16_PRODUCT);
+	release(&want);
+	release(&got);
+	float *all[] = {x, w, dy};
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free(all[i]);
+}
+
+static void bf16_is_near_ref(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+		for_each_bf16_variant(near_body, &shapes[i]);
 }
 
 /* 1 + 2^-8 lies half way between two bf16 and goes to the even one, 1; a little more goes up to 1 + 2^-7. */
@@ -151,9 +173,11 @@ static void nan_stays_in_its_row(void **state) {
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(linear_equals_ref), cmocka_unit_test(bf16_equals_ref_on_rounded_inputs),
-		cmocka_unit_test(bf16_rounds_to_nearest_even), cmocka_unit_test(gelu_is_accurate_over_its_range),
-		cmocka_unit_test(nan_stays_in_its_row)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(linear_equals_ref),
+									   cmocka_unit_test(bf16_equals_ref_on_rounded_inputs),
+									   cmocka_unit_test(bf16_is_near_ref),
+									   cmocka_unit_test(bf16_rounds_to_nearest_even),
+									   cmocka_unit_test(gelu_is_accurate_over_its_range),
+									   cmocka_unit_test(nan_stays_in_its_row)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

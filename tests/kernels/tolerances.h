@@ -11,4 +11,10 @@
 #define TOL_LARGE_SCORES 1e-2 /* attention: the rounding of scores of thousands moves probabilities by 1e-4 */
 #define TOL_DIFFERENCE   2e-3 /* central differences of an fp32 function, against its derivative */
 
+/* With `compute` bf16, against `ref` in fp32, as rms(got - want) / rms(want): every operand is off by up to 2^-9. */
+#define TOL_BF16_PRODUCT   4e-3 /* one product: of two operands, in the worst case of one element */
+#define TOL_BF16_ATTENTION 8e-3 /* two products; backward five, of probabilities whose scores were rounded too */
+#define TOL_BF16_SOFTMAX   8e-3 /* a product, a softmax, and a product of its gradient */
+#define TOL_BF16_SAME      2e-4 /* between instruction sets: the same roundings but for other orders of summation */
+
 #endif

@@ -24,11 +24,14 @@
 #include <math.h>
 
 enum {
-	QUERY_VECTORS = 2 * TILE_VECTORS,
+	QUERY_VECTORS = TILE_VECTORS,
 	QUERIES = QUERY_VECTORS * VL, /* of a block */
-	KEYS = 64,                    /* of a block of the backward pass */
+	KEYS = 128,                   /* of a block of the backward pass */
 	ROW_WORDS = 64,
 	ROW = ROW_WORDS * K_PER_WORD, /* elements of a head that one slice of packed rows holds */
+	AHEAD_ARRAYS = 6,
+	AHEAD_TOKENS = 2 * QUERIES, /* asked for at most so far ahead */
+	LINE_FLOATS = 16,           /* of a cache line */
 };
 _Static_assert(KEYS % K_PER_WORD == 0 && QUERIES % K_PER_WORD == 0, "blocks begin at whole words");
 
@@ -51,11 +54,17 @@ static size_t panels_size(int cols, int k) {
 	return round_up(cols, TILE_COLS) * (size_t)words_of(k);
 }
 
-static void pack_rows(float *dst, const float *src, ptrdiff_t ld, int tokens, int hd) {
-	for (int d = 0; d < hd; d += ROW)
-		for (int i = 0; i < tokens; i++, dst += ROW_WORDS)
+/* Words between two panels whose k runs over tokens. */
+static size_t token_panel(int tokens) {
+	return (size_t)words_of(tokens) * TILE_COLS;
+}
+
+/* Tokens [from, from + n) of `tokens`. */
+static void pack_rows(float *dst, size_t tokens, const float *src, ptrdiff_t ld, int from, int n, int hd) {
+	for (int d = 0; d < hd; d += ROW, dst += tokens * ROW_WORDS)
+		for (int i = from; i < from + n; i++)
 			for (int j = 0; j < min_int(ROW, hd - d); j += VL * K_PER_WORD)
-				vstore(dst + j / K_PER_WORD, words_along_k(src + i * ld + d + j, hd - d - j));
+				vstore(dst + i * ROW_WORDS + j / K_PER_WORD, words_along_k(src + i * ld + d + j, hd - d - j));
 }
 
 /* Columns are tokens, k runs over the head. */
@@ -64,10 +73,10 @@ static void pack_columns(float *dst, const float *src, ptrdiff_t ld, int tokens,
 	pack_row_major(dst, TILE_COLS, &s, tokens, hd);
 }
 
-/* Columns are the head's elements, k runs over tokens. */
-static void pack_tokens(float *dst, const float *src, ptrdiff_t ld, int tokens, int hd) {
-	const struct pack_source s = {.p = src, .ld = ld, .k_major = true};
-	pack_k_major(dst, TILE_COLS, &s, hd, tokens);
+/* Columns are the head's elements, k runs over `tokens`, of which [from, from + n) are packed; from is whole words. */
+static void pack_tokens(float *dst, int tokens, const float *src, ptrdiff_t ld, int from, int n, int hd) {
+	const struct pack_source s = {.p = src + from * ld, .ld = ld, .k_major = true};
+	pack_k_major(dst + from / K_PER_WORD * TILE_COLS, TILE_COLS, token_panel(tokens), &s, hd, n);
 }
 
 static void unpack(float *dst, ptrdiff_t ld, const float *src, int rows, int hd, float scale) {
@@ -77,9 +86,34 @@ static void unpack(float *dst, ptrdiff_t ld, const float *src, int rows, int hd,
 			vstore_n(dst + i * ld + d, vload(src + (size_t)i * hp + d) * scale, hd - d);
 }
 
+/* Rows that later blocks will read or write: asked for some with every tile, so that memory works while the tiles
+ * compute. */
+struct ahead {
+	struct {
+		const float *p; /* NULL: none */
+		ptrdiff_t ld;
+	} from[AHEAD_ARRAYS];
+	int row, end, hd; /* the next row, and where to stop for now */
+	int per_tile;     /* rows */
+};
+
+RV_ALWAYS_INLINE void look_ahead(struct ahead *a) {
+	for (int i = 0; i < a->per_tile && a->row < a->end; i++, a->row++)
+		for (int j = 0; j < AHEAD_ARRAYS && a->from[j].p; j++)
+			for (int d = 0; d < a->hd; d += LINE_FLOATS)
+				__builtin_prefetch(a->from[j].p + a->row * a->from[j].ld + d, 0, 2);
+}
+
+/* The block at `token` begins; there are `tokens`. */
+static void look_from(struct ahead *a, int token, int tokens) {
+	a->row = max_int(a->row, token);
+	a->end = min_int(tokens, token + AHEAD_TOKENS);
+}
+
 /* Queries [q0, q0 + n) and keys [key0, key0 + keys): what one score block is about. */
 struct block {
 	int q0, n, key0, keys;
+	struct ahead *ahead;
 };
 
 /* Rows [begin, begin + count) are tile s of `tiles` equal ones. */
@@ -121,6 +155,7 @@ static void score_block(float *scores, const float *rows, size_t tokens, const f
 									  .c_i = QUERIES,
 									  .k = words_of(min_int(ROW, hd - d)),
 									  .add = d > 0};
+				look_ahead(b->ahead);
 				tile_of_width(r.count, skip || b->n - j <= VL, ROW_WORDS, 1, &t);
 			}
 }
@@ -144,6 +179,7 @@ static void sum_over_keys(float *c, const float *p, const float *panels, size_t 
 								  .c_i = hp,
 								  .k = words_of(keys),
 								  .add = add};
+			look_ahead(b->ahead);
 			tile_of_width(r.count, hd - j <= VL, 1, QUERIES, &t);
 		}
 }
@@ -165,6 +201,7 @@ static void sum_over_queries(float *c, const float *p, const float *panels, size
 								  .c_i = hp,
 								  .k = words_of(b->n) - first,
 								  .add = true};
+			look_ahead(b->ahead);
 			tile_of_width(r.count, hd - j <= VL, P_ROW, 1, &t);
 		}
 }
@@ -226,15 +263,18 @@ static void attention_head(const struct attention_head *a) {
 	float scale = 1 / sqrtf((float)hd), lse[QUERIES], inverse[QUERIES];
 	float *k = a->work, *v = k + rows_size(a->t, hd), *q = v + panels_size(hd, a->t);
 	float *out = q + panels_size(QUERIES, hd), *scores = out + QUERIES * round_up(hd, VL);
-	pack_rows(k, a->k, a->ld, a->t, hd);
-	pack_tokens(v, a->v, a->ld, a->t, hd);
+	struct ahead ahead = {
+		.from = {{a->q, a->ld}, {a->k, a->ld}, {a->v, a->ld}, {a->out, a->out_ld}}, .hd = hd, .per_tile = 4};
 	for (int q0 = 0; q0 < a->t; q0 += QUERIES) {
 		int n = min_int(QUERIES, a->t - q0);
-		const struct block b = {.q0 = q0, .n = n, .keys = q0 + n};
+		const struct block b = {.q0 = q0, .n = n, .keys = q0 + n, .ahead = &ahead};
+		look_from(&ahead, q0, a->t);
+		pack_rows(k, (size_t)a->t, a->k, a->ld, q0, n, hd);
+		pack_tokens(v, a->t, a->v, a->ld, q0, n, hd);
 		pack_columns(q, a->q + q0 * a->ld, a->ld, n, hd);
 		score_block(scores, k, (size_t)a->t, q, &b, hd);
 		softmax_block(scores, q0, b.keys, scale, lse, inverse);
-		sum_over_keys(out, scores, v, (size_t)words_of(a->t) * TILE_COLS, &b, hd, false);
+		sum_over_keys(out, scores, v, token_panel(a->t), &b, hd, false);
 		for (int i = 0; i < n; i++)
 			unpack(a->out + (q0 + i) * a->out_ld, 0, out + (size_t)i * round_up(hd, VL), 1, hd, inverse[i]);
 		memcpy(a->lse + q0, lse, (size_t)n * sizeof *lse);
@@ -310,9 +350,9 @@ static void load_queries(const struct group_work *w, const struct attention_grou
 	const float *q = a->q + head * w->hd + q0 * a->ld;
 	ptrdiff_t out_at = head * w->hd + q0 * a->out_ld;
 	pack_columns(w->q, q, a->ld, n, w->hd);
-	pack_tokens(w->q_panels, q, a->ld, n, w->hd);
+	pack_tokens(w->q_panels, n, q, a->ld, 0, n, w->hd);
 	pack_columns(w->dout, a->dout + out_at, a->out_ld, n, w->hd);
-	pack_tokens(w->do_panels, a->dout + out_at, a->out_ld, n, w->hd);
+	pack_tokens(w->do_panels, n, a->dout + out_at, a->out_ld, 0, n, w->hd);
 	memset(w->dq, 0, QUERIES * w->hp * sizeof *w->dq);
 	for (int i = 0; i < QUERIES; i++) {
 		ptrdiff_t at = out_at + i * a->out_ld;
@@ -360,34 +400,60 @@ static void recompute_block(const struct group_work *w, const struct block *b) {
 }
 
 static void backward_block(const struct group_work *w, const struct block *b) {
-	size_t key0 = (size_t)b->key0, panel = (size_t)words_of(b->n) * TILE_COLS;
+	size_t key0 = (size_t)b->key0, panel = token_panel(b->n);
 	score_block(w->p, w->k, (size_t)w->t, w->q, b, w->hd);
 	score_block(w->ds, w->v, (size_t)w->t, w->dout, b, w->hd);
 	recompute_block(w, b);
 	sum_over_queries(w->dv + key0 * w->hp, w->p, w->do_panels, panel, b, w->hd);
 	sum_over_queries(w->dk + key0 * w->hp, w->ds, w->q_panels, panel, b, w->hd);
-	sum_over_keys(w->dq, w->ds_keys, w->k_panels + key0 / K_PER_WORD * TILE_COLS, (size_t)words_of(w->t) * TILE_COLS, b,
-				  w->hd, true);
+	sum_over_keys(w->dq, w->ds_keys, w->k_panels + key0 / K_PER_WORD * TILE_COLS, token_panel(w->t), b, w->hd, true);
+}
+
+/* Keys and values are packed when the first query comes that sees them. */
+static void load_keys(const struct group_work *w, const struct attention_group *a, int from, int n) {
+	pack_rows(w->k, (size_t)w->t, a->k, a->ld, from, n, w->hd);
+	pack_rows(w->v, (size_t)w->t, a->v, a->ld, from, n, w->hd);
+	pack_tokens(w->k_panels, w->t, a->k, a->ld, from, n, w->hd);
+}
+
+static struct ahead ahead_of(const struct attention_group *a, int head) {
+	ptrdiff_t at = head * a->head_dim;
+	struct ahead ahead = {
+		.from = {{a->q + at, a->ld}, {a->dout + at, a->out_ld}, {a->out + at, a->out_ld}, {a->dq + at, a->ld}},
+		.hd = a->head_dim,
+		.per_tile = 2};
+	if (head == 0) {
+		ahead.from[4].p = a->k;
+		ahead.from[5].p = a->v;
+		ahead.from[4].ld = ahead.from[5].ld = a->ld;
+	}
+	return ahead;
+}
+
+static void attention_query_head(const struct group_work *w, const struct attention_group *a, int head) {
+	struct ahead ahead = ahead_of(a, head);
+	for (int q0 = 0; q0 < w->t; q0 += QUERIES) {
+		int n = min_int(QUERIES, w->t - q0);
+		if (head == 0)
+			load_keys(w, a, q0, n);
+		load_queries(w, a, head, q0, n);
+		look_from(&ahead, q0, w->t);
+		if (head + 1 == a->group && q0 + n == w->t) /* the sums over queries are next */
+			ahead = (struct ahead){.from = {{a->dk, a->ld}, {a->dv, a->ld}}, .end = w->t, .hd = w->hd, .per_tile = 4};
+		for (int key0 = 0; key0 < q0 + n; key0 += KEYS) {
+			const struct block b = {q0, n, key0, min_int(KEYS, q0 + n - key0), &ahead};
+			backward_block(w, &b);
+		}
+		unpack(a->dq + head * w->hd + q0 * a->ld, a->ld, w->dq, n, w->hd, 1 / sqrtf((float)w->hd));
+	}
 }
 
 static void attention_group(const struct attention_group *a) {
 	struct group_work w = group_work_of(a);
-	float scale = 1 / sqrtf((float)w.hd);
-	pack_rows(w.k, a->k, a->ld, w.t, w.hd);
-	pack_rows(w.v, a->v, a->ld, w.t, w.hd);
-	pack_tokens(w.k_panels, a->k, a->ld, w.t, w.hd);
 	memset(w.dk, 0, 2 * (size_t)w.t * w.hp * sizeof *w.dk); /* and dv */
 	for (int head = 0; head < a->group; head++)
-		for (int q0 = 0; q0 < w.t; q0 += QUERIES) {
-			int n = min_int(QUERIES, w.t - q0);
-			load_queries(&w, a, head, q0, n);
-			for (int key0 = 0; key0 < q0 + n; key0 += KEYS) {
-				const struct block b = {q0, n, key0, min_int(KEYS, q0 + n - key0)};
-				backward_block(&w, &b);
-			}
-			unpack(a->dq + head * w.hd + q0 * a->ld, a->ld, w.dq, n, w.hd, scale);
-		}
-	unpack(a->dk, a->ld, w.dk, w.t, w.hd, scale);
+		attention_query_head(&w, a, head);
+	unpack(a->dk, a->ld, w.dk, w.t, w.hd, 1 / sqrtf((float)w.hd));
 	unpack(a->dv, a->ld, w.dv, w.t, w.hd, 1);
 }
 

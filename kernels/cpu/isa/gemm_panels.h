@@ -11,14 +11,14 @@
 
 static void pack_a(float *dst, const struct pack_source *src, int rows, int k) {
 	if (src->k_major)
-		pack_k_major(dst, TILE_ROWS, src, rows, k);
+		pack_k_major(dst, TILE_ROWS, (size_t)TILE_ROWS * words_of(k), src, rows, k);
 	else
 		pack_row_major(dst, TILE_ROWS, src, rows, k);
 }
 
 static void pack_b(float *dst, const struct pack_source *src, int cols, int k) {
 	if (src->k_major)
-		pack_k_major(dst, TILE_COLS, src, cols, k);
+		pack_k_major(dst, TILE_COLS, (size_t)TILE_COLS * words_of(k), src, cols, k);
 	else
 		pack_row_major(dst, TILE_COLS, src, cols, k);
 }

@@ -38,20 +38,22 @@ RV_ALWAYS_INLINE vf words_along_row(const float *src, ptrdiff_t ld, int rows, in
 	return word_rows(v);
 }
 
-/* Word by word of k, all panels of it at once: the source is read along its rows. A vector stored for a narrow panel
- * spills into its next word, which is written after it; only the last word has to stop at the panel's edge. */
-RV_ALWAYS_INLINE void pack_k_major(float *dst, int width, const struct pack_source *s, int rows, int k) {
+/* Word by word of k, all panels of it at once: the source is read along its rows. Panels are `panel` words apart. A
+ * vector stored for a narrow panel spills into its next word, which is written after it; only the last word has to stop
+ * at the panel's edge. */
+RV_ALWAYS_INLINE void pack_k_major(float *dst, int width, size_t panel, const struct pack_source *s, int rows, int k) {
 	int words = words_of(k);
 	for (int i = 0; i < words; i++) {
 		const float *src = s->p + (ptrdiff_t)i * K_PER_WORD * s->ld;
-		for (int r = 0; r < rows; r += width)
+		float *word = dst + i * width;
+		for (int r = 0; r < rows; r += width, word += panel)
 			for (int lane = 0; lane < width; lane += VL) {
 				const float *at = src + r + lane;
 				for (int j = 0; j < K_PER_WORD; j++)
 					__builtin_prefetch(at + (PREFETCH_ROWS + j) * s->ld);
 				int left = rows - r - lane;
 				vf v = left > 0 ? words_along_row(at, s->ld, left, k - i * K_PER_WORD) : vset1(0);
-				vstore_n(dst + (size_t)r * words + i * width + lane, v, i + 1 < words ? VL : width - lane);
+				vstore_n(word + lane, v, i + 1 < words ? VL : width - lane);
 			}
 	}
 }
