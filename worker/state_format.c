@@ -88,24 +88,32 @@ static void copy_state(struct global_state *into, const struct global_state *fro
 	into->chain = from->chain;
 }
 
-enum rv_err state_base_load(const struct global_config *c, const uint8_t *file, size_t n, struct global_state *into,
-							struct rv_hash *full_hash, struct rv_errtext *et) {
-	struct rv_reader r = rv_reader_of(file, n);
-	RV_TRY(check_size(n, state_base_bytes(c), et));
+enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_BASE_HEADER_BYTES],
+								   struct state_base_info *info, struct rv_errtext *et) {
+	struct rv_reader r = rv_reader_of(header, STATE_BASE_HEADER_BYTES);
 	RV_TRY(read_begin(&r, base_magic, c, et));
-	struct global_state view = {.cfg = *c, .round = rv_read_u64(&r)};
-	struct rv_hash claimed;
-	rv_read_copy(&r, view.chain.b, RV_HASH_BYTES);
-	rv_read_copy(&r, claimed.b, RV_HASH_BYTES);
+	info->round = rv_read_u64(&r);
+	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
+	rv_read_copy(&r, info->full_hash.b, RV_HASH_BYTES);
 	if (rv_read_u64(&r) != c->n)
 		return rv_fail(et, RV_E_CORRUPT, "of a model with another number of parameters than %zu", c->n);
-	RV_ASSERT(rv_reader_ok(&r) && ((uintptr_t)r.at & (sizeof(float) - 1)) == 0);
-	float *vectors = (float *)(uintptr_t)r.at; /* only read through the view */
+	RV_ASSERT(rv_reader_done(&r));
+	return RV_OK;
+}
+
+enum rv_err state_base_load(const struct global_config *c, const uint8_t *file, size_t n, struct global_state *into,
+							struct rv_hash *full_hash, struct rv_errtext *et) {
+	struct state_base_info info;
+	RV_TRY(check_size(n, state_base_bytes(c), et));
+	RV_TRY(state_base_header_load(c, file, &info, et));
+	struct global_state view = {.cfg = *c, .round = info.round, .chain = info.chain};
+	RV_ASSERT(((uintptr_t)(file + STATE_BASE_HEADER_BYTES) & (sizeof(float) - 1)) == 0);
+	float *vectors = (float *)(uintptr_t)(file + STATE_BASE_HEADER_BYTES); /* only read through the view */
 	view.theta = vectors;
 	for (int k = 0; k < c->optimizer->n_states; k++)
 		view.state[k] = vectors + (size_t)(k + 1) * c->n;
 	struct rv_hash hash = global_full_hash(&view);
-	if (!rv_hash_equal(&hash, &claimed))
+	if (!rv_hash_equal(&hash, &info.full_hash))
 		return rv_fail(et, RV_E_CORRUPT, "its contents do not match its full hash: damaged");
 	if (full_hash)
 		*full_hash = hash;
@@ -179,13 +187,11 @@ void state_replica_header(const struct global_config *c, const struct state_repl
 	end_checked(&w);
 }
 
-enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
-							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et) {
-	struct rv_reader r = rv_reader_of(file, n);
-	if (n < STATE_REPLICA_HEADER_BYTES)
-		return rv_fail(et, RV_E_CORRUPT, "%zu bytes: cut short", n);
+enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_REPLICA_HEADER_BYTES],
+									  struct state_replica_info *info, struct rv_errtext *et) {
+	struct rv_reader r = rv_reader_of(header, STATE_REPLICA_HEADER_BYTES);
 	RV_TRY(read_begin(&r, replica_magic, c, et));
-	RV_TRY(check_header(file, STATE_REPLICA_HEADER_BYTES, et));
+	RV_TRY(check_header(header, STATE_REPLICA_HEADER_BYTES, et));
 	info->round = rv_read_u64(&r);
 	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
 	info->steps_done = rv_read_u64(&r);
@@ -194,6 +200,14 @@ enum rv_err state_replica_load(const struct global_config *c, const uint8_t *fil
 	info->bytes_sent = rv_read_u64(&r);
 	info->formula_bytes = rv_read_u64(&r);
 	info->payload_bytes = rv_read_u64(&r);
+	return RV_OK;
+}
+
+enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
+							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et) {
+	if (n < STATE_REPLICA_HEADER_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "%zu bytes: cut short", n);
+	RV_TRY(state_replica_header_load(c, file, info, et));
 	RV_TRY(check_size(n - STATE_REPLICA_HEADER_BYTES, info->payload_bytes, et));
 	*payload = file + STATE_REPLICA_HEADER_BYTES;
 	return RV_OK;

@@ -14,6 +14,11 @@
 
 enum { STATE_BASE_HEADER_BYTES = 128, STATE_LOG_HEADER_BYTES = 160, STATE_REPLICA_HEADER_BYTES = 192 };
 
+struct state_base_info {
+	uint64_t round;
+	struct rv_hash chain, full_hash; /* as the header claims */
+};
+
 struct state_log_info {
 	uint64_t round;
 	uint32_t attempt; /* of the all-reduce whose result it is; 0: fetched from a peer */
@@ -35,6 +40,9 @@ size_t state_log_bytes(const struct global_config *c);
 
 void state_base_header(const struct global_state *g, const struct rv_hash *full_hash,
 					   uint8_t out[STATE_BASE_HEADER_BYTES]);
+/* The header alone, for who wants to know what a file is. */
+enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_BASE_HEADER_BYTES],
+								   struct state_base_info *info, struct rv_errtext *et);
 /* Checks all of `file` against the configuration and its own full hash (about 1 GB/s). With `into`: copies theta,
  * states, round and chain there (same configuration); *full_hash may be NULL. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_base_load(const struct global_config *c, const uint8_t *file, size_t n, struct global_state *into,
@@ -48,6 +56,9 @@ enum rv_err state_log_load(const struct global_config *c, const uint8_t *file, s
 
 void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
 						  uint8_t out[STATE_REPLICA_HEADER_BYTES]);
+/* The header alone. */
+enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_REPLICA_HEADER_BYTES],
+									  struct state_replica_info *info, struct rv_errtext *et);
 /* *payload (info->payload_bytes) borrows; replica_load() checks it. */
 enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
 							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et);

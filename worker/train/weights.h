@@ -47,6 +47,9 @@ enum rv_err weights_save_directory(const char *dir, const struct weights_source 
  * them, validated; of config.json the model's, the others stay as they are (call run_config_defaults first).
  * RV_E_NOTFOUND, RV_E_IO; RV_E_CORRUPT; RV_E_UNSUPPORTED names what of config.json we do not compute. */
 enum rv_err weights_load_config(const char *where, struct run_config *c, struct rv_errtext *et);
+/* Where the weights stood in their run; all zero when Rivulet did not write the files. RV_E_NOTFOUND, RV_E_IO,
+ * RV_E_CORRUPT. */
+enum rv_err weights_load_origin(const char *where, struct weights_origin *o, struct rv_errtext *et);
 /* Fills params (layout->n_params, host memory; padding becomes zero) from F32, BF16 or F16 tensors. RV_E_CORRUPT names
  * a tensor that is missing, superfluous, of another shape or not finite. */
 enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,

@@ -1,0 +1,27 @@
+/* export_source.h: weights from wherever they are, with what goes with them: a Hugging Face directory, a safetensors
+ * file, a run of the lab, or any round of a worker. */
+#ifndef RV_LAB_EXPORT_SOURCE_H
+#define RV_LAB_EXPORT_SOURCE_H
+
+#include "base/run_config.h"
+#include "worker/train/model.h"
+#include "worker/train/weights.h"
+
+#include <limits.h>
+
+struct export_source {
+	struct run_config cfg;
+	struct model_layout layout;
+	float *params; /* (layout.n_params) */
+	struct weights_origin origin;
+	char tokenizer[PATH_MAX]; /* a tokenizer.json; "": the tokens are bytes */
+};
+
+/* `round` < 0: the newest. `tokenizer`: "" for the one that lies beside the weights. RV_E_NOTFOUND (the round: the text
+ * lists those there are), RV_E_INVALID (the tokenizer is another than the run's, or none is known), and what
+ * worker_rounds_replay and weights_load refuse. On a fault *s is released. */
+enum rv_err export_source_open(const char *where, int64_t round, const char *tokenizer, struct export_source *s,
+							   struct rv_errtext *et);
+void export_source_release(struct export_source *s);
+
+#endif

@@ -1,0 +1,49 @@
+/* worker_rounds.h: the shared weights of every round that a worker's directory can prove: a base and the log entries
+ * after it, replayed. Read-only and without a lock: the worker may run meanwhile, and prune files as it does.
+ *
+ * A round can be proved when its state was committed: a base stands at it or after it, the log goes on behind it, its
+ * log entry came on the word of a signed document, or the worker has trained on from it.
+ */
+#ifndef RV_LAB_WORKER_ROUNDS_H
+#define RV_LAB_WORKER_ROUNDS_H
+
+#include "base/run_config.h"
+#include "outer/global.h"
+#include "worker/statestore.h"
+#include "worker/train/model.h"
+
+#include <stdbool.h>
+
+/* Rounds [first, last], all from one base, or from the initial weights (base == false; first is 0). */
+struct worker_span {
+	uint64_t first, last;
+	bool base;
+};
+
+struct worker_rounds {
+	struct run_config run;
+	struct model_layout layout;
+	struct statestore store;   /* of the directory, configured */
+	struct worker_span *spans; /* ascending by `first` */
+	int n_spans;
+	uint64_t *logs; /* rounds of the log entries there are, ascending */
+	int n_logs;
+};
+
+/* A directory with run.conf and run.link is a worker's. */
+bool worker_rounds_is_worker(const char *dir);
+/* RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_CORRUPT name the file. On a fault *w is released. */
+enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct rv_errtext *et);
+void worker_rounds_release(struct worker_rounds *w);
+
+/* "0-7, 12-16", or "none"; cut at `cap`. */
+void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap);
+
+/* *g becomes the state at `round` (negative: the newest there is), checked: each file by its hashes, and the chain
+ * against that of the next base if there is one. RV_E_NOTFOUND lists the rounds there are; RV_E_CORRUPT names the file;
+ * RV_E_UNSUPPORTED: only the initial weights lie before the round, and the run began with given ones. On RV_OK the
+ * caller releases *g. */
+enum rv_err worker_rounds_replay(const struct worker_rounds *w, int64_t round, struct global_state *g,
+								 struct rv_errtext *et);
+
+#endif
