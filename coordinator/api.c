@@ -241,13 +241,14 @@ static void serve_document(struct api *a, const struct request *q) {
 	uint64_t after = 0;
 	bool ok = query == NULL || evhttp_parse_query_str(query, &parsed) == 0;
 	const char *text = query != NULL && ok ? evhttp_find_header(&parsed, "after") : NULL;
-	ok = ok && (text == NULL || parse_u64(text, &after));
+	bool any = text == NULL; /* also the one with which a run begins, whose number is 0 */
+	ok = ok && (any || parse_u64(text, &after));
 	evhttp_clear_headers(&parsed);
 	if (!ok)
 		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after must be a number");
 	else if (!service_is_member(a->service, q->key))
 		reply_text(q->rq, STATUS_FORBIDDEN, "document: the sender's key is not a member's, or it is banned");
-	else if (service_document_seq(a->service) > after)
+	else if (any || service_document_seq(a->service) > after)
 		send_document(a, q->rq);
 	else
 		hold(a, q, after);

@@ -97,7 +97,7 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 			"loop, rounds. Write it into a file and give it with --config; what is not named has a default.",
 		.options = table,
 		.presets = model_presets,
-	.opts_bytes = sizeof(struct new_run_options),
+		.opts_bytes = sizeof(struct new_run_options),
 		.check = check,
 		.check_files = check_files,
 		.run = run,

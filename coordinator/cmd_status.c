@@ -39,7 +39,7 @@ static bool is_done(const json_t *status) {
 
 static void show(struct view *v, const json_t *status, bool online) {
 	if (v->json && v->follow) {
-		status_view_print_news(&v->told, status, stdout);
+		status_view_print_news(&v->told, status, online, stdout);
 		return;
 	}
 	if (v->json) {
@@ -106,7 +106,8 @@ const struct rv_command cmd_status = {
 	.help = "Shows the round, the loss, and every worker; --follow until the run is done.",
 	.details = "Works while the coordinator runs and while it does not. Not on a terminal it prints JSON: the whole "
 			   "status, or\n"
-			   "with --follow a line for every round that is committed.",
+			   "with --follow a line for every round that is committed, and for what an operator should know: workers\n"
+			   "that are missing, a full disk, a coordinator that does not run.",
 	.options = options,
 	.opts_bytes = sizeof(struct status_options),
 	.run = run,

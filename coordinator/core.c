@@ -44,7 +44,8 @@ const struct document *core_document(const struct core *c) {
  */
 
 static bool said_before(struct core *c, const struct core_event *ev) {
-	if (ev->member >= NET_MAX_MEMBERS || ev->type == CORE_EVENT_ALIVE || ev->type == CORE_EVENT_DEAD)
+	bool repeats = ev->type == CORE_EVENT_ALIVE || ev->type == CORE_EVENT_DEAD || ev->type == CORE_EVENT_LEFT;
+	if (ev->member >= NET_MAX_MEMBERS || repeats)
 		return false;
 	struct core_event *last = &c->members[ev->member].said[ev->type];
 	bool same = last->type == ev->type && last->round == ev->round && last->attempt == ev->attempt;
@@ -160,7 +161,7 @@ static void say_what_is_wrong(struct core *c, uint32_t member) {
 	if (m->last.round > c->round)
 		core_say(c, CORE_EVENT_AHEAD, member, m->last.round);
 	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
-			 !core_in_sync(c, m))
+			 !rv_hash_equal(&m->last.chain, &c->chain))
 		core_say(c, CORE_EVENT_WRONG_CHAIN, member, c->round);
 }
 
@@ -269,7 +270,7 @@ int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBE
 		const struct core_member *m = &c->members[i];
 		struct core_member_view *v = &out[i];
 		*v = (struct core_member_view){.member = (uint32_t)i,
-									   .alive = m->reported && core_alive(c, m),
+									   .alive = m->reported && core_alive(c, m) && m->last.phase != WORKER_LEAVING,
 									   .banned = m->banned,
 									   .last_report_us = m->reported ? m->heard_us : 0,
 									   .last = m->last};

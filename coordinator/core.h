@@ -109,6 +109,8 @@ enum core_event_type {
 	CORE_EVENT_WRONG_SIZE,  /* its vector has another number of chunks than the run's */
 	CORE_EVENT_AHEAD,       /* it holds a later round than the run: was the store restored from an old copy? */
 	CORE_EVENT_NO_BASE,     /* `round` cannot be reduced before a majority vouches for a full hash; member: none */
+	CORE_EVENT_SPLIT,       /* no majority for any full hash of `round`, of which all have one; member: none */
+	CORE_EVENT_LEFT,        /* said good-bye */
 	CORE_EVENT_COUNT
 };
 struct core_event {

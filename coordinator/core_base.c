@@ -32,12 +32,9 @@ static uint64_t agreeing(const struct core *c, const struct core_member *m, uint
 
 /* Names those whose full hash of the base round is another. */
 static void name_diverged(struct core *c) {
-	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
-		if (m->reported && !rv_hash_is_zero(&c->base_hash) && m->last.full_round == c->base_round &&
-			!rv_hash_is_zero(&m->last.full_hash) && !rv_hash_equal(&m->last.full_hash, &c->base_hash))
+	for (int i = 0; i < c->n_members; i++)
+		if (core_diverged(c, &c->members[i]))
 			core_say(c, CORE_EVENT_DIVERGED, (uint32_t)i, c->base_round);
-	}
 }
 
 /* All of the last participants; at the limit of the log, where the run would stand still, those that are there. */
@@ -49,6 +46,22 @@ static uint64_t electors_now(const struct core *c) {
 		if (!core_available(c, &c->members[i]))
 			electors &= ~core_bit((uint32_t)i);
 	return electors;
+}
+
+/* All electors vouch for the same round, and no majority of them for the same bits: waiting will not help. */
+static void name_split(struct core *c, uint64_t electors) {
+	uint64_t round = 0;
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		if (!(electors & core_bit((uint32_t)i)))
+			continue;
+		if (!vouches(c, m) || (round != 0 && m->last.full_round != round))
+			return;
+		round = m->last.full_round;
+	}
+	if (round != 0 && c->split_said != round)
+		core_say(c, CORE_EVENT_SPLIT, NET_MAX_MEMBERS, round);
+	c->split_said = round != 0 ? round : c->split_said;
 }
 
 void core_decide_base(struct core *c) {
@@ -63,8 +76,10 @@ void core_decide_base(struct core *c) {
 			(best == NULL || m->last.full_round > best->last.full_round))
 			best = m;
 	}
-	if (best == NULL)
+	if (best == NULL) {
+		name_split(c, electors);
 		return;
+	}
 	struct core_record *rec = core_push(c, CORE_BASE);
 	rec->round = best->last.full_round;
 	rec->digest = best->last.full_hash;

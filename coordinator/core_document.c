@@ -23,7 +23,7 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 /* Has what a joiner needs: the state of this round, or the result that leads to it. */
 static bool is_donor(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	if (!core_available(c, m) || !m->reported || m->addr[0] == '\0')
+	if (!core_available(c, m) || !m->reported || core_diverged(c, m) || m->addr[0] == '\0')
 		return false;
 	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
 	return core_in_sync(c, m) || about_to;

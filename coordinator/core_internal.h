@@ -81,6 +81,7 @@ struct core {
 	int64_t ready_since_us;   /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us; /* INT64_MAX: no accusation in this attempt */
 	uint64_t no_base_said;    /* round for which NO_BASE was told */
+	uint64_t split_said;      /* round for which SPLIT was told */
 	int64_t now_us;           /* the last time handed in */
 
 	struct core_event events[CORE_EVENTS];
@@ -103,7 +104,7 @@ static inline int core_count(uint64_t set) {
 
 /* Everything that may follow from a change: decisions, then the document. */
 void core_step(struct core *c, int64_t now_us);
-/* Tells people. Of one member and (round, attempt) each is said once, but for ALIVE and DEAD. */
+/* Tells people. Of one member and (round, attempt) each is said once, but for ALIVE, DEAD and LEFT. */
 void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round);
 
 /* ---- core_record.c ---- */
@@ -125,7 +126,9 @@ bool core_alive(const struct core *c, const struct core_member *m);
 /* Alive, and neither banned, nor distrusted by its peers, nor leaving. */
 bool core_available(const struct core *c, const struct core_member *m);
 int core_count_available(const struct core *c);
-/* It says that it holds state_hash(round). */
+/* Its full hash of the base's round is another than the majority's: until its reports say otherwise, it must resync. */
+bool core_diverged(const struct core *c, const struct core_member *m);
+/* It says that it holds state_hash(round), and is not known to hold other bits. */
 bool core_in_sync(const struct core *c, const struct core_member *m);
 /* Its encoded outer gradient of the round is ready to be reduced. */
 bool core_contributes(const struct core *c, const struct core_member *m);

@@ -25,9 +25,14 @@ int core_count_available(const struct core *c) {
 	return n;
 }
 
+bool core_diverged(const struct core *c, const struct core_member *m) {
+	return m->reported && !rv_hash_is_zero(&c->base_hash) && m->last.full_round == c->base_round &&
+		   !rv_hash_is_zero(&m->last.full_hash) && !rv_hash_equal(&m->last.full_hash, &c->base_hash);
+}
+
 bool core_in_sync(const struct core *c, const struct core_member *m) {
 	return m->reported && m->last.phase != WORKER_SYNCING && m->last.round == c->round &&
-		   rv_hash_equal(&m->last.chain, &c->chain);
+		   rv_hash_equal(&m->last.chain, &c->chain) && !core_diverged(c, m);
 }
 
 bool core_contributes(const struct core *c, const struct core_member *m) {
@@ -72,12 +77,15 @@ void core_forgive_own_absence(struct core *c, int64_t now_us) {
 void core_watch_liveness(struct core *c) {
 	for (int i = 0; i < c->n_members; i++) {
 		struct core_member *m = &c->members[i];
-		bool alive = core_alive(c, m) && m->reported;
+		bool left = m->reported && m->last.phase == WORKER_LEAVING;
+		bool alive = core_alive(c, m) && m->reported && !left;
 		if (alive == m->was_alive)
 			continue;
 		m->was_alive = alive;
 		if (alive)
 			core_say(c, CORE_EVENT_ALIVE, (uint32_t)i, c->round);
+		else if (left)
+			core_say(c, CORE_EVENT_LEFT, (uint32_t)i, c->round);
 		else if (!m->distrusted)
 			core_say(c, CORE_EVENT_DEAD, (uint32_t)i, c->round);
 	}

@@ -88,6 +88,14 @@ static void commit(struct core *c, const struct rv_hash *digest) {
 	push_participants(rec, &c->roster, core_first(c->roster.n));
 }
 
+/* Gone because its process is another one, or because it is found to hold other weights than the run's. */
+static void say_lost(struct core *c) {
+	uint64_t set = lost(c);
+	for (uint32_t i = 0; i < c->roster.n; i++)
+		if ((set & core_bit(i)) && !core_diverged(c, &c->members[c->roster.members[i]]))
+			core_say(c, CORE_EVENT_LOST, c->roster.members[i], c->round);
+}
+
 static void say_all(struct core *c, enum core_event_type type, uint64_t set) {
 	for (uint32_t i = 0; i < c->roster.n; i++)
 		if (set & core_bit(i))
@@ -120,7 +128,7 @@ static void all_present_voted(struct core *c, uint64_t missed) {
 void core_decide_reduce(struct core *c) {
 	uint64_t missed = core_missed(c);
 	uint64_t present = core_first(c->roster.n) & ~missed;
-	say_all(c, CORE_EVENT_LOST, lost(c));
+	say_lost(c);
 	if ((present & ~voters(c)) == 0)
 		all_present_voted(c, missed);
 	else if (missed != 0)

@@ -46,6 +46,7 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	struct core_config cc = core_config_of(s);
 	s->core = core_init(memory, &cc, now_us);
 	s->started_us = s->last_commit_us = now_us;
+	s->waiting_since_us = INT64_MAX;
 	s->signed_seq = UINT64_MAX;
 	if (s->cfg.rounds_path == NULL)
 		return RV_OK;
@@ -143,6 +144,7 @@ static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et
 		s->store_full = false;
 	}
 	service_tell_events(s);
+	service_watch_waiting(s, now_us);
 	return service_fault(s, et);
 }
 

@@ -1,5 +1,5 @@
 /* service_internal.h: the state behind service.h, shared by service.c (requests, records), service_stats.c (committed
- * rounds, news), service_status.c and service_metrics.c (what people see). Nobody else includes it. */
+ * rounds, news), service_waiting.c (who is missing), service_status.c and service_metrics.c (what people see). Nobody else includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
@@ -39,12 +39,23 @@ struct service {
 	int n_history;
 	uint64_t total_tokens, rounds_here;
 	int64_t last_commit_us;
+	int64_t waiting_since_us; /* too few workers since; INT64_MAX: there are enough */
+	bool waiting_told;
 	struct mark marks[NET_MAX_MEMBERS];
 	FILE *rounds;
 
 	struct news news[SERVICE_NEWS]; /* ring */
 	uint64_t n_news;
 };
+
+/* ---- service_waiting.c ---- */
+
+/* Once the run has waited for workers for long, says which ones are missing. After every change and now and then. */
+void service_watch_waiting(struct service *s, int64_t now_us);
+/* Seconds; < 0: it does not wait. */
+double service_waiting_s(const struct service *s, int64_t now_us);
+/* Members that neither take part nor are banned: a set of member numbers. */
+uint64_t service_missing(const struct service *s);
 
 /* ---- service_stats.c ---- */
 

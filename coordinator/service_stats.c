@@ -161,6 +161,10 @@ static const struct {
 						  "is in a later round than this coordinator: was the store restored from an old copy?"},
 	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
 							"the run waits: no majority has vouched for a full state for too many rounds"},
+	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
+						  "the workers hold different weights, and no majority says which are right: bad memory in one "
+						  "of them? Three workers or more could tell"},
+	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and says good-bye: not waited for"},
 };
 
 void service_tell_events(struct service *s) {

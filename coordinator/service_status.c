@@ -127,6 +127,16 @@ static void set_totals(const struct service *s, json_t *o, const struct core_mem
 	(void)json_object_set_new(o, "loss", s->n_history > 0 ? json_real(s->history[s->n_history - 1].loss) : json_null());
 }
 
+/* Member numbers; empty unless workers are waited for. */
+static json_t *missing_json(const struct service *s) {
+	json_t *a = json_array();
+	uint64_t missing = s->waiting_since_us != INT64_MAX ? service_missing(s) : 0;
+	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++)
+		if (missing >> i & 1)
+			(void)json_array_append_new(a, json_integer(i));
+	return a;
+}
+
 json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	const struct document *d = core_document(s->core);
@@ -148,6 +158,9 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	set_int(o, "base_round", d->base_round);
 	set_int(o, "min_workers", (uint64_t)s->run.min_workers);
 	set_int(o, "steps_per_round", (uint64_t)s->run.steps_per_round);
+	double waiting_s = service_waiting_s(s, now_us);
+	(void)json_object_set_new(o, "waiting_s", waiting_s >= 0 ? json_real(waiting_s) : json_null());
+	(void)json_object_set_new(o, "missing", missing_json(s));
 	(void)json_object_set_new(o, "store_full", json_boolean(s->store_full));
 	set_real(o, "up_s", (double)(now_us - s->started_us) / 1e6);
 	set_int(o, "wall_us", (uint64_t)rv_clock_wall_us());

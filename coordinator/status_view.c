@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { BAR_CELLS = 24, NAME_COLUMNS = 16 };
+enum { BAR_CELLS = 24, NAME_COLUMNS = 16, LONG_WAIT_S = 20, MISSING_SHOWN = 4 };
 
 static double number(const json_t *o, const char *key) {
 	return json_number_value(json_object_get(o, key));
@@ -57,14 +57,54 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 	(void)fprintf(out, "%s\n", json_is_true(json_object_get(o, "store_full")) ? "  DISK FULL" : "");
 }
 
+static void name_of(const json_t *m, char out[64]) {
+	if (string(m, "name")[0] != '\0')
+		(void)snprintf(out, 64, "%s", string(m, "name"));
+	else
+		(void)snprintf(out, 64, "worker %.0f", number(m, "member"));
+}
+
+/* The i-th missing member, or NULL. */
+static const json_t *missing_member(const json_t *status, size_t i) {
+	const json_t *m, *who = json_array_get(json_object_get(status, "missing"), i);
+	size_t k;
+	json_array_foreach(json_object_get(status, "members"), k, m) {
+		if (who != NULL && number(m, "member") == json_number_value(who))
+			return m;
+	}
+	return NULL;
+}
+
+static bool waits_long(const json_t *status) {
+	return number(status, "waiting_s") >= LONG_WAIT_S;
+}
+
+/* Returns how many lines were written. */
+static int print_waiting(const json_t *o, FILE *out) {
+	char name[64], waited[24];
+	const json_t *m;
+	if (!waits_long(o))
+		return 0;
+	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are there", span(number(o, "waiting_s"), waited),
+				  number(o, "alive"), number(o, "min_workers"));
+	for (size_t i = 0; i < MISSING_SHOWN && (m = missing_member(o, i)) != NULL; i++) {
+		name_of(m, name);
+		(void)fprintf(out, "%s %.*s", i == 0 ? "; missing:" : ",", NAME_COLUMNS, name);
+	}
+	(void)fprintf(out, "%s\n", missing_member(o, MISSING_SHOWN) != NULL ? ", ..." : "");
+	return 1;
+}
+
+static const char *silence(const json_t *m) {
+	if (json_is_true(json_object_get(m, "alive")) || strcmp(string(m, "phase"), "leaving") == 0)
+		return "";
+	return ", taken for dead";
+}
+
 static void print_member(const json_t *m, FILE *out) {
 	char name[64], speed[24], sent[24], compute[24], reduce[24];
-	bool alive = json_is_true(json_object_get(m, "alive"));
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
-	if (string(m, "name")[0] != '\0')
-		(void)snprintf(name, sizeof name, "%s", string(m, "name"));
-	else
-		(void)snprintf(name, sizeof name, "worker %.0f", number(m, "member"));
+	name_of(m, name);
 	(void)fprintf(out, "  %-*.*s %-10s %6.0f %8.4f %9s %9sB %9s %9s  ", NAME_COLUMNS, NAME_COLUMNS, name,
 				  phase[0] ? phase : "joined", number(m, "round"), number(m, "loss"),
 				  short_number(number(m, "tokens_per_s"), speed), short_number(number(m, "tx_bytes"), sent),
@@ -72,18 +112,19 @@ static void print_member(const json_t *m, FILE *out) {
 	if (!json_is_number(json_object_get(m, "silent_s")))
 		(void)fprintf(out, "never reported\n");
 	else
-		(void)fprintf(out, "%.1f s ago%s\n", number(m, "silent_s"), alive ? "" : ", taken for dead");
+		(void)fprintf(out, "%.1f s ago%s\n", number(m, "silent_s"), silence(m));
 }
 
 int status_view_print(const json_t *status, bool online, FILE *out) {
 	const json_t *members = json_object_get(status, "members"), *m;
 	size_t i;
 	print_head(status, online, out);
+	int waiting = online ? print_waiting(status, out) : 0;
 	(void)fprintf(out, "  %-*s %-10s %6s %8s %9s %10s %9s %9s  %s\n", NAME_COLUMNS, "worker", "phase", "round", "loss",
 				  "tokens/s", "sent", "compute", "reduce", "last report");
 	json_array_foreach(members, i, m) print_member(m, out);
 	(void)fflush(out);
-	return 2 + (int)json_array_size(members);
+	return 2 + waiting + (int)json_array_size(members);
 }
 
 static void print_line(json_t *o, FILE *out) {
@@ -125,19 +166,37 @@ static void print_round(const json_t *commit, const json_t *status, FILE *out) {
 	print_line(o, out);
 }
 
-void status_view_print_news(struct status_news *told, const json_t *status, FILE *out) {
-	const char *phase = string(status, "phase");
-	const json_t *commit;
-	size_t i;
-	if (!told->begun)
-		told->round = number(status, "round") - 1; /* of the past, the last round is enough */
-	told->begun = true;
-	json_array_foreach(json_object_get(status, "history"), i, commit) {
-		if (number(commit, "round") < told->round)
-			continue;
-		print_round(commit, status, out);
-		told->round = number(commit, "round") + 1;
+static void print_change(const char *name, const json_t *status, bool online, FILE *out) {
+	json_t *o = event(name, number(status, "round"), status);
+	(void)json_object_set_new(o, "online", json_boolean(online));
+	print_line(o, out);
+}
+
+/* Tells `yes` or `no` when `now` is not what was told last. */
+static void print_if_changed(bool *told, bool now, const char *yes, const char *no, const json_t *status, bool online,
+							 FILE *out) {
+	if (*told != now)
+		print_change(now ? yes : no, status, online, out);
+	*told = now;
+}
+
+static void print_missing(const json_t *status, FILE *out) {
+	json_t *o = event("missing", number(status, "round"), status), *names = json_array();
+	const json_t *m;
+	char name[64];
+	for (size_t i = 0; (m = missing_member(status, i)) != NULL; i++) {
+		name_of(m, name);
+		(void)json_array_append_new(names, json_string(name));
 	}
+	take(o, "alive", status, "alive");
+	take(o, "min_workers", status, "min_workers");
+	take(o, "waiting_s", status, "waiting_s");
+	(void)json_object_set_new(o, "missing", names);
+	print_line(o, out);
+}
+
+static void print_phase(struct status_news *told, const json_t *status, FILE *out) {
+	const char *phase = string(status, "phase");
 	bool worth_telling = strcmp(phase, "waiting") == 0 || strcmp(phase, "done") == 0;
 	if (worth_telling && strcmp(phase, told->phase) != 0) {
 		json_t *o = event(phase, number(status, "round"), status);
@@ -146,4 +205,27 @@ void status_view_print_news(struct status_news *told, const json_t *status, FILE
 		print_line(o, out);
 	}
 	(void)snprintf(told->phase, sizeof told->phase, "%s", phase);
+	if (waits_long(status) && !told->missing)
+		print_missing(status, out);
+	told->missing = waits_long(status);
+}
+
+void status_view_print_news(struct status_news *told, const json_t *status, bool online, FILE *out) {
+	const json_t *commit;
+	size_t i;
+	if (!told->begun)
+		told->round = number(status, "round") - 1; /* of the past, the last round is enough */
+	told->begun = true;
+	print_if_changed(&told->offline, !online, "offline", "online", status, online, out);
+	json_array_foreach(json_object_get(status, "history"), i, commit) {
+		if (number(commit, "round") < told->round)
+			continue;
+		print_round(commit, status, out);
+		told->round = number(commit, "round") + 1;
+	}
+	if (!online)
+		return; /* who is there, and whether the store can be written, is not known */
+	print_if_changed(&told->store_full, json_is_true(json_object_get(status, "store_full")), "store_full", "store_ok",
+					 status, online, out);
+	print_phase(told, status, out);
 }

@@ -16,9 +16,14 @@ struct status_news {
 	bool begun;
 	double round; /* rounds committed */
 	char phase[16];
+	bool offline, store_full, missing;
 };
-/* A compact JSON line for each round committed since the last call ({"event":"round",...}), and one when the run begins
- * to wait or is done ({"event":"waiting"|"done",...}). */
-void status_view_print_news(struct status_news *told, const json_t *status, FILE *out);
+/* A compact JSON line for each thing that changed since the last call:
+ *   {"event":"round",...}                 a round was committed
+ *   {"event":"waiting"|"done",...}        the run begins to wait for workers; is done
+ *   {"event":"missing",...}               it has waited for long: who is missing
+ *   {"event":"store_full"|"store_ok",...} the coordinator cannot write its store; can again
+ *   {"event":"offline"|"online",...}      the coordinator is not running (`online` false); is again */
+void status_view_print_news(struct status_news *told, const json_t *status, bool online, FILE *out);
 
 #endif

@@ -119,12 +119,56 @@ static void test_round_waits_for_a_base_at_the_limit(void **state) {
 	rig_release(&r);
 }
 
+/* Two workers, one flipped bit: nobody can tell whose. */
+static void test_a_split_is_told_once(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 2, 2);
+	vouch(&r, 0, 2, 0);
+	assert_false(rig_saw(&r, CORE_EVENT_SPLIT, NET_MAX_MEMBERS));
+	vouch(&r, 1, 2, 1);
+	assert_true(rig_saw(&r, CORE_EVENT_SPLIT, NET_MAX_MEMBERS));
+	vouch(&r, 1, 2, 1);
+	assert_false(rig_saw(&r, CORE_EVENT_SPLIT, NET_MAX_MEMBERS));
+	rig_release(&r);
+}
+
+/* Until it says otherwise, whoever holds other weights than the majority is in no roster and no donor. */
+static void test_the_diverged_take_no_part(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 4, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		vouch(&r, i, 2, i == 3);
+	assert_int_equal(rig_doc(&r)->base_round, 2);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	struct report rep = rig_report(&r, 3, WORKER_READY);
+	rep.full_round = 2;
+	rep.full_hash = full_hash(2, 1);
+	for (uint32_t i = 0; i < 3; i++)
+		rig_say(&r, i, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 2, 1); /* it is not waited for */
+	rig_send(&r, 3, &rep);
+	rig_expect(&r, RUN_REDUCE, 2, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	for (uint32_t i = 0; i < 3; i++)
+		rig_say(&r, i, WORKER_VOTED);
+	rep = rig_report(&r, 3, WORKER_READY); /* it resynced */
+	rep.full_round = 2;
+	rep.full_hash = full_hash(2, 0);
+	rig_send(&r, 3, &rep);
+	for (uint32_t i = 0; i < 3; i++)
+		rig_say(&r, i, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 3, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3);
+	rig_release(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_majority_makes_a_base),
-		cmocka_unit_test(test_what_does_not_count),
-		cmocka_unit_test(test_a_fresh_worker_is_no_witness),
-		cmocka_unit_test(test_round_waits_for_a_base_at_the_limit),
+		cmocka_unit_test(test_majority_makes_a_base),        cmocka_unit_test(test_what_does_not_count),
+		cmocka_unit_test(test_a_fresh_worker_is_no_witness), cmocka_unit_test(test_round_waits_for_a_base_at_the_limit),
+		cmocka_unit_test(test_a_split_is_told_once),         cmocka_unit_test(test_the_diverged_take_no_part),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

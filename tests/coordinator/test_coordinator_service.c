@@ -259,6 +259,45 @@ static void test_status_is_whole_before_anything_happened(void **state) {
 	json_decref(s);
 }
 
+static bool was_told(struct bench *b, const char *what) {
+	json_t *s = service_status(b->service, b->now_us, false), *event;
+	bool found = false;
+	size_t i;
+	json_array_foreach(json_object_get(s, "events"), i, event) {
+		found = found || strstr(json_string_value(json_object_get(event, "text")), what) != NULL;
+	}
+	json_decref(s);
+	return found;
+}
+
+/* Too few workers for 20 s: who is missing is told, once, and shown. */
+static void test_a_long_wait_names_who_is_missing(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(join(b, 2, &reply), RV_OK);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	for (int i = 0; i < 4; i++) {
+		service_tick(b->service, b->now_us += 4900000);
+		assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	}
+	assert_false(was_told(b, "missing"));
+	service_tick(b->service, b->now_us += 500000);
+	assert_true(was_told(b, "1 of 2 workers are there; missing: member 1 'it's \"me\"' (never reported)"));
+	json_t *s = service_status(b->service, b->now_us, false), *missing = json_object_get(s, "missing");
+	assert_true(json_real_value(json_object_get(s, "waiting_s")) >= 20);
+	assert_int_equal(json_array_size(missing), 1);
+	assert_int_equal(json_integer_value(json_array_get(missing, 0)), 1);
+	json_decref(s);
+	assert_int_equal(report(b, 2, WORKER_TRAINING, ":70"), RV_OK);
+	s = service_status(b->service, b->now_us, false);
+	assert_true(json_is_null(json_object_get(s, "waiting_s")));
+	assert_int_equal(json_array_size(json_object_get(s, "missing")), 0);
+	json_decref(s);
+	assert_int_equal(report(b, 2, WORKER_LEAVING, ":70"), RV_OK);
+	assert_true(was_told(b, "member 1 was stopped and says good-bye"));
+}
+
 static void test_the_run_ends(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -319,6 +358,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_report_fills_the_host, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_long_wait_names_who_is_missing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),

@@ -23,22 +23,28 @@ static json_t *status_at(int round, const char *phase) {
 					 "compute_us", 61000000, "reduce_us", 2000000, "silent_s", 12.34);
 }
 
-static char *news(struct status_news *told, int round, const char *phase) {
+static char *news_of(struct status_news *told, json_t *s, bool online) {
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
-	json_t *s = status_at(round, phase);
 	assert_non_null(s);
-	status_view_print_news(told, s, f);
+	status_view_print_news(told, s, online, f);
 	json_decref(s);
 	(void)fclose(f);
 	return text;
 }
 
-static void expect_news(struct status_news *told, int round, const char *phase, const char *want) {
-	char *got = news(told, round, phase);
+static char *news(struct status_news *told, int round, const char *phase) {
+	return news_of(told, status_at(round, phase), true);
+}
+
+static void expect_text(char *got, const char *want) {
 	assert_string_equal(got, want);
 	free(got);
+}
+
+static void expect_news(struct status_news *told, int round, const char *phase, const char *want) {
+	expect_text(news(told, round, phase), want);
 }
 
 static void test_news_are_told_once(void **state) {
@@ -58,6 +64,77 @@ static void test_news_are_told_once(void **state) {
 	free(two);
 }
 
+static json_t *status_with(int round, const char *phase, const char *key, json_t *value) {
+	json_t *s = status_at(round, phase);
+	(void)json_object_set_new(s, key, value);
+	return s;
+}
+
+static void test_a_full_disk_is_told(void **state) {
+	(void)state;
+	struct status_news told = {.begun = true};
+	char *text = news_of(&told, status_with(0, "training", "store_full", json_true()), true);
+	expect_text(text, "{\"event\":\"store_full\",\"round\":0,\"rounds_total\":8,\"online\":true}\n");
+	expect_text(news_of(&told, status_with(0, "training", "store_full", json_true()), true), "");
+	text = news_of(&told, status_with(0, "training", "store_full", json_false()), true);
+	expect_text(text, "{\"event\":\"store_ok\",\"round\":0,\"rounds_total\":8,\"online\":true}\n");
+}
+
+static void test_a_coordinator_that_does_not_run_is_told(void **state) {
+	(void)state;
+	struct status_news told = {.begun = true};
+	expect_text(news_of(&told, status_at(0, "waiting"), false),
+				"{\"event\":\"offline\",\"round\":0,\"rounds_total\":8,\"online\":false}\n");
+	expect_text(news_of(&told, status_at(0, "waiting"), false), "");
+	expect_text(news_of(&told, status_at(0, "training"), true),
+				"{\"event\":\"online\",\"round\":0,\"rounds_total\":8,\"online\":true}\n");
+}
+
+static json_t *status_waiting(double waiting_s) {
+	json_t *s = status_with(0, "waiting", "waiting_s", json_real(waiting_s));
+	(void)json_object_set_new(s, "missing", json_pack("[i]", 0));
+	return s;
+}
+
+static void test_who_is_missing_is_told_after_a_while(void **state) {
+	(void)state;
+	struct status_news told = {.begun = true};
+	expect_text(news_of(&told, status_waiting(19), true),
+				"{\"event\":\"waiting\",\"round\":0,\"rounds_total\":8,\"alive\":4}\n");
+	expect_text(news_of(&told, status_waiting(21.5), true),
+				"{\"event\":\"missing\",\"round\":0,\"rounds_total\":8,\"alive\":4,\"waiting_s\":21.5,"
+				"\"missing\":[\"tiny\"]}\n");
+	expect_text(news_of(&told, status_waiting(22), true), "");
+	expect_text(news(&told, 0, "training"), "");
+	free(news_of(&told, status_waiting(0), true));
+	char *again = news_of(&told, status_waiting(30), true);
+	assert_non_null(strstr(again, "\"missing\""));
+	free(again);
+}
+
+static char *table_of(json_t *s, int lines) {
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	assert_int_equal(status_view_print(s, true, f), lines);
+	(void)fclose(f);
+	json_decref(s);
+	return text;
+}
+
+static void test_the_table_says_who_is_missing(void **state) {
+	(void)state;
+	char *text = table_of(status_waiting(95), 4);
+	assert_non_null(strstr(text, "waiting for workers since 1:35"));
+	assert_non_null(strstr(text, "missing: tiny\n"));
+	free(text);
+	json_t *s = status_at(4, "training");
+	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "phase", json_string("leaving"));
+	text = table_of(s, 3);
+	assert_non_null(strstr(text, "12.3 s ago\n"));
+	free(text);
+}
+
 static void test_of_the_past_only_the_last_round(void **state) {
 	(void)state;
 	struct status_news told = {0};
@@ -69,19 +146,13 @@ static void test_of_the_past_only_the_last_round(void **state) {
 
 static void test_table(void **state) {
 	(void)state;
-	char *text = NULL;
-	size_t n = 0;
-	FILE *f = open_memstream(&text, &n);
-	json_t *s = status_at(4, "averaging");
-	assert_int_equal(status_view_print(s, true, f), 3);
-	(void)fclose(f);
+	char *text = table_of(status_at(4, "averaging"), 3);
 	assert_non_null(strstr(text, "[############............] round 4 of 8, averaging (attempt 2)  loss 2.5000"));
 	assert_non_null(strstr(text, "12.3 k tokens/s"));
 	assert_non_null(strstr(text, "5.00 MB"));
 	assert_non_null(strstr(text, "1:01"));
 	assert_non_null(strstr(text, "12.3 s ago, taken for dead"));
 	free(text);
-	json_decref(s);
 }
 
 /* What is missing shows as nothing. */
@@ -93,7 +164,7 @@ static void test_an_empty_status(void **state) {
 	json_t *s = json_object();
 	struct status_news told = {0};
 	assert_int_equal(status_view_print(s, false, f), 2);
-	status_view_print_news(&told, s, f);
+	status_view_print_news(&told, s, true, f);
 	(void)fclose(f);
 	assert_non_null(strstr(text, "not running"));
 	free(text);
@@ -103,6 +174,10 @@ static void test_an_empty_status(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_news_are_told_once),
+		cmocka_unit_test(test_a_full_disk_is_told),
+		cmocka_unit_test(test_a_coordinator_that_does_not_run_is_told),
+		cmocka_unit_test(test_who_is_missing_is_told_after_a_while),
+		cmocka_unit_test(test_the_table_says_who_is_missing),
 		cmocka_unit_test(test_of_the_past_only_the_last_round),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_an_empty_status),
