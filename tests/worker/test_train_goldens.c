@@ -60,7 +60,9 @@ static void fixture_init(struct fixture *f, const struct variant *variant) {
 							.n_head = f->shape[HEADS],
 							.n_embd = f->shape[CHANNELS],
 							.vocab = f->shape[VOCAB],
-							.context = f->shape[CONTEXT]};
+							.context = f->shape[CONTEXT],
+							.tied = true,
+							.norm_eps = 1e-5f};
 	if (model_new("gpt2", &s, &(struct model_options){.max_batch = f->shape[BATCH]}, f->be, &f->model, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	size_t n = f->model->layout.n_params;

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct model_shape tiny = {.n_layer = 2, .n_head = 2, .n_embd = 12, .vocab = 31, .context = 7};
+static const struct model_shape tiny = {
+	.n_layer = 2, .n_head = 2, .n_embd = 12, .vocab = 31, .context = 7, .tied = true, .norm_eps = 1e-5f};
 enum { BATCH = 3, TOKENS = BATCH * 7 };
 
 static struct backend *open_backend(const char *name) {
@@ -108,7 +109,8 @@ static void test_initial_weights_are_golden(void **state) {
 
 static void test_initial_weights_have_the_spread_they_should(void **state) {
 	(void)state;
-	struct model_shape s = {.n_layer = 2, .n_head = 4, .n_embd = 64, .vocab = 256, .context = 32};
+	struct model_shape s = {
+		.n_layer = 2, .n_head = 4, .n_embd = 64, .vocab = 256, .context = 32, .tied = true, .norm_eps = 1e-5f};
 	struct backend *be = open_backend("ref");
 	struct model *m = new_model(be, &s, 1);
 	float *params = alloc_params(be, m->layout.n_params);

@@ -11,6 +11,7 @@
 enum {
 	MAX_LAYERS = 4096,
 	MAX_CHANNELS = 1 << 16,
+	MAX_INNER = 1 << 18,
 	MAX_VOCAB = 1 << 24,
 	MAX_CONTEXT = 1 << 20,
 	MAX_ROWS = 1 << 24,
@@ -42,18 +43,25 @@ static bool within(int value, int max) {
 	return value >= 1 && value <= max;
 }
 
-static enum rv_err check_shape(const struct model_shape *s, int max_batch, struct rv_errtext *et) {
+static enum rv_err check_shape(const struct model_shape *s, struct rv_errtext *et) {
 	if (!within(s->n_layer, MAX_LAYERS) || !within(s->n_embd, MAX_CHANNELS) || !within(s->n_head, s->n_embd) ||
-		!within(s->vocab, MAX_VOCAB) || !within(s->context, MAX_CONTEXT))
-		return rv_fail(et, RV_E_RANGE,
-					   "model of %d layers, %d heads, %d channels, %d tokens, context %d: out of bounds", s->n_layer,
-					   s->n_head, s->n_embd, s->vocab, s->context);
+		!within(s->vocab, MAX_VOCAB) || !within(s->context, MAX_CONTEXT) || s->n_kv_head < 0 ||
+		s->n_kv_head > s->n_head || s->n_inner < 0 || s->n_inner > MAX_INNER)
+		return rv_fail(
+			et, RV_E_RANGE,
+			"model of %d layers, %d heads (%d of keys), %d channels (%d inner), %d tokens, context %d: out of "
+			"bounds",
+			s->n_layer, s->n_head, s->n_kv_head, s->n_embd, s->n_inner, s->vocab, s->context);
 	if (s->n_embd % s->n_head != 0)
 		return rv_fail(et, RV_E_RANGE, "model: %d channels are not a multiple of %d heads", s->n_embd, s->n_head);
-	if (!within(max_batch, MAX_ROWS / s->context))
-		return rv_fail(et, RV_E_RANGE, "model: a batch of %d sequences of %d tokens, must be 1 to %d sequences",
-					   max_batch, s->context, MAX_ROWS / s->context);
 	return RV_OK;
+}
+
+static enum rv_err check_batch(const struct model_shape *s, int max_batch, struct rv_errtext *et) {
+	if (within(max_batch, MAX_ROWS / s->context))
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE, "model: a batch of %d sequences of %d tokens, must be 1 to %d sequences", max_batch,
+				   s->context, MAX_ROWS / s->context);
 }
 
 struct model_shape model_shape_of(const struct run_config *c) {
@@ -125,7 +133,7 @@ enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *fa
 							  struct model_shape *resolved, struct rv_errtext *et) {
 	struct model_shape s = *shape;
 	*l = (struct model_layout){.n_tensors = 0};
-	RV_TRY(check_shape(shape, 1, et));
+	RV_TRY(check_shape(shape, et));
 	RV_TRY(family->resolve(&s, et));
 	if (resolved)
 		*resolved = s;
@@ -141,12 +149,12 @@ void model_layout_release(struct model_layout *l) {
 	*l = (struct model_layout){.n_tensors = 0};
 }
 
-static enum rv_err build_layout(struct model *m, struct rv_errtext *et) {
-	m->ops->layout(&m->shape, &m->layout);
+/* Neighbouring tensors of one decay are one span, and so is the padding behind them. */
+static enum rv_err build_spans(struct model *m, struct rv_errtext *et) {
 	int n = m->layout.n_tensors;
 	m->spans = calloc((size_t)n, sizeof *m->spans);
-	if (m->layout.failed || !m->spans)
-		return rv_fail(et, RV_E_NOMEM, "model: no memory for the table of its %d tensors", n);
+	if (!m->spans)
+		return rv_fail(et, RV_E_NOMEM, "model: no memory for the spans of its %d tensors", n);
 	for (int i = 0; i < n; i++) {
 		const struct model_tensor *t = &m->layout.tensors[i];
 		size_t end = i + 1 < n ? t[1].offset : m->layout.n_params;
@@ -180,17 +188,17 @@ enum rv_err model_new(const char *family, const struct model_shape *shape, const
 	*out = NULL;
 	const struct model_ops *ops;
 	RV_TRY(model_family_find(family, &ops, et));
-	RV_TRY(check_shape(shape, options->max_batch, et));
 	struct model *m = calloc(1, sizeof *m);
 	if (!m)
 		return rv_fail(et, RV_E_NOMEM, "model: no memory");
 	m->ops = ops;
 	m->be = be;
-	m->shape = *shape;
 	m->options = *options;
-	enum rv_err e = ops->resolve(&m->shape, et);
+	enum rv_err e = model_layout_init(&m->layout, ops, shape, &m->shape, et);
 	if (e == RV_OK)
-		e = build_layout(m, et);
+		e = check_batch(&m->shape, options->max_batch, et);
+	if (e == RV_OK)
+		e = build_spans(m, et);
 	if (e == RV_OK)
 		e = build_activations(m, et);
 	if (e != RV_OK) {
@@ -206,9 +214,11 @@ void model_free(struct model *m) {
 		return;
 	if (m->memory)
 		m->be->ops->free(m->be, m->memory);
+	if (m->cache)
+		m->be->ops->free(m->be, m->cache);
 	free(m->plan);
 	free(m->spans);
-	free(m->layout.tensors);
+	model_layout_release(&m->layout);
 	free(m);
 }
 
@@ -246,11 +256,33 @@ void model_loss(struct model *m, const float *params, const int32_t *targets, fl
 
 void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					float grad_scale, float *losses) {
-	RV_ASSERT(m->b > 0);
+	RV_ASSERT(m->b > 0 && !m->options.forward_only);
 	m->ops->backward(m, params, grads, tokens, targets, grad_scale, losses);
 }
 
 void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out) {
 	RV_ASSERT(first >= 0 && n_rows >= 1 && n_rows <= m->b * m->t - first);
 	m->ops->logits(m, params, first, n_rows, host_out);
+}
+
+enum rv_err model_decode_begin(struct model *m, struct rv_errtext *et) {
+	const struct model_shape *s = &m->shape;
+	size_t channels = (size_t)(s->n_embd / s->n_head) * (size_t)s->n_kv_head;
+	size_t elems = 2 * (size_t)s->n_layer * (size_t)s->context * channels;
+	m->decoded = 0;
+	if (m->cache)
+		return RV_OK;
+	void *cache;
+	enum rv_err e = m->be->ops->alloc(m->be, elems * dtype_bytes(m->be->act), &cache, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "keys and values of %d tokens in %d layers", s->context, s->n_layer);
+	m->cache = cache;
+	return RV_OK;
+}
+
+void model_decode(struct model *m, const float *params, const int32_t *tokens, int n, float *host_out) {
+	RV_ASSERT(m->cache && within(n, m->shape.context - m->decoded));
+	m->ops->decode(m, params, tokens, m->decoded, n, host_out);
+	m->decoded += n;
+	m->b = m->t = 0;
 }

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-	MODEL_NAME_BYTES = 48,
+	MODEL_NAME_BYTES = 64,
 	MODEL_ALIGN_ELEMS = 16,   /* tensors start at multiples of 64 bytes */
 	MODEL_VOCAB_MULTIPLE = 64 /* rows of the token embedding are padded with zeros to a multiple of this */
 };
@@ -147,8 +147,8 @@ enum rv_err model_new(const char *family, const struct model_shape *shape, const
 					  struct backend *be, struct model **out, struct rv_errtext *et);
 void model_free(struct model *m); /* NULL is fine */
 
-/* The layout alone, without a backend: for files. *resolved (NULL: not wanted) is the shape with its 0 fields filled in.
- * RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
+/* The layout alone, without a backend: for files. *resolved (NULL: not wanted) is the shape with its 0 fields filled
+ * in. RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
 enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *family, const struct model_shape *shape,
 							  struct model_shape *resolved, struct rv_errtext *et);
 void model_layout_release(struct model_layout *l);

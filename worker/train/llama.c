@@ -1,0 +1,130 @@
+/* llama.c: the Llama family (arXiv 2302.13971): RMSNorm before each half of a block, rotary positions (arXiv
+ * 2104.09864), SwiGLU (arXiv 2002.05202), grouped-query attention (arXiv 2305.13245), no biases; the classifier is a
+ * matrix of its own, or the token embedding.
+ *
+ *   y_l = x_l + o(attention(rope(q, k), v));   x_{l+1} = y_l + down(silu(gate(z)) * up(z)), z = norm_2(y_l)
+ *
+ * q, k, v lie one behind the other, and so do gate and up: each group is one matrix to the products. Names are those of
+ * Hugging Face's checkpoints, whose q and k are laid out for the rotate-half form of the rotation, as ours are. */
+#include "worker/train/decoder.h"
+#include "worker/train/rope_table.h"
+
+/* Tensors of a block, in the order of the flat parameters. */
+enum block_tensor { NORM_1, Q, K, V, O, NORM_2, GATE, UP, DOWN, BLOCK_TENSORS };
+enum { EMBEDDING, FIRST_BLOCK };
+enum { NORM_LAST, CLASSIFIER }; /* behind the blocks */
+
+enum { INNER_MULTIPLE = 256 };
+
+static int kv_channels(const struct model_shape *s) {
+	return s->n_embd / s->n_head * s->n_kv_head;
+}
+
+static void layout_block(const struct model_shape *s, struct model_layout *out, int l) {
+	const int c = s->n_embd, f = s->n_inner, kv = kv_channels(s);
+	const float std = decoder_std(s), residual_std = decoder_residual_std(s);
+	decoder_add(out, decoder_vector(c, MODEL_INIT_ONE), "model.layers.%d.input_layernorm.weight", l);
+	decoder_add(out, decoder_matrix(c, c, std), "model.layers.%d.self_attn.q_proj.weight", l);
+	decoder_add(out, decoder_matrix(kv, c, std), "model.layers.%d.self_attn.k_proj.weight", l);
+	decoder_add(out, decoder_matrix(kv, c, std), "model.layers.%d.self_attn.v_proj.weight", l);
+	decoder_add(out, decoder_matrix(c, c, residual_std), "model.layers.%d.self_attn.o_proj.weight", l);
+	decoder_add(out, decoder_vector(c, MODEL_INIT_ONE), "model.layers.%d.post_attention_layernorm.weight", l);
+	decoder_add(out, decoder_matrix(f, c, std), "model.layers.%d.mlp.gate_proj.weight", l);
+	decoder_add(out, decoder_matrix(f, c, std), "model.layers.%d.mlp.up_proj.weight", l);
+	decoder_add(out, decoder_matrix(c, f, residual_std), "model.layers.%d.mlp.down_proj.weight", l);
+}
+
+static void llama_layout(const struct model_shape *s, struct model_layout *out) {
+	decoder_add_vocab(out, s, "model.embed_tokens.weight");
+	for (int l = 0; l < s->n_layer; l++)
+		layout_block(s, out, l);
+	decoder_add(out, decoder_vector(s->n_embd, MODEL_INIT_ONE), "model.norm.weight");
+	if (!s->tied)
+		decoder_add_vocab(out, s, "lm_head.weight");
+}
+
+static void swiglu_widen(struct model *m, act_t *hidden, act_t *pre, const act_t *x, const float *w, const float *bias,
+						 int n) {
+	const struct backend_ops *op = m->be->ops;
+	int f = m->shape.n_inner;
+	op->linear_forward(m->be, pre, NULL, x, w, bias, (struct linear_shape){n, m->shape.n_embd, 2 * f}, LINEAR_NONE);
+	op->swiglu_forward(m->be, hidden, pre, n, f);
+}
+
+static void swiglu_widen_backward(struct model *m, act_t *dpre, act_t *dhidden, const act_t *dy, const float *narrow,
+								  const act_t *pre, int n) {
+	const struct backend_ops *op = m->be->ops;
+	int f = m->shape.n_inner;
+	op->linear_backward_input(m->be, dhidden, dy, narrow, NULL, (struct linear_shape){n, f, m->shape.n_embd},
+							  LINEAR_NONE);
+	op->swiglu_backward(m->be, dpre, dhidden, pre, n, f);
+}
+
+static const struct decoder_mlp swiglu = {.fan = 2, .widen = swiglu_widen, .widen_backward = swiglu_widen_backward};
+
+static const struct decoder_spec spec = {
+	.norm = DECODER_RMSNORM,
+	.rotary = true,
+	.mlp = &swiglu,
+	.embedding = EMBEDDING,
+	.positions = DECODER_NONE,
+	.first_block = FIRST_BLOCK,
+	.block_tensors = BLOCK_TENSORS,
+	.norm_1 = {NORM_1, DECODER_NONE},
+	.qkv = {Q, DECODER_NONE},
+	.out = {O, DECODER_NONE},
+	.norm_2 = {NORM_2, DECODER_NONE},
+	.wide = {GATE, DECODER_NONE},
+	.narrow = {DOWN, DECODER_NONE},
+	.norm_last = {NORM_LAST, DECODER_NONE},
+	.classifier = CLASSIFIER,
+};
+
+static void llama_plan(struct model *m, struct model_arena *arena, int batch) {
+	decoder_plan(m, arena, batch, &spec);
+}
+
+/* As the models of the paper have it, and transformers' default for 4096 channels: 8/3 of the channels, which gives the
+ * three matrices the parameters of the usual two, rounded up to a multiple of 256. */
+static int usual_inner(int n_embd) {
+	return (8 * n_embd / 3 + INNER_MULTIPLE - 1) / INNER_MULTIPLE * INNER_MULTIPLE;
+}
+
+/* Tensors begin at multiples of MODEL_ALIGN_ELEMS: a group has no gaps only when all of it ends at such a multiple. */
+static enum rv_err check_packed(const char *what, int rows, int cols, struct rv_errtext *et) {
+	if ((size_t)rows * (size_t)cols % MODEL_ALIGN_ELEMS == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "llama: %s of %d x %d values: their number must be a multiple of %d; use an n-embd that is one",
+				   what, rows, cols, MODEL_ALIGN_ELEMS);
+}
+
+static enum rv_err llama_resolve(struct model_shape *s, struct rv_errtext *et) {
+	if (s->n_kv_head == 0)
+		s->n_kv_head = s->n_head;
+	if (s->n_inner == 0)
+		s->n_inner = usual_inner(s->n_embd);
+	if (s->n_kv_head < 0 || s->n_head % s->n_kv_head != 0)
+		return rv_fail(et, RV_E_RANGE, "llama with n-head = %d: not a multiple of n-kv-head = %d", s->n_head,
+					   s->n_kv_head);
+	if (!(s->norm_eps > 0))
+		return rv_fail(et, RV_E_RANGE, "llama with norm-eps = %g: must be positive", (double)s->norm_eps);
+	RV_TRY(rope_check(&s->rope, s->n_embd / s->n_head, et));
+	RV_TRY(check_packed("q_proj", s->n_embd, s->n_embd, et));
+	RV_TRY(check_packed("k_proj", kv_channels(s), s->n_embd, et));
+	return check_packed("gate_proj", s->n_inner, s->n_embd, et);
+}
+
+const struct model_ops model_llama = {
+	.name = "llama",
+	.hf_prefix = "",
+	.resolve = llama_resolve,
+	.plan_bytes = sizeof(struct decoder_plan),
+	.layout = llama_layout,
+	.plan = llama_plan,
+	.forward = decoder_forward,
+	.loss = decoder_loss,
+	.backward = decoder_backward,
+	.logits = decoder_logits,
+	.decode = decoder_decode,
+};
