@@ -4,19 +4,20 @@
 int main(int argc, char **argv) {
 	struct rv_option train_table[TRAIN_OPTIONS_MAX];
 	const struct rv_command commands[] = {
-		train_command(train_table), sample_command,    eval_command,  report_command,
-		tokenize_command,           tokenizer_command, {.run = NULL},
+		train_command(train_table), sample_command,   eval_command,   report_command, tokenize_command,
+		tokenizer_command,          simulate_command, export_command, {.run = NULL},
 	};
 	const struct rv_program program = {
 		.name = "rivulet",
 		.summary =
 			"The lab: trains in one process with the very code that the distributed run uses, samples, evaluates,\n"
-			"and draws reports.",
+			"draws reports, and tells beforehand what a line costs.",
 		.commands = commands,
 		.examples = "    rivulet train --data book.txt --workers 4 --out runs/diloco\n"
 					"    rivulet train --data book.txt --workers 4 --method ddp --out runs/ddp\n"
 					"    rivulet report runs/diloco runs/ddp --out report.html\n"
-					"    rivulet sample runs/diloco --prompt 'Once upon' --tokens 200\n",
+					"    rivulet sample runs/diloco --prompt 'Once upon' --tokens 200\n"
+					"    rivulet simulate --params 124M --rate 20mbit\n",
 	};
 	return rv_program_main(&program, argc, argv);
 }

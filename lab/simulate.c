@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DDP_CYCLE_STEPS = 20, WARM_CYCLES = 1, MEASURED_CYCLES = 2 };
+enum { WARM_STEPS_MIN = 20 }; /* the steady state: from the second cycle, and this step, on */
 enum { WAYS_BEFORE = 2, WAYS_AFTER = 4, WAYS_DDP = 2 };
 
 static const double RATE_MIN = 1, RATE_MAX = 1e18;
@@ -80,7 +80,7 @@ struct schedule {
 };
 
 static struct schedule schedule_of(const struct simulate_run *r) {
-	struct schedule s = {.fragments = 1, .interval = 1, .cycle_steps = DDP_CYCLE_STEPS};
+	struct schedule s = {.fragments = 1, .interval = 1, .cycle_steps = 1};
 	if (r->method == SIMULATE_DDP)
 		return s;
 	s.fragments = r->method == SIMULATE_STREAMING ? r->fragments : 1;
@@ -205,7 +205,8 @@ static void one_step(struct state *s, int64_t step) {
 void simulate(const struct simulate_run *r, struct simulate_result *out) {
 	RV_ASSERT(simulate_check(r, NULL) == RV_OK);
 	struct state s = {.run = r, .schedule = schedule_of(r), .line = line_of(r)};
-	int64_t warm = WARM_CYCLES * s.schedule.cycle_steps, measured = MEASURED_CYCLES * s.schedule.cycle_steps;
+	int64_t cycle = s.schedule.cycle_steps;
+	int64_t warm = (WARM_STEPS_MIN + cycle - 1) / cycle * cycle, measured = 2 * warm;
 	double since_s = 0;
 	for (int64_t step = 0; step < warm + measured; step++) {
 		if (step == warm)
@@ -214,8 +215,7 @@ void simulate(const struct simulate_run *r, struct simulate_result *out) {
 	}
 	out->step_wall_s = fmax((s.now_s - since_s) / (double)measured, r->step_s);
 	out->utilisation = r->step_s / out->step_wall_s;
-	int64_t syncs_every = r->method == SIMULATE_DDP ? 1 : s.schedule.cycle_steps;
-	out->sent_per_step = layer_bits(r) * r->layers / 8 / (double)syncs_every;
+	out->sent_per_step = layer_bits(r) * r->layers / 8 / (double)cycle;
 }
 
 /* ---- the inverse ----------------------------------------------------------------------------------------------------

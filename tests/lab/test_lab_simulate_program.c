@@ -1,0 +1,125 @@
+/* `rivulet simulate` itself: what it prints, for people and for programs, and what it refuses. */
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+enum { OUTPUT_BYTES = 64 << 10 };
+
+static char output[OUTPUT_BYTES];
+
+/* Runs `rivulet simulate ARGS`, stderr included, into `output`. */
+static int simulate_program(const char *args) {
+	char command[1024];
+	assert_true(snprintf(command, sizeof command, "'%s' simulate %s 2>&1", RIVULET, args) < (int)sizeof command);
+	FILE *f = popen(command, "r");
+	assert_non_null(f);
+	size_t n = fread(output, 1, sizeof output - 1, f);
+	output[n] = '\0';
+	int status = pclose(f);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void check(const char *args, int status, const char *needle) {
+	int got = simulate_program(args);
+	if (got != status || !strstr(output, needle))
+		fail_msg("simulate %s: status %d, and not \"%s\" in:\n%s", args, got, needle, output);
+}
+
+/* Line `i` of the output as JSON. */
+static json_t *json_line(int i) {
+	char *line = output;
+	for (; i > 0 && line; i--)
+		line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
+	json_t *v = line ? json_loads(line, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+	assert_non_null(v);
+	return v;
+}
+
+static double number(const json_t *line, const char *key) {
+	const json_t *v = json_object_get(line, key);
+	assert_true(json_is_number(v));
+	return json_number_value(v);
+}
+
+static void test_tables(void **state) {
+	(void)state;
+	check("--table streaming-diloco", 0, "65 of 75 exact, 75 within one grid point");
+	json_t *cell = json_line(0), *summary = json_line(75);
+	assert_string_equal(json_string_value(json_object_get(cell, "event")), "cell");
+	assert_true(number(cell, "published_gbit_per_s") == 86.8);
+	assert_true(number(summary, "exact") == 65 && number(summary, "cells") == 75);
+	json_decref(cell);
+	json_decref(summary);
+	check("--table scaling-laws --format text", 0, "\n6 of 25 exact, 24 within one grid point\n");
+}
+
+static void test_runs(void **state) {
+	(void)state;
+	check("--params 1M --layers 4 --step-time-ms 100 --workers 2 --steps-per-round 10 --rate 8mbit --latency-ms 10 "
+		  "--sync-ms 40 --overhead 1 --bits 8 --steps 1000 --method diloco",
+		  0, "\"event\":\"simulate\"");
+	json_t *line = json_line(0);
+	/* 10 steps of 0.1 s, 8 Mbit at 8 Mbit/s, 6 ways of 10 ms, 40 ms */
+	assert_true(number(line, "utilisation") > 1 / 2.1 - 1e-6 && number(line, "utilisation") < 1 / 2.1 + 1e-6);
+	assert_true(number(line, "wall_s") > 209.999 && number(line, "wall_s") < 210.001);
+	assert_true(number(line, "sent_bytes") == 100e6);
+	json_decref(line);
+	check("--format text", 0, "streaming (P 4, overlap 1)");
+	check("--rate UNLIMITED", 0, "\"rate_bits_per_s\":null,\"reachable\":true");
+	check("--steps-per-round 1 --rate 1Gbit/s", 0, "\"diloco\"");
+}
+
+static void test_solve(void **state) {
+	(void)state;
+	char again[128];
+	check("--method diloco --solve utilisation=0.9", 0, "\"rate_bits_per_s\":");
+	json_t *line = json_line(0);
+	(void)snprintf(again, sizeof again, "--method diloco --rate %.0fbit", number(line, "rate_bits_per_s"));
+	json_decref(line);
+	check(again, 0, "\"event\"");
+	line = json_line(0);
+	assert_true(number(line, "utilisation") > 0.9 - 1e-6 && number(line, "utilisation") < 0.9 + 1e-6);
+	json_decref(line);
+	check("--steps-per-round 1 --solve utilisation=0.95 --format text", 0, "none is enough");
+	check("--method diloco --steps-per-round 1 --solve utilisation=0.95", 1, "raise --steps-per-round");
+}
+
+static void test_refusals(void **state) {
+	(void)state;
+	check("--help", 0, "rivulet simulate --table streaming-diloco");
+	check("--tabel x", 2, "did you mean --table?");
+	check("--table streaming-diloko", 2, "did you mean streaming-diloco?");
+	check("--table 4", 2, "scaling-laws");
+	check("--solve utilization=0.9", 2, "try --solve utilisation=0.95");
+	check("--solve utilisation", 2, "utilisation=X");
+	check("--solve utilisation=95", 2, "a share, not a percentage");
+	check("--solve utilisation=0.9 --rate 1gbit", 2, "leave one of them out");
+	check("--solve utilisation=0.9 --table scaling-laws", 2, "leave --table or --solve out");
+	check("--rate 20", 2, "20mbit");
+	check("--rate 20MB", 2, "20mbit");
+	check("--rate 0gbit", 2, "at least 1 bit/s");
+	check("--params many", 2, "124M");
+	check("--params 0", 2, "params = 0");
+	check("--fragments 13", 2, "must be in [1, 12]");
+	check("--method streaming --overlap 100", 2, "must be in [0, 99]");
+	check("--method fedavg", 2, "ddp");
+	check("--layers 0", 2, "[1, 1024]");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_solve),
+		cmocka_unit_test(test_refusals),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
