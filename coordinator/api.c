@@ -348,11 +348,16 @@ static const char *sender(struct evhttp_request *rq) {
 	return strncmp(host, mapped, sizeof mapped - 1) == 0 ? host + sizeof mapped - 1 : host;
 }
 
+/* HEAD is GET; libevent leaves the body away. */
+static bool has_method(const struct route *r, enum evhttp_cmd_type method) {
+	return method == r->method || (method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET);
+}
+
 static void dispatch(struct api *a, const struct route *r, const struct request *q) {
 	if (r == NULL)
 		reply_text(q->rq, STATUS_NOT_FOUND, "there is no such thing here; / is the dashboard");
-	else if (evhttp_request_get_command(q->rq) != r->method)
-		reply_text(q->rq, STATUS_METHOD, r->method == EVHTTP_REQ_POST ? "POST only" : "GET only");
+	else if (!has_method(r, evhttp_request_get_command(q->rq)))
+		reply_text(q->rq, STATUS_METHOD, r->method == EVHTTP_REQ_POST ? "POST only" : "GET and HEAD only");
 	else if (r->who != ANYONE && q->key == NULL)
 		reply_text(q->rq, STATUS_UNAUTHORIZED, "a TLS client certificate with an Ed25519 key is needed here");
 	else if (r->who == RUN_KEY && memcmp(q->key, a->run_key, NET_KEY_BYTES) != 0)

@@ -42,7 +42,8 @@ struct control_client {
 	struct join_request join_request;
 	struct report latest; /* to send */
 	bool latest_changed;  /* since the one under way was made */
-	uint64_t seq;         /* of the latest document */
+	bool has_document;
+	uint64_t seq; /* of the latest document */
 	struct document doc;
 	struct join_reply joined;
 	uint8_t buffer[NET_MAX_REPORT_BYTES];
@@ -233,15 +234,17 @@ static void document_done(void *ctx, const struct http_reply *r) {
 		return;
 	}
 	succeeded(k);
-	if (c->doc.seq <= c->seq)
+	if (c->has_document && c->doc.seq <= c->seq)
 		return;
+	c->has_document = true;
 	c->seq = c->doc.seq;
 	c->owner.on_document(c->owner.ctx, &c->doc);
 }
 
 static void start_document(struct control_client *c) {
-	char path[64];
-	snprintf(path, sizeof path, "/v1/document?after=%" PRIu64, c->seq);
+	char path[64] = "/v1/document"; /* the current one, at once */
+	if (c->has_document)
+		snprintf(path, sizeof path, "/v1/document?after=%" PRIu64, c->seq);
 	struct http_request rq = {.path = path,
 							  .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES,
 							  .timeout_ms = POLL_TIMEOUT_MS,

@@ -1,6 +1,7 @@
 /* membership.c: run.link, member.conf and run.conf. */
 #include "worker/membership.h"
 
+#include "base/chain.h"
 #include "base/file.h"
 #include "base/hex.h"
 
@@ -13,6 +14,7 @@ enum { PATH_BYTES = 320, TICKET_TEXT_BYTES = (NET_SIG_BYTES * 4 + 2) / 3 + 1, SE
 struct member_file {
 	int64_t member;
 	char ticket[TICKET_TEXT_BYTES];
+	char name[NET_NAME_BYTES];
 	char data[1024];
 };
 
@@ -21,6 +23,8 @@ static const struct rv_option member_table[] = {
 	 "This worker's number in the run.", "Member"},
 	{"ticket", RV_OPT_STRING, offsetof(struct member_file, ticket), TICKET_TEXT_BYTES, NULL, 0, 0, NULL,
 	 "The run's signature for it.", "Member"},
+	{"name", RV_OPT_STRING, offsetof(struct member_file, name), NET_NAME_BYTES, "", 0, 0, NULL,
+	 "What the run knows this worker by.", "Member"},
 	{"data", RV_OPT_STRING, offsetof(struct member_file, data), sizeof(((struct member_file *)0)->data), "", 0, 0, NULL,
 	 "Training text.", "Member"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
@@ -28,16 +32,6 @@ static const struct rv_option member_table[] = {
 
 static void path_in(const char *dir, const char *name, char out[PATH_BYTES]) {
 	snprintf(out, PATH_BYTES, "%s/%s", dir, name);
-}
-
-static struct rv_hash hash_of_run(const struct membership *m) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet run");
-	rv_hash_update(&h, m->invite.run_id, NET_RUN_ID_BYTES);
-	rv_hash_update(&h, m->config_text, strlen(m->config_text));
-	rv_hash_final(&h, &out);
-	return out;
 }
 
 /* ---- loading --------------------------------------------------------------------------------------------------------
@@ -86,6 +80,7 @@ static enum rv_err parse_member(const char *dir, const char *text, struct member
 	if (!rv_base64url_decode(f.ticket, strlen(f.ticket), m->ticket, NET_SIG_BYTES))
 		return rv_fail(et, RV_E_CORRUPT, "%s: ticket is not a signature", path);
 	m->member = (uint32_t)f.member;
+	snprintf(m->name, sizeof m->name, "%s", f.name);
 	snprintf(m->data, sizeof m->data, "%s", f.data);
 	return RV_OK;
 }
@@ -97,7 +92,7 @@ static enum rv_err load_config(const char *dir, struct membership *m, struct rv_
 	snprintf(m->config_text, sizeof m->config_text, "%s", text);
 	free(text);
 	RV_TRY(run_config_parse(&m->config, path, m->config_text, et));
-	m->run_hash = hash_of_run(m);
+	m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
 	return RV_OK;
 }
 
@@ -143,6 +138,7 @@ enum rv_err membership_store(const char *dir, const struct membership *m, struct
 	struct member_file f = {.member = m->member};
 	char text[2048];
 	rv_base64url_encode(m->ticket, NET_SIG_BYTES, f.ticket);
+	snprintf(f.name, sizeof f.name, "%s", m->name);
 	snprintf(f.data, sizeof f.data, "%s", m->data);
 	if (rv_options_print(member_table, &f, text, sizeof text) >= sizeof text)
 		return rv_fail(et, RV_E_RANGE, "data: too long");
@@ -157,7 +153,7 @@ enum rv_err membership_join(const char *dir, struct membership *m, const struct 
 		return rv_fail(et, RV_E_PROTOCOL, "the coordinator answered for another run than the link's");
 	RV_TRY(run_config_parse(&m->config, "the run's configuration", reply->config, et));
 	snprintf(m->config_text, sizeof m->config_text, "%s", reply->config);
-	m->run_hash = hash_of_run(m);
+	m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
 	if (!rv_hash_equal(&m->run_hash, &reply->run_hash))
 		return rv_fail(et, RV_E_CORRUPT, "the run's configuration does not match its hash");
 	if (!ticket_verify(m->invite.key, reply->run_id, reply->member, m->identity.key, reply->ticket))

@@ -1,7 +1,7 @@
 /* membership.h: what a worker remembers of having joined, in its directory: so the second start needs no link.
  *
  *     identity.key   Ed25519 seed (net/identity.h)      run.link   the invite link, without the token; mode 0600
- *     member.conf    member number, ticket, data source   run.conf   the run's configuration, as the coordinator sent
+ *     member.conf    member number, ticket, name, data    run.conf   the run's configuration, as the coordinator sent
  * it
  *
  * run.conf is written last: when it is there, the worker is a member.
@@ -22,7 +22,8 @@ struct membership {
 	bool joined;
 	uint32_t member;
 	uint8_t ticket[NET_SIG_BYTES];
-	char data[1024]; /* where the training text is */
+	char name[NET_NAME_BYTES]; /* what the run knows it by: told at the join; "": not known */
+	char data[1024];           /* where the training text is */
 	char config_text[NET_MAX_CONFIG_BYTES];
 	struct run_config config;
 	struct rv_hash run_hash;

@@ -4,12 +4,14 @@
 #include "base/clock.h"
 #include "base/signals.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	PROGRESS_US = 200 * RV_US_PER_MS,
-	GOODBYE_US = 2 * RV_US_PER_S, /* how long the last report may take */
+	DELIBERATE_US = 500 * RV_US_PER_MS, /* a signal so soon after the first is the same wish: a group's, a script's */
+	GOODBYE_US = 2 * RV_US_PER_S,       /* how long the last report may take */
 };
 
 void session_fail(struct session *s, enum rv_err e, const char *text) {
@@ -26,12 +28,28 @@ bool session_is_up(const struct session *s) {
 /* ---- stopping -------------------------------------------------------------------------------------------------------
  */
 
+/* The last word: what was kept, and how to go on. */
+static void stopped_event(struct session *s) {
+	const char *dir = s->opt->dir;
+	if (!s->member.joined)
+		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS,
+				 "stopped before the join was answered: the link can be used again, with --dir %s", dir);
+	else if (!session_is_up(s))
+		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS, "stopped before training began: %s holds what there is",
+				 dir);
+	else if (!s->exported)
+		rv_event(s->events, RV_INFO, "stopped", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))),
+				 "stopped in round %" PRIu64 " of %" PRId64
+				 "; all is saved: rivulet-worker --dir %s goes on from there",
+				 round_round(s->round), s->member.config.rounds, dir);
+}
+
 static void begin_stop(struct session *s, int64_t now_us) {
+	rv_progress_clear(s->events);
 	if (!session_is_up(s)) {
 		s->state = SESSION_ENDED;
 		return;
 	}
-	rv_progress_clear(s->events);
 	bool done = s->state == SESSION_LINGERING;
 	s->state = SESSION_STOPPING;
 	s->stop_by_us = now_us + GOODBYE_US;
@@ -60,12 +78,21 @@ static void check_lingering(struct session *s, int64_t now_us) {
 }
 
 static void take_signals(struct session *s, int64_t now_us) {
-	while (rv_signals_take(s->signals_fd) != 0) {
-		if (s->state == SESSION_STOPPING)
-			session_fail(s, RV_E_CANCELLED, "stopped at once; the state of the last saved round is kept");
-		else
-			begin_stop(s, now_us);
+	bool any = false;
+	while (rv_signals_take(s->signals_fd) != 0)
+		any = true;
+	if (!any)
+		return;
+	if (s->told_to_stop && now_us - s->signalled_us >= DELIBERATE_US) {
+		session_fail(s, RV_E_CANCELLED, "stopped at once; the state of the last saved round is kept");
+		return;
 	}
+	if (s->told_to_stop)
+		return;
+	s->told_to_stop = true;
+	s->signalled_us = now_us;
+	if (s->state != SESSION_STOPPING)
+		begin_stop(s, now_us);
 }
 
 /* ---- the loop -------------------------------------------------------------------------------------------------------
@@ -129,6 +156,8 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 	}
 	if (s->fault != RV_OK && et)
 		*et = s->fault_text;
+	if (s->fault == RV_OK && s->told_to_stop)
+		stopped_event(s);
 	return s->fault;
 }
 

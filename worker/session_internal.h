@@ -33,12 +33,12 @@ enum session_state {
 struct session_sums {
 	uint64_t tokens; /* of all workers */
 	uint64_t bytes_sent_before, formula_bytes;
-	int64_t reduce_us;                             /* since the process started */
-	int64_t applied_us, compute_then, reduce_then; /* at the last apply */
-	int64_t reduce_started_us;                     /* 0: not under way */
-	uint32_t participants;                         /* of the latest roster */
-	bool first_participant;                        /* we are its first: the one that evaluates */
-	uint64_t roster_set, done_set;                 /* members: of the latest roster; seen at the end of the run */
+	int64_t reduce_us;                                            /* since the process started */
+	int64_t applied_us, compute_then, reduce_then, snapshot_then; /* at the last apply */
+	int64_t reduce_started_us;                                    /* 0: not under way */
+	uint32_t participants;                                        /* of the latest roster */
+	bool first_participant;                                       /* we are its first: the one that evaluates */
+	uint64_t roster_set, done_set; /* members: of the latest roster; seen at the end of the run */
 	double eval_loss;
 };
 
@@ -47,7 +47,10 @@ struct session {
 	int signals_fd;
 	int lock_fd;
 	enum session_state state;
-	bool saved; /* STOPPING: the replica's state is with the storage thread, or needs no saving */
+	bool saved;        /* STOPPING: the replica's state is with the storage thread, or needs no saving */
+	bool exported;     /* the weights are written */
+	bool told_to_stop; /* by a signal, at signalled_us */
+	int64_t signalled_us;
 	int64_t started_us, stop_by_us, linger_until_us;
 	enum rv_err fault; /* why it ends; RV_OK: as it should */
 	struct rv_errtext fault_text;
@@ -73,6 +76,8 @@ struct session {
 	bool replica_write;             /* a snapshot is with the storage thread */
 	uint32_t history;               /* states installed so far: what was under way before one is of another history */
 	struct round_action fetch;      /* outstanding FETCH_*; type NONE: not */
+	uint32_t missing_workers;       /* the run waits for so many, as people were told; 0: it does not */
+	bool participated;              /* in the round that is being applied */
 	struct session_sums sums;
 	uint64_t donor_bytes_seen;
 	char data_path[1024];
@@ -114,6 +119,6 @@ void session_write_round(struct session *s, uint64_t round);
 void session_write_eval(struct session *s, uint64_t round, bool whole, double loss);
 void session_write_end(struct session *s, const struct rv_hash *state);
 uint64_t session_bytes_sent(const struct session *s);
-void session_note_roster(struct session *s, const struct document *d);
+void session_note_document(struct session *s, const struct document *d);
 
 #endif

@@ -40,7 +40,7 @@ void session_send_report(struct session *s, int64_t now_us) {
 	control_client_report(s->control, &r);
 }
 
-void session_note_roster(struct session *s, const struct document *d) {
+static void note_roster(struct session *s, const struct document *d) {
 	uint64_t set = 0;
 	for (int i = 0; i < d->n_members; i++)
 		set |= UINT64_C(1) << d->members[i].member;
@@ -53,15 +53,69 @@ void session_note_roster(struct session *s, const struct document *d) {
 	s->sums.first_participant = d->members[0].member == s->member.member;
 }
 
+/* Says that the run stands still for want of workers, when how many changes; and that it goes on. */
+static void note_missing(struct session *s, const struct document *d) {
+	uint32_t needed = (uint32_t)s->member.config.min_workers, there = d->n_members, missing = 0;
+	if (d->phase == RUN_WAITING)
+		missing = needed > there ? needed - there : 1;
+	if (missing == s->missing_workers)
+		return;
+	s->missing_workers = missing;
+	if (missing > 0)
+		rv_event(s->events, RV_INFO, "waiting",
+				 RV_FIELDS(rv_field_int("missing", missing), rv_field_int("min_workers", needed)),
+				 "waiting for %u more worker%s: the run needs %u", missing, missing == 1 ? "" : "s", needed);
+	else
+		rv_event(s->events, RV_INFO, "enough_workers", RV_FIELDS(rv_field_int("min_workers", needed)),
+				 "enough workers are there: training");
+}
+
+void session_note_document(struct session *s, const struct document *d) {
+	note_roster(s, d);
+	note_missing(s, d);
+}
+
 /* ---- to people ------------------------------------------------------------------------------------------------------
  */
+
+/* What else than training is going on. */
+static const char *phase_note(const struct session *s) {
+	switch (round_phase(s->round)) {
+	case WORKER_READY:
+		return "  waiting for the others";
+	case WORKER_REDUCING:
+	case WORKER_VOTED:
+		return "  averaging";
+	case WORKER_SYNCING:
+		return "  catching up";
+	default:
+		return "";
+	}
+}
+
+static bool show_fetch(struct session *s, int64_t now_us) {
+	uint64_t done, total;
+	fetcher_progress(s->fetcher, &done, &total);
+	if (round_phase(s->round) != WORKER_SYNCING || total == 0 || done == total)
+		return false;
+	rv_progress(s->events, now_us, "fetching", done, total, "byte", "the run's state, from peers");
+	return true;
+}
 
 void session_show_progress(struct session *s, int64_t now_us) {
 	struct trainer_progress p = trainer_progress(s->trainer);
 	uint64_t h = (uint64_t)s->member.config.steps_per_round, rounds = (uint64_t)s->member.config.rounds;
-	char note[128];
-	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "  loss %.3f  sent %.1f MB", p.round, rounds,
-			 (double)p.loss, (double)session_bytes_sent(s) * 1e-6);
+	char note[160], loss[32] = "";
+	if (s->missing_workers > 0) {
+		rv_progress_clear(s->events); /* the event says it; a bar would stand still */
+		return;
+	}
+	if (show_fetch(s, now_us))
+		return;
+	if (isfinite(p.loss))
+		snprintf(loss, sizeof loss, "  loss %.3f", (double)p.loss);
+	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB", p.round, rounds, loss, phase_note(s),
+			 (double)session_bytes_sent(s) * 1e-6);
 	rv_progress(s->events, now_us, "training", p.global_step, h * rounds, "step", note);
 }
 
@@ -101,17 +155,21 @@ void session_write_run(struct session *s) {
 	check_written(s, metrics_write_run(s->metrics, &r, &et), &et);
 }
 
-static void round_event(struct session *s, const struct metrics_round *r) {
-	char chain[2 * RV_HASH_BYTES + 1];
+static void round_event(struct session *s, const struct metrics_round *r, int64_t snapshot_us) {
+	char chain[2 * RV_HASH_BYTES + 1], what[64];
 	rv_hex_encode(r->chain.b, RV_HASH_BYTES, chain);
+	if (isfinite(r->train_loss))
+		snprintf(what, sizeof what, "loss %.3f, %u workers", r->train_loss, r->participants);
+	else
+		snprintf(what, sizeof what, "caught up, no steps of its own");
 	rv_event(s->events, RV_INFO, "round",
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->round), rv_field_int("step", (int64_t)r->step),
 					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_int("compute_us", r->compute_us),
 					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("idle_us", r->idle_us),
-					   rv_field_str("chain", chain)),
-			 "round %" PRIu64 " of %" PRId64 ": loss %.3f, %u workers, sent %.1f MB", r->round, s->member.config.rounds,
-			 r->train_loss, r->participants, (double)r->bytes_sent * 1e-6);
+					   rv_field_int("snapshot_us", snapshot_us), rv_field_str("chain", chain)),
+			 "round %" PRIu64 " of %" PRId64 ": %s, sent %.1f MB", r->round, s->member.config.rounds, what,
+			 (double)r->bytes_sent * 1e-6);
 }
 
 /* Time since the last apply, split into its parts. */
@@ -135,21 +193,25 @@ void session_write_round(struct session *s, uint64_t round) {
 	struct rv_errtext et = {0};
 	uint64_t h = (uint64_t)c->steps_per_round;
 	uint32_t participants = s->sums.participants > 0 ? s->sums.participants : 1;
+	bool stepped = isfinite(p.last_round_loss);
+	int64_t snapshot_us = p.snapshot_us - s->sums.snapshot_then;
+	s->sums.snapshot_then = p.snapshot_us;
 	s->sums.tokens += (uint64_t)(c->batch * c->grad_accum * c->context) * h * participants;
-	s->sums.formula_bytes += metrics_allreduce_bytes(payload_bytes(s), participants);
+	if (s->participated)
+		s->sums.formula_bytes += metrics_allreduce_bytes(payload_bytes(s), participants);
 	struct metrics_round r = {.round = round + 1,
 							  .step = (round + 1) * h,
 							  .tokens = s->sums.tokens,
 							  .participants = participants,
 							  .train_loss = p.last_round_loss,
-							  .lr = (double)p.lr,
-							  .grad_norm = (double)p.grad_norm,
+							  .lr = stepped ? (double)p.lr : NAN,
+							  .grad_norm = stepped ? (double)p.grad_norm : NAN,
 							  .bytes_sent = session_bytes_sent(s),
 							  .formula_bytes = s->sums.formula_bytes,
 							  .chain = g->chain};
 	split_time(s, &p, &r);
 	check_written(s, metrics_write_round(s->metrics, &r, &et), &et);
-	round_event(s, &r);
+	round_event(s, &r, snapshot_us);
 }
 
 void session_write_eval(struct session *s, uint64_t round, bool whole, double loss) {

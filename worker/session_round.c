@@ -46,7 +46,7 @@ void session_on_document(void *ctx, const struct document *d) {
 	if (!adopted)
 		return;
 	meshlink_allow(s->mesh, now_us, now->members, now->n_members);
-	session_note_roster(s, now);
+	session_note_document(s, now);
 	warn_if_alone(s, now);
 }
 
@@ -253,6 +253,7 @@ const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
 
 static void apply(struct session *s, const struct round_action *a) {
 	RV_ASSERT(s->log_file != NULL);
+	s->participated = a->participated;
 	struct trainer_apply rq = {.round = a->round,
 							   .file = s->log_file,
 							   .digest = a->expect,

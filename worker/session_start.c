@@ -38,7 +38,15 @@ static void on_refused(void *ctx, enum rv_err e, const char *text) {
 
 static void on_away(void *ctx, bool away, const char *text) {
 	struct session *s = ctx;
-	if (away)
+	char address[NET_ADDR_BYTES] = "";
+	(void)address_format(&s->member.invite.coordinator, address);
+	if (away && !s->member.joined)
+		rv_event(
+			s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
+			"cannot join yet, the coordinator at %s does not answer (%s): asking again. Is it running, and does the "
+			"link's address lead there from here?",
+			address, text);
+	else if (away)
 		rv_event(s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
 				 "the coordinator does not answer (%s): going on without it, asking again", text);
 	else
@@ -73,39 +81,10 @@ static void start_join(struct session *s) {
 		snprintf(rq.name, sizeof rq.name, "%s", s->opt->name);
 	else
 		(void)gethostname(rq.name, sizeof rq.name - 1);
+	snprintf(s->member.name, sizeof s->member.name, "%s", rq.name);
 	snprintf(rq.software, sizeof rq.software, "rivulet %s", RV_VERSION);
 	control_client_join(s->control, &rq);
 }
-
-/* The text to train on, as it is remembered: a path that holds wherever the next start is made. */
-static enum rv_err choose_data(struct session *s, struct rv_errtext *et) {
-	const char *given = s->opt->data;
-	if (!given[0])
-		return s->member.data[0]
-				   ? RV_OK
-				   : rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
-	char *absolute = download_is_remote(given) ? NULL : realpath(given, NULL);
-	snprintf(s->member.data, sizeof s->member.data, "%s", absolute ? absolute : given);
-	free(absolute);
-	return RV_OK;
-}
-
-enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et) {
-	RV_TRY(open_events(s, et));
-	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
-	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
-	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
-	RV_TRY(choose_data(s, et));
-	if (s->member.joined)
-		RV_TRY(membership_store(s->opt->dir, &s->member, et));
-	RV_TRY(open_control(s, et));
-	if (!s->member.joined)
-		start_join(s);
-	return RV_OK;
-}
-
-/* ---- once a member --------------------------------------------------------------------------------------------------
- */
 
 static bool download_progress(void *ctx, uint64_t done, uint64_t total) {
 	struct session *s = ctx;
@@ -113,12 +92,63 @@ static bool download_progress(void *ctx, uint64_t done, uint64_t total) {
 	return rv_signals_take(s->signals_fd) == 0;
 }
 
+/* `given` as it holds wherever the next start is made: a pattern or a file that is not there has no real path. */
+static void remember_data(struct session *s, const char *given) {
+	bool is_url = strstr(given, "://") != NULL;
+	char *absolute = is_url ? NULL : realpath(given, NULL), *here = NULL;
+	if (!is_url && !absolute && given[0] != '/')
+		here = getcwd(NULL, 0);
+	snprintf(s->member.data, sizeof s->member.data, "%s%s%s", here ? here : "", here ? "/" : "",
+			 absolute ? absolute : given);
+	free(absolute);
+	free(here);
+}
+
+/* The text to train on is there and is some, before an invite is spent on it and before it is remembered. Whether it is
+ * enough for the run's shards shows once the run is known. */
 static enum rv_err open_data(struct session *s, struct rv_errtext *et) {
 	char cache[320];
+	struct dataset *data;
+	if (s->opt->data[0])
+		remember_data(s, s->opt->data);
+	if (!s->member.data[0])
+		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
 	snprintf(cache, sizeof cache, "%s/data", s->opt->dir);
 	struct download_config cfg = {.cache_dir = cache, .progress = download_progress, .ctx = s};
-	return download(&cfg, s->member.data, s->data_path, et);
+	enum rv_err e = download(&cfg, s->member.data, s->data_path, et);
+	struct dataset_config least = {.path = s->data_path, .n_shards = 1, .holdout_every = 2, .context = 1};
+	if (e == RV_OK && (e = dataset_open(&least, &data, et)) == RV_OK)
+		dataset_close(data);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "%s", s->opt->data[0] ? "--data" : "remembered text (--data names another)");
+	return RV_OK;
 }
+
+static void tell_name(struct session *s) {
+	if (s->opt->name[0] && s->member.name[0] && strcmp(s->opt->name, s->member.name) != 0)
+		rv_event(s->events, RV_WARN, "name", RV_FIELDS(rv_field_str("known_as", s->member.name)),
+				 "the run knows this worker as %s since it joined; --name %s only names its metrics from now on",
+				 s->member.name, s->opt->name);
+}
+
+enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et) {
+	RV_TRY(open_events(s, et));
+	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
+	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
+	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
+	RV_TRY(open_data(s, et));
+	if (s->member.joined)
+		RV_TRY(membership_store(s->opt->dir, &s->member, et));
+	RV_TRY(open_control(s, et));
+	if (s->member.joined)
+		tell_name(s);
+	else
+		start_join(s);
+	return RV_OK;
+}
+
+/* ---- once a member --------------------------------------------------------------------------------------------------
+ */
 
 static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
@@ -238,7 +268,6 @@ static void announce_start(struct session *s) {
 
 enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	char path[320];
-	RV_TRY(open_data(s, et));
 	RV_TRY(open_trainer(s, et));
 	RV_TRY(jobs_new("storage", wake, s, &s->storage, et));
 	RV_TRY(recover(s, et));

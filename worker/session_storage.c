@@ -158,6 +158,7 @@ static void done_export(struct session *s, struct store_job *j) {
 		session_fail(s, j->err, j->text.text);
 		return;
 	}
+	s->exported = true;
 	session_write_end(s, &j->full_hash);
 	if (s->state != SESSION_EXPORTING)
 		return; /* told to stop meanwhile */

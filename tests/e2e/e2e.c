@@ -260,14 +260,14 @@ void e2e_close(struct e2e *e) {
 		nftw(e->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env) {
-	char dir[E2E_PATH], name[32], conf[E2E_PATH + 16], log_name[32];
+static void launch(struct e2e *e, int i, const char *program, const char *env, char conf[E2E_PATH + 16]) {
+	char dir[E2E_PATH], name[32], log_name[32];
 	struct stat st;
 	struct e2e_process *w = &e->workers[i];
 	e2e_worker_dir(e, i, dir);
 	snprintf(name, sizeof name, "worker%d", i);
 	snprintf(log_name, sizeof log_name, "worker%d.log", i);
-	snprintf(conf, sizeof conf, "%s/run.conf", dir);
+	snprintf(conf, E2E_PATH + 16, "%s/run.conf", dir);
 	path_in(e, log_name, w->log);
 	const char *argv[ARGS_MAX] = {program ? program : "rivulet-worker",
 								  "--dir",
@@ -287,7 +287,17 @@ void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env
 		argv[n++] = e->links[i]; /* later it knows by itself */
 	argv[n] = NULL;
 	start(w, argv, env, e->file_limit);
-	wait_for_file(conf, w);
+}
+
+void e2e_launch_worker(struct e2e *e, int i) {
+	char conf[E2E_PATH + 16];
+	launch(e, i, NULL, NULL, conf);
+}
+
+void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env) {
+	char conf[E2E_PATH + 16];
+	launch(e, i, program, env, conf);
+	wait_for_file(conf, &e->workers[i]);
 }
 
 void e2e_start_workers(struct e2e *e, int n) {

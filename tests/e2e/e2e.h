@@ -38,6 +38,7 @@ void e2e_start_coordinator(struct e2e *e); /* on the port it had before, if it h
 /* Starts worker i and waits until it has joined, so that member numbers are the same every time. The first start uses
  * its link. `program`: NULL for rivulet-worker. `env`: NULL or one "NAME=value". */
 void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env);
+void e2e_launch_worker(struct e2e *e, int i); /* without waiting for its join */
 void e2e_start_workers(struct e2e *e, int n);
 void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
 

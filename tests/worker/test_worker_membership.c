@@ -53,15 +53,11 @@ static int teardown(void **state) {
 
 /* What an honest coordinator answers. */
 static void make_reply(struct scene *s) {
-	struct rv_hasher h;
 	struct join_reply *r = &s->reply;
 	r->member = 3;
 	memcpy(r->run_id, s->invite.run_id, NET_RUN_ID_BYTES);
 	snprintf(r->config, sizeof r->config, "n-embd = 32\nn-head = 2\n");
-	rv_hash_init_domain(&h, "rivulet run");
-	rv_hash_update(&h, r->run_id, NET_RUN_ID_BYTES);
-	rv_hash_update(&h, r->config, strlen(r->config));
-	rv_hash_final(&h, &r->run_hash);
+	r->run_hash = rv_run_hash(r->run_id, r->config);
 	ticket_sign(&s->run, r->run_id, r->member, s->m.identity.key, r->ticket);
 }
 
@@ -71,6 +67,7 @@ static void join(struct scene *s) {
 	assert_true(s->m.invite.has_token);
 	make_reply(s);
 	snprintf(s->m.data, sizeof s->m.data, "/some/text");
+	snprintf(s->m.name, sizeof s->m.name, "Ada's \"old\" box");
 	assert_int_equal(membership_join(s->dir, &s->m, &s->reply, NULL), RV_OK);
 	assert_true(s->m.joined);
 }
@@ -84,6 +81,7 @@ static void the_second_start_needs_no_link(void **state) {
 	assert_int_equal(again.member, 3);
 	assert_int_equal(again.config.n_embd, 32);
 	assert_string_equal(again.data, "/some/text");
+	assert_string_equal(again.name, s->m.name);
 	assert_false(again.invite.has_token);
 	assert_memory_equal(again.ticket, s->reply.ticket, NET_SIG_BYTES);
 	assert_memory_equal(again.identity.key, s->m.identity.key, NET_KEY_BYTES);

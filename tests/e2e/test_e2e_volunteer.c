@@ -1,0 +1,160 @@
+/* test_e2e_volunteer.c: what a person does with a worker, right or wrong: a text that is not there, Ctrl-C at any time,
+ * twice, before the join; and what the worker says. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+/* Two are needed. */
+static const char pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"
+						   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n"
+						   "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static void run_worker(struct e2e *e, const char *data, int status) {
+	char dir[E2E_PATH];
+	e2e_worker_dir(e, 0, dir);
+	const char *const argv[] = {"rivulet-worker", e->links[0], "--dir", dir, "--data", data, NULL};
+	e2e_run(e, "wrong", argv, status);
+}
+
+static void assert_said(const struct e2e *e, const char *log_name, const char *text) {
+	char path[E2E_PATH + 16], line[2048];
+	snprintf(path, sizeof path, "%s/%s", e->dir, log_name);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	bool said = false;
+	while (fgets(line, sizeof line, f))
+		said = said || strstr(line, text);
+	fclose(f);
+	if (!said)
+		fail_msg("%s does not say: %s", path, text);
+}
+
+static bool joined(const struct e2e *e, int i) {
+	char dir[E2E_PATH], path[E2E_PATH + 16];
+	struct stat st;
+	e2e_worker_dir(e, i, dir);
+	snprintf(path, sizeof path, "%s/run.conf", dir);
+	return stat(path, &st) == 0;
+}
+
+static void a_bad_text_costs_no_invite(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, pair, 1);
+	run_worker(&e, "/nowhere/text", 1);
+	assert_said(&e, "wrong.log", "/nowhere/text");
+	run_worker(&e, "/dev/null", 1);
+	assert_false(joined(&e, 0));
+	e2e_start_worker(&e, 0, NULL, NULL); /* the same link, the right text */
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
+}
+
+static void a_later_text_replaces_the_one_that_is_gone(void **state) {
+	static struct e2e e;
+	char dir[E2E_PATH], moved[E2E_PATH + 16];
+	*state = &e;
+	e2e_open(&e, pair, 1);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
+	e2e_signal(&e.workers[0], SIGTERM);
+	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	snprintf(moved, sizeof moved, "%s.moved", e.data);
+	assert_int_equal(rename(e.data, moved), 0);
+	e2e_worker_dir(&e, 0, dir);
+	const char *const without[] = {"rivulet-worker", "--dir", dir, NULL};
+	e2e_run(&e, "gone", without, 1);
+	assert_said(&e, "gone.log", "--data names another");
+	run_worker(&e, "/nowhere/text", 1); /* is not remembered */
+	snprintf(e.data, sizeof e.data, "%.*s", (int)sizeof e.data - 1, moved);
+	long from = 0;
+	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &from));
+}
+
+static void one_too_few_is_said_and_ctrl_c_ends_the_wait(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, pair, 2);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	long from = 0;
+	json_t *j = e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from);
+	assert_int_equal(e2e_int(j, "min_workers"), 2);
+	json_decref(j);
+	/* A terminal and its shell may both pass it on: one wish. */
+	e2e_signal(&e.workers[0], SIGINT);
+	e2e_signal(&e.workers[0], SIGTERM);
+	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 1, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
+	json_decref(e2e_wait_event(&e.workers[0], "round", NULL, 0, &from));
+	e2e_signal(&e.workers[0], SIGINT);
+	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	j = e2e_wait_event(&e.workers[0], "stopped", "round", 1, &from);
+	assert_non_null(strstr(e2e_text(j, "text"), "--dir"));
+	json_decref(j);
+}
+
+static void ctrl_c_before_the_join_keeps_the_link(void **state) {
+	static struct e2e e;
+	char dir[E2E_PATH];
+	*state = &e;
+	e2e_open(&e, pair, 1);
+	e2e_signal(&e.coordinator, SIGKILL);
+	assert_int_equal(e2e_wait_exit(&e.coordinator), 128 + SIGKILL);
+	e2e_worker_dir(&e, 0, dir);
+	e2e_launch_worker(&e, 0);
+	long from = 0;
+	json_t *j = e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, &from);
+	assert_non_null(strstr(e2e_text(j, "text"), "cannot join yet"));
+	json_decref(j);
+	e2e_signal(&e.workers[0], SIGINT);
+	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
+	assert_false(joined(&e, 0));
+	e2e_start_coordinator(&e);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &from));
+}
+
+/* A worker that was away for some rounds has no loss of them. */
+static void rounds_caught_up_have_no_loss(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, pair, 3);
+	e2e_start_workers(&e, 2);
+	for (int i = 0; i < 2; i++)
+		json_decref(e2e_wait_event(&e.workers[i], "round", "round", 6, NULL));
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_t *j = e2e_wait_event(&e.workers[2], "round", NULL, 0, NULL); /* the first one that it applied */
+	json_t *loss = json_object_get(j, "loss");
+	assert_true(json_is_null(loss) || json_real_value(loss) > 0);
+	json_decref(j);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, teardown),
+		cmocka_unit_test_teardown(a_later_text_replaces_the_one_that_is_gone, teardown),
+		cmocka_unit_test_teardown(one_too_few_is_said_and_ctrl_c_ends_the_wait, teardown),
+		cmocka_unit_test_teardown(ctrl_c_before_the_join_keeps_the_link, teardown),
+		cmocka_unit_test_teardown(rounds_caught_up_have_no_loss, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
