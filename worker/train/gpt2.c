@@ -5,6 +5,10 @@
  *
  * Names are those of Hugging Face's checkpoints; its Conv1D matrices are the transposes of ours. */
 #include "worker/train/decoder.h"
+#include "worker/train/hf_fields.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* Tensors of a block, in the order of the flat parameters. */
 enum block_tensor { LN1_W, LN1_B, QKV_W, QKV_B, ATT_W, ATT_B, LN2_W, LN2_B, FC_W, FC_B, PROJ_W, PROJ_B, BLOCK_TENSORS };
@@ -98,10 +102,57 @@ static enum rv_err gpt2_resolve(struct model_shape *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* GPT2Config of transformers, with its defaults. */
+static enum rv_err gpt2_config_from_hf(const json_t *json, struct run_config *c, struct rv_errtext *et) {
+	struct hf_fields f = {.json = json, .et = et};
+	hf_expect_architecture(&f, "GPT2LMHeadModel|GPT2Model");
+	hf_expect_string(&f, "activation_function", "gelu_new", "gelu_new|gelu_pytorch_tanh");
+	hf_expect_bool(&f, "scale_attn_weights", true, true);
+	hf_expect_bool(&f, "scale_attn_by_inverse_layer_idx", false, false);
+	hf_expect_bool(&f, "add_cross_attention", false, false);
+	hf_expect_bool(&f, "tie_word_embeddings", true, true);
+	HF_SET_NAME(c->model, "gpt2");
+	HF_SET_NAME(c->rope_scaling, "none");
+	c->n_layer = hf_int(&f, "n_layer", 12);
+	c->n_head = hf_int(&f, "n_head", 12);
+	c->n_embd = hf_int(&f, "n_embd", 768);
+	c->vocab = hf_int(&f, "vocab_size", 50257);
+	c->context = hf_int(&f, "n_positions", 1024);
+	c->norm_eps = hf_real(&f, "layer_norm_epsilon", 1e-5);
+	hf_expect_int(&f, "n_inner", 4 * c->n_embd, 4 * c->n_embd);
+	c->n_kv_head = c->n_inner = 0;
+	c->tied = true;
+	if (f.err == RV_OK && (float)c->norm_eps != NORM_EPS)
+		return rv_fail(et, RV_E_UNSUPPORTED, "\"layer_norm_epsilon\" is %g; only %g is computed here", c->norm_eps,
+					   (double)NORM_EPS);
+	return f.err;
+}
+
+static json_t *gpt2_config_to_hf(const struct run_config *c) {
+	return json_pack("{s[s] ss sI sI sI sI sI sn ss sf sb sb sf sf sf sn sn}", "architectures", "GPT2LMHeadModel",
+					 "model_type", "gpt2", "vocab_size", (json_int_t)c->vocab, "n_positions", (json_int_t)c->context,
+					 "n_embd", (json_int_t)c->n_embd, "n_layer", (json_int_t)c->n_layer, "n_head",
+					 (json_int_t)c->n_head, "n_inner", "activation_function", "gelu_new", "layer_norm_epsilon",
+					 c->norm_eps, "scale_attn_weights", 1, "tie_word_embeddings", 1, "resid_pdrop", 0.0, "embd_pdrop",
+					 0.0, "attn_pdrop", 0.0, "bos_token_id", "eos_token_id");
+}
+
+/* h.N.attn.bias, the causal mask, and h.N.attn.masked_bias, what it puts in. */
+static bool gpt2_hf_ignored(const char *name) {
+	int used = 0;
+	unsigned layer;
+	if (sscanf(name, "h.%9u.attn.%n", &layer, &used) != 1 || used == 0)
+		return false;
+	return strcmp(name + used, "bias") == 0 || strcmp(name + used, "masked_bias") == 0;
+}
+
 const struct model_ops model_gpt2 = {
 	.name = "gpt2",
 	.hf_prefix = "transformer.",
 	.resolve = gpt2_resolve,
+	.config_from_hf = gpt2_config_from_hf,
+	.config_to_hf = gpt2_config_to_hf,
+	.hf_ignored = gpt2_hf_ignored,
 	.plan_bytes = sizeof(struct decoder_plan),
 	.layout = gpt2_layout,
 	.plan = gpt2_plan,

@@ -7,7 +7,11 @@
  * q, k, v lie one behind the other, and so do gate and up: each group is one matrix to the products. Names are those of
  * Hugging Face's checkpoints, whose q and k are laid out for the rotate-half form of the rotation, as ours are. */
 #include "worker/train/decoder.h"
+#include "worker/train/hf_fields.h"
 #include "worker/train/rope_table.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* Tensors of a block, in the order of the flat parameters. */
 enum block_tensor { NORM_1, Q, K, V, O, NORM_2, GATE, UP, DOWN, BLOCK_TENSORS };
@@ -115,10 +119,82 @@ static enum rv_err llama_resolve(struct model_shape *s, struct rv_errtext *et) {
 	return check_packed("gate_proj", s->n_inner, s->n_embd, et);
 }
 
+/* Newer files have all of the rotation in one object, older ones the base beside it. */
+static void rope_from_hf(struct hf_fields *f, struct run_config *c) {
+	const bool newer = hf_has(f, "rope_parameters");
+	struct hf_fields r = hf_enter(f, newer ? "rope_parameters" : "rope_scaling");
+	const char *type = hf_string(&r, "rope_type", hf_string(&r, "type", "default"));
+	hf_expect_string(&r, hf_has(&r, "rope_type") ? "rope_type" : "type", "default", "default|linear|llama3");
+	c->rope_theta = hf_real(newer ? &r : f, "rope_theta", 10000);
+	HF_SET_NAME(c->rope_scaling, strcmp(type, "default") == 0 ? "none" : type);
+	if (strcmp(type, "linear") == 0 || strcmp(type, "llama3") == 0)
+		c->rope_factor = hf_need_real(&r, "factor");
+	if (strcmp(type, "llama3") == 0) {
+		c->rope_low_freq = hf_need_real(&r, "low_freq_factor");
+		c->rope_high_freq = hf_need_real(&r, "high_freq_factor");
+		c->rope_original_context = hf_need_int(&r, "original_max_position_embeddings");
+	}
+	hf_leave(f, &r);
+}
+
+/* LlamaConfig of transformers, with its defaults. */
+static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c, struct rv_errtext *et) {
+	struct hf_fields f = {.json = json, .et = et};
+	hf_expect_architecture(&f, "LlamaForCausalLM|LlamaModel");
+	hf_expect_string(&f, "hidden_act", "silu", "silu|swish");
+	hf_expect_bool(&f, "attention_bias", false, false);
+	hf_expect_bool(&f, "mlp_bias", false, false);
+	HF_SET_NAME(c->model, "llama");
+	c->n_layer = hf_int(&f, "num_hidden_layers", 32);
+	c->n_head = hf_int(&f, "num_attention_heads", 32);
+	c->n_embd = hf_int(&f, "hidden_size", 4096);
+	c->n_kv_head = hf_int(&f, "num_key_value_heads", c->n_head);
+	c->n_inner = hf_int(&f, "intermediate_size", 11008);
+	c->vocab = hf_int(&f, "vocab_size", 32000);
+	c->context = hf_context(hf_int(&f, "max_position_embeddings", 2048));
+	c->norm_eps = hf_real(&f, "rms_norm_eps", 1e-6);
+	c->tied = hf_bool(&f, "tie_word_embeddings", false);
+	if (c->n_head > 0)
+		hf_expect_int(&f, "head_dim", c->n_embd / c->n_head, c->n_embd / c->n_head);
+	rope_from_hf(&f, c);
+	return f.err;
+}
+
+static json_t *rope_to_hf(const struct run_config *c) {
+	if (strcmp(c->rope_scaling, "linear") == 0)
+		return json_pack("{ss sf}", "rope_type", "linear", "factor", c->rope_factor);
+	if (strcmp(c->rope_scaling, "llama3") == 0)
+		return json_pack("{ss sf sf sf sI}", "rope_type", "llama3", "factor", c->rope_factor, "low_freq_factor",
+						 c->rope_low_freq, "high_freq_factor", c->rope_high_freq, "original_max_position_embeddings",
+						 (json_int_t)c->rope_original_context);
+	return json_null();
+}
+
+static json_t *llama_config_to_hf(const struct run_config *c) {
+	const int64_t inner = c->n_inner ? c->n_inner : usual_inner((int)c->n_embd);
+	return json_pack("{s[s] ss sI sI sI sI sI sI sI ss sf sf so sb sb sb sn sn}", "architectures", "LlamaForCausalLM",
+					 "model_type", "llama", "vocab_size", (json_int_t)c->vocab, "hidden_size", (json_int_t)c->n_embd,
+					 "intermediate_size", (json_int_t)inner, "num_hidden_layers", (json_int_t)c->n_layer,
+					 "num_attention_heads", (json_int_t)c->n_head, "num_key_value_heads",
+					 (json_int_t)(c->n_kv_head ? c->n_kv_head : c->n_head), "max_position_embeddings",
+					 (json_int_t)c->context, "hidden_act", "silu", "rms_norm_eps", c->norm_eps, "rope_theta",
+					 c->rope_theta, "rope_scaling", rope_to_hf(c), "attention_bias", 0, "mlp_bias", 0,
+					 "tie_word_embeddings", (int)c->tied, "bos_token_id", "eos_token_id");
+}
+
+/* Frequencies of the rotation, which follow from the configuration. */
+static bool llama_hf_ignored(const char *name) {
+	const char *end = strstr(name, ".rotary_emb.inv_freq");
+	return end && end[strlen(".rotary_emb.inv_freq")] == '\0';
+}
+
 const struct model_ops model_llama = {
 	.name = "llama",
 	.hf_prefix = "",
 	.resolve = llama_resolve,
+	.config_from_hf = llama_config_from_hf,
+	.config_to_hf = llama_config_to_hf,
+	.hf_ignored = llama_hf_ignored,
 	.plan_bytes = sizeof(struct decoder_plan),
 	.layout = llama_layout,
 	.plan = llama_plan,

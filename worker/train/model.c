@@ -87,6 +87,10 @@ struct model_shape model_shape_of(const struct run_config *c) {
 	};
 }
 
+enum dtype run_config_compute(const struct run_config *c) {
+	return strcmp(c->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
+}
+
 int model_padded_vocab(const struct model_shape *s) {
 	return (s->vocab + MODEL_VOCAB_MULTIPLE - 1) / MODEL_VOCAB_MULTIPLE * MODEL_VOCAB_MULTIPLE;
 }

@@ -37,6 +37,8 @@ struct model_shape {
 	} rope;
 };
 struct model_shape model_shape_of(const struct run_config *c);
+/* Its dtype, for backend_options.compute. */
+enum dtype run_config_compute(const struct run_config *c);
 
 /* What is kept from the forward pass for the backward pass. The gradients have the same bits either way. */
 enum recompute {
