@@ -107,7 +107,7 @@ static void test_several_are_one(void **state) {
 	write_shard(f, "many/a.bin", 1 << 20, 0, 9999);
 	write_shard(f, "many/bb.bin", VOCAB, 0, 0);
 	write_headerless(f, "many/c.bin", 10000, 10000);
-	fixture_write(path, "bbb.bin", NULL, 0, path, sizeof path);
+	fixture_write(path, "bbb.bin", (const uint8_t *)"", 0, path, sizeof path);
 	assert_tokens(f, "many");
 	assert_tokens(f, "many/*.bin");
 	assert_tokens(f, "man?/[abc]*.bin");
