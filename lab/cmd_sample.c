@@ -1,110 +1,139 @@
-/* cmd_sample.c: `rivulet sample`: text from a trained model, one byte at a time. */
+/* cmd_sample.c: `rivulet sample`: text from a trained model, streamed as it is drawn. */
 #include "base/signals.h"
 #include "lab/commands.h"
-#include "lab/loaded_model.h"
-#include "lab/sampler.h"
+#include "lab/generator.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { PROMPT_BYTES_MAX = 1 << 20 };
+
 struct sample_options {
-	char prompt[4096];
+	char prompt[4096], tokenizer[512], dtype[8];
 	int64_t tokens, top_k, seed, threads;
 	double temperature, top_p;
+	bool ignore_end;
 };
 
 #define FIELD(f) offsetof(struct sample_options, f)
+#define CAP(f)   sizeof(((struct sample_options *)0)->f)
 
 static const struct rv_option options[] = {
-	{"prompt", RV_OPT_STRING, FIELD(prompt), sizeof(((struct sample_options *)0)->prompt), "", 0, 0, NULL,
-	 "Text to begin with; empty: a new line.", "Sampling"},
-	{"tokens", RV_OPT_INT, FIELD(tokens), 0, "400", 1, 10000000, NULL, "How many tokens to add.", "Sampling"},
+	{"prompt", RV_OPT_STRING, FIELD(prompt), CAP(prompt), "", 0, 0, NULL,
+	 "Text to begin with; -: standard input; empty: as a document begins.", "Sampling"},
+	{"tokens", RV_OPT_INT, FIELD(tokens), 0, "400", 1, 10000000, NULL, "How many tokens to add at most.", "Sampling"},
 	{"temperature", RV_OPT_DOUBLE, FIELD(temperature), 0, "0.8", 0, 100, NULL,
 	 "Below 1: likelier tokens are favoured; 0: always the likeliest.", "Sampling"},
-	{"top-k", RV_OPT_INT, FIELD(top_k), 0, "0", 0, 1000000, NULL, "Draw among the k likeliest tokens; 0: all.",
+	{"top-k", RV_OPT_INT, FIELD(top_k), 0, "0", 0, 1048576, NULL, "Draw among the k likeliest tokens; 0: all.",
 	 "Sampling"},
 	{"top-p", RV_OPT_DOUBLE, FIELD(top_p), 0, "1", 0.000001, 1, NULL,
 	 "Draw among the likeliest tokens that hold this share of the probability.", "Sampling"},
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "1", 0, 9007199254740992.0, NULL, "The same seed draws the same text.",
 	 "Sampling"},
-	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", "Sampling"},
+	{"ignore-end", RV_OPT_BOOL, FIELD(ignore_end), 0, "false", 0, 0, NULL,
+	 "Go on after the token that ends a document.", "Sampling"},
+	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
+	 "A tokenizer.json or a tiktoken file, or bytes; empty: what lies beside the weights.", "Model"},
+	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "auto", 0, 0, "auto|fp32|bf16",
+	 "Operands of matrix products; auto: as the model was trained.", "Model"},
+	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", "Model"},
 	{.name = NULL},
 };
 
-/* The text so far: the last `context` tokens of it are what the model sees. */
-struct text {
-	int32_t *tokens;
-	size_t n;
-};
-
 /* A model may write anything; a terminal must not be told to do anything. */
-static void show(const char *bytes, size_t n, bool terminal) {
+static void show(const uint8_t *bytes, size_t n, bool terminal) {
 	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)bytes[i];
-		bool control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
-		putchar(terminal && control ? '?' : c);
+		bool control = (bytes[i] < 0x20 && bytes[i] != '\n' && bytes[i] != '\t') || bytes[i] == 0x7f;
+		putchar(terminal && control ? '?' : bytes[i]);
 	}
 	fflush(stdout);
 }
 
-static int next_token(struct loaded_model *m, const struct text *t, float *logits, struct sampler *s,
-					  struct rv_rng *rng) {
-	size_t context = (size_t)m->cfg.context, seen = t->n < context ? t->n : context;
-	model_forward(m->model, m->params, t->tokens + t->n - seen, 1, (int)seen);
-	model_logits(m->model, m->params, (int)seen - 1, 1, logits);
-	return sampler_next(s, logits, rng);
+static enum rv_err read_prompt(const struct sample_options *o, struct byte_list *text, struct rv_errtext *et) {
+	if (strcmp(o->prompt, "-") != 0)
+		return byte_list_append(text, o->prompt, strlen(o->prompt), et);
+	uint8_t piece[4096];
+	for (size_t n; (n = fread(piece, 1, sizeof piece, stdin)) > 0;) {
+		if (text->n + n > PROMPT_BYTES_MAX)
+			return rv_fail(et, RV_E_RANGE, "the prompt is longer than %d bytes", PROMPT_BYTES_MAX);
+		RV_TRY(byte_list_append(text, piece, n, et));
+	}
+	return RV_OK;
 }
 
-static enum rv_err write_text(struct loaded_model *m, const struct sample_options *o, struct sampler *s, struct text *t,
-							  float *logits, int signals, struct rv_errtext *et) {
-	struct rv_rng rng = rv_rng_of((uint64_t)o->seed, 0);
+/* What a document begins with: the token that ends the one before, or a new line. */
+static int32_t first_token(const struct tokenizer *t) {
+	uint32_t end = tokenizer_end_of_text(t);
+	return end != TOKENIZER_NO_TOKEN ? (int32_t)end : '\n';
+}
+
+static enum rv_err feed_prompt(struct generator *g, const struct loaded_model *m, const struct byte_list *text,
+							   struct rv_errtext *et) {
+	struct encoder *encoder;
+	struct token_list tokens = {0};
+	RV_TRY(encoder_new(m->tokenizer, &encoder, et));
+	enum rv_err e = tokenizer_encode(encoder, text->bytes, text->n, SPECIALS_RECOGNISED, &tokens, et);
+	if (e == RV_OK && tokens.n > 0)
+		generator_read(g, (const int32_t *)tokens.ids, tokens.n);
+	else if (e == RV_OK)
+		generator_read(g, &(int32_t){first_token(m->tokenizer)}, 1);
+	token_list_release(&tokens);
+	encoder_free(encoder);
+	return e;
+}
+
+static enum rv_err write_tokens(struct generator *g, const struct loaded_model *m, const struct sample_options *o,
+								int signals, struct rv_errtext *et) {
+	uint32_t end = tokenizer_end_of_text(m->tokenizer);
 	bool terminal = isatty(STDOUT_FILENO);
-	show(o->prompt, strlen(o->prompt), terminal);
-	for (int64_t i = 0; i < o->tokens; i++) {
+	struct byte_list bytes = {0};
+	enum rv_err e = RV_OK;
+	for (int64_t i = 0; e == RV_OK && i < o->tokens; i++) {
 		if (rv_signals_take(signals) != 0) {
-			putchar('\n');
-			return rv_fail(et, RV_E_CANCELLED, "stopped");
+			e = rv_fail(et, RV_E_CANCELLED, "stopped after %lld tokens", (long long)i);
+			break;
 		}
-		int token = next_token(m, t, logits, s, &rng);
-		t->tokens[t->n++] = token;
-		char byte = (char)token;
-		show(&byte, token < 256 ? 1 : 0, terminal);
+		uint32_t token = (uint32_t)generator_next(g);
+		if (token == end && !o->ignore_end)
+			break;
+		bytes.n = 0;
+		if (token < tokenizer_vocab(m->tokenizer)) /* a model's vocabulary may be padded */
+			e = tokenizer_decode(m->tokenizer, &token, 1, &bytes, et);
+		show(bytes.bytes, bytes.n, terminal);
 	}
 	putchar('\n');
-	return RV_OK;
+	byte_list_release(&bytes);
+	return e;
 }
 
 static enum rv_err sample_from(struct loaded_model *m, const struct sample_options *o, int signals,
 							   struct rv_errtext *et) {
 	const struct sampler_params params = {o->temperature, (int)o->top_k, o->top_p};
-	size_t prompt_bytes = strlen(o->prompt);
-	int vocab = (int)m->cfg.vocab;
-	struct sampler *s = NULL;
-	struct text t = {.tokens = malloc((prompt_bytes + 1 + (size_t)o->tokens) * sizeof *t.tokens)};
-	float *logits = malloc((size_t)vocab * sizeof *logits);
-	enum rv_err e = t.tokens && logits ? sampler_new(&params, vocab, &s, et)
-									   : rv_fail(et, RV_E_NOMEM, "no memory for %zu tokens", (size_t)o->tokens);
+	struct generator *g = NULL;
+	struct byte_list prompt = {0};
+	enum rv_err e = read_prompt(o, &prompt, et);
+	if (e == RV_OK)
+		e = generator_new(m, &params, (uint64_t)o->seed, &g, et);
+	if (e == RV_OK)
+		e = feed_prompt(g, m, &prompt, et);
 	if (e == RV_OK) {
-		for (size_t i = 0; i < prompt_bytes; i++)
-			t.tokens[t.n++] = (unsigned char)o->prompt[i];
-		if (t.n == 0)
-			t.tokens[t.n++] = '\n';
-		e = write_text(m, o, s, &t, logits, signals, et);
+		show(prompt.bytes, prompt.n, isatty(STDOUT_FILENO));
+		e = write_tokens(g, m, o, signals, et);
 	}
-	sampler_free(s);
-	free(logits);
-	free(t.tokens);
+	generator_free(g);
+	byte_list_release(&prompt);
 	return e;
 }
 
 static enum rv_err run_sample(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct sample_options *o = opts;
-	const struct backend_options device = {.threads = (int)o->threads, .compute = DTYPE_F32, .isa = "auto"};
+	const struct loaded_model_options model = {
+		.where = args->at[0], .tokenizer = o->tokenizer, .dtype = o->dtype, .max_batch = 1, .threads = (int)o->threads};
 	struct loaded_model *m;
 	int signals;
 	RV_TRY(rv_signals_open(&signals, et));
-	enum rv_err e = loaded_model_open(args->at[0], &device, &m, et);
+	enum rv_err e = loaded_model_open(&model, &m, et);
 	if (e == RV_OK)
 		e = sample_from(m, o, signals, et);
 	loaded_model_close(m);
@@ -118,8 +147,9 @@ const struct rv_command sample_command = {
 	.args_min = 1,
 	.args_max = 1,
 	.help = "Let a trained model write text.",
-	.details =
-		"RUN is the directory of a run, WEIGHTS a safetensors file. The text streams to the terminal; Ctrl-C ends it.",
+	.details = "RUN is the directory of a run or a Hugging Face model directory, WEIGHTS a safetensors file. The text\n"
+			   "streams to the terminal; Ctrl-C ends it. Example:\n"
+			   "    rivulet sample runs/diloco --prompt 'Once upon' --temperature 0.7 --top-p 0.9",
 	.options = options,
 	.opts_bytes = sizeof(struct sample_options),
 	.run = run_sample,

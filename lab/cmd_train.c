@@ -7,7 +7,9 @@
 #include "lab/commands.h"
 #include "lab/text_source.h"
 #include "lab/train_options.h"
+#include "worker/train/initial_weights.h"
 #include "worker/train/metrics.h"
+#include "worker/train/run_tokenizer.h"
 #include "worker/train/weights.h"
 
 #include <inttypes.h>
@@ -24,6 +26,7 @@ struct session {
 	struct rv_option *table;
 	struct rv_events *events;
 	int signals, lock;
+	struct tokenizer *tokenizer; /* NULL: bytes */
 	struct dataset *data;
 	struct lab_run *run;
 	struct metrics *metrics;
@@ -49,8 +52,9 @@ static void tick(void *ctx) {
 	const struct run_config *c = &s->run->cfg.run;
 	uint64_t per_replica = (uint64_t)c->rounds * (uint64_t)c->steps_per_round;
 	char note[96];
-	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRId64 "  held-out %.4f", s->run->rounds_done + 1, c->rounds,
-			 s->heldout);
+	int n = snprintf(note, sizeof note, "round %" PRIu64 "/%" PRId64, s->run->rounds_done + 1, c->rounds);
+	if (!isnan(s->heldout))
+		snprintf(note + n, sizeof note - (size_t)n, "  held-out %.4f", s->heldout);
 	rv_progress(s->events, rv_clock_monotonic_us(), run_name(s->opts), atomic_load(&s->run->steps_done),
 				per_replica * (uint64_t)s->run->n_replicas, "step", note);
 }
@@ -86,15 +90,28 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 							 et);
 }
 
+static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
+	const struct train_options *o = s->opts;
+	struct lab_config cfg = train_options_resolve(o);
+	float *theta = NULL;
+	size_t n;
+	if (o->files.init[0])
+		RV_TRY(initial_weights_load(o->files.init, &o->run, &theta, &n, et));
+	cfg.initial_theta = theta;
+	enum rv_err e = lab_run_new(&cfg, s->data, &s->run, et);
+	free(theta);
+	return e;
+}
+
 /* The run and its files, new or as it was left. */
 static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
-	const struct lab_config cfg = train_options_resolve(o);
 	char path[PATH_MAX];
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
-	RV_TRY(text_source_open(o->data, &o->run, NULL, s->events, &s->data, et));
-	RV_TRY(lab_run_new(&cfg, s->data, &s->run, et));
+	RV_TRY(run_tokenizer_open(&o->run, o->files.tokenizer, &s->tokenizer, et));
+	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->events, &s->data, et));
+	RV_TRY(new_run(s, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;
 	path_in(s, "checkpoint.rvc", path);
@@ -119,16 +136,17 @@ static enum rv_err save(struct session *s, struct rv_errtext *et) {
 
 static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
 	struct lab_run *r = s->run;
-	char path[PATH_MAX];
-	path_in(s, WEIGHTS_FILE, path);
 	const struct weights_origin origin = {.round = r->rounds_done,
 										  .step = lab_run_steps(r),
 										  .tokens = r->tokens_done,
 										  .state = r->cfg.method->state_hash(r)};
 	const struct model *m = replica_model(r->replicas[0]);
-	const struct weights_source source = {
-		.cfg = &r->cfg.run, .layout = &m->layout, .params = r->cfg.method->theta(r), .origin = origin};
-	return weights_save_file(path, &source, et);
+	const struct weights_source source = {.cfg = &r->cfg.run,
+										  .layout = &m->layout,
+										  .params = r->cfg.method->theta(r),
+										  .origin = origin,
+										  .tokenizer_file = s->tokenizer ? s->opts->files.tokenizer : NULL};
+	return weights_save_directory(s->opts->out, &source, et);
 }
 
 static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtext *et) {
@@ -142,6 +160,18 @@ static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtex
 													 .bytes_sent = r->bytes_sent,
 													 .whole = max_batches == 0},
 							  et);
+}
+
+struct sent_text {
+	char text[48];
+};
+
+/* What each worker would have sent; nothing for one worker alone. */
+static struct sent_text sent_text(const struct lab_run *r) {
+	struct sent_text t = {""};
+	if (r->bytes_sent > 0)
+		snprintf(t.text, sizeof t.text, "  %.2f MB sent per worker", (double)r->bytes_sent * 1e-6);
+	return t;
 }
 
 static enum rv_err record_round(struct session *s, const struct lab_round *done, struct rv_errtext *et) {
@@ -167,9 +197,8 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->rounds_done), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_double("train_loss", done->train_loss), rv_field_double("heldout_loss", s->heldout),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
-			 "round %3" PRIu64 "/%" PRId64 "  train %.4f  held-out %.4f  %.2f Mtokens  %.2f MB sent per worker",
-			 r->rounds_done, r->cfg.run.rounds, done->train_loss, s->heldout, (double)r->tokens_done * 1e-6,
-			 (double)r->bytes_sent * 1e-6);
+			 "round %3" PRIu64 "/%" PRId64 "  train %.4f  held-out %.4f  %.2f Mtokens%s", r->rounds_done,
+			 r->cfg.run.rounds, done->train_loss, s->heldout, (double)r->tokens_done * 1e-6, sent_text(r).text);
 	return RV_OK;
 }
 
@@ -207,9 +236,8 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	rv_event(s->events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_double("heldout_loss", s->heldout), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
-			 "done: held-out %.4f nats (perplexity %.3f, %.4f bits per byte), %.2f Mtokens, %.2f MB sent per worker",
-			 s->heldout, exp(s->heldout), s->heldout / M_LN2, (double)r->tokens_done * 1e-6,
-			 (double)r->bytes_sent * 1e-6);
+			 "done: held-out %.4f nats per token (perplexity %.3f)  %.2f Mtokens%s", s->heldout, exp(s->heldout),
+			 (double)r->tokens_done * 1e-6, sent_text(r).text);
 	if (!rv_hash_is_zero(&end.chain))
 		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
 	rv_event(s->events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);
@@ -229,6 +257,7 @@ static void close_session(struct session *s) {
 	metrics_close(s->metrics);
 	lab_run_free(s->run);
 	dataset_close(s->data);
+	tokenizer_free(s->tokenizer);
 	rv_events_free(s->events);
 	if (s->lock >= 0)
 		rv_dir_unlock(s->lock);
@@ -265,12 +294,13 @@ struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]
 		.synopsis = "",
 		.help = "Train k workers in one process, or their data-parallel baseline.",
 		.details =
-			"Writes metrics.jsonl (docs/metrics.md), model.safetensors and a checkpoint into --out. Ctrl-C saves;\n"
-			"the same command goes on from there. The state hash at the end is that of the distributed run with\n"
-			"the same configuration, text, --threads and --run-hash.",
+			"Writes metrics.jsonl (docs/metrics.md), a checkpoint and, as a Hugging Face model directory, the weights\n"
+			"into --out. Ctrl-C saves; the same command goes on from there. The state hash at the end is that of the\n"
+			"distributed run with the same configuration, text, --threads and --run-hash.",
 		.options = table,
 		.presets = model_presets,
 		.opts_bytes = sizeof(struct train_options),
+		.prepare = train_options_read_files,
 		.check = train_options_check,
 		.run = run_train,
 	};

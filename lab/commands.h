@@ -8,6 +8,8 @@ enum { TRAIN_OPTIONS_MAX = 96 };
 
 /* `rivulet train`; its table is run_config's and its own, put together in the caller's memory. */
 struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
+/* `rivulet config`, likewise. */
+struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
 extern const struct rv_command sample_command, eval_command, report_command, tokenize_command, tokenizer_command,
 	simulate_command;
 extern const struct rv_command export_command;

@@ -1,5 +1,7 @@
 /* lab_checkpoint.c: a run of the lab on disk. Little-endian, in this order:
- *   "rivuletL", u32 version, hash of what the run is (method, workers, threads, configuration)
+ *   "rivuletL", u32 version
+ *   what the run is: method (16 bytes, NUL-padded), u32 workers, u32 threads, run hash, identity of the data
+ *   BLAKE2b-256 of everything before
  *   u64 rounds done, tokens done, bytes sent, steps of all replicas
  *   diloco: chain hash, theta, outer states
  *   each replica: f64 loss sum, u64 steps, u64 tokens, i64 compute time, u64 size, replica_save's bytes
@@ -11,24 +13,70 @@
 #include "base/bytes.h"
 #include "base/file.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAGIC_BYTES = 8, VERSION = 1, FIXED_BYTES = MAGIC_BYTES + 4 + RV_HASH_BYTES + 4 * 8, WORKER_BYTES = 5 * 8 };
+enum {
+	MAGIC_BYTES = 8,
+	VERSION = 2,
+	METHOD_BYTES = 16,
+	HEADER_BYTES = MAGIC_BYTES + 4 + METHOD_BYTES + 4 + 4 + 3 * RV_HASH_BYTES,
+	FIXED_BYTES = HEADER_BYTES + 4 * 8,
+	WORKER_BYTES = 5 * 8
+};
 
 static const char magic[MAGIC_BYTES] = {'r', 'i', 'v', 'u', 'l', 'e', 't', 'L'};
 
+static void write_header(const struct lab_run *r, struct rv_writer *w) {
+	char method[METHOD_BYTES] = {0};
+	const struct rv_hash data = dataset_identity(r->data);
+	size_t n = strlen(r->cfg.method->name);
+	RV_ASSERT(n < sizeof method);
+	memcpy(method, r->cfg.method->name, n);
+	rv_write_bytes(w, magic, sizeof magic);
+	rv_write_u32(w, VERSION);
+	rv_write_bytes(w, method, sizeof method);
+	rv_write_u32(w, (uint32_t)r->cfg.workers);
+	rv_write_u32(w, (uint32_t)r->cfg.threads);
+	rv_write_bytes(w, r->cfg.run_hash.b, RV_HASH_BYTES);
+	rv_write_bytes(w, data.b, sizeof data.b);
+	const struct rv_hash sum = rv_hash_of(w->begin, rv_writer_len(w));
+	rv_write_bytes(w, sum.b, sizeof sum.b);
+}
+
+static enum rv_err differs(struct rv_errtext *et, const char *what) {
+	return rv_fail(et, RV_E_PROTOCOL, "belongs to a run with another %s; choose another --out, or remove it", what);
+}
+
 /* Resuming with anything else than what was started would silently be another run. */
-static struct rv_hash identity_of(const struct lab_run *r) {
-	struct rv_hasher h;
-	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet lab run");
-	rv_hash_update(&h, r->cfg.method->name, strlen(r->cfg.method->name) + 1);
-	rv_hash_u64(&h, (uint64_t)r->cfg.workers);
-	rv_hash_u64(&h, (uint64_t)r->cfg.threads);
-	rv_hash_update(&h, r->cfg.run_hash.b, RV_HASH_BYTES);
-	rv_hash_final(&h, &out);
-	return out;
+static enum rv_err check_header(const struct lab_run *r, const uint8_t header[static HEADER_BYTES],
+								struct rv_errtext *et) {
+	struct rv_reader reader = rv_reader_of(header, HEADER_BYTES), *in = &reader;
+	const struct rv_hash sum = rv_hash_of(header, HEADER_BYTES - RV_HASH_BYTES);
+	char method[METHOD_BYTES + 1] = "";
+	struct rv_hash run_hash, data, now = dataset_identity(r->data);
+	if (memcmp(rv_read_span(in, sizeof magic), magic, sizeof magic) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "not a checkpoint of the lab");
+	uint32_t version = rv_read_u32(in);
+	if (version != VERSION)
+		return rv_fail(et, RV_E_UNSUPPORTED, "version %u; this program reads %d", version, VERSION);
+	if (memcmp(header + HEADER_BYTES - RV_HASH_BYTES, sum.b, sizeof sum.b) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "damaged: its header's hash does not match");
+	rv_read_copy(in, method, METHOD_BYTES);
+	int workers = (int)rv_read_u32(in), threads = (int)rv_read_u32(in);
+	rv_read_copy(in, run_hash.b, sizeof run_hash.b);
+	rv_read_copy(in, data.b, sizeof data.b);
+	if (strcmp(method, r->cfg.method->name) != 0)
+		return differs(et, "method");
+	if (workers != r->cfg.workers)
+		return differs(et, "number of workers");
+	if (threads != r->cfg.threads)
+		return differs(et, "number of threads (the bits of a result depend on it)");
+	if (!rv_hash_equal(&run_hash, &r->cfg.run_hash))
+		return differs(et, "configuration (run.conf beside it has its own)");
+	return rv_hash_equal(&data, &now) ? RV_OK : differs(et, "text");
 }
 
 static size_t global_vectors(const struct lab_run *r) {
@@ -70,10 +118,7 @@ static void write_worker(struct lab_run *r, int i, struct rv_writer *w) {
 }
 
 static void write_all(struct lab_run *r, struct rv_writer *w) {
-	struct rv_hash id = identity_of(r);
-	rv_write_bytes(w, magic, sizeof magic);
-	rv_write_u32(w, VERSION);
-	rv_write_bytes(w, id.b, sizeof id.b);
+	write_header(r, w);
 	rv_write_u64(w, r->rounds_done);
 	rv_write_u64(w, r->tokens_done);
 	rv_write_u64(w, r->bytes_sent);
@@ -121,22 +166,11 @@ static enum rv_err read_worker(struct lab_run *r, int i, struct rv_reader *in, s
 }
 
 static enum rv_err read_all(struct lab_run *r, const uint8_t *bytes, size_t n, struct rv_errtext *et) {
-	struct rv_hash sum, id = identity_of(r), found;
 	struct rv_reader in = rv_reader_of(bytes, n - RV_HASH_BYTES);
-	sum = rv_hash_of(bytes, n - RV_HASH_BYTES);
-	if (memcmp(bytes, magic, sizeof magic) != 0)
-		return rv_fail(et, RV_E_CORRUPT, "not a checkpoint of the lab");
+	const struct rv_hash sum = rv_hash_of(bytes, n - RV_HASH_BYTES);
 	if (memcmp(bytes + n - RV_HASH_BYTES, sum.b, sizeof sum.b) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "damaged: its hash does not match");
-	(void)rv_read_span(&in, sizeof magic);
-	uint32_t version = rv_read_u32(&in);
-	if (version != VERSION)
-		return rv_fail(et, RV_E_UNSUPPORTED, "version %u; this program reads %d", version, VERSION);
-	rv_read_copy(&in, found.b, sizeof found.b);
-	if (!rv_hash_equal(&id, &found))
-		return rv_fail(et, RV_E_PROTOCOL,
-					   "belongs to a run with another configuration, method, number of workers or of threads; choose "
-					   "another --out, or remove it");
+	(void)rv_read_span(&in, HEADER_BYTES);
 	r->rounds_done = rv_read_u64(&in);
 	r->tokens_done = rv_read_u64(&in);
 	r->bytes_sent = rv_read_u64(&in);
@@ -149,12 +183,27 @@ static enum rv_err read_all(struct lab_run *r, const uint8_t *bytes, size_t n, s
 	return RV_OK;
 }
 
+/* What the file is, before its size is held against what this run's would have. */
+static enum rv_err check_file(const struct lab_run *r, const char *path, struct rv_errtext *et) {
+	uint8_t header[HEADER_BYTES];
+	FILE *f = fopen(path, "rb");
+	if (!f)
+		return rv_fail_errno(et, errno, "cannot open");
+	size_t n = fread(header, 1, sizeof header, f);
+	(void)fclose(f);
+	if (n < sizeof header)
+		return rv_fail(et, RV_E_CORRUPT, "only %zu bytes", n);
+	return check_header(r, header, et);
+}
+
 enum rv_err lab_run_load(struct lab_run *r, const char *path, struct rv_errtext *et) {
-	uint8_t *bytes;
-	size_t n;
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	enum rv_err e = check_file(r, path, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "%s", path);
 	RV_TRY(rv_file_read(path, 2 * checkpoint_bytes(r), &bytes, &n, et));
-	enum rv_err e =
-		n >= FIXED_BYTES + RV_HASH_BYTES ? read_all(r, bytes, n, et) : rv_fail(et, RV_E_CORRUPT, "only %zu bytes", n);
+	e = n >= FIXED_BYTES + RV_HASH_BYTES ? read_all(r, bytes, n, et) : rv_fail(et, RV_E_CORRUPT, "only %zu bytes", n);
 	free(bytes);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }

@@ -5,15 +5,19 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
 	const struct lab_config *c = &r->cfg;
-	const struct backend_options options = {.threads = c->threads, .compute = DTYPE_F32, .isa = c->isa};
+	const struct backend_options device = {
+		.threads = c->threads, .compute = strcmp(c->run.dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, .isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
-	RV_TRY(backend_open(c->backend, &options, &r->backends[i], et));
-	return replica_new(&c->run, r->data,
-					   &(struct replica_options){.shard = (uint32_t)i % n_shards, .n_shards = n_shards}, r->backends[i],
-					   &r->replicas[i], et);
+	const struct replica_options options = {.shard = (uint32_t)i % n_shards,
+											.n_shards = n_shards,
+											.recompute = c->recompute,
+											.initial_theta = c->initial_theta};
+	RV_TRY(backend_open(c->backend, &device, &r->backends[i], et));
+	return replica_new(&c->run, r->data, &options, r->backends[i], &r->replicas[i], et);
 }
 
 /* The outer state, as a worker of the run makes it from the same configuration. */

@@ -52,6 +52,9 @@ struct lab_config {
 	int workers;             /* 1..LAB_MAX_WORKERS */
 	int threads;             /* per replica */
 	int parallel;            /* replicas that run at a time */
+	enum recompute recompute;
+	const float
+		*initial_theta; /* (n) where run.init_hash says so, borrowed until lab_run_new is done; NULL: from the seed */
 	const char *backend, *isa;
 };
 

@@ -3,24 +3,24 @@
 
 #include "worker/train/weights.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-void loaded_model_path(const char *where, char path[static PATH_MAX]) {
-	struct stat st;
-	bool directory = stat(where, &st) == 0 && S_ISDIR(st.st_mode);
-	snprintf(path, PATH_MAX, "%s%s", where, directory ? "/" WEIGHTS_FILE : "");
-}
+enum { BYTE_VALUES = 256 };
 
-static enum rv_err load_params(struct loaded_model *m, const char *path, struct rv_errtext *et) {
+static enum rv_err load_params(struct loaded_model *m, const char *where, struct rv_errtext *et) {
 	const struct model_layout *layout = &m->model->layout;
 	size_t bytes = layout->n_params * sizeof(float);
 	float *host = malloc(bytes);
 	if (!host)
 		return rv_fail(et, RV_E_NOMEM, "no memory for %zu parameters", layout->n_params);
 	void *params = NULL;
-	enum rv_err e = weights_load(path, m->model->ops, layout, host, et);
+	enum rv_err e = weights_load(where, m->model->ops, layout, host, et);
 	if (e == RV_OK)
 		e = m->be->ops->alloc(m->be, bytes, &params, et);
 	if (e == RV_OK)
@@ -30,26 +30,67 @@ static enum rv_err load_params(struct loaded_model *m, const char *path, struct 
 	return e;
 }
 
-static enum rv_err open_parts(struct loaded_model *m, const char *path, const struct backend_options *options,
-							  struct rv_errtext *et) {
-	const struct run_config *c = &m->cfg;
-	RV_TRY(weights_load_config(path, &m->cfg, et));
-	RV_TRY(backend_open("cpu", options, &m->be, et));
-	const struct model_shape shape = model_shape_of(c);
-	const struct model_options one_sequence = {.max_batch = 1, .forward_only = true};
-	RV_TRY(model_new(c->model, &shape, &one_sequence, m->be, &m->model, et));
-	return load_params(m, path, et);
+/* tokenizer.json in the directory of the weights. */
+static bool tokenizer_beside(const char *where, char path[static PATH_MAX]) {
+	struct stat st;
+	if (stat(where, &st) == 0 && S_ISDIR(st.st_mode)) {
+		snprintf(path, PATH_MAX, "%s/tokenizer.json", where);
+	} else {
+		const char *slash = strrchr(where, '/');
+		snprintf(path, PATH_MAX, "%.*stokenizer.json", slash ? (int)(slash - where) + 1 : 0, where);
+	}
+	return access(path, F_OK) == 0;
 }
 
-enum rv_err loaded_model_open(const char *where, const struct backend_options *options, struct loaded_model **out,
-							  struct rv_errtext *et) {
+static enum rv_err open_tokenizer(struct loaded_model *m, const struct loaded_model_options *o, struct rv_errtext *et) {
+	char beside[PATH_MAX];
+	const char *from = o->tokenizer;
+	if (!from[0])
+		from = m->cfg.vocab != BYTE_VALUES && tokenizer_beside(o->where, beside) ? beside : "bytes";
+	if (!o->tokenizer[0] && strcmp(from, "bytes") == 0 && m->cfg.vocab != BYTE_VALUES)
+		return rv_fail(et, RV_E_INVALID,
+					   "%s: its %" PRId64
+					   " tokens are not bytes and there is no tokenizer.json beside it: --tokenizer FILE",
+					   o->where, m->cfg.vocab);
+	RV_TRY(tokenizer_open(from, "auto", &m->tokenizer, et));
+	uint32_t n = tokenizer_vocab(m->tokenizer);
+	if (n > (uint32_t)m->cfg.vocab)
+		return rv_fail(et, RV_E_INVALID, "tokenizer %s has %u tokens, the model of %s only %" PRId64, from, n, o->where,
+					   m->cfg.vocab);
+	return RV_OK;
+}
+
+/* A config.json says nothing of rounds; the configuration of a run says all. */
+static enum rv_err load_config(struct loaded_model *m, const char *where, struct rv_errtext *et) {
+	run_config_defaults(&m->cfg);
+	int64_t usual_rounds = m->cfg.rounds;
+	m->cfg.rounds = 0;
+	RV_TRY(weights_load_config(where, &m->cfg, et));
+	m->of_a_run = m->cfg.rounds > 0;
+	if (!m->of_a_run)
+		m->cfg.rounds = usual_rounds;
+	return RV_OK;
+}
+
+static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_options *o, struct rv_errtext *et) {
+	RV_TRY(load_config(m, o->where, et));
+	const char *dtype = strcmp(o->dtype, "auto") == 0 ? m->cfg.dtype : o->dtype;
+	const struct backend_options device = {
+		.threads = o->threads, .compute = strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, .isa = "auto"};
+	RV_TRY(open_tokenizer(m, o, et));
+	RV_TRY(backend_open("cpu", &device, &m->be, et));
+	const struct model_shape shape = model_shape_of(&m->cfg);
+	const struct model_options options = {.max_batch = o->max_batch, .forward_only = true};
+	RV_TRY(model_new(m->cfg.model, &shape, &options, m->be, &m->model, et));
+	return load_params(m, o->where, et);
+}
+
+enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et) {
 	*out = NULL;
 	struct loaded_model *m = calloc(1, sizeof *m);
 	if (!m)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a model");
-	char path[PATH_MAX];
-	loaded_model_path(where, path);
-	enum rv_err e = open_parts(m, path, options, et);
+	enum rv_err e = open_parts(m, o, et);
 	if (e != RV_OK) {
 		loaded_model_close(m);
 		return e;
@@ -65,5 +106,6 @@ void loaded_model_close(struct loaded_model *m) {
 		m->be->ops->free(m->be, m->params);
 	model_free(m->model);
 	backend_close(m->be);
+	tokenizer_free(m->tokenizer);
 	free(m);
 }

@@ -1,24 +1,32 @@
-/* loaded_model.h: trained weights, on a backend, ready for a forward pass. */
+/* loaded_model.h: trained weights, on a backend, ready for forward passes, with the tokenizer that belongs to them. */
 #ifndef RV_LAB_LOADED_MODEL_H
 #define RV_LAB_LOADED_MODEL_H
 
 #include "base/run_config.h"
+#include "worker/tokenizer/tokenizer.h"
 #include "worker/train/model.h"
 
-#include <limits.h>
-
 struct loaded_model {
-	struct run_config cfg; /* of the run that trained it */
+	struct run_config cfg; /* of the run that trained it, or what its config.json says */
+	bool of_a_run;         /* the former: cfg says which part of the text was held out */
 	struct backend *be;
-	struct model *model; /* planned for one sequence */
+	struct model *model; /* forward passes only */
 	float *params;       /* backend memory */
+	struct tokenizer *tokenizer;
 };
 
-/* `where`: a weights file, or a directory of a run that holds one. */
-void loaded_model_path(const char *where, char path[static PATH_MAX]);
-/* What weights_load, backend_open and model_new refuse. */
-enum rv_err loaded_model_open(const char *where, const struct backend_options *options, struct loaded_model **out,
-							  struct rv_errtext *et);
+struct loaded_model_options {
+	const char
+		*where; /* a directory or file of weights, as worker/train/weights.h has them; a run's directory is one */
+	const char *tokenizer; /* a file, or "bytes"; "": tokenizer.json beside the weights, or bytes when there is none */
+	const char *dtype;     /* "fp32", "bf16"; "auto": as it was trained */
+	int max_batch;         /* sequences of the model's context in a forward pass */
+	int threads;           /* 0: all cores */
+};
+
+/* What weights_load, backend_open, model_new and tokenizer_open refuse; RV_E_INVALID: no tokenizer for a vocabulary
+ * that is not of bytes, or one that does not fit. */
+enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et);
 void loaded_model_close(struct loaded_model *m); /* NULL is fine */
 
 #endif

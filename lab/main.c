@@ -2,10 +2,18 @@
 #include "lab/commands.h"
 
 int main(int argc, char **argv) {
-	struct rv_option train_table[TRAIN_OPTIONS_MAX];
+	struct rv_option train_table[TRAIN_OPTIONS_MAX], config_table[TRAIN_OPTIONS_MAX];
 	const struct rv_command commands[] = {
-		train_command(train_table), sample_command,   eval_command,   report_command, tokenize_command,
-		tokenizer_command,          simulate_command, export_command, {.run = NULL},
+		train_command(train_table),
+		config_command(config_table),
+		sample_command,
+		eval_command,
+		report_command,
+		tokenize_command,
+		tokenizer_command,
+		simulate_command,
+		export_command,
+		{.run = NULL},
 	};
 	const struct rv_program program = {
 		.name = "rivulet",

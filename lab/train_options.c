@@ -20,7 +20,8 @@ static const struct rv_option own_options[] = {
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
 	 "Lab"},
 	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
-	 "Text to train on: a file, a directory of files, or https://URL#sha256=HEX.", "Lab"},
+	 "What to train on: a text, token shards (.bin), a directory or a 'pattern*' of either, or https://URL#sha256=HEX.",
+	 "Lab"},
 	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "runs/train", 0, 0, NULL,
 	 "The run's directory: metrics, checkpoint, weights. A run that was stopped there is continued.", "Lab"},
 	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
@@ -28,6 +29,10 @@ static const struct rv_option own_options[] = {
 	{"backend", RV_OPT_STRING, FIELD(backend), FIELD_SIZE(backend), "cpu", 0, 0, NULL, "Device to train on.", "Lab"},
 	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|portable",
 	 "Highest instruction set to use on the CPU.", "Lab"},
+	{"recompute", RV_OPT_ENUM, FIELD(recompute), FIELD_SIZE(recompute), "none", 0, 0, "none|block",
+	 "block: activations inside a block are computed again in the backward pass: much less memory, a third more work, "
+	 "the same bits.",
+	 "Lab"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Threads inside a replica; part of what makes results bit-identical. 0: one for diloco, all cores for ddp.",
 	 "Lab"},
@@ -38,18 +43,17 @@ static const struct rv_option own_options[] = {
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
 	{"run-hash", RV_OPT_STRING, FIELD(run_hash), FIELD_SIZE(run_hash), "", 0, 0, NULL,
 	 "64 hex digits: the run hash of a real run, to end in the same state hash; empty: of a run without an id.", "Lab"},
+	RUN_FILES_OPTIONS(FIELD(files)),
 	{.name = NULL},
 };
 
 void train_options_table(struct rv_option *table, int cap) {
-	int n = 0;
-	for (const struct rv_option *o = own_options; o->name; o++)
-		table[n++] = *o;
-	for (const struct rv_option *o = run_config_options; o->name; o++) {
-		RV_ASSERT(n + 1 < cap);
-		table[n++] = *o;
-	}
-	table[n] = (struct rv_option){.name = NULL};
+	run_config_table(own_options, table, cap);
+}
+
+enum rv_err train_options_read_files(void *opts, struct rv_errtext *et) {
+	struct train_options *o = opts;
+	return run_files_adopt(&o->files, &o->run, et);
 }
 
 /* Of a run without a coordinator, hence without an id. */
@@ -83,6 +87,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.parallel = parallel > 0 ? parallel : 1,
 		.backend = o->backend,
 		.isa = o->isa,
+		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
 	};
 	if (o->run_hash[0])
 		(void)rv_hex_decode(o->run_hash, c.run_hash.b, RV_HASH_BYTES);
@@ -102,7 +107,8 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	RV_TRY(outer_find(o->run.outer, &outer, et));
 	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))
 		return rv_fail(et, RV_E_INVALID, "run-hash = %.70s: must be %d hex digits", o->run_hash, 2 * RV_HASH_BYTES);
-	if (download_is_remote(o->data)) /* only fetching would tell */
+	/* Only fetching, or tokenizing, would tell whether it is enough. */
+	if (download_is_remote(o->data) || o->run.tokenizer_hash[0])
 		return RV_OK;
 	struct dataset *data;
 	RV_TRY(text_source_open(o->data, &o->run, NULL, NULL, &data, et));

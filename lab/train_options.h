@@ -4,19 +4,23 @@
 
 #include "base/program.h"
 #include "lab/lab_run.h"
+#include "lab/run_files.h"
 
 struct train_options {
 	struct run_config run; /* first: run_config's table is used as it is */
 	char method[16];
 	int64_t workers;
 	char data[512], out[512], name[64];
-	char backend[16], isa[16], run_hash[2 * RV_HASH_BYTES + 1];
+	struct run_files files;
+	char backend[16], isa[16], recompute[8], run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
 	int64_t eval_batches, save_every;
 };
 
 /* run_config's options, then these. Asserts that they fit. */
 void train_options_table(struct rv_option *table, int cap);
+/* What --tokenizer and --init say of the run goes into its configuration. Reads those files. */
+enum rv_err train_options_read_files(void *opts, struct rv_errtext *et);
 /* What spans several options; `args` is not used. */
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 /* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. */

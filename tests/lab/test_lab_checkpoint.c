@@ -109,14 +109,49 @@ static void test_refuses_another_run(void **state) {
 	(void)state;
 	save_fresh();
 	f.cfg.threads = 2;
-	refused(RV_E_PROTOCOL, "another configuration");
+	refused(RV_E_PROTOCOL, "another number of threads");
 	f.cfg.threads = 1;
+	f.cfg.workers = 3;
+	refused(RV_E_PROTOCOL, "another number of workers");
+	f.cfg.workers = 4;
 	f.cfg.run_hash.b[3] = 1;
 	refused(RV_E_PROTOCOL, "another configuration");
 	f.cfg.run_hash.b[3] = 0;
 	f.cfg.method = &lab_method_ddp;
-	refused(RV_E_RANGE, "checkpoint");
+	refused(RV_E_PROTOCOL, "another method");
 	f.cfg.method = &lab_method_diloco;
+	lab_run_free(loaded());
+}
+
+/* A model of another size would have a checkpoint of another size: what differs is said all the same. */
+static void test_refuses_another_model(void **state) {
+	(void)state;
+	save_fresh();
+	struct run_config mine = f.cfg.run;
+	f.cfg.run.n_embd = 32;
+	f.cfg.run_hash.b[3] = 1;
+	refused(RV_E_PROTOCOL, "another configuration");
+	f.cfg.run_hash.b[3] = 0;
+	f.cfg.run = mine;
+}
+
+static void test_refuses_another_text(void **state) {
+	(void)state;
+	save_fresh();
+	struct dataset *mine = f.data;
+	uint8_t *text;
+	size_t n;
+	char other[300];
+	snprintf(other, sizeof other, "%s/text", f.dir);
+	assert_int_equal(rv_file_read(other, 1 << 24, &text, &n, NULL), RV_OK);
+	memset(text, 'x', n / 2);
+	fixture_write(f.dir, "other", text, n, other, sizeof other);
+	free(text);
+	const struct dataset_config source = {.path = other, .n_shards = 4, .holdout_every = 4, .context = 16, .seed = 1};
+	assert_int_equal(dataset_open(&source, &f.data, NULL), RV_OK);
+	refused(RV_E_PROTOCOL, "another text");
+	dataset_close(f.data);
+	f.data = mine;
 	lab_run_free(loaded());
 }
 
@@ -130,7 +165,9 @@ static void test_refuses_damage(void **state) {
 		char again[300];
 		bytes[i] ^= 4;
 		fixture_write(f.dir, "checkpoint", bytes, n, again, sizeof again);
-		refused(RV_E_CORRUPT, i < 8 ? "not a checkpoint" : "hash does not match");
+		refused(i >= 8 && i < 12 ? RV_E_UNSUPPORTED : RV_E_CORRUPT, i < 8    ? "not a checkpoint"
+																	: i < 12 ? "version"
+																			 : "hash does not match");
 		bytes[i] ^= 4;
 	}
 	const size_t cuts[] = {0, 3, 83, 84, n / 2, n - 1};
@@ -149,6 +186,8 @@ int main(void) {
 		TEST(test_between_rounds),
 		TEST(test_within_a_round),
 		TEST(test_refuses_another_run),
+		TEST(test_refuses_another_model),
+		TEST(test_refuses_another_text),
 		TEST(test_refuses_damage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct backend_options device = {.threads = 1, .compute = DTYPE_F32, .isa = "auto"};
+static struct loaded_model_options model_in(const char *where) {
+	return (struct loaded_model_options){.where = where, .tokenizer = "", .dtype = "auto", .max_batch = 1, .threads = 1};
+}
 
 static void test_predicts_the_same(void **state) {
 	(void)state;
@@ -28,11 +30,12 @@ static void test_predicts_the_same(void **state) {
 
 	struct loaded_model *m;
 	struct rv_errtext et = {0};
+	const struct loaded_model_options by_directory = model_in(f.dir), by_file = model_in(path);
 	int32_t inputs[16], targets[16];
 	float losses[16];
 	double loss = 0, sum = 0;
 	uint64_t n = dataset_heldout_sequences(f.data);
-	assert_int_equal(loaded_model_open(f.dir, &device, &m, &et), RV_OK); /* by directory */
+	assert_int_equal(loaded_model_open(&by_directory, &m, &et), RV_OK); /* by directory */
 	assert_int_equal(m->cfg.n_embd, 16);
 	for (uint64_t i = 0; i < n; i++) {
 		dataset_heldout_sequence(f.data, i, inputs, targets, NULL);
@@ -44,7 +47,7 @@ static void test_predicts_the_same(void **state) {
 	assert_int_equal(lab_run_eval(r, 0, &loss, NULL), RV_OK);
 	assert_true(fabs(sum / (double)n - loss) < 1e-4);
 	loaded_model_close(m);
-	assert_int_equal(loaded_model_open(path, &device, &m, &et), RV_OK); /* by file */
+	assert_int_equal(loaded_model_open(&by_file, &m, &et), RV_OK); /* by file */
 	loaded_model_close(m);
 	lab_run_free(r);
 	lab_fixture_release(&f);
@@ -54,7 +57,8 @@ static void test_refusals(void **state) {
 	(void)state;
 	struct loaded_model *m;
 	struct rv_errtext et = {0};
-	assert_fault(loaded_model_open("/nonexistent", &device, &m, &et), RV_E_NOTFOUND, &et, "/nonexistent");
+	const struct loaded_model_options nowhere = model_in("/nonexistent");
+	assert_fault(loaded_model_open(&nowhere, &m, &et), RV_E_NOTFOUND, &et, "/nonexistent");
 	assert_null(m);
 	loaded_model_close(m);
 }

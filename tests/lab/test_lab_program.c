@@ -21,7 +21,9 @@ static int setup(void **state) {
 }
 
 static void remove_run(const char *name) {
-	static const char *const files[] = {"checkpoint.rvc", "metrics.jsonl", "model.safetensors", "run.conf", "lock"};
+	static const char *const files[] = {
+		"checkpoint.rvc",         "metrics.jsonl",  "model.safetensors",     "run.conf",   "lock",
+		"generation_config.json", "tokenizer.json", "tokenizer_config.json", "config.json"};
 	char path[400];
 	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
 		snprintf(path, sizeof path, "%s/%s/%s", f.dir, name, files[i]);

@@ -1,0 +1,41 @@
+/* run_files.h: the files that a run's configuration is completed from: a tokenizer, weights to start from. */
+#ifndef RV_LAB_RUN_FILES_H
+#define RV_LAB_RUN_FILES_H
+
+#include "base/options.h"
+#include "base/run_config.h"
+
+struct run_files {
+	char tokenizer[512]; /* "bytes", or a file */
+	char init[512];      /* "": weights are drawn from the seed */
+};
+
+/* Options `tokenizer` and `init` of a command whose options struct holds a run_files at `offset`. */
+#define RUN_FILES_OPTIONS(offset)                                                                                      \
+	{"tokenizer",                                                                                                      \
+	 RV_OPT_STRING,                                                                                                    \
+	 (offset) + offsetof(struct run_files, tokenizer),                                                                 \
+	 sizeof(((struct run_files *)0)->tokenizer),                                                                       \
+	 "bytes",                                                                                                          \
+	 0,                                                                                                                \
+	 0,                                                                                                                \
+	 NULL,                                                                                                             \
+	 "bytes, or the tokenizer.json or tiktoken file that makes tokens of the text (or made those of the shards); "     \
+	 "sets "                                                                                                           \
+	 "tokenizer-hash, and vocab unless that was given.",                                                               \
+	 "Files"},                                                                                                         \
+	{                                                                                                                  \
+		"init", RV_OPT_STRING, (offset) + offsetof(struct run_files, init), sizeof(((struct run_files *)0)->init), "", \
+			0, 0, NULL,                                                                                                \
+			"Start from the weights of this Hugging Face model directory, run or safetensors file; sets the model's "  \
+			"options and init-hash.",                                                                                  \
+			"Files"                                                                                                    \
+	}
+
+/* A table of `own` options, then run_config's; both end with name == NULL. Asserts that they fit `cap`. */
+void run_config_table(const struct rv_option *own, struct rv_option *table, int cap);
+
+/* Reads the files and puts into *c what they say. What initial_weights_adopt and run_tokenizer_adopt refuse. */
+enum rv_err run_files_adopt(const struct run_files *f, struct run_config *c, struct rv_errtext *et);
+
+#endif
