@@ -3,10 +3,10 @@
 
 #include "base/clock.h"
 #include "coordinator/dashboard.h"
+#include "coordinator/query.h"
 #include "coordinator/rate_limit.h"
 
 #include <event2/buffer.h>
-#include <event2/keyvalq_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +67,13 @@ static void reply(struct evhttp_request *rq, int status, const char *type, const
 	(void)evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
 	if (type != NULL)
 		(void)evhttp_add_header(headers, "Content-Type", type);
-	if (n > 0)
+	if (evhttp_request_get_command(rq) == EVHTTP_REQ_HEAD) {
+		char length[24];
+		(void)snprintf(length, sizeof length, "%zu", n);
+		(void)evhttp_add_header(headers, "Content-Length", length);
+	} else if (n > 0) {
 		(void)evbuffer_add(out, body, n);
+	}
 	evhttp_send_reply(rq, status, NULL, NULL);
 }
 
@@ -227,24 +232,12 @@ static void serve_report(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 }
 
-/* Digits only, whole text. */
-static bool parse_u64(const char *text, uint64_t *out) {
-	if (text == NULL || text[0] == '\0' || strlen(text) > 19 || strspn(text, "0123456789") != strlen(text))
-		return false;
-	*out = strtoull(text, NULL, 10);
-	return true;
-}
-
 static void serve_document(struct api *a, const struct request *q) {
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(q->rq));
-	struct evkeyvalq parsed = {0};
 	uint64_t after = 0;
-	bool ok = query == NULL || evhttp_parse_query_str(query, &parsed) == 0;
-	const char *text = query != NULL && ok ? evhttp_find_header(&parsed, "after") : NULL;
-	bool any = text == NULL; /* also the one with which a run begins, whose number is 0 */
-	ok = ok && (any || parse_u64(text, &after));
-	evhttp_clear_headers(&parsed);
-	if (!ok)
+	enum query_result r = query_number(query, query != NULL ? strlen(query) : 0, "after", &after);
+	bool any = r == QUERY_ABSENT; /* also the one with which a run begins, whose number is 0 */
+	if (r == QUERY_INVALID)
 		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after must be a number");
 	else if (!service_is_member(a->service, q->key))
 		reply_text(q->rq, STATUS_FORBIDDEN, "document: the sender's key is not a member's, or it is banned");
@@ -259,15 +252,7 @@ static void serve_document(struct api *a, const struct request *q) {
 
 /* A number in a body like "member=3&banned=1". */
 static bool form_number(const struct request *q, const char *name, uint64_t *out) {
-	char text[256];
-	struct evkeyvalq parsed = {0};
-	if (q->n >= sizeof text)
-		return false;
-	memcpy(text, q->body, q->n);
-	text[q->n] = '\0';
-	bool ok = evhttp_parse_query_str(text, &parsed) == 0 && parse_u64(evhttp_find_header(&parsed, name), out);
-	evhttp_clear_headers(&parsed);
-	return ok;
+	return query_number(q->body, q->n, name, out) == QUERY_NUMBER;
 }
 
 static void serve_admin_status(struct api *a, const struct request *q) {
@@ -348,7 +333,7 @@ static const char *sender(struct evhttp_request *rq) {
 	return strncmp(host, mapped, sizeof mapped - 1) == 0 ? host + sizeof mapped - 1 : host;
 }
 
-/* HEAD is GET; libevent leaves the body away. */
+/* HEAD is GET; reply() leaves the body away. */
 static bool has_method(const struct route *r, enum evhttp_cmd_type method) {
 	return method == r->method || (method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET);
 }
@@ -369,6 +354,10 @@ static void dispatch(struct api *a, const struct route *r, const struct request 
 void api_serve(struct evhttp_request *rq, void *api) {
 	struct api *a = api;
 	uint8_t key[NET_KEY_BYTES];
+	if (!connections_is_secure(rq)) {
+		reply_text(rq, STATUS_UNAVAILABLE, "no memory for a TLS connection: try again");
+		return;
+	}
 	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
 	struct request q = {.rq = rq, .host = sender(rq), .n = evbuffer_get_length(in), .now_us = rv_clock_monotonic_us()};
 	q.body = q.n > 0 ? evbuffer_pullup(in, -1) : NULL;

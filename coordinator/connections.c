@@ -1,17 +1,22 @@
 /* connections.c: see connections.h. An SSL object lives exactly as long as its connection, so the record of a
- * connection hangs on it as "ex data" and is freed with it. */
+ * connection hangs on it as "ex data" and is freed with it. Where a connection comes from is known only once evhttp has
+ * given it its socket, after it was made: so that is looked up when the next one is made, or at the next sweep. */
 #include "coordinator/connections.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "net/address.h"
 #include "net/tls.h"
 
 #include <event2/bufferevent_ssl.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 enum {
+	PER_HOST_SHARE = 4,                  /* strangers from one address may hold a fourth of the connections, */
+	PER_HOST_MIN = 8,                    /* but at least so many: a browser opens six */
 	FIRST_REQUEST_US = 15 * RV_US_PER_S, /* handshake and first request */
 	NEXT_REQUEST_US = 60 * RV_US_PER_S,  /* more than a long poll and a pause */
 };
@@ -21,7 +26,9 @@ struct connection {
 	struct connection *next, *prev;
 	SSL *ssl;
 	int64_t deadline_us;
-	bool known; /* has shown a key that belongs here */
+	char host[NET_ADDR_BYTES]; /* "": not looked up yet */
+	bool known;                /* has shown a key that belongs here */
+	bool ended;                /* shut down, not yet freed */
 };
 
 struct connections {
@@ -33,12 +40,7 @@ struct connections {
 	void *owner;
 };
 
-/* OpenSSL frees the SSL object. */
-static void forget(void *parent, void *ptr, CRYPTO_EX_DATA *ad, int idx, long argl, void *argp) {
-	(void)parent, (void)ad, (void)idx, (void)argl, (void)argp;
-	struct connection *k = ptr;
-	if (k == NULL)
-		return;
+static void drop(struct connection *k) {
 	struct connections *c = k->all;
 	if (k->prev != NULL)
 		k->prev->next = k->next;
@@ -49,6 +51,13 @@ static void forget(void *parent, void *ptr, CRYPTO_EX_DATA *ad, int idx, long ar
 	free(k);
 	if (c->count-- == c->max)
 		c->on_full(c->owner, false);
+}
+
+/* OpenSSL frees the SSL object. */
+static void forget(void *parent, void *ptr, CRYPTO_EX_DATA *ad, int idx, long argl, void *argp) {
+	(void)parent, (void)ad, (void)idx, (void)argl, (void)argp;
+	if (ptr != NULL)
+		drop(ptr);
 }
 
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
@@ -76,46 +85,96 @@ int connections_count(const struct connections *c) {
 }
 
 /* evhttp reads the end, and frees it all. */
-static bool end(const struct connection *k) {
+static void end(struct connection *k) {
 	int fd = SSL_get_fd(k->ssl);
-	return fd >= 0 && shutdown(fd, SHUT_RDWR) == 0;
+	k->ended = fd >= 0 && shutdown(fd, SHUT_RDWR) == 0;
 }
 
-/* Of those that showed no key of ours. Strangers cannot keep members out by holding every connection. */
-static void end_oldest_stranger(const struct connections *c) {
-	const struct connection *oldest = NULL;
-	for (const struct connection *k = c->first; k != NULL; k = k->next)
-		if (!k->known)
-			oldest = k; /* the list begins with the newest */
-	if (oldest != NULL)
-		(void)end(oldest);
+/* Of those that showed no key of ours, from `host` (NULL: from anywhere). Returns how many there are. */
+static int find_strangers(const struct connections *c, const char *host, struct connection **oldest) {
+	int n = 0;
+	*oldest = NULL;
+	for (struct connection *k = c->first; k != NULL; k = k->next) {
+		if (k->known || k->ended || (host != NULL && strcmp(k->host, host) != 0))
+			continue;
+		*oldest = k; /* the list begins with the newest */
+		n++;
+	}
+	return n;
 }
 
-struct bufferevent *connections_make(struct event_base *base, void *connections) {
-	struct connections *c = connections;
-	SSL *ssl = SSL_new(c->ctx);
+/* False: it has no socket yet. */
+static bool look_up_host(struct connection *k) {
+	struct sockaddr_storage sa;
+	struct address from;
+	socklen_t n = sizeof sa;
+	int fd = SSL_get_fd(k->ssl);
+	if (k->host[0] == '\0' && fd >= 0 && getpeername(fd, (struct sockaddr *)&sa, &n) == 0) {
+		address_of_socket(&sa, &from);
+		memcpy(k->host, from.host, sizeof k->host);
+	}
+	return k->host[0] != '\0';
+}
+
+/* Strangers cannot keep members out by holding every connection, nor one address keep other strangers out. */
+static void limit_strangers(const struct connections *c) {
+	struct connection *oldest;
+	int per_host = c->max / PER_HOST_SHARE > PER_HOST_MIN ? c->max / PER_HOST_SHARE : PER_HOST_MIN;
+	for (struct connection *k = c->first; k != NULL; k = k->next)
+		if (k->host[0] == '\0' && look_up_host(k) && find_strangers(c, k->host, &oldest) > per_host)
+			end(oldest);
+	if (c->count == c->max && find_strangers(c, NULL, &oldest) > 0)
+		end(oldest);
+}
+
+static struct connection *add(struct connections *c, SSL *ssl) {
 	struct connection *k = calloc(1, sizeof *k);
-	RV_ASSERT(ssl != NULL && k != NULL); /* not to be answered in plain text */
+	if (k == NULL || SSL_set_ex_data(ssl, c->ex_index, k) != 1) {
+		free(k);
+		return NULL;
+	}
 	*k = (struct connection){
 		.all = c, .next = c->first, .ssl = ssl, .deadline_us = rv_clock_monotonic_us() + FIRST_REQUEST_US};
 	if (c->first != NULL)
 		c->first->prev = k;
 	c->first = k;
-	RV_ASSERT(SSL_set_ex_data(ssl, c->ex_index, k) == 1);
-	if (++c->count == c->max) {
+	if (++c->count == c->max)
 		c->on_full(c->owner, true);
-		end_oldest_stranger(c);
+	limit_strangers(c);
+	return k;
+}
+
+/* Takes over `ssl`. NULL: no memory. */
+static struct bufferevent *make(struct event_base *base, struct connections *c, SSL *ssl) {
+	struct connection *k = add(c, ssl);
+	(void)SSL_up_ref(ssl); /* whether a failed call below frees it differs between releases of libevent */
+	struct bufferevent *bev = NULL;
+	if (k != NULL)
+		bev = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+	if (k != NULL && bev == NULL) {
+		(void)SSL_set_ex_data(ssl, c->ex_index, NULL);
+		drop(k);
 	}
-	struct bufferevent *bev =
-		bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
-	RV_ASSERT(bev != NULL);
-	bufferevent_openssl_set_allow_dirty_shutdown(bev, 1); /* HTTP says itself where a message ends */
+	SSL_free(ssl);
+	return bev;
+}
+
+struct bufferevent *connections_make(struct event_base *base, void *connections) {
+	struct connections *c = connections;
+	SSL *ssl = SSL_new(c->ctx);
+	struct bufferevent *bev = ssl != NULL ? make(base, c, ssl) : NULL;
+	if (bev != NULL)
+		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1); /* HTTP says itself where a message ends */
 	return bev;
 }
 
 static SSL *ssl_of(struct evhttp_request *rq) {
 	struct evhttp_connection *ec = evhttp_request_get_connection(rq);
 	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(ec));
+}
+
+bool connections_is_secure(struct evhttp_request *rq) {
+	return ssl_of(rq) != NULL;
 }
 
 void connections_touch(struct connections *c, struct evhttp_request *rq, bool known, int64_t now_us) {
@@ -125,9 +184,10 @@ void connections_touch(struct connections *c, struct evhttp_request *rq, bool kn
 }
 
 void connections_sweep(struct connections *c, int64_t now_us) {
+	limit_strangers(c);
 	for (struct connection *k = c->first; k != NULL; k = k->next)
 		if (now_us >= k->deadline_us)
-			(void)end(k);
+			end(k);
 }
 
 bool connections_key(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES]) {

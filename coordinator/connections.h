@@ -16,14 +16,18 @@
 struct connections;
 
 /* `ctx` is borrowed. on_full(ctx, true) when `max` are open: accept no more; (ctx, false) when there is room again.
- * When it is full, the oldest connection that is not `known` (connections_touch) is ended. */
+ * When it is full, the oldest connection that is not `known` (connections_touch) is ended; when more than a fourth of
+ * `max` that are not known come from one address, the oldest of those. */
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
 							struct connections **out, struct rv_errtext *et);
 /* After all its bufferevents are gone (evhttp_free). NULL is fine. */
 void connections_free(struct connections *c);
 
-/* evhttp_set_bevcb's callback; `connections` as void *. Never NULL: evhttp would speak plain HTTP then. */
+/* evhttp_set_bevcb's callback; `connections` as void *. NULL when there is no memory: evhttp goes on with plain HTTP
+ * then, and connections_is_secure() is false for every request that comes that way. */
 struct bufferevent *connections_make(struct event_base *base, void *connections);
+/* False: refuse the request, and call nothing below for it. */
+bool connections_is_secure(struct evhttp_request *rq);
 /* A whole request has arrived: the connection may stay for another while. `known`: from a member or the operator. */
 void connections_touch(struct connections *c, struct evhttp_request *rq, bool known, int64_t now_us);
 /* Ends every connection that has not sent a whole request for too long. About once a second. */

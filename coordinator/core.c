@@ -124,7 +124,9 @@ enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_
 	RV_TRY(check_join(c, rq, et));
 	int known = core_find_member(c, key);
 	if (known >= 0 && c->members[known].banned)
-		return rv_fail(et, RV_E_AUTH, "join: member %d is banned from this run", known);
+		return rv_fail(et, RV_E_AUTH,
+					   "join: member %d is banned from this run: its operator can take that back (`unban %d`)", known,
+					   known);
 	if (known < 0)
 		known = core_find_pending(c, key);
 	if (known >= 0)
@@ -136,6 +138,8 @@ enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_
 }
 
 enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et) {
+	if (c->n_members == 0)
+		return rv_fail(et, RV_E_NOTFOUND, "member %u: nobody has joined this run yet", member);
 	if (member >= (uint32_t)c->n_members)
 		return rv_fail(et, RV_E_NOTFOUND, "member %u: there are members 0 to %d", member, c->n_members - 1);
 	c->members[member].want_banned = banned;
@@ -179,7 +183,9 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 		return rv_fail(et, RV_E_AUTH, "report: the sender's key is not a member's: join first");
 	struct core_member *m = &c->members[member];
 	if (m->banned)
-		return rv_fail(et, RV_E_AUTH, "report: member %d is banned from this run", member);
+		return rv_fail(et, RV_E_AUTH,
+					   "report: member %d is banned from this run: its operator can take that back (`unban %d`)",
+					   member, member);
 	if (rep->addr[0] == '\0' || rep->addr[0] == ':')
 		return rv_fail(et, RV_E_INVALID, "report: addr '%s' has no host", rep->addr);
 	if (is_stale(c, m, rep, now_us))

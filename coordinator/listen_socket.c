@@ -52,14 +52,27 @@ static bool process_has(const char *pid, unsigned long inode) {
 	return has;
 }
 
-static void describe_process(const char *pid, char *out, size_t cap) {
-	char path[300], name[64] = "a process";
-	(void)snprintf(path, sizeof path, "/proc/%s/comm", pid);
+/* The first line of /proc/PID/file, to its first NUL. */
+static bool read_proc(const char *pid, const char *file, char *out, int cap) {
+	char path[300];
+	(void)snprintf(path, sizeof path, "/proc/%s/%s", pid, file);
 	FILE *f = fopen(path, "re");
-	if (f != NULL) {
-		if (fgets(name, sizeof name, f) != NULL)
-			name[strcspn(name, "\n")] = '\0';
+	bool ok = f != NULL && fgets(out, cap, f) != NULL;
+	if (f != NULL)
 		(void)fclose(f);
+	if (ok)
+		out[strcspn(out, "\n")] = '\0';
+	return ok;
+}
+
+static void describe_process(const char *pid, char *out, size_t cap) {
+	char name[64] = "a process", command[512];
+	(void)read_proc(pid, "comm", name, sizeof name);
+	/* The kernel keeps 15 characters of a name; the command line has it whole, unless it is of an interpreter. */
+	if (read_proc(pid, "cmdline", command, sizeof command)) {
+		const char *slash = strrchr(command, '/'), *program = slash != NULL ? slash + 1 : command;
+		if (strncmp(program, name, strlen(name)) == 0)
+			(void)snprintf(name, sizeof name, "%s", program);
 	}
 	(void)snprintf(out, cap, "%s (process %s)", name, pid);
 }

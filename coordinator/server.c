@@ -103,7 +103,7 @@ static enum rv_err make_http(struct server *s, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
 	evhttp_set_max_headers_size(s->http, API_MAX_HEADER_BYTES);
 	evhttp_set_max_body_size(s->http, API_MAX_BODY_BYTES);
-	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
 	evhttp_set_timeout(s->http, IDLE_TIMEOUT_S);
 	evhttp_set_bevcb(s->http, connections_make, s->connections);
 	evhttp_set_gencb(s->http, api_serve, s->api);

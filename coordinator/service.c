@@ -119,7 +119,7 @@ static void store_failed(struct service *s, enum rv_err e, const struct rv_errte
 		s->fault = e;
 		s->fault_text = *why;
 	} else if (!s->store_full) {
-		service_tell(s, RV_ERROR, "store_full", "%s", why->text);
+		service_tell(s, RV_ERROR, "store_full", "%s; the coordinator does, every second", why->text);
 	}
 	s->store_full = e == RV_E_FULL;
 }

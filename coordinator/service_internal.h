@@ -1,5 +1,6 @@
 /* service_internal.h: the state behind service.h, shared by service.c (requests, records), service_stats.c (committed
- * rounds, news), service_waiting.c (who is missing), service_status.c and service_metrics.c (what people see). Nobody else includes it. */
+ * rounds, news), service_waiting.c (who is missing), service_status.c and service_metrics.c (what people see). Nobody
+ * else includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 

@@ -63,8 +63,7 @@ static enum rv_err fail(const struct store *s, struct rv_errtext *et, const char
 	const char *what = sqlite3_errmsg(s->db);
 	switch (code) {
 	case SQLITE_FULL:
-		return rv_fail(et, RV_E_FULL, "%s: %s: no space left on the disk: free some; the coordinator tries again",
-					   s->path, doing);
+		return rv_fail(et, RV_E_FULL, "%s: %s: no space left on the disk: free some, then try again", s->path, doing);
 	case SQLITE_BUSY:
 		return rv_fail(et, RV_E_BUSY, "%s: in use by another process: only one may serve or change a run", s->path);
 	case SQLITE_NOTADB:

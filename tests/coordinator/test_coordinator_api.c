@@ -222,6 +222,7 @@ static void test_garbage(void **state) {
 	assert_int_equal(client_ask(&k, "/v1/document?after=x", NULL, 0)->status, 400);
 	assert_int_equal(client_ask(&k, "/v1/document?after=-1", NULL, 0)->status, 400);
 	assert_int_equal(client_ask(&k, "/v1/document?after=99999999999999999999", NULL, 0)->status, 400);
+	assert_int_equal(client_ask(&k, "/v1/document?after=1&after=2", NULL, 0)->status, 400);
 	assert_int_equal(client_ask(&k, "/v1/nothing", NULL, 0)->status, 404);
 	assert_int_equal(client_ask(&k, "/v1/../etc/passwd", NULL, 0)->status, 404);
 	assert_int_equal(client_ask(&k, "/v1/join", NULL, 0)->status, 405);
@@ -258,9 +259,13 @@ static int tcp_connect(const struct coordinator *c) {
 	return fd;
 }
 
-/* Sends `text` over TLS without a client certificate; the status of the reply, 0: none, -1: no handshake. */
+static char raw_reply[RAW_REPLY_BYTES];
+
+/* Sends `text` over TLS without a client certificate; the status of the reply (in raw_reply), 0: none, -1: no
+ * handshake.
+ */
 static int raw_request(const struct coordinator *c, int max_version, const char *text) {
-	static char reply[RAW_REPLY_BYTES];
+	char *reply = raw_reply;
 	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 	assert_int_equal(SSL_CTX_set_max_proto_version(ctx, max_version), 1);
 	SSL *ssl = SSL_new(ctx);
@@ -290,6 +295,29 @@ static void test_without_a_certificate(void **state) {
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "POST /v1/report HTTP/1.1\r\nContent-Length: 0\r\n" ENDING), 401);
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/admin/status HTTP/1.1\r\n" ENDING), 401);
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "DELETE / HTTP/1.1\r\n" ENDING), 501);
+}
+
+/* The headers of GET, its Content-Length among them, and no body. */
+static void test_head_is_get_without_the_body(void **state) {
+	struct coordinator *c = *state;
+	const char *const paths[] = {"/", "/v1/status", "/metrics"};
+	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+		char text[128], headers[RAW_REPLY_BYTES];
+		(void)snprintf(text, sizeof text, "HEAD %s HTTP/1.1\r\n" ENDING, paths[i]);
+		assert_int_equal(raw_request(c, TLS1_3_VERSION, text), 200);
+		const char *end = strstr(raw_reply, "\r\n\r\n"), *length = strstr(raw_reply, "Content-Length: ");
+		assert_non_null(end);
+		assert_int_equal(strlen(end), 4);
+		assert_non_null(length);
+		assert_true(atoi(length + strlen("Content-Length: ")) > 0);
+		(void)snprintf(headers, sizeof headers, "%s", raw_reply);
+		(void)snprintf(text, sizeof text, "GET %s HTTP/1.1\r\n" ENDING, paths[i]);
+		assert_int_equal(raw_request(c, TLS1_3_VERSION, text), 200);
+		assert_true(strlen(raw_reply) > strlen(headers));
+	}
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "HEAD /v1/nothing HTTP/1.1\r\n" ENDING), 404);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "HEAD /v1/join HTTP/1.1\r\n" ENDING), 405);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "HEAD /v1/document HTTP/1.1\r\n" ENDING), 401);
 }
 
 /* GET / as a client that knows only these signature algorithms; the certificate's kind of key must be `kind`. */
@@ -391,6 +419,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_garbage, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_oversized_bodies, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_a_certificate, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_head_is_get_without_the_body, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_certificates_by_what_is_offered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_old_tls_and_plain_text, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_many_connections, set_up, tear_down),

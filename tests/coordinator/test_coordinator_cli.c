@@ -109,7 +109,7 @@ static void test_port_taken(void **state) {
 	assert_int_equal(RUN("new-run", "--dir", dir), 0);
 	assert_int_equal(RUN("serve", "--dir", dir, "--listen", at), 1);
 	expect(port);
-	expect("rivulet-coord"); /* who has it */
+	expect("rivulet-coordinator (process "); /* who has it */
 	expect("--listen");
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		(void)snprintf(path, sizeof path, "%s/%s", dir, names[i]);
