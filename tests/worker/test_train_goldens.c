@@ -20,6 +20,8 @@
 #define LR_TOLERANCE     1e-7
 
 enum { LAYERS, HEADS, CHANNELS, VOCAB, CONTEXT, BATCH, STEPS, WARMUP, SHAPE_FIELDS };
+enum { KV_HEADS, INNER, GROUP_FIELDS };
+enum { THETA, FACTOR, LOW_FREQ, HIGH_FREQ, ORIGINAL_CONTEXT, ROPE_FIELDS };
 enum { PEAK_LR, MIN_RATIO, BETA1, BETA2, EPS, DECAY, CLIP, HYPER_FIELDS };
 
 /* Every code path that there is. An instruction set is a limit: with less than AVX2, avx2 means portable. */
@@ -27,6 +29,12 @@ static const struct variant {
 	const char *backend, *isa;
 } variants[] = {{"cpu", "auto"}, {"cpu", "avx2"}, {"cpu", "portable"}, {"ref", "auto"}};
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+/* A model family and its file; what its configurations say beyond the shape is filled in from the file. */
+struct family {
+	const char *name, *path;
+	void (*complete)(struct model_shape *s, const struct golden *g);
+};
 
 struct fixture {
 	char name[64];
@@ -46,13 +54,37 @@ static float *alloc_params(struct backend *be, size_t n) {
 	return p;
 }
 
-static void fixture_init(struct fixture *f, const struct variant *variant) {
+static void complete_gpt2(struct model_shape *s, const struct golden *g) {
+	(void)g;
+	s->tied = true;
+	s->norm_eps = 1e-5f;
+}
+
+static void complete_llama(struct model_shape *s, const struct golden *g) {
+	const int32_t *groups = golden_i32(g, "groups", GROUP_FIELDS);
+	const float *rope = golden_f32(g, "rope", ROPE_FIELDS);
+	s->n_kv_head = groups[KV_HEADS];
+	s->n_inner = groups[INNER];
+	s->norm_eps = 1e-6f;
+	s->rope.theta = rope[THETA];
+	s->rope.scaling = ROPE_LLAMA3;
+	s->rope.factor = rope[FACTOR];
+	s->rope.low_freq = rope[LOW_FREQ];
+	s->rope.high_freq = rope[HIGH_FREQ];
+	s->rope.original_context = (int)rope[ORIGINAL_CONTEXT];
+}
+
+static const struct family families[] = {{"gpt2", GOLDENS_DIR "/gpt2_tiny.bin", complete_gpt2},
+										 {"llama", GOLDENS_DIR "/llama_tiny.bin", complete_llama}};
+enum { FAMILIES = sizeof families / sizeof families[0] };
+
+static void fixture_init(struct fixture *f, const struct family *family, const struct variant *variant) {
 	struct rv_errtext et = {0};
 	struct backend_options opt = {.threads = 2, .compute = DTYPE_F32, .isa = variant->isa};
-	snprintf(f->name, sizeof f->name, "%s %s", variant->backend, variant->isa);
+	snprintf(f->name, sizeof f->name, "%s, %s %s", family->name, variant->backend, variant->isa);
 	if (backend_open(variant->backend, &opt, &f->be, &et) != RV_OK)
 		fail_msg("%s", et.text);
-	f->golden = golden_open(GOLDENS_DIR "/gpt2_tiny.bin");
+	f->golden = golden_open(family->path);
 	f->shape = golden_i32(f->golden, "shape", SHAPE_FIELDS);
 	f->hyper = golden_f32(f->golden, "hyper", HYPER_FIELDS);
 	f->tokens = (size_t)f->shape[BATCH] * (size_t)f->shape[CONTEXT];
@@ -60,10 +92,10 @@ static void fixture_init(struct fixture *f, const struct variant *variant) {
 							.n_head = f->shape[HEADS],
 							.n_embd = f->shape[CHANNELS],
 							.vocab = f->shape[VOCAB],
-							.context = f->shape[CONTEXT],
-							.tied = true,
-							.norm_eps = 1e-5f};
-	if (model_new("gpt2", &s, &(struct model_options){.max_batch = f->shape[BATCH]}, f->be, &f->model, &et) != RV_OK)
+							.context = f->shape[CONTEXT]};
+	family->complete(&s, f->golden);
+	const struct model_options options = {.max_batch = f->shape[BATCH]};
+	if (model_new(family->name, &s, &options, f->be, &f->model, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	size_t n = f->model->layout.n_params;
 	f->params = alloc_params(f->be, n);
@@ -151,9 +183,9 @@ static double run_batch(struct fixture *f, size_t step) {
 	return mean_loss(f);
 }
 
-static void check_logits_loss_gradients(const struct variant *variant) {
+static void check_logits_loss_gradients(const struct family *family, const struct variant *variant) {
 	struct fixture f;
-	fixture_init(&f, variant);
+	fixture_init(&f, family, variant);
 	double want_loss = golden_f32(f.golden, "losses", (size_t)f.shape[STEPS])[0];
 	double loss = run_batch(&f, 0);
 	assert_true(fabs(loss - want_loss) <= LOSS_TOLERANCE * want_loss);
@@ -193,9 +225,9 @@ static void adamw_step(struct fixture *f, size_t step, double norm) {
 	f->be->ops->adamw(f->be, f->params, f->grads, f->m, f->v, f->model->spans, f->model->n_spans, &a);
 }
 
-static void check_ten_steps(const struct variant *variant) {
+static void check_ten_steps(const struct family *family, const struct variant *variant) {
 	struct fixture f;
-	fixture_init(&f, variant);
+	fixture_init(&f, family, variant);
 	size_t steps = (size_t)f.shape[STEPS], n = f.model->layout.n_params;
 	const float *losses = golden_f32(f.golden, "losses", steps), *norms = golden_f32(f.golden, "norms", steps);
 	for (size_t step = 0; step < steps; step++) {
@@ -212,14 +244,14 @@ static void check_ten_steps(const struct variant *variant) {
 
 static void test_logits_loss_and_every_gradient(void **state) {
 	(void)state;
-	for (int i = 0; i < VARIANTS; i++)
-		check_logits_loss_gradients(&variants[i]);
+	for (int i = 0; i < FAMILIES * VARIANTS; i++)
+		check_logits_loss_gradients(&families[i / VARIANTS], &variants[i % VARIANTS]);
 }
 
 static void test_ten_adamw_steps_with_clipping_and_schedule(void **state) {
 	(void)state;
-	for (int i = 0; i < VARIANTS; i++)
-		check_ten_steps(&variants[i]);
+	for (int i = 0; i < FAMILIES * VARIANTS; i++)
+		check_ten_steps(&families[i / VARIANTS], &variants[i % VARIANTS]);
 }
 
 int main(void) {
