@@ -63,8 +63,8 @@ static void gpt2_shape(struct gguf_writer *g, const struct model_shape *s) {
 }
 
 static const struct name_pair llama_outside[] = {
-	{.ours = "embed_tokens.weight", .theirs = "token_embd.weight"},
-	{.ours = "norm.weight", .theirs = "output_norm.weight"},
+	{.ours = "model.embed_tokens.weight", .theirs = "token_embd.weight"},
+	{.ours = "model.norm.weight", .theirs = "output_norm.weight"},
 	{.ours = "lm_head.weight", .theirs = "output.weight"},
 	{.ours = NULL},
 };
@@ -101,7 +101,7 @@ static void llama_shape(struct gguf_writer *g, const struct model_shape *s) {
 
 static const struct gguf_family families[] = {
 	{"gpt2", "h.", gpt2_outside, gpt2_in_block, gpt2_shape},
-	{"llama", "layers.", llama_outside, llama_in_block, llama_shape},
+	{"llama", "model.layers.", llama_outside, llama_in_block, llama_shape},
 };
 
 static const struct gguf_family *find_family(const char *name) {
