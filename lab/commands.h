@@ -12,6 +12,6 @@ struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]
 struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
 extern const struct rv_command sample_command, eval_command, report_command, tokenize_command, tokenizer_command,
 	simulate_command;
-extern const struct rv_command export_command;
+extern const struct rv_command export_command, inspect_command;
 
 #endif

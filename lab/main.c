@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
 		tokenizer_command,
 		simulate_command,
 		export_command,
+		inspect_command,
 		{.run = NULL},
 	};
 	const struct rv_program program = {

@@ -32,6 +32,12 @@ struct worker_rounds {
 
 /* A directory with run.conf and run.link is a worker's. */
 bool worker_rounds_is_worker(const char *dir);
+/* Which member it is: false when that cannot be read (member.conf is its owner's alone). */
+struct worker_member {
+	int64_t number;
+	char name[64];
+};
+bool worker_rounds_member(const char *dir, struct worker_member *out);
 /* RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_CORRUPT name the file. On a fault *w is released. */
 enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct rv_errtext *et);
 void worker_rounds_release(struct worker_rounds *w);

@@ -239,8 +239,12 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *s, c
 	return found ? *found : NULL;
 }
 
+const json_t *safetensors_all_metadata(const struct safetensors *s) {
+	return json_object_get(s->header, SAFETENSORS_METADATA_KEY);
+}
+
 const char *safetensors_metadata(const struct safetensors *s, const char *key) {
-	return json_string_value(json_object_get(json_object_get(s->header, SAFETENSORS_METADATA_KEY), key));
+	return json_string_value(json_object_get(safetensors_all_metadata(s), key));
 }
 
 uint64_t safetensors_elems(const struct safetensors_tensor *t) {

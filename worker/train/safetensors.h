@@ -34,6 +34,7 @@ struct safetensors_meta {
 	const char *key, *value;
 };
 
+struct json_t;      /* jansson */
 struct safetensors; /* an open file, read-only */
 
 /* RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM; RV_E_CORRUPT says what is wrong with the file. */
@@ -44,6 +45,8 @@ const struct safetensors_tensor *safetensors_at(const struct safetensors *s, int
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); /* or NULL */
 /* A string of "__metadata__", or NULL. Borrowed, as the tensors' names are. */
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
+/* All of "__metadata__", or NULL. Borrowed. */
+const struct json_t *safetensors_all_metadata(const struct safetensors *s);
 uint64_t safetensors_elems(const struct safetensors_tensor *t);
 /* Reads numbers [first, first + n) of a tensor of dtype F32, BF16 or F16 (which must exist: asserted) into out, in
  * memory that does not grow with n. RV_E_UNSUPPORTED for another dtype; RV_E_CORRUPT when a value is not finite. */
