@@ -1,40 +1,27 @@
-/* bench_step.c: one training step (forward, backward, clipping, AdamW) against PyTorch and llm.c on the CPU.
+/* bench_step.c: one training step (forward, backward, clipping, AdamW) in fp32 and bf16 against PyTorch in both and
+ * llm.c on the CPU, and where the time of ours goes.
  *
  * Every contestant is a process of its own; they take turns, a few steps each, so that a slow spell of the machine hits
  * all of them; what counts is the median over the rounds. PyTorch gets the settings under which it is fastest, see
- * fair_torch. llm.c is measured when LLMC_DIR names a checkout of it.
+ * step_contestants.c. llm.c is measured when LLMC_DIR names a checkout of it. Then our step is measured phase by phase
+ * (step_phases.h). stdout: a JSON line per contestant, per ratio and per phase, and tables.
  */
 #include "base/err.h"
 #include "base/options.h"
 #include "base/program.h"
-#include "base/rng.h"
 #include "bench/bench_report.h"
-#include "bench/step_peer.h"
-#include "worker/train/replica.h"
+#include "bench/step_contestants.h"
+#include "bench/step_ours.h"
+#include "bench/step_phases.h"
 
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-struct shape {
-	const char *name;
-	int layers, heads, channels, vocab, context, batch;
-	int steps; /* in a round: about half a second's worth or more */
-};
-
-static const struct shape shapes[] = {
-	{"a: GPT-2 124M, B4 T64 V50304", 12, 12, 768, 50304, 64, 4, 1},
-	{"b: 6L x 384, B8 T256 V256", 6, 6, 384, 256, 256, 8, 2},
-	{"c: 4L x 128, B16 T128 V256", 4, 4, 128, 256, 128, 16, 10},
-};
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0], TEXT_BYTES = 16 * DATA_BLOCK };
 
 struct options {
 	char cases[16], dtype[8], isa[16];
 	int64_t rounds, threads;
-	bool serve, peers;
+	bool serve, peers, phases;
 };
 
 #define OPTION(name, type, field, fallback, lo, hi, choices, help)                                                     \
@@ -47,223 +34,187 @@ static const struct rv_option option_table[] = {
 	OPTION("cases", RV_OPT_STRING, cases, "abc", 0, 0, NULL, "Which shapes."),
 	OPTION("rounds", RV_OPT_INT, rounds, "5", 1, STEP_PEER_MAX_ROUNDS, NULL, "Turns of each contestant."),
 	OPTION("threads", RV_OPT_INT, threads, "2", 1, 256, NULL, "Threads of each contestant."),
-	OPTION("dtype", RV_OPT_ENUM, dtype, "fp32", 0, 0, "fp32|bf16", "Inputs of the matrix products."),
+	OPTION("dtype", RV_OPT_ENUM, dtype, "both", 0, 0, "both|fp32|bf16", "Inputs of the products, ours and PyTorch's."),
 	OPTION("isa", RV_OPT_STRING, isa, "auto", 0, 0, NULL, "Highest instruction set to use."),
 	OPTION("peers", RV_OPT_BOOL, peers, "true", 0, 0, NULL, "Measure the others too."),
+	OPTION("phases", RV_OPT_BOOL, phases, "true", 0, 0, NULL, "Show where the time of our step goes."),
 	OPTION("serve", RV_OPT_BOOL, serve, "false", 0, 0, NULL, "Be the contestant (used by the benchmark itself)."),
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* PyTorch 1.13 of Debian 12 at its best: AVX-512 kernels, OpenBLAS with OpenMP and for this processor, huge pages. */
-static const char torch_script[] = RV_BENCH_DIR "/step_torch.py";
-static const char openblas[] = "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0";
-static const char malloc_tunables[] =
-	"glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184";
+static enum rv_err serve(const struct options *opt, struct rv_errtext *et) {
+	const struct step_shape *s = step_shape_of(opt->cases[0]);
+	const struct backend_options options = {(int)opt->threads, strcmp(opt->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
+											opt->isa};
+	struct backend *be = NULL;
+	struct step_ours o = {0};
+	RV_TRY(backend_open("cpu", &options, &be, et));
+	enum rv_err e = step_ours_open(&o, s, be, et);
+	if (e == RV_OK) {
+		fprintf(stderr, "%c: %s: %s\n", s->letter, s->name, be->ops->describe(be));
+		step_ours_step(&o);
+		step_ours_step(&o);
+		step_serve(stdout, step_ours_step, &o);
+	}
+	step_ours_close(&o);
+	backend_close(be);
+	return e;
+}
 
-/* --- our own contestant --------------------------------------------------------------------------------------------*/
+/* --- ratios --------------------------------------------------------------------------------------------------------*/
 
-struct ours {
-	struct dataset *data;
-	struct backend *be;
-	struct replica *replica;
+struct ratio {
+	char letter;
+	const char *ours_name, *peer_name, *unit;
+	double ours, peer, ratio;
+	struct step_goal goal;
+	bool at_most; /* the goal is a limit from above */
 };
 
-static enum rv_err make_dataset(const struct shape *s, struct dataset **out, struct rv_errtext *et) {
-	char path[] = "/tmp/rv-bench-step-XXXXXX";
-	int fd = mkstemp(path);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-	if (!f)
-		return rv_fail(et, RV_E_IO, "cannot make %s", path);
-	struct rv_rng rng = rv_rng_of(1, 1);
-	for (int i = 0; i < TEXT_BYTES; i++)
-		putc((int)rv_rng_below(&rng, 256), f);
-	fclose(f);
-	const struct dataset_config data = {
-		.path = path, .n_shards = 1, .holdout_every = 8, .context = (uint32_t)s->context, .seed = 1};
-	enum rv_err e = dataset_open(&data, out, et);
-	unlink(path); /* it stays mapped */
-	return e;
+enum { MAX_RATIOS = 6 * N_STEP_SHAPES };
+
+struct report {
+	struct ratio ratios[MAX_RATIOS];
+	int n;
+};
+
+static bool reached(const struct ratio *r) {
+	return r->at_most ? r->ratio <= r->goal.least : r->ratio >= r->goal.least;
 }
 
-static struct run_config config_of(const struct shape *s) {
-	struct run_config c;
-	run_config_defaults(&c);
-	c.n_layer = s->layers;
-	c.n_head = s->heads;
-	c.n_embd = s->channels;
-	c.vocab = s->vocab;
-	c.context = s->context;
-	c.batch = s->batch;
-	c.data_shards = 1;
-	c.lr = 1e-4;
-	return c;
+static void add_ratio(struct report *report, struct ratio r) {
+	r.ratio = r.at_most ? r.ours / r.peer : r.peer / r.ours;
+	report->ratios[report->n++] = r;
+	printf("{\"bench\": \"step\", \"case\": \"%c %s vs %s%s\", \"ours\": %.5g, \"peer\": %.5g, \"unit\": \"%s\", "
+		   "\"ratio\": %.4g, \"goal\": %.3g, \"reached\": %s}\n",
+		   r.letter, r.ours_name, r.peer_name, r.at_most ? ", peak RSS" : "", r.ours, r.peer, r.unit, r.ratio,
+		   r.goal.least, reached(&r) ? "true" : "false");
 }
 
-static void our_step(void *ctx) {
-	struct ours *o = ctx;
-	struct step_stats stats;
-	struct rv_errtext et = {0};
-	if (replica_step(o->replica, &stats, &et) != RV_OK) {
-		fprintf(stderr, "bench_step: %s\n", et.text);
-		exit(RV_EXIT_FAULT);
+static void print_ratios(const struct report *report) {
+	printf("\n%-4s %-10s %-13s %10s %10s %-4s %7s %8s %8s\n", "step", "", "peer", "ours", "peer's", "", "ratio", "goal",
+		   "stretch");
+	for (int i = 0; i < report->n; i++) {
+		const struct ratio *r = &report->ratios[i];
+		printf("%-4c %-10s %-13s %10.1f %10.1f %-4s %7.2f %s%6.2f ", r->letter, r->ours_name, r->peer_name, r->ours,
+			   r->peer, r->unit, r->ratio, r->at_most ? "<=" : ">=", r->goal.least);
+		if (r->goal.stretch > 0)
+			printf("%8.2f", r->goal.stretch);
+		else
+			printf("%8s", "");
+		double short_by = 100 * (r->at_most ? r->ratio / r->goal.least - 1 : 1 - r->ratio / r->goal.least);
+		if (reached(r))
+			printf("  reached\n");
+		else
+			printf("  missed by %.1f %%\n", short_by);
 	}
-}
-
-static enum rv_err serve(const struct options *opt, const struct shape *s, struct rv_errtext *et) {
-	struct ours o = {0};
-	struct run_config cfg = config_of(s);
-	struct backend_options be = {(int)opt->threads, strcmp(opt->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, opt->isa};
-	enum rv_err e = make_dataset(s, &o.data, et);
-	if (e == RV_OK)
-		e = backend_open(backend_registry[0]->name, &be, &o.be, et);
-	if (e == RV_OK)
-		e = replica_new(&cfg, o.data, &(struct replica_options){.shard = 0, .n_shards = 1}, o.be, &o.replica, et);
-	if (e == RV_OK) {
-		fprintf(stderr, "%s: %s\n", s->name, o.be->ops->describe(o.be));
-		our_step(&o);
-		our_step(&o);
-		step_serve(stdout, our_step, &o);
-	}
-	replica_free(o.replica);
-	backend_close(o.be);
-	dataset_close(o.data);
-	return e;
-}
-
-/* --- starting the contestants --------------------------------------------------------------------------------------*/
-
-static bool start_ours(struct step_peer *p, const struct options *opt, char which) {
-	char cases[2] = {which, 0}, threads[8];
-	snprintf(threads, sizeof threads, "%d", (int)opt->threads);
-	char *argv[] = {"/proc/self/exe",   "--serve", "--cases",        cases, "--threads", threads, "--dtype",
-					(char *)opt->dtype, "--isa",   (char *)opt->isa, NULL};
-	return step_peer_start(p, argv, NULL);
-}
-
-enum { SHAPE_ARGS = 6, ARG_BYTES = 12 };
-
-static void shape_arguments(const struct shape *s, char out[SHAPE_ARGS][ARG_BYTES]) {
-	const int values[SHAPE_ARGS] = {s->layers, s->heads, s->channels, s->vocab, s->context, s->batch};
-	for (int i = 0; i < SHAPE_ARGS; i++)
-		snprintf(out[i], ARG_BYTES, "%d", values[i]);
-}
-
-static bool start_torch(struct step_peer *p, const struct options *opt, const struct shape *s) {
-	char a[SHAPE_ARGS][ARG_BYTES], threads[8];
-	shape_arguments(s, a);
-	snprintf(threads, sizeof threads, "%d", (int)opt->threads);
-	bool preload = access(openblas, R_OK) == 0;
-	const struct step_env fair_torch[] = {
-		{"OPENBLAS_CORETYPE", NULL},
-		{"OPENBLAS_L2_SIZE", NULL},
-		{"OMP_PROC_BIND", NULL},
-		{"ATEN_CPU_CAPABILITY", __builtin_cpu_supports("avx512f") ? "avx512" : NULL},
-		{"OMP_NUM_THREADS", threads},
-		{"GLIBC_TUNABLES", malloc_tunables},
-		{"LD_PRELOAD", preload ? openblas : NULL},
-		{NULL, NULL},
-	};
-	char *argv[] = {"/usr/bin/python3",
-					(char *)torch_script,
-					a[0],
-					a[1],
-					a[2],
-					a[3],
-					a[4],
-					a[5],
-					threads,
-					strcmp(opt->dtype, "bf16") == 0 ? "bf16" : NULL,
-					NULL};
-	if (!preload)
-		fprintf(stderr, "%s is not installed (libopenblas0-openmp): PyTorch is slower than it could be\n", openblas);
-	return step_peer_start(p, argv, fair_torch);
-}
-
-static bool start_llmc(struct step_peer *p, const struct options *opt, const struct shape *s) {
-	const char *dir = getenv("LLMC_DIR");
-	if (!dir || !*dir)
-		return false;
-	char program[64], command[1600], a[SHAPE_ARGS][ARG_BYTES], threads[8];
-	snprintf(program, sizeof program, "/tmp/rv-bench-llmc-%d", (int)getpid());
-	snprintf(command, sizeof command,
-			 "cc -Ofast -march=native -fopenmp -DOMP -D_GNU_SOURCE -w -I'%s' -I'%s' '%s/step_llmc.c' '%s/step_peer.c' "
-			 "-lm -o %s",
-			 dir, RV_BENCH_DIR "/..", RV_BENCH_DIR, RV_BENCH_DIR, program);
-	bool built = system(command) == 0;
-	shape_arguments(s, a);
-	snprintf(threads, sizeof threads, "%d", (int)opt->threads);
-	const struct step_env env[] = {{"OMP_NUM_THREADS", threads}, {NULL, NULL}};
-	char *argv[] = {program, a[0], a[1], a[2], a[3], a[4], a[5], NULL};
-	bool started = built && step_peer_start(p, argv, env);
-	unlink(program);
-	return started;
 }
 
 /* --- one case ------------------------------------------------------------------------------------------------------*/
 
-struct contestant {
-	const char *name, *missing;
-	bool there;
-	struct step_peer peer;
-};
+static bool wanted(const struct options *opt, enum contestant_kind k) {
+	if (!opt->peers && k >= TORCH_FP32)
+		return false;
+	if (strcmp(opt->dtype, "fp32") == 0)
+		return k != OURS_BF16 && k != TORCH_BF16;
+	return strcmp(opt->dtype, "bf16") != 0 || k != OURS_FP32;
+}
 
 /* The figures of every turn go to stderr, to see how noisy the machine is. */
-static void take_turns(struct contestant *c, int n, const struct options *opt, int steps) {
+static void take_turns(struct contestant c[N_CONTESTANTS], const struct options *opt, int steps) {
 	for (int round = 0; round < opt->rounds; round++) {
 		fprintf(stderr, "round %d:", round + 1);
-		for (int i = 0; i < n; i++) {
+		for (int i = 0; i < N_CONTESTANTS; i++) {
 			if (!c[i].there)
 				continue;
 			c[i].there = step_peer_round(&c[i].peer, steps);
 			if (c[i].there)
-				fprintf(stderr, "  %s %.1f ms", c[i].name, c[i].peer.ms[round]);
+				fprintf(stderr, "  %s %.1f ms", contestant_name(i), c[i].peer.ms[round]);
 			else
-				fprintf(stderr, "  %s died", c[i].name);
+				fprintf(stderr, "  %s died", contestant_name(i));
 		}
 		fprintf(stderr, "\n");
 	}
 }
 
-static enum rv_err run_case(struct bench_report *report, const struct options *opt, int which, struct rv_errtext *et) {
-	enum { OURS, TORCH, LLMC, CONTESTANTS };
-	const struct shape *s = &shapes[which];
-	bool bf16 = strcmp(opt->dtype, "bf16") == 0;
-	struct contestant c[CONTESTANTS] = {
-		[OURS] = {.name = "ours"},
-		[TORCH] = {.name = bf16 ? "PyTorch bf16" : "PyTorch fp32",
-				   .missing = "PyTorch is not there: install python3-torch"},
-		[LLMC] = {.name = "llm.c", .missing = "llm.c is not there: set LLMC_DIR to a checkout of it"},
-	};
-	c[OURS].there = start_ours(&c[OURS].peer, opt, (char)('a' + which));
-	if (!c[OURS].there)
-		return rv_fail(et, RV_E_IO, "%s: our own contestant did not start", s->name);
-	if (opt->peers) {
-		c[TORCH].there = start_torch(&c[TORCH].peer, opt, s);
-		c[LLMC].there = start_llmc(&c[LLMC].peer, opt, s);
+static void print_contestant(const struct step_shape *s, enum contestant_kind k, const struct step_peer *p) {
+	double ms = step_peer_ms(p);
+	printf("{\"bench\": \"step\", \"case\": \"%c\", \"contestant\": \"%s\", \"ms\": %.4g, \"tokens_per_s\": %.5g, "
+		   "\"peak_rss_mib\": %.5g, \"rounds\": %d}\n",
+		   s->letter, contestant_name(k), ms, s->batch * s->context / (ms * 1e-3), p->rss_mib, p->n_rounds);
+}
+
+static void compare(struct report *report, const struct step_shape *s, const struct contestant c[N_CONTESTANTS],
+					enum contestant_kind ours, enum contestant_kind torch, struct step_goal against_torch,
+					struct step_goal against_llmc) {
+	if (!c[ours].there)
+		return;
+	struct ratio r = {.letter = s->letter, .ours_name = contestant_name(ours), .unit = "ms"};
+	r.ours = step_peer_ms(&c[ours].peer);
+	const enum contestant_kind peers[] = {torch, LLMC};
+	for (int i = 0; i < 2; i++)
+		if (c[peers[i]].there) {
+			r.peer_name = contestant_name(peers[i]);
+			r.peer = step_peer_ms(&c[peers[i]].peer);
+			r.goal = i ? against_llmc : against_torch;
+			add_ratio(report, r);
+		}
+	if (!c[TORCH_FP32].there)
+		return;
+	r = (struct ratio){s->letter, contestant_name(ours), contestant_name(TORCH_FP32),
+					   "MiB",     c[ours].peer.rss_mib,  c[TORCH_FP32].peer.rss_mib,
+					   0,         {s->rss, 0},           true};
+	add_ratio(report, r);
+}
+
+/* How much too long our step is for its goal against PyTorch of the same dtype; NAN: not known. */
+static double excess_ms(const struct contestant *ours, const struct contestant *torch, struct step_goal goal) {
+	if (!ours->there || !torch->there)
+		return NAN;
+	return fmax(0, step_peer_ms(&ours->peer) - step_peer_ms(&torch->peer) / goal.least);
+}
+
+static enum rv_err print_phases(const struct options *opt, const struct step_shape *s,
+								const struct contestant c[N_CONTESTANTS], struct rv_errtext *et) {
+	struct backend_options be = {(int)opt->threads, DTYPE_F32, opt->isa};
+	if (wanted(opt, OURS_FP32))
+		RV_TRY(
+			step_phases_print(s, &be, (int)opt->rounds, excess_ms(&c[OURS_FP32], &c[TORCH_FP32], s->torch_fp32), et));
+	be.compute = DTYPE_BF16;
+	if (wanted(opt, OURS_BF16))
+		RV_TRY(
+			step_phases_print(s, &be, (int)opt->rounds, excess_ms(&c[OURS_BF16], &c[TORCH_BF16], s->torch_bf16), et));
+	return RV_OK;
+}
+
+static enum rv_err run_case(struct report *report, const struct options *opt, const struct step_shape *s,
+							struct rv_errtext *et) {
+	struct contestant c[N_CONTESTANTS] = {0};
+	for (int i = 0; i < N_CONTESTANTS; i++) {
+		if (wanted(opt, i))
+			contestant_start(&c[i], i, s, (int)opt->threads, opt->isa);
+		if (wanted(opt, i) && !c[i].there)
+			fprintf(stderr, "%c: %s did not start. %s\n", s->letter, contestant_name(i), contestant_missing(i));
 	}
-	take_turns(c, CONTESTANTS, opt, s->steps);
-	for (int i = TORCH; i < CONTESTANTS; i++) {
-		bool there = c[i].there && c[OURS].there;
-		char name[BENCH_NAME_BYTES];
-		if (!c[i].there && opt->peers)
-			fprintf(stderr, "%s\n", c[i].missing);
-		bench_less_is_better(report, s->name, c[i].name, step_peer_ms(&c[OURS].peer),
-							 there ? step_peer_ms(&c[i].peer) : NAN, "ms");
-		snprintf(name, sizeof name, "%s, peak RSS", s->name);
-		bench_less_is_better(report, name, c[i].name, c[OURS].peer.rss_mib, there ? c[i].peer.rss_mib : NAN, "MiB");
-	}
-	for (int i = 0; i < CONTESTANTS; i++)
+	take_turns(c, opt, s->steps);
+	for (int i = 0; i < N_CONTESTANTS; i++) {
+		if (c[i].there)
+			print_contestant(s, i, &c[i].peer);
 		if (c[i].peer.pid > 0)
 			step_peer_stop(&c[i].peer);
-	return RV_OK;
+	}
+	compare(report, s, c, OURS_FP32, TORCH_FP32, s->torch_fp32, s->llmc_fp32);
+	compare(report, s, c, OURS_BF16, TORCH_BF16, s->torch_bf16, s->llmc_bf16);
+	fflush(stdout);
+	return opt->phases ? print_phases(opt, s, c, et) : RV_OK;
 }
 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct options *opt = opts;
 	for (const char *c = opt->cases; *c; c++)
-		if (*c < 'a' || *c >= 'a' + N_SHAPES)
-			return rv_fail(et, RV_E_INVALID, "cases = %s: there are a, b and c", opt->cases);
+		if (!step_shape_of(*c) || strchr(c + 1, *c))
+			return rv_fail(et, RV_E_INVALID, "cases = %s: there are a, b and c, each once", opt->cases);
 	return opt->cases[0] ? RV_OK : rv_fail(et, RV_E_INVALID, "cases is empty: there are a, b and c");
 }
 
@@ -271,13 +222,13 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	(void)args;
 	const struct options *opt = opts;
 	if (opt->serve)
-		return serve(opt, &shapes[opt->cases[0] - 'a'], et);
+		return serve(opt, et);
 	signal(SIGPIPE, SIG_IGN); /* a contestant that died is seen as a failed write */
-	struct bench_report report = {.bench = "step"};
+	struct report report = {.n = 0};
 	bench_warn_if_busy();
 	for (const char *c = opt->cases; *c; c++)
-		RV_TRY(run_case(&report, opt, *c - 'a', et));
-	bench_print_table(&report);
+		RV_TRY(run_case(&report, opt, step_shape_of(*c), et));
+	print_ratios(&report);
 	return RV_OK;
 }
 
@@ -285,7 +236,8 @@ int main(int argc, char **argv) {
 	const struct rv_command commands[] = {
 		{.name = NULL,
 		 .synopsis = "",
-		 .help = "Time one training step against PyTorch and, with LLMC_DIR set, llm.c.",
+		 .help =
+			 "Time one training step against PyTorch and, with LLMC_DIR set, llm.c; then show where ours spends it.",
 		 .options = option_table,
 		 .opts_bytes = sizeof(struct options),
 		 .check = check,

@@ -25,6 +25,18 @@ __attribute__((target("avx512f"))) static void fma512(long rounds) {
 #undef STEP
 }
 
+__attribute__((target("avx512f,avx512bf16"))) static void dot512(long rounds) {
+	__m512 a = _mm512_set1_ps(0.999f), b = _mm512_set1_ps(1e-3f);
+#define DECLARE(i) __m512 c##i = _mm512_set1_ps(i);
+#define STEP(i)    __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(c##i) : "v"(a), "v"(b));
+	CHAINS(DECLARE)
+	for (long r = 0; r < rounds; r++) {
+		CHAINS(STEP)
+	}
+#undef DECLARE
+#undef STEP
+}
+
 __attribute__((target("avx2,fma"))) static void fma256(long rounds) {
 	__m256 a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-3f);
 #define DECLARE(i) __m256 c##i = _mm256_set1_ps(i);
@@ -56,6 +68,17 @@ double peer_multiply_adds(int threads, long rounds) {
 	(void)rounds;
 	return 0;
 #endif
+}
+
+double peer_bf16_dots(int threads, long rounds) {
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx512bf16")) {
+#pragma omp parallel num_threads(threads)
+		dot512(rounds);
+		return (double)rounds * threads * 12 * 4 * 16;
+	}
+#endif
+	return peer_multiply_adds(threads, rounds);
 }
 
 void peer_triad(int threads, float *a, const float *b, const float *c, size_t n) {

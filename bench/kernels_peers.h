@@ -10,6 +10,8 @@
 /* Independent fused multiply-adds in registers, of the widest vectors there are; returns the floating-point operations
  * done. 0: this machine has none we know. */
 double peer_multiply_adds(int threads, long rounds);
+/* The same with products of pairs of bf16 added in fp32 (AVX512_BF16); where there are none, as above. */
+double peer_bf16_dots(int threads, long rounds);
 /* a[i] = b[i] + 3 c[i]: 12 bytes per element. */
 void peer_triad(int threads, float *a, const float *b, const float *c, size_t n);
 /* Reads everything: 4 bytes per element. */

@@ -1,0 +1,105 @@
+/* step_contestants.c: see step_contestants.h. */
+#include "bench/step_contestants.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+/* PyTorch 1.13 of Debian 12 at its best: AVX-512 kernels, OpenBLAS with OpenMP and for this processor, huge pages. */
+static const char torch_script[] = RV_BENCH_DIR "/step_torch.py";
+static const char openblas[] = "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0";
+static const char malloc_tunables[] =
+	"glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184";
+
+static const struct {
+	const char *name, *missing;
+} about[N_CONTESTANTS] = {
+	[OURS_FP32] = {"ours fp32", ""},
+	[OURS_BF16] = {"ours bf16", ""},
+	[TORCH_FP32] = {"PyTorch fp32", "PyTorch is not there: install python3-torch"},
+	[TORCH_BF16] = {"PyTorch bf16", "PyTorch is not there: install python3-torch"},
+	[LLMC] = {"llm.c", "llm.c is not there: set LLMC_DIR to a checkout of it"},
+};
+
+const char *contestant_name(enum contestant_kind k) {
+	return about[k].name;
+}
+
+const char *contestant_missing(enum contestant_kind k) {
+	return about[k].missing;
+}
+
+static bool start_ours(struct step_peer *p, const struct step_shape *s, bool bf16, char *threads, const char *isa) {
+	char cases[2] = {s->letter, 0};
+	char *argv[] = {"/proc/self/exe",       "--serve", "--cases",   cases, "--threads", threads, "--dtype",
+					bf16 ? "bf16" : "fp32", "--isa",   (char *)isa, NULL};
+	return step_peer_start(p, argv, NULL);
+}
+
+enum { SHAPE_ARGS = 6, ARG_BYTES = 12 };
+
+static void shape_arguments(const struct step_shape *s, char out[SHAPE_ARGS][ARG_BYTES]) {
+	const int values[SHAPE_ARGS] = {s->layers, s->heads, s->channels, s->vocab, s->context, s->batch};
+	for (int i = 0; i < SHAPE_ARGS; i++)
+		snprintf(out[i], ARG_BYTES, "%d", values[i]);
+}
+
+static bool start_torch(struct step_peer *p, const struct step_shape *s, bool bf16, char *threads) {
+	char a[SHAPE_ARGS][ARG_BYTES];
+	shape_arguments(s, a);
+	bool preload = access(openblas, R_OK) == 0;
+	const struct step_env fair[] = {
+		{"OPENBLAS_CORETYPE", NULL},
+		{"OPENBLAS_L2_SIZE", NULL},
+		{"OMP_PROC_BIND", NULL},
+		{"ATEN_CPU_CAPABILITY", __builtin_cpu_supports("avx512f") ? "avx512" : NULL},
+		{"OMP_NUM_THREADS", threads},
+		{"GLIBC_TUNABLES", malloc_tunables},
+		{"LD_PRELOAD", preload ? openblas : NULL},
+		{NULL, NULL},
+	};
+	char *argv[] = {"/usr/bin/python3",
+					(char *)torch_script,
+					a[0],
+					a[1],
+					a[2],
+					a[3],
+					a[4],
+					a[5],
+					threads,
+					bf16 ? "bf16" : NULL,
+					NULL};
+	if (!preload)
+		fprintf(stderr, "%s is not installed (libopenblas0-openmp): PyTorch is slower than it could be\n", openblas);
+	return step_peer_start(p, argv, fair);
+}
+
+static bool start_llmc(struct step_peer *p, const struct step_shape *s, const char *threads) {
+	const char *dir = getenv("LLMC_DIR");
+	if (!dir || !*dir)
+		return false;
+	char program[64], command[1600], a[SHAPE_ARGS][ARG_BYTES];
+	snprintf(program, sizeof program, "/tmp/rv-bench-llmc-%d", (int)getpid());
+	snprintf(command, sizeof command,
+			 "cc -Ofast -march=native -fopenmp -DOMP -D_GNU_SOURCE -w -I'%s' -I'%s' '%s/step_llmc.c' '%s/step_peer.c' "
+			 "-lm -o %s",
+			 dir, RV_BENCH_DIR "/..", RV_BENCH_DIR, RV_BENCH_DIR, program);
+	bool built = system(command) == 0;
+	shape_arguments(s, a);
+	const struct step_env env[] = {{"OMP_NUM_THREADS", threads}, {NULL, NULL}};
+	char *argv[] = {program, a[0], a[1], a[2], a[3], a[4], a[5], NULL};
+	bool started = built && step_peer_start(p, argv, env);
+	unlink(program);
+	return started;
+}
+
+void contestant_start(struct contestant *c, enum contestant_kind k, const struct step_shape *s, int threads,
+					  const char *isa) {
+	char count[ARG_BYTES];
+	snprintf(count, sizeof count, "%d", threads);
+	if (k == OURS_FP32 || k == OURS_BF16)
+		c->there = start_ours(&c->peer, s, k == OURS_BF16, count, isa);
+	else if (k == LLMC)
+		c->there = start_llmc(&c->peer, s, count);
+	else
+		c->there = start_torch(&c->peer, s, k == TORCH_BF16, count);
+}
