@@ -236,8 +236,9 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	rv_event(s->events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_double("heldout_loss", s->heldout), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
-			 "done: held-out %.4f nats per token (perplexity %.3f)  %.2f Mtokens%s", s->heldout, exp(s->heldout),
-			 (double)r->tokens_done * 1e-6, sent_text(r).text);
+			 "done: held-out %.4f nats per %s (perplexity %.3f)  %.2f Mtokens%s", s->heldout,
+			 r->cfg.run.tokenizer_hash[0] ? "token" : "byte", exp(s->heldout), (double)r->tokens_done * 1e-6,
+			 sent_text(r).text);
 	if (!rv_hash_is_zero(&end.chain))
 		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
 	rv_event(s->events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);

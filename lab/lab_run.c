@@ -10,7 +10,7 @@
 static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
 	const struct lab_config *c = &r->cfg;
 	const struct backend_options device = {
-		.threads = c->threads, .compute = strcmp(c->run.dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, .isa = c->isa};
+		.threads = c->threads, .compute = run_config_compute(&c->run), .isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
 	const struct replica_options options = {.shard = (uint32_t)i % n_shards,
 											.n_shards = n_shards,

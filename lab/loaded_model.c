@@ -74,9 +74,10 @@ static enum rv_err load_config(struct loaded_model *m, const char *where, struct
 
 static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_options *o, struct rv_errtext *et) {
 	RV_TRY(load_config(m, o->where, et));
-	const char *dtype = strcmp(o->dtype, "auto") == 0 ? m->cfg.dtype : o->dtype;
+	if (strcmp(o->dtype, "auto") != 0)
+		snprintf(m->cfg.dtype, sizeof m->cfg.dtype, "%s", o->dtype);
 	const struct backend_options device = {
-		.threads = o->threads, .compute = strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32, .isa = "auto"};
+		.threads = o->threads, .compute = run_config_compute(&m->cfg), .isa = "auto"};
 	RV_TRY(open_tokenizer(m, o, et));
 	RV_TRY(backend_open("cpu", &device, &m->be, et));
 	const struct model_shape shape = model_shape_of(&m->cfg);
