@@ -7,6 +7,7 @@ An implementation apart from Rivulet's: byte pair encoding as its definition say
 import base64
 import json
 import os
+import unicodedata
 from collections import Counter
 
 import regex
@@ -94,8 +95,8 @@ def train(patterns, n_merges):
 
 
 class Tokenizer:
-    def __init__(self, name, patterns, n_merges, ignore_merges=False, unreachable=()):
-        self.name, self.patterns, self.ignore_merges = name, patterns, ignore_merges
+    def __init__(self, name, patterns, n_merges, ignore_merges=False, unreachable=(), normalizer=None):
+        self.name, self.patterns, self.ignore_merges, self.normalizer = name, patterns, ignore_merges, normalizer
         self.merges = train(patterns, n_merges)
         tokens = [bytes([b]) for b in sorted(range(256), key=lambda b: CHARACTERS[b])]
         tokens += [a + b for a, b in self.merges] + list(unreachable)
@@ -115,6 +116,8 @@ class Tokenizer:
             symbols = merged(symbols, *min(known, key=self.ranks.get))
 
     def encode(self, text):
+        if self.normalizer:
+            text = unicodedata.normalize(self.normalizer, text)
         return [i for piece in pieces(self.patterns, text) for i in self.encode_piece(piece.encode())]
 
     def huggingface(self, pre_tokenizer):
@@ -122,7 +125,8 @@ class Tokenizer:
             "version": "1.0", "truncation": None, "padding": None,
             "added_tokens": [{"id": len(self.vocab), "content": "<|endoftext|>", "single_word": False, "lstrip": False,
                               "rstrip": False, "normalized": False, "special": True}],
-            "normalizer": None, "pre_tokenizer": pre_tokenizer, "post_processor": None,
+            "normalizer": {"type": self.normalizer} if self.normalizer else None,
+            "pre_tokenizer": pre_tokenizer, "post_processor": None,
             "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
             "model": {"type": "BPE", "dropout": None, "unk_token": None, "byte_fallback": False, "fuse_unk": False,
                       "ignore_merges": self.ignore_merges,
@@ -150,7 +154,7 @@ def all_tokenizers():
     yield as_json(Tokenizer("gpt2", [GPT2], 250), byte_level(True))
     llama3 = Tokenizer("llama3", [LLAMA3], 250, True, [b" reference", "世界。".encode(), b"IT"])
     yield as_json(llama3, sequence(split(LLAMA3), byte_level(False)))
-    yield as_json(Tokenizer("qwen2", [QWEN2], 200), sequence(split(QWEN2), byte_level(False)))
+    yield as_json(Tokenizer("qwen2", [QWEN2], 200, normalizer="NFC"), sequence(split(QWEN2), byte_level(False)))
     yield as_json(Tokenizer("digits", [r"\p{N}", GPT2], 150),
                   sequence({"type": "Digits", "individual_digits": True}, byte_level(True)))
     # Ranks say nothing of merges: a token is made of whatever two tokens come together in it.

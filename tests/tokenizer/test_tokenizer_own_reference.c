@@ -28,7 +28,8 @@ static bool equals(const struct tokenizer *t, struct encoder *e, const json_t *l
 	if (!equal)
 		print_message("differs: \"%.60s\"\n", json_string_value(text));
 	token_list_release(&ids);
-	assert_round_trip(t, e, json_string_value(text), json_string_length(text));
+	if (!tokenizer_normalizes(t))
+		assert_round_trip(t, e, json_string_value(text), json_string_length(text));
 	return equal;
 }
 

@@ -27,6 +27,8 @@ void encoder_free(struct encoder *e) {
 	piece_cache_free(e->cache);
 	pretokenizer_scratch_free(e->matcher);
 	bpe_scratch_release(&e->merging);
+	nfc_scratch_release(&e->marks);
+	byte_list_release(&e->normal);
 	free(e);
 }
 
@@ -41,6 +43,18 @@ static enum rv_err encode_piece(void *ctx, const uint8_t *piece, size_t n, struc
 	size_t begin = e->out->n;
 	RV_TRY(bpe_encode(&e->t->bpe, &e->merging, piece, n, e->out, et));
 	piece_cache_put(e->cache, &key, e->out->ids + begin, e->out->n - begin);
+	return RV_OK;
+}
+
+enum rv_err encoder_normalize(struct encoder *e, const uint8_t *text, size_t n, struct rv_errtext *et) {
+	e->normal.n = 0;
+	while (n > 0) {
+		size_t valid = utf8_valid_prefix(text, n), invalid = utf8_invalid_prefix(text + valid, n - valid);
+		RV_TRY(nfc_append(&e->marks, text, valid, &e->normal, et));
+		RV_TRY(byte_list_append(&e->normal, text + valid, invalid, et));
+		text += valid + invalid;
+		n -= valid + invalid;
+	}
 	return RV_OK;
 }
 

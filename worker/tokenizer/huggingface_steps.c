@@ -1,4 +1,4 @@
-/* huggingface_steps.c: a table of pre-tokenizer types. */
+/* huggingface_steps.c: a table of pre-tokenizer types; the one normalizer there is. */
 #include "worker/tokenizer/huggingface_steps.h"
 
 #include "worker/tokenizer/patterns.h"
@@ -81,5 +81,30 @@ enum rv_err huggingface_add_steps(struct pretokenizer *p, const json_t *pre_toke
 	}
 	if (!s.byte_level)
 		return rv_fail(et, RV_E_UNSUPPORTED, "no ByteLevel pre-tokenizer: not a byte-level BPE");
+	return RV_OK;
+}
+
+static enum rv_err read_one_normalizer(const json_t *normalizer, bool *nfc, struct rv_errtext *et) {
+	const char *type = json_string_value(json_object_get(normalizer, "type"));
+	if (!type || strcmp(type, "NFC") != 0)
+		return rv_fail(
+			et, RV_E_UNSUPPORTED,
+			"there is a normalizer %.40s: only NFC is supported (with others, text would not come back as it "
+			"was)",
+			type ? type : "without a type");
+	*nfc = true;
+	return RV_OK;
+}
+
+enum rv_err huggingface_read_normalizer(const json_t *normalizer, bool *nfc, struct rv_errtext *et) {
+	*nfc = false;
+	if (!normalizer || json_is_null(normalizer))
+		return RV_OK;
+	const char *type = json_string_value(json_object_get(normalizer, "type"));
+	if (!type || strcmp(type, "Sequence") != 0)
+		return read_one_normalizer(normalizer, nfc, et);
+	const json_t *list = json_object_get(normalizer, "normalizers");
+	for (size_t i = 0; i < json_array_size(list); i++)
+		RV_TRY(read_one_normalizer(json_array_get(list, i), nfc, et));
 	return RV_OK;
 }

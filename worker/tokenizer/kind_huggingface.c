@@ -44,15 +44,13 @@ static bool is_on(const json_t *v) {
 	return v && !json_is_null(v) && !json_is_false(v) && !(json_is_string(v) && json_string_length(v) == 0);
 }
 
-static enum rv_err refuse_other_models(const struct loading *l) {
+static enum rv_err read_settings(const struct loading *l) {
 	static const char *const unsupported[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
 											  "byte_fallback", NULL};
 	for (int i = 0; unsupported[i]; i++)
 		if (is_on(json_object_get(l->model, unsupported[i])))
 			return rv_fail(l->et, RV_E_UNSUPPORTED, "the model has %s: not a plain byte-level BPE", unsupported[i]);
-	if (is_on(json_object_get(l->root, "normalizer")))
-		return rv_fail(l->et, RV_E_UNSUPPORTED, "there is a normalizer: text would not come back as it was");
-	return RV_OK;
+	return huggingface_read_normalizer(json_object_get(l->root, "normalizer"), &l->t->nfc, l->et);
 }
 
 /* The bytes of a token's text, into l->token + offset; at most VOCAB_MAX_TOKEN_BYTES of them. */
@@ -76,6 +74,20 @@ static const json_t *added_content(const struct loading *l, size_t i, json_int_t
 	return json_is_string(content) ? content : NULL;
 }
 
+/* A token that is looked for in normalized text must be normalized itself. */
+static enum rv_err check_normal(const json_t *content, struct rv_errtext *et) {
+	const uint8_t *text = (const uint8_t *)json_string_value(content);
+	size_t n = json_string_length(content);
+	struct nfc_scratch marks = {0};
+	struct byte_list normal = {0};
+	enum rv_err e = nfc_append(&marks, text, n, &normal, et);
+	if (e == RV_OK && (normal.n != n || memcmp(normal.bytes, text, n) != 0))
+		e = rv_fail(et, RV_E_UNSUPPORTED, "added token %.80s is not in the normalizer's form", (const char *)text);
+	nfc_scratch_release(&marks);
+	byte_list_release(&normal);
+	return e;
+}
+
 /* An added token may stand in the vocabulary too; then with the same id. */
 static enum rv_err add_special(struct loading *l, size_t i, size_t *n_new) {
 	static const char *const unsupported[] = {"single_word", "lstrip", "rstrip", NULL};
@@ -95,9 +107,13 @@ static enum rv_err add_special(struct loading *l, size_t i, size_t *n_new) {
 					   " in the vocabulary",
 					   json_string_value(content), id, json_integer_value(known));
 	*n_new += !known;
-	bool plain = !json_is_true(json_object_get(json_array_get(l->added, i), "special"));
-	return specials_add(&l->t->specials, json_string_value(content), json_string_length(content), (uint32_t)id, plain,
-						l->et);
+	struct special kind = {.id = (uint32_t)id};
+	kind.plain = !json_is_true(json_object_get(json_array_get(l->added, i), "special"));
+	const json_t *normalized = json_object_get(json_array_get(l->added, i), "normalized");
+	kind.normalized = json_is_boolean(normalized) ? json_is_true(normalized) : kind.plain;
+	if (kind.normalized && l->t->nfc)
+		RV_TRY(check_normal(content, l->et));
+	return specials_add(&l->t->specials, json_string_value(content), json_string_length(content), &kind, l->et);
 }
 
 static enum rv_err add_specials(struct loading *l, size_t *n_new) {
@@ -201,7 +217,7 @@ static enum rv_err put_merges(struct loading *l) {
 static enum rv_err load_parts(struct loading *l) {
 	size_t n_new;
 	RV_TRY(find_parts(l));
-	RV_TRY(refuse_other_models(l));
+	RV_TRY(read_settings(l));
 	RV_TRY(huggingface_add_steps(&l->t->pretokenizer, json_object_get(l->root, "pre_tokenizer"), l->et));
 	RV_TRY(add_specials(l, &n_new));
 	RV_TRY(specials_sort(&l->t->specials, l->et));

@@ -11,7 +11,7 @@ const char pattern_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s
 	"\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 static enum rv_err add(struct special_set *s, const char *text, uint32_t id, struct rv_errtext *et) {
-	return specials_add(s, text, strlen(text), id, false, et);
+	return specials_add(s, text, strlen(text), &(struct special){.id = id}, et);
 }
 
 static enum rv_err gpt2_specials(struct special_set *s, uint32_t n_ranks, struct rv_errtext *et) {

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum rv_err specials_add(struct special_set *s, const char *text, size_t n, uint32_t id, bool plain,
+enum rv_err specials_add(struct special_set *s, const char *text, size_t n, const struct special *kind,
 						 struct rv_errtext *et) {
+	uint32_t id = kind->id;
 	if (s->n == SPECIALS_MAX)
 		return rv_fail(et, RV_E_RANGE, "more than %d special tokens", SPECIALS_MAX);
 	if (n == 0 || n > SPECIAL_MAX_BYTES)
@@ -24,8 +25,9 @@ enum rv_err specials_add(struct special_set *s, const char *text, size_t n, uint
 	if (!copy)
 		return rv_fail(et, RV_E_NOMEM, "no memory for special token %u", id);
 	memcpy(copy, text, n);
-	s->at[s->n++] = (struct special){.text = copy, .n = (uint32_t)n, .id = id, .plain = plain};
-	s->n_plain += plain;
+	s->at[s->n++] = (struct special){
+		.text = copy, .n = (uint32_t)n, .id = id, .plain = kind->plain, .normalized = kind->normalized};
+	s->n_of[kind->plain][kind->normalized]++;
 	s->first_byte[(uint8_t)text[0]] = true;
 	return RV_OK;
 }
@@ -89,27 +91,33 @@ static size_t first_with(const struct special_set *s, size_t lo, size_t hi, size
 	return lo;
 }
 
+static bool wanted(const struct special *s, struct special_filter f) {
+	return (s->plain || f.with_special) && s->normalized == f.normalized;
+}
+
 /* The longest that text[0, n) begins with. */
-static const struct special *longest_at(const struct special_set *s, const uint8_t *text, size_t n, bool only_plain) {
+static const struct special *longest_at(const struct special_set *s, const uint8_t *text, size_t n,
+										struct special_filter filter) {
 	const struct special *best = NULL;
 	size_t lo = 0, hi = s->n;
 	for (size_t depth = 0; depth < n && lo < hi; depth++) {
 		size_t from = first_with(s, lo, hi, depth, text[depth]);
 		hi = first_with(s, from, hi, depth, text[depth] + 1);
 		lo = from;
-		if (lo < hi && s->at[lo].n == depth + 1 && (s->at[lo].plain || !only_plain))
+		if (lo < hi && s->at[lo].n == depth + 1 && wanted(&s->at[lo], filter))
 			best = &s->at[lo];
 	}
 	return best;
 }
 
-const struct special *specials_next(const struct special_set *s, const uint8_t *text, size_t n, bool only_plain,
-									size_t *at) {
-	size_t candidates = only_plain ? s->n_plain : s->n;
+const struct special *specials_next(const struct special_set *s, const uint8_t *text, size_t n,
+									struct special_filter filter, size_t *at) {
+	size_t candidates =
+		s->n_of[true][filter.normalized] + (filter.with_special ? s->n_of[false][filter.normalized] : 0);
 	for (*at = 0; *at < n && candidates > 0; ++*at) {
 		if (!s->first_byte[text[*at]])
 			continue;
-		const struct special *found = longest_at(s, text + *at, n - *at, only_plain);
+		const struct special *found = longest_at(s, text + *at, n - *at, filter);
 		if (found)
 			return found;
 	}

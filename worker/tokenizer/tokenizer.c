@@ -102,16 +102,21 @@ uint32_t tokenizer_end_of_text(const struct tokenizer *t) {
 	return id != TOKENIZER_NO_TOKEN ? id : tokenizer_special(t, "<|end_of_text|>");
 }
 
-enum rv_err tokenizer_encode(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
-							 struct token_list *out, struct rv_errtext *et) {
-	const struct tokenizer *t = e->t;
-	if (n > TOKENIZER_MAX_TEXT_BYTES)
-		return rv_fail(et, RV_E_RANGE, "a text of %zu bytes: the limit is %d; encode it in parts", n,
-					   TOKENIZER_MAX_TEXT_BYTES);
+bool tokenizer_normalizes(const struct tokenizer *t) {
+	return t->nfc;
+}
+
+typedef enum rv_err encode_fn(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
+							  struct token_list *out, struct rv_errtext *et);
+
+/* Special tokens become what they are, and `between` what is around them. */
+static enum rv_err encode_around(struct encoder *e, const uint8_t *text, size_t n, struct special_filter filter,
+								 encode_fn *between, struct token_list *out, struct rv_errtext *et) {
+	enum specials specials = filter.with_special ? SPECIALS_RECOGNISED : SPECIALS_AS_TEXT;
 	while (n > 0) {
 		size_t before;
-		const struct special *found = specials_next(&t->specials, text, n, specials == SPECIALS_AS_TEXT, &before);
-		RV_TRY(t->kind->encode(e, text, before, out, et));
+		const struct special *found = specials_next(&e->t->specials, text, n, filter, &before);
+		RV_TRY(between(e, text, before, specials, out, et));
 		if (!found)
 			break;
 		RV_TRY(token_list_append(out, &found->id, 1, et));
@@ -119,6 +124,34 @@ enum rv_err tokenizer_encode(struct encoder *e, const uint8_t *text, size_t n, e
 		n -= before + found->n;
 	}
 	return RV_OK;
+}
+
+static enum rv_err encode_words(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
+								struct token_list *out, struct rv_errtext *et) {
+	(void)specials;
+	return e->t->kind->encode(e, text, n, out, et);
+}
+
+/* As the reference implementation has it: first the tokens that stand in the text as it is, then, in what is between
+ * them, those that stand in it once it is normalized. */
+static enum rv_err encode_normalized(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
+									 struct token_list *out, struct rv_errtext *et) {
+	const struct special_filter filter = {.with_special = specials == SPECIALS_RECOGNISED, .normalized = true};
+	if (e->t->nfc) {
+		RV_TRY(encoder_normalize(e, text, n, et));
+		text = e->normal.bytes;
+		n = e->normal.n;
+	}
+	return encode_around(e, text, n, filter, encode_words, out, et);
+}
+
+enum rv_err tokenizer_encode(struct encoder *e, const uint8_t *text, size_t n, enum specials specials,
+							 struct token_list *out, struct rv_errtext *et) {
+	const struct special_filter filter = {.with_special = specials == SPECIALS_RECOGNISED};
+	if (n > TOKENIZER_MAX_TEXT_BYTES)
+		return rv_fail(et, RV_E_RANGE, "a text of %zu bytes: the limit is %d; encode it in parts", n,
+					   TOKENIZER_MAX_TEXT_BYTES);
+	return encode_around(e, text, n, filter, encode_normalized, out, et);
 }
 
 enum rv_err tokenizer_decode(const struct tokenizer *t, const uint32_t *ids, size_t n, struct byte_list *out,

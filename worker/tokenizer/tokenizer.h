@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "worker/tokenizer/buffers.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,9 @@ uint32_t tokenizer_vocab(const struct tokenizer *t);
 const struct rv_hash *tokenizer_hash(const struct tokenizer *t);
 /* H of all that decides what a text becomes: kind, file and pattern. */
 struct rv_hash tokenizer_identity(const struct tokenizer *t);
+/* Does it bring text into Unicode's form C first (a "normalizer" of tokenizer.json)? Then decoding gives the text in
+ * that form; without, it gives exactly the bytes that were encoded. */
+bool tokenizer_normalizes(const struct tokenizer *t);
 /* The id of a special (added) token by its text, or TOKENIZER_NO_TOKEN. */
 uint32_t tokenizer_special(const struct tokenizer *t, const char *text);
 /* The token that ends a document, or TOKENIZER_NO_TOKEN: <|endoftext|>, or <|end_of_text|>. */

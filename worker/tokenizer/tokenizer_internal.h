@@ -3,6 +3,7 @@
 #define RV_WORKER_TOKENIZER_TOKENIZER_INTERNAL_H
 
 #include "worker/tokenizer/bpe.h"
+#include "worker/tokenizer/nfc.h"
 #include "worker/tokenizer/pretokenizer.h"
 #include "worker/tokenizer/specials.h"
 #include "worker/tokenizer/tokenizer.h"
@@ -31,6 +32,7 @@ struct tokenizer {
 	struct bpe bpe; /* its vocabulary holds the special tokens too, for decoding */
 	struct pretokenizer pretokenizer;
 	struct special_set specials;
+	bool nfc; /* text is normalized first */
 };
 
 struct encoder {
@@ -39,7 +41,12 @@ struct encoder {
 	struct bpe_scratch merging;
 	struct piece_cache *cache;
 	struct token_list *out; /* of the call under way */
+	struct nfc_scratch marks;
+	struct byte_list normal; /* text after normalizing */
 };
+
+/* text[0, n) normalized, in e->normal; what is no UTF-8 stays as it is. RV_E_NOMEM. */
+enum rv_err encoder_normalize(struct encoder *e, const uint8_t *text, size_t n, struct rv_errtext *et);
 
 /* The `encode` of both BPE kinds. */
 enum rv_err encoder_encode_bpe(struct encoder *e, const uint8_t *text, size_t n, struct token_list *out,
