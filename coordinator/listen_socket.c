@@ -123,8 +123,8 @@ static enum rv_err bind_and_listen(int fd, const struct address *at, struct addr
 		return rv_fail(et, RV_E_INVALID, "%s: give a numeric address to listen on, such as 0.0.0.0 or 127.0.0.1",
 					   at->host);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-	/* Accepted sockets inherit it. Else a reply's body waits for the acknowledgement of its head: 40 ms and a round trip
-	 * for every document. */
+	/* Accepted sockets inherit it. Else a reply's body waits for the acknowledgement of its head: 40 ms and a round
+	 * trip for every document. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 	if (sa.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
