@@ -65,6 +65,9 @@ static void build(const struct core *c, struct document *d) {
 	d->base_chain = c->base_chain;
 	d->n_log = (uint16_t)(c->round - c->base_round);
 	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
+	d->banned = 0;
+	for (int i = 0; i < c->n_members; i++)
+		d->banned |= c->members[i].banned ? core_bit((uint32_t)i) : 0;
 	if (d->phase == RUN_REDUCE)
 		put_roster(c, d);
 	else
@@ -86,7 +89,7 @@ static bool same_members(const struct document *a, const struct document *b) {
  * of (round, attempt), the key of a member. */
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->base_round == b->base_round &&
-		   rv_hash_equal(&a->base_hash, &b->base_hash) && same_members(a, b);
+		   rv_hash_equal(&a->base_hash, &b->base_hash) && a->banned == b->banned && same_members(a, b);
 }
 
 void core_publish(struct core *c) {

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CONTROL_VERSION = 1 };
+enum { CONTROL_VERSION = 2 };
 
 /* ---- joining --------------------------------------------------------------------------------------------------------
  */
@@ -117,6 +117,9 @@ struct document {
 	struct rv_hash base_chain; /* state_hash(base_round) */
 	uint16_t n_log;            /* == round - base_round, <= NET_MAX_LOG_DIGESTS */
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round base_round + i */
+	/* Whom the operator removed: a set of member numbers. Their tickets are void: nobody keeps or takes a link of
+	 * theirs. */
+	uint64_t banned;
 	/* REDUCE: the participants in roster order (ascending member number): sums are taken in this order.
 	 * Otherwise: the live members that hold state_hash(round), whom a joiner may ask. */
 	uint16_t n_members;

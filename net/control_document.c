@@ -1,11 +1,12 @@
 /* control_document.c: the encoding of the run document, and everything that must hold inside one.
  *
- * Order on the wire: head, run, base, log, members; in phase REDUCE also the shard map. */
+ * Order on the wire: head, run, base, log, the banned, members; in phase REDUCE also the shard map. */
 #include "net/control.h"
 #include "net/control_fields.h"
 
 static const char WHAT[] = "document";
 
+_Static_assert(NET_MAX_MEMBERS <= 64, "a set of members fits into 64 bits");
 _Static_assert(512 + NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
 					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_RANGES * 10 +
 					   NET_SIG_BYTES <=
@@ -42,6 +43,7 @@ void document_encode(const struct document *m, struct rv_writer *w) {
 	rv_write_u16(w, m->n_log);
 	for (int i = 0; i < m->n_log; i++)
 		write_hash(w, &m->log[i]);
+	rv_write_u64(w, m->banned);
 	rv_write_u16(w, m->n_members);
 	for (int i = 0; i < m->n_members; i++) {
 		rv_write_u32(w, m->members[i].member);
@@ -171,6 +173,7 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(control_read_head_current(&r, CONTROL_TAG_DOCUMENT, WHAT, et));
 	read_run(&r, out);
 	RV_TRY(read_log(&r, out, et));
+	out->banned = rv_read_u64(&r);
 	RV_TRY(read_members(&r, out, et));
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(read_shard_map(&r, out, et));

@@ -95,6 +95,9 @@ uint16_t peers_port(const struct peers *p); /* where it listens; 0: it does not 
 /* The members to hold links with (self is skipped): dialed until they are linked. Replaces the earlier set. Links to
  * members that are not in it any more stay until they are idle. A member whose key changed loses its link. */
 void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n);
+/* The members that the operator removed, a set of member numbers; replaces the earlier set. Their links are closed,
+ * they are not dialed, and a HELLO of theirs is refused whatever their ticket says. */
+void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
 /* Closes the link to `member`, if any, telling it `text`; on_link_down is called. It may be dialed again. */
 void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, const char *text);
 bool peers_linked(const struct peers *p, uint32_t member);

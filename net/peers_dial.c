@@ -124,7 +124,8 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 	}
 	for (int i = 0; i < n; i++) {
 		RV_ASSERT(members[i].member < NET_MAX_MEMBERS);
-		if (members[i].member != p->cfg.self_member)
+		bool banned = p->banned >> members[i].member & 1;
+		if (members[i].member != p->cfg.self_member && !banned)
 			want(p, &members[i], was_wanted[members[i].member]);
 	}
 	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
@@ -133,6 +134,20 @@ void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *membe
 			continue;
 		peer->dialing->quiet = true;
 		link_kill(peer->dialing, false, RV_E_CANCELLED, "not wanted any more");
+	}
+	p->depth--;
+	peers_reap(p);
+}
+
+void peers_ban(struct peers *p, int64_t now_us, uint64_t banned) {
+	p->now_us = now_us;
+	p->banned = banned & ~(UINT64_C(1) << p->cfg.self_member);
+	p->depth++;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		if (!(p->banned >> m & 1))
+			continue;
+		forget_links(&p->members[m], "it is banned from this run");
+		p->members[m].wanted = false;
 	}
 	p->depth--;
 	peers_reap(p);

@@ -70,7 +70,8 @@ static enum rv_err check_hello(const struct peers *p, const struct link *l, cons
 	return RV_OK;
 }
 
-/* A key of the roster is who the roster says; any other needs the run's ticket for the number it claims. */
+/* A key of the roster is who the roster says; any other needs the run's ticket for the number it claims. Either counts
+ * for nothing when the member is banned. */
 static enum rv_err find_member(const struct peers *p, const struct link *l, const struct frame_hello *hello,
 							   uint32_t *member, struct rv_errtext *et) {
 	char name[IDENTITY_SHORT_BYTES];
@@ -85,6 +86,8 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 					   hello->member);
 	if (known == LINK_NOBODY && !ticket_verify(p->cfg.run_key, p->cfg.run_id, hello->member, l->key, hello->ticket))
 		return rv_fail(et, RV_E_AUTH, "hello: key %s... is in no roster, and its ticket is not the run's", name);
+	if (p->banned >> hello->member & 1)
+		return rv_fail(et, RV_E_AUTH, "hello: member %u (key %s...) is banned from this run", hello->member, name);
 	*member = hello->member;
 	return RV_OK;
 }

@@ -37,7 +37,8 @@ struct peers {
 	struct tls_stream_kind tls;
 	struct rv_rng rng;
 	int64_t now_us;
-	int depth; /* callbacks or loops over links under way: no reaping */
+	uint64_t banned; /* set of member numbers */
+	int depth;       /* callbacks or loops over links under way: no reaping */
 	int listen_fd;
 	uint16_t port;
 	int64_t accept_again_us; /* out of file descriptors: not before */

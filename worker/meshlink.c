@@ -102,9 +102,10 @@ struct peers *meshlink_peers(struct meshlink *m) {
 	return m->peers;
 }
 
-void meshlink_allow(struct meshlink *m, int64_t now_us, const struct member_ref *members, int n) {
+void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d) {
 	m->now_us = now_us;
-	peers_allow(m->peers, now_us, members, n);
+	peers_ban(m->peers, now_us, d->banned);
+	peers_allow(m->peers, now_us, d->members, d->n_members);
 }
 
 void meshlink_announce_links(struct meshlink *m, int64_t now_us) {

@@ -23,8 +23,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 void meshlink_free(struct meshlink *m); /* NULL is fine */
 struct peers *meshlink_peers(struct meshlink *m);
 
-/* peers_allow. */
-void meshlink_allow(struct meshlink *m, int64_t now_us, const struct member_ref *members, int n);
+/* peers_ban and peers_allow, of a new document. */
+void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d);
 /* After allreduce_start: tells the core of the links there are. */
 void meshlink_announce_links(struct meshlink *m, int64_t now_us);
 void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fds, int n);

@@ -45,7 +45,7 @@ void session_on_document(void *ctx, const struct document *d) {
 		rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
 	if (!adopted)
 		return;
-	meshlink_allow(s->mesh, now_us, now->members, now->n_members);
+	meshlink_allow(s->mesh, now_us, now);
 	session_note_document(s, now);
 	warn_if_alone(s, now);
 }

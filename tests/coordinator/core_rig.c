@@ -53,6 +53,7 @@ static void check_same_facts(const struct document *a, const struct document *b)
 	assert_int_equal(a->base_round, b->base_round);
 	assert_memory_equal(&a->base_hash, &b->base_hash, sizeof a->base_hash);
 	assert_memory_equal(&a->base_chain, &b->base_chain, sizeof a->base_chain);
+	assert_int_equal(a->banned, b->banned);
 	assert_int_equal(a->n_log, b->n_log);
 	assert_memory_equal(a->log, b->log, a->n_log * sizeof a->log[0]);
 	assert_int_equal(a->phase == RUN_REDUCE, b->phase == RUN_REDUCE);

@@ -208,6 +208,7 @@ static struct document *a_document(void) {
 						   .base_chain = hash_of_int(4),
 						   .n_log = 3,
 						   .log = {hash_of_int(5), hash_of_int(6), hash_of_int(7)},
+						   .banned = UINT64_C(0x8000000000000002),
 						   .n_members = 3,
 						   .n_chunks = 10,
 						   .n_ranges = 3,
@@ -234,6 +235,7 @@ static void test_document(void **state) {
 	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
 	assert_int_equal(doc_out.members[2].member, 10);
 	assert_int_equal(doc_out.ranges[2].owner, 2);
+	assert_true(doc_out.banned == UINT64_C(0x8000000000000002));
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(document_decode(buffer, cut, &doc_out, NULL), RV_E_INVALID);
 	assert_int_equal(document_decode(buffer, n + 1, &doc_out, NULL), RV_E_INVALID);
@@ -334,7 +336,7 @@ static void test_counts_above_the_limits(void **state) {
 	assert_int_equal(document_decode(buffer, n, &doc_out, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "n_log = 255"));
 	n = encode_document(d);
-	size_t at_n_members = at_n_log + 2 + 3 * 32;
+	size_t at_n_members = at_n_log + 2 + 3 * 32 + 8;
 	assert_int_equal(buffer[at_n_members], 3);
 	buffer[at_n_members + 1] = 255;
 	assert_int_equal(document_decode(buffer, n, &doc_out, &et), RV_E_INVALID);

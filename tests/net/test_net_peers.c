@@ -292,6 +292,35 @@ static void joiner_comes_in_by_its_ticket(void **state) {
 	world_release(&w);
 }
 
+/* A ban closes the link at once and lets the member in no more, neither by the roster nor by its ticket, until it is
+ * taken back. Others are not touched. */
+static void the_banned_are_out(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 3, NULL);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	for (int in_roster = 0; in_roster < 2; in_roster++) {
+		struct node *n = &w.nodes[0];
+		n->downs[1] = n->fatals[1] = n->troubles = 0;
+		peers_ban(n->peers, w.now_us, 1u << 1 | 1u << 0); /* our own number does not matter */
+		assert_int_equal(n->fatals[1], 1);
+		assert_int_equal(n->down_why[1], RV_E_AUTH);
+		world_allow(&w, 0, in_roster ? 7 : 5);
+		assert_true(world_until(&w, world_trouble, n)); /* it dials again */
+		assert_non_null(strstr(n->trouble_text, "member 1"));
+		assert_non_null(strstr(n->trouble_text, "is banned from this run"));
+		world_advance(&w, 5 * 1000000LL);
+		assert_false(peers_linked(n->peers, 1));
+		assert_true(peers_linked(n->peers, 2));
+		assert_int_equal(n->downs[2], 0);
+		peers_ban(n->peers, w.now_us, 0);
+		world_allow(&w, 0, 7);
+		assert_true(world_until(&w, world_all_linked, NULL));
+	}
+	world_release(&w);
+}
+
 static void owner_may_drop_in_a_callback(void **state) {
 	(void)state;
 	struct world w;
@@ -433,6 +462,7 @@ int main(void) {
 		cmocka_unit_test(killed_link_comes_back),
 		cmocka_unit_test(dead_peer_is_fatal_at_the_redial),
 		cmocka_unit_test(joiner_comes_in_by_its_ticket),
+		cmocka_unit_test(the_banned_are_out),
 		cmocka_unit_test(owner_may_drop_in_a_callback),
 		cmocka_unit_test(owner_refuses_a_message),
 		cmocka_unit_test(changed_key_loses_its_link),
