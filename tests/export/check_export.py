@@ -31,11 +31,38 @@ def check_logits(root, name, tokens):
     return config, tensors, dtypes
 
 
+def read_json(*path):
+    return json.load(open(os.path.join(*path)))
+
+
 def check_side_files(root):
-    tokenizer = json.load(open(os.path.join(root, "tokenizer.json")))
-    assert sorted(tokenizer["model"]["vocab"].values()) == list(range(256)) and tokenizer["model"]["merges"] == []
-    for name in "tokenizer_config.json", "generation_config.json":
-        json.load(open(os.path.join(root, name)))
+    """The directory's tokenizer: the given one, or the bytes by value."""
+    tokenizer, settings = read_json(root, "hf", "tokenizer.json"), read_json(root, "hf", "tokenizer_config.json")
+    generation = read_json(root, "hf", "generation_config.json")
+    if os.path.exists(os.path.join(root, "tokenizer.json")):
+        assert tokenizer == read_json(root, "tokenizer.json")
+        end = tokenizer["added_tokens"][0]
+        assert settings["eos_token"] == end["content"] and generation["eos_token_id"] == end["id"]
+    else:
+        assert sorted(tokenizer["model"]["vocab"].values()) == list(range(256)) and tokenizer["model"]["merges"] == []
+        assert settings["eos_token"] is None and generation["eos_token_id"] is None
+    return tokenizer
+
+
+def check_gguf_tokenizer(metadata, tokenizer, vocab_size):
+    assert metadata["tokenizer.ggml.model"] == "gpt2" and metadata["tokenizer.ggml.pre"] == "gpt-2"
+    tokens, types = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"]
+    assert len(tokens) == len(set(tokens)) == len(types) == vocab_size
+    special = {t["id"]: t["content"] for t in tokenizer["added_tokens"]}
+    known = {i: text for text, i in tokenizer["model"]["vocab"].items()} | special
+    for i, (text, kind) in enumerate(zip(tokens, types)):
+        assert text == known.get(i, f"[PAD{i}]"), (i, text)
+        assert kind == (3 if i in special else 1 if i in known else 5), (i, kind)  # control, normal, unused
+    assert metadata["tokenizer.ggml.merges"] == tokenizer["model"]["merges"]
+    if special:
+        assert metadata["tokenizer.ggml.eos_token_id"] in special
+    else:
+        assert tokens[ord("a")] == "a" and tokens[ord(" ")] == "\u0120"
 
 
 def interleave(w, heads):
@@ -72,7 +99,7 @@ def expected_gguf(config, tensors):
     return out
 
 
-def check_gguf(path, dtype, config, tensors):
+def check_gguf(path, dtype, config, tensors, tokenizer):
     metadata, found = read_gguf(path)
     family = config["model_type"]
     assert metadata["general.architecture"] == family
@@ -80,10 +107,7 @@ def check_gguf(path, dtype, config, tensors):
     layers = config.get("n_layer", config.get("num_hidden_layers"))
     assert metadata[family + ".block_count"] == layers
     assert metadata[family + ".context_length"] == config.get("n_positions", config.get("max_position_embeddings"))
-    assert metadata["tokenizer.ggml.model"] == "gpt2" and metadata["tokenizer.ggml.pre"] == "gpt-2"
-    tokens = metadata["tokenizer.ggml.tokens"]
-    assert len(tokens) == len(set(tokens)) == len(metadata["tokenizer.ggml.token_type"]) == config["vocab_size"]
-    assert tokens[ord("a")] == "a" and tokens[ord(" ")] == "\u0120" and metadata["tokenizer.ggml.merges"] == []
+    check_gguf_tokenizer(metadata, tokenizer, config["vocab_size"])
     wanted = expected_gguf(config, tensors)
     scaling = config.get("rope_scaling")
     if scaling and scaling.get("rope_type") == "llama3":
@@ -114,9 +138,9 @@ def main():
         config_bf16, _, dtypes = check_logits(root, "hf-bf16", tokens)
         assert set(dtypes.values()) == {"BF16"} and config_bf16["torch_dtype"] == "bfloat16"
         assert len([f for f in os.listdir(os.path.join(root, "hf-bf16")) if f.startswith("model-0")]) > 1
-        check_side_files(os.path.join(root, "hf"))
+        tokenizer = check_side_files(root)
         for dtype, name in ("F32", "fp32"), ("BF16", "bf16"), ("F16", "fp16"):
-            check_gguf(os.path.join(root, name + ".gguf"), dtype, config, tensors)
+            check_gguf(os.path.join(root, name + ".gguf"), dtype, config, tensors, tokenizer)
 
 
 if __name__ == "__main__":

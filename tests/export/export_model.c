@@ -1,14 +1,17 @@
 /* export_model.c: writes a small model of random weights in every form that Rivulet exports, with the logits that our
  * own forward pass gives for what was written and read back: export_model DIR KEY=VALUE... (options of a run). Readers
- * that know only the published layouts (check_export.py) compare.
+ * that know only the published layouts (check_export.py) compare. A `vocab` above 256 gets a tokenizer of TRAINED
+ * tokens, trained on the spot.
  *
  *   DIR/hf, DIR/hf-bf16        Hugging Face directories, the second in several files
  *   DIR/{fp32,bf16,fp16}.gguf  for llama.cpp
+ *   DIR/tokenizer.json         when there is one
  *   DIR/tokens.i32, DIR/{hf,hf-bf16}.logits   (context), (context, vocab)
  */
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "worker/tokenizer/trainer.h"
 #include "worker/train/gguf.h"
 #include "worker/train/weights.h"
 
@@ -16,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPLIT_BYTES = 20000 };
+enum { SPLIT_BYTES = 20000, BYTE_TOKENS = 256, TRAINED = 280 };
 
 static struct rv_errtext et;
 
@@ -57,6 +60,18 @@ static void write_file(const char *dir, const char *name, const void *data, size
 	char path[512];
 	snprintf(path, sizeof path, "%s/%s", dir, name);
 	must(rv_file_write_atomic(path, data, n, 0644, &et));
+}
+
+static void write_tokenizer(const char *dir) {
+	static const char text[] = "the river runs into the sea, and the sea is not full: the rivers run and run again.";
+	struct piece_counter *counter;
+	char *json;
+	must(piece_counter_new(&counter, &et));
+	must(piece_counter_add(counter, (const uint8_t *)text, strlen(text), &et));
+	must(trainer_make_json(piece_counter_counts(counter), TRAINED, NULL, NULL, &json, &et));
+	write_file(dir, "tokenizer.json", json, strlen(json));
+	free(json);
+	piece_counter_free(counter);
 }
 
 /* What our forward pass makes of the exported weights. */
@@ -106,8 +121,14 @@ int main(int argc, char **argv) {
 	must(backend_open("cpu", &device, &be, &et));
 	must(model_new(c.model, &shape, &options, be, &m, &et));
 	float *params = random_params(&m->layout);
-	write_exports(argv[1], (struct weights_source){
-							   .cfg = &c, .layout = &m->layout, .params = params, .origin = {.round = 3, .step = 90}});
+	struct weights_source w = {.cfg = &c, .layout = &m->layout, .params = params, .origin = {.round = 3, .step = 90}};
+	char tokenizer[512];
+	snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", argv[1]);
+	if (c.vocab > BYTE_TOKENS) {
+		write_tokenizer(argv[1]);
+		w.tokenizer_file = tokenizer;
+	}
+	write_exports(argv[1], w);
 	int32_t *tokens = malloc((size_t)c.context * sizeof *tokens);
 	RV_ASSERT(tokens);
 	for (int64_t i = 0; i < c.context; i++)

@@ -1,0 +1,158 @@
+/* config.json of both families, and the tokenizer's files. */
+#include "tests/worker/train_fixture.h"
+
+#include "worker/tokenizer/tokenizer.h"
+#include "worker/train/hf_config.h"
+#include "worker/train/hf_tokenizer.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rv_errtext et;
+
+static enum rv_err parse(const char *text, struct run_config *c) {
+	run_config_defaults(c);
+	return hf_config_parse("config.json", text, strlen(text), c, &et);
+}
+
+static void refused(const char *text, enum rv_err kind, const char *why) {
+	struct run_config c, before;
+	run_config_defaults(&before);
+	enum rv_err e = parse(text, &c);
+	assert_fault(e, kind, &et, why);
+	assert_memory_equal(et.text, "config.json", strlen("config.json"));
+	assert_int_equal(c.n_layer, before.n_layer);
+}
+
+#define GPT2(layers)                                                                                                   \
+	"{\"model_type\":\"gpt2\",\"n_layer\":" layers ",\"n_head\":12,\"n_embd\":768,\"n_positions\":1024,"               \
+	"\"vocab_size\":50257,\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu_new\"}"
+
+static void test_gpt2(void **state) {
+	(void)state;
+	struct run_config c;
+	if (parse(GPT2("12"), &c) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_string_equal(c.model, "gpt2");
+	assert_int_equal(c.n_embd, 768);
+	assert_int_equal(c.vocab, 50257);
+	assert_int_equal(c.context, 1024);
+}
+
+static void test_llama(void **state) {
+	(void)state;
+	struct run_config c;
+	const char *text = "{\"model_type\":\"llama\",\"num_hidden_layers\":16,\"num_attention_heads\":32,"
+					   "\"num_key_value_heads\":8,\"hidden_size\":2048,\"intermediate_size\":8192,"
+					   "\"max_position_embeddings\":4096,\"vocab_size\":128256,\"rms_norm_eps\":1e-5,"
+					   "\"rope_theta\":500000.0,\"tie_word_embeddings\":true,\"hidden_act\":\"silu\"}";
+	if (parse(text, &c) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_string_equal(c.model, "llama");
+	assert_int_equal(c.n_kv_head, 8);
+	assert_int_equal(c.n_inner, 8192);
+	assert_true(c.tied);
+	assert_true(c.rope_theta == 500000.0);
+}
+
+static void test_refusals(void **state) {
+	(void)state;
+	refused("", RV_E_CORRUPT, "line");
+	refused("[]", RV_E_CORRUPT, "model_type");
+	refused("{\"model_type\":7}", RV_E_CORRUPT, "model_type");
+	refused("{\"model_type\":\"gpt2\",\"model_type\":\"gpt2\"}", RV_E_CORRUPT, "duplicate");
+	refused("{\"model_type\":\"mamba\"}", RV_E_UNSUPPORTED, "mamba");
+	refused(GPT2("\"twelve\""), RV_E_CORRUPT, "n_layer");
+	refused(GPT2("100000"), RV_E_RANGE, "n-layer");
+	refused(GPT2("-1"), RV_E_CORRUPT, "n_layer");
+}
+
+/* ---- tokenizers -----------------------------------------------------------------------------------------------------
+ */
+
+static void test_bytes_are_their_values(void **state) {
+	(void)state;
+	char *text = hf_tokenizer_of_bytes();
+	struct tokenizer *t;
+	struct encoder *e;
+	struct token_list ids = {0};
+	struct byte_list back = {0};
+	uint8_t bytes[1024];
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 256);
+	if (hf_tokenizer_load("bytes", (uint8_t *)text, strlen(text), 256, &t, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(tokenizer_vocab(t), 256);
+	assert_int_equal(encoder_new(t, &e, &et), RV_OK);
+	assert_int_equal(tokenizer_encode(e, bytes, sizeof bytes, SPECIALS_AS_TEXT, &ids, &et), RV_OK);
+	assert_int_equal(ids.n, sizeof bytes);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		assert_int_equal(ids.ids[i], bytes[i]);
+	assert_int_equal(tokenizer_decode(t, ids.ids, ids.n, &back, &et), RV_OK);
+	assert_memory_equal(back.bytes, bytes, sizeof bytes);
+	byte_list_release(&back);
+	token_list_release(&ids);
+	encoder_free(e);
+	tokenizer_free(t);
+	free(text);
+}
+
+static json_t *read_json(const char *dir, const char *name) {
+	char path[400];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+}
+
+/* The tokenizer of bytes and one more token: <|endoftext|>. */
+static void write_with_special(const char *dir, char *path, size_t cap) {
+	char *text = hf_tokenizer_of_bytes();
+	json_t *root = json_loads(text, 0, NULL);
+	json_array_append_new(json_object_get(root, "added_tokens"),
+						  json_pack("{si ss sb sb sb sb sb}", "id", 256, "content", "<|endoftext|>", "single_word", 0,
+									"lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1));
+	char *changed = json_dumps(root, 0);
+	fixture_write(dir, "given.json", (uint8_t *)changed, strlen(changed), path, cap);
+	free(changed);
+	json_decref(root);
+	free(text);
+}
+
+static void test_directory_gets_what_transformers_reads(void **state) {
+	(void)state;
+	char dir[256], given[400];
+	fixture_make_dir(dir, sizeof dir);
+	write_with_special(dir, given, sizeof given);
+	assert_int_equal(hf_tokenizer_write(dir, given, 300, 64, &et), RV_OK);
+	json_t *tokenizer = read_json(dir, HF_TOKENIZER_FILE), *original = read_json(dir, "given.json");
+	json_t *config = read_json(dir, HF_TOKENIZER_CONFIG_FILE), *generation = read_json(dir, HF_GENERATION_FILE);
+	assert_true(json_equal(tokenizer, original));
+	assert_string_equal(json_string_value(json_object_get(config, "eos_token")), "<|endoftext|>");
+	assert_int_equal(json_integer_value(json_object_get(config, "model_max_length")), 64);
+	assert_int_equal(json_integer_value(json_object_get(generation, "eos_token_id")), 256);
+	json_decref(tokenizer);
+	json_decref(original);
+	json_decref(config);
+	json_decref(generation);
+	assert_fault(hf_tokenizer_write(dir, given, 256, 64, &et), RV_E_RANGE, &et, "257 tokens, but the model has 256");
+	const char ranks[] = "YQ== 0\nYg== 1\n";
+	fixture_write(dir, "ranks", (const uint8_t *)ranks, strlen(ranks), given, sizeof given);
+	assert_int_not_equal(hf_tokenizer_write(dir, given, 300, 64, &et), RV_OK);
+	assert_int_equal(hf_tokenizer_write(dir, NULL, 256, 64, &et), RV_OK);
+	config = read_json(dir, HF_TOKENIZER_CONFIG_FILE);
+	assert_true(json_is_null(json_object_get(config, "eos_token")));
+	json_decref(config);
+	fixture_remove_dir(dir);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gpt2),
+		cmocka_unit_test(test_llama),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_bytes_are_their_values),
+		cmocka_unit_test(test_directory_gets_what_transformers_reads),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
