@@ -43,8 +43,8 @@ static const struct rv_option options[] = {
 	 "Each worker's line, up and down: 20mbit, 1.5gbit, unlimited. Empty: 100mbit.", "Line"},
 	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of what ping says.",
 	 "Line"},
-	{"overhead", RV_OPT_DOUBLE, FIELD(overhead), 0, "1.06", 1, 10, NULL,
-	 "Bytes on the line per payload byte: frames, TLS, TCP, IP, Ethernet.", "Line"},
+	{"overhead", RV_OPT_DOUBLE, FIELD(overhead), 0, "1.1", 1, 10, NULL,
+	 "Bytes on the line per payload byte: headers, acknowledgements, what TCP leaves unused.", "Line"},
 	{"sync-ms", RV_OPT_DOUBLE, FIELD(sync_ms), 0, "50", 0, 86400000, NULL,
 	 "What an exchange costs beside line and latency: encoding, disk, coordinator, waiting for the slower worker.",
 	 "Line"},
@@ -245,7 +245,7 @@ const struct rv_command simulate_command = {
 		"    rivulet simulate --table streaming-diloco\n"
 		"\n"
 		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. Where a round\n"
-		"overlaps nothing, its time is H steps + 6 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",
+		"overlaps nothing, its time is H steps + 7 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",
 	.options = options,
 	.opts_bytes = sizeof(struct simulate_options),
 	.check = check_options,

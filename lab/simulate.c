@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum { WARM_STEPS_MIN = 20 }; /* the steady state: from the second cycle, and this step, on */
-enum { WAYS_BEFORE = 2, WAYS_AFTER = 4, WAYS_DDP = 2 };
+enum { WAYS_BEFORE = 2, WAYS_AFTER = 5, WAYS_DDP = 2 };
 
 static const double RATE_MIN = 1, RATE_MAX = 1e18;
 

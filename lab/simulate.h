@@ -23,15 +23,17 @@
  * Utilisation is T / (mean wall time of a step), in the steady state, over whole cycles of the schedule. For DiLoCo
  * without overlap and layerwise it is H T / (H T + before + B / W + after).
  *
- * The terms of one Rivulet round beside B / W (each confirmed against real workers by bench/utilisation.sh):
+ * The terms of one Rivulet round beside B / W, each measured with real workers by bench/utilisation.sh:
  *
- *   latency_s  one way. The round's roster costs two ways (the report that a worker is ready, the document that answers
- *              it), the exchange two (scatter, gather), the vote and the commit two more: 6. Data-parallel needs only
- *              the exchange: 2.
+ *   latency_s  one way. A round waits for 7 of them: the report that a worker is ready, the document with the roster,
+ *              RESUME (what each already holds), scatter, gather, the vote, the document with the commit. Data-parallel
+ *              needs only the exchange: 2. Rounds whose compute is shorter than 2 latencies wait for up to 2 more, as
+ *              the report of the last one is still under way; that is not modelled, nor is TCP's slow start.
  *   sync_s     the rest, the same on every line: encoding, waiting for the slower worker, the coordinator's commit, the
- *              log's fsync, the outer step. Measured once, on an unshaped line.
- *   overhead   bytes on the line per payload byte: Ethernet, IPv4 and TCP headers (1514 / 1448), TLS records and
- * frames.
+ *              log's fsync, the outer step. Measured once, on an unlimited line.
+ *   overhead   bytes on the line per payload byte. 1514 / 1448 for Ethernet, IPv4 and TCP headers, 1.005 for TLS
+ * records and frames, 1.022 for the acknowledgements of what comes the other way, and 2.5 % that TCP (bbr, cubic)
+ *              leaves of a line: 1.10 together.
  */
 #ifndef RV_LAB_SIMULATE_H
 #define RV_LAB_SIMULATE_H

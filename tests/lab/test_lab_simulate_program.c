@@ -64,10 +64,10 @@ static void test_tables(void **state) {
 static void test_runs(void **state) {
 	(void)state;
 	check("--params 1M --layers 4 --step-time-ms 100 --workers 2 --steps-per-round 10 --rate 8mbit --latency-ms 10 "
-		  "--sync-ms 40 --overhead 1 --bits 8 --steps 1000 --method diloco",
+		  "--sync-ms 30 --overhead 1 --bits 8 --steps 1000 --method diloco",
 		  0, "\"event\":\"simulate\"");
 	json_t *line = json_line(0);
-	/* 10 steps of 0.1 s, 8 Mbit at 8 Mbit/s, 6 ways of 10 ms, 40 ms */
+	/* 10 steps of 0.1 s, 8 Mbit at 8 Mbit/s, 7 ways of 10 ms, 30 ms */
 	assert_true(number(line, "utilisation") > 1 / 2.1 - 1e-6 && number(line, "utilisation") < 1 / 2.1 + 1e-6);
 	assert_true(number(line, "wall_s") > 209.999 && number(line, "wall_s") < 210.001);
 	assert_true(number(line, "sent_bytes") == 100e6);
