@@ -1,0 +1,236 @@
+/* Exports: every round that a worker's files can prove, bit for bit; what cannot be proved is not there; and weights
+ * from files, with the tokenizer that belongs to them. */
+#include "tests/lab/worker_dir.h"
+#include "tests/worker/train_fixture.h"
+
+#include "lab/export_source.h"
+#include "lab/worker_rounds.h"
+
+#include "base/hex.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct worker_dir w;
+static struct rv_errtext et;
+
+static int setup(void **state) {
+	(void)state;
+	worker_dir_init(&w, "");
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	worker_dir_release(&w);
+	return 0;
+}
+
+static void rounds_are(const char *want) {
+	struct worker_rounds r;
+	char got[256];
+	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
+	worker_rounds_print(&r, got, sizeof got);
+	assert_string_equal(got, want);
+	worker_rounds_release(&r);
+}
+
+static enum rv_err replay(int64_t round, struct global_state *g) {
+	struct worker_rounds r;
+	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
+	enum rv_err e = worker_rounds_replay(&r, round, g, &et);
+	worker_rounds_release(&r);
+	return e;
+}
+
+static void replays(int64_t round, uint64_t is) {
+	struct global_state g;
+	if (replay(round, &g) != RV_OK)
+		fail_msg("round %d: %s", (int)round, et.text);
+	assert_int_equal(g.round, is);
+	struct rv_hash full = global_full_hash(&g);
+	assert_memory_equal(full.b, w.full[is].b, RV_HASH_BYTES);
+	global_release(&g);
+}
+
+static void refused(int64_t round, enum rv_err kind, const char *why) {
+	struct global_state g;
+	assert_fault(replay(round, &g), kind, &et, why);
+}
+
+static void test_every_round_bit_for_bit(void **state) {
+	(void)state;
+	worker_dir_play(&w, 11, 1);
+	worker_dir_save_replica(&w, 11);
+	rounds_are("0-11");
+	for (uint64_t r = 0; r <= 11; r++)
+		replays((int64_t)r, r);
+	replays(-1, 11);
+	refused(12, RV_E_NOTFOUND, "round 12 cannot be made from its files; rounds there are: 0-11");
+}
+
+/* The log's last entry may be of a round that was never committed. */
+static void test_only_what_is_proved(void **state) {
+	(void)state;
+	worker_dir_play(&w, 6, 1);
+	rounds_are("0-5");
+	replays(-1, 5);
+	worker_dir_save_replica(&w, 6); /* the worker trains on from it */
+	rounds_are("0-6");
+	worker_dir_save_replica(&w, 5);
+	rounds_are("0-5");
+	worker_dir_play(&w, 7, 0); /* the next came on the word of a signed document */
+	rounds_are("0-7");
+	replays(-1, 7);
+}
+
+static void test_pruned_files(void **state) {
+	(void)state;
+	worker_dir_play(&w, 12, 0);
+	for (uint64_t r = 0; r < 4; r++)
+		worker_dir_remove(&w, STATE_FILE_LOG, r);
+	rounds_are("0, 4-12");
+	worker_dir_remove(&w, STATE_FILE_BASE, 4);
+	worker_dir_remove(&w, STATE_FILE_LOG, 9);
+	rounds_are("0, 8-9");
+	replays(9, 9);
+	replays(-1, 9);
+	refused(5, RV_E_NOTFOUND, "rounds there are: 0, 8-9");
+}
+
+static void damage(const char *name, long at) {
+	char path[400];
+	snprintf(path, sizeof path, "%s/%s", w.dir, name);
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, at, SEEK_SET), 0);
+	int c = fgetc(f);
+	assert_int_equal(fseek(f, at, SEEK_SET), 0);
+	fputc(c ^ 1, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void test_damage_is_named(void **state) {
+	(void)state;
+	worker_dir_play(&w, 12, 0);
+	damage("log-5.rvl", 500);
+	replays(5, 5);
+	refused(6, RV_E_CORRUPT, "log-5.rvl");
+	damage("base-8.rvs", 5000);
+	refused(9, RV_E_CORRUPT, "base-8.rvs");
+	replays(3, 3);
+}
+
+/* Files that are whole, but of two histories: the chain of hashes tells. */
+static void test_two_histories(void **state) {
+	(void)state;
+	worker_dir_play(&w, 10, 0);
+	struct rv_hash chain = w.g.chain;
+	w.g.chain.b[0] ^= 1;
+	w.g.round = 8;
+	struct rv_hash full = global_full_hash(&w.g);
+	assert_int_equal(statestore_write_base(&w.store, &w.g, &full, NULL), RV_OK);
+	w.g.chain = chain;
+	refused(6, RV_E_CORRUPT, "does not lead to base-8.rvs");
+}
+
+static void test_given_initial_weights_are_not_drawn(void **state) {
+	(void)state;
+	worker_dir_release(&w);
+	worker_dir_init(&w, "init-hash = 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
+	rounds_are("none");
+	worker_dir_play(&w, 6, 0);
+	rounds_are("4-6");
+	refused(2, RV_E_NOTFOUND, "rounds there are: 4-6");
+}
+
+static void test_no_worker(void **state) {
+	(void)state;
+	char path[400];
+	struct worker_rounds r;
+	assert_true(worker_rounds_is_worker(w.dir));
+	snprintf(path, sizeof path, "%s/run.link", w.dir);
+	assert_int_equal(unlink(path), 0);
+	assert_false(worker_rounds_is_worker(w.dir));
+	assert_fault(worker_rounds_open(w.dir, &r, &et), RV_E_NOTFOUND, &et, "run.link");
+	assert_fault(worker_rounds_open("/nonexistent/w", &r, &et), RV_E_NOTFOUND, &et, "/nonexistent/w");
+}
+
+/* ---- sources --------------------------------------------------------------------------------------------------------
+ */
+
+static void source_refused(const char *where, int64_t round, const char *tokenizer, enum rv_err kind, const char *why) {
+	struct export_source s;
+	assert_fault(export_source_open(where, round, tokenizer, &s, &et), kind, &et, why);
+}
+
+static void test_source_of_a_worker(void **state) {
+	(void)state;
+	struct export_source s;
+	char file[400];
+	worker_dir_play(&w, 9, 0);
+	if (export_source_open(w.dir, 6, "", &s, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(s.origin.round, 6);
+	assert_int_equal(s.origin.step, 6 * 4);
+	assert_memory_equal(s.origin.state.b, w.full[6].b, RV_HASH_BYTES);
+	assert_string_equal(s.tokenizer, "");
+	const struct weights_source out = {.cfg = &s.cfg, .layout = &s.layout, .params = s.params, .origin = s.origin};
+	snprintf(file, sizeof file, "%s/" WEIGHTS_FILE, w.dir);
+	assert_int_equal(weights_save_file(file, &out, &et), RV_OK);
+	struct export_source again;
+	if (export_source_open(file, -1, "", &again, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(again.origin.round, 6);
+	assert_memory_equal(again.params, s.params, s.layout.n_params * sizeof *s.params);
+	export_source_release(&again);
+	export_source_release(&s);
+	source_refused(file, 7, "", RV_E_NOTFOUND, "holds round 6 only");
+	source_refused(w.dir, 99, "", RV_E_NOTFOUND, "rounds there are: 0-9");
+}
+
+static void test_tokenizer_must_be_the_runs(void **state) {
+	(void)state;
+	char path[400], options[128], hex[2 * RV_HASH_BYTES + 1];
+	const char text[] = "{}";
+	struct rv_hash h = rv_hash_of(text, strlen(text));
+	rv_hex_encode(h.b, RV_HASH_BYTES, hex);
+	snprintf(options, sizeof options, "tokenizer-hash = %s\n", hex);
+	worker_dir_release(&w);
+	worker_dir_init(&w, options);
+	source_refused(w.dir, 0, "", RV_E_INVALID, "not beside the weights: --tokenizer FILE");
+	fixture_write(w.dir, "other.json", (const uint8_t *)"[]", 2, path, sizeof path);
+	source_refused(w.dir, 0, path, RV_E_INVALID, "another tokenizer than the run's");
+	fixture_write(w.dir, "tokenizer.json", (const uint8_t *)text, strlen(text), path, sizeof path);
+	struct export_source s;
+	assert_int_equal(export_source_open(w.dir, 0, "", &s, &et), RV_OK);
+	assert_string_equal(s.tokenizer, path);
+	export_source_release(&s);
+}
+
+static void test_vocabulary_without_a_tokenizer(void **state) {
+	(void)state;
+	worker_dir_release(&w);
+	worker_dir_init(&w, "vocab = 300\n");
+	source_refused(w.dir, 0, "", RV_E_INVALID, "a vocabulary of 300 tokens, and no tokenizer.json beside it");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(test_every_round_bit_for_bit),
+		TEST(test_only_what_is_proved),
+		TEST(test_pruned_files),
+		TEST(test_damage_is_named),
+		TEST(test_two_histories),
+		TEST(test_given_initial_weights_are_not_drawn),
+		TEST(test_no_worker),
+		TEST(test_source_of_a_worker),
+		TEST(test_tokenizer_must_be_the_runs),
+		TEST(test_vocabulary_without_a_tokenizer),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

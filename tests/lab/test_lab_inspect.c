@@ -1,0 +1,216 @@
+/* Every kind of file is told apart, and its facts are those of its reader. */
+#include "tests/lab/worker_dir.h"
+#include "tests/worker/train_fixture.h"
+
+#include "base/hex.h"
+#include "lab/inspect.h"
+#include "worker/tokenizer/shard.h"
+#include "worker/train/gguf.h"
+#include "worker/train/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fixture_run run;
+static char dir[300];
+static struct rv_errtext et;
+
+static struct weights_source source(void) {
+	return (struct weights_source){.cfg = &run.cfg,
+								   .layout = &replica_model(run.replica)->layout,
+								   .params = replica_theta(run.replica),
+								   .origin = {.round = 5}};
+}
+
+static int setup(void **state) {
+	(void)state;
+	fixture_run_init(&run, NULL, "ref");
+	snprintf(dir, sizeof dir, "%s/model", run.dir);
+	struct weights_source w = source();
+	w.max_file_bytes = 20000;
+	return weights_save_directory(dir, &w, &et) == RV_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	fixture_remove_dir(dir);
+	fixture_run_release(&run);
+	return 0;
+}
+
+/* The facts of dir/name; checks the kind. */
+static json_t *facts_of(const char *name, const char *kind) {
+	char path[400];
+	json_t *facts;
+	snprintf(path, sizeof path, "%s%s%s", name[0] == '/' ? "" : dir, name[0] && name[0] != '/' ? "/" : "", name);
+	if (inspect_path(path, &facts, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_string_equal(json_string_value(json_object_get(facts, "kind")), kind);
+	return facts;
+}
+
+static json_int_t number(const json_t *facts, const char *key) {
+	assert_true(json_is_integer(json_object_get(facts, key)));
+	return json_integer_value(json_object_get(facts, key));
+}
+
+static const char *string(const json_t *facts, const char *key) {
+	assert_true(json_is_string(json_object_get(facts, key)));
+	return json_string_value(json_object_get(facts, key));
+}
+
+static void test_model_directory(void **state) {
+	(void)state;
+	const struct model_layout *l = &replica_model(run.replica)->layout;
+	struct rv_hash h = weights_hash(replica_theta(run.replica), l->n_params);
+	char hex[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(h.b, RV_HASH_BYTES, hex);
+	json_t *facts = facts_of("", "model directory");
+	assert_string_equal(string(facts, "init-hash"), hex);
+	assert_int_equal(number(facts, "files"), 3);
+	assert_int_equal(number(facts, "round"), 5);
+	assert_int_equal(number(facts, "tensor_count"), l->n_tensors);
+	assert_int_equal(number(json_object_get(facts, "model"), "n_embd"), 16);
+	assert_int_equal(number(json_object_get(facts, "tokenizer"), "vocab"), 256);
+	json_decref(facts);
+}
+
+static void test_files_of_a_model(void **state) {
+	(void)state;
+	json_t *facts = facts_of("config.json", "model configuration");
+	assert_string_equal(string(json_object_get(facts, "model"), "family"), "gpt2");
+	json_decref(facts);
+	facts = facts_of("model.safetensors.index.json", "index of safetensors files");
+	assert_int_equal(number(facts, "files"), 3);
+	json_decref(facts);
+	facts = facts_of("model-00001-of-00003.safetensors", "safetensors");
+	json_t *first = json_array_get(json_object_get(facts, "tensors"), 0);
+	assert_string_equal(string(first, "name"), "transformer.wte.weight");
+	assert_string_equal(string(first, "dtype"), "F32");
+	assert_string_equal(string(json_object_get(facts, "metadata"), "format"), "pt");
+	assert_non_null(strstr(string(facts, "not_usable"), "has no tensor")); /* a part of a model is no model */
+	json_decref(facts);
+	facts = facts_of("tokenizer.json", "tokenizer");
+	assert_string_equal(string(facts, "sort"), "huggingface");
+	assert_int_equal(strlen(string(facts, "tokenizer-hash")), 2 * RV_HASH_BYTES);
+	json_decref(facts);
+}
+
+static void test_gguf(void **state) {
+	(void)state;
+	char path[400];
+	struct weights_source w = source();
+	snprintf(path, sizeof path, "%s/m.gguf", dir);
+	assert_int_equal(gguf_save(path, &w, WEIGHTS_BF16, &et), RV_OK);
+	json_t *facts = facts_of("m.gguf", "gguf"), *metadata = json_object_get(facts, "metadata");
+	assert_string_equal(string(metadata, "general.architecture"), "gpt2");
+	assert_int_equal(number(json_object_get(metadata, "tokenizer.ggml.tokens"), "length"), 256);
+	assert_int_equal(number(facts, "tensor_count"), w.layout->n_tensors);
+	json_decref(facts);
+	assert_int_equal(truncate(path, 5000), 0);
+	assert_fault(inspect_path(path, &facts, &et), RV_E_CORRUPT, &et, "m.gguf");
+}
+
+static void test_tokens(void **state) {
+	(void)state;
+	char path[400];
+	const uint32_t ids[] = {7, 300, 12, 5};
+	struct shard_writer s;
+	snprintf(path, sizeof path, "%s/t.bin", dir);
+	assert_int_equal(shard_writer_begin(&s, path, 512, &et), RV_OK);
+	assert_int_equal(shard_writer_append(&s, ids, 4, &et), RV_OK);
+	assert_int_equal(shard_writer_commit(&s, &et), RV_OK);
+	json_t *facts = facts_of("t.bin", "token shard");
+	assert_int_equal(number(facts, "magic"), SHARD_MAGIC_U16);
+	assert_int_equal(number(facts, "tokens"), 4);
+	assert_int_equal(number(facts, "least_id"), 5);
+	assert_int_equal(number(facts, "largest_id"), 300);
+	json_decref(facts);
+	const uint8_t plain[] = {1, 0, 255, 255};
+	fixture_write(dir, "p.bin", plain, sizeof plain, path, sizeof path);
+	facts = facts_of("p.bin", "token shard");
+	assert_true(json_is_null(json_object_get(facts, "header")));
+	assert_int_equal(number(facts, "largest_id"), 65535);
+	json_decref(facts);
+}
+
+static void test_metrics(void **state) {
+	(void)state;
+	char path[400];
+	struct metrics *m;
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
+	assert_int_equal(metrics_open(path, false, &m, &et), RV_OK);
+	const struct metrics_run line = {.name = "r",
+									 .role = "lab",
+									 .method = "ddp",
+									 .codec = "fp32",
+									 .outer = "none",
+									 .workers = 4,
+									 .n_params = 99,
+									 .device = "cpu"};
+	assert_int_equal(metrics_write_run(m, &line, &et), RV_OK);
+	metrics_close(m);
+	json_t *facts = facts_of(METRICS_FILE, "metrics");
+	assert_string_equal(string(facts, "method"), "ddp");
+	assert_int_equal(number(facts, "parameters"), 99);
+	json_decref(facts);
+}
+
+static void test_worker(void **state) {
+	(void)state;
+	struct worker_dir w;
+	char path[400];
+	worker_dir_init(&w, "");
+	worker_dir_play(&w, 9, 0);
+	worker_dir_save_replica(&w, 9);
+	json_t *facts = facts_of(w.dir, "worker's directory");
+	assert_string_equal(string(facts, "rounds_to_export"), "0-9");
+	assert_int_equal(number(facts, "member"), 3);
+	assert_string_equal(string(facts, "name"), "anna");
+	assert_int_equal(json_array_size(json_object_get(facts, "bases")), 2);
+	assert_int_equal(number(facts, "log_entries"), 9);
+	char *text = json_dumps(facts, 0);
+	assert_null(strstr(text, "secret"));
+	free(text);
+	json_decref(facts);
+	const struct {
+		const char *file, *sort;
+		int round;
+	} files[] = {{"base-8.rvs", "base", 8}, {"log-3.rvl", "log entry", 3}, {"replica.rvp", "replica", 9}};
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof path, "%s/%s", w.dir, files[i].file);
+		facts = facts_of(path, "state file");
+		assert_string_equal(string(facts, "sort"), files[i].sort);
+		assert_int_equal(number(facts, "round"), files[i].round);
+		json_decref(facts);
+	}
+	worker_dir_release(&w);
+}
+
+static void test_what_is_nothing(void **state) {
+	(void)state;
+	char path[400];
+	json_t *facts;
+	assert_fault(inspect_path("/nonexistent/x", &facts, &et), RV_E_NOTFOUND, &et, "/nonexistent/x");
+	assert_fault(inspect_path("/dev/null", &facts, &et), RV_E_INVALID, &et, "neither a file nor a directory");
+	assert_fault(inspect_path("/proc", &facts, &et), RV_E_INVALID, &et, "neither a model's directory");
+	fixture_write(dir, "x.json", (const uint8_t *)"{\"a\":1}", 7, path, sizeof path);
+	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "neither a model's config.json nor");
+	fixture_write(dir, "x", (const uint8_t *)"hello world", 11, path, sizeof path);
+	assert_int_not_equal(inspect_path(path, &facts, &et), RV_OK);
+	fixture_write(dir, "empty", (const uint8_t *)"", 0, path, sizeof path);
+	assert_int_not_equal(inspect_path(path, &facts, &et), RV_OK);
+	assert_null(facts);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(test_model_directory), TEST(test_files_of_a_model), TEST(test_gguf), TEST(test_tokens), TEST(test_metrics),
+		TEST(test_worker),          TEST(test_what_is_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
