@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -21,7 +22,7 @@ enum { FIELDS_MAX = 32, SENTENCE_BYTES = 1024, REDRAW_US = 100000, COLUMNS_DEFAU
 struct rv_events {
 	pthread_mutex_t lock; /* everything below */
 	FILE *out, *log;
-	bool json, tty;
+	bool json, redraws;
 	enum rv_level level;
 	struct rv_progress_state progress;
 	int64_t drawn_us;
@@ -46,7 +47,7 @@ enum rv_err rv_events_new(const struct rv_events_config *cfg, struct rv_events *
 	ev->out = cfg->out;
 	ev->json = cfg->json;
 	ev->level = cfg->level;
-	ev->tty = isatty(fileno(cfg->out)) == 1;
+	ev->redraws = rv_terminal_can_redraw(fileno(cfg->out));
 	ev->drawn_us = INT64_MIN;
 	*out = ev;
 	return RV_OK;
@@ -200,7 +201,7 @@ static size_t terminal_columns(FILE *out) {
 
 void rv_progress(struct rv_events *ev, int64_t now_us, const char *label, uint64_t done, uint64_t total,
 				 const char *unit, const char *note) {
-	if (ev->json || !ev->tty)
+	if (ev->json || !ev->redraws)
 		return;
 	(void)pthread_mutex_lock(&ev->lock);
 	rv_progress_observe(&ev->progress, now_us, label, done);

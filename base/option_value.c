@@ -58,7 +58,10 @@ static void limit_text(const struct rv_option *o, double v, char *out, size_t ca
 		if (binary_or_time && u->scale >= best->scale && v != 0 && fmod(v, u->scale) == 0)
 			best = u;
 	}
-	(void)snprintf(out, cap, "%.15g%s", v / best->scale, best->name);
+	if (fabs(v) <= 0x1p53 && v == trunc(v))
+		(void)snprintf(out, cap, "%.0f%s", v / best->scale, best->name);
+	else
+		(void)snprintf(out, cap, "%.15g%s", v / best->scale, best->name);
 }
 
 void rv_option_range_text(const struct rv_option *o, char *out, size_t cap) {

@@ -27,13 +27,18 @@ void rv_options_defaults(const struct rv_option *table, void *opts) {
 	}
 }
 
-int rv_options_find(const struct rv_option *table, const char *prefix, const char *name, struct rv_errtext *et) {
-	const char *names[RV_OPTIONS_MAX];
+int rv_options_find(const struct rv_option *table, const char *prefix, const char *name, const char *const *others,
+					struct rv_errtext *et) {
+	const char *names[RV_OPTIONS_MAX + RV_OPTIONS_OTHERS_MAX];
 	int n = rv_options_count(table);
 	for (int i = 0; i < n; i++) {
 		if (strcmp(table[i].name, name) == 0)
 			return i;
 		names[i] = table[i].name;
+	}
+	for (int i = 0; others && others[i]; i++) {
+		RV_ASSERT(i < RV_OPTIONS_OTHERS_MAX);
+		names[n++] = others[i];
 	}
 	const char *near = rv_nearest_name(name, names, n);
 	if (near)
@@ -45,7 +50,7 @@ int rv_options_find(const struct rv_option *table, const char *prefix, const cha
 
 enum rv_err rv_options_set(const struct rv_option *table, void *opts, const char *name, const char *value,
 						   struct rv_errtext *et) {
-	int i = rv_options_find(table, "", name, et);
+	int i = rv_options_find(table, "", name, NULL, et);
 	return i < 0 ? RV_E_INVALID : rv_option_value_parse(&table[i], opts, value, et);
 }
 

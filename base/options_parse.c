@@ -85,7 +85,7 @@ static enum rv_err read_line(const char *at, const char *end, struct line *line,
 
 static enum rv_err set_once(const struct rv_option *table, void *opts, const struct line *line, int line_no,
 							int first_line[RV_OPTIONS_MAX], struct rv_errtext *et) {
-	int i = rv_options_find(table, "", line->name, et);
+	int i = rv_options_find(table, "", line->name, NULL, et);
 	if (i < 0)
 		return RV_E_INVALID;
 	if (first_line[i])
@@ -113,6 +113,12 @@ enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, con
 	return RV_OK;
 }
 
+/* Some editors begin every file with a byte order mark in UTF-8. */
+static size_t mark_bytes(const uint8_t *text) {
+	static const char mark[] = "\xef\xbb\xbf";
+	return strncmp((const char *)text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
+}
+
 enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et) {
 	uint8_t *text;
 	size_t n;
@@ -122,7 +128,7 @@ enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, con
 	if (strlen((const char *)text) != n)
 		e = rv_fail(et, RV_E_INVALID, "%s: not a text file (holds a NUL byte)", path);
 	else
-		e = rv_options_parse_text(table, opts, path, (const char *)text, et);
+		e = rv_options_parse_text(table, opts, path, (const char *)text + mark_bytes(text), et);
 	free(text);
 	return e;
 }
@@ -160,7 +166,7 @@ static bool is_program_flag(const char *arg) {
 static int find_negated(const struct rv_option *table, const char *name) {
 	if (strncmp(name, "no-", 3) != 0)
 		return -1;
-	int i = rv_options_find(table, "--", name + 3, NULL);
+	int i = rv_options_find(table, "--", name + 3, NULL, NULL);
 	return i >= 0 && table[i].type == RV_OPT_BOOL ? i : -1;
 }
 
@@ -201,7 +207,9 @@ static enum rv_err read_argument(const struct vocabulary *known, int left, char 
 		a->value = "no";
 		return RV_OK;
 	}
-	a->option = rv_options_find(table, "--", a->name, et);
+	static const char *const others[] = {"config", "check", "help", "version", "preset", NULL};
+	static const char *const others_without_presets[] = {"config", "check", "help", "version", NULL};
+	a->option = rv_options_find(table, "--", a->name, known->presets ? others : others_without_presets, et);
 	if (a->option < 0)
 		return RV_E_INVALID;
 	const struct rv_option *o = &table[a->option];

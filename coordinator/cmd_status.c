@@ -1,5 +1,6 @@
 /* cmd_status.c: `status`: the run in the terminal, once or until it is done. */
 #include "base/clock.h"
+#include "base/terminal.h"
 #include "coordinator/commands.h"
 #include "coordinator/operator_session.h"
 #include "coordinator/status_view.h"
@@ -27,7 +28,7 @@ static const struct rv_option options[] = {
 
 /* How it is shown, and what was shown last. */
 struct view {
-	bool json, follow;
+	bool json, follow, redraws;
 	int lines; /* on the terminal, to be drawn over */
 	struct status_news told;
 };
@@ -46,7 +47,7 @@ static void show(struct view *v, const json_t *status, bool online) {
 		status_view_print_json(status, online, stdout);
 		return;
 	}
-	if (v->lines > 0)
+	if (v->lines > 0 && v->redraws)
 		(void)printf("\033[%dA\033[J", v->lines);
 	v->lines = status_view_print(status, online, stdout);
 }
@@ -95,7 +96,9 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	const struct status_options *o = opts;
 	struct run_dir d;
 	bool done = false, online = false;
-	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0, .follow = o->follow};
+	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0,
+					 .follow = o->follow,
+					 .redraws = rv_terminal_can_redraw(STDOUT_FILENO)};
 	RV_TRY(run_dir_find(o->dir, &d, et));
 	return o->follow ? follow(&d, &v, et) : look(&d, &v, &done, &online, et);
 }

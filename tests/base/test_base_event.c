@@ -196,16 +196,15 @@ static void threads_do_not_mix_lines(void **state) {
 	free(s.text);
 }
 
-static void a_terminal_gets_a_progress_line(void **state) {
-	(void)state;
+/* What a terminal of that kind is sent; false: there are no terminals here. */
+static bool on_a_terminal(const char *kind, char *text, size_t cap) {
 	int screen, terminal;
 	struct winsize size = {.ws_col = 80, .ws_row = 10};
-	if (openpty(&screen, &terminal, NULL, NULL, &size) != 0) {
-		print_message("no pseudo-terminals here (is /dev/pts mounted?): skipped\n");
-		skip();
-	}
+	if (openpty(&screen, &terminal, NULL, NULL, &size) != 0)
+		return false;
 	FILE *out = fdopen(terminal, "w");
 	assert_non_null(out);
+	assert_int_equal(kind ? setenv("TERM", kind, 1) : unsetenv("TERM"), 0);
 	struct rv_events *ev;
 	struct rv_events_config cfg = {.out = out};
 	assert_int_equal(rv_events_new(&cfg, &ev, NULL), RV_OK);
@@ -216,17 +215,41 @@ static void a_terminal_gets_a_progress_line(void **state) {
 	rv_progress_clear(ev);
 	rv_events_free(ev);
 	(void)fclose(out);
-	char text[1024] = {0};
 	size_t n = 0;
 	ssize_t k;
-	while (n < sizeof text - 1 && (k = read(screen, text + n, sizeof text - 1 - n)) > 0) /* EIO after the last byte */
+	while (n < cap - 1 && (k = read(screen, text + n, cap - 1 - n)) > 0) /* EIO after the last byte */
 		n += (size_t)k;
+	text[n] = '\0';
+	close(screen);
+	return true;
+}
+
+static void a_terminal_gets_a_progress_line(void **state) {
+	(void)state;
+	char text[1024];
+	if (!on_a_terminal("xterm", text, sizeof text)) {
+		print_message("no pseudo-terminals here (is /dev/pts mounted?): skipped\n");
+		skip();
+	}
 	assert_non_null(strstr(text, "\rget ["));
 	assert_non_null(strstr(text, "50% 5/10 byte  5 byte/s  ETA 0:01"));
 	assert_null(strstr(text, "6/10"));
 	assert_non_null(strstr(text, "\r\033[K")); /* cleared before the sentence */
 	assert_non_null(strstr(text, " sentence"));
-	close(screen);
+}
+
+/* It could not be drawn over there. */
+static void a_dumb_terminal_gets_sentences_only(void **state) {
+	(void)state;
+	const char *const kinds[] = {"dumb", "", NULL};
+	for (int i = 0; i < 3; i++) {
+		char text[1024];
+		if (!on_a_terminal(kinds[i], text, sizeof text))
+			skip();
+		assert_null(strchr(text, '\033'));
+		assert_null(strstr(text, "get"));
+		assert_non_null(strstr(text, " sentence"));
+	}
 }
 
 int main(void) {
@@ -240,6 +263,7 @@ int main(void) {
 		cmocka_unit_test(a_full_disk_does_not_stop_the_program),
 		cmocka_unit_test(threads_do_not_mix_lines),
 		cmocka_unit_test(a_terminal_gets_a_progress_line),
+		cmocka_unit_test(a_dumb_terminal_gets_sentences_only),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,10 @@ static void ranges_are_inclusive_and_named(void **state) {
 	assert_string_equal(et.text, "timeout-ms = 2h: must be in [1ms, 1h]");
 	assert_int_equal(set(&d, "lr", "1.5", &et), RV_E_RANGE);
 	assert_string_equal(et.text, "lr = 1.5: must be in [1e-09, 1]");
+	const struct rv_option wide = {.name = "seed", .type = RV_OPT_INT, .max = 0x1p53};
+	char range[64];
+	rv_option_range_text(&wide, range, sizeof range);
+	assert_string_equal(range, "[0, 9007199254740992]");
 }
 
 static void sizes_have_units(void **state) {

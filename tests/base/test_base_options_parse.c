@@ -164,6 +164,9 @@ static void wrong_command_lines_are_explained(void **state) {
 		const char *words, *want;
 	} cases[] = {
 		{"--rouds 7", "--rouds: unknown option; did you mean --rounds?"},
+		{"--confg x", "--confg: unknown option; did you mean --config?"},
+		{"--chekc", "--chekc: unknown option; did you mean --check?"},
+		{"--preste x", "--preste: unknown option; did you mean --preset?"},
 		{"--rounds", "--rounds: needs a value: a whole number"},
 		{"--rounds --lr 1", "--rounds: needs a value: a whole number (write --rounds=--lr if that is the value)"},
 		{"--rounds=x", "command line: rounds = x: must be a whole number"},
@@ -203,6 +206,11 @@ static void the_command_line_wins_over_the_file(void **state) {
 	c = parse_words(words);
 	assert_int_equal(c.e, RV_E_INVALID);
 	assert_non_null(strstr(c.et.text, "NUL byte"));
+	text = "\xef\xbb\xbf# saved by an editor that marks its files\nrounds = 6\n";
+	assert_int_equal(rv_file_write_atomic(path, text, strlen(text), 0600, NULL), RV_OK);
+	c = parse_words(words);
+	assert_int_equal(c.e, RV_OK);
+	assert_int_equal(c.d.rounds, 6);
 	static char large[65537];
 	memset(large, '#', sizeof large);
 	assert_int_equal(rv_file_write_atomic(path, large, 65536, 0600, NULL), RV_OK);
