@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Workspaces are asked for in steps of so many positions: the cache grows with every token. */
-enum { TASK_TOKENS = 4, WORK_STEP = 1024 };
+/* Queries of a task, if a group is not larger. Workspaces are asked for in steps of so many positions, as the cache
+ * grows with every token. */
+enum { TASK_ROWS = 32, WORK_STEP = 1024 };
 
 struct cached_args {
 	const struct isa_kernels *isa;
@@ -14,14 +15,15 @@ struct cached_args {
 	int first;
 	const float *qkv, *k, *v;
 	float *out, *work;
-	size_t scores_ld;
+	size_t work_size; /* floats of one thread */
+	size_t task_tokens;
 };
 
 static void cached_task(void *ctx, int task, int thread) {
 	const struct cached_args *a = ctx;
 	struct attention_shape s = a->s;
 	size_t hd = (size_t)s.head_dim, kv = (size_t)(task % s.kv_heads), group = (size_t)(s.heads / s.kv_heads);
-	struct cpu_range r = cpu_range_of((size_t)s.t, TASK_TOKENS, task / s.kv_heads);
+	struct cpu_range r = cpu_range_of((size_t)s.t, a->task_tokens, task / s.kv_heads);
 	size_t q_ld = hd * (size_t)(s.heads + 2 * s.kv_heads), out_ld = hd * (size_t)s.heads;
 	struct attention_queries q = {.q = a->qkv + r.begin * q_ld + kv * group * hd,
 								  .q_ld = (ptrdiff_t)q_ld,
@@ -30,8 +32,7 @@ static void cached_task(void *ctx, int task, int thread) {
 								  .ld = (ptrdiff_t)(hd * (size_t)s.kv_heads),
 								  .out = a->out + r.begin * out_ld + kv * group * hd,
 								  .out_ld = (ptrdiff_t)out_ld,
-								  .scores = a->work + (size_t)thread * TASK_TOKENS * group * a->scores_ld,
-								  .scores_ld = (ptrdiff_t)a->scores_ld,
+								  .work = a->work + (size_t)thread * a->work_size,
 								  .first = a->first + (int)r.begin,
 								  .tokens = (int)r.count,
 								  .group = (int)group,
@@ -61,8 +62,10 @@ void cpu_attention_cached(struct backend *be, act_t *out, act_t *k, act_t *v, co
 							.k = act_f32c(k),
 							.v = act_f32c(v),
 							.out = act_f32(out)};
-	a.scores_ld = ((size_t)first + s.t + WORK_STEP - 1) / WORK_STEP * WORK_STEP;
-	size_t rows = (size_t)TASK_TOKENS * (size_t)(s.heads / s.kv_heads);
-	a.work = cpu_workspace(cpu, WORKSPACE_OP, (size_t)cpu->base.threads * rows * a.scores_ld);
-	cpu_parallel(cpu, cpu_tasks((size_t)s.t, TASK_TOKENS) * s.kv_heads, cached_task, &a);
+	int group = s.heads / s.kv_heads, tokens = group < TASK_ROWS ? TASK_ROWS / group : 1;
+	int rows = (tokens < s.t ? tokens : s.t) * group, keys = (first + s.t + WORK_STEP - 1) / WORK_STEP * WORK_STEP;
+	a.task_tokens = (size_t)tokens;
+	a.work_size = (cpu->isa->attention_queries_work(rows, keys, s.head_dim) + 15) / 16 * 16; /* whole cache lines */
+	a.work = cpu_workspace(cpu, WORKSPACE_OP, a.work_size * (size_t)cpu->base.threads);
+	cpu_parallel(cpu, cpu_tasks((size_t)s.t, a.task_tokens) * s.kv_heads, cached_task, &a);
 }

@@ -4,11 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* t, heads, kv_heads, head_dim: around a vector of keys (16, 8, 4), the tokens of a task (4) and the block of values
- * (64); head dimensions that are no multiple of a vector, and grouped heads. */
-static const struct attention_shape shapes[] = {
-	{1, 1, 1, 1, 2},   {1, 3, 2, 2, 6},     {1, 7, 4, 1, 8},     {1, 17, 6, 2, 64}, {1, 33, 2, 1, 80},
-	{1, 65, 3, 3, 17}, {1, 127, 4, 2, 128}, {1, 200, 2, 1, 130}, {1, 64, 8, 8, 1},  {1, 1023, 1, 1, 16}};
+/* Around a vector of keys (16, 8, 4), the few queries that are not packed (4), the queries of a task (32) and the block
+ * of keys (64); head dimensions that are and are not whole tiles; grouped heads, also more than a task's queries. */
+static const struct attention_shape shapes[] = {{1, 1, 1, 1, 2},     {1, 3, 2, 2, 6},     {1, 7, 4, 1, 8},
+												{1, 17, 6, 2, 64},   {1, 33, 2, 1, 80},   {1, 65, 3, 3, 17},
+												{1, 127, 4, 2, 128}, {1, 200, 2, 1, 130}, {1, 64, 8, 8, 1},
+												{1, 1023, 1, 1, 16}, {1, 5, 40, 1, 8}};
 
 static size_t token_width(struct attention_shape s) {
 	return (size_t)(s.heads + 2 * s.kv_heads) * s.head_dim;

@@ -58,8 +58,7 @@ struct attention_queries {
 	ptrdiff_t ld;
 	float *out;
 	ptrdiff_t out_ld;
-	float *scores;       /* workspace (tokens * group, scores_ld) */
-	ptrdiff_t scores_ld; /* at least first + tokens, a multiple of 16 */
+	float *work;
 	int first, tokens, group, head_dim;
 };
 
@@ -136,6 +135,8 @@ struct attention_kernels {
 	/* gate_up (n, 2f), out and dout (n, f) */                                                                         \
 	X(void, swiglu_rows, (float *out, const float *gate_up, int n, int f))                                             \
 	X(void, swiglu_grad_rows, (float *dgate_up, const float *dout, const float *gate_up, int n, int f))                \
+	/* floats of workspace for `rows` = tokens * group and `keys` = first + tokens */                                  \
+	X(size_t, attention_queries_work, (int rows, int keys, int head_dim))                                              \
 	X(void, attention_queries, (const struct attention_queries *a))                                                    \
 	X(void, softmax_rows, (const struct softmax_rows *a))                                                              \
 	X(double, sum_squares, (const float *x, size_t n))                                                                 \

@@ -2,7 +2,10 @@
  *
  * The idea is that of layernorm.c with one statistic and no bias: a row stays in the first-level cache between its
  * passes, so one pass over memory: 8 bytes per element (12 read and 8 written with the residual sum); the gradient
- * reads x, dout and dx and writes dx, 16. */
+ * reads x, dout and dx and writes dx, 16.
+ *
+ * Measured (bench_kernels, one Zen 5 core, 8192 x 384): residual + norm 47 GB/s, gradient 54 to 63; a triad over arrays
+ * of that size 50. */
 #include "kernels/cpu/isa/isa.h"
 
 #include <math.h>

@@ -36,23 +36,6 @@ RV_ALWAYS_INLINE void vtranspose(vf r[VL]) {
 	EXCHANGE_(r, 1)
 }
 
-#define FOLD_(r, h)                                                                                                    \
-	EXCHANGE_(r, h)                                                                                                    \
-	_Pragma("GCC unroll 16") for (int i = 0; i < (h); i++)(r)[i] += (r)[i + (h)];
-
-/* Lane i: the sum of the lanes of r[i], halves onto halves. A transposition that adds what it exchanges. */
-RV_ALWAYS_INLINE vf vsum_each(vf r[VL]) {
-#if defined(__AVX512F__)
-	FOLD_(r, 8)
-#endif
-#if defined(__AVX2__)
-	FOLD_(r, 4)
-#endif
-	FOLD_(r, 2)
-	FOLD_(r, 1)
-	return r[0];
-}
-
 /* dst[j * dst_ld + i] = scale * src[i * src_ld + j] for i < rows <= VL, j < cols <= VL. Always writes VL lanes of each
  * of the cols rows of dst: those past `rows` are 0. */
 RV_ALWAYS_INLINE void transpose_block(float *dst, ptrdiff_t dst_ld, const float *src, ptrdiff_t src_ld, int rows,
