@@ -8,7 +8,11 @@
 #include "net/control.h"
 #include "net/frame.h"
 #include "outer/codec.h"
+#include "worker/train/gguf_writer.h"
+#include "worker/train/model.h"
 #include "worker/train/safetensors.h"
+
+#include <jansson.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,9 +193,13 @@ static void make_codec(struct seeds *s, const struct codec *codec, uint8_t choic
 	seed_end(s, "codec", name);
 }
 
+/* Tensor 0 has rows of two numbers; tensor 1 is a vector of four: rows of one (safetensors), or one row (GGUF). */
 static void fill_weights(const void *ctx, int i, size_t first, size_t n, float *out) {
-	for (size_t k = 0; k < (i == 0 ? 2 * n : n); k++)
-		out[k] = ((const float *)ctx)[4 * i + (i == 0 ? 2 : 1) * (int)first + (int)k];
+	const float *values = (const float *)ctx + 4 * (size_t)i;
+	if (i == 0)
+		memcpy(out, values + 2 * first, 2 * n * sizeof *out);
+	else
+		memcpy(out, values + first, (n == 1 ? 4 : n) * sizeof *out);
 }
 
 static void make_safetensors(struct seeds *s) {
@@ -211,6 +219,68 @@ static void make_safetensors(struct seeds *s) {
 		seed_path(s, "safetensors", name, path);
 		RV_ASSERT(safetensors_write(path, &source, NULL) == RV_OK);
 	}
+}
+
+static void make_text(struct seeds *s, const char *fuzzer, const char *name, const char *text) {
+	seed_begin(s);
+	rv_write_bytes(&s->w, text, strlen(text));
+	seed_end(s, fuzzer, name);
+}
+
+static void make_index(struct seeds *s) {
+	make_text(
+		s, "weights_index", "two_files",
+		"{\"metadata\":{\"total_size\":8},\"weight_map\":{\"wte.weight\":\"model-00001-of-00002.safetensors\","
+		"\"wpe.weight\":\"model-00002-of-00002.safetensors\",\"ln_f.bias\":\"model-00001-of-00002.safetensors\"}}");
+	make_text(s, "weights_index", "elsewhere", "{\"weight_map\":{\"a\":\"../b\"}}");
+}
+
+/* Each family's defaults; a llama with everything that it may have. */
+static void make_hf_configs(struct seeds *s) {
+	struct run_config c;
+	for (int i = 0; model_registry[i]; i++) {
+		run_config_defaults(&c);
+		(void)snprintf(c.model, sizeof c.model, "%s", model_registry[i]->name);
+		for (int stretched = 0; stretched < 2; stretched++) {
+			char name[64];
+			json_t *root = model_registry[i]->config_to_hf(&c);
+			char *text = json_dumps(root, 0);
+			RV_ASSERT(text);
+			(void)snprintf(name, sizeof name, "%s%s", c.model, stretched ? "_stretched" : "");
+			make_text(s, "hf_config", name, text);
+			free(text);
+			json_decref(root);
+			if (strcmp(c.model, "llama") != 0)
+				break;
+			c.n_kv_head = 2;
+			c.n_inner = 96;
+			c.tied = false;
+			c.rope_factor = 8;
+			(void)snprintf(c.rope_scaling, sizeof c.rope_scaling, "llama3");
+		}
+	}
+}
+
+static void make_gguf(struct seeds *s) {
+	struct gguf_writer g = {.n_pairs = 0};
+	const struct gguf_tensor tensors[2] = {{.name = "token_embd.weight", .rows = 2, .cols = 2, .format = WEIGHTS_BF16},
+										   {.name = "output_norm.bias", .rows = 4, .format = WEIGHTS_F32}};
+	const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	const struct weights_rows rows = {fill_weights, values};
+	char path[512];
+	gguf_put_string(&g, "general.architecture", "gpt2");
+	gguf_put_u32(&g, "gpt2.block_count", 0);
+	gguf_put_f32(&g, "gpt2.attention.layer_norm_epsilon", 1e-5f);
+	gguf_put_bool(&g, "tokenizer.ggml.add_bos_token", false);
+	gguf_put_array(&g, "tokenizer.ggml.tokens", GGUF_STRING, 2);
+	gguf_add_string(&g, "a", 1);
+	gguf_add_string(&g, "b", 1);
+	gguf_put_array(&g, "tokenizer.ggml.token_type", GGUF_I32, 2);
+	gguf_add_i32(&g, 1);
+	gguf_add_i32(&g, 3);
+	seed_path(s, "gguf", "two_tensors", path);
+	RV_ASSERT(gguf_writer_write(&g, path, tensors, 2, &rows, NULL) == RV_OK);
+	gguf_writer_release(&g);
 }
 
 /* Bytes for fuzz_reduce.c: links up, both contributions to our chunks, time, sending, another attempt. */
@@ -284,6 +354,9 @@ int main(int argc, char **argv) {
 		make_codec(s, &codec_fp32, 1, sizes[i]);
 	}
 	make_safetensors(s);
+	make_index(s);
+	make_hf_configs(s);
+	make_gguf(s);
 	make_reduce(s);
 	make_records(s);
 	free(s);

@@ -92,15 +92,6 @@ static enum rv_err parse_index(struct weights_set *s, const uint8_t *text, size_
 	return e;
 }
 
-static enum rv_err open_index(struct weights_set *s, const char *path, struct rv_errtext *et) {
-	uint8_t *text;
-	size_t n;
-	RV_TRY(rv_file_read(path, WEIGHTS_SET_MAX_INDEX_BYTES, &text, &n, et));
-	enum rv_err e = parse_index(s, text, n, et);
-	free(text);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
-}
-
 /* Cuts `path` into the set's directory and, returned, the name within it. */
 static const char *split(struct weights_set *s, const char *path) {
 	const char *slash = strrchr(path, '/');
@@ -111,9 +102,21 @@ static const char *split(struct weights_set *s, const char *path) {
 	return slash ? slash + 1 : path;
 }
 
-static enum rv_err open_index_at(struct weights_set *s, const char *path, struct rv_errtext *et) {
+/* Into *s, which is empty; it may hold something after a fault. */
+static enum rv_err take_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
+							  struct rv_errtext *et) {
 	(void)split(s, path);
-	return open_index(s, path, et);
+	enum rv_err e = parse_index(s, text, n, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
+}
+
+static enum rv_err open_index(struct weights_set *s, const char *path, struct rv_errtext *et) {
+	uint8_t *text;
+	size_t n;
+	RV_TRY(rv_file_read(path, WEIGHTS_SET_MAX_INDEX_BYTES, &text, &n, et));
+	enum rv_err e = take_index(path, text, n, s, et);
+	free(text);
+	return e;
 }
 
 static enum rv_err open_single(struct weights_set *s, const char *name, struct rv_errtext *et) {
@@ -144,9 +147,18 @@ enum rv_err weights_set_open(const char *where, struct weights_set *s, struct rv
 	else if (stat(where, &st) == 0 && S_ISDIR(st.st_mode))
 		e = open_directory(s, where, et);
 	else if (ends_with(where, ".json"))
-		e = open_index_at(s, where, et);
+		e = open_index(s, where, et);
 	else
 		e = open_single(s, split(s, where), et);
+	if (e != RV_OK)
+		weights_set_release(s);
+	return e;
+}
+
+enum rv_err weights_set_of_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
+								 struct rv_errtext *et) {
+	*s = (struct weights_set){.n_files = 0};
+	enum rv_err e = take_index(path, text, n, s, et);
 	if (e != RV_OK)
 		weights_set_release(s);
 	return e;
