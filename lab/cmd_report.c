@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 struct report_options {
 	char out[512];
@@ -29,12 +30,24 @@ static enum rv_err write_page(const struct report *r, const char *path, struct r
 	return e;
 }
 
+static enum rv_err check_out(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const struct report_options *o = opts;
+	struct stat st;
+	if (stat(o->out, &st) == 0 && S_ISDIR(st.st_mode))
+		return rv_fail(et, RV_E_INVALID, "--out %s: is a directory: name a file, such as %s/report.html", o->out,
+					   o->out);
+	return RV_OK;
+}
+
 static enum rv_err run_report(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct report_options *o = opts;
 	struct report *r = calloc(1, sizeof *r);
 	if (!r)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a report");
-	enum rv_err e = report_collect(r, args->at, args->n, et);
+	enum rv_err e = check_out(opts, args, et);
+	if (e == RV_OK)
+		e = report_collect(r, args->at, args->n, et);
 	if (e == RV_OK) {
 		report_print_table(r, stdout);
 		e = write_page(r, o->out, et);
@@ -56,5 +69,6 @@ const struct rv_command report_command = {
 			   "file, needs no network and no scripts, and follows the reader's light or dark setting.",
 	.options = options,
 	.opts_bytes = sizeof(struct report_options),
+	.check_files = check_out,
 	.run = run_report,
 };

@@ -26,8 +26,11 @@ fail() {
 	exit 1
 }
 
-need_number() { # NAME VALUE MIN MAX
-	[[ $2 =~ ^[0-9]+$ ]] && (($2 >= $3 && $2 <= $4)) || fail "$1 $2: must be a whole number from $3 to $4"
+need_number() { # NAME MIN MAX: checks the variable of that name, and makes its text a plain decimal number
+	local value=${!1}
+	[[ $value =~ ^[0-9]{1,9}$ ]] && ((10#$value >= $2 && 10#$value <= $3)) ||
+		fail "--$1 $value: must be a whole number from $2 to $3"
+	printf -v "$1" %d "$((10#$value))"
 }
 
 parse_options() {
@@ -35,7 +38,7 @@ parse_options() {
 	while (($#)); do
 		case $1 in
 		--data | --out | --port | --workers | --rounds | --steps)
-			[ $# -ge 2 ] || fail "$1 needs a value"
+			[ -n "${2:-}" ] || fail "$1 needs a value"
 			printf -v "${1#--}" %s "$2"
 			shift 2
 			;;
@@ -44,10 +47,10 @@ parse_options() {
 		*) usage >&2 && fail "unknown option '$1'" ;;
 		esac
 	done
-	need_number --port "$port" 0 65535
-	need_number --workers "$workers" 1 16
-	need_number --rounds "$rounds" 1 1000
-	need_number --steps "$steps" 1 10000
+	need_number port 0 65535
+	need_number workers 1 16
+	need_number rounds 1 1000
+	need_number steps 1 10000
 }
 
 # Everything this script starts is in `children`; whatever ends the script ends them: politely first, so that they save.

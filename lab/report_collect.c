@@ -3,6 +3,7 @@
 #include "worker/train/metrics.h"
 
 #include <glob.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,23 @@ static int by_member(const void *a, const void *b) {
 	return x->member < y->member ? -1 : x->member > y->member;
 }
 
+/* By how many took part in the rounds, as their records say: of some workers the directories may be elsewhere. */
+static void label_workers(struct report_run *run) {
+	uint64_t least = UINT64_MAX, most = 0;
+	for (int i = 0; i < run->n_members; i++)
+		for (int k = 0; k < run->members[i].n_rounds; k++) {
+			uint64_t n = run->members[i].rounds[k].participants;
+			least = n > 0 && n < least ? n : least;
+			most = n > most ? n : most;
+		}
+	if (most == 0)
+		least = most = (uint64_t)run->n_members;
+	if (least < most)
+		snprintf(run->label, sizeof run->label, "Rivulet, %" PRIu64 " to %" PRIu64 " workers", least, most);
+	else
+		snprintf(run->label, sizeof run->label, "Rivulet, %" PRIu64 " worker%s", most, most == 1 ? "" : "s");
+}
+
 static void summarise(struct report_run *run) {
 	qsort(run->members, (size_t)run->n_members, sizeof *run->members, by_member);
 	run->evals_of = &run->members[0];
@@ -102,7 +120,7 @@ static void summarise(struct report_run *run) {
 	run->totals.formula_bytes = formula;
 	const struct run_record *first = run->evals_of;
 	if (is_worker(first))
-		snprintf(run->label, sizeof run->label, "Rivulet, %d workers", run->n_members);
+		label_workers(run);
 	else
 		snprintf(run->label, sizeof run->label, "%s", first->name);
 }

@@ -24,6 +24,14 @@ static double over_formula_percent(const struct report_run *run) {
 	return t->formula_bytes > 0 ? (t->bytes_sent / t->formula_bytes - 1) * 100 : 0;
 }
 
+/* "-" for what is not known. */
+static const char *number(const char *format, double v, char out[CHART_TEXT_BYTES]) {
+	snprintf(out, CHART_TEXT_BYTES, "-");
+	if (isfinite(v))
+		snprintf(out, CHART_TEXT_BYTES, format, v); /* NOLINT: the formats are constants of this file */
+	return out;
+}
+
 static void print_row(const struct report_run *run, const struct report_run *baseline, FILE *out) {
 	const struct record_totals *t = &run->totals;
 	char tokens[CHART_TEXT_BYTES], sent[CHART_TEXT_BYTES], versus[CHART_TEXT_BYTES], fewer[CHART_TEXT_BYTES] = "-";
@@ -32,8 +40,9 @@ static void print_row(const struct report_run *run, const struct report_run *bas
 	against(run, baseline, versus);
 	if (fewer_bytes(run) > 0)
 		snprintf(fewer, sizeof fewer, "%.0f x", fewer_bytes(run));
-	(void)fprintf(out, "%-24.40s %8s %9.4f %11.3f %10.4f %10s %12s %9s\n", run->label, tokens, t->loss, exp(t->loss),
-				  t->loss / M_LN2, versus, sent, fewer);
+	char loss[CHART_TEXT_BYTES], perplexity[CHART_TEXT_BYTES], bits[CHART_TEXT_BYTES];
+	(void)fprintf(out, "%-24.40s %8s %9s %11s %10s %10s %12s %9s\n", run->label, tokens, number("%.4f", t->loss, loss),
+				  number("%.3f", exp(t->loss), perplexity), number("%.4f", t->loss / M_LN2, bits), versus, sent, fewer);
 }
 
 /* What was measured on a wire, said in words. */

@@ -69,6 +69,46 @@ static void test_collects(void **state) {
 	report_release(&p);
 }
 
+/* A run of which one worker's directory is here, and nothing was evaluated yet. */
+static void test_counts_who_took_part(void **state) {
+	(void)state;
+	static const char run[] = "{\"kind\":\"run\",\"name\":\"w\",\"role\":\"worker\",\"method\":\"diloco\",\"codec\":"
+							  "\"int8\",\"member\":0,\"workers\":1,\"n_params\":1000,\"steps_per_round\":10}\n";
+	static const struct {
+		const char *rounds, *label;
+	} cases[] = {
+		{"", "Rivulet, 1 worker"},
+		{"{\"kind\":\"round\",\"round\":1,\"participants\":4}\n", "Rivulet, 4 workers"},
+		{"{\"kind\":\"round\",\"round\":1,\"participants\":4}\n{\"kind\":\"round\",\"round\":2,\"participants\":3,"
+		 "\"train_loss\":null}\n",
+		 "Rivulet, 3 to 4 workers"},
+	};
+	char place[256], path[400];
+	fixture_make_dir(place, sizeof place);
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, place);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct report p;
+		const char *paths[] = {place};
+		char *text = NULL;
+		size_t n = 0;
+		FILE *f = fopen(path, "w");
+		assert_non_null(f);
+		assert_true(fprintf(f, "%s%s", run, cases[i].rounds) > 0);
+		assert_int_equal(fclose(f), 0);
+		assert_int_equal(report_collect(&p, paths, 1, NULL), RV_OK);
+		assert_string_equal(p.runs[0].label, cases[i].label);
+		f = open_memstream(&text, &n);
+		report_print_table(&p, f);
+		report_print_html(&p, f);
+		assert_int_equal(fclose(f), 0);
+		assert_null(strstr(text, "nan"));
+		free(text);
+		report_release(&p);
+	}
+	unlink(path);
+	fixture_remove_dir(place);
+}
+
 static char *printed(void (*print)(const struct report *, FILE *)) {
 	struct report p;
 	const char *paths[] = {dir};
@@ -125,9 +165,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_collects),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_collects), cmocka_unit_test(test_counts_who_took_part),
+		cmocka_unit_test(test_table),    cmocka_unit_test(test_page),
 		cmocka_unit_test(test_refusals),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
