@@ -18,6 +18,10 @@ const char *simulate_method_name(enum simulate_method m) {
 	return method_names[m];
 }
 
+double simulate_overhead(int workers) {
+	return workers > 2 ? 1.35 : 1.12;
+}
+
 /* ---- limits ---------------------------------------------------------------------------------------------------------
  */
 

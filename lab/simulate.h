@@ -31,9 +31,10 @@
  *              the report of the last one is still under way; that is not modelled, nor is TCP's slow start.
  *   sync_s     the rest, the same on every line: encoding, waiting for the slower worker, the coordinator's commit, the
  *              log's fsync, the outer step. Measured once, on an unlimited line.
- *   overhead   bytes on the line per payload byte. 1514 / 1448 for Ethernet, IPv4 and TCP headers, 1.005 for TLS
- * records and frames, 1.022 for the acknowledgements of what comes the other way, and 2.5 % that TCP (bbr, cubic)
- *              leaves of a line: 1.10 together.
+ *   overhead   line time per payload byte, 1 being the bare rate: 1514 / 1448 for Ethernet, IPv4 and TCP headers, 1.005
+ *              for TLS records and frames, 1.022 for the acknowledgements of what comes the other way, and what TCP
+ *              leaves of the line: 4 % between two workers; 25 % among more, where the flows of several senders meet
+ *              before one receiver (plain TCP does the same there, bbr and cubic). simulate_overhead.
  */
 #ifndef RV_LAB_SIMULATE_H
 #define RV_LAB_SIMULATE_H
@@ -71,6 +72,9 @@ struct simulate_result {
 
 /* "ddp", "diloco", "streaming". */
 const char *simulate_method_name(enum simulate_method m);
+
+/* As measured: 1.12 for two workers, 1.35 for more. */
+double simulate_overhead(int workers);
 
 /* What a run cannot be, in the option names of `rivulet simulate`. RV_E_RANGE. */
 enum rv_err simulate_check(const struct simulate_run *r, struct rv_errtext *et);
