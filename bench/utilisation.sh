@@ -7,6 +7,7 @@
 # delay (`sync-ms`), from a first run. Nothing else is fitted: line, latency and headers come from the model.
 #
 # Prints one JSON line per case and a verdict, and fails when a ratio is off by more than 10 %. Leaves no process, namespace
+# or file behind, whatever ends it.
 set -euo pipefail
 
 usage() {
