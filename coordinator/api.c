@@ -57,8 +57,7 @@ struct request {
 	int64_t now_us;
 };
 
-/* ---- replies --------------------------------------------------------------------------------------------------------
- */
+/* ---- replies ----------------------------------------------------------------------------------------------------- */
 
 static void reply(struct evhttp_request *rq, int status, const char *type, const void *body, size_t n) {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(rq);
@@ -104,8 +103,7 @@ static int status_of(enum rv_err e) {
 	}
 }
 
-/* ---- held document requests -----------------------------------------------------------------------------------------
- */
+/* ---- held document requests -------------------------------------------------------------------------------------- */
 
 static void unlink_held(struct held *h) {
 	if (h->prev != NULL)
@@ -167,8 +165,7 @@ int64_t api_deadline_us(const struct api *a) {
 	return at;
 }
 
-/* ---- for anyone -----------------------------------------------------------------------------------------------------
- */
+/* ---- for anyone -------------------------------------------------------------------------------------------------- */
 
 static void serve_dashboard(struct api *a, const struct request *q) {
 	(void)a;
@@ -202,8 +199,7 @@ static void serve_metrics(struct api *a, const struct request *q) {
 	free(text);
 }
 
-/* ---- for workers ----------------------------------------------------------------------------------------------------
- */
+/* ---- for workers ------------------------------------------------------------------------------------------------- */
 
 static void serve_join(struct api *a, const struct request *q) {
 	struct rv_writer w = rv_writer_of(a->buffer, sizeof a->buffer);
@@ -247,8 +243,7 @@ static void serve_document(struct api *a, const struct request *q) {
 		hold(a, q, after);
 }
 
-/* ---- for the operator -----------------------------------------------------------------------------------------------
- */
+/* ---- for the operator -------------------------------------------------------------------------------------------- */
 
 /* A number in a body like "member=3&banned=1". */
 static bool form_number(const struct request *q, const char *name, uint64_t *out) {
@@ -293,8 +288,7 @@ static void serve_ban(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 }
 
-/* ---- routes ---------------------------------------------------------------------------------------------------------
- */
+/* ---- routes ------------------------------------------------------------------------------------------------------ */
 
 enum who { ANYONE, ANY_KEY, RUN_KEY };
 

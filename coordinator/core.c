@@ -40,8 +40,7 @@ const struct document *core_document(const struct core *c) {
 	return &c->doc;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------
- */
+/* ---- events ------------------------------------------------------------------------------------------------------ */
 
 static bool said_before(struct core *c, const struct core_event *ev) {
 	bool repeats = ev->type == CORE_EVENT_ALIVE || ev->type == CORE_EVENT_DEAD || ev->type == CORE_EVENT_LEFT;
@@ -75,8 +74,7 @@ bool core_next_event(struct core *c, struct core_event *out) {
 	return true;
 }
 
-/* ---- joins and bans -------------------------------------------------------------------------------------------------
- */
+/* ---- joins and bans ---------------------------------------------------------------------------------------------- */
 
 static bool token_spent(const struct core *c, const struct rv_hash *hash) {
 	for (int i = 0; i < c->n_members; i++)
@@ -147,8 +145,7 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
 	return RV_OK;
 }
 
-/* ---- reports --------------------------------------------------------------------------------------------------------
- */
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 /* Older than what is known. The clock of a machine may have been set back between two starts of a worker, so a member
  * that was silent long enough is believed whatever its boot. */
@@ -203,8 +200,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	return RV_OK;
 }
 
-/* ---- time -----------------------------------------------------------------------------------------------------------
- */
+/* ---- time -------------------------------------------------------------------------------------------------------- */
 
 /* Members whose durable facts are not what they should be. */
 static void record_members(struct core *c) {
@@ -268,8 +264,7 @@ int64_t core_deadline_us(const struct core *c) {
 	return earlier(c, at, c->accused_since_us, c->cfg.suspect_gather_us);
 }
 
-/* ---- for people -----------------------------------------------------------------------------------------------------
- */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]) {
 	for (int i = 0; i < c->n_members; i++) {

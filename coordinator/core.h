@@ -12,14 +12,16 @@
  * restart. One decision is under way at a time. Votes, accusations and liveness are not durable: reports repeat them.
  *
  *   OPEN(r)         -> ROSTER(r, 1)     everyone alive who holds the state is ready; or min_workers are, and grace is
- * over REDUCE(r, a)    -> COMMIT(r)        every available participant voted, all alike, and the voters are at least
+ *                                       over
+ *   REDUCE(r, a)    -> COMMIT(r)        every available participant voted, all alike, and the voters are at least
  *                                       min(min_workers, half of the roster); the dead ones' contributions count
  *                   -> ROSTER(r, a+1)   somebody is missed (dead, accused, restarted, left, in the minority) and not
- * all others have voted: the survivors keep their chunks and split the missing ones'
- *                   -> ROSTER(r, a+1) of none: survivors are fewer than min_workers, and waiting cannot help: somebody
- *                                       has lost its contribution, or others stand ready. Until then REDUCE(r, a)
- * holds: whoever was only cut off comes back and votes. OPEN(r), round - base_round == NET_MAX_LOG_DIGESTS: not frozen
- * before a BASE arrives.
+ *                                       all others have voted: the survivors keep their chunks and split the missing
+ *                                       ones'
+ *                   -> ROSTER(r, a+1)   of none: survivors are fewer than min_workers, and waiting cannot help:
+ *                                       somebody has lost its contribution, or others stand ready. Until then
+ *                                       REDUCE(r, a) holds: whoever was only cut off comes back and votes.
+ *   OPEN(r), round - base_round == NET_MAX_LOG_DIGESTS: not frozen before a BASE arrives.
  */
 #ifndef RV_COORDINATOR_CORE_H
 #define RV_COORDINATOR_CORE_H

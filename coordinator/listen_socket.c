@@ -15,8 +15,7 @@
 
 enum { BACKLOG = 128, TCP_STATE_LISTEN = 0x0a };
 
-/* ---- who has the port -----------------------------------------------------------------------------------------------
- */
+/* ---- who has the port -------------------------------------------------------------------------------------------- */
 
 /* The inode of a socket that listens on `port`, 0: not found. */
 static unsigned long find_inode(const char *table, uint16_t port) {
@@ -95,8 +94,7 @@ static void describe_holder(uint16_t port, char *out, size_t cap) {
 		(void)closedir(d);
 }
 
-/* ---- the socket -----------------------------------------------------------------------------------------------------
- */
+/* ---- the socket -------------------------------------------------------------------------------------------------- */
 
 static enum rv_err bind_failed(const struct address *at, int errno_value, struct rv_errtext *et) {
 	char holder[128];

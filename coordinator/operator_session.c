@@ -20,8 +20,7 @@ struct operator_session {
 	struct http_client *http;
 };
 
-/* ---- over HTTPS -----------------------------------------------------------------------------------------------------
- */
+/* ---- over HTTPS -------------------------------------------------------------------------------------------------- */
 
 struct answer {
 	bool done;
@@ -96,8 +95,7 @@ static enum rv_err open_online(const struct run_dir *dir, struct operator_sessio
 	return http_client_new(&cfg, &o->http, et);
 }
 
-/* ---- either way -----------------------------------------------------------------------------------------------------
- */
+/* ---- either way -------------------------------------------------------------------------------------------------- */
 
 enum rv_err operator_open(const struct run_dir *dir, const struct address *advertise, struct operator_session **out,
 						  struct rv_errtext *et) {

@@ -17,8 +17,7 @@ enum {
 	GATHER_MIN_MS = 50,
 };
 
-/* ---- life -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static struct core_config core_config_of(const struct service *s) {
 	int64_t gather_ms = s->run.peer_timeout_ms / GATHER_SHARE;
@@ -98,8 +97,7 @@ enum rv_err service_load(struct service *s, struct store *store, struct rv_errte
 	return store_total_tokens(store, &s->total_tokens, et);
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------------
- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static enum rv_err persist(struct service *s, const struct core_record *rec, int64_t now_us, struct rv_errtext *et) {
 	struct commit_stats stats = {0};
@@ -165,8 +163,7 @@ int64_t service_deadline_us(const struct service *s) {
 	return retry < at ? retry : at;
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------------------
- */
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
 
 static void write_join_reply(const struct service *s, uint32_t member, const uint8_t key[NET_KEY_BYTES],
 							 struct rv_writer *w) {
@@ -253,8 +250,7 @@ bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]
 	return false;
 }
 
-/* ---- the operator ---------------------------------------------------------------------------------------------------
- */
+/* ---- the operator ------------------------------------------------------------------------------------------------ */
 
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et) {
 	if (count < 1 || count > SERVICE_INVITES_MAX)

@@ -9,8 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* ---- committed rounds -----------------------------------------------------------------------------------------------
- */
+/* ---- committed rounds -------------------------------------------------------------------------------------------- */
 
 /* What the member's process did since the last commit. */
 static struct mark since(const struct mark *m, const struct report *rep) {
@@ -85,8 +84,7 @@ void service_note_commit(struct service *s, const struct commit_stats *c, int64_
 	write_line(s, c);
 }
 
-/* ---- news -----------------------------------------------------------------------------------------------------------
- */
+/* ---- news -------------------------------------------------------------------------------------------------------- */
 
 void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...) {
 	struct news *n = &s->news[s->n_news++ % SERVICE_NEWS];

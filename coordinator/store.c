@@ -55,8 +55,7 @@ struct store {
 	char path[512];
 };
 
-/* ---- faults ---------------------------------------------------------------------------------------------------------
- */
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
 
 static enum rv_err fail(const struct store *s, struct rv_errtext *et, const char *doing) {
 	int code = sqlite3_errcode(s->db) & 0xff;
@@ -93,8 +92,7 @@ static void roll_back(const struct store *s) {
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static enum rv_err open_db(struct store *s, const char *path, int flags, struct rv_errtext *et) {
 	if (strlen(path) >= sizeof s->path)
@@ -170,8 +168,7 @@ enum rv_err store_open(const char *path, struct store **out, struct rv_errtext *
 	return RV_OK;
 }
 
-/* ---- what the run is ------------------------------------------------------------------------------------------------
- */
+/* ---- what the run is --------------------------------------------------------------------------------------------- */
 
 static enum rv_err put_run(struct store *s, const char *key, const void *value, size_t n, struct rv_errtext *et) {
 	sqlite3_stmt *st = s->prepared[PUT_RUN];
@@ -256,8 +253,7 @@ enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, s
 	return RV_OK;
 }
 
-/* ---- records --------------------------------------------------------------------------------------------------------
- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static enum rv_err put_record(struct store *s, const struct core_record *rec, struct rv_errtext *et) {
 	uint8_t body[RECORD_MAX_BYTES];
@@ -356,8 +352,7 @@ enum rv_err store_each_record(struct store *s,
 	return e;
 }
 
-/* ---- tokens ---------------------------------------------------------------------------------------------------------
- */
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
 static enum rv_err token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
 	struct store *s = store;
@@ -380,8 +375,7 @@ static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *va
 
 const struct store_ops store_sqlite_ops = {.append = append, .token_add = token_add, .token_valid = token_valid};
 
-/* ---- for people -----------------------------------------------------------------------------------------------------
- */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 static struct commit_stats commit_of_row(sqlite3_stmt *st) {
 	return (struct commit_stats){.round = (uint64_t)sqlite3_column_int64(st, 0),

@@ -20,8 +20,7 @@
 
 enum { CONTROL_VERSION = 2 };
 
-/* ---- joining --------------------------------------------------------------------------------------------------------
- */
+/* ---- joining ----------------------------------------------------------------------------------------------------- */
 
 /* POST /v1/join. The sender's Ed25519 key is the one of its TLS client certificate. A known key needs no token. */
 struct join_request {
@@ -41,8 +40,7 @@ struct join_reply {
 	uint8_t ticket[NET_SIG_BYTES];     /* the run's word for (member, key), shown to peers (net/identity.h) */
 };
 
-/* ---- worker -> coordinator ------------------------------------------------------------------------------------------
- */
+/* ---- worker -> coordinator --------------------------------------------------------------------------------------- */
 
 enum worker_phase {
 	WORKER_SYNCING = 1, /* does not hold the state of the current round yet */
@@ -77,8 +75,7 @@ struct report {
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
 };
 
-/* ---- coordinator -> worker ------------------------------------------------------------------------------------------
- */
+/* ---- coordinator -> worker --------------------------------------------------------------------------------------- */
 
 enum run_phase {
 	RUN_WAITING = 1, /* fewer than min_workers: hold, keep the state */

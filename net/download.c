@@ -50,8 +50,7 @@ struct transfer {
 	char curl_text[CURL_ERROR_SIZE];
 };
 
-/* ---- the source -----------------------------------------------------------------------------------------------------
- */
+/* ---- the source -------------------------------------------------------------------------------------------------- */
 
 static bool has_scheme(const char *source, const char *scheme) {
 	return strncasecmp(source, scheme, strlen(scheme)) == 0;
@@ -102,8 +101,7 @@ static enum rv_err local_path(const char *source, char path[DOWNLOAD_PATH_BYTES]
 	return access(path, R_OK) == 0 ? RV_OK : rv_fail_errno(et, errno, "%s", path);
 }
 
-/* ---- one transfer ---------------------------------------------------------------------------------------------------
- */
+/* ---- one transfer ------------------------------------------------------------------------------------------------ */
 
 /* The server may answer a Range request with the whole file (200): then the part starts anew. */
 static bool check_status(struct transfer *t) {
@@ -243,8 +241,7 @@ static enum rv_err fetch_all(struct transfer *t, struct rv_errtext *et) {
 	return e;
 }
 
-/* ---- the cache ------------------------------------------------------------------------------------------------------
- */
+/* ---- the cache --------------------------------------------------------------------------------------------------- */
 
 static enum rv_err hash_file(int fd, const char *name, uint8_t out[SHA256_BYTES], struct rv_errtext *et) {
 	crypto_hash_sha256_state st;

@@ -143,8 +143,7 @@ const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag,
 	return message_invalid(h, rule, link);
 }
 
-/* ---- hello ----------------------------------------------------------------------------------------------------------
- */
+/* ---- hello ------------------------------------------------------------------------------------------------------- */
 
 void frame_hello_signed(const uint8_t exporter[FRAME_EXPORTER_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES],
 						enum frame_role role, uint8_t out[FRAME_HELLO_SIGNED_BYTES]) {
@@ -203,8 +202,7 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 	return RV_OK;
 }
 
-/* ---- state transfer -------------------------------------------------------------------------------------------------
- */
+/* ---- state transfer ---------------------------------------------------------------------------------------------- */
 
 static bool fetch_kind_known(uint8_t kind) {
 	return kind == FRAME_FETCH_BASE || kind == FRAME_FETCH_LOG || kind == FRAME_FETCH_INFO;
@@ -321,8 +319,7 @@ enum rv_err frame_info_decode(const void *data, size_t n, struct frame_info *out
 	return RV_OK;
 }
 
-/* ---- all-reduce -----------------------------------------------------------------------------------------------------
- */
+/* ---- all-reduce -------------------------------------------------------------------------------------------------- */
 
 /* enum reduce_type <-> enum frame_type */
 static const uint8_t frame_of_reduce[] = {[REDUCE_SCATTER] = FRAME_SCATTER,

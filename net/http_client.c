@@ -44,8 +44,7 @@ struct http_client {
 	struct curl_waitfd fds[MAX_POLL_FDS];
 };
 
-/* ---- life -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 enum rv_err http_client_new(const struct http_client_config *cfg, struct http_client **out, struct rv_errtext *et) {
 	*out = NULL;
@@ -95,8 +94,7 @@ void http_client_free(struct http_client *c) {
 	curl_global_cleanup();
 }
 
-/* ---- starting a request ---------------------------------------------------------------------------------------------
- */
+/* ---- starting a request ------------------------------------------------------------------------------------------ */
 
 /* libcurl's write callback: gathers the reply up to its limit. */
 static size_t take_reply(char *data, size_t size, size_t n, void *ctx) {
@@ -236,8 +234,7 @@ void http_client_cancel(struct http_client *c, uint32_t id) {
 			request_release(c, &c->requests[i]);
 }
 
-/* ---- ending a request -----------------------------------------------------------------------------------------------
- */
+/* ---- ending a request -------------------------------------------------------------------------------------------- */
 
 static enum rv_err explain(const struct http_client *c, const struct request *r, CURLcode rc, struct rv_errtext *et) {
 	const char *detail = r->curl_text[0] != '\0' ? r->curl_text : curl_easy_strerror(rc);
@@ -301,8 +298,7 @@ static int finish_all(struct http_client *c) {
 	return n;
 }
 
-/* ---- the wait -------------------------------------------------------------------------------------------------------
- */
+/* ---- the wait ---------------------------------------------------------------------------------------------------- */
 
 static void fds_to_curl(struct http_client *c, const struct pollfd *fds, int n) {
 	for (int i = 0; i < n; i++) {

@@ -13,8 +13,7 @@
 
 enum { MS = 1000, S = 1000 * MS, TROUBLE_WINDOW_US = 10 * S, TROUBLES_PER_WINDOW = 30 };
 
-/* ---- life -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static const unsigned char alpn_wire[] = "\x09" PEERS_ALPN;
 
@@ -99,8 +98,7 @@ void peers_free(struct peers *p) {
 	free(p);
 }
 
-/* ---- links ----------------------------------------------------------------------------------------------------------
- */
+/* ---- links ------------------------------------------------------------------------------------------------------- */
 
 /* Strangers decide how often this happens, so there is a limit: a log must not grow at their will. */
 void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text) {
@@ -206,8 +204,7 @@ void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, c
 	peers_reap(p);
 }
 
-/* ---- the loop -------------------------------------------------------------------------------------------------------
- */
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
 int peers_pollfds(struct peers *p, struct pollfd *fds, int cap) {
 	int n = 0;
@@ -311,8 +308,7 @@ void peers_handle(struct peers *p, int64_t now_us, const struct pollfd *fds, int
 	pump_all(p);
 }
 
-/* ---- getters --------------------------------------------------------------------------------------------------------
- */
+/* ---- getters ----------------------------------------------------------------------------------------------------- */
 
 uint16_t peers_port(const struct peers *p) {
 	return p->port;

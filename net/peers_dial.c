@@ -85,8 +85,7 @@ int64_t peers_dial_deadline_us(const struct peers *p) {
 	return deadline;
 }
 
-/* ---- the roster -----------------------------------------------------------------------------------------------------
- */
+/* ---- the roster -------------------------------------------------------------------------------------------------- */
 
 static void forget_links(struct peer *peer, const char *why) {
 	if (peer->link != NULL)

@@ -49,8 +49,7 @@ enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et) {
 	return say_hello(p, l, et);
 }
 
-/* ---- the other side's HELLO -----------------------------------------------------------------------------------------
- */
+/* ---- the other side's HELLO -------------------------------------------------------------------------------------- */
 
 static enum rv_err check_hello(const struct peers *p, const struct link *l, const struct frame_hello *hello,
 							   struct rv_errtext *et) {

@@ -15,8 +15,7 @@ enum {
 	ACCEPT_PAUSE_US = 1000 * 1000 /* without file descriptors, accepting again at once would only spin */
 };
 
-/* ---- incoming connections -------------------------------------------------------------------------------------------
- */
+/* ---- incoming connections ---------------------------------------------------------------------------------------- */
 
 static bool is_pending(const struct link *l) {
 	return l != NULL && l->role == FRAME_LISTENER && (l->state == LINK_TLS || l->state == LINK_GREETING);
@@ -79,8 +78,7 @@ void peers_accept(struct peers *p) {
 	}
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------------------------------
- */
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
 static void lost(struct link *l, int error) {
 	bool timeout = error == ETIMEDOUT;
@@ -160,8 +158,7 @@ void peers_service(struct peers *p, struct link *l, short revents) {
 	peers_count(p, l);
 }
 
-/* ---- the pull -------------------------------------------------------------------------------------------------------
- */
+/* ---- the pull ---------------------------------------------------------------------------------------------------- */
 
 /* Encrypts the owner's next frames until enough is gathered for one write. False: it has no more. */
 static bool gather_frames(struct peers *p, struct link *l, size_t *share) {

@@ -58,8 +58,7 @@ void link_kill(struct link *l, bool fatal, enum rv_err why, const char *fmt, ...
 	va_end(args);
 }
 
-/* ---- outgoing -------------------------------------------------------------------------------------------------------
- */
+/* ---- outgoing ---------------------------------------------------------------------------------------------------- */
 
 /* Copies the next n bytes of the frame (header, part 0, part 1), starting at `from`. */
 static void gather(const uint8_t head[FRAME_HEADER_BYTES], const struct peers_message *m, size_t from, size_t n,
@@ -121,8 +120,7 @@ bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYT
 	return true;
 }
 
-/* ---- incoming -------------------------------------------------------------------------------------------------------
- */
+/* ---- incoming ---------------------------------------------------------------------------------------------------- */
 
 static enum rv_err fault_of(enum tls_io io, struct rv_errtext *et) {
 	return io == TLS_IO_CLOSED ? rv_fail(et, RV_E_CLOSED, "the other side closed the link") : RV_E_PROTOCOL;

@@ -12,8 +12,7 @@
 
 enum { OUT_FIRST_BYTES = 4096 };
 
-/* ---- the BIO: where OpenSSL takes and puts ciphertext ---------------------------------------------------------------
- */
+/* ---- the BIO: where OpenSSL takes and puts ciphertext ------------------------------------------------------------ */
 
 static int bio_read(BIO *bio, char *out, int cap) {
 	struct tls_stream *s = BIO_get_data(bio);
@@ -96,8 +95,7 @@ void tls_stream_kind_release(struct tls_stream_kind *k) {
 	*k = (struct tls_stream_kind){0};
 }
 
-/* ---- the stream -----------------------------------------------------------------------------------------------------
- */
+/* ---- the stream -------------------------------------------------------------------------------------------------- */
 
 enum rv_err tls_stream_init(struct tls_stream *s, const struct tls_stream_kind *k, bool dialer, struct rv_errtext *et) {
 	*s = (struct tls_stream){.ssl = SSL_new(k->ctx), .key_max_bytes = TLS_STREAM_KEY_BYTES};

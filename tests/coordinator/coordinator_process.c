@@ -19,8 +19,7 @@ enum { START_TRIES = 3000, START_PAUSE_MS = 10, ARGS_MAX = 16 };
 
 static const char program[] = COORDINATOR_PROGRAM;
 
-/* ---- processes ------------------------------------------------------------------------------------------------------
- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 static pid_t spawn(const char *const *args, int out_fd) {
 	const char *argv[ARGS_MAX] = {program};
@@ -147,8 +146,7 @@ void coordinator_invite(const struct coordinator *c, struct invite *out) {
 	assert_int_equal(invite_parse(text, out, &et), RV_OK);
 }
 
-/* ---- clients --------------------------------------------------------------------------------------------------------
- */
+/* ---- clients ----------------------------------------------------------------------------------------------------- */
 
 void client_init(struct client *k, const struct coordinator *c, uint32_t who, const uint8_t *server_key) {
 	uint8_t seed[IDENTITY_SEED_BYTES] = {1};

@@ -48,8 +48,7 @@ static struct report a_report(const struct document *d, uint64_t seq, enum worke
 	return rep;
 }
 
-/* ---- what it serves -------------------------------------------------------------------------------------------------
- */
+/* ---- what it serves ---------------------------------------------------------------------------------------------- */
 
 static void test_a_round_by_hand(void **state) {
 	struct coordinator *c = *state;
@@ -148,8 +147,7 @@ static void test_pages_for_people(void **state) {
 	client_release(&k);
 }
 
-/* ---- what it refuses ------------------------------------------------------------------------------------------------
- */
+/* ---- what it refuses --------------------------------------------------------------------------------------------- */
 
 static void test_joins_that_are_refused(void **state) {
 	struct coordinator *c = *state;
@@ -246,8 +244,7 @@ static void test_oversized_bodies(void **state) {
 	free(junk);
 }
 
-/* ---- below HTTP -----------------------------------------------------------------------------------------------------
- */
+/* ---- below HTTP -------------------------------------------------------------------------------------------------- */
 
 static int tcp_connect(const struct coordinator *c) {
 	struct sockaddr_storage sa;

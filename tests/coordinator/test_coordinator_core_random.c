@@ -17,8 +17,7 @@
 
 enum { WORKERS = 5, SEEDS = 30, STEPS = 600 };
 
-/* ---- anything at all ------------------------------------------------------------------------------------------------
- */
+/* ---- anything at all --------------------------------------------------------------------------------------------- */
 
 static struct report any_report(struct rv_rng *rng, const struct rig *r, uint32_t who) {
 	struct report rep = rig_report(r, who, (enum worker_phase)(1 + rv_rng_below(rng, 6)));
@@ -79,8 +78,7 @@ static void test_anything_at_all(void **state) {
 		any_history(seed, 1 + (uint32_t)(seed % 4));
 }
 
-/* ---- workers that follow the documents ------------------------------------------------------------------------------
- */
+/* ---- workers that follow the documents --------------------------------------------------------------------------- */
 
 struct worker {
 	bool running;

@@ -17,8 +17,7 @@
 
 enum { FAULTS_MAX = 200, APPENDS = 6 };
 
-/* ---- the shim -------------------------------------------------------------------------------------------------------
- */
+/* ---- the shim ---------------------------------------------------------------------------------------------------- */
 
 /* The plan of one trial. SQLite's interface has no place for it, so it is the one global of this test. */
 static struct {
@@ -116,8 +115,7 @@ static void use_shim(sqlite3_vfs *shim) {
 	assert_int_equal(sqlite3_vfs_register(shim, 1), SQLITE_OK);
 }
 
-/* ---- trials ---------------------------------------------------------------------------------------------------------
- */
+/* ---- trials ------------------------------------------------------------------------------------------------------ */
 
 static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
 

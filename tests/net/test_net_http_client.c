@@ -135,8 +135,7 @@ static void fetch(struct scene *s, const char *path, const char *body, size_t ma
 	until_calls(s, calls + 1);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------------------------------
- */
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void posts_and_gets(void **state) {
 	(void)state;

@@ -122,8 +122,7 @@ static void scene_thrown_out(struct scene *s, enum rv_err why, const char *words
 	assert_true(world_until(&s->w, closed, &s->c));
 }
 
-/* ---- TLS ------------------------------------------------------------------------------------------------------------
- */
+/* ---- TLS --------------------------------------------------------------------------------------------------------- */
 
 static void no_tls_at_all(void **state) {
 	(void)state;
@@ -197,8 +196,7 @@ static void other_alpn(void **state) {
 	}
 }
 
-/* ---- HELLO ----------------------------------------------------------------------------------------------------------
- */
+/* ---- HELLO ------------------------------------------------------------------------------------------------------- */
 
 static void unknown_key(void **state) {
 	(void)state;
@@ -336,8 +334,7 @@ static void large_frame_before_hello(void **state) {
 	scene_end(&s);
 }
 
-/* ---- frames on an open link -----------------------------------------------------------------------------------------
- */
+/* ---- frames on an open link -------------------------------------------------------------------------------------- */
 
 static void garbage_frame(void **state) {
 	(void)state;
@@ -426,8 +423,7 @@ static void goodbye_is_cleaned(void **state) {
 	scene_end(&s);
 }
 
-/* ---- time and room --------------------------------------------------------------------------------------------------
- */
+/* ---- time and room ----------------------------------------------------------------------------------------------- */
 
 static void silent_connection_times_out(void **state) {
 	(void)state;
@@ -501,8 +497,7 @@ static void flood_of_connections(void **state) {
 	scene_end(&s);
 }
 
-/* ---- dialing --------------------------------------------------------------------------------------------------------
- */
+/* ---- dialing ----------------------------------------------------------------------------------------------------- */
 
 /* Another worker answers at the address of the one we want. */
 static void wrong_key_answers(void **state) {
