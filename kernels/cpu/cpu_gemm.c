@@ -10,14 +10,16 @@
 #include "base/assert.h"
 
 enum {
-	K_BLOCK = 512,          /* of one pass over a tile: a panel of A is 28 KiB */
-	K_PART = 1024,          /* packed at a time */
-	B_PART_BYTES = 8 << 20, /* of packed B */
-	ROW_PANELS = 10,        /* x 14 rows x K_BLOCK x 4 bytes = 280 KiB of packed A: in the second-level cache */
-	TASK_COLS = 256,        /* at most, of one multiplying task */
-	PACK_COLS = 64,         /* of one packing task */
-	TASKS_PER_THREAD = 8,   /* wanted, so that the last ones to finish are short */
-	SPILL = 16,             /* see pack_a */
+	K_BLOCK = 512,            /* of one pass over a tile: a panel of A is 28 KiB */
+	K_PART = 1024,            /* packed at a time */
+	B_PART_BYTES = 8 << 20,   /* of packed B */
+	ROW_PANELS = 10,          /* x 14 rows x K_BLOCK x 4 bytes = 280 KiB of packed A: in the second-level cache */
+	TASK_COLS = 256,          /* parts of B are multiples of it */
+	A_SHARED_BYTES = 8 << 20, /* of packed A, where it is read against its rows and best read once */
+	SHARED_PANELS = 5,        /* of one block of it */
+	PACK_COLS = 64,           /* of one packing task */
+	TASKS_PER_THREAD = 16,    /* wanted, so that the last ones to finish are short */
+	SPILL = 16,               /* see pack_a */
 	THREADS_MAX = 256
 };
 
@@ -25,8 +27,10 @@ struct blocking {
 	const struct gemm *g;
 	const struct gemm_kernels *kernels;
 	float *packed_a, *packed_b;
-	size_t a_size;                /* floats of packed A of one thread */
-	int row_block, row_blocks;    /* rows of one task, and how many such blocks */
+	bool shared_a;                /* all blocks of A are packed first, else each thread packs the one it works on */
+	size_t a_size;                /* floats of packed A of one block */
+	int row_panels, row_blocks;   /* panels of A, and in how many blocks they are dealt out */
+	int block_rows;               /* of the largest block: packed passes are so many rows apart */
 	int task_cols, col_groups;    /* columns of one task, and how many such groups in this part */
 	int j0, cols, padded_cols;    /* the part of B that is packed now: columns, */
 	int k0, k, k_block;           /* and k, in passes of k_block */
@@ -69,22 +73,45 @@ static void pack_rows(const struct blocking *s, float *packed, int i, int rows) 
 	for (int k = 0; k < s->k; k += s->k_block) {
 		ptrdiff_t row = g->ta ? s->k0 + k : i, col = g->ta ? i : s->k0 + k;
 		struct pack_source src = {.p = g->a + row * g->lda + col, .ld = g->lda, .k_major = g->ta};
-		s->kernels->pack_a(packed + words(s, k) * s->row_block, &src, rows, min_int(s->k_block, s->k - k));
+		s->kernels->pack_a(packed + words(s, k) * s->block_rows, &src, rows, min_int(s->k_block, s->k - k));
 	}
+}
+
+static int first_row(const struct blocking *s, int block) {
+	return (int)((int64_t)s->row_panels * block / s->row_blocks) * s->kernels->rows;
+}
+
+static void pack_block(const struct blocking *s, float *packed, int block) {
+	int i = first_row(s, block);
+	pack_rows(s, packed, i, min_int(first_row(s, block + 1), s->g->m) - i);
+}
+
+static void pack_a_task(void *ctx, int task, int thread) {
+	(void)thread;
+	const struct blocking *s = ctx;
+	pack_block(s, s->packed_a + (size_t)task * s->a_size, task);
+}
+
+/* The packed rows of a block. */
+static float *rows_of(struct blocking *s, int block, int thread) {
+	if (s->shared_a)
+		return s->packed_a + (size_t)block * s->a_size;
+	float *packed = s->packed_a + (size_t)thread * s->a_size;
+	if (s->packed_rows[thread] != block)
+		pack_block(s, packed, block);
+	s->packed_rows[thread] = block;
+	return packed;
 }
 
 static void multiply_task(void *ctx, int task, int thread) {
 	struct blocking *s = ctx;
 	const struct gemm *g = s->g;
-	int block = task / s->col_groups, i = block * s->row_block, j = task % s->col_groups * s->task_cols;
-	int rows = min_int(s->row_block, g->m - i);
-	float *packed = s->packed_a + (size_t)thread * s->a_size;
-	if (s->packed_rows[thread] != block)
-		pack_rows(s, packed, i, rows);
-	s->packed_rows[thread] = block;
+	int block = task / s->col_groups, i = first_row(s, block), j = task % s->col_groups * s->task_cols;
+	int rows = min_int(first_row(s, block + 1), g->m) - i;
+	float *packed = rows_of(s, block, thread);
 	for (int k = 0; k < s->k; k += s->k_block) {
 		int length = min_int(s->k_block, s->k - k);
-		struct packed_product p = {.a = packed + words(s, k) * s->row_block,
+		struct packed_product p = {.a = packed + words(s, k) * s->block_rows,
 								   .b = s->packed_b + words(s, k) * s->padded_cols + j * words(s, length),
 								   .c = g->c + (ptrdiff_t)i * g->ldc + s->j0 + j,
 								   .ldc = g->ldc,
@@ -96,16 +123,23 @@ static void multiply_task(void *ctx, int task, int thread) {
 	}
 }
 
-/* Rows in even blocks of whole panels; columns finer until there are enough tasks. */
+/* Blocks of rows are even, of whole panels, and where there are few of them as many for each thread. Where threads pack
+ * for themselves, a tall C is cut by rows alone, so that none is packed twice; else by columns as well. */
 static void cut_tasks(struct blocking *s, int threads) {
-	int panel = s->kernels->rows, width = s->kernels->cols;
-	int panels = ceil_div(s->g->m, panel), blocks = ceil_div(panels, ROW_PANELS);
-	s->row_block = ceil_div(panels, blocks) * panel;
-	s->row_blocks = ceil_div(s->g->m, s->row_block);
-	s->task_cols = TASK_COLS;
 	int wanted = threads == 1 ? 1 : threads * TASKS_PER_THREAD;
-	while (s->task_cols > width && s->row_blocks * ceil_div(min_int(s->cols, s->g->n), s->task_cols) < wanted)
-		s->task_cols /= 2;
+	bool tall = s->g->m >= s->g->n;
+	s->row_panels = ceil_div(s->g->m, s->kernels->rows);
+	s->row_blocks = ceil_div(s->row_panels, s->shared_a ? SHARED_PANELS : ROW_PANELS);
+	if (tall && !s->shared_a && s->row_blocks < wanted)
+		s->row_blocks = wanted;
+	if (s->row_blocks <= wanted)
+		s->row_blocks = round_up(s->row_blocks, threads);
+	if (s->row_blocks > s->row_panels)
+		s->row_blocks = s->row_panels < threads ? s->row_panels : s->row_panels / threads * threads;
+	bool by_rows = tall && !s->shared_a && s->row_blocks >= threads;
+	int groups = by_rows ? 1 : ceil_div(wanted, s->row_blocks);
+	s->task_cols = round_up(ceil_div(s->cols, groups), s->kernels->cols);
+	s->block_rows = ceil_div(s->row_panels, s->row_blocks) * s->kernels->rows;
 }
 
 static void multiply_part(struct cpu_backend *be, struct blocking *s) {
@@ -114,6 +148,8 @@ static void multiply_part(struct cpu_backend *be, struct blocking *s) {
 	for (int i = 0; i < be->base.threads; i++)
 		s->packed_rows[i] = -1;
 	cpu_parallel(be, ceil_div(s->cols, PACK_COLS), pack_b_task, s);
+	if (s->shared_a)
+		cpu_parallel(be, s->row_blocks, pack_a_task, s);
 	cpu_parallel(be, s->row_blocks * s->col_groups, multiply_task, s);
 }
 
@@ -126,10 +162,12 @@ void cpu_gemm_own(struct cpu_backend *be, const struct gemm *g) {
 	int part_cols = B_PART_BYTES / (int)sizeof(float) / part_words / TASK_COLS * TASK_COLS;
 	part_cols = min_int(part_cols, round_up(g->n, s.kernels->cols));
 	s.cols = part_cols;
+	s.shared_a = g->ta && (size_t)g->m * part_words * sizeof(float) <= A_SHARED_BYTES;
 	cut_tasks(&s, be->base.threads);
-	s.a_size = (size_t)s.row_block * part_words + SPILL;
+	s.a_size = (size_t)s.block_rows * part_words + SPILL;
 	s.packed_b = cpu_workspace(be, WORKSPACE_GEMM_B, (size_t)part_cols * part_words);
-	s.packed_a = cpu_workspace(be, WORKSPACE_GEMM_A, s.a_size * be->base.threads);
+	int blocks = s.shared_a ? s.row_blocks : be->base.threads;
+	s.packed_a = cpu_workspace(be, WORKSPACE_GEMM_A, s.a_size * (size_t)blocks);
 	for (s.j0 = 0; s.j0 < g->n; s.j0 += part_cols)
 		for (s.k0 = 0; s.k0 < g->k; s.k0 += k_part) {
 			s.cols = min_int(part_cols, g->n - s.j0);
