@@ -341,11 +341,6 @@ static void test_unusable_configurations_are_refused(void **state) {
 	struct rv_errtext et = {0};
 	struct replica *r;
 	struct run_config cfg = f.cfg;
-	cfg.vocab = 255;
-	assert_fault(replica_new(&cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, f.be, &r, &et),
-				 RV_E_RANGE, &et, "vocab = 255");
-	assert_null(r);
-	cfg = f.cfg;
 	strcpy(cfg.model, "bert");
 	assert_fault(replica_new(&cfg, f.data, &(struct replica_options){.shard = 0, .n_shards = 2}, f.be, &r, &et),
 				 RV_E_NOTFOUND, &et, "bert");

@@ -171,18 +171,30 @@ static enum rv_err build_spans(struct model *m, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+enum rv_err model_activation_bytes(const struct model_ops *family, const struct model_shape *shape,
+								   const struct model_options *options, enum dtype act, size_t *out,
+								   struct rv_errtext *et) {
+	struct backend none = {.act = act};
+	struct model m = {.be = &none, .shape = *shape, .options = *options, .plan = calloc(1, family->plan_bytes)};
+	if (!m.plan)
+		return rv_fail(et, RV_E_NOMEM, "model: no memory for its plan");
+	struct model_arena arena = {0};
+	family->plan(&m, &arena, options->max_batch);
+	*out = arena.used_bytes;
+	free(m.plan);
+	return RV_OK;
+}
+
 static enum rv_err build_activations(struct model *m, struct rv_errtext *et) {
 	m->plan = calloc(1, m->ops->plan_bytes);
 	if (!m->plan)
 		return rv_fail(et, RV_E_NOMEM, "model: no memory for its plan");
-	struct model_arena arena = {0};
-	m->ops->plan(m, &arena, m->options.max_batch);
-	m->memory_bytes = arena.used_bytes;
+	RV_TRY(model_activation_bytes(m->ops, &m->shape, &m->options, m->be->act, &m->memory_bytes, et));
 	enum rv_err e = m->be->ops->alloc(m->be, m->memory_bytes, &m->memory, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "activations of %d x %d tokens (lower batch and raise grad-accum)",
 							   m->options.max_batch, m->shape.context);
-	arena = (struct model_arena){.base = m->memory};
+	struct model_arena arena = {.base = m->memory};
 	m->ops->plan(m, &arena, m->options.max_batch);
 	return RV_OK;
 }
@@ -269,15 +281,18 @@ void model_logits(struct model *m, const float *params, int first, int n_rows, f
 	m->ops->logits(m, params, first, n_rows, host_out);
 }
 
+size_t model_cache_elems(const struct model_shape *s) {
+	size_t channels = (size_t)(s->n_embd / s->n_head) * (size_t)s->n_kv_head;
+	return 2 * (size_t)s->n_layer * (size_t)s->context * channels;
+}
+
 enum rv_err model_decode_begin(struct model *m, struct rv_errtext *et) {
 	const struct model_shape *s = &m->shape;
-	size_t channels = (size_t)(s->n_embd / s->n_head) * (size_t)s->n_kv_head;
-	size_t elems = 2 * (size_t)s->n_layer * (size_t)s->context * channels;
 	m->decoded = 0;
 	if (m->cache)
 		return RV_OK;
 	void *cache;
-	enum rv_err e = m->be->ops->alloc(m->be, elems * dtype_bytes(m->be->act), &cache, et);
+	enum rv_err e = m->be->ops->alloc(m->be, model_cache_elems(s) * dtype_bytes(m->be->act), &cache, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "keys and values of %d tokens in %d layers", s->context, s->n_layer);
 	m->cache = cache;

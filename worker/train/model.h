@@ -155,6 +155,13 @@ enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *fa
 							  struct model_shape *resolved, struct rv_errtext *et);
 void model_layout_release(struct model_layout *l);
 
+/* What model_new allocates for activations of this type, and model_decode_begin for keys and values (elements of it).
+ * `shape` is resolved. RV_E_NOMEM. */
+enum rv_err model_activation_bytes(const struct model_ops *family, const struct model_shape *shape,
+								   const struct model_options *options, enum dtype act, size_t *out,
+								   struct rv_errtext *et);
+size_t model_cache_elems(const struct model_shape *shape);
+
 /* Rows of the token embedding in the block. */
 int model_padded_vocab(const struct model_shape *s);
 const struct model_tensor *model_find_tensor(const struct model_layout *l, const char *name); /* or NULL */

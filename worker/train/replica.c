@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BYTE_VALUES = 256, SHIFT_CHUNK = 4096 };
+enum { SHIFT_CHUNK = 4096 };
 #define CLIP_EPS 1e-6 /* as torch.nn.utils.clip_grad_norm_ */
 
 static struct schedule schedule_of(const struct run_config *cfg) {
@@ -64,9 +64,6 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 	*out = NULL;
 	RV_TRY(run_config_validate(cfg, et));
 	RV_ASSERT(options->shard < options->n_shards);
-	if (cfg->vocab < BYTE_VALUES)
-		return rv_fail(et, RV_E_RANGE, "vocab = %" PRId64 ": text is read as bytes, which needs %d", cfg->vocab,
-					   BYTE_VALUES);
 	struct replica *r = calloc(1, sizeof *r);
 	if (!r)
 		return rv_fail(et, RV_E_NOMEM, "replica: no memory");

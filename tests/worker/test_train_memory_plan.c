@@ -1,0 +1,186 @@
+/* test_train_memory_plan.c: the plan against what is allocated, to the byte, and against a process's own peak. */
+#include "tests/worker/counting_backend.h"
+#include "tests/worker/train_fixture.h"
+
+#include "worker/train/memory_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 }; /* their shadow memory is most of the peak */
+#else
+enum { SANITIZED = 0 };
+#endif
+
+#define MIB          ((double)(1 << 20))
+#define PEAK_PERCENT 10 /* what the printed plan promises */
+
+static struct memory_plan plan_of(const struct memory_request *q) {
+	struct memory_plan p;
+	struct rv_errtext et = {0};
+	if (memory_plan_make(q, &p, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return p;
+}
+
+static void check_replica(const struct run_config *cfg, enum recompute recompute) {
+	struct fixture_run f;
+	struct counting_backend c;
+	struct rv_errtext et = {0};
+	struct replica *r;
+	fixture_run_init(&f, cfg, "ref");
+	counting_backend_open(&c, "ref", 1);
+	const struct replica_options options = {.n_shards = (uint32_t)cfg->data_shards, .recompute = recompute};
+	if (replica_new(cfg, f.data, &options, c.be, &r, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	struct memory_plan p = plan_of(&(struct memory_request){
+		.run = cfg, .backend = "ref", .recompute = recompute, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1});
+	assert_int_equal(p.n_params, replica_n_params(r));
+	assert_int_equal(p.parameters + p.gradients + p.moments + p.activations, c.bytes);
+	replica_free(r);
+	counting_backend_close(&c);
+	fixture_run_release(&f);
+}
+
+static void test_a_replica_allocates_what_is_planned(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	check_replica(&cfg, RECOMPUTE_NONE);
+	check_replica(&cfg, RECOMPUTE_BLOCK);
+	snprintf(cfg.model, sizeof cfg.model, "llama");
+	cfg.n_kv_head = 1;
+	cfg.tied = false;
+	check_replica(&cfg, RECOMPUTE_NONE);
+	check_replica(&cfg, RECOMPUTE_BLOCK);
+}
+
+static void test_roles_hold_what_they_should(void **state) {
+	(void)state;
+	const struct run_config cfg = fixture_config();
+	struct memory_request q = {.run = &cfg, .backend = "cpu", .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1};
+	struct memory_plan alone = plan_of(&q);
+	assert_int_equal(alone.outer + alone.exchange + alone.copies + alone.cache, 0);
+	q.role = MEMORY_FORWARD;
+	struct memory_plan forward = plan_of(&q);
+	assert_int_equal(forward.gradients + forward.moments, 0);
+	assert_true(forward.activations < alone.activations && forward.cache > 0);
+	q.role = MEMORY_WORKER;
+	struct memory_plan worker = plan_of(&q);
+	assert_int_equal(worker.outer, 2 * alone.parameters);
+	assert_true(worker.copies >= worker.outer + 3 * alone.parameters);
+	q.role = MEMORY_LAB;
+	q.replicas = q.parallel = 3;
+	struct memory_plan lab = plan_of(&q);
+	assert_int_equal(lab.moments, 3 * alone.moments);
+	assert_int_equal(lab.activations, 3 * alone.activations);
+	assert_int_equal(lab.outer, 2 * alone.parameters);
+	q.recompute = RECOMPUTE_BLOCK;
+	assert_true(plan_of(&q).activations < lab.activations);
+}
+
+static void test_impossible_models_are_refused(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct memory_request q = {.run = &cfg, .backend = "cpu", .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	struct memory_plan p;
+	struct rv_errtext et = {0};
+	cfg.norm_eps = 1e-3;
+	assert_fault(memory_plan_make(&q, &p, &et), RV_E_RANGE, &et, "norm-eps");
+}
+
+static void test_line_and_table_say_the_same(void **state) {
+	(void)state;
+	const size_t mib = 1 << 20;
+	struct memory_plan p = {.parameters = 3 * mib, .moments = 6 * mib, .program = 20 * mib + mib / 4};
+	char line[200], table[400] = "";
+	memory_plan_line(&p, line, sizeof line);
+	assert_string_equal(line, "memory: 29 MiB: parameters 3, moments 6, program 20");
+	FILE *f = fmemopen(table, sizeof table, "w");
+	assert_non_null(f);
+	memory_plan_print(&p, f);
+	fclose(f);
+	assert_non_null(strstr(table, "moments             6.0 MiB"));
+	assert_non_null(strstr(table, "total              29.2 MiB"));
+	assert_null(strstr(table, "cache"));
+	memory_plan_line(&p, line, 12); /* cut, not overrun */
+	assert_int_equal(strlen(line), 11);
+}
+
+static struct run_config measured_config(bool recompute) {
+	struct run_config c = fixture_config();
+	c.n_layer = recompute ? 8 : 4;
+	c.n_embd = 128;
+	c.context = 128;
+	c.batch = 16;
+	return c;
+}
+
+/* The other process: two steps, then its peak in MiB. */
+static int measure(bool recompute) {
+	struct fixture_run f;
+	struct run_config cfg = measured_config(recompute);
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	struct rusage usage;
+	const struct replica_options options = {.n_shards = (uint32_t)cfg.data_shards,
+											.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
+	fixture_run_init(&f, NULL, "cpu");
+	struct dataset *data;
+	char path[300];
+	snprintf(path, sizeof path, "%s/text", f.dir);
+	const struct dataset_config d = dataset_config_of(&cfg, path);
+	replica_free(f.replica);
+	f.replica = NULL;
+	bool ok = dataset_open(&d, &data, &et) == RV_OK &&
+			  replica_new(&cfg, data, &options, f.be, &f.replica, &et) == RV_OK &&
+			  replica_step(f.replica, &stats, &et) == RV_OK && replica_step(f.replica, &stats, &et) == RV_OK;
+	getrusage(RUSAGE_SELF, &usage);
+	printf("%.1f %s\n", ok ? (double)usage.ru_maxrss * 1024 / MIB : 0, et.text);
+	fixture_run_release(&f);
+	dataset_close(data);
+	return 0;
+}
+
+static void check_peak(const char *how, bool recompute) {
+	char command[64], line[256] = "";
+	snprintf(command, sizeof command, "/proc/%d/exe %s", (int)getpid(), how);
+	FILE *child = popen(command, "r");
+	assert_non_null(child);
+	assert_non_null(fgets(line, sizeof line, child));
+	assert_int_equal(pclose(child), 0);
+	const struct run_config cfg = measured_config(recompute);
+	struct memory_plan p = plan_of(&(struct memory_request){.run = &cfg,
+															.backend = "cpu",
+															.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
+															.role = MEMORY_REPLICA,
+															.replicas = 1,
+															.threads = 1,
+															.parallel = 1});
+	double peak = strtod(line, NULL), planned = (double)memory_plan_total(&p) / MIB;
+	print_message("%s: planned %.1f MiB, peak %.1f MiB\n", how, planned, peak);
+	if (!(planned >= peak * (100 - PEAK_PERCENT) / 100 && planned <= peak * (100 + PEAK_PERCENT) / 100))
+		fail_msg("planned %.1f MiB, the peak was %s", planned, line);
+}
+
+static void test_the_plan_is_near_the_peak(void **state) {
+	(void)state;
+	if (SANITIZED)
+		skip();
+	check_peak("--measure", false);
+	check_peak("--measure-recompute", true);
+}
+
+int main(int argc, char **argv) {
+	if (argc > 1)
+		return measure(strcmp(argv[1], "--measure-recompute") == 0);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_replica_allocates_what_is_planned), cmocka_unit_test(test_roles_hold_what_they_should),
+		cmocka_unit_test(test_impossible_models_are_refused),       cmocka_unit_test(test_line_and_table_say_the_same),
+		cmocka_unit_test(test_the_plan_is_near_the_peak),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

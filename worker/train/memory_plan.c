@@ -1,0 +1,181 @@
+/* memory_plan.c: see memory_plan.h. */
+#include "worker/train/memory_plan.h"
+
+#include "base/assert.h"
+#include "kernels/host_memory.h"
+#include "outer/global.h"
+
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+
+/* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process less what it allocates for a model. */
+#define PROGRAM_BYTES                                                                                                  \
+	(14 * MIB)                 /* code, shared libraries, and the tables that oneDNN and OpenMP make when they start */
+#define DATA_BYTES   (8 * MIB) /* mapped text, files, TLS and records: of all but a benchmark */
+#define THREAD_BYTES (1 * MIB) /* stack and buffers of a thread of a backend */
+/* The cpu backend's bounds: LOGITS_BYTES and CHUNK_TOKENS_MAX in cpu_classifier.c; what a product packs. */
+#define LOGITS_MAX_BYTES (64 * MIB)
+#define LOGITS_MAX_ROWS  1024
+#define PACKED_MAX_BYTES (16 * MIB)
+
+enum {
+	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
+	WORKER_PAYLOADS = 4,       /* own, reduced, the log's file, and others' shares of what we reduce */
+};
+
+struct plan_input {
+	const struct memory_request *q;
+	const struct model_ops *family;
+	struct model_shape shape; /* resolved */
+	size_t n, tokens;         /* parameters; tokens in a batch */
+};
+
+static enum rv_err resolve(const struct memory_request *q, struct plan_input *in, struct rv_errtext *et) {
+	const struct model_shape shape = model_shape_of(q->run);
+	struct model_layout layout;
+	*in = (struct plan_input){.q = q, .tokens = (size_t)(q->run->batch * q->run->context)};
+	RV_TRY(model_family_find(q->run->model, &in->family, et));
+	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
+	in->n = layout.n_params;
+	model_layout_release(&layout);
+	return RV_OK;
+}
+
+static size_t vectors(const struct plan_input *in, int count) {
+	return (size_t)count * in->n * sizeof(float);
+}
+
+/* Where a backend computes on the host its memory is ours to read; elsewhere a copy of the weights is. */
+static bool is_host(const char *backend) {
+	for (int i = 0; backend_registry[i]; i++)
+		if (strcmp(backend_registry[i]->name, backend) == 0)
+			return backend_registry[i]->alloc == host_backend_alloc;
+	return true;
+}
+
+static size_t least(size_t a, size_t b) {
+	return a < b ? a : b;
+}
+
+/* As the cpu backend has it: a chunk of tokens' logits, and the packed part of a product's largest operand. */
+static size_t workspace_of(const struct plan_input *in) {
+	size_t row = (size_t)model_padded_vocab(&in->shape) * sizeof(float);
+	size_t logits = least(least(in->tokens, LOGITS_MAX_ROWS) * row, LOGITS_MAX_BYTES);
+	size_t widest = in->tokens * (size_t)in->shape.n_inner * sizeof(float);
+	return logits + least(widest, PACKED_MAX_BYTES);
+}
+
+static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
+	const struct memory_request *q = in->q;
+	const bool forward = q->role == MEMORY_FORWARD;
+	const int k = q->role == MEMORY_LAB ? q->replicas : 1;
+	const struct model_options options = {
+		.max_batch = forward ? 1 : (int)q->run->batch, .recompute = q->recompute, .forward_only = forward};
+	size_t activations;
+	RV_TRY(model_activation_bytes(in->family, &in->shape, &options, DTYPE_F32, &activations, et));
+	p->n_params = in->n;
+	p->parameters = vectors(in, k);
+	p->gradients = forward ? 0 : vectors(in, k);
+	p->moments = forward ? 0 : vectors(in, 2 * k);
+	p->activations = (size_t)k * activations;
+	p->cache = forward ? model_cache_elems(&in->shape) * sizeof(float) : 0;
+	p->workspace = (size_t)k * workspace_of(in);
+	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + (is_host(q->backend) ? 0 : vectors(in, 1)));
+	return RV_OK;
+}
+
+/* The outer state and what is exchanged and written, of whom has one. */
+static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
+	const struct memory_request *q = in->q;
+	const struct codec *codec;
+	const struct outer_optimizer *optimizer;
+	RV_TRY(codec_find(q->run->codec, &codec, et));
+	RV_TRY(outer_find(q->run->outer, &optimizer, et));
+	const struct chunking chunks =
+		chunking_of(in->n, q->run->chunk_elems > 0 ? (size_t)q->run->chunk_elems : chunking_default_elems(in->n));
+	const size_t payload = chunking_total_bytes(&chunks, codec), state = vectors(in, 1 + optimizer->n_states);
+	p->outer = state;
+	if (q->role == MEMORY_LAB) {
+		p->exchange = (size_t)(q->replicas + 1) * payload;
+		p->copies = state + vectors(in, REPLICA_STATE_VECTORS * q->replicas);
+	} else {
+		p->exchange = WORKER_PAYLOADS * payload;
+		p->copies = state + vectors(in, REPLICA_STATE_VECTORS);
+		if (strcmp(q->run->late, "keep") == 0)
+			p->copies += vectors(in, 1);
+	}
+	return RV_OK;
+}
+
+enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan *out, struct rv_errtext *et) {
+	RV_ASSERT(q->replicas >= 1 && q->threads >= 0);
+	struct plan_input in;
+	*out = (struct memory_plan){.n_params = 0};
+	RV_TRY(resolve(q, &in, et));
+	RV_TRY(plan_model(&in, out, et));
+	if (q->role == MEMORY_LAB || q->role == MEMORY_WORKER)
+		RV_TRY(plan_outer(&in, out, et));
+	if (q->role == MEMORY_DDP)
+		out->copies = vectors(&in, REPLICA_STATE_VECTORS);
+	const int backends = q->role == MEMORY_LAB ? q->parallel : 1;
+	const bool alone = q->role == MEMORY_REPLICA;
+	out->program = PROGRAM_BYTES + (alone ? 0 : DATA_BYTES) +
+				   (size_t)backends * (size_t)(q->threads ? q->threads : 1) * THREAD_BYTES;
+	return RV_OK;
+}
+
+/* What is printed, in this order. */
+static const struct entry {
+	const char *name, *meaning;
+	size_t offset;
+} entries[] = {
+	{"parameters", "weights of every replica", offsetof(struct memory_plan, parameters)},
+	{"gradients", "of a step", offsetof(struct memory_plan, gradients)},
+	{"moments", "AdamW's two", offsetof(struct memory_plan, moments)},
+	{"activations", "kept from forward for backward", offsetof(struct memory_plan, activations)},
+	{"outer state", "theta and the outer optimizer's", offsetof(struct memory_plan, outer)},
+	{"exchange", "encoded outer gradients", offsetof(struct memory_plan, exchange)},
+	{"copies", "while a state is written to disk", offsetof(struct memory_plan, copies)},
+	{"cache", "keys and values of earlier tokens", offsetof(struct memory_plan, cache)},
+	{"workspace", "of the backend", offsetof(struct memory_plan, workspace)},
+	{"host", "batches, and copies of what a device holds", offsetof(struct memory_plan, host)},
+	{"program", "code, libraries, threads", offsetof(struct memory_plan, program)},
+};
+enum { ENTRIES = sizeof entries / sizeof entries[0] };
+
+static size_t bytes_at(const struct memory_plan *p, int i) {
+	size_t bytes;
+	memcpy(&bytes, (const char *)p + entries[i].offset, sizeof bytes);
+	return bytes;
+}
+
+static size_t mib(size_t bytes) {
+	return (bytes + MIB / 2) / MIB;
+}
+
+size_t memory_plan_total(const struct memory_plan *p) {
+	size_t sum = 0;
+	for (int i = 0; i < ENTRIES; i++)
+		sum += bytes_at(p, i);
+	return sum;
+}
+
+void memory_plan_line(const struct memory_plan *p, char *out, size_t cap) {
+	size_t used = (size_t)snprintf(out, cap, "memory: %zu MiB", mib(memory_plan_total(p)));
+	const char *separator = ": ";
+	for (int i = 0; i < ENTRIES && used < cap; i++)
+		if (mib(bytes_at(p, i)) > 0) {
+			used +=
+				(size_t)snprintf(out + used, cap - used, "%s%s %zu", separator, entries[i].name, mib(bytes_at(p, i)));
+			separator = ", ";
+		}
+}
+
+void memory_plan_print(const struct memory_plan *p, FILE *out) {
+	for (int i = 0; i < ENTRIES; i++)
+		if (bytes_at(p, i) > 0)
+			(void)fprintf(out, "%-12s %10.1f MiB  %s\n", entries[i].name, (double)bytes_at(p, i) / (double)MIB,
+						  entries[i].meaning);
+	(void)fprintf(out, "%-12s %10.1f MiB\n", "total", (double)memory_plan_total(p) / (double)MIB);
+}
