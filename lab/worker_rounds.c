@@ -6,7 +6,6 @@
 #include "net/invite.h"
 #include "net/limits.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { MAX_FILES = 1 << 16 };
 
 /* ---- the run --------------------------------------------------------------------------------------------------------
  */
@@ -104,37 +101,9 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 /* ---- which rounds there are -----------------------------------------------------------------------------------------
  */
 
-struct files {
-	uint64_t bases[MAX_FILES], logs[MAX_FILES];
-	int n_bases, n_logs;
-};
-
-static bool parse_name(const char *name, const char *format, uint64_t *round) {
-	int end = 0;
-	return sscanf(name, format, round, &end) == 1 && end > 0 && name[end] == '\0';
-}
-
 static int ascending(const void *a, const void *b) {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 	return (x > y) - (x < y);
-}
-
-static enum rv_err list_files(const char *dir, struct files *f, struct rv_errtext *et) {
-	DIR *d = opendir(dir);
-	if (!d)
-		return rv_fail_errno(et, errno, "%s", dir);
-	f->n_bases = f->n_logs = 0;
-	for (struct dirent *e; (e = readdir(d));) {
-		uint64_t round;
-		if (f->n_bases < MAX_FILES && parse_name(e->d_name, "base-%" SCNu64 ".rvs%n", &round))
-			f->bases[f->n_bases++] = round;
-		else if (f->n_logs < MAX_FILES && parse_name(e->d_name, "log-%" SCNu64 ".rvl%n", &round))
-			f->logs[f->n_logs++] = round;
-	}
-	closedir(d);
-	qsort(f->bases, (size_t)f->n_bases, sizeof f->bases[0], ascending);
-	qsort(f->logs, (size_t)f->n_logs, sizeof f->logs[0], ascending);
-	return RV_OK;
 }
 
 static bool has(const uint64_t *rounds, int n, uint64_t round) {
@@ -174,24 +143,15 @@ static enum rv_err chain_of_base(const struct statestore *s, uint64_t round, str
 	return RV_OK;
 }
 
-/* A log entry, checked. */
+/* A log entry, checked; the text names it. */
 static enum rv_err load_log(const struct statestore *s, uint64_t round, struct blob **file, struct state_log_info *info,
 							const uint8_t **payload, struct rv_errtext *et) {
-	char path[STATESTORE_PATH_BYTES];
-	statestore_path(s, STATE_FILE_LOG, round, path);
-	RV_TRY(statestore_read(s, STATE_FILE_LOG, round, state_log_bytes(&s->cfg), file, et));
-	enum rv_err e = state_log_load(&s->cfg, (*file)->data, (*file)->bytes, info, payload, et);
-	if (e == RV_OK && info->round != round)
-		e = rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, info->round);
-	if (e == RV_OK)
-		return RV_OK;
-	blob_unref(*file);
-	*file = NULL;
-	return rv_fail_context(et, e, "%s", path);
+	enum rv_err e = statestore_read_log(s, round, file, info, payload, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/log-%" PRIu64 ".rvl", s->dir, round);
 }
 
 /* The log goes no further than `round`: was its result committed? */
-static bool last_is_proved(const struct worker_rounds *w, const struct files *f, uint64_t round) {
+static bool last_is_proved(const struct worker_rounds *w, const struct statestore_listing *f, uint64_t round) {
 	if ((f->n_bases > 0 && f->bases[f->n_bases - 1] > round) || round_of_replica(&w->store) > round)
 		return true;
 	struct blob *file;
@@ -203,14 +163,14 @@ static bool last_is_proved(const struct worker_rounds *w, const struct files *f,
 	return info.attempt == 0;
 }
 
-static uint64_t last_from(const struct worker_rounds *w, const struct files *f, uint64_t round) {
+static uint64_t last_from(const struct worker_rounds *w, const struct statestore_listing *f, uint64_t round) {
 	uint64_t last = round;
 	while (has(f->logs, f->n_logs, last))
 		last++;
 	return last > round && !last_is_proved(w, f, last - 1) ? last - 1 : last;
 }
 
-static enum rv_err find_spans(struct worker_rounds *w, const struct files *f, struct rv_errtext *et) {
+static enum rv_err find_spans(struct worker_rounds *w, const struct statestore_listing *f, struct rv_errtext *et) {
 	w->spans = calloc((size_t)f->n_bases + 1, sizeof *w->spans);
 	w->logs = calloc((size_t)f->n_logs + 1, sizeof *w->logs);
 	if (!w->spans || !w->logs)
@@ -228,10 +188,10 @@ static enum rv_err open_parts(struct worker_rounds *w, struct rv_errtext *et) {
 	struct rv_hash run_hash;
 	RV_TRY(read_run(w, &run_hash, et));
 	RV_TRY(configure(w, &run_hash, et));
-	struct files *f = malloc(sizeof *f);
+	struct statestore_listing *f = malloc(sizeof *f);
 	if (!f)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory to list its files", w->store.dir);
-	enum rv_err e = list_files(w->store.dir, f, et);
+	enum rv_err e = statestore_list(&w->store, f, et);
 	if (e == RV_OK)
 		e = find_spans(w, f, et);
 	free(f);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define ALPHANUMERIC "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-enum { FILE_MODE = 0644, MAX_LISTED = 4096 };
+enum { FILE_MODE = 0644 };
 
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
 					 char out[STATESTORE_PATH_BYTES]) {
@@ -100,11 +100,6 @@ enum rv_err statestore_read(const struct statestore *s, enum statestore_file kin
 	return RV_OK;
 }
 
-struct listing {
-	uint64_t bases[MAX_LISTED], logs[MAX_LISTED];
-	int n_bases, n_logs;
-};
-
 static bool parse_name(const char *name, const char *format, uint64_t *round) {
 	int end = 0;
 	return sscanf(name, format, round, &end) == 1 && end > 0 && name[end] == '\0';
@@ -115,16 +110,16 @@ static int ascending(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-static enum rv_err list_files(const struct statestore *s, struct listing *l, struct rv_errtext *et) {
+enum rv_err statestore_list(const struct statestore *s, struct statestore_listing *l, struct rv_errtext *et) {
 	l->n_bases = l->n_logs = 0;
 	DIR *d = opendir(s->dir);
 	if (!d)
 		return rv_fail_errno(et, errno, "%s", s->dir);
 	for (struct dirent *e; (e = readdir(d));) {
 		uint64_t round;
-		if (l->n_bases < MAX_LISTED && parse_name(e->d_name, "base-%" SCNu64 ".rvs%n", &round))
+		if (l->n_bases < STATESTORE_MAX_LISTED && parse_name(e->d_name, "base-%" SCNu64 ".rvs%n", &round))
 			l->bases[l->n_bases++] = round;
-		else if (l->n_logs < MAX_LISTED && parse_name(e->d_name, "log-%" SCNu64 ".rvl%n", &round))
+		else if (l->n_logs < STATESTORE_MAX_LISTED && parse_name(e->d_name, "log-%" SCNu64 ".rvl%n", &round))
 			l->logs[l->n_logs++] = round;
 	}
 	closedir(d);
@@ -138,8 +133,9 @@ static enum rv_err list_files(const struct statestore *s, struct listing *l, str
 
 /* NAME of a file that this program writes in the directory. */
 static bool is_our_file(const char *name) {
-	static const char *const names[] = {"replica.rvp", WEIGHTS_FILE,  "identity.key",
-										"run.link",    "member.conf", "run.conf"};
+	static const char *const names[] = {
+		"replica.rvp", WEIGHTS_FILE,  "identity.key",           "run.link",       "member.conf",
+		"run.conf",    "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"};
 	uint64_t round;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0)
@@ -174,6 +170,13 @@ static void remove_leftovers(const struct statestore *s) {
 	closedir(d);
 }
 
+bool statestore_has_base(const struct statestore *s) {
+	struct statestore_listing *l = malloc(sizeof *l);
+	bool any = l && statestore_list(s, l, NULL) == RV_OK && l->n_bases > 0;
+	free(l);
+	return any;
+}
+
 /* ---- recovery -------------------------------------------------------------------------------------------------------
  */
 
@@ -187,7 +190,7 @@ static void notice(const struct statestore *s, enum statestore_file kind, uint64
 }
 
 /* The newest base that is whole, into *g; none: *g stays at theta0. */
-static void load_newest_base(const struct statestore *s, const struct listing *l, struct global_state *g,
+static void load_newest_base(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
 							 struct statestore_found *out) {
 	for (int i = l->n_bases - 1; i >= 0; i--) {
 		struct rv_errtext et = {0};
@@ -204,23 +207,29 @@ static void load_newest_base(const struct statestore *s, const struct listing *l
 	}
 }
 
-/* The log entry of `round`, checked; false when there is none that can be used. */
+enum rv_err statestore_read_log(const struct statestore *s, uint64_t round, struct blob **file,
+								struct state_log_info *info, const uint8_t **payload, struct rv_errtext *et) {
+	*file = NULL;
+	enum rv_err e = statestore_read(s, STATE_FILE_LOG, round, state_log_bytes(&s->cfg), file, et);
+	if (e == RV_OK)
+		e = state_log_load(&s->cfg, (*file)->data, (*file)->bytes, info, payload, et);
+	if (e == RV_OK && info->round != round)
+		e = rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, info->round);
+	if (e == RV_OK)
+		return RV_OK;
+	blob_unref(*file);
+	*file = NULL;
+	return e;
+}
+
+/* The same; false when there is none that can be used. */
 static bool load_log(const struct statestore *s, uint64_t round, struct blob **file, struct state_log_info *info,
 					 const uint8_t **payload) {
 	struct rv_errtext et = {0};
-	*file = NULL;
-	enum rv_err e = statestore_read(s, STATE_FILE_LOG, round, state_log_bytes(&s->cfg), file, &et);
-	if (e == RV_OK)
-		e = state_log_load(&s->cfg, (*file)->data, (*file)->bytes, info, payload, &et);
-	if (e == RV_OK && info->round != round)
-		e = rv_fail(&et, RV_E_CORRUPT, "it holds round %" PRIu64, info->round);
-	if (e == RV_OK)
-		return true;
-	if (e != RV_E_NOTFOUND)
+	enum rv_err e = statestore_read_log(s, round, file, info, payload, &et);
+	if (e != RV_OK && e != RV_E_NOTFOUND)
 		notice(s, STATE_FILE_LOG, round, e, &et);
-	blob_unref(*file);
-	*file = NULL;
-	return false;
+	return e == RV_OK;
 }
 
 static void load_replica(const struct statestore *s, struct statestore_found *out) {
@@ -239,18 +248,18 @@ static void load_replica(const struct statestore *s, struct statestore_found *ou
 	out->replica_file = NULL;
 }
 
-static bool has_log(const struct listing *l, uint64_t round) {
+static bool has_log(const struct statestore_listing *l, uint64_t round) {
 	return bsearch(&round, l->logs, (size_t)l->n_logs, sizeof round, ascending) != NULL;
 }
 
 /* Fetched on the word of a signed document, or a round after it was begun with its result: so it was committed. */
-static bool proved_committed(const struct listing *l, const struct statestore_found *found,
+static bool proved_committed(const struct statestore_listing *l, const struct statestore_found *found,
 							 const struct state_log_info *info) {
 	return info->attempt == 0 || has_log(l, info->round + 1) ||
 		   (found->has_replica && found->replica.round > info->round);
 }
 
-static enum rv_err replay(const struct statestore *s, const struct listing *l, struct global_state *g,
+static enum rv_err replay(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
 						  struct statestore_found *out, struct rv_errtext *et) {
 	while (has_log(l, g->round)) {
 		const uint8_t *payload;
@@ -280,11 +289,11 @@ static enum rv_err replay(const struct statestore *s, const struct listing *l, s
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
 							   struct rv_errtext *et) {
 	*out = (struct statestore_found){0};
-	struct listing *l = malloc(sizeof *l);
+	struct statestore_listing *l = malloc(sizeof *l);
 	if (!l)
 		return rv_fail(et, RV_E_NOMEM, "no memory to list %s", s->dir);
 	remove_leftovers(s);
-	enum rv_err e = list_files(s, l, et);
+	enum rv_err e = statestore_list(s, l, et);
 	if (e == RV_OK) {
 		load_newest_base(s, l, g, out);
 		load_replica(s, out);
@@ -304,8 +313,8 @@ static void remove_file(const struct statestore *s, enum statestore_file kind, u
 }
 
 void statestore_prune(const struct statestore *s, uint64_t vouched_round) {
-	struct listing *l = malloc(sizeof *l);
-	if (l && list_files(s, l, NULL) == RV_OK) {
+	struct statestore_listing *l = malloc(sizeof *l);
+	if (l && statestore_list(s, l, NULL) == RV_OK) {
 		uint64_t keep_from = 0; /* the base before the newest that is not after vouched_round */
 		for (int i = 1; i < l->n_bases && l->bases[i] <= vouched_round; i++)
 			keep_from = l->bases[i - 1];
@@ -320,8 +329,8 @@ void statestore_prune(const struct statestore *s, uint64_t vouched_round) {
 }
 
 void statestore_forget_from(const struct statestore *s, uint64_t round) {
-	struct listing *l = malloc(sizeof *l);
-	if (l && list_files(s, l, NULL) == RV_OK) {
+	struct statestore_listing *l = malloc(sizeof *l);
+	if (l && statestore_list(s, l, NULL) == RV_OK) {
 		for (int i = 0; i < l->n_bases; i++)
 			if (l->bases[i] > round)
 				remove_file(s, STATE_FILE_BASE, l->bases[i]);

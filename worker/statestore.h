@@ -32,6 +32,9 @@ void statestore_path(const struct statestore *s, enum statestore_file kind, uint
  */
 bool statestore_is_checked(const struct statestore *s, uint64_t round);
 
+/* Is there a base at all? Whole or not. */
+bool statestore_has_base(const struct statestore *s);
+
 /* Each is durable when it returns RV_OK. RV_E_FULL, RV_E_IO. */
 enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g,
 								  const struct rv_hash *full_hash, struct rv_errtext *et);
@@ -44,6 +47,19 @@ enum rv_err statestore_write_file(const struct statestore *s, enum statestore_fi
 /* Any file as it is: RV_E_NOTFOUND, RV_E_RANGE (larger than such a file can be). *out: one reference. */
 enum rv_err statestore_read(const struct statestore *s, enum statestore_file kind, uint64_t round, size_t max_bytes,
 							struct blob **out, struct rv_errtext *et);
+
+/* A log entry, checked: its header, its digest, its round. RV_E_CORRUPT; what statestore_read refuses. *file: one
+ * reference, from which *payload borrows. */
+enum rv_err statestore_read_log(const struct statestore *s, uint64_t round, struct blob **file,
+								struct state_log_info *info, const uint8_t **payload, struct rv_errtext *et);
+
+/* Rounds of the bases and log entries in the directory, ascending. */
+enum { STATESTORE_MAX_LISTED = 4096 };
+struct statestore_listing {
+	uint64_t bases[STATESTORE_MAX_LISTED], logs[STATESTORE_MAX_LISTED];
+	int n_bases, n_logs;
+};
+enum rv_err statestore_list(const struct statestore *s, struct statestore_listing *l, struct rv_errtext *et);
 
 /* What was found at start. */
 struct statestore_found {
