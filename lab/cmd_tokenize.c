@@ -27,7 +27,7 @@ static const struct rv_option options[] = {
 	 "For tiktoken files: cl100k_base, gpt2, llama3, a regular expression, or auto (by the number of ranks).",
 	 "Tokenize"},
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
-	 "A text file, or a directory of them; each file is a document.", "Tokenize"},
+	 "A text file, a directory of them, or a pattern in quotes ('books/*.txt'); each file is a document.", "Tokenize"},
 	{"out", RV_OPT_STRING, FIELD(out), CAP(out), NULL, 0, 0, NULL, "The directory for tokens-000000.bin, ...",
 	 "Tokenize"},
 	{"separator", RV_OPT_STRING, FIELD(separator), CAP(separator), "auto", 0, 0, NULL,
@@ -68,22 +68,14 @@ static enum rv_err choose_separator(const struct session *s, uint32_t *id, struc
 	return RV_OK;
 }
 
-static enum rv_err open_text(struct session *s, struct rv_errtext *et) {
-	bool tokens;
-	RV_TRY(data_files_init(&s->files, s->opts->data, NULL, et));
-	RV_TRY(data_files_are_tokens(&s->files, &tokens, et));
-	if (tokens)
-		return rv_fail(et, RV_E_INVALID, "data = %s: these are tokens already, not text", s->opts->data);
-	return text_blocks_init(&s->blocks, &s->files, et);
-}
-
 static enum rv_err open_session(struct session *s, struct rv_errtext *et) {
 	const struct tokenize_options *o = s->opts;
 	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	RV_TRY(rv_signals_open(&s->signals, et));
 	RV_TRY(rv_events_new(&events, &s->events, et));
 	RV_TRY(tokenizer_open(o->tokenizer, o->pattern, &s->tokenizer, et));
-	RV_TRY(open_text(s, et));
+	RV_TRY(data_files_init_text(&s->files, o->data, et));
+	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	return rv_dir_lock(o->out, &s->lock, et);
 }
@@ -139,7 +131,13 @@ const struct rv_command tokenize_command = {
 	.help = "Turn text files into token files, once.",
 	.details =
 		"Writes llm.c's format: 16-bit tokens for vocabularies up to 65536, 32-bit ones above. The files do not\n"
-		"depend on --threads. Ctrl-C stops; the same command goes on after the last whole file.",
+		"depend on --threads. Ctrl-C stops; the same command goes on after the last whole file. Memory does not\n"
+		"grow with the text.\n"
+		"\n"
+		"  rivulet tokenize --tokenizer tokenizer.json --data 'books/*.txt' --out tokens\n"
+		"  rivulet train --tokenizer tokenizer.json --data tokens\n"
+		"\n"
+		"Runs that are given text and a tokenizer do the same by themselves and keep the tokens in their cache.",
 	.options = options,
 	.opts_bytes = sizeof(struct tokenize_options),
 	.run = run_tokenize,

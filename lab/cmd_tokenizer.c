@@ -24,8 +24,8 @@ struct tokenizer_options {
 static const struct rv_option options[] = {
 	{"vocab", RV_OPT_INT, FIELD(vocab), 0, NULL, TRAINER_MIN_VOCAB, VOCAB_MAX_TOKENS, NULL,
 	 "Tokens in the vocabulary, <|endoftext|> among them.", "Tokenizer"},
-	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL, "A text file, or a directory of them.",
-	 "Tokenizer"},
+	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
+	 "A text file, a directory of them, or a pattern in quotes ('books/*.txt').", "Tokenizer"},
 	{"out", RV_OPT_STRING, FIELD(out), CAP(out), "tokenizer.json", 0, 0, NULL, "The file to write.", "Tokenizer"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", "Tokenizer"},
 	{.name = NULL},
@@ -79,7 +79,7 @@ static enum rv_err train(struct session *s, struct rv_errtext *et) {
 	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	RV_TRY(rv_signals_open(&s->signals, et));
 	RV_TRY(rv_events_new(&events, &s->events, et));
-	RV_TRY(data_files_init(&s->files, s->opts->data, NULL, et));
+	RV_TRY(data_files_init_text(&s->files, s->opts->data, et));
 	RV_TRY(text_blocks_init(&s->blocks, &s->files, et));
 	RV_TRY(count_pieces(s, et));
 	RV_TRY(trainer_make_json(&s->counts, (uint32_t)s->opts->vocab, merge_tick, s, &json, et));
@@ -135,7 +135,11 @@ const struct rv_command tokenizer_command = {
 	.help = "Make a byte-level BPE vocabulary from text.",
 	.details =
 		"Writes a tokenizer.json in the Hugging Face layout, with GPT-2's pre-tokenizer. The same text gives the\n"
-		"same file, whatever --threads is.",
+		"same file, whatever --threads is. Memory grows with the number of different words: a few hundred MB of text\n"
+		"that is typical of the rest are enough.\n"
+		"\n"
+		"  rivulet tokenizer train --vocab 16384 --data 'books/*.txt' --out tokenizer.json\n"
+		"  rivulet train --tokenizer tokenizer.json --data 'books/*.txt'",
 	.options = options,
 	.opts_bytes = sizeof(struct tokenizer_options),
 	.check = check,

@@ -81,6 +81,7 @@ static void from_text_to_tokens(void **state) {
 	assert_ok(shard_check(&s, 300, &et));
 	shard_close(&s);
 	assert_runs("tokenize --tokenizer bytes --data text --out c", "1.000 bytes per token");
+	assert_runs("tokenize --tokenizer bytes --data 'te*t' --out d", "1.000 bytes per token");
 }
 
 static void refusals_say_why(void **state) {
@@ -95,6 +96,9 @@ static void refusals_say_why(void **state) {
 		{"tokenize --tokenizer text --data text --out x", "neither a tokenizer.json", 1},
 		{"tokenize --tokenizer bytes --separator '<s>' --data text --out x", "no such special token", 1},
 		{"tokenize --tokenizer bytes --data none --out x", "none", 1},
+		{"tokenize --tokenizer bytes --data 'no*' --out x", "no file has this name or matches", 1},
+		{"tokenize --tokenizer bytes --data a/tokens-000000.bin --out x", "tokens already", 1},
+		{"tokenizer train --vocab 300 --data a/tokens-000000.bin --out x", "tokens already", 1},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char out[4096];

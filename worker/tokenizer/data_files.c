@@ -166,6 +166,17 @@ enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, stru
 	return RV_OK;
 }
 
+enum rv_err data_files_init_text(struct data_files *d, const char *path, struct rv_errtext *et) {
+	bool tokens;
+	RV_TRY(data_files_init(d, path, NULL, et));
+	enum rv_err e = data_files_are_tokens(d, &tokens, et);
+	if (e == RV_OK && tokens)
+		e = rv_fail(et, RV_E_INVALID, "training data %s: these are tokens already, not text", path);
+	if (e != RV_OK)
+		data_files_release(d);
+	return e;
+}
+
 static enum rv_err hash_part(struct rv_hasher *h, const struct mapped_file *m, size_t from, size_t n,
 							 struct rv_errtext *et) {
 	uint8_t bytes[4096];

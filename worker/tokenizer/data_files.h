@@ -31,6 +31,8 @@ enum rv_err data_files_read(const struct data_files *d, uint64_t begin, size_t n
 
 /* Are they token files (worker/tokenizer/shard.h) or text? RV_E_INVALID names two that are not of one sort. */
 enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, struct rv_errtext *et);
+/* data_files_init() where only text will do: RV_E_INVALID names token files. */
+enum rv_err data_files_init_text(struct data_files *d, const char *path, struct rv_errtext *et);
 
 /* Names the files' content without reading all of it: H over their number and, of each, the size, when it was last
  * modified, its begin and its end. */
