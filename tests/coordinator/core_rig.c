@@ -154,6 +154,12 @@ void rig_join(struct rig *r, int n) {
 	}
 }
 
+void rig_open(struct rig *r, uint32_t min_workers, int n) {
+	rig_init(r, min_workers);
+	rig_start(r);
+	rig_join(r, n);
+}
+
 struct rv_hash rig_digest(uint64_t round) {
 	return rv_hash_of(&round, sizeof round);
 }
@@ -202,6 +208,14 @@ void rig_round(struct rig *r, int n) {
 	rig_expect(r, RUN_REDUCE, round, 1);
 	rig_say_all(r, n, WORKER_VOTED);
 	assert_int_equal(rig_doc(r)->round, round + 1);
+}
+
+void rig_reducing(struct rig *r, uint32_t min_workers, int n) {
+	rig_open(r, min_workers, n);
+	rig_say_all(r, n, WORKER_TRAINING);
+	rig_say_all(r, n, WORKER_READY);
+	rig_expect(r, RUN_REDUCE, 0, 1);
+	rig_say_all(r, n, WORKER_REDUCING);
 }
 
 const struct core_record *rig_last(const struct rig *r, enum core_record_type type) {

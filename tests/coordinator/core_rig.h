@@ -27,6 +27,8 @@ void rig_release(struct rig *r);
 void rig_key(uint32_t who, uint8_t key[NET_KEY_BYTES]);
 /* Joins workers 0..n-1 with a fresh token each; they do not report yet. */
 void rig_join(struct rig *r, int n);
+/* rig_init, rig_start and rig_join of n workers. */
+void rig_open(struct rig *r, uint32_t min_workers, int n);
 /* Makes every waiting record durable, checks the twin and the document (it decodes, its seq grows). */
 void rig_pump(struct rig *r);
 /* The coordinator is killed and started again from its records. */
@@ -42,6 +44,9 @@ void rig_say_all(struct rig *r, int n, enum worker_phase phase);
 struct rv_hash rig_digest(uint64_t round);
 /* n workers train, are ready, reduce and vote: the round is committed. */
 void rig_round(struct rig *r, int n);
+
+/* rig_open, and all n are in the all-reduce of round 0. */
+void rig_reducing(struct rig *r, uint32_t min_workers, int n);
 
 const struct document *rig_doc(const struct rig *r);
 /* The latest record; asserts its type. */

@@ -77,9 +77,7 @@ static void test_what_does_not_count(void **state) {
 static void test_a_fresh_worker_is_no_witness(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 5);
+	rig_open(&r, 2, 5);
 	rig_round(&r, 2);
 	for (uint32_t i = 2; i < 5; i++)
 		vouch(&r, i, 1, 9);

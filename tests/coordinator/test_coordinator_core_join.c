@@ -98,9 +98,7 @@ static void test_ban(void **state) {
 	uint32_t member;
 	uint8_t key[NET_KEY_BYTES];
 	struct rv_errtext et = {0};
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 3);
+	rig_open(&r, 2, 3);
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	assert_int_equal(core_ban(r.core, r.now_us, 7, true, &et), RV_E_NOTFOUND);
 	assert_int_equal(core_ban(r.core, r.now_us, 1, true, &et), RV_OK);
@@ -133,9 +131,7 @@ static void test_ban_of_a_participant(void **state) {
 	(void)state;
 	struct rig r;
 	struct rv_errtext et = {0};
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 3);
+	rig_open(&r, 2, 3);
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	rig_say_all(&r, 3, WORKER_READY);
 	rig_say(&r, 1, WORKER_VOTED);
@@ -152,9 +148,7 @@ static void test_stale_reports_are_ignored(void **state) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	uint8_t key[NET_KEY_BYTES];
 	struct rv_errtext et = {0};
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 1);
+	rig_open(&r, 1, 1);
 	rig_key(0, key);
 	struct report rep = rig_report(&r, 0, WORKER_TRAINING);
 	rep.boot = 50;
@@ -195,9 +189,7 @@ static void test_report_refusals(void **state) {
 	struct rig r;
 	uint8_t key[NET_KEY_BYTES];
 	struct rv_errtext et = {0};
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 1);
+	rig_open(&r, 1, 1);
 	struct report rep = rig_report(&r, 0, WORKER_TRAINING);
 	rig_key(1, key);
 	assert_int_equal(core_report(r.core, r.now_us, key, &rep, &et), RV_E_AUTH);
@@ -211,9 +203,7 @@ static void test_report_refusals(void **state) {
 static void test_persist_before_announce(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 1);
+	rig_open(&r, 1, 1);
 	rig_say(&r, 0, WORKER_TRAINING);
 	rig_expect(&r, RUN_OPEN, 0, 0);
 	r.hold = true;
@@ -244,9 +234,7 @@ static void test_persist_before_announce(void **state) {
 static void test_seq_grows_across_restarts(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 2);
+	rig_open(&r, 1, 2);
 	uint64_t seq = 0;
 	for (int i = 0; i < 10; i++) {
 		rig_say(&r, 0, WORKER_TRAINING);
@@ -268,9 +256,7 @@ static void test_replay_refuses_what_cannot_be(void **state) {
 	(void)state;
 	struct rig r;
 	struct rv_errtext et = {0};
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 2);
+	rig_open(&r, 2, 2);
 	rig_say_all(&r, 2, WORKER_READY);
 	rig_say_all(&r, 2, WORKER_VOTED);
 	struct core_record commit = *rig_last(&r, CORE_COMMIT);

@@ -35,9 +35,7 @@ static void test_waits_for_min_workers(void **state) {
 static void test_frozen_when_all_are_ready(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 4);
+	rig_open(&r, 1, 4);
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	rig_say(&r, 2, WORKER_READY);
 	rig_say(&r, 0, WORKER_READY);
@@ -58,9 +56,7 @@ static void test_frozen_when_all_are_ready(void **state) {
 static void test_grace(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 3);
+	rig_open(&r, 2, 3);
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	rig_say(&r, 0, WORKER_READY);
 	rig_wait(&r, 8 * RIG_S);
@@ -83,9 +79,7 @@ static void test_grace(void **state) {
 static void test_not_waited_for(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 6);
+	rig_open(&r, 1, 6);
 	rig_say_all(&r, 6, WORKER_TRAINING);
 	rig_wait(&r, 9 * RIG_S);
 	rig_say(&r, 1, WORKER_LEAVING);
@@ -107,9 +101,7 @@ static void test_not_waited_for(void **state) {
 static void test_sizes_must_agree(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 4);
+	rig_open(&r, 2, 4);
 	struct report odd = rig_report(&r, 0, WORKER_READY);
 	odd.n_chunks = 5;
 	rig_say(&r, 1, WORKER_TRAINING);
@@ -144,9 +136,7 @@ static void test_sizes_must_agree(void **state) {
 static void test_participants_of_the_last_round_are_waited_for(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 3);
+	rig_open(&r, 1, 3);
 	rig_say_all(&r, 2, WORKER_TRAINING);
 	rig_say_all(&r, 2, WORKER_READY);
 	rig_say_all(&r, 2, WORKER_VOTED);
@@ -170,9 +160,7 @@ static void test_participants_of_the_last_round_are_waited_for(void **state) {
 static void test_known_members_are_awaited_after_a_restart(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 1);
-	rig_start(&r);
-	rig_join(&r, 2);
+	rig_open(&r, 1, 2);
 	rig_say_all(&r, 2, WORKER_TRAINING);
 	rig_restart(&r);
 	rig_expect(&r, RUN_OPEN, 0, 0);
@@ -205,9 +193,7 @@ static void check_weights(const uint64_t tokens[3], const uint32_t weights[3]) {
 static void test_own_absence_is_forgiven(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 3);
-	rig_start(&r);
-	rig_join(&r, 3);
+	rig_open(&r, 3, 3);
 	rig_say_all(&r, 3, WORKER_TRAINING);
 	rig_wait(&r, 1 * RIG_S);
 	r.now_us += 60 * RIG_S; /* no tick in between */
@@ -241,9 +227,7 @@ static void test_weights(void **state) {
 static void test_addresses_follow(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 2);
+	rig_open(&r, 2, 2);
 	rig_say_all(&r, 2, WORKER_READY);
 	rig_expect(&r, RUN_REDUCE, 0, 1);
 	struct report moved = rig_report(&r, 1, WORKER_REDUCING);
@@ -261,9 +245,7 @@ static void test_addresses_follow(void **state) {
 static void test_runs_to_the_end(void **state) {
 	(void)state;
 	struct rig r;
-	rig_init(&r, 2);
-	rig_start(&r);
-	rig_join(&r, 2);
+	rig_open(&r, 2, 2);
 	for (uint64_t round = 0; round < r.cfg.final_round; round++) {
 		rig_round(&r, 2);
 		const struct core_record *rec = rig_last(&r, CORE_COMMIT);

@@ -9,16 +9,6 @@
 
 #include "tests/coordinator/core_rig.h"
 
-static void reducing(struct rig *r, uint32_t min_workers, int n) {
-	rig_init(r, min_workers);
-	rig_start(r);
-	rig_join(r, n);
-	rig_say_all(r, n, WORKER_TRAINING);
-	rig_say_all(r, n, WORKER_READY);
-	rig_expect(r, RUN_REDUCE, 0, 1);
-	rig_say_all(r, n, WORKER_REDUCING);
-}
-
 static void accuse(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t suspects) {
 	struct report rep = rig_report(r, who, phase);
 	rep.suspects = suspects;
@@ -28,7 +18,7 @@ static void accuse(struct rig *r, uint32_t who, enum worker_phase phase, uint64_
 static void test_gathered_then_left_out(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	accuse(&r, 0, WORKER_REDUCING, 1 << 2);
 	assert_int_equal(core_deadline_us(r.core), r.now_us + r.cfg.suspect_gather_us);
 	rig_wait(&r, RIG_S / 2);
@@ -44,7 +34,7 @@ static void test_gathered_then_left_out(void **state) {
 static void test_withdrawn_in_time(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	accuse(&r, 0, WORKER_REDUCING, 1 << 2);
 	rig_wait(&r, RIG_S / 2);
 	accuse(&r, 0, WORKER_REDUCING, 0);
@@ -57,7 +47,7 @@ static void test_withdrawn_in_time(void **state) {
 static void test_accused_when_all_others_voted(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	rig_say(&r, 0, WORKER_VOTED);
 	accuse(&r, 1, WORKER_VOTED, 1 << 2);
 	rig_wait(&r, RIG_S);
@@ -69,7 +59,7 @@ static void test_accused_when_all_others_voted(void **state) {
 static void test_mutual_more_accusers_loses(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 1, 4);
+	rig_reducing(&r, 1, 4);
 	accuse(&r, 1, WORKER_REDUCING, 1 << 3);
 	accuse(&r, 3, WORKER_REDUCING, 1 << 1);
 	accuse(&r, 2, WORKER_REDUCING, 1 << 1);
@@ -81,7 +71,7 @@ static void test_mutual_more_accusers_loses(void **state) {
 static void test_mutual_tie_higher_index_loses(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 1, 4);
+	rig_reducing(&r, 1, 4);
 	accuse(&r, 1, WORKER_REDUCING, 1 << 3);
 	accuse(&r, 3, WORKER_REDUCING, 1 << 1);
 	rig_wait(&r, RIG_S);
@@ -93,7 +83,7 @@ static void test_mutual_tie_higher_index_loses(void **state) {
 static void test_stalls_behind_the_dead_one_are_not_believed(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	accuse(&r, 0, WORKER_REDUCING, 0xe);
 	accuse(&r, 1, WORKER_REDUCING, 0xd);
 	accuse(&r, 3, WORKER_REDUCING, 0x7);
@@ -106,7 +96,7 @@ static void test_stalls_behind_the_dead_one_are_not_believed(void **state) {
 static void test_two_dead_at_once(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	accuse(&r, 0, WORKER_REDUCING, 0xa);
 	accuse(&r, 2, WORKER_REDUCING, 0xa);
 	rig_wait(&r, RIG_S);
@@ -119,7 +109,7 @@ static void test_two_dead_at_once(void **state) {
 static void test_nonsense_is_ignored(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 1, 2);
+	rig_reducing(&r, 1, 2);
 	accuse(&r, 0, WORKER_REDUCING, ~2ull);
 	accuse(&r, 1, WORKER_READY, 1);
 	struct report rep = rig_report(&r, 1, WORKER_REDUCING);
@@ -135,7 +125,7 @@ static void test_nonsense_is_ignored(void **state) {
 static void test_held_below_min_workers(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 2);
+	rig_reducing(&r, 2, 2);
 	int records = r.n_records;
 	uint64_t seq = rig_doc(&r)->seq;
 	for (int i = 0; i < 20; i++) {
@@ -156,7 +146,7 @@ static void test_held_below_min_workers(void **state) {
 static void test_back_in_the_next_round(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 1, 3);
+	rig_reducing(&r, 1, 3);
 	accuse(&r, 0, WORKER_REDUCING, 4);
 	rig_wait(&r, RIG_S);
 	rig_say(&r, 0, WORKER_VOTED);

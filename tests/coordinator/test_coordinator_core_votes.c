@@ -9,17 +9,6 @@
 
 #include "tests/coordinator/core_rig.h"
 
-/* n workers in REDUCE(0, 1). */
-static void reducing(struct rig *r, uint32_t min_workers, int n) {
-	rig_init(r, min_workers);
-	rig_start(r);
-	rig_join(r, n);
-	rig_say_all(r, n, WORKER_TRAINING);
-	rig_say_all(r, n, WORKER_READY);
-	rig_expect(r, RUN_REDUCE, 0, 1);
-	rig_say_all(r, n, WORKER_REDUCING);
-}
-
 /* Time passes; worker `dead` and later ones are silent, all others repeat that they reduce. */
 static void pass_without(struct rig *r, int n, uint32_t dead) {
 	rig_wait(r, 6 * RIG_S);
@@ -38,7 +27,7 @@ static void vote(struct rig *r, uint32_t who, uint8_t flavour) {
 static void test_commit_when_all_vote_alike(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	rig_say(&r, 0, WORKER_VOTED);
 	rig_say(&r, 2, WORKER_VOTED);
 	rig_expect(&r, RUN_REDUCE, 0, 1);
@@ -55,7 +44,7 @@ static void test_commit_when_all_vote_alike(void **state) {
 static void test_votes_of_other_attempts_and_rounds_do_not_count(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 1, 2);
+	rig_reducing(&r, 1, 2);
 	rig_say(&r, 0, WORKER_VOTED);
 	struct report rep = rig_report(&r, 1, WORKER_VOTED);
 	rep.attempt = 2;
@@ -70,7 +59,7 @@ static void test_votes_of_other_attempts_and_rounds_do_not_count(void **state) {
 static void test_death_after_the_gather_costs_no_attempt(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	for (uint32_t i = 0; i < 3; i++)
 		rig_say(&r, i, WORKER_VOTED);
 	rig_wait(&r, 6 * RIG_S);
@@ -86,7 +75,7 @@ static void test_death_after_the_gather_costs_no_attempt(void **state) {
 static void test_death_opens_the_next_attempt(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	rig_say(&r, 0, WORKER_VOTED);
 	pass_without(&r, 4, 2);
 	rig_expect(&r, RUN_REDUCE, 0, 2);
@@ -113,7 +102,7 @@ static void test_death_opens_the_next_attempt(void **state) {
 static void test_leaver_is_not_waited_for(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	rig_say(&r, 1, WORKER_LEAVING);
 	rig_expect(&r, RUN_REDUCE, 0, 2);
 	RIG_EXPECT_MEMBERS(&r, 0, 2);
@@ -123,7 +112,7 @@ static void test_leaver_is_not_waited_for(void **state) {
 static void test_leaver_after_all_others_voted(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	rig_say(&r, 0, WORKER_VOTED);
 	rig_say(&r, 2, WORKER_VOTED);
 	rig_say(&r, 1, WORKER_LEAVING);
@@ -134,7 +123,7 @@ static void test_leaver_after_all_others_voted(void **state) {
 static void test_restarted_participant_has_lost_its_reduce(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	struct report rep = rig_report(&r, 1, WORKER_SYNCING);
 	rep.boot = 2;
 	rig_send(&r, 1, &rep);
@@ -148,7 +137,7 @@ static void test_restarted_participant_has_lost_its_reduce(void **state) {
 static void test_restarted_participant_may_vote(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	struct report rep = rig_report(&r, 1, WORKER_VOTED);
 	rep.boot = 2;
 	rig_send(&r, 1, &rep);
@@ -162,7 +151,7 @@ static void test_restarted_participant_may_vote(void **state) {
 static void test_minority_is_named_and_left_out(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	vote(&r, 0, 0);
 	vote(&r, 1, 1);
 	vote(&r, 2, 0);
@@ -177,7 +166,7 @@ static void test_minority_is_named_and_left_out(void **state) {
 static void test_tie_goes_to_the_lower_index(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	for (uint8_t i = 0; i < 4; i++)
 		vote(&r, i, i == 0 || i == 3);
 	rig_expect(&r, RUN_REDUCE, 0, 2);
@@ -189,7 +178,7 @@ static void test_tie_goes_to_the_lower_index(void **state) {
 static void test_disagreement_below_min_workers_reopens(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 2);
+	rig_reducing(&r, 2, 2);
 	vote(&r, 0, 0);
 	vote(&r, 1, 1);
 	assert_true(rig_saw(&r, CORE_EVENT_DISAGREED, 1));
@@ -206,7 +195,7 @@ static void test_disagreement_below_min_workers_reopens(void **state) {
 static void test_held_below_min_workers(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 2);
+	rig_reducing(&r, 2, 2);
 	pass_without(&r, 2, 1);
 	pass_without(&r, 2, 1);
 	rig_expect(&r, RUN_REDUCE, 0, 1);
@@ -220,7 +209,7 @@ static void test_held_below_min_workers(void **state) {
 static void test_quorum(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 3, 4);
+	rig_reducing(&r, 3, 4);
 	rig_say(&r, 0, WORKER_VOTED);
 	rig_wait(&r, 6 * RIG_S);
 	rig_say(&r, 0, WORKER_VOTED);
@@ -234,7 +223,7 @@ static void test_quorum(void **state) {
 static void test_reopened_when_a_contribution_is_lost(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 2);
+	rig_reducing(&r, 2, 2);
 	struct report rep = rig_report(&r, 1, WORKER_SYNCING);
 	rep.boot = 2;
 	rig_send(&r, 1, &rep);
@@ -254,7 +243,7 @@ static void test_reopened_when_a_contribution_is_lost(void **state) {
 static void test_reopened_when_others_stand_ready(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 2);
+	rig_reducing(&r, 2, 2);
 	uint8_t key[NET_KEY_BYTES];
 	uint32_t member;
 	struct rv_errtext et = {0};
@@ -275,7 +264,7 @@ static void test_reopened_when_others_stand_ready(void **state) {
 static void test_restart_in_the_middle_of_votes(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 4);
+	rig_reducing(&r, 2, 4);
 	pass_without(&r, 4, 3);
 	rig_expect(&r, RUN_REDUCE, 0, 2);
 	rig_say(&r, 0, WORKER_VOTED);
@@ -296,7 +285,7 @@ static void test_restart_in_the_middle_of_votes(void **state) {
 static void test_restart_of_both(void **state) {
 	(void)state;
 	struct rig r;
-	reducing(&r, 2, 3);
+	rig_reducing(&r, 2, 3);
 	rig_restart(&r);
 	struct report rep = rig_report(&r, 1, WORKER_REDUCING);
 	rep.boot = 2;

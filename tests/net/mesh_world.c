@@ -215,3 +215,9 @@ int count_fds(void) {
 	closedir(dir);
 	return n;
 }
+
+void world_link(struct world *w, int n) {
+	world_init(w, n, NULL);
+	world_allow_all(w);
+	assert_true(world_until(w, world_all_linked, NULL));
+}

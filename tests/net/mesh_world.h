@@ -58,6 +58,8 @@ struct world {
 
 /* n nodes that listen on 127.0.0.1, with default timeouts; `tweak` (may be NULL) changes a node's config before. */
 void world_init(struct world *w, int n, void (*tweak)(struct peers_config *cfg, int node));
+/* The same without tweaks; every node has all others as its roster, and all are linked. */
+void world_link(struct world *w, int n);
 void world_release(struct world *w);
 void world_actor(struct world *w, void (*step)(void *), void *self);
 /* Node i stops and frees its mesh; start makes a new one on a new port. */

@@ -32,6 +32,17 @@ static void dial_only_second(struct peers_config *cfg, int node) {
 		cfg->listen = NULL;
 }
 
+/* Two nodes, linked; node 0 dials node 1 through the proxy, which records what passes when `record`. */
+static void link_through(struct world *w, struct tcp_proxy *proxy, bool record) {
+	world_init(w, 2, NULL);
+	proxy_init(proxy, peers_port(w->nodes[1].peers));
+	proxy->record = record;
+	world_actor(w, proxy_step, proxy);
+	snprintf(w->nodes[1].ref.addr, sizeof w->nodes[1].ref.addr, "127.0.0.1:%u", proxy->port);
+	world_allow(w, 0, 3);
+	assert_true(world_until(w, world_all_linked, NULL));
+}
+
 static bool is_down(struct world *w, void *node) {
 	(void)w;
 	struct node *n = node;
@@ -50,9 +61,7 @@ static void five_link_up_and_stay(void **state) {
 	(void)state;
 	int fds = count_fds();
 	struct world w;
-	world_init(&w, 5, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 5);
 	world_advance(&w, 120 * 1000000LL);
 	assert_true(world_all_linked(&w, NULL));
 	for (int i = 0; i < 5; i++)
@@ -173,9 +182,7 @@ static void undialable_worker_dials(void **state) {
 static void bulk_and_control_interleave(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 2);
 	queue_bulk(&w.nodes[0], 1, 200, 66560, 1);
 	queue_bulk(&w.nodes[1], 0, 30, NET_MAX_CHUNK_BYTES, 2);
 	for (int i = 0; i < 5; i++)
@@ -196,9 +203,7 @@ static void awkward_sizes_arrive(void **state) {
 	(void)state;
 	static const uint32_t sizes[] = {1, 63, 16320, 16321, 16384, 65535, 65537, NET_MAX_CHUNK_BYTES};
 	struct world w;
-	world_init(&w, 2, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 2);
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		queue_bulk(&w.nodes[0], 1, 3, sizes[i], (uint8_t)i);
 		assert_true(world_until(&w, world_quiet_bulk, NULL));
@@ -213,9 +218,7 @@ static void awkward_sizes_arrive(void **state) {
 static void bytes_are_counted_at_the_socket(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 2);
 	queue_bulk(&w.nodes[0], 1, 64, 66560, 3);
 	assert_true(world_until(&w, world_quiet_bulk, NULL));
 	struct peers_traffic a = peers_total(w.nodes[0].peers), b = peers_total(w.nodes[1].peers);
@@ -233,12 +236,7 @@ static void killed_link_comes_back(void **state) {
 	(void)state;
 	struct world w;
 	struct tcp_proxy proxy;
-	world_init(&w, 2, NULL);
-	proxy_init(&proxy, peers_port(w.nodes[1].peers));
-	world_actor(&w, proxy_step, &proxy);
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", proxy.port);
-	world_allow(&w, 0, 3);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	link_through(&w, &proxy, false);
 	for (int i = 1; i <= 3; i++) {
 		proxy_cut(&proxy);
 		w.nodes[0].downs[1] = 0;
@@ -296,9 +294,7 @@ static void joiner_comes_in_by_its_ticket(void **state) {
 static void the_banned_are_out(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 3, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 3);
 	for (int in_roster = 0; in_roster < 2; in_roster++) {
 		struct node *n = &w.nodes[0];
 		n->downs[1] = n->fatals[1] = n->troubles = 0;
@@ -323,9 +319,7 @@ static void the_banned_are_out(void **state) {
 static void owner_may_drop_in_a_callback(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 2);
 	w.nodes[1].drop_on_message = true;
 	w.nodes[0].pings[1] = 1;
 	assert_true(world_until(&w, is_down, &w.nodes[1]));
@@ -341,9 +335,7 @@ static void owner_may_drop_in_a_callback(void **state) {
 static void owner_refuses_a_message(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 2);
 	w.nodes[1].answer = RV_E_CORRUPT;
 	w.nodes[0].pings[1] = 1;
 	assert_true(world_until(&w, is_fatal, &w.nodes[1]));
@@ -355,9 +347,7 @@ static void owner_refuses_a_message(void **state) {
 static void changed_key_loses_its_link(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 2, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 2);
 	w.nodes[1].ref.key[3] ^= 1;
 	world_allow(&w, 0, 3);
 	assert_int_equal(w.nodes[0].fatals[1], 1);
@@ -371,9 +361,7 @@ static void changed_key_loses_its_link(void **state) {
 static void frozen_peer_blocks_nobody(void **state) {
 	(void)state;
 	struct world w;
-	world_init(&w, 3, NULL);
-	world_allow_all(&w);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	world_link(&w, 3);
 	struct peers *frozen = w.nodes[2].peers;
 	w.nodes[2].peers = NULL;
 	queue_bulk(&w.nodes[0], 2, 2000, 66560, 6);
@@ -393,13 +381,7 @@ static void wire_shows_nothing(void **state) {
 	(void)state;
 	struct world w;
 	struct tcp_proxy proxy;
-	world_init(&w, 2, NULL);
-	proxy_init(&proxy, peers_port(w.nodes[1].peers));
-	proxy.record = true;
-	world_actor(&w, proxy_step, &proxy);
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", proxy.port);
-	world_allow(&w, 0, 3);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	link_through(&w, &proxy, true);
 	queue_bulk(&w.nodes[0], 1, 4, 66560, 7);
 	queue_bulk(&w.nodes[1], 0, 4, 66560, 8);
 	assert_true(world_until(&w, world_quiet_bulk, NULL));
@@ -418,12 +400,7 @@ static void changed_bytes_are_noticed(void **state) {
 	(void)state;
 	struct world w;
 	struct tcp_proxy proxy;
-	world_init(&w, 2, NULL);
-	proxy_init(&proxy, peers_port(w.nodes[1].peers));
-	world_actor(&w, proxy_step, &proxy);
-	snprintf(w.nodes[1].ref.addr, sizeof w.nodes[1].ref.addr, "127.0.0.1:%u", proxy.port);
-	world_allow(&w, 0, 3);
-	assert_true(world_until(&w, world_all_linked, NULL));
+	link_through(&w, &proxy, false);
 	proxy.flip_next = true;
 	w.nodes[0].pings[1] = 1;
 	assert_true(world_until(&w, is_down, &w.nodes[1]));
