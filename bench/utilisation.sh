@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # utilisation.sh: the utilisation that `rivulet simulate` predicts beside that of real workers on shaped lines. A coordinator
-# and workers of one thread each run in network namespaces of their own, joined by bench_shaped_net.
+# and workers of one thread each run in network namespaces of their own, joined by shaped_net.
 #
 # What is measured: over the rounds, the compute of the slower worker (compute_us in metrics.jsonl) over the wall time.
 # What the prediction is given: the step time of that same run, and what an exchange costs on an unlimited line without
@@ -98,7 +98,7 @@ make_net() { # RATE_MBIT DELAY_MS: a device of 10.86.0.i in every namespace
 	local i names=()
 	for ((i = 1; i <= workers + 1; i++)); do names+=("$prefix$i"); done
 	# First in line for the processor, of which it needs little: a relay that waits is another line than the one asked for.
-	start "$case_dir/net.log" nice -n -10 "$bin/bench_shaped_net" "$(awk -v r="$1" 'BEGIN { printf "%.0f", r * 1e6 }')" "$2" "${names[@]}"
+	start "$case_dir/net.log" nice -n -10 "$bin/shaped_net" "$(awk -v r="$1" 'BEGIN { printf "%.0f", r * 1e6 }')" "$2" "${names[@]}"
 	wait_for "the shaped network" 5 grep -qs ready "$case_dir/net.log"
 	for ((i = 1; i <= workers + 1; i++)); do
 		ip -n "$prefix$i" addr add "10.86.0.$i/24" dev wan0
@@ -207,7 +207,7 @@ main() {
 	prefix=rvu$$-
 	deadline=$((SECONDS + 175))
 	parse_options "$@"
-	for one in rivulet rivulet-worker rivulet-coordinator bench_shaped_net; do
+	for one in rivulet rivulet-worker rivulet-coordinator shaped_net; do
 		[ -x "$bin/$one" ] || fail "$bin/$one is missing: build first, or set RIVULET_BIN"
 	done
 	prepare
