@@ -110,7 +110,7 @@ static enum rv_err evaluate_heldout(struct session *s, struct evaluation *out, s
 		return rv_fail(et, RV_E_INVALID,
 					   "--split heldout: these weights are not of a Rivulet run, so nothing says what was held out; "
 					   "use --split all");
-	RV_TRY(text_source_open(s->opts->data, &m->cfg, t, s->events, &data, et));
+	RV_TRY(text_source_open(s->opts->data, &m->cfg, t, s->events, s->signals, &data, et));
 	enum rv_err e = evaluation_heldout(m, data, (int)s->opts->batches, tick, s, out, et);
 	dataset_close(data);
 	return e;

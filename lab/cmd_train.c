@@ -110,7 +110,7 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
 	RV_TRY(run_tokenizer_open(&o->run, o->files.tokenizer, &s->tokenizer, et));
-	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->events, &s->data, et));
+	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->events, s->signals, &s->data, et));
 	RV_TRY(new_run(s, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;

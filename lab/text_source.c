@@ -2,6 +2,7 @@
 #include "lab/text_source.h"
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "net/download.h"
 
 #include <stdio.h>
@@ -15,27 +16,35 @@ static void cache_directory(char *out, size_t cap) {
 		snprintf(out, cap, "%s/.cache/rivulet", home && home[0] == '/' ? home : ".");
 }
 
-static bool show_progress(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
-	if (ctx)
-		rv_progress(ctx, rv_clock_monotonic_us(), what, done_bytes, total_bytes, "byte", "");
-	return true;
+/* Where progress goes and what stops it. */
+struct watch {
+	struct rv_events *events;
+	int signals;
+};
+
+static bool tick(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
+	const struct watch *w = ctx;
+	if (w->events)
+		rv_progress(w->events, rv_clock_monotonic_us(), what, done_bytes, total_bytes, "byte", "");
+	return w->signals < 0 || rv_signals_take(w->signals) == 0;
 }
 
-static bool show_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) {
-	return show_progress(ctx, "text", done_bytes, total_bytes);
+static bool tick_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) {
+	return tick(ctx, "text", done_bytes, total_bytes);
 }
 
 enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
-							 struct rv_events *events, struct dataset **out, struct rv_errtext *et) {
+							 struct rv_events *events, int signals, struct dataset **out, struct rv_errtext *et) {
 	char cache[400], path[DOWNLOAD_PATH_BYTES];
+	struct watch watch = {events, signals};
 	cache_directory(cache, sizeof cache);
-	const struct download_config cfg = {.cache_dir = cache, .progress = show_download, .ctx = events};
+	const struct download_config cfg = {.cache_dir = cache, .progress = tick_download, .ctx = &watch};
 	RV_TRY(download(&cfg, source, path, et));
 	struct dataset_config data = dataset_config_of(c, path);
 	data.tokenizer = tokenizer;
 	data.cache_dir = cache;
-	data.progress = show_progress;
-	data.progress_ctx = events;
+	data.progress = tick;
+	data.progress_ctx = &watch;
 	enum rv_err e = dataset_open(&data, out, et);
 	if (events)
 		rv_progress_clear(events);

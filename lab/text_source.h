@@ -8,8 +8,9 @@
 
 /* Opens `source` as run `c` reads it, text with `tokenizer` (NULL: as bytes). What is remote is fetched once, and what
  * is tokenized is made once, into $XDG_CACHE_HOME/rivulet (or ~/.cache/rivulet), with progress on `events` (may be
- * NULL). What download() and dataset_open() refuse. */
+ * NULL) and until one of `signals` comes (base/signals.h; -1: not watched): RV_E_CANCELLED, and the next call goes on
+ * from there. What download() and dataset_open() refuse. */
 enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
-							 struct rv_events *events, struct dataset **out, struct rv_errtext *et);
+							 struct rv_events *events, int signals, struct dataset **out, struct rv_errtext *et);
 
 #endif

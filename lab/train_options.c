@@ -111,7 +111,7 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	if (download_is_remote(o->data) || o->run.tokenizer_hash[0])
 		return RV_OK;
 	struct dataset *data;
-	RV_TRY(text_source_open(o->data, &o->run, NULL, NULL, &data, et));
+	RV_TRY(text_source_open(o->data, &o->run, NULL, NULL, -1, &data, et));
 	dataset_close(data);
 	return RV_OK;
 }
