@@ -1,7 +1,10 @@
 /* address.c: "host:port" texts and socket addresses (net/address.h). */
 #include "net/address.h"
 
+#include "base/assert.h"
+
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +77,25 @@ bool address_to_socket(const struct address *a, struct sockaddr_storage *out, so
 	v6->sin6_port = htons(a->port);
 	*out_bytes = sizeof *v6;
 	return true;
+}
+
+enum rv_err address_resolve(const struct address *a, struct address *out, struct rv_errtext *et) {
+	struct sockaddr_storage sa = {0};
+	socklen_t n;
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+	struct addrinfo *found = NULL;
+	*out = *a;
+	if (address_to_socket(a, &sa, &n))
+		return RV_OK;
+	int rc = getaddrinfo(a->host, NULL, &hints, &found);
+	if (rc != 0)
+		return rv_fail(et, RV_E_NOTFOUND, "%s: no address can be found for this name: %s", a->host, gai_strerror(rc));
+	RV_ASSERT(found->ai_addrlen <= sizeof sa);
+	memcpy(&sa, found->ai_addr, found->ai_addrlen);
+	freeaddrinfo(found);
+	address_of_socket(&sa, out);
+	out->port = a->port;
+	return RV_OK;
 }
 
 void address_of_socket(const struct sockaddr_storage *sa, struct address *out) {

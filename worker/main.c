@@ -1,9 +1,32 @@
 /* main.c: rivulet-worker, the volunteer's program. */
 #include "base/signals.h"
+#include "net/address.h"
 #include "worker/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A name is looked up here, once: what peers are told is numeric, and nobody else needs a name service. */
+static enum rv_err resolve_advertise(struct worker_options *o, struct rv_errtext *et) {
+	struct address said, found;
+	char text[NET_ADDR_BYTES];
+	if (!o->advertise[0])
+		return RV_OK;
+	RV_TRY(address_parse(o->advertise, &said, et));
+	enum rv_err e = address_resolve(&said, &found, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "--advertise");
+	if (!address_format(&found, text))
+		return rv_fail(et, RV_E_RANGE, "--advertise %s: the address is too long", o->advertise);
+	if (strcmp(said.host, found.host) != 0)
+		(void)fprintf(stderr, "rivulet-worker: --advertise %s is %s\n", o->advertise, text);
+	(void)snprintf(o->advertise, sizeof o->advertise, "%s", text);
+	return RV_OK;
+}
 
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	int signals_fd;
+	RV_TRY(resolve_advertise(opts, et));
 	RV_TRY(rv_signals_open(&signals_fd, et));
 	enum rv_err e = session_run(opts, args->n > 0 ? args->at[0] : NULL, signals_fd, et);
 	rv_signals_close(signals_fd);

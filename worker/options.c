@@ -32,7 +32,8 @@ const struct rv_option worker_options_table[] = {
 	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), ":0", 0, 0, NULL,
 	 "HOST:PORT for other workers; port 0: any free one.", "Network"},
 	{"advertise", RV_OPT_STRING, FIELD(advertise), CAP(advertise), "", 0, 0, NULL,
-	 "IP:PORT where other workers reach this one; empty: the address the coordinator sees, with the listening port.",
+	 "HOST:PORT where other workers reach this one (a name is looked up once, at the start); empty: the address the "
+	 "coordinator sees, with the listening port.",
 	 "Network"},
 	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
 	 "Also write every event there, one JSON object a line.", "Output"},
@@ -52,13 +53,8 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 		return rv_fail_context(et, e, "listen");
 	if (!o->advertise[0])
 		return RV_OK;
-	if ((e = address_parse(o->advertise, &a, et)) != RV_OK)
-		return rv_fail_context(et, e, "advertise");
-	struct sockaddr_storage sa;
-	socklen_t sa_bytes;
-	if (!address_to_socket(&a, &sa, &sa_bytes))
-		return rv_fail(et, RV_E_INVALID, "advertise = %s: must be a numeric address, not a name", o->advertise);
-	return RV_OK;
+	e = address_parse(o->advertise, &a, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "advertise");
 }
 
 enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {

@@ -147,6 +147,30 @@ static void addresses_become_sockets(void **state) {
 	}
 }
 
+static void names_are_looked_up(void **state) {
+	(void)state;
+	struct address a, found;
+	struct sockaddr_storage sa;
+	socklen_t n;
+	struct rv_errtext et = {0};
+	assert_int_equal(address_parse("localhost:7440", &a, NULL), RV_OK);
+	assert_int_equal(address_resolve(&a, &found, &et), RV_OK);
+	assert_true(address_to_socket(&found, &sa, &n));
+	assert_int_equal(found.port, 7440);
+	static const char *const numeric[] = {"10.1.2.3:9", "[2001:db8::1]:9", ":9"};
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(address_parse(numeric[i], &a, NULL), RV_OK);
+		assert_int_equal(address_resolve(&a, &found, &et), RV_OK);
+		assert_string_equal(found.host, a.host);
+		assert_int_equal(found.port, 9);
+	}
+	/* Too long for a label (RFC 1035, 2.3.4): nobody has to be asked. */
+	memset(a.host, 'a', 70);
+	a.host[70] = '\0';
+	assert_int_equal(address_resolve(&a, &found, &et), RV_E_NOTFOUND);
+	assert_non_null(strstr(et.text, a.host));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_and_back),
@@ -154,6 +178,7 @@ int main(void) {
 		cmocka_unit_test(wrong_links_are_explained),
 		cmocka_unit_test(every_cut_is_refused),
 		cmocka_unit_test(addresses_become_sockets),
+		cmocka_unit_test(names_are_looked_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
