@@ -8,6 +8,7 @@
 #include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
+#include "worker/train/memory_plan.h"
 #include "worker/train/metrics.h"
 #include "worker/train/run_tokenizer.h"
 #include "worker/train/weights.h"
@@ -17,6 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { CONFIG_TEXT_BYTES = 16384 };
@@ -33,6 +35,7 @@ struct session {
 	int64_t started_us;
 	uint64_t started_steps; /* of all replicas, when this process began: for the rate */
 	double heldout;         /* latest */
+	size_t planned_bytes;   /* of memory */
 };
 
 static void path_in(const struct session *s, const char *file, char out[static PATH_MAX]) {
@@ -68,10 +71,14 @@ static enum rv_err write_config(const struct session *s, struct rv_errtext *et) 
 	return rv_file_write_atomic(path, text, n, 0644, et);
 }
 
+static bool is_diloco(const struct lab_config *c) {
+	return c->method == &lab_method_diloco;
+}
+
 static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et) {
 	const struct lab_config *c = &s->run->cfg;
 	const struct backend *be = s->run->backends[0];
-	bool diloco = c->method == &lab_method_diloco;
+	bool diloco = is_diloco(c);
 	return metrics_write_run(s->metrics,
 							 &(struct metrics_run){
 								 .name = run_name(s->opts),
@@ -90,11 +97,44 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 							 et);
 }
 
+/* What the run will take, before it takes it. */
+static enum rv_err announce_memory(struct session *s, const struct lab_config *c, struct rv_errtext *et) {
+	const struct memory_request request = {.run = &c->run,
+										   .backend = c->backend,
+										   .recompute = c->recompute,
+										   .role = is_diloco(c) ? MEMORY_LAB : MEMORY_DDP,
+										   .replicas = c->method->n_replicas(c->workers),
+										   .threads = c->threads,
+										   .parallel = c->parallel};
+	struct memory_plan plan;
+	char line[512];
+	RV_TRY(memory_plan_make(&request, &plan, et));
+	memory_plan_line(&plan, line, sizeof line);
+	s->planned_bytes = memory_plan_total(&plan);
+	rv_event(s->events, RV_INFO, "memory",
+			 RV_FIELDS(rv_field_int("total_bytes", (int64_t)s->planned_bytes),
+					   rv_field_int("activation_bytes", (int64_t)plan.activations)),
+			 "%s", line);
+	return RV_OK;
+}
+
+/* What it took. */
+static void announce_peak(const struct session *s) {
+	struct rusage used;
+	if (getrusage(RUSAGE_SELF, &used) != 0)
+		return;
+	double peak_mib = (double)used.ru_maxrss / 1024, planned_mib = (double)s->planned_bytes / (1 << 20);
+	rv_event(s->events, RV_INFO, "memory_peak",
+			 RV_FIELDS(rv_field_double("peak_mib", peak_mib), rv_field_double("planned_mib", planned_mib)),
+			 "memory: peak %.0f MiB, planned %.0f", peak_mib, planned_mib);
+}
+
 static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
 	struct lab_config cfg = train_options_resolve(o);
 	float *theta = NULL;
 	size_t n;
+	RV_TRY(announce_memory(s, &cfg, et));
 	if (o->files.init[0])
 		RV_TRY(initial_weights_load(o->files.init, &o->run, &theta, &n, et));
 	cfg.initial_theta = theta;
@@ -242,6 +282,7 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	if (!rv_hash_is_zero(&end.chain))
 		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
 	rv_event(s->events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);
+	announce_peak(s);
 	return RV_OK;
 }
 
