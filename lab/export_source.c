@@ -45,9 +45,23 @@ static enum rv_err take_worker(struct export_source *s, const char *where, int64
 	return e;
 }
 
+/* A run of the lab that has saved its state, but not yet its weights. */
+static bool is_unfinished_run(const char *where) {
+	char checkpoint[PATH_MAX], weights[PATH_MAX];
+	snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.rvc", where);
+	snprintf(weights, sizeof weights, "%s/" WEIGHTS_FILE, where);
+	return access(checkpoint, F_OK) == 0 && access(weights, F_OK) != 0;
+}
+
 static enum rv_err take_file(struct export_source *s, const char *where, int64_t round, struct rv_errtext *et) {
 	const struct model_ops *family;
 	run_config_defaults(&s->cfg);
+	if (is_unfinished_run(where))
+		return rv_fail(
+			et, RV_E_NOTFOUND,
+			"%s: a checkpoint, but no weights yet: `rivulet train` writes them when the run ends, or when it is "
+			"stopped with Ctrl-C",
+			where);
 	RV_TRY(weights_load_config(where, &s->cfg, et));
 	RV_TRY(weights_load_origin(where, &s->origin, et));
 	if (round >= 0 && (uint64_t)round != s->origin.round)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct worker_dir w;
@@ -191,6 +192,16 @@ static void test_source_of_a_worker(void **state) {
 	source_refused(w.dir, 99, "", RV_E_NOTFOUND, "rounds there are: 0-9");
 }
 
+static void test_run_without_weights_yet(void **state) {
+	(void)state;
+	char path[400], dir[300];
+	snprintf(dir, sizeof dir, "%s/run", w.dir);
+	assert_int_equal(mkdir(dir, 0755), 0);
+	fixture_write(dir, "checkpoint.rvc", (const uint8_t *)"x", 1, path, sizeof path);
+	source_refused(dir, -1, "", RV_E_NOTFOUND, "no weights yet");
+	fixture_remove_dir(dir);
+}
+
 static void test_tokenizer_must_be_the_runs(void **state) {
 	(void)state;
 	char path[400], options[128], hex[2 * RV_HASH_BYTES + 1];
@@ -229,6 +240,7 @@ int main(void) {
 		TEST(test_given_initial_weights_are_not_drawn),
 		TEST(test_no_worker),
 		TEST(test_source_of_a_worker),
+		TEST(test_run_without_weights_yet),
 		TEST(test_tokenizer_must_be_the_runs),
 		TEST(test_vocabulary_without_a_tokenizer),
 	};
