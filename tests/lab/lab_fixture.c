@@ -2,7 +2,9 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "base/rng.h"
+#include "worker/train/weights.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +73,22 @@ struct lab_round lab_fixture_finish(struct lab_run *r) {
 	while (!lab_run_finished(r))
 		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
 	return round;
+}
+
+struct loaded_model *lab_fixture_reload(struct lab_fixture *f, struct lab_run *trained, int max_batch) {
+	char path[300];
+	struct loaded_model *m;
+	struct rv_errtext et = {0};
+	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f->dir);
+	const struct weights_source source = {
+		.cfg = &f->cfg.run, .layout = &replica_model(trained->replicas[0])->layout, .params = trained->global.theta};
+	assert_int_equal(weights_save_file(path, &source, NULL), RV_OK);
+	lab_run_free(trained);
+	const struct loaded_model_options o = {
+		.where = path, .tokenizer = "", .dtype = "auto", .max_batch = max_batch, .threads = 1};
+	if (loaded_model_open(&o, &m, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return m;
 }
 
 struct rv_hash lab_fixture_result(struct lab_fixture *f) {

@@ -3,6 +3,7 @@
 #define RV_TESTS_LAB_LAB_FIXTURE_H
 
 #include "lab/lab_run.h"
+#include "lab/loaded_model.h"
 #include "tests/worker/train_fixture.h"
 
 struct lab_fixture {
@@ -17,6 +18,8 @@ void lab_fixture_release(struct lab_fixture *f);
 struct lab_run *lab_fixture_start(struct lab_fixture *f);
 /* All rounds that are left; returns the last one's record. */
 struct lab_round lab_fixture_finish(struct lab_run *r);
+/* The result of `trained`, which it frees, through a file of weights and back. */
+struct loaded_model *lab_fixture_reload(struct lab_fixture *f, struct lab_run *trained, int max_batch);
 /* A fresh run with f->cfg to its end; the hash of the result. */
 struct rv_hash lab_fixture_result(struct lab_fixture *f);
 

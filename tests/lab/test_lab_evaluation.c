@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "lab/evaluation.h"
-#include "worker/train/weights.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,16 +21,7 @@ static int setup(void **state) {
 	lab_fixture_finish(r);
 	assert_int_equal(lab_run_eval(r, 0, &own_loss, NULL), RV_OK);
 	assert_int_equal(lab_run_eval(r, 3, &own_short_loss, NULL), RV_OK);
-	char path[300];
-	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f.dir);
-	const struct weights_source source = {
-		.cfg = &f.cfg.run, .layout = &replica_model(r->replicas[0])->layout, .params = r->global.theta};
-	assert_int_equal(weights_save_file(path, &source, NULL), RV_OK);
-	lab_run_free(r);
-	const struct loaded_model_options o = {.where = path, .tokenizer = "", .dtype = "auto", .max_batch = 3, .threads = 1};
-	struct rv_errtext et = {0};
-	if (loaded_model_open(&o, &m, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	m = lab_fixture_reload(&f, r, 3);
 	return 0;
 }
 

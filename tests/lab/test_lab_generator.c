@@ -2,7 +2,6 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/generator.h"
-#include "worker/train/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,16 +17,7 @@ static int setup(void **state) {
 	lab_fixture_init(&f);
 	struct lab_run *r = lab_fixture_start(&f);
 	lab_fixture_finish(r);
-	char path[300];
-	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f.dir);
-	const struct weights_source source = {
-		.cfg = &f.cfg.run, .layout = &replica_model(r->replicas[0])->layout, .params = r->global.theta};
-	assert_int_equal(weights_save_file(path, &source, NULL), RV_OK);
-	lab_run_free(r);
-	const struct loaded_model_options o = {.where = path, .tokenizer = "", .dtype = "auto", .max_batch = 1, .threads = 1};
-	struct rv_errtext et = {0};
-	if (loaded_model_open(&o, &m, &et) != RV_OK)
-		fail_msg("%s", et.text);
+	m = lab_fixture_reload(&f, r, 1);
 	return 0;
 }
 
