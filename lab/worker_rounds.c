@@ -1,6 +1,7 @@
 /* worker_rounds.c: which rounds there are, and their replay. */
 #include "lab/worker_rounds.h"
 
+#include "base/assert.h"
 #include "base/chain.h"
 #include "base/file.h"
 #include "net/invite.h"
@@ -217,6 +218,7 @@ void worker_rounds_release(struct worker_rounds *w) {
 
 void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap) {
 	size_t used = 0;
+	RV_ASSERT(w->spans);
 	snprintf(out, cap, "none");
 	for (int i = 0; i < w->n_spans && used < cap; i++) {
 		uint64_t first = w->spans[i].first, last = w->spans[i].last;

@@ -51,7 +51,9 @@ int edit_find(const struct edited *e, const char *name) {
 }
 
 void edit_rename(struct edited *e, int i, const char *name) {
-	snprintf(e->names[i], sizeof e->names[i], "%s", name);
+	char copy[EDIT_NAME_BYTES]; /* `name` may be a part of the old one */
+	snprintf(copy, sizeof copy, "%s", name);
+	memcpy(e->names[i], copy, sizeof copy);
 }
 
 int edit_copy(struct edited *e, int i, const char *name) {

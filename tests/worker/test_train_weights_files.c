@@ -75,7 +75,7 @@ static void edited_file(void (*change)(struct edited *e), const char *why) {
 
 static void without_prefix(struct edited *e) {
 	for (int i = 0; i < e->n; i++)
-		edit_rename(e, i, e->tensors[i].name + strlen(PREFIX));
+		edit_rename(e, i, e->names[i] + strlen(PREFIX));
 }
 
 static void with_masks(struct edited *e) {

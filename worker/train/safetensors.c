@@ -138,7 +138,7 @@ static enum rv_err parse_header(struct safetensors *s, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_CORRUPT, "%s: the header is not an object of at most %d tensors", s->path,
 					   SAFETENSORS_TENSORS_MAX);
 	s->tensors = calloc(n + 1, sizeof *s->tensors);
-	s->by_name = calloc(n + 1, sizeof *s->by_name);
+	s->by_name = calloc(n + 1, sizeof(void *));
 	if (!s->tensors || !s->by_name)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory for %zu tensors", s->path, n);
 	const char *name;
@@ -152,7 +152,7 @@ static enum rv_err parse_header(struct safetensors *s, struct rv_errtext *et) {
 	qsort(s->tensors, (size_t)s->n_tensors, sizeof *s->tensors, by_begin);
 	for (int i = 0; i < s->n_tensors; i++)
 		s->by_name[i] = &s->tensors[i];
-	qsort(s->by_name, (size_t)s->n_tensors, sizeof *s->by_name, by_name);
+	qsort(s->by_name, (size_t)s->n_tensors, sizeof(void *), by_name);
 	return check_cover(s, et);
 }
 
@@ -234,8 +234,7 @@ const struct safetensors_tensor *safetensors_at(const struct safetensors *s, int
 
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name) {
 	const struct safetensors_tensor key = {.name = name}, *at = &key;
-	const struct safetensors_tensor **found =
-		bsearch(&at, s->by_name, (size_t)s->n_tensors, sizeof *s->by_name, by_name);
+	const struct safetensors_tensor **found = bsearch(&at, s->by_name, (size_t)s->n_tensors, sizeof(void *), by_name);
 	return found ? *found : NULL;
 }
 
