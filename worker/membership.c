@@ -16,6 +16,7 @@ struct member_file {
 	char ticket[TICKET_TEXT_BYTES];
 	char name[NET_NAME_BYTES];
 	char data[1024];
+	char tokenizer[512];
 };
 
 static const struct rv_option member_table[] = {
@@ -27,6 +28,8 @@ static const struct rv_option member_table[] = {
 	 "What the run knows this worker by.", "Member"},
 	{"data", RV_OPT_STRING, offsetof(struct member_file, data), sizeof(((struct member_file *)0)->data), "", 0, 0, NULL,
 	 "Training text.", "Member"},
+	{"tokenizer", RV_OPT_STRING, offsetof(struct member_file, tokenizer), sizeof(((struct member_file *)0)->tokenizer),
+	 "", 0, 0, NULL, "The run's tokenizer.", "Member"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -82,6 +85,7 @@ static enum rv_err parse_member(const char *dir, const char *text, struct member
 	m->member = (uint32_t)f.member;
 	snprintf(m->name, sizeof m->name, "%s", f.name);
 	snprintf(m->data, sizeof m->data, "%s", f.data);
+	snprintf(m->tokenizer, sizeof m->tokenizer, "%s", f.tokenizer);
 	return RV_OK;
 }
 
@@ -136,10 +140,11 @@ static enum rv_err write_link(const char *dir, const struct membership *m, struc
 
 enum rv_err membership_store(const char *dir, const struct membership *m, struct rv_errtext *et) {
 	struct member_file f = {.member = m->member};
-	char text[2048];
+	char text[3072];
 	rv_base64url_encode(m->ticket, NET_SIG_BYTES, f.ticket);
 	snprintf(f.name, sizeof f.name, "%s", m->name);
 	snprintf(f.data, sizeof f.data, "%s", m->data);
+	snprintf(f.tokenizer, sizeof f.tokenizer, "%s", m->tokenizer);
 	if (rv_options_print(member_table, &f, text, sizeof text) >= sizeof text)
 		return rv_fail(et, RV_E_RANGE, "data: too long");
 	RV_TRY(write_link(dir, m, et));

@@ -24,6 +24,7 @@ struct membership {
 	uint8_t ticket[NET_SIG_BYTES];
 	char name[NET_NAME_BYTES]; /* what the run knows it by: told at the join; "": not known */
 	char data[1024];           /* where the training text is */
+	char tokenizer[512];       /* "": none was given; "bytes"; or its file */
 	char config_text[NET_MAX_CONFIG_BYTES];
 	struct run_config config;
 	struct rv_hash run_hash;

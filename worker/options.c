@@ -16,7 +16,18 @@ const struct rv_option worker_options_table[] = {
 	{"dir", RV_OPT_STRING, FIELD(dir), CAP(dir), "rivulet-worker", 0, 0, NULL,
 	 "Where this worker keeps its key and its state. Start again with the same one to go on.", "Worker"},
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), "", 0, 0, NULL,
-	 "Training text: a file, a directory, or https://URL#sha256=HEX. Remembered in --dir until another is given.",
+	 "Training text or token shards: a file, a directory, a pattern, or https://URL#sha256=HEX. Remembered in --dir "
+	 "until "
+	 "another is given.",
+	 "Worker"},
+	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
+	 "The run's tokenizer (tokenizer.json), which makes tokens of text; token shards and runs on bytes need none. "
+	 "Remembered in --dir.",
+	 "Worker"},
+	{"init", RV_OPT_STRING, FIELD(init), CAP(init), "", 0, 0, NULL,
+	 "The weights that the run starts from (a Hugging Face directory or a safetensors file), where it starts from "
+	 "given "
+	 "ones; without them they come from another worker.",
 	 "Worker"},
 	{"shard", RV_OPT_INT, FIELD(shard), 0, "-1", -1, 1023, NULL,
 	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
@@ -25,6 +36,9 @@ const struct rv_option worker_options_table[] = {
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
 	 "Computing"},
 	{"device", RV_OPT_ENUM, FIELD(device), CAP(device), "auto", 0, 0, "auto|cpu", "What computes.", "Computing"},
+	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "none", 0, 0, "none|block",
+	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower.",
+	 "Computing"},
 	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, "1", 0, 1000000, NULL,
 	 "The first participant measures held-out loss after so many rounds; 0: never.", "Computing"},
 	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,

@@ -8,9 +8,12 @@
 struct worker_options {
 	char dir[256];
 	char data[1024];
+	char tokenizer[512]; /* "": the remembered one, or none */
+	char init[512];
 	int64_t shard; /* -1: member modulo data-shards */
 	int64_t threads;
 	char device[16];
+	char recompute[8];
 	char listen[128], advertise[128];
 	char name[64];
 	char log_file[256];

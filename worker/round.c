@@ -30,6 +30,10 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	return c;
 }
 
+void round_lacks_state(struct round_core *c) {
+	c->diverged = true;
+}
+
 /* ---- documents ------------------------------------------------------------------------------------------------------
  */
 

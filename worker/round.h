@@ -37,6 +37,8 @@ struct round_config {
 	uint64_t steps_per_round; /* H */
 	uint32_t n_chunks; /* of this worker's vector: a REDUCE document of another size is refused (0: not checked) */
 	enum late_policy late;
+	bool theta0_from_peers;   /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
+							   * the   platform knows what it must be */
 	int64_t heartbeat_us;     /* a report at least this often; also the pause after all donors failed */
 	int64_t fetch_timeout_us; /* a donor that delivers nothing for so long is left for the next one */
 };
@@ -54,7 +56,8 @@ enum round_action_type {
 	ROUND_PERSIST,        /* write the reduced bytes of `round` durably, compute the digest, then round_on_persisted */
 	ROUND_APPLY,          /* outer step of `round` with the bytes persisted or fetched for it, then round_on_applied */
 	ROUND_FETCH_BASE,     /* fetch the full state at `round` from document member `donor`, check `expect`, install it:
-						   * theta_local = theta. donor -1 (round 0 only): install theta0, nothing to fetch */
+						   * theta_local = theta. donor -1 (round 0, unless theta0_from_peers): install theta0,
+						   * nothing to fetch */
 	ROUND_FETCH_LOG,      /* fetch the reduced bytes of `round` from `donor`, check that their digest is `expect`, keep
 						   * them for APPLY */
 	ROUND_CANCEL_FETCH,
@@ -80,6 +83,9 @@ size_t round_core_size(void);
  * otherwise). `steps_done`: inner steps already done of that round. `boot` as in struct report. */
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
 								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us);
+
+/* Right after init: the platform holds no state at all; a base comes first. */
+void round_lacks_state(struct round_core *c);
 
 /* A verified, decoded document. Not newer than one already seen (seq): ignored. Faults:
  *   RV_E_CORRUPT   it contradicts what this worker knows. A chain that does not continue ours, or a vouched full hash

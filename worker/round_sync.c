@@ -129,8 +129,8 @@ static bool base_action(struct round_core *c, int64_t now_us, struct round_actio
 	const struct document *d = &c->doc;
 	if (c->trainer == TRAINER_APPLYING)
 		return false;
-	bool theta0 = d->base_round == 0;
-	if (!theta0 && rv_hash_is_zero(&d->base_hash))
+	bool theta0 = d->base_round == 0 && !c->cfg.theta0_from_peers;
+	if (d->base_round > 0 && rv_hash_is_zero(&d->base_hash))
 		return round_fetch_cancel(c, out); /* nothing to check a base against yet: a later document will have it */
 	struct round_action want = {
 		.type = ROUND_FETCH_BASE, .round = d->base_round, .donor = theta0 ? -1 : 0, .expect = d->base_hash};

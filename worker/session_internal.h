@@ -1,5 +1,6 @@
 /* session_internal.h: what one run of the worker consists of. Shared by session*.c only:
- * session.c (loop, stopping), session_start.c (building), session_round.c (the round core's actions and what answers
+ * session.c (loop, stopping), session_start.c (building), session_inputs.c (text, tokenizer, initial weights),
+ * session_round.c (the round core's actions and what answers
  * them), session_storage.c (jobs of the storage thread), session_report.c (reports, events, metrics). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
@@ -18,6 +19,7 @@
 
 #include <stdatomic.h>
 
+enum { SESSION_PATH_BYTES = 320 };
 enum { SESSION_LINGER_US = 5 * RV_US_PER_S }; /* a finished worker stays so long for peers that lack its log */
 
 enum session_state {
@@ -76,6 +78,8 @@ struct session {
 	bool replica_write;             /* a snapshot is with the storage thread */
 	uint32_t history;               /* states installed so far: what was under way before one is of another history */
 	struct round_action fetch;      /* outstanding FETCH_*; type NONE: not */
+	bool lacks_state;               /* the run starts from weights that this worker has not yet */
+	bool told_lacking;              /* and that nobody is there who has them */
 	uint32_t missing_workers;       /* the run waits for so many, as people were told; 0: it does not */
 	bool participated;              /* in the round that is being applied */
 	struct session_sums sums;
@@ -92,6 +96,20 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 /* Once a member: data, recovery, mesh, round core. */
 enum rv_err session_bring_up(struct session *s, struct rv_errtext *et);
 void session_release(struct session *s);
+
+/* ---- session_inputs.c ---- */
+
+/* Before the join: takes over what the options say of text and tokenizer, and looks at it. Downloads the text. */
+enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et);
+struct session_inputs {
+	struct dataset *data;
+	float *initial_theta; /* NULL: no --init */
+};
+/* Once a member. Faults leave what is to be released. */
+enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, struct rv_errtext *et);
+void session_release_inputs(struct session_inputs *in);
+/* The directory of downloads and of tokens made of text. */
+void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]);
 
 /* ---- session_round.c ---- */
 void session_on_document(void *ctx, const struct document *d);

@@ -32,6 +32,16 @@ void session_full_hash(struct session *s, uint64_t round, const struct rv_hash *
 		wrong_state_event(s, &et);
 }
 
+/* Before the first state there is nothing to train from. */
+static void warn_if_lacking(struct session *s, const struct document *d) {
+	bool nobody = s->lacks_state && d->n_members == 0;
+	if (nobody && !s->told_lacking)
+		rv_event(s->events, RV_WARN, "no_initial_weights", RV_NO_FIELDS,
+				 "the run starts from given weights that this worker does not have, and no other worker is there to "
+				 "give them: waiting for one. Whoever has them starts with --init DIR");
+	s->told_lacking = nobody;
+}
+
 void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
@@ -48,6 +58,7 @@ void session_on_document(void *ctx, const struct document *d) {
 	meshlink_allow(s->mesh, now_us, now);
 	session_note_document(s, now);
 	warn_if_alone(s, now);
+	warn_if_lacking(s, now);
 }
 
 /* ---- the all-reduce -------------------------------------------------------------------------------------------------
@@ -220,6 +231,7 @@ static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_e
 				 "holds the state of round %" PRIu64 ", verified", round);
 	if (e == RV_OK) {
 		s->history++;
+		s->lacks_state = false;
 		blob_unref(s->log_file); /* it may be of the history that this state replaces */
 		s->log_file = NULL;
 		session_save_base(s, round, file ? blob_ref(file) : NULL);

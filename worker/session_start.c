@@ -86,44 +86,6 @@ static void start_join(struct session *s) {
 	control_client_join(s->control, &rq);
 }
 
-static bool download_progress(void *ctx, uint64_t done, uint64_t total) {
-	struct session *s = ctx;
-	rv_progress(s->events, rv_clock_monotonic_us(), "text", done, total, "byte", "");
-	return rv_signals_take(s->signals_fd) == 0;
-}
-
-/* `given` as it holds wherever the next start is made: a pattern or a file that is not there has no real path. */
-static void remember_data(struct session *s, const char *given) {
-	bool is_url = strstr(given, "://") != NULL;
-	char *absolute = is_url ? NULL : realpath(given, NULL), *here = NULL;
-	if (!is_url && !absolute && given[0] != '/')
-		here = getcwd(NULL, 0);
-	snprintf(s->member.data, sizeof s->member.data, "%s%s%s", here ? here : "", here ? "/" : "",
-			 absolute ? absolute : given);
-	free(absolute);
-	free(here);
-}
-
-/* The text to train on is there and is some, before an invite is spent on it and before it is remembered. Whether it is
- * enough for the run's shards shows once the run is known. */
-static enum rv_err open_data(struct session *s, struct rv_errtext *et) {
-	char cache[320];
-	struct dataset *data;
-	if (s->opt->data[0])
-		remember_data(s, s->opt->data);
-	if (!s->member.data[0])
-		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
-	snprintf(cache, sizeof cache, "%s/data", s->opt->dir);
-	struct download_config cfg = {.cache_dir = cache, .progress = download_progress, .ctx = s};
-	enum rv_err e = download(&cfg, s->member.data, s->data_path, et);
-	struct dataset_config least = {.path = s->data_path, .n_shards = 1, .holdout_every = 2, .context = 1};
-	if (e == RV_OK && (e = dataset_open(&least, &data, et)) == RV_OK)
-		dataset_close(data);
-	if (e != RV_OK)
-		return rv_fail_context(et, e, "%s", s->opt->data[0] ? "--data" : "remembered text (--data names another)");
-	return RV_OK;
-}
-
 static void tell_name(struct session *s) {
 	if (s->opt->name[0] && s->member.name[0] && strcmp(s->opt->name, s->member.name) != 0)
 		rv_event(s->events, RV_WARN, "name", RV_FIELDS(rv_field_str("known_as", s->member.name)),
@@ -136,7 +98,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
 	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
 	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
-	RV_TRY(open_data(s, et));
+	RV_TRY(session_check_inputs(s, et));
 	if (s->member.joined)
 		RV_TRY(membership_store(s->opt->dir, &s->member, et));
 	RV_TRY(open_control(s, et));
@@ -157,14 +119,24 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_RANGE, "shard %u: the run has %" PRId64 " data shards", shard, run->data_shards);
 	struct trainer_config cfg = {.run = run,
 								 .run_hash = s->member.run_hash,
-								 .data = s->data_path,
 								 .shard = shard,
 								 .device = s->opt->device,
-								 .threads = (int)s->opt->threads};
+								 .threads = (int)s->opt->threads,
+								 .recompute =
+									 strcmp(s->opt->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
+	struct session_inputs in = {0};
 	struct trainer_owner owner = session_trainer_owner;
 	owner.ctx = s;
 	owner.wake = wake;
-	return trainer_new(&cfg, &owner, &s->trainer, et);
+	enum rv_err e = session_open_inputs(s, &in, et);
+	if (e == RV_OK) {
+		cfg.data = in.data;
+		cfg.initial_theta = in.initial_theta;
+		in.data = NULL;
+		e = trainer_new(&cfg, &owner, &s->trainer, et);
+	}
+	session_release_inputs(&in);
+	return e;
 }
 
 static void on_damage(void *ctx, enum rv_err why, const char *text) {
@@ -187,6 +159,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = heartbeat_us < 2 * RV_US_PER_S ? heartbeat_us : 2 * RV_US_PER_S,
 		.fetch_timeout_us = run->peer_timeout_ms * RV_US_PER_MS,
+		.theta0_from_peers = run->init_hash[0] != '\0',
 	};
 	void *memory = malloc(round_core_size());
 	if (!memory)
@@ -195,11 +168,28 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 	struct trainer_progress p = trainer_progress(s->trainer);
 	s->round = round_core_init(memory, &cfg, (uint64_t)rv_clock_wall_us(), g->round, &g->chain, p.steps_done, now_us);
 	round_on_trained(s->round, now_us, g->round, p.steps_done, p.tokens);
+	if (s->lacks_state)
+		round_lacks_state(s->round);
 	if (found->has_log)
 		round_on_persisted(s->round, now_us, found->log.round, found->log.attempt, &found->log.digest, true);
 	if (found->full_round > 0)
 		session_full_hash(s, found->full_round, &found->full_hash);
 	return RV_OK;
+}
+
+/* A run that starts from given weights has them on disk as base 0: from --init, or from a peer. */
+static enum rv_err find_state(struct session *s, struct global_state *g, struct statestore_found *found,
+							  struct rv_errtext *et) {
+	bool from_weights = s->member.config.init_hash[0] != '\0', has_base = statestore_has_base(&s->store);
+	*found = (struct statestore_found){0};
+	s->lacks_state = from_weights && !has_base && !s->opt->init[0];
+	if (s->lacks_state)
+		return RV_OK;
+	if (from_weights && !has_base) {
+		struct rv_hash full = global_full_hash(g);
+		RV_TRY(statestore_write_base(&s->store, g, &full, et));
+	}
+	return statestore_recover(&s->store, g, found, et);
 }
 
 static enum rv_err recover(struct session *s, struct rv_errtext *et) {
@@ -211,7 +201,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 								   .notice = on_damage,
 								   .notice_ctx = s};
 	snprintf(s->store.dir, sizeof s->store.dir, "%s", s->opt->dir);
-	enum rv_err e = statestore_recover(&s->store, g, &found, et);
+	enum rv_err e = find_state(s, g, &found, et);
 	if (e == RV_OK) {
 		trainer_resume(s->trainer, &found, on_replica_damage, s);
 		e = open_round(s, &found, et);

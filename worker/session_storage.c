@@ -83,18 +83,25 @@ static void run_snapshot(struct store_job *j) {
 static void run_export(struct store_job *j) {
 	struct session *s = j->s;
 	const struct global_state *g = trainer_global(s->trainer); /* the trainer is idle for good */
-	char path[320];
-	snprintf(path, sizeof path, "%s/%s", s->opt->dir, WEIGHTS_FILE);
+	const char *tokenizer = s->member.tokenizer;
+	bool on_bytes = s->member.config.tokenizer_hash[0] == '\0';
 	j->full_hash = global_full_hash(g);
-	struct weights_origin origin = {.round = g->round,
-									.step = g->round * (uint64_t)s->member.config.steps_per_round,
-									.tokens = s->sums.tokens,
-									.state = j->full_hash};
-	const struct weights_source source = {.cfg = &s->member.config,
-										  .layout = &replica_model(trainer_replica(s->trainer))->layout,
-										  .params = g->theta,
-										  .origin = origin};
-	j->err = weights_save_file(path, &source, &j->text);
+	const struct weights_source source = {
+		.cfg = &s->member.config,
+		.layout = &replica_model(trainer_replica(s->trainer))->layout,
+		.params = g->theta,
+		.origin = {.round = g->round,
+				   .step = g->round * (uint64_t)s->member.config.steps_per_round,
+				   .tokens = s->sums.tokens,
+				   .state = j->full_hash},
+		.tokenizer_file = on_bytes ? NULL : tokenizer,
+	};
+	char path[SESSION_PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s", s->opt->dir, WEIGHTS_FILE);
+	if (on_bytes || tokenizer[0]) /* else it trained on token shards: the weights alone */
+		j->err = weights_save_directory(s->opt->dir, &source, &j->text);
+	else
+		j->err = weights_save_file(path, &source, &j->text);
 }
 
 static void run_job(struct job *job) {

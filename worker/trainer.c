@@ -14,7 +14,7 @@
 
 static enum rv_err open_backend(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	const char *name = strcmp(cfg->device, "auto") == 0 ? "cpu" : cfg->device;
-	struct backend_options opt = {.threads = cfg->threads, .compute = DTYPE_F32, .isa = "auto"};
+	struct backend_options opt = {.threads = cfg->threads, .compute = run_config_compute(&t->run), .isa = "auto"};
 	return backend_open(name, &opt, &t->be, et);
 }
 
@@ -33,11 +33,11 @@ static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash
 static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	const struct run_config *run = &t->run;
 	RV_TRY(open_backend(t, cfg, et));
-	const struct dataset_config data = dataset_config_of(run, cfg->data);
-	RV_TRY(dataset_open(&data, &t->data, et));
-	RV_TRY(replica_new(run, t->data,
-					   &(struct replica_options){.shard = cfg->shard, .n_shards = (uint32_t)run->data_shards}, t->be,
-					   &t->replica, et));
+	const struct replica_options replica = {.shard = cfg->shard,
+											.n_shards = (uint32_t)run->data_shards,
+											.recompute = cfg->recompute,
+											.initial_theta = cfg->initial_theta};
+	RV_TRY(replica_new(run, t->data, &replica, t->be, &t->replica, et));
 	replica_watch(t->replica, &t->ending);
 	RV_TRY(open_global(t, &cfg->run_hash, et));
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
@@ -46,9 +46,12 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
 						struct rv_errtext *et) {
 	struct trainer *t = calloc(1, sizeof *t);
-	if (!t)
+	if (!t) {
+		dataset_close(cfg->data);
 		return rv_fail(et, RV_E_NOMEM, "no memory for the trainer");
+	}
 	t->run = *cfg->run;
+	t->data = cfg->data;
 	t->owner = *owner;
 	t->progress.loss = t->progress.lr = t->progress.grad_norm = NAN;
 	t->progress.last_round_loss = NAN;

@@ -21,10 +21,12 @@ struct trainer;
 struct trainer_config {
 	const struct run_config *run;
 	struct rv_hash run_hash;
-	const char *data; /* a local path */
+	struct dataset *data; /* of the run: taken over, whatever trainer_new returns */
 	uint32_t shard;
 	const char *device; /* "auto", "cpu" */
 	int threads;
+	enum recompute recompute;
+	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 
 /* Copies taken at a round boundary, for the storage thread. Freed with trainer_snapshot_free. */
@@ -66,7 +68,7 @@ struct trainer_owner {
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
 };
 
-/* Blocking: opens the backend and the data, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
+/* Blocking: opens the backend, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
 enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
 						struct rv_errtext *et);
 /* Stops at the next step boundary. NULL is fine. */

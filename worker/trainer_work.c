@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/hex.h"
+#include "worker/train/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -202,10 +204,28 @@ static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* No document can vouch for round 0: its base is what the run's init_hash says, and nothing else. */
+static enum rv_err check_initial(const struct trainer *t, const struct blob *file, const struct rv_hash *full_hash,
+								 struct rv_errtext *et) {
+	struct global_state g;
+	char hex[2 * RV_HASH_BYTES + 1];
+	const float *theta = (const float *)(const void *)(file->data + STATE_BASE_HEADER_BYTES);
+	struct rv_hash weights = weights_hash(theta, t->global.cfg.n);
+	rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
+	RV_TRY(global_init(&g, &t->global.cfg, theta, et));
+	struct rv_hash want = global_full_hash(&g);
+	global_release(&g);
+	if (strcmp(hex, t->run.init_hash) != 0 || !rv_hash_equal(&want, full_hash))
+		return rv_fail(et, RV_E_CORRUPT, "the fetched initial weights are not those that the run starts from");
+	return RV_OK;
+}
+
 static enum rv_err install_file(struct trainer *t, const struct request *rq, struct rv_errtext *et) {
 	struct rv_hash hash;
 	RV_TRY(state_base_load(&t->global.cfg, rq->file->data, rq->file->bytes, NULL, &hash, et));
-	if (!rv_hash_equal(&hash, &rq->expect))
+	if (rv_hash_is_zero(&rq->expect))
+		RV_TRY(check_initial(t, rq->file, &hash, et));
+	else if (!rv_hash_equal(&hash, &rq->expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched state is whole, but not the one the run vouches for");
 	return state_base_load(&t->global.cfg, rq->file->data, rq->file->bytes, &t->global, NULL, et);
 }

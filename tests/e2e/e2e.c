@@ -285,6 +285,8 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 	int n = 13;
 	if (stat(conf, &st) != 0)
 		argv[n++] = e->links[i]; /* later it knows by itself */
+	for (int k = 0; k < E2E_MAX_ARGS && e->worker_args[k]; k++)
+		argv[n++] = e->worker_args[k];
 	argv[n] = NULL;
 	start(w, argv, env, e->file_limit);
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { E2E_MAX_WORKERS = 6, E2E_PATH = 256, E2E_WAIT_S = 100 };
+enum { E2E_MAX_WORKERS = 6, E2E_PATH = 256, E2E_MAX_ARGS = 4, E2E_WAIT_S = 100 };
 
 struct e2e_process {
 	pid_t pid; /* 0: not running */
@@ -24,6 +24,7 @@ struct e2e {
 	char links[E2E_MAX_WORKERS][512]; /* invite links, one each */
 	char listen[64];                  /* the coordinator's host:port */
 	long file_limit;                  /* bytes: no worker started from now on can write a longer file; 0: no limit */
+	const char *worker_args[E2E_MAX_ARGS]; /* more of them, for workers started from now on; NULL: no more */
 	struct e2e_process coordinator, workers[E2E_MAX_WORKERS];
 	int n_workers;
 };

@@ -101,6 +101,7 @@ static void one_too_few_is_said_and_ctrl_c_ends_the_wait(void **state) {
 	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
 	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
 	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from));
 	e2e_start_worker(&e, 1, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
 	json_decref(e2e_wait_event(&e.workers[0], "round", NULL, 0, &from));

@@ -347,6 +347,32 @@ static void a_full_hash_unlike_the_majoritys_resyncs(void **state) {
 }
 
 /* The majority's word on round 5 comes when our own hash of round 6 is already there. */
+/* A run that starts from given weights: a worker without them asks a peer for the state of round 0, and the one with
+ * them that has diverged does too. */
+static void the_first_state_may_come_from_a_peer(void **state) {
+	struct fixture *f = *state;
+	struct round_config cfg = {.member = FIXTURE_SELF,
+							   .steps_per_round = FIXTURE_H,
+							   .n_chunks = FIXTURE_CHUNKS,
+							   .theta0_from_peers = true,
+							   .heartbeat_us = HEARTBEAT_US,
+							   .fetch_timeout_us = FETCH_TIMEOUT_US};
+	struct rv_hash chain = chain_at(0);
+	f->c = round_core_init(f->c, &cfg, 77, 0, &chain, 0, f->now);
+	round_lacks_state(f->c);
+	show_attempt(f, RUN_WAITING, 0, 0, 0);
+	expect_nothing(f); /* nobody is there */
+	expect_report(f, WORKER_SYNCING);
+	show(f, RUN_OPEN, 0);
+	struct round_action a = expect_action(f, ROUND_FETCH_BASE);
+	assert_int_equal(a.round, 0);
+	assert_true(a.donor >= 0);
+	assert_true(rv_hash_is_zero(&a.expect));
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 0, true);
+	expect_action(f, ROUND_TRAIN);
+	assert_int_equal(expect_report(f, WORKER_TRAINING).full_round, 0);
+}
+
 static void an_earlier_full_hash_is_compared_too(void **state) {
 	struct fixture *f = *state;
 	start_with(f, 6, 0, LATE_KEEP);
@@ -643,6 +669,7 @@ int main(void) {
 		T(too_far_behind_needs_a_base),
 		T(a_fork_before_any_base_starts_from_theta0),
 		T(a_full_hash_unlike_the_majoritys_resyncs),
+		T(the_first_state_may_come_from_a_peer),
 		T(an_earlier_full_hash_is_compared_too),
 		T(a_full_hash_of_a_state_that_was_given_up_is_ignored),
 		T(a_verified_end_finishes_at_once),

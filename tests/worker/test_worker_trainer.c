@@ -1,6 +1,8 @@
 /* test_worker_trainer.c: the trainer does what the same calls on a replica and a shared state would do, whatever it is
  * asked in between; and resumes exactly from what it saved. */
+#include "base/hex.h"
 #include "train_fixture.h"
+#include "worker/train/weights.h"
 #include "worker/trainer.h"
 
 #include <math.h>
@@ -89,14 +91,13 @@ static void wait_for(struct scene *s, const int *count, int n) {
 
 static struct trainer *new_trainer(struct scene *s) {
 	struct trainer_owner owner = {s, wake, on_trained, on_encoded, on_applied, on_installed, on_evaluated, on_saved};
-	struct trainer_config cfg = {.run = &s->run.cfg,
-								 .run_hash = rv_hash_of("run", 3),
-								 .data = s->text,
-								 .shard = 0,
-								 .device = "cpu",
-								 .threads = 1};
+	struct dataset_config data = dataset_config_of(&s->run.cfg, s->text);
+	struct trainer_config cfg = {
+		.run = &s->run.cfg, .run_hash = rv_hash_of("run", 3), .shard = 0, .device = "cpu", .threads = 1};
 	struct trainer *t = NULL;
 	struct rv_errtext et = {0};
+	if (dataset_open(&data, &cfg.data, &et) != RV_OK)
+		fail_msg("%s", et.text);
 	if (trainer_new(&cfg, &owner, &t, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	return t;
@@ -286,6 +287,30 @@ static void a_base_is_installed_only_when_it_is_the_vouched_one(void **state) {
 	blob_unref(file);
 }
 
+/* A base of round 0 that nobody vouches for is what the run's init_hash says, or refused. */
+static void initial_weights_of_a_peer_are_checked(void **state) {
+	struct scene *s = *state;
+	struct rv_hash full, weights = weights_hash(trainer_global(s->t)->theta, trainer_global(s->t)->cfg.n);
+	struct trainer_snapshot theta0 = {.base = *trainer_global(s->t)};
+	struct blob *file = base_file(&theta0, &full);
+	trainer_install(s->t, 0, file, &(struct rv_hash){0});
+	wait_for(s, &s->installed, 1);
+	assert_int_equal(s->err, RV_E_CORRUPT); /* the run has no init_hash */
+	trainer_free(s->t);
+	rv_hex_encode(weights.b, RV_HASH_BYTES, s->run.cfg.init_hash);
+	s->t = new_trainer(s);
+	trainer_install(s->t, 0, file, &(struct rv_hash){0});
+	wait_for(s, &s->installed, 2);
+	assert_int_equal(s->err, RV_OK);
+	play_round(s, 0);
+	struct blob *later = base_file(s->snapshot, &full); /* whole, but no state of round 0 */
+	trainer_install(s->t, 0, later, &(struct rv_hash){0});
+	wait_for(s, &s->installed, 3);
+	assert_int_equal(s->err, RV_E_CORRUPT);
+	blob_unref(file);
+	blob_unref(later);
+}
+
 static void nothing(void *ctx, const char *text) {
 	(void)ctx;
 	fail_msg("%s", text);
@@ -388,6 +413,7 @@ int main(void) {
 		T(a_base_is_installed_only_when_it_is_the_vouched_one),
 		T(a_saved_replica_goes_on_exactly),
 		T(held_out_loss_is_the_replicas),
+		T(initial_weights_of_a_peer_are_checked),
 		T(copies_of_the_replica_do_not_touch_each_other),
 		T(a_stop_ends_an_evaluation),
 		T(a_round_without_steps_has_no_loss),

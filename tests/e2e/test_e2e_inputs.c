@@ -1,0 +1,172 @@
+/* test_e2e_inputs.c: what a run can start from: weights of another run, which a worker without them gets from its
+ * peers; a tokenizer that makes tokens of the text. With a Llama, and memory saved by computing again. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
+static const char one_worker[] = "model = llama\nn-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\n"
+								 "data-shards = 1\nmin-workers = 1\nsteps-per-round = 2\nrounds = 2\n" PATIENT;
+
+static struct e2e first, second;
+
+static int setup(void **state) {
+	(void)state;
+	memset(&first, 0, sizeof first);
+	memset(&second, 0, sizeof second);
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	e2e_close(&first);
+	if (second.dir[0])
+		e2e_close(&second);
+	return 0;
+}
+
+/* What the last program run as `name` printed. */
+static void printed(const struct e2e *e, const char *name, char *out, size_t cap) {
+	char path[E2E_PATH + 32];
+	snprintf(path, sizeof path, "%s/%s.log", e->dir, name);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	size_t n = fread(out, 1, cap - 1, f);
+	assert_true(n < cap - 1);
+	out[n] = '\0';
+	fclose(f);
+}
+
+static bool exists(const char *dir, const char *name) {
+	char path[E2E_PATH + 32];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	return stat(path, &st) == 0;
+}
+
+static void finish(struct e2e *e, int n) {
+	char chain[65], full[65];
+	e2e_assert_same_end(e, (const int[]){0, 1, 2, 3}, n, chain, full);
+}
+
+static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
+	(void)state;
+	char weights[E2E_PATH], config[8192];
+	e2e_open(&first, one_worker, 1);
+	e2e_start_worker(&first, 0, NULL, NULL);
+	finish(&first, 1);
+	e2e_worker_dir(&first, 0, weights);
+	const char *const argv[] = {"rivulet",           "config", "--init",   weights, "--data-shards", "2",
+								"--min-workers",     "2",      "--rounds", "4",     "--base-every",  "3",
+								"--steps-per-round", "2",      "--batch",  "2",     "--liveness-ms", "120000",
+								"--grace-ms",        "600000", NULL};
+	e2e_run(&first, "config", argv, 0);
+	printed(&first, "config", config, sizeof config);
+	assert_non_null(strstr(config, "model = llama"));
+
+	e2e_open(&second, config, 2);
+	e2e_start_worker(&second, 0, NULL, NULL); /* without them: it must not start from the seed */
+	json_decref(e2e_wait_event(&second.workers[0], "no_initial_weights", NULL, 0, NULL));
+	second.worker_args[0] = "--init";
+	second.worker_args[1] = weights;
+	second.worker_args[2] = "--recompute=block";
+	e2e_start_worker(&second, 1, NULL, NULL);
+	long from = 0;
+	json_t *installed = e2e_wait_event(&second.workers[0], "installed", NULL, 0, &from);
+	assert_int_equal(e2e_int(installed, "round"), 0);
+	json_decref(installed);
+	finish(&second, 2);
+}
+
+static void weights_of_another_run_are_refused(void **state) {
+	(void)state;
+	char weights[E2E_PATH];
+	e2e_open(&first, one_worker, 1);
+	e2e_start_worker(&first, 0, NULL, NULL);
+	finish(&first, 1);
+	e2e_worker_dir(&first, 0, weights);
+	e2e_open(&second, one_worker, 1);
+	second.worker_args[0] = "--init";
+	second.worker_args[1] = weights;
+	e2e_start_worker(&second, 0, NULL, NULL);
+	assert_int_equal(e2e_wait_exit(&second.workers[0]), 1);
+	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(failed, "text"), "starts from its seed"));
+	json_decref(failed);
+}
+
+static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
+	(void)state;
+	char tokenizer[E2E_PATH + 32], config[8192], dir[E2E_PATH];
+	e2e_open(&first, one_worker, 1); /* for its text */
+	snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", first.dir);
+	const char *const train[] = {"rivulet", "tokenizer", "train", "--data",  first.data,
+								 "--vocab", "300",       "--out", tokenizer, NULL};
+	e2e_run(&first, "tokenizer", train, 0);
+	const char *const argv[] = {"rivulet",
+								"config",
+								"--holdout-every",
+								"5",
+								"--tokenizer",
+								tokenizer,
+								"--n-layer",
+								"1",
+								"--n-head",
+								"2",
+								"--n-embd",
+								"32",
+								"--context",
+								"32",
+								"--batch",
+								"2",
+								"--rounds",
+								"30",
+								"--steps-per-round",
+								"10",
+								"--data-shards",
+								"2",
+								"--min-workers",
+								"2",
+								"--liveness-ms",
+								"120000",
+								"--grace-ms",
+								"600000",
+								NULL};
+	e2e_run(&first, "config", argv, 0);
+	printed(&first, "config", config, sizeof config);
+	e2e_open(&second, config, 2);
+	e2e_start_worker(&second, 0, NULL, NULL); /* text, and no tokenizer */
+	assert_int_equal(e2e_wait_exit(&second.workers[0]), 1);
+	long from = 0;
+	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, &from);
+	assert_non_null(strstr(e2e_text(failed, "text"), "--tokenizer"));
+	json_decref(failed);
+	second.worker_args[0] = "--tokenizer";
+	second.worker_args[1] = tokenizer;
+	e2e_start_workers(&second, 2);
+	json_decref(e2e_wait_event(&second.workers[1], "round", NULL, 0, NULL));
+	e2e_signal(&second.workers[1], SIGTERM);
+	assert_int_equal(e2e_wait_exit(&second.workers[1]), 0);
+	second.worker_args[0] = NULL;
+	e2e_start_worker(&second, 1, NULL, NULL);
+	finish(&second, 2);
+	e2e_worker_dir(&second, 1, dir);
+	assert_true(exists(dir, "tokenizer.json") && exists(dir, "config.json") && exists(dir, "model.safetensors"));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_lacks_the_initial_weights_gets_them_from_a_peer, setup, teardown),
+		cmocka_unit_test_setup_teardown(weights_of_another_run_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_tokenizer_makes_the_tokens_and_is_remembered, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* session_inputs.c: what a person gives a worker to train with: the text, the tokenizer, the initial weights. What can
+ * be looked at before the join is, so that a mistake costs no invite. */
+#include "worker/session_internal.h"
+
+#include "base/clock.h"
+#include "base/signals.h"
+#include "net/download.h"
+#include "worker/train/initial_weights.h"
+#include "worker/train/run_tokenizer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- before the join ------------------------------------------------------------------------------------------------
+ */
+
+static bool show_progress(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
+	struct session *s = ctx;
+	rv_progress(s->events, rv_clock_monotonic_us(), what, done_bytes, total_bytes, "byte", "");
+	return rv_signals_take(s->signals_fd) == 0;
+}
+
+static bool show_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) {
+	return show_progress(ctx, "text", done_bytes, total_bytes);
+}
+
+/* `given` as it holds wherever the next start is made: a pattern or a file that is not there has no real path. */
+static void remember(const char *given, char *out, size_t cap) {
+	bool is_url = strstr(given, "://") != NULL;
+	char *absolute = is_url ? NULL : realpath(given, NULL), *here = NULL;
+	if (!is_url && !absolute && given[0] != '/')
+		here = getcwd(NULL, 0);
+	snprintf(out, cap, "%s%s%s", here ? here : "", here ? "/" : "", absolute ? absolute : given);
+	free(absolute);
+	free(here);
+}
+
+/* The text is there and is some. Whether it is enough for the run's shards shows once the run is known. */
+static enum rv_err check_text(struct session *s, struct rv_errtext *et) {
+	char cache[SESSION_PATH_BYTES];
+	struct dataset *data;
+	session_data_cache(s, cache);
+	struct download_config cfg = {.cache_dir = cache, .progress = show_download, .ctx = s};
+	RV_TRY(download(&cfg, s->member.data, s->data_path, et));
+	struct dataset_config least = {.path = s->data_path, .n_shards = 1, .holdout_every = 2, .context = 1};
+	RV_TRY(dataset_open(&least, &data, et));
+	dataset_close(data);
+	return RV_OK;
+}
+
+static enum rv_err check_tokenizer(const struct session *s, struct rv_errtext *et) {
+	const char *file = s->member.tokenizer;
+	bool is_file = file[0] && strcmp(file, "bytes") != 0;
+	return !is_file || access(file, R_OK) == 0 ? RV_OK : rv_fail_errno(et, errno, "--tokenizer %s", file);
+}
+
+enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
+	const struct worker_options *o = s->opt;
+	if (o->data[0])
+		remember(o->data, s->member.data, sizeof s->member.data);
+	if (strcmp(o->tokenizer, "bytes") == 0)
+		snprintf(s->member.tokenizer, sizeof s->member.tokenizer, "bytes");
+	else if (o->tokenizer[0])
+		remember(o->tokenizer, s->member.tokenizer, sizeof s->member.tokenizer);
+	if (!s->member.data[0])
+		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
+	enum rv_err e = check_text(s, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "%s", o->data[0] ? "--data" : "remembered text (--data names another)");
+	if (o->init[0] && access(o->init, R_OK) != 0)
+		return rv_fail_errno(et, errno, "--init %s", o->init);
+	return check_tokenizer(s, et);
+}
+
+/* ---- once a member --------------------------------------------------------------------------------------------------
+ */
+
+void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]) {
+	snprintf(out, SESSION_PATH_BYTES, "%s/data", s->opt->dir);
+}
+
+static enum rv_err open_text(struct session *s, const struct tokenizer *tokenizer, struct dataset **out,
+							 struct rv_errtext *et) {
+	char cache[SESSION_PATH_BYTES];
+	session_data_cache(s, cache);
+	struct dataset_config cfg = dataset_config_of(&s->member.config, s->data_path);
+	cfg.tokenizer = tokenizer;
+	cfg.cache_dir = cache;
+	cfg.progress = show_progress;
+	cfg.progress_ctx = s;
+	enum rv_err e = dataset_open(&cfg, out, et);
+	rv_progress_clear(s->events);
+	return e;
+}
+
+static enum rv_err open_weights(struct session *s, struct session_inputs *in, struct rv_errtext *et) {
+	const struct run_config *run = &s->member.config;
+	size_t n;
+	if (!s->opt->init[0])
+		return RV_OK;
+	if (run->init_hash[0] == '\0')
+		return rv_fail(et, RV_E_INVALID,
+					   "--init %s: this run starts from its seed, not from given weights: leave it out", s->opt->init);
+	return initial_weights_load(s->opt->init, run, &in->initial_theta, &n, et);
+}
+
+enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, struct rv_errtext *et) {
+	struct tokenizer *tokenizer = NULL;
+	*in = (struct session_inputs){0};
+	enum rv_err e = run_tokenizer_open(&s->member.config, s->member.tokenizer, &tokenizer, et);
+	if (e == RV_OK)
+		e = open_text(s, tokenizer, &in->data, et);
+	if (e == RV_OK)
+		e = open_weights(s, in, et);
+	tokenizer_free(tokenizer);
+	return e;
+}
+
+void session_release_inputs(struct session_inputs *in) {
+	dataset_close(in->data);
+	free(in->initial_theta);
+	*in = (struct session_inputs){0};
+}
