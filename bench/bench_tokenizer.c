@@ -1,5 +1,8 @@
-/* bench_tokenizer.c: how fast text becomes tokens, on one thread: bench_tokenizer TOKENIZER TEXT. The text whole, and a
- * run of letters without a space, where merging is all there is. Medians. */
+/* bench_tokenizer.c: how fast text becomes tokens, on one thread: bench_tokenizer TOKENIZER TEXT [PEER]. The text whole,
+ * and a run of letters without a space, where merging is all there is. Medians.
+ *
+ * PEER is a command that encodes the text given as its last argument and prints MB/s and the number of tokens, which
+ * must be ours: "node bench/tokenizer_peer.cjs gpt2". */
 #include "base/clock.h"
 #include "base/file.h"
 #include "bench/bench_report.h"
@@ -44,13 +47,37 @@ static double encode_rate(const struct tokenizer *t, const uint8_t *text, size_t
 	return rates[ROUNDS / 2];
 }
 
+/* MB/s of the peer on the file, NAN when there is none. */
+static double peer_rate(const char *peer, const char *path, size_t *n_tokens) {
+	char command[4096];
+	struct rv_errtext et = {0};
+	double rate = NAN;
+	if (!peer)
+		return NAN;
+	(void)snprintf(command, sizeof command, "%s '%s'", peer, path);
+	FILE *f = popen(command, "r");
+	if (!f || fscanf(f, "%lf %zu", &rate, n_tokens) != 2)
+		must(rv_fail(&et, RV_E_INVALID, "%s: it prints no rate and number of tokens", command), &et);
+	(void)pclose(f);
+	return rate;
+}
+
+static void check_tokens(size_t ours, size_t theirs) {
+	struct rv_errtext et = {0};
+	if (ours != theirs)
+		must(rv_fail(&et, RV_E_INVALID, "%zu tokens, the peer has %zu: not the same tokenizer", ours, theirs), &et);
+}
+
+/* With a peer, `path` holds the text. */
 static void bench_text(struct bench_report *r, const struct tokenizer *t, const char *name, const uint8_t *text,
-					   size_t n) {
-	size_t n_tokens;
-	double rate = encode_rate(t, text, n, &n_tokens);
+					   size_t n, const char *peer, const char *path) {
+	size_t n_tokens, peer_tokens = 0;
+	double theirs = peer_rate(peer, path, &peer_tokens), rate = encode_rate(t, text, n, &n_tokens);
+	if (peer)
+		check_tokens(n_tokens, peer_tokens);
 	(void)fprintf(stderr, "%s: %zu bytes, %zu tokens, %.2f bytes per token\n", name, n, n_tokens,
 				  (double)n / (double)n_tokens);
-	bench_more_is_better(r, name, "tiktoken", rate, NAN, "MB/s");
+	bench_more_is_better(r, name, "tiktoken", rate, theirs, "MB/s");
 }
 
 /* The letters of the text, the rest left out. */
@@ -70,9 +97,9 @@ int main(int argc, char **argv) {
 	struct tokenizer *t;
 	uint8_t *text;
 	size_t n;
-	if (argc != 3) {
-		(void)fprintf(stderr,
-					  "usage: bench_tokenizer TOKENIZER TEXT (a tokenizer.json or tiktoken file; a text file)\n");
+	if (argc < 3 || argc > 4) {
+		(void)fprintf(stderr, "usage: bench_tokenizer TOKENIZER TEXT [PEER] (a tokenizer.json or tiktoken file; a text "
+							  "file; a command)\n");
 		return 2;
 	}
 	bench_warn_if_busy();
@@ -81,12 +108,12 @@ int main(int argc, char **argv) {
 	uint8_t *letters = malloc(LONG_RUN_BYTES);
 	if (!letters || n == 0)
 		must(rv_fail(&et, RV_E_INVALID, "%s: empty, or no memory", argv[2]), &et);
-	bench_text(&report, t, "text", text, n);
+	bench_text(&report, t, "text", text, n, argc > 3 ? argv[3] : NULL, argv[2]);
 	size_t n_letters = letters_of(text, n, letters, LONG_RUN_BYTES);
 	if (n_letters > 0)
-		bench_text(&report, t, "letters without a space", letters, n_letters);
+		bench_text(&report, t, "letters without a space", letters, n_letters, NULL, NULL);
 	memset(letters, 'a', LONG_RUN_BYTES);
-	bench_text(&report, t, "one letter repeated", letters, LONG_RUN_BYTES);
+	bench_text(&report, t, "one letter repeated", letters, LONG_RUN_BYTES, NULL, NULL);
 	bench_print_table(&report);
 	free(letters);
 	free(text);
