@@ -45,6 +45,17 @@ static void printed(const struct e2e *e, const char *name, char *out, size_t cap
 	fclose(f);
 }
 
+/* The configuration of a run of two workers that `option` adds something to. */
+static void make_config(const char *option, const char *value, const char *rounds, char *config, size_t cap) {
+	char conf[E2E_PATH + 32];
+	snprintf(conf, sizeof conf, "%s/run.conf", first.dir);
+	const char *const two_workers[] = {"rivulet",       "config", "--config", conf,   "--data-shards",   "2",
+									   "--min-workers", "2",      "--rounds", rounds, "--holdout-every", "5",
+									   option,          value,    NULL};
+	e2e_run(&first, "config", two_workers, 0);
+	printed(&first, "config", config, cap);
+}
+
 static bool exists(const char *dir, const char *name) {
 	char path[E2E_PATH + 32];
 	struct stat st;
@@ -64,12 +75,7 @@ static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
 	e2e_start_worker(&first, 0, NULL, NULL);
 	finish(&first, 1);
 	e2e_worker_dir(&first, 0, weights);
-	const char *const argv[] = {"rivulet",           "config", "--init",   weights, "--data-shards", "2",
-								"--min-workers",     "2",      "--rounds", "4",     "--base-every",  "3",
-								"--steps-per-round", "2",      "--batch",  "2",     "--liveness-ms", "120000",
-								"--grace-ms",        "600000", NULL};
-	e2e_run(&first, "config", argv, 0);
-	printed(&first, "config", config, sizeof config);
+	make_config("--init", weights, "4", config, sizeof config);
 	assert_non_null(strstr(config, "model = llama"));
 
 	e2e_open(&second, config, 2);
@@ -111,37 +117,7 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	const char *const train[] = {"rivulet", "tokenizer", "train", "--data",  first.data,
 								 "--vocab", "300",       "--out", tokenizer, NULL};
 	e2e_run(&first, "tokenizer", train, 0);
-	const char *const argv[] = {"rivulet",
-								"config",
-								"--holdout-every",
-								"5",
-								"--tokenizer",
-								tokenizer,
-								"--n-layer",
-								"1",
-								"--n-head",
-								"2",
-								"--n-embd",
-								"32",
-								"--context",
-								"32",
-								"--batch",
-								"2",
-								"--rounds",
-								"30",
-								"--steps-per-round",
-								"10",
-								"--data-shards",
-								"2",
-								"--min-workers",
-								"2",
-								"--liveness-ms",
-								"120000",
-								"--grace-ms",
-								"600000",
-								NULL};
-	e2e_run(&first, "config", argv, 0);
-	printed(&first, "config", config, sizeof config);
+	make_config("--tokenizer", tokenizer, "80", config, sizeof config);
 	e2e_open(&second, config, 2);
 	e2e_start_worker(&second, 0, NULL, NULL); /* text, and no tokenizer */
 	assert_int_equal(e2e_wait_exit(&second.workers[0]), 1);
