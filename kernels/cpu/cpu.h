@@ -69,6 +69,10 @@ static inline struct cpu_range cpu_range_of(size_t n, size_t size, int task) {
 	return (struct cpu_range){begin, n - begin < size ? n - begin : size};
 }
 
+/* Called for blocks of C when they are finished and still in cache, each element in one of them, on any thread: rows
+ * [i, i + rows), columns [j, j + cols). */
+typedef void gemm_done_fn(void *ctx, int i, int rows, int j, int cols);
+
 /* C (m, n) = A B, or C += A B. ta: A is stored (k, m), else (m, k); tb: B is stored (n, k), else (k, n). */
 struct gemm {
 	bool ta, tb, add;
@@ -76,10 +80,14 @@ struct gemm {
 	const float *a, *b;
 	float *c;
 	int lda, ldb, ldc;
+	gemm_done_fn *done; /* NULL: nothing to do */
+	void *ctx;          /* of done */
+	float *row_sums;    /* (m), with ta: += the sums of A over k; NULL: not wanted */
 };
+/* oneDNN's or our own product, whichever is faster for its shape. */
 void cpu_gemm(struct cpu_backend *be, const struct gemm *g);
 void cpu_gemm_own(struct cpu_backend *be, const struct gemm *g);
-/* False when this build has no oneDNN; then cpu_gemm_onednn must not be called. */
+/* Of A and B alone: `done` and `row_sums` are not looked at. False when this build has no oneDNN. */
 bool cpu_gemm_has_onednn(void);
 void cpu_gemm_onednn(struct cpu_backend *be, const struct gemm *g);
 /* "oneDNN 2.6", for descriptions. `out` has 32 bytes. */

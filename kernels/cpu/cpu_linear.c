@@ -1,37 +1,41 @@
-/* cpu_linear.c: linear layers: a matrix product, then one pass for bias and GELU over what it wrote; and the column
- * sums of bias gradients. */
+/* cpu_linear.c: linear layers: a matrix product with bias and GELU on the blocks that it finishes; and the column sums
+ * of bias gradients. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 
-enum { EPILOGUE_FLOATS = 32768, SUM_COLS = 64 };
+enum { SUM_COLS = 64 };
 
-struct rows_args {
+/* What follows a product, block by block. `out`, `pre` and `below` are as large as C. */
+struct epilogue {
 	const struct isa_kernels *isa;
-	float *y, *pre;
+	float *out, *pre;
 	const float *bias;
-	size_t task_rows;
-	int n, c;
+	ptrdiff_t ld;
+	const float *below; /* what GELU was taken of in the layer below */
 };
 
-static void bias_task(void *ctx, int task, int thread) {
-	(void)thread;
-	const struct rows_args *a = ctx;
-	struct cpu_range r = cpu_range_of((size_t)a->n, a->task_rows, task);
-	a->isa->add_bias_rows(a->y + r.begin * (size_t)a->c, a->bias, (int)r.count, a->c);
+static void add_bias(void *ctx, int i, int rows, int j, int cols) {
+	const struct epilogue *e = ctx;
+	e->isa->add_bias_rows(e->out + i * e->ld + j, e->ld, e->bias + j, rows, cols);
 }
 
-static void gelu_task(void *ctx, int task, int thread) {
-	(void)thread;
-	const struct rows_args *a = ctx;
-	struct cpu_range r = cpu_range_of((size_t)a->n, a->task_rows, task);
-	size_t at = r.begin * (size_t)a->c;
-	a->isa->bias_gelu_rows(a->y + at, a->pre + at, a->bias, (int)r.count, a->c);
+static void bias_and_gelu(void *ctx, int i, int rows, int j, int cols) {
+	const struct epilogue *e = ctx;
+	ptrdiff_t at = i * e->ld + j;
+	e->isa->bias_gelu_rows(e->out + at, e->pre + at, e->ld, e->bias ? e->bias + j : NULL, rows, cols);
+}
+
+static void gelu_gradient(void *ctx, int i, int rows, int j, int cols) {
+	const struct epilogue *e = ctx;
+	ptrdiff_t at = i * e->ld + j;
+	e->isa->gelu_grad_rows(e->out + at, e->below + at, e->ld, rows, cols);
 }
 
 void cpu_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
 						struct linear_shape s, enum linear_epilogue ep) {
 	struct cpu_backend *cpu = cpu_of(be);
 	bool gelu = ep == LINEAR_GELU;
+	struct epilogue e = {.isa = cpu->isa, .out = act_f32(y), .pre = act_f32(pre), .bias = bias, .ld = s.o};
 	struct gemm g = {.tb = true,
 					 .m = s.n,
 					 .n = s.o,
@@ -41,39 +45,30 @@ void cpu_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x
 					 .b = w,
 					 .ldb = s.c,
 					 .c = act_f32(gelu ? pre : y),
-					 .ldc = s.o};
+					 .ldc = s.o,
+					 .done = gelu   ? bias_and_gelu
+							 : bias ? add_bias
+									: NULL,
+					 .ctx = &e};
 	cpu_gemm(cpu, &g);
-	if (!gelu && !bias)
-		return;
-	size_t rows = EPILOGUE_FLOATS / (size_t)s.o;
-	struct rows_args a = {cpu->isa, act_f32(y), act_f32(pre), bias, rows ? rows : 1, s.n, s.o};
-	cpu_parallel(cpu, cpu_tasks((size_t)s.n, a.task_rows), gelu ? gelu_task : bias_task, &a);
-}
-
-struct gelu_grad_args {
-	const struct isa_kernels *isa;
-	float *dx;
-	const float *pre;
-	size_t n;
-};
-
-static void gelu_grad_task(void *ctx, int task, int thread) {
-	(void)thread;
-	const struct gelu_grad_args *a = ctx;
-	struct cpu_range r = cpu_range_of(a->n, EPILOGUE_FLOATS, task);
-	a->isa->gelu_grad(a->dx + r.begin, a->pre + r.begin, r.count);
 }
 
 void cpu_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
 							   struct linear_shape s, enum linear_epilogue ep) {
 	struct cpu_backend *cpu = cpu_of(be);
-	struct gemm g = {
-		.m = s.n, .n = s.c, .k = s.o, .a = act_f32c(dy), .lda = s.o, .b = w, .ldb = s.c, .c = act_f32(dx), .ldc = s.c};
+	struct epilogue e = {.isa = cpu->isa, .out = act_f32(dx), .below = act_f32c(pre), .ld = s.c};
+	struct gemm g = {.m = s.n,
+					 .n = s.c,
+					 .k = s.o,
+					 .a = act_f32c(dy),
+					 .lda = s.o,
+					 .b = w,
+					 .ldb = s.c,
+					 .c = act_f32(dx),
+					 .ldc = s.c,
+					 .done = ep == LINEAR_GELU ? gelu_gradient : NULL,
+					 .ctx = &e};
 	cpu_gemm(cpu, &g);
-	if (ep != LINEAR_GELU)
-		return;
-	struct gelu_grad_args a = {cpu->isa, act_f32(dx), act_f32c(pre), (size_t)s.n * (size_t)s.c};
-	cpu_parallel(cpu, cpu_tasks(a.n, EPILOGUE_FLOATS), gelu_grad_task, &a);
 }
 
 struct column_sums_args {
@@ -109,8 +104,7 @@ void cpu_linear_backward_weight(struct backend *be, float *dw, float *dbias, con
 					 .b = act_f32c(x),
 					 .ldb = s.c,
 					 .c = dw,
-					 .ldc = s.c};
+					 .ldc = s.c,
+					 .row_sums = dbias};
 	cpu_gemm(cpu, &g);
-	if (dbias)
-		cpu_add_column_sums(cpu, dbias, act_f32c(dy), s.o, s.n, s.o);
 }

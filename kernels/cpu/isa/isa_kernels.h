@@ -116,12 +116,12 @@ struct attention_kernels {
 };
 
 #define ISA_KERNELS(X)                                                                                                 \
-	/* y[i,:] += bias */                                                                                               \
-	X(void, add_bias_rows, (float *y, const float *bias, int n, int c))                                                \
+	/* Rows are ld apart. y[i,:] += bias */                                                                            \
+	X(void, add_bias_rows, (float *y, ptrdiff_t ld, const float *bias, int n, int c))                                  \
 	/* pre += bias (unless NULL); y = gelu(pre) */                                                                     \
-	X(void, bias_gelu_rows, (float *y, float *pre, const float *bias, int n, int c))                                   \
+	X(void, bias_gelu_rows, (float *y, float *pre, ptrdiff_t ld, const float *bias, int n, int c))                     \
 	/* dx *= gelu'(pre) */                                                                                             \
-	X(void, gelu_grad, (float *dx, const float *pre, size_t n))                                                        \
+	X(void, gelu_grad_rows, (float *dx, const float *pre, ptrdiff_t ld, int n, int c))                                 \
 	/* out = a + b (b NULL: a) */                                                                                      \
 	X(void, add_vectors, (float *out, const float *a, const float *b, size_t n))                                       \
 	/* dst[j] += sum over rows of src[i * ld + j], pairwise over blocks of 64 rows */                                  \

@@ -24,14 +24,14 @@ RV_ALWAYS_INLINE vf gelu_slope(vf x) {
 	return vfma(x * s * (e * s), du, s);
 }
 
-void ISA(add_bias_rows)(float *y, const float *bias, int n, int c) {
-	for (int row = 0; row < n; row++, y += c)
+void ISA(add_bias_rows)(float *y, ptrdiff_t ld, const float *bias, int n, int c) {
+	for (int row = 0; row < n; row++, y += ld)
 		for (int i = 0; i < c; i += VL)
 			vstore_n(y + i, vload_n(y + i, c - i) + vload_n(bias + i, c - i), c - i);
 }
 
-void ISA(bias_gelu_rows)(float *y, float *pre, const float *bias, int n, int c) {
-	for (int row = 0; row < n; row++, y += c, pre += c)
+void ISA(bias_gelu_rows)(float *y, float *pre, ptrdiff_t ld, const float *bias, int n, int c) {
+	for (int row = 0; row < n; row++, y += ld, pre += ld)
 		for (int i = 0; i < c; i += VL) {
 			vf x = vload_n(pre + i, c - i);
 			if (bias) {
@@ -42,11 +42,10 @@ void ISA(bias_gelu_rows)(float *y, float *pre, const float *bias, int n, int c) 
 		}
 }
 
-void ISA(gelu_grad)(float *dx, const float *pre, size_t n) {
-	for (size_t i = 0; i < n; i += VL) {
-		ptrdiff_t k = (ptrdiff_t)(n - i);
-		vstore_n(dx + i, vload_n(dx + i, k) * gelu_slope(vload_n(pre + i, k)), k);
-	}
+void ISA(gelu_grad_rows)(float *dx, const float *pre, ptrdiff_t ld, int n, int c) {
+	for (int row = 0; row < n; row++, dx += ld, pre += ld)
+		for (int i = 0; i < c; i += VL)
+			vstore_n(dx + i, vload_n(dx + i, c - i) * gelu_slope(vload_n(pre + i, c - i)), c - i);
 }
 
 void ISA(add_vectors)(float *out, const float *a, const float *b, size_t n) {
