@@ -288,6 +288,13 @@ static void serve_ban(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 }
 
+static void serve_copy(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	char name[SERVICE_NAME_BYTES];
+	enum rv_err e = service_copy_store(a->service, name, &et);
+	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? name : et.text);
+}
+
 /* ---- routes ------------------------------------------------------------------------------------------------------ */
 
 enum who { ANYONE, ANY_KEY, RUN_KEY };
@@ -307,6 +314,7 @@ static const struct route {
 	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
 	{EVHTTP_REQ_POST, "/v1/admin/ban", RUN_KEY, serve_ban},
+	{EVHTTP_REQ_POST, "/v1/admin/copy", RUN_KEY, serve_copy},
 };
 
 static const struct route *find_route(const char *path) {

@@ -1,4 +1,5 @@
 /* cmd_serve.c: `serve`: the coordinator at work, until a signal. */
+#include "coordinator/backup.h"
 #include "coordinator/commands.h"
 
 #include "base/event.h"
@@ -129,6 +130,7 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 		return e;
 	}
 	(void)unlink(d->listen); /* of a predecessor that was killed */
+	backup_clean(d);
 	cfg.service = r.service;
 	cfg.run = &r.key;
 	e = serve_run(&r, &cfg, &bound, &advertise, ev, et);

@@ -3,8 +3,15 @@
 
 int main(int argc, char **argv) {
 	struct rv_option new_run_options[NEW_RUN_OPTIONS_MAX];
-	const struct rv_command commands[] = {
-		cmd_new_run(new_run_options), cmd_serve, cmd_invite, cmd_status, cmd_ban, cmd_unban, {.run = NULL}};
+	const struct rv_command commands[] = {cmd_new_run(new_run_options),
+										  cmd_serve,
+										  cmd_invite,
+										  cmd_status,
+										  cmd_ban,
+										  cmd_unban,
+										  cmd_backup,
+										  cmd_restore,
+										  {.run = NULL}};
 	const struct rv_program program = {
 		.name = "rivulet-coordinator",
 		.summary =

@@ -34,11 +34,17 @@ static enum rv_err find_advertise(struct opened_run *r, const struct address *to
 	return text[0] != '\0' ? address_parse(text, out, et) : RV_OK;
 }
 
+static enum rv_err copy(void *store, const char *path, struct rv_errtext *et) {
+	return store_copy(store, path, et);
+}
+
 static enum rv_err load(struct opened_run *r, const struct address *advertise, struct rv_events *events,
 						struct rv_errtext *et) {
 	struct service_config cfg = {.run = &r->key,
 								 .config = r->config,
 								 .ops = &store_sqlite_ops,
+								 .dir = r->dir.dir,
+								 .copy = copy,
 								 .events = events,
 								 .rounds_path = events != NULL ? r->dir.rounds : NULL};
 	RV_TRY(identity_load(r->dir.key, &r->key, et));

@@ -181,3 +181,16 @@ enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banne
 	free(body);
 	return RV_OK;
 }
+
+enum rv_err operator_copy_store(struct operator_session *o, char name[SERVICE_NAME_BYTES], struct rv_errtext *et) {
+	char *line = NULL;
+	if (!o->online)
+		return service_copy_store(o->run.service, name, et);
+	RV_TRY(ask(o, "/v1/admin/copy", "", &line, et));
+	line[strcspn(line, "\n")] = '\0';
+	bool ok = strlen(line) < SERVICE_NAME_BYTES && strchr(line, '/') == NULL;
+	if (ok)
+		(void)snprintf(name, SERVICE_NAME_BYTES, "%s", line);
+	free(line);
+	return ok ? RV_OK : rv_fail(et, RV_E_INVALID, "the coordinator's answer is not the name of a file");
+}

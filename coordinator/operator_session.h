@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "coordinator/run_dir.h"
+#include "coordinator/service.h"
 #include "net/address.h"
 
 #include <jansson.h>
@@ -25,6 +26,8 @@ bool operator_is_online(const struct operator_session *o);
 enum rv_err operator_status(struct operator_session *o, json_t **status, struct rv_errtext *et);
 /* One link a line; free() it. */
 enum rv_err operator_invite(struct operator_session *o, int count, char **links, struct rv_errtext *et);
+/* Has a copy of the store made in the run's directory: its name there; the file is the caller's. */
+enum rv_err operator_copy_store(struct operator_session *o, char name[SERVICE_NAME_BYTES], struct rv_errtext *et);
 enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banned, struct rv_errtext *et);
 
 #endif

@@ -279,3 +279,15 @@ enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool
 				 banned ? "banned" : "allowed again");
 	return RV_OK;
 }
+
+enum rv_err service_copy_store(struct service *s, char name[SERVICE_NAME_BYTES], struct rv_errtext *et) {
+	char path[512];
+	if (s->cfg.dir == NULL)
+		return rv_fail(et, RV_E_UNSUPPORTED, "this coordinator has no directory to copy its store to");
+	RV_TRY(service_fault(s, et));
+	(void)snprintf(name, SERVICE_NAME_BYTES, "copy-%lld.db", (long long)rv_clock_wall_us());
+	int n = snprintf(path, sizeof path, "%s/%s", s->cfg.dir, name);
+	if (n < 0 || n >= (int)sizeof path)
+		return rv_fail(et, RV_E_RANGE, "%s: the path is too long", s->cfg.dir);
+	return s->cfg.copy(s->cfg.store, path, et);
+}

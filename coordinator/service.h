@@ -21,7 +21,7 @@
 
 #include <jansson.h>
 
-enum { SERVICE_HISTORY = 1024, SERVICE_NEWS = 100, SERVICE_INVITES_MAX = 256 };
+enum { SERVICE_HISTORY = 1024, SERVICE_NEWS = 100, SERVICE_INVITES_MAX = 256, SERVICE_NAME_BYTES = 40 };
 
 struct service_config {
 	const struct identity *run; /* borrowed */
@@ -30,6 +30,8 @@ struct service_config {
 	const struct store_ops *ops;
 	void *store;
 	struct rv_events *events; /* borrowed; NULL: nobody listens */
+	const char *dir;          /* the run's: copies of the store are put there; NULL: none are made */
+	enum rv_err (*copy)(void *store, const char *path, struct rv_errtext *et); /* store_copy */
 	const char *rounds_path;  /* a JSON line per committed round is appended there; NULL: none */
 	struct address advertise; /* what invite links name */
 };
@@ -57,6 +59,9 @@ bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]
 
 /* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);
+/* A copy of the store in a new file of the run's directory, whose name there is written to `name`: the caller's to take
+ * away. Blocks as store_copy. RV_E_UNSUPPORTED: this service has no directory. */
+enum rv_err service_copy_store(struct service *s, char name[SERVICE_NAME_BYTES], struct rv_errtext *et);
 enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
 
 void service_tick(struct service *s, int64_t now_us);

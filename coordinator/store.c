@@ -5,6 +5,8 @@
 #include "coordinator/record.h"
 #include "coordinator/store_schema.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,6 +253,38 @@ enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, s
 	RV_TRY(get_run(s, key, out, cap - 1, &n, et));
 	out[n] = '\0';
 	return RV_OK;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+static enum rv_err copy_pages(struct store *s, struct store *to, struct rv_errtext *et) {
+	RV_TRY(run_sql(to, "PRAGMA synchronous=FULL", "opening", et));
+	sqlite3_backup *b = sqlite3_backup_init(to->db, "main", s->db, "main");
+	if (b == NULL)
+		return fail(to, et, "copying");
+	(void)sqlite3_backup_step(b, -1);
+	return sqlite3_backup_finish(b) == SQLITE_OK ? RV_OK : fail(to, et, "copying");
+}
+
+enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et) {
+	struct store to = {.db = NULL};
+	if (strlen(path) >= sizeof to.path)
+		return rv_fail(et, RV_E_RANGE, "%s: path is longer than %zu bytes", path, sizeof to.path - 1);
+	(void)snprintf(to.path, sizeof to.path, "%s", path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno == EEXIST ? rv_fail(et, RV_E_BUSY, "%s: exists already", path)
+							   : rv_fail_errno(et, errno, "%s: cannot be made", path);
+	(void)close(fd);
+	enum rv_err e = RV_OK;
+	if (sqlite3_open_v2(path, &to.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+		e = to.db ? fail(&to, et, "opening") : rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
+	else
+		e = copy_pages(s, &to, et);
+	(void)sqlite3_close(to.db);
+	if (e != RV_OK)
+		(void)unlink(path);
+	return e;
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,34 @@
+/* backup.h: a whole run in one file: a copy of its store, with the run's secret key in it (mode 0600).
+ *
+ * A backup is older than the run as soon as the next round is committed. Workers never go back: restored from an older
+ * state, a run can go on only with workers that are not ahead of it. So an older state never replaces a newer one
+ * unless it is forced to.
+ */
+#ifndef RV_COORDINATOR_BACKUP_H
+#define RV_COORDINATOR_BACKUP_H
+
+#include "coordinator/run_dir.h"
+#include "coordinator/store.h"
+
+#include <stdbool.h>
+
+struct backup_info {
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	uint64_t facts; /* records, but for document numbers: the epoch, which only grows */
+	uint64_t round; /* the next to be committed */
+	uint64_t last_id, doc_seq;
+};
+
+/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store in its directory, which is gone
+ * afterwards in any case. Every record is read back first. `path` is replaced atomically: it is whole or not there. */
+enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
+						struct rv_errtext *et);
+/* Makes d->dir what it was when the backup was made; what is there is kept as store.db.replaced. Document numbers go on
+ * far above any that the run can have announced since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
+ * there, or a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged, or no backup. */
+enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
+						   struct rv_errtext *et);
+/* Removes copies of the store that a killed `backup` left in the directory. Only where no backup can be under way. */
+void backup_clean(const struct run_dir *d);
+
+#endif

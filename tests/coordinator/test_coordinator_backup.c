@@ -1,0 +1,240 @@
+/* backup and restore, with the real program: a run goes on from its backup, with its key and its members; an older state
+ * replaces a newer one only when forced; kill -9 leaves a whole backup or none. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "tests/coordinator/coordinator_process.h"
+
+static char out[4096];
+
+struct scene {
+	struct coordinator c;
+	char place[64], file[96], dir[96]; /* a directory with the backup, and what it is restored to */
+	struct client k;
+};
+
+#define RUN(...) coordinator_command(out, sizeof out, (const char *const[]){__VA_ARGS__, NULL})
+
+static void expect(const char *words) {
+	if (strstr(out, words) == NULL)
+		fail_msg("'%s' is not in: %s", words, out);
+}
+
+static int set_up(void **state) {
+	struct scene *s = calloc(1, sizeof *s);
+	struct invite in;
+	coordinator_make(&s->c, "rounds = 10\nmin-workers = 1\nliveness-ms = 3600000\n");
+	(void)snprintf(s->place, sizeof s->place, "/tmp/rivulet-test-XXXXXX");
+	assert_non_null(mkdtemp(s->place));
+	(void)snprintf(s->file, sizeof s->file, "%s/run.backup", s->place);
+	(void)snprintf(s->dir, sizeof s->dir, "%s/again", s->place);
+	client_init(&s->k, &s->c, 0, NULL);
+	coordinator_invite(&s->c, &in);
+	assert_int_equal(client_join(&s->k, &s->c, &in, NULL), 200);
+	*state = s;
+	return 0;
+}
+
+static void remove_files(const char *dir) {
+	char path[512];
+	DIR *d = opendir(dir);
+	for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+		(void)snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+		if (e->d_name[0] != '.')
+			(void)unlink(path);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	(void)rmdir(dir);
+}
+
+static int tear_down(void **state) {
+	struct scene *s = *state;
+	char path[128];
+	client_release(&s->k);
+	(void)snprintf(path, sizeof path, "%s/store.db.replaced", s->c.dir);
+	(void)unlink(path);
+	coordinator_remove(&s->c); /* and asserts that nothing else was left there */
+	remove_files(s->dir);
+	remove_files(s->place);
+	free(s);
+	return 0;
+}
+
+/* One round by the one worker; returns the number of the document that announces its commit. */
+static uint64_t commit_round(struct scene *s, uint64_t round) {
+	static struct document d;
+	static uint64_t seq;
+	memset(&d, 0, sizeof d);
+	for (int phase = WORKER_TRAINING; phase <= WORKER_VOTED; phase++) {
+		struct report rep = {.boot = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+		if (d.seq == 0) {
+			rep.seq = ++seq;
+			assert_int_equal(client_report(&s->k, &rep), 204);
+			assert_int_equal(client_ask(&s->k, "/v1/document", NULL, 0)->status, 200);
+			assert_int_equal(client_document(&s->k, &s->c, 0, &d), 200);
+			assert_int_equal(d.round, round);
+		}
+		if (phase == WORKER_REDUCING)
+			continue;
+		rep = (struct report){.boot = 1,
+							  .seq = ++seq,
+							  .phase = (uint8_t)phase,
+							  .round = round,
+							  .attempt = phase == WORKER_VOTED ? d.attempt : 0,
+							  .n_chunks = 3,
+							  .chain = d.chain,
+							  .addr = ":7000"};
+		assert_int_equal(client_report(&s->k, &rep), 204);
+		assert_int_equal(client_document(&s->k, &s->c, d.seq - 1, &d), 200);
+		for (int i = 0; i < 3 && phase != WORKER_TRAINING && (phase == WORKER_READY) != (d.phase == RUN_REDUCE); i++)
+			assert_int_equal(client_document(&s->k, &s->c, d.seq, &d), 200);
+	}
+	assert_int_equal(d.round, round + 1);
+	return d.seq;
+}
+
+static void test_a_run_goes_on_from_its_backup(void **state) {
+	struct scene *s = *state;
+	static struct document d;
+	struct stat st;
+	uint64_t seq = commit_round(s, 0);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	expect("at round 1");
+	assert_int_equal(stat(s->file, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	coordinator_kill(&s->c);
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 0);
+	expect("at round 1");
+	client_release(&s->k);
+	struct coordinator again = s->c;
+	(void)snprintf(again.dir, sizeof again.dir, "%s", s->dir);
+	coordinator_start(&again);
+	client_init(&s->k, &again, 0, NULL);                           /* the same key, which it asks the server for */
+	assert_int_equal(client_join(&s->k, &again, NULL, NULL), 200); /* still a member */
+	assert_int_equal(client_document(&s->k, &again, seq, &d), 200);
+	assert_int_equal(d.round, 1);
+	assert_true(d.seq > seq + 1000000); /* above whatever was announced since */
+	assert_memory_equal(d.run_id, s->c.run_id, sizeof d.run_id);
+	assert_int_equal(coordinator_stop(&again), 0);
+	coordinator_start(&s->c);
+}
+
+static void test_offline_too(void **state) {
+	struct scene *s = *state;
+	assert_int_equal(coordinator_stop(&s->c), 0);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	assert_int_equal(RUN("restore", "--dir", s->c.dir, s->file), 0); /* to where it is: nothing newer there */
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 0);
+	coordinator_start(&s->c);
+}
+
+static void test_an_older_state_is_refused(void **state) {
+	struct scene *s = *state;
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	commit_round(s, 0);
+	assert_int_equal(RUN("restore", "--dir", s->c.dir, s->file), 1);
+	expect("stop the coordinator first");
+	assert_int_equal(coordinator_stop(&s->c), 0);
+	assert_int_equal(RUN("restore", "--dir", s->c.dir, s->file), 1);
+	expect("is newer than the backup (round 1,");
+	expect("--force");
+	assert_int_equal(RUN("status", "--dir", s->c.dir), 0);
+	expect("\"round\":1,");
+	assert_int_equal(RUN("restore", "--force", "--dir", s->c.dir, s->file), 0);
+	assert_int_equal(RUN("status", "--dir", s->c.dir), 0);
+	expect("\"round\":0,");
+	coordinator_start(&s->c);
+}
+
+/* One bit of the key, wherever it stands in the file: in a record, and in the table of members. */
+static void flip_key_bits(const char *path, const uint8_t key[NET_KEY_BYTES]) {
+	static uint8_t bytes[1 << 20];
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	size_t n = fread(bytes, 1, sizeof bytes, f);
+	int found = 0;
+	for (uint8_t *at = bytes; (at = memmem(at, n - (size_t)(at - bytes), key, NET_KEY_BYTES)) != NULL; found++)
+		*at++ ^= 1;
+	assert_true(found > 0);
+	rewind(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void test_what_is_no_backup_is_refused(void **state) {
+	struct scene *s = *state;
+	char path[128];
+	assert_int_equal(RUN("restore", "--dir", s->dir, "/nonexistent"), 1);
+	expect("/nonexistent");
+	(void)snprintf(path, sizeof path, "%s/run.conf", s->c.dir);
+	assert_int_equal(RUN("restore", "--dir", s->dir, path), 1);
+	expect("run.conf");
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	flip_key_bits(s->file, s->k.id.key);
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 1);
+	expect("does not match its hash");
+	(void)snprintf(path, sizeof path, "%s/store.db", s->dir);
+	assert_int_equal(access(path, F_OK), -1); /* nothing was restored */
+	/* Another run's directory. */
+	struct coordinator other;
+	coordinator_make(&other, "rounds = 3\n");
+	assert_int_equal(coordinator_stop(&other), 0);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	assert_int_equal(RUN("restore", "--force", "--dir", other.dir, s->file), 1);
+	expect("another run");
+	coordinator_start(&other);
+	coordinator_remove(&other);
+}
+
+/* The program is killed after a random number of microseconds, while it makes a backup over an older one. */
+static void test_killed_while_it_is_made(void **state) {
+	struct scene *s = *state;
+	struct rv_rng rng = rv_rng_of(5, 1);
+	char dir[128];
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	for (int i = 0; i < 20; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+			(void)dup2(null, STDOUT_FILENO);
+			(void)dup2(null, STDERR_FILENO);
+			(void)execl(COORDINATOR_PROGRAM, COORDINATOR_PROGRAM, "backup", "--dir", s->c.dir, s->file, (char *)NULL);
+			_exit(127);
+		}
+		(void)usleep((useconds_t)rv_rng_below(&rng, 60000));
+		(void)kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		if (i % 5 != 4)
+			continue;
+		coordinator_kill(&s->c); /* and the coordinator too */
+		(void)snprintf(dir, sizeof dir, "%s/again", s->place);
+		assert_int_equal(RUN("restore", "--dir", dir, s->file), 0); /* whole: every record is checked */
+		coordinator_start(&s->c);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_run_goes_on_from_its_backup, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_offline_too, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_older_state_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_killed_while_it_is_made, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
