@@ -82,8 +82,10 @@ void state_base_header(const struct global_state *g, const struct rv_hash *full_
 
 static void copy_state(struct global_state *into, const struct global_state *from) {
 	memcpy(into->theta, from->theta, vector_bytes(&from->cfg));
-	for (int k = 0; k < from->cfg.optimizer->n_states; k++)
+	for (int k = 0; k < from->cfg.optimizer->n_states; k++) {
+		RV_ASSERT(from->state[k]);
 		memcpy(into->state[k], from->state[k], vector_bytes(&from->cfg));
+	}
 	into->round = from->round;
 	into->chain = from->chain;
 }
