@@ -243,7 +243,7 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 							.wall_us = rv_clock_monotonic_us() - s->started_us,
 							.chain = g->chain,
 							.state = *state};
-	if (s->sums.participants > 0) /* else it had ended before this process was started */
+	if (s->owes_end)
 		check_written(s, metrics_write_end(s->metrics, &e, &et), &et);
 	rv_event(s->events, RV_INFO, "finished", RV_FIELDS(rv_field_int("round", (int64_t)g->round)),
 			 "the run is complete: %" PRIu64 " rounds; the weights are in %s", g->round, s->opt->dir);

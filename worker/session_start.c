@@ -4,8 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
-#include "base/signals.h"
-#include "net/download.h"
+#include "worker/train/weights.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -243,6 +242,12 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	return meshlink_new(&cfg, &s->mesh, et);
 }
 
+static bool has_weights(const struct session *s) {
+	char path[SESSION_PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s", s->opt->dir, WEIGHTS_FILE);
+	return access(path, F_OK) == 0;
+}
+
 static void announce_start(struct session *s) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char run_hash[2 * RV_HASH_BYTES + 1];
@@ -265,6 +270,7 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
 	RV_TRY(metrics_open(path, round_round(s->round) > 0, &s->metrics, et));
 	session_write_run(s);
+	s->owes_end = !has_weights(s);
 	announce_start(s);
 	s->sums.applied_us = rv_clock_monotonic_us();
 	s->state = SESSION_RUNNING;
