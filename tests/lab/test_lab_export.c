@@ -3,6 +3,7 @@
 #include "tests/lab/worker_dir.h"
 #include "tests/worker/train_fixture.h"
 
+#include "lab/commands.h"
 #include "lab/export_source.h"
 #include "lab/worker_rounds.h"
 
@@ -228,6 +229,40 @@ static void test_vocabulary_without_a_tokenizer(void **state) {
 	source_refused(w.dir, 0, "", RV_E_INVALID, "a vocabulary of 300 tokens, and no tokenizer.json beside it");
 }
 
+/* ---- the command ----------------------------------------------------------------------------------------------------
+ */
+
+static int command(const char *const *args) {
+	const struct rv_command commands[] = {export_command, inspect_command, {.run = NULL}};
+	const struct rv_program program = {.name = "rivulet", .summary = "", .commands = commands};
+	int n = 0;
+	while (args[n])
+		n++;
+	return rv_program_main(&program, n, (char **)(uintptr_t)args);
+}
+
+#define COMMAND(...) command((const char *const[]){"rivulet", __VA_ARGS__, NULL})
+
+static void test_command(void **state) {
+	(void)state;
+	char out[300], gguf[300];
+	struct export_source s;
+	worker_dir_play(&w, 9, 0);
+	snprintf(out, sizeof out, "%s/out", w.dir);
+	snprintf(gguf, sizeof gguf, "%s/out/model.gguf", w.dir);
+	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "4"), RV_EXIT_OK);
+	assert_int_equal(export_source_open(out, 4, "", &s, &et), RV_OK);
+	assert_memory_equal(s.origin.state.b, w.full[4].b, RV_HASH_BYTES);
+	export_source_release(&s);
+	assert_int_equal(COMMAND("export", out, "--out", out, "--format", "gguf", "--dtype", "fp16"), RV_EXIT_OK);
+	assert_int_equal(COMMAND("inspect", out, gguf, w.dir), RV_EXIT_OK);
+	assert_int_equal(COMMAND("export", out, "--out", out, "--dtype", "fp16"), RV_EXIT_USAGE);
+	assert_int_equal(COMMAND("export", out, "--out", gguf, "--format", "gguf", "--max-file-bytes", "1MB"),
+					 RV_EXIT_USAGE);
+	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "77"), RV_EXIT_FAULT);
+	fixture_remove_dir(out);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -243,6 +278,7 @@ int main(void) {
 		TEST(test_run_without_weights_yet),
 		TEST(test_tokenizer_must_be_the_runs),
 		TEST(test_vocabulary_without_a_tokenizer),
+		TEST(test_command),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
