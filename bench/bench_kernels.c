@@ -1,8 +1,7 @@
-/* bench_kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product] [--bf16]
- * [--only PART_OF_NAME]`: every kernel of
- * the `cpu` backend against the limit that binds it: multiply-adds in registers, oneDNN's product alone, or memory
- * bandwidth, measured here and now in alternation with it. One JSON line per case, then a table. The shapes are those
- * of one training step of 6 layers x 384 channels, 8 sequences of 256 bytes. */
+/* bench_kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product] [--bf16] [--only PART_OF_NAME]`:
+ * every kernel of the `cpu` backend against the limit that binds it: multiply-adds of the dtype in registers, oneDNN's
+ * product alone (fp32), or memory bandwidth, measured here and now in alternation with it. One JSON line per case, then
+ * a table. The shapes are those of one training step of 6 layers x 384 channels, 8 sequences of 256 bytes. */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/bench_report.h"
@@ -21,6 +20,7 @@ struct bench {
 	struct backend *be;
 	int threads, rounds;
 	const char *only; /* part of the names of the cases that run */
+	bool bf16;
 	/* (N, 4C) each; (4C, C); (PARAMS) each */
 	float *x, *y, *pre, *w, *bias, *p, *g, *m, *v;
 	float *mean, *rstd, *lse, *losses;
@@ -83,7 +83,7 @@ static void attention_backward(struct bench *b) {
 }
 
 static double multiply_adds(struct bench *b) {
-	return peer_multiply_adds(b->threads, 400000) * 1e-9;
+	return (b->bf16 ? peer_bf16_dots : peer_multiply_adds)(b->threads, 400000) * 1e-9;
 }
 
 static void classifier(struct bench *b) {
@@ -282,6 +282,7 @@ int main(int argc, char **argv) {
 		return 1;
 	}
 	b.threads = b.be->threads;
+	b.bf16 = opt.compute == DTYPE_BF16;
 	if (own)
 		cpu_of(b.be)->onednn = false;
 	struct bench_report report = {.bench = "kernels"};

@@ -13,6 +13,10 @@
  * saved log-sum-exp a block of keys at a time, so that its score blocks stay near. Exponentials are powers of two:
  * 2^(score * scale * log2 e - ...) costs one multiply-add to prepare.
  *
+ * Measured (bench_kernels, B8 T256, 6 heads of 64, counting the half that causality leaves): one Zen 5 core 165 to 170
+ * GFLOP/s forward and 175 to 183 backward in fp32, of 262; 250 and 285 in bf16, of 475. The products themselves run at
+ * 90 % and more; the rest is packing, exponentials and what memory costs although rows are asked for ahead.
+ *
  * Layouts: hd = head_dim, hp = hd rounded up to VL. Rows (operand A): (slices of ROW_WORDS words, tokens, ROW_WORDS).
  * Panels (operand B): (panels, words of k, TILE_COLS). */
 #ifndef RV_KERNELS_CPU_ISA_ATTENTION_BLOCKS_H
