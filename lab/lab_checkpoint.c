@@ -29,15 +29,24 @@ enum {
 
 static const char magic[MAGIC_BYTES] = {'r', 'i', 'v', 'u', 'l', 'e', 't', 'L'};
 
-static void write_header(const struct lab_run *r, struct rv_writer *w) {
-	char method[METHOD_BYTES] = {0};
-	const struct rv_hash data = dataset_identity(r->data);
+struct method_name {
+	char text[METHOD_BYTES]; /* NUL-padded */
+};
+
+static struct method_name method_of(const struct lab_run *r) {
+	struct method_name m = {{0}};
 	size_t n = strlen(r->cfg.method->name);
-	RV_ASSERT(n < sizeof method);
-	memcpy(method, r->cfg.method->name, n);
+	RV_ASSERT(n < sizeof m.text);
+	memcpy(m.text, r->cfg.method->name, n);
+	return m;
+}
+
+static void write_header(const struct lab_run *r, struct rv_writer *w) {
+	const struct method_name method = method_of(r);
+	const struct rv_hash data = dataset_identity(r->data);
 	rv_write_bytes(w, magic, sizeof magic);
 	rv_write_u32(w, VERSION);
-	rv_write_bytes(w, method, sizeof method);
+	rv_write_bytes(w, method.text, sizeof method.text);
 	rv_write_u32(w, (uint32_t)r->cfg.workers);
 	rv_write_u32(w, (uint32_t)r->cfg.threads);
 	rv_write_bytes(w, r->cfg.run_hash.b, RV_HASH_BYTES);
@@ -55,7 +64,7 @@ static enum rv_err check_header(const struct lab_run *r, const uint8_t header[st
 								struct rv_errtext *et) {
 	struct rv_reader reader = rv_reader_of(header, HEADER_BYTES), *in = &reader;
 	const struct rv_hash sum = rv_hash_of(header, HEADER_BYTES - RV_HASH_BYTES);
-	char method[METHOD_BYTES + 1] = "";
+	struct method_name method, mine = method_of(r);
 	struct rv_hash run_hash, data, now = dataset_identity(r->data);
 	if (memcmp(rv_read_span(in, sizeof magic), magic, sizeof magic) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "not a checkpoint of the lab");
@@ -64,11 +73,11 @@ static enum rv_err check_header(const struct lab_run *r, const uint8_t header[st
 		return rv_fail(et, RV_E_UNSUPPORTED, "version %u; this program reads %d", version, VERSION);
 	if (memcmp(header + HEADER_BYTES - RV_HASH_BYTES, sum.b, sizeof sum.b) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "damaged: its header's hash does not match");
-	rv_read_copy(in, method, METHOD_BYTES);
+	rv_read_copy(in, method.text, sizeof method.text);
 	int workers = (int)rv_read_u32(in), threads = (int)rv_read_u32(in);
 	rv_read_copy(in, run_hash.b, sizeof run_hash.b);
 	rv_read_copy(in, data.b, sizeof data.b);
-	if (strcmp(method, r->cfg.method->name) != 0)
+	if (memcmp(method.text, mine.text, sizeof mine.text) != 0)
 		return differs(et, "method");
 	if (workers != r->cfg.workers)
 		return differs(et, "number of workers");
