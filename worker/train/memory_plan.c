@@ -10,14 +10,14 @@
 #define MIB ((size_t)1 << 20)
 
 /* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process less what it allocates for a model. */
-#define PROGRAM_BYTES                                                                                                  \
-	(14 * MIB)                 /* code, shared libraries, and the tables that oneDNN and OpenMP make when they start */
-#define DATA_BYTES   (8 * MIB) /* mapped text, files, TLS and records: of all but a benchmark */
-#define THREAD_BYTES (1 * MIB) /* stack and buffers of a thread of a backend */
+#define PROGRAM_BYTES (14 * MIB) /* code, libraries, tables of oneDNN and OpenMP */
+#define DATA_BYTES    (8 * MIB)  /* mapped text, files, TLS and records: of all but a benchmark */
+#define THREAD_BYTES  (1 * MIB)  /* stack and buffers of a thread of a backend */
 /* The cpu backend's bounds: LOGITS_BYTES and CHUNK_TOKENS_MAX in cpu_classifier.c; what a product packs. */
 #define LOGITS_MAX_BYTES (64 * MIB)
 #define LOGITS_MAX_ROWS  1024
 #define PACKED_MAX_BYTES (16 * MIB)
+#define HUGE_PAGE_BYTES  (2 * MIB)
 
 enum {
 	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
@@ -66,6 +66,11 @@ static size_t workspace_of(const struct plan_input *in) {
 	return logits + least(widest, PACKED_MAX_BYTES);
 }
 
+/* A block of a backend on the host: whole huge pages, when it is of their size (host_memory.c). */
+static size_t block(size_t bytes) {
+	return bytes < HUGE_PAGE_BYTES ? bytes : (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+}
+
 static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
 	const bool forward = q->role == MEMORY_FORWARD;
@@ -75,10 +80,10 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	size_t activations;
 	RV_TRY(model_activation_bytes(in->family, &in->shape, &options, DTYPE_F32, &activations, et));
 	p->n_params = in->n;
-	p->parameters = vectors(in, k);
-	p->gradients = forward ? 0 : vectors(in, k);
-	p->moments = forward ? 0 : vectors(in, 2 * k);
-	p->activations = (size_t)k * activations;
+	p->parameters = (size_t)k * block(vectors(in, 1));
+	p->gradients = forward ? 0 : p->parameters;
+	p->moments = forward ? 0 : 2 * p->parameters;
+	p->activations = (size_t)k * block(activations);
 	p->cache = forward ? model_cache_elems(&in->shape) * sizeof(float) : 0;
 	p->workspace = (size_t)k * workspace_of(in);
 	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + (is_host(q->backend) ? 0 : vectors(in, 1)));

@@ -2,7 +2,8 @@
  * printed at the start, so that a person sees what does not fit, and what would help.
  *
  * Made from the same shapes as the allocations. What only depends on the program and its libraries is measured once
- * (memory_plan.c); a test holds the plan against this process's own peak.
+ * (memory_plan.c); a test holds the plan against a process's own peak. Training text is mapped, not copied: its pages
+ * count in a resident set, but the system takes them back when it needs them; only a few are planned for.
  */
 #ifndef RV_WORKER_TRAIN_MEMORY_PLAN_H
 #define RV_WORKER_TRAIN_MEMORY_PLAN_H

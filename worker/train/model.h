@@ -102,7 +102,8 @@ struct model_ops {
 
 	/* Adds every tensor of the family, in the block's order, with model_add_tensor(). */
 	void (*layout)(const struct model_shape *s, struct model_layout *out);
-	/* Fills model->plan from the arena for batch x context tokens; the same calls whether measuring or not. */
+	/* Fills model->plan from the arena for batch x context tokens; the same calls whether measuring or not. Constants
+	 * of the shape (angles) are computed here, when there is memory. */
 	void (*plan)(struct model *m, struct model_arena *arena, int batch);
 	/* tokens (b*t) through all layers to the input of the classifier. */
 	void (*forward)(struct model *m, const float *params, const int32_t *tokens, int b, int t);
