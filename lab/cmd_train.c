@@ -8,7 +8,7 @@
 #include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
-#include "worker/train/memory_plan.h"
+#include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
 #include "worker/train/run_tokenizer.h"
 #include "worker/train/weights.h"
@@ -18,7 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { CONFIG_TEXT_BYTES = 16384 };
@@ -35,7 +34,7 @@ struct session {
 	int64_t started_us;
 	uint64_t started_steps; /* of all replicas, when this process began: for the rate */
 	double heldout;         /* latest */
-	size_t planned_bytes;   /* of memory */
+	struct memory_plan memory;
 };
 
 static void path_in(const struct session *s, const char *file, char out[static PATH_MAX]) {
@@ -105,28 +104,11 @@ static enum rv_err announce_memory(struct session *s, const struct lab_config *c
 										   .role = is_diloco(c) ? MEMORY_LAB : MEMORY_DDP,
 										   .replicas = c->method->n_replicas(c->workers),
 										   .threads = c->threads,
-										   .parallel = c->parallel};
-	struct memory_plan plan;
-	char line[512];
-	RV_TRY(memory_plan_make(&request, &plan, et));
-	memory_plan_line(&plan, line, sizeof line);
-	s->planned_bytes = memory_plan_total(&plan);
-	rv_event(s->events, RV_INFO, "memory",
-			 RV_FIELDS(rv_field_int("total_bytes", (int64_t)s->planned_bytes),
-					   rv_field_int("activation_bytes", (int64_t)plan.activations)),
-			 "%s", line);
+										   .parallel = c->parallel,
+										   .mapped_bytes = dataset_mapped_bytes(s->data)};
+	RV_TRY(memory_plan_make(&request, &s->memory, et));
+	memory_report_plan(s->events, &s->memory);
 	return RV_OK;
-}
-
-/* What it took. */
-static void announce_peak(const struct session *s) {
-	struct rusage used;
-	if (getrusage(RUSAGE_SELF, &used) != 0)
-		return;
-	double peak_mib = (double)used.ru_maxrss / 1024, planned_mib = (double)s->planned_bytes / (1 << 20);
-	rv_event(s->events, RV_INFO, "memory_peak",
-			 RV_FIELDS(rv_field_double("peak_mib", peak_mib), rv_field_double("planned_mib", planned_mib)),
-			 "memory: peak %.0f MiB, planned %.0f", peak_mib, planned_mib);
 }
 
 static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
@@ -282,7 +264,7 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	if (!rv_hash_is_zero(&end.chain))
 		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
 	rv_event(s->events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);
-	announce_peak(s);
+	memory_report_peak(s->events, &s->memory);
 	return RV_OK;
 }
 

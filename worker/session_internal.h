@@ -14,6 +14,7 @@
 #include "worker/round.h"
 #include "worker/session.h"
 #include "worker/statestore.h"
+#include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
 #include "worker/trainer.h"
 
@@ -85,6 +86,7 @@ struct session {
 	bool participated;              /* in the round that is being applied */
 	struct session_sums sums;
 	uint64_t donor_bytes_seen;
+	struct memory_plan memory;
 	char data_path[1024];
 };
 
@@ -111,6 +113,9 @@ enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, st
 void session_release_inputs(struct session_inputs *in);
 /* The directory of downloads and of tokens made of text. */
 void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]);
+
+/* ---- session_memory.c ---- */
+enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 
 /* ---- session_round.c ---- */
 void session_on_document(void *ctx, const struct document *d);

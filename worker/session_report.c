@@ -247,4 +247,5 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 		check_written(s, metrics_write_end(s->metrics, &e, &et), &et);
 	rv_event(s->events, RV_INFO, "finished", RV_FIELDS(rv_field_int("round", (int64_t)g->round)),
 			 "the run is complete: %" PRIu64 " rounds; the weights are in %s", g->round, s->opt->dir);
+	memory_report_peak(s->events, &s->memory);
 }

@@ -131,6 +131,9 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	if (e == RV_OK) {
 		cfg.data = in.data;
 		cfg.initial_theta = in.initial_theta;
+		e = session_plan_memory(s, &cfg, et);
+	}
+	if (e == RV_OK) {
 		in.data = NULL;
 		e = trainer_new(&cfg, &owner, &s->trainer, et);
 	}

@@ -190,15 +190,9 @@ static void work_apply(struct request *rq) {
 
 /* theta0 again: a fresh replica has it. */
 static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
-	struct replica *fresh = NULL;
 	struct global_state g;
-	RV_TRY(replica_new(&t->run, t->data,
-					   &(struct replica_options){.shard = 0, .n_shards = (uint32_t)t->run.data_shards}, t->be, &fresh,
-					   et));
-	enum rv_err e = global_init(&g, &t->global.cfg, replica_theta(fresh), et);
-	replica_free(fresh);
-	if (e != RV_OK)
-		return e;
+	replica_draw_theta0(t->replica); /* work_install puts the installed state into the replica anyway */
+	RV_TRY(global_init(&g, &t->global.cfg, replica_theta(t->replica), et));
 	global_release(&t->global);
 	t->global = g;
 	return RV_OK;

@@ -80,6 +80,12 @@ static void test_roles_hold_what_they_should(void **state) {
 	assert_int_equal(lab.outer, 2 * alone.parameters);
 	q.recompute = RECOMPUTE_BLOCK;
 	assert_true(plan_of(&q).activations < lab.activations);
+	assert_int_equal(lab.data, 0);
+	q.mapped_bytes = 100000; /* less than the run touches */
+	assert_int_equal(plan_of(&q).data, 100000);
+	q.mapped_bytes = (uint64_t)1 << 40; /* a page's neighbourhood for every sequence */
+	assert_int_equal(plan_of(&q).data,
+					 3 * 65536 * (size_t)(cfg.rounds * cfg.steps_per_round * cfg.batch * cfg.grad_accum));
 }
 
 static void test_impossible_models_are_refused(void **state) {

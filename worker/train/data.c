@@ -155,6 +155,10 @@ void dataset_close(struct dataset *d) {
 	free(d);
 }
 
+uint64_t dataset_mapped_bytes(const struct dataset *d) {
+	return d->source.files.bytes;
+}
+
 uint64_t dataset_tokens(const struct dataset *d) {
 	return d->source.n_tokens;
 }

@@ -56,6 +56,7 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
 enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et);
 void dataset_close(struct dataset *d);
 uint64_t dataset_tokens(const struct dataset *d);
+uint64_t dataset_mapped_bytes(const struct dataset *d); /* of the files */
 /* Names the tokens and how they are dealt out: H over their number, a sample of them spread over all, and n_shards,
  * holdout_every, context, seed. Two datasets with the same one give the same sequences. */
 struct rv_hash dataset_identity(const struct dataset *d);

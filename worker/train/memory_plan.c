@@ -11,13 +11,14 @@
 
 /* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process less what it allocates for a model. */
 #define PROGRAM_BYTES (14 * MIB) /* code, libraries, tables of oneDNN and OpenMP */
-#define DATA_BYTES    (8 * MIB)  /* mapped text, files, TLS and records: of all but a benchmark */
+#define DATA_BYTES    (8 * MIB)  /* files, TLS and records: of all but a benchmark */
 #define THREAD_BYTES  (1 * MIB)  /* stack and buffers of a thread of a backend */
 /* The cpu backend's bounds: LOGITS_BYTES and CHUNK_TOKENS_MAX in cpu_classifier.c; what a product packs. */
-#define LOGITS_MAX_BYTES (64 * MIB)
-#define LOGITS_MAX_ROWS  1024
-#define PACKED_MAX_BYTES (16 * MIB)
-#define HUGE_PAGE_BYTES  (2 * MIB)
+#define LOGITS_MAX_BYTES   (64 * MIB)
+#define LOGITS_MAX_ROWS    1024
+#define PACKED_MAX_BYTES   (16 * MIB)
+#define HUGE_PAGE_BYTES    (2 * MIB)
+#define FAULT_AROUND_BYTES (64 * 1024) /* Linux: fault_around_bytes */
 
 enum {
 	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
@@ -113,6 +114,16 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	return RV_OK;
 }
 
+/* A sequence lies anywhere in the files, and the kernel maps the pages around it too. Pages that memory is short of are
+ * taken back by the kernel: this part is no need. */
+static size_t touched_bytes(const struct memory_request *q) {
+	const struct run_config *c = q->run;
+	double sequences =
+		(double)c->rounds * (double)c->steps_per_round * (double)(c->batch * c->grad_accum) * q->replicas;
+	double most = sequences * (double)FAULT_AROUND_BYTES;
+	return most < (double)q->mapped_bytes ? (size_t)most : (size_t)q->mapped_bytes;
+}
+
 enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan *out, struct rv_errtext *et) {
 	RV_ASSERT(q->replicas >= 1 && q->threads >= 0);
 	struct plan_input in;
@@ -123,6 +134,7 @@ enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan 
 		RV_TRY(plan_outer(&in, out, et));
 	if (q->role == MEMORY_DDP)
 		out->copies = vectors(&in, REPLICA_STATE_VECTORS);
+	out->data = touched_bytes(q);
 	const int backends = q->role == MEMORY_LAB ? q->parallel : 1;
 	const bool alone = q->role == MEMORY_REPLICA;
 	out->program = PROGRAM_BYTES + (alone ? 0 : DATA_BYTES) +
@@ -145,6 +157,7 @@ static const struct entry {
 	{"cache", "keys and values of earlier tokens", offsetof(struct memory_plan, cache)},
 	{"workspace", "of the backend", offsetof(struct memory_plan, workspace)},
 	{"host", "batches, and copies of what a device holds", offsetof(struct memory_plan, host)},
+	{"data", "mapped text or tokens", offsetof(struct memory_plan, data)},
 	{"program", "code, libraries, threads", offsetof(struct memory_plan, program)},
 };
 enum { ENTRIES = sizeof entries / sizeof entries[0] };

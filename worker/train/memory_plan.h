@@ -29,9 +29,10 @@ struct memory_request {
 	const char *backend; /* as in backend_registry */
 	enum recompute recompute;
 	enum memory_role role;
-	int replicas; /* MEMORY_LAB; else 1 */
-	int threads;  /* of a backend; 0: all processors of this process */
-	int parallel; /* replicas that run at a time, each on a backend of its own */
+	int replicas;          /* MEMORY_LAB; else 1 */
+	int threads;           /* of a backend; 0: all processors of this process */
+	int parallel;          /* replicas that run at a time, each on a backend of its own */
+	uint64_t mapped_bytes; /* dataset_mapped_bytes, or 0 before the data are there */
 };
 
 /* Bytes, of all replicas together. */
@@ -44,7 +45,8 @@ struct memory_plan {
 	size_t cache;     /* keys and values */
 	size_t workspace; /* of the backends: packed operands, a chunk of logits */
 	size_t host;      /* batches and losses, and a mirror of the weights where the backend's memory is not ours */
-	size_t program;   /* code, libraries, threads, text being read */
+	size_t data;      /* of the mapped files what a run of this length touches */
+	size_t program;   /* code, libraries, threads */
 };
 
 /* RV_E_NOTFOUND (no such family, codec or outer optimizer), RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */

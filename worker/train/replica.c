@@ -55,7 +55,7 @@ static enum rv_err build(struct replica *r, const struct replica_options *o, str
 	if (o->initial_theta)
 		replica_set_theta(r, o->initial_theta);
 	else
-		model_init_params(r->model, r->theta, (uint64_t)cfg->seed);
+		replica_draw_theta0(r);
 	return RV_OK;
 }
 
@@ -110,6 +110,10 @@ const float *replica_theta(struct replica *r) {
 		return r->theta;
 	r->be->ops->download(r->be, r->mirror, r->theta, r->n * sizeof *r->theta);
 	return r->mirror;
+}
+
+void replica_draw_theta0(struct replica *r) {
+	model_init_params(r->model, r->theta, (uint64_t)r->cfg.seed);
 }
 
 void replica_set_theta(struct replica *r, const float *theta) {

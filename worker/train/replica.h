@@ -45,6 +45,8 @@ const struct model *replica_model(const struct replica *r);
 /* Host copy of the parameters, (n). Valid until the next call on r. On the CPU backend this is the live block. */
 const float *replica_theta(struct replica *r);
 void replica_set_theta(struct replica *r, const float *theta);
+/* theta_local becomes the weights drawn from cfg->seed. */
+void replica_draw_theta0(struct replica *r);
 /* theta_local += to - from: adopting a committed outer step without losing inner progress. */
 void replica_shift_theta(struct replica *r, const float *from, const float *to);
 

@@ -1,0 +1,13 @@
+/* memory_report.h: the memory that a process said it would take, and what it took, as events. */
+#ifndef RV_WORKER_TRAIN_MEMORY_REPORT_H
+#define RV_WORKER_TRAIN_MEMORY_REPORT_H
+
+#include "base/event.h"
+#include "worker/train/memory_plan.h"
+
+/* "memory": at the start. */
+void memory_report_plan(struct rv_events *ev, const struct memory_plan *p);
+/* "memory_peak": this process's peak resident set beside the plan, at the end. */
+void memory_report_peak(struct rv_events *ev, const struct memory_plan *p);
+
+#endif
