@@ -47,9 +47,8 @@ void generator_free(struct generator *g) {
 	free(g);
 }
 
-/* Makes room: the newer half of the window, read again from position 0. */
-static void forget_older_half(struct generator *g) {
-	int keep = g->context / 2;
+/* Makes room: the newest `keep` tokens of the window are read again from position 0. */
+static void forget_all_but(struct generator *g, int keep) {
 	memmove(g->window, g->window + g->n - keep, (size_t)keep * sizeof *g->window);
 	g->n = keep;
 	enum rv_err e = model_decode_begin(g->m->model, NULL);
@@ -64,12 +63,10 @@ void generator_read(struct generator *g, const int32_t *tokens, size_t n) {
 		tokens += n - (size_t)g->context;
 		n = (size_t)g->context;
 	}
-	if (g->n + (int)n > g->context)
-		forget_older_half(g);
-	if (g->n + (int)n > g->context) { /* a long text: nothing of what was before fits */
-		g->n = 0;
-		enum rv_err e = model_decode_begin(g->m->model, NULL);
-		RV_ASSERT(e == RV_OK);
+	if (g->n + (int)n > g->context) {
+		/* A long text leaves no room for half of what was before. */
+		int kept = g->context / 2 < g->n ? g->context / 2 : g->n;
+		forget_all_but(g, (int)n + kept <= g->context ? kept : 0);
 	}
 	memcpy(g->window + g->n, tokens, n * sizeof *tokens);
 	g->n += (int)n;

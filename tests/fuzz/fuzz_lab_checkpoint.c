@@ -1,6 +1,6 @@
 /* fuzz_lab_checkpoint.c: the checkpoint of a lab run. Its two hashes are made right before a second try, since no search
  * finds a BLAKE2b value. What is accepted saves again as the same bytes; what is refused says why. */
-#include "lab/lab_run.h"
+#include "lab/checkpoint_header.h"
 
 #include "base/file.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEADER_BYTES = 8 + 4 + 16 + 4 + 4 + 3 * RV_HASH_BYTES, MAX_BYTES = 1 << 20 };
+enum { MAX_BYTES = 1 << 20 };
 
 static struct lab_run *make_run(void) {
 	struct lab_config cfg = {
@@ -81,10 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	uint8_t *whole = malloc(n);
 	RV_ASSERT(whole);
 	check_load(r, data, size);
-	for (int from = 0; from <= HEADER_BYTES; from += HEADER_BYTES) { /* the input over the header; behind it */
+	for (int from = 0; from <= CHECKPOINT_HEADER_BYTES;
+		 from += CHECKPOINT_HEADER_BYTES) { /* the input over the header; behind it */
 		memcpy(whole, valid, n);
 		memcpy(whole + from, data, size < n - (size_t)from ? size : n - (size_t)from);
-		put_hash(whole, HEADER_BYTES);
+		put_hash(whole, CHECKPOINT_HEADER_BYTES);
 		put_hash(whole, n);
 		check_load(r, whole, n);
 	}

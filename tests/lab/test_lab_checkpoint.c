@@ -115,8 +115,14 @@ static void test_refuses_another_run(void **state) {
 	refused(RV_E_PROTOCOL, "another number of workers");
 	f.cfg.workers = 4;
 	f.cfg.run_hash.b[3] = 1;
-	refused(RV_E_PROTOCOL, "another configuration");
+	refused(RV_E_PROTOCOL, "another run-hash");
 	f.cfg.run_hash.b[3] = 0;
+	f.cfg.run.lr *= 2; /* whatever run hash was given */
+	refused(RV_E_PROTOCOL, "another configuration");
+	f.cfg.run.lr /= 2;
+	f.cfg.isa = "portable";
+	refused(RV_E_PROTOCOL, "another configuration");
+	f.cfg.isa = "auto";
 	f.cfg.method = &lab_method_ddp;
 	refused(RV_E_PROTOCOL, "another method");
 	f.cfg.method = &lab_method_diloco;
@@ -129,9 +135,7 @@ static void test_refuses_another_model(void **state) {
 	save_fresh();
 	struct run_config mine = f.cfg.run;
 	f.cfg.run.n_embd = 32;
-	f.cfg.run_hash.b[3] = 1;
 	refused(RV_E_PROTOCOL, "another configuration");
-	f.cfg.run_hash.b[3] = 0;
 	f.cfg.run = mine;
 }
 
@@ -183,12 +187,8 @@ static void test_refuses_damage(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_between_rounds),
-		TEST(test_within_a_round),
-		TEST(test_refuses_another_run),
-		TEST(test_refuses_another_model),
-		TEST(test_refuses_another_text),
-		TEST(test_refuses_damage),
+		TEST(test_between_rounds),        TEST(test_within_a_round),       TEST(test_refuses_another_run),
+		TEST(test_refuses_another_model), TEST(test_refuses_another_text), TEST(test_refuses_damage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

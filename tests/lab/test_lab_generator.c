@@ -90,6 +90,25 @@ static void test_a_long_prompt_counts_by_its_end(void **state) {
 	generator_free(end);
 }
 
+/* However a text is cut into reads, what counts is its end. */
+static void test_reads_of_any_length(void **state) {
+	(void)state;
+	const char *text = "the stream joins a river and flows on the stream joins the river and flows on";
+	static const int lengths[][4] = {{3, 15, 0}, {15, 15, 0}, {1, 16, 3, 0}, {16, 1, 16, 0}, {9, 9, 9, 0}};
+	for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++) {
+		struct generator *g;
+		assert_int_equal(generator_new(m, &greedy, 1, &g, NULL), RV_OK);
+		for (int i = 0, at = 0; lengths[l][i]; at += lengths[l][i++]) {
+			int32_t tokens[CONTEXT];
+			for (int k = 0; k < lengths[l][i]; k++)
+				tokens[k] = (unsigned char)text[at + k];
+			generator_read(g, tokens, (size_t)lengths[l][i]);
+		}
+		assert_in_range(generator_next(g), 0, VOCAB - 1);
+		generator_free(g);
+	}
+}
+
 static void test_same_seed_same_text(void **state) {
 	(void)state;
 	const struct sampler_params warm = {.temperature = 1.5, .top_p = 1};
@@ -108,6 +127,7 @@ int main(void) {
 		cmocka_unit_test(test_writes_what_forward_passes_say),
 		cmocka_unit_test(test_goes_on_past_the_context),
 		cmocka_unit_test(test_a_long_prompt_counts_by_its_end),
+		cmocka_unit_test(test_reads_of_any_length),
 		cmocka_unit_test(test_same_seed_same_text),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
