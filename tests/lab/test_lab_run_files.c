@@ -1,0 +1,86 @@
+/* What --init and --tokenizer say of a run's configuration. */
+#include "tests/lab/lab_fixture.h"
+
+#include "lab/run_files.h"
+#include "worker/train/weights.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct lab_fixture f;
+static struct run_files files;
+
+static int setup(void **state) {
+	(void)state;
+	lab_fixture_init(&f);
+	f.cfg.run.rounds = 1;
+	struct lab_run *r = lab_fixture_start(&f);
+	lab_fixture_finish(r);
+	files = (struct run_files){.tokenizer = "bytes"};
+	snprintf(files.init, sizeof files.init, "%s/" WEIGHTS_FILE, f.dir);
+	const struct weights_source source = {
+		.cfg = &f.cfg.run, .layout = &replica_model(r->replicas[0])->layout, .params = r->global.theta};
+	assert_int_equal(weights_save_file(files.init, &source, NULL), RV_OK);
+	lab_run_free(r);
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	lab_fixture_release(&f);
+	return 0;
+}
+
+static void test_the_model_is_that_of_the_weights(void **state) {
+	(void)state;
+	struct run_config c;
+	struct rv_errtext et = {0};
+	run_config_defaults(&c);
+	c.lr = 0.5; /* not the model's: stays */
+	if (run_files_adopt(&files, &c, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(c.n_layer, f.cfg.run.n_layer);
+	assert_int_equal(c.n_embd, f.cfg.run.n_embd);
+	assert_int_equal(c.context, f.cfg.run.context);
+	assert_true(c.lr == 0.5);
+	assert_int_equal(strlen(c.init_hash), 2 * RV_HASH_BYTES);
+	struct run_config again = c; /* as a run.conf that was made so */
+	assert_int_equal(run_files_adopt(&files, &again, NULL), RV_OK);
+	assert_string_equal(again.init_hash, c.init_hash);
+}
+
+static void test_what_contradicts_the_weights_is_refused(void **state) {
+	(void)state;
+	static const char *const asked[][2] = {{"n-layer", "7"}, {"n-embd", "64"}, {"vocab", "512"}, {"tied", "no"}};
+	for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+		struct run_config c;
+		struct rv_errtext et = {0};
+		char want[32];
+		run_config_defaults(&c);
+		assert_int_equal(rv_options_set(run_config_options, &c, asked[i][0], asked[i][1], NULL), RV_OK);
+		snprintf(want, sizeof want, "--%s %s", asked[i][0], asked[i][1]);
+		assert_fault(run_files_adopt(&files, &c, &et), RV_E_INVALID, &et, want);
+	}
+}
+
+static void test_without_files_nothing_changes(void **state) {
+	(void)state;
+	const struct run_files none = {.tokenizer = "bytes"};
+	struct run_config c, usual;
+	char a[16384], b[16384];
+	run_config_defaults(&c);
+	run_config_defaults(&usual);
+	assert_int_equal(run_files_adopt(&none, &c, NULL), RV_OK);
+	rv_options_print(run_config_options, &c, a, sizeof a);
+	rv_options_print(run_config_options, &usual, b, sizeof b);
+	assert_string_equal(a, b);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_model_is_that_of_the_weights),
+		cmocka_unit_test(test_what_contradicts_the_weights_is_refused),
+		cmocka_unit_test(test_without_files_nothing_changes),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
