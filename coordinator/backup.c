@@ -1,6 +1,7 @@
 /* backup.c: see backup.h. */
 #include "coordinator/backup.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "coordinator/service.h"
@@ -146,10 +147,14 @@ static enum rv_err take_key(struct store *s, const char *path, uint8_t seed[IDEN
 			  : rv_fail(et, RV_E_CORRUPT, "%s: holds no run's key: it is not a backup", path);
 }
 
-/* Documents go on above whatever was announced after the backup was made. */
+/* Documents go on above whatever was announced after the backup was made, or after it was restored before: no run
+ * announces 2^20 documents a second. */
 static enum rv_err jump(struct store *s, const struct backup_info *info, struct rv_errtext *et) {
-	struct core_record rec = {
-		.id = info->last_id + 1, .type = CORE_SEQ, .doc_seq = info->doc_seq + SEQ_JUMP, .round = info->round};
+	uint64_t by_clock = (uint64_t)(rv_clock_wall_us() / RV_US_PER_S) << 20, by_count = info->doc_seq + SEQ_JUMP;
+	struct core_record rec = {.id = info->last_id + 1,
+							  .type = CORE_SEQ,
+							  .doc_seq = by_clock > by_count ? by_clock : by_count,
+							  .round = info->round};
 	return store_sqlite_ops.append(s, &rec, NULL, et);
 }
 
@@ -223,8 +228,9 @@ static enum rv_err swap_in(const struct run_dir *d, const char *fresh, const uin
 	(void)snprintf(kept_wal, sizeof kept_wal, "%s-wal", kept);
 	if (access(d->store, F_OK) == 0)
 		remove_store(kept);
-	RV_TRY(move(wal, kept_wal, et));
+	/* The store before its log: one without the other would be an older state. */
 	RV_TRY(move(d->store, kept, et));
+	RV_TRY(move(wal, kept_wal, et));
 	if (rename(fresh, d->store) != 0)
 		return rv_fail_errno(et, errno, "%s: cannot be renamed to %s", fresh, d->store);
 	return rv_file_write_atomic(d->key, seed, IDENTITY_SEED_BYTES, SECRET_MODE, et); /* and syncs the directory */

@@ -60,15 +60,13 @@ static enum rv_err open_tokenizer(struct loaded_model *m, const struct loaded_mo
 	return RV_OK;
 }
 
-/* A config.json says nothing of rounds; the configuration of a run says all. */
+/* A config.json says nothing of what was held out; the configuration of a run says all. */
 static enum rv_err load_config(struct loaded_model *m, const char *where, struct rv_errtext *et) {
+	struct weights_origin origin;
 	run_config_defaults(&m->cfg);
-	int64_t usual_rounds = m->cfg.rounds;
-	m->cfg.rounds = 0;
 	RV_TRY(weights_load_config(where, &m->cfg, et));
-	m->of_a_run = m->cfg.rounds > 0;
-	if (!m->of_a_run)
-		m->cfg.rounds = usual_rounds;
+	RV_TRY(weights_load_origin(where, &origin, et));
+	m->of_a_run = origin.step > 0 || !rv_hash_is_zero(&origin.state);
 	return RV_OK;
 }
 

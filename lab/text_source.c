@@ -35,11 +35,15 @@ static bool tick_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) 
 
 enum rv_err text_source_open(const char *source, const struct run_config *c, const struct tokenizer *tokenizer,
 							 struct rv_events *events, int signals, struct dataset **out, struct rv_errtext *et) {
-	char cache[400], path[DOWNLOAD_PATH_BYTES];
+	char cache[400], fetched[DOWNLOAD_PATH_BYTES];
+	const char *path = source; /* which may be a pattern: dataset_open looks */
 	struct watch watch = {events, signals};
 	cache_directory(cache, sizeof cache);
 	const struct download_config cfg = {.cache_dir = cache, .progress = tick_download, .ctx = &watch};
-	RV_TRY(download(&cfg, source, path, et));
+	if (download_is_remote(source)) {
+		RV_TRY(download(&cfg, source, fetched, et));
+		path = fetched;
+	}
 	struct dataset_config data = dataset_config_of(c, path);
 	data.tokenizer = tokenizer;
 	data.cache_dir = cache;

@@ -80,8 +80,10 @@ struct loaded_model *lab_fixture_reload(struct lab_fixture *f, struct lab_run *t
 	struct loaded_model *m;
 	struct rv_errtext et = {0};
 	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f->dir);
-	const struct weights_source source = {
-		.cfg = &f->cfg.run, .layout = &replica_model(trained->replicas[0])->layout, .params = trained->global.theta};
+	const struct weights_source source = {.cfg = &f->cfg.run,
+										  .layout = &replica_model(trained->replicas[0])->layout,
+										  .params = trained->global.theta,
+										  .origin = {.round = trained->rounds_done, .step = lab_run_steps(trained)}};
 	assert_int_equal(weights_save_file(path, &source, NULL), RV_OK);
 	lab_run_free(trained);
 	const struct loaded_model_options o = {
