@@ -24,8 +24,8 @@ enum {
 	{ name, RV_OPT_DOUBLE, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
 #define TIME_OPT(name, f, fallback, lo, hi, group, help)                                                               \
 	{ name, RV_OPT_DURATION_MS, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
-/* The choices are the names in the registries of model.c, outer/optimizer.c and outer/codec.c (a test holds them
- * together): a coordinator, which links none of these, must refuse a run that no worker could train. */
+/* The choices are made from the lines that the registries of model.c, outer/optimizer.c and outer/codec.c are made from
+ * (a test holds them together): a coordinator, which links none of these, must refuse a run that no worker could train. */
 #define NAME_OPT(name, f, fallback, choices, group, help)                                                              \
 	{ name, RV_OPT_ENUM, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, choices, help, group }
 
@@ -37,6 +37,18 @@ static const char families[] =
 #include "base/model_families.def"
 	;
 #undef MODEL_FAMILY
+
+#define OUTER_OPTIMIZER(name) "|" #name
+static const char outer_optimizers[] =
+#include "base/outer_optimizers.def"
+	;
+#undef OUTER_OPTIMIZER
+
+#define CODEC(name) "|" #name
+static const char codecs[] =
+#include "base/codecs.def"
+	;
+#undef CODEC
 
 const struct rv_option run_config_options[] = {
 	NAME_OPT("model", model, "gpt2", families + 1, "Model", "Model family."),
@@ -92,12 +104,19 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT("clip", clip, "1", 0, 1e6, "Inner loop", "Bound of the gradient's global norm; 0: none."),
 	INT_OPT("seed", seed, "1", 0, MAX_SEED, "Inner loop", "Determines the initial weights and the order of the data."),
 
-	NAME_OPT("outer", outer, "nesterov", "nesterov|sgd|average", "Outer loop", "Outer optimizer."),
-	NAME_OPT("codec", codec, "int8", "int8|fp32", "Outer loop", "Encoding of outer gradients on the wire."),
+	NAME_OPT("outer", outer, "nesterov", outer_optimizers + 1, "Outer loop", "Outer optimizer."),
+	NAME_OPT("codec", codec, "int8", codecs + 1, "Outer loop", "Encoding of outer gradients on the wire."),
 	REAL_OPT("outer-lr", outer_lr, "0.9", 0, 10, "Outer loop",
-			 "Learning rate of the outer optimizer; 0.7 is usual for runs of hundreds of rounds."),
-	REAL_OPT("outer-momentum", outer_momentum, "0.6", 0, 0.9999, "Outer loop",
-			 "Momentum of the outer optimizer; 0.9 is usual for runs of hundreds of rounds."),
+			 "Learning rate of the outer optimizer; 0.7 is usual for runs of hundreds of rounds. adam, yogi and "
+			 "adagrad move "
+			 "each parameter by about this much in a round: 0.001 to 0.01 there."),
+	REAL_OPT(
+		"outer-momentum", outer_momentum, "0.6", 0, 0.9999, "Outer loop",
+		"Momentum of the outer optimizer; 0.9 is usual for runs of hundreds of rounds. adam, yogi, adagrad: beta1."),
+	REAL_OPT("outer-beta2", outer_beta2, "0.99", 0, 0.999999, "Outer loop",
+			 "Outer adam and yogi: decay of the outer gradient's square."),
+	REAL_OPT("outer-eps", outer_eps, "0.001", 1e-12, 1e6, "Outer loop",
+			 "Outer adam, yogi and adagrad: tau, added to the denominator; the squares start from its square."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
 			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
 	INT_OPT("base-every", base_every, "8", 1, 64, "Outer loop",

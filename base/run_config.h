@@ -36,7 +36,7 @@ struct run_config {
 	int64_t seed;
 	/* outer loop */
 	char outer[32], codec[32];
-	double outer_lr, outer_momentum;
+	double outer_lr, outer_momentum, outer_beta2, outer_eps;
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
 	int64_t base_every;  /* rounds between full-state snapshots */
 	char late[16];       /* keep|discard */

@@ -24,7 +24,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	const struct run_config *c = &r->cfg.run;
 	size_t n = replica_n_params(r->replicas[0]);
-	struct global_config g = {.n = n, .params = {.lr = (float)c->outer_lr, .momentum = (float)c->outer_momentum}};
+	struct global_config g = {.n = n, .params = outer_params_of(c)};
 	RV_TRY(codec_find(c->codec, &g.codec, et));
 	RV_TRY(outer_find(c->outer, &g.optimizer, et));
 	g.chunks = chunking_of(n, c->chunk_elems > 0 ? (size_t)c->chunk_elems : chunking_default_elems(n));

@@ -91,7 +91,7 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 	RV_TRY(model_layout_init(&w->layout, family, &shape, NULL, et));
 	struct global_config *g = &w->store.cfg;
 	*g = (struct global_config){.n = w->layout.n_params,
-								.params = {.lr = (float)run->outer_lr, .momentum = (float)run->outer_momentum},
+								.params = outer_params_of(run),
 								.run_hash = *run_hash};
 	RV_TRY(codec_find(run->codec, &g->codec, et));
 	RV_TRY(outer_find(run->outer, &g->optimizer, et));

@@ -9,7 +9,11 @@
 
 enum { WEIGHT_SUM_MAX = 1 << 24 }; /* below it a sum of integers is exact in fp32 */
 
-const struct codec *const codec_registry[] = {&codec_int8, &codec_fp32, NULL};
+#define CODEC(name) &codec_##name,
+const struct codec *const codec_registry[] = {
+#include "base/codecs.def"
+	NULL};
+#undef CODEC
 
 static const char *codec_name(int i) {
 	return codec_registry[i] ? codec_registry[i]->name : NULL;

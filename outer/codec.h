@@ -45,8 +45,9 @@ struct codec {
 	enum rv_err (*decode_add)(const uint8_t *in, size_t n, float weight, float *acc, struct rv_errtext *et);
 };
 
-extern const struct codec codec_int8;              /* id 1: symmetric, absmax per block of 256 */
-extern const struct codec codec_fp32;              /* id 2: the values themselves */
+#define CODEC(name) extern const struct codec codec_##name;
+#include "base/codecs.def"
+#undef CODEC
 extern const struct codec *const codec_registry[]; /* NULL-terminated */
 
 /* RV_E_NOTFOUND lists the names there are. */

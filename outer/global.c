@@ -23,6 +23,8 @@ static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	bool ok = (g->theta = new_vector(c->n)) && (g->scratch = new_vector(c->chunks.chunk_elems));
 	for (int k = 0; ok && k < c->optimizer->n_states; k++)
 		ok = (g->state[k] = new_vector(c->n)) != NULL;
+	if (ok && c->optimizer->start)
+		c->optimizer->start(g->state, c->n, &c->params);
 	if (ok)
 		return RV_OK;
 	double mb = (double)c->n * (1 + c->optimizer->n_states) * sizeof(float) * 1e-6;

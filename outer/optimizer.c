@@ -3,7 +3,11 @@
 
 #include "outer/registry.h"
 
-const struct outer_optimizer *const outer_registry[] = {&outer_nesterov, &outer_sgd, &outer_average, NULL};
+#define OUTER_OPTIMIZER(name) &outer_##name,
+const struct outer_optimizer *const outer_registry[] = {
+#include "base/outer_optimizers.def"
+	NULL};
+#undef OUTER_OPTIMIZER
 
 static const char *optimizer_name(int i) {
 	return outer_registry[i] ? outer_registry[i]->name : NULL;
@@ -14,4 +18,11 @@ enum rv_err outer_find(const char *name, const struct outer_optimizer **out, str
 	RV_TRY(registry_find("outer optimizer", optimizer_name, name, &i, et));
 	*out = outer_registry[i];
 	return RV_OK;
+}
+
+struct outer_params outer_params_of(const struct run_config *run) {
+	return (struct outer_params){.lr = (float)run->outer_lr,
+								 .momentum = (float)run->outer_momentum,
+								 .beta2 = (float)run->outer_beta2,
+								 .eps = (float)run->outer_eps};
 }

@@ -8,29 +8,45 @@
 #define RV_OUTER_OPTIMIZER_H
 
 #include "base/err.h"
+#include "base/run_config.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct outer_params {
 	float lr, momentum;
+	float beta2, eps; /* adam, yogi, adagrad; momentum is their beta1, eps the paper's tau */
 };
 
 struct outer_optimizer {
 	const char *name;
 	int n_states; /* fp32 vectors of theta's size it keeps (Nesterov: 1) */
+	/* Fills the states (n each, zeros so far) as they are before the first step; NULL: they stay zero. */
+	void (*start)(float *const *state, size_t n, const struct outer_params *p);
 	/* theta (n), state (n_states vectors of n, each contiguous: state[k]), delta (n): one outer step over a slice, in
 	 * place. Elementwise, correctly rounded IEEE-754 operations, no contraction: any slicing, any machine, the same
 	 * bits. */
 	void (*step)(float *theta, float *const *state, const float *delta, size_t n, const struct outer_params *p);
 };
 
-extern const struct outer_optimizer
-	outer_nesterov;                            /* b <- mu b + d;  theta <- theta - lr (d + mu b)  (arXiv 2311.08105) */
-extern const struct outer_optimizer outer_sgd; /* theta <- theta - lr d */
-extern const struct outer_optimizer outer_average; /* theta <- theta - d: FedAvg / local SGD, lr ignored */
-extern const struct outer_optimizer *const outer_registry[];
+/* nesterov  b <- mu b + d;  theta <- theta - lr (d + mu b)  (arXiv 2311.08105)
+ * sgd       theta <- theta - lr d
+ * average   theta <- theta - d: FedAvg / local SGD, lr ignored
+ * adam, yogi, adagrad (FedOpt: Reddi et al., Adaptive Federated Optimization, arXiv 2003.00295, algorithm 2; no bias
+ * correction; v starts at tau^2, m at 0):
+ *           m <- beta1 m + (1 - beta1) d
+ *           v <- beta2 v + (1 - beta2) d^2                       adam
+ *           v <- v - (1 - beta2) d^2 sign(v - d^2)               yogi
+ *           v <- v + d^2                                         adagrad
+ *           theta <- theta - lr (m / (sqrt(v) + tau)) */
+#define OUTER_OPTIMIZER(name) extern const struct outer_optimizer outer_##name;
+#include "base/outer_optimizers.def"
+#undef OUTER_OPTIMIZER
+extern const struct outer_optimizer *const outer_registry[]; /* NULL-terminated */
 
+/* The parameters that a run's configuration gives its outer optimizer. */
+struct outer_params outer_params_of(const struct run_config *run);
+/* RV_E_NOTFOUND lists the names there are. */
 enum rv_err outer_find(const char *name, const struct outer_optimizer **out, struct rv_errtext *et);
 
 #endif

@@ -20,7 +20,7 @@ static enum rv_err open_backend(struct trainer *t, const struct trainer_config *
 
 static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash, struct rv_errtext *et) {
 	struct global_config g = {.n = replica_n_params(t->replica),
-							  .params = {.lr = (float)t->run.outer_lr, .momentum = (float)t->run.outer_momentum},
+							  .params = outer_params_of(&t->run),
 							  .run_hash = *run_hash};
 	RV_TRY(codec_find(t->run.codec, &g.codec, et));
 	RV_TRY(outer_find(t->run.outer, &g.optimizer, et));

@@ -80,7 +80,7 @@ static void test_refusals(void **state) {
 	(void)state;
 	struct rv_errtext et = {0};
 	assert_fault(rv_options_set(table, &o, "codec", "int7", &et), RV_E_INVALID, &et, "int8|fp32");
-	assert_fault(rv_options_set(table, &o, "outer", "adam", &et), RV_E_INVALID, &et, "nesterov|sgd|average");
+	assert_fault(rv_options_set(table, &o, "outer", "lion", &et), RV_E_INVALID, &et, "nesterov|sgd|average");
 	set("run-hash", "abc");
 	refused(RV_E_INVALID, "64 hex digits");
 	set("run-hash", "");

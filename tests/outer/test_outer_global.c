@@ -22,7 +22,7 @@ static struct global_config config(const struct codec *c, const struct outer_opt
 								  .chunks = chunking_of(N, CHUNK),
 								  .codec = c,
 								  .optimizer = o,
-								  .params = {.lr = 0.7f, .momentum = 0.9f},
+								  .params = {.lr = 0.7f, .momentum = 0.9f, .beta2 = 0.99f, .eps = 1e-3f},
 								  .run_hash = rv_hash_of("a run", 5)};
 }
 
@@ -102,12 +102,14 @@ static void test_divergence_is_named(void **state) {
 /* The step of the whole is the optimizer's step on the decoded whole. */
 static void test_apply(void **state) {
 	(void)state;
-	static float theta[N], momentum[N], delta[N];
-	float *const states[] = {momentum};
+	static float theta[N], kept[2][N], delta[N];
+	float *const states[] = {kept[0], kept[1]};
 	for (int o = 0; outer_registry[o]; o++) {
 		struct global_state g = start(&codec_int8, outer_registry[o]);
 		memcpy(theta, theta0, sizeof theta);
-		memset(momentum, 0, sizeof momentum);
+		memset(kept, 0, sizeof kept);
+		if (outer_registry[o]->start)
+			outer_registry[o]->start(states, N, &g.cfg.params);
 		for (uint64_t r = 0; r < 3; r++) {
 			struct rv_hash before = g.chain;
 			one_round(&g, 10 + r);
@@ -121,8 +123,8 @@ static void test_apply(void **state) {
 			assert_true(rv_hash_equal(&g.chain, &chain));
 			assert_int_equal(g.round, r + 1);
 		}
-		if (outer_registry[o]->n_states > 0)
-			assert_memory_equal(g.state[0], momentum, sizeof momentum);
+		for (int k = 0; k < outer_registry[o]->n_states; k++)
+			assert_memory_equal(g.state[k], kept[k], sizeof kept[k]);
 		global_release(&g);
 	}
 }

@@ -115,7 +115,8 @@ static void test_h1_is_data_parallel_sgd(void **state) {
 /* H = 1, outer Nesterov(alpha, mu): torch.optim.SGD(lr = alpha eta, momentum = mu, nesterov=True). */
 static void test_h1_nesterov_is_torch_sgd(void **state) {
 	(void)state;
-	struct harness *h = new_harness(4, 1, &codec_fp32, &outer_nesterov, (struct outer_params){0.7f, 0.9f});
+	struct harness *h =
+		new_harness(4, 1, &codec_fp32, &outer_nesterov, (struct outer_params){.lr = 0.7f, .momentum = 0.9f});
 	double x[N], b[N] = {0};
 	for (int j = 0; j < N; j++)
 		x[j] = (double)h->g.theta[j];
@@ -192,7 +193,7 @@ static void test_identical_workers_are_one(void **state) {
 		for (int k = 2; k <= MAX_WORKERS; k++) {
 			if (codecs[c] == &codec_fp32 && k != 2 && k != 4)
 				continue;
-			struct outer_params p = {0.7f, 0.9f};
+			struct outer_params p = {.lr = 0.7f, .momentum = 0.9f};
 			struct harness *one = new_harness(1, 7, codecs[c], &outer_nesterov, p);
 			struct harness *many = new_harness(k, 7, codecs[c], &outer_nesterov, p);
 			for (int i = 0; i < k; i++) {
@@ -237,7 +238,7 @@ static void check_drift(const struct codec *c, const struct outer_optimizer *o, 
 static void test_drift_fixed_point(void **state) {
 	(void)state;
 	check_drift(&codec_fp32, &outer_sgd, (struct outer_params){.lr = 1}, 2e-6);
-	check_drift(&codec_fp32, &outer_nesterov, (struct outer_params){0.4f, 0.8f}, 5e-6);
+	check_drift(&codec_fp32, &outer_nesterov, (struct outer_params){.lr = 0.4f, .momentum = 0.8f}, 5e-6);
 	check_drift(&codec_int8, &outer_sgd, (struct outer_params){.lr = 1},
 				0.01); /* contributions do not vanish: +-A/254 */
 }
@@ -246,7 +247,8 @@ static void test_drift_fixed_point(void **state) {
 static void test_constant_delta(void **state) {
 	(void)state;
 	const double moves[] = {1.33, 1.897, 2.4073};
-	struct harness *h = new_harness(1, 0, &codec_int8, &outer_nesterov, (struct outer_params){0.7f, 0.9f});
+	struct harness *h =
+		new_harness(1, 0, &codec_int8, &outer_nesterov, (struct outer_params){.lr = 0.7f, .momentum = 0.9f});
 	for (size_t r = 0; r < COUNT_OF(moves); r++) {
 		float before[N];
 		memcpy(before, h->g.theta, sizeof before);
@@ -264,7 +266,7 @@ static void test_constant_delta(void **state) {
 /* A round that a worker did not take part in is a round of a run in which it never was. */
 static void test_survivors_mean(void **state) {
 	(void)state;
-	struct outer_params p = {0.7f, 0.9f};
+	struct outer_params p = {.lr = 0.7f, .momentum = 0.9f};
 	struct harness *four = new_harness(4, 5, &codec_int8, &outer_nesterov, p);
 	struct harness *three = new_harness(3, 5, &codec_int8, &outer_nesterov, p);
 	for (int r = 0; r < 6; r++) {

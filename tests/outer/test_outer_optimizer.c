@@ -9,31 +9,60 @@
 
 #include <cmocka.h>
 
-static float theta[LARGEST_SIZE], momentum[LARGEST_SIZE], delta[LARGEST_SIZE], theta2[LARGEST_SIZE],
-	momentum2[LARGEST_SIZE];
-static const struct outer_params params = {.lr = 0.7f, .momentum = 0.9f};
+enum { MAX_STATES = 2 };
+
+static float theta[LARGEST_SIZE], delta[LARGEST_SIZE], theta2[LARGEST_SIZE];
+static float kept[MAX_STATES][LARGEST_SIZE], kept2[MAX_STATES][LARGEST_SIZE];
+static float *const states[MAX_STATES] = {kept[0], kept[1]};
+static const struct outer_params params = {.lr = 0.7f, .momentum = 0.9f, .beta2 = 0.99f, .eps = 1e-3f};
 
 static void prepare(size_t n) {
 	fill_normal(theta, n, n);
-	fill_normal(momentum, n, n + 1);
 	fill_normal(delta, n, n + 2);
+	fill_normal(kept[0], n, n + 1);
+	for (size_t i = 0; i < n; i++) /* a sum of squares */
+		kept[1][i] = kept[0][i] * kept[0][i];
 	memcpy(theta2, theta, sizeof theta);
-	memcpy(momentum2, momentum, sizeof momentum);
+	memcpy(kept2, kept, sizeof kept);
 }
 
-/* One element by the formula; every operation rounded by itself. */
+/* The second moment by its formula; every operation rounded by itself. */
+static float second_plainly(const struct outer_optimizer *o, float v, float d) {
+	volatile float d2 = d * d, rest = 1 - params.beta2, t = rest * d2;
+	if (o == &outer_adagrad)
+		return v + d2;
+	if (o == &outer_yogi)
+		return v > d2 ? v - t : v < d2 ? v + t : v;
+	volatile float old = params.beta2 * v;
+	return old + t;
+}
+
+static float fedopt_plainly(const struct outer_optimizer *o, size_t i) {
+	volatile float t = params.momentum * kept2[0][i], rest = 1 - params.momentum, d = rest * delta[i];
+	kept2[0][i] = t + d;
+	kept2[1][i] = second_plainly(o, kept2[1][i], delta[i]);
+	t = sqrtf(kept2[1][i]);
+	t = t + params.eps;
+	t = kept2[0][i] / t;
+	t = params.lr * t;
+	return t;
+}
+
+/* One element by the formula. */
 static void step_plainly(const struct outer_optimizer *o, size_t i) {
 	volatile float t;
 	if (o == &outer_nesterov) {
-		t = params.momentum * momentum2[i];
-		momentum2[i] = t + delta[i];
-		t = params.momentum * momentum2[i];
+		t = params.momentum * kept2[0][i];
+		kept2[0][i] = t + delta[i];
+		t = params.momentum * kept2[0][i];
 		t = delta[i] + t;
 		t = params.lr * t;
 	} else if (o == &outer_sgd) {
 		t = params.lr * delta[i];
-	} else {
+	} else if (o == &outer_average) {
 		t = delta[i];
+	} else {
+		t = fedopt_plainly(o, i);
 	}
 	theta2[i] = theta2[i] - t;
 }
@@ -44,12 +73,11 @@ static void test_formula(void **state) {
 		for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
 			size_t n = awkward_sizes[s];
 			prepare(n);
-			float *const states[] = {momentum};
 			outer_registry[k]->step(theta, states, delta, n, &params);
 			for (size_t i = 0; i < n; i++)
 				step_plainly(outer_registry[k], i);
 			assert_memory_equal(theta, theta2, n * sizeof *theta);
-			assert_memory_equal(momentum, momentum2, n * sizeof *momentum);
+			assert_memory_equal(kept, kept2, sizeof kept);
 		}
 }
 
@@ -58,15 +86,14 @@ static void test_any_slicing(void **state) {
 	for (int k = 0; outer_registry[k]; k++) {
 		size_t n = LARGEST_SIZE;
 		prepare(n);
-		float *const states[] = {momentum};
 		outer_registry[k]->step(theta, states, delta, n, &params);
 		for (size_t at = 0, len = 1; at < n; at += len, len = len * 2 + 1) {
 			len = len < n - at ? len : n - at;
-			float *const slice[] = {momentum2 + at};
+			float *const slice[] = {kept2[0] + at, kept2[1] + at};
 			outer_registry[k]->step(theta2 + at, slice, delta + at, len, &params);
 		}
 		assert_memory_equal(theta, theta2, sizeof theta);
-		assert_memory_equal(momentum, momentum2, sizeof momentum);
+		assert_memory_equal(kept, kept2, sizeof kept);
 	}
 }
 
@@ -76,10 +103,10 @@ static void test_constant_delta(void **state) {
 	const double per_step[] = {1.33, 1.897, 2.4073, 2.86657};
 	float t = 0, b = 0, before = 0;
 	const float one = 1;
-	float *const states[] = {&b};
+	float *const one_state[] = {&b};
 	for (int i = 0; i < 400; i++) {
 		before = t;
-		outer_nesterov.step(&t, states, &one, 1, &params);
+		outer_nesterov.step(&t, one_state, &one, 1, &params);
 		if (i < (int)COUNT_OF(per_step))
 			assert_true(fabs((double)(before - t) - per_step[i]) < 1e-5);
 	}
@@ -90,11 +117,10 @@ static void test_zero_lr_freezes_theta(void **state) {
 	(void)state;
 	const struct outer_params frozen = {.lr = 0, .momentum = 0.9f};
 	prepare(1000);
-	float *const states[] = {momentum};
 	outer_nesterov.step(theta, states, delta, 1000, &frozen);
 	outer_sgd.step(theta, NULL, delta, 1000, &frozen);
 	assert_memory_equal(theta, theta2, 1000 * sizeof *theta);
-	assert_memory_not_equal(momentum, momentum2, 1000 * sizeof *momentum);
+	assert_memory_not_equal(kept, kept2, sizeof kept);
 }
 
 /* sgd at 1 is average, and nesterov without momentum is sgd: bit for bit. */
@@ -105,7 +131,6 @@ static void test_special_cases(void **state) {
 	outer_average.step(theta2, NULL, delta, 1000, &params);
 	assert_memory_equal(theta, theta2, 1000 * sizeof *theta);
 	prepare(1000);
-	float *const states[] = {momentum};
 	outer_sgd.step(theta, NULL, delta, 1000, &params);
 	outer_nesterov.step(theta2, states, delta, 1000, &(struct outer_params){.lr = params.lr});
 	assert_memory_equal(theta, theta2, 1000 * sizeof *theta);
@@ -119,8 +144,8 @@ static void test_registry(void **state) {
 		assert_int_equal(outer_find(outer_registry[i]->name, &o, &et), RV_OK);
 		assert_ptr_equal(o, outer_registry[i]);
 	}
-	assert_int_equal(outer_find("adam", &o, &et), RV_E_NOTFOUND);
-	assert_string_equal(et.text, "no outer optimizer 'adam'; there are: nesterov, sgd, average");
+	assert_int_equal(outer_find("lion", &o, &et), RV_E_NOTFOUND);
+	assert_string_equal(et.text, "no outer optimizer 'lion'; there are: nesterov, sgd, average, adam, yogi, adagrad");
 }
 
 int main(void) {
