@@ -6,7 +6,11 @@
 #include "worker/train/initial_weights.h"
 #include "worker/train/run_tokenizer.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { BYTE_VALUES = 256 };
 
 void run_config_table(const struct rv_option *own, struct rv_option *table, int cap) {
 	const struct rv_option *const parts[] = {own, run_config_options};
@@ -43,17 +47,47 @@ static enum rv_err check_asked(const char *init, const struct run_config *asked,
 	return RV_OK;
 }
 
-enum rv_err run_files_adopt(const struct run_files *f, struct run_config *c, struct rv_errtext *et) {
+static enum rv_err adopt_weights(const struct run_files *f, struct run_config *c, struct rv_errtext *et) {
 	const struct run_config asked = *c;
-	struct run_config usual;
-	struct tokenizer *t = NULL;
-	run_config_defaults(&usual);
 	if (f->init[0]) {
 		RV_TRY(initial_weights_adopt(f->init, c, et));
-		RV_TRY(check_asked(f->init, &asked, c, et));
+		return check_asked(f->init, &asked, c, et);
 	}
-	bool vocab_given = f->init[0] || c->vocab != usual.vocab;
-	enum rv_err e = run_tokenizer_adopt(c, vocab_given, f->tokenizer, &t, et);
+	if (c->init_hash[0])
+		return rv_fail(et, RV_E_INVALID,
+					   "the run starts from the weights with hash %.16s...: give them with --init DIR", c->init_hash);
+	return RV_OK;
+}
+
+static void find_tokenizer(struct run_files *f, const struct run_config *c) {
+	char beside[sizeof f->init + 32];
+	if (strcmp(f->tokenizer, "auto") != 0)
+		return;
+	snprintf(beside, sizeof beside, "%s/tokenizer.json", f->init);
+	bool on_bytes = c->vocab == BYTE_VALUES && !c->tokenizer_hash[0];
+	if (f->init[0] && !on_bytes && strlen(beside) < sizeof f->tokenizer && access(beside, F_OK) == 0)
+		snprintf(f->tokenizer, sizeof f->tokenizer, "%s", beside);
+	else
+		snprintf(f->tokenizer, sizeof f->tokenizer, "%s", c->tokenizer_hash[0] ? "" : "bytes");
+}
+
+/* The vocabulary of weights is what it is. Otherwise it is the tokenizer's, or a larger one that was asked for. */
+static enum rv_err adopt_tokenizer(const struct run_files *f, struct run_config *c, struct rv_errtext *et) {
+	struct run_config usual;
+	struct tokenizer *t = NULL;
+	const int64_t asked = c->vocab;
+	if (!f->tokenizer[0])
+		return RV_OK;
+	run_config_defaults(&usual);
+	enum rv_err e = run_tokenizer_adopt(c, f->init[0] != '\0', f->tokenizer, &t, et);
 	tokenizer_free(t);
+	if (e == RV_OK && asked != usual.vocab && asked > c->vocab)
+		c->vocab = asked;
 	return e;
+}
+
+enum rv_err run_files_adopt(struct run_files *f, struct run_config *c, struct rv_errtext *et) {
+	RV_TRY(adopt_weights(f, c, et));
+	find_tokenizer(f, c);
+	return adopt_tokenizer(f, c, et);
 }

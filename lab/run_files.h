@@ -6,7 +6,7 @@
 #include "base/run_config.h"
 
 struct run_files {
-	char tokenizer[512]; /* "bytes", or a file */
+	char tokenizer[512]; /* "bytes", a file, or "auto": the tokenizer.json beside `init`, else bytes */
 	char init[512];      /* "": weights are drawn from the seed */
 };
 
@@ -16,13 +16,12 @@ struct run_files {
 	 RV_OPT_STRING,                                                                                                    \
 	 (offset) + offsetof(struct run_files, tokenizer),                                                                 \
 	 sizeof(((struct run_files *)0)->tokenizer),                                                                       \
-	 "bytes",                                                                                                          \
+	 "auto",                                                                                                           \
 	 0,                                                                                                                \
 	 0,                                                                                                                \
 	 NULL,                                                                                                             \
 	 "bytes, or the tokenizer.json or tiktoken file that makes tokens of the text (or made those of the shards); "     \
-	 "sets "                                                                                                           \
-	 "tokenizer-hash, and vocab unless that was given.",                                                               \
+	 "sets tokenizer-hash, and vocab unless a larger one was given. auto: tokenizer.json beside --init, else bytes.",  \
 	 "Files"},                                                                                                         \
 	{                                                                                                                  \
 		"init", RV_OPT_STRING, (offset) + offsetof(struct run_files, init), sizeof(((struct run_files *)0)->init), "", \
@@ -35,7 +34,9 @@ struct run_files {
 /* A table of `own` options, then run_config's; both end with name == NULL. Asserts that they fit `cap`. */
 void run_config_table(const struct rv_option *own, struct rv_option *table, int cap);
 
-/* Reads the files and puts into *c what they say. What initial_weights_adopt and run_tokenizer_adopt refuse. */
-enum rv_err run_files_adopt(const struct run_files *f, struct run_config *c, struct rv_errtext *et);
+/* Reads the files and puts into *c what they say; "auto" becomes what it was found to mean ("": no file is known of the
+ * tokenizer that *c names). What initial_weights_adopt and run_tokenizer_adopt refuse; RV_E_INVALID: an option that
+ * contradicts the weights, or weights that are named and not given. */
+enum rv_err run_files_adopt(struct run_files *f, struct run_config *c, struct rv_errtext *et);
 
 #endif

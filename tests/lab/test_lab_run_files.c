@@ -16,7 +16,7 @@ static int setup(void **state) {
 	f.cfg.run.rounds = 1;
 	struct lab_run *r = lab_fixture_start(&f);
 	lab_fixture_finish(r);
-	files = (struct run_files){.tokenizer = "bytes"};
+	files = (struct run_files){.tokenizer = "auto"};
 	snprintf(files.init, sizeof files.init, "%s/" WEIGHTS_FILE, f.dir);
 	const struct weights_source source = {
 		.cfg = &f.cfg.run, .layout = &replica_model(r->replicas[0])->layout, .params = r->global.theta};
@@ -65,7 +65,7 @@ static void test_what_contradicts_the_weights_is_refused(void **state) {
 
 static void test_without_files_nothing_changes(void **state) {
 	(void)state;
-	const struct run_files none = {.tokenizer = "bytes"};
+	struct run_files none = {.tokenizer = "auto"};
 	struct run_config c, usual;
 	char a[16384], b[16384];
 	run_config_defaults(&c);
@@ -76,11 +76,65 @@ static void test_without_files_nothing_changes(void **state) {
 	assert_string_equal(a, b);
 }
 
+static void test_weights_that_are_named_must_be_given(void **state) {
+	(void)state;
+	struct run_files none = {.tokenizer = "auto"};
+	struct run_config c;
+	struct rv_errtext et = {0};
+	run_config_defaults(&c);
+	memset(c.init_hash, 'a', 64);
+	c.init_hash[64] = '\0';
+	assert_fault(run_files_adopt(&none, &c, &et), RV_E_INVALID, &et, "--init DIR");
+}
+
+/* A byte-level BPE of the 256 bytes and one merge. */
+static void write_tokenizer(char path[300]) {
+	static const char text[] =
+		"{\"model\":{\"type\":\"BPE\",\"vocab\":{%s\"th\":256},\"merges\":[\"t h\"]},"
+		"\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"}}";
+	char bytes[8192] = "", json[9000];
+	size_t n = 0;
+	int moved = 0; /* bytes that are no printable character stand as characters from U+0100 on */
+	for (int b = 0; b < 256; b++) {
+		bool plain = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
+		n += (size_t)snprintf(bytes + n, sizeof bytes - n, "\"\\u%04x\":%d,", plain ? b : 0x100 + moved++, b);
+	}
+	int len = snprintf(json, sizeof json, text, bytes);
+	fixture_write(f.dir, "tokenizer.json", (const uint8_t *)json, (size_t)len, path, 300);
+}
+
+static void test_the_vocabulary_is_at_least_the_tokenizers(void **state) {
+	(void)state;
+	static const int64_t asked[][2] = {{256, 257}, {300, 300}, {260, 260}, {257, 257}};
+	struct run_files with = {.tokenizer = ""};
+	char path[300];
+	write_tokenizer(path);
+	snprintf(with.tokenizer, sizeof with.tokenizer, "%s", path);
+	for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+		struct run_config c;
+		struct rv_errtext et = {0};
+		run_config_defaults(&c);
+		c.vocab = asked[i][0];
+		if (run_files_adopt(&with, &c, &et) != RV_OK)
+			fail_msg("%s", et.text);
+		assert_int_equal(c.vocab, asked[i][1]);
+		assert_int_equal(strlen(c.tokenizer_hash), 2 * RV_HASH_BYTES);
+	}
+	struct run_config named; /* a run.conf that names a tokenizer, and no file: token shards need none */
+	struct run_files none = {.tokenizer = "auto"};
+	run_config_defaults(&named);
+	memset(named.tokenizer_hash, 'a', 64);
+	assert_int_equal(run_files_adopt(&none, &named, NULL), RV_OK);
+	assert_string_equal(none.tokenizer, "");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_model_is_that_of_the_weights),
 		cmocka_unit_test(test_what_contradicts_the_weights_is_refused),
 		cmocka_unit_test(test_without_files_nothing_changes),
+		cmocka_unit_test(test_weights_that_are_named_must_be_given),
+		cmocka_unit_test(test_the_vocabulary_is_at_least_the_tokenizers),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
