@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIVERGED_STEPS_MAX = 20 }; /* so many steps in a row whose loss is not finite */
-
 /* ---- inner steps ----------------------------------------------------------------------------------------------------
  */
 
@@ -38,24 +36,12 @@ static void count_compute(struct trainer *t, int64_t since_us) {
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* A step whose loss is not finite changes nothing; the next one reads other data. */
 static enum rv_err one_step(struct trainer *t, struct rv_errtext *et) {
-	enum rv_err e = RV_OK;
-	for (int i = 0; i < DIVERGED_STEPS_MAX; i++) {
-		struct step_stats stats;
-		int64_t started_us = rv_clock_monotonic_us();
-		e = replica_step(t->replica, &stats, et);
-		if (e == RV_OK)
-			count_step(t, &stats, rv_clock_monotonic_us() - started_us);
-		if (e != RV_E_RANGE)
-			return e;
-	}
-	return rv_fail_context(
-		et, e,
-		"%d batches in a row were refused. Start again with the same --dir: it goes back to the last "
-		"round's weights. If that does not help, or other workers say the same, the run's lr is too high "
-		"or clip is missing: make a new run with other values. The last refusal",
-		DIVERGED_STEPS_MAX);
+	struct step_stats stats;
+	int64_t started_us = rv_clock_monotonic_us();
+	RV_TRY(replica_step_over(t->replica, NULL, 0, &stats, et));
+	count_step(t, &stats, rv_clock_monotonic_us() - started_us);
+	return RV_OK;
 }
 
 static void work_train(struct request *rq) {

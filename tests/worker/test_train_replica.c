@@ -291,6 +291,34 @@ static void test_a_diverged_step_goes_on_to_other_data(void **state) {
 	fixture_run_release(&f);
 }
 
+/* Training tries so many batches, and no more, and leaves the weights. */
+static void test_refused_steps_are_tried_over_on_other_data(void **state) {
+	(void)state;
+	struct fixture_run f;
+	fixture_run_init(&f, NULL, "ref");
+	struct replica *twin = fixture_replica(&f, &f.cfg);
+	struct step_stats stats, want;
+	struct rv_errtext et = {0};
+	float *good = copy_theta(f.replica), *broken = copy_theta(f.replica);
+	broken[3] = NAN;
+	replica_set_theta(f.replica, broken);
+	replica_set_theta(twin, broken);
+	assert_fault(replica_step_over(f.replica, NULL, 0, &stats, &et), RV_E_RANGE, &et, "20 batches in a row");
+	assert_non_null(strstr(et.text, "make a new run"));
+	for (int i = 0; i < REPLICA_REFUSED_MAX; i++)
+		assert_int_equal(replica_step(twin, &want, NULL), RV_E_RANGE);
+	replica_set_theta(f.replica, good);
+	replica_set_theta(twin, good);
+	assert_int_equal(replica_step_over(f.replica, (const uint32_t[]){0}, 1, &stats, NULL), RV_OK);
+	assert_int_equal(replica_step(twin, &want, NULL), RV_OK);
+	assert_true(stats.loss == want.loss);
+	assert_same_theta(f.replica, twin);
+	free(good);
+	free(broken);
+	replica_free(twin);
+	fixture_run_release(&f);
+}
+
 static void test_an_evaluation_can_be_stopped(void **state) {
 	(void)state;
 	struct fixture_run f;
@@ -366,6 +394,7 @@ int main(void) {
 		cmocka_unit_test(test_eval_of_given_weights_leaves_the_replica_alone),
 		cmocka_unit_test(test_a_diverged_step_changes_nothing),
 		cmocka_unit_test(test_a_diverged_step_goes_on_to_other_data),
+		cmocka_unit_test(test_refused_steps_are_tried_over_on_other_data),
 		cmocka_unit_test(test_an_evaluation_can_be_stopped),
 		cmocka_unit_test(test_unusable_configurations_are_refused),
 	};

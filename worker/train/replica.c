@@ -214,6 +214,20 @@ enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_er
 	return replica_step_shards(r, &r->shard, 1, out, et);
 }
 
+enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+							  struct rv_errtext *et) {
+	enum rv_err e = RV_E_RANGE;
+	for (int i = 0; i < REPLICA_REFUSED_MAX && e == RV_E_RANGE; i++)
+		e = shards ? replica_step_shards(r, shards, n, out, et) : replica_step(r, out, et);
+	if (e != RV_E_RANGE)
+		return e;
+	return rv_fail_context(et, e,
+						   "%d batches in a row were refused. Start again with the same directory: it goes back to "
+						   "the last saved round. If that does not help, or it is the same elsewhere, lr is too high "
+						   "or clip is missing: make a new run with other values. The last refusal",
+						   REPLICA_REFUSED_MAX);
+}
+
 void replica_watch(struct replica *r, const atomic_bool *stop) {
 	r->stop = stop;
 }

@@ -57,6 +57,12 @@ enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_er
  * cursor: what n data-parallel workers compute together. replica_step(r) is this with the replica's own shard. */
 enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								struct rv_errtext *et);
+/* The same again with other data when a step is refused: training's inner step. shards NULL (n is 0 then): the
+ * replica's own. RV_E_RANGE after REPLICA_REFUSED_MAX refusals in a row; the text says what to do. Other faults at
+ * once. */
+enum { REPLICA_REFUSED_MAX = 20 };
+enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+							  struct rv_errtext *et);
 /* The learning rate follows this; it never restarts. Set it when entering round r: r * H. */
 uint64_t replica_global_step(const struct replica *r);
 void replica_set_global_step(struct replica *r, uint64_t step);
