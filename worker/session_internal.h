@@ -52,7 +52,7 @@ struct session {
 	enum session_state state;
 	bool saved;        /* STOPPING: the replica's state is with the storage thread, or needs no saving */
 	bool exported;     /* the weights are written */
-	bool owes_end;     /* no former process has written them, and the end of the run into metrics */
+	bool owes_end;     /* no former process has written the end of the run into metrics */
 	bool told_to_stop; /* by a signal, at signalled_us */
 	int64_t signalled_us;
 	int64_t started_us, stop_by_us, linger_until_us;

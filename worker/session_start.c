@@ -179,31 +179,24 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 	return RV_OK;
 }
 
-/* A run that starts from given weights has them on disk as base 0: from --init, or from a peer. */
-static enum rv_err find_state(struct session *s, struct global_state *g, struct statestore_found *found,
-							  struct rv_errtext *et) {
-	bool from_weights = s->member.config.init_hash[0] != '\0', has_base = statestore_has_base(&s->store);
-	*found = (struct statestore_found){0};
-	s->lacks_state = from_weights && !has_base && !s->opt->init[0];
-	if (s->lacks_state)
-		return RV_OK;
-	if (from_weights && !has_base) {
-		struct rv_hash full = global_full_hash(g);
-		RV_TRY(statestore_write_base(&s->store, g, &full, et));
-	}
-	return statestore_recover(&s->store, g, found, et);
+static enum statestore_theta0 theta0_of(const struct session *s) {
+	if (s->member.config.init_hash[0] == '\0')
+		return THETA0_OF_SEED;
+	return s->opt->init[0] ? THETA0_GIVEN : THETA0_IS_LACKED;
 }
 
 static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	struct statestore_found found;
 	struct global_state *g = trainer_global(s->trainer);
-	s->store = (struct statestore){.cfg = g->cfg,
+	s->store = (struct statestore){.theta0 = theta0_of(s),
+								   .cfg = g->cfg,
 								   .base_every = (uint64_t)s->member.config.base_every,
 								   .rounds = (uint64_t)s->member.config.rounds,
 								   .notice = on_damage,
 								   .notice_ctx = s};
 	snprintf(s->store.dir, sizeof s->store.dir, "%s", s->opt->dir);
-	enum rv_err e = find_state(s, g, &found, et);
+	enum rv_err e = statestore_recover(&s->store, g, &found, et);
+	s->lacks_state = found.lacks_state;
 	if (e == RV_OK) {
 		trainer_resume(s->trainer, &found, on_replica_damage, s);
 		e = open_round(s, &found, et);
@@ -245,12 +238,6 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	return meshlink_new(&cfg, &s->mesh, et);
 }
 
-static bool has_weights(const struct session *s) {
-	char path[SESSION_PATH_BYTES];
-	snprintf(path, sizeof path, "%s/%s", s->opt->dir, WEIGHTS_FILE);
-	return access(path, F_OK) == 0;
-}
-
 static void announce_start(struct session *s) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char run_hash[2 * RV_HASH_BYTES + 1];
@@ -271,9 +258,10 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	RV_TRY(recover(s, et));
 	RV_TRY(open_mesh(s, et));
 	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
-	RV_TRY(metrics_open(path, round_round(s->round) > 0, &s->metrics, et));
-	session_write_run(s);
-	s->owes_end = !has_weights(s);
+	RV_TRY(metrics_open(path, round_round(s->round) > 0 || s->lacks_state, &s->metrics, et));
+	s->owes_end = !metrics_ended(s->metrics);
+	if (s->owes_end)
+		session_write_run(s);
 	announce_start(s);
 	s->sums.applied_us = rv_clock_monotonic_us();
 	s->state = SESSION_RUNNING;

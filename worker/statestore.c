@@ -170,13 +170,6 @@ static void remove_leftovers(const struct statestore *s) {
 	closedir(d);
 }
 
-bool statestore_has_base(const struct statestore *s) {
-	struct statestore_listing *l = malloc(sizeof *l);
-	bool any = l && statestore_list(s, l, NULL) == RV_OK && l->n_bases > 0;
-	free(l);
-	return any;
-}
-
 /* ---- recovery -------------------------------------------------------------------------------------------------------
  */
 
@@ -189,8 +182,8 @@ static void notice(const struct statestore *s, enum statestore_file kind, uint64
 		s->notice(s->notice_ctx, why, text);
 }
 
-/* The newest base that is whole, into *g; none: *g stays at theta0. */
-static void load_newest_base(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
+/* The newest base that is whole, into *g; false: there is none, and *g stays as it is. */
+static bool load_newest_base(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
 							 struct statestore_found *out) {
 	for (int i = l->n_bases - 1; i >= 0; i--) {
 		struct rv_errtext et = {0};
@@ -201,10 +194,23 @@ static void load_newest_base(const struct statestore *s, const struct statestore
 		blob_unref(file);
 		if (e == RV_OK) {
 			out->full_round = g->round;
-			return;
+			return true;
 		}
 		notice(s, STATE_FILE_BASE, l->bases[i], e, &et);
 	}
+	return false;
+}
+
+/* Without a base *g is theta0, or nothing. */
+static enum rv_err find_start(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
+							  struct statestore_found *out, struct rv_errtext *et) {
+	if (load_newest_base(s, l, g, out))
+		return RV_OK;
+	out->lacks_state = s->theta0 == THETA0_IS_LACKED;
+	if (s->theta0 != THETA0_GIVEN)
+		return RV_OK;
+	struct rv_hash full_hash = global_full_hash(g);
+	return statestore_write_base(s, g, &full_hash, et);
 }
 
 enum rv_err statestore_read_log(const struct statestore *s, uint64_t round, struct blob **file,
@@ -294,8 +300,9 @@ enum rv_err statestore_recover(const struct statestore *s, struct global_state *
 		return rv_fail(et, RV_E_NOMEM, "no memory to list %s", s->dir);
 	remove_leftovers(s);
 	enum rv_err e = statestore_list(s, l, et);
-	if (e == RV_OK) {
-		load_newest_base(s, l, g, out);
+	if (e == RV_OK)
+		e = find_start(s, l, g, out, et);
+	if (e == RV_OK && !out->lacks_state) {
 		load_replica(s, out);
 		e = replay(s, l, g, out, et);
 	}

@@ -15,8 +15,16 @@
 enum statestore_file { STATE_FILE_BASE, STATE_FILE_LOG, STATE_FILE_REPLICA };
 enum { STATESTORE_PATH_BYTES = 320 };
 
+/* Whether the state that statestore_recover() is given is theta0 of the run. */
+enum statestore_theta0 {
+	THETA0_OF_SEED,  /* yes: any member makes the same */
+	THETA0_GIVEN,    /* yes, and who lacks it needs it from this directory: base 0 is written when there is no base */
+	THETA0_IS_LACKED /* no: a base comes first, and nothing is replayed without one */
+};
+
 struct statestore {
 	char dir[256];
+	enum statestore_theta0 theta0;
 	struct global_config cfg;
 	uint64_t base_every, rounds; /* of the run: statestore_is_checked() */
 	/* Told of every file that cannot be used. */
@@ -31,9 +39,6 @@ void statestore_path(const struct statestore *s, enum statestore_file kind, uint
 /* The full hash of the state of `round` is looked at, and a base is kept: every base_every rounds, and after the last.
  */
 bool statestore_is_checked(const struct statestore *s, uint64_t round);
-
-/* Is there a base at all? Whole or not. */
-bool statestore_has_base(const struct statestore *s);
 
 /* Each is durable when it returns RV_OK. RV_E_FULL, RV_E_IO. */
 enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g,
@@ -63,7 +68,9 @@ enum rv_err statestore_list(const struct statestore *s, struct statestore_listin
 
 /* What was found at start. */
 struct statestore_found {
-	bool has_log; /* a log entry of the round that *g now is at: perhaps not committed */
+	bool
+		lacks_state; /* THETA0_IS_LACKED, and no base that can be used: *g is nothing, and nothing else was looked for */
+	bool has_log;    /* a log entry of the round that *g now is at: perhaps not committed */
 	struct state_log_info log;
 	struct blob *log_file; /* has_log: its whole file, one reference */
 	/* The full hash of the latest such state on the way to *g; full_round 0: there was none. */

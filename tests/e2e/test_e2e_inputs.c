@@ -49,9 +49,10 @@ static void printed(const struct e2e *e, const char *name, char *out, size_t cap
 static void make_config(const char *option, const char *value, const char *rounds, char *config, size_t cap) {
 	char conf[E2E_PATH + 32];
 	snprintf(conf, sizeof conf, "%s/run.conf", first.dir);
-	const char *const two_workers[] = {"rivulet",       "config", "--config", conf,   "--data-shards",   "2",
-									   "--min-workers", "2",      "--rounds", rounds, "--holdout-every", "5",
-									   option,          value,    NULL};
+	const char *const two_workers[] = {
+		"rivulet",  "config", "--config",        conf, "--data-shards", "2",  "--min-workers", "2",
+		"--rounds", rounds,   "--holdout-every", "5",  "--base-every",  "64", option,          value,
+		NULL};
 	e2e_run(&first, "config", two_workers, 0);
 	printed(&first, "config", config, cap);
 }
@@ -68,6 +69,32 @@ static void finish(struct e2e *e, int n) {
 	e2e_assert_same_end(e, (const int[]){0, 1, 2, 3}, n, chain, full);
 }
 
+/* The only copy that worker i has of the weights that its run starts from. */
+static void damage_base0(const struct e2e *e, int i) {
+	char dir[E2E_PATH], path[E2E_PATH + 32];
+	e2e_worker_dir(e, i, dir);
+	snprintf(path, sizeof path, "%s/base-0.rvs", dir);
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, -5, SEEK_END), 0);
+	int c = fgetc(f);
+	assert_int_equal(fseek(f, -5, SEEK_END), 0);
+	fputc(c ^ 1, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Its logs must not be replayed onto weights drawn from the seed: the base comes from the peer again. */
+static void restart_with_a_damaged_base0(struct e2e *e, int i) {
+	json_decref(e2e_wait_event(&e->workers[i], "round", NULL, 0, NULL));
+	e2e_signal(&e->workers[i], SIGTERM);
+	assert_int_equal(e2e_wait_exit(&e->workers[i]), 0);
+	damage_base0(e, i);
+	const char *init = e->worker_args[0];
+	e->worker_args[0] = NULL;
+	e2e_start_worker(e, i, NULL, NULL);
+	e->worker_args[0] = init;
+}
+
 static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
 	(void)state;
 	char weights[E2E_PATH], config[8192];
@@ -75,7 +102,7 @@ static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
 	e2e_start_worker(&first, 0, NULL, NULL);
 	finish(&first, 1);
 	e2e_worker_dir(&first, 0, weights);
-	make_config("--init", weights, "4", config, sizeof config);
+	make_config("--init", weights, "60", config, sizeof config);
 	assert_non_null(strstr(config, "model = llama"));
 
 	e2e_open(&second, config, 2);
@@ -89,6 +116,10 @@ static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
 	json_t *installed = e2e_wait_event(&second.workers[0], "installed", NULL, 0, &from);
 	assert_int_equal(e2e_int(installed, "round"), 0);
 	json_decref(installed);
+	restart_with_a_damaged_base0(&second, 0);
+	from = 0;
+	json_decref(e2e_wait_event(&second.workers[0], "damaged", NULL, 0, &from));
+	json_decref(e2e_wait_event(&second.workers[0], "installed", NULL, 0, &from));
 	finish(&second, 2);
 }
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -101,10 +103,45 @@ static void the_coordinator_is_killed_and_nothing_is_lost(void **state) {
 	assert_null(e2e_find_event(e.workers[0].log, "document", NULL, 0, NULL));
 }
 
+static long file_bytes(const char *path) {
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	return (long)st.st_size;
+}
+
+/* Killed between the weights and the last line of its metrics: the next start writes that line, and only one. */
+static void the_end_is_written_once_whenever_it_was_killed(void **state) {
+	static struct e2e e;
+	char chain[65], full[65], dir[E2E_PATH], metrics[E2E_PATH + 32];
+	*state = &e;
+	e2e_open(&e,
+			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 1\nmin-workers = 1\n"
+			 "steps-per-round = 2\nrounds = 2\ngrace-ms = 600000\nliveness-ms = 120000\n",
+			 1);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_assert_same_end(&e, (const int[]){0}, 1, chain, full);
+	assert_null(e2e_find_event(e.workers[0].log, "alone", NULL, 0, NULL));
+	e2e_worker_dir(&e, 0, dir);
+	snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", dir);
+	long whole = file_bytes(metrics);
+	assert_int_equal(truncate(metrics, whole - 10), 0);
+	for (int i = 0; i < 2; i++) {
+		e2e_start_worker(&e, 0, NULL, NULL);
+		assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+		json_t *end = e2e_metrics(dir, "end");
+		assert_string_equal(e2e_text(end, "state"), full);
+		json_decref(end);
+		if (i == 0)
+			whole = file_bytes(metrics);
+	}
+	assert_int_equal(file_bytes(metrics), whole);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(stop_all_and_resume_all_is_straight_through, teardown),
 		cmocka_unit_test_teardown(all_killed_at_once_lose_no_round, teardown),
+		cmocka_unit_test_teardown(the_end_is_written_once_whenever_it_was_killed, teardown),
 		cmocka_unit_test_teardown(the_coordinator_is_killed_and_nothing_is_lost, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

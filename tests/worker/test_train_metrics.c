@@ -68,6 +68,37 @@ static void test_a_torn_line_is_ended(void **state) {
 	}
 }
 
+static bool ended_with(const char *text) {
+	struct metrics *m;
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
+	bool ended = metrics_ended(m);
+	metrics_close(m);
+	return ended;
+}
+
+static void test_the_end_is_the_last_whole_line(void **state) {
+	(void)state;
+	struct metrics *m;
+	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	assert_false(metrics_ended(m));
+	for (int i = 0; i < 100; i++) /* more than is looked at */
+		assert_int_equal(metrics_write_round(m, &(struct metrics_round){.round = 1}, NULL), RV_OK);
+	assert_int_equal(metrics_write_end(m, &(struct metrics_end){.round = 1}, NULL), RV_OK);
+	metrics_close(m);
+	assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
+	assert_true(metrics_ended(m));
+	metrics_close(m);
+	assert_true(ended_with("{\"kind\":\"end\"}\n"));
+	assert_false(ended_with("{\"kind\":\"end\"}"));
+	assert_false(ended_with("{\"kind\":\"end\"}\n{\"kind\":\"round\"}\n"));
+	assert_false(ended_with("{\"kind\":\"round\"}\n"));
+	assert_false(ended_with("\n"));
+}
+
 static void test_what_json_cannot_say_is_null(void **state) {
 	(void)state;
 	struct metrics *m;
@@ -116,6 +147,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_a_torn_line_is_ended),
+		cmocka_unit_test(test_the_end_is_the_last_whole_line),
 		cmocka_unit_test(test_what_json_cannot_say_is_null),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_formula),

@@ -187,6 +187,65 @@ static void a_damaged_base_is_named_and_the_one_before_used(void **state) {
 	release(&found);
 }
 
+static void remove_bases(struct state_fixture *f, uint64_t from, uint64_t to) {
+	for (uint64_t r = from; r <= to; r += STATE_FIXTURE_BASE_EVERY)
+		state_fixture_remove(f, STATE_FILE_BASE, r);
+}
+
+/* A state that is not theta0 of the run: what the fixture's files must not be replayed onto. */
+static struct statestore_found recover_onto_a_seed(struct state_fixture *f) {
+	struct global_state g;
+	struct statestore_found found;
+	float drawn[STATE_FIXTURE_N] = {1};
+	assert_int_equal(global_init(&g, &f->store.cfg, drawn, NULL), RV_OK);
+	struct rv_hash before = global_full_hash(&g);
+	f->store.theta0 = THETA0_IS_LACKED;
+	assert_int_equal(statestore_recover(&f->store, &g, &found, NULL), RV_OK);
+	struct rv_hash after = global_full_hash(&g);
+	assert_true(found.lacks_state == rv_hash_equal(&before, &after));
+	if (!found.lacks_state)
+		assert_true(rv_hash_equal(&after, &f->full[g.round]));
+	global_release(&g);
+	return found;
+}
+
+static void nothing_is_replayed_onto_weights_that_are_not_the_runs(void **state) {
+	struct state_fixture *f = *state;
+	f->store.theta0 = THETA0_GIVEN;
+	struct statestore_found written = recover_to(f, 0);
+	release(&written);
+	state_fixture_play(f, 5, 0);
+	remove_bases(f, 2, 4);
+	state_fixture_save_replica(f, 5);
+	struct statestore_found found = recover_onto_a_seed(f);
+	assert_false(found.lacks_state);
+	assert_true(found.has_replica);
+	release(&found);
+	damage(f, STATE_FILE_BASE, 0, -5);
+	found = recover_onto_a_seed(f);
+	assert_true(found.lacks_state);
+	assert_false(found.has_log || found.has_replica || found.full_round > 0);
+	assert_non_null(strstr(f->notice, "base-0.rvs"));
+	release(&found);
+}
+
+static void given_weights_are_written_again_when_no_base_is_whole(void **state) {
+	struct state_fixture *f = *state;
+	f->store.theta0 = THETA0_GIVEN;
+	struct statestore_found written = recover_to(f, 0);
+	release(&written);
+	state_fixture_play(f, 5, 0);
+	remove_bases(f, 2, 4);
+	damage(f, STATE_FILE_BASE, 0, -5);
+	struct statestore_found found = recover_to(f, 5);
+	release(&found);
+	f->notice[0] = '\0';
+	found = recover_onto_a_seed(f);
+	assert_false(found.lacks_state);
+	assert_string_equal(f->notice, "");
+	release(&found);
+}
+
 static void a_damaged_entry_ends_the_replay_and_is_named(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 6, 1);
@@ -274,6 +333,8 @@ int main(void) {
 		T(no_full_hash_before_the_first_base),
 		T(leftovers_of_a_killed_process_are_removed_and_nothing_else),
 		T(a_damaged_base_is_named_and_the_one_before_used),
+		T(nothing_is_replayed_onto_weights_that_are_not_the_runs),
+		T(given_weights_are_written_again_when_no_base_is_whole),
 		T(a_damaged_entry_ends_the_replay_and_is_named),
 		T(a_damaged_replica_is_named),
 		T(no_damage_passes_the_loaders),

@@ -14,10 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REAL_DIGITS = 9 };
+enum { REAL_DIGITS = 9, TAIL_BYTES = 4096 }; /* a line is some hundred bytes */
 
 struct metrics {
 	int fd;
+	bool ended;
 	char path[512];
 };
 
@@ -42,6 +43,25 @@ static enum rv_err end_torn_line(const struct metrics *m, struct rv_errtext *et)
 	return last == '\n' ? RV_OK : write_all(m, "\n", 1, et);
 }
 
+/* Is the last line whole, and one of metrics_write_end()? */
+static bool ends_with_end(const struct metrics *m) {
+	char tail[TAIL_BYTES + 1];
+	off_t bytes = lseek(m->fd, 0, SEEK_END);
+	if (bytes <= 0)
+		return false;
+	off_t begin = bytes > TAIL_BYTES ? bytes - TAIL_BYTES : 0;
+	ssize_t n = pread(m->fd, tail, TAIL_BYTES, begin);
+	if (n <= 0 || tail[n - 1] != '\n')
+		return false;
+	tail[n - 1] = '\0';
+	const char *newline = strrchr(tail, '\n');
+	json_t *line = json_loads(newline ? newline + 1 : tail, 0, NULL);
+	const char *kind = json_string_value(json_object_get(line, "kind"));
+	bool is_end = kind && strcmp(kind, "end") == 0;
+	json_decref(line);
+	return is_end;
+}
+
 enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et) {
 	struct metrics *m = calloc(1, sizeof *m);
 	if (!m)
@@ -56,6 +76,7 @@ enum rv_err metrics_open(const char *path, bool append, struct metrics **out, st
 		free(m);
 		return e;
 	}
+	m->ended = ends_with_end(m);
 	enum rv_err e = append ? end_torn_line(m, et) : RV_OK;
 	if (e != RV_OK) {
 		metrics_close(m);
@@ -63,6 +84,10 @@ enum rv_err metrics_open(const char *path, bool append, struct metrics **out, st
 	}
 	*out = m;
 	return RV_OK;
+}
+
+bool metrics_ended(const struct metrics *m) {
+	return m->ended;
 }
 
 void metrics_close(struct metrics *m) {

@@ -68,6 +68,8 @@ struct metrics; /* opaque: an open file */
 
 /* Opens `path` for appending (a torn last line is ended first), or afresh. RV_E_IO and kin. */
 enum rv_err metrics_open(const char *path, bool append, struct metrics **out, struct rv_errtext *et);
+/* The last line that was there when it was opened says the run's end. */
+bool metrics_ended(const struct metrics *m);
 void metrics_close(struct metrics *m); /* NULL is fine */
 /* Each writes one whole line at once. RV_E_IO, RV_E_FULL name the file. */
 enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et);
