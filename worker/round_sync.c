@@ -41,11 +41,30 @@ void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *cha
 		c->steps_done = c->tokens = 0;
 }
 
+static bool base_is_made_here(const struct round_core *c) {
+	return c->doc.base_round == 0 && !c->cfg.theta0_from_peers;
+}
+
+/* Of the round that we hold the state of; it is committed, and needs_base() is false. */
+static const struct rv_hash *next_digest(const struct round_core *c) {
+	return c->round < c->doc.base_round ? &c->log.digest : &c->doc.log[c->round - c->doc.base_round];
+}
+
+static bool holds_next_log(const struct round_core *c) {
+	return c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, next_digest(c));
+}
+
 /* ---- donors ---------------------------------------------------------------------------------------------------------
  */
 
 static int count_donors(const struct round_core *c) {
 	return c->doc.n_members - (document_find(&c->doc, c->cfg.member) >= 0);
+}
+
+bool round_lacks_donors(const struct round_core *c) {
+	if (!c->has_doc || count_donors(c) > 0 || !round_is_behind(c))
+		return false;
+	return needs_base(c) ? !base_is_made_here(c) : c->trainer != TRAINER_APPLYING && !holds_next_log(c);
 }
 
 /* The member after the last one asked, in roster order; the first one asked differs from joiner to joiner. */
@@ -129,11 +148,12 @@ static bool base_action(struct round_core *c, int64_t now_us, struct round_actio
 	const struct document *d = &c->doc;
 	if (c->trainer == TRAINER_APPLYING)
 		return false;
-	bool theta0 = d->base_round == 0 && !c->cfg.theta0_from_peers;
 	if (d->base_round > 0 && rv_hash_is_zero(&d->base_hash))
 		return round_fetch_cancel(c, out); /* nothing to check a base against yet: a later document will have it */
-	struct round_action want = {
-		.type = ROUND_FETCH_BASE, .round = d->base_round, .donor = theta0 ? -1 : 0, .expect = d->base_hash};
+	struct round_action want = {.type = ROUND_FETCH_BASE,
+								.round = d->base_round,
+								.donor = base_is_made_here(c) ? -1 : 0,
+								.expect = d->base_hash};
 	return fetch_ensure(c, now_us, &want, out);
 }
 
@@ -154,9 +174,8 @@ static bool apply_action(struct round_core *c, const struct rv_hash *digest, str
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (needs_base(c))
 		return base_action(c, now_us, out);
-	const struct rv_hash *digest =
-		c->round < c->doc.base_round ? &c->log.digest : &c->doc.log[c->round - c->doc.base_round];
-	if (c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, digest))
+	const struct rv_hash *digest = next_digest(c);
+	if (holds_next_log(c))
 		return apply_action(c, digest, out);
 	if (c->trainer == TRAINER_APPLYING)
 		return false;

@@ -12,8 +12,7 @@
 
 /* The others have finished and gone: what we lack is on their disks. */
 static void warn_if_alone(struct session *s, const struct document *d) {
-	int others = d->n_members - (document_find(d, s->member.member) >= 0);
-	if (d->phase == RUN_DONE && round_round(s->round) < d->round && others == 0)
+	if (d->phase == RUN_DONE && round_round(s->round) < d->round && round_lacks_donors(s->round))
 		rv_event(s->events, RV_WARN, "alone", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))),
 				 "the run is done, but nobody is there to give us rounds %" PRIu64 " to %" PRIu64
 				 ": start another of its workers, or stop this one",
@@ -239,10 +238,14 @@ static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_e
 	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_BASE, round, e == RV_OK);
 }
 
-static void on_evaluated(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss) {
+static void on_evaluated(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text) {
 	struct session *s = ctx;
 	if (e == RV_OK)
 		session_write_eval(s, round, whole, loss);
+	else if (e != RV_E_CANCELLED)
+		rv_event(s->events, RV_WARN, "eval_failed",
+				 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_str("error", rv_err_name(e))),
+				 "held-out loss after round %" PRIu64 " could not be measured: %s", round, text);
 	if (s->state == SESSION_EXPORTING)
 		session_export(s);
 }

@@ -132,7 +132,7 @@ static void answer(struct request *rq) {
 		o->on_installed(o->ctx, rq->round, rq->file, rq->err, rq->text.text);
 		break;
 	case REQ_EVALUATE:
-		o->on_evaluated(o->ctx, rq->round, rq->max_batches <= 0, rq->err, rq->loss);
+		o->on_evaluated(o->ctx, rq->round, rq->max_batches <= 0, rq->loss, rq->err, rq->text.text);
 		break;
 	case REQ_SAVE:
 		o->on_saved(o->ctx, rq->snapshot);

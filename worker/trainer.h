@@ -63,8 +63,8 @@ struct trainer_owner {
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	/* file: what was installed, borrowed; NULL: theta0. */
 	void (*on_installed)(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text);
-	/* RV_E_CANCELLED: trainer_save was called meanwhile. */
-	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss);
+	/* RV_E_CANCELLED: trainer_save was called meanwhile. Otherwise what replica_eval refuses. */
+	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text);
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
 };
 

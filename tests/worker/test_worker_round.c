@@ -477,6 +477,29 @@ static void done_applies_the_last_round_first(void **state) {
 	expect_nothing(f);
 }
 
+/* What the others took with them is lacked; what is at hand, or can be made here, is not. */
+static void who_is_alone_at_the_end_lacks_donors_or_not(void **state) {
+	struct fixture *f = *state;
+	start_with(f, FIXTURE_ROUNDS - 1, 0, LATE_KEEP);
+	assert_false(round_lacks_donors(f->c));
+	make_ready(f, FIXTURE_ROUNDS - 1);
+	reduce_and_vote(f, FIXTURE_ROUNDS - 1, digest_of(FIXTURE_ROUNDS - 1));
+	show_attempt(f, RUN_DONE, FIXTURE_ROUNDS, 1, UINT64_C(1) << FIXTURE_SELF);
+	assert_false(round_lacks_donors(f->c)); /* its own vote: nothing is fetched */
+	expect_action(f, ROUND_REDUCE_STOP);
+	expect_action(f, ROUND_APPLY);
+	assert_false(round_lacks_donors(f->c));
+	apply_ok(f, FIXTURE_ROUNDS - 1);
+	assert_false(round_lacks_donors(f->c));
+	start_with(f, FIXTURE_ROUNDS - 1, 0, LATE_KEEP);
+	show_attempt(f, RUN_DONE, FIXTURE_ROUNDS, 1, UINT64_C(1) << FIXTURE_SELF);
+	assert_true(round_lacks_donors(f->c));
+	expect_nothing(f);
+	show(f, RUN_DONE, FIXTURE_ROUNDS);
+	assert_false(round_lacks_donors(f->c));
+	expect_action(f, ROUND_FETCH_LOG);
+}
+
 /* The document of the end with a base of the end. */
 static enum rv_err show_vouched_end(struct fixture *f) {
 	document_make(&f->doc, ++f->seq, RUN_DONE, FIXTURE_ROUNDS, FIXTURE_ROUNDS);
@@ -672,6 +695,7 @@ int main(void) {
 		T(the_first_state_may_come_from_a_peer),
 		T(an_earlier_full_hash_is_compared_too),
 		T(a_full_hash_of_a_state_that_was_given_up_is_ignored),
+		T(who_is_alone_at_the_end_lacks_donors_or_not),
 		T(a_verified_end_finishes_at_once),
 		T(a_wrong_end_is_fetched_from_peers),
 		T(a_vote_for_the_last_step_to_a_base_needs_no_base),

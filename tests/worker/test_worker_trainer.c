@@ -23,6 +23,7 @@ struct scene {
 	uint64_t steps_done, tokens;
 	enum rv_err err;
 	double loss;
+	char said[RV_ERRTEXT_BYTES]; /* of the last evaluation */
 	struct trainer_snapshot *snapshot;
 };
 
@@ -68,9 +69,10 @@ static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_e
 	s->err = e;
 }
 
-static void on_evaluated(void *ctx, uint64_t round, bool whole, enum rv_err e, double loss) {
+static void on_evaluated(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text) {
 	struct scene *s = ctx;
 	(void)round, (void)whole;
+	snprintf(s->said, sizeof s->said, "%s", text);
 	s->evaluated++;
 	s->err = e;
 	s->loss = loss;
@@ -387,6 +389,15 @@ static void a_stop_ends_an_evaluation(void **state) {
 	assert_int_equal(s->saved, 1);
 }
 
+static void an_evaluation_that_fails_says_why(void **state) {
+	struct scene *s = *state;
+	trainer_global(s->t)->theta[3] = NAN;
+	trainer_evaluate(s->t, 1);
+	wait_for(s, &s->evaluated, 1);
+	assert_int_equal(s->err, RV_E_RANGE);
+	assert_non_null(strstr(s->said, "held-out loss"));
+}
+
 static void a_round_without_steps_has_no_loss(void **state) {
 	struct scene *s = *state;
 	assert_true(isnan(trainer_progress(s->t).loss));
@@ -416,6 +427,7 @@ int main(void) {
 		T(initial_weights_of_a_peer_are_checked),
 		T(copies_of_the_replica_do_not_touch_each_other),
 		T(a_stop_ends_an_evaluation),
+		T(an_evaluation_that_fails_says_why),
 		T(a_round_without_steps_has_no_loss),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
