@@ -150,7 +150,9 @@ static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et
 					   "batch x context = %" PRId64
 					   " tokens in a micro-batch, at most %d: lower batch and raise grad-accum",
 					   rows, MAX_TOKENS_PER_BATCH);
-	int64_t widest = c->n_inner > 4 * c->n_embd ? 2 * c->n_inner : 4 * c->n_embd;
+	int64_t inner =
+		c->n_inner > 0 ? c->n_inner : 3 * c->n_embd; /* llama's usual is 8/3; gate and up lie side by side */
+	int64_t widest = 2 * inner > 4 * c->n_embd ? 2 * inner : 4 * c->n_embd;
 	if (rows * widest > MAX_ACT_ELEMS)
 		return rv_fail(et, RV_E_RANGE,
 					   "batch x context x %" PRId64 " hidden channels = %" PRId64
@@ -159,6 +161,9 @@ static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et
 	if (c->n_kv_head > 0 && c->n_head % c->n_kv_head != 0)
 		return rv_fail(et, RV_E_RANGE, "n-head = %" PRId64 " is not a multiple of n-kv-head = %" PRId64, c->n_head,
 					   c->n_kv_head);
+	if (strcmp(c->rope_scaling, "llama3") == 0 && !(c->rope_high_freq > c->rope_low_freq))
+		return rv_fail(et, RV_E_RANGE, "rope-high-freq = %g must be larger than rope-low-freq = %g", c->rope_high_freq,
+					   c->rope_low_freq);
 	return RV_OK;
 }
 

@@ -18,7 +18,7 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
-	return run_config_validate(&((const struct config_options *)opts)->run, et);
+	return run_config_check_model(&((const struct config_options *)opts)->run, et);
 }
 
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {

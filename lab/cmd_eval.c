@@ -39,7 +39,8 @@ static const struct rv_option options[] = {
 	 "A tokenizer.json or a tiktoken file, or bytes; empty: what lies beside the weights.", "Model"},
 	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "auto", 0, 0, "auto|fp32|bf16",
 	 "Operands of matrix products; auto: as the model was trained.", "Model"},
-	{"batch", RV_OPT_INT, FIELD(batch), 0, "4", 1, 65536, NULL, "Sequences at a time.", "Model"},
+	{"batch", RV_OPT_INT, FIELD(batch), 0, "0", 0, 65536, NULL,
+	 "Sequences at a time; changes speed and memory only. 0: about 4096 tokens.", "Model"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", "Model"},
 	{.name = NULL},
 };

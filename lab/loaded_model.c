@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BYTE_VALUES = 256 };
+enum { USUAL_TOKENS = 4096, BYTE_VALUES = 256 };
 
 static enum rv_err load_params(struct loaded_model *m, const char *where, struct rv_errtext *et) {
 	const struct model_layout *layout = &m->model->layout;
@@ -79,7 +79,9 @@ static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_
 	RV_TRY(open_tokenizer(m, o, et));
 	RV_TRY(backend_open("cpu", &device, &m->be, et));
 	const struct model_shape shape = model_shape_of(&m->cfg);
-	const struct model_options options = {.max_batch = o->max_batch, .forward_only = true};
+	int64_t usual_batch = m->cfg.context < USUAL_TOKENS ? USUAL_TOKENS / m->cfg.context : 1;
+	const struct model_options options = {.max_batch = o->max_batch > 0 ? o->max_batch : (int)usual_batch,
+										  .forward_only = true};
 	RV_TRY(model_new(m->cfg.model, &shape, &options, m->be, &m->model, et));
 	return load_params(m, o->where, et);
 }

@@ -20,7 +20,7 @@ struct loaded_model_options {
 		*where; /* a directory or file of weights, as worker/train/weights.h has them; a run's directory is one */
 	const char *tokenizer; /* a file, or "bytes"; "": tokenizer.json beside the weights, or bytes when there is none */
 	const char *dtype;     /* "fp32", "bf16"; "auto": as it was trained */
-	int max_batch;         /* sequences of the model's context in a forward pass */
+	int max_batch;         /* sequences of the model's context in a forward pass; 0: about 4096 tokens */
 	int threads;           /* 0: all cores */
 };
 

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/option_value.h"
 #include "worker/train/initial_weights.h"
+#include "worker/train/model.h"
 #include "worker/train/run_tokenizer.h"
 
 #include <stdio.h>
@@ -21,6 +22,17 @@ void run_config_table(const struct rv_option *own, struct rv_option *table, int 
 			table[n++] = *o;
 		}
 	table[n] = (struct rv_option){.name = NULL};
+}
+
+enum rv_err run_config_check_model(const struct run_config *c, struct rv_errtext *et) {
+	const struct model_shape shape = model_shape_of(c);
+	const struct model_ops *family;
+	struct model_layout layout;
+	RV_TRY(run_config_validate(c, et));
+	RV_TRY(model_family_find(c->model, &family, et));
+	RV_TRY(model_layout_init(&layout, family, &shape, NULL, et));
+	model_layout_release(&layout);
+	return RV_OK;
 }
 
 static bool same_value(const struct rv_option *o, const struct run_config *a, const struct run_config *b) {

@@ -102,7 +102,7 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	const struct codec *codec;
 	const struct outer_optimizer *outer;
 	uint8_t hash[RV_HASH_BYTES];
-	RV_TRY(run_config_validate(&o->run, et));
+	RV_TRY(run_config_check_model(&o->run, et));
 	RV_TRY(codec_find(o->run.codec, &codec, et));
 	RV_TRY(outer_find(o->run.outer, &outer, et));
 	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))

@@ -76,6 +76,20 @@ static void test_without_files_nothing_changes(void **state) {
 	assert_string_equal(a, b);
 }
 
+/* What a family cannot be is refused before a run is made of it. */
+static void test_what_a_family_cannot_be(void **state) {
+	(void)state;
+	static const char *const bad[] = {"n-kv-head = 2\n", "tied = no\n", "model = llama\nn-embd = 12\nn-head = 4\n",
+									  "norm-eps = 1e-3\n"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct run_config c;
+		struct rv_errtext et = {0};
+		assert_int_equal(run_config_parse(&c, "run.conf", bad[i], NULL), RV_OK);
+		assert_int_equal(run_config_check_model(&c, &et), RV_E_RANGE);
+		assert_true(et.text[0]);
+	}
+}
+
 static void test_weights_that_are_named_must_be_given(void **state) {
 	(void)state;
 	struct run_files none = {.tokenizer = "auto"};
@@ -133,6 +147,7 @@ int main(void) {
 		cmocka_unit_test(test_the_model_is_that_of_the_weights),
 		cmocka_unit_test(test_what_contradicts_the_weights_is_refused),
 		cmocka_unit_test(test_without_files_nothing_changes),
+		cmocka_unit_test(test_what_a_family_cannot_be),
 		cmocka_unit_test(test_weights_that_are_named_must_be_given),
 		cmocka_unit_test(test_the_vocabulary_is_at_least_the_tokenizers),
 	};
