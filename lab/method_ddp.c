@@ -15,7 +15,7 @@ static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, st
 	uint32_t shards[LAB_MAX_WORKERS];
 	for (int k = 0; k < r->cfg.workers; k++)
 		shards[k] = (uint32_t)(k % r->cfg.run.data_shards);
-	return replica_step_shards(r->replicas[i], shards, r->cfg.workers, out, et);
+	return replica_step_over(r->replicas[i], shards, r->cfg.workers, out, et);
 }
 
 static void train(void *ctx, int i) {

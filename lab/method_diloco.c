@@ -15,7 +15,7 @@ static int n_replicas(int workers) {
 }
 
 static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
-	return replica_step(r->replicas[i], out, et);
+	return replica_step_over(r->replicas[i], NULL, 0, out, et);
 }
 
 static void train_and_encode(void *ctx, int i) {
