@@ -15,6 +15,7 @@ struct worker_options {
 	char device[16];
 	char recompute[8];
 	char listen[128], advertise[128];
+	int64_t max_up, max_down; /* bytes per second; 0: no cap */
 	char name[64];
 	char log_file[256];
 	int64_t eval_every, eval_batches;
@@ -23,7 +24,8 @@ struct worker_options {
 extern const struct rv_option worker_options_table[];
 
 /* What spans several options, and the link's syntax. */
-/* For --check: a link is at hand, and the text is there (a URL is not asked for). */
+/* For --check: a link is at hand, and text, tokenizer and initial weights are there and can be read
+ * (worker/input_checks.h; a URL is not asked for). */
 enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 

@@ -5,10 +5,10 @@
 #include "base/clock.h"
 #include "base/signals.h"
 #include "net/download.h"
+#include "worker/input_checks.h"
 #include "worker/train/initial_weights.h"
 #include "worker/train/run_tokenizer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,23 +38,12 @@ static void remember(const char *given, char *out, size_t cap) {
 	free(here);
 }
 
-/* The text is there and is some. Whether it is enough for the run's shards shows once the run is known. */
 static enum rv_err check_text(struct session *s, struct rv_errtext *et) {
 	char cache[SESSION_PATH_BYTES];
-	struct dataset *data;
 	session_data_cache(s, cache);
 	struct download_config cfg = {.cache_dir = cache, .progress = show_download, .ctx = s};
 	RV_TRY(download(&cfg, s->member.data, s->data_path, et));
-	struct dataset_config least = {.path = s->data_path, .n_shards = 1, .holdout_every = 2, .context = 1};
-	RV_TRY(dataset_open(&least, &data, et));
-	dataset_close(data);
-	return RV_OK;
-}
-
-static enum rv_err check_tokenizer(const struct session *s, struct rv_errtext *et) {
-	const char *file = s->member.tokenizer;
-	bool is_file = file[0] && strcmp(file, "bytes") != 0;
-	return !is_file || access(file, R_OK) == 0 ? RV_OK : rv_fail_errno(et, errno, "--tokenizer %s", file);
+	return input_check_data(s->data_path, et);
 }
 
 enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
@@ -66,13 +55,12 @@ enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
 	else if (o->tokenizer[0])
 		remember(o->tokenizer, s->member.tokenizer, sizeof s->member.tokenizer);
 	if (!s->member.data[0])
-		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
+		return input_check_data("", et);
 	enum rv_err e = check_text(s, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "%s", o->data[0] ? "--data" : "remembered text (--data names another)");
-	if (o->init[0] && access(o->init, R_OK) != 0)
-		return rv_fail_errno(et, errno, "--init %s", o->init);
-	return check_tokenizer(s, et);
+	RV_TRY(input_check_weights(o->init, et));
+	return input_check_tokenizer(s->member.tokenizer, et);
 }
 
 /* ---- once a member --------------------------------------------------------------------------------------------------

@@ -1,0 +1,96 @@
+/* test_worker_options.c: what --check says of the files that the options name. */
+#include "train_fixture.h"
+#include "worker/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct scene {
+	char dir[256];
+	struct worker_options o;
+	struct rv_args args; /* as if a link had been given */
+};
+
+static struct scene scene;
+
+static int setup(void **state) {
+	static uint8_t text[40000]; /* two blocks of 16 KiB, one of them held out, are the least */
+	char path[300];
+	*state = &scene;
+	memset(&scene, 0, sizeof scene);
+	memset(text, 'a', sizeof text);
+	fixture_make_dir(scene.dir, sizeof scene.dir);
+	fixture_write(scene.dir, "a.txt", text, sizeof text, path, sizeof path);
+	fixture_write(scene.dir, "b.txt", text, sizeof text, path, sizeof path);
+	scene.args = (struct rv_args){.at = {"rivulet://h:1/x"}, .n = 1};
+	snprintf(scene.o.dir, sizeof scene.o.dir, "%s/worker", scene.dir);
+	snprintf(scene.o.data, sizeof scene.o.data, "%s/a.txt", scene.dir);
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	fixture_remove_dir(scene.dir);
+	return 0;
+}
+
+static void is_fine(void) {
+	struct rv_errtext et = {0};
+	if (worker_options_check_files(&scene.o, &scene.args, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+static void fails_with(enum rv_err want, const char *part) {
+	struct rv_errtext et = {0};
+	assert_fault(worker_options_check_files(&scene.o, &scene.args, &et), want, &et, part);
+}
+
+static void text_may_be_a_file_a_directory_a_pattern_or_elsewhere(void **state) {
+	(void)state;
+	is_fine();
+	snprintf(scene.o.data, sizeof scene.o.data, "%s", scene.dir);
+	is_fine();
+	snprintf(scene.o.data, sizeof scene.o.data, "%s/*.txt", scene.dir);
+	is_fine();
+	snprintf(scene.o.data, sizeof scene.o.data, "https://nowhere.invalid/text");
+	is_fine();
+}
+
+static void text_that_is_not_there_is_named(void **state) {
+	(void)state;
+	snprintf(scene.o.data, sizeof scene.o.data, "%s/*.md", scene.dir);
+	fails_with(RV_E_NOTFOUND, "--data");
+	snprintf(scene.o.data, sizeof scene.o.data, "%s/c.txt", scene.dir);
+	fails_with(RV_E_NOTFOUND, "c.txt");
+	scene.o.data[0] = '\0';
+	fails_with(RV_E_INVALID, "which text");
+}
+
+static void a_tokenizer_is_read(void **state) {
+	(void)state;
+	snprintf(scene.o.tokenizer, sizeof scene.o.tokenizer, "bytes");
+	is_fine();
+	snprintf(scene.o.tokenizer, sizeof scene.o.tokenizer, "%s/nothing.json", scene.dir);
+	fails_with(RV_E_NOTFOUND, "--tokenizer");
+	snprintf(scene.o.tokenizer, sizeof scene.o.tokenizer, "%s/a.txt", scene.dir);
+	fails_with(RV_E_INVALID, "a.txt");
+}
+
+static void initial_weights_are_looked_at(void **state) {
+	(void)state;
+	snprintf(scene.o.init, sizeof scene.o.init, "%s/nothing", scene.dir);
+	fails_with(RV_E_NOTFOUND, "--init");
+	snprintf(scene.o.init, sizeof scene.o.init, "%s", scene.dir); /* no weights in it */
+	fails_with(RV_E_NOTFOUND, "--init");
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(text_may_be_a_file_a_directory_a_pattern_or_elsewhere),
+		T(text_that_is_not_there_is_named),
+		T(a_tokenizer_is_read),
+		T(initial_weights_are_looked_at),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,38 @@
+/* input_checks.c: opens each as training would, and closes it again. */
+#include "worker/input_checks.h"
+
+#include "worker/tokenizer/tokenizer.h"
+#include "worker/train/data.h"
+#include "worker/train/weights.h"
+
+#include <string.h>
+
+enum rv_err input_check_data(const char *path, struct rv_errtext *et) {
+	const struct dataset_config least = {.path = path, .n_shards = 1, .holdout_every = 2, .context = 1};
+	struct dataset *data;
+	if (!path[0])
+		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
+	RV_TRY(dataset_open(&least, &data, et));
+	dataset_close(data);
+	return RV_OK;
+}
+
+enum rv_err input_check_tokenizer(const char *file, struct rv_errtext *et) {
+	struct tokenizer *t;
+	if (!file[0] || strcmp(file, "bytes") == 0)
+		return RV_OK;
+	enum rv_err e = tokenizer_open(file, "auto", &t, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "--tokenizer");
+	tokenizer_free(t);
+	return RV_OK;
+}
+
+enum rv_err input_check_weights(const char *where, struct rv_errtext *et) {
+	struct run_config model;
+	if (!where[0])
+		return RV_OK;
+	run_config_defaults(&model);
+	enum rv_err e = weights_load_config(where, &model, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--init");
+}
