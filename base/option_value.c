@@ -23,6 +23,14 @@ static const struct unit byte_units[] = {
 static const struct unit time_units[] = {
 	{"", 1}, {"ms", 1}, {"us", 1e-3}, {"s", 1e3}, {"m", 60e3}, {"min", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {NULL, 0},
 };
+/* Bytes per second. Bits and bytes are eight apart, so a number without either means nothing. */
+static const struct unit rate_units[] = {
+	{"bit", 0.125},    {"Kbit", 125},     {"kbit", 125},     {"Mbit", 125e3},   {"mbit", 125e3},
+	{"Gbit", 125e6},   {"gbit", 125e6},   {"B", 1},          {"kB", 1e3},       {"KB", 1e3},
+	{"MB", 1e6},       {"GB", 1e9},       {"bit/s", 0.125},  {"Kbit/s", 125},   {"kbit/s", 125},
+	{"Mbit/s", 125e3}, {"mbit/s", 125e3}, {"Gbit/s", 125e6}, {"gbit/s", 125e6}, {"B/s", 1},
+	{"KB/s", 1e3},     {"kB/s", 1e3},     {"MB/s", 1e6},     {"GB/s", 1e9},     {NULL, 0},
+};
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 
 const char *rv_option_type_text(const struct rv_option *o) {
@@ -41,6 +49,8 @@ const char *rv_option_type_text(const struct rv_option *o) {
 		return "a size such as 4096, 64KiB or 1.5MB";
 	case RV_OPT_DURATION_MS:
 		return "a duration such as 500ms, 20s or 5m (a bare number is milliseconds)";
+	case RV_OPT_RATE:
+		return "a rate in bits or bytes a second such as 20mbit or 2.5MB, or 0";
 	}
 	RV_UNREACHABLE("option type");
 }
@@ -51,11 +61,15 @@ static bool is_bounded(const struct rv_option *o) {
 
 /* A limit in the largest unit that shows it exactly in few digits. */
 static void limit_text(const struct rv_option *o, double v, char *out, size_t cap) {
-	const struct unit *units = o->type == RV_OPT_BYTES ? byte_units : o->type == RV_OPT_DURATION_MS ? time_units : NULL;
+	const struct unit *units = o->type == RV_OPT_BYTES         ? byte_units
+							   : o->type == RV_OPT_DURATION_MS ? time_units
+							   : o->type == RV_OPT_RATE        ? rate_units
+															   : NULL;
 	const struct unit *best = &no_units[0];
 	for (const struct unit *u = units; u && u->name; u++) {
-		bool binary_or_time = u->scale < 1e3 || o->type == RV_OPT_DURATION_MS || strstr(u->name, "iB");
-		if (binary_or_time && u->scale >= best->scale && v != 0 && fmod(v, u->scale) == 0)
+		bool shown = o->type == RV_OPT_RATE ? strstr(u->name, "bit") && !strchr(u->name, '/')
+											: u->scale < 1e3 || o->type == RV_OPT_DURATION_MS || strstr(u->name, "iB");
+		if (shown && u->scale >= best->scale && v != 0 && fmod(v, u->scale) == 0)
 			best = u;
 	}
 	if (fabs(v) <= 0x1p53 && v == trunc(v))
@@ -141,7 +155,9 @@ static enum rv_err parse_scaled(const struct rv_option *o, const struct unit *un
 		return rv_fail(et, RV_E_RANGE, "%s = %.100s: does not fit in 63 bits", o->name, text);
 	if (v != trunc(v))
 		return rv_fail(et, RV_E_INVALID, "%s = %.100s: not a whole number of %s", o->name, text,
-					   o->type == RV_OPT_BYTES ? "bytes" : "milliseconds");
+					   o->type == RV_OPT_BYTES  ? "bytes"
+					   : o->type == RV_OPT_RATE ? "bytes a second"
+												: "milliseconds");
 	*out = (int64_t)v;
 	return RV_OK;
 }
@@ -152,7 +168,9 @@ static enum rv_err parse_integer(const struct rv_option *o, const char *text, in
 	if (!isdigit((unsigned char)text[sign]))
 		return fail_malformed(o, text, et);
 	bool all_digits = strspn(text + sign, "0123456789") == strlen(text + sign);
-	if (o->type == RV_OPT_INT || all_digits)
+	if (o->type == RV_OPT_RATE && strcmp(text, "0") != 0)
+		RV_TRY(parse_scaled(o, rate_units, text, &v, et));
+	else if (o->type == RV_OPT_INT || all_digits)
 		RV_TRY(parse_whole(o, text, &v, et));
 	else
 		RV_TRY(parse_scaled(o, o->type == RV_OPT_BYTES ? byte_units : time_units, text, &v, et));
@@ -210,6 +228,7 @@ enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const c
 	case RV_OPT_INT:
 	case RV_OPT_BYTES:
 	case RV_OPT_DURATION_MS:
+	case RV_OPT_RATE:
 		return parse_integer(o, text, field, et);
 	case RV_OPT_STRING:
 		return parse_string(o, text, field, et);
@@ -241,6 +260,9 @@ void rv_option_value_print(const struct rv_option *o, const void *opts, char out
 	case RV_OPT_BYTES:
 	case RV_OPT_DURATION_MS:
 		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64, *(const int64_t *)field);
+		return;
+	case RV_OPT_RATE:
+		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64 "B/s", *(const int64_t *)field);
 		return;
 	case RV_OPT_STRING:
 	case RV_OPT_ENUM:

@@ -23,12 +23,13 @@ enum rv_option_type {
 	RV_OPT_STRING,
 	RV_OPT_ENUM,
 	RV_OPT_BYTES,
-	RV_OPT_DURATION_MS
+	RV_OPT_DURATION_MS,
+	RV_OPT_RATE /* bytes per second */
 };
 
 struct rv_option {
 	const char *name;         /* "inner-lr" */
-	enum rv_option_type type; /* BOOL: bool, INT/BYTES/DURATION_MS: int64_t, DOUBLE: double, STRING/ENUM: char[cap] */
+	enum rv_option_type type; /* BOOL: bool, DOUBLE: double, STRING/ENUM: char[cap], the others: int64_t */
 	size_t offset;            /* into the options struct */
 	size_t cap;               /* STRING and ENUM: size of the char array */
 	const char *fallback;     /* default, as it would be written; NULL: required */

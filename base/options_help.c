@@ -23,6 +23,8 @@ static const char *placeholder(const struct rv_option *o) {
 		return " SIZE";
 	case RV_OPT_DURATION_MS:
 		return " TIME";
+	case RV_OPT_RATE:
+		return " RATE";
 	}
 	return "";
 }

@@ -106,7 +106,11 @@ static void end_init(struct end *e, uint32_t member, atomic_bool *stop, const ui
 	struct peers_config cfg = {.identity = &e->id,
 							   .self_member = member,
 							   .listen = "127.0.0.1:0",
-							   .owner = {e, next_message, on_message, on_link_up, on_link_down, NULL}};
+							   .owner = {.ctx = e,
+										 .next_message = next_message,
+										 .on_message = on_message,
+										 .on_link_up = on_link_up,
+										 .on_link_down = on_link_down}};
 	struct rv_errtext et = {0};
 	e->run_tag = frame_run_tag(cfg.run_id);
 	if (peers_new(&cfg, &e->peers, &et) != RV_OK)

@@ -69,9 +69,11 @@ enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct
 	p->listen_fd = -1;
 	p->run_tag = frame_run_tag(cfg->run_id);
 	p->rng = rv_rng_of(cfg->rng_seed, cfg->self_member);
+	p->up = rate_of(cfg->max_up, 0);
+	p->down = rate_of(cfg->max_down, 0);
 	enum rv_err e = tls_init(p, et);
 	if (e == RV_OK && cfg->listen != NULL)
-		e = socket_listen(cfg->listen, &p->listen_fd, &p->port, et);
+		e = socket_listen(cfg->listen, peers_receive_bytes(p), &p->listen_fd, &p->port, et);
 	if (e != RV_OK) {
 		peers_free(p);
 		return e;
@@ -206,6 +208,19 @@ void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, c
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
+static bool waits(const struct peers *p, const struct rate *r) {
+	return rate_ready_us(r) > p->now_us;
+}
+
+/* What a link waits for at its socket. A link that waits for a cap is left out: its readiness would be no news. */
+static short events_of(const struct peers *p, const struct link *l) {
+	if (l->state == LINK_CONNECTING)
+		return POLLOUT;
+	bool writes = l->more || (tls_stream_pending(&l->tls) > 0 && !(l->bulk_pending && waits(p, &p->up)));
+	bool reads = l->state != LINK_OPEN || !waits(p, &p->down);
+	return (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
+}
+
 int peers_pollfds(struct peers *p, struct pollfd *fds, int cap) {
 	int n = 0;
 	if (p->listen_fd >= 0 && n < cap && p->accept_again_us == 0)
@@ -217,8 +232,9 @@ int peers_pollfds(struct peers *p, struct pollfd *fds, int cap) {
 		l->poll_slot = -1;
 		if (n == cap)
 			continue;
-		bool writes = l->state == LINK_CONNECTING || l->more || tls_stream_pending(&l->tls) > 0;
-		short events = (short)((l->state == LINK_CONNECTING ? 0 : POLLIN) | (writes ? POLLOUT : 0));
+		short events = events_of(p, l);
+		if (events == 0)
+			continue;
 		l->poll_slot = n;
 		fds[n++] = (struct pollfd){.fd = l->fd, .events = events};
 	}
@@ -241,6 +257,10 @@ int64_t peers_deadline_us(const struct peers *p) {
 	int64_t deadline = peers_dial_deadline_us(p);
 	if (p->accept_again_us != 0 && p->accept_again_us < deadline)
 		deadline = p->accept_again_us;
+	if (waits(p, &p->up) && rate_ready_us(&p->up) < deadline)
+		deadline = rate_ready_us(&p->up);
+	if (waits(p, &p->down) && rate_ready_us(&p->down) < deadline)
+		deadline = rate_ready_us(&p->down);
 	for (int i = 0; i < PEERS_MAX_LINKS; i++)
 		if (p->links[i] != NULL && link_deadline_us(p, p->links[i]) < deadline)
 			deadline = link_deadline_us(p, p->links[i]);
@@ -263,7 +283,9 @@ static void time_out(struct peers *p, struct link *l) {
 
 static void pump_all(struct peers *p) {
 	p->depth++;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+	if (rate_is_capped(&p->up))
+		peers_pump_paced(p);
+	for (int i = 0; i < PEERS_MAX_LINKS && !rate_is_capped(&p->up); i++)
 		if (p->links[i] != NULL && p->links[i]->state == LINK_OPEN)
 			peers_pump_link(p, p->links[i]);
 	p->depth--;
@@ -280,15 +302,20 @@ static void serve_ready(struct peers *p, const struct pollfd *fds, int n) {
 	for (int i = 0; i < n; i++)
 		if (p->listen_fd >= 0 && fds[i].fd == p->listen_fd && fds[i].revents != 0)
 			peers_accept(p);
+	int turn = p->down_turn;
 	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
-		struct link *l = p->links[i];
+		struct link *l = p->links[(turn + i) % PEERS_MAX_LINKS];
 		if (l == NULL || l->poll_slot < 0 || l->poll_slot >= n)
 			continue;
 		RV_ASSERT(fds[l->poll_slot].fd == l->fd);
 		short revents = fds[l->poll_slot].revents;
 		l->poll_slot = -1;
-		if (revents != 0)
-			peers_service(p, l, revents);
+		if (revents == 0)
+			continue;
+		uint64_t before = p->total.rx_bytes;
+		peers_service(p, l, revents);
+		if (p->total.rx_bytes != before)
+			p->down_turn = (turn + i + 1) % PEERS_MAX_LINKS;
 	}
 }
 

@@ -51,6 +51,9 @@ struct peers_owner {
 	void *ctx;
 	/* The next frame for `member`, or false. What is given is sent, or the link goes down. */
 	bool (*next_message)(void *ctx, uint32_t member, struct peers_message *out);
+	/* The same, but only what must not wait for a cap on the upload: anything but SCATTER, GATHER and PIECE. NULL: the
+	 * owner has no such thing. */
+	bool (*next_control)(void *ctx, uint32_t member, struct peers_message *out);
 	/* One whole frame of a type other than HELLO and BYE, header valid. `body` (header->body_bytes) borrows until the
 	 * return. A fault drops the link, fatal, with that text. */
 	enum rv_err (*on_message)(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
@@ -82,6 +85,10 @@ struct peers_config {
 	int64_t guest_idle_us;  /* a link to a member that is not wanted is closed after so long without a frame, 60 s */
 	const char *congestion; /* TCP congestion control; "bbr" when NULL, "" leaves the system's */
 	uint64_t rng_seed;      /* jitter */
+	/* Caps in bytes per second on the line, over all links; 0: none (net/rate.h). Control does not wait for the upload
+	 * cap, but is charged; so are handshakes. What the download cap leaves unread waits in the receive buffers, which
+	 * are made small, until TCP's window stops the sender: once, up to 50 ms of the rate (or 8 KiB) for each link. */
+	int64_t max_up, max_down;
 };
 
 struct peers;

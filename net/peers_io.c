@@ -11,6 +11,10 @@
 
 enum {
 	ACCEPT_BATCH = 16,
+	US_PER_S = 1000 * 1000,
+	RECEIVE_SHARE_US = 50 * 1000, /* of a capped download, for each link */
+	RECEIVE_MIN_BYTES = 1 << 13,
+	RECEIVE_MAX_BYTES = 1 << 22,
 	SHARE_BYTES = 1 << 20,        /* read or written for one link before the next has its turn */
 	ACCEPT_PAUSE_US = 1000 * 1000 /* without file descriptors, accepting again at once would only spin */
 };
@@ -86,10 +90,29 @@ static void lost(struct link *l, int error) {
 	l->say_bye = false;
 }
 
+int peers_receive_bytes(const struct peers *p) {
+	int64_t share = p->down.bytes_per_s * RECEIVE_SHARE_US / US_PER_S;
+	if (!rate_is_capped(&p->down))
+		return 0;
+	return (int)(share < RECEIVE_MIN_BYTES ? RECEIVE_MIN_BYTES : share > RECEIVE_MAX_BYTES ? RECEIVE_MAX_BYTES : share);
+}
+
+/* How much may be read now. Under a cap a link gets a part of the tokens before the next one has its turn. Before it is
+ * open it does not wait: that is little, and has a deadline. */
+static size_t readable(struct peers *p, const struct link *l) {
+	size_t allowed = rate_allowed(&p->down, p->now_us);
+	if (l->state != LINK_OPEN || allowed >= sizeof p->rx)
+		return sizeof p->rx;
+	return allowed;
+}
+
 static void fill(struct peers *p, struct link *l) {
 	const struct link_handler handler = {p, peers_on_secured, peers_on_frame};
 	for (size_t share = 0; share < SHARE_BYTES && l->state != LINK_DEAD;) {
-		ssize_t n = recv(l->fd, p->rx, sizeof p->rx, 0);
+		size_t most = readable(p, l);
+		if (most == 0)
+			return;
+		ssize_t n = recv(l->fd, p->rx, most, 0);
 		if (n < 0) {
 			if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
 				lost(l, errno);
@@ -101,6 +124,7 @@ static void fill(struct peers *p, struct link *l) {
 			return;
 		}
 		l->traffic.rx_bytes += (uint64_t)n;
+		rate_charge(&p->down, (size_t)n);
 		share += (size_t)n;
 		struct rv_errtext et = {0};
 		enum rv_err e = link_receive(l, p->rx, (size_t)n, &handler, &et);
@@ -111,10 +135,13 @@ static void fill(struct peers *p, struct link *l) {
 	}
 }
 
-/* Sends pending bytes; true when the socket took them all. A limit on the rate belongs here and in fill(). */
-static bool drain(struct link *l) {
+bool peers_drain(struct peers *p, struct link *l) {
 	while (tls_stream_pending(&l->tls) > 0) {
-		ssize_t n = send(l->fd, l->tls.out + l->tls.out_at, tls_stream_pending(&l->tls), MSG_NOSIGNAL);
+		size_t most = l->bulk_pending ? rate_allowed(&p->up, p->now_us) : SIZE_MAX;
+		if (most == 0)
+			return false;
+		size_t pending = tls_stream_pending(&l->tls);
+		ssize_t n = send(l->fd, l->tls.out + l->tls.out_at, pending < most ? pending : most, MSG_NOSIGNAL);
 		if (n < 0) {
 			if (errno == EINTR)
 				continue;
@@ -124,12 +151,14 @@ static bool drain(struct link *l) {
 		}
 		tls_stream_sent(&l->tls, (size_t)n);
 		l->traffic.tx_bytes += (uint64_t)n;
+		rate_charge(&p->up, (size_t)n);
 	}
+	l->bulk_pending = false;
 	return true;
 }
 
 void peers_flush(struct peers *p, struct link *l) {
-	(void)drain(l);
+	(void)peers_drain(p, l);
 	peers_count(p, l);
 }
 
@@ -154,26 +183,28 @@ void peers_service(struct peers *p, struct link *l, short revents) {
 	}
 	/* Answers of the handshake, or what the socket did not take before; BYE of the dead is peers_reap's. */
 	if (l->state != LINK_DEAD && l->state != LINK_CONNECTING)
-		(void)drain(l);
+		(void)peers_drain(p, l);
 	peers_count(p, l);
 }
 
 /* ---- the pull ---------------------------------------------------------------------------------------------------- */
 
+bool peers_put(struct link *l, const struct peers_message *m) {
+	struct rv_errtext et = {0};
+	if (l->state != LINK_OPEN) /* dropped by the owner meanwhile */
+		return false;
+	enum rv_err e = link_put(l, m, &et);
+	if (e != RV_OK)
+		link_kill(l, false, e, "cannot send a frame: %s", et.text);
+	return e == RV_OK;
+}
+
 /* Encrypts the owner's next frames until enough is gathered for one write. False: it has no more. */
 static bool gather_frames(struct peers *p, struct link *l, size_t *share) {
 	while (tls_stream_pending(&l->tls) < TLS_STREAM_GATHER_BYTES) {
 		struct peers_message m = {0};
-		struct rv_errtext et = {0};
-		if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m))
+		if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m) || !peers_put(l, &m))
 			return false;
-		if (l->state != LINK_OPEN) /* dropped by the owner meanwhile */
-			return false;
-		enum rv_err e = link_put(l, &m, &et);
-		if (e != RV_OK) {
-			link_kill(l, false, e, "cannot send a frame: %s", et.text);
-			return false;
-		}
 		*share += m.header.body_bytes + FRAME_HEADER_BYTES;
 	}
 	return true;
@@ -184,7 +215,7 @@ void peers_pump_link(struct peers *p, struct link *l) {
 	size_t share = 0;
 	l->more = false;
 	bool has_more = true;
-	while (has_more && l->state == LINK_OPEN && drain(l)) {
+	while (has_more && l->state == LINK_OPEN && peers_drain(p, l)) {
 		if (share >= SHARE_BYTES) {
 			l->more = true;
 			break;
@@ -192,6 +223,6 @@ void peers_pump_link(struct peers *p, struct link *l) {
 		has_more = gather_frames(p, l, &share);
 	}
 	if (l->state == LINK_OPEN)
-		(void)drain(l);
+		(void)peers_drain(p, l);
 	peers_count(p, l);
 }

@@ -39,6 +39,7 @@ struct link {
 	uint64_t greeting_rx;                            /* bytes fed before OPEN */
 	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
 	bool more;                                       /* stopped by its share of the time, not by the socket */
+	bool bulk_pending;                               /* under a cap: the pending bytes hold bulk, and wait for tokens */
 	int poll_slot;                                   /* in the owner's fds; -1 */
 
 	uint8_t head[FRAME_HEADER_BYTES]; /* incoming frame: header, then body */

@@ -19,6 +19,11 @@ static void set_int(int fd, int level, int option, int value) {
 	(void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
+static void limit_receive(int fd, int bytes) {
+	if (bytes > 0)
+		set_int(fd, SOL_SOCKET, SO_RCVBUF, bytes);
+}
+
 static int open_stream(int family) {
 	return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
@@ -33,7 +38,8 @@ static int open_listener(const struct address *a, struct sockaddr_storage *sa, s
 	return open_stream(sa->ss_family);
 }
 
-enum rv_err socket_listen(const char *listen_on, int *out_fd, uint16_t *port, struct rv_errtext *et) {
+enum rv_err socket_listen(const char *listen_on, int receive_bytes, int *out_fd, uint16_t *port,
+						  struct rv_errtext *et) {
 	struct address a;
 	struct sockaddr_storage sa;
 	socklen_t n;
@@ -45,6 +51,7 @@ enum rv_err socket_listen(const char *listen_on, int *out_fd, uint16_t *port, st
 	if (fd < 0)
 		return rv_fail_errno(et, errno, "listen %s", listen_on);
 	set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	limit_receive(fd, receive_bytes);
 	if (sa.ss_family == AF_INET6)
 		set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	if (bind(fd, (struct sockaddr *)&sa, n) != 0 || listen(fd, BACKLOG) != 0 ||
@@ -60,7 +67,7 @@ enum rv_err socket_listen(const char *listen_on, int *out_fd, uint16_t *port, st
 	return RV_OK;
 }
 
-enum rv_err socket_connect(const struct address *to, int *out_fd, struct rv_errtext *et) {
+enum rv_err socket_connect(const struct address *to, int receive_bytes, int *out_fd, struct rv_errtext *et) {
 	struct sockaddr_storage sa;
 	socklen_t n;
 	if (!address_to_socket(to, &sa, &n) || to->host[0] == '\0' || to->port == 0)
@@ -68,6 +75,7 @@ enum rv_err socket_connect(const struct address *to, int *out_fd, struct rv_errt
 	int fd = open_stream(sa.ss_family);
 	if (fd < 0)
 		return rv_fail_errno(et, errno, "socket");
+	limit_receive(fd, receive_bytes);
 	if (connect(fd, (struct sockaddr *)&sa, n) == 0 || errno == EINPROGRESS) {
 		*out_fd = fd;
 		return RV_OK;

@@ -2,6 +2,7 @@
  *
  *   peers.c        life, file descriptors, time
  *   peers_io.c     sockets <-> links, the pull of messages
+ *   peers_pace.c   the pull of messages under a cap on the upload
  *   peers_greet.c  who may come in: HELLO both ways, and which link of a pair stays
  *   peers_dial.c   the address book, dialing and redialing
  *
@@ -15,6 +16,7 @@
 #include "net/address.h"
 #include "net/peers_link.h"
 #include "net/peers_socket.h"
+#include "net/rate.h"
 
 enum { PEERS_RX_BYTES = 1 << 17 };
 
@@ -48,6 +50,8 @@ struct peers {
 	struct link *links[PEERS_MAX_LINKS]; /* NULL: free */
 	struct peer members[NET_MAX_MEMBERS];
 	struct peers_traffic total;
+	struct rate up, down;
+	int up_turn, down_turn; /* under a cap: the index in `links` that is served first */
 	char congestion[16];
 	uint8_t rx[PEERS_RX_BYTES];
 };
@@ -66,6 +70,15 @@ void peers_accept(struct peers *p);
 void peers_service(struct peers *p, struct link *l, short revents);
 void peers_flush(struct peers *p, struct link *l);
 void peers_pump_link(struct peers *p, struct link *l);
+/* Sends pending bytes; true when the socket took them all. */
+bool peers_drain(struct peers *p, struct link *l);
+/* Encrypts one frame of the owner's. False: it could not, or the link is not open any more. */
+bool peers_put(struct link *l, const struct peers_message *m);
+/* How much the receive buffer of a link may hold; 0: not limited. */
+int peers_receive_bytes(const struct peers *p);
+
+/* peers_pace.c */
+void peers_pump_paced(struct peers *p);
 
 /* peers_greet.c */
 enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et);

@@ -99,6 +99,8 @@ enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const str
 						   struct rv_errtext *et);
 /* Next message for members[to], or false. The caller must send what it is given (or report the link lost). */
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
+/* The same, but only RESUME and PING: for a platform that holds bulk back. */
+bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
 /* The link to members[peer] was established; nothing when it was known to be. Both sides send RESUME first, and bulk
  * once the other's was read. Call it after reduce_init and reduce_restart too, for every link that stands then: a
  * member that was not in the former roster is one whose link nobody told of. */

@@ -83,15 +83,23 @@ static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
 	return false;
 }
 
-bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out) {
+static bool send_next(struct reduce *r, int64_t now_us, int to, bool with_bulk, struct reduce_msg *out) {
 	RV_ASSERT(to >= 0 && to < r->n_members && to != r->self);
 	struct reduce_peer *p = reduce_peer_at(r, to);
 	if (!p->up || p->bad)
 		return false;
 	*out = (struct reduce_msg){.round = r->round, .attempt = r->attempt};
-	if (!make_control(r, to, out) && !(p->flowing && make_bulk(r, to, out)))
+	if (!make_control(r, to, out) && !(with_bulk && p->flowing && make_bulk(r, to, out)))
 		return false;
 	p->ping_due = false;
 	p->sent_us = now_us;
 	return true;
+}
+
+bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out) {
+	return send_next(r, now_us, to, true, out);
+}
+
+bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out) {
+	return send_next(r, now_us, to, false, out);
 }

@@ -179,6 +179,11 @@ bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct
 	return to >= 0 && reduce_send(a->core, now_us, to, out);
 }
 
+bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {
+	int to = index_of(a, member);
+	return to >= 0 && reduce_send_control(a->core, now_us, to, out);
+}
+
 void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member) {
 	int peer = index_of(a, member);
 	if (peer >= 0)

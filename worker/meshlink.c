@@ -13,14 +13,27 @@ struct meshlink {
 	int64_t now_us; /* of the current call into the mesh: callbacks have no clock */
 };
 
+static struct peers_message of_reduce(const struct meshlink *m, const struct reduce_msg *msg) {
+	return (struct peers_message){
+		.header = frame_reduce_encode(msg, m->run_tag), .part = {msg->data, NULL}, .part_bytes = {msg->data_bytes, 0}};
+}
+
+/* Under a cap on the upload: what need not wait for it. */
+static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
+	struct meshlink *m = ctx;
+	struct reduce_msg msg;
+	if (!allreduce_send_control(m->reduce, m->now_us, member, &msg))
+		return fetcher_send(m->fetcher, member, out);
+	*out = of_reduce(m, &msg);
+	return true;
+}
+
 /* Control and tensors before state: a joiner never slows a round down. */
 static bool next_message(void *ctx, uint32_t member, struct peers_message *out) {
 	struct meshlink *m = ctx;
 	struct reduce_msg msg;
 	if (allreduce_send(m->reduce, m->now_us, member, &msg)) {
-		*out = (struct peers_message){.header = frame_reduce_encode(&msg, m->run_tag),
-									  .part = {msg.data, NULL},
-									  .part_bytes = {msg.data_bytes, 0}};
+		*out = of_reduce(m, &msg);
 		return true;
 	}
 	return fetcher_send(m->fetcher, member, out) || donor_send(m->donor, member, out);
@@ -78,6 +91,7 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 	struct peers_config peers = cfg->peers;
 	peers.owner = (struct peers_owner){.ctx = m,
 									   .next_message = next_message,
+									   .next_control = next_control,
 									   .on_message = on_message,
 									   .on_link_up = on_link_up,
 									   .on_link_down = on_link_down,

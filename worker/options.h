@@ -15,6 +15,7 @@ struct worker_options {
 	char device[16];
 	char recompute[8];
 	char listen[128], advertise[128];
+	int64_t max_up, max_down; /* bytes per second; 0: no cap */
 	char name[64];
 	char log_file[256];
 	int64_t eval_every, eval_batches;

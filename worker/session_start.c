@@ -211,6 +211,23 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	return e;
 }
 
+/* Frames leave whole, one after the other: a peer that gets none for peer-timeout-ms takes us for dead. Half of it for
+ * one chunk leaves time for the way and for what other peers get in between. */
+static enum rv_err check_cap(const struct session *s, const char *name, int64_t cap_bytes_per_s,
+							 struct rv_errtext *et) {
+	const struct global_config *g = &trainer_global(s->trainer)->cfg;
+	int64_t timeout_ms = s->member.config.peer_timeout_ms;
+	int64_t chunk_bytes = (int64_t)g->codec->encoded_bytes(chunking_len(&g->chunks, 0));
+	int64_t least = chunk_bytes * 2 * 1000 / timeout_ms;
+	if (cap_bytes_per_s == 0 || cap_bytes_per_s >= least)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "%s is too low for this run: a chunk of %" PRId64
+				   " bytes has to pass within half of peer-timeout-ms = %" PRId64
+				   ", or the others take this worker for dead; allow at least %" PRId64 "kbit",
+				   name, chunk_bytes, timeout_ms, least * 8 / 1000 + 1);
+}
+
 static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	const struct global_config *g = &trainer_global(s->trainer)->cfg;
 	uint64_t tag = frame_run_tag(s->member.invite.run_id);
@@ -219,6 +236,8 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 									  .peer_timeout_us = s->member.config.peer_timeout_ms * RV_US_PER_MS};
 	struct fetcher_owner fetcher = session_fetcher_owner;
 	fetcher.ctx = s;
+	RV_TRY(check_cap(s, "max-up", s->opt->max_up, et));
+	RV_TRY(check_cap(s, "max-down", s->opt->max_down, et));
 	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
 	RV_TRY(donor_new(&s->store, tag, &s->donor, et));
 	RV_TRY(fetcher_new(tag, &fetcher, &s->fetcher, et));
@@ -226,6 +245,8 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 		.peers = {.identity = &s->member.identity,
 				  .self_member = s->member.member,
 				  .listen = s->opt->listen,
+				  .max_up = s->opt->max_up,
+				  .max_down = s->opt->max_down,
 				  .rng_seed = (uint64_t)rv_clock_wall_us()},
 		.reduce = s->reduce,
 		.donor = s->donor,
@@ -246,6 +267,8 @@ static void announce_start(struct session *s) {
 			 RV_FIELDS(rv_field_int("member", s->member.member), rv_field_int("round", (int64_t)g->round),
 					   rv_field_int("parameters", (int64_t)g->cfg.n),
 					   rv_field_int("port", peers_port(meshlink_peers(s->mesh))),
+					   rv_field_int("max_up_bytes_per_s", s->opt->max_up),
+					   rv_field_int("max_down_bytes_per_s", s->opt->max_down),
 					   rv_field_str("device", trainer_device(s->trainer)), rv_field_str("run_hash", run_hash)),
 			 "member %u, %zu parameters, at round %" PRIu64 ", on %s", s->member.member, g->cfg.n, g->round,
 			 trainer_device(s->trainer));

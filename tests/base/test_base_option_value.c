@@ -71,6 +71,34 @@ static void sizes_have_units(void **state) {
 	assert_int_equal(set(&d, "chunk-bytes", "-1KiB", NULL), RV_E_RANGE);
 }
 
+static void rates_have_units(void **state) {
+	(void)state;
+	static const struct rv_option cap = {.name = "max-up", .type = RV_OPT_RATE, .max = 125e6, .fallback = "0"};
+	static const struct {
+		const char *text;
+		int64_t want;
+	} good[] = {{"0", 0},           {"20mbit", 2500000},  {"20Mbit/s", 2500000}, {"1.5mbit", 187500},
+				{"500kbit", 62500}, {"1gbit", 125000000}, {"2.5MB", 2500000},    {"600KB/s", 600000},
+				{"12500B/s", 12500}};
+	int64_t v = -1;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		char text[RV_OPTION_TEXT_BYTES];
+		assert_int_equal(rv_option_value_parse(&cap, &v, good[i].text, NULL), RV_OK);
+		assert_int_equal(v, good[i].want);
+		rv_option_value_print(&cap, &v, text);
+		v = -1;
+		assert_int_equal(rv_option_value_parse(&cap, &v, text, NULL), RV_OK);
+		assert_int_equal(v, good[i].want);
+	}
+	static const char *const bad[] = {"", "20", "mbit", "20 mbits", "20MBit", "1bit", "20mbit/h", "unlimited", "2MiB"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(rv_option_value_parse(&cap, &v, bad[i], NULL), RV_E_INVALID);
+	struct rv_errtext et;
+	assert_int_equal(rv_option_value_parse(&cap, &v, "2gbit", &et), RV_E_RANGE);
+	assert_string_equal(et.text, "max-up = 2gbit: must be in [0, 1gbit]");
+	assert_int_equal(rv_option_value_parse(&cap, &v, "-1mbit", NULL), RV_E_RANGE);
+}
+
 static void durations_have_units(void **state) {
 	(void)state;
 	static const struct {
@@ -173,6 +201,7 @@ int main(void) {
 		cmocka_unit_test(whole_numbers),
 		cmocka_unit_test(ranges_are_inclusive_and_named),
 		cmocka_unit_test(sizes_have_units),
+		cmocka_unit_test(rates_have_units),
 		cmocka_unit_test(durations_have_units),
 		cmocka_unit_test(doubles_are_finite_decimals),
 		cmocka_unit_test(bools_have_four_spellings),

@@ -35,6 +35,11 @@ static bool next_message(void *ctx, uint32_t member, struct peers_message *out) 
 	return true;
 }
 
+static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
+	struct node *n = ctx;
+	return n->pings[member] > 0 && next_message(ctx, member, out);
+}
+
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et) {
 	struct node *n = ctx;
@@ -99,10 +104,11 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 	uint8_t seed[IDENTITY_SEED_BYTES] = {(uint8_t)(i + 1), 0x51};
 	*n = (struct node){.world = w, .member = (uint32_t)i};
 	identity_of_seed(seed, &n->id);
-	n->cfg = (struct peers_config){.identity = &n->id,
-								   .self_member = n->member,
-								   .listen = "127.0.0.1:0",
-								   .owner = {n, next_message, on_message, on_link_up, on_link_down, on_trouble}};
+	n->cfg = (struct peers_config){
+		.identity = &n->id,
+		.self_member = n->member,
+		.listen = "127.0.0.1:0",
+		.owner = {n, next_message, next_control, on_message, on_link_up, on_link_down, on_trouble}};
 	memcpy(n->cfg.run_id, w->run_id, NET_RUN_ID_BYTES);
 	memcpy(n->cfg.run_key, w->run.key, NET_KEY_BYTES);
 	ticket_sign(&w->run, w->run_id, n->member, n->id.key, n->cfg.ticket);

@@ -1,5 +1,6 @@
 /* The mesh among honest workers: links come up, carry bulk and control, break, come back, and are counted. */
 #include "mesh_world.h"
+#include "net/rate.h"
 #include "tcp_proxy.h"
 
 #include <stdio.h>
@@ -232,6 +233,82 @@ static void bytes_are_counted_at_the_socket(void **state) {
 	world_release(&w);
 }
 
+/* ---- caps: virtual time, so how fast the machine is does not matter ---- */
+
+enum { CAP_BYTES_PER_S = 500 * 1000, CAP_FRAME_BYTES = 8000, CAP_FRAMES = 25 };
+
+static void cap_upload_of_first(struct peers_config *cfg, int node) {
+	cfg->max_up = node == 0 ? CAP_BYTES_PER_S : 0;
+}
+
+static void cap_download_of_first(struct peers_config *cfg, int node) {
+	cfg->max_down = node == 0 ? CAP_BYTES_PER_S : 0;
+}
+
+static uint64_t capped_bytes(const struct world *w) {
+	struct peers_traffic t = peers_total(w->nodes[0].peers);
+	return w->nodes[0].cfg.max_up > 0 ? t.tx_bytes : t.rx_bytes;
+}
+
+struct cap_watch {
+	int64_t from_us;
+	uint64_t from_bytes;
+};
+
+/* Checks at every step that no more has passed than the cap allows, a full bucket and a ping included. */
+static bool watch_cap(struct world *w, void *ctx) {
+	const struct cap_watch *c = ctx;
+	double seconds = (double)(w->now_us - c->from_us) / 1e6;
+	double most = CAP_BYTES_PER_S * (seconds + RATE_DEPTH_US / 1e6) + 1000;
+	assert_true((double)(capped_bytes(w) - c->from_bytes) * 1500 / 1448 <= most);
+	return world_quiet_bulk(w, NULL);
+}
+
+static bool ping_came(struct world *w, void *ctx) {
+	(void)watch_cap(w, ctx);
+	return w->nodes[2].got_pings[0] > 0;
+}
+
+static void an_upload_keeps_its_cap_and_control_its_pace(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 3, cap_upload_of_first);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	struct cap_watch c = {w.now_us, capped_bytes(&w)};
+	queue_bulk(&w.nodes[0], 1, CAP_FRAMES, CAP_FRAME_BYTES, 5);
+	w.nodes[0].bulk[2] = CAP_FRAMES;
+	for (int i = 0; i < 100; i++)
+		world_step(&w);
+	uint32_t before = w.nodes[2].got_bulk[0];
+	w.nodes[0].pings[2] = 1;
+	assert_true(world_until(&w, ping_came, &c));
+	/* The frame that was under way, and one that the loop may have brought meanwhile. */
+	assert_true(before < CAP_FRAMES / 2 && w.nodes[2].bulk_at_ping[0] <= before + 2);
+	assert_true(world_until(&w, watch_cap, &c));
+	/* Both links had their share all the time. */
+	assert_int_equal(w.nodes[1].got_bulk[0], CAP_FRAMES);
+	assert_false(w.nodes[1].bad_body || w.nodes[2].bad_body);
+	assert_true(w.now_us - c.from_us > 600 * 1000);
+	world_release(&w);
+}
+
+static void a_download_keeps_its_cap(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 3, cap_download_of_first);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	struct cap_watch c = {w.now_us, capped_bytes(&w)};
+	queue_bulk(&w.nodes[1], 0, CAP_FRAMES, CAP_FRAME_BYTES, 6);
+	queue_bulk(&w.nodes[2], 0, CAP_FRAMES, CAP_FRAME_BYTES, 7);
+	assert_true(world_until(&w, watch_cap, &c));
+	assert_false(w.nodes[0].bad_body);
+	assert_int_equal(w.nodes[0].downs[1] + w.nodes[0].downs[2], 0);
+	assert_true(w.now_us - c.from_us > 600 * 1000);
+	world_release(&w);
+}
+
 static void killed_link_comes_back(void **state) {
 	(void)state;
 	struct world w;
@@ -435,6 +512,8 @@ int main(void) {
 		cmocka_unit_test(bulk_and_control_interleave),
 		cmocka_unit_test(awkward_sizes_arrive),
 		cmocka_unit_test(bytes_are_counted_at_the_socket),
+		cmocka_unit_test(an_upload_keeps_its_cap_and_control_its_pace),
+		cmocka_unit_test(a_download_keeps_its_cap),
 		cmocka_unit_test(killed_link_comes_back),
 		cmocka_unit_test(dead_peer_is_fatal_at_the_redial),
 		cmocka_unit_test(joiner_comes_in_by_its_ticket),
