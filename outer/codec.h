@@ -18,12 +18,30 @@
  *         and encode(decode(e)) == e for every e that decode accepts, because decode accepts nothing else: scale 0 with
  *         any value not 0, a scale with more bits or out of [2^-126, SCALE_MAX], a value of -128, or a block in which
  *         no value is +-127 are RV_E_CORRUPT. There is one encoding for each decodable vector.
+ *
+ * "int4"  B = ceil(n / 128) scales as int8's with 7 for 127, then ceil(n / 2) bytes of two values each, the first in the
+ *         low half: bit 3 is the sign, bits 0-2 the magnitude m; an odd n leaves 0 in the last half. m is the nearest
+ *         integer, ties to even, of |x| * (1 / scale). A decoded value is +-m * scale, exact. |x - Q(x)| <= A/14 * (1 +
+ *         2^-12); Q(0) = 0, oddness and what is refused as for int8, also a negative zero. 4.25 bits per value.
+ *
+ * "e3m0"  int4's layout with 64 for 7; m = 0 stands for 0 and m = 1..7 for 2^(m-1): the magnitude nearest to |x| * (1 /
+ *         scale), from the halfway points 0.5, 1.5, 3, 6, 12, 24, 48 on the larger one. |x - Q(x)| <= max(|x|/3,
+ *         A/128) * (1 + 2^-12). (4-bit outer gradients: Streaming DiLoCo, arXiv 2501.18512.)
+ *
+ * "q6sigma"  a codebook of 256 fp32 values, then n bytes that index it (n = 0: nothing). Statistics are of the whole
+ *         chunk: mean and sample standard deviation s in double, summed in order. x belongs to bucket clamp(round((x -
+ *         mean) / (6 s / 256)) + 128, 0, 255), ties to even; entry j is the mean, in double, of the bucket's values, 0
+ *         for an empty bucket. All are in bucket 128 when s is 0 or n is 1. Decode refuses an entry that is not finite.
+ *         Values beyond 3 s are clipped to their common mean; Q is neither odd nor idempotent, and Q(0) need not be 0.
+ *         A chunk that spans tensors of different scales loses the small ones. (The quantizer of prime's all-reduce,
+ *         kept for comparison.)
  */
 #ifndef RV_OUTER_CODEC_H
 #define RV_OUTER_CODEC_H
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +49,7 @@ struct codec {
 	const char *name; /* "int8", "fp32" */
 	uint8_t id;       /* on the wire and in round logs; never reused */
 	size_t block;     /* chunk sizes must be a multiple of this many elements (the last chunk excepted) */
+	bool canonical; /* encode(decode(e)) == e for every e that decode accepts; the mean of equals is the contribution */
 
 	size_t (*encoded_bytes)(size_t n);
 	/* x (n) -> out (encoded_bytes(n)). RV_E_RANGE when x holds a NaN or an infinity (the text says where); out is then

@@ -1,18 +1,12 @@
 /* codec_int8.c: symmetric int8, one scale per block of 256 values. The format and its properties are in codec.h; here
  * is its scalar part, block by block; the loops over values are in codec_kernels*.c. */
 #include "outer/codec.h"
+#include "outer/codec_block.h"
 #include "outer/codec_kernels.h"
-#include "outer/float_bits.h"
-
-#include <stdbool.h>
 
 enum { BLOCK = 256, CODE_MAX = 127 };
 
-#define SCALE_KEPT_BITS 0xffffff80u /* sign, exponent and 16 of 23 fraction bits: a 17-bit significand */
-#define SCALE_HALF_STEP 0x00000040u
-#define SCALE_MIN       0x1p-126f
-#define SCALE_MAX       0x1.0204p+121f    /* the largest 17-bit scale with 127 * scale <= FLT_MAX */
-#define ABSMAX_MIN      (127 * 0x1p-126f) /* blocks below are zero */
+static const struct block_scales scales = {.codec = "int8", .code_max = CODE_MAX, .most = 0x1.0204p+121f};
 
 static size_t blocks_of(size_t n) {
 	return (n + BLOCK - 1) / BLOCK;
@@ -27,25 +21,10 @@ static size_t int8_encoded_bytes(size_t n) {
 	return blocks_of(n) * sizeof(float) + n;
 }
 
-static float scale_of(float absmax) {
-	if (absmax < ABSMAX_MIN)
-		return 0;
-	float scale = float_of_bits((float_bits(absmax / CODE_MAX) + SCALE_HALF_STEP) & SCALE_KEPT_BITS);
-	return scale < SCALE_MAX ? scale : SCALE_MAX;
-}
-
-static enum rv_err not_finite(const float *x, size_t n, size_t offset, struct rv_errtext *et) {
-	size_t i = 0;
-	while (i + 1 < n && float_is_finite(x[i]))
-		i++;
-	return rv_fail(et, RV_E_RANGE, "int8 encode: value %zu is %g; only finite numbers can be sent", offset + i,
-				   (double)x[i]);
-}
-
 /* Encodes block b of n values, x (its length) with the given maximum magnitude. */
 static void encode_block(const struct codec_kernels *k, const float *x, uint32_t absmax_bits, size_t n, size_t b,
 						 uint8_t *out) {
-	float scale = scale_of(float_of_bits(absmax_bits));
+	float scale = block_scale(&scales, float_of_bits(absmax_bits));
 	memcpy(out + b * sizeof scale, &scale, sizeof scale);
 	int8_t *q = (int8_t *)out + blocks_of(n) * sizeof scale + b * BLOCK;
 	if (scale > 0)
@@ -60,7 +39,7 @@ static enum rv_err int8_encode(const float *x, size_t n, uint8_t *out, struct rv
 		const float *xb = x + b * BLOCK;
 		uint32_t most = k->absmax_bits(xb, block_len(n, b));
 		if (most >= FLOAT_INF_BITS)
-			return not_finite(xb, block_len(n, b), b * BLOCK, et);
+			return block_not_finite(&scales, xb, block_len(n, b), b * BLOCK, et);
 		encode_block(k, xb, most, n, b, out);
 	}
 	return RV_OK;
@@ -72,7 +51,7 @@ static enum rv_err int8_encode_delta(const float *x, const float *y, size_t n, u
 	for (size_t b = 0; b < blocks_of(n); b++) {
 		uint32_t most = k->delta_absmax_bits(x + b * BLOCK, y + b * BLOCK, delta, block_len(n, b));
 		if (most >= FLOAT_INF_BITS)
-			return not_finite(delta, block_len(n, b), b * BLOCK, et);
+			return block_not_finite(&scales, delta, block_len(n, b), b * BLOCK, et);
 		encode_block(k, delta, most, n, b, out);
 	}
 	return RV_OK;
@@ -95,8 +74,7 @@ static enum rv_err open_block(const struct codec_kernels *k, const uint8_t *in, 
 	if (float_bits(v->scale) == 0)
 		return most == 0 ? RV_OK
 						 : rv_fail(et, RV_E_CORRUPT, "int8 block %zu: scale 0 but a value of magnitude %u", b, most);
-	bool in_range = v->scale >= SCALE_MIN && v->scale <= SCALE_MAX; /* false for NaN */
-	if (!in_range || (float_bits(v->scale) & ~SCALE_KEPT_BITS) != 0)
+	if (!block_scale_valid(&scales, v->scale))
 		return rv_fail(et, RV_E_CORRUPT, "int8 block %zu: %a is not a scale", b, (double)v->scale);
 	if (most != CODE_MAX)
 		return rv_fail(et, RV_E_CORRUPT, "int8 block %zu: largest magnitude %u, must be %d", b, most, CODE_MAX);
@@ -127,6 +105,7 @@ const struct codec codec_int8 = {
 	.name = "int8",
 	.id = 1,
 	.block = BLOCK,
+	.canonical = true,
 	.encoded_bytes = int8_encoded_bytes,
 	.encode = int8_encode,
 	.encode_delta = int8_encode_delta,

@@ -1,5 +1,5 @@
-/* fuzz_codec.c: an encoded chunk from a peer: codec, element count, bytes. What is accepted is finite, and is the one
- * encoding of what it decodes to. */
+/* fuzz_codec.c: an encoded chunk from a peer: codec, element count, bytes. What is accepted is finite, and for a
+ * canonical codec is the one encoding of what it decodes to. */
 #include "outer/codec.h"
 
 #include "tests/fuzz/fuzz.h"
@@ -10,10 +10,17 @@
 
 enum { VALUES_MAX = 1100 };
 
+static size_t codecs(void) {
+	size_t n = 0;
+	while (codec_registry[n])
+		n++;
+	return n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size < 3)
 		return 0;
-	const struct codec *codec = data[0] & 1 ? &codec_fp32 : &codec_int8;
+	const struct codec *codec = codec_registry[data[0] % codecs()];
 	size_t n = 1 + (size_t)(data[1] | data[2] << 8) % VALUES_MAX, bytes = codec->encoded_bytes(n);
 	if (size - 3 < bytes)
 		return 0;
@@ -27,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		for (size_t i = 0; i < n; i++)
 			RV_ASSERT(isfinite(x[i]) && sum[i] == x[i]);
 		RV_ASSERT(codec->encode(x, n, again, NULL) == RV_OK);
-		RV_ASSERT(memcmp(again, data + 3, bytes) == 0);
+		RV_ASSERT(!codec->canonical || memcmp(again, data + 3, bytes) == 0);
 	} else {
 		RV_ASSERT(e == RV_E_CORRUPT && et.text[0]);
 	}

@@ -349,10 +349,9 @@ int main(int argc, char **argv) {
 	make_documents(s);
 	make_frames(s);
 	static const size_t sizes[] = {1, 7, 257, 600};
-	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-		make_codec(s, &codec_int8, 0, sizes[i]);
-		make_codec(s, &codec_fp32, 1, sizes[i]);
-	}
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+		for (uint8_t k = 0; codec_registry[k]; k++)
+			make_codec(s, codec_registry[k], k, sizes[i]);
 	make_safetensors(s);
 	make_index(s);
 	make_hf_configs(s);

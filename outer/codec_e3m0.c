@@ -1,0 +1,24 @@
+/* codec_e3m0.c: four bits per value, a sign and three bits of exponent: 0 and the powers of two from 1 to 64 times the
+ * block's scale, either sign; the 4-bit outer gradients of Streaming DiLoCo (arXiv 2501.18512). The format is in
+ * codec.h. */
+#include "outer/codec_nibble.h"
+
+static void e3m0_magnitudes(const float *x, float inverse, uint8_t *code, size_t n) {
+	/* halfway between neighbours */
+	static const float from[] = {0.5f, 1.5f, 3, 6, 12, 24, 48};
+	for (size_t i = 0; i < n; i++) {
+		const float r = float_of_bits(float_magnitude(x[i])) * inverse;
+		uint8_t above = 0;
+		for (size_t k = 0; k < sizeof from / sizeof *from; k++)
+			above = (uint8_t)(above + (r >= from[k]));
+		code[i] = above;
+	}
+}
+
+static const struct nibble_format e3m0_format = {
+	.scales = {.codec = "e3m0", .code_max = 64, .most = 0x1.ffffp+121f},
+	.value = {0, 1, 2, 4, 8, 16, 32, 64},
+	.magnitudes = e3m0_magnitudes,
+};
+
+RV_NIBBLE_CODEC(e3m0, 4)
