@@ -84,9 +84,13 @@ static enum rv_err encode_file(const char *path, const struct tokenizer *t, stru
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
-static bool is_shard(const char *path) {
-	size_t n = strlen(path);
-	return n > 4 && strcmp(path + n - 4, ".bin") == 0;
+/* As dataset_open tells them apart. */
+static enum rv_err is_shard(const char *path, bool *out, struct rv_errtext *et) {
+	struct mapped_file m;
+	RV_TRY(mapped_file_open(&m, path, et));
+	*out = shard_recognise(&m);
+	mapped_file_close(&m);
+	return RV_OK;
 }
 
 static enum rv_err evaluate_all(struct session *s, struct evaluation *out, struct rv_errtext *et) {
@@ -94,8 +98,10 @@ static enum rv_err evaluate_all(struct session *s, struct evaluation *out, struc
 	struct loaded_model *m = s->model;
 	struct token_list tokens = {0};
 	int64_t stride = s->opts->stride > 0 && s->opts->stride < m->cfg.context ? s->opts->stride : m->cfg.context;
-	enum rv_err e = is_shard(path) ? read_shard(path, (uint32_t)m->cfg.vocab, &tokens, et)
-								   : encode_file(path, m->tokenizer, &tokens, et);
+	bool shard = false;
+	RV_TRY(is_shard(path, &shard, et));
+	enum rv_err e =
+		shard ? read_shard(path, (uint32_t)m->cfg.vocab, &tokens, et) : encode_file(path, m->tokenizer, &tokens, et);
 	if (e == RV_OK)
 		e = evaluation_text(m, tokens.ids, tokens.n, (int)stride, tick, s, out, et);
 	token_list_release(&tokens);

@@ -1,5 +1,6 @@
 /* cmd_export.c: `rivulet export`: weights in the files of the ecosystem. */
 #include "base/event.h"
+#include "base/file.h"
 #include "base/hex.h"
 #include "lab/commands.h"
 #include "lab/export_source.h"
@@ -39,24 +40,31 @@ static enum weights_format format_of(const struct export_options *o) {
 	return strcmp(o->dtype, "bf16") == 0 ? WEIGHTS_BF16 : strcmp(o->dtype, "fp16") == 0 ? WEIGHTS_F16 : WEIGHTS_F32;
 }
 
-static void gguf_path(const char *out, char path[static PATH_MAX]) {
+/* A directory that there is, or one to be made: "DIR/". */
+static enum rv_err gguf_path(const char *out, char path[static PATH_MAX], struct rv_errtext *et) {
 	struct stat st;
-	bool directory = stat(out, &st) == 0 && S_ISDIR(st.st_mode);
-	snprintf(path, PATH_MAX, "%s%s", out, directory ? "/model.gguf" : "");
+	size_t n = strlen(out);
+	bool slash = n > 0 && out[n - 1] == '/', directory = stat(out, &st) == 0 && S_ISDIR(st.st_mode);
+	if (slash && !directory)
+		RV_TRY(rv_dir_make(out, 0755, et));
+	snprintf(path, PATH_MAX, "%s%s", out, slash ? "model.gguf" : directory ? "/model.gguf" : "");
+	return RV_OK;
 }
 
+/* *warning: of what was written, what is missing. */
 static enum rv_err write_export(const struct export_options *o, const struct export_source *s,
-								char written[static PATH_MAX], struct rv_errtext *et) {
+								char written[static PATH_MAX], struct rv_errtext *warning, struct rv_errtext *et) {
 	enum weights_format format = format_of(o);
 	const struct weights_source w = {.cfg = &s->cfg,
 									 .layout = &s->layout,
 									 .params = s->params,
 									 .origin = s->origin,
 									 .tokenizer_file = s->tokenizer[0] ? s->tokenizer : NULL,
+									 .warning = warning,
 									 .dtype = format == WEIGHTS_BF16 ? DTYPE_BF16 : DTYPE_F32,
 									 .max_file_bytes = (uint64_t)o->max_file_bytes};
 	if (strcmp(o->format, "gguf") == 0) {
-		gguf_path(o->out, written);
+		RV_TRY(gguf_path(o->out, written, et));
 		return gguf_save(written, &w, format, et);
 	}
 	snprintf(written, PATH_MAX, "%s", o->out);
@@ -71,7 +79,7 @@ static uint64_t count_params(const struct model_layout *l) {
 }
 
 static enum rv_err say(const struct export_options *o, const struct export_source *s, const char *written,
-					   struct rv_errtext *et) {
+					   const char *warning, struct rv_errtext *et) {
 	struct rv_events *events;
 	const struct rv_events_config cfg = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	char state[2 * RV_HASH_BYTES + 1];
@@ -84,6 +92,8 @@ static enum rv_err say(const struct export_options *o, const struct export_sourc
 					   rv_field_int("round", (int64_t)s->origin.round), rv_field_str("state", state)),
 			 "%s: %s, %.2f M parameters in %s, after round %" PRIu64, written, s->cfg.model, (double)n * 1e-6, o->dtype,
 			 s->origin.round);
+	if (warning[0])
+		rv_event(events, RV_WARN, "no_tokenizer", RV_FIELDS(rv_field_str("out", written)), "%s", warning);
 	rv_events_free(events);
 	return RV_OK;
 }
@@ -92,10 +102,11 @@ static enum rv_err run_export(void *opts, const struct rv_args *args, struct rv_
 	const struct export_options *o = opts;
 	struct export_source s;
 	char written[PATH_MAX];
+	struct rv_errtext warning = {""};
 	RV_TRY(export_source_open(args->at[0], o->round, o->tokenizer, &s, et));
-	enum rv_err e = write_export(o, &s, written, et);
+	enum rv_err e = write_export(o, &s, written, &warning, et);
 	if (e == RV_OK)
-		e = say(o, &s, written, et);
+		e = say(o, &s, written, warning.text, et);
 	export_source_release(&s);
 	return e;
 }

@@ -163,12 +163,17 @@ static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
 										  .tokens = r->tokens_done,
 										  .state = r->cfg.method->state_hash(r)};
 	const struct model *m = replica_model(r->replicas[0]);
-	const struct weights_source source = {.cfg = &r->cfg.run,
-										  .layout = &m->layout,
-										  .params = r->cfg.method->theta(r),
-										  .origin = origin,
-										  .tokenizer_file = s->tokenizer ? s->opts->files.tokenizer : NULL};
-	return weights_save_directory(s->opts->out, &source, et);
+	struct weights_source source = {.cfg = &r->cfg.run,
+									.layout = &m->layout,
+									.params = r->cfg.method->theta(r),
+									.origin = origin,
+									.tokenizer_file = s->tokenizer ? s->opts->files.tokenizer : NULL};
+	struct rv_errtext warning = {0};
+	source.warning = &warning;
+	RV_TRY(weights_save_directory(s->opts->out, &source, et));
+	if (warning.text[0])
+		rv_event(s->events, RV_WARN, "no_tokenizer", RV_FIELDS(rv_field_str("text", warning.text)), "%s", warning.text);
+	return RV_OK;
 }
 
 static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtext *et) {

@@ -1,21 +1,14 @@
 /* export_source.c: see export_source.h. */
 #include "lab/export_source.h"
 
-#include "base/hex.h"
+#include "lab/weights_tokenizer.h"
 #include "lab/worker_rounds.h"
-#include "worker/train/hf_tokenizer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-enum { BYTE_TOKENS = 256 };
-
-/* ---- weights --------------------------------------------------------------------------------------------------------
- */
 
 static enum rv_err take_round(struct export_source *s, const char *where, int64_t round, struct rv_errtext *et) {
 	struct worker_rounds w;
@@ -54,7 +47,6 @@ static bool is_unfinished_run(const char *where) {
 }
 
 static enum rv_err take_file(struct export_source *s, const char *where, int64_t round, struct rv_errtext *et) {
-	const struct model_ops *family;
 	run_config_defaults(&s->cfg);
 	if (is_unfinished_run(where))
 		return rv_fail(
@@ -67,59 +59,14 @@ static enum rv_err take_file(struct export_source *s, const char *where, int64_t
 	if (round >= 0 && (uint64_t)round != s->origin.round)
 		return rv_fail(et, RV_E_NOTFOUND, "%s: holds round %" PRIu64 " only; a worker's directory has earlier rounds",
 					   where, s->origin.round);
-	const struct model_shape shape = model_shape_of(&s->cfg);
-	RV_TRY(model_family_find(s->cfg.model, &family, et));
-	RV_TRY(model_layout_init(&s->layout, family, &shape, NULL, et));
-	s->params = malloc(s->layout.n_params * sizeof *s->params);
-	if (!s->params)
-		return rv_fail(et, RV_E_NOMEM, "no memory for %zu parameters", s->layout.n_params);
-	return weights_load(where, family, &s->layout, s->params, et);
-}
-
-/* ---- tokenizer ------------------------------------------------------------------------------------------------------
- */
-
-/* The one in the directory of the weights, or "". */
-static void find_tokenizer(const char *where, char out[static PATH_MAX]) {
-	struct stat st;
-	bool directory = stat(where, &st) == 0 && S_ISDIR(st.st_mode);
-	const char *slash = strrchr(where, '/');
-	if (directory)
-		snprintf(out, PATH_MAX, "%s/%s", where, HF_TOKENIZER_FILE);
-	else
-		snprintf(out, PATH_MAX, "%.*s%s", slash ? (int)(slash + 1 - where) : 0, where, HF_TOKENIZER_FILE);
-	if (access(out, F_OK) != 0)
-		out[0] = '\0';
-}
-
-static enum rv_err check_hash(const struct export_source *s, struct rv_errtext *et) {
-	struct rv_hash hash;
-	char hex[2 * RV_HASH_BYTES + 1];
-	RV_TRY(rv_hash_file(s->tokenizer, &hash, et));
-	rv_hex_encode(hash.b, sizeof hash.b, hex);
-	if (strcasecmp(hex, s->cfg.tokenizer_hash) != 0)
-		return rv_fail(et, RV_E_INVALID,
-					   "%s: another tokenizer than the run's (hash %.16s..., the run's is %.16s...): --tokenizer FILE",
-					   s->tokenizer, hex, s->cfg.tokenizer_hash);
-	return RV_OK;
+	return weights_load_new(where, &s->cfg, &s->layout, &s->params, et);
 }
 
 static enum rv_err take_tokenizer(struct export_source *s, const char *where, const char *given,
 								  struct rv_errtext *et) {
-	if (given[0])
-		snprintf(s->tokenizer, sizeof s->tokenizer, "%s", given);
-	else
-		find_tokenizer(where, s->tokenizer);
-	if (s->tokenizer[0])
-		return s->cfg.tokenizer_hash[0] ? check_hash(s, et) : RV_OK;
-	if (s->cfg.tokenizer_hash[0])
-		return rv_fail(et, RV_E_INVALID,
-					   "%s: the run's tokenizer is not beside the weights: --tokenizer FILE (its hash is %.64s)", where,
-					   s->cfg.tokenizer_hash);
-	if (s->cfg.vocab != BYTE_TOKENS)
-		return rv_fail(et, RV_E_INVALID,
-					   "%s: a vocabulary of %" PRId64 " tokens, and no tokenizer.json beside it: --tokenizer FILE",
-					   where, s->cfg.vocab);
+	struct tokenizer *t;
+	RV_TRY(weights_tokenizer_open(where, given, &s->cfg, s->tokenizer, &t, et));
+	tokenizer_free(t);
 	return RV_OK;
 }
 

@@ -14,7 +14,7 @@ struct export_source {
 	struct model_layout layout;
 	float *params; /* (layout.n_params) */
 	struct weights_origin origin;
-	char tokenizer[PATH_MAX]; /* a tokenizer.json; "": the tokens are bytes */
+	char tokenizer[PATH_MAX]; /* its file; "": the tokens are bytes */
 };
 
 /* `round` < 0: the newest. `tokenizer`: "" for the one that lies beside the weights. RV_E_NOTFOUND (the round: the text

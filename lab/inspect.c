@@ -75,7 +75,7 @@ static enum rv_err kind_of_json(const char *path, const struct kind **out, struc
 	RV_TRY(rv_file_read(path, TOKENIZER_MAX_FILE_BYTES, &text, &n, et));
 	json_error_t why = {.line = 0};
 	enum rv_err e = rv_json_check_limits(text, n, JSON_CONTAINERS, JSON_VALUES, et);
-	json_t *root = e == RV_OK ? json_loadb((char *)text, n, JSON_REJECT_DUPLICATES, &why) : NULL;
+	json_t *root = e == RV_OK ? json_loadb((char *)text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why) : NULL;
 	free(text);
 	if (!root)
 		return e != RV_OK ? rv_fail_context(et, e, "%s", path)

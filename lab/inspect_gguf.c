@@ -2,14 +2,11 @@
 #include "lab/inspect.h"
 
 #include "base/bytes.h"
+#include "worker/tokenizer/mapped_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
 	VERSION_MIN = 2,
@@ -19,7 +16,8 @@ enum {
 	MAX_DIMS = 4,
 	MAX_DEPTH = 4,        /* arrays of arrays */
 	MAX_TEXT_BYTES = 256, /* shown of a string */
-	MAX_SHOWN = 8,        /* elements shown of an array */
+	MAX_HEADER_BYTES = 256 << 20,
+	MAX_SHOWN = 8, /* elements shown of an array */
 };
 
 enum value_type { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, VALUE_TYPES };
@@ -168,18 +166,26 @@ enum rv_err inspect_gguf_header(const uint8_t *bytes, size_t n, json_t *facts, s
 					: RV_OK;
 }
 
+/* The first `n` bytes, copied: a mapping of a file that is cut short meanwhile would kill us. */
+static enum rv_err read_start(const char *path, const struct mapped_file *m, json_t *facts, struct rv_errtext *et) {
+	size_t n = m->bytes < MAX_HEADER_BYTES ? m->bytes : MAX_HEADER_BYTES;
+	uint8_t *bytes = malloc(n + 1);
+	if (!bytes)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory for %zu bytes of its header", path, n);
+	enum rv_err e = mapped_file_read(m, 0, n, bytes, et);
+	if (e == RV_OK) {
+		e = inspect_gguf_header(bytes, n, facts, et);
+		if (e != RV_OK)
+			(void)rv_fail_context(et, e, "%s", path);
+	}
+	free(bytes);
+	return e;
+}
+
 enum rv_err inspect_gguf(const char *path, json_t *facts, struct rv_errtext *et) {
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return rv_fail_errno(et, errno, "%s: cannot open for reading", path);
-	void *map = fstat(fd, &st) == 0 && st.st_size > 0 ? mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-													  : MAP_FAILED;
-	int errno_map = errno;
-	(void)close(fd);
-	if (map == MAP_FAILED)
-		return rv_fail_errno(et, errno_map, "%s: cannot map", path);
-	enum rv_err e = inspect_gguf_header(map, (size_t)st.st_size, facts, et);
-	munmap(map, (size_t)st.st_size);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
+	struct mapped_file m;
+	RV_TRY(mapped_file_open(&m, path, et));
+	enum rv_err e = read_start(path, &m, facts, et);
+	mapped_file_close(&m);
+	return e;
 }

@@ -2,6 +2,7 @@
 #include "lab/inspect.h"
 
 #include "base/bytes.h"
+#include "lab/checkpoint_header.h"
 #include "lab/run_record.h"
 #include "lab/worker_rounds.h"
 #include "worker/train/metrics.h"
@@ -49,7 +50,7 @@ enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *e
 /* ---- files of state: their headers ----------------------------------------------------------------------------------
  */
 
-enum { STATE_MAGIC_BYTES = 8, STATE_HEAD_BYTES = 192, CHECKPOINT_VERSION = 2, CHECKPOINT_METHOD_BYTES = 16 };
+enum { STATE_MAGIC_BYTES = 8, STATE_HEAD_BYTES = 64 };
 
 static void put_state(struct rv_reader *r, const char *sort, json_t *facts) {
 	struct rv_hash run;
@@ -61,20 +62,20 @@ static void put_state(struct rv_reader *r, const char *sort, json_t *facts) {
 	inspect_put_hash(facts, "run_hash", &run);
 }
 
-static void put_checkpoint(struct rv_reader *r, json_t *facts) {
+static enum rv_err put_checkpoint(const char *path, json_t *facts, struct rv_errtext *et) {
+	struct checkpoint_header h;
 	char method[CHECKPOINT_METHOD_BYTES + 1] = "";
-	uint32_t version = rv_read_u32(r);
+	RV_TRY(checkpoint_header_read(path, &h, et));
+	memcpy(method, h.method, CHECKPOINT_METHOD_BYTES);
 	json_object_set_new(facts, "sort", json_string("checkpoint of the lab"));
-	json_object_set_new(facts, "version", json_integer(version));
-	if (version != CHECKPOINT_VERSION)
-		return;
-	rv_read_copy(r, method, CHECKPOINT_METHOD_BYTES);
+	json_object_set_new(facts, "version", json_integer(CHECKPOINT_VERSION));
 	json_object_set_new(facts, "method", json_string(method));
-	json_object_set_new(facts, "workers", json_integer(rv_read_u32(r)));
-	json_object_set_new(facts, "threads", json_integer(rv_read_u32(r)));
-	(void)rv_read_span(r, 3 * (size_t)RV_HASH_BYTES);
-	json_object_set_new(facts, "round", json_integer((json_int_t)rv_read_u64(r)));
-	json_object_set_new(facts, "tokens", json_integer((json_int_t)rv_read_u64(r)));
+	json_object_set_new(facts, "workers", json_integer(h.workers));
+	json_object_set_new(facts, "threads", json_integer(h.threads));
+	json_object_set_new(facts, "round", json_integer((json_int_t)h.rounds_done));
+	json_object_set_new(facts, "tokens", json_integer((json_int_t)h.tokens_done));
+	inspect_put_hash(facts, "run_hash", &h.run_hash);
+	return RV_OK;
 }
 
 enum rv_err inspect_state_file(const char *path, json_t *facts, struct rv_errtext *et) {
@@ -89,11 +90,10 @@ enum rv_err inspect_state_file(const char *path, json_t *facts, struct rv_errtex
 	const uint8_t *magic = rv_read_span(&r, STATE_MAGIC_BYTES);
 	if (!magic)
 		return rv_fail(et, RV_E_CORRUPT, "%s: cut short", path);
-	if (memcmp(magic, "rivuletL", STATE_MAGIC_BYTES) == 0)
-		put_checkpoint(&r, facts);
-	else
-		put_state(&r, magic[2] == 'B' ? "base" : magic[2] == 'L' ? "log entry" : "replica", facts);
 	json_object_set_new(facts, "bytes", json_integer(st.st_size));
+	if (memcmp(magic, "rivuletL", STATE_MAGIC_BYTES) == 0)
+		return put_checkpoint(path, facts, et);
+	put_state(&r, magic[2] == 'B' ? "base" : magic[2] == 'L' ? "log entry" : "replica", facts);
 	return rv_reader_ok(&r) ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: cut short", path);
 }
 
@@ -108,7 +108,8 @@ enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *
 	char file[PATH_MAX];
 	struct stat st;
 	bool directory = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-	snprintf(file, sizeof file, "%s%s", path, directory ? "/" METRICS_FILE : "");
+	if (snprintf(file, sizeof file, "%s%s", path, directory ? "/" METRICS_FILE : "") >= (int)sizeof file)
+		return rv_fail(et, RV_E_RANGE, "%.100s...: longer than a path may be", path);
 	struct run_record r;
 	RV_TRY(run_record_read(file, &r, et));
 	struct record_totals t = run_record_totals(&r);

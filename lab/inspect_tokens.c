@@ -10,7 +10,7 @@
 
 /* The added tokens of a tokenizer.json, which tokenizer_load has accepted. */
 static void put_added(const uint8_t *text, size_t n, json_t *facts) {
-	json_t *root = json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES, NULL), *added;
+	json_t *root = json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *added;
 	json_t *list = json_array();
 	size_t i;
 	json_array_foreach(json_object_get(root, "added_tokens"), i, added) {

@@ -66,21 +66,14 @@ static enum rv_err put_files(const char *where, json_t *facts, struct rv_errtext
 
 /* What a run that starts from these weights has as its init-hash. */
 static enum rv_err put_init_hash(const char *where, const struct run_config *c, json_t *facts, struct rv_errtext *et) {
-	const struct model_ops *family;
-	const struct model_shape shape = model_shape_of(c);
 	struct model_layout layout;
-	RV_TRY(model_family_find(c->model, &family, et));
-	RV_TRY(model_layout_init(&layout, family, &shape, NULL, et));
-	float *params = malloc(layout.n_params * sizeof *params);
-	enum rv_err e = params ? weights_load(where, family, &layout, params, et)
-						   : rv_fail(et, RV_E_NOMEM, "no memory for %zu parameters", layout.n_params);
-	if (e == RV_OK) {
-		struct rv_hash h = weights_hash(params, layout.n_params);
-		inspect_put_hash(facts, "init-hash", &h);
-	}
+	float *params;
+	RV_TRY(weights_load_new(where, c, &layout, &params, et));
+	struct rv_hash h = weights_hash(params, layout.n_params);
+	inspect_put_hash(facts, "init-hash", &h);
 	free(params);
 	model_layout_release(&layout);
-	return e;
+	return RV_OK;
 }
 
 /* Weights of a model we know are loaded and hashed; what is not such a model is said, and is no fault. */
@@ -125,12 +118,12 @@ enum rv_err inspect_model_directory(const char *path, json_t *facts, struct rv_e
 	char file[PATH_MAX];
 	enum rv_err e = put_files(path, facts, et);
 	if (e == RV_E_NOTFOUND) { /* config.json alone */
-		snprintf(file, sizeof file, "%s/%s", path, WEIGHTS_CONFIG_FILE);
+		RV_TRY(weights_path(path, WEIGHTS_CONFIG_FILE, file, et));
 		return inspect_config(file, facts, et);
 	}
 	RV_TRY(e);
 	put_model_if_known(path, facts);
-	snprintf(file, sizeof file, "%s/%s", path, HF_TOKENIZER_FILE);
+	RV_TRY(weights_path(path, HF_TOKENIZER_FILE, file, et));
 	if (access(file, F_OK) != 0)
 		return RV_OK;
 	json_t *tokenizer = json_object();

@@ -18,14 +18,13 @@ struct loaded_model {
 struct loaded_model_options {
 	const char
 		*where; /* a directory or file of weights, as worker/train/weights.h has them; a run's directory is one */
-	const char *tokenizer; /* a file, or "bytes"; "": tokenizer.json beside the weights, or bytes when there is none */
+	const char *tokenizer; /* a file, or "bytes"; "": as weights_tokenizer.h has it */
 	const char *dtype;     /* "fp32", "bf16"; "auto": as it was trained */
 	int max_batch;         /* sequences of the model's context in a forward pass; 0: about 4096 tokens */
 	int threads;           /* 0: all cores */
 };
 
-/* What weights_load, backend_open, model_new and tokenizer_open refuse; RV_E_INVALID: no tokenizer for a vocabulary
- * that is not of bytes, or one that does not fit. */
+/* What weights_load_new, backend_open, model_new and weights_tokenizer_open refuse. */
 enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et);
 void loaded_model_close(struct loaded_model *m); /* NULL is fine */
 

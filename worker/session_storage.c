@@ -26,7 +26,8 @@ struct store_job {
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;
-	bool usable; /* FETCHED_LOG: it is what was expected, even if the disk did not take it */
+	struct rv_errtext warning; /* EXPORT: what is not as it might be, and no fault */
+	bool usable;               /* FETCHED_LOG: it is what was expected, even if the disk did not take it */
 	struct rv_hash full_hash;
 };
 
@@ -84,7 +85,7 @@ static void run_export(struct store_job *j) {
 	struct session *s = j->s;
 	const struct global_state *g = trainer_global(s->trainer); /* the trainer is idle for good */
 	const char *tokenizer = s->member.tokenizer;
-	bool on_bytes = s->member.config.tokenizer_hash[0] == '\0';
+	bool has_file = tokenizer[0] && strcmp(tokenizer, "bytes") != 0; /* else bytes, or it trained on token shards */
 	j->full_hash = global_full_hash(g);
 	const struct weights_source source = {
 		.cfg = &s->member.config,
@@ -94,14 +95,10 @@ static void run_export(struct store_job *j) {
 				   .step = g->round * (uint64_t)s->member.config.steps_per_round,
 				   .tokens = s->sums.tokens,
 				   .state = j->full_hash},
-		.tokenizer_file = on_bytes ? NULL : tokenizer,
+		.tokenizer_file = has_file ? tokenizer : NULL,
+		.warning = &j->warning,
 	};
-	char path[SESSION_PATH_BYTES];
-	snprintf(path, sizeof path, "%s/%s", s->opt->dir, WEIGHTS_FILE);
-	if (on_bytes || tokenizer[0]) /* else it trained on token shards: the weights alone */
-		j->err = weights_save_directory(s->opt->dir, &source, &j->text);
-	else
-		j->err = weights_save_file(path, &source, &j->text);
+	j->err = weights_save_directory(s->opt->dir, &source, &j->text);
 }
 
 static void run_job(struct job *job) {
@@ -165,6 +162,8 @@ static void done_export(struct session *s, struct store_job *j) {
 		session_fail(s, j->err, j->text.text);
 		return;
 	}
+	if (j->warning.text[0])
+		rv_event(s->events, RV_WARN, "no_tokenizer", RV_NO_FIELDS, "%s", j->warning.text);
 	s->exported = true;
 	session_write_end(s, &j->full_hash);
 	if (s->state != SESSION_EXPORTING)

@@ -169,10 +169,57 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	assert_true(exists(dir, "tokenizer.json") && exists(dir, "config.json") && exists(dir, "model.safetensors"));
 }
 
+/* A rank file of GPT-2's size, which tells the pattern: the bytes, and 50,000 pairs of them. */
+static void write_ranks(const char *path) {
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	enum { BYTES = 256, PAIRS = 50000 };
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	for (unsigned i = 0; i < BYTES; i++)
+		fprintf(f, "%c%c== %u\n", digits[i >> 2], digits[(i & 3) << 4], i);
+	for (unsigned i = 0; i < PAIRS; i++)
+		fprintf(f, "%c%c%c= %u\n", digits[i >> 10], digits[i >> 4 & 63], digits[(i & 15) << 2], BYTES + i);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void start_with_tokenizer(int i, const char *file) {
+	second.worker_args[0] = "--tokenizer";
+	second.worker_args[1] = file;
+	e2e_start_worker(&second, i, NULL, NULL);
+}
+
+/* The weights are what counts: they are there, whatever becomes of the tokenizer's file. */
+static void a_rank_file_is_a_tokenizer_and_may_be_gone_at_the_end(void **state) {
+	(void)state;
+	char kept[E2E_PATH + 32], lost[E2E_PATH + 32], config[8192], dir[E2E_PATH];
+	e2e_open(&first, one_worker, 1); /* for its text */
+	snprintf(kept, sizeof kept, "%s/kept.tiktoken", first.dir);
+	snprintf(lost, sizeof lost, "%s/lost.tiktoken", first.dir);
+	write_ranks(kept);
+	write_ranks(lost);
+	make_config("--tokenizer", kept, "2", config, sizeof config);
+	e2e_open(&second, config, 2);
+	start_with_tokenizer(0, lost);
+	json_decref(e2e_wait_event(&second.workers[0], "started", NULL, 0, NULL));
+	assert_int_equal(remove(lost), 0);
+	start_with_tokenizer(1, kept);
+	finish(&second, 2);
+	e2e_worker_dir(&second, 0, dir);
+	assert_true(exists(dir, "model.safetensors") && exists(dir, "config.json"));
+	assert_false(exists(dir, "tokenizer.tiktoken") || exists(dir, "tokenizer.json"));
+	json_t *warning = e2e_wait_event(&second.workers[0], "no_tokenizer", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(warning, "text"), "lost.tiktoken"));
+	json_decref(warning);
+	e2e_worker_dir(&second, 1, dir);
+	assert_true(exists(dir, "model.safetensors") && exists(dir, "tokenizer.tiktoken"));
+	assert_false(exists(dir, "tokenizer.json"));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_lacks_the_initial_weights_gets_them_from_a_peer, setup, teardown),
 		cmocka_unit_test_setup_teardown(weights_of_another_run_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_rank_file_is_a_tokenizer_and_may_be_gone_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_tokenizer_makes_the_tokens_and_is_remembered, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "lab/commands.h"
 #include "lab/export_source.h"
 #include "lab/worker_rounds.h"
+#include "worker/train/hf_tokenizer.h"
 
 #include "base/hex.h"
 
@@ -206,20 +207,28 @@ static void test_run_without_weights_yet(void **state) {
 static void test_tokenizer_must_be_the_runs(void **state) {
 	(void)state;
 	char path[400], options[128], hex[2 * RV_HASH_BYTES + 1];
-	const char text[] = "{}";
+	char *text = hf_tokenizer_of_bytes();
 	struct rv_hash h = rv_hash_of(text, strlen(text));
 	rv_hex_encode(h.b, RV_HASH_BYTES, hex);
 	snprintf(options, sizeof options, "tokenizer-hash = %s\n", hex);
 	worker_dir_release(&w);
 	worker_dir_init(&w, options);
 	source_refused(w.dir, 0, "", RV_E_INVALID, "not beside the weights: --tokenizer FILE");
-	fixture_write(w.dir, "other.json", (const uint8_t *)"[]", 2, path, sizeof path);
-	source_refused(w.dir, 0, path, RV_E_INVALID, "another tokenizer than the run's");
-	fixture_write(w.dir, "tokenizer.json", (const uint8_t *)text, strlen(text), path, sizeof path);
+	source_refused(w.dir, 0, "bytes", RV_E_INVALID, "not beside the weights: --tokenizer FILE");
+	size_t n = strlen(text);
+	char *other = malloc(n + 2);
+	snprintf(other, n + 2, "%s ", text);
+	fixture_write(w.dir, "tokenizer.json", (const uint8_t *)other, n + 1, path, sizeof path);
+	source_refused(w.dir, 0, "", RV_E_INVALID, "--tokenizer FILE names another: tokenizer ");
+	source_refused(w.dir, 0, path, RV_E_INVALID, "the run expects the file with hash");
+	fixture_write(w.dir, "tokenizer.json", (const uint8_t *)text, n, path, sizeof path);
 	struct export_source s;
-	assert_int_equal(export_source_open(w.dir, 0, "", &s, &et), RV_OK);
+	if (export_source_open(w.dir, 0, "", &s, &et) != RV_OK)
+		fail_msg("%s", et.text);
 	assert_string_equal(s.tokenizer, path);
 	export_source_release(&s);
+	free(other);
+	free(text);
 }
 
 static void test_vocabulary_without_a_tokenizer(void **state) {

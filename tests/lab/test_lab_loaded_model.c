@@ -2,14 +2,43 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/loaded_model.h"
+#include "worker/train/hf_tokenizer.h"
 #include "worker/train/weights.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct loaded_model_options model_in(const char *where) {
-	return (struct loaded_model_options){.where = where, .tokenizer = "", .dtype = "auto", .max_batch = 1, .threads = 1};
+	return (struct loaded_model_options){
+		.where = where, .tokenizer = "", .dtype = "auto", .max_batch = 1, .threads = 1};
+}
+
+/* A tokenizer beside the weights is the run's, or it is refused; that of others is taken for what it is. */
+static void tokenizer_beside_is_checked(struct lab_fixture *f, const char *weights, const struct model *trained,
+										const float *theta) {
+	char path[300];
+	struct loaded_model *m;
+	struct rv_errtext et = {0};
+	struct run_config cfg = f->cfg.run;
+	const struct loaded_model_options options = model_in(weights);
+	char *text = hf_tokenizer_of_bytes();
+	size_t n = strlen(text);
+	fixture_write(f->dir, "tokenizer.json", (const uint8_t *)text, n, path, sizeof path);
+	assert_int_equal(loaded_model_open(&options, &m, &et), RV_OK);
+	assert_string_equal(tokenizer_kind(m->tokenizer), "bytes");
+	loaded_model_close(m);
+	text[n] = ' '; /* in place of the NUL: another file, with 256 tokens */
+	fixture_write(f->dir, "tokenizer.json", (const uint8_t *)text, n + 1, path, sizeof path);
+	assert_int_equal(loaded_model_open(&options, &m, &et), RV_OK);
+	assert_string_equal(tokenizer_kind(m->tokenizer), "huggingface");
+	loaded_model_close(m);
+	memset(cfg.tokenizer_hash, 'a', sizeof cfg.tokenizer_hash - 1);
+	const struct weights_source of_other = {.cfg = &cfg, .layout = &trained->layout, .params = theta};
+	assert_int_equal(weights_save_file(weights, &of_other, NULL), RV_OK);
+	assert_fault(loaded_model_open(&options, &m, &et), RV_E_INVALID, &et, "the run expects the file with hash");
+	free(text);
 }
 
 static void test_predicts_the_same(void **state) {
@@ -49,6 +78,7 @@ static void test_predicts_the_same(void **state) {
 	loaded_model_close(m);
 	assert_int_equal(loaded_model_open(&by_file, &m, &et), RV_OK); /* by file */
 	loaded_model_close(m);
+	tokenizer_beside_is_checked(&f, path, trained, r->global.theta);
 	lab_run_free(r);
 	lab_fixture_release(&f);
 }

@@ -6,6 +6,7 @@
 #include "worker/train/hf_tokenizer.h"
 
 #include <jansson.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,10 @@ static void test_refusals(void **state) {
 	refused(GPT2("\"twelve\""), RV_E_CORRUPT, "n_layer");
 	refused(GPT2("100000"), RV_E_RANGE, "n-layer");
 	refused(GPT2("-1"), RV_E_CORRUPT, "n_layer");
+	refused("{\"model_type\":\"llama\",\"num_hidden_layers\":16,\"num_attention_heads\":32,"
+			"\"num_key_value_heads\":0,\"hidden_size\":2048,\"intermediate_size\":8192,"
+			"\"max_position_embeddings\":4096,\"vocab_size\":128256,\"rms_norm_eps\":1e-5}",
+			RV_E_CORRUPT, "num_key_value_heads");
 }
 
 /* ---- tokenizers -----------------------------------------------------------------------------------------------------
@@ -119,12 +124,21 @@ static void write_with_special(const char *dir, char *path, size_t cap) {
 	free(text);
 }
 
+static struct run_config run_of(int64_t vocab) {
+	struct run_config c;
+	run_config_defaults(&c);
+	c.vocab = vocab;
+	c.context = 64;
+	return c;
+}
+
 static void test_directory_gets_what_transformers_reads(void **state) {
 	(void)state;
 	char dir[256], given[400];
+	struct run_config run = run_of(300);
 	fixture_make_dir(dir, sizeof dir);
 	write_with_special(dir, given, sizeof given);
-	assert_int_equal(hf_tokenizer_write(dir, given, 300, 64, &et), RV_OK);
+	assert_int_equal(hf_tokenizer_write(dir, given, &run, &et), RV_OK);
 	json_t *tokenizer = read_json(dir, HF_TOKENIZER_FILE), *original = read_json(dir, "given.json");
 	json_t *config = read_json(dir, HF_TOKENIZER_CONFIG_FILE), *generation = read_json(dir, HF_GENERATION_FILE);
 	assert_true(json_equal(tokenizer, original));
@@ -135,14 +149,66 @@ static void test_directory_gets_what_transformers_reads(void **state) {
 	json_decref(original);
 	json_decref(config);
 	json_decref(generation);
-	assert_fault(hf_tokenizer_write(dir, given, 256, 64, &et), RV_E_RANGE, &et, "257 tokens, but the model has 256");
+	run.vocab = 256;
+	assert_fault(hf_tokenizer_write(dir, given, &run, &et), RV_E_RANGE, &et,
+				 "257 tokens, but the model's vocab is 256");
 	const char ranks[] = "YQ== 0\nYg== 1\n";
 	fixture_write(dir, "ranks", (const uint8_t *)ranks, strlen(ranks), given, sizeof given);
-	assert_int_not_equal(hf_tokenizer_write(dir, given, 300, 64, &et), RV_OK);
-	assert_int_equal(hf_tokenizer_write(dir, NULL, 256, 64, &et), RV_OK);
+	assert_int_not_equal(hf_tokenizer_write(dir, given, &run, &et), RV_OK);
+	assert_int_equal(hf_tokenizer_write(dir, NULL, &run, &et), RV_OK);
 	config = read_json(dir, HF_TOKENIZER_CONFIG_FILE);
 	assert_true(json_is_null(json_object_get(config, "eos_token")));
 	json_decref(config);
+	fixture_remove_dir(dir);
+}
+
+/* Token shards name no tokenizer: none is made up for them. Another than the run's is not copied. */
+static void test_only_what_made_the_tokens(void **state) {
+	(void)state;
+	char dir[256], given[400];
+	struct run_config run = run_of(50257);
+	fixture_make_dir(dir, sizeof dir);
+	assert_fault(hf_tokenizer_write(dir, NULL, &run, &et), RV_E_NOTFOUND, &et, "50257 tokens was not given");
+	write_with_special(dir, given, sizeof given);
+	memset(run.tokenizer_hash, 'a', sizeof run.tokenizer_hash - 1);
+	assert_fault(hf_tokenizer_write(dir, given, &run, &et), RV_E_INVALID, &et, "the run expects the file with hash");
+	run.vocab = 256;
+	assert_fault(hf_tokenizer_write(dir, NULL, &run, &et), RV_E_NOTFOUND, &et, "was not given");
+	assert_null(read_json(dir, HF_TOKENIZER_FILE));
+	fixture_remove_dir(dir);
+}
+
+/* As many of tiktoken's ranks as GPT-2 has: the bytes, then pairs of them. */
+static size_t print_ranks(char *text, size_t cap) {
+	enum { RANKS = 50256 };
+	size_t n = 0;
+	for (int i = 0; i < RANKS; i++) {
+		char base64[12];
+		int pair = i - 256;
+		const uint8_t bytes[2] = {(uint8_t)(i < 256 ? i : pair >> 8), (uint8_t)pair};
+		sodium_bin2base64(base64, sizeof base64, bytes, i < 256 ? 1 : 2, sodium_base64_VARIANT_ORIGINAL);
+		n += (size_t)snprintf(text + n, cap - n, "%s %d\n", base64, i);
+	}
+	return n;
+}
+
+static void test_ranks_are_copied(void **state) {
+	(void)state;
+	enum { TEXT_BYTES = 1 << 20 };
+	char dir[256], given[400], *text = malloc(TEXT_BYTES);
+	struct run_config run = run_of(50304);
+	fixture_make_dir(dir, sizeof dir);
+	size_t n = print_ranks(text, TEXT_BYTES);
+	fixture_write(dir, "given", (const uint8_t *)text, n, given, sizeof given);
+	free(text);
+	if (hf_tokenizer_write(dir, given, &run, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	snprintf(given, sizeof given, "%s/" HF_RANKS_FILE, dir);
+	struct tokenizer *t;
+	assert_int_equal(tokenizer_open(given, "auto", &t, &et), RV_OK);
+	assert_string_equal(tokenizer_kind(t), "tiktoken");
+	tokenizer_free(t);
+	assert_null(read_json(dir, HF_TOKENIZER_FILE));
 	fixture_remove_dir(dir);
 }
 
@@ -153,6 +219,8 @@ int main(void) {
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_bytes_are_their_values),
 		cmocka_unit_test(test_directory_gets_what_transformers_reads),
+		cmocka_unit_test(test_only_what_made_the_tokens),
+		cmocka_unit_test(test_ranks_are_copied),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "tests/worker/train_fixture.h"
 
 #include "worker/train/weights.h"
+#include "worker/train/weights_set.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -200,6 +201,60 @@ static void test_config_alone(void **state) {
 	assert_fault(load(out_dir), RV_E_NOTFOUND, &et, "holds neither");
 }
 
+/* Hours of training are not lost to a tokenizer that was moved meanwhile. */
+static void test_weights_outlive_the_tokenizer(void **state) {
+	(void)state;
+	struct rv_errtext warning = {"x"};
+	struct weights_source w = source();
+	w.warning = &warning;
+	w.tokenizer_file = "/nonexistent/tokenizer.json";
+	if (weights_save_directory(out_dir, &w, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_loads(out_dir);
+	assert_true(there(WEIGHTS_CONFIG_FILE) && !there("tokenizer.json"));
+	assert_non_null(strstr(warning.text, "the weights are whole"));
+	assert_non_null(strstr(warning.text, "/nonexistent/tokenizer.json"));
+	w.tokenizer_file = NULL;
+	assert_int_equal(weights_save_directory(out_dir, &w, &et), RV_OK);
+	assert_true(there("tokenizer.json"));
+	assert_string_equal(warning.text, "");
+}
+
+/* A model of 2^36 parameters, says its config.json: the one tensor that there is decides before memory does. */
+static void test_claims_cost_no_memory(void **state) {
+	(void)state;
+	char path[400];
+	struct run_config c;
+	struct model_layout l;
+	float *block;
+	save_directory(DTYPE_F32, 0);
+	const char config[] = "{\"model_type\":\"gpt2\",\"n_layer\":128,\"n_head\":64,\"n_embd\":8192,"
+						  "\"vocab_size\":1000000,\"n_positions\":1024}";
+	fixture_write(out_dir, WEIGHTS_CONFIG_FILE, (const uint8_t *)config, strlen(config), path, sizeof path);
+	run_config_defaults(&c);
+	if (weights_load_config(out_dir, &c, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_fault(weights_load_new(out_dir, &c, &l, &block, &et), RV_E_CORRUPT, &et, "is not of shape 1000000 x 8192");
+	assert_null(block);
+	if (weights_load_new(file, &run.cfg, &l, &block, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_memory_equal(block, theta, layout->n_params * sizeof *block);
+	free(block);
+	model_layout_release(&l);
+}
+
+static void test_long_paths(void **state) {
+	(void)state;
+	char *path = malloc(PATH_MAX), whole[PATH_MAX];
+	memset(path, 'a', PATH_MAX - 1);
+	path[PATH_MAX - 1] = '\0';
+	path[0] = '/';
+	assert_fault(weights_path(path, WEIGHTS_FILE, whole, &et), RV_E_RANGE, &et, "longer than");
+	struct weights_source w = source();
+	assert_int_not_equal(weights_save_directory(path, &w, &et), RV_OK);
+	free(path);
+}
+
 static void test_bf16_is_the_nearest(void **state) {
 	(void)state;
 	save_directory(DTYPE_BF16, 0);
@@ -278,10 +333,13 @@ static void test_hash_is_of_every_number(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_names_as_others_write_them), TEST(test_ignored_tensors),         TEST(test_redundant_classifier),
-		TEST(test_refusals_name_the_tensor),   TEST(test_directory_comes_back),    TEST(test_config_alone),
-		TEST(test_bf16_is_the_nearest),        TEST(test_several_files),           TEST(test_index_is_not_trusted),
-		TEST(test_index_must_be_whole),        TEST(test_hash_is_of_every_number),
+		TEST(test_names_as_others_write_them), TEST(test_ignored_tensors),
+		TEST(test_redundant_classifier),       TEST(test_refusals_name_the_tensor),
+		TEST(test_directory_comes_back),       TEST(test_config_alone),
+		TEST(test_bf16_is_the_nearest),        TEST(test_several_files),
+		TEST(test_index_is_not_trusted),       TEST(test_index_must_be_whole),
+		TEST(test_hash_is_of_every_number),    TEST(test_weights_outlive_the_tokenizer),
+		TEST(test_claims_cost_no_memory),      TEST(test_long_paths),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

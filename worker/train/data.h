@@ -58,7 +58,8 @@ void dataset_close(struct dataset *d);
 uint64_t dataset_tokens(const struct dataset *d);
 uint64_t dataset_mapped_bytes(const struct dataset *d); /* of the files */
 /* Names the tokens and how they are dealt out: H over their number, a sample of them spread over all, and n_shards,
- * holdout_every, context, seed. Two datasets with the same one give the same sequences. */
+ * holdout_every, context, seed. It tells other data apart from the run's, not a few changed tokens: those between the
+ * samples are not looked at. */
 struct rv_hash dataset_identity(const struct dataset *d);
 uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard);
 uint64_t dataset_heldout_sequences(const struct dataset *d);

@@ -17,6 +17,7 @@ enum token_type { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_USER_DEFINED = 4, T
 
 struct token {
 	const char *text; /* borrowed from the JSON; NULL: no token has this id */
+	size_t n;
 	enum token_type type;
 };
 
@@ -36,14 +37,15 @@ static const char *pre_tokenizer_name(const json_t *root) {
 static void collect_tokens(const json_t *root, struct token *tokens) {
 	json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab"), *id, *added;
 	const char *text;
-	size_t i;
-	json_object_foreach(vocab, text, id) {
-		tokens[json_integer_value(id)] = (struct token){text, TOKEN_NORMAL};
+	size_t i, n;
+	json_object_keylen_foreach(vocab, text, n, id) {
+		tokens[json_integer_value(id)] = (struct token){text, n, TOKEN_NORMAL};
 	}
 	json_array_foreach(json_object_get(root, "added_tokens"), i, added) {
 		bool special = json_is_true(json_object_get(added, "special"));
+		const json_t *content = json_object_get(added, "content");
 		tokens[json_integer_value(json_object_get(added, "id"))] = (struct token){
-			json_string_value(json_object_get(added, "content")), special ? TOKEN_CONTROL : TOKEN_USER_DEFINED};
+			json_string_value(content), json_string_length(content), special ? TOKEN_CONTROL : TOKEN_USER_DEFINED};
 	}
 }
 
@@ -52,8 +54,8 @@ static void put_tokens(struct gguf_writer *g, const struct token *tokens, uint32
 	for (uint32_t i = 0; i < n; i++) {
 		char unused[24];
 		snprintf(unused, sizeof unused, "[PAD%u]", i);
-		const char *text = tokens[i].text ? tokens[i].text : unused;
-		gguf_add_string(g, text, strlen(text));
+		bool used = tokens[i].text != NULL;
+		gguf_add_string(g, used ? tokens[i].text : unused, used ? tokens[i].n : strlen(unused));
 	}
 	gguf_put_array(g, "tokenizer.ggml.token_type", GGUF_I32, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -96,6 +98,10 @@ static enum rv_err put_all(struct gguf_writer *g, const char *name, const json_t
 	if (!pre)
 		return rv_fail(et, RV_E_UNSUPPORTED,
 					   "%s: its pre-tokenizer is neither GPT-2's nor Llama 3's: llama.cpp has no name for it", name);
+	if (tokenizer_normalizes(t))
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "%s: it normalizes text, which llama.cpp would not do: its tokens would differ; use --format hf",
+					   name);
 	struct token *tokens = calloc(vocab, sizeof *tokens);
 	if (!tokens)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory for %u tokens", name, vocab);
@@ -113,7 +119,7 @@ static enum rv_err put_text(struct gguf_writer *g, const char *name, const uint8
 							struct rv_errtext *et) {
 	struct tokenizer *t = NULL;
 	RV_TRY(hf_tokenizer_load(name, text, n, vocab, &t, et));
-	json_t *root = json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES, NULL);
+	json_t *root = json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	enum rv_err e = root ? put_all(g, name, root, t, vocab, et) : rv_fail(et, RV_E_NOMEM, "no memory for %s", name);
 	json_decref(root);
 	tokenizer_free(t);

@@ -48,6 +48,13 @@ int64_t hf_int(struct hf_fields *f, const char *key, int64_t fallback) {
 	return fallback;
 }
 
+int64_t hf_positive_int(struct hf_fields *f, const char *key, int64_t fallback) {
+	int64_t value = hf_int(f, key, fallback);
+	if (hf_has(f, key) && value == 0)
+		wrong_type(f, key, "a number from 1");
+	return value;
+}
+
 double hf_real(struct hf_fields *f, const char *key, double fallback) {
 	const json_t *v = get(f, key);
 	if (!v)

@@ -20,6 +20,7 @@ struct hf_fields {
 bool hf_has(const struct hf_fields *f, const char *key);
 /* The value, or `fallback`: what transformers takes when the field is missing. Integers within [0, 2^31). */
 int64_t hf_int(struct hf_fields *f, const char *key, int64_t fallback);
+int64_t hf_positive_int(struct hf_fields *f, const char *key, int64_t fallback); /* 0 is refused */
 double hf_real(struct hf_fields *f, const char *key, double fallback);
 bool hf_bool(struct hf_fields *f, const char *key, bool fallback);
 /* Never NULL; borrowed from the JSON. */

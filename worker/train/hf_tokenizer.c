@@ -2,14 +2,20 @@
 #include "worker/train/hf_tokenizer.h"
 
 #include "base/file.h"
+#include "base/run_config.h"
 #include "worker/tokenizer/byte_level.h"
 #include "worker/tokenizer/tokenizer.h"
+#include "worker/train/run_tokenizer.h"
+#include "worker/train/weights_set.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { BYTE_VALUES = 256 };
 
 /* ---- the bytes as tokens --------------------------------------------------------------------------------------------
  */
@@ -17,7 +23,7 @@
 static json_t *bytes_vocab(void) {
 	json_t *o = json_object();
 	int failed = 0;
-	for (int byte = 0; byte < 256; byte++) {
+	for (int byte = 0; byte < BYTE_VALUES; byte++) {
 		char text[4];
 		size_t n = byte_level_encode(&(uint8_t){(uint8_t)byte}, 1, text);
 		failed |= json_object_setn_new(o, text, n, json_integer(byte));
@@ -81,7 +87,7 @@ static json_t *id_or_null(const char *name, uint32_t id) {
 
 static enum rv_err write_text(const char *dir, const char *name, const void *text, size_t n, struct rv_errtext *et) {
 	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s/%s", dir, name);
+	RV_TRY(weights_path(dir, name, path, et));
 	return rv_file_write_atomic(path, text, n, 0644, et);
 }
 
@@ -95,13 +101,16 @@ static enum rv_err write_json(const char *dir, const char *name, json_t *root, s
 	return e;
 }
 
-static enum rv_err write_settings(const char *dir, const struct special_names *s, uint32_t context,
+static enum rv_err write_settings(const char *dir, const struct special_names *s, const struct run_config *run,
 								  struct rv_errtext *et) {
-	RV_TRY(write_json(dir, HF_TOKENIZER_CONFIG_FILE,
-					  json_pack("{ss so so sb sb si}", "tokenizer_class", "PreTrainedTokenizerFast", "bos_token",
+	return write_json(dir, HF_TOKENIZER_CONFIG_FILE,
+					  json_pack("{ss so so sb sb sI}", "tokenizer_class", "PreTrainedTokenizerFast", "bos_token",
 								name_or_null(s->begin), "eos_token", name_or_null(s->end), "add_prefix_space", 0,
-								"clean_up_tokenization_spaces", 0, "model_max_length", (int)context),
-					  et));
+								"clean_up_tokenization_spaces", 0, "model_max_length", (json_int_t)run->context),
+					  et);
+}
+
+static enum rv_err write_generation(const char *dir, const struct special_names *s, struct rv_errtext *et) {
 	return write_json(dir, HF_GENERATION_FILE,
 					  json_pack("{sb so so}", "_from_model_config", 1, "bos_token_id",
 								id_or_null(s->begin, s->begin_id), "eos_token_id", id_or_null(s->end, s->end_id)),
@@ -129,32 +138,54 @@ enum rv_err hf_tokenizer_load(const char *path, const uint8_t *text, size_t n, u
 	return e;
 }
 
-static enum rv_err write_copy(const char *dir, const char *path, uint32_t vocab, uint32_t context,
-							  struct rv_errtext *et) {
+/* The file as it is, under the name of its kind, and what else is to be known of it. */
+static enum rv_err write_file(const char *dir, const uint8_t *text, size_t n, const struct tokenizer *t,
+							  const struct run_config *run, struct rv_errtext *et) {
+	bool huggingface = strcmp(tokenizer_kind(t), "huggingface") == 0;
+	const struct special_names s = special_names_of(t);
+	RV_TRY(write_text(dir, huggingface ? HF_TOKENIZER_FILE : HF_RANKS_FILE, text, n, et));
+	if (huggingface)
+		RV_TRY(write_settings(dir, &s, run, et));
+	return write_generation(dir, &s, et);
+}
+
+static enum rv_err write_copy(const char *dir, const char *file, const struct run_config *run, struct rv_errtext *et) {
 	uint8_t *text;
 	size_t n;
 	struct tokenizer *t = NULL;
-	RV_TRY(rv_file_read(path, TOKENIZER_MAX_FILE_BYTES, &text, &n, et));
-	enum rv_err e = hf_tokenizer_load(path, text, n, vocab, &t, et);
+	RV_TRY(rv_file_read(file, TOKENIZER_MAX_FILE_BYTES, &text, &n, et));
+	enum rv_err e = tokenizer_load(file, text, n, "auto", &t, et);
 	if (e == RV_OK)
-		e = write_text(dir, HF_TOKENIZER_FILE, text, n, et);
-	if (e == RV_OK) {
-		struct special_names s = special_names_of(t);
-		e = write_settings(dir, &s, context, et);
-	}
+		e = run_tokenizer_check_file(run, file, t, et);
+	if (e == RV_OK)
+		e = write_file(dir, text, n, t, run, et);
 	tokenizer_free(t);
 	free(text);
 	return e;
 }
 
-enum rv_err hf_tokenizer_write(const char *dir, const char *tokenizer_file, uint32_t vocab, uint32_t context,
-							   struct rv_errtext *et) {
-	if (tokenizer_file)
-		return write_copy(dir, tokenizer_file, vocab, context, et);
+static enum rv_err write_bytes(const char *dir, const struct run_config *run, struct rv_errtext *et) {
+	const struct special_names none = {.begin = NULL};
 	char *text = hf_tokenizer_of_bytes();
-	if (!text)
-		return rv_fail(et, RV_E_NOMEM, "no memory for %s/%s", dir, HF_TOKENIZER_FILE);
-	enum rv_err e = write_text(dir, HF_TOKENIZER_FILE, text, strlen(text), et);
+	enum rv_err e = text ? write_text(dir, HF_TOKENIZER_FILE, text, strlen(text), et)
+						 : rv_fail(et, RV_E_NOMEM, "no memory for %s/%s", dir, HF_TOKENIZER_FILE);
 	free(text);
-	return e == RV_OK ? write_settings(dir, &(struct special_names){.begin = NULL}, context, et) : e;
+	RV_TRY(e);
+	RV_TRY(write_settings(dir, &none, run, et));
+	return write_generation(dir, &none, et);
+}
+
+bool hf_tokenizer_is_of_bytes(const struct run_config *run) {
+	return run->vocab == BYTE_VALUES && run->tokenizer_hash[0] == '\0';
+}
+
+enum rv_err hf_tokenizer_write(const char *dir, const char *file, const struct run_config *run, struct rv_errtext *et) {
+	if (file)
+		return write_copy(dir, file, run, et);
+	if (hf_tokenizer_is_of_bytes(run))
+		return write_bytes(dir, run, et);
+	return rv_fail(et, RV_E_NOTFOUND,
+				   "what made its %" PRId64 " tokens was not given: copy its tokenizer.json into %s, or name it with "
+				   "--tokenizer FILE where text is needed",
+				   run->vocab, dir);
 }

@@ -4,12 +4,15 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct run_config;
 struct tokenizer; /* worker/tokenizer/tokenizer.h */
 
 #define HF_TOKENIZER_FILE        "tokenizer.json"
+#define HF_RANKS_FILE            "tokenizer.tiktoken" /* tiktoken's ranks, which transformers does not read */
 #define HF_TOKENIZER_CONFIG_FILE "tokenizer_config.json"
 #define HF_GENERATION_FILE       "generation_config.json"
 
@@ -22,9 +25,13 @@ char *hf_tokenizer_of_bytes(void);
 enum rv_err hf_tokenizer_load(const char *path, const uint8_t *text, size_t n, uint32_t vocab, struct tokenizer **out,
 							  struct rv_errtext *et);
 
-/* Writes the three files above into `dir`, each atomically. `tokenizer_file`: a tokenizer.json, copied after it was
- * read with hf_tokenizer_load; NULL: that of bytes. What that and base/file.h refuse. */
-enum rv_err hf_tokenizer_write(const char *dir, const char *tokenizer_file, uint32_t vocab, uint32_t context,
-							   struct rv_errtext *et);
+/* Are the run's tokens bytes, so that no file is needed to know them? Only with a vocabulary of 256: a run on token
+ * shards names no tokenizer either. */
+bool hf_tokenizer_is_of_bytes(const struct run_config *run);
+
+/* Writes the tokenizer of `run` into `dir`, each file atomically. `file`: a tokenizer.json, copied, with the settings
+ * above beside it, or tiktoken's ranks, copied as HF_RANKS_FILE; NULL: that of bytes, if the run's tokens are bytes.
+ * RV_E_NOTFOUND: none is known; what tokenizer_load, run_tokenizer_check_file and base/file.h refuse. */
+enum rv_err hf_tokenizer_write(const char *dir, const char *file, const struct run_config *run, struct rv_errtext *et);
 
 #endif

@@ -10,22 +10,11 @@
 /* The block of c's model, whatever its hash. */
 static enum rv_err load_block(const char *where, const struct run_config *c, float **theta, size_t *n,
 							  struct rv_errtext *et) {
-	const struct model_ops *family;
-	struct model_layout layout = {0};
-	const struct model_shape shape = model_shape_of(c);
-	*theta = NULL;
-	RV_TRY(model_family_find(c->model, &family, et));
-	RV_TRY(model_layout_init(&layout, family, &shape, NULL, et));
+	struct model_layout layout;
+	RV_TRY(weights_load_new(where, c, &layout, theta, et));
 	*n = layout.n_params;
-	*theta = malloc(*n * sizeof **theta);
-	enum rv_err e = *theta ? weights_load(where, family, &layout, *theta, et)
-						   : rv_fail(et, RV_E_NOMEM, "no memory for %zu parameters", *n);
 	model_layout_release(&layout);
-	if (e != RV_OK) {
-		free(*theta);
-		*theta = NULL;
-	}
-	return e;
+	return RV_OK;
 }
 
 static void hash_in_hex(const float *theta, size_t n, char hex[static 2 * RV_HASH_BYTES + 1]) {

@@ -148,7 +148,7 @@ static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c
 	c->n_layer = hf_int(&f, "num_hidden_layers", 32);
 	c->n_head = hf_int(&f, "num_attention_heads", 32);
 	c->n_embd = hf_int(&f, "hidden_size", 4096);
-	c->n_kv_head = hf_int(&f, "num_key_value_heads", c->n_head);
+	c->n_kv_head = hf_positive_int(&f, "num_key_value_heads", c->n_head);
 	c->n_inner = hf_int(&f, "intermediate_size", 11008);
 	c->vocab = hf_int(&f, "vocab_size", 32000);
 	c->context = hf_context(hf_int(&f, "max_position_embeddings", 2048));

@@ -24,4 +24,9 @@ enum rv_err run_tokenizer_adopt(struct run_config *run, bool vocab_given, const 
 enum rv_err run_tokenizer_check(const char *run_hash, const struct tokenizer *t, const char *path,
 								struct rv_errtext *et);
 
+/* Is `t`, read from `file`, what made the tokens of `run`? A run without a hash does not say, and takes any.
+ * RV_E_INVALID: no; RV_E_RANGE: its tokens are not all below run->vocab. */
+enum rv_err run_tokenizer_check_file(const struct run_config *run, const char *file, const struct tokenizer *t,
+									 struct rv_errtext *et);
+
 #endif

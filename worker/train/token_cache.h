@@ -1,10 +1,13 @@
-/* token_cache.h: text made into tokens once, kept under the hash of the text and the tokenizer.
+/* token_cache.h: text made into tokens once, kept under a hash that names the text and the tokenizer.
  *
  * CACHE_DIR/tokens-HASH holds what `rivulet tokenize` would write (worker/tokenizer/tokenize_job.h): shards that appear
  * whole or not at all, and how far the work is, so that a later call goes on where an earlier one was stopped or
  * killed. An entry that is used is not looked at again but for its sizes. Only one process makes an entry; the others
  * wait for it. Entries that were not used for the longest time are removed when all together are larger than
  * TOKEN_CACHE_MAX_BYTES, never the one asked for.
+ *
+ * The text is named by each file's size, time of change and first and last 4 KiB (data_files_identity), not by all of
+ * its bytes: an edit in the middle that keeps the size and sets the time back is not noticed.
  */
 #ifndef RV_WORKER_TRAIN_TOKEN_CACHE_H
 #define RV_WORKER_TRAIN_TOKEN_CACHE_H

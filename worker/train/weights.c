@@ -11,7 +11,7 @@
 struct loader {
 	const struct model_ops *family;
 	const struct model_layout *layout;
-	float *params;
+	float *params;  /* NULL: the headers are checked, no number is read */
 	bool *seen;     /* (layout->n_tensors) */
 	float *piece;   /* rows on their way into a transposed tensor, or to be compared */
 	bool redundant; /* a tied model's classifier is in a file: to be compared with the embedding */
@@ -66,6 +66,8 @@ static enum rv_err load_tensor(struct loader *l, const char *path, const struct 
 					   l->family->hf_prefix);
 	*seen = true;
 	RV_TRY(check_shape(l, path, f, t));
+	if (!l->params)
+		return RV_OK;
 	if (t->hf_transposed)
 		return read_transposed(l, s, f, t);
 	return safetensors_read_f32(s, f, 0, t->elems, l->params + t->offset, l->et);
@@ -130,10 +132,14 @@ static enum rv_err check_all_seen(const struct loader *l, const char *where) {
 	return RV_OK;
 }
 
-static enum rv_err load_set(struct loader *l, const char *where) {
+/* Every file is looked at twice: its header before memory is touched for what it says, and, as it may be another file by
+ * then, once more when it is read. */
+static enum rv_err pass(struct loader *l, float *params, const char *where) {
+	l->params = params;
+	memset(l->seen, 0, (size_t)l->layout->n_tensors * sizeof *l->seen);
 	RV_TRY(each_file(l, load_file));
 	RV_TRY(check_all_seen(l, where));
-	return l->redundant ? each_file(l, compare_classifier) : RV_OK;
+	return params && l->redundant ? each_file(l, compare_classifier) : RV_OK;
 }
 
 /* Room for a piece of any tensor. */
@@ -145,18 +151,66 @@ static float *new_piece(const struct model_layout *layout) {
 	return malloc(most * sizeof(float));
 }
 
+static void loader_release(struct loader *l) {
+	free(l->seen);
+	free(l->piece);
+}
+
+/* Ready to read `set`, whose headers are right. */
+static enum rv_err loader_init(struct loader *l, const char *where, const struct weights_set *set,
+							   const struct model_ops *family, const struct model_layout *layout,
+							   struct rv_errtext *et) {
+	*l = (struct loader){.family = family, .layout = layout, .set = set, .et = et};
+	l->seen = calloc((size_t)layout->n_tensors, sizeof *l->seen);
+	enum rv_err e = l->seen ? pass(l, NULL, where) : rv_fail(et, RV_E_NOMEM, "no memory to read %s", where);
+	l->piece = e == RV_OK ? new_piece(layout) : NULL;
+	if (e == RV_OK && !l->piece)
+		e = rv_fail(et, RV_E_NOMEM, "no memory to read %s", where);
+	if (e != RV_OK)
+		loader_release(l);
+	return e;
+}
+
+/* Into *params, which is allocated when it is NULL. */
+static enum rv_err load(const char *where, const struct model_ops *family, const struct model_layout *layout,
+						float **params, struct rv_errtext *et) {
+	struct weights_set set;
+	struct loader l;
+	RV_TRY(weights_set_open(where, &set, et));
+	enum rv_err e = loader_init(&l, where, &set, family, layout, et);
+	if (e == RV_OK) {
+		if (*params)
+			memset(*params, 0, layout->n_params * sizeof **params);
+		else
+			*params = calloc(layout->n_params, sizeof **params);
+		e = *params ? pass(&l, *params, where)
+					: rv_fail(et, RV_E_NOMEM, "no memory for the %zu parameters of %s", layout->n_params, where);
+		loader_release(&l);
+	}
+	weights_set_release(&set);
+	return e;
+}
+
 enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,
 						 float *params, struct rv_errtext *et) {
-	struct weights_set set;
-	RV_TRY(weights_set_open(where, &set, et));
-	struct loader l = {.family = family, .layout = layout, .params = params, .set = &set, .et = et};
-	l.seen = calloc((size_t)layout->n_tensors, sizeof *l.seen);
-	l.piece = new_piece(layout);
-	memset(params, 0, layout->n_params * sizeof *params);
-	enum rv_err e = l.seen && l.piece ? load_set(&l, where) : rv_fail(et, RV_E_NOMEM, "no memory to read %s", where);
-	free(l.seen);
-	free(l.piece);
-	weights_set_release(&set);
+	return load(where, family, layout, &params, et);
+}
+
+enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
+							 struct rv_errtext *et) {
+	const struct model_ops *family;
+	const struct model_shape shape = model_shape_of(c);
+	*params = NULL;
+	*layout = (struct model_layout){.n_tensors = 0};
+	RV_TRY(model_family_find(c->model, &family, et));
+	RV_TRY(model_layout_init(layout, family, &shape, NULL, et));
+	enum rv_err e = load(where, family, layout, params, et);
+	if (e != RV_OK) {
+		free(*params);
+		*params = NULL;
+		model_layout_release(layout);
+		*layout = (struct model_layout){.n_tensors = 0};
+	}
 	return e;
 }
 

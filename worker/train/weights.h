@@ -30,8 +30,9 @@ struct weights_source {
 	const struct model_layout *layout;
 	const float *params; /* (layout->n_params), host memory */
 	struct weights_origin origin;
-	const char *tokenizer_file; /* copied into the directory as tokenizer.json; NULL: bytes are the tokens, and a
-								 * tokenizer.json that says so is written */
+	/* What hf_tokenizer_write makes of it goes into the directory; NULL: none is known. A run on bytes needs none. */
+	const char *tokenizer_file;
+	struct rv_errtext *warning; /* why there is no tokenizer in the directory; "": there is. NULL: not asked */
 	enum dtype dtype;           /* of the tensors on disk */
 	uint64_t max_file_bytes;    /* more than one file, and an index, when the weights are larger; 0: one file */
 };
@@ -40,7 +41,8 @@ struct weights_source {
 enum rv_err weights_save_file(const char *path, const struct weights_source *w, struct rv_errtext *et);
 /* A directory that `transformers` loads: config.json, weights, tokenizer.json, tokenizer_config.json,
  * generation_config.json. It is made if need be; files of these names in it are replaced, each atomically, the weights
- * last. */
+ * first. A tokenizer that is gone, damaged, another than the run's or unknown is told in w->warning, and no fault:
+ * RV_OK then too. */
 enum rv_err weights_save_directory(const char *dir, const struct weights_source *w, struct rv_errtext *et);
 
 /* `where`: a directory or a file as above. Sets the fields of *c that it says: of a file that Rivulet wrote all of
@@ -54,6 +56,12 @@ enum rv_err weights_load_origin(const char *where, struct weights_origin *o, str
  * a tensor that is missing, superfluous, of another shape or not finite. */
 enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,
 						 float *params, struct rv_errtext *et);
+
+/* The same for the model of `c`, into memory of its own: *layout (model_layout_release) and *params (its n_params, to be
+ * free()d). What c claims costs no memory before the files were seen to hold tensors of these shapes. RV_E_NOMEM, what
+ * model_layout_init and weights_load refuse; *layout and *params are then empty. */
+enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
+							 struct rv_errtext *et);
 
 /* What run_config.init_hash is: H("rivulet weights" | n | params). */
 struct rv_hash weights_hash(const float *params, size_t n);

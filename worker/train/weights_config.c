@@ -37,11 +37,12 @@ static enum rv_err take_metadata(const char *where, struct run_config *c, bool *
 /* Where config.json is, when `where` is a directory that has one, or is itself one. */
 static bool find_hf_config(const char *where, char out[static PATH_MAX]) {
 	const char *slash = strrchr(where, '/');
+	int n;
 	if (strcmp(slash ? slash + 1 : where, WEIGHTS_CONFIG_FILE) == 0)
-		snprintf(out, PATH_MAX, "%s", where);
+		n = snprintf(out, PATH_MAX, "%s", where);
 	else
-		snprintf(out, PATH_MAX, "%s/%s", where, WEIGHTS_CONFIG_FILE);
-	return access(out, F_OK) == 0;
+		n = snprintf(out, PATH_MAX, "%s/%s", where, WEIGHTS_CONFIG_FILE);
+	return n < PATH_MAX && access(out, F_OK) == 0;
 }
 
 enum rv_err weights_load_config(const char *where, struct run_config *c, struct rv_errtext *et) {

@@ -4,6 +4,7 @@
 #include "base/hex.h"
 #include "worker/train/safetensors.h"
 #include "worker/train/weights_names.h"
+#include "worker/train/weights_set.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -128,8 +129,9 @@ static enum rv_err write_index(const char *dir, json_t *map, uint64_t total_byte
 	json_decref(index);
 	if (!text)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the index of %s", dir);
-	snprintf(path, sizeof path, "%s/%s", dir, WEIGHTS_INDEX_FILE);
-	enum rv_err e = rv_file_write_atomic(path, text, strlen(text), 0644, et);
+	enum rv_err e = weights_path(dir, WEIGHTS_INDEX_FILE, path, et);
+	if (e == RV_OK)
+		e = rv_file_write_atomic(path, text, strlen(text), 0644, et);
 	free(text);
 	return e;
 }
@@ -142,8 +144,9 @@ static enum rv_err write_files(struct save *s, const char *dir, int n_files, str
 		char name[64], path[PATH_MAX];
 		int end = file_end(s->w, at);
 		snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", file, n_files);
-		snprintf(path, sizeof path, "%s/%s", dir, name);
-		e = write_file(s, path, at, end, et);
+		e = weights_path(dir, name, path, et);
+		if (e == RV_OK)
+			e = write_file(s, path, at, end, et);
 		for (; e == RV_OK && at < end; at++) {
 			total_bytes += tensor_bytes(s->w, at);
 			if (json_object_set_new(map, s->names[at], json_string(name)) != 0)
@@ -159,16 +162,16 @@ static enum rv_err write_files(struct save *s, const char *dir, int n_files, str
 /* What an earlier export of the other sort left would be read instead, or beside. */
 static void remove_other(const char *dir, const char *name) {
 	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	(void)unlink(path);
+	if (weights_path(dir, name, path, NULL) == RV_OK)
+		(void)unlink(path);
 }
 
 enum rv_err weights_save_files(const char *dir, const struct weights_source *w, struct rv_errtext *et) {
 	struct save s;
 	char path[PATH_MAX];
 	int n_files = count_files(w);
+	RV_TRY(weights_path(dir, WEIGHTS_FILE, path, et));
 	RV_TRY(save_init(&s, w, et));
-	snprintf(path, sizeof path, "%s/%s", dir, WEIGHTS_FILE);
 	enum rv_err e =
 		n_files == 1 ? write_file(&s, path, 0, w->layout->n_tensors, et) : write_files(&s, dir, n_files, et);
 	save_release(&s);

@@ -23,7 +23,7 @@ static bool ends_with(const char *text, const char *end) {
 	return n >= k && strcmp(text + n - k, end) == 0;
 }
 
-static enum rv_err join(const char *dir, const char *name, char out[static PATH_MAX], struct rv_errtext *et) {
+enum rv_err weights_path(const char *dir, const char *name, char out[static PATH_MAX], struct rv_errtext *et) {
 	if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
 		return rv_fail(et, RV_E_RANGE, "%.100s...: path is longer than %d bytes", dir, PATH_MAX - 1);
 	return RV_OK;
@@ -129,10 +129,10 @@ static enum rv_err open_single(struct weights_set *s, const char *name, struct r
 static enum rv_err open_directory(struct weights_set *s, const char *where, struct rv_errtext *et) {
 	char path[PATH_MAX];
 	snprintf(s->dir, sizeof s->dir, "%s", where);
-	RV_TRY(join(where, WEIGHTS_FILE, path, et));
+	RV_TRY(weights_path(where, WEIGHTS_FILE, path, et));
 	if (access(path, F_OK) == 0)
 		return open_single(s, WEIGHTS_FILE, et);
-	RV_TRY(join(where, WEIGHTS_INDEX_FILE, path, et));
+	RV_TRY(weights_path(where, WEIGHTS_INDEX_FILE, path, et));
 	if (access(path, F_OK) == 0)
 		return open_index(s, path, et);
 	return rv_fail(et, RV_E_NOTFOUND, "%s: holds neither %s nor %s", where, WEIGHTS_FILE, WEIGHTS_INDEX_FILE);

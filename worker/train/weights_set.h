@@ -34,6 +34,8 @@ enum rv_err weights_set_of_index(const char *path, const uint8_t *text, size_t n
 								 struct rv_errtext *et);
 void weights_set_release(struct weights_set *s);
 
+/* dir/name. RV_E_RANGE: longer than a path may be. */
+enum rv_err weights_path(const char *dir, const char *name, char out[static PATH_MAX], struct rv_errtext *et);
 void weights_set_path(const struct weights_set *s, int i, char out[static PATH_MAX]);
 /* Opens file i, to be closed by the caller. What safetensors_open refuses; RV_E_CORRUPT names a tensor that the index
  * does not say to be there, or that is missing. */
