@@ -75,9 +75,20 @@ static const struct rv_command *find_command(const struct rv_program *p, const c
 	return NULL;
 }
 
+/* A text may quote a file or a peer: a terminal must not be told to do anything. */
+static void print_harmless(const char *text, FILE *out) {
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+		(void)fputc(control ? '?' : c, out);
+	}
+}
+
 static int refuse(const struct rv_program *p, const struct rv_errtext *et, int status) {
 	(void)fflush(stdout);
-	(void)fprintf(stderr, "%s: %s\n", p->name, et->text[0] ? et->text : "failed without a reason");
+	(void)fprintf(stderr, "%s: ", p->name);
+	print_harmless(et->text[0] ? et->text : "failed without a reason", stderr);
+	(void)fputc('\n', stderr);
 	return status;
 }
 

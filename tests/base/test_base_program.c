@@ -27,6 +27,8 @@ static enum rv_err run_demo(void *opts, const struct rv_args *args, struct rv_er
 	(void)printf("ran %d %s\n", (int)d->rounds, args->n > 0 ? args->at[0] : "-");
 	if (d->rounds == 1)
 		return rv_fail(et, RV_E_FULL, "disk full");
+	if (d->rounds == 4)
+		return rv_fail(et, RV_E_CORRUPT, "tensor '\x1b[31mred\x7f'");
 	return d->rounds == 2 ? rv_fail(et, RV_E_CANCELLED, "stopped") : RV_OK;
 }
 
@@ -124,6 +126,7 @@ static void commands_run_and_report(void **state) {
 	expect(&many, "serve --link l", 0, "ran 30 -");
 	expect(&many, "status d", 0, "bare");
 	expect(&many, "serve --link l --rounds 1", 1, "prog: disk full");
+	expect(&many, "serve --link l --rounds 4", 1, "tensor '?[31mred?'\n");
 	expect(&many, "serve --link l --rounds 2", 130, "prog: stopped");
 	expect(&one, "--link l x", 0, "ran 30 x");
 	expect(&many, "serve --link l --preset short", 0, "ran 3 -");

@@ -165,7 +165,7 @@ static enum rv_err parse_json(struct safetensors *s, uint64_t header_bytes, stru
 		e = rv_fail_context(et, RV_E_CORRUPT, "%s: header", s->path);
 	json_error_t why;
 	if (e == RV_OK && !(s->header = json_loadb(text, header_bytes, JSON_REJECT_DUPLICATES, &why)))
-		e = rv_fail(et, RV_E_CORRUPT, "%s: header: %s", s->path, why.text);
+		e = rv_fail(et, RV_E_CORRUPT, "%s: header: %s (byte %d of it)", s->path, why.text, why.position);
 	free(text);
 	return e;
 }
