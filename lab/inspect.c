@@ -154,7 +154,7 @@ static void move_to_end(json_t *facts, const char *key) {
 }
 
 enum rv_err inspect_path(const char *path, json_t **out, struct rv_errtext *et) {
-	const struct kind *kind;
+	const struct kind *kind = NULL;
 	*out = NULL;
 	RV_TRY(kind_of(path, &kind, et));
 	json_t *facts = json_pack("{ss so}", "kind", kind->name, "path", json_string(path));
