@@ -22,13 +22,8 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 
 /* The outer state, as a worker of the run makes it from the same configuration. */
 static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
-	const struct run_config *c = &r->cfg.run;
-	size_t n = replica_n_params(r->replicas[0]);
-	struct global_config g = {.n = n, .params = outer_params_of(c)};
-	RV_TRY(codec_find(c->codec, &g.codec, et));
-	RV_TRY(outer_find(c->outer, &g.optimizer, et));
-	g.chunks = chunking_of(n, c->chunk_elems > 0 ? (size_t)c->chunk_elems : chunking_default_elems(n));
-	g.run_hash = r->cfg.run_hash;
+	struct global_config g;
+	RV_TRY(global_config_of(&r->cfg.run, replica_n_params(r->replicas[0]), &r->cfg.run_hash, &g, et));
 	RV_TRY(global_init(&r->global, &g, replica_theta(r->replicas[0]), et));
 	size_t bytes = chunking_total_bytes(&g.chunks, g.codec);
 	r->reduced = malloc(bytes);

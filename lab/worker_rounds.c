@@ -89,12 +89,7 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 	const struct model_ops *family;
 	RV_TRY(model_family_find(run->model, &family, et));
 	RV_TRY(model_layout_init(&w->layout, family, &shape, NULL, et));
-	struct global_config *g = &w->store.cfg;
-	*g = (struct global_config){.n = w->layout.n_params, .params = outer_params_of(run), .run_hash = *run_hash};
-	RV_TRY(codec_find(run->codec, &g->codec, et));
-	RV_TRY(outer_find(run->outer, &g->optimizer, et));
-	g->chunks = chunking_of(g->n, run->chunk_elems > 0 ? (size_t)run->chunk_elems : chunking_default_elems(g->n));
-	return RV_OK;
+	return global_config_of(run, w->layout.n_params, run_hash, &w->store.cfg, et);
 }
 
 /* ---- which rounds there are -----------------------------------------------------------------------------------------

@@ -31,6 +31,15 @@ static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_NOMEM, "no memory for the shared state of %zu parameters (%.0f MB)", c->n, mb);
 }
 
+enum rv_err global_config_of(const struct run_config *run, size_t n, const struct rv_hash *run_hash,
+							 struct global_config *out, struct rv_errtext *et) {
+	size_t chunk_elems = run->chunk_elems > 0 ? (size_t)run->chunk_elems : chunking_default_elems(n);
+	*out = (struct global_config){
+		.n = n, .chunks = chunking_of(n, chunk_elems), .params = outer_params_of(run), .run_hash = *run_hash};
+	RV_TRY(codec_find(run->codec, &out->codec, et));
+	return outer_find(run->outer, &out->optimizer, et);
+}
+
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
 						struct rv_errtext *et) {
 	RV_ASSERT(cfg->optimizer->n_states <= GLOBAL_MAX_STATES && cfg->chunks.n == cfg->n);

@@ -10,6 +10,7 @@
 #define RV_OUTER_GLOBAL_H
 
 #include "base/hash.h"
+#include "base/run_config.h"
 #include "outer/codec.h"
 #include "outer/optimizer.h"
 
@@ -40,6 +41,11 @@ struct global_config {
 	struct outer_params params;
 	struct rv_hash run_hash; /* names the run: the chain starts from it */
 };
+
+/* How a run averages n parameters: its codec, optimizer and chunks. One function, so that workers, the lab and whoever
+ * replays a worker's files cannot differ. RV_E_NOTFOUND: no such codec or optimizer. */
+enum rv_err global_config_of(const struct run_config *run, size_t n, const struct rv_hash *run_hash,
+							 struct global_config *out, struct rv_errtext *et);
 
 struct global_state {
 	struct global_config cfg;

@@ -19,11 +19,8 @@ static enum rv_err open_backend(struct trainer *t, const struct trainer_config *
 }
 
 static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash, struct rv_errtext *et) {
-	struct global_config g = {
-		.n = replica_n_params(t->replica), .params = outer_params_of(&t->run), .run_hash = *run_hash};
-	RV_TRY(codec_find(t->run.codec, &g.codec, et));
-	RV_TRY(outer_find(t->run.outer, &g.optimizer, et));
-	g.chunks = chunking_of(g.n, t->run.chunk_elems > 0 ? (size_t)t->run.chunk_elems : chunking_default_elems(g.n));
+	struct global_config g;
+	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), run_hash, &g, et));
 	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
 	t->encoded = malloc(chunking_total_bytes(&g.chunks, g.codec));
 	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");

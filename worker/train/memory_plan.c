@@ -94,13 +94,10 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 /* The outer state and what is exchanged and written, of whom has one. */
 static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
-	const struct codec *codec;
-	const struct outer_optimizer *optimizer;
-	RV_TRY(codec_find(q->run->codec, &codec, et));
-	RV_TRY(outer_find(q->run->outer, &optimizer, et));
-	const struct chunking chunks =
-		chunking_of(in->n, q->run->chunk_elems > 0 ? (size_t)q->run->chunk_elems : chunking_default_elems(in->n));
-	const size_t payload = chunking_total_bytes(&chunks, codec), state = vectors(in, 1 + optimizer->n_states);
+	const struct rv_hash nameless = {{0}};
+	struct global_config g;
+	RV_TRY(global_config_of(q->run, in->n, &nameless, &g, et));
+	const size_t payload = chunking_total_bytes(&g.chunks, g.codec), state = vectors(in, 1 + g.optimizer->n_states);
 	p->outer = state;
 	if (q->role == MEMORY_LAB) {
 		p->exchange = (size_t)(q->replicas + 1) * payload;
