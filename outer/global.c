@@ -97,15 +97,28 @@ static size_t chunk_bytes(const struct global_state *g, uint32_t chunk) {
 	return g->cfg.codec->encoded_bytes(chunking_len(&g->cfg.chunks, chunk));
 }
 
+static void digest_begin(struct rv_hasher *h, uint64_t round) {
+	rv_hash_init_domain(h, "rivulet round");
+	rv_hash_u64(h, round);
+}
+
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced) {
 	struct rv_hasher h;
-	rv_hash_init_domain(&h, "rivulet round");
-	rv_hash_u64(&h, round);
+	digest_begin(&h, round);
 	for (uint32_t i = 0; i < g->cfg.chunks.n_chunks; i++) {
 		size_t at = chunking_offset_bytes(&g->cfg.chunks, g->cfg.codec, i);
 		struct rv_hash one = rv_hash_of(reduced + at, chunk_bytes(g, i));
 		rv_hash_update(&h, one.b, sizeof one.b);
 	}
+	struct rv_hash out;
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes) {
+	struct rv_hasher h;
+	digest_begin(&h, round);
+	rv_hash_update(&h, chunk_hashes, c->chunks.n_chunks * sizeof *chunk_hashes);
 	struct rv_hash out;
 	rv_hash_final(&h, &out);
 	return out;
@@ -145,15 +158,49 @@ enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const s
 	return RV_OK;
 }
 
+uint32_t global_pieces_per_vector(const struct global_config *c) {
+	return (uint32_t)((c->n + GLOBAL_PIECE_ELEMS - 1) / GLOBAL_PIECE_ELEMS);
+}
+
+uint32_t global_pieces(const struct global_config *c) {
+	return global_pieces_per_vector(c) * (uint32_t)(1 + c->optimizer->n_states);
+}
+
+const float *global_piece(const struct global_state *g, uint32_t i, size_t *n) {
+	uint32_t per_vector = global_pieces_per_vector(&g->cfg), vector = i / per_vector;
+	size_t at = (size_t)(i % per_vector) * GLOBAL_PIECE_ELEMS, left = g->cfg.n - at;
+	RV_ASSERT(i < global_pieces(&g->cfg));
+	*n = left < GLOBAL_PIECE_ELEMS ? left : GLOBAL_PIECE_ELEMS;
+	return (vector == 0 ? g->theta : g->state[vector - 1]) + at;
+}
+
+static void full_hash_begin(struct rv_hasher *h, const struct global_config *c, uint64_t round,
+							const struct rv_hash *chain) {
+	rv_hash_init_domain(h, "rivulet state");
+	rv_hash_u64(h, round);
+	rv_hash_update(h, chain->b, sizeof chain->b);
+	rv_hash_u64(h, c->n);
+}
+
 struct rv_hash global_full_hash(const struct global_state *g) {
 	struct rv_hasher h;
-	rv_hash_init_domain(&h, "rivulet state");
-	rv_hash_u64(&h, g->round);
-	rv_hash_update(&h, g->chain.b, sizeof g->chain.b);
-	rv_hash_u64(&h, g->cfg.n);
-	rv_hash_update(&h, g->theta, g->cfg.n * sizeof *g->theta);
-	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
-		rv_hash_update(&h, g->state[k], g->cfg.n * sizeof *g->theta);
+	full_hash_begin(&h, &g->cfg, g->round, &g->chain);
+	for (uint32_t i = 0; i < global_pieces(&g->cfg); i++) {
+		size_t n;
+		const float *piece = global_piece(g, i, &n);
+		struct rv_hash one = rv_hash_of(piece, n * sizeof *piece);
+		rv_hash_update(&h, one.b, sizeof one.b);
+	}
+	struct rv_hash out;
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round, const struct rv_hash *chain,
+								   const struct rv_hash *piece_hashes) {
+	struct rv_hasher h;
+	full_hash_begin(&h, c, round, chain);
+	rv_hash_update(&h, piece_hashes, global_pieces(c) * sizeof *piece_hashes);
 	struct rv_hash out;
 	rv_hash_final(&h, &out);
 	return out;

@@ -16,7 +16,11 @@
 
 #include <stdbool.h>
 
-enum { GLOBAL_MAX_STATES = 4, GLOBAL_MAX_CHUNKS = 1 << 20 };
+enum {
+	GLOBAL_MAX_STATES = 4,
+	GLOBAL_MAX_CHUNKS = 1 << 20,
+	GLOBAL_PIECE_ELEMS = 1 << 16 /* of theta or a state: what the full hash is made of, and what a joiner asks for */
+};
 
 /* How a vector of n values is cut. Pure arithmetic; everyone computes the same. */
 struct chunking {
@@ -78,7 +82,17 @@ struct rv_hash global_digest(const struct global_state *g, uint64_t round, const
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et);
 
-/* H("rivulet state" | round | chain | n | theta | states): the full check, about 1 GB/s. */
+/* The full check, about 1 GB/s: H("rivulet state" | round | chain | n | H(piece 0) | H(piece 1) ...). Each vector (theta,
+ * then the states) is cut into pieces of GLOBAL_PIECE_ELEMS values, the last of each shorter; so whoever has the piece
+ * hashes can check them against the full hash, and then each piece alone, wherever it came from. */
 struct rv_hash global_full_hash(const struct global_state *g);
+uint32_t global_pieces_per_vector(const struct global_config *c);
+uint32_t global_pieces(const struct global_config *c); /* of theta and all states */
+/* The values of piece i, and how many there are. */
+const float *global_piece(const struct global_state *g, uint32_t i, size_t *n);
+struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round, const struct rv_hash *chain,
+								   const struct rv_hash *piece_hashes);
+/* The same for a round's digest: from the hashes of its chunks. */
+struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes);
 
 #endif
