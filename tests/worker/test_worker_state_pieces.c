@@ -1,0 +1,132 @@
+/* test_worker_state_pieces.c: pieces tile the payload, and a manifest lets no bit through. */
+#include "worker/state_pieces.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct global_config config(size_t n, size_t chunk_elems, const struct codec *codec) {
+	struct global_config c = {
+		.n = n, .codec = codec, .optimizer = &outer_nesterov, .params = {.lr = 0.7f, .momentum = 0.9f}};
+	c.chunks = chunking_of(n, chunk_elems);
+	c.run_hash = rv_hash_of("a run", 5);
+	return c;
+}
+
+static void assert_tiled(const struct global_config *c, enum state_kind kind) {
+	size_t next = 0, bytes;
+	for (uint32_t i = 0; i < state_pieces(c, kind); i++) {
+		assert_int_equal(state_piece_at(c, kind, i, &bytes), next);
+		assert_true(bytes > 0 && bytes <= STATE_PIECE_MAX_BYTES);
+		next += bytes;
+	}
+	assert_int_equal(next, state_payload_bytes(c, kind));
+}
+
+static void pieces_tile_the_payload(void **state) {
+	static const size_t sizes[] = {1, 255, 256, 65535, 65536, 65537, 131072, 300001, 1000003};
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		const struct codec *const codecs[] = {&codec_int8, &codec_int4, &codec_fp32};
+		for (int k = 0; k < 3; k++) {
+			struct global_config small = config(sizes[i], 512, codecs[k]), large = config(sizes[i], 65536, codecs[k]);
+			assert_tiled(&small, STATE_KIND_LOG);
+			assert_tiled(&large, STATE_KIND_LOG);
+			assert_tiled(&small, STATE_KIND_BASE);
+		}
+	}
+}
+
+static void a_log_piece_holds_as_many_chunks_as_fit(void **state) {
+	(void)state;
+	struct global_config c = config(1 << 20, 65536, &codec_int8); /* 66,560 bytes a chunk: 3 fit */
+	assert_int_equal(state_pieces(&c, STATE_KIND_LOG), 6);
+	assert_int_equal(state_manifest_hashes(&c, STATE_KIND_LOG), 16);
+	c = config(1 << 18, 65536, &codec_fp32); /* 262,144: exactly one */
+	assert_int_equal(state_pieces(&c, STATE_KIND_LOG), 4);
+}
+
+struct made {
+	struct global_config c;
+	struct state_id id;
+	uint8_t *payload;
+	struct rv_hash *manifest;
+};
+
+static void make(struct made *m, enum state_kind kind) {
+	enum { N = 150001 };
+	struct global_state g;
+	float *theta = calloc(N, sizeof *theta), *local = calloc(N, sizeof *local);
+	for (int i = 0; i < N; i++)
+		theta[i] = (float)(i % 101) * 0.01f;
+	m->c = config(N, 1024, &codec_int8);
+	assert_int_equal(global_init(&g, &m->c, theta, NULL), RV_OK);
+	m->id = (struct state_id){.kind = kind, .round = kind == STATE_KIND_LOG ? 7 : 0, .chain = g.chain};
+	m->payload = calloc(1, state_payload_bytes(&m->c, kind));
+	if (kind == STATE_KIND_BASE)
+		memcpy(m->payload, theta, sizeof *theta * N);
+	else
+		assert_int_equal(global_encode_delta(&g, local, m->payload, NULL), RV_OK);
+	m->id.expect = kind == STATE_KIND_BASE ? global_full_hash(&g) : global_digest(&g, m->id.round, m->payload);
+	m->manifest = calloc(state_manifest_hashes(&m->c, kind), sizeof *m->manifest);
+	state_manifest_of(&m->c, kind, m->payload, m->manifest);
+	global_release(&g);
+	free(theta);
+	free(local);
+}
+
+static void made_release(struct made *m) {
+	free(m->payload);
+	free(m->manifest);
+}
+
+static void a_manifest_makes_the_committed_hash(void **state) {
+	struct rv_errtext et;
+	(void)state;
+	for (enum state_kind kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++) {
+		struct made m;
+		make(&m, kind);
+		assert_int_equal(state_manifest_check(&m.c, &m.id, m.manifest, &et), RV_OK);
+		m.id.round++;
+		assert_int_equal(state_manifest_check(&m.c, &m.id, m.manifest, &et), RV_E_CORRUPT);
+		m.id.round--;
+		m.manifest[state_manifest_hashes(&m.c, kind) - 1].b[31] ^= 1;
+		assert_int_equal(state_manifest_check(&m.c, &m.id, m.manifest, &et), RV_E_CORRUPT);
+		made_release(&m);
+	}
+}
+
+static void any_flipped_bit_of_a_piece_is_found(void **state) {
+	struct rv_errtext et;
+	(void)state;
+	for (enum state_kind kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++) {
+		struct made m;
+		make(&m, kind);
+		for (uint32_t i = 0; i < state_pieces(&m.c, kind); i++) {
+			size_t bytes, at = state_piece_at(&m.c, kind, i, &bytes);
+			uint8_t *piece = m.payload + at;
+			assert_int_equal(state_piece_check(&m.c, kind, m.manifest, i, piece, bytes, &et), RV_OK);
+			for (size_t k = 0; k < bytes; k += bytes / 3) {
+				piece[k] ^= 0x10;
+				assert_int_equal(state_piece_check(&m.c, kind, m.manifest, i, piece, bytes, &et), RV_E_CORRUPT);
+				assert_non_null(strstr(et.text, "piece"));
+				piece[k] ^= 0x10;
+			}
+		}
+		made_release(&m);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pieces_tile_the_payload),
+		cmocka_unit_test(a_log_piece_holds_as_many_chunks_as_fit),
+		cmocka_unit_test(a_manifest_makes_the_committed_hash),
+		cmocka_unit_test(any_flipped_bit_of_a_piece_is_found),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
