@@ -5,9 +5,15 @@
  *     shaped_net RATE_BITS_PER_S DELAY_MS NAMESPACE...      (root; rate 0: unlimited)
  *
  * Site i is the i-th namespace (from 1) and gets the device wan0, to be given the address 10.86.0.i/24 and MTU 1500.
- * Site 1 is where the coordinator is: its line is unlimited. The line is a virtual clock: a packet leaves when the
- * uplink has sent what came before it, arrives after the delay, when the receiver's downlink is free; a queue of more
- * than BUFFER_US drops. "ready" is printed once; SIGTERM ends it, and with it the devices.
+ * Site 1 is where the coordinator is: its line is unlimited. A line is a virtual clock per direction: a packet leaves
+ * when what came before it has left; more than `buffer` of queue drops (a home router's, drop-tail). Between the
+ * sender's uplink and the receiver's downlink lies the delay. "ready" is printed once; SIGTERM ends it, and with it
+ * the devices.
+ *
+ * Commands on stdin, one a line; each is answered by one line ("ok", or what is wrong):
+ *     rate SITE UP DOWN     bits per second, 0: unlimited      buffer SITE MS     of queue, each way (100)
+ *     delay SITE MS         of that site to the middle         cut SITE | heal SITE
+ *     stats                 {"us":NOW,"up":[...],"down":[...],"dropped":[...]}: IP bytes on each line, packets lost
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +23,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,26 +33,49 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_SITES = 17, MTU = 1500, ETHERNET_BYTES = 14, QUEUE = 1 << 14, READS_PER_WAKE = 64, BUFFER_US = 100000 };
+enum {
+	MAX_SITES = 40,
+	MTU = 1500,
+	ETHERNET_BYTES = 14,
+	MAX_PACKETS = 1 << 16, /* on their way, all together */
+	READS_PER_WAKE = 64,
+	BUFFER_MS = 100,
+	COMMAND_BYTES = 256
+};
 
 struct packet {
-	int64_t deliver_ns;
+	int64_t at_ns; /* when it is at the receiver's downlink; then, when it has passed that */
+	uint64_t order;
+	struct packet *next_free;
+	uint8_t to;
+	bool passed; /* the downlink, too */
 	uint16_t bytes;
 	uint8_t data[MTU];
 };
 
+struct line {
+	double ns_per_byte; /* 0: unlimited */
+	int64_t free_ns;
+	uint64_t bytes;
+};
+
 struct site {
 	int fd;
-	double ns_per_byte; /* 0: unlimited */
-	int64_t up_free_ns, down_free_ns;
-	struct packet *queue; /* a ring of what is on the way to this site, in order of delivery */
-	uint32_t head, tail;
+	struct line up, down;
+	int64_t delay_ns, buffer_ns;
+	bool cut;
+	uint64_t dropped;
 };
 
 struct net {
 	struct site sites[MAX_SITES];
 	int n;
-	int64_t delay_ns;
+	struct packet *free, *heap[MAX_PACKETS]; /* a binary heap by (at_ns, order) */
+	int n_heap;
+	uint64_t order;
+	char command[COMMAND_BYTES];
+	size_t command_bytes;
+	bool commands_end;
 };
 
 static volatile sig_atomic_t stopped;
@@ -59,10 +89,6 @@ static int64_t now_ns(void) {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static int64_t later(int64_t a, int64_t b) {
-	return a > b ? a : b;
 }
 
 /* Opens wan0 in the namespace; the process stays in it, which harms nothing: it uses no other network. */
@@ -85,59 +111,209 @@ static int open_device(const char *name_space) {
 	return fd;
 }
 
-/* From the uplink of `from` to the queue of the site that the IPv4 destination's last byte names. */
-static void carry(struct net *net, struct site *from, const uint8_t *data, uint16_t bytes, int64_t now) {
-	bool ours = bytes >= 20 && data[0] >> 4 == 4 && data[16] == 10 && data[17] == 86;
-	int to = ours ? data[19] - 1 : -1;
-	if (to < 0 || to >= net->n)
+/* ---- packets on their way ---------------------------------------------------------------------------------------- */
+
+static bool before(const struct packet *a, const struct packet *b) {
+	return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+static void push(struct net *net, struct packet *p) {
+	int i = net->n_heap++;
+	p->order = net->order++;
+	for (; i > 0 && before(p, net->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		net->heap[i] = net->heap[(i - 1) / 2];
+	net->heap[i] = p;
+}
+
+static struct packet *pop(struct net *net) {
+	struct packet *first = net->heap[0], *last = net->heap[--net->n_heap];
+	int i = 0;
+	for (int child; (child = 2 * i + 1) < net->n_heap; i = child) {
+		if (child + 1 < net->n_heap && before(net->heap[child + 1], net->heap[child]))
+			child++;
+		if (!before(net->heap[child], last))
+			break;
+		net->heap[i] = net->heap[child];
+	}
+	net->heap[i] = last;
+	return first;
+}
+
+/* NULL: as many are on their way as there can be. */
+static struct packet *take_packet(struct net *net) {
+	struct packet *p = net->free;
+	if (p != NULL)
+		net->free = p->next_free;
+	else if (net->n_heap < MAX_PACKETS)
+		p = malloc(sizeof *p);
+	return p;
+}
+
+static void give_packet(struct net *net, struct packet *p) {
+	p->next_free = net->free;
+	net->free = p;
+}
+
+/* When the packet that comes at `now` has passed the line; -1: its queue is full. */
+static int64_t pass(struct line *l, int64_t now, uint16_t bytes, int64_t buffer_ns) {
+	int64_t start = now > l->free_ns ? now : l->free_ns;
+	if (l->ns_per_byte > 0 && start - now > buffer_ns)
+		return -1;
+	l->free_ns = start + (int64_t)(l->ns_per_byte * (bytes + ETHERNET_BYTES));
+	l->bytes += bytes;
+	return l->free_ns;
+}
+
+/* From the uplink of `from` to the site that the IPv4 destination's last byte names. */
+static void carry(struct net *net, struct site *from, struct packet *p, int64_t now) {
+	bool ours = p->bytes >= 20 && p->data[0] >> 4 == 4 && p->data[16] == 10 && p->data[17] == 86;
+	int to = ours ? p->data[19] - 1 : -1;
+	if (to < 0 || to >= net->n) {
+		give_packet(net, p);
 		return;
-	struct site *dest = &net->sites[to];
-	int64_t start = later(now, from->up_free_ns);
-	if (start - now > BUFFER_US * INT64_C(1000) || dest->tail - dest->head == QUEUE)
+	}
+	int64_t out = from->cut ? -1 : pass(&from->up, now, p->bytes, from->buffer_ns);
+	if (out < 0) {
+		from->dropped++;
+		give_packet(net, p);
 		return;
-	int on_line = bytes + ETHERNET_BYTES;
-	from->up_free_ns = start + (int64_t)(from->ns_per_byte * on_line);
-	dest->down_free_ns =
-		later(from->up_free_ns + net->delay_ns, dest->down_free_ns + (int64_t)(dest->ns_per_byte * on_line));
-	struct packet *p = &dest->queue[dest->tail++ % QUEUE];
-	p->deliver_ns = dest->down_free_ns;
-	p->bytes = bytes;
-	memcpy(p->data, data, bytes);
+	}
+	p->to = (uint8_t)to;
+	p->passed = false;
+	p->at_ns = out + from->delay_ns + net->sites[to].delay_ns;
+	push(net, p);
+}
+
+/* One whose time has come: into the downlink, or out of it. */
+static void arrive(struct net *net, struct packet *p) {
+	struct site *s = &net->sites[p->to];
+	int64_t out = s->cut ? -1 : p->passed ? p->at_ns : pass(&s->down, p->at_ns, p->bytes, s->buffer_ns);
+	if (out > p->at_ns) {
+		p->passed = true;
+		p->at_ns = out;
+		push(net, p);
+		return;
+	}
+	if (out < 0)
+		s->dropped++;
+	else if (write(s->fd, p->data, p->bytes) < 0 && errno != EIO) /* EIO: the device is not up yet */
+		perror("wan0");
+	give_packet(net, p);
 }
 
 /* Delivers what is due; returns when the next packet is. */
 static int64_t deliver(struct net *net, int64_t now) {
-	int64_t next = now + INT64_C(1000000000);
-	for (struct site *s = net->sites; s < net->sites + net->n; s++) {
-		for (; s->head != s->tail && s->queue[s->head % QUEUE].deliver_ns <= now; s->head++) {
-			const struct packet *p = &s->queue[s->head % QUEUE];
-			if (write(s->fd, p->data, p->bytes) < 0 && errno != EIO) /* EIO: the device is not up yet */
-				perror("wan0");
-		}
-		if (s->head != s->tail && s->queue[s->head % QUEUE].deliver_ns < next)
-			next = s->queue[s->head % QUEUE].deliver_ns;
+	while (net->n_heap > 0 && net->heap[0]->at_ns <= now)
+		arrive(net, pop(net));
+	return net->n_heap > 0 ? net->heap[0]->at_ns : now + INT64_C(1000000000);
+}
+
+/* ---- commands ---------------------------------------------------------------------------------------------------- */
+
+static void print_list(const struct net *net, const char *name, size_t offset) {
+	printf(",\"%s\":[", name);
+	for (int i = 0; i < net->n; i++) {
+		uint64_t value;
+		memcpy(&value, (const char *)&net->sites[i] + offset, sizeof value);
+		printf("%s%llu", i > 0 ? "," : "", (unsigned long long)value);
 	}
-	return next;
+	putchar(']');
+}
+
+static void print_stats(const struct net *net) {
+	printf("{\"us\":%lld", (long long)(now_ns() / 1000));
+	print_list(net, "up", offsetof(struct site, up.bytes));
+	print_list(net, "down", offsetof(struct site, down.bytes));
+	print_list(net, "dropped", offsetof(struct site, dropped));
+	puts("}");
+}
+
+static double ns_per_byte(double bits_per_s) {
+	return bits_per_s > 0 ? 8e9 / bits_per_s : 0;
+}
+
+static bool set_site(struct site *s, const char *what, double a, double b) {
+	if (strcmp(what, "rate") == 0) {
+		s->up.ns_per_byte = ns_per_byte(a);
+		s->down.ns_per_byte = ns_per_byte(b);
+	} else if (strcmp(what, "delay") == 0) {
+		s->delay_ns = (int64_t)(a * 1e6);
+	} else if (strcmp(what, "buffer") == 0) {
+		s->buffer_ns = (int64_t)(a * 1e6);
+	} else if (strcmp(what, "cut") == 0 || strcmp(what, "heal") == 0) {
+		s->cut = what[0] == 'c';
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void obey(struct net *net, const char *line) {
+	char what[16] = "";
+	int site = 0;
+	double a = 0, b = 0;
+	int n = sscanf(line, "%15s %d %lf %lf", what, &site, &a, &b);
+	if (n == 1 && strcmp(what, "stats") == 0)
+		print_stats(net);
+	else if (n >= 2 && site >= 1 && site <= net->n && set_site(&net->sites[site - 1], what, a, b))
+		puts("ok");
+	else
+		printf("cannot do '%s'\n", line);
+	(void)fflush(stdout);
+}
+
+static void read_commands(struct net *net) {
+	ssize_t n = read(STDIN_FILENO, net->command + net->command_bytes, sizeof net->command - 1 - net->command_bytes);
+	if (n <= 0) {
+		net->commands_end = true;
+		return;
+	}
+	net->command_bytes += (size_t)n;
+	net->command[net->command_bytes] = '\0';
+	char *line = net->command;
+	for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+		*end = '\0';
+		obey(net, line);
+	}
+	net->command_bytes = strlen(line);
+	if (net->command_bytes == sizeof net->command - 1)
+		net->command_bytes = 0;
+	memmove(net->command, line, net->command_bytes);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+
+static void read_site(struct net *net, struct site *s, int64_t now) {
+	for (int k = 0; k < READS_PER_WAKE; k++) {
+		struct packet *p = take_packet(net);
+		if (p == NULL)
+			return;
+		ssize_t n = read(s->fd, p->data, sizeof p->data);
+		if (n <= 0) {
+			give_packet(net, p);
+			return;
+		}
+		p->bytes = (uint16_t)n;
+		carry(net, s, p, now);
+	}
 }
 
 static void run(struct net *net) {
-	struct pollfd fds[MAX_SITES];
-	uint8_t data[MTU];
+	struct pollfd fds[MAX_SITES + 1];
 	for (int i = 0; i < net->n; i++)
 		fds[i] = (struct pollfd){.fd = net->sites[i].fd, .events = POLLIN};
 	while (!stopped) {
+		fds[net->n] = (struct pollfd){.fd = net->commands_end ? -1 : STDIN_FILENO, .events = POLLIN};
 		int64_t now = now_ns(), wait = deliver(net, now) - now;
 		struct timespec timeout = {.tv_sec = wait / 1000000000, .tv_nsec = wait % 1000000000};
-		if (ppoll(fds, (nfds_t)net->n, &timeout, NULL) <= 0)
+		if (ppoll(fds, (nfds_t)net->n + 1, &timeout, NULL) <= 0)
 			continue;
 		now = now_ns();
 		for (int i = 0; i < net->n; i++)
-			for (int k = 0; fds[i].revents && k < READS_PER_WAKE; k++) {
-				ssize_t n = read(net->sites[i].fd, data, sizeof data);
-				if (n <= 0)
-					break;
-				carry(net, &net->sites[i], data, (uint16_t)n, now);
-			}
+			if (fds[i].revents)
+				read_site(net, &net->sites[i], now);
+		if (fds[net->n].revents)
+			read_commands(net);
 	}
 }
 
@@ -148,15 +324,15 @@ int main(int argc, char **argv) {
 					  MAX_SITES);
 		return 2;
 	}
-	double rate = strtod(argv[1], NULL);
-	net.delay_ns = (int64_t)(strtod(argv[2], NULL) * 1e6);
+	double per_byte = ns_per_byte(strtod(argv[1], NULL)), delay_ns = strtod(argv[2], NULL) * 1e6;
 	net.n = argc - 3;
 	for (int i = 0; i < net.n; i++) {
+		struct line line = {.ns_per_byte = i > 0 ? per_byte : 0};
 		net.sites[i] = (struct site){.fd = open_device(argv[i + 3]),
-									 .ns_per_byte = i > 0 && rate > 0 ? 8e9 / rate : 0,
-									 .queue = calloc(QUEUE, sizeof(struct packet))};
-		if (!net.sites[i].queue)
-			return 1;
+									 .up = line,
+									 .down = line,
+									 .delay_ns = (int64_t)(delay_ns / 2),
+									 .buffer_ns = BUFFER_MS * INT64_C(1000000)};
 	}
 	(void)signal(SIGTERM, on_signal);
 	(void)signal(SIGINT, on_signal);
