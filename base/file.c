@@ -2,6 +2,7 @@
 #include "base/file.h"
 
 #include "base/assert.h"
+#include "base/failpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,6 +87,7 @@ enum rv_err rv_file_writer_begin(struct rv_file_writer *w, const char *path, mod
 		rv_file_writer_abandon(w);
 		return e;
 	}
+	RV_FAILPOINT_FILE(path, "begin");
 	return RV_OK;
 }
 
@@ -123,6 +125,7 @@ static enum rv_err sync_parent(const char *path, struct rv_errtext *et) {
 enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *et) {
 	RV_ASSERT(w->fd >= 0);
 	enum rv_err e = RV_OK;
+	RV_FAILPOINT_FILE(w->path, "before-fsync");
 	if (fsync(w->fd) != 0) {
 		e = rv_fail_errno(et, errno, "%s: cannot fsync", w->tmp);
 		goto out;
@@ -133,11 +136,13 @@ enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *e
 		e = rv_fail_errno(et, errno, "%s: cannot close", w->tmp);
 		goto out;
 	}
+	RV_FAILPOINT_FILE(w->path, "after-fsync");
 	if (rename(w->tmp, w->path) != 0) {
 		e = rv_fail_errno(et, errno, "%s: cannot rename to %s", w->tmp, w->path);
 		goto out;
 	}
 	w->tmp[0] = '\0';
+	RV_FAILPOINT_FILE(w->path, "renamed");
 	return sync_parent(w->path, et);
 out:
 	rv_file_writer_abandon(w);

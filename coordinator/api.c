@@ -2,6 +2,7 @@
 #include "coordinator/api.h"
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "coordinator/dashboard.h"
 #include "coordinator/query.h"
 #include "coordinator/rate_limit.h"
@@ -123,8 +124,10 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 
 static void send_document(struct api *a, struct evhttp_request *rq) {
 	size_t n = 0;
+	RV_FAILPOINT("document.before");
 	const uint8_t *doc = service_document(a->service, &n);
 	reply(rq, STATUS_OK, "application/octet-stream", doc, n);
+	RV_FAILPOINT("document.after");
 }
 
 static void hold(struct api *a, const struct request *q, uint64_t after) {

@@ -1,9 +1,11 @@
 /* service.c: requests in, replies out, and between them: records made durable before anything of them is announced. */
+#include "coordinator/record_points.h"
 #include "coordinator/service_internal.h"
 
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -104,8 +106,11 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	bool commit = rec->type == CORE_COMMIT;
 	if (commit)
 		stats = service_commit_stats(s, rec, now_us);
+	RECORD_POINT(rec->type, "before");
 	RV_TRY(s->cfg.ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
+	RECORD_POINT(rec->type, "durable");
 	core_persisted(s->core, rec->id, now_us);
+	RECORD_POINT(rec->type, "announced");
 	if (commit)
 		service_note_commit(s, &stats, now_us);
 	service_tell_record(s, rec);
@@ -179,6 +184,7 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 	struct join_request rq;
 	uint32_t member = 0;
 	bool valid = false;
+	RV_FAILPOINT("join.before");
 	RV_TRY(service_fault(s, et));
 	RV_TRY(join_request_decode(body, n, &rq, et));
 	if (rq.has_token) {
@@ -188,6 +194,7 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
 	RV_TRY(pump(s, now_us, et));
 	write_join_reply(s, member, key, reply);
+	RV_FAILPOINT("join.after");
 	return RV_OK;
 }
 
@@ -208,12 +215,14 @@ static enum rv_err fill_host(struct report *rep, const char *host, struct rv_err
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
 						   const void *body, size_t n, struct rv_errtext *et) {
 	struct report rep;
+	RV_FAILPOINT("report.before");
 	RV_TRY(service_fault(s, et));
 	RV_TRY(report_decode(body, n, &rep, et));
 	RV_TRY(fill_host(&rep, host, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	/* A report is not acknowledged as durable: it is repeated anyway. */
 	(void)pump(s, now_us, NULL);
+	RV_FAILPOINT("report.after");
 	return service_fault(s, et);
 }
 
@@ -262,9 +271,11 @@ enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MA
 	for (int i = 0; i < count; i++) {
 		randombytes_buf(in.token, sizeof in.token);
 		struct rv_hash hash = core_token_hash(s->cfg.run_id, in.token);
+		RV_FAILPOINT("token.before");
 		enum rv_err e = s->cfg.ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et);
 		if (e != RV_OK)
 			return for_the_asker(e);
+		RV_FAILPOINT("token.after");
 		invite_format(&in, links[i]);
 	}
 	service_tell(s, RV_INFO, "invited", "%d invite link%s made", count, count == 1 ? "" : "s");
@@ -289,5 +300,8 @@ enum rv_err service_copy_store(struct service *s, char name[SERVICE_NAME_BYTES],
 	int n = snprintf(path, sizeof path, "%s/%s", s->cfg.dir, name);
 	if (n < 0 || n >= (int)sizeof path)
 		return rv_fail(et, RV_E_RANGE, "%s: the path is too long", s->cfg.dir);
-	return s->cfg.copy(s->cfg.store, path, et);
+	RV_FAILPOINT("copy.before");
+	enum rv_err e = s->cfg.copy(s->cfg.store, path, et);
+	RV_FAILPOINT("copy.after");
+	return e;
 }

@@ -2,7 +2,9 @@
 #include "coordinator/store.h"
 
 #include "base/assert.h"
+#include "base/failpoint.h"
 #include "coordinator/record.h"
+#include "coordinator/record_points.h"
 #include "coordinator/store_schema.h"
 
 #include <errno.h>
@@ -342,6 +344,7 @@ static enum rv_err append_all(struct store *s, const struct core_record *rec, co
 		RV_TRY(put_member(s, rec, et));
 	if (rec->type == CORE_COMMIT && stats != NULL)
 		RV_TRY(put_commit(s, stats, et));
+	RECORD_POINT(rec->type, "written");
 	return step(s, COMMIT, "committing a record", et);
 }
 

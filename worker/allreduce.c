@@ -2,6 +2,8 @@
 #include "worker/allreduce.h"
 
 #include "base/assert.h"
+#include "base/failpoint.h"
+#include "worker/reduce_points.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@ struct allreduce {
 	int8_t index_of[NET_MAX_MEMBERS]; /* roster index of a member, -1: none */
 	uint64_t round;
 	uint32_t attempt;
+	REDUCE_POINTS_FIELD
 };
 
 /* ---- the codec ------------------------------------------------------------------------------------------------------
@@ -70,6 +73,7 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 	enum rv_err e = codec_reduce_mean(g->codec, in, weights, n_in, n, a->scratch, out, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, in, n_in, n);
+	RV_FAILPOINT("reduce.chunk-reduced");
 	return e;
 }
 
@@ -129,6 +133,7 @@ static void adopt(struct allreduce *a, const struct document *d) {
 		a->index_of[d->members[i].member] = (int8_t)i;
 	a->round = d->round;
 	a->attempt = d->attempt;
+	REDUCE_POINTS_BEGIN(&a->points, d, a->cfg.self_member);
 }
 
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
@@ -176,7 +181,10 @@ enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t memb
 
 bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {
 	int to = index_of(a, member);
-	return to >= 0 && reduce_send(a->core, now_us, to, out);
+	bool any = to >= 0 && reduce_send(a->core, now_us, to, out);
+	if (any)
+		REDUCE_POINTS_SENDING(&a->points, out);
+	return any;
 }
 
 bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {

@@ -2,6 +2,7 @@
 #include "worker/control_client.h"
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/rng.h"
 #include "net/identity.h"
 
@@ -180,6 +181,10 @@ static void report_done(void *ctx, const struct http_reply *r) {
 		not_ok(k, r, "report");
 		return;
 	}
+	if (k->c->latest.phase == WORKER_READY)
+		RV_FAILPOINT("ready.after");
+	if (k->c->latest.phase == WORKER_VOTED)
+		RV_FAILPOINT("vote.after");
 	succeeded(k);
 	k->wanted = k->c->latest_changed;
 }

@@ -2,6 +2,7 @@
 #include "worker/session_internal.h"
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/signals.h"
 
 #include <inttypes.h>
@@ -57,6 +58,7 @@ static void begin_stop(struct session *s, int64_t now_us) {
 	if (!done)
 		rv_event(s->events, RV_INFO, "stopping", RV_NO_FIELDS,
 				 "stopping: finishing this step and saving; once more to stop at once");
+	RV_FAILPOINT("leave.begin");
 	round_leave(s->round, now_us);
 	trainer_save(s->trainer);
 }
@@ -137,10 +139,12 @@ static void run_once(struct session *s, int64_t now_us) {
 	meshlink_pump(s->mesh, now_us);
 	if (s->state == SESSION_RUNNING)
 		session_show_progress(s, now_us);
-	if (s->state == SESSION_LINGERING)
+	if (s->state == SESSION_LINGERING) {
 		check_lingering(s, now_us);
-	else if (s->state == SESSION_STOPPING && is_stopped(s, now_us))
+	} else if (s->state == SESSION_STOPPING && is_stopped(s, now_us)) {
+		RV_FAILPOINT("leave.end");
 		s->state = SESSION_ENDED;
+	}
 }
 
 static enum rv_err loop(struct session *s, struct rv_errtext *et) {

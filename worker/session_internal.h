@@ -56,6 +56,7 @@ struct session {
 	bool told_to_stop; /* by a signal, at signalled_us */
 	int64_t signalled_us;
 	int64_t started_us, stop_by_us, linger_until_us;
+	uint64_t boot; /* this process, in reports */
 	enum rv_err fault; /* why it ends; RV_OK: as it should */
 	struct rv_errtext fault_text;
 

@@ -2,6 +2,7 @@
 #include "worker/session_internal.h"
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/hex.h"
 
 #include <inttypes.h>
@@ -37,6 +38,10 @@ void session_send_report(struct session *s, int64_t now_us) {
 	if (!round_next_report(s->round, now_us, &r))
 		return;
 	fill_for_people(s, &r);
+	if (r.phase == WORKER_READY)
+		RV_FAILPOINT("ready.before");
+	if (r.phase == WORKER_VOTED)
+		RV_FAILPOINT("vote.before");
 	control_client_report(s->control, &r);
 }
 

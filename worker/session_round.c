@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
+#include "worker/mean_dump.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -45,6 +47,7 @@ void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
 	int64_t now_us = rv_clock_monotonic_us();
+	RV_FAILPOINT("document.received");
 	enum rv_err e = round_on_document(s->round, now_us, d, &et);
 	const struct document *now = round_document(s->round);
 	bool adopted = now && now->seq == d->seq;
@@ -73,6 +76,8 @@ static void attempt_event(struct session *s, const struct document *d) {
 static void begin_reduce(struct session *s, int64_t now_us) {
 	const struct document *d = round_document(s->round);
 	struct rv_errtext et = {0};
+	RV_FAILPOINT("reduce.start");
+	MEAN_DUMP_CONTRIBUTION(s, d->round);
 	enum rv_err e = allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), &et);
 	if (e != RV_OK) {
 		session_fail(s, e, et.text);
@@ -89,6 +94,7 @@ static void resume_reduce(struct session *s, int64_t now_us) {
 	const struct document *d = round_document(s->round);
 	s->told_attempt = 0;
 	s->told_suspects = 0;
+	RV_FAILPOINT("reduce.resume");
 	allreduce_restart(s->reduce, now_us, d);
 	meshlink_announce_links(s->mesh, now_us); /* a member may be new in this roster */
 	attempt_event(s, d);
@@ -122,6 +128,7 @@ void session_poll_reduce(struct session *s, int64_t now_us) {
 		return;
 	s->told_attempt = allreduce_attempt(s->reduce);
 	count_reduce_time(s, now_us);
+	RV_FAILPOINT("reduce.done");
 	round_on_reduced(s->round, now_us, allreduce_round(s->reduce), s->told_attempt);
 }
 
@@ -152,6 +159,7 @@ static void fetch(struct session *s, int64_t now_us, const struct round_action *
 	struct rv_errtext et = {0};
 	uint32_t donor = round_document(s->round)->members[a->donor].member;
 	fetch_event(s, a, donor);
+	RV_FAILPOINT("fetch.begin");
 	enum rv_err e = fetcher_start(s->fetcher, base ? FRAME_FETCH_BASE : FRAME_FETCH_LOG, a->round,
 								  base ? state_base_bytes(g) : state_log_bytes(g), donor, &et);
 	if (e != RV_OK) {
@@ -162,6 +170,7 @@ static void fetch(struct session *s, int64_t now_us, const struct round_action *
 
 static void on_file(void *ctx, uint8_t kind, uint64_t round, struct blob *file) {
 	struct session *s = ctx;
+	RV_FAILPOINT("fetch.done");
 	round_on_fetch_complete(s->round, kind == FRAME_FETCH_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG, round);
 	if (kind == FRAME_FETCH_BASE) {
 		trainer_install(s->trainer, round, file, &s->fetch.expect);
@@ -180,6 +189,7 @@ static void on_fetch_failed(void *ctx, uint8_t kind, uint64_t round, const char 
 }
 
 static void on_fetch_progress(void *ctx) {
+	RV_FAILPOINT("fetch.piece");
 	round_on_fetch_progress(((struct session *)ctx)->round, rv_clock_monotonic_us());
 }
 
@@ -268,6 +278,7 @@ const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
 
 static void apply(struct session *s, const struct round_action *a) {
 	RV_ASSERT(s->log_file != NULL);
+	RV_FAILPOINT("commit.seen");
 	s->participated = a->participated;
 	struct trainer_apply rq = {.round = a->round,
 							   .file = s->log_file,

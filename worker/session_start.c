@@ -2,6 +2,7 @@
 #include "worker/session_internal.h"
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/hex.h"
 #include "worker/train/weights.h"
@@ -22,11 +23,13 @@ static void wake(void *ctx) {
 static void on_joined(void *ctx, const struct join_reply *reply) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
+	RV_FAILPOINT("join.answered");
 	enum rv_err e = membership_join(s->opt->dir, &s->member, reply, &et);
 	if (e != RV_OK) {
 		session_fail(s, e, et.text);
 		return;
 	}
+	RV_FAILPOINT("join.stored");
 	rv_event(s->events, RV_INFO, "joined", RV_FIELDS(rv_field_int("member", reply->member)),
 			 "joined the run as member %u", reply->member);
 }
@@ -82,6 +85,7 @@ static void start_join(struct session *s) {
 		(void)gethostname(rq.name, sizeof rq.name - 1);
 	snprintf(s->member.name, sizeof s->member.name, "%s", rq.name);
 	snprintf(rq.software, sizeof rq.software, "rivulet %s", RV_VERSION);
+	RV_FAILPOINT("join.before");
 	control_client_join(s->control, &rq);
 }
 
@@ -168,7 +172,8 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		return rv_fail(et, RV_E_NOMEM, "no memory for the round");
 	int64_t now_us = rv_clock_monotonic_us();
 	struct trainer_progress p = trainer_progress(s->trainer);
-	s->round = round_core_init(memory, &cfg, (uint64_t)rv_clock_wall_us(), g->round, &g->chain, p.steps_done, now_us);
+	s->boot = (uint64_t)rv_clock_wall_us();
+	s->round = round_core_init(memory, &cfg, s->boot, g->round, &g->chain, p.steps_done, now_us);
 	round_on_trained(s->round, now_us, g->round, p.steps_done, p.tokens);
 	if (s->lacks_state)
 		round_lacks_state(s->round);
@@ -195,7 +200,9 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 								   .notice = on_damage,
 								   .notice_ctx = s};
 	snprintf(s->store.dir, sizeof s->store.dir, "%s", s->opt->dir);
+	RV_FAILPOINT("recover.before");
 	enum rv_err e = statestore_recover(&s->store, g, &found, et);
+	RV_FAILPOINT("recover.after");
 	s->lacks_state = found.lacks_state;
 	if (e == RV_OK) {
 		trainer_resume(s->trainer, &found, on_replica_damage, s);

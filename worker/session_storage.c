@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
+#include "worker/mean_dump.h"
 #include "worker/train/weights.h"
 
 #include <inttypes.h>
@@ -62,6 +64,7 @@ static void run_fetched_log(struct store_job *j) {
 	j->usable = true;
 	j->log.attempt = 0; /* on the word of the signed document */
 	write_log(j);
+	RV_FAILPOINT("fetch.stored");
 }
 
 static void run_snapshot(struct store_job *j) {
@@ -75,10 +78,13 @@ static void run_snapshot(struct store_job *j) {
 		return;
 	j->full_hash = global_full_hash(&shot->base);
 	enum rv_err e = statestore_write_base(store, &shot->base, &j->full_hash, &j->text);
-	if (e != RV_OK)
+	if (e != RV_OK) {
 		j->err = e;
-	else
-		statestore_prune(store, j->vouched_round);
+		return;
+	}
+	RV_FAILPOINT("prune.before");
+	statestore_prune(store, j->vouched_round);
+	RV_FAILPOINT("prune.after");
 }
 
 static void run_export(struct store_job *j) {
@@ -86,6 +92,7 @@ static void run_export(struct store_job *j) {
 	const struct global_state *g = trainer_global(s->trainer); /* the trainer is idle for good */
 	const char *tokenizer = s->member.tokenizer;
 	bool has_file = tokenizer[0] && strcmp(tokenizer, "bytes") != 0; /* else bytes, or it trained on token shards */
+	RV_FAILPOINT("export.before");
 	j->full_hash = global_full_hash(g);
 	const struct weights_source source = {
 		.cfg = &s->member.config,
@@ -112,6 +119,7 @@ static void run_job(struct job *job) {
 		break;
 	case STORE_FETCHED_BASE:
 		statestore_forget_from(&j->s->store, j->round);
+		RV_FAILPOINT("install.forgotten");
 		if (j->file)
 			j->err = statestore_write_file(&j->s->store, STATE_FILE_BASE, j->round, j->file, &j->text);
 		break;
@@ -135,6 +143,7 @@ static void keep_log_file(struct session *s, struct blob *file) {
 static void done_persist(struct session *s, struct store_job *j) {
 	bool of_this_round = j->log.round == round_round(s->round);
 	s->persisting = false;
+	RV_FAILPOINT("persist.done");
 	if (j->err == RV_OK && of_this_round)
 		keep_log_file(s, j->file);
 	round_on_persisted(s->round, rv_clock_monotonic_us(), j->log.round, j->log.attempt, &j->log.digest,
@@ -164,6 +173,7 @@ static void done_export(struct session *s, struct store_job *j) {
 	}
 	if (j->warning.text[0])
 		rv_event(s->events, RV_WARN, "no_tokenizer", RV_NO_FIELDS, "%s", j->warning.text);
+	RV_FAILPOINT("export.after");
 	s->exported = true;
 	session_write_end(s, &j->full_hash);
 	if (s->state != SESSION_EXPORTING)
@@ -225,6 +235,8 @@ void session_persist(struct session *s) {
 	}
 	memcpy(file->data + STATE_LOG_HEADER_BYTES, allreduce_reduced(s->reduce), file->bytes - STATE_LOG_HEADER_BYTES);
 	s->persisting = true;
+	MEAN_DUMP_REDUCED(s, round, attempt);
+	RV_FAILPOINT("persist.before");
 	post(s, &(struct store_job){.kind = STORE_PERSIST, .log = {.round = round, .attempt = attempt}, .file = file});
 }
 

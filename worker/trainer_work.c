@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/hex.h"
 #include "worker/train/weights.h"
 
@@ -41,12 +42,14 @@ static enum rv_err one_step(struct trainer *t, struct rv_errtext *et) {
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_TRY(replica_step_over(t->replica, NULL, 0, &stats, et));
 	count_step(t, &stats, rv_clock_monotonic_us() - started_us);
+	RV_FAILPOINT("train.step");
 	return RV_OK;
 }
 
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	uint64_t h = (uint64_t)t->run.steps_per_round;
+	RV_FAILPOINT("train.begin");
 	replica_set_global_step(t->replica, (rq->round + 1) * h - rq->steps);
 	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop); i++)
 		rq->err = one_step(t, &rq->text);
@@ -78,11 +81,13 @@ void trainer_begin_round(struct trainer *t, uint64_t round, bool keep) {
 static void work_encode(struct request *rq) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
+	RV_FAILPOINT("encode.before");
 	rq->err = global_encode_delta(&t->global, replica_theta(t->replica), t->encoded, &rq->text);
 	if (rq->err != RV_OK) {
 		replica_set_theta(t->replica, t->global.theta);
 		trainer_begin_round(t, rq->round, false);
 	}
+	RV_FAILPOINT("encode.after");
 	count_compute(t, started_us);
 }
 
@@ -157,6 +162,7 @@ static void work_apply(struct request *rq) {
 	const uint8_t *payload;
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_ASSERT(a->round == t->global.round);
+	RV_FAILPOINT("apply.before");
 	rq->err = state_log_load(&t->global.cfg, a->file->data, a->file->bytes, &info, &payload, &rq->text);
 	if (rq->err == RV_OK && (info.round != a->round || !rv_hash_equal(&info.digest, &a->digest)))
 		rq->err = rv_fail(&rq->text, RV_E_CORRUPT,
@@ -167,6 +173,7 @@ static void work_apply(struct request *rq) {
 	if (rq->err == RV_OK) {
 		trainer_begin_round(t, t->global.round, a->keep);
 		take_snapshot(rq, a->want_base, a->want_replica);
+		RV_FAILPOINT("apply.after");
 	}
 	count_compute(t, started_us);
 }
@@ -212,11 +219,13 @@ static enum rv_err install_file(struct trainer *t, const struct request *rq, str
 
 static void work_install(struct request *rq) {
 	struct trainer *t = rq->t;
+	RV_FAILPOINT("install.before");
 	rq->err = rq->file ? install_file(t, rq, &rq->text) : install_theta0(t, &rq->text);
 	if (rq->err != RV_OK)
 		return;
 	replica_set_theta(t->replica, t->global.theta);
 	trainer_begin_round(t, t->global.round, false);
+	RV_FAILPOINT("install.after");
 }
 
 void trainer_work(struct request *rq) {

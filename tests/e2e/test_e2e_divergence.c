@@ -45,7 +45,7 @@ static void a_flipped_bit_is_found_and_repaired(void **state) {
 	*state = &e;
 	e2e_open(&e, run, WORKERS);
 	e2e_start_workers(&e, 3);
-	e2e_start_worker(&e, VICTIM, "rivulet-worker-failpoint", "RIVULET_FLIP=6");
+	e2e_start_worker(&e, VICTIM, "rivulet-worker-flip", "RIVULET_FLIP=6");
 	json_t *j = e2e_wait_event(&e.workers[VICTIM], "flipped", NULL, 0, NULL);
 	assert_int_equal(e2e_int(j, "round"), FLIPPED_AT);
 	json_decref(j);
@@ -67,7 +67,7 @@ static void a_bit_that_flips_in_the_last_round_does_not_leave_with_the_result(vo
 	*state = &e;
 	e2e_open(&e, run, WORKERS);
 	e2e_start_workers(&e, 3);
-	e2e_start_worker(&e, VICTIM, "rivulet-worker-failpoint", "RIVULET_FLIP=17");
+	e2e_start_worker(&e, VICTIM, "rivulet-worker-flip", "RIVULET_FLIP=17");
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2, VICTIM}, WORKERS, chain, full);
 	json_decref(e2e_wait_event(&e.workers[VICTIM], "flipped", NULL, 0, NULL));
 	json_decref(e2e_wait_event(&e.workers[VICTIM], "installed", "round", 17, NULL));

@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -18,19 +17,13 @@ static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 3
 							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n"
 							  "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
 
-/* Where the lost worker stops: not yet half of what a participant sends. */
-#define IN_THE_MIDDLE "RIVULET_FAILPOINT=2:60"
+/* Where the lost worker stops in its third all-reduce: not yet half of what a participant sends. */
+#define IN_THE_MIDDLE "RIVULET_FAILPOINT=reduce.scatter-mid@3="
 
 static int teardown(void **state) {
 	if (*state)
 		e2e_close(*state);
 	return 0;
-}
-
-static double wall_s(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* The chain after `round`, as worker i saw it, or NULL; the caller's. */
@@ -118,13 +111,20 @@ static long lines_so_far(const struct e2e *e, int i) {
 	return from;
 }
 
-static void stop_at_failpoint(struct e2e *e, int signal, const char *what) {
+/* The round whose all-reduce it was in. */
+static int64_t last_attempt(const struct e2e *e, int i) {
+	int64_t round = -1;
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "attempt", NULL, 0, &from)); json_decref(j))
+		round = e2e_int(j, "round");
+	return round;
+}
+
+static void wait_until_it_stops(struct e2e *e, const char *what) {
 	json_t *stopped = e2e_wait_event(&e->workers[3], "failpoint", NULL, 0, NULL);
-	int64_t round = e2e_int(stopped, "round");
+	double lost_s = e2e_time(stopped);
 	json_decref(stopped);
-	double lost_s = wall_s();
-	e2e_signal(&e->workers[3], signal);
-	assert_committed_by_survivors(e, round, lost_s, what);
+	assert_committed_by_survivors(e, last_attempt(e, 3), lost_s, what);
 }
 
 static void killed_in_the_middle_and_back_again(void **state) {
@@ -132,8 +132,8 @@ static void killed_in_the_middle_and_back_again(void **state) {
 	*state = &e;
 	e2e_open(&e, endless, 5);
 	e2e_start_workers(&e, 3);
-	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE);
-	stop_at_failpoint(&e, SIGKILL, "kill -9 in the middle of an all-reduce");
+	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE "kill");
+	wait_until_it_stops(&e, "kill -9 in the middle of an all-reduce");
 	assert_int_equal(e2e_wait_exit(&e.workers[3]), 128 + SIGKILL);
 
 	/* It comes back with what it had, and a fifth one with nothing. */
@@ -151,8 +151,8 @@ static void frozen_in_the_middle(void **state) {
 	*state = &e;
 	e2e_open(&e, endless, 4);
 	e2e_start_workers(&e, 3);
-	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE);
-	stop_at_failpoint(&e, SIGSTOP, "SIGSTOP in the middle of an all-reduce");
+	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE "stop");
+	wait_until_it_stops(&e, "SIGSTOP in the middle of an all-reduce");
 	no_state_was_ever_wrong(&e, 3);
 }
 
