@@ -217,6 +217,8 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 		.reduce_us = done->reduce_us,
 		.wall_us = rv_clock_monotonic_us() - s->started_us,
 		.chain = r->global.chain,
+		.delta_norm = done->delta_norm,
+		.delta_cosine = done->delta_cosine,
 	};
 	RV_TRY(metrics_write_round(s->metrics, &line, et));
 	RV_TRY(evaluate(s, lab_run_finished(r) ? 0 : (int)s->opts->eval_batches, et));
@@ -254,7 +256,9 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 									.formula_bytes = r->bytes_sent,
 									.wall_us = rv_clock_monotonic_us() - s->started_us,
 									.chain = r->global.chain,
-									.state = r->cfg.method->state_hash(r)};
+									.state = r->cfg.method->state_hash(r),
+									.average_loss = r->average_loss,
+									.replica_loss = r->replica_loss};
 	RV_TRY(metrics_write_end(s->metrics, &end, et));
 	char chain[2 * RV_HASH_BYTES + 1], state[2 * RV_HASH_BYTES + 1];
 	rv_hex_encode(end.chain.b, RV_HASH_BYTES, chain);

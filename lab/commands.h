@@ -10,6 +10,9 @@ enum { TRAIN_OPTIONS_MAX = 96 };
 struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
 /* `rivulet config`, likewise. */
 struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
+/* `rivulet sweep`: its own options, and a list for each of train's. */
+enum { SWEEP_OPTIONS_MAX = 112 };
+struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_MAX]);
 extern const struct rv_command sample_command, eval_command, report_command, tokenize_command, tokenizer_command,
 	simulate_command;
 extern const struct rv_command export_command, inspect_command;

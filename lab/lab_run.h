@@ -30,6 +30,9 @@ struct lab_round {
 	float lr, grad_norm;           /* of the last step (diloco: of worker 0) */
 	uint64_t bytes;                /* by formula, one worker */
 	int64_t compute_us, reduce_us; /* mean over the workers; the joining */
+	/* Of the workers' outer gradients, before encoding; 0 where there are none, or only one. */
+	double delta_norm;   /* mean L2 norm */
+	double delta_cosine; /* mean over pairs */
 };
 
 struct lab_method {
@@ -56,6 +59,7 @@ struct lab_config {
 	const float
 		*initial_theta; /* (n) where run.init_hash says so, borrowed until lab_run_new is done; NULL: from the seed */
 	const char *backend, *isa;
+	bool eval_replicas; /* fill in lab_run.average_loss and .replica_loss at the end */
 };
 
 /* Sums over the steps of the round under way: part of a checkpoint. */
@@ -82,6 +86,9 @@ struct lab_run {
 	uint64_t rounds_done, tokens_done, bytes_sent;
 	atomic_uint_fast64_t steps_done; /* of all replicas, whole run: for progress */
 	atomic_bool stop;
+	/* Held-out, just before the last outer step: of the mean of the replicas' weights, and of replica 0's; 0: not
+	 * looked at, or no such thing (ddp). */
+	double average_loss, replica_loss;
 	void (*tick)(void *ctx); /* as parallel_loop.tick, while replicas train */
 	void *tick_ctx;
 };

@@ -2,9 +2,10 @@
 #include "lab/commands.h"
 
 int main(int argc, char **argv) {
-	struct rv_option train_table[TRAIN_OPTIONS_MAX], config_table[TRAIN_OPTIONS_MAX];
+	struct rv_option train_table[TRAIN_OPTIONS_MAX], config_table[TRAIN_OPTIONS_MAX], sweep_table[SWEEP_OPTIONS_MAX];
 	const struct rv_command commands[] = {
 		train_command(train_table),
+		sweep_command_of(sweep_table),
 		config_command(config_table),
 		sample_command,
 		eval_command,
@@ -22,11 +23,13 @@ int main(int argc, char **argv) {
 			"The lab: trains in one process with the very code that the distributed run uses, samples, evaluates,\n"
 			"draws reports, and tells beforehand what a line costs.",
 		.commands = commands,
-		.examples = "    rivulet train --data book.txt --workers 4 --out runs/diloco\n"
-					"    rivulet train --data book.txt --workers 4 --method ddp --out runs/ddp\n"
-					"    rivulet report runs/diloco runs/ddp --out report.html\n"
-					"    rivulet sample runs/diloco --prompt 'Once upon' --tokens 200\n"
-					"    rivulet simulate --params 124M --rate 20mbit\n",
+		.examples =
+			"    rivulet train --data book.txt --workers 4 --out runs/diloco\n"
+			"    rivulet train --data book.txt --workers 4 --method ddp --out runs/ddp\n"
+			"    rivulet sweep --data book.txt --sync-every 1,8,32 --workers 2,4 --seed 1,2,3 --out runs/sweep\n"
+			"    rivulet report runs/diloco runs/ddp --out report.html\n"
+			"    rivulet sample runs/diloco --prompt 'Once upon' --tokens 200\n"
+			"    rivulet simulate --params 124M --rate 20mbit\n",
 	};
 	return rv_program_main(&program, argc, argv);
 }

@@ -1,6 +1,7 @@
 /* method_diloco.c: k replicas, H inner steps each, one averaged outer gradient, one outer step: the run that workers do
  * over the network, without the network. */
 #include "lab/lab_run.h"
+#include "lab/replica_spread.h"
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -65,6 +66,7 @@ static enum rv_err diloco_round(struct lab_run *r, struct lab_round *out, struct
 		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = train_and_encode, .tick = tick, .ctx = r};
 	RV_TRY(parallel_run(&loop, et));
 	RV_TRY(lab_run_first_fault(r, et));
+	RV_TRY(replica_spread_measure(r, out, et));
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_TRY(reduce(r, et));
 	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);

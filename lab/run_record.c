@@ -66,7 +66,9 @@ static bool take_round(struct run_record *r, json_t *line) {
 								.formula_bytes = (double)count(line, "formula_bytes"),
 								.compute_s = (double)count(line, "compute_us") * us,
 								.reduce_s = (double)count(line, "reduce_us") * us,
-								.idle_s = (double)count(line, "idle_us") * us};
+								.idle_s = (double)count(line, "idle_us") * us,
+								.delta_norm = number(line, "delta_norm"),
+								.delta_cosine = number(line, "delta_cosine")};
 	return true;
 }
 
@@ -98,6 +100,8 @@ static bool take_line(struct run_record *r, json_t *line) {
 		r->ended = true;
 		r->final_loss = number(line, "loss");
 		r->wall_s = number(line, "wall_us") * 1e-6;
+		r->average_loss = number(line, "average_loss");
+		r->replica_loss = number(line, "replica_loss");
 	}
 	return true;
 }
@@ -122,7 +126,7 @@ static enum rv_err parse(struct run_record *r, const char *path, char *at, struc
 }
 
 enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et) {
-	*out = (struct run_record){.final_loss = NAN};
+	*out = (struct run_record){.final_loss = NAN, .average_loss = NAN, .replica_loss = NAN};
 	uint8_t *bytes;
 	size_t n;
 	RV_TRY(rv_file_read(path, RECORD_MAX_FILE_BYTES, &bytes, &n, et));

@@ -13,6 +13,7 @@ struct record_round {
 	uint64_t round, tokens, participants;
 	double train_loss, bytes_sent, formula_bytes;
 	double compute_s, reduce_s, idle_s;
+	double delta_norm, delta_cosine; /* NaN: not known */
 };
 
 struct record_eval {
@@ -31,6 +32,7 @@ struct run_record {
 	int skipped_lines; /* not JSON */
 	bool ended;
 	double final_loss, wall_s;
+	double average_loss, replica_loss; /* NaN: not looked at */
 };
 
 /* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT: no `run` line. */

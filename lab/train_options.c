@@ -41,6 +41,9 @@ static const struct rv_option own_options[] = {
 	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,
 	 "Held-out batches to evaluate after each round; at the end all are.", "Lab"},
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
+	{"eval-replicas", RV_OPT_BOOL, FIELD(eval_replicas), 0, "false", 0, 0, NULL,
+	 "At the end also evaluate the mean of the replicas and one of them, as they were before the last outer step.",
+	 "Lab"},
 	{"run-hash", RV_OPT_STRING, FIELD(run_hash), FIELD_SIZE(run_hash), "", 0, 0, NULL,
 	 "64 hex digits: the run hash of a real run, to end in the same state hash; empty: of a run without an id.", "Lab"},
 	RUN_FILES_OPTIONS(FIELD(files)),
@@ -87,6 +90,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.parallel = parallel > 0 ? parallel : 1,
 		.backend = o->backend,
 		.isa = o->isa,
+		.eval_replicas = o->eval_replicas,
 		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
 	};
 	if (o->run_hash[0])

@@ -115,6 +115,10 @@ static json_t *real(double v) {
 	return isfinite(v) ? json_real(v) : json_null();
 }
 
+static json_t *known(double v) {
+	return v != 0 ? real(v) : json_null();
+}
+
 static json_t *hash(const struct rv_hash *h) {
 	char text[2 * RV_HASH_BYTES + 1];
 	rv_hex_encode(h->b, sizeof h->b, text);
@@ -138,13 +142,14 @@ enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, st
 
 enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et) {
 	return write_line(m,
-					  json_pack("{ss so so so so so so so so so so so so so so}", "kind", "round", "round",
+					  json_pack("{ss so so so so so so so so so so so so so so so so}", "kind", "round", "round",
 								whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
 								whole(r->participants), "train_loss", real(r->train_loss), "lr", real(r->lr),
 								"grad_norm", real(r->grad_norm), "bytes_sent", whole(r->bytes_sent), "formula_bytes",
 								whole(r->formula_bytes), "compute_us", json_integer(r->compute_us), "reduce_us",
 								json_integer(r->reduce_us), "idle_us", json_integer(r->idle_us), "wall_us",
-								json_integer(r->wall_us), "chain", hash(&r->chain)),
+								json_integer(r->wall_us), "chain", hash(&r->chain), "delta_norm", known(r->delta_norm),
+								"delta_cosine", known(r->delta_cosine)),
 					  et);
 }
 
@@ -158,10 +163,11 @@ enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, 
 
 enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et) {
 	return write_line(m,
-					  json_pack("{ss so so so so so so so so so}", "kind", "end", "round", whole(e->round), "step",
-								whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss), "bytes_sent",
+					  json_pack("{ss so so so so so so so so so so so}", "kind", "end", "round", whole(e->round),
+								"step", whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss), "bytes_sent",
 								whole(e->bytes_sent), "formula_bytes", whole(e->formula_bytes), "wall_us",
-								json_integer(e->wall_us), "chain", hash(&e->chain), "state", hash(&e->state)),
+								json_integer(e->wall_us), "chain", hash(&e->chain), "state", hash(&e->state),
+								"average_loss", known(e->average_loss), "replica_loss", known(e->replica_loss)),
 					  et);
 }
 

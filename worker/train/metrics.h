@@ -45,6 +45,9 @@ struct metrics_round {
 	int64_t idle_us;        /* of this round: waiting for others */
 	int64_t wall_us;        /* since the process started */
 	struct rv_hash chain;   /* state hash of the new state; zero when there is none (ddp) */
+	/* Between the workers' outer gradients, before encoding; the lab sees them all. 0: not known. */
+	double delta_norm;   /* mean L2 norm */
+	double delta_cosine; /* mean over pairs */
 };
 
 /* {"kind":"eval"}: the shared weights on text that was never trained on. */
@@ -62,6 +65,9 @@ struct metrics_end {
 	uint64_t bytes_sent, formula_bytes;
 	int64_t wall_us;
 	struct rv_hash chain, state; /* global_full_hash; for ddp: H of the parameters */
+	/* Held-out, as `loss`, just before the last outer step: of the mean of the replicas' weights, and of replica 0's. 0:
+	 * not looked at. */
+	double average_loss, replica_loss;
 };
 
 struct metrics; /* opaque: an open file */

@@ -1,0 +1,326 @@
+/* sweep_run.c: the loop over cells. */
+#include "lab/sweep_run.h"
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/file.h"
+#include "base/option_value.h"
+#include "base/signals.h"
+#include "lab/sweep_pool.h"
+#include "worker/train/memory_plan.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { POLL_MS = 200, LOOK_US = 2 * RV_US_PER_S, MEMORY_SHARE_PERCENT = 85, PATH_BYTES = 600 };
+
+/* ---- what there is to do --------------------------------------------------------------------------------------------
+ */
+
+/* Values written differently (8 and 08) can make one run twice. */
+static enum rv_err no_cell_twice(const struct sweep *s, int i, struct rv_errtext *et) {
+	for (int j = 0; j < i; j++)
+		if (strcmp(s->cells[i].id, s->cells[j].id) == 0)
+			return rv_fail(et, RV_E_INVALID, "these are the same run: %s; %s", s->cells[j].label, s->cells[i].label);
+	return RV_OK;
+}
+
+static enum rv_err make_cells(struct sweep *s, struct rv_errtext *et) {
+	for (int i = 0; i < s->n_cells; i++) {
+		RV_TRY(sweep_grid_cell(&s->grid, i, &s->cells[i], et));
+		RV_TRY(no_cell_twice(s, i, et));
+		sweep_row_of_cell(&s->grid, &s->cells[i], &s->rows[i]);
+		sweep_row_update(&s->rows[i], s->opts->out);
+	}
+	return RV_OK;
+}
+
+enum rv_err sweep_open(const struct sweep_options *o, struct sweep *s, struct rv_errtext *et) {
+	*s = (struct sweep){.opts = o};
+	RV_TRY(sweep_grid_make(o, &s->grid, et));
+	s->n_cells = s->grid.n_cells;
+	s->cells = calloc((size_t)s->n_cells, sizeof *s->cells);
+	s->rows = calloc((size_t)s->n_cells, sizeof *s->rows);
+	enum rv_err e =
+		s->cells && s->rows ? make_cells(s, et) : rv_fail(et, RV_E_NOMEM, "no memory for %d cells", s->n_cells);
+	if (e != RV_OK)
+		sweep_release(s);
+	return e;
+}
+
+void sweep_release(struct sweep *s) {
+	sweep_grid_release(&s->grid);
+	free(s->cells);
+	free(s->rows);
+	*s = (struct sweep){0};
+}
+
+static void own_program(char path[PATH_MAX]) {
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 8);
+	snprintf(path + (n > 0 ? n : 0), 8, "%s", n > 0 ? "" : "rivulet");
+}
+
+/* For a POSIX shell. */
+static void print_quoted(const char *word, FILE *out) {
+	if (word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+@%")] == '\0') {
+		(void)fputs(word, out);
+		return;
+	}
+	(void)fputc('\'', out);
+	for (; *word; word++)
+		(void)(*word == '\'' ? fputs("'\\''", out) : fputc(*word, out));
+	(void)fputc('\'', out);
+}
+
+void sweep_print_commands(const struct sweep *s, FILE *out) {
+	struct sweep_command *c = malloc(sizeof *c);
+	for (int i = 0; c && i < s->n_cells; i++) {
+		if (s->rows[i].state == SWEEP_DONE)
+			continue;
+		sweep_cell_command(&s->grid, &s->cells[i], "rivulet", s->opts->out, c);
+		for (int w = 0; w < c->n; w++) {
+			if (w)
+				(void)fputc(' ', out);
+			print_quoted(c->words[w], out);
+		}
+		(void)fputc('\n', out);
+	}
+	free(c);
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------------
+ */
+
+enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
+	char path[PATH_BYTES], *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	if (!f)
+		return rv_fail(et, RV_E_NOMEM, "no memory for summary.csv");
+	sweep_summary_csv(s->rows, s->n_cells, f);
+	snprintf(path, sizeof path, "%s/summary.csv", s->opts->out);
+	enum rv_err e = fclose(f) == 0 ? rv_file_write_atomic(path, text, n, 0644, et)
+								   : rv_fail(et, RV_E_NOMEM, "no memory for summary.csv");
+	free(text);
+	return e;
+}
+
+/* sweep.json: every option of the cell, and which of them are the sweep's axes (config.json is the model's). */
+static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext *et) {
+	const struct sweep_cell *c = &s->cells[i];
+	char path[PATH_BYTES];
+	json_t *options = json_object(), *axes = json_object();
+	for (const struct rv_option *o = s->grid.table; o->name; o++) {
+		char value[RV_OPTION_TEXT_BYTES];
+		rv_option_value_print(o, &c->opts, value);
+		(void)json_object_set_new(options, o->name, json_string(value));
+	}
+	for (int a = 0; a < s->grid.n_axes; a++)
+		(void)json_object_set_new(axes, s->grid.table[s->grid.axes[a].option].name,
+								  json_string(sweep_grid_value(&s->grid, i, a)));
+	json_t *all = json_pack("{ss so so}", "id", c->id, "axes", axes, "options", options);
+	char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
+	json_decref(all);
+	snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, c->id);
+	enum rv_err e = text ? rv_file_write_atomic(path, text, strlen(text), 0644, et)
+						 : rv_fail(et, RV_E_NOMEM, "no memory for %s", path);
+	free(text);
+	return e;
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------------
+ */
+
+struct runner {
+	struct sweep *s;
+	struct rv_events *events;
+	struct sweep_pool pool;
+	char program[PATH_MAX];
+	int signals, n_signals;
+	int next; /* cell to be looked at next */
+	int n_failed, first_failed;
+	int64_t looked_us;
+};
+
+static int cores(void) {
+	cpu_set_t set;
+	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static size_t cell_memory(const struct sweep_cell *c) {
+	const struct lab_config cfg = train_options_resolve(&c->opts);
+	const struct memory_request q = {.run = &c->opts.run,
+									 .backend = cfg.backend,
+									 .recompute = cfg.recompute,
+									 .role = cfg.method == &lab_method_ddp ? MEMORY_DDP : MEMORY_LAB,
+									 .replicas = cfg.method->n_replicas(cfg.workers),
+									 .threads = cfg.threads,
+									 .parallel = 1};
+	struct memory_plan plan;
+	return memory_plan_make(&q, &plan, NULL) == RV_OK ? memory_plan_total(&plan) : 0;
+}
+
+static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, struct rv_errtext *et) {
+	struct sweep *s = r->s;
+	char log[PATH_BYTES], dir[PATH_BYTES];
+	snprintf(dir, sizeof dir, "%s/%s", s->opts->out, s->cells[i].id);
+	snprintf(log, sizeof log, "%s/train.log", dir);
+	RV_TRY(rv_dir_make(dir, 0755, et));
+	RV_TRY(write_config(s, i, et));
+	struct sweep_command *c = malloc(sizeof *c);
+	if (!c)
+		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");
+	struct sweep_cell cell = s->cells[i];
+	cell.opts.parallel = 1; /* cells are what runs side by side */
+	sweep_cell_command(&s->grid, &cell, r->program, s->opts->out, c);
+	enum rv_err e = sweep_pool_start(&r->pool, i, memory_bytes, c->words, log, et);
+	free(c);
+	if (e == RV_OK)
+		s->rows[i].state = SWEEP_RUNNING;
+	return e;
+}
+
+static enum rv_err start_what_fits(struct runner *r, struct rv_errtext *et) {
+	for (; r->n_signals == 0 && r->next < r->s->n_cells; r->next++) {
+		if (r->s->rows[r->next].state != SWEEP_WAITING)
+			continue;
+		size_t memory = cell_memory(&r->s->cells[r->next]);
+		if (!sweep_pool_has_room(&r->pool, memory))
+			return RV_OK;
+		RV_TRY(start_cell(r, r->next, memory, et));
+	}
+	return RV_OK;
+}
+
+static void cell_ended(struct runner *r, int i, int status) {
+	struct sweep_row *row = &r->s->rows[i];
+	row->state = SWEEP_WAITING;
+	sweep_row_update(row, r->s->opts->out);
+	if (row->state == SWEEP_DONE) {
+		rv_event(r->events, RV_INFO, "cell",
+				 RV_FIELDS(rv_field_str("id", row->id), rv_field_double("loss", row->loss),
+						   rv_field_int("bytes_sent", (int64_t)row->bytes_sent)),
+				 "%.8s  held-out %.4f  %.3f MB sent  %s", row->id, row->loss, (double)row->bytes_sent * 1e-6,
+				 row->label);
+		return;
+	}
+	if (r->n_signals > 0)
+		return;
+	row->state = SWEEP_FAILED;
+	if (r->n_failed++ == 0)
+		r->first_failed = i;
+	rv_event(r->events, RV_ERROR, "cell_failed", RV_FIELDS(rv_field_str("id", row->id), rv_field_int("status", status)),
+			 "%.8s  failed with status %d: %s/%s/train.log says why  (%s)", row->id, status, r->s->opts->out, row->id,
+			 row->label);
+}
+
+static uint64_t steps_of(const struct sweep_row *row, bool done) {
+	uint64_t rounds = done ? row->done_rounds : (uint64_t)row->rounds;
+	return rounds * (uint64_t)row->steps_per_round * (uint64_t)row->workers;
+}
+
+/* Its process has still to end, even when its last line is written. */
+static void look_at_running(struct sweep_row *row, const char *dir) {
+	sweep_row_update(row, dir);
+	row->state = SWEEP_RUNNING;
+}
+
+static void show_progress(struct runner *r) {
+	int64_t now_us = rv_clock_monotonic_us();
+	uint64_t done = 0, total = 0;
+	int n_done = 0;
+	bool look = now_us - r->looked_us >= LOOK_US;
+	for (int i = 0; i < r->s->n_cells; i++) {
+		struct sweep_row *row = &r->s->rows[i];
+		if (look && row->state == SWEEP_RUNNING)
+			look_at_running(row, r->s->opts->out);
+		done += steps_of(row, true);
+		total += steps_of(row, false);
+		n_done += row->state == SWEEP_DONE;
+	}
+	if (look)
+		r->looked_us = now_us;
+	char note[64];
+	snprintf(note, sizeof note, "%d/%d cells, %d running", n_done, r->s->n_cells, r->pool.n_running);
+	rv_progress(r->events, now_us, "sweep", done, total, "step", note);
+}
+
+static void take_signals(struct runner *r) {
+	while (rv_signals_take(r->signals) != 0)
+		sweep_pool_signal(&r->pool, r->n_signals++ == 0 ? SIGTERM : SIGKILL);
+}
+
+static enum rv_err run_cells(struct runner *r, struct rv_errtext *et) {
+	enum rv_err e = start_what_fits(r, et);
+	while (r->pool.n_running > 0) {
+		int cell, status;
+		bool ended = false;
+		while (sweep_pool_reap(&r->pool, &cell, &status)) {
+			cell_ended(r, cell, status);
+			ended = true;
+		}
+		if (ended && e == RV_OK)
+			e = sweep_write_summary(r->s, et);
+		if (e == RV_OK)
+			e = start_what_fits(r, et);
+		else
+			sweep_pool_signal(&r->pool, SIGTERM);
+		show_progress(r);
+		struct pollfd fd = {.fd = r->signals, .events = POLLIN};
+		(void)poll(&fd, 1, POLL_MS);
+		take_signals(r);
+	}
+	rv_progress_clear(r->events);
+	return e;
+}
+
+static enum rv_err outcome(const struct runner *r, struct rv_errtext *et) {
+	const struct sweep *s = r->s;
+	if (r->n_signals > 0)
+		return rv_fail(et, RV_E_CANCELLED, "stopped; what was running has saved in %s, and the same command goes on",
+					   s->opts->out);
+	if (r->n_failed > 0)
+		return rv_fail(et, RV_E_IO, "%d of %d cells failed, first %s: %s/%s/train.log says why", r->n_failed,
+					   s->n_cells, s->rows[r->first_failed].label, s->opts->out, s->rows[r->first_failed].id);
+	return RV_OK;
+}
+
+static int jobs_of(const struct sweep *s) {
+	int jobs = s->opts->jobs > 0 ? (int)s->opts->jobs : cores() / (int)s->grid.base.threads;
+	return jobs < 1 ? 1 : jobs > SWEEP_POOL_MAX ? SWEEP_POOL_MAX : jobs;
+}
+
+enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
+	struct runner r = {.s = s, .signals = -1};
+	size_t available = sweep_pool_available_memory();
+	int lock = -1;
+	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = available / 100 * MEMORY_SHARE_PERCENT};
+	own_program(r.program);
+	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
+	enum rv_err e = rv_dir_make(s->opts->out, 0755, et);
+	if (e == RV_OK)
+		e = rv_dir_lock(s->opts->out, &lock, et);
+	if (e == RV_OK)
+		e = rv_signals_open(&r.signals, et);
+	if (e == RV_OK)
+		e = rv_events_new(&events, &r.events, et);
+	if (e == RV_OK)
+		e = run_cells(&r, et);
+	if (e == RV_OK)
+		e = sweep_write_summary(s, et);
+	if (e == RV_OK)
+		e = outcome(&r, et);
+	rv_events_free(r.events);
+	if (r.signals >= 0)
+		rv_signals_close(r.signals);
+	if (lock >= 0)
+		rv_dir_unlock(lock);
+	return e;
+}

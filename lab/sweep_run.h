@@ -1,0 +1,29 @@
+/* sweep_run.h: takes a sweep's cells to their end: which are done, which run, what is told meanwhile. Blocking. */
+#ifndef RV_LAB_SWEEP_RUN_H
+#define RV_LAB_SWEEP_RUN_H
+
+#include "lab/sweep_grid.h"
+#include "lab/sweep_summary.h"
+
+struct sweep {
+	const struct sweep_options *opts;
+	struct sweep_grid grid;
+	struct sweep_cell *cells; /* n_cells */
+	struct sweep_row *rows;   /* n_cells */
+	int n_cells;
+};
+
+/* Checks every cell, and looks which are complete in `out`. What sweep_grid_make and sweep_grid_cell refuse;
+ * RV_E_INVALID: two cells are the same run. */
+enum rv_err sweep_open(const struct sweep_options *o, struct sweep *s, struct rv_errtext *et);
+void sweep_release(struct sweep *s);
+
+/* Runs what is not complete. RV_E_CANCELLED: told to stop; every cell has saved, the same command goes on.
+ * RV_E_IO and others: some cells failed, the rest are done; the text names the first and its log. */
+enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et);
+/* summary.csv, atomically. */
+enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et);
+/* One shell command a line for each cell that is not complete. */
+void sweep_print_commands(const struct sweep *s, FILE *out);
+
+#endif

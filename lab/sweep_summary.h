@@ -1,0 +1,32 @@
+/* sweep_summary.h: what the cells of a sweep came to: summary.csv, and a table for people. */
+#ifndef RV_LAB_SWEEP_SUMMARY_H
+#define RV_LAB_SWEEP_SUMMARY_H
+
+#include "lab/run_record.h"
+#include "lab/sweep_grid.h"
+
+#include <stdio.h>
+
+enum sweep_state { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE, SWEEP_FAILED };
+
+/* One row. Numbers are NaN, counts 0, where there is nothing yet. */
+struct sweep_row {
+	char id[SWEEP_ID_BYTES], label[SWEEP_LABEL_BYTES];
+	char method[16], outer[32], codec[32], replicas_mode[16];
+	int64_t workers, steps_per_round, rounds, seed, batch;
+	enum sweep_state state;
+	uint64_t done_rounds, tokens, bytes_sent;
+	double loss, average_loss, replica_loss; /* held-out: of the result, the replicas' mean, one replica */
+	double delta_cosine, delta_norm;         /* means over rounds */
+	double wall_s;
+};
+
+void sweep_row_of_cell(const struct sweep_grid *g, const struct sweep_cell *c, struct sweep_row *row);
+/* Reads DIR/ID/metrics.jsonl, if there is one: how far it is, and SWEEP_DONE when it is complete. */
+void sweep_row_update(struct sweep_row *row, const char *dir);
+
+/* RFC 4180, a header line first. */
+void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out);
+void sweep_summary_table(const struct sweep_row *rows, int n, FILE *out);
+
+#endif
