@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STEADY_US = 5 * 1000 * 1000 }; /* a link that lived so long is redialed at once when it breaks */
+enum {
+	STEADY_US = 5 * 1000 * 1000, /* a link that lived so long is redialed at once when it breaks */
+	/* An address that never answered us may refuse because a router does; but who lives behind it, and lost its link as
+	 * we did, has dialed us by then. */
+	REFUSED_US = 600 * 1000
+};
 
 /* 0.75 to 1.25 of it: workers that lost the same peer do not come back in step. */
 static int64_t jittered(struct peers *p, int64_t us) {
@@ -29,7 +34,8 @@ static void pause_dial(struct peers *p, struct peer *peer) {
 void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text) {
 	struct peer *peer = &p->members[m];
 	pause_dial(p, peer);
-	if (why != RV_E_NOTFOUND || !peer->missed || !peer->reached)
+	bool is_gone = peer->reached || p->now_us - peer->missed_us >= REFUSED_US;
+	if (why != RV_E_NOTFOUND || !peer->missed || !is_gone)
 		return;
 	peer->missed = false;
 	p->cfg.owner.on_link_down(p->cfg.owner.ctx, m, true, why, text);
@@ -38,6 +44,7 @@ void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char 
 void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us) {
 	struct peer *peer = &p->members[m];
 	peer->missed = true;
+	peer->missed_us = p->now_us;
 	if (lived_us < STEADY_US) {
 		pause_dial(p, peer);
 		return;

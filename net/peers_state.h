@@ -28,9 +28,10 @@ struct peer {
 	struct link *link;    /* open, or dead and not yet reaped */
 	struct link *dialing; /* ours, on its way; becomes `link` */
 	int64_t next_dial_us;
-	int64_t pause_us; /* after the next failed dial */
-	bool reached;     /* a dial to `addr` has come as far as its key: a refusal there means that it is gone */
-	bool missed;      /* on_link_down told, and neither a new link nor a refusal since */
+	int64_t pause_us;  /* after the next failed dial */
+	bool reached;      /* a dial to `addr` has come as far as its key: a refusal there means that it is gone */
+	bool missed;       /* on_link_down told, and neither a new link nor a refusal since */
+	int64_t missed_us; /* since when */
 	struct peers_traffic traffic;
 };
 

@@ -13,7 +13,7 @@ static size_t bitmap_bytes_of(uint32_t n_chunks) {
 }
 
 size_t reduce_flags_bytes(uint32_t n_chunks) {
-	return n_chunks * (sizeof(uint32_t) + 1) + (2 + 2 * (size_t)NET_MAX_MEMBERS) * bitmap_bytes_of(n_chunks);
+	return n_chunks * (sizeof(uint32_t) + 1) + (2 + 3 * (size_t)NET_MAX_MEMBERS) * bitmap_bytes_of(n_chunks);
 }
 
 size_t reduce_size(void) {
@@ -38,6 +38,8 @@ static void lay_out_flags(struct reduce *r) {
 		r->held[m] = at;
 		at += r->bitmap_bytes;
 		r->delivered[m] = at;
+		at += r->bitmap_bytes;
+		r->sent[m] = at;
 		at += r->bitmap_bytes;
 	}
 	RV_ASSERT(at == r->mem.flags + reduce_flags_bytes(n));
@@ -78,8 +80,9 @@ static void adopt_roster(struct reduce *r, const struct document *d) {
 	}
 }
 
-/* What a peer said about the previous attempt is void; the link and its verdicts stay. */
-static void begin_peer(struct reduce_peer *p, int64_t now_us) {
+/* What a peer said about the previous attempt is void; the link and its verdicts stay, and so does its silence: who
+ * died together with another is not given the whole time again. */
+static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 	p->heard = false;
 	p->flowing = false;
 	p->resume_due = p->up;
@@ -87,18 +90,28 @@ static void begin_peer(struct reduce_peer *p, int64_t now_us) {
 	p->owes_scatter = 0;
 	p->owes_gather = 0;
 	p->reduced = 0;
-	p->silent = false;
 	p->stalled = false;
-	p->heard_us = now_us;
+	if (is_new) {
+		p->silent = false;
+		p->heard_us = now_us;
+	}
 	p->progress_us = now_us;
 	p->sent_us = now_us;
 }
 
+static uint64_t roster_set(const struct reduce *r) {
+	uint64_t set = 0;
+	for (int i = 0; i < r->n_members; i++)
+		set |= UINT64_C(1) << r->members[i];
+	return set;
+}
+
 static void begin_attempt(struct reduce *r, const struct document *d, int64_t now_us) {
+	uint64_t former = roster_set(r);
 	adopt_roster(r, d);
 	adopt_shard_map(r, d);
 	for (int i = 0; i < r->n_members; i++)
-		begin_peer(reduce_peer_at(r, i), now_us);
+		begin_peer(reduce_peer_at(r, i), !(former >> r->members[i] & 1), now_us);
 	r->info.world = r->n_members;
 	r->info.finished_us = 0;
 	reduce_chunks_begin(r, now_us);

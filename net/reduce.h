@@ -124,7 +124,9 @@ enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/frame.h) *
 struct reduce_info { /* accounting in results (PCCL's pcclReduceInfo_t): frames, not TLS */
 	int world;
 	uint64_t tx_bytes, rx_bytes; /* SCATTER and GATHER: REDUCE_HEADER_BYTES + data each; control is not counted */
-	uint64_t resent_bytes;       /* part of tx_bytes: sent in an attempt > 1 */
+	uint64_t
+		resent_bytes; /* part of tx_bytes: what had gone out before in this round, but was lost with its owner, voided
+							  by a later attempt, or on its way when a link broke */
 	uint32_t chunks_reduced, ignored_messages;
 	int64_t started_us, finished_us;
 };

@@ -33,6 +33,24 @@ bool reduce_has_bulk(const struct reduce *r, int index) {
 	return next_scatter(r, index) != NO_CHUNK || next_gather(r, index) != NO_CHUNK;
 }
 
+/* A contribution is the same whoever gets it; a mean is new to everyone who did not have this chunk's before. */
+static bool was_sent(const struct reduce *r, uint32_t m, uint8_t type, uint32_t chunk) {
+	if (type == REDUCE_GATHER)
+		return reduce_bit(r->sent[m], chunk);
+	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+		if (reduce_bit(r->sent[i], chunk))
+			return true;
+	return false;
+}
+
+static void count_sent(struct reduce *r, uint32_t m, const struct reduce_msg *msg) {
+	uint64_t bytes = REDUCE_HEADER_BYTES + msg->data_bytes;
+	r->info.tx_bytes += bytes;
+	if (was_sent(r, m, msg->type, msg->chunk))
+		r->info.resent_bytes += bytes;
+	reduce_bit_set(r->sent[m], msg->chunk);
+}
+
 static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, struct reduce_msg *out) {
 	const struct reduce_codec *k = &r->cfg.codec;
 	const uint8_t *vector = type == REDUCE_SCATTER ? r->mem.own : r->mem.reduced;
@@ -42,10 +60,7 @@ static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, s
 	out->data_bytes = (uint32_t)k->chunk_bytes(k->ctx, chunk);
 	reduce_bit_set(r->delivered[r->members[to]], chunk);
 	r->peers[r->members[to]].sent_bulk = true;
-	uint64_t bytes = REDUCE_HEADER_BYTES + out->data_bytes;
-	r->info.tx_bytes += bytes;
-	if (r->attempt > 1)
-		r->info.resent_bytes += bytes;
+	count_sent(r, r->members[to], out);
 }
 
 static bool make_bulk(struct reduce *r, int to, struct reduce_msg *out) {

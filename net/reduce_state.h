@@ -48,6 +48,7 @@ struct reduce {
 	uint8_t *resume;                     /* bitmap: the outgoing RESUME */
 	uint8_t *held[NET_MAX_MEMBERS];      /* bitmap: mem.held[m] holds m's contribution (any attempt of the round) */
 	uint8_t *delivered[NET_MAX_MEMBERS]; /* bitmap: chunks of ours that m needs no more */
+	uint8_t *sent[NET_MAX_MEMBERS];      /* bitmap: chunks of ours that went out to m, in any attempt */
 	uint32_t n_order, n_reduced;
 	struct reduce_peer peers[NET_MAX_MEMBERS]; /* by member number */
 	struct reduce_info info;

@@ -39,8 +39,10 @@ struct session_sums {
 	int64_t reduce_us;                                            /* since the process started */
 	int64_t applied_us, compute_then, reduce_then, snapshot_then; /* at the last apply */
 	int64_t reduce_started_us;                                    /* 0: not under way */
-	uint32_t participants;                                        /* of the latest roster */
-	bool first_participant;                                       /* we are its first: the one that evaluates */
+	struct reduce_info exchanged;  /* of the latest all-reduce we took part in; zero once it was told */
+	uint32_t attempts;             /* that it took */
+	uint32_t participants;         /* of the latest roster */
+	bool first_participant;        /* we are its first: the one that evaluates */
 	uint64_t roster_set, done_set; /* members: of the latest roster; seen at the end of the run */
 	double eval_loss;
 };

@@ -172,9 +172,14 @@ static void round_event(struct session *s, const struct metrics_round *r, int64_
 					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_int("compute_us", r->compute_us),
 					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("idle_us", r->idle_us),
-					   rv_field_int("snapshot_us", snapshot_us), rv_field_str("chain", chain)),
+					   rv_field_int("snapshot_us", snapshot_us), rv_field_int("attempts", s->sums.attempts),
+					   rv_field_int("exchange_tx_bytes", (int64_t)s->sums.exchanged.tx_bytes),
+					   rv_field_int("exchange_resent_bytes", (int64_t)s->sums.exchanged.resent_bytes),
+					   rv_field_str("chain", chain)),
 			 "round %" PRIu64 " of %" PRId64 ": %s, sent %.1f MB", r->round, s->member.config.rounds, what,
 			 (double)r->bytes_sent * 1e-6);
+	s->sums.exchanged = (struct reduce_info){0};
+	s->sums.attempts = 0;
 }
 
 /* Time since the last apply, split into its parts. */

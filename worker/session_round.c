@@ -134,6 +134,8 @@ void session_poll_reduce(struct session *s, int64_t now_us) {
 
 static void end_reduce(struct session *s, int64_t now_us) {
 	count_reduce_time(s, now_us);
+	s->sums.exchanged = allreduce_info(s->reduce);
+	s->sums.attempts = allreduce_attempt(s->reduce);
 	allreduce_stop(s->reduce);
 }
 

@@ -1,0 +1,115 @@
+"""A run of real processes: one coordinator, some workers, at the sites of a network."""
+import os
+import random
+import subprocess
+import time
+
+from process import EventLog, Program
+
+WORDS = ("the river runs to sea and many small streams are one in it we they go on until all of us have seen what is "
+         "there").split()
+
+
+class Timeout(Exception):
+    pass
+
+
+def write_text(path, seed, n_bytes=1 << 20):
+    """Words in an order that no model learns at once."""
+    rng, text = random.Random(seed), []
+    size = 0
+    while size < n_bytes:
+        word = rng.choice(WORDS) + ("\n" if rng.random() < 0.08 else " ")
+        text.append(word)
+        size += len(word)
+    with open(path, "w") as f:
+        f.write("".join(text))
+
+
+class Cluster:
+    """Worker i (from 0) is at site i + 2 and becomes member i: each start waits for the join."""
+
+    def __init__(self, bin_dir, directory, net, config, seed=1):
+        self.bin, self.dir, self.net, self.seed = bin_dir, directory, net, seed
+        os.makedirs(directory)
+        self.config = dict(config)
+        self.text = f"{directory}/text"
+        write_text(self.text, seed)
+        with open(f"{directory}/run.conf", "w") as f:
+            f.writelines(f"{name} = {value}\n" for name, value in self.config.items())
+        self.run_dir = f"{directory}/coordinator"
+        self._run(["new-run", "--dir", self.run_dir, "--config", f"{directory}/run.conf"])
+        self.listen = f"{net.address(1)}:0"
+        self.coordinator = Program("coordinator", None, f"{directory}/coordinator.log")
+        self.workers = []
+        self.links = []
+
+    def _run(self, args):
+        argv = [f"{self.bin}/rivulet-coordinator", *args]
+        done = subprocess.run(self.net.inside(1) + argv, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(args)}: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def start_coordinator(self):
+        """The first time on any free port, then on the same."""
+        self.coordinator.argv = self.net.inside(1) + [f"{self.bin}/rivulet-coordinator", "serve", "--dir", self.run_dir,
+                                                      "--listen", self.listen]
+        path = f"{self.run_dir}/listen"
+        if os.path.exists(path):
+            os.unlink(path)
+        self.coordinator.start()
+        self.wait("the coordinator's start", 20, lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+        with open(path) as f:
+            self.listen = f.read().split()[0]
+
+    def add_workers(self, n, args=(), program="rivulet-worker", env=None):
+        """Invites and starts n more. `args`: more arguments, the same for all."""
+        self.links = self._run(["invite", "--dir", self.run_dir, "--count", str(n)]).split()
+        for link in self.links:
+            i = len(self.workers)
+            site = i + 2
+            argv = self.net.inside(site) + [f"{self.bin}/{program}"]
+            rest = ["--dir", f"{self.dir}/worker{i}", "--data", self.text, "--threads", "1", "--name", f"worker{i}",
+                    "--listen", f"{self.net.address(site)}:0", "--eval-every", "0", *args]
+            worker = Program(f"worker{i}", argv + rest, f"{self.dir}/worker{i}.log")
+            worker.site, worker.index = site, i
+            worker.events = EventLog(worker.log)
+            self.workers.append(worker)
+            worker.start(argv + [link] + rest, env)
+            self.wait(f"the join of worker {i}", 60,
+                      lambda: os.path.exists(f"{self.dir}/worker{i}/run.conf") or not worker.running)
+            if not worker.running:
+                raise RuntimeError(f"worker {i} ended: {self.tail(worker)}")
+
+    def tail(self, program, lines=3):
+        with open(program.log, errors="replace") as f:
+            return " | ".join(f.read().splitlines()[-lines:])
+
+    def wait(self, what, seconds, condition, poll_s=0.05):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise Timeout(f"{what} did not happen within {seconds} s; coordinator: {self.tail(self.coordinator)}")
+            time.sleep(poll_s)
+
+    def commits(self):
+        """What the coordinator wrote of each committed round, in order; a round once."""
+        log = EventLog(f"{self.run_dir}/rounds.jsonl")
+        rounds = {}
+        for line in log.fresh():
+            rounds.setdefault(line["round"], line)
+        return [rounds[r] for r in sorted(rounds)]
+
+    def programs(self):
+        return [self.coordinator, *self.workers]
+
+    def close(self):
+        for p in self.workers:
+            if p.stopped:
+                p.kill9()
+        for p in self.workers:
+            if p.running:
+                p.signal(15)
+        for p in [*self.workers, self.coordinator]:
+            p.end()

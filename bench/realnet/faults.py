@@ -1,0 +1,216 @@
+"""Detection and commit times after a participant is lost in the middle of an all-reduce, and the bytes sent again.
+
+One run per line; the lost worker is the one with a failpoint: it stops dead after some messages of an all-reduce, and
+there it is killed, frozen, or cut off. It comes back before the next case.
+"""
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from cluster import Cluster, Timeout
+from process import EventLog
+from shaped import Loopback, ShapedNet, remove_stale, what_is_missing
+
+KINDS = ("kill", "stop", "cut", "half-open", "drip", "two", "third")
+GOAL_COMMIT_S = 5.0
+CONFIG = {"n-layer": 4, "n-embd": 256, "n-head": 4, "context": 32, "batch": 1, "steps-per-round": 2, "rounds": 100000,
+          "base-every": 8, "min-workers": 2}
+
+
+def parse():
+    p = argparse.ArgumentParser(prog="./dev bench faults", description=__doc__)
+    p.add_argument("--lines", default="loopback,100:20,10:20", help="RATE_MBIT:DELAY_MS or loopback (default: %(default)s)")
+    p.add_argument("--kinds", default=",".join(KINDS), help="of faults (default: %(default)s)")
+    p.add_argument("--workers", type=int, default=6, help="3..16 (default: 6)")
+    p.add_argument("--repeat", type=int, default=1, help="each case so often (default: 1)")
+    p.add_argument("--keep", action="store_true", help="keep the directory with all logs")
+    a = p.parse_args()
+    unknown = set(a.kinds.split(",")) - set(KINDS)
+    if unknown:
+        p.error(f"--kinds: unknown {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
+    if not 3 <= a.workers <= 16:
+        p.error("--workers must be 3 to 16")
+    return a
+
+
+def say(**fields):
+    print(json.dumps({"bench": "faults", **fields}), flush=True)
+
+
+class Case:
+    def __init__(self, cluster, kind):
+        self.c, self.kind = cluster, kind
+        n = len(cluster.workers)
+        lost = 2 if kind == "two" else n // 3 if kind == "third" else 1
+        self.victims = cluster.workers[n - lost:]
+        self.survivors = cluster.workers[:n - lost]
+        self.round = None
+
+    def latest_round(self):
+        commits = self.c.commits()
+        return commits[-1]["round"] + 1 if commits else 0
+
+    def arm(self):
+        """The victims start again so that they stop in the middle of an all-reduce to come. The last victim stops there;
+        others are lost at the same moment."""
+        victim = self.victims[-1]
+        victim.end()
+        at = self.latest_round() + 3
+        self.victim_events = EventLog(victim.log)
+        self.victim_events.fresh()
+        env = {"RIVULET_FAILPOINT": f"{at}:{self.messages}"}
+        if self.kind == "drip":
+            env = {"RIVULET_DRIP": f"{at}:{self.messages}"}
+        victim.start([a.replace("rivulet-worker", "rivulet-worker-failpoint") if a.endswith("/rivulet-worker") else a
+                      for a in victim.argv], env)
+
+    @property
+    def messages(self):
+        """A third of what a participant sends: chunks of its contribution to others are out, and some means."""
+        return self.c.middle
+
+    def wait_for_failpoint(self):
+        def seen():
+            for e in self.victim_events.fresh():
+                if e.get("event") == "failpoint":
+                    self.round = e["round"]
+            return self.round is not None
+
+        self.c.wait(f"{self.kind}: the failpoint", 120, seen, 0.005)
+
+    def strike(self):
+        net = self.c.net
+        if self.kind in ("cut", "half-open"):
+            net.cut(self.victims[0].site)
+        for v in self.victims:
+            if self.kind in ("kill", "two", "third", "half-open"):
+                v.signal(signal.SIGKILL)
+            elif self.kind in ("stop", "cut"):
+                v.signal(signal.SIGSTOP)  # under `cut`: it would not know yet either
+        self.struck_s = time.time()
+
+    def committed(self):
+        return next((x for x in self.c.commits() if x["round"] == self.round), None)
+
+    def measure(self):
+        self.c.wait(f"{self.kind}: the commit of round {self.round}", 120, self.committed)
+        commit = self.committed()
+        detected, resent, sent = None, [], []
+
+        def all_told():
+            nonlocal detected
+            for w in self.survivors:
+                for e in w.events.fresh():
+                    if e.get("event") == "suspects" and e["round"] == self.round:
+                        detected = min(detected or e["t"], e["t"])
+                    if e.get("event") == "round" and e["round"] == self.round + 1:
+                        resent.append(e["exchange_resent_bytes"])
+                        sent.append(e["exchange_tx_bytes"])
+                        self.told_s = e["t"]
+            return len(resent) == len(self.survivors)
+
+        self.c.wait(f"{self.kind}: the survivors' commit", 60, all_told)
+        return commit, detected, resent, sent
+
+    def bring_back(self):
+        started = time.time()
+        for v in self.victims:
+            if self.kind in ("cut", "half-open"):
+                self.c.net.heal(v.site)
+            v.kill9()
+            v.start()
+        for v in self.victims:
+            events = EventLog(v.log)
+            events.fresh()
+            self.c.wait(f"{self.kind}: the return of {v.name}", 120, lambda: any(
+                e.get("event") == "attempt" for e in events.fresh()))
+        for w in self.c.workers:
+            w.events.fresh()
+        return time.time() - started
+
+    def run(self, line):
+        n = len(self.c.workers)
+        self.arm()
+        self.wait_for_failpoint()
+        self.strike()
+        commit, detected, resent, sent = self.measure()
+        detect_s = detected - self.struck_s if detected else None
+        commit_s = commit["wall_us"] * 1e-6 - (detected or self.struck_s)
+        p = self.c.payload
+        goal = (n - 1) / n * p + (n - 1) / n / n * p * len(self.victims)
+        back_s = self.bring_back()
+        say(case=f"{line} {self.kind}", workers=n, lost=len(self.victims), round=self.round, attempt=commit["attempt"],
+            participants=commit["participants"], detect_s=round(detect_s, 3) if detect_s is not None else None,
+            commit_after_detection_s=round(commit_s, 3), resent_bytes_max=max(resent),
+            resent_bytes_mean=round(sum(resent) / len(resent)), resent_goal=round(goal),
+            resent_of_goal=round(max(resent) / goal, 3), sent_bytes_max=max(sent), back_in_a_round_s=round(back_s, 2),
+            met=commit_s <= GOAL_COMMIT_S and max(resent) <= goal)
+        return commit_s <= GOAL_COMMIT_S and max(resent) <= goal
+
+
+def open_net(bin_dir, line, sites, log):
+    if line == "loopback":
+        return Loopback()
+    rate, delay = line.split(":")
+    return ShapedNet(bin_dir, sites, float(rate), float(delay), log)
+
+
+def run_line(a, bin_dir, directory, line):
+    net = open_net(bin_dir, line, a.workers + 1, f"{directory}/net.log")
+    cluster = None
+    met = True
+    try:
+        cluster = Cluster(bin_dir, f"{directory}/{line.replace(':', '-')}", net, {**CONFIG, "data-shards": a.workers})
+        cluster.start_coordinator()
+        cluster.add_workers(a.workers)
+        cluster.wait("the first rounds", 120, lambda: len(cluster.commits()) >= 3)
+        with open(f"{cluster.dir}/worker0/metrics.jsonl") as f:
+            cluster.payload = json.loads(f.readline())["payload_bytes"]
+        sent = [e for e in cluster.workers[0].events.fresh() if e.get("event") == "round"][-1]["exchange_tx_bytes"]
+        cluster.middle = int(sent / 33000 / 3)  # chunks of 32 KiB, see chunk-elems
+        for kind in a.kinds.split(","):
+            if kind in ("cut", "half-open") and not net.shaped:
+                continue
+            for _ in range(a.repeat):
+                met = Case(cluster, kind).run(line) and met
+    except Timeout as e:
+        say(case=line, error=str(e), met=False)
+        met = False
+    finally:
+        if cluster:
+            cluster.close()
+        net.close()
+    return met
+
+
+def main():
+    a = parse()
+    bin_dir = os.environ["RIVULET_BIN"]
+    missing = what_is_missing()
+    if not missing:
+        remove_stale()
+    directory = tempfile.mkdtemp(prefix="rivulet-faults.")
+    met = True
+    try:
+        for line in a.lines.split(","):
+            if line != "loopback" and missing:
+                say(case=line, skipped="; ".join(missing))
+                continue
+            met = run_line(a, bin_dir, directory, line) and met
+    finally:
+        if a.keep:
+            print(f"faults: logs are in {directory}", file=sys.stderr)
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+    say(case="all", met=met)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())
