@@ -71,6 +71,7 @@ enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct
 	p->rng = rv_rng_of(cfg->rng_seed, cfg->self_member);
 	p->up = rate_of(cfg->max_up, 0);
 	p->down = rate_of(cfg->max_down, 0);
+	p->pace.again_us = INT64_MAX;
 	enum rv_err e = tls_init(p, et);
 	if (e == RV_OK && cfg->listen != NULL)
 		e = socket_listen(cfg->listen, peers_receive_bytes(p), &p->listen_fd, &p->port, et);
@@ -216,7 +217,7 @@ static bool waits(const struct peers *p, const struct rate *r) {
 static short events_of(const struct peers *p, const struct link *l) {
 	if (l->state == LINK_CONNECTING)
 		return POLLOUT;
-	bool writes = l->more || (tls_stream_pending(&l->tls) > 0 && !(l->bulk_pending && waits(p, &p->up)));
+	bool writes = tls_stream_pending(&l->tls) > 0 && !(l->bulk_pending && waits(p, &p->up));
 	bool reads = l->state != LINK_OPEN || !waits(p, &p->down);
 	return (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
 }
@@ -257,6 +258,8 @@ int64_t peers_deadline_us(const struct peers *p) {
 	int64_t deadline = peers_dial_deadline_us(p);
 	if (p->accept_again_us != 0 && p->accept_again_us < deadline)
 		deadline = p->accept_again_us;
+	if (peers_pace_deadline_us(p) < deadline)
+		deadline = peers_pace_deadline_us(p);
 	if (waits(p, &p->up) && rate_ready_us(&p->up) < deadline)
 		deadline = rate_ready_us(&p->up);
 	if (waits(p, &p->down) && rate_ready_us(&p->down) < deadline)
@@ -283,11 +286,7 @@ static void time_out(struct peers *p, struct link *l) {
 
 static void pump_all(struct peers *p) {
 	p->depth++;
-	if (rate_is_capped(&p->up))
-		peers_pump_paced(p);
-	for (int i = 0; i < PEERS_MAX_LINKS && !rate_is_capped(&p->up); i++)
-		if (p->links[i] != NULL && p->links[i]->state == LINK_OPEN)
-			peers_pump_link(p, p->links[i]);
+	peers_pump_links(p);
 	p->depth--;
 	peers_reap(p);
 }

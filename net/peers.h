@@ -35,7 +35,8 @@
 enum {
 	PEERS_MAX_PENDING = 32, /* inbound connections that have not said HELLO yet */
 	PEERS_MAX_LINKS = 2 * NET_MAX_MEMBERS + PEERS_MAX_PENDING,
-	PEERS_MAX_FDS = PEERS_MAX_LINKS + 1
+	PEERS_MAX_FDS = PEERS_MAX_LINKS + 1,
+	PEERS_PART_BYTES = 1 << 12
 };
 
 /* One outgoing frame. The body is part[0] then part[1] (either may be empty), together header.body_bytes. Consumed
@@ -58,6 +59,10 @@ struct peers_owner {
 	 * return. A fault drops the link, fatal, with that text. */
 	enum rv_err (*on_message)(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et);
+	/* Part of a frame that is not whole yet came: PEERS_PART_BYTES since the last frame or part, so not a drip. `bulk`: it
+	 * is of SCATTER or GATHER, as far as can be told. On a slow line a frame takes long, but is progress all the time.
+	 * NULL: not wanted. */
+	void (*on_part)(void *ctx, uint32_t member, bool bulk);
 	/* A new link is open (an older one, if any, was reported down before). */
 	void (*on_link_up)(void *ctx, uint32_t member);
 	/* The link is gone; the mesh redials a wanted member by itself. fatal: the peer broke a rule, or nobody listens at

@@ -15,7 +15,7 @@ enum {
 	RECEIVE_SHARE_US = 50 * 1000, /* of a capped download, for each link */
 	RECEIVE_MIN_BYTES = 1 << 13,
 	RECEIVE_MAX_BYTES = 1 << 22,
-	SHARE_BYTES = 1 << 20,        /* read or written for one link before the next has its turn */
+	SHARE_BYTES = 1 << 20,        /* read of one link before the next has its turn */
 	ACCEPT_PAUSE_US = 1000 * 1000 /* without file descriptors, accepting again at once would only spin */
 };
 
@@ -106,6 +106,19 @@ static size_t readable(struct peers *p, const struct link *l) {
 	return allowed;
 }
 
+static void note_part(struct peers *p, struct link *l, size_t n) {
+	const struct peers_owner *owner = &p->cfg.owner;
+	l->part_rx += n;
+	if (l->state != LINK_OPEN || l->part_rx < PEERS_PART_BYTES)
+		return;
+	l->part_rx = 0;
+	l->last_rx_us = p->now_us;
+	bool unknown = l->head_got < FRAME_HEADER_BYTES; /* its first TLS record is not whole either */
+	if (owner->on_part != NULL)
+		owner->on_part(owner->ctx, (uint32_t)l->member,
+					   unknown || l->header.type == FRAME_SCATTER || l->header.type == FRAME_GATHER);
+}
+
 static void fill(struct peers *p, struct link *l) {
 	const struct link_handler handler = {p, peers_on_secured, peers_on_frame};
 	for (size_t share = 0; share < SHARE_BYTES && l->state != LINK_DEAD;) {
@@ -130,6 +143,7 @@ static void fill(struct peers *p, struct link *l) {
 		enum rv_err e = link_receive(l, p->rx, (size_t)n, &handler, &et);
 		if (e != RV_OK)
 			link_kill(l, e != RV_E_CLOSED && e != RV_E_NOMEM, e, "%s", et.text);
+		note_part(p, l, (size_t)n);
 		if ((size_t)n < sizeof p->rx)
 			return;
 	}
@@ -197,32 +211,4 @@ bool peers_put(struct link *l, const struct peers_message *m) {
 	if (e != RV_OK)
 		link_kill(l, false, e, "cannot send a frame: %s", et.text);
 	return e == RV_OK;
-}
-
-/* Encrypts the owner's next frames until enough is gathered for one write. False: it has no more. */
-static bool gather_frames(struct peers *p, struct link *l, size_t *share) {
-	while (tls_stream_pending(&l->tls) < TLS_STREAM_GATHER_BYTES) {
-		struct peers_message m = {0};
-		if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m) || !peers_put(l, &m))
-			return false;
-		*share += m.header.body_bytes + FRAME_HEADER_BYTES;
-	}
-	return true;
-}
-
-void peers_pump_link(struct peers *p, struct link *l) {
-	RV_ASSERT(p->depth > 0);
-	size_t share = 0;
-	l->more = false;
-	bool has_more = true;
-	while (has_more && l->state == LINK_OPEN && peers_drain(p, l)) {
-		if (share >= SHARE_BYTES) {
-			l->more = true;
-			break;
-		}
-		has_more = gather_frames(p, l, &share);
-	}
-	if (l->state == LINK_OPEN)
-		(void)peers_drain(p, l);
-	peers_count(p, l);
 }

@@ -35,11 +35,11 @@ struct link {
 	int64_t deadline_us; /* CONNECTING .. GREETING: give up */
 	int64_t opened_us;   /* OPEN */
 	bool was_open;
-	int64_t last_rx_us;                              /* OPEN: a whole frame */
+	int64_t last_rx_us;                              /* OPEN: a whole frame, or a good part of one */
+	size_t part_rx;                                  /* OPEN: bytes since then */
 	uint64_t greeting_rx;                            /* bytes fed before OPEN */
 	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
-	bool more;                                       /* stopped by its share of the time, not by the socket */
-	bool bulk_pending;                               /* under a cap: the pending bytes hold bulk, and wait for tokens */
+	bool bulk_pending;                               /* the pending bytes hold bulk: under a cap they wait for tokens */
 	int poll_slot;                                   /* in the owner's fds; -1 */
 
 	uint8_t head[FRAME_HEADER_BYTES]; /* incoming frame: header, then body */

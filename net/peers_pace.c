@@ -1,17 +1,67 @@
-/* peers_pace.c: the pull of messages under a cap on the upload (net/peers_state.h).
+/* peers_pace.c: the pull of messages: what goes out next, and how much may wait in sockets (net/peers_state.h).
  *
  * Control is asked for first, on every link, and never waits for tokens. Then links take turns, a frame each, and a
  * frame that was begun is finished before another link begins one, unless its socket is full: so control on any link is
- * behind one frame of bulk at most, and frames come out whole at the pace of the cap, one after the other. */
+ * behind one frame of bulk at most, and frames come out whole, one after the other.
+ *
+ * A socket takes far more than a slow line sends in a second, and there are as many sockets as peers. So no frame of
+ * bulk is begun while more than WAIT_MS of what the line carries waits unsent, in all sockets together: then what
+ * control on any link, of this process or another's, has to wait for is that, and the queue in the router. */
 #include "net/peers_state.h"
 
 #include "base/assert.h"
 
-enum { CONTROL_AT_ONCE = 16 }; /* frames of control for one link before the next has its turn */
+enum {
+	CONTROL_AT_ONCE = 16, /* frames of control for one link before the next has its turn */
+	TURNS_AT_ONCE = 32,   /* of bulk before incoming bytes are looked at again */
+	WINDOW_US = 100 * 1000,
+	WAIT_MS = 200,
+	WAIT_LEAST_BYTES = 1 << 14,
+	AGAIN_US = 5 * 1000
+};
+static const double decay = 0.75; /* of the best rate, in each window */
 
 static bool is_bulk(const struct peers_message *m) {
 	return m->header.type == FRAME_SCATTER || m->header.type == FRAME_GATHER || m->header.type == FRAME_PIECE;
 }
+
+static bool is_open(const struct link *l) {
+	return l != NULL && l->state == LINK_OPEN;
+}
+
+/* ---- how much waits ---------------------------------------------------------------------------------------------- */
+
+static void measure_rate(struct peers *p) {
+	struct pace *c = &p->pace;
+	int64_t us = p->now_us - c->since_us;
+	if (us < WINDOW_US)
+		return;
+	double now = (double)(p->total.tx_bytes - c->since_bytes) * 1e6 / (double)us;
+	double before = c->bytes_per_s * decay;
+	c->bytes_per_s = now > before ? now : before;
+	c->since_us = p->now_us;
+	c->since_bytes = p->total.tx_bytes;
+}
+
+static bool may_begin(struct peers *p) {
+	double most = p->pace.bytes_per_s * WAIT_MS / 1000;
+	size_t unsent = 0;
+	if (rate_allowed(&p->up, p->now_us) == 0)
+		return false;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+		if (is_open(p->links[i]))
+			unsent += socket_unsent(p->links[i]->fd) + tls_stream_pending(&p->links[i]->tls);
+	bool may = unsent <= WAIT_LEAST_BYTES || (double)unsent <= most;
+	if (!may)
+		p->pace.again_us = p->now_us + AGAIN_US;
+	return may;
+}
+
+int64_t peers_pace_deadline_us(const struct peers *p) {
+	return p->pace.again_us;
+}
+
+/* ---- control, then bulk ------------------------------------------------------------------------------------------ */
 
 /* Behind bulk that was begun it would only queue, and PING would say what is no longer true. */
 static void send_control(struct peers *p, struct link *l) {
@@ -28,10 +78,10 @@ static void send_control(struct peers *p, struct link *l) {
 		(void)peers_drain(p, l);
 }
 
-/* Finishes the frame under way and begins the next. False: nothing to send, or the socket is full, or no tokens. */
+/* Finishes the frame under way and begins the next. False: nothing to send, or the socket is full, or not yet. */
 static bool send_frame(struct peers *p, struct link *l) {
 	struct peers_message m = {0};
-	if (!peers_drain(p, l) || rate_allowed(&p->up, p->now_us) == 0)
+	if (!peers_drain(p, l) || !may_begin(p))
 		return false;
 	if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m) || !peers_put(l, &m))
 		return false;
@@ -39,11 +89,7 @@ static bool send_frame(struct peers *p, struct link *l) {
 	return peers_drain(p, l);
 }
 
-static bool is_open(const struct link *l) {
-	return l != NULL && l->state == LINK_OPEN;
-}
-
-/* One turn: a frame for every link that can take one. True: some link may take more, and there are tokens. */
+/* One turn: a frame for every link that can take one. True: some link may take more, and more may be sent. */
 static bool send_turn(struct peers *p) {
 	bool again = false;
 	int first = p->up_turn;
@@ -54,24 +100,27 @@ static bool send_turn(struct peers *p) {
 			continue;
 		p->up_turn = at; /* out of tokens: its frame goes on first */
 		again = send_frame(p, l) || again;
-		if (rate_allowed(&p->up, p->now_us) == 0) {
-			p->up_turn = l->bulk_pending ? at : (at + 1) % PEERS_MAX_LINKS;
+		bool is_held = p->pace.again_us != INT64_MAX;
+		if (is_held || rate_allowed(&p->up, p->now_us) == 0) {
+			p->up_turn = l->bulk_pending || is_held ? at : (at + 1) % PEERS_MAX_LINKS;
 			return false;
 		}
 	}
 	return again;
 }
 
-void peers_pump_paced(struct peers *p) {
+void peers_pump_links(struct peers *p) {
 	RV_ASSERT(p->depth > 0);
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
-		if (!is_open(p->links[i]))
-			continue;
-		p->links[i]->more = false;
-		send_control(p, p->links[i]);
-	}
-	while (send_turn(p))
-		;
+	p->pace.again_us = INT64_MAX;
+	measure_rate(p);
+	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+		if (is_open(p->links[i]))
+			send_control(p, p->links[i]);
+	int turns = 0;
+	while (turns < TURNS_AT_ONCE && send_turn(p))
+		turns++;
+	if (turns == TURNS_AT_ONCE)
+		p->pace.again_us = p->now_us;
 	for (int i = 0; i < PEERS_MAX_LINKS; i++)
 		if (p->links[i] != NULL)
 			peers_count(p, p->links[i]);

@@ -1,8 +1,8 @@
 /* peers_state.h: the mesh's memory, shared by its source files; internal to net/.
  *
  *   peers.c        life, file descriptors, time
- *   peers_io.c     sockets <-> links, the pull of messages
- *   peers_pace.c   the pull of messages under a cap on the upload
+ *   peers_io.c     sockets <-> links
+ *   peers_pace.c   the pull of messages: what goes out next, and how much may wait in sockets
  *   peers_greet.c  who may come in: HELLO both ways, and which link of a pair stays
  *   peers_dial.c   the address book, dialing and redialing
  *
@@ -35,6 +35,14 @@ struct peer {
 	struct peers_traffic traffic;
 };
 
+/* How fast the line takes what we send, and so how much may wait in front of it. */
+struct pace {
+	double bytes_per_s; /* the best of late */
+	int64_t since_us;   /* of the window that is being measured */
+	uint64_t since_bytes;
+	int64_t again_us; /* when to try again; INT64_MAX: nothing waits */
+};
+
 struct peers {
 	struct peers_config cfg;
 	struct tls_stream_kind tls;
@@ -52,7 +60,8 @@ struct peers {
 	struct peer members[NET_MAX_MEMBERS];
 	struct peers_traffic total;
 	struct rate up, down;
-	int up_turn, down_turn; /* under a cap: the index in `links` that is served first */
+	int up_turn, down_turn; /* the index in `links` that is served first */
+	struct pace pace;
 	char congestion[16];
 	uint8_t rx[PEERS_RX_BYTES];
 };
@@ -70,7 +79,6 @@ void peers_count(struct peers *p, struct link *l);
 void peers_accept(struct peers *p);
 void peers_service(struct peers *p, struct link *l, short revents);
 void peers_flush(struct peers *p, struct link *l);
-void peers_pump_link(struct peers *p, struct link *l);
 /* Sends pending bytes; true when the socket took them all. */
 bool peers_drain(struct peers *p, struct link *l);
 /* Encrypts one frame of the owner's. False: it could not, or the link is not open any more. */
@@ -79,7 +87,9 @@ bool peers_put(struct link *l, const struct peers_message *m);
 int peers_receive_bytes(const struct peers *p);
 
 /* peers_pace.c */
-void peers_pump_paced(struct peers *p);
+/* Everything that may be sent now, on all links. */
+void peers_pump_links(struct peers *p);
+int64_t peers_pace_deadline_us(const struct peers *p);
 
 /* peers_greet.c */
 enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et);

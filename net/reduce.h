@@ -62,7 +62,7 @@ struct reduce_config {
 	uint32_t self_member;
 	uint32_t n_chunks;
 	struct reduce_codec codec;
-	int64_t silence_us; /* a peer from whom no whole message arrives for so long is a suspect */
+	int64_t silence_us; /* a peer from whom nothing arrives for so long is a suspect */
 	int64_t stall_us;   /* a peer that answers but owes us data and sends none for so long is a suspect too */
 	int64_t ping_interval_us;
 };
@@ -97,6 +97,8 @@ void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
  * unreduced until the next attempt, and the others take us for stalled. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et);
+/* A good part of a message from members[from] that is not whole yet; `bulk`: of SCATTER or GATHER. Progress, too. */
+void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk);
 /* Next message for members[to], or false. The caller must send what it is given (or report the link lost). */
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
 /* The same, but only RESUME and PING: for a platform that holds bulk back. */

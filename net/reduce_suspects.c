@@ -1,9 +1,9 @@
 /* reduce_suspects.c: links, keepalives, and which peers make no progress.
  *
  * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent for silence_us, or
- * stalled: it answers, owes us something, and neither sends data nor reduces more chunks for stall_us. A contribution
- * is its own to send; a reduced chunk may wait for a third one's contribution, whom its owner then accuses first: so
- * that debt has twice the time. */
+ * stalled: it answers, owes us something, and neither sends data (messages or parts of them) nor reduces more chunks for
+ * stall_us. A contribution is its own to send; a reduced chunk may wait for a third one's contribution, whom its owner
+ * then accuses first: so that debt has twice the time. */
 #include "net/reduce_state.h"
 
 #include "base/assert.h"
@@ -42,6 +42,15 @@ void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal) {
 	p->up = false;
 	p->flowing = false;
 	p->lost = p->lost || fatal;
+}
+
+void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk) {
+	RV_ASSERT(from >= 0 && from < r->n_members && from != r->self);
+	struct reduce_peer *p = reduce_peer_at(r, from);
+	p->heard_us = now_us;
+	p->silent = false;
+	if (bulk)
+		p->progress_us = now_us;
 }
 
 int64_t reduce_deadline_us(const struct reduce *r) {

@@ -15,9 +15,8 @@
 #include <stdint.h>
 
 enum {
-	TLS_STREAM_GATHER_BYTES = 1 << 16, /* below it more is worth encrypting before a write */
-	/* Gathered, and one frame of the largest size, and the records around them. */
-	TLS_STREAM_OUT_MAX_BYTES = TLS_STREAM_GATHER_BYTES + NET_MAX_CHUNK_BYTES + (1 << 16)
+	/* One frame of the largest size, the records around it, and as much again for answers of the handshake. */
+	TLS_STREAM_OUT_MAX_BYTES = NET_MAX_CHUNK_BYTES + (1 << 17)
 };
 
 /* New traffic keys after so much of one's own plaintext: 2^22 full records, well under the 2^24.5 that AES-GCM bears

@@ -179,6 +179,12 @@ enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t memb
 	return from >= 0 ? reduce_receive(a->core, now_us, from, m, et) : RV_OK;
 }
 
+void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool bulk) {
+	int from = index_of(a, member);
+	if (from >= 0)
+		reduce_part(a->core, now_us, from, bulk);
+}
+
 bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out) {
 	int to = index_of(a, member);
 	bool any = to >= 0 && reduce_send(a->core, now_us, to, out);

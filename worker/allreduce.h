@@ -32,6 +32,7 @@ uint32_t allreduce_attempt(const struct allreduce *a);
 /* By member number. Members that are not in the roster: receive ignores, send has nothing. */
 enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t member, const struct reduce_msg *m,
 							  struct rv_errtext *et);
+void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool bulk);
 bool allreduce_send(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out);
 bool allreduce_send_control(struct allreduce *a, int64_t now_us, uint32_t member, struct reduce_msg *out);
 void allreduce_link_up(struct allreduce *a, int64_t now_us, uint32_t member);

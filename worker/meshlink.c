@@ -54,6 +54,11 @@ static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_hea
 	return rv_fail(et, RV_E_PROTOCOL, "a %s frame is not expected here", frame_type_name(h->type));
 }
 
+static void on_part(void *ctx, uint32_t member, bool bulk) {
+	struct meshlink *m = ctx;
+	allreduce_part(m->reduce, m->now_us, member, bulk);
+}
+
 static void on_link_up(void *ctx, uint32_t member) {
 	struct meshlink *m = ctx;
 	allreduce_link_up(m->reduce, m->now_us, member);
@@ -93,6 +98,7 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 									   .next_message = next_message,
 									   .next_control = next_control,
 									   .on_message = on_message,
+									   .on_part = on_part,
 									   .on_link_up = on_link_up,
 									   .on_link_down = on_link_down,
 									   .on_trouble = on_trouble};

@@ -60,6 +60,10 @@ static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_hea
 	return RV_OK;
 }
 
+static void on_part(void *ctx, uint32_t member, bool bulk) {
+	((struct node *)ctx)->parts[member] += bulk;
+}
+
 static void on_link_up(void *ctx, uint32_t member) {
 	struct node *n = ctx;
 	n->ups[member]++;
@@ -108,7 +112,7 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 		.identity = &n->id,
 		.self_member = n->member,
 		.listen = "127.0.0.1:0",
-		.owner = {n, next_message, next_control, on_message, on_link_up, on_link_down, on_trouble}};
+		.owner = {n, next_message, next_control, on_message, on_part, on_link_up, on_link_down, on_trouble}};
 	memcpy(n->cfg.run_id, w->run_id, NET_RUN_ID_BYTES);
 	memcpy(n->cfg.run_key, w->run.key, NET_KEY_BYTES);
 	ticket_sign(&w->run, w->run_id, n->member, n->id.key, n->cfg.ticket);

@@ -30,6 +30,7 @@ struct node {
 	int ups[WORLD_MAX_NODES], downs[WORLD_MAX_NODES], fatals[WORLD_MAX_NODES];
 	uint32_t got_pings[WORLD_MAX_NODES], got_bulk[WORLD_MAX_NODES];
 	uint32_t bulk_at_ping[WORLD_MAX_NODES]; /* got_bulk when the latest ping came */
+	int parts[WORLD_MAX_NODES];             /* of bulk */
 	bool bad_body;
 	enum rv_err down_why[WORLD_MAX_NODES];
 	char down_text[WORLD_MAX_NODES][RV_ERRTEXT_BYTES];

@@ -309,6 +309,49 @@ static void a_download_keeps_its_cap(void **state) {
 	world_release(&w);
 }
 
+static bool many_parts_came(struct world *w, void *ctx) {
+	(void)ctx;
+	return w->nodes[1].parts[0] >= 4 || w->nodes[1].got_bulk[0] > 0;
+}
+
+/* What takes long to come is told of before it is whole. */
+static void parts_of_a_frame_are_told(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, cap_upload_of_first);
+	world_allow_all(&w);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	queue_bulk(&w.nodes[0], 1, 1, NET_MAX_CHUNK_BYTES, 9);
+	assert_true(world_until(&w, many_parts_came, NULL));
+	assert_int_equal(w.nodes[1].got_bulk[0], 0);
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	int whole = w.nodes[1].parts[0];
+	assert_true(whole <= NET_MAX_CHUNK_BYTES / PEERS_PART_BYTES + 1);
+	w.nodes[0].pings[1] = 10; /* small frames have no parts */
+	world_advance(&w, 1000000);
+	assert_int_equal(w.nodes[1].got_pings[0], 10);
+	assert_true(w.nodes[1].parts[0] <= whole + 1);
+	world_release(&w);
+}
+
+/* It only ever dialed us: its address may be one that refuses always; but it does not come back either. */
+static void who_refuses_and_does_not_dial_is_gone(void **state) {
+	(void)state;
+	struct world w;
+	world_init(&w, 2, NULL);
+	world_allow(&w, 1, 1u << 0);
+	assert_true(world_until(&w, world_all_linked, NULL));
+	world_allow(&w, 0, 1u << 1);
+	world_advance(&w, 10 * 1000000LL);
+	world_stop(&w, 1);
+	world_advance(&w, 300 * 1000);
+	assert_int_equal(w.nodes[0].downs[1], 1);
+	assert_int_equal(w.nodes[0].fatals[1], 0);
+	world_advance(&w, 2 * 1000000LL);
+	assert_int_equal(w.nodes[0].fatals[1], 1);
+	world_release(&w);
+}
+
 static void killed_link_comes_back(void **state) {
 	(void)state;
 	struct world w;
@@ -514,6 +557,8 @@ int main(void) {
 		cmocka_unit_test(bytes_are_counted_at_the_socket),
 		cmocka_unit_test(an_upload_keeps_its_cap_and_control_its_pace),
 		cmocka_unit_test(a_download_keeps_its_cap),
+		cmocka_unit_test(parts_of_a_frame_are_told),
+		cmocka_unit_test(who_refuses_and_does_not_dial_is_gone),
 		cmocka_unit_test(killed_link_comes_back),
 		cmocka_unit_test(dead_peer_is_fatal_at_the_redial),
 		cmocka_unit_test(joiner_comes_in_by_its_ticket),

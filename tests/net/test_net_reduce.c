@@ -432,6 +432,41 @@ static void test_silence_is_suspicious_and_ends(void **state) {
 	world_free(p.w);
 }
 
+/* Lets time pass in which no message of peer 1 becomes whole, but parts of one keep coming. */
+static void pass_with_parts(struct pair *p, int64_t us, bool bulk) {
+	for (int64_t end = p->w->now_us + us; p->w->now_us < end;) {
+		reduce_part(p->r, p->w->now_us, 1, bulk);
+		pass(p, WORLD_PING_US, false);
+	}
+}
+
+static void test_parts_of_a_message_are_progress(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	pass_with_parts(&p, WORLD_STALL_US - 2 * WORLD_PING_US, true);
+	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 2, 0);
+	assert_int_equal(give(&p, 2, &m, NULL), RV_OK);
+	pass_with_parts(&p, WORLD_STALL_US - 2 * WORLD_PING_US, true);
+	assert_int_equal(reduce_suspects(p.r) & 2, 0);
+	pass_with_parts(&p, 2 * WORLD_STALL_US, false); /* of something else than what it owes */
+	assert_int_equal(reduce_suspects(p.r) & 2, 2);
+	world_free(p.w);
+}
+
+/* Two die at once and one is accused first: the other is not given the whole time again. */
+static void test_silence_outlives_an_attempt(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	pass(&p, WORLD_SILENCE_US - WORLD_PING_US, false);
+	p.w->doc.attempt = 2;
+	reduce_restart(p.r, &p.w->doc, p.w->now_us);
+	assert_int_equal(reduce_suspects(p.r), 0);
+	p.w->now_us += 2 * WORLD_PING_US;
+	reduce_tick(p.r, p.w->now_us);
+	assert_int_equal(reduce_suspects(p.r) & 2, 2);
+	world_free(p.w);
+}
+
 static void test_an_answering_peer_that_owes_is_stalled(void **state) {
 	(void)state;
 	struct pair p = pair_new(3);
@@ -573,6 +608,8 @@ int main(void) {
 		cmocka_unit_test(test_a_spoiled_mean_blames_who_spoiled_it),
 		cmocka_unit_test(test_our_own_fault_blames_nobody),
 		cmocka_unit_test(test_silence_is_suspicious_and_ends),
+		cmocka_unit_test(test_silence_outlives_an_attempt),
+		cmocka_unit_test(test_parts_of_a_message_are_progress),
 		cmocka_unit_test(test_an_answering_peer_that_owes_is_stalled),
 		cmocka_unit_test(test_a_broken_link_is_suspicious_when_fatal),
 		cmocka_unit_test(test_own_absence_accuses_nobody),
