@@ -1,25 +1,44 @@
-/* rivulet-sim: runs universes of the simulator, one per seed.
- *
- *   rivulet-sim --seeds 200 --first-seed 1             every seed must hold
- *   rivulet-sim --seeds 1 --first-seed 77 --verbose    one universe, told event by event
- *   rivulet-sim-bugs --bug NAME --seeds 400            the planted bug must be found */
-#include "sim.h"
+/* rivulet-sim: runs universes of the simulator, one per seed; replays one; shrinks one that fails. */
+#include "sim_runner.h"
 
-#include "base/clock.h"
+#include "base/assert.h"
 #include "base/planted.h"
+#include "base/program.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-struct arguments {
-	uint64_t seeds, first_seed;
-	const char *bug;
-	bool verbose;
+#define BUGS "none|announce-before-persist|double-count|stale-attempt|ignore-full-hash"
+
+struct sim_cli {
+	int64_t seeds, first_seed, seed, jobs;
+	char faults[4096], bug[32], format[8];
+	bool shrink, verbose;
 };
 
-static const char *const bugs[] = {"announce-before-persist", "double-count", "stale-attempt", "ignore-full-hash",
-								   NULL};
+#define FIELD(f) offsetof(struct sim_cli, f)
+#define CAP(f)   sizeof(((struct sim_cli *)0)->f)
+
+static const struct rv_option options[] = {
+	{"seeds", RV_OPT_INT, FIELD(seeds), 0, "200", 1, 1e12, NULL, "How many universes, one after the other.", "Many"},
+	{"first-seed", RV_OPT_INT, FIELD(first_seed), 0, "1", 0, 1e15, NULL, "The seed of the first.", "Many"},
+	{"jobs", RV_OPT_INT, FIELD(jobs), 0, "1", 0, 64, NULL,
+	 "Processes that share the seeds; 0: one for each processor. The result is the same.", "Many"},
+	{"shrink", RV_OPT_BOOL, FIELD(shrink), 0, "yes", 0, 0, NULL,
+	 "A universe that fails is run again with ever fewer faults.", "Many"},
+	{"seed", RV_OPT_INT, FIELD(seed), 0, "-1", -1, 1e15, NULL, "Only this universe; -1: many.", "One"},
+	{"faults", RV_OPT_STRING, FIELD(faults), CAP(faults), "all", 0, 0, NULL,
+	 "With --seed: only these of its faults: numbers with commas between them, all, or none.", "One"},
+	{"verbose", RV_OPT_BOOL, FIELD(verbose), 0, "no", 0, 0, NULL, "With --seed: tells every event.", "One"},
+	{"bug", RV_OPT_ENUM, FIELD(bug), CAP(bug), "none", 0, 0, BUGS,
+	 "Plants a bug in the protocol cores; it must be found (only in rivulet-sim-bugs).", "Bugs"},
+	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "auto", 0, 0, "auto|text|json",
+	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
+	{.name = NULL},
+};
 
 #ifdef RV_PLANTED_BUGS
 static const char *chosen_bug;
@@ -29,139 +48,259 @@ bool rv_planted_bug(const char *name) {
 }
 #endif
 
-static void print_usage(FILE *out) {
-	fprintf(out, "usage: rivulet-sim [--seeds N] [--first-seed S] [--verbose] [--bug NAME]\n"
-				 "Runs one universe for each seed (200 from 1) until a check does not hold.\n"
-				 "  --verbose   tells every event\n"
-				 "  --bug NAME  plants a bug and demands that it is found (program rivulet-sim-bugs):");
-	for (int i = 0; bugs[i] != NULL; i++)
-		fprintf(out, " %s", bugs[i]);
-	fprintf(out, "\n");
+static bool has_bug(const struct sim_cli *o) {
+	return strcmp(o->bug, "none") != 0;
 }
 
-static int usage_fault(const char *wrong) {
-	fprintf(stderr, "rivulet-sim: %s\n", wrong);
-	print_usage(stderr);
-	return 2;
-}
+/* ---- the list of faults ---- */
 
-static bool choose_bug(const char *name) {
-	for (int i = 0; bugs[i] != NULL; i++)
-		if (strcmp(bugs[i], name) == 0) {
-#ifdef RV_PLANTED_BUGS
-			chosen_bug = bugs[i];
-			return true;
-#endif
-		}
-	return false;
-}
-
-static bool parse_u64(const char *text, uint64_t *out) {
-	char *end;
-	*out = strtoull(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0';
-}
-
-static const char *parse(int argc, char **argv, struct arguments *a) {
-	for (int i = 1; i < argc; i++) {
-		const char *value = i + 1 < argc ? argv[i + 1] : "";
-		if (strcmp(argv[i], "--verbose") == 0) {
-			a->verbose = true;
-			continue;
-		}
-		i++;
-		if (strcmp(argv[i - 1], "--seeds") == 0) {
-			if (!parse_u64(value, &a->seeds))
-				return "--seeds wants a number";
-		} else if (strcmp(argv[i - 1], "--first-seed") == 0) {
-			if (!parse_u64(value, &a->first_seed))
-				return "--first-seed wants a number";
-		} else if (strcmp(argv[i - 1], "--bug") == 0) {
-			a->bug = value;
-			if (!choose_bug(value))
-				return "no such bug in this build: rivulet-sim-bugs has them";
-		} else {
-			return "unknown option";
-		}
+static enum rv_err choose_faults(const char *list, struct sim_plan *plan, struct rv_errtext *et) {
+	if (strcmp(list, "all") == 0)
+		return RV_OK;
+	memset(plan->chosen, 0, sizeof plan->chosen);
+	if (strcmp(list, "none") == 0)
+		return RV_OK;
+	for (const char *at = list; *at != '\0';) {
+		char *end;
+		long number = strtol(at, &end, 10);
+		if (end == at || (*end != ',' && *end != '\0'))
+			return rv_fail(et, RV_E_INVALID,
+						   "faults = %s: must be all, none, or numbers with commas between them, such as 3,17,21",
+						   list);
+		if (number < 0 || number >= plan->n)
+			return rv_fail(et, RV_E_RANGE, "faults = %s: this universe has faults 0 to %d, no %ld", list, plan->n - 1,
+						   number);
+		plan->chosen[number] = true;
+		at = *end == ',' ? end + 1 : end;
 	}
-	return NULL;
+	return RV_OK;
 }
 
-static void add(struct sim_stats *sum, const struct sim_stats *one) {
-	sum->events += one->events;
-	sum->commits += one->commits;
-	sum->later_attempts += one->later_attempts;
-	sum->fetched_logs += one->fetched_logs;
-	sum->fetched_bases += one->fetched_bases;
-	sum->kept_progress += one->kept_progress;
-	sum->named += one->named;
-	sum->resynced += one->resynced;
-	sum->virtual_us += one->virtual_us;
-	sum->recovery_us = one->recovery_us > sum->recovery_us ? one->recovery_us : sum->recovery_us;
-	sum->trace = (sum->trace ^ one->trace) * 0x100000001b3u;
-	for (int i = 0; i < SIM_FAULTS; i++)
-		sum->faults[i] += one->faults[i];
+static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct sim_cli *o = opts;
+	(void)args;
+	if (o->seed < 0 && strcmp(o->faults, "all") != 0)
+		return rv_fail(et, RV_E_INVALID, "faults = %s: of which universe? Add --seed S", o->faults);
+	if (o->seed < 0 && o->verbose)
+		return rv_fail(et, RV_E_INVALID, "verbose: of which universe? Add --seed S");
+#ifndef RV_PLANTED_BUGS
+	if (has_bug(o))
+		return rv_fail(et, RV_E_INVALID, "bug = %s: this build has no planted bugs; rivulet-sim-bugs has", o->bug);
+#endif
+	return RV_OK;
 }
 
-static void print_summary(const struct sim_stats *sum, uint64_t seeds, int64_t us) {
-	double seconds = (double)us / RV_US_PER_S;
+/* ---- what is told ---- */
+
+static void replay_text(const struct sim_cli *o, uint64_t seed, const struct sim_plan *plan, char *out, size_t cap) {
+	int n = snprintf(out, cap, "./dev sim --seed %llu --faults ", (unsigned long long)seed), named = 0;
+	for (int i = 0; i < plan->n && (size_t)n < cap; i++)
+		if (plan->chosen[i])
+			n += snprintf(out + n, cap - (size_t)n, "%s%d", named++ > 0 ? "," : "", i);
+	if (named == 0 && (size_t)n < cap)
+		n += snprintf(out + n, cap - (size_t)n, "none");
+	if (has_bug(o) && (size_t)n < cap)
+		n += snprintf(out + n, cap - (size_t)n, " --bug %s", o->bug);
+	if ((size_t)n < cap)
+		(void)snprintf(out + n, cap - (size_t)n, " --verbose");
+}
+
+static void tell_faults(struct rv_events *events, const struct sim_plan *plan) {
+	for (int i = 0; i < plan->n; i++) {
+		char text[512];
+		if (!plan->chosen[i])
+			continue;
+		sim_fault_text(&plan->faults[i], text, sizeof text);
+		rv_event(events, RV_INFO, "fault", RV_FIELDS(rv_field_int("number", i), rv_field_str("text", text)),
+				 "  fault %d: %s", i, text);
+	}
+}
+
+/* The universe, what does not hold in it, and the shortest list of faults that brings it about. */
+static enum rv_err tell_violation(const struct sim_cli *o, uint64_t seed, char why[1024], struct sim_plan *plan,
+								  struct rv_events *events, struct rv_errtext *et) {
+	struct sim_options opt = sim_options_of(seed);
+	char text[512], replay[4200];
+	sim_options_text(&opt, text, sizeof text);
+	rv_event(events, RV_INFO, "universe", RV_FIELDS(rv_field_str("text", text)), "%s", text);
+	rv_event(events, RV_ERROR, "violation", RV_FIELDS(rv_field_int("seed", (int64_t)seed), rv_field_str("why", why)),
+			 "seed %llu: VIOLATION %s", (unsigned long long)seed, why);
+	if (!o->shrink)
+		return RV_OK;
+	int tries = 0, left = 0, all = 0;
+	for (int i = 0; i < plan->n; i++)
+		all += plan->chosen[i];
+	RV_TRY(shrink(&opt, plan, events, why, &tries, et));
+	for (int i = 0; i < plan->n; i++)
+		left += plan->chosen[i];
+	replay_text(o, seed, plan, replay, sizeof replay);
+	rv_event(events, RV_ERROR, "shrunk",
+			 RV_FIELDS(rv_field_int("seed", (int64_t)seed), rv_field_int("faults", left), rv_field_int("of", all),
+					   rv_field_int("runs", tries), rv_field_str("why", why)),
+			 "%d of its %d faults suffice (found in %d runs): %s", left, all, tries, why);
+	tell_faults(events, plan);
+	rv_event(events, RV_INFO, "replay", RV_FIELDS(rv_field_str("command", replay)), "replay: %s", replay);
+	return RV_OK;
+}
+
+static void tell_injected(struct rv_events *events, const struct sim_stats *sum) {
 	uint64_t faults = 0;
-	for (int i = 0; i < SIM_FAULTS; i++)
+	struct rv_field by_kind[SIM_FAULT_KINDS + 1] = {0};
+	char text[1024];
+	int n = 0;
+	for (int i = 0; i < SIM_FAULT_KINDS; i++) {
 		faults += sum->faults[i];
-	printf("%llu seeds in %.1f s: %.1f seeds/s, %.0f virtual hours, %llu events\n", (unsigned long long)seeds, seconds,
-		   (double)seeds / seconds, (double)sum->virtual_us / 3600 / SIM_S, (unsigned long long)sum->events);
-	printf(
-		"%llu rounds committed, %llu rosters of a later attempt, %llu logs and %llu bases fetched, progress kept %llu "
-		"times\n",
+		by_kind[i] = rv_field_int(sim_fault_names[i], (int64_t)sum->faults[i]);
+		n += snprintf(text + n, sizeof text - (size_t)n, "%s %s %llu", i > 0 ? "," : "", sim_fault_names[i],
+					  (unsigned long long)sum->faults[i]);
+	}
+	rv_event(events, RV_INFO, "injected", by_kind, "%llu faults:%s", (unsigned long long)faults, text);
+}
+
+static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
+	tell_injected(events, sum);
+	rv_event(
+		events, RV_INFO, "rounds",
+		RV_FIELDS(rv_field_int("committed", (int64_t)sum->commits),
+				  rv_field_int("later_attempts", (int64_t)sum->later_attempts),
+				  rv_field_int("fetched_logs", (int64_t)sum->fetched_logs),
+				  rv_field_int("fetched_bases", (int64_t)sum->fetched_bases),
+				  rv_field_int("kept_progress", (int64_t)sum->kept_progress),
+				  rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
+				  rv_field_int("resynced", (int64_t)sum->resynced)),
+		"%llu rounds committed, %llu rosters of a later attempt, %llu logs and %llu bases fetched, %llu writes torn, "
+		"progress kept %llu times; flipped bits: %llu named, %llu resynced",
 		(unsigned long long)sum->commits, (unsigned long long)sum->later_attempts,
 		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_bases,
-		(unsigned long long)sum->kept_progress);
-	printf("flipped bits: workers named %llu times, resynced %llu times\n", (unsigned long long)sum->named,
-		   (unsigned long long)sum->resynced);
-	printf("slowest end after healing: %.0f virtual s; trace %016llx\n", (double)sum->recovery_us / SIM_S,
-		   (unsigned long long)sum->trace);
-	printf("%llu faults:", (unsigned long long)faults);
-	for (int i = 0; i < SIM_FAULTS; i++)
-		printf(" %s %llu%s", sim_fault_names[i], (unsigned long long)sum->faults[i], i + 1 < SIM_FAULTS ? "," : "\n");
+		(unsigned long long)sum->torn_writes, (unsigned long long)sum->kept_progress, (unsigned long long)sum->named,
+		(unsigned long long)sum->resynced);
+	rv_event(events, RV_INFO, "time",
+			 RV_FIELDS(rv_field_double("virtual_hours", (double)sum->virtual_us / 3600 / SIM_S),
+					   rv_field_int("events", (int64_t)sum->events),
+					   rv_field_double("slowest_recovery_s", (double)sum->recovery_us / SIM_S),
+					   rv_field_int("trace", (int64_t)(sum->trace >> 1))),
+			 "%.1f virtual hours, %llu events; slowest end after healing: %.0f virtual s; trace %016llx",
+			 (double)sum->virtual_us / 3600 / SIM_S, (unsigned long long)sum->events, (double)sum->recovery_us / SIM_S,
+			 (unsigned long long)sum->trace);
 }
 
-/* One universe; false when a check does not hold. */
-static bool run_seed(const struct arguments *a, uint64_t seed, struct sim_stats *sum) {
-	struct sim_options opt = sim_options_of(seed);
-	struct sim_stats one;
-	char why[1024];
-	sim_options_print(&opt); /* first, whatever happens then */
-	fflush(stdout);
-	bool ok = sim_run(&opt, a->verbose, &one, why);
-	add(sum, &one);
-	if (!ok)
-		printf("VIOLATION %s\n", why);
-	return ok;
+static void tell_rate(struct rv_events *events, const struct sim_stats *sum, int64_t took_us) {
+	double seconds = (double)took_us / SIM_S, seeds = (double)sum->seeds;
+	rv_event(events, RV_INFO, "done",
+			 RV_FIELDS(rv_field_int("seeds", (int64_t)sum->seeds), rv_field_double("seconds", seconds),
+					   rv_field_double("seeds_per_s", seeds / seconds),
+					   rv_field_double("mean_workers", (double)sum->workers / seeds)),
+			 "%llu seeds in %.1f s: %.1f seeds/s, %.1f workers each", (unsigned long long)sum->seeds, seconds,
+			 seeds / seconds, (double)sum->workers / seeds);
 }
+
+/* ---- one universe, and many ---- */
+
+static enum rv_err run_one(const struct sim_cli *o, struct rv_events *events, struct rv_errtext *et) {
+	struct sim_options opt = sim_options_of((uint64_t)o->seed);
+	struct sim_plan *plan = sim_alloc(sizeof *plan);
+	struct sim_stats stats;
+	char why[1024], text[512];
+	sim_plan_of(&opt, plan);
+	enum rv_err e = choose_faults(o->faults, plan, et);
+	if (e == RV_OK) {
+		sim_options_text(&opt, text, sizeof text);
+		rv_event(events, RV_INFO, "universe", RV_FIELDS(rv_field_str("text", text)), "%s", text);
+		bool held = sim_run(&opt, plan, o->verbose, &stats, why);
+		tell_stats(events, &stats);
+		if (!held && has_bug(o))
+			rv_event(events, RV_INFO, "found", RV_FIELDS(rv_field_str("why", why)), "found: %s", why);
+		else if (!held)
+			e = tell_violation(o, (uint64_t)o->seed, why, plan, events, et);
+		if (e == RV_OK && held == has_bug(o))
+			e = held ? rv_fail(et, RV_E_NOTFOUND, "the planted bug %s was not found", o->bug)
+					 : rv_fail(et, RV_E_CORRUPT, "seed %lld: a check does not hold", (long long)o->seed);
+	}
+	free(plan);
+	return e;
+}
+
+static enum rv_err tell_end(const struct sim_cli *o, struct runner_result *r, struct rv_events *events,
+							struct rv_errtext *et) {
+	if (!r->failed && has_bug(o))
+		return rv_fail(et, RV_E_NOTFOUND, "the planted bug %s was not found in %lld seeds", o->bug,
+					   (long long)o->seeds);
+	if (!r->failed)
+		return RV_OK;
+	struct sim_options opt = sim_options_of(r->seed);
+	struct sim_plan *plan = sim_alloc(sizeof *plan);
+	sim_plan_of(&opt, plan);
+	enum rv_err e = tell_violation(o, r->seed, r->why, plan, events, et);
+	free(plan);
+	RV_TRY(e);
+	int64_t needed = (int64_t)r->seed - o->first_seed + 1;
+	if (!has_bug(o))
+		return rv_fail(et, RV_E_CORRUPT, "seed %llu: a check does not hold", (unsigned long long)r->seed);
+	rv_event(events, RV_INFO, "found", RV_FIELDS(rv_field_str("bug", o->bug), rv_field_int("seeds", needed)),
+			 "the planted bug %s was found after %lld seeds", o->bug, (long long)needed);
+	return RV_OK;
+}
+
+static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, struct rv_errtext *et) {
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	int processes = o->jobs > 0 ? (int)o->jobs : processors > 0 ? (int)processors : 1;
+	struct runner_job job = {.first_seed = (uint64_t)o->first_seed,
+							 .seeds = (uint64_t)o->seeds,
+							 .processes = processes,
+							 .bug = has_bug(o) ? o->bug : NULL};
+	struct runner_result *r = sim_alloc(sizeof *r);
+	enum rv_err e = runner_run(&job, events, r, et);
+	if (e == RV_OK && r->sum.seeds > 0) {
+		tell_stats(events, &r->sum);
+		tell_rate(events, &r->sum, r->took_us);
+	}
+	if (e == RV_OK)
+		e = tell_end(o, r, events, et);
+	free(r);
+	return e;
+}
+
+static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct sim_cli *o = opts;
+	(void)args;
+#ifdef RV_PLANTED_BUGS
+	chosen_bug = has_bug(o) ? o->bug : NULL;
+#endif
+	bool json = strcmp(o->format, "json") == 0 || (strcmp(o->format, "auto") == 0 && !isatty(STDOUT_FILENO));
+	const struct rv_events_config cfg = {.out = stdout, .json = json, .level = json ? RV_DEBUG : RV_INFO};
+	struct rv_events *events;
+	RV_TRY(rv_events_new(&cfg, &events, et));
+	enum rv_err e = o->seed >= 0 ? run_one(o, events, et) : run_many(o, events, et);
+	rv_events_free(events);
+	return e;
+}
+
+static const struct rv_command commands[] = {
+	{.synopsis = "",
+	 .help = "Runs one universe for each seed until a check does not hold.",
+	 .details =
+		 "A universe is a coordinator and 1 to 32 workers, made of the real protocol cores, under virtual time: lines\n"
+		 "with delay, jitter and rates, disks that tear, machines that die, freeze, lose power or jump in time. Its\n"
+		 "seed decides everything, so it replays exactly. For a while faults are injected and safety is checked at\n"
+		 "every step; then everything heals, and the run must end. A universe that fails is shrunk to the few of its\n"
+		 "faults that matter, and the command that replays it is printed.\n",
+	 .options = options,
+	 .opts_bytes = sizeof(struct sim_cli),
+	 .check = check,
+	 .run = run},
+	{.run = NULL},
+};
+
+static const struct rv_program program = {
+	.name = "rivulet-sim",
+	.summary = "The deterministic simulator of rounds, faults and recovery.",
+	.commands = commands,
+	.examples = "  rivulet-sim --seeds 10000 --jobs 0             ten thousand universes on all processors\n"
+				"  rivulet-sim --seed 77 --verbose                one, told event by event\n"
+				"  rivulet-sim --seed 77 --faults 3,17,21         the same with three of its faults\n"
+				"  rivulet-sim-bugs --bug double-count --seeds 2000   a planted bug must be found\n",
+};
 
 int main(int argc, char **argv) {
-	struct arguments a = {.seeds = 200, .first_seed = 1};
-	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		print_usage(stdout);
-		return 0;
-	}
-	const char *wrong = parse(argc, argv, &a);
-	if (wrong != NULL)
-		return usage_fault(wrong);
-	printf("rivulet-sim --first-seed %llu --seeds %llu%s%s\n", (unsigned long long)a.first_seed,
-		   (unsigned long long)a.seeds, a.bug != NULL ? " --bug " : "", a.bug != NULL ? a.bug : "");
-	struct sim_stats sum = {0};
-	int64_t start_us = rv_clock_monotonic_us();
-	for (uint64_t i = 0; i < a.seeds; i++) {
-		if (run_seed(&a, a.first_seed + i, &sum))
-			continue;
-		if (a.bug == NULL)
-			return 1;
-		printf("the planted bug '%s' was found after %llu seeds\n", a.bug, (unsigned long long)i + 1);
-		return 0;
-	}
-	print_summary(&sum, a.seeds, rv_clock_monotonic_us() - start_us);
-	if (a.bug != NULL)
-		printf("the planted bug '%s' was NOT found\n", a.bug);
-	return a.bug != NULL;
+	return rv_program_main(&program, argc, argv);
 }

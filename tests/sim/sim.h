@@ -1,21 +1,25 @@
-/* sim.h: the deterministic simulator: a universe of one coordinator and a few workers under virtual time.
+/* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 32 workers under virtual time.
  *
  * The protocol cores are the real ones (coordinator/core, worker/round, net/reduce, the encodings of net/control and
  * net/frame, outer/global and a codec). Everything around them is here: an event queue instead of a clock, a network of
  * composable nodes, disks that tear, training that is a pure function of (worker, round, step). One 64-bit seed decides
  * everything, so a universe replays exactly.
  *
+ * sim_options.c      a universe's size and shape from its seed
+ * sim_plan.c         what will go wrong in it: a list of faults from its seed
  * sim_queue.c        virtual time
- * sim_network.c      rate, delay, loss, partition: nodes that snap together
- * sim_disk.c         files, durable only after their write has ended
+ * sim_network.c      rate, delay, loss, who reaches whom: nodes that snap together
+ * sim_disk.c         files: in the cache, durable, torn, rotten, lost
  * sim_coordinator.c  the platform around coordinator/core
  * sim_worker.c       the platform around worker/round: a process' life and its turns
  * sim_trainer.c      fake training, encode, persist, apply
  * sim_peers.c        links between workers, frames, the platform around net/reduce
  * sim_fetch.c        state transfer between workers
  * sim_oracle.c       what must hold at every step
- * sim_faults.c       what goes wrong, and healing
- * sim_universe.c     options from a seed; the safety and the liveness phase */
+ * sim_faults.c       carries the plan out, and heals
+ * sim_universe.c     the safety and the liveness phase
+ * sim_runner.c       many universes on several processors
+ * sim_shrink.c       a failing universe with as few faults as possible */
 #ifndef RV_TESTS_SIM_SIM_H
 #define RV_TESTS_SIM_SIM_H
 
@@ -32,18 +36,71 @@
 #include <stdint.h>
 
 enum {
-	SIM_MAX_WORKERS = 6,
+	SIM_MAX_WORKERS = 32,
 	SIM_COORDINATOR = SIM_MAX_WORKERS, /* its host */
 	SIM_HOSTS = SIM_MAX_WORKERS + 1,
 	SIM_NOBODY = -1,
 	SIM_MAX_ROUNDS = 64,
-	SIM_MAX_STEPS = 64,  /* in one contribution */
-	SIM_MAX_FILES = 160, /* on one disk */
+	SIM_MAX_STEPS = 64,    /* in one contribution */
+	SIM_MAX_FILES = 160,   /* on one disk */
+	SIM_MAX_FAULTS = 1024, /* in one plan */
 	SIM_MS = 1000,
 	SIM_S = 1000000
 };
 
 struct sim;
+
+/* ---- faults: planned from the seed (sim_plan.c), carried out by sim_faults.c ---- */
+
+enum sim_fault_kind {
+	/* the whole safety phase */
+	FAULT_HTTP_LOSS,     /* `amount`: share of the messages */
+	FAULT_HTTP_DOUBLING, /* the copy comes a little later */
+	FAULT_HTTP_ECHO,     /* the copy comes seconds later, after newer ones */
+	FAULT_NAT,           /* `set` of workers that nobody can dial; never heals */
+	/* at a time, or at a delicate moment of `host` */
+	FAULT_KILL,
+	FAULT_POWER_CUT,
+	FAULT_FREEZE,
+	FAULT_LINK,      /* between `host` and `peer`; the ends notice at different times */
+	FAULT_PARTITION, /* `set` from the others */
+	FAULT_ONE_WAY,   /* nothing from `host` reaches `peer` */
+	FAULT_PAIR,      /* `host` and `peer` do not reach each other; everyone else reaches both */
+	/* at a time only */
+	FAULT_COORDINATOR, /* killed */
+	FAULT_HOUR,        /* the coordinator is gone for an hour */
+	FAULT_BLACKOUT,    /* power cut of all hosts at once */
+	FAULT_TOO_FEW,     /* power cut of `set`: fewer than min_workers are left */
+	FAULT_SPEED,       /* of training */
+	FAULT_SLOW_LINE,
+	FAULT_SLOW_DISK,
+	FAULT_DISK_FULL, /* writes fail */
+	FAULT_ROT,       /* a file that lies on the disk is damaged */
+	FAULT_WIPE,      /* killed, and comes back with an empty disk */
+	FAULT_CLOCK,     /* the wall clock jumps by `amount` seconds; the process is started again */
+	FAULT_LEAVE,
+	FAULT_FLIP, /* a bit of theta or v in memory */
+	SIM_FAULT_KINDS
+};
+extern const char *const sim_fault_names[SIM_FAULT_KINDS];
+
+struct sim_fault {
+	uint8_t kind;
+	uint8_t host, peer;
+	uint64_t set;
+	int64_t at_us;   /* -1: not before the `moment`-th delicate moment of `host` (faults_aim) */
+	uint32_t moment; /* 1, 2, ... */
+	double into;     /* the share of that moment that has passed */
+	int64_t lasts_us;
+	double amount;
+};
+
+struct sim_plan {
+	struct sim_fault faults[SIM_MAX_FAULTS];
+	int n;
+	bool chosen[SIM_MAX_FAULTS]; /* the others do not happen */
+	bool happened[SIM_MAX_FAULTS];
+};
 
 /* ---- options: all from the seed ---- */
 
@@ -56,8 +113,7 @@ struct sim_options {
 	const struct codec *codec;
 	enum late_policy late;
 	bool weight_by_tokens;
-	bool calm;                          /* no faults at all: bytes are counted exactly */
-	double http_loss, http_duplication; /* of each message */
+	bool calm; /* no faults at all: bytes are counted exactly */
 	int64_t delay_us, jitter_us;
 	double slowest_bytes_per_s;
 	int64_t step_us;
@@ -96,7 +152,8 @@ enum packet_kind {
 	PACKET_SYN, /* of a link: arrives in order, or the link breaks */
 	PACKET_ACK,
 	PACKET_RST,
-	PACKET_FRAME
+	PACKET_FRAME,
+	PACKET_WINDOW /* a frame was taken: there is room again */
 };
 struct packet {
 	int src, dst;
@@ -113,22 +170,26 @@ void sim_send(struct sim *s, struct packet *p);
 struct net_node {
 	void (*forward)(struct sim *s, struct net_node *node, struct packet *p);
 	struct net_node *next;
-	int64_t busy_until_us; /* rate */
-	double bytes_per_s;    /* rate */
+	int64_t busy_until_us;       /* rate */
+	double bytes_per_s, at_best; /* rate, now and without a fault */
 };
 struct sim_network {
 	struct net_node up[SIM_HOSTS], down[SIM_HOSTS]; /* rate of a host's line */
 	struct net_node gate, faults, delay, route, port;
-	int side[SIM_HOSTS];                     /* of the partition: only equal sides reach each other */
+	uint16_t cut[SIM_HOSTS][SIM_HOSTS];      /* faults that keep what `a` sends from `b`; 0: it arrives */
+	uint64_t undialable;                     /* set of hosts */
 	int64_t last_exit[SIM_HOSTS][SIM_HOSTS]; /* delay: links keep their order */
-	struct packet **held;                    /* gate: what links have sent across a partition */
+	struct packet **held;                    /* gate: what links have sent where it does not arrive */
 	size_t n_held, cap_held;
-	double http_loss, http_duplication;
+	double http_loss, http_doubling, http_echo; /* of each message */
 };
 void sim_network_init(struct sim *s);
 void sim_network_release(struct sim_network *net);
-/* Puts every host with side[h] on that side; what was held goes on. */
-void sim_partition(struct sim *s, const int side[SIM_HOSTS]);
+/* What `from` sends does not reach `to` any more, or one fault less keeps it from there. Links lose nothing: it waits. */
+void sim_cut(struct sim *s, int from, int to, bool cut);
+void sim_cut_nothing(struct sim *s);
+/* The host's line has this share of its rate. */
+void sim_network_slow(struct sim *s, int host, double share);
 
 /* ---- disk (sim_disk.c) ---- */
 
@@ -136,28 +197,46 @@ enum file_kind { FILE_BASE = 1, FILE_LOG, FILE_REPLICA };
 struct sim_file {
 	uint8_t kind; /* 0: free */
 	uint64_t round;
+	uint8_t *data; /* NULL: removed */
+	size_t n;
+	bool damaged;
+	/* What a power cut may bring back: the directory was not synced since. */
+	bool unsynced;
+	uint8_t *before; /* NULL: there was no such file */
+	size_t n_before;
+	bool before_damaged;
+};
+struct sim_write { /* under way, in a temporary file until it is renamed */
+	uint8_t kind;  /* 0: forgotten meanwhile */
+	bool failed, renamed;
+	uint64_t round, tag;
 	uint8_t *data;
 	size_t n;
-};
-struct sim_write { /* under way: whole and durable when it ends, anything when the machine stops before */
-	struct sim_file file;
+	void (*done)(struct sim *s, int host, uint64_t tag, bool ok);
 	struct sim_write *next;
 };
 struct sim_disk {
 	struct sim_file files[SIM_MAX_FILES];
+	int n_files;              /* slots in use are below */
 	struct sim_write *writes; /* oldest first */
 	int64_t busy_until_us;
+	double slowness; /* 1: none */
+	bool full;
 };
-/* Writes a file (the data are copied); `done` (or NULL) is called with `tag` in this life once it is durable. */
-typedef void disk_done(struct sim *s, int host, uint64_t tag);
+/* Writes a file (the data are copied) to a temporary one, syncs it, renames it, syncs the directory; then `done` (or
+ * NULL) is called with `tag` in this life: the file is durable, or (!ok) the disk would not take it. */
+typedef void disk_done(struct sim *s, int host, uint64_t tag, bool ok);
 void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, const void *data, size_t n,
 				disk_done *done, uint64_t tag);
-/* The file as last written completely and intact, or NULL. */
+/* The file as last renamed, or NULL: there is none, or it is damaged, as its hash would say. */
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
 /* Removes what a wrong history left behind: bases after `round`, log entries from it on, also those being written. */
 void disk_forget_from(struct sim_disk *d, uint64_t round);
-/* The process died: what was being written is there, is not, or is torn. */
-void disk_crash(struct sim *s, struct sim_disk *d);
+/* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
+void disk_crash(struct sim *s, struct sim_disk *d, bool power);
+/* Damages the `which`-th file (modulo their number); false when there is none. */
+bool disk_rot(struct sim_disk *d, uint32_t which);
+void disk_wipe(struct sim_disk *d);
 void disk_release(struct sim_disk *d);
 
 /* ---- HTTP: the head of a request or reply, then the encoded message ---- */
@@ -182,7 +261,9 @@ struct sim_coordinator {
 	void *memory;
 	struct core *core; /* NULL: not running */
 	uint64_t life;
-	bool writing; /* one record at a time */
+	bool dark;            /* its host has no power: nothing answers */
+	double disk_slowness; /* 1: none */
+	bool writing;         /* one record at a time */
 	struct core_record record;
 	struct core_record *durable; /* the store */
 	size_t n_durable, cap_durable;
@@ -192,7 +273,8 @@ struct sim_coordinator {
 	int64_t timer_us;
 };
 void coordinator_start(struct sim *s);
-void coordinator_crash(struct sim *s);
+/* `silent`: its host lost power, and no connection is closed. */
+void coordinator_crash(struct sim *s, bool silent);
 void coordinator_receive(struct sim *s, const struct packet *p);
 void coordinator_release(struct sim_coordinator *c);
 
@@ -201,6 +283,7 @@ void coordinator_release(struct sim_coordinator *c);
 struct sim_link { /* one end */
 	enum { LINK_DOWN, LINK_DIALING, LINK_UP } state;
 	uint32_t number;
+	int64_t dialed_us;
 	int in_flight;            /* frames of ours on their way */
 	int64_t redial_us;        /* not before */
 	struct packet *queue[16]; /* FETCH, PIECE, NONE: before the all-reduce's */
@@ -243,6 +326,7 @@ struct sim_worker {
 	uint64_t flipped_at, told_wrong;
 	/* the process */
 	uint64_t life; /* 0: not running */
+	uint64_t boot; /* its wall clock at the start */
 	bool joined, finished;
 	uint32_t member;
 	void *core_memory, *reduce_memory;
@@ -257,6 +341,8 @@ struct sim_worker {
 	float *local; /* theta_local */
 	struct sim_progress progress;
 	uint64_t steps_done, tokens;
+	uint64_t snapshot_round; /* whose state is being written as a base; 0: none, or it was replaced since */
+	struct rv_hash snapshot_hash;
 	uint64_t found_full_round; /* the latest full hash that recovery has passed; 0: none */
 	struct rv_hash found_full;
 	uint64_t trainer; /* number of the trainer's job: a later one stops it */
@@ -296,6 +382,8 @@ bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_h
 /* A log file's reduced bytes, or NULL. */
 const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, uint32_t *attempt,
 								 struct rv_hash *digest);
+/* A base or log file holds what the run committed. */
+bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f);
 void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
 
 /* sim_peers.c */
@@ -320,7 +408,7 @@ void fetch_link_lost(struct sim *s, int host, int peer);
 /* ---- oracle (sim_oracle.c) ---- */
 
 struct sim_contribution {
-	uint64_t round, life;
+	uint64_t round, boot;
 	uint32_t member, attempt;
 	int host;
 	struct sim_progress progress;
@@ -340,7 +428,9 @@ struct sim_roster {
 struct sim_oracle {
 	struct global_state global; /* the run as it must be */
 	uint64_t n_committed;
+	uint64_t base_round; /* the latest that was vouched for */
 	struct rv_hash digest[SIM_MAX_ROUNDS], full[SIM_MAX_ROUNDS + 1], chain[SIM_MAX_ROUNDS + 1];
+	float *theta[SIM_MAX_ROUNDS + 1], *v[SIM_MAX_ROUNDS + 1];
 	struct sim_contribution *contributions; /* newest first */
 	struct sim_roster *rosters;
 	uint64_t last_seq;
@@ -349,6 +439,7 @@ struct sim_oracle {
 	size_t cap_counted[SIM_MAX_WORKERS];
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
 };
+void oracle_init(struct sim *s);
 void oracle_contribution(struct sim *s, int host);                   /* at the start of an attempt */
 void oracle_record(struct sim *s, const struct core_record *rec);    /* became durable */
 void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
@@ -359,38 +450,25 @@ void oracle_finished(struct sim *s, int host);
 void oracle_named(struct sim *s, uint32_t member); /* by the coordinator: its full hash is not the majority's */
 void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledged */
 void oracle_bytes(struct sim *s, int host);                   /* the all-reduce is over; calm universes only */
+/* Without the files of `host` the run's state can still be had from disks: a base and every log entry since. */
+bool oracle_others_hold_the_run(const struct sim *s, int host);
 void oracle_release(struct sim *s);
 
 /* ---- the universe ---- */
 
-enum sim_fault {
-	FAULT_KILL,
-	FAULT_POWER_CUT,
-	FAULT_FREEZE,
-	FAULT_LINK,
-	FAULT_PARTITION,
-	FAULT_COORDINATOR,
-	FAULT_SLOW,
-	FAULT_LEAVE,
-	FAULT_FLIP,
-	FAULT_HTTP_LOST,
-	FAULT_HTTP_DOUBLED,
-	FAULT_TORN_WRITE,
-	SIM_FAULTS
-};
-extern const char *const sim_fault_names[SIM_FAULTS];
-
 struct sim_stats {
-	uint64_t events, faults[SIM_FAULTS], commits, later_attempts, fetched_logs, fetched_bases, kept_progress;
+	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_bases;
+	uint64_t kept_progress, torn_writes, workers;
 	uint64_t named, resynced; /* workers with a flipped bit */
 	uint64_t trace;           /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
-	int64_t recovery_us; /* from healing to the end of the run */
+	int64_t recovery_us; /* the longest from healing to the end of a run */
 };
 
 struct sim {
 	struct sim_options opt;
-	struct rv_rng rng, flip_rng;
+	struct sim_plan *plan; /* the caller's */
+	struct rv_rng rng;
 	int flip_victim; /* host whose bits flip; SIM_NOBODY: in this universe none do */
 	int64_t now_us, healed_us;
 	struct sim_queue queue;
@@ -398,10 +476,13 @@ struct sim {
 	struct sim_coordinator coordinator;
 	struct sim_worker workers[SIM_MAX_WORKERS];
 	struct sim_oracle oracle;
-	int64_t frozen_until_us[SIM_HOSTS];
-	uint64_t lives;     /* processes started so far */
-	uint32_t next_link; /* numbers of links */
-	bool healed;        /* liveness phase */
+	int64_t frozen_until_us[SIM_HOSTS], down_until_us[SIM_HOSTS];
+	uint32_t moments[SIM_HOSTS];     /* delicate ones so far */
+	int64_t wall_jump_us[SIM_HOSTS]; /* how far its wall clock is off */
+	int next_aimed[SIM_HOSTS];       /* the fault that waits for one; plan->n: none */
+	uint64_t lives;                  /* processes started so far */
+	uint32_t next_link;              /* numbers of links */
+	bool healed;                     /* liveness phase */
 	bool failed;
 	char why[1024];
 	bool verbose;
@@ -414,10 +495,20 @@ struct sim {
 	struct document *doc; /* scratch */
 };
 
+/* sim_options.c */
 struct sim_options sim_options_of(uint64_t seed);
-void sim_options_print(const struct sim_options *opt);
-/* Runs a universe to its end. False: s->why says what does not hold. */
-bool sim_run(const struct sim_options *opt, bool verbose, struct sim_stats *stats, char why[1024]);
+/* "seed 7: 4 workers (at least 2), ..." */
+void sim_options_text(const struct sim_options *opt, char *out, size_t cap);
+
+/* sim_plan.c */
+void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everything is chosen */
+/* "at 12.345 s w3 is frozen for 2.0 s" */
+void sim_fault_text(const struct sim_fault *f, char *out, size_t cap);
+
+/* Runs a universe to its end, with the chosen faults of `plan`; marks those that happened. False: `why` says what does
+ * not hold. */
+bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose, struct sim_stats *stats,
+			 char why[1024]);
 
 /* sim_faults.c */
 void faults_start(struct sim *s);

@@ -67,16 +67,17 @@ static void write_next_record(struct sim *s) {
 		return;
 	c->writing = true;
 	int64_t takes = sim_chance(s, 0.05) ? sim_between(s, 0, SIM_S / 2) : sim_between(s, 100, 5 * SIM_MS);
+	takes = (int64_t)(c->disk_slowness * (double)takes);
 	sim_at(s, s->now_us + takes, SIM_COORDINATOR, c->life, record_written, NULL);
 	faults_aim(s, SIM_COORDINATOR, takes);
 }
 
-void coordinator_crash(struct sim *s) {
+void coordinator_crash(struct sim *s, bool silent) {
 	struct sim_coordinator *c = &s->coordinator;
 	if (c->writing && sim_chance(s, 0.5)) /* it reached the disk, but nobody was told */
 		make_durable(s, &c->record);
 	for (int h = 0; h < s->opt.n_workers; h++)
-		if (c->polls[h].waiting) { /* the kernel closes the connection */
+		if (c->polls[h].waiting && !silent) { /* the kernel closes the connection */
 			const struct http_head *head = &c->polls[h].head;
 			sim_send(s, packet_new(SIM_COORDINATOR, h, PACKET_REPLY, head, sizeof *head));
 		}
@@ -85,7 +86,9 @@ void coordinator_crash(struct sim *s) {
 	c->core = NULL;
 	c->writing = false;
 	c->life = 0;
-	sim_say(s, SIM_COORDINATOR, "crashes");
+	c->dark = silent;
+	s->frozen_until_us[SIM_COORDINATOR] = 0;
+	sim_say(s, SIM_COORDINATOR, silent ? "loses power" : "is killed");
 }
 
 /* ---- replies ---- */
@@ -226,7 +229,8 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 	const uint8_t *body = p->data + sizeof head;
 	size_t n = p->n - sizeof head;
 	if (s->coordinator.core == NULL) { /* connection refused */
-		sim_send(s, packet_new(SIM_COORDINATOR, p->src, PACKET_REPLY, &head, sizeof head));
+		if (!s->coordinator.dark)
+			sim_send(s, packet_new(SIM_COORDINATOR, p->src, PACKET_REPLY, &head, sizeof head));
 		return;
 	}
 	switch (head.what) {

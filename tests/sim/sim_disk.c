@@ -1,5 +1,7 @@
-/* sim_disk.c: a disk: a write takes time, and is whole and durable when it ends. When the process stops before, the
- * file is the old one, the new one, or torn; the reader recognises a torn one by its hash. */
+/* sim_disk.c: a disk. A file is written as base/file.h does it: a temporary one, synced, renamed, then the directory is
+ * synced, and only then the writer is told. A process that dies loses its temporary files. A machine that loses power
+ * also loses what was renamed or removed since the last sync of the directory: each such name is there or is not, and a
+ * new file may be torn. A damaged file is recognised when it is read, by its hash. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -9,127 +11,191 @@
 
 static struct sim_file *slot_of(struct sim_disk *d, uint8_t kind, uint64_t round) {
 	struct sim_file *unused = NULL;
-	for (int i = 0; i < SIM_MAX_FILES; i++) {
+	for (int i = 0; i < d->n_files; i++) {
 		if (d->files[i].kind == kind && d->files[i].round == round)
 			return &d->files[i];
 		if (d->files[i].kind == 0 && unused == NULL)
 			unused = &d->files[i];
 	}
-	RV_ASSERT(unused != NULL);
+	if (unused == NULL) {
+		RV_ASSERT(d->n_files < SIM_MAX_FILES);
+		unused = &d->files[d->n_files++];
+	}
 	return unused;
 }
 
-/* Takes the data of `f`; nothing when it was forgotten while it was being written. */
-static void put(struct sim_disk *d, const struct sim_file *f) {
-	if (f->kind == 0)
-		return;
-	struct sim_file *slot = slot_of(d, f->kind, f->round);
-	free(slot->data);
-	*slot = *f;
+static void free_file(struct sim_file *f) {
+	free(f->data);
+	free(f->before);
+	*f = (struct sim_file){0};
 }
 
-/* Files are replaced by renaming, so only a file that was not there before can be seen torn. */
-static void put_torn(struct sim *s, struct sim_disk *d, struct sim_file *f) {
-	s->stats.faults[FAULT_TORN_WRITE]++;
-	if (slot_of(d, f->kind, f->round)->kind != 0) {
+/* What the directory said when it was last synced is kept until the next time. */
+static void keep_before(struct sim_file *f) {
+	if (f->unsynced) {
 		free(f->data);
-		return;
+	} else {
+		f->before = f->data;
+		f->n_before = f->n;
+		f->before_damaged = f->damaged;
 	}
-	f->n = (size_t)sim_between(s, 0, (int64_t)f->n);
-	put(d, f);
+	f->data = NULL;
+	f->n = 0;
+	f->damaged = false;
+	f->unsynced = true;
 }
 
-struct finished {
-	disk_done *then;
-	uint64_t tag;
-};
+static void rename_into_place(struct sim_disk *d, struct sim_write *w) {
+	struct sim_file *f = slot_of(d, w->kind, w->round);
+	f->kind = w->kind;
+	f->round = w->round;
+	keep_before(f);
+	f->data = w->data;
+	f->n = w->n;
+	w->data = NULL;
+	w->renamed = true;
+}
+
+static void sync_directory(struct sim_disk *d) {
+	for (int i = 0; i < d->n_files; i++) {
+		struct sim_file *f = &d->files[i];
+		free(f->before);
+		f->before = NULL;
+		f->unsynced = false;
+		if (f->kind != 0 && f->data == NULL)
+			free_file(f);
+	}
+}
+
+/* ---- writing ---- */
+
+static void free_write(struct sim_write *w) {
+	free(w->data);
+	free(w);
+}
 
 /* Writes end in the order in which they began. */
 static void write_ends(struct sim *s, int host, void *arg) {
-	struct finished f = *(struct finished *)arg;
-	free(arg);
+	(void)arg;
 	struct sim_disk *d = &s->workers[host].disk;
 	struct sim_write *w = d->writes;
 	d->writes = w->next;
-	put(d, &w->file);
-	free(w);
-	if (f.then != NULL)
-		f.then(s, host, f.tag);
+	if (w->renamed)
+		sync_directory(d);
+	bool ok = !w->failed;
+	disk_done *done = w->done;
+	uint64_t tag = w->tag;
+	free_write(w);
+	if (done != NULL)
+		done(s, host, tag, ok);
+}
+
+static void file_synced(struct sim *s, int host, void *arg) {
+	(void)arg;
+	struct sim_disk *d = &s->workers[host].disk;
+	struct sim_write *w = d->writes;
+	w->failed = d->full;
+	if (w->kind != 0 && !w->failed)
+		rename_into_place(d, w);
 }
 
 void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, const void *data, size_t n,
 				disk_done *done, uint64_t tag) {
 	struct sim_disk *d = &s->workers[host].disk;
-	struct sim_write *w = sim_alloc(sizeof *w);
-	w->file = (struct sim_file){.kind = (uint8_t)kind, .round = round, .n = n + RV_HASH_BYTES};
-	w->file.data = sim_alloc(w->file.n);
-	memcpy(w->file.data, data, n);
-	struct rv_hash hash = rv_hash_of(data, n);
-	memcpy(w->file.data + n, hash.b, RV_HASH_BYTES);
-	struct sim_write **last = &d->writes;
+	struct sim_write *w = sim_alloc(sizeof *w), **last = &d->writes;
+	*w = (struct sim_write){
+		.kind = (uint8_t)kind, .round = round, .data = sim_alloc(n), .n = n, .done = done, .tag = tag};
+	memcpy(w->data, data, n);
 	while (*last != NULL)
 		last = &(*last)->next;
 	*last = w;
 	int64_t start = d->busy_until_us > s->now_us ? d->busy_until_us : s->now_us;
 	bool slow = sim_chance(s, 0.02);
-	d->busy_until_us = start + sim_between(s, 200, slow ? SIM_S : 20 * SIM_MS);
-	struct finished *f = sim_alloc(sizeof *f);
-	*f = (struct finished){.then = done, .tag = tag};
-	sim_at(s, d->busy_until_us, host, s->workers[host].life, write_ends, f);
+	double takes = d->slowness * (double)sim_between(s, 200, slow ? SIM_S : 20 * SIM_MS);
+	d->busy_until_us = start + (int64_t)takes;
+	sim_at(s, start + (int64_t)(0.8 * takes), host, s->workers[host].life, file_synced, NULL);
+	sim_at(s, d->busy_until_us, host, s->workers[host].life, write_ends, NULL);
 	faults_aim(s, host, d->busy_until_us - s->now_us);
 }
 
+/* ---- reading and removing ---- */
+
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round) {
-	for (int i = 0; i < SIM_MAX_FILES; i++) {
-		const struct sim_file *f = &d->files[i];
-		if (f->kind != kind || f->round != round || f->n < RV_HASH_BYTES)
-			continue;
-		struct rv_hash hash = rv_hash_of(f->data, f->n - RV_HASH_BYTES);
-		return memcmp(hash.b, f->data + f->n - RV_HASH_BYTES, RV_HASH_BYTES) == 0 ? f : NULL;
-	}
+	for (int i = 0; i < d->n_files; i++)
+		if (d->files[i].kind == kind && d->files[i].round == round)
+			return d->files[i].data == NULL || d->files[i].damaged ? NULL : &d->files[i];
 	return NULL;
 }
 
-static void forget(struct sim_file *f, uint64_t round) {
-	if ((f->kind != FILE_BASE || f->round <= round) && (f->kind != FILE_LOG || f->round < round))
-		return;
-	free(f->data);
-	*f = (struct sim_file){0};
+static bool is_forgotten(uint8_t kind, uint64_t of, uint64_t round) {
+	return (kind == FILE_BASE && of > round) || (kind == FILE_LOG && of >= round);
 }
 
 void disk_forget_from(struct sim_disk *d, uint64_t round) {
-	for (int i = 0; i < SIM_MAX_FILES; i++)
-		forget(&d->files[i], round);
+	for (int i = 0; i < d->n_files; i++)
+		if (d->files[i].data != NULL && is_forgotten(d->files[i].kind, d->files[i].round, round))
+			keep_before(&d->files[i]);
 	for (struct sim_write *w = d->writes; w != NULL; w = w->next)
-		forget(&w->file, round);
+		if (is_forgotten(w->kind, w->round, round))
+			w->kind = 0;
 }
 
-void disk_crash(struct sim *s, struct sim_disk *d) {
+/* ---- faults ---- */
+
+/* The name is as it was, or as it became; a file that was not there before may be torn. */
+static void lose_power(struct sim *s, struct sim_file *f) {
+	if (!f->unsynced)
+		return;
+	bool is_new = f->before == NULL && f->data != NULL;
+	if (sim_chance(s, 0.5)) {
+		free(f->data);
+		f->data = f->before;
+		f->n = f->n_before;
+		f->damaged = f->before_damaged;
+		f->before = NULL;
+	} else if (is_new && sim_chance(s, 0.5)) {
+		f->damaged = true;
+		s->stats.torn_writes++;
+	}
+}
+
+void disk_crash(struct sim *s, struct sim_disk *d, bool power) {
 	while (d->writes != NULL) {
 		struct sim_write *w = d->writes;
 		d->writes = w->next;
-		switch (sim_between(s, 0, 3)) {
-		case 0: /* the old one */
-			free(w->file.data);
-			break;
-		case 1:
-			put_torn(s, d, &w->file);
-			break;
-		default: /* just made it */
-			put(d, &w->file);
-		}
-		free(w);
+		free_write(w);
 	}
 	d->busy_until_us = 0;
+	for (int i = 0; power && i < d->n_files; i++)
+		lose_power(s, &d->files[i]);
+	if (power)
+		sync_directory(d);
+}
+
+bool disk_rot(struct sim_disk *d, uint32_t which) {
+	int n = 0;
+	for (int i = 0; i < d->n_files; i++)
+		n += d->files[i].data != NULL;
+	if (n == 0)
+		return false;
+	int at = (int)(which % (uint32_t)n);
+	for (int i = 0; i < d->n_files; i++)
+		if (d->files[i].data != NULL && at-- == 0)
+			d->files[i].damaged = true;
+	return true;
+}
+
+void disk_wipe(struct sim_disk *d) {
+	for (int i = 0; i < d->n_files; i++)
+		free_file(&d->files[i]);
+	d->n_files = 0;
 }
 
 void disk_release(struct sim_disk *d) {
 	while (d->writes != NULL) {
 		struct sim_write *w = d->writes;
 		d->writes = w->next;
-		free(w->file.data);
-		free(w);
+		free_write(w);
 	}
-	for (int i = 0; i < SIM_MAX_FILES; i++)
-		free(d->files[i].data);
+	disk_wipe(d);
 }

@@ -1,4 +1,5 @@
-/* sim_faults.c: what goes wrong in the safety phase, one thing after the other at random times; and healing. */
+/* sim_faults.c: carries the plan out: each fault at its time or its delicate moment, and its end; and healing. What a
+ * fault does follows from the fault alone: no random numbers are drawn here. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -7,211 +8,333 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const sim_fault_names[SIM_FAULTS] = {[FAULT_KILL] = "killed",
-												 [FAULT_POWER_CUT] = "power cuts",
-												 [FAULT_FREEZE] = "frozen",
-												 [FAULT_LINK] = "links broken",
-												 [FAULT_PARTITION] = "partitions",
-												 [FAULT_COORDINATOR] = "coordinator killed",
-												 [FAULT_SLOW] = "speed changed",
-												 [FAULT_LEAVE] = "left",
-												 [FAULT_FLIP] = "bits flipped",
-												 [FAULT_HTTP_LOST] = "HTTP lost",
-												 [FAULT_HTTP_DOUBLED] = "HTTP doubled",
-												 [FAULT_TORN_WRITE] = "torn writes"};
+static void *number_arg(int number) {
+	int *arg = sim_alloc(sizeof *arg);
+	*arg = number;
+	return arg;
+}
 
-static void restart_worker(struct sim *s, int host, void *arg) {
-	(void)host;
-	int which = *(int *)arg;
+static int take_number(void *arg) {
+	int number = *(int *)arg;
 	free(arg);
-	if (s->workers[which].life == 0)
-		worker_start(s, which);
+	return number;
 }
 
-static void restart_worker_at(struct sim *s, int host, int64_t at_us) {
-	int *which = sim_alloc(sizeof *which);
-	*which = host;
-	sim_at(s, at_us, SIM_NOBODY, 0, restart_worker, which);
+static const struct sim_fault *fault_of(const struct sim *s, int number) {
+	return &s->plan->faults[number];
 }
 
-static void restart_coordinator(struct sim *s, int host, void *arg) {
-	(void)host;
-	(void)arg;
-	if (s->coordinator.core == NULL)
+/* ---- hosts that are down, and come back ---- */
+
+static void restart_worker(struct sim *s, int nobody, void *arg) {
+	(void)nobody;
+	int host = take_number(arg);
+	if (s->workers[host].life == 0 && (s->healed || s->now_us >= s->down_until_us[host]))
+		worker_start(s, host);
+}
+
+static void restart_coordinator(struct sim *s, int nobody, void *arg) {
+	(void)nobody;
+	free(arg);
+	if (s->coordinator.core == NULL && (s->healed || s->now_us >= s->down_until_us[SIM_COORDINATOR]))
 		coordinator_start(s);
 }
 
-static void end_partition(struct sim *s, int host, void *arg) {
-	(void)host;
-	(void)arg;
-	static const int together[SIM_HOSTS];
-	sim_partition(s, together);
-}
-
-static int64_t a_while(struct sim *s) {
-	bool long_one = sim_chance(s, 0.3);
-	return s->now_us + sim_between(s, 50 * SIM_MS, long_one ? 12 * SIM_S : 2 * SIM_S);
-}
-
-static void crash(struct sim *s, int host, bool silent) {
-	if (s->workers[host].life == 0)
-		return;
-	worker_crash(s, host, silent);
-	restart_worker_at(s, host, a_while(s));
-}
-
-static void freeze(struct sim *s, int host) {
-	s->frozen_until_us[host] = a_while(s);
-	sim_say(s, host, "is frozen until %.3f s", (double)s->frozen_until_us[host] / SIM_S);
-}
-
-static void break_link(struct sim *s, int a, int b) {
-	peers_break_at(s, a, b, s->workers[a].links[b].number, s->now_us + sim_between(s, 0, SIM_S));
-	peers_break_at(s, b, a, s->workers[b].links[a].number, s->now_us + sim_between(s, 0, SIM_S));
-}
-
-static void partition(struct sim *s) {
-	int side[SIM_HOSTS];
-	for (int h = 0; h < SIM_HOSTS; h++)
-		side[h] = (int)sim_between(s, 0, 2);
-	sim_say(s, SIM_NOBODY, "a partition");
-	sim_partition(s, side);
-	sim_at(s, a_while(s), SIM_NOBODY, 0, end_partition, NULL);
-}
-
-static void leave_for_a_while(struct sim *s, int host) {
-	if (s->workers[host].core == NULL)
-		return;
-	worker_leave(s, host);
-	crash(s, host, false);
-}
-
-static void restart_coordinator_later(struct sim *s) {
-	if (s->coordinator.core != NULL)
-		coordinator_crash(s);
-	sim_at(s, a_while(s), SIM_NOBODY, 0, restart_coordinator, NULL);
-}
-
-static void do_fault(struct sim *s, enum sim_fault fault, int host) {
-	int other = (host + 1 + (int)sim_between(s, 0, s->opt.n_workers)) % s->opt.n_workers;
-	s->stats.faults[fault]++;
-	switch (fault) {
-	case FAULT_KILL:
-	case FAULT_POWER_CUT:
-		crash(s, host, fault == FAULT_POWER_CUT);
-		break;
-	case FAULT_FREEZE:
-		freeze(s, host);
-		break;
-	case FAULT_LINK:
-		if (host != other)
-			break_link(s, host, other);
-		break;
-	case FAULT_PARTITION:
-		partition(s);
-		break;
-	case FAULT_COORDINATOR:
-		restart_coordinator_later(s);
-		break;
-	case FAULT_SLOW:
-		s->workers[host].speed = 0.2 + 2 * rv_rng_double(&s->rng);
-		break;
-	default:
-		leave_for_a_while(s, host);
-	}
-}
-
-static void next_fault(struct sim *s, int host, void *arg) {
-	(void)host;
-	(void)arg;
-	if (s->healed)
-		return;
-	do_fault(s, (enum sim_fault)sim_between(s, 0, FAULT_LEAVE + 1), (int)sim_between(s, 0, s->opt.n_workers));
-	sim_at(s, s->now_us + sim_between(s, 1, 2 * s->opt.fault_interval_us), SIM_NOBODY, 0, next_fault, NULL);
-}
-
-static void aimed_fault(struct sim *s, int host, void *arg) {
-	(void)host;
-	int target = *(int *)arg;
-	free(arg);
-	if (s->healed)
-		return;
-	if (target == SIM_COORDINATOR)
-		do_fault(s, FAULT_COORDINATOR, 0);
+/* Where several faults keep a host down, the last one to end counts. */
+static void stay_down(struct sim *s, int host, int64_t until_us) {
+	int64_t *down = &s->down_until_us[host];
+	*down = until_us > *down ? until_us : *down;
+	if (host == SIM_COORDINATOR)
+		sim_at(s, *down, SIM_NOBODY, 0, restart_coordinator, NULL);
 	else
-		do_fault(s, (enum sim_fault)sim_between(s, 0, FAULT_PARTITION + 1), target);
+		sim_at(s, *down, SIM_NOBODY, 0, restart_worker, number_arg(host));
 }
 
-void faults_aim(struct sim *s, int host, int64_t lasts_us) {
-	if (s->opt.calm || s->healed || !sim_chance(s, 0.01))
+static void crash(struct sim *s, int host, bool silent, int64_t lasts_us) {
+	if (host == SIM_COORDINATOR && s->coordinator.core != NULL)
+		coordinator_crash(s, silent);
+	else if (host != SIM_COORDINATOR && s->workers[host].life != 0)
+		worker_crash(s, host, silent);
+	stay_down(s, host, s->now_us + lasts_us);
+}
+
+/* They do not all come back at once. */
+static void cut_power(struct sim *s, const struct sim_fault *f, uint64_t set) {
+	for (int h = 0; h < SIM_HOSTS; h++)
+		if (set >> h & 1)
+			crash(s, h, true, f->lasts_us + (h * 7919 % 64) * 50 * SIM_MS);
+}
+
+static void leave_for_a_while(struct sim *s, const struct sim_fault *f) {
+	if (s->workers[f->host].core == NULL)
 		return;
-	int *target = sim_alloc(sizeof *target);
-	*target = host;
-	sim_at(s, s->now_us + sim_between(s, 0, lasts_us + 1), SIM_NOBODY, 0, aimed_fault, target);
+	worker_leave(s, f->host);
+	crash(s, f->host, false, f->lasts_us);
 }
 
-/* ---- flipped bits: of one worker, where the others are a majority of every roster ---- */
+/* ---- the network ---- */
+
+static void cut_partition(struct sim *s, uint64_t set, bool cut) {
+	for (int a = 0; a < SIM_HOSTS; a++)
+		for (int b = 0; b < SIM_HOSTS; b++)
+			if ((set >> a & 1) != (set >> b & 1))
+				sim_cut(s, a, b, cut);
+}
+
+static void cut_as_planned(struct sim *s, const struct sim_fault *f, bool cut) {
+	if (f->kind == FAULT_PARTITION)
+		cut_partition(s, f->set, cut);
+	else
+		sim_cut(s, f->host, f->peer, cut);
+	if (f->kind == FAULT_PAIR)
+		sim_cut(s, f->peer, f->host, cut);
+}
+
+static void break_link(struct sim *s, const struct sim_fault *f) {
+	peers_break_at(s, f->host, f->peer, s->workers[f->host].links[f->peer].number, s->now_us);
+	peers_break_at(s, f->peer, f->host, s->workers[f->peer].links[f->host].number, s->now_us + f->lasts_us / 4);
+}
+
+/* ---- disks, clocks, bits ---- */
+
+static void slow_disk(struct sim *s, const struct sim_fault *f, bool begins) {
+	double *slowness = f->host == SIM_COORDINATOR ? &s->coordinator.disk_slowness : &s->workers[f->host].disk.slowness;
+	*slowness = begins ? f->amount : 1;
+}
+
+static bool wipe(struct sim *s, const struct sim_fault *f) {
+	if (!oracle_others_hold_the_run(s, f->host))
+		return false;
+	crash(s, f->host, true, f->lasts_us);
+	disk_wipe(&s->workers[f->host].disk);
+	sim_say(s, f->host, "its disk is wiped");
+	return true;
+}
+
+static bool rot(struct sim *s, const struct sim_fault *f) {
+	if (!oracle_others_hold_the_run(s, f->host) || !disk_rot(&s->workers[f->host].disk, (uint32_t)f->amount))
+		return false;
+	sim_say(s, f->host, "a file on its disk is damaged");
+	return true;
+}
+
+static void jump(struct sim *s, const struct sim_fault *f) {
+	s->wall_jump_us[f->host] += (int64_t)(f->amount * SIM_S);
+	crash(s, f->host, false, f->lasts_us);
+	sim_say(s, f->host, "its wall clock jumps by %.0f s", f->amount);
+}
 
 /* Of theta or v; what it becomes stays in the range of weights, as most flips do. */
-static void flip_bit(struct sim *s, struct sim_worker *w) {
+static void flip_bit(const struct sim *s, const struct sim_fault *f, struct sim_worker *w) {
 	enum { MANTISSA_BITS = 23, LARGEST = 16 };
-	float *x = rv_rng_below(&s->flip_rng, 2) ? w->global.theta : w->global.state[0];
-	float *at = &x[rv_rng_below(&s->flip_rng, s->opt.n_params)], flipped;
+	uint64_t where = (uint64_t)(f->amount * 0x1p52);
+	float *x = where % 2 ? w->global.theta : w->global.state[0];
+	float *at = &x[where / 2 % s->opt.n_params], flipped;
 	uint32_t bits;
 	memcpy(&bits, at, sizeof bits);
-	uint32_t other = bits ^ 1u << rv_rng_below(&s->flip_rng, 32);
+	uint32_t other = bits ^ 1u << (where >> 40) % 32;
 	memcpy(&flipped, &other, sizeof flipped);
 	if (!(fabsf(flipped) < LARGEST)) {
-		other = bits ^ 1u << rv_rng_below(&s->flip_rng, MANTISSA_BITS);
+		other = bits ^ 1u << (where >> 40) % MANTISSA_BITS;
 		memcpy(&flipped, &other, sizeof flipped);
 	}
 	*at = flipped;
 }
 
-static void next_flip(struct sim *s, int host, void *arg) {
-	(void)host;
-	(void)arg;
-	struct sim_worker *w = &s->workers[s->flip_victim];
-	if (s->healed)
-		return;
-	if (w->core != NULL && !w->flipped && w->global.round < s->opt.rounds) {
-		flip_bit(s, w);
-		w->flipped = true;
-		w->flipped_at = w->global.round;
-		s->stats.faults[FAULT_FLIP]++;
-		sim_say(s, s->flip_victim, "a bit of its state of round %llu flips", (unsigned long long)w->global.round);
-	}
-	int64_t pause_us = (int64_t)rv_rng_below(&s->flip_rng, (uint64_t)s->opt.safety_us);
-	sim_at(s, s->now_us + pause_us, SIM_NOBODY, 0, next_flip, NULL);
+static bool flip(struct sim *s, const struct sim_fault *f) {
+	struct sim_worker *w = &s->workers[f->host];
+	if (w->core == NULL || w->flipped || w->global.round >= s->opt.rounds)
+		return false;
+	flip_bit(s, f, w);
+	w->flipped = true;
+	w->flipped_at = w->global.round;
+	sim_say(s, f->host, "a bit of its state of round %llu flips", (unsigned long long)w->global.round);
+	return true;
 }
 
-static void start_flipping(struct sim *s) {
-	enum { ENOUGH_FOR_A_MAJORITY = 3 };
-	s->flip_victim = SIM_NOBODY;
-	if (s->opt.calm || s->opt.min_workers < ENOUGH_FOR_A_MAJORITY || rv_rng_below(&s->flip_rng, 2) == 0)
+/* ---- one fault ---- */
+
+static void end_fault(struct sim *s, int nobody, void *arg) {
+	(void)nobody;
+	const struct sim_fault *f = fault_of(s, take_number(arg));
+	if (s->healed)
 		return;
-	s->flip_victim = (int)rv_rng_below(&s->flip_rng, (uint64_t)s->opt.n_workers);
-	sim_at(s, (int64_t)rv_rng_below(&s->flip_rng, (uint64_t)s->opt.safety_us / 2), SIM_NOBODY, 0, next_flip, NULL);
+	switch (f->kind) {
+	case FAULT_PARTITION:
+	case FAULT_ONE_WAY:
+	case FAULT_PAIR:
+		cut_as_planned(s, f, false);
+		break;
+	case FAULT_SLOW_LINE:
+		sim_network_slow(s, f->host, 1);
+		break;
+	case FAULT_SLOW_DISK:
+		slow_disk(s, f, false);
+		break;
+	default:
+		s->workers[f->host].disk.full = false;
+	}
+}
+
+/* What goes on for a while, until end_fault. False: not such a fault. */
+static bool begin_lasting(struct sim *s, int number) {
+	const struct sim_fault *f = fault_of(s, number);
+	switch (f->kind) {
+	case FAULT_PARTITION:
+	case FAULT_ONE_WAY:
+	case FAULT_PAIR:
+		cut_as_planned(s, f, true);
+		break;
+	case FAULT_SLOW_LINE:
+		sim_network_slow(s, f->host, f->amount);
+		break;
+	case FAULT_SLOW_DISK:
+		slow_disk(s, f, true);
+		break;
+	case FAULT_DISK_FULL:
+		s->workers[f->host].disk.full = true;
+		break;
+	default:
+		return false;
+	}
+	sim_at(s, s->now_us + f->lasts_us, SIM_NOBODY, 0, end_fault, number_arg(number));
+	return true;
+}
+
+/* False: it could not happen as things stand. */
+static bool do_at_once(struct sim *s, const struct sim_fault *f) {
+	uint64_t all = ((1ull << s->opt.n_workers) - 1) | 1ull << SIM_COORDINATOR;
+	switch (f->kind) {
+	case FAULT_KILL:
+	case FAULT_COORDINATOR:
+	case FAULT_HOUR:
+		crash(s, f->kind == FAULT_KILL ? f->host : SIM_COORDINATOR, false, f->lasts_us);
+		return true;
+	case FAULT_POWER_CUT:
+		crash(s, f->host, true, f->lasts_us);
+		return true;
+	case FAULT_BLACKOUT:
+	case FAULT_TOO_FEW:
+		cut_power(s, f, f->kind == FAULT_BLACKOUT ? all : f->set);
+		return true;
+	case FAULT_FREEZE:
+		s->frozen_until_us[f->host] = s->now_us + f->lasts_us;
+		return true;
+	case FAULT_LINK:
+		break_link(s, f);
+		return true;
+	case FAULT_SPEED:
+		s->workers[f->host].speed = f->amount;
+		return true;
+	case FAULT_ROT:
+		return rot(s, f);
+	case FAULT_WIPE:
+		return wipe(s, f);
+	case FAULT_CLOCK:
+		jump(s, f);
+		return true;
+	case FAULT_LEAVE:
+		leave_for_a_while(s, f);
+		return true;
+	case FAULT_FLIP:
+		return flip(s, f);
+	default:
+		RV_UNREACHABLE("a fault that lasts");
+	}
+}
+
+static void happen(struct sim *s, int nobody, void *arg) {
+	(void)nobody;
+	int number = take_number(arg);
+	const struct sim_fault *f = fault_of(s, number);
+	bool needs_two = f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR;
+	if (s->healed || (needs_two && f->host == f->peer))
+		return;
+	char text[512];
+	sim_fault_text(f, text, sizeof text);
+	sim_say(s, SIM_NOBODY, "fault %d: %s", number, text);
+	if (!begin_lasting(s, number) && !do_at_once(s, f))
+		return;
+	s->plan->happened[number] = true;
+	s->stats.faults[f->kind]++;
+}
+
+/* ---- the plan ---- */
+
+static int next_aimed_at(const struct sim *s, int host, int from) {
+	for (int i = from; i < s->plan->n; i++)
+		if (s->plan->chosen[i] && s->plan->faults[i].at_us < 0 && s->plan->faults[i].host == host)
+			return i;
+	return s->plan->n;
+}
+
+void faults_aim(struct sim *s, int host, int64_t lasts_us) {
+	uint32_t moment = ++s->moments[host];
+	int number = s->next_aimed[host];
+	if (number == s->plan->n || s->healed || fault_of(s, number)->moment > moment)
+		return;
+	int64_t into_us = (int64_t)(fault_of(s, number)->into * (double)lasts_us);
+	sim_at(s, s->now_us + into_us, SIM_NOBODY, 0, happen, number_arg(number));
+	s->next_aimed[host] = next_aimed_at(s, host, number + 1);
+}
+
+static void start_lasting(struct sim *s, int number) {
+	const struct sim_fault *f = fault_of(s, number);
+	s->plan->happened[number] = true;
+	switch (f->kind) {
+	case FAULT_HTTP_LOSS:
+		s->net.http_loss = f->amount;
+		break;
+	case FAULT_HTTP_DOUBLING:
+		s->net.http_doubling = f->amount;
+		break;
+	case FAULT_HTTP_ECHO:
+		s->net.http_echo = f->amount;
+		break;
+	default:
+		s->net.undialable = f->set;
+		s->stats.faults[f->kind]++;
+	}
 }
 
 void faults_start(struct sim *s) {
-	start_flipping(s);
-	if (!s->opt.calm)
-		sim_at(s, s->now_us + s->opt.fault_interval_us, SIM_NOBODY, 0, next_fault, NULL);
+	memset(s->plan->happened, 0, sizeof s->plan->happened);
+	s->flip_victim = SIM_NOBODY;
+	for (int h = 0; h < SIM_HOSTS; h++)
+		s->next_aimed[h] = next_aimed_at(s, h, 0);
+	for (int i = 0; i < s->plan->n; i++) {
+		const struct sim_fault *f = fault_of(s, i);
+		if (!s->plan->chosen[i])
+			continue;
+		if (f->kind <= FAULT_NAT)
+			start_lasting(s, i);
+		else if (f->at_us >= 0)
+			sim_at(s, f->at_us, SIM_NOBODY, 0, happen, number_arg(i));
+		if (f->kind == FAULT_FLIP)
+			s->flip_victim = f->host;
+		if (f->kind == FAULT_HOUR && f->at_us + f->lasts_us + 20 * SIM_S > s->opt.safety_us)
+			s->opt.safety_us = f->at_us + f->lasts_us + 20 * SIM_S;
+	}
 }
 
 void faults_heal(struct sim *s) {
 	s->healed = true;
 	s->healed_us = s->now_us;
 	sim_say(s, SIM_NOBODY, "everything heals");
-	s->net.http_loss = s->net.http_duplication = 0;
-	end_partition(s, SIM_NOBODY, NULL);
+	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
+	sim_cut_nothing(s);
+	for (int h = 0; h < SIM_HOSTS; h++)
+		sim_network_slow(s, h, 1);
+	s->frozen_until_us[SIM_COORDINATOR] = 0;
+	s->coordinator.disk_slowness = 1;
 	restart_coordinator(s, SIM_NOBODY, NULL);
 	for (int h = 0; h < s->opt.n_workers; h++) {
-		if (s->frozen_until_us[h] > s->now_us)
-			s->frozen_until_us[h] = s->now_us;
-		if (s->workers[h].life == 0)
+		struct sim_worker *w = &s->workers[h];
+		s->frozen_until_us[h] = 0;
+		w->disk.full = false;
+		w->disk.slowness = 1;
+		if (w->life == 0)
 			worker_start(s, h);
-		s->workers[h].speed = 1;
+		w->speed = 1;
 	}
 }

@@ -99,12 +99,17 @@ static void base_complete(struct sim *s, int host) {
 }
 
 /* On disk before it is applied: a restart must not replay an own vote that lost. */
-static void log_durable(struct sim *s, int host, uint64_t tag) {
+static void log_durable(struct sim *s, int host, uint64_t tag, bool ok) {
 	(void)tag;
 	struct sim_worker *w = &s->workers[host];
 	struct sim_fetch *f = &w->fetch;
 	uint32_t attempt;
 	struct rv_hash digest;
+	if (!ok && f->kind == ROUND_FETCH_LOG && w->core != NULL) {
+		finish(s, host, false);
+		worker_turn(s, host);
+		return;
+	}
 	const struct sim_file *file = disk_find(&w->disk, FILE_LOG, f->round);
 	if (f->kind != ROUND_FETCH_LOG || f->total == 0 || f->n < f->total || file == NULL || w->core == NULL)
 		return; /* cancelled meanwhile */

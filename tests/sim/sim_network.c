@@ -1,9 +1,9 @@
 /* sim_network.c: the network: nodes that take a packet and pass it on, later or not at all.
  *
- *   host -> up (rate) -> gate (partition) -> faults (HTTP only) -> delay -> route -> down (rate) -> port -> host
+ *   host -> up (rate) -> gate (who reaches whom) -> faults (HTTP only) -> delay -> route -> down (rate) -> port -> host
  *
  * HTTP messages are like datagrams here: lost, doubled, overtaken (a lost reply is a broken connection to the client).
- * Link packets (TLS over TCP) arrive in order; across a partition they wait. */
+ * Link packets (TLS over TCP) arrive in order; where they do not arrive they wait. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -58,7 +58,7 @@ static void down_forward(struct sim *s, struct net_node *node, struct packet *p)
 	sim_at(s, rate_exit_us(s, node, p), SIM_NOBODY, 0, down_exit, p);
 }
 
-/* ---- gate: a partition ---- */
+/* ---- gate: who reaches whom ---- */
 
 static void hold(struct sim_network *net, struct packet *p) {
 	if (net->n_held == net->cap_held) {
@@ -70,7 +70,7 @@ static void hold(struct sim_network *net, struct packet *p) {
 }
 
 static void gate_forward(struct sim *s, struct net_node *node, struct packet *p) {
-	if (s->net.side[p->src] == s->net.side[p->dst])
+	if (s->net.cut[p->src][p->dst] == 0)
 		pass(s, node, p);
 	else if (is_http(p))
 		free(p);
@@ -78,8 +78,7 @@ static void gate_forward(struct sim *s, struct net_node *node, struct packet *p)
 		hold(&s->net, p);
 }
 
-void sim_partition(struct sim *s, const int side[SIM_HOSTS]) {
-	memcpy(s->net.side, side, sizeof s->net.side);
+static void open_gate(struct sim *s) {
 	size_t n = s->net.n_held;
 	struct packet **held = s->net.held;
 	s->net.held = NULL;
@@ -89,17 +88,43 @@ void sim_partition(struct sim *s, const int side[SIM_HOSTS]) {
 	free(held);
 }
 
+void sim_cut(struct sim *s, int from, int to, bool cut) {
+	uint16_t *faults = &s->net.cut[from][to];
+	*faults = (uint16_t)(cut ? *faults + 1 : *faults - 1);
+	if (*faults == 0)
+		open_gate(s);
+}
+
+void sim_cut_nothing(struct sim *s) {
+	memset(s->net.cut, 0, sizeof s->net.cut);
+	open_gate(s);
+}
+
 /* ---- faults of single HTTP messages ---- */
 
+static struct packet *copy_of(const struct packet *p) {
+	return packet_new(p->src, p->dst, p->kind, p->data, p->n);
+}
+
+static void echo(struct sim *s, int host, void *arg) {
+	(void)host;
+	pass(s, &s->net.faults, arg);
+}
+
 static void faults_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	enum { ECHO_WITHIN_US = 20 * SIM_S };
 	if (is_http(p) && sim_chance(s, s->net.http_loss)) {
-		s->stats.faults[FAULT_HTTP_LOST]++;
+		s->stats.faults[FAULT_HTTP_LOSS]++;
 		free(p);
 		return;
 	}
-	if (is_http(p) && sim_chance(s, s->net.http_duplication)) {
-		s->stats.faults[FAULT_HTTP_DOUBLED]++;
-		pass(s, node, packet_new(p->src, p->dst, p->kind, p->data, p->n));
+	if (is_http(p) && sim_chance(s, s->net.http_doubling)) {
+		s->stats.faults[FAULT_HTTP_DOUBLING]++;
+		pass(s, node, copy_of(p));
+	}
+	if (is_http(p) && sim_chance(s, s->net.http_echo)) {
+		s->stats.faults[FAULT_HTTP_ECHO]++;
+		sim_at(s, s->now_us + sim_between(s, SIM_S, ECHO_WITHIN_US), SIM_NOBODY, 0, echo, copy_of(p));
 	}
 	pass(s, node, p);
 }
@@ -140,11 +165,20 @@ static void arrive(struct sim *s, int host, void *arg) {
 
 static void port_forward(struct sim *s, struct net_node *node, struct packet *p) {
 	(void)node;
+	if (p->kind == PACKET_SYN && s->net.undialable >> p->dst & 1) {
+		free(p); /* its router does not know whom it is for */
+		return;
+	}
 	sim_at(s, s->now_us, p->dst, 0, arrive, p);
 }
 
 void sim_send(struct sim *s, struct packet *p) {
 	s->net.up[p->src].forward(s, &s->net.up[p->src], p);
+}
+
+void sim_network_slow(struct sim *s, int host, double share) {
+	s->net.up[host].bytes_per_s = share * s->net.up[host].at_best;
+	s->net.down[host].bytes_per_s = share * s->net.down[host].at_best;
 }
 
 void sim_network_init(struct sim *s) {
@@ -158,11 +192,10 @@ void sim_network_init(struct sim *s) {
 		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&s->rng));
 		if (h == SIM_COORDINATOR)
 			rate = 1e7;
-		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .bytes_per_s = rate};
-		net->down[h] = (struct net_node){.forward = down_forward, .next = &net->port, .bytes_per_s = 3 * rate};
+		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .at_best = rate};
+		net->down[h] = (struct net_node){.forward = down_forward, .next = &net->port, .at_best = 3 * rate};
+		sim_network_slow(s, h, 1);
 	}
-	net->http_loss = s->opt.http_loss;
-	net->http_duplication = s->opt.http_duplication;
 }
 
 void sim_network_release(struct sim_network *net) {

@@ -25,7 +25,7 @@ void oracle_contribution(struct sim *s, int host) {
 				 (unsigned long long)w->reduce_round, (unsigned long long)base_round);
 	struct sim_contribution *c = sim_alloc(sizeof *c);
 	*c = (struct sim_contribution){.round = w->reduce_round,
-								   .life = w->life,
+								   .boot = w->boot,
 								   .member = w->member,
 								   .attempt = w->reduce_attempt,
 								   .host = host,
@@ -36,11 +36,11 @@ void oracle_contribution(struct sim *s, int host) {
 	s->oracle.contributions = c;
 }
 
-/* What the process `life` of a member gave for a round: the same in every attempt. */
+/* What the process that said `boot` of a member gave for a round: the same in every attempt. */
 static const struct sim_contribution *contribution_of(const struct sim *s, uint64_t round, uint32_t member,
-													  uint64_t life) {
+													  uint64_t boot) {
 	for (const struct sim_contribution *c = s->oracle.contributions; c != NULL; c = c->next)
-		if (c->round == round && c->member == member && c->life == life)
+		if (c->round == round && c->member == member && c->boot == boot)
 			return c;
 	return NULL;
 }
@@ -128,6 +128,27 @@ static void forget_contributions(struct sim_oracle *o) {
 	}
 }
 
+/* The state of every round, as it must be. */
+static void remember_state(struct sim *s) {
+	struct sim_oracle *o = &s->oracle;
+	size_t bytes = s->opt.n_params * sizeof(float);
+	uint64_t r = o->n_committed;
+	o->chain[r] = o->global.chain;
+	o->full[r] = global_full_hash(&o->global);
+	o->theta[r] = sim_alloc(bytes);
+	o->v[r] = sim_alloc(bytes);
+	memcpy(o->theta[r], o->global.theta, bytes);
+	memcpy(o->v[r], o->global.state[0], bytes);
+}
+
+void oracle_init(struct sim *s) {
+	struct sim_oracle *o = &s->oracle;
+	RV_ASSERT(global_init(&o->global, &s->global_config, s->theta0, NULL) == RV_OK);
+	remember_state(s);
+	for (int h = 0; h < SIM_MAX_WORKERS; h++)
+		o->member_of[h] = NET_MAX_MEMBERS;
+}
+
 static void on_commit(struct sim *s, const struct core_record *rec) {
 	struct sim_oracle *o = &s->oracle;
 	unsigned long long round = rec->round;
@@ -147,8 +168,7 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 		RV_ASSERT(global_apply(&o->global, mean, &digest, NULL) == RV_OK);
 		o->digest[o->n_committed] = digest;
 		o->n_committed++;
-		o->chain[o->n_committed] = o->global.chain;
-		o->full[o->n_committed] = global_full_hash(&o->global);
+		remember_state(s);
 		if (!rv_hash_equal(&rec->chain, &o->global.chain))
 			sim_fail(s, "the chain of round %llu does not follow from its digest", round);
 	}
@@ -158,14 +178,19 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 	sim_say(s, SIM_COORDINATOR, "round %llu is committed in attempt %u over %d", round, rec->attempt, r->n);
 }
 
+static void on_base(struct sim *s, const struct core_record *rec) {
+	if (rec->round > s->oracle.n_committed || !rv_hash_equal(&rec->digest, &s->oracle.full[rec->round]))
+		sim_fail(s, "a false base of round %llu is vouched for", (unsigned long long)rec->round);
+	s->oracle.base_round = rec->round;
+}
+
 void oracle_record(struct sim *s, const struct core_record *rec) {
 	if (rec->type == CORE_ROSTER)
 		on_roster(s, rec);
 	else if (rec->type == CORE_COMMIT)
 		on_commit(s, rec);
-	else if (rec->type == CORE_BASE &&
-			 (rec->round > s->oracle.n_committed || !rv_hash_equal(&rec->digest, &s->oracle.full[rec->round])))
-		sim_fail(s, "a false base of round %llu is vouched for", (unsigned long long)rec->round);
+	else if (rec->type == CORE_BASE)
+		on_base(s, rec);
 }
 
 /* ---- documents ---- */
@@ -243,8 +268,9 @@ void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {
 
 static bool is_the_runs(const struct sim *s, const struct global_state *g) {
 	const struct sim_oracle *o = &s->oracle;
-	struct rv_hash full = global_full_hash(g);
-	return g->round <= o->n_committed && rv_hash_equal(&full, &o->full[g->round]);
+	size_t bytes = s->opt.n_params * sizeof(float);
+	return g->round <= o->n_committed && memcmp(g->theta, o->theta[g->round], bytes) == 0 &&
+		   memcmp(g->state[0], o->v[g->round], bytes) == 0;
 }
 
 void oracle_applied(struct sim *s, int host) {
@@ -257,6 +283,8 @@ void oracle_applied(struct sim *s, int host) {
 	if (!right && !w->flipped) /* a process that loads what a former one wrote */
 		w->flipped_at = g->round;
 	w->flipped = !right;
+	if (right) /* a former process' flipped bit was never on disk */
+		w->told_wrong = 0;
 }
 
 void oracle_installed(struct sim *s, int host) {
@@ -311,8 +339,35 @@ void oracle_bytes(struct sim *s, int host) {
 				 (unsigned long long)w->reduce_round, (unsigned long long)w->expected_tx);
 }
 
+/* The file is there, is what the run committed, and can be had from there. */
+static bool on_another_disk(const struct sim *s, int host, enum file_kind kind, uint64_t round) {
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		bool other = h != host && !(s->net.undialable >> h & 1);
+		const struct sim_file *f = other ? disk_find(&s->workers[h].disk, kind, round) : NULL;
+		if (f != NULL && !f->unsynced && trainer_file_is_the_runs(s, f))
+			return true;
+	}
+	return false;
+}
+
+bool oracle_others_hold_the_run(const struct sim *s, int host) {
+	const struct sim_oracle *o = &s->oracle;
+	if (disk_find(&s->workers[host].disk, FILE_LOG, o->n_committed) != NULL)
+		return false; /* a vote that is on its way */
+	if (o->base_round > 0 && !on_another_disk(s, host, FILE_BASE, o->base_round))
+		return false;
+	for (uint64_t r = o->base_round; r < o->n_committed; r++)
+		if (!on_another_disk(s, host, FILE_LOG, r))
+			return false;
+	return true;
+}
+
 void oracle_release(struct sim *s) {
 	struct sim_oracle *o = &s->oracle;
+	for (uint64_t r = 0; r <= o->n_committed; r++) {
+		free(o->theta[r]);
+		free(o->v[r]);
+	}
 	forget_contributions(o);
 	while (o->rosters != NULL) {
 		struct sim_roster *r = o->rosters;

@@ -125,6 +125,7 @@ static void dial_times_out(struct sim *s, int host, void *arg) {
 static void dial(struct sim *s, int host, int peer) {
 	struct sim_link *l = &s->workers[host].links[peer];
 	l->state = LINK_DIALING;
+	l->dialed_us = s->now_us;
 	l->number = ++s->next_link;
 	send_bare(s, host, peer, PACKET_SYN, l->number);
 	struct end *d = sim_alloc(sizeof *d);
@@ -132,10 +133,11 @@ static void dial(struct sim *s, int host, int peer) {
 	sim_at(s, s->now_us + DIAL_TIMEOUT_US, host, s->workers[host].life, dial_times_out, d);
 }
 
-/* Both may dial at once: then the dial of the lower host is the one that counts. */
+/* Both may dial at once: then the dial of the lower host is the one that counts, unless it leads nowhere. */
 static void on_syn(struct sim *s, const struct packet *p) {
 	struct sim_link *l = &s->workers[p->dst].links[p->src];
-	if (l->state == LINK_DIALING && p->dst < p->src)
+	int64_t there_and_back_us = 2 * (s->opt.delay_us + s->opt.jitter_us) + SIM_S / 2;
+	if (l->state == LINK_DIALING && p->dst < p->src && s->now_us - l->dialed_us < there_and_back_us)
 		return;
 	if (l->state == LINK_UP)
 		set_down(s, p->dst, p->src, false); /* the other end has given it up */
@@ -229,8 +231,18 @@ static void acknowledge(struct sim *s, const struct packet *p) {
 	struct sim_link *l = &sender->links[p->dst];
 	if (l->number != p->link || l->in_flight == 0)
 		return;
+	if (s->net.cut[p->dst][p->src] != 0) {
+		send_bare(s, p->dst, p->src, PACKET_WINDOW, p->link);
+		return;
+	}
 	l->in_flight--;
 	sim_at(s, s->now_us, p->src, sender->life, wake, NULL);
+}
+
+static void on_window(struct sim *s, const struct packet *p) {
+	struct sim_link *l = &s->workers[p->dst].links[p->src];
+	if (l->number == p->link && l->in_flight > 0)
+		l->in_flight--;
 }
 
 static void on_reduce_frame(struct sim *s, const struct packet *p, const struct frame_header *h, const uint8_t *body) {
@@ -281,6 +293,9 @@ void peers_receive(struct sim *s, const struct packet *p) {
 		break;
 	case PACKET_RST:
 		on_rst(s, p);
+		break;
+	case PACKET_WINDOW:
+		on_window(s, p);
 		break;
 	default:
 		on_frame(s, p);

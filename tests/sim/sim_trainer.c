@@ -53,7 +53,7 @@ static void read_base(const struct sim *s, const uint8_t *bytes, struct global_s
 }
 
 bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_hash *hash) {
-	if (n != sizeof(struct base_head) + 2 * vector_bytes(s) + RV_HASH_BYTES)
+	if (n != sizeof(struct base_head) + 2 * vector_bytes(s))
 		return false;
 	struct global_state g;
 	RV_ASSERT(global_init(&g, &s->global_config, s->theta0, NULL) == RV_OK);
@@ -61,6 +61,19 @@ bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_h
 	*hash = global_full_hash(&g);
 	global_release(&g);
 	return true;
+}
+
+bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f) {
+	const struct sim_oracle *o = &s->oracle;
+	size_t n = vector_bytes(s);
+	if (f->kind == FILE_LOG) {
+		struct log_head head;
+		memcpy(&head, f->data, sizeof head);
+		return f->round < o->n_committed && rv_hash_equal(&head.digest, &o->digest[f->round]);
+	}
+	const uint8_t *vectors = f->data + sizeof(struct base_head);
+	return f->round <= o->n_committed && memcmp(vectors, o->theta[f->round], n) == 0 &&
+		   memcmp(vectors + n, o->v[f->round], n) == 0;
 }
 
 void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done) {
@@ -78,7 +91,7 @@ void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_
 const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, uint32_t *attempt,
 								 struct rv_hash *digest) {
 	struct log_head head;
-	if (n != sizeof head + s->payload + RV_HASH_BYTES)
+	if (n != sizeof head + s->payload)
 		return NULL;
 	memcpy(&head, data, sizeof head);
 	*attempt = head.attempt;
@@ -174,10 +187,10 @@ void trainer_load(struct sim *s, int host) {
 	w->log = (struct sim_log){.bytes = sim_alloc(s->payload)};
 	w->persisting = (struct sim_log){.bytes = sim_alloc(s->payload)};
 	w->flags = sim_alloc(reduce_flags_bytes(s->global_config.chunks.n_chunks));
-	for (int i = 0; i < SIM_MAX_WORKERS; i++)
+	for (int i = 0; i < s->opt.n_workers; i++)
 		w->held[i] = sim_alloc(s->payload);
 	w->trainer++;
-	w->found_full_round = 0;
+	w->found_full_round = w->snapshot_round = 0;
 	load_base(s, w);
 	load_log(s, w);
 	load_replica(s, w);
@@ -196,6 +209,7 @@ void trainer_unload(struct sim_worker *w) {
 	free(w->flags);
 	for (int i = 0; i < SIM_MAX_WORKERS; i++)
 		free(w->held[i]);
+	memset(w->held, 0, sizeof w->held);
 	w->local = NULL;
 }
 
@@ -265,15 +279,17 @@ void trainer_encode(struct sim *s, int host, const struct round_action *a) {
 	job_at(s, host, s->now_us + sim_between(s, SIM_MS, 20 * SIM_MS), encode_ends);
 }
 
-static void persisted(struct sim *s, int host, uint64_t attempt) {
+static void persisted(struct sim *s, int host, uint64_t attempt, bool ok) {
 	struct sim_worker *w = &s->workers[host];
 	if (attempt != w->persisting.attempt || w->core == NULL)
 		return; /* a later attempt's is on its way */
 	struct sim_log done = w->persisting;
-	w->persisting = w->log;
-	w->persisting.held = false;
-	w->log = done;
-	round_on_persisted(w->core, s->now_us, done.round, done.attempt, &done.digest, true);
+	if (ok) {
+		w->persisting = w->log;
+		w->persisting.held = false;
+		w->log = done;
+	}
+	round_on_persisted(w->core, s->now_us, done.round, done.attempt, &done.digest, ok);
 	worker_turn(s, host);
 }
 
@@ -290,11 +306,12 @@ void trainer_persist(struct sim *s, int host) {
 
 /* ---- the outer step ---- */
 
-static void base_written(struct sim *s, int host, uint64_t round) {
+/* The full hash is that of the copy that was written, whether the disk has taken it or not. */
+static void base_written(struct sim *s, int host, uint64_t round, bool ok) {
+	(void)ok;
 	struct sim_worker *w = &s->workers[host];
-	const struct sim_file *f = disk_find(&w->disk, FILE_BASE, round);
-	struct rv_hash hash;
-	if (w->core == NULL || f == NULL || !trainer_base_hash(s, f->data, f->n, &hash))
+	struct rv_hash hash = w->snapshot_hash;
+	if (w->core == NULL || w->snapshot_round != round)
 		return;
 	oracle_full_hash(s, host, round, &hash);
 	worker_turn(s, host);
@@ -326,8 +343,11 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	adjust_local(s, w, s->scratch, a);
 	oracle_applied(s, host);
 	round_on_applied(w->core, s->now_us, a->round, &w->global.chain, true);
-	if (sim_is_checked(s, w->global.round))
+	if (sim_is_checked(s, w->global.round)) {
+		w->snapshot_round = w->global.round;
+		w->snapshot_hash = global_full_hash(&w->global);
 		write_base(s, host, base_written);
+	}
 	worker_turn(s, host);
 }
 
@@ -341,6 +361,7 @@ void trainer_apply(struct sim *s, int host, const struct round_action *a) {
 void trainer_install(struct sim *s, int host, const uint8_t *base) {
 	struct sim_worker *w = &s->workers[host];
 	w->trainer++;
+	w->snapshot_round = 0;
 	if (base != NULL) {
 		read_base(s, base, &w->global);
 		disk_forget_from(&w->disk, w->global.round);

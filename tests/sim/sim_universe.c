@@ -74,48 +74,6 @@ int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]) {
 	return key[0] - 0x40;
 }
 
-/* ---- options ---- */
-
-struct sim_options sim_options_of(uint64_t seed) {
-	struct rv_rng r = rv_rng_of(seed, 1);
-	struct sim_options o = {.seed = seed};
-	o.calm = rv_rng_below(&r, 10) == 0;
-	o.n_workers = 1 + (int)rv_rng_below(&r, SIM_MAX_WORKERS);
-	o.min_workers = 1 + (uint32_t)rv_rng_below(&r, (uint64_t)o.n_workers);
-	o.rounds = 6 + rv_rng_below(&r, 14);
-	o.steps_per_round = 1 + rv_rng_below(&r, 6);
-	o.base_every = 1 + rv_rng_below(&r, 6);
-	o.n_params = 200 + rv_rng_below(&r, 2800);
-	o.codec = rv_rng_below(&r, 4) == 0 ? &codec_fp32 : &codec_int8;
-	o.late = rv_rng_below(&r, 4) == 0 ? LATE_DISCARD : LATE_KEEP;
-	o.weight_by_tokens = rv_rng_below(&r, 3) == 0;
-	o.http_loss = o.calm ? 0 : 0.1 * rv_rng_double(&r) * rv_rng_double(&r);
-	o.http_duplication = o.calm ? 0 : 0.1 * rv_rng_double(&r);
-	o.delay_us = (int64_t)rv_rng_below(&r, 150 * SIM_MS);
-	o.jitter_us = (int64_t)rv_rng_below(&r, 100 * SIM_MS);
-	o.slowest_bytes_per_s = 3e3 + 3e5 * rv_rng_double(&r) * rv_rng_double(&r);
-	o.step_us = 5 * SIM_MS + (int64_t)rv_rng_below(&r, 400 * SIM_MS);
-	o.fault_interval_us = 200 * SIM_MS + (int64_t)rv_rng_below(&r, 6 * SIM_S);
-	o.safety_us = 20 * SIM_S + (int64_t)rv_rng_below(&r, 60 * SIM_S);
-	return o;
-}
-
-void sim_options_print(const struct sim_options *o) {
-	printf("seed %llu: %d workers (at least %u), %llu rounds of %llu steps of %lld ms, %zu parameters, %s, late %s, "
-		   "weights %s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s, HTTP lost %.1f %%, doubled %.1f "
-		   "%%; ",
-		   (unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
-		   (unsigned long long)o->steps_per_round, (long long)o->step_us / SIM_MS, o->n_params, o->codec->name,
-		   o->late == LATE_KEEP ? "keep" : "discard", o->weight_by_tokens ? "tokens" : "equal",
-		   (unsigned long long)o->base_every, (long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS,
-		   o->slowest_bytes_per_s / 1e3, 100 * o->http_loss, 100 * o->http_duplication);
-	if (o->calm)
-		printf("calm\n");
-	else
-		printf("a fault every %.1f s for %lld s\n", (double)o->fault_interval_us / SIM_S,
-			   (long long)o->safety_us / SIM_S);
-}
-
 /* ---- birth and end ---- */
 
 static void make_run(struct sim *s) {
@@ -132,12 +90,7 @@ static void make_run(struct sim *s) {
 	s->doc = sim_alloc(sizeof *s->doc);
 	for (size_t i = 0; i < s->opt.n_params; i++)
 		s->theta0[i] = sim_noise(s->opt.seed, 0, i);
-	struct sim_oracle *o = &s->oracle;
-	RV_ASSERT(global_init(&o->global, &s->global_config, s->theta0, NULL) == RV_OK);
-	o->chain[0] = o->global.chain;
-	o->full[0] = global_full_hash(&o->global);
-	for (int h = 0; h < SIM_MAX_WORKERS; h++)
-		o->member_of[h] = NET_MAX_MEMBERS;
+	oracle_init(s);
 }
 
 static void first_start(struct sim *s, int host, void *arg) {
@@ -149,8 +102,10 @@ static void first_start(struct sim *s, int host, void *arg) {
 }
 
 static void populate(struct sim *s) {
+	s->coordinator.disk_slowness = 1;
 	coordinator_start(s);
 	for (int h = 0; h < s->opt.n_workers; h++) {
+		s->workers[h].disk.slowness = 1;
 		s->workers[h].speed = 0.5 + rv_rng_double(&s->rng);
 		bool joins_later = !s->opt.calm && sim_chance(s, 0.2);
 		int *which = sim_alloc(sizeof *which);
@@ -161,8 +116,8 @@ static void populate(struct sim *s) {
 
 static void release(struct sim *s) {
 	oracle_release(s);
-	for (int h = 0; h < SIM_MAX_WORKERS; h++) {
-		for (int p = 0; p < SIM_MAX_WORKERS; p++)
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		for (int p = 0; p < s->opt.n_workers; p++)
 			for (int i = 0; i < s->workers[h].links[p].n_queue; i++)
 				free(s->workers[h].links[p].queue[i]);
 		worker_release(&s->workers[h]);
@@ -195,7 +150,7 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 		return;
 	if (!all_finished(s)) {
 		int n = 0;
-		char at[256] = "";
+		char at[800] = "";
 		for (int h = 0; h < s->opt.n_workers; h++) {
 			const struct sim_worker *w = &s->workers[h];
 			n += snprintf(at + n, sizeof at - (size_t)n, " w%d %s%llu/%d", h, w->core == NULL ? "down " : "",
@@ -211,23 +166,26 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)s->workers[h].global.round);
 }
 
-bool sim_run(const struct sim_options *opt, bool verbose, struct sim_stats *stats, char why[1024]) {
+bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose, struct sim_stats *stats,
+			 char why[1024]) {
 	struct sim *s = sim_alloc(sizeof *s);
 	s->opt = *opt;
+	s->plan = plan;
 	s->verbose = verbose;
 	s->rng = rv_rng_of(opt->seed, 2);
-	s->flip_rng = rv_rng_of(opt->seed, 3);
 	make_run(s);
 	sim_network_init(s);
 	populate(s);
 	faults_start(s);
-	run_until(s, opt->calm ? LIVENESS_BOUND_US : opt->safety_us);
+	run_until(s, opt->calm ? LIVENESS_BOUND_US : s->opt.safety_us);
 	int64_t healed_us = s->now_us;
 	if (!s->failed && !all_finished(s)) {
 		faults_heal(s);
 		run_until(s, healed_us + LIVENESS_BOUND_US);
 	}
 	demand_the_end(s, healed_us);
+	s->stats.seeds = 1;
+	s->stats.workers = (uint64_t)opt->n_workers;
 	s->stats.virtual_us = s->now_us;
 	s->stats.recovery_us = s->now_us - healed_us;
 	*stats = s->stats;

@@ -7,7 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RETRY_US = SIM_S, POLL_TIMEOUT_US = 6 * SIM_S, HEARTBEAT_US = SIM_S, FETCH_TIMEOUT_US = 2 * SIM_S };
+enum {
+	MANY_ACTIONS = 1000,
+	RETRY_US = SIM_S,
+	POLL_TIMEOUT_US = 6 * SIM_S,
+	HEARTBEAT_US = SIM_S,
+	FETCH_TIMEOUT_US = 2 * SIM_S
+};
+
+static const int64_t WALL_US = 1700000000 * (int64_t)SIM_S; /* the wall clocks when it all began */
 
 /* ---- HTTP client ---- */
 
@@ -91,6 +99,7 @@ void worker_start(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	RV_ASSERT(w->life == 0);
 	w->life = ++s->lives;
+	w->boot = (uint64_t)(WALL_US + s->now_us + s->wall_jump_us[host]);
 	w->dark = false;
 	w->joined = w->finished = false;
 	w->core = NULL;
@@ -120,7 +129,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 							   .heartbeat_us = HEARTBEAT_US,
 							   .fetch_timeout_us = FETCH_TIMEOUT_US};
 	w->core =
-		round_core_init(w->core_memory, &cfg, w->life, w->global.round, &w->global.chain, w->steps_done, s->now_us);
+		round_core_init(w->core_memory, &cfg, w->boot, w->global.round, &w->global.chain, w->steps_done, s->now_us);
 	if (w->log.held)
 		round_on_persisted(w->core, s->now_us, w->log.round, w->log.attempt, &w->log.digest, true);
 	if (w->found_full_round > 0)
@@ -131,7 +140,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 void worker_crash(struct sim *s, int host, bool silent) {
 	struct sim_worker *w = &s->workers[host];
 	peers_close_all(s, host, silent);
-	disk_crash(s, &w->disk);
+	disk_crash(s, &w->disk, silent);
 	fetch_cancel(w);
 	trainer_unload(w);
 	w->life = 0;
@@ -234,7 +243,11 @@ void worker_turn(struct sim *s, int host) {
 		return;
 	struct round_action a;
 	struct report rep;
-	for (;;) {
+	for (int turns = 0;; turns++) {
+		if (turns == MANY_ACTIONS) {
+			sim_fail(s, "w%d: its round core asks without end", host);
+			return;
+		}
 		tell_round_about_reduce(s, w);
 		if (!round_next_action(w->core, s->now_us, &a))
 			break;

@@ -12,10 +12,13 @@
 
 static struct sim_stats run(uint64_t seed) {
 	struct sim_options opt = sim_options_of(seed);
+	struct sim_plan *plan = sim_alloc(sizeof *plan);
 	struct sim_stats stats;
 	char why[1024];
-	if (!sim_run(&opt, false, &stats, why))
+	sim_plan_of(&opt, plan);
+	if (!sim_run(&opt, plan, false, &stats, why))
 		fail_msg("seed %llu: %s", (unsigned long long)seed, why);
+	free(plan);
 	return stats;
 }
 
@@ -33,15 +36,15 @@ static void test_a_seed_replays(void **state) {
 
 static void test_faults_do_happen(void **state) {
 	(void)state;
-	uint64_t seen[SIM_FAULTS] = {0}, commits = 0;
+	uint64_t seen[SIM_FAULT_KINDS] = {0}, commits = 0;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
 		struct sim_stats one = run(seed);
 		commits += one.commits;
-		for (int i = 0; i < SIM_FAULTS; i++)
+		for (int i = 0; i < SIM_FAULT_KINDS; i++)
 			seen[i] += one.faults[i];
 	}
 	assert_true(commits > 200);
-	for (int i = 0; i < SIM_FAULTS; i++)
+	for (int i = 0; i < SIM_FAULT_KINDS; i++)
 		if (seen[i] == 0)
 			fail_msg("no fault of the kind '%s'", sim_fault_names[i]);
 }

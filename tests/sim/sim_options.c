@@ -1,0 +1,63 @@
+/* sim_options.c: a universe's size and shape from its seed. Most are small, where a round is cheap and every pair of
+ * faults meets soon; a few are as large as a run of 32 workers. */
+#include "sim.h"
+
+#include <stdio.h>
+
+/* Of 200 universes 180 have 1 to 6 workers, 16 have 7 to 12, 3 have 13 to 20, 1 has 21 to 32. */
+static int workers_of(struct rv_rng *r) {
+	uint64_t size = rv_rng_below(r, 200);
+	if (size < 180)
+		return 1 + (int)rv_rng_below(r, 6);
+	if (size < 196)
+		return 7 + (int)rv_rng_below(r, 6);
+	if (size < 199)
+		return 13 + (int)rv_rng_below(r, 8);
+	return 21 + (int)rv_rng_below(r, SIM_MAX_WORKERS - 20);
+}
+
+static void choose_size(struct sim_options *o, struct rv_rng *r) {
+	o->n_workers = workers_of(r);
+	o->min_workers = 1 + (uint32_t)rv_rng_below(r, (uint64_t)o->n_workers);
+	bool large = o->n_workers > 6;
+	o->rounds = large ? 4 + rv_rng_below(r, 5) : 6 + rv_rng_below(r, 14);
+	o->steps_per_round = 1 + rv_rng_below(r, large ? 3 : 6);
+	o->base_every = 1 + rv_rng_below(r, large ? 3 : 6);
+	/* Chunks are of 256 values: about one for each worker, at most. */
+	o->n_params = large ? 200 + rv_rng_below(r, 200 * (uint64_t)o->n_workers) : 200 + rv_rng_below(r, 2800);
+}
+
+struct sim_options sim_options_of(uint64_t seed) {
+	struct rv_rng r = rv_rng_of(seed, 1);
+	struct sim_options o = {.seed = seed};
+	o.calm = rv_rng_below(&r, 10) == 0;
+	choose_size(&o, &r);
+	o.codec = rv_rng_below(&r, 4) == 0 ? &codec_fp32 : &codec_int8;
+	o.late = rv_rng_below(&r, 4) == 0 ? LATE_DISCARD : LATE_KEEP;
+	o.weight_by_tokens = rv_rng_below(&r, 3) == 0;
+	o.delay_us = (int64_t)rv_rng_below(&r, 150 * SIM_MS);
+	o.jitter_us = (int64_t)rv_rng_below(&r, 100 * SIM_MS);
+	/* A line carries its worker's share of the all-reduce, and the messages of the others. */
+	double share = o.n_workers > 6 ? o.n_workers : 1;
+	o.slowest_bytes_per_s = share * (3e3 + 3e5 * rv_rng_double(&r) * rv_rng_double(&r));
+	o.step_us = 5 * SIM_MS + (int64_t)rv_rng_below(&r, 400 * SIM_MS);
+	o.fault_interval_us = 200 * SIM_MS + (int64_t)rv_rng_below(&r, 6 * SIM_S);
+	o.safety_us = 20 * SIM_S + (int64_t)rv_rng_below(&r, 60 * SIM_S);
+	return o;
+}
+
+void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
+	int n = snprintf(out, cap,
+					 "seed %llu: %d workers (at least %u), %llu rounds of %llu steps of %lld ms, %zu parameters, %s, "
+					 "late %s, weights %s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
+					 (unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
+					 (unsigned long long)o->steps_per_round, (long long)o->step_us / SIM_MS, o->n_params,
+					 o->codec->name, o->late == LATE_KEEP ? "keep" : "discard",
+					 o->weight_by_tokens ? "tokens" : "equal", (unsigned long long)o->base_every,
+					 (long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
+	if (o->calm)
+		(void)snprintf(out + n, cap - (size_t)n, "calm");
+	else
+		(void)snprintf(out + n, cap - (size_t)n, "a fault every %.1f s for %lld s",
+					   (double)o->fault_interval_us / SIM_S, (long long)o->safety_us / SIM_S);
+}

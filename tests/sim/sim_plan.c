@@ -1,0 +1,258 @@
+/* sim_plan.c: what will go wrong in a universe: a list of faults, a function of its options alone. Each says all about
+ * itself, so any part of the list can be carried out without the rest. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_lost",
+													  [FAULT_HTTP_DOUBLING] = "http_doubled",
+													  [FAULT_HTTP_ECHO] = "http_echoed",
+													  [FAULT_NAT] = "nat",
+													  [FAULT_KILL] = "killed",
+													  [FAULT_POWER_CUT] = "power_cut",
+													  [FAULT_FREEZE] = "frozen",
+													  [FAULT_LINK] = "link_broken",
+													  [FAULT_PARTITION] = "partition",
+													  [FAULT_ONE_WAY] = "one_way",
+													  [FAULT_PAIR] = "pair_cut",
+													  [FAULT_COORDINATOR] = "coordinator_killed",
+													  [FAULT_HOUR] = "coordinator_gone_for_an_hour",
+													  [FAULT_BLACKOUT] = "everyone_dies",
+													  [FAULT_TOO_FEW] = "too_few_left",
+													  [FAULT_SPEED] = "speed_changed",
+													  [FAULT_SLOW_LINE] = "slow_line",
+													  [FAULT_SLOW_DISK] = "slow_disk",
+													  [FAULT_DISK_FULL] = "disk_full",
+													  [FAULT_ROT] = "file_rotten",
+													  [FAULT_WIPE] = "disk_wiped",
+													  [FAULT_CLOCK] = "clock_jumped",
+													  [FAULT_LEAVE] = "left",
+													  [FAULT_FLIP] = "bit_flipped"};
+
+/* How often each kind is drawn, for faults at a time; and for those aimed at a delicate moment. */
+static const uint8_t often[SIM_FAULT_KINDS] = {
+	[FAULT_KILL] = 8,    [FAULT_POWER_CUT] = 8, [FAULT_FREEZE] = 8,      [FAULT_LINK] = 8,      [FAULT_PARTITION] = 6,
+	[FAULT_ONE_WAY] = 6, [FAULT_PAIR] = 4,      [FAULT_COORDINATOR] = 8, [FAULT_BLACKOUT] = 1,  [FAULT_TOO_FEW] = 2,
+	[FAULT_SPEED] = 5,   [FAULT_SLOW_LINE] = 3, [FAULT_SLOW_DISK] = 3,   [FAULT_DISK_FULL] = 2, [FAULT_ROT] = 3,
+	[FAULT_WIPE] = 2,    [FAULT_CLOCK] = 3,     [FAULT_LEAVE] = 6,
+};
+static const uint8_t often_aimed[SIM_FAULT_KINDS] = {
+	[FAULT_KILL] = 2, [FAULT_POWER_CUT] = 2, [FAULT_FREEZE] = 2,
+	[FAULT_LINK] = 2, [FAULT_PARTITION] = 1, [FAULT_ONE_WAY] = 1,
+};
+
+static enum sim_fault_kind draw_kind(struct rv_rng *r, const uint8_t weights[SIM_FAULT_KINDS]) {
+	uint64_t sum = 0;
+	for (int i = 0; i < SIM_FAULT_KINDS; i++)
+		sum += weights[i];
+	uint64_t at = rv_rng_below(r, sum);
+	int kind = 0;
+	for (; at >= weights[kind]; kind++)
+		at -= weights[kind];
+	return (enum sim_fault_kind)kind;
+}
+
+static uint8_t draw_worker(struct rv_rng *r, const struct sim_options *o) {
+	return (uint8_t)rv_rng_below(r, (uint64_t)o->n_workers);
+}
+
+static uint8_t draw_host(struct rv_rng *r, const struct sim_options *o) {
+	uint8_t h = (uint8_t)rv_rng_below(r, (uint64_t)o->n_workers + 1);
+	return h == o->n_workers ? SIM_COORDINATOR : h;
+}
+
+static int64_t draw_while(struct rv_rng *r) {
+	bool long_one = rv_rng_below(r, 10) < 3;
+	return 50 * SIM_MS + (int64_t)rv_rng_below(r, long_one ? 12 * SIM_S : 2 * SIM_S);
+}
+
+/* Workers to cut off until fewer than min_workers are left. */
+static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
+	uint64_t set = 0;
+	int wanted = o->n_workers - (int)o->min_workers + 1;
+	while (__builtin_popcountll(set) < wanted)
+		set |= 1ull << draw_worker(r, o);
+	return set;
+}
+
+/* Of a pair of them one is in no roster, and who is behind cannot fetch from them: a commit is on the disks of at least
+ * half of a roster, and one of those must be one that can be dialed. */
+static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
+	uint64_t set = 0;
+	uint64_t most = (o->min_workers + 1) / 2 - 1, spare = (uint64_t)o->n_workers - o->min_workers + 1;
+	most = spare < most ? spare : most;
+	for (uint64_t n = most > 0 ? 1 + rv_rng_below(r, most) : 0; n > 0; n--)
+		set |= 1ull << draw_worker(r, o);
+	return set;
+}
+
+/* What `kind` needs to be known of it, beside where and when. */
+static void draw_details(struct rv_rng *r, const struct sim_options *o, struct sim_fault *f) {
+	f->peer = draw_worker(r, o);
+	f->lasts_us = draw_while(r);
+	double u = rv_rng_double(r);
+	switch (f->kind) {
+	case FAULT_SLOW_DISK:
+		f->amount = 2 + 100 * u * u;
+		break;
+	case FAULT_PARTITION:
+		f->set = rv_rng_u64(r) & ((1ull << o->n_workers) - 1);
+		f->set |= rv_rng_below(r, 2) << SIM_COORDINATOR;
+		break;
+	case FAULT_ONE_WAY:
+		f->peer = draw_host(r, o);
+		break;
+	case FAULT_TOO_FEW:
+		f->set = draw_too_many(r, o);
+		f->lasts_us += 5 * SIM_S;
+		break;
+	case FAULT_SPEED:
+		f->amount = 0.2 + 2 * u;
+		break;
+	case FAULT_SLOW_LINE:
+		f->amount = 0.02 + 0.5 * u;
+		break;
+	case FAULT_ROT:
+		f->amount = (double)rv_rng_below(r, 1000);
+		break;
+	case FAULT_CLOCK: /* minutes, or years */
+		f->amount = (u - 0.5) * (rv_rng_below(r, 2) ? 600 : 1e9);
+		break;
+	default:
+		break;
+	}
+}
+
+static struct sim_fault *append(struct sim_plan *p, enum sim_fault_kind kind) {
+	if (p->n == SIM_MAX_FAULTS)
+		return NULL;
+	struct sim_fault *f = &p->faults[p->n];
+	*f = (struct sim_fault){.kind = (uint8_t)kind};
+	p->chosen[p->n++] = true;
+	return f;
+}
+
+/* ---- parts of the plan ---- */
+
+static void plan_lasting(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
+	double loss = rv_rng_double(r) * rv_rng_double(r), doubling = rv_rng_double(r), echo = rv_rng_double(r);
+	append(p, FAULT_HTTP_LOSS)->amount = 0.1 * loss;
+	append(p, FAULT_HTTP_DOUBLING)->amount = 0.1 * doubling;
+	append(p, FAULT_HTTP_ECHO)->amount = 0.02 * echo;
+	uint64_t undialable = draw_undialable(r, o);
+	if (undialable != 0 && rv_rng_below(r, 3) == 0)
+		append(p, FAULT_NAT)->set = undialable;
+}
+
+static void plan_at_times(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
+	int64_t at = o->fault_interval_us;
+	while (at < o->safety_us) {
+		struct sim_fault *f = append(p, draw_kind(r, often));
+		if (f == NULL)
+			return;
+		bool any_host =
+			f->kind == FAULT_FREEZE || f->kind == FAULT_ONE_WAY || f->kind == FAULT_SLOW_DISK || f->kind == FAULT_CLOCK;
+		f->host = any_host ? draw_host(r, o) : draw_worker(r, o);
+		f->host = f->kind == FAULT_COORDINATOR ? SIM_COORDINATOR : f->host;
+		f->at_us = at;
+		draw_details(r, o, f);
+		at += 1 + (int64_t)rv_rng_below(r, 2 * (uint64_t)o->fault_interval_us);
+	}
+}
+
+static void plan_aimed(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r, int host) {
+	enum { MEAN_MOMENTS = 100, MOST = 16 };
+	uint32_t moment = 0;
+	for (int i = 0; i < MOST; i++) {
+		struct sim_fault *f = append(p, host == SIM_COORDINATOR ? FAULT_COORDINATOR : draw_kind(r, often_aimed));
+		if (f == NULL)
+			return;
+		moment += 1 + (uint32_t)rv_rng_below(r, 2 * MEAN_MOMENTS);
+		f->host = (uint8_t)host;
+		f->at_us = -1;
+		f->moment = moment;
+		f->into = rv_rng_double(r);
+		draw_details(r, o, f);
+	}
+}
+
+static void plan_hour(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
+	if (rv_rng_below(r, 50) != 0)
+		return;
+	struct sim_fault *f = append(p, FAULT_HOUR);
+	f->host = SIM_COORDINATOR;
+	f->at_us = (int64_t)rv_rng_below(r, (uint64_t)o->safety_us);
+	f->lasts_us = 3600 * (int64_t)SIM_S;
+}
+
+/* Flipped bits: of one worker, where the others are a majority of every roster. */
+static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r) {
+	enum { ENOUGH_FOR_A_MAJORITY = 3 };
+	if (o->min_workers < ENOUGH_FOR_A_MAJORITY || rv_rng_below(r, 2) == 0)
+		return;
+	uint8_t victim = draw_worker(r, o);
+	int64_t at = (int64_t)rv_rng_below(r, (uint64_t)o->safety_us / 2);
+	while (at < o->safety_us) {
+		struct sim_fault *f = append(p, FAULT_FLIP);
+		if (f == NULL)
+			return;
+		f->host = victim;
+		f->at_us = at;
+		f->amount = rv_rng_double(r);
+		at += 1 + (int64_t)rv_rng_below(r, (uint64_t)o->safety_us);
+	}
+}
+
+void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
+	memset(p, 0, sizeof *p);
+	if (o->calm)
+		return;
+	struct rv_rng r = rv_rng_of(o->seed, 3);
+	plan_lasting(p, o, &r);
+	plan_hour(p, o, &r);
+	plan_flips(p, o, &r);
+	plan_aimed(p, o, &r, SIM_COORDINATOR);
+	for (int h = 0; h < o->n_workers; h++)
+		plan_aimed(p, o, &r, h);
+	plan_at_times(p, o, &r);
+}
+
+/* ---- for people ---- */
+
+static void host_text(int host, char out[16]) {
+	(void)snprintf(out, 16, host == SIM_COORDINATOR ? "coordinator" : "w%d", host);
+}
+
+static void set_text(uint64_t set, char *out, size_t cap) {
+	size_t n = 0;
+	out[0] = '\0';
+	for (int h = 0; h < SIM_HOSTS && n < cap; h++) {
+		char host[16];
+		host_text(h, host);
+		if (set >> h & 1)
+			n += (size_t)snprintf(out + n, cap - n, "%s%s", n > 0 ? "," : "", host);
+	}
+}
+
+void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
+	char when[64] = "throughout", host[16], peer[16], set[160];
+	host_text(f->host, host);
+	host_text(f->peer, peer);
+	set_text(f->set, set, sizeof set);
+	if (f->kind > FAULT_NAT && f->at_us < 0)
+		(void)snprintf(when, sizeof when, "%.0f %% into delicate moment %u of %s", 100 * f->into, f->moment, host);
+	else if (f->kind > FAULT_NAT)
+		(void)snprintf(when, sizeof when, "at %.3f s", (double)f->at_us / SIM_S);
+	int n = snprintf(out, cap, "%s: %s", when, sim_fault_names[f->kind]);
+	if (f->kind > FAULT_NAT && f->set == 0 && f->kind != FAULT_BLACKOUT)
+		n += snprintf(out + n, cap - (size_t)n, " %s", host);
+	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR)
+		n += snprintf(out + n, cap - (size_t)n, " to %s", peer);
+	if (f->set != 0)
+		n += snprintf(out + n, cap - (size_t)n, " {%s}", set);
+	if (f->amount != 0)
+		n += snprintf(out + n, cap - (size_t)n, " by %.3g", f->amount);
+	if (f->lasts_us != 0)
+		(void)snprintf(out + n, cap - (size_t)n, " for %.3f s", (double)f->lasts_us / SIM_S);
+}
