@@ -25,6 +25,8 @@ static struct rv_hash config_hash(const struct lab_config *c) {
 	hash_text(&h, text);
 	hash_text(&h, c->backend);
 	hash_text(&h, c->isa);
+	rv_hash_update(&h, &c->drop_sync, sizeof c->drop_sync);
+	rv_hash_update(&h, &c->mix, sizeof c->mix);
 	rv_hash_final(&h, &out);
 	return out;
 }

@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "base/signals.h"
 #include "lab/commands.h"
+#include "lab/lab_memory.h"
 #include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
@@ -70,21 +71,17 @@ static enum rv_err write_config(const struct session *s, struct rv_errtext *et) 
 	return rv_file_write_atomic(path, text, n, 0644, et);
 }
 
-static bool is_diloco(const struct lab_config *c) {
-	return c->method == &lab_method_diloco;
-}
-
 static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et) {
 	const struct lab_config *c = &s->run->cfg;
 	const struct backend *be = s->run->backends[0];
-	bool diloco = is_diloco(c);
+	bool averages = c->method->averages;
 	return metrics_write_run(s->metrics,
 							 &(struct metrics_run){
 								 .name = run_name(s->opts),
 								 .role = "lab",
 								 .method = c->method->name,
-								 .codec = diloco ? c->run.codec : "fp32",
-								 .outer = diloco ? c->run.outer : "none",
+								 .codec = averages ? c->run.codec : "fp32",
+								 .outer = averages ? c->run.outer : "none",
 								 .workers = (uint32_t)c->workers,
 								 .n_params = replica_n_params(s->run->replicas[0]),
 								 .rounds = (uint64_t)c->run.rounds,
@@ -98,15 +95,7 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 
 /* What the run will take, before it takes it. */
 static enum rv_err announce_memory(struct session *s, const struct lab_config *c, struct rv_errtext *et) {
-	const struct memory_request request = {.run = &c->run,
-										   .backend = c->backend,
-										   .recompute = c->recompute,
-										   .role = is_diloco(c) ? MEMORY_LAB : MEMORY_DDP,
-										   .replicas = c->method->n_replicas(c->workers),
-										   .threads = c->threads,
-										   .parallel = c->parallel,
-										   .mapped_bytes = dataset_mapped_bytes(s->data)};
-	RV_TRY(memory_plan_make(&request, &s->memory, et));
+	RV_TRY(lab_memory_plan(c, dataset_mapped_bytes(s->data), &s->memory, et));
 	memory_report_plan(s->events, &s->memory);
 	return RV_OK;
 }
@@ -207,7 +196,7 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 		.round = r->rounds_done,
 		.step = lab_run_steps(r),
 		.tokens = r->tokens_done,
-		.participants = (uint32_t)r->cfg.workers,
+		.participants = (uint32_t)done->participants,
 		.train_loss = done->train_loss,
 		.lr = (double)done->lr,
 		.grad_norm = (double)done->grad_norm,
@@ -320,16 +309,22 @@ static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_e
 	return e;
 }
 
+#define LAB_METHOD(name, about) "\n    " #name ": " about
+static const char details[] =
+	"Writes metrics.jsonl (docs/metrics.md), a checkpoint and, as a Hugging Face model directory, the weights\n"
+	"into --out. Ctrl-C saves; the same command goes on from there. The state hash at the end is that of the\n"
+	"distributed run with the same configuration, text, --threads and --run-hash.\n\nMethods:"
+#include "lab/methods.def"
+	;
+#undef LAB_METHOD
+
 struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]) {
 	train_options_table(table, TRAIN_OPTIONS_MAX);
 	return (struct rv_command){
 		.name = "train",
 		.synopsis = "",
 		.help = "Train k workers in one process, or their data-parallel baseline.",
-		.details =
-			"Writes metrics.jsonl (docs/metrics.md), a checkpoint and, as a Hugging Face model directory, the weights\n"
-			"into --out. Ctrl-C saves; the same command goes on from there. The state hash at the end is that of the\n"
-			"distributed run with the same configuration, text, --threads and --run-hash.",
+		.details = details,
 		.options = table,
 		.presets = model_presets,
 		.opts_bytes = sizeof(struct train_options),

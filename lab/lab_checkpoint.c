@@ -1,7 +1,7 @@
 /* lab_checkpoint.c: a run of the lab on disk. Little-endian, in this order:
  *   checkpoint_header.h
- *   diloco: chain hash, theta, outer states
- *   each replica: f64 loss sum, u64 steps, u64 tokens, i64 compute time, u64 size, replica_save's bytes
+ *   methods that average: chain hash, theta, outer states, the method's own vectors
+ *   each replica: f64 loss sum, u64 steps, u64 tokens, u64 tokens kept, i64 compute time, u64 size, replica_save's bytes
  *   BLAKE2b-256 of everything before
  */
 #include "lab/checkpoint_header.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKER_BYTES = 5 * 8 };
+enum { WORKER_BYTES = 6 * 8 };
 
 static size_t global_vectors(const struct lab_run *r) {
-	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states : 0;
+	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra : 0;
 }
 
 static size_t checkpoint_bytes(const struct lab_run *r) {
@@ -28,6 +28,9 @@ static size_t checkpoint_bytes(const struct lab_run *r) {
 }
 
 static float *global_vector(const struct lab_run *r, size_t k) {
+	size_t n_states = (size_t)r->global.cfg.optimizer->n_states;
+	if (k > n_states)
+		return r->extra[k - n_states - 1];
 	return k == 0 ? r->global.theta : r->global.state[k - 1];
 }
 
@@ -45,6 +48,7 @@ static void write_worker(struct lab_run *r, int i, struct rv_writer *w) {
 	rv_write_f64(w, s->loss);
 	rv_write_u64(w, s->steps);
 	rv_write_u64(w, s->tokens);
+	rv_write_u64(w, r->kept_tokens[i]);
 	rv_write_u64(w, (uint64_t)s->compute_us);
 	rv_write_u64(w, n);
 	RV_ASSERT((size_t)(w->end - w->at) >= n);
@@ -89,6 +93,7 @@ static enum rv_err read_worker(struct lab_run *r, int i, struct rv_reader *in, s
 	s->loss = rv_read_f64(in);
 	s->steps = rv_read_u64(in);
 	s->tokens = rv_read_u64(in);
+	r->kept_tokens[i] = rv_read_u64(in);
 	s->compute_us = (int64_t)rv_read_u64(in);
 	size_t n = rv_read_u64(in);
 	const uint8_t *state = rv_read_span(in, n);

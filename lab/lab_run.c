@@ -33,13 +33,30 @@ static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	return ok ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
 }
 
+static enum rv_err new_extra(struct lab_run *r, struct rv_errtext *et) {
+	const struct lab_method *m = r->cfg.method;
+	size_t n = r->global.cfg.n;
+	r->n_extra = m->n_extra ? m->n_extra(r->n_replicas, r->global.cfg.optimizer->n_states) : 0;
+	RV_ASSERT(r->n_extra <= LAB_MAX_EXTRA);
+	for (int i = 0; i < r->n_extra; i++)
+		if (!(r->extra[i] = calloc(n, sizeof(float))))
+			return rv_fail(et, RV_E_NOMEM, "no memory for %d vectors of %zu parameters", r->n_extra, n);
+	return RV_OK;
+}
+
 static enum rv_err build(struct lab_run *r, struct rv_errtext *et) {
 	for (int i = 0; i < r->n_replicas; i++) {
 		enum rv_err e = new_replica(r, i, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "replica %d of %d", i + 1, r->n_replicas);
 	}
-	return r->cfg.method == &lab_method_diloco ? new_global(r, et) : RV_OK;
+	if (!r->cfg.method->averages)
+		return RV_OK;
+	RV_TRY(new_global(r, et));
+	RV_TRY(new_extra(r, et));
+	if (r->cfg.method->start)
+		r->cfg.method->start(r);
+	return RV_OK;
 }
 
 enum rv_err lab_run_new(const struct lab_config *cfg, const struct dataset *data, struct lab_run **out,
@@ -69,6 +86,8 @@ void lab_run_free(struct lab_run *r) {
 		backend_close(r->backends[i]);
 		free(r->encoded[i]);
 	}
+	for (int i = 0; i < r->n_extra; i++)
+		free(r->extra[i]);
 	free(r->reduced);
 	global_release(&r->global);
 	free(r);
@@ -106,6 +125,11 @@ void lab_run_inner_steps(struct lab_run *r, int i, lab_step_fn *step) {
 	r->sums[i].compute_us += rv_clock_monotonic_us() - started_us;
 }
 
+const float *lab_run_reference(struct lab_run *r, int i) {
+	const struct lab_method *m = r->cfg.method;
+	return m->reference ? m->reference(r, i) : r->global.theta;
+}
+
 enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et) {
 	for (int i = 0; i < r->n_replicas; i++)
 		if (r->faults[i] != RV_OK && r->faults[i] != RV_E_CANCELLED)
@@ -133,7 +157,7 @@ static void collect(struct lab_run *r, struct lab_round *out) {
 
 enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
 	RV_ASSERT(!lab_run_finished(r));
-	*out = (struct lab_round){0};
+	*out = (struct lab_round){.participants = r->cfg.workers};
 	RV_TRY(r->cfg.method->round(r, out, et));
 	collect(r, out);
 	r->rounds_done++;

@@ -2,9 +2,7 @@
  *
  * It drives the very code of the distributed run (replica, codec, codec_reduce_mean, global_apply), in the same order;
  * so, with the same configuration, backend and threads per replica, it ends in the same bits. A *method* says how the
- * replicas are joined:
- *   diloco  k replicas take H inner steps each; their encoded outer gradients are averaged; the outer optimizer steps
- *   ddp     one replica steps on the mean gradient of k shards' batches: data-parallel training, the baseline
+ * replicas are joined: one file and one line of methods.def each; real workers do diloco, the others are for comparison.
  * How many run at a time (`parallel`) never changes a result.
  */
 #ifndef RV_LAB_LAB_RUN_H
@@ -19,25 +17,35 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { LAB_MAX_WORKERS = 64 };
+enum { LAB_MAX_WORKERS = 64, LAB_MAX_EXTRA = 8 + 6 * LAB_MAX_WORKERS };
 
 struct lab_run;
 
 /* What one round did, for metrics. */
 struct lab_round {
-	uint64_t tokens;               /* of all workers */
-	double train_loss;             /* mean over steps and workers */
-	float lr, grad_norm;           /* of the last step (diloco: of worker 0) */
-	uint64_t bytes;                /* by formula, one worker */
+	uint64_t tokens;     /* of all workers */
+	double train_loss;   /* mean over steps and workers */
+	float lr, grad_norm; /* of the last step (diloco: of worker 0) */
+	uint64_t bytes;      /* by formula, one worker */
+	int participants;
 	int64_t compute_us, reduce_us; /* mean over the workers; the joining */
 	/* Of the workers' outer gradients, before encoding; 0 where there are none, or only one. */
 	double delta_norm;   /* mean L2 norm */
 	double delta_cosine; /* mean over pairs */
 };
 
+struct lab_config;
 struct lab_method {
 	const char *name;
+	bool averages; /* outer gradients, through r->global: has a codec and an outer optimizer */
+	/* What the method prescribes of the configuration; NULL: nothing. */
+	void (*configure)(struct lab_config *c);
 	int (*n_replicas)(int workers);
+	/* Vectors of n floats that the method keeps in lab_run.extra, part of a checkpoint; zero before start. NULL: none. */
+	int (*n_extra)(int workers, int n_states);
+	void (*start)(struct lab_run *r); /* a new run; NULL: nothing to do */
+	/* What worker i started the round from, where that is not r->global.theta. NULL: it is. */
+	const float *(*reference)(struct lab_run *r, int i);
 	/* From wherever the replicas are to the end of the round: RV_E_CANCELLED when lab_run_stop was called, with a state
 	 * that can be saved and continued. */
 	enum rv_err (*round)(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
@@ -46,7 +54,11 @@ struct lab_method {
 	uint64_t (*payload_bytes)(const struct lab_run *r);
 };
 
-extern const struct lab_method lab_method_diloco, lab_method_ddp;
+#define LAB_METHOD(name, about) extern const struct lab_method lab_method_##name;
+#include "lab/methods.def"
+#undef LAB_METHOD
+extern const struct lab_method *const lab_methods[];        /* NULL-terminated */
+const struct lab_method *lab_method_find(const char *name); /* NULL: there is none */
 
 struct lab_config {
 	struct run_config run;
@@ -59,6 +71,8 @@ struct lab_config {
 	const float
 		*initial_theta; /* (n) where run.init_hash says so, borrowed until lab_run_new is done; NULL: from the seed */
 	const char *backend, *isa;
+	double drop_sync;   /* probability that a worker misses a round's averaging; 0: none does */
+	double mix;         /* papa, easgd: see there */
 	bool eval_replicas; /* fill in lab_run.average_loss and .replica_loss at the end */
 };
 
@@ -80,9 +94,13 @@ struct lab_run {
 	struct step_stats last[LAB_MAX_WORKERS];
 	enum rv_err faults[LAB_MAX_WORKERS];
 	struct rv_errtext fault_texts[LAB_MAX_WORKERS];
-	struct global_state global;        /* diloco */
-	uint8_t *encoded[LAB_MAX_WORKERS]; /* diloco: each worker's outer gradient */
+	/* Of methods that average: */
+	struct global_state global;
+	uint8_t *encoded[LAB_MAX_WORKERS]; /* each worker's outer gradient */
 	uint8_t *reduced;
+	uint64_t kept_tokens[LAB_MAX_WORKERS]; /* of rounds that a worker missed, and whose progress it has kept */
+	float *extra[LAB_MAX_EXTRA];           /* (n) each: the method's */
+	int n_extra;
 	uint64_t rounds_done, tokens_done, bytes_sent;
 	atomic_uint_fast64_t steps_done; /* of all replicas, whole run: for progress */
 	atomic_bool stop;
@@ -110,6 +128,8 @@ enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struc
 /* For methods: takes replica i to the end of the round, one call of `step` per inner step. */
 typedef enum rv_err lab_step_fn(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et);
 void lab_run_inner_steps(struct lab_run *r, int i, lab_step_fn *step);
+/* For methods: what worker i started the round from. */
+const float *lab_run_reference(struct lab_run *r, int i);
 /* For methods: the fault of the first replica that has one. */
 enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et);
 

@@ -1,80 +1,61 @@
-/* method_diloco.c: k replicas, H inner steps each, one averaged outer gradient, one outer step: the run that workers do
- * over the network, without the network. */
-#include "lab/lab_run.h"
-#include "lab/replica_spread.h"
+/* method_diloco.c: k replicas, H inner steps each, one averaged outer gradient, one outer step (arXiv 2311.08105, algorithm
+ * 1): the run that workers do over the network, without the network.
+ *
+ * With outer sgd and outer-lr 1, or outer average, this is FedAvg (arXiv 1602.05629); with outer adam, yogi, adagrad
+ * FedOpt (2003.00295); one worker with sgd is Lookahead (1907.08610), with nesterov SNOO (2510.15830). */
+#include "lab/averaging.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
-#include "base/parallel.h"
-#include "base/weights.h"
 #include "worker/train/metrics.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int n_replicas(int workers) {
 	return workers;
 }
 
-static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
-	return replica_step_over(r->replicas[i], NULL, 0, out, et);
-}
-
-static void train_and_encode(void *ctx, int i) {
-	struct lab_run *r = ctx;
-	lab_run_inner_steps(r, i, one_step);
-	if (r->faults[i] == RV_OK)
-		r->faults[i] =
-			global_encode_delta(&r->global, replica_theta(r->replicas[i]), r->encoded[i], &r->fault_texts[i]);
-}
-
-static void tick(void *ctx) {
-	struct lab_run *r = ctx;
-	if (r->tick)
-		r->tick(r->tick_ctx);
-}
-
-/* What the owners of an all-reduce do, chunk by chunk. */
-static enum rv_err reduce(struct lab_run *r, struct rv_errtext *et) {
-	const struct chunking *c = &r->global.cfg.chunks;
-	const struct codec *codec = r->global.cfg.codec;
-	uint64_t tokens[LAB_MAX_WORKERS];
-	uint32_t weights[LAB_MAX_WORKERS];
-	for (int i = 0; i < r->n_replicas; i++)
-		tokens[i] = r->sums[i].tokens;
-	rv_weights(tokens, r->n_replicas, r->cfg.run.weight_by_tokens, weights);
-	float *scratch = malloc(c->chunk_elems * sizeof *scratch);
-	if (!scratch)
-		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", c->chunk_elems);
-	enum rv_err e = RV_OK;
-	for (uint32_t k = 0; e == RV_OK && k < c->n_chunks; k++) {
-		const uint8_t *in[LAB_MAX_WORKERS];
-		size_t at = chunking_offset_bytes(c, codec, k);
-		for (int i = 0; i < r->n_replicas; i++)
-			in[i] = r->encoded[i] + at;
-		e = codec_reduce_mean(codec, in, weights, r->n_replicas, chunking_len(c, k), scratch, r->reduced + at, et);
+/* A worker that missed the round: as a real one that comes late (run.late). `old`: theta before the outer step. */
+static void adopt_late(struct lab_run *r, int i, const float *old) {
+	if (strcmp(r->cfg.run.late, "keep") == 0) {
+		replica_shift_theta(r->replicas[i], old, r->global.theta);
+		r->kept_tokens[i] += r->sums[i].tokens;
+	} else {
+		replica_set_theta(r->replicas[i], r->global.theta);
+		r->kept_tokens[i] = 0;
 	}
-	free(scratch);
+}
+
+static enum rv_err step_and_adopt(struct lab_run *r, const bool *takes_part, struct rv_errtext *et) {
+	size_t bytes = r->global.cfg.n * sizeof(float);
+	float *old = r->cfg.drop_sync > 0 ? malloc(bytes) : NULL;
+	if (r->cfg.drop_sync > 0 && !old)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep %zu parameters over an outer step", r->global.cfg.n);
+	if (old)
+		memcpy(old, r->global.theta, bytes);
+	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
+	enum rv_err e = global_apply(&r->global, r->reduced, &digest, et);
+	for (int i = 0; e == RV_OK && i < r->n_replicas; i++) {
+		if (takes_part[i]) {
+			replica_set_theta(r->replicas[i], r->global.theta);
+			r->kept_tokens[i] = 0;
+		} else {
+			adopt_late(r, i, old);
+		}
+	}
+	free(old);
 	return e;
 }
 
-static uint64_t payload_bytes(const struct lab_run *r) {
-	return chunking_total_bytes(&r->global.cfg.chunks, r->global.cfg.codec);
-}
-
 static enum rv_err diloco_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
-	const struct parallel_loop loop = {
-		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = train_and_encode, .tick = tick, .ctx = r};
-	RV_TRY(parallel_run(&loop, et));
-	RV_TRY(lab_run_first_fault(r, et));
-	RV_TRY(replica_spread_measure(r, out, et));
+	bool takes_part[LAB_MAX_WORKERS];
+	RV_TRY(averaging_train(r, out, et));
 	int64_t started_us = rv_clock_monotonic_us();
-	RV_TRY(reduce(r, et));
-	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
-	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));
-	for (int i = 0; i < r->n_replicas; i++)
-		replica_set_theta(r->replicas[i], r->global.theta);
+	out->participants = averaging_participants(&r->cfg, r->rounds_done, takes_part);
+	RV_TRY(averaging_reduce(r, takes_part, et));
+	RV_TRY(step_and_adopt(r, takes_part, et));
 	out->reduce_us = rv_clock_monotonic_us() - started_us;
-	out->bytes = metrics_allreduce_bytes(payload_bytes(r), (uint32_t)r->n_replicas);
+	out->bytes = metrics_allreduce_bytes(averaging_payload_bytes(r), (uint32_t)out->participants);
 	return RV_OK;
 }
 
@@ -88,9 +69,10 @@ static struct rv_hash state_hash(struct lab_run *r) {
 
 const struct lab_method lab_method_diloco = {
 	.name = "diloco",
+	.averages = true,
 	.n_replicas = n_replicas,
 	.round = diloco_round,
 	.theta = theta,
 	.state_hash = state_hash,
-	.payload_bytes = payload_bytes,
+	.payload_bytes = averaging_payload_bytes,
 };

@@ -6,7 +6,7 @@
 
 /* theta - theta_local of replica i. */
 static double squared_norm(struct lab_run *r, int i) {
-	const float *theta = r->global.theta, *local = replica_theta(r->replicas[i]);
+	const float *theta = lab_run_reference(r, i), *local = replica_theta(r->replicas[i]);
 	double sum = 0;
 	for (size_t k = 0; k < r->global.cfg.n; k++) {
 		double d = (double)theta[k] - (double)local[k];
@@ -17,15 +17,17 @@ static double squared_norm(struct lab_run *r, int i) {
 
 /* The mean cosine over pairs of k vectors is (|sum of the unit vectors|^2 - k) / (k (k - 1)). */
 static double mean_cosine(struct lab_run *r, const double *norm) {
-	const float *local[LAB_MAX_WORKERS];
+	const float *theta[LAB_MAX_WORKERS], *local[LAB_MAX_WORKERS];
 	int k = r->n_replicas;
 	double sum = 0;
-	for (int i = 0; i < k; i++)
+	for (int i = 0; i < k; i++) {
+		theta[i] = lab_run_reference(r, i);
 		local[i] = replica_theta(r->replicas[i]);
+	}
 	for (size_t at = 0; at < r->global.cfg.n; at++) {
 		double unit = 0;
 		for (int i = 0; i < k; i++)
-			unit += ((double)r->global.theta[at] - (double)local[i][at]) / norm[i];
+			unit += ((double)theta[i][at] - (double)local[i][at]) / norm[i];
 		sum += unit * unit;
 	}
 	return (sum - k) / ((double)k * (k - 1));

@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "base/option_value.h"
 #include "base/signals.h"
+#include "lab/lab_memory.h"
 #include "lab/sweep_pool.h"
-#include "worker/train/memory_plan.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -155,16 +155,10 @@ static int cores(void) {
 }
 
 static size_t cell_memory(const struct sweep_cell *c) {
-	const struct lab_config cfg = train_options_resolve(&c->opts);
-	const struct memory_request q = {.run = &c->opts.run,
-									 .backend = cfg.backend,
-									 .recompute = cfg.recompute,
-									 .role = cfg.method == &lab_method_ddp ? MEMORY_DDP : MEMORY_LAB,
-									 .replicas = cfg.method->n_replicas(cfg.workers),
-									 .threads = cfg.threads,
-									 .parallel = 1};
+	struct lab_config cfg = train_options_resolve(&c->opts);
 	struct memory_plan plan;
-	return memory_plan_make(&q, &plan, NULL) == RV_OK ? memory_plan_total(&plan) : 0;
+	cfg.parallel = 1; /* cells are what runs side by side */
+	return lab_memory_plan(&cfg, 0, &plan, NULL) == RV_OK ? memory_plan_total(&plan) : 0;
 }
 
 static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, struct rv_errtext *et) {
@@ -178,7 +172,7 @@ static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, stru
 	if (!c)
 		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");
 	struct sweep_cell cell = s->cells[i];
-	cell.opts.parallel = 1; /* cells are what runs side by side */
+	cell.opts.parallel = 1;
 	sweep_cell_command(&s->grid, &cell, r->program, s->opts->out, c);
 	enum rv_err e = sweep_pool_start(&r->pool, i, memory_bytes, c->words, log, et);
 	free(c);

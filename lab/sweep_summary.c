@@ -14,7 +14,7 @@ static const char *state_name(enum sweep_state s) {
 
 void sweep_row_of_cell(const struct sweep_grid *g, const struct sweep_cell *c, struct sweep_row *row) {
 	const struct run_config *run = &c->opts.run;
-	bool diloco = strcmp(c->opts.method, lab_method_diloco.name) == 0;
+	const struct lab_config cfg = train_options_resolve(&c->opts);
 	*row = (struct sweep_row){.workers = c->opts.workers,
 							  .steps_per_round = run->steps_per_round,
 							  .rounds = run->rounds,
@@ -29,8 +29,8 @@ void sweep_row_of_cell(const struct sweep_grid *g, const struct sweep_cell *c, s
 	memcpy(row->id, c->id, sizeof row->id);
 	memcpy(row->label, c->label, sizeof row->label);
 	memcpy(row->method, c->opts.method, sizeof row->method);
-	snprintf(row->outer, sizeof row->outer, "%s", diloco ? run->outer : "none");
-	snprintf(row->codec, sizeof row->codec, "%s", diloco ? run->codec : "fp32");
+	snprintf(row->outer, sizeof row->outer, "%s", cfg.method->averages ? cfg.run.outer : "none");
+	snprintf(row->codec, sizeof row->codec, "%s", cfg.method->averages ? run->codec : "fp32");
 	snprintf(row->replicas_mode, sizeof row->replicas_mode, "%s", g->fixed_tokens ? "fixed-tokens" : "fixed-steps");
 }
 

@@ -14,9 +14,19 @@
 #define FIELD(f)      offsetof(struct train_options, f)
 #define FIELD_SIZE(f) sizeof(((struct train_options *)0)->f)
 
+#define LAB_METHOD(name, about) "|" #name
+static const char methods[] =
+#include "lab/methods.def"
+	;
+#undef LAB_METHOD
+
 static const struct rv_option own_options[] = {
-	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, "diloco|ddp",
-	 "diloco: workers train apart and average outer gradients; ddp: data-parallel, averaging at every step.", "Lab"},
+	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, methods + 1, "How workers are joined.",
+	 "Lab"},
+	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
+	 "Probability that a worker misses a round's averaging (diloco, papa); `late` says what it does then.", "Lab"},
+	{"mix", RV_OPT_DOUBLE, FIELD(mix), 0, "0.5", 0, 1, NULL,
+	 "papa: what a replica keeps of itself; easgd: how hard replicas and centre pull.", "Lab"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
 	 "Lab"},
 	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
@@ -84,19 +94,23 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	int parallel = o->parallel > 0 ? (int)o->parallel : cores() / threads;
 	struct lab_config c = {
 		.run = o->run,
-		.method = is_ddp(o) ? &lab_method_ddp : &lab_method_diloco,
+		.method = lab_method_find(o->method),
 		.workers = (int)o->workers,
 		.threads = threads,
 		.parallel = parallel > 0 ? parallel : 1,
 		.backend = o->backend,
 		.isa = o->isa,
+		.drop_sync = o->drop_sync,
+		.mix = o->mix,
 		.eval_replicas = o->eval_replicas,
 		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
 	};
+	if (c.method->configure)
+		c.method->configure(&c);
 	if (o->run_hash[0])
 		(void)rv_hex_decode(o->run_hash, c.run_hash.b, RV_HASH_BYTES);
 	else
-		c.run_hash = nameless_run_hash(&o->run);
+		c.run_hash = nameless_run_hash(&c.run);
 	return c;
 }
 

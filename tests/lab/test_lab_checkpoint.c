@@ -41,8 +41,10 @@ static struct lab_run *loaded(void) {
 
 static void test_between_rounds(void **state) {
 	(void)state;
-	for (int ddp = 0; ddp < 2; ddp++) {
-		f.cfg.method = ddp ? &lab_method_ddp : &lab_method_diloco;
+	for (int m = 0; lab_methods[m]; m++) {
+		f.cfg.method = lab_methods[m];
+		f.cfg.drop_sync = 0.3;
+		f.cfg.mix = 0.5;
 		struct rv_hash straight = lab_fixture_result(&f), resumed;
 		struct lab_run *r = lab_fixture_start(&f);
 		struct lab_round round;

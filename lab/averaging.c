@@ -1,0 +1,91 @@
+/* averaging.c: see averaging.h. */
+#include "lab/averaging.h"
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "base/weights.h"
+#include "lab/replica_spread.h"
+
+#include <stdlib.h>
+
+static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
+	return replica_step_over(r->replicas[i], NULL, 0, out, et);
+}
+
+static void train_and_encode(void *ctx, int i) {
+	struct lab_run *r = ctx;
+	lab_run_inner_steps(r, i, one_step);
+	if (r->faults[i] != RV_OK)
+		return;
+	struct global_state start = r->global;                     /* a view: theta as it was for this worker */
+	start.theta = (float *)(uintptr_t)lab_run_reference(r, i); /* only read */
+	r->faults[i] = global_encode_delta(&start, replica_theta(r->replicas[i]), r->encoded[i], &r->fault_texts[i]);
+}
+
+static void tick(void *ctx) {
+	struct lab_run *r = ctx;
+	if (r->tick)
+		r->tick(r->tick_ctx);
+}
+
+enum rv_err averaging_train(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
+	const struct parallel_loop loop = {
+		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = train_and_encode, .tick = tick, .ctx = r};
+	RV_TRY(parallel_run(&loop, et));
+	RV_TRY(lab_run_first_fault(r, et));
+	return replica_spread_measure(r, out, et);
+}
+
+int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]) {
+	static const uint64_t stream = 0x64726f7073796e63; /* "dropsync": no other user of the seed draws from it */
+	int n = 0;
+	for (int i = 0; i < c->workers; i++) {
+		struct rv_rng rng = rv_rng_of((uint64_t)c->run.seed, stream);
+		rng.counter = round * LAB_MAX_WORKERS + (uint64_t)i;
+		takes_part[i] = c->drop_sync <= 0 || rv_rng_double(&rng) >= c->drop_sync;
+		n += takes_part[i];
+	}
+	if (n == 0)
+		takes_part[round % (uint64_t)c->workers] = true;
+	return n > 0 ? n : 1;
+}
+
+/* Chunk by chunk, as owners do. */
+static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
+								 float *scratch, struct rv_errtext *et) {
+	const struct chunking *c = &r->global.cfg.chunks;
+	const struct codec *codec = r->global.cfg.codec;
+	for (uint32_t k = 0; k < c->n_chunks; k++) {
+		const uint8_t *in[LAB_MAX_WORKERS];
+		size_t at = chunking_offset_bytes(c, codec, k);
+		for (int i = 0; i < n; i++)
+			in[i] = vectors[i] + at;
+		RV_TRY(codec_reduce_mean(codec, in, weights, n, chunking_len(c, k), scratch, r->reduced + at, et));
+	}
+	return RV_OK;
+}
+
+enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et) {
+	const uint8_t *vectors[LAB_MAX_WORKERS];
+	uint64_t tokens[LAB_MAX_WORKERS];
+	uint32_t weights[LAB_MAX_WORKERS];
+	int n = 0;
+	for (int i = 0; i < r->n_replicas; i++) {
+		if (!takes_part[i])
+			continue;
+		vectors[n] = r->encoded[i];
+		tokens[n++] = r->kept_tokens[i] + r->sums[i].tokens;
+	}
+	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
+	size_t chunk = r->global.cfg.chunks.chunk_elems;
+	float *scratch = malloc(chunk * sizeof *scratch);
+	if (!scratch)
+		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", chunk);
+	enum rv_err e = reduce_chunks(r, vectors, weights, n, scratch, et);
+	free(scratch);
+	return e;
+}
+
+uint64_t averaging_payload_bytes(const struct lab_run *r) {
+	return chunking_total_bytes(&r->global.cfg.chunks, r->global.cfg.codec);
+}

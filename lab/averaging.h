@@ -1,0 +1,26 @@
+/* averaging.h: what joins the replicas of a round, for methods that average outer gradients: who takes part, encoding, the
+ * mean as the owners of an all-reduce make it, and what becomes of a worker that missed it.
+ *
+ * The same calls in the same order as real workers make them, so that the bits are the same. */
+#ifndef RV_LAB_AVERAGING_H
+#define RV_LAB_AVERAGING_H
+
+#include "lab/lab_run.h"
+
+/* Takes all replicas to the end of the round, cfg.parallel at a time, and encodes their outer gradients against what they
+ * started from (lab_run_reference); out->delta_* from them. RV_E_CANCELLED, RV_E_RANGE (diverged), ... */
+enum rv_err averaging_train(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
+
+/* Who takes part in round `round`: everybody, or (cfg.drop_sync > 0) each worker with probability 1 - drop_sync, drawn from
+ * (seed, round, worker): the same whenever it is asked. When nobody is drawn, worker round % k takes part. Returns how
+ * many. */
+int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]);
+
+/* r->reduced = the weighted mean of the participants' encoded outer gradients. By tokens, a worker's weight counts all that
+ * its outer gradient contains: what it kept of rounds that it missed too. RV_E_NOMEM, RV_E_RANGE. */
+enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
+
+/* Payload of one encoded outer gradient. */
+uint64_t averaging_payload_bytes(const struct lab_run *r);
+
+#endif

@@ -1,0 +1,12 @@
+/* lab_memory.h: the memory plan of a run of the lab, before it begins. */
+#ifndef RV_LAB_LAB_MEMORY_H
+#define RV_LAB_LAB_MEMORY_H
+
+#include "lab/lab_run.h"
+#include "worker/train/memory_plan.h"
+
+/* mapped_bytes: dataset_mapped_bytes, or 0. What memory_plan_make refuses. */
+enum rv_err lab_memory_plan(const struct lab_config *c, uint64_t mapped_bytes, struct memory_plan *out,
+							struct rv_errtext *et);
+
+#endif

@@ -1,0 +1,291 @@
+/* Identities of the methods beside DiLoCo, on replicas with AdamW on text: what each is at the ends of its range. */
+#include "lab/averaging.h"
+#include "tests/lab/lab_fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct lab_fixture f;
+static size_t n;
+
+static int setup(void **state) {
+	(void)state;
+	lab_fixture_init(&f);
+	strcpy(f.cfg.run.codec, "fp32");
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	lab_fixture_release(&f);
+	return 0;
+}
+
+static void outer(const char *name, double lr, double momentum) {
+	strcpy(f.cfg.run.outer, name);
+	f.cfg.run.outer_lr = lr;
+	f.cfg.run.outer_momentum = momentum;
+}
+
+static void method(const struct lab_method *m, double mix) {
+	f.cfg.method = m;
+	f.cfg.mix = mix;
+	if (m->configure)
+		m->configure(&f.cfg);
+}
+
+static float *copy(const float *theta) {
+	float *out = malloc(n * sizeof *out);
+	assert_non_null(out);
+	memcpy(out, theta, n * sizeof *out);
+	return out;
+}
+
+static struct lab_run *finished(void) {
+	struct lab_run *r = lab_fixture_start(&f);
+	n = replica_n_params(r->replicas[0]);
+	lab_fixture_finish(r);
+	return r;
+}
+
+static double farthest(const float *a, const float *b) {
+	double most = 0;
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, fabs((double)a[i] - (double)b[i]));
+	return most;
+}
+
+static void test_papa_that_keeps_nothing_is_fedavg(void **state) {
+	(void)state;
+	outer("average", 1, 0);
+	struct rv_hash fedavg = lab_fixture_result(&f);
+	method(&lab_method_papa, 0);
+	struct rv_hash papa = lab_fixture_result(&f);
+	assert_hashes_equal(fedavg, papa);
+	method(&lab_method_papa, 0.5);
+	papa = lab_fixture_result(&f);
+	assert_hashes_not_equal(fedavg, papa);
+}
+
+/* Worker 0 of several is then a worker alone: the same shard, and nobody ever moves it. */
+static void left_alone(const struct lab_method *m, double mix) {
+	f.cfg.workers = 4;
+	method(m, mix);
+	struct lab_run *together = finished();
+	f.cfg.workers = 1;
+	f.cfg.method = &lab_method_ddp;
+	struct lab_run *alone = finished();
+	assert_memory_equal(replica_theta(together->replicas[0]), replica_theta(alone->replicas[0]), n * sizeof(float));
+	lab_run_free(together);
+	lab_run_free(alone);
+}
+
+static void test_papa_that_keeps_all_leaves_replicas_alone(void **state) {
+	(void)state;
+	left_alone(&lab_method_papa, 1);
+}
+
+static void test_easgd_without_elasticity_leaves_all_alone(void **state) {
+	(void)state;
+	left_alone(&lab_method_easgd, 0);
+	f.cfg.workers = 4;
+	method(&lab_method_easgd, 0);
+	struct lab_run *r = lab_fixture_start(&f);
+	float *centre = copy(r->global.theta);
+	lab_fixture_finish(r);
+	assert_memory_equal(centre, r->global.theta, n * sizeof *centre);
+	free(centre);
+	lab_run_free(r);
+}
+
+/* One round, against the two equations written out in double. */
+static void test_easgd_is_its_equations(void **state) {
+	(void)state;
+	const double rho = 0.2;
+	struct lab_round round;
+	f.cfg.run.rounds = 1;
+	method(&lab_method_papa, 1);
+	struct lab_run *free_ones = finished(); /* replicas that nobody pulls */
+	method(&lab_method_easgd, rho);
+	struct lab_run *r = lab_fixture_start(&f);
+	float *centre = copy(r->global.theta);
+	assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+	for (size_t i = 0; i < n; i++) {
+		double pull = 0;
+		for (int k = 0; k < 4; k++) {
+			double before = (double)replica_theta(free_ones->replicas[k])[i], c = (double)centre[i];
+			pull += rho * (before - c);
+			assert_true(fabs((double)replica_theta(r->replicas[k])[i] - (before - rho * (before - c))) < 1e-6);
+		}
+		assert_true(fabs((double)r->global.theta[i] - ((double)centre[i] + pull)) < 1e-6);
+	}
+	free(centre);
+	lab_run_free(r);
+	lab_run_free(free_ones);
+}
+
+/* Own and mean are then the same thing, but for the rounding of mean + (own - before). */
+static void test_eager_of_one_worker_is_diloco(void **state) {
+	(void)state;
+	f.cfg.workers = 1;
+	f.cfg.run.eps = 1e-3; /* keeps Adam from amplifying a rounding where a gradient is near zero */
+	outer("nesterov", 0.7, 0.9);
+	struct lab_run *diloco = finished();
+	method(&lab_method_eager, 0);
+	struct lab_run *eager = finished();
+	assert_true(farthest(diloco->global.theta, eager->cfg.method->theta(eager)) < 1e-6);
+	lab_run_free(diloco);
+	lab_run_free(eager);
+}
+
+/* Before the first mean is there, nothing moves; eager has its own share by then: a k-th of the mean. */
+static void test_the_first_round_of_overlapped_steps(void **state) {
+	(void)state;
+	f.cfg.run.rounds = 1;
+	outer("sgd", 1, 0);
+	struct lab_run *diloco = finished();
+	struct lab_run *start = lab_fixture_start(&f);
+	method(&lab_method_delayed, 0);
+	struct lab_run *delayed = finished();
+	assert_true(farthest(start->global.theta, delayed->cfg.method->theta(delayed)) < 1e-7);
+	method(&lab_method_eager, 0);
+	struct lab_run *eager = finished();
+	const float *result = eager->cfg.method->theta(eager);
+	for (size_t i = 0; i < n; i++) {
+		double from = (double)start->global.theta[i], whole = (double)diloco->global.theta[i] - from;
+		assert_true(fabs((double)result[i] - (from + whole / 4)) < 1e-6);
+	}
+	lab_run_free(diloco);
+	lab_run_free(start);
+	lab_run_free(delayed);
+	lab_run_free(eager);
+}
+
+/* With lr 0 the inner loop repeats itself from where it started only if data repeat; so: two rounds, and the mean of
+ * round 0 is what round 1 steps with. */
+static void test_delayed_steps_with_the_mean_of_before(void **state) {
+	(void)state;
+	f.cfg.run.rounds = 2;
+	outer("sgd", 1, 0);
+	method(&lab_method_delayed, 0);
+	struct lab_run *delayed = lab_fixture_start(&f);
+	struct lab_round round;
+	n = replica_n_params(delayed->replicas[0]);
+	float *start = copy(delayed->global.theta);
+	assert_int_equal(lab_run_round(delayed, &round, NULL), RV_OK);
+	assert_int_equal(lab_run_round(delayed, &round, NULL), RV_OK);
+	method(&lab_method_diloco, 0);
+	struct lab_run *diloco = lab_fixture_start(&f);
+	assert_int_equal(lab_run_round(diloco, &round, NULL), RV_OK);
+	assert_true(farthest(diloco->global.theta, delayed->cfg.method->theta(delayed)) < 1e-6);
+	assert_true(farthest(start, diloco->global.theta) > 1e-4);
+	free(start);
+	lab_run_free(delayed);
+	lab_run_free(diloco);
+}
+
+/* ---- workers that miss a round --------------------------------------------------------------------------------------
+ */
+
+static void test_participants(void **state) {
+	(void)state;
+	bool first[LAB_MAX_WORKERS], again[LAB_MAX_WORKERS];
+	int taken = 0;
+	f.cfg.workers = 8;
+	f.cfg.drop_sync = 0.25;
+	for (uint64_t round = 0; round < 500; round++) {
+		int count = averaging_participants(&f.cfg, round, first);
+		assert_int_equal(averaging_participants(&f.cfg, round, again), count);
+		assert_memory_equal(first, again, 8 * sizeof *first);
+		taken += count;
+	}
+	assert_in_range(taken, 2800, 3200); /* of 4000, expected 3000 with sigma 27 */
+	f.cfg.drop_sync = 1;
+	for (uint64_t round = 0; round < 20; round++)
+		assert_int_equal(averaging_participants(&f.cfg, round, first), 1);
+	f.cfg.drop_sync = 0;
+	assert_int_equal(averaging_participants(&f.cfg, 3, first), 8);
+}
+
+/* The mean over those who are there is the run in which the others never were. */
+static void test_survivors_mean(void **state) {
+	(void)state;
+	bool takes_part[LAB_MAX_WORKERS] = {true, false, true, false};
+	struct lab_round round = {0};
+	struct lab_run *r = lab_fixture_start(&f);
+	n = replica_n_params(r->replicas[0]);
+	assert_int_equal(averaging_train(r, &round, NULL), RV_OK);
+	assert_int_equal(averaging_reduce(r, takes_part, NULL), RV_OK);
+	const float *a = replica_theta(r->replicas[0]), *b = replica_theta(r->replicas[2]);
+	float *mean = malloc(r->global.cfg.chunks.chunk_elems * sizeof *mean);
+	assert_non_null(mean);
+	const struct chunking *c = &r->global.cfg.chunks;
+	for (uint32_t k = 0; k < c->n_chunks; k++) {
+		size_t at = k * c->chunk_elems;
+		assert_int_equal(r->global.cfg.codec->decode(r->reduced + chunking_offset_bytes(c, r->global.cfg.codec, k),
+													 chunking_len(c, k), mean, NULL),
+						 RV_OK);
+		for (size_t i = 0; i < chunking_len(c, k); i++) {
+			double want = (double)r->global.theta[at + i] - ((double)a[at + i] + (double)b[at + i]) / 2;
+			assert_true(fabs((double)mean[i] - want) < 1e-6);
+		}
+	}
+	free(mean);
+	lab_run_free(r);
+}
+
+static void test_late_workers_keep_or_discard(void **state) {
+	(void)state;
+	struct rv_hash result[2];
+	f.cfg.drop_sync = 0.5;
+	f.cfg.run.weight_by_tokens = true;
+	for (int keep = 0; keep < 2; keep++) {
+		strcpy(f.cfg.run.late, keep ? "keep" : "discard");
+		struct lab_run *r = lab_fixture_start(&f);
+		struct lab_round round;
+		bool takes_part[LAB_MAX_WORKERS];
+		int missed = 0;
+		for (uint64_t at = 0; at < 4; at++) {
+			(void)averaging_participants(&f.cfg, at, takes_part);
+			assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+			for (int i = 0; i < 4; i++) {
+				bool is_theta =
+					memcmp(replica_theta(r->replicas[i]), r->global.theta, r->global.cfg.n * sizeof(float)) == 0;
+				assert_int_equal(is_theta, takes_part[i] || !keep);
+				assert_int_equal(r->kept_tokens[i] > 0, keep && !takes_part[i]);
+				missed += !takes_part[i];
+			}
+		}
+		assert_true(missed > 0);
+		result[keep] = r->cfg.method->state_hash(r);
+		lab_run_free(r);
+	}
+	assert_hashes_not_equal(result[0], result[1]);
+}
+
+static void test_the_registry(void **state) {
+	(void)state;
+	for (int i = 0; lab_methods[i]; i++)
+		assert_ptr_equal(lab_method_find(lab_methods[i]->name), lab_methods[i]);
+	assert_null(lab_method_find("diloc"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(test_papa_that_keeps_nothing_is_fedavg),
+		TEST(test_papa_that_keeps_all_leaves_replicas_alone),
+		TEST(test_easgd_without_elasticity_leaves_all_alone),
+		TEST(test_easgd_is_its_equations),
+		TEST(test_eager_of_one_worker_is_diloco),
+		TEST(test_the_first_round_of_overlapped_steps),
+		TEST(test_delayed_steps_with_the_mean_of_before),
+		TEST(test_participants),
+		TEST(test_survivors_mean),
+		TEST(test_late_workers_keep_or_discard),
+		TEST(test_the_registry),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
