@@ -133,6 +133,11 @@ const struct rv_option run_config_options[] = {
 			 "A peer that makes no progress for so long during an all-reduce is suspected."),
 	{"weight-by-tokens", RV_OPT_BOOL, FIELD(weight_by_tokens), 0, "false", 0, 0, NULL,
 	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
+	{"shards", RV_OPT_ENUM, FIELD(shards), sizeof(((struct run_config *)0)->shards), "bandwidth", 0, 0,
+	 "bandwidth|equal",
+	 "How the averaging is divided among the workers: by what their lines carry, or in equal parts. The result is the "
+	 "same to the bit.",
+	 "Round"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 

@@ -44,6 +44,7 @@ struct run_config {
 	int64_t min_workers;
 	int64_t grace_ms, liveness_ms, peer_timeout_ms;
 	bool weight_by_tokens;
+	char shards[16]; /* bandwidth|equal */
 };
 
 extern const struct rv_option run_config_options[];

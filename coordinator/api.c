@@ -34,6 +34,7 @@ struct held {
 	struct held *next, *prev;
 	struct evhttp_request *rq;
 	uint64_t after;
+	uint32_t version; /* of the protocol: what the document shall be encoded in */
 	int64_t until_us;
 };
 
@@ -122,22 +123,31 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 	unlink_held(held);
 }
 
-static void send_document(struct api *a, struct evhttp_request *rq) {
+static void send_document(struct api *a, struct evhttp_request *rq, uint32_t version) {
 	size_t n = 0;
 	RV_FAILPOINT("document.before");
-	const uint8_t *doc = service_document(a->service, &n);
-	reply(rq, STATUS_OK, "application/octet-stream", doc, n);
+	const uint8_t *doc = NULL;
+	struct rv_errtext et = {0};
+	enum rv_err e = service_document(a->service, version, &doc, &n, &et);
+	if (e == RV_OK)
+		reply(rq, STATUS_OK, "application/octet-stream", doc, n);
+	else
+		reply_text(rq, status_of(e), et.text);
 	RV_FAILPOINT("document.after");
 }
 
-static void hold(struct api *a, const struct request *q, uint64_t after) {
+static void hold(struct api *a, const struct request *q, uint64_t after, uint32_t version) {
 	struct held *h = calloc(1, sizeof *h);
 	if (h == NULL) {
 		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
 		return;
 	}
-	*h = (struct held){
-		.api = a, .next = a->held, .rq = q->rq, .after = after, .until_us = q->now_us + API_HOLD_MS * RV_US_PER_MS};
+	*h = (struct held){.api = a,
+					   .next = a->held,
+					   .rq = q->rq,
+					   .after = after,
+					   .version = version,
+					   .until_us = q->now_us + API_HOLD_MS * RV_US_PER_MS};
 	if (a->held != NULL)
 		a->held->prev = h;
 	a->held = h;
@@ -152,10 +162,11 @@ void api_tick(struct api *a, int64_t now_us) {
 			continue;
 		struct evhttp_request *rq = h->rq;
 		bool news = seq > h->after;
+		uint32_t version = h->version;
 		evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
 		unlink_held(h);
 		if (news)
-			send_document(a, rq);
+			send_document(a, rq, version);
 		else
 			reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
 	}
@@ -231,19 +242,42 @@ static void serve_report(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 }
 
+/* The version in which a document is wanted: "version=HIGHEST&least=LOWEST" that the worker speaks. 0: none that we
+ * speak. Absent: the lowest of ours. */
+static uint32_t wanted_version(const char *query, size_t n) {
+	uint64_t highest = CONTROL_VERSION_MIN, lowest = 0;
+	if (query_number(query, n, "version", &highest) == QUERY_INVALID || highest > UINT32_MAX ||
+		query_number(query, n, "least", &lowest) == QUERY_INVALID || lowest > highest)
+		return 0;
+	return control_version_common((uint32_t)lowest, (uint32_t)highest);
+}
+
+static void refuse_version(const struct request *q) {
+	char text[RV_ERRTEXT_BYTES];
+	(void)snprintf(text, sizeof text,
+				   "document: this coordinator (rivulet %s) speaks versions %d to %u of the protocol, and none of those "
+				   "asked for: update the older program",
+				   RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
+	reply_text(q->rq, STATUS_CONFLICT, text);
+}
+
 static void serve_document(struct api *a, const struct request *q) {
 	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(q->rq));
+	size_t n = query != NULL ? strlen(query) : 0;
 	uint64_t after = 0;
-	enum query_result r = query_number(query, query != NULL ? strlen(query) : 0, "after", &after);
+	enum query_result r = query_number(query, n, "after", &after);
 	bool any = r == QUERY_ABSENT; /* also the one with which a run begins, whose number is 0 */
+	uint32_t version = wanted_version(query, n);
 	if (r == QUERY_INVALID)
 		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after must be a number");
+	else if (version == 0)
+		refuse_version(q);
 	else if (!service_is_member(a->service, q->key))
 		reply_text(q->rq, STATUS_FORBIDDEN, "document: the sender's key is not a member's, or it is banned");
 	else if (any || service_document_seq(a->service) > after)
-		send_document(a, q->rq);
+		send_document(a, q->rq, version);
 	else
-		hold(a, q, after);
+		hold(a, q, after, version);
 }
 
 /* ---- for the operator -------------------------------------------------------------------------------------------- */

@@ -87,11 +87,14 @@ static bool token_spent(const struct core *c, const struct rv_hash *hash) {
 }
 
 static enum rv_err check_join(const struct core *c, const struct join_request *rq, struct rv_errtext *et) {
-	if (rq->protocol != CONTROL_VERSION)
+	uint32_t version = control_version_common(rq->protocol_min, rq->protocol);
+	bool worker_is_old = rq->protocol < CONTROL_VERSION_MIN;
+	if (version == 0)
 		return rv_fail(et, RV_E_PROTOCOL,
-					   "join: the worker speaks version %u of the protocol, this coordinator version %d: use the same "
-					   "release of both",
-					   rq->protocol, (int)CONTROL_VERSION);
+					   "join: this worker (%s) speaks versions %u to %u of the protocol, this coordinator (rivulet %s) %d "
+					   "to %u: update the %s",
+					   rq->software[0] ? rq->software : "unknown software", rq->protocol_min, rq->protocol, RV_VERSION,
+					   (int)CONTROL_VERSION_MIN, control_version(), worker_is_old ? "worker" : "coordinator");
 	if (memcmp(rq->run_id, c->cfg.run_id, NET_RUN_ID_BYTES) != 0)
 		return rv_fail(et, RV_E_PROTOCOL, "join: for another run than this coordinator's");
 	return RV_OK;
@@ -274,7 +277,8 @@ int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBE
 									   .alive = m->reported && core_alive(c, m) && m->last.phase != WORKER_LEAVING,
 									   .banned = m->banned,
 									   .last_report_us = m->reported ? m->heard_us : 0,
-									   .last = m->last};
+									   .last = m->last,
+									   .owned_chunks = c->owned[i]};
 		memcpy(v->key, m->key, sizeof v->key);
 		memcpy(v->name, m->name, sizeof v->name);
 	}

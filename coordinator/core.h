@@ -39,6 +39,7 @@ struct core_config {
 	uint64_t final_round;      /* rounds in the run */
 	uint32_t min_workers;      /* below: RUN_WAITING */
 	bool weight_by_tokens;     /* else every weight is 1 (base/weights.h) */
+	bool equal_shards;         /* else they follow what the members' lines carry */
 	int64_t grace_us;          /* once min_workers are ready, how long the others are waited for */
 	int64_t liveness_us;       /* a member without a report for so long is dead until it reports again */
 	int64_t suspect_gather_us; /* after the first accusation in an attempt, how long others are collected */
@@ -59,7 +60,8 @@ struct core_record {
 	char addr[NET_ADDR_BYTES]; /* where it was last reached; "": it has not reported yet */
 	bool banned;
 	struct rv_hash token_hash; /* core_token_hash of the token it spent; zero: none */
-	/* ROSTER, COMMIT, BASE */
+	uint64_t epoch; /* ROLLBACK: the one that begins */
+	/* ROSTER, COMMIT, BASE; ROLLBACK: the round that is open again */
 	uint64_t round;
 	uint32_t attempt;
 	struct rv_hash digest; /* COMMIT: of the round; BASE: the full hash at `round` */
@@ -69,6 +71,7 @@ struct core_record {
 	uint32_t members[NET_MAX_MEMBERS];
 	uint64_t tokens[NET_MAX_MEMBERS]; /* ROSTER, COMMIT: what each contribution stands for */
 	uint64_t boots[NET_MAX_MEMBERS];  /* ROSTER: the process that holds each contribution (report.boot) */
+	uint64_t rates[NET_MAX_MEMBERS];  /* ROSTER: bytes/s that shards are cut by, of its line; 0: not known */
 };
 
 /* What a record and the store keep of a token: BLAKE2b("rivulet token" | run_id | token). */
@@ -131,7 +134,10 @@ struct core_member_view {
 	bool alive, banned;
 	int64_t last_report_us;
 	struct report last;
+	uint32_t owned_chunks; /* in the last all-reduce since the coordinator started */
 };
+/* The rate by which a member's shards are cut: of the slower direction of its line. 0: not known. */
+uint64_t core_line_rate(const struct report *rep);
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);
 
 #endif

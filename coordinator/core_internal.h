@@ -7,6 +7,7 @@
  * core_votes.c    REDUCE: votes, commit, the next attempt
  * core_suspects.c REDUCE: accusations
  * core_shards.c   who owns which chunks
+ * core_shares.c   ... and how many
  * core_base.c     which full hash the majority vouches for
  * core_document.c what is announced */
 #ifndef RV_COORDINATOR_CORE_INTERNAL_H
@@ -46,6 +47,7 @@ struct core_roster {
 	uint32_t members[NET_MAX_MEMBERS];
 	uint64_t tokens[NET_MAX_MEMBERS];
 	uint64_t boots[NET_MAX_MEMBERS];
+	uint64_t rates[NET_MAX_MEMBERS];
 	uint32_t weights[NET_MAX_MEMBERS];
 	uint16_t n_ranges;
 	struct shard_range ranges[NET_MAX_RANGES];
@@ -68,6 +70,8 @@ struct core {
 	struct core_roster roster;               /* n == 0: the round is open */
 	uint32_t n_chunks;                       /* 0: no roster yet */
 	uint64_t last_commit;                    /* set of member numbers */
+	/* Volatile, for people: of the last roster, by member. */
+	uint32_t owned[NET_MAX_MEMBERS];
 
 	struct core_record queue[CORE_QUEUE];
 	int n_queue;
@@ -160,11 +164,22 @@ struct rv_hash core_chain_at(const struct core *c, uint64_t round);
 
 /* ---- core_shards.c ---- */
 
-/* Equal split of n_chunks among n owners; returns the number of ranges. */
-uint16_t core_shards_split(uint32_t n_chunks, int n, struct shard_range out[NET_MAX_RANGES]);
-/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others, in equal parts; owners are
- * renumbered to the new roster. In place; returns the number of ranges. */
-uint16_t core_shards_hand_over(struct shard_range *ranges, uint16_t n_ranges, uint64_t keep);
+/* Splits n_chunks among n owners, whose lines carry `rates` (core_shares); returns the number of ranges. */
+uint16_t core_shards_split(uint32_t n_chunks, int n, const uint64_t *rates, struct shard_range out[NET_MAX_RANGES]);
+/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others; owners are renumbered to the
+ * new roster, whose rates these are. In place; returns the number of ranges. */
+uint16_t core_shards_hand_over(struct shard_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates);
+/* How many chunks each owner has. */
+void core_shards_count(const struct shard_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
+
+/* ---- core_shares.c ---- */
+
+/* Nobody owns more than so many equal parts, unless it does already: an owner holds everyone's contributions to what it
+ * owns, so this bounds its memory. */
+enum { CORE_SHARE_MOST = 2 };
+/* How many of n_chunks each of n owners should own, at least have[i]. rates: bytes per second of the slower direction of
+ * each one's line, 0: not known. Equal parts when the rates are (about) equal, all unknown, or make no difference. */
+void core_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have, uint32_t *share);
 
 /* ---- core_document.c ---- */
 

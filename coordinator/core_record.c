@@ -126,20 +126,33 @@ static uint64_t kept_indices(const struct core_roster *r, const struct core_reco
 	return keep;
 }
 
+static void note_owners(struct core *c) {
+	const struct core_roster *r = &c->roster;
+	uint32_t owned[NET_MAX_MEMBERS];
+	if (r->n == 0)
+		return;
+	core_shards_count(r->ranges, r->n_ranges, owned);
+	memset(c->owned, 0, sizeof c->owned);
+	for (int i = 0; i < r->n; i++)
+		c->owned[r->members[i]] = owned[i];
+}
+
 static void set_roster(struct core *c, const struct core_record *rec) {
 	struct core_roster *r = &c->roster;
 	bool subset = false;
 	uint64_t keep = kept_indices(r, rec, &subset);
 	if (rec->n_members > 0 && r->n > 0 && subset)
-		r->n_ranges = core_shards_hand_over(r->ranges, r->n_ranges, keep);
+		r->n_ranges = core_shards_hand_over(r->ranges, r->n_ranges, keep, rec->rates);
 	else if (rec->n_members > 0)
-		r->n_ranges = core_shards_split(rec->n_chunks, rec->n_members, r->ranges);
+		r->n_ranges = core_shards_split(rec->n_chunks, rec->n_members, rec->rates, r->ranges);
 	r->n = rec->n_members;
 	memcpy(r->members, rec->members, sizeof r->members);
 	memcpy(r->tokens, rec->tokens, sizeof r->tokens);
 	memcpy(r->boots, rec->boots, sizeof r->boots);
+	memcpy(r->rates, rec->rates, sizeof r->rates);
 	r->voted = 0;
 	core_weigh(c);
+	note_owners(c);
 }
 
 static enum rv_err apply_roster(struct core *c, const struct core_record *rec, struct rv_errtext *et) {

@@ -18,6 +18,11 @@ static uint32_t common_size(const struct core *c, uint64_t set) {
 	return best;
 }
 
+uint64_t core_line_rate(const struct report *rep) {
+	uint64_t up = rep->up_bytes_per_s, down = rep->down_bytes_per_s;
+	return up < down ? up : down;
+}
+
 static void freeze(struct core *c, uint64_t ready, uint32_t n_chunks) {
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
@@ -28,6 +33,7 @@ static void freeze(struct core *c, uint64_t ready, uint32_t n_chunks) {
 		rec->members[rec->n_members] = (uint32_t)i;
 		rec->tokens[rec->n_members] = c->members[i].last.tokens;
 		rec->boots[rec->n_members] = c->members[i].last.boot;
+		rec->rates[rec->n_members] = c->cfg.equal_shards ? 0 : core_line_rate(&c->members[i].last);
 		rec->n_members++;
 	}
 }

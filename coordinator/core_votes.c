@@ -76,6 +76,7 @@ static void push_participants(struct core_record *rec, const struct core_roster 
 		rec->members[rec->n_members] = r->members[i];
 		rec->tokens[rec->n_members] = r->tokens[i];
 		rec->boots[rec->n_members] = r->boots[i];
+		rec->rates[rec->n_members] = r->rates[i];
 		rec->n_members++;
 	}
 }

@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ static struct core_config core_config_of(const struct service *s) {
 							.final_round = (uint64_t)s->run.rounds,
 							.min_workers = (uint32_t)s->run.min_workers,
 							.weight_by_tokens = s->run.weight_by_tokens,
+							.equal_shards = strcmp(s->run.shards, "equal") == 0,
 							.grace_us = s->run.grace_ms * RV_US_PER_MS,
 							.liveness_us = s->run.liveness_ms * RV_US_PER_MS,
 							.suspect_gather_us = gather_ms * RV_US_PER_MS};
@@ -48,7 +50,6 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	s->core = core_init(memory, &cc, now_us);
 	s->started_us = s->last_commit_us = now_us;
 	s->waiting_since_us = INT64_MAX;
-	s->signed_seq = UINT64_MAX;
 	if (s->cfg.rounds_path == NULL)
 		return RV_OK;
 	s->rounds = fopen(s->cfg.rounds_path, "ae");
@@ -170,13 +171,13 @@ int64_t service_deadline_us(const struct service *s) {
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-static void write_join_reply(const struct service *s, uint32_t member, const uint8_t key[NET_KEY_BYTES],
-							 struct rv_writer *w) {
+static void write_join_reply(const struct service *s, uint32_t member, uint32_t version,
+							 const uint8_t key[NET_KEY_BYTES], struct rv_writer *w) {
 	struct join_reply reply = {.member = member, .run_hash = s->run_hash};
 	memcpy(reply.run_id, s->cfg.run_id, sizeof reply.run_id);
 	memcpy(reply.config, s->config, sizeof reply.config);
 	ticket_sign(s->cfg.run, s->cfg.run_id, member, key, reply.ticket);
-	join_reply_encode(&reply, w);
+	join_reply_encode(&reply, version, w);
 }
 
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
@@ -193,7 +194,7 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 	}
 	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
 	RV_TRY(pump(s, now_us, et));
-	write_join_reply(s, member, key, reply);
+	write_join_reply(s, member, control_version_common(rq.protocol_min, rq.protocol), key, reply);
 	RV_FAILPOINT("join.after");
 	return RV_OK;
 }
@@ -212,12 +213,24 @@ static enum rv_err fill_host(struct report *rep, const char *host, struct rv_err
 	return RV_OK;
 }
 
+/* A member whose release does not know epochs would take an earlier round for a fault, and a later one for its own. */
+static enum rv_err check_expressible(const struct service *s, uint32_t version, struct rv_errtext *et) {
+	uint64_t epoch = core_document(s->core)->epoch;
+	if (version >= 4 || epoch == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_PROTOCOL,
+				   "the run was rolled back (epoch %" PRIu64
+				   "), which version %u of the protocol cannot say: update this worker to rivulet %s or later",
+				   epoch, version, RV_VERSION);
+}
+
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
 						   const void *body, size_t n, struct rv_errtext *et) {
 	struct report rep;
 	RV_FAILPOINT("report.before");
 	RV_TRY(service_fault(s, et));
 	RV_TRY(report_decode(body, n, &rep, et));
+	RV_TRY(check_expressible(s, rep.version, et));
 	RV_TRY(fill_host(&rep, host, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	/* A report is not acknowledged as durable: it is repeated anyway. */
@@ -230,24 +243,33 @@ uint64_t service_document_seq(const struct service *s) {
 	return core_document(s->core)->seq;
 }
 
-const uint8_t *service_document(struct service *s, size_t *n) {
-	_Static_assert(sizeof s->signed_doc >= NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES, "a signed document fits");
+static void sign_document(struct service *s, uint32_t version, struct signed_document *out) {
+	_Static_assert(sizeof out->bytes >= NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES, "a signed document fits");
 	const struct document *d = core_document(s->core);
-	if (d->seq != s->signed_seq) {
-		uint8_t *bytes = malloc(NET_MAX_DOCUMENT_BYTES);
-		struct rv_errtext et = {0};
-		RV_ASSERT(bytes != NULL);
-		struct rv_writer w = rv_writer_of(bytes, NET_MAX_DOCUMENT_BYTES);
-		document_encode(d, &w);
-		RV_ASSERT(!w.failed);
-		enum rv_err e = signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, bytes, rv_writer_len(&w), s->signed_doc, &et);
-		RV_ASSERT(e == RV_OK);
-		s->signed_bytes = NET_SIG_BYTES + rv_writer_len(&w);
-		s->signed_seq = d->seq;
-		free(bytes);
-	}
-	*n = s->signed_bytes;
-	return s->signed_doc;
+	uint8_t *bytes = malloc(NET_MAX_DOCUMENT_BYTES);
+	struct rv_errtext et = {0};
+	RV_ASSERT(bytes != NULL);
+	struct rv_writer w = rv_writer_of(bytes, NET_MAX_DOCUMENT_BYTES);
+	document_encode(d, version, &w);
+	RV_ASSERT(!w.failed);
+	enum rv_err e = signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, bytes, rv_writer_len(&w), out->bytes, &et);
+	RV_ASSERT(e == RV_OK);
+	out->n = NET_SIG_BYTES + rv_writer_len(&w);
+	out->seq = d->seq;
+	out->made = true;
+	free(bytes);
+}
+
+enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
+							 struct rv_errtext *et) {
+	RV_ASSERT(version >= CONTROL_VERSION_MIN && version <= CONTROL_VERSION);
+	RV_TRY(check_expressible(s, version, et));
+	struct signed_document *d = &s->signed_docs[version - CONTROL_VERSION_MIN];
+	if (!d->made || d->seq != core_document(s->core)->seq)
+		sign_document(s, version, d);
+	*n = d->n;
+	*bytes = d->bytes;
+	return RV_OK;
 }
 
 bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {

@@ -51,8 +51,10 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 /* POST /v1/report. `host`: where the sender is seen, put before an address like ":7000". */
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
 						   const void *body, size_t n, struct rv_errtext *et);
-/* The latest document, signed; borrowed until the next call of anything. */
-const uint8_t *service_document(struct service *s, size_t *n);
+/* The latest document in this version of the protocol, signed; borrowed until the next call of anything. RV_E_PROTOCOL:
+ * the version cannot say what it must say. */
+enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
+							 struct rv_errtext *et);
 uint64_t service_document_seq(const struct service *s);
 /* Member of the run, and not banned. */
 bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);

@@ -20,6 +20,16 @@ struct news {
 	char text[200];
 };
 
+enum { SERVICE_VERSIONS = CONTROL_VERSION - CONTROL_VERSION_MIN + 1 };
+
+/* The latest document as it was last signed for members that speak one version. */
+struct signed_document {
+	bool made;
+	uint64_t seq;
+	size_t n;
+	uint8_t bytes[IDENTITY_SIGNED_MAX_BYTES];
+};
+
 struct service {
 	struct service_config cfg;
 	struct run_config run;
@@ -28,9 +38,7 @@ struct service {
 	struct core *core;
 	int64_t started_us;
 
-	uint8_t signed_doc[IDENTITY_SIGNED_MAX_BYTES];
-	size_t signed_bytes;
-	uint64_t signed_seq; /* of what is in signed_doc */
+	struct signed_document signed_docs[SERVICE_VERSIONS]; /* of version CONTROL_VERSION_MIN + i */
 
 	bool store_full;
 	enum rv_err fault; /* final */

@@ -6,6 +6,11 @@
  *
  * This file: the decoded structs, and their byte encodings (docs/protocol.md). No I/O. Decoders bound everything and
  * return the violated condition as text; they never trust a count before the bytes behind it are there.
+ *
+ * Versions. A program speaks CONTROL_VERSION and the one before it. A join says the range, its reply is encoded in the
+ * highest version that both speak. A request for a document says the range too, and the document's own head says which
+ * version is spoken; reports follow it. So nothing about versions is remembered, and either side may be replaced by
+ * another release in the middle of a run. A field that a version lacks is zero when it is decoded.
  */
 #ifndef RV_NET_CONTROL_H
 #define RV_NET_CONTROL_H
@@ -18,13 +23,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CONTROL_VERSION = 2 };
+/* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, epochs, what a worker can prove. */
+enum { CONTROL_VERSION = 4, CONTROL_VERSION_MIN = 3 };
+
+/* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put an older program's in its
+ * place). */
+uint32_t control_version(void);
+/* The highest version that this program and one that speaks `lowest`..`highest` have in common; 0: none. */
+uint32_t control_version_common(uint32_t lowest, uint32_t highest);
 
 /* ---- joining ----------------------------------------------------------------------------------------------------- */
 
 /* POST /v1/join. The sender's Ed25519 key is the one of its TLS client certificate. A known key needs no token. */
 struct join_request {
-	uint32_t protocol; /* CONTROL_VERSION of the worker */
+	uint32_t protocol;     /* the highest version that the worker speaks */
+	uint32_t protocol_min; /* the lowest */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	bool has_token;
 	uint8_t token[NET_TOKEN_BYTES]; /* from the invite link; one-off */
@@ -33,6 +46,7 @@ struct join_request {
 };
 
 struct join_reply {
+	uint32_t version; /* decoded: that of its encoding */
 	uint32_t member; /* 0..NET_MAX_MEMBERS-1: the worker's number for the whole run */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char config[NET_MAX_CONFIG_BYTES]; /* the run's configuration, key = value lines */
@@ -53,6 +67,7 @@ enum worker_phase {
 
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
+	uint32_t version; /* decoded: that of its encoding */
 	uint64_t boot; /* microseconds of wall clock when the process started: a later boot supersedes */
 	uint64_t seq;  /* grows within a boot; an older report is ignored */
 	uint8_t phase; /* enum worker_phase */
@@ -64,9 +79,17 @@ struct report {
 	uint64_t suspects;         /* REDUCING: set of roster indices that made no progress for too long */
 	struct rv_hash digest;     /* VOTED */
 	struct rv_hash chain;      /* its state_hash(round), zero while SYNCING */
+	/* The latest state that its own disk can prove: that of `round`, or of round + 1 when it holds the reduced bytes in
+	 * between; nothing else is encoded. A zero chain: none, or it does not tell (version 3, while SYNCING). Of a
+	 * report of version 3 it is made of the fields above. */
+	uint64_t proven_round;
+	struct rv_hash proven_chain;
 	uint64_t full_round;       /* latest round whose full state hash it has computed */
 	struct rv_hash full_hash;  /* of full_round; zero: none yet */
 	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
+	/* What its line carried at best in the last all-reduces, or what it is capped to; 0: not known (and version 3).
+	 * Decides who owns how much of the vector, never what the mean is. */
+	uint64_t up_bytes_per_s, down_bytes_per_s;
 	/* For people; never decides anything. */
 	uint64_t inner_step; /* global inner steps done */
 	float loss;          /* mean of the last steps; NaN-free: 0 when unknown */
@@ -100,8 +123,12 @@ struct shard_range {
 };
 
 struct document {
+	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint64_t seq;  /* strictly increasing over the life of the run, across restarts of the coordinator */
+	/* How often the operator has taken committed rounds back, and the round with which the last such epoch began: only in
+	 * a later epoch can a round be followed by an earlier one. Version 3 knows none: it is refused once epoch > 0. */
+	uint64_t epoch, epoch_round;
 	uint8_t phase; /* enum run_phase */
 	uint64_t round;
 	uint32_t attempt;     /* REDUCE: 1, 2, ...; else 0 */
@@ -127,15 +154,18 @@ struct document {
 	struct shard_range ranges[NET_MAX_RANGES];
 };
 
-/* Encoders write into `w` (check rv_writer_ok via w->failed); decoders fill *out from n bytes, all of which they must
- * consume. RV_E_INVALID names the field. */
+/* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader speaks
+ * (CONTROL_VERSION_MIN..CONTROL_VERSION); decoders fill *out from n bytes, all of which they must consume.
+ * RV_E_INVALID names the field; RV_E_PROTOCOL: a version that this program does not speak. A join request of another
+ * version is decoded as far as its layout is the same for all, protocol_min being the version of those before 3: the
+ * coordinator refuses it, with the name of the software. */
 void join_request_encode(const struct join_request *m, struct rv_writer *w);
 enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et);
-void join_reply_encode(const struct join_reply *m, struct rv_writer *w);
+void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_writer *w);
 enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, struct rv_errtext *et);
-void report_encode(const struct report *m, struct rv_writer *w);
+void report_encode(const struct report *m, uint32_t version, struct rv_writer *w);
 enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et);
-void document_encode(const struct document *m, struct rv_writer *w);
+void document_encode(const struct document *m, uint32_t version, struct rv_writer *w);
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et);
 
 /* The index of `member` in d->members, or -1. */

@@ -1,6 +1,7 @@
 /* control_document.c: the encoding of the run document, and everything that must hold inside one.
  *
- * Order on the wire: head, run, base, log, the banned, members; in phase REDUCE also the shard map. */
+ * Order on the wire: head, run, base, log, the banned, members; in phase REDUCE also the shard map; from version 4 on
+ * the epoch. */
 #include "net/control.h"
 #include "net/control_fields.h"
 
@@ -27,8 +28,8 @@ static void write_shard_map(const struct document *m, struct rv_writer *w) {
 	}
 }
 
-void document_encode(const struct document *m, struct rv_writer *w) {
-	control_write_head(w, CONTROL_TAG_DOCUMENT, CONTROL_VERSION);
+void document_encode(const struct document *m, uint32_t version, struct rv_writer *w) {
+	control_write_head(w, CONTROL_TAG_DOCUMENT, version);
 	rv_write_bytes(w, m->run_id, sizeof m->run_id);
 	rv_write_u64(w, m->seq);
 	rv_write_u8(w, m->phase);
@@ -54,6 +55,10 @@ void document_encode(const struct document *m, struct rv_writer *w) {
 	}
 	if (m->phase == RUN_REDUCE)
 		write_shard_map(m, w);
+	if (version < 4)
+		return;
+	rv_write_u64(w, m->epoch);
+	rv_write_u64(w, m->epoch_round);
 }
 
 static void read_hash(struct rv_reader *r, struct rv_hash *h) {
@@ -105,6 +110,9 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 	if (d->round > d->final_round || (d->phase == RUN_DONE) != (d->round == d->final_round))
 		return rv_fail(et, RV_E_INVALID, "%s: round %llu of %llu in phase %u", WHAT, (unsigned long long)d->round,
 					   (unsigned long long)d->final_round, d->phase);
+	if (d->epoch_round > d->round || (d->epoch == 0 && d->epoch_round != 0))
+		return rv_fail(et, RV_E_INVALID, "%s: epoch %llu since round %llu, in round %llu", WHAT,
+					   (unsigned long long)d->epoch, (unsigned long long)d->epoch_round, (unsigned long long)d->round);
 	if (d->base_round > d->round || d->round - d->base_round != d->n_log)
 		return rv_fail(et, RV_E_INVALID, "%s: n_log = %u between base_round %llu and round %llu", WHAT, d->n_log,
 					   (unsigned long long)d->base_round, (unsigned long long)d->round);
@@ -170,13 +178,17 @@ static void read_run(struct rv_reader *r, struct document *out) {
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et) {
 	*out = (struct document){0};
 	struct rv_reader r = rv_reader_of(p, n);
-	RV_TRY(control_read_head_current(&r, CONTROL_TAG_DOCUMENT, WHAT, et));
+	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_DOCUMENT, WHAT, &out->version, et));
 	read_run(&r, out);
 	RV_TRY(read_log(&r, out, et));
 	out->banned = rv_read_u64(&r);
 	RV_TRY(read_members(&r, out, et));
 	if (out->phase == RUN_REDUCE)
 		RV_TRY(read_shard_map(&r, out, et));
+	if (out->version >= 4) {
+		out->epoch = rv_read_u64(&r);
+		out->epoch_round = rv_read_u64(&r);
+	}
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_members(out, et));

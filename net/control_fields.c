@@ -22,13 +22,18 @@ enum rv_err control_read_head(struct rv_reader *r, enum control_tag tag, const c
 	return RV_OK;
 }
 
-enum rv_err control_read_head_current(struct rv_reader *r, enum control_tag tag, const char *what,
-									  struct rv_errtext *et) {
-	uint32_t version;
-	RV_TRY(control_read_head(r, tag, what, &version, et));
-	if (version != CONTROL_VERSION)
-		return rv_fail(et, RV_E_INVALID, "%s: version %u, this build speaks %d", what, version, (int)CONTROL_VERSION);
+enum rv_err control_read_head_spoken(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
+									 struct rv_errtext *et) {
+	RV_TRY(control_read_head(r, tag, what, version, et));
+	if (control_version_common(*version, *version) == 0)
+		return rv_fail(et, RV_E_PROTOCOL, "%s: version %u of the protocol; rivulet %s speaks %d to %u: update the older one",
+					   what, *version, RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
 	return RV_OK;
+}
+
+uint32_t control_version_common(uint32_t lowest, uint32_t highest) {
+	uint32_t own = control_version(), best = highest < own ? highest : own;
+	return best >= lowest && best >= CONTROL_VERSION_MIN ? best : 0;
 }
 
 static bool host_char(char c) {

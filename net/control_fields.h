@@ -22,9 +22,9 @@ void control_write_head(struct rv_writer *w, enum control_tag tag, uint32_t vers
 /* RV_E_INVALID when the tag differs. */
 enum rv_err control_read_head(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
 							  struct rv_errtext *et);
-/* The same, and RV_E_INVALID unless the version is CONTROL_VERSION. */
-enum rv_err control_read_head_current(struct rv_reader *r, enum control_tag tag, const char *what,
-									  struct rv_errtext *et);
+/* The same, and RV_E_PROTOCOL unless the version is one that this program speaks. */
+enum rv_err control_read_head_spoken(struct rv_reader *r, enum control_tag tag, const char *what, uint32_t *version,
+									 struct rv_errtext *et);
 
 /* NULL, or the violated condition. "host:port": host is a name, an IPv4 address or a bracketed IPv6 address; port is
  * 1..65535. With `host_optional` also ":port". */

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* From here on a join request says the lowest version that the worker speaks. */
+enum { VERSION_WITH_RANGE = 3 };
+
 static const char REQUEST[] = "join request";
 static const char REPLY[] = "join reply";
 
@@ -15,20 +18,25 @@ void join_request_encode(const struct join_request *m, struct rv_writer *w) {
 	rv_write_bytes(w, m->has_token ? m->token : no_token, NET_TOKEN_BYTES);
 	rv_write_str(w, m->name);
 	rv_write_str(w, m->software);
+	if (m->protocol >= VERSION_WITH_RANGE)
+		rv_write_u32(w, m->protocol_min);
 }
 
 enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et) {
 	*out = (struct join_request){0};
 	struct rv_reader r = rv_reader_of(p, n);
 	RV_TRY(control_read_head(&r, CONTROL_TAG_JOIN_REQUEST, REQUEST, &out->protocol, et));
-	if (out->protocol != CONTROL_VERSION)
-		return RV_OK; /* nothing behind the version can be known; the coordinator refuses it by number */
 	rv_read_copy(&r, out->run_id, sizeof out->run_id);
 	out->has_token = control_read_bool(&r);
 	rv_read_copy(&r, out->token, sizeof out->token);
 	rv_read_str(&r, out->name, sizeof out->name);
 	rv_read_str(&r, out->software, sizeof out->software);
+	out->protocol_min = out->protocol < VERSION_WITH_RANGE ? out->protocol : rv_read_u32(&r);
+	if (out->protocol > CONTROL_VERSION)
+		(void)rv_read_span(&r, rv_reader_left(&r)); /* what a later version has to add */
 	RV_TRY(control_read_end(&r, REQUEST, et));
+	if (out->protocol_min > out->protocol)
+		return rv_fail(et, RV_E_INVALID, "%s: versions %u to %u", REQUEST, out->protocol_min, out->protocol);
 	if (!out->has_token)
 		for (size_t i = 0; i < sizeof out->token; i++)
 			if (out->token[i] != 0)
@@ -42,9 +50,9 @@ enum rv_err join_request_decode(const void *p, size_t n, struct join_request *ou
 	return RV_OK;
 }
 
-void join_reply_encode(const struct join_reply *m, struct rv_writer *w) {
+void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_writer *w) {
 	size_t config_bytes = strnlen(m->config, sizeof m->config);
-	control_write_head(w, CONTROL_TAG_JOIN_REPLY, CONTROL_VERSION);
+	control_write_head(w, CONTROL_TAG_JOIN_REPLY, version);
 	rv_write_u32(w, m->member);
 	rv_write_bytes(w, m->run_id, sizeof m->run_id);
 	rv_write_bytes(w, m->run_hash.b, RV_HASH_BYTES);
@@ -64,7 +72,7 @@ static const char *config_invalid(const uint8_t *p, size_t n) {
 enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, struct rv_errtext *et) {
 	*out = (struct join_reply){0};
 	struct rv_reader r = rv_reader_of(p, n);
-	RV_TRY(control_read_head_current(&r, CONTROL_TAG_JOIN_REPLY, REPLY, et));
+	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_JOIN_REPLY, REPLY, &out->version, et));
 	out->member = rv_read_u32(&r);
 	rv_read_copy(&r, out->run_id, sizeof out->run_id);
 	rv_read_copy(&r, out->run_hash.b, RV_HASH_BYTES);

@@ -1,4 +1,5 @@
 /* control_report.c: the encoding of a worker's report. */
+#include "base/chain.h"
 #include "net/control.h"
 #include "net/control_fields.h"
 
@@ -6,8 +7,8 @@
 
 static const char WHAT[] = "report";
 
-void report_encode(const struct report *m, struct rv_writer *w) {
-	control_write_head(w, CONTROL_TAG_REPORT, CONTROL_VERSION);
+void report_encode(const struct report *m, uint32_t version, struct rv_writer *w) {
+	control_write_head(w, CONTROL_TAG_REPORT, version);
 	rv_write_u64(w, m->boot);
 	rv_write_u64(w, m->seq);
 	rv_write_u8(w, m->phase);
@@ -28,6 +29,12 @@ void report_encode(const struct report *m, struct rv_writer *w) {
 	rv_write_u64(w, m->rx_bytes);
 	rv_write_u64(w, m->compute_us);
 	rv_write_u64(w, m->reduce_us);
+	if (version < 4)
+		return;
+	rv_write_u64(w, m->up_bytes_per_s);
+	rv_write_u64(w, m->down_bytes_per_s);
+	rv_write_u8(w, m->proven_round > m->round);
+	rv_write_bytes(w, m->proven_chain.b, RV_HASH_BYTES);
 }
 
 static void read_fields(struct rv_reader *r, struct report *out) {
@@ -53,11 +60,29 @@ static void read_fields(struct rv_reader *r, struct report *out) {
 	out->reduce_us = rv_read_u64(r);
 }
 
+static void read_fields_4(struct rv_reader *r, struct report *out) {
+	out->up_bytes_per_s = rv_read_u64(r);
+	out->down_bytes_per_s = rv_read_u64(r);
+	out->proven_round = out->round + control_read_bool(r);
+	rv_read_copy(r, out->proven_chain.b, RV_HASH_BYTES);
+}
+
+/* What a report of version 3 says of it without naming it. */
+static void derive_proven(struct report *out) {
+	bool voted = out->phase == WORKER_VOTED;
+	out->proven_round = out->round + voted;
+	out->proven_chain = voted ? rv_chain_next(&out->chain, &out->digest) : out->chain;
+}
+
 enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et) {
 	*out = (struct report){0};
 	struct rv_reader r = rv_reader_of(p, n);
-	RV_TRY(control_read_head_current(&r, CONTROL_TAG_REPORT, WHAT, et));
+	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_REPORT, WHAT, &out->version, et));
 	read_fields(&r, out);
+	if (out->version >= 4)
+		read_fields_4(&r, out);
+	else
+		derive_proven(out);
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);

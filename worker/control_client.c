@@ -22,6 +22,7 @@ enum {
 	HTTP_NO_CONTENT = 204,
 	HTTP_BAD_REQUEST = 400,
 	HTTP_TIMEOUT = 408,
+	HTTP_CONFLICT = 409,
 	HTTP_TOO_MANY = 429,
 	HTTP_SERVER_ERROR = 500,
 };
@@ -44,7 +45,8 @@ struct control_client {
 	struct report latest; /* to send */
 	bool latest_changed;  /* since the one under way was made */
 	bool has_document;
-	uint64_t seq; /* of the latest document */
+	uint64_t seq;     /* of the latest document */
+	uint32_t version; /* spoken, as its head said; before the first one the lowest */
 	struct document doc;
 	struct join_reply joined;
 	uint8_t buffer[NET_MAX_REPORT_BYTES];
@@ -60,6 +62,7 @@ enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[N
 	memcpy(c->run_key, run_key, NET_KEY_BYTES);
 	c->owner = *owner;
 	c->rng = rv_rng_of(seed, 0);
+	c->version = CONTROL_VERSION_MIN;
 	c->join.c = c->report.c = c->document.c = c;
 	*out = c;
 	return RV_OK;
@@ -177,6 +180,12 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 
 static void report_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
+	struct control_client *c = k->c;
+	if (r->err == RV_OK && r->status == HTTP_CONFLICT && c->version > CONTROL_VERSION_MIN) {
+		c->version = CONTROL_VERSION_MIN; /* an older release has taken the coordinator's place */
+		failed(k, "report: the coordinator speaks another version of the protocol than before");
+		return;
+	}
 	if (r->err != RV_OK || r->status / 100 != HTTP_OK / 100) {
 		not_ok(k, r, "report");
 		return;
@@ -186,12 +195,12 @@ static void report_done(void *ctx, const struct http_reply *r) {
 	if (k->c->latest.phase == WORKER_VOTED)
 		RV_FAILPOINT("vote.after");
 	succeeded(k);
-	k->wanted = k->c->latest_changed;
+	k->wanted = c->latest_changed;
 }
 
 static void start_report(struct control_client *c) {
 	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
-	report_encode(&c->latest, &w);
+	report_encode(&c->latest, c->version, &w);
 	c->latest_changed = false;
 	struct http_request rq = {.path = "/v1/report",
 							  .body = c->buffer,
@@ -239,6 +248,7 @@ static void document_done(void *ctx, const struct http_reply *r) {
 		return;
 	}
 	succeeded(k);
+	c->version = c->doc.version;
 	if (c->has_document && c->doc.seq <= c->seq)
 		return;
 	c->has_document = true;
@@ -247,9 +257,10 @@ static void document_done(void *ctx, const struct http_reply *r) {
 }
 
 static void start_document(struct control_client *c) {
-	char path[64] = "/v1/document"; /* the current one, at once */
-	if (c->has_document)
-		snprintf(path, sizeof path, "/v1/document?after=%" PRIu64, c->seq);
+	char path[96];
+	int n = snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", control_version(), (int)CONTROL_VERSION_MIN);
+	if (c->has_document) /* else the current one, at once */
+		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->seq);
 	struct http_request rq = {.path = path,
 							  .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES,
 							  .timeout_ms = POLL_TIMEOUT_MS,

@@ -76,7 +76,9 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 }
 
 static void start_join(struct session *s) {
-	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = s->member.invite.has_token};
+	struct join_request rq = {.protocol = control_version(),
+							  .protocol_min = CONTROL_VERSION_MIN,
+							  .has_token = s->member.invite.has_token};
 	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
 	memcpy(rq.token, s->member.invite.token, NET_TOKEN_BYTES);
 	if (s->opt->name[0])

@@ -223,7 +223,7 @@ int client_join(struct client *k, const struct coordinator *c, const struct invi
 int client_report(struct client *k, const struct report *rep) {
 	uint8_t body[NET_MAX_REPORT_BYTES];
 	struct rv_writer w = rv_writer_of(body, sizeof body);
-	report_encode(rep, &w);
+	report_encode(rep, CONTROL_VERSION, &w);
 	assert_false(w.failed);
 	return client_ask(k, "/v1/report", body, rv_writer_len(&w))->status;
 }
@@ -233,7 +233,7 @@ int client_document(struct client *k, const struct coordinator *c, uint64_t afte
 	const uint8_t *bytes;
 	size_t n;
 	struct rv_errtext et = {0};
-	(void)snprintf(path, sizeof path, "/v1/document?after=%llu", (unsigned long long)after);
+	(void)snprintf(path, sizeof path, "/v1/document?version=%d&after=%llu", (int)CONTROL_VERSION, (unsigned long long)after);
 	const struct answer *a = client_ask(k, path, NULL, 0);
 	if (a->status != 200)
 		return a->status;

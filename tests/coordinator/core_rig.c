@@ -82,7 +82,7 @@ static void check_document(struct rig *r) {
 		return;
 	r->last_seq = d->seq;
 	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
-	document_encode(d, &w);
+	document_encode(d, CONTROL_VERSION, &w);
 	assert_false(w.failed);
 	if (document_decode(bytes, rv_writer_len(&w), &decoded, &et) != RV_OK)
 		fail_msg("the document is not valid: %s", et.text);

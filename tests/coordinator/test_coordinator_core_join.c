@@ -81,7 +81,9 @@ static void test_join_refusals(void **state) {
 	rig_init(&r, 1);
 	rig_start(&r);
 	struct join_request rq = request(&r, 5);
-	rq.protocol = CONTROL_VERSION + 1;
+	rq.protocol = rq.protocol_min = CONTROL_VERSION + 1;
+	assert_int_equal(join(&r, 0, &rq, true, &member), RV_E_PROTOCOL);
+	rq.protocol = rq.protocol_min = CONTROL_VERSION_MIN - 1;
 	assert_int_equal(join(&r, 0, &rq, true, &member), RV_E_PROTOCOL);
 	rq = request(&r, 5);
 	rq.run_id[0] ^= 1;

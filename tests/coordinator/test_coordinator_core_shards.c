@@ -1,4 +1,4 @@
-/* The shard map: it covers every chunk once, equal parts, and survivors keep what they own. */
+/* The shard map: it covers every chunk once, follows what lines carry, and survivors keep what they own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,8 @@
 #include "coordinator/core_internal.h"
 
 enum { CHUNKS_MAX = 5000 };
+
+static const uint64_t unknown[NET_MAX_MEMBERS];
 
 /* Owner of every chunk; asserts that the ranges ascend, touch, and are not empty. */
 static void owners_of(const struct shard_range *ranges, int n_ranges, uint32_t n_chunks, uint16_t *owner) {
@@ -32,7 +34,7 @@ static void test_split_is_equal(void **state) {
 	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
 		for (int n = 1; n <= NET_MAX_MEMBERS; n++) {
 			uint32_t counts[NET_MAX_MEMBERS] = {0};
-			uint16_t n_ranges = core_shards_split(sizes[s], n, ranges);
+			uint16_t n_ranges = core_shards_split(sizes[s], n, unknown, ranges);
 			owners_of(ranges, n_ranges, sizes[s], owner);
 			for (uint32_t c = 0; c < sizes[s]; c++)
 				counts[owner[c]]++;
@@ -72,7 +74,7 @@ static void test_survivors_keep_their_chunks(void **state) {
 	for (int trial = 0; trial < 50; trial++) {
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, CHUNKS_MAX - 1);
 		int n = NET_MAX_MEMBERS;
-		uint16_t n_ranges = core_shards_split(n_chunks, n, ranges);
+		uint16_t n_ranges = core_shards_split(n_chunks, n, unknown, ranges);
 		while (n > 1) {
 			owners_of(ranges, n_ranges, n_chunks, before);
 			uint64_t keep = core_first(n);
@@ -80,7 +82,7 @@ static void test_survivors_keep_their_chunks(void **state) {
 				keep &= ~core_bit((uint32_t)rv_rng_below(&rng, (uint64_t)n));
 			if (keep == 0)
 				continue;
-			n_ranges = core_shards_hand_over(ranges, n_ranges, keep);
+			n_ranges = core_shards_hand_over(ranges, n_ranges, keep, unknown);
 			owners_of(ranges, n_ranges, n_chunks, after);
 			check_hand_over(before, after, n_chunks, keep);
 			n = core_count(keep);
@@ -89,10 +91,158 @@ static void test_survivors_keep_their_chunks(void **state) {
 	}
 }
 
+/* ---- by bandwidth ---- */
+
+/* The model of core_shares.c in floating point, to check it by: when the last owner is done. */
+static double done_at(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *share) {
+	double worst = 0;
+	for (int i = 0; i < n; i++) {
+		double at = ((double)n_chunks + (double)(n - 2) * share[i]) / (double)rates[i];
+		worst = at > worst ? at : worst;
+	}
+	return worst;
+}
+
+static uint32_t sum_of(const uint32_t *share, int n) {
+	uint32_t sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += share[i];
+	return sum;
+}
+
+static void equal_shares(uint32_t n_chunks, int n, const uint32_t *have, uint32_t *share) {
+	core_shares(n_chunks, n, unknown, have, share);
+}
+
+/* Rates within a factor of 1000 of each other, as lines have. */
+static void draw_rates(struct rv_rng *rng, int n, uint64_t *rates) {
+	uint64_t spread = 1 + rv_rng_below(rng, 1000);
+	for (int i = 0; i < n; i++)
+		rates[i] = 100000 * (1 + rv_rng_below(rng, spread));
+}
+
+static void check_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have) {
+	uint32_t share[NET_MAX_MEMBERS], equal[NET_MAX_MEMBERS];
+	uint32_t most = 2 * ((n_chunks + (uint32_t)n - 1) / (uint32_t)n);
+	core_shares(n_chunks, n, rates, have, share);
+	equal_shares(n_chunks, n, have, equal);
+	assert_int_equal(sum_of(share, n), n_chunks);
+	for (int i = 0; i < n; i++) {
+		assert_true(share[i] >= have[i]);
+		assert_true(share[i] <= (have[i] > most ? have[i] : most));
+	}
+	/* The integers round rates to 1/4096 of the fastest. */
+	assert_true(done_at(n_chunks, n, rates, share) <= done_at(n_chunks, n, rates, equal) * 1.1);
+}
+
+static void test_shares_are_never_worse_than_equal(void **state) {
+	(void)state;
+	struct rv_rng rng = rv_rng_of(3, 4);
+	for (int trial = 0; trial < 4000; trial++) {
+		uint64_t rates[NET_MAX_MEMBERS];
+		uint32_t have[NET_MAX_MEMBERS] = {0};
+		int n = 1 + (int)rv_rng_below(&rng, NET_MAX_MEMBERS);
+		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, trial % 2 ? 200 : NET_MAX_CHUNKS);
+		draw_rates(&rng, n, rates);
+		for (int i = 0; trial % 3 == 0 && i < n; i++)
+			have[i] = (uint32_t)rv_rng_below(&rng, n_chunks / (uint32_t)n + 1);
+		check_shares(n_chunks, n, rates, have);
+	}
+}
+
+static void test_a_faster_line_owns_no_less(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	struct rv_rng rng = rv_rng_of(5, 6);
+	for (int trial = 0; trial < 2000; trial++) {
+		uint64_t rates[NET_MAX_MEMBERS];
+		uint32_t share[NET_MAX_MEMBERS];
+		int n = 3 + (int)rv_rng_below(&rng, NET_MAX_MEMBERS - 2);
+		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, 5000);
+		draw_rates(&rng, n, rates);
+		core_shares(n_chunks, n, rates, none, share);
+		for (int i = 0; i < n; i++)
+			for (int j = 0; j < n; j++)
+				if (rates[i] > rates[j])
+					assert_true(share[i] + 1 >= share[j]); /* equal shares differ by one chunk */
+	}
+}
+
+static void test_equal_or_unknown_rates_give_equal_shares(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	for (int n = 1; n <= NET_MAX_MEMBERS; n++) {
+		uint64_t same[NET_MAX_MEMBERS], nearly[NET_MAX_MEMBERS];
+		uint32_t share[NET_MAX_MEMBERS], equal[NET_MAX_MEMBERS];
+		for (int i = 0; i < n; i++) {
+			same[i] = 2500000;
+			nearly[i] = 2500000 + 10000u * (uint64_t)(i % 5);
+		}
+		equal_shares(1000, n, none, equal);
+		core_shares(1000, n, same, none, share);
+		assert_memory_equal(share, equal, (size_t)n * sizeof share[0]);
+		core_shares(1000, n, nearly, none, share);
+		assert_memory_equal(share, equal, (size_t)n * sizeof share[0]);
+	}
+}
+
+/* Four workers, one with a tenth of the line: by the model 15 C / r with equal parts, 10 C / r without. */
+static void test_a_slow_line_owns_nothing_and_the_others_all(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000};
+	uint32_t share[4];
+	core_shares(999, 4, rates, none, share);
+	const uint32_t expect[] = {333, 0, 333, 333};
+	assert_memory_equal(share, expect, sizeof expect);
+	/* An unknown line counts as the median of the known ones. */
+	const uint64_t one_unknown[] = {10000000, 1000000, 0, 10000000};
+	core_shares(999, 4, one_unknown, none, share);
+	assert_memory_equal(share, expect, sizeof expect);
+}
+
+/* Everyone at the limits of what a report can say. */
+static void test_extreme_rates(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	const uint64_t rates[] = {UINT64_MAX, 1, 0, UINT64_MAX / 2};
+	uint32_t share[4];
+	core_shares(NET_MAX_CHUNKS, 4, rates, none, share);
+	assert_int_equal(sum_of(share, 4), NET_MAX_CHUNKS);
+	uint64_t many[NET_MAX_MEMBERS];
+	uint32_t shares[NET_MAX_MEMBERS];
+	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+		many[i] = i == 0 ? UINT64_MAX : 1;
+	core_shares(NET_MAX_CHUNKS, NET_MAX_MEMBERS, many, none, shares);
+	assert_int_equal(sum_of(shares, NET_MAX_MEMBERS), NET_MAX_CHUNKS);
+}
+
+/* The dead one's chunks go to the fast lines; what survivors own stays where it is. */
+static void test_hand_over_follows_bandwidth(void **state) {
+	(void)state;
+	static struct shard_range ranges[NET_MAX_RANGES];
+	uint32_t before[NET_MAX_MEMBERS], after[NET_MAX_MEMBERS];
+	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000};
+	uint16_t n = core_shards_split(400, 4, unknown, ranges);
+	core_shards_count(ranges, n, before);
+	n = core_shards_hand_over(ranges, n, 0x7, rates);
+	core_shards_count(ranges, n, after);
+	assert_int_equal(before[1], 100);
+	assert_int_equal(after[1], 100);
+	assert_int_equal(after[0], 150);
+	assert_int_equal(after[2], 150);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_split_is_equal),
 		cmocka_unit_test(test_survivors_keep_their_chunks),
+		cmocka_unit_test(test_shares_are_never_worse_than_equal),
+		cmocka_unit_test(test_a_faster_line_owns_no_less),
+		cmocka_unit_test(test_equal_or_unknown_rates_give_equal_shares),
+		cmocka_unit_test(test_a_slow_line_owns_nothing_and_the_others_all),
+		cmocka_unit_test(test_extreme_rates),
+		cmocka_unit_test(test_hand_over_follows_bandwidth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

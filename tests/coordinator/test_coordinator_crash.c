@@ -105,7 +105,7 @@ static void die(struct world *w) {
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		struct report rep = next_report(w, i);
 		struct rv_writer wr = rv_writer_of(body[i], sizeof body[i]);
-		report_encode(&rep, &wr);
+		report_encode(&rep, CONTROL_VERSION, &wr);
 		struct http_request rq = {.path = "/v1/report",
 								  .body = body[i],
 								  .body_bytes = rv_writer_len(&wr),

@@ -22,6 +22,7 @@ static struct core_record full_record(uint16_t n_members) {
 	memset(rec.addr, 'a', sizeof rec.addr - 1);
 	rec.banned = true;
 	memset(&rec.token_hash, 0x22, sizeof rec.token_hash);
+	rec.epoch = 0x3132333435363738;
 	rec.round = 77;
 	rec.attempt = 3;
 	memset(&rec.digest, 0x23, sizeof rec.digest);
@@ -32,6 +33,7 @@ static struct core_record full_record(uint16_t n_members) {
 		rec.members[i] = i;
 		rec.tokens[i] = 1000 + i;
 		rec.boots[i] = 2000 + i;
+		rec.rates[i] = 3000 + i;
 	}
 	return rec;
 }
@@ -79,17 +81,40 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	struct rv_errtext et = {0};
 	record_encode(&in, &w);
 	size_t n = rv_writer_len(&w);
+	const uint8_t other[] = {0, 3};
+	for (int i = 0; i < 2; i++) {
+		bytes[0] = other[i];
+		assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
+		assert_non_null(strstr(et.text, "versions 1 to 2"));
+	}
 	bytes[0] = 2;
-	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
-	assert_non_null(strstr(et.text, "version 2"));
-	bytes[0] = 1;
 	bytes[n - 2] = NET_MAX_MEMBERS + 1;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
+}
+
+/* A store of release 0.1 stays readable: its records have neither rates nor epochs. */
+static void test_version_1_is_read(void **state) {
+	(void)state;
+	struct core_record in = full_record(1), out;
+	uint8_t bytes[RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	in.name[0] = in.addr[0] = '\0';
+	record_encode(&in, &w);
+	size_t n = rv_writer_len(&w);
+	size_t epoch_at = 1 + 1 + 8 + 8 + 4 + NET_KEY_BYTES + 2 + 2 + 1 + RV_HASH_BYTES;
+	memmove(bytes + epoch_at, bytes + epoch_at + 8, n - epoch_at - 8);
+	bytes[0] = 1;
+	assert_int_equal(record_decode(bytes, n - 8 - 8, &out, NULL), RV_OK);
+	assert_int_equal(out.round, in.round);
+	assert_int_equal(out.boots[0], in.boots[0]);
+	assert_int_equal(out.rates[0], 0);
+	assert_int_equal(out.epoch, 0);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_version_1_is_read),
 		cmocka_unit_test(test_every_wrong_length_is_refused),
 		cmocka_unit_test(test_other_versions_and_counts_are_refused),
 	};

@@ -112,7 +112,8 @@ static enum rv_err join(struct bench *b, uint8_t who, struct join_reply *out) {
 
 static void document(struct bench *b, struct document *out) {
 	size_t n, bytes_n;
-	const uint8_t *bytes, *p = service_document(b->service, &n);
+	const uint8_t *bytes, *p = NULL;
+	assert_int_equal(service_document(b->service, CONTROL_VERSION, &p, &n, NULL), RV_OK);
 	struct rv_errtext et = {0};
 	assert_int_equal(signed_open(b->run.key, IDENTITY_DOCUMENT_DOMAIN, p, n, &bytes, &bytes_n, &et), RV_OK);
 	assert_int_equal(document_decode(bytes, bytes_n, out, &et), RV_OK);
@@ -138,7 +139,7 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 		rep.attempt = d.attempt;
 	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
-	report_encode(&rep, &w);
+	report_encode(&rep, CONTROL_VERSION, &w);
 	return service_report(b->service, b->now_us, key, "10.1.1.1", body, rv_writer_len(&w), &et);
 }
 

@@ -243,7 +243,7 @@ static void requests_that_the_coordinator_refuses(void **state) {
 	uint8_t report[NET_MAX_REPORT_BYTES], *huge = calloc(1, 1 << 20);
 	struct rv_writer w = rv_writer_of(report, sizeof report);
 	identity_of_seed(seed, &stranger);
-	report_encode(&r, &w);
+	report_encode(&r, CONTROL_VERSION, &w);
 	assert_false(w.failed);
 	assert_int_equal(post(s, &stranger, "/v1/report", report, rv_writer_len(&w)).status, 403);
 	assert_int_equal(post(s, &s->member, "/v1/report", "what?", 5).status, 400);

@@ -87,7 +87,8 @@ static void world_free(struct world *w) {
 
 static void look_at_document(struct world *w) {
 	size_t n, bytes;
-	const uint8_t *data, *p = service_document(w->service, &n);
+	const uint8_t *data, *p = NULL;
+	RV_ASSERT(service_document(w->service, CONTROL_VERSION, &p, &n, NULL) == RV_OK);
 	uint64_t seq = w->doc.seq;
 	RV_ASSERT(signed_open(w->run.key, IDENTITY_DOCUMENT_DOMAIN, p, n, &data, &bytes, NULL) == RV_OK);
 	RV_ASSERT(document_decode(data, bytes, &w->doc, NULL) == RV_OK);
@@ -133,7 +134,7 @@ static void send_report(struct world *w, const uint8_t key[NET_KEY_BYTES], struc
 	rep.full_round = hashes & 16 ? rep.round : 0;
 	rep.full_hash = pick_hash(w, (uint8_t)(hashes >> 2));
 	struct rv_writer b = rv_writer_of(body, sizeof body);
-	report_encode(&rep, &b);
+	report_encode(&rep, CONTROL_VERSION, &b);
 	enum rv_err e = service_report(w->service, w->now_us, key, "10.0.0.9", body, rv_writer_len(&b), &et);
 	RV_ASSERT(e == RV_OK || et.text[0]);
 }

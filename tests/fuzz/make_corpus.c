@@ -66,7 +66,7 @@ static void make_joins(struct seeds *s) {
 	fill(a->ticket, sizeof a->ticket, 4);
 	seed_begin(s);
 	rv_write_u8(&s->w, 1);
-	join_reply_encode(a, &s->w);
+	join_reply_encode(a, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "join_reply");
 	free(a);
 }
@@ -79,7 +79,7 @@ static void make_reports(struct seeds *s) {
 	fill(&r.chain, sizeof r.chain, 1);
 	seed_begin(s);
 	rv_write_u8(&s->w, 2);
-	report_encode(&r, &s->w);
+	report_encode(&r, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "report_training");
 	r.phase = WORKER_VOTED;
 	r.attempt = 2;
@@ -89,14 +89,14 @@ static void make_reports(struct seeds *s) {
 	(void)snprintf(r.addr, sizeof r.addr, "[::1]:7434");
 	seed_begin(s);
 	rv_write_u8(&s->w, 2);
-	report_encode(&r, &s->w);
+	report_encode(&r, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "report_voted");
 }
 
 static void make_document(struct seeds *s, struct document *d, const char *name) {
 	seed_begin(s);
 	rv_write_u8(&s->w, 3);
-	document_encode(d, &s->w);
+	document_encode(d, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", name);
 }
 

@@ -20,7 +20,7 @@ static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 	do {                                                                                                               \
 		static uint8_t again_[NET_MAX_DOCUMENT_BYTES];                                                                 \
 		struct rv_writer w_ = rv_writer_of(again_, sizeof again_);                                                     \
-		encode(message, &w_);                                                                                          \
+		encode(message, CONTROL_VERSION, &w_);                                                                                          \
 		assert_int_equal(rv_writer_len(&w_), n);                                                                       \
 		assert_memory_equal(buffer, again_, n);                                                                        \
 	} while (0)
@@ -70,10 +70,35 @@ static void test_join_request(void **state) {
 static void test_a_request_of_another_version_is_readable_enough_to_refuse(void **state) {
 	(void)state;
 	struct join_request in = a_request(), out;
-	in.protocol = 7;
+	in.protocol = 2; /* before versions were negotiated */
 	assert_int_equal(request_through_bytes(&in, &out), RV_OK);
-	assert_int_equal(out.protocol, 7);
-	assert_string_equal(out.name, "");
+	assert_int_equal(out.protocol, 2);
+	assert_int_equal(out.protocol_min, 2);
+	assert_string_equal(out.software, in.software);
+	in.protocol = CONTROL_VERSION + 2;
+	in.protocol_min = CONTROL_VERSION;
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	join_request_encode(&in, &w);
+	size_t n = rv_writer_len(&w);
+	for (size_t more = 0; more < 9; more++) { /* whatever a later version adds */
+		assert_int_equal(join_request_decode(buffer, n + more, &out, NULL), RV_OK);
+		assert_int_equal(out.protocol, CONTROL_VERSION + 2);
+		assert_int_equal(out.protocol_min, CONTROL_VERSION);
+		assert_string_equal(out.software, in.software);
+	}
+	in.protocol = CONTROL_VERSION;
+	in.protocol_min = CONTROL_VERSION + 1;
+	assert_int_equal(request_through_bytes(&in, &out), RV_E_INVALID);
+}
+
+static void test_common_version(void **state) {
+	(void)state;
+	assert_int_equal(control_version(), CONTROL_VERSION);
+	assert_int_equal(control_version_common(1, 2), 0);
+	assert_int_equal(control_version_common(2, CONTROL_VERSION_MIN), CONTROL_VERSION_MIN);
+	assert_int_equal(control_version_common(CONTROL_VERSION, CONTROL_VERSION + 1), CONTROL_VERSION);
+	assert_int_equal(control_version_common(CONTROL_VERSION + 1, CONTROL_VERSION + 1), 0);
+	assert_int_equal(control_version_common(0, UINT32_MAX), CONTROL_VERSION);
 }
 
 static void test_join_reply(void **state) {
@@ -82,7 +107,7 @@ static void test_join_reply(void **state) {
 	in = (struct join_reply){.member = 63, .config = "model = gpt2\nlr = 0.1\t# fine\n", .run_hash = hash_of_int(1)};
 	memset(in.ticket, 5, sizeof in.ticket);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
-	join_reply_encode(&in, &w);
+	join_reply_encode(&in, CONTROL_VERSION, &w);
 	size_t n = rv_writer_len(&w);
 	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_OK);
 	assert_int_equal(out.member, in.member);
@@ -93,12 +118,12 @@ static void test_join_reply(void **state) {
 	assert_int_equal(join_reply_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
 	in.member = NET_MAX_MEMBERS;
 	w = rv_writer_of(buffer, sizeof buffer);
-	join_reply_encode(&in, &w);
+	join_reply_encode(&in, CONTROL_VERSION, &w);
 	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_E_INVALID);
 	in.member = 0;
 	in.config[3] = '\r';
 	w = rv_writer_of(buffer, sizeof buffer);
-	join_reply_encode(&in, &w);
+	join_reply_encode(&in, CONTROL_VERSION, &w);
 	assert_int_equal(join_reply_decode(buffer, n, &out, NULL), RV_E_INVALID);
 }
 
@@ -129,7 +154,7 @@ static struct report a_report(void) {
 
 static enum rv_err report_through_bytes(const struct report *in, struct report *out, struct rv_errtext *et) {
 	struct rv_writer w = rv_writer_of(buffer, NET_MAX_REPORT_BYTES);
-	report_encode(in, &w);
+	report_encode(in, CONTROL_VERSION, &w);
 	assert_false(w.failed);
 	return report_decode(buffer, rv_writer_len(&w), out, et);
 }
@@ -152,7 +177,7 @@ static void test_report(void **state) {
 	assert_int_equal(out.reduce_us, in.reduce_us);
 	assert_true(out.loss == in.loss);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
-	report_encode(&in, &w);
+	report_encode(&in, CONTROL_VERSION, &w);
 	size_t n = rv_writer_len(&w);
 	ASSERT_SAME_BYTES(report_encode, &out, n);
 	for (size_t cut = 0; cut < n; cut++)
@@ -223,7 +248,7 @@ static struct document *a_document(void) {
 
 static size_t encode_document(const struct document *d) {
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
-	document_encode(d, &w);
+	document_encode(d, CONTROL_VERSION, &w);
 	assert_false(w.failed);
 	return rv_writer_len(&w);
 }
@@ -358,7 +383,7 @@ static void test_mutated_bytes(void **state) {
 			continue;
 		accepted++;
 		struct rv_writer w = rv_writer_of(again, sizeof again);
-		document_encode(&doc_out, &w);
+		document_encode(&doc_out, CONTROL_VERSION, &w);
 		assert_int_equal(rv_writer_len(&w), n);
 		assert_memory_equal(mutant, again, n);
 	}
@@ -369,6 +394,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_join_request),
 		cmocka_unit_test(test_a_request_of_another_version_is_readable_enough_to_refuse),
+		cmocka_unit_test(test_common_version),
 		cmocka_unit_test(test_join_reply),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_report_rules),

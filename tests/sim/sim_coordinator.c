@@ -103,7 +103,7 @@ static void reply(struct sim *s, int host, struct http_head head, const void *bo
 
 static size_t encode_document(const struct document *d, uint8_t *out, size_t cap) {
 	struct rv_writer w = rv_writer_of(out, cap);
-	document_encode(d, &w);
+	document_encode(d, CONTROL_VERSION, &w);
 	RV_ASSERT(!w.failed);
 	return rv_writer_len(&w);
 }
@@ -142,7 +142,7 @@ static void answer_joins(struct sim *s) {
 		m->run_hash = s->run_hash;
 		uint8_t bytes[256];
 		struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
-		join_reply_encode(m, &w);
+		join_reply_encode(m, CONTROL_VERSION, &w);
 		RV_ASSERT(!w.failed);
 		oracle_member(s, h, m->member);
 		reply(s, h, c->joins[h], bytes, rv_writer_len(&w));

@@ -49,7 +49,7 @@ static void send_report(struct sim *s, int host, struct report *rep) {
 	uint8_t bytes[NET_MAX_REPORT_BYTES];
 	struct rv_writer out = rv_writer_of(bytes, sizeof bytes);
 	(void)snprintf(rep->addr, sizeof rep->addr, "w%d:7000", host);
-	report_encode(rep, &out);
+	report_encode(rep, CONTROL_VERSION, &out);
 	RV_ASSERT(!out.failed);
 	request(s, host, (struct http_head){.what = HTTP_REPORT}, bytes, rv_writer_len(&out));
 }
