@@ -254,10 +254,11 @@ static uint32_t wanted_version(const char *query, size_t n) {
 
 static void refuse_version(const struct request *q) {
 	char text[RV_ERRTEXT_BYTES];
-	(void)snprintf(text, sizeof text,
-				   "document: this coordinator (rivulet %s) speaks versions %d to %u of the protocol, and none of those "
-				   "asked for: update the older program",
-				   RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
+	(void)snprintf(
+		text, sizeof text,
+		"document: this coordinator (rivulet %s) speaks versions %d to %u of the protocol, and none of those "
+		"asked for: update the older program",
+		RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
 	reply_text(q->rq, STATUS_CONFLICT, text);
 }
 

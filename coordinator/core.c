@@ -90,11 +90,12 @@ static enum rv_err check_join(const struct core *c, const struct join_request *r
 	uint32_t version = control_version_common(rq->protocol_min, rq->protocol);
 	bool worker_is_old = rq->protocol < CONTROL_VERSION_MIN;
 	if (version == 0)
-		return rv_fail(et, RV_E_PROTOCOL,
-					   "join: this worker (%s) speaks versions %u to %u of the protocol, this coordinator (rivulet %s) %d "
-					   "to %u: update the %s",
-					   rq->software[0] ? rq->software : "unknown software", rq->protocol_min, rq->protocol, RV_VERSION,
-					   (int)CONTROL_VERSION_MIN, control_version(), worker_is_old ? "worker" : "coordinator");
+		return rv_fail(
+			et, RV_E_PROTOCOL,
+			"join: this worker (%s) speaks versions %u to %u of the protocol, this coordinator (rivulet %s) %d "
+			"to %u: update the %s",
+			rq->software[0] ? rq->software : "unknown software", rq->protocol_min, rq->protocol, RV_VERSION,
+			(int)CONTROL_VERSION_MIN, control_version(), worker_is_old ? "worker" : "coordinator");
 	if (memcmp(rq->run_id, c->cfg.run_id, NET_RUN_ID_BYTES) != 0)
 		return rv_fail(et, RV_E_PROTOCOL, "join: for another run than this coordinator's");
 	return RV_OK;

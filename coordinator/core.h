@@ -60,7 +60,7 @@ struct core_record {
 	char addr[NET_ADDR_BYTES]; /* where it was last reached; "": it has not reported yet */
 	bool banned;
 	struct rv_hash token_hash; /* core_token_hash of the token it spent; zero: none */
-	uint64_t epoch; /* ROLLBACK: the one that begins */
+	uint64_t epoch;            /* ROLLBACK: the one that begins */
 	/* ROSTER, COMMIT, BASE; ROLLBACK: the round that is open again */
 	uint64_t round;
 	uint32_t attempt;

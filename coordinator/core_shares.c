@@ -19,8 +19,8 @@
 #include <string.h>
 
 enum {
-	RATE_ONE = 4096, /* the fastest */
-	TIME_ONE = 4096, /* a chunk at that rate: with 2^20 chunks and 64 owners all products stay below 2^63 */
+	RATE_ONE = 4096,   /* the fastest */
+	TIME_ONE = 4096,   /* a chunk at that rate: with 2^20 chunks and 64 owners all products stay below 2^63 */
 	WORTH_PERCENT = 97 /* of the time with equal shares: measured rates of equal lines differ a little, and nothing is
 						* gained by following that */
 };
@@ -79,7 +79,8 @@ static int first_with_one_more(const struct plan *p, const uint32_t *share) {
 }
 
 static void fill(const struct plan *p, uint32_t *share) {
-	uint64_t low = 0, high = (uint64_t)p->n * p->n_chunks * RATE_ONE * TIME_ONE; /* at `low` not all is owned, at `high` it is */
+	uint64_t low = 0,
+			 high = (uint64_t)p->n * p->n_chunks * RATE_ONE * TIME_ONE; /* at `low` not all is owned, at `high` it is */
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 		if (fill_up_to(p, middle, share) >= p->n_chunks)

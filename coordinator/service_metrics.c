@@ -34,6 +34,15 @@ static double value_tx(const struct core_member_view *v) {
 static double value_rx(const struct core_member_view *v) {
 	return (double)v->last.rx_bytes;
 }
+static double value_up_rate(const struct core_member_view *v) {
+	return (double)v->last.up_bytes_per_s;
+}
+static double value_down_rate(const struct core_member_view *v) {
+	return (double)v->last.down_bytes_per_s;
+}
+static double value_share(const struct core_member_view *v) {
+	return v->last.n_chunks > 0 ? (double)v->owned_chunks / v->last.n_chunks : 0;
+}
 static double value_compute(const struct core_member_view *v) {
 	return (double)v->last.compute_us / 1e6;
 }
@@ -47,6 +56,11 @@ static const struct series all_series[] = {
 	{"rivulet_member_tokens_per_second", "gauge", "Its training speed", value_tokens_per_s},
 	{"rivulet_member_sent_bytes_total", "counter", "Sent to peers since its process started", value_tx},
 	{"rivulet_member_received_bytes_total", "counter", "Received from peers since its process started", value_rx},
+	{"rivulet_member_line_up_bytes_per_second", "gauge", "What its line carried upwards in all-reduces; 0: not known",
+	 value_up_rate},
+	{"rivulet_member_line_down_bytes_per_second", "gauge", "The same, downwards", value_down_rate},
+	{"rivulet_member_shard_ratio", "gauge", "The part of the vector that it averaged in the last all-reduce",
+	 value_share},
 	{"rivulet_member_compute_seconds_total", "counter", "Spent in inner steps since its process started",
 	 value_compute},
 	{"rivulet_member_reduce_seconds_total", "counter", "Spent in all-reduces since its process started", value_reduce},

@@ -51,6 +51,11 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	set_real(o, "tokens_per_s", (double)v->last.tokens_per_s);
 	set_int(o, "tx_bytes", v->last.tx_bytes);
 	set_int(o, "rx_bytes", v->last.rx_bytes);
+	set_int(o, "up_bytes_per_s", v->last.up_bytes_per_s);
+	set_int(o, "down_bytes_per_s", v->last.down_bytes_per_s);
+	set_int(o, "owned_chunks", v->owned_chunks);
+	set_int(o, "n_chunks", v->last.n_chunks);
+	set_int(o, "protocol", v->last.version);
 	set_int(o, "compute_us", v->last.compute_us);
 	set_int(o, "reduce_us", v->last.reduce_us);
 	if (details)

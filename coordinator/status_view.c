@@ -102,12 +102,16 @@ static const char *silence(const json_t *m) {
 }
 
 static void print_member(const json_t *m, FILE *out) {
-	char name[64], speed[24], sent[24], compute[24], reduce[24];
+	char name[64], speed[24], sent[24], up[24], down[24], share[16] = "-", compute[24], reduce[24];
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
 	name_of(m, name);
-	(void)fprintf(out, "  %-*.*s %-10s %6.0f %8.4f %9s %9sB %9s %9s  ", NAME_COLUMNS, NAME_COLUMNS, name,
-				  phase[0] ? phase : "joined", number(m, "round"), number(m, "loss"),
+	if (number(m, "n_chunks") > 0)
+		(void)snprintf(share, sizeof share, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
+	(void)fprintf(out, "  %-*.*s %-10s %6.0f %8.4f %9s %9sB %7sb/s %7sb/s %6s %9s %9s  ", NAME_COLUMNS, NAME_COLUMNS,
+				  name, phase[0] ? phase : "joined", number(m, "round"), number(m, "loss"),
 				  short_number(number(m, "tokens_per_s"), speed), short_number(number(m, "tx_bytes"), sent),
+				  short_number(8 * number(m, "up_bytes_per_s"), up),
+				  short_number(8 * number(m, "down_bytes_per_s"), down), share,
 				  span(number(m, "compute_us") / 1e6, compute), span(number(m, "reduce_us") / 1e6, reduce));
 	if (!json_is_number(json_object_get(m, "silent_s")))
 		(void)fprintf(out, "never reported\n");
@@ -120,8 +124,9 @@ int status_view_print(const json_t *status, bool online, FILE *out) {
 	size_t i;
 	print_head(status, online, out);
 	int waiting = online ? print_waiting(status, out) : 0;
-	(void)fprintf(out, "  %-*s %-10s %6s %8s %9s %10s %9s %9s  %s\n", NAME_COLUMNS, "worker", "phase", "round", "loss",
-				  "tokens/s", "sent", "compute", "reduce", "last report");
+	(void)fprintf(out, "  %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %9s %9s  %s\n", NAME_COLUMNS, "worker", "phase",
+				  "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "compute", "reduce",
+				  "last report");
 	json_array_foreach(members, i, m) print_member(m, out);
 	(void)fflush(out);
 	return 2 + waiting + (int)json_array_size(members);

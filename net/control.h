@@ -47,7 +47,7 @@ struct join_request {
 
 struct join_reply {
 	uint32_t version; /* decoded: that of its encoding */
-	uint32_t member; /* 0..NET_MAX_MEMBERS-1: the worker's number for the whole run */
+	uint32_t member;  /* 0..NET_MAX_MEMBERS-1: the worker's number for the whole run */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	char config[NET_MAX_CONFIG_BYTES]; /* the run's configuration, key = value lines */
 	struct rv_hash run_hash;           /* rv_run_hash(run_id, config) */
@@ -68,17 +68,17 @@ enum worker_phase {
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
-	uint64_t boot; /* microseconds of wall clock when the process started: a later boot supersedes */
-	uint64_t seq;  /* grows within a boot; an older report is ignored */
-	uint8_t phase; /* enum worker_phase */
+	uint64_t boot;    /* microseconds of wall clock when the process started: a later boot supersedes */
+	uint64_t seq;     /* grows within a boot; an older report is ignored */
+	uint8_t phase;    /* enum worker_phase */
 	uint64_t round;
 	uint32_t attempt; /* REDUCING, VOTED: which roster it speaks of; else 0 */
 	uint64_t tokens;  /* trained on in this round so far (READY and later: what its contribution stands for) */
 	uint32_t
 		n_chunks; /* how many chunks its parameter vector has; all members must agree (it follows from the config) */
-	uint64_t suspects;         /* REDUCING: set of roster indices that made no progress for too long */
-	struct rv_hash digest;     /* VOTED */
-	struct rv_hash chain;      /* its state_hash(round), zero while SYNCING */
+	uint64_t suspects;     /* REDUCING: set of roster indices that made no progress for too long */
+	struct rv_hash digest; /* VOTED */
+	struct rv_hash chain;  /* its state_hash(round), zero while SYNCING */
 	/* The latest state that its own disk can prove: that of `round`, or of round + 1 when it holds the reduced bytes in
 	 * between; nothing else is encoded. A zero chain: none, or it does not tell (version 3, while SYNCING). Of a
 	 * report of version 3 it is made of the fields above. */
@@ -125,7 +125,7 @@ struct shard_range {
 struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint64_t seq;  /* strictly increasing over the life of the run, across restarts of the coordinator */
+	uint64_t seq; /* strictly increasing over the life of the run, across restarts of the coordinator */
 	/* How often the operator has taken committed rounds back, and the round with which the last such epoch began: only in
 	 * a later epoch can a round be followed by an earlier one. Version 3 knows none: it is refused once epoch > 0. */
 	uint64_t epoch, epoch_round;

@@ -26,8 +26,9 @@ enum rv_err control_read_head_spoken(struct rv_reader *r, enum control_tag tag, 
 									 struct rv_errtext *et) {
 	RV_TRY(control_read_head(r, tag, what, version, et));
 	if (control_version_common(*version, *version) == 0)
-		return rv_fail(et, RV_E_PROTOCOL, "%s: version %u of the protocol; rivulet %s speaks %d to %u: update the older one",
-					   what, *version, RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
+		return rv_fail(et, RV_E_PROTOCOL,
+					   "%s: version %u of the protocol; rivulet %s speaks %d to %u: update the older one", what,
+					   *version, RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
 	return RV_OK;
 }
 

@@ -258,7 +258,8 @@ static void document_done(void *ctx, const struct http_reply *r) {
 
 static void start_document(struct control_client *c) {
 	char path[96];
-	int n = snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", control_version(), (int)CONTROL_VERSION_MIN);
+	int n =
+		snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", control_version(), (int)CONTROL_VERSION_MIN);
 	if (c->has_document) /* else the current one, at once */
 		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->seq);
 	struct http_request rq = {.path = path,

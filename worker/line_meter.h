@@ -21,8 +21,8 @@ struct line_counts {
 struct line_meter {
 	bool running;
 	int64_t began_us, window_us;
-	struct line_counts began, window;              /* at those times */
-	uint64_t best_up, best_down;                   /* bytes per second, in the all-reduce under way */
+	struct line_counts began, window;                        /* at those times */
+	uint64_t best_up, best_down;                             /* bytes per second, in the all-reduce under way */
 	uint64_t up[LINE_METER_ROUNDS], down[LINE_METER_ROUNDS]; /* of the last ones, the latest first; 0: none */
 };
 

@@ -93,6 +93,8 @@ bool round_contributed(const struct round_core *c);
 bool round_is_behind(const struct round_core *c);
 /* state_hash(round) as the document's digests give it; false when they do not reach that far back. */
 bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out);
+/* The latest state that the disk can prove: our own, or with the log that we hold applied. A zero chain: none. */
+void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *chain);
 /* The next action of catching up, or false: nothing new to ask for. */
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out);
 /* Forgets the outstanding fetch; true with CANCEL_FETCH in *out when there was one. */

@@ -54,6 +54,21 @@ static bool holds_next_log(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, next_digest(c));
 }
 
+/* A log that is not the committed one proves nothing more; before a document says, and while the run waits for votes,
+ * ours is as good as any. */
+static bool log_may_be_committed(const struct round_core *c) {
+	return c->log.held && c->log.round == c->round && (!c->has_doc || c->round >= c->doc.round || holds_next_log(c));
+}
+
+void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *chain) {
+	*round = c->round;
+	*chain = c->diverged ? (struct rv_hash){0} : c->chain;
+	if (c->diverged || (c->has_doc && needs_base(c)) || !log_may_be_committed(c))
+		return;
+	*round = c->round + 1;
+	*chain = rv_chain_next(&c->chain, &c->log.digest);
+}
+
 /* ---- donors ---------------------------------------------------------------------------------------------------------
  */
 

@@ -9,6 +9,7 @@
 #include "base/event.h"
 #include "worker/control_client.h"
 #include "worker/jobs.h"
+#include "worker/line_meter.h"
 #include "worker/membership.h"
 #include "worker/meshlink.h"
 #include "worker/round.h"
@@ -79,6 +80,7 @@ struct session {
 	struct blob *log_file; /* the log file that APPLY will need */
 	uint32_t told_attempt; /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
+	struct line_meter line;
 	bool persisting, persist_again; /* one PERSIST at a time with the storage thread */
 	bool replica_write;             /* a snapshot is with the storage thread */
 	uint32_t history;               /* states installed so far: what was under way before one is of another history */

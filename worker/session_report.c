@@ -25,6 +25,8 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->tokens_per_s = p.tokens_per_s;
 	r->tx_bytes = traffic.tx_bytes;
 	r->rx_bytes = traffic.rx_bytes;
+	r->up_bytes_per_s = line_meter_up(&s->line, s->opt->max_up);
+	r->down_bytes_per_s = line_meter_down(&s->line, s->opt->max_down);
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
 	if (s->opt->advertise[0])

@@ -73,6 +73,11 @@ static void attempt_event(struct session *s, const struct document *d) {
 			 "round %" PRIu64 ": averaging among %u workers (attempt %u)", d->round, d->n_members, d->attempt);
 }
 
+static struct line_counts line_counts_of(const struct session *s) {
+	struct peers_traffic t = peers_total(meshlink_peers(s->mesh));
+	return (struct line_counts){.tx_bytes = t.tx_bytes, .rx_bytes = t.rx_bytes};
+}
+
 static void begin_reduce(struct session *s, int64_t now_us) {
 	const struct document *d = round_document(s->round);
 	struct rv_errtext et = {0};
@@ -84,6 +89,7 @@ static void begin_reduce(struct session *s, int64_t now_us) {
 		return;
 	}
 	s->sums.reduce_started_us = now_us;
+	line_meter_begin(&s->line, now_us, line_counts_of(s));
 	s->told_attempt = 0;
 	s->told_suspects = 0;
 	meshlink_announce_links(s->mesh, now_us);
@@ -123,6 +129,7 @@ void session_poll_reduce(struct session *s, int64_t now_us) {
 	if (!allreduce_running(s->reduce))
 		return;
 	allreduce_tick(s->reduce, now_us);
+	line_meter_sample(&s->line, now_us, line_counts_of(s));
 	tell_suspects(s, now_us);
 	if (!allreduce_done(s->reduce) || s->told_attempt == allreduce_attempt(s->reduce))
 		return;
@@ -136,6 +143,7 @@ static void end_reduce(struct session *s, int64_t now_us) {
 	count_reduce_time(s, now_us);
 	s->sums.exchanged = allreduce_info(s->reduce);
 	s->sums.attempts = allreduce_attempt(s->reduce);
+	line_meter_end(&s->line, now_us, line_counts_of(s));
 	allreduce_stop(s->reduce);
 }
 

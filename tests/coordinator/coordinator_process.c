@@ -233,7 +233,8 @@ int client_document(struct client *k, const struct coordinator *c, uint64_t afte
 	const uint8_t *bytes;
 	size_t n;
 	struct rv_errtext et = {0};
-	(void)snprintf(path, sizeof path, "/v1/document?version=%d&after=%llu", (int)CONTROL_VERSION, (unsigned long long)after);
+	(void)snprintf(path, sizeof path, "/v1/document?version=%d&after=%llu", (int)CONTROL_VERSION,
+				   (unsigned long long)after);
 	const struct answer *a = client_ask(k, path, NULL, 0);
 	if (a->status != 200)
 		return a->status;

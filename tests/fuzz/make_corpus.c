@@ -49,14 +49,22 @@ static void fill(void *out, size_t n, uint8_t first) {
 }
 
 static void make_joins(struct seeds *s) {
-	struct join_request q = {
-		.protocol = CONTROL_VERSION, .has_token = true, .name = "anna", .software = "rivulet 0.1.0"};
+	struct join_request q = {.protocol = CONTROL_VERSION,
+							 .protocol_min = CONTROL_VERSION_MIN,
+							 .has_token = true,
+							 .name = "anna",
+							 .software = "rivulet 0.1.0"};
 	fill(q.run_id, sizeof q.run_id, 1);
 	fill(q.token, sizeof q.token, 2);
 	seed_begin(s);
 	rv_write_u8(&s->w, 0);
 	join_request_encode(&q, &s->w);
 	seed_end(s, "control", "join_request");
+	q.protocol = 2; /* before versions were negotiated */
+	seed_begin(s);
+	rv_write_u8(&s->w, 0);
+	join_request_encode(&q, &s->w);
+	seed_end(s, "control", "join_request_version_2");
 	struct join_reply *a = calloc(1, sizeof *a);
 	RV_ASSERT(a);
 	a->member = 3;
@@ -81,6 +89,14 @@ static void make_reports(struct seeds *s) {
 	rv_write_u8(&s->w, 2);
 	report_encode(&r, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "report_training");
+	seed_begin(s);
+	rv_write_u8(&s->w, 2);
+	report_encode(&r, 3, &s->w);
+	seed_end(s, "control", "report_version_3");
+	r.up_bytes_per_s = 1250000;
+	r.down_bytes_per_s = 12500000;
+	r.proven_round = 6;
+	fill(&r.proven_chain, sizeof r.proven_chain, 3);
 	r.phase = WORKER_VOTED;
 	r.attempt = 2;
 	r.tokens = 1000;
@@ -93,10 +109,10 @@ static void make_reports(struct seeds *s) {
 	seed_end(s, "control", "report_voted");
 }
 
-static void make_document(struct seeds *s, struct document *d, const char *name) {
+static void make_document(struct seeds *s, struct document *d, uint32_t version, const char *name) {
 	seed_begin(s);
 	rv_write_u8(&s->w, 3);
-	document_encode(d, CONTROL_VERSION, &s->w);
+	document_encode(d, version, &s->w);
 	seed_end(s, "control", name);
 }
 
@@ -119,7 +135,10 @@ static void make_documents(struct seeds *s) {
 		(void)snprintf(d->members[i].addr, sizeof d->members[i].addr, "10.0.0.%u:7434", (unsigned)(i + 1));
 		fill(d->members[i].key, sizeof d->members[i].key, (uint8_t)(10 + i));
 	}
-	make_document(s, d, "document_open");
+	make_document(s, d, 3, "document_version_3");
+	d->epoch = 2;
+	d->epoch_round = 3;
+	make_document(s, d, CONTROL_VERSION, "document_open");
 	d->phase = RUN_REDUCE;
 	d->attempt = 1;
 	d->n_chunks = 10;
@@ -128,7 +147,7 @@ static void make_documents(struct seeds *s) {
 		d->members[i].weight = 1;
 		d->ranges[i] = (struct shard_range){.first = 3 * (uint32_t)i, .count = i == 2 ? 4 : 3, .owner = (uint16_t)i};
 	}
-	make_document(s, d, "document_reduce");
+	make_document(s, d, CONTROL_VERSION, "document_reduce");
 	free(d);
 }
 

@@ -1,6 +1,7 @@
 /* test_net_control.c: joins, reports and run documents: through bytes and back, cut anywhere, and every rule inside. */
 #include "net/control.h"
 
+#include "base/chain.h"
 #include "base/rng.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static uint8_t buffer[NET_MAX_DOCUMENT_BYTES];
 	do {                                                                                                               \
 		static uint8_t again_[NET_MAX_DOCUMENT_BYTES];                                                                 \
 		struct rv_writer w_ = rv_writer_of(again_, sizeof again_);                                                     \
-		encode(message, CONTROL_VERSION, &w_);                                                                                          \
+		encode(message, CONTROL_VERSION, &w_);                                                                         \
 		assert_int_equal(rv_writer_len(&w_), n);                                                                       \
 		assert_memory_equal(buffer, again_, n);                                                                        \
 	} while (0)
@@ -185,6 +186,48 @@ static void test_report(void **state) {
 	assert_int_equal(report_decode(buffer, n + 1, &out, NULL), RV_E_INVALID);
 }
 
+static size_t report_bytes(const struct report *in, uint32_t version) {
+	struct rv_writer w = rv_writer_of(buffer, NET_MAX_REPORT_BYTES);
+	report_encode(in, version, &w);
+	assert_false(w.failed);
+	return rv_writer_len(&w);
+}
+
+/* What version 4 adds, and what a report of version 3 says of it. */
+static void test_report_versions(void **state) {
+	(void)state;
+	struct report in = a_report(), out;
+	in.up_bytes_per_s = 123456789;
+	in.down_bytes_per_s = 987654321;
+	in.proven_round = in.round + 1;
+	in.proven_chain = hash_of_int(77);
+	size_t n = report_bytes(&in, 4);
+	assert_int_equal(report_decode(buffer, n, &out, NULL), RV_OK);
+	assert_int_equal(out.version, 4);
+	assert_int_equal(out.up_bytes_per_s, 123456789);
+	assert_int_equal(out.down_bytes_per_s, 987654321);
+	assert_int_equal(out.proven_round, in.round + 1);
+	assert_memory_equal(&out.proven_chain, &in.proven_chain, sizeof in.proven_chain);
+	n = report_bytes(&in, 3);
+	assert_int_equal(report_decode(buffer, n, &out, NULL), RV_OK);
+	assert_int_equal(out.version, 3);
+	assert_int_equal(out.up_bytes_per_s, 0);
+	assert_string_equal(out.addr, in.addr);
+	assert_int_equal(out.reduce_us, in.reduce_us);
+	struct rv_hash voted = rv_chain_next(&in.chain, &in.digest);
+	assert_int_equal(out.proven_round, in.round + 1); /* its vote is the log on its disk */
+	assert_memory_equal(&out.proven_chain, &voted, sizeof voted);
+	for (size_t cut = 0; cut < n; cut++)
+		assert_int_equal(report_decode(buffer, cut, &out, NULL), RV_E_INVALID);
+	const uint8_t spoken_by_nobody[] = {0, 2, CONTROL_VERSION + 1};
+	for (size_t i = 0; i < sizeof spoken_by_nobody; i++) {
+		struct rv_errtext et = {0};
+		buffer[4] = spoken_by_nobody[i];
+		assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_PROTOCOL);
+		assert_non_null(strstr(et.text, "speaks 3 to 4"));
+	}
+}
+
 #define REPORT_REFUSED(change, text)                                                                                   \
 	do {                                                                                                               \
 		struct report m = a_report();                                                                                  \
@@ -222,6 +265,8 @@ static struct document doc_in, doc_out;
 static struct document *a_document(void) {
 	struct document *d = &doc_in;
 	*d = (struct document){.seq = 9,
+						   .epoch = 2,
+						   .epoch_round = 3,
 						   .phase = RUN_REDUCE,
 						   .round = 7,
 						   .attempt = 2,
@@ -266,6 +311,26 @@ static void test_document(void **state) {
 	assert_int_equal(document_decode(buffer, n + 1, &doc_out, NULL), RV_E_INVALID);
 	assert_int_equal(document_find(&doc_in, 10), 2);
 	assert_int_equal(document_find(&doc_in, 9), -1);
+}
+
+static void test_document_versions(void **state) {
+	(void)state;
+	struct document *d = a_document();
+	size_t n3 = 0, n4 = encode_document(d);
+	assert_int_equal(document_decode(buffer, n4, &doc_out, NULL), RV_OK);
+	assert_int_equal(doc_out.version, 4);
+	assert_int_equal(doc_out.epoch, d->epoch);
+	assert_int_equal(doc_out.epoch_round, d->epoch_round);
+	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	document_encode(d, 3, &w);
+	n3 = rv_writer_len(&w);
+	assert_int_equal(n4, n3 + 16);
+	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_OK);
+	assert_int_equal(doc_out.version, 3);
+	assert_int_equal(doc_out.epoch, 0);
+	assert_int_equal(doc_out.round, d->round);
+	buffer[4] = 5;
+	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_E_PROTOCOL);
 }
 
 static void test_the_largest_document_fits(void **state) {
@@ -314,6 +379,8 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->final_round = 7, "round 7 of 7");
 	DOCUMENT_REFUSED(d->final_round = 3, "round 7 of 3");
 	DOCUMENT_REFUSED((d->phase = RUN_DONE, d->attempt = 0), "round 7 of 30");
+	DOCUMENT_REFUSED(d->epoch_round = 8, "epoch 2 since round 8, in round 7");
+	DOCUMENT_REFUSED(d->epoch = 0, "epoch 0 since round 3");
 	DOCUMENT_REFUSED(d->base_round = 8, "n_log");
 	DOCUMENT_REFUSED(d->base_round = 3, "n_log");
 	DOCUMENT_REFUSED((d->n_members = 0, d->n_ranges = 0), "without members");
@@ -397,8 +464,10 @@ int main(void) {
 		cmocka_unit_test(test_common_version),
 		cmocka_unit_test(test_join_reply),
 		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_report_versions),
 		cmocka_unit_test(test_report_rules),
 		cmocka_unit_test(test_document),
+		cmocka_unit_test(test_document_versions),
 		cmocka_unit_test(test_the_largest_document_fits),
 		cmocka_unit_test(test_document_rules),
 		cmocka_unit_test(test_an_open_document_has_no_shard_map),
