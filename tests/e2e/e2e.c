@@ -142,6 +142,11 @@ static bool try_wait(struct e2e_process *p, int *status) {
 	return true;
 }
 
+bool e2e_has_ended(const struct e2e_process *p) {
+	siginfo_t info = {0};
+	return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid;
+}
+
 static void show_log_tail(const char *log) {
 	char *text = read_all(log);
 	size_t n = text ? strlen(text) : 0;
@@ -168,6 +173,8 @@ void e2e_run(struct e2e *e, const char *name, const char *const *argv, int statu
 	path_in(e, log_name, p.log);
 	start(&p, argv, NULL, 0);
 	int ended = e2e_wait_exit(&p);
+	if (status < 0)
+		return;
 	if (ended != status)
 		show_log_tail(p.log);
 	assert_int_equal(ended, status);
@@ -205,8 +212,9 @@ void e2e_start_coordinator(struct e2e *e) {
 	path_in(e, "coordinator.log", e->coordinator.log);
 	(void)remove(listen_file);
 	const char *address = e->listen[0] ? e->listen : "127.0.0.1:0";
-	const char *const argv[] = {"rivulet-coordinator", "serve", "--dir", dir, "--listen", address, NULL};
-	start(&e->coordinator, argv, NULL, 0);
+	const char *program = e->coordinator_program ? e->coordinator_program : "rivulet-coordinator";
+	const char *const argv[] = {program, "serve", "--dir", dir, "--listen", address, NULL};
+	start(&e->coordinator, argv, e->coordinator_env, 0);
 	wait_for_file(listen_file, &e->coordinator);
 	char *text = read_all(listen_file);
 	text[strcspn(text, "\n")] = '\0';
@@ -214,24 +222,34 @@ void e2e_start_coordinator(struct e2e *e) {
 	free(text);
 }
 
-static void make_links(struct e2e *e) {
+/* Links for workers first, first + 1, ... */
+static void make_links(struct e2e *e, int first, int n) {
 	char dir[E2E_PATH], count[16], log[E2E_PATH];
 	path_in(e, "coordinator", dir);
-	snprintf(count, sizeof count, "%d", e->n_workers);
+	path_in(e, "invite.log", log);
+	(void)remove(log);
+	snprintf(count, sizeof count, "%d", n);
 	const char *const argv[] = {"rivulet-coordinator", "invite", "--dir", dir, "--count", count, NULL};
 	e2e_run(e, "invite", argv, 0);
-	path_in(e, "invite.log", log);
 	char *text = read_all(log), *at = text;
-	for (int i = 0; i < e->n_workers; i++) {
+	for (int i = first; i < first + n; i++) {
 		at = strstr(at, "rivulet://");
 		assert_non_null(at);
-		size_t n = strcspn(at, " \t\r\n\"");
-		assert_in_range(n, 1, sizeof e->links[i] - 1);
-		memcpy(e->links[i], at, n);
-		e->links[i][n] = '\0';
-		at += n;
+		size_t length = strcspn(at, " \t\r\n\"");
+		assert_in_range(length, 1, sizeof e->links[i] - 1);
+		memcpy(e->links[i], at, length);
+		e->links[i][length] = '\0';
+		at += length;
 	}
 	free(text);
+}
+
+void e2e_renew_worker(struct e2e *e, int i) {
+	char dir[E2E_PATH];
+	assert_int_equal(e->workers[i].pid, 0);
+	e2e_worker_dir(e, i, dir);
+	nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	make_links(e, i, 1);
 }
 
 void e2e_open(struct e2e *e, const char *config, int n_workers) {
@@ -249,7 +267,7 @@ void e2e_open(struct e2e *e, const char *config, int n_workers) {
 	const char *const argv[] = {"rivulet-coordinator", "new-run", "--dir", dir, "--config", conf, NULL};
 	e2e_run(e, "new-run", argv, 0);
 	e2e_start_coordinator(e);
-	make_links(e);
+	make_links(e, 0, n_workers);
 }
 
 void e2e_close(struct e2e *e) {
@@ -291,9 +309,13 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 	start(w, argv, env, e->file_limit);
 }
 
-void e2e_launch_worker(struct e2e *e, int i) {
+void e2e_launch_worker_as(struct e2e *e, int i, const char *program, const char *env) {
 	char conf[E2E_PATH + 16];
-	launch(e, i, NULL, NULL, conf);
+	launch(e, i, program, env, conf);
+}
+
+void e2e_launch_worker(struct e2e *e, int i) {
+	e2e_launch_worker_as(e, i, NULL, NULL);
 }
 
 void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env) {

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { E2E_MAX_WORKERS = 6, E2E_PATH = 256, E2E_MAX_ARGS = 4, E2E_WAIT_S = 100 };
+enum { E2E_MAX_WORKERS = 12, E2E_PATH = 256, E2E_MAX_ARGS = 4, E2E_WAIT_S = 100 };
 
 struct e2e_process {
 	pid_t pid; /* 0: not running */
@@ -25,6 +25,8 @@ struct e2e {
 	char listen[64];                  /* the coordinator's host:port */
 	long file_limit;                  /* bytes: no worker started from now on can write a longer file; 0: no limit */
 	const char *worker_args[E2E_MAX_ARGS]; /* more of them, for workers started from now on; NULL: no more */
+	const char *coordinator_program;       /* for starts from now on; NULL: rivulet-coordinator */
+	const char *coordinator_env;           /* the same: NULL or one "NAME=value" */
 	struct e2e_process coordinator, workers[E2E_MAX_WORKERS];
 	int n_workers;
 };
@@ -40,14 +42,19 @@ void e2e_start_coordinator(struct e2e *e); /* on the port it had before, if it h
  * its link. `program`: NULL for rivulet-worker. `env`: NULL or one "NAME=value". */
 void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env);
 void e2e_launch_worker(struct e2e *e, int i); /* without waiting for its join */
+void e2e_launch_worker_as(struct e2e *e, int i, const char *program, const char *env);
+/* Worker i, which does not run, is somebody new from now on: its directory is removed and its link is a fresh one. */
+void e2e_renew_worker(struct e2e *e, int i);
 void e2e_start_workers(struct e2e *e, int n);
 void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
 
 void e2e_signal(struct e2e_process *p, int signal);
 /* Waits for its end: the exit status, or 128 + signal. */
 int e2e_wait_exit(struct e2e_process *p);
+/* It has ended, and nobody has waited for it yet. */
+bool e2e_has_ended(const struct e2e_process *p);
 /* Runs a program of ours to its end, which must be this exit status; its output goes to DIR/NAME.log. `argv` ends with
- * NULL; argv[0] is the program's name. */
+ * NULL; argv[0] is the program's name. `status` -1: any. */
 void e2e_run(struct e2e *e, const char *name, const char *const *argv, int status);
 
 /* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key NULL: any); waits

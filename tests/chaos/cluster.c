@@ -1,0 +1,237 @@
+/* cluster.c: see cluster.h. */
+#include "tests/chaos/cluster.h"
+
+#include "base/hex.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define WORKER      "rivulet-worker-failpoint"
+#define COORDINATOR "rivulet-coordinator-failpoint"
+enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL };
+
+double cluster_now_s(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- logs -----------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_complaint(const char *event) {
+	static const char *const bad[] = {"document", "install_failed", "apply_failed", "diverged",
+									  "failed",   "wrong_state",    "unverified",   "storage"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (strcmp(event, bad[i]) == 0)
+			return true;
+	return false;
+}
+
+static void on_round(struct cluster *c, struct cluster_log *l, const json_t *j, const char *path) {
+	int64_t round = e2e_int(j, "round");
+	const char *chain = e2e_text(j, "chain");
+	assert_in_range(round, 1, CLUSTER_MAX_ROUNDS);
+	if (c->chains[round][0] == '\0')
+		snprintf(c->chains[round], sizeof c->chains[round], "%s", chain);
+	if (strcmp(c->chains[round], chain) != 0)
+		fail_msg("%s: round %lld has another chain than another worker's", path, (long long)round);
+	l->round = round;
+	l->took_part = l->took_part || l->attempt == round - 1;
+}
+
+static void on_event(struct cluster *c, struct cluster_log *l, const json_t *j, const char *path) {
+	const char *event = json_string_value(json_object_get(j, "event"));
+	if (!event)
+		return;
+	if (is_complaint(event))
+		fail_msg("%s: %s: %s", path, event, e2e_text(j, "text"));
+	if (strcmp(event, "round") == 0 && json_object_get(j, "chain")) {
+		on_round(c, l, j, path);
+	} else if (strcmp(event, "attempt") == 0) {
+		l->attempt = e2e_int(j, "round");
+	} else if (strcmp(event, "fetch") == 0) {
+		l->fetched = true;
+	} else if (strcmp(event, "failpoint") == 0) {
+		l->hits++;
+		l->hit_s = e2e_time(j);
+	}
+}
+
+/* The whole lines that are new. */
+static void read_log(struct cluster *c, struct cluster_log *l, const char *path) {
+	FILE *f = fopen(path, "rb");
+	char *line = NULL;
+	size_t cap = 0;
+	if (!f)
+		return;
+	fseek(f, l->offset, SEEK_SET);
+	for (ssize_t n; (n = getline(&line, &cap, f)) > 0 && line[n - 1] == '\n';) {
+		l->offset += n;
+		json_t *j = json_loads(line, 0, NULL);
+		if (j)
+			on_event(c, l, j, path);
+		json_decref(j);
+	}
+	free(line);
+	fclose(f);
+}
+
+static void read_logs(struct cluster *c) {
+	for (int i = 0; i < c->n; i++)
+		read_log(c, &c->workers[i], c->e.workers[i].log);
+	read_log(c, &c->coordinator, c->e.coordinator.log);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------------------
+ */
+
+struct patience patience_for(struct cluster *c, const char *what) {
+	read_logs(c);
+	return (struct patience){c, what, cluster_now_s() + CLUSTER_PATIENCE_S};
+}
+
+/* A process that is gone, but is not expected to be. */
+static void check_alive(struct cluster *c) {
+	for (int i = 0; i < c->n; i++) {
+		struct e2e_process *w = &c->e.workers[i];
+		if (w->pid > 0 && !(c->may_end & 1u << i) && e2e_has_ended(w))
+			fail_msg("worker %d ended unexpectedly; see %s", i, w->log);
+	}
+}
+
+void patience_wait(struct patience *p) {
+	nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000}, NULL);
+	read_logs(p->c);
+	check_alive(p->c);
+	if (cluster_now_s() > p->until_s)
+		fail_msg("%s: not within %d s", p->what, CLUSTER_PATIENCE_S);
+}
+
+int64_t cluster_round(const struct cluster *c, int except) {
+	int64_t highest = 0;
+	for (int i = 0; i < c->n; i++)
+		if (i != except && c->workers[i].round > highest)
+			highest = c->workers[i].round;
+	return highest;
+}
+
+static bool have_seen(const struct cluster *c, int64_t round, int except) {
+	for (int i = 0; i < c->n; i++)
+		if (i != except && c->workers[i].round < round)
+			return false;
+	return true;
+}
+
+void cluster_wait_round(struct cluster *c, int64_t round, int except) {
+	char what[64];
+	snprintf(what, sizeof what, "round %lld committed by all others", (long long)round);
+	for (struct patience p = patience_for(c, what); !have_seen(c, round, except);)
+		patience_wait(&p);
+}
+
+void cluster_wait_takes_part(struct cluster *c, int i) {
+	char what[64];
+	snprintf(what, sizeof what, "worker %d takes part again", i);
+	for (struct patience p = patience_for(c, what); !c->workers[i].took_part;)
+		patience_wait(&p);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------------
+ */
+
+void cluster_start_worker(struct cluster *c, int i, const char *env) {
+	read_logs(c);
+	c->workers[i].attempt = -1;
+	c->workers[i].took_part = c->workers[i].fetched = false;
+	e2e_launch_worker_as(&c->e, i, WORKER, env);
+}
+
+void cluster_kill_worker(struct cluster *c, int i) {
+	if (c->e.workers[i].pid == 0)
+		return;
+	e2e_signal(&c->e.workers[i], SIGKILL);
+	assert_int_equal(e2e_wait_exit(&c->e.workers[i]), EXITED_KILLED);
+}
+
+void cluster_start_coordinator(struct cluster *c, const char *env) {
+	read_logs(c);
+	c->e.coordinator_program = COORDINATOR;
+	c->e.coordinator_env = env;
+	e2e_start_coordinator(&c->e);
+}
+
+void cluster_kill_coordinator(struct cluster *c) {
+	if (c->e.coordinator.pid == 0)
+		return;
+	e2e_signal(&c->e.coordinator, SIGKILL);
+	assert_int_equal(e2e_wait_exit(&c->e.coordinator), EXITED_KILLED);
+}
+
+/* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one. */
+void cluster_open(struct cluster *c, int n, int64_t rounds) {
+	char config[512];
+	assert_in_range(n, 2, CLUSTER_MAX_WORKERS);
+	assert_in_range(rounds, 1, CLUSTER_MAX_ROUNDS);
+	memset(c, 0, sizeof *c);
+	c->n = n;
+	c->rounds = rounds;
+	snprintf(config, sizeof config,
+			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
+			 "base-every = 4\ngrace-ms = 1000\nliveness-ms = 3000\npeer-timeout-ms = 2500\n"
+			 "min-workers = %d\nrounds = %lld\n",
+			 n / 2 + 1, (long long)rounds);
+	e2e_open(&c->e, config, n);
+	assert_in_range(snprintf(c->dumps, sizeof c->dumps, "%.240s/dumps", c->e.dir), 1, (int)sizeof c->dumps - 1);
+	assert_int_equal(mkdir(c->dumps, 0700), 0);
+	assert_int_equal(setenv("RIVULET_DUMP", c->dumps, 1), 0);
+	cluster_kill_coordinator(c); /* it was the installed one */
+	cluster_start_coordinator(c, NULL);
+	for (int i = 0; i < n; i++)
+		cluster_start_worker(c, i, NULL);
+	cluster_wait_round(c, 2, -1);
+}
+
+void cluster_close(struct cluster *c) {
+	e2e_close(&c->e);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------------
+ */
+
+static void compare_with_store(const struct cluster *c, const struct mean_check *mean) {
+	char hex[65];
+	assert_int_equal(mean->rounds, c->rounds);
+	for (int64_t r = 1; r <= c->rounds; r++) {
+		rv_hex_encode(mean->chain[r].b, RV_HASH_BYTES, hex);
+		if (c->chains[r][0] != '\0' && strcmp(c->chains[r], hex) != 0)
+			fail_msg("round %lld: workers saw another chain committed than the store has", (long long)r);
+	}
+}
+
+void cluster_finish(struct cluster *c, struct mean_check *mean) {
+	char chain[65], state[65], store[E2E_PATH + 32];
+	int all[CLUSTER_MAX_WORKERS];
+	struct rv_errtext et = {0};
+	for (int i = 0; i < c->n; i++)
+		all[i] = i;
+	c->may_end = UINT32_MAX;
+	cluster_wait_round(c, c->rounds, -1);
+	e2e_assert_same_end(&c->e, all, c->n, chain, state);
+	read_logs(c);
+	assert_string_equal(chain, c->chains[c->rounds]);
+	e2e_signal(&c->e.coordinator, SIGTERM);
+	assert_int_equal(e2e_wait_exit(&c->e.coordinator), 0);
+	snprintf(store, sizeof store, "%s/coordinator/store.db", c->e.dir);
+	if (mean_check(store, c->dumps, mean, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	compare_with_store(c, mean);
+}

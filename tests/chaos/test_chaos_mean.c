@@ -1,0 +1,185 @@
+/* test_chaos_mean.c: the check of means (mean_check.h) accepts a run that is right, and finds each way in which a mean can
+ * be wrong: a check that cannot fail is none. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "base/chain.h"
+#include "base/file.h"
+#include "base/run_config.h"
+#include "coordinator/store.h"
+#include "outer/global.h"
+#include "tests/chaos/mean_check.h"
+#include "worker/mean_dump.h"
+
+enum { N = 1500, MEMBERS = 3, ROUNDS = 2, BYTES_MAX = 4 * N + 64, PATH_BYTES = 128 };
+
+static const char config_text[] = "weight-by-tokens = true\nrounds = 9\n";
+static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
+
+/* What is wrong with a run. */
+enum plant { NOTHING, REDUCED_BIT, LEFT_OUT, TWICE, UNWEIGHTED, OTHER_BOOT, OTHER_ROSTER, CHAIN, N_PLANTS };
+
+struct made {
+	char dir[64], store[PATH_BYTES];
+	struct global_config g;
+	struct rv_hash chain;
+	uint8_t given[MEMBERS][BYTES_MAX], reduced[BYTES_MAX];
+	size_t bytes;
+};
+
+static void put(const struct made *m, const char *kind, uint64_t round, uint32_t member, uint64_t which,
+				const uint8_t *vector) {
+	static uint8_t file[MEAN_DUMP_HEADER_BYTES + BYTES_MAX];
+	char path[PATH_BYTES];
+	struct rv_errtext et = {0};
+	struct rv_writer w = rv_writer_of(file, sizeof file);
+	rv_write_bytes(&w, MEAN_DUMP_MAGIC, 8);
+	rv_write_u64(&w, N);
+	rv_write_u64(&w, round);
+	rv_write_u64(&w, member);
+	rv_write_u64(&w, which);
+	rv_write_u64(&w, m->bytes);
+	rv_write_bytes(&w, vector, m->bytes);
+	(void)snprintf(path, sizeof path, "%s/%s-%" PRIu64 "-%u-%" PRIu64, m->dir, kind, round, member, which);
+	assert_int_equal(rv_file_write_atomic(path, file, rv_writer_len(&w), 0600, &et), RV_OK);
+}
+
+static void give(struct made *m, uint64_t round) {
+	float x[N];
+	for (int i = 0; i < MEMBERS; i++) {
+		for (int k = 0; k < N; k++)
+			x[k] = (float)((k * 7919 + i * 104729 + (int)round * 31) % 2001 - 1000) * 1e-5f;
+		for (uint32_t c = 0; c < m->g.chunks.n_chunks; c++)
+			assert_int_equal(m->g.codec->encode(x + c * m->g.chunks.chunk_elems, chunking_len(&m->g.chunks, c),
+												m->given[i] + chunking_offset_bytes(&m->g.chunks, m->g.codec, c), NULL),
+							 RV_OK);
+		put(m, "contribution", round, (uint32_t)i, 100 + (uint64_t)i, m->given[i]);
+	}
+}
+
+/* By the product's function, over what the plant says. */
+static void reduce(struct made *m, enum plant plant) {
+	static float scratch[N];
+	uint32_t weights[MEMBERS + 1] = {2, 1, 3, 3};
+	int n_in = plant == LEFT_OUT ? MEMBERS - 1 : plant == TWICE ? MEMBERS + 1 : MEMBERS;
+	for (int i = 0; i < MEMBERS && plant == UNWEIGHTED; i++)
+		weights[i] = 1;
+	for (uint32_t c = 0; c < m->g.chunks.n_chunks; c++) {
+		size_t at = chunking_offset_bytes(&m->g.chunks, m->g.codec, c);
+		const uint8_t *in[] = {m->given[0] + at, m->given[1] + at, m->given[2] + at, m->given[2] + at};
+		assert_int_equal(codec_reduce_mean(m->g.codec, in, weights, n_in, chunking_len(&m->g.chunks, c), scratch,
+										   m->reduced + at, NULL),
+						 RV_OK);
+	}
+}
+
+static void commit(struct made *m, struct store *s, uint64_t round, enum plant plant) {
+	struct global_state names = {.cfg = m->g};
+	struct rv_errtext et = {0};
+	struct core_record rec = {.id = 2 * round + 1,
+							  .type = CORE_ROSTER,
+							  .round = round,
+							  .attempt = 1,
+							  .n_chunks = m->g.chunks.n_chunks,
+							  .n_members = MEMBERS};
+	for (uint32_t i = 0; i < MEMBERS; i++) {
+		rec.members[i] = i;
+		rec.tokens[i] = (const uint64_t[]){20, 10, 30}[i];
+		rec.boots[i] = 100 + i + (plant == OTHER_BOOT);
+	}
+	assert_int_equal(store_sqlite_ops.append(s, &rec, NULL, &et), RV_OK);
+	rec.id++;
+	rec.type = CORE_COMMIT;
+	rec.n_members = plant == OTHER_ROSTER ? MEMBERS - 1 : MEMBERS;
+	rec.digest = global_digest(&names, round, m->reduced);
+	m->chain = rv_chain_next(plant == CHAIN ? &rec.digest : &m->chain, &rec.digest);
+	rec.chain = m->chain;
+	assert_int_equal(store_sqlite_ops.append(s, &rec, NULL, &et), RV_OK);
+}
+
+static void make_run(struct made *m, enum plant plant) {
+	struct run_config run;
+	struct rv_errtext et = {0};
+	struct store *s;
+	(void)snprintf(m->dir, sizeof m->dir, "/tmp/rivulet-mean-XXXXXX");
+	assert_non_null(mkdtemp(m->dir));
+	(void)snprintf(m->store, sizeof m->store, "%s/store.db", m->dir);
+	assert_int_equal(run_config_parse(&run, "test", config_text, &et), RV_OK);
+	struct rv_hash run_hash = rv_run_hash(run_id, config_text);
+	assert_int_equal(global_config_of(&run, N, &run_hash, &m->g, &et), RV_OK);
+	m->bytes = chunking_total_bytes(&m->g.chunks, m->g.codec);
+	m->chain = rv_chain_start(&run_hash);
+	assert_int_equal(store_create(m->store, run_id, config_text, &et), RV_OK);
+	assert_int_equal(store_open(m->store, &s, &et), RV_OK);
+	for (uint64_t round = 0; round < ROUNDS; round++) {
+		enum plant now = round + 1 == ROUNDS ? plant : NOTHING; /* a run that was right before */
+		give(m, round);
+		reduce(m, now);
+		commit(m, s, round, now);
+		m->reduced[m->bytes / 2] ^= now == REDUCED_BIT ? 1 : 0;
+		put(m, "reduced", round, 1, 1, m->reduced);
+		put(m, "reduced", round, 2, 1, m->reduced);
+	}
+	store_close(s);
+}
+
+static void remove_run(const struct made *m) {
+	char command[PATH_BYTES];
+	(void)snprintf(command, sizeof command, "rm -r %s", m->dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_run_that_is_right(void **state) {
+	(void)state;
+	static struct made m;
+	static struct mean_check got;
+	struct rv_errtext et = {0};
+	make_run(&m, NOTHING);
+	enum rv_err e = mean_check(m.store, m.dir, &got, &et);
+	if (e != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(got.rounds, ROUNDS);
+	assert_int_equal(got.contributions, ROUNDS * MEMBERS);
+	assert_int_equal(got.reduced, ROUNDS * 2);
+	assert_true(rv_hash_equal(&got.chain[ROUNDS], &m.chain));
+	remove_run(&m);
+}
+
+static void every_wrong_mean_is_found(void **state) {
+	(void)state;
+	static struct made m;
+	static struct mean_check got;
+	static const char *const says[N_PLANTS] = {[REDUCED_BIT] = "what member 1 reduced",
+											   [LEFT_OUT] = "what member 1 reduced",
+											   [TWICE] = "what member 1 reduced",
+											   [UNWEIGHTED] = "what member 1 reduced",
+											   [OTHER_BOOT] = "contribution-1-0-101",
+											   [OTHER_ROSTER] = "not over the last roster",
+											   [CHAIN] = "the committed chain does not follow"};
+	for (enum plant plant = REDUCED_BIT; plant < N_PLANTS; plant++) {
+		struct rv_errtext et = {0};
+		make_run(&m, plant);
+		assert_int_not_equal(mean_check(m.store, m.dir, &got, &et), RV_OK);
+		if (strstr(et.text, says[plant]) == NULL)
+			fail_msg("plant %d: %s", plant, et.text);
+		remove_run(&m);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_run_that_is_right),
+		cmocka_unit_test(every_wrong_mean_is_found),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
