@@ -17,7 +17,7 @@ static const char small_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext =
 								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nbase-every = 2\n" PATIENT;
 /* About a million parameters. */
 static const char wide_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
-							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\n" PATIENT;
+							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nshards = equal\n" PATIENT;
 
 static int teardown(void **state) {
 	if (*state)

@@ -37,7 +37,7 @@ static void test_a_seed_replays(void **state) {
 static void test_faults_do_happen(void **state) {
 	(void)state;
 	uint64_t seen[SIM_FAULT_KINDS] = {0}, commits = 0;
-	for (uint64_t seed = 1; seed <= 40; seed++) {
+	for (uint64_t seed = 1; seed <= 80; seed++) {
 		struct sim_stats one = run(seed);
 		commits += one.commits;
 		for (int i = 0; i < SIM_FAULT_KINDS; i++)
