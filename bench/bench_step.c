@@ -44,8 +44,9 @@ static const struct rv_option option_table[] = {
 
 static enum rv_err serve(const struct options *opt, struct rv_errtext *et) {
 	const struct step_shape *s = step_shape_of(opt->cases[0]);
-	const struct backend_options options = {(int)opt->threads, strcmp(opt->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
-											opt->isa};
+	const struct backend_options options = {.threads = (int)opt->threads,
+											.compute = strcmp(opt->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
+											.isa = opt->isa};
 	struct backend *be = NULL;
 	struct step_ours o = {0};
 	RV_TRY(backend_open("cpu", &options, &be, et));
@@ -176,7 +177,7 @@ static double excess_ms(const struct contestant *ours, const struct contestant *
 
 static enum rv_err print_phases(const struct options *opt, const struct step_shape *s,
 								const struct contestant c[N_CONTESTANTS], struct rv_errtext *et) {
-	struct backend_options be = {(int)opt->threads, DTYPE_F32, opt->isa};
+	struct backend_options be = {.threads = (int)opt->threads, .compute = DTYPE_F32, .isa = opt->isa};
 	if (wanted(opt, OURS_FP32))
 		RV_TRY(
 			step_phases_print(s, &be, (int)opt->rounds, excess_ms(&c[OURS_FP32], &c[TORCH_FP32], s->torch_fp32), et));

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/plugin.h"
 #include "kernels/ref/ref.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@ static enum rv_err fail_unknown(const char *name, struct rv_errtext *et) {
 		RV_ASSERT(n > 0 && (size_t)n < sizeof names - used);
 		used += (size_t)n;
 	}
-	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; there are: %s", name, names);
+	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; there are: %s, cuda", name, names);
 }
 
 enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
@@ -32,7 +33,11 @@ enum rv_err backend_open(const char *name, const struct backend_options *opt, st
 	for (int i = 0; backend_registry[i]; i++)
 		if (strcmp(backend_registry[i]->name, name) == 0)
 			return backend_registry[i]->open(opt, out, et);
-	return fail_unknown(name, et);
+	const struct backend_plugin *plugin;
+	if (strcmp(name, "cuda") != 0)
+		return fail_unknown(name, et);
+	RV_TRY(plugin_cuda(&plugin, et));
+	return plugin->ops->open(opt, out, et);
 }
 
 void backend_close(struct backend *be) {

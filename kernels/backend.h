@@ -44,6 +44,7 @@ struct backend_options {
 	int threads;        /* 1..256; 0: all that this process may run on */
 	enum dtype compute; /* of the operands of products: see Products above */
 	const char *isa;    /* CPU: "auto", or the highest one to use: "avx512", "avx2", "portable" */
+	int device;         /* GPU: which one, from 0 */
 };
 
 /* y = x W^T (+ bias): what a fused linear does after its product. */
@@ -188,9 +189,10 @@ static inline act_t *backend_act_at(const struct backend *be, act_t *base, size_
 	return (act_t *)((char *)base + i * dtype_bytes(be->act));
 }
 
-/* NULL-terminated; "cpu" first, "ref" last. */
+/* Those that are built in. NULL-terminated; "cpu" first, "ref" last. */
 extern const struct backend_ops *const backend_registry[];
-/* RV_E_NOTFOUND lists the names there are. */
+/* One of the registry, or "cuda", which is the plugin's (kernels/plugin.h). RV_E_NOTFOUND lists the names there are, or
+ * says why there is no plugin. */
 enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
 						 struct rv_errtext *et);
 void backend_close(struct backend *be); /* NULL is fine */

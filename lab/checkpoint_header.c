@@ -23,7 +23,9 @@ static struct rv_hash config_hash(const struct lab_config *c) {
 	RV_ASSERT(n < sizeof text);
 	rv_hash_init_domain(&h, "rivulet lab run");
 	hash_text(&h, text);
-	hash_text(&h, c->backend);
+	hash_text(&h, c->device.backend);
+	if (c->device.n > 1)
+		rv_hash_u64(&h, (uint64_t)c->device.n);
 	hash_text(&h, c->isa);
 	rv_hash_update(&h, &c->drop_sync, sizeof c->drop_sync);
 	rv_hash_update(&h, &c->mix, sizeof c->mix);

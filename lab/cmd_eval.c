@@ -3,6 +3,7 @@
 #include "base/event.h"
 #include "base/file.h"
 #include "base/signals.h"
+#include "kernels/device.h"
 #include "lab/commands.h"
 #include "lab/evaluation.h"
 #include "lab/text_source.h"
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 struct eval_options {
-	char data[512], tokenizer[512], split[16], dtype[8];
+	char data[512], tokenizer[512], split[16], dtype[8], device[DEVICE_TEXT_BYTES];
 	int64_t batches, batch, stride, threads;
 };
 
@@ -41,6 +42,7 @@ static const struct rv_option options[] = {
 	 "Operands of matrix products; auto: as the model was trained.", "Model"},
 	{"batch", RV_OPT_INT, FIELD(batch), 0, "0", 0, 65536, NULL,
 	 "Sequences at a time; changes speed and memory only. 0: about 4096 tokens.", "Model"},
+	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Model"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", "Model"},
 	{.name = NULL},
 };
@@ -141,7 +143,8 @@ static enum rv_err evaluate(struct session *s, const char *where, struct rv_errt
 											   .tokenizer = o->tokenizer,
 											   .dtype = o->dtype,
 											   .max_batch = (int)o->batch,
-											   .threads = (int)o->threads};
+											   .threads = (int)o->threads,
+											   .device = o->device};
 	RV_TRY(loaded_model_open(&model, &s->model, et));
 	bool all = strcmp(o->split, "all") == 0 || (strcmp(o->split, "auto") == 0 && !s->model->of_a_run);
 	struct evaluation v;

@@ -1,5 +1,6 @@
 /* cmd_sample.c: `rivulet sample`: text from a trained model, streamed as it is drawn. */
 #include "base/signals.h"
+#include "kernels/device.h"
 #include "lab/commands.h"
 #include "lab/generator.h"
 
@@ -10,7 +11,7 @@
 enum { PROMPT_BYTES_MAX = 1 << 20 };
 
 struct sample_options {
-	char prompt[4096], tokenizer[512], dtype[8];
+	char prompt[4096], tokenizer[512], dtype[8], device[DEVICE_TEXT_BYTES];
 	int64_t tokens, top_k, seed, threads;
 	double temperature, top_p;
 	bool ignore_end;
@@ -37,6 +38,7 @@ static const struct rv_option options[] = {
 	 "A tokenizer.json or a tiktoken file, or bytes; empty: what lies beside the weights.", "Model"},
 	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "auto", 0, 0, "auto|fp32|bf16",
 	 "Operands of matrix products; auto: as the model was trained.", "Model"},
+	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Model"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads; 0: all cores.", "Model"},
 	{.name = NULL},
 };
@@ -129,7 +131,8 @@ static enum rv_err sample_from(struct loaded_model *m, const struct sample_optio
 static enum rv_err run_sample(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct sample_options *o = opts;
 	const struct loaded_model_options model = {
-		.where = args->at[0], .tokenizer = o->tokenizer, .dtype = o->dtype, .max_batch = 1, .threads = (int)o->threads};
+		.where = args->at[0], .tokenizer = o->tokenizer, .dtype = o->dtype, .max_batch = 1, .threads = (int)o->threads,
+		.device = o->device};
 	struct loaded_model *m;
 	int signals;
 	RV_TRY(rv_signals_open(&signals, et));

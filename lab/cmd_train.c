@@ -9,6 +9,7 @@
 #include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
+#include "worker/train/memory_fit.h"
 #include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
 #include "worker/train/run_tokenizer.h"
@@ -73,7 +74,6 @@ static enum rv_err write_config(const struct session *s, struct rv_errtext *et) 
 
 static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et) {
 	const struct lab_config *c = &s->run->cfg;
-	const struct backend *be = s->run->backends[0];
 	bool averages = c->method->averages;
 	return metrics_write_run(s->metrics,
 							 &(struct metrics_run){
@@ -88,7 +88,7 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 								 .steps_per_round = (uint64_t)c->run.steps_per_round,
 								 .tokens_per_step = (uint64_t)(c->run.batch * c->run.grad_accum * c->run.context),
 								 .payload_bytes = c->method->payload_bytes(s->run),
-								 .device = be->ops->describe(be),
+								 .device = s->run->devices[0].description,
 							 },
 							 et);
 }
@@ -97,6 +97,17 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 static enum rv_err announce_memory(struct session *s, const struct lab_config *c, struct rv_errtext *et) {
 	RV_TRY(lab_memory_plan(c, dataset_mapped_bytes(s->data), &s->memory, et));
 	memory_report_plan(s->events, &s->memory);
+	return lab_memory_fit(c, et);
+}
+
+/* Replicas on one GPU take turns unless told otherwise: its memory and its processors are shared. */
+static enum rv_err choose_device(struct session *s, struct lab_config *c, struct rv_errtext *et) {
+	RV_TRY(device_choose(s->opts->device, &c->device, et));
+	if (strcmp(c->device.backend, "cuda") == 0 && s->opts->parallel == 0)
+		c->parallel = 1;
+	if (c->device.why_not_gpu[0])
+		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", c->device.why_not_gpu)), "on the CPU: %s",
+				 c->device.why_not_gpu);
 	return RV_OK;
 }
 
@@ -105,6 +116,7 @@ static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	struct lab_config cfg = train_options_resolve(o);
 	float *theta = NULL;
 	size_t n;
+	RV_TRY(choose_device(s, &cfg, et));
 	RV_TRY(announce_memory(s, &cfg, et));
 	if (o->files.init[0])
 		RV_TRY(initial_weights_load(o->files.init, &o->run, &theta, &n, et));

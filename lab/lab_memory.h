@@ -9,4 +9,7 @@
 enum rv_err lab_memory_plan(const struct lab_config *c, uint64_t mapped_bytes, struct memory_plan *out,
 							struct rv_errtext *et);
 
+/* Whether the devices of c->device have room for it: what memory_fit refuses. */
+enum rv_err lab_memory_fit(const struct lab_config *c, struct rv_errtext *et);
+
 #endif

@@ -9,15 +9,15 @@
 
 static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
 	const struct lab_config *c = &r->cfg;
-	const struct backend_options device = {
+	const struct backend_options backend = {
 		.threads = c->threads, .compute = run_config_compute(&c->run), .isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
 	const struct replica_options options = {.shard = (uint32_t)i % n_shards,
 											.n_shards = n_shards,
 											.recompute = c->recompute,
 											.initial_theta = c->initial_theta};
-	RV_TRY(backend_open(c->backend, &device, &r->backends[i], et));
-	return replica_new(&c->run, r->data, &options, r->backends[i], &r->replicas[i], et);
+	RV_TRY(device_set_open_choice(&r->devices[i], &c->device, &backend, et));
+	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);
 }
 
 /* The outer state, as a worker of the run makes it from the same configuration. */
@@ -83,7 +83,7 @@ void lab_run_free(struct lab_run *r) {
 		return;
 	for (int i = 0; i < r->n_replicas; i++) {
 		replica_free(r->replicas[i]);
-		backend_close(r->backends[i]);
+		device_set_close(&r->devices[i]);
 		free(r->encoded[i]);
 	}
 	for (int i = 0; i < r->n_extra; i++)

@@ -70,7 +70,8 @@ struct lab_config {
 	enum recompute recompute;
 	const float
 		*initial_theta; /* (n) where run.init_hash says so, borrowed until lab_run_new is done; NULL: from the seed */
-	const char *backend, *isa;
+	struct device_choice device; /* of each replica */
+	const char *isa;
 	double drop_sync;   /* probability that a worker misses a round's averaging; 0: none does */
 	double mix;         /* papa, easgd: see there */
 	bool eval_replicas; /* fill in lab_run.average_loss and .replica_loss at the end */
@@ -88,7 +89,7 @@ struct lab_run {
 	struct lab_config cfg;
 	const struct dataset *data; /* borrowed */
 	int n_replicas;
-	struct backend *backends[LAB_MAX_WORKERS];
+	struct device_set devices[LAB_MAX_WORKERS];
 	struct replica *replicas[LAB_MAX_WORKERS];
 	struct lab_worker_sums sums[LAB_MAX_WORKERS];
 	struct step_stats last[LAB_MAX_WORKERS];

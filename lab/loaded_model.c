@@ -2,6 +2,7 @@
 #include "lab/loaded_model.h"
 
 #include "base/assert.h"
+#include "kernels/device.h"
 #include "lab/weights_tokenizer.h"
 #include "worker/train/weights.h"
 
@@ -53,10 +54,13 @@ static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_
 	RV_TRY(load_config(m, o->where, et));
 	if (strcmp(o->dtype, "auto") != 0)
 		snprintf(m->cfg.dtype, sizeof m->cfg.dtype, "%s", o->dtype);
-	const struct backend_options device = {
+	struct device_choice device;
+	const struct backend_options backend = {
 		.threads = o->threads, .compute = run_config_compute(&m->cfg), .isa = "auto"};
 	RV_TRY(weights_tokenizer_open(o->where, o->tokenizer, &m->cfg, tokenizer, &m->tokenizer, et));
-	RV_TRY(backend_open("cpu", &device, &m->be, et));
+	RV_TRY(device_choose(o->device ? o->device : "cpu", &device, et));
+	device.n = 1;
+	RV_TRY(device_open(&device, 0, &backend, &m->be, et));
 	int64_t usual_batch = m->cfg.context < USUAL_TOKENS ? USUAL_TOKENS / m->cfg.context : 1;
 	const struct model_options options = {.max_batch = o->max_batch > 0 ? o->max_batch : (int)usual_batch,
 										  .forward_only = true};

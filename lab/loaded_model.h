@@ -22,9 +22,10 @@ struct loaded_model_options {
 	const char *dtype;     /* "fp32", "bf16"; "auto": as it was trained */
 	int max_batch;         /* sequences of the model's context in a forward pass; 0: about 4096 tokens */
 	int threads;           /* 0: all cores */
+	const char *device;    /* as kernels/device.h has it; of several the first; NULL: "cpu" */
 };
 
-/* What weights_load_new, backend_open, model_new and weights_tokenizer_open refuse. */
+/* What weights_load_new, device_choose, backend_open, model_new and weights_tokenizer_open refuse. */
 enum rv_err loaded_model_open(const struct loaded_model_options *o, struct loaded_model **out, struct rv_errtext *et);
 void loaded_model_close(struct loaded_model *m); /* NULL is fine */
 

@@ -36,7 +36,7 @@ static const struct rv_option own_options[] = {
 	 "The run's directory: metrics, checkpoint, weights. A run that was stopped there is continued.", "Lab"},
 	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
 	 "What reports call the run; empty: the directory's name.", "Lab"},
-	{"backend", RV_OPT_STRING, FIELD(backend), FIELD_SIZE(backend), "cpu", 0, 0, NULL, "Device to train on.", "Lab"},
+	{"device", RV_OPT_STRING, FIELD(device), FIELD_SIZE(device), "auto", 0, 0, NULL, DEVICE_HELP, "Lab"},
 	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|portable",
 	 "Highest instruction set to use on the CPU.", "Lab"},
 	{"recompute", RV_OPT_ENUM, FIELD(recompute), FIELD_SIZE(recompute), "none", 0, 0, "none|block",
@@ -98,7 +98,6 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.workers = (int)o->workers,
 		.threads = threads,
 		.parallel = parallel > 0 ? parallel : 1,
-		.backend = o->backend,
 		.isa = o->isa,
 		.drop_sync = o->drop_sync,
 		.mix = o->mix,
@@ -107,6 +106,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	};
 	if (c.method->configure)
 		c.method->configure(&c);
+	(void)device_parse(o->device, &c.device, NULL);
 	if (o->run_hash[0])
 		(void)rv_hex_decode(o->run_hash, c.run_hash.b, RV_HASH_BYTES);
 	else
@@ -119,8 +119,10 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	const struct train_options *o = opts;
 	const struct codec *codec;
 	const struct outer_optimizer *outer;
+	struct device_choice device;
 	uint8_t hash[RV_HASH_BYTES];
 	RV_TRY(run_config_check_model(&o->run, et));
+	RV_TRY(device_parse(o->device, &device, et));
 	RV_TRY(codec_find(o->run.codec, &codec, et));
 	RV_TRY(outer_find(o->run.outer, &outer, et));
 	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))

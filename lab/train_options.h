@@ -12,7 +12,7 @@ struct train_options {
 	int64_t workers;
 	char data[512], out[512], name[64];
 	struct run_files files;
-	char backend[16], isa[16], recompute[8], run_hash[2 * RV_HASH_BYTES + 1];
+	char device[DEVICE_TEXT_BYTES], isa[16], recompute[8], run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
 	int64_t eval_batches, save_every;
 	double drop_sync, mix;
@@ -25,7 +25,8 @@ void train_options_table(struct rv_option *table, int cap);
 enum rv_err train_options_read_files(void *opts, struct rv_errtext *et);
 /* What spans several options; `args` is not used. */
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-/* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. */
+/* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. The device
+ * is what the words say; device_choose finds out what there is. */
 struct lab_config train_options_resolve(const struct train_options *o);
 
 #endif

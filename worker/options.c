@@ -38,7 +38,7 @@ const struct rv_option worker_options_table[] = {
 	 "What people see in the run's status; empty: this host's name. Told once, at the join.", "Worker"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
 	 "Computing"},
-	{"device", RV_OPT_ENUM, FIELD(device), CAP(device), "auto", 0, 0, "auto|cpu", "What computes.", "Computing"},
+	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Computing"},
 	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "none", 0, 0, "none|block",
 	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower.",
 	 "Computing"},
@@ -79,6 +79,8 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 		RV_TRY(invite_parse(args->at[0], &invite, et));
 	if (!o->dir[0])
 		return rv_fail(et, RV_E_INVALID, "dir: must not be empty");
+	struct device_choice device;
+	RV_TRY(device_parse(o->device, &device, et));
 	RV_TRY(check_cap("max-up", o->max_up, et));
 	RV_TRY(check_cap("max-down", o->max_down, et));
 	enum rv_err e = address_parse(o->listen, &a, et);
@@ -107,6 +109,8 @@ enum rv_err worker_options_check_files(const void *opts, const struct rv_args *a
 	(void)snprintf(remembered, sizeof remembered, "%s/run.link", o->dir);
 	if (args->n == 0 && access(remembered, R_OK) != 0)
 		return rv_fail(et, RV_E_NOTFOUND, "no invite link was given, and %s remembers none", o->dir);
+	struct device_choice device;
+	RV_TRY(device_choose(o->device, &device, et));
 	RV_TRY(check_data(o, et));
 	RV_TRY(input_check_weights(o->init, et));
 	return input_check_tokenizer(o->tokenizer, et);

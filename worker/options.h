@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "base/program.h"
+#include "kernels/device.h"
 
 struct worker_options {
 	char dir[256];
@@ -12,7 +13,7 @@ struct worker_options {
 	char init[512];
 	int64_t shard; /* -1: member modulo data-shards */
 	int64_t threads;
-	char device[16];
+	char device[DEVICE_TEXT_BYTES];
 	char recompute[8];
 	char listen[128], advertise[128];
 	int64_t max_up, max_down; /* bytes per second; 0: no cap */

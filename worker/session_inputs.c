@@ -46,8 +46,18 @@ static enum rv_err check_text(struct session *s, struct rv_errtext *et) {
 	return input_check_data(s->data_path, et);
 }
 
+static enum rv_err check_device(struct session *s, struct rv_errtext *et) {
+	struct device_choice device;
+	RV_TRY(device_choose(s->opt->device, &device, et));
+	if (device.why_not_gpu[0])
+		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", device.why_not_gpu)), "on the CPU: %s",
+				 device.why_not_gpu);
+	return RV_OK;
+}
+
 enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
 	const struct worker_options *o = s->opt;
+	RV_TRY(check_device(s, et));
 	if (o->data[0])
 		remember(o->data, s->member.data, sizeof s->member.data);
 	if (strcmp(o->tokenizer, "bytes") == 0)

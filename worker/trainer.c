@@ -12,10 +12,10 @@
 /* ---- building -------------------------------------------------------------------------------------------------------
  */
 
-static enum rv_err open_backend(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
-	const char *name = strcmp(cfg->device, "auto") == 0 ? "cpu" : cfg->device;
-	struct backend_options opt = {.threads = cfg->threads, .compute = run_config_compute(&t->run), .isa = "auto"};
-	return backend_open(name, &opt, &t->be, et);
+static enum rv_err open_devices(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
+	const struct backend_options opt = {
+		.threads = cfg->threads, .compute = run_config_compute(&t->run), .isa = "auto"};
+	return device_set_open(&t->devices, cfg->device, &opt, et);
 }
 
 static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash, struct rv_errtext *et) {
@@ -28,12 +28,12 @@ static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash
 
 static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	const struct run_config *run = &t->run;
-	RV_TRY(open_backend(t, cfg, et));
+	RV_TRY(open_devices(t, cfg, et));
 	const struct replica_options replica = {.shard = cfg->shard,
 											.n_shards = (uint32_t)run->data_shards,
 											.recompute = cfg->recompute,
 											.initial_theta = cfg->initial_theta};
-	RV_TRY(replica_new(run, t->data, &replica, t->be, &t->replica, et));
+	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
 	replica_watch(t->replica, &t->ending);
 	RV_TRY(open_global(t, &cfg->run_hash, et));
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
@@ -72,7 +72,7 @@ void trainer_free(struct trainer *t) {
 	global_release(&t->global);
 	replica_free(t->replica);
 	dataset_close(t->data);
-	backend_close(t->be);
+	device_set_close(&t->devices);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -213,5 +213,5 @@ struct replica *trainer_replica(struct trainer *t) {
 }
 
 const char *trainer_device(const struct trainer *t) {
-	return t->be->ops->describe(t->be);
+	return t->devices.description;
 }

@@ -23,7 +23,7 @@ struct trainer_config {
 	struct rv_hash run_hash;
 	struct dataset *data; /* of the run: taken over, whatever trainer_new returns */
 	uint32_t shard;
-	const char *device; /* "auto", "cpu" */
+	const char *device; /* as device_choose (kernels/device.h) takes it */
 	int threads;
 	enum recompute recompute;
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */

@@ -4,6 +4,7 @@
 #define RV_WORKER_TRAINER_INTERNAL_H
 
 #include "worker/jobs.h"
+#include "worker/train/device_set.h"
 #include "worker/trainer.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@ struct trainer {
 	struct run_config run;
 	struct trainer_owner owner;
 	struct jobs *jobs;
-	struct backend *be;
+	struct device_set devices;
 	struct dataset *data;
 	struct replica *replica;
 	struct global_state global;

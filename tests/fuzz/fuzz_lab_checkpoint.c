@@ -13,13 +13,13 @@
 enum { MAX_BYTES = 1 << 20 };
 
 static struct lab_run *make_run(void) {
-	struct lab_config cfg = {
-		.method = &lab_method_diloco, .workers = 2, .threads = 1, .parallel = 1, .backend = "ref", .isa = "auto"};
+	struct lab_config cfg = {.method = &lab_method_diloco, .workers = 2, .threads = 1, .parallel = 1, .isa = "auto"};
 	struct dataset *data;
 	struct lab_run *r;
 	char path[64];
 	uint8_t *text = calloc(8, DATA_BLOCK);
 	RV_ASSERT(text);
+	cfg.device = (struct device_choice){.backend = "ref", .n = 1};
 	run_config_defaults(&cfg.run);
 	cfg.run.n_layer = 1;
 	cfg.run.n_head = 1;

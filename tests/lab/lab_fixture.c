@@ -51,7 +51,7 @@ void lab_fixture_init(struct lab_fixture *f) {
 								 .workers = 4,
 								 .threads = 1,
 								 .parallel = 2,
-								 .backend = "cpu",
+								 .device = {.backend = "cpu", .n = 1},
 								 .isa = "auto"};
 }
 

@@ -124,10 +124,10 @@ static void test_unknown_names(void **state) {
 	struct lab_fixture *f = *state;
 	struct lab_run *r;
 	struct rv_errtext et = {0};
-	f->cfg.backend = "abacus";
+	f->cfg.device.backend = "abacus";
 	assert_fault(lab_run_new(&f->cfg, f->data, &r, &et), RV_E_NOTFOUND, &et, "abacus");
 	assert_null(r);
-	f->cfg.backend = "cpu";
+	f->cfg.device.backend = "cpu";
 	strcpy(f->cfg.run.codec, "int3");
 	assert_fault(lab_run_new(&f->cfg, f->data, &r, &et), RV_E_NOTFOUND, &et, "int3");
 	assert_null(r);

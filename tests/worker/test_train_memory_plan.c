@@ -2,6 +2,7 @@
 #include "tests/worker/counting_backend.h"
 #include "tests/worker/train_fixture.h"
 
+#include "worker/train/memory_fit.h"
 #include "worker/train/memory_plan.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@ enum { SANITIZED = 0 };
 
 #define MIB          ((double)(1 << 20))
 #define PEAK_PERCENT 10 /* what the printed plan promises */
+
+static const struct device_choice cpu = {.backend = "cpu", .n = 1}, ref = {.backend = "ref", .n = 1};
 
 static struct memory_plan plan_of(const struct memory_request *q) {
 	struct memory_plan p;
@@ -38,7 +41,7 @@ static void check_replica(const struct run_config *cfg, enum recompute recompute
 	if (replica_new(cfg, f.data, &options, c.be, &r, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	struct memory_plan p = plan_of(&(struct memory_request){
-		.run = cfg, .backend = "ref", .recompute = recompute, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1});
+		.run = cfg, .device = &ref, .recompute = recompute, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1});
 	assert_int_equal(p.n_params, replica_n_params(r));
 	assert_int_equal(p.parameters + p.gradients + p.moments + p.activations, c.bytes);
 	replica_free(r);
@@ -61,7 +64,7 @@ static void test_a_replica_allocates_what_is_planned(void **state) {
 static void test_roles_hold_what_they_should(void **state) {
 	(void)state;
 	const struct run_config cfg = fixture_config();
-	struct memory_request q = {.run = &cfg, .backend = "cpu", .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1};
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1};
 	struct memory_plan alone = plan_of(&q);
 	assert_int_equal(alone.outer + alone.exchange + alone.copies + alone.cache, 0);
 	q.role = MEMORY_FORWARD;
@@ -91,7 +94,7 @@ static void test_roles_hold_what_they_should(void **state) {
 static void test_impossible_models_are_refused(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
-	struct memory_request q = {.run = &cfg, .backend = "cpu", .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
 	struct memory_plan p;
 	struct rv_errtext et = {0};
 	cfg.norm_eps = 1e-3;
@@ -160,7 +163,7 @@ static void check_peak(const char *how, bool recompute) {
 	assert_int_equal(pclose(child), 0);
 	const struct run_config cfg = measured_config(recompute);
 	struct memory_plan p = plan_of(&(struct memory_request){.run = &cfg,
-															.backend = "cpu",
+															.device = &cpu,
 															.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
 															.role = MEMORY_REPLICA,
 															.replicas = 1,
@@ -180,13 +183,44 @@ static void test_the_plan_is_near_the_peak(void **state) {
 	check_peak("--measure-recompute", true);
 }
 
+/* A GPU's part of the plan, and what is advised when it does not fit. */
+static void test_a_device_that_is_too_small(void **state) {
+	(void)state;
+	const struct device_choice gpu = {.backend = "cuda", .n = 1}, four = {.backend = "cuda", .n = 4};
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	cfg.n_layer = 24;
+	cfg.n_embd = 1024;
+	cfg.n_head = 16;
+	cfg.context = 1024;
+	cfg.batch = 8;
+	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
+	struct memory_plan one = plan_of(&q);
+	assert_true(one.on_device && memory_plan_device(&one) + memory_plan_host(&one) == memory_plan_total(&one));
+	size_t need = memory_plan_device(&one) + ((size_t)512 << 20);
+	assert_int_equal(memory_fit(&q, need, NULL), RV_OK);
+	assert_int_equal(memory_fit(&q, SIZE_MAX, NULL), RV_OK);
+	assert_fault(memory_fit(&q, need - 1, &et), RV_E_NOMEM, &et, "--dtype bf16 would fit");
+	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "bf16");
+	assert_fault(memory_fit(&q, need / 2, &et), RV_E_NOMEM, &et, "--recompute block would fit");
+	assert_fault(memory_fit(&q, one.n_params * 18 + ((size_t)900 << 20), &et), RV_E_NOMEM, &et, "--grad-accum");
+	assert_fault(memory_fit(&q, 1 << 20, &et), RV_E_NOMEM, &et, "--device cpu");
+	q.role = MEMORY_WORKER; /* the batch is the run's: not a worker's to change */
+	assert_int_equal(memory_fit(&q, 1 << 20, &et), RV_E_NOMEM);
+	assert_null(strstr(et.text, "--batch"));
+	q.device = &four;
+	q.role = MEMORY_LAB;
+	struct memory_plan divided = plan_of(&q);
+	assert_true(divided.moments >= 8 * divided.n_params && divided.moments <= 8 * divided.n_params + (64 << 20));
+}
+
 int main(int argc, char **argv) {
 	if (argc > 1)
 		return measure(strcmp(argv[1], "--measure-recompute") == 0);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_replica_allocates_what_is_planned), cmocka_unit_test(test_roles_hold_what_they_should),
 		cmocka_unit_test(test_impossible_models_are_refused),       cmocka_unit_test(test_line_and_table_say_the_same),
-		cmocka_unit_test(test_the_plan_is_near_the_peak),
+		cmocka_unit_test(test_the_plan_is_near_the_peak),           cmocka_unit_test(test_a_device_that_is_too_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

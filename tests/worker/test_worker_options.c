@@ -23,6 +23,7 @@ static int setup(void **state) {
 	fixture_write(scene.dir, "a.txt", text, sizeof text, path, sizeof path);
 	fixture_write(scene.dir, "b.txt", text, sizeof text, path, sizeof path);
 	scene.args = (struct rv_args){.at = {"rivulet://h:1/x"}, .n = 1};
+	snprintf(scene.o.device, sizeof scene.o.device, "auto");
 	snprintf(scene.o.dir, sizeof scene.o.dir, "%s/worker", scene.dir);
 	snprintf(scene.o.data, sizeof scene.o.data, "%s/a.txt", scene.dir);
 	return 0;

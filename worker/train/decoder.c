@@ -308,6 +308,14 @@ static void attention_backward(struct model *m, const float *params, float *grad
 	norm_backward(m, params, grads, k->first, spec->norm_1, k->x, k->stats_1);
 }
 
+/* The gradients of tensors [first, end) are final. */
+static void gradients_final(const struct model *m, int first, int end) {
+	const struct model_layout *l = &m->layout;
+	if (m->on_gradients && first < end)
+		m->on_gradients(m->on_gradients_ctx, l->tensors[first].offset,
+						end < l->n_tensors ? l->tensors[end].offset : l->n_params);
+}
+
 void decoder_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					  float grad_scale, float *losses) {
 	const struct backend_ops *op = m->be->ops;
@@ -317,13 +325,16 @@ void decoder_backward(struct model *m, const float *params, float *grads, const 
 	classify(m, params, targets, p->dbranch, grads_in(m, grads, 0, classifier_of(m)), grad_scale, losses);
 	op->zero(m->be, p->dx, (size_t)rows_of(m) * (size_t)c * dtype_bytes(m->be->act));
 	norm_backward(m, params, grads, behind_blocks(m), spec->norm_last, layer_at(m, last).x_next, p->stats_last);
+	gradients_final(m, behind_blocks(m), m->layout.n_tensors);
 	for (int l = last; l >= 0; l--) { /* dx holds the gradient of the block's output and becomes that of its input */
 		if (p->kept == 1 && l != last)
 			recompute(m, params, l);
 		struct layer k = layer_at(m, l);
 		mlp_backward(m, params, grads, &k);
 		attention_backward(m, params, grads, &k);
+		gradients_final(m, k.first, k.first + spec->block_tensors);
 	}
 	op->embed_backward(m->be, grads_in(m, grads, 0, spec->embedding), grads_in(m, grads, 0, spec->positions), tokens,
 					   p->dx, m->b, m->t, c);
+	gradients_final(m, 0, spec->first_block);
 }

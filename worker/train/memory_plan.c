@@ -48,11 +48,13 @@ static size_t vectors(const struct plan_input *in, int count) {
 }
 
 /* Where a backend computes on the host its memory is ours to read; elsewhere a copy of the weights is. */
-static bool is_host(const char *backend) {
-	for (int i = 0; backend_registry[i]; i++)
-		if (strcmp(backend_registry[i]->name, backend) == 0)
-			return backend_registry[i]->alloc == host_backend_alloc;
-	return true;
+static bool is_host(const struct device_choice *d) {
+	return strcmp(d->backend, "cuda") != 0;
+}
+
+/* The type of activations; on a GPU also of the copies of the weights that products read, where it is not fp32. */
+static enum dtype act_of(const struct memory_request *q) {
+	return is_host(q->device) ? DTYPE_F32 : run_config_compute(q->run);
 }
 
 static size_t least(size_t a, size_t b) {
@@ -75,19 +77,24 @@ static size_t block(size_t bytes) {
 static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
 	const bool forward = q->role == MEMORY_FORWARD;
-	const int k = q->role == MEMORY_LAB ? q->replicas : 1;
+	const int k = (q->role == MEMORY_LAB ? q->replicas : 1) * q->device->n;
+	const enum dtype act = act_of(q);
 	const struct model_options options = {
 		.max_batch = forward ? 1 : (int)q->run->batch, .recompute = q->recompute, .forward_only = forward};
 	size_t activations;
-	RV_TRY(model_activation_bytes(in->family, &in->shape, &options, DTYPE_F32, &activations, et));
+	RV_TRY(model_activation_bytes(in->family, &in->shape, &options, act, &activations, et));
 	p->n_params = in->n;
 	p->parameters = (size_t)k * block(vectors(in, 1));
 	p->gradients = forward ? 0 : p->parameters;
-	p->moments = forward ? 0 : 2 * p->parameters;
+	p->moments = forward ? 0 : 2 * p->parameters / (size_t)q->device->n; /* each device holds its slice */
+	if (act != DTYPE_F32)
+		p->parameters += (size_t)k * block(in->n * dtype_bytes(act));
+	p->devices = q->device->n;
+	p->on_device = !is_host(q->device);
 	p->activations = (size_t)k * block(activations);
-	p->cache = forward ? model_cache_elems(&in->shape) * sizeof(float) : 0;
+	p->cache = forward ? model_cache_elems(&in->shape) * dtype_bytes(act) : 0;
 	p->workspace = (size_t)k * workspace_of(in);
-	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + (is_host(q->backend) ? 0 : vectors(in, 1)));
+	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + (is_host(q->device) ? 0 : vectors(in, 1)));
 	return RV_OK;
 }
 
@@ -174,6 +181,17 @@ size_t memory_plan_total(const struct memory_plan *p) {
 	for (int i = 0; i < ENTRIES; i++)
 		sum += bytes_at(p, i);
 	return sum;
+}
+
+size_t memory_plan_device(const struct memory_plan *p) {
+	if (!p->on_device)
+		return memory_plan_total(p);
+	size_t all = p->parameters + p->gradients + p->moments + p->activations + p->cache + p->workspace;
+	return all / (size_t)p->devices;
+}
+
+size_t memory_plan_host(const struct memory_plan *p) {
+	return memory_plan_total(p) - (p->on_device ? memory_plan_device(p) * (size_t)p->devices : 0);
 }
 
 void memory_plan_line(const struct memory_plan *p, char *out, size_t cap) {

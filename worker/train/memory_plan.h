@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/run_config.h"
+#include "kernels/device.h"
 #include "worker/train/model.h"
 
 #include <stddef.h>
@@ -26,7 +27,7 @@ enum memory_role {
 
 struct memory_request {
 	const struct run_config *run;
-	const char *backend; /* as in backend_registry */
+	const struct device_choice *device;
 	enum recompute recompute;
 	enum memory_role role;
 	int replicas;          /* MEMORY_LAB; else 1 */
@@ -35,9 +36,11 @@ struct memory_request {
 	uint64_t mapped_bytes; /* dataset_mapped_bytes, or 0 before the data are there */
 };
 
-/* Bytes, of all replicas together. */
+/* Bytes, of all replicas together and, of what devices hold, of all their devices. */
 struct memory_plan {
 	size_t n_params;
+	int devices;    /* of a replica */
+	bool on_device; /* parameters, gradients, moments, activations, cache and workspace are not the host's memory */
 	size_t parameters, gradients, moments, activations;
 	size_t outer;     /* theta and the outer optimizer's states */
 	size_t exchange;  /* encoded outer gradients: own, received, reduced */
@@ -52,6 +55,9 @@ struct memory_plan {
 /* RV_E_NOTFOUND (no such family, codec or outer optimizer), RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
 enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan *out, struct rv_errtext *et);
 size_t memory_plan_total(const struct memory_plan *p);
+/* What one device holds, and what the host does: the total where it is the device. */
+size_t memory_plan_device(const struct memory_plan *p);
+size_t memory_plan_host(const struct memory_plan *p);
 /* "memory: 2123 MiB: parameters 475, gradients 475, moments 949, activations 170, workspace 14, program 40" */
 void memory_plan_line(const struct memory_plan *p, char *out, size_t cap);
 /* The same as a table, a line each. */

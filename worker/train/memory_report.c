@@ -16,7 +16,7 @@ void memory_report_peak(struct rv_events *ev, const struct memory_plan *p) {
 	struct rusage used;
 	if (getrusage(RUSAGE_SELF, &used) != 0)
 		return;
-	double peak_mib = (double)used.ru_maxrss / 1024, planned_mib = (double)memory_plan_total(p) / (1 << 20);
+	double peak_mib = (double)used.ru_maxrss / 1024, planned_mib = (double)memory_plan_host(p) / (1 << 20);
 	rv_event(ev, RV_INFO, "memory_peak",
 			 RV_FIELDS(rv_field_double("peak_mib", peak_mib), rv_field_double("planned_mib", planned_mib)),
 			 "memory: peak %.0f MiB, planned %.0f", peak_mib, planned_mib);

@@ -128,6 +128,10 @@ struct model {
 	struct decay_span *spans; /* cover the block, neighbours differ in `decay` */
 	int n_spans;
 	struct model_options options;
+	/* Called within a backward pass when gradients [begin, end) of the block are final, each once, from the end of the
+	 * block to its begin or so: what is to be sent can leave. NULL: nobody waits. */
+	void (*on_gradients)(void *ctx, size_t begin, size_t end);
+	void *on_gradients_ctx;
 	int b, t;     /* of the last forward */
 	void *memory; /* all activations, backend memory */
 	size_t memory_bytes;

@@ -21,37 +21,56 @@ static struct schedule schedule_of(const struct run_config *cfg) {
 	};
 }
 
-static enum rv_err alloc_vector(struct replica *r, float **out, const char *what, struct rv_errtext *et) {
-	void *p = NULL;
-	enum rv_err e = r->be->ops->alloc(r->be, r->n * sizeof(float), &p, et);
-	*out = p;
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s of %zu parameters", what, r->n);
+/* One part after the other: the first fault is the one to hear about. */
+static enum rv_err init_parts(struct replica *r, const struct replica_options *o, const struct device_set *devices,
+							  struct rv_errtext *et) {
+	for (int i = 0; i < r->n_parts; i++)
+		RV_TRY(replica_part_init(r, i, o, devices->be[i], et));
+	if (devices->be[0]->ops->alloc == host_backend_alloc)
+		return RV_OK;
+	r->mirror = malloc(r->n * sizeof *r->mirror);
+	return r->mirror ? RV_OK : rv_fail(et, RV_E_NOMEM, "replica: no memory for a copy of %zu weights", r->n);
 }
 
-static enum rv_err alloc_host(struct replica *r, struct rv_errtext *et) {
-	size_t tokens = (size_t)(r->cfg.batch * r->cfg.context);
-	r->inputs = calloc(tokens, sizeof *r->inputs);
-	r->targets = calloc(tokens, sizeof *r->targets);
-	r->losses = calloc(tokens, sizeof *r->losses);
-	bool plain_memory = r->be->ops->alloc == host_backend_alloc;
-	if (!plain_memory)
-		r->mirror = malloc(r->n * sizeof *r->mirror);
-	if (!r->inputs || !r->targets || !r->losses || !(plain_memory || r->mirror))
-		return rv_fail(et, RV_E_NOMEM, "replica: no memory for a batch of %zu tokens", tokens);
+static void join_part(void *ctx, int i) {
+	struct replica *r = ctx;
+	r->parts[i].err = comm_join(r->group, i, &r->parts[i].comm, &r->parts[i].text);
+}
+
+static void leave_part(void *ctx, int i) {
+	struct replica *r = ctx;
+	comm_leave(r->parts[i].comm);
+	r->parts[i].comm = NULL;
+}
+
+static enum rv_err first_fault(const struct replica *r, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct replica_part *p = &r->parts[i];
+		if (p->err != RV_OK)
+			return r->n_parts == 1 ? rv_fail(et, p->err, "%s", p->text.text)
+								   : rv_fail(et, p->err, "device %d of %d: %.480s", i + 1, r->n_parts, p->text.text);
+	}
 	return RV_OK;
 }
 
-static enum rv_err build(struct replica *r, const struct replica_options *o, struct rv_errtext *et) {
-	const struct run_config *cfg = &r->cfg;
-	const struct model_shape shape = model_shape_of(cfg);
-	const struct model_options options = {.max_batch = (int)cfg->batch, .recompute = o->recompute};
-	RV_TRY(model_new(cfg->model, &shape, &options, r->be, &r->model, et));
-	r->n = r->model->layout.n_params;
-	RV_TRY(alloc_vector(r, &r->theta, "weights", et));
-	RV_TRY(alloc_vector(r, &r->grad, "gradient", et));
-	RV_TRY(alloc_vector(r, &r->m, "first moment", et));
-	RV_TRY(alloc_vector(r, &r->v, "second moment", et));
-	RV_TRY(alloc_host(r, et));
+static enum rv_err connect_parts(struct replica *r, const struct device_set *devices, struct rv_errtext *et) {
+	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+	if (r->n_parts == 1)
+		return RV_OK;
+	if (sequences < (uint64_t)r->n_parts)
+		return rv_fail(et, RV_E_RANGE,
+					   "%d devices, but a step has %" PRIu64 " sequences (batch x grad-accum): use fewer devices",
+					   r->n_parts, sequences);
+	RV_TRY(comm_group_new(devices->be, r->n_parts, &r->group, et));
+	RV_TRY(team_new(r->n_parts, &r->team, et));
+	team_run(r->team, join_part, r);
+	return first_fault(r, et);
+}
+
+static enum rv_err build(struct replica *r, const struct replica_options *o, const struct device_set *devices,
+						 struct rv_errtext *et) {
+	RV_TRY(init_parts(r, o, devices, et));
+	RV_TRY(connect_parts(r, devices, et));
 	if (o->initial_theta)
 		replica_set_theta(r, o->initial_theta);
 	else
@@ -59,8 +78,9 @@ static enum rv_err build(struct replica *r, const struct replica_options *o, str
 	return RV_OK;
 }
 
-enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
-						struct backend *be, struct replica **out, struct rv_errtext *et) {
+enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
+						   const struct replica_options *options, const struct device_set *devices,
+						   struct replica **out, struct rv_errtext *et) {
 	*out = NULL;
 	RV_TRY(run_config_validate(cfg, et));
 	RV_ASSERT(options->shard < options->n_shards);
@@ -71,9 +91,9 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 	r->data = data;
 	r->shard = options->shard;
 	r->n_shards = options->n_shards;
-	r->be = be;
+	r->n_parts = devices->choice.n;
 	r->schedule = schedule_of(cfg);
-	enum rv_err e = build(r, options, et);
+	enum rv_err e = build(r, options, devices, et);
 	if (e != RV_OK) {
 		replica_free(r);
 		return e;
@@ -82,18 +102,22 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 	return RV_OK;
 }
 
+enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
+						struct backend *be, struct replica **out, struct rv_errtext *et) {
+	const struct device_set one = {.choice = {.backend = be->ops->name, .n = 1}, .be = {be}};
+	return replica_new_on(cfg, data, options, &one, out, et);
+}
+
 void replica_free(struct replica *r) {
 	if (!r)
 		return;
-	float *vectors[] = {r->theta, r->grad, r->m, r->v};
-	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
-		if (vectors[i])
-			r->be->ops->free(r->be, vectors[i]);
-	model_free(r->model);
+	if (r->team)
+		team_run(r->team, leave_part, r);
+	team_free(r->team);
+	comm_group_free(r->group);
+	for (int i = 0; i < r->n_parts; i++)
+		replica_part_release(&r->parts[i]);
 	free(r->mirror);
-	free(r->inputs);
-	free(r->targets);
-	free(r->losses);
 	free(r);
 }
 
@@ -102,32 +126,40 @@ size_t replica_n_params(const struct replica *r) {
 }
 
 const struct model *replica_model(const struct replica *r) {
-	return r->model;
+	return r->parts[0].model;
 }
 
 const float *replica_theta(struct replica *r) {
+	const struct replica_part *p = &r->parts[0];
 	if (!r->mirror)
-		return r->theta;
-	r->be->ops->download(r->be, r->mirror, r->theta, r->n * sizeof *r->theta);
+		return p->theta;
+	p->be->ops->download(p->be, r->mirror, p->theta, r->n * sizeof *p->theta);
 	return r->mirror;
 }
 
 void replica_draw_theta0(struct replica *r) {
-	model_init_params(r->model, r->theta, (uint64_t)r->cfg.seed);
+	for (int i = 0; i < r->n_parts; i++)
+		model_init_params(r->parts[i].model, r->parts[i].theta, (uint64_t)r->cfg.seed);
+}
+
+static void upload_theta(struct replica *r, size_t at, const float *values, size_t n) {
+	for (int i = 0; i < r->n_parts; i++)
+		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta + at, values, n * sizeof *values);
 }
 
 void replica_set_theta(struct replica *r, const float *theta) {
-	r->be->ops->upload(r->be, r->theta, theta, r->n * sizeof *theta);
+	upload_theta(r, 0, theta, r->n);
 }
 
 void replica_shift_theta(struct replica *r, const float *from, const float *to) {
 	float chunk[SHIFT_CHUNK];
+	const struct replica_part *p = &r->parts[0];
 	for (size_t at = 0; at < r->n; at += SHIFT_CHUNK) {
 		size_t n = r->n - at < SHIFT_CHUNK ? r->n - at : SHIFT_CHUNK;
-		r->be->ops->download(r->be, chunk, r->theta + at, n * sizeof *chunk);
+		p->be->ops->download(p->be, chunk, p->theta + at, n * sizeof *chunk);
 		for (size_t i = 0; i < n; i++)
 			chunk[i] += to[at + i] - from[at + i];
-		r->be->ops->upload(r->be, r->theta + at, chunk, n * sizeof *chunk);
+		upload_theta(r, at, chunk, n);
 	}
 }
 
@@ -139,15 +171,6 @@ void replica_set_global_step(struct replica *r, uint64_t step) {
 	r->global_step = step;
 }
 
-/* A micro-batch of the shard's stream, beginning at sequence `cursor`. */
-static enum rv_err read_batch(struct replica *r, uint32_t shard, uint64_t cursor, struct rv_errtext *et) {
-	size_t context = (size_t)r->cfg.context;
-	for (size_t i = 0; i < (size_t)r->cfg.batch; i++)
-		RV_TRY(
-			dataset_train_sequence(r->data, shard, cursor + i, r->inputs + i * context, r->targets + i * context, et));
-	return RV_OK;
-}
-
 static double sum_of(const float *x, size_t n) {
 	double sum = 0;
 	for (size_t i = 0; i < n; i++)
@@ -155,25 +178,34 @@ static double sum_of(const float *x, size_t n) {
 	return sum;
 }
 
-/* Adds the gradient of one shard's share of the step to r->grad, and the sum of its losses to *loss. */
-static enum rv_err accumulate_shard(struct replica *r, uint32_t shard, float grad_scale, double *loss,
-									struct rv_errtext *et) {
-	size_t tokens = (size_t)(r->cfg.batch * r->cfg.context);
-	double sum = 0;
-	for (uint64_t i = 0; i < (uint64_t)r->cfg.grad_accum; i++) {
-		RV_TRY(read_batch(r, shard, r->cursor + i * (uint64_t)r->cfg.batch, et));
-		model_forward(r->model, r->theta, r->inputs, (int)r->cfg.batch, (int)r->cfg.context);
-		model_backward(r->model, r->theta, r->grad, r->inputs, r->targets, grad_scale, r->losses);
-		sum += sum_of(r->losses, tokens);
-	}
-	*loss += sum;
-	return RV_OK;
+/* What the team does, or the caller alone where there is one part. */
+struct step_work {
+	struct replica *r;
+	struct replica_share share;
+	struct adamw_params params;
+};
+
+static void gradient_of_part(void *ctx, int i) {
+	const struct step_work *w = ctx;
+	replica_part_gradient(w->r, i, &w->share);
 }
 
-static void update(struct replica *r, float lr, double grad_norm) {
+static void update_of_part(void *ctx, int i) {
+	const struct step_work *w = ctx;
+	replica_part_update(w->r, i, &w->params);
+}
+
+static void on_all_parts(struct replica *r, void (*fn)(void *ctx, int i), struct step_work *w) {
+	if (r->team)
+		team_run(r->team, fn, w);
+	else
+		fn(w, 0);
+}
+
+static struct adamw_params adamw_of(const struct replica *r, float lr, double grad_norm) {
 	const struct run_config *cfg = &r->cfg;
 	double scale = cfg->clip > 0 ? cfg->clip / (grad_norm + CLIP_EPS) : 1;
-	struct adamw_params params = {
+	return (struct adamw_params){
 		.lr = lr,
 		.beta1 = (float)cfg->beta1,
 		.beta2 = (float)cfg->beta2,
@@ -182,7 +214,6 @@ static void update(struct replica *r, float lr, double grad_norm) {
 		.grad_scale = (float)(scale < 1 ? scale : 1),
 		.step = (int64_t)(r->adam_steps + 1),
 	};
-	r->be->ops->adamw(r->be, r->theta, r->grad, r->m, r->v, r->model->spans, r->model->n_spans, &params);
 }
 
 enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
@@ -190,12 +221,10 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 	RV_ASSERT(n >= 1);
 	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
-	double loss = 0;
-	r->be->ops->zero(r->be, r->grad, r->n * sizeof *r->grad);
-	for (int i = 0; i < n; i++)
-		RV_TRY(accumulate_shard(r, shards[i], (float)(1 / (double)tokens), &loss, et));
-	loss /= (double)tokens;
-	double grad_norm = sqrt(r->be->ops->sum_squares(r->be, r->grad, r->n));
+	struct step_work w = {.r = r, .share = {shards, n, (float)(1 / (double)tokens)}};
+	on_all_parts(r, gradient_of_part, &w);
+	RV_TRY(first_fault(r, et));
+	double loss = r->parts[0].loss / (double)tokens, grad_norm = sqrt(r->parts[0].squares);
 	r->cursor += sequences; /* also past a batch that is refused: it would be refused again */
 	if (!isfinite(loss) || !isfinite(grad_norm))
 		return rv_fail(et, RV_E_RANGE,
@@ -203,7 +232,8 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 					   ": loss %g, gradient norm %g; lower lr (now %g) or clip",
 					   r->global_step, loss, grad_norm, r->cfg.lr);
 	float lr = schedule_lr(&r->schedule, r->global_step);
-	update(r, lr, grad_norm);
+	w.params = adamw_of(r, lr, grad_norm);
+	on_all_parts(r, update_of_part, &w);
 	r->adam_steps++;
 	r->global_step++;
 	*out = (struct step_stats){.loss = (float)loss, .grad_norm = (float)grad_norm, .lr = lr, .tokens = tokens};
@@ -239,19 +269,21 @@ static uint64_t eval_sequences(const struct replica *r, int max_batches) {
 }
 
 /* Held-out sequences done to done + b of the `used` that are spread evenly over all. */
-static enum rv_err read_heldout(struct replica *r, uint64_t done, int b, uint64_t used, struct rv_errtext *et) {
+static enum rv_err read_heldout(const struct replica *r, struct replica_part *p, uint64_t done, int b, uint64_t used,
+								struct rv_errtext *et) {
 	size_t context = (size_t)r->cfg.context;
 	for (size_t i = 0; i < (size_t)b; i++)
 		RV_TRY(dataset_heldout_sequence(r->data, dataset_heldout_spread(r->data, done + i, used),
-										r->inputs + i * context, r->targets + i * context, et));
+										p->inputs + i * context, p->targets + i * context, et));
 	return RV_OK;
 }
 
 enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et) {
-	const float *params = r->theta;
+	struct replica_part *p = &r->parts[0];
+	const float *params = p->theta;
 	if (theta) { /* the gradient is zeroed by the next step: between steps it is free */
-		r->be->ops->upload(r->be, r->grad, theta, r->n * sizeof *theta);
-		params = r->grad;
+		p->be->ops->upload(p->be, p->grad, theta, r->n * sizeof *theta);
+		params = p->grad;
 	}
 	uint64_t used = eval_sequences(r, max_batches);
 	size_t context = (size_t)r->cfg.context;
@@ -261,10 +293,10 @@ enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches,
 			return rv_fail(et, RV_E_CANCELLED, "the evaluation was stopped");
 		uint64_t left = used - done;
 		int b = (int)(left < (uint64_t)r->cfg.batch ? left : (uint64_t)r->cfg.batch);
-		RV_TRY(read_heldout(r, done, b, used, et));
-		model_forward(r->model, params, r->inputs, b, (int)context);
-		model_loss(r->model, params, r->targets, r->losses);
-		sum += sum_of(r->losses, (size_t)b * context);
+		RV_TRY(read_heldout(r, p, done, b, used, et));
+		model_forward(p->model, params, p->inputs, b, (int)context);
+		model_loss(p->model, params, p->targets, p->losses);
+		sum += sum_of(p->losses, (size_t)b * context);
 		done += (uint64_t)b;
 	}
 	*loss = sum / ((double)used * (double)context);

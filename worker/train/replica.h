@@ -12,6 +12,7 @@
 #include "base/run_config.h"
 #include "kernels/backend.h"
 #include "worker/train/data.h"
+#include "worker/train/device_set.h"
 #include "worker/train/model.h"
 
 #include <stdatomic.h>
@@ -37,6 +38,12 @@ struct replica_options {
 /* Borrows `data` and `be`. */
 enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
 						struct backend *be, struct replica **out, struct rv_errtext *et);
+/* The same on several devices, kept equal: each takes its share of a step's sequences and owns a slice of the
+ * optimizer's state. To rounding what one device computes; the same bits on every run. Borrows the backends of `devices`.
+ * RV_E_RANGE also: more devices than sequences in a step. */
+enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
+						   const struct replica_options *options, const struct device_set *devices,
+						   struct replica **out, struct rv_errtext *et);
 void replica_free(struct replica *r);
 
 size_t replica_n_params(const struct replica *r);

@@ -1,27 +1,68 @@
-/* replica_internal.h: the replica's struct, shared by replica.c (steps) and replica_state.c (save and load). */
+/* replica_internal.h: the replica's structs, shared by replica.c (steps), replica_part.c (one device's part of it) and
+ * replica_state.c (save and load).
+ *
+ * A replica on n devices has n parts: each has all weights, computes the gradient of its share of a step's sequences,
+ * and owns a slice of the optimizer's state (ZeRO-1, arXiv 1910.02054): gradients are summed to the slice's owner while
+ * the backward pass goes on, the owner updates its slice of the weights, and all get all slices. */
 #ifndef RV_WORKER_TRAIN_REPLICA_INTERNAL_H
 #define RV_WORKER_TRAIN_REPLICA_INTERNAL_H
 
+#include "worker/train/comm.h"
 #include "worker/train/model.h"
 #include "worker/train/replica.h"
 #include "worker/train/schedule.h"
+#include "worker/train/team.h"
+
+/* What is in one device's memory, and its share of the step under way. */
+struct replica_part {
+	struct backend *be; /* borrowed */
+	struct model *model;
+	float *theta, *grad;      /* (n), backend memory */
+	float *m, *v;             /* of its slice: (slice.end - slice.begin) */
+	struct comm_slice slice;  /* all of [0, n) when there is one part */
+	struct decay_span *spans; /* of the slice, from its begin */
+	int n_spans;
+	int32_t *inputs, *targets;     /* (batch * context), host */
+	float *losses;                 /* (batch * context), host */
+	struct comm *comm;             /* NULL when there is one part */
+	size_t ready_begin, ready_end; /* of grad: final in this step, not sent */
+	double loss, squares;          /* of the step: sum of losses, squared norm of the gradient; of all parts */
+	enum rv_err err;
+	struct rv_errtext text;
+};
 
 struct replica {
 	struct run_config cfg;
 	const struct dataset *data; /* borrowed */
-	struct backend *be;         /* borrowed */
 	uint32_t shard, n_shards;
-	struct model *model;
+	struct replica_part parts[COMM_MAX_MEMBERS];
+	int n_parts;
+	struct comm_group *group; /* NULL when there is one part, as the team is */
+	struct team *team;
 	size_t n;
-	float *theta, *grad, *m, *v; /* (n) each, backend memory */
-	float *mirror;               /* (n) host copy of theta; NULL when the backend's memory is the host's */
+	float *mirror; /* (n) host copy of theta; NULL when the backend's memory is the host's */
 	struct schedule schedule;
-	const atomic_bool *stop;   /* borrowed; NULL: evaluations are not to be stopped */
-	uint64_t global_step;      /* of the run: the learning rate follows it */
-	uint64_t adam_steps;       /* updates that m and v have seen: the bias correction follows it */
-	uint64_t cursor;           /* sequences of the shard's stream read so far */
-	int32_t *inputs, *targets; /* (batch * context), host */
-	float *losses;             /* (batch * context), host */
+	const atomic_bool *stop; /* borrowed; NULL: evaluations are not to be stopped */
+	uint64_t global_step;    /* of the run: the learning rate follows it */
+	uint64_t adam_steps;     /* updates that m and v have seen: the bias correction follows it */
+	uint64_t cursor;         /* sequences of the shard's stream read so far */
 };
+
+/* The sequences of one step, of all shards, at the replica's cursor. */
+struct replica_share {
+	const uint32_t *shards;
+	int n_shards;
+	float grad_scale;
+};
+
+/* Part `index` of r->n_parts, without its weights. r->group is there. On any thread. */
+enum rv_err replica_part_init(struct replica *r, int index, const struct replica_options *o, struct backend *be,
+							  struct rv_errtext *et);
+void replica_part_release(struct replica_part *p);
+/* On the part's thread: its share of the step's gradient, then, with the other parts, the sums over all: p->loss and
+ * p->squares. p->err is what made this part fail; then the sums of all parts are unusable. */
+void replica_part_gradient(struct replica *r, int index, const struct replica_share *s);
+/* On the part's thread: the optimizer's step of its slice; then the weights of all slices. */
+void replica_part_update(struct replica *r, int index, const struct adamw_params *params);
 
 #endif

@@ -45,9 +45,14 @@ void replica_copy(struct replica *r, uint8_t *out) {
 	rv_write_u64(&w, r->adam_steps);
 	rv_write_u64(&w, r->cursor);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
-	const float *vectors[STATE_VECTORS] = {r->theta, r->m, r->v};
-	for (int i = 0; i < STATE_VECTORS; i++)
-		r->be->ops->download(r->be, out + STATE_HEADER_BYTES + (size_t)i * vector, vectors[i], vector);
+	uint8_t *theta = out + STATE_HEADER_BYTES;
+	r->parts[0].be->ops->download(r->parts[0].be, theta, r->parts[0].theta, vector);
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct replica_part *p = &r->parts[i];
+		size_t at = p->slice.begin * sizeof(float), bytes = (p->slice.end - p->slice.begin) * sizeof(float);
+		p->be->ops->download(p->be, theta + vector + at, p->m, bytes);
+		p->be->ops->download(p->be, theta + 2 * vector + at, p->v, bytes);
+	}
 }
 
 void replica_seal(uint8_t *copy, size_t n) {
@@ -123,9 +128,14 @@ enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct 
 	struct state_header h = {0};
 	RV_TRY(check_state(r, in, n, &h, et));
 	size_t vector = r->n * sizeof(float);
-	float *vectors[STATE_VECTORS] = {r->theta, r->m, r->v};
-	for (int i = 0; i < STATE_VECTORS; i++)
-		r->be->ops->upload(r->be, vectors[i], in + STATE_HEADER_BYTES + (size_t)i * vector, vector);
+	const uint8_t *theta = in + STATE_HEADER_BYTES;
+	for (int i = 0; i < r->n_parts; i++) {
+		struct replica_part *p = &r->parts[i];
+		size_t at = p->slice.begin * sizeof(float), bytes = (p->slice.end - p->slice.begin) * sizeof(float);
+		p->be->ops->upload(p->be, p->theta, theta, vector);
+		p->be->ops->upload(p->be, p->m, theta + vector + at, bytes);
+		p->be->ops->upload(p->be, p->v, theta + 2 * vector + at, bytes);
+	}
 	r->global_step = h.global_step;
 	r->adam_steps = h.adam_steps;
 	r->cursor = h.cursor;

@@ -1,0 +1,136 @@
+/* device.c: see device.h. */
+#include "kernels/device.h"
+
+#include "base/assert.h"
+#include "kernels/plugin.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHAT_CAN_STAND_THERE "must be auto, cpu, cpu:N, ref, cuda or cuda:0,1,..."
+
+/* A number without sign; *end is behind it. */
+static bool read_index(const char *at, const char **end, int *out) {
+	int n = 0, digits = 0;
+	for (; *at >= '0' && *at <= '9' && digits < 6; at++, digits++)
+		n = 10 * n + (*at - '0');
+	*end = at;
+	*out = n;
+	return digits > 0;
+}
+
+static enum rv_err parse_count(const char *text, const char *at, struct device_choice *c, struct rv_errtext *et) {
+	if (!read_index(at, &at, &c->n) || *at)
+		return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
+	if (c->n < 1 || c->n > DEVICE_MAX)
+		return rv_fail(et, RV_E_RANGE, "device = %.40s: must be 1 to %d replicas", text, DEVICE_MAX);
+	for (int i = 0; i < c->n; i++)
+		c->index[i] = i;
+	return RV_OK;
+}
+
+static bool has_index(const struct device_choice *c, int index) {
+	for (int i = 0; i < c->n; i++)
+		if (c->index[i] == index)
+			return true;
+	return false;
+}
+
+static enum rv_err parse_list(const char *text, const char *at, struct device_choice *c, struct rv_errtext *et) {
+	c->n = 0;
+	for (;; at++) {
+		int index;
+		if (!read_index(at, &at, &index) || (*at && *at != ','))
+			return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
+		if (has_index(c, index))
+			return rv_fail(et, RV_E_INVALID, "device = %.40s: %d stands there twice", text, index);
+		if (c->n == DEVICE_MAX)
+			return rv_fail(et, RV_E_RANGE, "device = %.40s: at most %d devices", text, DEVICE_MAX);
+		c->index[c->n++] = index;
+		if (!*at)
+			return RV_OK;
+	}
+}
+
+enum rv_err device_parse(const char *text, struct device_choice *out, struct rv_errtext *et) {
+	*out = (struct device_choice){.backend = "cpu", .n = 1};
+	out->automatic = strcmp(text, "auto") == 0;
+	if (out->automatic || strcmp(text, "cpu") == 0)
+		return RV_OK;
+	if (strncmp(text, "cpu:", 4) == 0)
+		return parse_count(text, text + 4, out, et);
+	out->backend = "ref";
+	if (strcmp(text, "ref") == 0)
+		return RV_OK;
+	out->backend = "cuda";
+	if (strcmp(text, "cuda") == 0)
+		return RV_OK;
+	if (strncmp(text, "cuda:", 5) == 0)
+		return parse_list(text, text + 5, out, et);
+	return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
+}
+
+/* Whether all that c names can be used. */
+static enum rv_err look_for(const struct device_choice *c, struct rv_errtext *et) {
+	const struct backend_plugin *p;
+	struct plugin_device d;
+	int there = 0;
+	RV_TRY(plugin_cuda(&p, et));
+	RV_TRY(p->devices(&there, et));
+	for (int i = 0; i < c->n; i++) {
+		if (c->index[i] >= there)
+			return rv_fail(et, RV_E_RANGE, "there is no GPU %d: this computer has %d, counted from 0", c->index[i],
+						   there);
+		RV_TRY(p->device(c->index[i], &d, et));
+	}
+	return RV_OK;
+}
+
+enum rv_err device_choose(const char *text, struct device_choice *out, struct rv_errtext *et) {
+	struct rv_errtext why = {0};
+	RV_TRY(device_parse(text, out, et));
+	if (!out->automatic && strcmp(out->backend, "cuda") != 0)
+		return RV_OK;
+	enum rv_err e = look_for(out, &why);
+	if (e == RV_OK) {
+		out->backend = "cuda";
+		return RV_OK;
+	}
+	if (!out->automatic)
+		return rv_fail(et, e, "device = %.40s: %.400s; --device cpu trains without a GPU", text, why.text);
+	(void)snprintf(out->why_not_gpu, sizeof out->why_not_gpu, "%s", why.text);
+	return RV_OK;
+}
+
+static int share_of_threads(const struct device_choice *c, int threads) {
+	cpu_set_t set;
+	if (c->n == 1)
+		return threads;
+	if (threads == 0)
+		threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return threads / c->n > 0 ? threads / c->n : 1;
+}
+
+enum rv_err device_open(const struct device_choice *c, int i, const struct backend_options *options,
+						struct backend **out, struct rv_errtext *et) {
+	RV_ASSERT(i >= 0 && i < c->n);
+	struct backend_options o = *options;
+	o.device = c->index[i];
+	o.threads = share_of_threads(c, options->threads);
+	return backend_open(c->backend, &o, out, et);
+}
+
+size_t device_free_bytes(const struct device_choice *c) {
+	const struct backend_plugin *p;
+	size_t least = SIZE_MAX;
+	if (strcmp(c->backend, "cuda") != 0 || plugin_cuda(&p, NULL) != RV_OK)
+		return SIZE_MAX;
+	for (int i = 0; i < c->n; i++) {
+		struct plugin_device d;
+		if (p->device(c->index[i], &d, NULL) == RV_OK && d.free_bytes < least)
+			least = d.free_bytes;
+	}
+	return least;
+}

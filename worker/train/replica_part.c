@@ -1,0 +1,201 @@
+/* replica_part.c: one device's part of a replica: its memory, its share of the gradient, its slice of the update. */
+#include "base/assert.h"
+#include "worker/train/replica_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Gradients are sent when so many are final: enough that an exchange's fixed cost does not count. */
+enum { SEND_ELEMS = 1 << 20 };
+
+static enum rv_err alloc_vector(struct backend *be, size_t n, float **out, const char *what, struct rv_errtext *et) {
+	void *p = NULL;
+	enum rv_err e = be->ops->alloc(be, n * sizeof(float), &p, et);
+	*out = p;
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s of %zu parameters", what, n);
+}
+
+static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, struct rv_errtext *et) {
+	size_t tokens = (size_t)(r->cfg.batch * r->cfg.context);
+	p->inputs = calloc(tokens, sizeof *p->inputs);
+	p->targets = calloc(tokens, sizeof *p->targets);
+	p->losses = calloc(tokens, sizeof *p->losses);
+	if (!p->inputs || !p->targets || !p->losses)
+		return rv_fail(et, RV_E_NOMEM, "replica: no memory for a batch of %zu tokens", tokens);
+	return RV_OK;
+}
+
+/* The model's spans, cut to the slice and counted from its begin. */
+static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
+	const struct model *m = p->model;
+	p->spans = calloc((size_t)m->n_spans, sizeof *p->spans);
+	if (!p->spans)
+		return rv_fail(et, RV_E_NOMEM, "replica: no memory for %d spans", m->n_spans);
+	for (int i = 0; i < m->n_spans; i++) {
+		struct decay_span s = m->spans[i];
+		size_t begin = s.begin > p->slice.begin ? s.begin : p->slice.begin;
+		size_t end = s.end < p->slice.end ? s.end : p->slice.end;
+		if (begin < end)
+			p->spans[p->n_spans++] = (struct decay_span){begin - p->slice.begin, end - p->slice.begin, s.decay};
+	}
+	return RV_OK;
+}
+
+enum rv_err replica_part_init(struct replica *r, int index, const struct replica_options *o, struct backend *be,
+							  struct rv_errtext *et) {
+	struct replica_part *p = &r->parts[index];
+	const struct model_shape shape = model_shape_of(&r->cfg);
+	const struct model_options options = {.max_batch = (int)r->cfg.batch, .recompute = o->recompute};
+	p->be = be;
+	RV_TRY(model_new(r->cfg.model, &shape, &options, be, &p->model, et));
+	r->n = p->model->layout.n_params;
+	p->slice = comm_slice_of(r->n, r->n_parts, index);
+	if (p->slice.begin == p->slice.end)
+		return rv_fail(et, RV_E_RANGE, "%zu parameters cannot be divided among %d devices", r->n, r->n_parts);
+	size_t owned = p->slice.end - p->slice.begin;
+	RV_TRY(alloc_vector(be, r->n, &p->theta, "weights", et));
+	RV_TRY(alloc_vector(be, r->n, &p->grad, "gradient", et));
+	RV_TRY(alloc_vector(be, owned, &p->m, "first moment", et));
+	RV_TRY(alloc_vector(be, owned, &p->v, "second moment", et));
+	RV_TRY(cut_spans(p, et));
+	return alloc_host(r, p, et);
+}
+
+void replica_part_release(struct replica_part *p) {
+	float *vectors[] = {p->theta, p->grad, p->m, p->v};
+	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+		if (vectors[i])
+			p->be->ops->free(p->be, vectors[i]);
+	model_free(p->model);
+	free(p->spans);
+	free(p->inputs);
+	free(p->targets);
+	free(p->losses);
+}
+
+/* ---- the gradient ---------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t sequences_of_shard(const struct replica *r) {
+	return (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+}
+
+/* Sequences [at, at + b) of the step: shard after shard. */
+static enum rv_err read_batch(const struct replica *r, struct replica_part *p, const struct replica_share *s,
+							  uint64_t at, uint64_t b, struct rv_errtext *et) {
+	size_t context = (size_t)r->cfg.context;
+	for (uint64_t i = 0; i < b; i++) {
+		uint32_t shard = s->shards[(at + i) / sequences_of_shard(r)];
+		uint64_t sequence = r->cursor + (at + i) % sequences_of_shard(r);
+		RV_TRY(dataset_train_sequence(r->data, shard, sequence, p->inputs + i * context, p->targets + i * context, et));
+	}
+	return RV_OK;
+}
+
+static double sum_of(const float *x, size_t n) {
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += x[i];
+	return sum;
+}
+
+struct ready_ctx {
+	struct replica *r;
+	struct replica_part *p;
+};
+
+static void send_ready(const struct replica *r, struct replica_part *p) {
+	if (p->ready_begin == p->ready_end)
+		return;
+	comm_start_reduce_scatter(p->comm, p->grad, r->n, p->ready_begin, p->ready_end);
+	p->ready_begin = p->ready_end = 0;
+}
+
+/* Gradients [begin, end) are final: behind those that already wait, or apart from them. */
+static void on_gradients(void *ctx, size_t begin, size_t end) {
+	const struct ready_ctx *c = ctx;
+	struct replica_part *p = c->p;
+	if (end != p->ready_begin)
+		send_ready(c->r, p);
+	if (p->ready_begin == p->ready_end)
+		p->ready_end = end;
+	p->ready_begin = begin;
+	if (p->ready_end - p->ready_begin >= SEND_ELEMS)
+		send_ready(c->r, p);
+}
+
+/* Forward and backward over the batch of b sequences at hand. In the last one of a part among several, gradients leave
+ * as they become final. */
+static double run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
+	struct ready_ctx ready = {r, p};
+	if (last && p->comm) {
+		p->model->on_gradients = on_gradients;
+		p->model->on_gradients_ctx = &ready;
+	}
+	model_forward(p->model, p->theta, p->inputs, (int)b, (int)r->cfg.context);
+	model_backward(p->model, p->theta, p->grad, p->inputs, p->targets, grad_scale, p->losses);
+	p->model->on_gradients = NULL;
+	return sum_of(p->losses, (size_t)b * (size_t)r->cfg.context);
+}
+
+/* Sequences [begin, end) of the step. */
+static enum rv_err accumulate(struct replica *r, struct replica_part *p, const struct replica_share *s, uint64_t begin,
+							  uint64_t end, struct rv_errtext *et) {
+	double of_shard = 0;
+	for (uint64_t at = begin, b; at < end; at += b) {
+		b = end - at < (uint64_t)r->cfg.batch ? end - at : (uint64_t)r->cfg.batch;
+		RV_TRY(read_batch(r, p, s, at, b, et));
+		of_shard += run_batch(r, p, s->grad_scale, b, at + b == end);
+		if (at + b == end || (at + b) % sequences_of_shard(r) == 0) {
+			p->loss += of_shard;
+			of_shard = 0;
+		}
+	}
+	return RV_OK;
+}
+
+/* A part that failed makes the exchanges that the others wait for; what it sends is not used. */
+static void go_through_motions(struct replica *r, struct replica_part *p) {
+	size_t bytes = (size_t)r->cfg.context * sizeof(int32_t);
+	memset(p->inputs, 0, bytes);
+	memset(p->targets, 0, bytes);
+	(void)run_batch(r, p, 0, 1, true);
+}
+
+static void exchange(struct replica *r, struct replica_part *p) {
+	if (p->err != RV_OK)
+		go_through_motions(r, p);
+	send_ready(r, p);
+	comm_wait(p->comm);
+	size_t owned = p->slice.end - p->slice.begin;
+	double values[] = {p->loss, p->be->ops->sum_squares(p->be, p->grad + p->slice.begin, owned)};
+	comm_sum(p->comm, values, 2);
+	p->loss = values[0];
+	p->squares = values[1];
+}
+
+void replica_part_gradient(struct replica *r, int index, const struct replica_share *s) {
+	struct replica_part *p = &r->parts[index];
+	uint64_t all = (uint64_t)s->n_shards * sequences_of_shard(r), k = (uint64_t)r->n_parts, i = (uint64_t)index;
+	p->loss = 0;
+	p->be->ops->zero(p->be, p->grad, r->n * sizeof *p->grad);
+	p->err = accumulate(r, p, s, all * i / k, all * (i + 1) / k, &p->text);
+	if (!p->comm) {
+		p->squares = p->err == RV_OK ? p->be->ops->sum_squares(p->be, p->grad, r->n) : 0;
+		return;
+	}
+	exchange(r, p);
+}
+
+/* ---- the update -----------------------------------------------------------------------------------------------------
+ */
+
+void replica_part_update(struct replica *r, int index, const struct adamw_params *params) {
+	struct replica_part *p = &r->parts[index];
+	size_t begin = p->slice.begin;
+	p->be->ops->adamw(p->be, p->theta + begin, p->grad + begin, p->m, p->v, p->spans, p->n_spans, params);
+	if (!p->comm)
+		return;
+	comm_start_all_gather(p->comm, p->theta, r->n);
+	comm_wait(p->comm);
+}
