@@ -1,6 +1,7 @@
 /* lab_memory.c: see lab_memory.h. */
 #include "lab/lab_memory.h"
 
+#include "outer/optimizer.h"
 #include "worker/train/memory_fit.h"
 
 static struct memory_request request_of(const struct lab_config *c, uint64_t mapped_bytes) {

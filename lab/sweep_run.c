@@ -158,7 +158,7 @@ static size_t cell_memory(const struct sweep_cell *c) {
 	struct lab_config cfg = train_options_resolve(&c->opts);
 	struct memory_plan plan;
 	cfg.parallel = 1; /* cells are what runs side by side */
-	return lab_memory_plan(&cfg, 0, &plan, NULL) == RV_OK ? memory_plan_total(&plan) : 0;
+	return lab_memory_plan(&cfg, 0, &plan, NULL) == RV_OK ? memory_plan_host(&plan) : 0;
 }
 
 static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, struct rv_errtext *et) {
