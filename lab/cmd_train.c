@@ -9,7 +9,6 @@
 #include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
-#include "worker/train/memory_fit.h"
 #include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
 #include "worker/train/run_tokenizer.h"
