@@ -20,10 +20,16 @@ static struct member_ref ref(const struct core *c, uint32_t member, uint32_t wei
 	return r;
 }
 
+/* Is there, and may have some of the files. */
+static bool may_have_parts(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->addr[0] != '\0';
+}
+
 /* Has what a joiner needs: the state of this round, or the result that leads to it. */
 static bool is_donor(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	if (!core_available(c, m) || !m->reported || core_diverged(c, m) || m->addr[0] == '\0')
+	if (!may_have_parts(c, member))
 		return false;
 	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
 	return core_in_sync(c, m) || about_to;
@@ -42,6 +48,8 @@ static void put_roster(const struct core *c, struct document *d) {
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
 }
 
+/* After everyone died nobody may hold the state of this round, and yet all of its files be there: one has the base,
+ * another a log entry. Then they are each other's donors. */
 static void put_donors(const struct core *c, struct document *d) {
 	d->attempt = 0;
 	d->n_chunks = 0;
@@ -49,6 +57,10 @@ static void put_donors(const struct core *c, struct document *d) {
 	d->n_members = 0;
 	for (int i = 0; i < c->n_members; i++)
 		if (is_donor(c, (uint32_t)i))
+			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
+	bool nobody = d->n_members == 0 && c->round > 0;
+	for (int i = 0; i < c->n_members && nobody; i++)
+		if (may_have_parts(c, (uint32_t)i))
 			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
 }
 

@@ -68,7 +68,8 @@ enum worker_phase {
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
-	uint64_t boot;    /* microseconds of wall clock when the process started: a later boot supersedes */
+	uint64_t boot;    /* microseconds of wall clock when the process started, one more for each base that it installed
+					   * since: a later boot supersedes, and what peers hold of an earlier one is void */
 	uint64_t seq;     /* grows within a boot; an older report is ignored */
 	uint8_t phase;    /* enum worker_phase */
 	uint64_t round;

@@ -73,7 +73,7 @@ static void dump(const struct session *s, const struct dump *d) {
 }
 
 void mean_dump_contribution(const struct session *s, uint64_t round) {
-	dump(s, &(struct dump){"contribution", round, s->boot, trainer_encoded(s->trainer)});
+	dump(s, &(struct dump){"contribution", round, round_boot(s->round), trainer_encoded(s->trainer)});
 }
 
 void mean_dump_reduced(const struct session *s, uint64_t round, uint32_t attempt) {

@@ -202,6 +202,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		return;
 	}
 	c->diverged = false;
+	c->boot++; /* what peers have of us was made from another state: void, as that of a former process */
 	c->n_full = 0;
 	if (!rv_hash_is_zero(&f->expect)) /* checked by the platform; theta0 has none */
 		c->full[c->n_full++] = (struct round_full){.round = round, .hash = f->expect};
@@ -244,4 +245,8 @@ const struct document *round_document(const struct round_core *c) {
 
 uint64_t round_round(const struct round_core *c) {
 	return c->round;
+}
+
+uint64_t round_boot(const struct round_core *c) {
+	return c->boot;
 }

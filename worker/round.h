@@ -127,6 +127,7 @@ int64_t round_deadline_us(const struct round_core *c); /* call next_action and n
 const struct document *round_document(const struct round_core *c); /* latest, or NULL */
 enum worker_phase round_phase(const struct round_core *c);
 uint64_t round_round(const struct round_core *c);
+uint64_t round_boot(const struct round_core *c); /* as its reports say it */
 /* What this worker has to fetch nobody in the document can give: the others have gone. */
 bool round_lacks_donors(const struct round_core *c);
 /* The run is done, and our full hash of its last state is the one that a majority vouches for. */

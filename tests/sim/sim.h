@@ -434,7 +434,8 @@ struct sim_oracle {
 	struct sim_contribution *contributions; /* newest first */
 	struct sim_roster *rosters;
 	uint64_t last_seq;
-	struct rv_hash last_document;
+	uint8_t *last_document;             /* (NET_MAX_DOCUMENT_BYTES) */
+	size_t last_document_bytes;         /* 0: none yet */
 	uint16_t *counted[SIM_MAX_WORKERS]; /* step id -> round + 1 in whose commit it is */
 	size_t cap_counted[SIM_MAX_WORKERS];
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
@@ -450,6 +451,8 @@ void oracle_finished(struct sim *s, int host);
 void oracle_named(struct sim *s, uint32_t member); /* by the coordinator: its full hash is not the majority's */
 void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledged */
 void oracle_bytes(struct sim *s, int host);                   /* the all-reduce is over; calm universes only */
+/* The full hash of `g`: what the run's is where the bits are the same. */
+struct rv_hash oracle_full_hash_of(const struct sim *s, const struct global_state *g);
 /* Without the files of `host` the run's state can still be had from disks: a base and every log entry since. */
 bool oracle_others_hold_the_run(const struct sim *s, int host);
 void oracle_release(struct sim *s);
@@ -493,6 +496,7 @@ struct sim {
 	size_t payload; /* encoded bytes of a vector */
 	float *theta0, *scratch;
 	struct document *doc; /* scratch */
+	uint8_t *doc_bytes;   /* scratch (NET_MAX_DOCUMENT_BYTES) */
 };
 
 /* sim_options.c */
@@ -512,8 +516,9 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 
 /* sim_faults.c */
 void faults_start(struct sim *s);
-/* Something delicate begins at a host (an all-reduce, a write) and lasts for a while: a fault may be aimed at it. */
-void faults_aim(struct sim *s, int host, int64_t lasts_us);
+/* Something delicate begins at a host (a frame, a write) and lasts for a while: a fault may be aimed at it, the more
+ * likely the more `weight` moments it counts for. */
+void faults_aim(struct sim *s, int host, uint32_t weight, int64_t lasts_us);
 void faults_heal(struct sim *s);
 
 /* The first violation stops the universe. */

@@ -69,7 +69,7 @@ static void write_next_record(struct sim *s) {
 	int64_t takes = sim_chance(s, 0.05) ? sim_between(s, 0, SIM_S / 2) : sim_between(s, 100, 5 * SIM_MS);
 	takes = (int64_t)(c->disk_slowness * (double)takes);
 	sim_at(s, s->now_us + takes, SIM_COORDINATOR, c->life, record_written, NULL);
-	faults_aim(s, SIM_COORDINATOR, takes);
+	faults_aim(s, SIM_COORDINATOR, 1, takes);
 }
 
 void coordinator_crash(struct sim *s, bool silent) {
@@ -111,22 +111,19 @@ static size_t encode_document(const struct document *d, uint8_t *out, size_t cap
 static void answer_polls(struct sim *s) {
 	struct sim_coordinator *c = &s->coordinator;
 	const struct document *d = core_document(c->core);
-	uint8_t *bytes = NULL;
 	size_t n = 0;
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		struct sim_poll *poll = &c->polls[h];
 		bool news = poll->head.after == UINT64_MAX || d->seq > poll->head.after;
 		if (!poll->waiting || (!news && s->now_us < poll->until_us))
 			continue;
-		if (bytes == NULL) {
-			bytes = sim_alloc(NET_MAX_DOCUMENT_BYTES);
-			n = encode_document(d, bytes, NET_MAX_DOCUMENT_BYTES);
-			oracle_document(s, bytes, n);
+		if (n == 0) {
+			n = encode_document(d, s->doc_bytes, NET_MAX_DOCUMENT_BYTES);
+			oracle_document(s, s->doc_bytes, n);
 		}
 		poll->waiting = false;
-		reply(s, h, poll->head, bytes, n);
+		reply(s, h, poll->head, s->doc_bytes, n);
 	}
-	free(bytes);
 }
 
 /* A member is told its number once everything so far is durable. */

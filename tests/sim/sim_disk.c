@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOMENTS_OF_A_WRITE = 10 }; /* against 1 of a frame: there are many more frames */
+
 static struct sim_file *slot_of(struct sim_disk *d, uint8_t kind, uint64_t round) {
 	struct sim_file *unused = NULL;
 	for (int i = 0; i < d->n_files; i++) {
@@ -111,11 +113,11 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 	*last = w;
 	int64_t start = d->busy_until_us > s->now_us ? d->busy_until_us : s->now_us;
 	bool slow = sim_chance(s, 0.02);
-	double takes = d->slowness * (double)sim_between(s, 200, slow ? SIM_S : 20 * SIM_MS);
-	d->busy_until_us = start + (int64_t)takes;
-	sim_at(s, start + (int64_t)(0.8 * takes), host, s->workers[host].life, file_synced, NULL);
+	int64_t takes = (int64_t)(d->slowness * (double)sim_between(s, 200, slow ? SIM_S : 20 * SIM_MS));
+	d->busy_until_us = start + takes;
+	sim_at(s, start + takes / 2, host, s->workers[host].life, file_synced, NULL);
 	sim_at(s, d->busy_until_us, host, s->workers[host].life, write_ends, NULL);
-	faults_aim(s, host, d->busy_until_us - s->now_us);
+	faults_aim(s, host, MOMENTS_OF_A_WRITE, d->busy_until_us - s->now_us);
 }
 
 /* ---- reading and removing ---- */

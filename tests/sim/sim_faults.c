@@ -268,8 +268,8 @@ static int next_aimed_at(const struct sim *s, int host, int from) {
 	return s->plan->n;
 }
 
-void faults_aim(struct sim *s, int host, int64_t lasts_us) {
-	uint32_t moment = ++s->moments[host];
+void faults_aim(struct sim *s, int host, uint32_t weight, int64_t lasts_us) {
+	uint32_t moment = s->moments[host] += weight;
 	int number = s->next_aimed[host];
 	if (number == s->plan->n || s->healed || fault_of(s, number)->moment > moment)
 		return;

@@ -12,11 +12,9 @@
 #include <string.h>
 
 struct packet *packet_new(int src, int dst, enum packet_kind kind, const void *data, size_t n) {
-	struct packet *p = sim_alloc(sizeof *p + n);
-	p->src = src;
-	p->dst = dst;
-	p->kind = (uint8_t)kind;
-	p->n = n;
+	struct packet *p = malloc(sizeof *p + n);
+	RV_ASSERT(p != NULL);
+	*p = (struct packet){.src = src, .dst = dst, .kind = (uint8_t)kind, .n = n};
 	if (data != NULL)
 		memcpy(p->data, data, n);
 	return p;

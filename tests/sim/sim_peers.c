@@ -206,7 +206,7 @@ static void pump_link(struct sim *s, int host, int peer) {
 		struct packet *p = next_frame(s, host, peer);
 		if (p == NULL)
 			return;
-		faults_aim(s, host, 2 * s->opt.delay_us);
+		faults_aim(s, host, 1, 2 * s->opt.delay_us);
 		p->link = l->number;
 		l->in_flight++;
 		sim_send(s, p);

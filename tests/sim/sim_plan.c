@@ -162,7 +162,7 @@ static void plan_at_times(struct sim_plan *p, const struct sim_options *o, struc
 }
 
 static void plan_aimed(struct sim_plan *p, const struct sim_options *o, struct rv_rng *r, int host) {
-	enum { MEAN_MOMENTS = 100, MOST = 16 };
+	enum { MEAN_MOMENTS = 150, MOST = 16 };
 	uint32_t moment = 0;
 	for (int i = 0; i < MOST; i++) {
 		struct sim_fault *f = append(p, host == SIM_COORDINATOR ? FAULT_COORDINATOR : draw_kind(r, often_aimed));

@@ -9,11 +9,7 @@ static bool before(const struct sim_event *a, const struct sim_event *b) {
 	return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
 }
 
-static void swap(struct sim_event *a, struct sim_event *b) {
-	struct sim_event t = *a;
-	*a = *b;
-	*b = t;
-}
+enum { CHILDREN = 4 }; /* of a node: flatter than a binary heap, and they lie side by side */
 
 static void push(struct sim_queue *q, const struct sim_event *ev) {
 	if (q->n == q->cap) {
@@ -22,25 +18,26 @@ static void push(struct sim_queue *q, const struct sim_event *ev) {
 		RV_ASSERT(q->heap != NULL);
 	}
 	size_t i = q->n++;
+	for (; i > 0 && before(ev, &q->heap[(i - 1) / CHILDREN]); i = (i - 1) / CHILDREN)
+		q->heap[i] = q->heap[(i - 1) / CHILDREN];
 	q->heap[i] = *ev;
-	for (; i > 0 && before(&q->heap[i], &q->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		swap(&q->heap[i], &q->heap[(i - 1) / 2]);
 }
 
 static struct sim_event pop(struct sim_queue *q) {
-	struct sim_event first = q->heap[0];
-	q->heap[0] = q->heap[--q->n];
-	for (size_t i = 0;;) {
-		size_t least = i, l = 2 * i + 1, r = 2 * i + 2;
-		if (l < q->n && before(&q->heap[l], &q->heap[least]))
-			least = l;
-		if (r < q->n && before(&q->heap[r], &q->heap[least]))
-			least = r;
-		if (least == i)
-			return first;
-		swap(&q->heap[i], &q->heap[least]);
+	struct sim_event first = q->heap[0], last = q->heap[--q->n];
+	size_t i = 0;
+	for (size_t child = 1; child < q->n; child = CHILDREN * i + 1) {
+		size_t least = child, end = child + CHILDREN < q->n ? child + CHILDREN : q->n;
+		for (size_t c = child + 1; c < end; c++)
+			if (before(&q->heap[c], &q->heap[least]))
+				least = c;
+		if (!before(&q->heap[least], &last))
+			break;
+		q->heap[i] = q->heap[least];
 		i = least;
 	}
+	q->heap[i] = last;
+	return first;
 }
 
 void sim_at(struct sim *s, int64_t at_us, int host, uint64_t life, sim_fire *fire, void *arg) {

@@ -58,7 +58,7 @@ bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_h
 	struct global_state g;
 	RV_ASSERT(global_init(&g, &s->global_config, s->theta0, NULL) == RV_OK);
 	read_base(s, data, &g);
-	*hash = global_full_hash(&g);
+	*hash = oracle_full_hash_of(s, &g);
 	global_release(&g);
 	return true;
 }
@@ -127,7 +127,7 @@ static void note_full_hash(const struct sim *s, struct sim_worker *w) {
 	if (w->global.round == 0 || !sim_is_checked(s, w->global.round))
 		return;
 	w->found_full_round = w->global.round;
-	w->found_full = global_full_hash(&w->global);
+	w->found_full = oracle_full_hash_of(s, &w->global);
 }
 
 static void load_base(struct sim *s, struct sim_worker *w) {
@@ -345,7 +345,7 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	round_on_applied(w->core, s->now_us, a->round, &w->global.chain, true);
 	if (sim_is_checked(s, w->global.round)) {
 		w->snapshot_round = w->global.round;
-		w->snapshot_hash = global_full_hash(&w->global);
+		w->snapshot_hash = oracle_full_hash_of(s, &w->global);
 		write_base(s, host, base_written);
 	}
 	worker_turn(s, host);

@@ -302,8 +302,12 @@ static void too_far_behind_needs_a_base(void **state) {
 	document_members(&f->doc, EVERYBODY);
 	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
 	assert_int_equal(expect_action(f, ROUND_FETCH_BASE).round, 10);
+	uint64_t before = expect_report(f, WORKER_SYNCING).boot;
 	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 10, true);
 	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 10);
+	/* What peers may still hold of its contributions is void. */
+	assert_int_equal(expect_report(f, WORKER_SYNCING).boot, before + 1);
+	assert_int_equal(round_boot(f->c), before + 1);
 }
 
 static void a_fork_before_any_base_starts_from_theta0(void **state) {
