@@ -27,7 +27,7 @@ def write_text(path, seed, n_bytes=1 << 20):
 
 
 class Cluster:
-    """Worker i (from 0) is at site i + 2 and becomes member i: each start waits for the join."""
+    """Worker i (from 0) is at site i + 2. Member numbers are in the order of the joins, which may be another."""
 
     def __init__(self, bin_dir, directory, net, config, seed=1):
         self.bin, self.dir, self.net, self.seed = bin_dir, directory, net, seed
@@ -42,7 +42,6 @@ class Cluster:
         self.listen = f"{net.address(1)}:0"
         self.coordinator = Program("coordinator", None, f"{directory}/coordinator.log")
         self.workers = []
-        self.links = []
 
     def _run(self, args):
         argv = [f"{self.bin}/rivulet-coordinator", *args]
@@ -63,24 +62,25 @@ class Cluster:
         with open(path) as f:
             self.listen = f.read().split()[0]
 
-    def add_workers(self, n, args=(), program="rivulet-worker", env=None):
-        """Invites and starts n more. `args`: more arguments, the same for all."""
-        self.links = self._run(["invite", "--dir", self.run_dir, "--count", str(n)]).split()
-        for link in self.links:
+    def add_workers(self, n, args=()):
+        """Invites and starts n more, all at once: so each is there for the first round. `args`: more arguments."""
+        fresh = []
+        for link in self._run(["invite", "--dir", self.run_dir, "--count", str(n)]).split():
             i = len(self.workers)
             site = i + 2
-            argv = self.net.inside(site) + [f"{self.bin}/{program}"]
+            argv = self.net.inside(site) + [f"{self.bin}/rivulet-worker"]
             rest = ["--dir", f"{self.dir}/worker{i}", "--data", self.text, "--threads", "1", "--name", f"worker{i}",
                     "--listen", f"{self.net.address(site)}:0", "--eval-every", "0", *args]
             worker = Program(f"worker{i}", argv + rest, f"{self.dir}/worker{i}.log")
-            worker.site, worker.index = site, i
-            worker.events = EventLog(worker.log)
+            worker.site, worker.index, worker.events = site, i, EventLog(f"{self.dir}/worker{i}.log")
+            worker.start(argv + [link] + rest)
             self.workers.append(worker)
-            worker.start(argv + [link] + rest, env)
-            self.wait(f"the join of worker {i}", 60,
-                      lambda: os.path.exists(f"{self.dir}/worker{i}/run.conf") or not worker.running)
-            if not worker.running:
-                raise RuntimeError(f"worker {i} ended: {self.tail(worker)}")
+            fresh.append(worker)
+        self.wait("the join of all workers", 60, lambda: all(
+            os.path.exists(f"{self.dir}/{w.name}/run.conf") or not w.running for w in fresh))
+        for w in fresh:
+            if not w.running:
+                raise RuntimeError(f"{w.name} ended: {self.tail(w)}")
 
     def tail(self, program, lines=3):
         with open(program.log, errors="replace") as f:
@@ -108,8 +108,6 @@ class Cluster:
         for p in self.workers:
             if p.stopped:
                 p.kill9()
-        for p in self.workers:
-            if p.running:
-                p.signal(15)
+            p.ask_to_end()
         for p in [*self.workers, self.coordinator]:
             p.end()

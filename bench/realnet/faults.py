@@ -17,9 +17,12 @@ from process import EventLog
 from shaped import Loopback, ShapedNet, remove_stale, what_is_missing
 
 KINDS = ("kill", "stop", "cut", "half-open", "drip", "two", "third")
+SHAPED_ONLY = ("cut", "half-open", "drip")
+POINTS = {"scatter": "scatter-mid", "gather": "gather-mid"}
+DRIP_MBIT = 1e-5  # a byte a second
 GOAL_COMMIT_S = 5.0
-CONFIG = {"n-layer": 4, "n-embd": 256, "n-head": 4, "context": 32, "batch": 1, "steps-per-round": 2, "rounds": 100000,
-          "base-every": 8, "min-workers": 2}
+CONFIG = {"n-layer": 4, "n-embd": 256, "n-head": 4, "context": 32, "batch": 1, "steps-per-round": 12, "rounds": 100000,
+          "base-every": 8, "min-workers": 2, "data-shards": 16}
 
 
 def parse():
@@ -27,7 +30,7 @@ def parse():
     p.add_argument("--lines", default="loopback,100:20,10:20", help="RATE_MBIT:DELAY_MS or loopback (default: %(default)s)")
     p.add_argument("--kinds", default=",".join(KINDS), help="of faults (default: %(default)s)")
     p.add_argument("--workers", type=int, default=6, help="3..16 (default: 6)")
-    p.add_argument("--repeat", type=int, default=1, help="each case so often (default: 1)")
+    p.add_argument("--points", default="scatter,gather", help="in the middle of what it is lost (default: %(default)s)")
     p.add_argument("--keep", action="store_true", help="keep the directory with all logs")
     a = p.parse_args()
     unknown = set(a.kinds.split(",")) - set(KINDS)
@@ -43,55 +46,51 @@ def say(**fields):
 
 
 class Case:
-    def __init__(self, cluster, kind):
-        self.c, self.kind = cluster, kind
+    def __init__(self, cluster, kind, point):
+        self.c, self.kind, self.point = cluster, kind, point
         n = len(cluster.workers)
         lost = 2 if kind == "two" else n // 3 if kind == "third" else 1
         self.victims = cluster.workers[n - lost:]
         self.survivors = cluster.workers[:n - lost]
         self.round = None
 
-    def latest_round(self):
-        commits = self.c.commits()
-        return commits[-1]["round"] + 1 if commits else 0
-
     def arm(self):
-        """The victims start again so that they stop in the middle of an all-reduce to come. The last victim stops there;
-        others are lost at the same moment."""
+        """The last victim starts again so that it freezes in the middle of the third all-reduce from now. Others are lost
+        at the same moment."""
         victim = self.victims[-1]
         victim.end()
-        at = self.latest_round() + 3
         self.victim_events = EventLog(victim.log)
         self.victim_events.fresh()
-        env = {"RIVULET_FAILPOINT": f"{at}:{self.messages}"}
-        if self.kind == "drip":
-            env = {"RIVULET_DRIP": f"{at}:{self.messages}"}
-        victim.start([a.replace("rivulet-worker", "rivulet-worker-failpoint") if a.endswith("/rivulet-worker") else a
-                      for a in victim.argv], env)
-
-    @property
-    def messages(self):
-        """A third of what a participant sends: chunks of its contribution to others are out, and some means."""
-        return self.c.middle
+        argv = [a.replace("rivulet-worker", "rivulet-worker-failpoint") if a.endswith("/rivulet-worker") else a
+                for a in victim.argv]
+        victim.start(argv, {"RIVULET_FAILPOINT": f"reduce.{self.point}@2=stop"})
 
     def wait_for_failpoint(self):
         def seen():
             for e in self.victim_events.fresh():
-                if e.get("event") == "failpoint":
+                if e.get("event") == "attempt":
                     self.round = e["round"]
-            return self.round is not None
+                if e.get("event") == "failpoint":
+                    return True
+            return not self.victims[-1].running
 
-        self.c.wait(f"{self.kind}: the failpoint", 120, seen, 0.005)
+        self.c.wait(f"{self.kind}: the failpoint", 60, seen, 0.005)
+        if not self.victims[-1].running:
+            raise RuntimeError(f"the worker with the failpoint ended: {self.c.tail(self.victims[-1])}")
 
     def strike(self):
         net = self.c.net
-        if self.kind in ("cut", "half-open"):
-            net.cut(self.victims[0].site)
         for v in self.victims:
+            if self.kind in ("cut", "half-open"):
+                net.cut(v.site)
+            if self.kind == "drip":
+                net.rate(v.site, DRIP_MBIT, DRIP_MBIT)
             if self.kind in ("kill", "two", "third", "half-open"):
                 v.signal(signal.SIGKILL)
-            elif self.kind in ("stop", "cut"):
-                v.signal(signal.SIGSTOP)  # under `cut`: it would not know yet either
+            elif self.kind == "stop":
+                v.signal(signal.SIGSTOP)
+            else:
+                v.signal(signal.SIGCONT)  # it lives on, behind its line
         self.struck_s = time.time()
 
     def committed(self):
@@ -120,9 +119,10 @@ class Case:
     def bring_back(self):
         started = time.time()
         for v in self.victims:
-            if self.kind in ("cut", "half-open"):
-                self.c.net.heal(v.site)
             v.kill9()
+            if self.c.net.shaped:
+                self.c.net.heal(v.site)
+                self.c.net.rate(v.site, self.c.rate_mbit, self.c.rate_mbit)
             v.start()
         for v in self.victims:
             events = EventLog(v.log)
@@ -144,7 +144,7 @@ class Case:
         p = self.c.payload
         goal = (n - 1) / n * p + (n - 1) / n / n * p * len(self.victims)
         back_s = self.bring_back()
-        say(case=f"{line} {self.kind}", workers=n, lost=len(self.victims), round=self.round, attempt=commit["attempt"],
+        say(case=f"{line} {self.kind} {self.point}", workers=n, lost=len(self.victims), round=self.round, attempt=commit["attempt"],
             participants=commit["participants"], detect_s=round(detect_s, 3) if detect_s is not None else None,
             commit_after_detection_s=round(commit_s, 3), resent_bytes_max=max(resent),
             resent_bytes_mean=round(sum(resent) / len(resent)), resent_goal=round(goal),
@@ -165,19 +165,18 @@ def run_line(a, bin_dir, directory, line):
     cluster = None
     met = True
     try:
-        cluster = Cluster(bin_dir, f"{directory}/{line.replace(':', '-')}", net, {**CONFIG, "data-shards": a.workers})
+        cluster = Cluster(bin_dir, f"{directory}/{line.replace(':', '-')}", net, CONFIG)
         cluster.start_coordinator()
         cluster.add_workers(a.workers)
-        cluster.wait("the first rounds", 120, lambda: len(cluster.commits()) >= 3)
+        cluster.rate_mbit = 0 if line == "loopback" else float(line.split(":")[0])
+        cluster.wait("the first rounds", 120, lambda: len(cluster.commits()) >= 2)
         with open(f"{cluster.dir}/worker0/metrics.jsonl") as f:
             cluster.payload = json.loads(f.readline())["payload_bytes"]
-        sent = [e for e in cluster.workers[0].events.fresh() if e.get("event") == "round"][-1]["exchange_tx_bytes"]
-        cluster.middle = int(sent / 33000 / 3)  # chunks of 32 KiB, see chunk-elems
         for kind in a.kinds.split(","):
-            if kind in ("cut", "half-open") and not net.shaped:
+            if kind in SHAPED_ONLY and not net.shaped:
                 continue
-            for _ in range(a.repeat):
-                met = Case(cluster, kind).run(line) and met
+            for point in a.points.split(","):
+                met = Case(cluster, kind, POINTS[point]).run(line) and met
     except Timeout as e:
         say(case=line, error=str(e), met=False)
         met = False

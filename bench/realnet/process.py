@@ -11,6 +11,7 @@ libc = ctypes.CDLL(None)
 
 def _die_with_parent():
     os.setpgid(0, 0)  # Ctrl-C is the parent's to handle: it ends the children in order
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past a limit is a fault of the disk, not the end
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -52,12 +53,13 @@ class Program:
         self.name, self.argv, self.log = name, argv, log
         self.child = None
         self.stopped = False  # by SIGSTOP
+        self.asked = False  # to end
         self.starts = 0
 
     def start(self, argv=None, env=None):
         with open(self.log, "ab") as log:
             self.child = start_child(argv or self.argv, stdout=log, stderr=log, env={**os.environ, **(env or {})})
-        self.stopped = False
+        self.stopped = self.asked = False
         self.starts += 1
 
     @property
@@ -82,11 +84,17 @@ class Program:
         if self.child is not None:
             self.child.wait()
 
-    def end(self, patience_s=10):
-        """SIGTERM, then what it takes. Returns the exit status."""
-        if self.running:
+    def ask_to_end(self):
+        """SIGTERM, once: a second one would mean `at once` to a worker."""
+        if self.running and not self.asked:
             self.signal(signal.SIGCONT)
             self.signal(signal.SIGTERM)
+            self.asked = True
+
+    def end(self, patience_s=20):
+        """SIGTERM, then what it takes. Returns the exit status."""
+        self.ask_to_end()
+        if self.running:
             try:
                 self.child.wait(patience_s)
             except subprocess.TimeoutExpired:
