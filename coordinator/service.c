@@ -243,21 +243,19 @@ uint64_t service_document_seq(const struct service *s) {
 	return core_document(s->core)->seq;
 }
 
-static void sign_document(struct service *s, uint32_t version, struct signed_document *out) {
+static enum rv_err sign_document(struct service *s, uint32_t version, struct signed_document *out,
+								 struct rv_errtext *et) {
 	_Static_assert(sizeof out->bytes >= NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES, "a signed document fits");
 	const struct document *d = core_document(s->core);
-	uint8_t *bytes = malloc(NET_MAX_DOCUMENT_BYTES);
-	struct rv_errtext et = {0};
-	RV_ASSERT(bytes != NULL);
-	struct rv_writer w = rv_writer_of(bytes, NET_MAX_DOCUMENT_BYTES);
+	struct rv_writer w = rv_writer_of(s->unsigned_doc, sizeof s->unsigned_doc);
+	out->made = false;
 	document_encode(d, version, &w);
 	RV_ASSERT(!w.failed);
-	enum rv_err e = signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, bytes, rv_writer_len(&w), out->bytes, &et);
-	RV_ASSERT(e == RV_OK);
+	RV_TRY(signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, s->unsigned_doc, rv_writer_len(&w), out->bytes, et));
 	out->n = NET_SIG_BYTES + rv_writer_len(&w);
 	out->seq = d->seq;
 	out->made = true;
-	free(bytes);
+	return RV_OK;
 }
 
 enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
@@ -266,7 +264,7 @@ enum rv_err service_document(struct service *s, uint32_t version, const uint8_t 
 	RV_TRY(check_expressible(s, version, et));
 	struct signed_document *d = &s->signed_docs[version - CONTROL_VERSION_MIN];
 	if (!d->made || d->seq != core_document(s->core)->seq)
-		sign_document(s, version, d);
+		RV_TRY(sign_document(s, version, d, et));
 	*n = d->n;
 	*bytes = d->bytes;
 	return RV_OK;

@@ -38,6 +38,7 @@ struct service {
 	struct core *core;
 	int64_t started_us;
 
+	uint8_t unsigned_doc[NET_MAX_DOCUMENT_BYTES];         /* while one is being signed */
 	struct signed_document signed_docs[SERVICE_VERSIONS]; /* of version CONTROL_VERSION_MIN + i */
 
 	bool store_full;

@@ -92,7 +92,7 @@ static enum rv_err step(struct store *s, enum statement which, const char *doing
 }
 
 static void roll_back(const struct store *s) {
-	if (!sqlite3_get_autocommit(s->db))
+	if (s->db != NULL && !sqlite3_get_autocommit(s->db))
 		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
 }
 

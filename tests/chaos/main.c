@@ -78,7 +78,7 @@ struct chaos {
 	const struct chaos_options *o;
 	struct rv_events *ev;
 	struct entry entries[JOBS_MAX];
-	int n, n_done, n_clusters, n_bad_clusters;
+	int n, n_done, n_clusters;
 	uint64_t rounds, contributions, by_later_attempts;
 	char dir[DIR_BYTES], said[DIR_BYTES + 16];
 };
@@ -202,25 +202,37 @@ static void take(struct chaos *k, const struct message *m) {
 	}
 }
 
-/* The one that was under way, or, when the end of the run was not right, all that the run has served. */
+static bool any_running(const struct chaos *k) {
+	for (int i = 0; i < k->n; i++)
+		if (k->entries[i].outcome == RUNNING)
+			return true;
+	return false;
+}
+
+static void fail_entry(struct chaos *k, struct entry *e, const char *why) {
+	k->n_done += e->outcome != PASSED;
+	e->outcome = FAILED;
+	show_point(k, e, why);
+}
+
+/* The point that was under way; or, when the end of the run was not right, all that the run has served; or, when it did not
+ * even begin, the next one. */
 static void blame(struct chaos *k) {
 	char why[WHY_BYTES];
-	bool any = false;
+	bool running = any_running(k), any = running;
 	read_what_it_said(k, why);
-	for (int i = 0; i < k->n; i++)
-		any = any || k->entries[i].outcome == RUNNING;
-	k->n_bad_clusters += !any;
 	for (int i = 0; i < k->n; i++) {
 		struct entry *e = &k->entries[i];
-		if (e->outcome == RUNNING || (!any && e->outcome == PASSED && e->cluster == k->n_clusters)) {
-			k->n_done += e->outcome == RUNNING;
-			e->outcome = FAILED;
-			show_point(k, e, any ? why : "the run that it was in did not end well");
-		}
+		bool served = e->outcome == PASSED && e->cluster == k->n_clusters;
+		if (e->outcome == RUNNING || (!running && served))
+			fail_entry(k, e, why);
+		any = any || served;
 	}
-	if (!any)
-		rv_event(k->ev, RV_ERROR, "run_failed", RV_FIELDS(rv_field_str("why", why)), "the run did not end well:\n%s",
-				 why);
+	for (int i = 0; i < k->n && !any; i++)
+		if (k->entries[i].outcome == PENDING) {
+			fail_entry(k, &k->entries[i], why);
+			any = true;
+		}
 }
 
 static enum rv_err one_cluster(struct chaos *k, struct rv_errtext *et) {

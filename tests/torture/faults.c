@@ -1,0 +1,134 @@
+/* faults.c: see faults.h. */
+#include "tests/torture/faults.h"
+#include "tests/torture/faults_hit.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SITES_MAX = 1024 };
+
+static struct {
+	atomic_bool armed;
+	atomic_long calls, failed;
+	long nth;
+	enum faults_mode mode;
+	_Atomic(uintptr_t) sites[SITES_MAX]; /* hash table, 0: free */
+	atomic_int n_sites;
+} faults;
+
+static void note_site(uintptr_t site) {
+	for (uintptr_t i = site % SITES_MAX, n = 0; n < SITES_MAX; n++, i = (i + 1) % SITES_MAX) {
+		uintptr_t none = 0;
+		if (atomic_compare_exchange_strong(&faults.sites[i], &none, site)) {
+			atomic_fetch_add(&faults.n_sites, 1);
+			return;
+		}
+		if (none == site)
+			return;
+	}
+}
+
+/* Whether the call made at `site` shall fail. */
+bool faults_hit(const void *site) {
+	if (!atomic_load(&faults.armed))
+		return false;
+	long call = atomic_fetch_add(&faults.calls, 1) + 1;
+	if (faults.nth == 0 || call < faults.nth || (call > faults.nth && faults.mode == FAULTS_ONCE))
+		return false;
+	atomic_fetch_add(&faults.failed, 1);
+	note_site((uintptr_t)site);
+	return true;
+}
+
+void faults_arm(long nth, enum faults_mode mode) {
+	faults.nth = nth;
+	faults.mode = mode;
+	atomic_store(&faults.calls, 0);
+	atomic_store(&faults.failed, 0);
+	atomic_store(&faults.armed, true);
+}
+
+long faults_disarm(void) {
+	atomic_store(&faults.armed, false);
+	return atomic_load(&faults.failed);
+}
+
+long faults_calls(void) {
+	return atomic_load(&faults.calls);
+}
+
+int faults_sites(void) {
+	return atomic_load(&faults.n_sites);
+}
+
+/* ---- trials ---------------------------------------------------------------------------------------------------------- */
+
+static int open_files(void) {
+	int n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	assert_non_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* For whoever reads a crash: which trial it was. */
+static char now_trying[160];
+
+static void on_abort(int signal) {
+	(void)signal;
+	ssize_t written = write(STDERR_FILENO, now_trying, strlen(now_trying));
+	(void)written;
+}
+
+static void announce(const struct torture *t, long nth, enum faults_mode mode) {
+	(void)snprintf(now_trying, sizeof now_trying, "torture: %s: call %ld fails (%s)\n", t->name, nth,
+				   mode == FAULTS_ONCE ? "once" : "from then on");
+	if (getenv("RIVULET_TORTURE_VERBOSE") != NULL)
+		on_abort(0);
+	(void)sigaction(SIGABRT, &(struct sigaction){.sa_handler = on_abort, .sa_flags = (int)SA_RESETHAND}, NULL);
+}
+
+/* Returns how many calls failed. */
+static long trial(const struct torture *t, long nth, enum faults_mode mode) {
+	if (t->begin != NULL)
+		t->begin(t->ctx);
+	int before = open_files();
+	announce(t, nth, mode);
+	faults_arm(nth, mode);
+	t->run(t->ctx);
+	long failed = faults_disarm();
+	if (t->check != NULL)
+		t->check(t->ctx);
+	if (open_files() != before)
+		fail_msg("%s%d descriptors are left open", now_trying, open_files() - before);
+	return failed;
+}
+
+void torture(const struct torture *t) {
+	long trials = 0, injected = 0, calls, step;
+	(void)trial(t, 0, FAULTS_ONCE); /* what is opened once and for all */
+	(void)trial(t, 0, FAULTS_ONCE);
+	calls = faults_calls();
+	step = getenv("RIVULET_TORTURE_ALL") != NULL || calls <= t->limit ? 1 : (calls + t->limit - 1) / t->limit;
+	for (enum faults_mode mode = FAULTS_ONCE; mode <= FAULTS_FROM_THEN; mode++)
+		for (long nth = 1; nth <= calls; nth += step) {
+			injected += trial(t, nth, mode);
+			trials++;
+		}
+	assert_true(injected > 0);
+	print_message("%s: %ld fallible calls, %ld trials, %ld failures injected; %d call sites so far\n", t->name, calls,
+				  trials, injected, faults_sites());
+}

@@ -1,0 +1,38 @@
+/* faults.h: fallible calls that fail when a test says so: the N-th of them, once, or that and all later ones.
+ *
+ * Our own calls are caught by the linker (--wrap, the list is in CMakeLists.txt), in our libraries and nowhere else; what
+ * libraries allocate, and what SQLite asks of the operating system, through the hooks that they have (faults_hook_*). Any
+ * thread; armed and disarmed by one. */
+#ifndef TESTS_TORTURE_FAULTS_H
+#define TESTS_TORTURE_FAULTS_H
+
+#include <stdbool.h>
+
+enum faults_mode { FAULTS_ONCE, FAULTS_FROM_THEN };
+
+/* The `nth` fallible call from now on fails (1: the next; 0: none, calls are only counted). */
+void faults_arm(long nth, enum faults_mode mode);
+/* Nothing fails any more. Returns how many calls failed. */
+long faults_disarm(void);
+long faults_calls(void); /* since armed */
+int faults_sites(void);  /* distinct places in our programs whose call has failed, of the process' life */
+
+void faults_hook_sqlite(void); /* before SQLite's first use */
+void faults_hook_libevent(void);
+void faults_hook_jansson(void);
+
+/* One scenario, again and again: with no fault, then with the first, the second, ... fallible call failing, once and from
+ * then on, until all have. `limit`: at most so many trials a mode, evenly spread (RIVULET_TORTURE_ALL=1 in the environment:
+ * all of them). After each trial, with nothing failing any more, `check` looks at what is left; it, and `run`, fail the test
+ * by CMocka. File descriptors that are open after a trial and were not before fail it, too. Prints what was done. */
+struct torture {
+	const char *name;
+	void (*begin)(void *ctx); /* before each trial, with nothing failing; may be NULL */
+	void (*run)(void *ctx);
+	void (*check)(void *ctx); /* may be NULL */
+	void *ctx;
+	long limit;
+};
+void torture(const struct torture *t);
+
+#endif
