@@ -5,6 +5,7 @@
 #include "net/reduce_state.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 
 #include <string.h>
 
@@ -59,7 +60,7 @@ static void adopt_shard_map(struct reduce *r, const struct document *d) {
 /* A member that restarted has another contribution now: what its former process sent is void. */
 static void adopt_boot(struct reduce *r, const struct member_ref *m) {
 	struct reduce_peer *p = &r->peers[m->member];
-	if (p->boot != m->boot)
+	if (p->boot != m->boot && !RV_BUG("former-process"))
 		memset(r->held[m->member], 0, r->bitmap_bytes);
 	p->boot = m->boot;
 }

@@ -100,9 +100,16 @@ static bool finish_action(struct round_core *c, int64_t now_us, struct round_act
 	return emit(c, ROUND_FINISH, out);
 }
 
+/* A disk that was full keeps nobody away for good: the roster that wanted our vote is gone, the next one is a new try. */
+static void forgive_full_disk(struct round_core *c, int64_t now_us) {
+	if (round_roster_index(c) < 0 && now_us >= c->reduce.persist_retry_us)
+		c->reduce.persist_failed = false;
+}
+
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (!c->has_doc || c->finished)
 		return false;
+	forgive_full_disk(c, now_us);
 	if (c->reduce.running && reduce_is_void(c))
 		return reduce_stop_action(c, out);
 	if (c->leaving)

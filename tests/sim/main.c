@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUGS "none|announce-before-persist|double-count|stale-attempt|ignore-full-hash"
+#define BUGS "none|announce-before-persist|double-count|stale-attempt|former-process|ignore-full-hash"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;
@@ -184,14 +184,15 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 			 (unsigned long long)sum->trace);
 }
 
-static void tell_rate(struct rv_events *events, const struct sim_stats *sum, int64_t took_us) {
-	double seconds = (double)took_us / SIM_S, seeds = (double)sum->seeds;
+static void tell_rate(struct rv_events *events, const struct runner_result *r) {
+	const struct sim_stats *sum = &r->sum;
+	double seconds = (double)r->took_us / SIM_S, cpu_s = (double)r->cpu_us / SIM_S, seeds = (double)sum->seeds;
 	rv_event(events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_int("seeds", (int64_t)sum->seeds), rv_field_double("seconds", seconds),
-					   rv_field_double("seeds_per_s", seeds / seconds),
+					   rv_field_double("seeds_per_s", seeds / seconds), rv_field_double("cpu_s", cpu_s),
 					   rv_field_double("mean_workers", (double)sum->workers / seeds)),
-			 "%llu seeds in %.1f s: %.1f seeds/s, %.1f workers each", (unsigned long long)sum->seeds, seconds,
-			 seeds / seconds, (double)sum->workers / seeds);
+			 "%llu seeds in %.1f s: %.1f seeds/s (%.1f a second of one processor), %.1f workers each",
+			 (unsigned long long)sum->seeds, seconds, seeds / seconds, seeds / cpu_s, (double)sum->workers / seeds);
 }
 
 /* ---- one universe, and many ---- */
@@ -252,7 +253,7 @@ static enum rv_err run_many(const struct sim_cli *o, struct rv_events *events, s
 	enum rv_err e = runner_run(&job, events, r, et);
 	if (e == RV_OK && r->sum.seeds > 0) {
 		tell_stats(events, &r->sum);
-		tell_rate(events, &r->sum, r->took_us);
+		tell_rate(events, r);
 	}
 	if (e == RV_OK)
 		e = tell_end(o, r, events, et);

@@ -208,7 +208,7 @@ struct sim_file {
 };
 struct sim_write { /* under way, in a temporary file until it is renamed */
 	uint8_t kind;  /* 0: forgotten meanwhile */
-	bool failed, renamed;
+	bool synced, failed, renamed;
 	uint64_t round, tag;
 	uint8_t *data;
 	size_t n;
@@ -233,7 +233,7 @@ const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, 
 /* Removes what a wrong history left behind: bases after `round`, log entries from it on, also those being written. */
 void disk_forget_from(struct sim_disk *d, uint64_t round);
 /* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
-void disk_crash(struct sim *s, struct sim_disk *d, bool power);
+void disk_crash(struct sim *s, int host, bool power);
 /* Damages the `which`-th file (modulo their number); false when there is none. */
 bool disk_rot(struct sim_disk *d, uint32_t which);
 void disk_wipe(struct sim_disk *d);
@@ -468,10 +468,16 @@ struct sim_stats {
 	int64_t recovery_us; /* the longest from healing to the end of a run */
 };
 
+enum sim_luck { LUCK_HTTP, LUCK_LINE, LUCK_DISK, LUCK_WORK, SIM_LUCKS };
+struct sim_window {
+	int64_t at;
+	uint64_t n;
+};
+
 struct sim {
 	struct sim_options opt;
 	struct sim_plan *plan; /* the caller's */
-	struct rv_rng rng;
+	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
 	int flip_victim; /* host whose bits flip; SIM_NOBODY: in this universe none do */
 	int64_t now_us, healed_us;
 	struct sim_queue queue;
@@ -524,9 +530,10 @@ void faults_heal(struct sim *s);
 /* The first violation stops the universe. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_say(const struct sim *s, int host, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Uniform in [lo, hi). */
-int64_t sim_between(struct sim *s, int64_t lo, int64_t hi);
-bool sim_chance(struct sim *s, double p);
+/* Uniform in [lo, hi); true with probability p. A function of the seed, the host, what it is for, the quarter of a second,
+ * and how often it was asked in that: so a fault that is left out does not change everybody's luck for ever after. */
+int64_t sim_between(struct sim *s, int host, enum sim_luck luck, int64_t lo, int64_t hi);
+bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p);
 /* A pseudo-random value in [-1, 1) that depends on its arguments alone. */
 float sim_noise(uint64_t a, uint64_t b, uint64_t i);
 /* The full hash of the state of `round` is looked at: every base_every rounds, and after the last. */

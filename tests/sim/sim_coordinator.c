@@ -66,7 +66,9 @@ static void write_next_record(struct sim *s) {
 	if (c->writing || !core_next_record(c->core, &c->record))
 		return;
 	c->writing = true;
-	int64_t takes = sim_chance(s, 0.05) ? sim_between(s, 0, SIM_S / 2) : sim_between(s, 100, 5 * SIM_MS);
+	int64_t takes = sim_chance(s, SIM_COORDINATOR, LUCK_DISK, 0.05)
+						? sim_between(s, SIM_COORDINATOR, LUCK_DISK, 0, SIM_S / 2)
+						: sim_between(s, SIM_COORDINATOR, LUCK_DISK, 100, 5 * SIM_MS);
 	takes = (int64_t)(c->disk_slowness * (double)takes);
 	sim_at(s, s->now_us + takes, SIM_COORDINATOR, c->life, record_written, NULL);
 	faults_aim(s, SIM_COORDINATOR, 1, takes);
@@ -74,7 +76,7 @@ static void write_next_record(struct sim *s) {
 
 void coordinator_crash(struct sim *s, bool silent) {
 	struct sim_coordinator *c = &s->coordinator;
-	if (c->writing && sim_chance(s, 0.5)) /* it reached the disk, but nobody was told */
+	if (c->writing && sim_chance(s, SIM_COORDINATOR, LUCK_DISK, 0.5)) /* it reached the disk, but nobody was told */
 		make_durable(s, &c->record);
 	for (int h = 0; h < s->opt.n_workers; h++)
 		if (c->polls[h].waiting && !silent) { /* the kernel closes the connection */

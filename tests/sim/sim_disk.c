@@ -76,11 +76,15 @@ static void free_write(struct sim_write *w) {
 	free(w);
 }
 
-/* Writes end in the order in which they began. */
-static void write_ends(struct sim *s, int host, void *arg) {
-	(void)arg;
+static void file_synced(struct sim_disk *d, struct sim_write *w) {
+	w->synced = true;
+	w->failed = d->full;
+	if (w->kind != 0 && !w->failed)
+		rename_into_place(d, w);
+}
+
+static void directory_synced(struct sim *s, int host, struct sim_write *w) {
 	struct sim_disk *d = &s->workers[host].disk;
-	struct sim_write *w = d->writes;
 	d->writes = w->next;
 	if (w->renamed)
 		sync_directory(d);
@@ -92,13 +96,14 @@ static void write_ends(struct sim *s, int host, void *arg) {
 		done(s, host, tag, ok);
 }
 
-static void file_synced(struct sim *s, int host, void *arg) {
+/* Writes take their two steps in the order in which they began. */
+static void step(struct sim *s, int host, void *arg) {
 	(void)arg;
 	struct sim_disk *d = &s->workers[host].disk;
-	struct sim_write *w = d->writes;
-	w->failed = d->full;
-	if (w->kind != 0 && !w->failed)
-		rename_into_place(d, w);
+	if (!d->writes->synced)
+		file_synced(d, d->writes);
+	else
+		directory_synced(s, host, d->writes);
 }
 
 void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, const void *data, size_t n,
@@ -112,11 +117,11 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 		last = &(*last)->next;
 	*last = w;
 	int64_t start = d->busy_until_us > s->now_us ? d->busy_until_us : s->now_us;
-	bool slow = sim_chance(s, 0.02);
-	int64_t takes = (int64_t)(d->slowness * (double)sim_between(s, 200, slow ? SIM_S : 20 * SIM_MS));
+	bool slow = sim_chance(s, host, LUCK_DISK, 0.02);
+	int64_t takes = (int64_t)(d->slowness * (double)sim_between(s, host, LUCK_DISK, 200, slow ? SIM_S : 20 * SIM_MS));
 	d->busy_until_us = start + takes;
-	sim_at(s, start + takes / 2, host, s->workers[host].life, file_synced, NULL);
-	sim_at(s, d->busy_until_us, host, s->workers[host].life, write_ends, NULL);
+	sim_at(s, start + takes / 2, host, s->workers[host].life, step, NULL);
+	sim_at(s, d->busy_until_us, host, s->workers[host].life, step, NULL);
 	faults_aim(s, host, MOMENTS_OF_A_WRITE, d->busy_until_us - s->now_us);
 }
 
@@ -145,23 +150,24 @@ void disk_forget_from(struct sim_disk *d, uint64_t round) {
 /* ---- faults ---- */
 
 /* The name is as it was, or as it became; a file that was not there before may be torn. */
-static void lose_power(struct sim *s, struct sim_file *f) {
+static void lose_power(struct sim *s, int host, struct sim_file *f) {
 	if (!f->unsynced)
 		return;
 	bool is_new = f->before == NULL && f->data != NULL;
-	if (sim_chance(s, 0.5)) {
+	if (sim_chance(s, host, LUCK_DISK, 0.5)) {
 		free(f->data);
 		f->data = f->before;
 		f->n = f->n_before;
 		f->damaged = f->before_damaged;
 		f->before = NULL;
-	} else if (is_new && sim_chance(s, 0.5)) {
+	} else if (is_new && sim_chance(s, host, LUCK_DISK, 0.5)) {
 		f->damaged = true;
 		s->stats.torn_writes++;
 	}
 }
 
-void disk_crash(struct sim *s, struct sim_disk *d, bool power) {
+void disk_crash(struct sim *s, int host, bool power) {
+	struct sim_disk *d = &s->workers[host].disk;
 	while (d->writes != NULL) {
 		struct sim_write *w = d->writes;
 		d->writes = w->next;
@@ -169,7 +175,7 @@ void disk_crash(struct sim *s, struct sim_disk *d, bool power) {
 	}
 	d->busy_until_us = 0;
 	for (int i = 0; power && i < d->n_files; i++)
-		lose_power(s, &d->files[i]);
+		lose_power(s, host, &d->files[i]);
 	if (power)
 		sync_directory(d);
 }

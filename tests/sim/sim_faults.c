@@ -65,6 +65,13 @@ static void cut_power(struct sim *s, const struct sim_fault *f, uint64_t set) {
 			crash(s, h, true, f->lasts_us + (h * 7919 % 64) * 50 * SIM_MS);
 }
 
+/* The earlier of two ends would let what happens to it overtake what waits for the later one. */
+static void freeze(struct sim *s, const struct sim_fault *f) {
+	int64_t until_us = s->now_us + f->lasts_us;
+	if (until_us > s->frozen_until_us[f->host])
+		s->frozen_until_us[f->host] = until_us;
+}
+
 static void leave_for_a_while(struct sim *s, const struct sim_fault *f) {
 	if (s->workers[f->host].core == NULL)
 		return;
@@ -218,7 +225,7 @@ static bool do_at_once(struct sim *s, const struct sim_fault *f) {
 		cut_power(s, f, f->kind == FAULT_BLACKOUT ? all : f->set);
 		return true;
 	case FAULT_FREEZE:
-		s->frozen_until_us[f->host] = s->now_us + f->lasts_us;
+		freeze(s, f);
 		return true;
 	case FAULT_LINK:
 		break_link(s, f);
@@ -325,12 +332,10 @@ void faults_heal(struct sim *s) {
 	sim_cut_nothing(s);
 	for (int h = 0; h < SIM_HOSTS; h++)
 		sim_network_slow(s, h, 1);
-	s->frozen_until_us[SIM_COORDINATOR] = 0;
 	s->coordinator.disk_slowness = 1;
 	restart_coordinator(s, SIM_NOBODY, NULL);
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		struct sim_worker *w = &s->workers[h];
-		s->frozen_until_us[h] = 0;
 		w->disk.full = false;
 		w->disk.slowness = 1;
 		if (w->life == 0)

@@ -111,18 +111,19 @@ static void echo(struct sim *s, int host, void *arg) {
 
 static void faults_forward(struct sim *s, struct net_node *node, struct packet *p) {
 	enum { ECHO_WITHIN_US = 20 * SIM_S };
-	if (is_http(p) && sim_chance(s, s->net.http_loss)) {
+	if (is_http(p) && sim_chance(s, p->src, LUCK_HTTP, s->net.http_loss)) {
 		s->stats.faults[FAULT_HTTP_LOSS]++;
 		free(p);
 		return;
 	}
-	if (is_http(p) && sim_chance(s, s->net.http_doubling)) {
+	if (is_http(p) && sim_chance(s, p->src, LUCK_HTTP, s->net.http_doubling)) {
 		s->stats.faults[FAULT_HTTP_DOUBLING]++;
 		pass(s, node, copy_of(p));
 	}
-	if (is_http(p) && sim_chance(s, s->net.http_echo)) {
+	if (is_http(p) && sim_chance(s, p->src, LUCK_HTTP, s->net.http_echo)) {
 		s->stats.faults[FAULT_HTTP_ECHO]++;
-		sim_at(s, s->now_us + sim_between(s, SIM_S, ECHO_WITHIN_US), SIM_NOBODY, 0, echo, copy_of(p));
+		sim_at(s, s->now_us + sim_between(s, p->src, LUCK_HTTP, SIM_S, ECHO_WITHIN_US), SIM_NOBODY, 0, echo,
+			   copy_of(p));
 	}
 	pass(s, node, p);
 }
@@ -136,7 +137,8 @@ static void delay_exit(struct sim *s, int host, void *arg) {
 
 static void delay_forward(struct sim *s, struct net_node *node, struct packet *p) {
 	(void)node;
-	int64_t at = s->now_us + s->opt.delay_us + sim_between(s, 0, s->opt.jitter_us + 1);
+	int64_t at = s->now_us + s->opt.delay_us +
+				 sim_between(s, p->src, is_http(p) ? LUCK_HTTP : LUCK_LINE, 0, s->opt.jitter_us + 1);
 	if (!is_http(p)) {
 		int64_t *last = &s->net.last_exit[p->src][p->dst];
 		at = at > *last ? at : *last;
@@ -181,13 +183,14 @@ void sim_network_slow(struct sim *s, int host, double share) {
 
 void sim_network_init(struct sim *s) {
 	struct sim_network *net = &s->net;
+	struct rv_rng r = rv_rng_of(s->opt.seed, 4);
 	net->gate = (struct net_node){.forward = gate_forward, .next = &net->faults};
 	net->faults = (struct net_node){.forward = faults_forward, .next = &net->delay};
 	net->delay = (struct net_node){.forward = delay_forward, .next = &net->route};
 	net->route = (struct net_node){.forward = route_forward};
 	net->port = (struct net_node){.forward = port_forward};
 	for (int h = 0; h < SIM_HOSTS; h++) {
-		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&s->rng));
+		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&r));
 		if (h == SIM_COORDINATOR)
 			rate = 1e7;
 		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .at_best = rate};

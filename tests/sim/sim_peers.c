@@ -64,7 +64,7 @@ static void tell_reduce(struct sim *s, int host, int peer, bool refused) {
 static void set_down(struct sim *s, int host, int peer, bool refused) {
 	struct sim_link *l = &s->workers[host].links[peer];
 	l->state = LINK_DOWN;
-	l->redial_us = s->now_us + sim_between(s, 100 * SIM_MS, SIM_S);
+	l->redial_us = s->now_us + sim_between(s, host, LUCK_LINE, 100 * SIM_MS, SIM_S);
 	clear_queue(l);
 	tell_reduce(s, host, peer, refused);
 	fetch_link_lost(s, host, peer);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -166,6 +167,12 @@ static void sum_up(const struct runner_job *job, const struct shared *sh, struct
 	}
 }
 
+static int64_t cpu_of_children_us(void) {
+	struct rusage u = {0};
+	(void)getrusage(RUSAGE_CHILDREN, &u);
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * (int64_t)RV_US_PER_S + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+}
+
 enum rv_err runner_run(const struct runner_job *job, struct rv_events *events, struct runner_result *out,
 					   struct rv_errtext *et) {
 	memset(out, 0, sizeof *out);
@@ -176,11 +183,12 @@ enum rv_err runner_run(const struct runner_job *job, struct rv_events *events, s
 		return RV_E_NOMEM;
 	atomic_store(&sh->lowest_failed, UINT64_MAX);
 	pid_t pids[MAX_LANES] = {0};
-	int64_t start_us = rv_clock_monotonic_us();
+	int64_t start_us = rv_clock_monotonic_us(), cpu_before_us = cpu_of_children_us();
 	enum rv_err e = start_lanes(&clamped, sh, pids, et);
 	if (e == RV_OK)
 		watch_lanes(&clamped, sh, pids, events);
 	out->took_us = rv_clock_monotonic_us() - start_us;
+	out->cpu_us = cpu_of_children_us() - cpu_before_us;
 	sum_up(&clamped, sh, out);
 	(void)munmap(sh, sizeof *sh);
 	return e;

@@ -17,7 +17,7 @@ struct runner_result {
 	uint64_t seed; /* failed: the lowest of those that fail */
 	char why[1024];
 	struct sim_stats sum; /* of the universes that held */
-	int64_t took_us;
+	int64_t took_us, cpu_us;
 };
 
 /* Runs the seeds in order until one fails; the result is the same for any number of processes. RV_E_IO: no process or no

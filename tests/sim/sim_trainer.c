@@ -276,7 +276,7 @@ static void encode_ends(struct sim *s, int host, void *arg) {
 void trainer_encode(struct sim *s, int host, const struct round_action *a) {
 	RV_ASSERT(a->round == s->workers[host].global.round);
 	s->workers[host].trainer++;
-	job_at(s, host, s->now_us + sim_between(s, SIM_MS, 20 * SIM_MS), encode_ends);
+	job_at(s, host, s->now_us + sim_between(s, host, LUCK_WORK, SIM_MS, 20 * SIM_MS), encode_ends);
 }
 
 static void persisted(struct sim *s, int host, uint64_t attempt, bool ok) {
@@ -355,7 +355,7 @@ void trainer_apply(struct sim *s, int host, const struct round_action *a) {
 	struct sim_worker *w = &s->workers[host];
 	w->trainer++; /* stops training at a step boundary; every step was told */
 	w->applying = *a;
-	job_at(s, host, s->now_us + sim_between(s, SIM_MS, 20 * SIM_MS), apply_ends);
+	job_at(s, host, s->now_us + sim_between(s, host, LUCK_WORK, SIM_MS, 20 * SIM_MS), apply_ends);
 }
 
 void trainer_install(struct sim *s, int host, const uint8_t *base) {

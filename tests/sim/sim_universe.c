@@ -46,12 +46,29 @@ void sim_say(const struct sim *s, int host, const char *fmt, ...) {
 	printf("\n");
 }
 
-int64_t sim_between(struct sim *s, int64_t lo, int64_t hi) {
-	return lo + (int64_t)rv_rng_below(&s->rng, (uint64_t)(hi - lo));
+/* Finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). */
+static uint64_t mix(uint64_t x) {
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
 }
 
-bool sim_chance(struct sim *s, double p) {
-	return rv_rng_double(&s->rng) < p;
+static uint64_t draw(struct sim *s, int host, enum sim_luck luck) {
+	enum { WINDOW_US = 250 * SIM_MS };
+	struct sim_window *w = &s->windows[host][luck];
+	int64_t now = s->now_us / WINDOW_US;
+	w->n = now == w->at ? w->n + 1 : 0;
+	w->at = now;
+	uint64_t which = (uint64_t)host << 16 | (uint64_t)luck << 8;
+	return mix(mix(mix(s->opt.seed + which) + (uint64_t)now) + w->n);
+}
+
+int64_t sim_between(struct sim *s, int host, enum sim_luck luck, int64_t lo, int64_t hi) {
+	return lo + (int64_t)((unsigned __int128)draw(s, host, luck) * (uint64_t)(hi - lo) >> 64);
+}
+
+bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p) {
+	return (double)(draw(s, host, luck) >> 11) * 0x1p-53 < p;
 }
 
 float sim_noise(uint64_t a, uint64_t b, uint64_t i) {
@@ -103,15 +120,16 @@ static void first_start(struct sim *s, int host, void *arg) {
 }
 
 static void populate(struct sim *s) {
+	struct rv_rng r = rv_rng_of(s->opt.seed, 2);
 	s->coordinator.disk_slowness = 1;
 	coordinator_start(s);
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		s->workers[h].disk.slowness = 1;
-		s->workers[h].speed = 0.5 + rv_rng_double(&s->rng);
-		bool joins_later = !s->opt.calm && sim_chance(s, 0.2);
+		s->workers[h].speed = 0.5 + rv_rng_double(&r);
+		int64_t within_us = !s->opt.calm && rv_rng_below(&r, 5) == 0 ? 30 * SIM_S : SIM_S;
 		int *which = sim_alloc(sizeof *which);
 		*which = h;
-		sim_at(s, sim_between(s, 0, joins_later ? 30 * SIM_S : SIM_S), SIM_NOBODY, 0, first_start, which);
+		sim_at(s, (int64_t)rv_rng_below(&r, (uint64_t)within_us), SIM_NOBODY, 0, first_start, which);
 	}
 }
 
@@ -174,7 +192,6 @@ bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose,
 	s->opt = *opt;
 	s->plan = plan;
 	s->verbose = verbose;
-	s->rng = rv_rng_of(opt->seed, 2);
 	make_run(s);
 	sim_network_init(s);
 	populate(s);

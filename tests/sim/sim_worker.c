@@ -140,7 +140,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 void worker_crash(struct sim *s, int host, bool silent) {
 	struct sim_worker *w = &s->workers[host];
 	peers_close_all(s, host, silent);
-	disk_crash(s, &w->disk, silent);
+	disk_crash(s, host, silent);
 	fetch_cancel(w);
 	trainer_unload(w);
 	w->life = 0;

@@ -634,6 +634,23 @@ static void a_full_disk_lets_the_others_go_on(void **state) {
 	expect_report(f, WORKER_VOTED);
 }
 
+/* It was left out, and the others are too few without it: it must come back when there may be room again. */
+static void a_disk_that_was_full_is_tried_again_in_the_next_attempt(void **state) {
+	struct fixture *f = *state;
+	make_ready(f, 0);
+	show(f, RUN_REDUCE, 0);
+	expect_action(f, ROUND_REDUCE_START);
+	round_on_reduced(f->c, f->now, 0, 1);
+	expect_action(f, ROUND_PERSIST);
+	round_on_persisted(f->c, f->now, 0, 1, &(struct rv_hash){0}, false);
+	show(f, RUN_WAITING, 0);
+	expect_nothing(f);
+	expect_report(f, WORKER_LEAVING);
+	f->now += HEARTBEAT_US;
+	expect_nothing(f);
+	expect_report(f, WORKER_READY);
+}
+
 static void suspects_are_reported_for_the_current_attempt_only(void **state) {
 	struct fixture *f = *state;
 	make_ready(f, 0);
@@ -715,6 +732,7 @@ int main(void) {
 		T(a_roster_of_our_former_process_is_not_ours),
 		T(a_gradient_that_is_not_finite_is_trained_again),
 		T(a_full_disk_lets_the_others_go_on),
+		T(a_disk_that_was_full_is_tried_again_in_the_next_attempt),
 		T(suspects_are_reported_for_the_current_attempt_only),
 		T(leaving_stops_everything),
 		T(contradictions_are_refused),
