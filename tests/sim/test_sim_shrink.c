@@ -48,7 +48,10 @@ static void test_each_fault_that_is_left_is_needed(void **state) {
 	struct sim_options opt = failing_universe(plan);
 	int happened = count(plan->happened), tries = 0;
 	char why[1024];
-	assert_int_equal(shrink(&opt, plan, NULL, why, &tries, NULL), RV_OK);
+	const struct rv_events_config quiet = {.out = stderr, .json = true, .level = RV_ERROR};
+	struct rv_events *events;
+	assert_int_equal(rv_events_new(&quiet, &events, NULL), RV_OK);
+	assert_int_equal(shrink(&opt, plan, events, why, &tries, NULL), RV_OK);
 	assert_true(count(plan->chosen) < happened);
 	assert_true(fails(&opt, plan));
 	for (int i = 0; i < plan->n; i++) {
@@ -58,6 +61,7 @@ static void test_each_fault_that_is_left_is_needed(void **state) {
 		assert_false(fails(&opt, plan));
 		plan->chosen[i] = true;
 	}
+	rv_events_free(events);
 	free(plan);
 }
 
