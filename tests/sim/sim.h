@@ -113,7 +113,9 @@ struct sim_options {
 	const struct codec *codec;
 	enum late_policy late;
 	bool weight_by_tokens;
-	bool calm; /* no faults at all: bytes are counted exactly */
+	bool equal_shards; /* else shards follow what workers say of their lines */
+	bool mixed;        /* programs speak the protocol of this release or of the one before, each start anew */
+	bool calm;         /* no faults at all: bytes are counted exactly */
 	int64_t delay_us, jitter_us;
 	double slowest_bytes_per_s;
 	int64_t step_us;
@@ -244,10 +246,11 @@ void disk_release(struct sim_disk *d);
 enum http_what { HTTP_JOIN = 1, HTTP_REPORT, HTTP_DOCUMENT };
 struct http_head {
 	uint8_t what;
-	bool ok;        /* reply */
-	uint64_t life;  /* of the client: a reply to a former process is dropped */
-	uint64_t poll;  /* DOCUMENT: number of the client's poll */
-	uint64_t after; /* DOCUMENT: seq that the client has; UINT64_MAX: none */
+	bool ok;          /* reply */
+	uint32_t version; /* the highest that the client speaks; in a reply: that of the message */
+	uint64_t life;    /* of the client: a reply to a former process is dropped */
+	uint64_t poll;    /* DOCUMENT: number of the client's poll */
+	uint64_t after;   /* DOCUMENT: seq that the client has; UINT64_MAX: none */
 };
 
 /* ---- coordinator (sim_coordinator.c) ---- */
@@ -260,6 +263,7 @@ struct sim_poll {
 struct sim_coordinator {
 	void *memory;
 	struct core *core; /* NULL: not running */
+	uint32_t version;  /* of the protocol, the highest that it speaks */
 	uint64_t life;
 	bool dark;            /* its host has no power: nothing answers */
 	double disk_slowness; /* 1: none */
@@ -325,8 +329,9 @@ struct sim_worker {
 	bool flipped;
 	uint64_t flipped_at, told_wrong;
 	/* the process */
-	uint64_t life; /* 0: not running */
-	uint64_t boot; /* its wall clock at the start */
+	uint64_t life;            /* 0: not running */
+	uint64_t boot;            /* its wall clock at the start */
+	uint32_t version, spoken; /* of the protocol: the highest that it speaks; that of the coordinator's last message */
 	bool joined, finished;
 	uint32_t member;
 	void *core_memory, *reduce_memory;
@@ -534,6 +539,8 @@ void sim_say(const struct sim *s, int host, const char *fmt, ...) __attribute__(
  * and how often it was asked in that: so a fault that is left out does not change everybody's luck for ever after. */
 int64_t sim_between(struct sim *s, int host, enum sim_luck luck, int64_t lo, int64_t hi);
 bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p);
+/* What a program that starts now speaks. */
+uint32_t sim_version(struct sim *s, int host);
 /* A pseudo-random value in [-1, 1) that depends on its arguments alone. */
 float sim_noise(uint64_t a, uint64_t b, uint64_t i);
 /* The full hash of the state of `round` is looked at: every base_every rounds, and after the last. */

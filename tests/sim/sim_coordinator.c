@@ -15,6 +15,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.final_round = s->opt.rounds,
 								.min_workers = s->opt.min_workers,
 								.weight_by_tokens = s->opt.weight_by_tokens,
+								.equal_shards = s->opt.equal_shards,
 								.grace_us = 2 * SIM_S,
 								.liveness_us = 4 * SIM_S,
 								.suspect_gather_us = 300 * SIM_MS};
@@ -27,6 +28,7 @@ void coordinator_start(struct sim *s) {
 	if (c->memory == NULL)
 		c->memory = sim_alloc(core_size());
 	c->life = ++s->lives;
+	c->version = sim_version(s, SIM_COORDINATOR);
 	c->core = core_init(c->memory, &cfg, s->now_us);
 	c->timer_us = INT64_MAX;
 	for (size_t i = 0; i < c->n_durable; i++) {
@@ -95,17 +97,22 @@ void coordinator_crash(struct sim *s, bool silent) {
 
 /* ---- replies ---- */
 
+static uint32_t common_version(const struct sim *s, const struct http_head *head) {
+	return head->version < s->coordinator.version ? head->version : s->coordinator.version;
+}
+
 static void reply(struct sim *s, int host, struct http_head head, const void *body, size_t n) {
 	struct packet *p = packet_new(SIM_COORDINATOR, host, PACKET_REPLY, NULL, sizeof head + n);
 	head.ok = true;
+	head.version = common_version(s, &head);
 	memcpy(p->data, &head, sizeof head);
 	memcpy(p->data + sizeof head, body, n);
 	sim_send(s, p);
 }
 
-static size_t encode_document(const struct document *d, uint8_t *out, size_t cap) {
-	struct rv_writer w = rv_writer_of(out, cap);
-	document_encode(d, CONTROL_VERSION, &w);
+static size_t encode_document(const struct document *d, uint32_t version, uint8_t *out) {
+	struct rv_writer w = rv_writer_of(out, NET_MAX_DOCUMENT_BYTES);
+	document_encode(d, version, &w);
 	RV_ASSERT(!w.failed);
 	return rv_writer_len(&w);
 }
@@ -119,10 +126,9 @@ static void answer_polls(struct sim *s) {
 		bool news = poll->head.after == UINT64_MAX || d->seq > poll->head.after;
 		if (!poll->waiting || (!news && s->now_us < poll->until_us))
 			continue;
-		if (n == 0) {
-			n = encode_document(d, s->doc_bytes, NET_MAX_DOCUMENT_BYTES);
-			oracle_document(s, s->doc_bytes, n);
-		}
+		if (n == 0)
+			oracle_document(s, s->doc_bytes, encode_document(d, CONTROL_VERSION, s->doc_bytes));
+		n = encode_document(d, common_version(s, &poll->head), s->doc_bytes);
 		poll->waiting = false;
 		reply(s, h, poll->head, s->doc_bytes, n);
 	}
@@ -141,7 +147,7 @@ static void answer_joins(struct sim *s) {
 		m->run_hash = s->run_hash;
 		uint8_t bytes[256];
 		struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
-		join_reply_encode(m, CONTROL_VERSION, &w);
+		join_reply_encode(m, common_version(s, &c->joins[h]), &w);
 		RV_ASSERT(!w.failed);
 		oracle_member(s, h, m->member);
 		reply(s, h, c->joins[h], bytes, rv_writer_len(&w));
@@ -207,7 +213,9 @@ static void on_join(struct sim *s, int host, const struct http_head *head, const
 	c->joins[host] = *head;
 }
 
-static void on_report(struct sim *s, int host, const uint8_t *body, size_t n) {
+static void on_report(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
+	if (head->version > s->coordinator.version)
+		return; /* refused: the worker learns from the next document what is spoken */
 	struct report rep;
 	struct rv_errtext et = {0};
 	uint8_t key[NET_KEY_BYTES];
@@ -237,7 +245,7 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 		on_join(s, p->src, &head, body, n);
 		break;
 	case HTTP_REPORT:
-		on_report(s, p->src, body, n);
+		on_report(s, p->src, &head, body, n);
 		break;
 	default:
 		on_document(s, p->src, &head);

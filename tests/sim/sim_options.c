@@ -35,6 +35,8 @@ struct sim_options sim_options_of(uint64_t seed) {
 	o.codec = rv_rng_below(&r, 4) == 0 ? &codec_fp32 : &codec_int8;
 	o.late = rv_rng_below(&r, 4) == 0 ? LATE_DISCARD : LATE_KEEP;
 	o.weight_by_tokens = rv_rng_below(&r, 3) == 0;
+	o.equal_shards = rv_rng_below(&r, 3) == 0;
+	o.mixed = rv_rng_below(&r, 6) == 0;
 	o.delay_us = (int64_t)rv_rng_below(&r, 150 * SIM_MS);
 	o.jitter_us = (int64_t)rv_rng_below(&r, 100 * SIM_MS);
 	/* A line carries its worker's share of the all-reduce, and the messages of the others. */
@@ -49,11 +51,12 @@ struct sim_options sim_options_of(uint64_t seed) {
 void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 	int n = snprintf(out, cap,
 					 "seed %llu: %d workers (at least %u), %llu rounds of %llu steps of %lld ms, %zu parameters, %s, "
-					 "late %s, weights %s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
+					 "late %s, weights %s, shards %s%s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
 					 (unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
 					 (unsigned long long)o->steps_per_round, (long long)o->step_us / SIM_MS, o->n_params,
 					 o->codec->name, o->late == LATE_KEEP ? "keep" : "discard",
-					 o->weight_by_tokens ? "tokens" : "equal", (unsigned long long)o->base_every,
+					 o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
+					 o->mixed ? ", mixed releases" : "", (unsigned long long)o->base_every,
 					 (long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)
 		(void)snprintf(out + n, cap - (size_t)n, "calm");

@@ -71,6 +71,11 @@ bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p) {
 	return (double)(draw(s, host, luck) >> 11) * 0x1p-53 < p;
 }
 
+uint32_t sim_version(struct sim *s, int host) {
+	bool old = s->opt.mixed && sim_chance(s, host, LUCK_WORK, 0.5);
+	return old ? CONTROL_VERSION_MIN : CONTROL_VERSION;
+}
+
 float sim_noise(uint64_t a, uint64_t b, uint64_t i) {
 	uint64_t x = a * 0x9e3779b97f4a7c15u ^ b * 0xbf58476d1ce4e5b9u ^ i * 0x94d049bb133111ebu;
 	x ^= x >> 29;

@@ -23,6 +23,7 @@ static void request(struct sim *s, int host, struct http_head head, const void *
 	uint8_t bytes[sizeof head + NET_MAX_REPORT_BYTES];
 	RV_ASSERT(n <= NET_MAX_REPORT_BYTES);
 	head.life = s->workers[host].life;
+	head.version = head.version > 0 ? head.version : s->workers[host].version;
 	memcpy(bytes, &head, sizeof head);
 	if (n > 0)
 		memcpy(bytes + sizeof head, body, n);
@@ -34,7 +35,8 @@ static void ask_to_join(struct sim *s, int host, void *arg) {
 	struct sim_worker *w = &s->workers[host];
 	if (w->joined)
 		return;
-	struct join_request rq = {.protocol = CONTROL_VERSION, .has_token = true, .software = "simulator"};
+	struct join_request rq = {
+		.protocol = w->version, .protocol_min = CONTROL_VERSION_MIN, .has_token = true, .software = "simulator"};
 	rq.token[0] = (uint8_t)(host + 1);
 	(void)snprintf(rq.name, sizeof rq.name, "w%d", host);
 	uint8_t bytes[256];
@@ -45,13 +47,23 @@ static void ask_to_join(struct sim *s, int host, void *arg) {
 	sim_at(s, s->now_us + RETRY_US, host, w->life, ask_to_join, NULL);
 }
 
+/* What a worker takes its line for: not quite what it is, and another time something else. */
+static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
+	enum { EVERY_US = 10 * SIM_S };
+	float off = sim_noise(s->opt.seed, (uint64_t)host, (uint64_t)(s->now_us / EVERY_US));
+	return off < -0.8f ? 0 : (uint64_t)(bytes_per_s * (1 + 0.5 * (double)off));
+}
+
 static void send_report(struct sim *s, int host, struct report *rep) {
+	const struct sim_worker *w = &s->workers[host];
 	uint8_t bytes[NET_MAX_REPORT_BYTES];
 	struct rv_writer out = rv_writer_of(bytes, sizeof bytes);
 	(void)snprintf(rep->addr, sizeof rep->addr, "w%d:7000", host);
-	report_encode(rep, CONTROL_VERSION, &out);
+	rep->up_bytes_per_s = measured(s, host, s->net.up[host].bytes_per_s);
+	rep->down_bytes_per_s = measured(s, host, s->net.down[host].bytes_per_s);
+	report_encode(rep, w->spoken, &out);
 	RV_ASSERT(!out.failed);
-	request(s, host, (struct http_head){.what = HTTP_REPORT}, bytes, rv_writer_len(&out));
+	request(s, host, (struct http_head){.what = HTTP_REPORT, .version = w->spoken}, bytes, rv_writer_len(&out));
 }
 
 static void poll_documents(struct sim *s, int host);
@@ -82,6 +94,7 @@ static void poll_documents(struct sim *s, int host) {
 static void on_document(struct sim *s, int host, const struct http_head *head, const uint8_t *bytes, size_t n) {
 	struct sim_worker *w = &s->workers[host];
 	struct rv_errtext et = {0};
+	w->spoken = head->version;
 	enum rv_err e = document_decode(bytes, n, s->doc, &et);
 	if (e == RV_OK)
 		e = round_on_document(w->core, s->now_us, s->doc, &et);
@@ -99,6 +112,7 @@ void worker_start(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	RV_ASSERT(w->life == 0);
 	w->life = ++s->lives;
+	w->version = w->spoken = sim_version(s, host);
 	w->boot = (uint64_t)(WALL_US + s->now_us + s->wall_jump_us[host]);
 	w->dark = false;
 	w->joined = w->finished = false;
@@ -121,6 +135,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 		sim_fail(s, "w%d: join reply refused: %s", host, et.text);
 	w->joined = true;
 	w->member = m->member;
+	w->spoken = m->version;
 	free(m);
 	struct round_config cfg = {.member = w->member,
 							   .steps_per_round = s->opt.steps_per_round,
