@@ -106,6 +106,17 @@ const struct rv_option run_config_options[] = {
 
 	NAME_OPT("outer", outer, "nesterov", outer_optimizers + 1, "Outer loop", "Outer optimizer."),
 	NAME_OPT("codec", codec, "int8", codecs + 1, "Outer loop", "Encoding of outer gradients on the wire."),
+	INT_OPT(
+		"fragments", fragments, "1", 1, 64, "Outer loop",
+		"Parts of the parameters that rounds exchange in turn, each once in so many rounds (Streaming DiLoCo); 1: all "
+		"at once. The last one is what is no layer; layers are dealt to the others."),
+	INT_OPT(
+		"overlap-steps", overlap_steps, "0", 0, 1000000, "Outer loop",
+		"Inner steps that go on while a round's exchange is under way; its outer step is adopted after them. At most "
+		"steps-per-round."),
+	REAL_OPT(
+		"mix", mix, "0", 0, 1, "Outer loop",
+		"What a replica keeps of its own parameters when it adopts a round's; 0: nothing, it takes the shared ones."),
 	REAL_OPT("outer-lr", outer_lr, "0.9", 0, 10, "Outer loop",
 			 "Learning rate of the outer optimizer; 0.7 is usual for runs of hundreds of rounds. adam, yogi and "
 			 "adagrad move "
@@ -203,6 +214,11 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
 		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
 					   CHUNK_MULTIPLE);
+	if (c->overlap_steps > c->steps_per_round)
+		return rv_fail(et, RV_E_RANGE,
+					   "overlap-steps = %" PRId64 " is more than steps-per-round = %" PRId64
+					   ": a round would be encoded before the one before is adopted",
+					   c->overlap_steps, c->steps_per_round);
 	if (c->peer_timeout_ms > c->liveness_ms)
 		return rv_fail(et, RV_E_RANGE,
 					   "peer-timeout-ms = %" PRId64 " is longer than liveness-ms = %" PRId64

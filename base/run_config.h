@@ -36,6 +36,9 @@ struct run_config {
 	int64_t seed;
 	/* outer loop */
 	char outer[32], codec[32];
+	int64_t fragments;     /* P: a round exchanges one of them, in turn */
+	int64_t overlap_steps; /* inner steps that go on while it is exchanged */
+	double mix;            /* what a replica keeps of itself when it adopts a round */
 	double outer_lr, outer_momentum, outer_beta2, outer_eps;
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
 	int64_t base_every;  /* rounds between full-state snapshots */

@@ -12,11 +12,13 @@ static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, st
 	return replica_step_over(r->replicas[i], NULL, 0, out, et);
 }
 
-static void train_and_encode(void *ctx, int i) {
+static void train(void *ctx, int i) {
 	struct lab_run *r = ctx;
-	lab_run_inner_steps(r, i, one_step);
-	if (r->faults[i] != RV_OK)
-		return;
+	lab_run_inner_steps(r, i, r->steps_goal, one_step);
+}
+
+static void encode(void *ctx, int i) {
+	struct lab_run *r = ctx;
 	struct global_state start = r->global;                     /* a view: theta as it was for this worker */
 	start.theta = (float *)(uintptr_t)lab_run_reference(r, i); /* only read */
 	r->faults[i] = global_encode_delta(&start, replica_theta(r->replicas[i]), r->encoded[i], &r->fault_texts[i]);
@@ -28,11 +30,20 @@ static void tick(void *ctx) {
 		r->tick(r->tick_ctx);
 }
 
-enum rv_err averaging_train(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
+static enum rv_err for_all(struct lab_run *r, void (*fn)(void *ctx, int i), struct rv_errtext *et) {
 	const struct parallel_loop loop = {
-		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = train_and_encode, .tick = tick, .ctx = r};
+		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = fn, .tick = tick, .ctx = r};
 	RV_TRY(parallel_run(&loop, et));
-	RV_TRY(lab_run_first_fault(r, et));
+	return lab_run_first_fault(r, et);
+}
+
+enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et) {
+	r->steps_goal = step;
+	return for_all(r, train, et);
+}
+
+enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
+	RV_TRY(for_all(r, encode, et));
 	return replica_spread_measure(r, out, et);
 }
 
@@ -53,14 +64,14 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
 /* Chunk by chunk, as owners do. */
 static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
 								 float *scratch, struct rv_errtext *et) {
-	const struct chunking *c = &r->global.cfg.chunks;
+	const struct chunking c = global_round_chunks(&r->global.cfg, r->global.round);
 	const struct codec *codec = r->global.cfg.codec;
-	for (uint32_t k = 0; k < c->n_chunks; k++) {
+	for (uint32_t k = 0; k < c.n_chunks; k++) {
 		const uint8_t *in[LAB_MAX_WORKERS];
-		size_t at = chunking_offset_bytes(c, codec, k);
+		size_t at = chunking_offset_bytes(&c, codec, k);
 		for (int i = 0; i < n; i++)
 			in[i] = vectors[i] + at;
-		RV_TRY(codec_reduce_mean(codec, in, weights, n, chunking_len(c, k), scratch, r->reduced + at, et));
+		RV_TRY(codec_reduce_mean(codec, in, weights, n, chunking_len(&c, k), scratch, r->reduced + at, et));
 	}
 	return RV_OK;
 }
@@ -87,5 +98,18 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 }
 
 uint64_t averaging_payload_bytes(const struct lab_run *r) {
-	return chunking_total_bytes(&r->global.cfg.chunks, r->global.cfg.codec);
+	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
+	return chunking_total_bytes(&c, r->global.cfg.codec);
+}
+
+int averaging_replicas(int workers) {
+	return workers;
+}
+
+const float *averaging_theta(struct lab_run *r) {
+	return r->global.theta;
+}
+
+struct rv_hash averaging_state_hash(struct lab_run *r) {
+	return global_full_hash(&r->global);
 }

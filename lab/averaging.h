@@ -7,9 +7,11 @@
 
 #include "lab/lab_run.h"
 
-/* Takes all replicas to the end of the round, cfg.parallel at a time, and encodes their outer gradients against what they
- * started from (lab_run_reference); out->delta_* from them. RV_E_CANCELLED, RV_E_RANGE (diverged), ... */
-enum rv_err averaging_train(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
+/* Takes all replicas to that inner step, cfg.parallel at a time. RV_E_CANCELLED, RV_E_RANGE (diverged), ... */
+enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et);
+/* Encodes the outer gradients of all, of what the round exchanges, against what they started from (lab_run_reference);
+ * out->delta_* from them. RV_E_RANGE: one is not finite. */
+enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
 
 /* Who takes part in round `round`: everybody, or (cfg.drop_sync > 0) each worker with probability 1 - drop_sync, drawn from
  * (seed, round, worker): the same whenever it is asked. When nobody is drawn, worker round % k takes part. Returns how
@@ -20,7 +22,11 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
  * its outer gradient contains: what it kept of rounds that it missed too. RV_E_NOMEM, RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 
-/* Payload of one encoded outer gradient. */
+/* For the ops of methods that keep everything in r->global: k replicas, theta, its full hash, and the payload of one
+ * encoded outer gradient in the round under way. */
+int averaging_replicas(int workers);
+const float *averaging_theta(struct lab_run *r);
+struct rv_hash averaging_state_hash(struct lab_run *r);
 uint64_t averaging_payload_bytes(const struct lab_run *r);
 
 #endif

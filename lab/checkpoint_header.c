@@ -28,7 +28,6 @@ static struct rv_hash config_hash(const struct lab_config *c) {
 		rv_hash_u64(&h, (uint64_t)c->device.n);
 	hash_text(&h, c->isa);
 	rv_hash_update(&h, &c->drop_sync, sizeof c->drop_sync);
-	rv_hash_update(&h, &c->mix, sizeof c->mix);
 	rv_hash_final(&h, &out);
 	return out;
 }

@@ -1,6 +1,7 @@
 /* lab_checkpoint.c: a run of the lab on disk. Little-endian, in this order:
  *   checkpoint_header.h
- *   methods that average: chain hash, theta, outer states, the method's own vectors
+ *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, and the last
+ *     reduced bytes: those of a round that is not applied yet (overlap)
  *   each replica: f64 loss sum, u64 steps, u64 tokens, u64 tokens kept, i64 compute time, u64 size, replica_save's bytes
  *   BLAKE2b-256 of everything before
  */
@@ -18,10 +19,15 @@ static size_t global_vectors(const struct lab_run *r) {
 	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra : 0;
 }
 
+static size_t global_bytes(const struct lab_run *r) {
+	if (global_vectors(r) == 0)
+		return 0;
+	return 8 + RV_HASH_BYTES + global_vectors(r) * r->global.cfg.n * sizeof(float) +
+		   global_max_payload_bytes(&r->global.cfg);
+}
+
 static size_t checkpoint_bytes(const struct lab_run *r) {
-	size_t n = CHECKPOINT_HEADER_BYTES + RV_HASH_BYTES;
-	if (global_vectors(r) > 0)
-		n += RV_HASH_BYTES + global_vectors(r) * r->global.cfg.n * sizeof(float);
+	size_t n = CHECKPOINT_HEADER_BYTES + global_bytes(r) + RV_HASH_BYTES;
 	for (int i = 0; i < r->n_replicas; i++)
 		n += WORKER_BYTES + replica_state_bytes(r->replicas[i]);
 	return n;
@@ -37,9 +43,11 @@ static float *global_vector(const struct lab_run *r, size_t k) {
 static void write_global(const struct lab_run *r, struct rv_writer *w) {
 	if (global_vectors(r) == 0)
 		return;
+	rv_write_u64(w, r->global.round);
 	rv_write_bytes(w, r->global.chain.b, RV_HASH_BYTES);
 	for (size_t k = 0; k < global_vectors(r); k++)
 		rv_write_bytes(w, global_vector(r, k), r->global.cfg.n * sizeof(float));
+	rv_write_bytes(w, r->reduced, global_max_payload_bytes(&r->global.cfg));
 }
 
 static void write_worker(struct lab_run *r, int i, struct rv_writer *w) {
@@ -82,10 +90,11 @@ enum rv_err lab_run_save(struct lab_run *r, const char *path, struct rv_errtext 
 static void read_global(struct lab_run *r, struct rv_reader *in) {
 	if (global_vectors(r) == 0)
 		return;
+	r->global.round = rv_read_u64(in);
 	rv_read_copy(in, r->global.chain.b, RV_HASH_BYTES);
 	for (size_t k = 0; k < global_vectors(r); k++)
 		rv_read_copy(in, global_vector(r, k), r->global.cfg.n * sizeof(float));
-	r->global.round = r->rounds_done;
+	rv_read_copy(in, r->reduced, global_max_payload_bytes(&r->global.cfg));
 }
 
 static enum rv_err read_worker(struct lab_run *r, int i, struct rv_reader *in, struct rv_errtext *et) {

@@ -23,10 +23,11 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 /* The outer state, as a worker of the run makes it from the same configuration. */
 static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	struct global_config g;
-	RV_TRY(global_config_of(&r->cfg.run, replica_n_params(r->replicas[0]), &r->cfg.run_hash, &g, et));
+	RV_TRY(global_config_of(&r->cfg.run, replica_n_params(r->replicas[0]),
+							&replica_model(r->replicas[0])->layout.layers, &r->cfg.run_hash, &g, et));
 	RV_TRY(global_init(&r->global, &g, replica_theta(r->replicas[0]), et));
-	size_t bytes = chunking_total_bytes(&g.chunks, g.codec);
-	r->reduced = malloc(bytes);
+	size_t bytes = global_max_payload_bytes(&g);
+	r->reduced = calloc(1, bytes);
 	bool ok = r->reduced != NULL;
 	for (int i = 0; i < r->n_replicas; i++)
 		ok = (r->encoded[i] = malloc(bytes)) && ok;
@@ -105,8 +106,7 @@ uint64_t lab_run_steps(const struct lab_run *r) {
 	return r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
 }
 
-void lab_run_inner_steps(struct lab_run *r, int i, lab_step_fn *step) {
-	uint64_t goal = (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round;
+void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step) {
 	int64_t started_us = rv_clock_monotonic_us();
 	r->faults[i] = RV_OK;
 	while (replica_global_step(r->replicas[i]) < goal && r->faults[i] == RV_OK) {

@@ -73,7 +73,6 @@ struct lab_config {
 	struct device_choice device; /* of each replica */
 	const char *isa;
 	double drop_sync;   /* probability that a worker misses a round's averaging; 0: none does */
-	double mix;         /* papa, easgd: see there */
 	bool eval_replicas; /* fill in lab_run.average_loss and .replica_loss at the end */
 };
 
@@ -99,6 +98,7 @@ struct lab_run {
 	struct global_state global;
 	uint8_t *encoded[LAB_MAX_WORKERS]; /* each worker's outer gradient */
 	uint8_t *reduced;
+	uint64_t steps_goal;                   /* of the training under way */
 	uint64_t kept_tokens[LAB_MAX_WORKERS]; /* of rounds that a worker missed, and whose progress it has kept */
 	float *extra[LAB_MAX_EXTRA];           /* (n) each: the method's */
 	int n_extra;
@@ -126,9 +126,9 @@ uint64_t lab_run_steps(const struct lab_run *r); /* inner steps of each worker, 
 /* Mean held-out loss of the result so far; max_batches 0: over all held-out text. */
 enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struct rv_errtext *et);
 
-/* For methods: takes replica i to the end of the round, one call of `step` per inner step. */
+/* For methods: takes replica i to inner step `goal` of the run, one call of `step` for each. */
 typedef enum rv_err lab_step_fn(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et);
-void lab_run_inner_steps(struct lab_run *r, int i, lab_step_fn *step);
+void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step);
 /* For methods: what worker i started the round from. */
 const float *lab_run_reference(struct lab_run *r, int i);
 /* For methods: the fault of the first replica that has one. */

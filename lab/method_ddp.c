@@ -19,7 +19,8 @@ static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, st
 }
 
 static void train(void *ctx, int i) {
-	lab_run_inner_steps(ctx, i, one_step);
+	struct lab_run *r = ctx;
+	lab_run_inner_steps(r, i, (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round, one_step);
 }
 
 static void tick(void *ctx) {

@@ -2,10 +2,6 @@
 #include "lab/averaging.h"
 #include "lab/overlapped.h"
 
-static int n_replicas(int workers) {
-	return workers;
-}
-
 static enum rv_err delayed_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
 	return overlapped_round(r, OVERLAPPED_DELAYED, out, et);
 }
@@ -13,7 +9,7 @@ static enum rv_err delayed_round(struct lab_run *r, struct lab_round *out, struc
 const struct lab_method lab_method_delayed = {
 	.name = "delayed",
 	.averages = true,
-	.n_replicas = n_replicas,
+	.n_replicas = averaging_replicas,
 	.n_extra = overlapped_extra,
 	.start = overlapped_start,
 	.reference = overlapped_reference,

@@ -1,33 +1,30 @@
 /* method_easgd.c: elastic averaging SGD, synchronous (Zhang, Choromanska, LeCun, arXiv 1412.6651, equations 5 and 6), every H
- * steps: with the centre c and rho = mix,
+ * steps: with the centre c and rho = 1 - mix (mix is what a replica keeps of itself),
  *     theta_i <- theta_i - rho (theta_i - c)        c <- c + rho sum_i (theta_i - c)
  * c is the run's theta, and sum_i (theta_i - c) is -k times the mean outer gradient: an outer sgd of learning rate k rho.
  * The paper keeps k rho below 1. */
 #include "lab/averaging.h"
 
 #include "base/clock.h"
-#include "lab/pull.h"
+#include "worker/train/adopt.h"
 #include "worker/train/metrics.h"
 
 #include <stdio.h>
 
-static int n_replicas(int workers) {
-	return workers;
-}
-
 static void configure(struct lab_config *c) {
 	snprintf(c->run.outer, sizeof c->run.outer, "sgd");
-	c->run.outer_lr = c->mix * c->workers;
+	c->run.outer_lr = (1 - c->run.mix) * c->workers;
 }
 
 /* Both movements start from the same centre: the replicas move before it does. */
 static enum rv_err easgd_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
 	bool all[LAB_MAX_WORKERS];
-	RV_TRY(averaging_train(r, out, et));
+	RV_TRY(averaging_train_to(r, (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round, et));
+	RV_TRY(averaging_encode(r, out, et));
 	int64_t started_us = rv_clock_monotonic_us();
 	for (int i = 0; i < r->n_replicas; i++) {
 		all[i] = true;
-		RV_TRY(pull_replica(r->replicas[i], r->global.theta, (float)r->cfg.mix, et));
+		adopt_round(r->replicas[i], &r->global, r->rounds_done, (float)r->cfg.run.mix);
 	}
 	out->participants = r->n_replicas;
 	RV_TRY(averaging_reduce(r, all, et));
@@ -38,21 +35,13 @@ static enum rv_err easgd_round(struct lab_run *r, struct lab_round *out, struct 
 	return RV_OK;
 }
 
-static const float *theta(struct lab_run *r) {
-	return r->global.theta;
-}
-
-static struct rv_hash state_hash(struct lab_run *r) {
-	return global_full_hash(&r->global);
-}
-
 const struct lab_method lab_method_easgd = {
 	.name = "easgd",
 	.averages = true,
 	.configure = configure,
-	.n_replicas = n_replicas,
+	.n_replicas = averaging_replicas,
 	.round = easgd_round,
-	.theta = theta,
-	.state_hash = state_hash,
+	.theta = averaging_theta,
+	.state_hash = averaging_state_hash,
 	.payload_bytes = averaging_payload_bytes,
 };

@@ -102,7 +102,8 @@ static enum rv_err step_all(struct lab_run *r, enum overlapped_step how, struct 
 enum rv_err overlapped_round(struct lab_run *r, enum overlapped_step how, struct lab_round *out,
 							 struct rv_errtext *et) {
 	RV_ASSERT(r->n_extra == overlapped_extra(r->n_replicas, r->global.cfg.optimizer->n_states));
-	RV_TRY(averaging_train(r, out, et));
+	RV_TRY(averaging_train_to(r, (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round, et));
+	RV_TRY(averaging_encode(r, out, et));
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_TRY(step_all(r, how, et));
 	out->participants = r->n_replicas;

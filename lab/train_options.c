@@ -25,8 +25,6 @@ static const struct rv_option own_options[] = {
 	 "Lab"},
 	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
 	 "Probability that a worker misses a round's averaging (diloco, papa); `late` says what it does then.", "Lab"},
-	{"mix", RV_OPT_DOUBLE, FIELD(mix), 0, "0.5", 0, 1, NULL,
-	 "papa: what a replica keeps of itself; easgd: how hard replicas and centre pull.", "Lab"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
 	 "Lab"},
 	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
@@ -100,7 +98,6 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.parallel = parallel > 0 ? parallel : 1,
 		.isa = o->isa,
 		.drop_sync = o->drop_sync,
-		.mix = o->mix,
 		.eval_replicas = o->eval_replicas,
 		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
 	};
@@ -114,6 +111,22 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	return c;
 }
 
+static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
+	double elastic = (1 - o->run.mix) * (double)o->workers;
+	bool streams = o->run.fragments > 1 || o->run.overlap_steps > 0;
+	bool synchronous = strcmp(o->method, "diloco") == 0 || strcmp(o->method, "papa") == 0;
+	if (streams && !synchronous)
+		return rv_fail(et, RV_E_INVALID, "fragments and overlap-steps are of --method diloco and papa, not of %s",
+					   o->method);
+	if (o->drop_sync > 0 && (streams || !synchronous))
+		return rv_fail(et, RV_E_INVALID,
+					   "drop-sync is of --method diloco and papa with one fragment and without overlap-steps");
+	if (strcmp(o->method, "easgd") == 0 && elastic > 1)
+		return rv_fail(et, RV_E_RANGE, "easgd: (1 - mix) x workers = %g must be at most 1: mix = %g or more", elastic,
+					   1 - 1 / (double)o->workers);
+	return RV_OK;
+}
+
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct train_options *o = opts;
@@ -125,6 +138,7 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	RV_TRY(device_parse(o->device, &device, et));
 	RV_TRY(codec_find(o->run.codec, &codec, et));
 	RV_TRY(outer_find(o->run.outer, &outer, et));
+	RV_TRY(check_method(o, et));
 	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))
 		return rv_fail(et, RV_E_INVALID, "run-hash = %.70s: must be %d hex digits", o->run_hash, 2 * RV_HASH_BYTES);
 	/* Only fetching, or tokenizing, would tell whether it is enough. */

@@ -15,7 +15,7 @@ struct train_options {
 	char device[DEVICE_TEXT_BYTES], isa[16], recompute[8], run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
 	int64_t eval_batches, save_every;
-	double drop_sync, mix;
+	double drop_sync;
 	bool eval_replicas;
 };
 

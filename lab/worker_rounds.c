@@ -89,7 +89,7 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 	const struct model_ops *family;
 	RV_TRY(model_family_find(run->model, &family, et));
 	RV_TRY(model_layout_init(&w->layout, family, &shape, NULL, et));
-	return global_config_of(run, w->layout.n_params, run_hash, &w->store.cfg, et);
+	return global_config_of(run, w->layout.n_params, &w->layout.layers, run_hash, &w->store.cfg, et);
 }
 
 /* ---- which rounds there are -----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 /* chunking.c: how a vector is cut into chunks: arithmetic only. */
 #include "base/assert.h"
-#include "outer/global.h"
+#include "outer/codec.h"
+#include "outer/fragments.h"
 
 enum { CHUNK_GRAIN = 256, CHUNK_MAX = 65536, CHUNKS_WANTED = 128 };
 

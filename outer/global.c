@@ -31,13 +31,32 @@ static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_NOMEM, "no memory for the shared state of %zu parameters (%.0f MB)", c->n, mb);
 }
 
-enum rv_err global_config_of(const struct run_config *run, size_t n, const struct rv_hash *run_hash,
-							 struct global_config *out, struct rv_errtext *et) {
+enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
+							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et) {
 	size_t chunk_elems = run->chunk_elems > 0 ? (size_t)run->chunk_elems : chunking_default_elems(n);
 	*out = (struct global_config){
 		.n = n, .chunks = chunking_of(n, chunk_elems), .params = outer_params_of(run), .run_hash = *run_hash};
 	RV_TRY(codec_find(run->codec, &out->codec, et));
-	return outer_find(run->outer, &out->optimizer, et);
+	RV_TRY(outer_find(run->outer, &out->optimizer, et));
+	return fragments_make(&out->chunks, (uint32_t)run->fragments, layers, &out->fragments, et);
+}
+
+struct chunking global_round_chunks(const struct global_config *c, uint64_t round) {
+	return fragment_chunks(&c->fragments, &c->chunks, fragment_of_round(&c->fragments, round));
+}
+
+size_t global_max_payload_bytes(const struct global_config *c) {
+	size_t most = 0;
+	for (uint32_t fragment = 0; fragment < fragments_count(&c->fragments); fragment++) {
+		struct chunking part = fragment_chunks(&c->fragments, &c->chunks, fragment);
+		size_t bytes = chunking_total_bytes(&part, c->codec);
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint32_t i) {
+	return fragment_chunk(&c->fragments, fragment_of_round(&c->fragments, round), i) * c->chunks.chunk_elems;
 }
 
 enum rv_err global_init(struct global_state *g, const struct global_config *cfg, const float *theta0,
@@ -67,11 +86,10 @@ void global_release(struct global_state *g) {
 	*g = (struct global_state){0};
 }
 
-/* Says which parameter of the chunk made its encoding fail. */
-static enum rv_err diverged(const struct global_state *g, const float *theta_local, uint32_t chunk,
+/* Says which of the n parameters from `at` on made their encoding fail. */
+static enum rv_err diverged(const struct global_state *g, const float *theta_local, size_t at, size_t n,
 							struct rv_errtext *et) {
-	size_t begin = chunk * g->cfg.chunks.chunk_elems, end = begin + chunking_len(&g->cfg.chunks, chunk);
-	for (size_t i = begin; i < end; i++)
+	for (size_t i = at; i < at + n; i++)
 		if (!__builtin_isfinite(g->theta[i] - theta_local[i]))
 			return rv_fail(et, RV_E_RANGE,
 						   "parameter %zu is %g (it was %g at the start of round %llu): training has diverged; "
@@ -82,19 +100,15 @@ static enum rv_err diverged(const struct global_state *g, const float *theta_loc
 
 enum rv_err global_encode_delta(const struct global_state *g, const float *theta_local, uint8_t *out,
 								struct rv_errtext *et) {
-	const struct chunking *c = &g->cfg.chunks;
-	for (uint32_t i = 0; i < c->n_chunks; i++) {
-		size_t at = i * c->chunk_elems;
-		uint8_t *chunk = out + chunking_offset_bytes(c, g->cfg.codec, i);
-		enum rv_err e = g->cfg.codec->encode_delta(g->theta + at, theta_local + at, chunking_len(c, i), chunk, et);
+	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		size_t at = global_round_chunk_at(&g->cfg, g->round, i), n = chunking_len(&c, i);
+		uint8_t *chunk = out + chunking_offset_bytes(&c, g->cfg.codec, i);
+		enum rv_err e = g->cfg.codec->encode_delta(g->theta + at, theta_local + at, n, chunk, et);
 		if (e != RV_OK)
-			return diverged(g, theta_local, i, et);
+			return diverged(g, theta_local, at, n, et);
 	}
 	return RV_OK;
-}
-
-static size_t chunk_bytes(const struct global_state *g, uint32_t chunk) {
-	return g->cfg.codec->encoded_bytes(chunking_len(&g->cfg.chunks, chunk));
 }
 
 static void digest_begin(struct rv_hasher *h, uint64_t round) {
@@ -103,11 +117,12 @@ static void digest_begin(struct rv_hasher *h, uint64_t round) {
 }
 
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced) {
+	const struct chunking c = global_round_chunks(&g->cfg, round);
 	struct rv_hasher h;
 	digest_begin(&h, round);
-	for (uint32_t i = 0; i < g->cfg.chunks.n_chunks; i++) {
-		size_t at = chunking_offset_bytes(&g->cfg.chunks, g->cfg.codec, i);
-		struct rv_hash one = rv_hash_of(reduced + at, chunk_bytes(g, i));
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		size_t at = chunking_offset_bytes(&c, g->cfg.codec, i);
+		struct rv_hash one = rv_hash_of(reduced + at, g->cfg.codec->encoded_bytes(chunking_len(&c, i)));
 		rv_hash_update(&h, one.b, sizeof one.b);
 	}
 	struct rv_hash out;
@@ -118,15 +133,15 @@ struct rv_hash global_digest(const struct global_state *g, uint64_t round, const
 struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes) {
 	struct rv_hasher h;
 	digest_begin(&h, round);
-	rv_hash_update(&h, chunk_hashes, c->chunks.n_chunks * sizeof *chunk_hashes);
+	rv_hash_update(&h, chunk_hashes, global_round_chunks(c, round).n_chunks * sizeof *chunk_hashes);
 	struct rv_hash out;
 	rv_hash_final(&h, &out);
 	return out;
 }
 
-static enum rv_err decode_chunk(const struct global_state *g, const uint8_t *reduced, uint32_t i,
-								struct rv_errtext *et) {
-	const struct chunking *c = &g->cfg.chunks;
+/* Chunk i of the round's vector, as `c` cuts it, into the scratch. */
+static enum rv_err decode_chunk(const struct global_state *g, const struct chunking *c, const uint8_t *reduced,
+								uint32_t i, struct rv_errtext *et) {
 	const uint8_t *bytes = reduced + chunking_offset_bytes(c, g->cfg.codec, i);
 	enum rv_err e = g->cfg.codec->decode(bytes, chunking_len(c, i), g->scratch, et);
 	if (e == RV_OK)
@@ -134,24 +149,25 @@ static enum rv_err decode_chunk(const struct global_state *g, const uint8_t *red
 	return rv_fail_context(et, e, "reduced chunk %u of round %llu", i, (unsigned long long)g->round);
 }
 
-static void step_chunk(struct global_state *g, uint32_t i) {
-	size_t at = i * g->cfg.chunks.chunk_elems;
+static void step_chunk(struct global_state *g, const struct chunking *c, uint32_t i) {
+	size_t at = global_round_chunk_at(&g->cfg, g->round, i);
 	float *state[GLOBAL_MAX_STATES] = {0};
 	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
 		state[k] = g->state[k] + at;
-	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(&g->cfg.chunks, i), &g->cfg.params);
+	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(c, i), &g->cfg.params);
 }
 
 /* Decodes twice, chunk by chunk: the first pass only checks. That costs a byte per parameter to read; keeping the
  * decoded vector would cost four to hold. */
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et) {
-	for (uint32_t i = 0; i < g->cfg.chunks.n_chunks; i++)
-		RV_TRY(decode_chunk(g, reduced, i, et));
-	for (uint32_t i = 0; i < g->cfg.chunks.n_chunks; i++) {
-		enum rv_err e = decode_chunk(g, reduced, i, et);
+	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	for (uint32_t i = 0; i < c.n_chunks; i++)
+		RV_TRY(decode_chunk(g, &c, reduced, i, et));
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		enum rv_err e = decode_chunk(g, &c, reduced, i, et);
 		RV_ASSERT(e == RV_OK);
-		step_chunk(g, i);
+		step_chunk(g, &c, i);
 	}
 	g->chain = rv_chain_next(&g->chain, digest);
 	g->round++;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/run_config.h"
 #include "outer/codec.h"
+#include "outer/fragments.h"
 #include "outer/optimizer.h"
 
 #include <stdbool.h>
@@ -22,34 +23,29 @@ enum {
 	GLOBAL_PIECE_ELEMS = 1 << 16 /* of theta or a state: what the full hash is made of, and what a joiner asks for */
 };
 
-/* How a vector of n values is cut. Pure arithmetic; everyone computes the same. */
-struct chunking {
-	size_t n, chunk_elems;
-	uint32_t n_chunks;
-};
-
-/* A chunk size that gives between 64 and 256 chunks where the vector is large enough, never more than 65,536 values,
- * and always a multiple of 256. */
-size_t chunking_default_elems(size_t n);
-struct chunking chunking_of(size_t n, size_t chunk_elems);     /* asserts chunk_elems % 256 == 0 */
-size_t chunking_len(const struct chunking *c, uint32_t chunk); /* elements of that chunk */
-size_t chunking_offset_bytes(const struct chunking *c, const struct codec *k,
-							 uint32_t chunk); /* in an encoded vector */
-size_t chunking_total_bytes(const struct chunking *c, const struct codec *k);
-
 struct global_config {
 	size_t n;
-	struct chunking chunks;
+	struct chunking chunks;     /* of the whole vector */
+	struct fragments fragments; /* which of them a round exchanges */
 	const struct codec *codec;
 	const struct outer_optimizer *optimizer;
 	struct outer_params params;
 	struct rv_hash run_hash; /* names the run: the chain starts from it */
 };
 
-/* How a run averages n parameters: its codec, optimizer and chunks. One function, so that workers, the lab and whoever
- * replays a worker's files cannot differ. RV_E_NOTFOUND: no such codec or optimizer. */
-enum rv_err global_config_of(const struct run_config *run, size_t n, const struct rv_hash *run_hash,
-							 struct global_config *out, struct rv_errtext *et);
+/* How a run averages n parameters: its codec, optimizer, chunks and fragments. One function, so that workers, the lab and
+ * whoever replays a worker's files cannot differ. RV_E_NOTFOUND: no such codec or optimizer. RV_E_RANGE: what
+ * fragments_make refuses. */
+enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
+							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et);
+
+/* What `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce, of digests and log entries. With
+ * one fragment: the whole vector. */
+struct chunking global_round_chunks(const struct global_config *c, uint64_t round);
+/* Of the longest fragment: what memory for one exchange must hold. */
+size_t global_max_payload_bytes(const struct global_config *c);
+/* Where chunk i of that round's vector lies in theta. */
+size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint32_t i);
 
 struct global_state {
 	struct global_config cfg;
@@ -66,7 +62,8 @@ enum rv_err global_init(struct global_state *g, const struct global_config *cfg,
 						struct rv_errtext *et);
 void global_release(struct global_state *g);
 
-/* Delta = theta - theta_local, chunk by chunk, encoded into `out` (chunking_total_bytes). RV_E_RANGE names parameter
+/* Delta = theta - theta_local of what round g->round exchanges, chunk by chunk, encoded into `out`
+ * (chunking_total_bytes of global_round_chunks). theta_local (n) is the whole vector. RV_E_RANGE names parameter
  * index and value when training has diverged (NaN/Inf). May run on any thread as long as global_apply does not run. */
 enum rv_err global_encode_delta(const struct global_state *g, const float *theta_local, uint8_t *out,
 								struct rv_errtext *et);
@@ -75,7 +72,7 @@ enum rv_err global_encode_delta(const struct global_state *g, const float *theta
  * chunks. The per-chunk hashes let a chunk be verified alone. */
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced);
 
-/* The outer step of round g->round: decodes `reduced` (chunking_total_bytes), steps theta and state, chain =
+/* The outer step of round g->round: decodes `reduced`, steps what it exchanged of theta and state, chain =
  * H("rivulet step" | chain | digest), round += 1. Checks the whole input first: on RV_E_CORRUPT nothing has changed and
  * the text names the chunk. `digest` is the caller's global_digest() of these bytes, which it has voted with or
  * verified; it is not computed again here. */

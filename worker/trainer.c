@@ -20,9 +20,10 @@ static enum rv_err open_devices(struct trainer *t, const struct trainer_config *
 
 static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash, struct rv_errtext *et) {
 	struct global_config g;
-	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), run_hash, &g, et));
+	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers, run_hash,
+							&g, et));
 	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
-	t->encoded = malloc(chunking_total_bytes(&g.chunks, g.codec));
+	t->encoded = malloc(global_max_payload_bytes(&g));
 	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");
 }
 
@@ -41,6 +42,10 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 
 enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
 						struct rv_errtext *et) {
+	if (cfg->run->fragments > 1 || cfg->run->overlap_steps > 0 || cfg->run->mix > 0) {
+		dataset_close(cfg->data);
+		return rv_fail(et, RV_E_UNSUPPORTED, "fragments, overlap-steps and mix are the lab's so far (`rivulet train`)");
+	}
 	struct trainer *t = calloc(1, sizeof *t);
 	if (!t) {
 		dataset_close(cfg->data);

@@ -1,6 +1,7 @@
 /* Identities of the methods beside DiLoCo, on replicas with AdamW on text: what each is at the ends of its range. */
 #include "lab/averaging.h"
 #include "tests/lab/lab_fixture.h"
+#include "worker/train/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void outer(const char *name, double lr, double momentum) {
 
 static void method(const struct lab_method *m, double mix) {
 	f.cfg.method = m;
-	f.cfg.mix = mix;
+	f.cfg.run.mix = mix;
 	if (m->configure)
 		m->configure(&f.cfg);
 }
@@ -88,9 +89,9 @@ static void test_papa_that_keeps_all_leaves_replicas_alone(void **state) {
 
 static void test_easgd_without_elasticity_leaves_all_alone(void **state) {
 	(void)state;
-	left_alone(&lab_method_easgd, 0);
+	left_alone(&lab_method_easgd, 1);
 	f.cfg.workers = 4;
-	method(&lab_method_easgd, 0);
+	method(&lab_method_easgd, 1);
 	struct lab_run *r = lab_fixture_start(&f);
 	float *centre = copy(r->global.theta);
 	lab_fixture_finish(r);
@@ -107,7 +108,7 @@ static void test_easgd_is_its_equations(void **state) {
 	f.cfg.run.rounds = 1;
 	method(&lab_method_papa, 1);
 	struct lab_run *free_ones = finished(); /* replicas that nobody pulls */
-	method(&lab_method_easgd, rho);
+	method(&lab_method_easgd, 1 - rho);
 	struct lab_run *r = lab_fixture_start(&f);
 	float *centre = copy(r->global.theta);
 	assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
@@ -215,7 +216,8 @@ static void test_survivors_mean(void **state) {
 	struct lab_round round = {0};
 	struct lab_run *r = lab_fixture_start(&f);
 	n = replica_n_params(r->replicas[0]);
-	assert_int_equal(averaging_train(r, &round, NULL), RV_OK);
+	assert_int_equal(averaging_train_to(r, 3, NULL), RV_OK);
+	assert_int_equal(averaging_encode(r, &round, NULL), RV_OK);
 	assert_int_equal(averaging_reduce(r, takes_part, NULL), RV_OK);
 	const float *a = replica_theta(r->replicas[0]), *b = replica_theta(r->replicas[2]);
 	float *mean = malloc(r->global.cfg.chunks.chunk_elems * sizeof *mean);
@@ -264,6 +266,126 @@ static void test_late_workers_keep_or_discard(void **state) {
 	assert_hashes_not_equal(result[0], result[1]);
 }
 
+/* ---- fragments ------------------------------------------------------------------------------------------------------
+ */
+
+static void fragments(int64_t count, int64_t overlap_steps, double mix) {
+	f.cfg.run.n_layer = 3;
+	f.cfg.run.chunk_elems = 256;
+	f.cfg.run.fragments = count;
+	f.cfg.run.overlap_steps = overlap_steps;
+	f.cfg.run.mix = mix;
+	f.cfg.run.steps_per_round = 2;
+	f.cfg.run.rounds = 9;
+}
+
+/* A worker alone whose every fragment is adopted as it is, at once, trains plainly, however it is cut. */
+static void test_fragments_of_one_worker_are_plain_training(void **state) {
+	(void)state;
+	f.cfg.workers = 1;
+	f.cfg.run.eps = 1e-3;
+	outer("average", 1, 0);
+	fragments(1, 0, 0);
+	f.cfg.method = &lab_method_ddp;
+	struct lab_run *plain = finished();
+	f.cfg.method = &lab_method_diloco;
+	for (int64_t count = 1; count <= 4; count++) {
+		fragments(count, 0, 0);
+		struct lab_run *r = finished();
+		assert_true(farthest(replica_theta(plain->replicas[0]), replica_theta(r->replicas[0])) < 1e-6);
+		lab_run_free(r);
+	}
+	lab_run_free(plain);
+}
+
+/* What was exchanged last is the same everywhere, the rest is each replica's own. */
+static void test_a_round_exchanges_its_fragment(void **state) {
+	(void)state;
+	struct lab_round round;
+	fragments(3, 0, 0);
+	struct lab_run *r = lab_fixture_start(&f);
+	n = replica_n_params(r->replicas[0]);
+	float *before = copy(r->global.theta);
+	for (uint64_t at = 0; at < 4; at++) {
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		const struct chunking c = global_round_chunks(&r->global.cfg, at);
+		uint8_t *exchanged = calloc(n, 1);
+		assert_non_null(exchanged);
+		for (uint32_t i = 0; i < c.n_chunks; i++)
+			memset(exchanged + global_round_chunk_at(&r->global.cfg, at, i), 1, chunking_len(&c, i));
+		int own = 0;
+		for (size_t i = 0; i < n; i++) {
+			bool same = replica_theta(r->replicas[0])[i] == r->global.theta[i];
+			assert_true(exchanged[i] ? same : r->global.theta[i] == before[i]);
+			own += !exchanged[i] && !same;
+		}
+		assert_true(own > 0);
+		assert_true(round.bytes < metrics_allreduce_bytes(n * sizeof(float), 4));
+		memcpy(before, r->global.theta, n * sizeof *before);
+		free(exchanged);
+	}
+	free(before);
+	lab_run_free(r);
+}
+
+static void test_fragments_that_keep_all_leave_replicas_alone(void **state) {
+	(void)state;
+	fragments(4, 1, 1);
+	struct lab_run *together = finished();
+	f.cfg.workers = 1;
+	f.cfg.method = &lab_method_ddp;
+	struct lab_run *alone = finished();
+	assert_memory_equal(replica_theta(together->replicas[0]), replica_theta(alone->replicas[0]), n * sizeof(float));
+	lab_run_free(together);
+	lab_run_free(alone);
+}
+
+/* Identical workers stay one worker, bit for bit, with fragments, overlap and mixing. */
+static void test_identical_workers_stream_as_one(void **state) {
+	(void)state;
+	f.cfg.run.data_shards = 1;
+	outer("nesterov", 0.7, 0.9);
+	fragments(4, 1, 0.25);
+	f.cfg.workers = 1;
+	struct rv_hash one = lab_fixture_result(&f);
+	f.cfg.workers = 4;
+	struct rv_hash four = lab_fixture_result(&f);
+	assert_hashes_equal(one, four);
+}
+
+/* While a round's exchange is under way the shared state is that of the round before; after the last round it is not. */
+static void test_overlap_is_one_round_late_until_the_end(void **state) {
+	(void)state;
+	struct lab_round round;
+	fragments(2, 2, 0);
+	struct lab_run *r = lab_fixture_start(&f);
+	for (uint64_t at = 0; at < 9; at++) {
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		assert_int_equal(r->global.round, at == 8 ? 9 : at);
+	}
+	lab_run_free(r);
+}
+
+static void test_streaming_is_resumed(void **state) {
+	(void)state;
+	char path[300];
+	struct lab_round round;
+	snprintf(path, sizeof path, "%s/checkpoint", f.dir);
+	fragments(3, 1, 0.5);
+	struct rv_hash straight = lab_fixture_result(&f);
+	struct lab_run *r = lab_fixture_start(&f);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+	assert_int_equal(lab_run_save(r, path, NULL), RV_OK);
+	lab_run_free(r);
+	r = lab_fixture_start(&f);
+	assert_int_equal(lab_run_load(r, path, NULL), RV_OK);
+	lab_fixture_finish(r);
+	struct rv_hash resumed = r->cfg.method->state_hash(r);
+	assert_hashes_equal(straight, resumed);
+	lab_run_free(r);
+}
+
 static void test_the_registry(void **state) {
 	(void)state;
 	for (int i = 0; lab_methods[i]; i++)
@@ -285,6 +407,12 @@ int main(void) {
 		TEST(test_participants),
 		TEST(test_survivors_mean),
 		TEST(test_late_workers_keep_or_discard),
+		TEST(test_fragments_of_one_worker_are_plain_training),
+		TEST(test_a_round_exchanges_its_fragment),
+		TEST(test_fragments_that_keep_all_leave_replicas_alone),
+		TEST(test_identical_workers_stream_as_one),
+		TEST(test_overlap_is_one_round_late_until_the_end),
+		TEST(test_streaming_is_resumed),
 		TEST(test_the_registry),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,9 @@ struct model_tensor decoder_vector(int rows, enum model_init init);
 /* Adds t under a printf name; of an embedding or a classifier, rows are padded as model_padded_vocab says. */
 __attribute__((format(printf, 3, 4))) void decoder_add(struct model_layout *l, struct model_tensor t, const char *fmt,
 													   ...);
+/* The blocks, one after the other. */
+void decoder_add_blocks(struct model_layout *l, const struct model_shape *s,
+						void (*block)(const struct model_shape *s, struct model_layout *out, int layer));
 void decoder_add_vocab(struct model_layout *l, const struct model_shape *s, const char *name);
 /* Standard deviation of initial matrices; that of projections into the residual stream is smaller, so that its variance
  * does not grow with depth (Radford et al. 2019, section 2.3). */

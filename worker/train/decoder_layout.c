@@ -36,3 +36,11 @@ void decoder_add_vocab(struct model_layout *l, const struct model_shape *s, cons
 	snprintf(t.name, sizeof t.name, "%s", name);
 	model_add_tensor(l, &t, model_padded_vocab(s));
 }
+
+void decoder_add_blocks(struct model_layout *l, const struct model_shape *s,
+						void (*block)(const struct model_shape *s, struct model_layout *out, int layer)) {
+	l->layers = (struct fragment_layers){.begin = l->n_params, .n = s->n_layer};
+	for (int layer = 0; layer < s->n_layer; layer++)
+		block(s, l, layer);
+	l->layers.layer_elems = (l->n_params - l->layers.begin) / (size_t)s->n_layer;
+}

@@ -43,8 +43,7 @@ static void layout_block(const struct model_shape *s, struct model_layout *out, 
 static void gpt2_layout(const struct model_shape *s, struct model_layout *out) {
 	decoder_add_vocab(out, s, "wte.weight");
 	decoder_add(out, decoder_matrix(s->context, s->n_embd, decoder_std(s)), "wpe.weight");
-	for (int l = 0; l < s->n_layer; l++)
-		layout_block(s, out, l);
+	decoder_add_blocks(out, s, layout_block);
 	decoder_add(out, decoder_vector(s->n_embd, MODEL_INIT_ONE), "ln_f.weight");
 	decoder_add(out, decoder_vector(s->n_embd, MODEL_INIT_ZERO), "ln_f.bias");
 }

@@ -40,8 +40,7 @@ static void layout_block(const struct model_shape *s, struct model_layout *out, 
 
 static void llama_layout(const struct model_shape *s, struct model_layout *out) {
 	decoder_add_vocab(out, s, "model.embed_tokens.weight");
-	for (int l = 0; l < s->n_layer; l++)
-		layout_block(s, out, l);
+	decoder_add_blocks(out, s, layout_block);
 	decoder_add(out, decoder_vector(s->n_embd, MODEL_INIT_ONE), "model.norm.weight");
 	if (!s->tied)
 		decoder_add_vocab(out, s, "lm_head.weight");

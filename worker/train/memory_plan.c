@@ -30,6 +30,7 @@ struct plan_input {
 	const struct model_ops *family;
 	struct model_shape shape; /* resolved */
 	size_t n, tokens;         /* parameters; tokens in a batch */
+	struct fragment_layers layers;
 };
 
 static enum rv_err resolve(const struct memory_request *q, struct plan_input *in, struct rv_errtext *et) {
@@ -39,6 +40,7 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 	RV_TRY(model_family_find(q->run->model, &in->family, et));
 	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
 	in->n = layout.n_params;
+	in->layers = layout.layers;
 	model_layout_release(&layout);
 	return RV_OK;
 }
@@ -103,8 +105,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	const struct memory_request *q = in->q;
 	const struct rv_hash nameless = {{0}};
 	struct global_config g;
-	RV_TRY(global_config_of(q->run, in->n, &nameless, &g, et));
-	const size_t payload = chunking_total_bytes(&g.chunks, g.codec), state = vectors(in, 1 + g.optimizer->n_states);
+	RV_TRY(global_config_of(q->run, in->n, &in->layers, &nameless, &g, et));
+	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + g.optimizer->n_states);
 	p->outer = state;
 	if (q->role == MEMORY_LAB) {
 		p->exchange = (size_t)(q->replicas + 1) * payload;

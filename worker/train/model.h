@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/run_config.h"
 #include "kernels/backend.h"
+#include "outer/fragments.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,8 +72,9 @@ struct model_tensor {
 struct model_layout {
 	struct model_tensor *tensors; /* ascending offsets */
 	int n_tensors, tensors_cap;
-	size_t n_params; /* of the whole block, padding included */
-	bool failed;     /* out of memory while adding: checked once, by model_new */
+	size_t n_params;               /* of the whole block, padding included */
+	struct fragment_layers layers; /* where the blocks lie */
+	bool failed;                   /* out of memory while adding: checked once, by model_new */
 };
 
 /* Hands out parts of the activation memory; with base == NULL it only measures. */

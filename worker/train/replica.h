@@ -52,6 +52,9 @@ const struct model *replica_model(const struct replica *r);
 /* Host copy of the parameters, (n). Valid until the next call on r. On the CPU backend this is the live block. */
 const float *replica_theta(struct replica *r);
 void replica_set_theta(struct replica *r, const float *theta);
+/* Parameters [at, at + n) alone. */
+void replica_set_part(struct replica *r, size_t at, size_t n, const float *values);
+void replica_get_part(struct replica *r, size_t at, size_t n, float *values);
 /* theta_local becomes the weights drawn from cfg->seed. */
 void replica_draw_theta0(struct replica *r);
 /* theta_local += to - from: adopting a committed outer step without losing inner progress. */

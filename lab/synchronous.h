@@ -1,0 +1,13 @@
+/* synchronous.h: a round in which all who take part apply the same outer step: as real workers do it.
+ *
+ * Round r: H inner steps; what fragment r mod P holds of the outer gradient is encoded and averaged; the outer step is
+ * applied, and adopted by the replicas (worker/train/adopt.h), overlap_steps inner steps after the encoding, during which
+ * the exchange has the line to itself. The last round's exchange is waited for. */
+#ifndef RV_LAB_SYNCHRONOUS_H
+#define RV_LAB_SYNCHRONOUS_H
+
+#include "lab/lab_run.h"
+
+enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
+
+#endif

@@ -1,0 +1,68 @@
+/* fragments.h: which part of the vector a round exchanges.
+ *
+ * DiLoCo exchanges the whole vector: one fragment. Streaming DiLoCo (arXiv 2501.18512, section 3) cuts it into P fragments and
+ * exchanges them in turn, one a round: round r exchanges fragment r mod P, so each parameter once in P rounds, and no more
+ * than a P-th of the bytes at a time.
+ *
+ * A fragment is a set of chunks. With P >= 2, layer l belongs to fragment l mod (P - 1), the paper's strided pattern, and
+ * what is no layer (embeddings, the last norm, the classifier) to fragment P - 1. A chunk belongs where it begins. A fragment
+ * is exchanged as if it were a vector of its own: its chunks in ascending order, cut by fragment_chunks(). Only the chunk
+ * that ends the whole vector may be short, and it is the last one of its fragment, so it is an ordinary chunking.
+ *
+ * Pure arithmetic over a small table; plain data, copied freely.
+ */
+#ifndef RV_OUTER_FRAGMENTS_H
+#define RV_OUTER_FRAGMENTS_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct codec;
+
+/* How a vector of n values is cut. Everyone computes the same. */
+struct chunking {
+	size_t n, chunk_elems;
+	uint32_t n_chunks;
+};
+
+/* A chunk size that gives between 64 and 256 chunks where the vector is large enough, never more than 65,536 values,
+ * and always a multiple of 256. */
+size_t chunking_default_elems(size_t n);
+struct chunking chunking_of(size_t n, size_t chunk_elems);     /* asserts chunk_elems % 256 == 0 */
+size_t chunking_len(const struct chunking *c, uint32_t chunk); /* elements of that chunk */
+size_t chunking_offset_bytes(const struct chunking *c, const struct codec *k,
+							 uint32_t chunk); /* in an encoded vector */
+size_t chunking_total_bytes(const struct chunking *c, const struct codec *k);
+
+/* Where the layers lie in the vector: n of them, one after the other, of equal size. n 0: not known, or none. */
+struct fragment_layers {
+	size_t begin, layer_elems;
+	int n;
+};
+
+enum { FRAGMENTS_MAX = 64, FRAGMENTS_MAX_LAYERS = 256, FRAGMENTS_MAX_RANGES = FRAGMENTS_MAX_LAYERS + 2 };
+
+/* Zero is one fragment: the whole vector. */
+struct fragments {
+	uint32_t n; /* P; the table is of n >= 2 */
+	uint32_t n_ranges;
+	struct {
+		uint32_t first, count; /* chunks of the whole vector */
+		uint32_t fragment;
+	} ranges[FRAGMENTS_MAX_RANGES]; /* ascending, covering [0, n_chunks) */
+};
+uint32_t fragments_count(const struct fragments *f); /* P, at least 1 */
+
+/* RV_E_RANGE: a fragment would be empty: more fragments than there are layers (and one), or chunks larger than layers; the
+ * text says which and what helps. */
+enum rv_err fragments_make(const struct chunking *whole, uint32_t n, const struct fragment_layers *layers,
+						   struct fragments *out, struct rv_errtext *et);
+uint32_t fragment_of_round(const struct fragments *f, uint64_t round);
+/* The fragment as a vector of its own. */
+struct chunking fragment_chunks(const struct fragments *f, const struct chunking *whole, uint32_t fragment);
+/* Which chunk of the whole vector is chunk i of the fragment. */
+uint32_t fragment_chunk(const struct fragments *f, uint32_t fragment, uint32_t i);
+
+#endif
