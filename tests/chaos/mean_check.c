@@ -149,7 +149,7 @@ static enum rv_err compare_committed(const struct checker *c, const struct core_
 static enum rv_err check_mean(const struct checker *c, const struct core_record *commit, const struct dump *dumps,
 							  struct rv_errtext *et) {
 	struct global_config g;
-	RV_TRY(global_config_of(&c->run, dumps[0].n_params, &c->run_hash, &g, et));
+	RV_TRY(global_config_of(&c->run, dumps[0].n_params, &(struct fragment_layers){0}, &c->run_hash, &g, et));
 	struct sums s = {.mean = calloc(g.chunks.chunk_elems, sizeof(float)),
 					 .x = calloc(g.chunks.chunk_elems, sizeof(float)),
 					 .encoded = malloc(dumps[0].n)};

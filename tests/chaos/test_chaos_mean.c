@@ -116,7 +116,7 @@ static void make_run(struct made *m, enum plant plant) {
 	(void)snprintf(m->store, sizeof m->store, "%s/store.db", m->dir);
 	assert_int_equal(run_config_parse(&run, "test", config_text, &et), RV_OK);
 	struct rv_hash run_hash = rv_run_hash(run_id, config_text);
-	assert_int_equal(global_config_of(&run, N, &run_hash, &m->g, &et), RV_OK);
+	assert_int_equal(global_config_of(&run, N, &(struct fragment_layers){0}, &run_hash, &m->g, &et), RV_OK);
 	m->bytes = chunking_total_bytes(&m->g.chunks, m->g.codec);
 	m->chain = rv_chain_start(&run_hash);
 	assert_int_equal(store_create(m->store, run_id, config_text, &et), RV_OK);

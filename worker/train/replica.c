@@ -153,12 +153,13 @@ void replica_set_theta(struct replica *r, const float *theta) {
 
 void replica_set_part(struct replica *r, size_t at, size_t n, const float *values) {
 	RV_ASSERT(at <= r->n && n <= r->n - at);
-	r->be->ops->upload(r->be, r->theta + at, values, n * sizeof *values);
+	upload_theta(r, at, values, n);
 }
 
 void replica_get_part(struct replica *r, size_t at, size_t n, float *values) {
 	RV_ASSERT(at <= r->n && n <= r->n - at);
-	r->be->ops->download(r->be, values, r->theta + at, n * sizeof *values);
+	const struct replica_part *p = &r->parts[0];
+	p->be->ops->download(p->be, values, p->theta + at, n * sizeof *values);
 }
 
 void replica_shift_theta(struct replica *r, const float *from, const float *to) {
