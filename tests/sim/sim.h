@@ -168,7 +168,7 @@ struct packet *packet_new(int src, int dst, enum packet_kind kind, const void *d
 /* Takes the packet. */
 void sim_send(struct sim *s, struct packet *p);
 
-/* A packet goes from node to node until a port takes it. */
+/* A packet goes from node to node until the last one hands it to its host. */
 struct net_node {
 	void (*forward)(struct sim *s, struct net_node *node, struct packet *p);
 	struct net_node *next;
@@ -177,7 +177,7 @@ struct net_node {
 };
 struct sim_network {
 	struct net_node up[SIM_HOSTS], down[SIM_HOSTS]; /* rate of a host's line */
-	struct net_node gate, faults, delay, route, port;
+	struct net_node gate, faults, delay, route;
 	uint16_t cut[SIM_HOSTS][SIM_HOSTS];      /* faults that keep what `a` sends from `b`; 0: it arrives */
 	uint64_t undialable;                     /* set of hosts */
 	int64_t last_exit[SIM_HOSTS][SIM_HOSTS]; /* delay: links keep their order */
@@ -336,8 +336,8 @@ struct sim_worker {
 	uint32_t member;
 	void *core_memory, *reduce_memory;
 	struct round_core *core;
-	struct reduce *reduce;                 /* NULL: none */
-	int roster[NET_MAX_MEMBERS], n_roster; /* hosts of the all-reduce */
+	struct reduce *reduce;             /* NULL: none */
+	int roster_index[SIM_MAX_WORKERS]; /* of each host in the all-reduce; -1: not in it */
 	uint64_t reduce_round;
 	uint32_t reduce_attempt;
 	uint64_t told_suspects;

@@ -257,9 +257,11 @@ static void happen(struct sim *s, int nobody, void *arg) {
 	bool needs_two = f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR;
 	if (s->healed || (needs_two && f->host == f->peer))
 		return;
-	char text[512];
-	sim_fault_text(f, text, sizeof text);
-	sim_say(s, SIM_NOBODY, "fault %d: %s", number, text);
+	if (s->verbose) {
+		char text[512];
+		sim_fault_text(f, text, sizeof text);
+		sim_say(s, SIM_NOBODY, "fault %d: %s", number, text);
+	}
 	if (!begin_lasting(s, number) && !do_at_once(s, f))
 		return;
 	s->plan->happened[number] = true;

@@ -1,6 +1,6 @@
 /* sim_network.c: the network: nodes that take a packet and pass it on, later or not at all.
  *
- *   host -> up (rate) -> gate (who reaches whom) -> faults (HTTP only) -> delay -> route -> down (rate) -> port -> host
+ *   host -> up (rate) -> gate (who reaches whom) -> faults (HTTP only) -> delay -> route -> down (rate) -> host
  *
  * HTTP messages are like datagrams here: lost, doubled, overtaken (a lost reply is a broken connection to the client).
  * Link packets (TLS over TCP) arrive in order; where they do not arrive they wait. */
@@ -36,12 +36,6 @@ static void up_exit(struct sim *s, int host, void *arg) {
 	pass(s, &s->net.up[p->src], p);
 }
 
-static void down_exit(struct sim *s, int host, void *arg) {
-	(void)host;
-	struct packet *p = arg;
-	pass(s, &s->net.down[p->dst], p);
-}
-
 static int64_t rate_exit_us(struct sim *s, struct net_node *node, const struct packet *p) {
 	int64_t start = node->busy_until_us > s->now_us ? node->busy_until_us : s->now_us;
 	node->busy_until_us = start + (int64_t)((double)(p->n + 60) / node->bytes_per_s * SIM_S);
@@ -50,10 +44,6 @@ static int64_t rate_exit_us(struct sim *s, struct net_node *node, const struct p
 
 static void up_forward(struct sim *s, struct net_node *node, struct packet *p) {
 	sim_at(s, rate_exit_us(s, node, p), SIM_NOBODY, 0, up_exit, p);
-}
-
-static void down_forward(struct sim *s, struct net_node *node, struct packet *p) {
-	sim_at(s, rate_exit_us(s, node, p), SIM_NOBODY, 0, down_exit, p);
 }
 
 /* ---- gate: who reaches whom ---- */
@@ -152,7 +142,7 @@ static void route_forward(struct sim *s, struct net_node *node, struct packet *p
 	s->net.down[p->dst].forward(s, &s->net.down[p->dst], p);
 }
 
-/* ---- port ---- */
+/* ---- the last node: down the host's line, and there ---- */
 
 static void arrive(struct sim *s, int host, void *arg) {
 	struct packet *p = arg;
@@ -163,13 +153,11 @@ static void arrive(struct sim *s, int host, void *arg) {
 	free(p);
 }
 
-static void port_forward(struct sim *s, struct net_node *node, struct packet *p) {
-	(void)node;
-	if (p->kind == PACKET_SYN && s->net.undialable >> p->dst & 1) {
+static void down_forward(struct sim *s, struct net_node *node, struct packet *p) {
+	if (p->kind == PACKET_SYN && s->net.undialable >> p->dst & 1)
 		free(p); /* its router does not know whom it is for */
-		return;
-	}
-	sim_at(s, s->now_us, p->dst, 0, arrive, p);
+	else
+		sim_at(s, rate_exit_us(s, node, p), p->dst, 0, arrive, p);
 }
 
 void sim_send(struct sim *s, struct packet *p) {
@@ -188,13 +176,12 @@ void sim_network_init(struct sim *s) {
 	net->faults = (struct net_node){.forward = faults_forward, .next = &net->delay};
 	net->delay = (struct net_node){.forward = delay_forward, .next = &net->route};
 	net->route = (struct net_node){.forward = route_forward};
-	net->port = (struct net_node){.forward = port_forward};
 	for (int h = 0; h < SIM_HOSTS; h++) {
 		double rate = s->opt.slowest_bytes_per_s * (1 + 9 * rv_rng_double(&r));
 		if (h == SIM_COORDINATOR)
 			rate = 1e7;
 		net->up[h] = (struct net_node){.forward = up_forward, .next = &net->gate, .at_best = rate};
-		net->down[h] = (struct net_node){.forward = down_forward, .next = &net->port, .at_best = 3 * rate};
+		net->down[h] = (struct net_node){.forward = down_forward, .at_best = 3 * rate};
 		sim_network_slow(s, h, 1);
 	}
 }

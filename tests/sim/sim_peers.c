@@ -24,10 +24,7 @@ static uint64_t run_tag(const struct sim *s) {
 }
 
 static int index_of(const struct sim_worker *w, int peer) {
-	for (int i = 0; w->reduce != NULL && i < w->n_roster; i++)
-		if (w->roster[i] == peer)
-			return i;
-	return -1;
+	return w->reduce != NULL ? w->roster_index[peer] : -1;
 }
 
 static void wake(struct sim *s, int host, void *arg) {
@@ -362,9 +359,10 @@ void peers_start_reduce(struct sim *s, int host, bool restart) {
 	w->told_done = false;
 	w->told_suspects = 0;
 	w->expected_tx = expected_tx(s, d, w->member);
-	w->n_roster = d->n_members;
+	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++)
+		w->roster_index[peer] = -1;
 	for (int i = 0; i < d->n_members; i++)
-		w->roster[i] = sim_host_of_key(d->members[i].key);
+		w->roster_index[sim_host_of_key(d->members[i].key)] = i;
 	for (int peer = 0; peer < s->opt.n_workers; peer++)
 		if (w->links[peer].state == LINK_UP)
 			tell_reduce(s, host, peer, false);
@@ -376,5 +374,4 @@ void peers_stop_reduce(struct sim *s, int host) {
 	if (s->opt.calm)
 		oracle_bytes(s, host);
 	w->reduce = NULL;
-	w->n_roster = 0;
 }
