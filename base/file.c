@@ -106,8 +106,22 @@ enum rv_err rv_file_writer_write(struct rv_file_writer *w, const void *data, siz
 	return RV_OK;
 }
 
-/* Makes a rename in the directory of `path` durable. */
-static enum rv_err sync_parent(const char *path, struct rv_errtext *et) {
+enum rv_err rv_file_writer_patch(struct rv_file_writer *w, const void *data, size_t n, uint64_t at,
+								 struct rv_errtext *et) {
+	RV_ASSERT(w->fd >= 0);
+	const uint8_t *from = data;
+	for (size_t done = 0; done < n;) {
+		ssize_t k = pwrite(w->fd, from + done, n - done, (off_t)(at + done));
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return rv_fail_errno(et, errno, "%s: cannot write", w->tmp);
+		done += (size_t)k;
+	}
+	return RV_OK;
+}
+
+enum rv_err rv_file_sync_parent(const char *path, struct rv_errtext *et) {
 	char dir[512];
 	const char *slash = strrchr(path, '/');
 	int n = slash ? (int)(slash - path) : 0;
@@ -143,7 +157,7 @@ enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *e
 	}
 	w->tmp[0] = '\0';
 	RV_FAILPOINT_FILE(w->path, "renamed");
-	return sync_parent(w->path, et);
+	return rv_file_sync_parent(w->path, et);
 out:
 	rv_file_writer_abandon(w);
 	return e;

@@ -24,8 +24,14 @@ struct rv_file_writer {
 };
 enum rv_err rv_file_writer_begin(struct rv_file_writer *w, const char *path, mode_t mode, struct rv_errtext *et);
 enum rv_err rv_file_writer_write(struct rv_file_writer *w, const void *data, size_t n, struct rv_errtext *et);
+/* Over bytes that are written already: a header that is known only at the end. */
+enum rv_err rv_file_writer_patch(struct rv_file_writer *w, const void *data, size_t n, uint64_t at,
+								 struct rv_errtext *et);
 enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *et);
 void rv_file_writer_abandon(struct rv_file_writer *w);
+
+/* Makes renames and removals in the directory of `path` durable. RV_E_IO. */
+enum rv_err rv_file_sync_parent(const char *path, struct rv_errtext *et);
 
 /* mkdir -p; existing directories are fine. */
 enum rv_err rv_dir_make(const char *path, mode_t mode, struct rv_errtext *et);

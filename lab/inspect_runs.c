@@ -21,9 +21,8 @@
 
 static json_t *bases_of(const struct worker_rounds *w) {
 	json_t *bases = json_array();
-	for (int i = 0; i < w->n_spans; i++)
-		if (w->spans[i].base)
-			json_array_append_new(bases, json_integer((json_int_t)w->spans[i].first));
+	for (int i = 0; i < w->index->bases.n; i++)
+		json_array_append_new(bases, json_integer((json_int_t)w->index->bases.at[i].round));
 	return bases;
 }
 
@@ -41,7 +40,7 @@ enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *e
 	json_object_set_new(facts, "rounds_of_the_run", json_integer(w.run.rounds));
 	json_object_set_new(facts, "rounds_to_export", json_string(rounds));
 	json_object_set_new(facts, "bases", bases_of(&w));
-	json_object_set_new(facts, "log_entries", json_integer(w.n_logs));
+	json_object_set_new(facts, "log_entries", json_integer(w.index->logs.n));
 	inspect_put_hash(facts, "run_hash", &w.store.cfg.run_hash);
 	worker_rounds_release(&w);
 	return RV_OK;

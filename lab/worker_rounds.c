@@ -7,8 +7,6 @@
 #include "net/invite.h"
 #include "net/limits.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -95,105 +93,19 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 /* ---- which rounds there are -----------------------------------------------------------------------------------------
  */
 
-static int ascending(const void *a, const void *b) {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
-static bool has(const uint64_t *rounds, int n, uint64_t round) {
-	return bsearch(&round, rounds, (size_t)n, sizeof round, ascending) != NULL;
-}
-
-static enum rv_err read_header(const struct statestore *s, enum statestore_file kind, uint64_t round, void *out,
-							   size_t n, struct rv_errtext *et) {
-	char path[STATESTORE_PATH_BYTES];
-	statestore_path(s, kind, round, path);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return rv_fail_errno(et, errno, "%s: cannot open for reading", path);
-	ssize_t got = pread(fd, out, n, 0);
-	(void)close(fd);
-	return got == (ssize_t)n ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: cut short", path);
-}
-
-/* The round that the worker has trained in last; 0: not known. */
-static uint64_t round_of_replica(const struct statestore *s) {
-	uint8_t header[STATE_REPLICA_HEADER_BYTES];
-	struct state_replica_info info;
-	bool known = read_header(s, STATE_FILE_REPLICA, 0, header, sizeof header, NULL) == RV_OK &&
-				 state_replica_header_load(&s->cfg, header, &info, NULL) == RV_OK;
-	return known ? info.round : 0;
-}
-
-static enum rv_err chain_of_base(const struct statestore *s, uint64_t round, struct rv_hash *chain,
-								 struct rv_errtext *et) {
-	uint8_t header[STATE_BASE_HEADER_BYTES];
-	struct state_base_info info;
-	RV_TRY(read_header(s, STATE_FILE_BASE, round, header, sizeof header, et));
-	enum rv_err e = state_base_header_load(&s->cfg, header, &info, et);
-	if (e != RV_OK)
-		return rv_fail_context(et, e, "%s/base-%" PRIu64 ".rvs", s->dir, round);
-	*chain = info.chain;
-	return RV_OK;
-}
-
-/* A log entry, checked; the text names it. */
-static enum rv_err load_log(const struct statestore *s, uint64_t round, struct blob **file, struct state_log_info *info,
-							const uint8_t **payload, struct rv_errtext *et) {
-	enum rv_err e = statestore_read_log(s, round, file, info, payload, et);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/log-%" PRIu64 ".rvl", s->dir, round);
-}
-
-/* The log goes no further than `round`: was its result committed? */
-static bool last_is_proved(const struct worker_rounds *w, const struct statestore_listing *f, uint64_t round) {
-	if ((f->n_bases > 0 && f->bases[f->n_bases - 1] > round) || round_of_replica(&w->store) > round)
-		return true;
-	struct blob *file;
-	struct state_log_info info;
-	const uint8_t *payload;
-	if (load_log(&w->store, round, &file, &info, &payload, NULL) != RV_OK)
-		return false;
-	blob_unref(file);
-	return info.attempt == 0;
-}
-
-static uint64_t last_from(const struct worker_rounds *w, const struct statestore_listing *f, uint64_t round) {
-	uint64_t last = round;
-	while (has(f->logs, f->n_logs, last))
-		last++;
-	return last > round && !last_is_proved(w, f, last - 1) ? last - 1 : last;
-}
-
-static enum rv_err find_spans(struct worker_rounds *w, const struct statestore_listing *f, struct rv_errtext *et) {
-	w->spans = calloc((size_t)f->n_bases + 1, sizeof *w->spans);
-	w->logs = calloc((size_t)f->n_logs + 1, sizeof *w->logs);
-	if (!w->spans || !w->logs)
-		return rv_fail(et, RV_E_NOMEM, "%s: no memory to list its files", w->store.dir);
-	memcpy(w->logs, f->logs, (size_t)f->n_logs * sizeof *w->logs);
-	w->n_logs = f->n_logs;
-	if (!has(f->bases, f->n_bases, 0) && !w->run.init_hash[0])
-		w->spans[w->n_spans++] = (struct worker_span){0, last_from(w, f, 0), false};
-	for (int i = 0; i < f->n_bases; i++)
-		w->spans[w->n_spans++] = (struct worker_span){f->bases[i], last_from(w, f, f->bases[i]), true};
-	return RV_OK;
-}
-
 static enum rv_err open_parts(struct worker_rounds *w, struct rv_errtext *et) {
 	struct rv_hash run_hash;
 	RV_TRY(read_run(w, &run_hash, et));
 	RV_TRY(configure(w, &run_hash, et));
-	struct statestore_listing *f = malloc(sizeof *f);
-	if (!f)
+	w->store.theta0 = w->run.init_hash[0] ? THETA0_IS_LACKED : THETA0_OF_SEED;
+	w->index = malloc(sizeof *w->index);
+	if (!w->index)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory to list its files", w->store.dir);
-	enum rv_err e = statestore_list(&w->store, f, et);
-	if (e == RV_OK)
-		e = find_spans(w, f, et);
-	free(f);
-	return e;
+	return statestore_scan(&w->store, w->index, et);
 }
 
 enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct rv_errtext *et) {
-	*w = (struct worker_rounds){.n_spans = 0};
+	*w = (struct worker_rounds){.index = NULL};
 	if (snprintf(w->store.dir, sizeof w->store.dir, "%s", dir) >= (int)sizeof w->store.dir)
 		return rv_fail(et, RV_E_RANGE, "%.100s...: path is longer than %zu bytes", dir, sizeof w->store.dir - 1);
 	enum rv_err e = open_parts(w, et);
@@ -204,19 +116,32 @@ enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct 
 
 void worker_rounds_release(struct worker_rounds *w) {
 	model_layout_release(&w->layout);
-	free(w->spans);
-	free(w->logs);
-	*w = (struct worker_rounds){.n_spans = 0};
+	free(w->index);
+	*w = (struct worker_rounds){.index = NULL};
+}
+
+/* The next start after `round`: a whole base. */
+static bool next_start(const struct worker_rounds *w, uint64_t round, struct checkpoint_start *out) {
+	for (int i = 0; i < w->index->bases.n; i++)
+		if (w->index->bases.at[i].round > round && !w->index->bases.at[i].damaged)
+			return checkpoint_start_before(w->index, w->index->bases.at[i].round, out);
+	return false;
+}
+
+/* The first of all: theta0 or the oldest base. */
+static bool first_start(const struct worker_rounds *w, struct checkpoint_start *out) {
+	return checkpoint_start_before(w->index, 0, out) || next_start(w, 0, out);
 }
 
 void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap) {
 	size_t used = 0;
-	RV_ASSERT(w->spans);
+	struct checkpoint_start s;
+	bool more = first_start(w, &s);
 	snprintf(out, cap, "none");
-	for (int i = 0; i < w->n_spans && used < cap; i++) {
-		uint64_t first = w->spans[i].first, last = w->spans[i].last;
-		for (; i + 1 < w->n_spans && w->spans[i + 1].first <= last + 1; i++) /* spans overlap where a base is within */
-			last = w->spans[i + 1].last > last ? w->spans[i + 1].last : last;
+	while (more && used < cap) {
+		uint64_t first = s.round, last = checkpoint_reach(w->index, &s), reach;
+		while ((more = next_start(w, s.round, &s)) && s.round <= last + 1) /* ranges overlap where a base is within */
+			last = (reach = checkpoint_reach(w->index, &s)) > last ? reach : last;
 		used += (size_t)snprintf(out + used, cap - used, "%s%" PRIu64, used ? ", " : "", first);
 		if (last > first && used < cap)
 			used += (size_t)snprintf(out + used, cap - used, "-%" PRIu64, last);
@@ -226,17 +151,24 @@ void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap) {
 /* ---- replay ---------------------------------------------------------------------------------------------------------
  */
 
-/* The nearest start before `round`; negative: the one that leads to the newest. NULL: none. */
-static const struct worker_span *find_span(const struct worker_rounds *w, int64_t round) {
-	const struct worker_span *best = NULL;
-	for (int i = 0; i < w->n_spans; i++) {
-		const struct worker_span *s = &w->spans[i];
-		bool fits =
-			round < 0 ? !best || s->last >= best->last : s->first <= (uint64_t)round && (uint64_t)round <= s->last;
-		if (fits)
-			best = s;
+/* The nearest start before `round` from which it is reached; negative: the start that leads furthest, and *round is how
+ * far. false: none. */
+static bool find_start(const struct worker_rounds *w, int64_t *round, struct checkpoint_start *out) {
+	struct checkpoint_start s;
+	bool found = false;
+	uint64_t best = 0;
+	for (bool more = first_start(w, &s); more; more = next_start(w, s.round, &s)) {
+		uint64_t reach = checkpoint_reach(w->index, &s);
+		bool fits = *round < 0 ? !found || reach >= best : s.round <= (uint64_t)*round && (uint64_t)*round <= reach;
+		if (!fits)
+			continue;
+		*out = s;
+		best = reach;
+		found = true;
 	}
-	return best;
+	if (found && *round < 0)
+		*round = (int64_t)best;
+	return found;
 }
 
 /* theta at round 0, drawn from the run's seed as every worker draws it. */
@@ -258,91 +190,58 @@ static enum rv_err init_from_seed(const struct worker_rounds *w, float *theta, s
 
 static enum rv_err load_base(const struct worker_rounds *w, uint64_t round, struct global_state *g,
 							 struct rv_errtext *et) {
-	const struct global_config *c = &w->store.cfg;
-	char path[STATESTORE_PATH_BYTES];
-	struct blob *file;
-	statestore_path(&w->store, STATE_FILE_BASE, round, path);
-	RV_TRY(statestore_read(&w->store, STATE_FILE_BASE, round, state_base_bytes(c), &file, et));
-	enum rv_err e = state_base_load(c, file->data, file->bytes, g, NULL, et);
-	if (e == RV_OK && g->round != round)
-		e = rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, g->round);
-	blob_unref(file);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
+	struct state_file *f;
+	RV_TRY(statestore_open(&w->store, STATE_KIND_BASE, round, &f, et));
+	enum rv_err e = state_file_load_base(f, g, et);
+	state_file_free(f);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/base-%" PRIu64 ".rvs", w->store.dir, round);
 }
 
-static enum rv_err begin(const struct worker_rounds *w, const struct worker_span *from, struct global_state *g,
-						 struct rv_errtext *et) {
+enum rv_err worker_rounds_begin(const struct worker_rounds *w, const struct checkpoint_start *from,
+								struct global_state *g, struct rv_errtext *et) {
 	float *zero = calloc(w->store.cfg.n, sizeof *zero);
 	enum rv_err e =
 		zero ? global_init(g, &w->store.cfg, zero, et) : rv_fail(et, RV_E_NOMEM, "no memory for the weights");
 	free(zero);
 	RV_TRY(e);
-	return from->base ? load_base(w, from->first, g, et) : init_from_seed(w, g->theta, et);
-}
-
-static enum rv_err apply_log(const struct worker_rounds *w, struct global_state *g, struct rv_errtext *et) {
-	struct blob *file;
-	struct state_log_info info;
-	const uint8_t *payload;
-	RV_TRY(load_log(&w->store, g->round, &file, &info, &payload, et));
-	enum rv_err e = global_apply(g, payload, &info.digest, et);
-	blob_unref(file);
+	e = from->base ? load_base(w, from->round, g, et) : init_from_seed(w, g->theta, et);
+	if (e != RV_OK)
+		global_release(g);
 	return e;
 }
 
-/* The digest of a log entry; false: gone, or damaged. */
-static bool digest_of_log(const struct worker_rounds *w, uint64_t round, struct rv_hash *digest) {
-	struct blob *file;
-	struct state_log_info info;
-	const uint8_t *payload;
-	if (!has(w->logs, w->n_logs, round) || load_log(&w->store, round, &file, &info, &payload, NULL) != RV_OK)
-		return false;
-	blob_unref(file);
-	*digest = info.digest;
-	return true;
+enum rv_err worker_rounds_apply(const struct worker_rounds *w, struct global_state *g, struct rv_errtext *et) {
+	struct state_file *f;
+	struct blob *reduced = NULL;
+	uint64_t round = g->round;
+	RV_TRY(statestore_open(&w->store, STATE_KIND_LOG, round, &f, et));
+	enum rv_err e = state_file_load_log(f, &reduced, et);
+	if (e == RV_OK)
+		e = global_apply(g, reduced->data, &state_file_id(f)->expect, et);
+	blob_unref(reduced);
+	state_file_free(f);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/log-%" PRIu64 ".rvl", w->store.dir, round);
 }
 
-/* The chain goes on from *g's to that of the next base, over the digests of the entries between. What cannot be read
- * cannot speak against *g, which was made without it. */
-static enum rv_err check_next_base(const struct worker_rounds *w, const struct global_state *g, struct rv_errtext *et) {
-	const struct worker_span *next = NULL;
-	for (int i = w->n_spans - 1; i >= 0 && w->spans[i].first >= g->round; i--)
-		next = &w->spans[i];
-	if (!next || !next->base)
-		return RV_OK;
-	struct rv_hash chain = g->chain, digest, want;
-	for (uint64_t round = g->round; round < next->first; round++) {
-		if (!digest_of_log(w, round, &digest))
-			return RV_OK;
-		chain = rv_chain_next(&chain, &digest);
-	}
-	if (chain_of_base(&w->store, next->first, &want, NULL) != RV_OK || rv_hash_equal(&chain, &want))
-		return RV_OK;
-	return rv_fail(et, RV_E_CORRUPT,
-				   "%s: the log from round %" PRIu64 " does not lead to base-%" PRIu64 ".rvs: of another history",
-				   w->store.dir, g->round, next->first);
-}
-
-static enum rv_err replay(const struct worker_rounds *w, const struct worker_span *from, uint64_t round,
+static enum rv_err replay(const struct worker_rounds *w, const struct checkpoint_start *from, uint64_t round,
 						  struct global_state *g, struct rv_errtext *et) {
-	RV_TRY(begin(w, from, g, et));
-	while (g->round < round)
-		RV_TRY(apply_log(w, g, et));
-	return check_next_base(w, g, et);
+	RV_TRY(worker_rounds_begin(w, from, g, et));
+	enum rv_err e = RV_OK;
+	while (e == RV_OK && g->round < round)
+		e = worker_rounds_apply(w, g, et);
+	if (e != RV_OK)
+		global_release(g);
+	return e;
 }
 
 enum rv_err worker_rounds_replay(const struct worker_rounds *w, int64_t round, struct global_state *g,
 								 struct rv_errtext *et) {
+	struct checkpoint_start from;
 	*g = (struct global_state){.round = 0};
-	const struct worker_span *from = find_span(w, round);
-	if (!from) {
-		char there[256];
-		worker_rounds_print(w, there, sizeof there);
-		return rv_fail(et, RV_E_NOTFOUND, "%s: round %" PRId64 " cannot be made from its files; rounds there are: %s",
-					   w->store.dir, round, there);
-	}
-	enum rv_err e = replay(w, from, round < 0 ? from->last : (uint64_t)round, g, et);
-	if (e != RV_OK)
-		global_release(g);
-	return e;
+	if (find_start(w, &round, &from))
+		return replay(w, &from, (uint64_t)round, g, et);
+	char there[256];
+	worker_rounds_print(w, there, sizeof there);
+	return rv_fail(et, RV_E_NOTFOUND, "%s: round %" PRId64 " cannot be made from its files; rounds there are: %s",
+				   w->store.dir, round, there);
 }

@@ -1,8 +1,7 @@
 /* worker_rounds.h: the shared weights of every round that a worker's directory can prove: a base and the log entries
  * after it, replayed. Read-only and without a lock: the worker may run meanwhile, and prune files as it does.
  *
- * A round can be proved when its state was committed: a base stands at it or after it, the log goes on behind it, its
- * log entry came on the word of a signed document, or the worker has trained on from it.
+ * What proves what is checkpoint_index.h's to say.
  */
 #ifndef RV_LAB_WORKER_ROUNDS_H
 #define RV_LAB_WORKER_ROUNDS_H
@@ -14,20 +13,11 @@
 
 #include <stdbool.h>
 
-/* Rounds [first, last], all from one base, or from the initial weights (base == false; first is 0). */
-struct worker_span {
-	uint64_t first, last;
-	bool base;
-};
-
 struct worker_rounds {
 	struct run_config run;
 	struct model_layout layout;
-	struct statestore store;   /* of the directory, configured */
-	struct worker_span *spans; /* ascending by `first` */
-	int n_spans;
-	uint64_t *logs; /* rounds of the log entries there are, ascending */
-	int n_logs;
+	struct statestore store; /* of the directory, configured */
+	struct checkpoint_index *index;
 };
 
 /* A directory with run.conf and run.link is a worker's. */
@@ -45,11 +35,15 @@ void worker_rounds_release(struct worker_rounds *w);
 /* "0-7, 12-16", or "none"; cut at `cap`. */
 void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap);
 
-/* *g becomes the state at `round` (negative: the newest there is), checked: each file by its hashes, and the chain
- * against that of the next base if there is one. RV_E_NOTFOUND lists the rounds there are; RV_E_CORRUPT names the file;
- * RV_E_UNSUPPORTED: only the initial weights lie before the round, and the run began with given ones. On RV_OK the
- * caller releases *g. */
+/* *g becomes the state at `round` (negative: the newest there is), each file checked by its hashes. RV_E_NOTFOUND lists
+ * the rounds there are; RV_E_CORRUPT names the file. On RV_OK the caller releases *g. */
 enum rv_err worker_rounds_replay(const struct worker_rounds *w, int64_t round, struct global_state *g,
 								 struct rv_errtext *et);
+
+/* Step by step, for who looks at each: the state at a start, and the next round's. The texts name the file. On RV_OK of
+ * the first the caller releases *g; the second leaves *g as it is when it fails. */
+enum rv_err worker_rounds_begin(const struct worker_rounds *w, const struct checkpoint_start *from,
+								struct global_state *g, struct rv_errtext *et);
+enum rv_err worker_rounds_apply(const struct worker_rounds *w, struct global_state *g, struct rv_errtext *et);
 
 #endif

@@ -92,10 +92,11 @@ static enum rv_err receive_piece(struct fetcher *f, uint32_t member, const struc
 	RV_TRY(frame_piece_decode(h, body, &p, et));
 	if (!expected_from(f, member, p.kind, p.round) || p.offset != f->received)
 		return RV_OK; /* asked for before the donor changed or the link broke */
-	if (p.total_bytes != f->total_bytes) {
-		fail_donor(f, "its file has another length than this run's");
+	if (p.total_bytes > f->total_bytes) {
+		fail_donor(f, "its file is longer than this run's can be");
 		return RV_OK;
 	}
+	f->total_bytes = f->file->bytes = p.total_bytes; /* a log is as short as it could be packed */
 	if (p.data_bytes == 0 || p.data_bytes > f->total_bytes - p.offset)
 		return rv_fail(et, RV_E_PROTOCOL, "a piece of %u bytes at %llu of a file of %llu", p.data_bytes,
 					   (unsigned long long)p.offset, (unsigned long long)f->total_bytes);

@@ -77,7 +77,7 @@ struct session {
 	struct meshlink *mesh;
 	struct round_core *round;
 
-	struct blob *log_file; /* the log file that APPLY will need */
+	struct blob *reduced;  /* the reduced bytes that APPLY will need */
 	uint32_t told_attempt; /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
 	struct line_meter line;
@@ -134,8 +134,10 @@ extern const struct fetcher_owner session_fetcher_owner;
 
 /* ---- session_storage.c ---- */
 void session_persist(struct session *s);
-void session_save_log(struct session *s, uint64_t round, struct blob *file, const struct rv_hash *expect);
-void session_save_base(struct session *s, uint64_t round, struct blob *file);
+/* A whole state file from a peer; taken over. */
+void session_fetched(struct session *s, const struct state_id *id, struct blob *file);
+/* What becomes of base-R.part. */
+void session_installed(struct session *s, uint64_t round, bool ok);
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot);
 /* Weights and the last line of metrics, then LINGERING. */
 void session_export(struct session *s);

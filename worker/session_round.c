@@ -171,7 +171,7 @@ static void fetch(struct session *s, int64_t now_us, const struct round_action *
 	fetch_event(s, a, donor);
 	RV_FAILPOINT("fetch.begin");
 	enum rv_err e = fetcher_start(s->fetcher, base ? FRAME_FETCH_BASE : FRAME_FETCH_LOG, a->round,
-								  base ? state_base_bytes(g) : state_log_bytes(g), donor, &et);
+								  state_file_max_bytes(g, base ? STATE_KIND_BASE : STATE_KIND_LOG), donor, &et);
 	if (e != RV_OK) {
 		rv_event(s->events, RV_ERROR, "fetch_failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
 		round_on_fetched(s->round, now_us, a->type, a->round, false);
@@ -182,12 +182,10 @@ static void on_file(void *ctx, uint8_t kind, uint64_t round, struct blob *file) 
 	struct session *s = ctx;
 	RV_FAILPOINT("fetch.done");
 	round_on_fetch_complete(s->round, kind == FRAME_FETCH_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG, round);
-	if (kind == FRAME_FETCH_BASE) {
-		trainer_install(s->trainer, round, file, &s->fetch.expect);
-		blob_unref(file);
-	} else {
-		session_save_log(s, round, file, &s->fetch.expect);
-	}
+	const struct state_id id = {.kind = kind == FRAME_FETCH_BASE ? STATE_KIND_BASE : STATE_KIND_LOG,
+								.round = round,
+								.expect = s->fetch.expect};
+	session_fetched(s, &id, file);
 }
 
 static void on_fetch_failed(void *ctx, uint8_t kind, uint64_t round, const char *why) {
@@ -241,7 +239,7 @@ static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *tex
 		trainer_evaluate(s->trainer, (int)s->opt->eval_batches);
 }
 
-static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text) {
+static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
 	struct session *s = ctx;
 	if (e != RV_OK)
 		rv_event(s->events, RV_ERROR, "install_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
@@ -251,10 +249,10 @@ static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_e
 	if (e == RV_OK) {
 		s->history++;
 		s->lacks_state = false;
-		blob_unref(s->log_file); /* it may be of the history that this state replaces */
-		s->log_file = NULL;
-		session_save_base(s, round, file ? blob_ref(file) : NULL);
+		blob_unref(s->reduced); /* they may be of the history that this state replaces */
+		s->reduced = NULL;
 	}
+	session_installed(s, round, e == RV_OK);
 	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_BASE, round, e == RV_OK);
 }
 
@@ -287,11 +285,11 @@ const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
  */
 
 static void apply(struct session *s, const struct round_action *a) {
-	RV_ASSERT(s->log_file != NULL);
+	RV_ASSERT(s->reduced != NULL);
 	RV_FAILPOINT("commit.seen");
 	s->participated = a->participated;
 	struct trainer_apply rq = {.round = a->round,
-							   .file = s->log_file,
+							   .reduced = s->reduced,
 							   .digest = a->expect,
 							   .keep = a->late == LATE_KEEP && !a->participated,
 							   .want_base = statestore_is_checked(&s->store, a->round + 1),

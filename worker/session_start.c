@@ -215,7 +215,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 		s->sums.bytes_sent_before = found.replica.bytes_sent;
 		s->sums.formula_bytes = found.replica.formula_bytes;
 	}
-	s->log_file = found.log_file;
+	s->reduced = found.reduced;
 	blob_unref(found.replica_file);
 	return e;
 }
@@ -314,7 +314,7 @@ void session_release(struct session *s) {
 	allreduce_free(s->reduce);
 	jobs_free(s->storage);
 	free(s->round);
-	blob_unref(s->log_file);
+	blob_unref(s->reduced);
 	control_client_free(s->control);
 	http_client_free(s->http);
 	metrics_close(s->metrics);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "worker/mean_dump.h"
+#include "worker/state_assembly.h"
 #include "worker/train/weights.h"
 
 #include <inttypes.h>
@@ -12,59 +13,73 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum store_kind { STORE_PERSIST, STORE_FETCHED_LOG, STORE_FETCHED_BASE, STORE_SNAPSHOT, STORE_EXPORT };
+enum store_kind { STORE_PERSIST, STORE_FETCHED, STORE_INSTALLED, STORE_REFUSED, STORE_SNAPSHOT, STORE_EXPORT };
 
 struct store_job {
 	struct job job;
 	struct session *s;
 	enum store_kind kind;
-	struct state_log_info log; /* PERSIST, FETCHED_LOG */
-	uint64_t round;
-	struct blob *file;
-	struct rv_hash expect;
+	struct state_log_info log; /* PERSIST */
+	struct blob *reduced;      /* PERSIST, FETCHED of a log: the reduced bytes */
+	struct state_id id;        /* FETCHED, INSTALLED, REFUSED */
+	struct blob *fetched;      /* FETCHED: a state file as a peer has it */
+	struct state_file *state;  /* FETCHED: the same, checked */
 	struct trainer_snapshot *snapshot;
 	uint64_t vouched_round; /* SNAPSHOT: what joiners start from */
 	uint32_t history;       /* SNAPSHOT: how many states had been installed when it was taken */
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;
-	struct rv_errtext warning; /* EXPORT: what is not as it might be, and no fault */
-	bool usable;               /* FETCHED_LOG: it is what was expected, even if the disk did not take it */
+	struct rv_errtext warning; /* EXPORT, FETCHED: what is not as it might be, and no fault */
 	struct rv_hash full_hash;
 };
 
 /* ---- on the storage thread ------------------------------------------------------------------------------------------
  */
 
-static uint8_t *payload_of(struct store_job *j) {
-	return j->file->data + STATE_LOG_HEADER_BYTES;
-}
-
-static void write_log(struct store_job *j) {
-	const struct statestore *store = &j->s->store;
-	state_log_header(&store->cfg, &j->log, j->file->data);
-	j->err = statestore_write_file(store, STATE_FILE_LOG, j->log.round, j->file, &j->text);
-}
-
 static void run_persist(struct store_job *j) {
-	struct global_state names = {.cfg = j->s->store.cfg};
-	j->log.digest = global_digest(&names, j->log.round, payload_of(j));
-	write_log(j);
+	j->err = statestore_write_log(&j->s->store, &j->log, j->reduced->data, &j->text);
 }
 
-static void run_fetched_log(struct store_job *j) {
-	const struct global_config *c = &j->s->store.cfg;
-	const uint8_t *payload;
-	j->err = state_log_load(c, j->file->data, j->file->bytes, &j->log, &payload, &j->text);
-	if (j->err == RV_OK && (j->log.round != j->round || !rv_hash_equal(&j->log.digest, &j->expect)))
-		j->err =
-			rv_fail(&j->text, RV_E_CORRUPT, "a peer's log of round %" PRIu64 " is not the committed one", j->round);
-	if (j->err != RV_OK)
-		return;
-	j->usable = true;
-	j->log.attempt = 0; /* on the word of the signed document */
-	write_log(j);
+static enum rv_err put_together(struct store_job *j, struct state_file *from, struct state_assembly *a,
+								struct rv_errtext *et) {
+	uint8_t *stored = malloc(STATE_PIECE_MAX_BYTES);
+	enum rv_err e = stored ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a piece of state");
+	if (e == RV_OK && !state_assembly_manifest(a))
+		e = state_assembly_set_manifest(a, state_file_manifest(from), et);
+	for (uint32_t i = 0; e == RV_OK && i < state_pieces(&j->s->store.cfg, j->id.kind); i++) {
+		struct state_stored what = state_file_stored(from, i);
+		e = state_file_read_stored(from, i, stored, et);
+		if (e == RV_OK)
+			e = state_assembly_put(a, i, &what, stored, et);
+	}
+	free(stored);
+	return e == RV_OK ? state_assembly_finish(a, &j->state, &j->warning, et) : e;
+}
+
+static void run_fetched(struct store_job *j) {
+	struct state_file *from = NULL;
+	struct state_assembly *a = NULL;
+	j->err = state_file_in_memory(&j->s->store.cfg, j->id.kind, blob_ref(j->fetched), &from, &j->text);
+	if (j->err == RV_OK)
+		j->id.chain = state_file_id(from)->chain;
+	if (j->err == RV_OK)
+		j->err = state_assembly_new(&j->s->store, &j->id, &a, &j->text);
+	if (j->err == RV_OK)
+		j->err = put_together(j, from, a, &j->text);
+	if (j->err == RV_OK && j->id.kind == STATE_KIND_LOG)
+		j->err = state_file_load_log(j->state, &j->reduced, &j->text);
+	state_assembly_free(a);
+	state_file_free(from);
 	RV_FAILPOINT("fetch.stored");
+}
+
+static void run_installed(struct store_job *j) {
+	statestore_forget_from(&j->s->store, j->id.round);
+	RV_FAILPOINT("install.forgotten");
+	j->err = statestore_adopt(&j->s->store, j->id.round, &j->text);
+	if (j->err == RV_E_NOTFOUND) /* theta0, or the disk did not take it, which was told */
+		j->err = RV_OK;
 }
 
 static void run_snapshot(struct store_job *j) {
@@ -76,7 +91,6 @@ static void run_snapshot(struct store_job *j) {
 	}
 	if (!shot->has_base)
 		return;
-	j->full_hash = global_full_hash(&shot->base);
 	enum rv_err e = statestore_write_base(store, &shot->base, &j->full_hash, &j->text);
 	if (e != RV_OK) {
 		j->err = e;
@@ -114,14 +128,14 @@ static void run_job(struct job *job) {
 	case STORE_PERSIST:
 		run_persist(j);
 		break;
-	case STORE_FETCHED_LOG:
-		run_fetched_log(j);
+	case STORE_FETCHED:
+		run_fetched(j);
 		break;
-	case STORE_FETCHED_BASE:
-		statestore_forget_from(&j->s->store, j->round);
-		RV_FAILPOINT("install.forgotten");
-		if (j->file)
-			j->err = statestore_write_file(&j->s->store, STATE_FILE_BASE, j->round, j->file, &j->text);
+	case STORE_INSTALLED:
+		run_installed(j);
+		break;
+	case STORE_REFUSED:
+		statestore_remove(&j->s->store, STATE_FILE_PART, j->id.round);
 		break;
 	case STORE_SNAPSHOT:
 		run_snapshot(j);
@@ -135,9 +149,9 @@ static void run_job(struct job *job) {
 /* ---- back on the event loop -----------------------------------------------------------------------------------------
  */
 
-static void keep_log_file(struct session *s, struct blob *file) {
-	blob_unref(s->log_file);
-	s->log_file = blob_ref(file);
+static void keep_reduced(struct session *s, struct blob *reduced) {
+	blob_unref(s->reduced);
+	s->reduced = blob_ref(reduced);
 }
 
 static void done_persist(struct session *s, struct store_job *j) {
@@ -145,7 +159,7 @@ static void done_persist(struct session *s, struct store_job *j) {
 	s->persisting = false;
 	RV_FAILPOINT("persist.done");
 	if (j->err == RV_OK && of_this_round)
-		keep_log_file(s, j->file);
+		keep_reduced(s, j->reduced);
 	round_on_persisted(s->round, rv_clock_monotonic_us(), j->log.round, j->log.attempt, &j->log.digest,
 					   j->err == RV_OK);
 	if (s->persist_again && allreduce_running(s->reduce) && allreduce_done(s->reduce))
@@ -153,10 +167,18 @@ static void done_persist(struct session *s, struct store_job *j) {
 	s->persist_again = false;
 }
 
-static void done_fetched_log(struct session *s, struct store_job *j) {
-	if (j->usable && j->round == round_round(s->round))
-		keep_log_file(s, j->file);
-	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_LOG, j->round, j->usable);
+/* A log entry waits to be applied, a base is installed at once. */
+static void done_fetched(struct session *s, struct store_job *j) {
+	bool log = j->id.kind == STATE_KIND_LOG;
+	if (log && j->err == RV_OK && j->id.round == round_round(s->round))
+		keep_reduced(s, j->reduced);
+	if (!log && j->err == RV_OK) {
+		trainer_install(s->trainer, j->id.round, j->state, &j->id.expect);
+		j->state = NULL;
+	} else {
+		round_on_fetched(s->round, rv_clock_monotonic_us(), log ? ROUND_FETCH_LOG : ROUND_FETCH_BASE, j->id.round,
+						 j->err == RV_OK);
+	}
 }
 
 static void done_snapshot(struct session *s, struct store_job *j) {
@@ -192,10 +214,11 @@ static void job_done(struct job *job) {
 	case STORE_PERSIST:
 		done_persist(s, j);
 		break;
-	case STORE_FETCHED_LOG:
-		done_fetched_log(s, j);
+	case STORE_FETCHED:
+		done_fetched(s, j);
 		break;
-	case STORE_FETCHED_BASE:
+	case STORE_INSTALLED:
+	case STORE_REFUSED:
 		break;
 	case STORE_SNAPSHOT:
 		done_snapshot(s, j);
@@ -204,7 +227,9 @@ static void job_done(struct job *job) {
 		done_export(s, j);
 		break;
 	}
-	blob_unref(j->file);
+	blob_unref(j->reduced);
+	blob_unref(j->fetched);
+	state_file_free(j->state);
 	free(j);
 }
 
@@ -228,24 +253,25 @@ void session_persist(struct session *s) {
 		s->persist_again = true;
 		return;
 	}
-	struct blob *file = blob_new(state_log_bytes(&s->store.cfg));
-	if (!file) {
+	struct blob *reduced = blob_new(state_payload_bytes(&s->store.cfg, STATE_KIND_LOG));
+	if (!reduced) {
 		round_on_persisted(s->round, rv_clock_monotonic_us(), round, attempt, &(struct rv_hash){0}, false);
 		return;
 	}
-	memcpy(file->data + STATE_LOG_HEADER_BYTES, allreduce_reduced(s->reduce), file->bytes - STATE_LOG_HEADER_BYTES);
+	memcpy(reduced->data, allreduce_reduced(s->reduce), reduced->bytes);
 	s->persisting = true;
 	MEAN_DUMP_REDUCED(s, round, attempt);
 	RV_FAILPOINT("persist.before");
-	post(s, &(struct store_job){.kind = STORE_PERSIST, .log = {.round = round, .attempt = attempt}, .file = file});
+	post(s,
+		 &(struct store_job){.kind = STORE_PERSIST, .log = {.round = round, .attempt = attempt}, .reduced = reduced});
 }
 
-void session_save_log(struct session *s, uint64_t round, struct blob *file, const struct rv_hash *expect) {
-	post(s, &(struct store_job){.kind = STORE_FETCHED_LOG, .round = round, .file = file, .expect = *expect});
+void session_fetched(struct session *s, const struct state_id *id, struct blob *file) {
+	post(s, &(struct store_job){.kind = STORE_FETCHED, .id = *id, .fetched = file});
 }
 
-void session_save_base(struct session *s, uint64_t round, struct blob *file) {
-	post(s, &(struct store_job){.kind = STORE_FETCHED_BASE, .round = round, .file = file});
+void session_installed(struct session *s, uint64_t round, bool ok) {
+	post(s, &(struct store_job){.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .id.round = round});
 }
 
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot) {

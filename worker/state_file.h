@@ -16,14 +16,16 @@ struct state_file;
  * RV_E_NOMEM. The text does not name the file. */
 enum rv_err state_file_open(const struct global_config *c, enum state_kind kind, const char *path,
 							struct state_file **out, struct rv_errtext *et);
-/* The same of a descriptor, which is taken over, whatever is returned. */
+/* The same of a descriptor, or of a file's bytes in memory: taken over, whatever is returned. */
 enum rv_err state_file_of(const struct global_config *c, enum state_kind kind, int fd, struct state_file **out,
 						  struct rv_errtext *et);
+enum rv_err state_file_in_memory(const struct global_config *c, enum state_kind kind, struct blob *bytes,
+								 struct state_file **out, struct rv_errtext *et);
 void state_file_free(struct state_file *f); /* NULL is fine */
 
-const struct state_id *state_file_id(const struct state_file *f); /* LOG: without a chain */
-uint32_t state_file_attempt(const struct state_file *f);          /* LOG */
-uint64_t state_file_bytes(const struct state_file *f);            /* on disk */
+const struct state_id *state_file_id(const struct state_file *f);      /* LOG: without a chain */
+uint32_t state_file_attempt(const struct state_file *f);               /* LOG */
+uint64_t state_file_bytes(const struct state_file *f);                 /* on disk */
 const struct rv_hash *state_file_manifest(const struct state_file *f); /* state_manifest_hashes() of them */
 
 /* How piece i is stored; its bytes as they are, into `out` (that many, at most STATE_PIECE_MAX_BYTES). Not checked: a

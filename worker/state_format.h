@@ -1,27 +1,30 @@
-/* state_format.h: the bytes of the files base-R.rvs, log-R.rvl and replica.rvp: headers and their checks. No I/O.
+/* state_format.h: the bytes of the files base-R.rvs, log-R.rvl and replica.rvp. No I/O.
  *
- *     base     header (128) | theta (n floats) | outer states (n floats each)
- *     log      header (160) | reduced encoded chunks of round R
+ *     base     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n floats each)
+ *     log      header (192) | index: 4 bytes per piece | manifest: a hash per chunk | pieces as they are stored
  *     replica  header (192) | replica_save() bytes
  *
- * Little-endian. Joiners fetch base and log files from peers as they are, so decoding trusts nothing: every size
- * follows from the run's configuration and must match before a byte of payload is looked at.
+ * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of state_packing.h. Every header
+ * ends with a hash of itself. What it does not cover is covered otherwise: the base's manifest makes the full hash, the
+ * log's makes the digest, the index has its hash in the header, and the pieces theirs in the manifest. Decoding trusts
+ * nothing: every size and count follows from the run's configuration and must match.
  */
 #ifndef RV_WORKER_STATE_FORMAT_H
 #define RV_WORKER_STATE_FORMAT_H
 
-#include "outer/global.h"
+#include "worker/state_packing.h"
+#include "worker/state_pieces.h"
 
-enum { STATE_BASE_HEADER_BYTES = 128, STATE_LOG_HEADER_BYTES = 160, STATE_REPLICA_HEADER_BYTES = 192 };
+enum { STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
 
 struct state_base_info {
 	uint64_t round;
-	struct rv_hash chain, full_hash; /* as the header claims */
+	struct rv_hash chain, full_hash;
 };
 
 struct state_log_info {
 	uint64_t round;
-	uint32_t attempt; /* of the all-reduce whose result it is; 0: fetched from a peer */
+	uint32_t attempt; /* of the all-reduce whose result it is; 0: fetched, on the word of a signed document */
 	struct rv_hash digest;
 };
 
@@ -34,30 +37,32 @@ struct state_replica_info {
 	uint64_t payload_bytes; /* replica_save() bytes that follow */
 };
 
-/* Whole file sizes. */
-size_t state_base_bytes(const struct global_config *c);
-size_t state_log_bytes(const struct global_config *c);
+/* Bytes before the payload or the pieces: header, index, manifest. */
+size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind);
+size_t state_index_bytes(const struct global_config *c, enum state_kind kind); /* 0 for a base */
+/* A whole base; the largest log: all pieces raw. */
+size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind);
 
-void state_base_header(const struct global_state *g, const struct rv_hash *full_hash,
-					   uint8_t out[STATE_BASE_HEADER_BYTES]);
-/* The header alone, for who wants to know what a file is. */
-enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_BASE_HEADER_BYTES],
+void state_base_header(const struct global_config *c, const struct state_base_info *info,
+					   uint8_t out[STATE_HEADER_BYTES]);
+/* All header loads: RV_E_CORRUPT, RV_E_UNSUPPORTED (of another version). */
+enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 								   struct state_base_info *info, struct rv_errtext *et);
-/* Checks all of `file` against the configuration and its own full hash (about 1 GB/s). With `into`: copies theta,
- * states, round and chain there (same configuration); *full_hash may be NULL. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
-enum rv_err state_base_load(const struct global_config *c, const uint8_t *file, size_t n, struct global_state *into,
-							struct rv_hash *full_hash, struct rv_errtext *et);
 
-void state_log_header(const struct global_config *c, const struct state_log_info *info,
-					  uint8_t out[STATE_LOG_HEADER_BYTES]);
-/* *payload borrows from `file`; its digest has been computed and compared with the header's. */
-enum rv_err state_log_load(const struct global_config *c, const uint8_t *file, size_t n, struct state_log_info *info,
-						   const uint8_t **payload, struct rv_errtext *et);
+/* `index`: state_index_bytes() as they are in the file. */
+void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
+					  uint8_t out[STATE_HEADER_BYTES]);
+enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et);
+void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *out);
+/* pieces (state_pieces() of them): each can be. *stored_bytes: their sum. RV_E_CORRUPT. */
+enum rv_err state_index_load(const struct global_config *c, const struct rv_hash *index_hash, const uint8_t *index,
+							 struct state_stored *pieces, uint64_t *stored_bytes, struct rv_errtext *et);
 
 void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
-						  uint8_t out[STATE_REPLICA_HEADER_BYTES]);
+						  uint8_t out[STATE_HEADER_BYTES]);
 /* The header alone. */
-enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_REPLICA_HEADER_BYTES],
+enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									  struct state_replica_info *info, struct rv_errtext *et);
 /* *payload (info->payload_bytes) borrows; replica_load() checks it. */
 enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,

@@ -95,7 +95,8 @@ static bool log_piece_matches(const struct global_config *c, const struct rv_has
 							  const uint8_t *piece) {
 	uint32_t first, end = chunks_of(c, i, &first);
 	for (uint32_t k = first; k < end; k++) {
-		struct rv_hash hash = rv_hash_of(piece + chunk_at(c, k) - chunk_at(c, first), chunk_at(c, k + 1) - chunk_at(c, k));
+		struct rv_hash hash =
+			rv_hash_of(piece + chunk_at(c, k) - chunk_at(c, first), chunk_at(c, k + 1) - chunk_at(c, k));
 		if (!rv_hash_equal(&hash, &manifest[k]))
 			return false;
 	}
@@ -110,6 +111,5 @@ enum rv_err state_piece_check(const struct global_config *c, enum state_kind kin
 	struct rv_hash hash;
 	bool ok = kind == STATE_KIND_LOG ? log_piece_matches(c, manifest, i, piece)
 									 : (hash = rv_hash_of(piece, bytes), rv_hash_equal(&hash, &manifest[i]));
-	return ok ? RV_OK
-			  : rv_fail(et, RV_E_CORRUPT, "piece %u of %u does not match its hash", i, state_pieces(c, kind));
+	return ok ? RV_OK : rv_fail(et, RV_E_CORRUPT, "piece %u of %u does not match its hash", i, state_pieces(c, kind));
 }

@@ -1,11 +1,9 @@
-/* statestore.c: the files in --dir. */
-#include "worker/statestore.h"
+/* statestore.c: the files in --dir: their names, how they are written and opened. */
+#include "worker/statestore_internal.h"
 
 #include "base/assert.h"
 #include "base/file.h"
-#include "worker/train/weights.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,16 +11,58 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ALPHANUMERIC "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 enum { FILE_MODE = 0644 };
+
+/* ---- names ----------------------------------------------------------------------------------------------------------
+ */
+
+static const struct {
+	enum statestore_file kind;
+	const char *before, *after; /* the round */
+} names[] = {
+	{STATE_FILE_BASE, "base-", ".rvs"},
+	{STATE_FILE_LOG, "log-", ".rvl"},
+	{STATE_FILE_PART, "base-", ".part"},
+};
 
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
 					 char out[STATESTORE_PATH_BYTES]) {
 	if (kind == STATE_FILE_REPLICA)
 		snprintf(out, STATESTORE_PATH_BYTES, "%s/replica.rvp", s->dir);
-	else
-		snprintf(out, STATESTORE_PATH_BYTES, "%s/%s-%" PRIu64 ".%s", s->dir, kind == STATE_FILE_BASE ? "base" : "log",
-				 round, kind == STATE_FILE_BASE ? "rvs" : "rvl");
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (names[i].kind == kind)
+			snprintf(out, STATESTORE_PATH_BYTES, "%s/%s%" PRIu64 "%s", s->dir, names[i].before, round, names[i].after);
+}
+
+/* Decimal, as statestore_path writes it; returns what follows, or NULL. */
+static const char *parse_round(const char *text, uint64_t *round) {
+	enum { MAX_DIGITS = 18 };
+	size_t n = strspn(text, "0123456789");
+	if (n == 0 || n > MAX_DIGITS || (text[0] == '0' && n > 1))
+		return NULL;
+	*round = strtoull(text, NULL, 10);
+	return text + n;
+}
+
+bool statestore_parse_name(const char *name, enum statestore_file *kind, uint64_t *round) {
+	*kind = STATE_FILE_REPLICA;
+	*round = 0;
+	if (strcmp(name, "replica.rvp") == 0)
+		return true;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		size_t n = strlen(names[i].before);
+		const char *after = strncmp(name, names[i].before, n) == 0 ? parse_round(name + n, round) : NULL;
+		*kind = names[i].kind;
+		if (after && strcmp(after, names[i].after) == 0)
+			return true;
+	}
+	return false;
+}
+
+void statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round) {
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(s, kind, round, path);
+	(void)unlink(path);
 }
 
 bool statestore_is_checked(const struct statestore *s, uint64_t round) {
@@ -32,319 +72,169 @@ bool statestore_is_checked(const struct statestore *s, uint64_t round) {
 /* ---- writing --------------------------------------------------------------------------------------------------------
  */
 
-struct span {
-	const void *data;
-	size_t bytes;
-};
-
-static enum rv_err write_spans(const char *path, const struct span *spans, int n, struct rv_errtext *et) {
-	struct rv_file_writer w;
-	RV_TRY(rv_file_writer_begin(&w, path, FILE_MODE, et));
-	for (int i = 0; i < n; i++) {
-		enum rv_err e = rv_file_writer_write(&w, spans[i].data, spans[i].bytes, et);
-		if (e != RV_OK) {
-			rv_file_writer_abandon(&w);
-			return e;
-		}
-	}
-	return rv_file_writer_commit(&w, et);
+static enum rv_err begin(const struct statestore *s, enum statestore_file kind, uint64_t round,
+						 struct rv_file_writer *w, struct rv_errtext *et) {
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(s, kind, round, path);
+	return rv_file_writer_begin(w, path, FILE_MODE, et);
 }
 
-enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g,
-								  const struct rv_hash *full_hash, struct rv_errtext *et) {
-	char path[STATESTORE_PATH_BYTES];
-	uint8_t header[STATE_BASE_HEADER_BYTES];
-	struct span spans[2 + GLOBAL_MAX_STATES] = {{header, sizeof header}, {g->theta, g->cfg.n * sizeof(float)}};
-	int n = 2;
-	state_base_header(g, full_hash, header);
-	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
-		spans[n++] = (struct span){g->state[k], g->cfg.n * sizeof(float)};
-	statestore_path(s, STATE_FILE_BASE, g->round, path);
-	return write_spans(path, spans, n, et);
+static enum rv_err end(struct rv_file_writer *w, enum rv_err e, struct rv_errtext *et) {
+	if (e == RV_OK)
+		return rv_file_writer_commit(w, et);
+	rv_file_writer_abandon(w);
+	return e;
+}
+
+static enum rv_err write_base(const struct statestore *s, const struct global_state *g, const uint8_t *header,
+							  const struct rv_hash *manifest, struct rv_errtext *et) {
+	struct rv_file_writer w;
+	size_t vector = g->cfg.n * sizeof(float);
+	RV_TRY(begin(s, STATE_FILE_BASE, g->round, &w, et));
+	enum rv_err e = rv_file_writer_write(&w, header, STATE_HEADER_BYTES, et);
+	if (e == RV_OK)
+		e = rv_file_writer_write(&w, manifest, (size_t)global_pieces(&g->cfg) * sizeof *manifest, et);
+	if (e == RV_OK)
+		e = rv_file_writer_write(&w, g->theta, vector, et);
+	for (int k = 0; e == RV_OK && k < g->cfg.optimizer->n_states; k++)
+		e = rv_file_writer_write(&w, g->state[k], vector, et);
+	return end(&w, e, et);
+}
+
+enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g, struct rv_hash *full_hash,
+								  struct rv_errtext *et) {
+	uint8_t header[STATE_HEADER_BYTES];
+	struct state_base_info info = {.round = g->round, .chain = g->chain};
+	struct rv_hash *manifest = calloc(global_pieces(&g->cfg), sizeof *manifest);
+	for (uint32_t i = 0; manifest && i < global_pieces(&g->cfg); i++) {
+		size_t n;
+		const float *piece = global_piece(g, i, &n);
+		manifest[i] = rv_hash_of(piece, n * sizeof *piece);
+	}
+	info.full_hash = manifest ? global_full_hash_of(&g->cfg, g->round, &g->chain, manifest) : global_full_hash(g);
+	if (full_hash)
+		*full_hash = info.full_hash;
+	if (!manifest)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the hashes of a base");
+	state_base_header(&g->cfg, &info, header);
+	enum rv_err e = write_base(s, g, header, manifest, et);
+	free(manifest);
+	return e;
+}
+
+/* A log entry on its way to the disk. */
+struct log_writer {
+	const struct global_config *cfg;
+	struct rv_file_writer file;
+	struct state_packer *packer;
+	struct state_stored *pieces;
+	uint8_t *prefix, *packed;
+};
+
+static enum rv_err write_pieces(struct log_writer *l, const uint8_t *payload, struct rv_errtext *et) {
+	for (uint32_t i = 0; i < state_pieces(l->cfg, STATE_KIND_LOG); i++) {
+		size_t bytes, at = state_piece_at(l->cfg, STATE_KIND_LOG, i, &bytes);
+		l->pieces[i] = state_pack(l->packer, payload + at, bytes, l->packed);
+		const uint8_t *stored = l->pieces[i].encoding == STATE_RAW ? payload + at : l->packed;
+		RV_TRY(rv_file_writer_write(&l->file, stored, l->pieces[i].bytes, et));
+	}
+	return RV_OK;
+}
+
+/* The prefix has its place first, and its contents when the sizes of the pieces are known. */
+static enum rv_err write_log(struct log_writer *l, const struct state_log_info *info, const uint8_t *payload,
+							 struct rv_errtext *et) {
+	size_t prefix_bytes = state_prefix_bytes(l->cfg, STATE_KIND_LOG);
+	RV_TRY(rv_file_writer_write(&l->file, l->prefix, prefix_bytes, et));
+	RV_TRY(write_pieces(l, payload, et));
+	uint8_t *index = l->prefix + STATE_HEADER_BYTES;
+	state_index_write(l->pieces, state_pieces(l->cfg, STATE_KIND_LOG), index);
+	state_log_header(l->cfg, info, index, l->prefix);
+	return rv_file_writer_patch(&l->file, l->prefix, prefix_bytes, 0, et);
+}
+
+enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
+								 struct rv_errtext *et) {
+	const struct global_config *c = &s->cfg;
+	const struct global_state names_only = {.cfg = *c};
+	struct log_writer l = {.cfg = c,
+						   .packer = state_packer_new(),
+						   .pieces = calloc(state_pieces(c, STATE_KIND_LOG), sizeof *l.pieces),
+						   .prefix = calloc(1, state_prefix_bytes(c, STATE_KIND_LOG)),
+						   .packed = malloc(STATE_PIECE_MAX_BYTES)};
+	enum rv_err e = RV_OK;
+	if (!l.packer || !l.pieces || !l.prefix || !l.packed) {
+		info->digest = global_digest(&names_only, info->round, payload);
+		e = rv_fail(et, RV_E_NOMEM, "no memory to write the log of round %" PRIu64, info->round);
+	} else {
+		uint8_t *manifest = l.prefix + STATE_HEADER_BYTES + state_index_bytes(c, STATE_KIND_LOG);
+		state_manifest_of(c, STATE_KIND_LOG, payload, (struct rv_hash *)(void *)manifest);
+		info->digest = global_digest_of(c, info->round, (const struct rv_hash *)(const void *)manifest);
+		e = begin(s, STATE_FILE_LOG, info->round, &l.file, et);
+		if (e == RV_OK)
+			e = end(&l.file, write_log(&l, info, payload, et), et);
+	}
+	state_packer_free(l.packer);
+	free(l.pieces);
+	free(l.prefix);
+	free(l.packed);
+	return e;
 }
 
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et) {
-	char path[STATESTORE_PATH_BYTES];
-	uint8_t header[STATE_REPLICA_HEADER_BYTES];
+	struct rv_file_writer w;
+	uint8_t header[STATE_HEADER_BYTES];
 	state_replica_header(&s->cfg, info, header);
-	statestore_path(s, STATE_FILE_REPLICA, 0, path);
-	struct span spans[] = {{header, sizeof header}, {payload, info->payload_bytes}};
-	return write_spans(path, spans, 2, et);
+	RV_TRY(begin(s, STATE_FILE_REPLICA, 0, &w, et));
+	enum rv_err e = rv_file_writer_write(&w, header, sizeof header, et);
+	if (e == RV_OK)
+		e = rv_file_writer_write(&w, payload, info->payload_bytes, et);
+	return end(&w, e, et);
 }
 
-enum rv_err statestore_write_file(const struct statestore *s, enum statestore_file kind, uint64_t round,
-								  const struct blob *file, struct rv_errtext *et) {
-	char path[STATESTORE_PATH_BYTES];
-	statestore_path(s, kind, round, path);
-	return write_spans(path, &(struct span){file->data, file->bytes}, 1, et);
+enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et) {
+	char part[STATESTORE_PATH_BYTES], path[STATESTORE_PATH_BYTES];
+	statestore_path(s, STATE_FILE_PART, round, part);
+	statestore_path(s, STATE_FILE_BASE, round, path);
+	if (rename(part, path) != 0)
+		return rv_fail_errno(et, errno, "%s: cannot rename to %s", part, path);
+	return rv_file_sync_parent(path, et);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------
  */
 
-enum rv_err statestore_read(const struct statestore *s, enum statestore_file kind, uint64_t round, size_t max_bytes,
-							struct blob **out, struct rv_errtext *et) {
+enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
+							struct rv_errtext *et) {
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(s, kind == STATE_KIND_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, round, path);
+	enum rv_err e = state_file_open(&s->cfg, kind, path, out, et);
+	if (e == RV_OK && state_file_id(*out)->round != round) {
+		e = rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, state_file_id(*out)->round);
+		state_file_free(*out);
+	}
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
+}
+
+enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
+									const uint8_t **payload, struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];
 	uint8_t *bytes;
 	size_t n;
-	statestore_path(s, kind, round, path);
-	RV_TRY(rv_file_read(path, max_bytes, &bytes, &n, et));
+	statestore_path(s, STATE_FILE_REPLICA, 0, path);
+	RV_TRY(rv_file_read(path, SIZE_MAX / 2, &bytes, &n, et));
 	struct blob *b = blob_new(n);
 	if (b)
 		memcpy(b->data, bytes, n);
 	free(bytes);
 	if (!b)
 		return rv_fail(et, RV_E_NOMEM, "%s: no memory for its %zu bytes", path, n);
-	*out = b;
+	enum rv_err e = state_replica_load(&s->cfg, b->data, b->bytes, info, payload, et);
+	if (e != RV_OK) {
+		blob_unref(b);
+		return rv_fail_context(et, e, "%s", path);
+	}
+	*file = b;
 	return RV_OK;
-}
-
-static bool parse_name(const char *name, const char *format, uint64_t *round) {
-	int end = 0;
-	return sscanf(name, format, round, &end) == 1 && end > 0 && name[end] == '\0';
-}
-
-static int ascending(const void *a, const void *b) {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
-enum rv_err statestore_list(const struct statestore *s, struct statestore_listing *l, struct rv_errtext *et) {
-	l->n_bases = l->n_logs = 0;
-	DIR *d = opendir(s->dir);
-	if (!d)
-		return rv_fail_errno(et, errno, "%s", s->dir);
-	for (struct dirent *e; (e = readdir(d));) {
-		uint64_t round;
-		if (l->n_bases < STATESTORE_MAX_LISTED && parse_name(e->d_name, "base-%" SCNu64 ".rvs%n", &round))
-			l->bases[l->n_bases++] = round;
-		else if (l->n_logs < STATESTORE_MAX_LISTED && parse_name(e->d_name, "log-%" SCNu64 ".rvl%n", &round))
-			l->logs[l->n_logs++] = round;
-	}
-	closedir(d);
-	qsort(l->bases, (size_t)l->n_bases, sizeof l->bases[0], ascending);
-	qsort(l->logs, (size_t)l->n_logs, sizeof l->logs[0], ascending);
-	return RV_OK;
-}
-
-/* ---- leftovers ------------------------------------------------------------------------------------------------------
- */
-
-/* NAME of a file that this program writes in the directory. */
-static bool is_our_file(const char *name) {
-	static const char *const names[] = {
-		"replica.rvp", WEIGHTS_FILE,  "identity.key",           "run.link",       "member.conf",
-		"run.conf",    "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"};
-	uint64_t round;
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return parse_name(name, "base-%" SCNu64 ".rvs%n", &round) || parse_name(name, "log-%" SCNu64 ".rvl%n", &round);
-}
-
-/* NAME.tmp-?????? of such a file: what rv_file_writer makes. */
-static bool is_leftover(const char *name) {
-	static const char middle[] = ".tmp-";
-	enum { MIDDLE = sizeof middle - 1, RANDOM = 6, NAME_MAX_BYTES = 64 };
-	char file[NAME_MAX_BYTES];
-	size_t n = strlen(name);
-	if (n <= MIDDLE + RANDOM || n >= sizeof file + MIDDLE + RANDOM)
-		return false;
-	const char *random = name + n - RANDOM;
-	if (memcmp(random - MIDDLE, middle, MIDDLE) != 0 || strspn(random, ALPHANUMERIC) != RANDOM)
-		return false;
-	snprintf(file, sizeof file, "%.*s", (int)(n - MIDDLE - RANDOM), name);
-	return is_our_file(file);
-}
-
-/* A process that was killed while it wrote leaves its temporary file. The directory is locked: nobody writes there now.
- */
-static void remove_leftovers(const struct statestore *s) {
-	DIR *d = opendir(s->dir);
-	if (!d)
-		return;
-	for (struct dirent *e; (e = readdir(d));)
-		if (is_leftover(e->d_name))
-			(void)unlinkat(dirfd(d), e->d_name, 0);
-	closedir(d);
-}
-
-/* ---- recovery -------------------------------------------------------------------------------------------------------
- */
-
-static void notice(const struct statestore *s, enum statestore_file kind, uint64_t round, enum rv_err why,
-				   const struct rv_errtext *et) {
-	char path[STATESTORE_PATH_BYTES], text[RV_ERRTEXT_BYTES + STATESTORE_PATH_BYTES + 32];
-	statestore_path(s, kind, round, path);
-	snprintf(text, sizeof text, "%s cannot be used: %s", path, et->text);
-	if (s->notice)
-		s->notice(s->notice_ctx, why, text);
-}
-
-/* The newest base that is whole, into *g; false: there is none, and *g stays as it is. */
-static bool load_newest_base(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
-							 struct statestore_found *out) {
-	for (int i = l->n_bases - 1; i >= 0; i--) {
-		struct rv_errtext et = {0};
-		struct blob *file = NULL;
-		enum rv_err e = statestore_read(s, STATE_FILE_BASE, l->bases[i], state_base_bytes(&s->cfg), &file, &et);
-		if (e == RV_OK)
-			e = state_base_load(&s->cfg, file->data, file->bytes, g, &out->full_hash, &et);
-		blob_unref(file);
-		if (e == RV_OK) {
-			out->full_round = g->round;
-			return true;
-		}
-		notice(s, STATE_FILE_BASE, l->bases[i], e, &et);
-	}
-	return false;
-}
-
-/* Without a base *g is theta0, or nothing. */
-static enum rv_err find_start(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
-							  struct statestore_found *out, struct rv_errtext *et) {
-	if (load_newest_base(s, l, g, out))
-		return RV_OK;
-	out->lacks_state = s->theta0 == THETA0_IS_LACKED;
-	if (s->theta0 != THETA0_GIVEN)
-		return RV_OK;
-	struct rv_hash full_hash = global_full_hash(g);
-	return statestore_write_base(s, g, &full_hash, et);
-}
-
-enum rv_err statestore_read_log(const struct statestore *s, uint64_t round, struct blob **file,
-								struct state_log_info *info, const uint8_t **payload, struct rv_errtext *et) {
-	*file = NULL;
-	enum rv_err e = statestore_read(s, STATE_FILE_LOG, round, state_log_bytes(&s->cfg), file, et);
-	if (e == RV_OK)
-		e = state_log_load(&s->cfg, (*file)->data, (*file)->bytes, info, payload, et);
-	if (e == RV_OK && info->round != round)
-		e = rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, info->round);
-	if (e == RV_OK)
-		return RV_OK;
-	blob_unref(*file);
-	*file = NULL;
-	return e;
-}
-
-/* The same; false when there is none that can be used. */
-static bool load_log(const struct statestore *s, uint64_t round, struct blob **file, struct state_log_info *info,
-					 const uint8_t **payload) {
-	struct rv_errtext et = {0};
-	enum rv_err e = statestore_read_log(s, round, file, info, payload, &et);
-	if (e != RV_OK && e != RV_E_NOTFOUND)
-		notice(s, STATE_FILE_LOG, round, e, &et);
-	return e == RV_OK;
-}
-
-static void load_replica(const struct statestore *s, struct statestore_found *out) {
-	struct rv_errtext et = {0};
-	const uint8_t *payload;
-	enum rv_err e = statestore_read(s, STATE_FILE_REPLICA, 0, SIZE_MAX / 2, &out->replica_file, &et);
-	if (e == RV_OK)
-		e = state_replica_load(&s->cfg, out->replica_file->data, out->replica_file->bytes, &out->replica, &payload,
-							   &et);
-	out->has_replica = e == RV_OK;
-	if (e == RV_OK)
-		return;
-	if (e != RV_E_NOTFOUND)
-		notice(s, STATE_FILE_REPLICA, 0, e, &et);
-	blob_unref(out->replica_file);
-	out->replica_file = NULL;
-}
-
-static bool has_log(const struct statestore_listing *l, uint64_t round) {
-	return bsearch(&round, l->logs, (size_t)l->n_logs, sizeof round, ascending) != NULL;
-}
-
-/* Fetched on the word of a signed document, or a round after it was begun with its result: so it was committed. */
-static bool proved_committed(const struct statestore_listing *l, const struct statestore_found *found,
-							 const struct state_log_info *info) {
-	return info->attempt == 0 || has_log(l, info->round + 1) ||
-		   (found->has_replica && found->replica.round > info->round);
-}
-
-static enum rv_err replay(const struct statestore *s, const struct statestore_listing *l, struct global_state *g,
-						  struct statestore_found *out, struct rv_errtext *et) {
-	while (has_log(l, g->round)) {
-		const uint8_t *payload;
-		struct blob *file;
-		struct state_log_info info;
-		uint64_t round = g->round;
-		if (!load_log(s, round, &file, &info, &payload))
-			return RV_OK; /* peers have it */
-		if (!proved_committed(l, out, &info)) {
-			out->has_log = true;
-			out->log = info;
-			out->log_file = file;
-			return RV_OK;
-		}
-		enum rv_err e = global_apply(g, payload, &info.digest, et);
-		blob_unref(file);
-		if (e != RV_OK)
-			return rv_fail_context(et, e, "%s/log-%" PRIu64 ".rvl", s->dir, round);
-		if (statestore_is_checked(s, g->round)) {
-			out->full_round = g->round;
-			out->full_hash = global_full_hash(g);
-		}
-	}
-	return RV_OK;
-}
-
-enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
-							   struct rv_errtext *et) {
-	*out = (struct statestore_found){0};
-	struct statestore_listing *l = malloc(sizeof *l);
-	if (!l)
-		return rv_fail(et, RV_E_NOMEM, "no memory to list %s", s->dir);
-	remove_leftovers(s);
-	enum rv_err e = statestore_list(s, l, et);
-	if (e == RV_OK)
-		e = find_start(s, l, g, out, et);
-	if (e == RV_OK && !out->lacks_state) {
-		load_replica(s, out);
-		e = replay(s, l, g, out, et);
-	}
-	free(l);
-	return e;
-}
-
-/* ---- retention ------------------------------------------------------------------------------------------------------
- */
-
-static void remove_file(const struct statestore *s, enum statestore_file kind, uint64_t round) {
-	char path[STATESTORE_PATH_BYTES];
-	statestore_path(s, kind, round, path);
-	(void)unlink(path);
-}
-
-void statestore_prune(const struct statestore *s, uint64_t vouched_round) {
-	struct statestore_listing *l = malloc(sizeof *l);
-	if (l && statestore_list(s, l, NULL) == RV_OK) {
-		uint64_t keep_from = 0; /* the base before the newest that is not after vouched_round */
-		for (int i = 1; i < l->n_bases && l->bases[i] <= vouched_round; i++)
-			keep_from = l->bases[i - 1];
-		for (int i = 0; i < l->n_bases; i++)
-			if (l->bases[i] < keep_from)
-				remove_file(s, STATE_FILE_BASE, l->bases[i]);
-		for (int i = 0; i < l->n_logs; i++)
-			if (l->logs[i] < keep_from)
-				remove_file(s, STATE_FILE_LOG, l->logs[i]);
-	}
-	free(l);
-}
-
-void statestore_forget_from(const struct statestore *s, uint64_t round) {
-	struct statestore_listing *l = malloc(sizeof *l);
-	if (l && statestore_list(s, l, NULL) == RV_OK) {
-		for (int i = 0; i < l->n_bases; i++)
-			if (l->bases[i] > round)
-				remove_file(s, STATE_FILE_BASE, l->bases[i]);
-		for (int i = 0; i < l->n_logs; i++)
-			if (l->logs[i] >= round)
-				remove_file(s, STATE_FILE_LOG, l->logs[i]);
-		remove_file(s, STATE_FILE_REPLICA, 0);
-	}
-	free(l);
 }

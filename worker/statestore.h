@@ -2,18 +2,26 @@
  *
  *     base-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   our own
  *
- * The shared state of any round is a base (or theta0) plus the log entries since, replayed through global_apply. Files
- * are checked when read; a damaged one is named and the one before it used. Functions block on the disk: they are
- * called on the storage thread, or before the event loop starts. The store itself is read-only after init.
+ * The shared state of any round is a base (or theta0) plus the log entries since, replayed through global_apply. Which
+ * files prove what, and which may go, checkpoint_index.h decides. Files are checked when read; a damaged one is named, set
+ * aside as NAME.damaged, and the one before it used. Functions block on the disk: they are called on the storage thread,
+ * or before the event loop starts. The store itself is read-only after init.
  */
 #ifndef RV_WORKER_STATESTORE_H
 #define RV_WORKER_STATESTORE_H
 
 #include "worker/blob.h"
+#include "worker/checkpoint_index.h"
+#include "worker/state_file.h"
 #include "worker/state_format.h"
 
-enum statestore_file { STATE_FILE_BASE, STATE_FILE_LOG, STATE_FILE_REPLICA };
-enum { STATESTORE_PATH_BYTES = 320 };
+enum statestore_file {
+	STATE_FILE_BASE = STATE_KIND_BASE,
+	STATE_FILE_LOG = STATE_KIND_LOG,
+	STATE_FILE_REPLICA,
+	STATE_FILE_PART /* a base that is being fetched: state_assembly.h */
+};
+enum { STATESTORE_PATH_BYTES = 320, STATESTORE_MAX_DAMAGED = 4 /* set aside; the oldest go */ };
 
 /* Whether the state that statestore_recover() is given is theta0 of the run. */
 enum statestore_theta0 {
@@ -27,7 +35,8 @@ struct statestore {
 	enum statestore_theta0 theta0;
 	struct global_config cfg;
 	uint64_t base_every, rounds; /* of the run: statestore_is_checked() */
-	/* Told of every file that cannot be used. */
+	struct checkpoint_policy policy;
+	/* Told of every file that cannot be used. NULL: nobody. */
 	void (*notice)(void *ctx, enum rv_err why, const char *text);
 	void *notice_ctx;
 };
@@ -40,56 +49,60 @@ void statestore_path(const struct statestore *s, enum statestore_file kind, uint
  */
 bool statestore_is_checked(const struct statestore *s, uint64_t round);
 
-/* Each is durable when it returns RV_OK. RV_E_FULL, RV_E_IO. */
-enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g,
-								  const struct rv_hash *full_hash, struct rv_errtext *et);
+/* ---- writing: durable when it returns RV_OK. RV_E_FULL, RV_E_IO, RV_E_NOMEM ---- */
+
+/* *full_hash (NULL is fine) is filled in whatever is returned. */
+enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g, struct rv_hash *full_hash,
+								  struct rv_errtext *et);
+/* info->digest is filled in, whatever is returned. */
+enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
+								 struct rv_errtext *et);
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
 
-/* A whole file as it is: one that was fetched. */
-enum rv_err statestore_write_file(const struct statestore *s, enum statestore_file kind, uint64_t round,
-								  const struct blob *file, struct rv_errtext *et);
-/* Any file as it is: RV_E_NOTFOUND, RV_E_RANGE (larger than such a file can be). *out: one reference. */
-enum rv_err statestore_read(const struct statestore *s, enum statestore_file kind, uint64_t round, size_t max_bytes,
-							struct blob **out, struct rv_errtext *et);
+/* base-R.part, put together and installed, becomes base-R.rvs. RV_E_NOTFOUND: there is none. */
+enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et);
+void statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round);
 
-/* A log entry, checked: its header, its digest, its round. RV_E_CORRUPT; what statestore_read refuses. *file: one
- * reference, from which *payload borrows. */
-enum rv_err statestore_read_log(const struct statestore *s, uint64_t round, struct blob **file,
-								struct state_log_info *info, const uint8_t **payload, struct rv_errtext *et);
+/* ---- reading ---- */
 
-/* Rounds of the bases and log entries in the directory, ascending. */
-enum { STATESTORE_MAX_LISTED = 4096 };
-struct statestore_listing {
-	uint64_t bases[STATESTORE_MAX_LISTED], logs[STATESTORE_MAX_LISTED];
-	int n_bases, n_logs;
-};
-enum rv_err statestore_list(const struct statestore *s, struct statestore_listing *l, struct rv_errtext *et);
+/* A base or a log entry that says of itself that it is of `round`. What state_file_open() refuses; the text names it. */
+enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
+							struct rv_errtext *et);
+/* *file: one reference, from which *payload borrows. RV_E_NOTFOUND, RV_E_CORRUPT, RV_E_UNSUPPORTED, RV_E_IO, RV_E_NOMEM.
+ */
+enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
+									const uint8_t **payload, struct rv_errtext *et);
+/* What is there, by names and headers. Needs no lock: files that vanish meanwhile are left out. */
+enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index *out, struct rv_errtext *et);
 
-/* What was found at start. */
+/* ---- recovery ---- */
+
 struct statestore_found {
-	bool
-		lacks_state; /* THETA0_IS_LACKED, and no base that can be used: *g is nothing, and nothing else was looked for */
-	bool has_log;    /* a log entry of the round that *g now is at: perhaps not committed */
+	bool lacks_state; /* THETA0_IS_LACKED, and no base that can be used: *g is nothing, nothing else was looked for */
+	struct checkpoint_start start; /* what *g was made from, and the entries [start.round, g->round) */
+	bool has_log;                  /* a log entry of the round that *g now is at: perhaps not committed */
 	struct state_log_info log;
-	struct blob *log_file; /* has_log: its whole file, one reference */
+	struct blob *reduced; /* has_log: its reduced bytes, one reference */
 	/* The full hash of the latest such state on the way to *g; full_round 0: there was none. */
 	uint64_t full_round;
 	struct rv_hash full_hash;
 	bool has_replica;
 	struct state_replica_info replica;
-	struct blob *replica_file; /* has_replica: one reference */
+	struct blob *replica_file;      /* has_replica: one reference */
+	const uint8_t *replica_payload; /* in it */
 };
 /* Removes temporary files that a killed process left behind. Brings *g (at theta0, round 0) to the latest round that
- * the files prove committed: an entry is applied when it was fetched, the next one is there, or the replica was saved
- * in a later round. */
+ * the files prove committed. Sets damaged files aside. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
 							   struct rv_errtext *et);
 
-/* Removes bases and log entries that neither we nor a joiner who starts at `vouched_round` will need; one older base is
- * kept in reserve. */
+/* ---- retention ---- */
+
+/* Removes what s->policy lets go, given that joiners start at `vouched_round`. */
 void statestore_prune(const struct statestore *s, uint64_t vouched_round);
-/* Removes what a wrong history left behind: all log entries from `round` on, bases after it, the replica. */
+/* Removes what a wrong history left behind: all log entries from `round` on, bases after it, the replica; and entries
+ * before it that nothing proves. */
 void statestore_forget_from(const struct statestore *s, uint64_t round);
 
 #endif

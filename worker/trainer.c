@@ -98,8 +98,7 @@ void trainer_resume(struct trainer *t, const struct statestore_found *found, voi
 					void *ctx) {
 	struct rv_errtext et = {0};
 	const struct state_replica_info *info = &found->replica;
-	bool loaded = found->has_replica && replica_load(t->replica, found->replica_file->data + STATE_REPLICA_HEADER_BYTES,
-													 info->payload_bytes, &et) == RV_OK;
+	bool loaded = found->has_replica && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
 	if (found->has_replica && !loaded)
 		notice(ctx, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);
@@ -130,7 +129,7 @@ static void answer(struct request *rq) {
 		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
 		break;
 	case REQ_INSTALL:
-		o->on_installed(o->ctx, rq->round, rq->file, rq->err, rq->text.text);
+		o->on_installed(o->ctx, rq->round, rq->err, rq->text.text);
 		break;
 	case REQ_EVALUATE:
 		o->on_evaluated(o->ctx, rq->round, rq->max_batches <= 0, rq->loss, rq->err, rq->text.text);
@@ -144,8 +143,8 @@ static void answer(struct request *rq) {
 static void request_done(struct job *j) {
 	struct request *rq = JOB_OWNER(j, struct request, job);
 	answer(rq);
-	blob_unref(rq->apply.file);
-	blob_unref(rq->file);
+	blob_unref(rq->apply.reduced);
+	state_file_free(rq->base);
 	free(rq);
 }
 
@@ -170,13 +169,13 @@ void trainer_encode(struct trainer *t, uint64_t round) {
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq) {
 	atomic_store(&t->stop, true);
 	struct request copy = {.kind = REQ_APPLY, .round = rq->round, .apply = *rq};
-	blob_ref(copy.apply.file);
+	blob_ref(copy.apply.reduced);
 	post(t, &copy);
 }
 
-void trainer_install(struct trainer *t, uint64_t round, struct blob *file, const struct rv_hash *expect) {
+void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect) {
 	atomic_store(&t->stop, true);
-	struct request rq = {.kind = REQ_INSTALL, .round = round, .file = file ? blob_ref(file) : NULL, .expect = *expect};
+	struct request rq = {.kind = REQ_INSTALL, .round = round, .base = base, .expect = *expect};
 	post(t, &rq);
 }
 

@@ -61,8 +61,7 @@ struct trainer_owner {
 	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_OK: the shared state is at round + 1. */
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
-	/* file: what was installed, borrowed; NULL: theta0. */
-	void (*on_installed)(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text);
+	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_E_CANCELLED: trainer_save was called meanwhile. Otherwise what replica_eval refuses. */
 	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text);
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
@@ -84,14 +83,14 @@ void trainer_encode(struct trainer *t, uint64_t round);
 /* The outer step with these bytes (referenced until done). keep: inner progress stays, moved by theta's movement. */
 struct trainer_apply {
 	uint64_t round;
-	struct blob *file; /* a log file */
+	struct blob *reduced; /* the round's reduced bytes */
 	struct rv_hash digest;
 	bool keep;
 	bool want_base, want_replica; /* what the snapshot should hold */
 };
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
-/* A full state, checked against `expect`; file NULL: theta0. */
-void trainer_install(struct trainer *t, uint64_t round, struct blob *file, const struct rv_hash *expect);
+/* A full state, checked against `expect` (all zero: against the run's init_hash). `base` is taken over; NULL: theta0. */
+void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect);
 /* Held-out loss of the shared theta. max_batches <= 0: the whole split. */
 void trainer_evaluate(struct trainer *t, int max_batches);
 /* Stops training, and an evaluation for good, and copies the replica's state. */

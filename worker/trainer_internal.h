@@ -37,7 +37,7 @@ struct request {
 	enum request_kind kind;
 	uint64_t round, steps;
 	struct trainer_apply apply; /* APPLY */
-	struct blob *file;          /* INSTALL */
+	struct state_file *base;    /* INSTALL */
 	struct rv_hash expect;
 	int max_batches;
 	/* The answer. */

@@ -155,21 +155,23 @@ static void take_snapshot(struct request *rq, bool base, bool replica) {
 	pthread_mutex_unlock(&t->lock);
 }
 
+static enum rv_err check_reduced(const struct trainer *t, const struct trainer_apply *a, struct rv_errtext *et) {
+	RV_ASSERT(a->round == t->global.round && a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG));
+	struct rv_hash digest = global_digest(&t->global, a->round, a->reduced->data);
+	if (rv_hash_equal(&digest, &a->digest))
+		return RV_OK;
+	return rv_fail(et, RV_E_CORRUPT, "round %llu: the reduced bytes at hand have another digest than the committed one",
+				   (unsigned long long)a->round);
+}
+
 static void work_apply(struct request *rq) {
 	struct trainer *t = rq->t;
 	const struct trainer_apply *a = &rq->apply;
-	struct state_log_info info;
-	const uint8_t *payload;
 	int64_t started_us = rv_clock_monotonic_us();
-	RV_ASSERT(a->round == t->global.round);
 	RV_FAILPOINT("apply.before");
-	rq->err = state_log_load(&t->global.cfg, a->file->data, a->file->bytes, &info, &payload, &rq->text);
-	if (rq->err == RV_OK && (info.round != a->round || !rv_hash_equal(&info.digest, &a->digest)))
-		rq->err = rv_fail(&rq->text, RV_E_CORRUPT,
-						  "round %llu: the reduced bytes at hand are those of round %llu, or have another digest",
-						  (unsigned long long)a->round, (unsigned long long)info.round);
+	rq->err = check_reduced(t, a, &rq->text);
 	if (rq->err == RV_OK)
-		rq->err = step_theta(t, a, payload, &rq->text);
+		rq->err = step_theta(t, a, a->reduced->data, &rq->text);
 	if (rq->err == RV_OK) {
 		trainer_begin_round(t, t->global.round, a->keep);
 		take_snapshot(rq, a->want_base, a->want_replica);
@@ -192,35 +194,41 @@ static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
 }
 
 /* No document can vouch for round 0: its base is what the run's init_hash says, and nothing else. */
-static enum rv_err check_initial(const struct trainer *t, const struct blob *file, const struct rv_hash *full_hash,
-								 struct rv_errtext *et) {
-	struct global_state g;
-	char hex[2 * RV_HASH_BYTES + 1];
-	const float *theta = (const float *)(const void *)(file->data + STATE_BASE_HEADER_BYTES);
-	struct rv_hash weights = weights_hash(theta, t->global.cfg.n);
-	rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
-	RV_TRY(global_init(&g, &t->global.cfg, theta, et));
-	struct rv_hash want = global_full_hash(&g);
-	global_release(&g);
-	if (strcmp(hex, t->run.init_hash) != 0 || !rv_hash_equal(&want, full_hash))
+static enum rv_err check_initial(const struct trainer *t, struct state_file *base, struct rv_errtext *et) {
+	struct global_state read, made = {.round = 0};
+	char hex[2 * RV_HASH_BYTES + 1] = "";
+	struct rv_hash full = {{0}};
+	RV_TRY(global_init(&read, &t->global.cfg, t->global.theta, et));
+	enum rv_err e = state_file_load_base(base, &read, et);
+	if (e == RV_OK)
+		e = global_init(&made, &t->global.cfg, read.theta, et);
+	if (e == RV_OK) {
+		struct rv_hash weights = weights_hash(made.theta, made.cfg.n);
+		rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
+		full = global_full_hash(&made);
+	}
+	global_release(&read);
+	global_release(&made);
+	RV_TRY(e);
+	if (strcmp(hex, t->run.init_hash) != 0 || !rv_hash_equal(&full, &state_file_id(base)->expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched initial weights are not those that the run starts from");
 	return RV_OK;
 }
 
-static enum rv_err install_file(struct trainer *t, const struct request *rq, struct rv_errtext *et) {
-	struct rv_hash hash;
-	RV_TRY(state_base_load(&t->global.cfg, rq->file->data, rq->file->bytes, NULL, &hash, et));
+/* Looked at as a whole before anything is changed. */
+static enum rv_err install_base(struct trainer *t, const struct request *rq, struct rv_errtext *et) {
+	RV_TRY(state_file_verify(rq->base, et));
 	if (rv_hash_is_zero(&rq->expect))
-		RV_TRY(check_initial(t, rq->file, &hash, et));
-	else if (!rv_hash_equal(&hash, &rq->expect))
+		RV_TRY(check_initial(t, rq->base, et));
+	else if (!rv_hash_equal(&state_file_id(rq->base)->expect, &rq->expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched state is whole, but not the one the run vouches for");
-	return state_base_load(&t->global.cfg, rq->file->data, rq->file->bytes, &t->global, NULL, et);
+	return state_file_load_base(rq->base, &t->global, et);
 }
 
 static void work_install(struct request *rq) {
 	struct trainer *t = rq->t;
 	RV_FAILPOINT("install.before");
-	rq->err = rq->file ? install_file(t, rq, &rq->text) : install_theta0(t, &rq->text);
+	rq->err = rq->base ? install_base(t, rq, &rq->text) : install_theta0(t, &rq->text);
 	if (rq->err != RV_OK)
 		return;
 	replica_set_theta(t->replica, t->global.theta);

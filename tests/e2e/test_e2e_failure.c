@@ -181,7 +181,7 @@ static void a_worker_whose_disk_is_full(void **state) {
 	*state = &e;
 	e2e_open(&e, endless, 4);
 	e2e_start_workers(&e, 3);
-	e.file_limit = 60000; /* a log entry is longer */
+	e.file_limit = 30000; /* a log entry is longer */
 	e2e_start_worker(&e, 3, NULL, NULL);
 	json_t *j = e2e_wait_event(&e.workers[3], "attempt", NULL, 0, NULL);
 	int64_t round = e2e_int(j, "round");

@@ -1,15 +1,16 @@
-/* fuzz_state_files.c: base, log and replica files, which a joiner fetches from strangers. The first byte chooses the
- * kind; the rest is tried as a file, and laid over the front of a valid one whose header check is then made right,
- * since no search finds a BLAKE2b value. */
-#include "worker/state_format.h"
+/* fuzz_state_files.c: base, log and replica files, and pieces as peers send them. The first byte chooses the kind; the
+ * rest is tried as a file, and laid over the front of a valid one whose checks are then made right, since no search finds
+ * a BLAKE2b value; pieces are laid over a valid zstd frame. */
+#include "worker/state_file.h"
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 300, REPLICA_PAYLOAD_BYTES = 40, FILE_BYTES_MAX = 4096 };
-enum kind { BASE, LOG, REPLICA, KINDS };
+enum { VALUES = 300, REPLICA_PAYLOAD_BYTES = 40, FILE_BYTES_MAX = 8192 };
+enum kind { BASE = STATE_KIND_BASE, LOG = STATE_KIND_LOG, REPLICA, PIECE, KINDS };
 
 static const float theta0[VALUES];
 
@@ -23,76 +24,125 @@ static struct global_config config(void) {
 	return c;
 }
 
-static enum rv_err load(const struct global_config *c, enum kind kind, const uint8_t *file, size_t n,
-						struct rv_errtext *et) {
-	struct state_log_info log;
+static enum rv_err load_replica(const struct global_config *c, const uint8_t *file, size_t n, struct rv_errtext *et) {
 	struct state_replica_info replica;
 	const uint8_t *payload;
-	struct rv_hash full;
-	if (kind == BASE)
-		return state_base_load(c, file, n, NULL, &full, et);
-	enum rv_err e = kind == LOG ? state_log_load(c, file, n, &log, &payload, et)
-								: state_replica_load(c, file, n, &replica, &payload, et);
+	enum rv_err e = state_replica_load(c, file, n, &replica, &payload, et);
 	if (e == RV_OK)
-		RV_ASSERT(payload >= file && payload <= file + n);
-	if (e == RV_OK && kind == REPLICA)
-		RV_ASSERT(replica.payload_bytes == (size_t)(file + n - payload));
+		RV_ASSERT(payload >= file && replica.payload_bytes == (size_t)(file + n - payload));
 	return e;
 }
 
-/* A valid file of the kind; returns its size, and the size of a header that ends with a check. */
-static size_t make_valid(const struct global_config *c, enum kind kind, uint8_t *file, size_t *checked_bytes) {
-	struct global_state g;
-	struct state_log_info log = {.round = 3, .attempt = 1};
-	struct state_replica_info replica = {.round = 3, .steps_done = 30, .payload_bytes = REPLICA_PAYLOAD_BYTES};
-	*checked_bytes = 0;
-	memset(file, 0, FILE_BYTES_MAX);
-	RV_ASSERT(global_init(&g, c, theta0, NULL) == RV_OK);
-	size_t n = STATE_REPLICA_HEADER_BYTES + REPLICA_PAYLOAD_BYTES;
+static enum rv_err load_state(const struct global_config *c, enum state_kind kind, const uint8_t *bytes, size_t n,
+							  struct rv_errtext *et) {
+	struct state_file *f;
+	struct blob *payload = NULL;
+	char path[64];
+	RV_TRY(state_file_of(c, kind, memory_file(bytes, n, path), &f, et));
+	enum rv_err e = state_file_verify(f, et);
+	if (e == RV_OK && kind == STATE_KIND_LOG)
+		RV_ASSERT(state_file_load_log(f, &payload, et) == RV_OK);
+	blob_unref(payload);
+	state_file_free(f);
+	return e;
+}
+
+static void write_prefix(const struct global_config *c, const struct global_state *g, enum kind kind, uint8_t *file) {
+	struct rv_hash *manifest =
+		(struct rv_hash *)(void *)(file + state_prefix_bytes(c, (enum state_kind)kind) -
+								   state_manifest_hashes(c, (enum state_kind)kind) * RV_HASH_BYTES);
+	uint8_t *payload = file + state_prefix_bytes(c, (enum state_kind)kind);
+	state_manifest_of(c, (enum state_kind)kind, payload, manifest);
 	if (kind == BASE) {
-		struct rv_hash full = global_full_hash(&g);
-		state_base_header(&g, &full, file);
-		n = state_base_bytes(c);
-	} else if (kind == LOG) {
-		log.digest = global_digest(&g, log.round, file + STATE_LOG_HEADER_BYTES);
-		state_log_header(c, &log, file);
-		*checked_bytes = STATE_LOG_HEADER_BYTES;
-		n = state_log_bytes(c);
-	} else {
-		state_replica_header(c, &replica, file);
-		*checked_bytes = STATE_REPLICA_HEADER_BYTES;
+		const struct state_base_info info = {.chain = g->chain,
+											 .full_hash = global_full_hash_of(c, 0, &g->chain, manifest)};
+		state_base_header(c, &info, file);
+		return;
 	}
+	const struct state_log_info info = {.round = 3, .attempt = 1, .digest = global_digest_of(c, 3, manifest)};
+	state_log_header(c, &info, file + STATE_HEADER_BYTES, file);
+}
+
+/* A valid file of the kind; returns its size. A log's pieces are raw. */
+static size_t make_valid(const struct global_config *c, enum kind kind, uint8_t *file) {
+	struct global_state g;
+	memset(file, 0, FILE_BYTES_MAX);
+	if (kind == REPLICA) {
+		const struct state_replica_info replica = {
+			.round = 3, .steps_done = 30, .payload_bytes = REPLICA_PAYLOAD_BYTES};
+		state_replica_header(c, &replica, file);
+		return STATE_HEADER_BYTES + REPLICA_PAYLOAD_BYTES;
+	}
+	RV_ASSERT(global_init(&g, c, theta0, NULL) == RV_OK);
+	if (kind == LOG) {
+		size_t bytes;
+		(void)state_piece_at(c, STATE_KIND_LOG, 0, &bytes);
+		state_index_write(&(struct state_stored){STATE_RAW, (uint32_t)bytes}, 1, file + STATE_HEADER_BYTES);
+	}
+	write_prefix(c, &g, kind, file);
 	global_release(&g);
+	size_t n = state_file_max_bytes(c, (enum state_kind)kind);
 	RV_ASSERT(n <= FILE_BYTES_MAX);
 	return n;
 }
 
-/* On a copy of exactly the size, aligned as malloc aligns, so that a read past the end is seen. */
+static void seal(uint8_t *file, size_t n) {
+	struct rv_hash check = rv_hash_of(file, n - RV_HASH_BYTES);
+	memcpy(file + n - RV_HASH_BYTES, check.b, RV_HASH_BYTES);
+}
+
 static void check_load(const struct global_config *c, enum kind kind, const uint8_t *file, size_t n, bool want_ok) {
 	struct rv_errtext et = {0};
-	uint8_t *copy = malloc(n ? n : 1);
-	RV_ASSERT(copy);
-	memcpy(copy, file, n);
-	enum rv_err e = load(c, kind, copy, n, &et);
+	enum rv_err e =
+		kind == REPLICA ? load_replica(c, file, n, &et) : load_state(c, (enum state_kind)kind, file, n, &et);
 	RV_ASSERT(e == RV_OK || et.text[0]);
 	RV_ASSERT(e == RV_OK || !want_ok);
-	free(copy);
+}
+
+/* The first byte is the encoding; the piece is of a size that a log has. */
+static void check_piece(const uint8_t *data, size_t n) {
+	enum { PIECE_BYTES = 2000 };
+	struct state_packer *p = state_packer_new();
+	RV_ASSERT(p);
+	uint8_t *piece = calloc(1, PIECE_BYTES), *out = malloc(PIECE_BYTES), *stored = malloc(n ? n : 1);
+	RV_ASSERT(piece && out && stored);
+	if (n > 0) {
+		const struct state_stored what = {(enum state_encoding)data[0], (uint32_t)n - 1};
+		memcpy(stored, data + 1, n - 1);
+		if (state_unpack(p, &what, stored, out, PIECE_BYTES, NULL) == RV_OK)
+			RV_ASSERT(what.encoding == STATE_RAW || n - 1 < PIECE_BYTES);
+		struct state_stored frame = state_pack(p, piece, PIECE_BYTES, out);
+		RV_ASSERT(frame.encoding == STATE_ZSTD);
+		for (size_t i = 0; i < frame.bytes && i + 1 < n; i++)
+			out[i] ^= data[i + 1];
+		(void)state_unpack(p, &frame, out, piece, PIECE_BYTES, NULL);
+	}
+	free(piece);
+	free(out);
+	free(stored);
+	state_packer_free(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size == 0)
 		return 0;
-	enum kind kind = data[0] % KINDS;
+	enum kind kind = (enum kind)(BASE + data[0] % (KINDS - BASE));
 	struct global_config c = config();
 	uint8_t file[FILE_BYTES_MAX];
-	size_t checked_bytes, n = make_valid(&c, kind, file, &checked_bytes);
+	if (kind == PIECE) {
+		check_piece(data + 1, size - 1);
+		return 0;
+	}
+	size_t n = make_valid(&c, kind, file);
 	check_load(&c, kind, file, n, true);
 	check_load(&c, kind, data + 1, size - 1, false);
 	memcpy(file, data + 1, size - 1 < n ? size - 1 : n);
-	if (checked_bytes > 0) {
-		struct rv_hash check = rv_hash_of(file, checked_bytes - RV_HASH_BYTES);
-		memcpy(file + checked_bytes - RV_HASH_BYTES, check.b, RV_HASH_BYTES);
+	if (kind == LOG) { /* the hash of the index, where state_log_header puts it */
+		enum { INDEX_HASH_AT = 112 };
+		struct rv_hash index = rv_hash_of(file + STATE_HEADER_BYTES, state_index_bytes(&c, STATE_KIND_LOG));
+		memcpy(file + INDEX_HASH_AT, index.b, RV_HASH_BYTES);
 	}
+	seal(file, STATE_HEADER_BYTES);
 	check_load(&c, kind, file, n, false);
 	return 0;
 }

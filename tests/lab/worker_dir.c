@@ -77,18 +77,16 @@ void worker_dir_release(struct worker_dir *w) {
 static void play_one(struct worker_dir *w, uint32_t attempt) {
 	struct global_state *g = &w->g;
 	float *local = malloc(g->cfg.n * sizeof *local);
-	struct blob *file = blob_new(state_log_bytes(&g->cfg));
-	RV_ASSERT(local && file);
-	uint8_t *payload = file->data + STATE_LOG_HEADER_BYTES;
+	uint8_t *payload = malloc(state_payload_bytes(&g->cfg, STATE_KIND_LOG));
+	RV_ASSERT(local && payload);
 	for (size_t i = 0; i < g->cfg.n; i++)
 		local[i] = g->theta[i] - 0.001f * (float)((i + g->round) % 7);
 	RV_ASSERT(global_encode_delta(g, local, payload, NULL) == RV_OK);
-	struct state_log_info info = {.round = g->round, .attempt = attempt, .digest = global_digest(g, g->round, payload)};
-	state_log_header(&g->cfg, &info, file->data);
-	RV_ASSERT(statestore_write_file(&w->store, STATE_FILE_LOG, g->round, file, NULL) == RV_OK);
+	struct state_log_info info = {.round = g->round, .attempt = attempt};
+	RV_ASSERT(statestore_write_log(&w->store, &info, payload, NULL) == RV_OK);
 	RV_ASSERT(global_apply(g, payload, &info.digest, NULL) == RV_OK);
 	w->full[g->round] = global_full_hash(g);
-	blob_unref(file);
+	free(payload);
 	free(local);
 }
 
@@ -98,7 +96,7 @@ void worker_dir_play(struct worker_dir *w, uint64_t rounds, uint32_t attempt) {
 		play_one(w, attempt);
 		uint64_t round = w->g.round;
 		if (round % WORKER_DIR_BASE_EVERY == 0 && round < rounds)
-			RV_ASSERT(statestore_write_base(&w->store, &w->g, &w->full[round], NULL) == RV_OK);
+			RV_ASSERT(statestore_write_base(&w->store, &w->g, NULL, NULL) == RV_OK);
 	}
 }
 

@@ -34,8 +34,11 @@ enum rv_err state_fixture_theta0(struct state_fixture *f, struct global_state *g
 
 struct state_fixture *state_fixture_new(void) {
 	struct state_fixture *f = calloc(1, sizeof *f);
-	f->store = (struct statestore){
-		.cfg = config(), .base_every = STATE_FIXTURE_BASE_EVERY, .notice = on_notice, .notice_ctx = f};
+	f->store = (struct statestore){.cfg = config(),
+								   .base_every = STATE_FIXTURE_BASE_EVERY,
+								   .policy = {.keep_bases = 2},
+								   .notice = on_notice,
+								   .notice_ctx = f};
 	snprintf(f->store.dir, sizeof f->store.dir, "/tmp/rivulet-state-XXXXXX");
 	RV_ASSERT(mkdtemp(f->store.dir) != NULL);
 	RV_ASSERT(state_fixture_theta0(f, &f->g) == RV_OK);
@@ -57,24 +60,22 @@ void state_fixture_free(struct state_fixture *f) {
 static void play_one(struct state_fixture *f, uint32_t attempt) {
 	struct global_state *g = &f->g;
 	float local[STATE_FIXTURE_N];
-	struct blob *file = blob_new(state_log_bytes(&f->store.cfg));
-	uint8_t *payload = file->data + STATE_LOG_HEADER_BYTES;
+	uint8_t *payload = malloc(state_payload_bytes(&f->store.cfg, STATE_KIND_LOG));
 	for (int i = 0; i < STATE_FIXTURE_N; i++)
 		local[i] = g->theta[i] - 0.01f * (float)((i + (int)g->round) % 7);
 	RV_ASSERT(global_encode_delta(g, local, payload, NULL) == RV_OK);
-	struct state_log_info info = {.round = g->round, .attempt = attempt, .digest = global_digest(g, g->round, payload)};
-	state_log_header(&f->store.cfg, &info, file->data);
-	RV_ASSERT(statestore_write_file(&f->store, STATE_FILE_LOG, g->round, file, NULL) == RV_OK);
+	struct state_log_info info = {.round = g->round, .attempt = attempt};
+	RV_ASSERT(statestore_write_log(&f->store, &info, payload, NULL) == RV_OK);
 	RV_ASSERT(global_apply(g, payload, &info.digest, NULL) == RV_OK);
 	f->full[g->round] = global_full_hash(g);
-	blob_unref(file);
+	free(payload);
 }
 
 void state_fixture_play(struct state_fixture *f, uint64_t rounds, uint32_t attempt) {
 	while (f->g.round < rounds) {
 		play_one(f, attempt);
 		if (f->g.round % STATE_FIXTURE_BASE_EVERY == 0 && f->g.round < rounds)
-			RV_ASSERT(statestore_write_base(&f->store, &f->g, &f->full[f->g.round], NULL) == RV_OK);
+			RV_ASSERT(statestore_write_base(&f->store, &f->g, NULL, NULL) == RV_OK);
 	}
 }
 

@@ -61,8 +61,7 @@ static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *tex
 	keep_snapshot(s, snapshot);
 }
 
-static void on_installed(void *ctx, uint64_t round, struct blob *file, enum rv_err e, const char *text) {
-	(void)file;
+static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
 	struct scene *s = ctx;
 	(void)round, (void)text;
 	s->installed++;
@@ -139,13 +138,14 @@ static size_t payload_bytes(struct scene *s) {
 /* The trainer's own gradient as the round's result: a run of one worker. */
 static struct trainer_apply own_result(struct scene *s, bool keep) {
 	const struct global_state *g = trainer_global(s->t);
-	struct blob *file = blob_new(state_log_bytes(&g->cfg));
-	memcpy(file->data + STATE_LOG_HEADER_BYTES, trainer_encoded(s->t), payload_bytes(s));
-	struct state_log_info info = {
-		.round = g->round, .attempt = 1, .digest = global_digest(g, g->round, file->data + STATE_LOG_HEADER_BYTES)};
-	state_log_header(&g->cfg, &info, file->data);
-	return (struct trainer_apply){
-		.round = g->round, .file = file, .digest = info.digest, .keep = keep, .want_base = true, .want_replica = true};
+	struct blob *reduced = blob_new(payload_bytes(s));
+	memcpy(reduced->data, trainer_encoded(s->t), payload_bytes(s));
+	return (struct trainer_apply){.round = g->round,
+								  .reduced = reduced,
+								  .digest = global_digest(g, g->round, reduced->data),
+								  .keep = keep,
+								  .want_base = true,
+								  .want_replica = true};
 }
 
 static void play_round(struct scene *s, uint64_t round) {
@@ -154,7 +154,7 @@ static void play_round(struct scene *s, uint64_t round) {
 	wait_for(s, &s->encoded, s->encoded + 1);
 	struct trainer_apply rq = own_result(s, false);
 	trainer_apply(s->t, &rq);
-	blob_unref(rq.file);
+	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, s->applied + 1);
 	assert_int_equal(s->err, RV_OK);
 }
@@ -205,7 +205,7 @@ static void an_outer_step_stops_training_at_a_step_boundary(void **state) {
 	struct trainer_apply rq = own_result(s, false);
 	trainer_train(s->t, 0, 1000000); /* far too many: it must be stopped */
 	trainer_apply(s->t, &rq);
-	blob_unref(rq.file);
+	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
 	assert_int_equal(s->trained, 2);
 	assert_true(s->steps_done < 1000000);
@@ -220,7 +220,7 @@ static void late_progress_is_kept_or_not(void **state) {
 		wait_for(s, &s->encoded, keep + 1);
 		struct trainer_apply rq = own_result(s, keep);
 		trainer_apply(s->t, &rq);
-		blob_unref(rq.file);
+		blob_unref(rq.reduced);
 		wait_for(s, &s->applied, keep + 1);
 		struct trainer_progress p = trainer_progress(s->t);
 		assert_int_equal(p.steps_done, keep ? H : 0);
@@ -238,9 +238,9 @@ static void damaged_bytes_change_nothing(void **state) {
 	wait_for(s, &s->encoded, 1);
 	struct rv_hash before = global_full_hash(trainer_global(s->t));
 	struct trainer_apply rq = own_result(s, false);
-	rq.file->data[rq.file->bytes - 1] ^= 1;
+	rq.reduced->data[rq.reduced->bytes - 1] ^= 1;
 	trainer_apply(s->t, &rq);
-	blob_unref(rq.file);
+	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
 	assert_int_equal(s->err, RV_E_CORRUPT);
 	struct rv_hash after = global_full_hash(trainer_global(s->t));
@@ -260,57 +260,56 @@ static void theta0_is_installed_again(void **state) {
 						trainer_global(s->t)->cfg.n * sizeof(float));
 }
 
-static struct blob *base_file(const struct trainer_snapshot *shot, struct rv_hash *full) {
-	struct blob *file = blob_new(state_base_bytes(&shot->base.cfg));
-	size_t vector = shot->base.cfg.n * sizeof(float);
-	*full = global_full_hash(&shot->base);
-	state_base_header(&shot->base, full, file->data);
-	memcpy(file->data + STATE_BASE_HEADER_BYTES, shot->base.theta, vector);
-	memcpy(file->data + STATE_BASE_HEADER_BYTES + vector, shot->base.state[0], vector);
-	return file;
+/* A base in a directory, to be opened again and again: trainer_install takes what it is given. */
+static struct state_file *base_of(const struct scene *s, const struct global_state *g, struct rv_hash *full) {
+	struct statestore store = {.cfg = g->cfg};
+	struct state_file *f = NULL;
+	char path[STATESTORE_PATH_BYTES];
+	snprintf(store.dir, sizeof store.dir, "%s", s->run.dir);
+	assert_int_equal(statestore_write_base(&store, g, full, NULL), RV_OK);
+	statestore_path(&store, STATE_FILE_BASE, g->round, path);
+	assert_int_equal(state_file_open(&trainer_global(s->t)->cfg, STATE_KIND_BASE, path, &f, NULL), RV_OK);
+	statestore_remove(&store, STATE_FILE_BASE, g->round);
+	return f;
+}
+
+static void install(struct scene *s, const struct global_state *g, const struct rv_hash *expect, enum rv_err want) {
+	struct rv_hash full;
+	struct state_file *base = base_of(s, g, &full);
+	trainer_install(s->t, g->round, base, expect);
+	wait_for(s, &s->installed, s->installed + 1);
+	assert_int_equal(s->err, want);
 }
 
 static void a_base_is_installed_only_when_it_is_the_vouched_one(void **state) {
 	struct scene *s = *state;
-	struct rv_hash full, wrong;
 	play_round(s, 0);
-	struct blob *file = base_file(s->snapshot, &full);
+	struct global_state base = s->snapshot->base;
+	s->snapshot->has_base = false;
+	struct rv_hash full = global_full_hash(&base), wrong = full;
 	play_round(s, 1);
-	wrong = full;
 	wrong.b[0] ^= 1;
-	trainer_install(s->t, 1, file, &wrong);
-	wait_for(s, &s->installed, 1);
-	assert_int_equal(s->err, RV_E_CORRUPT);
+	install(s, &base, &wrong, RV_E_CORRUPT);
 	assert_int_equal(trainer_global(s->t)->round, 2);
-	trainer_install(s->t, 1, file, &full);
-	wait_for(s, &s->installed, 2);
-	assert_int_equal(s->err, RV_OK);
+	install(s, &base, &full, RV_OK);
 	assert_int_equal(trainer_global(s->t)->round, 1);
-	blob_unref(file);
+	struct rv_hash now = global_full_hash(trainer_global(s->t));
+	assert_memory_equal(now.b, full.b, RV_HASH_BYTES);
+	global_release(&base);
 }
 
 /* A base of round 0 that nobody vouches for is what the run's init_hash says, or refused. */
 static void initial_weights_of_a_peer_are_checked(void **state) {
 	struct scene *s = *state;
-	struct rv_hash full, weights = weights_hash(trainer_global(s->t)->theta, trainer_global(s->t)->cfg.n);
-	struct trainer_snapshot theta0 = {.base = *trainer_global(s->t)};
-	struct blob *file = base_file(&theta0, &full);
-	trainer_install(s->t, 0, file, &(struct rv_hash){0});
-	wait_for(s, &s->installed, 1);
-	assert_int_equal(s->err, RV_E_CORRUPT); /* the run has no init_hash */
+	const struct rv_hash any = {{0}};
+	struct rv_hash weights = weights_hash(trainer_global(s->t)->theta, trainer_global(s->t)->cfg.n);
+	install(s, trainer_global(s->t), &any, RV_E_CORRUPT); /* the run has no init_hash */
 	trainer_free(s->t);
 	rv_hex_encode(weights.b, RV_HASH_BYTES, s->run.cfg.init_hash);
 	s->t = new_trainer(s);
-	trainer_install(s->t, 0, file, &(struct rv_hash){0});
-	wait_for(s, &s->installed, 2);
-	assert_int_equal(s->err, RV_OK);
+	install(s, trainer_global(s->t), &any, RV_OK);
 	play_round(s, 0);
-	struct blob *later = base_file(s->snapshot, &full); /* whole, but no state of round 0 */
-	trainer_install(s->t, 0, later, &(struct rv_hash){0});
-	wait_for(s, &s->installed, 3);
-	assert_int_equal(s->err, RV_E_CORRUPT);
-	blob_unref(file);
-	blob_unref(later);
+	install(s, &s->snapshot->base, &any, RV_E_CORRUPT); /* whole, but no state of round 0 */
 }
 
 static void nothing(void *ctx, const char *text) {
@@ -327,10 +326,8 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	wait_for(s, &s->saved, 1);
 	struct state_replica_info info = s->snapshot->replica;
 	replica_seal(s->snapshot->replica_bytes->data, info.payload_bytes);
-	struct blob *file = blob_new(STATE_REPLICA_HEADER_BYTES + info.payload_bytes);
-	state_replica_header(&trainer_global(s->t)->cfg, &info, file->data);
-	memcpy(file->data + STATE_REPLICA_HEADER_BYTES, s->snapshot->replica_bytes->data, info.payload_bytes);
-	struct statestore_found found = {.has_replica = true, .replica = info, .replica_file = file};
+	struct blob *bytes = blob_ref(s->snapshot->replica_bytes);
+	struct statestore_found found = {.has_replica = true, .replica = info, .replica_payload = bytes->data};
 
 	trainer_free(s->t);
 	s->t = new_trainer(s);
@@ -342,11 +339,11 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	wait_for(s, &s->encoded, 1);
 	struct trainer_apply rq = own_result(s, false);
 	trainer_apply(s->t, &rq);
-	blob_unref(rq.file);
+	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
 	struct rv_hash full = global_full_hash(trainer_global(s->t));
 	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
-	blob_unref(file);
+	blob_unref(bytes);
 }
 
 static void held_out_loss_is_the_replicas(void **state) {
@@ -407,7 +404,7 @@ static void a_round_without_steps_has_no_loss(void **state) {
 	wait_for(s, &s->encoded, s->encoded + 1);
 	struct trainer_apply rq = own_result(s, false);
 	trainer_apply(s->t, &rq);
-	blob_unref(rq.file);
+	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, s->applied + 1);
 	assert_true(isnan(trainer_progress(s->t).last_round_loss));
 	assert_true(isfinite(trainer_progress(s->t).loss));

@@ -1,5 +1,6 @@
 /* test_worker_transfer.c: donor and fetcher together, message by message: whole files, a change of donor in the middle,
  * donors that lie about sizes, have nothing, or are asked for too much. */
+#include "base/file.h"
 #include "state_fixture.h"
 #include "worker/donor.h"
 #include "worker/fetcher.h"
@@ -58,7 +59,7 @@ static int teardown(void **state) {
 }
 
 static size_t log_bytes(struct pair *p) {
-	return state_log_bytes(&p->state->store.cfg);
+	return state_file_max_bytes(&p->state->store.cfg, STATE_KIND_LOG);
 }
 
 /* One message's body in one piece, as the receiver sees it. */
@@ -87,12 +88,15 @@ static bool exchange(struct pair *p, uint32_t from) {
 }
 
 static void assert_whole(struct pair *p, enum statestore_file kind, uint64_t round) {
-	struct blob *want;
+	char path[STATESTORE_PATH_BYTES];
+	uint8_t *want;
+	size_t n;
 	assert_non_null(p->file);
-	assert_int_equal(statestore_read(&p->state->store, kind, round, 1 << 24, &want, NULL), RV_OK);
-	assert_int_equal(p->file->bytes, want->bytes);
-	assert_memory_equal(p->file->data, want->data, want->bytes);
-	blob_unref(want);
+	statestore_path(&p->state->store, kind, round, path);
+	assert_int_equal(rv_file_read(path, 1 << 24, &want, &n, NULL), RV_OK);
+	assert_int_equal(p->file->bytes, n);
+	assert_memory_equal(p->file->data, want, n);
+	free(want);
 }
 
 static void a_log_and_a_base_arrive_whole(void **state) {
@@ -105,11 +109,11 @@ static void a_log_and_a_base_arrive_whole(void **state) {
 	assert_true(p->progress > 0);
 	blob_unref(p->file);
 	p->file = NULL;
-	fetcher_start(p->fetcher, FRAME_FETCH_BASE, 4, state_base_bytes(&p->state->store.cfg), DONOR_B, NULL);
+	fetcher_start(p->fetcher, FRAME_FETCH_BASE, 4, state_file_max_bytes(&p->state->store.cfg, STATE_KIND_BASE), DONOR_B, NULL);
 	while (exchange(p, DONOR_B))
 		;
 	assert_whole(p, STATE_FILE_BASE, 4);
-	assert_true(donor_bytes(p->donor) > state_base_bytes(&p->state->store.cfg));
+	assert_true(donor_bytes(p->donor) > state_file_max_bytes(&p->state->store.cfg, STATE_KIND_BASE));
 }
 
 static void a_donor_without_the_file_says_so(void **state) {
@@ -120,9 +124,9 @@ static void a_donor_without_the_file_says_so(void **state) {
 	assert_false(exchange(p, DONOR_A));
 }
 
-static void a_file_of_another_length_is_refused(void **state) {
+static void a_file_that_is_too_long_is_refused(void **state) {
 	struct pair *p = *state;
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, log_bytes(p) + 1, DONOR_A, NULL);
+	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, 100, DONOR_A, NULL);
 	exchange(p, DONOR_A);
 	assert_int_equal(p->failures, 1);
 	assert_null(p->file);
@@ -209,7 +213,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		T(a_log_and_a_base_arrive_whole),
 		T(a_donor_without_the_file_says_so),
-		T(a_file_of_another_length_is_refused),
+		T(a_file_that_is_too_long_is_refused),
 		T(the_next_donor_goes_on_where_the_last_one_stopped),
 		T(a_piece_that_overflows_costs_the_link),
 		T(a_broken_link_is_asked_again_and_a_fatal_one_is_left),

@@ -1,0 +1,23 @@
+/* statestore_internal.h: shared by statestore*.c only. */
+#ifndef RV_WORKER_STATESTORE_INTERNAL_H
+#define RV_WORKER_STATESTORE_INTERNAL_H
+
+#include "worker/statestore.h"
+
+/* A file of this store by its name: *kind and *round (0 for the replica). false: another file. */
+bool statestore_parse_name(const char *name, enum statestore_file *kind, uint64_t *round);
+/* The index is large. NULL: no memory. */
+struct checkpoint_index *statestore_new_index(const struct statestore *s, struct rv_errtext *et);
+/* Scans; told of each file whose header cannot be read. */
+typedef void statestore_bad_header(const struct statestore *s, enum statestore_file kind, uint64_t round,
+								   enum rv_err why, const struct rv_errtext *text);
+enum rv_err statestore_scan_with(const struct statestore *s, struct checkpoint_index *out, statestore_bad_header *bad,
+								 struct rv_errtext *et);
+/* Says that the file cannot be used, and sets it aside when it is damaged (RV_E_CORRUPT): not when the disk, or this
+ * program, cannot read it. */
+void statestore_set_aside(const struct statestore *s, enum statestore_file kind, uint64_t round, enum rv_err why,
+						  const struct rv_errtext *text);
+/* Temporary files of a process that was killed while it wrote. */
+void statestore_remove_leftovers(const struct statestore *s);
+
+#endif

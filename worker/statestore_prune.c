@@ -1,0 +1,51 @@
+/* statestore_prune.c: which state files go. */
+#include "worker/statestore_internal.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+/* Files of `l` with a round in [from, to). */
+static void remove_rounds(const struct statestore *s, const struct checkpoint_list *l, enum statestore_file kind,
+						  uint64_t from, uint64_t to) {
+	for (int i = 0; i < l->n; i++)
+		if (l->at[i].round >= from && l->at[i].round < to)
+			statestore_remove(s, kind, l->at[i].round);
+}
+
+/* What was fetched of a state that is behind us. */
+static void remove_parts_before(const struct statestore *s, uint64_t round) {
+	DIR *d = opendir(s->dir);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		enum statestore_file kind;
+		uint64_t part;
+		if (statestore_parse_name(e->d_name, &kind, &part) && kind == STATE_FILE_PART && part < round)
+			statestore_remove(s, kind, part);
+	}
+	closedir(d);
+}
+
+void statestore_prune(const struct statestore *s, uint64_t vouched_round) {
+	struct checkpoint_index *x = statestore_new_index(s, NULL);
+	if (x && statestore_scan(s, x, NULL) == RV_OK) {
+		struct checkpoint_keep keep = checkpoint_retention(x, &s->policy, vouched_round);
+		remove_rounds(s, &x->bases, STATE_FILE_BASE, 0, keep.bases_from);
+		remove_rounds(s, &x->logs, STATE_FILE_LOG, 0, keep.logs_from);
+		remove_parts_before(s, keep.bases_from);
+	}
+	free(x);
+}
+
+void statestore_forget_from(const struct statestore *s, uint64_t round) {
+	struct checkpoint_index *x = statestore_new_index(s, NULL);
+	if (x && statestore_scan(s, x, NULL) == RV_OK) {
+		remove_rounds(s, &x->bases, STATE_FILE_BASE, round + 1, UINT64_MAX);
+		remove_rounds(s, &x->logs, STATE_FILE_LOG, round, UINT64_MAX);
+		for (int i = 0; i < x->logs.n; i++)
+			if (x->logs.at[i].round < round && !checkpoint_proved(x, x->logs.at[i].round))
+				statestore_remove(s, STATE_FILE_LOG, x->logs.at[i].round);
+		statestore_remove(s, STATE_FILE_REPLICA, 0);
+	}
+	free(x);
+}
