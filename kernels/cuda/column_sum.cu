@@ -1,0 +1,87 @@
+// column_sum.cu: sums over rows, in two steps of fixed shape: slabs of rows to partial sums, partial sums to the result.
+// Each element is read once; partial sums are at most COLUMN_SLABS rows more.
+#include "kernels/cuda/dispatch.cuh"
+#include "kernels/cuda/launch.h"
+
+enum { COLUMN_WARPS = 8, COLUMN_SLABS = 64, COLUMN_SLAB_ROWS = 64 };
+
+// Rows of a slab: a function of n alone.
+static int slab_count(int n) {
+	int slabs = (n + COLUMN_SLAB_ROWS - 1) / COLUMN_SLAB_ROWS;
+	return slabs < COLUMN_SLABS ? slabs : (int)COLUMN_SLABS;
+}
+
+extern "C" size_t column_sum_scratch_floats(int n, int c) {
+	return (size_t)slab_count(n) * c;
+}
+
+// Block (columns, slab): warp w takes rows w, w + COLUMN_WARPS, ... of the slab; the warps' sums are added in order.
+template <class T, int V>
+__global__ void __launch_bounds__(WARP *COLUMN_WARPS) column_sum_kernel(float *partial, const T *x, int n, int c) {
+	SHMEM(float, sums, COLUMN_WARPS *WARP *V);
+	int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+	int column = ((int)blockIdx.x * WARP + lane) * V;
+	int slab = (n + (int)gridDim.y - 1) / (int)gridDim.y, begin = (int)blockIdx.y * slab;
+	int end = min(n, begin + slab);
+	float sum[V] = {};
+	if (column < c)
+		for (int row = begin + warp; row < end; row += COLUMN_WARPS) {
+			float value[V];
+			load<V>(value, x + (size_t)row * c + column);
+#pragma unroll
+			for (int j = 0; j < V; j++)
+				sum[j] += value[j];
+		}
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		sums[(j * COLUMN_WARPS + warp) * WARP + lane] = sum[j];
+	__syncthreads();
+	if (warp || column >= c)
+		return;
+#pragma unroll
+	for (int j = 0; j < V; j++) {
+		float total = 0;
+		for (int w = 0; w < COLUMN_WARPS; w++)
+			total += sums[(j * COLUMN_WARPS + w) * WARP + lane];
+		partial[(size_t)blockIdx.y * c + column + j] = total;
+	}
+}
+
+// A block has 32 columns; warp w adds rows w, w + COLUMN_WARPS, ...
+__global__ void __launch_bounds__(WARP *COLUMN_WARPS)
+	reduce_partials_kernel(float *sums, const float *partial, int rows, int columns, int ld) {
+	SHMEM(float, totals, COLUMN_WARPS *WARP);
+	int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP, column = (int)blockIdx.x * WARP + lane;
+	float sum = 0;
+	if (column < columns)
+		for (int row = warp; row < rows; row += COLUMN_WARPS)
+			sum += partial[(size_t)row * ld + column];
+	totals[warp * WARP + lane] = sum;
+	__syncthreads();
+	if (warp || column >= columns)
+		return;
+	float total = 0;
+	for (int w = 0; w < COLUMN_WARPS; w++)
+		total += totals[w * WARP + lane];
+	sums[column] += total;
+}
+
+extern "C" void launch_reduce_partials(cudaStream_t stream, float *sums, const float *partial, int rows, int columns,
+									   int ld) {
+	LAUNCH(reduce_partials_kernel, blocks_for((size_t)columns, WARP), WARP * COLUMN_WARPS, 0, stream, sums, partial,
+		   rows, columns, ld);
+}
+
+extern "C" void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const act_t *x, float *partial,
+								  int n, int c) {
+	dispatch(
+		act, c,
+		[=](auto a) {
+			typedef typename decltype(a)::T T;
+			constexpr int V = decltype(a)::V;
+			dim3 grid(blocks_for((size_t)c, WARP * V), (unsigned)slab_count(n));
+			LAUNCH((column_sum_kernel<T, V>), grid, WARP * COLUMN_WARPS, 0, stream, partial, as<T>(x), n, c);
+		},
+		x);
+	launch_reduce_partials(stream, sums, partial, slab_count(n), c, c);
+}

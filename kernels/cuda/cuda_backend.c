@@ -1,0 +1,190 @@
+/* cuda_backend.c: opening and closing the CUDA backend, its memory, and its ops table. */
+#include "kernels/cuda/cuda_backend.h"
+
+#include "base/assert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOGITS_CHUNK_BYTES = 256 << 20 };
+
+void cuda_check(cudaError_t e, const char *what) {
+	if (e != cudaSuccess)
+		(void)fprintf(stderr, "cuda backend: %s: %s\n", what, cudaGetErrorString(e));
+	RV_ASSERT(e == cudaSuccess);
+}
+
+void cuda_check_launch(cudaError_t e, const char *kernel) {
+	cuda_check(e, kernel);
+}
+
+static void free_buffer(struct cuda_buffer *b) {
+	cuda_check(cudaFree(b->p), "cudaFree");
+	*b = (struct cuda_buffer){0};
+}
+
+static void grow_buffer(struct cuda_buffer *b, size_t bytes) {
+	if (bytes <= b->bytes)
+		return;
+	free_buffer(b); /* waits for what still uses it */
+	cuda_check(cudaMalloc(&b->p, bytes), "cudaMalloc of scratch memory");
+	b->bytes = bytes;
+}
+
+void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes) {
+	grow_buffer(&cu->scratch[which], bytes);
+	return cu->scratch[which].p;
+}
+
+const void *cuda_stage_in(struct cuda_backend *cu, const void *host, size_t bytes) {
+	struct cuda_stage *s = &cu->stages[cu->next_stage];
+	cu->next_stage = (cu->next_stage + 1) % CUDA_STAGES;
+	cuda_check(cudaEventSynchronize(s->copied), "cudaEventSynchronize");
+	if (bytes > s->pinned_bytes) {
+		cuda_check(cudaFreeHost(s->pinned), "cudaFreeHost");
+		cuda_check(cudaMallocHost(&s->pinned, bytes), "cudaMallocHost");
+		s->pinned_bytes = bytes;
+	}
+	grow_buffer(&s->device, bytes);
+	if (bytes)
+		memcpy(s->pinned, host, bytes);
+	cuda_check(cudaMemcpyAsync(s->device.p, s->pinned, bytes, cudaMemcpyHostToDevice, cu->stream), "copy to device");
+	cuda_check(cudaEventRecord(s->copied, cu->stream), "cudaEventRecord");
+	return s->device.p;
+}
+
+void cuda_fetch(struct cuda_backend *cu, void *host, const void *device, size_t bytes) {
+	cuda_check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cu->stream), "copy from device");
+	cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+}
+
+static enum rv_err cuda_alloc(struct backend *be, size_t bytes, void **out, struct rv_errtext *et) {
+	struct cuda_backend *cu = cuda_of(be);
+	*out = NULL;
+	struct cuda_allocation *a = calloc(1, sizeof *a);
+	void *p = NULL;
+	if (!a || cudaMalloc(&p, bytes ? bytes : 1) != cudaSuccess) {
+		free(a);
+		size_t available = 0, total = 0;
+		(void)cudaMemGetInfo(&available, &total);
+		return rv_fail(et, RV_E_NOMEM,
+					   "cuda backend: no memory for %zu bytes: %zu of %zu are free; use a smaller model or batch",
+					   bytes, available, total);
+	}
+	*a = (struct cuda_allocation){.base = p, .bytes = bytes, .next = cu->allocations};
+	cu->allocations = a;
+	be->ops->zero(be, p, bytes);
+	*out = p;
+	return RV_OK;
+}
+
+static void cuda_free(struct backend *be, void *p) {
+	struct cuda_backend *cu = cuda_of(be);
+	struct cuda_allocation **at = &cu->allocations;
+	while (*at && (*at)->base != p)
+		at = &(*at)->next;
+	RV_ASSERT(!p || *at);
+	if (!p)
+		return;
+	struct cuda_allocation *a = *at;
+	*at = a->next;
+	cuda_check(cudaFree(a->base), "cudaFree");
+	cuda_check(cudaFree(a->copy), "cudaFree");
+	free(a);
+}
+
+static void cuda_upload(struct backend *be, void *dst, const void *host, size_t bytes) {
+	struct cuda_backend *cu = cuda_of(be);
+	cuda_check(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, cu->stream), "copy to device");
+	cuda_weights_changed(cu, dst, bytes);
+	cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+}
+
+static void cuda_download(struct backend *be, void *host, const void *src, size_t bytes) {
+	cuda_fetch(cuda_of(be), host, src, bytes);
+}
+
+static void cuda_zero(struct backend *be, void *p, size_t bytes) {
+	struct cuda_backend *cu = cuda_of(be);
+	cuda_check(cudaMemsetAsync(p, 0, bytes, cu->stream), "cudaMemsetAsync");
+	cuda_weights_changed(cu, p, bytes);
+}
+
+static void cuda_sync(struct backend *be) {
+	cuda_check(cudaStreamSynchronize(cuda_of(be)->stream), "cudaStreamSynchronize");
+}
+
+static const char *cuda_describe(const struct backend *be) {
+	return ((const struct cuda_backend *)be)->description;
+}
+
+static void cuda_close(struct backend *be) {
+	struct cuda_backend *cu = cuda_of(be);
+	cuda_sync(be);
+	while (cu->allocations)
+		cuda_free(be, cu->allocations->base);
+	for (int i = 0; i < SCRATCH_N; i++)
+		free_buffer(&cu->scratch[i]);
+	for (int i = 0; i < CUDA_STAGES; i++) {
+		free_buffer(&cu->stages[i].device);
+		cuda_check(cudaFreeHost(cu->stages[i].pinned), "cudaFreeHost");
+		cuda_check(cudaEventDestroy(cu->stages[i].copied), "cudaEventDestroy");
+	}
+	gemm_close(cu->gemm);
+	cuda_check(cudaStreamDestroy(cu->stream), "cudaStreamDestroy");
+	free(cu);
+}
+
+/* Streams and events: what a device that is there and has memory does not refuse. */
+static void make_streams(struct cuda_backend *cu) {
+	cuda_check(cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking), "cudaStreamCreate");
+	for (int i = 0; i < CUDA_STAGES; i++)
+		cuda_check(cudaEventCreateWithFlags(&cu->stages[i].copied, cudaEventDisableTiming), "cudaEventCreate");
+}
+
+static void describe(struct cuda_backend *cu, const struct cudaDeviceProp *prop) {
+	(void)snprintf(cu->description, sizeof cu->description, "cuda:%d %.64s (sm_%d%d, %zu GiB), %s", cu->device,
+				   prop->name, prop->major, prop->minor, prop->totalGlobalMem >> 30,
+				   cu->base.act == DTYPE_BF16 ? "bf16" : "fp32");
+}
+
+static enum rv_err cuda_open(const struct backend_options *opt, struct backend **out, struct rv_errtext *et) {
+	*out = NULL;
+	int devices = 0, device = 0;
+	if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1)
+		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: no CUDA device; use --device cpu");
+	struct cudaDeviceProp prop;
+	cudaError_t e = cudaSetDevice(device);
+	if (e == cudaSuccess)
+		e = cudaGetDeviceProperties(&prop, device);
+	if (e != cudaSuccess)
+		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: device %d: %s", device, cudaGetErrorString(e));
+	struct cuda_backend *cu = calloc(1, sizeof *cu);
+	if (!cu)
+		return rv_fail(et, RV_E_NOMEM, "cuda backend: no memory for its handle");
+	cu->base = (struct backend){.ops = &cuda_ops, .act = opt->compute, .threads = 1};
+	cu->device = device;
+	cu->logits_chunk_bytes = LOGITS_CHUNK_BYTES;
+	make_streams(cu);
+	describe(cu, &prop);
+	enum rv_err err = gemm_open(&cu->gemm, et);
+	if (err) {
+		cuda_close(&cu->base);
+		return err;
+	}
+	*out = &cu->base;
+	return RV_OK;
+}
+
+const struct backend_ops cuda_ops = {.name = "cuda",
+									 .open = cuda_open,
+									 .close = cuda_close,
+									 .describe = cuda_describe,
+									 .alloc = cuda_alloc,
+									 .free = cuda_free,
+									 .upload = cuda_upload,
+									 .download = cuda_download,
+									 .zero = cuda_zero,
+									 .sync = cuda_sync,
+									 COMPUTING_OPS(OP_ENTRY, cuda)};

@@ -1,0 +1,80 @@
+/* cuda_backend.h: the CUDA backend's own struct and what its files share: scratch, staging of host arrays, and bf16 copies
+ * of weights. One stream does everything; the host waits only where kernels/backend.h says that an operation returns
+ * something to it. */
+#ifndef RV_CUDA_BACKEND_H
+#define RV_CUDA_BACKEND_H
+
+#include "kernels/backend.h"
+#include "kernels/computing_ops.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/runtime.h"
+
+enum { CUDA_STAGES = 4, CUDA_DESCRIPTION_BYTES = 400 };
+
+/* What alloc gave. The bf16 copy of its floats exists once a product has used some of them as a weight; what of it is
+ * behind the floats is [stale_begin, stale_end), in elements. */
+struct cuda_allocation {
+	char *base;
+	size_t bytes;
+	uint16_t *copy; /* NULL: none yet */
+	size_t stale_begin, stale_end;
+	struct cuda_allocation *next;
+};
+
+/* Device memory that grows to the largest size asked for. Valid until the next request of the same buffer. */
+struct cuda_buffer {
+	void *p;
+	size_t bytes;
+};
+
+/* One host array on its way to the device: pinned host memory, and where it goes. */
+struct cuda_stage {
+	void *pinned;
+	size_t pinned_bytes;
+	struct cuda_buffer device;
+	cudaEvent_t copied; /* until then `pinned` must not change */
+};
+
+/* What a scratch buffer is for: no operation uses one twice. */
+enum cuda_scratch { SCRATCH_PARTIALS, SCRATCH_LOGITS, SCRATCH_ROWS, SCRATCH_N };
+
+struct cuda_backend {
+	struct backend base;
+	int device;
+	char description[CUDA_DESCRIPTION_BYTES];
+	cudaStream_t stream;
+	struct gemm *gemm;
+	struct cuda_allocation *allocations;
+	struct cuda_buffer scratch[SCRATCH_N];
+	struct cuda_stage stages[CUDA_STAGES];
+	int next_stage;
+	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time */
+};
+
+static inline struct cuda_backend *cuda_of(struct backend *be) {
+	return (struct cuda_backend *)be;
+}
+
+/* Asserts: what cannot fail but by a bug or a broken device. `what` names the call. */
+void cuda_check(cudaError_t e, const char *what);
+void cuda_check_launch(cudaError_t e, const char *kernel);
+
+void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes);
+/* Copies a host array to the device, in stream order; `host` may change when this returns. The result lasts until
+ * CUDA_STAGES - 1 more calls. */
+const void *cuda_stage_in(struct cuda_backend *cu, const void *host, size_t bytes);
+/* Copies to the host and waits. */
+void cuda_fetch(struct cuda_backend *cu, void *host, const void *device, size_t bytes);
+
+/* cuda_weights.c */
+/* n floats at w as operands of products: themselves, or with bf16 activations the bf16 copy, brought up to date. */
+const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n);
+/* The floats at p changed: their copy, if there is one, is stale. */
+void cuda_weights_changed(struct cuda_backend *cu, const void *p, size_t bytes);
+/* The copy of n floats at p that an operation will write all of itself: NULL when there is none. */
+void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n);
+
+COMPUTING_OPS(OP_PROTOTYPE, cuda)
+extern const struct backend_ops cuda_ops;
+
+#endif

@@ -1,0 +1,191 @@
+/* cuda_ops.c: the operations of kernels/backend.h as kernels (launch.h) and matrix products (gemm.h). */
+#include "base/assert.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
+
+#include <math.h>
+
+static const float layernorm_eps = 1e-5f;
+
+static void layer_forward(struct cuda_backend *cu, struct norm_forward p) {
+	RV_ASSERT(p.c <= NORM_WIDTH_MAX);
+	launch_norm_forward(cu->stream, cu->base.act, &p);
+}
+
+static void layer_backward(struct cuda_backend *cu, struct norm_backward p) {
+	RV_ASSERT(p.c <= NORM_WIDTH_MAX);
+	p.partial = cuda_scratch(cu, SCRATCH_PARTIALS, norm_backward_scratch_floats(p.n, p.c) * sizeof(float));
+	launch_norm_backward(cu->stream, cu->base.act, &p);
+	cuda_weights_changed(cu, p.dw, (size_t)p.c * sizeof(float));
+	if (p.dbias)
+		cuda_weights_changed(cu, p.dbias, (size_t)p.c * sizeof(float));
+}
+
+void cuda_layernorm_forward(struct backend *be, act_t *out, float *mean, float *rstd, const act_t *x, const float *w,
+							const float *bias, int n, int c) {
+	layer_forward(cuda_of(be), (struct norm_forward){.kind = NORM_LAYER,
+													 .out = out,
+													 .mean = mean,
+													 .rstd = rstd,
+													 .a = x,
+													 .w = w,
+													 .bias = bias,
+													 .eps = layernorm_eps,
+													 .n = n,
+													 .c = c});
+}
+
+void cuda_residual_layernorm_forward(struct backend *be, act_t *sum, act_t *out, float *mean, float *rstd,
+									 const act_t *a, const act_t *b, const float *w, const float *bias, int n, int c) {
+	layer_forward(cuda_of(be),
+				  (struct norm_forward){NORM_LAYER, sum, out, mean, rstd, a, b, w, bias, layernorm_eps, n, c});
+}
+
+void cuda_layernorm_backward(struct backend *be, act_t *dx, float *dw, float *dbias, const act_t *dout, const act_t *x,
+							 const float *w, const float *mean, const float *rstd, int n, int c) {
+	layer_backward(cuda_of(be), (struct norm_backward){NORM_LAYER, dx, dw, dbias, dout, x, w, mean, rstd, NULL, n, c});
+}
+
+void cuda_rmsnorm_forward(struct backend *be, act_t *out, float *rstd, const act_t *x, const float *w, float eps, int n,
+						  int c) {
+	layer_forward(
+		cuda_of(be),
+		(struct norm_forward){.kind = NORM_RMS, .out = out, .rstd = rstd, .a = x, .w = w, .eps = eps, .n = n, .c = c});
+}
+
+void cuda_residual_rmsnorm_forward(struct backend *be, act_t *sum, act_t *out, float *rstd, const act_t *a,
+								   const act_t *b, const float *w, float eps, int n, int c) {
+	layer_forward(cuda_of(be), (struct norm_forward){NORM_RMS, sum, out, NULL, rstd, a, b, w, NULL, eps, n, c});
+}
+
+void cuda_rmsnorm_backward(struct backend *be, act_t *dx, float *dw, const act_t *dout, const act_t *x, const float *w,
+						   const float *rstd, int n, int c) {
+	layer_backward(cuda_of(be), (struct norm_backward){NORM_RMS, dx, dw, NULL, dout, x, w, NULL, rstd, NULL, n, c});
+}
+
+void cuda_rope(struct backend *be, act_t *qkv, const float *table, struct attention_shape s, int first, bool inverse) {
+	RV_ASSERT(s.head_dim % 2 == 0 && first >= 0);
+	launch_rope(cuda_of(be)->stream, be->act, qkv, table, s, first, inverse);
+}
+
+void cuda_swiglu_forward(struct backend *be, act_t *out, const act_t *gate_up, int n, int f) {
+	launch_swiglu_forward(cuda_of(be)->stream, be->act, out, gate_up, n, f);
+}
+
+void cuda_swiglu_backward(struct backend *be, act_t *dgate_up, const act_t *dout, const act_t *gate_up, int n, int f) {
+	launch_swiglu_backward(cuda_of(be)->stream, be->act, dgate_up, dout, gate_up, n, f);
+}
+
+void cuda_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *x, const float *w, const float *bias,
+						 struct linear_shape s, enum linear_epilogue ep) {
+	struct cuda_backend *cu = cuda_of(be);
+	const struct gemm_call call = {
+		.a = x,
+		.b = cuda_weights(cu, w, (size_t)s.o * s.c),
+		.d = y,
+		.m = s.n,
+		.n = s.o,
+		.k = s.c,
+		.lda = s.c,
+		.ldb = s.c,
+		.ldd = s.o,
+		.b_transposed = true,
+		.in = be->act,
+		.out = be->act,
+		.epilogue = ep == LINEAR_GELU ? GEMM_GELU
+					: bias            ? GEMM_BIAS
+									  : GEMM_PLAIN,
+		.bias = cuda_weights(cu, bias, (size_t)s.o),
+		.aux = pre,
+	};
+	gemm_run(cu->gemm, cu->stream, &call);
+}
+
+void cuda_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
+								struct linear_shape s, enum linear_epilogue ep) {
+	struct cuda_backend *cu = cuda_of(be);
+	const struct gemm_call call = {
+		.a = dy,
+		.b = cuda_weights(cu, w, (size_t)s.o * s.c),
+		.d = dx,
+		.m = s.n,
+		.n = s.c,
+		.k = s.o,
+		.lda = s.o,
+		.ldb = s.c,
+		.ldd = s.c,
+		.in = be->act,
+		.out = be->act,
+		.epilogue = ep == LINEAR_GELU ? GEMM_DGELU : GEMM_PLAIN,
+		.aux = (void *)(uintptr_t)pre, /* read only */
+	};
+	gemm_run(cu->gemm, cu->stream, &call);
+}
+
+/* dw (rows, c) += dy^T x, dy with a row length of its own. */
+static void weight_gradient(struct cuda_backend *cu, float *dw, const act_t *dy, int dy_ld, const act_t *x, int n,
+							int rows, int c) {
+	const struct gemm_call call = {
+		.a = dy,
+		.b = x,
+		.d = dw,
+		.m = rows,
+		.n = c,
+		.k = n,
+		.lda = dy_ld,
+		.ldb = c,
+		.ldd = c,
+		.a_transposed = true,
+		.accumulate = true,
+		.in = cu->base.act,
+		.out = DTYPE_F32,
+		.epilogue = GEMM_PLAIN,
+	};
+	gemm_run(cu->gemm, cu->stream, &call);
+	cuda_weights_changed(cu, dw, (size_t)rows * c * sizeof(float));
+}
+
+void cuda_linear_backward_weight(struct backend *be, float *dw, float *dbias, const act_t *dy, const act_t *x,
+								 struct linear_shape s) {
+	struct cuda_backend *cu = cuda_of(be);
+	weight_gradient(cu, dw, dy, s.o, x, s.n, s.o, s.c);
+	if (!dbias)
+		return;
+	float *partial = cuda_scratch(cu, SCRATCH_PARTIALS, column_sum_scratch_floats(s.n, s.o) * sizeof(float));
+	launch_column_sum(cu->stream, be->act, dbias, dy, partial, s.n, s.o);
+	cuda_weights_changed(cu, dbias, (size_t)s.o * sizeof(float));
+}
+
+static void check_attention(struct attention_shape s) {
+	RV_ASSERT(s.kv_heads > 0 && s.heads % s.kv_heads == 0);
+	RV_ASSERT(s.head_dim >= 1 && s.head_dim <= ATTENTION_HEAD_DIM_MAX);
+}
+
+void cuda_attention_forward(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s) {
+	check_attention(s);
+	launch_attention_forward_simple(cuda_of(be)->stream, be->act, out, lse, qkv, s);
+}
+
+void cuda_attention_backward(struct backend *be, act_t *dqkv, const act_t *dout, const act_t *qkv, const act_t *out,
+							 const float *lse, struct attention_shape s) {
+	check_attention(s);
+	struct cuda_backend *cu = cuda_of(be);
+	float *delta = cuda_scratch(cu, SCRATCH_ROWS, (size_t)s.b * s.heads * s.t * sizeof(float));
+	launch_attention_delta(cu->stream, be->act, delta, dout, out, s);
+	launch_attention_backward_simple(cu->stream, be->act, dqkv, dout, qkv, lse, delta, s);
+}
+
+void cuda_attention_cached(struct backend *be, act_t *out, act_t *k, act_t *v, const act_t *qkv,
+						   struct attention_shape s, int first) {
+	check_attention(s);
+	RV_ASSERT(s.b == 1 && first >= 0);
+	launch_attention_cached(cuda_of(be)->stream, be->act, out, k, v, qkv, s, first);
+}
+
+double cuda_sum_squares(struct backend *be, const float *x, size_t n) {
+	struct cuda_backend *cu = cuda_of(be);
+	double *partial = cuda_scratch(cu, SCRATCH_PARTIALS, (SUM_SQUARES_PARTIALS + 1) * sizeof(double)), sum;
+	launch_sum_squares(cu->stream, partial + SUM_SQUARES_PARTIALS, partial, x, n);
+	cuda_fetch(cu, &sum, partial + SUM_SQUARES_PARTIALS, sizeof sum);
+	return sum;
+}

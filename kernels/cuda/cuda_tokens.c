@@ -1,0 +1,198 @@
+/* cuda_tokens.c: the operations that take token ids from host memory, and the optimizer, which takes spans: embedding,
+ * classifier, logits, adamw. */
+#include "base/assert.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOGITS_ROW_ALIGN = 128, RADIX_BITS = 16, RADIX_BUCKETS = 1 << RADIX_BITS };
+
+void cuda_embed_forward(struct backend *be, act_t *out, const int32_t *tokens, const float *wte, const float *wpe,
+						int b, int t, int c) {
+	struct cuda_backend *cu = cuda_of(be);
+	const int32_t *device_tokens = cuda_stage_in(cu, tokens, (size_t)b * t * sizeof *tokens);
+	launch_embed_forward(cu->stream, be->act, out, device_tokens, wte, wpe, b * t, t, c);
+}
+
+/* One pass of a radix sort: rows in `from` (NULL: 0, 1, ...) by 16 bits of their tokens, equal ones in their order. */
+static void sort_pass(int32_t *to, const int32_t *from, const int32_t *tokens, int n, int shift) {
+	int32_t *next = calloc(RADIX_BUCKETS + 1, sizeof *next);
+	RV_ASSERT(next);
+	for (int i = 0; i < n; i++)
+		next[((tokens[i] >> shift) & (RADIX_BUCKETS - 1)) + 1]++;
+	for (int i = 0; i < RADIX_BUCKETS; i++)
+		next[i + 1] += next[i];
+	for (int i = 0; i < n; i++) {
+		int32_t row = from ? from[i] : i;
+		to[next[(tokens[row] >> shift) & (RADIX_BUCKETS - 1)]++] = row;
+	}
+	free(next);
+}
+
+/* out: (3 n + 1): tokens, rows sorted by token, starts of the distinct ones. Returns how many there are. */
+static int sort_tokens(int32_t *out, const int32_t *tokens, int n) {
+	int32_t *rows = out + n, *starts = out + 2 * n, largest = 0;
+	memcpy(out, tokens, (size_t)n * sizeof *out);
+	for (int i = 0; i < n; i++)
+		largest = tokens[i] > largest ? tokens[i] : largest;
+	if (largest < RADIX_BUCKETS) {
+		sort_pass(rows, NULL, tokens, n, 0);
+	} else {
+		sort_pass(starts, NULL, tokens, n, 0); /* starts: not in use yet */
+		sort_pass(rows, starts, tokens, n, RADIX_BITS);
+	}
+	int distinct = 0;
+	for (int i = 0; i < n; i++)
+		if (i == 0 || tokens[rows[i]] != tokens[rows[i - 1]])
+			starts[distinct++] = i;
+	starts[distinct] = n;
+	return distinct;
+}
+
+void cuda_embed_backward(struct backend *be, float *dwte, float *dwpe, const int32_t *tokens, const act_t *dout, int b,
+						 int t, int c) {
+	struct cuda_backend *cu = cuda_of(be);
+	int n = b * t;
+	size_t bytes = (3 * (size_t)n + 1) * sizeof *tokens;
+	int32_t *sorted = malloc(bytes);
+	RV_ASSERT(sorted);
+	int distinct = sort_tokens(sorted, tokens, n);
+	const int32_t *device = cuda_stage_in(cu, sorted, bytes);
+	free(sorted);
+	const struct embed_order order = {device, device + n, device + 2 * (size_t)n, distinct};
+	launch_embed_backward(cu->stream, be->act, dwte, order, dout, c);
+	int32_t most = 0;
+	for (int i = 0; i < n; i++)
+		most = tokens[i] > most ? tokens[i] : most;
+	cuda_weights_changed(cu, dwte, ((size_t)most + 1) * c * sizeof *dwte);
+	if (!dwpe)
+		return;
+	launch_position_backward(cu->stream, be->act, dwpe, dout, b, t, c);
+	cuda_weights_changed(cu, dwpe, (size_t)t * c * sizeof *dwpe);
+}
+
+/* logits (n, ld) = x wte^T for `columns` rows of wte. */
+static void logits_of(struct cuda_backend *cu, void *logits, enum dtype out, const act_t *x, const float *wte, int n,
+					  int c, int columns, int ld) {
+	const struct gemm_call call = {
+		.a = x,
+		.b = cuda_weights(cu, wte, (size_t)columns * c),
+		.d = logits,
+		.m = n,
+		.n = columns,
+		.k = c,
+		.lda = c,
+		.ldb = c,
+		.ldd = ld,
+		.b_transposed = true,
+		.in = cu->base.act,
+		.out = out,
+		.epilogue = GEMM_PLAIN,
+	};
+	gemm_run(cu->gemm, cu->stream, &call);
+}
+
+/* What all chunks of tokens of a classifier call have in common. */
+struct head {
+	const float *wte;
+	float *dwte;
+	act_t *logits;
+	int c, v, vp, ld;
+};
+
+/* dx = dlogits wte; dwte += dlogits^T x. */
+static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *dx, const act_t *x, int n) {
+	const struct gemm_call input = {
+		.a = h->logits,
+		.b = cuda_weights(cu, h->wte, (size_t)h->vp * h->c),
+		.d = dx,
+		.m = n,
+		.n = h->c,
+		.k = h->vp,
+		.lda = h->ld,
+		.ldb = h->c,
+		.ldd = h->c,
+		.in = cu->base.act,
+		.out = cu->base.act,
+		.epilogue = GEMM_PLAIN,
+	};
+	const struct gemm_call weight = {
+		.a = h->logits,
+		.b = x,
+		.d = h->dwte,
+		.m = h->v,
+		.n = h->c,
+		.k = n,
+		.lda = h->ld,
+		.ldb = h->c,
+		.ldd = h->c,
+		.a_transposed = true,
+		.accumulate = true,
+		.in = cu->base.act,
+		.out = DTYPE_F32,
+		.epilogue = GEMM_PLAIN,
+	};
+	gemm_run(cu->gemm, cu->stream, &input);
+	gemm_run(cu->gemm, cu->stream, &weight);
+}
+
+void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
+					 const int32_t *targets, int n, int c, int v, int vp, float grad_scale) {
+	struct cuda_backend *cu = cuda_of(be);
+	int ld = (vp + LOGITS_ROW_ALIGN - 1) / LOGITS_ROW_ALIGN * LOGITS_ROW_ALIGN;
+	size_t row_bytes = (size_t)ld * dtype_bytes(be->act);
+	size_t fit = cu->logits_chunk_bytes / row_bytes;
+	int chunk = fit < 1 ? 1 : fit < (size_t)n ? (int)fit : n;
+	struct head h = {wte, dwte, cuda_scratch(cu, SCRATCH_LOGITS, (size_t)chunk * row_bytes), c, v, vp, ld};
+	const int32_t *device_targets = cuda_stage_in(cu, targets, (size_t)n * sizeof *targets);
+	float *device_losses = cuda_scratch(cu, SCRATCH_ROWS, (size_t)n * sizeof *losses);
+	for (int first = 0; first < n; first += chunk) {
+		int rows = n - first < chunk ? n - first : chunk;
+		const act_t *from = (const act_t *)((const char *)x + (size_t)first * c * dtype_bytes(be->act));
+		logits_of(cu, h.logits, be->act, from, wte, rows, c, vp, ld);
+		const struct classifier_rows p = {
+			h.logits, device_losses + first, device_targets + first, rows, v, vp, ld, dx != NULL, grad_scale};
+		launch_classifier(cu->stream, be->act, &p);
+		if (dx)
+			head_backward(cu, &h, backend_act_at(be, dx, (size_t)first * c), from, rows);
+	}
+	if (dx)
+		cuda_weights_changed(cu, dwte, (size_t)v * c * sizeof *dwte);
+	cuda_fetch(cu, losses, device_losses, (size_t)n * sizeof *losses);
+}
+
+void cuda_logits(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v) {
+	struct cuda_backend *cu = cuda_of(be);
+	size_t bytes = (size_t)n * v * sizeof *host_out;
+	float *out = cuda_scratch(cu, SCRATCH_LOGITS, bytes);
+	logits_of(cu, out, DTYPE_F32, x, wte, n, c, v, v);
+	cuda_fetch(cu, host_out, out, bytes);
+}
+
+void cuda_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
+				int n_spans, const struct adamw_params *a) {
+	struct cuda_backend *cu = cuda_of(be);
+	if (n_spans < 1 || spans[n_spans - 1].end == 0)
+		return;
+	size_t n = spans[n_spans - 1].end, ends_bytes = (size_t)n_spans * sizeof(size_t);
+	char *packed = malloc(ends_bytes + (size_t)n_spans); /* ends, then whether they decay */
+	RV_ASSERT(packed);
+	for (int i = 0; i < n_spans; i++) {
+		memcpy(packed + (size_t)i * sizeof(size_t), &spans[i].end, sizeof(size_t));
+		packed[ends_bytes + (size_t)i] = spans[i].decay;
+	}
+	const char *device = cuda_stage_in(cu, packed, ends_bytes + (size_t)n_spans);
+	free(packed);
+	const struct adamw_arrays arrays = {.p = p,
+										.m = m,
+										.v = v,
+										.g = g,
+										.p_bf16 = cuda_weights_overwritten(cu, p, n),
+										.ends = (const size_t *)(const void *)device,
+										.decays = (const uint8_t *)device + ends_bytes,
+										.n_spans = n_spans,
+										.n = n};
+	launch_adamw(cu->stream, &arrays, a);
+}

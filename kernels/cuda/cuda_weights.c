@@ -1,0 +1,62 @@
+/* cuda_weights.c: the bf16 copies of weights. A model keeps fp32 masters; tensor cores read bf16. The copy is made of a
+ * whole allocation when a product first uses a part of it (2 bytes per parameter), is kept in step by adamw, and is
+ * brought up to date before a product where anything else wrote the masters. */
+#include "base/assert.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
+
+static struct cuda_allocation *allocation_of(struct cuda_backend *cu, const void *p) {
+	const char *at = p;
+	for (struct cuda_allocation *a = cu->allocations; a; a = a->next)
+		if (at >= a->base && at < a->base + a->bytes)
+			return a;
+	return NULL;
+}
+
+static size_t element_of(const struct cuda_allocation *a, const void *p) {
+	return (size_t)((const char *)p - a->base) / sizeof(float);
+}
+
+static void mark_stale(struct cuda_allocation *a, size_t begin, size_t end) {
+	bool none = a->stale_begin == a->stale_end;
+	a->stale_begin = none || begin < a->stale_begin ? begin : a->stale_begin;
+	a->stale_end = none || end > a->stale_end ? end : a->stale_end;
+}
+
+static void make_copy(struct cuda_allocation *a) {
+	void *p = NULL;
+	cuda_check(cudaMalloc(&p, a->bytes / 2), "cudaMalloc of the bf16 copy of the weights");
+	a->copy = p;
+	mark_stale(a, 0, a->bytes / sizeof(float));
+}
+
+const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n) {
+	if (cu->base.act == DTYPE_F32 || !w)
+		return w;
+	struct cuda_allocation *a = allocation_of(cu, w);
+	RV_ASSERT(a && element_of(a, w) + n <= a->bytes / sizeof(float));
+	if (!a->copy)
+		make_copy(a);
+	if (a->stale_begin < a->stale_end) {
+		size_t begin = a->stale_begin;
+		launch_to_bf16(cu->stream, a->copy + begin, (const float *)(const void *)a->base + begin, a->stale_end - begin);
+		a->stale_begin = a->stale_end = 0;
+	}
+	return a->copy + element_of(a, w);
+}
+
+void cuda_weights_changed(struct cuda_backend *cu, const void *p, size_t bytes) {
+	struct cuda_allocation *a = bytes ? allocation_of(cu, p) : NULL;
+	if (a && a->copy)
+		mark_stale(a, element_of(a, p), element_of(a, (const char *)p + bytes + sizeof(float) - 1));
+}
+
+void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n) {
+	struct cuda_allocation *a = n ? allocation_of(cu, p) : NULL;
+	if (!a || !a->copy)
+		return NULL;
+	size_t begin = element_of(a, p), end = begin + n;
+	if (a->stale_begin >= begin && a->stale_end <= end)
+		a->stale_begin = a->stale_end = 0;
+	return a->copy + begin;
+}

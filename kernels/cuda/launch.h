@@ -1,0 +1,120 @@
+/* launch.h: the kernels, as calls from C: each enqueues on `stream` and returns. Pointers are device memory unless said
+ * otherwise; shapes and meaning are those of kernels/backend.h, where the operation of the same name is. `act` is the
+ * type of every act_t. Scratch memory is the caller's; its contents matter only to the call.
+ *
+ * Every kernel gives the same bits whenever it is called with the same inputs: no floating-point atomics, and no sum
+ * whose order depends on the number of multiprocessors. */
+#ifndef RV_CUDA_LAUNCH_H
+#define RV_CUDA_LAUNCH_H
+
+#include "kernels/backend.h"
+#include "kernels/cuda/runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* embed.cu */
+void launch_embed_forward(cudaStream_t stream, enum dtype act, act_t *out, const int32_t *tokens, const float *wte,
+						  const float *wpe, int n, int t, int c);
+/* The rows of dout, sorted by token: those of distinct token i are rows[starts[i]] .. rows[starts[i+1] - 1], ascending,
+ * and the token is tokens[rows[starts[i]]]. */
+struct embed_order {
+	const int32_t *tokens, *rows, *starts; /* (n), (n), (distinct + 1) */
+	int distinct;
+};
+void launch_embed_backward(cudaStream_t stream, enum dtype act, float *dwte, struct embed_order order,
+						   const act_t *dout, int c);
+void launch_position_backward(cudaStream_t stream, enum dtype act, float *dwpe, const act_t *dout, int b, int t, int c);
+
+/* norm.cu: c up to NORM_WIDTH_MAX. */
+enum { NORM_WIDTH_MAX = 8192 };
+enum norm_kind { NORM_LAYER, NORM_RMS };
+struct norm_forward {
+	enum norm_kind kind;
+	act_t *sum, *out;   /* sum: NULL without a residual */
+	float *mean, *rstd; /* mean: NORM_LAYER only */
+	const act_t *a, *b; /* x, or the two terms of sum */
+	const float *w, *bias;
+	float eps;
+	int n, c;
+};
+void launch_norm_forward(cudaStream_t stream, enum dtype act, const struct norm_forward *p);
+struct norm_backward {
+	enum norm_kind kind;
+	act_t *dx;
+	float *dw, *dbias;
+	const act_t *dout, *x;
+	const float *w, *mean, *rstd;
+	float *partial; /* norm_backward_scratch_floats(n, c) */
+	int n, c;
+};
+size_t norm_backward_scratch_floats(int n, int c);
+void launch_norm_backward(cudaStream_t stream, enum dtype act, const struct norm_backward *p);
+
+/* column_sum.cu */
+/* sums[c] += the sum over rows of x (n, c), with column_sum_scratch_floats(n, c) of scratch. */
+size_t column_sum_scratch_floats(int n, int c);
+void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const act_t *x, float *partial, int n, int c);
+/* sums[i] += partial[0][i] + partial[1][i] + ...; partial has rows of `ld` floats. */
+void launch_reduce_partials(cudaStream_t stream, float *sums, const float *partial, int rows, int columns, int ld);
+
+/* rope.cu, swiglu.cu, convert.cu */
+void launch_rope(cudaStream_t stream, enum dtype act, act_t *qkv, const float *table, struct attention_shape s,
+				 int first, bool inverse);
+void launch_swiglu_forward(cudaStream_t stream, enum dtype act, act_t *out, const act_t *gate_up, int n, int f);
+void launch_swiglu_backward(cudaStream_t stream, enum dtype act, act_t *dgate_up, const act_t *dout,
+							const act_t *gate_up, int n, int f);
+/* out[i] = bf16(in[i]) */
+void launch_to_bf16(cudaStream_t stream, void *out, const float *in, size_t n);
+
+/* attention_simple.cu: any head_dim up to ATTENTION_HEAD_DIM_MAX, both types, fp32 arithmetic. */
+enum { ATTENTION_HEAD_DIM_MAX = 256 };
+void launch_attention_forward_simple(cudaStream_t stream, enum dtype act, act_t *out, float *lse, const act_t *qkv,
+									 struct attention_shape s);
+void launch_attention_backward_simple(cudaStream_t stream, enum dtype act, act_t *dqkv, const act_t *dout,
+									  const act_t *qkv, const float *lse, const float *delta, struct attention_shape s);
+/* delta (B, heads, T) = the sum over a head's channels of dout * out. */
+void launch_attention_delta(cudaStream_t stream, enum dtype act, float *delta, const act_t *dout, const act_t *out,
+							struct attention_shape s);
+void launch_attention_cached(cudaStream_t stream, enum dtype act, act_t *out, act_t *k, act_t *v, const act_t *qkv,
+							 struct attention_shape s, int first);
+
+/* attention_mma_forward.cu, attention_mma_backward.cu: bf16 on tensor cores, for the shapes that
+ * attention_mma_fits() says. */
+bool attention_mma_fits(enum dtype act, struct attention_shape s);
+void launch_attention_forward_mma(cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,
+								  struct attention_shape s);
+void launch_attention_backward_mma(cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,
+								   const float *lse, const float *delta, struct attention_shape s);
+
+/* classifier.cu */
+struct classifier_rows {
+	act_t *logits; /* (n, ld): becomes the gradient when `gradient` */
+	float *losses; /* (n) */
+	const int32_t *targets;
+	int n, v, vp, ld; /* columns v .. vp - 1 of the gradient become 0 */
+	bool gradient;
+	float grad_scale;
+};
+void launch_classifier(cudaStream_t stream, enum dtype act, const struct classifier_rows *p);
+
+/* adamw.cu */
+enum { SUM_SQUARES_PARTIALS = 1024 };
+/* *sum = the sum of x[i]^2; partial (SUM_SQUARES_PARTIALS). */
+void launch_sum_squares(cudaStream_t stream, double *sum, double *partial, const float *x, size_t n);
+struct adamw_arrays {
+	float *p, *m, *v;
+	const float *g;
+	void *p_bf16;          /* the bf16 copy of p, kept in step; NULL: none */
+	const size_t *ends;    /* (n_spans) of the spans, ascending: span i is [ends[i-1], ends[i]) */
+	const uint8_t *decays; /* (n_spans) */
+	int n_spans;
+	size_t n;
+};
+void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arrays, const struct adamw_params *a);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

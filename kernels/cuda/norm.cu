@@ -1,0 +1,230 @@
+// norm.cu: LayerNorm and RMSNorm, with the residual add before them.
+//
+// The threads of a row (blockDim.x) hold it in registers: it is read once. Forward moves two activations per element
+// (four with a residual); backward four (dout, x, and dx in and out) and, for dw and dbias, partial sums of groups of
+// rows: at most NORM_PARTIALS rows of 2 c floats, written and read once and added in a fixed order.
+#include "kernels/cuda/dispatch.cuh"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/reduce.cuh"
+
+enum { NORM_THREADS = 256, NORM_THREADS_MAX = 1024, NORM_CHANNELS = 8, NORM_PARTIALS = 1024, NORM_PARTIAL_ROWS = 8 };
+
+// An instance: a thread holds K runs of V channels of type T, in blocks of at most M threads.
+template <class Elem, int Width, int Runs, int Max> struct norm_instance {
+	typedef Elem T;
+	static constexpr int V = Width, K = Runs, M = Max;
+};
+
+// Threads of a row, and rows of a block.
+struct norm_block {
+	int x, y;
+	dim3 shape() const { return dim3((unsigned)x, (unsigned)y); }
+	int slots() const { return x * y / WARP; }
+};
+
+static norm_block block_for(int c, int channels) {
+	int x = ((c + channels - 1) / channels + WARP - 1) / WARP * WARP;
+	return {x, x < NORM_THREADS ? NORM_THREADS / x : 1};
+}
+
+// f(instance) for the type and the row length: one run per thread, or NORM_CHANNELS channels where that takes more than
+// NORM_THREADS of them.
+template <class F, class... P> static void norm_dispatch(enum dtype act, int c, F f, P... pointers) {
+	static_assert(NORM_CHANNELS * NORM_THREADS_MAX == NORM_WIDTH_MAX, "as many as the threads of a block can hold");
+	dispatch(
+		act, c,
+		[=](auto a) {
+			typedef typename decltype(a)::T T;
+			constexpr int V = decltype(a)::V;
+			if (c > NORM_THREADS * V)
+				f(norm_instance<T, V, NORM_CHANNELS / V, NORM_THREADS_MAX>());
+			else
+				f(norm_instance<T, V, 1, NORM_THREADS>());
+		},
+		pointers...);
+}
+
+struct norm_row {
+	float mean, rstd;
+};
+
+// What of channels lies beyond the row counts as the mean.
+template <int K, int V>
+__device__ __forceinline__ norm_row statistics(const float (&x)[K][V], norm_kind kind, float eps, int c,
+											   shared_t<float> slots) {
+	float sum = 0, squares = 0, mean = 0;
+	if (kind == NORM_LAYER) {
+#pragma unroll
+		for (int k = 0; k < K; k++)
+#pragma unroll
+			for (int i = 0; i < V; i++)
+				sum += x[k][i];
+		mean = row_sum(sum, slots) / (float)c;
+	}
+#pragma unroll
+	for (int k = 0; k < K; k++)
+#pragma unroll
+		for (int i = 0; i < V; i++) {
+			int column = (k * (int)blockDim.x + (int)threadIdx.x) * V + i;
+			float centred = column < c ? x[k][i] - mean : 0;
+			squares += centred * centred;
+		}
+	squares = row_sum(squares, slots + (int)(blockDim.x * blockDim.y) / WARP);
+	return {mean, 1.0f / sqrtf(squares / (float)c + eps)};
+}
+
+// Dynamic shared memory: two floats for each warp.
+template <class I> __global__ void __launch_bounds__(I::M) norm_forward_kernel(norm_forward p) {
+	typedef typename I::T T;
+	constexpr int V = I::V, K = I::K;
+	DSHMEM(float, slots);
+	int row = (int)(blockIdx.x * blockDim.y + threadIdx.y);
+	bool here = row < p.n;
+	size_t at = (size_t)row * p.c;
+	float x[K][V] = {};
+#pragma unroll
+	for (int k = 0; k < K; k++) {
+		int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
+		if (!here || column >= p.c)
+			continue;
+		load<V>(x[k], reinterpret_cast<const T *>(p.a) + at + column);
+		if (p.sum) {
+			float b[V];
+			load<V>(b, reinterpret_cast<const T *>(p.b) + at + column);
+#pragma unroll
+			for (int i = 0; i < V; i++)
+				x[k][i] = rounded<T>(x[k][i] + b[i]); // the norm is of the sum as it is kept
+			store<V>(reinterpret_cast<T *>(p.sum) + at + column, x[k]);
+		}
+	}
+	norm_row s = statistics(x, p.kind, p.eps, p.c, slots);
+#pragma unroll
+	for (int k = 0; k < K; k++) {
+		int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
+		if (!here || column >= p.c)
+			continue;
+		float w[V], bias[V] = {};
+		load<V>(w, p.w + column);
+		if (p.bias)
+			load<V>(bias, p.bias + column);
+#pragma unroll
+		for (int i = 0; i < V; i++)
+			x[k][i] = (x[k][i] - s.mean) * s.rstd * w[i] + bias[i];
+		store<V>(reinterpret_cast<T *>(p.out) + at + column, x[k]);
+	}
+	if (here && threadIdx.x == 0) {
+		p.rstd[row] = s.rstd;
+		if (p.mean)
+			p.mean[row] = s.mean;
+	}
+}
+
+extern "C" void launch_norm_forward(cudaStream_t stream, enum dtype act, const struct norm_forward *args) {
+	const norm_forward p = *args;
+	norm_dispatch(
+		act, p.c,
+		[=](auto i) {
+			typedef decltype(i) I;
+			norm_block block = block_for(p.c, I::K * I::V);
+			LAUNCH(norm_forward_kernel<I>, blocks_for((size_t)p.n, (size_t)block.y), block.shape(),
+				   2 * sizeof(float) * block.slots(), stream, p);
+		},
+		p.sum, p.out, p.a, p.b, p.w, p.bias);
+}
+
+// Groups of rows whose dw is summed by one thread: a function of n alone, but for being a multiple of the rows of a
+// block.
+static int partial_rows(int n) {
+	int rows = (n + NORM_PARTIAL_ROWS - 1) / NORM_PARTIAL_ROWS;
+	return rows < NORM_PARTIALS ? rows : (int)NORM_PARTIALS;
+}
+
+static int norm_blocks(int n, int rows_of_block) {
+	return (partial_rows(n) + rows_of_block - 1) / rows_of_block;
+}
+
+extern "C" size_t norm_backward_scratch_floats(int n, int c) {
+	return (size_t)(partial_rows(n) + NORM_THREADS / WARP) * 2 * c;
+}
+
+// With xhat = (x - mean) rstd and g = dout w:  dx += rstd (g - mean(g) - xhat mean(g xhat)); RMSNorm: without mean, mean(g).
+template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(norm_backward p) {
+	typedef typename I::T T;
+	constexpr int V = I::V, K = I::K;
+	DSHMEM(float, slots); // four for each warp: two sums, and two more while others still read those
+	int rows_at_once = (int)(gridDim.x * blockDim.y), group = (int)(blockIdx.x * blockDim.y + threadIdx.y);
+	int warps = (int)(blockDim.x * blockDim.y) / WARP, parity = 0;
+	float w[K][V] = {}, dw[K][V] = {}, db[K][V] = {};
+#pragma unroll
+	for (int k = 0; k < K; k++) {
+		int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
+		if (column < p.c)
+			load<V>(w[k], p.w + column);
+	}
+	for (int first = 0; first < p.n; first += rows_at_once, parity ^= 1) {
+		int row = first + group;
+		bool here = row < p.n;
+		size_t at = (size_t)row * p.c;
+		float mean = here && p.kind == NORM_LAYER ? p.mean[row] : 0, rstd = here ? p.rstd[row] : 0;
+		float dy[K][V] = {}, xhat[K][V] = {}, g_sum = 0, gx_sum = 0;
+#pragma unroll
+		for (int k = 0; k < K; k++) {
+			int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
+			if (!here || column >= p.c)
+				continue;
+			load<V>(dy[k], reinterpret_cast<const T *>(p.dout) + at + column);
+			load<V>(xhat[k], reinterpret_cast<const T *>(p.x) + at + column);
+#pragma unroll
+			for (int i = 0; i < V; i++) {
+				xhat[k][i] = (xhat[k][i] - mean) * rstd;
+				dw[k][i] += dy[k][i] * xhat[k][i];
+				db[k][i] += dy[k][i];
+				dy[k][i] *= w[k][i];
+				g_sum += dy[k][i];
+				gx_sum += dy[k][i] * xhat[k][i];
+			}
+		}
+		shared_t<float> mine = slots + parity * 2 * warps;
+		gx_sum = row_sum(gx_sum, mine) / (float)p.c;
+		g_sum = p.kind == NORM_LAYER ? row_sum(g_sum, mine + warps) / (float)p.c : 0;
+#pragma unroll
+		for (int k = 0; k < K; k++) {
+			int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
+			if (!here || column >= p.c)
+				continue;
+			T *to = reinterpret_cast<T *>(p.dx) + at + column;
+			float dx[V];
+			load<V>(dx, to);
+#pragma unroll
+			for (int i = 0; i < V; i++)
+				dx[i] += rstd * (dy[k][i] - g_sum - xhat[k][i] * gx_sum);
+			store<V>(to, dx);
+		}
+	}
+#pragma unroll
+	for (int k = 0; k < K; k++) {
+		int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
+		if (column >= p.c)
+			continue;
+		store<V>(p.partial + (size_t)group * 2 * p.c + column, dw[k]);
+		if (p.dbias)
+			store<V>(p.partial + (size_t)group * 2 * p.c + p.c + column, db[k]);
+	}
+}
+
+extern "C" void launch_norm_backward(cudaStream_t stream, enum dtype act, const struct norm_backward *args) {
+	const norm_backward p = *args;
+	norm_dispatch(
+		act, p.c,
+		[=](auto i) {
+			typedef decltype(i) I;
+			norm_block block = block_for(p.c, I::K * I::V);
+			int blocks = norm_blocks(p.n, block.y);
+			LAUNCH(norm_backward_kernel<I>, (unsigned)blocks, block.shape(), 4 * sizeof(float) * block.slots(), stream,
+				   p);
+			launch_reduce_partials(stream, p.dw, p.partial, blocks * block.y, p.c, 2 * p.c);
+			if (p.dbias)
+				launch_reduce_partials(stream, p.dbias, p.partial + p.c, blocks * block.y, p.c, 2 * p.c);
+		},
+		p.dx, p.dout, p.x, p.w, p.partial);
+}

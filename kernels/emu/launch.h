@@ -1,0 +1,17 @@
+// launch.h: how kernels get into a stream.
+#ifndef RV_EMU_LAUNCH_H
+#define RV_EMU_LAUNCH_H
+
+#include "kernels/emu/block.h"
+
+#include <functional>
+
+namespace emu {
+
+// `body` is what one thread of the grid runs.
+void launch(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+			std::function<void()> body);
+
+} // namespace emu
+
+#endif

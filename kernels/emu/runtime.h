@@ -1,0 +1,98 @@
+/* runtime.h: the part of the CUDA runtime API that kernels/cuda/ uses, as the emulator has it. TEST ONLY.
+ *
+ * The emulator runs the .cu files that ship, compiled as C++, on the CPU: one OS thread, the threads of a block as
+ * fibers (emu/block.h), one block after the other. What it is for: running every kernel in CI without a GPU, in orders
+ * of threads and streams that a GPU might choose, under AddressSanitizer, and with every access to shared memory
+ * checked (emu/shared.h). What it cannot show: speed, and races between blocks through global memory.
+ *
+ * Streams      EAGER: work runs when it is enqueued. LAZY: work runs only when something waits for it (a synchronize, or
+ *              an event that another stream waits for), so that a wait that was forgotten shows as stale data. Copies
+ *              from and to host memory are as late as all else: as for pinned memory, the host must wait.
+ * Memory       device memory is host memory, filled with NaN bytes when allocated.
+ * Faults       print one line - kernel, block, thread, source line, and what is wrong - and end the process with
+ *              status EMU_FAULT_STATUS.
+ * Threads      one OS thread at a time; calls from several take turns (one lock around every call).
+ *
+ * C and C++. */
+#ifndef RV_EMU_RUNTIME_H
+#define RV_EMU_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { EMU_FAULT_STATUS = 99 };
+
+enum emu_order { EMU_FORWARD, EMU_REVERSE, EMU_RANDOM };
+enum emu_streams { EMU_EAGER, EMU_LAZY };
+
+struct emu_options {
+	enum emu_order order; /* in which the threads of a block, and the blocks of a grid, take turns */
+	enum emu_streams streams;
+	uint64_t seed; /* of EMU_RANDOM */
+};
+
+struct emu_counters {
+	uint64_t launches, blocks, threads, switches;
+};
+
+/* Applies to what is launched from now on. */
+void emu_configure(const struct emu_options *options);
+struct emu_counters emu_count(void);
+
+typedef int cudaError_t;
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
+enum cudaMemcpyKind {
+	cudaMemcpyHostToHost,
+	cudaMemcpyHostToDevice,
+	cudaMemcpyDeviceToHost,
+	cudaMemcpyDeviceToDevice,
+	cudaMemcpyDefault
+};
+typedef struct emu_stream *cudaStream_t; /* NULL: the default stream, which waits for no other here */
+typedef struct emu_event *cudaEvent_t;
+
+struct cudaDeviceProp {
+	char name[256];
+	size_t totalGlobalMem;
+	int multiProcessorCount, major, minor;
+};
+
+cudaError_t cudaGetDeviceCount(int *n); /* 1 */
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
+
+/* 256-byte aligned; EMU_MEMORY_BYTES in all, so that running out can be tested. */
+cudaError_t cudaMalloc(void **out, size_t bytes);
+cudaError_t cudaFree(void *p); /* waits for all streams first */
+cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaFreeHost(void *p);
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s);
+cudaError_t cudaMemsetAsync(void *dst, int byte, size_t bytes, cudaStream_t s);
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t s);
+cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t e);
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
+cudaError_t cudaEventSynchronize(cudaEvent_t e);
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
+
+/* What a library would do on the device: work(arg), in the order of the stream. */
+void emu_enqueue(cudaStream_t s, void (*work)(void *arg), void *arg);
+
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t e);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* cases_head.c: the fused classifier, and logits. */
+#include "tests/kernels/conformance/cases.h"
+
+#include <stdlib.h>
+
+static const struct {
+	int n, c, v, vp;
+} sizes[] = {{1, 1, 1, 1},      {1, 3, 2, 64},        {7, 17, 33, 40},  {3, 64, 127, 128},
+			 {17, 8, 300, 384}, {33, 16, 1023, 1024}, {127, 8, 33, 33}, {5, 8, 5000, 5008}};
+
+static void check_host(const char *name, struct duo *d, const float *got, const float *want, size_t n, double fp32,
+					   double bf16) {
+	check_close(name, got, want, n, duo_tolerance(d, fp32, bf16));
+	d->checked++;
+}
+
+static void classifier(struct duo *d, int size) {
+	int n = sizes[size].n, c = sizes[size].c, v = sizes[size].v, vp = sizes[size].vp;
+	size_t nc = (size_t)n * c, vc = (size_t)vp * c;
+	int32_t *targets = random_tokens((size_t)n, d->seed++, v);
+	for (int i = 1; i < n; i += 3)
+		targets[i] = -1;
+	for (int gradient = 0; gradient < 2; gradient++) {
+		int x = duo_random(d, "x", DUO_ACT, nc, 2), wte = duo_random(d, "wte", DUO_WEIGHT, vc, 1);
+		int dx = gradient ? duo_random(d, "dx", DUO_ACT, nc, 1) : -1;
+		int dwte = gradient ? duo_random(d, "dwte", DUO_F32, vc, 0.01f) : -1;
+		float *losses[2] = {zero_floats((size_t)n), zero_floats((size_t)n)};
+		ON_BOTH(d, s)
+		s.be->ops->classifier(s.be, losses[s.be == d->be], duo_act(s, dx), duo_f32(s, dwte), duo_act(s, x),
+							  duo_f32(s, wte), targets, n, c, v, vp, 0.25f);
+		check_host("losses", d, losses[1], losses[0], (size_t)n, TOL_PRODUCT, 2e-2);
+		for (int i = 1; i < n; i += 3)
+			assert_true(losses[1][i] == 0);
+		if (gradient) {
+			duo_check(d, dx, duo_tolerance(d, TOL_PRODUCT, 4e-2));
+			duo_check(d, dwte, duo_tolerance(d, TOL_PRODUCT, 4e-2));
+		}
+		free(losses[0]);
+		free(losses[1]);
+		duo_clear(d);
+	}
+	free(targets);
+}
+
+static void logits(struct duo *d, int size) {
+	int n = sizes[size].n, c = sizes[size].c, v = sizes[size].v;
+	int x = duo_random(d, "x", DUO_ACT, (size_t)n * c, 2), wte = duo_random(d, "wte", DUO_WEIGHT, (size_t)v * c, 1);
+	float *out[2] = {zero_floats((size_t)n * v), zero_floats((size_t)n * v)};
+	ON_BOTH(d, s)
+	s.be->ops->logits(s.be, out[s.be == d->be], duo_act(s, x), duo_f32(s, wte), n, c, v);
+	check_host("logits", d, out[1], out[0], (size_t)n * v, TOL_PRODUCT, TOL_PRODUCT);
+	free(out[0]);
+	free(out[1]);
+}
+
+const struct conformance_case cases_head[] = {
+	{"classifier", COUNT(sizes), classifier, 5}, {"logits", COUNT(sizes), logits, 5}, {0}};

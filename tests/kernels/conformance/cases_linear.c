@@ -1,0 +1,38 @@
+/* cases_linear.c: linear layers with every epilogue. */
+#include "tests/kernels/conformance/cases.h"
+
+static const struct linear_shape sizes[] = {{1, 1, 1},     {3, 7, 17},   {17, 33, 3},   {33, 64, 129},
+											{127, 17, 33}, {64, 96, 32}, {1023, 7, 16}, {7, 1023, 17}};
+
+static void linear(struct duo *d, int size) {
+	struct linear_shape k = sizes[size];
+	size_t no = (size_t)k.n * k.o, nc = (size_t)k.n * k.c, oc = (size_t)k.o * k.c;
+	for (int variant = 0; variant < 4; variant++) {
+		enum linear_epilogue ep = variant & 1 ? LINEAR_GELU : LINEAR_NONE;
+		int x = duo_random(d, "x", DUO_ACT, nc, 1), w = duo_random(d, "w", DUO_WEIGHT, oc, 1);
+		int bias = variant & 2 ? duo_random(d, "bias", DUO_WEIGHT, (size_t)k.o, 1) : -1;
+		int dbias = variant & 2 ? duo_random(d, "dbias", DUO_F32, (size_t)k.o, 1) : -1;
+		int dy = duo_random(d, "dy", DUO_ACT, no, 1), y = duo_random(d, "y", DUO_ACT, no, 1);
+		int pre = ep == LINEAR_GELU ? duo_random(d, "pre", DUO_ACT, no, 1) : -1;
+		int below = ep == LINEAR_GELU ? duo_random(d, "below", DUO_ACT, nc, 4) : -1;
+		int dx = duo_random(d, "dx", DUO_ACT, nc, 1), dw = duo_random(d, "dw", DUO_F32, oc, 1);
+		ON_BOTH(d, s) {
+			s.be->ops->linear_forward(s.be, duo_act(s, y), duo_act(s, pre), duo_act(s, x), duo_f32(s, w),
+									  duo_f32(s, bias), k, ep);
+			s.be->ops->linear_backward_input(s.be, duo_act(s, dx), duo_act(s, dy), duo_f32(s, w), duo_act(s, below), k,
+											 ep);
+			s.be->ops->linear_backward_weight(s.be, duo_f32(s, dw), duo_f32(s, dbias), duo_act(s, dy), duo_act(s, x),
+											  k);
+		}
+		duo_check(d, y, TOL_PRODUCT);
+		duo_check(d, dx, TOL_PRODUCT);
+		duo_check(d, dw, TOL_PRODUCT);
+		if (pre >= 0)
+			duo_check(d, pre, TOL_PRODUCT);
+		if (dbias >= 0)
+			duo_check(d, dbias, TOL_REDUCTION);
+		duo_clear(d);
+	}
+}
+
+const struct conformance_case cases_linear[] = {{"linear", COUNT(sizes), linear, 6}, {0}};

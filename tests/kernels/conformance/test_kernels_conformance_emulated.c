@@ -1,0 +1,78 @@
+/* test_kernels_conformance_emulated.c: the CUDA backend, its kernels run by the emulator (kernels/emu/runtime.h), against
+ * `ref`: in fp32 and bf16, with the threads of a block in several orders, and with streams that run at once or as late as
+ * they may. `--long`: all sizes in every way, several seeds. */
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/emu/runtime.h"
+#include "tests/kernels/conformance/conformance.h"
+
+#include <string.h>
+#include <time.h>
+
+static bool long_run;
+
+static const struct {
+	const char *name;
+	struct emu_options options;
+} ways[] = {{"forward, eager", {EMU_FORWARD, EMU_EAGER, 0}}, {"reverse, eager", {EMU_REVERSE, EMU_EAGER, 0}},
+			{"random, eager", {EMU_RANDOM, EMU_EAGER, 1}},   {"forward, lazy", {EMU_FORWARD, EMU_LAZY, 0}},
+			{"reverse, lazy", {EMU_REVERSE, EMU_LAZY, 0}},   {"random, lazy", {EMU_RANDOM, EMU_LAZY, 2}}};
+
+static double now_s(void) {
+	struct timespec t;
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static struct backend *open_cuda(enum dtype compute) {
+	struct rv_errtext et = {0};
+	struct backend *be = NULL;
+	const struct backend_options opt = {.threads = 1, .compute = compute};
+	if (cuda_ops.open(&opt, &be, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(be->act, compute);
+	return be;
+}
+
+/* All sizes where a fiber costs little, the light ones where it costs more. */
+static bool all_sizes(int way) {
+#ifdef __SANITIZE_ADDRESS__
+	(void)way;
+	return long_run;
+#else
+	return long_run || way == 0;
+#endif
+}
+
+static void run_ways(enum dtype compute) {
+	for (int i = 0; i < COUNT(ways); i++) {
+		struct conformance_count count = {0};
+		double begin = now_s();
+		emu_configure(&ways[i].options);
+		struct backend *be = open_cuda(compute);
+		be->ops->sync(be);
+		conformance_run(be, all_sizes(i), &count);
+		backend_close(be);
+		print_message("%s, %s: %ld operations x sizes, %ld arrays compared, %.1f s\n",
+					  compute == DTYPE_F32 ? "fp32" : "bf16", ways[i].name, count.runs, count.arrays, now_s() - begin);
+	}
+}
+
+static void fp32_conforms(void **state) {
+	(void)state;
+	run_ways(DTYPE_F32);
+}
+
+static void bf16_conforms(void **state) {
+	(void)state;
+	run_ways(DTYPE_BF16);
+}
+
+int main(int argc, char **argv) {
+	long_run = argc > 1 && strcmp(argv[1], "--long") == 0;
+	const struct CMUnitTest tests[] = {cmocka_unit_test(fp32_conforms), cmocka_unit_test(bf16_conforms)};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	struct emu_counters c = emu_count();
+	print_message("emulator: %llu launches, %llu blocks, %llu threads, %llu switches\n", (unsigned long long)c.launches,
+				  (unsigned long long)c.blocks, (unsigned long long)c.threads, (unsigned long long)c.switches);
+	return failed;
+}
