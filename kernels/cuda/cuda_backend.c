@@ -151,7 +151,7 @@ static void describe(struct cuda_backend *cu, const struct cudaDeviceProp *prop)
 
 static enum rv_err cuda_open(const struct backend_options *opt, struct backend **out, struct rv_errtext *et) {
 	*out = NULL;
-	int devices = 0, device = 0;
+	int devices = 0, device = opt->device;
 	if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1)
 		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: no CUDA device; use --device cpu");
 	struct cudaDeviceProp prop;
