@@ -36,6 +36,15 @@ const struct rv_option worker_options_table[] = {
 	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
 	{"name", RV_OPT_STRING, FIELD(name), CAP(name), "", 0, 0, NULL,
 	 "What people see in the run's status; empty: this host's name. Told once, at the join.", "Worker"},
+	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 0, 1000000, NULL,
+	 "Whole states kept on disk, for peers that join and for restarts: what joiners start from, and those before it; "
+	 "0: "
+	 "all.",
+	 "Worker"},
+	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, 1000000, NULL,
+	 "Rounds of reduced gradients kept at least, for workers that were away and for `rivulet export --round`; 0: those "
+	 "after the oldest state that is kept.",
+	 "Worker"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
 	 "Computing"},
 	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Computing"},

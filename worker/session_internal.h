@@ -24,6 +24,8 @@
 enum { SESSION_PATH_BYTES = 320 };
 enum { SESSION_LINGER_US = 5 * RV_US_PER_S }; /* a finished worker stays so long for peers that lack its log */
 
+enum { SESSION_STORE_KINDS = 8 };
+
 enum session_state {
 	SESSION_JOINING,
 	SESSION_RUNNING,
@@ -59,7 +61,7 @@ struct session {
 	bool told_to_stop; /* by a signal, at signalled_us */
 	int64_t signalled_us;
 	int64_t started_us, stop_by_us, linger_until_us;
-	uint64_t boot; /* this process, in reports */
+	uint64_t boot;     /* this process, in reports */
 	enum rv_err fault; /* why it ends; RV_OK: as it should */
 	struct rv_errtext fault_text;
 
@@ -81,14 +83,15 @@ struct session {
 	uint32_t told_attempt; /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
 	struct line_meter line;
-	bool persisting, persist_again; /* one PERSIST at a time with the storage thread */
-	bool replica_write;             /* a snapshot is with the storage thread */
-	uint32_t history;               /* states installed so far: what was under way before one is of another history */
-	struct round_action fetch;      /* outstanding FETCH_*; type NONE: not */
-	bool lacks_state;               /* the run starts from weights that this worker has not yet */
-	bool told_lacking;              /* and that nobody is there who has them */
-	uint32_t missing_workers;       /* the run waits for so many, as people were told; 0: it does not */
-	bool participated;              /* in the round that is being applied */
+	bool persisting, persist_again;              /* one PERSIST at a time with the storage thread */
+	bool replica_write;                          /* a snapshot is with the storage thread */
+	uint32_t writes_failed[SESSION_STORE_KINDS]; /* since the last that did not, of a kind of storage job */
+	uint32_t history;          /* states installed so far: what was under way before one is of another history */
+	struct round_action fetch; /* outstanding FETCH_*; type NONE: not */
+	bool lacks_state;          /* the run starts from weights that this worker has not yet */
+	bool told_lacking;         /* and that nobody is there who has them */
+	uint32_t missing_workers;  /* the run waits for so many, as people were told; 0: it does not */
+	bool participated;         /* in the round that is being applied */
 	struct session_sums sums;
 	uint64_t donor_bytes_seen;
 	struct memory_plan memory;

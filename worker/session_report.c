@@ -162,7 +162,7 @@ void session_write_run(struct session *s) {
 	check_written(s, metrics_write_run(s->metrics, &r, &et), &et);
 }
 
-static void round_event(struct session *s, const struct metrics_round *r, int64_t snapshot_us) {
+static void round_event(struct session *s, const struct metrics_round *r) {
 	char chain[2 * RV_HASH_BYTES + 1], what[64];
 	rv_hex_encode(r->chain.b, RV_HASH_BYTES, chain);
 	if (isfinite(r->train_loss))
@@ -174,7 +174,7 @@ static void round_event(struct session *s, const struct metrics_round *r, int64_
 					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_int("compute_us", r->compute_us),
 					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("idle_us", r->idle_us),
-					   rv_field_int("snapshot_us", snapshot_us), rv_field_int("attempts", s->sums.attempts),
+					   rv_field_int("checkpoint_us", r->checkpoint_us), rv_field_int("attempts", s->sums.attempts),
 					   rv_field_int("exchange_tx_bytes", (int64_t)s->sums.exchanged.tx_bytes),
 					   rv_field_int("exchange_resent_bytes", (int64_t)s->sums.exchanged.resent_bytes),
 					   rv_field_str("chain", chain)),
@@ -220,10 +220,11 @@ void session_write_round(struct session *s, uint64_t round) {
 							  .grad_norm = stepped ? (double)p.grad_norm : NAN,
 							  .bytes_sent = session_bytes_sent(s),
 							  .formula_bytes = s->sums.formula_bytes,
+							  .checkpoint_us = snapshot_us,
 							  .chain = g->chain};
 	split_time(s, &p, &r);
 	check_written(s, metrics_write_round(s->metrics, &r, &et), &et);
-	round_event(s, &r, snapshot_us);
+	round_event(s, &r);
 }
 
 void session_write_eval(struct session *s, uint64_t round, bool whole, double loss) {
@@ -257,7 +258,12 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 							.state = *state};
 	if (s->owes_end)
 		check_written(s, metrics_write_end(s->metrics, &e, &et), &et);
-	rv_event(s->events, RV_INFO, "finished", RV_FIELDS(rv_field_int("round", (int64_t)g->round)),
-			 "the run is complete: %" PRIu64 " rounds; the weights are in %s", g->round, s->opt->dir);
+	double stall = (double)trainer_progress(s->trainer).snapshot_us / (double)(e.wall_us > 0 ? e.wall_us : 1);
+	rv_event(s->events, RV_INFO, "finished",
+			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_double("checkpoint_stall_share", stall)),
+			 "the run is complete: %" PRIu64
+			 " rounds; the weights are in %s; checkpoints held training up for %.2f %% of "
+			 "the time",
+			 g->round, s->opt->dir, stall * 100);
 	memory_report_peak(s->events, &s->memory);
 }

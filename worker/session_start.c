@@ -76,9 +76,8 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 }
 
 static void start_join(struct session *s) {
-	struct join_request rq = {.protocol = control_version(),
-							  .protocol_min = CONTROL_VERSION_MIN,
-							  .has_token = s->member.invite.has_token};
+	struct join_request rq = {
+		.protocol = control_version(), .protocol_min = CONTROL_VERSION_MIN, .has_token = s->member.invite.has_token};
 	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
 	memcpy(rq.token, s->member.invite.token, NET_TOKEN_BYTES);
 	if (s->opt->name[0])
@@ -192,21 +191,45 @@ static enum statestore_theta0 theta0_of(const struct session *s) {
 	return s->opt->init[0] ? THETA0_GIVEN : THETA0_IS_LACKED;
 }
 
+/* What a restarted worker goes on from. */
+static void tell_recovered(struct session *s, const struct statestore_found *found) {
+	const struct global_state *g = trainer_global(s->trainer);
+	char from[64] = "the initial weights", own[128] = "no Adam state of its own";
+	uint64_t entries = g->round - found->start.round;
+	if (found->lacks_state || (g->round == 0 && !found->has_replica && !found->has_log))
+		return;
+	if (found->start.base)
+		snprintf(from, sizeof from, "base-%" PRIu64 ".rvs", found->start.round);
+	if (found->has_replica)
+		snprintf(own, sizeof own, "its own Adam state and data position of round %" PRIu64 ", %" PRIu64 " steps in",
+				 found->replica.round, found->replica.steps_done);
+	rv_event(s->events, RV_INFO, "recovered",
+			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_bool("base", found->start.base),
+					   rv_field_int("from_round", (int64_t)found->start.round),
+					   rv_field_int("log_entries", (int64_t)entries), rv_field_bool("vote", found->has_log),
+					   rv_field_int("replica_round", found->has_replica ? (int64_t)found->replica.round : -1)),
+			 "at round %" PRIu64 " from %s and %" PRIu64 " log entr%s%s; with %s", g->round, from, entries,
+			 entries == 1 ? "y" : "ies", found->has_log ? ", and the vote of the next" : "", own);
+}
+
 static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	struct statestore_found found;
 	struct global_state *g = trainer_global(s->trainer);
-	s->store = (struct statestore){.theta0 = theta0_of(s),
-								   .cfg = g->cfg,
-								   .base_every = (uint64_t)s->member.config.base_every,
-								   .rounds = (uint64_t)s->member.config.rounds,
-								   .notice = on_damage,
-								   .notice_ctx = s};
+	s->store = (struct statestore){
+		.theta0 = theta0_of(s),
+		.cfg = g->cfg,
+		.base_every = (uint64_t)s->member.config.base_every,
+		.rounds = (uint64_t)s->member.config.rounds,
+		.policy = {.keep_bases = (uint64_t)s->opt->keep_bases, .keep_log = (uint64_t)s->opt->keep_log},
+		.notice = on_damage,
+		.notice_ctx = s};
 	snprintf(s->store.dir, sizeof s->store.dir, "%s", s->opt->dir);
 	RV_FAILPOINT("recover.before");
 	enum rv_err e = statestore_recover(&s->store, g, &found, et);
 	RV_FAILPOINT("recover.after");
 	s->lacks_state = found.lacks_state;
 	if (e == RV_OK) {
+		tell_recovered(s, &found);
 		trainer_resume(s->trainer, &found, on_replica_damage, s);
 		e = open_round(s, &found, et);
 	}

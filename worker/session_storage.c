@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum store_kind { STORE_PERSIST, STORE_FETCHED, STORE_INSTALLED, STORE_REFUSED, STORE_SNAPSHOT, STORE_EXPORT };
+_Static_assert((int)STORE_EXPORT < (int)SESSION_STORE_KINDS, "a count of failures per kind of job");
 
 struct store_job {
 	struct job job;
@@ -204,12 +205,42 @@ static void done_export(struct session *s, struct store_job *j) {
 	s->linger_until_us = rv_clock_monotonic_us() + SESSION_LINGER_US;
 }
 
+/* What is not on disk now. */
+static const char *consequence(enum store_kind kind) {
+	switch (kind) {
+	case STORE_PERSIST:
+		return "the result of a round cannot be stored: this worker votes when it can; its training is kept";
+	case STORE_SNAPSHOT:
+		return "a checkpoint cannot be stored: training goes on, the last good one stays";
+	case STORE_FETCHED:
+		return "fetched state could not be used";
+	case STORE_INSTALLED:
+		return "fetched state is in use, but not on disk: after a restart it is fetched again";
+	default:
+		return "storing failed";
+	}
+}
+
+/* Once when it begins to fail, and when it is over: a full disk fails at every heartbeat. */
+static void tell_storage(struct session *s, const struct store_job *j) {
+	uint32_t *failed = &s->writes_failed[j->kind];
+	const struct rv_errtext *kept = j->kind == STORE_FETCHED ? &j->warning : NULL;
+	if (j->err == RV_OK && kept && kept->text[0])
+		rv_event(s->events, RV_WARN, "storage", RV_FIELDS(rv_field_str("error", "io")),
+				 "%s: fetched state is kept in memory; after a restart it is fetched again", kept->text);
+	if (j->err == RV_OK && *failed > 0)
+		rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_int("failed", *failed)),
+				 "storing works again, after %u time%s that it did not", *failed, *failed == 1 ? "" : "s");
+	if (j->err != RV_OK && *failed == 0)
+		rv_event(s->events, RV_ERROR, "storage", RV_FIELDS(rv_field_str("error", rv_err_name(j->err))), "%s (%s%s)",
+				 consequence(j->kind), j->text.text, j->err == RV_E_FULL ? ": make room" : "");
+	*failed = j->err == RV_OK ? 0 : *failed + 1;
+}
+
 static void job_done(struct job *job) {
 	struct store_job *j = JOB_OWNER(job, struct store_job, job);
 	struct session *s = j->s;
-	if (j->err != RV_OK)
-		rv_event(s->events, RV_ERROR, "storage", RV_FIELDS(rv_field_str("error", rv_err_name(j->err))), "%s%s",
-				 j->text.text, j->err == RV_E_FULL ? ": make room; training goes on where it can" : "");
+	tell_storage(s, j);
 	switch (j->kind) {
 	case STORE_PERSIST:
 		done_persist(s, j);
