@@ -1,9 +1,9 @@
 /* outer_ops.h: for plugins: the outer gradient's encoding and the outer step on a device, bit for bit what outer/ does
  * on the host, so that workers of both kinds share a run.
  *
- * One chunk at a time is in flight to each side: while one is quantized the last one's bytes go to the host. Shared
- * weights and momentum stay in host memory (page-locked by host_alloc, so that copies overlap); theta_local is the
- * device's. */
+ * Shared weights and momentum stay in host memory; theta_local is the device's. Chunk by chunk, on two streams in turn:
+ * while one chunk is quantized the last one's bytes go to the host and the next one's weights come. Blocking, behind all
+ * that the backend was asked for. */
 #ifndef RV_KERNELS_OUTER_OPS_H
 #define RV_KERNELS_OUTER_OPS_H
 
@@ -15,23 +15,27 @@ struct outer_vector {
 	size_t n, chunk_elems; /* as outer/global.h's chunking: the last chunk may be shorter */
 };
 
+/* lr 1 of sgd is the plain average. */
 struct outer_step {
 	enum outer_step_kind kind;
 	float lr, momentum;
 };
 
 struct outer_ops {
-	/* Page-locked host memory, zeroed, 64-byte aligned. RV_E_NOMEM. */
-	enum rv_err (*host_alloc)(struct backend *be, size_t bytes, void **out, struct rv_errtext *et);
-	void (*host_free)(struct backend *be, void *p);
+	/* Page-locks host memory, so that copies of it overlap with the rest; false: it stays as it is, and copies are
+	 * slower. unpin before it is freed. */
+	bool (*pin)(struct backend *be, void *p, size_t bytes);
+	void (*unpin)(struct backend *be, void *p);
+	/* Device memory that the two below work in, allocated now: RV_E_NOMEM. Kept until the backend closes. */
+	enum rv_err (*prepare)(struct backend *be, const struct outer_vector *v, struct rv_errtext *et);
 	/* out: the chunks of theta - theta_local, encoded as the codec "int8" does (outer/codec.h), one after the other, in
 	 * host memory. theta (n): host; local (n): device. residual (n, device; NULL: none) is error feedback: theta - local
 	 * + residual is encoded, and residual becomes what was lost. RV_E_RANGE: *bad is the first parameter whose
-	 * difference is not finite; out is then unspecified, residual as it was. */
-	enum rv_err (*encode_int8)(struct backend *be, const struct outer_vector *v, const float *theta, const float *local,
-							   float *residual, uint8_t *out, size_t *bad);
-	/* The outer step with reduced chunks that decode (the caller has checked): theta (n), momentum (n; not of sgd) in
-	 * host memory are stepped as outer/nesterov.c and sgd.c do, and local (n, device) becomes theta. */
+	 * difference is not finite; out and residual are then unspecified. */
+	enum rv_err (*encode_int8)(struct backend *be, const struct outer_vector *v, const float *theta,
+							   const float *local, float *residual, uint8_t *out, size_t *bad);
+	/* The outer step with reduced chunks that decode (the caller has checked): theta (n), momentum (n; NULL for sgd) in
+	 * host memory are stepped as outer/nesterov.c and sgd.c do, and local (n, device; NULL: none) becomes theta. */
 	void (*step_int8)(struct backend *be, const struct outer_vector *v, const uint8_t *reduced, float *theta,
 					  float *momentum, float *local, const struct outer_step *s);
 };

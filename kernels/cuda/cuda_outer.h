@@ -1,0 +1,32 @@
+/* cuda_outer.h: the outer path of the CUDA plugin. */
+#ifndef RV_CUDA_CUDA_OUTER_H
+#define RV_CUDA_CUDA_OUTER_H
+
+#include "kernels/cuda/runtime.h"
+#include "kernels/outer_ops.h"
+
+extern const struct outer_ops cuda_outer_ops;
+
+/* One chunk's way: a stream, and memory for what it brings and takes. */
+struct cuda_outer_lane {
+	cudaStream_t stream;
+	cudaEvent_t done;
+	float *theta, *momentum; /* device, (chunk_elems) */
+	uint8_t *bytes;          /* device, encoded_bytes(chunk_elems) */
+	uint8_t *pinned;         /* host, as many: what arrives */
+};
+
+enum { CUDA_OUTER_LANES = 2 };
+
+/* Of a backend; zero at the start. */
+struct cuda_outer {
+	struct cuda_outer_lane lanes[CUDA_OUTER_LANES];
+	size_t chunk_elems;
+	unsigned long long *bad; /* device */
+	cudaEvent_t begin;
+};
+
+/* Frees what prepare allocated. */
+void cuda_outer_release(struct cuda_outer *o);
+
+#endif

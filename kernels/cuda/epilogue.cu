@@ -1,0 +1,61 @@
+// epilogue.cu: bias, GELU and its derivative behind a product that was done without them.
+#include "kernels/cuda/dispatch.cuh"
+#include "kernels/cuda/launch_epilogue.h"
+
+#include <math.h>
+
+enum { EPILOGUE_THREADS = 256 };
+
+static __device__ __forceinline__ float gelu_inner(float x) {
+	return tanhf(0.79788456080286535588f * (x + 0.044715f * x * x * x));
+}
+
+static __device__ __forceinline__ float gelu_of(float x) {
+	return 0.5f * x * (1 + gelu_inner(x));
+}
+
+static __device__ __forceinline__ float gelu_slope(float x) {
+	float t = gelu_inner(x);
+	return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286535588f * (1 + 3 * 0.044715f * x * x);
+}
+
+struct epilogue_shape {
+	size_t m, n, ld;
+};
+
+template <class In, class Out>
+__global__ void __launch_bounds__(EPILOGUE_THREADS)
+	epilogue_kernel(Out *d, Out *aux, const In *bias, struct epilogue_shape s, enum gemm_epilogue kind) {
+	size_t i = (size_t)blockIdx.x * EPILOGUE_THREADS + threadIdx.x;
+	if (i >= s.m * s.n)
+		return;
+	size_t column = i % s.n, at = i / s.n * s.ld + column;
+	float x = to_float(kind == GEMM_GELU ? aux[at] : d[at]);
+	if (kind != GEMM_DGELU && bias)
+		x += to_float(bias[column]);
+	if (kind == GEMM_GELU) {
+		aux[at] = from_float<Out>(x);
+		x = gelu_of(x);
+	}
+	if (kind == GEMM_DGELU)
+		x *= gelu_slope(to_float(aux[at]));
+	d[at] = from_float<Out>(x);
+}
+
+template <class In, class Out> static void launch_typed(cudaStream_t stream, const struct gemm_call *c) {
+	const struct epilogue_shape s = {(size_t)c->m, (size_t)c->n, (size_t)c->ldd};
+	const enum gemm_epilogue kind = c->epilogue;
+	Out *d = static_cast<Out *>(c->d), *aux = static_cast<Out *>(c->aux);
+	const In *bias = static_cast<const In *>(c->bias);
+	LAUNCH((epilogue_kernel<In, Out>), blocks_for(s.m * s.n, EPILOGUE_THREADS), EPILOGUE_THREADS, 0, stream, d, aux,
+		   bias, s, kind);
+}
+
+extern "C" void launch_epilogue(cudaStream_t stream, const struct gemm_call *c) {
+	if (c->in == DTYPE_F32)
+		launch_typed<float, float>(stream, c);
+	else if (c->out == DTYPE_F32)
+		launch_typed<bf16, float>(stream, c);
+	else
+		launch_typed<bf16, bf16>(stream, c);
+}

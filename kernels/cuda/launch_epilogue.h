@@ -1,0 +1,18 @@
+/* launch_epilogue.h: what a product's epilogue does, as a kernel behind it: for shapes that the library has no fused one
+ * for. */
+#ifndef RV_CUDA_LAUNCH_EPILOGUE_H
+#define RV_CUDA_LAUNCH_EPILOGUE_H
+
+#include "kernels/cuda/gemm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The product is in c->aux (GEMM_GELU) or in c->d (the others), rounded to its type. Not for GEMM_PLAIN. */
+void launch_epilogue(cudaStream_t stream, const struct gemm_call *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,38 @@
+/* launch_outer.h: the outer path's kernels; see cuda_outer.c. Pointers are device memory. */
+#ifndef RV_CUDA_LAUNCH_OUTER_H
+#define RV_CUDA_LAUNCH_OUTER_H
+
+#include "kernels/cuda/runtime.h"
+#include "kernels/outer_ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One chunk of n values, as the codec "int8" (outer/codec.h) encodes theta - local (+ residual, which becomes what was
+ * lost): scales (ceil(n / 256)), values (n). *bad: lowered to the index, from `first` on, of the first difference that
+ * is not finite. */
+struct outer_encode {
+	const float *theta, *local;
+	float *residual; /* NULL: none */
+	float *scales;
+	int8_t *values;
+	unsigned long long *bad, first;
+	size_t n;
+};
+void launch_outer_encode(cudaStream_t stream, const struct outer_encode *p);
+
+/* One chunk of n values decoded, and the outer step with it. */
+struct outer_apply {
+	const float *scales;
+	const int8_t *values;
+	float *theta, *momentum, *local; /* momentum: OUTER_STEP_NESTEROV; local: NULL: not wanted */
+	struct outer_step step;
+	size_t n;
+};
+void launch_outer_apply(cudaStream_t stream, const struct outer_apply *p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

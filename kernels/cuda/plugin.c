@@ -1,0 +1,65 @@
+/* plugin.c: the plugin's table and its one exported symbol: see kernels/plugin.h. */
+#include "kernels/plugin.h"
+
+#include "kernels/cuda/comm_nccl.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/cuda_outer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LEAST_MAJOR = 8 }; /* bf16 in tensor cores */
+
+/* Device files are there with the driver, whatever its version. */
+static bool has_driver(void) {
+	return access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0;
+}
+
+static enum rv_err plugin_devices(int *n, struct rv_errtext *et) {
+	*n = 0;
+	cudaError_t e = cudaGetDeviceCount(n);
+	(void)cudaGetLastError();
+	if (e == cudaSuccess && *n > 0) {
+		*n = *n < PLUGIN_DEVICES_MAX ? *n : PLUGIN_DEVICES_MAX;
+		return RV_OK;
+	}
+	if (e == cudaSuccess || has_driver())
+		return rv_fail(et, RV_E_NOTFOUND, "no usable GPU: %s", e == cudaSuccess ? "none is visible" : cudaGetErrorString(e));
+	return rv_fail(et, RV_E_NOTFOUND, "no NVIDIA driver is loaded (%s)", cudaGetErrorString(e));
+}
+
+static enum rv_err plugin_device(int index, struct plugin_device *out, struct rv_errtext *et) {
+	struct cudaDeviceProp prop;
+	*out = (struct plugin_device){.major = 0};
+	cudaError_t e = cudaGetDeviceProperties(&prop, index);
+	if (e == cudaSuccess)
+		e = cudaSetDevice(index);
+	if (e == cudaSuccess)
+		e = cudaMemGetInfo(&out->free_bytes, &out->total_bytes);
+	if (e != cudaSuccess)
+		return rv_fail(et, RV_E_UNSUPPORTED, "GPU %d: %s", index, cudaGetErrorString(e));
+	(void)snprintf(out->name, sizeof out->name, "%.*s", PLUGIN_DEVICE_NAME_BYTES - 1, prop.name);
+	out->major = prop.major;
+	out->minor = prop.minor;
+	if (prop.major < LEAST_MAJOR)
+		return rv_fail(et, RV_E_UNSUPPORTED, "GPU %d (%s) is of compute capability %d.%d; %d.0 or newer is needed",
+					   index, out->name, prop.major, prop.minor, LEAST_MAJOR);
+	return RV_OK;
+}
+
+__attribute__((visibility("default"))) const struct backend_plugin *rivulet_plugin(uint32_t abi);
+
+const struct backend_plugin *rivulet_plugin(uint32_t abi) {
+	static const struct backend_plugin plugin = {
+		.abi = PLUGIN_ABI,
+		.version = RV_VERSION,
+		.ops = &cuda_ops,
+		.devices = plugin_devices,
+		.device = plugin_device,
+		.outer = &cuda_outer_ops,
+		.comm = COMM_NCCL_OPS,
+	};
+	(void)abi; /* the caller compares */
+	return &plugin;
+}
