@@ -94,7 +94,6 @@ static enum rv_err nccl_join(struct backend *be, const struct comm_group_id *id,
 	struct comm_member *m = calloc(1, sizeof *m);
 	RV_ASSERT(m); /* some bytes; the others would wait for ever */
 	m->cu = cuda_of(be);
-	cuda_use(m->cu);
 	int result = nccl.f.comm_init_rank(&m->comm, n, *id, rank);
 	if (result != NCCL_SUCCESS) {
 		m->comm = NULL;

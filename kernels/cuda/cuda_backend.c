@@ -19,6 +19,10 @@ void cuda_check_launch(cudaError_t e, const char *kernel) {
 	cuda_check(e, kernel);
 }
 
+void cuda_use(const struct cuda_backend *cu) {
+	cuda_check(cudaSetDevice(cu->device), "cudaSetDevice");
+}
+
 static void free_buffer(struct cuda_buffer *b) {
 	cuda_check(cudaFree(b->p), "cudaFree");
 	*b = (struct cuda_buffer){0};
@@ -131,6 +135,7 @@ static void cuda_close(struct backend *be) {
 		cuda_check(cudaFreeHost(cu->stages[i].pinned), "cudaFreeHost");
 		cuda_check(cudaEventDestroy(cu->stages[i].copied), "cudaEventDestroy");
 	}
+	cuda_outer_release(&cu->outer);
 	gemm_close(cu->gemm);
 	cuda_check(cudaStreamDestroy(cu->stream), "cudaStreamDestroy");
 	free(cu);
@@ -154,6 +159,8 @@ static enum rv_err cuda_open(const struct backend_options *opt, struct backend *
 	int devices = 0, device = opt->device;
 	if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 1)
 		return rv_fail(et, RV_E_UNSUPPORTED, "cuda backend: no CUDA device; use --device cpu");
+	if (device < 0 || device >= devices)
+		return rv_fail(et, RV_E_RANGE, "cuda backend: device %d: there are %d, counted from 0", device, devices);
 	struct cudaDeviceProp prop;
 	cudaError_t e = cudaSetDevice(device);
 	if (e == cudaSuccess)

@@ -6,6 +6,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/computing_ops.h"
+#include "kernels/cuda/cuda_outer.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
 
@@ -48,11 +49,17 @@ struct cuda_backend {
 	struct cuda_buffer scratch[SCRATCH_N];
 	struct cuda_stage stages[CUDA_STAGES];
 	int next_stage;
+	struct cuda_outer outer; /* cuda_outer.c */
 	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time */
 };
 
+/* Makes its device the calling thread's: a backend may be opened on one thread and driven on another. */
+void cuda_use(const struct cuda_backend *cu);
+
 static inline struct cuda_backend *cuda_of(struct backend *be) {
-	return (struct cuda_backend *)be;
+	struct cuda_backend *cu = (struct cuda_backend *)be;
+	cuda_use(cu);
+	return cu;
 }
 
 /* Asserts: what cannot fail but by a bug or a broken device. `what` names the call. */

@@ -33,14 +33,14 @@ static struct chunk chunk_of(const struct outer_vector *v, size_t i) {
 }
 
 static bool outer_pin(struct backend *be, void *p, size_t bytes) {
-	cuda_use(cuda_of(be));
+	(void)cuda_of(be);
 	bool pinned = cudaHostRegister(p, bytes, cudaHostRegisterDefault) == cudaSuccess;
 	(void)cudaGetLastError();
 	return pinned;
 }
 
 static void outer_unpin(struct backend *be, void *p) {
-	cuda_use(cuda_of(be));
+	(void)cuda_of(be);
 	cuda_check(cudaHostUnregister(p), "cudaHostUnregister");
 }
 
@@ -86,7 +86,6 @@ static enum rv_err outer_prepare(struct backend *be, const struct outer_vector *
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_outer *o = &cu->outer;
 	void *bad = NULL;
-	cuda_use(cu);
 	if (o->chunk_elems == v->chunk_elems)
 		return RV_OK;
 	RV_ASSERT(v->chunk_elems % INT8_BLOCK == 0);
@@ -154,7 +153,6 @@ static enum rv_err outer_encode_int8(struct backend *be, const struct outer_vect
 	struct cuda_outer *o = &cu->outer;
 	unsigned long long first_bad;
 	size_t chunks = chunks_of(v);
-	cuda_use(cu);
 	begin(cu, v);
 	for (size_t i = 0; i < chunks + CUDA_OUTER_LANES; i++) {
 		const struct cuda_outer_lane *l = &o->lanes[i % CUDA_OUTER_LANES];
@@ -192,7 +190,6 @@ static void outer_step_int8(struct backend *be, const struct outer_vector *v, co
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_outer *o = &cu->outer;
 	RV_ASSERT(s->kind != OUTER_STEP_NESTEROV || momentum);
-	cuda_use(cu);
 	begin(cu, v);
 	for (size_t i = 0; i < chunks_of(v); i++)
 		step_chunk(&o->lanes[i % CUDA_OUTER_LANES], chunk_of(v, i), reduced, theta, momentum, local, s);

@@ -98,6 +98,33 @@ inline __nv_bfloat16 __float2bfloat16_rn(float f) {
 	return {static_cast<uint16_t>((u + 0x7fff + ((u >> 16) & 1)) >> 16)};
 }
 
+inline float __fadd_rn(float a, float b) {
+	return a + b;
+}
+
+inline float __fsub_rn(float a, float b) {
+	return a - b;
+}
+
+inline float __fmul_rn(float a, float b) {
+	return a * b;
+}
+
+inline float __fdiv_rn(float a, float b) {
+	return a / b;
+}
+
+inline int __float2int_rn(float x) {
+	return static_cast<int>(lrintf(x));
+}
+
+// A block's threads take turns, and so do blocks: nothing comes between.
+template <class T, class U> inline T atomicMin(T *p, U value) {
+	T old = *p;
+	*p = static_cast<T>(value) < old ? static_cast<T>(value) : old;
+	return old;
+}
+
 inline float __expf(float x) {
 	return expf(x);
 }

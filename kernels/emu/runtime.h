@@ -63,7 +63,7 @@ struct cudaDeviceProp {
 	int multiProcessorCount, major, minor;
 };
 
-cudaError_t cudaGetDeviceCount(int *n); /* 1 */
+cudaError_t cudaGetDeviceCount(int *n); /* 2, which share one memory */
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
@@ -73,6 +73,9 @@ cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *p); /* waits for all streams first */
 cudaError_t cudaMallocHost(void **out, size_t bytes);
 cudaError_t cudaFreeHost(void *p);
+enum { cudaHostRegisterDefault = 0 };
+cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags); /* what is not registered twice */
+cudaError_t cudaHostUnregister(void *p);
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t s);
 cudaError_t cudaMemsetAsync(void *dst, int byte, size_t bytes, cudaStream_t s);
 

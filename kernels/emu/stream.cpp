@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 struct emu_stream {
@@ -25,6 +26,7 @@ struct emu_event {
 
 namespace {
 
+const int emulated_devices = 2; // with one memory and one clock: for programs that divide work between devices
 const size_t memory_bytes = size_t(4) << 30, align_bytes = 256;
 
 struct {
@@ -33,6 +35,7 @@ struct {
 	std::vector<std::unique_ptr<emu_stream>> streams;
 	std::map<void *, size_t> allocations;
 	size_t allocated = 0;
+	std::set<void *> registered;
 	bool lazy = false;
 } device;
 
@@ -95,16 +98,16 @@ struct emu_counters emu_count(void) {
 }
 
 cudaError_t cudaGetDeviceCount(int *n) {
-	*n = 1;
+	*n = emulated_devices;
 	return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int number) {
-	return number == 0 ? cudaSuccess : cudaErrorInvalidValue;
+	return number >= 0 && number < emulated_devices ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int number) {
-	if (number != 0)
+	if (number < 0 || number >= emulated_devices)
 		return cudaErrorInvalidValue;
 	memset(out, 0, sizeof *out);
 	strcpy(out->name, "emulator");
@@ -153,6 +156,16 @@ cudaError_t cudaMallocHost(void **out, size_t bytes) {
 
 cudaError_t cudaFreeHost(void *p) {
 	return cudaFree(p);
+}
+
+cudaError_t cudaHostRegister(void *p, size_t, unsigned) {
+	locked hold(device.lock);
+	return device.registered.insert(p).second ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaHostUnregister(void *p) {
+	locked hold(device.lock);
+	return device.registered.erase(p) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind, cudaStream_t s) {
