@@ -11,8 +11,11 @@
 
 enum outer_step_kind { OUTER_STEP_SGD, OUTER_STEP_NESTEROV };
 
+/* What a round exchanges: n values in chunks of chunk_elems, the last of which may be shorter. Chunk i begins at at[i] of
+ * the whole vectors; at NULL: at i * chunk_elems. */
 struct outer_vector {
-	size_t n, chunk_elems; /* as outer/global.h's chunking: the last chunk may be shorter */
+	size_t n, chunk_elems;
+	const size_t *at;
 };
 
 /* lr 1 of sgd is the plain average. */
@@ -29,13 +32,14 @@ struct outer_ops {
 	/* Device memory that the two below work in, allocated now: RV_E_NOMEM. Kept until the backend closes. */
 	enum rv_err (*prepare)(struct backend *be, const struct outer_vector *v, struct rv_errtext *et);
 	/* out: the chunks of theta - theta_local, encoded as the codec "int8" does (outer/codec.h), one after the other, in
-	 * host memory. theta (n): host; local (n): device. residual (n, device; NULL: none) is error feedback: theta - local
+	 * host memory. theta: host; local: device. residual (device; NULL: none) is error feedback: theta - local
 	 * + residual is encoded, and residual becomes what was lost. RV_E_RANGE: *bad is the first parameter whose
 	 * difference is not finite; out and residual are then unspecified. */
 	enum rv_err (*encode_int8)(struct backend *be, const struct outer_vector *v, const float *theta,
 							   const float *local, float *residual, uint8_t *out, size_t *bad);
-	/* The outer step with reduced chunks that decode (the caller has checked): theta (n), momentum (n; NULL for sgd) in
-	 * host memory are stepped as outer/nesterov.c and sgd.c do, and local (n, device; NULL: none) becomes theta. */
+	/* The outer step with reduced chunks that decode (the caller has checked): of theta and momentum (NULL for sgd) in
+	 * host memory the chunks are stepped as outer/nesterov.c and sgd.c do, and local's (device; NULL: none) become theta's.
+	 */
 	void (*step_int8)(struct backend *be, const struct outer_vector *v, const uint8_t *reduced, float *theta,
 					  float *momentum, float *local, const struct outer_step *s);
 };

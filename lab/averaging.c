@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "base/weights.h"
 #include "lab/replica_spread.h"
+#include "worker/train/outer_device.h"
 
 #include <stdlib.h>
 
@@ -21,7 +22,9 @@ static void encode(void *ctx, int i) {
 	struct lab_run *r = ctx;
 	struct global_state start = r->global;                     /* a view: theta as it was for this worker */
 	start.theta = (float *)(uintptr_t)lab_run_reference(r, i); /* only read */
-	r->faults[i] = global_encode_delta(&start, replica_theta(r->replicas[i]), r->encoded[i], &r->fault_texts[i]);
+	struct outer_device device = {.be = NULL};
+	r->faults[i] = outer_device_encode(&device, r->replicas[i], &start, r->encoded[i], &r->fault_texts[i]);
+	outer_device_unpin(&device);
 }
 
 static void tick(void *ctx) {

@@ -157,20 +157,30 @@ static void step_chunk(struct global_state *g, const struct chunking *c, uint32_
 	g->cfg.optimizer->step(g->theta + at, state, g->scratch, chunking_len(c, i), &g->cfg.params);
 }
 
+enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, struct rv_errtext *et) {
+	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	for (uint32_t i = 0; i < c.n_chunks; i++)
+		RV_TRY(decode_chunk(g, &c, reduced, i, et));
+	return RV_OK;
+}
+
+void global_advance(struct global_state *g, const struct rv_hash *digest) {
+	g->chain = rv_chain_next(&g->chain, digest);
+	g->round++;
+}
+
 /* Decodes twice, chunk by chunk: the first pass only checks. That costs a byte per parameter to read; keeping the
  * decoded vector would cost four to hold. */
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
-	for (uint32_t i = 0; i < c.n_chunks; i++)
-		RV_TRY(decode_chunk(g, &c, reduced, i, et));
+	RV_TRY(global_check(g, reduced, et));
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		enum rv_err e = decode_chunk(g, &c, reduced, i, et);
 		RV_ASSERT(e == RV_OK);
 		step_chunk(g, &c, i);
 	}
-	g->chain = rv_chain_next(&g->chain, digest);
-	g->round++;
+	global_advance(g, digest);
 	return RV_OK;
 }
 

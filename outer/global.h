@@ -79,6 +79,11 @@ struct rv_hash global_digest(const struct global_state *g, uint64_t round, const
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et);
 
+/* global_apply in its parts, for who does the arithmetic elsewhere: that all of `reduced` can be decoded; and, behind the
+ * arithmetic, the chain and the round. */
+enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, struct rv_errtext *et);
+void global_advance(struct global_state *g, const struct rv_hash *digest);
+
 /* The full check, about 1 GB/s: H("rivulet state" | round | chain | n | H(piece 0) | H(piece 1) ...). Each vector (theta,
  * then the states) is cut into pieces of GLOBAL_PIECE_ELEMS values, the last of each shorter; so whoever has the piece
  * hashes can check them against the full hash, and then each piece alone, wherever it came from. */

@@ -74,6 +74,7 @@ void trainer_free(struct trainer *t) {
 	jobs_free(t->jobs);
 	blob_unref(t->spare);
 	free(t->encoded);
+	outer_device_unpin(&t->outer);
 	global_release(&t->global);
 	replica_free(t->replica);
 	dataset_close(t->data);

@@ -5,6 +5,7 @@
 
 #include "worker/jobs.h"
 #include "worker/train/device_set.h"
+#include "worker/train/outer_device.h"
 #include "worker/trainer.h"
 
 #include <pthread.h>
@@ -19,6 +20,7 @@ struct trainer {
 	struct dataset *data;
 	struct replica *replica;
 	struct global_state global;
+	struct outer_device outer;
 	uint8_t *encoded;
 	struct blob *spare; /* the replica's last copy: its memory is used again when nobody else has it any more */
 

@@ -82,7 +82,7 @@ static void work_encode(struct request *rq) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_FAILPOINT("encode.before");
-	rq->err = global_encode_delta(&t->global, replica_theta(t->replica), t->encoded, &rq->text);
+	rq->err = outer_device_encode(&t->outer, t->replica, &t->global, t->encoded, &rq->text);
 	if (rq->err != RV_OK) {
 		replica_set_theta(t->replica, t->global.theta);
 		trainer_begin_round(t, rq->round, false);
@@ -99,11 +99,9 @@ static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, 
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep inner progress (%zu bytes)", bytes);
 	if (before)
 		memcpy(before, t->global.theta, bytes);
-	enum rv_err e = global_apply(&t->global, payload, &a->digest, et);
+	enum rv_err e = outer_device_apply(&t->outer, t->replica, &t->global, payload, &a->digest, !a->keep, et);
 	if (e == RV_OK && before)
 		replica_shift_theta(t->replica, before, t->global.theta);
-	else if (e == RV_OK)
-		replica_set_theta(t->replica, t->global.theta);
 	free(before);
 	return e;
 }
@@ -227,6 +225,7 @@ static enum rv_err install_base(struct trainer *t, const struct request *rq, str
 
 static void work_install(struct request *rq) {
 	struct trainer *t = rq->t;
+	outer_device_unpin(&t->outer); /* the shared state may get other memory */
 	RV_FAILPOINT("install.before");
 	rq->err = rq->base ? install_base(t, rq, &rq->text) : install_theta0(t, &rq->text);
 	if (rq->err != RV_OK)

@@ -28,8 +28,9 @@ static size_t chunks_of(const struct outer_vector *v) {
 }
 
 static struct chunk chunk_of(const struct outer_vector *v, size_t i) {
-	size_t at = i * v->chunk_elems, left = v->n - at;
-	return (struct chunk){at, left < v->chunk_elems ? left : v->chunk_elems, i * encoded_bytes(v->chunk_elems)};
+	size_t done = i * v->chunk_elems, left = v->n - done;
+	return (struct chunk){v->at ? v->at[i] : done, left < v->chunk_elems ? left : v->chunk_elems,
+						  i * encoded_bytes(v->chunk_elems)};
 }
 
 static bool outer_pin(struct backend *be, void *p, size_t bytes) {
@@ -191,12 +192,14 @@ static void outer_step_int8(struct backend *be, const struct outer_vector *v, co
 	struct cuda_outer *o = &cu->outer;
 	RV_ASSERT(s->kind != OUTER_STEP_NESTEROV || momentum);
 	begin(cu, v);
-	for (size_t i = 0; i < chunks_of(v); i++)
-		step_chunk(&o->lanes[i % CUDA_OUTER_LANES], chunk_of(v, i), reduced, theta, momentum, local, s);
+	for (size_t i = 0; i < chunks_of(v); i++) {
+		struct chunk c = chunk_of(v, i);
+		step_chunk(&o->lanes[i % CUDA_OUTER_LANES], c, reduced, theta, momentum, local, s);
+		if (local)
+			cuda_weights_changed(cu, local + c.at, c.n * sizeof *local);
+	}
 	for (int i = 0; i < CUDA_OUTER_LANES; i++)
 		cuda_check(cudaStreamSynchronize(o->lanes[i].stream), "cudaStreamSynchronize");
-	if (local)
-		cuda_weights_changed(cu, local, v->n * sizeof *local);
 }
 
 const struct outer_ops cuda_outer_ops = {

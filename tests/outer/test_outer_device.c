@@ -102,7 +102,7 @@ static struct chunking cut(size_t n, size_t chunk_elems) {
 static void encode_one(struct backend *be, size_t n, size_t chunk_elems, int kind) {
 	struct vectors v = make_vectors(n, kind);
 	const struct chunking c = cut(n, chunk_elems);
-	const struct outer_vector shape = {n, chunk_elems};
+	const struct outer_vector shape = {n, chunk_elems, NULL};
 	size_t bytes = chunking_total_bytes(&c, &codec_int8), bad;
 	uint8_t *want = host_bytes(bytes), *got = host_bytes(bytes);
 	for (uint32_t i = 0; i < c.n_chunks; i++)
@@ -135,7 +135,7 @@ static void test_error_feedback(void **state) {
 	(void)state;
 	struct backend *be = open_backend();
 	const size_t n = 1500, chunk_elems = 512;
-	const struct outer_vector shape = {n, chunk_elems};
+	const struct outer_vector shape = {n, chunk_elems, NULL};
 	const struct chunking c = cut(n, chunk_elems);
 	size_t bytes = chunking_total_bytes(&c, &codec_int8), bad;
 	for (int kind = 0; kind <= 8; kind++) {
@@ -176,7 +176,7 @@ static void test_what_is_not_finite_is_refused(void **state) {
 	struct backend *be = open_backend();
 	static const float bads[] = {NAN, INFINITY, -INFINITY};
 	const size_t n = 1300;
-	const struct outer_vector shape = {n, 512};
+	const struct outer_vector shape = {n, 512, NULL};
 	const struct chunking c = cut(n, 512);
 	uint8_t *out = host_bytes(chunking_total_bytes(&c, &codec_int8));
 	static const size_t places[] = {0, 255, 256, 700, 1299};
@@ -201,7 +201,7 @@ static void step_one(struct backend *be, size_t n, size_t chunk_elems, int kind,
 	struct vectors v = make_vectors(n, kind);
 	const struct outer_params params = {.lr = 0.7f, .momentum = 0.9f};
 	const struct chunking c = cut(n, chunk_elems);
-	const struct outer_vector shape = {n, chunk_elems};
+	const struct outer_vector shape = {n, chunk_elems, NULL};
 	float *delta = host_bytes(n * 4), *theta = host_bytes(n * 4), *momentum = host_bytes(n * 4),
 		  *other = host_bytes(n * 4);
 	uint8_t *reduced = host_bytes(chunking_total_bytes(&c, &codec_int8));

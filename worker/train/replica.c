@@ -137,6 +137,11 @@ const float *replica_theta(struct replica *r) {
 	return r->mirror;
 }
 
+float *replica_device_theta(struct replica *r, struct backend **be) {
+	*be = r->parts[0].be;
+	return r->mirror ? r->parts[0].theta : NULL;
+}
+
 void replica_draw_theta0(struct replica *r) {
 	for (int i = 0; i < r->n_parts; i++)
 		model_init_params(r->parts[i].model, r->parts[i].theta, (uint64_t)r->cfg.seed);

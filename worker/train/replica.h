@@ -52,6 +52,8 @@ const struct model *replica_model(const struct replica *r);
 /* Host copy of the parameters, (n). Valid until the next call on r. On the CPU backend this is the live block. */
 const float *replica_theta(struct replica *r);
 void replica_set_theta(struct replica *r, const float *theta);
+/* Of a replica whose memory is not the host's: the first device and its weights there, (n); NULL: it is the host's. */
+float *replica_device_theta(struct replica *r, struct backend **be);
 /* Parameters [at, at + n) alone. */
 void replica_set_part(struct replica *r, size_t at, size_t n, const float *values);
 void replica_get_part(struct replica *r, size_t at, size_t n, float *values);

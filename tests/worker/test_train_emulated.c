@@ -1,0 +1,158 @@
+/* test_train_emulated.c: replicas on the CUDA plugin, its kernels run by the emulator: they train as on the CPU, two of them
+ * make one replica, and their outer gradient and outer step are the CPU's to the bit, so that both kinds share a run. */
+#include "tests/worker/train_fixture.h"
+
+#include "worker/train/outer_device.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 20, OUTER_ROUNDS = 3 };
+
+struct on_gpu {
+	struct device_set devices;
+	struct replica *replica;
+};
+
+static void gpu_init(struct on_gpu *g, struct fixture_run *f, const char *device, const struct run_config *cfg) {
+	struct rv_errtext et = {0};
+	const struct backend_options opt = {.threads = 1, .compute = run_config_compute(cfg), .isa = "auto"};
+	const struct replica_options o = {.n_shards = (uint32_t)cfg->data_shards};
+	if (device_set_open(&g->devices, device, &opt, &et) != RV_OK ||
+		replica_new_on(cfg, f->data, &o, &g->devices, &g->replica, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+static void gpu_release(struct on_gpu *g) {
+	replica_free(g->replica);
+	device_set_close(&g->devices);
+}
+
+static void check_near(const char *what, int step, double got, double want, double tolerance) {
+	if (!(fabs(got - want) <= tolerance * fabs(want)))
+		fail_msg("step %d: %s: got %.9g, want %.9g", step, what, got, want);
+}
+
+static void trains_alike(const char *model, const char *device, const char *dtype, double tolerance) {
+	struct run_config cfg = fixture_config();
+	struct fixture_run f;
+	struct on_gpu g;
+	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
+	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
+	fixture_run_init(&f, &cfg, "cpu");
+	gpu_init(&g, &f, device, &cfg);
+	for (int i = 0; i < STEPS; i++) {
+		struct step_stats cpu, gpu;
+		assert_int_equal(replica_step(f.replica, &cpu, NULL), RV_OK);
+		assert_int_equal(replica_step(g.replica, &gpu, NULL), RV_OK);
+		check_near("loss", i, (double)gpu.loss, (double)cpu.loss, tolerance);
+		check_near("gradient norm", i, (double)gpu.grad_norm, (double)cpu.grad_norm, 20 * tolerance);
+	}
+	gpu_release(&g);
+	fixture_run_release(&f);
+}
+
+static void test_twenty_steps_as_on_the_cpu(void **state) {
+	(void)state;
+	trains_alike("gpt2", "cuda", "fp32", 1e-4);
+	trains_alike("llama", "cuda", "fp32", 1e-4);
+	trains_alike("gpt2", "cuda", "bf16", 2e-2);
+}
+
+static void test_two_devices_are_one_replica(void **state) {
+	(void)state;
+	trains_alike("gpt2", "cuda:0,1", "fp32", 1e-4);
+}
+
+static void global_of(struct global_state *g, struct replica *r, const struct run_config *cfg) {
+	struct global_config c;
+	const struct rv_hash name = rv_hash_of("run", 3);
+	assert_int_equal(global_config_of(cfg, replica_n_params(r), NULL, &name, &c, NULL), RV_OK);
+	assert_int_equal(global_init(g, &c, replica_theta(r), NULL), RV_OK);
+}
+
+/* One round: the same bytes from both, and the same state from these bytes. */
+static void outer_round(struct on_gpu *g, struct outer_device *d, struct global_state *device, struct global_state *host) {
+	const struct chunking c = global_round_chunks(&host->cfg, host->round);
+	size_t bytes = chunking_total_bytes(&c, host->cfg.codec);
+	uint8_t *got = calloc(1, bytes), *want = calloc(1, bytes);
+	struct step_stats stats;
+	assert_true(got && want);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(replica_step(g->replica, &stats, NULL), RV_OK);
+	assert_int_equal(outer_device_encode(d, g->replica, device, got, NULL), RV_OK);
+	assert_int_equal(global_encode_delta(host, replica_theta(g->replica), want, NULL), RV_OK);
+	assert_memory_equal(got, want, bytes);
+	struct rv_hash digest = global_digest(host, host->round, want);
+	assert_int_equal(outer_device_apply(d, g->replica, device, got, &digest, true, NULL), RV_OK);
+	assert_int_equal(global_apply(host, want, &digest, NULL), RV_OK);
+	struct rv_hash a = global_full_hash(device), b = global_full_hash(host);
+	assert_memory_equal(a.b, b.b, sizeof a.b);
+	assert_memory_equal(replica_theta(g->replica), host->theta, host->cfg.n * sizeof(float));
+	free(got);
+	free(want);
+}
+
+static void test_the_outer_path_is_the_hosts(void **state) {
+	(void)state;
+	static const char *const optimizers[] = {"nesterov", "sgd", "average", "adam" /* the host's, whatever the device */};
+	for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
+		struct run_config cfg = fixture_config();
+		struct fixture_run f;
+		struct on_gpu g;
+		struct global_state device, host;
+		struct outer_device d = {.be = NULL};
+		(void)snprintf(cfg.outer, sizeof cfg.outer, "%s", optimizers[i]);
+		fixture_run_init(&f, &cfg, "cpu");
+		gpu_init(&g, &f, "cuda", &cfg);
+		global_of(&device, g.replica, &cfg);
+		global_of(&host, g.replica, &cfg);
+		for (int k = 0; k < OUTER_ROUNDS; k++)
+			outer_round(&g, &d, &device, &host);
+		assert_non_null(d.pinned[0]);
+		outer_device_unpin(&d);
+		global_release(&device);
+		global_release(&host);
+		gpu_release(&g);
+		fixture_run_release(&f);
+	}
+}
+
+static void test_divergence_names_the_parameter(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct fixture_run f;
+	struct on_gpu g;
+	struct global_state global;
+	struct outer_device d = {.be = NULL};
+	struct rv_errtext et = {0};
+	fixture_run_init(&f, &cfg, "cpu");
+	gpu_init(&g, &f, "cuda", &cfg);
+	global_of(&global, g.replica, &cfg);
+	size_t n = replica_n_params(g.replica);
+	float *bad = malloc(n * sizeof *bad);
+	uint8_t *out = malloc(global_max_payload_bytes(&global.cfg));
+	assert_true(bad && out);
+	memcpy(bad, global.theta, n * sizeof *bad);
+	bad[777] = NAN;
+	replica_set_theta(g.replica, bad);
+	assert_fault(outer_device_encode(&d, g.replica, &global, out, &et), RV_E_RANGE, &et, "parameter 777");
+	free(bad);
+	free(out);
+	outer_device_unpin(&d);
+	global_release(&global);
+	gpu_release(&g);
+	fixture_run_release(&f);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_twenty_steps_as_on_the_cpu),
+		cmocka_unit_test(test_two_devices_are_one_replica),
+		cmocka_unit_test(test_the_outer_path_is_the_hosts),
+		cmocka_unit_test(test_divergence_names_the_parameter),
+	};
+	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
