@@ -35,8 +35,8 @@ struct outer_ops {
 	 * host memory. theta: host; local: device. residual (device; NULL: none) is error feedback: theta - local
 	 * + residual is encoded, and residual becomes what was lost. RV_E_RANGE: *bad is the first parameter whose
 	 * difference is not finite; out and residual are then unspecified. */
-	enum rv_err (*encode_int8)(struct backend *be, const struct outer_vector *v, const float *theta,
-							   const float *local, float *residual, uint8_t *out, size_t *bad);
+	enum rv_err (*encode_int8)(struct backend *be, const struct outer_vector *v, const float *theta, const float *local,
+							   float *residual, uint8_t *out, size_t *bad);
 	/* The outer step with reduced chunks that decode (the caller has checked): of theta and momentum (NULL for sgd) in
 	 * host memory the chunks are stepped as outer/nesterov.c and sgd.c do, and local's (device; NULL: none) become theta's.
 	 */

@@ -19,7 +19,8 @@ struct nccl {
 	int (*comm_init_rank)(nccl_comm *comm, int n, struct comm_group_id id, int rank);
 	int (*comm_destroy)(nccl_comm comm);
 	int (*all_reduce)(const void *send, void *receive, size_t n, int type, int op, nccl_comm comm, cudaStream_t s);
-	int (*reduce)(const void *send, void *receive, size_t n, int type, int op, int root, nccl_comm comm, cudaStream_t s);
+	int (*reduce)(const void *send, void *receive, size_t n, int type, int op, int root, nccl_comm comm,
+				  cudaStream_t s);
 	int (*broadcast)(const void *send, void *receive, size_t n, int type, int root, nccl_comm comm, cudaStream_t s);
 	const char *(*error_string)(int result);
 };
@@ -37,9 +38,12 @@ static void find(void) {
 		const char *name;
 		void **at;
 	} symbols[] = {
-		{"ncclGetUniqueId", (void **)&nccl.f.get_unique_id}, {"ncclCommInitRank", (void **)&nccl.f.comm_init_rank},
-		{"ncclCommDestroy", (void **)&nccl.f.comm_destroy},  {"ncclAllReduce", (void **)&nccl.f.all_reduce},
-		{"ncclReduce", (void **)&nccl.f.reduce},             {"ncclBroadcast", (void **)&nccl.f.broadcast},
+		{"ncclGetUniqueId", (void **)&nccl.f.get_unique_id},
+		{"ncclCommInitRank", (void **)&nccl.f.comm_init_rank},
+		{"ncclCommDestroy", (void **)&nccl.f.comm_destroy},
+		{"ncclAllReduce", (void **)&nccl.f.all_reduce},
+		{"ncclReduce", (void **)&nccl.f.reduce},
+		{"ncclBroadcast", (void **)&nccl.f.broadcast},
 		{"ncclGetErrorString", (void **)&nccl.f.error_string},
 	};
 	void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);

@@ -173,14 +173,14 @@ static void step_chunk(const struct cuda_outer_lane *l, struct chunk c, const ui
 	to_device(l, l->theta, theta + c.at, c.n * sizeof *theta);
 	if (momentum)
 		to_device(l, l->momentum, momentum + c.at, c.n * sizeof *momentum);
-	launch_outer_apply(l->stream, &(struct outer_apply){.scales = (const float *)(const void *)l->bytes,
-														.values = (const int8_t *)l->bytes +
-																  blocks_of(c.n) * sizeof(float),
-														.theta = l->theta,
-														.momentum = momentum ? l->momentum : NULL,
-														.local = local ? local + c.at : NULL,
-														.step = *s,
-														.n = c.n});
+	launch_outer_apply(l->stream,
+					   &(struct outer_apply){.scales = (const float *)(const void *)l->bytes,
+											 .values = (const int8_t *)l->bytes + blocks_of(c.n) * sizeof(float),
+											 .theta = l->theta,
+											 .momentum = momentum ? l->momentum : NULL,
+											 .local = local ? local + c.at : NULL,
+											 .step = *s,
+											 .n = c.n});
 	to_host(l, theta + c.at, l->theta, c.n * sizeof *theta);
 	if (momentum)
 		to_host(l, momentum + c.at, l->momentum, c.n * sizeof *momentum);

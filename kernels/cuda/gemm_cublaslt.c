@@ -252,7 +252,8 @@ static float run_trial(const struct gemm *g, const struct plan *p, cudaStream_t 
 	for (int i = 0; ok && i < TRIALS; i++)
 		ok = multiply(g, p, stream, c, t->d) == CUBLAS_STATUS_SUCCESS;
 	(void)cudaEventRecord(t->end, stream);
-	if (cudaEventSynchronize(t->end) != cudaSuccess || !ok || cudaEventElapsedTime(&ms, t->begin, t->end) != cudaSuccess)
+	if (cudaEventSynchronize(t->end) != cudaSuccess || !ok ||
+		cudaEventElapsedTime(&ms, t->begin, t->end) != cudaSuccess)
 		return -1;
 	return ms;
 }

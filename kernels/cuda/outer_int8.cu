@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(CODEC_WARPS *WARP) outer_encode_kernel(struct 
 
 extern "C" void launch_outer_encode(cudaStream_t stream, const struct outer_encode *p) {
 	const struct outer_encode args = *p;
-	LAUNCH(outer_encode_kernel, blocks_for(p->n, CODEC_BLOCK * CODEC_WARPS), CODEC_WARPS *WARP, 0, stream, args);
+	LAUNCH(outer_encode_kernel, blocks_for(p->n, CODEC_BLOCK * CODEC_WARPS), CODEC_WARPS * WARP, 0, stream, args);
 }
 
 __global__ void __launch_bounds__(CODEC_BLOCK) outer_apply_kernel(struct outer_apply p) {

@@ -25,7 +25,8 @@ static enum rv_err plugin_devices(int *n, struct rv_errtext *et) {
 		return RV_OK;
 	}
 	if (e == cudaSuccess || has_driver())
-		return rv_fail(et, RV_E_NOTFOUND, "no usable GPU: %s", e == cudaSuccess ? "none is visible" : cudaGetErrorString(e));
+		return rv_fail(et, RV_E_NOTFOUND, "no usable GPU: %s",
+					   e == cudaSuccess ? "none is visible" : cudaGetErrorString(e));
 	return rv_fail(et, RV_E_NOTFOUND, "no NVIDIA driver is loaded (%s)", cudaGetErrorString(e));
 }
 

@@ -68,12 +68,14 @@ static void test_two_devices_are_one_replica(void **state) {
 static void global_of(struct global_state *g, struct replica *r, const struct run_config *cfg) {
 	struct global_config c;
 	const struct rv_hash name = rv_hash_of("run", 3);
-	assert_int_equal(global_config_of(cfg, replica_n_params(r), NULL, &name, &c, NULL), RV_OK);
+	assert_int_equal(global_config_of(cfg, replica_n_params(r), &replica_model(r)->layout.layers, &name, &c, NULL),
+					 RV_OK);
 	assert_int_equal(global_init(g, &c, replica_theta(r), NULL), RV_OK);
 }
 
 /* One round: the same bytes from both, and the same state from these bytes. */
-static void outer_round(struct on_gpu *g, struct outer_device *d, struct global_state *device, struct global_state *host) {
+static void outer_round(struct on_gpu *g, struct outer_device *d, struct global_state *device,
+						struct global_state *host) {
 	const struct chunking c = global_round_chunks(&host->cfg, host->round);
 	size_t bytes = chunking_total_bytes(&c, host->cfg.codec);
 	uint8_t *got = calloc(1, bytes), *want = calloc(1, bytes);
@@ -96,7 +98,8 @@ static void outer_round(struct on_gpu *g, struct outer_device *d, struct global_
 
 static void test_the_outer_path_is_the_hosts(void **state) {
 	(void)state;
-	static const char *const optimizers[] = {"nesterov", "sgd", "average", "adam" /* the host's, whatever the device */};
+	static const char *const optimizers[] = {"nesterov", "sgd", "average",
+											 "adam" /* the host's, whatever the device */};
 	for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
 		struct run_config cfg = fixture_config();
 		struct fixture_run f;

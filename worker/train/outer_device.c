@@ -86,7 +86,8 @@ enum rv_err outer_device_encode(struct outer_device *d, struct replica *r, const
 }
 
 enum rv_err outer_device_apply(struct outer_device *d, struct replica *r, struct global_state *g,
-							   const uint8_t *reduced, const struct rv_hash *digest, bool adopt, struct rv_errtext *et) {
+							   const uint8_t *reduced, const struct rv_hash *digest, bool adopt,
+							   struct rv_errtext *et) {
 	struct exchange x;
 	struct outer_step step;
 	if (!step_of(&g->cfg, &step) || !begin(d, r, g, &x)) {
