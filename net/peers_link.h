@@ -40,6 +40,8 @@ struct link {
 	uint64_t greeting_rx;                            /* bytes fed before OPEN */
 	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
 	bool bulk_pending;                               /* the pending bytes hold bulk: under a cap they wait for tokens */
+	uint64_t acked;                                  /* by the other side, when last looked */
+	int64_t acked_us;                                /* since when it is that */
 	int poll_slot;                                   /* in the owner's fds; -1 */
 
 	uint8_t head[FRAME_HEADER_BYTES]; /* incoming frame: header, then body */

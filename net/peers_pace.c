@@ -10,6 +10,7 @@
 #include "net/peers_state.h"
 
 #include "base/assert.h"
+#include "net/socket_info.h"
 
 enum {
 	CONTROL_AT_ONCE = 16, /* frames of control for one link before the next has its turn */
@@ -17,7 +18,8 @@ enum {
 	WINDOW_US = 100 * 1000,
 	WAIT_MS = 200,
 	WAIT_LEAST_BYTES = 1 << 14,
-	AGAIN_US = 5 * 1000
+	AGAIN_US = 5 * 1000,
+	STUCK_US = 500 * 1000
 };
 static const double decay = 0.75; /* of the best rate, in each window */
 
@@ -43,15 +45,27 @@ static void measure_rate(struct peers *p) {
 	c->since_bytes = p->total.tx_bytes;
 }
 
+/* What waits for the line on this link. For a peer that takes nothing (frozen, cut off) it waits in vain, and must not
+ * hold the others back. */
+static size_t waiting(const struct peers *p, struct link *l) {
+	struct socket_info info;
+	socket_look(l->fd, &info);
+	size_t bytes = info.unsent + tls_stream_pending(&l->tls);
+	if (info.acked != l->acked || bytes == 0) {
+		l->acked = info.acked;
+		l->acked_us = p->now_us;
+	}
+	return p->now_us - l->acked_us < STUCK_US ? bytes : 0;
+}
+
 static bool may_begin(struct peers *p) {
 	double most = p->pace.bytes_per_s * WAIT_MS / 1000;
-	size_t unsent = 0;
+	size_t bytes = 0;
 	if (rate_allowed(&p->up, p->now_us) == 0)
 		return false;
 	for (int i = 0; i < PEERS_MAX_LINKS; i++)
-		if (is_open(p->links[i]))
-			unsent += socket_unsent(p->links[i]->fd) + tls_stream_pending(&p->links[i]->tls);
-	bool may = unsent <= WAIT_LEAST_BYTES || (double)unsent <= most;
+		bytes += is_open(p->links[i]) ? waiting(p, p->links[i]) : 0;
+	bool may = bytes <= WAIT_LEAST_BYTES || (double)bytes <= most;
 	if (!may)
 		p->pace.again_us = p->now_us + AGAIN_US;
 	return may;

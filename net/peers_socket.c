@@ -2,11 +2,9 @@
 #include "net/peers_socket.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum {
@@ -108,11 +106,6 @@ int socket_accept(int listener, struct address *from) {
 	if (fd >= 0)
 		address_of_socket(&sa, from);
 	return fd;
-}
-
-size_t socket_unsent(int fd) {
-	int bytes = 0;
-	return ioctl(fd, SIOCOUTQNSD, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
 }
 
 void socket_tune(int fd, const char *congestion, char used[16]) {

@@ -24,8 +24,6 @@ enum rv_err socket_connect(const struct address *to, int receive_bytes, int *out
 enum rv_err socket_connected(int fd, struct rv_errtext *et);
 /* -1 with errno. */
 int socket_accept(int listener, struct address *from);
-/* Bytes that the socket has taken and not sent for the first time yet. */
-size_t socket_unsent(int fd);
 /* Options of a connected socket. `congestion`: "" leaves the system's. `used` gets what the kernel says (16 bytes). */
 void socket_tune(int fd, const char *congestion, char used[16]);
 

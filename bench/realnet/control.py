@@ -1,0 +1,82 @@
+"""How long control waits while every line is full: PING between peers, and a request to the coordinator's place.
+
+Members of a mesh in namespaces of their own, without a coordinator: first control alone, then bulk from everybody to
+everybody as in an all-reduce. Latencies are one way for PING and there and back for the request.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from process import start_child
+from shaped import ShapedNet, what_is_missing
+
+
+def parse():
+    p = argparse.ArgumentParser(prog="./dev bench control", description=__doc__)
+    p.add_argument("--rates", default="1,10", help="Mbit/s of every line (default: %(default)s)")
+    p.add_argument("--members", default="4,8", help="default: %(default)s")
+    p.add_argument("--delay", type=float, default=20, help="ms, one way (default: 20)")
+    p.add_argument("--buffer", type=float, default=100, help="ms of queue in a router (default: 100)")
+    p.add_argument("--cap", type=float, default=0, help="--max-up as a share of the line, such as 0.9; 0: none (default)")
+    p.add_argument("--idle", type=float, default=4, help="seconds (default: 4)")
+    p.add_argument("--full", type=float, default=15, help="seconds (default: 15)")
+    p.add_argument("--goal", type=float, default=1000, help="ms that the 99th percentile may take (default: 1000)")
+    return p.parse_args()
+
+
+def run_case(a, bin_dir, log, rate, members):
+    net = ShapedNet(bin_dir, members + 1, rate, a.delay, log)
+    children = []
+    try:
+        for site in range(2, members + 2):
+            net.buffer(site, a.buffer)
+        echo = start_child(net.inside(1) + [f"{bin_dir}/bench_control", "echo", f"{net.address(1)}:7441"],
+                           stdout=subprocess.PIPE, text=True)
+        children.append(echo)
+        echo.stdout.readline()
+        start_us = int(time.monotonic() * 1e6) + 4_000_000
+        hosts = [net.address(i + 2) for i in range(members)]
+        cap = int(rate * a.cap * 1e6 / 8)
+        for i in range(members):
+            children.append(start_child(net.inside(i + 2) + [
+                f"{bin_dir}/bench_control", str(i), str(members), str(start_us), str(a.idle), str(a.full), str(cap),
+                f"{net.address(1)}:7441", *hosts], stdout=subprocess.PIPE, text=True))
+        return [json.loads(c.communicate(timeout=a.idle + a.full + 60)[0]) for c in children[1:]]
+    finally:
+        for c in children:
+            c.kill()
+            c.wait()
+        net.close()
+
+
+def main():
+    a = parse()
+    bin_dir = os.environ["RIVULET_BIN"]
+    missing = what_is_missing()
+    if missing:
+        print("control: cannot run here:\n" + "\n".join(f"  {m}" for m in missing), file=sys.stderr)
+        return 2
+    met = True
+    with tempfile.TemporaryDirectory(prefix="rivulet-control.") as directory:
+        for rate in map(float, a.rates.split(",")):
+            for members in map(int, a.members.split(",")):
+                got = run_case(a, bin_dir, f"{directory}/net.log", rate, members)
+                case = {"bench": "control", "case": f"{rate:g} Mbit/s, {members} members", "delay_ms": a.delay,
+                        "buffer_ms": a.buffer, "cap": a.cap,
+                        "full_mbit_mean": round(sum(g["full_mbit"] for g in got) / members, 3)}
+                for kind in ("ping_idle", "ping_full", "echo_idle", "echo_full"):
+                    case[kind] = {"n": sum(g[kind]["n"] for g in got),
+                                  "p50_ms": round(sorted(g[kind]["p50_ms"] for g in got)[members // 2], 1),
+                                  "p99_ms": max(g[kind]["p99_ms"] for g in got), "max_ms": max(g[kind]["max_ms"] for g in got)}
+                case["met"] = max(case["ping_full"]["p99_ms"], case["echo_full"]["p99_ms"]) <= a.goal
+                met = met and case["met"]
+                print(json.dumps(case), flush=True)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
