@@ -63,8 +63,11 @@ __device__ __forceinline__ void softmax_step(float (&s)[KEY_TILES][4], float (&o
 	}
 }
 
+// Blocks of a multiprocessor that the registers are shared out for.
+template <int HD> constexpr int forward_blocks = HD == 128 ? 2 : HD == 64 ? 3 : 4;
+
 template <int HD>
-__global__ void __launch_bounds__(MMA_THREADS)
+__global__ void __launch_bounds__(MMA_THREADS, forward_blocks<HD>)
 	attention_forward_mma_kernel(bf16 *out, float *lse, const bf16 *qkv, attention_shape s) {
 	DSHMEM(bf16, tiles); // k, v of this step; k, v of the next; q
 	int lane = (int)threadIdx.x % WARP, row = (int)threadIdx.x / WARP * WARP_ROWS;
