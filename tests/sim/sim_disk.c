@@ -134,17 +134,10 @@ const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, 
 	return NULL;
 }
 
-static bool is_forgotten(uint8_t kind, uint64_t of, uint64_t round) {
-	return (kind == FILE_BASE && of > round) || (kind == FILE_LOG && of >= round);
-}
-
-void disk_forget_from(struct sim_disk *d, uint64_t round) {
+void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round) {
 	for (int i = 0; i < d->n_files; i++)
-		if (d->files[i].data != NULL && is_forgotten(d->files[i].kind, d->files[i].round, round))
+		if (d->files[i].data != NULL && d->files[i].kind == kind && d->files[i].round == round)
 			keep_before(&d->files[i]);
-	for (struct sim_write *w = d->writes; w != NULL; w = w->next)
-		if (is_forgotten(w->kind, w->round, round))
-			w->kind = 0;
 }
 
 /* ---- faults ---- */
