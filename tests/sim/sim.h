@@ -236,6 +236,7 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 /* The file as last renamed, or NULL: there is none, or it is damaged, as its hash would say. */
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
 void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round);
+void disk_sync(struct sim_disk *d); /* the directory: what was renamed and removed so far is durable */
 /* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
 void disk_crash(struct sim *s, int host, bool power);
 /* Damages the `which`-th file (modulo their number); false when there is none. */

@@ -58,7 +58,7 @@ static void rename_into_place(struct sim_disk *d, struct sim_write *w) {
 	w->renamed = true;
 }
 
-static void sync_directory(struct sim_disk *d) {
+void disk_sync(struct sim_disk *d) {
 	for (int i = 0; i < d->n_files; i++) {
 		struct sim_file *f = &d->files[i];
 		free(f->before);
@@ -87,7 +87,7 @@ static void directory_synced(struct sim *s, int host, struct sim_write *w) {
 	struct sim_disk *d = &s->workers[host].disk;
 	d->writes = w->next;
 	if (w->renamed)
-		sync_directory(d);
+		disk_sync(d);
 	bool ok = !w->failed;
 	disk_done *done = w->done;
 	uint64_t tag = w->tag;
@@ -170,7 +170,7 @@ void disk_crash(struct sim *s, int host, bool power) {
 	for (int i = 0; power && i < d->n_files; i++)
 		lose_power(s, host, &d->files[i]);
 	if (power)
-		sync_directory(d);
+		disk_sync(d);
 }
 
 bool disk_rot(struct sim_disk *d, uint32_t which) {

@@ -129,4 +129,5 @@ void recovery_forget_from(struct sim *s, int host, uint64_t round) {
 			(x->logs.at[i].round >= round || !checkpoint_proved(x, x->logs.at[i].round)))
 			disk_remove(d, FILE_LOG, x->logs.at[i].round);
 	disk_remove(d, FILE_REPLICA, 0);
+	disk_sync(d);
 }
