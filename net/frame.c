@@ -130,7 +130,7 @@ const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag,
 	if (h->magic != FRAME_MAGIC)
 		return "magic is not RVL1: not a peer link of Rivulet";
 	if (h->version != FRAME_VERSION)
-		return "version is not 1: the peer speaks another protocol version";
+		return "version is not 2: the peer speaks another protocol version";
 	if (!check_matches(h))
 		return "header check does not match";
 	if (!all_zero(h->reserved, sizeof h->reserved))
@@ -204,118 +204,101 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 
 /* ---- state transfer ---------------------------------------------------------------------------------------------- */
 
-static bool fetch_kind_known(uint8_t kind) {
-	return kind == FRAME_FETCH_BASE || kind == FRAME_FETCH_LOG || kind == FRAME_FETCH_INFO;
+static void write_fetch(struct rv_writer *w, const struct frame_fetch *m, uint8_t encoding) {
+	rv_write_u8(w, m->kind);
+	rv_write_u8(w, m->part);
+	rv_write_u8(w, encoding);
+	write_zeros(w, 1);
+	rv_write_u32(w, m->index);
+}
+
+/* What FETCH, PIECE and NONE begin with. */
+static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h, struct frame_fetch *out,
+							  uint8_t *encoding, struct rv_errtext *et) {
+	const char *name = frame_type_name(h->type);
+	out->round = h->round;
+	out->kind = rv_read_u8(r);
+	out->part = rv_read_u8(r);
+	*encoding = rv_read_u8(r);
+	bool padded = read_zeros(r, 1);
+	out->index = rv_read_u32(r);
+	if (!rv_reader_ok(r))
+		return rv_fail(et, RV_E_INVALID, "%s: %u bytes, at least %d", name, h->body_bytes, (int)FRAME_FETCH_BYTES);
+	if (out->kind != FRAME_FETCH_BASE && out->kind != FRAME_FETCH_LOG)
+		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (base) or 2 (log)", name, out->kind);
+	if (out->part > (h->type == FRAME_FETCH ? FRAME_PART_FORGET : FRAME_PART_MANIFEST))
+		return rv_fail(et, RV_E_INVALID, "%s: part = %u: must be 0 (piece) or 1 (manifest)%s", name, out->part,
+					   h->type == FRAME_FETCH ? " or 2 (forget)" : "");
+	if (!padded)
+		return rv_fail(et, RV_E_INVALID, "%s: padding is not zero", name);
+	return RV_OK;
+}
+
+static struct frame_header state_header(enum frame_type type, uint64_t run_tag, uint64_t round, uint32_t body_bytes) {
+	struct frame_header h = frame_header_of(type, run_tag, body_bytes);
+	h.round = round;
+	return h;
 }
 
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]) {
 	struct rv_writer w = rv_writer_of(body, FRAME_FETCH_BYTES);
-	rv_write_u8(&w, m->kind);
-	write_zeros(&w, 3);
-	rv_write_u32(&w, m->length);
-	rv_write_u64(&w, m->offset);
+	write_fetch(&w, m, 0);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_FETCH_BYTES);
-	struct frame_header h = frame_header_of(FRAME_FETCH, run_tag, FRAME_FETCH_BYTES);
-	h.round = m->round;
-	return h;
+	return state_header(FRAME_FETCH, run_tag, m->round, FRAME_FETCH_BYTES);
+}
+
+struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]) {
+	_Static_assert((int)FRAME_NONE_BYTES == (int)FRAME_FETCH_BYTES, "what was asked for comes back");
+	(void)frame_fetch_encode(m, run_tag, body);
+	return state_header(FRAME_NONE, run_tag, m->round, FRAME_NONE_BYTES);
 }
 
 enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
 							   struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(body, h->body_bytes);
-	out->round = h->round;
-	out->kind = rv_read_u8(&r);
-	bool padded = read_zeros(&r, 3);
-	out->length = rv_read_u32(&r);
-	out->offset = rv_read_u64(&r);
-	if (!rv_reader_done(&r))
-		return rv_fail(et, RV_E_INVALID, "fetch: %u bytes, must be %d", h->body_bytes, (int)FRAME_FETCH_BYTES);
-	if (!fetch_kind_known(out->kind) || !padded)
-		return rv_fail(et, RV_E_INVALID, "fetch: kind = %u: must be 1 (base), 2 (log) or 3 (info)", out->kind);
-	if (out->length > NET_MAX_FETCH_BYTES)
-		return rv_fail(et, RV_E_INVALID, "fetch: length = %u: at most %d", out->length, (int)NET_MAX_FETCH_BYTES);
+	uint8_t encoding;
+	RV_TRY(read_fetch(&r, h, out, &encoding, et));
+	if (!rv_reader_done(&r) || encoding != 0)
+		return rv_fail(et, RV_E_INVALID, "%s: must be %d bytes, the third of them zero", frame_type_name(h->type),
+					   (int)FRAME_FETCH_BYTES);
 	return RV_OK;
 }
 
+enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
+							  struct rv_errtext *et) {
+	return frame_fetch_decode(h, body, out, et);
+}
+
 struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]) {
-	RV_ASSERT(m->data_bytes <= NET_MAX_FETCH_BYTES);
+	RV_ASSERT(m->data_bytes > 0 && m->data_bytes <= NET_MAX_SLICE_BYTES);
 	struct rv_writer w = rv_writer_of(body, FRAME_PIECE_BYTES);
-	rv_write_u8(&w, m->kind);
-	write_zeros(&w, 7);
-	rv_write_u64(&w, m->offset);
-	rv_write_u64(&w, m->total_bytes);
+	write_fetch(&w, &m->of, m->encoding);
+	rv_write_u32(&w, m->offset);
+	rv_write_u32(&w, m->total);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_PIECE_BYTES);
-	struct frame_header h = frame_header_of(FRAME_PIECE, run_tag, FRAME_PIECE_BYTES + m->data_bytes);
-	h.round = m->round;
-	return h;
+	return state_header(FRAME_PIECE, run_tag, m->of.round, FRAME_PIECE_BYTES + m->data_bytes);
 }
 
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(body, h->body_bytes);
-	out->round = h->round;
-	out->kind = rv_read_u8(&r);
-	bool padded = read_zeros(&r, 7);
-	out->offset = rv_read_u64(&r);
-	out->total_bytes = rv_read_u64(&r);
+	RV_TRY(read_fetch(&r, h, &out->of, &out->encoding, et));
+	out->offset = rv_read_u32(&r);
+	out->total = rv_read_u32(&r);
 	if (!rv_reader_ok(&r))
-		return rv_fail(et, RV_E_INVALID, "piece: %u bytes, at least %d", h->body_bytes, (int)FRAME_PIECE_BYTES);
+		return rv_fail(et, RV_E_INVALID, "piece: %u bytes, more than %d", h->body_bytes, (int)FRAME_PIECE_BYTES);
 	out->data_bytes = (uint32_t)rv_reader_left(&r);
 	out->data = rv_read_span(&r, out->data_bytes);
-	if (!fetch_kind_known(out->kind) || !padded)
-		return rv_fail(et, RV_E_INVALID, "piece: kind = %u: must be 1 (base), 2 (log) or 3 (info)", out->kind);
-	if (out->data_bytes > NET_MAX_FETCH_BYTES)
-		return rv_fail(et, RV_E_INVALID, "piece: %u bytes of data, at most %d", out->data_bytes,
-					   (int)NET_MAX_FETCH_BYTES);
-	if (out->offset > out->total_bytes || out->data_bytes > out->total_bytes - out->offset)
-		return rv_fail(et, RV_E_INVALID, "piece: %u bytes at offset %llu run past the total of %llu", out->data_bytes,
-					   (unsigned long long)out->offset, (unsigned long long)out->total_bytes);
-	return RV_OK;
-}
-
-struct frame_header frame_none_encode(const struct frame_none *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]) {
-	struct rv_writer w = rv_writer_of(body, FRAME_NONE_BYTES);
-	rv_write_u8(&w, m->kind);
-	write_zeros(&w, 7);
-	rv_write_u64(&w, m->offset);
-	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_NONE_BYTES);
-	struct frame_header h = frame_header_of(FRAME_NONE, run_tag, FRAME_NONE_BYTES);
-	h.round = m->round;
-	return h;
-}
-
-enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_none *out,
-							  struct rv_errtext *et) {
-	struct rv_reader r = rv_reader_of(body, h->body_bytes);
-	out->round = h->round;
-	out->kind = rv_read_u8(&r);
-	bool padded = read_zeros(&r, 7);
-	out->offset = rv_read_u64(&r);
-	if (!rv_reader_done(&r))
-		return rv_fail(et, RV_E_INVALID, "none: %u bytes, must be %d", h->body_bytes, (int)FRAME_NONE_BYTES);
-	if (!fetch_kind_known(out->kind) || !padded)
-		return rv_fail(et, RV_E_INVALID, "none: kind = %u: must be 1 (base), 2 (log) or 3 (info)", out->kind);
-	return RV_OK;
-}
-
-void frame_info_encode(const struct frame_info *m, uint8_t out[FRAME_INFO_BYTES]) {
-	struct rv_writer w = rv_writer_of(out, FRAME_INFO_BYTES);
-	rv_write_u64(&w, m->base_round);
-	rv_write_u64(&w, m->log_first);
-	rv_write_u64(&w, m->log_end);
-	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_INFO_BYTES);
-}
-
-enum rv_err frame_info_decode(const void *data, size_t n, struct frame_info *out, struct rv_errtext *et) {
-	struct rv_reader r = rv_reader_of(data, n);
-	out->base_round = rv_read_u64(&r);
-	out->log_first = rv_read_u64(&r);
-	out->log_end = rv_read_u64(&r);
-	if (!rv_reader_done(&r))
-		return rv_fail(et, RV_E_INVALID, "info: %zu bytes, must be %d", n, (int)FRAME_INFO_BYTES);
-	if (out->log_first > out->log_end)
-		return rv_fail(et, RV_E_INVALID, "info: log [%llu, %llu) ends before it starts",
-					   (unsigned long long)out->log_first, (unsigned long long)out->log_end);
+	if (out->encoding != FRAME_RAW && out->encoding != FRAME_ZSTD)
+		return rv_fail(et, RV_E_INVALID, "piece: encoding = %u: must be 0 (raw) or 1 (zstd)", out->encoding);
+	if (out->data_bytes == 0 || out->data_bytes > NET_MAX_SLICE_BYTES)
+		return rv_fail(et, RV_E_INVALID, "piece: %u bytes of data: must be 1 to %d", out->data_bytes,
+					   (int)NET_MAX_SLICE_BYTES);
+	if (out->total > NET_MAX_PIECE_BYTES)
+		return rv_fail(et, RV_E_INVALID, "piece: total = %u: at most %d", out->total, (int)NET_MAX_PIECE_BYTES);
+	if (out->offset > out->total || out->data_bytes > out->total - out->offset)
+		return rv_fail(et, RV_E_INVALID, "piece: %u bytes at offset %u run past the total of %u", out->data_bytes,
+					   out->offset, out->total);
 	return RV_OK;
 }
 

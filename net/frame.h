@@ -18,15 +18,15 @@
 
 enum {
 	FRAME_MAGIC = 0x314c5652, /* "RVL1" */
-	FRAME_VERSION = 1,
+	FRAME_VERSION = 2,
 	FRAME_HEADER_BYTES = 64,
 	FRAME_EXPORTER_BYTES = 32, /* TLS exporter, RFC 8446 section 7.5 */
 	FRAME_HELLO_BYTES =
 		4 + NET_RUN_ID_BYTES + 1 + 3 + 4 + NET_SIG_BYTES + NET_SIG_BYTES, /* protocol, run id, role, zero,
 																		   member, ticket, signature */
-	FRAME_FETCH_BYTES = 16,                                               /* kind, zero, length, offset */
-	FRAME_PIECE_BYTES = 24,                                               /* kind, zero, offset, total; then the data */
-	FRAME_NONE_BYTES = 16,                                                /* kind, zero, offset */
+	FRAME_FETCH_BYTES = 8,                                                /* kind, part, zero, index */
+	FRAME_PIECE_BYTES = 16,    /* kind, part, encoding, zero, index, offset, total; then the data */
+	FRAME_NONE_BYTES = 8,      /* kind, part, zero, index */
 	FRAME_BYE_MAX_BYTES = 256, /* why, for people: text without control bytes */
 	FRAME_HELLO_SIGNED_BYTES = 14 + FRAME_EXPORTER_BYTES + NET_RUN_ID_BYTES + 1
 };
@@ -112,52 +112,44 @@ void frame_hello_signed(const uint8_t exporter[FRAME_EXPORTER_BYTES], const uint
 void frame_hello_encode(const struct frame_hello *m, uint8_t out[FRAME_HELLO_BYTES]);
 enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *out, struct rv_errtext *et);
 
-/* State transfer. The round travels in the header. A donor answers every FETCH with one PIECE or one NONE, in order. */
+/* State transfer (docs/protocol.md). The round travels in the header. A donor answers every FETCH, in order, with the
+ * slices of what was asked for (PIECE, in order, until all of it was sent), or with one NONE. */
 enum frame_fetch_kind {
-	FRAME_FETCH_BASE = 1, /* the file base-ROUND */
-	FRAME_FETCH_LOG,      /* the file log-ROUND */
-	FRAME_FETCH_INFO      /* what the donor has: struct frame_info; round, offset and length are 0 */
+	FRAME_FETCH_BASE = 1, /* theta and outer state at `round` */
+	FRAME_FETCH_LOG       /* the reduced bytes of `round` */
 };
+enum frame_fetch_part {
+	FRAME_PART_PIECE = 0,
+	FRAME_PART_MANIFEST, /* the hashes of the pieces, NET_MANIFEST_PART_BYTES of them at a time */
+	FRAME_PART_FORGET    /* FETCH only: whatever was asked for before and is not answered yet is answered by NONE */
+};
+enum frame_encoding { FRAME_RAW = 0, FRAME_ZSTD };
+/* What is asked for: piece or part of the manifest number `index`. Its size follows from the run's configuration. */
 struct frame_fetch {
-	uint8_t kind;
+	uint8_t kind, part;
 	uint64_t round;
-	uint64_t offset;
-	uint32_t
-		length; /* <= NET_MAX_FETCH_BYTES; the piece may be shorter only at the end of the file. 0: only the total */
+	uint32_t index;
 };
 struct frame_piece {
-	uint8_t kind;
-	uint64_t round;
-	uint64_t offset, total_bytes; /* offset + data_bytes <= total_bytes */
-	const uint8_t *data;          /* borrows from the body */
-	uint32_t data_bytes;
+	struct frame_fetch of;
+	uint8_t encoding;       /* of all of it */
+	uint32_t offset, total; /* of its encoded bytes: 0 < total <= NET_MAX_PIECE_BYTES, offset + data_bytes <= total */
+	const uint8_t *data;    /* borrows from the body */
+	uint32_t data_bytes;    /* 1 to NET_MAX_SLICE_BYTES */
 };
-/* NONE: the donor does not have it (any more). */
-struct frame_none {
-	uint8_t kind;
-	uint64_t round;
-	uint64_t offset; /* of the FETCH it answers */
-};
-/* The data of an INFO piece, 24 bytes. */
-enum { FRAME_INFO_BYTES = 24 };
-struct frame_info {
-	uint64_t base_round;         /* latest base on its disk; UINT64_MAX: none */
-	uint64_t log_first, log_end; /* its log holds rounds [log_first, log_end) */
-};
+/* NONE: the donor does not have it (any more), or not now. */
 
-/* Each of these makes header and body; `round` goes into the header. PIECE: the data follow the 24 bytes as they are.
+/* Each of these makes header and body; `round` goes into the header. PIECE: the data follow the 16 bytes as they are.
  */
 struct frame_header frame_fetch_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_FETCH_BYTES]);
 struct frame_header frame_piece_encode(const struct frame_piece *m, uint64_t run_tag, uint8_t body[FRAME_PIECE_BYTES]);
-struct frame_header frame_none_encode(const struct frame_none *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]);
+struct frame_header frame_none_encode(const struct frame_fetch *m, uint64_t run_tag, uint8_t body[FRAME_NONE_BYTES]);
 enum rv_err frame_fetch_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
 							   struct rv_errtext *et);
 enum rv_err frame_piece_decode(const struct frame_header *h, const void *body, struct frame_piece *out,
 							   struct rv_errtext *et);
-enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_none *out,
+enum rv_err frame_none_decode(const struct frame_header *h, const void *body, struct frame_fetch *out,
 							  struct rv_errtext *et);
-void frame_info_encode(const struct frame_info *m, uint8_t out[FRAME_INFO_BYTES]);
-enum rv_err frame_info_decode(const void *data, size_t n, struct frame_info *out, struct rv_errtext *et);
 
 /* The all-reduce's messages: SCATTER, GATHER, RESUME, PING. The body is m->data as it is. */
 struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run_tag);

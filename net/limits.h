@@ -11,7 +11,9 @@ enum {
 	NET_MAX_RANGES = 4096,                  /* shard map entries of one round document */
 	NET_MAX_CHUNKS = 1 << 20,               /* of one vector */
 	NET_MAX_CHUNK_BYTES = 1 << 19,          /* encoded: 65,536 fp32 values and their scales fit */
-	NET_MAX_FETCH_BYTES = 1 << 18,          /* one piece of a state transfer */
+	NET_MAX_PIECE_BYTES = 1 << 19,          /* one piece of a state transfer: at least one chunk */
+	NET_MAX_SLICE_BYTES = 1 << 15,          /* one frame of it: control waits for no more than that */
+	NET_MANIFEST_PART_BYTES = 1 << 18,      /* of the hashes of the pieces, what one FETCH asks for */
 	NET_MAX_LOG_DIGESTS = 64,               /* committed rounds that a document lists */
 	NET_MAX_CONFIG_BYTES = 16384,           /* a run's configuration text */
 	NET_MAX_DOCUMENT_BYTES = 131072,

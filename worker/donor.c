@@ -1,53 +1,88 @@
-/* donor.c: a small queue per peer, one open file, one buffer. */
+/* donor.c: a queue per peer, a few open files, a few pieces in memory (worker/donor.h). */
 #include "worker/donor.h"
 
 #include "base/assert.h"
+#include "net/rate.h"
+#include "worker/state_file.h"
+#include "worker/state_packing.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+enum {
+	REDUCE_SHARE = 10,             /* of so many bytes of the all-reduce, one of state */
+	REDUCE_QUIET_US = 1000 * 1000, /* it has sent nothing for so long: the line is free */
+	READY_US = 100 * 1000,         /* a link that was not asked for so long cannot take anything */
+	CREDIT_MAX_BYTES = 4 * DONOR_SLICE_BYTES,
+	RATE_RETRY_US = 10 * 1000
+};
 
 struct waiting {
 	struct frame_fetch at[DONOR_MAX_WAITING];
 	int first, n;
+	int forgotten;    /* so many of the first are not wanted any more */
+	uint32_t sent;    /* of the first one's bytes */
+	uint64_t served;  /* number of the latest slice it got */
+	int64_t ready_us; /* when its link last had room */
+};
+
+struct open_file {
+	struct state_file *file; /* NULL: free */
+	enum state_kind kind;
+	uint64_t round, used;
+};
+
+struct cached_piece {
+	uint8_t *data; /* NULL: none */
+	bool valid;
+	struct frame_fetch what;
+	struct state_stored stored;
+	uint64_t used;
 };
 
 struct donor {
-	const struct statestore *store;
-	uint64_t run_tag;
+	struct donor_config cfg;
 	struct waiting waiting[NET_MAX_MEMBERS];
-	/* The file read last; -1: none. */
-	int fd;
-	uint8_t kind;
-	uint64_t round, total_bytes;
+	struct open_file files[DONOR_FILES];
+	struct cached_piece pieces[DONOR_PIECES];
+	bool has_pieces;
+	uint64_t clock; /* counts uses and slices */
+	struct rate cap;
+	bool reducing;
+	int64_t reduce_us; /* when the all-reduce last sent; INT64_MIN: never */
+	int64_t credit;    /* bytes that its share allows */
 	uint64_t served_bytes;
 	uint8_t body[FRAME_PIECE_BYTES];
-	uint8_t data[NET_MAX_FETCH_BYTES];
 };
 
-enum rv_err donor_new(const struct statestore *store, uint64_t run_tag, struct donor **out, struct rv_errtext *et) {
+enum rv_err donor_new(const struct donor_config *cfg, struct donor **out, struct rv_errtext *et) {
 	struct donor *d = calloc(1, sizeof *d);
 	if (!d)
 		return rv_fail(et, RV_E_NOMEM, "no memory for serving state to peers");
-	d->store = store;
-	d->run_tag = run_tag;
-	d->fd = -1;
+	d->cfg = *cfg;
+	d->cap = rate_of(cfg->max_donate, 0);
+	d->reduce_us = INT64_MIN;
 	*out = d;
 	return RV_OK;
 }
 
-static void close_file(struct donor *d) {
-	if (d->fd >= 0)
-		close(d->fd);
-	d->fd = -1;
+static void forget_pieces(struct donor *d) {
+	for (int i = 0; i < DONOR_PIECES; i++) {
+		free(d->pieces[i].data);
+		d->pieces[i] = (struct cached_piece){0};
+	}
+	d->has_pieces = false;
+}
+
+static void close_file(struct open_file *f) {
+	state_file_free(f->file);
+	*f = (struct open_file){0};
 }
 
 void donor_free(struct donor *d) {
 	if (!d)
 		return;
-	close_file(d);
+	donor_forget_all(d);
 	free(d);
 }
 
@@ -57,99 +92,14 @@ enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_h
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	RV_TRY(frame_fetch_decode(h, body, &f, et));
 	struct waiting *w = &d->waiting[member];
+	if (f.part == FRAME_PART_FORGET) {
+		w->forgotten = w->n;
+		return RV_OK;
+	}
 	if (w->n == DONOR_MAX_WAITING)
 		return rv_fail(et, RV_E_PROTOCOL, "more than %d FETCHes before the first was answered", DONOR_MAX_WAITING);
 	w->at[(w->first + w->n++) % DONOR_MAX_WAITING] = f;
 	return RV_OK;
-}
-
-void donor_link_down(struct donor *d, uint32_t member) {
-	d->waiting[member] = (struct waiting){0};
-}
-
-/* ---- answers --------------------------------------------------------------------------------------------------------
- */
-
-static bool open_file(struct donor *d, const struct frame_fetch *f) {
-	char path[STATESTORE_PATH_BYTES];
-	struct stat st;
-	/* A transfer begins with the file as it is now: a later attempt may have replaced it. */
-	if (d->fd >= 0 && d->kind == f->kind && d->round == f->round && f->offset != 0)
-		return true;
-	close_file(d);
-	if (f->kind == FRAME_FETCH_INFO)
-		return false;
-	statestore_path(d->store, f->kind == FRAME_FETCH_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, f->round, path);
-	d->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (d->fd < 0)
-		return false;
-	if (fstat(d->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		close_file(d);
-		return false;
-	}
-	d->kind = f->kind;
-	d->round = f->round;
-	d->total_bytes = (uint64_t)st.st_size;
-	return true;
-}
-
-/* Reads what was asked for; false when the file cannot give it. */
-static bool read_piece(struct donor *d, const struct frame_fetch *f, uint32_t *n) {
-	if (!open_file(d, f) || f->offset > d->total_bytes)
-		return false;
-	uint64_t left = d->total_bytes - f->offset;
-	*n = f->length < left ? f->length : (uint32_t)left;
-	for (uint32_t done = 0; done < *n;) {
-		ssize_t got = pread(d->fd, d->data + done, *n - done, (off_t)(f->offset + done));
-		if (got <= 0)
-			return false;
-		done += (uint32_t)got;
-	}
-	return true;
-}
-
-static void answer_piece(struct donor *d, const struct frame_fetch *f, uint32_t n, struct peers_message *out) {
-	struct frame_piece piece = {.kind = f->kind,
-								.round = f->round,
-								.offset = f->offset,
-								.total_bytes = d->total_bytes,
-								.data = d->data,
-								.data_bytes = n};
-	out->header = frame_piece_encode(&piece, d->run_tag, d->body);
-	out->part[0] = d->body;
-	out->part_bytes[0] = FRAME_PIECE_BYTES;
-	out->part[1] = d->data;
-	out->part_bytes[1] = n;
-}
-
-static void answer_none(struct donor *d, const struct frame_fetch *f, struct peers_message *out) {
-	struct frame_none none = {.kind = f->kind, .round = f->round, .offset = f->offset};
-	out->header = frame_none_encode(&none, d->run_tag, d->body);
-	out->part[0] = d->body;
-	out->part_bytes[0] = FRAME_NONE_BYTES;
-}
-
-bool donor_send(struct donor *d, uint32_t member, struct peers_message *out) {
-	struct waiting *w = &d->waiting[member];
-	uint32_t n = 0;
-	if (w->n == 0)
-		return false;
-	struct frame_fetch f = w->at[w->first];
-	w->first = (w->first + 1) % DONOR_MAX_WAITING;
-	w->n--;
-	*out = (struct peers_message){0};
-	if (read_piece(d, &f, &n)) {
-		answer_piece(d, &f, n, out);
-	} else {
-		close_file(d);
-		answer_none(d, &f, out);
-	}
-	d->served_bytes += FRAME_HEADER_BYTES + out->part_bytes[0] + out->part_bytes[1];
-	return true;
-}
-
-uint64_t donor_bytes(const struct donor *d) {
-	return d->served_bytes;
 }
 
 bool donor_busy(const struct donor *d) {
@@ -157,4 +107,213 @@ bool donor_busy(const struct donor *d) {
 		if (d->waiting[m].n > 0)
 			return true;
 	return false;
+}
+
+void donor_link_down(struct donor *d, uint32_t member) {
+	d->waiting[member] = (struct waiting){0};
+}
+
+void donor_forget(struct donor *d, enum state_kind kind, uint64_t round) {
+	for (int i = 0; i < DONOR_FILES; i++)
+		if (d->files[i].file && d->files[i].kind == kind && d->files[i].round == round)
+			close_file(&d->files[i]);
+	for (int i = 0; i < DONOR_PIECES; i++)
+		if (d->pieces[i].what.kind == kind && d->pieces[i].what.round == round)
+			d->pieces[i].valid = false;
+}
+
+void donor_forget_all(struct donor *d) {
+	for (int i = 0; i < DONOR_FILES; i++)
+		close_file(&d->files[i]);
+	forget_pieces(d);
+}
+
+/* ---- files and pieces -----------------------------------------------------------------------------------------------
+ */
+
+/* NULL: there is none, or it is damaged (which recovery and `checkpoint verify` tell people). */
+static struct state_file *file_of(struct donor *d, const struct frame_fetch *f) {
+	struct open_file *oldest = &d->files[0];
+	for (int i = 0; i < DONOR_FILES; i++) {
+		struct open_file *o = &d->files[i];
+		if (o->file && o->kind == (enum state_kind)f->kind && o->round == f->round) {
+			o->used = ++d->clock;
+			return o->file;
+		}
+		if (o->used < oldest->used)
+			oldest = o;
+	}
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(d->cfg.store, f->kind == FRAME_FETCH_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, f->round, path);
+	struct state_file *file;
+	if (state_file_open(&d->cfg.store->cfg, (enum state_kind)f->kind, path, &file, NULL) != RV_OK)
+		return NULL;
+	close_file(oldest);
+	*oldest = (struct open_file){.file = file, .kind = (enum state_kind)f->kind, .round = f->round, .used = ++d->clock};
+	return file;
+}
+
+static bool same(const struct frame_fetch *a, const struct frame_fetch *b) {
+	return a->kind == b->kind && a->part == b->part && a->round == b->round && a->index == b->index;
+}
+
+/* The piece in memory: as it was, or read now in place of the one not used for longest. NULL: it cannot be had. */
+static struct cached_piece *piece_of(struct donor *d, struct state_file *file, const struct frame_fetch *f) {
+	struct cached_piece *oldest = &d->pieces[0];
+	for (int i = 0; i < DONOR_PIECES; i++) {
+		struct cached_piece *p = &d->pieces[i];
+		if (p->valid && same(&p->what, f)) {
+			p->used = ++d->clock;
+			return p;
+		}
+		if (p->used < oldest->used)
+			oldest = p;
+	}
+	if (f->index >= state_pieces(&d->cfg.store->cfg, (enum state_kind)f->kind))
+		return NULL;
+	if (!oldest->data)
+		oldest->data = malloc(STATE_PIECE_MAX_BYTES);
+	if (!oldest->data)
+		return NULL;
+	d->has_pieces = true;
+	oldest->valid = state_file_read_stored(file, f->index, oldest->data, NULL) == RV_OK;
+	oldest->what = *f;
+	oldest->stored = state_file_stored(file, f->index);
+	oldest->used = ++d->clock;
+	return oldest->valid ? oldest : NULL;
+}
+
+static bool manifest_part(struct donor *d, struct state_file *file, const struct frame_fetch *f,
+						  struct frame_piece *out) {
+	uint64_t bytes = (uint64_t)state_manifest_hashes(&d->cfg.store->cfg, (enum state_kind)f->kind) * RV_HASH_BYTES;
+	uint64_t at = (uint64_t)f->index * NET_MANIFEST_PART_BYTES;
+	if (at >= bytes)
+		return false;
+	out->total = (uint32_t)(bytes - at < NET_MANIFEST_PART_BYTES ? bytes - at : NET_MANIFEST_PART_BYTES);
+	out->data = (const uint8_t *)state_file_manifest(file) + at;
+	return true;
+}
+
+/* All of what was asked for, its first byte at out->data. */
+static bool find(struct donor *d, const struct frame_fetch *f, struct frame_piece *out) {
+	*out = (struct frame_piece){.of = *f, .encoding = FRAME_RAW};
+	struct state_file *file = file_of(d, f);
+	if (!file)
+		return false;
+	if (f->part == FRAME_PART_MANIFEST)
+		return manifest_part(d, file, f, out);
+	const struct cached_piece *p = piece_of(d, file, f);
+	if (!p)
+		return false;
+	_Static_assert((int)STATE_RAW == (int)FRAME_RAW && (int)STATE_ZSTD == (int)FRAME_ZSTD, "as stored, so sent");
+	out->encoding = (uint8_t)p->stored.encoding;
+	out->total = p->stored.bytes;
+	out->data = p->data;
+	return true;
+}
+
+/* ---- how much, and whose turn ---------------------------------------------------------------------------------------
+ */
+
+void donor_set_reducing(struct donor *d, bool reducing) {
+	d->reducing = reducing;
+}
+
+void donor_reduce_sent(struct donor *d, int64_t now_us, size_t bytes) {
+	if (now_us - REDUCE_QUIET_US > d->reduce_us)
+		d->credit = 0; /* it begins */
+	d->reduce_us = now_us;
+	d->credit += (int64_t)bytes / REDUCE_SHARE;
+	if (d->credit > CREDIT_MAX_BYTES)
+		d->credit = CREDIT_MAX_BYTES;
+}
+
+static bool reduce_sends(const struct donor *d, int64_t now_us) {
+	return d->reducing && d->reduce_us != INT64_MIN && now_us - d->reduce_us < REDUCE_QUIET_US;
+}
+
+static bool is_limited(const struct donor *d, int64_t now_us) {
+	return rate_is_capped(&d->cap) || reduce_sends(d, now_us);
+}
+
+static bool line_is_free(struct donor *d, int64_t now_us) {
+	return rate_allowed(&d->cap, now_us) > 0 && (!reduce_sends(d, now_us) || d->credit > 0);
+}
+
+/* Somebody whose link has room too has waited longer. */
+static bool is_passed_over(const struct donor *d, int64_t now_us, uint32_t member) {
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		const struct waiting *w = &d->waiting[m];
+		if (w->n > 0 && w->served < d->waiting[member].served && now_us - w->ready_us < READY_US)
+			return true;
+	}
+	return false;
+}
+
+int64_t donor_deadline_us(const struct donor *d, int64_t now_us) {
+	if (!is_limited(d, now_us) || !donor_busy(d))
+		return INT64_MAX;
+	int64_t ready_us = rate_ready_us(&d->cap), quiet_us = d->reduce_us + REDUCE_QUIET_US;
+	if (reduce_sends(d, now_us) && d->credit <= 0)
+		ready_us = ready_us > quiet_us ? ready_us : quiet_us;
+	return ready_us > now_us ? ready_us : now_us + RATE_RETRY_US; /* a link was not ready, or it was not its turn */
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------------
+ */
+
+static void pop(struct waiting *w) {
+	w->first = (w->first + 1) % DONOR_MAX_WAITING;
+	w->n--;
+	w->forgotten -= w->forgotten > 0;
+	w->sent = 0;
+}
+
+static void put_slice(struct donor *d, struct waiting *w, struct frame_piece *p, struct peers_message *out) {
+	uint32_t left = p->total - w->sent;
+	p->offset = w->sent;
+	p->data += w->sent;
+	p->data_bytes = left < DONOR_SLICE_BYTES ? left : DONOR_SLICE_BYTES;
+	*out = (struct peers_message){.header = frame_piece_encode(p, d->cfg.run_tag, d->body),
+								  .part = {d->body, p->data},
+								  .part_bytes = {FRAME_PIECE_BYTES, p->data_bytes}};
+	w->sent += p->data_bytes;
+	if (w->sent == p->total)
+		pop(w);
+}
+
+static void put_none(struct donor *d, struct waiting *w, const struct frame_fetch *f, struct peers_message *out) {
+	*out = (struct peers_message){.header = frame_none_encode(f, d->cfg.run_tag, d->body),
+								  .part = {d->body, NULL},
+								  .part_bytes = {FRAME_NONE_BYTES, 0}};
+	pop(w);
+}
+
+bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_message *out) {
+	RV_ASSERT(member < NET_MAX_MEMBERS);
+	struct waiting *w = &d->waiting[member];
+	if (w->n == 0) {
+		if (d->has_pieces && !donor_busy(d))
+			forget_pieces(d); /* buffers are for those who ask */
+		return false;
+	}
+	w->ready_us = now_us;
+	if (!line_is_free(d, now_us) || (is_limited(d, now_us) && is_passed_over(d, now_us, member)))
+		return false;
+	struct frame_fetch f = w->at[w->first];
+	struct frame_piece p;
+	if (w->forgotten == 0 && find(d, &f, &p) && w->sent < p.total)
+		put_slice(d, w, &p, out);
+	else
+		put_none(d, w, &f, out);
+	size_t bytes = FRAME_HEADER_BYTES + out->part_bytes[0] + out->part_bytes[1];
+	rate_charge(&d->cap, bytes);
+	d->credit -= (int64_t)bytes;
+	d->served_bytes += bytes;
+	w->served = ++d->clock;
+	return true;
+}
+
+uint64_t donor_bytes(const struct donor *d) {
+	return d->served_bytes;
 }

@@ -1,29 +1,51 @@
-/* donor.h: serves the state files to peers, piece by piece, when a link has nothing more urgent to carry.
+/* donor.h: serves the run's state to peers, slice by slice, when a link has nothing more urgent to carry.
  *
- * A joiner asks for parts of base-R and log-R; each FETCH is answered with one PIECE or one NONE, in order. What may
- * wait per peer is bounded: more is a breach of the protocol. One thread.
+ * Each FETCH is answered, in order, by the slices of what was asked for, or by one NONE. What a peer may have waiting is
+ * bounded: more is a breach of the protocol. Pieces go through a few buffers that all peers share; without memory for one
+ * the answer is NONE. What is served need not be what was committed (a vote that lost): the joiner finds that out.
+ *
+ * Giving never disturbs: never more than max_donate; and while an all-reduce is sending, a tenth of what it sends. Who
+ * waits longest is next. One thread.
  */
 #ifndef RV_WORKER_DONOR_H
 #define RV_WORKER_DONOR_H
 
 #include "net/peers.h"
+#include "worker/fetch_core.h"
 #include "worker/statestore.h"
 
-enum { DONOR_MAX_WAITING = 8 }; /* FETCHes of one peer not answered yet */
+enum {
+	DONOR_MAX_WAITING = FETCH_WINDOW_MAX, /* FETCHes of one peer not answered yet */
+	DONOR_SLICE_BYTES = 1 << 14,          /* a TLS record; at 1 Mbit/s control waits 0.13 s for it */
+	DONOR_FILES = 4,                      /* kept open */
+	DONOR_PIECES = 8                      /* kept in memory */
+};
+
+struct donor_config {
+	const struct statestore *store; /* borrowed */
+	uint64_t run_tag;
+	int64_t max_donate; /* bytes per second on the line; 0: no cap */
+};
 
 struct donor;
 
-/* `store` is borrowed. */
-enum rv_err donor_new(const struct statestore *store, uint64_t run_tag, struct donor **out, struct rv_errtext *et);
+enum rv_err donor_new(const struct donor_config *cfg, struct donor **out, struct rv_errtext *et);
 void donor_free(struct donor *d); /* NULL is fine */
+/* This file was written anew: what is open of it is another one. */
+void donor_forget(struct donor *d, enum state_kind kind, uint64_t round);
+void donor_forget_all(struct donor *d);
 /* RV_E_INVALID (malformed), RV_E_PROTOCOL (too many waiting). */
 enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_header *h, const uint8_t *body,
 						  struct rv_errtext *et);
-/* The next answer for `member`; borrows until the next call. */
-bool donor_send(struct donor *d, uint32_t member, struct peers_message *out);
+/* The next answer for `member`, whose link can take it; borrows until the next call. */
+bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_message *out);
+/* Our part of an all-reduce is under way: chunks are missing or owed. */
+void donor_set_reducing(struct donor *d, bool reducing);
+/* It has sent that many bytes of a vector. */
+void donor_reduce_sent(struct donor *d, int64_t now_us, size_t bytes);
 void donor_link_down(struct donor *d, uint32_t member);
-/* Bytes of state served since the start, frames included; when the last piece went out (0: never). */
-uint64_t donor_bytes(const struct donor *d);
-bool donor_busy(const struct donor *d); /* something is waiting */
+int64_t donor_deadline_us(const struct donor *d, int64_t now_us); /* when donor_send may say yes again */
+uint64_t donor_bytes(const struct donor *d);                      /* sent since the start, frames included */
+bool donor_busy(const struct donor *d);                           /* something is waiting */
 
 #endif

@@ -23,7 +23,7 @@ static bool next_control(void *ctx, uint32_t member, struct peers_message *out) 
 	struct meshlink *m = ctx;
 	struct reduce_msg msg;
 	if (!allreduce_send_control(m->reduce, m->now_us, member, &msg))
-		return fetcher_send(m->fetcher, member, out);
+		return fetcher_send(m->fetcher, m->now_us, member, out);
 	*out = of_reduce(m, &msg);
 	return true;
 }
@@ -34,9 +34,11 @@ static bool next_message(void *ctx, uint32_t member, struct peers_message *out) 
 	struct reduce_msg msg;
 	if (allreduce_send(m->reduce, m->now_us, member, &msg)) {
 		*out = of_reduce(m, &msg);
+		if (msg.type == REDUCE_SCATTER || msg.type == REDUCE_GATHER)
+			donor_reduce_sent(m->donor, m->now_us, msg.data_bytes);
 		return true;
 	}
-	return fetcher_send(m->fetcher, member, out) || donor_send(m->donor, member, out);
+	return fetcher_send(m->fetcher, m->now_us, member, out) || donor_send(m->donor, m->now_us, member, out);
 }
 
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
@@ -50,7 +52,7 @@ static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_hea
 	if (h->type == FRAME_FETCH)
 		return donor_receive(m->donor, member, h, body, et);
 	if (h->type == FRAME_PIECE || h->type == FRAME_NONE)
-		return fetcher_receive(m->fetcher, member, h, body, et);
+		return fetcher_receive(m->fetcher, m->now_us, member, h, body, et);
 	return rv_fail(et, RV_E_PROTOCOL, "a %s frame is not expected here", frame_type_name(h->type));
 }
 
@@ -62,6 +64,7 @@ static void on_part(void *ctx, uint32_t member, bool bulk) {
 static void on_link_up(void *ctx, uint32_t member) {
 	struct meshlink *m = ctx;
 	allreduce_link_up(m->reduce, m->now_us, member);
+	fetcher_link_up(m->fetcher, m->now_us, member);
 	rv_event(m->events, RV_DEBUG, "link_up", RV_FIELDS(rv_field_int("member", member)), "linked with member %u",
 			 member);
 }
@@ -69,7 +72,7 @@ static void on_link_up(void *ctx, uint32_t member) {
 static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text) {
 	struct meshlink *m = ctx;
 	allreduce_link_down(m->reduce, m->now_us, member, fatal);
-	fetcher_link_down(m->fetcher, member, fatal);
+	fetcher_link_down(m->fetcher, m->now_us, member);
 	donor_link_down(m->donor, member);
 	bool broke_a_rule = why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || why == RV_E_AUTH;
 	rv_event(m->events, broke_a_rule ? RV_WARN : RV_INFO, "link_down",
@@ -123,7 +126,11 @@ struct peers *meshlink_peers(struct meshlink *m) {
 }
 
 void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d) {
+	uint64_t members = 0;
+	for (int i = 0; i < d->n_members; i++)
+		members |= UINT64_C(1) << d->members[i].member;
 	m->now_us = now_us;
+	fetcher_allow(m->fetcher, now_us, members & ~d->banned);
 	peers_ban(m->peers, now_us, d->banned);
 	peers_allow(m->peers, now_us, d->members, d->n_members);
 }
@@ -141,5 +148,6 @@ void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fd
 
 void meshlink_pump(struct meshlink *m, int64_t now_us) {
 	m->now_us = now_us;
+	donor_set_reducing(m->donor, allreduce_running(m->reduce) && !allreduce_done(m->reduce));
 	peers_pump(m->peers, now_us);
 }

@@ -67,6 +67,10 @@ const struct rv_option worker_options_table[] = {
 	 "Network"},
 	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "The same for what it receives from them.", "Network"},
+	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
+	 "Gives no more than this of the run's state to workers that join. 0: no cap of its own. While the workers average, it "
+	 "is a tenth of what that sends in any case.",
+	 "Network"},
 	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
 	 "Also write every event there, one JSON object a line.", "Output"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
@@ -92,6 +96,7 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 	RV_TRY(device_parse(o->device, &device, et));
 	RV_TRY(check_cap("max-up", o->max_up, et));
 	RV_TRY(check_cap("max-down", o->max_down, et));
+	RV_TRY(check_cap("max-donate", o->max_donate, et));
 	enum rv_err e = address_parse(o->listen, &a, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "listen");

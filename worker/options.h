@@ -16,7 +16,7 @@ struct worker_options {
 	char device[DEVICE_TEXT_BYTES];
 	char recompute[8];
 	char listen[128], advertise[128];
-	int64_t max_up, max_down; /* bytes per second; 0: no cap */
+	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */
 	char name[64];
 	char log_file[256];
 	int64_t eval_every, eval_batches;

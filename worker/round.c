@@ -17,7 +17,7 @@ size_t round_core_size(void) {
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
 								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us) {
 	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
-	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->fetch_timeout_us > 0);
+	RV_ASSERT(cfg->heartbeat_us > 0);
 	struct round_core *c = memory;
 	memset(c, 0, sizeof *c);
 	c->cfg = *cfg;
@@ -191,12 +191,11 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 	struct round_fetch *f = &c->fetch;
 	if (f->kind == ROUND_NONE || f->kind != kind || f->round != round)
 		return;
+	f->kind = ROUND_NONE;
 	if (!ok) {
-		round_fetch_failed(c, now_us);
+		f->retry_us = now_us + c->cfg.heartbeat_us;
 		return;
 	}
-	f->kind = ROUND_NONE;
-	f->failures = 0;
 	if (kind == ROUND_FETCH_LOG) {
 		c->log = (struct round_log_entry){.held = true, .round = round, .digest = f->expect};
 		return;
@@ -209,16 +208,6 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 	c->trainer = TRAINER_IDLE;
 	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
 	round_enter(c, round, &f->base_chain, false);
-}
-
-void round_on_fetch_progress(struct round_core *c, int64_t now_us) {
-	if (c->fetch.kind != ROUND_NONE && c->fetch.deadline_us != INT64_MAX)
-		c->fetch.deadline_us = now_us + c->cfg.fetch_timeout_us;
-}
-
-void round_on_fetch_complete(struct round_core *c, enum round_action_type kind, uint64_t round) {
-	if (c->fetch.kind == kind && c->fetch.round == round)
-		c->fetch.deadline_us = INT64_MAX;
 }
 
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash,

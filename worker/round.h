@@ -37,10 +37,9 @@ struct round_config {
 	uint64_t steps_per_round; /* H */
 	uint32_t n_chunks; /* of this worker's vector: a REDUCE document of another size is refused (0: not checked) */
 	enum late_policy late;
-	bool theta0_from_peers;   /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
+	bool theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
 							   * the   platform knows what it must be */
-	int64_t heartbeat_us;     /* a report at least this often; also the pause after all donors failed */
-	int64_t fetch_timeout_us; /* a donor that delivers nothing for so long is left for the next one */
+	int64_t heartbeat_us;   /* a report at least this often; also the pause after a fetch that was no use */
 };
 
 /* What the platform is asked to do. At most one of each kind is outstanding; a later one of the same kind supersedes.
@@ -55,11 +54,9 @@ enum round_action_type {
 	ROUND_REDUCE_STOP,    /* forget it: the round committed, or left us out */
 	ROUND_PERSIST,        /* write the reduced bytes of `round` durably, compute the digest, then round_on_persisted */
 	ROUND_APPLY,          /* outer step of `round` with the bytes persisted or fetched for it, then round_on_applied */
-	ROUND_FETCH_BASE,     /* fetch the full state at `round` from document member `donor`, check `expect`, install it:
-						   * theta_local = theta. donor -1 (round 0, unless theta0_from_peers): install theta0,
-						   * nothing to fetch */
-	ROUND_FETCH_LOG,      /* fetch the reduced bytes of `round` from `donor`, check that their digest is `expect`, keep
-						   * them for APPLY */
+	ROUND_FETCH_BASE,     /* get the full state at `round` from other members, check `expect`, install it: theta_local =
+						   * theta. made_here (round 0, unless theta0_from_peers): install theta0, nothing to fetch */
+	ROUND_FETCH_LOG, /* get the reduced bytes of `round`, check that their digest is `expect`, keep them for APPLY */
 	ROUND_CANCEL_FETCH,
 	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not
 	 * come for a while (round_end_verified tells). */
@@ -70,8 +67,9 @@ struct round_action {
 	enum round_action_type type;
 	uint64_t round;
 	uint64_t steps;        /* TRAIN: how many more of this round's H: the global inner step is (round + 1) H - steps */
-	int donor;             /* FETCH_*: index into the members of round_document() as it is now */
+	bool made_here;        /* FETCH_BASE */
 	struct rv_hash expect; /* FETCH_BASE: full hash; FETCH_LOG, APPLY: digest */
+	struct rv_hash chain;  /* FETCH_BASE: state_hash(round) */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
 	bool participated;     /* APPLY: theta_local is replaced by theta in any case */
 };
@@ -104,12 +102,11 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 						const struct rv_hash *digest, bool ok);
 /* !ok: the bytes were not what their digest says, or could not be decoded: fetched again, then from a base. */
 void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
-/* FETCH_BASE ok: installed. */
+/* A fetch ends with this, or when it is cancelled or superseded: who is asked, and for how long, is the platform's
+ * matter. FETCH_BASE ok: installed. !ok: it was no use; asked for again after a pause. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
-/* The donor delivered something that was wanted. */
-void round_on_fetch_progress(struct round_core *c, int64_t now_us);
-/* The whole file is here and waits to be checked and installed or stored: no timeout until round_on_fetched. */
-void round_on_fetch_complete(struct round_core *c, enum round_action_type kind, uint64_t round);
+/* What will be fetched after `a` (a FETCH action) if nothing new happens: it can be fetched ahead. False: nothing. */
+bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out);
 /* The full hash of the state that this worker held at `round`, at most the one it holds now: it is reported, and
  * compared with what a majority vouches for. RV_E_CORRUPT: it is another; the worker resyncs from that base. */
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash, struct rv_errtext *et);

@@ -39,12 +39,7 @@ struct round_fetch {
 	uint64_t round;
 	struct rv_hash expect;
 	struct rv_hash base_chain; /* BASE: state_hash(round), adopted when it is installed */
-	int64_t deadline_us;       /* INT64_MAX: theta0, no donor */
-	/* Across attempts: */
-	uint32_t last_donor; /* member number */
-	bool has_last_donor;
-	int failures;     /* since the last success */
-	int64_t retry_us; /* after all donors failed: not before */
+	int64_t retry_us;          /* after a failure: not before */
 };
 
 struct round_core {
@@ -99,7 +94,6 @@ void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *c
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out);
 /* Forgets the outstanding fetch; true with CANCEL_FETCH in *out when there was one. */
 bool round_fetch_cancel(struct round_core *c, struct round_action *out);
-void round_fetch_failed(struct round_core *c, int64_t now_us);
 /* Adopts the state at `round`: a new round begins. */
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain, bool keep_progress);
 

@@ -57,10 +57,7 @@ bool round_next_report(struct round_core *c, int64_t now_us, struct report *out)
 	return true;
 }
 
-/* Retries (of a failed PERSIST, of donors that all failed) wait for the next heartbeat, so they add no deadline. */
+/* Retries (of a failed PERSIST or FETCH) wait for the next heartbeat, so they add no deadline. */
 int64_t round_deadline_us(const struct round_core *c) {
-	int64_t at = c->has_sent ? c->sent_us + c->cfg.heartbeat_us : c->sent_us;
-	if (c->fetch.kind != ROUND_NONE && c->fetch.deadline_us < at)
-		at = c->fetch.deadline_us;
-	return at;
+	return c->has_sent ? c->sent_us + c->cfg.heartbeat_us : c->sent_us;
 }

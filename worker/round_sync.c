@@ -1,5 +1,5 @@
 /* round_sync.c: the round core's way back to the run's state: from a base when too far behind or diverged, then one
- * committed round at a time from the round log, each with a digest that the document proves. Donors in turn. */
+ * committed round at a time from the round log, each with a digest that the document proves. */
 #include "worker/round_internal.h"
 
 #include "base/chain.h"
@@ -82,31 +82,6 @@ bool round_lacks_donors(const struct round_core *c) {
 	return needs_base(c) ? !base_is_made_here(c) : c->trainer != TRAINER_APPLYING && !holds_next_log(c);
 }
 
-/* The member after the last one asked, in roster order; the first one asked differs from joiner to joiner. */
-static int next_donor(const struct round_core *c) {
-	const struct document *d = &c->doc;
-	uint32_t after = c->fetch.has_last_donor ? c->fetch.last_donor : c->cfg.member;
-	int first = -1;
-	for (int i = 0; i < d->n_members; i++) {
-		uint32_t m = d->members[i].member;
-		if (m == c->cfg.member)
-			continue;
-		if (m > after)
-			return i;
-		if (first < 0)
-			first = i;
-	}
-	return first;
-}
-
-void round_fetch_failed(struct round_core *c, int64_t now_us) {
-	struct round_fetch *f = &c->fetch;
-	f->kind = ROUND_NONE;
-	f->failures++;
-	int donors = count_donors(c);
-	f->retry_us = donors == 0 || f->failures % donors == 0 ? now_us + c->cfg.heartbeat_us : now_us;
-}
-
 bool round_fetch_cancel(struct round_core *c, struct round_action *out) {
 	if (c->fetch.kind == ROUND_NONE)
 		return false;
@@ -115,45 +90,22 @@ bool round_fetch_cancel(struct round_core *c, struct round_action *out) {
 	return true;
 }
 
-static bool fetch_start(struct round_core *c, int64_t now_us, const struct round_action *want,
-						struct round_action *out) {
-	struct round_fetch *f = &c->fetch;
-	bool local = want->donor < 0; /* theta0 */
-	int donor = local ? -1 : next_donor(c);
-	if (now_us < f->retry_us || (!local && donor < 0))
-		return false;
-	f->kind = want->type;
-	f->round = want->round;
-	f->expect = want->expect;
-	f->base_chain = c->doc.base_chain;
-	f->deadline_us = local ? INT64_MAX : now_us + c->cfg.fetch_timeout_us;
-	if (!local) {
-		f->last_donor = c->doc.members[donor].member;
-		f->has_last_donor = true;
-	}
-	*out = *want;
-	out->donor = donor;
-	return true;
-}
-
-/* Makes `want` the outstanding fetch: keeps it when it is, replaces another, goes to the next donor when this one
- * sleeps. */
+/* Makes `want` the outstanding fetch; keeps it when it is. */
 static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct round_action *want,
 						 struct round_action *out) {
 	struct round_fetch *f = &c->fetch;
-	bool same = f->kind == want->type && f->round == want->round && rv_hash_equal(&f->expect, &want->expect);
-	if (same && now_us < f->deadline_us)
+	if (f->kind == want->type && f->round == want->round && rv_hash_equal(&f->expect, &want->expect))
 		return false;
 	if (f->kind != ROUND_NONE && f->kind != want->type)
 		return round_fetch_cancel(c, out);
-	bool replaces = f->kind != ROUND_NONE;
-	if (same)
-		round_fetch_failed(c, now_us);
-	if (fetch_start(c, now_us, want, out))
-		return true;
-	f->kind = ROUND_NONE;
-	*out = (struct round_action){.type = ROUND_CANCEL_FETCH};
-	return replaces;
+	if (now_us < f->retry_us || (!want->made_here && count_donors(c) == 0))
+		return round_fetch_cancel(c, out);
+	f->kind = want->type;
+	f->round = want->round;
+	f->expect = want->expect;
+	f->base_chain = want->chain;
+	*out = *want;
+	return true;
 }
 
 /* ---- the way back ---------------------------------------------------------------------------------------------------
@@ -167,8 +119,9 @@ static bool base_action(struct round_core *c, int64_t now_us, struct round_actio
 		return round_fetch_cancel(c, out); /* nothing to check a base against yet: a later document will have it */
 	struct round_action want = {.type = ROUND_FETCH_BASE,
 								.round = d->base_round,
-								.donor = base_is_made_here(c) ? -1 : 0,
-								.expect = d->base_hash};
+								.made_here = base_is_made_here(c),
+								.expect = d->base_hash,
+								.chain = d->base_chain};
 	return fetch_ensure(c, now_us, &want, out);
 }
 
@@ -196,4 +149,13 @@ bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action
 		return false;
 	struct round_action want = {.type = ROUND_FETCH_LOG, .round = c->round, .expect = *digest};
 	return fetch_ensure(c, now_us, &want, out);
+}
+
+bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out) {
+	uint64_t round = a->type == ROUND_FETCH_BASE ? a->round : a->round + 1;
+	if (!c->has_doc || round < c->doc.base_round || round - c->doc.base_round >= c->doc.n_log)
+		return false;
+	*out =
+		(struct round_action){.type = ROUND_FETCH_LOG, .round = round, .expect = c->doc.log[round - c->doc.base_round]};
+	return true;
 }

@@ -111,6 +111,8 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 	at = earlier(at, round_deadline_us(s->round));
 	at = earlier(at, allreduce_deadline_us(s->reduce));
 	at = earlier(at, peers_deadline_us(meshlink_peers(s->mesh)));
+	at = earlier(at, fetcher_deadline_us(s->fetcher));
+	at = earlier(at, donor_deadline_us(s->donor, now_us));
 	if (s->state == SESSION_STOPPING)
 		at = earlier(at, s->stop_by_us > now_us ? s->stop_by_us : INT64_MAX);
 	if (s->state == SESSION_LINGERING)
@@ -135,6 +137,7 @@ static void run_once(struct session *s, int64_t now_us) {
 	jobs_reap(s->storage);
 	session_poll_reduce(s, now_us);
 	session_actions(s, now_us);
+	fetcher_tick(s->fetcher, now_us);
 	session_send_report(s, now_us);
 	meshlink_pump(s->mesh, now_us);
 	if (s->state == SESSION_RUNNING)

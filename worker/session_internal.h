@@ -87,7 +87,6 @@ struct session {
 	bool replica_write;                          /* a snapshot is with the storage thread */
 	uint32_t writes_failed[SESSION_STORE_KINDS]; /* since the last that did not, of a kind of storage job */
 	uint32_t history;          /* states installed so far: what was under way before one is of another history */
-	struct round_action fetch; /* outstanding FETCH_*; type NONE: not */
 	bool lacks_state;          /* the run starts from weights that this worker has not yet */
 	bool told_lacking;         /* and that nobody is there who has them */
 	uint32_t missing_workers;  /* the run waits for so many, as people were told; 0: it does not */
@@ -133,12 +132,14 @@ void session_full_hash(struct session *s, uint64_t round, const struct rv_hash *
 /* Tells the round core what the all-reduce has come to. */
 void session_poll_reduce(struct session *s, int64_t now_us);
 extern const struct trainer_owner session_trainer_owner; /* ctx to be filled in */
-extern const struct fetcher_owner session_fetcher_owner;
+extern const struct fetcher_owner session_fetcher_owner; /* ctx to be filled in */
+/* fetcher_config.check_initial: what the run's init_hash says. */
+enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et);
 
 /* ---- session_storage.c ---- */
 void session_persist(struct session *s);
-/* A whole state file from a peer; taken over. */
-void session_fetched(struct session *s, const struct state_id *id, struct blob *file);
+/* What APPLY will need; referenced. */
+void session_keep_reduced(struct session *s, struct blob *reduced);
 /* What becomes of base-R.part. */
 void session_installed(struct session *s, uint64_t round, bool ok);
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot);

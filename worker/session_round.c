@@ -4,7 +4,9 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/hex.h"
 #include "worker/mean_dump.h"
+#include "worker/train/weights.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -150,59 +152,102 @@ static void end_reduce(struct session *s, int64_t now_us) {
 /* ---- state from peers -----------------------------------------------------------------------------------------------
  */
 
-static void fetch_event(struct session *s, const struct round_action *a, uint32_t donor) {
-	bool base = a->type == ROUND_FETCH_BASE;
+static struct state_id id_of(const struct round_action *a) {
+	return (struct state_id){.kind = a->type == ROUND_FETCH_BASE ? STATE_KIND_BASE : STATE_KIND_LOG,
+							 .round = a->round,
+							 .expect = a->expect,
+							 .chain = a->chain};
+}
+
+static const char *name_of(const struct state_id *id) {
+	return id->kind == STATE_KIND_BASE ? "state" : "log";
+}
+
+static void fetch_event(struct session *s, const struct state_id *id) {
 	rv_event(s->events, RV_INFO, "fetch",
-			 RV_FIELDS(rv_field_str("what", base ? "base" : "log"), rv_field_int("round", (int64_t)a->round),
-					   rv_field_int("donor", donor)),
-			 "catching up: the %s of round %" PRIu64 " from member %u", base ? "state" : "log", a->round, donor);
+			 RV_FIELDS(rv_field_str("what", id->kind == STATE_KIND_BASE ? "base" : "log"),
+					   rv_field_int("round", (int64_t)id->round)),
+			 "catching up: the %s of round %" PRIu64 " from other members", name_of(id), id->round);
+}
+
+static void on_fetch_failed(void *ctx, const struct state_id *id, enum rv_err e, const char *text) {
+	struct session *s = ctx;
+	rv_event(s->events, RV_ERROR, "fetch_failed",
+			 RV_FIELDS(rv_field_int("round", (int64_t)id->round), rv_field_str("error", rv_err_name(e))),
+			 "the %s of round %" PRIu64 " cannot be fetched now: %s", name_of(id), id->round, text);
+	round_on_fetched(s->round, rv_clock_monotonic_us(),
+					 id->kind == STATE_KIND_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG, id->round, false);
 }
 
 static void fetch(struct session *s, int64_t now_us, const struct round_action *a) {
-	const struct global_config *g = &s->store.cfg;
-	bool base = a->type == ROUND_FETCH_BASE;
-	s->fetch = *a;
-	if (a->donor < 0) {
+	struct rv_errtext et = {0};
+	struct round_action next;
+	struct state_id ids[FETCH_FILES] = {id_of(a)};
+	int n = 1;
+	if (a->made_here) {
 		trainer_install(s->trainer, a->round, NULL, &a->expect);
 		return;
 	}
-	struct rv_errtext et = {0};
-	uint32_t donor = round_document(s->round)->members[a->donor].member;
-	fetch_event(s, a, donor);
+	if (round_fetch_after(s->round, a, &next))
+		ids[n++] = id_of(&next);
+	fetch_event(s, &ids[0]);
 	RV_FAILPOINT("fetch.begin");
-	enum rv_err e = fetcher_start(s->fetcher, base ? FRAME_FETCH_BASE : FRAME_FETCH_LOG, a->round,
-								  state_file_max_bytes(g, base ? STATE_KIND_BASE : STATE_KIND_LOG), donor, &et);
-	if (e != RV_OK) {
-		rv_event(s->events, RV_ERROR, "fetch_failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
-		round_on_fetched(s->round, now_us, a->type, a->round, false);
-	}
+	enum rv_err e = fetcher_want(s->fetcher, now_us, ids, n, &et);
+	if (e != RV_OK)
+		on_fetch_failed(s, &ids[0], e, et.text);
 }
 
-static void on_file(void *ctx, uint8_t kind, uint64_t round, struct blob *file) {
+static void cancel_fetch(struct session *s, int64_t now_us) {
+	(void)fetcher_want(s->fetcher, now_us, NULL, 0, NULL); /* wanting nothing needs no memory */
+}
+
+/* A log entry waits to be applied, a base is installed at once. */
+static void on_file(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
+					const char *warning) {
 	struct session *s = ctx;
 	RV_FAILPOINT("fetch.done");
-	round_on_fetch_complete(s->round, kind == FRAME_FETCH_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG, round);
-	const struct state_id id = {.kind = kind == FRAME_FETCH_BASE ? STATE_KIND_BASE : STATE_KIND_LOG,
-								.round = round,
-								.expect = s->fetch.expect};
-	session_fetched(s, &id, file);
+	if (warning[0])
+		rv_event(s->events, RV_WARN, "storage", RV_FIELDS(rv_field_str("error", "io")),
+				 "%s: fetched state is kept in memory; after a restart it is fetched again", warning);
+	if (id->kind == STATE_KIND_BASE) {
+		trainer_install(s->trainer, id->round, base, &id->expect);
+		return;
+	}
+	donor_forget(s->donor, STATE_KIND_LOG, id->round);
+	if (id->round == round_round(s->round))
+		session_keep_reduced(s, log);
+	blob_unref(log);
+	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_LOG, id->round, true);
 }
 
-static void on_fetch_failed(void *ctx, uint8_t kind, uint64_t round, const char *why) {
+static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, const char *text) {
 	struct session *s = ctx;
-	rv_event(s->events, RV_INFO, "donor_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
-			 "this donor cannot give round %" PRIu64 ": %s; asking the next", round, why);
-	round_on_fetched(s->round, rv_clock_monotonic_us(), kind == FRAME_FETCH_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG,
-					 round, false);
+	rv_event(s->events, RV_WARN, "bad_donor",
+			 RV_FIELDS(rv_field_int("member", member), rv_field_int("round", (int64_t)id->round)),
+			 "%s; going on with others", text);
 }
 
-static void on_fetch_progress(void *ctx) {
-	RV_FAILPOINT("fetch.piece");
-	round_on_fetch_progress(((struct session *)ctx)->round, rv_clock_monotonic_us());
+/* Theta is what the run starts from, the outer state is zero. */
+enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et) {
+	const struct session *s = ctx;
+	const struct global_config *g = &s->store.cfg;
+	char hex[2 * RV_HASH_BYTES + 1];
+	uint32_t per_vector = global_pieces_per_vector(g);
+	struct rv_hash weights = weights_hash_of(g->n, manifest);
+	rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
+	bool right = strcmp(hex, s->member.config.init_hash) == 0;
+	for (uint32_t i = per_vector; right && i < global_pieces(g); i++) {
+		static const float zeros[GLOBAL_PIECE_ELEMS];
+		size_t bytes;
+		(void)state_piece_at(g, STATE_KIND_BASE, i, &bytes);
+		struct rv_hash of_zeros = rv_hash_of(zeros, bytes);
+		right = rv_hash_equal(&of_zeros, &manifest[i]);
+	}
+	return right ? RV_OK : rv_fail(et, RV_E_CORRUPT, "these are not the weights that the run starts from");
 }
 
 const struct fetcher_owner session_fetcher_owner = {
-	.on_file = on_file, .on_failed = on_fetch_failed, .on_progress = on_fetch_progress};
+	.on_file = on_file, .on_failed = on_fetch_failed, .on_bad_donor = on_bad_donor};
 
 /* ---- the trainer's answers ------------------------------------------------------------------------------------------
  */
@@ -251,6 +296,7 @@ static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *t
 		s->lacks_state = false;
 		blob_unref(s->reduced); /* they may be of the history that this state replaces */
 		s->reduced = NULL;
+		donor_forget_all(s->donor);
 	}
 	session_installed(s, round, e == RV_OK);
 	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_BASE, round, e == RV_OK);
@@ -338,7 +384,7 @@ static void perform(struct session *s, int64_t now_us, const struct round_action
 		fetch(s, now_us, a);
 		break;
 	case ROUND_CANCEL_FETCH:
-		fetcher_cancel(s->fetcher);
+		cancel_fetch(s, now_us);
 		break;
 	case ROUND_FINISH:
 		finish(s);

@@ -165,7 +165,6 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.n_chunks = g->cfg.chunks.n_chunks,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = heartbeat_us < 2 * RV_US_PER_S ? heartbeat_us : 2 * RV_US_PER_S,
-		.fetch_timeout_us = run->peer_timeout_ms * RV_US_PER_MS,
 		.theta0_from_peers = run->init_hash[0] != '\0',
 	};
 	void *memory = malloc(round_core_size());
@@ -260,19 +259,30 @@ static enum rv_err check_cap(const struct session *s, const char *name, int64_t 
 				   name, chunk_bytes, timeout_ms, least * 8 / 1000 + 1);
 }
 
+static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errtext *et) {
+	const struct donor_config donor = {.store = &s->store, .run_tag = tag, .max_donate = s->opt->max_donate};
+	struct fetcher_config fetcher = {.store = &s->store,
+									 .storage = s->storage,
+									 .run_tag = tag,
+									 .self_member = s->member.member,
+									 .stall_us = s->member.config.peer_timeout_ms * RV_US_PER_MS,
+									 .check_initial = session_check_initial,
+									 .owner = session_fetcher_owner};
+	fetcher.owner.ctx = s;
+	RV_TRY(donor_new(&donor, &s->donor, et));
+	return fetcher_new(&fetcher, &s->fetcher, et);
+}
+
 static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	const struct global_config *g = &trainer_global(s->trainer)->cfg;
 	uint64_t tag = frame_run_tag(s->member.invite.run_id);
 	struct allreduce_config reduce = {.global = g,
 									  .self_member = s->member.member,
 									  .peer_timeout_us = s->member.config.peer_timeout_ms * RV_US_PER_MS};
-	struct fetcher_owner fetcher = session_fetcher_owner;
-	fetcher.ctx = s;
 	RV_TRY(check_cap(s, "max-up", s->opt->max_up, et));
 	RV_TRY(check_cap(s, "max-down", s->opt->max_down, et));
 	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
-	RV_TRY(donor_new(&s->store, tag, &s->donor, et));
-	RV_TRY(fetcher_new(tag, &fetcher, &s->fetcher, et));
+	RV_TRY(open_transfer(s, tag, et));
 	struct meshlink_config cfg = {
 		.peers = {.identity = &s->member.identity,
 				  .self_member = s->member.member,

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "worker/mean_dump.h"
-#include "worker/state_assembly.h"
 #include "worker/train/weights.h"
 
 #include <inttypes.h>
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum store_kind { STORE_PERSIST, STORE_FETCHED, STORE_INSTALLED, STORE_REFUSED, STORE_SNAPSHOT, STORE_EXPORT };
+enum store_kind { STORE_PERSIST, STORE_INSTALLED, STORE_REFUSED, STORE_SNAPSHOT, STORE_EXPORT };
 _Static_assert((int)STORE_EXPORT < (int)SESSION_STORE_KINDS, "a count of failures per kind of job");
 
 struct store_job {
@@ -21,17 +20,15 @@ struct store_job {
 	struct session *s;
 	enum store_kind kind;
 	struct state_log_info log; /* PERSIST */
-	struct blob *reduced;      /* PERSIST, FETCHED of a log: the reduced bytes */
-	struct state_id id;        /* FETCHED, INSTALLED, REFUSED */
-	struct blob *fetched;      /* FETCHED: a state file as a peer has it */
-	struct state_file *state;  /* FETCHED: the same, checked */
+	struct blob *reduced;      /* PERSIST: the reduced bytes */
+	uint64_t round;            /* INSTALLED, REFUSED */
 	struct trainer_snapshot *snapshot;
 	uint64_t vouched_round; /* SNAPSHOT: what joiners start from */
 	uint32_t history;       /* SNAPSHOT: how many states had been installed when it was taken */
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;
-	struct rv_errtext warning; /* EXPORT, FETCHED: what is not as it might be, and no fault */
+	struct rv_errtext warning; /* EXPORT: what is not as it might be, and no fault */
 	struct rv_hash full_hash;
 };
 
@@ -42,43 +39,10 @@ static void run_persist(struct store_job *j) {
 	j->err = statestore_write_log(&j->s->store, &j->log, j->reduced->data, &j->text);
 }
 
-static enum rv_err put_together(struct store_job *j, struct state_file *from, struct state_assembly *a,
-								struct rv_errtext *et) {
-	uint8_t *stored = malloc(STATE_PIECE_MAX_BYTES);
-	enum rv_err e = stored ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a piece of state");
-	if (e == RV_OK && !state_assembly_manifest(a))
-		e = state_assembly_set_manifest(a, state_file_manifest(from), et);
-	for (uint32_t i = 0; e == RV_OK && i < state_pieces(&j->s->store.cfg, j->id.kind); i++) {
-		struct state_stored what = state_file_stored(from, i);
-		e = state_file_read_stored(from, i, stored, et);
-		if (e == RV_OK)
-			e = state_assembly_put(a, i, &what, stored, et);
-	}
-	free(stored);
-	return e == RV_OK ? state_assembly_finish(a, &j->state, &j->warning, et) : e;
-}
-
-static void run_fetched(struct store_job *j) {
-	struct state_file *from = NULL;
-	struct state_assembly *a = NULL;
-	j->err = state_file_in_memory(&j->s->store.cfg, j->id.kind, blob_ref(j->fetched), &from, &j->text);
-	if (j->err == RV_OK)
-		j->id.chain = state_file_id(from)->chain;
-	if (j->err == RV_OK)
-		j->err = state_assembly_new(&j->s->store, &j->id, &a, &j->text);
-	if (j->err == RV_OK)
-		j->err = put_together(j, from, a, &j->text);
-	if (j->err == RV_OK && j->id.kind == STATE_KIND_LOG)
-		j->err = state_file_load_log(j->state, &j->reduced, &j->text);
-	state_assembly_free(a);
-	state_file_free(from);
-	RV_FAILPOINT("fetch.stored");
-}
-
 static void run_installed(struct store_job *j) {
-	statestore_forget_from(&j->s->store, j->id.round);
+	statestore_forget_from(&j->s->store, j->round);
 	RV_FAILPOINT("install.forgotten");
-	j->err = statestore_adopt(&j->s->store, j->id.round, &j->text);
+	j->err = statestore_adopt(&j->s->store, j->round, &j->text);
 	if (j->err == RV_E_NOTFOUND) /* theta0, or the disk did not take it, which was told */
 		j->err = RV_OK;
 }
@@ -129,14 +93,11 @@ static void run_job(struct job *job) {
 	case STORE_PERSIST:
 		run_persist(j);
 		break;
-	case STORE_FETCHED:
-		run_fetched(j);
-		break;
 	case STORE_INSTALLED:
 		run_installed(j);
 		break;
 	case STORE_REFUSED:
-		statestore_remove(&j->s->store, STATE_FILE_PART, j->id.round);
+		statestore_remove(&j->s->store, STATE_FILE_PART, j->round);
 		break;
 	case STORE_SNAPSHOT:
 		run_snapshot(j);
@@ -150,7 +111,7 @@ static void run_job(struct job *job) {
 /* ---- back on the event loop -----------------------------------------------------------------------------------------
  */
 
-static void keep_reduced(struct session *s, struct blob *reduced) {
+void session_keep_reduced(struct session *s, struct blob *reduced) {
 	blob_unref(s->reduced);
 	s->reduced = blob_ref(reduced);
 }
@@ -160,26 +121,13 @@ static void done_persist(struct session *s, struct store_job *j) {
 	s->persisting = false;
 	RV_FAILPOINT("persist.done");
 	if (j->err == RV_OK && of_this_round)
-		keep_reduced(s, j->reduced);
+		session_keep_reduced(s, j->reduced);
+	donor_forget(s->donor, STATE_KIND_LOG, j->log.round);
 	round_on_persisted(s->round, rv_clock_monotonic_us(), j->log.round, j->log.attempt, &j->log.digest,
 					   j->err == RV_OK);
 	if (s->persist_again && allreduce_running(s->reduce) && allreduce_done(s->reduce))
 		session_persist(s);
 	s->persist_again = false;
-}
-
-/* A log entry waits to be applied, a base is installed at once. */
-static void done_fetched(struct session *s, struct store_job *j) {
-	bool log = j->id.kind == STATE_KIND_LOG;
-	if (log && j->err == RV_OK && j->id.round == round_round(s->round))
-		keep_reduced(s, j->reduced);
-	if (!log && j->err == RV_OK) {
-		trainer_install(s->trainer, j->id.round, j->state, &j->id.expect);
-		j->state = NULL;
-	} else {
-		round_on_fetched(s->round, rv_clock_monotonic_us(), log ? ROUND_FETCH_LOG : ROUND_FETCH_BASE, j->id.round,
-						 j->err == RV_OK);
-	}
 }
 
 static void done_snapshot(struct session *s, struct store_job *j) {
@@ -212,8 +160,6 @@ static const char *consequence(enum store_kind kind) {
 		return "the result of a round cannot be stored: this worker votes when it can; its training is kept";
 	case STORE_SNAPSHOT:
 		return "a checkpoint cannot be stored: training goes on, the last good one stays";
-	case STORE_FETCHED:
-		return "fetched state could not be used";
 	case STORE_INSTALLED:
 		return "fetched state is in use, but not on disk: after a restart it is fetched again";
 	default:
@@ -224,10 +170,6 @@ static const char *consequence(enum store_kind kind) {
 /* Once when it begins to fail, and when it is over: a full disk fails at every heartbeat. */
 static void tell_storage(struct session *s, const struct store_job *j) {
 	uint32_t *failed = &s->writes_failed[j->kind];
-	const struct rv_errtext *kept = j->kind == STORE_FETCHED ? &j->warning : NULL;
-	if (j->err == RV_OK && kept && kept->text[0])
-		rv_event(s->events, RV_WARN, "storage", RV_FIELDS(rv_field_str("error", "io")),
-				 "%s: fetched state is kept in memory; after a restart it is fetched again", kept->text);
 	if (j->err == RV_OK && *failed > 0)
 		rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_int("failed", *failed)),
 				 "storing works again, after %u time%s that it did not", *failed, *failed == 1 ? "" : "s");
@@ -245,9 +187,6 @@ static void job_done(struct job *job) {
 	case STORE_PERSIST:
 		done_persist(s, j);
 		break;
-	case STORE_FETCHED:
-		done_fetched(s, j);
-		break;
 	case STORE_INSTALLED:
 	case STORE_REFUSED:
 		break;
@@ -259,8 +198,6 @@ static void job_done(struct job *job) {
 		break;
 	}
 	blob_unref(j->reduced);
-	blob_unref(j->fetched);
-	state_file_free(j->state);
 	free(j);
 }
 
@@ -297,12 +234,8 @@ void session_persist(struct session *s) {
 		 &(struct store_job){.kind = STORE_PERSIST, .log = {.round = round, .attempt = attempt}, .reduced = reduced});
 }
 
-void session_fetched(struct session *s, const struct state_id *id, struct blob *file) {
-	post(s, &(struct store_job){.kind = STORE_FETCHED, .id = *id, .fetched = file});
-}
-
 void session_installed(struct session *s, uint64_t round, bool ok) {
-	post(s, &(struct store_job){.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .id.round = round});
+	post(s, &(struct store_job){.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .round = round});
 }
 
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot) {

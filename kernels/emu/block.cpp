@@ -160,10 +160,10 @@ static void end_thread(thread *t) {
 	block.ended++;
 	self = t;
 	if (block.at_barrier)
-		fault(block.barrier, "a barrier where %u threads of the block wait, and this one ended without it",
-			  block.at_barrier);
+		fault(t->at, "ends while %u threads of the block wait at the barrier in line %d", block.at_barrier,
+			  block.barrier.line);
 	if (block.warps[t->warp].arrived)
-		fault(block.warps[t->warp].at, "lanes of a warp wait for this one, which has ended");
+		fault(t->at, "ends while lanes of its warp wait for it in line %d", block.warps[t->warp].at.line);
 	self = nullptr;
 }
 

@@ -187,7 +187,7 @@ static void a_frame_with_a_broken_header(void **state) {
 static void too_many_requests_for_state(void **state) {
 	struct scene *s = *state;
 	uint8_t body[FRAME_FETCH_BYTES], all[64 * (FRAME_HEADER_BYTES + FRAME_FETCH_BYTES)];
-	struct frame_fetch f = {.kind = FRAME_FETCH_LOG, .round = 7, .length = 1000};
+	struct frame_fetch f = {.kind = FRAME_FETCH_LOG, .round = 7};
 	hello_as_member(s);
 	struct frame_header h = frame_fetch_encode(&f, frame_run_tag(s->invite.run_id), body);
 	size_t n = 0;

@@ -178,20 +178,19 @@ static void make_frames(struct seeds *s) {
 		put_frame(s, &h, data, m.data_bytes);
 	}
 	seed_end(s, "frame", "hello_and_reduce");
-	struct frame_fetch fetch = {.kind = FRAME_FETCH_BASE, .round = 4, .offset = 8, .length = 16};
+	struct frame_fetch fetch = {.kind = FRAME_FETCH_BASE, .part = FRAME_PART_MANIFEST, .round = 4, .index = 1};
+	struct frame_fetch none = {.kind = FRAME_FETCH_LOG, .round = 4};
 	struct frame_piece piece = {
-		.kind = FRAME_FETCH_INFO, .total_bytes = FRAME_INFO_BYTES, .data_bytes = FRAME_INFO_BYTES};
-	struct frame_none none = {.kind = FRAME_FETCH_LOG, .round = 4};
-	struct frame_info info = {.base_round = 2, .log_first = 2, .log_end = 5};
+		.of = {.kind = FRAME_FETCH_LOG, .round = 9, .index = 3}, .encoding = FRAME_ZSTD, .offset = 8, .total = 40};
 	seed_begin(s);
 	rv_write_u8(&s->w, 0);
 	h = frame_fetch_encode(&fetch, tag, body);
 	put_frame(s, &h, body, FRAME_FETCH_BYTES);
-	frame_info_encode(&info, data);
 	piece.data = data;
+	piece.data_bytes = 32;
 	h = frame_piece_encode(&piece, tag, body);
 	put_frame(s, &h, body, FRAME_PIECE_BYTES);
-	rv_write_bytes(&s->w, data, FRAME_INFO_BYTES);
+	rv_write_bytes(&s->w, data, piece.data_bytes);
 	h = frame_none_encode(&none, tag, body);
 	put_frame(s, &h, body, FRAME_NONE_BYTES);
 	seed_end(s, "frame", "fetch_piece_none");

@@ -11,9 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUGS                                                                                                           \
-	"none|announce-before-persist|double-count|stale-attempt|former-process|ignore-full-hash|replay-a-vote|prune-"     \
-	"early"
+#define BUGS "none|announce-before-persist|double-count|stale-attempt|former-process|ignore-full-hash"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

@@ -12,7 +12,6 @@
  * sim_disk.c         files: in the cache, durable, torn, rotten, lost
  * sim_coordinator.c  the platform around coordinator/core
  * sim_worker.c       the platform around worker/round: a process' life and its turns
- * sim_recovery.c     what a disk proves, and which files go: the platform around worker/checkpoint_index
  * sim_trainer.c      fake training, encode, persist, apply
  * sim_peers.c        links between workers, frames, the platform around net/reduce
  * sim_fetch.c        state transfer between workers
@@ -30,7 +29,7 @@
 #include "net/frame.h"
 #include "net/reduce.h"
 #include "outer/global.h"
-#include "worker/checkpoint_index.h"
+#include "worker/fetch_core.h"
 #include "worker/round.h"
 
 #include <stdbool.h>
@@ -117,8 +116,7 @@ struct sim_options {
 	bool weight_by_tokens;
 	bool equal_shards; /* else shards follow what workers say of their lines */
 	bool mixed;        /* programs speak the protocol of this release or of the one before, each start anew */
-	uint64_t keep_bases, keep_log;
-	bool calm; /* no faults at all: bytes are counted exactly */
+	bool calm;         /* no faults at all: bytes are counted exactly */
 	int64_t delay_us, jitter_us;
 	double slowest_bytes_per_s;
 	int64_t step_us;
@@ -235,8 +233,8 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 				disk_done *done, uint64_t tag);
 /* The file as last renamed, or NULL: there is none, or it is damaged, as its hash would say. */
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
-void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round);
-void disk_sync(struct sim_disk *d); /* the directory: what was renamed and removed so far is durable */
+/* Removes what a wrong history left behind: bases after `round`, log entries from it on, also those being written. */
+void disk_forget_from(struct sim_disk *d, uint64_t round);
 /* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
 void disk_crash(struct sim *s, int host, bool power);
 /* Damages the `which`-th file (modulo their number); false when there is none. */
@@ -295,6 +293,9 @@ struct sim_link { /* one end */
 	int64_t redial_us;        /* not before */
 	struct packet *queue[16]; /* FETCH, PIECE, NONE: before the all-reduce's */
 	int n_queue;
+	struct frame_fetch asked[FETCH_WINDOW_MAX]; /* by the peer, not answered yet */
+	int n_asked, forgotten;
+	uint32_t sent; /* of the first one's bytes */
 };
 
 /* Steps that a vector of parameters contains and no commit has counted yet. */
@@ -314,11 +315,10 @@ struct sim_log {
 struct sim_fetch {
 	enum round_action_type kind; /* ROUND_NONE: none */
 	uint64_t round;
-	struct rv_hash expect;
-	int donor; /* host */
-	uint8_t *data;
-	size_t n, total;
-	bool asked;
+	struct rv_hash expect, chain;
+	struct fetch_core *core; /* NULL: nothing was ever fetched in this life */
+	uint8_t *payload;
+	bool complete;
 };
 
 struct sim_worker {
@@ -385,8 +385,9 @@ void trainer_encode(struct sim *s, int host, const struct round_action *a);
 void trainer_apply(struct sim *s, int host, const struct round_action *a);
 void trainer_persist(struct sim *s, int host);
 void trainer_install(struct sim *s, int host, const uint8_t *base); /* NULL: theta0 */
-/* A base file's bytes; its full hash when it is whole. */
-bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_hash *hash);
+/* The payload of a base that was fetched and checked. */
+void trainer_install_payload(struct sim *s, int host, uint64_t round, const struct rv_hash *chain,
+							 const uint8_t *payload);
 /* A log file's reduced bytes, or NULL. */
 const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, uint32_t *attempt,
 								 struct rv_hash *digest);
@@ -394,24 +395,13 @@ const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, u
 bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f);
 void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
 
-void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g);
-void trainer_write_base(struct sim *s, int host, disk_done *done);
-struct rv_hash trainer_base_chain(const uint8_t *bytes);
-uint64_t trainer_replica_round(const uint8_t *bytes);
-/* Recovery passes a state; the run looks at some. */
-void trainer_note_full_hash(const struct sim *s, struct sim_worker *w);
-
-/* sim_recovery.c */
-void recovery_load(struct sim *s, int host); /* w->global is theta0 */
-void recovery_prune(struct sim *s, int host);
-void recovery_forget_from(struct sim *s, int host, uint64_t round);
-
 /* sim_peers.c */
 void peers_start_reduce(struct sim *s, int host, bool restart);
 void peers_stop_reduce(struct sim *s, int host);
 void peers_receive(struct sim *s, const struct packet *p);
 void peers_pump(struct sim *s, int host); /* dials and sends */
 /* Queues a frame of the state transfer: header, `a`, then `b`. */
+bool peers_has_room(const struct sim *s, int host, int to);
 void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
 				 size_t nb);
 /* This end of its link notices at that time that it is broken. */
@@ -420,10 +410,14 @@ void peers_close_all(struct sim *s, int host, bool silent);
 
 /* sim_fetch.c */
 void fetch_start(struct sim *s, int host, const struct round_action *a);
-void fetch_cancel(struct sim_worker *w);
+void fetch_cancel(struct sim *s, struct sim_worker *w);
+void fetch_end(struct sim_worker *w); /* the process is gone */
 void fetch_pump(struct sim *s, int host);
+void fetch_serve(struct sim *s, int host, int to);
 void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body);
-void fetch_link_lost(struct sim *s, int host, int peer);
+void fetch_link_changed(struct sim *s, int host, int peer);
+bool fetch_wants_link(const struct sim *s, int host, int peer);
+int64_t fetch_deadline_us(const struct sim_worker *w);
 
 /* ---- oracle (sim_oracle.c) ---- */
 
@@ -521,9 +515,8 @@ struct sim {
 	struct rv_hash run_hash;
 	size_t payload; /* encoded bytes of a vector */
 	float *theta0, *scratch;
-	struct document *doc;           /* scratch */
-	struct checkpoint_index *index; /* scratch */
-	uint8_t *doc_bytes;             /* scratch (NET_MAX_DOCUMENT_BYTES) */
+	struct document *doc; /* scratch */
+	uint8_t *doc_bytes;   /* scratch (NET_MAX_DOCUMENT_BYTES) */
 };
 
 /* sim_options.c */

@@ -1,4 +1,5 @@
-/* sim_fetch.c: a worker that is behind takes bases and log entries from others, piece by piece. */
+/* sim_fetch.c: the platform around worker/fetch_core: a worker that is behind takes bases and log entries from others,
+ * piece by piece. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -6,73 +7,178 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1500 };
+enum { SLICE_BYTES = 1500, STALL_US = 2 * SIM_S };
 
-void fetch_cancel(struct sim_worker *w) {
-	free(w->fetch.data);
-	w->fetch = (struct sim_fetch){.kind = ROUND_NONE};
+/* ---- the core ---- */
+
+static void drop(struct sim_fetch *f) {
+	free(f->payload);
+	f->payload = NULL;
+	f->complete = false;
+	f->kind = ROUND_NONE;
+}
+
+void fetch_cancel(struct sim *s, struct sim_worker *w) {
+	int slot;
+	drop(&w->fetch);
+	if (w->fetch.core != NULL)
+		fetch_core_want(w->fetch.core, s->now_us, NULL, 0, &slot);
+}
+
+void fetch_end(struct sim_worker *w) {
+	drop(&w->fetch);
+	free(w->fetch.core);
+	w->fetch.core = NULL;
+}
+
+static uint32_t member_of(const struct sim *s, int host) {
+	return s->oracle.member_of[host];
+}
+
+static void tell_core(struct sim *s, int host, int peer) {
+	struct sim_worker *w = &s->workers[host];
+	uint32_t member = member_of(s, peer);
+	if (w->fetch.core == NULL || member >= NET_MAX_MEMBERS)
+		return;
+	if (w->links[peer].state == LINK_UP)
+		fetch_core_link_up(w->fetch.core, s->now_us, member);
+	else
+		fetch_core_link_down(w->fetch.core, s->now_us, member);
+}
+
+static void open_core(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	struct fetch_core_config cfg = {.global = &s->global_config, .self_member = w->member, .stall_us = STALL_US};
+	if (w->fetch.core != NULL)
+		return;
+	w->fetch.core = fetch_core_init(sim_alloc(fetch_core_bytes(&cfg)), &cfg, s->now_us);
+	for (int peer = 0; peer < s->opt.n_workers; peer++)
+		tell_core(s, host, peer);
+}
+
+void fetch_link_changed(struct sim *s, int host, int peer) {
+	struct sim_link *l = &s->workers[host].links[peer];
+	l->n_asked = l->forgotten = 0; /* what the peer had asked for on the former one */
+	l->sent = 0;
+	tell_core(s, host, peer);
+}
+
+static struct state_id id_of(const struct sim_fetch *f) {
+	return (struct state_id){.kind = f->kind == ROUND_FETCH_BASE ? STATE_KIND_BASE : STATE_KIND_LOG,
+							 .round = f->round,
+							 .expect = f->expect,
+							 .chain = f->chain};
 }
 
 void fetch_start(struct sim *s, int host, const struct round_action *a) {
 	struct sim_worker *w = &s->workers[host];
-	fetch_cancel(w);
-	if (a->donor < 0) {
+	struct sim_fetch *f = &w->fetch;
+	int slot;
+	drop(f);
+	if (a->made_here) {
 		RV_ASSERT(a->type == ROUND_FETCH_BASE && a->round == 0);
 		trainer_install(s, host, NULL);
 		round_on_fetched(w->core, s->now_us, a->type, a->round, true);
 		return;
 	}
-	const struct document *d = round_document(w->core);
-	w->fetch = (struct sim_fetch){
-		.kind = a->type, .round = a->round, .expect = a->expect, .donor = sim_host_of_key(d->members[a->donor].key)};
-	sim_say(s, host, "fetches %s %llu from w%d", a->type == ROUND_FETCH_BASE ? "base" : "log",
-			(unsigned long long)a->round, w->fetch.donor);
+	open_core(s, host);
+	f->kind = a->type;
+	f->round = a->round;
+	f->expect = a->expect;
+	f->chain = a->chain;
+	struct state_id id = id_of(f);
+	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id.kind));
+	fetch_core_want(f->core, s->now_us, NULL, 0, &slot); /* the same one again may have been of no use */
+	fetch_core_want(f->core, s->now_us, &id, 1, &slot);
+	sim_say(s, host, "fetches %s %llu", id.kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)a->round);
 }
 
-static uint8_t wire_kind(const struct sim_fetch *f) {
-	return f->kind == ROUND_FETCH_BASE ? FRAME_FETCH_BASE : FRAME_FETCH_LOG;
+bool fetch_wants_link(const struct sim *s, int host, int peer) {
+	const struct sim_worker *w = &s->workers[host];
+	const struct document *d = w->fetch.kind != ROUND_NONE ? round_document(w->core) : NULL;
+	return d != NULL && document_find(d, member_of(s, peer)) >= 0;
 }
 
 void fetch_pump(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	struct sim_fetch *f = &w->fetch;
-	if (f->kind == ROUND_NONE || f->asked || w->links[f->donor].state != LINK_UP)
+	const struct document *d = round_document(w->core);
+	uint64_t donors = 0;
+	if (w->fetch.core == NULL || d == NULL)
 		return;
-	struct frame_fetch m = {.kind = wire_kind(f), .round = f->round, .offset = f->n, .length = PIECE_BYTES};
-	uint8_t body[FRAME_FETCH_BYTES];
-	struct frame_header h = frame_fetch_encode(&m, 0, body);
-	peers_queue(s, host, f->donor, &h, body, sizeof body, NULL, 0);
-	f->asked = true;
+	for (int i = 0; i < d->n_members; i++)
+		donors |= UINT64_C(1) << d->members[i].member;
+	fetch_core_allow(w->fetch.core, s->now_us, donors);
+	fetch_core_tick(w->fetch.core, s->now_us);
+	for (int peer = 0; peer < s->opt.n_workers; peer++) {
+		struct frame_fetch m;
+		while (peer != host && w->links[peer].state == LINK_UP && member_of(s, peer) < NET_MAX_MEMBERS &&
+			   peers_has_room(s, host, peer) && fetch_core_send(w->fetch.core, s->now_us, member_of(s, peer), &m)) {
+			uint8_t body[FRAME_FETCH_BYTES];
+			struct frame_header h = frame_fetch_encode(&m, 0, body);
+			peers_queue(s, host, peer, &h, body, sizeof body, NULL, 0);
+		}
+	}
 }
 
-void fetch_link_lost(struct sim *s, int host, int peer) {
-	struct sim_fetch *f = &s->workers[host].fetch;
-	if (f->kind != ROUND_NONE && f->donor == peer)
-		f->asked = false;
+int64_t fetch_deadline_us(const struct sim_worker *w) {
+	return w->fetch.core != NULL ? fetch_core_deadline_us(w->fetch.core) : INT64_MAX;
 }
 
 /* ---- the donor ---- */
 
-static void serve(struct sim *s, int host, int to, const struct frame_fetch *m) {
-	enum file_kind kind = m->kind == FRAME_FETCH_BASE ? FILE_BASE : FILE_LOG;
-	const struct sim_file *file = disk_find(&s->workers[host].disk, kind, m->round);
-	if (file == NULL || m->offset > file->n) {
-		struct frame_none none = {.kind = m->kind, .round = m->round, .offset = m->offset};
-		uint8_t body[FRAME_NONE_BYTES];
-		struct frame_header h = frame_none_encode(&none, 0, body);
-		peers_queue(s, host, to, &h, body, sizeof body, NULL, 0);
-		return;
-	}
-	size_t n = file->n - m->offset < m->length ? file->n - m->offset : m->length;
-	struct frame_piece piece = {.kind = m->kind,
-								.round = m->round,
-								.offset = m->offset,
-								.total_bytes = file->n,
-								.data = file->data + m->offset,
-								.data_bytes = (uint32_t)n};
+/* All of what was asked for, in memory of its own; NULL: it does not have it. */
+static uint8_t *asked_bytes(struct sim *s, int host, const struct frame_fetch *m, uint32_t *n) {
+	const struct global_config *g = &s->global_config;
+	enum state_kind kind = (enum state_kind)m->kind;
+	const struct sim_file *file =
+		disk_find(&s->workers[host].disk, kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, m->round);
+	size_t bytes = 0, at = 0;
+	if (file == NULL || (m->part == FRAME_PART_PIECE ? m->index >= state_pieces(g, kind) : m->index != 0))
+		return NULL;
+	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, kind);
+	if (m->part == FRAME_PART_PIECE)
+		at = state_piece_at(g, kind, m->index, &bytes);
+	else
+		bytes = state_manifest_hashes(g, kind) * RV_HASH_BYTES;
+	uint8_t *out = sim_alloc(bytes);
+	if (m->part == FRAME_PART_PIECE)
+		memcpy(out, payload + at, bytes);
+	else
+		state_manifest_of(g, kind, payload, (struct rv_hash *)(void *)out);
+	*n = (uint32_t)bytes;
+	return out;
+}
+
+static void serve_slice(struct sim *s, int host, int to) {
+	struct sim_link *l = &s->workers[host].links[to];
+	struct frame_piece p = {.of = l->asked[0], .offset = l->sent};
 	uint8_t body[FRAME_PIECE_BYTES];
-	struct frame_header h = frame_piece_encode(&piece, 0, body);
-	peers_queue(s, host, to, &h, body, sizeof body, piece.data, n);
+	uint8_t *bytes = asked_bytes(s, host, &p.of, &p.total);
+	struct frame_header h;
+	bool done = true;
+	if (bytes == NULL || l->sent >= p.total || l->forgotten > 0) {
+		h = frame_none_encode(&p.of, 0, body);
+		peers_queue(s, host, to, &h, body, FRAME_NONE_BYTES, NULL, 0);
+	} else {
+		p.data = bytes + l->sent;
+		p.data_bytes = p.total - l->sent < SLICE_BYTES ? p.total - l->sent : SLICE_BYTES;
+		h = frame_piece_encode(&p, 0, body);
+		peers_queue(s, host, to, &h, body, sizeof body, p.data, p.data_bytes);
+		l->sent += p.data_bytes;
+		done = l->sent == p.total;
+	}
+	free(bytes);
+	if (!done)
+		return;
+	l->sent = 0;
+	l->forgotten -= l->forgotten > 0;
+	memmove(l->asked, l->asked + 1, (size_t)--l->n_asked * sizeof l->asked[0]);
+}
+
+void fetch_serve(struct sim *s, int host, int to) {
+	struct sim_link *l = &s->workers[host].links[to];
+	while (l->n_asked > 0 && l->state == LINK_UP && peers_has_room(s, host, to))
+		serve_slice(s, host, to);
 }
 
 /* ---- the joiner ---- */
@@ -82,19 +188,14 @@ static void finish(struct sim *s, int host, bool ok) {
 	enum round_action_type kind = w->fetch.kind;
 	uint64_t round = w->fetch.round;
 	sim_say(s, host, ok ? "has fetched it" : "does not get it");
-	fetch_cancel(w);
+	fetch_cancel(s, w);
 	round_on_fetched(w->core, s->now_us, kind, round, ok);
 }
 
 static void base_complete(struct sim *s, int host) {
 	struct sim_fetch *f = &s->workers[host].fetch;
-	struct rv_hash hash;
-	if (!trainer_base_hash(s, f->data, f->n, &hash) || !rv_hash_equal(&hash, &f->expect)) {
-		finish(s, host, false);
-		return;
-	}
 	s->stats.fetched_bases++;
-	trainer_install(s, host, f->data);
+	trainer_install_payload(s, host, f->round, &f->chain, f->payload);
 	finish(s, host, true);
 }
 
@@ -111,7 +212,7 @@ static void log_durable(struct sim *s, int host, uint64_t tag, bool ok) {
 		return;
 	}
 	const struct sim_file *file = disk_find(&w->disk, FILE_LOG, f->round);
-	if (f->kind != ROUND_FETCH_LOG || f->total == 0 || f->n < f->total || file == NULL || w->core == NULL)
+	if (f->kind != ROUND_FETCH_LOG || !f->complete || file == NULL || w->core == NULL)
 		return; /* cancelled meanwhile */
 	const uint8_t *bytes = trainer_log_bytes(s, file->data, file->n, &attempt, &digest);
 	RV_ASSERT(bytes != NULL);
@@ -124,68 +225,57 @@ static void log_durable(struct sim *s, int host, uint64_t tag, bool ok) {
 	worker_turn(s, host);
 }
 
-static void log_complete(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
-	struct sim_fetch *f = &w->fetch;
-	struct sim_log log = {.round = f->round};
-	uint32_t attempt;
-	const uint8_t *bytes = trainer_log_bytes(s, f->data, f->n, &attempt, &log.digest);
-	if (bytes != NULL)
-		log.digest = global_digest(&w->global, f->round, bytes);
-	if (bytes == NULL || !rv_hash_equal(&log.digest, &f->expect)) {
-		finish(s, host, false); /* the donor's own vote of another attempt, perhaps */
+static void on_piece(struct sim *s, int host, const struct fetch_event *e) {
+	struct sim_fetch *f = &s->workers[host].fetch;
+	size_t n;
+	size_t at = state_piece_at(&s->global_config, id_of(f).kind, e->index, &n);
+	memcpy(f->payload + at, e->data, n);
+	f->complete = e->complete;
+	if (!e->complete)
+		return;
+	if (f->kind == ROUND_FETCH_BASE) {
+		base_complete(s, host);
 		return;
 	}
-	log.bytes = f->data + (bytes - f->data);
+	struct sim_log log = {.round = f->round, .digest = f->expect, .bytes = f->payload};
 	trainer_write_log(s, host, &log, log_durable);
 }
 
-static void on_piece(struct sim *s, int host, const struct frame_piece *m) {
-	struct sim_worker *w = &s->workers[host];
-	struct sim_fetch *f = &w->fetch;
-	if (f->total != 0 && m->total_bytes != f->total) {
-		finish(s, host, false); /* the file changed under our hands */
+static void on_fetch(struct sim *s, int host, int from, const struct frame_fetch *m) {
+	struct sim_link *l = &s->workers[host].links[from];
+	if (m->part == FRAME_PART_FORGET) {
+		l->forgotten = l->n_asked;
 		return;
 	}
-	if (f->data == NULL)
-		f->data = sim_alloc(m->total_bytes);
-	f->total = m->total_bytes;
-	memcpy(f->data + f->n, m->data, m->data_bytes);
-	f->n += m->data_bytes;
-	f->asked = false;
-	round_on_fetch_progress(w->core, s->now_us);
-	if (f->n < f->total)
+	if (l->n_asked == FETCH_WINDOW_MAX) {
+		sim_fail(s, "w%d: w%d asks for more than it may", host, from);
 		return;
-	f->asked = true;
-	if (f->kind == ROUND_FETCH_BASE)
-		base_complete(s, host);
-	else
-		log_complete(s, host);
-}
-
-static bool answers(const struct sim_fetch *f, int from, uint8_t kind, uint64_t round, uint64_t offset) {
-	return f->kind != ROUND_NONE && f->donor == from && f->asked && wire_kind(f) == kind && f->round == round &&
-		   f->n == offset;
+	}
+	l->asked[l->n_asked++] = *m;
+	fetch_serve(s, host, from);
 }
 
 void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body) {
-	const struct sim_fetch *f = &s->workers[host].fetch;
+	struct sim_worker *w = &s->workers[host];
+	uint32_t member = member_of(s, from);
 	struct frame_fetch fetch;
 	struct frame_piece piece;
-	struct frame_none none;
+	struct fetch_event event = {.type = FETCH_NOTHING};
 	struct rv_errtext et = {0};
 	enum rv_err e = RV_OK;
 	if (h->type == FRAME_FETCH) {
 		if ((e = frame_fetch_decode(h, body, &fetch, &et)) == RV_OK)
-			serve(s, host, from, &fetch);
+			on_fetch(s, host, from, &fetch);
+	} else if (w->fetch.core == NULL) {
+		e = rv_fail(&et, RV_E_PROTOCOL, "nothing was asked for");
 	} else if (h->type == FRAME_PIECE) {
-		if ((e = frame_piece_decode(h, body, &piece, &et)) == RV_OK &&
-			answers(f, from, piece.kind, piece.round, piece.offset))
-			on_piece(s, host, &piece);
-	} else if ((e = frame_none_decode(h, body, &none, &et)) == RV_OK &&
-			   answers(f, from, none.kind, none.round, none.offset)) {
-		finish(s, host, false);
+		if ((e = frame_piece_decode(h, body, &piece, &et)) == RV_OK)
+			e = fetch_core_piece(w->fetch.core, s->now_us, member, &piece, &event, &et);
+	} else if ((e = frame_none_decode(h, body, &fetch, &et)) == RV_OK) {
+		e = fetch_core_none(w->fetch.core, s->now_us, member, &fetch, &event, &et);
 	}
 	if (e != RV_OK)
 		sim_fail(s, "w%d: %s", host, et.text);
+	else if (event.type == FETCH_PIECE)
+		on_piece(s, host, &event);
 }

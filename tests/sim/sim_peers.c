@@ -64,7 +64,7 @@ static void set_down(struct sim *s, int host, int peer, bool refused) {
 	l->redial_us = s->now_us + sim_between(s, host, LUCK_LINE, 100 * SIM_MS, SIM_S);
 	clear_queue(l);
 	tell_reduce(s, host, peer, refused);
-	fetch_link_lost(s, host, peer);
+	fetch_link_changed(s, host, peer);
 	sim_at(s, l->redial_us, host, s->workers[host].life, wake, NULL);
 }
 
@@ -74,7 +74,7 @@ static void set_up(struct sim *s, int host, int peer, uint32_t number) {
 	l->state = LINK_UP;
 	l->number = number;
 	tell_reduce(s, host, peer, false);
-	fetch_link_lost(s, host, peer); /* asks again on the new one */
+	fetch_link_changed(s, host, peer); /* asks again on the new one */
 }
 
 struct end {
@@ -169,10 +169,15 @@ static struct packet *frame_packet(int host, int to, const struct frame_header *
 	return p;
 }
 
+bool peers_has_room(const struct sim *s, int host, int to) {
+	const struct sim_link *l = &s->workers[host].links[to];
+	return l->n_queue < (int)(sizeof l->queue / sizeof l->queue[0]);
+}
+
 void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
 				 size_t nb) {
 	struct sim_link *l = &s->workers[host].links[to];
-	if (l->state != LINK_UP || l->n_queue == (int)(sizeof l->queue / sizeof l->queue[0]))
+	if (l->state != LINK_UP || !peers_has_room(s, host, to))
 		return;
 	struct frame_header tagged = *h;
 	tagged.run_tag = run_tag(s);
@@ -215,9 +220,10 @@ void peers_pump(struct sim *s, int host) {
 	for (int peer = 0; peer < s->opt.n_workers; peer++) {
 		if (peer == host)
 			continue;
-		bool wanted = index_of(w, peer) >= 0 || (w->fetch.kind != ROUND_NONE && w->fetch.donor == peer);
+		bool wanted = index_of(w, peer) >= 0 || fetch_wants_link(s, host, peer);
 		if (wanted && w->links[peer].state == LINK_DOWN && s->now_us >= w->links[peer].redial_us)
 			dial(s, host, peer);
+		fetch_serve(s, host, peer);
 		pump_link(s, host, peer);
 	}
 }

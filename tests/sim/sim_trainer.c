@@ -30,19 +30,7 @@ static size_t vector_bytes(const struct sim *s) {
 	return s->opt.n_params * sizeof(float);
 }
 
-uint64_t trainer_replica_round(const uint8_t *bytes) {
-	struct replica_head head;
-	memcpy(&head, bytes, sizeof head);
-	return head.round;
-}
-
-struct rv_hash trainer_base_chain(const uint8_t *bytes) {
-	struct base_head head;
-	memcpy(&head, bytes, sizeof head);
-	return head.chain;
-}
-
-void trainer_write_base(struct sim *s, int host, disk_done *done) {
+static void write_base(struct sim *s, int host, disk_done *done) {
 	const struct global_state *g = &s->workers[host].global;
 	size_t n = vector_bytes(s), total = sizeof(struct base_head) + 2 * n;
 	uint8_t *bytes = sim_alloc(total);
@@ -54,7 +42,7 @@ void trainer_write_base(struct sim *s, int host, disk_done *done) {
 	free(bytes);
 }
 
-void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g) {
+static void read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g) {
 	struct base_head head;
 	size_t n = vector_bytes(s);
 	memcpy(&head, bytes, sizeof head);
@@ -62,17 +50,6 @@ void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_
 	g->chain = head.chain;
 	memcpy(g->theta, bytes + sizeof head, n);
 	memcpy(g->state[0], bytes + sizeof head + n, n);
-}
-
-bool trainer_base_hash(struct sim *s, const uint8_t *data, size_t n, struct rv_hash *hash) {
-	if (n != sizeof(struct base_head) + 2 * vector_bytes(s))
-		return false;
-	struct global_state g;
-	RV_ASSERT(global_init(&g, &s->global_config, s->theta0, NULL) == RV_OK);
-	trainer_read_base(s, data, &g);
-	*hash = oracle_full_hash_of(s, &g);
-	global_release(&g);
-	return true;
 }
 
 bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f) {
@@ -135,11 +112,44 @@ static void local_from_theta(struct sim *s, struct sim_worker *w) {
 }
 
 /* Recovery passes a state that the run looks at. */
-void trainer_note_full_hash(const struct sim *s, struct sim_worker *w) {
+static void note_full_hash(const struct sim *s, struct sim_worker *w) {
 	if (w->global.round == 0 || !sim_is_checked(s, w->global.round))
 		return;
 	w->found_full_round = w->global.round;
 	w->found_full = oracle_full_hash_of(s, &w->global);
+}
+
+static void load_base(struct sim *s, struct sim_worker *w) {
+	for (uint64_t r = SIM_MAX_ROUNDS; r > 0; r--) {
+		const struct sim_file *f = disk_find(&w->disk, FILE_BASE, r);
+		if (f == NULL)
+			continue;
+		read_base(s, f->data, &w->global);
+		note_full_hash(s, w);
+		return;
+	}
+}
+
+/* Replays the log. The last entry, when it is the result of an own all-reduce, is only a vote: nothing on this disk
+ * says that it was committed. */
+static void load_log(struct sim *s, struct sim_worker *w) {
+	for (;;) {
+		uint64_t r = w->global.round;
+		const struct sim_file *f = disk_find(&w->disk, FILE_LOG, r);
+		struct sim_log log = {.held = true, .round = r};
+		const uint8_t *bytes = f == NULL ? NULL : trainer_log_bytes(s, f->data, f->n, &log.attempt, &log.digest);
+		if (bytes == NULL)
+			return;
+		bool committed = log.attempt == 0 || disk_find(&w->disk, FILE_LOG, r + 1) != NULL;
+		if (!committed) {
+			log.bytes = w->log.bytes;
+			w->log = log;
+			memcpy(w->log.bytes, bytes, s->payload);
+			return;
+		}
+		RV_ASSERT(global_apply(&w->global, bytes, &log.digest, NULL) == RV_OK);
+		note_full_hash(s, w);
+	}
 }
 
 static void load_replica(struct sim *s, struct sim_worker *w) {
@@ -170,7 +180,8 @@ void trainer_load(struct sim *s, int host) {
 		w->held[i] = sim_alloc(s->payload);
 	w->trainer++;
 	w->found_full_round = w->snapshot_round = 0;
-	recovery_load(s, host);
+	load_base(s, w);
+	load_log(s, w);
 	load_replica(s, w);
 	oracle_applied(s, host);
 }
@@ -286,12 +297,11 @@ void trainer_persist(struct sim *s, int host) {
 
 /* The full hash is that of the copy that was written, whether the disk has taken it or not. */
 static void base_written(struct sim *s, int host, uint64_t round, bool ok) {
+	(void)ok;
 	struct sim_worker *w = &s->workers[host];
 	struct rv_hash hash = w->snapshot_hash;
 	if (w->core == NULL || w->snapshot_round != round)
 		return;
-	if (ok)
-		recovery_prune(s, host);
 	oracle_full_hash(s, host, round, &hash);
 	worker_turn(s, host);
 }
@@ -325,7 +335,7 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	if (sim_is_checked(s, w->global.round)) {
 		w->snapshot_round = w->global.round;
 		w->snapshot_hash = oracle_full_hash_of(s, &w->global);
-		trainer_write_base(s, host, base_written);
+		write_base(s, host, base_written);
 	}
 	worker_turn(s, host);
 }
@@ -342,14 +352,25 @@ void trainer_install(struct sim *s, int host, const uint8_t *base) {
 	w->trainer++;
 	w->snapshot_round = 0;
 	if (base != NULL) {
-		trainer_read_base(s, base, &w->global);
-		recovery_forget_from(s, host, w->global.round);
-		trainer_write_base(s, host, NULL);
+		read_base(s, base, &w->global);
+		disk_forget_from(&w->disk, w->global.round);
+		write_base(s, host, NULL);
 	} else {
-		recovery_forget_from(s, host, 0);
+		disk_forget_from(&w->disk, 0);
 		global_release(&w->global);
 		RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
 	}
 	local_from_theta(s, w);
 	oracle_installed(s, host);
+}
+
+void trainer_install_payload(struct sim *s, int host, uint64_t round, const struct rv_hash *chain,
+							 const uint8_t *payload) {
+	struct base_head head = {.round = round, .chain = *chain};
+	size_t n = 2 * vector_bytes(s);
+	uint8_t *file = sim_alloc(sizeof head + n);
+	memcpy(file, &head, sizeof head);
+	memcpy(file + sizeof head, payload, n);
+	trainer_install(s, host, file);
+	free(file);
 }

@@ -11,8 +11,7 @@ enum {
 	MANY_ACTIONS = 1000,
 	RETRY_US = SIM_S,
 	POLL_TIMEOUT_US = 6 * SIM_S,
-	HEARTBEAT_US = SIM_S,
-	FETCH_TIMEOUT_US = 2 * SIM_S
+	HEARTBEAT_US = SIM_S
 };
 
 static const int64_t WALL_US = 1700000000 * (int64_t)SIM_S; /* the wall clocks when it all began */
@@ -141,8 +140,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 							   .steps_per_round = s->opt.steps_per_round,
 							   .n_chunks = s->global_config.chunks.n_chunks,
 							   .late = s->opt.late,
-							   .heartbeat_us = HEARTBEAT_US,
-							   .fetch_timeout_us = FETCH_TIMEOUT_US};
+							   .heartbeat_us = HEARTBEAT_US};
 	w->core =
 		round_core_init(w->core_memory, &cfg, w->boot, w->global.round, &w->global.chain, w->steps_done, s->now_us);
 	if (w->log.held)
@@ -156,7 +154,7 @@ void worker_crash(struct sim *s, int host, bool silent) {
 	struct sim_worker *w = &s->workers[host];
 	peers_close_all(s, host, silent);
 	disk_crash(s, host, silent);
-	fetch_cancel(w);
+	fetch_end(w);
 	trainer_unload(w);
 	w->life = 0;
 	w->dark = silent;
@@ -205,7 +203,7 @@ static void act(struct sim *s, int host, const struct round_action *a) {
 		fetch_start(s, host, a);
 		break;
 	case ROUND_CANCEL_FETCH:
-		fetch_cancel(w);
+		fetch_cancel(s, w);
 		break;
 	case ROUND_FINISH:
 		oracle_finished(s, host);
@@ -245,7 +243,9 @@ static void set_timer(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	int64_t at = round_deadline_us(w->core);
 	int64_t reduce_at = w->reduce != NULL ? reduce_deadline_us(w->reduce) : INT64_MAX;
+	int64_t fetch_at = fetch_deadline_us(w);
 	at = reduce_at < at ? reduce_at : at;
+	at = fetch_at < at ? fetch_at : at;
 	if (at >= w->timer_us)
 		return;
 	w->timer_us = at > s->now_us ? at : s->now_us + 1;
@@ -303,7 +303,7 @@ void worker_receive(struct sim *s, const struct packet *p) {
 }
 
 void worker_release(struct sim_worker *w) {
-	fetch_cancel(w);
+	fetch_end(w);
 	trainer_unload(w);
 	disk_release(&w->disk);
 	free(w->core_memory);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { HEARTBEAT_US = 1000, FETCH_TIMEOUT_US = 5000, EVERYBODY = 0xf };
+enum { HEARTBEAT_US = 1000, EVERYBODY = 0xf };
 
 struct fixture {
 	struct round_core *c;
@@ -23,8 +23,7 @@ static void start_with(struct fixture *f, uint64_t round, uint64_t steps_done, e
 							   .steps_per_round = FIXTURE_H,
 							   .n_chunks = FIXTURE_CHUNKS,
 							   .late = late,
-							   .heartbeat_us = HEARTBEAT_US,
-							   .fetch_timeout_us = FETCH_TIMEOUT_US};
+							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(round);
 	f->c = round_core_init(f->c, &cfg, 77, round, &chain, steps_done, f->now);
 }
@@ -154,16 +153,17 @@ static void documents_not_newer_are_ignored(void **state) {
 	assert_int_equal(round_document(f->c)->round, 1);
 }
 
-static void missed_rounds_come_from_donors_in_order(void **state) {
+static void missed_rounds_are_fetched_in_order(void **state) {
 	struct fixture *f = *state;
 	show(f, RUN_OPEN, 3);
 	expect_report(f, WORKER_SYNCING);
 	for (uint64_t round = 0; round < 3; round++) {
-		struct round_action a = expect_action(f, ROUND_FETCH_LOG);
+		struct round_action next = {0}, a = expect_action(f, ROUND_FETCH_LOG);
 		struct rv_hash digest = digest_of(round);
 		assert_int_equal(a.round, round);
 		assert_true(rv_hash_equal(&a.expect, &digest));
-		assert_int_not_equal(f->doc.members[a.donor].member, FIXTURE_SELF);
+		assert_int_equal(round_fetch_after(f->c, &a, &next), round < 2);
+		assert_true(round == 2 || (next.type == ROUND_FETCH_LOG && next.round == round + 1));
 		expect_nothing(f);
 		round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, round, true);
 		a = expect_action(f, ROUND_APPLY);
@@ -276,12 +276,10 @@ static void a_fork_resyncs_from_the_base(void **state) {
 	struct fixture *f = *state;
 	struct rv_hash wrong = digest_of(5);
 	start_with(f, 6, 0, LATE_KEEP);
-	f->c = round_core_init(f->c,
-						   &(struct round_config){.member = FIXTURE_SELF,
-												  .steps_per_round = FIXTURE_H,
-												  .heartbeat_us = HEARTBEAT_US,
-												  .fetch_timeout_us = FETCH_TIMEOUT_US},
-						   1, 6, &wrong, 0, 0);
+	f->c = round_core_init(
+		f->c,
+		&(struct round_config){.member = FIXTURE_SELF, .steps_per_round = FIXTURE_H, .heartbeat_us = HEARTBEAT_US}, 1,
+		6, &wrong, 0, 0);
 	document_make(&f->doc, 1, RUN_OPEN, 7, 4);
 	document_members(&f->doc, EVERYBODY);
 	struct rv_errtext et = {0};
@@ -327,7 +325,7 @@ static void a_fork_before_any_base_starts_from_theta0(void **state) {
 	}
 	struct round_action a = expect_action(f, ROUND_FETCH_BASE);
 	assert_int_equal(a.round, 0);
-	assert_int_equal(a.donor, -1);
+	assert_true(a.made_here);
 	assert_int_equal(round_deadline_us(f->c) < INT64_MAX, true);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 0, true);
 	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 0);
@@ -359,8 +357,7 @@ static void the_first_state_may_come_from_a_peer(void **state) {
 							   .steps_per_round = FIXTURE_H,
 							   .n_chunks = FIXTURE_CHUNKS,
 							   .theta0_from_peers = true,
-							   .heartbeat_us = HEARTBEAT_US,
-							   .fetch_timeout_us = FETCH_TIMEOUT_US};
+							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(0);
 	f->c = round_core_init(f->c, &cfg, 77, 0, &chain, 0, f->now);
 	round_lacks_state(f->c);
@@ -370,7 +367,7 @@ static void the_first_state_may_come_from_a_peer(void **state) {
 	show(f, RUN_OPEN, 0);
 	struct round_action a = expect_action(f, ROUND_FETCH_BASE);
 	assert_int_equal(a.round, 0);
-	assert_true(a.donor >= 0);
+	assert_false(a.made_here);
 	assert_true(rv_hash_is_zero(&a.expect));
 	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 0, true);
 	expect_action(f, ROUND_TRAIN);
@@ -416,44 +413,39 @@ static void a_new_base_forgets_the_vote_on_the_old_history(void **state) {
 	assert_int_equal(expect_action(f, ROUND_FETCH_LOG).round, 5); /* not APPLY: the log went with the old history */
 }
 
-static void a_complete_file_has_no_timeout(void **state) {
+static void a_fetch_that_was_no_use_is_repeated_after_a_pause(void **state) {
 	struct fixture *f = *state;
+	struct round_action a;
 	show(f, RUN_OPEN, 1);
 	expect_action(f, ROUND_FETCH_LOG);
-	round_on_fetch_complete(f->c, ROUND_FETCH_BASE, 0); /* not what is outstanding */
-	round_on_fetch_complete(f->c, ROUND_FETCH_LOG, 0);
-	f->now += 10 * FETCH_TIMEOUT_US;
-	struct round_action a;
-	while (round_next_action(f->c, f->now, &a))
+	f->now += 1000 * HEARTBEAT_US;
+	while (round_next_action(f->c, f->now, &a)) /* who is asked, and for how long, is not its matter */
 		assert_int_equal(a.type, ROUND_TRAIN);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, false);
+	expect_nothing(f);
+	f->now += HEARTBEAT_US;
+	expect_action(f, ROUND_FETCH_LOG);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
 	expect_action(f, ROUND_APPLY);
 }
 
-static void donors_take_turns(void **state) {
+static void a_newer_base_supersedes_the_fetch(void **state) {
 	struct fixture *f = *state;
-	show(f, RUN_OPEN, 1);
-	uint64_t asked = 0;
-	for (int i = 0; i < 3; i++) {
-		struct round_action a = expect_action(f, ROUND_FETCH_LOG);
-		asked |= UINT64_C(1) << f->doc.members[a.donor].member;
-		if (i == 0) {
-			round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, false);
-			continue;
-		}
-		f->now += FETCH_TIMEOUT_US - 1;
-		expect_nothing(f);
-		f->now++; /* silent for too long */
-	}
-	assert_int_equal(asked, EVERYBODY & ~(1u << FIXTURE_SELF));
-	expect_action(f, ROUND_CANCEL_FETCH); /* all failed: a pause */
+	struct round_action next;
+	document_make(&f->doc, 1, RUN_OPEN, 12, 10);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	struct round_action a = expect_action(f, ROUND_FETCH_BASE);
+	assert_hash(a.chain, chain_at(10));
+	assert_true(round_fetch_after(f->c, &a, &next) && next.round == 10);
+	document_make(&f->doc, 2, RUN_OPEN, 15, 15);
+	document_members(&f->doc, EVERYBODY);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	a = expect_action(f, ROUND_FETCH_BASE);
+	assert_int_equal(a.round, 15);
+	assert_false(round_fetch_after(f->c, &a, &next));
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 10, true); /* late: of the one before */
 	expect_nothing(f);
-	f->now += HEARTBEAT_US;
-	expect_action(f, ROUND_FETCH_LOG);
-	f->now += FETCH_TIMEOUT_US - 1;
-	round_on_fetch_progress(f->c, f->now);
-	f->now++;
-	expect_nothing(f); /* it delivers: it stays */
 }
 
 static void waiting_holds(void **state) {
@@ -701,7 +693,7 @@ int main(void) {
 		T(a_round_from_open_to_commit),
 		T(reports_on_change_and_on_heartbeat),
 		T(documents_not_newer_are_ignored),
-		T(missed_rounds_come_from_donors_in_order),
+		T(missed_rounds_are_fetched_in_order),
 		T(late_training_goes_on_while_fetching_and_progress_is_kept),
 		T(late_progress_is_discarded_by_policy),
 		T(left_out_but_ready_contributes_to_the_next_round),
@@ -722,8 +714,8 @@ int main(void) {
 		T(a_vote_for_the_last_step_to_a_base_needs_no_base),
 		T(a_vote_that_lost_does_not_lead_to_the_base),
 		T(a_new_base_forgets_the_vote_on_the_old_history),
-		T(a_complete_file_has_no_timeout),
-		T(donors_take_turns),
+		T(a_fetch_that_was_no_use_is_repeated_after_a_pause),
+		T(a_newer_base_supersedes_the_fetch),
 		T(waiting_holds),
 		T(done_applies_the_last_round_first),
 		T(a_vote_found_on_disk_is_cast_again),

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { SEEDS = 300, STEPS = 3000, HEARTBEAT_US = 1000, FETCH_TIMEOUT_US = 4000, MAX_CALM_STEPS = 20000 };
+enum { SEEDS = 300, STEPS = 3000, HEARTBEAT_US = 1000, MAX_CALM_STEPS = 20000 };
 
 struct world {
 	struct round_core *c;
@@ -56,8 +56,7 @@ static void boot(struct world *w) {
 							   .steps_per_round = FIXTURE_H,
 							   .n_chunks = FIXTURE_CHUNKS,
 							   .late = chance(w, 50) ? LATE_KEEP : LATE_DISCARD,
-							   .heartbeat_us = HEARTBEAT_US,
-							   .fetch_timeout_us = FETCH_TIMEOUT_US};
+							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(w->disk_round);
 	w->steps = 0;
 	w->encoded = w->reducing = false;
@@ -168,7 +167,7 @@ static void take_action(struct world *w, const struct round_action *a) {
 		break;
 	case ROUND_FETCH_BASE:
 	case ROUND_FETCH_LOG:
-		assert_true(a->donor == -1 || round_document(w->c)->members[a->donor].member != FIXTURE_SELF);
+		assert_true(!a->made_here || a->round == 0);
 		w->fetch = *a;
 		break;
 	case ROUND_CANCEL_FETCH:

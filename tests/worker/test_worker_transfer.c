@@ -1,6 +1,6 @@
-/* test_worker_transfer.c: donor and fetcher together, message by message: whole files, a change of donor in the middle,
- * donors that lie about sizes, have nothing, or are asked for too much. */
-#include "base/file.h"
+/* test_worker_transfer.c: donor and fetcher together, message by message, over real files: whole bases and logs from
+ * several donors, a part that survives a restart, donors that lie, lack it or are asked for too much, the share of the
+ * line that giving takes. */
 #include "state_fixture.h"
 #include "worker/donor.h"
 #include "worker/fetcher.h"
@@ -10,57 +10,111 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-enum { JOINER = 0, DONOR_A = 1, DONOR_B = 2, TAG = 77 };
+enum { JOINER = 0, DONORS = 3, TAG = 77, ROUNDS = 5, MS = 1000, S = 1000 * MS };
 
-struct pair {
-	struct state_fixture *state;
-	struct donor *donor;
+struct world {
+	struct state_fixture *source, *target; /* what the donors have; the joiner's directory */
+	struct donor *donors[DONORS + 1];
+	struct jobs *storage;
 	struct fetcher *fetcher;
-	struct blob *file; /* fetched */
-	int failures, progress;
+	int64_t now;
+	uint64_t liars; /* flip a bit in every slice */
+	uint64_t dead;
+	/* what came of it */
+	int files, failures, bad;
+	uint32_t bad_member;
+	struct state_id id;
+	struct state_file *base;
+	struct blob *log;
+	int pieces[DONORS + 1];
 };
 
-static void on_file(void *ctx, uint8_t kind, uint64_t round, struct blob *file) {
-	(void)kind, (void)round;
-	((struct pair *)ctx)->file = file;
+static void on_file(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
+					const char *warning) {
+	struct world *w = ctx;
+	assert_string_equal(warning, "");
+	state_file_free(w->base);
+	blob_unref(w->log);
+	w->files++;
+	w->id = *id;
+	w->base = base;
+	w->log = log;
 }
 
-static void on_failed(void *ctx, uint8_t kind, uint64_t round, const char *why) {
-	(void)kind, (void)round, (void)why;
-	((struct pair *)ctx)->failures++;
+static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const char *text) {
+	(void)id, (void)e, (void)text;
+	((struct world *)ctx)->failures++;
 }
 
-static void on_progress(void *ctx) {
-	((struct pair *)ctx)->progress++;
+static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, const char *text) {
+	struct world *w = ctx;
+	(void)id;
+	assert_non_null(strstr(text, "gave a wrong"));
+	w->bad++;
+	w->bad_member = member;
+}
+
+static void wake(void *ctx) {
+	(void)ctx;
+}
+
+static void open_fetcher(struct world *w) {
+	struct fetcher_config cfg = {
+		.store = &w->target->store,
+		.storage = w->storage,
+		.run_tag = TAG,
+		.self_member = JOINER,
+		.stall_us = S,
+		.owner = {.ctx = w, .on_file = on_file, .on_failed = on_failed, .on_bad_donor = on_bad_donor}};
+	assert_int_equal(fetcher_new(&cfg, &w->fetcher, NULL), RV_OK);
+	fetcher_allow(w->fetcher, w->now, ~UINT64_C(0));
+	for (uint32_t m = 1; m <= DONORS; m++)
+		fetcher_link_up(w->fetcher, w->now, m);
 }
 
 static int setup(void **state) {
-	struct pair *p = calloc(1, sizeof *p);
-	p->state = state_fixture_new();
-	state_fixture_play(p->state, 5, 1);
-	struct fetcher_owner owner = {.ctx = p, .on_file = on_file, .on_failed = on_failed, .on_progress = on_progress};
-	assert_int_equal(donor_new(&p->state->store, TAG, &p->donor, NULL), RV_OK);
-	assert_int_equal(fetcher_new(TAG, &owner, &p->fetcher, NULL), RV_OK);
-	*state = p;
+	struct world *w = calloc(1, sizeof *w);
+	w->source = state_fixture_new();
+	w->target = state_fixture_new();
+	state_fixture_play(w->source, ROUNDS, 1);
+	for (uint32_t m = 1; m <= DONORS; m++) {
+		struct donor_config cfg = {.store = &w->source->store, .run_tag = TAG};
+		assert_int_equal(donor_new(&cfg, &w->donors[m], NULL), RV_OK);
+	}
+	assert_int_equal(jobs_new("storage", wake, w, &w->storage, NULL), RV_OK);
+	open_fetcher(w);
+	*state = w;
 	return 0;
+}
+
+/* The storage thread has done all there was. */
+static void settle(struct world *w) {
+	while (!jobs_idle(w->storage)) {
+		jobs_reap(w->storage);
+		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000}, NULL);
+	}
 }
 
 static int teardown(void **state) {
-	struct pair *p = *state;
-	blob_unref(p->file);
-	fetcher_free(p->fetcher);
-	donor_free(p->donor);
-	state_fixture_free(p->state);
-	free(p);
+	struct world *w = *state;
+	settle(w);
+	jobs_free(w->storage);
+	fetcher_free(w->fetcher);
+	for (uint32_t m = 1; m <= DONORS; m++)
+		donor_free(w->donors[m]);
+	state_file_free(w->base);
+	blob_unref(w->log);
+	state_fixture_free(w->source);
+	state_fixture_free(w->target);
+	free(w);
 	return 0;
 }
 
-static size_t log_bytes(struct pair *p) {
-	return state_file_max_bytes(&p->state->store.cfg, STATE_KIND_LOG);
-}
+/* ---- messages ---- */
 
 /* One message's body in one piece, as the receiver sees it. */
 static uint8_t *body_of(const struct peers_message *m) {
@@ -72,152 +126,257 @@ static uint8_t *body_of(const struct peers_message *m) {
 	return body;
 }
 
-/* Moves one request to the donor and its answer back, as coming from `from`. False: the fetcher asks for nothing. */
-static bool exchange(struct pair *p, uint32_t from) {
+static void to_donor(struct world *w, uint32_t member, const struct peers_message *m) {
+	uint8_t *body = body_of(m);
+	assert_int_equal(donor_receive(w->donors[member], JOINER, &m->header, body, NULL), RV_OK);
+	free(body);
+}
+
+static void to_joiner(struct world *w, uint32_t member, const struct peers_message *m) {
+	uint8_t *body = body_of(m);
+	if (m->header.type == FRAME_PIECE && (w->liars >> member & 1) != 0)
+		body[m->header.body_bytes - 1] ^= 1;
+	w->pieces[member] += m->header.type == FRAME_PIECE;
+	assert_int_equal(fetcher_receive(w->fetcher, w->now, member, &m->header, body, NULL), RV_OK);
+	free(body);
+}
+
+/* Everybody says what he has to say, a slice each. False: nobody has anything. */
+static bool exchange(struct world *w) {
 	struct peers_message m;
-	if (!fetcher_send(p->fetcher, from, &m))
-		return false;
-	uint8_t *body = body_of(&m);
-	assert_int_equal(donor_receive(p->donor, JOINER, &m.header, body, NULL), RV_OK);
-	free(body);
-	assert_true(donor_send(p->donor, JOINER, &m));
-	body = body_of(&m);
-	assert_int_equal(fetcher_receive(p->fetcher, from, &m.header, body, NULL), RV_OK);
-	free(body);
-	return true;
-}
-
-static void assert_whole(struct pair *p, enum statestore_file kind, uint64_t round) {
-	char path[STATESTORE_PATH_BYTES];
-	uint8_t *want;
-	size_t n;
-	assert_non_null(p->file);
-	statestore_path(&p->state->store, kind, round, path);
-	assert_int_equal(rv_file_read(path, 1 << 24, &want, &n, NULL), RV_OK);
-	assert_int_equal(p->file->bytes, n);
-	assert_memory_equal(p->file->data, want, n);
-	free(want);
-}
-
-static void a_log_and_a_base_arrive_whole(void **state) {
-	struct pair *p = *state;
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, log_bytes(p), DONOR_A, NULL);
-	assert_false(exchange(p, DONOR_B)); /* it is not asked */
-	while (exchange(p, DONOR_A))
-		;
-	assert_whole(p, STATE_FILE_LOG, 3);
-	assert_true(p->progress > 0);
-	blob_unref(p->file);
-	p->file = NULL;
-	fetcher_start(p->fetcher, FRAME_FETCH_BASE, 4, state_file_max_bytes(&p->state->store.cfg, STATE_KIND_BASE), DONOR_B, NULL);
-	while (exchange(p, DONOR_B))
-		;
-	assert_whole(p, STATE_FILE_BASE, 4);
-	assert_true(donor_bytes(p->donor) > state_file_max_bytes(&p->state->store.cfg, STATE_KIND_BASE));
-}
-
-static void a_donor_without_the_file_says_so(void **state) {
-	struct pair *p = *state;
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 99, log_bytes(p), DONOR_A, NULL);
-	assert_true(exchange(p, DONOR_A));
-	assert_int_equal(p->failures, 1);
-	assert_false(exchange(p, DONOR_A));
-}
-
-static void a_file_that_is_too_long_is_refused(void **state) {
-	struct pair *p = *state;
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, 100, DONOR_A, NULL);
-	exchange(p, DONOR_A);
-	assert_int_equal(p->failures, 1);
-	assert_null(p->file);
-}
-
-/* A piece as a donor would send it. */
-static enum rv_err give_piece(struct pair *p, uint32_t from, uint64_t offset, uint64_t total, const uint8_t *data,
-							  uint32_t n) {
-	uint8_t *body = malloc(FRAME_PIECE_BYTES + n + 1u);
-	struct frame_piece piece = {
-		.kind = FRAME_FETCH_LOG, .round = 3, .offset = offset, .total_bytes = total, .data = data, .data_bytes = n};
-	struct frame_header h = frame_piece_encode(&piece, TAG, body);
-	memcpy(body + FRAME_PIECE_BYTES, data, n);
-	enum rv_err e = fetcher_receive(p->fetcher, from, &h, body, NULL);
-	free(body);
-	return e;
-}
-
-static void the_next_donor_goes_on_where_the_last_one_stopped(void **state) {
-	struct pair *p = *state;
-	struct peers_message m;
-	enum { TOTAL = 3 * NET_MAX_FETCH_BYTES };
-	uint8_t *data = malloc(TOTAL);
-	for (size_t i = 0; i < TOTAL; i++)
-		data[i] = (uint8_t)(i * 31 + i / 1000);
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, TOTAL, DONOR_A, NULL);
-	assert_true(fetcher_send(p->fetcher, DONOR_A, &m));
-	assert_int_equal(give_piece(p, DONOR_A, 0, TOTAL, data, NET_MAX_FETCH_BYTES), RV_OK);
-	assert_true(fetcher_send(p->fetcher, DONOR_A, &m));
-	fetcher_cancel(p->fetcher);
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, TOTAL, DONOR_B, NULL);
-	/* The late answer of the first donor is ignored. */
-	assert_int_equal(give_piece(p, DONOR_A, NET_MAX_FETCH_BYTES, TOTAL, data, NET_MAX_FETCH_BYTES), RV_OK);
-	for (size_t at = NET_MAX_FETCH_BYTES; at < TOTAL; at += NET_MAX_FETCH_BYTES) {
-		struct frame_fetch f;
-		assert_true(fetcher_send(p->fetcher, DONOR_B, &m));
-		assert_int_equal(frame_fetch_decode(&m.header, m.part[0], &f, NULL), RV_OK);
-		assert_int_equal(f.offset, at);
-		assert_int_equal(give_piece(p, DONOR_B, at, TOTAL, data + at, NET_MAX_FETCH_BYTES), RV_OK);
+	bool any = false;
+	fetcher_tick(w->fetcher, w->now);
+	for (uint32_t d = 1; d <= DONORS; d++) {
+		while (fetcher_send(w->fetcher, w->now, d, &m)) {
+			any = true;
+			if ((w->dead >> d & 1) == 0)
+				to_donor(w, d, &m);
+		}
+		if ((w->dead >> d & 1) == 0 && donor_send(w->donors[d], w->now, JOINER, &m)) {
+			any = true;
+			to_joiner(w, d, &m);
+		}
 	}
-	assert_non_null(p->file);
-	assert_memory_equal(p->file->data, data, TOTAL);
-	free(data);
+	w->now += MS;
+	settle(w);
+	return any;
 }
 
-static void a_piece_that_overflows_costs_the_link(void **state) {
-	struct pair *p = *state;
-	struct peers_message m;
-	uint8_t data[64] = {0};
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, 32, DONOR_A, NULL);
-	assert_true(fetcher_send(p->fetcher, DONOR_A, &m));
-	assert_int_not_equal(give_piece(p, DONOR_A, 0, 32, data, 0), RV_OK);
-	assert_int_not_equal(give_piece(p, DONOR_A, 0, 32, data, 64), RV_OK);
-	assert_null(p->file);
+static void exchange_until(struct world *w, int files) {
+	for (int i = 0; i < 200000 && w->files < files; i++)
+		exchange(w);
+	assert_int_equal(w->files, files);
 }
 
-static void a_broken_link_is_asked_again_and_a_fatal_one_is_left(void **state) {
-	struct pair *p = *state;
-	struct peers_message m;
-	fetcher_start(p->fetcher, FRAME_FETCH_LOG, 3, log_bytes(p), DONOR_A, NULL);
-	assert_true(fetcher_send(p->fetcher, DONOR_A, &m));
-	assert_false(fetcher_send(p->fetcher, DONOR_A, &m));
-	fetcher_link_down(p->fetcher, DONOR_A, false);
-	assert_true(fetcher_send(p->fetcher, DONOR_A, &m));
-	fetcher_link_down(p->fetcher, DONOR_A, true);
-	assert_int_equal(p->failures, 1);
+static struct state_id id_of(struct world *w, enum state_kind kind, uint64_t round) {
+	struct state_file *f;
+	assert_int_equal(statestore_open(&w->source->store, kind, round, &f, NULL), RV_OK);
+	struct state_id id = *state_file_id(f);
+	state_file_free(f);
+	return id;
+}
+
+static void want(struct world *w, const struct state_id *first, const struct state_id *next) {
+	struct state_id ids[2] = {*first, next ? *next : *first};
+	assert_int_equal(fetcher_want(w->fetcher, w->now, ids, next ? 2 : 1, NULL), RV_OK);
+}
+
+static void assert_right_base(struct world *w, uint64_t round) {
+	struct global_state g;
+	assert_non_null(w->base);
+	assert_int_equal(state_fixture_theta0(w->target, &g), RV_OK);
+	assert_int_equal(state_file_load_base(w->base, &g, NULL), RV_OK);
+	struct rv_hash full = global_full_hash(&g);
+	assert_true(rv_hash_equal(&full, &w->source->full[round]));
+	global_release(&g);
+}
+
+/* ---- the tests ---- */
+
+static void a_base_and_the_log_after_it(void **state) {
+	struct world *w = *state;
+	uint64_t done, total;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 4);
+	want(w, &base, &log);
+	exchange_until(w, 1);
+	assert_int_equal(w->id.kind, STATE_KIND_BASE);
+	assert_right_base(w, 4);
+	while (exchange(w))
+		;
+	assert_int_equal(w->files, 1); /* the log is there, but nobody waits for it */
+	want(w, &log, NULL);
+	fetcher_progress(w->fetcher, &done, &total);
+	assert_int_equal(done, total);
+	exchange_until(w, 2);
+	assert_int_equal(w->log->bytes, state_payload_bytes(&w->source->store.cfg, STATE_KIND_LOG));
+	struct rv_hash digest = global_digest(&w->source->g, 4, w->log->data);
+	assert_true(rv_hash_equal(&digest, &log.expect));
+	struct state_file *kept;
+	assert_int_equal(statestore_open(&w->target->store, STATE_KIND_LOG, 4, &kept, NULL), RV_OK);
+	assert_int_equal(state_file_attempt(kept), 0);
+	state_file_free(kept);
+	assert_int_equal(w->bad + w->failures, 0);
+}
+
+static void liars_are_named_and_the_others_finish(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	w->liars = 1u << 1;
+	want(w, &base, NULL);
+	exchange_until(w, 1);
+	assert_right_base(w, 4);
+	assert_true(w->bad > 0);
+	assert_int_equal(w->bad_member, 1);
+}
+
+static void donors_with_nothing_are_asked_again(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	for (uint32_t m = 1; m <= DONORS; m++) {
+		donor_free(w->donors[m]);
+		struct donor_config cfg = {.store = &w->target->store, .run_tag = TAG}; /* an empty directory */
+		assert_int_equal(donor_new(&cfg, &w->donors[m], NULL), RV_OK);
+	}
+	want(w, &base, NULL);
+	for (int i = 0; i < 3000; i++)
+		exchange(w);
+	assert_int_equal(w->files + w->bad, 0);
+	assert_int_equal(w->pieces[1] + w->pieces[2] + w->pieces[3], 0);
+	donor_free(w->donors[2]);
+	struct donor_config cfg = {.store = &w->source->store, .run_tag = TAG};
+	assert_int_equal(donor_new(&cfg, &w->donors[2], NULL), RV_OK);
+	exchange_until(w, 1);
+	assert_int_equal(w->pieces[1] + w->pieces[3], 0);
+}
+
+static void a_part_survives_a_restart(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	want(w, &base, NULL);
+	uint64_t done = 0, total = 1;
+	while (done == 0) {
+		exchange(w);
+		fetcher_progress(w->fetcher, &done, &total);
+	}
+	assert_int_equal(w->files, 0);
+	settle(w);
+	fetcher_free(w->fetcher);
+	for (uint32_t m = 1; m <= DONORS; m++)
+		donor_link_down(w->donors[m], JOINER);
+	open_fetcher(w);
+	want(w, &base, NULL);
+	settle(w);
+	uint64_t found;
+	fetcher_progress(w->fetcher, &found, &total);
+	assert_true(found >= done);
+	exchange_until(w, 1);
+	assert_right_base(w, 4);
+}
+
+static void a_dead_donor_is_done_without(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	w->dead = 1u << 1 | 1u << 2; /* they never answer; the links stand */
+	want(w, &base, NULL);
+	exchange_until(w, 1);
+	assert_right_base(w, 4);
+}
+
+static void nothing_is_fetched_after_a_cancel(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 2);
+	want(w, &base, NULL);
+	exchange(w);
+	assert_int_equal(fetcher_want(w->fetcher, w->now, NULL, 0, NULL), RV_OK);
+	while (exchange(w))
+		;
+	assert_int_equal(w->files, 0);
+	want(w, &log, NULL);
+	exchange_until(w, 1);
+	assert_int_equal(w->id.round, 2);
 }
 
 static void a_greedy_joiner_is_stopped(void **state) {
-	struct pair *p = *state;
+	struct world *w = *state;
 	uint8_t body[FRAME_FETCH_BYTES];
-	struct frame_fetch f = {.kind = FRAME_FETCH_LOG, .round = 3, .length = 10};
+	struct frame_fetch f = {.kind = FRAME_FETCH_LOG, .round = 3};
 	struct frame_header h = frame_fetch_encode(&f, TAG, body);
 	for (int i = 0; i < DONOR_MAX_WAITING; i++)
-		assert_int_equal(donor_receive(p->donor, JOINER, &h, body, NULL), RV_OK);
-	assert_int_equal(donor_receive(p->donor, JOINER, &h, body, NULL), RV_E_PROTOCOL);
-	assert_true(donor_busy(p->donor));
-	donor_link_down(p->donor, JOINER);
-	assert_false(donor_busy(p->donor));
+		assert_int_equal(donor_receive(w->donors[1], 9, &h, body, NULL), RV_OK);
+	assert_int_equal(donor_receive(w->donors[1], 9, &h, body, NULL), RV_E_PROTOCOL);
+	assert_true(donor_busy(w->donors[1]));
+	donor_link_down(w->donors[1], 9);
+	assert_false(donor_busy(w->donors[1]));
+}
+
+static void fill_queue(struct world *w, uint32_t joiner) {
+	uint8_t body[FRAME_FETCH_BYTES];
+	struct frame_fetch f = {.kind = FRAME_FETCH_BASE, .round = 4};
+	struct frame_header h = frame_fetch_encode(&f, TAG, body);
+	while (donor_receive(w->donors[1], joiner, &h, body, NULL) == RV_OK)
+		;
+}
+
+/* Bytes given to two joiners that always want more, from now on. */
+static uint64_t given_within(struct world *w, int64_t us, uint64_t sent[2]) {
+	struct peers_message m;
+	uint64_t before = donor_bytes(w->donors[1]);
+	for (int64_t end = w->now + us; w->now < end; w->now += MS)
+		for (uint32_t joiner = 8; joiner < 10; joiner++) {
+			fill_queue(w, joiner);
+			while (donor_send(w->donors[1], w->now, joiner, &m))
+				sent[joiner - 8] += m.header.body_bytes;
+		}
+	return donor_bytes(w->donors[1]) - before;
+}
+
+static void giving_keeps_its_cap_and_is_fair(void **state) {
+	struct world *w = *state;
+	enum { RATE = 200000 };
+	uint64_t sent[2] = {0};
+	struct donor_config cfg = {.store = &w->source->store, .run_tag = TAG, .max_donate = RATE};
+	donor_free(w->donors[1]);
+	assert_int_equal(donor_new(&cfg, &w->donors[1], NULL), RV_OK);
+	uint64_t given = given_within(w, 10 * S, sent);
+	assert_in_range(given, RATE * 10 * 8 / 10, RATE * 10);
+	assert_true(sent[0] < sent[1] + sent[1] / 4 && sent[1] < sent[0] + sent[0] / 4);
+}
+
+static void an_all_reduce_leaves_it_a_tenth(void **state) {
+	struct world *w = *state;
+	struct donor *d = w->donors[1];
+	struct peers_message m;
+	uint64_t sent = 0;
+	donor_set_reducing(d, true);
+	for (int i = 0; i < 100; i++, w->now += 10 * MS) {
+		donor_reduce_sent(d, w->now, 100000);
+		sent += 100000;
+		fill_queue(w, 8);
+		while (donor_send(d, w->now, 8, &m))
+			assert_true(donor_bytes(d) < sent / 8 + 20000);
+		assert_true(donor_deadline_us(d, w->now) > w->now);
+	}
+	assert_true(donor_bytes(d) > sent / 12);
+	assert_false(donor_send(d, w->now, 8, &m));
+	donor_set_reducing(d, false);
+	assert_true(donor_send(d, w->now, 8, &m));
+	donor_set_reducing(d, true);
+	w->now += 2 * S; /* it has nothing to send: it waits for others */
+	assert_true(donor_send(d, w->now, 8, &m));
 }
 
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_log_and_a_base_arrive_whole),
-		T(a_donor_without_the_file_says_so),
-		T(a_file_that_is_too_long_is_refused),
-		T(the_next_donor_goes_on_where_the_last_one_stopped),
-		T(a_piece_that_overflows_costs_the_link),
-		T(a_broken_link_is_asked_again_and_a_fatal_one_is_left),
+		T(a_base_and_the_log_after_it),
+		T(liars_are_named_and_the_others_finish),
+		T(donors_with_nothing_are_asked_again),
+		T(a_part_survives_a_restart),
+		T(a_dead_donor_is_done_without),
+		T(nothing_is_fetched_after_a_cancel),
 		T(a_greedy_joiner_is_stopped),
+		T(giving_keeps_its_cap_and_is_fair),
+		T(an_all_reduce_leaves_it_a_tenth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* weights.c: the flat parameter block out of safetensors files. */
 #include "worker/train/weights.h"
 
+#include "outer/global.h"
 #include "worker/train/weights_names.h"
 #include "worker/train/weights_set.h"
 
@@ -214,12 +215,29 @@ enum rv_err weights_load_new(const char *where, const struct run_config *c, stru
 	return e;
 }
 
+static void hash_begin(struct rv_hasher *h, size_t n) {
+	rv_hash_init_domain(h, "rivulet weights");
+	rv_hash_u64(h, n);
+}
+
 struct rv_hash weights_hash(const float *params, size_t n) {
 	struct rv_hasher h;
 	struct rv_hash out;
-	rv_hash_init_domain(&h, "rivulet weights");
-	rv_hash_u64(&h, n);
-	rv_hash_update(&h, params, n * sizeof *params);
+	hash_begin(&h, n);
+	for (size_t at = 0; at < n; at += GLOBAL_PIECE_ELEMS) {
+		size_t left = n - at, count = left < GLOBAL_PIECE_ELEMS ? left : GLOBAL_PIECE_ELEMS;
+		struct rv_hash piece = rv_hash_of(params + at, count * sizeof *params);
+		rv_hash_update(&h, piece.b, sizeof piece.b);
+	}
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+struct rv_hash weights_hash_of(size_t n, const struct rv_hash *piece_hashes) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	hash_begin(&h, n);
+	rv_hash_update(&h, piece_hashes, (n + GLOBAL_PIECE_ELEMS - 1) / GLOBAL_PIECE_ELEMS * sizeof *piece_hashes);
 	rv_hash_final(&h, &out);
 	return out;
 }

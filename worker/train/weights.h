@@ -63,7 +63,9 @@ enum rv_err weights_load(const char *where, const struct model_ops *family, cons
 enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
 							 struct rv_errtext *et);
 
-/* What run_config.init_hash is: H("rivulet weights" | n | params). */
+/* What run_config.init_hash is: H("rivulet weights" | n | H(piece 0) | H(piece 1) ...), the pieces those of theta in a
+ * state's full hash (outer/global.h): so whoever lacks the weights can check them piece by piece. */
 struct rv_hash weights_hash(const float *params, size_t n);
+struct rv_hash weights_hash_of(size_t n, const struct rv_hash *piece_hashes);
 
 #endif
