@@ -1,8 +1,8 @@
 /* faults.h: fallible calls that fail when a test says so: the N-th of them, once, or that and all later ones.
  *
  * Our own calls are caught by the linker (--wrap, the list is in CMakeLists.txt), in our libraries and nowhere else; what
- * libraries allocate, and what SQLite asks of the operating system, through the hooks that they have (faults_hook_*). Any
- * thread; armed and disarmed by one. */
+ * libraries allocate, and what SQLite asks of the operating system, through the hooks that they have (faults_hook_*). Only
+ * calls of the thread that arms fail: what plays the other side in a thread of its own is spared. */
 #ifndef TESTS_TORTURE_FAULTS_H
 #define TESTS_TORTURE_FAULTS_H
 
