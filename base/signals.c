@@ -36,7 +36,9 @@ enum rv_err rv_signals_open(int *out_fd, struct rv_errtext *et) {
 
 int rv_signals_take(int fd) {
 	struct signalfd_siginfo info;
-	return read(fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+	if (read(fd, &info, sizeof info) == (ssize_t)sizeof info)
+		return (int)info.ssi_signo;
+	return errno == EAGAIN || errno == EINTR ? 0 : SIGTERM;
 }
 
 void rv_signals_close(int fd) {

@@ -134,8 +134,13 @@ static bool have_seen(const struct cluster *c, int64_t round, int except) {
 void cluster_wait_round(struct cluster *c, int64_t round, int except) {
 	char what[64];
 	snprintf(what, sizeof what, "round %lld committed by all others", (long long)round);
-	for (struct patience p = patience_for(c, what); !have_seen(c, round, except);)
-		patience_wait(&p);
+	int64_t last = 0;
+	for (struct patience p = patience_for(c, what); !have_seen(c, round, except); patience_wait(&p)) {
+		int64_t now = cluster_round(c, except);
+		if (now > last) /* it goes on, however slow the machine is */
+			p.until_s = cluster_now_s() + CLUSTER_PATIENCE_S;
+		last = now;
+	}
 }
 
 void cluster_wait_takes_part(struct cluster *c, int i) {

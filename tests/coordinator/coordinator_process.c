@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-enum { START_TRIES = 3000, START_PAUSE_MS = 10, ARGS_MAX = 16 };
+enum { START_TRIES = 3000, START_PAUSE_MS = 10, ARGS_MAX = 16, LISTENS = -1, REQUEST_TIMEOUT_MS = 60000 };
 
 static const char program[] = COORDINATOR_PROGRAM;
 
@@ -29,6 +30,7 @@ static pid_t spawn(const char *const *args, int out_fd) {
 	assert_true(pid >= 0);
 	if (pid > 0)
 		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves nothing behind */
 	(void)dup2(out_fd, STDOUT_FILENO);
 	(void)dup2(out_fd, STDERR_FILENO);
 	(void)execv(program, (char *const *)argv);
@@ -53,8 +55,8 @@ static void listen_path(const struct coordinator *c, char out[96]) {
 	(void)snprintf(out, 96, "%s/listen", c->dir);
 }
 
-/* DIR/listen appears when the port is open. */
-static void await_listen(struct coordinator *c) {
+/* DIR/listen appears when the port is open. Otherwise the status with which it ended (waitpid). */
+static int await_listen(struct coordinator *c) {
 	char path[96], text[NET_ADDR_BYTES] = "";
 	struct rv_errtext et = {0};
 	listen_path(c, path);
@@ -65,18 +67,19 @@ static void await_listen(struct coordinator *c) {
 			(void)fclose(f);
 			text[strcspn(text, "\n")] = '\0';
 			assert_int_equal(address_parse(text, &c->at, &et), RV_OK);
-			return;
+			return LISTENS;
 		}
 		int status;
 		if (waitpid(c->pid, &status, WNOHANG) == c->pid)
-			fail_msg("the coordinator of %s ended with %d", c->dir, status);
+			return status;
 		const struct timespec pause = {.tv_nsec = START_PAUSE_MS * 1000000};
 		(void)nanosleep(&pause, NULL);
 	}
 	fail_msg("the coordinator of %s does not listen", c->dir);
+	return LISTENS;
 }
 
-void coordinator_start(struct coordinator *c) {
+bool coordinator_try_start(struct coordinator *c, int *exit_status) {
 	char log[96];
 	(void)snprintf(log, sizeof log, "%s/log", c->dir);
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -86,7 +89,17 @@ void coordinator_start(struct coordinator *c) {
 	(void)unlink(path); /* a killed one left it: wait for the new one */
 	c->pid = spawn((const char *const[]){"serve", "--dir", c->dir, "--listen", "127.0.0.1:0", NULL}, fd);
 	(void)close(fd);
-	await_listen(c);
+	int status = await_listen(c);
+	*exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+	if (status != LISTENS)
+		c->pid = 0;
+	return status == LISTENS;
+}
+
+void coordinator_start(struct coordinator *c) {
+	int status;
+	if (!coordinator_try_start(c, &status))
+		fail_msg("the coordinator of %s ended with %d", c->dir, status);
 }
 
 void coordinator_make(struct coordinator *c, const char *config) {
@@ -153,7 +166,8 @@ void client_init(struct client *k, const struct coordinator *c, uint32_t who, co
 	struct rv_errtext et = {0};
 	memcpy(seed + 4, &who, sizeof who);
 	identity_of_seed(seed, &k->id);
-	struct http_client_config cfg = {.server = c->at, .identity = &k->id};
+	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = c->timeout_ms};
+	k->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : REQUEST_TIMEOUT_MS;
 	memcpy(cfg.server_key, server_key != NULL ? server_key : c->key, sizeof cfg.server_key);
 	assert_int_equal(http_client_new(&cfg, &k->http, &et), RV_OK);
 }
@@ -193,7 +207,7 @@ const struct answer *client_ask(struct client *k, const char *path, const void *
 							  .body = body,
 							  .body_bytes = n,
 							  .max_reply_bytes = sizeof answer.body,
-							  .timeout_ms = 60000,
+							  .timeout_ms = k->timeout_ms,
 							  .done = on_done,
 							  .ctx = &call};
 	assert_int_equal(http_client_start(k->http, &rq, NULL, &et), RV_OK);

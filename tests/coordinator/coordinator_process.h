@@ -13,6 +13,7 @@ struct coordinator {
 	char dir[64];
 	pid_t pid; /* 0: not running */
 	struct address at;
+	int64_t timeout_ms; /* of clients from now on, to connect and for an answer; 0: the usual */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint8_t key[NET_KEY_BYTES];
 };
@@ -20,6 +21,8 @@ struct coordinator {
 /* Makes a run with these lines of configuration in a fresh directory, and starts the coordinator. */
 void coordinator_make(struct coordinator *c, const char *config);
 void coordinator_start(struct coordinator *c);
+/* False when it ended instead, with *exit_status (negative: a signal); what it said is in DIR/log. */
+bool coordinator_try_start(struct coordinator *c, int *exit_status);
 void coordinator_kill(struct coordinator *c); /* -9 */
 /* SIGTERM; returns the exit status. */
 int coordinator_stop(struct coordinator *c);
@@ -33,6 +36,7 @@ void coordinator_invite(const struct coordinator *c, struct invite *out);
 struct client {
 	struct identity id;
 	struct http_client *http;
+	int64_t timeout_ms;
 };
 struct answer {
 	enum rv_err err;

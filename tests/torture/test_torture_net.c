@@ -19,7 +19,7 @@
 #include "net/tls.h"
 #include "tests/net/mesh_world.h"
 #include "tests/net/web_server.h"
-#include "tests/torture/faults.h"
+#include "tests/torture/torture.h"
 
 enum { TRIALS = 100, MESH_TRIALS = 16, MESH_STEPS = 100, BULK = 3, BULK_BYTES = 1000, HEAL_TRIES = 60 };
 
@@ -217,12 +217,19 @@ static bool ask(struct web *w) {
 	return w->right == 1;
 }
 
+static void begin_web(void *ctx) {
+	struct web *w = ctx;
+	web_start(&w->server, &w->run, echo, w);
+}
+
 static void run_web(void *ctx) {
 	(void)ask(ctx);
 }
 
 static void check_web(void *ctx) {
-	assert_true(ask(ctx));
+	struct web *w = ctx;
+	assert_true(ask(w));
+	web_stop(&w->server);
 }
 
 static void https_client(void **state) {
@@ -231,10 +238,7 @@ static void https_client(void **state) {
 	static struct web w;
 	identity_of_seed(seeds[0], &w.worker);
 	identity_of_seed(seeds[1], &w.run);
-	web_start(&w.server, &w.run, echo, &w);
-	torture(&(struct torture){"HTTPS client", NULL, run_web, NULL, &w, 24});
-	check_web(&w);
-	web_stop(&w.server);
+	torture(&(struct torture){"HTTPS client", begin_web, run_web, check_web, &w, 24});
 }
 
 int main(void) {

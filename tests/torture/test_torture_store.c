@@ -16,7 +16,7 @@
 #include "coordinator/run_dir.h"
 #include "coordinator/service.h"
 #include "coordinator/store.h"
-#include "tests/torture/faults.h"
+#include "tests/torture/torture.h"
 
 enum { RECORDS = 4, TRIALS = 120, PATH_BYTES = 512 };
 

@@ -1,0 +1,158 @@
+/* test_torture_coordinator.c: the real coordinator at work, with clients over TLS, while every call of its own that can
+ * fail fails in turn. It may refuse, break off a connection or end with a fault that it names; it never crashes, and
+ * whatever it answered is true when it is started again. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/coordinator_process.h"
+
+enum { TRIALS = 18, TIMEOUT_MS = 1500, STATUS_OK = 200, EXIT_FAULT = 1, FIRST_STRANGER = 10, PATH_BYTES = 128 };
+
+struct scene {
+	struct coordinator c;
+	struct invite invite; /* for the stranger of the trial */
+	char log[PATH_BYTES], count[PATH_BYTES];
+	uint32_t stranger;
+	long trials, ended, answered;
+};
+
+static long size_of(const char *path) {
+	struct stat st;
+	return stat(path, &st) == 0 ? (long)st.st_size : 0;
+}
+
+static bool has_answer(const struct answer *a) {
+	return a->status != 0;
+}
+
+/* A member, which is known: as far as it is answered. */
+static bool talk_as_member(struct scene *s, struct client *k) {
+	static struct document doc;
+	struct report rep = {.boot = 1, .seq = (uint64_t)s->trials + 1, .phase = WORKER_TRAINING, .n_chunks = 3};
+	(void)snprintf(rep.addr, sizeof rep.addr, ":7000");
+	if (client_report(k, &rep) == 0)
+		return false;
+	s->answered++;
+	if (client_document(k, &s->c, 0, &doc) == 0) /* what comes is signed and decodes, or the test fails */
+		return false;
+	const struct answer *a = client_ask(k, "/v1/status", NULL, 0);
+	assert_true(a->status != STATUS_OK || (a->n > 2 && a->body[0] == '{'));
+	return has_answer(a) && has_answer(client_ask(k, "/metrics", NULL, 0)) && has_answer(client_ask(k, "/", NULL, 0));
+}
+
+/* And a stranger with a link. Returns whether it was told that it is a member. */
+static bool talk(struct scene *s) {
+	struct client known, stranger;
+	struct join_reply reply;
+	client_init(&known, &s->c, 0, NULL);
+	client_init(&stranger, &s->c, s->stranger, NULL);
+	bool joined = talk_as_member(s, &known) && client_join(&stranger, &s->c, &s->invite, &reply) == STATUS_OK;
+	client_release(&known);
+	client_release(&stranger);
+	return joined;
+}
+
+/* Started without faults: it opens what is there, and knows whom it has accepted. */
+static void check_afterwards(struct scene *s, bool joined) {
+	struct client k;
+	struct join_reply reply;
+	coordinator_start(&s->c);
+	client_init(&k, &s->c, s->stranger, NULL);
+	int status = client_join(&k, &s->c, joined ? NULL : &s->invite, &reply);
+	if (status != STATUS_OK)
+		fail_msg("afterwards: member %u, who was %s, is answered %d", s->stranger, joined ? "accepted" : "not answered",
+				 status);
+	client_release(&k);
+	coordinator_invite(&s->c, &s->invite);
+	s->stranger = s->stranger + 1;
+	assert_int_equal(coordinator_stop(&s->c), 0);
+}
+
+/* An end with a fault has a reason in the log. */
+static void check_end(struct scene *s, int status, long log_before, const char *plan) {
+	if (status != 0 && status != EXIT_FAULT && status != -SIGTERM) /* ours, which it could not read */
+		fail_msg("RIVULET_FAULT=%s: it ended with %d (a signal when negative)", plan, status);
+	if (status == EXIT_FAULT && size_of(s->log) == log_before)
+		fail_msg("RIVULET_FAULT=%s: it ended without a word", plan);
+	s->ended += status == EXIT_FAULT;
+}
+
+static void trial(struct scene *s, long nth, bool from_then) {
+	char plan[32];
+	bool joined = false;
+	int status;
+	long log_before = size_of(s->log);
+	(void)snprintf(plan, sizeof plan, "%ld%s", nth, from_then ? "+" : "");
+	assert_int_equal(setenv("RIVULET_FAULT", plan, 1), 0);
+	bool up = coordinator_try_start(&s->c, &status);
+	assert_int_equal(unsetenv("RIVULET_FAULT"), 0);
+	if (getenv("RIVULET_TORTURE_VERBOSE") != NULL)
+		print_message("RIVULET_FAULT=%s\n", plan);
+	if (up) {
+		s->c.timeout_ms = TIMEOUT_MS;
+		joined = talk(s);
+		s->c.timeout_ms = 0;
+		status = coordinator_stop(&s->c);
+	}
+	check_end(s, status, log_before, plan);
+	s->trials++;
+	check_afterwards(s, joined);
+}
+
+static long count_calls(struct scene *s) {
+	long calls = 0, last;
+	assert_int_equal(setenv("RIVULET_FAULT_COUNT", s->count, 1), 0);
+	trial(s, 0, false);
+	assert_int_equal(unsetenv("RIVULET_FAULT_COUNT"), 0);
+	FILE *f = fopen(s->count, "r");
+	assert_non_null(f);
+	while (fscanf(f, " calls %ld", &last) == 1)
+		calls = last;
+	(void)fclose(f);
+	(void)unlink(s->count);
+	assert_true(calls > 0);
+	return calls;
+}
+
+static void the_coordinator_at_work(void **state) {
+	(void)state;
+	static struct scene s;
+	struct client known;
+	struct invite in;
+	s.stranger = FIRST_STRANGER;
+	coordinator_make(&s.c, "rounds = 900\nmin-workers = 2\n");
+	(void)snprintf(s.log, sizeof s.log, "%s/log", s.c.dir);
+	(void)snprintf(s.count, sizeof s.count, "%s-count", s.c.dir);
+	coordinator_invite(&s.c, &in);
+	client_init(&known, &s.c, 0, NULL);
+	assert_int_equal(client_join(&known, &s.c, &in, NULL), STATUS_OK);
+	client_release(&known);
+	coordinator_invite(&s.c, &s.invite);
+	assert_int_equal(coordinator_stop(&s.c), 0);
+	long calls = count_calls(&s), step = calls <= TRIALS ? 1 : (calls + TRIALS - 1) / TRIALS;
+	for (int from_then = 0; from_then <= 1; from_then++)
+		for (long nth = 1; nth <= calls; nth += step)
+			trial(&s, nth, from_then != 0);
+	assert_true(s.ended > 0 && s.answered > 0);
+	print_message("coordinator: %ld fallible calls, %ld trials; %ld ended it with a fault that it named\n", calls,
+				  s.trials, s.ended);
+	coordinator_remove(&s.c);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_coordinator_at_work),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
