@@ -11,6 +11,7 @@
 struct phase_backend {
 	struct backend base;
 	struct backend *inner;
+	struct backend_ops ops;
 	struct phase_sum sums[N_PHASES];
 };
 
@@ -48,6 +49,7 @@ static double now_s(void) {
 		struct backend *be = phase_of(outer)->inner;                                                                   \
 		double begin_ = now_s();                                                                                       \
 		be->ops->call;                                                                                                 \
+		be->ops->sync(be); /* a device's part is over, not only asked for */                                           \
 		sum_->seconds += now_s() - begin_;                                                                             \
 		sum_->work += (flop_or_bytes);                                                                                 \
 	} while (0)
@@ -187,13 +189,41 @@ static const struct backend_ops measured_ops = {
 	.adamw = measured_adamw,
 };
 
+/* Memory that is not the host's is its owner's to give. */
+static enum rv_err inner_alloc(struct backend *o, size_t bytes, void **out, struct rv_errtext *et) {
+	return phase_of(o)->inner->ops->alloc(phase_of(o)->inner, bytes, out, et);
+}
+
+static void inner_free(struct backend *o, void *p) {
+	phase_of(o)->inner->ops->free(phase_of(o)->inner, p);
+}
+
+static void inner_upload(struct backend *o, void *dst, const void *host, size_t bytes) {
+	phase_of(o)->inner->ops->upload(phase_of(o)->inner, dst, host, bytes);
+}
+
+static void inner_download(struct backend *o, void *host, const void *src, size_t bytes) {
+	phase_of(o)->inner->ops->download(phase_of(o)->inner, host, src, bytes);
+}
+
+static void inner_sync(struct backend *o) {
+	phase_of(o)->inner->ops->sync(phase_of(o)->inner);
+}
+
 struct backend *phase_backend_new(struct backend *inner) {
-	RV_ASSERT(inner->ops->alloc == host_backend_alloc);
 	struct phase_backend *p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->base = *inner;
-	p->base.ops = &measured_ops;
+	p->ops = measured_ops;
+	if (inner->ops->alloc != host_backend_alloc) {
+		p->ops.alloc = inner_alloc;
+		p->ops.free = inner_free;
+		p->ops.upload = inner_upload;
+		p->ops.download = inner_download;
+		p->ops.sync = inner_sync;
+	}
+	p->base.ops = &p->ops;
 	p->inner = inner;
 	return &p->base;
 }

@@ -65,7 +65,7 @@ void step_ours_step(void *ctx) {
 	struct step_stats stats;
 	struct rv_errtext et = {0};
 	if (replica_step(o->replica, &stats, &et) != RV_OK) {
-		fprintf(stderr, "bench_step: %s\n", et.text);
+		fprintf(stderr, "bench: %s\n", et.text);
 		exit(RV_EXIT_FAULT);
 	}
 }
