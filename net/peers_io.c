@@ -11,6 +11,7 @@
 
 enum {
 	ACCEPT_BATCH = 16,
+	ACK_SHARE = 40, /* one byte of acknowledgements comes back for so many: 66 for two full packets */
 	US_PER_S = 1000 * 1000,
 	RECEIVE_SHARE_US = 50 * 1000, /* of a capped download, for each link */
 	RECEIVE_MIN_BYTES = 1 << 13,
@@ -138,6 +139,7 @@ static void fill(struct peers *p, struct link *l) {
 		}
 		l->traffic.rx_bytes += (uint64_t)n;
 		rate_charge(&p->down, (size_t)n);
+		rate_charge(&p->up, (size_t)n / ACK_SHARE);
 		share += (size_t)n;
 		struct rv_errtext et = {0};
 		enum rv_err e = link_receive(l, p->rx, (size_t)n, &handler, &et);
@@ -166,6 +168,7 @@ bool peers_drain(struct peers *p, struct link *l) {
 		tls_stream_sent(&l->tls, (size_t)n);
 		l->traffic.tx_bytes += (uint64_t)n;
 		rate_charge(&p->up, (size_t)n);
+		rate_charge(&p->down, (size_t)n / ACK_SHARE);
 	}
 	l->bulk_pending = false;
 	return true;

@@ -5,7 +5,8 @@
  * bytes pay. A zeroed struct is no cap.
  *
  * Bytes are those at the socket; the line carries TCP/IP headers too (52 bytes per 1,448 with IPv4 and timestamps),
- * and the bucket charges for them, because a cap is meant for the line.
+ * and the bucket charges for them, because a cap is meant for the line. What goes the other way as acknowledgements the
+ * mesh charges by itself.
  */
 #ifndef RV_NET_RATE_H
 #define RV_NET_RATE_H

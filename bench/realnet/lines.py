@@ -1,0 +1,167 @@
+"""Real workers on slow lines, under caps, and without their coordinator.
+
+slow:  at 1 and 10 Mbit/s, with the default timeouts: every round must commit at the first attempt, nobody suspected.
+caps:  --max-up and --max-down of 1, 5 and 20 Mbit/s on lines without limit: bytes on the wire (IP) in any 10 s.
+away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
+"""
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+
+from cluster import Cluster, Timeout
+from shaped import ShapedNet, what_is_missing
+
+SMALL = {"n-layer": 2, "n-embd": 128, "n-head": 4, "context": 32, "batch": 1, "steps-per-round": 2, "rounds": 100000,
+         "data-shards": 16}
+LARGE = {**SMALL, "n-layer": 4, "n-embd": 256}
+WINDOW_S = 10
+
+
+def say(case, **fields):
+    print(json.dumps({"bench": "lines", "case": case, **fields}), flush=True)
+
+
+class Run:
+    """A cluster of workers that all take part, on lines of a rate; closed at the end of the with."""
+
+    def __init__(self, a, config, workers, rate, args=()):
+        self.a, self.config, self.workers, self.rate, self.args = a, config, workers, rate, args
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="rivulet-lines.")
+        self.net = ShapedNet(self.a.bin, self.workers + 1, self.rate, self.a.delay, f"{self.dir}/net.log")
+        try:
+            self.cluster = c = Cluster(self.a.bin, f"{self.dir}/run", self.net,
+                                       {**self.config, "min-workers": self.workers})
+            c.start_coordinator()
+            c.add_workers(self.workers, self.args)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if hasattr(self, "cluster"):
+            self.cluster.close()
+        self.net.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def events(self, name):
+        return [e for w in self.cluster.workers for e in w.events.fresh() if e.get("event") == name]
+
+
+def slow(a, rate, workers):
+    with Run(a, SMALL, workers, rate) as run:
+        c = run.cluster
+        c.wait(f"{a.rounds} rounds at {rate} Mbit/s", 60 + a.rounds * 40 / rate, lambda: len(c.commits()) >= a.rounds)
+        commits = c.commits()
+        events = {}
+        for w in c.workers:
+            for e in w.events.fresh():
+                events.setdefault(e.get("event"), []).append(e)
+        suspects, late = len(events.get("suspects", [])), [x["attempt"] for x in commits if x["attempt"] > 1]
+        down = sum("timeout" in e.get("error", "") for e in events.get("link_down", []))
+        met = suspects == 0 and not late and all(x["participants"] == workers for x in commits)
+        say(f"slow: {rate:g} Mbit/s, {workers} workers", rounds=len(commits), suspects=suspects, later_attempts=len(late),
+            links_timed_out=down, reduce_s_mean=round(sum(x["reduce_us"] for x in commits) / len(commits) * 1e-6, 2), met=met)
+        return met
+
+
+def worst_window(samples, key, site):
+    """The most bytes in any WINDOW_S, as Mbit/s: (worst, mean of all)."""
+    points = [(s["us"] * 1e-6, s[key][site]) for s in samples]
+    worst, at = 0.0, 0
+    for t, n in points:
+        while points[at][0] < t - WINDOW_S:
+            at += 1
+        if t - points[0][0] >= WINDOW_S - 0.2:
+            worst = max(worst, (n - points[at][1]) * 8e-6 / max(t - points[at][0], 1e-9))
+    return worst, (points[-1][1] - points[0][1]) * 8e-6 / (points[-1][0] - points[0][0])
+
+
+def caps(a, rate, option):
+    key = "up" if option == "--max-up" else "down"
+    with Run(a, LARGE, 3, 0, (option, f"{rate:g}mbit")) as run:
+        run.cluster.wait("the first all-reduce", 60, lambda: run.events("attempt"))
+        samples, end = [], time.monotonic() + a.seconds
+        while time.monotonic() < end:
+            samples.append(run.net.stats())
+            time.sleep(0.1)
+        got = [worst_window(samples, key, site) for site in range(1, 4)]
+        worst, mean = max(g[0] for g in got), max(g[1] for g in got)
+        met = worst <= rate * 1.05
+        say(f"caps: {option} {rate:g} Mbit/s", worst_10_s_mbit=round(worst, 3), of_cap=round(worst / rate, 3),
+            mean_mbit=round(mean, 3), windows_s=WINDOW_S, seconds=a.seconds, met=met)
+        return met
+
+
+def away(a, seconds):
+    with Run(a, {**SMALL, "steps-per-round": 40}, 3, 100) as run:
+        c = run.cluster
+        c.wait("the first rounds", 60, lambda: len(c.commits()) >= 2)
+        c.coordinator.kill9()
+        before = len(c.commits())
+        run.events("round")
+        time.sleep(seconds)
+        idle = sum(w.running for w in c.workers)
+        back = time.time()
+        c.start_coordinator()
+        up = time.time()
+        c.wait("a commit after its return", 60, lambda: len(c.commits()) > before)
+        first = c.commits()[before]
+        c.wait("another round", 60, lambda: len(c.commits()) > before + 1)
+        joins = sum(open(w.log).read().count('"event":"joined"') for w in c.workers)
+        commit_s = first["wall_us"] * 1e-6 - up
+        met = commit_s < 10 and joins == 3 and idle == 3 and first["attempt"] == 1 and first["participants"] == 3
+        say(f"away: coordinator gone for {seconds:g} s", workers_still_there=idle, restart_s=round(up - back, 2),
+            commit_after_restart_s=round(commit_s, 2), participants=first["participants"], attempt=first["attempt"],
+            joined_again=joins - 3, met=met)
+        return met
+
+
+def parse():
+    p = argparse.ArgumentParser(prog="./dev bench lines", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--cases", default="slow,caps,away", help="default: %(default)s")
+    p.add_argument("--rates", default="1,10", help="slow: Mbit/s (default: %(default)s)")
+    p.add_argument("--workers", default="4,8", help="slow: how many (default: %(default)s)")
+    p.add_argument("--rounds", type=int, default=4, help="slow: rounds (default: 4)")
+    p.add_argument("--caps", default="1,5,20", help="caps: Mbit/s (default: %(default)s)")
+    p.add_argument("--seconds", type=float, default=30, help="caps: to watch (default: 30)")
+    p.add_argument("--away", type=float, default=60, help="away: seconds (default: 60)")
+    p.add_argument("--delay", type=float, default=20, help="ms, one way (default: 20)")
+    return p.parse_args()
+
+
+def cases_of(a):
+    if "slow" in a.cases:
+        yield from ((slow, float(r), int(n)) for r in a.rates.split(",") for n in a.workers.split(","))
+    if "caps" in a.cases:
+        yield from ((caps, float(r), o) for r in a.caps.split(",") for o in ("--max-up", "--max-down"))
+    if "away" in a.cases:
+        yield (away, a.away)
+
+
+def main():
+    a = parse()
+    a.bin = os.environ["RIVULET_BIN"]
+    missing = what_is_missing()
+    if missing:
+        print("lines: cannot run here:\n" + "\n".join(f"  {m}" for m in missing), file=sys.stderr)
+        return 2
+    met = True
+    for f, *args in cases_of(a):
+        try:
+            met = f(a, *args) and met
+        except (Timeout, RuntimeError) as e:
+            say(f"{f.__name__} {args}", error=str(e), met=False)
+            met = False
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
