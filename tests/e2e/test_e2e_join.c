@@ -1,0 +1,100 @@
+/* test_e2e_join.c: who joins while the run goes on: from several donors, of whom one lies and one is killed; and who was
+ * killed and comes back. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* 0.4 M parameters: a base of 14 pieces. */
+#define MODEL                                                                                                          \
+	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
+	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nbase-every = 4\n"                                          \
+	"grace-ms = 2000\npeer-timeout-ms = 2500\n"
+static const char soon_missed[] = MODEL "liveness-ms = 4000\n";
+static const char never_missed[] = MODEL "liveness-ms = 600000\n"; /* longer than a test waits */
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static void kill_worker(struct e2e *e, int i) {
+	e2e_signal(&e->workers[i], SIGKILL);
+	assert_int_equal(e2e_wait_exit(&e->workers[i]), 128 + SIGKILL);
+}
+
+static void wait_for_round(struct e2e *e, int i, int64_t round) {
+	json_decref(e2e_wait_event(&e->workers[i], "round", "round", round, NULL));
+}
+
+/* The number of the latest event `name` of worker i. */
+static int64_t latest(const struct e2e *e, int i, const char *name) {
+	int64_t round = -1;
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(e->workers[i].log, name, NULL, 0, &from)); json_decref(j))
+		round = e2e_int(j, "round");
+	return round;
+}
+
+static void assert_same_chain(struct e2e *e, int a, int b, int64_t round) {
+	json_t *x = e2e_wait_event(&e->workers[a], "round", "round", round, NULL);
+	json_t *y = e2e_wait_event(&e->workers[b], "round", "round", round, NULL);
+	assert_int_equal(e2e_int(x, "round"), e2e_int(y, "round"));
+	assert_string_equal(e2e_text(x, "chain"), e2e_text(y, "chain"));
+	json_decref(x);
+	json_decref(y);
+}
+
+/* The run holds for want of a worker while the joiner (4) fetches, so what it fetches stays the latest base. */
+static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, soon_missed, 5);
+	e.worker_args[0] = "--max-donate";
+	e.worker_args[1] = "2mbit";
+	e2e_start_workers(&e, 2);
+	e2e_start_worker(&e, 2, "rivulet-worker-liar", NULL);
+	e2e_start_worker(&e, 3, NULL, NULL);
+	wait_for_round(&e, 0, 5);
+	kill_worker(&e, 3);
+	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, NULL));
+
+	e2e_start_worker(&e, 4, NULL, NULL);
+	json_t *bad = e2e_wait_event(&e.workers[4], "bad_donor", NULL, 0, NULL);
+	assert_int_equal(e2e_int(bad, "member"), 2);
+	json_decref(bad);
+	kill_worker(&e, 0);
+	json_decref(e2e_wait_event(&e.workers[4], "installed", NULL, 0, NULL));
+
+	int64_t held = latest(&e, 1, "round");
+	e2e_start_worker(&e, 0, NULL, NULL); /* the same identities, with what they had */
+	wait_for_round(&e, 4, held + 3);
+	assert_same_chain(&e, 1, 4, held + 3);
+	assert_null(e2e_find_event(e.workers[4].log, "install_failed", NULL, 0, NULL));
+}
+
+static void the_same_identity_is_welcome_at_once(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, never_missed, 4);
+	e2e_start_workers(&e, 4);
+	wait_for_round(&e, 0, 3);
+	kill_worker(&e, 3);
+	e2e_start_worker(&e, 3, NULL, NULL);
+	int64_t before = latest(&e, 0, "round");
+	wait_for_round(&e, 0, before + 3); /* it takes all four: its former life is not waited for */
+	assert_same_chain(&e, 0, 3, before + 3);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(from_three_donors_of_whom_one_lies_and_one_is_killed, teardown),
+		cmocka_unit_test_teardown(the_same_identity_is_welcome_at_once, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
