@@ -2,6 +2,7 @@
 #include "worker/checkpoint_index.h"
 
 #include "base/chain.h"
+#include "base/planted.h"
 
 #include <string.h>
 
@@ -103,7 +104,7 @@ static bool has_later(const struct checkpoint_index *x, uint64_t round) {
 
 bool checkpoint_proved(const struct checkpoint_index *x, uint64_t round) {
 	const struct checkpoint_file *log = whole_log(x, round);
-	return log && (log->attempt == 0 || has_later(x, round));
+	return log && (log->attempt == 0 || has_later(x, round) || RV_BUG("replay-a-vote"));
 }
 
 uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpoint_start *from) {
@@ -146,6 +147,8 @@ static bool nth_base_before(const struct checkpoint_index *x, uint64_t round, ui
 struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, const struct checkpoint_policy *policy,
 											uint64_t vouched_round) {
 	struct checkpoint_keep keep = {0, 0};
+	if (RV_BUG("prune-early"))
+		vouched_round = UINT64_MAX;
 	if (policy->keep_bases == 0 || !nth_base_before(x, vouched_round, policy->keep_bases, &keep.bases_from))
 		return keep;
 	uint64_t end = x->logs.n > 0 ? x->logs.at[x->logs.n - 1].round + 1 : 0;

@@ -1,6 +1,8 @@
 /* statestore_prune.c: which state files go. */
 #include "worker/statestore_internal.h"
 
+#include "base/file.h"
+
 #include <dirent.h>
 #include <stdlib.h>
 
@@ -37,6 +39,17 @@ void statestore_prune(const struct statestore *s, uint64_t vouched_round) {
 	free(x);
 }
 
+/* What was removed must not come back when the power goes while the base that takes its place is being written: an entry
+ * that was never committed would then seem to be proved by that base. */
+static void sync_directory(const struct statestore *s) {
+	char path[STATESTORE_PATH_BYTES];
+	struct rv_errtext et = {0};
+	statestore_path(s, STATE_FILE_REPLICA, 0, path);
+	enum rv_err e = rv_file_sync_parent(path, &et);
+	if (e != RV_OK && s->notice)
+		s->notice(s->notice_ctx, e, et.text);
+}
+
 void statestore_forget_from(const struct statestore *s, uint64_t round) {
 	struct checkpoint_index *x = statestore_new_index(s, NULL);
 	if (x && statestore_scan(s, x, NULL) == RV_OK) {
@@ -46,6 +59,7 @@ void statestore_forget_from(const struct statestore *s, uint64_t round) {
 			if (x->logs.at[i].round < round && !checkpoint_proved(x, x->logs.at[i].round))
 				statestore_remove(s, STATE_FILE_LOG, x->logs.at[i].round);
 		statestore_remove(s, STATE_FILE_REPLICA, 0);
+		sync_directory(s);
 	}
 	free(x);
 }

@@ -62,6 +62,18 @@ static bool load_log(const struct statestore *s, struct checkpoint_index *x, uin
 	return false;
 }
 
+/* The process died before it had written this base, and yet its hash is about to be told, perhaps vouched for: then
+ * joiners will ask for the file. */
+static void keep_base(const struct statestore *s, const struct checkpoint_index *x, const struct global_state *g) {
+	const struct checkpoint_file *known = checkpoint_index_find(x, STATE_KIND_BASE, g->round);
+	struct rv_errtext et = {0};
+	if (known && !known->damaged)
+		return;
+	enum rv_err e = statestore_write_base(s, g, NULL, &et);
+	if (e != RV_OK && s->notice)
+		s->notice(s->notice_ctx, e, et.text);
+}
+
 static enum rv_err replay(const struct statestore *s, struct checkpoint_index *x, struct global_state *g,
 						  struct statestore_found *out, struct rv_errtext *et) {
 	uint64_t reach = checkpoint_reach(x, &out->start);
@@ -78,6 +90,7 @@ static enum rv_err replay(const struct statestore *s, struct checkpoint_index *x
 		if (statestore_is_checked(s, g->round)) {
 			out->full_round = g->round;
 			out->full_hash = global_full_hash(g);
+			keep_base(s, x, g);
 		}
 	}
 	if (checkpoint_is_vote(x, g->round))

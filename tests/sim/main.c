@@ -11,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUGS "none|announce-before-persist|double-count|stale-attempt|former-process|ignore-full-hash"
+#define BUGS                                                                                                           \
+	"none|announce-before-persist|double-count|stale-attempt|former-process|ignore-full-hash|replay-a-vote|prune-"     \
+	"early"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

@@ -12,6 +12,7 @@
  * sim_disk.c         files: in the cache, durable, torn, rotten, lost
  * sim_coordinator.c  the platform around coordinator/core
  * sim_worker.c       the platform around worker/round: a process' life and its turns
+ * sim_recovery.c     what a disk proves, and which files go: the platform around worker/checkpoint_index
  * sim_trainer.c      fake training, encode, persist, apply
  * sim_peers.c        links between workers, frames, the platform around net/reduce
  * sim_fetch.c        state transfer between workers
@@ -29,6 +30,7 @@
 #include "net/frame.h"
 #include "net/reduce.h"
 #include "outer/global.h"
+#include "worker/checkpoint_index.h"
 #include "worker/fetch_core.h"
 #include "worker/round.h"
 
@@ -116,7 +118,8 @@ struct sim_options {
 	bool weight_by_tokens;
 	bool equal_shards; /* else shards follow what workers say of their lines */
 	bool mixed;        /* programs speak the protocol of this release or of the one before, each start anew */
-	bool calm;         /* no faults at all: bytes are counted exactly */
+	uint64_t keep_bases, keep_log;
+	bool calm; /* no faults at all: bytes are counted exactly */
 	int64_t delay_us, jitter_us;
 	double slowest_bytes_per_s;
 	int64_t step_us;
@@ -233,8 +236,8 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 				disk_done *done, uint64_t tag);
 /* The file as last renamed, or NULL: there is none, or it is damaged, as its hash would say. */
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
-/* Removes what a wrong history left behind: bases after `round`, log entries from it on, also those being written. */
-void disk_forget_from(struct sim_disk *d, uint64_t round);
+void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round);
+void disk_sync(struct sim_disk *d); /* the directory: what was renamed and removed so far is durable */
 /* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
 void disk_crash(struct sim *s, int host, bool power);
 /* Damages the `which`-th file (modulo their number); false when there is none. */
@@ -395,6 +398,18 @@ const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, u
 bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f);
 void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
 
+void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g);
+void trainer_write_base(struct sim *s, int host, disk_done *done);
+struct rv_hash trainer_base_chain(const uint8_t *bytes);
+uint64_t trainer_replica_round(const uint8_t *bytes);
+/* Recovery passes a state; the run looks at some. */
+void trainer_note_full_hash(const struct sim *s, struct sim_worker *w);
+
+/* sim_recovery.c */
+void recovery_load(struct sim *s, int host); /* w->global is theta0 */
+void recovery_prune(struct sim *s, int host);
+void recovery_forget_from(struct sim *s, int host, uint64_t round);
+
 /* sim_peers.c */
 void peers_start_reduce(struct sim *s, int host, bool restart);
 void peers_stop_reduce(struct sim *s, int host);
@@ -515,8 +530,9 @@ struct sim {
 	struct rv_hash run_hash;
 	size_t payload; /* encoded bytes of a vector */
 	float *theta0, *scratch;
-	struct document *doc; /* scratch */
-	uint8_t *doc_bytes;   /* scratch (NET_MAX_DOCUMENT_BYTES) */
+	struct document *doc;           /* scratch */
+	struct checkpoint_index *index; /* scratch */
+	uint8_t *doc_bytes;             /* scratch (NET_MAX_DOCUMENT_BYTES) */
 };
 
 /* sim_options.c */

@@ -58,7 +58,7 @@ static void rename_into_place(struct sim_disk *d, struct sim_write *w) {
 	w->renamed = true;
 }
 
-static void sync_directory(struct sim_disk *d) {
+void disk_sync(struct sim_disk *d) {
 	for (int i = 0; i < d->n_files; i++) {
 		struct sim_file *f = &d->files[i];
 		free(f->before);
@@ -87,7 +87,7 @@ static void directory_synced(struct sim *s, int host, struct sim_write *w) {
 	struct sim_disk *d = &s->workers[host].disk;
 	d->writes = w->next;
 	if (w->renamed)
-		sync_directory(d);
+		disk_sync(d);
 	bool ok = !w->failed;
 	disk_done *done = w->done;
 	uint64_t tag = w->tag;
@@ -134,17 +134,10 @@ const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, 
 	return NULL;
 }
 
-static bool is_forgotten(uint8_t kind, uint64_t of, uint64_t round) {
-	return (kind == FILE_BASE && of > round) || (kind == FILE_LOG && of >= round);
-}
-
-void disk_forget_from(struct sim_disk *d, uint64_t round) {
+void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round) {
 	for (int i = 0; i < d->n_files; i++)
-		if (d->files[i].data != NULL && is_forgotten(d->files[i].kind, d->files[i].round, round))
+		if (d->files[i].data != NULL && d->files[i].kind == kind && d->files[i].round == round)
 			keep_before(&d->files[i]);
-	for (struct sim_write *w = d->writes; w != NULL; w = w->next)
-		if (is_forgotten(w->kind, w->round, round))
-			w->kind = 0;
 }
 
 /* ---- faults ---- */
@@ -177,7 +170,7 @@ void disk_crash(struct sim *s, int host, bool power) {
 	for (int i = 0; power && i < d->n_files; i++)
 		lose_power(s, host, &d->files[i]);
 	if (power)
-		sync_directory(d);
+		disk_sync(d);
 }
 
 bool disk_rot(struct sim_disk *d, uint32_t which) {

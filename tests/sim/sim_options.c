@@ -37,6 +37,8 @@ struct sim_options sim_options_of(uint64_t seed) {
 	o.weight_by_tokens = rv_rng_below(&r, 3) == 0;
 	o.equal_shards = rv_rng_below(&r, 3) == 0;
 	o.mixed = rv_rng_below(&r, 6) == 0;
+	o.keep_bases = rv_rng_below(&r, 4); /* 0: all */
+	o.keep_log = rv_rng_below(&r, 6);
 	o.delay_us = (int64_t)rv_rng_below(&r, 150 * SIM_MS);
 	o.jitter_us = (int64_t)rv_rng_below(&r, 100 * SIM_MS);
 	/* A line carries its worker's share of the all-reduce, and the messages of the others. */

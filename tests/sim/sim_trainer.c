@@ -30,7 +30,19 @@ static size_t vector_bytes(const struct sim *s) {
 	return s->opt.n_params * sizeof(float);
 }
 
-static void write_base(struct sim *s, int host, disk_done *done) {
+uint64_t trainer_replica_round(const uint8_t *bytes) {
+	struct replica_head head;
+	memcpy(&head, bytes, sizeof head);
+	return head.round;
+}
+
+struct rv_hash trainer_base_chain(const uint8_t *bytes) {
+	struct base_head head;
+	memcpy(&head, bytes, sizeof head);
+	return head.chain;
+}
+
+void trainer_write_base(struct sim *s, int host, disk_done *done) {
 	const struct global_state *g = &s->workers[host].global;
 	size_t n = vector_bytes(s), total = sizeof(struct base_head) + 2 * n;
 	uint8_t *bytes = sim_alloc(total);
@@ -42,7 +54,7 @@ static void write_base(struct sim *s, int host, disk_done *done) {
 	free(bytes);
 }
 
-static void read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g) {
+void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g) {
 	struct base_head head;
 	size_t n = vector_bytes(s);
 	memcpy(&head, bytes, sizeof head);
@@ -112,44 +124,11 @@ static void local_from_theta(struct sim *s, struct sim_worker *w) {
 }
 
 /* Recovery passes a state that the run looks at. */
-static void note_full_hash(const struct sim *s, struct sim_worker *w) {
+void trainer_note_full_hash(const struct sim *s, struct sim_worker *w) {
 	if (w->global.round == 0 || !sim_is_checked(s, w->global.round))
 		return;
 	w->found_full_round = w->global.round;
 	w->found_full = oracle_full_hash_of(s, &w->global);
-}
-
-static void load_base(struct sim *s, struct sim_worker *w) {
-	for (uint64_t r = SIM_MAX_ROUNDS; r > 0; r--) {
-		const struct sim_file *f = disk_find(&w->disk, FILE_BASE, r);
-		if (f == NULL)
-			continue;
-		read_base(s, f->data, &w->global);
-		note_full_hash(s, w);
-		return;
-	}
-}
-
-/* Replays the log. The last entry, when it is the result of an own all-reduce, is only a vote: nothing on this disk
- * says that it was committed. */
-static void load_log(struct sim *s, struct sim_worker *w) {
-	for (;;) {
-		uint64_t r = w->global.round;
-		const struct sim_file *f = disk_find(&w->disk, FILE_LOG, r);
-		struct sim_log log = {.held = true, .round = r};
-		const uint8_t *bytes = f == NULL ? NULL : trainer_log_bytes(s, f->data, f->n, &log.attempt, &log.digest);
-		if (bytes == NULL)
-			return;
-		bool committed = log.attempt == 0 || disk_find(&w->disk, FILE_LOG, r + 1) != NULL;
-		if (!committed) {
-			log.bytes = w->log.bytes;
-			w->log = log;
-			memcpy(w->log.bytes, bytes, s->payload);
-			return;
-		}
-		RV_ASSERT(global_apply(&w->global, bytes, &log.digest, NULL) == RV_OK);
-		note_full_hash(s, w);
-	}
 }
 
 static void load_replica(struct sim *s, struct sim_worker *w) {
@@ -180,8 +159,7 @@ void trainer_load(struct sim *s, int host) {
 		w->held[i] = sim_alloc(s->payload);
 	w->trainer++;
 	w->found_full_round = w->snapshot_round = 0;
-	load_base(s, w);
-	load_log(s, w);
+	recovery_load(s, host);
 	load_replica(s, w);
 	oracle_applied(s, host);
 }
@@ -297,11 +275,12 @@ void trainer_persist(struct sim *s, int host) {
 
 /* The full hash is that of the copy that was written, whether the disk has taken it or not. */
 static void base_written(struct sim *s, int host, uint64_t round, bool ok) {
-	(void)ok;
 	struct sim_worker *w = &s->workers[host];
 	struct rv_hash hash = w->snapshot_hash;
 	if (w->core == NULL || w->snapshot_round != round)
 		return;
+	if (ok)
+		recovery_prune(s, host);
 	oracle_full_hash(s, host, round, &hash);
 	worker_turn(s, host);
 }
@@ -335,7 +314,7 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	if (sim_is_checked(s, w->global.round)) {
 		w->snapshot_round = w->global.round;
 		w->snapshot_hash = oracle_full_hash_of(s, &w->global);
-		write_base(s, host, base_written);
+		trainer_write_base(s, host, base_written);
 	}
 	worker_turn(s, host);
 }
@@ -352,11 +331,11 @@ void trainer_install(struct sim *s, int host, const uint8_t *base) {
 	w->trainer++;
 	w->snapshot_round = 0;
 	if (base != NULL) {
-		read_base(s, base, &w->global);
-		disk_forget_from(&w->disk, w->global.round);
-		write_base(s, host, NULL);
+		trainer_read_base(s, base, &w->global);
+		recovery_forget_from(s, host, w->global.round);
+		trainer_write_base(s, host, NULL);
 	} else {
-		disk_forget_from(&w->disk, 0);
+		recovery_forget_from(s, host, 0);
 		global_release(&w->global);
 		RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
 	}

@@ -110,6 +110,7 @@ static void make_run(struct sim *s) {
 	s->theta0 = sim_alloc(s->opt.n_params * sizeof(float));
 	s->scratch = sim_alloc(s->opt.n_params * sizeof(float));
 	s->doc = sim_alloc(sizeof *s->doc);
+	s->index = sim_alloc(sizeof *s->index);
 	s->doc_bytes = sim_alloc(NET_MAX_DOCUMENT_BYTES);
 	for (size_t i = 0; i < s->opt.n_params; i++)
 		s->theta0[i] = sim_noise(s->opt.seed, 0, i);
@@ -153,6 +154,7 @@ static void release(struct sim *s) {
 	free(s->scratch);
 	free(s->doc);
 	free(s->doc_bytes);
+	free(s->index);
 	free(s);
 }
 

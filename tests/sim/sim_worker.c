@@ -7,12 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	MANY_ACTIONS = 1000,
-	RETRY_US = SIM_S,
-	POLL_TIMEOUT_US = 6 * SIM_S,
-	HEARTBEAT_US = SIM_S
-};
+enum { MANY_ACTIONS = 1000, RETRY_US = SIM_S, POLL_TIMEOUT_US = 6 * SIM_S, HEARTBEAT_US = SIM_S };
 
 static const int64_t WALL_US = 1700000000 * (int64_t)SIM_S; /* the wall clocks when it all began */
 

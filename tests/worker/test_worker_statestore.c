@@ -124,6 +124,7 @@ static void the_full_hash_of_the_base_is_told(void **state) {
 	found = recover_to(f, 6); /* the replay passes it */
 	assert_full_hash(f, &found, 6);
 	release(&found);
+	assert_true(exists(f, STATE_FILE_BASE, 6)); /* again: joiners will ask for it */
 }
 
 static void no_full_hash_before_the_first_base(void **state) {
@@ -222,6 +223,7 @@ static void nothing_is_replayed_onto_weights_that_are_not_the_runs(void **state)
 	assert_false(found.lacks_state);
 	assert_true(found.has_replica);
 	release(&found);
+	remove_bases(f, 2, 4);
 	damage(f, STATE_FILE_BASE, 0, -5);
 	found = recover_onto_a_seed(f);
 	assert_true(found.lacks_state);
