@@ -256,15 +256,29 @@ enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et) {
 	return e;
 }
 
-enum rv_err state_file_load_base(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
-	RV_ASSERT(f->id.kind == STATE_KIND_BASE && into->cfg.n == f->cfg->n);
+static enum rv_err load_pieces(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
 	for (uint32_t i = 0; i < f->n_pieces; i++) {
 		size_t n;
 		float *piece = (float *)(uintptr_t)global_piece(into, i, &n); /* *into is ours to change */
 		RV_TRY(state_file_read_piece(f, i, piece, et));
 	}
-	into->round = f->id.round;
-	into->chain = f->id.chain;
+	return RV_OK;
+}
+
+/* Into memory of its own, which takes the place of the old when all of it is there: a disk may fail in the middle. */
+enum rv_err state_file_load_base(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
+	RV_ASSERT(f->id.kind == STATE_KIND_BASE && into->cfg.n == f->cfg->n);
+	struct global_state fresh;
+	RV_TRY(global_init(&fresh, &into->cfg, into->theta, et));
+	enum rv_err e = load_pieces(f, &fresh, et);
+	if (e != RV_OK) {
+		global_release(&fresh);
+		return e;
+	}
+	fresh.round = f->id.round;
+	fresh.chain = f->id.chain;
+	global_release(into);
+	*into = fresh;
 	return RV_OK;
 }
 

@@ -37,8 +37,8 @@ enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, s
 
 /* Every piece, checked, and nothing kept (about 1 GB/s). */
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et);
-/* A base into *into (same configuration): theta, states, round, chain. On a fault *into is a mixture: verify first
- * where that matters. */
+/* A base into *into (same configuration): theta, states, round, chain. *into gets other memory; on a fault it is as it
+ * was. RV_E_NOMEM also when there is none for both. */
 enum rv_err state_file_load_base(struct state_file *f, struct global_state *into, struct rv_errtext *et);
 /* The reduced bytes of a log entry, checked. *payload: one reference. RV_E_NOMEM too. */
 enum rv_err state_file_load_log(struct state_file *f, struct blob **payload, struct rv_errtext *et);
