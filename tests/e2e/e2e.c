@@ -100,8 +100,11 @@ void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]) {
 
 /* A write past the limit fails with EFBIG, much as on a full disk. */
 static void limit_files(long bytes) {
-	struct rlimit r = {(rlim_t)bytes, (rlim_t)bytes};
+	struct rlimit r;
 	signal(SIGXFSZ, SIG_IGN);
+	if (getrlimit(RLIMIT_FSIZE, &r) != 0)
+		_exit(125);
+	r.rlim_cur = (rlim_t)bytes; /* the test may lift it again */
 	if (setrlimit(RLIMIT_FSIZE, &r) != 0)
 		_exit(125);
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -176,6 +177,15 @@ static void frozen_for_some_rounds_and_thawed(void **state) {
 }
 
 /* It cannot keep a round's log: so it does not vote, says so, and the others go on; it still follows and trains. */
+static int count_events(const struct e2e_process *p, const char *name) {
+	int n = 0;
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(p->log, name, NULL, 0, &from)); n++)
+		json_decref(j);
+	return n;
+}
+
+/* It goes on from memory, says so once for each thing that it cannot store, and again when it can. */
 static void a_worker_whose_disk_is_full(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -187,8 +197,15 @@ static void a_worker_whose_disk_is_full(void **state) {
 	int64_t round = e2e_int(j, "round");
 	json_decref(j);
 	json_decref(e2e_wait_event(&e.workers[3], "storage", NULL, 0, NULL));
-	wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, round + 2);
-	assert_same_chain(&e, (const int[]){0, 3}, 2, round + 2);
+	wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, round + 4);
+	assert_same_chain(&e, (const int[]){0, 3}, 2, round + 4);
+	assert_in_range(count_events(&e.workers[3], "storage"), 1, 3); /* its vote, what it fetches, its checkpoint */
+	assert_int_equal(count_events(&e.workers[3], "storage_back"), 0);
+	struct rlimit room;
+	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, NULL, &room), 0);
+	room.rlim_cur = room.rlim_max;
+	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, &room, NULL), 0);
+	json_decref(e2e_wait_event(&e.workers[3], "storage_back", NULL, 0, NULL));
 }
 
 int main(void) {
