@@ -86,6 +86,7 @@ struct session {
 	bool persisting, persist_again;              /* one PERSIST at a time with the storage thread */
 	bool replica_write;                          /* a snapshot is with the storage thread */
 	uint32_t writes_failed[SESSION_STORE_KINDS]; /* since the last that did not, of a kind of storage job */
+	bool fetched_in_memory;                      /* the disk did not take what was fetched last */
 	uint32_t history;          /* states installed so far: what was under way before one is of another history */
 	bool lacks_state;          /* the run starts from weights that this worker has not yet */
 	bool told_lacking;         /* and that nobody is there who has them */

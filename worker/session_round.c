@@ -201,14 +201,24 @@ static void cancel_fetch(struct session *s, int64_t now_us) {
 	(void)fetcher_want(s->fetcher, now_us, NULL, 0, NULL); /* wanting nothing needs no memory */
 }
 
+/* Once, not for every file. */
+static void tell_in_memory(struct session *s, const char *warning) {
+	bool before = s->fetched_in_memory;
+	s->fetched_in_memory = warning[0] != '\0';
+	if (s->fetched_in_memory && !before)
+		rv_event(s->events, RV_WARN, "storage", RV_FIELDS(rv_field_str("error", "io")),
+				 "%s: fetched state is kept in memory; after a restart it is fetched again", warning);
+	if (!s->fetched_in_memory && before)
+		rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_str("what", "fetched")),
+				 "fetched state is stored again");
+}
+
 /* A log entry waits to be applied, a base is installed at once. */
 static void on_file(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
 					const char *warning) {
 	struct session *s = ctx;
 	RV_FAILPOINT("fetch.done");
-	if (warning[0])
-		rv_event(s->events, RV_WARN, "storage", RV_FIELDS(rv_field_str("error", "io")),
-				 "%s: fetched state is kept in memory; after a restart it is fetched again", warning);
+	tell_in_memory(s, warning);
 	if (id->kind == STATE_KIND_BASE) {
 		trainer_install(s->trainer, id->round, base, &id->expect);
 		return;
