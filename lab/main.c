@@ -14,6 +14,7 @@ int main(int argc, char **argv) {
 		tokenizer_command,
 		simulate_command,
 		export_command,
+		checkpoint_command,
 		inspect_command,
 		{.run = NULL},
 	};

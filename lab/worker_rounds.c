@@ -120,27 +120,26 @@ void worker_rounds_release(struct worker_rounds *w) {
 	*w = (struct worker_rounds){.index = NULL};
 }
 
-/* The next start after `round`: a whole base. */
-static bool next_start(const struct worker_rounds *w, uint64_t round, struct checkpoint_start *out) {
+bool worker_rounds_next_start(const struct worker_rounds *w, uint64_t round, struct checkpoint_start *out) {
 	for (int i = 0; i < w->index->bases.n; i++)
 		if (w->index->bases.at[i].round > round && !w->index->bases.at[i].damaged)
 			return checkpoint_start_before(w->index, w->index->bases.at[i].round, out);
 	return false;
 }
 
-/* The first of all: theta0 or the oldest base. */
-static bool first_start(const struct worker_rounds *w, struct checkpoint_start *out) {
-	return checkpoint_start_before(w->index, 0, out) || next_start(w, 0, out);
+bool worker_rounds_first_start(const struct worker_rounds *w, struct checkpoint_start *out) {
+	return checkpoint_start_before(w->index, 0, out) || worker_rounds_next_start(w, 0, out);
 }
 
 void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap) {
 	size_t used = 0;
 	struct checkpoint_start s;
-	bool more = first_start(w, &s);
+	bool more = worker_rounds_first_start(w, &s);
 	snprintf(out, cap, "none");
 	while (more && used < cap) {
 		uint64_t first = s.round, last = checkpoint_reach(w->index, &s), reach;
-		while ((more = next_start(w, s.round, &s)) && s.round <= last + 1) /* ranges overlap where a base is within */
+		while ((more = worker_rounds_next_start(w, s.round, &s)) &&
+			   s.round <= last + 1) /* ranges overlap where a base is within */
 			last = (reach = checkpoint_reach(w->index, &s)) > last ? reach : last;
 		used += (size_t)snprintf(out + used, cap - used, "%s%" PRIu64, used ? ", " : "", first);
 		if (last > first && used < cap)
@@ -157,7 +156,7 @@ static bool find_start(const struct worker_rounds *w, int64_t *round, struct che
 	struct checkpoint_start s;
 	bool found = false;
 	uint64_t best = 0;
-	for (bool more = first_start(w, &s); more; more = next_start(w, s.round, &s)) {
+	for (bool more = worker_rounds_first_start(w, &s); more; more = worker_rounds_next_start(w, s.round, &s)) {
 		uint64_t reach = checkpoint_reach(w->index, &s);
 		bool fits = *round < 0 ? !found || reach >= best : s.round <= (uint64_t)*round && (uint64_t)*round <= reach;
 		if (!fits)

@@ -13,8 +13,7 @@
  */
 
 static enum rv_err open_devices(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
-	const struct backend_options opt = {
-		.threads = cfg->threads, .compute = run_config_compute(&t->run), .isa = "auto"};
+	const struct backend_options opt = {.threads = cfg->threads, .compute = run_config_compute(&t->run), .isa = "auto"};
 	return device_set_open(&t->devices, cfg->device, &opt, et);
 }
 
@@ -72,7 +71,8 @@ void trainer_free(struct trainer *t) {
 	atomic_store(&t->stop, true);
 	atomic_store(&t->ending, true);
 	jobs_free(t->jobs);
-	blob_unref(t->spare);
+	blob_unref(t->spare_replica);
+	blob_unref(t->spare_base);
 	free(t->encoded);
 	outer_device_unpin(&t->outer);
 	global_release(&t->global);
@@ -86,8 +86,7 @@ void trainer_free(struct trainer *t) {
 void trainer_snapshot_free(struct trainer_snapshot *s) {
 	if (!s)
 		return;
-	if (s->has_base)
-		global_release(&s->base);
+	blob_unref(s->base_bytes);
 	blob_unref(s->replica_bytes);
 	free(s);
 }
@@ -99,7 +98,8 @@ void trainer_resume(struct trainer *t, const struct statestore_found *found, voi
 					void *ctx) {
 	struct rv_errtext et = {0};
 	const struct state_replica_info *info = &found->replica;
-	bool loaded = found->has_replica && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
+	bool loaded =
+		found->has_replica && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
 	if (found->has_replica && !loaded)
 		notice(ctx, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);

@@ -32,7 +32,8 @@ struct trainer_config {
 /* Copies taken at a round boundary, for the storage thread. Freed with trainer_snapshot_free. */
 struct trainer_snapshot {
 	bool has_base;
-	struct global_state base; /* own memory */
+	struct global_state base; /* a view of base_bytes; without scratch */
+	struct blob *base_bytes;
 	struct state_replica_info replica;
 	struct blob *replica_bytes; /* replica_copy()'s: still to be sealed. NULL: there was no memory for it */
 };

@@ -22,7 +22,8 @@ struct trainer {
 	struct global_state global;
 	struct outer_device outer;
 	uint8_t *encoded;
-	struct blob *spare; /* the replica's last copy: its memory is used again when nobody else has it any more */
+	/* The last copies: their memory is used again when nobody else has it any more. */
+	struct blob *spare_replica, *spare_base;
 
 	pthread_mutex_t lock;
 	struct trainer_progress progress; /* under lock */

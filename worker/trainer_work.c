@@ -106,30 +106,37 @@ static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, 
 	return e;
 }
 
-static bool copy_base(struct trainer_snapshot *s, const struct global_state *g) {
-	if (global_init(&s->base, &g->cfg, g->theta, NULL) != RV_OK)
-		return false;
-	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
-		memcpy(s->base.state[k], g->state[k], g->cfg.n * sizeof(float));
-	s->base.round = g->round;
-	s->base.chain = g->chain;
-	return true;
+/* Memory of the last copy, touched already, when the storage thread has done with it: fresh pages cost more than the
+ * copying. NULL: there is none. */
+static struct blob *copy_buffer(struct blob **spare, size_t bytes) {
+	if (*spare && (blob_is_shared(*spare) || (*spare)->bytes != bytes)) {
+		blob_unref(*spare);
+		*spare = NULL;
+	}
+	if (!*spare)
+		*spare = blob_new(bytes);
+	return *spare ? blob_ref(*spare) : NULL;
 }
 
-/* Memory of the last copy, touched already, when the storage thread has done with it. */
-static struct blob *replica_buffer(struct trainer *t) {
-	if (t->spare && blob_is_shared(t->spare)) {
-		blob_unref(t->spare);
-		t->spare = NULL;
+static void copy_base(struct trainer_snapshot *s, struct trainer *t) {
+	const struct global_state *g = &t->global;
+	size_t vector = g->cfg.n * sizeof(float);
+	s->base_bytes = copy_buffer(&t->spare_base, state_payload_bytes(&g->cfg, STATE_KIND_BASE));
+	s->has_base = s->base_bytes != NULL;
+	if (!s->has_base)
+		return;
+	float *to = (float *)(void *)s->base_bytes->data;
+	s->base = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
+	memcpy(to, g->theta, vector);
+	for (int k = 0; k < g->cfg.optimizer->n_states; k++) {
+		s->base.state[k] = to + (size_t)(k + 1) * g->cfg.n;
+		memcpy(s->base.state[k], g->state[k], vector);
 	}
-	if (!t->spare)
-		t->spare = blob_new(replica_state_bytes(t->replica));
-	return t->spare ? blob_ref(t->spare) : NULL;
 }
 
 static void copy_replica(struct trainer_snapshot *s, struct trainer *t) {
 	struct trainer_progress p = trainer_progress(t);
-	s->replica_bytes = replica_buffer(t);
+	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
 	if (!s->replica_bytes)
 		return;
 	replica_copy(t->replica, s->replica_bytes->data);
@@ -145,7 +152,7 @@ static void take_snapshot(struct request *rq, bool base, bool replica) {
 	int64_t started_us = rv_clock_monotonic_us();
 	rq->snapshot = calloc(1, sizeof *rq->snapshot);
 	if (rq->snapshot && base)
-		rq->snapshot->has_base = copy_base(rq->snapshot, &t->global);
+		copy_base(rq->snapshot, t);
 	if (rq->snapshot && replica)
 		copy_replica(rq->snapshot, t);
 	pthread_mutex_lock(&t->lock);

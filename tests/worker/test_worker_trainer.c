@@ -284,8 +284,8 @@ static void install(struct scene *s, const struct global_state *g, const struct 
 static void a_base_is_installed_only_when_it_is_the_vouched_one(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);
-	struct global_state base = s->snapshot->base;
-	s->snapshot->has_base = false;
+	const struct global_state base = s->snapshot->base;
+	struct blob *bytes = blob_ref(s->snapshot->base_bytes);
 	struct rv_hash full = global_full_hash(&base), wrong = full;
 	play_round(s, 1);
 	wrong.b[0] ^= 1;
@@ -295,7 +295,7 @@ static void a_base_is_installed_only_when_it_is_the_vouched_one(void **state) {
 	assert_int_equal(trainer_global(s->t)->round, 1);
 	struct rv_hash now = global_full_hash(trainer_global(s->t));
 	assert_memory_equal(now.b, full.b, RV_HASH_BYTES);
-	global_release(&base);
+	blob_unref(bytes);
 }
 
 /* A base of round 0 that nobody vouches for is what the run's init_hash says, or refused. */

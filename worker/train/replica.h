@@ -95,6 +95,8 @@ void replica_save(struct replica *r, uint8_t *out);
 /* The same in two parts: the copy, and the hash over its n bytes, which needs no replica and may run on any thread. */
 void replica_copy(struct replica *r, uint8_t *out);
 void replica_seal(uint8_t *copy, size_t n);
+/* What needs no replica: the hash. RV_E_CORRUPT. */
+enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et);
 enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et);
 
 #endif

@@ -1,0 +1,27 @@
+/* checkpoint.h: what `rivulet checkpoint` does with a worker's directory. Each function makes facts for inspect_print();
+ * *facts is a new object whenever there is something to show, also with a fault. */
+#ifndef RV_LAB_CHECKPOINT_H
+#define RV_LAB_CHECKPOINT_H
+
+#include "base/err.h"
+#include "worker/checkpoint_index.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* Every file, by its header, index and manifest; what recovery would start from. The worker may be running. */
+enum rv_err checkpoint_list(const char *dir, json_t **facts, struct rv_errtext *et);
+
+/* Reads all of every file, and replays every state that can be made, comparing chains and full hashes with the bases on
+ * the way. `round` >= 0: only what makes that round. RV_E_CORRUPT: the text names what is damaged. */
+enum rv_err checkpoint_verify(const char *dir, int64_t round, json_t **facts, struct rv_errtext *et);
+
+/* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs. */
+enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, json_t **facts, struct rv_errtext *et);
+
+/* Removes what `policy` lets go, after the base that then makes all later states has been read and found whole.
+ * RV_E_BUSY: a worker runs there. */
+enum rv_err checkpoint_prune(const char *dir, const struct checkpoint_policy *policy, bool dry_run, json_t **facts,
+							 struct rv_errtext *et);
+
+#endif
