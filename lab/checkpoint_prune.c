@@ -46,8 +46,8 @@ static enum rv_err prune(struct worker_rounds *w, const struct checkpoint_policy
 	uint64_t bytes = 0;
 	add_removed(w, &w->index->bases, STATE_FILE_BASE, keep.bases_from, removed, &bytes);
 	add_removed(w, &w->index->logs, STATE_FILE_LOG, keep.logs_from, removed, &bytes);
-	*facts = json_pack("{ss ss sb sI so s+ss}", "kind", dry_run ? "would remove" : "removed", "path", w->store.dir,
-					   "dry_run", (int)dry_run, "bytes", (json_int_t)bytes, "files", removed, "safe", "", "");
+	*facts = json_pack("{ss ss sb sI so}", "kind", dry_run ? "would remove" : "removed", "path", w->store.dir,
+					   "dry_run", (int)dry_run, "bytes", (json_int_t)bytes, "files", removed);
 	if (json_array_size(removed) == 0) {
 		json_object_set_new(*facts, "safe", json_string("there is nothing to remove"));
 		return RV_OK;

@@ -1,0 +1,184 @@
+/* test_lab_checkpoint_files.c: `rivulet checkpoint` on a worker's directory: what it lists, finds, takes and removes. */
+#include "lab/checkpoint.h"
+#include "lab/worker_rounds.h"
+#include "tests/lab/worker_dir.h"
+#include "tests/worker/train_fixture.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct worker_dir w;
+static struct rv_errtext et;
+static json_t *facts;
+
+static int setup(void **state) {
+	(void)state;
+	worker_dir_init(&w, "");
+	facts = NULL;
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	json_decref(facts);
+	worker_dir_release(&w);
+	return 0;
+}
+
+static const char *text_of(const char *key) {
+	return json_string_value(json_object_get(facts, key));
+}
+
+static size_t count_of(const char *key) {
+	return json_array_size(json_object_get(facts, key));
+}
+
+/* What the list says of a file; NULL: nothing. */
+static const char *state_of(const char *file) {
+	size_t i;
+	json_t *row;
+	json_array_foreach(json_object_get(facts, "files"), i, row) {
+		if (strcmp(json_string_value(json_object_get(row, "file")), file) == 0)
+			return json_string_value(json_object_get(row, "state"));
+	}
+	return NULL;
+}
+
+static void damage(const char *name, long at) {
+	char path[400];
+	snprintf(path, sizeof path, "%s/%s", w.dir, name);
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	fseek(f, at, SEEK_SET);
+	int c = fgetc(f);
+	fseek(f, at, SEEK_SET);
+	fputc(c ^ 1, f);
+	fclose(f);
+}
+
+static bool exists(const char *name) {
+	char path[400];
+	snprintf(path, sizeof path, "%s/%s", w.dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void test_list(void **state) {
+	(void)state;
+	worker_dir_play(&w, 10, 1);
+	damage("log-2.rvl", 20);
+	assert_int_equal(checkpoint_list(w.dir, &facts, &et), RV_OK);
+	assert_string_equal(text_of("rounds"), "0-2, 4-9");
+	assert_string_equal(text_of("recovery"), "round 9, from base-8.rvs and 1 log entries");
+	assert_int_equal(count_of("files"), 12);
+	assert_string_equal(state_of("base-8.rvs"), "ok, recovery starts here");
+	assert_string_equal(state_of("base-4.rvs"), "ok");
+	assert_string_equal(state_of("log-9.rvl"), "a vote; nothing proves that it was committed");
+	assert_non_null(strstr(state_of("log-2.rvl"), "damaged: its header is damaged"));
+}
+
+static void test_verify_a_whole_directory(void **state) {
+	(void)state;
+	worker_dir_play(&w, 11, 1);
+	assert_int_equal(checkpoint_verify(w.dir, -1, &facts, &et), RV_OK);
+	assert_int_equal(count_of("damage"), 0);
+	assert_int_equal(json_integer_value(json_object_get(facts, "files_read")), 13);
+	assert_int_equal(json_integer_value(json_object_get(facts, "rounds_replayed")), 11);
+	assert_int_equal(json_integer_value(json_object_get(facts, "bases_compared")), 2);
+}
+
+static void test_verify_names_damage(void **state) {
+	(void)state;
+	worker_dir_play(&w, 11, 1);
+	damage("log-5.rvl", 5000);
+	damage("base-8.rvs", 9000);
+	assert_fault(checkpoint_verify(w.dir, -1, &facts, &et), RV_E_CORRUPT, &et, "2 faults found");
+	assert_int_equal(count_of("damage"), 2);
+	assert_non_null(strstr(json_string_value(json_array_get(json_object_get(facts, "damage"), 0)), "base-8.rvs"));
+	assert_non_null(strstr(json_string_value(json_array_get(json_object_get(facts, "damage"), 1)), "log-5.rvl"));
+	json_decref(facts);
+	assert_int_equal(checkpoint_verify(w.dir, 5, &facts, &et), RV_OK);
+	json_decref(facts);
+	assert_fault(checkpoint_verify(w.dir, 6, &facts, &et), RV_E_CORRUPT, &et, "log-5.rvl");
+	json_decref(facts);
+	assert_fault(checkpoint_verify(w.dir, 77, &facts, &et), RV_E_CORRUPT, &et, "round 77 cannot be made");
+}
+
+static void test_verify_finds_another_history(void **state) {
+	(void)state;
+	worker_dir_play(&w, 10, 1);
+	w.g.chain.b[0] ^= 1;
+	w.g.round = 8;
+	assert_int_equal(statestore_write_base(&w.store, &w.g, NULL, NULL), RV_OK);
+	assert_fault(checkpoint_verify(w.dir, -1, &facts, &et), RV_E_CORRUPT, &et, "of another history");
+}
+
+static void test_export_any_round(void **state) {
+	char out[300], conf[400];
+	struct state_file *f;
+	struct global_state g;
+	(void)state;
+	worker_dir_play(&w, 9, 0);
+	snprintf(out, sizeof out, "%s/taken", w.dir);
+	assert_int_equal(checkpoint_export(w.dir, 6, out, &facts, &et), RV_OK);
+	snprintf(conf, sizeof conf, "%s/base-6.rvs", out);
+	assert_string_equal(text_of("path"), conf);
+	assert_int_equal(state_file_open(&w.store.cfg, STATE_KIND_BASE, conf, &f, &et), RV_OK);
+	assert_int_equal(global_init(&g, &w.store.cfg, w.g.theta, NULL), RV_OK);
+	assert_int_equal(state_file_load_base(f, &g, &et), RV_OK);
+	struct rv_hash full = global_full_hash(&g);
+	assert_memory_equal(full.b, w.full[6].b, RV_HASH_BYTES);
+	global_release(&g);
+	state_file_free(f);
+	json_decref(facts);
+	assert_fault(checkpoint_export(w.dir, 10, out, &facts, &et), RV_E_NOTFOUND, &et, "rounds there are: 0-9");
+}
+
+static void test_prune(void **state) {
+	const struct checkpoint_policy one = {.keep_bases = 1};
+	(void)state;
+	worker_dir_play(&w, 10, 1);
+	assert_int_equal(checkpoint_prune(w.dir, &one, true, &facts, &et), RV_OK);
+	assert_int_equal(count_of("files"), 9); /* base 4, log 0-7 */
+	assert_true(exists("base-4.rvs") && exists("log-0.rvl"));
+	json_decref(facts);
+	assert_int_equal(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_OK);
+	assert_non_null(strstr(text_of("safe"), "base-8.rvs was read and is whole"));
+	assert_false(exists("base-4.rvs") || exists("log-7.rvl"));
+	assert_true(exists("base-8.rvs") && exists("log-8.rvl"));
+	json_decref(facts);
+	assert_int_equal(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_OK);
+	assert_string_equal(text_of("safe"), "there is nothing to remove");
+}
+
+static void test_prune_removes_nothing_that_is_needed(void **state) {
+	const struct checkpoint_policy one = {.keep_bases = 1};
+	int lock;
+	(void)state;
+	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_NOTFOUND, &et, "no whole base");
+	worker_dir_play(&w, 10, 1);
+	damage("base-8.rvs", 9000);
+	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_CORRUPT, &et, "nothing was removed");
+	assert_true(exists("base-4.rvs") && exists("log-0.rvl"));
+	json_decref(facts);
+	assert_int_equal(rv_dir_lock(w.dir, &lock, &et), RV_OK);
+	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_BUSY, &et, "in use by process");
+	rv_dir_unlock(lock);
+}
+
+int main(void) {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_list),
+		T(test_verify_a_whole_directory),
+		T(test_verify_names_damage),
+		T(test_verify_finds_another_history),
+		T(test_export_any_round),
+		T(test_prune),
+		T(test_prune_removes_nothing_that_is_needed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
