@@ -10,7 +10,7 @@
 
 #include <float.h>
 
-enum { SIMPLE_WARPS = 4, CACHED_WARPS = 8 };
+enum { SIMPLE_WARPS = 4, CACHED_WARPS = 8, SIMPLE_BLOCKS = 4 /* of a multiprocessor: 128 registers each */ };
 
 template <class T> __device__ __forceinline__ float dot(const T *a, const T *b, int n) {
 	float sum = 0;
@@ -115,7 +115,8 @@ __device__ __forceinline__ void pair_gradient(float *p, float *ds, const backwar
 }
 
 template <class T, int D>
-__global__ void __launch_bounds__(WARP *SIMPLE_WARPS) attention_dq_kernel(T *dqkv, backward_inputs<T> in) {
+__global__ void __launch_bounds__(WARP *SIMPLE_WARPS, SIMPLE_BLOCKS)
+	attention_dq_kernel(T *dqkv, backward_inputs<T> in) {
 	const attention_shape &s = in.s;
 	int lane = (int)threadIdx.x % WARP;
 	size_t row = (size_t)blockIdx.x * SIMPLE_WARPS + threadIdx.x / WARP, width = qkv_width(s);
@@ -136,7 +137,8 @@ __global__ void __launch_bounds__(WARP *SIMPLE_WARPS) attention_dq_kernel(T *dqk
 
 // Rows are keys (b, kv head, j): all queries that see one, of all heads that share it.
 template <class T, int D>
-__global__ void __launch_bounds__(WARP *SIMPLE_WARPS) attention_dkv_kernel(T *dqkv, backward_inputs<T> in) {
+__global__ void __launch_bounds__(WARP *SIMPLE_WARPS, SIMPLE_BLOCKS)
+	attention_dkv_kernel(T *dqkv, backward_inputs<T> in) {
 	const attention_shape &s = in.s;
 	int lane = (int)threadIdx.x % WARP, group = s.heads / s.kv_heads;
 	size_t row = (size_t)blockIdx.x * SIMPLE_WARPS + threadIdx.x / WARP, width = qkv_width(s);

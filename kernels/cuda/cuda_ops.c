@@ -8,12 +8,12 @@
 static const float layernorm_eps = 1e-5f;
 
 static void layer_forward(struct cuda_backend *cu, struct norm_forward p) {
-	RV_ASSERT(p.c <= NORM_WIDTH_MAX);
+	RV_ASSERT(p.c <= (p.c % 8 ? NORM_ODD_WIDTH_MAX : NORM_WIDTH_MAX));
 	launch_norm_forward(cu->stream, cu->base.act, &p);
 }
 
 static void layer_backward(struct cuda_backend *cu, struct norm_backward p) {
-	RV_ASSERT(p.c <= NORM_WIDTH_MAX);
+	RV_ASSERT(p.c <= (p.c % 8 ? NORM_ODD_WIDTH_MAX : NORM_WIDTH_MAX));
 	p.partial = cuda_scratch(cu, SCRATCH_PARTIALS, norm_backward_scratch_floats(p.n, p.c) * sizeof(float));
 	launch_norm_backward(cu->stream, cu->base.act, &p);
 	cuda_weights_changed(cu, p.dw, (size_t)p.c * sizeof(float));

@@ -27,8 +27,8 @@ void launch_embed_backward(cudaStream_t stream, enum dtype act, float *dwte, str
 						   const act_t *dout, int c);
 void launch_position_backward(cudaStream_t stream, enum dtype act, float *dwpe, const act_t *dout, int b, int t, int c);
 
-/* norm.cu: c up to NORM_WIDTH_MAX. */
-enum { NORM_WIDTH_MAX = 8192 };
+/* norm.cu: c up to NORM_WIDTH_MAX, or NORM_ODD_WIDTH_MAX where it is no multiple of 8 or addresses are not of 16 bytes. */
+enum { NORM_WIDTH_MAX = 8192, NORM_ODD_WIDTH_MAX = 4096 };
 enum norm_kind { NORM_LAYER, NORM_RMS };
 struct norm_forward {
 	enum norm_kind kind;

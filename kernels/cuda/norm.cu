@@ -7,7 +7,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"
 
-enum { NORM_THREADS = 256, NORM_THREADS_MAX = 1024, NORM_CHANNELS = 8, NORM_PARTIALS = 1024, NORM_PARTIAL_ROWS = 8 };
+enum { NORM_THREADS = 256, NORM_THREADS_MAX = 512, NORM_PARTIALS = 1024, NORM_PARTIAL_ROWS = 8 };
 
 // An instance: a thread holds K runs of V channels of type T, in blocks of at most M threads.
 template <class Elem, int Width, int Runs, int Max> struct norm_instance {
@@ -27,17 +27,21 @@ static norm_block block_for(int c, int channels) {
 	return {x, x < NORM_THREADS ? NORM_THREADS / x : 1};
 }
 
-// f(instance) for the type and the row length: one run per thread, or NORM_CHANNELS channels where that takes more than
+// Channels of a thread in a long row: as many as its registers hold. Single elements take more of those for where they are.
+template <int V> constexpr int long_row_channels = V > 1 ? 16 : 8;
+static_assert(long_row_channels<4> * NORM_THREADS_MAX == NORM_WIDTH_MAX, "the widest rows");
+static_assert(long_row_channels<1> * NORM_THREADS_MAX == NORM_ODD_WIDTH_MAX, "the widest rows of single elements");
+
+// f(instance) for the type and the row length: one run per thread, or long_row_channels where that takes more than
 // NORM_THREADS of them.
 template <class F, class... P> static void norm_dispatch(enum dtype act, int c, F f, P... pointers) {
-	static_assert(NORM_CHANNELS * NORM_THREADS_MAX == NORM_WIDTH_MAX, "as many as the threads of a block can hold");
 	dispatch(
 		act, c,
 		[=](auto a) {
 			typedef typename decltype(a)::T T;
 			constexpr int V = decltype(a)::V;
 			if (c > NORM_THREADS * V)
-				f(norm_instance<T, V, NORM_CHANNELS / V, NORM_THREADS_MAX>());
+				f(norm_instance<T, V, long_row_channels<V> / V, NORM_THREADS_MAX>());
 			else
 				f(norm_instance<T, V, 1, NORM_THREADS>());
 		},

@@ -6,8 +6,8 @@ struct norm_size {
 };
 
 /* Rows of single elements and of vectors; shorter than a warp; of several warps; longer than one run per thread. */
-static const struct norm_size sizes[] = {{1, 1},   {3, 7},    {17, 33},  {7, 64},    {33, 127},
-										 {65, 96}, {3, 1023}, {9, 2112}, {127, 256}, {1023, 17}};
+static const struct norm_size sizes[] = {{1, 1},    {3, 7},    {17, 33},  {7, 64},   {33, 127},  {65, 96},
+										 {3, 1023}, {9, 2112}, {3, 4095}, {2, 8192}, {127, 256}, {1023, 17}};
 
 struct norm_arrays {
 	int a, b, sum, w, bias, out, mean, rstd, dout, dx, dw, dbias;
