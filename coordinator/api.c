@@ -326,6 +326,18 @@ static void serve_ban(struct api *a, const struct request *q) {
 		reply_text(q->rq, status_of(e), et.text);
 }
 
+static void serve_rollback(struct api *a, const struct request *q) {
+	uint64_t to_round = 0, force = 0;
+	struct rv_errtext et = {0};
+	char text[SERVICE_ROLLBACK_BYTES] = "";
+	enum rv_err e;
+	if (!form_number(q, "to_round", &to_round) || !form_number(q, "force", &force) || force > 1)
+		e = rv_fail(&et, RV_E_INVALID, "rollback: to_round and force=0|1 must be numbers");
+	else
+		e = service_rollback(a->service, q->now_us, to_round, force == 1, text, &et);
+	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? text : et.text);
+}
+
 static void serve_copy(struct api *a, const struct request *q) {
 	struct rv_errtext et = {0};
 	char name[SERVICE_NAME_BYTES];
@@ -352,6 +364,7 @@ static const struct route {
 	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
 	{EVHTTP_REQ_POST, "/v1/admin/ban", RUN_KEY, serve_ban},
+	{EVHTTP_REQ_POST, "/v1/admin/rollback", RUN_KEY, serve_rollback},
 	{EVHTTP_REQ_POST, "/v1/admin/copy", RUN_KEY, serve_copy},
 };
 

@@ -30,7 +30,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->now_us = now_us;
 	c->chain = c->base_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;
-	c->ready_since_us = c->accused_since_us = INT64_MAX;
+	c->ready_since_us = c->accused_since_us = c->not_held_since_us = INT64_MAX;
 	c->no_base_said = UINT64_MAX;
 	core_republish(c);
 	return c;
@@ -163,7 +163,9 @@ static bool is_stale(const struct core *c, const struct core_member *m, const st
 
 static void say_what_is_wrong(struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	if (m->last.round > c->round)
+	if (m->last.epoch < c->epoch)
+		return; /* it has not heard of the rollback yet */
+	if (m->last.epoch > c->epoch || m->last.round > c->round)
 		core_say(c, CORE_EVENT_AHEAD, member, m->last.round);
 	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
 			 !rv_hash_equal(&m->last.chain, &c->chain))
@@ -242,6 +244,7 @@ void core_step(struct core *c, int64_t now_us) {
 	core_forgive_own_absence(c, now_us);
 	c->now_us = now_us;
 	core_watch_liveness(c);
+	core_watch_state(c);
 	decide(c);
 	core_apply_ahead(c);
 	core_publish(c);
@@ -265,6 +268,7 @@ int64_t core_deadline_us(const struct core *c) {
 		if (core_alive(c, &c->members[i]))
 			at = earlier(c, at, c->members[i].heard_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
+	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	return earlier(c, at, c->accused_since_us, c->cfg.suspect_gather_us);
 }
 

@@ -22,6 +22,7 @@
  *                                       somebody has lost its contribution, or others stand ready. Until then
  *                                       REDUCE(r, a) holds: whoever was only cut off comes back and votes.
  *   OPEN(r), round - base_round == NET_MAX_LOG_DIGESTS: not frozen before a BASE arrives.
+ *   any             -> ROLLBACK(R)      only ever the operator's decision (core_rollback)
  */
 #ifndef RV_COORDINATOR_CORE_H
 #define RV_COORDINATOR_CORE_H
@@ -46,7 +47,7 @@ struct core_config {
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
-enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_BASE, CORE_SEQ };
+enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_BASE, CORE_SEQ, CORE_ROLLBACK };
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
@@ -93,6 +94,35 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 						struct rv_errtext *et);
 /* An operator removes a member: not waited for, not in rosters, until unbanned. */
 enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
+
+/* ---- when a committed round is on nobody's disk any more ---------------------------------------------------------
+ *
+ * Reports say what each member's disk can prove. Where nobody who is here holds the state of the current round the run
+ * stands still, whatever the reason: its last holders may be switched off, or have come back without it. Only a person
+ * can know that they will not come again, so only the operator takes committed rounds back: a new epoch begins. */
+enum core_state_kept {
+	CORE_STATE_HELD,   /* somebody who is here holds it; or that is not known for liveness_us yet; or nobody is here */
+	CORE_STATE_ABSENT, /* nobody who is here does; of those who held it last not all have come back */
+	CORE_STATE_LOST    /* all who held it last have come back, with less */
+};
+struct core_kept {
+	enum core_state_kept state;
+	uint64_t round;      /* whose state it is about */
+	uint64_t last_held;  /* members that held it last, as far as is known */
+	uint64_t absent;     /* those of them who are not here */
+	bool has_best;       /* there is an earlier round that somebody who is here can prove: */
+	uint64_t best_round; /* the latest one */
+	uint64_t best_held;  /* by these members */
+};
+void core_kept(const struct core *c, struct core_kept *out);
+
+enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
+/* The operator takes back all rounds from `to_round` on; done when the record is durable. `force`: also when that gives
+ * up rounds that somebody holds or may hold, or when nobody who is here has proven to_round. RV_E_INVALID: nothing to
+ * take back, or refused without force; RV_E_RANGE: so far back is not known; RV_E_BUSY: a decision is just being made
+ * durable, ask again. */
+enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, bool force, struct rv_errtext *et);
+
 void core_tick(struct core *c, int64_t now_us);
 int64_t core_deadline_us(const struct core *c);
 
@@ -116,6 +146,9 @@ enum core_event_type {
 	CORE_EVENT_NO_BASE,     /* `round` cannot be reduced before a majority vouches for a full hash; member: none */
 	CORE_EVENT_SPLIT,       /* no majority for any full hash of `round`, of which all have one; member: none */
 	CORE_EVENT_LEFT,        /* said good-bye */
+	CORE_EVENT_ABSENT,      /* CORE_STATE_ABSENT; member: none */
+	CORE_EVENT_GONE,        /* CORE_STATE_LOST; member: none */
+	CORE_EVENT_HELD,        /* CORE_STATE_HELD again; member: none */
 	CORE_EVENT_COUNT
 };
 struct core_event {

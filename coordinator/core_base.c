@@ -14,8 +14,8 @@ struct rv_hash core_chain_at(const struct core *c, uint64_t round) {
 
 /* Its word on the full hash counts, for a round that is still ahead of the base. */
 static bool vouches(const struct core *c, const struct core_member *m) {
-	return m->reported && !m->banned && m->last.full_round > c->base_round && m->last.full_round <= c->round &&
-		   !rv_hash_is_zero(&m->last.full_hash);
+	return m->reported && !m->banned && m->last.epoch == c->epoch && m->last.full_round > c->base_round &&
+		   m->last.full_round <= c->round && !rv_hash_is_zero(&m->last.full_hash);
 }
 
 /* Members of `electors` that say the same as `m`. */

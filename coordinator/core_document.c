@@ -31,7 +31,8 @@ static bool is_donor(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	if (!may_have_parts(c, member))
 		return false;
-	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
+	bool about_to =
+		(c->last_commit & core_bit(member)) != 0 && m->last.epoch == c->epoch && m->last.round + 1 == c->round;
 	return core_in_sync(c, m) || about_to;
 }
 
@@ -69,6 +70,8 @@ static void build(const struct core *c, struct document *d) {
 	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
 	d->phase = run_phase(c);
 	d->round = c->round;
+	d->epoch = c->epoch;
+	d->epoch_round = c->epoch_round;
 	d->final_round = c->cfg.final_round;
 	d->run_hash = c->cfg.run_hash;
 	d->chain = c->chain;
@@ -100,8 +103,9 @@ static bool same_members(const struct document *a, const struct document *b) {
 /* All but `seq`. What is a function of what is compared here is not compared again: the chain of the log, the shard map
  * of (round, attempt), the key of a member. */
 static bool same(const struct document *a, const struct document *b) {
-	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->base_round == b->base_round &&
-		   rv_hash_equal(&a->base_hash, &b->base_hash) && a->banned == b->banned && same_members(a, b);
+	return a->phase == b->phase && a->epoch == b->epoch && a->round == b->round && a->attempt == b->attempt &&
+		   a->base_round == b->base_round && rv_hash_equal(&a->base_hash, &b->base_hash) && a->banned == b->banned &&
+		   same_members(a, b);
 }
 
 void core_publish(struct core *c) {

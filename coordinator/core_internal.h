@@ -9,6 +9,8 @@
  * core_shards.c   who owns which chunks
  * core_shares.c   ... and how many
  * core_base.c     which full hash the majority vouches for
+ * core_past.c     committed rounds and vouched bases, to go back to
+ * core_rollback.c who still holds the state; committed rounds are taken back
  * core_document.c what is announced */
 #ifndef RV_COORDINATOR_CORE_INTERNAL_H
 #define RV_COORDINATOR_CORE_INTERNAL_H
@@ -18,7 +20,8 @@
 enum {
 	CORE_QUEUE = NET_MAX_MEMBERS + 8, /* every member joining at once, and a decision */
 	CORE_EVENTS = 128,
-	CORE_SEQ_BLOCK = 1024 /* document numbers made durable ahead */
+	CORE_SEQ_BLOCK = 1024, /* document numbers made durable ahead */
+	CORE_PAST_BASES = 128
 };
 
 struct core_member {
@@ -56,6 +59,25 @@ struct core_roster {
 	struct rv_hash digests[NET_MAX_MEMBERS];
 };
 
+/* A committed round: what a rollback to it, or over it, needs. */
+struct core_past_round {
+	struct rv_hash chain; /* state_hash(round) */
+	struct rv_hash digest;
+	uint64_t participants;
+};
+
+struct core_past_base {
+	uint64_t round;
+	struct rv_hash hash;
+};
+
+struct core_past {
+	uint64_t first; /* rounds first..c->round - 1 are known; round r at r % CORE_PAST_ROUNDS */
+	struct core_past_round rounds[CORE_PAST_ROUNDS];
+	int n_bases;
+	struct core_past_base bases[CORE_PAST_BASES]; /* vouched for, ascending */
+};
+
 struct core {
 	struct core_config cfg;
 	int n_members;
@@ -70,6 +92,12 @@ struct core {
 	struct core_roster roster;               /* n == 0: the round is open */
 	uint32_t n_chunks;                       /* 0: no roster yet */
 	uint64_t last_commit;                    /* set of member numbers */
+	uint64_t epoch, epoch_round;
+	struct core_past past;
+	/* Volatile. */
+	uint64_t seen_holding;          /* members that have proven the state of `round` since it began */
+	enum core_state_kept kept_said; /* as the last event said */
+	int64_t not_held_since_us;      /* nobody here has proven it since; INT64_MAX: somebody has */
 	/* Volatile, for people: of the last roster, by member. */
 	uint32_t owned[NET_MAX_MEMBERS];
 
@@ -161,6 +189,22 @@ void core_weigh_suspects(struct core *c);
 void core_decide_base(struct core *c);
 /* state_hash(round) for base_round <= round <= the current one. */
 struct rv_hash core_chain_at(const struct core *c, uint64_t round);
+
+/* ---- core_past.c ---- */
+
+void core_past_commit(struct core *c, const struct core_record *rec); /* before c->round moves on */
+void core_past_base(struct core *c, uint64_t round, const struct rv_hash *hash);
+bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain); /* false: not known */
+/* Forgets what is after `round`, and makes the fields of c what they were when it was opened. False, and nothing
+ * changes: it is not known so far back. */
+bool core_past_return(struct core *c, uint64_t round);
+
+/* ---- core_rollback.c ---- */
+
+/* Says when the state of the round is on nobody's disk any more, and when it is back. */
+void core_watch_state(struct core *c);
+/* NULL, or why the record cannot follow what came before. */
+const char *core_apply_rollback(struct core *c, const struct core_record *rec);
 
 /* ---- core_shards.c ---- */
 

@@ -26,12 +26,13 @@ int core_count_available(const struct core *c) {
 }
 
 bool core_diverged(const struct core *c, const struct core_member *m) {
-	return m->reported && !rv_hash_is_zero(&c->base_hash) && m->last.full_round == c->base_round &&
-		   !rv_hash_is_zero(&m->last.full_hash) && !rv_hash_equal(&m->last.full_hash, &c->base_hash);
+	return m->reported && m->last.epoch == c->epoch && !rv_hash_is_zero(&c->base_hash) &&
+		   m->last.full_round == c->base_round && !rv_hash_is_zero(&m->last.full_hash) &&
+		   !rv_hash_equal(&m->last.full_hash, &c->base_hash);
 }
 
 bool core_in_sync(const struct core *c, const struct core_member *m) {
-	return m->reported && m->last.phase != WORKER_SYNCING && m->last.round == c->round &&
+	return m->reported && m->last.epoch == c->epoch && m->last.phase != WORKER_SYNCING && m->last.round == c->round &&
 		   rv_hash_equal(&m->last.chain, &c->chain) && !core_diverged(c, m);
 }
 
@@ -49,6 +50,8 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 		return true; /* awaited since the coordinator's restart */
 	if (c->n_chunks != 0 && m->last.n_chunks != c->n_chunks)
 		return false;
+	if (m->last.epoch < c->epoch)
+		return true; /* it goes back, and is about to come again */
 	/* The result of the last round reaches its participants before their next report says so. */
 	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
 	return core_in_sync(c, m) || about_to;

@@ -182,10 +182,11 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	uint64_t n_log = c->round - c->base_round;
 	if (n_log >= NET_MAX_LOG_DIGESTS)
 		return corrupt(et, rec, "too many rounds since the last base");
+	core_past_commit(c, rec);
 	c->log[n_log] = rec->digest;
 	c->chain = chain;
 	c->round++;
-	c->last_commit = 0;
+	c->last_commit = c->seen_holding = 0;
 	for (int i = 0; i < r->n; i++)
 		c->last_commit |= core_bit(r->members[i]);
 	c->attempt = 0;
@@ -205,7 +206,13 @@ static enum rv_err apply_base(struct core *c, const struct core_record *rec, str
 	c->base_round = rec->round;
 	c->base_hash = rec->digest;
 	c->base_chain = chain;
+	core_past_base(c, rec->round, &rec->digest);
 	return RV_OK;
+}
+
+static enum rv_err apply_rollback(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	const char *why = core_apply_rollback(c, rec);
+	return why == NULL ? RV_OK : corrupt(et, rec, why);
 }
 
 enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
@@ -222,6 +229,9 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 		break;
 	case CORE_BASE:
 		e = apply_base(c, rec, et);
+		break;
+	case CORE_ROLLBACK:
+		e = apply_rollback(c, rec, et);
 		break;
 	case CORE_SEQ:
 		break;

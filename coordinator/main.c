@@ -9,6 +9,7 @@ int main(int argc, char **argv) {
 										  cmd_status,
 										  cmd_ban,
 										  cmd_unban,
+										  cmd_rollback,
 										  cmd_backup,
 										  cmd_restore,
 										  {.run = NULL}};

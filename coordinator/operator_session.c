@@ -182,6 +182,24 @@ enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banne
 	return RV_OK;
 }
 
+enum rv_err operator_rollback(struct operator_session *o, uint64_t to_round, bool force, char **text,
+							  struct rv_errtext *et) {
+	char form[64];
+	if (o->online) {
+		(void)snprintf(form, sizeof form, "to_round=%llu&force=%d", (unsigned long long)to_round, force);
+		return ask(o, "/v1/admin/rollback", form, text, et);
+	}
+	*text = calloc(1, SERVICE_ROLLBACK_BYTES);
+	if (*text == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory");
+	enum rv_err e = service_rollback(o->run.service, rv_clock_monotonic_us(), to_round, force, *text, et);
+	if (e != RV_OK) {
+		free(*text);
+		*text = NULL;
+	}
+	return e;
+}
+
 enum rv_err operator_copy_store(struct operator_session *o, char name[SERVICE_NAME_BYTES], struct rv_errtext *et) {
 	char *line = NULL;
 	if (!o->online)

@@ -28,6 +28,9 @@ enum rv_err operator_status(struct operator_session *o, json_t **status, struct 
 enum rv_err operator_invite(struct operator_session *o, int count, char **links, struct rv_errtext *et);
 /* Has a copy of the store made in the run's directory: its name there; the file is the caller's. */
 enum rv_err operator_copy_store(struct operator_session *o, char name[SERVICE_NAME_BYTES], struct rv_errtext *et);
+/* *text (free() it): what it did, a line for people. */
+enum rv_err operator_rollback(struct operator_session *o, uint64_t to_round, bool force, char **text,
+							  struct rv_errtext *et);
 enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banned, struct rv_errtext *et);
 
 #endif

@@ -114,6 +114,8 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	RECORD_POINT(rec->type, "announced");
 	if (commit)
 		service_note_commit(s, &stats, now_us);
+	if (rec->type == CORE_ROLLBACK)
+		service_note_rollback(s, rec, now_us);
 	service_tell_record(s, rec);
 	return RV_OK;
 }
@@ -308,6 +310,22 @@ enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool
 	RV_TRY(pump(s, now_us, et));
 	service_tell(s, RV_WARN, banned ? "banned" : "unbanned", "member %u is %s", member,
 				 banned ? "banned" : "allowed again");
+	return RV_OK;
+}
+
+enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
+							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et) {
+	uint64_t from = core_document(s->core)->round;
+	RV_TRY(service_fault(s, et));
+	RV_TRY(pump(s, now_us, et));
+	RV_TRY(core_rollback(s->core, now_us, to_round, force, et));
+	uint64_t tokens = s->total_tokens;
+	RV_TRY(pump(s, now_us, et));
+	const struct document *d = core_document(s->core);
+	(void)snprintf(text, SERVICE_ROLLBACK_BYTES,
+				   "the run is back at round %" PRIu64 " (epoch %" PRIu64 "): %" PRIu64
+				   " committed rounds were given up, %" PRIu64 " tokens of training with them",
+				   d->round, d->epoch, from - d->round, tokens - s->total_tokens);
 	return RV_OK;
 }
 

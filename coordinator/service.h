@@ -21,7 +21,13 @@
 
 #include <jansson.h>
 
-enum { SERVICE_HISTORY = 1024, SERVICE_NEWS = 100, SERVICE_INVITES_MAX = 256, SERVICE_NAME_BYTES = 40 };
+enum {
+	SERVICE_HISTORY = 1024,
+	SERVICE_NEWS = 100,
+	SERVICE_INVITES_MAX = 256,
+	SERVICE_NAME_BYTES = 40,
+	SERVICE_ROLLBACK_BYTES = 256
+};
 
 struct service_config {
 	const struct identity *run; /* borrowed */
@@ -64,6 +70,9 @@ enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MA
 /* A copy of the store in a new file of the run's directory, whose name there is written to `name`: the caller's to take
  * away. Blocks as store_copy. RV_E_UNSUPPORTED: this service has no directory. */
 enum rv_err service_copy_store(struct service *s, char name[SERVICE_NAME_BYTES], struct rv_errtext *et);
+/* core_rollback, made durable; `text`: what it did, for people. */
+enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
+							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et);
 enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
 
 void service_tick(struct service *s, int64_t now_us);

@@ -72,6 +72,10 @@ uint64_t service_missing(const struct service *s);
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us);
 /* After it is durable: into the history, the marks, the JSON lines. */
 void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us);
+/* The same of a rollback: the rounds that it takes back leave the history and the totals. */
+void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us);
+/* "rivulet-coordinator rollback --dir DIR --to-round 7"; "" when no earlier round is known to be on anybody's disk. */
+void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap);
 /* What a durable record means to people. */
 void service_tell_record(struct service *s, const struct core_record *rec);
 /* The core's events, as sentences. */

@@ -72,6 +72,12 @@ static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 	one(f, "rivulet_rounds", "gauge", "Rounds in the run", (double)d->final_round);
 	one(f, "rivulet_phase", "gauge", "1 waiting, 2 training, 3 averaging, 4 done", d->phase);
 	one(f, "rivulet_attempt", "gauge", "Attempt of the all-reduce, 0 when there is none", d->attempt);
+	one(f, "rivulet_epoch", "gauge", "How often committed rounds were taken back", (double)d->epoch);
+	struct core_kept kept;
+	core_kept(s->core, &kept);
+	one(f, "rivulet_state_not_held", "gauge",
+		"0 somebody who is here holds the state of the round, 1 those who held it last are absent, 2 it is lost",
+		kept.state);
 	one(f, "rivulet_tokens_total", "counter", "Tokens of all committed rounds", (double)s->total_tokens);
 	one(f, "rivulet_loss", "gauge", "Mean training loss of the last committed round",
 		s->n_history > 0 ? s->history[s->n_history - 1].loss : 0);

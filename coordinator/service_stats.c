@@ -89,6 +89,22 @@ void service_note_commit(struct service *s, const struct commit_stats *c, int64_
 	write_line(s, c);
 }
 
+void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us) {
+	int lost = 0;
+	while (s->n_history > 0 && s->history[s->n_history - 1].round >= rec->round) {
+		s->total_tokens -= s->history[--s->n_history].tokens;
+		lost++;
+	}
+	s->rounds_here = 0; /* the pace is measured anew */
+	s->last_commit_us = now_us;
+	if (s->rounds == NULL)
+		return;
+	(void)fprintf(s->rounds,
+				  "{\"rollback\":%" PRIu64 ",\"to_round\":%" PRIu64 ",\"rounds_lost\":%d,\"wall_us\":%" PRId64 "}\n",
+				  rec->epoch, rec->round, lost, rv_clock_wall_us());
+	(void)fflush(s->rounds);
+}
+
 /* ---- news -------------------------------------------------------------------------------------------------------- */
 
 void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...) {
@@ -122,6 +138,13 @@ static void tell_commit(struct service *s, const struct core_record *rec) {
 		service_tell(s, RV_INFO, "done", "the run is done: all %" PRId64 " rounds are committed", s->run.rounds);
 }
 
+static void tell_rollback(struct service *s, const struct core_record *rec) {
+	service_tell(s, RV_WARN, "rollback",
+				 "rolled back: the run goes on from round %" PRIu64 " (epoch %" PRIu64
+				 "); what was committed after that is given up, and whoever still has it resyncs",
+				 rec->round, rec->epoch);
+}
+
 void service_tell_record(struct service *s, const struct core_record *rec) {
 	char short_key[IDENTITY_SHORT_BYTES];
 	switch (rec->type) {
@@ -139,6 +162,9 @@ void service_tell_record(struct service *s, const struct core_record *rec) {
 		break;
 	case CORE_BASE:
 		service_tell(s, RV_INFO, "base", "a majority vouches for the full state of round %" PRIu64, rec->round);
+		break;
+	case CORE_ROLLBACK:
+		tell_rollback(s, rec);
 		break;
 	default:
 		break;
@@ -160,21 +186,60 @@ static const struct {
 	[CORE_EVENT_WRONG_CHAIN] = {RV_ERROR, "wrong_chain", "holds another state than the run's: it must resync"},
 	[CORE_EVENT_WRONG_SIZE] = {RV_ERROR, "wrong_size",
 							   "has a model of another size than the run's: left out; is it the same release?"},
-	[CORE_EVENT_AHEAD] = {RV_ERROR, "ahead",
-						  "is in a later round than this coordinator: was the store restored from an old copy?"},
+	[CORE_EVENT_AHEAD] =
+		{RV_ERROR, "ahead",
+		 "is in a later round than this coordinator: was the store restored from an old copy? `rollback` to the round "
+		 "that this run is at makes it come back"},
 	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
 							"the run waits: no majority has vouched for a full state for too many rounds"},
 	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
 						  "the workers hold different weights, and no majority says which are right: bad memory in one "
 						  "of them? Three workers or more could tell"},
+	[CORE_EVENT_ABSENT] = {RV_ERROR, "state_absent", "nobody who is here holds this state"},
+	[CORE_EVENT_GONE] = {RV_ERROR, "state_lost", "all who held this state have come back without it"},
+	[CORE_EVENT_HELD] = {RV_INFO, "state_held", "somebody who holds this state is here again: the run goes on"},
 	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and says good-bye: not waited for"},
 };
+
+void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap) {
+	out[0] = '\0';
+	if (kept->has_best)
+		(void)snprintf(out, cap, "rivulet-coordinator rollback --dir %s --to-round %" PRIu64 "%s",
+					   s->cfg.dir != NULL ? s->cfg.dir : "DIR", kept->best_round,
+					   kept->state == CORE_STATE_ABSENT ? " --force" : "");
+}
+
+/* Which members, and what can be done about it: two lines, as news are short. */
+static void tell_not_held(struct service *s, const struct core_event *ev) {
+	struct core_kept kept;
+	char who[96] = "", command[160];
+	size_t n = 0;
+	core_kept(s->core, &kept);
+	for (uint32_t i = 0; i < NET_MAX_MEMBERS && n < sizeof who - 16; i++)
+		if (kept.last_held >> i & 1)
+			n += (size_t)snprintf(who + n, sizeof who - n, "%s%u%s", n > 0 ? ", " : "", i,
+								  kept.absent >> i & 1 ? " (absent)" : "");
+	service_tell(s, sentences[ev->type].level, sentences[ev->type].name,
+				 "the run holds at round %" PRIu64 ": %s; held last by members %s", ev->round, sentences[ev->type].text,
+				 who);
+	service_rollback_command(s, &kept, command, sizeof command);
+	if (command[0] != '\0')
+		service_tell(s, RV_WARN, "rollback_possible", "%s%s",
+					 kept.absent != 0 ? "start one of them with its directory, or give up rounds: "
+									  : "to give up rounds: ",
+					 command);
+	else
+		service_tell(s, RV_WARN, "rollback_possible",
+					 "start one of them with its directory; no earlier round is on a disk that is here");
+}
 
 void service_tell_events(struct service *s) {
 	struct core_event ev;
 	while (core_next_event(s->core, &ev)) {
 		const char *text = sentences[ev.type].text;
-		if (ev.member < NET_MAX_MEMBERS)
+		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
+			tell_not_held(s, &ev);
+		else if (ev.member < NET_MAX_MEMBERS)
 			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
 						 ev.member, text, ev.round);
 		else

@@ -132,14 +132,36 @@ static void set_totals(const struct service *s, json_t *o, const struct core_mem
 	(void)json_object_set_new(o, "loss", s->n_history > 0 ? json_real(s->history[s->n_history - 1].loss) : json_null());
 }
 
-/* Member numbers; empty unless workers are waited for. */
-static json_t *missing_json(const struct service *s) {
+static json_t *set_json(uint64_t set) {
 	json_t *a = json_array();
-	uint64_t missing = s->waiting_since_us != INT64_MAX ? service_missing(s) : 0;
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++)
-		if (missing >> i & 1)
+		if (set >> i & 1)
 			(void)json_array_append_new(a, json_integer(i));
 	return a;
+}
+
+/* Member numbers; empty unless workers are waited for. */
+static json_t *missing_json(const struct service *s) {
+	return set_json(s->waiting_since_us != INT64_MAX ? service_missing(s) : 0);
+}
+
+/* Null, or why the run stands still though there are workers: nobody has the state of its round. */
+static json_t *not_held_json(const struct service *s) {
+	struct core_kept kept;
+	char command[640];
+	core_kept(s->core, &kept);
+	if (kept.state == CORE_STATE_HELD)
+		return json_null();
+	json_t *o = json_object();
+	set_int(o, "round", kept.round);
+	(void)json_object_set_new(o, "lost", json_boolean(kept.state == CORE_STATE_LOST));
+	(void)json_object_set_new(o, "held_last_by", set_json(kept.last_held));
+	(void)json_object_set_new(o, "absent", set_json(kept.absent));
+	(void)json_object_set_new(o, "best_round", kept.has_best ? json_integer((json_int_t)kept.best_round) : json_null());
+	(void)json_object_set_new(o, "best_held_by", set_json(kept.best_held));
+	service_rollback_command(s, &kept, command, sizeof command);
+	(void)json_object_set_new(o, "command", json_string(command));
+	return o;
 }
 
 json_t *service_status(const struct service *s, int64_t now_us, bool details) {
@@ -158,6 +180,9 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	set_int(o, "round", d->round);
 	set_int(o, "rounds_total", d->final_round);
 	set_int(o, "attempt", d->attempt);
+	set_int(o, "epoch", d->epoch);
+	set_int(o, "epoch_round", d->epoch_round);
+	(void)json_object_set_new(o, "not_held", not_held_json(s));
 	set_int(o, "seq", d->seq);
 	(void)json_object_set_new(o, "chain", hex_string(d->chain.b, RV_HASH_BYTES));
 	set_int(o, "base_round", d->base_round);

@@ -95,6 +95,24 @@ static int print_waiting(const json_t *o, FILE *out) {
 	return 1;
 }
 
+/* Returns how many lines were written. */
+static int print_not_held(const json_t *status, FILE *out) {
+	const json_t *o = json_object_get(status, "not_held");
+	if (!json_is_object(o))
+		return 0;
+	(void)fprintf(out, "  the run holds: %s the state of round %.0f\n",
+				  json_is_true(json_object_get(o, "lost")) ? "all who held it have come back without"
+														   : "nobody who is here holds",
+				  number(o, "round"));
+	if (string(o, "command")[0] == '\0')
+		return 1;
+	(void)fprintf(out, "  %s%s\n",
+				  json_array_size(json_object_get(o, "absent")) > 0 ? "start one who held it, or give up rounds: "
+																	: "to give up rounds: ",
+				  string(o, "command"));
+	return 2;
+}
+
 static const char *silence(const json_t *m) {
 	if (json_is_true(json_object_get(m, "alive")) || strcmp(string(m, "phase"), "leaving") == 0)
 		return "";
@@ -123,7 +141,7 @@ int status_view_print(const json_t *status, bool online, FILE *out) {
 	const json_t *members = json_object_get(status, "members"), *m;
 	size_t i;
 	print_head(status, online, out);
-	int waiting = online ? print_waiting(status, out) : 0;
+	int waiting = online ? print_waiting(status, out) + print_not_held(status, out) : 0;
 	(void)fprintf(out, "  %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %9s %9s  %s\n", NAME_COLUMNS, "worker", "phase",
 				  "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "compute", "reduce",
 				  "last report");

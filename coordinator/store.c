@@ -28,6 +28,7 @@ enum statement {
 	ALL_RECORDS,
 	LAST_COMMITS,
 	TOTAL_TOKENS,
+	DROP_COMMITS,
 	BEGIN,
 	COMMIT,
 	N_STATEMENTS
@@ -49,6 +50,7 @@ static const char *const sql[N_STATEMENTS] = {
 					  " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
 					  " ORDER BY round"),
 	[TOTAL_TOKENS] = "SELECT coalesce(sum(tokens), 0) FROM commits",
+	[DROP_COMMITS] = "DELETE FROM commits WHERE round >= ?",
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
 };
@@ -336,6 +338,12 @@ static enum rv_err put_commit(struct store *s, const struct commit_stats *c, str
 	return step(s, PUT_COMMIT, "writing a commit", et);
 }
 
+/* They are taken back; the records still tell of them. */
+static enum rv_err drop_commits(struct store *s, uint64_t from_round, struct rv_errtext *et) {
+	(void)sqlite3_bind_int64(s->prepared[DROP_COMMITS], 1, (int64_t)from_round);
+	return step(s, DROP_COMMITS, "dropping commits", et);
+}
+
 static enum rv_err append_all(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
 							  struct rv_errtext *et) {
 	RV_TRY(step(s, BEGIN, "starting a transaction", et));
@@ -344,6 +352,8 @@ static enum rv_err append_all(struct store *s, const struct core_record *rec, co
 		RV_TRY(put_member(s, rec, et));
 	if (rec->type == CORE_COMMIT && stats != NULL)
 		RV_TRY(put_commit(s, stats, et));
+	if (rec->type == CORE_ROLLBACK)
+		RV_TRY(drop_commits(s, rec->round, et));
 	RECORD_POINT(rec->type, "written");
 	return step(s, COMMIT, "committing a record", et);
 }

@@ -70,6 +70,7 @@ struct report {
 	uint32_t version; /* decoded: that of its encoding */
 	uint64_t boot;    /* microseconds of wall clock when the process started, one more for each base that it installed
 					   * since: a later boot supersedes, and what peers hold of an earlier one is void */
+	uint64_t epoch;   /* in which it works: what it says of a round or a vote in another one decides nothing */
 	uint64_t seq;     /* grows within a boot; an older report is ignored */
 	uint8_t phase;    /* enum worker_phase */
 	uint64_t round;

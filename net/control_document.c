@@ -110,7 +110,7 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 	if (d->round > d->final_round || (d->phase == RUN_DONE) != (d->round == d->final_round))
 		return rv_fail(et, RV_E_INVALID, "%s: round %llu of %llu in phase %u", WHAT, (unsigned long long)d->round,
 					   (unsigned long long)d->final_round, d->phase);
-	if (d->epoch_round > d->round || (d->epoch == 0 && d->epoch_round != 0))
+	if (d->epoch > NET_MAX_EPOCH || d->epoch_round > d->round || (d->epoch == 0 && d->epoch_round != 0))
 		return rv_fail(et, RV_E_INVALID, "%s: epoch %llu since round %llu, in round %llu", WHAT,
 					   (unsigned long long)d->epoch, (unsigned long long)d->epoch_round, (unsigned long long)d->round);
 	if (d->base_round > d->round || d->round - d->base_round != d->n_log)

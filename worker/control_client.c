@@ -46,7 +46,7 @@ struct control_client {
 	bool latest_changed;  /* since the one under way was made */
 	bool has_document;
 	uint64_t seq;     /* of the latest document */
-	uint32_t version; /* spoken, as its head said; before the first one the lowest */
+	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */
 	struct document doc;
 	struct join_reply joined;
 	uint8_t buffer[NET_MAX_REPORT_BYTES];
@@ -62,7 +62,6 @@ enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[N
 	memcpy(c->run_key, run_key, NET_KEY_BYTES);
 	c->owner = *owner;
 	c->rng = rv_rng_of(seed, 0);
-	c->version = CONTROL_VERSION_MIN;
 	c->join.c = c->report.c = c->document.c = c;
 	*out = c;
 	return RV_OK;
@@ -277,8 +276,13 @@ void control_client_follow(struct control_client *c) {
 /* ---- time -----------------------------------------------------------------------------------------------------------
  */
 
+/* Reports wait for the first document: it says which version is spoken. */
+static bool may_start(const struct call *k) {
+	return k->wanted && !k->under_way && (k != &k->c->report || k->c->version != 0);
+}
+
 static bool is_due(const struct call *k, int64_t now_us) {
-	return k->wanted && !k->under_way && now_us >= k->not_before_us;
+	return may_start(k) && now_us >= k->not_before_us;
 }
 
 void control_client_tick(struct control_client *c, int64_t now_us) {
@@ -294,7 +298,7 @@ int64_t control_client_deadline_us(const struct control_client *c) {
 	const struct call *calls[] = {&c->join, &c->report, &c->document};
 	int64_t at = INT64_MAX;
 	for (int i = 0; i < 3; i++)
-		if (calls[i]->wanted && !calls[i]->under_way && calls[i]->not_before_us < at)
+		if (may_start(calls[i]) && calls[i]->not_before_us < at)
 			at = calls[i]->not_before_us;
 	return at;
 }

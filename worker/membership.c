@@ -13,6 +13,7 @@ enum { PATH_BYTES = 320, TICKET_TEXT_BYTES = (NET_SIG_BYTES * 4 + 2) / 3 + 1, SE
 
 struct member_file {
 	int64_t member;
+	int64_t epoch;
 	char ticket[TICKET_TEXT_BYTES];
 	char name[NET_NAME_BYTES];
 	char data[1024];
@@ -24,6 +25,8 @@ static const struct rv_option member_table[] = {
 	 "This worker's number in the run.", "Member"},
 	{"ticket", RV_OPT_STRING, offsetof(struct member_file, ticket), TICKET_TEXT_BYTES, NULL, 0, 0, NULL,
 	 "The run's signature for it.", "Member"},
+	{"epoch", RV_OPT_INT, offsetof(struct member_file, epoch), 0, "0", 0, NET_MAX_EPOCH, NULL,
+	 "Rollbacks of the run that the state here has followed.", "Member"},
 	{"name", RV_OPT_STRING, offsetof(struct member_file, name), NET_NAME_BYTES, "", 0, 0, NULL,
 	 "What the run knows this worker by.", "Member"},
 	{"data", RV_OPT_STRING, offsetof(struct member_file, data), sizeof(((struct member_file *)0)->data), "", 0, 0, NULL,
@@ -83,6 +86,7 @@ static enum rv_err parse_member(const char *dir, const char *text, struct member
 	if (!rv_base64url_decode(f.ticket, strlen(f.ticket), m->ticket, NET_SIG_BYTES))
 		return rv_fail(et, RV_E_CORRUPT, "%s: ticket is not a signature", path);
 	m->member = (uint32_t)f.member;
+	m->epoch = (uint64_t)f.epoch;
 	snprintf(m->name, sizeof m->name, "%s", f.name);
 	snprintf(m->data, sizeof m->data, "%s", f.data);
 	snprintf(m->tokenizer, sizeof m->tokenizer, "%s", f.tokenizer);
@@ -139,7 +143,7 @@ static enum rv_err write_link(const char *dir, const struct membership *m, struc
 }
 
 enum rv_err membership_store(const char *dir, const struct membership *m, struct rv_errtext *et) {
-	struct member_file f = {.member = m->member};
+	struct member_file f = {.member = m->member, .epoch = (int64_t)m->epoch};
 	char text[3072];
 	rv_base64url_encode(m->ticket, NET_SIG_BYTES, f.ticket);
 	snprintf(f.name, sizeof f.name, "%s", m->name);

@@ -46,6 +46,17 @@ static enum rv_err check_same_run(const struct round_core *c, const struct docum
 	return RV_OK;
 }
 
+/* A later epoch ends this core (ROUND_ROLLBACK); an earlier one can only be a mistake. */
+static enum rv_err check_epoch(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	if (d->epoch >= c->cfg.epoch)
+		return RV_OK;
+	return rv_fail(
+		et, RV_E_CORRUPT,
+		"document %llu: epoch %llu, but epoch %llu has begun: was the coordinator's store restored from an old "
+		"copy? `rivulet-coordinator rollback` there makes a later epoch",
+		(unsigned long long)d->seq, (unsigned long long)d->epoch, (unsigned long long)c->cfg.epoch);
+}
+
 /* Refuses what cannot be true, whatever our own state is. */
 static enum rv_err check_document(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	unsigned long long seq = d->seq;
@@ -56,10 +67,11 @@ static enum rv_err check_document(const struct round_core *c, const struct docum
 		return rv_fail(et, RV_E_CORRUPT, "document %llu: its state hash at round %llu does not follow from its digests",
 					   seq, (unsigned long long)d->round);
 	if (d->round < c->round)
-		return rv_fail(et, RV_E_CORRUPT,
-					   "document %llu: round %llu, but round %llu was committed before (we hold its result): was the "
-					   "coordinator's store restored from an old copy?",
-					   seq, (unsigned long long)d->round, (unsigned long long)c->round - 1);
+		return rv_fail(
+			et, RV_E_CORRUPT,
+			"document %llu: round %llu, but round %llu was committed before (we hold its result): was the "
+			"coordinator's store restored from an old copy? `rivulet-coordinator rollback` there makes workers go back",
+			seq, (unsigned long long)d->round, (unsigned long long)c->round - 1);
 	if (d->phase == RUN_REDUCE && c->cfg.n_chunks != 0 && d->n_chunks != c->cfg.n_chunks)
 		return rv_fail(et, RV_E_PROTOCOL, "document %llu: a vector of %u chunks, ours has %u", seq, d->n_chunks,
 					   c->cfg.n_chunks);
@@ -96,8 +108,14 @@ static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) 
 
 enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et) {
 	(void)now_us;
-	if (c->has_doc && d->seq <= c->doc.seq)
+	if (c->next_epoch != 0 || (c->has_doc && d->seq <= c->doc.seq && d->epoch == c->cfg.epoch))
 		return RV_OK;
+	RV_TRY(check_epoch(c, d, et));
+	if (d->epoch > c->cfg.epoch) {
+		c->next_epoch = d->epoch;
+		c->next_epoch_round = d->epoch_round;
+		return RV_OK;
+	}
 	RV_TRY(check_document(c, d, et));
 	c->doc = *d;
 	c->has_doc = true;

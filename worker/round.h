@@ -34,6 +34,7 @@ enum late_policy { LATE_KEEP, LATE_DISCARD };
 
 struct round_config {
 	uint32_t member;
+	uint64_t epoch; /* in which the platform's state was made: as it last stored it (ROUND_ROLLBACK); 0 at first */
 	uint64_t steps_per_round; /* H */
 	uint32_t n_chunks; /* of this worker's vector: a REDUCE document of another size is refused (0: not checked) */
 	enum late_policy late;
@@ -60,12 +61,18 @@ enum round_action_type {
 	ROUND_CANCEL_FETCH,
 	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not
 	 * come for a while (round_end_verified tells). */
-	ROUND_FINISH
+	ROUND_FINISH,
+	/* The operator has taken committed rounds back: `epoch` began with `round`. Forget what the disk holds of later
+	 * states (statestore_rewind), store the epoch, and start again from the disk with a new core and a new boot: nothing
+	 * of before, neither a vote nor a contribution on its way, can be taken for one of the new epoch. No other action
+	 * and no report comes from this core any more. */
+	ROUND_ROLLBACK
 };
 
 struct round_action {
 	enum round_action_type type;
 	uint64_t round;
+	uint64_t epoch;        /* ROLLBACK */
 	uint64_t steps;        /* TRAIN: how many more of this round's H: the global inner step is (round + 1) H - steps */
 	bool made_here;        /* FETCH_BASE */
 	struct rv_hash expect; /* FETCH_BASE: full hash; FETCH_LOG, APPLY: digest */

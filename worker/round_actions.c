@@ -106,7 +106,17 @@ static void forgive_full_disk(struct round_core *c, int64_t now_us) {
 		c->reduce.persist_failed = false;
 }
 
+static bool rollback_action(struct round_core *c, struct round_action *out) {
+	if (c->told_rollback)
+		return false;
+	c->told_rollback = true;
+	*out = (struct round_action){.type = ROUND_ROLLBACK, .round = c->next_epoch_round, .epoch = c->next_epoch};
+	return true;
+}
+
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (c->next_epoch != 0)
+		return rollback_action(c, out);
 	if (!c->has_doc || c->finished)
 		return false;
 	forgive_full_disk(c, now_us);

@@ -65,6 +65,8 @@ struct round_core {
 	struct round_reduce reduce;
 	struct round_fetch fetch;
 	bool leaving, finished;
+	uint64_t next_epoch, next_epoch_round; /* one that began after ours; 0: none */
+	bool told_rollback;
 	int64_t finish_by_us; /* the run is done: how long a majority's word on the end state is waited for; 0: not yet */
 
 	bool has_sent;

@@ -63,6 +63,29 @@ static void begin_stop(struct session *s, int64_t now_us) {
 	trainer_save(s->trainer);
 }
 
+void session_roll_back(struct session *s, int64_t now_us, const struct round_action *a) {
+	rv_progress_clear(s->events);
+	rv_event(s->events, RV_WARN, "rollback",
+			 RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round)),
+					   rv_field_int("to_round", (int64_t)a->round), rv_field_int("epoch", (int64_t)a->epoch)),
+			 "the operator rolled the run back to round %" PRIu64 " (epoch %" PRIu64 "); we are at round %" PRIu64
+			 ": going back by what is on disk, or from peers",
+			 a->round, a->epoch, round_round(s->round));
+	s->next_epoch = a->epoch;
+	s->next_epoch_round = a->round;
+	s->state = SESSION_STOPPING;
+	s->stop_by_us = now_us;
+	s->saved = false;
+	trainer_save(s->trainer);
+}
+
+/* Files first: when only they are gone, the next start finds the old epoch and does the same again. */
+static enum rv_err forget_given_up(struct session *s, struct rv_errtext *et) {
+	statestore_rewind(&s->store, s->next_epoch_round);
+	s->member.epoch = s->next_epoch;
+	return membership_store(s->opt->dir, &s->member, et);
+}
+
 /* STOPPING lasts until everything is on disk and the good-bye was heard (or nobody listens). */
 static bool is_stopped(struct session *s, int64_t now_us) {
 	bool written = s->saved && jobs_idle(s->storage) && trainer_idle(s->trainer);
@@ -168,7 +191,9 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 	return s->fault;
 }
 
-enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
+/* *again: the run was rolled back, and the disk is ready for another start. */
+static enum rv_err run_to_its_end(const struct worker_options *o, const char *link, int signals_fd, bool *again,
+								  struct rv_errtext *et) {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s)
 		return rv_fail(et, RV_E_NOMEM, "no memory to start");
@@ -179,6 +204,9 @@ enum rv_err session_run(const struct worker_options *o, const char *link, int si
 	enum rv_err e = session_open(s, link, et);
 	if (e == RV_OK)
 		e = loop(s, et);
+	if (e == RV_OK && s->next_epoch != 0)
+		e = forget_given_up(s, et);
+	*again = e == RV_OK && s->next_epoch != 0 && !s->told_to_stop;
 	if (e != RV_OK && e != RV_E_CANCELLED && s->events)
 		rv_event(s->events, RV_ERROR, "failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s",
 				 et ? et->text : "");
@@ -186,5 +214,13 @@ enum rv_err session_run(const struct worker_options *o, const char *link, int si
 		return e; /* the process ends now: threads in the middle of a step are not waited for */
 	session_release(s);
 	free(s);
+	return e;
+}
+
+enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
+	bool again = true;
+	enum rv_err e = RV_OK;
+	while (e == RV_OK && again)
+		e = run_to_its_end(o, link, signals_fd, &again, et);
 	return e;
 }

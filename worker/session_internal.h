@@ -61,7 +61,9 @@ struct session {
 	bool told_to_stop; /* by a signal, at signalled_us */
 	int64_t signalled_us;
 	int64_t started_us, stop_by_us, linger_until_us;
-	uint64_t boot;     /* this process, in reports */
+	uint64_t boot; /* this process, in reports */
+	bool replica_ahead; /* its file is of a round that was taken back: it must prove nothing any more */
+	uint64_t next_epoch, next_epoch_round; /* ends to start again there: the run was rolled back; 0: not */
 	enum rv_err fault; /* why it ends; RV_OK: as it should */
 	struct rv_errtext fault_text;
 
@@ -101,6 +103,8 @@ struct session {
 /* Ends the session with this fault. */
 void session_fail(struct session *s, enum rv_err e, const char *text);
 bool session_is_up(const struct session *s); /* the round core exists */
+/* Stops, to start again with what the disk holds of the rounds that were not taken back. */
+void session_roll_back(struct session *s, int64_t now_us, const struct round_action *a);
 
 /* ---- session_start.c ---- */
 enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et);

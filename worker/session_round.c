@@ -396,6 +396,9 @@ static void perform(struct session *s, int64_t now_us, const struct round_action
 	case ROUND_CANCEL_FETCH:
 		cancel_fetch(s, now_us);
 		break;
+	case ROUND_ROLLBACK:
+		session_roll_back(s, now_us, a);
+		break;
 	case ROUND_FINISH:
 		finish(s);
 		break;

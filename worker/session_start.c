@@ -161,6 +161,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 	int64_t heartbeat_us = run->liveness_ms * RV_US_PER_MS / 5;
 	struct round_config cfg = {
 		.member = s->member.member,
+		.epoch = s->member.epoch,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.n_chunks = g->cfg.chunks.n_chunks,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
@@ -232,6 +233,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 		trainer_resume(s->trainer, &found, on_replica_damage, s);
 		e = open_round(s, &found, et);
 	}
+	s->replica_ahead = found.has_replica && found.replica.round > g->round;
 	if (e == RV_OK && found.has_replica) {
 		s->sums.tokens = found.replica.run_tokens;
 		s->sums.bytes_sent_before = found.replica.bytes_sent;
@@ -328,6 +330,8 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	if (s->owes_end)
 		session_write_run(s);
 	announce_start(s);
+	if (s->replica_ahead)
+		trainer_save(s->trainer); /* written anew before any vote is: the storage thread keeps the order */
 	s->sums.applied_us = rv_clock_monotonic_us();
 	s->state = SESSION_RUNNING;
 	control_client_follow(s->control);

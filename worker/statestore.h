@@ -101,6 +101,9 @@ enum rv_err statestore_recover(const struct statestore *s, struct global_state *
 
 /* Removes what s->policy lets go, given that joiners start at `vouched_round`. */
 void statestore_prune(const struct statestore *s, uint64_t vouched_round);
+/* Removes what a rollback to `round` gives up: log entries from it on, bases after it. The replica stays: Adam's moments
+ * and the place in the data are this worker's own. */
+void statestore_rewind(const struct statestore *s, uint64_t round);
 /* Removes what a wrong history left behind: all log entries from `round` on, bases after it, the replica; and entries
  * before it that nothing proves. */
 void statestore_forget_from(const struct statestore *s, uint64_t round);

@@ -50,6 +50,16 @@ static void sync_directory(const struct statestore *s) {
 		s->notice(s->notice_ctx, e, et.text);
 }
 
+void statestore_rewind(const struct statestore *s, uint64_t round) {
+	struct checkpoint_index *x = statestore_new_index(s, NULL);
+	if (x && statestore_scan(s, x, NULL) == RV_OK) {
+		remove_rounds(s, &x->bases, STATE_FILE_BASE, round + 1, UINT64_MAX);
+		remove_rounds(s, &x->logs, STATE_FILE_LOG, round, UINT64_MAX);
+	}
+	free(x);
+	sync_directory(s);
+}
+
 void statestore_forget_from(const struct statestore *s, uint64_t round) {
 	struct checkpoint_index *x = statestore_new_index(s, NULL);
 	if (x && statestore_scan(s, x, NULL) == RV_OK) {

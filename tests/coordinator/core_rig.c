@@ -166,13 +166,20 @@ struct rv_hash rig_digest(uint64_t round) {
 
 struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase) {
 	const struct document *d = rig_doc(r);
-	struct report rep = {.boot = 1, .phase = (uint8_t)phase, .round = d->round, .tokens = 1000, .n_chunks = RIG_CHUNKS};
+	struct report rep = {.boot = 1,
+						 .epoch = d->epoch,
+						 .phase = (uint8_t)phase,
+						 .round = d->round,
+						 .tokens = 1000,
+						 .n_chunks = RIG_CHUNKS};
 	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
 		rep.attempt = d->attempt;
 	if (phase == WORKER_VOTED)
 		rep.digest = rig_digest(d->round);
 	if (phase != WORKER_SYNCING)
 		rep.chain = d->chain;
+	rep.proven_round = rep.round + (phase == WORKER_VOTED);
+	rep.proven_chain = phase == WORKER_VOTED ? rv_chain_next(&rep.chain, &rep.digest) : rep.chain;
 	snprintf(rep.addr, sizeof rep.addr, "10.0.0.%u:70%02u", who, who);
 	return rep;
 }

@@ -1,0 +1,188 @@
+/* core_rollback.c: whether the state of the current round is still on somebody's disk, as reports say; and the operator's
+ * way back when it is not. */
+#include "coordinator/core_internal.h"
+
+/* Its disk proves the state `chain` of `round`, whatever epoch it works in. */
+static bool proves(const struct core_member *m, uint64_t round, const struct rv_hash *chain) {
+	const struct report *r = &m->last;
+	bool own = r->round == round && rv_hash_equal(&r->chain, chain);
+	return own || (r->proven_round == round && rv_hash_equal(&r->proven_chain, chain));
+}
+
+static bool is_here(const struct core *c, const struct core_member *m) {
+	return m->reported && core_available(c, m) && !core_diverged(c, m);
+}
+
+static uint64_t holders(const struct core *c, uint64_t round, const struct rv_hash *chain) {
+	uint64_t set = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (is_here(c, &c->members[i]) && proves(&c->members[i], round, chain))
+			set |= core_bit((uint32_t)i);
+	return set;
+}
+
+/* It may hold the state of the round without having said so: it has not reported yet, or it speaks version 3 and is about
+ * to apply the round that it took part in. */
+static bool may_hold(const struct core *c, uint32_t i) {
+	const struct core_member *m = &c->members[i];
+	if (!core_available(c, m))
+		return false;
+	bool about_to = (c->last_commit & core_bit(i)) != 0 && m->last.round + 1 == c->round;
+	return !m->reported || (m->last.version == 3 && about_to);
+}
+
+/* The latest committed round before this one that somebody here can prove. */
+static void find_best(const struct core *c, struct core_kept *out) {
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		const uint64_t claims[] = {m->last.round, m->last.proven_round};
+		for (int k = 0; k < 2; k++) {
+			struct rv_hash chain;
+			bool better = claims[k] < c->round && (!out->has_best || claims[k] > out->best_round);
+			if (!better || !is_here(c, m) || !core_past_chain(c, claims[k], &chain) || !proves(m, claims[k], &chain))
+				continue;
+			out->has_best = true;
+			out->best_round = claims[k];
+			out->best_held = holders(c, claims[k], &chain);
+		}
+	}
+}
+
+/* *unheld: nobody who is here holds the state of the round; returned: whether it is absent or lost then. */
+static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
+	*out =
+		(struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .last_held = c->last_commit | c->seen_holding};
+	bool anybody = false, unknown = false;
+	for (int i = 0; i < c->n_members; i++) {
+		anybody |= is_here(c, &c->members[i]);
+		unknown |= may_hold(c, (uint32_t)i);
+		if ((out->last_held & core_bit((uint32_t)i)) && !is_here(c, &c->members[i]))
+			out->absent |= core_bit((uint32_t)i);
+	}
+	find_best(c, out);
+	*unheld = c->round > 0 && anybody && !unknown && holders(c, c->round, &c->chain) == 0;
+	return out->absent != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
+}
+
+/* Those who come back may give each other what each lacks: that takes a moment, in which nothing is said. */
+void core_kept(const struct core *c, struct core_kept *out) {
+	bool unheld = false;
+	enum core_state_kept state = who_kept(c, out, &unheld);
+	bool for_long = c->not_held_since_us != INT64_MAX && c->now_us - c->not_held_since_us >= c->cfg.liveness_us;
+	if (unheld && for_long)
+		out->state = state;
+}
+
+void core_watch_state(struct core *c) {
+	static const enum core_event_type events[] = {[CORE_STATE_HELD] = CORE_EVENT_HELD,
+												  [CORE_STATE_ABSENT] = CORE_EVENT_ABSENT,
+												  [CORE_STATE_LOST] = CORE_EVENT_GONE};
+	struct core_kept kept;
+	bool unheld = false;
+	(void)who_kept(c, &kept, &unheld);
+	if (!unheld)
+		c->not_held_since_us = INT64_MAX;
+	else if (c->not_held_since_us == INT64_MAX)
+		c->not_held_since_us = c->now_us;
+	c->seen_holding |= holders(c, c->round, &c->chain);
+	core_kept(c, &kept);
+	if (kept.state == c->kept_said)
+		return;
+	c->kept_said = kept.state;
+	core_say(c, events[kept.state], NET_MAX_MEMBERS, c->round);
+}
+
+/* ---- the way back ------------------------------------------------------------------------------------------------ */
+
+static bool anybody_ahead(const struct core *c) {
+	for (int i = 0; i < c->n_members; i++)
+		if (is_here(c, &c->members[i]) && (c->members[i].last.round > c->round || c->members[i].last.epoch > c->epoch))
+			return true;
+	return false;
+}
+
+/* Of a store that was restored from an old copy, workers may know a later one. */
+static uint64_t latest_epoch(const struct core *c) {
+	uint64_t latest = c->epoch;
+	for (int i = 0; i < c->n_members; i++)
+		if (is_here(c, &c->members[i]) && c->members[i].last.epoch > latest)
+			latest = c->members[i].last.epoch;
+	return latest;
+}
+
+static enum rv_err check_target(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
+	unsigned long long to = to_round, now = c->round, first = c->past.first;
+	if (to_round > c->round)
+		return rv_fail(et, RV_E_INVALID, "rollback: the run is at round %llu: round %llu is not committed", now, to);
+	if (to_round < c->past.first)
+		return rv_fail(et, RV_E_RANGE, "rollback: to round %llu: rounds before %llu are not remembered", to, first);
+	if (latest_epoch(c) >= NET_MAX_EPOCH)
+		return rv_fail(et, RV_E_RANGE, "rollback: epoch %d is the last there can be", (int)NET_MAX_EPOCH);
+	if (to_round == c->round && !anybody_ahead(c))
+		return rv_fail(et, RV_E_INVALID,
+					   "rollback: the run is at round %llu already, and no member that is here is ahead of it", now);
+	return RV_OK;
+}
+
+/* What speaks against it, and the operator may know better. */
+static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
+	unsigned long long to = to_round, now = c->round;
+	struct core_kept kept;
+	struct rv_hash chain;
+	core_kept(c, &kept);
+	(void)core_past_chain(c, to_round, &chain);
+	if (to_round > 0 && holders(c, to_round, &chain) == 0)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: nobody who is here has proven the state of round %llu; workers that are ahead of it could "
+			"go back as far as their disks reach: --force lets them",
+			to);
+	if (to_round < c->round && kept.state == CORE_STATE_HELD)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: nothing is known to be lost: the state of round %llu is held by somebody who is here, or "
+			"not all have reported yet; --force gives up rounds %llu to %llu all the same",
+			now, to, now - 1);
+	if (to_round < c->round && kept.state == CORE_STATE_ABSENT)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: some of those who held round %llu last are merely absent: when they come back the run "
+			"goes on from there; --force gives up rounds %llu to %llu without them",
+			now, to, now - 1);
+	return RV_OK;
+}
+
+enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, bool force, struct rv_errtext *et) {
+	core_step(c, now_us);
+	RV_TRY(check_target(c, to_round, et));
+	if (!force)
+		RV_TRY(check_loss(c, to_round, et));
+	if (c->n_queue > 0)
+		return rv_fail(et, RV_E_BUSY, "rollback: another decision is just being made durable: try again");
+	struct core_record *rec = core_push(c, CORE_ROLLBACK);
+	rec->epoch = latest_epoch(c) + 1;
+	rec->round = to_round;
+	(void)core_past_chain(c, to_round, &rec->chain);
+	return RV_OK;
+}
+
+const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
+	struct rv_hash chain;
+	if (rec->epoch <= c->epoch)
+		return "not a later epoch";
+	if (!core_past_chain(c, rec->round, &chain) || !rv_hash_equal(&chain, &rec->chain))
+		return "its state hash is not that of the round";
+	if (!core_past_return(c, rec->round))
+		return "so far back is not known";
+	c->epoch = rec->epoch;
+	c->epoch_round = rec->round;
+	c->attempt = 0;
+	c->roster.n = 0;
+	c->seen_holding = 0;
+	c->kept_said = CORE_STATE_HELD;
+	c->not_held_since_us = INT64_MAX;
+	c->ready_since_us = c->accused_since_us = INT64_MAX;
+	c->no_base_said = UINT64_MAX;
+	c->split_said = 0;
+	return NULL;
+}

@@ -1,0 +1,282 @@
+/* A committed round that nobody's disk holds any more: it is noticed, nothing is taken back by itself, and the operator's
+ * rollback begins an epoch in which nothing of the old one counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/chain.h"
+#include "base/rng.h"
+#include "tests/coordinator/core_rig.h"
+
+enum { N = 3 };
+
+/* state_hash(round) of the rig's run, whose rounds all have rig_digest. */
+static struct rv_hash chain_at(const struct rig *r, uint64_t round) {
+	struct rv_hash chain = rv_chain_start(&r->cfg.run_hash);
+	for (uint64_t i = 0; i < round; i++) {
+		struct rv_hash digest = rig_digest(i);
+		chain = rv_chain_next(&chain, &digest);
+	}
+	return chain;
+}
+
+/* Worker `who` is here again, and its disk proves no more than `round`. */
+static void come_back_with(struct rig *r, uint32_t who, uint64_t round) {
+	struct report rep = rig_report(r, who, WORKER_SYNCING);
+	rep.round = rep.proven_round = round;
+	rep.proven_chain = chain_at(r, round);
+	rig_send(r, who, &rep);
+}
+
+static void all_come_back_with(struct rig *r, const uint64_t rounds[N]) {
+	for (uint32_t i = 0; i < N; i++)
+		come_back_with(r, i, rounds[i]);
+}
+
+/* Time goes by, in which they report again and again. */
+static void wait_reporting(struct rig *r, const uint64_t rounds[N], int64_t us) {
+	for (; us > 0; us -= RIG_S) {
+		rig_wait(r, RIG_S);
+		all_come_back_with(r, rounds);
+	}
+}
+
+static struct core_kept kept(const struct rig *r) {
+	struct core_kept k;
+	core_kept(r->core, &k);
+	return k;
+}
+
+static enum rv_err roll_back(struct rig *r, uint64_t to_round, bool force, const char *says) {
+	struct rv_errtext et = {0};
+	enum rv_err e = core_rollback(r->core, r->now_us, to_round, force, &et);
+	rig_pump(r);
+	if (says != NULL && strstr(et.text, says) == NULL)
+		fail_msg("'%s' is not in '%s'", says, et.text);
+	return e;
+}
+
+static void three_rounds(struct rig *r) {
+	rig_open(r, 2, N);
+	for (int i = 0; i < 3; i++)
+		rig_round(r, N);
+	rig_say_all(r, N, WORKER_TRAINING);
+	assert_int_equal(kept(r).state, CORE_STATE_HELD);
+}
+
+static void test_a_lost_round_is_noticed_and_nothing_is_guessed(void **state) {
+	(void)state;
+	struct rig r;
+	const uint64_t rounds[N] = {1, 2, 0};
+	three_rounds(&r);
+	wait_reporting(&r, rounds, 9 * RIG_S);
+	assert_false(rig_saw(&r, CORE_EVENT_GONE, NET_MAX_MEMBERS)); /* they may still help each other */
+	wait_reporting(&r, rounds, 5 * RIG_S);
+	assert_true(rig_saw(&r, CORE_EVENT_GONE, NET_MAX_MEMBERS));
+	struct core_kept k = kept(&r);
+	assert_int_equal(k.state, CORE_STATE_LOST);
+	assert_int_equal(k.round, 3);
+	assert_int_equal(k.last_held, 7);
+	assert_int_equal(k.absent, 0);
+	assert_true(k.has_best);
+	assert_int_equal(k.best_round, 2);
+	assert_int_equal(k.best_held, 2);
+	wait_reporting(&r, rounds, 60 * RIG_S);
+	rig_expect(&r, RUN_OPEN, 3, 0);
+	assert_int_equal(rig_doc(&r)->epoch, 0);
+	rig_release(&r);
+}
+
+static void test_a_rollback_begins_an_epoch(void **state) {
+	(void)state;
+	struct rig r;
+	const uint64_t rounds[N] = {1, 2, 0};
+	three_rounds(&r);
+	wait_reporting(&r, rounds, 15 * RIG_S);
+	uint64_t seq = rig_doc(&r)->seq;
+	assert_int_equal(roll_back(&r, 2, false, NULL), RV_OK);
+	const struct document *d = rig_doc(&r);
+	struct rv_hash chain = chain_at(&r, 2);
+	assert_int_equal(rig_last(&r, CORE_ROLLBACK)->epoch, 1);
+	rig_expect(&r, RUN_OPEN, 2, 0);
+	assert_int_equal(d->epoch, 1);
+	assert_int_equal(d->epoch_round, 2);
+	assert_true(d->seq > seq);
+	assert_memory_equal(&d->chain, &chain, sizeof chain);
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->epoch, 1);
+	rig_expect(&r, RUN_OPEN, 2, 0);
+	rig_round(&r, N);
+	rig_round(&r, N);
+	rig_expect(&r, RUN_OPEN, 4, 0);
+	assert_int_equal(rig_doc(&r)->epoch, 1);
+	assert_int_equal(kept(&r).state, CORE_STATE_HELD);
+	rig_release(&r);
+}
+
+static void test_absent_holders_need_force(void **state) {
+	(void)state;
+	struct rig r;
+	three_rounds(&r);
+	for (int i = 0; i < 25; i++) { /* worker 2 is silent */
+		rig_wait(&r, RIG_S);
+		come_back_with(&r, 0, 1);
+		come_back_with(&r, 1, 2);
+	}
+	assert_true(rig_saw(&r, CORE_EVENT_ABSENT, NET_MAX_MEMBERS));
+	struct core_kept k = kept(&r);
+	assert_int_equal(k.state, CORE_STATE_ABSENT);
+	assert_int_equal(k.absent, 4);
+	assert_int_equal(roll_back(&r, 2, false, "merely absent"), RV_E_INVALID);
+	rig_say(&r, 2, WORKER_TRAINING); /* there it is */
+	assert_true(rig_saw(&r, CORE_EVENT_HELD, NET_MAX_MEMBERS));
+	assert_int_equal(kept(&r).state, CORE_STATE_HELD);
+	rig_expect(&r, RUN_OPEN, 3, 0);
+	for (int i = 0; i < 25; i++) {
+		rig_wait(&r, RIG_S);
+		come_back_with(&r, 0, 1);
+		come_back_with(&r, 1, 2);
+	}
+	assert_int_equal(roll_back(&r, 2, true, NULL), RV_OK);
+	assert_int_equal(rig_doc(&r)->epoch, 1);
+	rig_release(&r);
+}
+
+static void test_what_is_refused(void **state) {
+	(void)state;
+	struct rig r;
+	const uint64_t rounds[N] = {1, 1, 1};
+	three_rounds(&r);
+	assert_int_equal(roll_back(&r, 4, true, "not committed"), RV_E_INVALID);
+	assert_int_equal(roll_back(&r, 3, true, "already"), RV_E_INVALID);
+	assert_int_equal(roll_back(&r, 2, false, "nobody who is here has proven"), RV_E_INVALID);
+	assert_int_equal(roll_back(&r, 0, false, "nothing is known to be lost"), RV_E_INVALID);
+	wait_reporting(&r, rounds, 15 * RIG_S);
+	assert_int_equal(roll_back(&r, 2, false, "nobody who is here has proven"), RV_E_INVALID);
+	assert_int_equal(roll_back(&r, 1, false, NULL), RV_OK);
+	rig_release(&r);
+}
+
+/* The coordinator has just started: who has not reported yet may hold anything. */
+static void test_nothing_is_said_before_members_could_report(void **state) {
+	(void)state;
+	struct rig r;
+	three_rounds(&r);
+	rig_restart(&r);
+	come_back_with(&r, 0, 1);
+	assert_int_equal(kept(&r).state, CORE_STATE_HELD);
+	assert_int_equal(roll_back(&r, 1, false, "not all have reported"), RV_E_INVALID);
+	rig_release(&r);
+}
+
+/* A process of the old epoch, frozen since: its word on a round of the same number is of another history. */
+static void test_votes_of_another_epoch_do_not_count(void **state) {
+	(void)state;
+	struct rig r;
+	const uint64_t rounds[N] = {1, 1, 1};
+	three_rounds(&r);
+	wait_reporting(&r, rounds, 15 * RIG_S);
+	assert_int_equal(roll_back(&r, 1, false, NULL), RV_OK);
+	rig_say_all(&r, 2, WORKER_TRAINING);
+	struct report old = rig_report(&r, 2, WORKER_READY);
+	old.epoch = 0;
+	rig_send(&r, 2, &old);
+	rig_say_all(&r, 2, WORKER_READY);
+	rig_expect(&r, RUN_OPEN, 1, 0); /* it is waited for: it is about to come back */
+	rig_wait(&r, 6 * RIG_S);
+	rig_expect(&r, RUN_REDUCE, 1, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1);
+	struct report vote = rig_report(&r, 1, WORKER_VOTED);
+	vote.epoch = 0;
+	rig_send(&r, 1, &vote);
+	assert_int_equal(rig_doc(&r)->round, 1); /* not committed */
+	rig_release(&r);
+}
+
+/* An older copy of the store was restored: workers are ahead, in a later epoch perhaps. */
+static void test_workers_ahead_of_a_restored_store(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, N);
+	rig_round(&r, N);
+	rig_restart(&r);
+	for (uint32_t i = 0; i < N; i++) {
+		struct report rep = rig_report(&r, i, WORKER_TRAINING);
+		rep.round = rep.proven_round = 5;
+		rep.epoch = 2;
+		rep.chain = rep.proven_chain = rig_digest(77);
+		rig_send(&r, i, &rep);
+	}
+	assert_true(rig_saw(&r, CORE_EVENT_AHEAD, 1));
+	assert_int_equal(roll_back(&r, 1, false, "--force lets them"), RV_E_INVALID);
+	assert_int_equal(roll_back(&r, 1, true, NULL), RV_OK);
+	assert_int_equal(rig_doc(&r)->epoch, 3);
+	assert_int_equal(rig_doc(&r)->epoch_round, 1);
+	rig_round(&r, N);
+	rig_release(&r);
+}
+
+/* Everyone vouches for the full state of the current round. */
+static void vouch(struct rig *r, uint8_t flavour) {
+	struct report rep[N];
+	for (uint32_t i = 0; i < N; i++) {
+		rep[i] = rig_report(r, i, WORKER_TRAINING);
+		rep[i].full_round = rep[i].round;
+		rep[i].full_hash = rig_digest(rep[i].round * 256 + flavour);
+	}
+	for (uint32_t i = 0; i < N; i++)
+		rig_send(r, i, &rep[i]);
+}
+
+/* Commits, bases and rollbacks in any order: the rig checks that documents follow from their digests, and a twin that
+ * replays the records says the same. */
+static void test_any_sequence(void **state) {
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct rig r;
+		struct rv_rng rng = rv_rng_of(seed, 9);
+		uint64_t epochs = 0;
+		rig_open(&r, 1, N);
+		rig_say_all(&r, N, WORKER_TRAINING);
+		while (r.n_records < 48) {
+			uint64_t round = rig_doc(&r)->round, dice = rv_rng_below(&rng, 10);
+			if (dice < 6 && round + 1 < r.cfg.final_round)
+				rig_round(&r, N);
+			else if (dice < 8 && round > rig_doc(&r)->base_round)
+				vouch(&r, (uint8_t)epochs);
+			else if (round > 0) {
+				uint64_t to = rv_rng_below(&rng, round);
+				struct rv_hash chain = chain_at(&r, to);
+				assert_int_equal(roll_back(&r, to, true, NULL), RV_OK);
+				assert_int_equal(rig_doc(&r)->epoch, ++epochs);
+				assert_int_equal(rig_doc(&r)->round, to);
+				assert_true(rig_doc(&r)->base_round <= to);
+				assert_memory_equal(&rig_doc(&r)->chain, &chain, sizeof chain);
+				rig_say_all(&r, N, WORKER_TRAINING);
+			} else {
+				rig_round(&r, N);
+			}
+		}
+		rig_restart(&r);
+		assert_int_equal(rig_doc(&r)->epoch, epochs);
+		rig_release(&r);
+	}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_lost_round_is_noticed_and_nothing_is_guessed),
+		cmocka_unit_test(test_a_rollback_begins_an_epoch),
+		cmocka_unit_test(test_absent_holders_need_force),
+		cmocka_unit_test(test_what_is_refused),
+		cmocka_unit_test(test_nothing_is_said_before_members_could_report),
+		cmocka_unit_test(test_votes_of_another_epoch_do_not_count),
+		cmocka_unit_test(test_workers_ahead_of_a_restored_store),
+		cmocka_unit_test(test_any_sequence),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

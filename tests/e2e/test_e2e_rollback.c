@@ -1,0 +1,174 @@
+/* test_e2e_rollback.c: committed rounds that are on nobody's disk any more: the run says so and holds; the operator takes
+ * them back; it goes on and ends in the same bits for all. Also under a coordinator that was restored from an old copy. */
+#include "e2e.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { N = 3 };
+
+/* No base before the end: every round's log is kept, so that a test can choose what a disk proves. */
+static const char slow_enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
+								  "min-workers = 3\nsteps-per-round = 4\nrounds = 24\nbase-every = 64\n"
+								  "grace-ms = 60000\nliveness-ms = 5000\npeer-timeout-ms = 4000\n";
+static const int everybody[] = {0, 1, 2};
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static void kill_all(struct e2e *e) {
+	for (int i = 0; i < N; i++) {
+		e2e_signal(&e->workers[i], SIGKILL);
+		(void)e2e_wait_exit(&e->workers[i]);
+	}
+	e2e_signal(&e->coordinator, SIGKILL);
+	(void)e2e_wait_exit(&e->coordinator);
+}
+
+/* The disk of worker i forgets every state after `round`. */
+static void forget_after(struct e2e *e, int i, uint64_t round) {
+	char dir[E2E_PATH], path[2 * E2E_PATH + 8];
+	e2e_worker_dir(e, i, dir);
+	DIR *d = opendir(dir);
+	assert_non_null(d);
+	for (struct dirent *f; (f = readdir(d));) {
+		bool log = strncmp(f->d_name, "log-", 4) == 0 && strtoull(f->d_name + 4, NULL, 10) >= round;
+		bool base = strncmp(f->d_name, "base-", 5) == 0 && strtoull(f->d_name + 5, NULL, 10) > round;
+		if (!log && !base && strcmp(f->d_name, "replica.rvp") != 0)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", dir, f->d_name);
+		assert_int_equal(unlink(path), 0);
+	}
+	closedir(d);
+}
+
+static void coordinator_dir(const struct e2e *e, char out[E2E_PATH + 16]) {
+	snprintf(out, E2E_PATH + 16, "%s/coordinator", e->dir);
+}
+
+static void roll_back(struct e2e *e, const char *to_round, bool force, int status) {
+	char dir[E2E_PATH + 16];
+	coordinator_dir(e, dir);
+	e2e_run(e, "rollback",
+			(const char *const[]){"rivulet-coordinator", "rollback", "--dir", dir, "--to-round", to_round,
+								  force ? "--force" : NULL, NULL},
+			status);
+}
+
+/* The last event of the coordinator whose text says so. */
+static void expect_told(struct e2e *e, const char *name, const char *text) {
+	json_t *told = e2e_wait_event(&e->coordinator, name, NULL, 0, NULL);
+	if (strstr(e2e_text(told, "text"), text) == NULL)
+		fail_msg("'%s' is not in '%s'", text, e2e_text(told, "text"));
+	json_decref(told);
+}
+
+static void a_round_that_is_on_no_disk_any_more(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, slow_enough, N + 1);
+	e2e_start_workers(&e, N);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 8, NULL));
+	kill_all(&e);
+	forget_after(&e, 0, 3);
+	forget_after(&e, 1, 5);
+	forget_after(&e, 2, 2);
+	e2e_start_coordinator(&e);
+	e2e_start_workers(&e, N);
+	expect_told(&e, "state_lost", "have come back without it");
+	/* Worker 1 has log 4, but nothing after it says that round 4 was committed: the document does. */
+	expect_told(&e, "rollback_possible", "--to-round 5");
+	roll_back(&e, "7", false, 1);
+	roll_back(&e, "5", false, 0);
+	for (int i = 0; i < N; i++)
+		json_decref(e2e_wait_event(&e.workers[i], "rollback", "to_round", 5, NULL));
+	expect_told(&e, "rollback", "from round 5 (epoch 1)");
+	/* A worker of the release before cannot follow. */
+	e2e_launch_worker_as(&e, N, "rivulet-worker-v3", NULL);
+	assert_int_not_equal(e2e_wait_exit(&e.workers[N]), 0);
+	json_t *refused = e2e_wait_event(&e.workers[N], "failed", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(refused, "text"), "rolled back (epoch 1)"));
+	json_decref(refused);
+	e2e_assert_same_end(&e, everybody, N, chain, full);
+}
+
+/* One of those who held the round is merely switched off: nothing is lost, the run waits for it. */
+static void a_holder_comes_back(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, slow_enough, N);
+	e2e_start_workers(&e, N);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 6, NULL));
+	kill_all(&e);
+	forget_after(&e, 0, 3);
+	forget_after(&e, 1, 4);
+	e2e_start_coordinator(&e);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 1, NULL, NULL);
+	expect_told(&e, "state_absent", "held last by members 0, 1, 2 (absent)");
+	roll_back(&e, "4", false, 1);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	e2e_assert_same_end(&e, everybody, N, chain, full);
+	char dir[E2E_PATH];
+	e2e_worker_dir(&e, 2, dir);
+	json_t *round = e2e_find_event(e.workers[0].log, "rollback", NULL, 0, NULL);
+	assert_null(round);
+}
+
+/* A copy of the coordinator's directory from before is restored under workers that are ahead of it. */
+static void an_old_copy_is_restored(void **state) {
+	static struct e2e e;
+	char chain[65], full[65], dir[E2E_PATH + 16], file[E2E_PATH + 16];
+	*state = &e;
+	e2e_open(&e, slow_enough, N);
+	coordinator_dir(&e, dir);
+	snprintf(file, sizeof file, "%s/run.backup", e.dir);
+	e2e_start_workers(&e, N);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 4, NULL));
+	e2e_run(&e, "backup", (const char *const[]){"rivulet-coordinator", "backup", "--dir", dir, file, NULL}, 0);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 9, NULL));
+	e2e_signal(&e.coordinator, SIGTERM);
+	assert_int_equal(e2e_wait_exit(&e.coordinator), 0);
+	e2e_run(&e, "restore", (const char *const[]){"rivulet-coordinator", "restore", "--dir", dir, file, NULL}, 1);
+	e2e_run(&e, "restore", (const char *const[]){"rivulet-coordinator", "restore", "--dir", dir, "--force", file, NULL},
+			0);
+	e2e_start_coordinator(&e);
+	json_t *ahead = e2e_wait_event(&e.coordinator, "ahead", NULL, 0, NULL);
+	json_decref(ahead);
+	json_decref(e2e_wait_event(&e.workers[0], "document", NULL, 0, NULL)); /* refused: an earlier round */
+	char log[E2E_PATH + 16];
+	snprintf(log, sizeof log, "%s/status.log", e.dir);
+	e2e_run(&e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
+	json_t *status = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
+	assert_non_null(status);
+	char to_round[24];
+	snprintf(to_round, sizeof to_round, "%d", (int)e2e_int(status, "round"));
+	json_decref(status);
+	roll_back(&e, to_round, true, 0);
+	for (int i = 0; i < N; i++)
+		json_decref(e2e_wait_event(&e.workers[i], "rollback", "epoch", 1, NULL));
+	e2e_assert_same_end(&e, everybody, N, chain, full);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_round_that_is_on_no_disk_any_more, teardown),
+		cmocka_unit_test_teardown(a_holder_comes_back, teardown),
+		cmocka_unit_test_teardown(an_old_copy_is_restored, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

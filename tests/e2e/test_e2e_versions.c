@@ -1,0 +1,89 @@
+/* test_e2e_versions.c: programs of this release and of the one before (version 3 of the control plane) in one run, in both
+ * directions: it ends in the same bits for all. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char three_workers[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
+									"min-workers = 3\nsteps-per-round = 2\nrounds = 8\nbase-every = 3\n"
+									"grace-ms = 60000\nliveness-ms = 20000\npeer-timeout-ms = 15000\n";
+static const int everybody[] = {0, 1, 2};
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+/* What `status` says of a member's protocol, while the coordinator runs. */
+static int64_t protocol_of(struct e2e *e, size_t member) {
+	char dir[E2E_PATH + 16], log[E2E_PATH + 16];
+	snprintf(dir, sizeof dir, "%s/coordinator", e->dir);
+	e2e_run(e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
+	snprintf(log, sizeof log, "%s/status.log", e->dir);
+	json_t *o = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
+	assert_non_null(o);
+	int64_t version = e2e_int(json_array_get(json_object_get(o, "members"), member), "protocol");
+	json_decref(o);
+	return version;
+}
+
+static void an_older_worker_takes_part(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, three_workers, 3);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 1, "rivulet-worker-v3", NULL);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	e2e_assert_same_end(&e, everybody, 3, chain, full);
+	assert_int_equal(protocol_of(&e, 0), 4);
+	assert_int_equal(protocol_of(&e, 1), 3);
+	json_t *round = NULL;
+	for (int i = 0; i < 3; i++) { /* all three in every round */
+		char dir[E2E_PATH];
+		e2e_worker_dir(&e, i, dir);
+		round = e2e_metrics(dir, "round");
+		assert_int_equal(e2e_int(round, "participants"), 3);
+		json_decref(round);
+	}
+}
+
+/* The coordinator is replaced by the older release in the middle of the run, and back. */
+static void an_older_coordinator_takes_over(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, three_workers, 3);
+	e2e_signal(&e.coordinator, SIGTERM);
+	assert_int_equal(e2e_wait_exit(&e.coordinator), 0);
+	e.coordinator_program = "rivulet-coordinator-v3";
+	e2e_start_coordinator(&e);
+	e2e_start_workers(&e, 3);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, NULL));
+	e2e_signal(&e.coordinator, SIGKILL);
+	(void)e2e_wait_exit(&e.coordinator);
+	e.coordinator_program = NULL;
+	e2e_start_coordinator(&e);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 4, NULL));
+	e2e_signal(&e.coordinator, SIGKILL);
+	(void)e2e_wait_exit(&e.coordinator);
+	e.coordinator_program = "rivulet-coordinator-v3";
+	e2e_start_coordinator(&e);
+	e2e_assert_same_end(&e, everybody, 3, chain, full);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(an_older_worker_takes_part, teardown),
+		cmocka_unit_test_teardown(an_older_coordinator_takes_over, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
