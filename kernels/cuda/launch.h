@@ -80,9 +80,8 @@ void launch_attention_delta(cudaStream_t stream, enum dtype act, float *delta, c
 void launch_attention_cached(cudaStream_t stream, enum dtype act, act_t *out, act_t *k, act_t *v, const act_t *qkv,
 							 struct attention_shape s, int first);
 
-/* attention_mma_forward.cu, attention_mma_backward.cu: bf16 on tensor cores, for the shapes that
- * attention_mma_fits() says. */
-bool attention_mma_fits(enum dtype act, struct attention_shape s);
+/* attention_mma_forward.cu, attention_mma_backward.cu: bf16 on tensor cores, head_dim 32, 64 or 128; qkv and dout 16-byte
+ * aligned. */
 void launch_attention_forward_mma(cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,
 								  struct attention_shape s);
 void launch_attention_backward_mma(cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,

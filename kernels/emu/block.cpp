@@ -1,6 +1,7 @@
 // block.cpp: see block.h.
 #include "kernels/emu/block.h"
 
+#include "kernels/emu/sanitizer.h"
 #include "kernels/emu/shared.h"
 
 #include <algorithm>
@@ -9,10 +10,6 @@
 #include <cstring>
 #include <random>
 #include <unistd.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#endif
 
 namespace emu {
 
@@ -61,7 +58,7 @@ void fault(place at, const char *format, ...) {
 	_exit(EMU_FAULT_STATUS);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef EMU_ASAN
 // After AddressSanitizer's own report, which has the kernel's source line.
 static void on_sanitizer_death() {
 	if (block.kernel) {
@@ -74,7 +71,7 @@ static void on_sanitizer_death() {
 void block_configure(const emu_options &o) {
 	options = o;
 	random_order.seed(o.seed);
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef EMU_ASAN
 	__sanitizer_set_death_callback(on_sanitizer_death);
 #endif
 }
@@ -160,10 +157,10 @@ static void end_thread(thread *t) {
 	block.ended++;
 	self = t;
 	if (block.at_barrier)
-		fault(t->at, "ends while %u threads of the block wait at the barrier in line %d", block.at_barrier,
-			  block.barrier.line);
+		fault(block.barrier, "a barrier where %u threads of the block wait, and this one ended without it",
+			  block.at_barrier);
 	if (block.warps[t->warp].arrived)
-		fault(t->at, "ends while lanes of its warp wait for it in line %d", block.warps[t->warp].at.line);
+		fault(block.warps[t->warp].at, "lanes of a warp wait for this one, which has ended");
 	self = nullptr;
 }
 

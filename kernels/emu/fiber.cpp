@@ -1,6 +1,8 @@
 // fiber.cpp: see fiber.h. x86-64 switches with its own few instructions, all else through ucontext.
 #include "kernels/emu/fiber.h"
 
+#include "kernels/emu/sanitizer.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,16 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define EMU_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EMU_ASAN 1
-#endif
-#endif
-#ifdef EMU_ASAN
-#include <sanitizer/common_interface_defs.h>
-#else
+#ifndef EMU_ASAN
 static void __sanitizer_start_switch_fiber(void **, const void *, size_t) {}
 static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
 #endif

@@ -3,6 +3,7 @@
  * they may. `--long`: all sizes in every way, several seeds. */
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/emu/runtime.h"
+#include "kernels/emu/sanitizer.h"
 #include "tests/kernels/conformance/conformance.h"
 
 #include <string.h>
@@ -35,7 +36,7 @@ static struct backend *open_cuda(enum dtype compute) {
 
 /* All sizes where a fiber costs little, the light ones where it costs more. */
 static bool all_sizes(int way) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMU_ASAN
 	(void)way;
 	return long_run;
 #else

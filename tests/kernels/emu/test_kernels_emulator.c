@@ -1,0 +1,96 @@
+/* test_kernels_emulator.c: the emulator finds planted bugs, in every order of threads, and finds none where there is none.
+ * A bug that it finds ends the process that runs the kernel: a child of this one, whose words are read. */
+#include "kernels/emu/runtime.h"
+#include "kernels/emu/sanitizer.h"
+#include "tests/kernels/emu/buggy.h"
+#include "tests/kernels/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef EMU_ASAN
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+enum { RIGHT = 0, WRONG = 1 };
+
+struct outcome {
+	int status;
+	char text[8192]; /* what the child said on stderr */
+};
+
+static struct outcome run_in_child(const struct buggy *b, bool planted, const struct emu_options *options) {
+	struct outcome o = {0};
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)dup2(ends[1], STDERR_FILENO);
+		emu_configure(options);
+		_exit(b->run(planted) ? RIGHT : WRONG);
+	}
+	(void)close(ends[1]);
+	size_t used = 0;
+	ssize_t n;
+	char beyond[256];
+	while ((n = used < sizeof o.text - 1 ? read(ends[0], o.text + used, sizeof o.text - 1 - used)
+										 : read(ends[0], beyond, sizeof beyond)) > 0)
+		used += used < sizeof o.text - 1 ? (size_t)n : 0;
+	(void)close(ends[0]);
+	assert_int_equal(waitpid(child, &o.status, 0), child);
+	return o;
+}
+
+static void check_found(const struct buggy *b, const struct emu_options *options) {
+	struct outcome o = run_in_child(b, true, options);
+	if (WIFEXITED(o.status) && WEXITSTATUS(o.status) == RIGHT)
+		fail_msg("%s: not found (order %d, streams %d)", b->name, options->order, options->streams);
+	if (!b->found) {
+		assert_int_equal(WEXITSTATUS(o.status), WRONG);
+		return;
+	}
+	if (!b->sanitizer)
+		assert_int_equal(WEXITSTATUS(o.status), EMU_FAULT_STATUS);
+	if (!strstr(o.text, b->found) || !strstr(o.text, "kernel ") || !strstr(o.text, "block (0,0,0)") ||
+		!strstr(o.text, "buggy.cu:"))
+		fail_msg("%s: the text lacks \"%s\", the kernel, the block or the line:\n%s", b->name, b->found, o.text);
+	if (options->order == EMU_FORWARD)
+		print_message("%s\n  %s", b->name, strstr(o.text, "emulator: "));
+}
+
+static void planted_bugs_are_found(void **state) {
+	(void)state;
+	int found = 0;
+	for (const struct buggy *b = buggy_kernels; b->name; b++)
+		for (int order = EMU_FORWARD; order <= EMU_RANDOM; order++) {
+			if (b->sanitizer && !SANITIZED)
+				continue;
+			const struct emu_options options = {(enum emu_order)order, b->lazy_streams ? EMU_LAZY : EMU_EAGER, 7};
+			check_found(b, &options);
+			found++;
+		}
+	print_message("%d of %d\n", found, found);
+}
+
+static void what_is_right_stays_right(void **state) {
+	(void)state;
+	for (const struct buggy *b = buggy_kernels; b->name; b++)
+		for (int way = 0; way < 6; way++) {
+			const struct emu_options options = {(enum emu_order)(way % 3), way < 3 ? EMU_EAGER : EMU_LAZY, 7};
+			emu_configure(&options);
+			if (!b->run(false))
+				fail_msg("%s: wrong without a bug (order %d, streams %d)", b->name, options.order, options.streams);
+		}
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {cmocka_unit_test(planted_bugs_are_found),
+									   cmocka_unit_test(what_is_right_stays_right)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
