@@ -1,7 +1,6 @@
 /* test_torture_checkpoint.c: a worker's state files, while every call that can fail fails in turn: written, they are whole
  * or not there, and what was acknowledged is found again; read, the state is the one of its round to the bit or there is a
  * fault or a notice, and nothing that a later start could have used is lost. */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,22 +24,6 @@ struct scene {
 	uint8_t *payload[ROUNDS];
 	struct rv_hash full[ROUNDS + 1];
 };
-
-static bool ok(enum rv_err e, struct rv_errtext *et) {
-	if (e != RV_OK && et->text[0] == '\0')
-		fail_msg("%s without a text", rv_err_name(e));
-	et->text[0] = '\0';
-	return e == RV_OK;
-}
-
-static void remove_files(const char *dir) {
-	DIR *d = opendir(dir);
-	assert_non_null(d);
-	for (struct dirent *e; (e = readdir(d)) != NULL;)
-		if (e->d_name[0] != '.')
-			(void)unlinkat(dirfd(d), e->d_name, 0);
-	closedir(d);
-}
 
 static void begin_again(struct scene *s) {
 	global_release(&s->g);
@@ -91,7 +74,7 @@ static int tear_down(void **state) {
 
 static void begin_writing(void *ctx) {
 	struct scene *s = ctx;
-	remove_files(s->f->store.dir);
+	torture_empty(s->f->store.dir);
 	begin_again(s);
 	s->acknowledged = 0;
 }
@@ -100,7 +83,7 @@ static void begin_writing(void *ctx) {
 static bool keep_log(struct scene *s, struct state_log_info *info) {
 	struct rv_errtext et = {0};
 	for (int tries = 0; tries < 2; tries++)
-		if (ok(statestore_write_log(&s->f->store, info, s->payload[info->round], &et), &et))
+		if (torture_ok(statestore_write_log(&s->f->store, info, s->payload[info->round], &et), &et))
 			return true;
 	return false;
 }
@@ -115,11 +98,11 @@ static void run_writing(void *ctx) {
 		if (!keep_log(s, &info))
 			return;
 		s->acknowledged = r + 1;
-		if (!ok(global_apply(&s->g, s->payload[r], &info.digest, &et), &et))
+		if (!torture_ok(global_apply(&s->g, s->payload[r], &info.digest, &et), &et))
 			return;
 		struct state_replica_info replica = {.round = r + 1, .chain = s->g.chain, .payload_bytes = sizeof bytes};
-		(void)ok(statestore_write_replica(store, &replica, bytes, &et), &et);
-		if ((r + 1) % STATE_FIXTURE_BASE_EVERY == 0 && ok(statestore_write_base(store, &s->g, NULL, &et), &et))
+		(void)torture_ok(statestore_write_replica(store, &replica, bytes, &et), &et);
+		if ((r + 1) % STATE_FIXTURE_BASE_EVERY == 0 && torture_ok(statestore_write_base(store, &s->g, NULL, &et), &et))
 			statestore_prune(store, r + 1);
 	}
 }
@@ -158,7 +141,7 @@ static void run_reading(void *ctx) {
 	struct scene *s = ctx;
 	struct statestore_found found = {.has_log = false};
 	struct rv_errtext et = {0};
-	if (!ok(statestore_recover(&s->f->store, &s->g, &found, &et), &et))
+	if (!torture_ok(statestore_recover(&s->f->store, &s->g, &found, &et), &et))
 		return;
 	struct rv_hash full = global_full_hash(&s->g);
 	assert_memory_equal(&full, &s->full[s->g.round], sizeof full);

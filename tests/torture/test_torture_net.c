@@ -23,13 +23,6 @@
 
 enum { TRIALS = 100, MESH_TRIALS = 16, MESH_STEPS = 100, BULK = 3, BULK_BYTES = 1000, HEAL_TRIES = 60 };
 
-static bool ok(enum rv_err e, struct rv_errtext *et) {
-	if (e != RV_OK && et->text[0] == '\0')
-		fail_msg("%s without a text", rv_err_name(e));
-	et->text[0] = '\0';
-	return e == RV_OK;
-}
-
 /* ---- identities and TLS ---------------------------------------------------------------------------------------------- */
 
 struct keys {
@@ -51,20 +44,20 @@ static void run_keys(void *ctx) {
 	struct tls_pem pem = {0};
 	SSL_CTX *tls = NULL;
 	bool created = false;
-	k->is_made = ok(identity_load_or_create(k->path, &k->made, &created, &et), &et);
+	k->is_made = torture_ok(identity_load_or_create(k->path, &k->made, &created, &et), &et);
 	if (!k->is_made)
 		return;
 	assert_true(created);
-	if (ok(identity_load(k->path, &again, &et), &et))
+	if (torture_ok(identity_load(k->path, &again, &et), &et))
 		assert_memory_equal(again.key, k->made.key, NET_KEY_BYTES);
-	if (ok(tls_pem_make(&k->made, &pem, &et), &et))
+	if (torture_ok(tls_pem_make(&k->made, &pem, &et), &et))
 		assert_int_equal(strlen(pem.key), pem.key_bytes);
 	tls_pem_release(&pem);
-	if (ok(tls_context_new(&k->made, TLS_CLIENTS_MUST, &tls, &et), &et))
+	if (torture_ok(tls_context_new(&k->made, TLS_CLIENTS_MUST, &tls, &et), &et))
 		assert_non_null(tls);
 	SSL_CTX_free(tls);
 	struct address name = {.host = "127.0.0.1", .port = 7}, numeric;
-	(void)ok(address_resolve(&name, &numeric, &et), &et);
+	(void)torture_ok(address_resolve(&name, &numeric, &et), &et);
 }
 
 static void check_keys(void *ctx) {
@@ -120,7 +113,7 @@ static void run_mesh(void *ctx) {
 	struct rv_errtext et = {0};
 	struct peers_config cfg = w->nodes[0].cfg;
 	m->third = NULL;
-	(void)ok(peers_new(&cfg, &m->third, &et), &et);
+	(void)torture_ok(peers_new(&cfg, &m->third, &et), &et);
 	world_allow_all(w);
 	for (int i = 0; i < MESH_STEPS && !all_done(w); i++) {
 		world_step(w);
@@ -207,9 +200,9 @@ static bool ask(struct web *w) {
 	bool going = true;
 	w->answers = w->right = 0;
 	memcpy(cfg.server_key, w->run.key, NET_KEY_BYTES);
-	if (ok(http_client_new(&cfg, &c, &et), &et) && ok(http_client_start(c, &rq, NULL, &et), &et))
+	if (torture_ok(http_client_new(&cfg, &c, &et), &et) && torture_ok(http_client_start(c, &rq, NULL, &et), &et))
 		for (int i = 0; i < 200 && going && w->answers == 0; i++)
-			going = ok(http_client_poll(c, NULL, 0, RV_US_PER_S / 50, &et), &et);
+			going = torture_ok(http_client_poll(c, NULL, 0, RV_US_PER_S / 50, &et), &et);
 	else
 		going = false;
 	http_client_free(c);

@@ -1,6 +1,5 @@
 /* test_torture_store.c: the coordinator's store, its service and its backups, while every call that can fail fails in turn.
  * A fault has a text; what was acknowledged is there when the store is opened again; what is there can be opened. */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,26 +33,9 @@ struct place {
 	struct rv_hash token_hash;
 };
 
-/* A fault has a text. */
-static bool ok(enum rv_err e, struct rv_errtext *et) {
-	if (e != RV_OK && et->text[0] == '\0')
-		fail_msg("%s without a text", rv_err_name(e));
-	et->text[0] = '\0';
-	return e == RV_OK;
-}
-
-static void remove_files(const char *dir) {
-	DIR *d = opendir(dir);
-	assert_non_null(d);
-	for (struct dirent *e; (e = readdir(d)) != NULL;)
-		if (e->d_name[0] != '.')
-			(void)unlinkat(dirfd(d), e->d_name, 0);
-	closedir(d);
-}
-
 static void begin(void *ctx) {
 	struct place *p = ctx;
-	remove_files(p->d.dir);
+	torture_empty(p->d.dir);
 	p->created = p->token = p->copied = p->backed_up = false;
 	p->records = 0;
 	p->members = 0;
@@ -76,7 +58,7 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
 	struct place *p = *state;
-	remove_files(p->d.dir);
+	torture_empty(p->d.dir);
 	assert_int_equal(rmdir(p->d.dir), 0);
 	free(p);
 	return 0;
@@ -97,22 +79,22 @@ static void use_store(struct place *p, struct store *s) {
 	uint64_t tokens;
 	bool valid = false;
 	int n;
-	if (ok(store_sqlite_ops.token_add(s, &p->token_hash, 5, &et), &et))
+	if (torture_ok(store_sqlite_ops.token_add(s, &p->token_hash, 5, &et), &et))
 		p->token = true;
 	for (uint64_t id = 1; id <= RECORDS; id++) {
 		struct core_record rec = record(id);
 		struct commit_stats c = {.round = id, .tokens = 10};
-		if (!ok(store_sqlite_ops.append(s, &rec, rec.type == CORE_COMMIT ? &c : NULL, &et), &et))
+		if (!torture_ok(store_sqlite_ops.append(s, &rec, rec.type == CORE_COMMIT ? &c : NULL, &et), &et))
 			break;
 		p->records = id;
 	}
-	if (ok(store_sqlite_ops.token_valid(s, &p->token_hash, &valid, &et), &et))
+	if (torture_ok(store_sqlite_ops.token_valid(s, &p->token_hash, &valid, &et), &et))
 		assert_true(valid || !p->token);
-	if (ok(store_commits(s, stats, 4, &n, &et), &et))
+	if (torture_ok(store_commits(s, stats, 4, &n, &et), &et))
 		assert_true(n >= (int)p->records - 1);
-	if (ok(store_total_tokens(s, &tokens, &et), &et))
+	if (torture_ok(store_total_tokens(s, &tokens, &et), &et))
 		assert_true(p->records == 0 || tokens >= 10 * (p->records - 1));
-	if (ok(store_copy(s, p->copy, &et), &et))
+	if (torture_ok(store_copy(s, p->copy, &et), &et))
 		p->copied = true;
 }
 
@@ -120,8 +102,8 @@ static void run_store(void *ctx) {
 	struct place *p = ctx;
 	struct store *s = NULL;
 	struct rv_errtext et = {0};
-	p->created = ok(store_create(p->d.store, run_id, config, &et), &et);
-	if (p->created && ok(store_open(p->d.store, &s, &et), &et))
+	p->created = torture_ok(store_create(p->d.store, run_id, config, &et), &et);
+	if (p->created && torture_ok(store_open(p->d.store, &s, &et), &et))
 		use_store(p, s);
 	store_close(s);
 }
@@ -172,14 +154,14 @@ static bool join(struct place *p, struct service *s, uint8_t who) {
 	struct invite in;
 	struct rv_errtext et = {0};
 	(void)p;
-	if (!ok(service_invite(s, 1, links, &et), &et))
+	if (!torture_ok(service_invite(s, 1, links, &et), &et))
 		return false;
 	assert_int_equal(invite_parse(links[0], &in, &et), RV_OK);
 	memcpy(rq.run_id, run_id, sizeof rq.run_id);
 	memcpy(rq.token, in.token, sizeof rq.token);
 	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
 	join_request_encode(&rq, &w);
-	return ok(service_join(s, 1000, key, body, rv_writer_len(&w), &r, &et), &et);
+	return torture_ok(service_join(s, 1000, key, body, rv_writer_len(&w), &r, &et), &et);
 }
 
 static void report(struct service *s, uint8_t who) {
@@ -188,14 +170,14 @@ static void report(struct service *s, uint8_t who) {
 	struct rv_errtext et = {0};
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
-	(void)ok(service_report(s, 2000, key, "10.0.0.1", body, rv_writer_len(&w), &et), &et);
+	(void)torture_ok(service_report(s, 2000, key, "10.0.0.1", body, rv_writer_len(&w), &et), &et);
 }
 
 static void look(struct place *p, struct service *s) {
 	const uint8_t *doc, *bytes;
 	size_t n, bytes_n;
 	struct rv_errtext et = {0};
-	if (ok(service_document(s, CONTROL_VERSION, &doc, &n, &et), &et) &&
+	if (torture_ok(service_document(s, CONTROL_VERSION, &doc, &n, &et), &et) &&
 		signed_open(p->run.key, IDENTITY_DOCUMENT_DOMAIN, doc, n, &bytes, &bytes_n, &et) != RV_OK)
 		assert_non_null(strstr(et.text, "memory"));
 	json_t *status = service_status(s, 3000, true);
@@ -220,7 +202,7 @@ static void use_service(struct place *p, struct store *store) {
 								 .rounds_path = p->d.rounds,
 								 .advertise = {.host = "example.org", .port = 7433}};
 	memcpy(cfg.run_id, run_id, sizeof cfg.run_id);
-	if (!ok(service_new(&cfg, 1, &s, &et), &et) || !ok(service_load(s, store, &et), &et)) {
+	if (!torture_ok(service_new(&cfg, 1, &s, &et), &et) || !torture_ok(service_load(s, store, &et), &et)) {
 		service_free(s);
 		return;
 	}
@@ -228,8 +210,8 @@ static void use_service(struct place *p, struct store *store) {
 		p->members += join(p, s, who);
 	report(s, 1);
 	look(p, s);
-	(void)ok(service_ban(s, 4000, 0, true, &et), &et);
-	(void)ok(service_copy_store(s, name, &et), &et);
+	(void)torture_ok(service_ban(s, 4000, 0, true, &et), &et);
+	(void)torture_ok(service_copy_store(s, name, &et), &et);
 	service_free(s);
 }
 
@@ -237,8 +219,8 @@ static void run_service(void *ctx) {
 	struct place *p = ctx;
 	struct store *store = NULL;
 	struct rv_errtext et = {0};
-	p->created = ok(store_create(p->d.store, run_id, config, &et), &et);
-	if (p->created && ok(store_open(p->d.store, &store, &et), &et))
+	p->created = torture_ok(store_create(p->d.store, run_id, config, &et), &et);
+	if (p->created && torture_ok(store_open(p->d.store, &store, &et), &et))
 		use_service(p, store);
 	store_close(store);
 }
@@ -293,9 +275,9 @@ static void run_backup(void *ctx) {
 	struct place *p = ctx;
 	struct backup_info info;
 	struct rv_errtext et = {0};
-	if (ok(backup_make(&p->d, p->copy, p->backup, &info, &et), &et)) {
+	if (torture_ok(backup_make(&p->d, p->copy, p->backup, &info, &et), &et)) {
 		p->backed_up = true;
-		(void)ok(backup_restore(p->backup, &p->d, true, &info, &et), &et);
+		(void)torture_ok(backup_restore(p->backup, &p->d, true, &info, &et), &et);
 	}
 }
 

@@ -24,13 +24,6 @@ static const char config[] = "n-embd = 32\nn-head = 2\n";
 static const uint8_t run_seed[IDENTITY_SEED_BYTES] = {2}, worker_seed[IDENTITY_SEED_BYTES] = {1};
 static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
 
-static bool ok(enum rv_err e, struct rv_errtext *et) {
-	if (e != RV_OK && et->text[0] == '\0')
-		fail_msg("%s without a text", rv_err_name(e));
-	et->text[0] = '\0';
-	return e == RV_OK;
-}
-
 static struct join_reply a_reply(const struct identity *run, const struct identity *worker) {
 	struct join_reply r = {.member = 3};
 	memcpy(r.run_id, run_id, sizeof r.run_id);
@@ -65,9 +58,9 @@ static void run_membership(void *ctx) {
 	struct home *h = ctx;
 	struct rv_errtext et = {0};
 	memset(&h->m, 0, sizeof h->m);
-	if (ok(membership_load(h->dir, h->link, &h->m, &et), &et)) {
+	if (torture_ok(membership_load(h->dir, h->link, &h->m, &et), &et)) {
 		struct join_reply r = a_reply(&h->run, &h->m.identity);
-		h->joined = ok(membership_join(h->dir, &h->m, &r, &et), &et);
+		h->joined = torture_ok(membership_join(h->dir, &h->m, &r, &et), &et);
 	}
 	membership_release(&h->m);
 }
@@ -162,7 +155,7 @@ static void poll_plane(struct plane *p, int polls) {
 	struct rv_errtext et = {0};
 	for (int i = 0; i < polls && !p->failed && !all_arrived(p); i++) {
 		control_client_tick(p->control, rv_clock_monotonic_us());
-		p->failed = !ok(http_client_poll(p->http, NULL, 0, POLL_US, &et), &et);
+		p->failed = !torture_ok(http_client_poll(p->http, NULL, 0, POLL_US, &et), &et);
 	}
 }
 
@@ -182,8 +175,8 @@ static void run_plane(void *ctx) {
 	p->http = NULL;
 	p->control = NULL;
 	p->joins = p->documents = p->refusals = 0;
-	p->failed = !ok(http_client_new(&cfg, &p->http, &et), &et) ||
-				!ok(control_client_new(p->http, p->run.key, 1, &owner, &p->control, &et), &et);
+	p->failed = !torture_ok(http_client_new(&cfg, &p->http, &et), &et) ||
+				!torture_ok(control_client_new(p->http, p->run.key, 1, &owner, &p->control, &et), &et);
 	if (p->failed)
 		return;
 	control_client_join(p->control, &rq);

@@ -76,3 +76,21 @@ void torture(const struct torture *t) {
 	print_message("%s: %ld fallible calls, %ld trials, %ld failures injected; %d call sites so far\n", t->name, calls,
 				  trials, injected, faults_sites());
 }
+
+/* ---- what scenarios share -------------------------------------------------------------------------------------------- */
+
+bool torture_ok(enum rv_err e, struct rv_errtext *et) {
+	if (e != RV_OK && et->text[0] == '\0')
+		fail_msg("%s%s without a text", now_trying, rv_err_name(e));
+	et->text[0] = '\0';
+	return e == RV_OK;
+}
+
+void torture_empty(const char *dir) {
+	DIR *d = opendir(dir);
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d)) != NULL;)
+		if (e->d_name[0] != '.')
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+}

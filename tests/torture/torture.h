@@ -2,6 +2,7 @@
 #ifndef TESTS_TORTURE_TORTURE_H
 #define TESTS_TORTURE_TORTURE_H
 
+#include "base/err.h"
 #include "tests/torture/faults.h"
 
 /* With no fault, then with the first, the second, ... fallible call failing, once and from
@@ -17,5 +18,10 @@ struct torture {
 	long limit;
 };
 void torture(const struct torture *t);
+
+/* Whether it went well; a fault must have a text, which is cleared for the next. */
+bool torture_ok(enum rv_err e, struct rv_errtext *et);
+/* Removes the files in a directory. */
+void torture_empty(const char *dir);
 
 #endif
