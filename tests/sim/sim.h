@@ -16,7 +16,7 @@
  * sim_trainer.c      fake training, encode, persist, apply
  * sim_peers.c        links between workers, frames, the platform around net/reduce
  * sim_fetch.c        state transfer between workers
- * sim_oracle.c       what must hold at every step
+ * sim_oracle*.c      what must hold at every step
  * sim_faults.c       carries the plan out, and heals
  * sim_universe.c     the safety and the liveness phase
  * sim_runner.c       many universes on several processors
@@ -90,6 +90,7 @@ extern const char *const sim_fault_names[SIM_FAULT_KINDS];
 struct sim_fault {
 	uint8_t kind;
 	uint8_t host, peer;
+	bool reckless; /* also when the run's only copy goes */
 	uint64_t set;
 	int64_t at_us;   /* -1: not before the `moment`-th delicate moment of `host` (faults_aim) */
 	uint32_t moment; /* 1, 2, ... */
@@ -199,7 +200,7 @@ void sim_network_slow(struct sim *s, int host, double share);
 
 /* ---- disk (sim_disk.c) ---- */
 
-enum file_kind { FILE_BASE = 1, FILE_LOG, FILE_REPLICA };
+enum file_kind { FILE_BASE = 1, FILE_LOG, FILE_REPLICA, FILE_EPOCH };
 struct sim_file {
 	uint8_t kind; /* 0: free */
 	uint64_t round;
@@ -284,6 +285,8 @@ void coordinator_start(struct sim *s);
 /* `silent`: its host lost power, and no connection is closed. */
 void coordinator_crash(struct sim *s, bool silent);
 void coordinator_receive(struct sim *s, const struct packet *p);
+/* Looks in now and then, and takes back rounds that are lost. */
+void operator_start(struct sim *s);
 void coordinator_release(struct sim_coordinator *c);
 
 /* ---- workers ---- */
@@ -336,6 +339,7 @@ struct sim_worker {
 	uint64_t flipped_at, told_wrong;
 	/* the process */
 	uint64_t life;            /* 0: not running */
+	uint64_t epoch;           /* as stored on its disk */
 	uint64_t boot;            /* its wall clock at the start */
 	uint32_t version, spoken; /* of the protocol: the highest that it speaks; that of the coordinator's last message */
 	bool joined, finished;
@@ -409,6 +413,7 @@ void trainer_note_full_hash(const struct sim *s, struct sim_worker *w);
 void recovery_load(struct sim *s, int host); /* w->global is theta0 */
 void recovery_prune(struct sim *s, int host);
 void recovery_forget_from(struct sim *s, int host, uint64_t round);
+void recovery_rewind(struct sim *s, int host, uint64_t round);
 
 /* sim_peers.c */
 void peers_start_reduce(struct sim *s, int host, bool restart);
@@ -456,7 +461,7 @@ struct sim_roster {
 };
 struct sim_oracle {
 	struct global_state global; /* the run as it must be */
-	uint64_t n_committed;
+	uint64_t n_committed, epoch;
 	uint64_t base_round; /* the latest that was vouched for */
 	struct rv_hash digest[SIM_MAX_ROUNDS], full[SIM_MAX_ROUNDS + 1], chain[SIM_MAX_ROUNDS + 1];
 	float *theta[SIM_MAX_ROUNDS + 1], *v[SIM_MAX_ROUNDS + 1];
@@ -476,6 +481,7 @@ void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about
 void oracle_applied(struct sim *s, int host);                        /* or loaded */
 void oracle_installed(struct sim *s, int host);
 void oracle_full_hash(struct sim *s, int host, uint64_t round, const struct rv_hash *hash); /* is told to the core */
+void oracle_rollback(struct sim *s, const struct core_record *rec);                         /* became durable */
 void oracle_finished(struct sim *s, int host);
 void oracle_named(struct sim *s, uint32_t member); /* by the coordinator: its full hash is not the majority's */
 void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledged */
@@ -490,7 +496,7 @@ void oracle_release(struct sim *s);
 
 struct sim_stats {
 	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_bases;
-	uint64_t kept_progress, torn_writes, workers;
+	uint64_t kept_progress, torn_writes, workers, rollbacks;
 	uint64_t named, resynced; /* workers with a flipped bit */
 	uint64_t trace;           /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;

@@ -197,6 +197,32 @@ static void coordinator_turn(struct sim *s) {
 	}
 }
 
+/* ---- the operator ---- */
+
+static void operator_looks(struct sim *s, int host, void *arg) {
+	enum { EVERY_US = 15 * SIM_S };
+	(void)host;
+	(void)arg;
+	struct core *core = s->coordinator.core;
+	struct core_kept kept;
+	struct rv_errtext et = {0};
+	sim_at(s, s->now_us + EVERY_US, SIM_NOBODY, 0, operator_looks, NULL);
+	if (core == NULL || s->frozen_until_us[SIM_COORDINATOR] > s->now_us)
+		return;
+	core_kept(core, &kept);
+	if (kept.state != CORE_STATE_LOST)
+		return;
+	uint64_t to_round = kept.has_best ? kept.best_round : 0;
+	enum rv_err e = core_rollback(core, s->now_us, to_round, false, &et);
+	sim_say(s, SIM_COORDINATOR, "the operator takes back all rounds from %llu on: %s", (unsigned long long)to_round,
+			e == RV_OK ? "done" : et.text);
+	coordinator_turn(s);
+}
+
+void operator_start(struct sim *s) {
+	operator_looks(s, SIM_NOBODY, NULL);
+}
+
 /* ---- requests ---- */
 
 static void on_join(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {

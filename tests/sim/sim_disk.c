@@ -146,7 +146,7 @@ void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round) {
 static void lose_power(struct sim *s, int host, struct sim_file *f) {
 	if (!f->unsynced)
 		return;
-	bool is_new = f->before == NULL && f->data != NULL;
+	bool is_new = f->before == NULL && f->data != NULL && f->kind != FILE_EPOCH;
 	if (sim_chance(s, host, LUCK_DISK, 0.5)) {
 		free(f->data);
 		f->data = f->before;
@@ -173,15 +173,19 @@ void disk_crash(struct sim *s, int host, bool power) {
 		disk_sync(d);
 }
 
+static bool may_rot(const struct sim_file *f) {
+	return f->data != NULL && f->kind != FILE_EPOCH;
+}
+
 bool disk_rot(struct sim_disk *d, uint32_t which) {
 	int n = 0;
 	for (int i = 0; i < d->n_files; i++)
-		n += d->files[i].data != NULL;
+		n += may_rot(&d->files[i]);
 	if (n == 0)
 		return false;
 	int at = (int)(which % (uint32_t)n);
 	for (int i = 0; i < d->n_files; i++)
-		if (d->files[i].data != NULL && at-- == 0)
+		if (may_rot(&d->files[i]) && at-- == 0)
 			d->files[i].damaged = true;
 	return true;
 }

@@ -110,7 +110,7 @@ static void slow_disk(struct sim *s, const struct sim_fault *f, bool begins) {
 }
 
 static bool wipe(struct sim *s, const struct sim_fault *f) {
-	if (!oracle_others_hold_the_run(s, f->host))
+	if (!f->reckless && !oracle_others_hold_the_run(s, f->host))
 		return false;
 	crash(s, f->host, true, f->lasts_us);
 	disk_wipe(&s->workers[f->host].disk);
@@ -119,7 +119,8 @@ static bool wipe(struct sim *s, const struct sim_fault *f) {
 }
 
 static bool rot(struct sim *s, const struct sim_fault *f) {
-	if (!oracle_others_hold_the_run(s, f->host) || !disk_rot(&s->workers[f->host].disk, (uint32_t)f->amount))
+	bool may = f->reckless || oracle_others_hold_the_run(s, f->host);
+	if (!may || !disk_rot(&s->workers[f->host].disk, (uint32_t)f->amount))
 		return false;
 	sim_say(s, f->host, "a file on its disk is damaged");
 	return true;

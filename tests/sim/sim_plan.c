@@ -76,11 +76,11 @@ static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
 	return set;
 }
 
-/* Of a pair of them one is in no roster, and who is behind cannot fetch from them: a commit is on the disks of at least
+/* Of a pair of them one is in no roster, so the others must be enough; and who is behind cannot fetch from them: a commit is on the disks of at least
  * half of a roster, and one of those must be one that can be dialed. */
 static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
 	uint64_t set = 0;
-	uint64_t most = (o->min_workers + 1) / 2 - 1, spare = (uint64_t)o->n_workers - o->min_workers + 1;
+	uint64_t most = (o->min_workers + 1) / 2 - 1, spare = (uint64_t)o->n_workers - o->min_workers;
 	most = spare < most ? spare : most;
 	for (uint64_t n = most > 0 ? 1 + rv_rng_below(r, most) : 0; n > 0; n--)
 		set |= 1ull << draw_worker(r, o);
@@ -92,6 +92,7 @@ static void draw_details(struct rv_rng *r, const struct sim_options *o, struct s
 	f->peer = draw_worker(r, o);
 	f->lasts_us = draw_while(r);
 	double u = rv_rng_double(r);
+	f->reckless = rv_rng_below(r, 4) == 0;
 	switch (f->kind) {
 	case FAULT_SLOW_DISK:
 		f->amount = 2 + 100 * u * u;
@@ -204,6 +205,16 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 	}
 }
 
+/* A run whose only copy goes is rolled back: the release before knows no rollbacks, and where not all can be dialed the
+ * copy that is left may be out of reach. */
+static void spare_the_last_copy(struct sim_plan *p, const struct sim_options *o) {
+	bool spare = o->mixed;
+	for (int i = 0; i < p->n; i++)
+		spare = spare || p->faults[i].kind == FAULT_NAT;
+	for (int i = 0; i < p->n && spare; i++)
+		p->faults[i].reckless = false;
+}
+
 void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	memset(p, 0, sizeof *p);
 	if (o->calm)
@@ -216,6 +227,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	for (int h = 0; h < o->n_workers; h++)
 		plan_aimed(p, o, &r, h);
 	plan_at_times(p, o, &r);
+	spare_the_last_copy(p, o);
 }
 
 /* ---- for people ---- */

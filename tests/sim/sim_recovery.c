@@ -15,6 +15,8 @@ static bool has_header(const struct sim_file *f) {
 static void note_file(struct sim *s, const struct sim_file *f, struct checkpoint_index *x) {
 	uint32_t attempt = 0;
 	struct rv_hash hash = {0};
+	if (f->kind == FILE_EPOCH)
+		return;
 	if (f->kind == FILE_REPLICA) {
 		x->replica_round = f->damaged ? 0 : trainer_replica_round(f->data);
 		return;
@@ -107,6 +109,18 @@ void recovery_prune(struct sim *s, int host) {
 		disk_remove(&w->disk, FILE_BASE, x->bases.at[i].round);
 	for (int i = 0; i < x->logs.n && x->logs.at[i].round < keep.logs_from; i++)
 		disk_remove(&w->disk, FILE_LOG, x->logs.at[i].round);
+}
+
+/* What a rollback to `round` gives up. */
+void recovery_rewind(struct sim *s, int host, uint64_t round) {
+	struct sim_disk *d = &s->workers[host].disk;
+	const struct checkpoint_index *x = scan(s, host);
+	for (int i = 0; i < x->bases.n; i++)
+		if (x->bases.at[i].round > round)
+			disk_remove(d, FILE_BASE, x->bases.at[i].round);
+	for (int i = 0; i < x->logs.n; i++)
+		if (x->logs.at[i].round >= round)
+			disk_remove(d, FILE_LOG, x->logs.at[i].round);
 }
 
 /* The document says that this entry was committed. */

@@ -38,6 +38,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->fetched_logs += one->fetched_logs;
 	sum->fetched_bases += one->fetched_bases;
 	sum->kept_progress += one->kept_progress;
+	sum->rollbacks += one->rollbacks;
 	sum->torn_writes += one->torn_writes;
 	sum->named += one->named;
 	sum->resynced += one->resynced;

@@ -129,6 +129,7 @@ static void populate(struct sim *s) {
 	struct rv_rng r = rv_rng_of(s->opt.seed, 2);
 	s->coordinator.disk_slowness = 1;
 	coordinator_start(s);
+	operator_start(s);
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		s->workers[h].disk.slowness = 1;
 		s->workers[h].speed = 0.5 + rv_rng_double(&r);

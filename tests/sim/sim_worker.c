@@ -102,10 +102,44 @@ static void on_document(struct sim *s, int host, const struct http_head *head, c
 
 /* ---- life ---- */
 
+/* ---- epochs ---- */
+
+static uint64_t epoch_of(const struct sim_disk *d) {
+	const struct sim_file *f = disk_find(d, FILE_EPOCH, 0);
+	uint64_t epoch = 0;
+	if (f != NULL)
+		memcpy(&epoch, f->data, sizeof epoch);
+	return epoch;
+}
+
+static void store_epoch(struct sim *s, int host, uint64_t epoch);
+
+/* The new epoch is on disk: a new process takes over. */
+static void epoch_stored(struct sim *s, int host, uint64_t epoch, bool ok) {
+	if (!ok) {
+		store_epoch(s, host, epoch);
+		return;
+	}
+	worker_crash(s, host, false);
+	worker_start(s, host);
+}
+
+static void store_epoch(struct sim *s, int host, uint64_t epoch) {
+	disk_write(s, host, FILE_EPOCH, 0, &epoch, sizeof epoch, epoch_stored, epoch);
+}
+
+static void roll_back(struct sim *s, int host, const struct round_action *a) {
+	sim_say(s, host, "rolls back to round %llu: epoch %llu", (unsigned long long)a->round,
+			(unsigned long long)a->epoch);
+	recovery_rewind(s, host, a->round);
+	store_epoch(s, host, a->epoch);
+}
+
 void worker_start(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	RV_ASSERT(w->life == 0);
 	w->life = ++s->lives;
+	w->epoch = epoch_of(&w->disk);
 	w->version = w->spoken = sim_version(s, host);
 	w->boot = (uint64_t)(WALL_US + s->now_us + s->wall_jump_us[host]);
 	w->dark = false;
@@ -132,6 +166,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 	w->spoken = m->version;
 	free(m);
 	struct round_config cfg = {.member = w->member,
+							   .epoch = w->epoch,
 							   .steps_per_round = s->opt.steps_per_round,
 							   .n_chunks = s->global_config.chunks.n_chunks,
 							   .late = s->opt.late,
@@ -199,6 +234,9 @@ static void act(struct sim *s, int host, const struct round_action *a) {
 		break;
 	case ROUND_CANCEL_FETCH:
 		fetch_cancel(s, w);
+		break;
+	case ROUND_ROLLBACK:
+		roll_back(s, host, a);
 		break;
 	case ROUND_FINISH:
 		oracle_finished(s, host);
