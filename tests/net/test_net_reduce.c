@@ -155,9 +155,9 @@ static void test_contributions_outlive_an_attempt(void **state) {
 		fresh += expected_tx(w, i);
 		resent += info_of(w, i).resent_bytes;
 	}
-	/* All gathers again, but far from all scatters. */
+	/* At most half a reduce and 1/N of a scatter for each: 3/4 + 1/4 x 3/4 of the payload, where 4/3 is a whole one. */
 	assert_true(resent > 0);
-	assert_true(resent < fresh * 85 / 100);
+	assert_true(resent <= fresh * 70 / 100);
 	world_free(w);
 }
 
