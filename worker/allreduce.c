@@ -10,7 +10,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SILENCE_PINGS = 4 }; /* pings within one timeout */
+enum {
+	SILENCE_PINGS = 4, /* pings within one timeout */
+	/* Timeouts that who lives may take to send what it owes: on a slow line each peer has its turn with a whole chunk, so
+	 * with 15 peers at 1 Mbit/s one timeout is over before it is ours. */
+	STALL_TIMEOUTS = 2
+};
 
 struct allreduce {
 	struct allreduce_config cfg;
@@ -145,7 +150,7 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 		.n_chunks = a->cfg.global->chunks.n_chunks,
 		.codec = {.ctx = a, .chunk_bytes = chunk_bytes, .chunk_offset = chunk_offset, .reduce = reduce_chunk},
 		.silence_us = a->cfg.peer_timeout_us,
-		.stall_us = a->cfg.peer_timeout_us,
+		.stall_us = STALL_TIMEOUTS * a->cfg.peer_timeout_us,
 		.ping_interval_us = a->cfg.peer_timeout_us / SILENCE_PINGS};
 	struct reduce_memory mem = {.own = own, .reduced = a->reduced, .flags = a->flags};
 	for (size_t m = 0; m < NET_MAX_MEMBERS; m++)

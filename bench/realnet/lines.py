@@ -54,18 +54,30 @@ class Run:
         return [e for w in self.cluster.workers for e in w.events.fresh() if e.get("event") == name]
 
 
+def suspicions(cluster):
+    """What workers held against others: [round, seconds after the all-reduce began, set of participants]; links that
+    timed out."""
+    found, down = [], 0
+    for w in cluster.workers:
+        began = {}
+        for e in w.events.fresh():
+            if e.get("event") == "attempt":
+                began[e["round"]] = e["t"]
+            elif e.get("event") == "suspects" and e["set"] != 0:
+                found.append([e["round"], round(e["t"] - began[e["round"]], 1), e["set"]])
+            elif e.get("event") == "link_down":
+                down += e.get("error") == "timeout"
+    return found, down
+
+
 def slow(a, rate, workers):
     with Run(a, SMALL, workers, rate) as run:
         c = run.cluster
         c.wait(f"{a.rounds} rounds at {rate} Mbit/s", 60 + a.rounds * 40 / rate, lambda: len(c.commits()) >= a.rounds)
         commits = c.commits()
-        events = {}
-        for w in c.workers:
-            for e in w.events.fresh():
-                events.setdefault(e.get("event"), []).append(e)
-        suspects, late = len(events.get("suspects", [])), [x["attempt"] for x in commits if x["attempt"] > 1]
-        down = sum("timeout" in e.get("error", "") for e in events.get("link_down", []))
-        met = suspects == 0 and not late and all(x["participants"] == workers for x in commits)
+        late = [x["attempt"] for x in commits if x["attempt"] > 1]
+        suspects, down = suspicions(c)
+        met = not suspects and not late and all(x["participants"] == workers for x in commits)
         say(f"slow: {rate:g} Mbit/s, {workers} workers", rounds=len(commits), suspects=suspects, later_attempts=len(late),
             links_timed_out=down, reduce_s_mean=round(sum(x["reduce_us"] for x in commits) / len(commits) * 1e-6, 2), met=met)
         return met
