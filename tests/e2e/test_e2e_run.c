@@ -19,6 +19,9 @@ static const char small_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext =
 static const char wide_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
 							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nshards = equal\n" PATIENT;
 
+static const char uneven_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
+								 "min-workers = 4\nsteps-per-round = 1\nrounds = 4\n" PATIENT;
+
 static int teardown(void **state) {
 	if (*state)
 		e2e_close(*state);
@@ -53,6 +56,34 @@ static void four_processes_end_in_the_same_bits_as_one(void **state) {
 	assert_string_equal(full, lab_full);
 }
 
+/* One of them may send little: it owns less of the vector, and the result is the lab's all the same. */
+static void shards_by_bandwidth_end_in_the_same_bits(void **state) {
+	static struct e2e e;
+	char chain[65], full[65], lab_chain[65], lab_full[65], dir[E2E_PATH + 16], log[E2E_PATH + 16];
+	*state = &e;
+	e2e_open(&e, uneven_run, 4);
+	for (int i = 0; i < 4; i++) {
+		e.worker_args[0] = i == 1 ? "--max-up" : NULL;
+		e.worker_args[1] = i == 1 ? "12mbit" : NULL;
+		e2e_start_worker(&e, i, NULL, NULL);
+	}
+	e.worker_args[0] = NULL;
+	json_t *started = e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
+	lab_end(&e, uneven_run, e2e_text(started, "run_hash"), lab_chain, lab_full);
+	json_decref(started);
+	assert_string_equal(chain, lab_chain);
+	assert_string_equal(full, lab_full);
+	snprintf(dir, sizeof dir, "%s/coordinator", e.dir);
+	snprintf(log, sizeof log, "%s/status.log", e.dir);
+	e2e_run(&e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
+	json_t *status = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
+	const json_t *slow = json_array_get(json_object_get(status, "members"), 1);
+	assert_in_range(e2e_int(slow, "up_bytes_per_s"), 1, 1500000);
+	assert_true(e2e_int(slow, "owned_chunks") * 4 < e2e_int(slow, "n_chunks"));
+	json_decref(status);
+}
+
 static void bytes_on_the_wire_are_the_formula_plus_little(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
@@ -76,6 +107,7 @@ static void bytes_on_the_wire_are_the_formula_plus_little(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(four_processes_end_in_the_same_bits_as_one, teardown),
+		cmocka_unit_test_teardown(shards_by_bandwidth_end_in_the_same_bits, teardown),
 		cmocka_unit_test_teardown(bytes_on_the_wire_are_the_formula_plus_little, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
