@@ -22,6 +22,9 @@ struct store_job {
 	struct state_log_info log; /* PERSIST */
 	struct blob *reduced;      /* PERSIST: the reduced bytes */
 	uint64_t round;            /* INSTALLED, REFUSED */
+	uint64_t committed_from;   /* INSTALLED: the digests in the document, from this round on */
+	int n_committed;
+	struct rv_hash committed[NET_MAX_LOG_DIGESTS];
 	struct trainer_snapshot *snapshot;
 	uint64_t vouched_round; /* SNAPSHOT: what joiners start from */
 	uint32_t history;       /* SNAPSHOT: how many states had been installed when it was taken */
@@ -40,7 +43,8 @@ static void run_persist(struct store_job *j) {
 }
 
 static void run_installed(struct store_job *j) {
-	statestore_forget_from(&j->s->store, j->round);
+	const struct statestore_committed committed = {j->committed_from, j->n_committed, j->committed};
+	statestore_forget_from(&j->s->store, j->round, &committed);
 	RV_FAILPOINT("install.forgotten");
 	j->err = statestore_adopt(&j->s->store, j->round, &j->text);
 	if (j->err == RV_E_NOTFOUND) /* theta0, or the disk did not take it, which was told */
@@ -235,7 +239,14 @@ void session_persist(struct session *s) {
 }
 
 void session_installed(struct session *s, uint64_t round, bool ok) {
-	post(s, &(struct store_job){.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .round = round});
+	struct store_job j = {.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .round = round};
+	const struct document *d = round_document(s->round);
+	if (d) {
+		j.committed_from = d->base_round;
+		j.n_committed = d->n_log;
+		memcpy(j.committed, d->log, d->n_log * sizeof d->log[0]);
+	}
+	post(s, &j);
 }
 
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot) {

@@ -104,8 +104,14 @@ void statestore_prune(const struct statestore *s, uint64_t vouched_round);
 /* Removes what a rollback to `round` gives up: log entries from it on, bases after it. The replica stays: Adam's moments
  * and the place in the data are this worker's own. */
 void statestore_rewind(const struct statestore *s, uint64_t round);
-/* Removes what a wrong history left behind: all log entries from `round` on, bases after it, the replica; and entries
- * before it that nothing proves. */
-void statestore_forget_from(const struct statestore *s, uint64_t round);
+/* Digests of rounds [first, first + n), as a signed document has them. */
+struct statestore_committed {
+	uint64_t first;
+	int n;
+	const struct rv_hash *digests;
+};
+/* Removes what a wrong history left behind: log entries from `round` on, bases after it, the replica; and entries
+ * before it that nothing proves. Entries that are `committed` stay: they may be the last ones there are. */
+void statestore_forget_from(const struct statestore *s, uint64_t round, const struct statestore_committed *committed);
 
 #endif

@@ -60,14 +60,21 @@ void statestore_rewind(const struct statestore *s, uint64_t round) {
 	sync_directory(s);
 }
 
-void statestore_forget_from(const struct statestore *s, uint64_t round) {
+static bool is_committed(const struct statestore_committed *c, const struct checkpoint_file *log) {
+	return log->has_hash && log->round >= c->first && log->round - c->first < (uint64_t)c->n &&
+		   rv_hash_equal(&log->hash, &c->digests[log->round - c->first]);
+}
+
+void statestore_forget_from(const struct statestore *s, uint64_t round, const struct statestore_committed *committed) {
 	struct checkpoint_index *x = statestore_new_index(s, NULL);
 	if (x && statestore_scan(s, x, NULL) == RV_OK) {
 		remove_rounds(s, &x->bases, STATE_FILE_BASE, round + 1, UINT64_MAX);
-		remove_rounds(s, &x->logs, STATE_FILE_LOG, round, UINT64_MAX);
-		for (int i = 0; i < x->logs.n; i++)
-			if (x->logs.at[i].round < round && !checkpoint_proved(x, x->logs.at[i].round))
-				statestore_remove(s, STATE_FILE_LOG, x->logs.at[i].round);
+		for (int i = 0; i < x->logs.n; i++) {
+			const struct checkpoint_file *log = &x->logs.at[i];
+			bool doubtful = log->round >= round || !checkpoint_proved(x, log->round);
+			if (doubtful && !is_committed(committed, log))
+				statestore_remove(s, STATE_FILE_LOG, log->round);
+		}
 		statestore_remove(s, STATE_FILE_REPLICA, 0);
 		sync_directory(s);
 	}

@@ -326,7 +326,7 @@ static void a_wrong_history_is_forgotten(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 9, 1);
 	state_fixture_save_replica(f, 9);
-	statestore_forget_from(&f->store, 4);
+	statestore_forget_from(&f->store, 4, &(struct statestore_committed){.n = 0});
 	assert_true(exists(f, STATE_FILE_BASE, 4));
 	assert_true(exists(f, STATE_FILE_LOG, 3));
 	assert_false(exists(f, STATE_FILE_LOG, 4));
@@ -334,6 +334,26 @@ static void a_wrong_history_is_forgotten(void **state) {
 	assert_false(exists(f, STATE_FILE_REPLICA, 0));
 	struct statestore_found found = recover_to(f, 4);
 	release(&found);
+}
+
+/* What a document names stays, wherever the history went wrong: nobody else may have it. */
+static void committed_entries_are_not_forgotten(void **state) {
+	struct state_fixture *f = *state;
+	struct rv_hash digests[3];
+	state_fixture_play(f, 9, 1);
+	for (uint64_t i = 0; i < 3; i++) {
+		struct state_file *log;
+		assert_int_equal(statestore_open(&f->store, STATE_KIND_LOG, 5 + i, &log, NULL), RV_OK);
+		digests[i] = state_file_id(log)->expect;
+		state_file_free(log);
+	}
+	digests[1].b[0] ^= 1; /* of round 6 another result was committed */
+	statestore_forget_from(&f->store, 4, &(struct statestore_committed){5, 3, digests});
+	assert_false(exists(f, STATE_FILE_LOG, 4));
+	assert_true(exists(f, STATE_FILE_LOG, 5));
+	assert_false(exists(f, STATE_FILE_LOG, 6));
+	assert_true(exists(f, STATE_FILE_LOG, 7));
+	assert_false(exists(f, STATE_FILE_LOG, 8));
 }
 
 int main(void) {
@@ -355,6 +375,7 @@ int main(void) {
 		T(no_damage_passes),
 		T(pruning_keeps_what_joiners_and_we_need),
 		T(a_wrong_history_is_forgotten),
+		T(committed_entries_are_not_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
