@@ -136,6 +136,7 @@ static void cuda_close(struct backend *be) {
 		cuda_check(cudaEventDestroy(cu->stages[i].copied), "cudaEventDestroy");
 	}
 	cuda_outer_release(&cu->outer);
+	sdpa_close(cu->sdpa);
 	gemm_close(cu->gemm);
 	cuda_check(cudaStreamDestroy(cu->stream), "cudaStreamDestroy");
 	free(cu);
@@ -149,9 +150,13 @@ static void make_streams(struct cuda_backend *cu) {
 }
 
 static void describe(struct cuda_backend *cu, const struct cudaDeviceProp *prop) {
-	(void)snprintf(cu->description, sizeof cu->description, "cuda:%d %.64s (sm_%d%d, %zu GiB), %s", cu->device,
-				   prop->name, prop->major, prop->minor, prop->totalGlobalMem >> 30,
-				   cu->base.act == DTYPE_BF16 ? "bf16" : "fp32");
+	char why[160] = "fp32"; /* cuDNN's fused attention is of bf16 */
+	if (cu->base.act == DTYPE_BF16)
+		cu->sdpa = sdpa_open(why, sizeof why);
+	(void)snprintf(cu->description, sizeof cu->description, "cuda:%d %.64s (sm_%d%d, %zu GiB), %s, attention: %s%s%s",
+				   cu->device, prop->name, prop->major, prop->minor, prop->totalGlobalMem >> 30,
+				   cu->base.act == DTYPE_BF16 ? "bf16" : "fp32", cu->sdpa ? "cuDNN" : "own (", cu->sdpa ? "" : why,
+				   cu->sdpa ? "" : ")");
 }
 
 static enum rv_err cuda_open(const struct backend_options *opt, struct backend **out, struct rv_errtext *et) {

@@ -9,6 +9,7 @@
 #include "kernels/cuda/cuda_outer.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/sdpa.h"
 
 enum { CUDA_STAGES = 4, CUDA_DESCRIPTION_BYTES = 400 };
 
@@ -50,6 +51,7 @@ struct cuda_backend {
 	struct cuda_stage stages[CUDA_STAGES];
 	int next_stage;
 	struct cuda_outer outer; /* cuda_outer.c */
+	struct sdpa *sdpa;       /* attention by cuDNN; NULL: by our own kernels */
 	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time */
 };
 

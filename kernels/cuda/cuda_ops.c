@@ -169,6 +169,8 @@ static bool on_tensor_cores(enum dtype act, struct attention_shape s, const act_
 
 void cuda_attention_forward(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s) {
 	check_attention(s);
+	if (sdpa_forward(cuda_of(be)->sdpa, cuda_of(be)->stream, out, lse, qkv, s))
+		return;
 	if (on_tensor_cores(be->act, s, qkv, NULL))
 		launch_attention_forward_mma(cuda_of(be)->stream, out, lse, qkv, s);
 	else
@@ -179,6 +181,8 @@ void cuda_attention_backward(struct backend *be, act_t *dqkv, const act_t *dout,
 							 const float *lse, struct attention_shape s) {
 	check_attention(s);
 	struct cuda_backend *cu = cuda_of(be);
+	if (sdpa_backward(cu->sdpa, cu->stream, dqkv, dout, qkv, out, lse, s))
+		return;
 	float *delta = cuda_scratch(cu, SCRATCH_ROWS, (size_t)s.b * s.heads * s.t * sizeof(float));
 	launch_attention_delta(cu->stream, be->act, delta, dout, out, s);
 	if (on_tensor_cores(be->act, s, qkv, dout))
