@@ -26,6 +26,15 @@ static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash
 	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");
 }
 
+/* Memory for the first copies, touched before training begins: fresh pages cost many times what copying does. Without it
+ * they are taken when they are needed. */
+static struct blob *touched(size_t bytes) {
+	struct blob *b = blob_new(bytes);
+	if (b)
+		memset(b->data, 0, bytes);
+	return b;
+}
+
 static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	const struct run_config *run = &t->run;
 	RV_TRY(open_devices(t, cfg, et));
@@ -36,6 +45,8 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
 	replica_watch(t->replica, &t->ending);
 	RV_TRY(open_global(t, &cfg->run_hash, et));
+	t->spare_replica = touched(replica_state_bytes(t->replica));
+	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE));
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
 }
 
