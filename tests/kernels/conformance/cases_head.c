@@ -1,6 +1,7 @@
 /* cases_head.c: the fused classifier, and logits. */
 #include "tests/kernels/conformance/cases.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const struct {
@@ -11,6 +12,7 @@ static const struct {
 static void check_host(const char *name, struct duo *d, const float *got, const float *want, size_t n, double fp32,
 					   double bf16) {
 	check_close(name, got, want, n, duo_tolerance(d, fp32, bf16));
+	duo_digest(d, got, n * sizeof *got);
 	d->checked++;
 }
 
@@ -53,5 +55,21 @@ static void logits(struct duo *d, int size) {
 	free(out[1]);
 }
 
-const struct conformance_case cases_head[] = {
-	{"classifier", COUNT(sizes), classifier, 5}, {"logits", COUNT(sizes), logits, 5}, {0}};
+/* A NaN shows in the loss of its token, and in no other's. */
+static void nan_token(struct duo *d, int size) {
+	enum { N = 4, C = 8 };
+	const int v = 50 + 1000 * size;
+	const int32_t targets[N] = {0, 1, 2, -1};
+	float *values = random_floats(N * C, 1, 1), losses[N];
+	values[C] = values[3 * C] = NAN;
+	int x = duo_given(d, "x", DUO_ACT, values, N * C), wte = duo_random(d, "wte", DUO_WEIGHT, (size_t)v * C, 1);
+	struct duo_side s = {d, d->be};
+	s.be->ops->classifier(s.be, losses, NULL, NULL, duo_act(s, x), duo_f32(s, wte), targets, N, C, v, v, 1);
+	assert_true(isfinite(losses[0]) && isnan(losses[1]) && isfinite(losses[2]) && losses[3] == 0);
+	free(values);
+}
+
+const struct conformance_case cases_head[] = {{"classifier", COUNT(sizes), classifier, 5},
+											  {"logits", COUNT(sizes), logits, 5},
+											  {"nan_token", 2, nan_token, 1},
+											  {0}};

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const uint64_t fnv_start = 0xcbf29ce484222325u, fnv_prime = 0x100000001b3u;
 static const double bf16_store = 0x1p-8; /* half a unit in the last place is 2^-9 of the value, at most */
 
 void duo_init(struct duo *d, struct backend *ref, struct backend *be) {
-	*d = (struct duo){.ref = ref, .be = be, .seed = 1};
+	*d = (struct duo){.ref = ref, .be = be, .seed = 1, .digest = fnv_start};
 }
 
 void duo_clear(struct duo *d) {
@@ -43,10 +44,16 @@ static void to_device(struct duo *d, struct duo_array *a) {
 	free(words);
 }
 
+void duo_digest(struct duo *d, const void *bytes, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		d->digest = (d->digest ^ ((const uint8_t *)bytes)[i]) * fnv_prime;
+}
+
 static float *from_device(struct duo *d, const struct duo_array *a) {
 	float *out = zero_floats(a->n);
 	if (!narrow(d, a)) {
 		d->be->ops->download(d->be, out, a->device, a->n * sizeof *out);
+		duo_digest(d, out, a->n * sizeof *out);
 		return out;
 	}
 	uint16_t *words = malloc((a->n ? a->n : 1) * sizeof *words);
@@ -56,6 +63,7 @@ static float *from_device(struct duo *d, const struct duo_array *a) {
 		uint32_t bits = (uint32_t)words[i] << 16;
 		memcpy(&out[i], &bits, sizeof bits);
 	}
+	duo_digest(d, words, a->n * sizeof *words);
 	free(words);
 	return out;
 }

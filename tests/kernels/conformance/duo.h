@@ -25,7 +25,8 @@ struct duo {
 	struct duo_array arrays[DUO_ARRAYS_MAX];
 	int n_arrays;
 	uint64_t seed;
-	long checked; /* arrays compared so far */
+	long checked;    /* arrays compared so far */
+	uint64_t digest; /* of all that was read back from the backend: the same bits, the same digest */
 };
 
 /* Which side a call is for: pointers of the arrays there. */
@@ -55,6 +56,9 @@ void duo_follow(struct duo *d, int array);
 
 /* The backend's contents as floats; free() them. */
 float *duo_download(struct duo *d, int array);
+
+/* Numbers of the backend's that are in no array: they count in the digest. */
+void duo_digest(struct duo *d, const void *bytes, size_t n);
 
 /* What a bf16 backend may be off by, given as the error of an fp32 one. */
 double duo_tolerance(const struct duo *d, double fp32, double bf16);
