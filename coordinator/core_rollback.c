@@ -28,7 +28,8 @@ static bool may_hold(const struct core *c, uint32_t i) {
 	if (!core_available(c, m))
 		return false;
 	bool about_to = (c->last_commit & core_bit(i)) != 0 && m->last.round + 1 == c->round;
-	return !m->reported || (m->last.version == 3 && about_to);
+	bool untold = m->last.phase == WORKER_SYNCING; /* as every process says at first; version 3 adds nothing to it */
+	return !m->reported || (m->last.version == 3 && (about_to || untold));
 }
 
 /* The latest committed round before this one that somebody here can prove. */

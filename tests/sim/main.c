@@ -13,7 +13,7 @@
 
 #define BUGS                                                                                                           \
 	"none|announce-before-persist|double-count|stale-attempt|former-process|ignore-full-hash|replay-a-vote|prune-"     \
-	"early"
+	"early|piece-unverified"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

@@ -60,6 +60,7 @@ enum sim_fault_kind {
 	FAULT_HTTP_LOSS,     /* `amount`: share of the messages */
 	FAULT_HTTP_DOUBLING, /* the copy comes a little later */
 	FAULT_HTTP_ECHO,     /* the copy comes seconds later, after newer ones */
+	FAULT_LIAR,          /* `host` gives wrong pieces of the run's state, now and then */
 	FAULT_NAT,           /* `set` of workers that nobody can dial; never heals */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
@@ -513,6 +514,7 @@ struct sim {
 	struct sim_options opt;
 	struct sim_plan *plan; /* the caller's */
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
+	int liar;        /* host; SIM_NOBODY: none */
 	int flip_victim; /* host whose bits flip; SIM_NOBODY: in this universe none do */
 	int64_t now_us, healed_us;
 	struct sim_queue queue;

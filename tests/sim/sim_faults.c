@@ -303,6 +303,9 @@ static void start_lasting(struct sim *s, int number) {
 	case FAULT_HTTP_ECHO:
 		s->net.http_echo = f->amount;
 		break;
+	case FAULT_LIAR:
+		s->liar = f->host;
+		break;
 	default:
 		s->net.undialable = f->set;
 		s->stats.faults[f->kind]++;
@@ -311,7 +314,7 @@ static void start_lasting(struct sim *s, int number) {
 
 void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
-	s->flip_victim = SIM_NOBODY;
+	s->liar = s->flip_victim = SIM_NOBODY;
 	for (int h = 0; h < SIM_HOSTS; h++)
 		s->next_aimed[h] = next_aimed_at(s, h, 0);
 	for (int i = 0; i < s->plan->n; i++) {
@@ -334,6 +337,7 @@ void faults_heal(struct sim *s) {
 	s->healed_us = s->now_us;
 	sim_say(s, SIM_NOBODY, "everything heals");
 	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
+	s->liar = SIM_NOBODY;
 	sim_cut_nothing(s);
 	for (int h = 0; h < SIM_HOSTS; h++)
 		sim_network_slow(s, h, 1);

@@ -146,6 +146,10 @@ static uint8_t *asked_bytes(struct sim *s, int host, const struct frame_fetch *m
 	else
 		state_manifest_of(g, kind, payload, (struct rv_hash *)(void *)out);
 	*n = (uint32_t)bytes;
+	if (host == s->liar && m->part == FRAME_PART_PIECE && sim_chance(s, host, LUCK_WORK, 0.3)) {
+		out[bytes / 2] ^= 1;
+		s->stats.faults[FAULT_LIAR]++;
+	}
 	return out;
 }
 

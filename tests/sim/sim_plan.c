@@ -8,6 +8,7 @@
 const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_lost",
 													  [FAULT_HTTP_DOUBLING] = "http_doubled",
 													  [FAULT_HTTP_ECHO] = "http_echoed",
+													  [FAULT_LIAR] = "liar",
 													  [FAULT_NAT] = "nat",
 													  [FAULT_KILL] = "killed",
 													  [FAULT_POWER_CUT] = "power_cut",
@@ -141,6 +142,8 @@ static void plan_lasting(struct sim_plan *p, const struct sim_options *o, struct
 	append(p, FAULT_HTTP_LOSS)->amount = 0.1 * loss;
 	append(p, FAULT_HTTP_DOUBLING)->amount = 0.1 * doubling;
 	append(p, FAULT_HTTP_ECHO)->amount = 0.02 * echo;
+	if (rv_rng_below(r, 4) == 0)
+		append(p, FAULT_LIAR)->host = draw_worker(r, o);
 	uint64_t undialable = draw_undialable(r, o);
 	if (undialable != 0 && rv_rng_below(r, 3) == 0)
 		append(p, FAULT_NAT)->set = undialable;
