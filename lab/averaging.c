@@ -79,6 +79,17 @@ static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vector
 	return RV_OK;
 }
 
+enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
+									 struct rv_errtext *et) {
+	size_t chunk = r->global.cfg.chunks.chunk_elems;
+	float *scratch = malloc(chunk * sizeof *scratch);
+	if (!scratch)
+		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", chunk);
+	enum rv_err e = reduce_chunks(r, vectors, weights, n, scratch, et);
+	free(scratch);
+	return e;
+}
+
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et) {
 	const uint8_t *vectors[LAB_MAX_WORKERS];
 	uint64_t tokens[LAB_MAX_WORKERS];
@@ -91,13 +102,7 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 		tokens[n++] = r->kept_tokens[i] + r->sums[i].tokens;
 	}
 	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
-	size_t chunk = r->global.cfg.chunks.chunk_elems;
-	float *scratch = malloc(chunk * sizeof *scratch);
-	if (!scratch)
-		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", chunk);
-	enum rv_err e = reduce_chunks(r, vectors, weights, n, scratch, et);
-	free(scratch);
-	return e;
+	return averaging_reduce_vectors(r, vectors, weights, n, et);
 }
 
 uint64_t averaging_payload_bytes(const struct lab_run *r) {

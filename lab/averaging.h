@@ -22,6 +22,10 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
  * its outer gradient contains: what it kept of rounds that it missed too. RV_E_NOMEM, RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 
+/* The same of these n encoded vectors, in this order. */
+enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
+									 struct rv_errtext *et);
+
 /* For the ops of methods that keep everything in r->global: k replicas, theta, its full hash, and the payload of one
  * encoded outer gradient in the round under way. */
 int averaging_replicas(int workers);

@@ -130,9 +130,12 @@ static enum rv_err sample_from(struct loaded_model *m, const struct sample_optio
 
 static enum rv_err run_sample(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct sample_options *o = opts;
-	const struct loaded_model_options model = {
-		.where = args->at[0], .tokenizer = o->tokenizer, .dtype = o->dtype, .max_batch = 1, .threads = (int)o->threads,
-		.device = o->device};
+	const struct loaded_model_options model = {.where = args->at[0],
+											   .tokenizer = o->tokenizer,
+											   .dtype = o->dtype,
+											   .max_batch = 1,
+											   .threads = (int)o->threads,
+											   .device = o->device};
 	struct loaded_model *m;
 	int signals;
 	RV_TRY(rv_signals_open(&signals, et));

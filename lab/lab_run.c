@@ -12,7 +12,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 	const struct backend_options backend = {
 		.threads = c->threads, .compute = run_config_compute(&c->run), .isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
-	const struct replica_options options = {.shard = (uint32_t)i % n_shards,
+	const struct replica_options options = {.shard = (c->members ? c->members[i] : (uint32_t)i) % n_shards,
 											.n_shards = n_shards,
 											.recompute = c->recompute,
 											.initial_theta = c->initial_theta};

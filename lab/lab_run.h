@@ -65,6 +65,7 @@ struct lab_config {
 	const struct lab_method *method;
 	struct rv_hash run_hash; /* the chain of hashes starts from it: a real run's, to compare with it */
 	int workers;             /* 1..LAB_MAX_WORKERS */
+	const uint32_t *members; /* (workers) numbers in the run, which say what each reads; NULL: 0, 1, ... */
 	int threads;             /* per replica */
 	int parallel;            /* replicas that run at a time */
 	enum recompute recompute;

@@ -10,6 +10,7 @@ int main(int argc, char **argv) {
 		sample_command,
 		eval_command,
 		report_command,
+		replay_command,
 		tokenize_command,
 		tokenizer_command,
 		simulate_command,

@@ -1,0 +1,348 @@
+/* replay.c: every worker's events are done as soon as the shared state that they need is there; a participant's wait at its
+ * contribution until the round is averaged. */
+#include "lab/replay.h"
+
+#include "base/assert.h"
+#include "lab/averaging.h"
+#include "worker/train/adopt.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SNAPSHOTS = 2 /* the newest may not have reached the disk */ };
+
+struct snapshot {
+	uint64_t round, steps;
+	uint8_t *bytes; /* NULL: none */
+};
+
+struct player {
+	const struct trace_record *trace;
+	struct replica *replica;
+	int at; /* the next event */
+	uint64_t steps_done;
+	uint8_t *fresh; /* the replica as a new process makes it */
+	struct snapshot snapshots[SNAPSHOTS];
+};
+
+struct committed {
+	const struct trace_roster *roster;
+	struct rv_hash chain;
+};
+
+struct replay {
+	struct lab_run *run;
+	struct player players[LAB_MAX_WORKERS];
+	int n;
+	struct committed *rounds;
+	uint64_t n_rounds;
+	float *before; /* theta of the round before */
+};
+
+/* ---- what the traces agree on ---------------------------------------------------------------------------------------
+ */
+
+static int player_of(const struct replay *p, uint32_t member) {
+	for (int i = 0; i < p->n; i++)
+		if (p->players[i].trace->member == member)
+			return i;
+	return -1;
+}
+
+static bool same_roster(const struct trace_roster *a, const struct trace_roster *b) {
+	bool same = a->n == b->n;
+	for (int i = 0; same && i < a->n; i++)
+		same = a->members[i].member == b->members[i].member && a->members[i].weight == b->members[i].weight &&
+			   a->members[i].boot == b->members[i].boot;
+	return same;
+}
+
+static enum rv_err note_apply(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et) {
+	struct committed *c = &p->rounds[e->round];
+	bool known = !rv_hash_is_zero(&c->chain);
+	if (known && !rv_hash_equal(&c->chain, &e->chain))
+		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded another state hash than the others",
+					   e->round, member);
+	if (c->roster && e->roster && !same_roster(c->roster, e->roster))
+		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded other participants than the others",
+					   e->round, member);
+	c->chain = e->chain;
+	if (!c->roster)
+		c->roster = e->roster;
+	return RV_OK;
+}
+
+static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv_errtext *et) {
+	const struct trace_roster *r = p->rounds[round].roster;
+	if (!r)
+		return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": no trace of a participant is here", round);
+	for (int i = 0; i < r->n; i++)
+		if (player_of(p, r->members[i].member) < 0)
+			return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": member %u took part, and its trace is not here",
+						   round, r->members[i].member);
+	return RV_OK;
+}
+
+static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
+	for (int i = 0; i < p->n; i++)
+		for (int k = 0; k < p->players[i].trace->n; k++) {
+			const struct trace_event *e = &p->players[i].trace->events[k];
+			if (e->kind == TRACE_APPLY && e->round >= p->n_rounds)
+				p->n_rounds = e->round + 1;
+		}
+	if (p->n_rounds > (uint64_t)p->run->cfg.run.rounds)
+		return rv_fail(et, RV_E_INVALID, "%" PRIu64 " rounds in a run of %" PRId64, p->n_rounds,
+					   p->run->cfg.run.rounds);
+	p->rounds = calloc(p->n_rounds ? p->n_rounds : 1, sizeof *p->rounds);
+	if (!p->rounds)
+		return rv_fail(et, RV_E_NOMEM, "no memory for %" PRIu64 " rounds", p->n_rounds);
+	for (int i = 0; i < p->n; i++)
+		for (int k = 0; k < p->players[i].trace->n; k++) {
+			const struct trace_event *e = &p->players[i].trace->events[k];
+			if (e->kind == TRACE_APPLY)
+				RV_TRY(note_apply(p, e, p->players[i].trace->member, et));
+		}
+	for (uint64_t round = 0; round < p->n_rounds; round++)
+		RV_TRY(check_round(p, round, et));
+	return RV_OK;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err take_snapshot(struct player *w, uint64_t round, uint64_t steps, struct rv_errtext *et) {
+	struct snapshot oldest = w->snapshots[SNAPSHOTS - 1];
+	memmove(&w->snapshots[1], &w->snapshots[0], (SNAPSHOTS - 1) * sizeof w->snapshots[0]);
+	if (!oldest.bytes)
+		oldest.bytes = malloc(replica_state_bytes(w->replica));
+	w->snapshots[0] = (struct snapshot){.round = round, .steps = steps, .bytes = oldest.bytes};
+	if (!oldest.bytes)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
+	replica_save(w->replica, oldest.bytes);
+	return RV_OK;
+}
+
+static const uint8_t *saved_replica(const struct player *w, const struct trace_event *e) {
+	for (int i = 0; i < SNAPSHOTS; i++)
+		if (w->snapshots[i].bytes && w->snapshots[i].round == e->from && w->snapshots[i].steps == e->to)
+			return w->snapshots[i].bytes;
+	return NULL;
+}
+
+static enum rv_err cannot_follow(const struct player *w, struct rv_errtext *et, const char *why) {
+	return rv_fail(et, RV_E_PROTOCOL, "member %u, event %d of its trace: %s", w->trace->member, w->at + 1, why);
+}
+
+/* theta of a round that is the present one or the one before; NULL: neither. */
+static const float *theta_of(const struct replay *p, uint64_t round) {
+	uint64_t now = p->run->global.round;
+	return round == now ? p->run->global.theta : round + 1 == now ? p->before : NULL;
+}
+
+static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	const uint8_t *state = e->saved ? saved_replica(w, e) : w->fresh;
+	const float *theta = theta_of(p, e->round);
+	if (!state)
+		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
+	RV_TRY(replica_load(w->replica, state, replica_state_bytes(w->replica), et));
+	w->steps_done = e->exact ? e->to : 0;
+	if (e->exact)
+		return RV_OK;
+	if (!theta)
+		return rv_fail(et, RV_E_UNSUPPORTED, "member %u went back to round %" PRIu64 " when the run was at %" PRIu64,
+					   w->trace->member, e->round, p->run->global.round);
+	replica_set_theta(w->replica, theta);
+	return RV_OK;
+}
+
+static enum rv_err do_train(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	uint64_t h = (uint64_t)p->run->cfg.run.steps_per_round;
+	if (e->to > h)
+		return cannot_follow(w, et, "more steps than a round has");
+	replica_set_global_step(w->replica, e->round * h + e->from);
+	for (uint64_t i = e->from; i < e->to; i++) {
+		struct step_stats stats;
+		if (atomic_load(&p->run->stop))
+			return rv_fail(et, RV_E_CANCELLED, "stopped");
+		RV_TRY(replica_step_over(w->replica, NULL, 0, &stats, et));
+		atomic_fetch_add(&p->run->steps_done, 1);
+	}
+	w->steps_done = e->to;
+	return RV_OK;
+}
+
+static enum rv_err do_apply(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	struct global_state *g = &p->run->global;
+	if (e->round + 1 != g->round)
+		return cannot_follow(w, et, "it applied a round that the others had left behind");
+	if (e->keep) {
+		replica_shift_theta(w->replica, p->before, g->theta);
+	} else if (e->roster) {
+		adopt_round(w->replica, g, e->round, (float)p->run->cfg.run.mix);
+		w->steps_done = 0;
+	} else {
+		replica_set_theta(w->replica, g->theta);
+		w->steps_done = 0;
+	}
+	return e->snapshot ? take_snapshot(w, e->round + 1, w->steps_done, et) : RV_OK;
+}
+
+static enum rv_err do_encode(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	const float *theta = theta_of(p, e->round);
+	if (!e->ok && theta) {
+		replica_set_theta(w->replica, theta);
+		w->steps_done = 0;
+	}
+	return !e->ok && !theta ? cannot_follow(w, et, "it encoded a round that the others had left behind") : RV_OK;
+}
+
+/* Could it be done with the shared state as it is? */
+static bool can_do(const struct replay *p, const struct trace_event *e) {
+	uint64_t now = p->run->global.round;
+	return e->kind == TRACE_APPLY                               ? e->round < now
+		   : e->kind == TRACE_INSTALL || e->kind == TRACE_START ? e->round <= now
+																: true;
+}
+
+static enum rv_err do_event(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	switch (e->kind) {
+	case TRACE_START:
+		return do_start(p, w, e, et);
+	case TRACE_TRAIN:
+		return do_train(p, w, e, et);
+	case TRACE_ENCODE:
+		return do_encode(p, w, e, et);
+	case TRACE_APPLY:
+		return do_apply(p, w, e, et);
+	case TRACE_INSTALL:
+		if (e->round != p->run->global.round)
+			return cannot_follow(w, et, "it installed a state that the others had left behind");
+		replica_set_theta(w->replica, p->run->global.theta);
+		w->steps_done = 0;
+		return RV_OK;
+	case TRACE_SAVE:
+		return take_snapshot(w, e->round, e->to, et);
+	}
+	RV_UNREACHABLE("kind of a trace's event");
+}
+
+/* ---- a round --------------------------------------------------------------------------------------------------------
+ */
+
+/* Is this the contribution to the round under way? */
+static bool is_contribution(const struct trace_event *e, uint64_t round, uint64_t boot) {
+	return e->kind == TRACE_ENCODE && e->ok && e->round == round && (boot == 0 || e->boot == boot);
+}
+
+/* To its contribution, or, of whom takes no part, as far as the shared state lets it. */
+static enum rv_err advance(struct replay *p, struct player *w, bool takes_part, uint64_t boot, struct rv_errtext *et) {
+	uint64_t round = p->run->global.round;
+	for (; w->at < w->trace->n; w->at++) {
+		const struct trace_event *e = &w->trace->events[w->at];
+		if (takes_part && is_contribution(e, round, boot)) {
+			w->at++;
+			return RV_OK;
+		}
+		if (!can_do(p, e))
+			break;
+		RV_TRY(do_event(p, w, e, et));
+	}
+	return takes_part ? cannot_follow(w, et, "its contribution to the round is not in it") : RV_OK;
+}
+
+static enum rv_err contribute(struct replay *p, const struct trace_roster *roster, struct rv_errtext *et) {
+	const uint8_t *vectors[NET_MAX_MEMBERS];
+	uint32_t weights[NET_MAX_MEMBERS];
+	for (int i = 0; i < roster->n; i++) {
+		int index = player_of(p, roster->members[i].member);
+		struct player *w = &p->players[index];
+		RV_TRY(advance(p, w, true, roster->members[i].boot, et));
+		RV_TRY(global_encode_delta(&p->run->global, replica_theta(w->replica), p->run->encoded[index], et));
+		vectors[i] = p->run->encoded[index];
+		weights[i] = roster->members[i].weight;
+	}
+	return averaging_reduce_vectors(p->run, vectors, weights, roster->n, et);
+}
+
+static bool takes_part(const struct trace_roster *r, uint32_t member) {
+	for (int i = 0; i < r->n; i++)
+		if (r->members[i].member == member)
+			return true;
+	return false;
+}
+
+enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
+	struct lab_run *r = p->run;
+	uint64_t round = r->global.round;
+	const struct committed *c = &p->rounds[round];
+	RV_ASSERT(round < p->n_rounds);
+	RV_TRY(contribute(p, c->roster, et));
+	for (int i = 0; i < p->n; i++)
+		if (!takes_part(c->roster, p->players[i].trace->member))
+			RV_TRY(advance(p, &p->players[i], false, 0, et));
+	memcpy(p->before, r->global.theta, r->global.cfg.n * sizeof *p->before);
+	struct rv_hash digest = global_digest(&r->global, round, r->reduced);
+	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));
+	r->rounds_done++;
+	if (!rv_hash_equal(&r->global.chain, &c->chain))
+		return rv_fail(et, RV_E_PROTOCOL,
+					   "round %" PRIu64 ": the state hash is not the recorded one: this machine computes "
+					   "other bits (another instruction set or number of threads?), or the text differs",
+					   round);
+	return RV_OK;
+}
+
+/* ---- making one -----------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err make_player(struct replay *p, int i, const struct trace_record *trace, struct rv_errtext *et) {
+	struct player *w = &p->players[i];
+	if (player_of(p, trace->member) >= 0)
+		return rv_fail(et, RV_E_INVALID, "two traces are of member %u", trace->member);
+	*w = (struct player){.trace = trace, .replica = p->run->replicas[i]};
+	w->fresh = malloc(replica_state_bytes(w->replica));
+	if (!w->fresh)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
+	replica_save(w->replica, w->fresh);
+	p->n++;
+	return RV_OK;
+}
+
+enum rv_err replay_new(struct lab_run *run, const struct trace_record *traces, int n, struct replay **out,
+					   struct rv_errtext *et) {
+	RV_ASSERT(n == run->n_replicas);
+	struct replay *p = calloc(1, sizeof *p);
+	if (!p)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a replay");
+	p->run = run;
+	p->before = malloc(run->global.cfg.n * sizeof *p->before);
+	enum rv_err e = p->before ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a replay");
+	for (int i = 0; e == RV_OK && i < n; i++)
+		e = make_player(p, i, &traces[i], et);
+	if (e == RV_OK)
+		e = collect_rounds(p, et);
+	if (e != RV_OK) {
+		replay_free(p);
+		return e;
+	}
+	*out = p;
+	return RV_OK;
+}
+
+void replay_free(struct replay *p) {
+	if (!p)
+		return;
+	for (int i = 0; i < LAB_MAX_WORKERS; i++) {
+		free(p->players[i].fresh);
+		for (int k = 0; k < SNAPSHOTS; k++)
+			free(p->players[i].snapshots[k].bytes);
+	}
+	free(p->rounds);
+	free(p->before);
+	free(p);
+}
+
+uint64_t replay_rounds(const struct replay *p) {
+	return p->n_rounds;
+}

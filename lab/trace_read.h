@@ -1,0 +1,37 @@
+/* trace_read.h: DIR/trace.jsonl (worker/trace.h) read back. What is in it comes from outside: bounded and checked. */
+#ifndef RV_LAB_TRACE_READ_H
+#define RV_LAB_TRACE_READ_H
+
+#include "worker/trace.h"
+
+enum { TRACE_MAX_FILE_BYTES = 1 << 28, TRACE_MAX_EVENTS = 4 << 20 };
+
+enum trace_kind { TRACE_START, TRACE_TRAIN, TRACE_ENCODE, TRACE_APPLY, TRACE_INSTALL, TRACE_SAVE };
+
+struct trace_event {
+	enum trace_kind kind;
+	uint64_t round;
+	uint64_t from, to;                 /* TRAIN; START: round and steps of the saved replica; SAVE: to = steps */
+	uint64_t boot;                     /* START, ENCODE */
+	bool saved, exact;                 /* START */
+	bool ok;                           /* ENCODE */
+	bool keep, snapshot;               /* APPLY */
+	struct rv_hash chain;              /* APPLY: of the state after it */
+	const struct trace_roster *roster; /* APPLY: NULL when this worker took no part */
+};
+
+struct trace_record {
+	uint32_t member;
+	int threads;
+	struct trace_event *events;
+	int n;
+	struct trace_roster *rosters; /* owned: what events point to */
+	int n_rosters;
+};
+
+/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT names file and line. A torn last line is ignored. On a fault nothing is
+ * to be released. */
+enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_errtext *et);
+void trace_record_release(struct trace_record *t);
+
+#endif
