@@ -178,7 +178,7 @@ static enum rv_err do_apply(struct replay *p, struct player *w, const struct tra
 		return cannot_follow(w, et, "it applied a round that the others had left behind");
 	if (e->keep) {
 		replica_shift_theta(w->replica, p->before, g->theta);
-	} else if (e->roster) {
+	} else if (e->participated) {
 		adopt_round(w->replica, g, e->round, (float)p->run->cfg.run.mix);
 		w->steps_done = 0;
 	} else {

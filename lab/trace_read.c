@@ -44,7 +44,7 @@ static bool take_member(const json_t *entry, struct trace_roster *r) {
 	return true;
 }
 
-/* An index into t->rosters + 1; 0: took no part. -1: malformed, or no memory. */
+/* An index into t->rosters + 1; 0: none is told. -1: malformed, or no memory. */
 static int take_roster(const json_t *line, uint64_t round, struct trace_record *t) {
 	const json_t *list = json_object_get(line, "roster");
 	size_t n = json_array_size(list);
@@ -69,8 +69,8 @@ static int take_roster(const json_t *line, uint64_t round, struct trace_record *
 static bool take_apply(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {
 	const char *chain = json_string_value(json_object_get(line, "chain"));
 	*roster = take_roster(line, e->round, t);
-	return *roster >= 0 && take_flag(line, "keep", &e->keep) && take_flag(line, "snapshot", &e->snapshot) && chain &&
-		   rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
+	return *roster >= 0 && take_flag(line, "participated", &e->participated) && take_flag(line, "keep", &e->keep) &&
+		   take_flag(line, "snapshot", &e->snapshot) && chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
 }
 
 static bool take_start(const json_t *line, struct trace_event *e, struct trace_record *t) {

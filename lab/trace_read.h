@@ -15,9 +15,9 @@ struct trace_event {
 	uint64_t boot;                     /* START, ENCODE */
 	bool saved, exact;                 /* START */
 	bool ok;                           /* ENCODE */
-	bool keep, snapshot;               /* APPLY */
+	bool participated, keep, snapshot; /* APPLY */
 	struct rv_hash chain;              /* APPLY: of the state after it */
-	const struct trace_roster *roster; /* APPLY: NULL when this worker took no part */
+	const struct trace_roster *roster; /* APPLY: NULL when this worker did not know it */
 };
 
 struct trace_record {

@@ -15,6 +15,7 @@
 #include "worker/round.h"
 #include "worker/session.h"
 #include "worker/statestore.h"
+#include "worker/trace.h"
 #include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
 #include "worker/trainer.h"
@@ -89,11 +90,15 @@ struct session {
 	bool replica_write;                          /* a snapshot is with the storage thread */
 	uint32_t writes_failed[SESSION_STORE_KINDS]; /* since the last that did not, of a kind of storage job */
 	bool fetched_in_memory;                      /* the disk did not take what was fetched last */
-	uint32_t history;          /* states installed so far: what was under way before one is of another history */
-	bool lacks_state;          /* the run starts from weights that this worker has not yet */
-	bool told_lacking;         /* and that nobody is there who has them */
-	uint32_t missing_workers;  /* the run waits for so many, as people were told; 0: it does not */
-	bool participated;         /* in the round that is being applied */
+	uint32_t history;           /* states installed so far: what was under way before one is of another history */
+	bool lacks_state;           /* the run starts from weights that this worker has not yet */
+	bool told_lacking;          /* and that nobody is there who has them */
+	uint32_t missing_workers;   /* the run waits for so many, as people were told; 0: it does not */
+	bool participated;          /* in the round that is being applied */
+	bool kept;                  /* and inner progress is kept over it */
+	struct trace *trace;        /* NULL: it has ended */
+	struct trace_roster roster; /* over whom the result was made that we last wrote to disk */
+	uint64_t traced_steps;      /* of the contribution under way */
 	struct session_sums sums;
 	uint64_t donor_bytes_seen;
 	struct memory_plan memory;
@@ -150,6 +155,17 @@ void session_installed(struct session *s, uint64_t round, bool ok);
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot);
 /* Weights and the last line of metrics, then LINGERING. */
 void session_export(struct session *s);
+
+/* ---- session_trace.c ---- */
+void session_trace_open(struct session *s);
+void session_trace_start(struct session *s, const struct statestore_found *found, struct trainer_resumed resumed);
+/* Notes over whom the result was made that is about to be written. */
+void session_trace_roster(struct session *s, uint64_t round, uint32_t attempt);
+void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done);
+void session_trace_encoded(struct session *s, uint64_t round, bool ok);
+void session_trace_applied(struct session *s, uint64_t round, bool snapshot); /* roster, participated, kept: of it */
+void session_trace_installed(struct session *s, uint64_t round);
+void session_trace_saved(struct session *s, const struct trainer_snapshot *snapshot);
 
 /* ---- session_report.c ---- */
 void session_send_report(struct session *s, int64_t now_us);

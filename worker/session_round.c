@@ -269,6 +269,7 @@ static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t 
 		session_fail(s, e, text);
 		return;
 	}
+	session_trace_trained(s, round, steps_done);
 	round_on_trained(s->round, rv_clock_monotonic_us(), round, steps_done, tokens);
 }
 
@@ -277,16 +278,19 @@ static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *tex
 	if (e != RV_OK)
 		rv_event(s->events, RV_ERROR, "diverged", RV_FIELDS(rv_field_int("round", (int64_t)round)),
 				 "round %" PRIu64 " is trained again: %s", round, text);
+	session_trace_encoded(s, round, e == RV_OK);
 	round_on_encoded(s->round, rv_clock_monotonic_us(), round, e == RV_OK);
 }
 
 static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
 	struct session *s = ctx;
 	const struct global_state *g = trainer_global(s->trainer);
-	if (e == RV_OK)
+	if (e == RV_OK) {
+		session_trace_applied(s, round, snapshot && snapshot->replica_bytes);
 		session_write_round(s, round);
-	else
+	} else {
 		rv_event(s->events, RV_ERROR, "apply_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
+	}
 	round_on_applied(s->round, rv_clock_monotonic_us(), round, &g->chain, e == RV_OK);
 	session_save_snapshot(s, snapshot);
 	bool due = s->opt->eval_every > 0 && (round + 1) % (uint64_t)s->opt->eval_every == 0;
@@ -302,6 +306,7 @@ static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *t
 		rv_event(s->events, RV_INFO, "installed", RV_FIELDS(rv_field_int("round", (int64_t)round)),
 				 "holds the state of round %" PRIu64 ", verified", round);
 	if (e == RV_OK) {
+		session_trace_installed(s, round);
 		s->history++;
 		s->lacks_state = false;
 		blob_unref(s->reduced); /* they may be of the history that this state replaces */
@@ -326,6 +331,7 @@ static void on_evaluated(void *ctx, uint64_t round, bool whole, double loss, enu
 
 static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
 	struct session *s = ctx;
+	session_trace_saved(s, snapshot);
 	session_save_snapshot(s, snapshot);
 	s->saved = true;
 }
@@ -344,10 +350,11 @@ static void apply(struct session *s, const struct round_action *a) {
 	RV_ASSERT(s->reduced != NULL);
 	RV_FAILPOINT("commit.seen");
 	s->participated = a->participated;
+	s->kept = a->late == LATE_KEEP && !a->participated;
 	struct trainer_apply rq = {.round = a->round,
 							   .reduced = s->reduced,
 							   .digest = a->expect,
-							   .keep = a->late == LATE_KEEP && !a->participated,
+							   .keep = s->kept,
 							   .want_base = statestore_is_checked(&s->store, a->round + 1),
 							   .want_replica = !s->replica_write};
 	trainer_apply(s->trainer, &rq);

@@ -230,8 +230,11 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	s->lacks_state = found.lacks_state;
 	if (e == RV_OK) {
 		tell_recovered(s, &found);
-		trainer_resume(s->trainer, &found, on_replica_damage, s);
+		struct trainer_resumed resumed = trainer_resume(s->trainer, &found, on_replica_damage, s);
 		e = open_round(s, &found, et);
+		session_trace_open(s);
+		if (e == RV_OK)
+			session_trace_start(s, &found, resumed);
 	}
 	s->replica_ahead = found.has_replica && found.replica.round > g->round;
 	if (e == RV_OK && found.has_replica) {
@@ -355,6 +358,7 @@ void session_release(struct session *s) {
 	control_client_free(s->control);
 	http_client_free(s->http);
 	metrics_close(s->metrics);
+	trace_close(s->trace);
 	membership_release(&s->member);
 	if (s->lock_fd >= 0)
 		rv_dir_unlock(s->lock_fd);

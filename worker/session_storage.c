@@ -232,6 +232,7 @@ void session_persist(struct session *s) {
 	}
 	memcpy(reduced->data, allreduce_reduced(s->reduce), reduced->bytes);
 	s->persisting = true;
+	session_trace_roster(s, round, attempt);
 	MEAN_DUMP_REDUCED(s, round, attempt);
 	RV_FAILPOINT("persist.before");
 	post(s,

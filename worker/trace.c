@@ -73,14 +73,13 @@ static json_t *roster_json(const struct trace_roster *r) {
 	return list;
 }
 
-enum rv_err trace_write_apply(struct trace *t, uint64_t round, bool keep, bool snapshot, const struct rv_hash *chain,
-							  const struct trace_roster *roster, struct rv_errtext *et) {
+enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, struct rv_errtext *et) {
 	char hex[2 * RV_HASH_BYTES + 1];
-	rv_hex_encode(chain->b, RV_HASH_BYTES, hex);
+	rv_hex_encode(a->chain.b, RV_HASH_BYTES, hex);
 	return rv_json_lines_write(t->lines,
-							   json_pack("{ss so sb sb ss so}", "event", "apply", "round", whole(round), "keep",
-										 (int)keep, "snapshot", (int)snapshot, "chain", hex, "roster",
-										 roster_json(roster)),
+							   json_pack("{ss so sb sb sb ss so}", "event", "apply", "round", whole(a->round),
+										 "participated", (int)a->participated, "keep", (int)a->keep, "snapshot",
+										 (int)a->snapshot, "chain", hex, "roster", roster_json(a->roster)),
 							   et);
 }
 

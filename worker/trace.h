@@ -48,10 +48,16 @@ enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, stru
 enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, uint64_t to, struct rv_errtext *et);
 /* !ok: it was not finite, and theta_local is the shared theta again. */
 enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, struct rv_errtext *et);
-/* The outer step; keep: theta_local was moved along, not replaced. roster NULL: this worker took no part. snapshot: the
- * replica was copied for the disk right after it. */
-enum rv_err trace_write_apply(struct trace *t, uint64_t round, bool keep, bool snapshot, const struct rv_hash *chain,
-							  const struct trace_roster *roster, struct rv_errtext *et);
+/* The outer step. */
+struct trace_apply {
+	uint64_t round;
+	bool participated;                 /* our outer gradient is in the mean */
+	bool keep;                         /* it is not, and theta_local was moved along, not replaced */
+	bool snapshot;                     /* the replica was copied for the disk right after it */
+	struct rv_hash chain;              /* of the state after it */
+	const struct trace_roster *roster; /* NULL: not known to this process */
+};
+enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, struct rv_errtext *et);
 /* A fetched state: theta_local is the shared theta of `round`. */
 enum rv_err trace_write_install(struct trace *t, uint64_t round, struct rv_errtext *et);
 /* The replica was copied for the disk, in the middle of `round`. */

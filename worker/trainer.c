@@ -105,8 +105,8 @@ void trainer_snapshot_free(struct trainer_snapshot *s) {
 /* ---- resuming -------------------------------------------------------------------------------------------------------
  */
 
-void trainer_resume(struct trainer *t, const struct statestore_found *found, void (*notice)(void *, const char *),
-					void *ctx) {
+struct trainer_resumed trainer_resume(struct trainer *t, const struct statestore_found *found,
+									  void (*notice)(void *, const char *), void *ctx) {
 	struct rv_errtext et = {0};
 	const struct state_replica_info *info = &found->replica;
 	bool loaded =
@@ -119,6 +119,7 @@ void trainer_resume(struct trainer *t, const struct statestore_found *found, voi
 	if (!exact) /* of another round: Adam's moments and the data cursor are still ours */
 		replica_set_theta(t->replica, t->global.theta);
 	trainer_begin_round(t, t->global.round, exact);
+	return (struct trainer_resumed){.saved = loaded, .exact = exact};
 }
 
 /* ---- requests -------------------------------------------------------------------------------------------------------

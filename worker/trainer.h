@@ -76,8 +76,12 @@ void trainer_free(struct trainer *t);
 
 /* Before the first request: the shared state that recovery fills, and what was found on disk for the replica. */
 struct global_state *trainer_global(struct trainer *t);
-void trainer_resume(struct trainer *t, const struct statestore_found *found, void (*notice)(void *, const char *),
-					void *ctx);
+struct trainer_resumed {
+	bool saved; /* the replica is that of the disk: Adam's moments, the data cursor */
+	bool exact; /* and it is of this very state: theta_local and the steps done too */
+};
+struct trainer_resumed trainer_resume(struct trainer *t, const struct statestore_found *found,
+									  void (*notice)(void *, const char *), void *ctx);
 
 void trainer_train(struct trainer *t, uint64_t round, uint64_t steps);
 void trainer_encode(struct trainer *t, uint64_t round);

@@ -1,0 +1,88 @@
+/* A real run with deaths, a restart and a late worker, done again in one process from its traces: the same bits. */
+#include "e2e.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+							 "min-workers = 2\nsteps-per-round = 6\nrounds = 12\nbase-every = 3\ngrace-ms = 1500\n"
+							 "liveness-ms = 120000\npeer-timeout-ms = 3000\n";
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static void replay(struct e2e *e, int n, const char *log, int status) {
+	char dirs[4][E2E_PATH];
+	const char *argv[12] = {"rivulet", "replay", "--data", e->data};
+	int at = 4;
+	for (int i = 0; i < n; i++) {
+		e2e_worker_dir(e, i, dirs[i]);
+		argv[at++] = dirs[i];
+	}
+	argv[at] = NULL;
+	e2e_run(e, log, argv, status);
+}
+
+static void assert_replayed(struct e2e *e, const char *chain, const char *full) {
+	char log[E2E_PATH + 16];
+	snprintf(log, sizeof log, "%s/replay.log", e->dir);
+	json_t *event = e2e_find_event(log, "replayed", NULL, 0, NULL);
+	assert_non_null(event);
+	assert_string_equal(e2e_text(event, "chain"), chain);
+	assert_string_equal(e2e_text(event, "state"), full);
+	json_decref(event);
+}
+
+/* One is killed and comes back, one comes when rounds have passed. */
+static void what_happened_to_the_run_does_not_matter(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	long from = 0;
+	*state = &e;
+	e2e_open(&e, config, 4);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 1, NULL, NULL);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, &from));
+	e2e_signal(&e.workers[2], SIGKILL);
+	(void)e2e_wait_exit(&e.workers[2]);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 4, &from));
+	e2e_start_worker(&e, 2, NULL, NULL);
+	e2e_start_worker(&e, 3, NULL, NULL);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
+	replay(&e, 4, "replay", 0);
+	assert_replayed(&e, chain, full);
+}
+
+/* Another text is another run: the first round whose bits differ is named. */
+static void other_data_are_noticed(void **state) {
+	static struct e2e e;
+	char chain[65], full[65], other[E2E_PATH + 16], copy[2 * E2E_PATH + 80];
+	*state = &e;
+	e2e_open(&e, config, 2);
+	e2e_start_workers(&e, 2);
+	e2e_assert_same_end(&e, (const int[]){0, 1}, 2, chain, full);
+	snprintf(other, sizeof other, "%s/other", e.dir);
+	snprintf(copy, sizeof copy, "tr 'aeiou' 'eioua' < '%s' > '%s'", e.data, other);
+	assert_int_equal(system(copy), 0);
+	snprintf(e.data, sizeof e.data, "%s", other);
+	replay(&e, 2, "wrong", 1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
+		cmocka_unit_test_teardown(other_data_are_noticed, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

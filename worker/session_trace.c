@@ -1,0 +1,85 @@
+/* session_trace.c: the lines of trace.jsonl, as the trainer's answers come. A disk that takes no more of them ends the trace,
+ * with a word, and nothing else. */
+#include "worker/session_internal.h"
+
+#include <stdio.h>
+
+void session_trace_open(struct session *s) {
+	char path[SESSION_PATH_BYTES];
+	struct rv_errtext et = {0};
+	snprintf(path, sizeof path, "%s/" TRACE_FILE, s->opt->dir);
+	if (trace_open(path, &s->trace, &et) != RV_OK)
+		rv_event(s->events, RV_WARN, "trace", RV_NO_FIELDS, "%s: this run cannot be replayed", et.text);
+}
+
+static void check(struct session *s, enum rv_err e, const struct rv_errtext *et) {
+	if (e == RV_OK)
+		return;
+	rv_event(s->events, RV_WARN, "trace", RV_FIELDS(rv_field_str("error", rv_err_name(e))),
+			 "%s: the trace ends here, and this run cannot be replayed", et->text);
+	trace_close(s->trace);
+	s->trace = NULL;
+}
+
+void session_trace_start(struct session *s, const struct statestore_found *found, struct trainer_resumed resumed) {
+	struct rv_errtext et = {0};
+	const struct trace_start start = {.member = s->member.member,
+									  .boot = round_boot(s->round),
+									  .round = trainer_global(s->trainer)->round,
+									  .saved = resumed.saved,
+									  .exact = resumed.exact,
+									  .saved_round = resumed.saved ? found->replica.round : 0,
+									  .saved_steps = resumed.saved ? found->replica.steps_done : 0,
+									  .threads = replica_model(trainer_replica(s->trainer))->be->threads};
+	s->traced_steps = resumed.exact ? found->replica.steps_done : 0;
+	if (s->trace)
+		check(s, trace_write_start(s->trace, &start, &et), &et);
+}
+
+void session_trace_roster(struct session *s, uint64_t round, uint32_t attempt) {
+	const struct document *d = round_document(s->round);
+	if (d && d->phase == RUN_REDUCE && d->round == round && d->attempt == attempt)
+		trace_roster_of(d, &s->roster);
+}
+
+void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done) {
+	struct rv_errtext et = {0};
+	if (s->trace && steps_done > s->traced_steps)
+		check(s, trace_write_train(s->trace, round, s->traced_steps, steps_done, &et), &et);
+	s->traced_steps = steps_done;
+}
+
+void session_trace_encoded(struct session *s, uint64_t round, bool ok) {
+	struct rv_errtext et = {0};
+	if (!ok)
+		s->traced_steps = 0;
+	if (s->trace)
+		check(s, trace_write_encode(s->trace, round, round_boot(s->round), ok, &et), &et);
+}
+
+void session_trace_applied(struct session *s, uint64_t round, bool snapshot) {
+	struct rv_errtext et = {0};
+	const struct trace_apply line = {.round = round,
+									 .participated = s->participated,
+									 .keep = s->kept,
+									 .snapshot = snapshot,
+									 .chain = trainer_global(s->trainer)->chain,
+									 .roster = s->roster.round == round && s->roster.n > 0 ? &s->roster : NULL};
+	if (!s->kept)
+		s->traced_steps = 0;
+	if (s->trace)
+		check(s, trace_write_apply(s->trace, &line, &et), &et);
+}
+
+void session_trace_installed(struct session *s, uint64_t round) {
+	struct rv_errtext et = {0};
+	s->traced_steps = 0;
+	if (s->trace)
+		check(s, trace_write_install(s->trace, round, &et), &et);
+}
+
+void session_trace_saved(struct session *s, const struct trainer_snapshot *snapshot) {
+	struct rv_errtext et = {0};
+	if (s->trace && snapshot && snapshot->replica_bytes)
+		check(s, trace_write_save(s->trace, snapshot->replica.round, snapshot->replica.steps_done, &et), &et);
+}
