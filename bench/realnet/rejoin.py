@@ -19,7 +19,7 @@ from shaped import ShapedNet, what_is_missing
 UPLINKS = (0.8, 0.6, 0.4)
 KILLED = 1  # of the donors
 JOINER_SITE = 6
-CONFIG = {"n-head": 4, "context": 16, "batch": 1, "steps-per-round": 1, "rounds": 100000, "base-every": 1,
+CONFIG = {"n-head": 4, "context": 16, "batch": 1, "steps-per-round": 1, "rounds": 100000, "base-every": 2,
           "data-shards": 4, "min-workers": 4, "grace-ms": 2000}
 
 
@@ -48,7 +48,7 @@ def hold(c, a):
     """Rounds until there is a base; then the fourth worker goes, and the run waits."""
     c.start_coordinator()
     c.add_workers(4)
-    c.wait("a base", a.setup, lambda: c.commits() and base_round(c) >= 1)
+    c.wait("a base", a.setup, lambda: len(c.commits()) >= 3 and base_round(c) >= 2)
     c.workers[3].kill9()
     waits = lambda: any(e.get("event") == "waiting" and e.get("missing") == 1 for e in c.workers[0].events.fresh())
     c.wait("the run to wait", a.setup, waits)
