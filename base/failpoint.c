@@ -153,14 +153,13 @@ void rv_failpoint(const char *name) {
 		_exit(EXIT_STATUS);
 }
 
-void rv_failpoint_file(const char *path, const char *step) {
+enum rv_err rv_failpoint_file(const char *path, const char *step, struct rv_errtext *et) {
 	char name[NAME_BYTES];
 	const char *slash = strrchr(path, '/');
 	const char *file = slash != NULL ? slash + 1 : path;
 	int kind = (int)strspn(file, "abcdefghijklmnopqrstuvwxyz");
 	(void)snprintf(name, sizeof name, "%.*s.%s", kind, file, step);
-	if (is_point(name))
-		rv_failpoint(name);
+	return is_point(name) ? rv_failpoint_fault(name, et) : RV_OK;
 }
 
 #endif

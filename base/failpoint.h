@@ -2,14 +2,14 @@
  *
  *     RV_FAILPOINT("persist.done");                         nothing, or what the environment asked for there
  *     RV_TRY(RV_FAILPOINT_FAULT("encode.after", et));       the same, or a fault of the operating system
- *     RV_FAILPOINT_FILE(path, "before-fsync");              the point "log.before-fsync" where path is DIR/log-7.rvl
+ *     e = RV_FAILPOINT_FILE(path, "before-fsync", et);      that of point "log.before-fsync" where path is DIR/log-7.rvl
  *
  * Without RV_FAILPOINTS (every program that is installed) these are nothing, and no name of a point is in the binary; a
  * test looks. With it the environment says what happens where:
  *
  *     RIVULET_FAILPOINT=NAME[@HIT]=ACTION    the HIT-th time (1: the first) that NAME is reached, once:
  *         kill       SIGKILL to itself       stop    SIGSTOP to itself       exit     _exit(70)
- *         delay:MS   sleeps                  EIO, ENOSPC, ...: RV_FAILPOINT_FAULT returns it; elsewhere the same as exit
+ *         delay:MS   sleeps                  EIO, ENOSPC, ...: the last two return it; the first takes it for exit
  *
  * A JSON line {"event": "failpoint", "name": NAME} is on stdout before it happens. A name that is not in
  * base/failpoints.def, or an action that is none, ends the program with a message: a point that is misspelt would never
@@ -30,15 +30,15 @@ struct rv_failpoint_info {
 extern const struct rv_failpoint_info rv_failpoints[]; /* ended by name == NULL */
 void rv_failpoint(const char *name);
 /* The point KIND.`step`, where KIND is what the name of the file begins with; files that are no point are nothing. */
-void rv_failpoint_file(const char *path, const char *step);
+enum rv_err rv_failpoint_file(const char *path, const char *step, struct rv_errtext *et);
 enum rv_err rv_failpoint_fault(const char *name, struct rv_errtext *et);
-#define RV_FAILPOINT(name)            rv_failpoint(name)
-#define RV_FAILPOINT_FILE(path, step) rv_failpoint_file(path, step)
-#define RV_FAILPOINT_FAULT(name, et)  rv_failpoint_fault(name, et)
+#define RV_FAILPOINT(name)                rv_failpoint(name)
+#define RV_FAILPOINT_FILE(path, step, et) rv_failpoint_file(path, step, et)
+#define RV_FAILPOINT_FAULT(name, et)      rv_failpoint_fault(name, et)
 #else
-#define RV_FAILPOINT(name)            ((void)0)
-#define RV_FAILPOINT_FILE(path, step) ((void)0)
-#define RV_FAILPOINT_FAULT(name, et)  RV_OK
+#define RV_FAILPOINT(name)                ((void)0)
+#define RV_FAILPOINT_FILE(path, step, et) RV_OK
+#define RV_FAILPOINT_FAULT(name, et)      RV_OK
 #endif
 
 #endif

@@ -87,8 +87,10 @@ enum rv_err rv_file_writer_begin(struct rv_file_writer *w, const char *path, mod
 		rv_file_writer_abandon(w);
 		return e;
 	}
-	RV_FAILPOINT_FILE(path, "begin");
-	return RV_OK;
+	enum rv_err e = RV_FAILPOINT_FILE(path, "begin", et);
+	if (e != RV_OK)
+		rv_file_writer_abandon(w);
+	return e;
 }
 
 enum rv_err rv_file_writer_write(struct rv_file_writer *w, const void *data, size_t n, struct rv_errtext *et) {
@@ -138,8 +140,9 @@ enum rv_err rv_file_sync_parent(const char *path, struct rv_errtext *et) {
 
 enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *et) {
 	RV_ASSERT(w->fd >= 0);
-	enum rv_err e = RV_OK;
-	RV_FAILPOINT_FILE(w->path, "before-fsync");
+	enum rv_err e = RV_FAILPOINT_FILE(w->path, "before-fsync", et);
+	if (e != RV_OK)
+		goto out;
 	if (fsync(w->fd) != 0) {
 		e = rv_fail_errno(et, errno, "%s: cannot fsync", w->tmp);
 		goto out;
@@ -150,13 +153,15 @@ enum rv_err rv_file_writer_commit(struct rv_file_writer *w, struct rv_errtext *e
 		e = rv_fail_errno(et, errno, "%s: cannot close", w->tmp);
 		goto out;
 	}
-	RV_FAILPOINT_FILE(w->path, "after-fsync");
+	e = RV_FAILPOINT_FILE(w->path, "after-fsync", et);
+	if (e != RV_OK)
+		goto out;
 	if (rename(w->tmp, w->path) != 0) {
 		e = rv_fail_errno(et, errno, "%s: cannot rename to %s", w->tmp, w->path);
 		goto out;
 	}
 	w->tmp[0] = '\0';
-	RV_FAILPOINT_FILE(w->path, "renamed");
+	RV_TRY(RV_FAILPOINT_FILE(w->path, "renamed", et));
 	return rv_file_sync_parent(w->path, et);
 out:
 	rv_file_writer_abandon(w);

@@ -18,6 +18,7 @@ struct cluster_log {
 	int64_t round, attempt; /* of the last such event; -1: none since it was started */
 	bool took_part;         /* since it was started: in an all-reduce whose commit it saw */
 	bool fetched;           /* since it was started */
+	bool disk_full;         /* so it may complain of its storage */
 	int hits;               /* failpoints reached */
 	double hit_s;           /* when, the last of them */
 };

@@ -143,7 +143,8 @@ static _Noreturn void be_a_cluster(struct chaos *k, int fd) {
 /* ---- what is shown ---------------------------------------------------------------------------------------------------- */
 
 static const char *action_of(const struct entry *e) {
-	return e->job.stop ? "stop" : "kill";
+	static const char *const names[] = {[LOSS_KILL] = "kill", [LOSS_STOP] = "stop", [LOSS_FULL] = "full"};
+	return names[e->job.loss];
 }
 
 static void show_point(struct chaos *k, const struct entry *e, const char *why) {
@@ -283,7 +284,7 @@ static bool is_wanted(const struct chaos_options *o, const struct point_job *job
 	bool quick = false;
 	for (size_t i = 0; i < sizeof quick_points / sizeof quick_points[0]; i++)
 		quick = quick || strcmp(name, quick_points[i]) == 0;
-	return !o->quick || (quick && !job->stop);
+	return !o->quick || (quick && job->loss == LOSS_KILL);
 }
 
 static enum rv_err choose(struct chaos *k, struct rv_errtext *et) {

@@ -47,16 +47,32 @@ static const struct {
 	{"copy.", WAY_BACKUP, 1},
 };
 
-static const char *const frozen[] = {"train.step",  "reduce.scatter-mid", "reduce.gather-mid",     "log.before-fsync",
-									 "vote.before", "apply.before",       "commit-record.durable", "document.before"};
+/* What is more than a kill. */
+static const struct {
+	const char *name;
+	enum point_loss loss;
+} more[] = {
+	{"train.step", LOSS_STOP},
+	{"reduce.scatter-mid", LOSS_STOP},
+	{"reduce.gather-mid", LOSS_STOP},
+	{"log.before-fsync", LOSS_STOP},
+	{"vote.before", LOSS_STOP},
+	{"apply.before", LOSS_STOP},
+	{"commit-record.durable", LOSS_STOP},
+	{"document.before", LOSS_STOP},
+	{"log.begin", LOSS_FULL},
+	{"log.before-fsync", LOSS_FULL},
+	{"replica.before-fsync", LOSS_FULL},
+	{"base.before-fsync", LOSS_FULL},
+};
 
 static bool is_named(const char *name, const char *pattern) {
 	size_t n = strlen(pattern);
 	return pattern[n - 1] == '.' ? strncmp(name, pattern, n) == 0 : strcmp(name, pattern) == 0;
 }
 
-static struct point_job job_of(const struct rv_failpoint_info *p, bool stop) {
-	struct point_job job = {.point = p, .way = WAY_ROUND, .hit = 2, .stop = stop};
+static struct point_job job_of(const struct rv_failpoint_info *p, enum point_loss loss) {
+	struct point_job job = {.point = p, .way = WAY_ROUND, .hit = 2, .loss = loss};
 	for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
 		if (is_named(p->name, special[i].name)) {
 			job.way = special[i].way;
@@ -68,11 +84,11 @@ static struct point_job job_of(const struct rv_failpoint_info *p, bool stop) {
 int points_all(struct point_job *out, int cap) {
 	int n = 0;
 	for (const struct rv_failpoint_info *p = rv_failpoints; p->name != NULL && n < cap; p++)
-		out[n++] = job_of(p, false);
-	for (size_t i = 0; i < sizeof frozen / sizeof frozen[0]; i++)
+		out[n++] = job_of(p, LOSS_KILL);
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
 		for (const struct rv_failpoint_info *p = rv_failpoints; p->name != NULL && n < cap; p++)
-			if (strcmp(p->name, frozen[i]) == 0)
-				out[n++] = job_of(p, true);
+			if (strcmp(p->name, more[i].name) == 0)
+				out[n++] = job_of(p, more[i].loss);
 	return n;
 }
 
@@ -81,9 +97,10 @@ static bool is_of_worker(const struct point_job *job) {
 }
 
 static void plan_of(const struct point_job *job, char out[ENV_BYTES]) {
+	static const char *const actions[] = {[LOSS_KILL] = "kill", [LOSS_STOP] = "stop", [LOSS_FULL] = "ENOSPC"};
 	assert_in_range(
-		snprintf(out, ENV_BYTES, "RIVULET_FAILPOINT=%s@%d=%s", job->point->name, job->hit, job->stop ? "stop" : "kill"),
-		1, ENV_BYTES - 1);
+		snprintf(out, ENV_BYTES, "RIVULET_FAILPOINT=%s@%d=%s", job->point->name, job->hit, actions[job->loss]), 1,
+		ENV_BYTES - 1);
 }
 
 /* ---- a worker is brought to its point ------------------------------------------------------------------------------ */
@@ -151,6 +168,17 @@ static double others_go_on(struct cluster *c, int victim, double hit_s) {
 	return recovered_s;
 }
 
+/* It has not died: it takes part again by itself. */
+static void let_go_on(struct cluster *c, const struct point_job *job, int victim) {
+	c->workers[victim].took_part = false;
+	c->workers[victim].attempt = -1;
+	if (job->loss == LOSS_STOP)
+		e2e_signal(&c->e.workers[victim], SIGCONT);
+	cluster_wait_takes_part(c, victim);
+	c->may_end &= ~(1u << victim);
+	c->workers[victim].disk_full = false;
+}
+
 static void run_worker_point(struct cluster *c, const struct point_job *job, struct rv_rng *rng,
 							 struct point_result *out) {
 	int victim = (int)rv_rng_below(rng, (uint64_t)c->n), other = (victim + 1) % c->n;
@@ -159,26 +187,22 @@ static void run_worker_point(struct cluster *c, const struct point_job *job, str
 	char plan[ENV_BYTES];
 	plan_of(job, plan);
 	c->may_end |= 1u << victim;
+	l->disk_full = job->loss == LOSS_FULL;
 	arm_worker(c, job, victim, plan);
 	if (job->way == WAY_RESUME)
 		lose_another(c, victim, other);
 	wait_for_hit(c, l, before, job->point->name);
-	if (!job->stop)
+	if (job->loss == LOSS_KILL)
 		wait_killed(&c->e.workers[victim]);
 	if (job->way == WAY_RESUME) {
 		wait_killed(&c->e.workers[other]);
 		bring_back(c, other);
 	}
 	out->recovered_s = others_go_on(c, victim, l->hit_s);
-	if (job->stop) {
-		c->workers[victim].took_part = false;
-		c->workers[victim].attempt = -1;
-		e2e_signal(&c->e.workers[victim], SIGCONT);
-		cluster_wait_takes_part(c, victim);
-		c->may_end &= ~(1u << victim);
-	} else {
+	if (job->loss == LOSS_KILL)
 		bring_back(c, victim);
-	}
+	else
+		let_go_on(c, job, victim);
 }
 
 /* ---- the coordinator ----------------------------------------------------------------------------------------------- */
@@ -194,7 +218,7 @@ static void operate(struct cluster *c, enum point_way way, int status) {
 }
 
 static void wait_coordinator_lost(struct cluster *c, const struct point_job *job) {
-	if (!job->stop) {
+	if (job->loss == LOSS_KILL) {
 		wait_killed(&c->e.coordinator);
 		return;
 	}
@@ -220,7 +244,7 @@ static void run_coordinator_point(struct cluster *c, const struct point_job *job
 	operate(c, job->way, any_status);
 	wait_for_hit(c, &c->coordinator, before, job->point->name);
 	wait_coordinator_lost(c, job);
-	if (!job->stop)
+	if (job->loss == LOSS_KILL)
 		cluster_start_coordinator(c, NULL);
 	out->recovered_s = others_go_on(c, joiner, c->coordinator.hit_s);
 	if (joiner != NO_WORKER)

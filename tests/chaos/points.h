@@ -19,12 +19,18 @@ enum point_way {
 	WAY_BACKUP, /* the operator makes a backup */
 };
 
+enum point_loss {
+	LOSS_KILL, /* SIGKILL, and a fresh start when the others have gone on */
+	LOSS_STOP, /* SIGSTOP, and SIGCONT then */
+	LOSS_FULL  /* its disk is full this once; it stays */
+};
+
 /* One thing to try: a point, and what happens there. */
 struct point_job {
 	const struct rv_failpoint_info *point;
 	enum point_way way;
-	int hit;   /* which time it is reached */
-	bool stop; /* SIGSTOP, and SIGCONT when the others have gone on; else SIGKILL, and a fresh start */
+	int hit; /* which time it is reached */
+	enum point_loss loss;
 };
 
 struct point_result {
@@ -32,7 +38,7 @@ struct point_result {
 	double recovered_s; /* from the point to the next commit that all others have seen */
 };
 
-/* Kill jobs for all points in the order of the table, then stop jobs for some; returns how many. */
+/* Kill jobs for all points in the order of the table, then others for some; returns how many. */
 int points_all(struct point_job *out, int cap);
 
 /* The process is lost there, the others go on, it comes back, takes part again. All but WAY_END. Faults end the process. */

@@ -23,8 +23,9 @@ static void reach_points(void) {
 	struct rv_errtext et = {0};
 	for (int i = 0; i < 3; i++)
 		RV_FAILPOINT("train.step");
-	RV_FAILPOINT_FILE("/somewhere/log-12.rvl", "before-fsync");
-	RV_FAILPOINT_FILE("/somewhere/no-such-kind", "before-fsync");
+	if (RV_FAILPOINT_FILE("/somewhere/log-12.rvl", "before-fsync", &et) == RV_E_IO ||
+		RV_FAILPOINT_FILE("/somewhere/no-such-kind", "before-fsync", &et) != RV_OK)
+		_exit(FAULT);
 	if (RV_FAILPOINT_FAULT("encode.after", &et) == RV_E_FULL && strstr(et.text, "encode.after") != NULL)
 		_exit(FAULT);
 }
