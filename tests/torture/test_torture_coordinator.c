@@ -125,26 +125,40 @@ static long count_calls(struct scene *s) {
 	return calls;
 }
 
+/* A run with one member and an invite for a stranger; it does not run. */
+static void make_run(struct scene *s) {
+	struct client known;
+	struct invite in;
+	s->stranger = FIRST_STRANGER;
+	coordinator_make(&s->c, "rounds = 900\nmin-workers = 2\n");
+	(void)snprintf(s->log, sizeof s->log, "%s/log", s->c.dir);
+	(void)snprintf(s->count, sizeof s->count, "%s-count", s->c.dir);
+	coordinator_invite(&s->c, &in);
+	client_init(&known, &s->c, 0, NULL);
+	assert_int_equal(client_join(&known, &s->c, &in, NULL), STATUS_OK);
+	client_release(&known);
+	coordinator_invite(&s->c, &s->invite);
+	assert_int_equal(coordinator_stop(&s->c), 0);
+}
+
+/* A run holds NET_MAX_MEMBERS: another one before it is full. */
+static void next_trial(struct scene *s, long nth, bool from_then) {
+	if (s->stranger >= FIRST_STRANGER + NET_MAX_MEMBERS / 2) {
+		coordinator_remove(&s->c);
+		make_run(s);
+	}
+	trial(s, nth, from_then);
+}
+
 static void the_coordinator_at_work(void **state) {
 	(void)state;
 	static struct scene s;
-	struct client known;
-	struct invite in;
-	s.stranger = FIRST_STRANGER;
-	coordinator_make(&s.c, "rounds = 900\nmin-workers = 2\n");
-	(void)snprintf(s.log, sizeof s.log, "%s/log", s.c.dir);
-	(void)snprintf(s.count, sizeof s.count, "%s-count", s.c.dir);
-	coordinator_invite(&s.c, &in);
-	client_init(&known, &s.c, 0, NULL);
-	assert_int_equal(client_join(&known, &s.c, &in, NULL), STATUS_OK);
-	client_release(&known);
-	coordinator_invite(&s.c, &s.invite);
-	assert_int_equal(coordinator_stop(&s.c), 0);
+	make_run(&s);
 	long calls = count_calls(&s);
 	long step = calls <= TRIALS || getenv("RIVULET_TORTURE_ALL") != NULL ? 1 : (calls + TRIALS - 1) / TRIALS;
 	for (int from_then = 0; from_then <= 1; from_then++)
 		for (long nth = 1; nth <= calls; nth += step)
-			trial(&s, nth, from_then != 0);
+			next_trial(&s, nth, from_then != 0);
 	assert_true(s.ended > 0 && s.answered > 0);
 	print_message("coordinator: %ld fallible calls, %ld trials; %ld ended it with a fault that it named\n", calls,
 				  s.trials, s.ended);
