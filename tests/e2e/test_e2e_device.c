@@ -1,0 +1,58 @@
+/* test_e2e_device.c: workers on GPUs and on processors share a run: the GPU's is the CUDA plugin, its kernels run by the
+ * emulator. One of them, one on two of these devices, and one on the CPU end with the same
+ * bits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/e2e/e2e.h"
+
+#include <signal.h>
+#include <string.h>
+
+static const char tiny_run[] = "n-layer = 1\nn-head = 2\nn-embd = 16\ncontext = 16\nbatch = 2\nrounds = 3\n"
+							   "steps-per-round = 2\nmin-workers = 3\ndata-shards = 3\nholdout-every = 20\n"
+							   "base-every = 2\ngrace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n";
+
+static int teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
+static void start_on(struct e2e *e, int i, const char *device) {
+	const char *const args[] = {"--device", device, "--eval-every", "0"};
+	memcpy(e->worker_args, args, sizeof args);
+	e2e_start_worker(e, i, NULL, "RIVULET_CUDA_PLUGIN=" EMULATED_PLUGIN);
+}
+
+static void runs_on(const struct e2e *e, int i, const char *device) {
+	json_t *started = e2e_wait_event(&e->workers[i], "started", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(started, "device"), device));
+	json_decref(started);
+}
+
+static void gpus_and_processors_end_with_the_same_bits(void **state) {
+	static struct e2e e;
+	*state = &e;
+	char chain[65], full[65];
+	e2e_open(&e, tiny_run, 3);
+	start_on(&e, 0, "cpu");
+	start_on(&e, 1, "cuda");
+	start_on(&e, 2, "cuda:0,1");
+	runs_on(&e, 0, "cpu");
+	runs_on(&e, 1, "emulator");
+	runs_on(&e, 2, "2 x cuda:0 emulator");
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
+	e2e_close(&e);
+	*state = NULL;
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(gpus_and_processors_end_with_the_same_bits, teardown)};
+	(void)signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
