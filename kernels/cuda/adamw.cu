@@ -6,7 +6,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/reduce.cuh"
 
-enum { ADAMW_THREADS = 256, ADAMW_WIDTH = 4, SQUARES_THREADS = 256 };
+enum { ADAMW_THREADS = 256, ADAMW_WIDTH = 8 /* of the bf16 copy: 16 bytes */, SQUARES_THREADS = 256 };
 
 struct adamw_constants {
 	float lr, beta1, beta2, eps, weight_decay, grad_scale, correct1, correct2;
@@ -52,12 +52,8 @@ template <int V> __global__ void __launch_bounds__(ADAMW_THREADS) adamw_kernel(a
 	store<V>(s.p + at, p);
 	store<V>(s.m + at, m);
 	store<V>(s.v + at, v);
-	if (s.p_bf16) {
-		bf16 *copy = static_cast<bf16 *>(s.p_bf16) + at;
-#pragma unroll
-		for (int i = 0; i < V; i++)
-			copy[i] = from_float<bf16>(p[i]);
-	}
+	if (s.p_bf16)
+		store<V>(static_cast<bf16 *>(s.p_bf16) + at, p);
 }
 
 extern "C" void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arrays, const struct adamw_params *a) {
@@ -71,7 +67,7 @@ extern "C" void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arr
 									   a->grad_scale,
 									   (float)(1 / (1 - pow((double)a->beta1, steps))),
 									   (float)(1 / (1 - pow((double)a->beta2, steps)))};
-	bool vectors = s.n % ADAMW_WIDTH == 0 && vectors_fit(0, 1, s.p, s.m, s.v, s.g);
+	bool vectors = s.n % ADAMW_WIDTH == 0 && vectors_fit(0, 1, s.p, s.m, s.v, s.g, s.p_bf16);
 	if (vectors)
 		LAUNCH(adamw_kernel<ADAMW_WIDTH>, blocks_for(s.n, ADAMW_THREADS * ADAMW_WIDTH), ADAMW_THREADS, 0, stream, s,
 			   constants);

@@ -40,11 +40,11 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS) column_sum_kernel(float *p
 		return;
 #pragma unroll
 	for (int j = 0; j < V; j++) {
-		float total = 0;
+		sum[j] = 0;
 		for (int w = 0; w < COLUMN_WARPS; w++)
-			total += sums[(j * COLUMN_WARPS + w) * WARP + lane];
-		partial[(size_t)blockIdx.y * c + column + j] = total;
+			sum[j] += sums[(j * COLUMN_WARPS + w) * WARP + lane];
 	}
+	store<V>(partial + (size_t)blockIdx.y * c + column, sum);
 }
 
 // A block has 32 columns; warp w adds rows w, w + COLUMN_WARPS, ...
@@ -82,6 +82,6 @@ extern "C" void launch_column_sum(cudaStream_t stream, enum dtype act, float *su
 			dim3 grid(blocks_for((size_t)c, WARP * V), (unsigned)slab_count(n));
 			LAUNCH((column_sum_kernel<T, V>), grid, WARP * COLUMN_WARPS, 0, stream, partial, as<T>(x), n, c);
 		},
-		x);
+		x, partial);
 	launch_reduce_partials(stream, sums, partial, slab_count(n), c, c);
 }

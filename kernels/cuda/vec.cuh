@@ -61,7 +61,7 @@ template <int V, class T> __device__ __forceinline__ void store(T *p, const floa
 				elements[j] = from_float<T>(in[i + j]);
 			uint4 raw;
 			memcpy(&raw, elements, sizeof raw);
-			*reinterpret_cast<uint4 *>(p + i) = raw;
+			__stwb(reinterpret_cast<uint4 *>(p + i), raw); // an assignment nvcc may take apart
 		}
 	} else {
 #pragma unroll

@@ -70,6 +70,10 @@ struct alignas(16) uint4 {
 	uint32_t x, y, z, w;
 };
 
+inline void __stwb(uint4 *to, uint4 value) {
+	*to = value;
+}
+
 inline uint32_t __float_as_uint(float f) {
 	uint32_t u;
 	memcpy(&u, &f, sizeof u);
