@@ -62,8 +62,9 @@ class Cluster:
         with open(path) as f:
             self.listen = f.read().split()[0]
 
-    def add_workers(self, n, args=()):
-        """Invites and starts n more, all at once: so each is there for the first round. `args`: more arguments."""
+    def add_workers(self, n, args=(), failpoint=None):
+        """Invites and starts n more, all at once: so each is there for the first round. `args`: more arguments.
+        `failpoint`: the first one is the program that has failpoints, with this one set."""
         fresh = []
         for link in self._run(["invite", "--dir", self.run_dir, "--count", str(n)]).split():
             i = len(self.workers)
@@ -73,7 +74,10 @@ class Cluster:
                     "--listen", f"{self.net.address(site)}:0", "--eval-every", "0", *args]
             worker = Program(f"worker{i}", argv + rest, f"{self.dir}/worker{i}.log")
             worker.site, worker.index, worker.events = site, i, EventLog(f"{self.dir}/worker{i}.log")
-            worker.start(argv + [link] + rest)
+            if failpoint and not fresh:
+                worker.start([*argv[:-1], f"{argv[-1]}-failpoint", link, *rest], {"RIVULET_FAILPOINT": failpoint})
+            else:
+                worker.start(argv + [link] + rest)
             self.workers.append(worker)
             fresh.append(worker)
         self.wait("the join of all workers", 60, lambda: all(

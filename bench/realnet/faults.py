@@ -1,7 +1,7 @@
 """Detection and commit times after a participant is lost in the middle of an all-reduce, and the bytes sent again.
 
-One run per line; the lost worker is the one with a failpoint: it stops dead after some messages of an all-reduce, and
-there it is killed, frozen, or cut off. It comes back before the next case.
+A run for each case; the lost worker is the one with a failpoint: it freezes in the middle of an all-reduce, and there it
+is killed, stays frozen, or lives on behind a line that is cut or drips. Others are lost at the same moment.
 """
 import argparse
 import json
@@ -13,7 +13,6 @@ import tempfile
 import time
 
 from cluster import Cluster, Timeout
-from process import EventLog
 from shaped import Loopback, ShapedNet, remove_stale, what_is_missing
 
 KINDS = ("kill", "stop", "cut", "half-open", "drip", "two", "third")
@@ -22,7 +21,7 @@ POINTS = {"scatter": "scatter-mid", "gather": "gather-mid"}
 DRIP_MBIT = 1e-5  # a byte a second
 GOAL_COMMIT_S = 5.0
 CONFIG = {"n-layer": 4, "n-embd": 256, "n-head": 4, "context": 32, "batch": 1, "steps-per-round": 12, "rounds": 100000,
-          "base-every": 8, "min-workers": 2, "data-shards": 16}
+          "base-every": 8, "data-shards": 16}
 
 
 def parse():
@@ -45,38 +44,29 @@ def say(**fields):
     print(json.dumps({"bench": "faults", **fields}), flush=True)
 
 
+def n_lost(kind, workers):
+    return 2 if kind == "two" else workers // 3 if kind == "third" else 1
+
+
 class Case:
     def __init__(self, cluster, kind, point):
         self.c, self.kind, self.point = cluster, kind, point
-        n = len(cluster.workers)
-        lost = 2 if kind == "two" else n // 3 if kind == "third" else 1
-        self.victims = cluster.workers[n - lost:]
-        self.survivors = cluster.workers[:n - lost]
+        lost = n_lost(kind, len(cluster.workers))
+        self.victims, self.survivors = cluster.workers[:lost], cluster.workers[lost:]
         self.round = None
-
-    def arm(self):
-        """The last victim starts again so that it freezes in the middle of the third all-reduce from now. Others are lost
-        at the same moment."""
-        victim = self.victims[-1]
-        victim.end()
-        self.victim_events = EventLog(victim.log)
-        self.victim_events.fresh()
-        argv = [a.replace("rivulet-worker", "rivulet-worker-failpoint") if a.endswith("/rivulet-worker") else a
-                for a in victim.argv]
-        victim.start(argv, {"RIVULET_FAILPOINT": f"reduce.{self.point}@2=stop"})
 
     def wait_for_failpoint(self):
         def seen():
-            for e in self.victim_events.fresh():
+            for e in self.victims[0].events.fresh():
                 if e.get("event") == "attempt":
                     self.round = e["round"]
                 if e.get("event") == "failpoint":
                     return True
-            return not self.victims[-1].running
+            return not self.victims[0].running
 
-        self.c.wait(f"{self.kind}: the failpoint", 60, seen, 0.005)
-        if not self.victims[-1].running:
-            raise RuntimeError(f"the worker with the failpoint ended: {self.c.tail(self.victims[-1])}")
+        self.c.wait(f"{self.kind}: the failpoint", 120, seen, 0.005)
+        if not self.victims[0].running:
+            raise RuntimeError(f"the worker with the failpoint ended: {self.c.tail(self.victims[0])}")
 
     def strike(self):
         net = self.c.net
@@ -116,26 +106,8 @@ class Case:
         self.c.wait(f"{self.kind}: the survivors' commit", 60, all_told)
         return commit, detected, resent, sent
 
-    def bring_back(self):
-        started = time.time()
-        for v in self.victims:
-            v.kill9()
-            if self.c.net.shaped:
-                self.c.net.heal(v.site)
-                self.c.net.rate(v.site, self.c.rate_mbit, self.c.rate_mbit)
-            v.start()
-        for v in self.victims:
-            events = EventLog(v.log)
-            events.fresh()
-            self.c.wait(f"{self.kind}: the return of {v.name}", 120, lambda: any(
-                e.get("event") == "attempt" for e in events.fresh()))
-        for w in self.c.workers:
-            w.events.fresh()
-        return time.time() - started
-
     def run(self, line):
         n = len(self.c.workers)
-        self.arm()
         self.wait_for_failpoint()
         self.strike()
         commit, detected, resent, sent = self.measure()
@@ -143,12 +115,11 @@ class Case:
         commit_s = commit["wall_us"] * 1e-6 - (detected or self.struck_s)
         p = self.c.payload
         goal = (n - 1) / n * p + (n - 1) / n / n * p * len(self.victims)
-        back_s = self.bring_back()
         say(case=f"{line} {self.kind} {self.point}", workers=n, lost=len(self.victims), round=self.round, attempt=commit["attempt"],
             participants=commit["participants"], detect_s=round(detect_s, 3) if detect_s is not None else None,
             commit_after_detection_s=round(commit_s, 3), resent_bytes_max=max(resent),
             resent_bytes_mean=round(sum(resent) / len(resent)), resent_goal=round(goal),
-            resent_of_goal=round(max(resent) / goal, 3), sent_bytes_max=max(sent), back_in_a_round_s=round(back_s, 2),
+            resent_of_goal=round(max(resent) / goal, 3), sent_bytes_max=max(sent),
             met=commit_s <= GOAL_COMMIT_S and max(resent) <= goal)
         return commit_s <= GOAL_COMMIT_S and max(resent) <= goal
 
@@ -160,30 +131,34 @@ def open_net(bin_dir, line, sites, log):
     return ShapedNet(bin_dir, sites, float(rate), float(delay), log)
 
 
-def run_line(a, bin_dir, directory, line):
+def run_case(a, bin_dir, directory, line, kind, point):
     net = open_net(bin_dir, line, a.workers + 1, f"{directory}/net.log")
     cluster = None
-    met = True
     try:
-        cluster = Cluster(bin_dir, f"{directory}/{line.replace(':', '-')}", net, CONFIG)
+        cluster = Cluster(bin_dir, f"{directory}/{line.replace(':', '-')}-{kind}-{point}", net, {
+            **CONFIG, "min-workers": a.workers - n_lost(kind, a.workers)})
         cluster.start_coordinator()
-        cluster.add_workers(a.workers)
-        cluster.rate_mbit = 0 if line == "loopback" else float(line.split(":")[0])
-        cluster.wait("the first rounds", 120, lambda: len(cluster.commits()) >= 2)
+        cluster.add_workers(a.workers, failpoint=f"reduce.{POINTS[point]}@2=stop")
+        cluster.wait("the first round", 120, lambda: cluster.commits())
         with open(f"{cluster.dir}/worker0/metrics.jsonl") as f:
             cluster.payload = json.loads(f.readline())["payload_bytes"]
-        for kind in a.kinds.split(","):
-            if kind in SHAPED_ONLY and not net.shaped:
-                continue
-            for point in a.points.split(","):
-                met = Case(cluster, kind, POINTS[point]).run(line) and met
-    except Timeout as e:
-        say(case=line, error=str(e), met=False)
-        met = False
+        return Case(cluster, kind, point).run(line)
+    except (Timeout, RuntimeError) as e:
+        say(case=f"{line} {kind} {point}", error=str(e), met=False)
+        return False
     finally:
         if cluster:
             cluster.close()
         net.close()
+
+
+def run_line(a, bin_dir, directory, line):
+    met = True
+    for kind in a.kinds.split(","):
+        if kind in SHAPED_ONLY and line == "loopback":
+            continue
+        for point in a.points.split(","):
+            met = run_case(a, bin_dir, directory, line, kind, point) and met
     return met
 
 

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from soak_faults import ABOUT
 
 GOAL = 0.97
-LEAST_S = 60         # a process' life that is long enough to look for a leak
+LEAST_S = 180        # a process' life that is long enough to look for a leak: caches have filled
 LEAK_BYTES = 4 << 20  # between the medians of the last two quarters of it; a copy of the state that is kept for a while is less
 LEAK_FDS = 4
 
