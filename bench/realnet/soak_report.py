@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from soak_faults import ABOUT
 
 GOAL = 0.97
+NOISE = 1.02         # faults do not make a run faster
 LEAST_S = 180        # a process' life that is long enough to look for a leak: caches have filled
 LEAK_BYTES = 4 << 20  # between the medians of the last two quarters of it; a copy of the state that is kept for a while is less
 LEAK_FDS = 4
@@ -216,11 +217,14 @@ def report(a, calm, rough, natural_per_hour):
     write_page(os.path.join(a.out, "soak.html"), figures, (calm, rough), tables)
     ok = not wrong and not leaks
     goal = figures["goodput_ratio_at_natural_rate"] >= GOAL
-    figures["verdict"] = "failed" if not ok else "passed" if goal else "below the goal"
+    if ratio > NOISE:
+        figures["verdict"] = "failed" if not ok else "inconclusive: other work on this machine moved the figures more than the faults"
+    else:
+        figures["verdict"] = "failed" if not ok else "passed" if goal else "below the goal"
     print(json.dumps({"soak": "end", **figures}))
     if speedup > 1:
         print(f"\nFaults came {speedup:.1f} times as often as 125 an hour for 32 replicas. Goodput {ratio:.1%} of the fault-free "
               f"run; at the natural rate, when each costs the same, {figures['goodput_ratio_at_natural_rate']:.1%}.")
     print(f"{figures['verdict']}: goodput {ratio:.1%} of fault-free (goal {GOAL:.0%}), full participation in "
           f"{figures['full_participation']:.1%} of rounds, {figures['committed_share']:.1%} of all contributions; charts: {a.out}/soak.html")
-    return 0 if ok and goal else 1
+    return 0 if figures["verdict"] == "passed" else 1
