@@ -356,7 +356,8 @@ def benchmark(s, report, wanted):
             continue
         report["models"].append(measure(s, name, shape, report["gpu"]))
         m = report["models"][-1]
-        done.append(f"{name} {m['ours_ms']:.1f} ms" + (f", {m['ratio']:.2f} x PyTorch" if m["ratio"] else ""))
+        done.append(f"{name} {m['ours_ms']:.1f} ms" + (f", {m['ratio']:.2f} x PyTorch" if m["ratio"] else "") +
+                    "".join(f" ({missing})" for missing in m["missing"]))
         if s.deadline - time.monotonic() < 60:
             break
     return "; ".join(done)

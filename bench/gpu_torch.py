@@ -5,24 +5,15 @@ usage: gpu_torch.py LAYERS HEADS CHANNELS VOCAB CONTEXT BATCH
 The work of one of our steps: forward, backward, clipping of the global norm, AdamW with two decay groups; bf16 autocast over
 fp32 weights, TF32 allowed, torch.compile, scaled_dot_product_attention, fused AdamW: each at its fastest.
 """
-import resource
-import statistics
 import sys
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from step_torch import Block, decay_groups, serve
 
 
-class Block(nn.Module):
-    def __init__(self, channels, heads):
-        super().__init__()
-        self.heads = heads
-        self.ln_1, self.ln_2 = nn.LayerNorm(channels), nn.LayerNorm(channels)
-        self.c_attn, self.c_proj = nn.Linear(channels, 3 * channels), nn.Linear(channels, channels)
-        self.mlp_fc, self.mlp_proj = nn.Linear(channels, 4 * channels), nn.Linear(4 * channels, channels)
-
+class FusedBlock(Block):
     def forward(self, x):
         b, t, c = x.shape
         q, k, v = self.c_attn(self.ln_1(x)).view(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)
@@ -35,7 +26,7 @@ class GPT2(nn.Module):
     def __init__(self, layers, heads, channels, vocab, context):
         super().__init__()
         self.wte, self.wpe = nn.Embedding(vocab, channels), nn.Embedding(context, channels)
-        self.blocks = nn.ModuleList(Block(channels, heads) for _ in range(layers))
+        self.blocks = nn.ModuleList(FusedBlock(channels, heads) for _ in range(layers))
         self.ln_f = nn.LayerNorm(channels)
         for p in self.parameters():
             if p.dim() == 2:
@@ -54,11 +45,7 @@ def main():
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(1)
     model = GPT2(layers, heads, channels, vocab, context).cuda()
-    groups = [
-        {"params": [p for p in model.parameters() if p.dim() == 2], "weight_decay": 0.1},
-        {"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.95), fused=True)
+    optimizer = torch.optim.AdamW(decay_groups(model), lr=1e-4, betas=(0.9, 0.95), fused=True)
     compiled = torch.compile(model)
     tokens, targets = torch.randint(0, min(vocab, 256), (2, batch, context), device="cuda")
 
@@ -71,18 +58,8 @@ def main():
         optimizer.step()
         torch.cuda.synchronize()
 
-    for _ in range(5):
-        step()
-    print("ready", flush=True)
     print(f"PyTorch {torch.__version__} {torch.cuda.get_device_name()}", file=sys.stderr, flush=True)
-    for line in sys.stdin:
-        times = []
-        for _ in range(int(line)):
-            begin = time.monotonic()
-            step()
-            times.append(time.monotonic() - begin)
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{1000 * statistics.median(times):.4f} {rss:.1f}", flush=True)
+    serve(step, 5)
 
 
 if __name__ == "__main__":

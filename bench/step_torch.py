@@ -50,28 +50,16 @@ class GPT2(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
-def main():
-    layers, heads, channels, vocab, context, batch, threads = map(int, sys.argv[1:8])
-    bf16 = sys.argv[8:] == ["bf16"]
-    torch.set_num_threads(threads)
-    torch.manual_seed(1)
-    model = GPT2(layers, heads, channels, vocab, context)
-    groups = [
+def decay_groups(model):
+    return [
         {"params": [p for p in model.parameters() if p.dim() == 2], "weight_decay": 0.1},
         {"params": [p for p in model.parameters() if p.dim() == 1], "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.95))
-    tokens, targets = torch.randint(0, min(vocab, 256), (2, batch, context))
 
-    def step():
-        optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            loss = model(tokens, targets)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
 
-    for _ in range(2):
+def serve(step, warm_up):
+    """Answers the protocol after so many steps that are not measured."""
+    for _ in range(warm_up):
         step()
     print("ready", flush=True)
     for line in sys.stdin:
@@ -82,6 +70,26 @@ def main():
             times.append(time.monotonic() - begin)
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"{1000 * statistics.median(times):.4f} {rss:.1f}", flush=True)
+
+
+def main():
+    layers, heads, channels, vocab, context, batch, threads = map(int, sys.argv[1:8])
+    bf16 = sys.argv[8:] == ["bf16"]
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    model = GPT2(layers, heads, channels, vocab, context)
+    optimizer = torch.optim.AdamW(decay_groups(model), lr=1e-4, betas=(0.9, 0.95))
+    tokens, targets = torch.randint(0, min(vocab, 256), (2, batch, context))
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+            loss = model(tokens, targets)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    serve(step, 2)
 
 
 if __name__ == "__main__":
