@@ -81,6 +81,11 @@ const struct rv_option run_config_options[] = {
 			 "The tokenizer that made the tokens; 64 hex digits as `rivulet inspect` prints them. Empty: bytes."),
 	INT_OPT("data-shards", data_shards, "4", 1, 1024, "Data",
 			"Disjoint shares of the training text; member m reads share m modulo this."),
+	{"data-split", RV_OPT_ENUM, FIELD(data_split), sizeof(((struct run_config *)0)->data_split), "dealt", 0, 0,
+	 "dealt|contiguous",
+	 "dealt: shares are alike, blocks go to them in turn; contiguous: each is one piece of the text, so workers see "
+	 "different distributions.",
+	 "Data"},
 	INT_OPT("holdout-every", holdout_every, "50", 2, 1000000, "Data",
 			"One block of 16384 tokens in so many is held out and never trained on."),
 

@@ -24,6 +24,7 @@ struct run_config {
 	char init_hash[65]; /* hex of the hash of the initial weights; "": drawn from the seed */
 	/* data: one block of every holdout_every is never trained on */
 	char tokenizer_hash[65]; /* hex of the hash of the tokenizer's file; "": the bytes of the text are the tokens */
+	char data_split[16];     /* dealt|contiguous */
 	int64_t data_shards;     /* a member reads shard (member % data_shards) */
 	int64_t holdout_every;
 	/* inner loop */

@@ -90,11 +90,11 @@ static uint32_t read_train(const struct fixture *f, const struct dataset *d, uin
 
 /* Workers stop and start again in the middle of an epoch, with nothing but their cursor: after it no token was skipped
  * or seen twice, none of another's, and never a held-out one. */
-static void test_an_epoch_across_stops_is_each_shard_once(void **state) {
-	struct fixture *f = *state;
+static void check_an_epoch(struct fixture *f, bool contiguous) {
 	uint8_t *owner = calloc(TOKENS, 1);
 	assert_non_null(owner);
-	const struct dataset_config cfg = config_of(f);
+	struct dataset_config cfg = config_of(f);
+	cfg.contiguous = contiguous;
 	uint64_t seen = 0;
 	for (uint32_t s = 0; s < SHARDS; s++) {
 		struct dataset *d = open_config(&cfg);
@@ -119,7 +119,20 @@ static void test_an_epoch_across_stops_is_each_shard_once(void **state) {
 	for (uint32_t block = 0; block < BLOCKS; block++) /* a block belongs to one shard */
 		for (uint32_t i = block * DATA_BLOCK; i < (block + 1) * DATA_BLOCK; i++)
 			assert_true(owner[i] == 0 || owner[i] == owner[block * DATA_BLOCK + DATA_BLOCK / 2]);
+	uint8_t last = 0;
+	int changes = 0;
+	for (uint32_t i = 0; i < TOKENS; i++)
+		if (owner[i] != 0 && owner[i] != last) {
+			last = owner[i];
+			changes++;
+		}
+	assert_true(contiguous ? changes == SHARDS : changes > SHARDS);
 	free(owner);
+}
+
+static void test_an_epoch_across_stops_is_each_shard_once(void **state) {
+	check_an_epoch(*state, false);
+	check_an_epoch(*state, true);
 }
 
 /* A replica on shards: saved in the middle of an epoch and of a micro-batch's run, continued by another over files

@@ -22,6 +22,7 @@ struct dataset {
 	struct token_source source;
 	struct rv_hash identity;
 	uint32_t n_shards, holdout_every, context;
+	bool contiguous; /* a shard is one piece of the text */
 	uint32_t sequences_per_block;
 	uint64_t n_blocks, n_train_blocks;
 	uint64_t seed;
@@ -63,6 +64,7 @@ struct dataset_config dataset_config_of(const struct run_config *c, const char *
 		.tokenizer_hash = c->tokenizer_hash,
 		.vocab = (uint32_t)c->vocab,
 		.n_shards = (uint32_t)c->data_shards,
+		.contiguous = strcmp(c->data_split, "contiguous") == 0,
 		.holdout_every = (uint32_t)c->holdout_every,
 		.context = (uint32_t)c->context,
 		.seed = (uint64_t)c->seed,
@@ -112,6 +114,8 @@ static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 	const uint64_t dealt[] = {d->source.n_tokens, d->n_shards, d->holdout_every, d->context, d->seed};
 	for (size_t i = 0; i < sizeof dealt / sizeof dealt[0]; i++)
 		rv_hash_u64(&h, dealt[i]);
+	if (d->contiguous)
+		rv_hash_u64(&h, d->contiguous);
 	uint64_t n = d->n_blocks < SAMPLES ? d->n_blocks : SAMPLES;
 	for (uint64_t i = 0; i < n; i++) {
 		RV_TRY(token_source_read(&d->source, i * d->n_blocks / n * DATA_BLOCK, SAMPLE_TOKENS, tokens, et));
@@ -124,6 +128,7 @@ static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
 static enum rv_err build(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
 	RV_TRY(open_source(d, cfg, et));
 	d->n_shards = cfg->n_shards;
+	d->contiguous = cfg->contiguous;
 	d->holdout_every = cfg->holdout_every;
 	d->context = cfg->context;
 	d->seed = cfg->seed;
@@ -167,10 +172,21 @@ struct rv_hash dataset_identity(const struct dataset *d) {
 	return d->identity;
 }
 
-/* Training blocks shard, shard + n_shards, ... of the n_train_blocks. */
+/* The first of a shard's training blocks, where each shard is one piece of the text. */
+static uint64_t piece_begin(const struct dataset *d, uint32_t shard) {
+	return d->n_train_blocks * shard / d->n_shards;
+}
+
+/* Dealt: training blocks shard, shard + n_shards, ... of the n_train_blocks. */
 static uint64_t shard_blocks(const struct dataset *d, uint32_t shard) {
 	RV_ASSERT(shard < d->n_shards);
+	if (d->contiguous)
+		return piece_begin(d, shard + 1) - piece_begin(d, shard);
 	return (d->n_train_blocks - shard + d->n_shards - 1) / d->n_shards;
+}
+
+static uint64_t shard_block(const struct dataset *d, uint32_t shard, uint64_t i) {
+	return d->contiguous ? piece_begin(d, shard) + i : i * d->n_shards + shard;
 }
 
 uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard) {
@@ -199,7 +215,7 @@ enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint
 	uint64_t n = dataset_train_sequences(d, shard), epoch = cursor / n;
 	uint64_t key = random_u64(d->seed, STREAM_ORDER | shard, epoch);
 	uint64_t i = permute_index(n, key, cursor % n);
-	uint64_t train_block = i / d->sequences_per_block * d->n_shards + shard;
+	uint64_t train_block = shard_block(d, shard, i / d->sequences_per_block);
 	uint64_t block = train_block / (d->holdout_every - 1) * d->holdout_every + train_block % (d->holdout_every - 1);
 	uint32_t slack = DATA_BLOCK - 1 - d->sequences_per_block * d->context;
 	uint64_t phase_seed = random_u64(d->seed, STREAM_PHASE | shard, epoch);

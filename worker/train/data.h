@@ -3,7 +3,7 @@
  * The tokens are the bytes of text files, or those of token shards (worker/tokenizer/shard.h), or what a tokenizer
  * makes of text files, once: the shards it writes are kept in cache_dir under the hash of text and tokenizer. They are
  * cut into blocks of DATA_BLOCK tokens. Block i is held out when i % holdout_every == holdout_every - 1; the training
- * blocks are dealt round-robin to the shards. A shard's sequences (context + 1 tokens, within one block, so no sequence
+ * blocks are dealt round-robin to the shards, so that all are alike, or each shard is one piece of the text. A shard's sequences (context + 1 tokens, within one block, so no sequence
  * ever touches a held-out token) are visited in a seeded pseudo-random permutation of each epoch; where in its block
  * the first one starts is drawn anew for every epoch. The cursor is one number: how many sequences have been read. It
  * is part of the checkpoint, so nothing is seen twice or skipped, and any position costs O(1).
@@ -38,6 +38,7 @@ struct dataset_config {
 	int tokenize_threads;  /* 0: all cores */
 	uint32_t vocab;        /* every token is below; 0: not looked at */
 	uint32_t n_shards, holdout_every, context;
+	bool contiguous; /* shards are pieces of the text; false: training blocks are dealt to them in turn */
 	uint64_t seed;
 	/* While text is tokenized, about ten times a second: bytes done of bytes there are; false: stop (RV_E_CANCELLED;
 	 * the next call goes on from there). NULL: silent. */
@@ -45,7 +46,7 @@ struct dataset_config {
 	void *progress_ctx;
 };
 
-/* n_shards, holdout_every, context, seed, vocab, tokenizer_hash (borrowed) of a run. */
+/* n_shards, contiguous, holdout_every, context, seed, vocab, tokenizer_hash (borrowed) of a run. */
 struct dataset_config dataset_config_of(const struct run_config *c, const char *path);
 
 /* What follows the last whole block is not used. Blocking: the time that tokenizing takes where that is needed, else
