@@ -336,7 +336,7 @@ struct sim_worker {
 	double speed;        /* of training */
 	bool dark;           /* power cut: nothing answers */
 	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds (as bits) of which
-	 * it has told its core such a full hash. */
+	 * this process has told its core such a full hash. */
 	bool flipped;
 	uint64_t flipped_at, told_wrong;
 	/* the process */
@@ -482,6 +482,8 @@ void oracle_record(struct sim *s, const struct core_record *rec);    /* became d
 void oracle_document(struct sim *s, const uint8_t *bytes, size_t n); /* is about to be announced */
 void oracle_applied(struct sim *s, int host);                        /* or loaded */
 void oracle_installed(struct sim *s, int host);
+/* Its state is not the run's, or was not when it told its full hash: it may take itself for wrong. */
+bool oracle_is_wrong(const struct sim *s, int host);
 void oracle_full_hash(struct sim *s, int host, uint64_t round, const struct rv_hash *hash); /* is told to the core */
 void oracle_rollback(struct sim *s, const struct core_record *rec);                         /* became durable */
 void oracle_finished(struct sim *s, int host);
@@ -499,7 +501,7 @@ void oracle_release(struct sim *s);
 struct sim_stats {
 	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_bases;
 	uint64_t kept_progress, torn_writes, workers, rollbacks;
-	uint64_t named, resynced; /* workers with a flipped bit */
+	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;           /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* the longest from healing to the end of a run */

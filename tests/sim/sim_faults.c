@@ -134,15 +134,17 @@ static void jump(struct sim *s, const struct sim_fault *f) {
 	sim_say(s, f->host, "its wall clock jumps by %.0f s", f->amount);
 }
 
-/* Of theta or v; what it becomes stays in the range of weights, as most flips do. */
+/* Of theta or v; what it becomes stays in the range of weights, as most flips do. Every other one is so small that an outer
+ * step may round it away. */
 static void flip_bit(const struct sim *s, const struct sim_fault *f, struct sim_worker *w) {
-	enum { MANTISSA_BITS = 23, LARGEST = 16 };
+	enum { MANTISSA_BITS = 23, LOW_BITS = 2, LARGEST = 16 };
 	uint64_t where = (uint64_t)(f->amount * 0x1p52);
+	bool low = (where >> 46) % 2 != 0;
 	float *x = where % 2 ? w->global.theta : w->global.state[0];
 	float *at = &x[where / 2 % s->opt.n_params], flipped;
 	uint32_t bits;
 	memcpy(&bits, at, sizeof bits);
-	uint32_t other = bits ^ 1u << (where >> 40) % 32;
+	uint32_t other = bits ^ 1u << (where >> 40) % (low ? LOW_BITS : 32);
 	memcpy(&flipped, &other, sizeof flipped);
 	if (!(fabsf(flipped) < LARGEST)) {
 		other = bits ^ 1u << (where >> 40) % MANTISSA_BITS;

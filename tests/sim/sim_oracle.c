@@ -5,7 +5,8 @@
  * - No inner step is counted in two commits.
  * - A worker that applied round r, or installed a base, has the run's state of that round, bit for bit; unless a bit of
  *   it was flipped: then it is named, and nobody else is; once the majority's full hash is known it contributes nothing
- *   before it has installed a base; and it does not end so.
+ *   before it has installed a base; and it does not end so. (A low bit may fade: the outer step rounds it away. What was
+ *   told of the state before, wrong, stays wrong, and the worker resyncs all the same.)
  * - A member keeps its number. Bytes sent are those of the formula (when nothing went wrong). */
 #include "sim.h"
 
@@ -294,9 +295,13 @@ void oracle_applied(struct sim *s, int host) {
 		sim_fail(s, "w%d: its state of round %llu is not the run's", host, (unsigned long long)g->round);
 	if (!right && !w->flipped) /* a process that loads what a former one wrote */
 		w->flipped_at = g->round;
+	s->stats.faded += w->flipped && right;
 	w->flipped = !right;
-	if (right) /* a former process' flipped bit was never on disk */
-		w->told_wrong = 0;
+}
+
+bool oracle_is_wrong(const struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	return w->flipped || w->told_wrong != 0;
 }
 
 void oracle_installed(struct sim *s, int host) {
@@ -304,7 +309,7 @@ void oracle_installed(struct sim *s, int host) {
 	if (w->epoch == s->oracle.epoch && !is_the_runs(s, &w->global))
 		sim_fail(s, "w%d: installed a state of round %llu that is not the run's", host,
 				 (unsigned long long)w->global.round);
-	s->stats.resynced += w->flipped;
+	s->stats.resynced += oracle_is_wrong(s, host);
 	w->flipped = false;
 	w->told_wrong = 0;
 }

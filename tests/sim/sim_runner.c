@@ -42,6 +42,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->torn_writes += one->torn_writes;
 	sum->named += one->named;
 	sum->resynced += one->resynced;
+	sum->faded += one->faded;
 	sum->virtual_us += one->virtual_us;
 	sum->recovery_us = one->recovery_us > sum->recovery_us ? one->recovery_us : sum->recovery_us;
 	sum->trace += one->trace;

@@ -92,7 +92,7 @@ static void on_document(struct sim *s, int host, const struct http_head *head, c
 	enum rv_err e = document_decode(bytes, n, s->doc, &et);
 	if (e == RV_OK)
 		e = round_on_document(w->core, s->now_us, s->doc, &et);
-	if (e == RV_E_CORRUPT && w->flipped)
+	if (e == RV_E_CORRUPT && oracle_is_wrong(s, host))
 		sim_say(s, host, "%s", et.text);
 	else if (e != RV_OK)
 		sim_fail(s, "w%d: document refused: %s", host, et.text);
@@ -145,6 +145,7 @@ void worker_start(struct sim *s, int host) {
 	w->dark = false;
 	w->joined = w->finished = false;
 	w->core = NULL;
+	w->told_wrong = 0;
 	w->poll = 0;
 	w->timer_us = INT64_MAX;
 	if (w->core_memory == NULL)
