@@ -43,6 +43,18 @@ static void *host_bytes(size_t n) {
 	return p;
 }
 
+/* A largest magnitude whose 127th lies exactly between two scales. */
+static float scale_tie(struct rv_rng *r) {
+	for (;;) {
+		uint32_t bits = 0x3f800040u | (uint32_t)rv_rng_below(r, 1 << 16) << 7;
+		float scale, most;
+		memcpy(&scale, &bits, sizeof scale);
+		most = 127 * scale;
+		if (most / 127 == scale)
+			return most;
+	}
+}
+
 /* Value i of a kind of block. */
 static float awkward(int kind, size_t i, struct rv_rng *r) {
 	float u = (float)(2 * rv_rng_double(r) - 1);
@@ -61,6 +73,8 @@ static float awkward(int kind, size_t i, struct rv_rng *r) {
 		return (i & 1 ? -1.0f : 1.0f) * 127.5f; /* ties */
 	case 6:
 		return i % 256 == 17 ? 1e20f * u : u; /* one that outweighs its block */
+	case 9:
+		return i % 256 == 0 ? scale_tie(r) : u;
 	default:
 		return (float)((int)rv_rng_below(r, 255) - 127) * 0x1p-20f;
 	}
@@ -76,7 +90,7 @@ static struct vectors make_vectors(size_t n, int kind) {
 	struct rv_rng r = rv_rng_of(n, (uint64_t)kind);
 	for (size_t i = 0; i < n; i++) {
 		v.theta[i] = awkward(kind == 8 ? (int)(i / 256 % 8) : kind, i, &r);
-		v.local[i] = kind == 5 ? 0 : awkward(kind == 8 ? (int)(i / 256 % 8) : kind, i + 1, &r);
+		v.local[i] = kind == 5 || kind == 9 ? 0 : awkward(kind == 8 ? (int)(i / 256 % 8) : kind, i + 1, &r);
 		v.residual[i] = v.theta[i] * 0x1p-7f;
 	}
 	return v;
@@ -125,7 +139,7 @@ static void test_every_byte_of_the_encoding(void **state) {
 	struct backend *be = open_backend();
 	for (size_t s = 0; s < COUNT(sizes); s++)
 		for (size_t c = 0; c < COUNT(chunks); c++)
-			for (int kind = 0; kind <= 8; kind++)
+			for (int kind = 0; kind <= 9; kind++)
 				encode_one(be, sizes[s], chunks[c], kind);
 	backend_close(be);
 }
@@ -138,7 +152,7 @@ static void test_error_feedback(void **state) {
 	const struct outer_vector shape = {n, chunk_elems, NULL};
 	const struct chunking c = cut(n, chunk_elems);
 	size_t bytes = chunking_total_bytes(&c, &codec_int8), bad;
-	for (int kind = 0; kind <= 8; kind++) {
+	for (int kind = 0; kind <= 9; kind++) {
 		struct vectors v = make_vectors(n, kind);
 		float *x = host_bytes(n * 4), *decoded = host_bytes(n * 4), *lost = host_bytes(n * 4);
 		uint8_t *want = host_bytes(bytes), *got = host_bytes(bytes);
