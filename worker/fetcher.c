@@ -1,4 +1,4 @@
-/* fetcher.c: pieces from the mesh to the disk (worker/fetcher.h). */
+/* fetcher.c: pieces from the mesh to the disk, or what is on the disk already (worker/fetcher.h). */
 #include "worker/fetcher.h"
 
 #include "base/assert.h"
@@ -18,6 +18,7 @@ struct part {
 	int jobs; /* posted and not done */
 	bool finishing, finished;
 	struct state_assembly *assembly; /* NULL: not open yet, or used up */
+	bool own;                        /* it is on our own disk: nothing to put together */
 	/* finished */
 	struct state_file *base;
 	struct blob *log;
@@ -83,9 +84,31 @@ void fetcher_free(struct fetcher *f) {
 /* ---- on the storage thread ------------------------------------------------------------------------------------------
  */
 
+/* A former process may have left it here, or a state that was given up: what the document names is right wherever it is
+ * found. All of it is checked; what is damaged or another is fetched as if it were not there. */
+static bool take_own(struct part *p) {
+	const struct state_id *id = &p->id;
+	struct state_file *file;
+	if (rv_hash_is_zero(&id->expect) || statestore_open(p->f->cfg.store, id->kind, id->round, &file, NULL) != RV_OK)
+		return false;
+	const struct state_id *found = state_file_id(file);
+	bool base = id->kind == STATE_KIND_BASE;
+	bool named = rv_hash_equal(&found->expect, &id->expect) && (!base || rv_hash_equal(&found->chain, &id->chain));
+	if (named && base && state_file_verify(file, NULL) == RV_OK) {
+		p->base = file;
+		return true;
+	}
+	bool whole = named && !base && state_file_load_log(file, &p->log, NULL) == RV_OK;
+	state_file_free(file);
+	return whole;
+}
+
 static void run_open(struct part_job *j) {
 	struct part *p = j->part;
 	const struct global_config *g = &p->f->cfg.store->cfg;
+	p->own = take_own(p);
+	if (p->own)
+		return;
 	j->err = state_assembly_new(p->f->cfg.store, &p->id, &p->assembly, &j->text);
 	if (j->err != RV_OK || !state_assembly_manifest(p->assembly))
 		return;
@@ -123,6 +146,8 @@ static void run_job(struct job *job) {
 		run_open(j);
 		return;
 	}
+	if (p->own)
+		return;
 	if (!p->assembly) {
 		j->err = rv_fail(&j->text, RV_E_CANCELLED, "there is no file to put it in");
 		return;
@@ -196,6 +221,12 @@ static void done_open(struct part_job *j) {
 	struct part *p = j->part;
 	if (j->err != RV_OK) {
 		fail_part(p, j->err, j->text.text);
+		return;
+	}
+	if (p->own && p->slot >= 0) {
+		p->finished = true;
+		tell_wanted(p->f);
+		deliver(p);
 		return;
 	}
 	if (j->held && p->slot >= 0 &&
@@ -314,11 +345,26 @@ static struct part *find_part(const struct fetcher *f, const struct state_id *id
 	return NULL;
 }
 
-/* The core wants what there are parts for, the one that is waited for first. */
+/* Finished parts wait where the core has no file. */
+static void keep_finished(struct fetcher *f, struct part *const *finished, int n) {
+	for (int i = 0, slot = 0; i < n; i++) {
+		while (f->parts[slot])
+			slot++;
+		finished[i]->slot = slot;
+		f->parts[slot] = finished[i];
+	}
+}
+
+/* The core wants what there are parts for and is not here yet, the one that is waited for first. */
 static void tell_wanted(struct fetcher *f) {
 	struct state_id ids[FETCH_FILES];
-	struct part *parts[FETCH_FILES];
-	int n = 0, slots[FETCH_FILES];
+	struct part *parts[FETCH_FILES], *finished[FETCH_FILES];
+	int n = 0, n_finished = 0, slots[FETCH_FILES];
+	for (int i = 0; i < FETCH_FILES; i++)
+		if (f->parts[i] && f->parts[i]->finished) {
+			finished[n_finished++] = f->parts[i];
+			f->parts[i] = NULL;
+		}
 	for (int first = 1; first >= 0; first--)
 		for (int i = 0; i < FETCH_FILES; i++) {
 			struct part *p = f->parts[i];
@@ -333,6 +379,7 @@ static void tell_wanted(struct fetcher *f) {
 		parts[i]->slot = slots[i];
 		f->parts[slots[i]] = parts[i];
 	}
+	keep_finished(f, finished, n_finished);
 }
 
 static enum rv_err add_part(struct fetcher *f, const struct state_id *id, struct rv_errtext *et) {
@@ -377,7 +424,9 @@ enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_i
 			e = add_part(f, &ids[i], et);
 	tell_wanted(f);
 	struct part *first = n > 0 ? find_part(f, &ids[0]) : NULL;
-	if (first && fetch_core_complete(f->core, first->slot))
+	if (first && first->finished)
+		deliver(first);
+	else if (first && fetch_core_complete(f->core, first->slot))
 		finish(first);
 	return e;
 }
@@ -430,6 +479,8 @@ static void keep_piece(struct part *p, const struct fetch_event *e) {
 
 static void on_event(struct fetcher *f, uint32_t member, const struct state_id *id, const struct fetch_event *e) {
 	struct part *p = e->slot >= 0 ? f->parts[e->slot] : NULL;
+	if (p && p->finished)
+		p = NULL;
 	if (e->type == FETCH_BAD_DONOR)
 		f->cfg.owner.on_bad_donor(f->cfg.owner.ctx, member, id, e->text.text);
 	else if (p && e->type == FETCH_MANIFEST)

@@ -110,7 +110,7 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 /* !ok: the bytes were not what their digest says, or could not be decoded: fetched again, then from a base. */
 void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
 /* A fetch ends with this, or when it is cancelled or superseded: who is asked, and for how long, is the platform's
- * matter. FETCH_BASE ok: installed. !ok: it was no use; asked for again after a pause. */
+ * matter; its own disk is the first (what a former process left there may be what the document names). FETCH_BASE ok: installed. !ok: it was no use; asked for again after a pause. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
 /* What will be fetched after `a` (a FETCH action) if nothing new happens: it can be fetched ahead. False: nothing. */
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out);

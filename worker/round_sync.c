@@ -98,7 +98,7 @@ static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct roun
 		return false;
 	if (f->kind != ROUND_NONE && f->kind != want->type)
 		return round_fetch_cancel(c, out);
-	if (now_us < f->retry_us || (!want->made_here && count_donors(c) == 0))
+	if (now_us < f->retry_us)
 		return round_fetch_cancel(c, out);
 	f->kind = want->type;
 	f->round = want->round;

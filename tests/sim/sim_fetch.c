@@ -70,6 +70,34 @@ static struct state_id id_of(const struct sim_fetch *f) {
 							 .chain = f->chain};
 }
 
+/* As the real fetcher does: what the document names is right wherever it is found. */
+static bool take_own(struct sim *s, int host, const struct round_action *a) {
+	struct sim_worker *w = &s->workers[host];
+	const struct global_config *g = &s->global_config;
+	struct state_id id = id_of(&w->fetch);
+	const struct sim_file *file = disk_find(&w->disk, id.kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, id.round);
+	if (file == NULL)
+		return false;
+	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, id.kind);
+	struct rv_hash *manifest = sim_alloc(state_manifest_hashes(g, id.kind) * sizeof *manifest);
+	state_manifest_of(g, id.kind, payload, manifest);
+	bool named = state_manifest_check(g, &id, manifest, NULL) == RV_OK;
+	free(manifest);
+	if (named && id.kind == STATE_KIND_LOG) {
+		w->log = (struct sim_log){.held = true, .round = id.round, .digest = id.expect, .bytes = w->log.bytes};
+		memcpy(w->log.bytes, payload, s->payload);
+	} else if (named) {
+		trainer_install_payload(s, host, id.round, &id.chain, payload);
+	}
+	if (!named)
+		return false;
+	s->stats.own_files++;
+	sim_say(s, host, "has %s %llu itself", id.kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)a->round);
+	drop(&w->fetch);
+	round_on_fetched(w->core, s->now_us, a->type, a->round, true);
+	return true;
+}
+
 void fetch_start(struct sim *s, int host, const struct round_action *a) {
 	struct sim_worker *w = &s->workers[host];
 	struct sim_fetch *f = &w->fetch;
@@ -86,6 +114,8 @@ void fetch_start(struct sim *s, int host, const struct round_action *a) {
 	f->round = a->round;
 	f->expect = a->expect;
 	f->chain = a->chain;
+	if (take_own(s, host, a))
+		return;
 	struct state_id id = id_of(f);
 	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id.kind));
 	fetch_core_want(f->core, s->now_us, NULL, 0, &slot); /* the same one again may have been of no use */

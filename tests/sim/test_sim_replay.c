@@ -38,7 +38,7 @@ static int kinds_not_seen(const struct sim_stats *sum) {
 	int n = 0;
 	for (int i = 0; i < SIM_FAULT_KINDS; i++)
 		n += sum->faults[i] == 0;
-	return n + (sum->torn_writes == 0) + (sum->faded == 0);
+	return n + (sum->torn_writes == 0) + (sum->faded == 0) + (sum->own_files == 0);
 }
 
 static void test_faults_do_happen(void **state) {
@@ -50,7 +50,7 @@ static void test_faults_do_happen(void **state) {
 	}
 	assert_true(sum.commits > 200);
 	assert_true(sum.fetched_bases > 0 && sum.fetched_logs > 0 && sum.torn_writes > 0);
-	assert_true(sum.named > 0 && sum.faded > 0);
+	assert_true(sum.named > 0 && sum.faded > 0 && sum.own_files > 0);
 	for (int i = 0; i < SIM_FAULT_KINDS; i++)
 		if (sum.faults[i] == 0)
 			fail_msg("no fault of the kind '%s'", sim_fault_names[i]);

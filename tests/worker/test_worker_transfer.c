@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -273,6 +274,65 @@ static void a_part_survives_a_restart(void **state) {
 	assert_right_base(w, 4);
 }
 
+static void damage(struct world *w, enum statestore_file kind, uint64_t round) {
+	char path[STATESTORE_PATH_BYTES];
+	statestore_path(&w->target->store, kind, round, path);
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, -1, SEEK_END), 0);
+	int last = fgetc(f);
+	assert_int_equal(fseek(f, -1, SEEK_END), 0);
+	assert_true(fputc(last ^ 1, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int pieces(const struct world *w) {
+	return w->pieces[1] + w->pieces[2] + w->pieces[3];
+}
+
+/* Neither a link nor a donor is needed for it. */
+static void what_is_on_the_own_disk_is_not_fetched(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 4);
+	struct state_id earlier = id_of(w, STATE_KIND_BASE, 2);
+	state_fixture_play(w->target, ROUNDS, 1);
+	fetcher_allow(w->fetcher, w->now, 0);
+	want(w, &base, &log);
+	settle(w);
+	assert_int_equal(w->files, 1);
+	assert_right_base(w, 4);
+	want(w, &log, NULL);
+	settle(w);
+	assert_int_equal(w->files, 2);
+	struct rv_hash digest = global_digest(&w->source->g, 4, w->log->data);
+	assert_true(rv_hash_equal(&digest, &log.expect));
+	earlier.chain.b[0] ^= 1; /* of another history */
+	want(w, &earlier, NULL);
+	settle(w);
+	assert_int_equal(w->files, 2);
+	assert_int_equal(pieces(w) + w->failures, 0);
+}
+
+static void what_is_damaged_on_the_own_disk_is_fetched(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 4);
+	state_fixture_play(w->target, ROUNDS, 1);
+	damage(w, STATE_FILE_BASE, 4);
+	damage(w, STATE_FILE_LOG, 4);
+	want(w, &base, &log);
+	settle(w);
+	assert_int_equal(w->files, 0);
+	exchange_until(w, 1);
+	assert_right_base(w, 4);
+	want(w, &log, NULL);
+	exchange_until(w, 2);
+	assert_true(pieces(w) > 0);
+	struct state_file *kept;
+	assert_int_equal(statestore_open(&w->target->store, STATE_KIND_LOG, 4, &kept, NULL), RV_OK);
+	assert_int_equal(state_file_verify(kept, NULL), RV_OK);
+	state_file_free(kept);
+}
+
 static void a_dead_donor_is_done_without(void **state) {
 	struct world *w = *state;
 	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
@@ -372,6 +432,8 @@ int main(void) {
 		T(liars_are_named_and_the_others_finish),
 		T(donors_with_nothing_are_asked_again),
 		T(a_part_survives_a_restart),
+		T(what_is_on_the_own_disk_is_not_fetched),
+		T(what_is_damaged_on_the_own_disk_is_fetched),
 		T(a_dead_donor_is_done_without),
 		T(nothing_is_fetched_after_a_cancel),
 		T(a_greedy_joiner_is_stopped),
