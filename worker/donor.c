@@ -51,6 +51,7 @@ struct donor {
 	bool reducing;
 	int64_t reduce_us; /* when the all-reduce last sent; INT64_MIN: never */
 	int64_t credit;    /* bytes that its share allows */
+	uint64_t askers;   /* donor_askers() */
 	uint64_t served_bytes;
 	uint8_t body[FRAME_PIECE_BYTES];
 };
@@ -99,6 +100,7 @@ enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_h
 	if (w->n == DONOR_MAX_WAITING)
 		return rv_fail(et, RV_E_PROTOCOL, "more than %d FETCHes before the first was answered", DONOR_MAX_WAITING);
 	w->at[(w->first + w->n++) % DONOR_MAX_WAITING] = f;
+	d->askers |= UINT64_C(1) << member;
 	return RV_OK;
 }
 
@@ -111,6 +113,11 @@ bool donor_busy(const struct donor *d) {
 
 void donor_link_down(struct donor *d, uint32_t member) {
 	d->waiting[member] = (struct waiting){0};
+	d->askers &= ~(UINT64_C(1) << member);
+}
+
+uint64_t donor_askers(const struct donor *d) {
+	return d->askers;
 }
 
 void donor_forget(struct donor *d, enum state_kind kind, uint64_t round) {

@@ -97,7 +97,8 @@ static void check_lingering(struct session *s, int64_t now_us) {
 	if (served != s->donor_bytes_seen)
 		s->linger_until_us = now_us + SESSION_LINGER_US;
 	s->donor_bytes_seen = served;
-	uint64_t others = s->sums.roster_set & ~s->sums.done_set & ~(UINT64_C(1) << s->member.member);
+	uint64_t behind = s->sums.roster_set | donor_askers(s->donor); /* one that catches up needs us until it is done */
+	uint64_t others = behind & ~s->sums.done_set & ~(UINT64_C(1) << s->member.member);
 	if (others == 0 || now_us >= s->linger_until_us)
 		begin_stop(s, now_us);
 }

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							 "min-workers = 2\nsteps-per-round = 6\nrounds = 12\nbase-every = 3\ngrace-ms = 1500\n"
+							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\ngrace-ms = 1500\n"
 							 "liveness-ms = 120000\npeer-timeout-ms = 3000\n";
 
 static int teardown(void **state) {
@@ -53,10 +53,10 @@ static void what_happened_to_the_run_does_not_matter(void **state) {
 	e2e_start_worker(&e, 0, NULL, NULL);
 	e2e_start_worker(&e, 1, NULL, NULL);
 	e2e_start_worker(&e, 2, NULL, NULL);
-	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, &from));
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 20, &from));
 	e2e_signal(&e.workers[2], SIGKILL);
 	(void)e2e_wait_exit(&e.workers[2]);
-	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 4, &from));
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 40, &from));
 	e2e_start_worker(&e, 2, NULL, NULL);
 	e2e_start_worker(&e, 3, NULL, NULL);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
