@@ -20,8 +20,8 @@
 enum {
 	CORE_QUEUE = NET_MAX_MEMBERS + 8, /* every member joining at once, and a decision */
 	CORE_EVENTS = 128,
-	CORE_SEQ_BLOCK = 1024, /* document numbers made durable ahead */
-	CORE_PAST_BASES = 128
+	CORE_SEQ_BLOCK = 1024,                 /* document numbers made durable ahead */
+	CORE_PAST_BASES = CORE_PAST_ROUNDS + 1 /* every round may have one, the current one too */
 };
 
 struct core_member {
@@ -198,6 +198,9 @@ bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain
 /* Forgets what is after `round`, and makes the fields of c what they were when it was opened. False, and nothing
  * changes: it is not known so far back. */
 bool core_past_return(struct core *c, uint64_t round);
+bool core_past_can_return(const struct core *c, uint64_t round); /* whether it would */
+/* The first round that it can return to: where the oldest base is that the known rounds reach. */
+uint64_t core_past_earliest(const struct core *c);
 
 /* ---- core_rollback.c ---- */
 

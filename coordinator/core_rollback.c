@@ -40,7 +40,8 @@ static void find_best(const struct core *c, struct core_kept *out) {
 		for (int k = 0; k < 2; k++) {
 			struct rv_hash chain;
 			bool better = claims[k] < c->round && (!out->has_best || claims[k] > out->best_round);
-			if (!better || !is_here(c, m) || !core_past_chain(c, claims[k], &chain) || !proves(m, claims[k], &chain))
+			if (!better || !is_here(c, m) || !core_past_can_return(c, claims[k]) ||
+				!core_past_chain(c, claims[k], &chain) || !proves(m, claims[k], &chain))
 				continue;
 			out->has_best = true;
 			out->best_round = claims[k];
@@ -112,11 +113,14 @@ static uint64_t latest_epoch(const struct core *c) {
 }
 
 static enum rv_err check_target(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
-	unsigned long long to = to_round, now = c->round, first = c->past.first;
+	unsigned long long to = to_round, now = c->round, first = core_past_earliest(c);
 	if (to_round > c->round)
 		return rv_fail(et, RV_E_INVALID, "rollback: the run is at round %llu: round %llu is not committed", now, to);
-	if (to_round < c->past.first)
-		return rv_fail(et, RV_E_RANGE, "rollback: to round %llu: rounds before %llu are not remembered", to, first);
+	if (!core_past_can_return(c, to_round))
+		return rv_fail(et, RV_E_RANGE,
+					   "rollback: to round %llu: that far back bases and digests are not remembered; round %llu is the "
+					   "earliest that can be returned to",
+					   to, first);
 	if (latest_epoch(c) >= NET_MAX_EPOCH)
 		return rv_fail(et, RV_E_RANGE, "rollback: epoch %d is the last there can be", (int)NET_MAX_EPOCH);
 	if (to_round == c->round && !anybody_ahead(c))

@@ -267,6 +267,48 @@ static void test_any_sequence(void **state) {
 	}
 }
 
+/* A run of `rounds` rounds with a base every `every`. */
+static void long_run(struct rig *r, uint64_t rounds, uint64_t every) {
+	rig_init(r, 1);
+	r->cfg.final_round = 5000;
+	rig_start(r);
+	rig_join(r, N);
+	rig_say_all(r, N, WORKER_TRAINING);
+	while (rig_doc(r)->round < rounds) {
+		rig_round(r, N);
+		if (rig_doc(r)->round % every == 0)
+			vouch(r, 0);
+	}
+}
+
+/* Between the first known round and the base after it there is no way back, and the operator hears so. */
+static void test_before_the_earliest_base(void **state) {
+	(void)state;
+	struct rig r;
+	long_run(&r, CORE_PAST_ROUNDS + 76, 8);
+	assert_int_equal(roll_back(&r, 75, true, "round 80 is the earliest"), RV_E_RANGE);
+	assert_int_equal(roll_back(&r, 79, true, "round 80 is the earliest"), RV_E_RANGE);
+	assert_int_equal(roll_back(&r, 80, true, NULL), RV_OK);
+	rig_expect(&r, RUN_OPEN, 80, 0);
+	assert_int_equal(rig_doc(&r)->base_round, 80);
+	rig_round(&r, N);
+	rig_expect(&r, RUN_OPEN, 81, 0);
+	rig_release(&r);
+}
+
+/* As many rounds back as with rare ones. */
+static void test_a_base_in_every_round(void **state) {
+	(void)state;
+	struct rig r;
+	long_run(&r, CORE_PAST_ROUNDS + 60, 1);
+	assert_int_equal(roll_back(&r, 59, true, "round 60 is the earliest"), RV_E_RANGE);
+	assert_int_equal(roll_back(&r, 61, true, NULL), RV_OK);
+	assert_int_equal(rig_doc(&r)->base_round, 61);
+	rig_round(&r, N);
+	rig_expect(&r, RUN_OPEN, 62, 0);
+	rig_release(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_lost_round_is_noticed_and_nothing_is_guessed),
@@ -277,6 +319,8 @@ int main(void) {
 		cmocka_unit_test(test_votes_of_another_epoch_do_not_count),
 		cmocka_unit_test(test_workers_ahead_of_a_restored_store),
 		cmocka_unit_test(test_any_sequence),
+		cmocka_unit_test(test_before_the_earliest_base),
+		cmocka_unit_test(test_a_base_in_every_round),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
