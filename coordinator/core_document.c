@@ -66,6 +66,56 @@ static void put_donors(const struct core *c, struct document *d) {
 }
 
 /* Fills everything but `seq`. */
+/* The round from which on this member still fetches, when it is one that documents speak of. */
+static bool needs(const struct core *c, const struct core_member *m, const struct document *d, uint64_t *round) {
+	bool asks = m->reported && !m->banned && m->last.version >= 4 && m->last.epoch == c->epoch &&
+				m->last.phase == WORKER_SYNCING;
+	*round = m->last.needs_from;
+	return asks && *round >= document_reaches_to(d) && *round < d->base_round;
+}
+
+static void keep_base(struct document *d, uint64_t round, const struct rv_hash *hash) {
+	if (d->n_kept_bases < NET_MAX_KEPT_BASES)
+		d->kept_bases[d->n_kept_bases++] = (struct kept_base){.round = round, .hash = *hash};
+}
+
+/* Bases are kept that members are fetching, and log entries from the base on that is not after the first round that one
+ * needs: so the document changes when a base is passed, not with every entry that is fetched. */
+static void put_kept(const struct core *c, struct document *d) {
+	uint64_t needed[NET_MAX_MEMBERS], round, first = d->base_round, from = document_reaches_to(d);
+	const struct core_past_base zero = {0};
+	int n = 0;
+	d->n_kept_rounds = d->n_kept_bases = 0;
+	for (int i = 0; i < c->n_members; i++) {
+		if (!needs(c, &c->members[i], d, &round))
+			continue;
+		needed[n++] = round;
+		first = round < first ? round : first;
+	}
+	if (n == 0)
+		return;
+	for (int b = -1; b < c->past.n_bases; b++) {
+		const struct core_past_base *base = b < 0 ? &zero : &c->past.bases[b];
+		from = base->round <= first && base->round > from ? base->round : from;
+		bool wanted = false;
+		for (int i = 0; i < n; i++)
+			wanted |= needed[i] == base->round;
+		if (wanted)
+			keep_base(d, base->round, &base->hash);
+	}
+	d->n_kept_rounds = (uint16_t)(d->base_round - from);
+}
+
+/* As far back as is known and as there is room. */
+static void put_older(const struct core *c, struct document *d) {
+	uint64_t known = d->base_round > c->past.first ? d->base_round - c->past.first : 0;
+	uint64_t room = NET_MAX_LOG_DIGESTS - d->n_log;
+	d->n_older = (uint16_t)(known < room ? known : room);
+	(void)core_past_chain(c, document_reaches_to(d), &d->older_chain);
+	for (uint64_t i = 0; i < d->n_older; i++)
+		d->older[i] = *core_past_digest(c, document_reaches_to(d) + i);
+}
+
 static void build(const struct core *c, struct document *d) {
 	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
 	d->phase = run_phase(c);
@@ -80,6 +130,8 @@ static void build(const struct core *c, struct document *d) {
 	d->base_chain = c->base_chain;
 	d->n_log = (uint16_t)(c->round - c->base_round);
 	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
+	put_older(c, d);
+	put_kept(c, d);
 	d->banned = 0;
 	for (int i = 0; i < c->n_members; i++)
 		d->banned |= c->members[i].banned ? core_bit((uint32_t)i) : 0;
@@ -87,6 +139,15 @@ static void build(const struct core *c, struct document *d) {
 		put_roster(c, d);
 	else
 		put_donors(c, d);
+}
+
+static bool same_kept(const struct document *a, const struct document *b) {
+	if (a->n_kept_rounds != b->n_kept_rounds || a->n_kept_bases != b->n_kept_bases)
+		return false;
+	for (int i = 0; i < a->n_kept_bases; i++)
+		if (a->kept_bases[i].round != b->kept_bases[i].round)
+			return false;
+	return true;
 }
 
 static bool same_members(const struct document *a, const struct document *b) {
@@ -105,7 +166,7 @@ static bool same_members(const struct document *a, const struct document *b) {
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->epoch == b->epoch && a->round == b->round && a->attempt == b->attempt &&
 		   a->base_round == b->base_round && rv_hash_equal(&a->base_hash, &b->base_hash) && a->banned == b->banned &&
-		   same_members(a, b);
+		   same_kept(a, b) && same_members(a, b);
 }
 
 void core_publish(struct core *c) {

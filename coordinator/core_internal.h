@@ -195,6 +195,7 @@ struct rv_hash core_chain_at(const struct core *c, uint64_t round);
 void core_past_commit(struct core *c, const struct core_record *rec); /* before c->round moves on */
 void core_past_base(struct core *c, uint64_t round, const struct rv_hash *hash);
 bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain); /* false: not known */
+const struct rv_hash *core_past_digest(const struct core *c, uint64_t round);      /* past.first <= round < c->round */
 /* Forgets what is after `round`, and makes the fields of c what they were when it was opened. False, and nothing
  * changes: it is not known so far back. */
 bool core_past_return(struct core *c, uint64_t round);

@@ -43,6 +43,11 @@ bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain
 	return true;
 }
 
+const struct rv_hash *core_past_digest(const struct core *c, uint64_t round) {
+	RV_ASSERT(round >= c->past.first && round < c->round);
+	return &c->past.rounds[round % CORE_PAST_ROUNDS].digest;
+}
+
 /* How many of the bases are not after `round`. */
 static int bases_until(const struct core *c, uint64_t round) {
 	int n = c->past.n_bases;

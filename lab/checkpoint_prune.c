@@ -37,7 +37,8 @@ static enum rv_err prune(struct worker_rounds *w, const struct checkpoint_policy
 	struct checkpoint_start newest;
 	if (!checkpoint_start_before(w->index, UINT64_MAX, &newest) || !newest.base)
 		return rv_fail(et, RV_E_NOTFOUND, "%s: holds no whole base, so nothing may go", w->store.dir);
-	struct checkpoint_keep keep = checkpoint_retention(w->index, policy, newest.round);
+	const struct checkpoint_named named = {.vouched_round = newest.round, .logs_from = newest.round};
+	struct checkpoint_keep keep = checkpoint_retention(w->index, policy, &named);
 	json_t *removed = json_array();
 	uint64_t bytes = 0;
 	add_removed(w, &w->index->bases, STATE_FILE_BASE, keep.bases_from, removed, &bytes);
@@ -55,7 +56,7 @@ static enum rv_err prune(struct worker_rounds *w, const struct checkpoint_policy
 									 newest.round, newest.round));
 	if (!dry_run) {
 		w->store.policy = *policy;
-		statestore_prune(&w->store, newest.round);
+		statestore_prune(&w->store, &named);
 	}
 	return RV_OK;
 }

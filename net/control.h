@@ -86,6 +86,9 @@ struct report {
 	 * report of version 3 it is made of the fields above. */
 	uint64_t proven_round;
 	struct rv_hash proven_chain;
+	/* SYNCING: the round from which on it still needs files of others: that of the base it is fetching, or of the next log
+	 * entry. Documents reach back to it, and donors keep what they name, as far as there is room (not in version 3). */
+	uint64_t needs_from;
 	uint64_t full_round;       /* latest round whose full state hash it has computed */
 	struct rv_hash full_hash;  /* of full_round; zero: none yet */
 	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
@@ -124,6 +127,12 @@ struct shard_range {
 	uint16_t owner; /* index into members */
 };
 
+/* A base before the latest one that a member is still fetching. */
+struct kept_base {
+	uint64_t round;
+	struct rv_hash hash; /* global_full_hash; zero: of round 0 */
+};
+
 struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
@@ -143,6 +152,15 @@ struct document {
 	struct rv_hash base_chain; /* state_hash(base_round) */
 	uint16_t n_log;            /* == round - base_round, <= NET_MAX_LOG_DIGESTS */
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round base_round + i */
+	/* The digests before it, for those who started from an earlier base or were away for a few rounds: a joiner whose base
+	 * takes longer to fetch than the run takes to vouch for the next one still gets in. Not in version 3. */
+	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= base_round */
+	struct rv_hash older_chain;                /* state_hash(base_round - n_older) */
+	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round base_round - n_older + i */
+	/* What members that are still fetching need of it: whoever has these files keeps them. */
+	uint16_t n_kept_rounds; /* log entries of so many rounds before base_round; <= n_older */
+	uint16_t n_kept_bases;
+	struct kept_base kept_bases[NET_MAX_KEPT_BASES]; /* ascending, of those rounds */
 	/* Whom the operator removed: a set of member numbers. Their tickets are void: nobody keeps or takes a link of
 	 * theirs. */
 	uint64_t banned;
@@ -172,6 +190,11 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 
 /* The index of `member` in d->members, or -1. */
 int document_find(const struct document *d, uint32_t member);
+
+/* The digest of the committed round, or NULL: it is not listed. */
+const struct rv_hash *document_digest(const struct document *d, uint64_t round);
+/* The first round that is listed: base_round - n_older. */
+uint64_t document_reaches_to(const struct document *d);
 
 /* A signed document is the exact bytes sent: signature (64, Ed25519 by the run key over "rivulet document" | bytes) |
  * bytes. The signer and the verifier live in net/identity.h. */

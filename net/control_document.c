@@ -1,7 +1,7 @@
 /* control_document.c: the encoding of the run document, and everything that must hold inside one.
  *
  * Order on the wire: head, run, base, log, the banned, members; in phase REDUCE also the shard map; from version 4 on
- * the epoch. */
+ * the epoch, the digests before the base, and what is to be kept of them. */
 #include "net/control.h"
 #include "net/control_fields.h"
 
@@ -10,7 +10,7 @@ static const char WHAT[] = "document";
 _Static_assert(NET_MAX_MEMBERS <= 64, "a set of members fits into 64 bits");
 _Static_assert(512 + NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
 					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_RANGES * 10 +
-					   NET_SIG_BYTES <=
+					   NET_MAX_KEPT_BASES * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
 
@@ -25,6 +25,19 @@ static void write_shard_map(const struct document *m, struct rv_writer *w) {
 		rv_write_u32(w, m->ranges[i].first);
 		rv_write_u32(w, m->ranges[i].count);
 		rv_write_u16(w, m->ranges[i].owner);
+	}
+}
+
+static void write_older(const struct document *m, struct rv_writer *w) {
+	rv_write_u16(w, m->n_older);
+	write_hash(w, &m->older_chain);
+	for (int i = 0; i < m->n_older; i++)
+		write_hash(w, &m->older[i]);
+	rv_write_u16(w, m->n_kept_rounds);
+	rv_write_u16(w, m->n_kept_bases);
+	for (int i = 0; i < m->n_kept_bases; i++) {
+		rv_write_u64(w, m->kept_bases[i].round);
+		write_hash(w, &m->kept_bases[i].hash);
 	}
 }
 
@@ -59,6 +72,7 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 		return;
 	rv_write_u64(w, m->epoch);
 	rv_write_u64(w, m->epoch_round);
+	write_older(m, w);
 }
 
 static void read_hash(struct rv_reader *r, struct rv_hash *h) {
@@ -71,6 +85,26 @@ static enum rv_err read_log(struct rv_reader *r, struct document *out, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s: n_log = %u, at most %d", WHAT, out->n_log, (int)NET_MAX_LOG_DIGESTS);
 	for (int i = 0; i < out->n_log; i++)
 		read_hash(r, &out->log[i]);
+	return RV_OK;
+}
+
+static enum rv_err read_older(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
+	out->n_older = rv_read_u16(r);
+	read_hash(r, &out->older_chain);
+	if (out->n_older > NET_MAX_LOG_DIGESTS - out->n_log || out->n_older > out->base_round)
+		return rv_fail(et, RV_E_INVALID, "%s: n_older = %u before base_round %llu, at most %d with the log's %u", WHAT,
+					   out->n_older, (unsigned long long)out->base_round, (int)NET_MAX_LOG_DIGESTS, out->n_log);
+	for (int i = 0; i < out->n_older; i++)
+		read_hash(r, &out->older[i]);
+	out->n_kept_rounds = rv_read_u16(r);
+	out->n_kept_bases = rv_read_u16(r);
+	if (out->n_kept_rounds > out->n_older || out->n_kept_bases > NET_MAX_KEPT_BASES)
+		return rv_fail(et, RV_E_INVALID, "%s: n_kept_rounds = %u of %u, n_kept_bases = %u, at most %d", WHAT,
+					   out->n_kept_rounds, out->n_older, out->n_kept_bases, (int)NET_MAX_KEPT_BASES);
+	for (int i = 0; i < out->n_kept_bases; i++) {
+		out->kept_bases[i].round = rv_read_u64(r);
+		read_hash(r, &out->kept_bases[i].hash);
+	}
 	return RV_OK;
 }
 
@@ -116,6 +150,18 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 	if (d->base_round > d->round || d->round - d->base_round != d->n_log)
 		return rv_fail(et, RV_E_INVALID, "%s: n_log = %u between base_round %llu and round %llu", WHAT, d->n_log,
 					   (unsigned long long)d->base_round, (unsigned long long)d->round);
+	return RV_OK;
+}
+
+static enum rv_err check_kept(const struct document *d, struct rv_errtext *et) {
+	uint64_t from = d->base_round - d->n_kept_rounds;
+	for (int i = 0; i < d->n_kept_bases; i++) {
+		uint64_t round = d->kept_bases[i].round;
+		if (round < from || round >= d->base_round || (i > 0 && round <= d->kept_bases[i - 1].round))
+			return rv_fail(et, RV_E_INVALID, "%s: kept_bases[%d] of round %llu: must ascend from %llu to before %llu",
+						   WHAT, i, (unsigned long long)round, (unsigned long long)from,
+						   (unsigned long long)d->base_round);
+	}
 	return RV_OK;
 }
 
@@ -188,9 +234,11 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	if (out->version >= 4) {
 		out->epoch = rv_read_u64(&r);
 		out->epoch_round = rv_read_u64(&r);
+		RV_TRY(read_older(&r, out, et));
 	}
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
+	RV_TRY(check_kept(out, et));
 	RV_TRY(check_members(out, et));
 	return out->phase == RUN_REDUCE ? check_shard_map(out, et) : RV_OK;
 }
@@ -200,4 +248,14 @@ int document_find(const struct document *d, uint32_t member) {
 		if (d->members[i].member == member)
 			return i;
 	return -1;
+}
+
+uint64_t document_reaches_to(const struct document *d) {
+	return d->base_round - d->n_older;
+}
+
+const struct rv_hash *document_digest(const struct document *d, uint64_t round) {
+	if (round < document_reaches_to(d) || round >= d->round)
+		return NULL;
+	return round < d->base_round ? &d->older[round - document_reaches_to(d)] : &d->log[round - d->base_round];
 }

@@ -36,6 +36,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_u64(w, m->down_bytes_per_s);
 	rv_write_u8(w, m->proven_round > m->round);
 	rv_write_bytes(w, m->proven_chain.b, RV_HASH_BYTES);
+	rv_write_u64(w, m->needs_from);
 }
 
 static void read_fields(struct rv_reader *r, struct report *out) {
@@ -67,6 +68,7 @@ static void read_fields_4(struct rv_reader *r, struct report *out) {
 	out->down_bytes_per_s = rv_read_u64(r);
 	out->proven_round = out->round + control_read_bool(r);
 	rv_read_copy(r, out->proven_chain.b, RV_HASH_BYTES);
+	out->needs_from = rv_read_u64(r);
 }
 
 /* What a report of version 3 says of it without naming it. */

@@ -145,8 +145,9 @@ static bool nth_base_before(const struct checkpoint_index *x, uint64_t round, ui
 }
 
 struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, const struct checkpoint_policy *policy,
-											uint64_t vouched_round) {
+											const struct checkpoint_named *named) {
 	struct checkpoint_keep keep = {0, 0};
+	uint64_t vouched_round = named->vouched_round;
 	if (RV_BUG("prune-early"))
 		vouched_round = UINT64_MAX;
 	if (policy->keep_bases == 0 || !nth_base_before(x, vouched_round, policy->keep_bases, &keep.bases_from))
@@ -154,5 +155,14 @@ struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, co
 	uint64_t end = x->logs.n > 0 ? x->logs.at[x->logs.n - 1].round + 1 : 0;
 	uint64_t wanted_from = end > policy->keep_log ? end - policy->keep_log : 0;
 	keep.logs_from = wanted_from < keep.bases_from ? wanted_from : keep.bases_from;
+	if (named->logs_from < keep.logs_from && !RV_BUG("prune-early"))
+		keep.logs_from = named->logs_from;
 	return keep;
+}
+
+bool checkpoint_keeps_base(const struct checkpoint_keep *keep, const struct checkpoint_named *named, uint64_t round) {
+	for (int i = 0; i < named->n_bases; i++)
+		if (named->bases[i] == round)
+			return true;
+	return round >= keep->bases_from;
 }

@@ -70,12 +70,21 @@ struct checkpoint_policy {
 	uint64_t keep_bases; /* whole ones at or before what joiners start from, at least 1; 0: all */
 	uint64_t keep_log;   /* rounds of log that are kept at least, for workers that were away */
 };
-/* Files of earlier rounds than these may go. `vouched_round`: what joiners start from. The newest whole base at or before
- * it, and every entry after it, always stay: with them any later state is made. */
+enum { CHECKPOINT_NAMED_BASES = 4 };
+/* What joiners need, as documents say. */
+struct checkpoint_named {
+	uint64_t vouched_round; /* the base that they start from */
+	uint64_t logs_from;     /* some have started before, and need the entries from here on; at most vouched_round */
+	int n_bases;            /* and some are still fetching these */
+	uint64_t bases[CHECKPOINT_NAMED_BASES];
+};
+/* Files of earlier rounds than these may go, but for bases that are named. The newest whole base at or before the vouched
+ * round, and every entry after it, always stay: with them any later state is made. */
 struct checkpoint_keep {
 	uint64_t bases_from, logs_from;
 };
 struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, const struct checkpoint_policy *policy,
-											uint64_t vouched_round);
+											const struct checkpoint_named *named);
+bool checkpoint_keeps_base(const struct checkpoint_keep *keep, const struct checkpoint_named *named, uint64_t round);
 
 #endif

@@ -379,3 +379,16 @@ uint64_t fetch_core_owing(const struct fetch_core *c) {
 			set |= UINT64_C(1) << m;
 	return set;
 }
+
+bool fetch_core_nowhere(const struct fetch_core *c, int slot) {
+	bool any = false;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		const struct fetch_donor *d = &c->donors[m];
+		if (!d->linked || !d->allowed || d->banned_until_us > c->now_us)
+			continue;
+		if (d->lacks_until_us[slot] <= c->now_us)
+			return false;
+		any = true;
+	}
+	return any;
+}

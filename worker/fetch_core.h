@@ -104,6 +104,8 @@ int64_t fetch_core_deadline_us(const struct fetch_core *c); /* INT64_MAX: none *
 
 /* Of a slot whose manifest has passed its check; NULL: not yet. */
 const struct rv_hash *fetch_core_manifest(const struct fetch_core *c, int slot);
+/* Every donor that can be asked has said that it does not have it, and there is one. */
+bool fetch_core_nowhere(const struct fetch_core *c, int slot);
 /* Who is being waited for: a set of members that owe something. */
 uint64_t fetch_core_owing(const struct fetch_core *c);
 

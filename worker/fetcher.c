@@ -546,3 +546,8 @@ void fetcher_progress(const struct fetcher *f, uint64_t *done, uint64_t *total) 
 	if (p)
 		fetch_core_progress(f->core, p->slot, done, total);
 }
+
+bool fetcher_nowhere(const struct fetcher *f) {
+	const struct part *p = f->waits ? find_part(f, &f->waited) : NULL;
+	return p && !fetch_core_complete(f->core, p->slot) && fetch_core_nowhere(f->core, p->slot);
+}

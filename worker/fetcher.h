@@ -57,6 +57,8 @@ enum rv_err fetcher_receive(struct fetcher *f, int64_t now_us, uint32_t member, 
 bool fetcher_send(struct fetcher *f, int64_t now_us, uint32_t member, struct peers_message *out);
 void fetcher_tick(struct fetcher *f, int64_t now_us);
 int64_t fetcher_deadline_us(const struct fetcher *f);
+/* Nobody who can be asked has the file that is waited for. */
+bool fetcher_nowhere(const struct fetcher *f);
 /* For people: of the file that is waited for; total 0: none is. */
 void fetcher_progress(const struct fetcher *f, uint64_t *done, uint64_t *total);
 

@@ -34,6 +34,11 @@ void round_lacks_state(struct round_core *c) {
 	c->diverged = true;
 }
 
+void round_has_part(struct round_core *c, uint64_t round) {
+	c->has_part = true;
+	c->part_round = round;
+}
+
 /* ---- documents ------------------------------------------------------------------------------------------------------
  */
 
@@ -62,8 +67,9 @@ static enum rv_err check_document(const struct round_core *c, const struct docum
 	unsigned long long seq = d->seq;
 	if (c->has_doc)
 		RV_TRY(check_same_run(c, d, et));
-	struct rv_hash chain;
-	if (!round_chain_at(d, d->round, &chain) || !rv_hash_equal(&chain, &d->chain))
+	struct rv_hash chain, base;
+	if (!round_chain_at(d, d->round, &chain) || !rv_hash_equal(&chain, &d->chain) ||
+		!round_chain_at(d, d->base_round, &base) || !rv_hash_equal(&base, &d->base_chain))
 		return rv_fail(et, RV_E_CORRUPT, "document %llu: its state hash at round %llu does not follow from its digests",
 					   seq, (unsigned long long)d->round);
 	if (d->round < c->round)
@@ -165,6 +171,9 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
 	struct rv_hash expect = rv_chain_next(&c->chain, &c->log.digest);
 	bool keep = c->cfg.late == LATE_KEEP && !round_contributed(c);
 	round_enter(c, round + 1, chain, keep);
+	c->base.wanted = c->older_is_gone = false;
+	c->by_log = round + 1 < c->doc.base_round;
+	c->starves = c->starves && round + 1 < c->doc.round;
 	if (!rv_hash_equal(chain, &expect))
 		c->diverged = true;
 }
@@ -218,7 +227,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		c->log = (struct round_log_entry){.held = true, .round = round, .digest = f->expect};
 		return;
 	}
-	c->diverged = false;
+	c->diverged = c->older_is_gone = c->base.wanted = false;
 	c->boot++; /* what peers have of us was made from another state: void, as that of a former process */
 	c->n_full = 0;
 	if (!rv_hash_is_zero(&f->expect)) /* checked by the platform; theta0 has none */
@@ -226,6 +235,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 	c->trainer = TRAINER_IDLE;
 	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
 	round_enter(c, round, &f->base_chain, false);
+	c->by_log = round < c->doc.base_round;
 }
 
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash,

@@ -9,7 +9,10 @@
  *
  * A document of a later round with a digest we voted for: apply it. One we did not take part in: fetch the missed
  * rounds' reduced bytes (the round log) or, when too far behind, a base and the log, from peers; verify against the
- * document; apply. Local inner progress is kept or discarded by policy. A worker never contributes to a round whose
+ * document; apply. Documents reach back before their base, so a base whose fetch is under way is fetched to its end though
+ * the run vouches for later ones, and so is the log from there on; reports say what is needed (report.needs_from), that
+ * donors keep it. A line that carries the state faster than the run makes new state thus gets in, however often bases are
+ * made. Local inner progress is kept or discarded by policy. A worker never contributes to a round whose
  * state it does not hold.
  *
  * A bit that flips in theta or v changes no digest (the reduced bytes are right), so it is looked for: every base_every
@@ -40,7 +43,10 @@ struct round_config {
 	enum late_policy late;
 	bool theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
 							   * the   platform knows what it must be */
-	int64_t heartbeat_us;   /* a report at least this often; also the pause after a fetch that was no use */
+	/* As many log entries are as much to fetch as a base: a worker that is so far behind the latest base takes that, and
+	 * log entries while it is less (0: as long as documents list their digests). */
+	uint32_t logs_per_base;
+	int64_t heartbeat_us; /* a report at least this often; also the pause after a fetch that was no use */
 };
 
 /* What the platform is asked to do. At most one of each kind is outstanding; a later one of the same kind supersedes.
@@ -92,6 +98,10 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 /* Right after init: the platform holds no state at all; a base comes first. */
 void round_lacks_state(struct round_core *c);
 
+/* Right after init: a former process has fetched a part of the base of `round`. It is gone on with when the document still
+ * speaks of that base. */
+void round_has_part(struct round_core *c, uint64_t round);
+
 /* A verified, decoded document. Not newer than one already seen (seq): ignored. Faults:
  *   RV_E_CORRUPT   it contradicts what this worker knows. A chain that does not continue ours, or a vouched full hash
  * that is not ours: the document is adopted and this worker resyncs from its base. Otherwise (another run, a chain that
@@ -112,6 +122,9 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
 /* A fetch ends with this, or when it is cancelled or superseded: who is asked, and for how long, is the platform's
  * matter; its own disk is the first (what a former process left there may be what the document names). FETCH_BASE ok: installed. !ok: it was no use; asked for again after a pause. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
+/* Nobody who can be asked has the file that is being fetched. As long as that is so, at any time: where it is of before the
+ * document's base, this worker goes on from that base. */
+void round_on_lacking(struct round_core *c, int64_t now_us);
 /* What will be fetched after `a` (a FETCH action) if nothing new happens: it can be fetched ahead. False: nothing. */
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out);
 /* The full hash of the state that this worker held at `round`, at most the one it holds now: it is reported, and
@@ -134,6 +147,8 @@ uint64_t round_round(const struct round_core *c);
 uint64_t round_boot(const struct round_core *c); /* as its reports say it */
 /* What this worker has to fetch nobody in the document can give: the others have gone. */
 bool round_lacks_donors(const struct round_core *c);
+/* It has not got in, and the run has moved further than documents reach back: its line carries less than the run makes. */
+bool round_starves(const struct round_core *c);
 /* The run is done, and our full hash of its last state is the one that a majority vouches for. */
 bool round_end_verified(const struct round_core *c);
 

@@ -42,6 +42,13 @@ struct round_fetch {
 	int64_t retry_us;          /* after a failure: not before */
 };
 
+/* The base that is to be installed. Remembered over pauses, and while the document reaches back to it. */
+struct round_base {
+	bool wanted;
+	uint64_t round;
+	struct rv_hash hash, chain;
+};
+
 struct round_core {
 	struct round_config cfg;
 	uint64_t boot, seq;
@@ -64,6 +71,12 @@ struct round_core {
 	struct round_log_entry log;
 	struct round_reduce reduce;
 	struct round_fetch fetch;
+	struct round_base base;
+	bool has_part; /* of the base of part_round, from a former process */
+	uint64_t part_round;
+	bool older_is_gone; /* nobody has what is listed of before the document's base: only that base can help */
+	bool by_log;        /* has begun to come by log entries of before the document's base */
+	bool starves;
 	bool leaving, finished;
 	uint64_t next_epoch, next_epoch_round; /* one that began after ours; 0: none */
 	bool told_rollback;
@@ -92,6 +105,8 @@ bool round_is_behind(const struct round_core *c);
 bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out);
 /* The latest state that the disk can prove: our own, or with the log that we hold applied. A zero chain: none. */
 void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *chain);
+/* report.needs_from */
+uint64_t round_needs_from(const struct round_core *c);
 /* The next action of catching up, or false: nothing new to ask for. */
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out);
 /* Forgets the outstanding fetch; true with CANCEL_FETCH in *out when there was one. */

@@ -33,6 +33,7 @@ static void fill(const struct round_core *c, struct report *r) {
 	if (r->phase != WORKER_SYNCING)
 		r->chain = c->chain;
 	round_proven(c, &r->proven_round, &r->proven_chain);
+	r->needs_from = r->phase == WORKER_SYNCING ? round_needs_from(c) : 0;
 	if (c->n_full > 0) {
 		r->full_round = c->full[0].round;
 		r->full_hash = c->full[0].hash;
@@ -44,7 +45,8 @@ static bool says_the_same(const struct report *a, const struct report *b) {
 	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->suspects == b->suspects &&
 		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&
 		   a->proven_round == b->proven_round && rv_hash_equal(&a->proven_chain, &b->proven_chain) &&
-		   a->full_round == b->full_round && rv_hash_equal(&a->full_hash, &b->full_hash);
+		   a->needs_from == b->needs_from && a->full_round == b->full_round &&
+		   rv_hash_equal(&a->full_hash, &b->full_hash);
 }
 
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out) {

@@ -5,11 +5,12 @@
 #include "base/chain.h"
 
 bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out) {
-	if (round < d->base_round || round - d->base_round > d->n_log)
+	uint64_t at = document_reaches_to(d);
+	if (round < at || round > d->round)
 		return false;
-	*out = d->base_chain;
-	for (uint64_t i = 0; i < round - d->base_round; i++)
-		*out = rv_chain_next(out, &d->log[i]);
+	*out = d->n_older > 0 ? d->older_chain : d->base_chain;
+	for (; at < round; at++)
+		*out = rv_chain_next(out, document_digest(d, at));
 	return true;
 }
 
@@ -21,8 +22,16 @@ static bool log_leads_to_base(const struct round_core *c) {
 	return rv_hash_equal(&chain, &c->doc.base_chain);
 }
 
+/* The log entries before the base are listed, and less to fetch than the base. */
+static bool older_leads_to_base(const struct round_core *c) {
+	uint64_t most = c->cfg.logs_per_base > 0 ? c->cfg.logs_per_base : NET_MAX_LOG_DIGESTS;
+	most *= c->by_log ? 2 : 1; /* entries are packed: they may be fewer bytes than it seems */
+	return !c->older_is_gone && c->round >= document_reaches_to(&c->doc) && c->doc.base_round - c->round <= most;
+}
+
 static bool needs_base(const struct round_core *c) {
-	return c->diverged || (c->round < c->doc.base_round && !log_leads_to_base(c));
+	bool before = c->round < c->doc.base_round;
+	return c->diverged || (before && !log_leads_to_base(c) && !older_leads_to_base(c));
 }
 
 bool round_is_behind(const struct round_core *c) {
@@ -47,7 +56,8 @@ static bool base_is_made_here(const struct round_core *c) {
 
 /* Of the round that we hold the state of; it is committed, and needs_base() is false. */
 static const struct rv_hash *next_digest(const struct round_core *c) {
-	return c->round < c->doc.base_round ? &c->log.digest : &c->doc.log[c->round - c->doc.base_round];
+	const struct rv_hash *listed = document_digest(&c->doc, c->round);
+	return listed != NULL ? listed : &c->log.digest; /* it leads to the base */
 }
 
 static bool holds_next_log(const struct round_core *c) {
@@ -111,18 +121,73 @@ static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct roun
 /* ---- the way back ---------------------------------------------------------------------------------------------------
  */
 
-static bool base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+static void want_base(struct round_core *c, uint64_t round, const struct rv_hash *hash, const struct rv_hash *chain) {
+	c->base = (struct round_base){.wanted = true, .round = round, .hash = *hash, .chain = *chain};
+}
+
+/* A former process has begun with it. */
+static bool want_part(struct round_core *c) {
+	struct rv_hash chain;
+	for (int i = 0; c->has_part && i < c->doc.n_kept_bases; i++) {
+		const struct kept_base *kept = &c->doc.kept_bases[i];
+		if (kept->round == c->part_round && round_chain_at(&c->doc, kept->round, &chain)) {
+			want_base(c, kept->round, &kept->hash, &chain);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The one whose fetch is under way, as long as the document leads on from it. */
+static bool still_wanted(const struct round_core *c) {
+	struct rv_hash chain;
+	return c->base.wanted && !c->older_is_gone && c->base.round < c->doc.base_round &&
+		   round_chain_at(&c->doc, c->base.round, &chain) && rv_hash_equal(&chain, &c->base.chain);
+}
+
+static void choose_base(struct round_core *c) {
 	const struct document *d = &c->doc;
+	if (still_wanted(c))
+		return;
+	bool left_behind = c->base.wanted && !c->older_is_gone && c->base.round < d->base_round;
+	bool too_slow = c->by_log && !c->diverged && !c->older_is_gone;
+	c->starves |= left_behind || too_slow;
+	c->by_log = false;
+	if (!c->older_is_gone && !c->base.wanted && want_part(c))
+		return;
+	want_base(c, d->base_round, &d->base_hash, &d->base_chain);
+}
+
+static bool base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (c->trainer == TRAINER_APPLYING)
 		return false;
-	if (d->base_round > 0 && rv_hash_is_zero(&d->base_hash))
+	choose_base(c);
+	const struct round_base *b = &c->base;
+	if (b->round > 0 && rv_hash_is_zero(&b->hash))
 		return round_fetch_cancel(c, out); /* nothing to check a base against yet: a later document will have it */
 	struct round_action want = {.type = ROUND_FETCH_BASE,
-								.round = d->base_round,
-								.made_here = base_is_made_here(c),
-								.expect = d->base_hash,
-								.chain = d->base_chain};
+								.round = b->round,
+								.made_here = b->round == 0 && !c->cfg.theta0_from_peers,
+								.expect = b->hash,
+								.chain = b->chain};
 	return fetch_ensure(c, now_us, &want, out);
+}
+
+/* Level-triggered, as documents are: the next one may find it gone again. */
+void round_on_lacking(struct round_core *c, int64_t now_us) {
+	(void)now_us;
+	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.base_round;
+	c->older_is_gone |= before;
+}
+
+bool round_starves(const struct round_core *c) {
+	return c->starves;
+}
+
+/* The earliest round whose files others have to give. */
+uint64_t round_needs_from(const struct round_core *c) {
+	bool base = c->diverged || (c->has_doc && needs_base(c));
+	return base && c->base.wanted ? c->base.round : base && c->has_doc ? c->doc.base_round : c->round;
 }
 
 static bool apply_action(struct round_core *c, const struct rv_hash *digest, struct round_action *out) {
@@ -153,9 +218,9 @@ bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action
 
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out) {
 	uint64_t round = a->type == ROUND_FETCH_BASE ? a->round : a->round + 1;
-	if (!c->has_doc || round < c->doc.base_round || round - c->doc.base_round >= c->doc.n_log)
+	const struct rv_hash *digest = c->has_doc ? document_digest(&c->doc, round) : NULL;
+	if (digest == NULL)
 		return false;
-	*out =
-		(struct round_action){.type = ROUND_FETCH_LOG, .round = round, .expect = c->doc.log[round - c->doc.base_round]};
+	*out = (struct round_action){.type = ROUND_FETCH_LOG, .round = round, .expect = *digest};
 	return true;
 }

@@ -161,7 +161,7 @@ static void run_once(struct session *s, int64_t now_us) {
 	jobs_reap(s->storage);
 	session_poll_reduce(s, now_us);
 	session_actions(s, now_us);
-	fetcher_tick(s->fetcher, now_us);
+	session_poll_fetch(s, now_us);
 	session_send_report(s, now_us);
 	meshlink_pump(s->mesh, now_us);
 	if (s->state == SESSION_RUNNING)

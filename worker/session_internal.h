@@ -62,10 +62,10 @@ struct session {
 	bool told_to_stop; /* by a signal, at signalled_us */
 	int64_t signalled_us;
 	int64_t started_us, stop_by_us, linger_until_us;
-	uint64_t boot; /* this process, in reports */
+	uint64_t boot;      /* this process, in reports */
 	bool replica_ahead; /* its file is of a round that was taken back: it must prove nothing any more */
 	uint64_t next_epoch, next_epoch_round; /* ends to start again there: the run was rolled back; 0: not */
-	enum rv_err fault; /* why it ends; RV_OK: as it should */
+	enum rv_err fault;                     /* why it ends; RV_OK: as it should */
 	struct rv_errtext fault_text;
 
 	struct rv_events *events;
@@ -93,6 +93,7 @@ struct session {
 	uint32_t history;           /* states installed so far: what was under way before one is of another history */
 	bool lacks_state;           /* the run starts from weights that this worker has not yet */
 	bool told_lacking;          /* and that nobody is there who has them */
+	bool told_starving;         /* that the run moves faster than we catch up */
 	uint32_t missing_workers;   /* the run waits for so many, as people were told; 0: it does not */
 	bool participated;          /* in the round that is being applied */
 	bool kept;                  /* and inner progress is kept over it */
@@ -141,6 +142,8 @@ void session_actions(struct session *s, int64_t now_us);
 void session_full_hash(struct session *s, uint64_t round, const struct rv_hash *hash);
 /* Tells the round core what the all-reduce has come to. */
 void session_poll_reduce(struct session *s, int64_t now_us);
+/* Tells it what nobody has, and people when it does not get in. */
+void session_poll_fetch(struct session *s, int64_t now_us);
 extern const struct trainer_owner session_trainer_owner; /* ctx to be filled in */
 extern const struct fetcher_owner session_fetcher_owner; /* ctx to be filled in */
 /* fetcher_config.check_initial: what the run's init_hash says. */

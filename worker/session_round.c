@@ -419,3 +419,26 @@ void session_actions(struct session *s, int64_t now_us) {
 	while (s->state == SESSION_RUNNING && round_next_action(s->round, now_us, &a))
 		perform(s, now_us, &a);
 }
+
+static void tell_starving(struct session *s) {
+	bool starves = round_starves(s->round);
+	const struct document *d = round_document(s->round);
+	if (starves && !s->told_starving)
+		rv_event(
+			s->events, RV_WARN, "starving",
+			RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round)),
+					  rv_field_int("run_round", d ? (int64_t)d->round : 0)),
+			"this worker falls behind faster than it catches up: the run has moved on by more rounds than its line can "
+			"fetch, so it starts again from a later base. What helps: a faster line or a higher --max-down here, more "
+			"members to fetch from (a higher --max-donate of theirs), or a run with larger steps-per-round (fewer "
+			"bytes "
+			"per second) or base-every");
+	s->told_starving |= starves;
+}
+
+void session_poll_fetch(struct session *s, int64_t now_us) {
+	fetcher_tick(s->fetcher, now_us);
+	if (fetcher_nowhere(s->fetcher))
+		round_on_lacking(s->round, now_us);
+	tell_starving(s);
+}

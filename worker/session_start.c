@@ -155,6 +155,12 @@ static void on_replica_damage(void *ctx, const char *text) {
 	on_damage(ctx, RV_E_CORRUPT, text);
 }
 
+static uint32_t logs_per_base(const struct global_config *g) {
+	size_t base = state_payload_bytes(g, STATE_KIND_BASE), log = state_payload_bytes(g, STATE_KIND_LOG);
+	size_t ratio = base / log;
+	return ratio < 1 ? 1 : ratio > NET_MAX_LOG_DIGESTS ? NET_MAX_LOG_DIGESTS : (uint32_t)ratio;
+}
+
 static enum rv_err open_round(struct session *s, const struct statestore_found *found, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	const struct global_state *g = trainer_global(s->trainer);
@@ -166,6 +172,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.n_chunks = g->cfg.chunks.n_chunks,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = heartbeat_us < 2 * RV_US_PER_S ? heartbeat_us : 2 * RV_US_PER_S,
+		.logs_per_base = logs_per_base(&g->cfg),
 		.theta0_from_peers = run->init_hash[0] != '\0',
 	};
 	void *memory = malloc(round_core_size());
@@ -178,6 +185,9 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 	round_on_trained(s->round, now_us, g->round, p.steps_done, p.tokens);
 	if (s->lacks_state)
 		round_lacks_state(s->round);
+	uint64_t part;
+	if (statestore_find_part(&s->store, &part))
+		round_has_part(s->round, part);
 	if (found->has_log)
 		round_on_persisted(s->round, now_us, found->log.round, found->log.attempt, &found->log.digest, true);
 	if (found->full_round > 0)

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "worker/document_files.h"
 #include "worker/mean_dump.h"
 #include "worker/train/weights.h"
 
@@ -26,8 +27,8 @@ struct store_job {
 	int n_committed;
 	struct rv_hash committed[NET_MAX_LOG_DIGESTS];
 	struct trainer_snapshot *snapshot;
-	uint64_t vouched_round; /* SNAPSHOT: what joiners start from */
-	uint32_t history;       /* SNAPSHOT: how many states had been installed when it was taken */
+	struct checkpoint_named named; /* SNAPSHOT: what joiners need */
+	uint32_t history;              /* SNAPSHOT: how many states had been installed when it was taken */
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;
@@ -66,7 +67,7 @@ static void run_snapshot(struct store_job *j) {
 		return;
 	}
 	RV_FAILPOINT("prune.before");
-	statestore_prune(store, j->vouched_round);
+	statestore_prune(store, &j->named);
 	RV_FAILPOINT("prune.after");
 }
 
@@ -243,9 +244,8 @@ void session_installed(struct session *s, uint64_t round, bool ok) {
 	struct store_job j = {.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .round = round};
 	const struct document *d = round_document(s->round);
 	if (d) {
-		j.committed_from = d->base_round;
-		j.n_committed = d->n_log;
-		memcpy(j.committed, d->log, d->n_log * sizeof d->log[0]);
+		j.committed_from = document_reaches_to(d);
+		j.n_committed = document_committed(d, j.committed);
 	}
 	post(s, &j);
 }
@@ -260,7 +260,7 @@ void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot)
 	s->replica_write = s->replica_write || snapshot->replica_bytes;
 	post(s, &(struct store_job){.kind = STORE_SNAPSHOT,
 								.snapshot = snapshot,
-								.vouched_round = d ? d->base_round : 0,
+								.named = d ? document_named_files(d) : (struct checkpoint_named){0},
 								.history = s->history});
 }
 

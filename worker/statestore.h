@@ -99,8 +99,10 @@ enum rv_err statestore_recover(const struct statestore *s, struct global_state *
 
 /* ---- retention ---- */
 
-/* Removes what s->policy lets go, given that joiners start at `vouched_round`. */
-void statestore_prune(const struct statestore *s, uint64_t vouched_round);
+/* Removes what s->policy lets go, but nothing that joiners need. */
+void statestore_prune(const struct statestore *s, const struct checkpoint_named *named);
+/* A base that a former process has fetched a part of (worker/state_assembly.h); false: there is none. */
+bool statestore_find_part(const struct statestore *s, uint64_t *round);
 /* Removes what a rollback to `round` gives up: log entries from it on, bases after it. The replica stays: Adam's moments
  * and the place in the data are this worker's own. */
 void statestore_rewind(const struct statestore *s, uint64_t round);

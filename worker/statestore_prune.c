@@ -14,6 +14,23 @@ static void remove_rounds(const struct statestore *s, const struct checkpoint_li
 			statestore_remove(s, kind, l->at[i].round);
 }
 
+bool statestore_find_part(const struct statestore *s, uint64_t *round) {
+	DIR *d = opendir(s->dir);
+	bool found = false;
+	if (!d)
+		return false;
+	for (struct dirent *e; (e = readdir(d));) {
+		enum statestore_file kind;
+		uint64_t part;
+		if (!statestore_parse_name(e->d_name, &kind, &part) || kind != STATE_FILE_PART || (found && part < *round))
+			continue;
+		*round = part;
+		found = true;
+	}
+	closedir(d);
+	return found;
+}
+
 /* What was fetched of a state that is behind us. */
 static void remove_parts_before(const struct statestore *s, uint64_t round) {
 	DIR *d = opendir(s->dir);
@@ -28,11 +45,13 @@ static void remove_parts_before(const struct statestore *s, uint64_t round) {
 	closedir(d);
 }
 
-void statestore_prune(const struct statestore *s, uint64_t vouched_round) {
+void statestore_prune(const struct statestore *s, const struct checkpoint_named *named) {
 	struct checkpoint_index *x = statestore_new_index(s, NULL);
 	if (x && statestore_scan(s, x, NULL) == RV_OK) {
-		struct checkpoint_keep keep = checkpoint_retention(x, &s->policy, vouched_round);
-		remove_rounds(s, &x->bases, STATE_FILE_BASE, 0, keep.bases_from);
+		struct checkpoint_keep keep = checkpoint_retention(x, &s->policy, named);
+		for (int i = 0; i < x->bases.n; i++)
+			if (!checkpoint_keeps_base(&keep, named, x->bases.at[i].round))
+				statestore_remove(s, STATE_FILE_BASE, x->bases.at[i].round);
 		remove_rounds(s, &x->logs, STATE_FILE_LOG, 0, keep.logs_from);
 		remove_parts_before(s, keep.bases_from);
 	}

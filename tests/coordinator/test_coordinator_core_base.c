@@ -55,6 +55,76 @@ static void test_majority_makes_a_base(void **state) {
 	rig_release(&r);
 }
 
+static void sync_from(struct rig *r, uint32_t who, uint64_t round) {
+	struct report rep = rig_report(r, who, WORKER_SYNCING);
+	rep.version = CONTROL_VERSION;
+	rep.round = rep.proven_round = 0;
+	rep.needs_from = round;
+	rig_send(r, who, &rep);
+}
+
+/* The earlier digests are listed as records tell them; what is to be kept of them, as the members that fetch say. */
+static void test_documents_reach_back_before_the_base(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 2, 2);
+	for (uint64_t round = 2; round <= 70; round++) {
+		for (uint32_t i = 0; round % 2 == 0 && i < 2; i++)
+			vouch(&r, i, round, 0);
+		const struct document *d = rig_doc(&r);
+		uint64_t reach = document_reaches_to(d);
+		assert_int_equal(d->base_round, round - round % 2);
+		assert_int_equal(reach, round > NET_MAX_LOG_DIGESTS ? round - NET_MAX_LOG_DIGESTS : 0);
+		struct rv_hash chain = d->older_chain, digest = rig_digest(reach);
+		assert_memory_equal(document_digest(d, reach), &digest, sizeof digest);
+		for (uint64_t i = reach; i < d->base_round; i++)
+			chain = rv_chain_next(&chain, document_digest(d, i));
+		assert_memory_equal(&chain, &d->base_chain, sizeof chain);
+		rig_round(&r, 2);
+	}
+	rig_release(&r);
+}
+
+static void test_what_members_still_fetch_is_named(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 4, 2);
+	for (uint64_t round = 2; round < 12; round++) {
+		for (uint32_t i = 0; round % 2 == 0 && i < 4; i++)
+			vouch(&r, i, round, 0);
+		rig_round(&r, 4);
+	}
+	assert_int_equal(rig_doc(&r)->base_round, 10);
+	assert_int_equal(rig_doc(&r)->n_kept_rounds, 0);
+	sync_from(&r, 2, 4);
+	sync_from(&r, 3, 7);
+	const struct document *d = rig_doc(&r);
+	struct rv_hash hash = full_hash(4, 0);
+	assert_int_equal(d->n_kept_rounds, 6);
+	assert_int_equal(d->n_kept_bases, 1);
+	assert_int_equal(d->kept_bases[0].round, 4);
+	assert_memory_equal(&d->kept_bases[0].hash, &hash, sizeof hash);
+	sync_from(&r, 2, 5); /* installed; what is kept goes by bases */
+	assert_int_equal(rig_doc(&r)->n_kept_rounds, 6);
+	assert_int_equal(rig_doc(&r)->n_kept_bases, 0);
+	uint64_t seq = rig_doc(&r)->seq;
+	sync_from(&r, 3, 8);
+	assert_int_equal(rig_doc(&r)->n_kept_bases, 1);
+	sync_from(&r, 3, 9);
+	sync_from(&r, 2, 6);
+	assert_int_equal(rig_doc(&r)->n_kept_rounds, 4);
+	assert_true(rig_doc(&r)->seq > seq);
+	sync_from(&r, 2, 10); /* of the base itself: nothing before it */
+	sync_from(&r, 3, 11);
+	assert_int_equal(rig_doc(&r)->n_kept_rounds, 0);
+	struct report old = rig_report(&r, 2, WORKER_SYNCING);
+	old.version = 3;
+	old.round = 0;
+	rig_send(&r, 2, &old);
+	assert_int_equal(rig_doc(&r)->n_kept_rounds, 0);
+	rig_release(&r);
+}
+
 /* Half is not a majority; rounds in the future or behind the base, and those who took part in nothing, do not count. */
 static void test_what_does_not_count(void **state) {
 	(void)state;
@@ -164,9 +234,14 @@ static void test_the_diverged_take_no_part(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_majority_makes_a_base),        cmocka_unit_test(test_what_does_not_count),
-		cmocka_unit_test(test_a_fresh_worker_is_no_witness), cmocka_unit_test(test_round_waits_for_a_base_at_the_limit),
-		cmocka_unit_test(test_a_split_is_told_once),         cmocka_unit_test(test_the_diverged_take_no_part),
+		cmocka_unit_test(test_documents_reach_back_before_the_base),
+		cmocka_unit_test(test_what_members_still_fetch_is_named),
+		cmocka_unit_test(test_majority_makes_a_base),
+		cmocka_unit_test(test_what_does_not_count),
+		cmocka_unit_test(test_a_fresh_worker_is_no_witness),
+		cmocka_unit_test(test_round_waits_for_a_base_at_the_limit),
+		cmocka_unit_test(test_a_split_is_told_once),
+		cmocka_unit_test(test_the_diverged_take_no_part),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

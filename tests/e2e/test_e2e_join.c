@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* 0.4 M parameters: a base of 14 pieces. */
+/* 0.4 M parameters: a base of 14 pieces, as much as 8 log entries: later than that a joiner takes a base. */
 #define MODEL                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
 	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nbase-every = 4\n"                                          \
@@ -60,7 +60,7 @@ static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
 	e2e_start_workers(&e, 2);
 	e2e_start_worker(&e, 2, "rivulet-worker-liar", NULL);
 	e2e_start_worker(&e, 3, NULL, NULL);
-	wait_for_round(&e, 0, 5);
+	wait_for_round(&e, 0, 14);
 	kill_worker(&e, 3);
 	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, NULL));
 

@@ -278,6 +278,12 @@ static struct document *a_document(void) {
 						   .base_chain = hash_of_int(4),
 						   .n_log = 3,
 						   .log = {hash_of_int(5), hash_of_int(6), hash_of_int(7)},
+						   .n_older = 3,
+						   .older_chain = hash_of_int(8),
+						   .older = {hash_of_int(9), hash_of_int(10), hash_of_int(11)},
+						   .n_kept_rounds = 2,
+						   .n_kept_bases = 2,
+						   .kept_bases = {{2, hash_of_int(12)}, {3, hash_of_int(13)}},
 						   .banned = UINT64_C(0x8000000000000002),
 						   .n_members = 3,
 						   .n_chunks = 10,
@@ -324,13 +330,28 @@ static void test_document_versions(void **state) {
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	document_encode(d, 3, &w);
 	n3 = rv_writer_len(&w);
-	assert_int_equal(n4, n3 + 16);
+	assert_int_equal(n4, n3 + 16 + (2 + 32 + d->n_older * 32 + 2) + (2 + d->n_kept_bases * 40));
 	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_OK);
 	assert_int_equal(doc_out.version, 3);
 	assert_int_equal(doc_out.epoch, 0);
+	assert_int_equal(doc_out.n_older, 0);
+	assert_int_equal(doc_out.n_kept_rounds, 0);
+	assert_int_equal(doc_out.n_kept_bases, 0);
 	assert_int_equal(doc_out.round, d->round);
 	buffer[4] = 5;
 	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_E_PROTOCOL);
+}
+
+static void test_document_digests(void **state) {
+	(void)state;
+	const struct document *d = a_document();
+	assert_int_equal(document_reaches_to(d), 1);
+	assert_null(document_digest(d, 0));
+	assert_ptr_equal(document_digest(d, 1), &d->older[0]);
+	assert_ptr_equal(document_digest(d, 3), &d->older[2]);
+	assert_ptr_equal(document_digest(d, 4), &d->log[0]);
+	assert_ptr_equal(document_digest(d, 6), &d->log[2]);
+	assert_null(document_digest(d, 7));
 }
 
 static void test_the_largest_document_fits(void **state) {
@@ -340,6 +361,7 @@ static void test_the_largest_document_fits(void **state) {
 	d->round = NET_MAX_LOG_DIGESTS;
 	d->final_round = 1000;
 	d->n_log = NET_MAX_LOG_DIGESTS;
+	d->n_older = d->n_kept_rounds = d->n_kept_bases = 0;
 	d->n_members = NET_MAX_MEMBERS;
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++) {
 		d->members[i] = (struct member_ref){.member = i, .weight = 1};
@@ -383,6 +405,11 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->epoch = 0, "epoch 0 since round 3");
 	DOCUMENT_REFUSED(d->base_round = 8, "n_log");
 	DOCUMENT_REFUSED(d->base_round = 3, "n_log");
+	DOCUMENT_REFUSED(d->n_older = 5, "n_older = 5");
+	DOCUMENT_REFUSED(d->n_kept_rounds = 4, "n_kept_rounds = 4");
+	DOCUMENT_REFUSED(d->kept_bases[0].round = 1, "kept_bases[0]");
+	DOCUMENT_REFUSED(d->kept_bases[1].round = 2, "kept_bases[1]");
+	DOCUMENT_REFUSED(d->kept_bases[1].round = 4, "kept_bases[1]");
 	DOCUMENT_REFUSED((d->n_members = 0, d->n_ranges = 0), "without members");
 	DOCUMENT_REFUSED(d->members[1].member = 0, "members[1] = 0");
 	DOCUMENT_REFUSED(d->members[2].member = 5, "members[2] = 5");
@@ -468,6 +495,7 @@ int main(void) {
 		cmocka_unit_test(test_report_rules),
 		cmocka_unit_test(test_document),
 		cmocka_unit_test(test_document_versions),
+		cmocka_unit_test(test_document_digests),
 		cmocka_unit_test(test_the_largest_document_fits),
 		cmocka_unit_test(test_document_rules),
 		cmocka_unit_test(test_an_open_document_has_no_shard_map),

@@ -327,6 +327,7 @@ struct sim_fetch {
 	struct fetch_core *core; /* NULL: nothing was ever fetched in this life */
 	uint8_t *payload;
 	bool complete;
+	int slot; /* of the core */
 };
 
 struct sim_worker {

@@ -119,7 +119,7 @@ void fetch_start(struct sim *s, int host, const struct round_action *a) {
 	struct state_id id = id_of(f);
 	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id.kind));
 	fetch_core_want(f->core, s->now_us, NULL, 0, &slot); /* the same one again may have been of no use */
-	fetch_core_want(f->core, s->now_us, &id, 1, &slot);
+	fetch_core_want(f->core, s->now_us, &id, 1, &f->slot);
 	sim_say(s, host, "fetches %s %llu", id.kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)a->round);
 }
 
@@ -139,6 +139,9 @@ void fetch_pump(struct sim *s, int host) {
 		donors |= UINT64_C(1) << d->members[i].member;
 	fetch_core_allow(w->fetch.core, s->now_us, donors);
 	fetch_core_tick(w->fetch.core, s->now_us);
+	bool wanted = w->fetch.kind != ROUND_NONE && !fetch_core_complete(w->fetch.core, w->fetch.slot);
+	if (wanted && fetch_core_nowhere(w->fetch.core, w->fetch.slot))
+		round_on_lacking(w->core, s->now_us);
 	for (int peer = 0; peer < s->opt.n_workers; peer++) {
 		struct frame_fetch m;
 		while (peer != host && w->links[peer].state == LINK_UP && member_of(s, peer) < NET_MAX_MEMBERS &&

@@ -2,6 +2,8 @@
  * does for the real state store (worker/statestore_recover.c, statestore_prune.c). */
 #include "sim.h"
 
+#include "worker/document_files.h"
+
 #include "base/assert.h"
 
 #include <stdlib.h>
@@ -103,10 +105,12 @@ void recovery_prune(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	const struct document *d = round_document(w->core);
 	const struct checkpoint_policy policy = {.keep_bases = s->opt.keep_bases, .keep_log = s->opt.keep_log};
+	const struct checkpoint_named named = document_named_files(d);
 	const struct checkpoint_index *x = scan(s, host);
-	struct checkpoint_keep keep = checkpoint_retention(x, &policy, d->base_round);
-	for (int i = 0; i < x->bases.n && x->bases.at[i].round < keep.bases_from; i++)
-		disk_remove(&w->disk, FILE_BASE, x->bases.at[i].round);
+	struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
+	for (int i = 0; i < x->bases.n; i++)
+		if (!checkpoint_keeps_base(&keep, &named, x->bases.at[i].round))
+			disk_remove(&w->disk, FILE_BASE, x->bases.at[i].round);
 	for (int i = 0; i < x->logs.n && x->logs.at[i].round < keep.logs_from; i++)
 		disk_remove(&w->disk, FILE_LOG, x->logs.at[i].round);
 }
@@ -125,8 +129,8 @@ void recovery_rewind(struct sim *s, int host, uint64_t round) {
 
 /* The document says that this entry was committed. */
 static bool is_committed(const struct document *d, const struct checkpoint_file *log) {
-	return log->has_hash && log->round >= d->base_round && log->round - d->base_round < d->n_log &&
-		   rv_hash_equal(&log->hash, &d->log[log->round - d->base_round]);
+	const struct rv_hash *digest = document_digest(d, log->round);
+	return log->has_hash && digest != NULL && rv_hash_equal(&log->hash, digest);
 }
 
 /* Before a base of `round` is installed: other later files than the document's may be of another history; so may be a vote

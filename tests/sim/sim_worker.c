@@ -171,6 +171,8 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 							   .steps_per_round = s->opt.steps_per_round,
 							   .n_chunks = s->global_config.chunks.n_chunks,
 							   .late = s->opt.late,
+							   .logs_per_base = (uint32_t)(state_payload_bytes(&s->global_config, STATE_KIND_BASE) /
+														   state_payload_bytes(&s->global_config, STATE_KIND_LOG)),
 							   .heartbeat_us = HEARTBEAT_US};
 	w->core =
 		round_core_init(w->core_memory, &cfg, w->boot, w->global.round, &w->global.chain, w->steps_done, s->now_us);

@@ -48,6 +48,13 @@ void document_make(struct document *d, uint64_t seq, enum run_phase phase, uint6
 	d->n_chunks = phase == RUN_REDUCE ? FIXTURE_CHUNKS : 0;
 }
 
+void document_older(struct document *d, uint64_t from) {
+	d->n_older = (uint16_t)(d->base_round - from);
+	d->older_chain = chain_at(from);
+	for (uint16_t i = 0; i < d->n_older; i++)
+		d->older[i] = digest_of(from + i);
+}
+
 void document_members(struct document *d, uint64_t members) {
 	d->n_members = 0;
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {

@@ -146,7 +146,8 @@ static void an_entry_that_was_never_committed_is_not_replayed(void **state) {
 static void assert_kept(uint64_t bases, uint64_t log_rounds, uint64_t vouched, uint64_t bases_from,
 						uint64_t logs_from) {
 	const struct checkpoint_policy policy = {bases, log_rounds};
-	struct checkpoint_keep keep = checkpoint_retention(x, &policy, vouched);
+	const struct checkpoint_named named = {.vouched_round = vouched, .logs_from = vouched};
+	struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
 	assert_int_equal(keep.bases_from, bases_from);
 	assert_int_equal(keep.logs_from, logs_from);
 }
@@ -168,6 +169,22 @@ static void retention_keeps_what_a_joiner_starts_from(void **state) {
 	assert_kept(1, 1000, 16, 16, 0);
 	checkpoint_index_damaged(x, STATE_KIND_BASE, 12);
 	assert_kept(2, 0, 16, 8, 8);
+}
+
+static void what_joiners_still_fetch_is_kept(void **state) {
+	const struct checkpoint_policy policy = {.keep_bases = 1};
+	const struct checkpoint_named named = {.vouched_round = 16, .logs_from = 6, .n_bases = 1, .bases = {8}};
+	(void)state;
+	logs(0, 19, 1);
+	for (uint64_t r = 4; r <= 16; r += 4)
+		base(r);
+	struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
+	assert_int_equal(keep.bases_from, 16);
+	assert_int_equal(keep.logs_from, 6);
+	assert_true(checkpoint_keeps_base(&keep, &named, 16));
+	assert_false(checkpoint_keeps_base(&keep, &named, 12));
+	assert_true(checkpoint_keeps_base(&keep, &named, 8));
+	assert_false(checkpoint_keeps_base(&keep, &named, 4));
 }
 
 static void of_too_many_files_the_newest_are_known(void **state) {
@@ -198,7 +215,8 @@ static void retention_never_costs_what_is_proved(void **state) {
 		struct checkpoint_start s = start();
 		uint64_t vouched = seed >> 10 & 31, reach = checkpoint_reach(x, &s);
 		struct checkpoint_policy policy = {.keep_bases = 1 + (seed >> 8 & 1)};
-		struct checkpoint_keep keep = checkpoint_retention(x, &policy, vouched);
+		const struct checkpoint_named named = {.vouched_round = vouched, .logs_from = vouched};
+		struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
 		struct checkpoint_index *kept = malloc(sizeof *kept);
 		checkpoint_index_init(kept, true, &hash);
 		for (int i = 0; i < x->bases.n; i++)
@@ -229,6 +247,7 @@ int main(void) {
 		T(a_damaged_base_gives_way_to_the_one_before),
 		T(an_entry_that_was_never_committed_is_not_replayed),
 		T(retention_keeps_what_a_joiner_starts_from),
+		T(what_joiners_still_fetch_is_kept),
 		T(of_too_many_files_the_newest_are_known),
 		T(retention_never_costs_what_is_proved),
 	};

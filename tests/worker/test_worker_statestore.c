@@ -311,7 +311,7 @@ static void no_damage_passes(void **state) {
 static void pruning_keeps_what_joiners_and_we_need(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 9, 1); /* bases 2, 4, 6, 8 */
-	statestore_prune(&f->store, 6);
+	statestore_prune(&f->store, &(struct checkpoint_named){.vouched_round = 6, .logs_from = 6});
 	assert_false(exists(f, STATE_FILE_BASE, 2));
 	assert_true(exists(f, STATE_FILE_BASE, 4));
 	assert_true(exists(f, STATE_FILE_BASE, 6));

@@ -1,0 +1,303 @@
+/* test_worker_round_bases.c: a joiner on a slow line: it stays with the base whose fetch is under way while the document
+ * reaches back to it, and goes on by log entries; who cannot be helped so takes the latest base, and says why. */
+#include "base/chain.h"
+#include "round_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { HEARTBEAT_US = 1000, OTHERS = 3, LOGS_PER_BASE = 4 };
+
+struct fixture {
+	struct round_core *c;
+	struct document doc;
+	uint64_t seq;
+	int64_t now;
+};
+
+static int setup(void **state) {
+	struct fixture *f = calloc(1, sizeof *f);
+	struct round_config cfg = {.member = FIXTURE_SELF,
+							   .steps_per_round = FIXTURE_H,
+							   .n_chunks = FIXTURE_CHUNKS,
+							   .logs_per_base = LOGS_PER_BASE,
+							   .heartbeat_us = HEARTBEAT_US};
+	struct rv_hash chain = chain_at(0);
+	f->c = round_core_init(malloc(round_core_size()), &cfg, 77, 0, &chain, 0, f->now);
+	round_lacks_state(f->c);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state) {
+	struct fixture *f = *state;
+	free(f->c);
+	free(f);
+	return 0;
+}
+
+/* The run is at `round`, with a base of `base`; the document lists digests from `from` on. */
+static void show(struct fixture *f, uint64_t round, uint64_t base, uint64_t from) {
+	document_make(&f->doc, ++f->seq, RUN_OPEN, round, base);
+	document_older(&f->doc, from);
+	f->doc.final_round = 1000;
+	document_members(&f->doc, OTHERS);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+}
+
+static struct round_action expect_action(struct fixture *f, enum round_action_type type, uint64_t round) {
+	struct round_action a = {0};
+	assert_true(round_next_action(f->c, f->now, &a));
+	assert_int_equal(a.type, type);
+	if (type != ROUND_CANCEL_FETCH)
+		assert_int_equal(a.round, round);
+	return a;
+}
+
+static void expect_nothing(struct fixture *f) {
+	struct round_action a;
+	assert_false(round_next_action(f->c, f->now, &a));
+}
+
+static void expect_needs(struct fixture *f, uint64_t from) {
+	struct report r;
+	f->now += HEARTBEAT_US;
+	assert_true(round_next_report(f->c, f->now, &r));
+	assert_int_equal(r.phase, WORKER_SYNCING);
+	assert_int_equal(r.needs_from, from);
+}
+
+static void fetched(struct fixture *f, enum round_action_type kind, uint64_t round) {
+	round_on_fetched(f->c, f->now, kind, round, true);
+}
+
+static void apply(struct fixture *f, uint64_t round) {
+	expect_action(f, ROUND_APPLY, round);
+	struct rv_hash chain = chain_at(round + 1);
+	round_on_applied(f->c, f->now, round, &chain, true);
+}
+
+static void fetch_and_apply(struct fixture *f, uint64_t round) {
+	expect_action(f, ROUND_FETCH_LOG, round);
+	fetched(f, ROUND_FETCH_LOG, round);
+	apply(f, round);
+}
+
+static void a_base_under_way_is_fetched_to_its_end(void **state) {
+	struct fixture *f = *state;
+	struct round_action next;
+	show(f, 10, 10, 0);
+	struct round_action a = expect_action(f, ROUND_FETCH_BASE, 10);
+	expect_needs(f, 10);
+	show(f, 13, 12, 4);
+	expect_nothing(f);
+	expect_needs(f, 10);
+	assert_true(round_fetch_after(f->c, &a, &next));
+	assert_int_equal(next.round, 10);
+	fetched(f, ROUND_FETCH_BASE, 10);
+	expect_needs(f, 10);
+	fetch_and_apply(f, 10);
+	expect_needs(f, 11);
+	fetch_and_apply(f, 11);
+	fetch_and_apply(f, 12);
+	expect_action(f, ROUND_TRAIN, 13);
+	assert_false(round_starves(f->c));
+}
+
+static void a_base_that_is_out_of_reach_is_given_up(void **state) {
+	struct fixture *f = *state;
+	show(f, 10, 10, 0);
+	expect_action(f, ROUND_FETCH_BASE, 10);
+	show(f, 20, 20, 11);
+	expect_action(f, ROUND_FETCH_BASE, 20);
+	assert_true(round_starves(f->c));
+	expect_needs(f, 20);
+	fetched(f, ROUND_FETCH_BASE, 20);
+	show(f, 21, 20, 11);
+	fetch_and_apply(f, 20);
+	assert_false(round_starves(f->c));
+}
+
+static void a_base_that_nobody_has_any_more_is_given_up(void **state) {
+	struct fixture *f = *state;
+	show(f, 10, 10, 0);
+	expect_action(f, ROUND_FETCH_BASE, 10);
+	round_on_lacking(f->c, f->now); /* of the latest base: somebody will have it */
+	show(f, 13, 12, 4);
+	expect_nothing(f);
+	round_on_lacking(f->c, f->now);
+	expect_action(f, ROUND_FETCH_BASE, 12);
+	assert_false(round_starves(f->c));
+	fetched(f, ROUND_FETCH_BASE, 12);
+	fetch_and_apply(f, 12);
+	expect_action(f, ROUND_TRAIN, 13);
+}
+
+static void log_entries_that_nobody_has_any_more_need_the_base(void **state) {
+	struct fixture *f = *state;
+	show(f, 10, 10, 0);
+	expect_action(f, ROUND_FETCH_BASE, 10);
+	fetched(f, ROUND_FETCH_BASE, 10);
+	show(f, 13, 12, 4);
+	expect_action(f, ROUND_FETCH_LOG, 10);
+	round_on_lacking(f->c, f->now);
+	expect_action(f, ROUND_CANCEL_FETCH, 0);
+	expect_action(f, ROUND_FETCH_BASE, 12);
+}
+
+/* Up to a base's worth of entries; who has begun with them, twice that. */
+static void log_entries_are_fetched_while_they_are_less_than_a_base(void **state) {
+	struct fixture *f = *state;
+	show(f, 10, 10, 0);
+	expect_action(f, ROUND_FETCH_BASE, 10);
+	fetched(f, ROUND_FETCH_BASE, 10);
+	expect_action(f, ROUND_TRAIN, 10);
+	round_on_trained(f->c, f->now, 10, FIXTURE_H, 1);
+	expect_action(f, ROUND_ENCODE, 10);
+	round_on_encoded(f->c, f->now, 10, true);
+	show(f, 10 + LOGS_PER_BASE, 10 + LOGS_PER_BASE, 0); /* it was away */
+	expect_action(f, ROUND_FETCH_LOG, 10);
+	show(f, 11 + LOGS_PER_BASE, 11 + LOGS_PER_BASE, 0); /* nothing came in all that time */
+	expect_action(f, ROUND_CANCEL_FETCH, 0);
+	expect_action(f, ROUND_FETCH_BASE, 11 + LOGS_PER_BASE);
+	show(f, 20, 20, 0);
+	expect_nothing(f);
+	fetched(f, ROUND_FETCH_BASE, 15);
+	show(f, 15 + 2 * LOGS_PER_BASE, 15 + 2 * LOGS_PER_BASE, 0);
+	expect_action(f, ROUND_FETCH_LOG, 15);
+	assert_false(round_starves(f->c));
+	show(f, 16 + 2 * LOGS_PER_BASE, 16 + 2 * LOGS_PER_BASE, 0);
+	expect_action(f, ROUND_CANCEL_FETCH, 0);
+	expect_action(f, ROUND_FETCH_BASE, 16 + 2 * LOGS_PER_BASE);
+	assert_true(round_starves(f->c));
+}
+
+static void a_part_of_a_former_process_is_gone_on_with(void **state) {
+	struct fixture *f = *state;
+	struct rv_hash hash = full_at(10);
+	round_has_part(f->c, 10);
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 13, 12);
+	document_older(&f->doc, 6);
+	f->doc.n_kept_rounds = 4;
+	f->doc.n_kept_bases = 2;
+	f->doc.kept_bases[0] = (struct kept_base){.round = 8, .hash = full_at(8)};
+	f->doc.kept_bases[1] = (struct kept_base){.round = 10, .hash = hash};
+	document_members(&f->doc, OTHERS);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	struct round_action a = expect_action(f, ROUND_FETCH_BASE, 10);
+	assert_memory_equal(&a.expect, &hash, sizeof hash);
+}
+
+static void a_part_that_documents_do_not_know_is_not(void **state) {
+	struct fixture *f = *state;
+	round_has_part(f->c, 10);
+	show(f, 13, 12, 4);
+	expect_action(f, ROUND_FETCH_BASE, 12);
+}
+
+static void older_digests_must_lead_to_the_base(void **state) {
+	struct fixture *f = *state;
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 13, 12);
+	document_older(&f->doc, 4);
+	f->doc.older[2].b[0] ^= 1;
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	expect_nothing(f);
+}
+
+static void a_fork_before_the_base_is_seen(void **state) {
+	struct fixture *f = *state;
+	struct rv_errtext et = {0};
+	show(f, 10, 10, 0);
+	expect_action(f, ROUND_FETCH_BASE, 10);
+	fetched(f, ROUND_FETCH_BASE, 10);
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 13, 12);
+	document_older(&f->doc, 10);
+	struct rv_hash other = rv_hash_of("another history", 15);
+	f->doc.older_chain = other;
+	for (int i = 0; i < 2; i++)
+		other = rv_chain_next(&other, &f->doc.older[i]);
+	f->doc.base_chain = other;
+	f->doc.chain = rv_chain_next(&other, &f->doc.log[0]);
+	document_members(&f->doc, OTHERS);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, &et), RV_E_CORRUPT);
+	expect_action(f, ROUND_FETCH_BASE, 12);
+}
+
+/* ---- against the clock ------------------------------------------------------------------------------------------- */
+
+/* A log entry is 1, a base LOGS_PER_BASE, the line carries `per_round` while a round is made; each round is a base.
+ * Returned: the round in which it is in, 0: not within 300. */
+static uint64_t joins_at(struct fixture *f, double per_round, bool *starves) {
+	double left = 0;
+	struct round_action a = {0};
+	bool busy = false;
+	*starves = false;
+	for (uint64_t round = 10; round < 300; round++) {
+		double budget = per_round;
+		show(f, round, round, round > 60 ? round - 60 : 0);
+		while (true) {
+			struct round_action next;
+			while (round_next_action(f->c, f->now, &next)) {
+				busy = next.type == ROUND_FETCH_BASE || next.type == ROUND_FETCH_LOG;
+				left = next.type == ROUND_FETCH_BASE ? LOGS_PER_BASE : 1;
+				a = next;
+				if (a.type == ROUND_APPLY) {
+					struct rv_hash chain = chain_at(a.round + 1);
+					round_on_applied(f->c, f->now, a.round, &chain, true);
+				}
+				if (a.type == ROUND_TRAIN)
+					return round;
+			}
+			*starves |= round_starves(f->c);
+			if (!busy || left > budget)
+				break;
+			budget -= left;
+			busy = false;
+			fetched(f, a.type, a.round);
+		}
+		left -= busy ? budget : 0;
+	}
+	return 0;
+}
+
+static void a_line_just_faster_than_the_run_gets_in(void **state) {
+	static const double per_round[] = {1.05, 1.2, 1.5, 3};
+	for (size_t i = 0; i < sizeof per_round / sizeof per_round[0]; i++) {
+		bool starves;
+		uint64_t round = joins_at(*state, per_round[i], &starves);
+		assert_true(round > 0 && round <= 10 + (uint64_t)(LOGS_PER_BASE / (per_round[i] - 1)) + 3);
+		assert_false(starves);
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void a_line_slower_than_the_run_is_told(void **state) {
+	bool starves;
+	assert_int_equal(joins_at(*state, 0.4, &starves), 0);
+	assert_true(starves);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		T(a_base_under_way_is_fetched_to_its_end),
+		T(a_base_that_is_out_of_reach_is_given_up),
+		T(a_base_that_nobody_has_any_more_is_given_up),
+		T(log_entries_that_nobody_has_any_more_need_the_base),
+		T(log_entries_are_fetched_while_they_are_less_than_a_base),
+		T(a_part_of_a_former_process_is_gone_on_with),
+		T(a_part_that_documents_do_not_know_is_not),
+		T(older_digests_must_lead_to_the_base),
+		T(a_fork_before_the_base_is_seen),
+		T(a_line_just_faster_than_the_run_gets_in),
+		T(a_line_slower_than_the_run_is_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
