@@ -549,5 +549,5 @@ void fetcher_progress(const struct fetcher *f, uint64_t *done, uint64_t *total) 
 
 bool fetcher_nowhere(const struct fetcher *f) {
 	const struct part *p = f->waits ? find_part(f, &f->waited) : NULL;
-	return p && !fetch_core_complete(f->core, p->slot) && fetch_core_nowhere(f->core, p->slot);
+	return p && !p->finished && !fetch_core_complete(f->core, p->slot) && fetch_core_nowhere(f->core, p->slot);
 }
