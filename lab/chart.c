@@ -14,8 +14,9 @@ enum {
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
-	LABEL_CHARS = 20, /* what fits there */
-	MARKERS_MAX = 80, /* per line; longer ones have a marker every so many points */
+	LABEL_CHARS = 20,    /* what fits there */
+	MARKERS_MAX = 80,    /* per line; longer ones have a marker every so many points */
+	ERROR_BARS_MAX = 12, /* likewise */
 	BAR_HEIGHT = 18,
 	BAR_PITCH = 40,
 	LEGEND_HEIGHT = 26
@@ -27,8 +28,12 @@ struct plot {
 	FILE *out;
 };
 
-static bool shown(const struct line_chart *c, const struct chart_series *s, int i) {
+bool chart_shows(const struct line_chart *c, const struct chart_series *s, int i) {
 	return isfinite(s->x[i]) && isfinite(s->y[i]) && (!c->x_log || s->x[i] > 0);
+}
+
+static double half_bar(const struct chart_series *s, int i) {
+	return s->sd && isfinite(s->sd[i]) ? s->sd[i] : 0;
 }
 
 /* False when there is nothing to show. */
@@ -37,11 +42,11 @@ static bool find_ranges(struct plot *p) {
 	double x0 = INFINITY, x1 = -INFINITY, y0 = INFINITY, y1 = -INFINITY;
 	for (int s = 0; s < c->n_series; s++)
 		for (int i = 0; i < c->series[s].n; i++)
-			if (shown(c, &c->series[s], i)) {
+			if (chart_shows(c, &c->series[s], i)) {
 				x0 = fmin(x0, c->series[s].x[i]);
 				x1 = fmax(x1, c->series[s].x[i]);
-				y0 = fmin(y0, c->series[s].y[i]);
-				y1 = fmax(y1, c->series[s].y[i]);
+				y0 = fmin(y0, c->series[s].y[i] - half_bar(&c->series[s], i));
+				y1 = fmax(y1, c->series[s].y[i] + half_bar(&c->series[s], i));
 			}
 	if (!(x0 <= x1))
 		return false;
@@ -76,16 +81,30 @@ static void print_axes(const struct plot *p) {
 				  (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, c->x_label);
 }
 
+static void print_error_bars(const struct plot *p, const struct chart_series *s, int color) {
+	for (int i = s->n - 1; i >= 0; i -= (s->n + ERROR_BARS_MAX - 1) / ERROR_BARS_MAX) {
+		if (!chart_shows(p->chart, s, i) || !(half_bar(s, i) > 0))
+			continue;
+		double x = axis_at(&p->x, s->x[i]), half = half_bar(s, i);
+		double low = axis_at(&p->y, s->y[i] - half), high = axis_at(&p->y, s->y[i] + half);
+		(void)fprintf(p->out,
+					  "<path class=\"line\" style=\"stroke:var(--s%d)\" d=\"M%.1f %.1fh6m-3 0V%.1fm-3 0h6\"/>\n", color,
+					  x - 3, low, high);
+	}
+}
+
 static void print_line(const struct plot *p, int index) {
 	const struct chart_series *s = &p->chart->series[index];
 	int color = index % CHART_COLORS, every = s->n / MARKERS_MAX + 1;
-	(void)fprintf(p->out, "<polyline class=\"line\" style=\"stroke:var(--s%d)\" points=\"", color);
+	(void)fprintf(p->out, "<polyline class=\"line\" style=\"stroke:var(--s%d)%s\" points=\"", color,
+				  index >= CHART_COLORS ? ";stroke-dasharray:6 3" : "");
 	for (int i = 0; i < s->n; i++)
-		if (shown(p->chart, s, i))
+		if (chart_shows(p->chart, s, i))
 			(void)fprintf(p->out, "%.1f,%.1f ", axis_at(&p->x, s->x[i]), axis_at(&p->y, s->y[i]));
 	(void)fputs("\"/>\n", p->out);
+	print_error_bars(p, s, color);
 	for (int i = 0; i < s->n; i += every) {
-		if (!shown(p->chart, s, i))
+		if (!chart_shows(p->chart, s, i))
 			continue;
 		char x[CHART_TEXT_BYTES], y[CHART_TEXT_BYTES];
 		p->chart->format_x(s->x[i], x);
@@ -107,7 +126,7 @@ static int collect_ends(const struct plot *p, struct end_label *ends) {
 	for (int s = 0; s < p->chart->n_series; s++) {
 		const struct chart_series *line = &p->chart->series[s];
 		int last = line->n - 1;
-		while (last >= 0 && !shown(p->chart, line, last))
+		while (last >= 0 && !chart_shows(p->chart, line, last))
 			last--;
 		if (last < 0)
 			continue;
@@ -167,14 +186,15 @@ static void print_labels(const struct plot *p) {
 	}
 }
 
-static void open_figure(const char *title, const char *subtitle, int height, FILE *out) {
-	(void)fprintf(out, "<figure><figcaption>%s%s%s</figcaption>\n", title, subtitle[0] ? " · " : "", subtitle);
-	(void)fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n", WIDTH, height, title);
+static void open_svg(const char *title, int height, FILE *out) {
+	(void)fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, height);
+	chart_print_text(title, out);
+	(void)fputs("\">\n", out);
 }
 
 void chart_print_lines(const struct line_chart *c, FILE *out) {
 	struct plot p = {.chart = c, .out = out};
-	open_figure(c->title, c->y_label, HEIGHT, out);
+	open_svg(c->title, HEIGHT, out);
 	if (find_ranges(&p)) {
 		print_axes(&p);
 		for (int s = 0; s < c->n_series; s++)
@@ -184,7 +204,7 @@ void chart_print_lines(const struct line_chart *c, FILE *out) {
 		(void)fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">no data yet</text>\n", WIDTH / 2,
 					  HEIGHT / 2);
 	}
-	(void)fputs("</svg></figure>\n", out);
+	(void)fputs("</svg>\n", out);
 }
 
 static void print_legend(const struct bar_chart *c, FILE *out) {
@@ -224,9 +244,9 @@ void chart_print_bars(const struct bar_chart *c, FILE *out) {
 			total += c->bars[i].parts[k];
 		most = fmax(most, total);
 	}
-	open_figure(c->title, "", LEGEND_HEIGHT + c->n_bars * BAR_PITCH + 8, out);
+	open_svg(c->title, LEGEND_HEIGHT + c->n_bars * BAR_PITCH + 8, out);
 	print_legend(c, out);
 	for (int i = 0; i < c->n_bars; i++)
 		print_bar(c, &c->bars[i], LEGEND_HEIGHT + 16 + i * BAR_PITCH, most > 0 ? (WIDTH - LEFT - 70) / most : 0, out);
-	(void)fputs("</svg></figure>\n", out);
+	(void)fputs("</svg>\n", out);
 }

@@ -1,8 +1,10 @@
-/* chart.h: line charts and stacked bars as inline SVG. Colours are CSS variables of the page (--s0 ... --s7, --fg,
- * --muted, --grid), so that one picture serves light and dark; every mark has a tooltip (<title>). No scripts. */
+/* chart.h: line charts and stacked bars: as inline SVG, as CSV, and as JSON for a library that draws. In SVG colours are
+ * CSS variables of the page (--s0 ... --s7, --fg, --muted, --grid), so that one picture serves light and dark; every mark
+ * has a tooltip (<title>). No scripts. */
 #ifndef RV_LAB_CHART_H
 #define RV_LAB_CHART_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -13,11 +15,14 @@ typedef void chart_format(double v, char out[CHART_TEXT_BYTES]);
 struct chart_series {
 	const char *label;
 	const double *x, *y; /* (n), x ascending; points that are not finite, or not positive on a log axis, are left out */
+	const double *sd;    /* (n) error bars: y - sd to y + sd; NaN: none. NULL: no point has one */
 	int n;
 };
 
 struct line_chart {
+	const char *id; /* of files and elements */
 	const char *title, *x_label, *y_label;
+	const char *x_column; /* what CSV calls x */
 	bool x_log;
 	chart_format *format_x, *format_y;
 	struct chart_series series[CHART_MAX_SERIES];
@@ -35,7 +40,7 @@ struct chart_bar {
 };
 
 struct bar_chart {
-	const char *title;
+	const char *id, *title;
 	const char *part_names[CHART_MAX_PARTS];
 	int n_parts;
 	chart_format *format;
@@ -44,6 +49,21 @@ struct bar_chart {
 };
 
 void chart_print_bars(const struct bar_chart *c, FILE *out);
+
+/* RFC 4180, a header line first, a row for each point, or bar. Text is made safe for spreadsheets (chart_csv_text). */
+void chart_csv_lines(const struct line_chart *c, FILE *out);
+void chart_csv_bars(const struct bar_chart *c, FILE *out);
+/* In quotes; what a spreadsheet would take for a formula gets an apostrophe in front. */
+void chart_csv_text(const char *text, FILE *out);
+/* Nothing for what is not finite. */
+void chart_csv_number(double v, FILE *out);
+
+/* What report_page.js draws. NULL: no memory. Texts must be UTF-8. */
+json_t *chart_json_lines(const struct line_chart *c);
+json_t *chart_json_bars(const struct bar_chart *c);
+
+/* Whether point i is to be shown. */
+bool chart_shows(const struct line_chart *c, const struct chart_series *s, int i);
 
 /* Formats: 12.3M, 4.56 MB, 1:02:03 h, 1.234. */
 chart_format chart_si, chart_bytes, chart_seconds, chart_plain;

@@ -1,36 +1,97 @@
-/* report.h: runs side by side: as a table for the terminal and as one self-contained HTML page. */
+/* report.h: runs side by side: a table for the terminal, one self-contained HTML page, and CSV files.
+ *
+ * A *run* is one record of the lab, or the records of one real run's workers. Runs that differ in the seed only are a
+ * *configuration*: means and standard deviations are over its runs. Configurations that differ in H only (and in the
+ * number of rounds that follows from it) are a *series*: a line in a chart.
+ */
 #ifndef RV_LAB_REPORT_H
 #define RV_LAB_REPORT_H
 
+#include "lab/report_facts.h"
+#include "lab/report_line.h"
 #include "lab/run_record.h"
 
 #include <stdio.h>
 
-enum { REPORT_MAX_RUNS = 16, REPORT_MAX_MEMBERS = 64 };
+enum {
+	REPORT_MAX_RUNS = 10000,
+	REPORT_MAX_MEMBERS = 64,
+	REPORT_MAX_SKIPPED = 50,
+	REPORT_LABEL_BYTES = 128,
+	REPORT_PATH_BYTES = 512
+};
 
-/* One run: the records of its workers, or one record of the lab. */
+struct report_member {
+	struct run_record record; /* its rounds are let go of; `totals` has their sums */
+	struct record_totals totals;
+	double ddp_bytes; /* run_record_ddp_bytes */
+	uint64_t least_participants, most_participants;
+	double delta_cosine, delta_norm; /* means over the rounds that have them; NaN: none has */
+};
+
 struct report_run {
-	char label[RECORD_NAME_BYTES + 32]; /* "Rivulet, 4 workers", "data-parallel" */
-	char directory[512];                /* that its members' directories are in */
-	struct run_record *members;
+	char label[REPORT_LABEL_BYTES];    /* "Rivulet, 4 workers", "data-parallel" */
+	char directory[REPORT_PATH_BYTES]; /* of the lab: its own; of workers: that their directories are in */
+	struct report_member *members;
 	int n_members;
-	const struct run_record *evals_of; /* the member with most evaluations */
-	struct record_totals totals;       /* its loss and rounds; bytes: mean over the members */
+	const struct report_member *evals_of; /* the member with most evaluations */
+	struct record_totals totals;          /* its loss and rounds; bytes: mean over the members */
+	struct report_facts facts;            /* of the first member */
+	struct rv_hash config, series;        /* equal where the runs are of one configuration, of one series */
+	struct report_timing timing;          /* on the chosen line */
+	int found;                            /* how many were before it */
+};
+
+/* Over the runs of a configuration that have the value; the standard deviation is of a sample (n - 1), NaN for one. */
+struct report_spread {
+	double mean, sd;
+	int n;
+};
+
+struct report_group {
+	char label[REPORT_LABEL_BYTES];
+	char series_label[REPORT_LABEL_BYTES]; /* without H */
+	const struct report_run *runs;         /* borrowed from report.runs */
+	int n_runs, n_ended;
+	int series; /* number of the series; ascending, not without gaps */
+	struct report_spread loss, average_loss, replica_loss, delta_cosine, delta_norm;
+	struct report_spread bytes_sent, tokens, wall_s, utilisation; /* the last two: on the chosen line */
 };
 
 struct report {
-	struct report_run runs[REPORT_MAX_RUNS];
+	struct report_line line;
+	struct report_run *runs; /* those of a group are neighbours */
 	int n_runs;
+	struct report_group *groups;
+	int n_groups, n_series;
+	char skipped[REPORT_MAX_SKIPPED][RV_ERRTEXT_BYTES]; /* what could not be read, and why */
+	int n_skipped;                                      /* may be more than are kept */
+	bool on_bytes;                                      /* every run's tokens are bytes */
 };
 
-/* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path. Workers in sibling directories with the same model
- * are one run. RV_E_NOTFOUND names the path that holds no metrics; RV_E_RANGE too many runs. */
-enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, struct rv_errtext *et);
+/* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path, with what run.conf and sweep.json beside them say.
+ * Workers in sibling directories with the same model are one run. A path or file that cannot be used is named in
+ * `skipped`. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the first of these reasons; RV_E_RANGE: more
+ * than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be released even then. */
+enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
+						   struct rv_errtext *et);
 void report_release(struct report *p);
 
-/* The data-parallel run that others are compared with, or NULL. */
-const struct report_run *report_baseline(const struct report *p);
+/* report_groups.c: runs into groups, sorted: real runs first, then the lab's as they were found, then sweeps by what sets
+ * their cells apart. RV_E_NOMEM. Called by report_collect. */
+enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
+
+/* The data-parallel configuration that `of` is compared with: of as many workers if there is one, else the first with
+ * more than one. NULL: there is none. */
+const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
+/* Loss over the baseline's, minus 1; NaN where there is no comparison. */
+double report_against_baseline(const struct report *p, const struct report_group *g);
+/* How many times fewer bytes than data-parallel training with fp32 gradients; NaN: does not apply. */
+double report_fewer_bytes(const struct report_group *g);
+double report_over_formula(const struct report_group *g);
+/* H: inner steps between two exchanges; 1 for data-parallel. */
+double report_steps_per_sync(const struct report_group *g);
+
 void report_print_table(const struct report *p, FILE *out);
-void report_print_html(const struct report *p, FILE *out);
 
 #endif

@@ -1,101 +1,246 @@
 /* report_collect.c: finding metrics files, and putting the workers of one run together. */
+#include "lab/clean_text.h"
 #include "lab/report.h"
 #include "worker/train/metrics.h"
 
-#include <glob.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* "a/b" of "a/b/worker0/metrics.jsonl" */
-static void directory_of_run(const char *file, char *out, size_t cap) {
-	snprintf(out, cap, "%s", file);
-	for (int up = 0; up < 2; up++) {
-		char *slash = strrchr(out, '/');
-		if (slash)
-			*slash = '\0';
-		else
-			snprintf(out, cap, ".");
+enum { EVALS_KEPT = 256 }; /* of a record: more than a chart can show */
+
+/* ---- one file -------------------------------------------------------------------------------------------------------
+ */
+
+/* Every so many, and the last. */
+static void thin_evals(struct run_record *r) {
+	int every = r->n_evals / EVALS_KEPT + 1, n = 0;
+	for (int i = 0; i < r->n_evals; i++)
+		if ((i + 1) % every == 0 || i == r->n_evals - 1)
+			r->evals[n++] = r->evals[i];
+	r->n_evals = n;
+}
+
+static void add_finite(double v, double *sum, int *n) {
+	if (isfinite(v)) {
+		*sum += v;
+		++*n;
 	}
 }
+
+/* Takes over the record; of its rounds what is needed. */
+static struct report_member member_of(const struct run_record *r) {
+	struct report_member m = {.record = *r,
+							  .totals = run_record_totals(r),
+							  .ddp_bytes = run_record_ddp_bytes(r),
+							  .least_participants = UINT64_MAX};
+	double cosine = 0, norm = 0;
+	int n_cosine = 0, n_norm = 0;
+	for (int i = 0; i < r->n_rounds; i++) {
+		uint64_t n = r->rounds[i].participants;
+		m.least_participants = n > 0 && n < m.least_participants ? n : m.least_participants;
+		m.most_participants = n > m.most_participants ? n : m.most_participants;
+		add_finite(r->rounds[i].delta_cosine, &cosine, &n_cosine);
+		add_finite(r->rounds[i].delta_norm, &norm, &n_norm);
+	}
+	m.delta_cosine = n_cosine > 0 ? cosine / n_cosine : NAN;
+	m.delta_norm = n_norm > 0 ? norm / n_norm : NAN;
+	free(m.record.rounds);
+	m.record.rounds = NULL;
+	m.record.n_rounds = 0;
+	thin_evals(&m.record);
+	clean_text(m.record.name);
+	clean_text(m.record.role);
+	clean_text(m.record.method);
+	clean_text(m.record.codec);
+	return m;
+}
+
+/* ---- into runs ------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_worker(const struct run_record *r) {
 	return strcmp(r->role, "worker") == 0;
 }
 
 static bool same_run(const struct report_run *run, const char *directory, const struct run_record *r) {
-	const struct run_record *first = &run->members[0];
-	return is_worker(first) && is_worker(r) && strcmp(run->directory, directory) == 0 &&
-		   first->n_params == r->n_params && strcmp(first->method, r->method) == 0 &&
-		   first->steps_per_round == r->steps_per_round;
+	const struct run_record *first = &run->members[0].record;
+	return is_worker(first) && strcmp(run->directory, directory) == 0 && first->n_params == r->n_params &&
+		   strcmp(first->method, r->method) == 0 && first->steps_per_round == r->steps_per_round;
 }
 
-static enum rv_err add_member(struct report_run *run, const struct run_record *r, struct rv_errtext *et) {
+static enum rv_err add_member(struct report_run *run, const struct report_member *m, struct rv_errtext *et) {
 	if (run->n_members == REPORT_MAX_MEMBERS)
 		return rv_fail(et, RV_E_RANGE, "more than %d workers in %s", REPORT_MAX_MEMBERS, run->directory);
-	struct run_record *grown = realloc(run->members, (size_t)(run->n_members + 1) * sizeof *grown);
+	struct report_member *grown = realloc(run->members, (size_t)(run->n_members + 1) * sizeof *grown);
 	if (!grown)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a report");
 	run->members = grown;
-	run->members[run->n_members++] = *r;
+	run->members[run->n_members++] = *m;
 	return RV_OK;
 }
 
-static enum rv_err add_record(struct report *p, const char *file, const struct run_record *r, struct rv_errtext *et) {
-	char directory[512];
-	directory_of_run(file, directory, sizeof directory);
-	for (int i = 0; i < p->n_runs; i++)
-		if (same_run(&p->runs[i], directory, r))
-			return add_member(&p->runs[i], r, et);
+/* A new run at the end. Doubles at powers of two. */
+static enum rv_err add_run(struct report *p, const char *directory, struct report_run **out, struct rv_errtext *et) {
 	if (p->n_runs == REPORT_MAX_RUNS)
 		return rv_fail(et, RV_E_RANGE, "more than %d runs; name fewer directories", REPORT_MAX_RUNS);
-	struct report_run *run = &p->runs[p->n_runs++];
-	*run = (struct report_run){0};
-	snprintf(run->directory, sizeof run->directory, "%s", directory);
-	return add_member(run, r, et);
+	if ((p->n_runs & (p->n_runs - 1)) == 0) {
+		struct report_run *grown = realloc(p->runs, (size_t)(p->n_runs > 0 ? 2 * p->n_runs : 1) * sizeof *grown);
+		if (!grown)
+			return rv_fail(et, RV_E_NOMEM, "no memory for a report of %d runs", p->n_runs + 1);
+		p->runs = grown;
+	}
+	*out = &p->runs[p->n_runs];
+	**out = (struct report_run){.found = p->n_runs++};
+	snprintf((*out)->directory, sizeof(*out)->directory, "%s", directory);
+	return RV_OK;
 }
 
-static enum rv_err add_file(struct report *p, const char *file, struct rv_errtext *et) {
-	struct run_record r;
-	RV_TRY(run_record_read(file, &r, et));
-	enum rv_err e = add_record(p, file, &r, et);
+/* "a" of "a/b"; "." of "b". */
+static void parent_of(const char *dir, char out[REPORT_PATH_BYTES]) {
+	snprintf(out, REPORT_PATH_BYTES, "%s", dir);
+	size_t n = strlen(out);
+	while (n > 1 && out[n - 1] == '/')
+		out[--n] = '\0';
+	char *slash = strrchr(out, '/');
+	if (slash && slash > out)
+		*slash = '\0';
+	else
+		snprintf(out, REPORT_PATH_BYTES, "%s", slash ? "/" : ".");
+}
+
+static enum rv_err add_to_run(struct report *p, const char *dir, const struct report_member *m, bool *is_new,
+							  struct rv_errtext *et) {
+	char parent[REPORT_PATH_BYTES];
+	const bool worker = is_worker(&m->record);
+	parent_of(dir, parent);
+	*is_new = false;
+	for (int i = 0; worker && i < p->n_runs; i++)
+		if (same_run(&p->runs[i], parent, &m->record))
+			return add_member(&p->runs[i], m, et);
+	struct report_run *run = NULL;
+	RV_TRY(add_run(p, worker ? parent : dir, &run, et));
+	*is_new = true;
+	enum rv_err e = add_member(run, m, et);
 	if (e != RV_OK)
-		run_record_release(&r);
+		p->n_runs--;
 	return e;
 }
 
-/* Both patterns of one path. */
-static enum rv_err add_path(struct report *p, const char *path, struct rv_errtext *et) {
-	char direct[600], nested[600];
-	snprintf(direct, sizeof direct, "%s/" METRICS_FILE, path);
-	snprintf(nested, sizeof nested, "%s/*/" METRICS_FILE, path);
-	glob_t found = {0};
-	(void)glob(direct, GLOB_NOSORT, NULL, &found);
-	(void)glob(nested, found.gl_pathc > 0 ? GLOB_APPEND : 0, NULL, &found);
-	enum rv_err e = RV_OK;
-	if (found.gl_pathc == 0)
-		e = rv_fail(et, RV_E_NOTFOUND, "%s: no " METRICS_FILE " in it, nor in a directory in it", path);
-	for (size_t i = 0; e == RV_OK && i < found.gl_pathc; i++)
-		e = add_file(p, found.gl_pathv[i], et);
-	globfree(&found);
+static void skip(struct report *p, const char *why) {
+	if (p->n_skipped < REPORT_MAX_SKIPPED) {
+		snprintf(p->skipped[p->n_skipped], RV_ERRTEXT_BYTES, "%s", why);
+		clean_text(p->skipped[p->n_skipped]);
+	}
+	p->n_skipped++;
+}
+
+/* RV_OK when the file cannot be used, too: that is named. */
+static enum rv_err add_directory(struct report *p, const char *dir, struct rv_errtext *et) {
+	char path[REPORT_PATH_BYTES + 32];
+	struct run_record r;
+	struct rv_errtext why = {0};
+	bool is_new;
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
+	if (run_record_read(path, &r, &why) != RV_OK) {
+		skip(p, why.text);
+		return RV_OK;
+	}
+	struct report_member m = member_of(&r);
+	enum rv_err e = add_to_run(p, dir, &m, &is_new, et);
+	if (e != RV_OK)
+		run_record_release(&m.record);
+	else if (is_new && report_facts_read(dir, &p->runs[p->n_runs - 1].facts, &why) != RV_OK)
+		skip(p, why.text);
 	return e;
 }
+
+/* ---- finding --------------------------------------------------------------------------------------------------------
+ */
+
+static bool has_metrics(const char *dir) {
+	char path[REPORT_PATH_BYTES + 32];
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
+	return access(path, F_OK) == 0;
+}
+
+static int no_dots(const struct dirent *d) {
+	return d->d_name[0] != '.';
+}
+
+/* A cell of a sweep that has not begun is no fault of anybody, but its absence should be noticed. */
+static void note_waiting(struct report *p, const char *dir) {
+	char path[REPORT_PATH_BYTES + 32], why[REPORT_PATH_BYTES + 96];
+	snprintf(path, sizeof path, "%s/sweep.json", dir);
+	if (access(path, F_OK) != 0)
+		return;
+	snprintf(why, sizeof why, "%s: no " METRICS_FILE ": this cell of a sweep has not begun", dir);
+	skip(p, why);
+}
+
+static enum rv_err add_below(struct report *p, const char *path, int *n_found, struct rv_errtext *et) {
+	struct dirent **entries;
+	int n = scandir(path, &entries, no_dots, alphasort);
+	enum rv_err e = RV_OK;
+	if (n < 0)
+		return RV_OK;
+	for (int i = 0; i < n; i++) {
+		char dir[REPORT_PATH_BYTES];
+		bool fits = snprintf(dir, sizeof dir, "%s/%s", path, entries[i]->d_name) < (int)sizeof dir;
+		free(entries[i]);
+		if (e != RV_OK || !fits)
+			continue;
+		if (!has_metrics(dir)) {
+			note_waiting(p, dir);
+			continue;
+		}
+		++*n_found;
+		e = add_directory(p, dir, et);
+	}
+	free(entries);
+	return e;
+}
+
+static enum rv_err add_path(struct report *p, const char *path, struct rv_errtext *et) {
+	char why[RV_ERRTEXT_BYTES];
+	int n_found = 0;
+	if (strlen(path) >= REPORT_PATH_BYTES - 1) {
+		snprintf(why, sizeof why, "%.100s...: a path of %zu bytes, at most %d", path, strlen(path),
+				 REPORT_PATH_BYTES - 2);
+		skip(p, why);
+		return RV_OK;
+	}
+	if (has_metrics(path)) {
+		n_found++;
+		RV_TRY(add_directory(p, path, et));
+	}
+	RV_TRY(add_below(p, path, &n_found, et));
+	if (n_found == 0) {
+		snprintf(why, sizeof why, "%s: no " METRICS_FILE " in it, nor in a directory in it", path);
+		skip(p, why);
+	}
+	return RV_OK;
+}
+
+/* ---- what they come to ----------------------------------------------------------------------------------------------
+ */
 
 static int by_member(const void *a, const void *b) {
-	const struct run_record *x = a, *y = b;
-	return x->member < y->member ? -1 : x->member > y->member;
+	const struct report_member *x = a, *y = b;
+	return x->record.member < y->record.member ? -1 : x->record.member > y->record.member;
 }
 
 /* By how many took part in the rounds, as their records say: of some workers the directories may be elsewhere. */
 static void label_workers(struct report_run *run) {
 	uint64_t least = UINT64_MAX, most = 0;
-	for (int i = 0; i < run->n_members; i++)
-		for (int k = 0; k < run->members[i].n_rounds; k++) {
-			uint64_t n = run->members[i].rounds[k].participants;
-			least = n > 0 && n < least ? n : least;
-			most = n > most ? n : most;
-		}
+	for (int i = 0; i < run->n_members; i++) {
+		const struct report_member *m = &run->members[i];
+		least = m->least_participants < least ? m->least_participants : least;
+		most = m->most_participants > most ? m->most_participants : most;
+	}
 	if (most == 0)
 		least = most = (uint64_t)run->n_members;
 	if (least < most)
@@ -104,67 +249,47 @@ static void label_workers(struct report_run *run) {
 		snprintf(run->label, sizeof run->label, "Rivulet, %" PRIu64 " worker%s", most, most == 1 ? "" : "s");
 }
 
-static void summarise(struct report_run *run) {
+static void summarise(struct report_run *run, const struct report_line *line) {
 	qsort(run->members, (size_t)run->n_members, sizeof *run->members, by_member);
 	run->evals_of = &run->members[0];
 	double sent = 0, formula = 0;
 	for (int i = 0; i < run->n_members; i++) {
-		struct record_totals t = run_record_totals(&run->members[i]);
-		sent += t.bytes_sent / run->n_members;
-		formula += t.formula_bytes / run->n_members;
-		if (run->members[i].n_evals > run->evals_of->n_evals)
-			run->evals_of = &run->members[i];
+		const struct report_member *m = &run->members[i];
+		sent += m->totals.bytes_sent / run->n_members;
+		formula += m->totals.formula_bytes / run->n_members;
+		if (m->record.n_evals > run->evals_of->record.n_evals)
+			run->evals_of = m;
 	}
-	run->totals = run_record_totals(run->evals_of);
+	run->totals = run->evals_of->totals;
 	run->totals.bytes_sent = sent;
 	run->totals.formula_bytes = formula;
-	const struct run_record *first = run->evals_of;
-	if (is_worker(first))
+	run->timing = report_line_apply(line, &run->evals_of->record, &run->evals_of->totals, &run->facts);
+	if (is_worker(&run->evals_of->record))
 		label_workers(run);
 	else
-		snprintf(run->label, sizeof run->label, "%s", first->name);
+		snprintf(run->label, sizeof run->label, "%s", run->evals_of->record.name);
 }
 
-/* Real runs before the lab's; else as they were found. */
-static void real_runs_first(struct report *p) {
-	struct report_run sorted[REPORT_MAX_RUNS];
-	int n = 0;
-	for (int real = 1; real >= 0; real--)
-		for (int i = 0; i < p->n_runs; i++)
-			if (is_worker(p->runs[i].evals_of) == (real == 1))
-				sorted[n++] = p->runs[i];
-	memcpy(p->runs, sorted, (size_t)n * sizeof sorted[0]);
-}
-
-enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, struct rv_errtext *et) {
-	*p = (struct report){0};
-	enum rv_err e = RV_OK;
-	for (int i = 0; e == RV_OK && i < n_paths; i++)
-		e = add_path(p, paths[i], et);
-	if (e != RV_OK) {
-		report_release(p);
-		return e;
-	}
+enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
+						   struct rv_errtext *et) {
+	*p = (struct report){.line = *line};
+	for (int i = 0; i < n_paths; i++)
+		RV_TRY(add_path(p, paths[i], et));
+	if (p->n_runs == 0)
+		return rv_fail(et, RV_E_NOTFOUND, "%s", p->skipped[0]);
 	for (int i = 0; i < p->n_runs; i++)
-		summarise(&p->runs[i]);
-	real_runs_first(p);
-	return RV_OK;
+		summarise(&p->runs[i], line);
+	return report_group_runs(p, et);
 }
 
 void report_release(struct report *p) {
 	for (int i = 0; i < p->n_runs; i++) {
 		for (int k = 0; k < p->runs[i].n_members; k++)
-			run_record_release(&p->runs[i].members[k]);
+			run_record_release(&p->runs[i].members[k].record);
 		free(p->runs[i].members);
+		report_facts_release(&p->runs[i].facts);
 	}
+	free(p->runs);
+	free(p->groups);
 	*p = (struct report){0};
-}
-
-const struct report_run *report_baseline(const struct report *p) {
-	for (int i = 0; i < p->n_runs; i++) {
-		const struct run_record *r = p->runs[i].evals_of;
-		if (strcmp(r->method, "ddp") == 0 && r->workers > 1)
-			return &p->runs[i];
-	}
-	return NULL;
 }

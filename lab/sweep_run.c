@@ -112,7 +112,7 @@ enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
 	return e;
 }
 
-/* sweep.json: every option of the cell, and which of them are the sweep's axes (config.json is the model's). */
+/* sweep.json: every option of the cell, how tokens are counted, and which options are the sweep's axes (config.json is the model's). */
 static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext *et) {
 	const struct sweep_cell *c = &s->cells[i];
 	char path[PATH_BYTES];
@@ -125,7 +125,8 @@ static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext 
 	for (int a = 0; a < s->grid.n_axes; a++)
 		(void)json_object_set_new(axes, s->grid.table[s->grid.axes[a].option].name,
 								  json_string(sweep_grid_value(&s->grid, i, a)));
-	json_t *all = json_pack("{ss so so}", "id", c->id, "axes", axes, "options", options);
+	json_t *all = json_pack("{ss ss so so}", "id", c->id, "replicas_mode", s->rows[i].replicas_mode, "axes", axes,
+							"options", options);
 	char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
 	json_decref(all);
 	snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, c->id);
@@ -275,6 +276,17 @@ static enum rv_err run_cells(struct runner *r, struct rv_errtext *et) {
 	return e;
 }
 
+/* Cells that were made elsewhere, with the commands of --print, come without it. */
+static enum rv_err describe_done(const struct sweep *s, struct rv_errtext *et) {
+	for (int i = 0; i < s->n_cells; i++) {
+		char path[PATH_BYTES];
+		snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, s->cells[i].id);
+		if (s->rows[i].state == SWEEP_DONE && access(path, F_OK) != 0)
+			RV_TRY(write_config(s, i, et));
+	}
+	return RV_OK;
+}
+
 static enum rv_err outcome(const struct runner *r, struct rv_errtext *et) {
 	const struct sweep *s = r->s;
 	if (r->n_signals > 0)
@@ -305,6 +317,8 @@ enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 		e = rv_signals_open(&r.signals, et);
 	if (e == RV_OK)
 		e = rv_events_new(&events, &r.events, et);
+	if (e == RV_OK)
+		e = describe_done(s, et);
 	if (e == RV_OK)
 		e = run_cells(&r, et);
 	if (e == RV_OK)

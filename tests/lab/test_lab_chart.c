@@ -104,7 +104,7 @@ static void test_lines(void **state) {
 	const double x[] = {0, 10, 100, 1000}, y[] = {5, NAN, 3, 2.5};
 	for (int log = 0; log < 2; log++) {
 		struct line_chart c = empty_chart(log);
-		c.series[c.n_series++] = (struct chart_series){"a<b>&\"c\"", x, y, 4};
+		c.series[c.n_series++] = (struct chart_series){.label = "a<b>&\"c\"", .x = x, .y = y, .n = 4};
 		char *svg = lines_of(&c);
 		assert_non_null(strstr(svg, "a&lt;b&gt;&amp;&quot;c&quot;"));
 		assert_non_null(strstr(svg, ": 2.5 at 1k</title>"));
@@ -117,7 +117,7 @@ static void test_long_names_are_cut_between_characters(void **state) {
 	(void)state;
 	const double x[] = {1, 2}, y[] = {1, 2};
 	struct line_chart c = empty_chart(false);
-	c.series[c.n_series++] = (struct chart_series){"abcdefghijklmnopqré and more", x, y, 2};
+	c.series[c.n_series++] = (struct chart_series){.label = "abcdefghijklmnopqré and more", .x = x, .y = y, .n = 2};
 	char *svg = lines_of(&c);
 	assert_non_null(strstr(svg, ">abcdefghijklmnopqr…<title>abcdefghijklmnopqré and more</title>"));
 	free(svg);
@@ -130,7 +130,8 @@ static void test_nothing_to_show(void **state) {
 	char *svg = lines_of(&c);
 	assert_non_null(strstr(svg, "no data yet"));
 	free(svg);
-	c.series[c.n_series++] = (struct chart_series){"silent", zero, one, 1}; /* not on a log axis */
+	c.series[c.n_series++] =
+		(struct chart_series){.label = "silent", .x = zero, .y = one, .n = 1}; /* not on a log axis */
 	svg = lines_of(&c);
 	assert_non_null(strstr(svg, "no data yet"));
 	free(svg);
@@ -142,7 +143,7 @@ static void test_labels_do_not_overlap(void **state) {
 	const double x[] = {1, 2}, y[] = {2, 1};
 	struct line_chart c = empty_chart(false);
 	for (int i = 0; i < CHART_MAX_SERIES; i++)
-		c.series[c.n_series++] = (struct chart_series){"run", x, y, 2};
+		c.series[c.n_series++] = (struct chart_series){.label = "run", .x = x, .y = y, .n = 2};
 	char *svg = lines_of(&c);
 	double seen[CHART_MAX_SERIES];
 	int n = 0;
@@ -178,6 +179,44 @@ static void test_bars(void **state) {
 	free(text);
 }
 
+static void test_error_bars(void **state) {
+	(void)state;
+	const double x[] = {1, 2, 4}, y[] = {3, 2, 1}, sd[] = {0.5, NAN, 2};
+	struct line_chart c = empty_chart(true);
+	c.series[c.n_series++] = (struct chart_series){.label = "run", .x = x, .y = y, .sd = sd, .n = 3};
+	char *svg = lines_of(&c);
+	int n = 0;
+	for (const char *at = svg; (at = strstr(at, "<path class=\"line\"")); at++)
+		n++;
+	assert_int_equal(n, 2);
+	assert_non_null(strstr(svg, ">-1</text>")); /* the axis reaches as far as they do */
+	free(svg);
+}
+
+static void test_csv_and_json(void **state) {
+	(void)state;
+	const double x[] = {0, 10}, y[] = {NAN, 2.5}, sd[] = {NAN, 0.25};
+	struct line_chart c = empty_chart(true);
+	c.id = "id";
+	c.x_column = "bytes";
+	c.series[c.n_series++] = (struct chart_series){.label = "-1+\"a\",<b>", .x = x, .y = y, .sd = sd, .n = 2};
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	chart_csv_lines(&c, f);
+	assert_int_equal(fclose(f), 0);
+	assert_string_equal(text, "series,bytes,loss,loss_sd\r\n\"'-1+\"\"a\"\",<b>\",0,,\r\n"
+							  "\"'-1+\"\"a\"\",<b>\",10,2.5,0.25\r\n");
+	free(text);
+	json_t *json = chart_json_lines(&c);
+	text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
+	assert_string_equal(text,
+						"{\"id\":\"id\",\"xLabel\":\"x\",\"yLabel\":\"y\",\"unit\":\"si\",\"log\":true,\"series\":"
+						"[{\"label\":\"-1+\\\"a\\\",<b>\",\"x\":[10.0],\"y\":[2.5],\"sd\":[0.25]}]}");
+	free(text);
+	json_decref(json);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_linear_axis),
@@ -188,6 +227,8 @@ int main(void) {
 		cmocka_unit_test(test_long_names_are_cut_between_characters),
 		cmocka_unit_test(test_labels_do_not_overlap),
 		cmocka_unit_test(test_bars),
+		cmocka_unit_test(test_error_bars),
+		cmocka_unit_test(test_csv_and_json),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

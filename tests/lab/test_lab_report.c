@@ -1,8 +1,11 @@
 /* The report of a directory as the demo leaves it: four workers' files are one run, beside two of the lab. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/report.h"
+#include "lab/embedded.h"
+#include "lab/report_columns.h"
+#include "lab/report_page.h"
 #include "tests/lab/metrics_text.h"
+#include "tests/lab/report_fixture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,6 +48,13 @@ static int teardown(void **state) {
 	return 0;
 }
 
+static void print_page(const struct report *p, FILE *out) {
+	struct report_figures f;
+	assert_int_equal(report_figures_make(p, &f, NULL), RV_OK);
+	report_print_html(p, &f, out);
+	report_figures_release(&f);
+}
+
 static const struct report_run *run_named(const struct report *p, const char *label) {
 	for (int i = 0; i < p->n_runs; i++)
 		if (strcmp(p->runs[i].label, label) == 0)
@@ -57,14 +67,14 @@ static void test_collects(void **state) {
 	(void)state;
 	struct report p;
 	const char *paths[] = {dir};
-	assert_int_equal(report_collect(&p, paths, 1, NULL), RV_OK);
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_runs, 3);
 	const struct report_run *real = run_named(&p, "Rivulet, 3 workers");
 	assert_int_equal(real->n_members, 3);
 	assert_true(real == &p.runs[0]); /* before the lab's */
-	assert_string_equal(real->members[2].name, "worker2");
+	assert_string_equal(real->members[2].record.name, "worker2");
 	assert_true(real->totals.loss == 2.25);
-	assert_true(report_baseline(&p) == run_named(&p, "data-parallel"));
+	assert_true(report_baseline(&p, NULL)->runs == run_named(&p, "data-parallel"));
 	assert_true(run_named(&p, "one-worker")->totals.bytes_sent == 0);
 	report_release(&p);
 }
@@ -95,11 +105,11 @@ static void test_counts_who_took_part(void **state) {
 		assert_non_null(f);
 		assert_true(fprintf(f, "%s%s", run, cases[i].rounds) > 0);
 		assert_int_equal(fclose(f), 0);
-		assert_int_equal(report_collect(&p, paths, 1, NULL), RV_OK);
+		assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 		assert_string_equal(p.runs[0].label, cases[i].label);
 		f = open_memstream(&text, &n);
 		report_print_table(&p, f);
-		report_print_html(&p, f);
+		print_page(&p, f);
 		assert_int_equal(fclose(f), 0);
 		assert_null(strstr(text, "nan"));
 		free(text);
@@ -112,7 +122,7 @@ static void test_counts_who_took_part(void **state) {
 static char *printed(void (*print)(const struct report *, FILE *)) {
 	struct report p;
 	const char *paths[] = {dir};
-	assert_int_equal(report_collect(&p, paths, 1, NULL), RV_OK);
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
@@ -137,14 +147,12 @@ static void test_table(void **state) {
 
 static void test_page(void **state) {
 	(void)state;
-	char *text = printed(report_print_html);
+	char *text = printed(print_page);
 	assert_non_null(strstr(text, "<!doctype html>"));
 	assert_non_null(strstr(text, "prefers-color-scheme:dark"));
 	assert_non_null(strstr(text, "worker2"));
 	assert_non_null(strstr(text, "+1.0"));
-	assert_null(strstr(text, "<script"));
-	assert_null(strstr(text, "http://")); /* nothing is fetched from anywhere */
-	assert_null(strstr(text, "https://"));
+	assert_non_null(strstr(text, "default-src 'none'")); /* nothing is fetched from anywhere */
 	assert_null(strstr(text, ">nan"));
 	free(text);
 }
@@ -154,20 +162,203 @@ static void test_refusals(void **state) {
 	struct report p;
 	struct rv_errtext et = {0};
 	const char *nothing[] = {"/nonexistent"};
-	assert_fault(report_collect(&p, nothing, 1, &et), RV_E_NOTFOUND, &et, "/nonexistent");
+	assert_fault(report_collect(&p, nothing, 1, &report_fixture_line, &et), RV_E_NOTFOUND, &et, "/nonexistent");
+	report_release(&p);
 	char path[400];
-	const char *many[REPORT_MAX_RUNS + 2];
-	path_of("one-worker", "", path);
-	for (int i = 0; i < REPORT_MAX_RUNS + 1; i++)
-		many[i] = path;
-	assert_fault(report_collect(&p, many, REPORT_MAX_RUNS + 1, &et), RV_E_RANGE, &et, "more than");
+	path_of("coordinator", "", path);
+	const char *empty[] = {path};
+	assert_fault(report_collect(&p, empty, 1, &report_fixture_line, &et), RV_E_NOTFOUND, &et, "coordinator");
+	report_release(&p);
+}
+
+/* A file without a run line, lines that are no JSON, a damaged sweep.json, a cell that has not begun. */
+static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
+	(void)state;
+	char place[256];
+	struct report p;
+	const char *paths[] = {place, "/nonexistent"};
+	fixture_make_dir(place, sizeof place);
+	report_fixture_cell(place, "good", "diloco", 4, 1, "good");
+	report_fixture_file(place, "empty", METRICS_FILE, "");
+	report_fixture_file(place, "torn", METRICS_FILE, "{\"kind\":\"ru");
+	report_fixture_file(place, "waiting", "sweep.json", "{}");
+	report_fixture_cell(place, "odd", "diloco", 4, 2, "odd");
+	report_fixture_file(place, "odd", "sweep.json", "[[[[");
+	assert_int_equal(report_collect(&p, paths, 2, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_runs, 2);
+	assert_int_equal(p.n_skipped, 5);
+	assert_non_null(strstr(p.skipped[0], "empty"));
+	assert_non_null(strstr(p.skipped[1], "odd/sweep.json"));
+	assert_non_null(strstr(p.skipped[2], "torn"));
+	assert_non_null(strstr(p.skipped[3], "has not begun"));
+	assert_non_null(strstr(p.skipped[4], "/nonexistent"));
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
+/* ---- sweeps ---------------------------------------------------------------------------------------------------------
+ */
+
+static void test_seeds_become_a_mean(void **state) {
+	(void)state;
+	char place[256];
+	struct report p;
+	const char *paths[] = {place};
+	fixture_make_dir(place, sizeof place);
+	report_fixture_sweep(place);
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_runs, REPORT_FIXTURE_RUNS);
+	assert_int_equal(p.n_groups, 4);
+	assert_int_equal(p.n_series, 2);
+	assert_string_equal(p.groups[0].label, "ddp");
+	assert_string_equal(p.groups[1].label, "diloco H=4");
+	assert_string_equal(p.groups[1].series_label, "diloco");
+	assert_true(report_steps_per_sync(&p.groups[0]) == 1);
+	for (int i = 0; i < p.n_groups; i++) {
+		assert_int_equal(p.groups[i].n_runs, 3);
+		assert_int_equal(p.groups[i].n_ended, 3);
+		assert_true(fabs(p.groups[i].loss.sd - REPORT_FIXTURE_SD) < 1e-9); /* of three that lie evenly */
+	}
+	assert_true(fabs(p.groups[3].loss.mean - report_fixture_loss(64, 2)) < 1e-9);
+	assert_true(p.groups[3].wall_s.mean < p.groups[1].wall_s.mean);
+	assert_true(p.groups[1].wall_s.mean < p.groups[0].wall_s.mean);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
+/* The same directory twice is not two seeds. */
+static void test_a_run_twice_is_no_sample(void **state) {
+	(void)state;
+	char place[256];
+	struct report p;
+	const char *paths[] = {place, place};
+	fixture_make_dir(place, sizeof place);
+	report_fixture_cell(place, "one", "diloco", 4, 1, "one");
+	assert_int_equal(report_collect(&p, paths, 2, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_groups, 2);
+	assert_true(isnan(p.groups[0].loss.sd));
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
+static char *read_csv(const char *place, const char *name) {
+	static char text[64 << 10];
+	char path[400];
+	snprintf(path, sizeof path, "%s/csv/%s.csv", place, name);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	text[fread(text, 1, sizeof text - 1, f)] = '\0';
+	assert_int_equal(fclose(f), 0);
+	return text;
+}
+
+static void test_figures_as_csv(void **state) {
+	(void)state;
+	char place[256], csv[300];
+	struct report p;
+	struct report_figures f;
+	const char *paths[] = {place};
+	fixture_make_dir(place, sizeof place);
+	report_fixture_sweep(place);
+	snprintf(csv, sizeof csv, "%s/csv", place);
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(report_figures_make(&p, &f, NULL), RV_OK);
+	assert_int_equal(f.n_lines, 6);
+	assert_int_equal(report_write_csv(&p, &f, csv, NULL), RV_OK);
+	assert_string_equal(read_csv(place, "loss-against-h"),
+						"series,steps_between_exchanges,loss,loss_sd\r\n\"ddp\",1,2.02,0.01\r\n"
+						"\"diloco\",4,2.22,0.01\r\n\"diloco\",16,2.42,0.01\r\n\"diloco\",64,2.62,0.01\r\n");
+	const char *const others[] = {
+		"runs",        "configurations",  "time", "loss-against-bytes", "loss-against-wall-clock", "curve-tokens",
+		"curve-bytes", "curve-wall-clock"};
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		assert_non_null(strstr(read_csv(place, others[i]), "\r\n\""));
+		assert_null(strstr(read_csv(place, others[i]), "nan"));
+	}
+	report_figures_release(&f);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
+/* What the page says outside its library. */
+static void test_hostile_names(void **state) {
+	(void)state;
+	char place[256];
+	const char *paths[] = {place};
+	struct report p;
+	fixture_make_dir(place, sizeof place);
+	for (int i = 0; i < REPORT_FIXTURE_HOSTILE; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "run%d", i);
+		report_fixture_cell(place, id, "diloco", 4, 1, report_fixture_hostile[i]);
+		report_fixture_file(place, id, "sweep.json", NULL); /* not of a sweep: the name is shown */
+	}
+	report_fixture_file(place, "<b>=torn\xff", METRICS_FILE, "\n");
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	char *text = NULL, *csv = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	print_page(&p, f);
+	assert_int_equal(fclose(f), 0);
+	f = open_memstream(&csv, &n);
+	report_csv_runs(&p, f);
+	assert_int_equal(fclose(f), 0);
+	assert_null(strstr(text, "<img"));
+	assert_null(strstr(text, "<script>alert"));
+	assert_null(strchr(text, '\xff'));
+	assert_non_null(strstr(text, "&lt;b&gt;=torn?"));
+	assert_true(!embedded_chart_js[0] || strstr(text, "\\u003c/script>"));
+	assert_non_null(strstr(csv, "\r\n\"'=cmd"));
+	assert_non_null(strstr(csv, "\r\n\"' @SUM"));
+	assert_null(strstr(csv, "\r\n\"="));
+	assert_non_null(strstr(csv, "\"\">"));
+	free(text);
+	free(csv);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
+static void test_thousands_of_runs(void **state) {
+	(void)state;
+	enum { RUNS = 2000 };
+	char place[256];
+	const char *paths[] = {place};
+	struct report p;
+	fixture_make_dir(place, sizeof place);
+	for (int i = 0; i < RUNS; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "run%d", i);
+		report_fixture_cell(place, id, "diloco", (uint64_t)i / 2 + 1, i % 2 + 1, id);
+	}
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_groups, RUNS / 2);
+	assert_int_equal(p.n_series, 1);
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	print_page(&p, f);
+	assert_int_equal(fclose(f), 0);
+	assert_non_null(strstr(text, "500 of 1000 configurations"));
+	assert_non_null(strstr(text, "12 of 1000 lines"));
+	assert_true(n < (4u << 20));
+	free(text);
+	report_release(&p);
+	report_fixture_remove(place);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_collects), cmocka_unit_test(test_counts_who_took_part),
-		cmocka_unit_test(test_table),    cmocka_unit_test(test_page),
+		cmocka_unit_test(test_collects),
+		cmocka_unit_test(test_counts_who_took_part),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_what_cannot_be_read_is_named_and_skipped),
+		cmocka_unit_test(test_seeds_become_a_mean),
+		cmocka_unit_test(test_a_run_twice_is_no_sample),
+		cmocka_unit_test(test_figures_as_csv),
+		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_thousands_of_runs),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -100,6 +100,12 @@ static void test_printed_commands_merge(void **state) {
 	assert_int_equal(count("\"event\":\"cell\""), 0);
 	read_summary();
 	assert_int_equal(count(",done,"), 4);
+	snprintf(path, sizeof path,
+			 "'%s' report %s/out --out %s/out/report.html --csv %s/out/csv && cat %s/out/csv/runs.csv", RIVULET, f.dir,
+			 f.dir, f.dir, f.dir);
+	assert_int_equal(run_shell(path), 0);
+	assert_int_equal(count("\"k=2 H=6\",\""), 1); /* what sets the cells apart */
+	assert_int_equal(count(",done,"), 4);
 }
 
 static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {

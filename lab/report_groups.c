@@ -1,0 +1,350 @@
+/* report_groups.c: runs that differ in the seed only, put together; what they are called, and what they come to. */
+#include "lab/clean_text.h"
+#include "lab/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which runs belong together -------------------------------------------------------------------------------------
+ */
+
+static bool in_sweep(const struct report_run *r) {
+	return r->facts.in_sweep;
+}
+
+static bool is_worker(const struct report_run *r) {
+	return strcmp(r->evals_of->record.role, "worker") == 0;
+}
+
+/* Without a run.conf nothing is known to be equal: a run is then alone. */
+static void identify(struct report_run *r, bool but_rounds, struct rv_hash *out) {
+	const struct run_record *record = &r->evals_of->record;
+	struct rv_hash facts = report_facts_hash(&r->facts, but_rounds);
+	struct rv_hasher h;
+	rv_hash_init_domain(&h, "rivulet report run");
+	rv_hash_update(&h, facts.b, sizeof facts.b);
+	rv_hash_update(&h, record->method, strlen(record->method) + 1);
+	rv_hash_update(&h, record->role, strlen(record->role) + 1);
+	rv_hash_u64(&h, record->n_params);
+	rv_hash_u64(&h, record->workers);
+	if (!r->facts.text)
+		rv_hash_u64(&h, (uint64_t)r->found);
+	rv_hash_final(&h, out);
+}
+
+static double seed_of(const struct report_run *r) {
+	return report_fact_number(&r->facts, "seed", 0);
+}
+
+static int by_number(double a, double b) {
+	return a < b ? -1 : a > b;
+}
+
+/* What sets cells apart, as a reader would sort them; at last by configuration and seed. */
+static int by_cell(const struct report_run *a, const struct report_run *b) {
+	static const char *const texts[] = {"method", "outer", "codec"};
+	int order = 0;
+	for (size_t i = 0; order == 0 && i < sizeof texts / sizeof texts[0]; i++) {
+		const char *x = report_fact(&a->facts, texts[i]), *y = report_fact(&b->facts, texts[i]);
+		order = strcmp(x ? x : "", y ? y : "");
+	}
+	if (order == 0)
+		order = by_number(a->evals_of->record.workers, b->evals_of->record.workers);
+	if (order == 0)
+		order = memcmp(a->series.b, b->series.b, RV_HASH_BYTES);
+	if (order == 0)
+		order = by_number((double)a->evals_of->record.steps_per_round, (double)b->evals_of->record.steps_per_round);
+	return order;
+}
+
+static int by_place(const void *a, const void *b) {
+	const struct report_run *x = a, *y = b;
+	if (is_worker(x) != is_worker(y))
+		return is_worker(y) - is_worker(x);
+	if (in_sweep(x) != in_sweep(y))
+		return in_sweep(x) - in_sweep(y);
+	int order = in_sweep(x) ? by_cell(x, y) : by_number(x->found, y->found);
+	if (order == 0)
+		order = memcmp(x->config.b, y->config.b, RV_HASH_BYTES);
+	if (order == 0)
+		order = by_number(seed_of(x), seed_of(y));
+	return order != 0 ? order : strcmp(x->directory, y->directory);
+}
+
+/* A run whose seed is there already is the same run again: it stands alone. */
+static bool joins(const struct report_group *g, const struct report_run *r) {
+	if (!rv_hash_equal(&g->runs[0].config, &r->config))
+		return false;
+	for (int i = 0; i < g->n_runs; i++)
+		if (seed_of(&g->runs[i]) == seed_of(r))
+			return false;
+	return true;
+}
+
+/* Runs that are not of a sweep stay where the first of their configuration was found. */
+static void found_with_first(struct report *p) {
+	for (int i = 0; i < p->n_runs; i++)
+		for (int k = 0; k < i && !in_sweep(&p->runs[i]); k++)
+			if (rv_hash_equal(&p->runs[k].config, &p->runs[i].config)) {
+				p->runs[i].found = p->runs[k].found;
+				break;
+			}
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------------
+ */
+
+/* The options in which the cells of sweeps differ. */
+struct varying {
+	struct {
+		const char *name, *value;
+		bool varies;
+	} facts[FACTS_MAX];
+	int n;
+	bool mode;
+};
+
+static void compare_fact(struct varying *v, const char *name, const char *value) {
+	for (int i = 0; i < v->n; i++)
+		if (strcmp(v->facts[i].name, name) == 0) {
+			v->facts[i].varies |= strcmp(v->facts[i].value, value) != 0;
+			return;
+		}
+	if (v->n == FACTS_MAX)
+		return;
+	v->facts[v->n].name = name;
+	v->facts[v->n].value = value;
+	v->facts[v->n++].varies = false;
+}
+
+static void find_varying(const struct report *p, struct varying *v) {
+	const struct report_run *first = NULL;
+	memset(v, 0, sizeof *v);
+	for (int i = 0; i < p->n_runs; i++) {
+		if (!in_sweep(&p->runs[i]))
+			continue;
+		struct facts_cursor c = facts_begin(&p->runs[i].facts);
+		while (facts_next(&c))
+			if (report_fact_counts(c.name))
+				compare_fact(v, c.name, c.value);
+		if (!first)
+			first = &p->runs[i];
+		v->mode |= strcmp(first->facts.replicas_mode, p->runs[i].facts.replicas_mode) != 0;
+	}
+}
+
+static bool varies(const struct varying *v, const char *name) {
+	for (int i = 0; i < v->n; i++)
+		if (strcmp(v->facts[i].name, name) == 0)
+			return v->facts[i].varies;
+	return false;
+}
+
+static void append(char label[REPORT_LABEL_BYTES], const char *name, const char *value) {
+	size_t n = strlen(label);
+	snprintf(label + n, REPORT_LABEL_BYTES - n, "%s%s%s%s", n > 0 ? " " : "", name, *name ? "=" : "", value);
+}
+
+static bool is_one_of(const char *name, const char *const *names) {
+	for (; *names; names++)
+		if (strcmp(name, *names) == 0)
+			return true;
+	return false;
+}
+
+/* "diloco nesterov k=4 H=32"; the number of rounds follows from H, and the batch from k where tokens are fixed. */
+static void label_cell(const struct report_run *r, const struct varying *v, bool with_h,
+					   char label[REPORT_LABEL_BYTES]) {
+	static const char *const plain[] = {"method", "outer", "codec", NULL};
+	static const char *const later[] = {"method", "outer", "codec", "workers", "steps-per-round", NULL};
+	static const char ddp[] = "ddp"; /* has neither an outer optimizer nor a codec nor H */
+	const bool synchronous = strcmp(r->evals_of->record.method, ddp) == 0;
+	const bool h_varies = varies(v, "steps-per-round");
+	const bool fixed_tokens = strcmp(r->facts.replicas_mode, "fixed-tokens") == 0;
+	const char *const *name;
+	label[0] = '\0';
+	for (name = plain; *name; name++)
+		if (varies(v, *name) && report_fact(&r->facts, *name) && !(synchronous && name > plain))
+			append(label, "", report_fact(&r->facts, *name));
+	if (varies(v, "workers") && report_fact(&r->facts, "workers"))
+		append(label, "k", report_fact(&r->facts, "workers"));
+	if (v->mode)
+		append(label, "", r->facts.replicas_mode);
+	struct facts_cursor c = facts_begin(&r->facts);
+	while (facts_next(&c)) {
+		bool follows = (h_varies && strcmp(c.name, "rounds") == 0) || (fixed_tokens && strcmp(c.name, "batch") == 0);
+		if (!follows && !is_one_of(c.name, later) && report_fact_counts(c.name) && varies(v, c.name))
+			append(label, c.name, c.value);
+	}
+	if (label[0] == '\0')
+		append(label, "", r->evals_of->record.method);
+	if (with_h && h_varies && !synchronous && report_fact(&r->facts, "steps-per-round"))
+		append(label, "H", report_fact(&r->facts, "steps-per-round"));
+}
+
+static void label_group(struct report_group *g, const struct varying *v) {
+	const struct report_run *r = &g->runs[0];
+	if (in_sweep(r)) {
+		label_cell(r, v, true, g->label);
+		label_cell(r, v, false, g->series_label);
+		clean_text(g->label); /* they may have been cut */
+		clean_text(g->series_label);
+		return;
+	}
+	snprintf(g->label, sizeof g->label, "%s", r->label);
+	snprintf(g->series_label, sizeof g->series_label, "%s", r->label);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------------
+ */
+
+enum quantity { LOSS, AVERAGE_LOSS, REPLICA_LOSS, COSINE, NORM, BYTES, TOKENS, WALL, UTILISATION };
+
+static double quantity_of(const struct report_run *r, enum quantity q) {
+	const struct report_member *m = r->evals_of;
+	switch (q) {
+	case LOSS:
+		return r->totals.loss;
+	case AVERAGE_LOSS:
+		return m->record.average_loss;
+	case REPLICA_LOSS:
+		return m->record.replica_loss;
+	case COSINE:
+		return m->delta_cosine;
+	case NORM:
+		return m->delta_norm;
+	case BYTES:
+		return r->totals.bytes_sent;
+	case TOKENS:
+		return (double)r->totals.tokens;
+	case WALL:
+		return r->timing.step_wall_s * (double)r->totals.steps;
+	default:
+		return r->timing.utilisation;
+	}
+}
+
+/* Runs that go on are compared with none that have ended. */
+static struct report_spread spread_of(const struct report_group *g, enum quantity q) {
+	struct report_spread s = {0};
+	double sum = 0, squares = 0;
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < g->n_runs; i++) {
+			double v = quantity_of(&g->runs[i], q);
+			if (!isfinite(v) || (g->n_ended > 0 && !g->runs[i].evals_of->record.ended))
+				continue;
+			if (pass == 0) {
+				sum += v;
+				s.n++;
+			} else {
+				squares += (v - s.mean) * (v - s.mean);
+			}
+			s.mean = sum / s.n;
+		}
+	if (s.n == 0)
+		s.mean = NAN;
+	s.sd = s.n > 1 ? sqrt(squares / (s.n - 1)) : NAN;
+	return s;
+}
+
+static void measure(struct report_group *g) {
+	for (int i = 0; i < g->n_runs; i++)
+		g->n_ended += g->runs[i].evals_of->record.ended;
+	g->loss = spread_of(g, LOSS);
+	g->average_loss = spread_of(g, AVERAGE_LOSS);
+	g->replica_loss = spread_of(g, REPLICA_LOSS);
+	g->delta_cosine = spread_of(g, COSINE);
+	g->delta_norm = spread_of(g, NORM);
+	g->bytes_sent = spread_of(g, BYTES);
+	g->tokens = spread_of(g, TOKENS);
+	g->wall_s = spread_of(g, WALL);
+	g->utilisation = spread_of(g, UTILISATION);
+}
+
+/* A series that was there before, or a new one. */
+static int series_of(const struct report *p, const struct report_group *g) {
+	for (const struct report_group *before = p->groups; before < g; before++)
+		if (rv_hash_equal(&before->runs[0].series, &g->runs[0].series))
+			return before->series;
+	return p->n_series;
+}
+
+/* Sorted runs: those of a configuration are neighbours. */
+static void make_groups(struct report *p, const struct varying *v) {
+	for (int i = 0; i < p->n_runs; i++) {
+		struct report_group *last = p->n_groups > 0 ? &p->groups[p->n_groups - 1] : NULL;
+		if (last && joins(last, &p->runs[i]))
+			last->n_runs++;
+		else
+			p->groups[p->n_groups++] = (struct report_group){.runs = &p->runs[i], .n_runs = 1};
+	}
+	for (int i = 0; i < p->n_groups; i++) {
+		struct report_group *g = &p->groups[i];
+		label_group(g, v);
+		measure(g);
+		g->series = series_of(p, g);
+		p->n_series += g->series == p->n_series;
+	}
+}
+
+enum rv_err report_group_runs(struct report *p, struct rv_errtext *et) {
+	struct varying *v = malloc(sizeof *v);
+	p->groups = calloc((size_t)p->n_runs, sizeof *p->groups);
+	if (!p->groups || !v) {
+		free(v);
+		return rv_fail(et, RV_E_NOMEM, "no memory for a report of %d runs", p->n_runs);
+	}
+	p->on_bytes = true;
+	for (int i = 0; i < p->n_runs; i++) {
+		const char *tokenizer = report_fact(&p->runs[i].facts, "tokenizer-hash");
+		p->on_bytes &= !tokenizer || !tokenizer[0];
+		identify(&p->runs[i], false, &p->runs[i].config);
+		identify(&p->runs[i], true, &p->runs[i].series);
+	}
+	found_with_first(p);
+	qsort(p->runs, (size_t)p->n_runs, sizeof *p->runs, by_place);
+	find_varying(p, v);
+	make_groups(p, v);
+	free(v);
+	return RV_OK;
+}
+
+/* ---- comparisons ----------------------------------------------------------------------------------------------------
+ */
+
+const struct report_group *report_baseline(const struct report *p, const struct report_group *of) {
+	const struct report_group *first = NULL;
+	for (int i = 0; i < p->n_groups; i++) {
+		const struct run_record *r = &p->groups[i].runs[0].evals_of->record;
+		if (strcmp(r->method, "ddp") != 0 || r->workers <= 1)
+			continue;
+		if (of && r->workers == of->runs[0].evals_of->record.workers)
+			return &p->groups[i];
+		if (!first)
+			first = &p->groups[i];
+	}
+	return first;
+}
+
+double report_against_baseline(const struct report *p, const struct report_group *g) {
+	const struct report_group *baseline = report_baseline(p, g);
+	return baseline && baseline != g ? g->loss.mean / baseline->loss.mean - 1 : NAN;
+}
+
+double report_fewer_bytes(const struct report_group *g) {
+	double ddp = g->runs[0].evals_of->ddp_bytes;
+	return ddp > 0 && g->bytes_sent.mean > 0 ? ddp / g->bytes_sent.mean : NAN;
+}
+
+double report_over_formula(const struct report_group *g) {
+	const struct record_totals *t = &g->runs[0].totals;
+	return t->formula_bytes > 0 ? t->bytes_sent / t->formula_bytes - 1 : NAN;
+}
+
+double report_steps_per_sync(const struct report_group *g) {
+	const struct report_run *r = &g->runs[0];
+	if (strcmp(r->evals_of->record.method, "ddp") == 0)
+		return 1;
+	return (double)r->evals_of->record.steps_per_round * report_fact_number(&r->facts, "fragments", 1);
+}
