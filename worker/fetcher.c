@@ -10,13 +10,15 @@
 
 enum { PAUSE_US = 1000 * 1000 }; /* after the disk or memory failed us */
 
-/* A file that comes together. The storage thread has the assembly while jobs are under way. */
+/* A file that comes together. While jobs are under way the storage thread alone has what it says there; a job that is
+ * posted may be done long before it is reaped. */
 struct part {
 	struct fetcher *f;
 	struct state_id id;
 	int slot; /* of the core; -1: it is not wanted any more */
 	int jobs; /* posted and not done */
 	bool finishing, finished;
+	/* The storage thread's, while jobs > 0. */
 	struct state_assembly *assembly; /* NULL: not open yet, or used up */
 	bool own;                        /* it is on our own disk: nothing to put together */
 	/* finished */
@@ -36,7 +38,9 @@ struct part_job {
 	bool incomplete; /* FINISH: a piece could not be kept */
 	uint32_t index;
 	struct state_stored stored;
-	uint8_t *held; /* OPEN: what a former process had, of each piece; NULL: nothing */
+	struct rv_hash *manifest; /* OPEN: what a former process had; NULL: nothing */
+	uint8_t *held;            /* OPEN: 1 byte per piece, behind the manifest */
+	bool own;                 /* OPEN: it is on our own disk */
 	size_t bytes;
 	uint8_t data[]; /* MANIFEST, PUT */
 };
@@ -103,18 +107,28 @@ static bool take_own(struct part *p) {
 	return whole;
 }
 
+static size_t manifest_bytes_of(const struct part *p) {
+	return (size_t)state_manifest_hashes(&p->f->cfg.store->cfg, p->id.kind) * RV_HASH_BYTES;
+}
+
 static void run_open(struct part_job *j) {
 	struct part *p = j->part;
 	const struct global_config *g = &p->f->cfg.store->cfg;
-	p->own = take_own(p);
+	j->own = p->own = take_own(p);
 	if (p->own)
 		return;
 	j->err = state_assembly_new(p->f->cfg.store, &p->id, &p->assembly, &j->text);
 	if (j->err != RV_OK || !state_assembly_manifest(p->assembly))
 		return;
 	uint32_t n = state_pieces(g, p->id.kind);
-	j->held = malloc(n);
-	for (uint32_t i = 0; j->held && i < n; i++)
+	size_t manifest_bytes = manifest_bytes_of(p);
+	struct rv_hash *manifest = malloc(manifest_bytes + n); /* and behind it, what is held */
+	if (!manifest)
+		return;
+	memcpy(manifest, state_assembly_manifest(p->assembly), manifest_bytes);
+	j->manifest = manifest;
+	j->held = (uint8_t *)manifest + manifest_bytes;
+	for (uint32_t i = 0; i < n; i++)
 		j->held[i] = state_assembly_has(p->assembly, i);
 }
 
@@ -223,14 +237,13 @@ static void done_open(struct part_job *j) {
 		fail_part(p, j->err, j->text.text);
 		return;
 	}
-	if (p->own && p->slot >= 0) {
+	if (j->own && p->slot >= 0) {
 		p->finished = true;
 		tell_wanted(p->f);
 		deliver(p);
 		return;
 	}
-	if (j->held && p->slot >= 0 &&
-		fetch_core_resume(p->f->core, p->slot, state_assembly_manifest(p->assembly), j->held))
+	if (j->manifest && p->slot >= 0 && fetch_core_resume(p->f->core, p->slot, j->manifest, j->held))
 		finish(p);
 }
 
@@ -276,7 +289,7 @@ static void job_done(struct job *job) {
 	}
 	if (--p->jobs == 0 && p->slot < 0)
 		part_free(p);
-	free(j->held);
+	free(j->manifest);
 	free(j);
 }
 
@@ -456,8 +469,8 @@ void fetcher_link_down(struct fetcher *f, int64_t now_us, uint32_t member) {
 }
 
 static void keep_manifest(struct part *p) {
-	size_t bytes = (size_t)state_manifest_hashes(&p->f->cfg.store->cfg, p->id.kind) * RV_HASH_BYTES;
-	if (!post(p, &(struct part_job){.kind = PART_MANIFEST, .bytes = bytes}, fetch_core_manifest(p->f->core, p->slot)))
+	if (!post(p, &(struct part_job){.kind = PART_MANIFEST, .bytes = manifest_bytes_of(p)},
+			  fetch_core_manifest(p->f->core, p->slot)))
 		fail_part(p, RV_E_NOMEM, "no memory for a manifest");
 }
 

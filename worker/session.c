@@ -60,7 +60,7 @@ static void begin_stop(struct session *s, int64_t now_us) {
 				 "stopping: finishing this step and saving; once more to stop at once");
 	RV_FAILPOINT("leave.begin");
 	round_leave(s->round, now_us);
-	trainer_save(s->trainer);
+	trainer_end(s->trainer);
 }
 
 void session_roll_back(struct session *s, int64_t now_us, const struct round_action *a) {
@@ -76,7 +76,7 @@ void session_roll_back(struct session *s, int64_t now_us, const struct round_act
 	s->state = SESSION_STOPPING;
 	s->stop_by_us = now_us;
 	s->saved = false;
-	trainer_save(s->trainer);
+	trainer_end(s->trainer);
 }
 
 /* Files first: when only they are gone, the next start finds the old epoch and does the same again. */

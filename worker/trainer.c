@@ -198,8 +198,12 @@ void trainer_evaluate(struct trainer *t, int max_batches) {
 
 void trainer_save(struct trainer *t) {
 	atomic_store(&t->stop, true);
-	atomic_store(&t->ending, true);
 	post(t, &(struct request){.kind = REQ_SAVE});
+}
+
+void trainer_end(struct trainer *t) {
+	atomic_store(&t->ending, true);
+	trainer_save(t);
 }
 
 void trainer_reap(struct trainer *t) {

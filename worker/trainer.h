@@ -63,7 +63,7 @@ struct trainer_owner {
 	/* RV_OK: the shared state is at round + 1. */
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
-	/* RV_E_CANCELLED: trainer_save was called meanwhile. Otherwise what replica_eval refuses. */
+	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
 	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text);
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
 };
@@ -98,8 +98,10 @@ void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect);
 /* Held-out loss of the shared theta. max_batches <= 0: the whole split. */
 void trainer_evaluate(struct trainer *t, int max_batches);
-/* Stops training, and an evaluation for good, and copies the replica's state. */
+/* Stops training, and copies the replica's state. */
 void trainer_save(struct trainer *t);
+/* The same, and no evaluation is worth waiting for any more: one under way stops, later ones are refused. */
+void trainer_end(struct trainer *t);
 
 void trainer_reap(struct trainer *t);
 bool trainer_idle(struct trainer *t);

@@ -379,11 +379,24 @@ static void copies_of_the_replica_do_not_touch_each_other(void **state) {
 static void a_stop_ends_an_evaluation(void **state) {
 	struct scene *s = *state;
 	trainer_evaluate(s->t, 0);
-	trainer_save(s->t);
+	trainer_end(s->t);
 	trainer_evaluate(s->t, 0);
 	wait_for(s, &s->evaluated, 2);
 	assert_int_equal(s->err, RV_E_CANCELLED);
 	assert_int_equal(s->saved, 1);
+}
+
+/* A worker saves when it starts, after a rollback: it goes on, and measures. */
+static void evaluations_go_on_after_a_save(void **state) {
+	struct scene *s = *state;
+	double want;
+	assert_int_equal(replica_eval(s->run.replica, NULL, 2, &want, NULL), RV_OK);
+	trainer_save(s->t);
+	trainer_evaluate(s->t, 2);
+	wait_for(s, &s->evaluated, 1);
+	assert_int_equal(s->saved, 1);
+	assert_int_equal(s->err, RV_OK);
+	assert_true(s->loss == want);
 }
 
 static void an_evaluation_that_fails_says_why(void **state) {
@@ -424,6 +437,7 @@ int main(void) {
 		T(initial_weights_of_a_peer_are_checked),
 		T(copies_of_the_replica_do_not_touch_each_other),
 		T(a_stop_ends_an_evaluation),
+		T(evaluations_go_on_after_a_save),
 		T(an_evaluation_that_fails_says_why),
 		T(a_round_without_steps_has_no_loss),
 	};

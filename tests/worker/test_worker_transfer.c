@@ -5,6 +5,7 @@
 #include "worker/donor.h"
 #include "worker/fetcher.h"
 
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -143,7 +144,7 @@ static void to_joiner(struct world *w, uint32_t member, const struct peers_messa
 }
 
 /* Everybody says what he has to say, a slice each. False: nobody has anything. */
-static bool exchange(struct world *w) {
+static bool exchange_messages(struct world *w) {
 	struct peers_message m;
 	bool any = false;
 	fetcher_tick(w->fetcher, w->now);
@@ -159,6 +160,11 @@ static bool exchange(struct world *w) {
 		}
 	}
 	w->now += MS;
+	return any;
+}
+
+static bool exchange(struct world *w) {
+	bool any = exchange_messages(w);
 	settle(w);
 	return any;
 }
@@ -250,27 +256,78 @@ static void donors_with_nothing_are_asked_again(void **state) {
 	assert_int_equal(w->pieces[1] + w->pieces[3], 0);
 }
 
-static void a_part_survives_a_restart(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
-	want(w, &base, NULL);
+/* Fetches some of it, and starts again. How much was there. */
+static uint64_t leave_a_part(struct world *w, const struct state_id *base) {
+	want(w, base, NULL);
 	uint64_t done = 0, total = 1;
 	while (done == 0) {
 		exchange(w);
 		fetcher_progress(w->fetcher, &done, &total);
 	}
 	assert_int_equal(w->files, 0);
-	settle(w);
 	fetcher_free(w->fetcher);
 	for (uint32_t m = 1; m <= DONORS; m++)
 		donor_link_down(w->donors[m], JOINER);
 	open_fetcher(w);
+	return done;
+}
+
+static void a_part_survives_a_restart(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	uint64_t found, total, done = leave_a_part(w, &base);
 	want(w, &base, NULL);
 	settle(w);
-	uint64_t found;
 	fetcher_progress(w->fetcher, &found, &total);
 	assert_true(found >= done);
 	exchange_until(w, 1);
+	assert_right_base(w, 4);
+}
+
+/* A job of the storage thread that waits for another thread, and one that tells another. */
+struct gate {
+	struct job job;
+	sem_t open;
+};
+
+static void wait_at_gate(struct job *j) {
+	(void)sem_wait(&JOB_OWNER(j, struct gate, job)->open);
+}
+
+static void open_gate(struct job *j) {
+	(void)sem_post(&JOB_OWNER(j, struct gate, job)->open);
+}
+
+static void gate_done(struct job *j) {
+	(void)j;
+}
+
+static void post_gate(struct world *w, struct gate *g, void (*run)(struct job *)) {
+	assert_int_equal(sem_init(&g->open, 0, 0), 0);
+	g->job = (struct job){.run = run, .done = gate_done};
+	jobs_post(w->storage, &g->job);
+}
+
+/* The disk is so slow that all has come from peers, and is put together, before the fetcher hears what was on it. */
+static void a_part_is_finished_before_its_opening_is_heard_of(void **state) {
+	struct world *w = *state;
+	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	struct gate busy, all_done;
+	uint64_t done = 0, total = 1;
+	(void)leave_a_part(w, &base);
+	post_gate(w, &busy, wait_at_gate);
+	want(w, &base, NULL);
+	for (int i = 0; i < 20000 && done < total; i++) {
+		exchange_messages(w);
+		fetcher_progress(w->fetcher, &done, &total);
+	}
+	assert_int_equal(done, total);
+	assert_int_equal(w->files, 0);
+	post_gate(w, &all_done, open_gate);
+	assert_int_equal(sem_post(&busy.open), 0);
+	assert_int_equal(sem_wait(&all_done.open), 0);
+	settle(w);
+	assert_int_equal(w->files, 1);
 	assert_right_base(w, 4);
 }
 
@@ -432,6 +489,7 @@ int main(void) {
 		T(liars_are_named_and_the_others_finish),
 		T(donors_with_nothing_are_asked_again),
 		T(a_part_survives_a_restart),
+		T(a_part_is_finished_before_its_opening_is_heard_of),
 		T(what_is_on_the_own_disk_is_not_fetched),
 		T(what_is_damaged_on_the_own_disk_is_fetched),
 		T(a_dead_donor_is_done_without),
