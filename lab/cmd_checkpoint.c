@@ -18,9 +18,9 @@ struct checkpoint_options {
 static const struct rv_option options[] = {
 	{"round", RV_OPT_INT, FIELD(round), 0, "-1", -1, 9007199254740992.0, NULL,
 	 "verify: only what makes this round; export: the round to take. -1: all of them; the newest.", "Checkpoint"},
-	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 1, 1000000, NULL,
+	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 1, CHECKPOINT_MAX_KEEP, NULL,
 	 "prune: so many of the newest whole states stay. Joiners may still start from the last but one.", "Checkpoint"},
-	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, 1000000, NULL,
+	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "prune: so many rounds of log stay at least; 0: those after the oldest state that stays.", "Checkpoint"},
 	{"dry-run", RV_OPT_BOOL, FIELD(dry_run), 0, "false", 0, 0, NULL, "prune: only say what would go.", "Checkpoint"},
 	{.name = NULL},

@@ -17,7 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CHECKPOINT_MAX_FILES = 4096 }; /* of a kind: of more, the newest are known */
+enum {
+	CHECKPOINT_MAX_FILES = 4096, /* of a kind: of more, the newest are known */
+	CHECKPOINT_MAX_KEEP = 4000   /* ... so no policy asks for more */
+};
 
 struct checkpoint_file {
 	uint64_t round;

@@ -4,6 +4,7 @@
 #include "net/address.h"
 #include "net/invite.h"
 #include "net/rate.h"
+#include "worker/checkpoint_index.h"
 #include "worker/input_checks.h"
 
 #include <stdio.h>
@@ -36,12 +37,12 @@ const struct rv_option worker_options_table[] = {
 	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
 	{"name", RV_OPT_STRING, FIELD(name), CAP(name), "", 0, 0, NULL,
 	 "What people see in the run's status; empty: this host's name. Told once, at the join.", "Worker"},
-	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 0, 1000000, NULL,
+	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "Whole states kept on disk, for peers that join and for restarts: what joiners start from, and those before it; "
 	 "0: "
 	 "all.",
 	 "Worker"},
-	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, 1000000, NULL,
+	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "Rounds of reduced gradients kept at least, for workers that were away and for `rivulet export --round`; 0: those "
 	 "after the oldest state that is kept.",
 	 "Worker"},

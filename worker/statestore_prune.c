@@ -31,16 +31,22 @@ bool statestore_find_part(const struct statestore *s, uint64_t *round) {
 	return found;
 }
 
-/* What was fetched of a state that is behind us. */
-static void remove_parts_before(const struct statestore *s, uint64_t round) {
+/* By name: there may be more files than an index knows. What was fetched of a state that is behind us goes too. */
+static void remove_old(const struct statestore *s, const struct checkpoint_keep *keep,
+					   const struct checkpoint_named *named) {
 	DIR *d = opendir(s->dir);
 	if (!d)
 		return;
 	for (struct dirent *e; (e = readdir(d));) {
 		enum statestore_file kind;
-		uint64_t part;
-		if (statestore_parse_name(e->d_name, &kind, &part) && kind == STATE_FILE_PART && part < round)
-			statestore_remove(s, kind, part);
+		uint64_t round;
+		if (!statestore_parse_name(e->d_name, &kind, &round))
+			continue;
+		bool old = (kind == STATE_FILE_BASE && !checkpoint_keeps_base(keep, named, round)) ||
+				   (kind == STATE_FILE_LOG && round < keep->logs_from) ||
+				   (kind == STATE_FILE_PART && round < keep->bases_from);
+		if (old)
+			statestore_remove(s, kind, round);
 	}
 	closedir(d);
 }
@@ -49,11 +55,7 @@ void statestore_prune(const struct statestore *s, const struct checkpoint_named 
 	struct checkpoint_index *x = statestore_new_index(s, NULL);
 	if (x && statestore_scan(s, x, NULL) == RV_OK) {
 		struct checkpoint_keep keep = checkpoint_retention(x, &s->policy, named);
-		for (int i = 0; i < x->bases.n; i++)
-			if (!checkpoint_keeps_base(&keep, named, x->bases.at[i].round))
-				statestore_remove(s, STATE_FILE_BASE, x->bases.at[i].round);
-		remove_rounds(s, &x->logs, STATE_FILE_LOG, 0, keep.logs_from);
-		remove_parts_before(s, keep.bases_from);
+		remove_old(s, &keep, named);
 	}
 	free(x);
 }

@@ -322,6 +322,24 @@ static void pruning_keeps_what_joiners_and_we_need(void **state) {
 	release(&found);
 }
 
+/* More files than an index has places for, as somebody who kept them all may have: the oldest go all the same. */
+static void pruning_sees_every_file(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 9, 1);
+	for (uint64_t i = 0; i < CHECKPOINT_MAX_FILES; i++) {
+		char path[STATESTORE_PATH_BYTES];
+		statestore_path(&f->store, STATE_FILE_LOG, 100 + i, path);
+		FILE *file = fopen(path, "w");
+		assert_non_null(file);
+		assert_int_equal(fclose(file), 0);
+	}
+	statestore_prune(&f->store, &(struct checkpoint_named){.vouched_round = 6, .logs_from = 6});
+	assert_false(exists(f, STATE_FILE_LOG, 0));
+	assert_false(exists(f, STATE_FILE_LOG, 3));
+	assert_true(exists(f, STATE_FILE_LOG, 4));
+	assert_true(exists(f, STATE_FILE_LOG, 100));
+}
+
 static void a_wrong_history_is_forgotten(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 9, 1);
@@ -374,6 +392,7 @@ int main(void) {
 		T(a_damaged_replica_is_named),
 		T(no_damage_passes),
 		T(pruning_keeps_what_joiners_and_we_need),
+		T(pruning_sees_every_file),
 		T(a_wrong_history_is_forgotten),
 		T(committed_entries_are_not_forgotten),
 	};
