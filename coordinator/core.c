@@ -267,6 +267,9 @@ int64_t core_deadline_us(const struct core *c) {
 	for (int i = 0; i < c->n_members; i++)
 		if (core_alive(c, &c->members[i]))
 			at = earlier(c, at, c->members[i].heard_us, c->cfg.liveness_us);
+	for (int i = 0; i < c->n_members && c->not_held_since_us != INT64_MAX; i++)
+		if (c->members[i].was_here)
+			at = earlier(c, at, c->members[i].back_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	return earlier(c, at, c->accused_since_us, c->cfg.suspect_gather_us);

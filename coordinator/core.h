@@ -103,13 +103,15 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
 enum core_state_kept {
 	CORE_STATE_HELD,   /* somebody who is here holds it; or that is not known for liveness_us yet; or nobody is here */
 	CORE_STATE_ABSENT, /* nobody who is here does; of those who held it last not all have come back */
-	CORE_STATE_LOST    /* all who held it last have come back, with less */
+	CORE_STATE_LOST    /* all who held it last have come back, liveness_us ago or longer, with less */
 };
 struct core_kept {
 	enum core_state_kept state;
-	uint64_t round;      /* whose state it is about */
-	uint64_t last_held;  /* members that held it last, as far as is known */
-	uint64_t absent;     /* those of them who are not here */
+	uint64_t round; /* whose state it is about */
+	/* Members that held it last, as far as is known; of those who were members before this coordinator started and have not
+	 * reported since it cannot be known: they count. */
+	uint64_t last_held;
+	uint64_t absent;     /* those of them who are not here, or have only just come back */
 	bool has_best;       /* there is an earlier round that somebody who is here can prove: */
 	uint64_t best_round; /* the latest one */
 	uint64_t best_held;  /* by these members */

@@ -36,8 +36,11 @@ struct core_member {
 	bool want_banned;
 	/* Volatile: what its reports say. */
 	int64_t heard_us;
-	bool reported;   /* since this coordinator started */
-	bool awaited;    /* known from before the start: given until liveness_us to report */
+	bool reported;    /* since this coordinator started */
+	bool awaited;     /* known from before the start: given until liveness_us to report */
+	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
+	bool was_here;    /* at back_us it came, or came back */
+	int64_t back_us;
 	bool distrusted; /* its peers get nothing from it: dead until it reports again */
 	bool was_alive;  /* as the last event said */
 	struct report last;

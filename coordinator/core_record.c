@@ -245,7 +245,7 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 
 /* Known from before the restart: given time to report, and left as the records say. */
 static void await(const struct core *c, struct core_member *m) {
-	m->awaited = true;
+	m->awaited = m->from_before = true;
 	m->heard_us = c->now_us;
 	memcpy(m->want_addr, m->addr, sizeof m->want_addr);
 	m->want_banned = m->banned;

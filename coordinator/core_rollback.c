@@ -50,15 +50,31 @@ static void find_best(const struct core *c, struct core_kept *out) {
 	}
 }
 
+/* Whoever has just come back has what it has not yet given to the others, and perhaps cannot prove alone. */
+static bool is_just_back(const struct core *c, const struct core_member *m) {
+	return is_here(c, m) && (!m->was_here || c->now_us - m->back_us < c->cfg.liveness_us);
+}
+
+/* Took part in the last commit, or has proven the state since; or can have done so before this coordinator started, and
+ * has not had the time to tell. */
+static bool may_have_held(const struct core *c, uint32_t i) {
+	const struct core_member *m = &c->members[i];
+	bool untold = m->from_before && !m->banned && (!m->reported || is_just_back(c, m));
+	return untold || ((c->last_commit | c->seen_holding) & core_bit(i)) != 0;
+}
+
 /* *unheld: nobody who is here holds the state of the round; returned: whether it is absent or lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
-	*out =
-		(struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .last_held = c->last_commit | c->seen_holding};
+	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round};
 	bool anybody = false, unknown = false;
 	for (int i = 0; i < c->n_members; i++) {
-		anybody |= is_here(c, &c->members[i]);
+		const struct core_member *m = &c->members[i];
+		anybody |= is_here(c, m);
 		unknown |= may_hold(c, (uint32_t)i);
-		if ((out->last_held & core_bit((uint32_t)i)) && !is_here(c, &c->members[i]))
+		if (!may_have_held(c, (uint32_t)i))
+			continue;
+		out->last_held |= core_bit((uint32_t)i);
+		if (!is_here(c, m) || is_just_back(c, m))
 			out->absent |= core_bit((uint32_t)i);
 	}
 	find_best(c, out);
@@ -75,12 +91,23 @@ void core_kept(const struct core *c, struct core_kept *out) {
 		out->state = state;
 }
 
+static void watch_returns(struct core *c) {
+	for (int i = 0; i < c->n_members; i++) {
+		struct core_member *m = &c->members[i];
+		bool here = is_here(c, m);
+		if (here && !m->was_here)
+			m->back_us = c->now_us;
+		m->was_here = here;
+	}
+}
+
 void core_watch_state(struct core *c) {
 	static const enum core_event_type events[] = {[CORE_STATE_HELD] = CORE_EVENT_HELD,
 												  [CORE_STATE_ABSENT] = CORE_EVENT_ABSENT,
 												  [CORE_STATE_LOST] = CORE_EVENT_GONE};
 	struct core_kept kept;
 	bool unheld = false;
+	watch_returns(c);
 	(void)who_kept(c, &kept, &unheld);
 	if (!unheld)
 		c->not_held_since_us = INT64_MAX;

@@ -146,6 +146,63 @@ static void test_absent_holders_need_force(void **state) {
 	rig_release(&r);
 }
 
+/* The last holder is back, with an entry that it cannot prove alone: the others are given the time to take it. */
+static void test_who_has_just_come_back_is_waited_for(void **state) {
+	(void)state;
+	struct rig r;
+	const uint64_t rounds[N] = {1, 2, 1};
+	three_rounds(&r);
+	for (int i = 0; i < 25; i++) { /* worker 2 is silent */
+		rig_wait(&r, RIG_S);
+		come_back_with(&r, 0, 1);
+		come_back_with(&r, 1, 2);
+	}
+	assert_true(rig_saw(&r, CORE_EVENT_ABSENT, NET_MAX_MEMBERS));
+	wait_reporting(&r, rounds, 8 * RIG_S);
+	assert_int_equal(kept(&r).state, CORE_STATE_ABSENT);
+	assert_int_equal(kept(&r).absent, 4);
+	assert_int_equal(roll_back(&r, 2, false, "merely absent"), RV_E_INVALID);
+	assert_false(rig_saw(&r, CORE_EVENT_GONE, NET_MAX_MEMBERS));
+	wait_reporting(&r, rounds, 5 * RIG_S);
+	assert_true(rig_saw(&r, CORE_EVENT_GONE, NET_MAX_MEMBERS));
+	assert_int_equal(kept(&r).state, CORE_STATE_LOST);
+	rig_release(&r);
+}
+
+/* Worker 2 took no part in the last round, but has fetched it: a coordinator that starts again cannot know. */
+static void test_who_has_not_reported_since_the_restart_may_hold(void **state) {
+	(void)state;
+	struct rig r;
+	const uint64_t rounds[2] = {1, 2};
+	rig_open(&r, 1, N);
+	rig_round(&r, N);
+	rig_round(&r, N);
+	struct report away = rig_report(&r, 2, WORKER_LEAVING);
+	rig_send(&r, 2, &away);
+	rig_round(&r, 2);
+	rig_say(&r, 2, WORKER_TRAINING); /* it has the state of round 3 */
+	rig_restart(&r);
+	for (int i = 0; i < 30; i++) {
+		rig_wait(&r, RIG_S);
+		come_back_with(&r, 0, rounds[0]);
+		come_back_with(&r, 1, rounds[1]);
+	}
+	assert_int_equal(kept(&r).state, CORE_STATE_ABSENT);
+	assert_int_equal(kept(&r).absent, 4);
+	assert_false(rig_saw(&r, CORE_EVENT_GONE, NET_MAX_MEMBERS));
+	assert_int_equal(roll_back(&r, 2, false, "merely absent"), RV_E_INVALID);
+	for (int i = 0; i < 12; i++) { /* it comes, without it */
+		rig_wait(&r, RIG_S);
+		come_back_with(&r, 0, rounds[0]);
+		come_back_with(&r, 1, rounds[1]);
+		come_back_with(&r, 2, 1);
+	}
+	assert_int_equal(kept(&r).state, CORE_STATE_LOST);
+	assert_int_equal(kept(&r).last_held, 3);
+	assert_int_equal(roll_back(&r, 2, false, NULL), RV_OK);
+	rig_release(&r);
+}
+
 static void test_what_is_refused(void **state) {
 	(void)state;
 	struct rig r;
@@ -314,6 +371,8 @@ int main(void) {
 		cmocka_unit_test(test_a_lost_round_is_noticed_and_nothing_is_guessed),
 		cmocka_unit_test(test_a_rollback_begins_an_epoch),
 		cmocka_unit_test(test_absent_holders_need_force),
+		cmocka_unit_test(test_who_has_just_come_back_is_waited_for),
+		cmocka_unit_test(test_who_has_not_reported_since_the_restart_may_hold),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_nothing_is_said_before_members_could_report),
 		cmocka_unit_test(test_votes_of_another_epoch_do_not_count),

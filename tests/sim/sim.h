@@ -272,7 +272,6 @@ struct sim_coordinator {
 	uint32_t version;  /* of the protocol, the highest that it speaks */
 	uint64_t life;
 	bool dark;            /* its host has no power: nothing answers */
-	bool seen_lost;       /* by the operator, the last time it looked */
 	double disk_slowness; /* 1: none */
 	bool writing;         /* one record at a time */
 	struct core_record record;

@@ -210,9 +210,7 @@ static void operator_looks(struct sim *s, int host, void *arg) {
 	if (core == NULL || s->frozen_until_us[SIM_COORDINATOR] > s->now_us)
 		return;
 	core_kept(core, &kept);
-	bool again = s->coordinator.seen_lost; /* who has just come back may still give the others what they lack */
-	s->coordinator.seen_lost = kept.state == CORE_STATE_LOST;
-	if (kept.state != CORE_STATE_LOST || !again)
+	if (kept.state != CORE_STATE_LOST)
 		return;
 	uint64_t to_round = kept.has_best ? kept.best_round : 0;
 	enum rv_err e = core_rollback(core, s->now_us, to_round, false, &et);
