@@ -37,6 +37,8 @@ struct reduce_codec {
 	 * no input, but our own (memory). */
 	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						  uint8_t *out, int *bad, struct rv_errtext *et);
+	/* Whether `data`, an owner's reduction of the chunk, can be decoded by everybody who is to apply it. */
+	enum rv_err (*check)(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et);
 };
 
 /* One message between participants, decoded. `data` borrows: from the caller in reduce_receive, from the core in
@@ -91,7 +93,8 @@ void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
 /* One message from members[from]. Messages of another round or attempt are counted and ignored (but a SCATTER of
  * an earlier attempt of our round is kept: contributions do not depend on it). RV_E_PROTOCOL or RV_E_CORRUPT: the
  * message breaks the protocol (chunk out of range, wrong size, not ours to own, not its to reduce): the platform drops
- * the link, and the sender becomes a suspect. RV_E_RANGE likewise: the sender's values cannot be averaged. Whoever
+ * the link, and the sender becomes a suspect. RV_E_CORRUPT of a GATHER: the owner's mean is no encoding. RV_E_RANGE
+ * likewise: the sender's values cannot be averaged. Whoever
  * merely completes a chunk that another spoiled is not blamed: the other becomes a suspect. A chunk that we cannot
  * reduce by a fault of our own (reduce_codec.reduce: *bad is -1, or ourselves) makes a suspect of nobody here; it stays
  * unreduced until the next attempt, and the others take us for stalled. */

@@ -122,6 +122,10 @@ enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, co
 	}
 	if (!reduce_bit(r->delivered[m], c))
 		return rv_fail(et, RV_E_PROTOCOL, "gather: member %u reduced chunk %u without our contribution", m, c);
+	/* All would vote for the same bytes and commit what nobody can apply. */
+	enum rv_err e = r->cfg.codec.check(r->cfg.codec.ctx, c, msg->data, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "gather: member %u reduced chunk %u to bytes that cannot be decoded", m, c);
 	memcpy(r->mem.reduced + offset, msg->data, msg->data_bytes);
 	r->peers[m].owes_gather--;
 	r->peers[m].progress_us = now_us;

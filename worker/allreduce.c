@@ -82,6 +82,12 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 	return e;
 }
 
+static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
+	struct allreduce *a = ctx;
+	const struct global_config *g = a->cfg.global;
+	return g->codec->decode(data, chunking_len(&g->chunks, chunk), a->scratch, et);
+}
+
 /* ---- life -----------------------------------------------------------------------------------------------------------
  */
 
@@ -145,13 +151,16 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 							struct rv_errtext *et) {
 	RV_ASSERT(!a->core);
 	RV_TRY(map_held(a, et));
-	struct reduce_config cfg = {
-		.self_member = a->cfg.self_member,
-		.n_chunks = a->cfg.global->chunks.n_chunks,
-		.codec = {.ctx = a, .chunk_bytes = chunk_bytes, .chunk_offset = chunk_offset, .reduce = reduce_chunk},
-		.silence_us = a->cfg.peer_timeout_us,
-		.stall_us = STALL_TIMEOUTS * a->cfg.peer_timeout_us,
-		.ping_interval_us = a->cfg.peer_timeout_us / SILENCE_PINGS};
+	struct reduce_config cfg = {.self_member = a->cfg.self_member,
+								.n_chunks = a->cfg.global->chunks.n_chunks,
+								.codec = {.ctx = a,
+										  .chunk_bytes = chunk_bytes,
+										  .chunk_offset = chunk_offset,
+										  .reduce = reduce_chunk,
+										  .check = check_chunk},
+								.silence_us = a->cfg.peer_timeout_us,
+								.stall_us = STALL_TIMEOUTS * a->cfg.peer_timeout_us,
+								.ping_interval_us = a->cfg.peer_timeout_us / SILENCE_PINGS};
 	struct reduce_memory mem = {.own = own, .reduced = a->reduced, .flags = a->flags};
 	for (size_t m = 0; m < NET_MAX_MEMBERS; m++)
 		mem.held[m] = a->held + m * a->payload_bytes;

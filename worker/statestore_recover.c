@@ -43,6 +43,12 @@ static enum rv_err find_start(const struct statestore *s, struct checkpoint_inde
 	return s->theta0 == THETA0_GIVEN ? statestore_write_base(s, g, NULL, et) : RV_OK;
 }
 
+static void log_is_useless(const struct statestore *s, struct checkpoint_index *x, uint64_t round, enum rv_err why,
+						   const struct rv_errtext *text) {
+	checkpoint_index_damaged(x, STATE_KIND_LOG, round);
+	statestore_set_aside(s, STATE_FILE_LOG, round, why, text);
+}
+
 /* false: it cannot be used, which has been told. */
 static bool load_log(const struct statestore *s, struct checkpoint_index *x, uint64_t round,
 					 struct state_log_info *info, struct blob **reduced) {
@@ -57,8 +63,7 @@ static bool load_log(const struct statestore *s, struct checkpoint_index *x, uin
 	}
 	if (e == RV_OK)
 		return true;
-	checkpoint_index_damaged(x, STATE_KIND_LOG, round);
-	statestore_set_aside(s, STATE_FILE_LOG, round, e, &et);
+	log_is_useless(s, x, round, e, &et);
 	return false;
 }
 
@@ -74,19 +79,23 @@ static void keep_base(const struct statestore *s, const struct checkpoint_index 
 		s->notice(s->notice_ctx, e, et.text);
 }
 
-static enum rv_err replay(const struct statestore *s, struct checkpoint_index *x, struct global_state *g,
-						  struct statestore_found *out, struct rv_errtext *et) {
+/* By what is of use; peers have the rest. */
+static void replay(const struct statestore *s, struct checkpoint_index *x, struct global_state *g,
+				   struct statestore_found *out) {
 	uint64_t reach = checkpoint_reach(x, &out->start);
 	while (g->round < reach) {
 		struct state_log_info info;
 		struct blob *reduced;
 		uint64_t round = g->round;
 		if (!load_log(s, x, round, &info, &reduced))
-			return RV_OK; /* peers have it */
-		enum rv_err e = global_apply(g, reduced->data, &info.digest, et);
+			return;
+		struct rv_errtext text = {0};
+		enum rv_err e = global_apply(g, reduced->data, &info.digest, &text);
 		blob_unref(reduced);
-		if (e != RV_OK)
-			return rv_fail_context(et, e, "%s/log-%llu.rvl", s->dir, (unsigned long long)round);
+		if (e != RV_OK) { /* nothing has changed */
+			log_is_useless(s, x, round, e, &text);
+			return;
+		}
 		if (statestore_is_checked(s, g->round)) {
 			out->full_round = g->round;
 			out->full_hash = global_full_hash(g);
@@ -95,7 +104,6 @@ static enum rv_err replay(const struct statestore *s, struct checkpoint_index *x
 	}
 	if (checkpoint_is_vote(x, g->round))
 		out->has_log = load_log(s, x, g->round, &out->log, &out->reduced);
-	return RV_OK;
 }
 
 static void load_replica(const struct statestore *s, struct statestore_found *out) {
@@ -113,7 +121,8 @@ static enum rv_err recover(const struct statestore *s, struct checkpoint_index *
 	if (out->lacks_state)
 		return RV_OK;
 	load_replica(s, out);
-	return replay(s, x, g, out, et);
+	replay(s, x, g, out);
+	return RV_OK;
 }
 
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,

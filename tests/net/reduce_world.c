@@ -43,6 +43,13 @@ static enum rv_err codec_reduce(void *ctx, uint32_t chunk, const uint8_t *const 
 	return RV_OK;
 }
 
+static enum rv_err codec_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
+	(void)ctx;
+	static const uint8_t undecodable[4] = {WORLD_CORRUPT, WORLD_CORRUPT, WORLD_CORRUPT, WORLD_CORRUPT};
+	bool fine = memcmp(data, undecodable, sizeof undecodable) != 0;
+	return fine ? RV_OK : rv_fail(et, RV_E_CORRUPT, "the mean of chunk %u", chunk);
+}
+
 size_t world_chunk_bytes(const struct world *w, uint32_t chunk) {
 	return chunk + 1 == w->n_chunks ? WORLD_CHUNK_BYTES - 7 : WORLD_CHUNK_BYTES;
 }
@@ -148,7 +155,7 @@ void world_free(struct world *w) {
 static void init_node(struct world *w, struct world_node *node) {
 	struct reduce_config cfg = {.self_member = node->member,
 								.n_chunks = w->n_chunks,
-								.codec = {w, codec_bytes, codec_offset, codec_reduce},
+								.codec = {w, codec_bytes, codec_offset, codec_reduce, codec_check},
 								.silence_us = WORLD_SILENCE_US,
 								.stall_us = WORLD_STALL_US,
 								.ping_interval_us = WORLD_PING_US};

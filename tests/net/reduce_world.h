@@ -15,7 +15,7 @@ enum {
 	WORLD_SILENCE_US = 4000000,
 	WORLD_STALL_US = 6000000,
 	WORLD_PING_US = 1000000,
-	WORLD_CORRUPT = 0xee,      /* a contribution with this first byte is not an encoding */
+	WORLD_CORRUPT = 0xee,      /* a contribution with this first byte is not an encoding; a mean, with four of them */
 	WORLD_HUGE = 0xef,         /* ... with this one cannot be averaged */
 	WORLD_OUT_OF_MEMORY = 0xf0 /* ... with this one makes the owner run out of memory */
 };

@@ -382,6 +382,25 @@ static void test_a_spoiled_mean_blames_who_spoiled_it(void **state) {
 		}
 }
 
+/* Everybody would vote for it, and nobody could apply it. */
+static void test_a_mean_that_cannot_be_decoded_is_refused(void **state) {
+	(void)state;
+	struct pair p = pair_new(9);
+	struct rv_errtext et = {0};
+	uint8_t bytes[WORLD_CHUNK_BYTES];
+	static const uint8_t has_ours[2] = {1 << 1};
+	memset(bytes, WORLD_CORRUPT, sizeof bytes);
+	struct reduce_msg resume = resume_with(&p, has_ours, 2);
+	resume.flags = REDUCE_RESUME_ACK;
+	assert_int_equal(give(&p, 1, &resume, &et), RV_OK);
+	struct reduce_msg m = chunk_msg(&p, REDUCE_GATHER, 1, 1);
+	m.data = bytes;
+	assert_int_equal(give(&p, 1, &m, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "member 4 reduced chunk 1 to bytes that cannot be decoded"));
+	assert_int_equal(reduce_suspects(p.r), 2);
+	world_free(p.w);
+}
+
 /* Out of memory, or our own values: nobody else is blamed, nobody's link is dropped, and the next attempt tries again.
  */
 static void test_our_own_fault_blames_nobody(void **state) {
@@ -606,6 +625,7 @@ int main(void) {
 		cmocka_unit_test(test_late_contributions_of_an_earlier_attempt_are_kept),
 		cmocka_unit_test(test_a_restarted_member_contributes_anew),
 		cmocka_unit_test(test_a_spoiled_mean_blames_who_spoiled_it),
+		cmocka_unit_test(test_a_mean_that_cannot_be_decoded_is_refused),
 		cmocka_unit_test(test_our_own_fault_blames_nobody),
 		cmocka_unit_test(test_silence_is_suspicious_and_ends),
 		cmocka_unit_test(test_silence_outlives_an_attempt),

@@ -308,6 +308,22 @@ static void no_damage_passes(void **state) {
 	assert_every_byte_matters(f, STATE_KIND_BASE, 4, 23);
 }
 
+/* It is what was voted for, and no encoding: the worker starts all the same, and asks its peers. */
+static void an_entry_that_cannot_be_decoded_stops_no_start(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 5, 1);
+	size_t bytes = state_payload_bytes(&f->store.cfg, STATE_KIND_LOG);
+	uint8_t *reduced = malloc(bytes);
+	memset(reduced, 0xff, bytes); /* scales that are not numbers */
+	struct state_log_info info = {.round = 4, .attempt = 0};
+	assert_int_equal(statestore_write_log(&f->store, &info, reduced, NULL), RV_OK);
+	struct statestore_found found = recover_to(f, 4);
+	assert_non_null(strstr(f->notice, "log-4.rvl cannot be used"));
+	assert_false(exists(f, STATE_FILE_LOG, 4));
+	release(&found);
+	free(reduced);
+}
+
 static void pruning_keeps_what_joiners_and_we_need(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 9, 1); /* bases 2, 4, 6, 8 */
@@ -391,6 +407,7 @@ int main(void) {
 		T(a_damaged_entry_ends_the_replay_and_is_named),
 		T(a_damaged_replica_is_named),
 		T(no_damage_passes),
+		T(an_entry_that_cannot_be_decoded_stops_no_start),
 		T(pruning_keeps_what_joiners_and_we_need),
 		T(pruning_sees_every_file),
 		T(a_wrong_history_is_forgotten),
