@@ -52,17 +52,26 @@ static bool said_before(struct core *c, const struct core_event *ev) {
 	return same;
 }
 
-void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round) {
-	struct core_event ev = {.type = (uint8_t)type, .member = member, .round = round};
-	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED)
-		ev.attempt = c->attempt;
-	if (said_before(c, &ev))
-		return;
-	c->events[(c->events_first + c->n_events) % CORE_EVENTS] = ev;
+static void put_event(struct core *c, const struct core_event *ev) {
+	c->events[(c->events_first + c->n_events) % CORE_EVENTS] = *ev;
 	if (c->n_events < CORE_EVENTS)
 		c->n_events++;
 	else
 		c->events_first = (c->events_first + 1) % CORE_EVENTS;
+}
+
+void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round) {
+	struct core_event ev = {.type = (uint8_t)type, .member = member, .round = round};
+	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED)
+		ev.attempt = c->attempt;
+	if (!said_before(c, &ev))
+		put_event(c, &ev);
+}
+
+void core_say_pair(struct core *c, uint32_t member, uint32_t other) {
+	put_event(
+		c, &(struct core_event){
+			   .type = CORE_EVENT_APART, .member = member, .round = c->round, .attempt = c->attempt, .other = other});
 }
 
 bool core_next_event(struct core *c, struct core_event *out) {
@@ -197,6 +206,8 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	m->heard_us = now_us;
 	m->reported = true;
 	m->awaited = m->distrusted = false;
+	if (strcmp(m->want_addr, rep->addr) != 0)
+		core_pairs_forget(c, (uint32_t)member);
 	memcpy(m->want_addr, rep->addr, sizeof m->want_addr);
 	say_what_is_wrong(c, (uint32_t)member);
 	int index = roster_index(c, (uint32_t)member);

@@ -151,6 +151,7 @@ enum core_event_type {
 	CORE_EVENT_ABSENT,      /* CORE_STATE_ABSENT; member: none */
 	CORE_EVENT_GONE,        /* CORE_STATE_LOST; member: none */
 	CORE_EVENT_HELD,        /* CORE_STATE_HELD again; member: none */
+	CORE_EVENT_APART,       /* it and `other` do not reach each other: it is left out where enough others are ready */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -158,6 +159,7 @@ struct core_event {
 	uint32_t member; /* NET_MAX_MEMBERS: none */
 	uint64_t round;
 	uint32_t attempt;
+	uint32_t other; /* APART */
 };
 bool core_next_event(struct core *c, struct core_event *out);
 

@@ -65,7 +65,21 @@ static void put_donors(const struct core *c, struct document *d) {
 			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
 }
 
-/* Fills everything but `seq`. */
+/* Whose report is about to say that it has applied the last round, or that it goes back, is not behind for long. */
+static bool is_behind(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
+	return core_available(c, m) && m->reported && m->addr[0] != '\0' && !core_in_sync(c, m) && !about_to;
+}
+
+/* One that has the state may be where nobody can dial it, and yet reach those who need it. */
+static void put_syncing(const struct core *c, struct document *d) {
+	d->n_syncing = 0;
+	for (int i = 0; i < c->n_members && d->n_syncing < NET_MAX_SYNCING; i++)
+		if (is_behind(c, (uint32_t)i) && document_find(d, (uint32_t)i) < 0)
+			d->syncing[d->n_syncing++] = ref(c, (uint32_t)i, 0);
+}
+
 /* The round from which on this member still fetches, when it is one that documents speak of. */
 static bool needs(const struct core *c, const struct core_member *m, const struct document *d, uint64_t *round) {
 	bool asks = m->reported && !m->banned && m->last.version >= 4 && m->last.epoch == c->epoch &&
@@ -116,6 +130,7 @@ static void put_older(const struct core *c, struct document *d) {
 		d->older[i] = *core_past_digest(c, document_reaches_to(d) + i);
 }
 
+/* Fills everything but `seq`. */
 static void build(const struct core *c, struct document *d) {
 	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
 	d->phase = run_phase(c);
@@ -139,6 +154,7 @@ static void build(const struct core *c, struct document *d) {
 		put_roster(c, d);
 	else
 		put_donors(c, d);
+	put_syncing(c, d);
 }
 
 static bool same_kept(const struct document *a, const struct document *b) {
@@ -150,11 +166,11 @@ static bool same_kept(const struct document *a, const struct document *b) {
 	return true;
 }
 
-static bool same_members(const struct document *a, const struct document *b) {
-	if (a->n_members != b->n_members)
+static bool same_refs(const struct member_ref *a, int n_a, const struct member_ref *b, int n_b) {
+	if (n_a != n_b)
 		return false;
-	for (int i = 0; i < a->n_members; i++) {
-		const struct member_ref *x = &a->members[i], *y = &b->members[i];
+	for (int i = 0; i < n_a; i++) {
+		const struct member_ref *x = &a[i], *y = &b[i];
 		if (x->member != y->member || x->weight != y->weight || strcmp(x->addr, y->addr) != 0)
 			return false;
 	}
@@ -166,7 +182,8 @@ static bool same_members(const struct document *a, const struct document *b) {
 static bool same(const struct document *a, const struct document *b) {
 	return a->phase == b->phase && a->epoch == b->epoch && a->round == b->round && a->attempt == b->attempt &&
 		   a->base_round == b->base_round && rv_hash_equal(&a->base_hash, &b->base_hash) && a->banned == b->banned &&
-		   same_kept(a, b) && same_members(a, b);
+		   same_kept(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
+		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
 }
 
 void core_publish(struct core *c) {

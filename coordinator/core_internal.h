@@ -6,6 +6,7 @@
  * core_roster.c   OPEN: when the roster is frozen
  * core_votes.c    REDUCE: votes, commit, the next attempt
  * core_suspects.c REDUCE: accusations
+ * core_pairs.c    ... between two that do not reach each other
  * core_shards.c   who owns which chunks
  * core_shares.c   ... and how many
  * core_base.c     which full hash the majority vouches for
@@ -21,7 +22,8 @@ enum {
 	CORE_QUEUE = NET_MAX_MEMBERS + 8, /* every member joining at once, and a decision */
 	CORE_EVENTS = 128,
 	CORE_SEQ_BLOCK = 1024,                 /* document numbers made durable ahead */
-	CORE_PAST_BASES = CORE_PAST_ROUNDS + 1 /* every round may have one, the current one too */
+	CORE_PAST_BASES = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
+	CORE_PAIRS = 64
 };
 
 struct core_member {
@@ -81,6 +83,13 @@ struct core_past {
 	struct core_past_base bases[CORE_PAST_BASES]; /* vouched for, ascending */
 };
 
+/* Two members of whom one accused the other, and nobody else did. */
+struct core_pair {
+	uint32_t a, b; /* a < b */
+	int strikes;
+	uint64_t round; /* of the last one */
+};
+
 struct core {
 	struct core_config cfg;
 	int n_members;
@@ -101,6 +110,9 @@ struct core {
 	uint64_t seen_holding;          /* members that have proven the state of `round` since it began */
 	enum core_state_kept kept_said; /* as the last event said */
 	int64_t not_held_since_us;      /* nobody here has proven it since; INT64_MAX: somebody has */
+	/* Volatile. */
+	int n_pairs;
+	struct core_pair pairs[CORE_PAIRS];
 	/* Volatile, for people: of the last roster, by member. */
 	uint32_t owned[NET_MAX_MEMBERS];
 
@@ -141,6 +153,7 @@ static inline int core_count(uint64_t set) {
 void core_step(struct core *c, int64_t now_us);
 /* Tells people. Of one member and (round, attempt) each is said once, but for ALIVE, DEAD and LEFT. */
 void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round);
+void core_say_pair(struct core *c, uint32_t member, uint32_t other); /* APART */
 
 /* ---- core_record.c ---- */
 
@@ -192,6 +205,17 @@ void core_weigh_suspects(struct core *c);
 void core_decide_base(struct core *c);
 /* state_hash(round) for base_round <= round <= the current one. */
 struct rv_hash core_chain_at(const struct core *c, uint64_t round);
+
+/* ---- core_pairs.c ---- */
+
+/* Participants (roster indices) i and j are at odds with nobody but each other. */
+void core_pair_strike(struct core *c, uint32_t i, uint32_t j);
+/* They have been in one all-reduce to its end. */
+void core_pairs_met(struct core *c, const struct core_record *commit);
+/* Its address is another: perhaps it can be reached there. */
+void core_pairs_forget(struct core *c, uint32_t member);
+/* `ready` without one of each pair that do not reach each other, as long as min_workers are left. */
+uint64_t core_without_apart(const struct core *c, uint64_t ready);
 
 /* ---- core_past.c ---- */
 

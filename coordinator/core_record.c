@@ -183,6 +183,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	if (n_log >= NET_MAX_LOG_DIGESTS)
 		return corrupt(et, rec, "too many rounds since the last base");
 	core_past_commit(c, rec);
+	core_pairs_met(c, rec);
 	c->log[n_log] = rec->digest;
 	c->chain = chain;
 	c->round++;

@@ -75,7 +75,7 @@ void core_decide_roster(struct core *c) {
 	if (c->ready_since_us == INT64_MAX)
 		c->ready_since_us = c->now_us;
 	if (waited_long_enough(c, ready) && !beyond_log(c))
-		freeze(c, ready, n_chunks);
+		freeze(c, core_without_apart(c, ready), n_chunks);
 }
 
 void core_weigh(struct core *c) {

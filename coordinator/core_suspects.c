@@ -41,6 +41,23 @@ static uint32_t most_accused(const uint64_t accused[NET_MAX_MEMBERS], int n, int
 	return worst;
 }
 
+/* Two that accuse each other, and whom nobody is accused more often than, or one that accuses one whom all others hear. */
+static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
+	int n = c->roster.n, most = 0, accusers[NET_MAX_MEMBERS];
+	for (int i = 0; i < n; i++) {
+		accusers[i] = count_accusers(accused, n, (uint32_t)i);
+		most = accusers[i] > most ? accusers[i] : most;
+	}
+	for (uint32_t i = 0; i < (uint32_t)n; i++)
+		for (uint32_t j = i + 1; j < (uint32_t)n; j++) {
+			bool forth = accused[i] & core_bit(j), back = accused[j] & core_bit(i);
+			bool mutual = forth && back && accusers[i] == most && accusers[j] == most;
+			bool alone = forth != back && most == 1 && n > 2;
+			if (mutual || alone)
+				core_pair_strike(c, i, j);
+		}
+}
+
 static void distrust(struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 	int n = c->roster.n, most = 0;
 	for (;;) {
@@ -67,6 +84,7 @@ void core_weigh_suspects(struct core *c) {
 		c->accused_since_us = c->now_us;
 	if (c->now_us - c->accused_since_us < c->cfg.suspect_gather_us)
 		return;
+	note_pairs(c, accused);
 	distrust(c, accused);
 	c->accused_since_us = INT64_MAX;
 }

@@ -233,12 +233,23 @@ static void tell_not_held(struct service *s, const struct core_event *ev) {
 					 "start one of them with its directory; no earlier round is on a disk that is here");
 }
 
+static void tell_apart(struct service *s, const struct core_event *ev) {
+	service_tell(
+		s, RV_WARN, "apart",
+		"members %u and %u do not reach each other (round %" PRIu64
+		"): %u is left out for some rounds where enough others are ready; forward a port to one of them, or start "
+		"it with --advertise HOST:PORT where it can be reached",
+		ev->other, ev->member, ev->round, ev->member);
+}
+
 void service_tell_events(struct service *s) {
 	struct core_event ev;
 	while (core_next_event(s->core, &ev)) {
 		const char *text = sentences[ev.type].text;
 		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
 			tell_not_held(s, &ev);
+		else if (ev.type == CORE_EVENT_APART)
+			tell_apart(s, &ev);
 		else if (ev.member < NET_MAX_MEMBERS)
 			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
 						 ev.member, text, ev.round);

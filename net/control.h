@@ -23,7 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, epochs, what a worker can prove. */
+/* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, epochs, what a worker can prove, who is
+ * behind. */
 enum { CONTROL_VERSION = 4, CONTROL_VERSION_MIN = 3 };
 
 /* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put an older program's in its
@@ -168,6 +169,11 @@ struct document {
 	 * Otherwise: the live members that hold state_hash(round), whom a joiner may ask. */
 	uint16_t n_members;
 	struct member_ref members[NET_MAX_MEMBERS];
+	/* Members that are behind, the lowest numbers: whoever reads this keeps a link to them, so that those that have the
+	 * state reach them where they cannot be dialed themselves. Not in `members`; ascending; no weight, no boot. Version 3
+	 * has none. */
+	uint16_t n_syncing;
+	struct member_ref syncing[NET_MAX_SYNCING];
 	/* REDUCE only. */
 	uint32_t n_chunks;
 	uint16_t n_ranges;

@@ -1,14 +1,14 @@
 /* control_document.c: the encoding of the run document, and everything that must hold inside one.
  *
  * Order on the wire: head, run, base, log, the banned, members; in phase REDUCE also the shard map; from version 4 on
- * the epoch, the digests before the base, and what is to be kept of them. */
+ * the epoch, the digests before the base, what is to be kept of them, and the members that are behind. */
 #include "net/control.h"
 #include "net/control_fields.h"
 
 static const char WHAT[] = "document";
 
 _Static_assert(NET_MAX_MEMBERS <= 64, "a set of members fits into 64 bits");
-_Static_assert(512 + NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
+_Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
 					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_RANGES * 10 +
 					   NET_MAX_KEPT_BASES * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
@@ -38,6 +38,15 @@ static void write_older(const struct document *m, struct rv_writer *w) {
 	for (int i = 0; i < m->n_kept_bases; i++) {
 		rv_write_u64(w, m->kept_bases[i].round);
 		write_hash(w, &m->kept_bases[i].hash);
+	}
+}
+
+static void write_syncing(const struct document *m, struct rv_writer *w) {
+	rv_write_u16(w, m->n_syncing);
+	for (int i = 0; i < m->n_syncing; i++) {
+		rv_write_u32(w, m->syncing[i].member);
+		rv_write_bytes(w, m->syncing[i].key, NET_KEY_BYTES);
+		rv_write_str(w, m->syncing[i].addr);
 	}
 }
 
@@ -73,6 +82,7 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	rv_write_u64(w, m->epoch);
 	rv_write_u64(w, m->epoch_round);
 	write_older(m, w);
+	write_syncing(m, w);
 }
 
 static void read_hash(struct rv_reader *r, struct rv_hash *h) {
@@ -117,6 +127,19 @@ static enum rv_err read_members(struct rv_reader *r, struct document *out, struc
 		m->member = rv_read_u32(r);
 		m->weight = rv_read_u32(r);
 		m->boot = rv_read_u64(r);
+		rv_read_copy(r, m->key, NET_KEY_BYTES);
+		rv_read_str(r, m->addr, sizeof m->addr);
+	}
+	return RV_OK;
+}
+
+static enum rv_err read_syncing(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
+	out->n_syncing = rv_read_u16(r);
+	if (out->n_syncing > NET_MAX_SYNCING)
+		return rv_fail(et, RV_E_INVALID, "%s: n_syncing = %u, at most %d", WHAT, out->n_syncing, (int)NET_MAX_SYNCING);
+	for (int i = 0; i < out->n_syncing; i++) {
+		struct member_ref *m = &out->syncing[i];
+		m->member = rv_read_u32(r);
 		rv_read_copy(r, m->key, NET_KEY_BYTES);
 		rv_read_str(r, m->addr, sizeof m->addr);
 	}
@@ -188,6 +211,21 @@ static enum rv_err check_members(const struct document *d, struct rv_errtext *et
 	return RV_OK;
 }
 
+static enum rv_err check_syncing(const struct document *d, struct rv_errtext *et) {
+	for (int i = 0; i < d->n_syncing; i++) {
+		const struct member_ref *m = &d->syncing[i];
+		if (m->member >= NET_MAX_MEMBERS || (i > 0 && m->member <= d->syncing[i - 1].member))
+			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d] = %u: must ascend and stay below %d", WHAT, i, m->member,
+						   (int)NET_MAX_MEMBERS);
+		if (document_find(d, m->member) >= 0)
+			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d] = %u is in members", WHAT, i, m->member);
+		const char *why = control_addr_invalid(m->addr, false);
+		if (why != NULL)
+			return rv_fail(et, RV_E_INVALID, "%s: syncing[%d].addr '%s': %s", WHAT, i, m->addr, why);
+	}
+	return RV_OK;
+}
+
 static enum rv_err check_shard_map(const struct document *d, struct rv_errtext *et) {
 	if (d->n_chunks < 1 || d->n_chunks > NET_MAX_CHUNKS)
 		return rv_fail(et, RV_E_INVALID, "%s: n_chunks = %u, must be 1..%d", WHAT, d->n_chunks, (int)NET_MAX_CHUNKS);
@@ -235,11 +273,13 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 		out->epoch = rv_read_u64(&r);
 		out->epoch_round = rv_read_u64(&r);
 		RV_TRY(read_older(&r, out, et));
+		RV_TRY(read_syncing(&r, out, et));
 	}
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_kept(out, et));
 	RV_TRY(check_members(out, et));
+	RV_TRY(check_syncing(out, et));
 	return out->phase == RUN_REDUCE ? check_shard_map(out, et) : RV_OK;
 }
 

@@ -16,6 +16,7 @@ enum {
 	NET_MANIFEST_PART_BYTES = 1 << 18,      /* of the hashes of the pieces, what one FETCH asks for */
 	NET_MAX_LOG_DIGESTS = 64,               /* committed rounds that a document lists */
 	NET_MAX_KEPT_BASES = 4,                 /* earlier bases that a document asks donors to keep */
+	NET_MAX_SYNCING = 16,                   /* members behind that a document names, to be dialed */
 	NET_MAX_EPOCH = 1 << 20,                /* rollbacks of a run */
 	NET_MAX_CONFIG_BYTES = 16384,           /* a run's configuration text */
 	NET_MAX_DOCUMENT_BYTES = 131072,

@@ -2,6 +2,7 @@
 #include "worker/meshlink.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct meshlink {
 	struct allreduce *reduce;
@@ -132,7 +133,10 @@ void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d
 	m->now_us = now_us;
 	fetcher_allow(m->fetcher, now_us, members & ~d->banned);
 	peers_ban(m->peers, now_us, d->banned);
-	peers_allow(m->peers, now_us, d->members, d->n_members);
+	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
+	memcpy(linked, d->members, d->n_members * sizeof linked[0]);
+	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);
+	peers_allow(m->peers, now_us, linked, d->n_members + d->n_syncing);
 }
 
 void meshlink_announce_links(struct meshlink *m, int64_t now_us) {

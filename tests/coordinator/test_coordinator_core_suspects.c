@@ -159,6 +159,71 @@ static void test_back_in_the_next_round(void **state) {
 	rig_release(&r);
 }
 
+static void commit_with(struct rig *r, int n) {
+	const struct document *d = rig_doc(r);
+	for (int i = 0; i < d->n_members; i++)
+		rig_say(r, d->members[i].member, WORKER_VOTED);
+	rig_say_all(r, n, WORKER_TRAINING);
+	rig_say_all(r, n, WORKER_READY);
+}
+
+/* 1 and 3 do not reach each other; the others, which wait for what these owe each other, accuse them later or not. */
+static void part(struct rig *r) {
+	const struct document *d = rig_doc(r);
+	int one = document_find(d, 1), three = document_find(d, 3);
+	assert_true(one >= 0 && three >= 0);
+	accuse(r, 1, WORKER_REDUCING, 1ull << three);
+	accuse(r, 3, WORKER_REDUCING, 1ull << one);
+	rig_wait(r, RIG_S);
+}
+
+/* Two attempts are lost to it; then one of them is left out, and said, until it is tried again rounds later. */
+static void test_a_pair_that_is_apart(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 2, 4);
+	part(&r);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	assert_false(rig_saw(&r, CORE_EVENT_APART, 3));
+	commit_with(&r, 4);
+	part(&r);
+	assert_true(rig_saw(&r, CORE_EVENT_APART, 3));
+	for (uint64_t round = 2; round < 9; round++) {
+		commit_with(&r, 4);
+		rig_expect(&r, RUN_REDUCE, round, 1);
+		RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	}
+	commit_with(&r, 4);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3); /* perhaps they do now */
+	part(&r);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	rig_release(&r);
+}
+
+/* One that moves is tried at once. */
+static void test_a_pair_of_which_one_moves(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 2, 4);
+	part(&r);
+	commit_with(&r, 4);
+	part(&r);
+	commit_with(&r, 4);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	for (uint32_t i = 0; i < 3; i++)
+		rig_say(&r, i, WORKER_VOTED);
+	struct report moved = rig_report(&r, 3, WORKER_TRAINING);
+	(void)strcpy(moved.addr, "10.9.9.9:1");
+	rig_send(&r, 3, &moved);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say_all(&r, 3, WORKER_READY);
+	moved = rig_report(&r, 3, WORKER_READY);
+	(void)strcpy(moved.addr, "10.9.9.9:1");
+	rig_send(&r, 3, &moved);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3);
+	rig_release(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gathered_then_left_out),
@@ -171,6 +236,8 @@ int main(void) {
 		cmocka_unit_test(test_nonsense_is_ignored),
 		cmocka_unit_test(test_held_below_min_workers),
 		cmocka_unit_test(test_back_in_the_next_round),
+		cmocka_unit_test(test_a_pair_that_is_apart),
+		cmocka_unit_test(test_a_pair_of_which_one_moves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

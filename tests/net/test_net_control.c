@@ -288,7 +288,9 @@ static struct document *a_document(void) {
 						   .n_members = 3,
 						   .n_chunks = 10,
 						   .n_ranges = 3,
-						   .ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}}};
+						   .ranges = {{0, 4, 2}, {4, 1, 0}, {5, 5, 2}},
+						   .n_syncing = 2,
+						   .syncing = {{.member = 3, .addr = "[::1]:1"}, {.member = 63, .addr = "127.0.0.1:4001"}}};
 	for (uint32_t i = 0; i < 3; i++) {
 		d->members[i] =
 			(struct member_ref){.member = 5 * i, .weight = i + 1, .boot = 100 + i, .addr = "127.0.0.1:4000"};
@@ -310,6 +312,9 @@ static void test_document(void **state) {
 	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
 	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
 	assert_int_equal(doc_out.members[2].member, 10);
+	assert_int_equal(doc_out.n_syncing, 2);
+	assert_int_equal(doc_out.syncing[1].member, 63);
+	assert_string_equal(doc_out.syncing[1].addr, "127.0.0.1:4001");
 	assert_int_equal(doc_out.ranges[2].owner, 2);
 	assert_true(doc_out.banned == UINT64_C(0x8000000000000002));
 	for (size_t cut = 0; cut < n; cut++)
@@ -330,13 +335,15 @@ static void test_document_versions(void **state) {
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	document_encode(d, 3, &w);
 	n3 = rv_writer_len(&w);
-	assert_int_equal(n4, n3 + 16 + (2 + 32 + d->n_older * 32 + 2) + (2 + d->n_kept_bases * 40));
+	size_t syncing = 2 + 2 * (4 + NET_KEY_BYTES + 2) + strlen("[::1]:1") + strlen("127.0.0.1:4001");
+	assert_int_equal(n4, n3 + 16 + (2 + 32 + d->n_older * 32 + 2) + (2 + d->n_kept_bases * 40) + syncing);
 	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_OK);
 	assert_int_equal(doc_out.version, 3);
 	assert_int_equal(doc_out.epoch, 0);
 	assert_int_equal(doc_out.n_older, 0);
 	assert_int_equal(doc_out.n_kept_rounds, 0);
 	assert_int_equal(doc_out.n_kept_bases, 0);
+	assert_int_equal(doc_out.n_syncing, 0);
 	assert_int_equal(doc_out.round, d->round);
 	buffer[4] = 5;
 	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_E_PROTOCOL);
@@ -363,6 +370,7 @@ static void test_the_largest_document_fits(void **state) {
 	d->n_log = NET_MAX_LOG_DIGESTS;
 	d->n_older = d->n_kept_rounds = d->n_kept_bases = 0;
 	d->n_members = NET_MAX_MEMBERS;
+	d->n_syncing = 0; /* all are in members */
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++) {
 		d->members[i] = (struct member_ref){.member = i, .weight = 1};
 		memset(d->members[i].addr, 'a', NET_ADDR_BYTES - 1);
@@ -417,6 +425,10 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->members[0].weight = 0, "weight = 0");
 	DOCUMENT_REFUSED(d->members[2].weight = NET_MAX_WEIGHT_SUM, "weights add up");
 	DOCUMENT_REFUSED(strcpy(d->members[0].addr, ":4000"), "addr");
+	DOCUMENT_REFUSED(d->syncing[1].member = 3, "syncing[1] = 3: must ascend");
+	DOCUMENT_REFUSED(d->syncing[1].member = NET_MAX_MEMBERS, "syncing[1] = 64");
+	DOCUMENT_REFUSED(d->syncing[0].member = 5, "syncing[0] = 5 is in members");
+	DOCUMENT_REFUSED(strcpy(d->syncing[0].addr, "nowhere"), "syncing[0].addr");
 	DOCUMENT_REFUSED(d->n_chunks = 0, "n_chunks = 0");
 	DOCUMENT_REFUSED(d->n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
 	DOCUMENT_REFUSED(d->n_chunks = 11, "ranges end at 10 of 11");

@@ -243,14 +243,14 @@ static void log_durable(struct sim *s, int host, uint64_t tag, bool ok) {
 	struct sim_fetch *f = &w->fetch;
 	uint32_t attempt;
 	struct rv_hash digest;
-	if (!ok && f->kind == ROUND_FETCH_LOG && w->core != NULL) {
+	if (w->core == NULL || f->kind != ROUND_FETCH_LOG || (ok && !f->complete))
+		return; /* cancelled meanwhile */
+	const struct sim_file *file = ok ? disk_find(&w->disk, FILE_LOG, f->round) : NULL;
+	if (file == NULL) { /* full, or damaged at once */
 		finish(s, host, false);
 		worker_turn(s, host);
 		return;
 	}
-	const struct sim_file *file = disk_find(&w->disk, FILE_LOG, f->round);
-	if (f->kind != ROUND_FETCH_LOG || !f->complete || file == NULL || w->core == NULL)
-		return; /* cancelled meanwhile */
 	const uint8_t *bytes = trainer_log_bytes(s, file->data, file->n, &attempt, &digest);
 	RV_ASSERT(bytes != NULL);
 	if (!rv_hash_equal(&digest, &f->expect))

@@ -14,6 +14,7 @@ enum {
 	WINDOW = 3,
 	DIAL_TIMEOUT_US = 2500 * SIM_MS,
 	TCP_TIMEOUT_US = 6 * SIM_S,
+	KEEPALIVE_US = 8 * SIM_S, /* an idle link to a machine that lost power is found out, whether it is back or not */
 	SILENCE_US = 2500 * SIM_MS,
 	STALL_US = 4 * SIM_S,
 	PING_US = 800 * SIM_MS
@@ -103,6 +104,8 @@ void peers_close_all(struct sim *s, int host, bool silent) {
 		struct sim_link *l = &s->workers[host].links[peer];
 		if (l->state != LINK_DOWN && !silent)
 			send_bare(s, host, peer, PACKET_RST, l->number);
+		else if (l->state != LINK_DOWN)
+			peers_break_at(s, peer, host, l->number, s->now_us + KEEPALIVE_US);
 		clear_queue(l);
 		*l = (struct sim_link){0};
 	}
@@ -215,12 +218,25 @@ static void pump_link(struct sim *s, int host, int peer) {
 	}
 }
 
+static bool is_among(const struct member_ref *refs, int n, int host) {
+	for (int i = 0; i < n; i++)
+		if (sim_host_of_key(refs[i].key) == host)
+			return true;
+	return false;
+}
+
+/* As the real worker does: one that has the state also dials those who lack it. */
+static bool is_named(const struct sim_worker *w, int peer) {
+	const struct document *d = round_document(w->core);
+	return d != NULL && (is_among(d->members, d->n_members, peer) || is_among(d->syncing, d->n_syncing, peer));
+}
+
 void peers_pump(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	for (int peer = 0; peer < s->opt.n_workers; peer++) {
 		if (peer == host)
 			continue;
-		bool wanted = index_of(w, peer) >= 0 || fetch_wants_link(s, host, peer);
+		bool wanted = index_of(w, peer) >= 0 || fetch_wants_link(s, host, peer) || is_named(w, peer);
 		if (wanted && w->links[peer].state == LINK_DOWN && s->now_us >= w->links[peer].redial_us)
 			dial(s, host, peer);
 		fetch_serve(s, host, peer);

@@ -77,12 +77,13 @@ static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
 	return set;
 }
 
-/* Of a pair of them one is in no roster, so the others must be enough; and who is behind cannot fetch from them: a commit is on the disks of at least
- * half of a roster, and one of those must be one that can be dialed. */
+/* Only one of them can be in a roster, so with it the others must be enough; and they reach each other only by way of one
+ * that can be dialed. (Workers of the release before dial nobody who is behind.) */
 static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
 	uint64_t set = 0;
-	uint64_t most = (o->min_workers + 1) / 2 - 1, spare = (uint64_t)o->n_workers - o->min_workers;
-	most = spare < most ? spare : most;
+	uint64_t workers = (uint64_t)o->n_workers, most = workers - o->min_workers + 1;
+	most = most < workers ? most : workers - 1;
+	most = o->mixed ? 0 : most;
 	for (uint64_t n = most > 0 ? 1 + rv_rng_below(r, most) : 0; n > 0; n--)
 		set |= 1ull << draw_worker(r, o);
 	return set;
