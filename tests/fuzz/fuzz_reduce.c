@@ -50,6 +50,12 @@ struct node {
 	bool up[MEMBERS];
 };
 
+static enum rv_err check_bytes(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
+	enum { UNDECODABLE = 0xff };
+	(void)ctx;
+	return data[0] != UNDECODABLE ? RV_OK : rv_fail(et, RV_E_CORRUPT, "the mean of chunk %u", chunk);
+}
+
 static void make_document(struct document *d, uint32_t attempt) {
 	*d = (struct document){.phase = RUN_REDUCE, .round = 7, .attempt = attempt, .final_round = 9};
 	d->n_members = MEMBERS;
@@ -71,7 +77,7 @@ static struct node *node_new(void) {
 	make_document(&n->doc, 1);
 	struct reduce_config cfg = {.self_member = n->doc.members[SELF].member,
 								.n_chunks = CHUNKS,
-								.codec = {NULL, chunk_bytes, chunk_offset, reduce_bytes},
+								.codec = {NULL, chunk_bytes, chunk_offset, reduce_bytes, check_bytes},
 								.silence_us = 4000,
 								.stall_us = 6000,
 								.ping_interval_us = 1000};

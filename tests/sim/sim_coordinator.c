@@ -179,9 +179,14 @@ static int64_t next_deadline_us(const struct sim *s) {
 
 static void hear_events(struct sim *s) {
 	struct core_event ev;
-	while (core_next_event(s->coordinator.core, &ev))
+	while (core_next_event(s->coordinator.core, &ev)) {
 		if (ev.type == CORE_EVENT_DIVERGED)
 			oracle_named(s, ev.member);
+		if (ev.type == CORE_EVENT_APART)
+			sim_say(s, SIM_COORDINATOR, "members %u and %u do not reach each other", ev.other, ev.member);
+		if (ev.type == CORE_EVENT_SUSPECTED)
+			sim_say(s, SIM_COORDINATOR, "member %u is suspected in attempt %u", ev.member, ev.attempt);
+	}
 }
 
 static void coordinator_turn(struct sim *s) {

@@ -341,6 +341,11 @@ static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const 
 							 out, et);
 }
 
+static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
+	struct sim *s = ctx;
+	return s->opt.codec->decode(data, chunking_len(&s->global_config.chunks, chunk), s->scratch, et);
+}
+
 /* What this worker sends when nothing goes wrong. */
 static uint64_t expected_tx(struct sim *s, const struct document *d, uint32_t member) {
 	uint64_t bytes = 0;
@@ -356,7 +361,7 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 	struct sim_worker *w = &s->workers[host];
 	struct reduce_config cfg = {.self_member = w->member,
 								.n_chunks = s->global_config.chunks.n_chunks,
-								.codec = {s, chunk_bytes, chunk_offset, chunk_reduce},
+								.codec = {s, chunk_bytes, chunk_offset, chunk_reduce, chunk_check},
 								.silence_us = SILENCE_US,
 								.stall_us = STALL_US,
 								.ping_interval_us = PING_US};
