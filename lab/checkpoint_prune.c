@@ -56,7 +56,7 @@ static enum rv_err prune(struct worker_rounds *w, const struct checkpoint_policy
 									 newest.round, newest.round));
 	if (!dry_run) {
 		w->store.policy = *policy;
-		statestore_prune(&w->store, &named);
+		return statestore_prune(&w->store, &named, et);
 	}
 	return RV_OK;
 }

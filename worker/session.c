@@ -81,7 +81,7 @@ void session_roll_back(struct session *s, int64_t now_us, const struct round_act
 
 /* Files first: when only they are gone, the next start finds the old epoch and does the same again. */
 static enum rv_err forget_given_up(struct session *s, struct rv_errtext *et) {
-	statestore_rewind(&s->store, s->next_epoch_round);
+	RV_TRY(statestore_rewind(&s->store, s->next_epoch_round, et));
 	s->member.epoch = s->next_epoch;
 	return membership_store(s->opt->dir, &s->member, et);
 }

@@ -82,8 +82,9 @@ struct session {
 	struct meshlink *mesh;
 	struct round_core *round;
 
-	struct blob *reduced;  /* the reduced bytes that APPLY will need */
-	uint32_t told_attempt; /* the attempt whose completion the round core was told of; 0: none */
+	bool other_history_on_disk; /* the storage thread's: it could not be removed */
+	struct blob *reduced;       /* the reduced bytes that APPLY will need */
+	uint32_t told_attempt;      /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
 	struct line_meter line;
 	bool persisting, persist_again;              /* one PERSIST at a time with the storage thread */

@@ -45,7 +45,10 @@ static void run_persist(struct store_job *j) {
 
 static void run_installed(struct store_job *j) {
 	const struct statestore_committed committed = {j->committed_from, j->n_committed, j->committed};
-	statestore_forget_from(&j->s->store, j->round, &committed);
+	j->err = statestore_forget_from(&j->s->store, j->round, &committed, &j->text);
+	j->s->other_history_on_disk = j->err != RV_OK;
+	if (j->err != RV_OK)
+		return;
 	RV_FAILPOINT("install.forgotten");
 	j->err = statestore_adopt(&j->s->store, j->round, &j->text);
 	if (j->err == RV_E_NOTFOUND) /* theta0, or the disk did not take it, which was told */
@@ -55,6 +58,12 @@ static void run_installed(struct store_job *j) {
 static void run_snapshot(struct store_job *j) {
 	struct statestore *store = &j->s->store;
 	struct trainer_snapshot *shot = j->snapshot;
+	if (j->s->other_history_on_disk) { /* what we store now would seem to prove it */
+		if (shot->has_base)
+			j->full_hash = global_full_hash(&shot->base);
+		j->err = rv_fail(&j->text, RV_E_IO, "%s: files of another history could not be removed", store->dir);
+		return;
+	}
 	if (shot->replica_bytes) {
 		replica_seal(shot->replica_bytes->data, shot->replica_bytes->bytes);
 		j->err = statestore_write_replica(store, &shot->replica, shot->replica_bytes->data, &j->text);
@@ -67,7 +76,9 @@ static void run_snapshot(struct store_job *j) {
 		return;
 	}
 	RV_FAILPOINT("prune.before");
-	statestore_prune(store, &j->named);
+	e = statestore_prune(store, &j->named, &j->text);
+	if (j->err == RV_OK)
+		j->err = e;
 	RV_FAILPOINT("prune.after");
 }
 
@@ -102,7 +113,7 @@ static void run_job(struct job *job) {
 		run_installed(j);
 		break;
 	case STORE_REFUSED:
-		statestore_remove(&j->s->store, STATE_FILE_PART, j->round);
+		j->err = statestore_remove(&j->s->store, STATE_FILE_PART, j->round, &j->text);
 		break;
 	case STORE_SNAPSHOT:
 		run_snapshot(j);
@@ -164,7 +175,7 @@ static const char *consequence(enum store_kind kind) {
 	case STORE_PERSIST:
 		return "the result of a round cannot be stored: this worker votes when it can; its training is kept";
 	case STORE_SNAPSHOT:
-		return "a checkpoint cannot be stored: training goes on, the last good one stays";
+		return "a checkpoint cannot be stored, or old files not removed: training goes on, the last good one stays";
 	case STORE_INSTALLED:
 		return "fetched state is in use, but not on disk: after a restart it is fetched again";
 	default:

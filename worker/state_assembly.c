@@ -102,7 +102,7 @@ static enum rv_err move_to_memory(struct state_assembly *a, const struct rv_errt
 	}
 	if (a->fd >= 0)
 		(void)close(a->fd);
-	statestore_remove(a->store, STATE_FILE_PART, a->id.round);
+	(void)statestore_remove(a->store, STATE_FILE_PART, a->id.round, NULL);
 	a->fd = -1;
 	a->memory = memory;
 	a->why = *why;
@@ -144,7 +144,7 @@ static void remove_other_parts(const struct state_assembly *a) {
 		enum statestore_file kind;
 		uint64_t round;
 		if (statestore_parse_name(e->d_name, &kind, &round) && kind == STATE_FILE_PART && round != a->id.round)
-			statestore_remove(a->store, kind, round);
+			(void)statestore_remove(a->store, kind, round, NULL);
 	}
 	closedir(d);
 }
@@ -219,7 +219,7 @@ void state_assembly_free(struct state_assembly *a) {
 
 void state_assembly_discard(struct state_assembly *a) {
 	if (a && a->id.kind == STATE_KIND_BASE && !a->memory)
-		statestore_remove(a->store, STATE_FILE_PART, a->id.round);
+		(void)statestore_remove(a->store, STATE_FILE_PART, a->id.round, NULL);
 	state_assembly_free(a);
 }
 

@@ -59,10 +59,13 @@ bool statestore_parse_name(const char *name, enum statestore_file *kind, uint64_
 	return false;
 }
 
-void statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round) {
+enum rv_err statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round,
+							  struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];
 	statestore_path(s, kind, round, path);
-	(void)unlink(path);
+	if (unlink(path) == 0 || errno == ENOENT)
+		return RV_OK;
+	return rv_fail_errno(et, errno, "%s: cannot be removed", path);
 }
 
 bool statestore_is_checked(const struct statestore *s, uint64_t round) {

@@ -62,7 +62,9 @@ enum rv_err statestore_write_replica(const struct statestore *s, const struct st
 
 /* base-R.part, put together and installed, becomes base-R.rvs. RV_E_NOTFOUND: there is none. */
 enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et);
-void statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round);
+/* RV_OK: there is none any more. RV_E_IO. */
+enum rv_err statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round,
+							  struct rv_errtext *et);
 
 /* ---- reading ---- */
 
@@ -97,15 +99,16 @@ struct statestore_found {
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
 							   struct rv_errtext *et);
 
-/* ---- retention ---- */
+/* ---- retention: all that can be removed is, whatever is returned. RV_E_IO, RV_E_NOMEM ---- */
 
 /* Removes what s->policy lets go, but nothing that joiners need. */
-void statestore_prune(const struct statestore *s, const struct checkpoint_named *named);
+enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint_named *named, struct rv_errtext *et);
 /* A base that a former process has fetched a part of (worker/state_assembly.h); false: there is none. */
 bool statestore_find_part(const struct statestore *s, uint64_t *round);
 /* Removes what a rollback to `round` gives up: log entries from it on, bases after it. The replica stays: Adam's moments
- * and the place in the data are this worker's own. */
-void statestore_rewind(const struct statestore *s, uint64_t round);
+ * and the place in the data are this worker's own. Durable when it returns RV_OK; otherwise some of it is there, and must
+ * not be taken for the new epoch's. */
+enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, struct rv_errtext *et);
 /* Digests of rounds [first, first + n), as a signed document has them. */
 struct statestore_committed {
 	uint64_t first;
@@ -113,7 +116,9 @@ struct statestore_committed {
 	const struct rv_hash *digests;
 };
 /* Removes what a wrong history left behind: log entries from `round` on, bases after it, the replica; and entries
- * before it that nothing proves. Entries that are `committed` stay: they may be the last ones there are. */
-void statestore_forget_from(const struct statestore *s, uint64_t round, const struct statestore_committed *committed);
+ * before it that nothing proves. Entries that are `committed` stay: they may be the last ones there are. Unless it
+ * returns RV_OK, no later state may be stored beside them: it would seem to prove them. */
+enum rv_err statestore_forget_from(const struct statestore *s, uint64_t round,
+								   const struct statestore_committed *committed, struct rv_errtext *et);
 
 #endif

@@ -103,7 +103,9 @@ static void run_writing(void *ctx) {
 		struct state_replica_info replica = {.round = r + 1, .chain = s->g.chain, .payload_bytes = sizeof bytes};
 		(void)torture_ok(statestore_write_replica(store, &replica, bytes, &et), &et);
 		if ((r + 1) % STATE_FIXTURE_BASE_EVERY == 0 && torture_ok(statestore_write_base(store, &s->g, NULL, &et), &et))
-			statestore_prune(store, &(struct checkpoint_named){.vouched_round = r + 1, .logs_from = r + 1});
+			(void)torture_ok(
+				statestore_prune(store, &(struct checkpoint_named){.vouched_round = r + 1, .logs_from = r + 1}, &et),
+				&et);
 	}
 }
 

@@ -324,10 +324,15 @@ static void an_entry_that_cannot_be_decoded_stops_no_start(void **state) {
 	free(reduced);
 }
 
+static void prune(struct state_fixture *f, uint64_t vouched_round) {
+	const struct checkpoint_named named = {.vouched_round = vouched_round, .logs_from = vouched_round};
+	assert_int_equal(statestore_prune(&f->store, &named, NULL), RV_OK);
+}
+
 static void pruning_keeps_what_joiners_and_we_need(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 9, 1); /* bases 2, 4, 6, 8 */
-	statestore_prune(&f->store, &(struct checkpoint_named){.vouched_round = 6, .logs_from = 6});
+	prune(f, 6);
 	assert_false(exists(f, STATE_FILE_BASE, 2));
 	assert_true(exists(f, STATE_FILE_BASE, 4));
 	assert_true(exists(f, STATE_FILE_BASE, 6));
@@ -336,6 +341,10 @@ static void pruning_keeps_what_joiners_and_we_need(void **state) {
 	assert_true(exists(f, STATE_FILE_LOG, 4));
 	struct statestore_found found = recover_to(f, 8);
 	release(&found);
+}
+
+static enum rv_err forget_all_from(struct state_fixture *f, uint64_t round, struct rv_errtext *et) {
+	return statestore_forget_from(&f->store, round, &(struct statestore_committed){.n = 0}, et);
 }
 
 /* More files than an index has places for, as somebody who kept them all may have: the oldest go all the same. */
@@ -349,7 +358,7 @@ static void pruning_sees_every_file(void **state) {
 		assert_non_null(file);
 		assert_int_equal(fclose(file), 0);
 	}
-	statestore_prune(&f->store, &(struct checkpoint_named){.vouched_round = 6, .logs_from = 6});
+	prune(f, 6);
 	assert_false(exists(f, STATE_FILE_LOG, 0));
 	assert_false(exists(f, STATE_FILE_LOG, 3));
 	assert_true(exists(f, STATE_FILE_LOG, 4));
@@ -360,7 +369,7 @@ static void a_wrong_history_is_forgotten(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 9, 1);
 	state_fixture_save_replica(f, 9);
-	statestore_forget_from(&f->store, 4, &(struct statestore_committed){.n = 0});
+	assert_int_equal(forget_all_from(f, 4, NULL), RV_OK);
 	assert_true(exists(f, STATE_FILE_BASE, 4));
 	assert_true(exists(f, STATE_FILE_LOG, 3));
 	assert_false(exists(f, STATE_FILE_LOG, 4));
@@ -368,6 +377,48 @@ static void a_wrong_history_is_forgotten(void **state) {
 	assert_false(exists(f, STATE_FILE_REPLICA, 0));
 	struct statestore_found found = recover_to(f, 4);
 	release(&found);
+}
+
+static void what_a_rollback_gives_up_is_removed(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 9, 1);
+	state_fixture_save_replica(f, 9);
+	assert_int_equal(statestore_rewind(&f->store, 4, NULL), RV_OK);
+	assert_true(exists(f, STATE_FILE_BASE, 4));
+	assert_true(exists(f, STATE_FILE_LOG, 3));
+	assert_false(exists(f, STATE_FILE_LOG, 4));
+	assert_false(exists(f, STATE_FILE_BASE, 6));
+	assert_true(exists(f, STATE_FILE_REPLICA, 0));
+}
+
+/* A directory of that name is what even root cannot unlink. */
+static void what_cannot_be_removed_is_told(void **state) {
+	struct state_fixture *f = *state;
+	struct rv_errtext et = {0};
+	char path[STATESTORE_PATH_BYTES];
+	state_fixture_play(f, 9, 1);
+	state_fixture_remove(f, STATE_FILE_LOG, 5);
+	statestore_path(&f->store, STATE_FILE_LOG, 5, path);
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_not_equal(statestore_rewind(&f->store, 4, &et), RV_OK);
+	assert_non_null(strstr(et.text, path));
+	assert_false(exists(f, STATE_FILE_LOG, 7)); /* the others went all the same */
+	et = (struct rv_errtext){0};
+	assert_int_not_equal(forget_all_from(f, 4, &et), RV_OK);
+	assert_non_null(strstr(et.text, path));
+	assert_int_equal(rmdir(path), 0);
+}
+
+static void a_directory_that_cannot_be_listed_is_told(void **state) {
+	struct state_fixture *f = *state;
+	struct statestore nowhere = f->store;
+	const struct checkpoint_named named = {.vouched_round = 8, .logs_from = 8};
+	struct rv_errtext et = {0};
+	snprintf(nowhere.dir, sizeof nowhere.dir, "/proc/self/nowhere");
+	assert_int_not_equal(statestore_rewind(&nowhere, 4, &et), RV_OK);
+	assert_non_null(strstr(et.text, nowhere.dir));
+	assert_int_not_equal(statestore_prune(&nowhere, &named, NULL), RV_OK);
+	assert_int_not_equal(statestore_forget_from(&nowhere, 4, &(struct statestore_committed){.n = 0}, NULL), RV_OK);
 }
 
 /* What a document names stays, wherever the history went wrong: nobody else may have it. */
@@ -382,7 +433,7 @@ static void committed_entries_are_not_forgotten(void **state) {
 		state_file_free(log);
 	}
 	digests[1].b[0] ^= 1; /* of round 6 another result was committed */
-	statestore_forget_from(&f->store, 4, &(struct statestore_committed){5, 3, digests});
+	assert_int_equal(statestore_forget_from(&f->store, 4, &(struct statestore_committed){5, 3, digests}, NULL), RV_OK);
 	assert_false(exists(f, STATE_FILE_LOG, 4));
 	assert_true(exists(f, STATE_FILE_LOG, 5));
 	assert_false(exists(f, STATE_FILE_LOG, 6));
@@ -411,6 +462,9 @@ int main(void) {
 		T(pruning_keeps_what_joiners_and_we_need),
 		T(pruning_sees_every_file),
 		T(a_wrong_history_is_forgotten),
+		T(what_a_rollback_gives_up_is_removed),
+		T(what_cannot_be_removed_is_told),
+		T(a_directory_that_cannot_be_listed_is_told),
 		T(committed_entries_are_not_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

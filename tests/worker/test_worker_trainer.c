@@ -269,7 +269,7 @@ static struct state_file *base_of(const struct scene *s, const struct global_sta
 	assert_int_equal(statestore_write_base(&store, g, full, NULL), RV_OK);
 	statestore_path(&store, STATE_FILE_BASE, g->round, path);
 	assert_int_equal(state_file_open(&trainer_global(s->t)->cfg, STATE_KIND_BASE, path, &f, NULL), RV_OK);
-	statestore_remove(&store, STATE_FILE_BASE, g->round);
+	assert_int_equal(statestore_remove(&store, STATE_FILE_BASE, g->round, NULL), RV_OK);
 	return f;
 }
 
