@@ -14,9 +14,10 @@ enum {
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
-	LABEL_CHARS = 20,    /* what fits there */
-	MARKERS_MAX = 80,    /* per line; longer ones have a marker every so many points */
-	ERROR_BARS_MAX = 12, /* likewise */
+	LABEL_CHARS = 20,     /* what fits there */
+	LABEL_HEAD_CHARS = 7, /* of a longer one */
+	MARKERS_MAX = 80,     /* per line; longer ones have a marker every so many points */
+	ERROR_BARS_MAX = 12,  /* likewise */
 	BAR_HEIGHT = 18,
 	BAR_PITCH = 40,
 	LEGEND_HEIGHT = 26
@@ -152,18 +153,27 @@ static void spread(struct end_label *ends, int n) {
 	}
 }
 
-/* A name too long for its place is cut; the tooltip has all of it. */
+static bool within_character(const char *c) {
+	return ((unsigned char)*c & 0xc0) == 0x80;
+}
+
+/* A name too long for its place loses its middle: where names differ is mostly the end. The tooltip has all of it. */
 static void print_label_text(const char *label, FILE *out) {
-	char shown_part[LABEL_CHARS + 1];
-	size_t n = strlen(label), cut = n;
-	if (n > LABEL_CHARS)
-		for (cut = LABEL_CHARS - 1; cut > 0 && ((unsigned char)label[cut] & 0xc0) == 0x80; cut--) {
-		} /* not within a UTF-8 character */
-	snprintf(shown_part, sizeof shown_part, "%.*s", (int)cut, label);
-	chart_print_text(shown_part, out);
-	if (cut == n)
+	char part[LABEL_CHARS + 1];
+	size_t n = strlen(label), head = LABEL_HEAD_CHARS, tail = n - (LABEL_CHARS - LABEL_HEAD_CHARS - 1);
+	if (n <= LABEL_CHARS) {
+		chart_print_text(label, out);
 		return;
-	(void)fputs("…<title>", out);
+	}
+	while (head > 0 && within_character(label + head))
+		head--;
+	while (within_character(label + tail))
+		tail++;
+	snprintf(part, sizeof part, "%.*s", (int)head, label);
+	chart_print_text(part, out);
+	(void)fputs("…", out);
+	chart_print_text(label + tail, out);
+	(void)fputs("<title>", out);
 	chart_print_text(label, out);
 	(void)fputs("</title>", out);
 }

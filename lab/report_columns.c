@@ -47,11 +47,10 @@ static void seeds_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) 
 	}
 }
 
-static void state_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
-	if (g->n_ended == g->n_runs)
-		put("done", out);
-	else
-		snprintf(out, CELL_TEXT_BYTES, "%d of %d done", g->n_ended, g->n_runs);
+static void unfinished_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
+	out[0] = '\0';
+	if (g->n_ended < g->n_runs)
+		snprintf(out, CELL_TEXT_BYTES, "%d of %d", g->n_runs - g->n_ended, g->n_runs);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------------------
@@ -85,7 +84,8 @@ ALONE(h_of, report_steps_per_sync(g))
 ALONE(workers_of, g->runs[0].evals_of->record.workers)
 ALONE(runs_of, g->n_runs)
 ALONE(perplexity_of, exp(g->loss.mean))
-ALONE(bits_of, g->loss.mean / M_LN2)
+ALONE(bits_per_byte, p->on_bytes ? g->loss.mean / M_LN2 : NAN)
+ALONE(bits_per_token, p->on_bytes ? NAN : g->loss.mean / M_LN2)
 ALONE(against_of, report_against_baseline(p, g) * 100)
 ALONE(over_formula_of, report_over_formula(g) * 100)
 ALONE(fewer_of, report_fewer_bytes(g))
@@ -93,6 +93,20 @@ ALONE(fewer_of, report_fewer_bytes(g))
 const struct report_column report_columns[] = {
 	{.name = "configuration", .header = "run", .text = label_text},
 	{.name = "steps_between_exchanges", .header = "H", .number = h_of, .format = "%.0f", .is_count = true},
+	{.name = "loss", .header = "held-out loss", .number = loss_of, .format = "%.4f"},
+	{.name = "against_data_parallel_percent",
+	 .header = "loss vs data-parallel",
+	 .number = against_of,
+	 .format = "%+.1f %%",
+	 .is_count = true},
+	{.name = "bytes_sent", .header = "sent per worker", .number = bytes_of, .print = chart_bytes},
+	{.name = "fewer_bytes_than_fp32_data_parallel",
+	 .header = "fewer bytes",
+	 .number = fewer_of,
+	 .format = "%.0f×",
+	 .is_count = true},
+	{.name = "line_wall_s", .header = "wall-clock on the line", .number = wall_of, .print = chart_seconds},
+	{.name = "line_utilisation", .header = "compute utilisation", .number = utilisation_of, .format = "%.3f"},
 	{.name = "workers", .header = "workers", .number = workers_of, .format = "%.0f", .is_count = true},
 	{.name = "method", .header = "method", .text = method_text},
 	{.name = "outer", .header = "outer", .text = outer_text},
@@ -100,33 +114,24 @@ const struct report_column report_columns[] = {
 	{.name = "replicas_mode", .header = "replicas' batch", .text = mode_text},
 	{.name = "runs", .header = "seeds", .number = runs_of, .format = "%.0f", .is_count = true},
 	{.name = "seeds", .text = seeds_text},
-	{.name = "state", .header = "state", .text = state_text},
+	{.name = "unfinished", .header = "unfinished", .text = unfinished_text},
 	{.name = "tokens", .header = "tokens", .number = tokens_of, .print = chart_si},
-	{.name = "loss", .header = "held-out loss", .number = loss_of, .format = "%.4f"},
 	{.name = "perplexity", .header = "perplexity", .number = perplexity_of, .format = "%.3f", .is_count = true},
-	{.name = "bits", .header = "bits per token", .number = bits_of, .format = "%.4f", .is_count = true},
-	{.name = "against_data_parallel_percent",
-	 .header = "loss against data-parallel",
-	 .number = against_of,
-	 .format = "%+.1f %%",
+	{.name = "bits_per_byte", .header = "bits per byte", .number = bits_per_byte, .format = "%.4f", .is_count = true},
+	{.name = "bits_per_token",
+	 .header = "bits per token",
+	 .number = bits_per_token,
+	 .format = "%.4f",
 	 .is_count = true},
-	{.name = "average_loss", .header = "loss of the replicas' mean", .number = average_of, .format = "%.4f"},
-	{.name = "replica_loss", .header = "loss of one replica", .number = replica_of, .format = "%.4f"},
-	{.name = "bytes_sent", .header = "sent per worker", .number = bytes_of, .print = chart_bytes},
+	{.name = "average_loss", .header = "replicas' mean: loss", .number = average_of, .format = "%.4f"},
+	{.name = "replica_loss", .header = "one replica: loss", .number = replica_of, .format = "%.4f"},
 	{.name = "over_formula_percent",
 	 .header = "over the formula",
 	 .number = over_formula_of,
 	 .format = "%+.2f %%",
 	 .is_count = true},
-	{.name = "fewer_bytes_than_fp32_data_parallel",
-	 .header = "fewer bytes",
-	 .number = fewer_of,
-	 .format = "%.0f×",
-	 .is_count = true},
 	{.name = "delta_cosine", .header = "cosine of outer gradients", .number = cosine_of, .format = "%.3f"},
-	{.name = "delta_norm", .header = "their norm", .number = norm_of, .format = "%.3g"},
-	{.name = "line_wall_s", .header = "wall-clock on the line", .number = wall_of, .print = chart_seconds},
-	{.name = "line_utilisation", .header = "compute utilisation there", .number = utilisation_of, .format = "%.3f"},
+	{.name = "delta_norm", .header = "norm of outer gradients", .number = norm_of, .format = "%.3g"},
 	{.name = NULL},
 };
 

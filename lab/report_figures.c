@@ -156,19 +156,22 @@ static struct chart_series curve_of(const struct report_group *g, enum against a
 /* ---- figures --------------------------------------------------------------------------------------------------------
  */
 
-/* One point says nothing that the table does not. */
+/* A few points that nothing joins say no more than the table. */
 static bool says_something(const struct line_chart *c) {
-	double first = NAN;
-	for (int s = 0; s < c->n_series; s++)
+	enum { POINTS_MIN = 5 };
+	int n_points = 0;
+	for (int s = 0; s < c->n_series; s++) {
+		double first = NAN;
 		for (int i = 0; i < c->series[s].n; i++) {
 			if (!chart_shows(c, &c->series[s], i))
 				continue;
-			if (isnan(first))
-				first = c->series[s].x[i];
-			else if (c->series[s].x[i] != first)
+			n_points++;
+			if (isfinite(first) && c->series[s].x[i] != first)
 				return true;
+			first = c->series[s].x[i];
 		}
-	return false;
+	}
+	return n_points >= POINTS_MIN;
 }
 
 static void drop_lines(struct report_figures *f, int at) {
@@ -187,7 +190,7 @@ static void write_title(const struct report *p, const struct figure_plan *plan, 
 		snprintf(title, 192, "%s", plan->title);
 }
 
-/* Final figures are left out where no two points differ in x. */
+/* Final figures are left out where they say nothing. */
 static enum rv_err add_figure(const struct report *p, const struct figure_plan *plan, struct report_figures *f,
 							  struct line_of *lines, struct rv_errtext *et) {
 	int at = f->n_lines;

@@ -27,7 +27,8 @@
 		seconds,
 		plain: v => String(parseFloat(v.toPrecision(4))),
 	};
-	const cut = text => text.length > 34 ? text.slice(0, 33) + "…" : text;
+	/* Where names differ is mostly the end. */
+	const cut = text => text.length > 36 ? text.slice(0, 14) + "…" + text.slice(-21) : text;
 
 	/* 1, 2 and 5 times powers of ten; the powers alone where they are many. */
 	const logTicks = axis => {
@@ -122,6 +123,7 @@
 			scales: {
 				x: axis(figure.xLabel, x),
 				y: axis(figure.yLabel, {
+					grace: "4%",
 					suggestedMin: Math.min(...points.map(p => p.low)),
 					suggestedMax: Math.max(...points.map(p => p.high)),
 					ticks: {callback: v => formats.plain(v)},

@@ -117,9 +117,9 @@ static void test_long_names_are_cut_between_characters(void **state) {
 	(void)state;
 	const double x[] = {1, 2}, y[] = {1, 2};
 	struct line_chart c = empty_chart(false);
-	c.series[c.n_series++] = (struct chart_series){.label = "abcdefghijklmnopqré and more", .x = x, .y = y, .n = 2};
+	c.series[c.n_series++] = (struct chart_series){.label = "abcdefé ghijklmnop 中r and more", .x = x, .y = y, .n = 2};
 	char *svg = lines_of(&c);
-	assert_non_null(strstr(svg, ">abcdefghijklmnopqr…<title>abcdefghijklmnopqré and more</title>"));
+	assert_non_null(strstr(svg, ">abcdef…r and more<title>abcdefé ghijklmnop 中r and more</title>"));
 	free(svg);
 }
 
