@@ -64,24 +64,25 @@ void core_pairs_forget(struct core *c, uint32_t member) {
 			forget(c, i);
 }
 
-/* How many of `set` a member of it is apart from. */
-static int count_apart(const struct core *c, uint32_t member, uint64_t set) {
+/* The attempts that a member of `set` has cost by not reaching others in it. */
+static int count_strikes(const struct core *c, uint32_t member, uint64_t set) {
 	int n = 0;
 	for (int i = 0; i < c->n_pairs; i++) {
 		const struct core_pair *p = &c->pairs[i];
 		bool both = (set & core_bit(p->a)) && (set & core_bit(p->b));
-		n += both && is_apart(c, p) && (p->a == member || p->b == member);
+		n += both && is_apart(c, p) && (p->a == member || p->b == member) ? p->strikes : 0;
 	}
 	return n;
 }
 
-/* Whoever is apart from most goes first; of several, the highest number. */
+/* Whoever has cost most goes first; of several, the highest number. A pair that was blamed wrongly, in the confusion of
+ * another fault, costs no more; so attempts that fail add up against those that are the cause. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready) {
 	while (core_count(ready) > (int)c->cfg.min_workers) {
 		uint32_t worst = 0;
 		int most = 0;
 		for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
-			int n = (ready & core_bit(i)) != 0 ? count_apart(c, i, ready) : 0;
+			int n = (ready & core_bit(i)) != 0 ? count_strikes(c, i, ready) : 0;
 			if (n > 0 && n >= most) {
 				most = n;
 				worst = i;
