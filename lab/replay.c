@@ -84,7 +84,20 @@ static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv
 	return RV_OK;
 }
 
+/* What was taken back was trained on all the same: moments and data positions are not those of one line of rounds. */
+static enum rv_err refuse_rollback(const struct trace_record *t, struct rv_errtext *et) {
+	for (int k = 0; k < t->n; k++)
+		if (t->events[k].kind == TRACE_ROLLBACK)
+			return rv_fail(et, RV_E_UNSUPPORTED,
+						   "member %u: the operator rolled the run back to round %" PRIu64
+						   ": a run of which rounds were taken back cannot be replayed",
+						   t->member, t->events[k].round);
+	return RV_OK;
+}
+
 static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
+	for (int i = 0; i < p->n; i++)
+		RV_TRY(refuse_rollback(p->players[i].trace, et));
 	for (int i = 0; i < p->n; i++)
 		for (int k = 0; k < p->players[i].trace->n; k++) {
 			const struct trace_event *e = &p->players[i].trace->events[k];
@@ -223,6 +236,8 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 		return RV_OK;
 	case TRACE_SAVE:
 		return take_snapshot(w, e->round, e->to, et);
+	case TRACE_ROLLBACK:
+		break; /* refused before */
 	}
 	RV_UNREACHABLE("kind of a trace's event");
 }

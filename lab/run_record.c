@@ -86,6 +86,17 @@ static bool take_eval(struct run_record *r, json_t *line) {
 	return true;
 }
 
+/* Rounds that were taken back. */
+static void take_rollback(struct run_record *r, json_t *line) {
+	uint64_t round = count(line, "round");
+	while (r->n_rounds > 0 && r->rounds[r->n_rounds - 1].round > round)
+		r->n_rounds--;
+	while (r->n_evals > 0 && r->evals[r->n_evals - 1].round > round)
+		r->n_evals--;
+	r->ended = false;
+	r->final_loss = r->average_loss = r->replica_loss = NAN;
+}
+
 static bool take_line(struct run_record *r, json_t *line) {
 	const char *kind = json_string_value(json_object_get(line, "kind"));
 	if (!kind)
@@ -96,6 +107,8 @@ static bool take_line(struct run_record *r, json_t *line) {
 		return take_round(r, line);
 	if (strcmp(kind, "eval") == 0)
 		return take_eval(r, line);
+	if (strcmp(kind, "rollback") == 0)
+		take_rollback(r, line);
 	if (strcmp(kind, "end") == 0) {
 		r->ended = true;
 		r->final_loss = number(line, "loss");

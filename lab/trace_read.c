@@ -23,7 +23,7 @@ static bool take_flag(const json_t *line, const char *key, bool *out) {
 }
 
 static bool take_kind(const json_t *line, enum trace_kind *out) {
-	static const char *const names[] = {"start", "train", "encode", "apply", "install", "save"};
+	static const char *const names[] = {"start", "train", "encode", "apply", "install", "save", "rollback"};
 	const char *name = json_string_value(json_object_get(line, "event"));
 	for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0) {
@@ -99,6 +99,7 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 	case TRACE_APPLY:
 		return take_apply(line, e, t, roster);
 	case TRACE_INSTALL:
+	case TRACE_ROLLBACK:
 		return true;
 	case TRACE_SAVE:
 		return take_count(line, "steps", &e->to);

@@ -6,7 +6,7 @@
 
 enum { TRACE_MAX_FILE_BYTES = 1 << 28, TRACE_MAX_EVENTS = 4 << 20 };
 
-enum trace_kind { TRACE_START, TRACE_TRAIN, TRACE_ENCODE, TRACE_APPLY, TRACE_INSTALL, TRACE_SAVE };
+enum trace_kind { TRACE_START, TRACE_TRAIN, TRACE_ENCODE, TRACE_APPLY, TRACE_INSTALL, TRACE_SAVE, TRACE_ROLLBACK };
 
 struct trace_event {
 	enum trace_kind kind;

@@ -69,12 +69,17 @@ void session_roll_back(struct session *s, int64_t now_us, const struct round_act
 			 RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round)),
 					   rv_field_int("to_round", (int64_t)a->round), rv_field_int("epoch", (int64_t)a->epoch)),
 			 "the operator rolled the run back to round %" PRIu64 " (epoch %" PRIu64 "); we are at round %" PRIu64
-			 ": going back by what is on disk, or from peers",
-			 a->round, a->epoch, round_round(s->round));
+			 ": going back by what is on disk, or from peers%s",
+			 a->round, a->epoch, round_round(s->round),
+			 s->exported ? "; the weights that were written here are of a state that was taken back" : "");
+	session_write_rollback(s, a->round, a->epoch);
+	session_trace_rollback(s, a->round);
 	s->next_epoch = a->epoch;
 	s->next_epoch_round = a->round;
-	s->state = SESSION_STOPPING;
 	s->stop_by_us = now_us;
+	if (s->state == SESSION_STOPPING)
+		return; /* it had finished, and was about to go: it is saving already */
+	s->state = SESSION_STOPPING;
 	s->saved = false;
 	trainer_end(s->trainer);
 }

@@ -169,6 +169,7 @@ void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_don
 void session_trace_encoded(struct session *s, uint64_t round, bool ok);
 void session_trace_applied(struct session *s, uint64_t round, bool snapshot); /* roster, participated, kept: of it */
 void session_trace_installed(struct session *s, uint64_t round);
+void session_trace_rollback(struct session *s, uint64_t round);
 void session_trace_saved(struct session *s, const struct trainer_snapshot *snapshot);
 
 /* ---- session_report.c ---- */
@@ -178,6 +179,10 @@ void session_write_run(struct session *s);
 void session_write_round(struct session *s, uint64_t round);
 void session_write_eval(struct session *s, uint64_t round, bool whole, double loss);
 void session_write_end(struct session *s, const struct rv_hash *state);
+/* Begins an epoch with `round` in metrics. */
+void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch);
+/* What metrics say of the tokens of all workers when `round` rounds were completed. */
+uint64_t session_tokens_at(struct session *s, uint64_t round);
 uint64_t session_bytes_sent(const struct session *s);
 void session_note_document(struct session *s, const struct document *d);
 

@@ -227,6 +227,26 @@ void session_write_round(struct session *s, uint64_t round) {
 	round_event(s, &r);
 }
 
+uint64_t session_tokens_at(struct session *s, uint64_t round) {
+	char path[SESSION_PATH_BYTES];
+	struct rv_errtext et = {0};
+	uint64_t tokens = 0;
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, s->opt->dir);
+	check_written(s, metrics_tokens_at(path, round, &tokens, &et), &et);
+	return tokens;
+}
+
+void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch) {
+	struct rv_errtext et = {0};
+	struct metrics_rollback r = {.round = round,
+								 .from_round = round_round(s->round),
+								 .epoch = epoch,
+								 .tokens = session_tokens_at(s, round),
+								 .bytes_sent = session_bytes_sent(s),
+								 .formula_bytes = s->sums.formula_bytes};
+	check_written(s, metrics_write_rollback(s->metrics, &r, &et), &et);
+}
+
 void session_write_eval(struct session *s, uint64_t round, bool whole, double loss) {
 	struct rv_errtext et = {0};
 	uint64_t h = (uint64_t)s->member.config.steps_per_round;

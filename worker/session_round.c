@@ -414,9 +414,16 @@ static void perform(struct session *s, int64_t now_us, const struct round_action
 	}
 }
 
+/* Who has finished and is still there, for its weights or for others, does nothing any more but to follow a rollback. */
+static bool may_act(const struct session *s) {
+	bool finished = s->state == SESSION_EXPORTING || s->state == SESSION_LINGERING;
+	bool going = s->state == SESSION_STOPPING && s->exported && !s->told_to_stop && s->next_epoch == 0;
+	return s->state == SESSION_RUNNING || finished || going;
+}
+
 void session_actions(struct session *s, int64_t now_us) {
 	struct round_action a;
-	while (s->state == SESSION_RUNNING && round_next_action(s->round, now_us, &a))
+	while (may_act(s) && round_next_action(s->round, now_us, &a))
 		perform(s, now_us, &a);
 }
 

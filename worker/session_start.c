@@ -248,7 +248,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	}
 	s->replica_ahead = found.has_replica && found.replica.round > g->round;
 	if (e == RV_OK && found.has_replica) {
-		s->sums.tokens = found.replica.run_tokens;
+		s->sums.tokens = s->replica_ahead ? session_tokens_at(s, g->round) : found.replica.run_tokens;
 		s->sums.bytes_sent_before = found.replica.bytes_sent;
 		s->sums.formula_bytes = found.replica.formula_bytes;
 	}
@@ -338,7 +338,7 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	RV_TRY(recover(s, et));
 	RV_TRY(open_mesh(s, et));
 	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
-	RV_TRY(metrics_open(path, round_round(s->round) > 0 || s->lacks_state, &s->metrics, et));
+	RV_TRY(metrics_open(path, round_round(s->round) > 0 || s->lacks_state || s->member.epoch > 0, &s->metrics, et));
 	s->owes_end = !metrics_ended(s->metrics);
 	if (s->owes_end)
 		session_write_run(s);

@@ -154,6 +154,8 @@ static void done_snapshot(struct session *s, struct store_job *j) {
 }
 
 static void done_export(struct session *s, struct store_job *j) {
+	if (s->next_epoch != 0)
+		return; /* of a state that was taken back meanwhile: not the run's end */
 	if (j->err != RV_OK) {
 		session_fail(s, j->err, j->text.text);
 		return;

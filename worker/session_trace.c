@@ -83,3 +83,9 @@ void session_trace_saved(struct session *s, const struct trainer_snapshot *snaps
 	if (s->trace && snapshot && snapshot->replica_bytes)
 		check(s, trace_write_save(s->trace, snapshot->replica.round, snapshot->replica.steps_done, &et), &et);
 }
+
+void session_trace_rollback(struct session *s, uint64_t round) {
+	struct rv_errtext et = {0};
+	if (s->trace)
+		check(s, trace_write_rollback(s->trace, round, &et), &et);
+}

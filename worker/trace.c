@@ -87,6 +87,10 @@ enum rv_err trace_write_install(struct trace *t, uint64_t round, struct rv_errte
 	return rv_json_lines_write(t->lines, json_pack("{ss so}", "event", "install", "round", whole(round)), et);
 }
 
+enum rv_err trace_write_rollback(struct trace *t, uint64_t round, struct rv_errtext *et) {
+	return rv_json_lines_write(t->lines, json_pack("{ss so}", "event", "rollback", "round", whole(round)), et);
+}
+
 enum rv_err trace_write_save(struct trace *t, uint64_t round, uint64_t steps, struct rv_errtext *et) {
 	return rv_json_lines_write(
 		t->lines, json_pack("{ss so so}", "event", "save", "round", whole(round), "steps", whole(steps)), et);

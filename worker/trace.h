@@ -60,6 +60,8 @@ struct trace_apply {
 enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, struct rv_errtext *et);
 /* A fetched state: theta_local is the shared theta of `round`. */
 enum rv_err trace_write_install(struct trace *t, uint64_t round, struct rv_errtext *et);
+/* The operator has taken back `round` and what followed: a process with that state comes next. */
+enum rv_err trace_write_rollback(struct trace *t, uint64_t round, struct rv_errtext *et);
 /* The replica was copied for the disk, in the middle of `round`. */
 enum rv_err trace_write_save(struct trace *t, uint64_t round, uint64_t steps, struct rv_errtext *et);
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { N = 3 };
+enum { N = 3, TOKENS_PER_ROUND = 4 * 2 * 32 * N };
 
 /* No base before the end: every round's log is kept, so that a test can choose what a disk proves. */
 static const char slow_enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
@@ -164,11 +164,65 @@ static void an_old_copy_is_restored(void **state) {
 	e2e_assert_same_end(&e, everybody, N, chain, full);
 }
 
+static int64_t metric(struct e2e *e, int i, const char *kind, const char *key) {
+	char dir[E2E_PATH];
+	e2e_worker_dir(e, i, dir);
+	json_t *line = e2e_metrics(dir, kind);
+	int64_t value = e2e_int(line, key);
+	json_decref(line);
+	return value;
+}
+
+static void expect_no_replay(struct e2e *e) {
+	char dirs[N][E2E_PATH], log[E2E_PATH + 16];
+	for (int i = 0; i < N; i++)
+		e2e_worker_dir(e, i, dirs[i]);
+	snprintf(log, sizeof log, "%s/replay.log", e->dir);
+	const char *const argv[] = {"rivulet", "replay", "--data", e->data, dirs[0], dirs[1], dirs[2], NULL};
+	e2e_run(e, "replay", argv, 1);
+	char text[4096] = "";
+	FILE *f = fopen(log, "r");
+	assert_non_null(f);
+	text[fread(text, 1, sizeof text - 1, f)] = 0;
+	(void)fclose(f);
+	assert_non_null(strstr(text, "rolled the run back to round 20"));
+}
+
+/* One is about to write its weights, one has just written them, one has gone: all follow, and nothing of the end that was
+ * taken back counts. */
+static void who_has_finished_follows(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, slow_enough, N);
+	e2e_start_worker(&e, 0, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=export.before=stop");
+	e2e_start_worker(&e, 1, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=export.after=stop");
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "failpoint", NULL, 0, NULL));
+	json_decref(e2e_wait_event(&e.workers[1], "failpoint", NULL, 0, NULL));
+	assert_int_equal(e2e_wait_exit(&e.workers[2]), 0);
+	roll_back(&e, "20", true, 0);
+	e2e_signal(&e.workers[0], SIGCONT);
+	e2e_signal(&e.workers[1], SIGCONT);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	for (int i = 0; i < N; i++)
+		json_decref(e2e_wait_event(&e.workers[i], "rollback", "to_round", 20, NULL));
+	e2e_assert_same_end(&e, everybody, N, chain, full);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(metric(&e, i, "rollback", "from_round"), 24);
+		assert_int_equal(metric(&e, i, "rollback", "tokens"), 20 * TOKENS_PER_ROUND);
+		assert_int_equal(metric(&e, i, "end", "tokens"), 24 * TOKENS_PER_ROUND);
+		assert_true(metric(&e, i, "end", "formula_bytes") > metric(&e, i, "rollback", "formula_bytes"));
+	}
+	expect_no_replay(&e);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_round_that_is_on_no_disk_any_more, teardown),
 		cmocka_unit_test_teardown(a_holder_comes_back, teardown),
 		cmocka_unit_test_teardown(an_old_copy_is_restored, teardown),
+		cmocka_unit_test_teardown(who_has_finished_follows, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

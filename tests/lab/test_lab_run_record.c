@@ -70,6 +70,24 @@ static void test_later_lines_win(void **state) {
 	run_record_release(&r);
 }
 
+static void test_rounds_that_were_taken_back(void **state) {
+	(void)state;
+	struct run_record r;
+	write_metrics(path, "me", "worker", "diloco", 0, 4, 6);
+	append("{\"kind\":\"rollback\",\"round\":2,\"from_round\":6,\"epoch\":1,\"tokens\":8000}\n");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_int_equal(r.n_rounds, 2);
+	assert_int_equal(r.n_evals, 2);
+	assert_false(r.ended);
+	assert_true(isnan(r.final_loss));
+	run_record_release(&r);
+	append("{\"kind\":\"round\",\"round\":3,\"tokens\":12001}\n");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_int_equal(r.n_rounds, 3);
+	assert_int_equal(r.rounds[2].tokens, 12001);
+	run_record_release(&r);
+}
+
 static void test_torn_lines_are_skipped(void **state) {
 	(void)state;
 	struct run_record r;
@@ -108,6 +126,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_later_lines_win),
+		cmocka_unit_test(test_rounds_that_were_taken_back),
 		cmocka_unit_test(test_torn_lines_are_skipped),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_no_loss_yet),

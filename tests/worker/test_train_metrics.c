@@ -54,6 +54,30 @@ static void test_lines(void **state) {
 	assert_text("");
 }
 
+/* The counter as it was when so many rounds were completed, also after an earlier rollback. */
+static void test_tokens_of_a_round(void **state) {
+	(void)state;
+	struct metrics *m;
+	uint64_t tokens = 1;
+	static const uint64_t rounds[][2] = {{1, 10}, {2, 20}, {3, 30}, {2, 21}, {3, 31}};
+	assert_int_equal(metrics_tokens_at("/nonexistent/m", 3, &tokens, NULL), RV_OK);
+	assert_int_equal(tokens, 0);
+	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
+	for (int i = 0; i < 5; i++) {
+		const struct metrics_round r = {.round = rounds[i][0], .tokens = rounds[i][1]};
+		const struct metrics_rollback back = {.round = 1, .from_round = 3, .epoch = 1, .tokens = 10};
+		if (i == 3)
+			assert_int_equal(metrics_write_rollback(m, &back, NULL), RV_OK);
+		assert_int_equal(metrics_write_round(m, &r, NULL), RV_OK);
+	}
+	metrics_close(m);
+	static const uint64_t wanted[] = {0, 10, 21, 31, 31};
+	for (uint64_t round = 0; round < 5; round++) {
+		assert_int_equal(metrics_tokens_at(path, round, &tokens, NULL), RV_OK);
+		assert_int_equal(tokens, wanted[round]);
+	}
+}
+
 static void test_a_torn_line_is_ended(void **state) {
 	(void)state;
 	struct metrics *m;
@@ -146,6 +170,7 @@ static void test_formula(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_tokens_of_a_round),
 		cmocka_unit_test(test_a_torn_line_is_ended),
 		cmocka_unit_test(test_the_end_is_the_last_whole_line),
 		cmocka_unit_test(test_what_json_cannot_say_is_null),

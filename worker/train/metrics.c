@@ -1,6 +1,7 @@
 /* metrics.c: what a process says of its run, as JSON lines (base/json_lines.h). */
 #include "worker/train/metrics.h"
 
+#include "base/file.h"
 #include "base/hex.h"
 #include "base/json_lines.h"
 
@@ -106,6 +107,41 @@ enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, st
 										 hash(&e->chain), "state", hash(&e->state), "average_loss",
 										 known(e->average_loss), "replica_loss", known(e->replica_loss)),
 							   et);
+}
+
+enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollback *r, struct rv_errtext *et) {
+	return rv_json_lines_write(m->lines,
+							   json_pack("{ss so so so so so so}", "kind", "rollback", "round", whole(r->round),
+										 "from_round", whole(r->from_round), "epoch", whole(r->epoch), "tokens",
+										 whole(r->tokens), "bytes_sent", whole(r->bytes_sent), "formula_bytes",
+										 whole(r->formula_bytes)),
+							   et);
+}
+
+/* Of a line of a round that is not after `round`. */
+static void take_tokens(const json_t *line, uint64_t round, uint64_t *tokens) {
+	const char *kind = json_string_value(json_object_get(line, "kind"));
+	json_int_t of = json_integer_value(json_object_get(line, "round"));
+	json_int_t n = json_integer_value(json_object_get(line, "tokens"));
+	if (!kind || strcmp(kind, "round") != 0 || of < 0 || (uint64_t)of > round || n < 0)
+		return;
+	*tokens = (uint64_t)n;
+}
+
+enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et) {
+	uint8_t *text;
+	size_t n;
+	*tokens = 0;
+	enum rv_err e = rv_file_read(path, METRICS_MAX_FILE_BYTES, &text, &n, et);
+	if (e != RV_OK)
+		return e == RV_E_NOTFOUND ? RV_OK : e;
+	for (char *at = (char *)text, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+		json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
+		take_tokens(line, round, tokens);
+		json_decref(line);
+	}
+	free(text);
+	return RV_OK;
 }
 
 uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k) {

@@ -71,6 +71,15 @@ struct metrics_end {
 	double average_loss, replica_loss;
 };
 
+/* {"kind":"rollback"}: the operator has taken back what follows `round`. */
+struct metrics_rollback {
+	uint64_t round;                     /* rounds completed from now on */
+	uint64_t from_round;                /* rounds that this worker had completed */
+	uint64_t epoch;                     /* the one that begins */
+	uint64_t tokens;                    /* what counted by then; what was trained on since is given up */
+	uint64_t bytes_sent, formula_bytes; /* these were sent all the same */
+};
+
 struct metrics; /* opaque: an open file */
 
 /* Opens `path` for appending (a torn last line is ended first), or afresh. RV_E_IO and kin. */
@@ -82,7 +91,13 @@ void metrics_close(struct metrics *m); /* NULL is fine */
 enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et);
 enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et);
 enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, struct rv_errtext *et);
+enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollback *r, struct rv_errtext *et);
 enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et);
+
+enum { METRICS_MAX_FILE_BYTES = 256 << 20 };
+/* `tokens` as the file's last line of a round says that is not after `round`; 0: there is none, or no such file. RV_E_IO and
+ * kin, RV_E_RANGE: more than METRICS_MAX_FILE_BYTES. */
+enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et);
 
 /* Bytes that one of k workers sends to average a payload with a ring, or with direct reduce-scatter and all-gather:
  * 2 (k-1)/k payload, rounded up; 0 for one worker. */
