@@ -283,6 +283,7 @@ int64_t core_deadline_us(const struct core *c) {
 			at = earlier(c, at, c->members[i].back_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
+	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));
 	return earlier(c, at, c->accused_since_us, c->cfg.suspect_gather_us);
 }
 

@@ -43,8 +43,10 @@ struct core_member {
 	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
 	bool was_here;    /* at back_us it came, or came back */
 	int64_t back_us;
-	bool distrusted; /* its peers get nothing from it: dead until it reports again */
-	bool was_alive;  /* as the last event said */
+	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
+	uint64_t put_away; /* members distrusted on its word alone, in put_away_round */
+	uint64_t put_away_round;
+	bool was_alive; /* as the last event said */
 	struct report last;
 	/* Of each type of event the last one, so that a repeated report is not a repeated event. */
 	struct core_event said[CORE_EVENT_COUNT];
@@ -202,6 +204,11 @@ void core_decide_reduce(struct core *c);
 uint64_t core_missed(const struct core *c);
 /* Gathers accusations; when the time is over, the accused are distrusted. */
 void core_weigh_suspects(struct core *c);
+/* After the first accusation, who lives has been heard of within so long. */
+static inline int64_t core_unclear_us(const struct core *c) {
+	int64_t us = c->cfg.liveness_us / 2;
+	return us > c->cfg.suspect_gather_us ? us : c->cfg.suspect_gather_us;
+}
 void core_decide_base(struct core *c);
 /* state_hash(round) for base_round <= round <= the current one. */
 struct rv_hash core_chain_at(const struct core *c, uint64_t round);

@@ -224,6 +224,69 @@ static void test_a_pair_of_which_one_moves(void **state) {
 	rig_release(&r);
 }
 
+/* One accuses everybody else, all the time; the others reduce, slowly, and vote. */
+static void hold_up(uint32_t n, uint32_t liar, int seconds) {
+	struct rig r;
+	rig_reducing(&r, 2, (int)n);
+	uint64_t others = ((1ull << n) - 1) & ~(1ull << liar);
+	for (int s = 0; s < seconds; s++) {
+		for (uint32_t i = 0; i < n; i++)
+			accuse(&r, i, WORKER_REDUCING, i == liar ? others : 0);
+		rig_wait(&r, RIG_S);
+	}
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	assert_int_equal(rig_doc(&r)->n_members, n - 1);
+	for (uint32_t i = 0; i < n - 1; i++)
+		assert_int_not_equal(rig_doc(&r)->members[i].member, liar);
+	for (uint32_t i = 0; i < n; i++)
+		if (i != liar)
+			rig_say(&r, i, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	assert_true(rig_saw(&r, CORE_EVENT_SUSPECTED, liar));
+	rig_release(&r);
+}
+
+static void test_one_liar_holds_nobody_up(void **state) {
+	(void)state;
+	for (uint32_t n = 3; n <= 6; n++)
+		for (uint32_t liar = 0; liar < n; liar++)
+			hold_up(n, liar, 30);
+}
+
+/* It accuses one after the other: whom it put away is heard of again, and it is not believed twice. */
+static void test_a_liar_is_not_believed_twice_in_a_round(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 2, 5);
+	accuse(&r, 4, WORKER_REDUCING, 1 << 0);
+	rig_wait(&r, RIG_S);
+	RIG_EXPECT_MEMBERS(&r, 1, 2, 3, 4);
+	rig_say(&r, 0, WORKER_READY);
+	accuse(&r, 4, WORKER_REDUCING, 1 << 0); /* index 0 is member 1 now */
+	rig_wait(&r, 2 * RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 2); /* it is not believed so fast any more */
+	rig_say(&r, 1, WORKER_REDUCING);
+	rig_expect(&r, RUN_REDUCE, 0, 3);
+	RIG_EXPECT_MEMBERS(&r, 1, 2, 3);
+	rig_release(&r);
+}
+
+/* Two of three die at once: their silence bears the third one out. */
+static void test_who_accuses_the_silent_is_believed(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 1, 3);
+	rig_wait(&r, RIG_S);
+	for (int s = 0; s < 5; s++) {
+		rig_expect(&r, RUN_REDUCE, 0, 1);
+		accuse(&r, 0, WORKER_REDUCING, 6);
+		rig_wait(&r, RIG_S);
+	}
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 0);
+	rig_release(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gathered_then_left_out),
@@ -238,6 +301,9 @@ int main(void) {
 		cmocka_unit_test(test_back_in_the_next_round),
 		cmocka_unit_test(test_a_pair_that_is_apart),
 		cmocka_unit_test(test_a_pair_of_which_one_moves),
+		cmocka_unit_test(test_one_liar_holds_nobody_up),
+		cmocka_unit_test(test_a_liar_is_not_believed_twice_in_a_round),
+		cmocka_unit_test(test_who_accuses_the_silent_is_believed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
