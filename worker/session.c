@@ -97,12 +97,21 @@ static bool is_stopped(struct session *s, int64_t now_us) {
 	return written && (control_client_reported(s->control) || now_us >= s->stop_by_us);
 }
 
+/* As the latest document says; their links to us may not be up yet. */
+static uint64_t members_behind(const struct session *s) {
+	const struct document *d = round_document(s->round);
+	uint64_t set = 0;
+	for (int i = 0; d && i < d->n_syncing; i++)
+		set |= UINT64_C(1) << d->syncing[i].member;
+	return set;
+}
+
 static void check_lingering(struct session *s, int64_t now_us) {
 	uint64_t served = donor_bytes(s->donor);
 	if (served != s->donor_bytes_seen)
 		s->linger_until_us = now_us + SESSION_LINGER_US;
 	s->donor_bytes_seen = served;
-	uint64_t behind = s->sums.roster_set | donor_askers(s->donor); /* one that catches up needs us until it is done */
+	uint64_t behind = s->sums.roster_set | donor_askers(s->donor) | members_behind(s); /* one that catches up needs us until it is done */
 	uint64_t others = behind & ~s->sums.done_set & ~(UINT64_C(1) << s->member.member);
 	if (others == 0 || now_us >= s->linger_until_us)
 		begin_stop(s, now_us);

@@ -17,6 +17,11 @@
 	"grace-ms = 2000\npeer-timeout-ms = 2500\n"
 static const char soon_missed[] = MODEL "liveness-ms = 4000\n";
 static const char never_missed[] = MODEL "liveness-ms = 600000\n"; /* longer than a test waits */
+static const char one_suffices[] =
+	"n-layer = 1\nn-head = 2\nn-embd = 64\ncontext = 16\nbatch = 1\ndata-shards = 2\nmin-workers = 1\n"
+	"steps-per-round = 4\nrounds = 100000\nbase-every = 4\ngrace-ms = 2000\npeer-timeout-ms = 2500\n"
+	"liveness-ms = 60000\n";
+
 static int teardown(void **state) {
 	if (*state)
 		e2e_close(*state);
@@ -78,6 +83,23 @@ static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
 	assert_null(e2e_find_event(e.workers[4].log, "install_failed", NULL, 0, NULL));
 }
 
+/* Behind a router that nothing is forwarded through, the address that the coordinator hands out leads nowhere. The one
+ * that has the state dials the one that needs it. */
+static void from_a_donor_that_cannot_be_dialed(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, one_suffices, 2);
+	e.worker_args[0] = "--advertise";
+	e.worker_args[1] = "127.0.0.1:1";
+	e2e_start_worker(&e, 0, NULL, NULL);
+	wait_for_round(&e, 0, 9);
+	e.worker_args[0] = e.worker_args[1] = NULL;
+	e2e_start_worker(&e, 1, NULL, NULL);
+	int64_t held = latest(&e, 0, "round");
+	wait_for_round(&e, 1, held + 3);
+	assert_same_chain(&e, 0, 1, held + 3);
+}
+
 static void the_same_identity_is_welcome_at_once(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -94,6 +116,7 @@ static void the_same_identity_is_welcome_at_once(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(from_three_donors_of_whom_one_lies_and_one_is_killed, teardown),
+		cmocka_unit_test_teardown(from_a_donor_that_cannot_be_dialed, teardown),
 		cmocka_unit_test_teardown(the_same_identity_is_welcome_at_once, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
