@@ -130,12 +130,16 @@ static bool anybody_ahead(const struct core *c) {
 	return false;
 }
 
-/* Of a store that was restored from an old copy, workers may know a later one. */
+/* Of a store that was restored from an old copy, workers may know a later one; but no word of theirs uses up all that
+ * there can be. */
 static uint64_t latest_epoch(const struct core *c) {
+	enum { FORGOTTEN_MAX = 1024 }; /* rollbacks since that copy was made */
 	uint64_t latest = c->epoch;
-	for (int i = 0; i < c->n_members; i++)
-		if (is_here(c, &c->members[i]) && c->members[i].last.epoch > latest)
-			latest = c->members[i].last.epoch;
+	for (int i = 0; i < c->n_members; i++) {
+		uint64_t epoch = c->members[i].last.epoch;
+		if (is_here(c, &c->members[i]) && epoch > latest && epoch <= c->epoch + FORGOTTEN_MAX)
+			latest = epoch;
+	}
 	return latest;
 }
 

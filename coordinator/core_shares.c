@@ -25,6 +25,8 @@ enum {
 						* gained by following that */
 };
 static const uint64_t RATE_MAX = 1ull << 40; /* bytes per second */
+/* Nobody's line counts for more than so many medians: a single wrong report would make all others look equally slow. */
+enum { MEDIANS_MAX = 64 };
 
 struct plan {
 	uint32_t n_chunks;
@@ -109,10 +111,11 @@ static uint64_t median_of_known(const uint64_t *rates, int n) {
 
 /* Rates as parts of the largest; an unknown one is taken for the median of the known. */
 static void scale_rates(struct plan *p, const uint64_t *rates) {
-	uint64_t unknown = median_of_known(rates, p->n), max = 1;
+	uint64_t median = median_of_known(rates, p->n), max = 1;
+	uint64_t most = median < RATE_MAX / MEDIANS_MAX ? median * MEDIANS_MAX : RATE_MAX;
 	for (int i = 0; i < p->n; i++) {
-		p->rate[i] = rates[i] != 0 ? rates[i] : unknown;
-		p->rate[i] = p->rate[i] > RATE_MAX ? RATE_MAX : p->rate[i];
+		p->rate[i] = rates[i] != 0 ? rates[i] : median;
+		p->rate[i] = p->rate[i] > most ? most : p->rate[i];
 		max = p->rate[i] > max ? p->rate[i] : max;
 	}
 	for (int i = 0; i < p->n; i++) {

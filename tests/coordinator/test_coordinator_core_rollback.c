@@ -277,6 +277,22 @@ static void test_workers_ahead_of_a_restored_store(void **state) {
 	rig_release(&r);
 }
 
+/* A member cannot use up the epochs that there are. */
+static void test_an_absurd_epoch_is_not_followed(void **state) {
+	(void)state;
+	struct rig r;
+	three_rounds(&r);
+	for (uint64_t below = 0; below < 2; below++) {
+		struct report rep = rig_report(&r, 2, WORKER_SYNCING);
+		rep.epoch = NET_MAX_EPOCH - below;
+		rig_send(&r, 2, &rep);
+		assert_int_equal(roll_back(&r, 1, true, NULL), RV_OK);
+		assert_int_equal(rig_doc(&r)->epoch, 1 + below);
+		rig_round(&r, N);
+	}
+	rig_release(&r);
+}
+
 /* Everyone vouches for the full state of the current round. */
 static void vouch(struct rig *r, uint8_t flavour) {
 	struct report rep[N];
@@ -377,6 +393,7 @@ int main(void) {
 		cmocka_unit_test(test_nothing_is_said_before_members_could_report),
 		cmocka_unit_test(test_votes_of_another_epoch_do_not_count),
 		cmocka_unit_test(test_workers_ahead_of_a_restored_store),
+		cmocka_unit_test(test_an_absurd_epoch_is_not_followed),
 		cmocka_unit_test(test_any_sequence),
 		cmocka_unit_test(test_before_the_earliest_base),
 		cmocka_unit_test(test_a_base_in_every_round),

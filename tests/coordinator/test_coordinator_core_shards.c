@@ -202,6 +202,18 @@ static void test_a_slow_line_owns_nothing_and_the_others_all(void **state) {
 }
 
 /* Everyone at the limits of what a report can say. */
+/* What the others say of their lines still counts. */
+static void test_one_absurd_rate_hides_nobodys(void **state) {
+	(void)state;
+	static const uint32_t none[NET_MAX_MEMBERS];
+	static const uint64_t rates[5] = {1000000, 10000000, 10000000, 10000000, 1ull << 40};
+	uint32_t share[5];
+	core_shares(1000, 5, rates, none, share);
+	assert_int_equal(sum_of(share, 5), 1000);
+	assert_int_equal(share[0], 0);
+	assert_true(share[1] > 150);
+}
+
 static void test_extreme_rates(void **state) {
 	(void)state;
 	static const uint32_t none[NET_MAX_MEMBERS];
@@ -241,6 +253,7 @@ int main(void) {
 		cmocka_unit_test(test_a_faster_line_owns_no_less),
 		cmocka_unit_test(test_equal_or_unknown_rates_give_equal_shares),
 		cmocka_unit_test(test_a_slow_line_owns_nothing_and_the_others_all),
+		cmocka_unit_test(test_one_absurd_rate_hides_nobodys),
 		cmocka_unit_test(test_extreme_rates),
 		cmocka_unit_test(test_hand_over_follows_bandwidth),
 	};
