@@ -82,7 +82,7 @@ struct session {
 	struct meshlink *mesh;
 	struct round_core *round;
 
-	bool other_history_on_disk; /* the storage thread's: it could not be removed */
+	atomic_bool other_history_on_disk; /* it could not be removed */
 	struct blob *reduced;       /* the reduced bytes that APPLY will need */
 	uint32_t told_attempt;      /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
@@ -156,6 +156,7 @@ void session_persist(struct session *s);
 void session_keep_reduced(struct session *s, struct blob *reduced);
 /* What becomes of base-R.part. */
 void session_installed(struct session *s, uint64_t round, bool ok);
+/* Taken over; NULL: there was no memory for it, which is told. */
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot);
 /* Weights and the last line of metrics, then LINGERING. */
 void session_export(struct session *s);

@@ -292,7 +292,8 @@ static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *tex
 		rv_event(s->events, RV_ERROR, "apply_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
 	}
 	round_on_applied(s->round, rv_clock_monotonic_us(), round, &g->chain, e == RV_OK);
-	session_save_snapshot(s, snapshot);
+	if (e == RV_OK)
+		session_save_snapshot(s, snapshot);
 	bool due = s->opt->eval_every > 0 && (round + 1) % (uint64_t)s->opt->eval_every == 0;
 	if (e == RV_OK && due && s->sums.first_participant && round + 1 < (uint64_t)s->member.config.rounds)
 		trainer_evaluate(s->trainer, (int)s->opt->eval_batches);

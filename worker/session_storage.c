@@ -29,6 +29,7 @@ struct store_job {
 	struct trainer_snapshot *snapshot;
 	struct checkpoint_named named; /* SNAPSHOT: what joiners need */
 	uint32_t history;              /* SNAPSHOT: how many states had been installed when it was taken */
+	bool replica_ahead;            /* SNAPSHOT: the replica on disk must not stay */
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;
@@ -58,6 +59,13 @@ static void run_installed(struct store_job *j) {
 static void run_snapshot(struct store_job *j) {
 	struct statestore *store = &j->s->store;
 	struct trainer_snapshot *shot = j->snapshot;
+	j->err = shot ? shot->err : rv_fail(&j->text, RV_E_NOMEM, "no memory for a copy of the state");
+	if (shot)
+		j->text = shot->text;
+	if (j->replica_ahead && (!shot || !shot->replica_bytes))
+		(void)statestore_remove(store, STATE_FILE_REPLICA, 0, &j->text);
+	if (!shot)
+		return;
 	if (j->s->other_history_on_disk) { /* what we store now would seem to prove it */
 		if (shot->has_base)
 			j->full_hash = global_full_hash(&shot->base);
@@ -66,7 +74,9 @@ static void run_snapshot(struct store_job *j) {
 	}
 	if (shot->replica_bytes) {
 		replica_seal(shot->replica_bytes->data, shot->replica_bytes->bytes);
-		j->err = statestore_write_replica(store, &shot->replica, shot->replica_bytes->data, &j->text);
+		enum rv_err e = statestore_write_replica(store, &shot->replica, shot->replica_bytes->data, &j->text);
+		if (e != RV_OK)
+			j->err = e;
 	}
 	if (!shot->has_base)
 		return;
@@ -141,14 +151,15 @@ static void done_persist(struct session *s, struct store_job *j) {
 	donor_forget(s->donor, STATE_KIND_LOG, j->log.round);
 	round_on_persisted(s->round, rv_clock_monotonic_us(), j->log.round, j->log.attempt, &j->log.digest,
 					   j->err == RV_OK);
-	if (s->persist_again && allreduce_running(s->reduce) && allreduce_done(s->reduce))
-		session_persist(s);
+	bool again = s->persist_again;
 	s->persist_again = false;
+	if (again && allreduce_running(s->reduce) && allreduce_done(s->reduce))
+		session_persist(s);
 }
 
 static void done_snapshot(struct session *s, struct store_job *j) {
 	s->replica_write = false;
-	if (j->snapshot->has_base && j->history == s->history) /* else it is of a state that was replaced */
+	if (j->snapshot && j->snapshot->has_base && j->history == s->history) /* else it is of a state that was replaced */
 		session_full_hash(s, j->snapshot->base.round, &j->full_hash);
 	trainer_snapshot_free(j->snapshot);
 }
@@ -197,9 +208,7 @@ static void tell_storage(struct session *s, const struct store_job *j) {
 	*failed = j->err == RV_OK ? 0 : *failed + 1;
 }
 
-static void job_done(struct job *job) {
-	struct store_job *j = JOB_OWNER(job, struct store_job, job);
-	struct session *s = j->s;
+static void finish_job(struct session *s, struct store_job *j) {
 	tell_storage(s, j);
 	switch (j->kind) {
 	case STORE_PERSIST:
@@ -216,12 +225,33 @@ static void job_done(struct job *job) {
 		break;
 	}
 	blob_unref(j->reduced);
+}
+
+static void job_done(struct job *job) {
+	struct store_job *j = JOB_OWNER(job, struct store_job, job);
+	finish_job(j->s, j);
 	free(j);
+}
+
+/* No memory for the job: as if it had failed. */
+static void refuse(struct session *s, const struct store_job *like) {
+	struct store_job j = *like;
+	j.s = s;
+	j.err = rv_fail(&j.text, RV_E_NOMEM, "no memory for a job of the storage thread");
+	if (j.kind == STORE_SNAPSHOT && j.snapshot)
+		j.snapshot->has_base = false; /* its hash was not computed */
+	if (j.kind == STORE_INSTALLED)
+		s->other_history_on_disk = true;
+	s->replica_ahead |= j.replica_ahead;
+	finish_job(s, &j);
 }
 
 static void post(struct session *s, const struct store_job *j) {
 	struct store_job *copy = malloc(sizeof *copy);
-	RV_ASSERT(copy != NULL); /* some hundred bytes */
+	if (!copy) {
+		refuse(s, j);
+		return;
+	}
 	*copy = *j;
 	copy->s = s;
 	copy->job = (struct job){.run = run_job, .done = job_done};
@@ -240,8 +270,9 @@ void session_persist(struct session *s) {
 		return;
 	}
 	struct blob *reduced = blob_new(state_payload_bytes(&s->store.cfg, STATE_KIND_LOG));
+	const struct store_job j = {.kind = STORE_PERSIST, .log = {.round = round, .attempt = attempt}, .reduced = reduced};
 	if (!reduced) {
-		round_on_persisted(s->round, rv_clock_monotonic_us(), round, attempt, &(struct rv_hash){0}, false);
+		refuse(s, &j);
 		return;
 	}
 	memcpy(reduced->data, allreduce_reduced(s->reduce), reduced->bytes);
@@ -249,8 +280,7 @@ void session_persist(struct session *s) {
 	session_trace_roster(s, round, attempt);
 	MEAN_DUMP_REDUCED(s, round, attempt);
 	RV_FAILPOINT("persist.before");
-	post(s,
-		 &(struct store_job){.kind = STORE_PERSIST, .log = {.round = round, .attempt = attempt}, .reduced = reduced});
+	post(s, &j);
 }
 
 void session_installed(struct session *s, uint64_t round, bool ok) {
@@ -264,17 +294,20 @@ void session_installed(struct session *s, uint64_t round, bool ok) {
 }
 
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot) {
-	if (!snapshot)
-		return;
 	const struct document *d = round_document(s->round);
-	snapshot->replica.run_tokens = s->sums.tokens;
-	snapshot->replica.bytes_sent = session_bytes_sent(s);
-	snapshot->replica.formula_bytes = s->sums.formula_bytes;
-	s->replica_write = s->replica_write || snapshot->replica_bytes;
+	if (snapshot) {
+		snapshot->replica.run_tokens = s->sums.tokens;
+		snapshot->replica.bytes_sent = session_bytes_sent(s);
+		snapshot->replica.formula_bytes = s->sums.formula_bytes;
+		s->replica_write = s->replica_write || snapshot->replica_bytes;
+	}
+	bool replica_ahead = s->replica_ahead;
+	s->replica_ahead = false;
 	post(s, &(struct store_job){.kind = STORE_SNAPSHOT,
 								.snapshot = snapshot,
 								.named = d ? document_named_files(d) : (struct checkpoint_named){0},
-								.history = s->history});
+								.history = s->history,
+								.replica_ahead = replica_ahead});
 }
 
 void session_export(struct session *s) {

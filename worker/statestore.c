@@ -184,8 +184,8 @@ enum rv_err statestore_write_log(const struct statestore *s, struct state_log_in
 	return e;
 }
 
-enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
-									 const uint8_t *payload, struct rv_errtext *et) {
+static enum rv_err write_replica(const struct statestore *s, const struct state_replica_info *info,
+								 const uint8_t *payload, struct rv_errtext *et) {
 	struct rv_file_writer w;
 	uint8_t header[STATE_HEADER_BYTES];
 	state_replica_header(&s->cfg, info, header);
@@ -194,6 +194,15 @@ enum rv_err statestore_write_replica(const struct statestore *s, const struct st
 	if (e == RV_OK)
 		e = rv_file_writer_write(&w, payload, info->payload_bytes, et);
 	return end(&w, e, et);
+}
+
+enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
+									 const uint8_t *payload, struct rv_errtext *et) {
+	struct state_replica_info old;
+	enum rv_err e = write_replica(s, info, payload, et);
+	if (e != RV_OK && statestore_replica_header(s, &old, NULL) == RV_OK && old.round > info->round)
+		(void)statestore_remove(s, STATE_FILE_REPLICA, 0, NULL); /* of a round that was taken back: it proves nothing */
+	return e;
 }
 
 enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et) {
@@ -220,20 +229,35 @@ enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, ui
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
+/* All of the file, which says itself how long it is: what its header does not account for is not read. */
+static enum rv_err load_replica(const struct statestore *s, const char *path, struct blob **out,
+								struct rv_errtext *et) {
+	struct state_replica_info info;
+	uint8_t *bytes;
+	size_t n;
+	RV_TRY(statestore_replica_header(s, &info, et));
+	if (info.payload_bytes > SIZE_MAX / 2)
+		return rv_fail(et, RV_E_CORRUPT, "its header says %" PRIu64 " bytes", info.payload_bytes);
+	enum rv_err e = rv_file_read(path, STATE_HEADER_BYTES + (size_t)info.payload_bytes, &bytes, &n, et);
+	if (e != RV_OK)
+		return e == RV_E_RANGE
+				   ? rv_fail(et, RV_E_CORRUPT, "something follows its %" PRIu64 " bytes", info.payload_bytes)
+				   : e;
+	*out = blob_new(n);
+	if (*out)
+		memcpy((*out)->data, bytes, n);
+	free(bytes);
+	return *out ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for its %zu bytes", n);
+}
+
 enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
 									const uint8_t **payload, struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];
-	uint8_t *bytes;
-	size_t n;
+	struct blob *b = NULL;
 	statestore_path(s, STATE_FILE_REPLICA, 0, path);
-	RV_TRY(rv_file_read(path, SIZE_MAX / 2, &bytes, &n, et));
-	struct blob *b = blob_new(n);
-	if (b)
-		memcpy(b->data, bytes, n);
-	free(bytes);
-	if (!b)
-		return rv_fail(et, RV_E_NOMEM, "%s: no memory for its %zu bytes", path, n);
-	enum rv_err e = state_replica_load(&s->cfg, b->data, b->bytes, info, payload, et);
+	enum rv_err e = load_replica(s, path, &b, et);
+	if (e == RV_OK)
+		e = state_replica_load(&s->cfg, b->data, b->bytes, info, payload, et);
 	if (e != RV_OK) {
 		blob_unref(b);
 		return rv_fail_context(et, e, "%s", path);

@@ -57,6 +57,8 @@ enum rv_err statestore_write_base(const struct statestore *s, const struct globa
 /* info->digest is filled in, whatever is returned. */
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 								 struct rv_errtext *et);
+/* When it fails, the replica before it stays, unless that is of a later round: one that was taken back, and would seem to
+ * prove what is voted for from now on. */
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
 

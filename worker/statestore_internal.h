@@ -6,6 +6,9 @@
 
 /* A file of this store by its name: *kind and *round (0 for the replica). false: another file. */
 bool statestore_parse_name(const char *name, enum statestore_file *kind, uint64_t *round);
+/* What the replica's file says of itself. */
+enum rv_err statestore_replica_header(const struct statestore *s, struct state_replica_info *out,
+									  struct rv_errtext *et);
 /* The index is large. NULL: no memory. */
 struct checkpoint_index *statestore_new_index(const struct statestore *s, struct rv_errtext *et);
 /* Scans; told of each file whose header cannot be read. */

@@ -63,11 +63,16 @@ static enum rv_err load_log_header(const struct statestore *s, uint64_t round, s
 	return info->round == round ? RV_OK : rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, info->round);
 }
 
-static void note_replica(const struct statestore *s, struct checkpoint_index *x) {
+enum rv_err statestore_replica_header(const struct statestore *s, struct state_replica_info *out,
+									  struct rv_errtext *et) {
 	uint8_t header[STATE_HEADER_BYTES];
+	RV_TRY(read_header(s, STATE_FILE_REPLICA, 0, header, et));
+	return state_replica_header_load(&s->cfg, header, out, et);
+}
+
+static void note_replica(const struct statestore *s, struct checkpoint_index *x) {
 	struct state_replica_info info;
-	if (read_header(s, STATE_FILE_REPLICA, 0, header, NULL) == RV_OK &&
-		state_replica_header_load(&s->cfg, header, &info, NULL) == RV_OK)
+	if (statestore_replica_header(s, &info, NULL) == RV_OK)
 		x->replica_round = info.round;
 }
 

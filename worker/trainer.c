@@ -153,17 +153,35 @@ static void answer(struct request *rq) {
 	}
 }
 
+static bool is_spare(const struct request *rq) {
+	for (int i = 0; i < TRAINER_SPARE; i++)
+		if (rq == &rq->t->spare[i])
+			return true;
+	return false;
+}
+
+static struct request *new_request(struct trainer *t) {
+	struct request *rq = malloc(sizeof *rq);
+	for (int i = 0; !rq && i < TRAINER_SPARE; i++)
+		if (!t->spare[i].t)
+			rq = &t->spare[i];
+	return rq;
+}
+
 static void request_done(struct job *j) {
 	struct request *rq = JOB_OWNER(j, struct request, job);
 	answer(rq);
 	blob_unref(rq->apply.reduced);
 	state_file_free(rq->base);
-	free(rq);
+	if (is_spare(rq))
+		rq->t = NULL;
+	else
+		free(rq);
 }
 
 static void post(struct trainer *t, const struct request *rq) {
-	struct request *copy = malloc(sizeof *copy);
-	RV_ASSERT(copy != NULL); /* some hundred bytes: a system without them cannot go on */
+	struct request *copy = new_request(t);
+	RV_ASSERT(copy != NULL);
 	*copy = *rq;
 	copy->t = t;
 	copy->job = (struct job){.run = run_request, .done = request_done};

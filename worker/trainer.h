@@ -35,7 +35,9 @@ struct trainer_snapshot {
 	struct global_state base; /* a view of base_bytes; without scratch */
 	struct blob *base_bytes;
 	struct state_replica_info replica;
-	struct blob *replica_bytes; /* replica_copy()'s: still to be sealed. NULL: there was no memory for it */
+	struct blob *replica_bytes; /* replica_copy()'s: still to be sealed. NULL: none */
+	enum rv_err err;            /* RV_E_NOMEM: something that was asked for is not there */
+	struct rv_errtext text;
 };
 void trainer_snapshot_free(struct trainer_snapshot *s);
 
@@ -60,7 +62,7 @@ struct trainer_owner {
 	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
 					   const char *text);
 	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text);
-	/* RV_OK: the shared state is at round + 1. */
+	/* RV_OK: the shared state is at round + 1. snapshot: NULL when there is no memory even for that. */
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */

@@ -12,31 +12,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-struct trainer {
-	struct run_config run;
-	struct trainer_owner owner;
-	struct jobs *jobs;
-	struct device_set devices;
-	struct dataset *data;
-	struct replica *replica;
-	struct global_state global;
-	struct outer_device outer;
-	uint8_t *encoded;
-	/* The last copies: their memory is used again when nobody else has it any more. */
-	struct blob *spare_replica, *spare_base;
-
-	pthread_mutex_t lock;
-	struct trainer_progress progress; /* under lock */
-	atomic_bool stop;                 /* TRAIN: at the next step boundary */
-	atomic_bool ending;               /* EVALUATE: at the next batch, for good */
-};
-
 enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE };
 
 /* One request: made by the event loop, worked on by the trainer thread, answered and freed by the event loop. */
 struct request {
 	struct job job;
-	struct trainer *t;
+	struct trainer *t; /* NULL: a spare one, free */
 	enum request_kind kind;
 	uint64_t round, steps;
 	struct trainer_apply apply; /* APPLY */
@@ -49,6 +30,29 @@ struct request {
 	double loss;
 	uint64_t steps_done, tokens; /* TRAIN */
 	struct trainer_snapshot *snapshot;
+};
+
+/* Requests that may be under way at a time when memory is short: each kind, and an evaluation and a save more. */
+enum { TRAINER_SPARE = 8 };
+
+struct trainer {
+	struct run_config run;
+	struct trainer_owner owner;
+	struct jobs *jobs;
+	struct device_set devices;
+	struct dataset *data;
+	struct replica *replica;
+	struct global_state global;
+	struct outer_device outer;
+	uint8_t *encoded;
+	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
+	/* The last copies: their memory is used again when nobody else has it any more. */
+	struct blob *spare_replica, *spare_base;
+
+	pthread_mutex_t lock;
+	struct trainer_progress progress; /* under lock */
+	atomic_bool stop;                 /* TRAIN: at the next step boundary */
+	atomic_bool ending;               /* EVALUATE: at the next batch, for good */
 };
 
 void trainer_work(struct request *rq);

@@ -118,13 +118,20 @@ static struct blob *copy_buffer(struct blob **spare, size_t bytes) {
 	return *spare ? blob_ref(*spare) : NULL;
 }
 
+static void no_memory(struct trainer_snapshot *s, uint64_t round, size_t bytes) {
+	s->err = rv_fail(&s->text, RV_E_NOMEM, "no memory to copy the state of round %llu (%zu bytes)",
+					 (unsigned long long)round, bytes);
+}
+
 static void copy_base(struct trainer_snapshot *s, struct trainer *t) {
 	const struct global_state *g = &t->global;
 	size_t vector = g->cfg.n * sizeof(float);
 	s->base_bytes = copy_buffer(&t->spare_base, state_payload_bytes(&g->cfg, STATE_KIND_BASE));
 	s->has_base = s->base_bytes != NULL;
-	if (!s->has_base)
+	if (!s->has_base) {
+		no_memory(s, g->round, state_payload_bytes(&g->cfg, STATE_KIND_BASE));
 		return;
+	}
 	float *to = (float *)(void *)s->base_bytes->data;
 	s->base = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
 	memcpy(to, g->theta, vector);
@@ -137,8 +144,10 @@ static void copy_base(struct trainer_snapshot *s, struct trainer *t) {
 static void copy_replica(struct trainer_snapshot *s, struct trainer *t) {
 	struct trainer_progress p = trainer_progress(t);
 	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
-	if (!s->replica_bytes)
+	if (!s->replica_bytes) {
+		no_memory(s, t->global.round, replica_state_bytes(t->replica));
 		return;
+	}
 	replica_copy(t->replica, s->replica_bytes->data);
 	s->replica = (struct state_replica_info){.round = t->global.round,
 											 .chain = t->global.chain,

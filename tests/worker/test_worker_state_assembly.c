@@ -2,6 +2,8 @@
 #include "state_fixture.h"
 #include "worker/state_assembly.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +14,16 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+/* What the file system says to the first requests for room (0: nothing in its way). */
+static int no_room[2], n_no_room;
+
+int __real_posix_fallocate(int fd, off_t at, off_t n);
+int __wrap_posix_fallocate(int fd, off_t at, off_t n);
+
+int __wrap_posix_fallocate(int fd, off_t at, off_t n) {
+	return n_no_room > 0 ? no_room[--n_no_room] : __real_posix_fallocate(fd, at, n);
+}
 
 /* A donor with files of rounds 0..5 and bases 2, 4; the joiner's directory is empty. */
 struct scene {
@@ -208,6 +220,24 @@ static void where_the_disk_refuses_memory_takes_it(void **state) {
 	s->joiner->store = there;
 }
 
+/* Network file systems cannot promise room, and signals come at any time: neither is a full disk. */
+static void a_disk_that_promises_no_room_is_used(void **state) {
+	struct scene *s = *state;
+	char path[STATESTORE_PATH_BYTES];
+	struct stat st;
+	no_room[1] = EINTR;
+	no_room[0] = EOPNOTSUPP;
+	n_no_room = 2;
+	open_donor(s, STATE_KIND_BASE, 4);
+	begin(s);
+	assert_int_equal(n_no_room, 0);
+	statestore_path(&s->joiner->store, STATE_FILE_PART, 4, path);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal((size_t)st.st_size, state_file_max_bytes(&s->joiner->store.cfg, STATE_KIND_BASE));
+	give_all(s);
+	state_file_free(finish(s, false));
+}
+
 static void any_manifest_is_taken_where_nothing_is_vouched_for(void **state) {
 	struct scene *s = *state;
 	open_donor(s, STATE_KIND_BASE, 4);
@@ -230,6 +260,7 @@ int main(void) {
 		T(a_restart_goes_on_with_what_is_whole),
 		T(the_part_of_another_state_is_not_taken_up),
 		T(where_the_disk_refuses_memory_takes_it),
+		T(a_disk_that_promises_no_room_is_used),
 		T(any_manifest_is_taken_where_nothing_is_vouched_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

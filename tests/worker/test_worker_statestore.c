@@ -2,11 +2,13 @@
 #include "state_fixture.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -300,6 +302,48 @@ static void assert_every_byte_matters(struct state_fixture *f, enum state_kind k
 	}
 }
 
+/* A sparse or foreign file: its header says how much of it is to be read. */
+static void more_than_a_replica_is_not_read(void **state) {
+	struct state_fixture *f = *state;
+	char path[STATESTORE_PATH_BYTES];
+	state_fixture_play(f, 3, 1);
+	state_fixture_save_replica(f, 3);
+	statestore_path(&f->store, STATE_FILE_REPLICA, 0, path);
+	assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+	struct statestore_found found = recover_to(f, 3);
+	assert_false(found.has_replica);
+	assert_non_null(strstr(f->notice, "something follows"));
+	assert_false(exists(f, STATE_FILE_REPLICA, 0));
+	release(&found);
+}
+
+/* The disk takes no byte more. */
+static enum rv_err write_replica_to_a_full_disk(struct state_fixture *f, uint64_t round) {
+	static const uint8_t bytes[100];
+	struct state_replica_info info = {.round = round, .chain = f->g.chain, .payload_bytes = sizeof bytes};
+	struct rlimit limit;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+	struct rlimit none = {.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	enum rv_err e = statestore_write_replica(&f->store, &info, bytes, NULL);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	(void)signal(SIGXFSZ, before);
+	return e;
+}
+
+/* After a rollback to round 4 the replica of round 7 would seem to prove whatever is voted for in rounds 4 to 6. */
+static void a_replica_of_a_round_taken_back_does_not_stay(void **state) {
+	struct state_fixture *f = *state;
+	state_fixture_play(f, 4, 1);
+	state_fixture_save_replica(f, 3);
+	assert_int_not_equal(write_replica_to_a_full_disk(f, 4), RV_OK);
+	assert_true(exists(f, STATE_FILE_REPLICA, 0)); /* an older one is better than none */
+	state_fixture_save_replica(f, 7);
+	assert_int_not_equal(write_replica_to_a_full_disk(f, 4), RV_OK);
+	assert_false(exists(f, STATE_FILE_REPLICA, 0));
+}
+
 /* Every byte of every header, index and manifest, and every cut of the file. */
 static void no_damage_passes(void **state) {
 	struct state_fixture *f = *state;
@@ -457,6 +501,8 @@ int main(void) {
 		T(given_weights_are_written_again_when_no_base_is_whole),
 		T(a_damaged_entry_ends_the_replay_and_is_named),
 		T(a_damaged_replica_is_named),
+		T(more_than_a_replica_is_not_read),
+		T(a_replica_of_a_round_taken_back_does_not_stay),
 		T(no_damage_passes),
 		T(an_entry_that_cannot_be_decoded_stops_no_start),
 		T(pruning_keeps_what_joiners_and_we_need),

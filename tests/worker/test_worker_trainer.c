@@ -7,11 +7,30 @@
 
 #include <math.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { H = 4 };
+
+/* Memory is short: for small things on this thread, and for large ones on any. */
+static _Thread_local bool no_small_memory;
+static atomic_bool no_large_memory;
+enum { LARGE_BYTES = 1 << 12 };
+
+void *__real_malloc(size_t n);
+void *__real_aligned_alloc(size_t align, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_aligned_alloc(size_t align, size_t n);
+
+void *__wrap_malloc(size_t n) {
+	return no_small_memory ? NULL : __real_malloc(n);
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t n) {
+	return no_large_memory && n >= LARGE_BYTES ? NULL : __real_aligned_alloc(align, n);
+}
 
 struct scene {
 	struct fixture_run run; /* its replica is the oracle */
@@ -376,6 +395,42 @@ static void copies_of_the_replica_do_not_touch_each_other(void **state) {
 	assert_true(trainer_progress(s->t).snapshot_us <= trainer_progress(s->t).compute_us);
 }
 
+/* Every kind of request is worked on all the same, twice: what was spared is used again. */
+static void requests_need_no_memory(void **state) {
+	struct scene *s = *state;
+	for (int i = 1; i <= 2; i++) {
+		no_small_memory = true;
+		trainer_train(s->t, 0, 1);
+		trainer_encode(s->t, 0);
+		trainer_evaluate(s->t, 1);
+		trainer_evaluate(s->t, 1);
+		trainer_save(s->t);
+		no_small_memory = false;
+		wait_for(s, &s->saved, i);
+		assert_int_equal(s->trained, i);
+		assert_int_equal(s->encoded, i);
+		assert_int_equal(s->evaluated, 2 * i);
+		assert_int_equal(s->err, RV_OK);
+	}
+}
+
+/* The copies before are still with the storage thread, and there is no memory for others. */
+static void a_copy_without_memory_is_told(void **state) {
+	struct scene *s = *state;
+	play_round(s, 0);
+	assert_int_equal(s->snapshot->err, RV_OK);
+	struct blob *base = blob_ref(s->snapshot->base_bytes), *replica = blob_ref(s->snapshot->replica_bytes);
+	no_large_memory = true;
+	trainer_save(s->t);
+	wait_for(s, &s->saved, 1);
+	no_large_memory = false;
+	assert_null(s->snapshot->replica_bytes);
+	assert_int_equal(s->snapshot->err, RV_E_NOMEM);
+	assert_non_null(strstr(s->snapshot->text.text, "round 1"));
+	blob_unref(base);
+	blob_unref(replica);
+}
+
 static void a_stop_ends_an_evaluation(void **state) {
 	struct scene *s = *state;
 	trainer_evaluate(s->t, 0);
@@ -436,6 +491,8 @@ int main(void) {
 		T(held_out_loss_is_the_replicas),
 		T(initial_weights_of_a_peer_are_checked),
 		T(copies_of_the_replica_do_not_touch_each_other),
+		T(requests_need_no_memory),
+		T(a_copy_without_memory_is_told),
 		T(a_stop_ends_an_evaluation),
 		T(evaluations_go_on_after_a_save),
 		T(an_evaluation_that_fails_says_why),
