@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -22,6 +24,11 @@ static const char one_suffices[] =
 	"steps-per-round = 4\nrounds = 100000\nbase-every = 4\ngrace-ms = 2000\npeer-timeout-ms = 2500\n"
 	"liveness-ms = 60000\n";
 
+/* Each round is a base. */
+static const char bases_all_the_time[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
+	"min-workers = 2\nsteps-per-round = 100\nrounds = 100000\nbase-every = 1\n"
+	"grace-ms = 60000\npeer-timeout-ms = 20000\nliveness-ms = 600000\n";
 static int teardown(void **state) {
 	if (*state)
 		e2e_close(*state);
@@ -113,11 +120,63 @@ static void the_same_identity_is_welcome_at_once(void **state) {
 	assert_same_chain(&e, 0, 3, before + 3);
 }
 
+/* How long a round of worker `i` takes, from the log. */
+static double round_s(struct e2e *e, int i, int64_t from, int64_t to) {
+	json_t *a = e2e_wait_event(&e->workers[i], "round", "round", from, NULL);
+	json_t *b = e2e_wait_event(&e->workers[i], "round", "round", to, NULL);
+	double s = (e2e_time(b) - e2e_time(a)) / (double)(to - from);
+	json_decref(a);
+	json_decref(b);
+	return s;
+}
+
+static int64_t size_of(const struct e2e *e, int i, const char *what, int64_t round) {
+	char dir[E2E_PATH], path[2 * E2E_PATH];
+	struct stat st;
+	e2e_worker_dir(e, i, dir);
+	snprintf(path, sizeof path, "%s/%s-%lld%s", dir, what, (long long)round,
+			 strcmp(what, "log") == 0 ? ".rvl" : ".rvs");
+	return stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
+}
+
+/* The line of the joiner carries three log entries while the run makes one, and a base is more than that: there are newer
+ * bases long before it has one. */
+static void a_base_takes_longer_than_the_next_one(void **state) {
+	static struct e2e e;
+	char rate[32];
+	*state = &e;
+	e2e_open(&e, bases_all_the_time, 3);
+	e.worker_args[0] = "--keep-log";
+	e.worker_args[1] = "4";
+	e2e_start_workers(&e, 2);
+	double seconds = round_s(&e, 0, 6, 14);
+	int64_t log_bytes = 0;
+	for (int64_t round = latest(&e, 0, "round"); log_bytes == 0; round--)
+		log_bytes = size_of(&e, 0, "log", round);
+	snprintf(rate, sizeof rate, "%.0fkbit", 3 * (double)log_bytes / seconds * 8e-3);
+	e.worker_args[0] = "--max-down";
+	e.worker_args[1] = rate;
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_t *installed = e2e_wait_event(&e.workers[2], "installed", NULL, 0, NULL);
+	int64_t held = latest(&e, 0, "round");
+	assert_true(held > e2e_int(installed, "round"));
+	wait_for_round(&e, 2, held + 3);
+	assert_same_chain(&e, 0, 2, held + 3);
+	int bases = 0;
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(e.workers[2].log, "fetch", NULL, 0, &from)); json_decref(j))
+		bases += strcmp(e2e_text(j, "what"), "base") == 0;
+	assert_int_equal(bases, 1);
+	assert_null(e2e_find_event(e.workers[2].log, "starving", NULL, 0, NULL));
+	json_decref(installed);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(from_three_donors_of_whom_one_lies_and_one_is_killed, teardown),
 		cmocka_unit_test_teardown(from_a_donor_that_cannot_be_dialed, teardown),
 		cmocka_unit_test_teardown(the_same_identity_is_welcome_at_once, teardown),
+		cmocka_unit_test_teardown(a_base_takes_longer_than_the_next_one, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
