@@ -81,8 +81,8 @@ void report_release(struct report *p);
  * their cells apart. RV_E_NOMEM. Called by report_collect. */
 enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
 
-/* The data-parallel configuration that `of` is compared with: of as many workers if there is one, else the first with
- * more than one. NULL: there is none. */
+/* The data-parallel configuration that `of` is compared with: of as many workers, or of any number above one where there is
+ * none such; of several the one with the lowest loss. NULL: there is none. */
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
 /* Loss over the baseline's, minus 1; NaN where there is no comparison. */
 double report_against_baseline(const struct report *p, const struct report_group *g);

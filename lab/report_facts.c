@@ -135,14 +135,51 @@ bool report_fact_counts(const char *name) {
 	return true;
 }
 
+static bool is_rounds(const char *name) {
+	return strcmp(name, "steps-per-round") == 0 || strcmp(name, "rounds") == 0;
+}
+
+/* To the next that sets series apart. */
+static bool next_of_series(struct facts_cursor *c) {
+	while (facts_next(c))
+		if (report_fact_counts(c->name) && !is_rounds(c->name))
+			return true;
+	return false;
+}
+
+/* Numbers before texts, by value. */
+static int compare_values(const char *a, const char *b) {
+	char *end_a, *end_b;
+	double x = strtod(a, &end_a), y = strtod(b, &end_b);
+	bool a_number = end_a > a && !*end_a && isfinite(x), b_number = end_b > b && !*end_b && isfinite(y);
+	if (a_number != b_number)
+		return a_number ? -1 : 1;
+	if (a_number && x != y)
+		return x < y ? -1 : 1;
+	return strcmp(a, b);
+}
+
+int report_facts_compare(const struct report_facts *a, const struct report_facts *b) {
+	struct facts_cursor x = facts_begin(a), y = facts_begin(b);
+	for (;;) {
+		bool more_x = next_of_series(&x), more_y = next_of_series(&y);
+		if (!more_x || !more_y)
+			return more_x - more_y;
+		int order = strcmp(x.name, y.name);
+		if (order == 0)
+			order = compare_values(x.value, y.value);
+		if (order != 0)
+			return order;
+	}
+}
+
 struct rv_hash report_facts_hash(const struct report_facts *f, bool but_rounds) {
 	struct rv_hasher h;
 	struct rv_hash out;
 	rv_hash_init_domain(&h, "rivulet report facts");
 	struct facts_cursor c = facts_begin(f);
 	while (facts_next(&c)) {
-		bool rounds = strcmp(c.name, "steps-per-round") == 0 || strcmp(c.name, "rounds") == 0;
-		if (!report_fact_counts(c.name) || (but_rounds && rounds))
+		if (!report_fact_counts(c.name) || (but_rounds && is_rounds(c.name)))
 			continue;
 		rv_hash_update(&h, c.name, strlen(c.name) + 1);
 		rv_hash_update(&h, c.value, strlen(c.value) + 1);

@@ -52,6 +52,8 @@ static int by_cell(const struct report_run *a, const struct report_run *b) {
 	if (order == 0)
 		order = by_number(a->evals_of->record.workers, b->evals_of->record.workers);
 	if (order == 0)
+		order = report_facts_compare(&a->facts, &b->facts);
+	if (order == 0)
 		order = memcmp(a->series.b, b->series.b, RV_HASH_BYTES);
 	if (order == 0)
 		order = by_number((double)a->evals_of->record.steps_per_round, (double)b->evals_of->record.steps_per_round);
@@ -314,17 +316,19 @@ enum rv_err report_group_runs(struct report *p, struct rv_errtext *et) {
  */
 
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of) {
-	const struct report_group *first = NULL;
+	const struct report_group *best = NULL;
+	const uint32_t wanted = of ? of->runs[0].evals_of->record.workers : 0;
 	for (int i = 0; i < p->n_groups; i++) {
-		const struct run_record *r = &p->groups[i].runs[0].evals_of->record;
+		const struct report_group *g = &p->groups[i];
+		const struct run_record *r = &g->runs[0].evals_of->record;
 		if (strcmp(r->method, "ddp") != 0 || r->workers <= 1)
 			continue;
-		if (of && r->workers == of->runs[0].evals_of->record.workers)
-			return &p->groups[i];
-		if (!first)
-			first = &p->groups[i];
+		const bool fits = r->workers == wanted;
+		const bool best_fits = best && best->runs[0].evals_of->record.workers == wanted;
+		if (!best || (fits && !best_fits) || (fits == best_fits && g->loss.mean < best->loss.mean))
+			best = g;
 	}
-	return first;
+	return best;
 }
 
 double report_against_baseline(const struct report *p, const struct report_group *g) {
