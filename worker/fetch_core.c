@@ -181,6 +181,11 @@ void fetch_hold(struct fetch_core *c, struct fetch_file *f, uint32_t index) {
 	f->bytes_held += piece_bytes(c, f, index);
 }
 
+void fetch_core_look(struct fetch_core *c, int slot, bool on) {
+	RV_ASSERT(c->files[slot].used);
+	c->files[slot].looked_for = on;
+}
+
 bool fetch_core_resume(struct fetch_core *c, int slot, const struct rv_hash *manifest, const uint8_t *held) {
 	struct fetch_file *f = &c->files[slot];
 	RV_ASSERT(f->used);

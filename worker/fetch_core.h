@@ -53,6 +53,9 @@ struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config 
 /* n <= FETCH_FILES files in the order of need. Those that are known keep what they have; all others are forgotten.
  * slots[i] is the slot of ids[i], 0..FETCH_FILES-1, what events speak of. */
 void fetch_core_want(struct fetch_core *c, int64_t now_us, const struct state_id *ids, int n, int slots[]);
+/* The platform is looking for what it has of this file already (on: until it is called again): only the manifest is
+ * asked for. */
+void fetch_core_look(struct fetch_core *c, int slot, bool on);
 /* What a former process had: the manifest, and one byte per piece, not 0: held (both checked by the caller). At any time.
  * True: nothing is missing. */
 bool fetch_core_resume(struct fetch_core *c, int slot, const struct rv_hash *manifest, const uint8_t *held);

@@ -174,6 +174,8 @@ static bool ask_of_file(struct fetch_core *c, uint32_t member, int slot, struct 
 		return false;
 	if (!f->has_manifest)
 		return ask_manifest(c, member, slot, out);
+	if (f->looked_for)
+		return false;
 	return ask_free(c, member, slot, out) || ask_again(c, member, slot, out);
 }
 

@@ -36,6 +36,7 @@ struct fetch_donor {
 
 struct fetch_file {
 	bool used;
+	bool looked_for; /* fetch_core_look() */
 	struct state_id id;
 	uint32_t n_pieces, n_held, n_free; /* free: neither held nor asked for */
 	uint32_t first_free;               /* none before it */

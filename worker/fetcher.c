@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "worker/state_packing.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +16,11 @@ enum { PAUSE_US = 1000 * 1000 }; /* after the disk or memory failed us */
 struct part {
 	struct fetcher *f;
 	struct state_id id;
-	int slot; /* of the core; -1: it is not wanted any more */
-	int jobs; /* posted and not done */
+	int slot;     /* of the core; -1: it is not wanted any more */
+	int jobs;     /* posted and not done */
+	bool opening; /* BASE: a part may be on disk, and what is in it is not to be fetched */
 	bool finishing, finished;
+	atomic_bool unwanted; /* slot is -1: what waits for the storage thread is not worth its time */
 	/* The storage thread's, while jobs > 0. */
 	struct state_assembly *assembly; /* NULL: not open yet, or used up */
 	bool own;                        /* it is on our own disk: nothing to put together */
@@ -156,6 +159,8 @@ static void run_finish(struct part_job *j) {
 static void run_job(struct job *job) {
 	struct part_job *j = JOB_OWNER(job, struct part_job, job);
 	struct part *p = j->part;
+	if (p->unwanted)
+		return;
 	if (j->kind == PART_OPEN) {
 		run_open(j);
 		return;
@@ -188,6 +193,7 @@ static void give_up(struct part *p) {
 	if (p->slot >= 0)
 		p->f->parts[p->slot] = NULL;
 	p->slot = -1;
+	p->unwanted = true;
 	if (p->jobs == 0)
 		part_free(p);
 }
@@ -233,6 +239,9 @@ static void finish(struct part *p) {
 
 static void done_open(struct part_job *j) {
 	struct part *p = j->part;
+	p->opening = false;
+	if (p->slot >= 0)
+		fetch_core_look(p->f->core, p->slot, false);
 	if (j->err != RV_OK) {
 		fail_part(p, j->err, j->text.text);
 		return;
@@ -391,6 +400,7 @@ static void tell_wanted(struct fetcher *f) {
 	for (int i = 0; i < n; i++) {
 		parts[i]->slot = slots[i];
 		f->parts[slots[i]] = parts[i];
+		fetch_core_look(f->core, slots[i], parts[i]->opening);
 	}
 	keep_finished(f, finished, n_finished);
 }
@@ -404,6 +414,7 @@ static enum rv_err add_part(struct fetcher *f, const struct state_id *id, struct
 	p->f = f;
 	p->id = *id;
 	p->slot = at; /* tell_wanted says which */
+	p->opening = id->kind == STATE_KIND_BASE;
 	if (!post(p, &(struct part_job){.kind = PART_OPEN}, NULL)) {
 		free(p);
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch round %llu", (unsigned long long)id->round);

@@ -45,8 +45,8 @@ enum rv_err fetcher_new(const struct fetcher_config *cfg, struct fetcher **out, 
 /* After the storage thread has ended. NULL is fine. */
 void fetcher_free(struct fetcher *f);
 
-/* ids[0] is waited for, ids[1] (if any) is the one needed next. What is known of either is kept, all else given up; n is 0:
- * nothing is wanted. RV_E_NOMEM. */
+/* ids[0] is waited for, ids[1] (if any) is the one needed next. What is known of either is kept, all else given up, and what
+ * is on its way to the disk of it thrown away; n is 0: nothing is wanted. RV_E_NOMEM, but not where n is 0. */
 enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_id *ids, int n, struct rv_errtext *et);
 void fetcher_allow(struct fetcher *f, int64_t now_us, uint64_t members); /* who may be asked: a set */
 void fetcher_link_up(struct fetcher *f, int64_t now_us, uint32_t member);

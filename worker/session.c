@@ -45,6 +45,11 @@ static void stopped_event(struct session *s) {
 				 round_round(s->round), s->member.config.rounds, dir);
 }
 
+/* Nobody would install it; and what did come later would make room for itself among the files that are saved now. */
+static void stop_fetching(struct session *s, int64_t now_us) {
+	(void)fetcher_want(s->fetcher, now_us, NULL, 0, NULL);
+}
+
 static void begin_stop(struct session *s, int64_t now_us) {
 	rv_progress_clear(s->events);
 	if (!session_is_up(s)) {
@@ -60,6 +65,7 @@ static void begin_stop(struct session *s, int64_t now_us) {
 				 "stopping: finishing this step and saving; once more to stop at once");
 	RV_FAILPOINT("leave.begin");
 	round_leave(s->round, now_us);
+	stop_fetching(s, now_us);
 	trainer_end(s->trainer);
 }
 
@@ -81,6 +87,7 @@ void session_roll_back(struct session *s, int64_t now_us, const struct round_act
 		return; /* it had finished, and was about to go: it is saving already */
 	s->state = SESSION_STOPPING;
 	s->saved = false;
+	stop_fetching(s, now_us);
 	trainer_end(s->trainer);
 }
 
@@ -111,7 +118,8 @@ static void check_lingering(struct session *s, int64_t now_us) {
 	if (served != s->donor_bytes_seen)
 		s->linger_until_us = now_us + SESSION_LINGER_US;
 	s->donor_bytes_seen = served;
-	uint64_t behind = s->sums.roster_set | donor_askers(s->donor) | members_behind(s); /* one that catches up needs us until it is done */
+	uint64_t behind = s->sums.roster_set | donor_askers(s->donor) |
+					  members_behind(s); /* one that catches up needs us until it is done */
 	uint64_t others = behind & ~s->sums.done_set & ~(UINT64_C(1) << s->member.member);
 	if (others == 0 || now_us >= s->linger_until_us)
 		begin_stop(s, now_us);
