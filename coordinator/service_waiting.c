@@ -51,19 +51,29 @@ static void list_missing(const struct service *s, int64_t now_us, char *out, siz
 	}
 }
 
-static void tell(struct service *s, int64_t now_us) {
+static int count_there(const struct service *s) {
 	struct core_member_view views[NET_MAX_MEMBERS];
-	char missing[140];
 	int n = core_members(s->core, views), there = 0;
 	for (int i = 0; i < n; i++)
 		there += takes_part(&views[i]);
+	return there;
+}
+
+static void tell(struct service *s, int64_t now_us) {
+	char missing[140];
 	list_missing(s, now_us, missing, sizeof missing);
-	service_tell(s, RV_WARN, "waiting", "the run waits: %d of %" PRId64 " workers are there; missing: %s", there,
-				 s->run.min_workers, missing[0] ? missing : "workers that have not joined yet (`invite` makes links)");
+	service_tell(s, RV_WARN, "waiting", "the run waits: %d of %" PRId64 " workers are there; missing: %s",
+				 count_there(s), s->run.min_workers,
+				 missing[0] ? missing : "workers that have not joined yet (`invite` makes links)");
+}
+
+/* Too few are left to reduce the round without the dead, and too few others to begin anew: it goes on when one is back. */
+static bool reduce_is_held(const struct service *s) {
+	return core_document(s->core)->phase == RUN_REDUCE && count_there(s) < s->run.min_workers;
 }
 
 void service_watch_waiting(struct service *s, int64_t now_us) {
-	bool waiting = core_document(s->core)->phase == RUN_WAITING;
+	bool waiting = core_document(s->core)->phase == RUN_WAITING || reduce_is_held(s);
 	if (!waiting) {
 		s->waiting_since_us = INT64_MAX;
 		s->waiting_told = false;

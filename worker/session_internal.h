@@ -186,5 +186,7 @@ void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch);
 uint64_t session_tokens_at(struct session *s, uint64_t round);
 uint64_t session_bytes_sent(const struct session *s);
 void session_note_document(struct session *s, const struct document *d);
+/* Says that the run stands still for want of workers, when how many changes; and that it goes on. */
+void session_note_missing(struct session *s);
 
 #endif

@@ -60,11 +60,21 @@ static void note_roster(struct session *s, const struct document *d) {
 	s->sums.first_participant = d->members[0].member == s->member.member;
 }
 
-/* Says that the run stands still for want of workers, when how many changes; and that it goes on. */
-static void note_missing(struct session *s, const struct document *d) {
+/* In an all-reduce: how many of those that must not be fewer are silent. */
+static uint32_t missing_in_reduce(const struct session *s, const struct document *d, uint32_t needed) {
+	bool ours = allreduce_running(s->reduce) && allreduce_round(s->reduce) == d->round &&
+				allreduce_attempt(s->reduce) == d->attempt;
+	uint32_t silent = ours ? (uint32_t)__builtin_popcountll(allreduce_suspects(s->reduce)) : 0;
+	return d->n_members < needed + silent ? needed + silent - d->n_members : 0;
+}
+
+void session_note_missing(struct session *s) {
+	const struct document *d = round_document(s->round);
 	uint32_t needed = (uint32_t)s->member.config.min_workers, there = d->n_members, missing = 0;
 	if (d->phase == RUN_WAITING)
 		missing = needed > there ? needed - there : 1;
+	else if (d->phase == RUN_REDUCE)
+		missing = missing_in_reduce(s, d, needed);
 	if (missing == s->missing_workers)
 		return;
 	s->missing_workers = missing;
@@ -79,7 +89,7 @@ static void note_missing(struct session *s, const struct document *d) {
 
 void session_note_document(struct session *s, const struct document *d) {
 	note_roster(s, d);
-	note_missing(s, d);
+	session_note_missing(s);
 }
 
 /* ---- to people ------------------------------------------------------------------------------------------------------

@@ -125,6 +125,7 @@ static void tell_suspects(struct session *s, int64_t now_us) {
 			 RV_FIELDS(rv_field_int("round", (int64_t)allreduce_round(s->reduce)), rv_field_int("attempt", attempt),
 					   rv_field_int("set", (int64_t)suspects)),
 			 "round %" PRIu64 ": participants in set %" PRIx64 " are silent", allreduce_round(s->reduce), suspects);
+	session_note_missing(s);
 }
 
 void session_poll_reduce(struct session *s, int64_t now_us) {

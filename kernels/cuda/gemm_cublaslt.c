@@ -45,6 +45,7 @@ struct gemm {
 	void *workspace;
 	struct plan plans[PLANS_MAX];
 	int n_plans, last; /* last: where the one used last is; a step's products come in the same order every time */
+	int next_out;      /* of more shapes than there is room for, whose plan makes room next */
 	bool first_guess;
 };
 
@@ -278,11 +279,22 @@ static void choose(const struct gemm *g, struct plan *p, cudaStream_t stream, co
 	p->algo = best;
 }
 
+/* A model has some tens of shapes; batches of many sizes may make more. What is under way does not need its plan any more. */
+static struct plan *place_for_plan(struct gemm *g) {
+	if (g->n_plans < PLANS_MAX) {
+		g->last = g->n_plans++;
+	} else {
+		g->last = g->next_out;
+		g->next_out = (g->next_out + 1) % PLANS_MAX;
+		plan_release(&g->plans[g->last]);
+	}
+	return &g->plans[g->last];
+}
+
 static struct plan *make_plan(struct gemm *g, cudaStream_t stream, const struct gemm_call *c,
 							  const struct plan_key *key) {
 	cublasLtMatmulHeuristicResult_t guesses[GUESSES];
-	RV_ASSERT(g->n_plans < PLANS_MAX); /* a model has some tens of shapes */
-	struct plan *p = &g->plans[g->n_plans++];
+	struct plan *p = place_for_plan(g);
 	*p = (struct plan){.key = *key, .fused = true};
 	describe(p);
 	int n = guess(g, p, guesses);
@@ -308,7 +320,6 @@ static struct plan *plan_for(struct gemm *g, cudaStream_t stream, const struct g
 			return &g->plans[at];
 		}
 	}
-	g->last = g->n_plans;
 	return make_plan(g, stream, c, &key);
 }
 

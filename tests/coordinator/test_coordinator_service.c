@@ -135,7 +135,7 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 						 .loss = (float)(2 + who),
 						 .tokens_per_s = 10,
 						 .tx_bytes = 1000 * b->seq};
-	if (phase == WORKER_VOTED)
+	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
 		rep.attempt = d.attempt;
 	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
@@ -299,6 +299,29 @@ static void test_a_long_wait_names_who_is_missing(void **state) {
 	assert_true(was_told(b, "member 1 was stopped and says good-bye"));
 }
 
+/* One of two dies in the all-reduce: the attempt is held for it, and people hear why nothing moves. */
+static void test_an_all_reduce_that_waits_is_told(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(report(b, who, WORKER_READY, ":70"), RV_OK);
+	for (int i = 0; i < 8; i++) {
+		service_tick(b->service, b->now_us += 4900000);
+		assert_int_equal(report(b, 1, WORKER_REDUCING, ":70"), RV_OK);
+	}
+	json_t *s = service_status(b->service, b->now_us, false);
+	assert_string_equal(json_string_value(json_object_get(s, "phase")), "averaging");
+	assert_true(json_real_value(json_object_get(s, "waiting_s")) >= 20);
+	json_decref(s);
+	assert_true(was_told(b, "1 of 2 workers are there; missing: member 1"));
+	assert_int_equal(report(b, 2, WORKER_REDUCING, ":70"), RV_OK);
+	s = service_status(b->service, b->now_us, false);
+	assert_true(json_is_null(json_object_get(s, "waiting_s")));
+	json_decref(s);
+}
+
 static void test_the_run_ends(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -360,6 +383,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_long_wait_names_who_is_missing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_all_reduce_that_waits_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),

@@ -147,6 +147,23 @@ static void killed_in_the_middle_and_back_again(void **state) {
 	no_state_was_ever_wrong(&e, 5);
 }
 
+/* Those who are left are too few: they say so, and go on when it is back. */
+static void killed_below_min_workers(void **state) {
+	static struct e2e e;
+	long from = 0;
+	*state = &e;
+	e2e_open(&e, endless, 3);
+	e2e_start_workers(&e, 2);
+	e2e_start_worker(&e, 2, "rivulet-worker-failpoint", IN_THE_MIDDLE "kill");
+	json_decref(e2e_wait_event(&e.workers[0], "suspects", NULL, 0, &from));
+	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from));
+	assert_int_equal(e2e_wait_exit(&e.workers[2]), 128 + SIGKILL);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
+	wait_for_round(&e, (const int[]){0, 1, 2}, 3, 6);
+	assert_same_chain(&e, (const int[]){0, 1, 2}, 3, 6);
+}
+
 static void frozen_in_the_middle(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -211,6 +228,7 @@ static void a_worker_whose_disk_is_full(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(killed_in_the_middle_and_back_again, teardown),
+		cmocka_unit_test_teardown(killed_below_min_workers, teardown),
 		cmocka_unit_test_teardown(frozen_in_the_middle, teardown),
 		cmocka_unit_test_teardown(frozen_for_some_rounds_and_thawed, teardown),
 		cmocka_unit_test_teardown(a_worker_whose_disk_is_full, teardown),
