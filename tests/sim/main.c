@@ -166,6 +166,7 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 					   rv_field_int("later_attempts", (int64_t)sum->later_attempts),
 					   rv_field_int("fetched_logs", (int64_t)sum->fetched_logs),
 					   rv_field_int("fetched_bases", (int64_t)sum->fetched_bases),
+					   rv_field_int("older_bases", (int64_t)sum->older_bases),
 					   rv_field_int("own_files", (int64_t)sum->own_files),
 					   rv_field_int("kept_progress", (int64_t)sum->kept_progress),
 					   rv_field_int("rollbacks", (int64_t)sum->rollbacks),

@@ -500,6 +500,7 @@ void oracle_release(struct sim *s);
 
 struct sim_stats {
 	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_bases, own_files;
+	uint64_t older_bases; /* of those fetched: before the document's */
 	uint64_t kept_progress, torn_writes, workers, rollbacks;
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;           /* a hash over all events: equal for equal seeds */

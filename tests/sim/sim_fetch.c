@@ -232,6 +232,7 @@ static void finish(struct sim *s, int host, bool ok) {
 static void base_complete(struct sim *s, int host) {
 	struct sim_fetch *f = &s->workers[host].fetch;
 	s->stats.fetched_bases++;
+	s->stats.older_bases += f->round < round_document(s->workers[host].core)->base_round;
 	trainer_install_payload(s, host, f->round, &f->chain, f->payload);
 	finish(s, host, true);
 }

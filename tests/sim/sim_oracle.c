@@ -229,6 +229,21 @@ static void check_roster(struct sim *s, const struct document *d) {
 		r->weights[i] = d->members[i].weight;
 }
 
+/* What it says of before its base. */
+static void check_older(struct sim *s, const struct document *d) {
+	const struct sim_oracle *o = &s->oracle;
+	uint64_t from = document_reaches_to(d);
+	if (d->n_older > 0 && !rv_hash_equal(&d->older_chain, &o->chain[from]))
+		sim_fail(s, "document %llu: a chain of round %llu that is not the run's", (unsigned long long)d->seq,
+				 (unsigned long long)from);
+	for (uint64_t round = from; round < d->base_round; round++)
+		if (!rv_hash_equal(document_digest(d, round), &o->digest[round]))
+			sim_fail(s, "round %llu is announced with two digests", (unsigned long long)round);
+	for (int i = 0; i < d->n_kept_bases; i++)
+		if (d->kept_bases[i].round > 0 && !rv_hash_equal(&d->kept_bases[i].hash, &o->full[d->kept_bases[i].round]))
+			sim_fail(s, "document %llu: a kept base that is not the run's", (unsigned long long)d->seq);
+}
+
 static void check_commits(struct sim *s, const struct document *d) {
 	const struct sim_oracle *o = &s->oracle;
 	if (d->round > o->n_committed) {
@@ -242,6 +257,7 @@ static void check_commits(struct sim *s, const struct document *d) {
 			sim_fail(s, "round %llu is announced with two digests", (unsigned long long)d->base_round + (unsigned)i);
 	if (d->base_round > 0 && !rv_hash_equal(&d->base_hash, &o->full[d->base_round]))
 		sim_fail(s, "document %llu: a base that is not the run's", (unsigned long long)d->seq);
+	check_older(s, d);
 }
 
 void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {

@@ -38,6 +38,7 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->fetched_logs += one->fetched_logs;
 	sum->fetched_bases += one->fetched_bases;
 	sum->own_files += one->own_files;
+	sum->older_bases += one->older_bases;
 	sum->kept_progress += one->kept_progress;
 	sum->rollbacks += one->rollbacks;
 	sum->torn_writes += one->torn_writes;
