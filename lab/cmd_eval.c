@@ -146,6 +146,9 @@ static enum rv_err evaluate(struct session *s, const char *where, struct rv_errt
 											   .threads = (int)o->threads,
 											   .device = o->device};
 	RV_TRY(loaded_model_open(&model, &s->model, et));
+	if (s->model->why_not_gpu[0])
+		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", s->model->why_not_gpu)), "on the CPU: %s",
+				 s->model->why_not_gpu);
 	bool all = strcmp(o->split, "all") == 0 || (strcmp(o->split, "auto") == 0 && !s->model->of_a_run);
 	struct evaluation v;
 	RV_TRY(all ? evaluate_all(s, &v, et) : evaluate_heldout(s, &v, et));
@@ -155,7 +158,7 @@ static enum rv_err evaluate(struct session *s, const char *where, struct rv_errt
 
 static enum rv_err run_eval(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	struct session s = {.opts = opts, .signals = -1};
-	const struct rv_events_config events = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_WARN};
+	const struct rv_events_config events = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
 	RV_TRY(rv_signals_open(&s.signals, et));
 	enum rv_err e = rv_events_new(&events, &s.events, et);
 	if (e == RV_OK)

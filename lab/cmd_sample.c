@@ -140,6 +140,8 @@ static enum rv_err run_sample(void *opts, const struct rv_args *args, struct rv_
 	int signals;
 	RV_TRY(rv_signals_open(&signals, et));
 	enum rv_err e = loaded_model_open(&model, &m, et);
+	if (e == RV_OK && m->why_not_gpu[0])
+		(void)fprintf(stderr, "on the CPU: %s\n", m->why_not_gpu);
 	if (e == RV_OK)
 		e = sample_from(m, o, signals, et);
 	loaded_model_close(m);

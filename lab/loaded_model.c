@@ -59,6 +59,7 @@ static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_
 		.threads = o->threads, .compute = run_config_compute(&m->cfg), .isa = "auto"};
 	RV_TRY(weights_tokenizer_open(o->where, o->tokenizer, &m->cfg, tokenizer, &m->tokenizer, et));
 	RV_TRY(device_choose(o->device ? o->device : "cpu", &device, et));
+	snprintf(m->why_not_gpu, sizeof m->why_not_gpu, "%s", device.why_not_gpu);
 	device.n = 1;
 	RV_TRY(device_open(&device, 0, &backend, &m->be, et));
 	int64_t usual_batch = m->cfg.context < USUAL_TOKENS ? USUAL_TOKENS / m->cfg.context : 1;

@@ -147,6 +147,10 @@ static void test_interrupted_is_straight(void **state) {
 	assert_string_equal(straight, resumed);
 	check(ARGS("sample", b, "--tokens", "5", "--prompt", "the river", "--threads", "1"), 0, "the river");
 	check(ARGS("eval", b, "--data", text, "--threads", "1"), 0, "bits_per_byte");
+	assert_int_equal(setenv("RIVULET_CUDA_PLUGIN", "/nonexistent/plugin.so", 1), 0); /* why there is no GPU is said */
+	check(ARGS("sample", b, "--tokens", "5", "--prompt", "the river", "--threads", "1"), 0, "on the CPU: ");
+	check(ARGS("eval", b, "--data", text, "--threads", "1"), 0, "on the CPU: ");
+	assert_int_equal(unsetenv("RIVULET_CUDA_PLUGIN"), 0);
 }
 
 int main(void) {
