@@ -35,32 +35,65 @@ static const struct figure_plan plans[REPORT_MAX_FIGURES] = {
  */
 
 struct line_of {
-	int group;   /* of a curve; of a series its first */
-	double loss; /* the lowest; NaN: none */
+	int group;   /* of a curve; of a series its first; -1: none yet */
+	double loss; /* the lowest; infinite: none */
+	uint64_t kind;
+	int rank; /* among those of its kind, by loss */
 };
 
-static int by_loss(const void *a, const void *b) {
+/* Of the method, the outer optimizer, the codec, and the number of workers: lines of one kind are variations. */
+static uint64_t kind_of(const struct report_group *g) {
+	const struct report_run *r = &g->runs[0];
+	const char *outer = report_fact(&r->facts, "outer");
+	struct rv_hasher h;
+	struct rv_hash out;
+	uint64_t kind;
+	rv_hash_init_domain(&h, "rivulet report kind");
+	rv_hash_update(&h, r->evals_of->record.method, strlen(r->evals_of->record.method) + 1);
+	rv_hash_update(&h, r->evals_of->record.codec, strlen(r->evals_of->record.codec) + 1);
+	rv_hash_update(&h, outer ? outer : "", outer ? strlen(outer) + 1 : 1);
+	rv_hash_u64(&h, r->evals_of->record.workers);
+	rv_hash_final(&h, &out);
+	memcpy(&kind, out.b, sizeof kind);
+	return kind;
+}
+
+static int by_loss(const struct line_of *x, const struct line_of *y) {
+	return x->loss < y->loss ? -1 : x->loss > y->loss ? 1 : x->group - y->group;
+}
+
+static int by_kind(const void *a, const void *b) {
 	const struct line_of *x = a, *y = b;
-	double lx = isfinite(x->loss) ? x->loss : INFINITY, ly = isfinite(y->loss) ? y->loss : INFINITY;
-	return lx < ly ? -1 : lx > ly ? 1 : x->group - y->group;
+	return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : by_loss(x, y);
+}
+
+static int by_rank(const void *a, const void *b) {
+	const struct line_of *x = a, *y = b;
+	return x->rank != y->rank ? x->rank - y->rank : by_loss(x, y);
 }
 
 static int by_group(const void *a, const void *b) {
 	return ((const struct line_of *)a)->group - ((const struct line_of *)b)->group;
 }
 
-/* All lines in `lines`, and of these the first, as many as are shown, in the table's order. Returns how many these are. */
+/* Of all lines those that are shown, in the table's order; returns how many: the best of each kind, then the second best... */
 static int choose_lines(const struct report *p, bool series, struct line_of *lines, int *n_all) {
 	int n = series ? p->n_series : p->n_groups;
 	for (int i = 0; i < n; i++)
-		lines[i] = (struct line_of){-1, NAN};
+		lines[i] = (struct line_of){.group = -1, .loss = INFINITY};
 	for (int g = 0; g < p->n_groups; g++) {
 		struct line_of *l = &lines[series ? p->groups[g].series : g];
-		l->group = l->group < 0 ? g : l->group;
+		if (l->group < 0) {
+			l->group = g;
+			l->kind = kind_of(&p->groups[g]);
+		}
 		l->loss = fmin(l->loss, p->groups[g].loss.mean);
 	}
 	*n_all = n;
-	qsort(lines, (size_t)n, sizeof *lines, by_loss);
+	qsort(lines, (size_t)n, sizeof *lines, by_kind);
+	for (int i = 1; i < n; i++)
+		lines[i].rank = lines[i].kind == lines[i - 1].kind ? lines[i - 1].rank + 1 : 0;
+	qsort(lines, (size_t)n, sizeof *lines, by_rank);
 	n = n < REPORT_MAX_LINES ? n : REPORT_MAX_LINES;
 	qsort(lines, (size_t)n, sizeof *lines, by_group);
 	return n;

@@ -2,7 +2,7 @@
  *
  * Final figures have a point for each configuration, the mean over its seeds with the standard deviation as error bar, and
  * a line for each series; curves have the evaluations along the way. Where there are more lines than can be told apart,
- * those with the lowest final loss are shown.
+ * the best by final loss of each kind (method, outer optimizer, codec, workers) are shown, then the second best.
  */
 #ifndef RV_LAB_REPORT_FIGURES_H
 #define RV_LAB_REPORT_FIGURES_H

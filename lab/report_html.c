@@ -95,7 +95,10 @@ static void print_lines(const struct line_chart *c, int n_all, FILE *out) {
 	chart_print_lines(c, out);
 	(void)fputs("<p>", out);
 	if (n_all > c->n_series)
-		(void)fprintf(out, "%d of %d lines: those with the lowest loss at the end. ", c->n_series, n_all);
+		(void)fprintf(out,
+					  "%d of %d lines: of each method, outer optimizer, codec and number of workers the best at "
+					  "the end, then the second best. ",
+					  c->n_series, n_all);
 	FILE *f = open_memstream(&csv, &n);
 	if (f) {
 		chart_csv_lines(c, f);

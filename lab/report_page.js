@@ -30,13 +30,14 @@
 	/* Where names differ is mostly the end. */
 	const cut = text => text.length > 36 ? text.slice(0, 14) + "…" + text.slice(-21) : text;
 
-	/* 1, 2 and 5 times powers of ten; the powers alone where they are many. */
-	const logTicks = axis => {
+	/* 1, 2 and 5 times powers of ten; the powers alone where they are many; the values where there is none of these. */
+	const logTicks = values => axis => {
 		const decades = Math.log10(axis.max / axis.min), ticks = [];
 		for (let k = Math.floor(Math.log10(axis.min)); k <= Math.ceil(Math.log10(axis.max)); k++)
 			for (const lead of decades < 3 ? [1, 2, 5] : [1])
 				ticks.push(lead * 10 ** k);
-		axis.ticks = ticks.filter(v => v >= axis.min && v <= axis.max).map(value => ({value}));
+		const within = ticks.filter(v => v >= axis.min && v <= axis.max);
+		axis.ticks = (within.length > 0 ? within : values).map(value => ({value}));
 	};
 
 	/* Few values, as of H, are ticks themselves. */
@@ -110,7 +111,7 @@
 		if (figure.log) {
 			x.min = values[0] / 1.15;
 			x.max = values[values.length - 1] * 1.15;
-			x.afterBuildTicks = figure.unit === "si" && values.length <= 12 ? valueTicks(values) : logTicks;
+			x.afterBuildTicks = figure.unit === "si" && values.length <= 12 ? valueTicks(values) : logTicks(values);
 		} else {
 			x.min = 0;
 		}

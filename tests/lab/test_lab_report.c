@@ -344,6 +344,38 @@ static void test_cells_are_sorted_as_people_would(void **state) {
 	report_fixture_remove(place);
 }
 
+/* Twenty data-parallel runs are all better than the one of DiLoCo, which is shown all the same. */
+static void test_every_kind_is_drawn(void **state) {
+	(void)state;
+	char place[256], conf[256];
+	const char *paths[] = {place};
+	struct report p;
+	struct report_figures f;
+	bool seen = false;
+	fixture_make_dir(place, sizeof place);
+	for (int i = 0; i < 20; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "%d", i);
+		snprintf(conf, sizeof conf, "method = ddp\nlr = %d\nsteps-per-round = 16\nrounds = 12\nseed = 1\n", i);
+		report_fixture_cell(place, id, "ddp", 16, 1, id);
+		report_fixture_file(place, id, "run.conf", conf);
+	}
+	report_fixture_cell(place, "last", "diloco", 64, 1, "last");
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(report_figures_make(&p, &f, NULL), RV_OK);
+	for (int i = 0; i < f.n_lines; i++) {
+		assert_int_equal(f.n_all[i], 21);
+		assert_int_equal(f.lines[i].n_series, REPORT_MAX_LINES);
+		for (int k = 0; k < f.lines[i].n_series; k++)
+			seen |= strncmp(f.lines[i].series[k].label, "diloco", 6) == 0;
+		assert_true(seen);
+		seen = false;
+	}
+	report_figures_release(&f);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
 static void test_thousands_of_runs(void **state) {
 	(void)state;
 	enum { RUNS = 1200 };
@@ -385,6 +417,7 @@ int main(void) {
 		cmocka_unit_test(test_figures_as_csv),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_cells_are_sorted_as_people_would),
+		cmocka_unit_test(test_every_kind_is_drawn),
 		cmocka_unit_test(test_thousands_of_runs),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
