@@ -14,7 +14,12 @@ enum {
 	REDUCE_QUIET_US = 1000 * 1000, /* it has sent nothing for so long: the line is free */
 	READY_US = 100 * 1000,         /* a link that was not asked for so long cannot take anything */
 	CREDIT_MAX_BYTES = 4 * DONOR_SLICE_BYTES,
-	RATE_RETRY_US = 10 * 1000
+	RATE_RETRY_US = 10 * 1000,
+	USELESS_US = 1000 * 1000, /* a file that cannot be used is not looked at again for so long */
+	/* Opening a file reads and checks its manifest, on the event loop: whoever asks for another file each time gets so
+	 * many at once, and then one in so long. */
+	OPENS_AT_ONCE = 64,
+	OPEN_EVERY_US = 10 * 1000
 };
 
 struct waiting {
@@ -27,7 +32,8 @@ struct waiting {
 };
 
 struct open_file {
-	struct state_file *file; /* NULL: free */
+	struct state_file *file; /* NULL: free, or it is of no use */
+	int64_t useless_until_us;
 	enum state_kind kind;
 	uint64_t round, used;
 };
@@ -46,7 +52,8 @@ struct donor {
 	struct open_file files[DONOR_FILES];
 	struct cached_piece pieces[DONOR_PIECES];
 	bool has_pieces;
-	uint64_t clock; /* counts uses and slices */
+	uint64_t clock;   /* counts uses and slices */
+	int64_t opens_us; /* when all opens so far have been paid for */
 	struct rate cap;
 	bool reducing;
 	int64_t reduce_us; /* when the all-reduce last sent; INT64_MIN: never */
@@ -122,7 +129,7 @@ uint64_t donor_askers(const struct donor *d) {
 
 void donor_forget(struct donor *d, enum state_kind kind, uint64_t round) {
 	for (int i = 0; i < DONOR_FILES; i++)
-		if (d->files[i].file && d->files[i].kind == kind && d->files[i].round == round)
+		if (d->files[i].kind == kind && d->files[i].round == round)
 			close_file(&d->files[i]);
 	for (int i = 0; i < DONOR_PIECES; i++)
 		if (d->pieces[i].what.kind == kind && d->pieces[i].what.round == round)
@@ -138,26 +145,49 @@ void donor_forget_all(struct donor *d) {
 /* ---- files and pieces -----------------------------------------------------------------------------------------------
  */
 
+static bool is_known(const struct open_file *o, int64_t now_us, const struct frame_fetch *f) {
+	return o->kind == (enum state_kind)f->kind && o->round == f->round && (o->file || now_us < o->useless_until_us);
+}
+
+static bool may_open(const struct donor *d, int64_t now_us, const struct frame_fetch *f) {
+	for (int i = 0; i < DONOR_FILES; i++)
+		if (is_known(&d->files[i], now_us, f))
+			return true;
+	return d->opens_us <= now_us + (OPENS_AT_ONCE - 1) * OPEN_EVERY_US;
+}
+
+static struct state_file *open_into(struct donor *d, int64_t now_us, const struct frame_fetch *f,
+									struct open_file *place) {
+	char path[STATESTORE_PATH_BYTES];
+	struct state_file *file;
+	enum state_kind kind = (enum state_kind)f->kind;
+	statestore_path(d->cfg.store, kind == STATE_KIND_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, f->round, path);
+	enum rv_err e = state_file_open(&d->cfg.store->cfg, kind, path, &file, NULL);
+	if (e == RV_E_NOTFOUND)
+		return NULL;
+	d->opens_us = (d->opens_us > now_us ? d->opens_us : now_us) + OPEN_EVERY_US;
+	close_file(place);
+	*place = (struct open_file){.kind = kind, .round = f->round, .used = ++d->clock};
+	if (e == RV_OK)
+		place->file = file;
+	else
+		place->useless_until_us = now_us + USELESS_US;
+	return place->file;
+}
+
 /* NULL: there is none, or it is damaged (which recovery and `checkpoint verify` tell people). */
-static struct state_file *file_of(struct donor *d, const struct frame_fetch *f) {
+static struct state_file *file_of(struct donor *d, int64_t now_us, const struct frame_fetch *f) {
 	struct open_file *oldest = &d->files[0];
 	for (int i = 0; i < DONOR_FILES; i++) {
 		struct open_file *o = &d->files[i];
-		if (o->file && o->kind == (enum state_kind)f->kind && o->round == f->round) {
+		if (is_known(o, now_us, f)) {
 			o->used = ++d->clock;
 			return o->file;
 		}
 		if (o->used < oldest->used)
 			oldest = o;
 	}
-	char path[STATESTORE_PATH_BYTES];
-	statestore_path(d->cfg.store, f->kind == FRAME_FETCH_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, f->round, path);
-	struct state_file *file;
-	if (state_file_open(&d->cfg.store->cfg, (enum state_kind)f->kind, path, &file, NULL) != RV_OK)
-		return NULL;
-	close_file(oldest);
-	*oldest = (struct open_file){.file = file, .kind = (enum state_kind)f->kind, .round = f->round, .used = ++d->clock};
-	return file;
+	return open_into(d, now_us, f, oldest);
 }
 
 static bool same(const struct frame_fetch *a, const struct frame_fetch *b) {
@@ -202,9 +232,9 @@ static bool manifest_part(struct donor *d, struct state_file *file, const struct
 }
 
 /* All of what was asked for, its first byte at out->data. */
-static bool find(struct donor *d, const struct frame_fetch *f, struct frame_piece *out) {
+static bool find(struct donor *d, int64_t now_us, const struct frame_fetch *f, struct frame_piece *out) {
 	*out = (struct frame_piece){.of = *f, .encoding = FRAME_RAW};
-	struct state_file *file = file_of(d, f);
+	struct state_file *file = file_of(d, now_us, f);
 	if (!file)
 		return false;
 	if (f->part == FRAME_PART_MANIFEST)
@@ -258,8 +288,11 @@ static bool is_passed_over(const struct donor *d, int64_t now_us, uint32_t membe
 }
 
 int64_t donor_deadline_us(const struct donor *d, int64_t now_us) {
-	if (!is_limited(d, now_us) || !donor_busy(d))
+	int64_t open_us = d->opens_us - (OPENS_AT_ONCE - 1) * OPEN_EVERY_US;
+	if (!donor_busy(d))
 		return INT64_MAX;
+	if (!is_limited(d, now_us))
+		return open_us > now_us ? open_us : INT64_MAX;
 	int64_t ready_us = rate_ready_us(&d->cap), quiet_us = d->reduce_us + REDUCE_QUIET_US;
 	if (reduce_sends(d, now_us) && d->credit <= 0)
 		ready_us = ready_us > quiet_us ? ready_us : quiet_us;
@@ -304,12 +337,14 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 			forget_pieces(d); /* buffers are for those who ask */
 		return false;
 	}
+	struct frame_fetch f = w->at[w->first];
+	if (w->forgotten == 0 && !may_open(d, now_us, &f))
+		return false;
 	w->ready_us = now_us;
 	if (!line_is_free(d, now_us) || (is_limited(d, now_us) && is_passed_over(d, now_us, member)))
 		return false;
-	struct frame_fetch f = w->at[w->first];
 	struct frame_piece p;
-	if (w->forgotten == 0 && find(d, &f, &p) && w->sent < p.total)
+	if (w->forgotten == 0 && find(d, now_us, &f, &p) && w->sent < p.total)
 		put_slice(d, w, &p, out);
 	else
 		put_none(d, w, &f, out);

@@ -17,7 +17,7 @@
 enum {
 	DONOR_MAX_WAITING = FETCH_WINDOW_MAX, /* FETCHes of one peer not answered yet */
 	DONOR_SLICE_BYTES = 1 << 14,          /* a TLS record; at 1 Mbit/s control waits 0.13 s for it */
-	DONOR_FILES = 4,                      /* kept open */
+	DONOR_FILES = 16,                     /* kept open */
 	DONOR_PIECES = 8                      /* kept in memory */
 };
 

@@ -161,6 +161,8 @@ static void done_snapshot(struct session *s, struct store_job *j) {
 	s->replica_write = false;
 	if (j->snapshot && j->snapshot->has_base && j->history == s->history) /* else it is of a state that was replaced */
 		session_full_hash(s, j->snapshot->base.round, &j->full_hash);
+	if (j->snapshot && j->snapshot->has_base)
+		donor_forget(s->donor, STATE_KIND_BASE, j->snapshot->base.round);
 	trainer_snapshot_free(j->snapshot);
 }
 

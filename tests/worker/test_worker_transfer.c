@@ -509,6 +509,66 @@ static void an_all_reduce_leaves_it_a_tenth(void **state) {
 	assert_true(donor_send(d, w->now, 8, &m));
 }
 
+static void ask_donor(struct world *w, enum frame_fetch_kind kind, uint64_t round) {
+	uint8_t body[FRAME_FETCH_BYTES];
+	struct frame_fetch f = {.kind = (uint8_t)kind, .part = FRAME_PART_MANIFEST, .round = round};
+	struct frame_header h = frame_fetch_encode(&f, TAG, body);
+	assert_int_equal(donor_receive(w->donors[1], 9, &h, body, NULL), RV_OK);
+}
+
+static enum frame_type answer_of(struct world *w) {
+	struct peers_message m;
+	assert_true(donor_send(w->donors[1], w->now, 9, &m));
+	return m.header.type;
+}
+
+/* A damaged file is not read again for every request. */
+static void what_is_damaged_is_left_alone_for_a_while(void **state) {
+	struct world *w = *state;
+	char path[STATESTORE_PATH_BYTES], aside[STATESTORE_PATH_BYTES + 8];
+	statestore_path(&w->source->store, STATE_FILE_LOG, 3, path);
+	snprintf(aside, sizeof aside, "%s.whole", path);
+	assert_int_equal(rename(path, aside), 0);
+	ask_donor(w, FRAME_FETCH_LOG, 3);
+	assert_int_equal(answer_of(w), FRAME_NONE);
+	FILE *short_file = fopen(path, "w");
+	assert_non_null(short_file);
+	assert_int_equal(fclose(short_file), 0);
+	ask_donor(w, FRAME_FETCH_LOG, 3);
+	assert_int_equal(answer_of(w), FRAME_NONE);
+	assert_int_equal(rename(aside, path), 0);
+	ask_donor(w, FRAME_FETCH_LOG, 3);
+	assert_int_equal(answer_of(w), FRAME_NONE);
+	w->now += 2 * S;
+	ask_donor(w, FRAME_FETCH_LOG, 3);
+	assert_int_equal(answer_of(w), FRAME_PIECE);
+}
+
+/* One that asks for another file each time does not keep the event loop busy with opening them. */
+static void files_are_not_opened_without_end(void **state) {
+	struct world *w = *state;
+	struct peers_message m;
+	enum { LOGS = STATE_FIXTURE_ROUNDS, FILES = LOGS + LOGS / STATE_FIXTURE_BASE_EVERY };
+	_Static_assert((int)FILES > (int)DONOR_FILES, "more than are kept open");
+	int answers = 0;
+	state_fixture_play(w->source, LOGS, 1);
+	for (int i = 0; i < 20 * FILES && !donor_busy(w->donors[1]); i++) {
+		uint64_t file = (uint64_t)(i % FILES);
+		if (file < LOGS)
+			ask_donor(w, FRAME_FETCH_LOG, file);
+		else
+			ask_donor(w, FRAME_FETCH_BASE, STATE_FIXTURE_BASE_EVERY * (file - LOGS + 1));
+		if (donor_send(w->donors[1], w->now, 9, &m))
+			answers += m.header.type == FRAME_PIECE;
+	}
+	assert_in_range(answers, FILES, 100);
+	assert_true(donor_busy(w->donors[1]));
+	int64_t at = donor_deadline_us(w->donors[1], w->now);
+	assert_in_range(at, w->now + 1, w->now + S);
+	w->now = at;
+	assert_int_equal(answer_of(w), FRAME_PIECE);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -525,6 +585,8 @@ int main(void) {
 		T(a_greedy_joiner_is_stopped),
 		T(giving_keeps_its_cap_and_is_fair),
 		T(an_all_reduce_leaves_it_a_tenth),
+		T(what_is_damaged_is_left_alone_for_a_while),
+		T(files_are_not_opened_without_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
