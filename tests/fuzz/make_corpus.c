@@ -138,6 +138,10 @@ static void make_documents(struct seeds *s) {
 	make_document(s, d, 3, "document_version_3");
 	d->epoch = 2;
 	d->epoch_round = 3;
+	d->n_older = d->n_kept_rounds = 2;
+	d->n_kept_bases = 1;
+	d->kept_bases[0].round = 1;
+	fill(&d->older_chain, sizeof d->older_chain, 5);
 	make_document(s, d, CONTROL_VERSION, "document_open");
 	d->phase = RUN_REDUCE;
 	d->attempt = 1;
