@@ -4,7 +4,7 @@
  * bounded: more is a breach of the protocol. Pieces go through a few buffers that all peers share; without memory for one
  * the answer is NONE. What is served need not be what was committed (a vote that lost): the joiner finds that out.
  *
- * Giving never disturbs (decision 0010): never more than max_donate; and while an all-reduce is sending, a tenth of what it
+ * Giving never disturbs (decision 0016): never more than max_donate; and while an all-reduce is sending, a tenth of what it
  * sends. Who waits longest is next. One thread.
  */
 #ifndef RV_WORKER_DONOR_H
