@@ -11,8 +11,8 @@ struct loaded_model {
 	bool of_a_run;         /* the former: cfg says which part of the text was held out */
 	struct backend *be;
 	char why_not_gpu[RV_ERRTEXT_BYTES]; /* as struct device_choice has it: for one line to people, or "" */
-	struct model *model; /* forward passes only */
-	float *params;       /* backend memory */
+	struct model *model;                /* forward passes only */
+	float *params;                      /* backend memory */
 	struct tokenizer *tokenizer;
 };
 

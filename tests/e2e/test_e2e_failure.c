@@ -164,6 +164,28 @@ static void killed_below_min_workers(void **state) {
 	assert_same_chain(&e, (const int[]){0, 1, 2}, 3, 6);
 }
 
+/* All would commit it, and nobody could apply it: its owner is refused, and the others go on without it. */
+static void a_mean_that_nobody_can_decode(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, endless, 4);
+	e2e_start_workers(&e, 3);
+	e2e_start_worker(&e, 3, "rivulet-worker-spoiler", NULL);
+	long from = 0;
+	json_t *attempt = e2e_wait_event(&e.workers[0], "attempt", "participants", 4, &from);
+	int64_t round = e2e_int(attempt, "round");
+	json_decref(attempt);
+	wait_for_round(&e, (const int[]){0, 1, 2}, 3, round + 2);
+	assert_same_chain(&e, (const int[]){0, 1, 2}, 3, round + 2);
+	bool refused = false;
+	for (from = 0; !refused;) {
+		json_t *down = e2e_wait_event(&e.workers[0], "link_down", "member", 3, &from);
+		refused = strstr(e2e_text(down, "text"), "cannot be decoded") != NULL;
+		json_decref(down);
+	}
+	assert_null(e2e_find_event(e.workers[0].log, "apply_failed", NULL, 0, NULL));
+}
+
 static void frozen_in_the_middle(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -229,6 +251,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(killed_in_the_middle_and_back_again, teardown),
 		cmocka_unit_test_teardown(killed_below_min_workers, teardown),
+		cmocka_unit_test_teardown(a_mean_that_nobody_can_decode, teardown),
 		cmocka_unit_test_teardown(frozen_in_the_middle, teardown),
 		cmocka_unit_test_teardown(frozen_for_some_rounds_and_thawed, teardown),
 		cmocka_unit_test_teardown(a_worker_whose_disk_is_full, teardown),
