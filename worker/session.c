@@ -93,7 +93,10 @@ void session_roll_back(struct session *s, int64_t now_us, const struct round_act
 
 /* Files first: when only they are gone, the next start finds the old epoch and does the same again. */
 static enum rv_err forget_given_up(struct session *s, struct rv_errtext *et) {
-	RV_TRY(statestore_rewind(&s->store, s->next_epoch_round, et));
+	enum rv_err e = statestore_rewind(&s->store, s->next_epoch_round, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e,
+							   "the run was rolled back; remove what is in the way, and start this worker again");
 	s->member.epoch = s->next_epoch;
 	return membership_store(s->opt->dir, &s->member, et);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -129,6 +130,31 @@ static void a_holder_comes_back(void **state) {
 	assert_null(round);
 }
 
+static void path_in_the_way(const struct e2e *e, int i, char out[2 * E2E_PATH]) {
+	char dir[E2E_PATH];
+	e2e_worker_dir(e, i, dir);
+	snprintf(out, 2 * E2E_PATH, "%s/log-40.rvl", dir);
+}
+
+/* A log entry of a round after the end that even root cannot unlink. */
+static void put_in_the_way(const struct e2e *e, int i) {
+	char path[2 * E2E_PATH];
+	path_in_the_way(e, i, path);
+	assert_int_equal(mkdir(path, 0755), 0);
+}
+
+/* The worker ends, and says why; when it starts again it knows nothing of the new epoch, and does it all again. */
+static void expect_to_be_in_the_way(struct e2e *e, int i) {
+	char path[2 * E2E_PATH];
+	path_in_the_way(e, i, path);
+	assert_int_not_equal(e2e_wait_exit(&e->workers[i]), 0);
+	json_t *failed = e2e_wait_event(&e->workers[i], "failed", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(failed, "text"), path));
+	json_decref(failed);
+	assert_int_equal(rmdir(path), 0);
+	e2e_start_worker(e, i, NULL, NULL);
+}
+
 /* A copy of the coordinator's directory from before is restored under workers that are ahead of it. */
 static void an_old_copy_is_restored(void **state) {
 	static struct e2e e;
@@ -158,7 +184,9 @@ static void an_old_copy_is_restored(void **state) {
 	char to_round[24];
 	snprintf(to_round, sizeof to_round, "%d", (int)e2e_int(status, "round"));
 	json_decref(status);
+	put_in_the_way(&e, 0);
 	roll_back(&e, to_round, true, 0);
+	expect_to_be_in_the_way(&e, 0);
 	for (int i = 0; i < N; i++)
 		json_decref(e2e_wait_event(&e.workers[i], "rollback", "epoch", 1, NULL));
 	e2e_assert_same_end(&e, everybody, N, chain, full);
