@@ -32,7 +32,16 @@ static void grow_buffer(struct cuda_buffer *b, size_t bytes) {
 	if (bytes <= b->bytes)
 		return;
 	free_buffer(b); /* waits for what still uses it */
-	cuda_check(cudaMalloc(&b->p, bytes), "cudaMalloc of scratch memory");
+	cudaError_t e = cudaMalloc(&b->p, bytes);
+	if (e != cudaSuccess) {
+		size_t available = 0, total = 0;
+		(void)cudaMemGetInfo(&available, &total);
+		(void)fprintf(stderr,
+					  "cuda backend: no memory for %zu bytes of scratch: %zu of %zu are free; stop what else uses this "
+					  "GPU, or use a smaller batch or --recompute block\n",
+					  bytes, available, total);
+	}
+	cuda_check(e, "cudaMalloc of scratch memory");
 	b->bytes = bytes;
 }
 
