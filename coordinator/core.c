@@ -30,7 +30,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->now_us = now_us;
 	c->chain = c->base_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;
-	c->ready_since_us = c->accused_since_us = c->not_held_since_us = INT64_MAX;
+	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
 	c->no_base_said = UINT64_MAX;
 	core_republish(c);
 	return c;
@@ -256,6 +256,7 @@ void core_step(struct core *c, int64_t now_us) {
 	c->now_us = now_us;
 	core_watch_liveness(c);
 	core_watch_state(c);
+	core_watch_standstill(c);
 	decide(c);
 	core_apply_ahead(c);
 	core_publish(c);
@@ -283,6 +284,7 @@ int64_t core_deadline_us(const struct core *c) {
 			at = earlier(c, at, c->members[i].back_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
+	at = earlier(c, at, c->still_since_us, core_standstill_us(c));
 	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));
 	return earlier(c, at, c->accused_since_us, c->cfg.suspect_gather_us);
 }

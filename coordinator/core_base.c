@@ -40,6 +40,8 @@ static void name_diverged(struct core *c) {
 /* All of the last participants; at the limit of the log, where the run would stand still, those that are there. */
 static uint64_t electors_now(const struct core *c) {
 	uint64_t electors = c->last_commit;
+	if (core_stands_still(c))
+		return core_electors_standing_still(c);
 	if (c->round - c->base_round < NET_MAX_LOG_DIGESTS)
 		return electors;
 	for (int i = 0; i < c->n_members; i++)

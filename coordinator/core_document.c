@@ -26,14 +26,17 @@ static bool may_have_parts(const struct core *c, uint32_t member) {
 	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->addr[0] != '\0';
 }
 
+/* The result of the last round reaches its participants before their next report says so; but not for ever. */
+static bool is_about_to(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	return (c->last_commit & core_bit(member)) != 0 && m->last.epoch == c->epoch && m->last.round + 1 == c->round &&
+		   !core_stands_still(c);
+}
+
 /* Has what a joiner needs: the state of this round, or the result that leads to it. */
 static bool is_donor(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	if (!may_have_parts(c, member))
-		return false;
-	bool about_to =
-		(c->last_commit & core_bit(member)) != 0 && m->last.epoch == c->epoch && m->last.round + 1 == c->round;
-	return core_in_sync(c, m) || about_to;
+	return may_have_parts(c, member) && (core_in_sync(c, m) || is_about_to(c, member));
 }
 
 static void put_roster(const struct core *c, struct document *d) {
@@ -68,8 +71,7 @@ static void put_donors(const struct core *c, struct document *d) {
 /* Whose report is about to say that it has applied the last round, or that it goes back, is not behind for long. */
 static bool is_behind(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
-	return core_available(c, m) && m->reported && m->addr[0] != '\0' && !core_in_sync(c, m) && !about_to;
+	return core_available(c, m) && m->reported && m->addr[0] != '\0' && !core_in_sync(c, m) && !is_about_to(c, member);
 }
 
 /* One that has the state may be where nobody can dial it, and yet reach those who need it. */

@@ -10,6 +10,7 @@
  * core_shards.c   who owns which chunks
  * core_shares.c   ... and how many
  * core_base.c     which full hash the majority vouches for
+ * core_standstill.c ... and whose word counts when too few have the state
  * core_past.c     committed rounds and vouched bases, to go back to
  * core_rollback.c who still holds the state; committed rounds are taken back
  * core_document.c what is announced */
@@ -113,6 +114,7 @@ struct core {
 	enum core_state_kept kept_said; /* as the last event said */
 	int64_t not_held_since_us;      /* nobody here has proven it since; INT64_MAX: somebody has */
 	/* Volatile. */
+	int64_t still_since_us; /* too few have the state, and others who are here lack it; INT64_MAX: not so */
 	int n_pairs;
 	struct core_pair pairs[CORE_PAIRS];
 	/* Volatile, for people: of the last roster, by member. */
@@ -212,6 +214,14 @@ static inline int64_t core_unclear_us(const struct core *c) {
 void core_decide_base(struct core *c);
 /* state_hash(round) for base_round <= round <= the current one. */
 struct rv_hash core_chain_at(const struct core *c, uint64_t round);
+
+/* ---- core_standstill.c ---- */
+
+void core_watch_standstill(struct core *c);
+int64_t core_standstill_us(const struct core *c); /* so long it lasts before it counts */
+bool core_stands_still(const struct core *c);
+/* Whose word on a full hash counts then. */
+uint64_t core_electors_standing_still(const struct core *c);
 
 /* ---- core_pairs.c ---- */
 

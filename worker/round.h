@@ -46,6 +46,7 @@ struct round_config {
 	/* As many log entries are as much to fetch as a base: a worker that is so far behind the latest base takes that, and
 	 * log entries while it is less (0: as long as documents list their digests). */
 	uint32_t logs_per_base;
+	uint32_t min_workers; /* of the run; 0: not known, and no KEEP_BASE */
 	int64_t heartbeat_us; /* a report at least this often; also the pause after a fetch that was no use */
 };
 
@@ -65,6 +66,10 @@ enum round_action_type {
 						   * theta. made_here (round 0, unless theta0_from_peers): install theta0, nothing to fetch */
 	ROUND_FETCH_LOG, /* get the reduced bytes of `round`, check that their digest is `expect`, keep them for APPLY */
 	ROUND_CANCEL_FETCH,
+	/* The run stands still because others lack the state, and have not got it for a while: perhaps what they need is
+	 * damaged on our disk, or on nobody's. Write the state at `round`, which we hold in memory, as a base, then
+	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core_standstill.c). Once for a round. */
+	ROUND_KEEP_BASE,
 	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not
 	 * come for a while (round_end_verified tells). */
 	ROUND_FINISH,

@@ -3,7 +3,7 @@
 #include "base/planted.h"
 #include "worker/round_internal.h"
 
-enum { FINISH_WAIT_HEARTBEATS = 15 };
+enum { FINISH_WAIT_HEARTBEATS = 15, STILL_HEARTBEATS = 15 };
 
 int round_roster_index(const struct round_core *c) {
 	if (!c->has_doc || c->doc.phase != RUN_REDUCE || c->doc.round != c->round)
@@ -114,6 +114,27 @@ static bool rollback_action(struct round_core *c, struct round_action *out) {
 	return true;
 }
 
+/* Members in an open document are those that have the state. */
+static bool too_few_have_the_state(const struct round_core *c) {
+	const struct document *d = &c->doc;
+	return (d->phase == RUN_OPEN || d->phase == RUN_WAITING) && d->round == c->round && c->round > 0 &&
+		   d->n_members < c->cfg.min_workers && d->n_syncing > 0 && document_find(d, c->cfg.member) >= 0;
+}
+
+static bool keep_base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	bool known = c->n_full > 0 && c->full[0].round == c->round; /* its base is there already */
+	if (!too_few_have_the_state(c) || known || c->kept_base == c->round + 1) {
+		c->still_since_us = 0;
+		return false;
+	}
+	if (c->still_since_us == 0)
+		c->still_since_us = now_us;
+	if (now_us - c->still_since_us < STILL_HEARTBEATS * c->cfg.heartbeat_us)
+		return false;
+	c->kept_base = c->round + 1;
+	return emit(c, ROUND_KEEP_BASE, out);
+}
+
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (c->next_epoch != 0)
 		return rollback_action(c, out);
@@ -130,5 +151,5 @@ bool round_next_action(struct round_core *c, int64_t now_us, struct round_action
 		return true;
 	if (c->doc.phase == RUN_DONE)
 		return finish_action(c, now_us, out);
-	return reduce_action(c, now_us, out) || train_action(c, out);
+	return reduce_action(c, now_us, out) || train_action(c, out) || keep_base_action(c, now_us, out);
 }

@@ -338,12 +338,25 @@ static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
 	s->saved = true;
 }
 
+static void on_base(void *ctx, struct trainer_snapshot *snapshot) {
+	session_save_snapshot(ctx, snapshot);
+}
+
+static void keep_base(struct session *s, const struct round_action *a) {
+	rv_event(s->events, RV_WARN, "standstill", RV_FIELDS(rv_field_int("round", (int64_t)a->round)),
+			 "the run stands still at round %" PRIu64
+			 ": too few workers have its state, and those that fetch it have not got it for a while: writing it anew",
+			 a->round);
+	trainer_copy_base(s->trainer);
+}
+
 const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
 													.on_encoded = on_encoded,
 													.on_applied = on_applied,
 													.on_installed = on_installed,
 													.on_evaluated = on_evaluated,
-													.on_saved = on_saved};
+													.on_saved = on_saved,
+													.on_base = on_base};
 
 /* ---- actions --------------------------------------------------------------------------------------------------------
  */
@@ -404,6 +417,9 @@ static void perform(struct session *s, int64_t now_us, const struct round_action
 		break;
 	case ROUND_CANCEL_FETCH:
 		cancel_fetch(s, now_us);
+		break;
+	case ROUND_KEEP_BASE:
+		keep_base(s, a);
 		break;
 	case ROUND_ROLLBACK:
 		session_roll_back(s, now_us, a);

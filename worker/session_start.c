@@ -170,6 +170,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.epoch = s->member.epoch,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.n_chunks = g->cfg.chunks.n_chunks,
+		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = heartbeat_us < 2 * RV_US_PER_S ? heartbeat_us : 2 * RV_US_PER_S,
 		.logs_per_base = logs_per_base(&g->cfg),

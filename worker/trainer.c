@@ -150,6 +150,9 @@ static void answer(struct request *rq) {
 	case REQ_SAVE:
 		o->on_saved(o->ctx, rq->snapshot);
 		break;
+	case REQ_COPY_BASE:
+		o->on_base(o->ctx, rq->snapshot);
+		break;
 	}
 }
 
@@ -217,6 +220,10 @@ void trainer_evaluate(struct trainer *t, int max_batches) {
 void trainer_save(struct trainer *t) {
 	atomic_store(&t->stop, true);
 	post(t, &(struct request){.kind = REQ_SAVE});
+}
+
+void trainer_copy_base(struct trainer *t) {
+	post(t, &(struct request){.kind = REQ_COPY_BASE});
 }
 
 void trainer_end(struct trainer *t) {

@@ -68,6 +68,7 @@ struct trainer_owner {
 	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
 	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text);
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
+	void (*on_base)(void *ctx, struct trainer_snapshot *snapshot);
 };
 
 /* Blocking: opens the backend, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
@@ -98,6 +99,8 @@ struct trainer_apply {
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
 /* A full state, checked against `expect` (all zero: against the run's init_hash). `base` is taken over; NULL: theta0. */
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect);
+/* Copies the shared state as it is, after what was asked for before: on_base. */
+void trainer_copy_base(struct trainer *t);
 /* Held-out loss of the shared theta. max_batches <= 0: the whole split. */
 void trainer_evaluate(struct trainer *t, int max_batches);
 /* Stops training, and copies the replica's state. */

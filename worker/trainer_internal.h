@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE };
+enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE, REQ_COPY_BASE };
 
 /* One request: made by the event loop, worked on by the trainer thread, answered and freed by the event loop. */
 struct request {

@@ -271,5 +271,8 @@ void trainer_work(struct request *rq) {
 	case REQ_SAVE:
 		take_snapshot(rq, false, true);
 		break;
+	case REQ_COPY_BASE:
+		take_snapshot(rq, true, false);
+		break;
 	}
 }

@@ -170,6 +170,7 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 					   rv_field_int("own_files", (int64_t)sum->own_files),
 					   rv_field_int("kept_progress", (int64_t)sum->kept_progress),
 					   rv_field_int("rollbacks", (int64_t)sum->rollbacks),
+					   rv_field_int("standstills", (int64_t)sum->standstills),
 					   rv_field_int("torn_writes", (int64_t)sum->torn_writes),
 					   rv_field_int("named", (int64_t)sum->named), rv_field_int("resynced", (int64_t)sum->resynced),
 					   rv_field_int("faded", (int64_t)sum->faded)),

@@ -404,11 +404,12 @@ const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, u
 bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f);
 void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
 
+void trainer_keep_base(struct sim *s, int host); /* and tells its full hash */
 void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g);
 void trainer_write_base(struct sim *s, int host, disk_done *done);
 struct rv_hash trainer_base_chain(const uint8_t *bytes);
 uint64_t trainer_replica_round(const uint8_t *bytes);
-/* Recovery passes a state; the run looks at some. */
+/* Recovery passes a state that the run looks at. */
 void trainer_note_full_hash(const struct sim *s, struct sim_worker *w);
 
 /* sim_recovery.c */
@@ -501,7 +502,7 @@ void oracle_release(struct sim *s);
 struct sim_stats {
 	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_bases, own_files;
 	uint64_t older_bases; /* of those fetched: before the document's */
-	uint64_t kept_progress, torn_writes, workers, rollbacks;
+	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;           /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;

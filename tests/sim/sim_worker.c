@@ -170,6 +170,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 							   .epoch = w->epoch,
 							   .steps_per_round = s->opt.steps_per_round,
 							   .n_chunks = s->global_config.chunks.n_chunks,
+							   .min_workers = s->opt.min_workers,
 							   .late = s->opt.late,
 							   .logs_per_base = (uint32_t)(state_payload_bytes(&s->global_config, STATE_KIND_BASE) /
 														   state_payload_bytes(&s->global_config, STATE_KIND_LOG)),
@@ -237,6 +238,10 @@ static void act(struct sim *s, int host, const struct round_action *a) {
 		break;
 	case ROUND_CANCEL_FETCH:
 		fetch_cancel(s, w);
+		break;
+	case ROUND_KEEP_BASE:
+		s->stats.standstills++;
+		trainer_keep_base(s, host);
 		break;
 	case ROUND_ROLLBACK:
 		roll_back(s, host, a);

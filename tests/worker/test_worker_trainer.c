@@ -96,6 +96,11 @@ static void on_evaluated(void *ctx, uint64_t round, bool whole, double loss, enu
 	s->loss = loss;
 }
 
+static void on_base(void *ctx, struct trainer_snapshot *snapshot) {
+	(void)ctx;
+	trainer_snapshot_free(snapshot);
+}
+
 static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
 	struct scene *s = ctx;
 	s->saved++;
@@ -110,7 +115,7 @@ static void wait_for(struct scene *s, const int *count, int n) {
 }
 
 static struct trainer *new_trainer(struct scene *s) {
-	struct trainer_owner owner = {s, wake, on_trained, on_encoded, on_applied, on_installed, on_evaluated, on_saved};
+	struct trainer_owner owner = {s, wake, on_trained, on_encoded, on_applied, on_installed, on_evaluated, on_saved, on_base};
 	struct dataset_config data = dataset_config_of(&s->run.cfg, s->text);
 	struct trainer_config cfg = {
 		.run = &s->run.cfg, .run_hash = rv_hash_of("run", 3), .shard = 0, .device = "cpu", .threads = 1};
