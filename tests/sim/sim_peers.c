@@ -139,8 +139,10 @@ static void on_syn(struct sim *s, const struct packet *p) {
 	int64_t there_and_back_us = 2 * (s->opt.delay_us + s->opt.jitter_us) + SIM_S / 2;
 	if (l->state == LINK_DIALING && p->dst < p->src && s->now_us - l->dialed_us < there_and_back_us)
 		return;
-	if (l->state == LINK_UP)
-		set_down(s, p->dst, p->src, false); /* the other end has given it up */
+	if (l->state == LINK_UP) { /* the other end has given it up, or this is an older dial that was held up */
+		send_bare(s, p->dst, p->src, PACKET_RST, l->number);
+		set_down(s, p->dst, p->src, false);
+	}
 	set_up(s, p->dst, p->src, p->link);
 	send_bare(s, p->dst, p->src, PACKET_ACK, p->link);
 }
