@@ -232,11 +232,62 @@ static void test_the_diverged_take_no_part(void **state) {
 	rig_release(&r);
 }
 
+/* It has come back with an empty disk, and gets what it lacks from nobody. */
+static void say_empty(struct rig *r, uint32_t who) {
+	struct report rep = rig_report(r, who, WORKER_SYNCING);
+	rep.boot = 2;
+	rep.round = 0;
+	rig_send(r, who, &rep);
+}
+
+/* The run stands still at round 3: one holds its state, the other, of the last two, has lost it and does not get it. At
+ * first both count as ever; after a while the word of the one that has the state is enough. */
+static void test_who_lost_the_state_is_no_elector_for_ever(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 2, 3);
+	say_empty(&r, 1);
+	vouch(&r, 0, 3, 0);
+	const struct document *d = rig_doc(&r);
+	RIG_EXPECT_MEMBERS(&r, 0);
+	assert_int_equal(d->n_syncing, 1);
+	assert_int_equal(d->syncing[0].member, 1);
+	for (int s = 0; s < 35; s += 5) {
+		rig_wait(&r, 5 * RIG_S);
+		say_empty(&r, 1);
+		vouch(&r, 0, 3, 0);
+		assert_int_equal(rig_doc(&r)->base_round, 0);
+	}
+	rig_wait(&r, 5 * RIG_S);
+	assert_int_equal(rig_doc(&r)->base_round, 3);
+	rig_release(&r);
+}
+
+/* Who is merely away may come back with the state: it is waited for. */
+static void test_the_absent_stays_an_elector(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 3, 3);
+	say_empty(&r, 1);
+	vouch(&r, 0, 3, 0);
+	for (int s = 0; s < 100; s += 5) {
+		rig_wait(&r, 5 * RIG_S);
+		say_empty(&r, 1);
+		vouch(&r, 0, 3, 0);
+	}
+	assert_int_equal(rig_doc(&r)->base_round, 0);
+	vouch(&r, 2, 3, 0);
+	assert_int_equal(rig_doc(&r)->base_round, 3);
+	rig_release(&r);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_documents_reach_back_before_the_base),
 		cmocka_unit_test(test_what_members_still_fetch_is_named),
 		cmocka_unit_test(test_majority_makes_a_base),
+		cmocka_unit_test(test_who_lost_the_state_is_no_elector_for_ever),
+		cmocka_unit_test(test_the_absent_stays_an_elector),
 		cmocka_unit_test(test_what_does_not_count),
 		cmocka_unit_test(test_a_fresh_worker_is_no_witness),
 		cmocka_unit_test(test_round_waits_for_a_base_at_the_limit),

@@ -496,6 +496,40 @@ static void who_is_alone_at_the_end_lacks_donors_or_not(void **state) {
 	expect_nothing(f);
 }
 
+/* An open document in which only this worker has the state, and member 5 lacks it. */
+static void show_standstill(struct fixture *f, uint64_t round) {
+	struct document d;
+	document_make(&d, ++f->seq, RUN_OPEN, round, 0);
+	document_members(&d, UINT64_C(1) << FIXTURE_SELF);
+	d.n_syncing = 1;
+	d.syncing[0] = (struct member_ref){.member = 5, .addr = "127.0.0.1:1"};
+	assert_int_equal(round_on_document(f->c, f->now, &d, NULL), RV_OK);
+}
+
+/* What the others cannot fetch is written anew from memory, once for a round, and not before they had time. */
+static void who_holds_the_state_in_a_standstill_writes_it_anew(void **state) {
+	struct fixture *f = *state;
+	struct rv_hash chain = chain_at(3);
+	struct round_config cfg = {.member = FIXTURE_SELF,
+							   .steps_per_round = FIXTURE_H,
+							   .n_chunks = FIXTURE_CHUNKS,
+							   .min_workers = 2,
+							   .heartbeat_us = HEARTBEAT_US};
+	f->c = round_core_init(f->c, &cfg, 77, 3, &chain, 0, f->now);
+	make_ready(f, 3);
+	show_standstill(f, 3);
+	expect_nothing(f);
+	f->now += 14 * HEARTBEAT_US;
+	expect_nothing(f);
+	f->now += HEARTBEAT_US;
+	assert_int_equal(expect_action(f, ROUND_KEEP_BASE).round, 3);
+	struct rv_hash full = full_at(3);
+	assert_int_equal(round_on_full_hash(f->c, 3, &full, NULL), RV_OK);
+	f->now += 100 * HEARTBEAT_US;
+	expect_nothing(f);
+	assert_int_equal(expect_report(f, WORKER_READY).full_round, 3);
+}
+
 /* The document of the end with a base of the end. */
 static enum rv_err show_vouched_end(struct fixture *f) {
 	document_make(&f->doc, ++f->seq, RUN_DONE, FIXTURE_ROUNDS, FIXTURE_ROUNDS);
@@ -709,6 +743,7 @@ int main(void) {
 		T(an_earlier_full_hash_is_compared_too),
 		T(a_full_hash_of_a_state_that_was_given_up_is_ignored),
 		T(who_is_alone_at_the_end_lacks_donors_or_not),
+		T(who_holds_the_state_in_a_standstill_writes_it_anew),
 		T(a_verified_end_finishes_at_once),
 		T(a_wrong_end_is_fetched_from_peers),
 		T(a_vote_for_the_last_step_to_a_base_needs_no_base),
