@@ -125,8 +125,8 @@ static void print_member(const json_t *m, FILE *out) {
 	name_of(m, name);
 	if (number(m, "n_chunks") > 0)
 		(void)snprintf(share, sizeof share, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
-	(void)fprintf(out, "  %-*.*s %-10s %6.0f %8.4f %9s %9sB %7sb/s %7sb/s %6s %9s %9s  ", NAME_COLUMNS, NAME_COLUMNS,
-				  name, phase[0] ? phase : "joined", number(m, "round"), number(m, "loss"),
+	(void)fprintf(out, "  %3.0f %-*.*s %-10s %6.0f %8.4f %9s %9sB %7sb/s %7sb/s %6s %9s %9s  ", number(m, "member"),
+				  NAME_COLUMNS, NAME_COLUMNS, name, phase[0] ? phase : "joined", number(m, "round"), number(m, "loss"),
 				  short_number(number(m, "tokens_per_s"), speed), short_number(number(m, "tx_bytes"), sent),
 				  short_number(8 * number(m, "up_bytes_per_s"), up),
 				  short_number(8 * number(m, "down_bytes_per_s"), down), share,
@@ -142,8 +142,8 @@ int status_view_print(const json_t *status, bool online, FILE *out) {
 	size_t i;
 	print_head(status, online, out);
 	int waiting = online ? print_waiting(status, out) + print_not_held(status, out) : 0;
-	(void)fprintf(out, "  %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %9s %9s  %s\n", NAME_COLUMNS, "worker", "phase",
-				  "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "compute", "reduce",
+	(void)fprintf(out, "  %3s %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %9s %9s  %s\n", "no.", NAME_COLUMNS, "worker",
+				  "phase", "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "compute", "reduce",
 				  "last report");
 	json_array_foreach(members, i, m) print_member(m, out);
 	(void)fflush(out);

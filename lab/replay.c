@@ -14,6 +14,7 @@ enum { SNAPSHOTS = 2 /* the newest may not have reached the disk */ };
 
 struct snapshot {
 	uint64_t round, steps;
+	bool behind;    /* as in struct player */
 	uint8_t *bytes; /* NULL: none */
 };
 
@@ -22,6 +23,8 @@ struct player {
 	struct replica *replica;
 	int at; /* the next event */
 	uint64_t steps_done;
+	bool
+		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
 	uint8_t *fresh; /* the replica as a new process makes it */
 	struct snapshot snapshots[SNAPSHOTS];
 };
@@ -38,6 +41,7 @@ struct replay {
 	struct committed *rounds;
 	uint64_t n_rounds;
 	float *before; /* theta of the round before */
+	bool streams;  /* what a round exchanges is not all, or not taken over whole */
 };
 
 /* ---- what the traces agree on ---------------------------------------------------------------------------------------
@@ -129,17 +133,17 @@ static enum rv_err take_snapshot(struct player *w, uint64_t round, uint64_t step
 	memmove(&w->snapshots[1], &w->snapshots[0], (SNAPSHOTS - 1) * sizeof w->snapshots[0]);
 	if (!oldest.bytes)
 		oldest.bytes = malloc(replica_state_bytes(w->replica));
-	w->snapshots[0] = (struct snapshot){.round = round, .steps = steps, .bytes = oldest.bytes};
+	w->snapshots[0] = (struct snapshot){.round = round, .steps = steps, .behind = w->behind, .bytes = oldest.bytes};
 	if (!oldest.bytes)
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
 	replica_save(w->replica, oldest.bytes);
 	return RV_OK;
 }
 
-static const uint8_t *saved_replica(const struct player *w, const struct trace_event *e) {
+static const struct snapshot *saved_replica(const struct player *w, const struct trace_event *e) {
 	for (int i = 0; i < SNAPSHOTS; i++)
 		if (w->snapshots[i].bytes && w->snapshots[i].round == e->from && w->snapshots[i].steps == e->to)
-			return w->snapshots[i].bytes;
+			return &w->snapshots[i];
 	return NULL;
 }
 
@@ -153,19 +157,23 @@ static const float *theta_of(const struct replay *p, uint64_t round) {
 	return round == now ? p->run->global.theta : round + 1 == now ? p->before : NULL;
 }
 
+/* theta_local becomes the shared theta of that round. */
+static void take_theta(const struct replay *p, struct player *w, uint64_t round) {
+	const float *theta = theta_of(p, round);
+	w->behind = theta == NULL;
+	if (theta)
+		replica_set_theta(w->replica, theta);
+}
+
 static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
-	const uint8_t *state = e->saved ? saved_replica(w, e) : w->fresh;
-	const float *theta = theta_of(p, e->round);
-	if (!state)
+	const struct snapshot *saved = e->saved ? saved_replica(w, e) : NULL;
+	if (e->saved && !saved)
 		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
-	RV_TRY(replica_load(w->replica, state, replica_state_bytes(w->replica), et));
+	RV_TRY(replica_load(w->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->replica), et));
 	w->steps_done = e->exact ? e->to : 0;
-	if (e->exact)
-		return RV_OK;
-	if (!theta)
-		return rv_fail(et, RV_E_UNSUPPORTED, "member %u went back to round %" PRIu64 " when the run was at %" PRIu64,
-					   w->trace->member, e->round, p->run->global.round);
-	replica_set_theta(w->replica, theta);
+	w->behind = saved && saved->behind;
+	if (!e->exact)
+		take_theta(p, w, e->round);
 	return RV_OK;
 }
 
@@ -173,6 +181,8 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 	uint64_t h = (uint64_t)p->run->cfg.run.steps_per_round;
 	if (e->to > h)
 		return cannot_follow(w, et, "more steps than a round has");
+	if (w->behind)
+		return cannot_follow(w, et, "it trained from a state that the others had left behind");
 	replica_set_global_step(w->replica, e->round * h + e->from);
 	for (uint64_t i = e->from; i < e->to; i++) {
 		struct step_stats stats;
@@ -187,27 +197,29 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 
 static enum rv_err do_apply(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	struct global_state *g = &p->run->global;
-	if (e->round + 1 != g->round)
-		return cannot_follow(w, et, "it applied a round that the others had left behind");
+	bool now = e->round + 1 == g->round && !w->behind;
+	if (!now && (e->keep || (e->participated && p->streams)))
+		return cannot_follow(w, et, "it applied a round that the others had left behind, and kept of its own");
 	if (e->keep) {
 		replica_shift_theta(w->replica, p->before, g->theta);
-	} else if (e->participated) {
+	} else if (e->participated && now) {
 		adopt_round(w->replica, g, e->round, (float)p->run->cfg.run.mix);
 		w->steps_done = 0;
 	} else {
-		replica_set_theta(w->replica, g->theta);
+		take_theta(p, w, e->round + 1);
 		w->steps_done = 0;
 	}
 	return e->snapshot ? take_snapshot(w, e->round + 1, w->steps_done, et) : RV_OK;
 }
 
 static enum rv_err do_encode(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
-	const float *theta = theta_of(p, e->round);
-	if (!e->ok && theta) {
-		replica_set_theta(w->replica, theta);
+	if (!e->ok && !theta_of(p, e->round))
+		return cannot_follow(w, et, "it encoded a round that the others had left behind");
+	if (!e->ok) {
+		take_theta(p, w, e->round);
 		w->steps_done = 0;
 	}
-	return !e->ok && !theta ? cannot_follow(w, et, "it encoded a round that the others had left behind") : RV_OK;
+	return RV_OK;
 }
 
 /* Could it be done with the shared state as it is? */
@@ -229,9 +241,7 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 	case TRACE_APPLY:
 		return do_apply(p, w, e, et);
 	case TRACE_INSTALL:
-		if (e->round != p->run->global.round)
-			return cannot_follow(w, et, "it installed a state that the others had left behind");
-		replica_set_theta(w->replica, p->run->global.theta);
+		take_theta(p, w, e->round);
 		w->steps_done = 0;
 		return RV_OK;
 	case TRACE_SAVE:
@@ -331,6 +341,7 @@ enum rv_err replay_new(struct lab_run *run, const struct trace_record *traces, i
 	if (!p)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a replay");
 	p->run = run;
+	p->streams = run->cfg.run.fragments > 1 || run->cfg.run.mix > 0;
 	p->before = malloc(run->global.cfg.n * sizeof *p->before);
 	enum rv_err e = p->before ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a replay");
 	for (int i = 0; e == RV_OK && i < n; i++)

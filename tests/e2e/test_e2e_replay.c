@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +44,15 @@ static void assert_replayed(struct e2e *e, const char *chain, const char *full) 
 	json_decref(event);
 }
 
-/* One is killed and comes back, one comes when rounds have passed. */
-static void what_happened_to_the_run_does_not_matter(void **state) {
+static void remove_state(struct e2e *e, int worker) {
+	char dir[E2E_PATH], command[2 * E2E_PATH + 64];
+	e2e_worker_dir(e, worker, dir);
+	snprintf(command, sizeof command, "rm -f '%s'/base-*.rvs '%s'/log-*.rvl", dir, dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* One is killed and comes back, with its files or without the shared state; one comes when rounds have passed. */
+static void check_a_run(void **state, bool loses_state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	long from = 0;
@@ -57,11 +65,21 @@ static void what_happened_to_the_run_does_not_matter(void **state) {
 	e2e_signal(&e.workers[2], SIGKILL);
 	(void)e2e_wait_exit(&e.workers[2]);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 40, &from));
+	if (loses_state)
+		remove_state(&e, 2);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	e2e_start_worker(&e, 3, NULL, NULL);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
 	replay(&e, 4, "replay", 0);
 	assert_replayed(&e, chain, full);
+}
+
+static void what_happened_to_the_run_does_not_matter(void **state) {
+	check_a_run(state, false);
+}
+
+static void a_worker_that_lost_the_shared_state(void **state) {
+	check_a_run(state, true);
 }
 
 /* Another text is another run: the first round whose bits differ is named. */
@@ -82,6 +100,7 @@ static void other_data_are_noticed(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
+		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
 		cmocka_unit_test_teardown(other_data_are_noticed, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
