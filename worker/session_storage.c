@@ -1,7 +1,6 @@
 /* session_storage.c: what goes to disk, on the storage thread, and what the round core is told when it is there. */
 #include "worker/session_internal.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "worker/document_files.h"
