@@ -147,16 +147,15 @@ static bool nth_base_before(const struct checkpoint_index *x, uint64_t round, ui
 struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, const struct checkpoint_policy *policy,
 											const struct checkpoint_named *named) {
 	struct checkpoint_keep keep = {0, 0};
-	uint64_t vouched_round = named->vouched_round;
-	if (RV_BUG("prune-early"))
-		vouched_round = UINT64_MAX;
-	if (policy->keep_bases == 0 || !nth_base_before(x, vouched_round, policy->keep_bases, &keep.bases_from))
+	if (policy->keep_bases == 0 || !nth_base_before(x, named->vouched_round, policy->keep_bases, &keep.bases_from))
 		return keep;
 	uint64_t end = x->logs.n > 0 ? x->logs.at[x->logs.n - 1].round + 1 : 0;
 	uint64_t wanted_from = end > policy->keep_log ? end - policy->keep_log : 0;
 	keep.logs_from = wanted_from < keep.bases_from ? wanted_from : keep.bases_from;
-	if (named->logs_from < keep.logs_from && !RV_BUG("prune-early"))
+	if (named->logs_from < keep.logs_from)
 		keep.logs_from = named->logs_from;
+	if (RV_BUG("prune-early"))
+		keep.logs_from = end;
 	return keep;
 }
 

@@ -26,7 +26,7 @@ static void choose_ids(struct shrinking *sh) {
 static void adopt(struct shrinking *sh, const char why[1024]) {
 	sh->n = 0;
 	for (int i = 0; i < sh->plan->n; i++)
-		if (sh->plan->happened[i])
+		if (sh->plan->chosen[i])
 			sh->ids[sh->n++] = i;
 	memcpy(sh->why, why, 1024);
 }
@@ -66,7 +66,7 @@ enum rv_err shrink(const struct sim_options *opt, struct sim_plan *plan, struct 
 	for (int i = 0; i < plan->n; i++)
 		if (plan->chosen[i])
 			sh.ids[sh.n++] = i;
-	RV_TRY(try_without(&sh, 0, 0, &fails, et)); /* what never happened falls away */
+	RV_TRY(try_without(&sh, 0, 0, &fails, et));
 	bool any = fails;
 	for (int size = (sh.n + 1) / 2; size >= 1 && sh.tries < MAX_TRIES && (any || size > 1);) {
 		RV_TRY(pass(&sh, size, &any, et));
