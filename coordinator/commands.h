@@ -4,7 +4,8 @@
 
 #include "base/program.h"
 
-extern const struct rv_command cmd_serve, cmd_invite, cmd_status, cmd_ban, cmd_unban, cmd_rollback, cmd_backup, cmd_restore;
+extern const struct rv_command cmd_serve, cmd_invite, cmd_status, cmd_ban, cmd_unban, cmd_rollback, cmd_backup,
+	cmd_restore;
 
 enum { NEW_RUN_OPTIONS_MAX = 96 }; /* the terminator included */
 

@@ -22,7 +22,7 @@
 enum {
 	CORE_QUEUE = NET_MAX_MEMBERS + 8, /* every member joining at once, and a decision */
 	CORE_EVENTS = 128,
-	CORE_SEQ_BLOCK = 1024,                 /* document numbers made durable ahead */
+	CORE_SEQ_BLOCK = 1024,                  /* document numbers made durable ahead */
 	CORE_PAST_BASES = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
 	CORE_PAIRS = 64
 };

@@ -34,7 +34,8 @@ static enum rv_err run_verb(const struct checkpoint_options *o, const struct rv_
 	const char *verb = args->at[0], *dir = args->at[1];
 	const struct checkpoint_policy policy = {(uint64_t)o->keep_bases, (uint64_t)o->keep_log};
 	if (!worker_rounds_is_worker(dir))
-		return rv_fail(et, RV_E_NOTFOUND, "%s: not a worker's directory (run.conf, run.link): give the --dir of one", dir);
+		return rv_fail(et, RV_E_NOTFOUND, "%s: not a worker's directory (run.conf, run.link): give the --dir of one",
+					   dir);
 	if (strcmp(verb, "list") == 0)
 		return checkpoint_list(dir, facts, et);
 	if (strcmp(verb, "verify") == 0)

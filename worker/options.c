@@ -69,7 +69,8 @@ const struct rv_option worker_options_table[] = {
 	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "The same for what it receives from them.", "Network"},
 	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
-	 "Gives no more than this of the run's state to workers that join. 0: no cap of its own. While the workers average, it "
+	 "Gives no more than this of the run's state to workers that join. 0: no cap of its own. While the workers "
+	 "average, it "
 	 "is a tenth of what that sends in any case.",
 	 "Network"},
 	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,

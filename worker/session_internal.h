@@ -83,8 +83,8 @@ struct session {
 	struct round_core *round;
 
 	atomic_bool other_history_on_disk; /* it could not be removed */
-	struct blob *reduced;       /* the reduced bytes that APPLY will need */
-	uint32_t told_attempt;      /* the attempt whose completion the round core was told of; 0: none */
+	struct blob *reduced;              /* the reduced bytes that APPLY will need */
+	uint32_t told_attempt;             /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
 	struct line_meter line;
 	bool persisting, persist_again;              /* one PERSIST at a time with the storage thread */

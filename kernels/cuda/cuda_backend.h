@@ -50,8 +50,8 @@ struct cuda_backend {
 	struct cuda_buffer scratch[SCRATCH_N];
 	struct cuda_stage stages[CUDA_STAGES];
 	int next_stage;
-	struct cuda_outer outer; /* cuda_outer.c */
-	struct sdpa *sdpa;       /* attention by cuDNN; NULL: by our own kernels */
+	struct cuda_outer outer;   /* cuda_outer.c */
+	struct sdpa *sdpa;         /* attention by cuDNN; NULL: by our own kernels */
 	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time */
 };
 

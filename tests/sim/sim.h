@@ -504,7 +504,7 @@ struct sim_stats {
 	uint64_t older_bases; /* of those fetched: before the document's */
 	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
-	uint64_t trace;           /* a hash over all events: equal for equal seeds */
+	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
 	int64_t recovery_us; /* the longest from healing to the end of a run */
 };

@@ -178,7 +178,7 @@ static void take_action(struct world *w, const struct round_action *a) {
 		w->finished = true;
 		break;
 	case ROUND_KEEP_BASE: /* min_workers is not known here */
-	case ROUND_ROLLBACK: /* this coordinator rolls nothing back */
+	case ROUND_ROLLBACK:  /* this coordinator rolls nothing back */
 	case ROUND_NONE:
 		fail();
 	}

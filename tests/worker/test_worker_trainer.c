@@ -115,7 +115,8 @@ static void wait_for(struct scene *s, const int *count, int n) {
 }
 
 static struct trainer *new_trainer(struct scene *s) {
-	struct trainer_owner owner = {s, wake, on_trained, on_encoded, on_applied, on_installed, on_evaluated, on_saved, on_base};
+	struct trainer_owner owner = {s,        wake,   on_trained, on_encoded, on_applied, on_installed, on_evaluated,
+								  on_saved, on_base};
 	struct dataset_config data = dataset_config_of(&s->run.cfg, s->text);
 	struct trainer_config cfg = {
 		.run = &s->run.cfg, .run_hash = rv_hash_of("run", 3), .shard = 0, .device = "cpu", .threads = 1};
