@@ -72,6 +72,17 @@ struct adamw_params {
 	int64_t step;
 };
 
+/* One micro-batch of training: the forward and backward pass of (b, t) tokens, for micro_step. */
+struct micro_batch {
+	const int32_t *tokens, *targets; /* (b*t), host memory: as embed_forward and classifier want them */
+	int b, t;
+	float grad_scale;
+	const void *owner;   /* with b, t, params and grads: the same ones mean the same pass, to the last pointer */
+	const float *params; /* what its products read as weights lies in this allocation */
+	float *grads;        /* and its gradients go to this one */
+	bool only_enqueues;  /* the pass does nothing else: it may be recorded, and repeated without being called */
+};
+
 struct backend;
 
 struct backend_ops {
@@ -163,6 +174,15 @@ struct backend_ops {
 	 * batch never exist. targets: host memory. losses (N): host memory. wte (Vp, C). */
 	void (*classifier)(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
 					   const int32_t *targets, int n, int c, int v, int vp, float grad_scale);
+	/* A micro-batch without waiting for it: both NULL on a backend whose operations are done when they return, where the
+	 * caller makes the pass itself. micro_step copies tokens and targets (they may change when it returns) and has
+	 * pass(ctx) enqueue one embed_forward, one classifier with dx, one embed_backward, and what lies between, with
+	 * batch->tokens, ->targets and ->grad_scale as their arguments (asserted); within it the classifier does not touch
+	 * its `losses`, which are kept on the device. The pass may be recorded and replayed instead of called (CUDA
+	 * graphs). micro_losses waits for all micro-batches since its last call and gives their losses, *n of them, in
+	 * order, in host memory that lasts until the next micro_step. */
+	void (*micro_step)(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx);
+	const float *(*micro_losses)(struct backend *be, size_t *n);
 	/* logits (N, V) = x wte^T, to host memory: for sampling and goldens. */
 	void (*logits)(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v);
 

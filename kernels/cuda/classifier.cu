@@ -71,14 +71,14 @@ template <class T, int V> __global__ void __launch_bounds__(CLASSIFIER_THREADS) 
 		p.losses[blockIdx.x] = target < 0 ? 0 : s.largest + logf(s.sum) - at_target;
 	if (!p.gradient)
 		return;
-	float scale = target < 0 ? 0 : p.grad_scale / s.sum;
+	float grad_scale = *p.grad_scale, scale = target < 0 ? 0 : grad_scale / s.sum;
 	for (int i = (int)threadIdx.x * V; i < p.vp; i += CLASSIFIER_THREADS * V) {
 		float x[V];
 		load<V>(x, row + i);
 #pragma unroll
 		for (int j = 0; j < V; j++) {
 			float gradient = i + j < p.v && target >= 0 ? expf(x[j] - s.largest) * scale : 0;
-			x[j] = i + j == target ? gradient - p.grad_scale : gradient;
+			x[j] = i + j == target ? gradient - grad_scale : gradient;
 		}
 		store<V>(row + i, x);
 	}

@@ -10,8 +10,9 @@
 enum { LOGITS_CHUNK_BYTES = 256 << 20 };
 
 void cuda_check(cudaError_t e, const char *what) {
-	if (e != cudaSuccess)
-		(void)fprintf(stderr, "cuda backend: %s: %s\n", what, cudaGetErrorString(e));
+	if (e == cudaSuccess || (e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread))
+		return;
+	(void)fprintf(stderr, "cuda backend: %s: %s\n", what, cudaGetErrorString(e));
 	RV_ASSERT(e == cudaSuccess);
 }
 
@@ -28,7 +29,7 @@ static void free_buffer(struct cuda_buffer *b) {
 	*b = (struct cuda_buffer){0};
 }
 
-static void grow_buffer(struct cuda_buffer *b, size_t bytes) {
+void cuda_grow(struct cuda_buffer *b, size_t bytes) {
 	if (bytes <= b->bytes)
 		return;
 	free_buffer(b); /* waits for what still uses it */
@@ -45,8 +46,14 @@ static void grow_buffer(struct cuda_buffer *b, size_t bytes) {
 	b->bytes = bytes;
 }
 
+void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes) {
+	if (bytes > b->bytes)
+		cuda_graphs_drop(cu);
+	cuda_grow(b, bytes);
+}
+
 void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes) {
-	grow_buffer(&cu->scratch[which], bytes);
+	cuda_grow_captured(cu, &cu->scratch[which], bytes);
 	return cu->scratch[which].p;
 }
 
@@ -59,7 +66,7 @@ const void *cuda_stage_in(struct cuda_backend *cu, const void *host, size_t byte
 		cuda_check(cudaMallocHost(&s->pinned, bytes), "cudaMallocHost");
 		s->pinned_bytes = bytes;
 	}
-	grow_buffer(&s->device, bytes);
+	cuda_grow(&s->device, bytes);
 	if (bytes)
 		memcpy(s->pinned, host, bytes);
 	cuda_check(cudaMemcpyAsync(s->device.p, s->pinned, bytes, cudaMemcpyHostToDevice, cu->stream), "copy to device");
@@ -100,6 +107,7 @@ static void cuda_free(struct backend *be, void *p) {
 	RV_ASSERT(!p || *at);
 	if (!p)
 		return;
+	cuda_graphs_drop(cu);
 	struct cuda_allocation *a = *at;
 	*at = a->next;
 	cuda_check(cudaFree(a->base), "cudaFree");
@@ -144,6 +152,7 @@ static void cuda_close(struct backend *be) {
 		cuda_check(cudaFreeHost(cu->stages[i].pinned), "cudaFreeHost");
 		cuda_check(cudaEventDestroy(cu->stages[i].copied), "cudaEventDestroy");
 	}
+	cuda_micro_release(cu);
 	cuda_outer_release(&cu->outer);
 	sdpa_close(cu->sdpa);
 	gemm_close(cu->gemm);
@@ -154,6 +163,7 @@ static void cuda_close(struct backend *be) {
 /* Streams and events: what a device that is there and has memory does not refuse. */
 static void make_streams(struct cuda_backend *cu) {
 	cuda_check(cudaStreamCreateWithFlags(&cu->stream, cudaStreamNonBlocking), "cudaStreamCreate");
+	cuda_micro_init(&cu->micro);
 	for (int i = 0; i < CUDA_STAGES; i++)
 		cuda_check(cudaEventCreateWithFlags(&cu->stages[i].copied, cudaEventDisableTiming), "cudaEventCreate");
 }
@@ -208,4 +218,6 @@ const struct backend_ops cuda_ops = {.name = "cuda",
 									 .download = cuda_download,
 									 .zero = cuda_zero,
 									 .sync = cuda_sync,
+									 .micro_step = cuda_micro_step,
+									 .micro_losses = cuda_micro_losses,
 									 COMPUTING_OPS(OP_ENTRY, cuda)};

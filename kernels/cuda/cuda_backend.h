@@ -6,6 +6,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/computing_ops.h"
+#include "kernels/cuda/cuda_micro.h"
 #include "kernels/cuda/cuda_outer.h"
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/runtime.h"
@@ -21,12 +22,6 @@ struct cuda_allocation {
 	uint16_t *copy; /* NULL: none yet */
 	size_t stale_begin, stale_end;
 	struct cuda_allocation *next;
-};
-
-/* Device memory that grows to the largest size asked for. Valid until the next request of the same buffer. */
-struct cuda_buffer {
-	void *p;
-	size_t bytes;
 };
 
 /* One host array on its way to the device: pinned host memory, and where it goes. */
@@ -51,6 +46,7 @@ struct cuda_backend {
 	struct cuda_stage stages[CUDA_STAGES];
 	int next_stage;
 	struct cuda_outer outer;   /* cuda_outer.c */
+	struct cuda_micro micro;   /* cuda_micro.c */
 	struct sdpa *sdpa;         /* attention by cuDNN; NULL: by our own kernels */
 	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time */
 };
@@ -64,10 +60,14 @@ static inline struct cuda_backend *cuda_of(struct backend *be) {
 	return cu;
 }
 
-/* Asserts: what cannot fail but by a bug or a broken device. `what` names the call. */
+/* Asserts: what cannot fail but by a bug or a broken device. `what` names the call. What a spoilt capture refuses is no
+ * fault: whoever ends the capture hears of it. */
 void cuda_check(cudaError_t e, const char *what);
 void cuda_check_launch(cudaError_t e, const char *kernel);
 
+/* At least so large. The second is for what graphs know: moving it drops them. */
+void cuda_grow(struct cuda_buffer *b, size_t bytes);
+void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes);
 void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes);
 /* Copies a host array to the device, in stream order; `host` may change when this returns. The result lasts until
  * CUDA_STAGES - 1 more calls. */
@@ -82,6 +82,18 @@ const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n);
 void cuda_weights_changed(struct cuda_backend *cu, const void *p, size_t bytes);
 /* The copy of n floats at p that an operation will write all of itself: NULL when there is none. */
 void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n);
+/* Brings the copy of p's whole allocation up to date, if there is one; all of it became stale. */
+void cuda_weights_refresh(struct cuda_backend *cu, const float *p);
+void cuda_weights_all_changed(struct cuda_backend *cu, const float *p);
+
+/* cuda_tokens.c */
+/* out (3 n + 1): tokens, rows sorted by token, where each distinct one's begin; n from there on. Returns how many there
+ * are. */
+int cuda_sort_tokens(int32_t *out, const int32_t *tokens, int n);
+
+/* cuda_micro.c */
+void cuda_micro_step(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx);
+const float *cuda_micro_losses(struct backend *be, size_t *n);
 
 COMPUTING_OPS(OP_PROTOTYPE, cuda)
 extern const struct backend_ops cuda_ops;

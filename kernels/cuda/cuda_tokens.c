@@ -9,10 +9,18 @@
 
 enum { LOGITS_ROW_ALIGN = 128, RADIX_BITS = 16, RADIX_BUCKETS = 1 << RADIX_BITS };
 
+/* Within a micro-step these are there already. */
+static const int32_t *tokens_on_device(struct cuda_backend *cu, const int32_t *tokens, int n) {
+	if (!cu->micro.batch)
+		return cuda_stage_in(cu, tokens, (size_t)n * sizeof *tokens);
+	RV_ASSERT(tokens == cu->micro.batch->tokens);
+	return cuda_micro_parts(cu, n).tokens;
+}
+
 void cuda_embed_forward(struct backend *be, act_t *out, const int32_t *tokens, const float *wte, const float *wpe,
 						int b, int t, int c) {
 	struct cuda_backend *cu = cuda_of(be);
-	const int32_t *device_tokens = cuda_stage_in(cu, tokens, (size_t)b * t * sizeof *tokens);
+	const int32_t *device_tokens = tokens_on_device(cu, tokens, b * t);
 	launch_embed_forward(cu->stream, be->act, out, device_tokens, wte, wpe, b * t, t, c);
 }
 
@@ -31,8 +39,7 @@ static void sort_pass(int32_t *to, const int32_t *from, const int32_t *tokens, i
 	free(next);
 }
 
-/* out: (3 n + 1): tokens, rows sorted by token, starts of the distinct ones. Returns how many there are. */
-static int sort_tokens(int32_t *out, const int32_t *tokens, int n) {
+int cuda_sort_tokens(int32_t *out, const int32_t *tokens, int n) {
 	int32_t *rows = out + n, *starts = out + 2 * n, largest = 0;
 	memcpy(out, tokens, (size_t)n * sizeof *out);
 	for (int i = 0; i < n; i++)
@@ -47,22 +54,32 @@ static int sort_tokens(int32_t *out, const int32_t *tokens, int n) {
 	for (int i = 0; i < n; i++)
 		if (i == 0 || tokens[rows[i]] != tokens[rows[i - 1]])
 			starts[distinct++] = i;
-	starts[distinct] = n;
+	for (int i = distinct; i <= n; i++)
+		starts[i] = n;
 	return distinct;
+}
+
+/* Within a micro-step every token may be another, so that the launch is the same for all batches. */
+static struct embed_order order_on_device(struct cuda_backend *cu, const int32_t *tokens, int n) {
+	if (cu->micro.batch) {
+		RV_ASSERT(tokens == cu->micro.batch->tokens);
+		const int32_t *sorted = cuda_micro_parts(cu, n).sorted;
+		return (struct embed_order){sorted, sorted + n, sorted + 2 * (size_t)n, n};
+	}
+	size_t bytes = (3 * (size_t)n + 1) * sizeof *tokens;
+	int32_t *sorted = malloc(bytes);
+	RV_ASSERT(sorted);
+	int distinct = cuda_sort_tokens(sorted, tokens, n);
+	const int32_t *device = cuda_stage_in(cu, sorted, bytes);
+	free(sorted);
+	return (struct embed_order){device, device + n, device + 2 * (size_t)n, distinct};
 }
 
 void cuda_embed_backward(struct backend *be, float *dwte, float *dwpe, const int32_t *tokens, const act_t *dout, int b,
 						 int t, int c) {
 	struct cuda_backend *cu = cuda_of(be);
 	int n = b * t;
-	size_t bytes = (3 * (size_t)n + 1) * sizeof *tokens;
-	int32_t *sorted = malloc(bytes);
-	RV_ASSERT(sorted);
-	int distinct = sort_tokens(sorted, tokens, n);
-	const int32_t *device = cuda_stage_in(cu, sorted, bytes);
-	free(sorted);
-	const struct embed_order order = {device, device + n, device + 2 * (size_t)n, distinct};
-	launch_embed_backward(cu->stream, be->act, dwte, order, dout, c);
+	launch_embed_backward(cu->stream, be->act, dwte, order_on_device(cu, tokens, n), dout, c);
 	int32_t most = 0;
 	for (int i = 0; i < n; i++)
 		most = tokens[i] > most ? tokens[i] : most;
@@ -138,6 +155,19 @@ static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *
 	gemm_run(cu->gemm, cu->stream, &weight);
 }
 
+/* Targets and grad_scale where kernels read them, and room for the losses. */
+static struct cuda_micro_parts head_parts(struct cuda_backend *cu, const int32_t *targets, int n, float grad_scale) {
+	if (cu->micro.batch) {
+		RV_ASSERT(targets == cu->micro.batch->targets);
+		return cuda_micro_parts(cu, n);
+	}
+	return (struct cuda_micro_parts){
+		.targets = cuda_stage_in(cu, targets, (size_t)n * sizeof *targets),
+		.grad_scale = cuda_stage_in(cu, &grad_scale, sizeof grad_scale),
+		.losses = cuda_scratch(cu, SCRATCH_ROWS, (size_t)n * sizeof(float)),
+	};
+}
+
 void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
 					 const int32_t *targets, int n, int c, int v, int vp, float grad_scale) {
 	struct cuda_backend *cu = cuda_of(be);
@@ -146,21 +176,21 @@ void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, 
 	size_t fit = cu->logits_chunk_bytes / row_bytes;
 	int chunk = fit < 1 ? 1 : fit < (size_t)n ? (int)fit : n;
 	struct head h = {wte, dwte, cuda_scratch(cu, SCRATCH_LOGITS, (size_t)chunk * row_bytes), c, v, vp, ld};
-	const int32_t *device_targets = cuda_stage_in(cu, targets, (size_t)n * sizeof *targets);
-	float *device_losses = cuda_scratch(cu, SCRATCH_ROWS, (size_t)n * sizeof *losses);
+	const struct cuda_micro_parts parts = head_parts(cu, targets, n, grad_scale);
 	for (int first = 0; first < n; first += chunk) {
 		int rows = n - first < chunk ? n - first : chunk;
 		const act_t *from = (const act_t *)((const char *)x + (size_t)first * c * dtype_bytes(be->act));
 		logits_of(cu, h.logits, be->act, from, wte, rows, c, vp, ld);
-		const struct classifier_rows p = {
-			h.logits, device_losses + first, device_targets + first, rows, v, vp, ld, dx != NULL, grad_scale};
+		const struct classifier_rows p = {h.logits, parts.losses + first, parts.targets + first, rows, v, vp,
+										  ld,       dx != NULL,           parts.grad_scale};
 		launch_classifier(cu->stream, be->act, &p);
 		if (dx)
 			head_backward(cu, &h, backend_act_at(be, dx, (size_t)first * c), from, rows);
 	}
 	if (dx)
 		cuda_weights_changed(cu, dwte, (size_t)v * c * sizeof *dwte);
-	cuda_fetch(cu, losses, device_losses, (size_t)n * sizeof *losses);
+	if (!cu->micro.batch)
+		cuda_fetch(cu, losses, parts.losses, (size_t)n * sizeof *losses);
 }
 
 void cuda_logits(struct backend *be, float *host_out, const act_t *x, const float *wte, int n, int c, int v) {

@@ -30,6 +30,14 @@ static void make_copy(struct cuda_allocation *a) {
 	mark_stale(a, 0, a->bytes / sizeof(float));
 }
 
+static void bring_up_to_date(struct cuda_backend *cu, struct cuda_allocation *a) {
+	size_t begin = a->stale_begin;
+	if (begin == a->stale_end)
+		return;
+	launch_to_bf16(cu->stream, a->copy + begin, (const float *)(const void *)a->base + begin, a->stale_end - begin);
+	a->stale_begin = a->stale_end = 0;
+}
+
 const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n) {
 	if (cu->base.act == DTYPE_F32 || !w)
 		return w;
@@ -37,11 +45,7 @@ const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n) {
 	RV_ASSERT(a && element_of(a, w) + n <= a->bytes / sizeof(float));
 	if (!a->copy)
 		make_copy(a);
-	if (a->stale_begin < a->stale_end) {
-		size_t begin = a->stale_begin;
-		launch_to_bf16(cu->stream, a->copy + begin, (const float *)(const void *)a->base + begin, a->stale_end - begin);
-		a->stale_begin = a->stale_end = 0;
-	}
+	bring_up_to_date(cu, a);
 	return a->copy + element_of(a, w);
 }
 
@@ -59,4 +63,16 @@ void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n
 	if (a->stale_begin >= begin && a->stale_end <= end)
 		a->stale_begin = a->stale_end = 0;
 	return a->copy + begin;
+}
+
+void cuda_weights_refresh(struct cuda_backend *cu, const float *p) {
+	struct cuda_allocation *a = allocation_of(cu, p);
+	if (a && a->copy)
+		bring_up_to_date(cu, a);
+}
+
+void cuda_weights_all_changed(struct cuda_backend *cu, const float *p) {
+	struct cuda_allocation *a = allocation_of(cu, p);
+	if (a && a->copy)
+		mark_stale(a, 0, a->bytes / sizeof(float));
 }

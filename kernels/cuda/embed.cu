@@ -49,6 +49,8 @@ __global__ void __launch_bounds__(WARP *SEGMENT_WARPS)
 	SHMEM(float, sums, SEGMENT_WARPS *WARP *V);
 	int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
 	int column = ((int)blockIdx.y * WARP + lane) * V, begin = starts[blockIdx.x], end = starts[blockIdx.x + 1];
+	if (begin == end)
+		return;
 	float sum[V] = {};
 	if (column < c)
 		for (int i = begin + warp; i < end; i += SEGMENT_WARPS) {
@@ -80,7 +82,7 @@ extern "C" void launch_embed_backward(cudaStream_t stream, enum dtype act, float
 		[=](auto a) {
 			typedef typename decltype(a)::T T;
 			constexpr int V = decltype(a)::V;
-			dim3 grid((unsigned)order.distinct, blocks_for((size_t)c, WARP * V));
+			dim3 grid((unsigned)order.segments, blocks_for((size_t)c, WARP * V));
 			LAUNCH((embed_backward_kernel<T, V>), grid, WARP * SEGMENT_WARPS, 0, stream, dwte, order.tokens, order.rows,
 				   order.starts, as<T>(dout), c);
 		},

@@ -18,10 +18,10 @@ extern "C" {
 void launch_embed_forward(cudaStream_t stream, enum dtype act, act_t *out, const int32_t *tokens, const float *wte,
 						  const float *wpe, int n, int t, int c);
 /* The rows of dout, sorted by token: those of distinct token i are rows[starts[i]] .. rows[starts[i+1] - 1], ascending,
- * and the token is tokens[rows[starts[i]]]. */
+ * and the token is tokens[rows[starts[i]]]. Segments behind the distinct tokens' are empty. */
 struct embed_order {
-	const int32_t *tokens, *rows, *starts; /* (n), (n), (distinct + 1) */
-	int distinct;
+	const int32_t *tokens, *rows, *starts; /* (n), (n), (segments + 1) */
+	int segments;
 };
 void launch_embed_backward(cudaStream_t stream, enum dtype act, float *dwte, struct embed_order order,
 						   const act_t *dout, int c);
@@ -94,7 +94,7 @@ struct classifier_rows {
 	const int32_t *targets;
 	int n, v, vp, ld; /* columns v .. vp - 1 of the gradient become 0 */
 	bool gradient;
-	float grad_scale;
+	const float *grad_scale; /* one, on the device */
 };
 void launch_classifier(cudaStream_t stream, enum dtype act, const struct classifier_rows *p);
 

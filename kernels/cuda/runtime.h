@@ -8,4 +8,12 @@
 #include <cuda_runtime_api.h>
 #endif
 
+#include <stdbool.h>
+
+/* Whether `s` captures and cannot come to a good end any more: what is enqueued is refused, and that is no fault. */
+static inline bool cuda_capture_is_spoilt(cudaStream_t s) {
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	return cudaStreamIsCapturing(s, &status) != cudaSuccess || status == cudaStreamCaptureStatusInvalidated;
+}
+
 #endif

@@ -48,6 +48,7 @@ struct sdpa {
 	struct entry entries[PLANS_MAX];
 	int n;
 	struct buffer workspace, row_sum, dq_sum;
+	uint64_t grown; /* how often one of these moved */
 };
 
 static bool load(struct sdpa *s, char *why, size_t cap) {
@@ -103,9 +104,10 @@ void sdpa_close(struct sdpa *s) {
 }
 
 /* Only between steps: what is grown may be in use, and freeing waits for it. */
-static bool grow(struct buffer *b, size_t bytes) {
+static bool grow(struct sdpa *s, struct buffer *b, size_t bytes) {
 	if (bytes <= b->bytes)
 		return true;
+	s->grown++;
 	(void)cudaFree(b->p);
 	b->bytes = 0;
 	if (cudaMalloc(&b->p, bytes) != cudaSuccess) {
@@ -128,9 +130,9 @@ static bool prepare(struct sdpa *s, struct entry *e) {
 		return false;
 	if (!sdpa_plan_make(&s->api, s->handle, NULL, a, e->backward, &e->plan, &why))
 		return false;
-	return grow(&s->workspace, (size_t)e->plan.workspace_bytes) &&
-		   (!e->backward || (grow(&s->row_sum, rows_of(a) * sizeof(float)) &&
-							 grow(&s->dq_sum, rows_of(a) * (size_t)a.head_dim * sizeof(float))));
+	return grow(s, &s->workspace, (size_t)e->plan.workspace_bytes) &&
+		   (!e->backward || (grow(s, &s->row_sum, rows_of(a) * sizeof(float)) &&
+							 grow(s, &s->dq_sum, rows_of(a) * (size_t)a.head_dim * sizeof(float))));
 }
 
 static struct entry *find(struct sdpa *s, struct attention_shape a, bool backward) {
@@ -176,8 +178,14 @@ static void execute(struct sdpa *s, cudaStream_t stream, const struct sdpa_plan 
 										  &s->workspace.p),
 		  "workspace");
 	check(s, s->api.cudnnBackendFinalize(pack), "a variant pack");
-	check(s, s->api.cudnnBackendExecute(s->handle, plan->plan, pack), "attention");
+	cudnnStatus_t status = s->api.cudnnBackendExecute(s->handle, plan->plan, pack);
+	if (status == CUDNN_STATUS_SUCCESS || !cuda_capture_is_spoilt(stream))
+		check(s, status, "attention");
 	(void)s->api.cudnnBackendDestroyDescriptor(pack);
+}
+
+uint64_t sdpa_grown(const struct sdpa *s) {
+	return s ? s->grown : 0;
 }
 
 /* As the graphs say of every tensor. */
@@ -225,7 +233,7 @@ bool sdpa_backward(struct sdpa *s, cudaStream_t stream, act_t *dqkv, const act_t
 	point_packed(at, SDPA_DQ, dqkv, a);
 	cudaError_t zeroed =
 		cudaMemsetAsync(s->dq_sum.p, 0, rows_of(a) * (size_t)a.head_dim * sizeof(float), stream); /* it adds to it */
-	RV_ASSERT(zeroed == cudaSuccess);
+	RV_ASSERT(zeroed == cudaSuccess || cuda_capture_is_spoilt(stream));
 	execute(s, stream, &e->plan, at);
 	return true;
 }
@@ -238,6 +246,11 @@ struct sdpa *sdpa_open(char *why, size_t cap) {
 
 void sdpa_close(struct sdpa *s) {
 	(void)s;
+}
+
+uint64_t sdpa_grown(const struct sdpa *s) {
+	(void)s;
+	return 0;
 }
 
 bool sdpa_forward(struct sdpa *s, cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,

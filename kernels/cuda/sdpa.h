@@ -20,5 +20,7 @@ bool sdpa_forward(struct sdpa *s, cudaStream_t stream, act_t *out, float *lse, c
 				  struct attention_shape a);
 bool sdpa_backward(struct sdpa *s, cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,
 				   const act_t *out, const float *lse, struct attention_shape a);
+/* How often memory that these use has moved: a CUDA graph of an earlier count is of no use. NULL: 0. */
+uint64_t sdpa_grown(const struct sdpa *s);
 
 #endif

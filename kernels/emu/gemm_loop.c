@@ -69,7 +69,7 @@ static float *unpack(const void *x, int rows, int columns, int ld, bool transpos
 	return out;
 }
 
-static void run(void *arg) {
+static void run(const void *arg) {
 	const struct gemm_call *g = arg;
 	float *a = unpack(g->a, g->m, g->k, g->lda, g->a_transposed, g->in);
 	float *b = unpack(g->b, g->k, g->n, g->ldb, g->b_transposed, g->in), *row = malloc((size_t)g->n * sizeof *row);
@@ -88,7 +88,6 @@ static void run(void *arg) {
 	free(a);
 	free(b);
 	free(row);
-	free(arg);
 }
 
 enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et) {
@@ -102,9 +101,5 @@ void gemm_close(struct gemm *g) {
 
 void gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *call) {
 	(void)g;
-	struct gemm_call *copy = malloc(sizeof *copy);
-	if (!copy)
-		abort();
-	*copy = *call;
-	emu_enqueue(stream, run, copy);
+	emu_enqueue(stream, run, call, sizeof *call);
 }

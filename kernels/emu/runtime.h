@@ -8,6 +8,9 @@
  * Streams      EAGER: work runs when it is enqueued. LAZY: work runs only when something waits for it (a synchronize, or
  *              an event that another stream waits for), so that a wait that was forgotten shows as stale data. Copies
  *              from and to host memory are as late as all else: as for pinned memory, the host must wait.
+ * Graphs       a stream that captures keeps what it is given instead of running it; a graph runs it again, with the
+ *              arguments (pointers, not what they point to) of the capture. A wait for, an event of, or a second capture
+ *              on a capturing stream spoils the capture, as on a device; cross-stream captures are not emulated.
  * Memory       device memory is host memory, filled with NaN bytes when allocated.
  * Faults       print one line - kernel, block, thread, source line, and what is wrong - and end the process with
  *              status EMU_FAULT_STATUS.
@@ -38,6 +41,7 @@ struct emu_options {
 
 struct emu_counters {
 	uint64_t launches, blocks, threads, switches;
+	uint64_t stream_waits, graph_launches; /* cudaStreamSynchronize; cudaGraphLaunch */
 };
 
 /* Applies to what is launched from now on. */
@@ -45,7 +49,14 @@ void emu_configure(const struct emu_options *options);
 struct emu_counters emu_count(void);
 
 typedef int cudaError_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
+enum {
+	cudaSuccess = 0,
+	cudaErrorInvalidValue = 1,
+	cudaErrorMemoryAllocation = 2,
+	cudaErrorStreamCaptureUnsupported = 900,
+	cudaErrorStreamCaptureInvalidated = 901,
+	cudaErrorStreamCaptureWrongThread = 908
+};
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 enum cudaMemcpyKind {
 	cudaMemcpyHostToHost,
@@ -56,6 +67,17 @@ enum cudaMemcpyKind {
 };
 typedef struct emu_stream *cudaStream_t; /* NULL: the default stream, which waits for no other here */
 typedef struct emu_event *cudaEvent_t;
+typedef struct emu_graph *cudaGraph_t, *cudaGraphExec_t;
+enum cudaStreamCaptureMode {
+	cudaStreamCaptureModeGlobal,
+	cudaStreamCaptureModeThreadLocal,
+	cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus {
+	cudaStreamCaptureStatusNone,
+	cudaStreamCaptureStatusActive,
+	cudaStreamCaptureStatusInvalidated
+};
 
 struct cudaDeviceProp {
 	char name[256];
@@ -89,8 +111,17 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
 
-/* What a library would do on the device: work(arg), in the order of the stream. */
-void emu_enqueue(cudaStream_t s, void (*work)(void *arg), void *arg);
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out);
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *out);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t s);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
+
+/* What a library would do on the device: work(arg), in the order of the stream, arg being a copy of the bytes given:
+ * once for each launch when it was captured. */
+void emu_enqueue(cudaStream_t s, void (*work)(const void *arg), const void *arg, size_t bytes);
 
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t e);

@@ -3,6 +3,7 @@
 #include "kernels/emu/launch.h"
 #include "kernels/emu/runtime.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -12,9 +13,18 @@
 #include <set>
 #include <vector>
 
+using emu_nodes = std::vector<std::function<void()>>;
+
 struct emu_stream {
 	std::deque<std::function<void()>> queue;
 	uint64_t enqueued = 0, done = 0;
+	cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	emu_nodes captured;
+};
+
+// What a capture kept. Shared with its launches that have not run: a graph may be destroyed before.
+struct emu_graph {
+	std::shared_ptr<const emu_nodes> nodes;
 };
 
 // The point of a stream that it was last recorded at. Shared with the waits for it: an event may be destroyed, or
@@ -37,6 +47,7 @@ struct {
 	size_t allocated = 0;
 	std::set<void *> registered;
 	bool lazy = false;
+	uint64_t stream_waits = 0, graph_launches = 0;
 } device;
 
 using locked = std::lock_guard<std::recursive_mutex>;
@@ -67,10 +78,22 @@ void run_everything() {
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
 	emu_stream *s = stream_of(stream);
+	if (s->capture != cudaStreamCaptureStatusNone) {
+		s->captured.push_back(std::move(work));
+		return;
+	}
 	s->queue.push_back(std::move(work));
 	s->enqueued++;
 	if (!device.lazy)
 		run_all(s);
+}
+
+// What a stream cannot do while it captures.
+bool spoils(emu_stream *s) {
+	if (s->capture == cudaStreamCaptureStatusNone)
+		return false;
+	s->capture = cudaStreamCaptureStatusInvalidated;
+	return true;
 }
 
 } // namespace
@@ -94,7 +117,10 @@ void emu_configure(const struct emu_options *options) {
 
 struct emu_counters emu_count(void) {
 	locked hold(device.lock);
-	return emu::block_counters();
+	struct emu_counters c = emu::block_counters();
+	c.stream_waits = device.stream_waits;
+	c.graph_launches = device.graph_launches;
+	return c;
 }
 
 cudaError_t cudaGetDeviceCount(int *n) {
@@ -200,6 +226,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
 	locked hold(device.lock);
+	if (spoils(stream_of(s)))
+		return cudaErrorStreamCaptureUnsupported;
+	device.stream_waits++;
 	run_all(stream_of(s));
 	return cudaSuccess;
 }
@@ -222,6 +251,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 	locked hold(device.lock);
+	if (spoils(stream_of(s)))
+		return cudaErrorStreamCaptureUnsupported;
 	e->stream = stream_of(s);
 	e->at = e->stream->enqueued;
 	return cudaSuccess;
@@ -236,6 +267,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
 	locked hold(device.lock);
+	if (spoils(stream_of(s)))
+		return cudaErrorStreamCaptureUnsupported;
 	emu_stream *of = e->stream;
 	uint64_t at = e->at;
 	if (of)
@@ -243,9 +276,67 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
 	return cudaSuccess;
 }
 
-void emu_enqueue(cudaStream_t s, void (*work)(void *arg), void *arg) {
+void emu_enqueue(cudaStream_t s, void (*work)(const void *arg), const void *arg, size_t bytes) {
 	locked hold(device.lock);
-	enqueue(s, [=] { work(arg); });
+	auto words = std::make_shared<std::vector<std::max_align_t>>(bytes / sizeof(std::max_align_t) + 1);
+	memcpy(words->data(), arg, bytes);
+	enqueue(s, [=] { work(words->data()); });
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+	locked hold(device.lock);
+	emu_stream *s = stream_of(stream);
+	if (!stream || spoils(s)) // the default stream cannot
+		return cudaErrorStreamCaptureUnsupported;
+	s->capture = cudaStreamCaptureStatusActive;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
+	locked hold(device.lock);
+	emu_stream *s = stream_of(stream);
+	*out = nullptr;
+	bool whole = s->capture == cudaStreamCaptureStatusActive;
+	emu_nodes nodes = std::move(s->captured);
+	s->captured.clear();
+	s->capture = cudaStreamCaptureStatusNone;
+	if (!whole)
+		return cudaErrorStreamCaptureInvalidated;
+	*out = new emu_graph{std::make_shared<const emu_nodes>(std::move(nodes))};
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, enum cudaStreamCaptureStatus *out) {
+	locked hold(device.lock);
+	*out = stream_of(s)->capture;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
+	*out = new emu_graph(*graph);
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t s) {
+	locked hold(device.lock);
+	if (spoils(stream_of(s)))
+		return cudaErrorStreamCaptureUnsupported;
+	device.graph_launches++;
+	enqueue(s, [nodes = graph->nodes] {
+		for (const std::function<void()> &node : *nodes)
+			node();
+	});
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+	delete graph;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+	delete graph;
+	return cudaSuccess;
 }
 
 cudaError_t cudaGetLastError(void) {
@@ -253,5 +344,8 @@ cudaError_t cudaGetLastError(void) {
 }
 
 const char *cudaGetErrorString(cudaError_t e) {
-	return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : "invalid value";
+	return e == cudaSuccess                         ? "no error"
+		   : e == cudaErrorMemoryAllocation         ? "out of memory"
+		   : e >= cudaErrorStreamCaptureUnsupported ? "not while a stream captures"
+													: "invalid value";
 }

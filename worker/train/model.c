@@ -276,6 +276,43 @@ void model_backward(struct model *m, const float *params, float *grads, const in
 	m->ops->backward(m, params, grads, tokens, targets, grad_scale, losses);
 }
 
+struct pass {
+	struct model *m;
+	const struct micro_batch *batch;
+	float *losses;
+};
+
+static void run_pass(void *ctx) {
+	const struct pass *p = ctx;
+	const struct micro_batch *k = p->batch;
+	model_forward(p->m, k->params, k->tokens, k->b, k->t);
+	model_backward(p->m, k->params, k->grads, k->tokens, k->targets, k->grad_scale, p->losses);
+}
+
+bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
+					  int b, int t, float grad_scale, float *losses) {
+	const struct micro_batch batch = {
+		.tokens = tokens,
+		.targets = targets,
+		.b = b,
+		.t = t,
+		.grad_scale = grad_scale,
+		.owner = m,
+		.params = params,
+		.grads = grads,
+		.only_enqueues = !m->on_gradients,
+	};
+	struct pass pass = {m, &batch, losses};
+	bool waits = !m->be->ops->micro_step;
+	if (waits)
+		run_pass(&pass);
+	else
+		m->be->ops->micro_step(m->be, &batch, run_pass, &pass);
+	m->b = b; /* also where the pass was replayed */
+	m->t = t;
+	return waits;
+}
+
 void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out) {
 	RV_ASSERT(first >= 0 && n_rows >= 1 && n_rows <= m->b * m->t - first);
 	m->ops->logits(m, params, first, n_rows, host_out);

@@ -186,6 +186,11 @@ void model_forward(struct model *m, const float *params, const int32_t *tokens, 
 void model_loss(struct model *m, const float *params, const int32_t *targets, float *losses);
 void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					float grad_scale, float *losses);
+/* Forward and backward of one micro-batch. True: as model_forward and model_backward, losses (b*t) are there. False: the
+ * backend does not wait for it; `losses` is not touched, they come, in order, with be->ops->micro_losses. Tokens and
+ * targets may change when it returns. */
+bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
+					  int b, int t, float grad_scale, float *losses);
 void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out);
 
 /* Text one token at a time, in time proportional to what is new: keys and values of what was seen are kept.

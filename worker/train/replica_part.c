@@ -124,18 +124,51 @@ static void on_gradients(void *ctx, size_t begin, size_t end) {
 		send_ready(c->r, p);
 }
 
-/* Forward and backward over the batch of b sequences at hand. In the last one of a part among several, gradients leave
- * as they become final. */
-static double run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
+/* Forward and backward over the batch of b sequences at hand; true: p->losses are its losses, and false: they come later,
+ * all of a step's at once. In the last one of a part among several, gradients leave as they become final. */
+static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
 	struct ready_ctx ready = {r, p};
 	if (last && p->comm) {
 		p->model->on_gradients = on_gradients;
 		p->model->on_gradients_ctx = &ready;
 	}
-	model_forward(p->model, p->theta, p->inputs, (int)b, (int)r->cfg.context);
-	model_backward(p->model, p->theta, p->grad, p->inputs, p->targets, grad_scale, p->losses);
+	bool has_losses = model_micro_step(p->model, p->theta, p->grad, p->inputs, p->targets, (int)b, (int)r->cfg.context,
+									   grad_scale, p->losses);
 	p->model->on_gradients = NULL;
-	return sum_of(p->losses, (size_t)b * (size_t)r->cfg.context);
+	return has_losses;
+}
+
+/* The size of the micro-batch that begins at sequence `at` of [.., end). */
+static uint64_t batch_at(const struct replica *r, uint64_t at, uint64_t end) {
+	return end - at < (uint64_t)r->cfg.batch ? end - at : (uint64_t)r->cfg.batch;
+}
+
+/* n losses of the micro-batch that ends before sequence `next` of [.., end): summed within a shard, then over shards,
+ * whenever they come. */
+static void add_losses(const struct replica *r, struct replica_part *p, double *of_shard, const float *losses, size_t n,
+					   uint64_t next, uint64_t end) {
+	*of_shard += sum_of(losses, n);
+	if (next == end || next % sequences_of_shard(r) == 0) {
+		p->loss += *of_shard;
+		*of_shard = 0;
+	}
+}
+
+/* Those of a backend that did not wait for them: of all micro-batches since the step's begin, which is what was asked
+ * for unless a fault ended it early. */
+static void collect_losses(const struct replica *r, struct replica_part *p, uint64_t begin, uint64_t end) {
+	size_t n, context = (size_t)r->cfg.context;
+	double of_shard = 0;
+	if (!p->be->ops->micro_losses)
+		return;
+	const float *losses = p->be->ops->micro_losses(p->be, &n);
+	if (p->err != RV_OK)
+		return;
+	RV_ASSERT(n == (size_t)(end - begin) * context);
+	for (uint64_t at = begin, b; at < end; at += b) {
+		b = batch_at(r, at, end);
+		add_losses(r, p, &of_shard, losses + (size_t)(at - begin) * context, (size_t)b * context, at + b, end);
+	}
 }
 
 /* Sequences [begin, end) of the step. */
@@ -143,13 +176,10 @@ static enum rv_err accumulate(struct replica *r, struct replica_part *p, const s
 							  uint64_t end, struct rv_errtext *et) {
 	double of_shard = 0;
 	for (uint64_t at = begin, b; at < end; at += b) {
-		b = end - at < (uint64_t)r->cfg.batch ? end - at : (uint64_t)r->cfg.batch;
+		b = batch_at(r, at, end);
 		RV_TRY(read_batch(r, p, s, at, b, et));
-		of_shard += run_batch(r, p, s->grad_scale, b, at + b == end);
-		if (at + b == end || (at + b) % sequences_of_shard(r) == 0) {
-			p->loss += of_shard;
-			of_shard = 0;
-		}
+		if (run_batch(r, p, s->grad_scale, b, at + b == end))
+			add_losses(r, p, &of_shard, p->losses, (size_t)b * (size_t)r->cfg.context, at + b, end);
 	}
 	return RV_OK;
 }
@@ -160,6 +190,9 @@ static void go_through_motions(struct replica *r, struct replica_part *p) {
 	memset(p->inputs, 0, bytes);
 	memset(p->targets, 0, bytes);
 	(void)run_batch(r, p, 0, 1, true);
+	size_t n;
+	if (p->be->ops->micro_losses)
+		(void)p->be->ops->micro_losses(p->be, &n);
 }
 
 static void exchange(struct replica *r, struct replica_part *p) {
@@ -180,6 +213,7 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	p->loss = 0;
 	p->be->ops->zero(p->be, p->grad, r->n * sizeof *p->grad);
 	p->err = accumulate(r, p, s, all * i / k, all * (i + 1) / k, &p->text);
+	collect_losses(r, p, all * i / k, all * (i + 1) / k);
 	if (!p->comm) {
 		p->squares = p->err == RV_OK ? p->be->ops->sum_squares(p->be, p->grad, r->n) : 0;
 		return;

@@ -172,6 +172,34 @@ static bool missing_synchronize(bool planted) {
 	return right;
 }
 
+// A graph copies tokens to the device. It is to take them from where the next ones are staged, not from the array that they
+// were in when it was captured.
+static bool graph_keeps_the_first_tokens(bool planted) {
+	float *out = new_floats(), staged[N] = {}, first[N] = {}, second[N] = {};
+	cudaStream_t s;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	first[0] = 1;
+	second[0] = 2;
+	cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+	cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed);
+	cudaMemcpyAsync(out, planted ? first : staged, sizeof staged, cudaMemcpyHostToDevice, s);
+	cudaStreamEndCapture(s, &graph);
+	cudaGraphInstantiate(&exec, graph, 0);
+	cudaGraphDestroy(graph);
+	bool right = true;
+	for (const float *tokens : {first, second}) {
+		memcpy(staged, tokens, sizeof staged);
+		cudaGraphLaunch(exec, s);
+		cudaStreamSynchronize(s);
+		right = right && out[0] == tokens[0];
+	}
+	cudaGraphExecDestroy(exec);
+	cudaStreamDestroy(s);
+	cudaFree(out);
+	return right;
+}
+
 const struct buggy buggy_kernels[] = {
 	{"missing barrier", missing_barrier, "reads ", false, false},
 	{"missing barrier before a write", missing_barrier_before_write, "race: ", false, false},
@@ -183,4 +211,5 @@ const struct buggy buggy_kernels[] = {
 	{"global memory out of bounds", global_out_of_bounds, "fill_kernel", false, true},
 	{"missing event wait", missing_event_wait, nullptr, true, false},
 	{"missing synchronize", missing_synchronize, nullptr, true, false},
+	{"graph with the first tokens", graph_keeps_the_first_tokens, nullptr, false, false},
 	{}};

@@ -1,0 +1,224 @@
+/* cuda_micro.c: micro-batches without waiting: input, losses, graphs. See cuda_micro.h. */
+#include "base/assert.h"
+#include "kernels/cuda/cuda_backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cuda_micro_init(struct cuda_micro *m) {
+	const char *said = getenv("RIVULET_CUDA_GRAPHS");
+	m->wants_graphs = !said || strcmp(said, "0") != 0;
+	cuda_check(cudaStreamCreateWithFlags(&m->copies, cudaStreamNonBlocking), "cudaStreamCreate");
+	for (int i = 0; i < CUDA_INPUTS; i++) {
+		cuda_check(cudaEventCreateWithFlags(&m->inputs[i].copied, cudaEventDisableTiming), "cudaEventCreate");
+		cuda_check(cudaEventCreateWithFlags(&m->inputs[i].taken, cudaEventDisableTiming), "cudaEventCreate");
+	}
+}
+
+void cuda_micro_release(struct cuda_backend *cu) {
+	struct cuda_micro *m = &cu->micro;
+	cuda_graphs_drop(cu);
+	cuda_check(cudaStreamSynchronize(m->copies), "cudaStreamSynchronize");
+	for (int i = 0; i < CUDA_INPUTS; i++) {
+		struct cuda_input *in = &m->inputs[i];
+		cuda_check(cudaFree(in->device.p), "cudaFree");
+		cuda_check(cudaFreeHost(in->pinned), "cudaFreeHost");
+		cuda_check(cudaEventDestroy(in->copied), "cudaEventDestroy");
+		cuda_check(cudaEventDestroy(in->taken), "cudaEventDestroy");
+	}
+	cuda_check(cudaFree(m->now.p), "cudaFree");
+	cuda_check(cudaFree(m->losses.p), "cudaFree");
+	cuda_check(cudaFreeHost(m->fetched), "cudaFreeHost");
+	cuda_check(cudaStreamDestroy(m->copies), "cudaStreamDestroy");
+}
+
+/* ---- input ----------------------------------------------------------------------------------------------------------
+ */
+
+/* Words of: tokens, their order, targets, grad_scale. The losses are behind them, on the device only. */
+static size_t input_words(size_t n) {
+	return n + (2 * n + 1) + n + 1;
+}
+
+static struct cuda_micro_parts parts_at(int32_t *at, size_t n) {
+	return (struct cuda_micro_parts){
+		.tokens = at,
+		.sorted = at,
+		.targets = at + 3 * n + 1,
+		.grad_scale = (const float *)(const void *)(at + 4 * n + 1),
+		.losses = (float *)(void *)(at + input_words(n)),
+	};
+}
+
+struct cuda_micro_parts cuda_micro_parts(const struct cuda_backend *cu, int n) {
+	const struct micro_batch *b = cu->micro.batch;
+	RV_ASSERT(b && n == b->b * b->t);
+	return parts_at(cu->micro.now.p, (size_t)n);
+}
+
+static void grow_pinned(void **p, size_t *have, size_t bytes) {
+	if (bytes <= *have)
+		return;
+	cuda_check(cudaFreeHost(*p), "cudaFreeHost");
+	cuda_check(cudaMallocHost(p, bytes), "cudaMallocHost");
+	*have = bytes;
+}
+
+static void pack(int32_t *to, const struct micro_batch *b, size_t n) {
+	(void)cuda_sort_tokens(to, b->tokens, (int)n);
+	memcpy(to + 3 * n + 1, b->targets, n * sizeof *to);
+	memcpy(to + 4 * n + 1, &b->grad_scale, sizeof b->grad_scale);
+}
+
+/* The input on its way: on the stream of copies, then in order with the computation. */
+static void take_input(struct cuda_backend *cu, const struct micro_batch *b) {
+	struct cuda_micro *m = &cu->micro;
+	struct cuda_input *in = &m->inputs[m->next_input];
+	size_t n = (size_t)b->b * (size_t)b->t, bytes = input_words(n) * sizeof(int32_t);
+	m->next_input = (m->next_input + 1) % CUDA_INPUTS;
+	cuda_check(cudaEventSynchronize(in->copied), "cudaEventSynchronize");
+	void *pinned = in->pinned;
+	grow_pinned(&pinned, &in->pinned_bytes, bytes);
+	in->pinned = pinned;
+	cuda_grow(&in->device, bytes);
+	cuda_grow_captured(cu, &m->now, bytes + n * sizeof(float));
+	pack(in->pinned, b, n);
+	cuda_check(cudaStreamWaitEvent(m->copies, in->taken, 0), "cudaStreamWaitEvent");
+	cuda_check(cudaMemcpyAsync(in->device.p, in->pinned, bytes, cudaMemcpyHostToDevice, m->copies), "copy to device");
+	cuda_check(cudaEventRecord(in->copied, m->copies), "cudaEventRecord");
+	cuda_check(cudaStreamWaitEvent(cu->stream, in->copied, 0), "cudaStreamWaitEvent");
+	cuda_check(cudaMemcpyAsync(m->now.p, in->device.p, bytes, cudaMemcpyDeviceToDevice, cu->stream), "copy of input");
+	cuda_check(cudaEventRecord(in->taken, cu->stream), "cudaEventRecord");
+}
+
+/* ---- losses ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Room for n more behind those that are there: twice as much, so that it soon is enough. */
+static void grow_losses(struct cuda_backend *cu, size_t n) {
+	struct cuda_micro *m = &cu->micro;
+	size_t used = m->n_losses * sizeof(float), bytes = used + n * sizeof(float);
+	if (bytes <= m->losses.bytes)
+		return;
+	struct cuda_buffer larger = {.bytes = 2 * bytes};
+	cuda_check(cudaMalloc(&larger.p, larger.bytes), "cudaMalloc of losses");
+	if (used)
+		cuda_check(cudaMemcpyAsync(larger.p, m->losses.p, used, cudaMemcpyDeviceToDevice, cu->stream),
+				   "copy of losses");
+	cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+	cuda_check(cudaFree(m->losses.p), "cudaFree");
+	m->losses = larger;
+}
+
+static void keep_losses(struct cuda_backend *cu, size_t n) {
+	struct cuda_micro *m = &cu->micro;
+	cuda_check(cudaMemcpyAsync((float *)m->losses.p + m->n_losses, parts_at(m->now.p, n).losses, n * sizeof(float),
+							   cudaMemcpyDeviceToDevice, cu->stream),
+			   "copy of losses");
+	m->n_losses += n;
+}
+
+const float *cuda_micro_losses(struct backend *be, size_t *n) {
+	struct cuda_backend *cu = cuda_of(be);
+	struct cuda_micro *m = &cu->micro;
+	void *fetched = m->fetched;
+	*n = m->n_losses;
+	m->n_losses = 0;
+	grow_pinned(&fetched, &m->fetched_bytes, *n * sizeof(float));
+	m->fetched = fetched;
+	if (*n)
+		cuda_fetch(cu, m->fetched, m->losses.p, *n * sizeof(float));
+	return m->fetched;
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------------------------------
+ */
+
+static void destroy(struct cuda_graph *g) {
+	if (g->exec)
+		cuda_check(cudaGraphExecDestroy(g->exec), "cudaGraphExecDestroy");
+	*g = (struct cuda_graph){.exec = NULL};
+}
+
+void cuda_graphs_drop(struct cuda_backend *cu) {
+	struct cuda_micro *m = &cu->micro;
+	if (m->n_graphs)
+		cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+	for (int i = 0; i < m->n_graphs; i++)
+		destroy(&m->graphs[i]);
+	m->n_graphs = m->next_graph = 0;
+}
+
+static bool same_key(const struct cuda_graph_key *a, const struct cuda_graph_key *b) {
+	return a->owner == b->owner && a->params == b->params && a->grads == b->grads && a->b == b->b && a->t == b->t &&
+		   a->attention_memory == b->attention_memory;
+}
+
+static struct cuda_graph *find(struct cuda_micro *m, const struct cuda_graph_key *key) {
+	for (int i = 0; i < m->n_graphs; i++)
+		if (same_key(&m->graphs[i].key, key))
+			return &m->graphs[i];
+	return NULL;
+}
+
+static void add(struct cuda_backend *cu, const struct cuda_graph_key *key) {
+	struct cuda_micro *m = &cu->micro;
+	int at = m->n_graphs < CUDA_GRAPHS ? m->n_graphs++ : m->next_graph;
+	m->next_graph = (at + 1) % CUDA_GRAPHS;
+	if (m->graphs[at].exec) /* it may be under way */
+		cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+	destroy(&m->graphs[at]);
+	m->graphs[at].key = *key;
+}
+
+/* Nothing that the pass enqueues runs. NULL: it cannot be captured; that is said, once, and not tried again. */
+static cudaGraphExec_t capture(struct cuda_backend *cu, void (*pass)(void *ctx), void *ctx) {
+	cudaGraph_t graph = NULL;
+	cudaGraphExec_t exec = NULL;
+	cudaError_t e = cudaStreamBeginCapture(cu->stream, cudaStreamCaptureModeRelaxed);
+	if (e == cudaSuccess) {
+		pass(ctx);
+		e = cudaStreamEndCapture(cu->stream, &graph);
+	}
+	if (e == cudaSuccess)
+		e = cudaGraphInstantiate(&exec, graph, 0);
+	if (graph)
+		(void)cudaGraphDestroy(graph);
+	if (e == cudaSuccess)
+		return exec;
+	(void)cudaGetLastError(); /* the next call is not to be blamed */
+	cu->micro.wants_graphs = false;
+	(void)fprintf(stderr, "cuda backend: steps run without CUDA graphs: %s\n", cudaGetErrorString(e));
+	return NULL;
+}
+
+static void run_pass(struct cuda_backend *cu, const struct micro_batch *b, void (*pass)(void *ctx), void *ctx) {
+	const struct cuda_graph_key key = {b->owner, b->params, b->grads, b->b, b->t, sdpa_grown(cu->sdpa)};
+	struct cuda_graph *g = NULL;
+	if (cu->micro.wants_graphs && b->only_enqueues) {
+		g = find(&cu->micro, &key);
+		if (!g)
+			add(cu, &key);
+	}
+	if (g && !g->exec)
+		g->exec = capture(cu, pass, ctx);
+	if (g && g->exec)
+		cuda_check(cudaGraphLaunch(g->exec, cu->stream), "cudaGraphLaunch");
+	else
+		pass(ctx);
+}
+
+void cuda_micro_step(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx) {
+	struct cuda_backend *cu = cuda_of(be);
+	size_t n = (size_t)batch->b * (size_t)batch->t;
+	RV_ASSERT(!cu->micro.batch && n > 0);
+	take_input(cu, batch);
+	grow_losses(cu, n);
+	cuda_weights_refresh(cu, batch->params); /* outside of a graph: it is not stale every time */
+	cu->micro.batch = batch;
+	run_pass(cu, batch, pass, ctx);
+	cu->micro.batch = NULL;
+	cuda_weights_all_changed(cu, batch->grads); /* a replay did not say which */
+	keep_losses(cu, n);
+}

@@ -1,0 +1,83 @@
+/* cuda_micro.h: micro-batches that nobody waits for (backend_ops.micro_step), and the CUDA graphs that repeat them.
+ *
+ * Input        the tokens and targets of a micro-batch go into one of two pinned buffers, from there, on a stream of
+ *              their own, to one of two device buffers while the micro-batch before computes, and, in order with the
+ *              computation, to the one place where kernels read them: so a graph's arguments never change.
+ *              The host waits only when it is more than CUDA_INPUTS micro-batches ahead of the copies.
+ * Losses       stay on the device, one micro-batch behind the other, until micro_losses fetches them.
+ * Graphs       one per owner, memory and shape (struct cuda_graph_key), CUDA_GRAPHS at most. A key's first micro-batch runs
+ *              plainly: scratch grows, products and attention choose their plans. The next one is captured and launched as
+ *              a graph, and so are those behind it. Scratch that moves, or memory that is freed, drops all graphs. A
+ *              pass that does more than enqueue (micro_batch.only_enqueues is false: gradients leave while it runs) is
+ *              never captured. RIVULET_CUDA_GRAPHS=0: none is. Where a capture fails, one line says so and all that
+ *              follows runs plainly. */
+#ifndef RV_CUDA_CUDA_MICRO_H
+#define RV_CUDA_CUDA_MICRO_H
+
+#include "kernels/backend.h"
+#include "kernels/cuda/runtime.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CUDA_INPUTS = 2, CUDA_GRAPHS = 8 };
+
+/* Device memory that grows to the largest size asked for. Valid until the next request of the same buffer. */
+struct cuda_buffer {
+	void *p;
+	size_t bytes;
+};
+
+struct cuda_input {
+	int32_t *pinned;
+	size_t pinned_bytes;
+	struct cuda_buffer device;
+	cudaEvent_t copied; /* from pinned to device */
+	cudaEvent_t taken;  /* from device to where kernels read it */
+};
+
+struct cuda_graph_key {
+	const void *owner;
+	const float *params;
+	float *grads;
+	int b, t;
+	uint64_t attention_memory; /* sdpa_grown() */
+};
+
+struct cuda_graph {
+	struct cuda_graph_key key;
+	cudaGraphExec_t exec; /* NULL: it has run plainly once */
+};
+
+/* Of a backend. */
+struct cuda_micro {
+	const struct micro_batch *batch; /* whose pass is under way; NULL: none */
+	cudaStream_t copies;
+	struct cuda_input inputs[CUDA_INPUTS];
+	int next_input;
+	struct cuda_buffer now;    /* what the kernels read, and the losses that they write: see struct cuda_micro_parts */
+	struct cuda_buffer losses; /* of all micro-batches since micro_losses */
+	size_t n_losses;
+	float *fetched; /* pinned */
+	size_t fetched_bytes;
+	bool wants_graphs;
+	struct cuda_graph graphs[CUDA_GRAPHS];
+	int n_graphs, next_graph; /* next_graph: whose place a new one takes when all are */
+};
+
+/* Where the running micro-batch's arrays are, on the device. */
+struct cuda_micro_parts {
+	const int32_t *tokens, *sorted /* cuda_sort_tokens */, *targets;
+	const float *grad_scale;
+	float *losses;
+};
+
+struct cuda_backend;
+void cuda_micro_init(struct cuda_micro *m);
+void cuda_micro_release(struct cuda_backend *cu);
+/* Asserts that a pass is under way and that it is of n tokens. */
+struct cuda_micro_parts cuda_micro_parts(const struct cuda_backend *cu, int n);
+/* What graphs know moves. Waits for those under way. */
+void cuda_graphs_drop(struct cuda_backend *cu);
+
+#endif
