@@ -13,6 +13,7 @@
 
 #define PLUGIN_FILE "librivulet_cuda.so"
 #define PLUGIN_ENV  "RIVULET_CUDA_PLUGIN"
+#define DRIVER_FILE "libcuda.so.1"
 
 /* What the first call found; every later one gives the same. */
 static struct {
@@ -37,10 +38,17 @@ static bool program_directory(char out[PATH_MAX]) {
 	return true;
 }
 
+/* The plugin brings vendor libraries with it, which take some 140 MiB: not only to learn that there is no driver. */
+static enum rv_err find_driver(struct rv_errtext *et) {
+	if (dlopen(DRIVER_FILE, RTLD_LAZY | RTLD_LOCAL)) /* stays, as the plugin does */
+		return RV_OK;
+	return rv_fail(et, RV_E_NOTFOUND, "no NVIDIA driver is installed (%s is not there)", DRIVER_FILE);
+}
+
 static enum rv_err find(char path[PATH_MAX], struct rv_errtext *et) {
 	char dir[PATH_MAX];
 	const char *said = getenv(PLUGIN_ENV);
-	if (said && said[0]) {
+	if (said && said[0]) { /* it may need no driver: an emulated one does not */
 		if (snprintf(path, PATH_MAX, "%s", said) < PATH_MAX && access(path, R_OK) == 0)
 			return RV_OK;
 		return rv_fail(et, RV_E_NOTFOUND, "%s is %s: no such file", PLUGIN_ENV, said);
@@ -48,7 +56,7 @@ static enum rv_err find(char path[PATH_MAX], struct rv_errtext *et) {
 	bool known = program_directory(dir);
 	for (size_t i = 0; known && i < sizeof places / sizeof places[0]; i++)
 		if (snprintf(path, PATH_MAX, "%s%s%s", dir, places[i], PLUGIN_FILE) < PATH_MAX && access(path, R_OK) == 0)
-			return RV_OK;
+			return find_driver(et);
 	return rv_fail(et, RV_E_NOTFOUND,
 				   "this build has no CUDA plugin (%s is neither beside the program nor in ../lib; %s may name it)",
 				   PLUGIN_FILE, PLUGIN_ENV);

@@ -3,7 +3,8 @@
  *
  * The one there is: librivulet_cuda.so. It is looked for where RIVULET_CUDA_PLUGIN says (a path; nothing else is tried
  * then), else beside the program, in ../lib and in ../lib/rivulet from there; never in the working
- * directory and not along the loader's search path. It exports one symbol, PLUGIN_SYMBOL, of type
+ * directory and not along the loader's search path; and then only where the driver's library, libcuda.so.1, can be
+ * opened, since loading the plugin takes much memory. It exports one symbol, PLUGIN_SYMBOL, of type
  * plugin_entry_fn. It is opened once, with RTLD_NOW | RTLD_LOCAL, and stays until the process ends: its threads may
  * outlive any use of it. Loading is thread-safe.
  */
@@ -43,8 +44,8 @@ struct backend_plugin {
  * table->abi with its own and looks at nothing else when they differ. */
 typedef const struct backend_plugin *plugin_entry_fn(uint32_t abi);
 
-/* The CUDA plugin, loaded at the first call. RV_E_NOTFOUND: it is nowhere; RV_E_UNSUPPORTED: it cannot be loaded, or is
- * of another version; the text says which file and why. */
+/* The CUDA plugin, loaded at the first call. RV_E_NOTFOUND: it is nowhere, or there is no driver; RV_E_UNSUPPORTED: it
+ * cannot be loaded, or is of another version; the text says which file and why. */
 enum rv_err plugin_cuda(const struct backend_plugin **out, struct rv_errtext *et);
 
 #endif

@@ -25,6 +25,7 @@ struct report_member {
 	struct run_record record; /* its rounds are let go of; `totals` has their sums */
 	struct record_totals totals;
 	double ddp_bytes; /* run_record_ddp_bytes */
+	int n_rounds;     /* that are in its file */
 	uint64_t least_participants, most_participants;
 	double delta_cosine, delta_norm; /* means over the rounds that have them; NaN: none has */
 };
@@ -35,7 +36,8 @@ struct report_run {
 	struct report_member *members;
 	int n_members;
 	const struct report_member *evals_of; /* the member with most evaluations */
-	struct record_totals totals;          /* its loss and rounds; bytes: mean over the members */
+	const struct report_member *whole;    /* with most rounds: some join late, or lost their file */
+	struct record_totals totals;          /* of `whole`; loss: of who measured the end; bytes: mean over the members */
 	struct report_facts facts;            /* of the first member */
 	struct rv_hash config, series;        /* equal where the runs are of one configuration, of one series */
 	struct report_timing timing;          /* on the chosen line */

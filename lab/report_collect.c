@@ -36,6 +36,7 @@ static struct report_member member_of(const struct run_record *r) {
 	struct report_member m = {.record = *r,
 							  .totals = run_record_totals(r),
 							  .ddp_bytes = run_record_ddp_bytes(r),
+							  .n_rounds = r->n_rounds,
 							  .least_participants = UINT64_MAX};
 	double cosine = 0, norm = 0;
 	int n_cosine = 0, n_norm = 0;
@@ -249,9 +250,26 @@ static void label_workers(struct report_run *run) {
 		snprintf(run->label, sizeof run->label, "Rivulet, %" PRIu64 " worker%s", most, most == 1 ? "" : "s");
 }
 
+/* That of a member that measured the end. Once somebody has ended, an evaluation of an earlier round is none of it. */
+static double result_of(const struct report_run *run) {
+	uint64_t rounds = 0;
+	bool ended = false;
+	for (int i = 0; i < run->n_members; i++) {
+		const struct report_member *m = &run->members[i];
+		if (m->record.ended && isfinite(m->record.final_loss))
+			return m->record.final_loss;
+		ended |= m->record.ended;
+		rounds = m->totals.rounds > rounds ? m->totals.rounds : rounds;
+	}
+	const struct run_record *r = &run->evals_of->record;
+	bool of_the_end = r->n_evals > 0 && r->evals[r->n_evals - 1].round == rounds;
+	return !ended || of_the_end ? run->evals_of->totals.loss : NAN;
+}
+
 static void summarise(struct report_run *run, const struct report_line *line) {
 	qsort(run->members, (size_t)run->n_members, sizeof *run->members, by_member);
 	run->evals_of = &run->members[0];
+	run->whole = &run->members[0];
 	double sent = 0, formula = 0;
 	for (int i = 0; i < run->n_members; i++) {
 		const struct report_member *m = &run->members[i];
@@ -259,11 +277,14 @@ static void summarise(struct report_run *run, const struct report_line *line) {
 		formula += m->totals.formula_bytes / run->n_members;
 		if (m->record.n_evals > run->evals_of->record.n_evals)
 			run->evals_of = m;
+		if (m->n_rounds > run->whole->n_rounds)
+			run->whole = m;
 	}
-	run->totals = run->evals_of->totals;
+	run->totals = run->whole->totals;
+	run->totals.loss = result_of(run);
 	run->totals.bytes_sent = sent;
 	run->totals.formula_bytes = formula;
-	run->timing = report_line_apply(line, &run->evals_of->record, &run->evals_of->totals, &run->facts);
+	run->timing = report_line_apply(line, &run->whole->record, &run->whole->totals, &run->facts);
 	if (is_worker(&run->evals_of->record))
 		label_workers(run);
 	else

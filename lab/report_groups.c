@@ -337,7 +337,7 @@ double report_against_baseline(const struct report *p, const struct report_group
 }
 
 double report_fewer_bytes(const struct report_group *g) {
-	double ddp = g->runs[0].evals_of->ddp_bytes;
+	double ddp = g->runs[0].whole->ddp_bytes;
 	return ddp > 0 && g->bytes_sent.mean > 0 ? ddp / g->bytes_sent.mean : NAN;
 }
 

@@ -32,7 +32,7 @@ static void print_row(const struct report *p, const struct report_group *g, FILE
 /* What was measured on a wire, said in words. */
 static void print_sentence(const struct report *p, const struct report_group *g, FILE *out) {
 	char sent[CHART_TEXT_BYTES], ddp[CHART_TEXT_BYTES], versus[CHART_TEXT_BYTES];
-	const struct report_member *first = g->runs[0].evals_of;
+	const struct report_member *first = g->runs[0].whole;
 	if (strcmp(first->record.role, "worker") != 0 || !(report_fewer_bytes(g) > 0))
 		return;
 	chart_bytes(g->bytes_sent.mean, sent);

@@ -171,7 +171,9 @@ struct record_totals run_record_totals(const struct run_record *r) {
 		t.tokens = last->tokens;
 	}
 	t.steps = t.rounds * r->steps_per_round;
-	if (r->n_evals > 0)
+	/* A run that has ended is not judged by what it was on the way. */
+	bool latest = r->n_evals > 0 && (!r->ended || r->evals[r->n_evals - 1].round == t.rounds);
+	if (latest)
 		t.loss = r->evals[r->n_evals - 1].loss;
 	if (r->ended && isfinite(r->final_loss))
 		t.loss = r->final_loss;

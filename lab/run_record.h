@@ -43,7 +43,7 @@ void run_record_release(struct run_record *r);
 struct record_totals {
 	double compute_s, reduce_s, idle_s, bytes_sent, formula_bytes;
 	uint64_t rounds, steps, tokens;
-	double loss; /* at the end, or of the latest evaluation; NaN when there is none */
+	double loss; /* at the end; before it, of the latest evaluation; NaN: not measured */
 };
 struct record_totals run_record_totals(const struct run_record *r);
 /* What data-parallel training with fp32 gradients would have sent per worker for the same steps. */

@@ -6,6 +6,7 @@
 #include "base/signals.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,6 +228,7 @@ static enum rv_err run_to_its_end(const struct worker_options *o, const char *li
 	s->signals_fd = signals_fd;
 	s->lock_fd = -1;
 	s->started_us = rv_clock_monotonic_us();
+	s->sums.eval_loss = NAN;
 	enum rv_err e = session_open(s, link, et);
 	if (e == RV_OK)
 		e = loop(s, et);

@@ -48,7 +48,8 @@ struct session_sums {
 	uint32_t participants;         /* of the latest roster */
 	bool first_participant;        /* we are its first: the one that evaluates */
 	uint64_t roster_set, done_set; /* members: of the latest roster; seen at the end of the run */
-	double eval_loss;
+	double eval_loss;              /* over the whole held-out text, after eval_round; NaN: not measured */
+	uint64_t eval_round;
 };
 
 struct session {

@@ -266,7 +266,10 @@ void session_write_eval(struct session *s, uint64_t round, bool whole, double lo
 							 .loss = loss,
 							 .bytes_sent = session_bytes_sent(s),
 							 .whole = whole};
-	s->sums.eval_loss = loss;
+	if (whole) {
+		s->sums.eval_loss = loss;
+		s->sums.eval_round = round;
+	}
 	check_written(s, metrics_write_eval(s->metrics, &e, &et), &et);
 	rv_event(
 		s->events, RV_INFO, "eval",
@@ -277,10 +280,11 @@ void session_write_eval(struct session *s, uint64_t round, bool whole, double lo
 void session_write_end(struct session *s, const struct rv_hash *state) {
 	const struct global_state *g = trainer_global(s->trainer);
 	struct rv_errtext et = {0};
+	bool evaluated = s->sums.first_participant && s->sums.eval_round == g->round;
 	struct metrics_end e = {.round = g->round,
 							.step = g->round * (uint64_t)s->member.config.steps_per_round,
 							.tokens = s->sums.tokens,
-							.loss = s->sums.first_participant ? s->sums.eval_loss : NAN,
+							.loss = evaluated ? s->sums.eval_loss : NAN,
 							.bytes_sent = session_bytes_sent(s),
 							.formula_bytes = s->sums.formula_bytes,
 							.wall_us = rv_clock_monotonic_us() - s->started_us,

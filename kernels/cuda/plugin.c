@@ -27,7 +27,7 @@ static enum rv_err plugin_devices(int *n, struct rv_errtext *et) {
 	if (e == cudaSuccess || has_driver())
 		return rv_fail(et, RV_E_NOTFOUND, "no usable GPU: %s",
 					   e == cudaSuccess ? "none is visible" : cudaGetErrorString(e));
-	return rv_fail(et, RV_E_NOTFOUND, "no NVIDIA driver is loaded (%s)", cudaGetErrorString(e));
+	return rv_fail(et, RV_E_NOTFOUND, "no NVIDIA driver is loaded");
 }
 
 static enum rv_err plugin_device(int index, struct plugin_device *out, struct rv_errtext *et) {

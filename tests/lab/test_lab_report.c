@@ -119,6 +119,51 @@ static void test_counts_who_took_part(void **state) {
 	fixture_remove_dir(place);
 }
 
+/* The first participant's last evaluation is old and it never measured the end; another's file holds more rounds. */
+static void test_a_result_is_of_the_end(void **state) {
+	(void)state;
+#define RUN(member)                                                                                                    \
+	"{\"kind\":\"run\",\"name\":\"w\",\"role\":\"worker\",\"method\":\"diloco\",\"codec\":\"int8\","                   \
+	"\"member\":" #member ",\"workers\":2,\"n_params\":1000,\"steps_per_round\":10}\n"
+#define ROUND(n, tokens) "{\"kind\":\"round\",\"round\":" #n ",\"participants\":2,\"tokens\":" #tokens "}\n"
+#define EVAL(n, loss)    "{\"kind\":\"eval\",\"round\":" #n ",\"loss\":" #loss "}\n"
+#define END(loss)        "{\"kind\":\"end\",\"round\":3,\"loss\":" #loss "}\n"
+	static const char first[] = RUN(0) ROUND(3, 20) EVAL(1, 2.5),
+					  second[] = RUN(1) ROUND(1, 100) ROUND(2, 200) ROUND(3, 300);
+	static const struct {
+		const char *first_end, *second_end;
+		double loss;
+	} cases[] = {{"", "", 2.5},
+				 {END(null), END(null), NAN},
+				 {"", END(null), NAN},
+				 {"", END(1.5), 1.5},
+				 {EVAL(3, 1.25) END(null), "", 1.25}};
+	char place[256];
+	fixture_make_dir(place, sizeof place);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char text[1024];
+		const char *paths[] = {place};
+		struct report p;
+		snprintf(text, sizeof text, "%s%s", first, cases[i].first_end);
+		report_fixture_file(place, "w0", METRICS_FILE, text);
+		snprintf(text, sizeof text, "%s%s", second, cases[i].second_end);
+		report_fixture_file(place, "w1", METRICS_FILE, text);
+		assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+		assert_int_equal(p.n_runs, 1);
+		assert_int_equal(p.runs[0].totals.tokens, 300);
+		if (isnan(cases[i].loss))
+			assert_true(isnan(p.runs[0].totals.loss));
+		else
+			assert_true(p.runs[0].totals.loss == cases[i].loss);
+		report_release(&p);
+	}
+	report_fixture_remove(place);
+#undef RUN
+#undef ROUND
+#undef EVAL
+#undef END
+}
+
 static char *printed(void (*print)(const struct report *, FILE *)) {
 	struct report p;
 	const char *paths[] = {dir};
@@ -408,6 +453,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_collects),
 		cmocka_unit_test(test_counts_who_took_part),
+		cmocka_unit_test(test_a_result_is_of_the_end),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_refusals),
