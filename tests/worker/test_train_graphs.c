@@ -15,7 +15,7 @@ enum { EVERY = 3 };
 #else
 enum { EVERY = 1 };
 #endif
-enum { STEPS = 3, ACCUM = 2, TENSOR_HEAD_DIM = 32 };
+enum { STEPS = 3, ACCUM = CUDA_INPUTS + 1, TENSOR_HEAD_DIM = 32 };
 
 struct on_gpu {
 	struct device_set devices;
