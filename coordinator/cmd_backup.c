@@ -54,6 +54,11 @@ static enum rv_err run_restore(void *opts, const struct rv_args *args, struct rv
 	(void)printf("%s: the run at round %" PRIu64 ", %" PRIu64 " records"
 				 "\nNext:\n    rivulet-coordinator serve --dir %s --listen 0.0.0.0:7433 --advertise HOST:7433\n",
 				 d.dir, info.round, info.facts, d.dir);
+	if (o->force)
+		(void)printf("and, when workers are back that had gone on past round %" PRIu64
+					 " (they hold until then, and give up what came after it):\n"
+					 "    rivulet-coordinator rollback --dir %s --to-round %" PRIu64 " --force\n",
+					 info.round, d.dir, info.round);
 	return RV_OK;
 }
 

@@ -15,32 +15,57 @@ static const struct rv_option options[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static enum rv_err parse_member(const char *text, uint32_t *out, struct rv_errtext *et) {
+enum { NAME_SHOWN = 64 };
+
+static bool is_number(const char *text) {
 	size_t n = strlen(text);
-	if (n == 0 || n > 3 || strspn(text, "0123456789") != n)
-		return rv_fail(et, RV_E_INVALID, "%.40s: must be a member's number, as `status` shows it", text);
-	*out = (uint32_t)strtoul(text, NULL, 10);
-	return RV_OK;
+	return n > 0 && n <= 3 && strspn(text, "0123456789") == n;
 }
 
-static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
-	(void)opts;
-	uint32_t member;
-	return parse_member(args->at[0], &member, et);
+/* By its number, or by a name that no other has. A number wins: names are the volunteers' choice. */
+static enum rv_err find_member(const json_t *status, const char *text, uint32_t *out, const char **name,
+							   struct rv_errtext *et) {
+	const json_t *m, *members = json_object_get(status, "members");
+	bool by_number = is_number(text);
+	int found = 0;
+	size_t i;
+	json_array_foreach(members, i, m) {
+		json_int_t number = json_integer_value(json_object_get(m, "member"));
+		const char *called = json_string_value(json_object_get(m, "name"));
+		called = called ? called : "";
+		if (by_number ? number != (json_int_t)strtoul(text, NULL, 10) : strcmp(called, text) != 0)
+			continue;
+		*out = (uint32_t)number;
+		*name = called;
+		found++;
+	}
+	if (found > 1)
+		return rv_fail(et, RV_E_INVALID, "%.40s: %d members are called that: say the number that `status` shows", text,
+					   found);
+	return found == 1 ? RV_OK
+					  : rv_fail(et, RV_E_NOTFOUND,
+								"%.40s: no member has this number or name: `status` shows those there are", text);
 }
 
 static enum rv_err set_banned(const struct ban_options *o, const struct rv_args *args, bool banned,
 							  struct rv_errtext *et) {
 	struct run_dir d;
 	struct operator_session *session = NULL;
+	json_t *status = NULL;
+	const char *name = "";
 	uint32_t member = 0;
-	RV_TRY(parse_member(args->at[0], &member, et));
 	RV_TRY(run_dir_find(o->dir, &d, et));
 	RV_TRY(operator_open(&d, NULL, &session, et));
-	enum rv_err e = operator_ban(session, member, banned, et);
+	enum rv_err e = operator_status(session, &status, et);
+	if (e == RV_OK)
+		e = find_member(status, args->at[0], &member, &name, et);
+	if (e == RV_OK)
+		e = operator_ban(session, member, banned, et);
 	operator_close(session);
 	if (e == RV_OK)
-		(void)printf("member %u is %s\n", member, banned ? "banned" : "allowed again");
+		(void)printf("member %u%s%.*s%s is %s\n", member, name[0] ? " (" : "", NAME_SHOWN, name, name[0] ? ")" : "",
+					 banned ? "banned" : "allowed again");
+	json_decref(status);
 	return e;
 }
 
@@ -57,10 +82,10 @@ const struct rv_command cmd_ban = {
 	.synopsis = "MEMBER",
 	.args_min = 1,
 	.args_max = 1,
-	.help = "Removes a member: it is not waited for, and takes part in nothing, until `unban`.",
+	.help = "Removes a member (its number, or a name that is its alone): it is not waited for, and takes part in "
+			"nothing, until `unban`.",
 	.options = options,
 	.opts_bytes = sizeof(struct ban_options),
-	.check = check,
 	.run = run_ban,
 };
 
@@ -72,6 +97,5 @@ const struct rv_command cmd_unban = {
 	.help = "Lets a banned member take part again.",
 	.options = options,
 	.opts_bytes = sizeof(struct ban_options),
-	.check = check,
 	.run = run_unban,
 };

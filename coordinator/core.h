@@ -115,6 +115,7 @@ struct core_kept {
 	bool has_best;       /* there is an earlier round that somebody who is here can prove: */
 	uint64_t best_round; /* the latest one */
 	uint64_t best_held;  /* by these members */
+	bool ahead; /* somebody who is here is in a later round or epoch: this coordinator's store is an old copy */
 };
 void core_kept(const struct core *c, struct core_kept *out);
 

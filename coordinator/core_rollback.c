@@ -63,9 +63,16 @@ static bool may_have_held(const struct core *c, uint32_t i) {
 	return untold || ((c->last_commit | c->seen_holding) & core_bit(i)) != 0;
 }
 
+static bool anybody_ahead(const struct core *c) {
+	for (int i = 0; i < c->n_members; i++)
+		if (is_here(c, &c->members[i]) && (c->members[i].last.round > c->round || c->members[i].last.epoch > c->epoch))
+			return true;
+	return false;
+}
+
 /* *unheld: nobody who is here holds the state of the round; returned: whether it is absent or lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
-	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round};
+	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = anybody_ahead(c)};
 	bool anybody = false, unknown = false;
 	for (int i = 0; i < c->n_members; i++) {
 		const struct core_member *m = &c->members[i];
@@ -122,13 +129,6 @@ void core_watch_state(struct core *c) {
 }
 
 /* ---- the way back ------------------------------------------------------------------------------------------------ */
-
-static bool anybody_ahead(const struct core *c) {
-	for (int i = 0; i < c->n_members; i++)
-		if (is_here(c, &c->members[i]) && (c->members[i].last.round > c->round || c->members[i].last.epoch > c->epoch))
-			return true;
-	return false;
-}
 
 /* Of a store that was restored from an old copy, workers may know a later one; but no word of theirs uses up all that
  * there can be. */

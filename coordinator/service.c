@@ -308,7 +308,13 @@ enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool
 	RV_TRY(service_fault(s, et));
 	RV_TRY(core_ban(s->core, now_us, member, banned, et));
 	RV_TRY(pump(s, now_us, et));
-	service_tell(s, RV_WARN, banned ? "banned" : "unbanned", "member %u is %s", member,
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views);
+	const char *name = "";
+	for (int i = 0; i < n; i++)
+		if (views[i].member == member)
+			name = views[i].name;
+	service_tell(s, RV_WARN, banned ? "banned" : "unbanned", "member %u%s%s is %s", member, name[0] ? ", " : "", name,
 				 banned ? "banned" : "allowed again");
 	return RV_OK;
 }

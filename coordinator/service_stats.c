@@ -186,10 +186,10 @@ static const struct {
 	[CORE_EVENT_WRONG_CHAIN] = {RV_ERROR, "wrong_chain", "holds another state than the run's: it must resync"},
 	[CORE_EVENT_WRONG_SIZE] = {RV_ERROR, "wrong_size",
 							   "has a model of another size than the run's: left out; is it the same release?"},
-	[CORE_EVENT_AHEAD] =
-		{RV_ERROR, "ahead",
-		 "is in a later round than this coordinator: was the store restored from an old copy? `rollback` to the round "
-		 "that this run is at makes it come back"},
+	[CORE_EVENT_AHEAD] = {RV_ERROR, "ahead",
+						  "is in a later round than this coordinator: was the store restored from an old copy? "
+						  "`rollback --force` to the "
+						  "round that this run is at makes it come back"},
 	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
 							"the run waits: no majority has vouched for a full state for too many rounds"},
 	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
@@ -203,10 +203,11 @@ static const struct {
 
 void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap) {
 	out[0] = '\0';
-	if (kept->has_best)
+	bool force = kept->ahead || kept->state == CORE_STATE_ABSENT;
+	if (kept->ahead || kept->has_best)
 		(void)snprintf(out, cap, "rivulet-coordinator rollback --dir %s --to-round %" PRIu64 "%s",
-					   s->cfg.dir != NULL ? s->cfg.dir : "DIR", kept->best_round,
-					   kept->state == CORE_STATE_ABSENT ? " --force" : "");
+					   s->cfg.dir != NULL ? s->cfg.dir : "DIR", kept->ahead ? kept->round : kept->best_round,
+					   force ? " --force" : "");
 }
 
 /* Which members, and what can be done about it: two lines, as news are short. */
@@ -223,7 +224,9 @@ static void tell_not_held(struct service *s, const struct core_event *ev) {
 				 "the run holds at round %" PRIu64 ": %s; held last by members %s", ev->round, sentences[ev->type].text,
 				 who);
 	service_rollback_command(s, &kept, command, sizeof command);
-	if (command[0] != '\0')
+	if (kept.ahead)
+		service_tell(s, RV_WARN, "rollback_possible", "workers are ahead (an old store was restored?): %s", command);
+	else if (command[0] != '\0')
 		service_tell(s, RV_WARN, "rollback_possible", "%s%s",
 					 kept.absent != 0 ? "start one of them with its directory, or give up rounds: "
 									  : "to give up rounds: ",

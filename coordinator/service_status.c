@@ -159,6 +159,7 @@ static json_t *not_held_json(const struct service *s) {
 	(void)json_object_set_new(o, "absent", set_json(kept.absent));
 	(void)json_object_set_new(o, "best_round", kept.has_best ? json_integer((json_int_t)kept.best_round) : json_null());
 	(void)json_object_set_new(o, "best_held_by", set_json(kept.best_held));
+	(void)json_object_set_new(o, "ahead", json_boolean(kept.ahead));
 	service_rollback_command(s, &kept, command, sizeof command);
 	(void)json_object_set_new(o, "command", json_string(command));
 	return o;

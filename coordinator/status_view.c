@@ -100,6 +100,14 @@ static int print_not_held(const json_t *status, FILE *out) {
 	const json_t *o = json_object_get(status, "not_held");
 	if (!json_is_object(o))
 		return 0;
+	if (json_is_true(json_object_get(o, "ahead"))) {
+		(void)fprintf(
+			out,
+			"  the run holds at round %.0f: workers are ahead of this coordinator (its store is an old copy); to "
+			"bring them back:\n  %s\n",
+			number(o, "round"), string(o, "command"));
+		return 2;
+	}
 	(void)fprintf(out, "  the run holds: %s the state of round %.0f\n",
 				  json_is_true(json_object_get(o, "lost")) ? "all who held it have come back without"
 														   : "nobody who is here holds",

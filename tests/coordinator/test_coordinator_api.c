@@ -396,11 +396,15 @@ static void test_ban(void **state) {
 	assert_int_equal(client_join(&k, c, &in, NULL), 200);
 	assert_int_equal(client_report(&k, &rep), 204);
 	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"ban", "--dir", c->dir, "0", NULL}), 0);
+	assert_string_equal(out, "member 0 (tester) is banned\n");
 	rep.seq++;
 	assert_int_equal(client_report(&k, &rep), 403);
 	assert_int_equal(client_join(&k, c, NULL, NULL), 403);
-	assert_int_equal(coordinator_command(out, sizeof out, (const char *const[]){"unban", "--dir", c->dir, "0", NULL}),
-					 0);
+	assert_int_equal(
+		coordinator_command(out, sizeof out, (const char *const[]){"unban", "--dir", c->dir, "nobody", NULL}), 1);
+	assert_non_null(strstr(out, "nobody"));
+	assert_int_equal(
+		coordinator_command(out, sizeof out, (const char *const[]){"unban", "--dir", c->dir, "tester", NULL}), 0);
 	assert_int_equal(client_report(&k, &rep), 204);
 	client_release(&k);
 }

@@ -156,6 +156,7 @@ static void test_an_older_state_is_refused(void **state) {
 	assert_int_equal(RUN("status", "--dir", s->c.dir), 0);
 	expect("\"round\":1,");
 	assert_int_equal(RUN("restore", "--force", "--dir", s->c.dir, s->file), 0);
+	expect("--to-round 0 --force");
 	assert_int_equal(RUN("status", "--dir", s->c.dir), 0);
 	expect("\"round\":0,");
 	coordinator_start(&s->c);

@@ -66,8 +66,8 @@ static void test_bad_command_lines(void **state) {
 	expect("--listen");
 	assert_int_equal(RUN("invite", "--dir", "/x", "--count", "1000"), 2);
 	expect("256");
-	assert_int_equal(RUN("ban", "--dir", "/x", "alice"), 2);
-	expect("alice");
+	assert_int_equal(RUN("ban", "--dir", "/x"), 2);
+	expect("MEMBER");
 	assert_int_equal(RUN("new-run", "--dir", "/x", "--n-embd", "130", "--n-head", "4"), 2);
 	expect("n-embd");
 	assert_int_equal(RUN("serve", "--dir", "/x", "--check"), 1);

@@ -269,11 +269,13 @@ static void test_workers_ahead_of_a_restored_store(void **state) {
 		rig_send(&r, i, &rep);
 	}
 	assert_true(rig_saw(&r, CORE_EVENT_AHEAD, 1));
+	assert_true(kept(&r).ahead);
 	assert_int_equal(roll_back(&r, 1, false, "--force lets them"), RV_E_INVALID);
 	assert_int_equal(roll_back(&r, 1, true, NULL), RV_OK);
 	assert_int_equal(rig_doc(&r)->epoch, 3);
 	assert_int_equal(rig_doc(&r)->epoch_round, 1);
 	rig_round(&r, N);
+	assert_false(kept(&r).ahead);
 	rig_release(&r);
 }
 

@@ -135,6 +135,17 @@ static void test_the_table_says_who_is_missing(void **state) {
 	free(text);
 }
 
+static void test_the_way_back_of_workers_that_are_ahead(void **state) {
+	(void)state;
+	json_t *s = status_at(4, "training");
+	(void)json_object_set_new(
+		s, "not_held", json_pack("{s:i,s:b,s:b,s:s}", "round", 4, "lost", 1, "ahead", 1, "command", "come back"));
+	char *text = table_of(s, 5);
+	assert_non_null(strstr(text, "ahead of this coordinator"));
+	assert_non_null(strstr(text, ":\n  come back\n"));
+	free(text);
+}
+
 static void test_of_the_past_only_the_last_round(void **state) {
 	(void)state;
 	struct status_news told = {0};
@@ -180,6 +191,7 @@ int main(void) {
 		cmocka_unit_test(test_the_table_says_who_is_missing),
 		cmocka_unit_test(test_of_the_past_only_the_last_round),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_the_way_back_of_workers_that_are_ahead),
 		cmocka_unit_test(test_an_empty_status),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
