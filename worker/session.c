@@ -39,6 +39,13 @@ static void stopped_event(struct session *s) {
 	else if (!session_is_up(s))
 		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS, "stopped before training began: %s holds what there is",
 				 dir);
+	else if (session_storage_fails(s))
+		rv_event(s->events, RV_WARN, "stopped",
+				 RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round)), rv_field_bool("saved", false)),
+				 "stopped in round %" PRIu64 ", and not all is saved: %s did not take it (`storage` above says why); "
+				 "make room: rivulet-worker --dir %s then goes on from what is there, and gets the rounds it "
+				 "lacks from peers",
+				 round_round(s->round), dir, dir);
 	else if (!s->exported)
 		rv_event(s->events, RV_INFO, "stopped", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))),
 				 "stopped in round %" PRIu64 " of %" PRId64

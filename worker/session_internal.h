@@ -161,6 +161,8 @@ void session_installed(struct session *s, uint64_t round, bool ok);
 void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot);
 /* Weights and the last line of metrics, then LINGERING. */
 void session_export(struct session *s);
+/* The latest attempt to store something of some kind failed: not all that there is is on disk. */
+bool session_storage_fails(const struct session *s);
 
 /* ---- session_trace.c ---- */
 void session_trace_open(struct session *s);

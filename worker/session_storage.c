@@ -209,6 +209,13 @@ static void tell_storage(struct session *s, const struct store_job *j) {
 	*failed = j->err == RV_OK ? 0 : *failed + 1;
 }
 
+bool session_storage_fails(const struct session *s) {
+	for (int kind = 0; kind < SESSION_STORE_KINDS; kind++)
+		if (s->writes_failed[kind] > 0)
+			return true;
+	return false;
+}
+
 static void finish_job(struct session *s, struct store_job *j) {
 	tell_storage(s, j);
 	switch (j->kind) {

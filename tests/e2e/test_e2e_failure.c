@@ -247,6 +247,22 @@ static void a_worker_whose_disk_is_full(void **state) {
 	json_decref(e2e_wait_event(&e.workers[3], "storage_back", NULL, 0, NULL));
 }
 
+/* Nobody is told that all is saved when it is not. */
+static void stopped_while_its_disk_is_full(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, endless, 3);
+	e2e_start_workers(&e, 2);
+	e.file_limit = 30000;
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[2], "storage", NULL, 0, NULL));
+	e2e_signal(&e.workers[2], SIGINT);
+	assert_int_equal(e2e_wait_exit(&e.workers[2]), 0);
+	json_t *stopped = e2e_wait_event(&e.workers[2], "stopped", NULL, 0, NULL);
+	assert_true(json_is_false(json_object_get(stopped, "saved")));
+	json_decref(stopped);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(killed_in_the_middle_and_back_again, teardown),
@@ -255,6 +271,7 @@ int main(void) {
 		cmocka_unit_test_teardown(frozen_in_the_middle, teardown),
 		cmocka_unit_test_teardown(frozen_for_some_rounds_and_thawed, teardown),
 		cmocka_unit_test_teardown(a_worker_whose_disk_is_full, teardown),
+		cmocka_unit_test_teardown(stopped_while_its_disk_is_full, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
