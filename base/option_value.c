@@ -204,6 +204,26 @@ static enum rv_err parse_string(const struct rv_option *o, const char *text, cha
 	return RV_OK;
 }
 
+static bool nearest_choice(const char *choices, const char *text, char *out, size_t cap) {
+	enum { CHOICES_MAX = 16, CHOICE_BYTES = 64 };
+	char names[CHOICES_MAX][CHOICE_BYTES];
+	const char *list[CHOICES_MAX];
+	int n = 0;
+	for (const char *at = choices; n < CHOICES_MAX;) {
+		int len = (int)strcspn(at, "|");
+		(void)snprintf(names[n], CHOICE_BYTES, "%.*s", len, at);
+		list[n] = names[n];
+		n++;
+		if (!at[len])
+			break;
+		at += len + 1;
+	}
+	const char *near = rv_nearest_name(text, list, n);
+	if (near)
+		(void)snprintf(out, cap, "%s", near);
+	return near != NULL;
+}
+
 static enum rv_err parse_enum(const struct rv_option *o, const char *text, char *out, struct rv_errtext *et) {
 	size_t n = strlen(text);
 	const char *at = o->choices;
@@ -215,6 +235,10 @@ static enum rv_err parse_enum(const struct rv_option *o, const char *text, char 
 			break;
 		at += len + 1;
 	}
+	char near[64];
+	if (nearest_choice(o->choices, text, near, sizeof near))
+		return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be one of %s; did you mean %s?", o->name, text, o->choices,
+					   near);
 	return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be one of %s", o->name, text, o->choices);
 }
 

@@ -132,7 +132,7 @@ static void print_result(struct session *s) {
 					   rv_field_int("steps", (int64_t)atomic_load(&s->run->steps_done)), rv_field_str("chain", chain),
 					   rv_field_str("state", state)),
 			 "%" PRIu64 " rounds of %d workers, %" PRIu64
-			 " inner steps: every state hash is the recorded one\nchain %s\nstate %s",
+			 " inner steps: every state hash is the recorded one; chain %s, state %s",
 			 g->round, s->n, (uint64_t)atomic_load(&s->run->steps_done), chain, state);
 }
 

@@ -47,7 +47,7 @@ static enum rv_err run_sweep(void *opts, const struct rv_args *args, struct rv_e
 	return e;
 }
 
-/* Parses all that a start would; --check runs it. */
+/* Parses all that a start would, of a file named on the command line too. */
 static enum rv_err check_cells(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	struct sweep_options *o = malloc(sizeof *o);
 	struct sweep *s = calloc(1, sizeof *s);
@@ -83,7 +83,7 @@ struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_M
 				   "the same options, one `name = values` a line.",
 		.options = table,
 		.opts_bytes = sizeof(struct sweep_options),
-		.check_files = check_cells,
+		.check = check_cells,
 		.run = run_sweep,
 	};
 }

@@ -65,7 +65,8 @@ static enum rv_err load_link(const char *dir, const char *link, struct membershi
 	e = invite_parse(text, &stored, et);
 	free(text);
 	if (e != RV_OK)
-		return rv_fail_context(et, e, "%s/run.link", dir);
+		return rv_fail_context(et, e, "%s/run.link is damaged; remove it, and give the link that this worker joined by",
+							   dir);
 	m->invite = stored;
 	if (!link)
 		return RV_OK;
@@ -99,7 +100,11 @@ static enum rv_err load_config(const char *dir, struct membership *m, struct rv_
 	RV_TRY(read_text(dir, "run.conf", NET_MAX_CONFIG_BYTES - 1, &text, et));
 	snprintf(m->config_text, sizeof m->config_text, "%s", text);
 	free(text);
-	RV_TRY(run_config_parse(&m->config, path, m->config_text, et));
+	enum rv_err e = run_config_parse(&m->config, path, m->config_text, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e,
+							   "the run's configuration is damaged; remove run.conf, and start with --data as at "
+							   "first: the coordinator sends it anew");
 	m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
 	return RV_OK;
 }
@@ -109,16 +114,23 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 	*m = (struct membership){0};
 	RV_TRY(load_link(dir, link, m, et));
 	path_in(dir, "identity.key", path);
-	RV_TRY(identity_load_or_create(path, &m->identity, NULL, et));
-	enum rv_err e = load_config(dir, m, et);
+	enum rv_err e = identity_load_or_create(path, &m->identity, NULL, et);
+	if (e == RV_E_CORRUPT)
+		return rv_fail_context(et, e, "this worker's key is damaged: restore it, or join with a new link and --dir");
+	RV_TRY(e);
+	e = load_config(dir, m, et);
 	if (e == RV_E_NOTFOUND)
 		return RV_OK; /* not joined yet */
 	RV_TRY(e);
 	RV_TRY(read_text(dir, "member.conf", 4096, &text, et));
 	e = parse_member(dir, text, m, et);
 	free(text);
-	m->joined = e == RV_OK;
-	return e;
+	if (e != RV_OK)
+		return rv_fail_context(et, e,
+							   "what the coordinator said is damaged; remove member.conf and run.conf, and start with "
+							   "--data as at first: it says so again");
+	m->joined = true;
+	return RV_OK;
 }
 
 /* ---- storing --------------------------------------------------------------------------------------------------------

@@ -173,7 +173,9 @@ static void enums_know_their_choices(void **state) {
 	struct rv_errtext et = {0};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_int_equal(set(&d, "late", bad[i], &et), RV_E_INVALID);
-	assert_string_equal(et.text, "late = discard|: must be one of keep|discard");
+	assert_string_equal(et.text, "late = discard|: must be one of keep|discard; did you mean discard?");
+	assert_int_equal(set(&d, "late", "other", &et), RV_E_INVALID);
+	assert_string_equal(et.text, "late = other: must be one of keep|discard");
 	assert_string_equal(d.late, "discard");
 }
 

@@ -85,6 +85,7 @@ static void test_cells_are_trained_once(void **state) {
 static void test_printed_commands_merge(void **state) {
 	(void)state;
 	char commands[OUTPUT_BYTES], path[COMMAND_BYTES];
+	assert_int_equal(sweep("--codec int3,fp32"), 2);
 	assert_int_equal(sweep("--print"), 0);
 	assert_int_equal(count("rivulet train "), 4);
 	memcpy(commands, output, sizeof commands);

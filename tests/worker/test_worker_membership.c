@@ -123,6 +123,36 @@ static void another_runs_link_is_refused(void **state) {
 	membership_release(&again);
 }
 
+static void spoil(const struct scene *s, const char *file) {
+	char path[128];
+	snprintf(path, sizeof path, "%s/%s", s->dir, file);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs("n-embd = ?\n", f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Later files are read first. */
+static void what_is_damaged_says_what_to_do(void **state) {
+	static const struct {
+		const char *file, *says;
+	} cases[] = {{"member.conf", "remove member.conf"},
+				 {"run.conf", "remove run.conf"},
+				 {"identity.key", "a new link"},
+				 {"run.link", "give the link"}};
+	struct scene *s = *state;
+	join(s);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct membership again;
+		struct rv_errtext et = {0};
+		spoil(s, cases[i].file);
+		assert_int_not_equal(membership_load(s->dir, NULL, &again, &et), RV_OK);
+		if (!strstr(et.text, cases[i].says))
+			fail_msg("'%s' is not in '%s'", cases[i].says, et.text);
+		membership_release(&again);
+	}
+}
+
 static void a_new_address_of_the_same_run_is_taken(void **state) {
 	struct scene *s = *state;
 	struct membership again;
@@ -159,6 +189,7 @@ int main(void) {
 		T(the_second_start_needs_no_link),         T(the_token_is_not_kept),
 		T(without_a_link_it_says_what_is_needed),  T(another_runs_link_is_refused),
 		T(a_new_address_of_the_same_run_is_taken), T(lies_in_the_answer_are_found),
+		T(what_is_damaged_says_what_to_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
