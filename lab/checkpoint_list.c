@@ -45,11 +45,11 @@ static void add_state_file(const struct worker_rounds *w, enum state_kind kind, 
 	if (e != RV_OK)
 		snprintf(state, sizeof state, "damaged: %s", without_path(et.text, w->store.dir));
 	else if (base && checkpoint_start_before(w->index, UINT64_MAX, &start) && start.round == round)
-		snprintf(state, sizeof state, "ok, recovery starts here");
+		snprintf(state, sizeof state, "header ok, recovery starts here");
 	else if (!base && !checkpoint_proved(w->index, round))
 		snprintf(state, sizeof state, "a vote; nothing proves that it was committed");
 	else
-		snprintf(state, sizeof state, "ok");
+		snprintf(state, sizeof state, "header ok");
 	add_row(rows, name, json_integer((json_int_t)round), bytes, w->store.cfg.n, state);
 }
 

@@ -74,8 +74,8 @@ static void test_list(void **state) {
 	assert_string_equal(text_of("rounds"), "0-2, 4-9");
 	assert_string_equal(text_of("recovery"), "round 9, from base-8.rvs and 1 log entries");
 	assert_int_equal(count_of("files"), 12);
-	assert_string_equal(state_of("base-8.rvs"), "ok, recovery starts here");
-	assert_string_equal(state_of("base-4.rvs"), "ok");
+	assert_string_equal(state_of("base-8.rvs"), "header ok, recovery starts here");
+	assert_string_equal(state_of("base-4.rvs"), "header ok");
 	assert_string_equal(state_of("log-9.rvl"), "a vote; nothing proves that it was committed");
 	assert_non_null(strstr(state_of("log-2.rvl"), "damaged: its header is damaged"));
 }
