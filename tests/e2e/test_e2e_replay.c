@@ -82,6 +82,32 @@ static void a_worker_that_lost_the_shared_state(void **state) {
 	check_a_run(state, true);
 }
 
+/* Its replica on disk is ahead of what it starts from, and is written anew: it evaluates again all the same. */
+static void the_first_participant_went_back_and_evaluates(void **state) {
+	static struct e2e e;
+	char chain[65], full[65], dir[E2E_PATH];
+	*state = &e;
+	e2e_open(&e, config, 3);
+	e2e_start_workers(&e, 3);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 20, NULL));
+	e2e_signal(&e.workers[0], SIGKILL);
+	(void)e2e_wait_exit(&e.workers[0]);
+	remove_state(&e, 0);
+	e.worker_args[0] = "--eval-every";
+	e.worker_args[1] = "5";
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "eval", "round", 21, NULL));
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
+	e2e_worker_dir(&e, 0, dir);
+	json_t *end = e2e_metrics(dir, "end");
+	assert_true(json_real_value(json_object_get(end, "loss")) > 0.1);
+	json_decref(end);
+	e2e_worker_dir(&e, 1, dir);
+	end = e2e_metrics(dir, "end");
+	assert_true(json_is_null(json_object_get(end, "loss")));
+	json_decref(end);
+}
+
 /* Another text is another run: the first round whose bits differ is named. */
 static void other_data_are_noticed(void **state) {
 	static struct e2e e;
@@ -101,6 +127,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
 		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
+		cmocka_unit_test_teardown(the_first_participant_went_back_and_evaluates, teardown),
 		cmocka_unit_test_teardown(other_data_are_noticed, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
