@@ -39,7 +39,7 @@ static void stopped_event(struct session *s) {
 	else if (!session_is_up(s))
 		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS, "stopped before training began: %s holds what there is",
 				 dir);
-	else if (session_storage_fails(s))
+	else if (!s->exported && session_storage_fails(s))
 		rv_event(s->events, RV_WARN, "stopped",
 				 RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round)), rv_field_bool("saved", false)),
 				 "stopped in round %" PRIu64 ", and not all is saved: %s did not take it (`storage` above says why); "
