@@ -47,6 +47,7 @@ struct control_client {
 	bool has_document;
 	uint64_t seq;     /* of the latest document */
 	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */
+	uint32_t report_version; /* of the report under way */
 	struct document doc;
 	struct join_reply joined;
 	uint8_t buffer[NET_MAX_REPORT_BYTES];
@@ -180,7 +181,7 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 static void report_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
-	if (r->err == RV_OK && r->status == HTTP_CONFLICT && c->version > CONTROL_VERSION_MIN) {
+	if (r->err == RV_OK && r->status == HTTP_CONFLICT && c->report_version > CONTROL_VERSION_MIN) {
 		c->version = CONTROL_VERSION_MIN; /* an older release has taken the coordinator's place */
 		failed(k, "report: the coordinator speaks another version of the protocol than before");
 		return;
@@ -199,6 +200,7 @@ static void report_done(void *ctx, const struct http_reply *r) {
 
 static void start_report(struct control_client *c) {
 	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
+	c->report_version = c->version; /* a document may change it before the answer comes */
 	report_encode(&c->latest, c->version, &w);
 	c->latest_changed = false;
 	struct http_request rq = {.path = "/v1/report",

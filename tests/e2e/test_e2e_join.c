@@ -56,6 +56,11 @@ static int64_t latest(const struct e2e *e, int i, const char *name) {
 static void assert_same_chain(struct e2e *e, int a, int b, int64_t round) {
 	json_t *x = e2e_wait_event(&e->workers[a], "round", "round", round, NULL);
 	json_t *y = e2e_wait_event(&e->workers[b], "round", "round", round, NULL);
+	int64_t later = e2e_int(x, "round") > e2e_int(y, "round") ? e2e_int(x, "round") : e2e_int(y, "round");
+	json_decref(x); /* one may have come in later */
+	json_decref(y);
+	x = e2e_wait_event(&e->workers[a], "round", "round", later, NULL);
+	y = e2e_wait_event(&e->workers[b], "round", "round", later, NULL);
 	assert_int_equal(e2e_int(x, "round"), e2e_int(y, "round"));
 	assert_string_equal(e2e_text(x, "chain"), e2e_text(y, "chain"));
 	json_decref(x);
