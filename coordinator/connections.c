@@ -75,7 +75,10 @@ enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, 
 void connections_free(struct connections *c) {
 	if (c == NULL)
 		return;
-	RV_ASSERT(c->count == 0);
+	while (c->first != NULL) { /* which libevent has not come to free */
+		(void)SSL_set_ex_data(c->first->ssl, c->ex_index, NULL);
+		drop(c->first);
+	}
 	(void)CRYPTO_free_ex_index(CRYPTO_EX_INDEX_SSL, c->ex_index);
 	free(c);
 }

@@ -162,6 +162,13 @@ void server_stop(struct server *s) {
 	(void)event_base_loopbreak(s->base);
 }
 
+/* libevent frees connections in callbacks that it defers, some of them twice. */
+static void run_deferred(struct server *s) {
+	enum { TURNS = 16 };
+	for (int i = 0; i < TURNS && s->connections != NULL && connections_count(s->connections) > 0; i++)
+		(void)event_base_loop(s->base, EVLOOP_NONBLOCK);
+}
+
 void server_free(struct server *s) {
 	if (s == NULL)
 		return;
@@ -175,8 +182,10 @@ void server_free(struct server *s) {
 		event_free(s->timer);
 	if (s->signal != NULL)
 		event_free(s->signal);
-	if (s->base != NULL)
-		event_base_free(s->base); /* runs what libevent has deferred, the freeing of connections among it */
+	if (s->base != NULL) {
+		run_deferred(s);
+		event_base_free(s->base);
+	}
 	connections_free(s->connections);
 	SSL_CTX_free(s->tls);
 	free(s);
