@@ -24,10 +24,10 @@
 enum {
 	JOBS_MAX = 256,
 	FULL_WORKERS = 8,
-	FULL_ROUNDS = 400,
+	FULL_ROUNDS = 900,
 	QUICK_WORKERS = 4,
-	QUICK_ROUNDS = 150,
-	ROUNDS_FOR_A_POINT = 60, /* a point is begun when so many are left */
+	QUICK_ROUNDS = 450,
+	ROUNDS_FOR_A_POINT = 250, /* a point is begun when so many are left */
 	DIR_BYTES = 128,
 	WHY_BYTES = 2048
 };
