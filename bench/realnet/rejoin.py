@@ -18,6 +18,7 @@ from shaped import ShapedNet, what_is_missing
 
 UPLINKS = (0.8, 0.6, 0.4)
 KILLED = 1  # of the donors
+ROUNDS_BEFORE = 12  # a base is 8 bytes a parameter and a round's log 1: a joiner goes by the log alone when that is less
 JOINER_SITE = 6
 CONFIG = {"n-head": 4, "context": 16, "batch": 1, "steps-per-round": 1, "rounds": 100000, "base-every": 2,
           "data-shards": 4, "min-workers": 4, "grace-ms": 2000}
@@ -45,10 +46,10 @@ def base_round(cluster):
 
 
 def hold(c, a):
-    """Rounds until there is a base; then the fourth worker goes, and the run waits."""
+    """Rounds until a base is the shorter way; then the fourth worker goes, and the run waits."""
     c.start_coordinator()
     c.add_workers(4)
-    c.wait("a base", a.setup, lambda: len(c.commits()) >= 3 and base_round(c) >= 2)
+    c.wait("a base", a.setup, lambda: len(c.commits()) >= ROUNDS_BEFORE and base_round(c) >= ROUNDS_BEFORE)
     c.workers[3].kill9()
     waits = lambda: any(e.get("event") == "waiting" and e.get("missing") == 1 for e in c.workers[0].events.fresh())
     c.wait("the run to wait", a.setup, waits)
@@ -85,7 +86,8 @@ def measure(a, c, net):
     c.wait("the joiner to be level", 60 + 4 * ideal_s, lambda: joiner.is_level(rounds))
     first, last = joiner.events("fetch")[0]["t"], max(e["t"] for e in joiner.events("installed") + joiner.events("round"))
     after = net.stats()
-    logs = len([e for e in joiner.events("fetch") if e["what"] == "log"])
+    base = joiner.events("installed")[-1]["round"]
+    logs = len([e for e in joiner.events("round") if e["round"] > base])
     line = a.rate * 1e6 / 8
     state = parameters * 8
     received = after["down"][JOINER_SITE - 1] - before["down"][JOINER_SITE - 1]
