@@ -13,7 +13,7 @@
 
 enum { RV_EXIT_OK = 0, RV_EXIT_FAULT = 1, RV_EXIT_USAGE = 2, RV_EXIT_CANCELLED = 130 };
 
-enum { RV_PROGRAM_ARGS_MAX = 64 };
+enum { RV_PROGRAM_ARGS_MAX = 1024 };
 
 /* What stands on the command line beside the options. Borrows from argv. */
 struct rv_args {

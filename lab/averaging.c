@@ -25,6 +25,9 @@ static void encode(void *ctx, int i) {
 	struct outer_device device = {.be = NULL};
 	r->faults[i] = outer_device_encode(&device, r->replicas[i], &start, r->encoded[i], &r->fault_texts[i]);
 	outer_device_unpin(&device);
+	if (r->faults[i] == RV_OK)
+		r->faults[i] = codec_loss_measure(&start, replica_theta(r->replicas[i]), r->encoded[i], &r->codec_losses[i],
+										  &r->fault_texts[i]);
 }
 
 static void tick(void *ctx) {
@@ -47,6 +50,10 @@ enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errte
 
 enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
 	RV_TRY(for_all(r, encode, et));
+	for (int i = 0; i < r->n_replicas; i++) {
+		out->codec_error += r->codec_losses[i].error / r->n_replicas;
+		out->codec_cosine += r->codec_losses[i].cosine / r->n_replicas;
+	}
 	return replica_spread_measure(r, out, et);
 }
 

@@ -2,24 +2,7 @@
 #include "lab/commands.h"
 #include "lab/sweep_run.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-/* FILE has the command line's options, one a line; what the command line gives wins. */
-static enum rv_err take_file(const char *path, struct sweep_options *o, struct rv_errtext *et) {
-	struct rv_option table[SWEEP_OPTIONS_MAX];
-	sweep_options_table(table, SWEEP_OPTIONS_MAX);
-	struct sweep_options *file = calloc(1, sizeof *file);
-	if (!file)
-		return rv_fail(et, RV_E_NOMEM, "no memory for a sweep");
-	rv_options_defaults(table, file);
-	enum rv_err e = rv_options_parse_file(table, file, path, et);
-	if (e == RV_OK)
-		sweep_options_fill(o, file);
-	free(file);
-	return e;
-}
 
 static void print_summary(const struct sweep *s) {
 	if (isatty(STDOUT_FILENO))
@@ -28,40 +11,43 @@ static void print_summary(const struct sweep *s) {
 		   s->opts->out, isatty(STDOUT_FILENO) ? "" : "\"}");
 }
 
+/* A sweep in memory, with what it borrows. */
+struct opened {
+	struct sweep_file file;
+	struct sweep sweep;
+};
+
+static enum rv_err open_sweep(const struct sweep_options *o, const struct rv_args *args, struct opened *s,
+							  struct rv_errtext *et) {
+	*s = (struct opened){.file.n = 0};
+	RV_TRY(sweep_file_read(args->n > 0 ? args->at[0] : NULL, o, &s->file, et));
+	return sweep_open(&s->file, &s->sweep, et);
+}
+
+static void close_sweep(struct opened *s) {
+	sweep_release(&s->sweep);
+	sweep_file_release(&s->file);
+}
+
 static enum rv_err run_sweep(void *opts, const struct rv_args *args, struct rv_errtext *et) {
-	struct sweep_options *o = opts;
-	struct sweep *s = calloc(1, sizeof *s);
-	if (!s)
-		return rv_fail(et, RV_E_NOMEM, "no memory for a sweep");
-	enum rv_err e = args->n > 0 ? take_file(args->at[0], o, et) : RV_OK;
-	if (e == RV_OK)
-		e = sweep_open(o, s, et);
-	if (e == RV_OK && o->print)
-		sweep_print_commands(s, stdout);
+	struct opened s;
+	enum rv_err e = open_sweep(opts, args, &s, et);
+	bool print = e == RV_OK && s.sweep.opts->print;
+	if (print)
+		sweep_print_commands(&s.sweep, stdout);
 	else if (e == RV_OK)
-		e = sweep_run(s, et);
-	if (e == RV_OK && !o->print)
-		print_summary(s);
-	sweep_release(s);
-	free(s);
+		e = sweep_run(&s.sweep, et);
+	if (e == RV_OK && !print)
+		print_summary(&s.sweep);
+	close_sweep(&s);
 	return e;
 }
 
 /* Parses all that a start would, of a file named on the command line too. */
 static enum rv_err check_cells(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
-	struct sweep_options *o = malloc(sizeof *o);
-	struct sweep *s = calloc(1, sizeof *s);
-	enum rv_err e = o && s ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a sweep");
-	if (e == RV_OK) {
-		memcpy(o, opts, sizeof *o);
-		e = args->n > 0 ? take_file(args->at[0], o, et) : RV_OK;
-	}
-	if (e == RV_OK)
-		e = sweep_open(o, s, et);
-	if (s)
-		sweep_release(s);
-	free(s);
-	free(o);
+	struct opened s;
+	enum rv_err e = open_sweep(opts, args, &s, et);
+	close_sweep(&s);
 	return e;
 }
 
@@ -72,15 +58,19 @@ struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_M
 		.synopsis = "[FILE]",
 		.args_max = 1,
 		.help = "Train every combination of some options' values, and compare.",
-		.details = "Any option of `rivulet train` may have several values, separated by commas: --sync-every 1,8,32 "
-				   "--workers 2,4\n"
-				   "--seed 1,2,3 trains 18 runs, each in OUT/ID/ (sweep.json, metrics.jsonl, train.log, weights), "
-				   "where ID is a hash\n"
-				   "of what decides the result. OUT/summary.csv has a row for each. The same command goes on where it "
-				   "was stopped,\n"
-				   "and merges runs that were made elsewhere with the commands of --print (Slurm arrays, GNU "
-				   "parallel). FILE holds\n"
-				   "the same options, one `name = values` a line.",
+		.details =
+			"Any option of `rivulet train` may have several values, separated by commas: --sync-every 1,8,32 "
+			"--workers 2,4\n"
+			"--seed 1,2,3 trains 18 runs, each in OUT/ID/ (sweep.json, metrics.jsonl, train.log, weights), "
+			"where ID is a hash\n"
+			"of what decides the result. OUT/summary.csv has a row for each. The same command goes on where it "
+			"was stopped,\n"
+			"and merges runs that were made elsewhere with the commands of --print (Slurm arrays, GNU "
+			"parallel).\n\n"
+			"FILE holds the same options, one `name = values` a line; the command line wins. A line [name] begins "
+			"a section: what\n"
+			"stands before the first holds for all, and each is a product of its own; a run that two have in "
+			"common is trained once.",
 		.options = table,
 		.opts_bytes = sizeof(struct sweep_options),
 		.check = check_cells,

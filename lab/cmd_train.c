@@ -219,6 +219,8 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 		.chain = r->global.chain,
 		.delta_norm = done->delta_norm,
 		.delta_cosine = done->delta_cosine,
+		.codec_error = done->codec_error,
+		.codec_cosine = done->codec_cosine,
 	};
 	RV_TRY(metrics_write_round(s->metrics, &line, et));
 	RV_TRY(evaluate(s, lab_run_finished(r) ? 0 : (int)s->opts->eval_batches, et));

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/run_config.h"
+#include "lab/codec_loss.h"
 #include "outer/global.h"
 #include "worker/train/data.h"
 #include "worker/train/replica.h"
@@ -30,8 +31,9 @@ struct lab_round {
 	int participants;
 	int64_t compute_us, reduce_us; /* mean over the workers; the joining */
 	/* Of the workers' outer gradients, before encoding; 0 where there are none, or only one. */
-	double delta_norm;   /* mean L2 norm */
-	double delta_cosine; /* mean over pairs */
+	double delta_norm;                /* mean L2 norm */
+	double delta_cosine;              /* mean over pairs */
+	double codec_error, codec_cosine; /* what encoding did to them (codec_loss.h): means over the workers */
 };
 
 struct lab_config;
@@ -97,7 +99,8 @@ struct lab_run {
 	struct rv_errtext fault_texts[LAB_MAX_WORKERS];
 	/* Of methods that average: */
 	struct global_state global;
-	uint8_t *encoded[LAB_MAX_WORKERS]; /* each worker's outer gradient */
+	uint8_t *encoded[LAB_MAX_WORKERS];               /* each worker's outer gradient */
+	struct codec_loss codec_losses[LAB_MAX_WORKERS]; /* of the round */
 	uint8_t *reduced;
 	uint64_t steps_goal;                   /* of the training under way */
 	uint64_t kept_tokens[LAB_MAX_WORKERS]; /* of rounds that a worker missed, and whose progress it has kept */

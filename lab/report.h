@@ -27,7 +27,8 @@ struct report_member {
 	double ddp_bytes; /* run_record_ddp_bytes */
 	int n_rounds;     /* that are in its file */
 	uint64_t least_participants, most_participants;
-	double delta_cosine, delta_norm; /* means over the rounds that have them; NaN: none has */
+	/* Means over the rounds that have them; NaN: none has. */
+	double delta_cosine, delta_norm, codec_error, codec_cosine;
 };
 
 struct report_run {
@@ -56,7 +57,7 @@ struct report_group {
 	const struct report_run *runs;         /* borrowed from report.runs */
 	int n_runs, n_ended;
 	int series; /* number of the series; ascending, not without gaps */
-	struct report_spread loss, average_loss, replica_loss, delta_cosine, delta_norm;
+	struct report_spread loss, average_loss, replica_loss, delta_cosine, delta_norm, codec_error, codec_cosine;
 	struct report_spread bytes_sent, tokens, wall_s, utilisation; /* the last two: on the chosen line */
 };
 

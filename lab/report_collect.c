@@ -24,13 +24,6 @@ static void thin_evals(struct run_record *r) {
 	r->n_evals = n;
 }
 
-static void add_finite(double v, double *sum, int *n) {
-	if (isfinite(v)) {
-		*sum += v;
-		++*n;
-	}
-}
-
 /* Takes over the record; of its rounds what is needed. */
 static struct report_member member_of(const struct run_record *r) {
 	struct report_member m = {.record = *r,
@@ -38,17 +31,15 @@ static struct report_member member_of(const struct run_record *r) {
 							  .ddp_bytes = run_record_ddp_bytes(r),
 							  .n_rounds = r->n_rounds,
 							  .least_participants = UINT64_MAX};
-	double cosine = 0, norm = 0;
-	int n_cosine = 0, n_norm = 0;
 	for (int i = 0; i < r->n_rounds; i++) {
 		uint64_t n = r->rounds[i].participants;
 		m.least_participants = n > 0 && n < m.least_participants ? n : m.least_participants;
 		m.most_participants = n > m.most_participants ? n : m.most_participants;
-		add_finite(r->rounds[i].delta_cosine, &cosine, &n_cosine);
-		add_finite(r->rounds[i].delta_norm, &norm, &n_norm);
 	}
-	m.delta_cosine = n_cosine > 0 ? cosine / n_cosine : NAN;
-	m.delta_norm = n_norm > 0 ? norm / n_norm : NAN;
+	m.delta_cosine = run_record_mean(r, offsetof(struct record_round, delta_cosine));
+	m.delta_norm = run_record_mean(r, offsetof(struct record_round, delta_norm));
+	m.codec_error = run_record_mean(r, offsetof(struct record_round, codec_error));
+	m.codec_cosine = run_record_mean(r, offsetof(struct record_round, codec_cosine));
 	free(m.record.rounds);
 	m.record.rounds = NULL;
 	m.record.n_rounds = 0;

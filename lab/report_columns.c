@@ -70,6 +70,8 @@ SPREAD(average_of, average_loss)
 SPREAD(replica_of, replica_loss)
 SPREAD(cosine_of, delta_cosine)
 SPREAD(norm_of, delta_norm)
+SPREAD(codec_error_of, codec_error)
+SPREAD(codec_cosine_of, codec_cosine)
 SPREAD(bytes_of, bytes_sent)
 SPREAD(tokens_of, tokens)
 SPREAD(wall_of, wall_s)
@@ -132,6 +134,8 @@ const struct report_column report_columns[] = {
 	 .is_count = true},
 	{.name = "delta_cosine", .header = "cosine of outer gradients", .number = cosine_of, .format = "%.3f"},
 	{.name = "delta_norm", .header = "norm of outer gradients", .number = norm_of, .format = "%.3g"},
+	{.name = "codec_error", .header = "relative error of the codec", .number = codec_error_of, .format = "%.4f"},
+	{.name = "codec_cosine", .number = codec_cosine_of, .format = "%.6f"},
 	{.name = NULL},
 };
 
@@ -216,6 +220,8 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 							  r->totals.bytes_sent,
 							  m->delta_cosine,
 							  m->delta_norm,
+							  m->codec_error,
+							  m->codec_cosine,
 							  r->totals.compute_s,
 							  r->totals.reduce_s,
 							  r->totals.idle_s,
@@ -237,7 +243,8 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 
 void report_csv_runs(const struct report *p, FILE *out) {
 	(void)fputs("configuration,directory,seed,records,state,rounds,tokens,loss,average_loss,replica_loss,bytes_sent,"
-				"delta_cosine,delta_norm,compute_s,reduce_s,idle_s,wall_s,line_wall_s,line_utilisation\r\n",
+				"delta_cosine,delta_norm,codec_error,codec_cosine,compute_s,reduce_s,idle_s,wall_s,line_wall_s,line_"
+				"utilisation\r\n",
 				out);
 	for (int i = 0; i < p->n_groups; i++)
 		for (int k = 0; k < p->groups[i].n_runs; k++)

@@ -201,7 +201,19 @@ static void label_group(struct report_group *g, const struct varying *v) {
 /* ---- numbers --------------------------------------------------------------------------------------------------------
  */
 
-enum quantity { LOSS, AVERAGE_LOSS, REPLICA_LOSS, COSINE, NORM, BYTES, TOKENS, WALL, UTILISATION };
+enum quantity {
+	LOSS,
+	AVERAGE_LOSS,
+	REPLICA_LOSS,
+	COSINE,
+	NORM,
+	CODEC_ERROR,
+	CODEC_COSINE,
+	BYTES,
+	TOKENS,
+	WALL,
+	UTILISATION
+};
 
 static double quantity_of(const struct report_run *r, enum quantity q) {
 	const struct report_member *m = r->evals_of;
@@ -216,6 +228,10 @@ static double quantity_of(const struct report_run *r, enum quantity q) {
 		return m->delta_cosine;
 	case NORM:
 		return m->delta_norm;
+	case CODEC_ERROR:
+		return m->codec_error;
+	case CODEC_COSINE:
+		return m->codec_cosine;
 	case BYTES:
 		return r->totals.bytes_sent;
 	case TOKENS:
@@ -258,6 +274,8 @@ static void measure(struct report_group *g) {
 	g->replica_loss = spread_of(g, REPLICA_LOSS);
 	g->delta_cosine = spread_of(g, COSINE);
 	g->delta_norm = spread_of(g, NORM);
+	g->codec_error = spread_of(g, CODEC_ERROR);
+	g->codec_cosine = spread_of(g, CODEC_COSINE);
 	g->bytes_sent = spread_of(g, BYTES);
 	g->tokens = spread_of(g, TOKENS);
 	g->wall_s = spread_of(g, WALL);

@@ -68,7 +68,9 @@ static bool take_round(struct run_record *r, json_t *line) {
 								.reduce_s = (double)count(line, "reduce_us") * us,
 								.idle_s = (double)count(line, "idle_us") * us,
 								.delta_norm = number(line, "delta_norm"),
-								.delta_cosine = number(line, "delta_cosine")};
+								.delta_cosine = number(line, "delta_cosine"),
+								.codec_error = number(line, "codec_error"),
+								.codec_cosine = number(line, "codec_cosine")};
 	return true;
 }
 
@@ -178,6 +180,19 @@ struct record_totals run_record_totals(const struct run_record *r) {
 	if (r->ended && isfinite(r->final_loss))
 		t.loss = r->final_loss;
 	return t;
+}
+
+double run_record_mean(const struct run_record *r, size_t field) {
+	double sum = 0;
+	int n = 0;
+	for (int i = 0; i < r->n_rounds; i++) {
+		double v = *(const double *)((const char *)&r->rounds[i] + field);
+		if (isfinite(v)) {
+			sum += v;
+			n++;
+		}
+	}
+	return n > 0 ? sum / n : NAN;
 }
 
 double run_record_ddp_bytes(const struct run_record *r) {

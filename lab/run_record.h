@@ -5,6 +5,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { RECORD_NAME_BYTES = 64, RECORD_MAX_ROUNDS = 1000000, RECORD_MAX_FILE_BYTES = 256 << 20 };
@@ -13,7 +14,7 @@ struct record_round {
 	uint64_t round, tokens, participants;
 	double train_loss, bytes_sent, formula_bytes;
 	double compute_s, reduce_s, idle_s;
-	double delta_norm, delta_cosine; /* NaN: not known */
+	double delta_norm, delta_cosine, codec_error, codec_cosine; /* NaN: not known */
 };
 
 struct record_eval {
@@ -46,6 +47,8 @@ struct record_totals {
 	double loss; /* at the end; before it, of the latest evaluation; NaN: not measured */
 };
 struct record_totals run_record_totals(const struct run_record *r);
+/* The mean of a field of record_round (its offset; a double) over the rounds that have it; NaN: none has. */
+double run_record_mean(const struct run_record *r, size_t field);
 /* What data-parallel training with fp32 gradients would have sent per worker for the same steps. */
 double run_record_ddp_bytes(const struct run_record *r);
 

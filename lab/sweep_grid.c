@@ -90,6 +90,7 @@ void sweep_options_fill(struct sweep_options *o, const struct sweep_options *fil
 		memcpy(o->out, file->out, sizeof o->out);
 	if (strcmp(o->replicas_mode, "fixed-steps") == 0)
 		memcpy(o->replicas_mode, file->replicas_mode, sizeof o->replicas_mode);
+	memcpy(o->section, file->section, sizeof o->section);
 }
 
 /* ---- the grid -------------------------------------------------------------------------------------------------------
@@ -171,6 +172,7 @@ static enum rv_err set_axes(struct sweep_grid *g, const struct sweep_options *o,
 enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g, struct rv_errtext *et) {
 	*g = (struct sweep_grid){
 		.n_cells = 1, .fixed_tokens = strcmp(o->replicas_mode, "fixed-tokens") == 0, .total_steps = o->total_steps};
+	memcpy(g->section, o->section, sizeof g->section);
 	train_options_table(g->table, TRAIN_OPTIONS_MAX);
 	rv_options_defaults(g->table, &g->base);
 	struct sweep_options *all = malloc(sizeof *all);
@@ -203,11 +205,15 @@ void sweep_grid_release(struct sweep_grid *g) {
 /* ---- cells ----------------------------------------------------------------------------------------------------------
  */
 
-/* The last axis runs fastest. */
-const char *sweep_grid_value(const struct sweep_grid *g, int i, int a) {
+/* Of axis `a` in cell i: the last axis runs fastest. */
+static const char *value_at(const struct sweep_grid *g, int i, int a) {
 	for (int later = g->n_axes - 1; later > a; later--)
 		i /= g->axes[later].n;
 	return g->axes[a].values[i % g->axes[a].n];
+}
+
+const char *sweep_cell_value(const struct sweep_cell *c, int a) {
+	return value_at(c->grid, c->index, a);
 }
 
 static enum rv_err divide(int64_t *value, int64_t by, const char *what, const char *by_what, struct rv_errtext *et) {
@@ -251,21 +257,25 @@ static enum rv_err name_cell(const struct sweep_grid *g, struct sweep_cell *c, s
 	return RV_OK;
 }
 
-static void label_cell(const struct sweep_grid *g, int i, struct sweep_cell *c) {
-	size_t at = 0;
-	snprintf(c->label, sizeof c->label, "the only cell");
+static void label_cell(struct sweep_cell *c) {
+	const struct sweep_grid *g = c->grid;
+	size_t at = (size_t)snprintf(c->label, sizeof c->label, "%s", g->section);
+	if (g->n_axes == 0 && at == 0)
+		snprintf(c->label, sizeof c->label, "the only cell");
 	for (int a = 0; a < g->n_axes && at < sizeof c->label; a++)
-		at += (size_t)snprintf(c->label + at, sizeof c->label - at, "%s%s=%s", a ? " " : "",
-							   g->table[g->axes[a].option].name, sweep_grid_value(g, i, a));
+		at += (size_t)snprintf(c->label + at, sizeof c->label - at, "%s%s=%s", at > 0 ? " " : "",
+							   g->table[g->axes[a].option].name, sweep_cell_value(c, a));
 }
 
 enum rv_err sweep_grid_cell(const struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et) {
 	RV_ASSERT(i >= 0 && i < g->n_cells);
+	out->grid = g;
+	out->index = i;
 	out->opts = g->base;
-	label_cell(g, i, out);
+	label_cell(out);
 	enum rv_err e = RV_OK;
 	for (int a = 0; e == RV_OK && a < g->n_axes; a++)
-		e = rv_option_value_parse(&g->table[g->axes[a].option], &out->opts, sweep_grid_value(g, i, a), et);
+		e = rv_option_value_parse(&g->table[g->axes[a].option], &out->opts, value_at(g, i, a), et);
 	if (e == RV_OK)
 		e = divide_work(g, &out->opts, et);
 	if (e == RV_OK)
@@ -285,8 +295,8 @@ static void add_word(struct sweep_command *c, const char *name, const char *valu
 	c->words[c->n++] = text;
 }
 
-void sweep_cell_command(const struct sweep_grid *g, const struct sweep_cell *c, const char *program, const char *dir,
-						struct sweep_command *out) {
+void sweep_cell_command(const struct sweep_cell *c, const char *program, const char *dir, struct sweep_command *out) {
+	const struct sweep_grid *g = c->grid;
 	struct train_options defaults, mine = c->opts;
 	rv_options_defaults(g->table, &defaults);
 	snprintf(mine.out, sizeof mine.out, "%s/%s", dir, c->id);

@@ -21,7 +21,8 @@ enum {
 	SWEEP_MAX_VALUES = 64, /* of one axis */
 	SWEEP_MAX_CELLS = 10000,
 	SWEEP_ID_BYTES = 17, /* 16 hex digits of the hash */
-	SWEEP_LABEL_BYTES = 160
+	SWEEP_LABEL_BYTES = 160,
+	SWEEP_SECTION_BYTES = 32
 };
 
 struct sweep_options {
@@ -32,11 +33,12 @@ struct sweep_options {
 	int64_t total_steps; /* of each worker; rounds follows from it. 0: rounds is given */
 	int64_t jobs;
 	bool print;
+	char section[SWEEP_SECTION_BYTES]; /* of the file (sweep_file.h); "": none */
 };
 
 /* The table of `rivulet sweep`: its own options, then a list for each of train's. Asserts that they fit `cap`. */
 void sweep_options_table(struct rv_option *table, int cap);
-/* What `file` gives and `o` does not. */
+/* What `file` gives and `o` does not, and its section. */
 void sweep_options_fill(struct sweep_options *o, const struct sweep_options *file);
 
 struct sweep_axis {
@@ -46,6 +48,7 @@ struct sweep_axis {
 };
 
 struct sweep_grid {
+	char section[SWEEP_SECTION_BYTES];
 	struct rv_option table[TRAIN_OPTIONS_MAX]; /* train's */
 	struct train_options base;                 /* what all cells have in common */
 	struct sweep_axis axes[SWEEP_MAX_AXES];
@@ -62,15 +65,17 @@ enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g,
 void sweep_grid_release(struct sweep_grid *g);
 
 struct sweep_cell {
+	const struct sweep_grid *grid;
+	int index;                 /* in it */
 	struct train_options opts; /* out, name and threads are still those of the base */
 	char id[SWEEP_ID_BYTES];
-	char label[SWEEP_LABEL_BYTES]; /* "steps-per-round=8 workers=4": what sets it apart */
+	char label[SWEEP_LABEL_BYTES]; /* "steps-per-round=8 workers=4", after the section's name: what sets it apart */
 };
 /* Cell i in [0, n_cells), completely checked. Opens the text. What train_options_check refuses, with the cell's label;
  * RV_E_RANGE: the batch or the steps cannot be divided. */
 enum rv_err sweep_grid_cell(const struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et);
-/* The value of axis `a` in cell i. */
-const char *sweep_grid_value(const struct sweep_grid *g, int i, int a);
+/* The value of axis `a` in the cell. */
+const char *sweep_cell_value(const struct sweep_cell *c, int a);
 
 /* The words of `PROGRAM train ...` that trains the cell in `dir`: only what differs from the defaults. Borrow from
  * `memory`. Returns how many, NULL not counted. */
@@ -80,7 +85,6 @@ struct sweep_command {
 	char *words[SWEEP_MAX_WORDS];
 	int n;
 };
-void sweep_cell_command(const struct sweep_grid *g, const struct sweep_cell *c, const char *program, const char *dir,
-						struct sweep_command *out);
+void sweep_cell_command(const struct sweep_cell *c, const char *program, const char *dir, struct sweep_command *out);
 
 #endif

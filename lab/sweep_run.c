@@ -24,39 +24,68 @@ enum { POLL_MS = 200, LOOK_US = 2 * RV_US_PER_S, MEMORY_SHARE_PERCENT = 85, PATH
 /* ---- what there is to do --------------------------------------------------------------------------------------------
  */
 
-/* Values written differently (8 and 08) can make one run twice. */
-static enum rv_err no_cell_twice(const struct sweep *s, int i, struct rv_errtext *et) {
-	for (int j = 0; j < i; j++)
-		if (strcmp(s->cells[i].id, s->cells[j].id) == 0)
-			return rv_fail(et, RV_E_INVALID, "these are the same run: %s; %s", s->cells[j].label, s->cells[i].label);
-	return RV_OK;
+/* The cell that is this run already; NULL: none. */
+static const struct sweep_cell *twin_of(const struct sweep *s, const struct sweep_cell *c) {
+	for (int i = 0; i < s->n_cells; i++)
+		if (strcmp(s->cells[i].id, c->id) == 0)
+			return &s->cells[i];
+	return NULL;
 }
 
-static enum rv_err make_cells(struct sweep *s, struct rv_errtext *et) {
-	for (int i = 0; i < s->n_cells; i++) {
-		RV_TRY(sweep_grid_cell(&s->grid, i, &s->cells[i], et));
-		RV_TRY(no_cell_twice(s, i, et));
-		sweep_row_of_cell(&s->grid, &s->cells[i], &s->rows[i]);
-		sweep_row_update(&s->rows[i], s->opts->out);
+/* Sections may share cells; within one, values written differently (8 and 08) would make a run twice. */
+static enum rv_err add_cells(struct sweep *s, const struct sweep_grid *g, struct rv_errtext *et) {
+	for (int i = 0; i < g->n_cells; i++) {
+		struct sweep_cell *c = &s->cells[s->n_cells];
+		RV_TRY(sweep_grid_cell(g, i, c, et));
+		const struct sweep_cell *twin = twin_of(s, c);
+		if (twin && twin->grid == g)
+			return rv_fail(et, RV_E_INVALID, "these are the same run: %s; %s", twin->label, c->label);
+		if (twin)
+			continue;
+		sweep_row_of_cell(c, &s->rows[s->n_cells]);
+		sweep_row_update(&s->rows[s->n_cells++], s->opts->out);
 	}
 	return RV_OK;
 }
 
-enum rv_err sweep_open(const struct sweep_options *o, struct sweep *s, struct rv_errtext *et) {
-	*s = (struct sweep){.opts = o};
-	RV_TRY(sweep_grid_make(o, &s->grid, et));
-	s->n_cells = s->grid.n_cells;
-	s->cells = calloc((size_t)s->n_cells, sizeof *s->cells);
-	s->rows = calloc((size_t)s->n_cells, sizeof *s->rows);
-	enum rv_err e =
-		s->cells && s->rows ? make_cells(s, et) : rv_fail(et, RV_E_NOMEM, "no memory for %d cells", s->n_cells);
+static enum rv_err make_grids(struct sweep *s, const struct sweep_file *f, struct rv_errtext *et) {
+	for (; s->n_grids < f->n; s->n_grids++) {
+		enum rv_err e = sweep_grid_make(&f->parts[s->n_grids], &s->grids[s->n_grids], et);
+		if (e != RV_OK)
+			return f->n > 1 ? rv_fail_context(et, e, "section [%s]", f->parts[s->n_grids].section) : e;
+	}
+	return RV_OK;
+}
+
+static enum rv_err make_cells(struct sweep *s, struct rv_errtext *et) {
+	int n = 0;
+	for (int i = 0; i < s->n_grids; i++)
+		n += s->grids[i].n_cells;
+	if (n > SWEEP_MAX_CELLS)
+		return rv_fail(et, RV_E_RANGE, "%d cells, at most %d: fewer values, or several sweeps", n, SWEEP_MAX_CELLS);
+	s->cells = calloc((size_t)n, sizeof *s->cells);
+	s->rows = calloc((size_t)n, sizeof *s->rows);
+	if (!s->cells || !s->rows)
+		return rv_fail(et, RV_E_NOMEM, "no memory for %d cells", n);
+	for (int i = 0; i < s->n_grids; i++)
+		RV_TRY(add_cells(s, &s->grids[i], et));
+	return RV_OK;
+}
+
+enum rv_err sweep_open(const struct sweep_file *f, struct sweep *s, struct rv_errtext *et) {
+	*s = (struct sweep){.opts = &f->parts[0], .grids = calloc((size_t)f->n, sizeof *s->grids)};
+	enum rv_err e = s->grids ? make_grids(s, f, et) : rv_fail(et, RV_E_NOMEM, "no memory for a sweep");
+	if (e == RV_OK)
+		e = make_cells(s, et);
 	if (e != RV_OK)
 		sweep_release(s);
 	return e;
 }
 
 void sweep_release(struct sweep *s) {
-	sweep_grid_release(&s->grid);
+	for (int i = 0; i < s->n_grids; i++)
+		sweep_grid_release(&s->grids[i]);
+	free(s->grids);
 	free(s->cells);
 	free(s->rows);
 	*s = (struct sweep){0};
@@ -84,7 +113,7 @@ void sweep_print_commands(const struct sweep *s, FILE *out) {
 	for (int i = 0; c && i < s->n_cells; i++) {
 		if (s->rows[i].state == SWEEP_DONE)
 			continue;
-		sweep_cell_command(&s->grid, &s->cells[i], "rivulet", s->opts->out, c);
+		sweep_cell_command(&s->cells[i], "rivulet", s->opts->out, c);
 		for (int w = 0; w < c->n; w++) {
 			if (w)
 				(void)fputc(' ', out);
@@ -117,16 +146,16 @@ static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext 
 	const struct sweep_cell *c = &s->cells[i];
 	char path[PATH_BYTES];
 	json_t *options = json_object(), *axes = json_object();
-	for (const struct rv_option *o = s->grid.table; o->name; o++) {
+	const struct sweep_grid *g = c->grid;
+	for (const struct rv_option *o = g->table; o->name; o++) {
 		char value[RV_OPTION_TEXT_BYTES];
 		rv_option_value_print(o, &c->opts, value);
 		(void)json_object_set_new(options, o->name, json_string(value));
 	}
-	for (int a = 0; a < s->grid.n_axes; a++)
-		(void)json_object_set_new(axes, s->grid.table[s->grid.axes[a].option].name,
-								  json_string(sweep_grid_value(&s->grid, i, a)));
-	json_t *all = json_pack("{ss ss so so}", "id", c->id, "replicas_mode", s->rows[i].replicas_mode, "axes", axes,
-							"options", options);
+	for (int a = 0; a < g->n_axes; a++)
+		(void)json_object_set_new(axes, g->table[g->axes[a].option].name, json_string(sweep_cell_value(c, a)));
+	json_t *all = json_pack("{ss ss ss so so}", "id", c->id, "replicas_mode", s->rows[i].replicas_mode, "section",
+							g->section, "axes", axes, "options", options);
 	char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
 	json_decref(all);
 	snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, c->id);
@@ -174,7 +203,7 @@ static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, stru
 		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");
 	struct sweep_cell cell = s->cells[i];
 	cell.opts.parallel = 1;
-	sweep_cell_command(&s->grid, &cell, r->program, s->opts->out, c);
+	sweep_cell_command(&cell, r->program, s->opts->out, c);
 	enum rv_err e = sweep_pool_start(&r->pool, i, memory_bytes, c->words, log, et);
 	free(c);
 	if (e == RV_OK)
@@ -299,7 +328,10 @@ static enum rv_err outcome(const struct runner *r, struct rv_errtext *et) {
 }
 
 static int jobs_of(const struct sweep *s) {
-	int jobs = s->opts->jobs > 0 ? (int)s->opts->jobs : cores() / (int)s->grid.base.threads;
+	int64_t threads = 1;
+	for (int i = 0; i < s->n_grids; i++)
+		threads = s->grids[i].base.threads > threads ? s->grids[i].base.threads : threads;
+	int jobs = s->opts->jobs > 0 ? (int)s->opts->jobs : cores() / (int)threads;
 	return jobs < 1 ? 1 : jobs > SWEEP_POOL_MAX ? SWEEP_POOL_MAX : jobs;
 }
 

@@ -2,20 +2,21 @@
 #ifndef RV_LAB_SWEEP_RUN_H
 #define RV_LAB_SWEEP_RUN_H
 
-#include "lab/sweep_grid.h"
+#include "lab/sweep_file.h"
 #include "lab/sweep_summary.h"
 
 struct sweep {
-	const struct sweep_options *opts;
-	struct sweep_grid grid;
-	struct sweep_cell *cells; /* n_cells */
+	const struct sweep_options *opts; /* what holds for all: out, jobs, print */
+	struct sweep_grid *grids;         /* one for each section */
+	int n_grids;
+	struct sweep_cell *cells; /* each once, where it was first */
 	struct sweep_row *rows;   /* n_cells */
 	int n_cells;
 };
 
-/* Checks every cell, and looks which are complete in `out`. What sweep_grid_make and sweep_grid_cell refuse;
- * RV_E_INVALID: two cells are the same run. */
-enum rv_err sweep_open(const struct sweep_options *o, struct sweep *s, struct rv_errtext *et);
+/* Checks every cell, and looks which are complete in `out`. Borrows `f`. What sweep_grid_make and sweep_grid_cell refuse;
+ * RV_E_INVALID: two cells of a section are the same run; RV_E_RANGE: more than SWEEP_MAX_CELLS. */
+enum rv_err sweep_open(const struct sweep_file *f, struct sweep *s, struct rv_errtext *et);
 void sweep_release(struct sweep *s);
 
 /* Runs what is not complete. RV_E_CANCELLED: told to stop; every cell has saved, the same command goes on.

@@ -12,7 +12,7 @@ static const char *state_name(enum sweep_state s) {
 	return names[s];
 }
 
-void sweep_row_of_cell(const struct sweep_grid *g, const struct sweep_cell *c, struct sweep_row *row) {
+void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row) {
 	const struct run_config *run = &c->opts.run;
 	const struct lab_config cfg = train_options_resolve(&c->opts);
 	*row = (struct sweep_row){.workers = c->opts.workers,
@@ -25,27 +25,17 @@ void sweep_row_of_cell(const struct sweep_grid *g, const struct sweep_cell *c, s
 							  .replica_loss = NAN,
 							  .delta_cosine = NAN,
 							  .delta_norm = NAN,
+							  .codec_error = NAN,
+							  .codec_cosine = NAN,
 							  .wall_s = NAN};
 	memcpy(row->id, c->id, sizeof row->id);
 	memcpy(row->label, c->label, sizeof row->label);
 	memcpy(row->method, c->opts.method, sizeof row->method);
 	snprintf(row->outer, sizeof row->outer, "%s", cfg.method->averages ? cfg.run.outer : "none");
 	snprintf(row->codec, sizeof row->codec, "%s", cfg.method->averages ? run->codec : "fp32");
-	snprintf(row->replicas_mode, sizeof row->replicas_mode, "%s", g->fixed_tokens ? "fixed-tokens" : "fixed-steps");
-}
-
-/* Over the rounds that have it. */
-static double mean_of(const struct run_record *r, size_t field) {
-	double sum = 0;
-	int n = 0;
-	for (int i = 0; i < r->n_rounds; i++) {
-		double v = *(const double *)((const char *)&r->rounds[i] + field);
-		if (isfinite(v)) {
-			sum += v;
-			n++;
-		}
-	}
-	return n > 0 ? sum / n : NAN;
+	snprintf(row->replicas_mode, sizeof row->replicas_mode, "%s",
+			 c->grid->fixed_tokens ? "fixed-tokens" : "fixed-steps");
+	memcpy(row->section, c->grid->section, sizeof row->section);
 }
 
 void sweep_row_update(struct sweep_row *row, const char *dir) {
@@ -61,8 +51,10 @@ void sweep_row_update(struct sweep_row *row, const char *dir) {
 	row->loss = t.loss;
 	row->average_loss = r.average_loss;
 	row->replica_loss = r.replica_loss;
-	row->delta_cosine = mean_of(&r, offsetof(struct record_round, delta_cosine));
-	row->delta_norm = mean_of(&r, offsetof(struct record_round, delta_norm));
+	row->delta_cosine = run_record_mean(&r, offsetof(struct record_round, delta_cosine));
+	row->delta_norm = run_record_mean(&r, offsetof(struct record_round, delta_norm));
+	row->codec_error = run_record_mean(&r, offsetof(struct record_round, codec_error));
+	row->codec_cosine = run_record_mean(&r, offsetof(struct record_round, codec_cosine));
 	row->wall_s = r.wall_s;
 	if (r.ended)
 		row->state = SWEEP_DONE;
@@ -77,9 +69,10 @@ static void csv_number(double v, FILE *out) {
 }
 
 void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
-	(void)fputs("id,state,method,workers,steps_per_round,rounds,replicas_mode,batch,outer,codec,seed,tokens,bytes_sent,"
-				"loss,average_loss,replica_loss,delta_cosine,delta_norm,wall_s,cell\r\n",
-				out);
+	(void)fputs(
+		"id,state,method,workers,steps_per_round,rounds,replicas_mode,batch,outer,codec,seed,tokens,bytes_sent,"
+		"loss,average_loss,replica_loss,delta_cosine,delta_norm,codec_error,codec_cosine,wall_s,section,cell\r\n",
+		out);
 	for (int i = 0; i < n; i++) {
 		const struct sweep_row *r = &rows[i];
 		(void)fprintf(
@@ -91,8 +84,10 @@ void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
 		csv_number(r->replica_loss, out);
 		csv_number(r->delta_cosine, out);
 		csv_number(r->delta_norm, out);
+		csv_number(r->codec_error, out);
+		csv_number(r->codec_cosine, out);
 		csv_number(r->wall_s, out);
-		(void)fprintf(out, ",\"%s\"\r\n", r->label); /* options' values hold no quotes */
+		(void)fprintf(out, ",%s,\"%s\"\r\n", r->section, r->label); /* options' values hold no quotes */
 	}
 }
 

@@ -12,16 +12,17 @@ enum sweep_state { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE, SWEEP_FAILED };
 /* One row. Numbers are NaN, counts 0, where there is nothing yet. */
 struct sweep_row {
 	char id[SWEEP_ID_BYTES], label[SWEEP_LABEL_BYTES];
-	char method[16], outer[32], codec[32], replicas_mode[16];
+	char method[16], outer[32], codec[32], replicas_mode[16], section[SWEEP_SECTION_BYTES];
 	int64_t workers, steps_per_round, rounds, seed, batch;
 	enum sweep_state state;
 	uint64_t done_rounds, tokens, bytes_sent;
 	double loss, average_loss, replica_loss; /* held-out: of the result, the replicas' mean, one replica */
-	double delta_cosine, delta_norm;         /* means over rounds */
+	double delta_cosine, delta_norm;         /* of the workers' outer gradients: means over rounds */
+	double codec_error, codec_cosine;        /* what encoding did to them: means over rounds */
 	double wall_s;
 };
 
-void sweep_row_of_cell(const struct sweep_grid *g, const struct sweep_cell *c, struct sweep_row *row);
+void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row);
 /* Reads DIR/ID/metrics.jsonl, if there is one: how far it is, and SWEEP_DONE when it is complete. */
 void sweep_row_update(struct sweep_row *row, const char *dir);
 

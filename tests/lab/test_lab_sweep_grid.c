@@ -127,7 +127,7 @@ static void test_the_command_gives_the_cell_back(void **state) {
 	set("weight-by-tokens", "yes");
 	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
 	struct sweep_cell want = cell(1);
-	sweep_cell_command(&g, &want, "rivulet", "runs/x", &c);
+	sweep_cell_command(&want, "rivulet", "runs/x", &c);
 	assert_string_equal(c.words[1], "train");
 	train_options_table(train, TRAIN_OPTIONS_MAX);
 	rv_options_defaults(train, &back);

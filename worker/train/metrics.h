@@ -49,6 +49,9 @@ struct metrics_round {
 	/* Between the workers' outer gradients, before encoding; the lab sees them all. 0: not known. */
 	double delta_norm;   /* mean L2 norm */
 	double delta_cosine; /* mean over pairs */
+	/* What encoding did to them, means over the workers; 0: not known, or (the error) nothing. */
+	double codec_error;  /* |decoded - encoded from| / |encoded from| */
+	double codec_cosine; /* between the two */
 };
 
 /* {"kind":"eval"}: the shared weights on text that was never trained on. */

@@ -1,0 +1,139 @@
+/* The FILE of a sweep: sections over what is common, the command line over both, cells that sections share, and what is
+ * refused, with its line. */
+#include "lab/sweep_run.h"
+#include "tests/lab/lab_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct lab_fixture f;
+static struct sweep_options given;
+static struct rv_option table[SWEEP_OPTIONS_MAX];
+static struct sweep_file file;
+static struct sweep sweep;
+static char path[400];
+
+static void set(const char *name, const char *value) {
+	assert_int_equal(rv_options_set(table, &given, name, value, NULL), RV_OK);
+}
+
+static int setup(void **state) {
+	(void)state;
+	char text[300], out[300];
+	lab_fixture_init(&f);
+	sweep_options_table(table, SWEEP_OPTIONS_MAX);
+	memset(&given, 0, sizeof given);
+	rv_options_defaults(table, &given);
+	snprintf(text, sizeof text, "%s/text", f.dir);
+	snprintf(out, sizeof out, "%s/out", f.dir);
+	set("data", text);
+	set("out", out);
+	set("n-layer", "1");
+	set("n-embd", "16");
+	set("n-head", "2");
+	set("context", "16");
+	set("holdout-every", "4");
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	sweep_release(&sweep);
+	sweep_file_release(&file);
+	lab_fixture_release(&f);
+	return 0;
+}
+
+static enum rv_err read(const char *text, struct rv_errtext *et) {
+	fixture_write(f.dir, "plan.sweep", (const uint8_t *)text, strlen(text), path, sizeof path);
+	return sweep_file_read(path, &given, &file, et);
+}
+
+static void open_all(const char *text) {
+	struct rv_errtext et = {0};
+	if (read(text, &et) != RV_OK || sweep_open(&file, &sweep, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+static void refused(const char *text, enum rv_err want, const char *needle) {
+	struct rv_errtext et = {0};
+	enum rv_err e = read(text, &et);
+	if (e == RV_OK)
+		e = sweep_open(&file, &sweep, &et);
+	assert_fault(e, want, &et, needle);
+	sweep_release(&sweep);
+	sweep_file_release(&file);
+}
+
+static void test_without_a_file(void **state) {
+	(void)state;
+	set("workers", "1,2");
+	assert_int_equal(sweep_file_read(NULL, &given, &file, NULL), RV_OK);
+	assert_int_equal(file.n, 1);
+	assert_int_equal(sweep_open(&file, &sweep, NULL), RV_OK);
+	assert_int_equal(sweep.n_cells, 2);
+	assert_string_equal(sweep.cells[1].label, "workers=2");
+}
+
+static void test_sections_are_products_of_their_own(void **state) {
+	(void)state;
+	open_all("workers = 2 # of all\nrounds = 2\nreplicas-mode = fixed-tokens\nseed = 1,2\n\n"
+			 "[interval]   # a comment\nsync-every = 3,6\n"
+			 "[codec]\nsync-every = 3\ncodec = fp32\n"
+			 "  [more-tokens]\nreplicas-mode = fixed-steps\nsync-every = 3\nseed = 7");
+	assert_int_equal(file.n, 3);
+	assert_int_equal(sweep.n_cells, 4 + 2 + 1);
+	assert_string_equal(sweep.cells[3].label, "interval steps-per-round=6 seed=2");
+	assert_string_equal(sweep.rows[5].section, "codec");
+	assert_string_equal(sweep.rows[5].codec, "fp32");
+	assert_int_equal(sweep.rows[0].batch, 4);
+	assert_int_equal(sweep.rows[6].batch, 8);
+	assert_int_equal(sweep.rows[6].seed, 7);
+	assert_string_equal(sweep.cells[6].label, "more-tokens");
+}
+
+static void test_a_shared_cell_is_there_once(void **state) {
+	(void)state;
+	open_all("rounds = 2\nsync-every = 3\n[a]\nworkers = 1,2\n[b]\nworkers = 2,4\n[c]\ncodec = int8,fp32\n");
+	assert_int_equal(sweep.n_cells, 2 + 1 + 1); /* c: int8 with 4 workers is b's */
+	assert_string_equal(sweep.rows[1].section, "a");
+	assert_string_equal(sweep.rows[2].section, "b");
+	assert_string_equal(sweep.rows[3].codec, "fp32");
+}
+
+static void test_the_command_line_wins(void **state) {
+	(void)state;
+	set("seed", "5");
+	set("lr", "0.01");
+	open_all("rounds = 2\nsync-every = 3\nseed = 1,2\nlr = 0.5\n[a]\nlr = 0.25\nworkers = 1\n[b]\nseed = 3\n");
+	assert_int_equal(sweep.n_cells, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(sweep.rows[i].seed, 5);
+		assert_true(sweep.cells[i].opts.run.lr == 0.01);
+	}
+}
+
+static void test_what_is_refused(void **state) {
+	(void)state;
+	refused("rounds = 2\n\n[a\n", RV_E_INVALID, "plan.sweep:3: a section is [name]");
+	refused("[]\n", RV_E_INVALID, "plan.sweep:1: a section is [name]");
+	refused("[a] b\n", RV_E_INVALID, "plan.sweep:1: a section is [name]");
+	refused("[a]\n[b]\n[a]\n", RV_E_INVALID, "plan.sweep:3: section [a] is there already");
+	refused("[a-name-of-more-than-thirty-one-characters]\n", RV_E_RANGE, "more than 31 characters");
+	refused("[a]\nrounds = 2\n[b]\nworkres = 2\n", RV_E_INVALID, "plan.sweep:4: workres: unknown option");
+	refused("[a]\nrounds = 2\nrounds = 3\n", RV_E_INVALID, "plan.sweep:3: rounds is set twice");
+	refused("[a]\nrounds = 2\n[b]\njobs = 2\n", RV_E_INVALID, "section [b]: jobs holds for the whole sweep");
+	refused("[a]\n[b]\nlr = a lot\n", RV_E_INVALID, "section [b]");
+	refused("seed = 1,01\n[a]\n", RV_E_INVALID, "these are the same run: a seed=1; a seed=01");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_without_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sections_are_products_of_their_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_shared_cell_is_there_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_the_command_line_wins, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_is_refused, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
