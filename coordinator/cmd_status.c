@@ -110,7 +110,7 @@ const struct rv_command cmd_status = {
 	.details = "Works while the coordinator runs and while it does not. Not on a terminal it prints JSON: the whole "
 			   "status, or\n"
 			   "with --follow a line for every round that is committed, and for what an operator should know: workers\n"
-			   "that are missing, a full disk, a coordinator that does not run.",
+			   "that are missing, a full disk (the coordinator's or a worker's), a coordinator that does not run.",
 	.options = options,
 	.opts_bytes = sizeof(struct status_options),
 	.run = run,

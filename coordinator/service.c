@@ -235,6 +235,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	RV_TRY(check_expressible(s, rep.version, et));
 	RV_TRY(fill_host(&rep, host, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
+	service_watch_storage(s, now_us);
 	/* A report is not acknowledged as durable: it is repeated anyway. */
 	(void)pump(s, now_us, NULL);
 	RV_FAILPOINT("report.after");

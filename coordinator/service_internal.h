@@ -1,6 +1,6 @@
 /* service_internal.h: the state behind service.h, shared by service.c (requests, records), service_stats.c (committed
- * rounds, news), service_waiting.c (who is missing), service_status.c and service_metrics.c (what people see). Nobody
- * else includes it. */
+ * rounds, news), service_waiting.c (who is missing), service_storage.c (whose disk fails), service_status.c and
+ * service_metrics.c (what people see). Nobody else includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
@@ -11,6 +11,12 @@
 /* Totals of a member's process at the last commit: what it did since is the difference. */
 struct mark {
 	uint64_t boot, tx_bytes, compute_us, reduce_us;
+};
+
+/* What people were told of a member's disk. */
+struct storage_told {
+	uint8_t set; /* report.storage */
+	int64_t at_us;
 };
 
 /* One line for people. */
@@ -52,6 +58,7 @@ struct service {
 	int64_t waiting_since_us; /* too few workers since; INT64_MAX: there are enough */
 	bool waiting_told;
 	struct mark marks[NET_MAX_MEMBERS];
+	struct storage_told storage[NET_MAX_MEMBERS];
 	FILE *rounds;
 
 	struct news news[SERVICE_NEWS]; /* ring */
@@ -66,6 +73,14 @@ void service_watch_waiting(struct service *s, int64_t now_us);
 double service_waiting_s(const struct service *s, int64_t now_us);
 /* Members that neither take part nor are banned: a set of member numbers. */
 uint64_t service_missing(const struct service *s);
+
+/* ---- service_storage.c ---- */
+
+/* Says which members begin to lack room for what they should store, and which have it again. After every report. */
+void service_watch_storage(struct service *s, int64_t now_us);
+/* "results of rounds, checkpoints": what a set of REPORT_STORAGE_* cannot store. */
+enum { SERVICE_STORAGE_BYTES = 80 };
+void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
 
 /* ---- service_stats.c ---- */
 

@@ -49,6 +49,12 @@ static double value_compute(const struct core_member_view *v) {
 static double value_reduce(const struct core_member_view *v) {
 	return (double)v->last.reduce_us / 1e6;
 }
+static double value_storage(const struct core_member_view *v) {
+	return v->last.storage != 0;
+}
+static double value_disk_full(const struct core_member_view *v) {
+	return (v->last.storage & REPORT_STORAGE_FULL) != 0;
+}
 
 static const struct series all_series[] = {
 	{"rivulet_member_up", "gauge", "1 when the member reported lately", value_up},
@@ -63,6 +69,8 @@ static const struct series all_series[] = {
 	 value_share},
 	{"rivulet_member_compute_seconds_total", "counter", "Spent in inner steps since its process started",
 	 value_compute},
+	{"rivulet_member_storage_failing", "gauge", "1 while it cannot store all that it should", value_storage},
+	{"rivulet_member_storage_full", "gauge", "1 while that is because its disk is full", value_disk_full},
 	{"rivulet_member_reduce_seconds_total", "counter", "Spent in all-reduces since its process started", value_reduce},
 };
 

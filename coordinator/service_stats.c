@@ -245,6 +245,13 @@ static void tell_apart(struct service *s, const struct core_event *ev) {
 		ev->other, ev->member, ev->round, ev->member);
 }
 
+/* It goes on reporting: it only cannot vote. */
+static bool left_for_its_disk(const struct service *s, const struct core_event *ev) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	(void)core_members(s->core, views);
+	return ev->type == CORE_EVENT_LEFT && (views[ev->member].last.storage & REPORT_STORAGE_ROUNDS);
+}
+
 void service_tell_events(struct service *s) {
 	struct core_event ev;
 	while (core_next_event(s->core, &ev)) {
@@ -253,6 +260,9 @@ void service_tell_events(struct service *s) {
 			tell_not_held(s, &ev);
 		else if (ev.type == CORE_EVENT_APART)
 			tell_apart(s, &ev);
+		else if (left_for_its_disk(s, &ev))
+			service_tell(s, RV_WARN, "left_out", "member %u is not waited for until its disk takes results again",
+						 ev.member);
 		else if (ev.member < NET_MAX_MEMBERS)
 			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
 						 ev.member, text, ev.round);

@@ -31,6 +31,18 @@ static void set_real(json_t *o, const char *key, double v) {
 	(void)json_object_set_new(o, key, json_real(v));
 }
 
+/* Null, or what it cannot store. */
+static json_t *storage_json(uint8_t set) {
+	char what[SERVICE_STORAGE_BYTES];
+	if (set == 0)
+		return json_null();
+	service_storage_text(set, what);
+	json_t *o = json_object();
+	(void)json_object_set_new(o, "fails", json_string(what));
+	(void)json_object_set_new(o, "full", json_boolean(set & REPORT_STORAGE_FULL));
+	return o;
+}
+
 static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
 	json_t *o = json_object();
 	const struct document *d = core_document(s->core);
@@ -58,6 +70,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	set_int(o, "protocol", v->last.version);
 	set_int(o, "compute_us", v->last.compute_us);
 	set_int(o, "reduce_us", v->last.reduce_us);
+	(void)json_object_set_new(o, "storage", storage_json(v->last.storage));
 	if (details)
 		(void)json_object_set_new(o, "addr", json_string(v->last.addr));
 	return o;

@@ -37,7 +37,9 @@ static void list_missing(const struct service *s, int64_t now_us, char *out, siz
 		const struct core_member_view *v = &views[i];
 		if (!(missing >> i & 1))
 			continue;
-		if (v->last_report_us != 0 && v->last.phase == WORKER_LEAVING)
+		if (v->last_report_us != 0 && v->last.storage & REPORT_STORAGE_ROUNDS)
+			(void)snprintf(why, sizeof why, "its disk takes nothing");
+		else if (v->last_report_us != 0 && v->last.phase == WORKER_LEAVING)
 			(void)snprintf(why, sizeof why, "left");
 		else if (v->last_report_us != 0)
 			(void)snprintf(why, sizeof why, "silent for %" PRId64 " s", (now_us - v->last_report_us) / RV_US_PER_S);

@@ -127,6 +127,14 @@ static const char *silence(const json_t *m) {
 	return ", taken for dead";
 }
 
+/* ", DISK FULL: cannot store checkpoints", or nothing. */
+static void print_storage(const json_t *m, FILE *out) {
+	const json_t *o = json_object_get(m, "storage");
+	if (json_is_object(o))
+		(void)fprintf(out, ", %s: cannot store %s",
+					  json_is_true(json_object_get(o, "full")) ? "DISK FULL" : "DISK FAILS", string(o, "fails"));
+}
+
 static void print_member(const json_t *m, FILE *out) {
 	char name[64], speed[24], sent[24], up[24], down[24], share[16] = "-", compute[24], reduce[24];
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
@@ -140,9 +148,11 @@ static void print_member(const json_t *m, FILE *out) {
 				  short_number(8 * number(m, "down_bytes_per_s"), down), share,
 				  span(number(m, "compute_us") / 1e6, compute), span(number(m, "reduce_us") / 1e6, reduce));
 	if (!json_is_number(json_object_get(m, "silent_s")))
-		(void)fprintf(out, "never reported\n");
+		(void)fprintf(out, "never reported");
 	else
-		(void)fprintf(out, "%.1f s ago%s\n", number(m, "silent_s"), silence(m));
+		(void)fprintf(out, "%.1f s ago%s", number(m, "silent_s"), silence(m));
+	print_storage(m, out);
+	(void)fputc('\n', out);
 }
 
 int status_view_print(const json_t *status, bool online, FILE *out) {
@@ -241,6 +251,28 @@ static void print_phase(struct status_news *told, const json_t *status, FILE *ou
 	told->missing = waits_long(status);
 }
 
+/* One line for each member whose disk begins to fail, and when that is over. */
+static void print_storage_news(struct status_news *told, const json_t *status, FILE *out) {
+	const json_t *m;
+	size_t i;
+	char name[64];
+	json_array_foreach(json_object_get(status, "members"), i, m) {
+		json_t *fails = json_object_get(m, "storage");
+		uint64_t bit = i < 64 ? UINT64_C(1) << i : 0;
+		if (json_is_object(fails) == ((told->storage & bit) != 0))
+			continue;
+		told->storage ^= bit;
+		json_t *o =
+			event(json_is_object(fails) ? "member_storage" : "member_storage_back", number(status, "round"), status);
+		take(o, "member", m, "member");
+		name_of(m, name);
+		(void)json_object_set_new(o, "name", json_string(name));
+		take(o, "fails", fails, "fails");
+		take(o, "full", fails, "full");
+		print_line(o, out);
+	}
+}
+
 void status_view_print_news(struct status_news *told, const json_t *status, bool online, FILE *out) {
 	const json_t *commit;
 	size_t i;
@@ -258,5 +290,6 @@ void status_view_print_news(struct status_news *told, const json_t *status, bool
 		return; /* who is there, and whether the store can be written, is not known */
 	print_if_changed(&told->store_full, json_is_true(json_object_get(status, "store_full")), "store_full", "store_ok",
 					 status, online, out);
+	print_storage_news(told, status, out);
 	print_phase(told, status, out);
 }

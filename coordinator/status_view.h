@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Returns how many lines were written. `online` false: says that the coordinator is not running. */
@@ -17,12 +18,14 @@ struct status_news {
 	double round; /* rounds committed */
 	char phase[16];
 	bool offline, store_full, missing;
+	uint64_t storage; /* members whose disk fails: a set of indices */
 };
 /* A compact JSON line for each thing that changed since the last call:
  *   {"event":"round",...}                 a round was committed
  *   {"event":"waiting"|"done",...}        the run begins to wait for workers; is done
  *   {"event":"missing",...}               it has waited for long: who is missing
  *   {"event":"store_full"|"store_ok",...} the coordinator cannot write its store; can again
+ *   {"event":"member_storage"|"member_storage_back",...}  a worker's disk takes nothing; takes everything again
  *   {"event":"offline"|"online",...}      the coordinator is not running (`online` false); is again */
 void status_view_print_news(struct status_news *told, const json_t *status, bool online, FILE *out);
 

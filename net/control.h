@@ -66,6 +66,15 @@ enum worker_phase {
 	WORKER_LEAVING      /* says good-bye: do not wait for it any more */
 };
 
+/* What a worker cannot store at present: report.storage. */
+enum {
+	REPORT_STORAGE_ROUNDS = 1,      /* results of rounds: it does not vote */
+	REPORT_STORAGE_CHECKPOINTS = 2, /* its last good one stays */
+	REPORT_STORAGE_FETCHED = 4,     /* state from peers: kept in memory */
+	REPORT_STORAGE_FULL = 8,        /* with one of these: because there is no room */
+	REPORT_STORAGE_KINDS = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FETCHED
+};
+
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
@@ -102,6 +111,7 @@ struct report {
 	float tokens_per_s;
 	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
+	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk (and version 3) */
 };
 
 /* ---- coordinator -> worker --------------------------------------------------------------------------------------- */

@@ -37,6 +37,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_u8(w, m->proven_round > m->round);
 	rv_write_bytes(w, m->proven_chain.b, RV_HASH_BYTES);
 	rv_write_u64(w, m->needs_from);
+	rv_write_u8(w, m->storage);
 }
 
 static void read_fields(struct rv_reader *r, struct report *out) {
@@ -69,6 +70,7 @@ static void read_fields_4(struct rv_reader *r, struct report *out) {
 	out->proven_round = out->round + control_read_bool(r);
 	rv_read_copy(r, out->proven_chain.b, RV_HASH_BYTES);
 	out->needs_from = rv_read_u64(r);
+	out->storage = rv_read_u8(r);
 }
 
 /* What a report of version 3 says of it without naming it. */
@@ -98,6 +100,9 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 	if (out->epoch > NET_MAX_EPOCH)
 		return rv_fail(et, RV_E_INVALID, "%s: epoch = %llu, at most %d", WHAT, (unsigned long long)out->epoch,
 					   (int)NET_MAX_EPOCH);
+	if (out->storage > (REPORT_STORAGE_KINDS | REPORT_STORAGE_FULL) || out->storage == REPORT_STORAGE_FULL)
+		return rv_fail(et, RV_E_INVALID, "%s: storage = %u, which is no set of things that cannot be stored", WHAT,
+					   out->storage);
 	const char *why = control_addr_invalid(out->addr, true);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: addr '%s': %s", WHAT, out->addr, why);

@@ -91,6 +91,7 @@ struct session {
 	bool persisting, persist_again;              /* one PERSIST at a time with the storage thread */
 	bool replica_write;                          /* a snapshot is with the storage thread */
 	uint32_t writes_failed[SESSION_STORE_KINDS]; /* since the last that did not, of a kind of storage job */
+	bool disk_full[SESSION_STORE_KINDS];         /* that is why the last one failed */
 	bool fetched_in_memory;                      /* the disk did not take what was fetched last */
 	uint32_t history;           /* states installed so far: what was under way before one is of another history */
 	bool lacks_state;           /* the run starts from weights that this worker has not yet */
@@ -163,6 +164,7 @@ void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot)
 void session_export(struct session *s);
 /* The latest attempt to store something of some kind failed: not all that there is is on disk. */
 bool session_storage_fails(const struct session *s);
+uint8_t session_storage_report(const struct session *s); /* as struct report says it */
 
 /* ---- session_trace.c ---- */
 void session_trace_open(struct session *s);

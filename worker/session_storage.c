@@ -65,6 +65,7 @@ static void run_snapshot(struct store_job *j) {
 		(void)statestore_remove(store, STATE_FILE_REPLICA, 0, &j->text);
 	if (!shot)
 		return;
+	trainer_snapshot_wait(shot);
 	if (j->s->other_history_on_disk) { /* what we store now would seem to prove it */
 		if (shot->has_base)
 			j->full_hash = global_full_hash(&shot->base);
@@ -156,8 +157,21 @@ static void done_persist(struct session *s, struct store_job *j) {
 		session_persist(s);
 }
 
+/* What was fetched and not stored is no loss any more: a later state is on the disk. */
+static void supersede_fetched(struct session *s) {
+	uint32_t *installed = &s->writes_failed[STORE_INSTALLED], *refused = &s->writes_failed[STORE_REFUSED];
+	if (*installed == 0 && *refused == 0 && !s->fetched_in_memory)
+		return;
+	*installed = *refused = 0;
+	s->fetched_in_memory = false;
+	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_str("what", "fetched")),
+			 "a checkpoint is stored: what was fetched before is not needed after a restart");
+}
+
 static void done_snapshot(struct session *s, struct store_job *j) {
 	s->replica_write = false;
+	if (j->err == RV_OK && j->snapshot->has_base)
+		supersede_fetched(s);
 	if (j->snapshot && j->snapshot->has_base && j->history == s->history) /* else it is of a state that was replaced */
 		session_full_hash(s, j->snapshot->base.round, &j->full_hash);
 	if (j->snapshot && j->snapshot->has_base)
@@ -207,6 +221,7 @@ static void tell_storage(struct session *s, const struct store_job *j) {
 		rv_event(s->events, RV_ERROR, "storage", RV_FIELDS(rv_field_str("error", rv_err_name(j->err))), "%s (%s%s)",
 				 consequence(j->kind), j->text.text, j->err == RV_E_FULL ? ": make room" : "");
 	*failed = j->err == RV_OK ? 0 : *failed + 1;
+	s->disk_full[j->kind] = j->err == RV_E_FULL;
 }
 
 bool session_storage_fails(const struct session *s) {
@@ -214,6 +229,19 @@ bool session_storage_fails(const struct session *s) {
 		if (s->writes_failed[kind] > 0)
 			return true;
 	return false;
+}
+
+uint8_t session_storage_report(const struct session *s) {
+	static const uint8_t said[SESSION_STORE_KINDS] = {[STORE_PERSIST] = REPORT_STORAGE_ROUNDS,
+													  [STORE_SNAPSHOT] = REPORT_STORAGE_CHECKPOINTS,
+													  [STORE_INSTALLED] = REPORT_STORAGE_FETCHED,
+													  [STORE_REFUSED] = REPORT_STORAGE_FETCHED,
+													  [STORE_EXPORT] = REPORT_STORAGE_CHECKPOINTS};
+	uint8_t set = s->fetched_in_memory ? REPORT_STORAGE_FETCHED : 0;
+	for (int kind = 0; kind < SESSION_STORE_KINDS; kind++)
+		if (s->writes_failed[kind] > 0)
+			set |= (uint8_t)(said[kind] | (s->disk_full[kind] ? REPORT_STORAGE_FULL : 0));
+	return set;
 }
 
 static void finish_job(struct session *s, struct store_job *j) {
@@ -246,8 +274,10 @@ static void refuse(struct session *s, const struct store_job *like) {
 	struct store_job j = *like;
 	j.s = s;
 	j.err = rv_fail(&j.text, RV_E_NOMEM, "no memory for a job of the storage thread");
-	if (j.kind == STORE_SNAPSHOT && j.snapshot)
+	if (j.kind == STORE_SNAPSHOT && j.snapshot) {
+		trainer_snapshot_wait(j.snapshot);
 		j.snapshot->has_base = false; /* its hash was not computed */
+	}
 	if (j.kind == STORE_INSTALLED)
 		s->other_history_on_disk = true;
 	s->replica_ahead |= j.replica_ahead;

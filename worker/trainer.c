@@ -47,6 +47,8 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	RV_TRY(open_global(t, &cfg->run_hash, et));
 	t->spare_replica = touched(replica_state_bytes(t->replica));
 	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE));
+	RV_TRY(copier_new(&t->copier, et));
+	replica_before_update(t->replica, trainer_settle, t);
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
 }
 
@@ -82,6 +84,7 @@ void trainer_free(struct trainer *t) {
 	atomic_store(&t->stop, true);
 	atomic_store(&t->ending, true);
 	jobs_free(t->jobs);
+	copier_free(t->copier);
 	blob_unref(t->spare_replica);
 	blob_unref(t->spare_base);
 	free(t->encoded);
@@ -94,9 +97,19 @@ void trainer_free(struct trainer *t) {
 	free(t);
 }
 
+void trainer_snapshot_wait(struct trainer_snapshot *s) {
+	pthread_mutex_lock(&s->lock);
+	while (!s->copied)
+		pthread_cond_wait(&s->is_copied, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
 void trainer_snapshot_free(struct trainer_snapshot *s) {
 	if (!s)
 		return;
+	trainer_snapshot_wait(s);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->is_copied);
 	blob_unref(s->base_bytes);
 	blob_unref(s->replica_bytes);
 	free(s);

@@ -14,6 +14,7 @@
 #include "worker/statestore.h"
 #include "worker/train/replica.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
 struct trainer;
@@ -29,17 +30,22 @@ struct trainer_config {
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 
-/* Copies taken at a round boundary, for the storage thread. Freed with trainer_snapshot_free. */
+/* Copies taken at a round boundary, for the storage thread. Freed with trainer_snapshot_free. They are still being made
+ * when it is given: trainer_snapshot_wait before the bytes are looked at, on any thread. */
 struct trainer_snapshot {
+	pthread_mutex_t lock;
+	pthread_cond_t is_copied;
+	bool copied; /* under lock */
 	bool has_base;
 	struct global_state base; /* a view of base_bytes; without scratch */
 	struct blob *base_bytes;
 	struct state_replica_info replica;
-	struct blob *replica_bytes; /* replica_copy()'s: still to be sealed. NULL: none */
+	struct blob *replica_bytes; /* still to be sealed (replica_seal). NULL: none */
 	enum rv_err err;            /* RV_E_NOMEM: something that was asked for is not there */
 	struct rv_errtext text;
 };
-void trainer_snapshot_free(struct trainer_snapshot *s);
+void trainer_snapshot_wait(struct trainer_snapshot *s);
+void trainer_snapshot_free(struct trainer_snapshot *s); /* waits, too. NULL is fine */
 
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
@@ -51,7 +57,7 @@ struct trainer_progress {
 	double last_round_loss; /* mean over the steps between the last two applies; NaN: there were none */
 	float tokens_per_s;
 	int64_t compute_us;  /* since the process started */
-	int64_t snapshot_us; /* of it: copies for the storage thread, while training stood still */
+	int64_t snapshot_us; /* of it: while training stood still for copies for the storage thread */
 };
 
 struct trainer_owner {

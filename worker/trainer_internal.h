@@ -3,6 +3,7 @@
 #ifndef RV_WORKER_TRAINER_INTERNAL_H
 #define RV_WORKER_TRAINER_INTERNAL_H
 
+#include "worker/copier.h"
 #include "worker/jobs.h"
 #include "worker/train/device_set.h"
 #include "worker/train/outer_device.h"
@@ -46,6 +47,8 @@ struct trainer {
 	struct outer_device outer;
 	uint8_t *encoded;
 	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
+	struct copier *copier;
+	struct trainer_snapshot *copying; /* what the copier is at, or was last */
 	/* The last copies: their memory is used again when nobody else has it any more. */
 	struct blob *spare_replica, *spare_base;
 
@@ -56,6 +59,8 @@ struct trainer {
 };
 
 void trainer_work(struct request *rq);
+/* Until nothing of the state is being copied any more: it may be changed. `trainer`: a struct trainer. */
+void trainer_settle(void *trainer);
 /* A new round's counters; keep: those of the contribution stay. Under no lock. */
 void trainer_begin_round(struct trainer *t, uint64_t round, bool keep);
 

@@ -123,9 +123,9 @@ static void no_memory(struct trainer_snapshot *s, uint64_t round, size_t bytes) 
 					 (unsigned long long)round, bytes);
 }
 
-static void copy_base(struct trainer_snapshot *s, struct trainer *t) {
+/* Room for the base, and what it is. */
+static void begin_base(struct trainer_snapshot *s, struct trainer *t) {
 	const struct global_state *g = &t->global;
-	size_t vector = g->cfg.n * sizeof(float);
 	s->base_bytes = copy_buffer(&t->spare_base, state_payload_bytes(&g->cfg, STATE_KIND_BASE));
 	s->has_base = s->base_bytes != NULL;
 	if (!s->has_base) {
@@ -134,21 +134,18 @@ static void copy_base(struct trainer_snapshot *s, struct trainer *t) {
 	}
 	float *to = (float *)(void *)s->base_bytes->data;
 	s->base = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
-	memcpy(to, g->theta, vector);
-	for (int k = 0; k < g->cfg.optimizer->n_states; k++) {
+	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
 		s->base.state[k] = to + (size_t)(k + 1) * g->cfg.n;
-		memcpy(s->base.state[k], g->state[k], vector);
-	}
 }
 
-static void copy_replica(struct trainer_snapshot *s, struct trainer *t) {
+static void begin_replica(struct trainer_snapshot *s, struct trainer *t) {
 	struct trainer_progress p = trainer_progress(t);
 	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
 	if (!s->replica_bytes) {
 		no_memory(s, t->global.round, replica_state_bytes(t->replica));
 		return;
 	}
-	replica_copy(t->replica, s->replica_bytes->data);
+	replica_copy_head(t->replica, s->replica_bytes->data);
 	s->replica = (struct state_replica_info){.round = t->global.round,
 											 .chain = t->global.chain,
 											 .steps_done = p.steps_done,
@@ -156,17 +153,67 @@ static void copy_replica(struct trainer_snapshot *s, struct trainer *t) {
 											 .payload_bytes = s->replica_bytes->bytes};
 }
 
+static bool is_on_a_device(struct trainer *t) {
+	struct backend *be;
+	return replica_device_theta(t->replica, &be) != NULL;
+}
+
+/* On the copier's thread. The replica first: an inner step waits for it, and an outer step for the base. */
+static void copy_vectors(void *ctx) {
+	struct trainer *t = ctx;
+	struct trainer_snapshot *s = t->copying;
+	const struct global_state *g = &t->global;
+	size_t vector = g->cfg.n * sizeof(float);
+	if (s->replica_bytes && !is_on_a_device(t))
+		replica_copy_vectors(t->replica, s->replica_bytes->data);
+	if (s->has_base)
+		memcpy(s->base.theta, g->theta, vector);
+	for (int k = 0; s->has_base && k < g->cfg.optimizer->n_states; k++)
+		memcpy(s->base.state[k], g->state[k], vector);
+	pthread_mutex_lock(&s->lock);
+	s->copied = true;
+	pthread_cond_broadcast(&s->is_copied);
+	pthread_mutex_unlock(&s->lock); /* it may be freed from here on */
+}
+
+static void count_standstill(struct trainer *t, int64_t since_us) {
+	pthread_mutex_lock(&t->lock);
+	t->progress.snapshot_us += rv_clock_monotonic_us() - since_us;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void trainer_settle(void *trainer) {
+	struct trainer *t = trainer;
+	int64_t started_us = rv_clock_monotonic_us();
+	copier_wait(t->copier);
+	count_standstill(t, started_us);
+}
+
+static struct trainer_snapshot *new_snapshot(void) {
+	struct trainer_snapshot *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->is_copied, NULL);
+	return s;
+}
+
+/* Vectors in the host's memory are copied while training goes on: until the first change of any of them. */
 static void take_snapshot(struct request *rq, bool base, bool replica) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
-	rq->snapshot = calloc(1, sizeof *rq->snapshot);
-	if (rq->snapshot && base)
-		copy_base(rq->snapshot, t);
-	if (rq->snapshot && replica)
-		copy_replica(rq->snapshot, t);
-	pthread_mutex_lock(&t->lock);
-	t->progress.snapshot_us += rv_clock_monotonic_us() - started_us;
-	pthread_mutex_unlock(&t->lock);
+	struct trainer_snapshot *s = rq->snapshot = new_snapshot();
+	if (s && base)
+		begin_base(s, t);
+	if (s && replica)
+		begin_replica(s, t);
+	if (s && s->replica_bytes && is_on_a_device(t))
+		replica_copy_vectors(t->replica, s->replica_bytes->data);
+	copier_wait(t->copier);
+	t->copying = s;
+	if (s)
+		copier_start(t->copier, copy_vectors, t);
+	count_standstill(t, started_us);
 }
 
 static enum rv_err check_reduced(const struct trainer *t, const struct trainer_apply *a, struct rv_errtext *et) {
@@ -251,7 +298,17 @@ static void work_install(struct request *rq) {
 	RV_FAILPOINT("install.after");
 }
 
+/* These change nothing that may still be being copied; an inner step waits by itself, when its gradient is there. */
+static bool leaves_the_state(enum request_kind kind) {
+	return kind == REQ_TRAIN || kind == REQ_EVALUATE;
+}
+
 void trainer_work(struct request *rq) {
+	int64_t started_us = rv_clock_monotonic_us();
+	if (!leaves_the_state(rq->kind)) {
+		trainer_settle(rq->t);
+		count_compute(rq->t, started_us);
+	}
 	switch (rq->kind) {
 	case REQ_TRAIN:
 		work_train(rq);

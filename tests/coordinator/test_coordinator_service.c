@@ -63,6 +63,7 @@ struct bench {
 	struct service *service;
 	int64_t now_us;
 	uint64_t seq;
+	uint8_t storage; /* in reports from now on */
 };
 
 static int set_up(void **state) {
@@ -134,7 +135,8 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 						 .chain = d.chain,
 						 .loss = (float)(2 + who),
 						 .tokens_per_s = 10,
-						 .tx_bytes = 1000 * b->seq};
+						 .tx_bytes = 1000 * b->seq,
+						 .storage = b->storage};
 	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
 		rep.attempt = d.attempt;
 	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
@@ -347,6 +349,50 @@ static void test_prometheus(void **state) {
 	free(text);
 }
 
+static json_t *storage_of(struct bench *b, json_t **status) {
+	*status = service_status(b->service, b->now_us, false);
+	return json_object_get(json_array_get(json_object_get(*status, "members"), 0), "storage");
+}
+
+static bool metrics_say(struct bench *b, const char *line) {
+	char *text = service_metrics(b->service, b->now_us);
+	bool said = strstr(text, line) != NULL;
+	free(text);
+	return said;
+}
+
+/* A worker whose disk is full: the operator sees it, and that it is over. */
+static void test_a_disk_that_takes_nothing(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	json_t *status;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	assert_true(json_is_null(storage_of(b, &status)));
+	json_decref(status);
+	assert_true(metrics_say(b, "\nrivulet_member_storage_failing{member=\"0\"} 0\n"));
+	b->storage = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
+	assert_int_equal(report(b, 1, WORKER_LEAVING, ":70"), RV_OK);
+	json_t *storage = storage_of(b, &status);
+	assert_string_equal(json_string_value(json_object_get(storage, "fails")), "results of rounds, checkpoints");
+	assert_true(json_is_true(json_object_get(storage, "full")));
+	json_decref(status);
+	assert_true(metrics_say(b, "\nrivulet_member_storage_failing{member=\"0\"} 1\n"));
+	assert_true(metrics_say(b, "\nrivulet_member_storage_full{member=\"0\"} 1\n"));
+	assert_true(was_told(b, "cannot store results of rounds, checkpoints (its disk is full): it is in no round"));
+	assert_true(was_told(b, "member 0 is not waited for until its disk takes results again"));
+	assert_false(was_told(b, "good-bye"));
+	b->now_us += 5000000; /* too soon to be told, but shown */
+	b->storage = 0;
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	assert_true(json_is_null(storage_of(b, &status)));
+	json_decref(status);
+	assert_false(was_told(b, "stores everything again"));
+	b->now_us += 5000000;
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	assert_true(was_told(b, "member 0 it's \"me\" stores everything again"));
+}
+
 static void test_ban(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -386,6 +432,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_an_all_reduce_that_waits_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites, set_up, tear_down),
 	};

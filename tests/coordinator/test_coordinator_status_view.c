@@ -146,6 +146,27 @@ static void test_the_way_back_of_workers_that_are_ahead(void **state) {
 	free(text);
 }
 
+static json_t *status_disk_full(void) {
+	json_t *s = status_at(4, "training");
+	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "storage",
+							  json_pack("{s:s,s:b}", "fails", "checkpoints", "full", 1));
+	return s;
+}
+
+static void test_a_disk_that_takes_nothing(void **state) {
+	(void)state;
+	char *text = table_of(status_disk_full(), 3);
+	assert_non_null(strstr(text, "12.3 s ago, taken for dead, DISK FULL: cannot store checkpoints\n"));
+	free(text);
+	struct status_news told = {.begun = true, .round = 4};
+	expect_text(news_of(&told, status_disk_full(), true),
+				"{\"event\":\"member_storage\",\"round\":4,\"rounds_total\":8,\"member\":0,\"name\":\"tiny\","
+				"\"fails\":\"checkpoints\",\"full\":true}\n");
+	expect_text(news_of(&told, status_disk_full(), true), "");
+	expect_text(news(&told, 4, "training"),
+				"{\"event\":\"member_storage_back\",\"round\":4,\"rounds_total\":8,\"member\":0,\"name\":\"tiny\"}\n");
+}
+
 static void test_of_the_past_only_the_last_round(void **state) {
 	(void)state;
 	struct status_news told = {0};
@@ -189,6 +210,7 @@ int main(void) {
 		cmocka_unit_test(test_a_coordinator_that_does_not_run_is_told),
 		cmocka_unit_test(test_who_is_missing_is_told_after_a_while),
 		cmocka_unit_test(test_the_table_says_who_is_missing),
+		cmocka_unit_test(test_a_disk_that_takes_nothing),
 		cmocka_unit_test(test_of_the_past_only_the_last_round),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_the_way_back_of_workers_that_are_ahead),

@@ -100,6 +100,7 @@ static void make_reports(struct seeds *s) {
 	r.phase = WORKER_VOTED;
 	r.attempt = 2;
 	r.tokens = 1000;
+	r.storage = REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL;
 	r.suspects = 5;
 	fill(&r.digest, sizeof r.digest, 2);
 	(void)snprintf(r.addr, sizeof r.addr, "[::1]:7434");

@@ -150,7 +150,8 @@ static struct report a_report(void) {
 						   .tx_bytes = 15,
 						   .rx_bytes = 16,
 						   .compute_us = 17,
-						   .reduce_us = 18};
+						   .reduce_us = 18,
+						   .storage = REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL};
 }
 
 static enum rv_err report_through_bytes(const struct report *in, struct report *out, struct rv_errtext *et) {
@@ -206,12 +207,14 @@ static void test_report_versions(void **state) {
 	assert_int_equal(out.version, 4);
 	assert_int_equal(out.up_bytes_per_s, 123456789);
 	assert_int_equal(out.down_bytes_per_s, 987654321);
+	assert_int_equal(out.storage, REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL);
 	assert_int_equal(out.proven_round, in.round + 1);
 	assert_memory_equal(&out.proven_chain, &in.proven_chain, sizeof in.proven_chain);
 	n = report_bytes(&in, 3);
 	assert_int_equal(report_decode(buffer, n, &out, NULL), RV_OK);
 	assert_int_equal(out.version, 3);
 	assert_int_equal(out.up_bytes_per_s, 0);
+	assert_int_equal(out.storage, 0);
 	assert_string_equal(out.addr, in.addr);
 	assert_int_equal(out.reduce_us, in.reduce_us);
 	struct rv_hash voted = rv_chain_next(&in.chain, &in.digest);
@@ -245,6 +248,8 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.n_chunks = NET_MAX_CHUNKS + 1, "n_chunks");
 	REPORT_REFUSED(m.loss = NAN, "finite");
 	REPORT_REFUSED(m.tokens_per_s = INFINITY, "finite");
+	REPORT_REFUSED(m.storage = REPORT_STORAGE_FULL, "storage = 8");
+	REPORT_REFUSED(m.storage = 16, "storage = 16");
 	static const char *const bad[] = {"",        "host",     "host:",      "host:0",     "host:65536", "host:123456",
 									  "host:+1", "ho st:80", "http://h:1", "a\"b:80",    "[::1]",      "[]:80",
 									  "::1:80",  "h:80x",    "[h/]:80",    "user@ho:80", "<b>:80"};

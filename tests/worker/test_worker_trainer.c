@@ -2,10 +2,12 @@
  * asked in between; and resumes exactly from what it saved. */
 #include "base/hex.h"
 #include "train_fixture.h"
+#include "worker/copier.h"
 #include "worker/train/weights.h"
 #include "worker/trainer.h"
 
 #include <math.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,6 +32,33 @@ void *__wrap_malloc(size_t n) {
 
 void *__wrap_aligned_alloc(size_t align, size_t n) {
 	return no_large_memory && n >= LARGE_BYTES ? NULL : __real_aligned_alloc(align, n);
+}
+
+/* While it is set a copy begins only when somebody waits for its end: as late as can be. */
+static atomic_bool copies_are_slow;
+static atomic_int waiters; /* since the last copy was started */
+
+void __real_copier_start(struct copier *c, void (*run)(void *ctx), void *ctx);
+void __real_copier_wait(struct copier *c);
+void __real_replica_copy_vectors(const struct replica *r, uint8_t *out);
+void __wrap_copier_start(struct copier *c, void (*run)(void *ctx), void *ctx);
+void __wrap_copier_wait(struct copier *c);
+void __wrap_replica_copy_vectors(const struct replica *r, uint8_t *out);
+
+void __wrap_copier_start(struct copier *c, void (*run)(void *ctx), void *ctx) {
+	atomic_store(&waiters, 0);
+	__real_copier_start(c, run, ctx);
+}
+
+void __wrap_copier_wait(struct copier *c) {
+	atomic_fetch_add(&waiters, 1);
+	__real_copier_wait(c);
+}
+
+void __wrap_replica_copy_vectors(const struct replica *r, uint8_t *out) {
+	while (copies_are_slow && atomic_load(&waiters) == 0)
+		sched_yield();
+	__real_replica_copy_vectors(r, out);
 }
 
 struct scene {
@@ -70,6 +99,8 @@ static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *tex
 static void keep_snapshot(struct scene *s, struct trainer_snapshot *snapshot) {
 	trainer_snapshot_free(s->snapshot);
 	s->snapshot = snapshot;
+	if (snapshot && !copies_are_slow)
+		trainer_snapshot_wait(snapshot);
 }
 
 static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
@@ -401,6 +432,30 @@ static void copies_of_the_replica_do_not_touch_each_other(void **state) {
 	assert_true(trainer_progress(s->t).snapshot_us <= trainer_progress(s->t).compute_us);
 }
 
+/* Training goes on while it is being copied, and what is copied is the state of the round's beginning all the same. */
+static void a_copy_is_of_the_moment_it_was_asked_for(void **state) {
+	struct scene *s = *state;
+	copies_are_slow = true;
+	play_round(s, 0);
+	trainer_train(s->t, 1, H);
+	wait_for(s, &s->trained, 2);
+	copies_are_slow = false;
+	assert_int_equal(s->steps_done, H);
+	trainer_snapshot_wait(s->snapshot);
+	size_t n = trainer_global(s->t)->cfg.n;
+	uint8_t *bytes = s->snapshot->replica_bytes->data;
+	const uint8_t *theta = bytes + s->snapshot->replica.payload_bytes - RV_HASH_BYTES - 3 * n * sizeof(float);
+	assert_memory_equal(theta, s->snapshot->base.theta, n * sizeof(float));
+	assert_memory_not_equal(theta, replica_theta(trainer_replica(s->t)), n * sizeof(float));
+	replica_seal(bytes, s->snapshot->replica.payload_bytes);
+	assert_int_equal(replica_load(s->run.replica, bytes, s->snapshot->replica.payload_bytes, NULL), RV_OK);
+	assert_int_equal(replica_global_step(s->run.replica), H);
+	struct step_stats stats;
+	for (int i = 0; i < H; i++) /* its moments and its cursor, too: the same steps again */
+		assert_int_equal(replica_step(s->run.replica, &stats, NULL), RV_OK);
+	assert_memory_equal(replica_theta(s->run.replica), replica_theta(trainer_replica(s->t)), n * sizeof(float));
+}
+
 /* Every kind of request is worked on all the same, twice: what was spared is used again. */
 static void requests_need_no_memory(void **state) {
 	struct scene *s = *state;
@@ -497,6 +552,7 @@ int main(void) {
 		T(held_out_loss_is_the_replicas),
 		T(initial_weights_of_a_peer_are_checked),
 		T(copies_of_the_replica_do_not_touch_each_other),
+		T(a_copy_is_of_the_moment_it_was_asked_for),
 		T(requests_need_no_memory),
 		T(a_copy_without_memory_is_told),
 		T(a_stop_ends_an_evaluation),

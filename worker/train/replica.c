@@ -249,6 +249,8 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 					   r->global_step, loss, grad_norm, r->cfg.lr);
 	float lr = schedule_lr(&r->schedule, r->global_step);
 	w.params = adamw_of(r, lr, grad_norm);
+	if (r->before_update)
+		r->before_update(r->before_update_ctx);
 	on_all_parts(r, update_of_part, &w);
 	r->adam_steps++;
 	r->global_step++;
@@ -272,6 +274,11 @@ enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, 
 						   "the last saved round. If that does not help, or it is the same elsewhere, lr is too high "
 						   "or clip is missing: make a new run with other values. The last refusal",
 						   REPLICA_REFUSED_MAX);
+}
+
+void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx) {
+	r->before_update = fn;
+	r->before_update_ctx = ctx;
 }
 
 void replica_watch(struct replica *r, const atomic_bool *stop) {

@@ -75,6 +75,8 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 enum { REPLICA_REFUSED_MAX = 20 };
 enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 							  struct rv_errtext *et);
+/* `fn` is called by each step when its gradient is there, before it changes theta, m and v. NULL (the start): nothing. */
+void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx);
 /* The learning rate follows this; it never restarts. Set it when entering round r: r * H. */
 uint64_t replica_global_step(const struct replica *r);
 void replica_set_global_step(struct replica *r, uint64_t step);
@@ -92,8 +94,11 @@ void replica_watch(struct replica *r, const atomic_bool *stop);
  * unchanged. */
 size_t replica_state_bytes(const struct replica *r);
 void replica_save(struct replica *r, uint8_t *out);
-/* The same in two parts: the copy, and the hash over its n bytes, which needs no replica and may run on any thread. */
-void replica_copy(struct replica *r, uint8_t *out);
+/* The same in three parts: what changes with every batch that is read; the vectors, which may be copied on any thread
+ * while nothing but gradients and evaluations are computed, if their memory is the host's (replica_device_theta is
+ * NULL); and the hash over its n bytes, which needs no replica and may run on any thread. */
+void replica_copy_head(const struct replica *r, uint8_t *out);
+void replica_copy_vectors(const struct replica *r, uint8_t *out);
 void replica_seal(uint8_t *copy, size_t n);
 /* What needs no replica: the hash. RV_E_CORRUPT. */
 enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et);

@@ -42,10 +42,12 @@ struct replica {
 	size_t n;
 	float *mirror; /* (n) host copy of theta; NULL when the backend's memory is the host's */
 	struct schedule schedule;
-	const atomic_bool *stop; /* borrowed; NULL: evaluations are not to be stopped */
-	uint64_t global_step;    /* of the run: the learning rate follows it */
-	uint64_t adam_steps;     /* updates that m and v have seen: the bias correction follows it */
-	uint64_t cursor;         /* sequences of the shard's stream read so far */
+	const atomic_bool *stop;          /* borrowed; NULL: evaluations are not to be stopped */
+	void (*before_update)(void *ctx); /* NULL: nothing */
+	void *before_update_ctx;
+	uint64_t global_step; /* of the run: the learning rate follows it */
+	uint64_t adam_steps;  /* updates that m and v have seen: the bias correction follows it */
+	uint64_t cursor;      /* sequences of the shard's stream read so far */
 };
 
 /* The sequences of one step, of all shards, at the replica's cursor. */

@@ -32,8 +32,7 @@ static struct rv_hash hash_state(const uint8_t *state, size_t n) {
 	return hash;
 }
 
-void replica_copy(struct replica *r, uint8_t *out) {
-	size_t vector = r->n * sizeof(float);
+void replica_copy_head(const struct replica *r, uint8_t *out) {
 	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
 	rv_write_u64(&w, STATE_MAGIC);
 	rv_write_u32(&w, STATE_VERSION);
@@ -45,6 +44,10 @@ void replica_copy(struct replica *r, uint8_t *out) {
 	rv_write_u64(&w, r->adam_steps);
 	rv_write_u64(&w, r->cursor);
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
+}
+
+void replica_copy_vectors(const struct replica *r, uint8_t *out) {
+	size_t vector = r->n * sizeof(float);
 	uint8_t *theta = out + STATE_HEADER_BYTES;
 	r->parts[0].be->ops->download(r->parts[0].be, theta, r->parts[0].theta, vector);
 	for (int i = 0; i < r->n_parts; i++) {
@@ -62,7 +65,8 @@ void replica_seal(uint8_t *copy, size_t n) {
 }
 
 void replica_save(struct replica *r, uint8_t *out) {
-	replica_copy(r, out);
+	replica_copy_head(r, out);
+	replica_copy_vectors(r, out);
 	replica_seal(out, replica_state_bytes(r));
 }
 
