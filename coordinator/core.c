@@ -286,7 +286,7 @@ int64_t core_deadline_us(const struct core *c) {
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));
 	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));
-	return earlier(c, at, c->accused_since_us, c->cfg.suspect_gather_us);
+	return earlier(c, at, c->accused_since_us, c->gather_us);
 }
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */

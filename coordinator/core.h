@@ -43,7 +43,7 @@ struct core_config {
 	bool equal_shards;         /* else they follow what the members' lines carry */
 	int64_t grace_us;          /* once min_workers are ready, how long the others are waited for */
 	int64_t liveness_us;       /* a member without a report for so long is dead until it reports again */
-	int64_t suspect_gather_us; /* after the first accusation in an attempt, how long others are collected */
+	int64_t suspect_gather_us; /* after the first accusation in an attempt, how long others are collected; a fourth when all agree */
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */

@@ -131,6 +131,7 @@ struct core {
 
 	int64_t ready_since_us;   /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us; /* INT64_MAX: no accusation in this attempt */
+	int64_t gather_us;        /* how long others are gathered from then on */
 	uint64_t no_base_said;    /* round for which NO_BASE was told */
 	uint64_t split_said;      /* round for which SPLIT was told */
 	int64_t now_us;           /* the last time handed in */

@@ -1,7 +1,7 @@
 /* core_suspects.c: accusations between participants, and who is believed.
  *
  * A participant that gets nothing from a peer says so in its reports. The first accusation opens a window in which the
- * others' are gathered; then those with the most accusers are distrusted. Only those: where one is dead, the others may
+ * others' are gathered, a short one when all agree; then those with the most accusers are distrusted. Only those: where one is dead, the others may
  * seem to stall for want of its data; what is left to accuse after that, the next attempt will show.
  *
  * Where no majority of the others accuses anybody, it is one word against another's. Who accuses several that are heard
@@ -9,6 +9,8 @@
  * attempt, and hold the run up for ever. Nor one by one: those whom its word alone put away in this round, and who are
  * heard of again, count too. */
 #include "coordinator/core_internal.h"
+
+enum { AGREED_SHARE = 4 };
 
 /* accused[i]: the participants that i accuses, by its last report. Only the words of those that can be counted on,
  * about those that can be counted on. */
@@ -143,15 +145,31 @@ static bool is_unclear(const struct core *c, const uint64_t accused[NET_MAX_MEMB
 	return doubtful && c->now_us - c->accused_since_us < core_unclear_us(c);
 }
 
+/* All whom nobody accuses, and they are a majority, say the same: no further word of theirs is to come. */
+static bool is_agreed(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
+	uint64_t rest = core_first(c->roster.n) & ~core_missed(c) & ~any;
+	for (uint32_t i = 0; i < c->roster.n; i++)
+		if ((rest & core_bit(i)) && accused[i] != any)
+			return false;
+	return by_majority(c, core_count(rest));
+}
+
+/* How long after the first accusation the others are gathered. Several that die at once are not found out in the same
+ * instant, so not at once even where all agree. */
+static int64_t gather_us(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint64_t any) {
+	return is_agreed(c, accused, any) ? c->cfg.suspect_gather_us / AGREED_SHARE : c->cfg.suspect_gather_us;
+}
+
 void core_weigh_suspects(struct core *c) {
-	uint64_t accused[NET_MAX_MEMBERS];
-	if (c->roster.n == 0 || read_accusations(c, accused) == 0) {
+	uint64_t accused[NET_MAX_MEMBERS], any = 0;
+	if (c->roster.n == 0 || (any = read_accusations(c, accused)) == 0) {
 		c->accused_since_us = INT64_MAX;
 		return;
 	}
 	if (c->accused_since_us == INT64_MAX)
 		c->accused_since_us = c->now_us;
-	if (c->now_us - c->accused_since_us < c->cfg.suspect_gather_us || is_unclear(c, accused))
+	c->gather_us = gather_us(c, accused, any);
+	if (c->now_us - c->accused_since_us < c->gather_us || is_unclear(c, accused))
 		return;
 	note_pairs(c, accused);
 	distrust(c, accused);

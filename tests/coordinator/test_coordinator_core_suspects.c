@@ -31,6 +31,25 @@ static void test_gathered_then_left_out(void **state) {
 	rig_release(&r);
 }
 
+static void test_agreed_by_all_others(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 2, 4);
+	accuse(&r, 0, WORKER_REDUCING, 1 << 2);
+	accuse(&r, 1, WORKER_REDUCING, 1 << 2);
+	assert_int_equal(core_deadline_us(r.core), r.now_us + r.cfg.suspect_gather_us);
+	accuse(&r, 3, WORKER_REDUCING, 1 << 2);
+	assert_int_equal(core_deadline_us(r.core), r.now_us + r.cfg.suspect_gather_us / 4);
+	rig_wait(&r, RIG_S / 8);
+	accuse(&r, 1, WORKER_REDUCING, 1 << 2 | 1 << 3); /* another one, of which the others have not heard yet */
+	rig_wait(&r, RIG_S / 4);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	accuse(&r, 0, WORKER_REDUCING, 1 << 2 | 1 << 3);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 3); /* whom fewer accuse the next attempt will show */
+	rig_release(&r);
+}
+
 static void test_withdrawn_in_time(void **state) {
 	(void)state;
 	struct rig r;
@@ -290,6 +309,7 @@ static void test_who_accuses_the_silent_is_believed(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gathered_then_left_out),
+		cmocka_unit_test(test_agreed_by_all_others),
 		cmocka_unit_test(test_withdrawn_in_time),
 		cmocka_unit_test(test_accused_when_all_others_voted),
 		cmocka_unit_test(test_mutual_more_accusers_loses),
