@@ -36,8 +36,9 @@ RV_ELEMENTWISE_BODY divide_body(float *x, size_t n, float divisor) {
 
 RV_ELEMENTWISE(divide, (float *x, size_t n, float divisor), (x, n, divisor))
 
-enum rv_err codec_reduce_mean(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in,
-							  size_t n, float *scratch, uint8_t *out, struct rv_errtext *et) {
+/* scratch (n) = the mean. */
+static enum rv_err mean_of(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in, size_t n,
+						   float *scratch, struct rv_errtext *et) {
 	RV_ASSERT(n_in > 0);
 	memset(scratch, 0, n * sizeof *scratch);
 	uint64_t weight_sum = 0;
@@ -50,6 +51,18 @@ enum rv_err codec_reduce_mean(const struct codec *c, const uint8_t *const *in, c
 	}
 	RV_ASSERT(weight_sum < WEIGHT_SUM_MAX);
 	divide(scratch, n, (float)weight_sum);
-	enum rv_err e = c->encode(scratch, n, out, et);
+	return RV_OK;
+}
+
+enum rv_err codec_reduce_to(const struct codec *contributions, const struct codec *mean, const uint8_t *const *in,
+							const uint32_t *weights, int n_in, size_t n, float *scratch, uint8_t *out,
+							struct rv_errtext *et) {
+	RV_TRY(mean_of(contributions, in, weights, n_in, n, scratch, et));
+	enum rv_err e = mean->encode(scratch, n, out, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "mean of %d contributions", n_in);
+}
+
+enum rv_err codec_reduce_mean(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in,
+							  size_t n, float *scratch, uint8_t *out, struct rv_errtext *et) {
+	return codec_reduce_to(c, c, in, weights, n_in, n, scratch, out, et);
 }

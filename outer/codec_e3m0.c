@@ -1,7 +1,7 @@
 /* codec_e3m0.c: four bits per value, a sign and three bits of exponent: 0 and the powers of two from 1 to 64 times the
  * block's scale, either sign; the 4-bit outer gradients of Streaming DiLoCo (arXiv 2501.18512). The format is in
  * codec.h. */
-#include "outer/codec_nibble.h"
+#include "outer/codec_packed.h"
 
 static void e3m0_magnitudes(const float *x, float inverse, uint8_t *code, size_t n) {
 	/* halfway between neighbours */
@@ -15,10 +15,11 @@ static void e3m0_magnitudes(const float *x, float inverse, uint8_t *code, size_t
 	}
 }
 
-static const struct nibble_format e3m0_format = {
+static const struct packed_format e3m0_format = {
+	.bits = 4,
 	.scales = {.codec = "e3m0", .code_max = 64, .most = 0x1.ffffp+121f},
 	.value = {0, 1, 2, 4, 8, 16, 32, 64},
 	.magnitudes = e3m0_magnitudes,
 };
 
-RV_NIBBLE_CODEC(e3m0, 4)
+RV_PACKED_CODEC(e3m0, 4, NULL)

@@ -21,12 +21,19 @@ static size_t int8_encoded_bytes(size_t n) {
 	return blocks_of(n) * sizeof(float) + n;
 }
 
+/* A block's scale goes to its place; returns it, and the place of its values. */
+static float begin_block(uint32_t absmax_bits, size_t n, size_t b, uint8_t *out, int8_t **q) {
+	float scale = block_scale(&scales, float_of_bits(absmax_bits));
+	memcpy(out + b * sizeof scale, &scale, sizeof scale);
+	*q = (int8_t *)out + blocks_of(n) * sizeof scale + b * BLOCK;
+	return scale;
+}
+
 /* Encodes block b of n values, x (its length) with the given maximum magnitude. */
 static void encode_block(const struct codec_kernels *k, const float *x, uint32_t absmax_bits, size_t n, size_t b,
 						 uint8_t *out) {
-	float scale = block_scale(&scales, float_of_bits(absmax_bits));
-	memcpy(out + b * sizeof scale, &scale, sizeof scale);
-	int8_t *q = (int8_t *)out + blocks_of(n) * sizeof scale + b * BLOCK;
+	int8_t *q;
+	float scale = begin_block(absmax_bits, n, b, out, &q);
 	if (scale > 0)
 		k->quantize(x, 1.0f / scale, q, block_len(n, b));
 	else
@@ -41,6 +48,40 @@ static enum rv_err int8_encode(const float *x, size_t n, uint8_t *out, struct rv
 		if (most >= FLOAT_INF_BITS)
 			return block_not_finite(&scales, xb, block_len(n, b), b * BLOCK, et);
 		encode_block(k, xb, most, n, b, out);
+	}
+	return RV_OK;
+}
+
+/* q[i] = the integer below or above |x[i]| / scale, the latter with the probability that makes the mean exact, and x's
+ * sign. What is as large as the block's largest keeps the largest code: a block is refused without one. */
+static void quantize_random(const float *x, float absmax, float scale, const float *uniform, int8_t *q, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		const float magnitude = float_of_bits(float_magnitude(x[i]));
+		const float r = (float)((double)magnitude / (double)scale); /* an integer where the value is a multiple */
+		int code = (int)r;
+		code += uniform[i] < r - (float)code;
+		code = magnitude == absmax || code > CODE_MAX ? CODE_MAX : code;
+		q[i] = (int8_t)(x[i] < 0 ? -code : code);
+	}
+}
+
+static enum rv_err int8_encode_random(const float *x, size_t n, const struct codec_noise *noise, uint8_t *out,
+									  struct rv_errtext *et) {
+	const struct codec_kernels *k = codec_kernels_best();
+	float uniform[BLOCK];
+	for (size_t b = 0; b < blocks_of(n); b++) {
+		const float *xb = x + b * BLOCK;
+		const size_t len = block_len(n, b);
+		uint32_t most = k->absmax_bits(xb, len);
+		if (most >= FLOAT_INF_BITS)
+			return block_not_finite(&scales, xb, len, b * BLOCK, et);
+		int8_t *q;
+		float scale = begin_block(most, n, b, out, &q);
+		codec_noise_fill(noise, b * BLOCK, uniform, len);
+		if (scale > 0)
+			quantize_random(xb, float_of_bits(most), scale, uniform, q, len);
+		else
+			memset(q, 0, len);
 	}
 	return RV_OK;
 }
@@ -108,6 +149,7 @@ const struct codec codec_int8 = {
 	.canonical = true,
 	.encoded_bytes = int8_encoded_bytes,
 	.encode = int8_encode,
+	.encode_random = int8_encode_random,
 	.encode_delta = int8_encode_delta,
 	.decode = int8_decode,
 	.decode_add = int8_decode_add,

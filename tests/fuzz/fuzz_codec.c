@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES_MAX = 1100 };
+enum { VALUES_MAX = 4200 }; /* a whole group of top-k, and part of another */
 
 static size_t codecs(void) {
 	size_t n = 0;
@@ -35,6 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 			RV_ASSERT(isfinite(x[i]) && sum[i] == x[i]);
 		RV_ASSERT(codec->encode(x, n, again, NULL) == RV_OK);
 		RV_ASSERT(!codec->canonical || memcmp(again, data + 3, bytes) == 0);
+		const struct codec_noise noise = codec_noise_of(data[0], n, data[1]);
+		RV_ASSERT(!codec->encode_random || codec->encode_random(x, n, &noise, again, NULL) == RV_OK);
+		RV_ASSERT(!codec->canonical || memcmp(again, data + 3, bytes) == 0); /* nothing was left to round */
 	} else {
 		RV_ASSERT(e == RV_E_CORRUPT && et.text[0]);
 	}

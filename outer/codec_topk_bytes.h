@@ -1,0 +1,33 @@
+/* codec_topk_bytes.h: a group of values of which few are kept, as bytes and back. Private to outer/; the layout is in
+ * codec_topk.h. */
+#ifndef RV_OUTER_CODEC_TOPK_BYTES_H
+#define RV_OUTER_CODEC_TOPK_BYTES_H
+
+#include "outer/codec_block.h"
+#include "outer/codec_topk.h"
+#include "outer/float_bits.h"
+
+/* What is kept of a group. TOPK_LEVELS: value i is sent as level[high[i]], with the sign of value[i]. */
+struct topk_picked {
+	size_t n;
+	uint16_t index[TOPK_GROUP]; /* ascending */
+	float value[TOPK_GROUP];
+	bool high[TOPK_GROUP];
+	float level[2]; /* low: 0 when there is one level only; high */
+};
+
+extern const struct block_scales topk_levels; /* of which a level is a scale */
+
+/* The length of the group at value `at` of n, and where it lies in their encoding. */
+size_t topk_group_len(size_t n, size_t at);
+size_t topk_group_at(const struct topk_format *f, size_t at);
+/* How many of n values are kept, at most. */
+size_t topk_kept(const struct topk_format *f, size_t n);
+
+void topk_write_group(const struct topk_format *f, const struct topk_picked *p, size_t n, uint8_t *out);
+/* index and value of *p. RV_E_CORRUPT: what topk_write_group cannot have written; `at` (of its first value) is for the
+ * text. */
+enum rv_err topk_read_group(const struct topk_format *f, const uint8_t *in, size_t n, size_t at, struct topk_picked *p,
+							struct rv_errtext *et);
+
+#endif
