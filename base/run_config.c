@@ -48,6 +48,9 @@ static const char outer_optimizers[] =
 static const char codecs[] =
 #include "base/codecs.def"
 	;
+static const char mean_codecs[] = "auto"
+#include "base/codecs.def"
+	;
 #undef CODEC
 
 const struct rv_option run_config_options[] = {
@@ -111,6 +114,19 @@ const struct rv_option run_config_options[] = {
 
 	NAME_OPT("outer", outer, "nesterov", outer_optimizers + 1, "Outer loop", "Outer optimizer."),
 	NAME_OPT("codec", codec, "int8", codecs + 1, "Outer loop", "Encoding of outer gradients on the wire."),
+	NAME_OPT(
+		"mean-codec", mean_codec, "auto", mean_codecs, "Outer loop",
+		"Encoding of their mean, which its owner sends to all. auto: that of the outer gradients, int8 where that is "
+		"int2 or topk."),
+	{"rounding", RV_OPT_ENUM, FIELD(rounding), sizeof(((struct run_config *)0)->rounding), "nearest", 0, 0,
+	 "nearest|stochastic",
+	 "How the codec rounds outer gradients; stochastic: at random to a neighbour, right on average. Means are always "
+	 "rounded to nearest.",
+	 "Outer loop"},
+	REAL_OPT(
+		"error-feedback", error_feedback, "0", 0, 1, "Outer loop",
+		"What encoding lost of a worker's outer gradient is added to its next one, times this; 0: it is lost. 0.95 "
+		"or so stands in for outer momentum (SparseLoCo)."),
 	INT_OPT(
 		"fragments", fragments, "1", 1, 64, "Outer loop",
 		"Parts of the parameters that rounds exchange in turn, each once in so many rounds (Streaming DiLoCo); 1: all "
@@ -122,13 +138,14 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT(
 		"mix", mix, "0", 0, 1, "Outer loop",
 		"What a replica keeps of its own parameters when it adopts a round's; 0: nothing, it takes the shared ones."),
-	REAL_OPT("outer-lr", outer_lr, "0.9", 0, 10, "Outer loop",
-			 "Learning rate of the outer optimizer; 0.7 is usual for runs of hundreds of rounds. adam, yogi and "
-			 "adagrad move "
-			 "each parameter by about this much in a round: 0.001 to 0.01 there."),
 	REAL_OPT(
-		"outer-momentum", outer_momentum, "0.6", 0, 0.9999, "Outer loop",
-		"Momentum of the outer optimizer; 0.9 is usual for runs of hundreds of rounds. adam, yogi, adagrad: beta1."),
+		"outer-lr", outer_lr, "-1", -1, 10, "Outer loop",
+		"Learning rate of the outer optimizer. -1: what suits it: nesterov 0.9 (0.7 is usual for runs of hundreds "
+		"of rounds), sgd 1, adam, yogi and adagrad, which move each parameter by about this much in a round, 0.01."),
+	REAL_OPT(
+		"outer-momentum", outer_momentum, "-1", -1, 0.9999, "Outer loop",
+		"Momentum of the outer optimizer; of adam, yogi and adagrad beta1. -1: what suits it: nesterov 0.6 (0.9 is "
+		"usual for runs of hundreds of rounds), the others 0.9."),
 	REAL_OPT("outer-beta2", outer_beta2, "0.99", 0, 0.999999, "Outer loop",
 			 "Outer adam and yogi: decay of the outer gradient's square."),
 	REAL_OPT("outer-eps", outer_eps, "0.001", 1e-12, 1e6, "Outer loop",
@@ -156,6 +173,30 @@ const struct rv_option run_config_options[] = {
 	 "Round"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
+
+/* Which keys suit what; found by short runs of the demo's model (docs/benchmarks.md), not the papers' for their models. */
+static const struct outer_default {
+	const char *outer;
+	double lr, momentum;
+} outer_defaults[] = {
+	{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},     {"average", 1, 0.9},
+	{"adam", 0.01, 0.9},    {"yogi", 0.01, 0.9}, {"adagrad", 0.01, 0.9},
+};
+
+static const struct outer_default *outer_default_of(const struct run_config *c) {
+	for (size_t i = 0; i < sizeof outer_defaults / sizeof *outer_defaults; i++)
+		if (strcmp(outer_defaults[i].outer, c->outer) == 0)
+			return &outer_defaults[i];
+	return &outer_defaults[0];
+}
+
+double run_config_outer_lr(const struct run_config *c) {
+	return c->outer_lr == RUN_CONFIG_AUTO ? outer_default_of(c)->lr : c->outer_lr;
+}
+
+double run_config_outer_momentum(const struct run_config *c) {
+	return c->outer_momentum == RUN_CONFIG_AUTO ? outer_default_of(c)->momentum : c->outer_momentum;
+}
 
 void run_config_defaults(struct run_config *c) {
 	rv_options_defaults(run_config_options, c);
@@ -215,7 +256,21 @@ static enum rv_err check_hash(const char *name, const char *hex, struct rv_errte
 	return rv_fail(et, RV_E_INVALID, "%s = %.70s: must be %d hex digits, or empty", name, hex, 2 * RV_HASH_BYTES);
 }
 
+/* At least 0, or RUN_CONFIG_AUTO. */
+static enum rv_err check_auto(const char *name, double value, struct rv_errtext *et) {
+	if (value >= 0 || value == RUN_CONFIG_AUTO)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE, "%s = %g: must be at least 0, or -1 for what suits the outer optimizer", name,
+				   value);
+}
+
 static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
+	RV_TRY(check_auto("outer-lr", c->outer_lr, et));
+	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
+	if (strcmp(c->rounding, "stochastic") == 0 && strcmp(c->codec, "q6sigma") == 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "rounding = stochastic: codec q6sigma rounds to the nearest of its entries only; "
+					   "rounding = nearest, or another codec");
 	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
 		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
 					   CHUNK_MULTIPLE);

@@ -37,10 +37,14 @@ struct run_config {
 	int64_t seed;
 	/* outer loop */
 	char outer[32], codec[32];
-	int64_t fragments;     /* P: a round exchanges one of them, in turn */
-	int64_t overlap_steps; /* inner steps that go on while it is exchanged */
-	double mix;            /* what a replica keeps of itself when it adopts a round */
-	double outer_lr, outer_momentum, outer_beta2, outer_eps;
+	int64_t fragments;               /* P: a round exchanges one of them, in turn */
+	int64_t overlap_steps;           /* inner steps that go on while it is exchanged */
+	double mix;                      /* what a replica keeps of itself when it adopts a round */
+	char mean_codec[32];             /* of the mean of what `codec` encoded; auto: what suits that */
+	char rounding[16];               /* nearest|stochastic: of contributions */
+	double error_feedback;           /* beta: what is kept of what encodings left; 0: nothing */
+	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
+	double outer_beta2, outer_eps;
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
 	int64_t base_every;  /* rounds between full-state snapshots */
 	char late[16];       /* keep|discard */
@@ -52,6 +56,11 @@ struct run_config {
 };
 
 extern const struct rv_option run_config_options[];
+
+/* outer_lr or outer_momentum: what suits the outer optimizer. */
+#define RUN_CONFIG_AUTO (-1.0)
+double run_config_outer_lr(const struct run_config *c);
+double run_config_outer_momentum(const struct run_config *c);
 
 void run_config_defaults(struct run_config *c);
 /* Parses and then validates what spans several fields (n_embd % n_head, vocab, ...). */

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "base/weights.h"
 #include "lab/replica_spread.h"
+#include "worker/train/metrics.h"
 #include "worker/train/outer_device.h"
 
 #include <stdlib.h>
@@ -23,7 +24,11 @@ static void encode(void *ctx, int i) {
 	struct global_state start = r->global;                     /* a view: theta as it was for this worker */
 	start.theta = (float *)(uintptr_t)lab_run_reference(r, i); /* only read */
 	struct outer_device device = {.be = NULL};
-	r->faults[i] = outer_device_encode(&device, r->replicas[i], &start, r->encoded[i], &r->fault_texts[i]);
+	if (contribution_is_plain(&r->contributions[i]))
+		r->faults[i] = outer_device_encode(&device, r->replicas[i], &start, r->encoded[i], &r->fault_texts[i]);
+	else
+		r->faults[i] = contribution_encode(&r->contributions[i], &start, r->rounds_done, replica_theta(r->replicas[i]),
+										   r->encoded[i], &r->fault_texts[i]);
 	outer_device_unpin(&device);
 	if (r->faults[i] == RV_OK)
 		r->faults[i] = codec_loss_measure(&start, replica_theta(r->replicas[i]), r->encoded[i], &r->codec_losses[i],
@@ -75,13 +80,13 @@ int averaging_participants(const struct lab_config *c, uint64_t round, bool take
 static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
 								 float *scratch, struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->global.round);
-	const struct codec *codec = r->global.cfg.codec;
+	const struct codec *mean = r->global.cfg.codec, *sent = global_sent(&r->global.cfg);
 	for (uint32_t k = 0; k < c.n_chunks; k++) {
 		const uint8_t *in[LAB_MAX_WORKERS];
-		size_t at = chunking_offset_bytes(&c, codec, k);
+		uint8_t *out = r->reduced + chunking_offset_bytes(&c, mean, k);
 		for (int i = 0; i < n; i++)
-			in[i] = vectors[i] + at;
-		RV_TRY(codec_reduce_mean(codec, in, weights, n, chunking_len(&c, k), scratch, r->reduced + at, et));
+			in[i] = vectors[i] + chunking_offset_bytes(&c, sent, k);
+		RV_TRY(codec_reduce_to(sent, mean, in, weights, n, chunking_len(&c, k), scratch, out, et));
 	}
 	return RV_OK;
 }
@@ -109,12 +114,22 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 		tokens[n++] = r->kept_tokens[i] + r->sums[i].tokens;
 	}
 	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
-	return averaging_reduce_vectors(r, vectors, weights, n, et);
+	RV_TRY(averaging_reduce_vectors(r, vectors, weights, n, et));
+	for (int i = 0; i < r->n_replicas; i++) /* here a mean is always committed */
+		if (takes_part[i])
+			contribution_commit(&r->contributions[i], &r->global.cfg, r->rounds_done);
+	return RV_OK;
 }
 
 uint64_t averaging_payload_bytes(const struct lab_run *r) {
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
-	return chunking_total_bytes(&c, r->global.cfg.codec);
+	return chunking_total_bytes(&c, global_sent(&r->global.cfg));
+}
+
+uint64_t averaging_bytes(const struct lab_run *r, int participants) {
+	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
+	return metrics_exchange_bytes(averaging_payload_bytes(r), chunking_total_bytes(&c, r->global.cfg.codec),
+								  (uint32_t)participants);
 }
 
 int averaging_replicas(int workers) {

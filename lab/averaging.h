@@ -18,7 +18,7 @@ enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv
  * many. */
 int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]);
 
-/* r->reduced = the weighted mean of the participants' encoded outer gradients. By tokens, a worker's weight counts all that
+/* r->reduced = the weighted mean of the participants' encoded outer gradients, whose residuals it commits. By tokens, a worker's weight counts all that
  * its outer gradient contains: what it kept of rounds that it missed too. RV_E_NOMEM, RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 
@@ -32,5 +32,7 @@ int averaging_replicas(int workers);
 const float *averaging_theta(struct lab_run *r);
 struct rv_hash averaging_state_hash(struct lab_run *r);
 uint64_t averaging_payload_bytes(const struct lab_run *r);
+/* What each participant of the round under way sends in its all-reduce. */
+uint64_t averaging_bytes(const struct lab_run *r, int participants);
 
 #endif

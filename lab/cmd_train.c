@@ -73,14 +73,13 @@ static enum rv_err write_config(const struct session *s, struct rv_errtext *et) 
 
 static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et) {
 	const struct lab_config *c = &s->run->cfg;
-	bool averages = c->method->averages;
 	return metrics_write_run(s->metrics,
 							 &(struct metrics_run){
 								 .name = run_name(s->opts),
 								 .role = "lab",
 								 .method = c->method->name,
-								 .codec = averages ? c->run.codec : "fp32",
-								 .outer = averages ? c->run.outer : "none",
+								 .codec = c->method->codec ? c->method->codec : c->run.codec,
+								 .outer = c->method->outer ? c->method->outer : c->run.outer,
 								 .workers = (uint32_t)c->workers,
 								 .n_params = replica_n_params(s->run->replicas[0]),
 								 .rounds = (uint64_t)c->run.rounds,

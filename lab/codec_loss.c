@@ -21,9 +21,10 @@ static void add_chunk(const float *theta, const float *local, const float *decod
 static enum rv_err add_all(const struct global_state *g, const float *local, const uint8_t *encoded, float *decoded,
 						   struct sums *s, struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	const struct codec *codec = global_sent(&g->cfg);
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = global_round_chunk_at(&g->cfg, g->round, i), n = chunking_len(&c, i);
-		RV_TRY(g->cfg.codec->decode(encoded + chunking_offset_bytes(&c, g->cfg.codec, i), n, decoded, et));
+		RV_TRY(codec->decode(encoded + chunking_offset_bytes(&c, codec, i), n, decoded, et));
 		add_chunk(g->theta + at, local + at, decoded, n, s);
 	}
 	return RV_OK;

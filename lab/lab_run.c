@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint32_t lab_run_member(const struct lab_run *r, int i) {
+	return r->cfg.members ? r->cfg.members[i] : (uint32_t)i;
+}
+
 static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
 	const struct lab_config *c = &r->cfg;
 	const struct backend_options backend = {
 		.threads = c->threads, .compute = run_config_compute(&c->run), .isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
-	const struct replica_options options = {.shard = (c->members ? c->members[i] : (uint32_t)i) % n_shards,
+	const struct replica_options options = {.shard = lab_run_member(r, i) % n_shards,
 											.n_shards = n_shards,
 											.recompute = c->recompute,
 											.initial_theta = c->initial_theta};
@@ -26,12 +30,16 @@ static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	RV_TRY(global_config_of(&r->cfg.run, replica_n_params(r->replicas[0]),
 							&replica_model(r->replicas[0])->layout.layers, &r->cfg.run_hash, &g, et));
 	RV_TRY(global_init(&r->global, &g, replica_theta(r->replicas[0]), et));
-	size_t bytes = global_max_payload_bytes(&g);
-	r->reduced = calloc(1, bytes);
+	size_t bytes = global_max_sent_bytes(&g);
+	r->reduced = calloc(1, global_max_payload_bytes(&g));
 	bool ok = r->reduced != NULL;
 	for (int i = 0; i < r->n_replicas; i++)
 		ok = (r->encoded[i] = malloc(bytes)) && ok;
-	return ok ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
+	if (!ok)
+		return rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
+	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++)
+		RV_TRY(contribution_init(&r->contributions[i], &r->cfg.run, &g, lab_run_member(r, i), et));
+	return RV_OK;
 }
 
 static enum rv_err new_extra(struct lab_run *r, struct rv_errtext *et) {
@@ -55,6 +63,8 @@ static enum rv_err build(struct lab_run *r, struct rv_errtext *et) {
 		return RV_OK;
 	RV_TRY(new_global(r, et));
 	RV_TRY(new_extra(r, et));
+	if (r->cfg.method->open)
+		RV_TRY(r->cfg.method->open(r, et));
 	if (r->cfg.method->start)
 		r->cfg.method->start(r);
 	return RV_OK;
@@ -86,9 +96,12 @@ void lab_run_free(struct lab_run *r) {
 		replica_free(r->replicas[i]);
 		device_set_close(&r->devices[i]);
 		free(r->encoded[i]);
+		contribution_release(&r->contributions[i]);
 	}
 	for (int i = 0; i < r->n_extra; i++)
 		free(r->extra[i]);
+	if (r->cfg.method->close)
+		r->cfg.method->close(r);
 	free(r->reduced);
 	global_release(&r->global);
 	free(r);

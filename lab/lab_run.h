@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/run_config.h"
 #include "lab/codec_loss.h"
+#include "outer/contribution.h"
 #include "outer/global.h"
 #include "worker/train/data.h"
 #include "worker/train/replica.h"
@@ -39,12 +40,18 @@ struct lab_round {
 struct lab_config;
 struct lab_method {
 	const char *name;
-	bool averages; /* outer gradients, through r->global: has a codec and an outer optimizer */
+	bool
+		averages; /* through r->global: has a shared theta; with `codec` NULL outer gradients, by codec and optimizer */
+	/* What reports say of encoding and outer step where those are the method's own; NULL: they are the configuration's. */
+	const char *codec, *outer;
 	/* What the method prescribes of the configuration; NULL: nothing. */
 	void (*configure)(struct lab_config *c);
 	int (*n_replicas)(int workers);
 	/* Vectors of n floats that the method keeps in lab_run.extra, part of a checkpoint; zero before start. NULL: none. */
 	int (*n_extra)(int workers, int n_states);
+	/* Memory of the method's own behind r->own, of no checkpoint. RV_E_NOMEM; close is called in any case. NULL: none. */
+	enum rv_err (*open)(struct lab_run *r, struct rv_errtext *et);
+	void (*close)(struct lab_run *r);
 	void (*start)(struct lab_run *r); /* a new run; NULL: nothing to do */
 	/* What worker i started the round from, where that is not r->global.theta. NULL: it is. */
 	const float *(*reference)(struct lab_run *r, int i);
@@ -99,13 +106,15 @@ struct lab_run {
 	struct rv_errtext fault_texts[LAB_MAX_WORKERS];
 	/* Of methods that average: */
 	struct global_state global;
-	uint8_t *encoded[LAB_MAX_WORKERS];               /* each worker's outer gradient */
+	struct contribution contributions[LAB_MAX_WORKERS];
+	uint8_t *encoded[LAB_MAX_WORKERS];               /* each worker's contribution */
 	struct codec_loss codec_losses[LAB_MAX_WORKERS]; /* of the round */
 	uint8_t *reduced;
 	uint64_t steps_goal;                   /* of the training under way */
 	uint64_t kept_tokens[LAB_MAX_WORKERS]; /* of rounds that a worker missed, and whose progress it has kept */
 	float *extra[LAB_MAX_EXTRA];           /* (n) each: the method's */
 	int n_extra;
+	void *own; /* the method's */
 	uint64_t rounds_done, tokens_done, bytes_sent;
 	atomic_uint_fast64_t steps_done; /* of all replicas, whole run: for progress */
 	atomic_bool stop;
@@ -130,6 +139,8 @@ uint64_t lab_run_steps(const struct lab_run *r); /* inner steps of each worker, 
 /* Mean held-out loss of the result so far; max_batches 0: over all held-out text. */
 enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struct rv_errtext *et);
 
+/* Worker i's number in the run. */
+uint32_t lab_run_member(const struct lab_run *r, int i);
 /* For methods: takes replica i to inner step `goal` of the run, one call of `step` for each. */
 typedef enum rv_err lab_step_fn(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et);
 void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step);

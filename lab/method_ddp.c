@@ -57,6 +57,8 @@ static struct rv_hash state_hash(struct lab_run *r) {
 
 const struct lab_method lab_method_ddp = {
 	.name = "ddp",
+	.codec = "fp32",
+	.outer = "none",
 	.n_replicas = n_replicas,
 	.round = ddp_round,
 	.theta = theta,

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "worker/train/adopt.h"
-#include "worker/train/metrics.h"
 
 #include <stdio.h>
 
@@ -31,7 +30,7 @@ static enum rv_err easgd_round(struct lab_run *r, struct lab_round *out, struct 
 	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
 	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));
 	out->reduce_us = rv_clock_monotonic_us() - started_us;
-	out->bytes = metrics_allreduce_bytes(averaging_payload_bytes(r), (uint32_t)r->n_replicas);
+	out->bytes = averaging_bytes(r, r->n_replicas);
 	return RV_OK;
 }
 

@@ -4,7 +4,6 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "lab/averaging.h"
-#include "worker/train/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +107,7 @@ enum rv_err overlapped_round(struct lab_run *r, enum overlapped_step how, struct
 	RV_TRY(step_all(r, how, et));
 	out->participants = r->n_replicas;
 	out->reduce_us = rv_clock_monotonic_us() - started_us;
-	out->bytes = metrics_allreduce_bytes(averaging_payload_bytes(r), (uint32_t)r->n_replicas);
+	out->bytes = averaging_bytes(r, r->n_replicas);
 	return RV_OK;
 }
 

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "lab/averaging.h"
 #include "worker/train/adopt.h"
-#include "worker/train/metrics.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +62,7 @@ enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct r
 	int64_t started_us = rv_clock_monotonic_us();
 	out->participants = averaging_participants(&r->cfg, r->rounds_done, takes_part);
 	RV_TRY(averaging_reduce(r, takes_part, et));
-	out->bytes = metrics_allreduce_bytes(averaging_payload_bytes(r), (uint32_t)out->participants);
+	out->bytes = averaging_bytes(r, out->participants);
 	bool last = r->rounds_done + 1 == (uint64_t)r->cfg.run.rounds;
 	if (r->cfg.run.overlap_steps == 0 || last)
 		RV_TRY(step_and_adopt(r, takes_part, et));

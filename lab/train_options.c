@@ -24,7 +24,8 @@ static const struct rv_option own_options[] = {
 	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, methods + 1, "How workers are joined.",
 	 "Lab"},
 	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
-	 "Probability that a worker misses a round's averaging (diloco, papa); `late` says what it does then.", "Lab"},
+	 "Probability that a worker misses a round's averaging (diloco, papa, sparseloco); `late` says what it does then.",
+	 "Lab"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
 	 "Lab"},
 	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
@@ -114,13 +115,15 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
 	double elastic = (1 - o->run.mix) * (double)o->workers;
 	bool streams = o->run.fragments > 1 || o->run.overlap_steps > 0;
-	bool synchronous = strcmp(o->method, "diloco") == 0 || strcmp(o->method, "papa") == 0;
+	bool synchronous =
+		strcmp(o->method, "diloco") == 0 || strcmp(o->method, "papa") == 0 || strcmp(o->method, "sparseloco") == 0;
 	if (streams && !synchronous)
-		return rv_fail(et, RV_E_INVALID, "fragments and overlap-steps are of --method diloco and papa, not of %s",
-					   o->method);
-	if (o->drop_sync > 0 && (streams || !synchronous))
 		return rv_fail(et, RV_E_INVALID,
-					   "drop-sync is of --method diloco and papa with one fragment and without overlap-steps");
+					   "fragments and overlap-steps are of --method diloco, papa and sparseloco, not of %s", o->method);
+	if (o->drop_sync > 0 && (streams || !synchronous))
+		return rv_fail(
+			et, RV_E_INVALID,
+			"drop-sync is of --method diloco, papa and sparseloco with one fragment and without overlap-steps");
 	if (strcmp(o->method, "easgd") == 0 && elastic > 1)
 		return rv_fail(et, RV_E_RANGE, "easgd: (1 - mix) x workers = %g must be at most 1: mix = %g or more", elastic,
 					   1 - 1 / (double)o->workers);

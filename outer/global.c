@@ -31,28 +31,50 @@ static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_NOMEM, "no memory for the shared state of %zu parameters (%.0f MB)", c->n, mb);
 }
 
+static enum rv_err find_mean_codec(const struct run_config *run, const struct codec *sent, const struct codec **out,
+								   struct rv_errtext *et) {
+	if (strcmp(run->mean_codec, "auto") != 0)
+		return codec_find(run->mean_codec, out, et);
+	*out = sent->mean ? sent->mean : sent;
+	return RV_OK;
+}
+
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et) {
 	size_t chunk_elems = run->chunk_elems > 0 ? (size_t)run->chunk_elems : chunking_default_elems(n);
 	*out = (struct global_config){
 		.n = n, .chunks = chunking_of(n, chunk_elems), .params = outer_params_of(run), .run_hash = *run_hash};
-	RV_TRY(codec_find(run->codec, &out->codec, et));
+	RV_TRY(codec_find(run->codec, &out->sent, et));
+	RV_TRY(find_mean_codec(run, out->sent, &out->codec, et));
+	out->sent = out->sent == out->codec ? NULL : out->sent;
 	RV_TRY(outer_find(run->outer, &out->optimizer, et));
 	return fragments_make(&out->chunks, (uint32_t)run->fragments, layers, &out->fragments, et);
+}
+
+const struct codec *global_sent(const struct global_config *c) {
+	return c->sent ? c->sent : c->codec;
 }
 
 struct chunking global_round_chunks(const struct global_config *c, uint64_t round) {
 	return fragment_chunks(&c->fragments, &c->chunks, fragment_of_round(&c->fragments, round));
 }
 
-size_t global_max_payload_bytes(const struct global_config *c) {
+static size_t longest_fragment(const struct global_config *c, const struct codec *codec) {
 	size_t most = 0;
 	for (uint32_t fragment = 0; fragment < fragments_count(&c->fragments); fragment++) {
 		struct chunking part = fragment_chunks(&c->fragments, &c->chunks, fragment);
-		size_t bytes = chunking_total_bytes(&part, c->codec);
+		size_t bytes = chunking_total_bytes(&part, codec);
 		most = bytes > most ? bytes : most;
 	}
 	return most;
+}
+
+size_t global_max_payload_bytes(const struct global_config *c) {
+	return longest_fragment(c, c->codec);
+}
+
+size_t global_max_sent_bytes(const struct global_config *c) {
+	return longest_fragment(c, global_sent(c));
 }
 
 size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint32_t i) {
@@ -63,6 +85,7 @@ enum rv_err global_init(struct global_state *g, const struct global_config *cfg,
 						struct rv_errtext *et) {
 	RV_ASSERT(cfg->optimizer->n_states <= GLOBAL_MAX_STATES && cfg->chunks.n == cfg->n);
 	RV_ASSERT(cfg->chunks.chunk_elems % cfg->codec->block == 0);
+	RV_ASSERT(cfg->chunks.chunk_elems % global_sent(cfg)->block == 0);
 	*g = (struct global_state){0};
 	if (cfg->n == 0 || cfg->chunks.n_chunks > GLOBAL_MAX_CHUNKS)
 		return rv_fail(et, RV_E_RANGE, "%zu parameters in chunks of %zu: must be 1..%d chunks; use larger chunks",
@@ -86,8 +109,7 @@ void global_release(struct global_state *g) {
 	*g = (struct global_state){0};
 }
 
-/* Says which of the n parameters from `at` on made their encoding fail. */
-static enum rv_err diverged(const struct global_state *g, const float *theta_local, size_t at, size_t n,
+enum rv_err global_diverged(const struct global_state *g, const float *theta_local, size_t at, size_t n,
 							struct rv_errtext *et) {
 	for (size_t i = at; i < at + n; i++)
 		if (!__builtin_isfinite(g->theta[i] - theta_local[i]))
@@ -95,18 +117,19 @@ static enum rv_err diverged(const struct global_state *g, const float *theta_loc
 						   "parameter %zu is %g (it was %g at the start of round %llu): training has diverged; "
 						   "a smaller lr or a longer warm-up helps",
 						   i, (double)theta_local[i], (double)g->theta[i], (unsigned long long)g->round);
-	return RV_E_RANGE;
+	return rv_fail(et, RV_E_RANGE, "parameters %zu to %zu: the outer gradient is too large to be sent", at, at + n - 1);
 }
 
 enum rv_err global_encode_delta(const struct global_state *g, const float *theta_local, uint8_t *out,
 								struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	const struct codec *codec = global_sent(&g->cfg);
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = global_round_chunk_at(&g->cfg, g->round, i), n = chunking_len(&c, i);
-		uint8_t *chunk = out + chunking_offset_bytes(&c, g->cfg.codec, i);
-		enum rv_err e = g->cfg.codec->encode_delta(g->theta + at, theta_local + at, n, chunk, et);
+		uint8_t *chunk = out + chunking_offset_bytes(&c, codec, i);
+		enum rv_err e = codec->encode_delta(g->theta + at, theta_local + at, n, chunk, et);
 		if (e != RV_OK)
-			return diverged(g, theta_local, at, n, et);
+			return global_diverged(g, theta_local, at, n, et);
 	}
 	return RV_OK;
 }

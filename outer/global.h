@@ -27,7 +27,8 @@ struct global_config {
 	size_t n;
 	struct chunking chunks;     /* of the whole vector */
 	struct fragments fragments; /* which of them a round exchanges */
-	const struct codec *codec;
+	const struct codec *codec;  /* of means: of reduced bytes, hence of digests, logs and what is applied */
+	const struct codec *sent;   /* of contributions; NULL: the same one. global_sent() */
 	const struct outer_optimizer *optimizer;
 	struct outer_params params;
 	struct rv_hash run_hash; /* names the run: the chain starts from it */
@@ -39,11 +40,15 @@ struct global_config {
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et);
 
+/* What contributions are encoded by. */
+const struct codec *global_sent(const struct global_config *c);
+
 /* What `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce, of digests and log entries. With
  * one fragment: the whole vector. */
 struct chunking global_round_chunks(const struct global_config *c, uint64_t round);
-/* Of the longest fragment: what memory for one exchange must hold. */
+/* Of the longest fragment: what memory for one exchange's mean must hold, and for one contribution to it. */
 size_t global_max_payload_bytes(const struct global_config *c);
+size_t global_max_sent_bytes(const struct global_config *c);
 /* Where chunk i of that round's vector lies in theta. */
 size_t global_round_chunk_at(const struct global_config *c, uint64_t round, uint32_t i);
 
@@ -62,11 +67,14 @@ enum rv_err global_init(struct global_state *g, const struct global_config *cfg,
 						struct rv_errtext *et);
 void global_release(struct global_state *g);
 
-/* Delta = theta - theta_local of what round g->round exchanges, chunk by chunk, encoded into `out`
+/* Delta = theta - theta_local of what round g->round exchanges, chunk by chunk, encoded by global_sent() into `out`
  * (chunking_total_bytes of global_round_chunks). theta_local (n) is the whole vector. RV_E_RANGE names parameter
  * index and value when training has diverged (NaN/Inf). May run on any thread as long as global_apply does not run. */
 enum rv_err global_encode_delta(const struct global_state *g, const float *theta_local, uint8_t *out,
 								struct rv_errtext *et);
+/* RV_E_RANGE, with a text that says which of the n parameters from `at` on cannot be sent. */
+enum rv_err global_diverged(const struct global_state *g, const float *theta_local, size_t at, size_t n,
+							struct rv_errtext *et);
 
 /* The digest that workers vote with: H("rivulet round" | round | H(chunk 0) | H(chunk 1) ...) over the reduced encoded
  * chunks. The per-chunk hashes let a chunk be verified alone. */

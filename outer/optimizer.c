@@ -21,8 +21,8 @@ enum rv_err outer_find(const char *name, const struct outer_optimizer **out, str
 }
 
 struct outer_params outer_params_of(const struct run_config *run) {
-	return (struct outer_params){.lr = (float)run->outer_lr,
-								 .momentum = (float)run->outer_momentum,
+	return (struct outer_params){.lr = (float)run_config_outer_lr(run),
+								 .momentum = (float)run_config_outer_momentum(run),
 								 .beta2 = (float)run->outer_beta2,
 								 .eps = (float)run->outer_eps};
 }

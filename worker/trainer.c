@@ -17,10 +17,25 @@ static enum rv_err open_devices(struct trainer *t, const struct trainer_config *
 	return device_set_open(&t->devices, cfg->device, &opt, et);
 }
 
+/* What a contribution may be encoded as. */
+static enum rv_err check_contribution(const struct run_config *run, const struct global_config *g,
+									  struct rv_errtext *et) {
+	if (run->error_feedback > 0 || strcmp(run->rounding, "nearest") != 0)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "error-feedback and rounding = stochastic are the lab's so far (`rivulet train`)");
+	if (g->sent)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "codec = %s with means encoded as %s is the lab's so far (`rivulet train`); mean-codec = %s, or "
+					   "another codec",
+					   g->sent->name, g->codec->name, g->sent->name);
+	return RV_OK;
+}
+
 static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash, struct rv_errtext *et) {
 	struct global_config g;
 	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers, run_hash,
 							&g, et));
+	RV_TRY(check_contribution(&t->run, &g, et));
 	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
 	t->encoded = malloc(global_max_payload_bytes(&g));
 	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");

@@ -23,6 +23,7 @@
 enum {
 	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
 	WORKER_PAYLOADS = 4,       /* own, reduced, the log's file, and others' shares of what we reduce */
+	RESIDUAL_VECTORS = 2, /* outer/contribution.h: as it is, and as it will be when the round is committed */
 };
 
 struct plan_input {
@@ -108,8 +109,10 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	RV_TRY(global_config_of(q->run, in->n, &in->layers, &nameless, &g, et));
 	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + g.optimizer->n_states);
 	p->outer = state;
+	if (q->run->error_feedback > 0)
+		p->outer += vectors(in, RESIDUAL_VECTORS * (q->role == MEMORY_LAB ? q->replicas : 1));
 	if (q->role == MEMORY_LAB) {
-		p->exchange = (size_t)(q->replicas + 1) * payload;
+		p->exchange = (size_t)q->replicas * global_max_sent_bytes(&g) + payload;
 		p->copies = state + vectors(in, REPLICA_STATE_VECTORS * q->replicas);
 	} else {
 		p->exchange = WORKER_PAYLOADS * payload;
@@ -157,7 +160,7 @@ static const struct entry {
 	{"gradients", "of a step", offsetof(struct memory_plan, gradients)},
 	{"moments", "AdamW's two", offsetof(struct memory_plan, moments)},
 	{"activations", "kept from forward for backward", offsetof(struct memory_plan, activations)},
-	{"outer state", "theta and the outer optimizer's", offsetof(struct memory_plan, outer)},
+	{"outer state", "theta, the outer optimizer's, and residuals", offsetof(struct memory_plan, outer)},
 	{"exchange", "encoded outer gradients", offsetof(struct memory_plan, exchange)},
 	{"copies", "while a state is written to disk", offsetof(struct memory_plan, copies)},
 	{"cache", "keys and values of earlier tokens", offsetof(struct memory_plan, cache)},

@@ -145,6 +145,10 @@ enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens
 	return RV_OK;
 }
 
+uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k) {
+	return k < 2 ? 0 : ((sent_bytes + mean_bytes) * (k - 1) + k - 1) / k;
+}
+
 uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k) {
-	return k < 2 ? 0 : (2 * payload_bytes * (k - 1) + k - 1) / k;
+	return metrics_exchange_bytes(payload_bytes, payload_bytes, k);
 }

@@ -105,5 +105,7 @@ enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens
 /* Bytes that one of k workers sends to average a payload with a ring, or with direct reduce-scatter and all-gather:
  * 2 (k-1)/k payload, rounded up; 0 for one worker. */
 uint64_t metrics_allreduce_bytes(uint64_t payload_bytes, uint32_t k);
+/* The same where a contribution and the mean are encoded differently: (k-1)/k (sent + mean). */
+uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k);
 
 #endif

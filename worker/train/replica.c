@@ -232,8 +232,9 @@ static struct adamw_params adamw_of(const struct replica *r, float lr, double gr
 	};
 }
 
-enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
-								struct rv_errtext *et) {
+/* The gradient of a step over `shards`, in the parts; *out says what it is like. */
+static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+								 struct rv_errtext *et) {
 	RV_ASSERT(n >= 1);
 	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
@@ -247,14 +248,37 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 					   "training diverged at inner step %" PRIu64
 					   ": loss %g, gradient norm %g; lower lr (now %g) or clip",
 					   r->global_step, loss, grad_norm, r->cfg.lr);
-	float lr = schedule_lr(&r->schedule, r->global_step);
-	w.params = adamw_of(r, lr, grad_norm);
+	*out = (struct step_stats){.loss = (float)loss,
+							   .grad_norm = (float)grad_norm,
+							   .lr = replica_learning_rate(r, r->global_step),
+							   .tokens = tokens};
+	return RV_OK;
+}
+
+enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+								struct rv_errtext *et) {
+	RV_TRY(take_gradient(r, shards, n, out, et));
+	struct step_work w = {.r = r, .params = adamw_of(r, out->lr, sqrt(r->parts[0].squares))};
 	if (r->before_update)
 		r->before_update(r->before_update_ctx);
 	on_all_parts(r, update_of_part, &w);
 	r->adam_steps++;
 	r->global_step++;
-	*out = (struct step_stats){.loss = (float)loss, .grad_norm = (float)grad_norm, .lr = lr, .tokens = tokens};
+	return RV_OK;
+}
+
+float replica_learning_rate(const struct replica *r, uint64_t step) {
+	return schedule_lr(&r->schedule, step);
+}
+
+enum rv_err replica_gradient(struct replica *r, float *gradient, struct step_stats *out, struct rv_errtext *et) {
+	RV_TRY(take_gradient(r, &r->shard, 1, out, et));
+	for (int i = 0; i < r->n_parts; i++) { /* each has the sums of its slice */
+		const struct replica_part *p = &r->parts[i];
+		p->be->ops->download(p->be, gradient + p->slice.begin, p->grad + p->slice.begin,
+							 (p->slice.end - p->slice.begin) * sizeof *gradient);
+	}
+	r->global_step++;
 	return RV_OK;
 }
 

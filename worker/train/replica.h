@@ -77,6 +77,12 @@ enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, 
 							  struct rv_errtext *et);
 /* `fn` is called by each step when its gradient is there, before it changes theta, m and v. NULL (the start): nothing. */
 void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx);
+/* A step's gradient without its update, for optimizers that are not the replica's: gradient (n, host) as replica_step has it
+ * before clipping; the data cursor and the global step move on as there, theta and the moments do not. out->lr is the
+ * schedule's. RV_E_RANGE as replica_step. */
+enum rv_err replica_gradient(struct replica *r, float *gradient, struct step_stats *out, struct rv_errtext *et);
+/* The schedule's learning rate at that global step. */
+float replica_learning_rate(const struct replica *r, uint64_t step);
 /* The learning rate follows this; it never restarts. Set it when entering round r: r * H. */
 uint64_t replica_global_step(const struct replica *r);
 void replica_set_global_step(struct replica *r, uint64_t step);

@@ -1,0 +1,260 @@
+/* Contributions that lose something: error feedback, random rounding, top-k and SparseLoCo, on replicas with AdamW on text. */
+#include "lab/averaging.h"
+#include "tests/lab/lab_fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct lab_fixture f;
+
+static int setup(void **state) {
+	(void)state;
+	lab_fixture_init(&f);
+	strcpy(f.cfg.run.outer, "sgd");
+	f.cfg.run.outer_lr = 1;
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	lab_fixture_release(&f);
+	return 0;
+}
+
+static void codec(const char *name, double feedback, const char *rounding) {
+	strcpy(f.cfg.run.codec, name);
+	strcpy(f.cfg.run.rounding, rounding);
+	f.cfg.run.error_feedback = feedback;
+}
+
+static void sparseloco(void) {
+	f.cfg.method = &lab_method_sparseloco;
+	f.cfg.method->configure(&f.cfg);
+}
+
+/* Identity 12: everything kept, alpha = 1. */
+static void test_sparseloco_that_keeps_everything_is_fedavg(void **state) {
+	(void)state;
+	codec("fp32", 0, "nearest");
+	struct rv_hash fedavg = lab_fixture_result(&f);
+	sparseloco();
+	assert_true(f.cfg.run.error_feedback == 0.95);
+	struct rv_hash all = lab_fixture_result(&f);
+	assert_hashes_equal(fedavg, all);
+	codec("topk128", 0.95, "nearest");
+	struct rv_hash some = lab_fixture_result(&f);
+	assert_hashes_not_equal(fedavg, some);
+}
+
+static void test_sparseloco_is_diloco_with_these_options(void **state) {
+	(void)state;
+	sparseloco();
+	assert_string_equal(f.cfg.run.codec, "topk64");
+	assert_string_equal(f.cfg.run.outer, "sgd");
+	assert_string_equal(f.cfg.run.mean_codec, "fp32");
+	struct rv_hash method = lab_fixture_result(&f);
+	f.cfg.method = &lab_method_diloco;
+	struct rv_hash options = lab_fixture_result(&f);
+	assert_hashes_equal(method, options);
+}
+
+/* One round against the equations in double: theta moves by the mean of what was sent, and what was not stays. */
+static void test_sparseloco_is_its_equations(void **state) {
+	(void)state;
+	struct lab_round round;
+	sparseloco();
+	struct lab_run *r = lab_fixture_start(&f);
+	const size_t n = r->global.cfg.n;
+	float *before = malloc(n * sizeof *before), *a = malloc(n * sizeof *a);
+	assert_true(before && a);
+	for (int t = 0; t < 3; t++) {
+		double *mean = calloc(n, sizeof *mean);
+		assert_non_null(mean);
+		memcpy(before, r->global.theta, n * sizeof *before);
+		struct lab_run *copy = lab_fixture_start(&f); /* the same run up to here, then only its inner steps */
+		for (int s = 0; s < t; s++)
+			assert_int_equal(lab_run_round(copy, &round, NULL), RV_OK);
+		assert_int_equal(averaging_train_to(copy, (uint64_t)(t + 1) * 3, NULL), RV_OK);
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		for (int k = 0; k < 4; k++) {
+			const float *local = replica_theta(copy->replicas[k]), *old = copy->contributions[k].residual;
+			size_t kept = 0;
+			for (size_t i = 0; i < n; i++) {
+				const float whole = 0.95f * old[i] + (before[i] - local[i]), left = r->contributions[k].residual[i];
+				mean[i] += ((double)whole - (double)left) / 4;
+				kept += whole != left;
+			}
+			assert_true(kept > 0 && kept <= n / 64 + 2);
+		}
+		for (size_t i = 0; i < n; i++)
+			assert_true(fabs((double)before[i] - mean[i] - (double)r->global.theta[i]) < 1e-7);
+		lab_run_free(copy);
+		free(mean);
+	}
+	free(before);
+	free(a);
+	lab_run_free(r);
+}
+
+static void test_bytes(void **state) {
+	(void)state;
+	struct lab_round round;
+	f.cfg.run.rounds = 1;
+	codec("topk64", 0.95, "nearest");
+	struct lab_run *r = lab_fixture_start(&f);
+	round = lab_fixture_finish(r);
+	const struct chunking *c = &r->global.cfg.chunks;
+	const uint64_t sent = chunking_total_bytes(c, &codec_topk64), mean = chunking_total_bytes(c, &codec_int8);
+	assert_ptr_equal(r->global.cfg.codec, &codec_int8);
+	assert_int_equal(averaging_payload_bytes(r), sent);
+	assert_int_equal(round.bytes, ((sent + mean) * 3 + 3) / 4);
+	lab_run_free(r);
+	sparseloco();
+	r = lab_fixture_start(&f);
+	round = lab_fixture_finish(r);
+	assert_int_equal(round.bytes, 3 * sent); /* to each of the others: no mean travels */
+	lab_run_free(r);
+}
+
+static void same_twice(const char *name, double feedback, const char *rounding) {
+	codec(name, feedback, rounding);
+	f.cfg.parallel = 1;
+	struct rv_hash one = lab_fixture_result(&f);
+	f.cfg.parallel = 4;
+	struct rv_hash two = lab_fixture_result(&f);
+	assert_hashes_equal(one, two);
+}
+
+static void test_deterministic(void **state) {
+	(void)state;
+	same_twice("int4", 0, "stochastic");
+	same_twice("int2", 0.9, "stochastic");
+	same_twice("topk32", 1, "nearest");
+	codec("int8", 0, "nearest");
+	struct rv_hash nearest = lab_fixture_result(&f);
+	codec("int8", 0, "stochastic");
+	struct rv_hash stochastic = lab_fixture_result(&f);
+	assert_hashes_not_equal(nearest, stochastic);
+	f.cfg.run.seed++; /* only of the rounding: the initial weights would differ, too, so compare with itself */
+	struct rv_hash other = lab_fixture_result(&f);
+	assert_hashes_not_equal(stochastic, other);
+}
+
+/* Workers that read the same data send the same only where all round alike. */
+static void test_workers_round_apart(void **state) {
+	(void)state;
+	f.cfg.run.data_shards = 1;
+	f.cfg.run.rounds = 1;
+	codec("int4", 0, "stochastic");
+	struct lab_run *r = lab_fixture_start(&f);
+	lab_fixture_finish(r);
+	assert_memory_not_equal(r->encoded[0], r->encoded[1], averaging_payload_bytes(r));
+	lab_run_free(r);
+}
+
+/* Identity 17. */
+static void resumed(const struct lab_method *m) {
+	char path[300];
+	struct lab_round round;
+	f.cfg.method = m;
+	snprintf(path, sizeof path, "%s/checkpoint", f.dir);
+	struct lab_run *straight = lab_fixture_start(&f), *stopped = lab_fixture_start(&f);
+	const size_t bytes = straight->global.cfg.n * sizeof(float);
+	lab_fixture_finish(straight);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(lab_run_round(stopped, &round, NULL), RV_OK);
+	assert_int_equal(lab_run_save(stopped, path, NULL), RV_OK);
+	lab_run_free(stopped);
+	struct lab_run *again = lab_fixture_start(&f);
+	struct rv_errtext et = {0};
+	if (lab_run_load(again, path, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	lab_fixture_finish(again);
+	struct rv_hash a = m->state_hash(straight), b = m->state_hash(again);
+	assert_hashes_equal(a, b);
+	for (int i = 0; i < 4; i++)
+		assert_memory_equal(straight->contributions[i].residual, again->contributions[i].residual, bytes);
+	lab_run_free(straight);
+	lab_run_free(again);
+}
+
+static void test_resumed_is_straight(void **state) {
+	(void)state;
+	codec("topk64", 0.95, "stochastic");
+	resumed(&lab_method_diloco);
+	resumed(&lab_method_sparseloco);
+	resumed(&lab_method_eager);
+	codec("int2", 0.9, "nearest");
+	f.cfg.run.overlap_steps = 2;
+	f.cfg.run.mix = 0.5;
+	resumed(&lab_method_diloco);
+}
+
+/* Who misses a round has said nothing: its residual stays. */
+static void test_missed_rounds_keep_the_residual(void **state) {
+	(void)state;
+	struct lab_round round;
+	bool part[LAB_MAX_WORKERS];
+	int missed = 0;
+	codec("topk64", 0.95, "nearest");
+	f.cfg.drop_sync = 0.5;
+	struct lab_run *r = lab_fixture_start(&f);
+	const size_t n = r->global.cfg.n;
+	float *before[4];
+	for (int i = 0; i < 4; i++)
+		assert_non_null(before[i] = malloc(n * sizeof(float)));
+	for (uint64_t t = 0; t < 4; t++) {
+		for (int i = 0; i < 4; i++)
+			memcpy(before[i], r->contributions[i].residual, n * sizeof(float));
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		averaging_participants(&f.cfg, t, part);
+		for (int i = 0; i < 4; i++) {
+			const bool same = memcmp(before[i], r->contributions[i].residual, n * sizeof(float)) == 0;
+			assert_true(same == !part[i]);
+			missed += same;
+		}
+	}
+	assert_true(missed > 0);
+	for (int i = 0; i < 4; i++)
+		free(before[i]);
+	lab_run_free(r);
+}
+
+/* With feedback two bits come nearer to what fp32 does than without. */
+static void test_feedback_helps(void **state) {
+	(void)state;
+	double off[2] = {0};
+	f.cfg.run.rounds = 12;
+	codec("fp32", 0, "nearest");
+	struct lab_run *exact = lab_fixture_start(&f);
+	lab_fixture_finish(exact);
+	for (int feedback = 0; feedback < 2; feedback++) {
+		codec("int2", feedback, "nearest");
+		struct lab_run *r = lab_fixture_start(&f);
+		lab_fixture_finish(r);
+		for (size_t i = 0; i < r->global.cfg.n; i++)
+			off[feedback] += pow((double)r->global.theta[i] - (double)exact->global.theta[i], 2);
+		lab_run_free(r);
+	}
+	assert_true(off[1] < off[0]);
+	lab_run_free(exact);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(test_sparseloco_that_keeps_everything_is_fedavg),
+		TEST(test_sparseloco_is_diloco_with_these_options),
+		TEST(test_sparseloco_is_its_equations),
+		TEST(test_bytes),
+		TEST(test_deterministic),
+		TEST(test_workers_round_apart),
+		TEST(test_resumed_is_straight),
+		TEST(test_missed_rounds_keep_the_residual),
+		TEST(test_feedback_helps),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,267 @@
+/* A worker's contribution with error feedback: nothing is lost, nothing counts twice. */
+#include "outer/contribution.h"
+#include "outer/float_bits.h"
+#include "tests/outer/vectors.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 9000, ROUNDS = 12 };
+
+static float theta[N], local[N], before[N], sum[N], sent[N];
+static uint8_t out[8 * N], out2[8 * N];
+
+struct world {
+	struct run_config run;
+	struct global_state g;
+	struct contribution c;
+};
+
+static void begin(struct world *w, const char *codec, const char *rounding, double beta) {
+	const struct rv_hash nameless = {{0}};
+	struct global_config cfg;
+	run_config_defaults(&w->run);
+	strcpy(w->run.codec, codec);
+	strcpy(w->run.rounding, rounding);
+	w->run.error_feedback = beta;
+	w->run.chunk_elems = 5 * 1024;
+	fill_normal(theta, N, 1);
+	assert_int_equal(global_config_of(&w->run, N, &(struct fragment_layers){0}, &nameless, &cfg, NULL), RV_OK);
+	assert_int_equal(global_init(&w->g, &cfg, theta, NULL), RV_OK);
+	assert_int_equal(contribution_init(&w->c, &w->run, &w->g.cfg, 1, NULL), RV_OK);
+}
+
+static void end(struct world *w) {
+	contribution_release(&w->c);
+	global_release(&w->g);
+}
+
+/* What training made of theta in that round. */
+static void train(uint64_t round) {
+	fill_normal(local, N, 100 + round);
+	for (size_t i = 0; i < N; i++)
+		local[i] = theta[i] - local[i] * 0.01f;
+}
+
+static void encode(struct world *w, uint64_t round) {
+	assert_int_equal(contribution_encode(&w->c, &w->g, round, local, out, NULL), RV_OK);
+}
+
+static void decode(const struct world *w) {
+	const struct codec *codec = global_sent(&w->g.cfg);
+	for (uint32_t i = 0; i < w->g.cfg.chunks.n_chunks; i++)
+		assert_int_equal(codec->decode(out + chunking_offset_bytes(&w->g.cfg.chunks, codec, i),
+									   chunking_len(&w->g.cfg.chunks, i), sent + i * w->g.cfg.chunks.chunk_elems, NULL),
+						 RV_OK);
+}
+
+static bool is_exact(float whole, float part, float rest) {
+	const double s = (double)part + (double)rest, back = s - (double)part;
+	return s == (double)whole && ((double)part - (s - back)) + ((double)rest - back) == 0;
+}
+
+/* Identity 12: Delta^ + e' = beta e + Delta, in every round, to the bit. */
+static void test_nothing_is_lost(void **state) {
+	(void)state;
+	for (const struct codec *const *c = codec_registry; *c; c++)
+		for (int random = 0; random < 2; random++)
+			for (int b = 0; b < 2; b++) {
+				const float beta = b ? 0.95f : 1;
+				const bool exact = !random && *c != &codec_q6sigma;
+				struct world w;
+				if (random && !(*c)->encode_random)
+					continue;
+				begin(&w, (*c)->name, random ? "stochastic" : "nearest", (double)beta);
+				for (uint64_t round = 0; round < ROUNDS; round++) {
+					train(round);
+					memcpy(before, w.c.residual, sizeof before);
+					encode(&w, round);
+					assert_memory_equal(before, w.c.residual, sizeof before);
+					decode(&w);
+					contribution_commit(&w.c, &w.g.cfg, round);
+					for (size_t i = 0; i < N; i++) {
+						const float delta = theta[i] - local[i], a = beta * before[i] + delta;
+						assert_true(w.c.residual[i] == a - sent[i]);
+						assert_true(!exact || is_exact(a, sent[i], w.c.residual[i]));
+					}
+				}
+				end(&w);
+			}
+}
+
+/* With beta = 1 what was sent in all rounds and what is left add up to all that was to be said. */
+static void test_all_is_said_in_the_end(void **state) {
+	(void)state;
+	struct world w;
+	double said = 0, meant = 0;
+	begin(&w, "topk128", "nearest", 1);
+	memset(sum, 0, sizeof sum);
+	static double total[N], all[N];
+	memset(total, 0, sizeof total);
+	memset(all, 0, sizeof all);
+	for (uint64_t round = 0; round < 200; round++) {
+		train(0); /* the same again and again */
+		encode(&w, round);
+		decode(&w);
+		contribution_commit(&w.c, &w.g.cfg, round);
+		for (size_t i = 0; i < N; i++) {
+			total[i] += (double)sent[i];
+			all[i] += (double)theta[i] - (double)local[i];
+		}
+	}
+	for (size_t i = 0; i < N; i++) {
+		assert_true(fabs(total[i] + (double)w.c.residual[i] - all[i]) <= 1e-5 * fabs(all[i]) + 1e-30);
+		said += total[i] * total[i];
+		meant += all[i] * all[i];
+	}
+	assert_true(said > 0.8 * meant); /* of 3 % in a round */
+	end(&w);
+}
+
+/* A round that is not committed with it changes nothing: the next one says the same as if it had not been. */
+static void test_what_is_not_committed_was_not_said(void **state) {
+	(void)state;
+	struct world w, v;
+	begin(&w, "topk64", "nearest", 0.9);
+	begin(&v, "topk64", "nearest", 0.9);
+	for (uint64_t round = 0; round < 6; round++) {
+		train(round);
+		encode(&w, round);
+		if (round == 3)
+			continue; /* others' round */
+		contribution_commit(&w.c, &w.g.cfg, round);
+		assert_int_equal(contribution_encode(&v.c, &v.g, round, local, out2, NULL), RV_OK);
+		contribution_commit(&v.c, &v.g.cfg, round);
+		assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_topk64));
+	}
+	assert_memory_equal(w.c.residual, v.c.residual, N * sizeof(float));
+	end(&w);
+	end(&v);
+}
+
+/* Another attempt of the same round: the same bytes. */
+static void test_encoding_again_gives_the_same(void **state) {
+	(void)state;
+	for (int random = 0; random < 2; random++) {
+		struct world w;
+		begin(&w, "int4", random ? "stochastic" : "nearest", 0.9);
+		for (uint64_t round = 0; round < 3; round++) {
+			train(round);
+			encode(&w, round);
+			assert_int_equal(contribution_encode(&w.c, &w.g, round, local, out2, NULL), RV_OK);
+			assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int4));
+			contribution_commit(&w.c, &w.g.cfg, round);
+		}
+		end(&w);
+	}
+}
+
+/* Without feedback, rounded to nearest: what global_encode_delta gives. With what loses nothing: no residual. */
+static void test_plain(void **state) {
+	(void)state;
+	struct world w;
+	begin(&w, "int8", "nearest", 0);
+	assert_true(contribution_is_plain(&w.c) && !w.c.residual);
+	train(0);
+	encode(&w, 0);
+	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
+	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int8));
+	contribution_commit(&w.c, &w.g.cfg, 0);
+	end(&w);
+	begin(&w, "fp32", "stochastic", 0.5);
+	assert_false(w.c.random);
+	train(0);
+	encode(&w, 0);
+	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
+	assert_memory_equal(out, out2, N * sizeof(float));
+	contribution_commit(&w.c, &w.g.cfg, 0);
+	for (size_t i = 0; i < N; i++)
+		assert_true(w.c.residual[i] == 0);
+	end(&w);
+}
+
+static void test_forget(void **state) {
+	(void)state;
+	struct world w;
+	begin(&w, "int2", "nearest", 0.9);
+	train(0);
+	encode(&w, 0);
+	contribution_commit(&w.c, &w.g.cfg, 0);
+	contribution_forget(&w.c, &w.g.cfg);
+	encode(&w, 1);
+	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
+	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int2));
+	end(&w);
+}
+
+/* A fragment's residual waits for that fragment's next round. */
+static void test_fragments(void **state) {
+	(void)state;
+	const struct fragment_layers layers = {.begin = 1024, .layer_elems = 2048, .n = 3};
+	const struct rv_hash nameless = {{0}};
+	struct global_config cfg;
+	struct world w;
+	run_config_defaults(&w.run);
+	strcpy(w.run.codec, "int2");
+	w.run.error_feedback = 1;
+	w.run.chunk_elems = 512;
+	w.run.fragments = 2;
+	fill_normal(theta, N, 1);
+	assert_int_equal(global_config_of(&w.run, N, &layers, &nameless, &cfg, NULL), RV_OK);
+	assert_int_equal(global_init(&w.g, &cfg, theta, NULL), RV_OK);
+	assert_int_equal(contribution_init(&w.c, &w.run, &w.g.cfg, 1, NULL), RV_OK);
+	for (uint64_t round = 0; round < 4; round++) {
+		train(round);
+		memcpy(before, w.c.residual, sizeof before);
+		encode(&w, round);
+		contribution_commit(&w.c, &w.g.cfg, round);
+		const struct chunking c = global_round_chunks(&w.g.cfg, round);
+		size_t changed = 0, exchanged = 0;
+		for (size_t i = 0; i < N; i++)
+			changed += w.c.residual[i] != before[i];
+		for (uint32_t i = 0; i < c.n_chunks; i++) {
+			exchanged += chunking_len(&c, i);
+			memcpy(before + global_round_chunk_at(&w.g.cfg, round, i),
+				   w.c.residual + global_round_chunk_at(&w.g.cfg, round, i), chunking_len(&c, i) * sizeof(float));
+		}
+		assert_memory_equal(before, w.c.residual, sizeof before);
+		assert_true(exchanged < N && changed > exchanged / 2);
+	}
+	end(&w);
+}
+
+/* What diverged is named; a residual that has grown too large is said, too. */
+static void test_what_cannot_be_sent(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	struct world w;
+	begin(&w, "topk32", "nearest", 1);
+	train(0);
+	local[4567] = INFINITY;
+	assert_int_equal(contribution_encode(&w.c, &w.g, 0, local, out, &et), RV_E_RANGE);
+	assert_non_null(strstr(et.text, "parameter 4567 is inf"));
+	train(0);
+	w.c.residual[20] = 3e38f;
+	local[20] = -3e38f;
+	assert_int_equal(contribution_encode(&w.c, &w.g, 0, local, out, &et), RV_E_RANGE);
+	assert_non_null(strstr(et.text, "too large to be sent"));
+	end(&w);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_is_lost),
+		cmocka_unit_test(test_all_is_said_in_the_end),
+		cmocka_unit_test(test_what_is_not_committed_was_not_said),
+		cmocka_unit_test(test_encoding_again_gives_the_same),
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_fragments),
+		cmocka_unit_test(test_what_cannot_be_sent),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
