@@ -13,6 +13,7 @@
 enum {
 	DEFAULT_CONNECT_MS = 10000,
 	DEFAULT_TIMEOUT_MS = 30000,
+	KEEPALIVE_S = 4,
 	FIRST_REPLY_BYTES = 4096,
 	MAX_POLL_FDS = 512,
 	MAX_WAIT_MS = 60000,
@@ -158,7 +159,11 @@ static void set_transfer(const struct http_client *c, struct request *r, const s
 	SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1, worst);
 	SET(easy, CURLOPT_FOLLOWLOCATION, 0L, worst);
 	SET(easy, CURLOPT_NOSIGNAL, 1L, worst);
+	/* A request that waits for its answer sends nothing: only this finds out that the other host has vanished, or has
+	 * started anew and knows nothing of the connection. */
 	SET(easy, CURLOPT_TCP_KEEPALIVE, 1L, worst);
+	SET(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S, worst);
+	SET(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S, worst);
 	SET(easy, CURLOPT_USERAGENT, "rivulet/" RV_VERSION, worst);
 	SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms, worst);
 	SET(easy, CURLOPT_TIMEOUT_MS, (long)(rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS), worst);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -109,26 +110,52 @@ static void limit_files(long bytes) {
 		_exit(125);
 }
 
-static void child(const char *log, const char *const *argv, const char *env, long file_limit) {
+/* This process is in another network from now on. */
+static void enter(const struct e2e_site *site) {
+	int fd = open(site->name_space, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET) != 0)
+		_exit(124);
+	close(fd);
+}
+
+/* How a process is started, beside its arguments. */
+struct surroundings {
+	const struct e2e_site *site; /* NULL: loopback */
+	const char *env;             /* NULL or one "NAME=value" */
+	long file_limit;             /* 0: none */
+};
+
+static void child(const char *log, const char *const *argv, const struct surroundings *in) {
 	char program[E2E_PATH];
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (file_limit > 0)
-		limit_files(file_limit);
+	if (in->site)
+		enter(in->site);
+	if (in->file_limit > 0)
+		limit_files(in->file_limit);
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
 	if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
 		_exit(126);
-	if (env)
-		putenv((char *)(uintptr_t)env);
+	if (in->env)
+		putenv((char *)(uintptr_t)in->env);
 	snprintf(program, sizeof program, "%s/%s", E2E_BIN_DIR, argv[0]);
 	execv(program, (char *const *)(uintptr_t)argv);
 	_exit(127);
 }
 
-static void start(struct e2e_process *p, const char *const *argv, const char *env, long file_limit) {
+static void start(struct e2e_process *p, const char *const *argv, const struct surroundings *in) {
 	p->pid = fork();
 	assert_true(p->pid >= 0);
 	if (p->pid == 0)
-		child(p->log, argv, env, file_limit);
+		child(p->log, argv, in);
+}
+
+/* Of the coordinator (0) or worker i (i + 1). */
+static const struct e2e_site *site_of(const struct e2e *e, int at) {
+	return e->sites ? &e->sites[at] : NULL;
+}
+
+static void any_port(const struct e2e *e, int at, char out[64]) {
+	snprintf(out, 64, "%s:0", e->sites ? e->sites[at].host : "127.0.0.1");
 }
 
 void e2e_signal(struct e2e_process *p, int signal) {
@@ -174,7 +201,7 @@ void e2e_run(struct e2e *e, const char *name, const char *const *argv, int statu
 	struct e2e_process p = {0};
 	snprintf(log_name, sizeof log_name, "%s.log", name);
 	path_in(e, log_name, p.log);
-	start(&p, argv, NULL, 0);
+	start(&p, argv, &(struct surroundings){.site = site_of(e, 0)});
 	int ended = e2e_wait_exit(&p);
 	if (status < 0)
 		return;
@@ -214,10 +241,11 @@ void e2e_start_coordinator(struct e2e *e) {
 	path_in(e, "coordinator/listen", listen_file);
 	path_in(e, "coordinator.log", e->coordinator.log);
 	(void)remove(listen_file);
-	const char *address = e->listen[0] ? e->listen : "127.0.0.1:0";
+	if (!e->listen[0])
+		any_port(e, 0, e->listen);
 	const char *program = e->coordinator_program ? e->coordinator_program : "rivulet-coordinator";
-	const char *const argv[] = {program, "serve", "--dir", dir, "--listen", address, NULL};
-	start(&e->coordinator, argv, e->coordinator_env, 0);
+	const char *const argv[] = {program, "serve", "--dir", dir, "--listen", e->listen, NULL};
+	start(&e->coordinator, argv, &(struct surroundings){.site = site_of(e, 0), .env = e->coordinator_env});
 	wait_for_file(listen_file, &e->coordinator);
 	char *text = read_all(listen_file);
 	text[strcspn(text, "\n")] = '\0';
@@ -256,8 +284,13 @@ void e2e_renew_worker(struct e2e *e, int i) {
 }
 
 void e2e_open(struct e2e *e, const char *config, int n_workers) {
+	e2e_open_at(e, NULL, config, n_workers);
+}
+
+void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers) {
 	char conf[E2E_PATH], dir[E2E_PATH];
 	memset(e, 0, sizeof *e);
+	e->sites = sites;
 	const char *tmp = getenv("TMPDIR");
 	snprintf(e->dir, sizeof e->dir, "%s/rivulet-e2e-XXXXXX", tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(e->dir));
@@ -282,8 +315,9 @@ void e2e_close(struct e2e *e) {
 }
 
 static void launch(struct e2e *e, int i, const char *program, const char *env, char conf[E2E_PATH + 16]) {
-	char dir[E2E_PATH], name[32], log_name[32];
+	char dir[E2E_PATH], name[32], log_name[32], address[64];
 	struct stat st;
+	any_port(e, i + 1, address);
 	struct e2e_process *w = &e->workers[i];
 	e2e_worker_dir(e, i, dir);
 	snprintf(name, sizeof name, "worker%d", i);
@@ -300,7 +334,7 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 								  "--name",
 								  name,
 								  "--listen",
-								  "127.0.0.1:0",
+								  address,
 								  "--eval-every",
 								  "0"};
 	int n = 13;
@@ -309,7 +343,7 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 	for (int k = 0; k < E2E_MAX_ARGS && e->worker_args[k]; k++)
 		argv[n++] = e->worker_args[k];
 	argv[n] = NULL;
-	start(w, argv, env, e->file_limit);
+	start(w, argv, &(struct surroundings){.site = site_of(e, i + 1), .env = env, .file_limit = e->file_limit});
 }
 
 void e2e_launch_worker_as(struct e2e *e, int i, const char *program, const char *env) {

@@ -18,7 +18,14 @@ struct e2e_process {
 	char log[E2E_PATH];
 };
 
+/* Where processes run: the network namespace (its path) and their address there. */
+struct e2e_site {
+	char name_space[64];
+	char host[32];
+};
+
 struct e2e {
+	const struct e2e_site *sites; /* the coordinator's, then worker i's at i + 1; NULL: all on loopback */
 	char dir[E2E_PATH];
 	char data[E2E_PATH];
 	char links[E2E_MAX_WORKERS][512]; /* invite links, one each */
@@ -34,6 +41,8 @@ struct e2e {
 /* Makes the directory, a text, the run (`config`: lines of run.conf), starts the coordinator, makes `n_workers` links.
  */
 void e2e_open(struct e2e *e, const char *config, int n_workers);
+/* The same, not on loopback: n_workers + 1 sites, borrowed. */
+void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers);
 /* Kills what is left, removes the directory (kept when the test fails and E2E_KEEP is set). */
 void e2e_close(struct e2e *e);
 

@@ -2,6 +2,7 @@
  * whoever comes back or comes new catches up from peers. How long detection and commit took is printed, not asserted.
  */
 #include "e2e.h"
+#include "rounds.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -27,105 +28,11 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* The chain after `round`, as worker i saw it, or NULL; the caller's. */
-static json_t *round_of(const struct e2e *e, int i, int64_t round) {
-	long from = 0;
-	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "round", "round", round, &from)); json_decref(j))
-		if (e2e_int(j, "round") == round)
-			return j;
-	return NULL;
-}
-
-/* Every worker that saw `round` committed saw the same state. */
-static void assert_same_chain(const struct e2e *e, const int *workers, int n, int64_t round) {
-	json_t *first = round_of(e, workers[0], round);
-	assert_non_null(first);
-	for (int k = 1; k < n; k++) {
-		json_t *other = round_of(e, workers[k], round);
-		assert_non_null(other);
-		assert_string_equal(e2e_text(other, "chain"), e2e_text(first, "chain"));
-		json_decref(other);
-	}
-	json_decref(first);
-}
-
-static void wait_for_round(struct e2e *e, const int *workers, int n, int64_t round) {
-	for (int k = 0; k < n; k++)
-		json_decref(e2e_wait_event(&e->workers[workers[k]], "round", "round", round, NULL));
-}
-
-/* The survivors took the round up again without the lost one, and committed it. */
-static void assert_committed_by_survivors(struct e2e *e, int64_t round, double lost_s, const char *what) {
-	static const int survivors[] = {0, 1, 2};
-	double detected_s = 0, committed_s = 0;
-	wait_for_round(e, survivors, 3, round + 1);
-	for (int k = 0; k < 3; k++) {
-		long from = 0;
-		bool retried = false;
-		json_t *j;
-		while ((j = e2e_find_event(e->workers[k].log, "attempt", "round", round, &from))) {
-			retried = retried || (e2e_int(j, "round") == round && e2e_int(j, "attempt") >= 2);
-			json_decref(j);
-		}
-		assert_true(retried);
-		from = 0;
-		j = e2e_find_event(e->workers[k].log, "suspects", "round", round, &from);
-		if (j && (detected_s == 0 || e2e_time(j) < detected_s))
-			detected_s = e2e_time(j);
-		json_decref(j);
-		j = round_of(e, k, round + 1);
-		assert_in_range(e2e_int(j, "participants"), 1, 3);
-		committed_s = e2e_time(j) > committed_s ? e2e_time(j) : committed_s;
-		json_decref(j);
-	}
-	assert_same_chain(e, survivors, 3, round + 1);
-	print_message("%s: detected after %.2f s, committed by all survivors %.2f s later\n", what, detected_s - lost_s,
-				  committed_s - detected_s);
-}
-
-/* Takes part in an all-reduce of a round after the state it fetched. */
-static void assert_takes_part_again(struct e2e *e, int i, long from) {
-	json_t *fetched = e2e_wait_event(&e->workers[i], "fetch", NULL, 0, &from);
-	json_decref(fetched);
-	json_t *attempt = e2e_wait_event(&e->workers[i], "attempt", NULL, 0, &from);
-	int64_t round = e2e_int(attempt, "round");
-	json_decref(attempt);
-	json_decref(e2e_wait_event(&e->workers[i], "round", "round", round + 1, &from));
-	wait_for_round(e, (const int[]){0}, 1, round + 1);
-	assert_same_chain(e, (const int[]){0, i}, 2, round + 1);
-}
-
-static void no_state_was_ever_wrong(struct e2e *e, int n) {
-	static const char *const bad[] = {"document", "install_failed", "apply_failed", "diverged", "failed", "storage"};
-	for (int i = 0; i < n; i++)
-		for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
-			json_t *j = e2e_find_event(e->workers[i].log, bad[k], NULL, 0, NULL);
-			if (j)
-				fail_msg("worker %d: %s", i, e2e_text(j, "text"));
-		}
-}
-
-static long lines_so_far(const struct e2e *e, int i) {
-	long from = 0;
-	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "round", NULL, 0, &from));)
-		json_decref(j);
-	return from;
-}
-
-/* The round whose all-reduce it was in. */
-static int64_t last_attempt(const struct e2e *e, int i) {
-	int64_t round = -1;
-	long from = 0;
-	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "attempt", NULL, 0, &from)); json_decref(j))
-		round = e2e_int(j, "round");
-	return round;
-}
-
 static void wait_until_it_stops(struct e2e *e, const char *what) {
 	json_t *stopped = e2e_wait_event(&e->workers[3], "failpoint", NULL, 0, NULL);
 	double lost_s = e2e_time(stopped);
 	json_decref(stopped);
-	assert_committed_by_survivors(e, last_attempt(e, 3), lost_s, what);
+	e2e_assert_committed_by_survivors(e, e2e_last_attempt(e, 3), lost_s, what);
 }
 
 static void killed_in_the_middle_and_back_again(void **state) {
@@ -138,13 +45,13 @@ static void killed_in_the_middle_and_back_again(void **state) {
 	assert_int_equal(e2e_wait_exit(&e.workers[3]), 128 + SIGKILL);
 
 	/* It comes back with what it had, and a fifth one with nothing. */
-	wait_for_round(&e, (const int[]){0, 1, 2}, 3, 12);
-	long from = lines_so_far(&e, 3);
+	e2e_wait_for_round(&e, (const int[]){0, 1, 2}, 3, 12);
+	long from = e2e_lines_so_far(&e, 3);
 	e2e_start_worker(&e, 3, NULL, NULL);
 	e2e_start_worker(&e, 4, NULL, NULL);
-	assert_takes_part_again(&e, 3, from);
-	assert_takes_part_again(&e, 4, 0);
-	no_state_was_ever_wrong(&e, 5);
+	e2e_assert_takes_part_again(&e, 3, from);
+	e2e_assert_takes_part_again(&e, 4, 0);
+	e2e_assert_no_state_was_wrong(&e, 5);
 }
 
 /* Those who are left are too few: they say so, and go on when it is back. */
@@ -160,8 +67,8 @@ static void killed_below_min_workers(void **state) {
 	assert_int_equal(e2e_wait_exit(&e.workers[2]), 128 + SIGKILL);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
-	wait_for_round(&e, (const int[]){0, 1, 2}, 3, 6);
-	assert_same_chain(&e, (const int[]){0, 1, 2}, 3, 6);
+	e2e_wait_for_round(&e, (const int[]){0, 1, 2}, 3, 6);
+	e2e_assert_same_chain(&e, (const int[]){0, 1, 2}, 3, 6);
 }
 
 /* All would commit it, and nobody could apply it: its owner is refused, and the others go on without it. */
@@ -175,8 +82,8 @@ static void a_mean_that_nobody_can_decode(void **state) {
 	json_t *attempt = e2e_wait_event(&e.workers[0], "attempt", "participants", 4, &from);
 	int64_t round = e2e_int(attempt, "round");
 	json_decref(attempt);
-	wait_for_round(&e, (const int[]){0, 1, 2}, 3, round + 2);
-	assert_same_chain(&e, (const int[]){0, 1, 2}, 3, round + 2);
+	e2e_wait_for_round(&e, (const int[]){0, 1, 2}, 3, round + 2);
+	e2e_assert_same_chain(&e, (const int[]){0, 1, 2}, 3, round + 2);
 	bool refused = false;
 	for (from = 0; !refused;) {
 		json_t *down = e2e_wait_event(&e.workers[0], "link_down", "member", 3, &from);
@@ -193,7 +100,7 @@ static void frozen_in_the_middle(void **state) {
 	e2e_start_workers(&e, 3);
 	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE "stop");
 	wait_until_it_stops(&e, "SIGSTOP in the middle of an all-reduce");
-	no_state_was_ever_wrong(&e, 3);
+	e2e_assert_no_state_was_wrong(&e, 3);
 }
 
 static void frozen_for_some_rounds_and_thawed(void **state) {
@@ -201,18 +108,18 @@ static void frozen_for_some_rounds_and_thawed(void **state) {
 	*state = &e;
 	e2e_open(&e, endless, 4);
 	e2e_start_workers(&e, 4);
-	wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, 2);
+	e2e_wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, 2);
 	e2e_signal(&e.workers[3], SIGSTOP);
-	long from = lines_so_far(&e, 0);
+	long from = e2e_lines_so_far(&e, 0);
 	for (int alone = 0; alone < 2;) { /* some rounds without it */
 		json_t *next = e2e_wait_event(&e.workers[0], "round", NULL, 0, &from);
 		alone += e2e_int(next, "participants") < 4;
 		json_decref(next);
 	}
-	from = lines_so_far(&e, 3);
+	from = e2e_lines_so_far(&e, 3);
 	e2e_signal(&e.workers[3], SIGCONT);
-	assert_takes_part_again(&e, 3, from);
-	no_state_was_ever_wrong(&e, 4);
+	e2e_assert_takes_part_again(&e, 3, from);
+	e2e_assert_no_state_was_wrong(&e, 4);
 }
 
 /* It cannot keep a round's log: so it does not vote, says so, and the others go on; it still follows and trains. */
@@ -224,7 +131,29 @@ static int count_events(const struct e2e_process *p, const char *name) {
 	return n;
 }
 
-/* It goes on from memory, says so once for each thing that it cannot store, and again when it can. */
+/* What the operator sees of a member's disk; waits until it is a JSON null, or is not. */
+static void wait_for_storage_status(struct e2e *e, size_t member, bool fails) {
+	char dir[E2E_PATH + 16], log[E2E_PATH + 16];
+	snprintf(dir, sizeof dir, "%s/coordinator", e->dir);
+	snprintf(log, sizeof log, "%s/status.log", e->dir);
+	for (int tries = 0; tries < E2E_WAIT_S; tries++) {
+		(void)remove(log);
+		e2e_run(e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
+		json_t *o = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
+		assert_non_null(o);
+		json_t *m = json_array_get(json_object_get(o, "members"), member), *storage = json_object_get(m, "storage");
+		assert_non_null(storage);
+		bool failing = json_is_object(storage);
+		json_decref(o);
+		if (failing == fails)
+			return;
+		json_decref(e2e_wait_event(&e->coordinator, fails ? "member_storage" : "member_storage_back", NULL, 0, NULL));
+	}
+	fail_msg("the status never says so");
+}
+
+/* It goes on from memory, says so once for each thing that it cannot store, and again when it can. The operator sees it,
+ * and that it is over. */
 static void a_worker_whose_disk_is_full(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -236,15 +165,17 @@ static void a_worker_whose_disk_is_full(void **state) {
 	int64_t round = e2e_int(j, "round");
 	json_decref(j);
 	json_decref(e2e_wait_event(&e.workers[3], "storage", NULL, 0, NULL));
-	wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, round + 4);
-	assert_same_chain(&e, (const int[]){0, 3}, 2, round + 4);
+	e2e_wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, round + 4);
+	e2e_assert_same_chain(&e, (const int[]){0, 3}, 2, round + 4);
 	assert_in_range(count_events(&e.workers[3], "storage"), 1, 3); /* its vote, what it fetches, its checkpoint */
 	assert_int_equal(count_events(&e.workers[3], "storage_back"), 0);
+	wait_for_storage_status(&e, 3, true);
 	struct rlimit room;
 	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, NULL, &room), 0);
 	room.rlim_cur = room.rlim_max;
 	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, &room, NULL), 0);
 	json_decref(e2e_wait_event(&e.workers[3], "storage_back", NULL, 0, NULL));
+	wait_for_storage_status(&e, 3, false);
 }
 
 /* Nobody is told that all is saved when it is not. */

@@ -1,0 +1,31 @@
+/* sites.h: hosts in network namespaces of their own, joined by shaped_net (bench/shaped_net.c), for tests of hosts that
+ * vanish without a word. Needs root, /dev/net/tun and iproute2: where these are missing a test is skipped.
+ */
+#ifndef TESTS_E2E_SITES_H
+#define TESTS_E2E_SITES_H
+
+#include "e2e.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { SITES_MAX = E2E_MAX_WORKERS + 1 };
+
+struct sites {
+	struct e2e_site at[SITES_MAX]; /* for e2e_open_at */
+	char names[SITES_MAX][32];
+	int n; /* namespaces that were made */
+	pid_t relay;
+	FILE *commands, *answers;
+};
+
+/* n sites with unlimited lines, delay_ms one way between any two. False: they cannot be made here; `why` says it in one
+ * line. */
+bool sites_open(struct sites *s, int n, int delay_ms, char why[256]);
+/* Ends the relay, removes the namespaces. After e2e_close. */
+void sites_close(struct sites *s);
+/* Nothing leaves or reaches the site any more, and nobody is told; until it is healed. */
+void sites_cut(struct sites *s, int at);
+void sites_heal(struct sites *s, int at);
+
+#endif
