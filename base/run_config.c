@@ -2,6 +2,7 @@
  * the demo: a byte-level GPT of four layers that trains in minutes on two cores. */
 #include "base/run_config.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/hex.h"
 
@@ -163,7 +164,9 @@ const struct rv_option run_config_options[] = {
 	TIME_OPT("liveness-ms", liveness_ms, "10000", 500, 3600000, "Round",
 			 "A member that reports nothing for so long is taken for dead."),
 	TIME_OPT("peer-timeout-ms", peer_timeout_ms, "4000", 100, 3600000, "Round",
-			 "A peer that makes no progress for so long during an all-reduce is suspected."),
+			 "A peer that makes no progress for so long during an all-reduce is suspected; a member that reports "
+			 "nothing for so "
+			 "long is not waited for."),
 	{"weight-by-tokens", RV_OPT_BOOL, FIELD(weight_by_tokens), 0, "false", 0, 0, NULL,
 	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
 	{"shards", RV_OPT_ENUM, FIELD(shards), sizeof(((struct run_config *)0)->shards), "bandwidth", 0, 0,
@@ -200,6 +203,11 @@ double run_config_outer_momentum(const struct run_config *c) {
 
 void run_config_defaults(struct run_config *c) {
 	rv_options_defaults(run_config_options, c);
+}
+
+int64_t run_config_heartbeat_us(const struct run_config *c) {
+	int64_t us = c->liveness_ms * RV_US_PER_MS / 5, most_us = 2 * RV_US_PER_S;
+	return us < most_us ? us : most_us;
 }
 
 static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et) {

@@ -63,6 +63,8 @@ double run_config_outer_lr(const struct run_config *c);
 double run_config_outer_momentum(const struct run_config *c);
 
 void run_config_defaults(struct run_config *c);
+/* How often a worker reports at least: a fifth of liveness-ms, 2 s at most. */
+int64_t run_config_heartbeat_us(const struct run_config *c);
 /* Parses and then validates what spans several fields (n_embd % n_head, vocab, ...). */
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et);
 /* The model's fields of `from`, all but init_hash, replace those of c. */

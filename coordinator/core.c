@@ -23,7 +23,7 @@ struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uin
 
 struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us) {
 	RV_ASSERT(cfg->final_round > 0 && cfg->min_workers > 0 && cfg->min_workers <= NET_MAX_MEMBERS);
-	RV_ASSERT(cfg->grace_us >= 0 && cfg->liveness_us > 0 && cfg->suspect_gather_us >= 0);
+	RV_ASSERT(cfg->grace_us >= 0 && cfg->liveness_us > 0 && cfg->silent_us > 0 && cfg->suspect_gather_us >= 0);
 	struct core *c = memory;
 	memset(c, 0, sizeof *c);
 	c->cfg = *cfg;
@@ -282,6 +282,8 @@ int64_t core_deadline_us(const struct core *c) {
 	for (int i = 0; i < c->n_members && c->not_held_since_us != INT64_MAX; i++)
 		if (c->members[i].was_here)
 			at = earlier(c, at, c->members[i].back_us, c->cfg.liveness_us);
+	for (int i = 0; i < c->n_members && c->ready_since_us != INT64_MAX; i++)
+		at = earlier(c, at, c->members[i].heard_us, c->cfg.silent_us);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));

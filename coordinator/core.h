@@ -37,13 +37,15 @@
 struct core_config {
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	struct rv_hash run_hash;
-	uint64_t final_round;      /* rounds in the run */
-	uint32_t min_workers;      /* below: RUN_WAITING */
-	bool weight_by_tokens;     /* else every weight is 1 (base/weights.h) */
-	bool equal_shards;         /* else they follow what the members' lines carry */
-	int64_t grace_us;          /* once min_workers are ready, how long the others are waited for */
-	int64_t liveness_us;       /* a member without a report for so long is dead until it reports again */
-	int64_t suspect_gather_us; /* after the first accusation in an attempt, how long others are collected; a fourth when all agree */
+	uint64_t final_round;  /* rounds in the run */
+	uint32_t min_workers;  /* below: RUN_WAITING */
+	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
+	bool equal_shards;     /* else they follow what the members' lines carry */
+	int64_t grace_us;      /* once min_workers are ready, how long the others are waited for */
+	int64_t liveness_us;   /* a member without a report for so long is dead until it reports again */
+	int64_t silent_us;     /* without one for so long, a round does not wait for it; well above a heartbeat */
+	int64_t
+		suspect_gather_us; /* after the first accusation in an attempt, how long others are collected; a fourth when all agree */
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */

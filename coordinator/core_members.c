@@ -48,6 +48,8 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 		return false;
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */
+	if (c->now_us - m->heard_us >= c->cfg.silent_us)
+		return false; /* frozen or gone, most likely while it trained: nobody accuses it then */
 	if (c->n_chunks != 0 && m->last.n_chunks != c->n_chunks)
 		return false;
 	if (m->last.epoch < c->epoch)

@@ -22,6 +22,12 @@ enum {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
+/* As long as a peer may give nothing during a reduce, and never less than two reports take. */
+static int64_t silent_us(const struct run_config *run) {
+	int64_t two_us = 2 * run_config_heartbeat_us(run), peer_us = run->peer_timeout_ms * RV_US_PER_MS;
+	return peer_us > two_us ? peer_us : two_us;
+}
+
 static struct core_config core_config_of(const struct service *s) {
 	int64_t gather_ms = s->run.peer_timeout_ms / GATHER_SHARE;
 	gather_ms = gather_ms > GATHER_MAX_MS ? GATHER_MAX_MS : gather_ms < GATHER_MIN_MS ? GATHER_MIN_MS : gather_ms;
@@ -32,6 +38,7 @@ static struct core_config core_config_of(const struct service *s) {
 							.equal_shards = strcmp(s->run.shards, "equal") == 0,
 							.grace_us = s->run.grace_ms * RV_US_PER_MS,
 							.liveness_us = s->run.liveness_ms * RV_US_PER_MS,
+							.silent_us = silent_us(&s->run),
 							.suspect_gather_us = gather_ms * RV_US_PER_MS};
 	memcpy(c.run_id, s->cfg.run_id, sizeof c.run_id);
 	return c;

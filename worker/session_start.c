@@ -164,7 +164,6 @@ static uint32_t logs_per_base(const struct global_config *g) {
 static enum rv_err open_round(struct session *s, const struct statestore_found *found, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	const struct global_state *g = trainer_global(s->trainer);
-	int64_t heartbeat_us = run->liveness_ms * RV_US_PER_MS / 5;
 	struct round_config cfg = {
 		.member = s->member.member,
 		.epoch = s->member.epoch,
@@ -172,7 +171,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.n_chunks = g->cfg.chunks.n_chunks,
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
-		.heartbeat_us = heartbeat_us < 2 * RV_US_PER_S ? heartbeat_us : 2 * RV_US_PER_S,
+		.heartbeat_us = run_config_heartbeat_us(run),
 		.logs_per_base = logs_per_base(&g->cfg),
 		.theta0_from_peers = run->init_hash[0] != '\0',
 	};

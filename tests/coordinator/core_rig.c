@@ -21,6 +21,7 @@ void rig_init(struct rig *r, uint32_t min_workers) {
 								  .min_workers = min_workers,
 								  .grace_us = 5 * RIG_S,
 								  .liveness_us = 10 * RIG_S,
+								  .silent_us = 10 * RIG_S,
 								  .suspect_gather_us = 1 * RIG_S};
 	memset(r->cfg.run_id, 7, sizeof r->cfg.run_id);
 	memset(r->cfg.run_hash.b, 9, sizeof r->cfg.run_hash.b);

@@ -75,6 +75,29 @@ static void test_grace(void **state) {
 	rig_release(&r);
 }
 
+/* Frozen while it trains: not waited for as long as a dead one would be, and welcome in the next round. */
+static void test_silent(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	r.cfg.silent_us = 4 * RIG_S;
+	r.cfg.grace_us = 100 * RIG_S;
+	rig_start(&r);
+	rig_join(&r, 3);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_wait(&r, 2 * RIG_S);
+	rig_say(&r, 0, WORKER_READY);
+	rig_say(&r, 1, WORKER_READY);
+	rig_wait(&r, 2 * RIG_S - 1);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	assert_int_equal(core_deadline_us(r.core), r.now_us + 1);
+	rig_wait(&r, 1);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1);
+	assert_false(rig_saw(&r, CORE_EVENT_DEAD, 2));
+	rig_release(&r);
+}
+
 /* Dead, leaving, syncing, on another state or of another size: not waited for, not in. */
 static void test_not_waited_for(void **state) {
 	(void)state;
@@ -263,6 +286,7 @@ int main(void) {
 		cmocka_unit_test(test_waits_for_min_workers),
 		cmocka_unit_test(test_frozen_when_all_are_ready),
 		cmocka_unit_test(test_grace),
+		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_not_waited_for),
 		cmocka_unit_test(test_sizes_must_agree),
 		cmocka_unit_test(test_participants_of_the_last_round_are_waited_for),

@@ -18,6 +18,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.equal_shards = s->opt.equal_shards,
 								.grace_us = 2 * SIM_S,
 								.liveness_us = 4 * SIM_S,
+								.silent_us = 2 * SIM_S,
 								.suspect_gather_us = 300 * SIM_MS};
 }
 
