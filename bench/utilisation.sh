@@ -6,16 +6,17 @@
 # What the prediction is given: the step time of that same run, and what an exchange costs on an unlimited line without
 # delay (`sync-ms`), from a first run. Nothing else is fitted: line, latency and headers come from the model.
 #
-# Prints one JSON line per case and a verdict, and fails when a ratio is off by more than 10 %. Leaves no process, namespace
-# or file behind, whatever ends it.
+# Prints one JSON line per case, a table and a verdict, and fails when a ratio is off by more than 10 %. Leaves no process,
+# namespace or file behind, whatever ends it.
 set -euo pipefail
 
 usage() {
 	cat <<'USAGE'
-usage: bench/utilisation.sh [--cases RATE_MBIT:DELAY_MS,...] [--workers N] [--rounds N] [--steps N] [--config FILE]
+usage: bench/utilisation.sh [--cases RATE_MBIT:DELAY_MS,...] [--workers N,...] [--rounds N] [--steps N] [--config FILE]
 
   --cases    lines to try (default: 20:0,20:20,50:20); delay is one way
-  --workers  2..16 (default 2)     --rounds  4..1000 (default 8)     --steps  inner steps H per round (default 12)
+  --workers  one or several numbers in 2..16, each on every line (default 2)
+  --rounds   4..1000 (default 8)     --steps  inner steps H per round (default 12)
   --config   more options of the run, as in run.conf (default: a model of 3.3 M parameters)
 
 Needs root, /dev/net/tun, iproute2, python3. About 20 seconds a case. RIVULET_BIN: where the programs are.
@@ -32,19 +33,28 @@ need_number() { # NAME VALUE MIN MAX
 }
 
 parse_options() {
-	cases=20:0,20:20,50:20 workers=2 rounds=8 steps=12 config=''
+	cases=20:0,20:20,50:20 workers_list=2 rounds=8 steps=12 config=''
 	while (($#)); do
 		case $1 in
-		--cases | --workers | --rounds | --steps | --config)
+		--cases | --rounds | --steps | --config)
 			[ $# -ge 2 ] || fail "$1 needs a value"
 			printf -v "${1#--}" %s "$2"
+			shift 2
+			;;
+		--workers)
+			[ $# -ge 2 ] || fail "$1 needs a value"
+			workers_list=$2
 			shift 2
 			;;
 		-h | --help) usage && exit 0 ;;
 		*) usage >&2 && fail "unknown option '$1'" ;;
 		esac
 	done
-	need_number --workers "$workers" 2 16
+	most_workers=0
+	for workers in ${workers_list//,/ }; do
+		need_number --workers "$workers" 2 16
+		((workers > most_workers)) && most_workers=$workers
+	done
 	need_number --rounds "$rounds" 4 1000
 	need_number --steps "$steps" 1 10000
 	[ -z "$config" ] || [ -r "$config" ] || fail "--config $config: cannot be read"
@@ -78,15 +88,14 @@ cleanup() {
 	trap - EXIT
 	trap '' INT TERM HUP
 	end_children
-	for ((i = 1; i <= workers + 1; i++)); do ip netns del "$prefix$i" 2>/dev/null || :; done
+	for ((i = 1; i <= most_workers + 1; i++)); do ip netns del "$prefix$i" 2>/dev/null || :; done
 	rm -rf "$dir"
 	exit "$status"
 }
 
-wait_for() { # WHAT SECONDS COMMAND...: also ends at the script's own deadline
+wait_for() { # WHAT SECONDS COMMAND...
 	local what=$1 until=$((SECONDS + $2))
 	shift 2
-	((until < deadline)) || until=$deadline
 	while ((SECONDS < until)); do
 		"$@" && return
 		sleep 0.2
@@ -134,12 +143,12 @@ all_rounds_done() {
 }
 
 run_case() { # RATE_MBIT DELAY_MS
-	case_dir=$dir/$1-$2
+	case_dir=$dir/$workers-$1-$2
 	mkdir "$case_dir"
 	make_net "$1" "$2"
 	start_coordinator
 	start_workers
-	wait_for "the end of $rounds rounds at $1 Mbit/s, $2 ms" 120 all_rounds_done
+	wait_for "the end of $rounds rounds of $workers workers at $1 Mbit/s, $2 ms" $((60 + 20 * rounds)) all_rounds_done
 	end_children
 }
 
@@ -173,7 +182,7 @@ answer = json.loads(subprocess.run(
      f"{m['compute_s'] / m['steps'] * 1e3:.6f}", "--rate", f"{rate}mbit", "--latency-ms", delay, "--sync-ms", sync_ms],
     check=True, capture_output=True, text=True).stdout)
 measured, predicted = m["compute_s"] / m["wall_s"], answer["utilisation"]
-print(json.dumps({"bench": "utilisation", "case": f"{rate} Mbit/s, {delay} ms", "predicted": round(predicted, 4),
+print(json.dumps({"bench": "utilisation", "case": f"{workers} workers, H {m['steps']}, {rate} Mbit/s, {delay} ms", "predicted": round(predicted, 4),
                   "measured": round(measured, 4), "ratio": round(predicted / measured, 3), "rounds": m["rounds"],
                   "compute_s": round(m["compute_s"], 3), "exchange_s": round(m["wall_s"] - m["compute_s"], 3),
                   "predicted_exchange_s": round(m["compute_s"] * (1 / predicted - 1), 3), "reduce_s": round(m["reduce_s"], 3)}))
@@ -186,11 +195,14 @@ prepare() {
 	trap cleanup EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	for ((i = 1; i <= workers + 1; i++)); do
+	for ((i = 1; i <= most_workers + 1; i++)); do
 		ip netns add "$prefix$i"
 		ip -n "$prefix$i" link set lo up
 	done
 	seq 1 300000 >"$dir/text"
+}
+
+write_config() {
 	if [ -n "$config" ]; then cp "$config" "$dir/run.conf"; else printf 'n-layer = 4\nn-embd = 256\nn-head = 4\nbatch = 4\n' >"$dir/run.conf"; fi
 	cat >>"$dir/run.conf" <<CONF
 rounds = $((rounds + 1))
@@ -200,29 +212,41 @@ min-workers = $workers
 CONF
 }
 
+# The fixed cost of an exchange from an unlimited line, then every case.
+run_cases() {
+	local one measured
+	write_config
+	run_case 0 0
+	measured=$(measure)
+	sync_ms=$(python3 -c 'import json, sys; m = json.loads(sys.argv[1]); print((m["wall_s"] - m["compute_s"]) * 1e3)' "$measured")
+	printf '{"bench":"utilisation","case":"%s workers, unlimited, 0 ms","sync_ms":%s,"measured":%s}\n' "$workers" "$sync_ms" "$measured"
+	for one in ${cases//,/ }; do
+		run_case "${one%:*}" "${one#*:}"
+		predict_and_print "${one%:*}" "${one#*:}" "$(measure)" | tee -a "$dir/results"
+	done
+}
+
 main() {
-	local top one measured
+	local top one
 	top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 	bin=${RIVULET_BIN:-$top/build/release/bin}
 	prefix=rvu$$-
-	deadline=$((SECONDS + 175))
 	parse_options "$@"
 	for one in rivulet rivulet-worker rivulet-coordinator shaped_net; do
 		[ -x "$bin/$one" ] || fail "$bin/$one is missing: build first, or set RIVULET_BIN"
 	done
 	prepare
-	run_case 0 0
-	measured=$(measure)
-	sync_ms=$(python3 -c 'import json, sys; m = json.loads(sys.argv[1]); print((m["wall_s"] - m["compute_s"]) * 1e3)' "$measured")
-	printf '{"bench":"utilisation","case":"unlimited, 0 ms","sync_ms":%s,"measured":%s}\n' "$sync_ms" "$measured"
-	for one in ${cases//,/ }; do
-		run_case "${one%:*}" "${one#*:}"
-		predict_and_print "${one%:*}" "${one#*:}" "$(measure)" | tee -a "$dir/results"
-	done
+	for workers in ${workers_list//,/ }; do run_cases; done
 	python3 - "$dir/results" <<'PYTHON'
-import json, sys
-ratios = [json.loads(line)["ratio"] for line in open(sys.argv[1])]
+import json, os, sys
+cases = [json.loads(line) for line in open(sys.argv[1])]
+ratios = [c["ratio"] for c in cases]
 within = sum(abs(r - 1) <= 0.1 for r in ratios)
+print("\n| workers, H, line, one way | predicted | measured | ratio | exchange predicted / measured |\n|---|---|---|---|---|")
+for c in cases:
+    print(f"| {c['case']} | {c['predicted']:.3f} | {c['measured']:.3f} | {c['ratio']:.2f} "
+          f"| {c['predicted_exchange_s']:.2f} / {c['exchange_s']:.2f} s |")
+print(f"\nload of the machine at the end: {os.getloadavg()[0]:.1f}")
 print(json.dumps({"bench": "utilisation", "case": "all", "cases": len(ratios), "within_10_percent": within, "ratios": ratios}))
 sys.exit(within != len(ratios))
 PYTHON

@@ -109,11 +109,18 @@ static enum rv_err choose_device(struct session *s, struct lab_config *c, struct
 	return RV_OK;
 }
 
+static void warn_of_shared_text(struct session *s) {
+	struct rv_errtext what = {0};
+	if (train_options_share_text(s->opts, &what))
+		rv_event(s->events, RV_WARN, "shared_text", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
+}
+
 static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
 	struct lab_config cfg = train_options_resolve(o);
 	float *theta = NULL;
 	size_t n;
+	warn_of_shared_text(s);
 	RV_TRY(choose_device(s, &cfg, et));
 	RV_TRY(announce_memory(s, &cfg, et));
 	if (o->files.init[0])

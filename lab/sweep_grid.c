@@ -169,6 +169,19 @@ static enum rv_err set_axes(struct sweep_grid *g, const struct sweep_options *o,
 	return RV_OK;
 }
 
+/* With as many rounds for each H, what is compared would be runs of different length. */
+static enum rv_err same_length(const struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
+	const int h = table_find(g->table, "steps-per-round");
+	for (int a = 0; a < g->n_axes; a++)
+		if (g->axes[a].option == h && g->axes[a].n > 1 && o->total_steps == 0 &&
+			!o->values[table_find(g->table, "rounds")][0])
+			return rv_fail(
+				et, RV_E_INVALID,
+				"sync-every has several values: say how long all of them train: --total-steps N (inner steps of "
+				"each worker, a multiple of each H), or --rounds N if it is the rounds that are to be equal");
+	return RV_OK;
+}
+
 enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g, struct rv_errtext *et) {
 	*g = (struct sweep_grid){
 		.n_cells = 1, .fixed_tokens = strcmp(o->replicas_mode, "fixed-tokens") == 0, .total_steps = o->total_steps};
@@ -191,6 +204,8 @@ enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g,
 		e = set_scalars(g, all, et);
 	if (e == RV_OK)
 		e = set_axes(g, all, et);
+	if (e == RV_OK)
+		e = same_length(g, all, et);
 	free(all);
 	if (e != RV_OK)
 		sweep_grid_release(g);

@@ -281,6 +281,18 @@ static void take_signals(struct runner *r) {
 		sweep_pool_signal(&r->pool, r->n_signals++ == 0 ? SIGTERM : SIGKILL);
 }
 
+/* Once for the sweep: the first cell in which workers read the same text. */
+static void warn_of_shared_text(const struct runner *r) {
+	for (int i = 0; i < r->s->n_cells; i++) {
+		struct rv_errtext what = {0};
+		if (!train_options_share_text(&r->s->cells[i].opts, &what))
+			continue;
+		rv_event(r->events, RV_WARN, "shared_text", RV_FIELDS(rv_field_str("id", r->s->cells[i].id)), "%s: %s",
+				 r->s->cells[i].label, what.text);
+		return;
+	}
+}
+
 static enum rv_err run_cells(struct runner *r, struct rv_errtext *et) {
 	enum rv_err e = start_what_fits(r, et);
 	while (r->pool.n_running > 0) {
@@ -349,8 +361,10 @@ enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 		e = rv_signals_open(&r.signals, et);
 	if (e == RV_OK)
 		e = rv_events_new(&events, &r.events, et);
-	if (e == RV_OK)
+	if (e == RV_OK) {
+		warn_of_shared_text(&r);
 		e = describe_done(s, et);
+	}
 	if (e == RV_OK)
 		e = run_cells(&r, et);
 	if (e == RV_OK)

@@ -130,6 +130,17 @@ static enum rv_err check_method(const struct train_options *o, struct rv_errtext
 	return RV_OK;
 }
 
+bool train_options_share_text(const struct train_options *o, struct rv_errtext *what) {
+	if (o->workers <= o->run.data_shards)
+		return false;
+	(void)rv_fail(
+		what, RV_E_RANGE,
+		"%lld workers share %lld parts of the text: some read the very same and train alike; --data-shards %lld "
+		"gives each its own",
+		(long long)o->workers, (long long)o->run.data_shards, (long long)o->workers);
+	return true;
+}
+
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct train_options *o = opts;

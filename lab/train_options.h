@@ -25,6 +25,9 @@ void train_options_table(struct rv_option *table, int cap);
 enum rv_err train_options_read_files(void *opts, struct rv_errtext *et);
 /* What spans several options; `args` is not used. */
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+/* True when several workers would read the same part of the text, and so train alike: more workers than data-shards. `what`
+ * says so, and what helps. */
+bool train_options_share_text(const struct train_options *o, struct rv_errtext *what);
 /* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. The device
  * is what the words say; device_choose finds out what there is. */
 struct lab_config train_options_resolve(const struct train_options *o);

@@ -174,6 +174,10 @@ static void test_what_is_refused(void **state) {
 	refused(RV_E_RANGE, "total-steps = 10 is not a multiple of steps-per-round = 3");
 	set("rounds", "3");
 	refused(RV_E_INVALID, "total-steps and rounds");
+	set("rounds", "");
+	set("total-steps", "0");
+	set("sync-every", "3,6");
+	refused(RV_E_INVALID, "--total-steps N");
 }
 
 static void test_too_many_cells(void **state) {

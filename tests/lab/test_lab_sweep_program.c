@@ -109,6 +109,13 @@ static void test_printed_commands_merge(void **state) {
 	assert_int_equal(count(",done,"), 4);
 }
 
+static void test_workers_that_read_the_same_text_are_noticed(void **state) {
+	(void)state;
+	assert_int_equal(sweep("--data-shards 1"), 0);
+	assert_int_equal(count("\"event\":\"shared_text\""), 1);
+	assert_non_null(strstr(output, "--data-shards 2 gives each its own"));
+}
+
 static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {
 	(void)state;
 	assert_int_equal(sweep("--lr 0.01,10 --clip 0 --warmup-steps 0 --seed 1 --codec fp32 --eps 1e-20 --outer-lr 10"),
@@ -163,6 +170,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cells_are_trained_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_printed_commands_merge, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_workers_that_read_the_same_text_are_noticed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_cell_that_fails_does_not_stop_the_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_and_continued, setup, teardown),
 	};
