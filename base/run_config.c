@@ -39,6 +39,12 @@ static const char families[] =
 	;
 #undef MODEL_FAMILY
 
+#define INNER_OPTIMIZER(name) "|" #name
+static const char inner_optimizers[] =
+#include "base/inner_optimizers.def"
+	;
+#undef INNER_OPTIMIZER
+
 #define OUTER_OPTIMIZER(name) "|" #name
 static const char outer_optimizers[] =
 #include "base/outer_optimizers.def"
@@ -100,7 +106,10 @@ const struct rv_option run_config_options[] = {
 	INT_OPT("steps-per-round", steps_per_round, "30", 1, 1000000, "Inner loop",
 			"H: inner steps between two outer steps."),
 	INT_OPT("rounds", rounds, "60", 1, 10000000, "Inner loop", "Outer steps in the run."),
-	REAL_OPT("lr", lr, "0.002", 1e-12, 10, "Inner loop", "Peak learning rate of AdamW."),
+	NAME_OPT("inner", inner, "adamw", inner_optimizers + 1, "Inner loop",
+			 "Inner optimizer. muon: for the matrices of the layers, adamw for all else; it takes adamw's lr and "
+			 "weight-decay. sgd: without momentum."),
+	REAL_OPT("lr", lr, "0.002", 1e-12, 10, "Inner loop", "Peak learning rate of the inner optimizer."),
 	REAL_OPT("min-lr-ratio", min_lr_ratio, "0.1", 0, 1, "Inner loop",
 			 "Final learning rate as a share of the peak (cosine decay)."),
 	INT_OPT("warmup-steps", warmup_steps, "50", 0, 1000000000, "Inner loop",
@@ -111,6 +120,10 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT("weight-decay", weight_decay, "0.1", 0, 10, "Inner loop",
 			 "Decoupled decay of matrices; norms and biases have none."),
 	REAL_OPT("clip", clip, "1", 0, 1e6, "Inner loop", "Bound of the gradient's global norm; 0: none."),
+	REAL_OPT("muon-momentum", muon_momentum, "0.95", 0, 0.999999, "Inner loop", "Muon: momentum (Nesterov's)."),
+	REAL_OPT("prox-mu", prox_mu, "0", 0, 1e6, "Inner loop",
+			 "FedProx: every inner step is also pulled back to the round's shared weights, by so much times the "
+			 "distance from them; 0: not."),
 	INT_OPT("seed", seed, "1", 0, MAX_SEED, "Inner loop", "Determines the initial weights and the order of the data."),
 
 	NAME_OPT("outer", outer, "nesterov", outer_optimizers + 1, "Outer loop", "Outer optimizer."),

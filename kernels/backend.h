@@ -11,8 +11,8 @@
  *              Parameters, gradients, optimizer state and statistics (mean, rstd, logsumexp, loss) are always fp32.
  * Products     with backend_options.compute == DTYPE_BF16 these round both of their operands to bf16 (to the nearest,
  *              ties to even), and only these: x w^T of linear_forward; dy w and dy^T x of linear_backward_*; the three
- *              of the classifier, and logits; the two of attention_forward and the five of attention_backward. They
- *              sum in fp32. All else is fp32: norms, biases, GELU, SiLU, rotations, softmax, the residual stream, the
+ *              of the classifier, and logits; the two of attention_forward and the five of attention_backward; product.
+ *              They sum in fp32. All else is fp32: norms, biases, GELU, SiLU, rotations, softmax, the residual stream, the
  *              optimizer, and attention_cached, whose time goes into reading its caches. The CPU stores nothing in bf16.
  * Memory       pointers are the backend's own (alloc/free); the host reads and writes them with upload/download. On the
  *              CPU these are plain memory and memcpy. Output and input must not overlap unless an op says "in place".
@@ -52,6 +52,12 @@ enum linear_epilogue { LINEAR_NONE, LINEAR_GELU };
 
 struct linear_shape {
 	int n, c, o; /* x (n, c), w (o, c), y (n, o) */
+};
+
+/* op(a) is (m, k): stored so or, with a_transposed, (k, m); op(b) is (k, n): stored so or, b_transposed, (n, k). */
+struct product_shape {
+	int m, n, k;
+	bool a_transposed, b_transposed;
 };
 
 struct attention_shape {
@@ -191,6 +197,10 @@ struct backend_ops {
 	/* One pass over p, g, m, v. Spans are ascending, disjoint and cover [0, n). */
 	void (*adamw)(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
 				  int n_spans, const struct adamw_params *a);
+	/* y[i] = keep y[i] + scale (a[i] - b[i]); b NULL: of a[i] alone. With keep 0 y is not read. a and b may be y. */
+	void (*add_scaled)(struct backend *be, float *y, float keep, float scale, const float *a, const float *b, size_t n);
+	/* c (m, n) = op(a) (m, k) op(b) (k, n), all dense and fp32: for optimizers that multiply matrices. */
+	void (*product)(struct backend *be, float *c, const float *a, const float *b, struct product_shape s);
 };
 
 /* The first member of every backend's own struct. */

@@ -26,7 +26,9 @@
 	X(backend, classifier)                                                                                             \
 	X(backend, logits)                                                                                                 \
 	X(backend, sum_squares)                                                                                            \
-	X(backend, adamw)
+	X(backend, adamw)                                                                                                  \
+	X(backend, add_scaled)                                                                                             \
+	X(backend, product)
 
 /* `void cpu_rope(struct backend *be, ...);` with the field's parameters. */
 #define OP_PROTOTYPE(backend, op) __typeof__(*((struct backend_ops *)NULL)->op) backend##_##op;

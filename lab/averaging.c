@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "base/weights.h"
+#include "lab/rda.h"
 #include "lab/replica_spread.h"
 #include "worker/train/metrics.h"
 #include "worker/train/outer_device.h"
@@ -16,7 +17,8 @@ static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, st
 
 static void train(void *ctx, int i) {
 	struct lab_run *r = ctx;
-	lab_run_inner_steps(r, i, r->steps_goal, one_step);
+	replica_set_anchor(r->replicas[i], lab_run_reference(r, i));
+	lab_run_inner_steps(r, i, r->goals[i], one_step);
 }
 
 static void encode(void *ctx, int i) {
@@ -49,7 +51,19 @@ static enum rv_err for_all(struct lab_run *r, void (*fn)(void *ctx, int i), stru
 }
 
 enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et) {
-	r->steps_goal = step;
+	for (int i = 0; i < r->n_replicas; i++)
+		r->goals[i] = step;
+	return for_all(r, train, et);
+}
+
+enum rv_err averaging_train_paced(struct lab_run *r, const struct pace_round *pace, struct rv_errtext *et) {
+	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
+	for (int i = 0; i < r->n_replicas; i++) {
+		uint64_t from = begin + r->kept_steps[i];
+		r->goals[i] = from + pace->steps[i];
+		if (r->sums[i].steps == 0) /* else the round is under way already */
+			replica_set_global_step(r->replicas[i], from);
+	}
 	return for_all(r, train, et);
 }
 
@@ -114,7 +128,7 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 		tokens[n++] = r->kept_tokens[i] + r->sums[i].tokens;
 	}
 	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
-	RV_TRY(averaging_reduce_vectors(r, vectors, weights, n, et));
+	RV_TRY((r->cfg.merge == LAB_MERGE_RDA ? rda_reduce : averaging_reduce_vectors)(r, vectors, weights, n, et));
 	for (int i = 0; i < r->n_replicas; i++) /* here a mean is always committed */
 		if (takes_part[i])
 			contribution_commit(&r->contributions[i], &r->global.cfg, r->rounds_done);

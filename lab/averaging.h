@@ -6,9 +6,12 @@
 #define RV_LAB_AVERAGING_H
 
 #include "lab/lab_run.h"
+#include "lab/pace.h"
 
 /* Takes all replicas to that inner step, cfg.parallel at a time. RV_E_CANCELLED, RV_E_RANGE (diverged), ... */
 enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et);
+/* Takes each to where the round's pace lets it come. */
+enum rv_err averaging_train_paced(struct lab_run *r, const struct pace_round *pace, struct rv_errtext *et);
 /* Encodes the outer gradients of all, of what the round exchanges, against what they started from (lab_run_reference);
  * out->delta_* from them. RV_E_RANGE: one is not finite. */
 enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
@@ -18,8 +21,9 @@ enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv
  * many. */
 int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]);
 
-/* r->reduced = the weighted mean of the participants' encoded outer gradients, whose residuals it commits. By tokens, a worker's weight counts all that
- * its outer gradient contains: what it kept of rounds that it missed too. RV_E_NOMEM, RV_E_RANGE. */
+/* r->reduced = the weighted mean of the participants' encoded outer gradients, whose residuals it commits, or with cfg.merge
+ * what it says instead. By tokens, a worker's weight counts all that its outer gradient contains: what it kept of rounds that
+ * it missed too. RV_E_NOMEM, RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 
 /* The same of these n encoded vectors, in this order. */

@@ -28,6 +28,10 @@ static struct rv_hash config_hash(const struct lab_config *c) {
 		rv_hash_u64(&h, (uint64_t)c->device.n);
 	hash_text(&h, c->isa);
 	rv_hash_update(&h, &c->drop_sync, sizeof c->drop_sync);
+	rv_hash_update(&h, c->speeds, (size_t)c->workers * sizeof c->speeds[0]);
+	rv_hash_update(&h, &c->step_ms, sizeof c->step_ms);
+	rv_hash_u64(&h, c->dylu);
+	rv_hash_u64(&h, (uint64_t)c->merge);
 	rv_hash_final(&h, &out);
 	return out;
 }

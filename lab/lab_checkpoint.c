@@ -2,7 +2,8 @@
  *   checkpoint_header.h
  *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, with error
  *     feedback each worker's residual, and the last reduced bytes: those of a round that is not applied yet (overlap)
- *   each replica: f64 loss sum, u64 steps, u64 tokens, u64 tokens kept, i64 compute time, u64 size, replica_save's bytes
+ *   each replica: f64 loss sum, u64 steps, u64 tokens, u64 tokens kept, u64 steps kept, i64 compute time, u64 size,
+ *     replica_save's bytes
  *   BLAKE2b-256 of everything before
  */
 #include "lab/checkpoint_header.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKER_BYTES = 6 * 8 };
+enum { WORKER_BYTES = 7 * 8 };
 
 static size_t residuals(const struct lab_run *r) {
 	return r->contributions[0].residual ? (size_t)r->n_replicas : 0;
@@ -65,6 +66,7 @@ static void write_worker(struct lab_run *r, int i, struct rv_writer *w) {
 	rv_write_u64(w, s->steps);
 	rv_write_u64(w, s->tokens);
 	rv_write_u64(w, r->kept_tokens[i]);
+	rv_write_u64(w, r->kept_steps[i]);
 	rv_write_u64(w, (uint64_t)s->compute_us);
 	rv_write_u64(w, n);
 	RV_ASSERT((size_t)(w->end - w->at) >= n);
@@ -111,6 +113,7 @@ static enum rv_err read_worker(struct lab_run *r, int i, struct rv_reader *in, s
 	s->steps = rv_read_u64(in);
 	s->tokens = rv_read_u64(in);
 	r->kept_tokens[i] = rv_read_u64(in);
+	r->kept_steps[i] = rv_read_u64(in);
 	s->compute_us = (int64_t)rv_read_u64(in);
 	size_t n = rv_read_u64(in);
 	const uint8_t *state = rv_read_span(in, n);

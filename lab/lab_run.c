@@ -174,6 +174,8 @@ enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_er
 	RV_TRY(r->cfg.method->round(r, out, et));
 	collect(r, out);
 	r->rounds_done++;
+	/* Workers of other speeds take other numbers of steps: a round is what is made progress by. */
+	atomic_store(&r->steps_done, lab_run_steps(r) * (uint64_t)r->n_replicas);
 	r->tokens_done += out->tokens;
 	r->bytes_sent += out->bytes;
 	return RV_OK;

@@ -31,6 +31,7 @@ struct lab_round {
 	uint64_t bytes;      /* by formula, one worker */
 	int participants;
 	int64_t compute_us, reduce_us; /* mean over the workers; the joining */
+	int64_t modelled_us;           /* until the round closed, by the model of lab/pace.h; 0: no such model */
 	/* Of the workers' outer gradients, before encoding; 0 where there are none, or only one. */
 	double delta_norm;                /* mean L2 norm */
 	double delta_cosine;              /* mean over pairs */
@@ -44,8 +45,12 @@ struct lab_method {
 		averages; /* through r->global: has a shared theta; with `codec` NULL outer gradients, by codec and optimizer */
 	/* What reports say of encoding and outer step where those are the method's own; NULL: they are the configuration's. */
 	const char *codec, *outer;
+	/* synchronous.h's round: fragments, overlap, workers that miss a round or are slow, merging are possible. */
+	bool synchronous;
 	/* What the method prescribes of the configuration; NULL: nothing. */
 	void (*configure)(struct lab_config *c);
+	/* What of the configuration it cannot be run with, before configure; NULL: nothing. The text says what to do. */
+	enum rv_err (*check)(const struct run_config *c, int workers, struct rv_errtext *et);
 	int (*n_replicas)(int workers);
 	/* Vectors of n floats that the method keeps in lab_run.extra, part of a checkpoint; zero before start. NULL: none. */
 	int (*n_extra)(int workers, int n_states);
@@ -69,6 +74,9 @@ struct lab_method {
 extern const struct lab_method *const lab_methods[];        /* NULL-terminated */
 const struct lab_method *lab_method_find(const char *name); /* NULL: there is none */
 
+/* How the outer gradients of a round become one. */
+enum lab_merge { LAB_MERGE_MEAN, LAB_MERGE_RDA /* lab/rda.h */ };
+
 struct lab_config {
 	struct run_config run;
 	const struct lab_method *method;
@@ -82,7 +90,12 @@ struct lab_config {
 		*initial_theta; /* (n) where run.init_hash says so, borrowed until lab_run_new is done; NULL: from the seed */
 	struct device_choice device; /* of each replica */
 	const char *isa;
-	double drop_sync;   /* probability that a worker misses a round's averaging; 0: none does */
+	double drop_sync; /* probability that a worker misses a round's averaging; 0: none does */
+	/* How fast workers are, by model (lab/pace.h): relative, 0 is 1; whether H follows from it; an inner step at speed 1. */
+	double speeds[LAB_MAX_WORKERS];
+	bool dylu;
+	double step_ms;
+	enum lab_merge merge;
 	bool eval_replicas; /* fill in lab_run.average_loss and .replica_loss at the end */
 };
 
@@ -110,8 +123,9 @@ struct lab_run {
 	uint8_t *encoded[LAB_MAX_WORKERS];               /* each worker's contribution */
 	struct codec_loss codec_losses[LAB_MAX_WORKERS]; /* of the round */
 	uint8_t *reduced;
-	uint64_t steps_goal;                   /* of the training under way */
+	uint64_t goals[LAB_MAX_WORKERS];       /* inner steps that the training under way goes to */
 	uint64_t kept_tokens[LAB_MAX_WORKERS]; /* of rounds that a worker missed, and whose progress it has kept */
+	uint64_t kept_steps[LAB_MAX_WORKERS];  /* of the contribution under way: a worker that was late goes on from them */
 	float *extra[LAB_MAX_EXTRA];           /* (n) each: the method's */
 	int n_extra;
 	void *own; /* the method's */

@@ -55,10 +55,21 @@ static struct rv_hash state_hash(struct lab_run *r) {
 	return out;
 }
 
+/* There is no round's theta to be pulled to. */
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	(void)workers;
+	if (c->prox_mu == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID,
+				   "prox-mu pulls to the shared weights of a round, and method ddp has no rounds: give "
+				   "--prox-mu 0, or --method fedprox");
+}
+
 const struct lab_method lab_method_ddp = {
 	.name = "ddp",
 	.codec = "fp32",
 	.outer = "none",
+	.check = check,
 	.n_replicas = n_replicas,
 	.round = ddp_round,
 	.theta = theta,

@@ -28,6 +28,14 @@ static void configure(struct lab_config *c) {
 		c->run.error_feedback = USUAL_BETA;
 }
 
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	(void)workers;
+	if (c->prox_mu == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID, "prox-mu pulls to the shared weights of a round, and workers of method demo never leave "
+								  "them: give --prox-mu 0, or --method fedprox");
+}
+
 /* ---- memory ---------------------------------------------------------------------------------------------------------
  */
 
@@ -199,6 +207,7 @@ const struct lab_method lab_method_demo = {
 	.codec = "dct32",
 	.outer = "sign",
 	.configure = configure,
+	.check = check,
 	.n_replicas = averaging_replicas,
 	.n_extra = n_extra,
 	.open = open_tiles,

@@ -15,6 +15,14 @@ static void configure(struct lab_config *c) {
 	c->run.outer_lr = (1 - c->run.mix) * c->workers;
 }
 
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	double elastic = (1 - c->mix) * workers;
+	if (elastic <= 1)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE, "easgd: (1 - mix) x workers = %g must be at most 1: mix = %g or more", elastic,
+				   1 - 1 / (double)workers);
+}
+
 /* Both movements start from the same centre: the replicas move before it does. */
 static enum rv_err easgd_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
 	bool all[LAB_MAX_WORKERS];
@@ -38,6 +46,7 @@ const struct lab_method lab_method_easgd = {
 	.name = "easgd",
 	.averages = true,
 	.configure = configure,
+	.check = check,
 	.n_replicas = averaging_replicas,
 	.round = easgd_round,
 	.theta = averaging_theta,

@@ -37,6 +37,7 @@ static enum rv_err sparseloco_round(struct lab_run *r, struct lab_round *out, st
 const struct lab_method lab_method_sparseloco = {
 	.name = "sparseloco",
 	.averages = true,
+	.synchronous = true,
 	.configure = configure,
 	.n_replicas = averaging_replicas,
 	.round = sparseloco_round,

@@ -183,6 +183,11 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 		return cannot_follow(w, et, "more steps than a round has");
 	if (w->behind)
 		return cannot_follow(w, et, "it trained from a state that the others had left behind");
+	const float *anchor = theta_of(p, e->round);
+	if (!anchor && p->run->cfg.run.prox_mu > 0)
+		return cannot_follow(w, et, "it was pulled to weights that the others had left behind");
+	if (anchor)
+		replica_set_anchor(w->replica, anchor);
 	replica_set_global_step(w->replica, e->round * h + e->from);
 	for (uint64_t i = e->from; i < e->to; i++) {
 		struct step_stats stats;

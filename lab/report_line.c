@@ -56,10 +56,20 @@ static double bits_per_value(const struct simulate_run *s, const struct run_reco
 	return r->workers > 1 ? t->formula_bytes * 8 / exchanges / share / (double)r->n_params : 32;
 }
 
+/* Of an inner step: the reader's, or as measured; where the run had a model of its workers' speeds, what its rounds took
+ * by it, in which slow workers are waited for. */
+static double step_of(const struct report_line *l, const struct record_totals *t, const struct report_facts *f) {
+	double steps = (double)t->steps, by_model = t->modelled_s / steps;
+	if (!(t->modelled_s > 0))
+		return l->step_s > 0 ? l->step_s : t->compute_s / steps;
+	double at_full_speed = report_fact_number(f, "step-ms", 0) * 1e-3;
+	return l->step_s > 0 && at_full_speed > 0 ? l->step_s * by_model / at_full_speed : by_model;
+}
+
 struct report_timing report_line_apply(const struct report_line *l, const struct run_record *r,
 									   const struct record_totals *t, const struct report_facts *f) {
 	struct report_timing none = {NAN, NAN};
-	double step_s = l->step_s > 0 ? l->step_s : t->compute_s / (double)t->steps;
+	double step_s = step_of(l, t, f);
 	if (t->steps == 0 || r->n_params == 0 || r->steps_per_round > MAX_STEPS_PER_ROUND)
 		return none;
 	struct simulate_run s = {.n_params = (double)r->n_params,

@@ -70,7 +70,8 @@ static bool take_round(struct run_record *r, json_t *line) {
 								.delta_norm = number(line, "delta_norm"),
 								.delta_cosine = number(line, "delta_cosine"),
 								.codec_error = number(line, "codec_error"),
-								.codec_cosine = number(line, "codec_cosine")};
+								.codec_cosine = number(line, "codec_cosine"),
+								.modelled_s = (double)count(line, "modelled_us") * us};
 	return true;
 }
 
@@ -164,6 +165,7 @@ struct record_totals run_record_totals(const struct run_record *r) {
 		t.compute_s += r->rounds[i].compute_s;
 		t.reduce_s += r->rounds[i].reduce_s;
 		t.idle_s += r->rounds[i].idle_s;
+		t.modelled_s += r->rounds[i].modelled_s;
 	}
 	if (r->n_rounds > 0) {
 		const struct record_round *last = &r->rounds[r->n_rounds - 1];

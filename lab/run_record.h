@@ -15,6 +15,7 @@ struct record_round {
 	double train_loss, bytes_sent, formula_bytes;
 	double compute_s, reduce_s, idle_s;
 	double delta_norm, delta_cosine, codec_error, codec_cosine; /* NaN: not known */
+	double modelled_s;               /* 0: no model of the workers' speeds */
 };
 
 struct record_eval {
@@ -43,6 +44,7 @@ void run_record_release(struct run_record *r);
 /* Sums over the rounds. */
 struct record_totals {
 	double compute_s, reduce_s, idle_s, bytes_sent, formula_bytes;
+	double modelled_s; /* what compute takes by the model of the workers' speeds; 0: there is none */
 	uint64_t rounds, steps, tokens;
 	double loss; /* at the end; before it, of the latest evaluation; NaN: not measured */
 };

@@ -36,7 +36,8 @@ static const struct rv_option own_options[] = {
 
 /* Options of train that the sweep sets itself, or that are none of a cell's. */
 static bool is_the_sweeps(const char *name) {
-	static const char *const names[] = {"out", "name", "parallel", "save-every", "run-hash", "eval-replicas"};
+	static const char *const names[] = {"out",      "name",          "parallel",     "save-every",
+										"run-hash", "eval-replicas", "replicas-mode"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;

@@ -8,34 +8,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A worker that missed the round: as a real one that comes late (run.late). `old`: theta before the outer step. */
-static void adopt_late(struct lab_run *r, int i, const float *old) {
+/* Who is in a round's averaging, and who would be but for its speed. */
+struct attendance {
+	bool takes_part[LAB_MAX_WORKERS], in_time[LAB_MAX_WORKERS];
+	int n;
+};
+
+/* In time, and not drawn to miss it; all who are in time where that leaves nobody. */
+static struct attendance attendance_of(const struct lab_run *r, const struct pace_round *pace) {
+	struct attendance a = {.n = 0};
+	(void)averaging_participants(&r->cfg, r->rounds_done, a.takes_part);
+	memcpy(a.in_time, pace->in_time, sizeof a.in_time);
+	for (int i = 0; i < r->n_replicas; i++) {
+		a.takes_part[i] = a.takes_part[i] && a.in_time[i];
+		a.n += a.takes_part[i];
+	}
+	if (a.n > 0)
+		return a;
+	memcpy(a.takes_part, a.in_time, sizeof a.takes_part);
+	a.n = pace->n_in_time;
+	return a;
+}
+
+/* A worker that missed the round: as a real one that comes late (run.late). `old`: theta before the outer step. Who had
+ * not done its steps goes on from those it has; who had begins a contribution that this one is part of. */
+static void adopt_late(struct lab_run *r, int i, bool was_in_time, const float *old) {
 	if (strcmp(r->cfg.run.late, "keep") == 0) {
 		replica_shift_theta(r->replicas[i], old, r->global.theta);
 		r->kept_tokens[i] += r->sums[i].tokens;
+		r->kept_steps[i] = was_in_time ? 0 : r->kept_steps[i] + r->sums[i].steps;
 	} else {
 		replica_set_theta(r->replicas[i], r->global.theta);
-		r->kept_tokens[i] = 0;
+		r->kept_tokens[i] = r->kept_steps[i] = 0;
 	}
 }
 
 /* The outer step of round r->global.round, with r->reduced. */
-static enum rv_err step_and_adopt(struct lab_run *r, const bool *takes_part, struct rv_errtext *et) {
+static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *who, struct rv_errtext *et) {
 	size_t bytes = r->global.cfg.n * sizeof(float);
 	uint64_t round = r->global.round;
-	float *old = r->cfg.drop_sync > 0 ? malloc(bytes) : NULL;
-	if (r->cfg.drop_sync > 0 && !old)
+	bool some_missed = who->n < r->n_replicas;
+	float *old = some_missed ? malloc(bytes) : NULL;
+	if (some_missed && !old)
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep %zu parameters over an outer step", r->global.cfg.n);
 	if (old)
 		memcpy(old, r->global.theta, bytes);
 	struct rv_hash digest = global_digest(&r->global, round, r->reduced);
 	enum rv_err e = global_apply(&r->global, r->reduced, &digest, et);
 	for (int i = 0; e == RV_OK && i < r->n_replicas; i++) {
-		if (takes_part[i]) {
+		if (who->takes_part[i]) {
 			adopt_round(r->replicas[i], &r->global, round, (float)r->cfg.run.mix);
-			r->kept_tokens[i] = 0;
+			r->kept_tokens[i] = r->kept_steps[i] = 0;
 		} else {
-			adopt_late(r, i, old);
+			adopt_late(r, i, who->in_time[i], old);
 		}
 	}
 	free(old);
@@ -44,28 +69,31 @@ static enum rv_err step_and_adopt(struct lab_run *r, const bool *takes_part, str
 
 /* What the round before has left under way is applied where its overlap ends. */
 static enum rv_err end_overlap(struct lab_run *r, struct rv_errtext *et) {
-	bool all[LAB_MAX_WORKERS];
+	struct attendance all = {.n = r->n_replicas};
 	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
 	if (r->global.round == r->rounds_done)
 		return RV_OK;
 	RV_TRY(averaging_train_to(r, begin + (uint64_t)r->cfg.run.overlap_steps, et));
 	for (int i = 0; i < r->n_replicas; i++)
-		all[i] = true; /* overlap and drop_sync exclude each other */
-	return step_and_adopt(r, all, et);
+		all.takes_part[i] = true; /* overlap, and missing a round, exclude each other */
+	return step_and_adopt(r, &all, et);
 }
 
 enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
-	bool takes_part[LAB_MAX_WORKERS];
+	struct pace_round pace;
+	pace_of_round(&r->cfg, r->kept_steps, &pace);
+	const struct attendance who = attendance_of(r, &pace);
 	RV_TRY(end_overlap(r, et));
-	RV_TRY(averaging_train_to(r, (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round, et));
+	RV_TRY(averaging_train_paced(r, &pace, et));
 	RV_TRY(averaging_encode(r, out, et));
 	int64_t started_us = rv_clock_monotonic_us();
-	out->participants = averaging_participants(&r->cfg, r->rounds_done, takes_part);
-	RV_TRY(averaging_reduce(r, takes_part, et));
+	out->participants = who.n;
+	out->modelled_us = (int64_t)(pace.duration_ms * 1e3);
+	RV_TRY(averaging_reduce(r, who.takes_part, et));
 	out->bytes = averaging_bytes(r, out->participants);
 	bool last = r->rounds_done + 1 == (uint64_t)r->cfg.run.rounds;
 	if (r->cfg.run.overlap_steps == 0 || last)
-		RV_TRY(step_and_adopt(r, takes_part, et));
+		RV_TRY(step_and_adopt(r, &who, et));
 	out->reduce_us = rv_clock_monotonic_us() - started_us;
 	return RV_OK;
 }

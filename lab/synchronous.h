@@ -6,7 +6,13 @@
 #ifndef RV_LAB_SYNCHRONOUS_H
 #define RV_LAB_SYNCHRONOUS_H
 
+#include "lab/averaging.h"
 #include "lab/lab_run.h"
+
+/* The fields of a method that is this and nothing else. */
+#define SYNCHRONOUS_METHOD                                                                                             \
+	.averages = true, .synchronous = true, .n_replicas = averaging_replicas, .round = synchronous_round,               \
+	.theta = averaging_theta, .state_hash = averaging_state_hash, .payload_bytes = averaging_payload_bytes
 
 enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
 

@@ -5,9 +5,11 @@
 #include "base/chain.h"
 #include "base/hex.h"
 #include "base/parallel.h"
+#include "lab/pace.h"
 #include "lab/text_source.h"
 #include "net/download.h"
 
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
 
@@ -24,7 +26,23 @@ static const struct rv_option own_options[] = {
 	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, methods + 1, "How workers are joined.",
 	 "Lab"},
 	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
-	 "Probability that a worker misses a round's averaging (diloco, papa, sparseloco); `late` says what it does then.",
+	 "Probability that a worker misses a round's averaging; `late` says what it does then.", "Lab"},
+	{"speeds", RV_OPT_STRING, FIELD(speeds), FIELD_SIZE(speeds), "", 0, 0, NULL,
+	 "How fast workers are, relative to each other, as in 1:1:0.5 (repeated for more workers). A round closes when all "
+	 "are "
+	 "done, or grace-ms after min-workers are; `late` says what the others do. Empty: all alike.",
+	 "Lab"},
+	{"dylu", RV_OPT_BOOL, FIELD(dylu), 0, "false", 0, 0, NULL,
+	 "A worker takes as many of a round's steps as its speed lets it while the fastest takes all (DyLU).", "Lab"},
+	{"step-ms", RV_OPT_DOUBLE, FIELD(step_ms), 0, "100", 1e-3, 1e9, NULL,
+	 "With speeds: milliseconds of an inner step of a worker of speed 1, for the modelled time of a round.", "Lab"},
+	{"merge", RV_OPT_ENUM, FIELD(merge), FIELD_SIZE(merge), "mean", 0, 0, "mean|rda",
+	 "How a round's outer gradients become one. rda: radial-directional averaging, their mean length in their mean "
+	 "direction.",
+	 "Lab"},
+	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "fixed-steps", 0, 0,
+	 "fixed-tokens|fixed-steps",
+	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch.",
 	 "Lab"},
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
 	 "Lab"},
@@ -88,6 +106,10 @@ static bool is_ddp(const struct train_options *o) {
 	return strcmp(o->method, lab_method_ddp.name) == 0;
 }
 
+static bool splits_batch(const struct train_options *o) {
+	return strcmp(o->replicas_mode, "fixed-tokens") == 0;
+}
+
 struct lab_config train_options_resolve(const struct train_options *o) {
 	int threads = o->threads > 0 ? (int)o->threads : is_ddp(o) ? cores() : 1;
 	int parallel = o->parallel > 0 ? (int)o->parallel : cores() / threads;
@@ -99,9 +121,15 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.parallel = parallel > 0 ? parallel : 1,
 		.isa = o->isa,
 		.drop_sync = o->drop_sync,
+		.dylu = o->dylu,
+		.step_ms = o->speeds[0] ? o->step_ms : 0,
+		.merge = strcmp(o->merge, "rda") == 0 ? LAB_MERGE_RDA : LAB_MERGE_MEAN,
 		.eval_replicas = o->eval_replicas,
 		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
 	};
+	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
+	if (splits_batch(o))
+		c.run.batch /= o->workers;
 	if (c.method->configure)
 		c.method->configure(&c);
 	(void)device_parse(o->device, &c.device, NULL);
@@ -112,21 +140,18 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	return c;
 }
 
-static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
-	double elastic = (1 - o->run.mix) * (double)o->workers;
-	bool streams = o->run.fragments > 1 || o->run.overlap_steps > 0;
-	bool synchronous =
-		strcmp(o->method, "diloco") == 0 || strcmp(o->method, "papa") == 0 || strcmp(o->method, "sparseloco") == 0;
-	if (streams && !synchronous)
+/* Policies that only a round of lab/synchronous.h knows. */
+static enum rv_err check_round(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
+	bool streams = o->run.fragments > 1 || o->run.overlap_steps > 0, rda = strcmp(o->merge, "rda") == 0;
+	if (streams && !m->synchronous)
+		return rv_fail(et, RV_E_INVALID, "fragments and overlap-steps are of --method diloco and its kind, not of %s",
+					   o->method);
+	if ((o->drop_sync > 0 || o->speeds[0]) && (streams || !m->synchronous))
 		return rv_fail(et, RV_E_INVALID,
-					   "fragments and overlap-steps are of --method diloco, papa and sparseloco, not of %s", o->method);
-	if (o->drop_sync > 0 && (streams || !synchronous))
-		return rv_fail(
-			et, RV_E_INVALID,
-			"drop-sync is of --method diloco, papa and sparseloco with one fragment and without overlap-steps");
-	if (strcmp(o->method, "easgd") == 0 && elastic > 1)
-		return rv_fail(et, RV_E_RANGE, "easgd: (1 - mix) x workers = %g must be at most 1: mix = %g or more", elastic,
-					   1 - 1 / (double)o->workers);
+					   "%s is of --method diloco and its kind, with one fragment and without overlap-steps",
+					   o->speeds[0] ? "speeds" : "drop-sync");
+	if (rda && !m->synchronous)
+		return rv_fail(et, RV_E_INVALID, "merge rda is of --method diloco and its kind, not of %s", o->method);
 	return RV_OK;
 }
 
@@ -139,6 +164,20 @@ bool train_options_share_text(const struct train_options *o, struct rv_errtext *
 		"gives each its own",
 		(long long)o->workers, (long long)o->run.data_shards, (long long)o->workers);
 	return true;
+}
+
+static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
+	const struct lab_method *m = lab_method_find(o->method);
+	double speeds[LAB_MAX_WORKERS];
+	RV_TRY(check_round(o, m, et));
+	RV_TRY(pace_parse_speeds(o->speeds, speeds, et));
+	if (o->dylu && !o->speeds[0])
+		return rv_fail(et, RV_E_INVALID, "dylu without speeds changes nothing: give --speeds, as in 1:1:0.5");
+	if (splits_batch(o) && o->run.batch % o->workers != 0)
+		return rv_fail(et, RV_E_RANGE,
+					   "replicas-mode fixed-tokens: batch = %" PRId64 " is not a multiple of workers = %" PRId64,
+					   o->run.batch, o->workers);
+	return m->check ? m->check(&o->run, (int)o->workers, et) : RV_OK;
 }
 
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {

@@ -15,7 +15,11 @@ struct train_options {
 	char device[DEVICE_TEXT_BYTES], isa[16], recompute[8], run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
 	int64_t eval_batches, save_every;
+	char replicas_mode[16];
 	double drop_sync;
+	char speeds[512], merge[8];
+	double step_ms;
+	bool dylu;
 	bool eval_replicas;
 };
 

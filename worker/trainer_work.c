@@ -51,6 +51,7 @@ static void work_train(struct request *rq) {
 	uint64_t h = (uint64_t)t->run.steps_per_round;
 	RV_FAILPOINT("train.begin");
 	replica_set_global_step(t->replica, (rq->round + 1) * h - rq->steps);
+	replica_set_anchor(t->replica, t->global.theta);
 	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop); i++)
 		rq->err = one_step(t, &rq->text);
 	struct trainer_progress p = trainer_progress(t);

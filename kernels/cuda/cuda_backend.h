@@ -33,7 +33,7 @@ struct cuda_stage {
 };
 
 /* What a scratch buffer is for: no operation uses one twice. */
-enum cuda_scratch { SCRATCH_PARTIALS, SCRATCH_LOGITS, SCRATCH_ROWS, SCRATCH_N };
+enum cuda_scratch { SCRATCH_PARTIALS, SCRATCH_LOGITS, SCRATCH_ROWS, SCRATCH_A, SCRATCH_B, SCRATCH_N };
 
 struct cuda_backend {
 	struct backend base;

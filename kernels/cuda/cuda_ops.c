@@ -198,6 +198,42 @@ void cuda_attention_cached(struct backend *be, act_t *out, act_t *k, act_t *v, c
 	launch_attention_cached(cuda_of(be)->stream, be->act, out, k, v, qkv, s, first);
 }
 
+void cuda_add_scaled(struct backend *be, float *y, float keep, float scale, const float *a, const float *b, size_t n) {
+	launch_add_scaled(cuda_of(be)->stream, y, keep, scale, a, b, n);
+	cuda_weights_changed(cuda_of(be), y, n * sizeof(float));
+}
+
+/* n floats as an operand of a product: themselves, or with bf16 activations a copy in `which`. */
+static const void *operand(struct cuda_backend *cu, enum cuda_scratch which, const float *x, size_t n) {
+	if (cu->base.act == DTYPE_F32)
+		return x;
+	void *copy = cuda_scratch(cu, which, n * dtype_bytes(DTYPE_BF16));
+	launch_to_bf16(cu->stream, copy, x, n);
+	return copy;
+}
+
+void cuda_product(struct backend *be, float *c, const float *a, const float *b, struct product_shape s) {
+	struct cuda_backend *cu = cuda_of(be);
+	const struct gemm_call call = {
+		.a = operand(cu, SCRATCH_A, a, (size_t)s.m * s.k),
+		.b = operand(cu, SCRATCH_B, b, (size_t)s.k * s.n),
+		.d = c,
+		.m = s.m,
+		.n = s.n,
+		.k = s.k,
+		.lda = s.a_transposed ? s.m : s.k,
+		.ldb = s.b_transposed ? s.k : s.n,
+		.ldd = s.n,
+		.a_transposed = s.a_transposed,
+		.b_transposed = s.b_transposed,
+		.in = be->act,
+		.out = DTYPE_F32,
+		.epilogue = GEMM_PLAIN,
+	};
+	gemm_run(cu->gemm, cu->stream, &call);
+	cuda_weights_changed(cu, c, (size_t)s.m * s.n * sizeof(float));
+}
+
 double cuda_sum_squares(struct backend *be, const float *x, size_t n) {
 	struct cuda_backend *cu = cuda_of(be);
 	double *partial = cuda_scratch(cu, SCRATCH_PARTIALS, (SUM_SQUARES_PARTIALS + 1) * sizeof(double)), sum;

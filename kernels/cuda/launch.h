@@ -113,6 +113,10 @@ struct adamw_arrays {
 };
 void launch_adamw(cudaStream_t stream, const struct adamw_arrays *arrays, const struct adamw_params *a);
 
+/* update.cu */
+void launch_add_scaled(cudaStream_t stream, float *y, float keep, float scale, const float *a, const float *b,
+					   size_t n);
+
 #ifdef __cplusplus
 }
 #endif

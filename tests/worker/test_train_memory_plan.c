@@ -54,6 +54,10 @@ static void test_a_replica_allocates_what_is_planned(void **state) {
 	struct run_config cfg = fixture_config();
 	check_replica(&cfg, RECOMPUTE_NONE);
 	check_replica(&cfg, RECOMPUTE_BLOCK);
+	snprintf(cfg.inner, sizeof cfg.inner, "muon");
+	check_replica(&cfg, RECOMPUTE_NONE);
+	cfg.prox_mu = 0.1;
+	check_replica(&cfg, RECOMPUTE_NONE);
 	snprintf(cfg.model, sizeof cfg.model, "llama");
 	cfg.n_kv_head = 1;
 	cfg.tied = false;

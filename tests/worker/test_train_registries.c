@@ -2,6 +2,7 @@
 #include "base/run_config.h"
 #include "outer/codec.h"
 #include "outer/optimizer.h"
+#include "worker/train/inner.h"
 #include "worker/train/model.h"
 
 #include <setjmp.h>
@@ -42,6 +43,18 @@ static void outer_optimizers(void **state) {
 	assert_string_equal(choices_of("outer"), names);
 }
 
+static void inner_optimizers(void **state) {
+	(void)state;
+	char names[NAMES_BYTES] = "";
+	for (const struct inner_optimizer *const *o = inner_registry; *o; o++)
+		add(names, (*o)->name);
+	assert_string_equal(choices_of("inner"), names);
+	const struct inner_optimizer *found;
+	struct rv_errtext et = {0};
+	assert_int_equal(inner_find("adam", &found, &et), RV_E_NOTFOUND);
+	assert_string_equal(et.text, "no inner optimizer 'adam'; there are: adamw sgd muon");
+}
+
 static void model_families(void **state) {
 	(void)state;
 	char names[NAMES_BYTES] = "";
@@ -54,6 +67,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(codecs),
 		cmocka_unit_test(outer_optimizers),
+		cmocka_unit_test(inner_optimizers),
 		cmocka_unit_test(model_families),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

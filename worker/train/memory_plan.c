@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "kernels/host_memory.h"
 #include "outer/global.h"
+#include "worker/train/inner.h"
 
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct plan_input {
 	const struct model_ops *family;
 	struct model_shape shape; /* resolved */
 	size_t n, tokens;         /* parameters; tokens in a batch */
+	size_t inner_floats;      /* scratch of the inner optimizer */
 	struct fragment_layers layers;
 };
 
@@ -42,8 +44,12 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
 	in->n = layout.n_params;
 	in->layers = layout.layers;
+	const struct inner_optimizer *inner;
+	enum rv_err e = inner_find(q->run->inner, &inner, et);
+	if (e == RV_OK)
+		in->inner_floats = inner_scratch_floats(inner, &layout);
 	model_layout_release(&layout);
-	return RV_OK;
+	return e;
 }
 
 static size_t vectors(const struct plan_input *in, int count) {
@@ -89,7 +95,9 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	p->n_params = in->n;
 	p->parameters = (size_t)k * block(vectors(in, 1));
 	p->gradients = forward ? 0 : p->parameters;
-	p->moments = forward ? 0 : 2 * p->parameters / (size_t)q->device->n; /* each device holds its slice */
+	const int owned = 2 + (q->run->prox_mu > 0); /* each device holds its slice of them */
+	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
+	p->moments = forward ? 0 : (size_t)owned * p->parameters / (size_t)q->device->n + scratch;
 	if (act != DTYPE_F32)
 		p->parameters += (size_t)k * block(in->n * dtype_bytes(act));
 	p->devices = q->device->n;
@@ -158,7 +166,7 @@ static const struct entry {
 } entries[] = {
 	{"parameters", "weights of every replica", offsetof(struct memory_plan, parameters)},
 	{"gradients", "of a step", offsetof(struct memory_plan, gradients)},
-	{"moments", "AdamW's two", offsetof(struct memory_plan, moments)},
+	{"moments", "and what else the inner optimizer needs", offsetof(struct memory_plan, moments)},
 	{"activations", "kept from forward for backward", offsetof(struct memory_plan, activations)},
 	{"outer state", "theta, the outer optimizer's, and residuals", offsetof(struct memory_plan, outer)},
 	{"exchange", "encoded outer gradients", offsetof(struct memory_plan, exchange)},

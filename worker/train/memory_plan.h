@@ -41,9 +41,9 @@ struct memory_plan {
 	size_t n_params;
 	int devices;    /* of a replica */
 	bool on_device; /* parameters, gradients, moments, activations, cache and workspace are not the host's memory */
-	size_t parameters, gradients, moments, activations;
-	size_t outer;     /* theta and the outer optimizer's states */
-	size_t exchange;  /* encoded outer gradients: own, received, reduced */
+	size_t parameters, gradients, moments, activations; /* moments: muon's scratch, what prox-mu pulls to */
+	size_t outer;                                       /* theta and the outer optimizer's states */
+	size_t exchange;                                    /* encoded outer gradients: own, received, reduced */
 	size_t copies;    /* held while a state is written to disk, or inner progress is kept over an outer step */
 	size_t cache;     /* keys and values */
 	size_t workspace; /* of the backends: packed operands, a chunk of logits */

@@ -45,7 +45,9 @@ struct metrics_round {
 	int64_t idle_us;        /* of this round: waiting for others */
 	int64_t wall_us;        /* since the process started */
 	int64_t checkpoint_us;  /* of compute_us: training stood still while its state was copied for the disk */
-	struct rv_hash chain;   /* state hash of the new state; zero when there is none (ddp) */
+	int64_t
+		modelled_us; /* of this round, in the lab: what its compute takes by a model of the workers' speeds. 0: none */
+	struct rv_hash chain; /* state hash of the new state; zero when there is none (ddp) */
 	/* Between the workers' outer gradients, before encoding; the lab sees them all. 0: not known. */
 	double delta_norm;   /* mean L2 norm */
 	double delta_cosine; /* mean over pairs */

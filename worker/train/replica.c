@@ -57,6 +57,12 @@ static enum rv_err connect_parts(struct replica *r, const struct device_set *dev
 	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 	if (r->n_parts == 1)
 		return RV_OK;
+	if (r->inner->whole_matrices)
+		return rv_fail(
+			et, RV_E_UNSUPPORTED,
+			"inner = %s works on whole matrices, and %d devices would each have a part of them: use one device "
+			"(--device cuda:0), or inner = adamw",
+			r->inner->name, r->n_parts);
 	if (sequences < (uint64_t)r->n_parts)
 		return rv_fail(et, RV_E_RANGE,
 					   "%d devices, but a step has %" PRIu64 " sequences (batch x grad-accum): use fewer devices",
@@ -75,6 +81,7 @@ static enum rv_err build(struct replica *r, const struct replica_options *o, con
 		replica_set_theta(r, o->initial_theta);
 	else
 		replica_draw_theta0(r);
+	replica_set_anchor(r, replica_theta(r));
 	return RV_OK;
 }
 
@@ -93,7 +100,9 @@ enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *d
 	r->n_shards = options->n_shards;
 	r->n_parts = devices->choice.n;
 	r->schedule = schedule_of(cfg);
-	enum rv_err e = build(r, options, devices, et);
+	enum rv_err e = inner_find(cfg->inner, &r->inner, et);
+	if (e == RV_OK)
+		e = build(r, options, devices, et);
 	if (e != RV_OK) {
 		replica_free(r);
 		return e;
@@ -179,6 +188,15 @@ void replica_shift_theta(struct replica *r, const float *from, const float *to) 
 	}
 }
 
+void replica_set_anchor(struct replica *r, const float *theta) {
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct replica_part *p = &r->parts[i];
+		if (p->anchor)
+			p->be->ops->upload(p->be, p->anchor, theta + p->slice.begin,
+							   (p->slice.end - p->slice.begin) * sizeof *theta);
+	}
+}
+
 uint64_t replica_global_step(const struct replica *r) {
 	return r->global_step;
 }
@@ -198,7 +216,7 @@ static double sum_of(const float *x, size_t n) {
 struct step_work {
 	struct replica *r;
 	struct replica_share share;
-	struct adamw_params params;
+	struct inner_params params;
 };
 
 static void gradient_of_part(void *ctx, int i) {
@@ -218,18 +236,17 @@ static void on_all_parts(struct replica *r, void (*fn)(void *ctx, int i), struct
 		fn(w, 0);
 }
 
-static struct adamw_params adamw_of(const struct replica *r, float lr, double grad_norm) {
+static struct inner_params inner_of(const struct replica *r, float lr, double grad_norm) {
 	const struct run_config *cfg = &r->cfg;
 	double scale = cfg->clip > 0 ? cfg->clip / (grad_norm + CLIP_EPS) : 1;
-	return (struct adamw_params){
-		.lr = lr,
-		.beta1 = (float)cfg->beta1,
-		.beta2 = (float)cfg->beta2,
-		.eps = (float)cfg->eps,
-		.weight_decay = (float)cfg->weight_decay,
-		.grad_scale = (float)(scale < 1 ? scale : 1),
-		.step = (int64_t)(r->adam_steps + 1),
-	};
+	return (struct inner_params){.adamw = {.lr = lr,
+										   .beta1 = (float)cfg->beta1,
+										   .beta2 = (float)cfg->beta2,
+										   .eps = (float)cfg->eps,
+										   .weight_decay = (float)cfg->weight_decay,
+										   .grad_scale = (float)(scale < 1 ? scale : 1),
+										   .step = (int64_t)(r->adam_steps + 1)},
+								 .muon_momentum = (float)cfg->muon_momentum};
 }
 
 /* The gradient of a step over `shards`, in the parts; *out says what it is like. */
@@ -258,7 +275,7 @@ static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int 
 enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								struct rv_errtext *et) {
 	RV_TRY(take_gradient(r, shards, n, out, et));
-	struct step_work w = {.r = r, .params = adamw_of(r, out->lr, sqrt(r->parts[0].squares))};
+	struct step_work w = {.r = r, .params = inner_of(r, out->lr, sqrt(r->parts[0].squares))};
 	if (r->before_update)
 		r->before_update(r->before_update_ctx);
 	on_all_parts(r, update_of_part, &w);

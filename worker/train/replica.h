@@ -40,7 +40,8 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 						struct backend *be, struct replica **out, struct rv_errtext *et);
 /* The same on several devices, kept equal: each takes its share of a step's sequences and owns a slice of the
  * optimizer's state. To rounding what one device computes; the same bits on every run. Borrows the backends of `devices`.
- * RV_E_RANGE also: more devices than sequences in a step. */
+ * RV_E_RANGE also: more devices than sequences in a step. RV_E_UNSUPPORTED: an inner optimizer of whole matrices on
+ * several. */
 enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
 						   const struct replica_options *options, const struct device_set *devices,
 						   struct replica **out, struct rv_errtext *et);
@@ -62,8 +63,14 @@ void replica_draw_theta0(struct replica *r);
 /* theta_local += to - from: adopting a committed outer step without losing inner progress. */
 void replica_shift_theta(struct replica *r, const float *from, const float *to);
 
-/* One inner AdamW step (grad_accum micro-batches), global inner step += 1. RV_E_RANGE when loss or gradient is not
- * finite: the parameters are then unchanged, and the data cursor has moved on: trying again reads other data. */
+/* theta (n): the shared weights that inner steps are pulled to where the run has a prox_mu (FedProx, arXiv 1812.06127,
+ * equation 2: the loss plus prox_mu / 2 |theta_local - theta|^2). The term's gradient, prox_mu (theta_local - theta), is added
+ * before clipping; it is no part of the loss that a step reports. Copied; until the first call: the initial weights. Without
+ * prox_mu nothing is done. */
+void replica_set_anchor(struct replica *r, const float *theta);
+
+/* One inner step (grad_accum micro-batches) of the run's inner optimizer, global inner step += 1. RV_E_RANGE when loss or
+ * gradient is not finite: the parameters are then unchanged, and the data cursor has moved on: trying again reads other data. */
 enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et);
 /* The same with the mean gradient over grad_accum micro-batches of each of `shards` (n >= 1), all at this replica's
  * cursor: what n data-parallel workers compute together. replica_step(r) is this with the replica's own shard. */

@@ -8,6 +8,7 @@
 #define RV_WORKER_TRAIN_REPLICA_INTERNAL_H
 
 #include "worker/train/comm.h"
+#include "worker/train/inner.h"
 #include "worker/train/model.h"
 #include "worker/train/replica.h"
 #include "worker/train/schedule.h"
@@ -19,6 +20,8 @@ struct replica_part {
 	struct model *model;
 	float *theta, *grad;      /* (n), backend memory */
 	float *m, *v;             /* of its slice: (slice.end - slice.begin) */
+	float *anchor;            /* likewise; NULL: the run has no prox_mu */
+	float *scratch;           /* of the inner optimizer; NULL: it needs none */
 	struct comm_slice slice;  /* all of [0, n) when there is one part */
 	struct decay_span *spans; /* of the slice, from its begin */
 	int n_spans;
@@ -33,6 +36,7 @@ struct replica_part {
 
 struct replica {
 	struct run_config cfg;
+	const struct inner_optimizer *inner;
 	const struct dataset *data; /* borrowed */
 	uint32_t shard, n_shards;
 	struct replica_part parts[COMM_MAX_MEMBERS];
@@ -65,6 +69,6 @@ void replica_part_release(struct replica_part *p);
  * p->squares. p->err is what made this part fail; then the sums of all parts are unusable. */
 void replica_part_gradient(struct replica *r, int index, const struct replica_share *s);
 /* On the part's thread: the optimizer's step of its slice; then the weights of all slices. */
-void replica_part_update(struct replica *r, int index, const struct adamw_params *params);
+void replica_part_update(struct replica *r, int index, const struct inner_params *params);
 
 #endif

@@ -57,12 +57,17 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	RV_TRY(alloc_vector(be, r->n, &p->grad, "gradient", et));
 	RV_TRY(alloc_vector(be, owned, &p->m, "first moment", et));
 	RV_TRY(alloc_vector(be, owned, &p->v, "second moment", et));
+	if (r->cfg.prox_mu > 0)
+		RV_TRY(alloc_vector(be, owned, &p->anchor, "shared weights (prox-mu)", et));
+	size_t scratch = inner_scratch_floats(r->inner, &p->model->layout);
+	if (scratch > 0)
+		RV_TRY(alloc_vector(be, scratch, &p->scratch, "scratch of the inner optimizer", et));
 	RV_TRY(cut_spans(p, et));
 	return alloc_host(r, p, et);
 }
 
 void replica_part_release(struct replica_part *p) {
-	float *vectors[] = {p->theta, p->grad, p->m, p->v};
+	float *vectors[] = {p->theta, p->grad, p->m, p->v, p->anchor, p->scratch};
 	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
 		if (vectors[i])
 			p->be->ops->free(p->be, vectors[i]);
@@ -195,11 +200,19 @@ static void go_through_motions(struct replica *r, struct replica_part *p) {
 		(void)p->be->ops->micro_losses(p->be, &n);
 }
 
+/* FedProx's term, of the part's slice. */
+static void add_proximal(const struct replica *r, struct replica_part *p) {
+	size_t at = p->slice.begin, n = p->slice.end - at;
+	if (p->anchor)
+		p->be->ops->add_scaled(p->be, p->grad + at, 1, (float)r->cfg.prox_mu, p->theta + at, p->anchor, n);
+}
+
 static void exchange(struct replica *r, struct replica_part *p) {
 	if (p->err != RV_OK)
 		go_through_motions(r, p);
 	send_ready(r, p);
 	comm_wait(p->comm);
+	add_proximal(r, p);
 	size_t owned = p->slice.end - p->slice.begin;
 	double values[] = {p->loss, p->be->ops->sum_squares(p->be, p->grad + p->slice.begin, owned)};
 	comm_sum(p->comm, values, 2);
@@ -215,6 +228,7 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	p->err = accumulate(r, p, s, all * i / k, all * (i + 1) / k, &p->text);
 	collect_losses(r, p, all * i / k, all * (i + 1) / k);
 	if (!p->comm) {
+		add_proximal(r, p);
 		p->squares = p->err == RV_OK ? p->be->ops->sum_squares(p->be, p->grad, r->n) : 0;
 		return;
 	}
@@ -224,10 +238,19 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 /* ---- the update -----------------------------------------------------------------------------------------------------
  */
 
-void replica_part_update(struct replica *r, int index, const struct adamw_params *params) {
+void replica_part_update(struct replica *r, int index, const struct inner_params *params) {
 	struct replica_part *p = &r->parts[index];
-	size_t begin = p->slice.begin;
-	p->be->ops->adamw(p->be, p->theta + begin, p->grad + begin, p->m, p->v, p->spans, p->n_spans, params);
+	const struct inner_slice slice = {.be = p->be,
+									  .theta = p->theta + p->slice.begin,
+									  .m = p->m,
+									  .v = p->v,
+									  .grad = p->grad + p->slice.begin,
+									  .scratch = p->scratch,
+									  .n = p->slice.end - p->slice.begin,
+									  .spans = p->spans,
+									  .n_spans = p->n_spans,
+									  .layout = &p->model->layout};
+	r->inner->step(&slice, params);
 	if (!p->comm)
 		return;
 	comm_start_all_gather(p->comm, p->theta, r->n);

@@ -140,7 +140,9 @@ struct attention_kernels {
 	X(void, attention_queries, (const struct attention_queries *a))                                                    \
 	X(void, softmax_rows, (const struct softmax_rows *a))                                                              \
 	X(double, sum_squares, (const float *x, size_t n))                                                                 \
-	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))
+	X(void, adamw, (float *p, const float *g, float *m, float *v, size_t n, const struct adamw_consts *a))             \
+	/* y = keep y + scale (a - b); b NULL: 0; keep 0: y is not read */                                                 \
+	X(void, add_scaled, (float *y, float keep, float scale, const float *a, const float *b, size_t n))
 
 struct isa_kernels {
 	const char *name; /* "avx512" */

@@ -56,6 +56,17 @@ void ISA(add_vectors)(float *out, const float *a, const float *b, size_t n) {
 	}
 }
 
+void ISA(add_scaled)(float *y, float keep, float scale, const float *a, const float *b, size_t n) {
+	const vf of_y = vset1(keep), of_x = vset1(scale);
+	for (size_t i = 0; i < n; i += VL) {
+		ptrdiff_t k = (ptrdiff_t)(n - i);
+		vf x = vload_n(a + i, k);
+		if (b)
+			x -= vload_n(b + i, k);
+		vstore_n(y + i, keep == 0 ? of_x * x : vfma(of_x, x, of_y * vload_n(y + i, k)), k);
+	}
+}
+
 enum { SUM_VECTORS = 4, SUM_BLOCK_ROWS = 64 };
 
 struct column_sums {

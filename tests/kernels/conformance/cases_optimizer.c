@@ -1,4 +1,4 @@
-/* cases_optimizer.c: AdamW, and the sum of squares. */
+/* cases_optimizer.c: AdamW, the sum of squares, and what other optimizers are made of. */
 #include "tests/kernels/conformance/cases.h"
 
 #include <math.h>
@@ -49,7 +49,37 @@ static void sum_squares(struct duo *d, int size) {
 	d->checked++;
 }
 
+static void add_scaled(struct duo *d, int size) {
+	size_t n = sizes[size];
+	int y = duo_random(d, "y", DUO_F32, n, 1), z = duo_random(d, "z", DUO_F32, n, NAN);
+	int a = duo_random(d, "a", DUO_F32, n, 3), b = duo_random(d, "b", DUO_F32, n, 3);
+	ON_BOTH(d, s) {
+		s.be->ops->add_scaled(s.be, duo_f32(s, y), 0.75f, -0.5f, duo_f32(s, a), duo_f32(s, b), n);
+		s.be->ops->add_scaled(s.be, duo_f32(s, z), 0, 2, duo_f32(s, a), NULL, n); /* what was there is not read */
+		s.be->ops->add_scaled(s.be, duo_f32(s, b), 1, 0.25f, duo_f32(s, b), duo_f32(s, a), n); /* in place */
+	}
+	duo_check(d, y, TOL_ELEMENTWISE);
+	duo_check(d, z, TOL_EXACT);
+	duo_check(d, b, TOL_ELEMENTWISE);
+}
+
+static const struct product_shape products[] = {
+	{1, 1, 1, false, false},    {3, 5, 7, false, true},      {17, 33, 1, true, false},   {1, 127, 33, true, true},
+	{64, 64, 256, false, true}, {127, 129, 65, true, false}, {130, 31, 257, true, true}, {256, 192, 512, false, false}};
+
+static void product(struct duo *d, int size) {
+	struct product_shape k = products[size];
+	int a = duo_random(d, "a", DUO_WEIGHT, (size_t)k.m * k.k, 1),
+		b = duo_random(d, "b", DUO_WEIGHT, (size_t)k.k * k.n, 1);
+	int c = duo_random(d, "c", DUO_F32, (size_t)k.m * k.n, 1);
+	ON_BOTH(d, s)
+	s.be->ops->product(s.be, duo_f32(s, c), duo_f32(s, a), duo_f32(s, b), k);
+	duo_check(d, c, TOL_PRODUCT);
+}
+
 const struct conformance_case cases_optimizer[] = {{"adamw", COUNT(sizes), adamw, 9},
 												   {"adamw_weights", COUNT(sizes), adamw_weights, 9},
 												   {"sum_squares", COUNT(sizes), sum_squares, 9},
+												   {"add_scaled", COUNT(sizes), add_scaled, 9},
+												   {"product", COUNT(products), product, 6},
 												   {0}};

@@ -1,0 +1,26 @@
+/* preset.c: see preset.h. */
+#include "lab/preset.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char unchosen[] = "nesterov";
+
+void preset_outer(struct lab_config *c, const char *outer) {
+	snprintf(c->run.outer, sizeof c->run.outer, "%s", outer);
+}
+
+enum rv_err preset_check_outer(const char *method, const struct run_config *c, const char *outer,
+							   struct rv_errtext *et) {
+	if (strcmp(c->outer, outer) == 0 || strcmp(c->outer, unchosen) == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID, "method %s has outer = %s: for outer = %s use --method diloco", method, outer,
+				   c->outer);
+}
+
+enum rv_err preset_check_alone(const char *method, int workers, struct rv_errtext *et) {
+	if (workers == 1)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE, "method %s is of one worker: give --workers 1, or --method diloco for %d", method,
+				   workers);
+}
