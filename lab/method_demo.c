@@ -32,8 +32,9 @@ static enum rv_err check(const struct run_config *c, int workers, struct rv_errt
 	(void)workers;
 	if (c->prox_mu == 0)
 		return RV_OK;
-	return rv_fail(et, RV_E_INVALID, "prox-mu pulls to the shared weights of a round, and workers of method demo never leave "
-								  "them: give --prox-mu 0, or --method fedprox");
+	return rv_fail(et, RV_E_INVALID,
+				   "prox-mu pulls to the shared weights of a round, and workers of method demo never leave "
+				   "them: give --prox-mu 0, or --method fedprox");
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------
@@ -112,7 +113,7 @@ static enum rv_err worker_step(struct lab_run *r, int i, struct step_stats *out,
 
 static void train(void *ctx, int i) {
 	struct lab_run *r = ctx;
-	lab_run_inner_steps(r, i, r->steps_goal, worker_step);
+	lab_run_inner_steps(r, i, r->goals[i], worker_step);
 }
 
 static void tick(void *ctx) {
@@ -176,7 +177,8 @@ static enum rv_err demo_round(struct lab_run *r, struct lab_round *out, struct r
 		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = train, .tick = tick, .ctx = r};
 	const uint64_t h = (uint64_t)r->cfg.run.steps_per_round, goal = (r->rounds_done + 1) * h;
 	for (uint64_t step = steps_done(r); step < goal; step++) {
-		r->steps_goal = step + 1;
+		for (int i = 0; i < r->n_replicas; i++)
+			r->goals[i] = step + 1;
 		RV_TRY(parallel_run(&loop, et));
 		RV_TRY(lab_run_first_fault(r, et));
 		const int64_t started_us = rv_clock_monotonic_us();

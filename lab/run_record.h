@@ -15,7 +15,7 @@ struct record_round {
 	double train_loss, bytes_sent, formula_bytes;
 	double compute_s, reduce_s, idle_s;
 	double delta_norm, delta_cosine, codec_error, codec_cosine; /* NaN: not known */
-	double modelled_s;               /* 0: no model of the workers' speeds */
+	double modelled_s;                                          /* 0: no model of the workers' speeds */
 };
 
 struct record_eval {
