@@ -155,6 +155,12 @@ static bool is_one_of(const char *name, const char *const *names) {
 	return false;
 }
 
+/* What is switched off needs no word beside cells in which it is on. */
+static bool is_off(const char *value) {
+	static const char *const words[] = {"0", "no", "none", "", NULL};
+	return is_one_of(value, words);
+}
+
 /* "diloco nesterov k=4 H=32"; the number of rounds follows from H, and the batch from k where tokens are fixed. */
 static void label_cell(const struct report_run *r, const struct varying *v, bool with_h,
 					   char label[REPORT_LABEL_BYTES]) {
@@ -176,7 +182,8 @@ static void label_cell(const struct report_run *r, const struct varying *v, bool
 	struct facts_cursor c = facts_begin(&r->facts);
 	while (facts_next(&c)) {
 		bool follows = (h_varies && strcmp(c.name, "rounds") == 0) || (fixed_tokens && strcmp(c.name, "batch") == 0);
-		if (!follows && !is_one_of(c.name, later) && report_fact_counts(c.name) && varies(v, c.name))
+		if (!follows && !is_off(c.value) && !is_one_of(c.name, later) && report_fact_counts(c.name) &&
+			varies(v, c.name))
 			append(label, c.name, c.value);
 	}
 	if (label[0] == '\0')

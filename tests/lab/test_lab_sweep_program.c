@@ -109,6 +109,19 @@ static void test_printed_commands_merge(void **state) {
 	assert_int_equal(count(",done,"), 4);
 }
 
+/* In a report's names, what is off is not named; bytes of the lab are not called measured. */
+static void test_names_in_its_report(void **state) {
+	(void)state;
+	char command[COMMAND_BYTES];
+	assert_int_equal(sweep("--drop-sync 0,0.5"), 0);
+	snprintf(command, sizeof command, "'%s' report %s/out --out %s/report.html", RIVULET, f.dir, f.dir);
+	assert_int_equal(run_shell(command), 0);
+	assert_int_equal(count("\nk=2 H=6 "), 1);
+	assert_int_equal(count("\nk=2 drop-sync=0.5 H=6 "), 1);
+	assert_int_equal(count("drop-sync=0 "), 0);
+	assert_int_equal(count("\nsent: by formula"), 1);
+}
+
 static void test_workers_that_read_the_same_text_are_noticed(void **state) {
 	(void)state;
 	assert_int_equal(sweep("--data-shards 1"), 0);
@@ -170,6 +183,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cells_are_trained_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_printed_commands_merge, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names_in_its_report, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workers_that_read_the_same_text_are_noticed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_cell_that_fails_does_not_stop_the_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_and_continued, setup, teardown),
