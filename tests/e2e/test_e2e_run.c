@@ -15,6 +15,10 @@
 
 static const char small_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nbase-every = 2\n" PATIENT;
+/* MuLoCo's inner optimizer and FedProx's term: the inner loop alone, of which nothing travels. */
+static const char other_inner_run[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+	"min-workers = 4\nsteps-per-round = 5\nrounds = 3\ninner = muon\nprox-mu = 0.05\n" PATIENT;
 /* About a million parameters. */
 static const char wide_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
 							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nshards = equal\n" PATIENT;
@@ -42,18 +46,26 @@ static void lab_end(struct e2e *e, const char *config, const char *run_hash, cha
 	json_decref(end);
 }
 
-static void four_processes_end_in_the_same_bits_as_one(void **state) {
+static void ends_as_in_one_process(void **state, const char *config) {
 	static struct e2e e;
 	char chain[65], full[65], lab_chain[65], lab_full[65];
 	*state = &e;
-	e2e_open(&e, small_run, 4);
+	e2e_open(&e, config, 4);
 	e2e_start_workers(&e, 4);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
 	json_t *started = e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL);
-	lab_end(&e, small_run, e2e_text(started, "run_hash"), lab_chain, lab_full);
+	lab_end(&e, config, e2e_text(started, "run_hash"), lab_chain, lab_full);
 	json_decref(started);
 	assert_string_equal(chain, lab_chain);
 	assert_string_equal(full, lab_full);
+}
+
+static void four_processes_end_in_the_same_bits_as_one(void **state) {
+	ends_as_in_one_process(state, small_run);
+}
+
+static void with_another_inner_optimizer_too(void **state) {
+	ends_as_in_one_process(state, other_inner_run);
 }
 
 /* One of them may send little: it owns less of the vector, and the result is the lab's all the same. */
@@ -107,6 +119,7 @@ static void bytes_on_the_wire_are_the_formula_plus_little(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(four_processes_end_in_the_same_bits_as_one, teardown),
+		cmocka_unit_test_teardown(with_another_inner_optimizer_too, teardown),
 		cmocka_unit_test_teardown(shards_by_bandwidth_end_in_the_same_bits, teardown),
 		cmocka_unit_test_teardown(bytes_on_the_wire_are_the_formula_plus_little, teardown),
 	};

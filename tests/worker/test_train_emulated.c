@@ -39,8 +39,8 @@ static void check_near(const char *what, int step, double got, double want, doub
 		fail_msg("step %d: %s: got %.9g, want %.9g", step, what, got, want);
 }
 
-static void trains_alike(const char *model, const char *device, const char *dtype, double tolerance) {
-	struct run_config cfg = fixture_config();
+static void configured_trains_alike(struct run_config cfg, const char *model, const char *device, const char *dtype,
+									double tolerance) {
 	struct fixture_run f;
 	struct on_gpu g;
 	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
@@ -60,6 +60,26 @@ static void trains_alike(const char *model, const char *device, const char *dtyp
 	}
 	gpu_release(&g);
 	fixture_run_release(&f);
+}
+
+static void trains_alike(const char *model, const char *device, const char *dtype, double tolerance) {
+	configured_trains_alike(fixture_config(), model, device, dtype, tolerance);
+}
+
+/* What other optimizers are made of, and FedProx's term; the initial weights are pulled to. */
+static void test_inner_optimizers_as_on_the_cpu(void **state) {
+	(void)state;
+	static const char *const inner[] = {"sgd", "muon"};
+	for (int i = 0; i < 2; i++) {
+		struct run_config cfg = fixture_config();
+		(void)snprintf(cfg.inner, sizeof cfg.inner, "%s", inner[i]);
+		cfg.prox_mu = 0.5;
+		configured_trains_alike(cfg, "gpt2", "cuda", "fp32", 1e-4);
+		configured_trains_alike(cfg, "llama", "cuda", "bf16", 2e-2);
+	}
+	struct run_config cfg = fixture_config();
+	cfg.prox_mu = 0.5;
+	configured_trains_alike(cfg, "gpt2", "cuda:0,1", "fp32", 1e-4);
 }
 
 static void test_steps_as_on_the_cpu(void **state) {
@@ -163,6 +183,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps_as_on_the_cpu),
 		cmocka_unit_test(test_two_devices_are_one_replica),
+		cmocka_unit_test(test_inner_optimizers_as_on_the_cpu),
 		cmocka_unit_test(test_the_outer_path_is_the_hosts),
 		cmocka_unit_test(test_divergence_names_the_parameter),
 	};
