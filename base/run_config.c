@@ -155,7 +155,8 @@ const struct rv_option run_config_options[] = {
 	REAL_OPT(
 		"outer-lr", outer_lr, "-1", -1, 10, "Outer loop",
 		"Learning rate of the outer optimizer. -1: what suits it: nesterov 0.9 (0.7 is usual for runs of hundreds "
-		"of rounds), sgd 1, adam, yogi and adagrad, which move each parameter by about this much in a round, 0.01."),
+		"of rounds), sgd 1; adam and yogi 0.005, adagrad 0.03, for these move each parameter by about this much in a "
+		"round."),
 	REAL_OPT(
 		"outer-momentum", outer_momentum, "-1", -1, 0.9999, "Outer loop",
 		"Momentum of the outer optimizer; of adam, yogi and adagrad beta1. -1: what suits it: nesterov 0.6 (0.9 is "
@@ -190,13 +191,13 @@ const struct rv_option run_config_options[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* Which keys suit what; found by short runs of the demo's model (docs/benchmarks.md), not the papers' for their models. */
+/* From short runs of a small model (docs/benchmarks.md); the papers have others for theirs. */
 static const struct outer_default {
 	const char *outer;
 	double lr, momentum;
 } outer_defaults[] = {
-	{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},     {"average", 1, 0.9},
-	{"adam", 0.01, 0.9},    {"yogi", 0.01, 0.9}, {"adagrad", 0.01, 0.9},
+	{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},      {"average", 1, 0.9},
+	{"adam", 0.005, 0.9},   {"yogi", 0.005, 0.9}, {"adagrad", 0.03, 0.9},
 };
 
 static const struct outer_default *outer_default_of(const struct run_config *c) {

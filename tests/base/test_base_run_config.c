@@ -32,6 +32,34 @@ static void test_defaults_are_valid_and_the_demo(void **state) {
 	assert_string_equal(c.late, "keep");
 }
 
+/* What suits the optimizer, unless the user says something: which 0 is, too. */
+static void test_outer_defaults_follow_the_optimizer(void **state) {
+	(void)state;
+	static const struct {
+		const char *outer;
+		double lr, momentum;
+	} want[] = {{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},      {"average", 1, 0.9},
+				{"adam", 0.005, 0.9},   {"yogi", 0.005, 0.9}, {"adagrad", 0.03, 0.9}};
+	struct run_config c;
+	struct rv_errtext et = {0};
+	run_config_defaults(&c);
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+		strcpy(c.outer, want[i].outer);
+		c.outer_lr = c.outer_momentum = RUN_CONFIG_AUTO;
+		assert_true(run_config_outer_lr(&c) == want[i].lr && run_config_outer_momentum(&c) == want[i].momentum);
+		c.outer_lr = c.outer_momentum = 0;
+		assert_true(run_config_outer_lr(&c) == 0 && run_config_outer_momentum(&c) == 0);
+	}
+	c.outer_lr = -0.5;
+	assert_int_equal(run_config_validate(&c, &et), RV_E_RANGE);
+	assert_non_null(strstr(et.text, "outer-lr = -0.5: must be at least 0, or -1"));
+	c.outer_lr = 1;
+	strcpy(c.codec, "q6sigma");
+	strcpy(c.rounding, "stochastic");
+	assert_int_equal(run_config_validate(&c, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "q6sigma"));
+}
+
 static void test_canonical_text_parses_back_to_the_same_run(void **state) {
 	(void)state;
 	struct run_config c, parsed;
@@ -157,6 +185,7 @@ static void test_every_preset_is_a_run(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults_are_valid_and_the_demo),
+		cmocka_unit_test(test_outer_defaults_follow_the_optimizer),
 		cmocka_unit_test(test_canonical_text_parses_back_to_the_same_run),
 		cmocka_unit_test(test_every_number_is_bounded),
 		cmocka_unit_test(test_what_spans_fields),
