@@ -8,9 +8,9 @@
  * paper gathers the sparse contributions at every worker, (k - 1) of them, and no mean ever travels. Everything kept (codec
  * fp32) and alpha = 1 is FedAvg.
  *
- * beta: --error-feedback, 0.95 where it is 0. alpha: --outer-lr. A codec that is neither a top-k one nor fp32 becomes
- * topk64. */
+ * beta: --error-feedback, 0.95 where it is 0. alpha: --outer-lr. codec: topk64 where none was chosen (int8). */
 #include "lab/averaging.h"
+#include "lab/preset.h"
 #include "lab/synchronous.h"
 
 #include <stdio.h>
@@ -18,14 +18,35 @@
 
 #define USUAL_BETA 0.95
 
+static const char unchosen_codec[] = "int8";
+
+static bool is_sparse(const char *codec) {
+	return strncmp(codec, "topk", 4) == 0;
+}
+
 static void configure(struct lab_config *c) {
 	struct run_config *run = &c->run;
-	if (strncmp(run->codec, "topk", 4) != 0 && strcmp(run->codec, "fp32") != 0)
+	if (strcmp(run->codec, unchosen_codec) == 0)
 		snprintf(run->codec, sizeof run->codec, "topk64");
 	if (run->error_feedback == 0)
 		run->error_feedback = USUAL_BETA;
 	snprintf(run->mean_codec, sizeof run->mean_codec, "fp32");
-	snprintf(run->outer, sizeof run->outer, "sgd");
+	preset_outer(c, "sgd");
+}
+
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	(void)workers;
+	if (!is_sparse(c->codec) && strcmp(c->codec, "fp32") != 0 && strcmp(c->codec, unchosen_codec) != 0)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"method sparseloco with codec = %s: it is of topk32, topk64, topk128, topk64_fp32, and fp32 to keep "
+			"everything; for error feedback with %s use --method diloco --error-feedback 0.95",
+			c->codec, c->codec);
+	if (strcmp(c->mean_codec, "auto") != 0 && strcmp(c->mean_codec, "fp32") != 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "method sparseloco with mean-codec = %s: no mean is sent; for means use --method diloco",
+					   c->mean_codec);
+	return preset_check_outer("sparseloco", c, "sgd", et);
 }
 
 static enum rv_err sparseloco_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
@@ -39,6 +60,7 @@ const struct lab_method lab_method_sparseloco = {
 	.averages = true,
 	.synchronous = true,
 	.configure = configure,
+	.check = check,
 	.n_replicas = averaging_replicas,
 	.round = sparseloco_round,
 	.theta = averaging_theta,

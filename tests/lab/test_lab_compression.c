@@ -98,6 +98,22 @@ static void test_sparseloco_is_its_equations(void **state) {
 	lab_run_free(r);
 }
 
+static void test_sparseloco_refuses_what_it_is_not(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	const struct lab_method *m = &lab_method_sparseloco;
+	codec("int4", 0, "nearest");
+	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "--method diloco --error-feedback"));
+	codec("topk32", 0.5, "nearest");
+	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_OK);
+	strcpy(f.cfg.run.mean_codec, "int8");
+	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
+	strcpy(f.cfg.run.mean_codec, "auto");
+	strcpy(f.cfg.run.outer, "adam");
+	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
+}
+
 static void test_bytes(void **state) {
 	(void)state;
 	struct lab_round round;
@@ -249,6 +265,7 @@ int main(void) {
 		TEST(test_sparseloco_that_keeps_everything_is_fedavg),
 		TEST(test_sparseloco_is_diloco_with_these_options),
 		TEST(test_sparseloco_is_its_equations),
+		TEST(test_sparseloco_refuses_what_it_is_not),
 		TEST(test_bytes),
 		TEST(test_deterministic),
 		TEST(test_workers_round_apart),
