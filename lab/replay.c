@@ -21,8 +21,10 @@ struct snapshot {
 struct player {
 	const struct trace_record *trace;
 	struct replica *replica;
-	int at; /* the next event */
+	int at;         /* the next event */
+	uint64_t round; /* whose state it holds */
 	uint64_t steps_done;
+	uint64_t ahead; /* steps of the next round, before this one's outer step */
 	bool
 		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
 	uint8_t *fresh; /* the replica as a new process makes it */
@@ -170,7 +172,9 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	if (e->saved && !saved)
 		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
 	RV_TRY(replica_load(w->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->replica), et));
+	w->round = e->round;
 	w->steps_done = e->exact ? e->to : 0;
+	w->ahead = 0;
 	w->behind = saved && saved->behind;
 	if (!e->exact)
 		take_theta(p, w, e->round);
@@ -179,6 +183,7 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 
 static enum rv_err do_train(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	uint64_t h = (uint64_t)p->run->cfg.run.steps_per_round;
+	uint64_t *done = e->round == w->round ? &w->steps_done : &w->ahead;
 	if (e->to > h)
 		return cannot_follow(w, et, "more steps than a round has");
 	if (w->behind)
@@ -196,7 +201,7 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 		RV_TRY(replica_step_over(w->replica, NULL, 0, &stats, et));
 		atomic_fetch_add(&p->run->steps_done, 1);
 	}
-	w->steps_done = e->to;
+	*done = e->to;
 	return RV_OK;
 }
 
@@ -209,11 +214,13 @@ static enum rv_err do_apply(struct replay *p, struct player *w, const struct tra
 		replica_shift_theta(w->replica, p->before, g->theta);
 	} else if (e->participated && now) {
 		adopt_round(w->replica, g, e->round, (float)p->run->cfg.run.mix);
-		w->steps_done = 0;
 	} else {
 		take_theta(p, w, e->round + 1);
-		w->steps_done = 0;
 	}
+	if (!e->keep)
+		w->steps_done = e->participated ? w->ahead : 0;
+	w->round = e->round + 1;
+	w->ahead = 0;
 	return e->snapshot ? take_snapshot(w, e->round + 1, w->steps_done, et) : RV_OK;
 }
 
@@ -224,7 +231,7 @@ static enum rv_err do_encode(struct replay *p, struct player *w, const struct tr
 		take_theta(p, w, e->round);
 		w->steps_done = 0;
 	}
-	return RV_OK;
+	return e->ok && e->snapshot ? take_snapshot(w, e->round, w->steps_done, et) : RV_OK;
 }
 
 /* Could it be done with the shared state as it is? */
@@ -247,7 +254,8 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 		return do_apply(p, w, e, et);
 	case TRACE_INSTALL:
 		take_theta(p, w, e->round);
-		w->steps_done = 0;
+		w->round = e->round;
+		w->steps_done = w->ahead = 0;
 		return RV_OK;
 	case TRACE_SAVE:
 		return take_snapshot(w, e->round, e->to, et);
@@ -270,13 +278,14 @@ static enum rv_err advance(struct replay *p, struct player *w, bool takes_part, 
 	uint64_t round = p->run->global.round;
 	for (; w->at < w->trace->n; w->at++) {
 		const struct trace_event *e = &w->trace->events[w->at];
-		if (takes_part && is_contribution(e, round, boot)) {
-			w->at++;
-			return RV_OK;
-		}
+		bool contribution = takes_part && is_contribution(e, round, boot);
 		if (!can_do(p, e))
 			break;
 		RV_TRY(do_event(p, w, e, et));
+		if (contribution) {
+			w->at++;
+			return RV_OK;
+		}
 	}
 	return takes_part ? cannot_follow(w, et, "its contribution to the round is not in it") : RV_OK;
 }

@@ -65,7 +65,7 @@ static bool take_round(struct run_record *r, json_t *line) {
 								.bytes_sent = (double)count(line, "bytes_sent"),
 								.formula_bytes = (double)count(line, "formula_bytes"),
 								.compute_s = (double)count(line, "compute_us") * us,
-								.reduce_s = (double)count(line, "reduce_us") * us,
+								.reduce_s = ((double)count(line, "reduce_us") - (double)count(line, "overlap_us")) * us,
 								.idle_s = (double)count(line, "idle_us") * us,
 								.delta_norm = number(line, "delta_norm"),
 								.delta_cosine = number(line, "delta_cosine"),

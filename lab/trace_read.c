@@ -95,6 +95,7 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 	case TRACE_TRAIN:
 		return take_count(line, "from", &e->from) && take_count(line, "to", &e->to) && e->from <= e->to;
 	case TRACE_ENCODE:
+		e->snapshot = json_is_true(json_object_get(line, "snapshot")); /* older traces do not say it */
 		return take_count(line, "boot", &e->boot) && take_flag(line, "ok", &e->ok);
 	case TRACE_APPLY:
 		return take_apply(line, e, t, roster);

@@ -15,7 +15,8 @@ struct trace_event {
 	uint64_t boot;                     /* START, ENCODE */
 	bool saved, exact;                 /* START */
 	bool ok;                           /* ENCODE */
-	bool participated, keep, snapshot; /* APPLY */
+	bool participated, keep;           /* APPLY */
+	bool snapshot;                     /* APPLY, ENCODE */
 	struct rv_hash chain;              /* APPLY: of the state after it */
 	const struct trace_roster *roster; /* APPLY: NULL when this worker did not know it */
 };

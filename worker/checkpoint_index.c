@@ -11,6 +11,7 @@ void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct
 	x->theta0 = theta0;
 	x->chain0 = rv_chain_start(run_hash);
 	x->replica_round = 0;
+	x->replica_waits = false;
 }
 
 static const struct checkpoint_list *list_of(const struct checkpoint_index *x, enum state_kind kind) {
@@ -123,8 +124,19 @@ uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpo
 	return round;
 }
 
+uint64_t checkpoint_goal(const struct checkpoint_index *x, const struct checkpoint_start *from) {
+	uint64_t reach = checkpoint_reach(x, from);
+	bool passes = x->replica_waits && x->replica_round >= from->round && x->replica_round + 1 == reach;
+	return passes ? x->replica_round : reach;
+}
+
 bool checkpoint_is_vote(const struct checkpoint_index *x, uint64_t round) {
 	return whole_log(x, round) && !checkpoint_proved(x, round);
+}
+
+bool checkpoint_is_at_hand(const struct checkpoint_index *x, uint64_t round) {
+	bool waited_for = x->replica_waits && x->replica_round == round && whole_log(x, round);
+	return waited_for || checkpoint_is_vote(x, round);
 }
 
 /* ---- retention ------------------------------------------------------------------------------------------------------

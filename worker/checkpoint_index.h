@@ -40,6 +40,7 @@ struct checkpoint_index {
 	bool theta0;            /* the state of round 0 needs no file: it is drawn from a seed, or at hand */
 	struct rv_hash chain0;  /* its chain */
 	uint64_t replica_round; /* this worker has trained in that round; 0: not known */
+	bool replica_waits;     /* with all its steps, and goes on with steps ahead of its outer step (overlap-steps) */
 };
 
 void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct rv_hash *run_hash);
@@ -66,8 +67,13 @@ bool checkpoint_proved(const struct checkpoint_index *x, uint64_t round); /* a w
 /* The latest round whose state follows from `from` by proved entries. Where they contradict a base on the way, it is the
  * round up to which they are known to be right. */
 uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpoint_start *from);
+/* Where a worker begins again: there, but not behind the outer step that its replica waits for: that comes after steps ahead,
+ * which it does again. */
+uint64_t checkpoint_goal(const struct checkpoint_index *x, const struct checkpoint_start *from);
 /* A whole entry of `round` that nothing proves: perhaps this worker's vote. */
 bool checkpoint_is_vote(const struct checkpoint_index *x, uint64_t round);
+/* A worker that begins again at `round` has its entry at hand: as a vote, or as what its replica waits for. */
+bool checkpoint_is_at_hand(const struct checkpoint_index *x, uint64_t round);
 
 struct checkpoint_policy {
 	uint64_t keep_bases; /* whole ones at or before what joiners start from, at least 1; 0: all */

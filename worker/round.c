@@ -17,7 +17,7 @@ size_t round_core_size(void) {
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
 								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us) {
 	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
-	RV_ASSERT(cfg->heartbeat_us > 0);
+	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->overlap_steps <= cfg->steps_per_round);
 	struct round_core *c = memory;
 	memset(c, 0, sizeof *c);
 	c->cfg = *cfg;
@@ -133,13 +133,23 @@ enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct
 /* ---- the trainer ----------------------------------------------------------------------------------------------------
  */
 
+static uint64_t least(uint64_t a, uint64_t b) {
+	return a < b ? a : b;
+}
+
 void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens) {
 	(void)now_us;
-	if (round != c->round)
+	if (round == c->round) {
+		c->steps_done = least(steps_done, c->cfg.steps_per_round);
+		c->tokens = tokens;
+	} else if (round == c->round + 1 && c->steps_done == c->cfg.steps_per_round) {
+		c->ahead = least(steps_done, round_overlap(c));
+		c->ahead_tokens = tokens;
+	} else {
 		return;
-	c->steps_done = steps_done < c->cfg.steps_per_round ? steps_done : c->cfg.steps_per_round;
-	c->tokens = tokens;
-	if (c->trainer == TRAINER_TRAINING && c->steps_done == c->cfg.steps_per_round)
+	}
+	uint64_t left = round == c->round ? c->cfg.steps_per_round - c->steps_done : round_overlap(c) - c->ahead;
+	if (c->trainer == TRAINER_TRAINING && left == 0)
 		c->trainer = TRAINER_IDLE;
 }
 
@@ -151,6 +161,19 @@ void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool
 	c->encoded = ok;
 	if (!ok)
 		c->steps_done = c->tokens = 0;
+}
+
+/* What the contribution to the next round begins with. */
+static void carry_progress(struct round_core *c) {
+	bool late = !round_contributed(c);
+	if (!late) {
+		c->steps_done = c->ahead;
+		c->tokens = c->ahead_tokens;
+	} else if (c->cfg.late == LATE_KEEP) {
+		c->tokens += c->ahead_tokens;
+	} else {
+		c->steps_done = c->tokens = 0;
+	}
 }
 
 static void apply_failed(struct round_core *c) {
@@ -169,8 +192,8 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
 		return;
 	}
 	struct rv_hash expect = rv_chain_next(&c->chain, &c->log.digest);
-	bool keep = c->cfg.late == LATE_KEEP && !round_contributed(c);
-	round_enter(c, round + 1, chain, keep);
+	carry_progress(c);
+	round_enter(c, round + 1, chain);
 	c->base.wanted = c->older_is_gone = false;
 	c->by_log = round + 1 < c->doc.base_round;
 	c->starves = c->starves && round + 1 < c->doc.round;
@@ -234,7 +257,8 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		c->full[c->n_full++] = (struct round_full){.round = round, .hash = f->expect};
 	c->trainer = TRAINER_IDLE;
 	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
-	round_enter(c, round, &f->base_chain, false);
+	c->steps_done = c->tokens = 0;
+	round_enter(c, round, &f->base_chain);
 	c->by_log = round < c->doc.base_round;
 }
 

@@ -15,6 +15,12 @@
  * made. Local inner progress is kept or discarded by policy. A worker never contributes to a round whose
  * state it does not hold.
  *
+ * With overlap_steps (Streaming DiLoCo, arXiv 2501.18512, section 3.2) a worker that has encoded round r goes on with that many
+ * inner steps of round r + 1 while r is reduced and voted on, and stops there when it is not committed yet. The outer step of
+ * a round that it took part in is applied exactly there, whoever was fast, so the same bits come out everywhere and in the lab;
+ * only when the run has gone on without this worker it does not wait for those steps. Between the commit and the outer step it
+ * reports TRAINING of round r + 1: the committed bytes are on its disk, and nobody has to bring it anything.
+ *
  * A bit that flips in theta or v changes no digest (the reduced bytes are right), so it is looked for: every base_every
  * rounds, and after the last one, each worker reports the full hash of its state (round_on_full_hash). The coordinator
  * vouches for the one that more than half of the last participants have; whoever has another is named, fetches that
@@ -39,7 +45,8 @@ struct round_config {
 	uint32_t member;
 	uint64_t epoch; /* in which the platform's state was made: as it last stored it (ROUND_ROLLBACK); 0 at first */
 	uint64_t steps_per_round; /* H */
-	uint32_t n_chunks; /* of this worker's vector: a REDUCE document of another size is refused (0: not checked) */
+	uint64_t overlap_steps; /* at most H: of the next round, before a round's outer step; never before the last one's */
+	uint32_t n_chunks;      /* of this worker's vector: a REDUCE document of another size is refused (0: not checked) */
 	enum late_policy late;
 	bool theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
 							   * the   platform knows what it must be */
@@ -55,7 +62,9 @@ struct round_config {
  * round_on_trained with what was done before it calls round_on_applied or round_on_fetched. */
 enum round_action_type {
 	ROUND_NONE,
-	ROUND_TRAIN,          /* do `steps` inner steps, then round_on_trained; stop at a step boundary when superseded */
+	/* Do `steps` inner steps of `round`, from its step `from` on, then round_on_trained; stop at a step boundary when
+	 * superseded. Of the round after the one that is held: ahead, while that is reduced; what ENCODE made stays as it is. */
+	ROUND_TRAIN,
 	ROUND_ENCODE,         /* encode the outer gradient of `round`, then round_on_encoded */
 	ROUND_REDUCE_START,   /* run the all-reduce of the current document (attempt 1 of it for us) */
 	ROUND_REDUCE_RESTART, /* same round, later attempt */
@@ -84,12 +93,12 @@ struct round_action {
 	enum round_action_type type;
 	uint64_t round;
 	uint64_t epoch;        /* ROLLBACK */
-	uint64_t steps;        /* TRAIN: how many more of this round's H: the global inner step is (round + 1) H - steps */
+	uint64_t from, steps;  /* TRAIN: the global inner step is round * H + from */
 	bool made_here;        /* FETCH_BASE */
 	struct rv_hash expect; /* FETCH_BASE: full hash; FETCH_LOG, APPLY: digest */
 	struct rv_hash chain;  /* FETCH_BASE: state_hash(round) */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
-	bool participated;     /* APPLY: theta_local is replaced by theta in any case */
+	bool participated;     /* APPLY: theta_local takes theta over in any case; steps ahead are the next round's */
 };
 
 struct round_core; /* opaque: round_core_size() bytes, the caller's memory */
@@ -113,7 +122,8 @@ void round_has_part(struct round_core *c, uint64_t round);
  * does not follow from its own digests, a round before the one we hold): it is refused. RV_E_PROTOCOL  a vector of
  * another size than ours; refused. */
 enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et);
-/* Totals of the contribution to `round` (progress that a late APPLY kept included). May be called at every step. */
+/* Totals of the contribution to `round` (progress that a late APPLY kept included); of the round after the one that is held:
+ * of the steps ahead. May be called at every step. */
 void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens);
 /* !ok: theta_local was not finite, and the platform has put theta in its place: the round is trained again. */
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok);

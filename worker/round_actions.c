@@ -70,19 +70,36 @@ static bool reduce_action(struct round_core *c, int64_t now_us, struct round_act
 	return emit(c, type, out);
 }
 
-static bool train_action(struct round_core *c, struct round_action *out) {
-	if (c->trainer != TRAINER_IDLE || c->encoded)
+static bool train(struct round_core *c, uint64_t round, uint64_t from, uint64_t to, struct round_action *out) {
+	c->trainer = TRAINER_TRAINING;
+	*out = (struct round_action){.type = ROUND_TRAIN, .round = round, .from = from, .steps = to - from};
+	return true;
+}
+
+/* The last round's result waits for nothing: no round comes after it. */
+uint64_t round_overlap(const struct round_core *c) {
+	bool last = c->round + 1 >= c->doc.final_round;
+	return c->has_doc && !last ? c->cfg.overlap_steps : 0;
+}
+
+bool round_ahead_action(struct round_core *c, struct round_action *out) {
+	bool whole = c->steps_done == c->cfg.steps_per_round;
+	if (c->trainer != TRAINER_IDLE || !whole || c->ahead >= round_overlap(c))
 		return false;
-	if (c->steps_done == c->cfg.steps_per_round) {
+	return train(c, c->round + 1, c->ahead, round_overlap(c), out);
+}
+
+static bool train_action(struct round_core *c, struct round_action *out) {
+	bool whole = c->steps_done == c->cfg.steps_per_round;
+	if (c->trainer != TRAINER_IDLE)
+		return false;
+	if (whole && !c->encoded) {
 		c->trainer = TRAINER_ENCODING;
 		return emit(c, ROUND_ENCODE, out);
 	}
 	if (c->doc.phase == RUN_WAITING)
 		return false;
-	c->trainer = TRAINER_TRAINING;
-	emit(c, ROUND_TRAIN, out);
-	out->steps = c->cfg.steps_per_round - c->steps_done;
-	return true;
+	return whole ? round_ahead_action(c, out) : train(c, c->round, c->steps_done, c->cfg.steps_per_round, out);
 }
 
 bool round_end_verified(const struct round_core *c) {

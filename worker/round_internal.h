@@ -60,10 +60,11 @@ struct round_core {
 	uint64_t round;
 	struct rv_hash chain;
 	uint64_t steps_done, tokens;
-	bool encoded;       /* the platform holds the encoded outer gradient of `round` */
-	bool contributed;   /* peers may have it, and no roster has left us out since */
-	bool diverged;      /* our state is not the run's: only a base can help */
-	int apply_failures; /* of this round */
+	uint64_t ahead, ahead_tokens; /* steps of the next round, trained since this one's H were done */
+	bool encoded;                 /* the platform holds the encoded outer gradient of `round` */
+	bool contributed;             /* peers may have it, and no roster has left us out since */
+	bool diverged;                /* our state is not the run's: only a base can help */
+	int apply_failures;           /* of this round */
 	int n_full;
 	struct round_full full[ROUND_FULL_HASHES]; /* of our own state, the latest first */
 
@@ -99,8 +100,15 @@ bool round_has_vote(const struct round_core *c);
  * twice would be worse than to lose it. */
 bool round_contributed(const struct round_core *c);
 
+/* How many steps of the next round come before this one's outer step. */
+uint64_t round_overlap(const struct round_core *c);
+/* TRAIN of the next of these steps, or false: they are done or under way. */
+bool round_ahead_action(struct round_core *c, struct round_action *out);
+
 /* ---- round_sync.c ---- */
 
+/* Our round is committed, the committed bytes are here, and its outer step comes, or is being made, behind the overlap. */
+bool round_is_entering(const struct round_core *c);
 /* The state of this worker is not that of the document. */
 bool round_is_behind(const struct round_core *c);
 /* state_hash(round) as the document's digests give it; false when they do not reach that far back. */
@@ -113,7 +121,7 @@ uint64_t round_needs_from(const struct round_core *c);
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out);
 /* Forgets the outstanding fetch; true with CANCEL_FETCH in *out when there was one. */
 bool round_fetch_cancel(struct round_core *c, struct round_action *out);
-/* Adopts the state at `round`: a new round begins. */
-void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain, bool keep_progress);
+/* Adopts the state at `round`: a new round begins, with what is set of steps_done and tokens. */
+void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain);
 
 #endif

@@ -1,11 +1,15 @@
 /* round_report.c: where the worker is, told to the coordinator: when it changes, and every heartbeat. */
 #include "worker/round_internal.h"
 
+#include "base/chain.h"
+
 #include <string.h>
 
 enum worker_phase round_phase(const struct round_core *c) {
 	if (c->leaving || c->reduce.persist_failed)
 		return WORKER_LEAVING;
+	if (round_is_entering(c))
+		return WORKER_TRAINING;
 	if (!c->has_doc || round_is_behind(c))
 		return WORKER_SYNCING;
 	if (round_has_vote(c))
@@ -20,8 +24,9 @@ static void fill(const struct round_core *c, struct report *r) {
 	r->boot = c->boot;
 	r->epoch = c->cfg.epoch;
 	r->phase = (uint8_t)round_phase(c);
-	r->round = c->round;
-	r->tokens = c->tokens;
+	bool entering = round_is_entering(c);
+	r->round = entering ? c->round + 1 : c->round;
+	r->tokens = entering ? c->ahead_tokens : c->tokens;
 	r->n_chunks = c->cfg.n_chunks;
 	bool reducing = r->phase == WORKER_REDUCING, voted = r->phase == WORKER_VOTED;
 	if (reducing || voted) {
@@ -31,7 +36,7 @@ static void fill(const struct round_core *c, struct report *r) {
 	if (voted)
 		r->digest = c->log.digest;
 	if (r->phase != WORKER_SYNCING)
-		r->chain = c->chain;
+		r->chain = entering ? rv_chain_next(&c->chain, &c->log.digest) : c->chain;
 	round_proven(c, &r->proven_round, &r->proven_chain);
 	r->needs_from = r->phase == WORKER_SYNCING ? round_needs_from(c) : 0;
 	if (c->n_full > 0) {

@@ -3,6 +3,7 @@
 #include "worker/round_internal.h"
 
 #include "base/chain.h"
+#include "base/planted.h"
 
 bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out) {
 	uint64_t at = document_reaches_to(d);
@@ -38,7 +39,7 @@ bool round_is_behind(const struct round_core *c) {
 	return needs_base(c) || c->round < c->doc.round;
 }
 
-void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain, bool keep_progress) {
+void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
 	c->round = round;
 	c->chain = *chain;
 	c->encoded = c->contributed = false;
@@ -46,8 +47,7 @@ void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *cha
 	c->reduce.persist_attempt = 0;
 	c->reduce.persist_failed = false;
 	c->log.held = c->log.held && c->log.round == round;
-	if (!keep_progress)
-		c->steps_done = c->tokens = 0;
+	c->ahead = c->ahead_tokens = 0;
 }
 
 static bool base_is_made_here(const struct round_core *c) {
@@ -62,6 +62,19 @@ static const struct rv_hash *next_digest(const struct round_core *c) {
 
 static bool holds_next_log(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, next_digest(c));
+}
+
+/* Our round is the latest commit, and our contribution is in it: its outer step has its place behind the overlap. A process
+ * that comes back in the middle of this does not know which steps its former one did, unless it did them all. */
+static bool has_its_place(const struct round_core *c) {
+	if (RV_BUG("early-outer-step"))
+		return false;
+	return c->doc.round == c->round + 1 && round_overlap(c) > 0 && c->steps_done == c->cfg.steps_per_round &&
+		   round_contributed(c);
+}
+
+bool round_is_entering(const struct round_core *c) {
+	return c->has_doc && !needs_base(c) && has_its_place(c) && holds_next_log(c);
 }
 
 /* A log that is not the committed one proves nothing more; before a document says, and while the run waits for votes,
@@ -208,12 +221,15 @@ bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action
 	if (needs_base(c))
 		return base_action(c, now_us, out);
 	const struct rv_hash *digest = next_digest(c);
-	if (holds_next_log(c))
+	bool waits = has_its_place(c) && c->ahead < round_overlap(c);
+	if (holds_next_log(c) && !waits)
 		return apply_action(c, digest, out);
 	if (c->trainer == TRAINER_APPLYING)
 		return false;
+	if (holds_next_log(c))
+		return round_fetch_cancel(c, out) || round_ahead_action(c, out);
 	struct round_action want = {.type = ROUND_FETCH_LOG, .round = c->round, .expect = *digest};
-	return fetch_ensure(c, now_us, &want, out);
+	return fetch_ensure(c, now_us, &want, out) || (waits && round_ahead_action(c, out));
 }
 
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out) {

@@ -40,15 +40,15 @@ enum session_state {
 struct session_sums {
 	uint64_t tokens; /* of all workers */
 	uint64_t bytes_sent_before, formula_bytes;
-	int64_t reduce_us;                                            /* since the process started */
-	int64_t applied_us, compute_then, reduce_then, snapshot_then; /* at the last apply */
-	int64_t reduce_started_us;                                    /* 0: not under way */
-	struct reduce_info exchanged;  /* of the latest all-reduce we took part in; zero once it was told */
-	uint32_t attempts;             /* that it took */
-	uint32_t participants;         /* of the latest roster */
-	bool first_participant;        /* we are its first: the one that evaluates */
-	uint64_t roster_set, done_set; /* members: of the latest roster; seen at the end of the run */
-	double eval_loss;              /* over the whole held-out text, after eval_round; NaN: not measured */
+	int64_t reduce_us, overlap_us; /* since the process started; of it, inner steps went on */
+	int64_t applied_us, compute_then, reduce_then, overlap_then, snapshot_then; /* at the last apply */
+	int64_t reduce_started_us, reduce_compute_us; /* 0: not under way; and the compute by then */
+	struct reduce_info exchanged;                 /* of the latest all-reduce we took part in; zero once it was told */
+	uint32_t attempts;                            /* that it took */
+	uint32_t participants;                        /* of the latest roster */
+	bool first_participant;                       /* we are its first: the one that evaluates */
+	uint64_t roster_set, done_set;                /* members: of the latest roster; seen at the end of the run */
+	double eval_loss; /* over the whole held-out text, after eval_round; NaN: not measured */
 	uint64_t eval_round;
 };
 
@@ -103,6 +103,7 @@ struct session {
 	struct trace *trace;        /* NULL: it has ended */
 	struct trace_roster roster; /* over whom the result was made that we last wrote to disk */
 	uint64_t traced_steps;      /* of the contribution under way */
+	uint64_t traced_ahead;      /* steps of the round after it */
 	struct session_sums sums;
 	uint64_t donor_bytes_seen;
 	struct memory_plan memory;
@@ -172,13 +173,15 @@ void session_trace_start(struct session *s, const struct statestore_found *found
 /* Notes over whom the result was made that is about to be written. */
 void session_trace_roster(struct session *s, uint64_t round, uint32_t attempt);
 void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done);
-void session_trace_encoded(struct session *s, uint64_t round, bool ok);
+void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool snapshot);
 void session_trace_applied(struct session *s, uint64_t round, bool snapshot); /* roster, participated, kept: of it */
 void session_trace_installed(struct session *s, uint64_t round);
 void session_trace_rollback(struct session *s, uint64_t round);
 void session_trace_saved(struct session *s, const struct trainer_snapshot *snapshot);
 
 /* ---- session_report.c ---- */
+/* Spent in inner steps since the process started, the one under way included. */
+int64_t session_compute_us(struct session *s, int64_t now_us);
 void session_send_report(struct session *s, int64_t now_us);
 void session_show_progress(struct session *s, int64_t now_us);
 void session_write_run(struct session *s);

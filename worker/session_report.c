@@ -14,6 +14,11 @@ uint64_t session_bytes_sent(const struct session *s) {
 	return s->sums.bytes_sent_before + peers_total(meshlink_peers(s->mesh)).tx_bytes - donor_bytes(s->donor);
 }
 
+int64_t session_compute_us(struct session *s, int64_t now_us) {
+	struct trainer_progress p = trainer_progress(s->trainer);
+	return p.compute_us + (p.step_since_us > 0 && now_us > p.step_since_us ? now_us - p.step_since_us : 0);
+}
+
 /* ---- to the coordinator ---------------------------------------------------------------------------------------------
  */
 
@@ -97,10 +102,10 @@ void session_note_document(struct session *s, const struct document *d) {
  */
 
 /* What else than training is going on. */
-static const char *phase_note(const struct session *s) {
+static const char *phase_note(const struct session *s, const struct trainer_progress *p) {
 	switch (round_phase(s->round)) {
 	case WORKER_READY:
-		return "  waiting for the others";
+		return p->step_since_us > 0 ? "" : "  waiting for the others";
 	case WORKER_REDUCING:
 	case WORKER_VOTED:
 		return "  averaging";
@@ -132,8 +137,8 @@ void session_show_progress(struct session *s, int64_t now_us) {
 		return;
 	if (isfinite(p.loss))
 		snprintf(loss, sizeof loss, "  loss %.3f", (double)p.loss);
-	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB", p.round, rounds, loss, phase_note(s),
-			 (double)session_bytes_sent(s) * 1e-6);
+	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB", p.round, rounds, loss,
+			 phase_note(s, &p), (double)session_bytes_sent(s) * 1e-6);
 	rv_progress(s->events, now_us, "training", p.global_step, h * rounds, "step", note);
 }
 
@@ -184,8 +189,9 @@ static void round_event(struct session *s, const struct metrics_round *r) {
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->round), rv_field_int("step", (int64_t)r->step),
 					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_int("compute_us", r->compute_us),
-					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("idle_us", r->idle_us),
-					   rv_field_int("checkpoint_us", r->checkpoint_us), rv_field_int("attempts", s->sums.attempts),
+					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("overlap_us", r->overlap_us),
+					   rv_field_int("idle_us", r->idle_us), rv_field_int("checkpoint_us", r->checkpoint_us),
+					   rv_field_int("attempts", s->sums.attempts),
 					   rv_field_int("exchange_tx_bytes", (int64_t)s->sums.exchanged.tx_bytes),
 					   rv_field_int("exchange_resent_bytes", (int64_t)s->sums.exchanged.resent_bytes),
 					   rv_field_str("chain", chain)),
@@ -202,11 +208,14 @@ static void split_time(struct session *s, const struct trainer_progress *p, stru
 	int64_t all_us = now_us - sums->applied_us;
 	r->compute_us = p->compute_us - sums->compute_then;
 	r->reduce_us = sums->reduce_us - sums->reduce_then;
-	r->idle_us = all_us > r->compute_us + r->reduce_us ? all_us - r->compute_us - r->reduce_us : 0;
+	r->overlap_us = sums->overlap_us - sums->overlap_then;
+	int64_t busy_us = r->compute_us + r->reduce_us - r->overlap_us;
+	r->idle_us = all_us > busy_us ? all_us - busy_us : 0;
 	r->wall_us = now_us - s->started_us;
 	sums->applied_us = now_us;
 	sums->compute_then = p->compute_us;
 	sums->reduce_then = sums->reduce_us;
+	sums->overlap_then = sums->overlap_us;
 }
 
 void session_write_round(struct session *s, uint64_t round) {

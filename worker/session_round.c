@@ -91,6 +91,7 @@ static void begin_reduce(struct session *s, int64_t now_us) {
 		return;
 	}
 	s->sums.reduce_started_us = now_us;
+	s->sums.reduce_compute_us = session_compute_us(s, now_us);
 	line_meter_begin(&s->line, now_us, line_counts_of(s));
 	s->told_attempt = 0;
 	s->told_suspects = 0;
@@ -109,9 +110,14 @@ static void resume_reduce(struct session *s, int64_t now_us) {
 }
 
 static void count_reduce_time(struct session *s, int64_t now_us) {
-	if (s->sums.reduce_started_us > 0)
-		s->sums.reduce_us += now_us - s->sums.reduce_started_us;
-	s->sums.reduce_started_us = 0;
+	struct session_sums *sums = &s->sums;
+	if (sums->reduce_started_us == 0)
+		return;
+	int64_t all_us = now_us - sums->reduce_started_us;
+	int64_t compute_us = session_compute_us(s, now_us) - sums->reduce_compute_us;
+	sums->reduce_us += all_us;
+	sums->overlap_us += compute_us < all_us ? compute_us : all_us;
+	sums->reduce_started_us = 0;
 }
 
 static void tell_suspects(struct session *s, int64_t now_us) {
@@ -274,12 +280,14 @@ static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t 
 	round_on_trained(s->round, rv_clock_monotonic_us(), round, steps_done, tokens);
 }
 
-static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
 	struct session *s = ctx;
 	if (e != RV_OK)
 		rv_event(s->events, RV_ERROR, "diverged", RV_FIELDS(rv_field_int("round", (int64_t)round)),
 				 "round %" PRIu64 " is trained again: %s", round, text);
-	session_trace_encoded(s, round, e == RV_OK);
+	session_trace_encoded(s, round, e == RV_OK, snapshot && snapshot->replica_bytes);
+	if (snapshot)
+		session_save_snapshot(s, snapshot);
 	round_on_encoded(s->round, rv_clock_monotonic_us(), round, e == RV_OK);
 }
 
@@ -361,7 +369,19 @@ const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
 /* ---- actions --------------------------------------------------------------------------------------------------------
  */
 
+/* Steps ahead are never written (docs/decisions/0019): a restart goes on from the replica as it was encoded, or as it was when a
+ * base was made. There are never more than these two with the storage thread: the vote waits for the first. */
+static bool overlaps(const struct session *s) {
+	return s->member.config.overlap_steps > 0;
+}
+
+static void encode(struct session *s, const struct round_action *a) {
+	trainer_encode(s->trainer, a->round, overlaps(s));
+}
+
 static void apply(struct session *s, const struct round_action *a) {
+	bool base = statestore_is_checked(&s->store, a->round + 1);
+	bool has_its_places = overlaps(s) && a->participated;
 	RV_ASSERT(s->reduced != NULL);
 	RV_FAILPOINT("commit.seen");
 	s->participated = a->participated;
@@ -369,9 +389,11 @@ static void apply(struct session *s, const struct round_action *a) {
 	struct trainer_apply rq = {.round = a->round,
 							   .reduced = s->reduced,
 							   .digest = a->expect,
-							   .keep = s->kept,
-							   .want_base = statestore_is_checked(&s->store, a->round + 1),
-							   .want_replica = !s->replica_write};
+							   .adopt = s->kept           ? TRAINER_KEEP
+										: s->participated ? TRAINER_ADOPT
+														  : TRAINER_DISCARD,
+							   .want_base = base,
+							   .want_replica = has_its_places ? base : !s->replica_write};
 	trainer_apply(s->trainer, &rq);
 }
 
@@ -391,10 +413,10 @@ static void finish(struct session *s) {
 static void perform(struct session *s, int64_t now_us, const struct round_action *a) {
 	switch (a->type) {
 	case ROUND_TRAIN:
-		trainer_train(s->trainer, a->round, a->steps);
+		trainer_train(s->trainer, a->round, a->from, a->steps);
 		break;
 	case ROUND_ENCODE:
-		trainer_encode(s->trainer, a->round);
+		encode(s, a);
 		break;
 	case ROUND_REDUCE_START:
 		begin_reduce(s, now_us);

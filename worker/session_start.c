@@ -168,6 +168,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.member = s->member.member,
 		.epoch = s->member.epoch,
 		.steps_per_round = (uint64_t)run->steps_per_round,
+		.overlap_steps = (uint64_t)run->overlap_steps,
 		.n_chunks = g->cfg.chunks.n_chunks,
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
@@ -205,6 +206,9 @@ static enum statestore_theta0 theta0_of(const struct session *s) {
 static void tell_recovered(struct session *s, const struct statestore_found *found) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char from[64] = "the initial weights", own[128] = "no Adam state of its own";
+	const char *next = !found->has_log          ? ""
+					   : found->log.attempt > 0 ? ", and the vote of the next"
+												: ", and the result of the next";
 	uint64_t entries = g->round - found->start.round;
 	if (found->lacks_state || (g->round == 0 && !found->has_replica && !found->has_log))
 		return;
@@ -219,7 +223,7 @@ static void tell_recovered(struct session *s, const struct statestore_found *fou
 					   rv_field_int("log_entries", (int64_t)entries), rv_field_bool("vote", found->has_log),
 					   rv_field_int("replica_round", found->has_replica ? (int64_t)found->replica.round : -1)),
 			 "at round %" PRIu64 " from %s and %" PRIu64 " log entr%s%s; with %s", g->round, from, entries,
-			 entries == 1 ? "y" : "ies", found->has_log ? ", and the vote of the next" : "", own);
+			 entries == 1 ? "y" : "ies", next, own);
 }
 
 static enum rv_err recover(struct session *s, struct rv_errtext *et) {
@@ -230,6 +234,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 		.cfg = g->cfg,
 		.base_every = (uint64_t)s->member.config.base_every,
 		.rounds = (uint64_t)s->member.config.rounds,
+		.waits_at_steps = s->member.config.overlap_steps > 0 ? (uint64_t)s->member.config.steps_per_round : 0,
 		.policy = {.keep_bases = (uint64_t)s->opt->keep_bases, .keep_log = (uint64_t)s->opt->keep_log},
 		.notice = on_damage,
 		.notice_ctx = s};

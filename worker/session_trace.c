@@ -44,17 +44,18 @@ void session_trace_roster(struct session *s, uint64_t round, uint32_t attempt) {
 
 void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done) {
 	struct rv_errtext et = {0};
-	if (s->trace && steps_done > s->traced_steps)
-		check(s, trace_write_train(s->trace, round, s->traced_steps, steps_done, &et), &et);
-	s->traced_steps = steps_done;
+	uint64_t *traced = round == round_round(s->round) ? &s->traced_steps : &s->traced_ahead;
+	if (s->trace && steps_done > *traced)
+		check(s, trace_write_train(s->trace, round, *traced, steps_done, &et), &et);
+	*traced = steps_done;
 }
 
-void session_trace_encoded(struct session *s, uint64_t round, bool ok) {
+void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool snapshot) {
 	struct rv_errtext et = {0};
 	if (!ok)
 		s->traced_steps = 0;
 	if (s->trace)
-		check(s, trace_write_encode(s->trace, round, round_boot(s->round), ok, &et), &et);
+		check(s, trace_write_encode(s->trace, round, round_boot(s->round), ok, snapshot, &et), &et);
 }
 
 void session_trace_applied(struct session *s, uint64_t round, bool snapshot) {
@@ -66,14 +67,15 @@ void session_trace_applied(struct session *s, uint64_t round, bool snapshot) {
 									 .chain = trainer_global(s->trainer)->chain,
 									 .roster = s->roster.round == round && s->roster.n > 0 ? &s->roster : NULL};
 	if (!s->kept)
-		s->traced_steps = 0;
+		s->traced_steps = s->participated ? s->traced_ahead : 0;
+	s->traced_ahead = 0;
 	if (s->trace)
 		check(s, trace_write_apply(s->trace, &line, &et), &et);
 }
 
 void session_trace_installed(struct session *s, uint64_t round) {
 	struct rv_errtext et = {0};
-	s->traced_steps = 0;
+	s->traced_steps = s->traced_ahead = 0;
 	if (s->trace)
 		check(s, trace_write_install(s->trace, round, &et), &et);
 }

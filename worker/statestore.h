@@ -35,6 +35,8 @@ struct statestore {
 	enum statestore_theta0 theta0;
 	struct global_config cfg;
 	uint64_t base_every, rounds; /* of the run: statestore_is_checked() */
+	/* H of a run with overlap-steps: a replica with so many steps of its round waits for the outer step. 0: none does. */
+	uint64_t waits_at_steps;
 	struct checkpoint_policy policy;
 	/* Told of every file that cannot be used. NULL: nobody. */
 	void (*notice)(void *ctx, enum rv_err why, const char *text);
@@ -85,7 +87,8 @@ enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index 
 struct statestore_found {
 	bool lacks_state; /* THETA0_IS_LACKED, and no base that can be used: *g is nothing, nothing else was looked for */
 	struct checkpoint_start start; /* what *g was made from, and the entries [start.round, g->round) */
-	bool has_log;                  /* a log entry of the round that *g now is at: perhaps not committed */
+	bool has_log; /* a log entry of the round that *g now is at: a vote, perhaps not committed; or that of
+									* the outer step that the replica waits for (attempt 0: committed) */
 	struct state_log_info log;
 	struct blob *reduced; /* has_log: its reduced bytes, one reference */
 	/* The full hash of the latest such state on the way to *g; full_round 0: there was none. */
@@ -97,7 +100,7 @@ struct statestore_found {
 	const uint8_t *replica_payload; /* in it */
 };
 /* Removes temporary files that a killed process left behind. Brings *g (at theta0, round 0) to the latest round that
- * the files prove committed. Sets damaged files aside. */
+ * the files prove committed; one less where the replica waits for that outer step. Sets damaged files aside. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
 							   struct rv_errtext *et);
 

@@ -82,8 +82,9 @@ static void keep_base(const struct statestore *s, const struct checkpoint_index 
 /* By what is of use; peers have the rest. */
 static void replay(const struct statestore *s, struct checkpoint_index *x, struct global_state *g,
 				   struct statestore_found *out) {
-	uint64_t reach = checkpoint_reach(x, &out->start);
-	while (g->round < reach) {
+	x->replica_waits = x->replica_waits && out->has_replica; /* whole, and not its header alone */
+	uint64_t goal = checkpoint_goal(x, &out->start);
+	while (g->round < goal) {
 		struct state_log_info info;
 		struct blob *reduced;
 		uint64_t round = g->round;
@@ -102,7 +103,7 @@ static void replay(const struct statestore *s, struct checkpoint_index *x, struc
 			keep_base(s, x, g);
 		}
 	}
-	if (checkpoint_is_vote(x, g->round))
+	if (checkpoint_is_at_hand(x, g->round))
 		out->has_log = load_log(s, x, g->round, &out->log, &out->reduced);
 }
 

@@ -72,8 +72,10 @@ enum rv_err statestore_replica_header(const struct statestore *s, struct state_r
 
 static void note_replica(const struct statestore *s, struct checkpoint_index *x) {
 	struct state_replica_info info;
-	if (statestore_replica_header(s, &info, NULL) == RV_OK)
-		x->replica_round = info.round;
+	if (statestore_replica_header(s, &info, NULL) != RV_OK)
+		return;
+	x->replica_round = info.round;
+	x->replica_waits = s->waits_at_steps > 0 && info.steps_done == s->waits_at_steps;
 }
 
 static void note_file(const struct statestore *s, struct checkpoint_index *x, enum statestore_file kind, uint64_t round,

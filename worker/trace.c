@@ -59,10 +59,12 @@ enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, ui
 		json_pack("{ss so so so}", "event", "train", "round", whole(round), "from", whole(from), "to", whole(to)), et);
 }
 
-enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, struct rv_errtext *et) {
-	return rv_json_lines_write(
-		t->lines,
-		json_pack("{ss so so sb}", "event", "encode", "round", whole(round), "boot", whole(boot), "ok", (int)ok), et);
+enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool snapshot,
+							   struct rv_errtext *et) {
+	return rv_json_lines_write(t->lines,
+							   json_pack("{ss so so sb sb}", "event", "encode", "round", whole(round), "boot",
+										 whole(boot), "ok", (int)ok, "snapshot", (int)snapshot),
+							   et);
 }
 
 static json_t *roster_json(const struct trace_roster *r) {

@@ -44,10 +44,12 @@ struct trace_start {
 };
 /* Each: RV_E_IO, RV_E_FULL name the file. */
 enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, struct rv_errtext *et);
-/* Inner steps [from, to) of the contribution to `round`. */
+/* Inner steps [from, to) of the contribution to `round`; of the round after the one that is held, ahead of its outer step
+ * (overlap-steps). */
 enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, uint64_t to, struct rv_errtext *et);
-/* !ok: it was not finite, and theta_local is the shared theta again. */
-enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, struct rv_errtext *et);
+/* !ok: it was not finite, and theta_local is the shared theta again. snapshot: the replica was copied for the disk. */
+enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool snapshot,
+							   struct rv_errtext *et);
 /* The outer step. */
 struct trace_apply {
 	uint64_t round;

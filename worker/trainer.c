@@ -69,9 +69,9 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 
 enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
 						struct rv_errtext *et) {
-	if (cfg->run->fragments > 1 || cfg->run->overlap_steps > 0 || cfg->run->mix > 0) {
+	if (cfg->run->fragments > 1 || cfg->run->mix > 0) {
 		dataset_close(cfg->data);
-		return rv_fail(et, RV_E_UNSUPPORTED, "fragments, overlap-steps and mix are the lab's so far (`rivulet train`)");
+		return rv_fail(et, RV_E_UNSUPPORTED, "fragments and mix are the lab's so far (`rivulet train`)");
 	}
 	struct trainer *t = calloc(1, sizeof *t);
 	if (!t) {
@@ -146,7 +146,7 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct statestore
 	t->progress.tokens = exact ? info->tokens : 0;
 	if (!exact) /* of another round: Adam's moments and the data cursor are still ours */
 		replica_set_theta(t->replica, t->global.theta);
-	trainer_begin_round(t, t->global.round, exact);
+	trainer_begin_round(t, t->global.round, exact ? TRAINER_KEEP : TRAINER_DISCARD);
 	return (struct trainer_resumed){.saved = loaded, .exact = exact};
 }
 
@@ -164,7 +164,7 @@ static void answer(struct request *rq) {
 		o->on_trained(o->ctx, rq->round, rq->steps_done, rq->tokens, rq->err, rq->text.text);
 		break;
 	case REQ_ENCODE:
-		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text);
+		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
 		break;
 	case REQ_APPLY:
 		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
@@ -219,13 +219,13 @@ static void post(struct trainer *t, const struct request *rq) {
 	jobs_post(t->jobs, &copy->job);
 }
 
-void trainer_train(struct trainer *t, uint64_t round, uint64_t steps) {
+void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps) {
 	atomic_store(&t->stop, false);
-	post(t, &(struct request){.kind = REQ_TRAIN, .round = round, .steps = steps});
+	post(t, &(struct request){.kind = REQ_TRAIN, .round = round, .from = from, .steps = steps});
 }
 
-void trainer_encode(struct trainer *t, uint64_t round) {
-	post(t, &(struct request){.kind = REQ_ENCODE, .round = round});
+void trainer_encode(struct trainer *t, uint64_t round, bool want_replica) {
+	post(t, &(struct request){.kind = REQ_ENCODE, .round = round, .want_replica = want_replica});
 }
 
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq) {

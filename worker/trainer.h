@@ -49,6 +49,7 @@ void trainer_snapshot_free(struct trainer_snapshot *s); /* waits, too. NULL is f
 
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
+	uint64_t ahead, ahead_tokens;       /* steps of the next round, trained before the outer step of `round` */
 	uint64_t global_step;
 	float loss, lr; /* of the last step; NaN: none yet */
 	float grad_norm;
@@ -56,23 +57,26 @@ struct trainer_progress {
 	uint64_t round_steps;
 	double last_round_loss; /* mean over the steps between the last two applies; NaN: there were none */
 	float tokens_per_s;
-	int64_t compute_us;  /* since the process started */
-	int64_t snapshot_us; /* of it: while training stood still for copies for the storage thread */
+	int64_t compute_us;    /* since the process started; of steps, when they are done */
+	int64_t step_since_us; /* rv_clock_monotonic_us() when the inner step under way began; 0: there is none */
+	int64_t snapshot_us;   /* of compute_us: while training stood still for copies for the storage thread */
 };
 
 struct trainer_owner {
 	void *ctx;
 	void (*wake)(void *ctx); /* from the trainer thread */
-	/* What the contribution to `round` now is. RV_E_RANGE (the loss is not finite, again and again) or another fault:
+	/* What the contribution to `round` now is; of the round after the shared state's, the steps ahead. RV_E_RANGE (the loss is not finite, again and again) or another fault:
 	 * training cannot go on. */
 	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
 					   const char *text);
-	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text);
+	/* snapshot: of the replica, where it was asked for and encoding went well; else NULL. */
+	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	/* RV_OK: the shared state is at round + 1. snapshot: NULL when there is no memory even for that. */
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
 	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text);
+	/* Without replica_bytes also when steps ahead are in theta_local: what was copied at the encoding is what to save. */
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
 	void (*on_base)(void *ctx, struct trainer_snapshot *snapshot);
 };
@@ -92,14 +96,21 @@ struct trainer_resumed {
 struct trainer_resumed trainer_resume(struct trainer *t, const struct statestore_found *found,
 									  void (*notice)(void *, const char *), void *ctx);
 
-void trainer_train(struct trainer *t, uint64_t round, uint64_t steps);
-void trainer_encode(struct trainer *t, uint64_t round);
-/* The outer step with these bytes (referenced until done). keep: inner progress stays, moved by theta's movement. */
+/* Steps [from, from + steps) of `round`: the shared state's, or the next one's, ahead. */
+void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps);
+void trainer_encode(struct trainer *t, uint64_t round, bool want_replica);
+/* What becomes of theta_local in an outer step. */
+enum trainer_adopt {
+	TRAINER_ADOPT,  /* our gradient is in the mean: adopt_round() (worker/train/adopt.h) */
+	TRAINER_KEEP,   /* it is not: inner progress stays, moved by theta's movement */
+	TRAINER_DISCARD /* it is not: theta_local is theta, all of it */
+};
+/* The outer step with these bytes (referenced until done). */
 struct trainer_apply {
 	uint64_t round;
 	struct blob *reduced; /* the round's reduced bytes */
 	struct rv_hash digest;
-	bool keep;
+	enum trainer_adopt adopt;
 	bool want_base, want_replica; /* what the snapshot should hold */
 };
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);

@@ -20,8 +20,9 @@ struct request {
 	struct job job;
 	struct trainer *t; /* NULL: a spare one, free */
 	enum request_kind kind;
-	uint64_t round, steps;
+	uint64_t round, from, steps;
 	struct trainer_apply apply; /* APPLY */
+	bool want_replica;          /* ENCODE */
 	struct state_file *base;    /* INSTALL */
 	struct rv_hash expect;
 	int max_batches;
@@ -61,7 +62,8 @@ struct trainer {
 void trainer_work(struct request *rq);
 /* Until nothing of the state is being copied any more: it may be changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);
-/* A new round's counters; keep: those of the contribution stay. Under no lock. */
-void trainer_begin_round(struct trainer *t, uint64_t round, bool keep);
+/* A new round's counters. ADOPT: the contribution begins with the steps ahead; KEEP: they are added to it; DISCARD: it is
+ * empty. Under no lock. */
+void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt adopt);
 
 #endif

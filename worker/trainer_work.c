@@ -14,11 +14,11 @@
 /* ---- inner steps ----------------------------------------------------------------------------------------------------
  */
 
-static void count_step(struct trainer *t, const struct step_stats *s, int64_t us) {
+static void count_step(struct trainer *t, bool ahead, const struct step_stats *s, int64_t us) {
 	pthread_mutex_lock(&t->lock);
 	struct trainer_progress *p = &t->progress;
-	p->steps_done++;
-	p->tokens += s->tokens;
+	*(ahead ? &p->ahead : &p->steps_done) += 1;
+	*(ahead ? &p->ahead_tokens : &p->tokens) += s->tokens;
 	p->global_step = replica_global_step(t->replica);
 	p->loss = s->loss;
 	p->lr = s->lr;
@@ -26,6 +26,7 @@ static void count_step(struct trainer *t, const struct step_stats *s, int64_t us
 	p->round_loss += (double)s->loss;
 	p->round_steps++;
 	p->compute_us += us;
+	p->step_since_us = 0;
 	float rate = us > 0 ? (float)s->tokens * 1e6f / (float)us : 0;
 	p->tokens_per_s = p->tokens_per_s == 0 ? rate : 0.8f * p->tokens_per_s + 0.2f * rate;
 	pthread_mutex_unlock(&t->lock);
@@ -37,11 +38,18 @@ static void count_compute(struct trainer *t, int64_t since_us) {
 	pthread_mutex_unlock(&t->lock);
 }
 
-static enum rv_err one_step(struct trainer *t, struct rv_errtext *et) {
+static void begin_step(struct trainer *t, int64_t now_us) {
+	pthread_mutex_lock(&t->lock);
+	t->progress.step_since_us = now_us;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static enum rv_err one_step(struct trainer *t, bool ahead, struct rv_errtext *et) {
 	struct step_stats stats;
 	int64_t started_us = rv_clock_monotonic_us();
+	begin_step(t, started_us);
 	RV_TRY(replica_step_over(t->replica, NULL, 0, &stats, et));
-	count_step(t, &stats, rv_clock_monotonic_us() - started_us);
+	count_step(t, ahead, &stats, rv_clock_monotonic_us() - started_us);
 	RV_FAILPOINT("train.step");
 	return RV_OK;
 }
@@ -49,63 +57,20 @@ static enum rv_err one_step(struct trainer *t, struct rv_errtext *et) {
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	uint64_t h = (uint64_t)t->run.steps_per_round;
+	bool ahead = rq->round != t->global.round;
+	RV_ASSERT(!ahead || rq->round == t->global.round + 1);
 	RV_FAILPOINT("train.begin");
-	replica_set_global_step(t->replica, (rq->round + 1) * h - rq->steps);
+	replica_set_global_step(t->replica, rq->round * h + rq->from);
 	replica_set_anchor(t->replica, t->global.theta);
 	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop); i++)
-		rq->err = one_step(t, &rq->text);
+		rq->err = one_step(t, ahead, &rq->text);
 	struct trainer_progress p = trainer_progress(t);
-	rq->steps_done = p.steps_done;
-	rq->tokens = p.tokens;
+	rq->steps_done = ahead ? p.ahead : p.steps_done;
+	rq->tokens = ahead ? p.ahead_tokens : p.tokens;
 }
 
-/* ---- the outer step -------------------------------------------------------------------------------------------------
+/* ---- copies for the storage thread -----------------------------------------------------------------------------------
  */
-
-void trainer_begin_round(struct trainer *t, uint64_t round, bool keep) {
-	uint64_t h = (uint64_t)t->run.steps_per_round;
-	pthread_mutex_lock(&t->lock);
-	struct trainer_progress *p = &t->progress;
-	p->round = round;
-	if (!keep)
-		p->steps_done = p->tokens = 0;
-	p->global_step = round * h + p->steps_done;
-	p->last_round_loss = p->round_steps > 0 ? p->round_loss / (double)p->round_steps : NAN;
-	p->round_loss = 0;
-	p->round_steps = 0;
-	uint64_t step = p->global_step;
-	pthread_mutex_unlock(&t->lock);
-	replica_set_global_step(t->replica, step);
-}
-
-/* theta_local was not finite: back to theta. Adam's moments are finite (a step that is not changes nothing). */
-static void work_encode(struct request *rq) {
-	struct trainer *t = rq->t;
-	int64_t started_us = rv_clock_monotonic_us();
-	RV_FAILPOINT("encode.before");
-	rq->err = outer_device_encode(&t->outer, t->replica, &t->global, t->encoded, &rq->text);
-	if (rq->err != RV_OK) {
-		replica_set_theta(t->replica, t->global.theta);
-		trainer_begin_round(t, rq->round, false);
-	}
-	RV_FAILPOINT("encode.after");
-	count_compute(t, started_us);
-}
-
-static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, const uint8_t *payload,
-							  struct rv_errtext *et) {
-	size_t bytes = t->global.cfg.n * sizeof(float);
-	float *before = a->keep ? malloc(bytes) : NULL;
-	if (a->keep && !before)
-		return rv_fail(et, RV_E_NOMEM, "no memory to keep inner progress (%zu bytes)", bytes);
-	if (before)
-		memcpy(before, t->global.theta, bytes);
-	enum rv_err e = outer_device_apply(&t->outer, t->replica, &t->global, payload, &a->digest, !a->keep, et);
-	if (e == RV_OK && before)
-		replica_shift_theta(t->replica, before, t->global.theta);
-	free(before);
-	return e;
-}
 
 /* Memory of the last copy, touched already, when the storage thread has done with it: fresh pages cost more than the
  * copying. NULL: there is none. */
@@ -217,6 +182,66 @@ static void take_snapshot(struct request *rq, bool base, bool replica) {
 	count_standstill(t, started_us);
 }
 
+/* ---- the outer step -------------------------------------------------------------------------------------------------
+ */
+
+static void begin_contribution(struct trainer_progress *p, enum trainer_adopt adopt) {
+	if (adopt != TRAINER_KEEP)
+		p->steps_done = adopt == TRAINER_ADOPT ? p->ahead : 0;
+	if (adopt != TRAINER_KEEP)
+		p->tokens = 0;
+	if (adopt != TRAINER_DISCARD)
+		p->tokens += p->ahead_tokens;
+	p->ahead = p->ahead_tokens = 0;
+}
+
+void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt adopt) {
+	uint64_t h = (uint64_t)t->run.steps_per_round;
+	pthread_mutex_lock(&t->lock);
+	struct trainer_progress *p = &t->progress;
+	p->round = round;
+	begin_contribution(p, adopt);
+	p->global_step = round * h + p->steps_done;
+	p->last_round_loss = p->round_steps > 0 ? p->round_loss / (double)p->round_steps : NAN;
+	p->round_loss = 0;
+	p->round_steps = 0;
+	uint64_t step = p->global_step;
+	pthread_mutex_unlock(&t->lock);
+	replica_set_global_step(t->replica, step);
+}
+
+/* theta_local was not finite: back to theta. Adam's moments are finite (a step that is not changes nothing). */
+static void work_encode(struct request *rq) {
+	struct trainer *t = rq->t;
+	int64_t started_us = rv_clock_monotonic_us();
+	RV_FAILPOINT("encode.before");
+	rq->err = outer_device_encode(&t->outer, t->replica, &t->global, t->encoded, &rq->text);
+	if (rq->err != RV_OK) {
+		replica_set_theta(t->replica, t->global.theta);
+		trainer_begin_round(t, rq->round, TRAINER_DISCARD);
+	} else if (rq->want_replica) {
+		take_snapshot(rq, false, true);
+	}
+	RV_FAILPOINT("encode.after");
+	count_compute(t, started_us);
+}
+
+static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, const uint8_t *payload,
+							  struct rv_errtext *et) {
+	size_t bytes = t->global.cfg.n * sizeof(float);
+	bool keep = a->adopt == TRAINER_KEEP;
+	float *before = keep ? malloc(bytes) : NULL;
+	if (keep && !before)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep inner progress (%zu bytes)", bytes);
+	if (before)
+		memcpy(before, t->global.theta, bytes);
+	enum rv_err e = outer_device_apply(&t->outer, t->replica, &t->global, payload, &a->digest, !keep, et);
+	if (e == RV_OK && before)
+		replica_shift_theta(t->replica, before, t->global.theta);
+	free(before);
+	return e;
+}
+
 static enum rv_err check_reduced(const struct trainer *t, const struct trainer_apply *a, struct rv_errtext *et) {
 	RV_ASSERT(a->round == t->global.round && a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG));
 	struct rv_hash digest = global_digest(&t->global, a->round, a->reduced->data);
@@ -235,7 +260,7 @@ static void work_apply(struct request *rq) {
 	if (rq->err == RV_OK)
 		rq->err = step_theta(t, a, a->reduced->data, &rq->text);
 	if (rq->err == RV_OK) {
-		trainer_begin_round(t, t->global.round, a->keep);
+		trainer_begin_round(t, t->global.round, a->adopt);
 		take_snapshot(rq, a->want_base, a->want_replica);
 		RV_FAILPOINT("apply.after");
 	}
@@ -295,7 +320,7 @@ static void work_install(struct request *rq) {
 	if (rq->err != RV_OK)
 		return;
 	replica_set_theta(t->replica, t->global.theta);
-	trainer_begin_round(t, t->global.round, false);
+	trainer_begin_round(t, t->global.round, TRAINER_DISCARD);
 	RV_FAILPOINT("install.after");
 }
 
@@ -327,7 +352,7 @@ void trainer_work(struct request *rq) {
 		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_batches, &rq->loss, &rq->text);
 		break;
 	case REQ_SAVE:
-		take_snapshot(rq, false, true);
+		take_snapshot(rq, false, trainer_progress(rq->t).ahead == 0);
 		break;
 	case REQ_COPY_BASE:
 		take_snapshot(rq, true, false);

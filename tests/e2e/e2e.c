@@ -449,6 +449,23 @@ json_t *e2e_metrics(const char *dir, const char *kind) {
 	return last;
 }
 
+void e2e_lab_end(struct e2e *e, int workers, char chain[65], char state[65]) {
+	char out[E2E_PATH], conf[E2E_PATH], count[16];
+	path_in(e, "lab", out);
+	path_in(e, "run.conf", conf);
+	snprintf(count, sizeof count, "%d", workers);
+	json_t *started = e2e_wait_event(&e->workers[0], "started", NULL, 0, NULL);
+	const char *const argv[] = {"rivulet",   "train", "--config", conf, "--data",     e->data,
+								"--workers", count,   "--out",    out,  "--run-hash", e2e_text(started, "run_hash"),
+								"--threads", "1",     NULL};
+	e2e_run(e, "lab", argv, 0);
+	json_decref(started);
+	json_t *end = e2e_metrics(out, "end");
+	snprintf(chain, 65, "%s", e2e_text(end, "chain"));
+	snprintf(state, 65, "%s", e2e_text(end, "state"));
+	json_decref(end);
+}
+
 void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]) {
 	for (int k = 0; k < n; k++) {
 		char dir[E2E_PATH];

@@ -77,6 +77,8 @@ const char *e2e_text(const json_t *object, const char *key);
 int64_t e2e_int(const json_t *object, const char *key);
 double e2e_time(const json_t *event); /* seconds */
 
+/* The same run in one process, with one thread per replica: chain and full hash of its end. */
+void e2e_lab_end(struct e2e *e, int workers, char chain[65], char state[65]);
 /* All workers of the set ended with status 0 at the same state: chain and full hash. Copies the full hash. */
 void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]);
 

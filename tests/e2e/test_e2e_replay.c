@@ -16,6 +16,11 @@ static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32
 							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\ngrace-ms = 1500\n"
 							 "liveness-ms = 120000\npeer-timeout-ms = 3000\n";
 
+static const char overlapped[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 150\nbase-every = 10\n"
+	"grace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = 3000\n";
+
 static int teardown(void **state) {
 	if (*state)
 		e2e_close(*state);
@@ -52,12 +57,12 @@ static void remove_state(struct e2e *e, int worker) {
 }
 
 /* One is killed and comes back, with its files or without the shared state; one comes when rounds have passed. */
-static void check_a_run(void **state, bool loses_state) {
+static void check_a_run(void **state, const char *run, bool loses_state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	long from = 0;
 	*state = &e;
-	e2e_open(&e, config, 4);
+	e2e_open(&e, run, 4);
 	e2e_start_worker(&e, 0, NULL, NULL);
 	e2e_start_worker(&e, 1, NULL, NULL);
 	e2e_start_worker(&e, 2, NULL, NULL);
@@ -75,11 +80,15 @@ static void check_a_run(void **state, bool loses_state) {
 }
 
 static void what_happened_to_the_run_does_not_matter(void **state) {
-	check_a_run(state, false);
+	check_a_run(state, config, false);
 }
 
 static void a_worker_that_lost_the_shared_state(void **state) {
-	check_a_run(state, true);
+	check_a_run(state, config, true);
+}
+
+static void a_run_with_steps_ahead(void **state) {
+	check_a_run(state, overlapped, false);
 }
 
 /* Its replica on disk is ahead of what it starts from, and is written anew: it evaluates again all the same. */
@@ -127,6 +136,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
 		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
+		cmocka_unit_test_teardown(a_run_with_steps_ahead, teardown),
 		cmocka_unit_test_teardown(the_first_participant_went_back_and_evaluates, teardown),
 		cmocka_unit_test_teardown(other_data_are_noticed, teardown),
 	};

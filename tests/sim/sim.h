@@ -44,7 +44,7 @@ enum {
 	SIM_HOSTS = SIM_MAX_WORKERS + 1,
 	SIM_NOBODY = -1,
 	SIM_MAX_ROUNDS = 64,
-	SIM_MAX_STEPS = 64,    /* in one contribution */
+	SIM_MAX_STEPS = 192,   /* in one contribution */
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
 	SIM_MS = 1000,
@@ -113,7 +113,7 @@ struct sim_options {
 	uint64_t seed;
 	int n_workers;
 	uint32_t min_workers;
-	uint64_t rounds, steps_per_round, base_every;
+	uint64_t rounds, steps_per_round, overlap_steps, base_every;
 	size_t n_params;
 	const struct codec *codec;
 	enum late_policy late;
@@ -358,12 +358,13 @@ struct sim_worker {
 	float *local; /* theta_local */
 	struct sim_progress progress;
 	uint64_t steps_done, tokens;
-	uint64_t snapshot_round; /* whose state is being written as a base; 0: none, or it was replaced since */
+	uint64_t ahead, ahead_tokens; /* of the next round */
+	uint64_t snapshot_round;      /* whose state is being written as a base; 0: none, or it was replaced since */
 	struct rv_hash snapshot_hash;
 	uint64_t found_full_round; /* the latest full hash that recovery has passed; 0: none */
 	struct rv_hash found_full;
-	uint64_t trainer; /* number of the trainer's job: a later one stops it */
-	uint64_t steps_left;
+	uint64_t trainer;              /* number of the trainer's job: a later one stops it */
+	uint64_t training, steps_left; /* round of the steps under way */
 	struct round_action applying;
 	uint8_t *own, *reduced, *flags;
 	uint8_t *held[SIM_MAX_WORKERS];
@@ -404,11 +405,14 @@ const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, u
 bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f);
 void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
 
+/* How many steps of the next round come before the outer step of `round`. */
+uint64_t trainer_overlap(const struct sim *s, uint64_t round);
 void trainer_keep_base(struct sim *s, int host); /* and tells its full hash */
 void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g);
 void trainer_write_base(struct sim *s, int host, disk_done *done);
 struct rv_hash trainer_base_chain(const uint8_t *bytes);
 uint64_t trainer_replica_round(const uint8_t *bytes);
+bool trainer_replica_waits(const struct sim *s, const uint8_t *bytes); /* for the outer step of its round */
 /* Recovery passes a state that the run looks at. */
 void trainer_note_full_hash(const struct sim *s, struct sim_worker *w);
 
@@ -503,6 +507,7 @@ struct sim_stats {
 	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_bases, own_files;
 	uint64_t older_bases; /* of those fetched: before the document's */
 	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
+	uint64_t overlapped;             /* outer steps behind steps of the next round */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;

@@ -27,11 +27,18 @@ static void choose_size(struct sim_options *o, struct rv_rng *r) {
 	o->n_params = large ? 200 + rv_rng_below(r, 200 * (uint64_t)o->n_workers) : 200 + rv_rng_below(r, 2800);
 }
 
+/* Half of them train ahead, while a round is averaged. */
+static void choose_overlap(struct sim_options *o) {
+	struct rv_rng r = rv_rng_of(o->seed, 5);
+	o->overlap_steps = rv_rng_below(&r, 2) ? 1 + rv_rng_below(&r, o->steps_per_round) : 0;
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
 	o.calm = rv_rng_below(&r, 10) == 0;
 	choose_size(&o, &r);
+	choose_overlap(&o);
 	o.codec = rv_rng_below(&r, 4) == 0 ? &codec_fp32 : &codec_int8;
 	o.late = rv_rng_below(&r, 4) == 0 ? LATE_DISCARD : LATE_KEEP;
 	o.weight_by_tokens = rv_rng_below(&r, 3) == 0;
@@ -51,15 +58,17 @@ struct sim_options sim_options_of(uint64_t seed) {
 }
 
 void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
-	int n = snprintf(out, cap,
-					 "seed %llu: %d workers (at least %u), %llu rounds of %llu steps of %lld ms, %zu parameters, %s, "
-					 "late %s, weights %s, shards %s%s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
-					 (unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
-					 (unsigned long long)o->steps_per_round, (long long)o->step_us / SIM_MS, o->n_params,
-					 o->codec->name, o->late == LATE_KEEP ? "keep" : "discard",
-					 o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
-					 o->mixed ? ", mixed releases" : "", (unsigned long long)o->base_every,
-					 (long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
+	int n = snprintf(
+		out, cap,
+		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead) of %lld ms, %zu parameters, "
+		"%s, "
+		"late %s, weights %s, shards %s%s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
+		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
+		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps, (long long)o->step_us / SIM_MS,
+		o->n_params, o->codec->name, o->late == LATE_KEEP ? "keep" : "discard",
+		o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
+		o->mixed ? ", mixed releases" : "", (unsigned long long)o->base_every, (long long)o->delay_us / SIM_MS,
+		(long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)
 		(void)snprintf(out + n, cap - (size_t)n, "calm");
 	else

@@ -18,6 +18,15 @@
 
 /* ---- contributions and rosters ---- */
 
+/* What the process that said `boot` of a member gave for a round: the same in every attempt. */
+static const struct sim_contribution *contribution_of(const struct sim *s, uint64_t round, uint32_t member,
+													  uint64_t boot) {
+	for (const struct sim_contribution *c = s->oracle.contributions; c != NULL; c = c->next)
+		if (c->round == round && c->member == member && c->boot == boot)
+			return c;
+	return NULL;
+}
+
 void oracle_contribution(struct sim *s, int host) {
 	const struct sim_worker *w = &s->workers[host];
 	const struct document *d = round_document(w->core);
@@ -35,16 +44,11 @@ void oracle_contribution(struct sim *s, int host) {
 								   .bytes = sim_alloc(s->payload),
 								   .next = s->oracle.contributions};
 	memcpy(c->bytes, w->own, s->payload);
+	const struct sim_contribution *before = contribution_of(s, c->round, c->member, c->boot);
+	if (before != NULL && memcmp(before->bytes, c->bytes, s->payload) != 0)
+		sim_fail(s, "w%d: gives another contribution to round %llu in attempt %u", host, (unsigned long long)c->round,
+				 c->attempt);
 	s->oracle.contributions = c;
-}
-
-/* What the process that said `boot` of a member gave for a round: the same in every attempt. */
-static const struct sim_contribution *contribution_of(const struct sim *s, uint64_t round, uint32_t member,
-													  uint64_t boot) {
-	for (const struct sim_contribution *c = s->oracle.contributions; c != NULL; c = c->next)
-		if (c->round == round && c->member == member && c->boot == boot)
-			return c;
-	return NULL;
 }
 
 static struct sim_roster *roster_of(struct sim *s, uint64_t round, uint32_t attempt) {

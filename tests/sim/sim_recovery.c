@@ -21,6 +21,7 @@ static void note_file(struct sim *s, const struct sim_file *f, struct checkpoint
 		return;
 	if (f->kind == FILE_REPLICA) {
 		x->replica_round = f->damaged ? 0 : trainer_replica_round(f->data);
+		x->replica_waits = !f->damaged && trainer_replica_waits(s, f->data);
 		return;
 	}
 	if (f->kind == FILE_LOG)
@@ -86,8 +87,8 @@ void recovery_load(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	struct checkpoint_index *x = scan(s, host);
 	struct checkpoint_start start = load_newest_base(s, host, x);
-	uint64_t reach = checkpoint_reach(x, &start);
-	while (w->global.round < reach) {
+	uint64_t goal = checkpoint_goal(x, &start);
+	while (w->global.round < goal) {
 		struct sim_log log = {.bytes = w->log.bytes};
 		if (!load_log(s, host, x, w->global.round, &log))
 			return; /* peers have it */
@@ -96,7 +97,7 @@ void recovery_load(struct sim *s, int host) {
 			trainer_note_full_hash(s, w);
 		keep_base(s, host, x);
 	}
-	if (checkpoint_is_vote(x, w->global.round))
+	if (checkpoint_is_at_hand(x, w->global.round))
 		(void)load_log(s, host, x, w->global.round, &w->log);
 }
 

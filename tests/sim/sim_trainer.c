@@ -36,6 +36,12 @@ uint64_t trainer_replica_round(const uint8_t *bytes) {
 	return head.round;
 }
 
+bool trainer_replica_waits(const struct sim *s, const uint8_t *bytes) {
+	struct replica_head head;
+	memcpy(&head, bytes, sizeof head);
+	return s->opt.overlap_steps > 0 && head.steps_done == s->opt.steps_per_round;
+}
+
 struct rv_hash trainer_base_chain(const uint8_t *bytes) {
 	struct base_head head;
 	memcpy(&head, bytes, sizeof head);
@@ -120,7 +126,7 @@ static void write_replica(struct sim *s, int host) {
 static void local_from_theta(struct sim *s, struct sim_worker *w) {
 	memcpy(w->local, w->global.theta, vector_bytes(s));
 	w->progress.n = 0;
-	w->steps_done = w->tokens = 0;
+	w->steps_done = w->tokens = w->ahead = w->ahead_tokens = 0;
 }
 
 /* Recovery passes a state that the run looks at, or starts from a base. */
@@ -194,15 +200,21 @@ static bool job_is_current(struct sim *s, int host, void *arg) {
 	return number == s->workers[host].trainer;
 }
 
+uint64_t trainer_overlap(const struct sim *s, uint64_t round) {
+	return round + 1 < s->opt.rounds ? s->opt.overlap_steps : 0;
+}
+
 static void inner_step(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	uint64_t what = (uint64_t)host << 48 | w->global.round << 16 | w->steps_done;
+	bool ahead = w->training != w->global.round;
+	uint64_t *done = ahead ? &w->ahead : &w->steps_done;
+	uint64_t what = (uint64_t)host << 48 | w->training << 16 | *done;
 	for (size_t i = 0; i < s->opt.n_params; i++)
 		w->local[i] -= 0.01f * (sim_noise(s->opt.seed, what, i) + 0.1f * w->local[i]);
 	RV_ASSERT(w->progress.n < SIM_MAX_STEPS);
 	w->progress.ids[w->progress.n++] = w->steps_ever++;
-	w->steps_done++;
-	w->tokens += TOKENS_PER_STEP;
+	*done += 1;
+	*(ahead ? &w->ahead_tokens : &w->tokens) += TOKENS_PER_STEP;
 }
 
 static void step_ends(struct sim *s, int host, void *arg) {
@@ -210,9 +222,11 @@ static void step_ends(struct sim *s, int host, void *arg) {
 	if (!job_is_current(s, host, arg))
 		return;
 	inner_step(s, host);
-	if (w->steps_done % REPLICA_EVERY_STEPS == 0)
+	bool ahead = w->training != w->global.round;
+	if (!ahead && w->steps_done % REPLICA_EVERY_STEPS == 0)
 		write_replica(s, host);
-	round_on_trained(w->core, s->now_us, w->global.round, w->steps_done, w->tokens);
+	round_on_trained(w->core, s->now_us, w->training, ahead ? w->ahead : w->steps_done,
+					 ahead ? w->ahead_tokens : w->tokens);
 	if (--w->steps_left > 0)
 		job_at(s, host, s->now_us + (int64_t)((double)s->opt.step_us / w->speed), step_ends);
 	worker_turn(s, host);
@@ -220,13 +234,16 @@ static void step_ends(struct sim *s, int host, void *arg) {
 
 void trainer_train(struct sim *s, int host, const struct round_action *a) {
 	struct sim_worker *w = &s->workers[host];
-	RV_ASSERT(a->round == w->global.round && a->steps > 0);
+	bool ahead = a->round == w->global.round + 1;
+	RV_ASSERT((a->round == w->global.round || ahead) && a->steps > 0);
 	w->trainer++;
+	w->training = a->round;
 	w->steps_left = a->steps;
-	uint64_t done = s->opt.steps_per_round - a->steps;
-	if (done != w->steps_done)
-		sim_fail(s, "w%d: asked for %llu more steps after %llu", host, (unsigned long long)a->steps,
-				 (unsigned long long)w->steps_done);
+	uint64_t most = ahead ? trainer_overlap(s, w->global.round) : s->opt.steps_per_round;
+	if (a->from != (ahead ? w->ahead : w->steps_done) || a->from + a->steps > most)
+		sim_fail(s, "w%d: asked for %llu steps of round %llu from step %llu on, after %llu, and %llu ahead", host,
+				 (unsigned long long)a->steps, (unsigned long long)a->round, (unsigned long long)a->from,
+				 (unsigned long long)w->steps_done, (unsigned long long)w->ahead);
 	job_at(s, host, s->now_us + (int64_t)((double)s->opt.step_us / w->speed), step_ends);
 }
 
@@ -234,8 +251,12 @@ static void encode_ends(struct sim *s, int host, void *arg) {
 	struct sim_worker *w = &s->workers[host];
 	if (!job_is_current(s, host, arg))
 		return;
+	if (w->ahead > 0)
+		sim_fail(s, "w%d: encodes round %llu with steps of the next", host, (unsigned long long)w->global.round);
 	RV_ASSERT(global_encode_delta(&w->global, w->local, w->own, NULL) == RV_OK);
 	w->own_progress = w->progress;
+	if (s->opt.overlap_steps > 0)
+		write_replica(s, host);
 	round_on_encoded(w->core, s->now_us, w->global.round, true);
 	worker_turn(s, host);
 }
@@ -287,11 +308,17 @@ static void base_written(struct sim *s, int host, uint64_t round, bool ok) {
 
 /* theta_local after theta moved from `before`. */
 static void adjust_local(struct sim *s, struct sim_worker *w, const float *before, const struct round_action *a) {
+	uint64_t ahead = w->ahead, ahead_tokens = w->ahead_tokens;
 	if (a->participated || a->late == LATE_DISCARD) {
 		local_from_theta(s, w);
+		w->steps_done = a->participated ? ahead : 0;
+		w->tokens = a->participated ? ahead_tokens : 0;
+		s->stats.overlapped += w->steps_done > 0;
 		return;
 	}
 	s->stats.kept_progress += w->progress.n > 0;
+	w->tokens += ahead_tokens;
+	w->ahead = w->ahead_tokens = 0;
 	for (size_t i = 0; i < s->opt.n_params; i++)
 		w->local[i] += w->global.theta[i] - before[i];
 }
@@ -323,8 +350,20 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	worker_turn(s, host);
 }
 
+/* Everyone makes the outer step at the same place among its inner steps, so that the run could be done again. */
+static void check_place(struct sim *s, int host, const struct round_action *a) {
+	const struct sim_worker *w = &s->workers[host];
+	bool latest = round_document(w->core)->round == a->round + 1;
+	bool whole = w->steps_done == s->opt.steps_per_round;
+	if (a->participated && latest && whole && w->ahead != trainer_overlap(s, a->round))
+		sim_fail(s, "w%d: the outer step of round %llu comes after %llu steps of the next round, not %llu", host,
+				 (unsigned long long)a->round, (unsigned long long)w->ahead,
+				 (unsigned long long)trainer_overlap(s, a->round));
+}
+
 void trainer_apply(struct sim *s, int host, const struct round_action *a) {
 	struct sim_worker *w = &s->workers[host];
+	check_place(s, host, a);
 	w->trainer++; /* stops training at a step boundary; every step was told */
 	w->applying = *a;
 	job_at(s, host, s->now_us + sim_between(s, host, LUCK_WORK, SIM_MS, 20 * SIM_MS), apply_ends);

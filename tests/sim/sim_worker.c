@@ -169,6 +169,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 	struct round_config cfg = {.member = w->member,
 							   .epoch = w->epoch,
 							   .steps_per_round = s->opt.steps_per_round,
+							   .overlap_steps = s->opt.overlap_steps,
 							   .n_chunks = s->global_config.chunks.n_chunks,
 							   .min_workers = s->opt.min_workers,
 							   .late = s->opt.late,

@@ -33,7 +33,8 @@ struct world {
 	uint64_t disk_log_round;
 	uint32_t disk_log_attempt;
 	struct rv_hash disk_log_digest;
-	uint64_t steps;
+	uint64_t disk_steps, disk_steps_round; /* of the replica: H of that round, or 0 */
+	uint64_t overlap, steps, ahead;
 	bool encoded;
 	uint64_t encoded_round;
 	bool reducing;
@@ -54,14 +55,16 @@ static bool fault(struct world *w, uint64_t percent) {
 static void boot(struct world *w) {
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .steps_per_round = FIXTURE_H,
+							   .overlap_steps = w->overlap,
 							   .n_chunks = FIXTURE_CHUNKS,
 							   .late = chance(w, 50) ? LATE_KEEP : LATE_DISCARD,
 							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(w->disk_round);
-	w->steps = 0;
+	w->steps = w->disk_steps_round == w->disk_round ? w->disk_steps : 0;
+	w->ahead = 0;
 	w->encoded = w->reducing = false;
 	w->train = w->trainer_job = w->fetch = w->persist = (struct round_action){0};
-	w->c = round_core_init(w->c, &cfg, (uint64_t)w->now, w->disk_round, &chain, 0, w->now);
+	w->c = round_core_init(w->c, &cfg, (uint64_t)w->now, w->disk_round, &chain, w->steps, w->now);
 	if (w->disk_log)
 		round_on_persisted(w->c, w->now, w->disk_log_round, w->disk_log_attempt, &w->disk_log_digest, true);
 }
@@ -119,19 +122,40 @@ static struct rv_hash result_of(struct world *w) {
 static void install(struct world *w, uint64_t round) {
 	w->disk_round = round;
 	w->encoded = false;
+	w->ahead = 0;
+}
+
+/* Steps of the next round, before the outer step of `round`. */
+static uint64_t overlap_of(const struct world *w, uint64_t round) {
+	return round + 1 < FIXTURE_ROUNDS ? w->overlap : 0;
+}
+
+static void take_train(struct world *w, const struct round_action *a) {
+	bool ahead = a->round == w->disk_round + 1;
+	assert_true(ahead || a->round == w->disk_round);
+	assert_int_equal(w->trainer_job.type, ROUND_NONE);
+	assert_int_equal(w->train.type, ROUND_NONE);
+	assert_int_equal(a->from, ahead ? w->ahead : w->steps);
+	assert_in_range(a->steps, 1, (ahead ? overlap_of(w, w->disk_round) : FIXTURE_H) - a->from);
+	assert_true(!ahead || w->steps == FIXTURE_H);
+	w->train = *a;
+}
+
+/* The outer step has one place, for whoever took part in the latest round with all its steps. */
+static void check_place(const struct world *w, const struct round_action *a) {
+	if (a->participated && w->steps == FIXTURE_H && round_document(w->c)->round == a->round + 1)
+		assert_int_equal(w->ahead, overlap_of(w, a->round));
 }
 
 static void take_action(struct world *w, const struct round_action *a) {
 	assert_false(w->finished);
 	switch (a->type) {
 	case ROUND_TRAIN:
-		assert_int_equal(a->round, w->disk_round);
-		assert_int_equal(w->trainer_job.type, ROUND_NONE);
-		assert_in_range(a->steps, 1, FIXTURE_H);
-		w->train = *a;
+		take_train(w, a);
 		break;
 	case ROUND_ENCODE:
 		assert_int_equal(w->steps, FIXTURE_H);
+		assert_int_equal(w->ahead, 0);
 		assert_int_equal(w->train.type, ROUND_NONE);
 		assert_int_equal(a->round, w->disk_round);
 		w->trainer_job = *a;
@@ -142,6 +166,7 @@ static void take_action(struct world *w, const struct round_action *a) {
 		assert_true(w->disk_log && w->disk_log_round == a->round);
 		assert_true(rv_hash_equal(&w->disk_log_digest, &a->expect));
 		assert_false(w->reducing);
+		check_place(w, a);
 		w->trainer_job = *a;
 		break;
 	case ROUND_REDUCE_START:
@@ -187,10 +212,12 @@ static void take_action(struct world *w, const struct round_action *a) {
 static void finish_training(struct world *w) {
 	if (w->train.type == ROUND_NONE)
 		return;
-	w->steps++;
-	round_on_trained(w->c, w->now, w->train.round, w->steps, w->steps * 10);
-	if (w->steps == FIXTURE_H)
+	uint64_t *done = w->train.round == w->disk_round ? &w->steps : &w->ahead;
+	*done += 1;
+	uint64_t round = w->train.round;
+	if (*done == w->train.from + w->train.steps)
 		w->train = (struct round_action){0};
+	round_on_trained(w->c, w->now, round, *done, *done * 10);
 }
 
 static void finish_trainer_job(struct world *w) {
@@ -201,15 +228,19 @@ static void finish_trainer_job(struct world *w) {
 		w->encoded_round = a.round;
 		if (!w->encoded)
 			w->steps = 0;
+		if (w->encoded && w->overlap > 0) {
+			w->disk_steps = FIXTURE_H;
+			w->disk_steps_round = a.round;
+		}
 		round_on_encoded(w->c, w->now, a.round, w->encoded);
 	} else if (a.type == ROUND_APPLY) {
 		struct rv_hash chain = chain_at(a.round + 1);
 		w->train = (struct round_action){0};
 		bool ok = !fault(w, 10);
 		if (ok) {
-			install(w, a.round + 1);
 			if (a.participated || a.late == LATE_DISCARD)
-				w->steps = 0;
+				w->steps = a.participated ? w->ahead : 0;
+			install(w, a.round + 1);
 		} else {
 			w->disk_log = false;
 		}
@@ -294,6 +325,7 @@ static void history(uint64_t seed, struct world *w, void *memory) {
 	memset(w, 0, sizeof *w);
 	w->c = memory;
 	w->rng = rv_rng_of(seed, 1);
+	w->overlap = chance(w, 60) ? 1 + rv_rng_below(&w->rng, FIXTURE_H) : 0;
 	boot(w);
 	for (int i = 0; i < STEPS && w->round < FIXTURE_ROUNDS - 5; i++)
 		step(w);

@@ -89,18 +89,20 @@ static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t 
 	s->err = e;
 }
 
-static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text) {
-	struct scene *s = ctx;
-	(void)round, (void)text;
-	s->encoded++;
-	s->err = e;
-}
-
 static void keep_snapshot(struct scene *s, struct trainer_snapshot *snapshot) {
 	trainer_snapshot_free(s->snapshot);
 	s->snapshot = snapshot;
 	if (snapshot && !copies_are_slow)
 		trainer_snapshot_wait(snapshot);
+}
+
+static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+	struct scene *s = ctx;
+	(void)round, (void)text;
+	s->encoded++;
+	s->err = e;
+	if (snapshot)
+		keep_snapshot(s, snapshot);
 }
 
 static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
@@ -192,41 +194,46 @@ static size_t payload_bytes(struct scene *s) {
 }
 
 /* The trainer's own gradient as the round's result: a run of one worker. */
-static struct trainer_apply own_result(struct scene *s, bool keep) {
+static struct trainer_apply own_result(struct scene *s, enum trainer_adopt adopt) {
 	const struct global_state *g = trainer_global(s->t);
 	struct blob *reduced = blob_new(payload_bytes(s));
 	memcpy(reduced->data, trainer_encoded(s->t), payload_bytes(s));
 	return (struct trainer_apply){.round = g->round,
 								  .reduced = reduced,
 								  .digest = global_digest(g, g->round, reduced->data),
-								  .keep = keep,
+								  .adopt = adopt,
 								  .want_base = true,
 								  .want_replica = true};
 }
 
 static void play_round(struct scene *s, uint64_t round) {
-	trainer_train(s->t, round, H);
-	trainer_encode(s->t, round);
+	trainer_train(s->t, round, 0, H);
+	trainer_encode(s->t, round, false);
 	wait_for(s, &s->encoded, s->encoded + 1);
-	struct trainer_apply rq = own_result(s, false);
+	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, s->applied + 1);
 	assert_int_equal(s->err, RV_OK);
 }
 
-/* The same by hand. */
-static struct rv_hash by_hand(struct scene *s, int rounds) {
+static void steps_by_hand(struct scene *s, int n) {
+	struct step_stats stats;
+	for (int i = 0; i < n; i++)
+		assert_int_equal(replica_step(s->run.replica, &stats, NULL), RV_OK);
+}
+
+/* The same by hand; `ahead`: steps of the next round before a round's outer step, but for the last one. */
+static struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
 	struct global_state g;
 	struct global_config cfg = trainer_global(s->t)->cfg;
 	uint8_t *encoded = malloc(payload_bytes(s));
 	assert_int_equal(global_init(&g, &cfg, replica_theta(s->run.replica), NULL), RV_OK);
 	for (int r = 0; r < rounds; r++) {
-		struct step_stats stats;
-		for (int i = 0; i < H; i++)
-			assert_int_equal(replica_step(s->run.replica, &stats, NULL), RV_OK);
+		steps_by_hand(s, r > 0 ? H - ahead : H);
 		assert_int_equal(global_encode_delta(&g, replica_theta(s->run.replica), encoded, NULL), RV_OK);
 		struct rv_hash digest = global_digest(&g, g.round, encoded);
+		steps_by_hand(s, r + 1 < rounds ? ahead : 0);
 		assert_int_equal(global_apply(&g, encoded, &digest, NULL), RV_OK);
 		replica_set_theta(s->run.replica, g.theta);
 	}
@@ -238,7 +245,7 @@ static struct rv_hash by_hand(struct scene *s, int rounds) {
 
 static void rounds_are_what_they_are_by_hand(void **state) {
 	struct scene *s = *state;
-	struct rv_hash want = by_hand(s, 3);
+	struct rv_hash want = by_hand(s, 3, 0);
 	for (uint64_t r = 0; r < 3; r++)
 		play_round(s, r);
 	struct rv_hash full = global_full_hash(trainer_global(s->t));
@@ -255,11 +262,11 @@ static void rounds_are_what_they_are_by_hand(void **state) {
 
 static void an_outer_step_stops_training_at_a_step_boundary(void **state) {
 	struct scene *s = *state;
-	trainer_train(s->t, 0, H);
-	trainer_encode(s->t, 0);
+	trainer_train(s->t, 0, 0, H);
+	trainer_encode(s->t, 0, false);
 	wait_for(s, &s->encoded, 1);
-	struct trainer_apply rq = own_result(s, false);
-	trainer_train(s->t, 0, 1000000); /* far too many: it must be stopped */
+	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
+	trainer_train(s->t, 0, 0, 1000000); /* far too many: it must be stopped */
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
@@ -271,10 +278,10 @@ static void late_progress_is_kept_or_not(void **state) {
 	struct scene *s = *state;
 	for (int keep = 0; keep < 2; keep++) {
 		uint64_t round = (uint64_t)keep;
-		trainer_train(s->t, round, H);
-		trainer_encode(s->t, round);
+		trainer_train(s->t, round, 0, H);
+		trainer_encode(s->t, round, false);
 		wait_for(s, &s->encoded, keep + 1);
-		struct trainer_apply rq = own_result(s, keep);
+		struct trainer_apply rq = own_result(s, keep ? TRAINER_KEEP : TRAINER_ADOPT);
 		trainer_apply(s->t, &rq);
 		blob_unref(rq.reduced);
 		wait_for(s, &s->applied, keep + 1);
@@ -289,11 +296,11 @@ static void late_progress_is_kept_or_not(void **state) {
 
 static void damaged_bytes_change_nothing(void **state) {
 	struct scene *s = *state;
-	trainer_train(s->t, 0, H);
-	trainer_encode(s->t, 0);
+	trainer_train(s->t, 0, 0, H);
+	trainer_encode(s->t, 0, false);
 	wait_for(s, &s->encoded, 1);
 	struct rv_hash before = global_full_hash(trainer_global(s->t));
-	struct trainer_apply rq = own_result(s, false);
+	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
 	rq.reduced->data[rq.reduced->bytes - 1] ^= 1;
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
@@ -376,8 +383,8 @@ static void nothing(void *ctx, const char *text) {
 /* Two steps, save, a new trainer, two more: the same gradient as four at once. */
 static void a_saved_replica_goes_on_exactly(void **state) {
 	struct scene *s = *state;
-	struct rv_hash want = by_hand(s, 1);
-	trainer_train(s->t, 0, H);
+	struct rv_hash want = by_hand(s, 1, 0);
+	trainer_train(s->t, 0, 0, H);
 	trainer_save(s->t); /* stops it at some step */
 	wait_for(s, &s->saved, 1);
 	struct state_replica_info info = s->snapshot->replica;
@@ -390,16 +397,104 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	trainer_resume(s->t, &found, nothing, NULL);
 	assert_int_equal(trainer_progress(s->t).steps_done, info.steps_done);
 	if (info.steps_done < H)
-		trainer_train(s->t, 0, H - info.steps_done);
-	trainer_encode(s->t, 0);
+		trainer_train(s->t, 0, info.steps_done, H - info.steps_done);
+	trainer_encode(s->t, 0, false);
 	wait_for(s, &s->encoded, 1);
-	struct trainer_apply rq = own_result(s, false);
+	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
 	struct rv_hash full = global_full_hash(trainer_global(s->t));
 	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
 	blob_unref(bytes);
+}
+
+/* ---- steps ahead of the outer step ----------------------------------------------------------------------------------
+ */
+
+enum { AHEAD = 3, OVERLAPPED_ROUNDS = 3 };
+
+static void apply_own_result(struct scene *s, enum trainer_adopt adopt) {
+	struct trainer_apply rq = own_result(s, adopt);
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.reduced);
+	wait_for(s, &s->applied, s->applied + 1);
+	assert_int_equal(s->err, RV_OK);
+}
+
+/* From its step `from` on to the steps ahead; what was encoded stays as it was. */
+static void train_ahead(struct scene *s, uint64_t round, uint64_t from) {
+	if (from < H)
+		trainer_train(s->t, round, from, H - from);
+	trainer_encode(s->t, round, true);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	struct rv_hash encoded = rv_hash_of(trainer_encoded(s->t), payload_bytes(s));
+	if (round + 1 < OVERLAPPED_ROUNDS) {
+		trainer_train(s->t, round + 1, 0, AHEAD);
+		wait_for(s, &s->trained, s->trained + 1);
+		assert_int_equal(s->steps_done, AHEAD);
+		assert_int_equal(trainer_progress(s->t).steps_done, H);
+		assert_int_equal(trainer_progress(s->t).global_step, (round + 1) * H + AHEAD);
+	}
+	struct rv_hash after = rv_hash_of(trainer_encoded(s->t), payload_bytes(s));
+	assert_memory_equal(after.b, encoded.b, RV_HASH_BYTES);
+}
+
+static void assert_ended_as_by_hand(struct scene *s, const struct rv_hash *want) {
+	struct rv_hash full = global_full_hash(trainer_global(s->t));
+	assert_memory_equal(full.b, want->b, RV_HASH_BYTES);
+}
+
+static void steps_ahead_are_what_they_are_by_hand(void **state) {
+	struct scene *s = *state;
+	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, AHEAD);
+	for (uint64_t r = 0; r < OVERLAPPED_ROUNDS; r++) {
+		train_ahead(s, r, r > 0 ? AHEAD : 0);
+		apply_own_result(s, TRAINER_ADOPT);
+		assert_int_equal(trainer_progress(s->t).steps_done, r + 1 < OVERLAPPED_ROUNDS ? AHEAD : 0);
+	}
+	assert_ended_as_by_hand(s, &want);
+}
+
+/* A process dies with steps ahead: the next one goes on from the copy of the encoding, and does them again. */
+static void steps_ahead_are_not_saved_but_done_again(void **state) {
+	struct scene *s = *state;
+	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, AHEAD);
+	train_ahead(s, 0, 0);
+	struct state_replica_info info = s->snapshot->replica;
+	struct blob *bytes = blob_ref(s->snapshot->replica_bytes);
+	replica_seal(bytes->data, info.payload_bytes);
+	trainer_save(s->t);
+	wait_for(s, &s->saved, 1);
+	assert_null(s->snapshot->replica_bytes);
+	assert_int_equal(s->snapshot->err, RV_OK);
+
+	trainer_free(s->t);
+	s->t = new_trainer(s);
+	struct statestore_found found = {.has_replica = true, .replica = info, .replica_payload = bytes->data};
+	assert_true(trainer_resume(s->t, &found, nothing, NULL).exact);
+	assert_int_equal(trainer_progress(s->t).steps_done, H);
+	for (uint64_t r = 0; r < OVERLAPPED_ROUNDS; r++) {
+		train_ahead(s, r, r > 0 ? AHEAD : H);
+		apply_own_result(s, TRAINER_ADOPT);
+	}
+	assert_ended_as_by_hand(s, &want);
+	blob_unref(bytes);
+}
+
+static void steps_ahead_of_a_late_worker_are_kept_or_not(void **state) {
+	struct scene *s = *state;
+	train_ahead(s, 0, 0);
+	uint64_t tokens = trainer_progress(s->t).tokens, per_step = tokens / H;
+	apply_own_result(s, TRAINER_KEEP);
+	assert_int_equal(trainer_progress(s->t).steps_done, H);
+	assert_int_equal(trainer_progress(s->t).tokens, tokens + AHEAD * per_step);
+	train_ahead(s, 1, H);
+	apply_own_result(s, TRAINER_DISCARD);
+	assert_int_equal(trainer_progress(s->t).steps_done, 0);
+	assert_int_equal(trainer_progress(s->t).tokens, 0);
+	const struct global_state *g = trainer_global(s->t);
+	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, g->cfg.n * sizeof(float));
 }
 
 static void held_out_loss_is_the_replicas(void **state) {
@@ -461,8 +556,8 @@ static void requests_need_no_memory(void **state) {
 	struct scene *s = *state;
 	for (int i = 1; i <= 2; i++) {
 		no_small_memory = true;
-		trainer_train(s->t, 0, 1);
-		trainer_encode(s->t, 0);
+		trainer_train(s->t, 0, 0, 1);
+		trainer_encode(s->t, 0, false);
 		trainer_evaluate(s->t, 1);
 		trainer_evaluate(s->t, 1);
 		trainer_save(s->t);
@@ -529,9 +624,9 @@ static void a_round_without_steps_has_no_loss(void **state) {
 	assert_true(isnan(trainer_progress(s->t).loss));
 	play_round(s, 0);
 	assert_true(isfinite(trainer_progress(s->t).last_round_loss));
-	trainer_encode(s->t, 1);
+	trainer_encode(s->t, 1, false);
 	wait_for(s, &s->encoded, s->encoded + 1);
-	struct trainer_apply rq = own_result(s, false);
+	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, s->applied + 1);
@@ -549,6 +644,9 @@ int main(void) {
 		T(theta0_is_installed_again),
 		T(a_base_is_installed_only_when_it_is_the_vouched_one),
 		T(a_saved_replica_goes_on_exactly),
+		T(steps_ahead_are_what_they_are_by_hand),
+		T(steps_ahead_are_not_saved_but_done_again),
+		T(steps_ahead_of_a_late_worker_are_kept_or_not),
 		T(held_out_loss_is_the_replicas),
 		T(initial_weights_of_a_peer_are_checked),
 		T(copies_of_the_replica_do_not_touch_each_other),

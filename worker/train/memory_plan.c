@@ -124,7 +124,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->copies = state + vectors(in, REPLICA_STATE_VECTORS * q->replicas);
 	} else {
 		p->exchange = WORKER_PAYLOADS * payload;
-		p->copies = state + vectors(in, REPLICA_STATE_VECTORS);
+		int replicas = q->run->overlap_steps > 0 ? 2 : 1; /* of a base, and of the next encoding */
+		p->copies = state + vectors(in, REPLICA_STATE_VECTORS * replicas);
 		if (strcmp(q->run->late, "keep") == 0)
 			p->copies += vectors(in, 1);
 	}

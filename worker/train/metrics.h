@@ -42,6 +42,7 @@ struct metrics_round {
 	uint64_t formula_bytes; /* sum: 2 (k-1)/k payload, what an ideal all-reduce of k participants sends */
 	int64_t compute_us;     /* of this round: inner steps, encoding, applying */
 	int64_t reduce_us;      /* of this round: from having encoded and the roster known to holding the whole result */
+	int64_t overlap_us;     /* of reduce_us: inner steps went on */
 	int64_t idle_us;        /* of this round: waiting for others */
 	int64_t wall_us;        /* since the process started */
 	int64_t checkpoint_us;  /* of compute_us: training stood still while its state was copied for the disk */
