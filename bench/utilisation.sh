@@ -6,17 +6,22 @@
 # What the prediction is given: the step time of that same run, and what an exchange costs on an unlimited line without
 # delay (`sync-ms`), from a first run. Nothing else is fitted: line, latency and headers come from the model.
 #
+# With --overlap every line is tried twice, without and with so many inner steps ahead while a round is exchanged; a line for
+# each pair says what that brings.
+#
 # Prints one JSON line per case, a table and a verdict, and fails when a ratio is off by more than 10 %. Leaves no process,
 # namespace or file behind, whatever ends it.
 set -euo pipefail
 
 usage() {
 	cat <<'USAGE'
-usage: bench/utilisation.sh [--cases RATE_MBIT:DELAY_MS,...] [--workers N,...] [--rounds N] [--steps N] [--config FILE]
+usage: bench/utilisation.sh [--cases RATE_MBIT:DELAY_MS,...] [--workers N,...] [--rounds N] [--steps N] [--overlap N]
+                            [--config FILE]
 
   --cases    lines to try (default: 20:0,20:20,50:20); delay is one way
   --workers  one or several numbers in 2..16, each on every line (default 2)
   --rounds   4..1000 (default 8)     --steps  inner steps H per round (default 12)
+  --overlap  each line also with so many inner steps during an exchange, 1..H-1 (overlap-steps)
   --config   more options of the run, as in run.conf (default: a model of 3.3 M parameters)
 
 Needs root, /dev/net/tun, iproute2, python3. About 20 seconds a case. RIVULET_BIN: where the programs are.
@@ -33,10 +38,10 @@ need_number() { # NAME VALUE MIN MAX
 }
 
 parse_options() {
-	cases=20:0,20:20,50:20 workers_list=2 rounds=8 steps=12 config=''
+	cases=20:0,20:20,50:20 workers_list=2 rounds=8 steps=12 overlap=0 config=''
 	while (($#)); do
 		case $1 in
-		--cases | --rounds | --steps | --config)
+		--cases | --rounds | --steps | --overlap | --config)
 			[ $# -ge 2 ] || fail "$1 needs a value"
 			printf -v "${1#--}" %s "$2"
 			shift 2
@@ -57,6 +62,7 @@ parse_options() {
 	done
 	need_number --rounds "$rounds" 4 1000
 	need_number --steps "$steps" 1 10000
+	need_number --overlap "$overlap" 0 $((steps - 1))
 	[ -z "$config" ] || [ -r "$config" ] || fail "--config $config: cannot be read"
 	[[ $cases =~ ^[0-9.]+:[0-9.]+(,[0-9.]+:[0-9.]+)*$ ]] || fail "--cases $cases: must be RATE_MBIT:DELAY_MS,... such as 20:0,50:20"
 	[ "$(id -u)" = 0 ] || fail "network namespaces need root"
@@ -115,8 +121,9 @@ make_net() { # RATE_MBIT DELAY_MS: a device of 10.86.0.i in every namespace
 	done
 }
 
-start_coordinator() {
-	"$bin/rivulet-coordinator" new-run --dir "$case_dir/coordinator" --config "$dir/run.conf" >"$case_dir/new-run.log" 2>&1 ||
+start_coordinator() { # OVERLAP
+	(cat "$dir/run.conf" && echo "overlap-steps = $1") >"$case_dir/run.conf"
+	"$bin/rivulet-coordinator" new-run --dir "$case_dir/coordinator" --config "$case_dir/run.conf" >"$case_dir/new-run.log" 2>&1 ||
 		fail "the run could not be made: $(tail -n 3 "$case_dir/new-run.log")"
 	start "$case_dir/coordinator.log" ip netns exec "${prefix}1" "$bin/rivulet-coordinator" serve \
 		--dir "$case_dir/coordinator" --listen 10.86.0.1:7433
@@ -142,11 +149,11 @@ all_rounds_done() {
 	done
 }
 
-run_case() { # RATE_MBIT DELAY_MS
-	case_dir=$dir/$workers-$1-$2
+run_case() { # RATE_MBIT DELAY_MS OVERLAP
+	case_dir=$dir/$workers-$1-$2-$3
 	mkdir "$case_dir"
 	make_net "$1" "$2"
-	start_coordinator
+	start_coordinator "$3"
 	start_workers
 	wait_for "the end of $rounds rounds of $workers workers at $1 Mbit/s, $2 ms" $((60 + 20 * rounds)) all_rounds_done
 	end_children
@@ -165,27 +172,31 @@ wall = sum(walls) / len(walls) * 1e-6
 compute = sum(max(r[i]["compute_us"] for r in rounds) for i in range(2, n)) * 1e-6
 mean = sum(r[i]["compute_us"] for r in rounds for i in range(2, n)) * 1e-6 / len(rounds)
 reduce = sum(r[i]["reduce_us"] for r in rounds for i in range(2, n)) * 1e-6 / len(rounds)
+hidden = sum(r[i]["overlap_us"] for r in rounds for i in range(2, n)) * 1e-6 / len(rounds)
 print(json.dumps({"rounds": n - 2, "wall_s": wall / (n - 2), "compute_s": compute / (n - 2), "mean_compute_s": mean / (n - 2),
-                  "reduce_s": reduce / (n - 2), "params": run["n_params"], "bits": run["payload_bytes"] * 8 / run["n_params"],
+                  "reduce_s": reduce / (n - 2), "overlap_s": hidden / (n - 2), "params": run["n_params"], "bits": run["payload_bytes"] * 8 / run["n_params"],
                   "steps": run["steps_per_round"]}))
 PYTHON
 }
 
-predict_and_print() { # RATE_MBIT DELAY_MS MEASURED_JSON
+predict_and_print() { # RATE_MBIT DELAY_MS OVERLAP MEASURED_JSON
 	python3 - "$bin/rivulet" "$workers" "$sync_ms" "$@" <<'PYTHON'
 import json, subprocess, sys
-rivulet, workers, sync_ms, rate, delay, text = sys.argv[1:]
+rivulet, workers, sync_ms, rate, delay, overlap, text = sys.argv[1:]
+method = ["diloco"] if overlap == "0" else ["streaming", "--fragments", "1", "--overlap", overlap]
+ahead = "" if overlap == "0" else f", {overlap} steps ahead"
 m = json.loads(text)
 answer = json.loads(subprocess.run(
-    [rivulet, "simulate", "--method", "diloco", "--format", "json", "--layers", "1", "--workers", workers, "--params",
+    [rivulet, "simulate", "--method", *method, "--format", "json", "--layers", "1", "--workers", workers, "--params",
      f"{m['params']:.0f}", "--bits", f"{m['bits']:.6f}", "--steps-per-round", str(m["steps"]), "--step-time-ms",
      f"{m['compute_s'] / m['steps'] * 1e3:.6f}", "--rate", f"{rate}mbit", "--latency-ms", delay, "--sync-ms", sync_ms],
     check=True, capture_output=True, text=True).stdout)
 measured, predicted = m["compute_s"] / m["wall_s"], answer["utilisation"]
-print(json.dumps({"bench": "utilisation", "case": f"{workers} workers, H {m['steps']}, {rate} Mbit/s, {delay} ms", "predicted": round(predicted, 4),
+print(json.dumps({"bench": "utilisation", "case": f"{workers} workers, H {m['steps']}, {rate} Mbit/s, {delay} ms{ahead}", "predicted": round(predicted, 4),
                   "measured": round(measured, 4), "ratio": round(predicted / measured, 3), "rounds": m["rounds"],
                   "compute_s": round(m["compute_s"], 3), "exchange_s": round(m["wall_s"] - m["compute_s"], 3),
-                  "predicted_exchange_s": round(m["compute_s"] * (1 / predicted - 1), 3), "reduce_s": round(m["reduce_s"], 3)}))
+                  "predicted_exchange_s": round(m["compute_s"] * (1 / predicted - 1), 3), "reduce_s": round(m["reduce_s"], 3),
+                  "overlap_s": round(m["overlap_s"], 3)}))
 PYTHON
 }
 
@@ -212,17 +223,33 @@ min-workers = $workers
 CONF
 }
 
+print_gain() { # of the last two results: without overlap, and with
+	tail -n 2 "$dir/results" | python3 -c '
+import json, sys
+without, ahead = (json.loads(line) for line in sys.stdin)
+print(json.dumps({"bench": "utilisation", "case": "gain: " + ahead["case"], "without": without["measured"], "with": ahead["measured"],
+                  "ratio": round(ahead["measured"] / without["measured"], 3)}))'
+}
+
+try_line() { # RATE_MBIT DELAY_MS
+	run_case "$1" "$2" 0
+	predict_and_print "$1" "$2" 0 "$(measure)" | tee -a "$dir/results"
+	((overlap > 0)) || return 0
+	run_case "$1" "$2" "$overlap"
+	predict_and_print "$1" "$2" "$overlap" "$(measure)" | tee -a "$dir/results"
+	print_gain
+}
+
 # The fixed cost of an exchange from an unlimited line, then every case.
 run_cases() {
 	local one measured
 	write_config
-	run_case 0 0
+	run_case 0 0 0
 	measured=$(measure)
 	sync_ms=$(python3 -c 'import json, sys; m = json.loads(sys.argv[1]); print((m["wall_s"] - m["compute_s"]) * 1e3)' "$measured")
 	printf '{"bench":"utilisation","case":"%s workers, unlimited, 0 ms","sync_ms":%s,"measured":%s}\n' "$workers" "$sync_ms" "$measured"
 	for one in ${cases//,/ }; do
-		run_case "${one%:*}" "${one#*:}"
-		predict_and_print "${one%:*}" "${one#*:}" "$(measure)" | tee -a "$dir/results"
+		try_line "${one%:*}" "${one#*:}"
 	done
 }
 

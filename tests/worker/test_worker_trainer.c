@@ -532,7 +532,7 @@ static void a_copy_is_of_the_moment_it_was_asked_for(void **state) {
 	struct scene *s = *state;
 	copies_are_slow = true;
 	play_round(s, 0);
-	trainer_train(s->t, 1, H);
+	trainer_train(s->t, 1, 0, H);
 	wait_for(s, &s->trained, 2);
 	copies_are_slow = false;
 	assert_int_equal(s->steps_done, H);
