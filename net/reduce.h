@@ -30,8 +30,9 @@
 /* What the all-reduce must know of the encoding: nothing but sizes and the owner's reduction. Given by the worker. */
 struct reduce_codec {
 	void *ctx;
-	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);  /* encoded size, <= NET_MAX_CHUNK_BYTES */
-	size_t (*chunk_offset)(void *ctx, uint32_t chunk); /* in an encoded vector */
+	/* Of a contribution: encoded size, <= NET_MAX_CHUNK_BYTES, and where it lies in an encoded vector. */
+	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);
+	size_t (*chunk_offset)(void *ctx, uint32_t chunk);
 	/* Mean of n_in encoded chunks in the order given -> out. RV_E_CORRUPT: input *bad is not an encoding. RV_E_RANGE:
 	 * the mean has none, because of input *bad: its values are too large to be averaged. *bad = -1 with any fault: of
 	 * no input, but our own (memory). */
@@ -39,6 +40,9 @@ struct reduce_codec {
 						  uint8_t *out, int *bad, struct rv_errtext *et);
 	/* Whether `data`, an owner's reduction of the chunk, can be decoded by everybody who is to apply it. */
 	enum rv_err (*check)(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et);
+	/* The same two of a mean, where it is encoded differently; NULL: it is not. */
+	size_t (*mean_bytes)(void *ctx, uint32_t chunk);
+	size_t (*mean_offset)(void *ctx, uint32_t chunk);
 };
 
 /* One message between participants, decoded. `data` borrows: from the caller in reduce_receive, from the core in
@@ -69,7 +73,7 @@ struct reduce_config {
 	int64_t ping_interval_us;
 };
 
-/* Memory is the caller's. `own` and `reduced` hold one encoded vector; `held` holds NET_MAX_MEMBERS-wide contributions:
+/* Memory is the caller's. `own` holds one encoded vector, `reduced` one encoded mean; `held` holds NET_MAX_MEMBERS-wide contributions:
  * held[m] is where the encoded vector of roster *member number* m lives (only the chunks that we own are ever touched,
  * so lazily-committed memory is fine). `flags` holds reduce_flags_bytes(n_chunks). */
 struct reduce_memory {

@@ -6,8 +6,14 @@
 
 #include <string.h>
 
-static size_t offset_of(const struct reduce *r, uint32_t chunk) {
-	return r->cfg.codec.chunk_offset(r->cfg.codec.ctx, chunk);
+size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk) {
+	const struct reduce_codec *k = &r->cfg.codec;
+	return type == REDUCE_GATHER && k->mean_bytes ? k->mean_bytes(k->ctx, chunk) : k->chunk_bytes(k->ctx, chunk);
+}
+
+size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk) {
+	const struct reduce_codec *k = &r->cfg.codec;
+	return type == REDUCE_GATHER && k->mean_offset ? k->mean_offset(k->ctx, chunk) : k->chunk_offset(k->ctx, chunk);
 }
 
 /* Our own contribution is always there. */
@@ -41,12 +47,12 @@ static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
  * the contribution that caused it, or -1: none did. */
 static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t chunk, int *bad, struct rv_errtext *et) {
 	const uint8_t *in[NET_MAX_MEMBERS];
-	size_t offset = offset_of(r, chunk);
+	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, chunk);
+	uint8_t *mean = r->mem.reduced + reduce_chunk_offset(r, REDUCE_GATHER, chunk);
 	for (int i = 0; i < r->n_members; i++)
 		in[i] = (i == r->self ? r->mem.own : r->mem.held[r->members[i]]) + offset;
 	*bad = -1;
-	enum rv_err e =
-		r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, r->weights, r->n_members, r->mem.reduced + offset, bad, et);
+	enum rv_err e = r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, r->weights, r->n_members, mean, bad, et);
 	RV_ASSERT(e != RV_E_CORRUPT || *bad != r->self); /* we encoded that ourselves */
 	if (e != RV_OK) {
 		if (*bad >= 0 && *bad != r->self)
@@ -89,7 +95,7 @@ static bool same_bytes(const uint8_t *vector, size_t offset, const struct reduce
 enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
 									 struct rv_errtext *et) {
 	uint32_t c = msg->chunk;
-	size_t offset = offset_of(r, c);
+	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, c);
 	if (reduce_bit(r->held[m], c)) {
 		r->info.ignored_messages++;
 		if (!same_bytes(r->mem.held[m], offset, msg))
@@ -113,7 +119,7 @@ enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t 
 enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
 								struct rv_errtext *et) {
 	uint32_t c = msg->chunk;
-	size_t offset = offset_of(r, c);
+	size_t offset = reduce_chunk_offset(r, REDUCE_GATHER, c);
 	if (reduce_bit(r->reduced, c)) {
 		r->info.ignored_messages++;
 		if (!same_bytes(r->mem.reduced, offset, msg))

@@ -10,7 +10,7 @@ static enum rv_err check_chunk(const struct reduce *r, const char *what, const s
 							   struct rv_errtext *et) {
 	if (m->chunk >= r->cfg.n_chunks)
 		return rv_fail(et, RV_E_PROTOCOL, "%s: chunk %u of %u", what, m->chunk, r->cfg.n_chunks);
-	size_t want = r->cfg.codec.chunk_bytes(r->cfg.codec.ctx, m->chunk);
+	size_t want = reduce_chunk_bytes(r, m->type, m->chunk);
 	if (m->data_bytes != want)
 		return rv_fail(et, RV_E_PROTOCOL, "%s: chunk %u has %u bytes, must be %zu", what, m->chunk, m->data_bytes,
 					   want);

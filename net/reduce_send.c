@@ -52,12 +52,11 @@ static void count_sent(struct reduce *r, uint32_t m, const struct reduce_msg *ms
 }
 
 static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, struct reduce_msg *out) {
-	const struct reduce_codec *k = &r->cfg.codec;
 	const uint8_t *vector = type == REDUCE_SCATTER ? r->mem.own : r->mem.reduced;
 	out->type = type;
 	out->chunk = chunk;
-	out->data = vector + k->chunk_offset(k->ctx, chunk);
-	out->data_bytes = (uint32_t)k->chunk_bytes(k->ctx, chunk);
+	out->data = vector + reduce_chunk_offset(r, type, chunk);
+	out->data_bytes = (uint32_t)reduce_chunk_bytes(r, type, chunk);
 	reduce_bit_set(r->delivered[r->members[to]], chunk);
 	r->peers[r->members[to]].sent_bulk = true;
 	count_sent(r, r->members[to], out);

@@ -69,6 +69,9 @@ static inline struct reduce_peer *reduce_peer_at(struct reduce *r, int index) {
 
 /* ---- reduce_chunks.c: contributions, means, bitmaps ---- */
 
+/* Of a chunk as messages of that type (SCATTER, GATHER) carry it: its size, and where it lies in the vector. */
+size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk);
+size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk);
 /* Recounts what every peer owes us, and reduces whatever is complete. After a change of roster. */
 void reduce_chunks_begin(struct reduce *r, int64_t now_us);
 /* Stores one contribution of member `m` and reduces the chunk when it was the last. RV_E_PROTOCOL: it differs from the

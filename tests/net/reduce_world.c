@@ -25,6 +25,14 @@ static size_t codec_offset(void *ctx, uint32_t chunk) {
 	return (size_t)chunk * WORLD_CHUNK_BYTES;
 }
 
+static size_t mean_bytes(void *ctx, uint32_t chunk) {
+	return world_mean_bytes(ctx, chunk);
+}
+
+static size_t mean_offset(void *ctx, uint32_t chunk) {
+	return (size_t)chunk * (WORLD_CHUNK_BYTES + ((const struct world *)ctx)->mean_more);
+}
+
 static enum rv_err codec_reduce(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 								uint8_t *out, int *bad, struct rv_errtext *et) {
 	for (int i = 0; i < n_in; i++) {
@@ -34,10 +42,10 @@ static enum rv_err codec_reduce(void *ctx, uint32_t chunk, const uint8_t *const 
 		enum rv_err e = in[i][0] == WORLD_CORRUPT ? RV_E_CORRUPT : in[i][0] == WORLD_HUGE ? RV_E_RANGE : RV_E_NOMEM;
 		return rv_fail(et, e, "contribution %d of chunk %u", i, chunk);
 	}
-	for (size_t k = 0; k < world_chunk_bytes(ctx, chunk); k++) {
+	for (size_t k = 0; k < world_mean_bytes(ctx, chunk); k++) {
 		unsigned sum = 0;
 		for (int i = 0; i < n_in; i++)
-			sum = sum * 31 + weights[i] * in[i][k] + 1;
+			sum = sum * 31 + weights[i] * in[i][k % world_chunk_bytes(ctx, chunk)] + 1;
 		out[k] = (uint8_t)(sum ^ (sum >> 8));
 	}
 	return RV_OK;
@@ -52,6 +60,10 @@ static enum rv_err codec_check(void *ctx, uint32_t chunk, const uint8_t *data, s
 
 size_t world_chunk_bytes(const struct world *w, uint32_t chunk) {
 	return chunk + 1 == w->n_chunks ? WORLD_CHUNK_BYTES - 7 : WORLD_CHUNK_BYTES;
+}
+
+size_t world_mean_bytes(const struct world *w, uint32_t chunk) {
+	return world_chunk_bytes(w, chunk) + w->mean_more;
 }
 
 static void fill_own(struct world_node *node) {
@@ -130,6 +142,7 @@ struct world *world_new(int n_nodes, uint32_t n_chunks, uint64_t seed) {
 	RV_ASSERT(reduce_flags_bytes(n_chunks) <= sizeof w->nodes[0].flags);
 	w->n_nodes = n_nodes;
 	w->n_chunks = n_chunks;
+	w->mean_more = seed % 3 == 2 ? WORLD_MEAN_MORE : 0;
 	w->rng = rv_rng_of(seed, 1);
 	w->now_us = 1000;
 	for (int i = 0; i < n_nodes; i++) {
@@ -159,6 +172,10 @@ static void init_node(struct world *w, struct world_node *node) {
 								.silence_us = WORLD_SILENCE_US,
 								.stall_us = WORLD_STALL_US,
 								.ping_interval_us = WORLD_PING_US};
+	if (w->mean_more > 0) {
+		cfg.codec.mean_bytes = mean_bytes;
+		cfg.codec.mean_offset = mean_offset;
+	}
 	struct reduce_memory mem = {.own = node->own, .reduced = node->reduced, .flags = node->flags};
 	for (int i = 0; i < w->n_nodes; i++)
 		mem.held[w->nodes[i].member] = node->held[i];
@@ -349,7 +366,7 @@ bool world_run(struct world *w, int ticks) {
 }
 
 void world_check_result(const struct world *w) {
-	uint8_t want[WORLD_CHUNK_BYTES];
+	uint8_t want[WORLD_CHUNK_BYTES + WORLD_MEAN_MORE];
 	const uint8_t *in[WORLD_MAX_NODES];
 	uint32_t weights[WORLD_MAX_NODES];
 	int bad;
@@ -361,6 +378,7 @@ void world_check_result(const struct world *w) {
 		assert_int_equal(codec_reduce((void *)(uintptr_t)w, c, in, weights, w->doc.n_members, want, &bad, NULL), RV_OK);
 		for (int i = 0; i < w->n_nodes; i++)
 			if (w->nodes[i].alive)
-				assert_memory_equal(w->nodes[i].reduced + codec_offset(NULL, c), want, world_chunk_bytes(w, c));
+				assert_memory_equal(w->nodes[i].reduced + mean_offset((void *)(uintptr_t)w, c), want,
+									world_mean_bytes(w, c));
 	}
 }

@@ -11,6 +11,7 @@ enum {
 	WORLD_MAX_NODES = 8,
 	WORLD_MAX_CHUNKS = 64,
 	WORLD_CHUNK_BYTES = 24, /* the last chunk is shorter */
+	WORLD_MEAN_MORE = 11,   /* bytes that a mean has more than a contribution, in some worlds */
 	WORLD_WINDOW = 3,       /* frames in flight on one link, one way */
 	WORLD_SILENCE_US = 4000000,
 	WORLD_STALL_US = 6000000,
@@ -38,7 +39,7 @@ struct world_node {
 	struct reduce *reduce;
 	void *memory;
 	uint8_t own[WORLD_MAX_CHUNKS * WORLD_CHUNK_BYTES];
-	uint8_t reduced[WORLD_MAX_CHUNKS * WORLD_CHUNK_BYTES];
+	uint8_t reduced[WORLD_MAX_CHUNKS * (WORLD_CHUNK_BYTES + WORLD_MEAN_MORE)];
 	uint8_t held[WORLD_MAX_NODES][WORLD_MAX_CHUNKS * WORLD_CHUNK_BYTES];
 	_Alignas(8) uint8_t flags[16384];
 };
@@ -46,6 +47,7 @@ struct world_node {
 struct world {
 	int n_nodes;
 	uint32_t n_chunks;
+	size_t mean_more; /* 0, or WORLD_MEAN_MORE */
 	struct rv_rng rng;
 	int64_t now_us;
 	uint64_t delivered;   /* frames */
@@ -56,8 +58,8 @@ struct world {
 	bool up[WORLD_MAX_NODES][WORLD_MAX_NODES];                 /* symmetric */
 };
 
-/* Nodes have member numbers 3 i + 1, own vectors that depend on the member only, weights 1 + i % 3, and random shards.
- * Nobody has started, all links are up. */
+/* Nodes have member numbers 3 i + 1, own vectors that depend on the member only, weights 1 + i % 3, and random shards. In
+ * worlds of every third seed a mean is encoded differently. Nobody has started, all links are up. */
 struct world *world_new(int n_nodes, uint32_t n_chunks, uint64_t seed);
 void world_free(struct world *w);
 
@@ -81,8 +83,9 @@ void world_pass_time(struct world *w);
 
 /* Roster index in the current document -> node. */
 int world_node_at(const struct world *w, int index);
-int world_index_of(const struct world *w, int node); /* -1: not in the roster */
-size_t world_chunk_bytes(const struct world *w, uint32_t chunk);
+int world_index_of(const struct world *w, int node);             /* -1: not in the roster */
+size_t world_chunk_bytes(const struct world *w, uint32_t chunk); /* of a contribution */
+size_t world_mean_bytes(const struct world *w, uint32_t chunk);
 /* Asserts that every living node ended with the reference mean over the current document's roster. */
 void world_check_result(const struct world *w);
 

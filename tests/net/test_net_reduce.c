@@ -23,8 +23,8 @@ static uint64_t expected_tx(const struct world *w, int node) {
 	for (int g = 0; g < w->doc.n_ranges; g++)
 		for (uint32_t c = w->doc.ranges[g].first; c < w->doc.ranges[g].first + w->doc.ranges[g].count; c++) {
 			bool mine = w->doc.ranges[g].owner == world_index_of(w, node);
-			uint64_t copies = mine ? (uint64_t)w->n_nodes - 1 : 1;
-			bytes += copies * (FRAME_HEADER_BYTES + world_chunk_bytes(w, c));
+			bytes += mine ? ((uint64_t)w->n_nodes - 1) * (FRAME_HEADER_BYTES + world_mean_bytes(w, c))
+						  : FRAME_HEADER_BYTES + world_chunk_bytes(w, c);
 		}
 	return bytes;
 }
@@ -48,8 +48,8 @@ static void test_every_size_gives_the_mean(void **state) {
 				rx += info.rx_bytes;
 			}
 			/* 2 (N-1) payloads in all, 2 (N-1)/N each on average, and one header a chunk. */
-			size_t payload = (size_t)n_chunks * WORLD_CHUNK_BYTES - 7;
-			assert_int_equal(tx, 2 * (uint64_t)(n - 1) * payload + frames * FRAME_HEADER_BYTES);
+			size_t payload = (size_t)n_chunks * WORLD_CHUNK_BYTES - 7, mean = payload + n_chunks * w->mean_more;
+			assert_int_equal(tx, (uint64_t)(n - 1) * (payload + mean) + frames * FRAME_HEADER_BYTES);
 			assert_int_equal(rx, tx);
 			assert_int_equal(w->data_frames, frames);
 			world_free(w);
