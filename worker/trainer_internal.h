@@ -49,7 +49,6 @@ struct trainer {
 	uint8_t *encoded;
 	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
 	struct copier *copier;
-	struct trainer_snapshot *copying; /* what the copier is at, or was last */
 	/* The last copies: their memory is used again when nobody else has it any more. */
 	struct blob *spare_replica, *spare_base;
 

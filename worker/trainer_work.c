@@ -124,18 +124,23 @@ static bool is_on_a_device(struct trainer *t) {
 	return replica_device_theta(t->replica, &be) != NULL;
 }
 
-/* On the copier's thread. The replica first: an inner step waits for it, and an outer step for the base. */
-static void copy_vectors(void *ctx) {
-	struct trainer *t = ctx;
-	struct trainer_snapshot *s = t->copying;
+/* The replica first: an inner step waits for it, and an outer step for the base. */
+static int parts_of(struct trainer *t, const struct trainer_snapshot *s, struct copy_part *parts) {
 	const struct global_state *g = &t->global;
-	size_t vector = g->cfg.n * sizeof(float);
+	struct replica_vector list[REPLICA_MAX_VECTORS];
+	int n = 0, n_list = 0;
 	if (s->replica_bytes && !is_on_a_device(t))
-		replica_copy_vectors(t->replica, s->replica_bytes->data);
-	if (s->has_base)
-		memcpy(s->base.theta, g->theta, vector);
-	for (int k = 0; s->has_base && k < g->cfg.optimizer->n_states; k++)
-		memcpy(s->base.state[k], g->state[k], vector);
+		n_list = replica_vectors(t->replica, s->replica_bytes->data, list);
+	for (int i = 0; i < n_list; i++)
+		parts[n++] = (struct copy_part){list[i].to, list[i].from, list[i].bytes};
+	for (int k = -1; s->has_base && k < g->cfg.optimizer->n_states; k++)
+		parts[n++] = (struct copy_part){k < 0 ? s->base.theta : s->base.state[k], k < 0 ? g->theta : g->state[k],
+										g->cfg.n * sizeof(float)};
+	return n;
+}
+
+static void on_copied(void *snapshot) {
+	struct trainer_snapshot *s = snapshot;
 	pthread_mutex_lock(&s->lock);
 	s->copied = true;
 	pthread_cond_broadcast(&s->is_copied);
@@ -175,10 +180,9 @@ static void take_snapshot(struct request *rq, bool base, bool replica) {
 		begin_replica(s, t);
 	if (s && s->replica_bytes && is_on_a_device(t))
 		replica_copy_vectors(t->replica, s->replica_bytes->data);
-	copier_wait(t->copier);
-	t->copying = s;
+	struct copy_part parts[COPIER_MAX_PARTS];
 	if (s)
-		copier_start(t->copier, copy_vectors, t);
+		copier_start(t->copier, parts, parts_of(t, s, parts), on_copied, s);
 	count_standstill(t, started_us);
 }
 

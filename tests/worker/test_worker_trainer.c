@@ -7,7 +7,6 @@
 #include "worker/trainer.h"
 
 #include <math.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,29 +35,37 @@ void *__wrap_aligned_alloc(size_t align, size_t n) {
 
 /* While it is set a copy begins only when somebody waits for its end: as late as can be. */
 static atomic_bool copies_are_slow;
-static atomic_int waiters; /* since the last copy was started */
+static struct {
+	struct copier *c; /* NULL: nothing is put off */
+	struct copy_part parts[COPIER_MAX_PARTS];
+	int n;
+	void (*done)(void *ctx);
+	void *ctx;
+} put_off; /* the trainer thread's */
 
-void __real_copier_start(struct copier *c, void (*run)(void *ctx), void *ctx);
+void __real_copier_start(struct copier *c, const struct copy_part *parts, int n, void (*done)(void *ctx), void *ctx);
 void __real_copier_wait(struct copier *c);
-void __real_replica_copy_vectors(const struct replica *r, uint8_t *out);
-void __wrap_copier_start(struct copier *c, void (*run)(void *ctx), void *ctx);
+void __wrap_copier_start(struct copier *c, const struct copy_part *parts, int n, void (*done)(void *ctx), void *ctx);
 void __wrap_copier_wait(struct copier *c);
-void __wrap_replica_copy_vectors(const struct replica *r, uint8_t *out);
 
-void __wrap_copier_start(struct copier *c, void (*run)(void *ctx), void *ctx) {
-	atomic_store(&waiters, 0);
-	__real_copier_start(c, run, ctx);
+void __wrap_copier_start(struct copier *c, const struct copy_part *parts, int n, void (*done)(void *ctx), void *ctx) {
+	__wrap_copier_wait(c);
+	if (!copies_are_slow) {
+		__real_copier_start(c, parts, n, done, ctx);
+		return;
+	}
+	put_off.c = c;
+	memcpy(put_off.parts, parts, (size_t)n * sizeof parts[0]);
+	put_off.n = n;
+	put_off.done = done;
+	put_off.ctx = ctx;
 }
 
 void __wrap_copier_wait(struct copier *c) {
-	atomic_fetch_add(&waiters, 1);
+	if (put_off.c)
+		__real_copier_start(put_off.c, put_off.parts, put_off.n, put_off.done, put_off.ctx);
+	put_off.c = NULL;
 	__real_copier_wait(c);
-}
-
-void __wrap_replica_copy_vectors(const struct replica *r, uint8_t *out) {
-	while (copies_are_slow && atomic_load(&waiters) == 0)
-		sched_yield();
-	__real_replica_copy_vectors(r, out);
 }
 
 struct scene {

@@ -107,12 +107,20 @@ void replica_watch(struct replica *r, const atomic_bool *stop);
  * unchanged. */
 size_t replica_state_bytes(const struct replica *r);
 void replica_save(struct replica *r, uint8_t *out);
-/* The same in three parts: what changes with every batch that is read; the vectors, which may be copied on any thread
- * while nothing but gradients and evaluations are computed, if their memory is the host's (replica_device_theta is
- * NULL); and the hash over its n bytes, which needs no replica and may run on any thread. */
+/* The same in three parts: what changes with every batch that is read; the vectors; and the hash over its n bytes, which
+ * needs no replica and may run on any thread. */
 void replica_copy_head(const struct replica *r, uint8_t *out);
 void replica_copy_vectors(const struct replica *r, uint8_t *out);
 void replica_seal(uint8_t *copy, size_t n);
+/* Which vectors that copies, where their memory is the host's (replica_device_theta is NULL): anybody may copy them while
+ * nothing but gradients and evaluations are computed. Returns how many. */
+struct replica_vector {
+	uint8_t *to;
+	const float *from;
+	size_t bytes;
+};
+enum { REPLICA_MAX_VECTORS = 33 };
+int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]);
 /* What needs no replica: the hash. RV_E_CORRUPT. */
 enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et);
 enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et);

@@ -46,16 +46,37 @@ void replica_copy_head(const struct replica *r, uint8_t *out) {
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
 }
 
-void replica_copy_vectors(const struct replica *r, uint8_t *out) {
+/* theta, then of each part its slices of m and v; on the part's device. */
+static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
+						struct backend *on[REPLICA_MAX_VECTORS]) {
+	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * COMM_MAX_MEMBERS, "theta, and m and v of each part");
 	size_t vector = r->n * sizeof(float);
 	uint8_t *theta = out + STATE_HEADER_BYTES;
-	r->parts[0].be->ops->download(r->parts[0].be, theta, r->parts[0].theta, vector);
+	int n = 0;
+	on[n] = r->parts[0].be;
+	list[n++] = (struct replica_vector){theta, r->parts[0].theta, vector};
 	for (int i = 0; i < r->n_parts; i++) {
 		const struct replica_part *p = &r->parts[i];
 		size_t at = p->slice.begin * sizeof(float), bytes = (p->slice.end - p->slice.begin) * sizeof(float);
-		p->be->ops->download(p->be, theta + vector + at, p->m, bytes);
-		p->be->ops->download(p->be, theta + 2 * vector + at, p->v, bytes);
+		on[n] = on[n + 1] = p->be;
+		list[n++] = (struct replica_vector){theta + vector + at, p->m, bytes};
+		list[n++] = (struct replica_vector){theta + 2 * vector + at, p->v, bytes};
 	}
+	return n;
+}
+
+int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]) {
+	struct backend *on[REPLICA_MAX_VECTORS];
+	RV_ASSERT(r->mirror == NULL);
+	return list_vectors(r, out, list, on);
+}
+
+void replica_copy_vectors(const struct replica *r, uint8_t *out) {
+	struct replica_vector list[REPLICA_MAX_VECTORS];
+	struct backend *on[REPLICA_MAX_VECTORS];
+	int n = list_vectors(r, out, list, on);
+	for (int i = 0; i < n; i++)
+		on[i]->ops->download(on[i], list[i].to, list[i].from, list[i].bytes);
 }
 
 void replica_seal(uint8_t *copy, size_t n) {
