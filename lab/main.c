@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
 		.examples =
 			"    rivulet train --data book.txt --workers 4 --out runs/diloco\n"
 			"    rivulet train --data book.txt --workers 4 --method ddp --out runs/ddp\n"
-			"    rivulet sweep --data book.txt --sync-every 1,8,32 --workers 2,4 --seed 1,2,3 --out runs/sweep\n"
+			"    rivulet sweep --data book.txt --sync-every 1,8,32 --workers 2,4 --seed 1,2,3 --total-steps 960\n"
 			"    rivulet report runs/diloco runs/ddp --out report.html\n"
 			"    rivulet sample runs/diloco --prompt 'Once upon' --tokens 200\n"
 			"    rivulet simulate --params 124M --rate 20mbit\n",

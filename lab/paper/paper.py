@@ -293,7 +293,7 @@ def parse():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=pathlib.Path, default=TOP / "runs" / "paper", help="where everything goes (runs/paper)")
     p.add_argument("--data", type=pathlib.Path, help="a text (default: the Perl documentation that Debian ships)")
-    p.add_argument("--seeds", type=int, default=3, help="runs of each configuration (3)")
+    p.add_argument("--seeds", type=int, default=4, help="runs of each configuration (4)")
     p.add_argument("--jobs", type=int, default=0, help="runs at a time, of one thread each (0: as many as there are cores)")
     p.add_argument("--bin", type=pathlib.Path, default=TOP / "build" / "release" / "bin", help="where the programs are")
     p.add_argument("more", nargs="*", metavar="-- OPTION", help="options for both sweeps, such as --total-steps 2048")
