@@ -1,6 +1,7 @@
 /* api.c: see api.h. */
 #include "coordinator/api.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "coordinator/dashboard.h"
@@ -33,6 +34,7 @@ struct held {
 	struct api *api;
 	struct held *next, *prev;
 	struct evhttp_request *rq;
+	uint8_t key[NET_KEY_BYTES]; /* the sender's */
 	uint64_t after;
 	uint32_t version; /* of the protocol: what the document shall be encoded in */
 	int64_t until_us;
@@ -119,8 +121,21 @@ static void unlink_held(struct held *h) {
 
 /* The connection is gone, and the request with it. */
 static void on_closed(struct evhttp_connection *ec, void *held) {
+	struct held *h = held;
+	struct api *a = h->api;
+	uint8_t key[NET_KEY_BYTES];
 	(void)ec;
-	unlink_held(held);
+	memcpy(key, h->key, sizeof key);
+	unlink_held(h);
+	service_listens(a->service, rv_clock_monotonic_us(), key, false);
+	a->changed(a->owner);
+}
+
+void api_end_waiting(struct api *a) {
+	while (a->held != NULL) {
+		evhttp_connection_set_closecb(evhttp_request_get_connection(a->held->rq), NULL, NULL);
+		unlink_held(a->held);
+	}
 }
 
 static void send_document(struct api *a, struct evhttp_request *rq, uint32_t version) {
@@ -151,6 +166,8 @@ static void hold(struct api *a, const struct request *q, uint64_t after, uint32_
 	if (a->held != NULL)
 		a->held->prev = h;
 	a->held = h;
+	memcpy(h->key, q->key, sizeof h->key);
+	service_listens(a->service, q->now_us, q->key, true);
 	evhttp_connection_set_closecb(evhttp_request_get_connection(q->rq), on_closed, h);
 }
 
@@ -441,9 +458,6 @@ enum rv_err api_new(struct service *service, struct connections *connections, co
 void api_free(struct api *a) {
 	if (a == NULL)
 		return;
-	for (struct held *h = a->held, *next; h != NULL; h = next) {
-		next = h->next;
-		free(h);
-	}
+	RV_ASSERT(a->held == NULL);
 	free(a);
 }

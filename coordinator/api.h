@@ -33,7 +33,9 @@ struct api;
 /* All are borrowed. changed(owner): a request was served, so deadlines may have moved. */
 enum rv_err api_new(struct service *service, struct connections *connections, const uint8_t run_key[NET_KEY_BYTES],
 					void (*changed)(void *owner), void *owner, struct api **out, struct rv_errtext *et);
-/* Held requests are forgotten: free the evhttp first. NULL is fine. */
+/* Before evhttp_free(), which closes the connections: that is not their members' doing. */
+void api_end_waiting(struct api *a);
+/* After evhttp_free(). NULL is fine. */
 void api_free(struct api *a);
 /* evhttp_set_gencb's callback; `api` as void *. */
 void api_serve(struct evhttp_request *rq, void *api);

@@ -283,7 +283,7 @@ int64_t core_deadline_us(const struct core *c) {
 		if (c->members[i].was_here)
 			at = earlier(c, at, c->members[i].back_us, c->cfg.liveness_us);
 	for (int i = 0; i < c->n_members && c->ready_since_us != INT64_MAX; i++)
-		at = earlier(c, at, c->members[i].heard_us, c->cfg.silent_us);
+		at = earlier(c, at, core_silent_at(c, &c->members[i]), 0);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));

@@ -128,6 +128,10 @@ enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
  * durable, ask again. */
 enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, bool force, struct rv_errtext *et);
 
+/* What the connection says on which a member waits for news: it `listens`, or the other end has closed it. One that neither
+ * listens nor reports for a fourth of silent_us after that is not waited for: most likely its process ended. A key that
+ * is no member's: nothing happens. */
+void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 void core_tick(struct core *c, int64_t now_us);
 int64_t core_deadline_us(const struct core *c);
 

@@ -44,6 +44,8 @@ struct core_member {
 	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
 	bool was_here;    /* at back_us it came, or came back */
 	int64_t back_us;
+	bool hung_up; /* at hung_up_us its connection was closed from its end; no other one since */
+	int64_t hung_up_us;
 	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
 	uint64_t put_away; /* members distrusted on its word alone, in put_away_round */
 	uint64_t put_away_round;
@@ -186,6 +188,8 @@ bool core_in_sync(const struct core *c, const struct core_member *m);
 /* Its encoded outer gradient of the round is ready to be reduced. */
 bool core_contributes(const struct core *c, const struct core_member *m);
 /* A freeze waits for it: it trains this round, or is about to. */
+/* From when on a round does not wait for it, without another word from it. */
+int64_t core_silent_at(const struct core *c, const struct core_member *m);
 bool core_waited_for(const struct core *c, uint32_t member);
 /* Set of the available members that core_contributes. */
 uint64_t core_contributors(const struct core *c);

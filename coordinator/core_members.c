@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { HUNG_UP_SHARE = 4 }; /* of silent_us, for a new connection of one whose last was closed */
+
 int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
 	for (int i = 0; i < c->n_members; i++)
 		if (memcmp(c->members[i].key, key, NET_KEY_BYTES) == 0)
@@ -42,13 +44,28 @@ bool core_contributes(const struct core *c, const struct core_member *m) {
 	return core_in_sync(c, m) && phase && size && m->addr[0] != '\0';
 }
 
+void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
+	int member = core_find_member(c, key);
+	if (member < 0)
+		return;
+	struct core_member *m = &c->members[member];
+	m->hung_up = !listens;
+	m->hung_up_us = now_us;
+	core_step(c, now_us);
+}
+
+int64_t core_silent_at(const struct core *c, const struct core_member *m) {
+	int64_t at = m->heard_us + c->cfg.silent_us, gone_at = m->hung_up_us + c->cfg.silent_us / HUNG_UP_SHARE;
+	return m->hung_up && m->heard_us <= m->hung_up_us && gone_at < at ? gone_at : at;
+}
+
 bool core_waited_for(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	if (!core_available(c, m))
 		return false;
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */
-	if (c->now_us - m->heard_us >= c->cfg.silent_us)
+	if (c->now_us >= core_silent_at(c, m))
 		return false; /* frozen or gone, most likely while it trained: nobody accuses it then */
 	if (c->n_chunks != 0 && m->last.n_chunks != c->n_chunks)
 		return false;

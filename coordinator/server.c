@@ -173,6 +173,8 @@ void server_free(struct server *s) {
 	if (s == NULL)
 		return;
 	s->listener = NULL;
+	if (s->api != NULL)
+		api_end_waiting(s->api);
 	if (s->http != NULL)
 		evhttp_free(s->http);
 	api_free(s->api);

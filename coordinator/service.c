@@ -249,6 +249,11 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	return service_fault(s, et);
 }
 
+void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
+	core_listens(s->core, now_us, key, listens);
+	(void)pump(s, now_us, NULL);
+}
+
 uint64_t service_document_seq(const struct service *s) {
 	return core_document(s->core)->seq;
 }

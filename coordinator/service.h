@@ -57,6 +57,8 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 /* POST /v1/report. `host`: where the sender is seen, put before an address like ":7000". */
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
 						   const void *body, size_t n, struct rv_errtext *et);
+/* See core_listens(). */
+void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 /* The latest document in this version of the protocol, signed; borrowed until the next call of anything. RV_E_PROTOCOL:
  * the version cannot say what it must say; RV_E_NOMEM. */
 enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,

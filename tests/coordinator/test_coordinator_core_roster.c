@@ -98,6 +98,33 @@ static void test_silent(void **state) {
 	rig_release(&r);
 }
 
+/* Its connection was closed from its end, and no other came: its process is gone. One that listens again is waited for. */
+static void test_hung_up(void **state) {
+	(void)state;
+	struct rig r;
+	uint8_t key[NET_KEY_BYTES];
+	rig_init(&r, 2);
+	r.cfg.silent_us = 4 * RIG_S;
+	r.cfg.grace_us = 100 * RIG_S;
+	rig_start(&r);
+	rig_join(&r, 4);
+	rig_say_all(&r, 4, WORKER_TRAINING);
+	for (uint32_t who = 2; who < 4; who++) {
+		rig_key(who, key);
+		core_listens(r.core, r.now_us, key, false);
+	}
+	rig_wait(&r, RIG_S / 2);
+	core_listens(r.core, r.now_us, key, true);
+	rig_say(&r, 0, WORKER_READY);
+	rig_say(&r, 1, WORKER_READY);
+	rig_wait(&r, RIG_S);
+	rig_expect(&r, RUN_OPEN, 0, 0); /* 3 is waited for */
+	rig_say(&r, 3, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1); /* 2 is not */
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 3);
+	rig_release(&r);
+}
+
 /* Dead, leaving, syncing, on another state or of another size: not waited for, not in. */
 static void test_not_waited_for(void **state) {
 	(void)state;
@@ -287,6 +314,7 @@ int main(void) {
 		cmocka_unit_test(test_frozen_when_all_are_ready),
 		cmocka_unit_test(test_grace),
 		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_hung_up),
 		cmocka_unit_test(test_not_waited_for),
 		cmocka_unit_test(test_sizes_must_agree),
 		cmocka_unit_test(test_participants_of_the_last_round_are_waited_for),

@@ -285,6 +285,8 @@ struct sim_coordinator {
 void coordinator_start(struct sim *s);
 /* `silent`: its host lost power, and no connection is closed. */
 void coordinator_crash(struct sim *s, bool silent);
+/* The kernel of `host` closes the connection on which its dead process waited for news. */
+void coordinator_hang_up(struct sim *s, int host);
 void coordinator_receive(struct sim *s, const struct packet *p);
 /* Looks in now and then, and takes back rounds that are lost. */
 void operator_start(struct sim *s);

@@ -96,6 +96,17 @@ void coordinator_crash(struct sim *s, bool silent) {
 	sim_say(s, SIM_COORDINATOR, silent ? "loses power" : "is killed");
 }
 
+void coordinator_hang_up(struct sim *s, int host) {
+	struct sim_coordinator *c = &s->coordinator;
+	uint8_t key[NET_KEY_BYTES];
+	if (c->core == NULL || !c->polls[host].waiting || s->frozen_until_us[SIM_COORDINATOR] > s->now_us)
+		return;
+	c->polls[host].waiting = false;
+	sim_key_of(host, key);
+	core_listens(c->core, s->now_us, key, false);
+	coordinator_turn(s);
+}
+
 /* ---- replies ---- */
 
 static uint32_t common_version(const struct sim *s, const struct http_head *head) {
@@ -258,8 +269,11 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 }
 
 static void on_document(struct sim *s, int host, const struct http_head *head) {
+	uint8_t key[NET_KEY_BYTES];
 	s->coordinator.polls[host] =
 		(struct sim_poll){.waiting = true, .head = *head, .until_us = s->now_us + POLL_HOLD_US};
+	sim_key_of(host, key);
+	core_listens(s->coordinator.core, s->now_us, key, true);
 }
 
 void coordinator_receive(struct sim *s, const struct packet *p) {

@@ -188,6 +188,8 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 void worker_crash(struct sim *s, int host, bool silent) {
 	struct sim_worker *w = &s->workers[host];
 	peers_close_all(s, host, silent);
+	if (!silent)
+		coordinator_hang_up(s, host);
 	disk_crash(s, host, silent);
 	fetch_end(w);
 	trainer_unload(w);
