@@ -105,6 +105,10 @@ const struct rv_option run_config_options[] = {
 	INT_OPT("grad-accum", grad_accum, "1", 1, 65536, "Inner loop", "Micro-batches in an inner step."),
 	INT_OPT("steps-per-round", steps_per_round, "30", 1, 1000000, "Inner loop",
 			"H: inner steps between two outer steps."),
+	TIME_OPT(
+		"round-ms", round_ms, "0", 0, 86400000, "Inner loop",
+		"How long a worker's inner steps of a round may take: it does as many of steps-per-round as fit, by its own "
+		"speed, at least one; best with weight-by-tokens. 0: all of them, however long."),
 	INT_OPT("rounds", rounds, "60", 1, 10000000, "Inner loop", "Outer steps in the run."),
 	NAME_OPT("inner", inner, "adamw", inner_optimizers + 1, "Inner loop",
 			 "Inner optimizer. muon: for the matrices of the layers, adamw for all else; it takes adamw's lr and "
@@ -301,6 +305,10 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 					   "overlap-steps = %" PRId64 " is more than steps-per-round = %" PRId64
 					   ": a round would be encoded before the one before is adopted",
 					   c->overlap_steps, c->steps_per_round);
+	if (c->round_ms > 0 && c->overlap_steps > 0)
+		return rv_fail(
+			et, RV_E_RANGE,
+			"round-ms and overlap-steps: give one of them; steps that overlap an exchange are counted, not timed");
 	if (c->peer_timeout_ms > c->liveness_ms)
 		return rv_fail(et, RV_E_RANGE,
 					   "peer-timeout-ms = %" PRId64 " is longer than liveness-ms = %" PRId64

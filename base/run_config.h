@@ -31,7 +31,8 @@ struct run_config {
 	char dtype[8];             /* fp32|bf16: operands of the matrix products; sums, statistics, weights are fp32 */
 	int64_t batch, grad_accum; /* sequences per micro-batch; micro-batches per step */
 	int64_t steps_per_round, rounds; /* H, R */
-	char inner[16];                  /* optimizer: one of base/inner_optimizers.def */
+	int64_t round_ms; /* of a worker's inner steps of a round: fewer than H when it is over; 0: H always */
+	char inner[16];   /* optimizer: one of base/inner_optimizers.def */
 	double lr, min_lr_ratio;
 	int64_t warmup_steps;
 	double beta1, beta2, eps, weight_decay, clip;

@@ -21,10 +21,12 @@ static double fastest(const struct lab_config *c) {
 }
 
 uint64_t pace_local_steps(const struct lab_config *c, int worker) {
-	double h = (double)c->run.steps_per_round;
-	if (!c->dylu)
-		return (uint64_t)c->run.steps_per_round;
-	double own = floor(h * speed_of(c, worker) / fastest(c) + SLACK);
+	double h = (double)c->run.steps_per_round, own = h;
+	if (c->dylu)
+		own = h * speed_of(c, worker) / fastest(c);
+	if (c->run.round_ms > 0 && c->step_ms > 0)
+		own = fmin(own, (double)c->run.round_ms * speed_of(c, worker) / c->step_ms);
+	own = floor(own + SLACK);
 	return own < 1 ? 1 : (uint64_t)own;
 }
 

@@ -5,6 +5,7 @@
  * (DyLU: Liu et al., Asynchronous Local-SGD, arXiv 2401.09135) in proportion to its speed, so that all are done
  * at about the same time:
  *     H_i = max(1, floor(H speed_i / max_j speed_j))
+ * Real workers, who do not know each other's speeds, have run.round_ms instead: as many of H as fit into it.
  * The round closes as the coordinator closes it (quorum): when all are done, or, once run.min_workers are, run.grace_ms
  * later. Who is not done by then is late, has taken the steps that its speed allowed, and with late = keep goes on from
  * there: its contribution to a later round is these steps and those that are missing to H_i. The learning rate of step j of

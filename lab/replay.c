@@ -188,7 +188,7 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 		return cannot_follow(w, et, "more steps than a round has");
 	if (w->behind)
 		return cannot_follow(w, et, "it trained from a state that the others had left behind");
-	const float *anchor = theta_of(p, e->round);
+	const float *anchor = theta_of(p, w->round); /* of steps ahead, too */
 	if (!anchor && p->run->cfg.run.prox_mu > 0)
 		return cannot_follow(w, et, "it was pulled to weights that the others had left behind");
 	if (anchor)

@@ -153,12 +153,21 @@ void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint
 		c->trainer = TRAINER_IDLE;
 }
 
+void round_on_time_up(struct round_core *c, uint64_t round) {
+	if (round != c->round || c->steps_done == 0)
+		return;
+	c->time_up = true;
+	if (c->trainer == TRAINER_TRAINING)
+		c->trainer = TRAINER_IDLE;
+}
+
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok) {
 	(void)now_us;
 	if (round != c->round || c->trainer != TRAINER_ENCODING)
 		return;
 	c->trainer = TRAINER_IDLE;
 	c->encoded = ok;
+	c->time_up = c->time_up && ok;
 	if (!ok)
 		c->steps_done = c->tokens = 0;
 }

@@ -125,6 +125,9 @@ enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct
 /* Totals of the contribution to `round` (progress that a late APPLY kept included); of the round after the one that is held:
  * of the steps ahead. May be called at every step. */
 void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens);
+/* Behind a round_on_trained of `round`, by at least one step: that was all (run_config.round_ms is over), the contribution has
+ * fewer steps than H. */
+void round_on_time_up(struct round_core *c, uint64_t round);
 /* !ok: theta_local was not finite, and the platform has put theta in its place: the round is trained again. */
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok);
 void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt);

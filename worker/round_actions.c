@@ -90,7 +90,7 @@ bool round_ahead_action(struct round_core *c, struct round_action *out) {
 }
 
 static bool train_action(struct round_core *c, struct round_action *out) {
-	bool whole = c->steps_done == c->cfg.steps_per_round;
+	bool whole = c->steps_done == c->cfg.steps_per_round || c->time_up;
 	if (c->trainer != TRAINER_IDLE)
 		return false;
 	if (whole && !c->encoded) {

@@ -60,6 +60,7 @@ struct round_core {
 	uint64_t round;
 	struct rv_hash chain;
 	uint64_t steps_done, tokens;
+	bool time_up;                 /* these steps are all, whatever H is */
 	uint64_t ahead, ahead_tokens; /* steps of the next round, trained since this one's H were done */
 	bool encoded;                 /* the platform holds the encoded outer gradient of `round` */
 	bool contributed;             /* peers may have it, and no roster has left us out since */

@@ -42,7 +42,7 @@ bool round_is_behind(const struct round_core *c) {
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
 	c->round = round;
 	c->chain = *chain;
-	c->encoded = c->contributed = false;
+	c->encoded = c->contributed = c->time_up = false;
 	c->apply_failures = 0;
 	c->reduce.persist_attempt = 0;
 	c->reduce.persist_failed = false;

@@ -46,9 +46,12 @@ struct session_sums {
 	struct reduce_info exchanged;                 /* of the latest all-reduce we took part in; zero once it was told */
 	uint32_t attempts;                            /* that it took */
 	uint32_t participants;                        /* of the latest roster */
-	bool first_participant;                       /* we are its first: the one that evaluates */
-	uint64_t roster_set, done_set;                /* members: of the latest roster; seen at the end of the run */
-	double eval_loss; /* over the whole held-out text, after eval_round; NaN: not measured */
+	uint64_t weights, own_weight;                 /* of that: their sum; 0: we are not in it */
+	uint64_t own_tokens;                          /* of our latest contribution */
+	uint64_t round_tokens;         /* of all contributions to the latest round that we took part in; 0: none yet */
+	bool first_participant;        /* we are its first: the one that evaluates */
+	uint64_t roster_set, done_set; /* members: of the latest roster; seen at the end of the run */
+	double eval_loss;              /* over the whole held-out text, after eval_round; NaN: not measured */
 	uint64_t eval_round;
 };
 

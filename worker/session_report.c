@@ -63,6 +63,12 @@ static void note_roster(struct session *s, const struct document *d) {
 		return;
 	s->sums.roster_set = set;
 	s->sums.participants = d->n_members;
+	s->sums.weights = s->sums.own_weight = 0;
+	for (uint32_t i = 0; i < d->n_members; i++) {
+		s->sums.weights += d->members[i].weight;
+		if (d->members[i].member == s->member.member)
+			s->sums.own_weight = d->members[i].weight;
+	}
 	s->sums.first_participant = d->members[0].member == s->member.member;
 }
 
@@ -218,6 +224,18 @@ static void split_time(struct session *s, const struct trainer_progress *p, stru
 	sums->overlap_then = sums->overlap_us;
 }
 
+/* Of all contributions to the round: H steps each; where steps end by time, what ours and the weights tell of it, and of a
+ * round without us, that it was as the last one with us. */
+static uint64_t tokens_of_round(struct session *s, uint32_t participants) {
+	const struct run_config *c = &s->member.config;
+	struct session_sums *sums = &s->sums;
+	if (c->round_ms > 0 && s->participated && sums->own_weight > 0)
+		sums->round_tokens = sums->own_tokens * sums->weights / sums->own_weight;
+	if (c->round_ms > 0 && sums->round_tokens > 0)
+		return sums->round_tokens;
+	return (uint64_t)(c->batch * c->grad_accum * c->context * c->steps_per_round) * participants;
+}
+
 void session_write_round(struct session *s, uint64_t round) {
 	const struct run_config *c = &s->member.config;
 	const struct global_state *g = trainer_global(s->trainer);
@@ -228,7 +246,7 @@ void session_write_round(struct session *s, uint64_t round) {
 	bool stepped = isfinite(p.last_round_loss);
 	int64_t snapshot_us = p.snapshot_us - s->sums.snapshot_then;
 	s->sums.snapshot_then = p.snapshot_us;
-	s->sums.tokens += (uint64_t)(c->batch * c->grad_accum * c->context) * h * participants;
+	s->sums.tokens += tokens_of_round(s, participants);
 	if (s->participated)
 		s->sums.formula_bytes += metrics_allreduce_bytes(payload_bytes(s), participants);
 	struct metrics_round r = {.round = round + 1,

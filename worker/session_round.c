@@ -278,6 +278,9 @@ static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t 
 	}
 	session_trace_trained(s, round, steps_done);
 	round_on_trained(s->round, rv_clock_monotonic_us(), round, steps_done, tokens);
+	struct trainer_progress p = trainer_progress(s->trainer);
+	if (p.time_up && p.round == round)
+		round_on_time_up(s->round, round);
 }
 
 static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
@@ -285,6 +288,7 @@ static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *tex
 	if (e != RV_OK)
 		rv_event(s->events, RV_ERROR, "diverged", RV_FIELDS(rv_field_int("round", (int64_t)round)),
 				 "round %" PRIu64 " is trained again: %s", round, text);
+	s->sums.own_tokens = trainer_progress(s->trainer).tokens;
 	session_trace_encoded(s, round, e == RV_OK, snapshot && snapshot->replica_bytes);
 	if (snapshot)
 		session_save_snapshot(s, snapshot);

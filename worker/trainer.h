@@ -50,6 +50,8 @@ void trainer_snapshot_free(struct trainer_snapshot *s); /* waits, too. NULL is f
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
 	uint64_t ahead, ahead_tokens;       /* steps of the next round, trained before the outer step of `round` */
+	int64_t contribution_us;            /* that these steps took, in this process */
+	bool time_up;                       /* the run's round_ms are over: there will be no more of them */
 	uint64_t global_step;
 	float loss, lr; /* of the last step; NaN: none yet */
 	float grad_norm;

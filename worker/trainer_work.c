@@ -27,6 +27,7 @@ static void count_step(struct trainer *t, bool ahead, const struct step_stats *s
 	p->round_steps++;
 	p->compute_us += us;
 	p->step_since_us = 0;
+	p->contribution_us += us;
 	float rate = us > 0 ? (float)s->tokens * 1e6f / (float)us : 0;
 	p->tokens_per_s = p->tokens_per_s == 0 ? rate : 0.8f * p->tokens_per_s + 0.2f * rate;
 	pthread_mutex_unlock(&t->lock);
@@ -54,6 +55,17 @@ static enum rv_err one_step(struct trainer *t, bool ahead, struct rv_errtext *et
 	return RV_OK;
 }
 
+/* The contribution has at least one step, and one more like these would end after the run's round_ms. */
+static bool time_is_up(struct trainer *t) {
+	pthread_mutex_lock(&t->lock);
+	struct trainer_progress *p = &t->progress;
+	int64_t steps = (int64_t)p->steps_done, most_us = t->run.round_ms * RV_US_PER_MS;
+	p->time_up = most_us > 0 && steps > 0 && p->contribution_us + p->contribution_us / steps > most_us;
+	bool up = p->time_up;
+	pthread_mutex_unlock(&t->lock);
+	return up;
+}
+
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	uint64_t h = (uint64_t)t->run.steps_per_round;
@@ -62,7 +74,7 @@ static void work_train(struct request *rq) {
 	RV_FAILPOINT("train.begin");
 	replica_set_global_step(t->replica, rq->round * h + rq->from);
 	replica_set_anchor(t->replica, t->global.theta);
-	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop); i++)
+	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++)
 		rq->err = one_step(t, ahead, &rq->text);
 	struct trainer_progress p = trainer_progress(t);
 	rq->steps_done = ahead ? p.ahead : p.steps_done;
@@ -192,8 +204,11 @@ static void take_snapshot(struct request *rq, bool base, bool replica) {
 static void begin_contribution(struct trainer_progress *p, enum trainer_adopt adopt) {
 	if (adopt != TRAINER_KEEP)
 		p->steps_done = adopt == TRAINER_ADOPT ? p->ahead : 0;
-	if (adopt != TRAINER_KEEP)
+	if (adopt != TRAINER_KEEP) {
 		p->tokens = 0;
+		p->contribution_us = 0;
+	}
+	p->time_up = false;
 	if (adopt != TRAINER_DISCARD)
 		p->tokens += p->ahead_tokens;
 	p->ahead = p->ahead_tokens = 0;

@@ -21,6 +21,11 @@ static const char overlapped[] =
 	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 150\nbase-every = 10\n"
 	"grace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = 3000\n";
 
+static const char by_time_config[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 3\n"
+	"steps-per-round = 5000\nround-ms = 30\nrounds = 8\nweight-by-tokens = true\ngrace-ms = 600000\n"
+	"liveness-ms = 120000\npeer-timeout-ms = 60000\n";
+
 static int teardown(void **state) {
 	if (*state)
 		e2e_close(*state);
@@ -91,6 +96,26 @@ static void a_run_with_steps_ahead(void **state) {
 	check_a_run(state, overlapped, false);
 }
 
+/* H by each worker's own speed, which no two runs have alike: the traces say what it was. */
+static void steps_by_time_are_replayed(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, by_time_config, 3);
+	e2e_start_workers(&e, 3);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
+	for (int i = 0; i < 3; i++) {
+		char dir[E2E_PATH];
+		e2e_worker_dir(&e, i, dir);
+		json_t *round = e2e_metrics(dir, "round"), *run = e2e_metrics(dir, "run");
+		assert_true(e2e_int(round, "tokens") < 3 * e2e_int(round, "step") * e2e_int(run, "tokens_per_step") / 2);
+		json_decref(round);
+		json_decref(run);
+	}
+	replay(&e, 3, "replay", 0);
+	assert_replayed(&e, chain, full);
+}
+
 /* Its replica on disk is ahead of what it starts from, and is written anew: it evaluates again all the same. */
 static void the_first_participant_went_back_and_evaluates(void **state) {
 	static struct e2e e;
@@ -134,6 +159,7 @@ static void other_data_are_noticed(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(steps_by_time_are_replayed, teardown),
 		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
 		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
 		cmocka_unit_test_teardown(a_run_with_steps_ahead, teardown),

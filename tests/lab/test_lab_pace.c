@@ -78,6 +78,19 @@ static void test_dylu(void **state) {
 	assert_true(fabs(pace.duration_ms - 3000) < 1e-6);
 }
 
+/* A round's time instead: what fits into it, and no more than H. */
+static void test_steps_by_time(void **state) {
+	(void)state;
+	f.cfg.run.steps_per_round = 30;
+	f.cfg.run.round_ms = 2000;
+	speeds("2:1:0.5:0.01", false);
+	pace_of_round(&f.cfg, kept, &pace);
+	assert_int_equal(pace.steps[0], 30);
+	assert_int_equal(pace.steps[1], 20);
+	assert_int_equal(pace.steps[2], 10);
+	assert_int_equal(pace.steps[3], 1);
+}
+
 static void test_a_quorum_closes_the_round(void **state) {
 	(void)state;
 	f.cfg.run.steps_per_round = 30;
@@ -216,6 +229,7 @@ int main(void) {
 		TEST(test_speeds_are_read),
 		TEST(test_all_are_waited_for),
 		TEST(test_dylu),
+		TEST(test_steps_by_time),
 		TEST(test_a_quorum_closes_the_round),
 		TEST(test_waiting_changes_no_bit),
 		TEST(test_local_steps_and_their_weights),

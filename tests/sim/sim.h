@@ -125,6 +125,7 @@ struct sim_options {
 	int64_t delay_us, jitter_us;
 	double slowest_bytes_per_s;
 	int64_t step_us;
+	bool by_time;              /* slow workers end their steps of a round before H (run_config.round_ms) */
 	int64_t fault_interval_us; /* mean */
 	int64_t safety_us;         /* length of the safety phase */
 };

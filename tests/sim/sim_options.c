@@ -54,6 +54,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	o.step_us = 5 * SIM_MS + (int64_t)rv_rng_below(&r, 400 * SIM_MS);
 	o.fault_interval_us = 200 * SIM_MS + (int64_t)rv_rng_below(&r, 6 * SIM_S);
 	o.safety_us = 20 * SIM_S + (int64_t)rv_rng_below(&r, 60 * SIM_S);
+	o.by_time = rv_rng_below(&r, 4) == 0 && o.overlap_steps == 0;
 	return o;
 }
 
@@ -62,13 +63,13 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead) of %lld ms, %zu parameters, "
 		"%s, "
-		"late %s, weights %s, shards %s%s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
+		"late %s, weights %s, shards %s%s%s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
 		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
 		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps, (long long)o->step_us / SIM_MS,
 		o->n_params, o->codec->name, o->late == LATE_KEEP ? "keep" : "discard",
 		o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
-		o->mixed ? ", mixed releases" : "", (unsigned long long)o->base_every, (long long)o->delay_us / SIM_MS,
-		(long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
+		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->base_every,
+		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)
 		(void)snprintf(out + n, cap - (size_t)n, "calm");
 	else

@@ -217,6 +217,11 @@ static void inner_step(struct sim *s, int host) {
 	*(ahead ? &w->ahead_tokens : &w->tokens) += TOKENS_PER_STEP;
 }
 
+/* What a worker of speed 1 takes for H steps is over before another of this one's would end. */
+static bool time_is_up(const struct sim *s, const struct sim_worker *w) {
+	return s->opt.by_time && (double)(w->steps_done + 1) / w->speed > (double)s->opt.steps_per_round;
+}
+
 static void step_ends(struct sim *s, int host, void *arg) {
 	struct sim_worker *w = &s->workers[host];
 	if (!job_is_current(s, host, arg))
@@ -227,7 +232,10 @@ static void step_ends(struct sim *s, int host, void *arg) {
 		write_replica(s, host);
 	round_on_trained(w->core, s->now_us, w->training, ahead ? w->ahead : w->steps_done,
 					 ahead ? w->ahead_tokens : w->tokens);
-	if (--w->steps_left > 0)
+	bool time_up = !ahead && time_is_up(s, w);
+	if (time_up)
+		round_on_time_up(w->core, w->global.round);
+	if (--w->steps_left > 0 && !time_up)
 		job_at(s, host, s->now_us + (int64_t)((double)s->opt.step_us / w->speed), step_ends);
 	worker_turn(s, host);
 }

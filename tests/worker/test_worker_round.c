@@ -191,6 +191,35 @@ static void late_training_goes_on_while_fetching_and_progress_is_kept(void **sta
 	assert_int_equal(expect_report(f, WORKER_TRAINING).tokens, 40);
 }
 
+/* A worker whose time is over contributes what it has; kept over a round that it missed, it has still had its time. */
+static void time_that_is_up_ends_the_contribution(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 0);
+	expect_action(f, ROUND_TRAIN);
+	round_on_time_up(f->c, 0); /* not before a step */
+	expect_nothing(f);
+	round_on_trained(f->c, f->now, 0, 2, 20);
+	round_on_time_up(f->c, 1); /* of no round of ours */
+	expect_nothing(f);
+	round_on_time_up(f->c, 0);
+	assert_int_equal(expect_action(f, ROUND_ENCODE).round, 0);
+	round_on_encoded(f->c, f->now, 0, true);
+	expect_nothing(f);
+	struct report r = expect_report(f, WORKER_READY);
+	assert_int_equal(r.tokens, 20);
+	show(f, RUN_OPEN, 1); /* committed without us */
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	expect_action(f, ROUND_APPLY);
+	apply_ok(f, 0);
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H - 2);
+	round_on_trained(f->c, f->now, 1, 2, 20);
+	round_on_time_up(f->c, 1);
+	expect_action(f, ROUND_ENCODE);
+	round_on_encoded(f->c, f->now, 1, false); /* not finite: from theta, with new time */
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H);
+}
+
 static void late_progress_is_discarded_by_policy(void **state) {
 	struct fixture *f = *state;
 	start_with(f, 0, 0, LATE_DISCARD);
@@ -729,6 +758,7 @@ int main(void) {
 		T(documents_not_newer_are_ignored),
 		T(missed_rounds_are_fetched_in_order),
 		T(late_training_goes_on_while_fetching_and_progress_is_kept),
+		T(time_that_is_up_ends_the_contribution),
 		T(late_progress_is_discarded_by_policy),
 		T(left_out_but_ready_contributes_to_the_next_round),
 		T(a_later_attempt_supersedes_the_vote),

@@ -641,6 +641,37 @@ static void a_round_without_steps_has_no_loss(void **state) {
 	assert_true(isfinite(trainer_progress(s->t).loss));
 }
 
+/* A millisecond is too little for a million steps, and enough for one: H by the worker's own speed. */
+static void steps_end_when_their_time_is_up(void **state) {
+	struct scene *s = *state;
+	enum { MANY = 1000000 };
+	trainer_free(s->t);
+	s->run.cfg.round_ms = 1;
+	s->run.cfg.steps_per_round = MANY;
+	s->t = new_trainer(s);
+	trainer_train(s->t, 0, MANY);
+	wait_for(s, &s->trained, 1);
+	uint64_t steps = s->steps_done;
+	assert_in_range(steps, 1, MANY - 1);
+	assert_true(trainer_progress(s->t).time_up);
+	assert_int_equal(s->tokens, steps * (uint64_t)(s->run.cfg.batch * s->run.cfg.context));
+	trainer_train(s->t, 0, MANY - steps); /* as after a round that it missed: no more of them */
+	wait_for(s, &s->trained, 2);
+	assert_int_equal(s->steps_done, steps);
+	trainer_encode(s->t, 0);
+	wait_for(s, &s->encoded, 1);
+	struct trainer_apply rq = own_result(s, false);
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.reduced);
+	wait_for(s, &s->applied, 1);
+	struct trainer_progress p = trainer_progress(s->t);
+	assert_false(p.time_up);
+	assert_int_equal(p.global_step, MANY);
+	trainer_train(s->t, 1, MANY);
+	wait_for(s, &s->trained, 3);
+	assert_in_range(s->steps_done, 1, MANY - 1);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -664,6 +695,7 @@ int main(void) {
 		T(evaluations_go_on_after_a_save),
 		T(an_evaluation_that_fails_says_why),
 		T(a_round_without_steps_has_no_loss),
+		T(steps_end_when_their_time_is_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
