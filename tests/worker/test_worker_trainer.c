@@ -649,25 +649,25 @@ static void steps_end_when_their_time_is_up(void **state) {
 	s->run.cfg.round_ms = 1;
 	s->run.cfg.steps_per_round = MANY;
 	s->t = new_trainer(s);
-	trainer_train(s->t, 0, MANY);
+	trainer_train(s->t, 0, 0, MANY);
 	wait_for(s, &s->trained, 1);
 	uint64_t steps = s->steps_done;
 	assert_in_range(steps, 1, MANY - 1);
 	assert_true(trainer_progress(s->t).time_up);
 	assert_int_equal(s->tokens, steps * (uint64_t)(s->run.cfg.batch * s->run.cfg.context));
-	trainer_train(s->t, 0, MANY - steps); /* as after a round that it missed: no more of them */
+	trainer_train(s->t, 0, steps, MANY - steps); /* as after a round that it missed: no more of them */
 	wait_for(s, &s->trained, 2);
 	assert_int_equal(s->steps_done, steps);
-	trainer_encode(s->t, 0);
+	trainer_encode(s->t, 0, false);
 	wait_for(s, &s->encoded, 1);
-	struct trainer_apply rq = own_result(s, false);
+	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
 	struct trainer_progress p = trainer_progress(s->t);
 	assert_false(p.time_up);
 	assert_int_equal(p.global_step, MANY);
-	trainer_train(s->t, 1, MANY);
+	trainer_train(s->t, 1, 0, MANY);
 	wait_for(s, &s->trained, 3);
 	assert_in_range(s->steps_done, 1, MANY - 1);
 }
