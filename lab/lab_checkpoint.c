@@ -1,7 +1,7 @@
 /* lab_checkpoint.c: a run of the lab on disk. Little-endian, in this order:
  *   checkpoint_header.h
- *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, with error
- *     feedback each worker's residual, and the last reduced bytes: those of a round that is not applied yet (overlap)
+ *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, and the last
+ *     reduced bytes: those of a round that is not applied yet (overlap)
  *   each replica: f64 loss sum, u64 steps, u64 tokens, u64 tokens kept, u64 steps kept, i64 compute time, u64 size,
  *     replica_save's bytes
  *   BLAKE2b-256 of everything before
@@ -16,14 +16,8 @@
 
 enum { WORKER_BYTES = 7 * 8 };
 
-static size_t residuals(const struct lab_run *r) {
-	return r->contributions[0].residual ? (size_t)r->n_replicas : 0;
-}
-
 static size_t global_vectors(const struct lab_run *r) {
-	if (!r->global.theta)
-		return 0;
-	return 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra + residuals(r);
+	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra : 0;
 }
 
 static size_t global_bytes(const struct lab_run *r) {
@@ -41,9 +35,7 @@ static size_t checkpoint_bytes(const struct lab_run *r) {
 }
 
 static float *global_vector(const struct lab_run *r, size_t k) {
-	size_t n_states = (size_t)r->global.cfg.optimizer->n_states, n_extra = (size_t)r->n_extra;
-	if (k > n_states + n_extra)
-		return r->contributions[k - n_states - n_extra - 1].residual;
+	size_t n_states = (size_t)r->global.cfg.optimizer->n_states;
 	if (k > n_states)
 		return r->extra[k - n_states - 1];
 	return k == 0 ? r->global.theta : r->global.state[k - 1];

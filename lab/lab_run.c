@@ -37,8 +37,10 @@ static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 		ok = (r->encoded[i] = malloc(bytes)) && ok;
 	if (!ok)
 		return rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
-	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++)
+	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++) {
 		RV_TRY(contribution_init(&r->contributions[i], &r->cfg.run, &g, lab_run_member(r, i), et));
+		replica_set_residual(r->replicas[i], r->contributions[i].residual);
+	}
 	return RV_OK;
 }
 

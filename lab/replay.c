@@ -167,6 +167,15 @@ static void take_theta(const struct replay *p, struct player *w, uint64_t round)
 		replica_set_theta(w->replica, theta);
 }
 
+static struct contribution *contribution_of(const struct replay *p, const struct player *w) {
+	return &p->run->contributions[w - p->players];
+}
+
+/* Whatever error feedback has kept does not count any more. */
+static void forget_residual(const struct replay *p, const struct player *w) {
+	contribution_forget(contribution_of(p, w), &p->run->global.cfg);
+}
+
 static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	const struct snapshot *saved = e->saved ? saved_replica(w, e) : NULL;
 	if (e->saved && !saved)
@@ -176,8 +185,10 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	w->steps_done = e->exact ? e->to : 0;
 	w->ahead = 0;
 	w->behind = saved && saved->behind;
-	if (!e->exact)
+	if (!e->exact) {
 		take_theta(p, w, e->round);
+		forget_residual(p, w);
+	}
 	return RV_OK;
 }
 
@@ -217,6 +228,8 @@ static enum rv_err do_apply(struct replay *p, struct player *w, const struct tra
 	} else {
 		take_theta(p, w, e->round + 1);
 	}
+	if (e->participated)
+		contribution_commit(contribution_of(p, w), &g->cfg, e->round);
 	if (!e->keep)
 		w->steps_done = e->participated ? w->ahead : 0;
 	w->round = e->round + 1;
@@ -229,6 +242,7 @@ static enum rv_err do_encode(struct replay *p, struct player *w, const struct tr
 		return cannot_follow(w, et, "it encoded a round that the others had left behind");
 	if (!e->ok) {
 		take_theta(p, w, e->round);
+		forget_residual(p, w);
 		w->steps_done = 0;
 	}
 	return e->ok && e->snapshot ? take_snapshot(w, e->round, w->steps_done, et) : RV_OK;
@@ -254,6 +268,7 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 		return do_apply(p, w, e, et);
 	case TRACE_INSTALL:
 		take_theta(p, w, e->round);
+		forget_residual(p, w);
 		w->round = e->round;
 		w->steps_done = w->ahead = 0;
 		return RV_OK;
@@ -297,7 +312,8 @@ static enum rv_err contribute(struct replay *p, const struct trace_roster *roste
 		int index = player_of(p, roster->members[i].member);
 		struct player *w = &p->players[index];
 		RV_TRY(advance(p, w, true, roster->members[i].boot, et));
-		RV_TRY(global_encode_delta(&p->run->global, replica_theta(w->replica), p->run->encoded[index], et));
+		RV_TRY(contribution_encode(contribution_of(p, w), &p->run->global, p->run->global.round,
+								   replica_theta(w->replica), p->run->encoded[index], et));
 		vectors[i] = p->run->encoded[index];
 		weights[i] = roster->members[i].weight;
 	}

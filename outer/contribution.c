@@ -89,12 +89,15 @@ enum rv_err contribution_encode(struct contribution *c, const struct global_stat
 	const struct chunking chunks = global_round_chunks(&g->cfg, round);
 	if (contribution_is_plain(c))
 		return global_encode_delta(g, theta_local, out, et);
+	c->has_next = false;
 	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
 		const size_t at = global_round_chunk_at(&g->cfg, round, i), n = chunking_len(&chunks, i);
 		uint8_t *chunk = out + chunking_offset_bytes(&chunks, global_sent(&g->cfg), i);
 		if (encode_chunk(c, g, round, theta_local, at, n, chunk, et) != RV_OK)
 			return global_diverged(g, theta_local, at, n, et);
 	}
+	c->has_next = c->residual != NULL;
+	c->encoded = round;
 	return RV_OK;
 }
 
@@ -102,6 +105,11 @@ void contribution_commit(struct contribution *c, const struct global_config *g, 
 	const struct chunking chunks = global_round_chunks(g, round);
 	if (!c->residual)
 		return;
+	if (!c->has_next || c->encoded != round) {
+		contribution_forget(c, g);
+		return;
+	}
+	c->has_next = false;
 	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
 		const size_t at = global_round_chunk_at(g, round, i);
 		memcpy(c->residual + at, c->next + at, chunking_len(&chunks, i) * sizeof(float));
@@ -111,4 +119,5 @@ void contribution_commit(struct contribution *c, const struct global_config *g, 
 void contribution_forget(struct contribution *c, const struct global_config *g) {
 	if (c->residual)
 		memset(c->residual, 0, g->n * sizeof *c->residual);
+	c->has_next = false;
 }

@@ -26,8 +26,10 @@ struct contribution {
 	uint64_t seed;   /* of the run */
 	uint32_t member; /* whose: no two round with the same numbers */
 	float *residual; /* e (n); NULL: no error feedback */
-	float *next;     /* e' (n), of the round that was encoded last and of what it exchanges */
-	float *scratch;  /* (chunk_elems); NULL: neither feedback nor random rounding */
+	float *next;     /* e' (n), of what round `encoded` exchanges */
+	bool has_next;
+	uint64_t encoded;
+	float *scratch; /* (chunk_elems); NULL: neither feedback nor random rounding */
 };
 
 /* e = 0. RV_E_NOMEM; *c is then zero, and releasing it is fine. */
@@ -41,7 +43,8 @@ bool contribution_is_plain(const struct contribution *c);
  * happens: the same call gives the same bytes. RV_E_RANGE as global_encode_delta. */
 enum rv_err contribution_encode(struct contribution *c, const struct global_state *g, uint64_t round,
 								const float *theta_local, uint8_t *out, struct rv_errtext *et);
-/* `round`, the one that was encoded last, is committed with it. */
+/* `round` is committed with it. Where it is not the one that was encoded last (another process did that), what was left is not
+ * known, and what is at hand would count twice: contribution_forget(). */
 void contribution_commit(struct contribution *c, const struct global_config *g, uint64_t round);
 /* Nothing of the residual counts any more: e = 0. */
 void contribution_forget(struct contribution *c, const struct global_config *g);

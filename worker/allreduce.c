@@ -19,7 +19,7 @@ enum {
 
 struct allreduce {
 	struct allreduce_config cfg;
-	size_t payload_bytes;
+	size_t payload_bytes; /* of a contribution */
 	uint8_t *reduced, *flags;
 	float *scratch; /* one chunk */
 	uint8_t *held;  /* NET_MAX_MEMBERS vectors, reserved; NULL between rounds */
@@ -36,10 +36,20 @@ struct allreduce {
 
 static size_t chunk_bytes(void *ctx, uint32_t chunk) {
 	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
-	return g->codec->encoded_bytes(chunking_len(&g->chunks, chunk));
+	return global_sent(g)->encoded_bytes(chunking_len(&g->chunks, chunk));
 }
 
 static size_t chunk_offset(void *ctx, uint32_t chunk) {
+	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
+	return chunking_offset_bytes(&g->chunks, global_sent(g), chunk);
+}
+
+static size_t mean_bytes(void *ctx, uint32_t chunk) {
+	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
+	return g->codec->encoded_bytes(chunking_len(&g->chunks, chunk));
+}
+
+static size_t mean_offset(void *ctx, uint32_t chunk) {
 	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
 	return chunking_offset_bytes(&g->chunks, g->codec, chunk);
 }
@@ -51,14 +61,14 @@ static float largest_magnitude(const float *x, size_t n) {
 	return most;
 }
 
-/* Whose bytes are no encoding: what codec_reduce_mean does not say. When all are, the sum overflowed, and whoever sent
+/* Whose bytes are no encoding: what codec_reduce_to does not say. When all are, the sum overflowed, and whoever sent
  * the largest value is to blame: without one above FLT_MAX / NET_MAX_WEIGHT_SUM = 2e31 there is no overflow, and no
  * outer gradient of a sane model comes near. */
 static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, size_t n) {
 	float most = -1;
 	int largest = -1;
 	for (int i = 0; i < n_in; i++) {
-		if (a->cfg.global->codec->decode(in[i], n, a->scratch, NULL) != RV_OK)
+		if (global_sent(a->cfg.global)->decode(in[i], n, a->scratch, NULL) != RV_OK)
 			return i;
 		float magnitude = largest_magnitude(a->scratch, n);
 		if (magnitude > most) {
@@ -75,7 +85,7 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 	const struct global_config *g = a->cfg.global;
 	size_t n = chunking_len(&g->chunks, chunk);
 	*bad = -1;
-	enum rv_err e = codec_reduce_mean(g->codec, in, weights, n_in, n, a->scratch, out, et);
+	enum rv_err e = codec_reduce_to(global_sent(g), g->codec, in, weights, n_in, n, a->scratch, out, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, in, n_in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
@@ -97,8 +107,8 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	if (!a)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce");
 	a->cfg = *cfg;
-	a->payload_bytes = chunking_total_bytes(&g->chunks, g->codec);
-	a->reduced = malloc(a->payload_bytes);
+	a->payload_bytes = chunking_total_bytes(&g->chunks, global_sent(g));
+	a->reduced = malloc(global_max_payload_bytes(g));
 	a->flags = malloc(reduce_flags_bytes(g->chunks.n_chunks));
 	a->scratch = malloc(g->chunks.chunk_elems * sizeof(float));
 	a->core_memory = malloc(reduce_size());
@@ -157,7 +167,9 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 										  .chunk_bytes = chunk_bytes,
 										  .chunk_offset = chunk_offset,
 										  .reduce = reduce_chunk,
-										  .check = check_chunk},
+										  .check = check_chunk,
+										  .mean_bytes = mean_bytes,
+										  .mean_offset = mean_offset},
 								.silence_us = a->cfg.peer_timeout_us,
 								.stall_us = STALL_TIMEOUTS * a->cfg.peer_timeout_us,
 								.ping_interval_us = a->cfg.peer_timeout_us / SILENCE_PINGS};

@@ -19,6 +19,7 @@ struct dump {
 	const char *kind;
 	uint64_t round, which; /* boot or attempt */
 	const uint8_t *vector;
+	const struct codec *codec; /* of its values */
 };
 
 static void write_header(const struct session *s, const struct dump *d, size_t bytes,
@@ -59,7 +60,7 @@ static bool is_there(const char *path, const uint8_t *vector, size_t bytes) {
 static void dump(const struct session *s, const struct dump *d) {
 	const struct global_config *g = &s->store.cfg;
 	const char *dir = getenv("RIVULET_DUMP");
-	size_t bytes = chunking_total_bytes(&g->chunks, g->codec);
+	size_t bytes = chunking_total_bytes(&g->chunks, d->codec);
 	uint8_t header[MEAN_DUMP_HEADER_BYTES];
 	char path[PATH_BYTES];
 	if (dir == NULL)
@@ -73,11 +74,12 @@ static void dump(const struct session *s, const struct dump *d) {
 }
 
 void mean_dump_contribution(const struct session *s, uint64_t round) {
-	dump(s, &(struct dump){"contribution", round, round_boot(s->round), trainer_encoded(s->trainer)});
+	dump(s, &(struct dump){"contribution", round, round_boot(s->round), trainer_encoded(s->trainer),
+						   global_sent(&s->store.cfg)});
 }
 
 void mean_dump_reduced(const struct session *s, uint64_t round, uint32_t attempt) {
-	dump(s, &(struct dump){"reduced", round, attempt, allreduce_reduced(s->reduce)});
+	dump(s, &(struct dump){"reduced", round, attempt, allreduce_reduced(s->reduce), s->store.cfg.codec});
 }
 
 #endif

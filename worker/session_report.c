@@ -157,7 +157,13 @@ static void check_written(struct session *s, enum rv_err e, const struct rv_errt
 }
 
 static uint64_t payload_bytes(const struct session *s) {
-	return chunking_total_bytes(&s->store.cfg.chunks, s->store.cfg.codec);
+	return chunking_total_bytes(&s->store.cfg.chunks, global_sent(&s->store.cfg));
+}
+
+/* What an ideal all-reduce among so many sends. */
+static uint64_t formula_bytes(const struct session *s, uint32_t participants) {
+	const struct global_config *g = &s->store.cfg;
+	return metrics_exchange_bytes(payload_bytes(s), chunking_total_bytes(&g->chunks, g->codec), participants);
 }
 
 void session_write_run(struct session *s) {
@@ -248,7 +254,7 @@ void session_write_round(struct session *s, uint64_t round) {
 	s->sums.snapshot_then = p.snapshot_us;
 	s->sums.tokens += tokens_of_round(s, participants);
 	if (s->participated)
-		s->sums.formula_bytes += metrics_allreduce_bytes(payload_bytes(s), participants);
+		s->sums.formula_bytes += formula_bytes(s, participants);
 	struct metrics_round r = {.round = round + 1,
 							  .step = (round + 1) * h,
 							  .tokens = s->sums.tokens,

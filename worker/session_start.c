@@ -124,6 +124,7 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	struct trainer_config cfg = {.run = run,
 								 .run_hash = s->member.run_hash,
 								 .shard = shard,
+								 .member = s->member.member,
 								 .device = s->opt->device,
 								 .threads = (int)s->opt->threads,
 								 .recompute =
@@ -268,7 +269,9 @@ static enum rv_err check_cap(const struct session *s, const char *name, int64_t 
 							 struct rv_errtext *et) {
 	const struct global_config *g = &trainer_global(s->trainer)->cfg;
 	int64_t timeout_ms = s->member.config.peer_timeout_ms;
-	int64_t chunk_bytes = (int64_t)g->codec->encoded_bytes(chunking_len(&g->chunks, 0));
+	const size_t elems = chunking_len(&g->chunks, 0), mean = g->codec->encoded_bytes(elems);
+	const size_t sent = global_sent(g)->encoded_bytes(elems);
+	int64_t chunk_bytes = (int64_t)(mean > sent ? mean : sent);
 	int64_t least = chunk_bytes * 2 * 1000 / timeout_ms;
 	if (cap_bytes_per_s == 0 || cap_bytes_per_s >= least)
 		return RV_OK;

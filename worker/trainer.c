@@ -17,27 +17,14 @@ static enum rv_err open_devices(struct trainer *t, const struct trainer_config *
 	return device_set_open(&t->devices, cfg->device, &opt, et);
 }
 
-/* What a contribution may be encoded as. */
-static enum rv_err check_contribution(const struct run_config *run, const struct global_config *g,
-									  struct rv_errtext *et) {
-	if (run->error_feedback > 0 || strcmp(run->rounding, "nearest") != 0)
-		return rv_fail(et, RV_E_UNSUPPORTED,
-					   "error-feedback and rounding = stochastic are the lab's so far (`rivulet train`)");
-	if (g->sent)
-		return rv_fail(et, RV_E_UNSUPPORTED,
-					   "codec = %s with means encoded as %s is the lab's so far (`rivulet train`); mean-codec = %s, or "
-					   "another codec",
-					   g->sent->name, g->codec->name, g->sent->name);
-	return RV_OK;
-}
-
-static enum rv_err open_global(struct trainer *t, const struct rv_hash *run_hash, struct rv_errtext *et) {
+static enum rv_err open_global(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	struct global_config g;
-	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers, run_hash,
-							&g, et));
-	RV_TRY(check_contribution(&t->run, &g, et));
+	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers,
+							&cfg->run_hash, &g, et));
 	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
-	t->encoded = malloc(global_max_payload_bytes(&g));
+	RV_TRY(contribution_init(&t->contribution, &t->run, &g, cfg->member, et));
+	replica_set_residual(t->replica, t->contribution.residual);
+	t->encoded = malloc(global_max_sent_bytes(&g));
 	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");
 }
 
@@ -59,7 +46,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 											.initial_theta = cfg->initial_theta};
 	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
 	replica_watch(t->replica, &t->ending);
-	RV_TRY(open_global(t, &cfg->run_hash, et));
+	RV_TRY(open_global(t, cfg, et));
 	t->spare_replica = touched(replica_state_bytes(t->replica));
 	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE));
 	RV_TRY(copier_new(&t->copier, et));
@@ -104,6 +91,7 @@ void trainer_free(struct trainer *t) {
 	blob_unref(t->spare_base);
 	free(t->encoded);
 	outer_device_unpin(&t->outer);
+	contribution_release(&t->contribution);
 	global_release(&t->global);
 	replica_free(t->replica);
 	dataset_close(t->data);
@@ -144,8 +132,13 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct statestore
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);
 	t->progress.steps_done = exact ? info->steps_done : 0;
 	t->progress.tokens = exact ? info->tokens : 0;
-	if (!exact) /* of another round: Adam's moments and the data cursor are still ours */
+	/* What was encoded from this very state may be committed already: the same again, for what it leaves. */
+	if (exact && t->contribution.residual && info->steps_done == (uint64_t)t->run.steps_per_round)
+		(void)trainer_contribute(t, &et);
+	if (!exact) { /* of another round: Adam's moments and the data cursor are still ours */
+		contribution_forget(&t->contribution, &t->global.cfg);
 		replica_set_theta(t->replica, t->global.theta);
+	}
 	trainer_begin_round(t, t->global.round, exact ? TRAINER_KEEP : TRAINER_DISCARD);
 	return (struct trainer_resumed){.saved = loaded, .exact = exact};
 }

@@ -3,6 +3,7 @@
 #ifndef RV_WORKER_TRAINER_INTERNAL_H
 #define RV_WORKER_TRAINER_INTERNAL_H
 
+#include "outer/contribution.h"
 #include "worker/copier.h"
 #include "worker/jobs.h"
 #include "worker/train/device_set.h"
@@ -44,6 +45,7 @@ struct trainer {
 	struct device_set devices;
 	struct dataset *data;
 	struct replica *replica;
+	struct contribution contribution;
 	struct global_state global;
 	struct outer_device outer;
 	uint8_t *encoded;
@@ -59,6 +61,8 @@ struct trainer {
 };
 
 void trainer_work(struct request *rq);
+/* What theta_local is worth to the round under way, into t->encoded. RV_E_RANGE: it is not finite. */
+enum rv_err trainer_contribute(struct trainer *t, struct rv_errtext *et);
 /* Until nothing of the state is being copied any more: it may be changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);
 /* A new round's counters. ADOPT: the contribution begins with the steps ahead; KEEP: they are added to it; DISCARD: it is

@@ -229,13 +229,21 @@ void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt a
 	replica_set_global_step(t->replica, step);
 }
 
+enum rv_err trainer_contribute(struct trainer *t, struct rv_errtext *et) {
+	const struct global_state *g = &t->global;
+	if (contribution_is_plain(&t->contribution))
+		return outer_device_encode(&t->outer, t->replica, g, t->encoded, et);
+	return contribution_encode(&t->contribution, g, g->round, replica_theta(t->replica), t->encoded, et);
+}
+
 /* theta_local was not finite: back to theta. Adam's moments are finite (a step that is not changes nothing). */
 static void work_encode(struct request *rq) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
 	RV_FAILPOINT("encode.before");
-	rq->err = outer_device_encode(&t->outer, t->replica, &t->global, t->encoded, &rq->text);
+	rq->err = trainer_contribute(t, &rq->text);
 	if (rq->err != RV_OK) {
+		contribution_forget(&t->contribution, &t->global.cfg);
 		replica_set_theta(t->replica, t->global.theta);
 		trainer_begin_round(t, rq->round, TRAINER_DISCARD);
 	} else if (rq->want_replica) {
@@ -279,6 +287,8 @@ static void work_apply(struct request *rq) {
 	if (rq->err == RV_OK)
 		rq->err = step_theta(t, a, a->reduced->data, &rq->text);
 	if (rq->err == RV_OK) {
+		if (a->adopt == TRAINER_ADOPT)
+			contribution_commit(&t->contribution, &t->global.cfg, a->round);
 		trainer_begin_round(t, t->global.round, a->adopt);
 		take_snapshot(rq, a->want_base, a->want_replica);
 		RV_FAILPOINT("apply.after");
@@ -338,6 +348,7 @@ static void work_install(struct request *rq) {
 	rq->err = rq->base ? install_base(t, rq, &rq->text) : install_theta0(t, &rq->text);
 	if (rq->err != RV_OK)
 		return;
+	contribution_forget(&t->contribution, &t->global.cfg);
 	replica_set_theta(t->replica, t->global.theta);
 	trainer_begin_round(t, t->global.round, TRAINER_DISCARD);
 	RV_FAILPOINT("install.after");

@@ -81,24 +81,25 @@ struct sums {
 static enum rv_err mean_of_chunk(const struct checker *c, const struct global_config *g, const struct dump *dumps,
 								 uint32_t chunk, const struct sums *s, struct rv_errtext *et) {
 	const struct core_record *r = &c->roster;
-	size_t n = chunking_len(&g->chunks, chunk), at = chunking_offset_bytes(&g->chunks, g->codec, chunk);
+	const struct codec *sent = global_sent(g);
+	size_t n = chunking_len(&g->chunks, chunk), at = chunking_offset_bytes(&g->chunks, sent, chunk);
 	uint32_t weights[NET_MAX_MEMBERS], sum = 0;
 	rv_weights(r->tokens, r->n_members, c->run.weight_by_tokens, weights);
 	memset(s->mean, 0, n * sizeof(float));
 	for (int i = 0; i < r->n_members; i++) {
-		RV_TRY(g->codec->decode(dumps[i].vector + at, n, s->x, et));
+		RV_TRY(sent->decode(dumps[i].vector + at, n, s->x, et));
 		for (size_t k = 0; k < n; k++)
 			s->mean[k] += (float)weights[i] * s->x[k];
 		sum += weights[i];
 	}
 	for (size_t k = 0; k < n; k++)
 		s->mean[k] /= (float)sum;
-	return g->codec->encode(s->mean, n, s->encoded + at, et);
+	return g->codec->encode(s->mean, n, s->encoded + chunking_offset_bytes(&g->chunks, g->codec, chunk), et);
 }
 
 static enum rv_err mean_of_round(const struct checker *c, const struct global_config *g, const struct dump *dumps,
 								 const struct sums *s, struct rv_errtext *et) {
-	if (chunking_total_bytes(&g->chunks, g->codec) != dumps[0].n)
+	if (chunking_total_bytes(&g->chunks, global_sent(g)) != dumps[0].n)
 		return rv_fail(et, RV_E_CORRUPT, "round %" PRIu64 ": a contribution has %zu bytes", c->roster.round,
 					   dumps[0].n);
 	for (uint32_t chunk = 0; chunk < g->chunks.n_chunks; chunk++)

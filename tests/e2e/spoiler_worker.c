@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-enum rv_err __real_codec_reduce_mean(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in,
-									 size_t n, float *scratch, uint8_t *out, struct rv_errtext *et);
-enum rv_err __wrap_codec_reduce_mean(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in,
-									 size_t n, float *scratch, uint8_t *out, struct rv_errtext *et);
+typedef enum rv_err reduce_to_fn(const struct codec *contributions, const struct codec *mean, const uint8_t *const *in,
+								 const uint32_t *weights, int n_in, size_t n, float *scratch, uint8_t *out,
+								 struct rv_errtext *et);
+reduce_to_fn __real_codec_reduce_to, __wrap_codec_reduce_to;
 
-enum rv_err __wrap_codec_reduce_mean(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in,
-									 size_t n, float *scratch, uint8_t *out, struct rv_errtext *et) {
-	enum rv_err e = __real_codec_reduce_mean(c, in, weights, n_in, n, scratch, out, et);
+enum rv_err __wrap_codec_reduce_to(const struct codec *contributions, const struct codec *mean,
+								   const uint8_t *const *in, const uint32_t *weights, int n_in, size_t n,
+								   float *scratch, uint8_t *out, struct rv_errtext *et) {
+	enum rv_err e = __real_codec_reduce_to(contributions, mean, in, weights, n_in, n, scratch, out, et);
 	if (e == RV_OK)
 		memset(out, 0xff, sizeof(float));
 	return e;

@@ -88,7 +88,7 @@ static void test_the_text_names_the_field(void **state) {
 	static const struct {
 		size_t offset;
 		const char *needle;
-	} damage[] = {{0, "magic"}, {8, "version"}, {12, "reserved"}, {16, "parameters"}, {24, "shard"}, {100, "hash"}};
+	} damage[] = {{0, "magic"}, {8, "version"}, {12, "residuals"}, {16, "parameters"}, {24, "shard"}, {100, "hash"}};
 	struct replica *r = fixture_replica(&f->run, &f->run.cfg);
 	for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
 		f->state[damage[i].offset] ^= 1;

@@ -1,6 +1,7 @@
 /* test_worker_trainer.c: the trainer does what the same calls on a replica and a shared state would do, whatever it is
  * asked in between; and resumes exactly from what it saved. */
 #include "base/hex.h"
+#include "outer/contribution.h"
 #include "train_fixture.h"
 #include "worker/copier.h"
 #include "worker/train/weights.h"
@@ -174,15 +175,26 @@ static void find_text(struct scene *s) {
 	snprintf(s->text, sizeof s->text, "%s", s->run.dir);
 }
 
-static int setup(void **state) {
+static int setup_with(void **state, const char *codec, const char *rounding, double feedback) {
 	struct scene *s = calloc(1, sizeof *s);
 	sem_init(&s->finished, 0, 0);
 	fixture_run_init(&s->run, NULL, "cpu");
 	assert_int_equal(s->run.cfg.steps_per_round, H);
+	snprintf(s->run.cfg.codec, sizeof s->run.cfg.codec, "%s", codec);
+	snprintf(s->run.cfg.rounding, sizeof s->run.cfg.rounding, "%s", rounding);
+	s->run.cfg.error_feedback = feedback;
 	find_text(s);
 	s->t = new_trainer(s);
 	*state = s;
 	return 0;
+}
+
+static int setup(void **state) {
+	return setup_with(state, "int8", "nearest", 0);
+}
+
+static int setup_feedback(void **state) {
+	return setup_with(state, "int4", "stochastic", 0.9);
 }
 
 static int teardown(void **state) {
@@ -234,11 +246,14 @@ static void steps_by_hand(struct scene *s, int n) {
 static struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
 	struct global_state g;
 	struct global_config cfg = trainer_global(s->t)->cfg;
+	struct contribution c;
 	uint8_t *encoded = malloc(payload_bytes(s));
 	assert_int_equal(global_init(&g, &cfg, replica_theta(s->run.replica), NULL), RV_OK);
+	assert_int_equal(contribution_init(&c, &s->run.cfg, &cfg, 0, NULL), RV_OK);
 	for (int r = 0; r < rounds; r++) {
 		steps_by_hand(s, r > 0 ? H - ahead : H);
-		assert_int_equal(global_encode_delta(&g, replica_theta(s->run.replica), encoded, NULL), RV_OK);
+		assert_int_equal(contribution_encode(&c, &g, g.round, replica_theta(s->run.replica), encoded, NULL), RV_OK);
+		contribution_commit(&c, &cfg, g.round);
 		struct rv_hash digest = global_digest(&g, g.round, encoded);
 		steps_by_hand(s, r + 1 < rounds ? ahead : 0);
 		assert_int_equal(global_apply(&g, encoded, &digest, NULL), RV_OK);
@@ -246,6 +261,7 @@ static struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
 	}
 	struct rv_hash full = global_full_hash(&g);
 	global_release(&g);
+	contribution_release(&c);
 	free(encoded);
 	return full;
 }
@@ -414,6 +430,35 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	struct rv_hash full = global_full_hash(trainer_global(s->t));
 	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
 	blob_unref(bytes);
+}
+
+/* A worker that was left out of a round has said nothing in it; one whose state comes from others knows nothing of what it
+ * has said. */
+static void only_what_is_committed_leaves_a_residual(void **state) {
+	struct scene *s = *state;
+	play_round(s, 0);
+	trainer_train(s->t, 1, 0, H);
+	trainer_encode(s->t, 1, false);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	struct rv_hash said = rv_hash_of(trainer_encoded(s->t), payload_bytes(s));
+	trainer_encode(s->t, 1, false);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	struct rv_hash again = rv_hash_of(trainer_encoded(s->t), payload_bytes(s));
+	assert_memory_equal(said.b, again.b, RV_HASH_BYTES);
+	const uint8_t *old = s->snapshot->replica_bytes->data + s->snapshot->replica.payload_bytes - RV_HASH_BYTES;
+	const size_t bytes = trainer_global(s->t)->cfg.n * sizeof(float);
+	float *before = malloc(bytes);
+	memcpy(before, old - bytes, bytes);
+	struct trainer_apply rq = own_result(s, TRAINER_DISCARD);
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.reduced);
+	wait_for(s, &s->applied, s->applied + 1);
+	const uint8_t *now = s->snapshot->replica_bytes->data + s->snapshot->replica.payload_bytes - RV_HASH_BYTES;
+	assert_memory_equal(now - bytes, before, bytes);
+	play_round(s, 2);
+	now = s->snapshot->replica_bytes->data + s->snapshot->replica.payload_bytes - RV_HASH_BYTES;
+	assert_memory_not_equal(now - bytes, before, bytes);
+	free(before);
 }
 
 /* ---- steps ahead of the outer step ----------------------------------------------------------------------------------
@@ -674,6 +719,8 @@ static void steps_end_when_their_time_is_up(void **state) {
 
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define FEEDBACK(name)                                                                                                 \
+	{ #name " with error feedback", name, setup_feedback, teardown, NULL }
 	const struct CMUnitTest tests[] = {
 		T(rounds_are_what_they_are_by_hand),
 		T(an_outer_step_stops_training_at_a_step_boundary),
@@ -696,6 +743,11 @@ int main(void) {
 		T(an_evaluation_that_fails_says_why),
 		T(a_round_without_steps_has_no_loss),
 		T(steps_end_when_their_time_is_up),
+		FEEDBACK(rounds_are_what_they_are_by_hand),
+		FEEDBACK(a_saved_replica_goes_on_exactly),
+		FEEDBACK(only_what_is_committed_leaves_a_residual),
+		FEEDBACK(steps_ahead_are_what_they_are_by_hand),
+		FEEDBACK(steps_ahead_are_not_saved_but_done_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

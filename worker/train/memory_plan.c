@@ -117,15 +117,16 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	RV_TRY(global_config_of(q->run, in->n, &in->layers, &nameless, &g, et));
 	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + g.optimizer->n_states);
 	p->outer = state;
+	const int saved = REPLICA_STATE_VECTORS + (q->run->error_feedback > 0);
 	if (q->run->error_feedback > 0)
 		p->outer += vectors(in, RESIDUAL_VECTORS * (q->role == MEMORY_LAB ? q->replicas : 1));
 	if (q->role == MEMORY_LAB) {
 		p->exchange = (size_t)q->replicas * global_max_sent_bytes(&g) + payload;
-		p->copies = state + vectors(in, REPLICA_STATE_VECTORS * q->replicas);
+		p->copies = state + vectors(in, saved * q->replicas);
 	} else {
 		p->exchange = WORKER_PAYLOADS * payload;
 		int replicas = q->run->overlap_steps > 0 ? 2 : 1; /* of a base, and of the next encoding */
-		p->copies = state + vectors(in, REPLICA_STATE_VECTORS * replicas);
+		p->copies = state + vectors(in, saved * replicas);
 		if (strcmp(q->run->late, "keep") == 0)
 			p->copies += vectors(in, 1);
 	}

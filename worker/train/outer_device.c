@@ -54,12 +54,13 @@ static void pin(struct outer_device *d, const struct outer_ops *ops, struct back
 	}
 }
 
-/* Whether the device does this round's arithmetic; then everything is there that it needs. */
-static bool begin(struct outer_device *d, struct replica *r, const struct global_state *g, struct exchange *x) {
+/* Whether the device does this round's arithmetic with what `codec` encodes; then everything is there that it needs. */
+static bool begin(struct outer_device *d, struct replica *r, const struct global_state *g, const struct codec *codec,
+				  struct exchange *x) {
 	*x = (struct exchange){.ops = NULL};
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
 	x->local = replica_device_theta(r, &x->be);
-	const struct outer_ops *ops = x->local && g->cfg.codec == &codec_int8 ? ops_for(x->be) : NULL;
+	const struct outer_ops *ops = x->local && codec == &codec_int8 ? ops_for(x->be) : NULL;
 	if (!ops)
 		return false;
 	x->at = places_of(g, &c);
@@ -77,7 +78,7 @@ enum rv_err outer_device_encode(struct outer_device *d, struct replica *r, const
 								struct rv_errtext *et) {
 	struct exchange x;
 	size_t bad;
-	if (!begin(d, r, g, &x))
+	if (!begin(d, r, g, global_sent(&g->cfg), &x))
 		return global_encode_delta(g, replica_theta(r), out, et);
 	enum rv_err e = x.ops->encode_int8(x.be, &x.vector, g->theta, x.local, NULL, out, &bad);
 	free(x.at);
@@ -90,7 +91,7 @@ enum rv_err outer_device_apply(struct outer_device *d, struct replica *r, struct
 							   struct rv_errtext *et) {
 	struct exchange x;
 	struct outer_step step;
-	if (!step_of(&g->cfg, &step) || !begin(d, r, g, &x)) {
+	if (!step_of(&g->cfg, &step) || !begin(d, r, g, g->cfg.codec, &x)) {
 		RV_TRY(global_apply(g, reduced, digest, et));
 	} else {
 		enum rv_err e = global_check(g, reduced, et);

@@ -102,7 +102,10 @@ enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches,
  */
 void replica_watch(struct replica *r, const atomic_bool *stop);
 
-/* Everything that is this replica's alone (theta_local, m, v, step, cursor), as bytes in one buffer of
+/* What error feedback (outer/contribution.h) keeps for this replica's next outer gradient, (n) on the host: from now on part
+ * of its state below. Borrowed; NULL (the start): none. */
+void replica_set_residual(struct replica *r, float *residual);
+/* Everything that is this replica's alone (theta_local, m, v, step, cursor, the residual if any), as bytes in one buffer of
  * replica_state_bytes. Load checks magic, version, sizes and hash: RV_E_CORRUPT names the field, and the replica is
  * unchanged. */
 size_t replica_state_bytes(const struct replica *r);
@@ -119,7 +122,7 @@ struct replica_vector {
 	const float *from;
 	size_t bytes;
 };
-enum { REPLICA_MAX_VECTORS = 33 };
+enum { REPLICA_MAX_VECTORS = 34 };
 int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]);
 /* What needs no replica: the hash. RV_E_CORRUPT. */
 enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et);

@@ -46,6 +46,7 @@ struct replica {
 	size_t n;
 	float *mirror; /* (n) host copy of theta; NULL when the backend's memory is the host's */
 	struct schedule schedule;
+	float *residual;                  /* (n) host, borrowed: saved and loaded with the rest; NULL: none */
 	const atomic_bool *stop;          /* borrowed; NULL: evaluations are not to be stopped */
 	void (*before_update)(void *ctx); /* NULL: nothing */
 	void *before_update_ctx;

@@ -1,7 +1,8 @@
 /* replica_state.c: a replica's own state as bytes.
  *
- *   u64 magic "RVREPLIC", u32 version, u32 reserved 0, u64 n_params, u32 shard, u32 n_shards,
+ *   u64 magic "RVREPLIC", u32 version, u32 residuals (0 or 1), u64 n_params, u32 shard, u32 n_shards,
  *   u64 global_step, u64 adam_steps, u64 cursor, f32 theta[n], f32 m[n], f32 v[n],
+ *   f32 residual[n] where there is one,
  *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian.
  */
 #include "worker/train/replica.h"
@@ -19,8 +20,16 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vectors are stored as
 #define STATE_MAGIC UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
 enum { STATE_VERSION = 1, STATE_HEADER_BYTES = 56, STATE_VECTORS = 3 };
 
+void replica_set_residual(struct replica *r, float *residual) {
+	r->residual = residual;
+}
+
+static uint32_t residuals(const struct replica *r) {
+	return r->residual ? 1 : 0;
+}
+
 size_t replica_state_bytes(const struct replica *r) {
-	return STATE_HEADER_BYTES + STATE_VECTORS * r->n * sizeof(float) + RV_HASH_BYTES;
+	return STATE_HEADER_BYTES + (STATE_VECTORS + residuals(r)) * r->n * sizeof(float) + RV_HASH_BYTES;
 }
 
 static struct rv_hash hash_state(const uint8_t *state, size_t n) {
@@ -36,7 +45,7 @@ void replica_copy_head(const struct replica *r, uint8_t *out) {
 	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
 	rv_write_u64(&w, STATE_MAGIC);
 	rv_write_u32(&w, STATE_VERSION);
-	rv_write_u32(&w, 0);
+	rv_write_u32(&w, residuals(r));
 	rv_write_u64(&w, r->n);
 	rv_write_u32(&w, r->shard);
 	rv_write_u32(&w, r->n_shards);
@@ -46,10 +55,10 @@ void replica_copy_head(const struct replica *r, uint8_t *out) {
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
 }
 
-/* theta, then of each part its slices of m and v; on the part's device. */
+/* theta, then of each part its slices of m and v, on its device (`on`); then the residual, in the host's memory (NULL). */
 static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
 						struct backend *on[REPLICA_MAX_VECTORS]) {
-	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * COMM_MAX_MEMBERS, "theta, and m and v of each part");
+	_Static_assert(REPLICA_MAX_VECTORS >= 2 + 2 * COMM_MAX_MEMBERS, "theta, m and v of each part, residual");
 	size_t vector = r->n * sizeof(float);
 	uint8_t *theta = out + STATE_HEADER_BYTES;
 	int n = 0;
@@ -61,6 +70,10 @@ static int list_vectors(const struct replica *r, uint8_t *out, struct replica_ve
 		on[n] = on[n + 1] = p->be;
 		list[n++] = (struct replica_vector){theta + vector + at, p->m, bytes};
 		list[n++] = (struct replica_vector){theta + 2 * vector + at, p->v, bytes};
+	}
+	if (r->residual) {
+		on[n] = NULL;
+		list[n++] = (struct replica_vector){theta + STATE_VECTORS * vector, r->residual, vector};
 	}
 	return n;
 }
@@ -76,7 +89,10 @@ void replica_copy_vectors(const struct replica *r, uint8_t *out) {
 	struct backend *on[REPLICA_MAX_VECTORS];
 	int n = list_vectors(r, out, list, on);
 	for (int i = 0; i < n; i++)
-		on[i]->ops->download(on[i], list[i].to, list[i].from, list[i].bytes);
+		if (on[i])
+			on[i]->ops->download(on[i], list[i].to, list[i].from, list[i].bytes);
+		else
+			memcpy(list[i].to, list[i].from, list[i].bytes);
 }
 
 void replica_seal(uint8_t *copy, size_t n) {
@@ -93,7 +109,7 @@ void replica_save(struct replica *r, uint8_t *out) {
 
 struct state_header {
 	uint64_t magic, n, global_step, adam_steps, cursor;
-	uint32_t version, reserved, shard, n_shards;
+	uint32_t version, residuals, shard, n_shards;
 };
 
 static struct state_header read_header(const uint8_t *in) {
@@ -101,7 +117,7 @@ static struct state_header read_header(const uint8_t *in) {
 	struct state_header h = {0};
 	h.magic = rv_read_u64(&rd);
 	h.version = rv_read_u32(&rd);
-	h.reserved = rv_read_u32(&rd);
+	h.residuals = rv_read_u32(&rd);
 	h.n = rv_read_u64(&rd);
 	h.shard = rv_read_u32(&rd);
 	h.n_shards = rv_read_u32(&rd);
@@ -119,8 +135,9 @@ static enum rv_err check_header(const struct replica *r, const struct state_head
 	if (h->version != STATE_VERSION)
 		return rv_fail(et, RV_E_CORRUPT, "replica state: version is %" PRIu32 ", this build reads %d", h->version,
 					   STATE_VERSION);
-	if (h->reserved != 0)
-		return rv_fail(et, RV_E_CORRUPT, "replica state: reserved field is %" PRIu32 ", must be 0", h->reserved);
+	if (h->residuals != residuals(r))
+		return rv_fail(et, RV_E_CORRUPT, "replica state: %" PRIu32 " residuals of error feedback, must be %" PRIu32,
+					   h->residuals, residuals(r));
 	if (h->n != r->n)
 		return rv_fail(et, RV_E_CORRUPT, "replica state: %" PRIu64 " parameters, this model has %zu", h->n, r->n);
 	if (h->shard != r->shard || h->n_shards != r->n_shards)
@@ -168,6 +185,8 @@ enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct 
 		p->be->ops->upload(p->be, p->m, theta + vector + at, bytes);
 		p->be->ops->upload(p->be, p->v, theta + 2 * vector + at, bytes);
 	}
+	if (r->residual)
+		memcpy(r->residual, theta + STATE_VECTORS * vector, vector);
 	r->global_step = h.global_step;
 	r->adam_steps = h.adam_steps;
 	r->cursor = h.cursor;
