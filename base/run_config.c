@@ -169,6 +169,8 @@ const struct rv_option run_config_options[] = {
 			 "Outer adam and yogi: decay of the outer gradient's square."),
 	REAL_OPT("outer-eps", outer_eps, "0.001", 1e-12, 1e6, "Outer loop",
 			 "Outer adam, yogi and adagrad: tau, added to the denominator; the squares start from its square."),
+	INT_OPT("outer-delay", outer_delay, "1", 1, 1024, "Outer loop",
+			"Outer delayed_nesterov: N; momentum moves once in so many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
 			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
 	INT_OPT("base-every", base_every, "8", 1, 64, "Outer loop",
@@ -200,7 +202,7 @@ static const struct outer_default {
 	const char *outer;
 	double lr, momentum;
 } outer_defaults[] = {
-	{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},      {"average", 1, 0.9},
+	{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},      {"average", 1, 0.9},    {"delayed_nesterov", 0.9, 0.6},
 	{"adam", 0.005, 0.9},   {"yogi", 0.005, 0.9}, {"adagrad", 0.03, 0.9},
 };
 

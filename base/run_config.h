@@ -47,6 +47,7 @@ struct run_config {
 	char mean_codec[32];             /* of the mean of what `codec` encoded; auto: what suits that */
 	char rounding[16];               /* nearest|stochastic: of contributions */
 	double error_feedback;           /* beta: what is kept of what encodings left; 0: nothing */
+	int64_t outer_delay;   /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */

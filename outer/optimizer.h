@@ -16,6 +16,7 @@
 struct outer_params {
 	float lr, momentum;
 	float beta2, eps; /* adam, yogi, adagrad; momentum is their beta1, eps the paper's tau */
+	int delay;        /* delayed_nesterov: N, at least 1 */
 };
 
 struct outer_optimizer {
@@ -38,7 +39,9 @@ struct outer_optimizer {
  *           v <- beta2 v + (1 - beta2) d^2                       adam
  *           v <- v - (1 - beta2) d^2 sign(v - d^2)               yogi
  *           v <- v + d^2                                         adagrad
- *           theta <- theta - lr (m / (sqrt(v) + tau)) */
+ *           theta <- theta - lr (m / (sqrt(v) + tau))
+ * delayed_nesterov  (arXiv 2401.09135)  as nesterov on the mean of N rounds, whose gradients move theta meanwhile:
+ *           each round  theta <- theta - lr d / N;  the N-th also  m <- mu m + mean of N d;  theta <- theta - lr mu m */
 #define OUTER_OPTIMIZER(name) extern const struct outer_optimizer outer_##name;
 #include "base/outer_optimizers.def"
 #undef OUTER_OPTIMIZER

@@ -22,7 +22,7 @@ static struct global_config config(const struct codec *c, const struct outer_opt
 								  .chunks = chunking_of(N, CHUNK),
 								  .codec = c,
 								  .optimizer = o,
-								  .params = {.lr = 0.7f, .momentum = 0.9f, .beta2 = 0.99f, .eps = 1e-3f},
+								  .params = {.lr = 0.7f, .momentum = 0.9f, .beta2 = 0.99f, .eps = 1e-3f, .delay = 2},
 								  .run_hash = rv_hash_of("a run", 5)};
 }
 
@@ -102,8 +102,8 @@ static void test_divergence_is_named(void **state) {
 /* The step of the whole is the optimizer's step on the decoded whole. */
 static void test_apply(void **state) {
 	(void)state;
-	static float theta[N], kept[2][N], delta[N];
-	float *const states[] = {kept[0], kept[1]};
+	static float theta[N], kept[3][N], delta[N];
+	float *const states[] = {kept[0], kept[1], kept[2]};
 	for (int o = 0; outer_registry[o]; o++) {
 		struct global_state g = start(&codec_int8, outer_registry[o]);
 		memcpy(theta, theta0, sizeof theta);

@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
-enum { MAX_STATES = 2 };
+enum { MAX_STATES = 3, DELAY = 3 };
 
 static float theta[LARGEST_SIZE], delta[LARGEST_SIZE], theta2[LARGEST_SIZE];
 static float kept[MAX_STATES][LARGEST_SIZE], kept2[MAX_STATES][LARGEST_SIZE];
-static float *const states[MAX_STATES] = {kept[0], kept[1]};
-static const struct outer_params params = {.lr = 0.7f, .momentum = 0.9f, .beta2 = 0.99f, .eps = 1e-3f};
+static float *const states[MAX_STATES] = {kept[0], kept[1], kept[2]};
+static const struct outer_params params = {.lr = 0.7f, .momentum = 0.9f, .beta2 = 0.99f, .eps = 1e-3f, .delay = DELAY};
 
 static void prepare(size_t n) {
 	fill_normal(theta, n, n);
@@ -22,6 +22,8 @@ static void prepare(size_t n) {
 	fill_normal(kept[0], n, n + 1);
 	for (size_t i = 0; i < n; i++) /* a sum of squares */
 		kept[1][i] = kept[0][i] * kept[0][i];
+	for (size_t i = 0; i < n; i++) /* a number of rounds */
+		kept[2][i] = (float)(i % DELAY);
 	memcpy(theta2, theta, sizeof theta);
 	memcpy(kept2, kept, sizeof kept);
 }
@@ -48,6 +50,20 @@ static float fedopt_plainly(const struct outer_optimizer *o, size_t i) {
 	return t;
 }
 
+static float delayed_plainly(size_t i) {
+	volatile float t = params.momentum * kept2[0][i], sum = kept2[1][i] + delta[i], share = delta[i] / DELAY, mean;
+	bool due = i % DELAY == DELAY - 1;
+	kept2[1][i] = due ? 0 : sum;
+	kept2[2][i] = due ? 0 : kept2[2][i] + 1;
+	if (!due)
+		return params.lr * share;
+	mean = sum / DELAY;
+	kept2[0][i] = t + mean;
+	t = params.momentum * kept2[0][i];
+	t = share + t;
+	return params.lr * t;
+}
+
 /* One element by the formula. */
 static void step_plainly(const struct outer_optimizer *o, size_t i) {
 	volatile float t;
@@ -61,6 +77,8 @@ static void step_plainly(const struct outer_optimizer *o, size_t i) {
 		t = params.lr * delta[i];
 	} else if (o == &outer_average) {
 		t = delta[i];
+	} else if (o == &outer_delayed_nesterov) {
+		t = delayed_plainly(i);
 	} else {
 		t = fedopt_plainly(o, i);
 	}
@@ -89,7 +107,7 @@ static void test_any_slicing(void **state) {
 		outer_registry[k]->step(theta, states, delta, n, &params);
 		for (size_t at = 0, len = 1; at < n; at += len, len = len * 2 + 1) {
 			len = len < n - at ? len : n - at;
-			float *const slice[] = {kept2[0] + at, kept2[1] + at};
+			float *const slice[] = {kept2[0] + at, kept2[1] + at, kept2[2] + at};
 			outer_registry[k]->step(theta2 + at, slice, delta + at, len, &params);
 		}
 		assert_memory_equal(theta, theta2, sizeof theta);
@@ -136,6 +154,37 @@ static void test_special_cases(void **state) {
 	assert_memory_equal(theta, theta2, 1000 * sizeof *theta);
 }
 
+/* Every round: Nesterov, bit for bit. Every N rounds: in sum Nesterov on their mean, from where they began. */
+static void test_delayed_nesterov(void **state) {
+	(void)state;
+	struct outer_params p = params;
+	float moved[2] = {0}, b = 0;
+	prepare(1000);
+	memset(kept, 0, sizeof kept);
+	memset(kept2, 0, sizeof kept2);
+	p.delay = 1;
+	for (int round = 0; round < 5; round++) {
+		float *const own[] = {kept2[0], kept2[1], kept2[2]};
+		outer_nesterov.step(theta, states, delta, 1000, &p);
+		outer_delayed_nesterov.step(theta2, own, delta, 1000, &p);
+		assert_memory_equal(theta, theta2, 1000 * sizeof *theta);
+		assert_memory_equal(kept[0], kept2[0], sizeof kept[0]);
+	}
+	memset(kept, 0, sizeof kept);
+	p.delay = 4;
+	for (int round = 0; round < 40; round++) {
+		float d = sinf((float)round), mean = 0;
+		outer_delayed_nesterov.step(&moved[0], states, &d, 1, &p);
+		for (int k = round - 3; k <= round; k++)
+			mean += sinf((float)k) / 4;
+		if (round % 4 == 3) {
+			float *const own[] = {&b};
+			outer_nesterov.step(&moved[1], own, &mean, 1, &p);
+			assert_true(fabsf(moved[0] - moved[1]) < 1e-5f);
+		}
+	}
+}
+
 static void test_registry(void **state) {
 	(void)state;
 	const struct outer_optimizer *o;
@@ -145,14 +194,16 @@ static void test_registry(void **state) {
 		assert_ptr_equal(o, outer_registry[i]);
 	}
 	assert_int_equal(outer_find("lion", &o, &et), RV_E_NOTFOUND);
-	assert_string_equal(et.text, "no outer optimizer 'lion'; there are: nesterov, sgd, average, adam, yogi, adagrad");
+	assert_string_equal(et.text, "no outer optimizer 'lion'; there are: nesterov, sgd, average, adam, yogi, adagrad, "
+								 "delayed_nesterov");
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_formula),        cmocka_unit_test(test_any_slicing),
 		cmocka_unit_test(test_constant_delta), cmocka_unit_test(test_zero_lr_freezes_theta),
-		cmocka_unit_test(test_special_cases),  cmocka_unit_test(test_registry),
+		cmocka_unit_test(test_special_cases),  cmocka_unit_test(test_delayed_nesterov),
+		cmocka_unit_test(test_registry),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
