@@ -185,6 +185,9 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	w->steps_done = e->exact ? e->to : 0;
 	w->ahead = 0;
 	w->behind = saved && saved->behind;
+	/* What an earlier process encoded the new one knows only if it can encode it again. */
+	if (e->to != (uint64_t)p->run->cfg.run.steps_per_round)
+		contribution_of(p, w)->has_next = false;
 	if (!e->exact) {
 		take_theta(p, w, e->round);
 		forget_residual(p, w);

@@ -21,6 +21,11 @@ static const char overlapped[] =
 	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 150\nbase-every = 10\n"
 	"grace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = 3000\n";
 
+static const char feedback[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+							   "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\n"
+							   "codec = topk64\nerror-feedback = 0.95\nrounding = stochastic\nouter = sgd\n"
+							   "grace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = 3000\n";
+
 static const char by_time_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 3\n"
 	"steps-per-round = 5000\nround-ms = 30\nrounds = 8\nweight-by-tokens = true\ngrace-ms = 600000\n"
@@ -96,6 +101,10 @@ static void a_run_with_steps_ahead(void **state) {
 	check_a_run(state, overlapped, false);
 }
 
+static void a_run_with_error_feedback(void **state) {
+	check_a_run(state, feedback, false);
+}
+
 /* H by each worker's own speed, which no two runs have alike: the traces say what it was. */
 static void steps_by_time_are_replayed(void **state) {
 	static struct e2e e;
@@ -163,6 +172,7 @@ int main(void) {
 		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
 		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
 		cmocka_unit_test_teardown(a_run_with_steps_ahead, teardown),
+		cmocka_unit_test_teardown(a_run_with_error_feedback, teardown),
 		cmocka_unit_test_teardown(the_first_participant_went_back_and_evaluates, teardown),
 		cmocka_unit_test_teardown(other_data_are_noticed, teardown),
 	};
