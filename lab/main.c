@@ -1,4 +1,5 @@
 /* main.c: rivulet, the researcher's program. */
+#include "kernels/wait_policy.h"
 #include "lab/commands.h"
 
 int main(int argc, char **argv) {
@@ -33,5 +34,6 @@ int main(int argc, char **argv) {
 			"    rivulet sample runs/diloco --prompt 'Once upon' --tokens 200\n"
 			"    rivulet simulate --params 124M --rate 20mbit\n",
 	};
+	wait_policy_choose(argv);
 	return rv_program_main(&program, argc, argv);
 }

@@ -1,5 +1,6 @@
 /* main.c: rivulet-worker, the volunteer's program. */
 #include "base/signals.h"
+#include "kernels/wait_policy.h"
 #include "net/address.h"
 #include "worker/session.h"
 
@@ -55,5 +56,6 @@ int main(int argc, char **argv) {
 		.examples = "    rivulet-worker 'rivulet://host:7433/RUN#k=...&t=...' --data book.txt\n"
 					"    rivulet-worker --dir rivulet-worker\n",
 	};
+	wait_policy_choose(argv);
 	return rv_program_main(&program, argc, argv);
 }
