@@ -19,7 +19,7 @@ const char *simulate_method_name(enum simulate_method m) {
 }
 
 double simulate_overhead(int workers) {
-	return workers > 2 ? 1.35 : 1.12;
+	return workers > 2 ? 1.25 : 1.12;
 }
 
 /* ---- limits ---------------------------------------------------------------------------------------------------------
