@@ -23,6 +23,7 @@ struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uin
 
 struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us) {
 	RV_ASSERT(cfg->final_round > 0 && cfg->min_workers > 0 && cfg->min_workers <= NET_MAX_MEMBERS);
+	RV_ASSERT(cfg->fragments <= NET_MAX_FRAGMENTS);
 	RV_ASSERT(cfg->grace_us >= 0 && cfg->liveness_us > 0 && cfg->silent_us > 0 && cfg->suspect_gather_us >= 0);
 	struct core *c = memory;
 	memset(c, 0, sizeof *c);
@@ -302,7 +303,8 @@ int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBE
 									   .banned = m->banned,
 									   .last_report_us = m->reported ? m->heard_us : 0,
 									   .last = m->last,
-									   .owned_chunks = c->owned[i]};
+									   .owned_chunks = c->owned[i],
+									   .all_chunks = c->owned_of};
 		memcpy(v->key, m->key, sizeof v->key);
 		memcpy(v->name, m->name, sizeof v->name);
 	}

@@ -39,6 +39,7 @@ struct core_config {
 	struct rv_hash run_hash;
 	uint64_t final_round;  /* rounds in the run */
 	uint32_t min_workers;  /* below: RUN_WAITING */
+	uint32_t fragments;    /* round r exchanges fragment r mod so many; 0: 1 */
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
 	bool equal_shards;     /* else they follow what the members' lines carry */
 	int64_t grace_us;      /* once min_workers are ready, how long the others are waited for */
@@ -69,7 +70,7 @@ struct core_record {
 	uint32_t attempt;
 	struct rv_hash digest; /* COMMIT: of the round; BASE: the full hash at `round` */
 	struct rv_hash chain;  /* COMMIT: state_hash(round + 1); BASE: state_hash(round) */
-	uint32_t n_chunks;     /* ROSTER: of the vector; the first one fixes it for the run */
+	uint32_t n_chunks;     /* ROSTER: of what the round exchanges; the first one of a fragment fixes it for the run */
 	uint16_t n_members;    /* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again */
 	uint32_t members[NET_MAX_MEMBERS];
 	uint64_t tokens[NET_MAX_MEMBERS]; /* ROSTER, COMMIT: what each contribution stands for */
@@ -150,7 +151,7 @@ enum core_event_type {
 	CORE_EVENT_DISAGREED,   /* its digest of (round, attempt) is not the majority's */
 	CORE_EVENT_DIVERGED,    /* its full hash of `round` is not the majority's */
 	CORE_EVENT_WRONG_CHAIN, /* it claims to hold `round`, with another state hash */
-	CORE_EVENT_WRONG_SIZE,  /* its vector has another number of chunks than the run's */
+	CORE_EVENT_WRONG_SIZE,  /* what it would exchange has another number of chunks than the run's */
 	CORE_EVENT_AHEAD,       /* it holds a later round than the run: was the store restored from an old copy? */
 	CORE_EVENT_NO_BASE,     /* `round` cannot be reduced before a majority vouches for a full hash; member: none */
 	CORE_EVENT_SPLIT,       /* no majority for any full hash of `round`, of which all have one; member: none */
@@ -178,7 +179,7 @@ struct core_member_view {
 	bool alive, banned;
 	int64_t last_report_us;
 	struct report last;
-	uint32_t owned_chunks; /* in the last all-reduce since the coordinator started */
+	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
 };
 /* The rate by which a member's shards are cut: of the slower direction of its line. 0: not known. */
 uint64_t core_line_rate(const struct report *rep);

@@ -107,7 +107,7 @@ struct core {
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of base_round + i, i < round - base_round */
 	uint32_t attempt;                        /* the last one recorded of this round; 0: none */
 	struct core_roster roster;               /* n == 0: the round is open */
-	uint32_t n_chunks;                       /* 0: no roster yet */
+	uint32_t n_chunks[NET_MAX_FRAGMENTS];    /* of each fragment; 0: no roster yet */
 	uint64_t last_commit;                    /* set of member numbers */
 	uint64_t epoch, epoch_round;
 	struct core_past past;
@@ -120,7 +120,7 @@ struct core {
 	int n_pairs;
 	struct core_pair pairs[CORE_PAIRS];
 	/* Volatile, for people: of the last roster, by member. */
-	uint32_t owned[NET_MAX_MEMBERS];
+	uint32_t owned[NET_MAX_MEMBERS], owned_of; /* chunks, of so many */
 
 	struct core_record queue[CORE_QUEUE];
 	int n_queue;
@@ -148,6 +148,14 @@ static inline uint64_t core_bit(uint32_t i) {
 
 static inline uint64_t core_first(int n) {
 	return n >= 64 ? UINT64_MAX : (1ull << n) - 1;
+}
+
+/* Which fragment a round exchanges, and in how many chunks (0: no roster yet of that fragment). */
+static inline uint32_t core_fragment(const struct core *c, uint64_t round) {
+	return c->cfg.fragments > 1 ? (uint32_t)(round % c->cfg.fragments) : 0;
+}
+static inline uint32_t core_chunks(const struct core *c, uint64_t round) {
+	return c->n_chunks[core_fragment(c, round)];
 }
 
 static inline int core_count(uint64_t set) {
@@ -183,6 +191,8 @@ bool core_available(const struct core *c, const struct core_member *m);
 int core_count_available(const struct core *c);
 /* Its full hash of the base's round is another than the majority's: until its reports say otherwise, it must resync. */
 bool core_diverged(const struct core *c, const struct core_member *m);
+/* It cuts what its round exchanges as the run does, as far as that is known. */
+bool core_right_size(const struct core *c, const struct core_member *m);
 /* It says that it holds state_hash(round), and is not known to hold other bits. */
 bool core_in_sync(const struct core *c, const struct core_member *m);
 /* Its encoded outer gradient of the round is ready to be reduced. */

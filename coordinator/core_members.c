@@ -38,10 +38,14 @@ bool core_in_sync(const struct core *c, const struct core_member *m) {
 		   rv_hash_equal(&m->last.chain, &c->chain) && !core_diverged(c, m);
 }
 
+bool core_right_size(const struct core *c, const struct core_member *m) {
+	uint32_t size = core_chunks(c, m->last.round);
+	return size == 0 || m->last.n_chunks == size;
+}
+
 bool core_contributes(const struct core *c, const struct core_member *m) {
 	bool phase = m->last.phase == WORKER_READY || m->last.phase == WORKER_REDUCING || m->last.phase == WORKER_VOTED;
-	bool size = c->n_chunks == 0 || m->last.n_chunks == c->n_chunks;
-	return core_in_sync(c, m) && phase && size && m->addr[0] != '\0';
+	return core_in_sync(c, m) && phase && core_right_size(c, m) && m->addr[0] != '\0';
 }
 
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
@@ -67,7 +71,7 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 		return true; /* awaited since the coordinator's restart */
 	if (c->now_us >= core_silent_at(c, m))
 		return false; /* frozen or gone, most likely while it trained: nobody accuses it then */
-	if (c->n_chunks != 0 && m->last.n_chunks != c->n_chunks)
+	if (!core_right_size(c, m))
 		return false;
 	if (m->last.epoch < c->epoch)
 		return true; /* it goes back, and is about to come again */

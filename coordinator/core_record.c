@@ -133,6 +133,7 @@ static void note_owners(struct core *c) {
 		return;
 	core_shards_count(r->ranges, r->n_ranges, owned);
 	memset(c->owned, 0, sizeof c->owned);
+	c->owned_of = core_chunks(c, c->round);
 	for (int i = 0; i < r->n; i++)
 		c->owned[r->members[i]] = owned[i];
 }
@@ -161,9 +162,10 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	if (!valid_participants(c, rec))
 		return corrupt(et, rec, "its participants do not ascend, or are not members");
 	bool size = rec->n_chunks >= 1 && rec->n_chunks <= NET_MAX_CHUNKS;
-	if (!size || (c->n_chunks != 0 && rec->n_chunks != c->n_chunks))
+	uint32_t known = core_chunks(c, rec->round);
+	if (!size || (known != 0 && rec->n_chunks != known))
 		return corrupt(et, rec, "another number of chunks than before");
-	c->n_chunks = rec->n_chunks;
+	c->n_chunks[core_fragment(c, rec->round)] = rec->n_chunks;
 	c->attempt = rec->attempt;
 	set_roster(c, rec);
 	c->ready_since_us = c->accused_since_us = INT64_MAX;

@@ -58,12 +58,17 @@ static bool beyond_log(struct core *c) {
 	return true;
 }
 
+/* It would exchange n_chunks in this round. */
+static bool is_wrong_size(const struct core *c, const struct core_member *m, uint32_t n_chunks) {
+	bool this_fragment = core_fragment(c, m->last.round) == core_fragment(c, c->round);
+	return m->reported && (this_fragment ? m->last.n_chunks != n_chunks : !core_right_size(c, m));
+}
+
 void core_decide_roster(struct core *c) {
 	uint64_t ready = core_contributors(c);
-	uint32_t n_chunks = c->n_chunks ? c->n_chunks : common_size(c, ready);
+	uint32_t known = core_chunks(c, c->round), n_chunks = known != 0 ? known : common_size(c, ready);
 	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
-		if (n_chunks == 0 || !m->reported || m->last.n_chunks == n_chunks)
+		if (n_chunks == 0 || !is_wrong_size(c, &c->members[i], n_chunks))
 			continue;
 		ready &= ~core_bit((uint32_t)i);
 		core_say(c, CORE_EVENT_WRONG_SIZE, (uint32_t)i, c->round);

@@ -111,7 +111,7 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 		return;
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
-	rec->n_chunks = c->n_chunks;
+	rec->n_chunks = core_chunks(c, c->round);
 	if (enough)
 		push_participants(rec, &c->roster, keep);
 }

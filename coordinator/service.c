@@ -34,6 +34,7 @@ static struct core_config core_config_of(const struct service *s) {
 	struct core_config c = {.run_hash = s->run_hash,
 							.final_round = (uint64_t)s->run.rounds,
 							.min_workers = (uint32_t)s->run.min_workers,
+							.fragments = (uint32_t)s->run.fragments,
 							.weight_by_tokens = s->run.weight_by_tokens,
 							.equal_shards = strcmp(s->run.shards, "equal") == 0,
 							.grace_us = s->run.grace_ms * RV_US_PER_MS,

@@ -41,7 +41,7 @@ static double value_down_rate(const struct core_member_view *v) {
 	return (double)v->last.down_bytes_per_s;
 }
 static double value_share(const struct core_member_view *v) {
-	return v->last.n_chunks > 0 ? (double)v->owned_chunks / v->last.n_chunks : 0;
+	return v->all_chunks > 0 ? (double)v->owned_chunks / v->all_chunks : 0;
 }
 static double value_compute(const struct core_member_view *v) {
 	return (double)v->last.compute_us / 1e6;

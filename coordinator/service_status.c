@@ -66,7 +66,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	set_int(o, "up_bytes_per_s", v->last.up_bytes_per_s);
 	set_int(o, "down_bytes_per_s", v->last.down_bytes_per_s);
 	set_int(o, "owned_chunks", v->owned_chunks);
-	set_int(o, "n_chunks", v->last.n_chunks);
+	set_int(o, "n_chunks", v->all_chunks);
 	set_int(o, "protocol", v->last.version);
 	set_int(o, "compute_us", v->last.compute_us);
 	set_int(o, "reduce_us", v->last.reduce_us);

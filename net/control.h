@@ -86,8 +86,9 @@ struct report {
 	uint64_t round;
 	uint32_t attempt; /* REDUCING, VOTED: which roster it speaks of; else 0 */
 	uint64_t tokens;  /* trained on in this round so far (READY and later: what its contribution stands for) */
-	uint32_t
-		n_chunks; /* how many chunks its parameter vector has; all members must agree (it follows from the config) */
+	/* How many chunks it cuts that into which `round` exchanges: its parameter vector, or the round's fragment of it. All
+	 * members must agree (it follows from the config). */
+	uint32_t n_chunks;
 	uint64_t suspects;     /* REDUCING: set of roster indices that made no progress for too long */
 	struct rv_hash digest; /* VOTED */
 	struct rv_hash chain;  /* its state_hash(round), zero while SYNCING */

@@ -19,10 +19,11 @@ enum {
 
 struct allreduce {
 	struct allreduce_config cfg;
-	size_t payload_bytes; /* of a contribution */
-	uint8_t *reduced, *flags;
-	float *scratch; /* one chunk */
-	uint8_t *held;  /* NET_MAX_MEMBERS vectors, reserved; NULL between rounds */
+	struct chunking chunks;   /* of the round */
+	size_t payload_bytes;     /* of a contribution to it */
+	uint8_t *reduced, *flags; /* of the longest there is */
+	float *scratch;           /* one chunk */
+	uint8_t *held;            /* NET_MAX_MEMBERS vectors of the round, reserved; NULL between rounds */
 	void *core_memory;
 	struct reduce *core;              /* NULL: not running */
 	int8_t index_of[NET_MAX_MEMBERS]; /* roster index of a member, -1: none */
@@ -35,23 +36,23 @@ struct allreduce {
  */
 
 static size_t chunk_bytes(void *ctx, uint32_t chunk) {
-	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
-	return global_sent(g)->encoded_bytes(chunking_len(&g->chunks, chunk));
+	const struct allreduce *a = ctx;
+	return global_sent(a->cfg.global)->encoded_bytes(chunking_len(&a->chunks, chunk));
 }
 
 static size_t chunk_offset(void *ctx, uint32_t chunk) {
-	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
-	return chunking_offset_bytes(&g->chunks, global_sent(g), chunk);
+	const struct allreduce *a = ctx;
+	return chunking_offset_bytes(&a->chunks, global_sent(a->cfg.global), chunk);
 }
 
 static size_t mean_bytes(void *ctx, uint32_t chunk) {
-	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
-	return g->codec->encoded_bytes(chunking_len(&g->chunks, chunk));
+	const struct allreduce *a = ctx;
+	return a->cfg.global->codec->encoded_bytes(chunking_len(&a->chunks, chunk));
 }
 
 static size_t mean_offset(void *ctx, uint32_t chunk) {
-	const struct global_config *g = ((struct allreduce *)ctx)->cfg.global;
-	return chunking_offset_bytes(&g->chunks, g->codec, chunk);
+	const struct allreduce *a = ctx;
+	return chunking_offset_bytes(&a->chunks, a->cfg.global->codec, chunk);
 }
 
 static float largest_magnitude(const float *x, size_t n) {
@@ -82,9 +83,9 @@ static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, siz
 static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 								uint8_t *out, int *bad, struct rv_errtext *et) {
 	struct allreduce *a = ctx;
-	const struct global_config *g = a->cfg.global;
-	size_t n = chunking_len(&g->chunks, chunk);
+	size_t n = chunking_len(&a->chunks, chunk);
 	*bad = -1;
+	const struct global_config *g = a->cfg.global;
 	enum rv_err e = codec_reduce_to(global_sent(g), g->codec, in, weights, n_in, n, a->scratch, out, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, in, n_in, n);
@@ -94,8 +95,7 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 
 static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
 	struct allreduce *a = ctx;
-	const struct global_config *g = a->cfg.global;
-	return g->codec->decode(data, chunking_len(&g->chunks, chunk), a->scratch, et);
+	return a->cfg.global->codec->decode(data, chunking_len(&a->chunks, chunk), a->scratch, et);
 }
 
 /* ---- life -----------------------------------------------------------------------------------------------------------
@@ -107,13 +107,13 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	if (!a)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce");
 	a->cfg = *cfg;
-	a->payload_bytes = chunking_total_bytes(&g->chunks, global_sent(g));
 	a->reduced = malloc(global_max_payload_bytes(g));
 	a->flags = malloc(reduce_flags_bytes(g->chunks.n_chunks));
 	a->scratch = malloc(g->chunks.chunk_elems * sizeof(float));
 	a->core_memory = malloc(reduce_size());
 	if (!a->reduced || !a->flags || !a->scratch || !a->core_memory) {
-		enum rv_err e = rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", a->payload_bytes);
+		enum rv_err e =
+			rv_fail(et, RV_E_NOMEM, "no memory for the all-reduce of %zu bytes", global_max_payload_bytes(g));
 		allreduce_free(a);
 		return e;
 	}
@@ -160,9 +160,11 @@ static void adopt(struct allreduce *a, const struct document *d) {
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
 							struct rv_errtext *et) {
 	RV_ASSERT(!a->core);
+	a->chunks = global_round_chunks(a->cfg.global, d->round);
+	a->payload_bytes = chunking_total_bytes(&a->chunks, global_sent(a->cfg.global));
 	RV_TRY(map_held(a, et));
 	struct reduce_config cfg = {.self_member = a->cfg.self_member,
-								.n_chunks = a->cfg.global->chunks.n_chunks,
+								.n_chunks = a->chunks.n_chunks,
 								.codec = {.ctx = a,
 										  .chunk_bytes = chunk_bytes,
 										  .chunk_offset = chunk_offset,

@@ -10,7 +10,7 @@
 #include "outer/global.h"
 
 struct allreduce_config {
-	const struct global_config *global; /* borrowed: chunks and codec */
+	const struct global_config *global; /* borrowed: what each round exchanges, and the codec */
 	uint32_t self_member;
 	int64_t peer_timeout_us;
 };
@@ -20,7 +20,8 @@ struct allreduce;
 enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce **out, struct rv_errtext *et);
 void allreduce_free(struct allreduce *a); /* NULL is fine */
 
-/* `d` is a REDUCE document that names us; `own` stays valid and unchanged until stop. RV_E_NOMEM. */
+/* `d` is a REDUCE document that names us; `own`, what its round exchanges (global_encode_delta), stays valid and unchanged
+ * until stop. RV_E_NOMEM. */
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
 							struct rv_errtext *et);
 void allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d);
@@ -42,7 +43,7 @@ int64_t allreduce_deadline_us(const struct allreduce *a);
 
 bool allreduce_done(const struct allreduce *a);
 uint64_t allreduce_suspects(const struct allreduce *a);
-const uint8_t *allreduce_reduced(const struct allreduce *a); /* the whole encoded vector, once done */
+const uint8_t *allreduce_reduced(const struct allreduce *a); /* all of what the round exchanges, encoded, once done */
 struct reduce_info allreduce_info(const struct allreduce *a);
 
 #endif

@@ -206,7 +206,7 @@ static struct cached_piece *piece_of(struct donor *d, struct state_file *file, c
 		if (p->used < oldest->used)
 			oldest = p;
 	}
-	if (f->index >= state_pieces(&d->cfg.store->cfg, (enum state_kind)f->kind))
+	if (f->index >= state_pieces(&d->cfg.store->cfg, (enum state_kind)f->kind, f->round))
 		return NULL;
 	if (!oldest->data)
 		oldest->data = malloc(STATE_PIECE_MAX_BYTES);
@@ -222,7 +222,8 @@ static struct cached_piece *piece_of(struct donor *d, struct state_file *file, c
 
 static bool manifest_part(struct donor *d, struct state_file *file, const struct frame_fetch *f,
 						  struct frame_piece *out) {
-	uint64_t bytes = (uint64_t)state_manifest_hashes(&d->cfg.store->cfg, (enum state_kind)f->kind) * RV_HASH_BYTES;
+	uint64_t bytes =
+		state_manifest_hashes(&d->cfg.store->cfg, (enum state_kind)f->kind, f->round) * (uint64_t)RV_HASH_BYTES;
 	uint64_t at = (uint64_t)f->index * NET_MANIFEST_PART_BYTES;
 	if (at >= bytes)
 		return false;

@@ -16,59 +16,48 @@ static size_t aligned(size_t n) {
 	return (n + 63) / 64 * 64;
 }
 
-static uint32_t larger(uint32_t a, uint32_t b) {
-	return a > b ? a : b;
-}
-
 /* ---- sizes ----------------------------------------------------------------------------------------------------------
  */
 
-static uint32_t max_pieces(const struct global_config *g) {
-	return larger(state_pieces(g, STATE_KIND_BASE), state_pieces(g, STATE_KIND_LOG));
+static size_t max_manifest_bytes(const struct global_config *g) {
+	return (size_t)state_max_manifest_hashes(g) * RV_HASH_BYTES;
 }
 
-static uint32_t max_hashes(const struct global_config *g) {
-	return larger(state_manifest_hashes(g, STATE_KIND_BASE), state_manifest_hashes(g, STATE_KIND_LOG));
-}
-
-/* The first piece of each kind is as large as any; so is a part of a manifest, at most. */
+/* Of a piece, or of a part of a manifest. */
 static size_t max_piece_bytes(const struct global_config *g) {
-	size_t base, log, part = NET_MANIFEST_PART_BYTES, manifest = (size_t)max_hashes(g) * RV_HASH_BYTES;
-	(void)state_piece_at(g, STATE_KIND_BASE, 0, &base);
-	(void)state_piece_at(g, STATE_KIND_LOG, 0, &log);
-	size_t most = manifest < part ? manifest : part;
-	most = base > most ? base : most;
-	most = log > most ? log : most;
+	size_t part = NET_MANIFEST_PART_BYTES, manifest = max_manifest_bytes(g), most = state_max_piece_bytes(g);
+	part = manifest < part ? manifest : part;
+	most = part > most ? part : most;
 	RV_ASSERT(most <= NET_MAX_PIECE_BYTES);
 	return aligned(most);
 }
 
 size_t fetch_core_bytes(const struct fetch_core_config *cfg) {
-	size_t file = aligned(max_pieces(cfg->global)) + aligned((size_t)max_hashes(cfg->global) * RV_HASH_BYTES);
+	size_t file = aligned(state_max_pieces(cfg->global)) + aligned(max_manifest_bytes(cfg->global));
 	return aligned(sizeof(struct fetch_core)) + FETCH_FILES * file +
 		   (FETCH_DONORS_MAX + 1) * max_piece_bytes(cfg->global);
 }
 
-uint32_t fetch_manifest_bytes(const struct fetch_core *c, enum state_kind kind) {
-	return state_manifest_hashes(c->cfg.global, kind) * RV_HASH_BYTES;
+static uint32_t manifest_bytes(const struct fetch_core *c, enum state_kind kind, uint64_t round) {
+	return state_manifest_hashes(c->cfg.global, kind, round) * RV_HASH_BYTES;
 }
 
-uint32_t fetch_manifest_parts(const struct fetch_core *c, enum state_kind kind) {
-	return (fetch_manifest_bytes(c, kind) + NET_MANIFEST_PART_BYTES - 1) / NET_MANIFEST_PART_BYTES;
+uint32_t fetch_manifest_parts(const struct fetch_core *c, enum state_kind kind, uint64_t round) {
+	return (manifest_bytes(c, kind, round) + NET_MANIFEST_PART_BYTES - 1) / NET_MANIFEST_PART_BYTES;
 }
 
 uint32_t fetch_bytes_of(const struct fetch_core *c, const struct frame_fetch *what) {
 	enum state_kind kind = (enum state_kind)what->kind;
 	size_t bytes;
 	if (what->part == FRAME_PART_PIECE) {
-		if (what->index >= state_pieces(c->cfg.global, kind))
+		if (what->index >= state_pieces(c->cfg.global, kind, what->round))
 			return 0;
-		(void)state_piece_at(c->cfg.global, kind, what->index, &bytes);
+		(void)state_piece_at(c->cfg.global, kind, what->round, what->index, &bytes);
 		return (uint32_t)bytes;
 	}
-	if (what->index >= fetch_manifest_parts(c, kind))
+	if (what->index >= fetch_manifest_parts(c, kind, what->round))
 		return 0;
-	uint32_t left = fetch_manifest_bytes(c, kind) - what->index * NET_MANIFEST_PART_BYTES;
+	uint32_t left = manifest_bytes(c, kind, what->round) - what->index * NET_MANIFEST_PART_BYTES;
 	return left < NET_MANIFEST_PART_BYTES ? left : NET_MANIFEST_PART_BYTES;
 }
 
@@ -89,9 +78,9 @@ struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config 
 	c->piece_bytes = max_piece_bytes(cfg->global);
 	for (int i = 0; i < FETCH_FILES; i++) {
 		c->files[i].manifest = (struct rv_hash *)(void *)at;
-		at += aligned((size_t)max_hashes(cfg->global) * RV_HASH_BYTES);
+		at += aligned(max_manifest_bytes(cfg->global));
 		c->files[i].copies = at;
-		at += aligned(max_pieces(cfg->global));
+		at += aligned(state_max_pieces(cfg->global));
 	}
 	c->staging = at;
 	for (int m = 0; m < NET_MAX_MEMBERS; m++)
@@ -131,7 +120,7 @@ static void drop_file(struct fetch_core *c, int slot) {
 static void add_file(struct fetch_core *c, int slot, const struct state_id *id) {
 	struct fetch_file *f = &c->files[slot];
 	struct fetch_file fresh = {.used = true, .id = *id, .copies = f->copies, .manifest = f->manifest};
-	fresh.n_pieces = fresh.n_free = state_pieces(c->cfg.global, id->kind);
+	fresh.n_pieces = fresh.n_free = state_pieces(c->cfg.global, id->kind, id->round);
 	*f = fresh;
 	fetch_manifest_restart(f);
 	memset(f->copies, 0, f->n_pieces);
@@ -170,7 +159,7 @@ void fetch_core_want(struct fetch_core *c, int64_t now_us, const struct state_id
 
 static size_t piece_bytes(const struct fetch_core *c, const struct fetch_file *f, uint32_t index) {
 	size_t bytes;
-	(void)state_piece_at(c->cfg.global, f->id.kind, index, &bytes);
+	(void)state_piece_at(c->cfg.global, f->id.kind, f->id.round, index, &bytes);
 	return bytes;
 }
 
@@ -190,7 +179,7 @@ bool fetch_core_resume(struct fetch_core *c, int slot, const struct rv_hash *man
 	struct fetch_file *f = &c->files[slot];
 	RV_ASSERT(f->used);
 	if (!f->has_manifest)
-		memcpy(f->manifest, manifest, fetch_manifest_bytes(c, f->id.kind));
+		memcpy(f->manifest, manifest, manifest_bytes(c, f->id.kind, f->id.round));
 	f->has_manifest = true;
 	f->manifest_donor = FETCH_NOBODY;
 	for (uint32_t i = 0; i < f->n_pieces; i++)
@@ -223,7 +212,7 @@ bool fetch_core_complete(const struct fetch_core *c, int slot) {
 void fetch_core_progress(const struct fetch_core *c, int slot, uint64_t *done_bytes, uint64_t *total_bytes) {
 	const struct fetch_file *f = &c->files[slot];
 	*done_bytes = f->used ? f->bytes_held : 0;
-	*total_bytes = f->used ? state_payload_bytes(c->cfg.global, f->id.kind) : 0;
+	*total_bytes = f->used ? state_payload_bytes(c->cfg.global, f->id.kind, f->id.round) : 0;
 }
 
 const struct rv_hash *fetch_core_manifest(const struct fetch_core *c, int slot) {

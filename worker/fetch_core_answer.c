@@ -66,7 +66,7 @@ static void manifest_part(struct fetch_core *c, uint32_t member, const struct fe
 		return; /* it was silent for a while, and another was asked */
 	memcpy((uint8_t *)f->manifest + (size_t)a->what.index * NET_MANIFEST_PART_BYTES, data, bytes);
 	f->manifest_got++;
-	if (f->manifest_got < fetch_manifest_parts(c, f->id.kind))
+	if (f->manifest_got < fetch_manifest_parts(c, f->id.kind, f->id.round))
 		return;
 	if (check_manifest(c, f, &out->text) != RV_OK) {
 		bad_donor(member, &f->id, out); /* perhaps it voted for what was not committed, and does not know yet */
@@ -98,7 +98,7 @@ static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask 
 	if (f->copies[a->what.index] == FETCH_HELD)
 		return; /* another was faster */
 	const uint8_t *raw = decoded(c, d, data, bytes, &out->text);
-	if (!raw || (!RV_BUG("piece-unverified") && state_piece_check(c->cfg.global, f->id.kind, f->manifest, a->what.index,
+	if (!raw || (!RV_BUG("piece-unverified") && state_piece_check(c->cfg.global, &f->id, f->manifest, a->what.index,
 																  raw, bytes, &out->text) != RV_OK)) {
 		bad_donor(member, &f->id, out);
 		fetch_ban(c, member);

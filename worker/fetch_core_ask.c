@@ -88,7 +88,7 @@ static bool ask_manifest(struct fetch_core *c, uint32_t member, int slot, struct
 		f->manifest_until_us = c->now_us + ((int64_t)MANIFEST_US << doublings);
 		f->manifest_tries++;
 	}
-	if (f->manifest_donor != (int)member || f->manifest_asked == fetch_manifest_parts(c, f->id.kind))
+	if (f->manifest_donor != (int)member || f->manifest_asked == fetch_manifest_parts(c, f->id.kind, f->id.round))
 		return false;
 	return ask(c, member, slot, FRAME_PART_MANIFEST, f->manifest_asked++, out);
 }

@@ -66,8 +66,7 @@ static inline struct fetch_ask *fetch_ask_at(struct fetch_donor *d, int k) {
 }
 
 /* ---- fetch_core.c ---- */
-uint32_t fetch_manifest_bytes(const struct fetch_core *c, enum state_kind kind);
-uint32_t fetch_manifest_parts(const struct fetch_core *c, enum state_kind kind);
+uint32_t fetch_manifest_parts(const struct fetch_core *c, enum state_kind kind, uint64_t round);
 /* Bytes of what was asked for, raw; 0: there is no such piece. */
 uint32_t fetch_bytes_of(const struct fetch_core *c, const struct frame_fetch *what);
 uint8_t *fetch_staging(const struct fetch_core *c, int i);

@@ -111,7 +111,7 @@ static bool take_own(struct part *p) {
 }
 
 static size_t manifest_bytes_of(const struct part *p) {
-	return (size_t)state_manifest_hashes(&p->f->cfg.store->cfg, p->id.kind) * RV_HASH_BYTES;
+	return (size_t)state_manifest_hashes(&p->f->cfg.store->cfg, p->id.kind, p->id.round) * RV_HASH_BYTES;
 }
 
 static void run_open(struct part_job *j) {
@@ -123,7 +123,7 @@ static void run_open(struct part_job *j) {
 	j->err = state_assembly_new(p->f->cfg.store, &p->id, &p->assembly, &j->text);
 	if (j->err != RV_OK || !state_assembly_manifest(p->assembly))
 		return;
-	uint32_t n = state_pieces(g, p->id.kind);
+	uint32_t n = state_pieces(g, p->id.kind, p->id.round);
 	size_t manifest_bytes = manifest_bytes_of(p);
 	struct rv_hash *manifest = malloc(manifest_bytes + n); /* and behind it, what is held */
 	if (!manifest)

@@ -60,7 +60,8 @@ static bool is_there(const char *path, const uint8_t *vector, size_t bytes) {
 static void dump(const struct session *s, const struct dump *d) {
 	const struct global_config *g = &s->store.cfg;
 	const char *dir = getenv("RIVULET_DUMP");
-	size_t bytes = chunking_total_bytes(&g->chunks, d->codec);
+	const struct chunking exchanged = global_round_chunks(g, d->round);
+	size_t bytes = chunking_total_bytes(&exchanged, d->codec);
 	uint8_t header[MEAN_DUMP_HEADER_BYTES];
 	char path[PATH_BYTES];
 	if (dir == NULL)

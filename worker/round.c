@@ -18,6 +18,7 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us) {
 	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
 	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->overlap_steps <= cfg->steps_per_round);
+	RV_ASSERT(cfg->n_fragments <= NET_MAX_FRAGMENTS);
 	struct round_core *c = memory;
 	memset(c, 0, sizeof *c);
 	c->cfg = *cfg;
@@ -25,7 +26,8 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	c->round = round;
 	c->chain = *chain;
 	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
-	c->contributed = steps_done > 0; /* for all we know: our former process may have delivered these steps */
+	/* For all we know: our former process may have delivered these steps, or those of rounds before. */
+	c->contributed = steps_done > 0 || (cfg->has_progress && !RV_BUG("double-count-fragment"));
 	c->sent_us = now_us;
 	return c;
 }
@@ -78,9 +80,9 @@ static enum rv_err check_document(const struct round_core *c, const struct docum
 			"document %llu: round %llu, but round %llu was committed before (we hold its result): was the "
 			"coordinator's store restored from an old copy? `rivulet-coordinator rollback` there makes workers go back",
 			seq, (unsigned long long)d->round, (unsigned long long)c->round - 1);
-	if (d->phase == RUN_REDUCE && c->cfg.n_chunks != 0 && d->n_chunks != c->cfg.n_chunks)
-		return rv_fail(et, RV_E_PROTOCOL, "document %llu: a vector of %u chunks, ours has %u", seq, d->n_chunks,
-					   c->cfg.n_chunks);
+	uint32_t ours = round_chunks(c, d->round);
+	if (d->phase == RUN_REDUCE && ours != 0 && d->n_chunks != ours)
+		return rv_fail(et, RV_E_PROTOCOL, "document %llu: a vector of %u chunks, ours has %u", seq, d->n_chunks, ours);
 	return RV_OK;
 }
 

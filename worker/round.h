@@ -46,7 +46,12 @@ struct round_config {
 	uint64_t epoch; /* in which the platform's state was made: as it last stored it (ROUND_ROLLBACK); 0 at first */
 	uint64_t steps_per_round; /* H */
 	uint64_t overlap_steps; /* at most H: of the next round, before a round's outer step; never before the last one's */
-	uint32_t n_chunks;      /* of this worker's vector: a REDUCE document of another size is refused (0: not checked) */
+	/* Round r exchanges fragment r mod n_fragments (0: 1), which has so many chunks in this worker's vector: a REDUCE
+	 * document of another size is refused (0: not checked). */
+	uint32_t n_fragments, n_chunks[NET_MAX_FRAGMENTS];
+	/* The platform starts with progress of rounds before this one in theta_local (fragments, mixing), as a former process
+	 * left it, which may have given it to peers. */
+	bool has_progress;
 	enum late_policy late;
 	bool theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
 							   * the   platform knows what it must be */
@@ -98,7 +103,10 @@ struct round_action {
 	struct rv_hash expect; /* FETCH_BASE: full hash; FETCH_LOG, APPLY: digest */
 	struct rv_hash chain;  /* FETCH_BASE: state_hash(round) */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
-	bool participated;     /* APPLY: theta_local takes theta over in any case; steps ahead are the next round's */
+	bool
+		participated; /* APPLY: our gradient is in the mean, whatever `late` says: theta_local becomes theta in what the
+							* round exchanged, but for what the run mixes (worker/train/adopt.h); steps ahead are the next
+							* round's */
 };
 
 struct round_core; /* opaque: round_core_size() bytes, the caller's memory */

@@ -91,6 +91,11 @@ struct round_core {
 	int64_t sent_us;
 };
 
+/* Chunks of what `round` exchanges; 0: not known. */
+static inline uint32_t round_chunks(const struct round_core *c, uint64_t round) {
+	return c->cfg.n_chunks[c->cfg.n_fragments > 0 ? round % c->cfg.n_fragments : 0];
+}
+
 /* ---- round_actions.c ---- */
 
 /* The index of this worker in the current REDUCE document of the round it holds, or -1. */

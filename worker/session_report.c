@@ -156,14 +156,16 @@ static void check_written(struct session *s, enum rv_err e, const struct rv_errt
 		rv_event(s->events, RV_WARN, "metrics", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et->text);
 }
 
-static uint64_t payload_bytes(const struct session *s) {
-	return chunking_total_bytes(&s->store.cfg.chunks, global_sent(&s->store.cfg));
+/* Of a contribution to the round. */
+static uint64_t payload_bytes(const struct session *s, uint64_t round) {
+	const struct chunking exchanged = global_round_chunks(&s->store.cfg, round);
+	return chunking_total_bytes(&exchanged, global_sent(&s->store.cfg));
 }
 
 /* What an ideal all-reduce among so many sends. */
-static uint64_t formula_bytes(const struct session *s, uint32_t participants) {
-	const struct global_config *g = &s->store.cfg;
-	return metrics_exchange_bytes(payload_bytes(s), chunking_total_bytes(&g->chunks, g->codec), participants);
+static uint64_t formula_bytes(const struct session *s, uint64_t round, uint32_t participants) {
+	uint64_t mean_bytes = state_payload_bytes(&s->store.cfg, STATE_KIND_LOG, round);
+	return metrics_exchange_bytes(payload_bytes(s, round), mean_bytes, participants);
 }
 
 void session_write_run(struct session *s) {
@@ -185,7 +187,7 @@ void session_write_run(struct session *s) {
 							.rounds = (uint64_t)c->rounds,
 							.steps_per_round = (uint64_t)c->steps_per_round,
 							.tokens_per_step = (uint64_t)(c->batch * c->grad_accum * c->context),
-							.payload_bytes = payload_bytes(s),
+							.payload_bytes = payload_bytes(s, trainer_global(s->trainer)->round),
 							.device = trainer_device(s->trainer)};
 	check_written(s, metrics_write_run(s->metrics, &r, &et), &et);
 }
@@ -254,7 +256,7 @@ void session_write_round(struct session *s, uint64_t round) {
 	s->sums.snapshot_then = p.snapshot_us;
 	s->sums.tokens += tokens_of_round(s, participants);
 	if (s->participated)
-		s->sums.formula_bytes += formula_bytes(s, participants);
+		s->sums.formula_bytes += formula_bytes(s, round, participants);
 	struct metrics_round r = {.round = round + 1,
 							  .step = (round + 1) * h,
 							  .tokens = s->sums.tokens,

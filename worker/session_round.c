@@ -256,7 +256,7 @@ enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, str
 	for (uint32_t i = per_vector; right && i < global_pieces(g); i++) {
 		static const float zeros[GLOBAL_PIECE_ELEMS];
 		size_t bytes;
-		(void)state_piece_at(g, STATE_KIND_BASE, i, &bytes);
+		(void)state_piece_at(g, STATE_KIND_BASE, 0, i, &bytes);
 		struct rv_hash of_zeros = rv_hash_of(zeros, bytes);
 		right = rv_hash_equal(&of_zeros, &manifest[i]);
 	}

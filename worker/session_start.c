@@ -157,12 +157,25 @@ static void on_replica_damage(void *ctx, const char *text) {
 }
 
 static uint32_t logs_per_base(const struct global_config *g) {
-	size_t base = state_payload_bytes(g, STATE_KIND_BASE), log = state_payload_bytes(g, STATE_KIND_LOG);
-	size_t ratio = base / log;
-	return ratio < 1 ? 1 : ratio > NET_MAX_LOG_DIGESTS ? NET_MAX_LOG_DIGESTS : (uint32_t)ratio;
+	uint32_t logs = state_logs_per_base(g);
+	return logs > NET_MAX_LOG_DIGESTS ? NET_MAX_LOG_DIGESTS : logs;
 }
 
-static enum rv_err open_round(struct session *s, const struct statestore_found *found, struct rv_errtext *et) {
+/* What each round exchanges. */
+static void put_sizes(const struct global_config *g, struct round_config *cfg) {
+	_Static_assert((int)FRAGMENTS_MAX == (int)NET_MAX_FRAGMENTS, "same");
+	cfg->n_fragments = fragments_count(&g->fragments);
+	for (uint32_t fragment = 0; fragment < cfg->n_fragments; fragment++)
+		cfg->n_chunks[fragment] = global_round_chunks(g, fragment).n_chunks;
+}
+
+/* theta_local is theta where a round begins, but with fragments or mixing. */
+static bool carries_progress(const struct run_config *run) {
+	return run->fragments > 1 || run->mix > 0;
+}
+
+static enum rv_err open_round(struct session *s, const struct statestore_found *found, bool exact,
+							  struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	const struct global_state *g = trainer_global(s->trainer);
 	struct round_config cfg = {
@@ -170,7 +183,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.epoch = s->member.epoch,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.overlap_steps = (uint64_t)run->overlap_steps,
-		.n_chunks = g->cfg.chunks.n_chunks,
+		.has_progress = exact && carries_progress(run),
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = run_config_heartbeat_us(run),
@@ -180,6 +193,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 	void *memory = malloc(round_core_size());
 	if (!memory)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the round");
+	put_sizes(&g->cfg, &cfg);
 	int64_t now_us = rv_clock_monotonic_us();
 	struct trainer_progress p = trainer_progress(s->trainer);
 	s->boot = (uint64_t)rv_clock_wall_us();
@@ -247,7 +261,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	if (e == RV_OK) {
 		tell_recovered(s, &found);
 		struct trainer_resumed resumed = trainer_resume(s->trainer, &found, on_replica_damage, s);
-		e = open_round(s, &found, et);
+		e = open_round(s, &found, resumed.exact, et);
 		session_trace_open(s);
 		if (e == RV_OK)
 			session_trace_start(s, &found, resumed);

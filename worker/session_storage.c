@@ -307,7 +307,7 @@ void session_persist(struct session *s) {
 		s->persist_again = true;
 		return;
 	}
-	struct blob *reduced = blob_new(state_payload_bytes(&s->store.cfg, STATE_KIND_LOG));
+	struct blob *reduced = blob_new(state_payload_bytes(&s->store.cfg, STATE_KIND_LOG, round));
 	const struct store_job j = {.kind = STORE_PERSIST, .log = {.round = round, .attempt = attempt}, .reduced = reduced};
 	if (!reduced) {
 		refuse(s, &j);

@@ -73,7 +73,8 @@ static bool read_at(const struct state_assembly *a, void *out, size_t n, uint64_
 
 static uint64_t place_of(const struct state_assembly *a, uint32_t i, size_t *bytes) {
 	const struct global_config *c = &a->store->cfg;
-	return state_prefix_bytes(c, STATE_KIND_BASE) + state_piece_at(c, STATE_KIND_BASE, i, bytes);
+	return state_prefix_bytes(c, STATE_KIND_BASE, a->id.round) +
+		   state_piece_at(c, STATE_KIND_BASE, a->id.round, i, bytes);
 }
 
 static enum rv_err write_prefix(const struct state_assembly *a, struct rv_errtext *et) {
@@ -89,7 +90,7 @@ static enum rv_err write_prefix(const struct state_assembly *a, struct rv_errtex
 
 /* From the disk into memory, with what is there: `why` the disk is left. */
 static enum rv_err move_to_memory(struct state_assembly *a, const struct rv_errtext *why, struct rv_errtext *et) {
-	struct blob *memory = blob_new(state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE));
+	struct blob *memory = blob_new(state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE, a->id.round));
 	if (!memory)
 		return rv_fail(et, RV_E_NOMEM, "%s; and there is no memory for it", why->text);
 	for (uint32_t i = 0; i < a->n_pieces; i++) {
@@ -130,7 +131,7 @@ static void resume(struct state_assembly *a) {
 		size_t bytes;
 		uint64_t at = place_of(a, i, &bytes);
 		a->held[i] = read_at(a, a->piece, bytes, at) &&
-					 state_piece_check(c, STATE_KIND_BASE, a->manifest, i, a->piece, bytes, NULL) == RV_OK;
+					 state_piece_check(c, &a->id, a->manifest, i, a->piece, bytes, NULL) == RV_OK;
 		a->left -= a->held[i];
 	}
 }
@@ -170,7 +171,7 @@ static enum rv_err open_part(struct state_assembly *a, struct rv_errtext *et) {
 		(void)rv_fail_errno(&why, errno, "%s: cannot open for writing", path);
 		return move_to_memory(a, &why, et);
 	}
-	int full = take_room(a->fd, state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE));
+	int full = take_room(a->fd, state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE, a->id.round));
 	if (full != 0) {
 		(void)rv_fail_errno(&why, full, "%s: no room for it", path);
 		return move_to_memory(a, &why, et);
@@ -184,7 +185,7 @@ static enum rv_err open_part(struct state_assembly *a, struct rv_errtext *et) {
 
 static enum rv_err build(struct state_assembly *a, struct rv_errtext *et) {
 	const struct global_config *c = &a->store->cfg;
-	a->manifest = calloc(state_manifest_hashes(c, a->id.kind), sizeof *a->manifest);
+	a->manifest = calloc(state_manifest_hashes(c, a->id.kind, a->id.round), sizeof *a->manifest);
 	a->held = calloc(a->n_pieces, sizeof *a->held);
 	a->packer = state_packer_new();
 	a->piece = malloc(STATE_PIECE_MAX_BYTES);
@@ -192,7 +193,7 @@ static enum rv_err build(struct state_assembly *a, struct rv_errtext *et) {
 	if (ok && a->id.kind == STATE_KIND_BASE)
 		return open_part(a, et);
 	if (ok)
-		ok = (a->payload = blob_new(state_payload_bytes(c, STATE_KIND_LOG))) != NULL;
+		ok = (a->payload = blob_new(state_payload_bytes(c, STATE_KIND_LOG, a->id.round))) != NULL;
 	return ok ? RV_OK
 			  : rv_fail(et, RV_E_NOMEM, "no memory to put the state of round %" PRIu64 " together", a->id.round);
 }
@@ -202,7 +203,7 @@ enum rv_err state_assembly_new(const struct statestore *s, const struct state_id
 	struct state_assembly *a = calloc(1, sizeof *a);
 	if (!a)
 		return rv_fail(et, RV_E_NOMEM, "no memory to put a state together");
-	uint32_t n = state_pieces(&s->cfg, id->kind);
+	uint32_t n = state_pieces(&s->cfg, id->kind, id->round);
 	*a = (struct state_assembly){.store = s, .id = *id, .n_pieces = n, .left = n, .fd = -1};
 	enum rv_err e = build(a, et);
 	if (e != RV_OK) {
@@ -257,7 +258,7 @@ enum rv_err state_assembly_set_manifest(struct state_assembly *a, const struct r
 	RV_ASSERT(!a->has_manifest);
 	if (!rv_hash_is_zero(&a->id.expect))
 		RV_TRY(state_manifest_check(c, &a->id, manifest, et));
-	memcpy(a->manifest, manifest, state_manifest_hashes(c, a->id.kind) * sizeof *manifest);
+	memcpy(a->manifest, manifest, state_manifest_hashes(c, a->id.kind, a->id.round) * sizeof *manifest);
 	a->has_manifest = true;
 	bool refused = a->id.kind == STATE_KIND_BASE && write_prefix(a, &why) != RV_OK;
 	enum rv_err e = refused ? move_to_memory(a, &why, et) : RV_OK;
@@ -269,7 +270,8 @@ static enum rv_err keep_piece(struct state_assembly *a, uint32_t i, size_t bytes
 	struct rv_errtext why = {0};
 	size_t n;
 	if (a->id.kind == STATE_KIND_LOG) {
-		memcpy(a->payload->data + state_piece_at(&a->store->cfg, STATE_KIND_LOG, i, &n), a->piece, bytes);
+		size_t at = state_piece_at(&a->store->cfg, STATE_KIND_LOG, a->id.round, i, &n);
+		memcpy(a->payload->data + at, a->piece, bytes);
 		return RV_OK;
 	}
 	uint64_t at = place_of(a, i, &n);
@@ -286,9 +288,9 @@ enum rv_err state_assembly_put(struct state_assembly *a, uint32_t i, const struc
 	RV_ASSERT(a->has_manifest && i < a->n_pieces);
 	if (a->held[i])
 		return RV_OK;
-	(void)state_piece_at(c, a->id.kind, i, &bytes);
+	(void)state_piece_at(c, a->id.kind, a->id.round, i, &bytes);
 	RV_TRY(state_unpack(a->packer, what, stored, a->piece, bytes, et));
-	RV_TRY(state_piece_check(c, a->id.kind, a->manifest, i, a->piece, bytes, et));
+	RV_TRY(state_piece_check(c, &a->id, a->manifest, i, a->piece, bytes, et));
 	RV_TRY(keep_piece(a, i, bytes, et));
 	a->held[i] = true;
 	a->left--;
@@ -315,14 +317,15 @@ static enum rv_err finish_base(struct state_assembly *a, struct state_file **out
 static enum rv_err log_in_memory(const struct state_assembly *a, struct state_file **out, struct rv_errtext *et) {
 	const struct global_config *c = &a->store->cfg;
 	const struct state_log_info info = {.round = a->id.round, .digest = a->id.expect};
-	size_t index_bytes = state_index_bytes(c, STATE_KIND_LOG), prefix_bytes = state_prefix_bytes(c, STATE_KIND_LOG);
+	size_t index_bytes = state_index_bytes(c, STATE_KIND_LOG, a->id.round);
+	size_t prefix_bytes = state_prefix_bytes(c, STATE_KIND_LOG, a->id.round);
 	struct blob *file = blob_new(prefix_bytes + a->payload->bytes);
 	if (!file)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the log of round %" PRIu64, a->id.round);
 	uint8_t *index = file->data + STATE_HEADER_BYTES;
 	for (uint32_t i = 0; i < a->n_pieces; i++) {
 		size_t bytes;
-		(void)state_piece_at(c, STATE_KIND_LOG, i, &bytes);
+		(void)state_piece_at(c, STATE_KIND_LOG, a->id.round, i, &bytes);
 		const struct state_stored raw = {STATE_RAW, (uint32_t)bytes};
 		state_index_write(&raw, 1, index + (size_t)i * STATE_INDEX_ENTRY_BYTES);
 	}

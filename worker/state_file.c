@@ -69,11 +69,12 @@ static enum rv_err read_base_header(struct state_file *f, const uint8_t *header,
 	f->id.round = info.round;
 	f->id.chain = info.chain;
 	f->id.expect = info.full_hash;
-	return check_size(f->bytes, state_file_max_bytes(f->cfg, STATE_KIND_BASE), et);
+	f->n_pieces = state_pieces(f->cfg, STATE_KIND_BASE, info.round);
+	return check_size(f->bytes, state_file_max_bytes(f->cfg, STATE_KIND_BASE, f->id.round), et);
 }
 
 static void place_pieces(struct state_file *f) {
-	uint64_t at = state_prefix_bytes(f->cfg, STATE_KIND_LOG);
+	uint64_t at = state_prefix_bytes(f->cfg, STATE_KIND_LOG, f->id.round);
 	for (uint32_t i = 0; i < f->n_pieces; i++) {
 		f->piece_at[i] = at;
 		at += f->pieces[i].bytes;
@@ -81,7 +82,7 @@ static void place_pieces(struct state_file *f) {
 }
 
 static enum rv_err read_index(struct state_file *f, const struct rv_hash *hash, struct rv_errtext *et) {
-	size_t bytes = state_index_bytes(f->cfg, STATE_KIND_LOG);
+	size_t bytes = state_index_bytes(f->cfg, STATE_KIND_LOG, f->id.round);
 	uint64_t stored_bytes;
 	uint8_t *index = malloc(bytes);
 	f->pieces = calloc(f->n_pieces, sizeof *f->pieces);
@@ -91,11 +92,11 @@ static enum rv_err read_index(struct state_file *f, const struct rv_hash *hash, 
 	bool ok = index && f->pieces && f->piece_at && f->packer && f->stored;
 	enum rv_err e = ok ? read_at(f, index, bytes, STATE_HEADER_BYTES, et) : no_memory(et);
 	if (e == RV_OK)
-		e = state_index_load(f->cfg, hash, index, f->pieces, &stored_bytes, et);
+		e = state_index_load(f->cfg, f->id.round, hash, index, f->pieces, &stored_bytes, et);
 	free(index);
 	RV_TRY(e);
 	place_pieces(f);
-	return check_size(f->bytes, state_prefix_bytes(f->cfg, STATE_KIND_LOG) + stored_bytes, et);
+	return check_size(f->bytes, state_prefix_bytes(f->cfg, STATE_KIND_LOG, f->id.round) + stored_bytes, et);
 }
 
 static enum rv_err read_log_header(struct state_file *f, const uint8_t *header, struct rv_errtext *et) {
@@ -105,17 +106,19 @@ static enum rv_err read_log_header(struct state_file *f, const uint8_t *header, 
 	f->id.round = info.round;
 	f->id.expect = info.digest;
 	f->attempt = info.attempt;
+	f->n_pieces = state_pieces(f->cfg, STATE_KIND_LOG, info.round);
 	return read_index(f, &index_hash, et);
 }
 
 static enum rv_err read_manifest(struct state_file *f, struct rv_errtext *et) {
-	enum state_kind kind = f->id.kind;
-	size_t bytes = (size_t)state_manifest_hashes(f->cfg, kind) * RV_HASH_BYTES;
+	const struct state_id *id = &f->id;
+	size_t bytes = (size_t)state_manifest_hashes(f->cfg, id->kind, id->round) * RV_HASH_BYTES;
+	uint64_t at = STATE_HEADER_BYTES + state_index_bytes(f->cfg, id->kind, id->round);
 	f->manifest = malloc(bytes);
 	if (!f->manifest)
 		return no_memory(et);
-	RV_TRY(read_at(f, f->manifest, bytes, STATE_HEADER_BYTES + state_index_bytes(f->cfg, kind), et));
-	return state_manifest_check(f->cfg, &f->id, f->manifest, et);
+	RV_TRY(read_at(f, f->manifest, bytes, at, et));
+	return state_manifest_check(f->cfg, id, f->manifest, et);
 }
 
 static enum rv_err measure(struct state_file *f, struct rv_errtext *et) {
@@ -149,7 +152,7 @@ static enum rv_err open_source(const struct global_config *c, enum state_kind ki
 		blob_unref(memory);
 		return no_memory(et);
 	}
-	*f = (struct state_file){.cfg = c, .fd = fd, .memory = memory, .id.kind = kind, .n_pieces = state_pieces(c, kind)};
+	*f = (struct state_file){.cfg = c, .fd = fd, .memory = memory, .id.kind = kind};
 	enum rv_err e = read_prefix(f, et);
 	if (e != RV_OK) {
 		state_file_free(f);
@@ -218,7 +221,7 @@ struct state_stored state_file_stored(const struct state_file *f, uint32_t i) {
 	RV_ASSERT(i < f->n_pieces);
 	if (f->pieces)
 		return f->pieces[i];
-	(void)state_piece_at(f->cfg, f->id.kind, i, &bytes);
+	(void)state_piece_at(f->cfg, f->id.kind, f->id.round, i, &bytes);
 	return (struct state_stored){STATE_RAW, (uint32_t)bytes};
 }
 
@@ -227,13 +230,15 @@ enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, 
 	RV_ASSERT(i < f->n_pieces);
 	if (f->pieces)
 		return read_at(f, out, f->pieces[i].bytes, f->piece_at[i], et);
-	uint64_t at = state_prefix_bytes(f->cfg, f->id.kind) + state_piece_at(f->cfg, f->id.kind, i, &bytes);
+	const struct state_id *id = &f->id;
+	uint64_t at = state_prefix_bytes(f->cfg, id->kind, id->round);
+	at += state_piece_at(f->cfg, id->kind, id->round, i, &bytes);
 	return read_at(f, out, bytes, at, et);
 }
 
 enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et) {
 	size_t bytes;
-	(void)state_piece_at(f->cfg, f->id.kind, i, &bytes);
+	(void)state_piece_at(f->cfg, f->id.kind, f->id.round, i, &bytes);
 	struct state_stored what = state_file_stored(f, i);
 	RV_TRY(state_file_read_stored(f, i, what.encoding == STATE_RAW ? out : f->stored, et));
 	if (what.encoding != STATE_RAW) {
@@ -241,7 +246,7 @@ enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, s
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "piece %u of %u", i, f->n_pieces);
 	}
-	return state_piece_check(f->cfg, f->id.kind, f->manifest, i, out, bytes, et);
+	return state_piece_check(f->cfg, &f->id, f->manifest, i, out, bytes, et);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------
@@ -284,11 +289,11 @@ enum rv_err state_file_load_base(struct state_file *f, struct global_state *into
 
 enum rv_err state_file_load_log(struct state_file *f, struct blob **payload, struct rv_errtext *et) {
 	RV_ASSERT(f->id.kind == STATE_KIND_LOG);
-	struct blob *b = blob_new(state_payload_bytes(f->cfg, STATE_KIND_LOG));
+	struct blob *b = blob_new(state_payload_bytes(f->cfg, STATE_KIND_LOG, f->id.round));
 	if (!b)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the reduced bytes of a round");
 	for (uint32_t i = 0; i < f->n_pieces; i++) {
-		size_t bytes, at = state_piece_at(f->cfg, STATE_KIND_LOG, i, &bytes);
+		size_t bytes, at = state_piece_at(f->cfg, STATE_KIND_LOG, f->id.round, i, &bytes);
 		enum rv_err e = state_file_read_piece(f, i, b->data + at, et);
 		if (e != RV_OK) {
 			blob_unref(b);

@@ -52,16 +52,17 @@ static enum rv_err read_begin(struct rv_reader *r, const char *magic, uint32_t v
 	return RV_OK;
 }
 
-size_t state_index_bytes(const struct global_config *c, enum state_kind kind) {
-	return kind == STATE_KIND_LOG ? (size_t)state_pieces(c, kind) * STATE_INDEX_ENTRY_BYTES : 0;
+size_t state_index_bytes(const struct global_config *c, enum state_kind kind, uint64_t round) {
+	return kind == STATE_KIND_LOG ? (size_t)state_pieces(c, kind, round) * STATE_INDEX_ENTRY_BYTES : 0;
 }
 
-size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind) {
-	return STATE_HEADER_BYTES + state_index_bytes(c, kind) + (size_t)state_manifest_hashes(c, kind) * RV_HASH_BYTES;
+size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind, uint64_t round) {
+	return STATE_HEADER_BYTES + state_index_bytes(c, kind, round) +
+		   (size_t)state_manifest_hashes(c, kind, round) * RV_HASH_BYTES;
 }
 
-size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind) {
-	return state_prefix_bytes(c, kind) + state_payload_bytes(c, kind);
+size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind, uint64_t round) {
+	return state_prefix_bytes(c, kind, round) + state_payload_bytes(c, kind, round);
 }
 
 /* ---- base -----------------------------------------------------------------------------------------------------------
@@ -97,13 +98,13 @@ enum rv_err state_base_header_load(const struct global_config *c, const uint8_t 
 
 void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
 					  uint8_t out[STATE_HEADER_BYTES]) {
-	struct rv_hash index_hash = rv_hash_of(index, state_index_bytes(c, STATE_KIND_LOG));
+	struct rv_hash index_hash = rv_hash_of(index, state_index_bytes(c, STATE_KIND_LOG, info->round));
 	struct rv_writer w = begin(out, log_magic, LOG_VERSION, c);
 	rv_write_u64(&w, info->round);
 	rv_write_u32(&w, info->attempt);
 	rv_write_u32(&w, c->codec->id);
 	rv_write_u64(&w, c->chunks.chunk_elems);
-	rv_write_u64(&w, state_payload_bytes(c, STATE_KIND_LOG));
+	rv_write_u64(&w, state_payload_bytes(c, STATE_KIND_LOG, info->round));
 	rv_write_bytes(&w, info->digest.b, RV_HASH_BYTES);
 	rv_write_bytes(&w, index_hash.b, RV_HASH_BYTES);
 	end_checked(&w);
@@ -120,8 +121,8 @@ enum rv_err state_log_header_load(const struct global_config *c, const uint8_t h
 	rv_read_copy(&r, info->digest.b, RV_HASH_BYTES);
 	rv_read_copy(&r, index_hash->b, RV_HASH_BYTES);
 	if (codec != c->codec->id || chunk_elems != c->chunks.chunk_elems ||
-		bytes != state_payload_bytes(c, STATE_KIND_LOG))
-		return rv_fail(et, RV_E_CORRUPT, "of another codec or chunk size than the run's");
+		bytes != state_payload_bytes(c, STATE_KIND_LOG, info->round))
+		return rv_fail(et, RV_E_CORRUPT, "of another codec, chunk size or fragment than the run's");
 	return RV_OK;
 }
 
@@ -135,18 +136,19 @@ void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *o
 	RV_ASSERT(!w.failed);
 }
 
-enum rv_err state_index_load(const struct global_config *c, const struct rv_hash *index_hash, const uint8_t *index,
-							 struct state_stored *pieces, uint64_t *stored_bytes, struct rv_errtext *et) {
-	size_t n = state_index_bytes(c, STATE_KIND_LOG);
+enum rv_err state_index_load(const struct global_config *c, uint64_t round, const struct rv_hash *index_hash,
+							 const uint8_t *index, struct state_stored *pieces, uint64_t *stored_bytes,
+							 struct rv_errtext *et) {
+	size_t n = state_index_bytes(c, STATE_KIND_LOG, round);
 	struct rv_hash hash = rv_hash_of(index, n);
 	struct rv_reader r = rv_reader_of(index, n);
 	*stored_bytes = 0;
 	if (!rv_hash_equal(&hash, index_hash))
 		return rv_fail(et, RV_E_CORRUPT, "its index is damaged (hash does not match)");
-	for (uint32_t i = 0; i < state_pieces(c, STATE_KIND_LOG); i++) {
+	for (uint32_t i = 0; i < state_pieces(c, STATE_KIND_LOG, round); i++) {
 		uint32_t entry = rv_read_u32(&r), encoding = entry >> ENCODING_SHIFT;
 		size_t piece_bytes;
-		(void)state_piece_at(c, STATE_KIND_LOG, i, &piece_bytes);
+		(void)state_piece_at(c, STATE_KIND_LOG, round, i, &piece_bytes);
 		RV_TRY(state_stored_check(encoding, entry & ((1u << ENCODING_SHIFT) - 1), piece_bytes, et));
 		pieces[i] = (struct state_stored){(enum state_encoding)encoding, entry & ((1u << ENCODING_SHIFT) - 1)};
 		*stored_bytes += pieces[i].bytes;

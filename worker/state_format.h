@@ -38,10 +38,10 @@ struct state_replica_info {
 };
 
 /* Bytes before the payload or the pieces: header, index, manifest. */
-size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind);
-size_t state_index_bytes(const struct global_config *c, enum state_kind kind); /* 0 for a base */
-/* A whole base; the largest log: all pieces raw. */
-size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind);
+size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
+size_t state_index_bytes(const struct global_config *c, enum state_kind kind, uint64_t round); /* 0 for a base */
+/* A whole base; the largest log of that round: all pieces raw. */
+size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
 
 void state_base_header(const struct global_config *c, const struct state_base_info *info,
 					   uint8_t out[STATE_HEADER_BYTES]);
@@ -49,15 +49,16 @@ void state_base_header(const struct global_config *c, const struct state_base_in
 enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 								   struct state_base_info *info, struct rv_errtext *et);
 
-/* `index`: state_index_bytes() as they are in the file. */
+/* `index`: state_index_bytes() of the round, as they are in the file. */
 void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
 					  uint8_t out[STATE_HEADER_BYTES]);
 enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et);
 void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *out);
-/* pieces (state_pieces() of them): each can be. *stored_bytes: their sum. RV_E_CORRUPT. */
-enum rv_err state_index_load(const struct global_config *c, const struct rv_hash *index_hash, const uint8_t *index,
-							 struct state_stored *pieces, uint64_t *stored_bytes, struct rv_errtext *et);
+/* The index of the log of `round`: pieces (state_pieces() of them): each can be. *stored_bytes: their sum. RV_E_CORRUPT. */
+enum rv_err state_index_load(const struct global_config *c, uint64_t round, const struct rv_hash *index_hash,
+							 const uint8_t *index, struct state_stored *pieces, uint64_t *stored_bytes,
+							 struct rv_errtext *et);
 
 void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
 						  uint8_t out[STATE_HEADER_BYTES]);

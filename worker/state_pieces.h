@@ -7,9 +7,10 @@
  * first bad piece, and what others gave stays good.
  *
  *     base piece   GLOBAL_PIECE_ELEMS floats of theta or of an outer state: at most 256 KiB
- *     log piece    whole chunks of the encoded vector, as many as fit 256 KiB (at least one)
+ *     log piece    whole chunks of what the round exchanged, encoded: as many as fit 256 KiB (at least one)
  *
- * Every count and size follows from the run's configuration: a donor cannot choose any.
+ * Every count and size follows from the run's configuration and the round, which says what fragment a log entry holds
+ * (outer/fragments.h): a donor cannot choose any. All bases are alike: of them the round does not matter.
  */
 #ifndef RV_WORKER_STATE_PIECES_H
 #define RV_WORKER_STATE_PIECES_H
@@ -28,19 +29,27 @@ struct state_id {
 	struct rv_hash chain;  /* BASE: state_hash(round), from the same document */
 };
 
-size_t state_payload_bytes(const struct global_config *c, enum state_kind kind);
-uint32_t state_pieces(const struct global_config *c, enum state_kind kind);
+size_t state_payload_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
+uint32_t state_pieces(const struct global_config *c, enum state_kind kind, uint64_t round);
 /* Where piece i lies in the payload, and its bytes there. */
-size_t state_piece_at(const struct global_config *c, enum state_kind kind, uint32_t i, size_t *bytes);
+size_t state_piece_at(const struct global_config *c, enum state_kind kind, uint64_t round, uint32_t i, size_t *bytes);
 
 /* Hashes in the manifest; its bytes are RV_HASH_BYTES each, in order. */
-uint32_t state_manifest_hashes(const struct global_config *c, enum state_kind kind);
-void state_manifest_of(const struct global_config *c, enum state_kind kind, const void *payload, struct rv_hash *out);
+uint32_t state_manifest_hashes(const struct global_config *c, enum state_kind kind, uint64_t round);
+void state_manifest_of(const struct global_config *c, enum state_kind kind, uint64_t round, const void *payload,
+					   struct rv_hash *out);
 /* RV_E_CORRUPT: these are not the hashes that id->expect is made of. */
 enum rv_err state_manifest_check(const struct global_config *c, const struct state_id *id,
 								 const struct rv_hash *manifest, struct rv_errtext *et);
-/* RV_E_CORRUPT names the piece. `bytes` is what state_piece_at() says. */
-enum rv_err state_piece_check(const struct global_config *c, enum state_kind kind, const struct rv_hash *manifest,
+/* Piece i of what `id` names (kind, round). RV_E_CORRUPT names the piece. `bytes` is what state_piece_at() says. */
+enum rv_err state_piece_check(const struct global_config *c, const struct state_id *id, const struct rv_hash *manifest,
 							  uint32_t i, const void *piece, size_t bytes, struct rv_errtext *et);
+
+/* What memory for any base and any log entry must hold. */
+uint32_t state_max_pieces(const struct global_config *c);
+uint32_t state_max_manifest_hashes(const struct global_config *c);
+size_t state_max_piece_bytes(const struct global_config *c);
+/* As many log entries, at least one, are as many bytes as a base. */
+uint32_t state_logs_per_base(const struct global_config *c);
 
 #endif

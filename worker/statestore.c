@@ -128,6 +128,7 @@ enum rv_err statestore_write_base(const struct statestore *s, const struct globa
 /* A log entry on its way to the disk. */
 struct log_writer {
 	const struct global_config *cfg;
+	uint64_t round;
 	struct rv_file_writer file;
 	struct state_packer *packer;
 	struct state_stored *pieces;
@@ -135,8 +136,8 @@ struct log_writer {
 };
 
 static enum rv_err write_pieces(struct log_writer *l, const uint8_t *payload, struct rv_errtext *et) {
-	for (uint32_t i = 0; i < state_pieces(l->cfg, STATE_KIND_LOG); i++) {
-		size_t bytes, at = state_piece_at(l->cfg, STATE_KIND_LOG, i, &bytes);
+	for (uint32_t i = 0; i < state_pieces(l->cfg, STATE_KIND_LOG, l->round); i++) {
+		size_t bytes, at = state_piece_at(l->cfg, STATE_KIND_LOG, l->round, i, &bytes);
 		l->pieces[i] = state_pack(l->packer, payload + at, bytes, l->packed);
 		const uint8_t *stored = l->pieces[i].encoding == STATE_RAW ? payload + at : l->packed;
 		RV_TRY(rv_file_writer_write(&l->file, stored, l->pieces[i].bytes, et));
@@ -147,11 +148,11 @@ static enum rv_err write_pieces(struct log_writer *l, const uint8_t *payload, st
 /* The prefix has its place first, and its contents when the sizes of the pieces are known. */
 static enum rv_err write_log(struct log_writer *l, const struct state_log_info *info, const uint8_t *payload,
 							 struct rv_errtext *et) {
-	size_t prefix_bytes = state_prefix_bytes(l->cfg, STATE_KIND_LOG);
+	size_t prefix_bytes = state_prefix_bytes(l->cfg, STATE_KIND_LOG, l->round);
 	RV_TRY(rv_file_writer_write(&l->file, l->prefix, prefix_bytes, et));
 	RV_TRY(write_pieces(l, payload, et));
 	uint8_t *index = l->prefix + STATE_HEADER_BYTES;
-	state_index_write(l->pieces, state_pieces(l->cfg, STATE_KIND_LOG), index);
+	state_index_write(l->pieces, state_pieces(l->cfg, STATE_KIND_LOG, l->round), index);
 	state_log_header(l->cfg, info, index, l->prefix);
 	return rv_file_writer_patch(&l->file, l->prefix, prefix_bytes, 0, et);
 }
@@ -160,20 +161,22 @@ enum rv_err statestore_write_log(const struct statestore *s, struct state_log_in
 								 struct rv_errtext *et) {
 	const struct global_config *c = &s->cfg;
 	const struct global_state names_only = {.cfg = *c};
+	const uint64_t round = info->round;
 	struct log_writer l = {.cfg = c,
+						   .round = round,
 						   .packer = state_packer_new(),
-						   .pieces = calloc(state_pieces(c, STATE_KIND_LOG), sizeof *l.pieces),
-						   .prefix = calloc(1, state_prefix_bytes(c, STATE_KIND_LOG)),
+						   .pieces = calloc(state_pieces(c, STATE_KIND_LOG, round), sizeof *l.pieces),
+						   .prefix = calloc(1, state_prefix_bytes(c, STATE_KIND_LOG, round)),
 						   .packed = malloc(STATE_PIECE_MAX_BYTES)};
 	enum rv_err e = RV_OK;
 	if (!l.packer || !l.pieces || !l.prefix || !l.packed) {
-		info->digest = global_digest(&names_only, info->round, payload);
-		e = rv_fail(et, RV_E_NOMEM, "no memory to write the log of round %" PRIu64, info->round);
+		info->digest = global_digest(&names_only, round, payload);
+		e = rv_fail(et, RV_E_NOMEM, "no memory to write the log of round %" PRIu64, round);
 	} else {
-		uint8_t *manifest = l.prefix + STATE_HEADER_BYTES + state_index_bytes(c, STATE_KIND_LOG);
-		state_manifest_of(c, STATE_KIND_LOG, payload, (struct rv_hash *)(void *)manifest);
-		info->digest = global_digest_of(c, info->round, (const struct rv_hash *)(const void *)manifest);
-		e = begin(s, STATE_FILE_LOG, info->round, &l.file, et);
+		uint8_t *manifest = l.prefix + STATE_HEADER_BYTES + state_index_bytes(c, STATE_KIND_LOG, round);
+		state_manifest_of(c, STATE_KIND_LOG, round, payload, (struct rv_hash *)(void *)manifest);
+		info->digest = global_digest_of(c, round, (const struct rv_hash *)(const void *)manifest);
+		e = begin(s, STATE_FILE_LOG, round, &l.file, et);
 		if (e == RV_OK)
 			e = end(&l.file, write_log(&l, info, payload, et), et);
 	}

@@ -48,7 +48,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	replica_watch(t->replica, &t->ending);
 	RV_TRY(open_global(t, cfg, et));
 	t->spare_replica = touched(replica_state_bytes(t->replica));
-	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE));
+	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE, 0));
 	RV_TRY(copier_new(&t->copier, et));
 	replica_before_update(t->replica, trainer_settle, t);
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
@@ -56,10 +56,6 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 
 enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
 						struct rv_errtext *et) {
-	if (cfg->run->fragments > 1 || cfg->run->mix > 0) {
-		dataset_close(cfg->data);
-		return rv_fail(et, RV_E_UNSUPPORTED, "fragments and mix are the lab's so far (`rivulet train`)");
-	}
 	struct trainer *t = calloc(1, sizeof *t);
 	if (!t) {
 		dataset_close(cfg->data);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/hex.h"
+#include "worker/train/adopt.h"
 #include "worker/train/weights.h"
 
 #include <math.h>
@@ -104,10 +105,10 @@ static void no_memory(struct trainer_snapshot *s, uint64_t round, size_t bytes) 
 /* Room for the base, and what it is. */
 static void begin_base(struct trainer_snapshot *s, struct trainer *t) {
 	const struct global_state *g = &t->global;
-	s->base_bytes = copy_buffer(&t->spare_base, state_payload_bytes(&g->cfg, STATE_KIND_BASE));
+	s->base_bytes = copy_buffer(&t->spare_base, state_payload_bytes(&g->cfg, STATE_KIND_BASE, g->round));
 	s->has_base = s->base_bytes != NULL;
 	if (!s->has_base) {
-		no_memory(s, g->round, state_payload_bytes(&g->cfg, STATE_KIND_BASE));
+		no_memory(s, g->round, state_payload_bytes(&g->cfg, STATE_KIND_BASE, g->round));
 		return;
 	}
 	float *to = (float *)(void *)s->base_bytes->data;
@@ -262,15 +263,20 @@ static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, 
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep inner progress (%zu bytes)", bytes);
 	if (before)
 		memcpy(before, t->global.theta, bytes);
-	enum rv_err e = outer_device_apply(&t->outer, t->replica, &t->global, payload, &a->digest, !keep, et);
-	if (e == RV_OK && before)
+	enum rv_err e = outer_device_apply(&t->outer, t->replica, &t->global, payload, &a->digest, et);
+	if (e == RV_OK && keep)
 		replica_shift_theta(t->replica, before, t->global.theta);
+	else if (e == RV_OK && a->adopt == TRAINER_ADOPT)
+		adopt_round(t->replica, &t->global, a->round, (float)t->run.mix);
+	else if (e == RV_OK)
+		replica_set_theta(t->replica, t->global.theta);
 	free(before);
 	return e;
 }
 
 static enum rv_err check_reduced(const struct trainer *t, const struct trainer_apply *a, struct rv_errtext *et) {
-	RV_ASSERT(a->round == t->global.round && a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG));
+	size_t bytes = state_payload_bytes(&t->global.cfg, STATE_KIND_LOG, a->round);
+	RV_ASSERT(a->round == t->global.round && a->reduced->bytes == bytes);
 	struct rv_hash digest = global_digest(&t->global, a->round, a->reduced->data);
 	if (rv_hash_equal(&digest, &a->digest))
 		return RV_OK;

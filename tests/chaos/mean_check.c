@@ -9,6 +9,7 @@
 #include "coordinator/store.h"
 #include "outer/global.h"
 #include "worker/mean_dump.h"
+#include "worker/train/model.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,7 +83,8 @@ static enum rv_err mean_of_chunk(const struct checker *c, const struct global_co
 								 uint32_t chunk, const struct sums *s, struct rv_errtext *et) {
 	const struct core_record *r = &c->roster;
 	const struct codec *sent = global_sent(g);
-	size_t n = chunking_len(&g->chunks, chunk), at = chunking_offset_bytes(&g->chunks, sent, chunk);
+	const struct chunking exchanged = global_round_chunks(g, r->round);
+	size_t n = chunking_len(&exchanged, chunk), at = chunking_offset_bytes(&exchanged, sent, chunk);
 	uint32_t weights[NET_MAX_MEMBERS], sum = 0;
 	rv_weights(r->tokens, r->n_members, c->run.weight_by_tokens, weights);
 	memset(s->mean, 0, n * sizeof(float));
@@ -99,10 +101,11 @@ static enum rv_err mean_of_chunk(const struct checker *c, const struct global_co
 
 static enum rv_err mean_of_round(const struct checker *c, const struct global_config *g, const struct dump *dumps,
 								 const struct sums *s, struct rv_errtext *et) {
-	if (chunking_total_bytes(&g->chunks, global_sent(g)) != dumps[0].n)
+	const struct chunking exchanged = global_round_chunks(g, c->roster.round);
+	if (chunking_total_bytes(&exchanged, global_sent(g)) != dumps[0].n)
 		return rv_fail(et, RV_E_CORRUPT, "round %" PRIu64 ": a contribution has %zu bytes", c->roster.round,
 					   dumps[0].n);
-	for (uint32_t chunk = 0; chunk < g->chunks.n_chunks; chunk++)
+	for (uint32_t chunk = 0; chunk < exchanged.n_chunks; chunk++)
 		RV_TRY(mean_of_chunk(c, g, dumps, chunk, s, et));
 	return RV_OK;
 }
@@ -147,10 +150,28 @@ static enum rv_err compare_committed(const struct checker *c, const struct core_
 	return RV_OK;
 }
 
+/* The layers say what a fragment is. */
+static enum rv_err configure(const struct checker *c, size_t n_params, struct global_config *g, struct rv_errtext *et) {
+	const struct model_shape shape = model_shape_of(&c->run);
+	const struct model_ops *family;
+	struct model_layout layout = {0};
+	if (c->run.fragments == 1)
+		return global_config_of(&c->run, n_params, &(struct fragment_layers){0}, &c->run_hash, g, et);
+	RV_TRY(model_family_find(c->run.model, &family, et));
+	enum rv_err e = model_layout_init(&layout, family, &shape, NULL, et);
+	if (e == RV_OK && layout.n_params != n_params)
+		e = rv_fail(et, RV_E_CORRUPT, "a dump is of %zu parameters, the run's model has %zu", n_params,
+					layout.n_params);
+	if (e == RV_OK)
+		e = global_config_of(&c->run, n_params, &layout.layers, &c->run_hash, g, et);
+	model_layout_release(&layout);
+	return e;
+}
+
 static enum rv_err check_mean(const struct checker *c, const struct core_record *commit, const struct dump *dumps,
 							  struct rv_errtext *et) {
 	struct global_config g;
-	RV_TRY(global_config_of(&c->run, dumps[0].n_params, &(struct fragment_layers){0}, &c->run_hash, &g, et));
+	RV_TRY(configure(c, dumps[0].n_params, &g, et));
 	struct sums s = {.mean = calloc(g.chunks.chunk_elems, sizeof(float)),
 					 .x = calloc(g.chunks.chunk_elems, sizeof(float)),
 					 .encoded = malloc(dumps[0].n)};

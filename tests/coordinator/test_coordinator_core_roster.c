@@ -182,6 +182,43 @@ static void test_sizes_must_agree(void **state) {
 	rig_release(&r);
 }
 
+static void say_with(struct rig *r, int n, enum worker_phase phase, uint32_t n_chunks) {
+	for (uint32_t who = 0; who < (uint32_t)n; who++) {
+		struct report rep = rig_report(r, who, phase);
+		rep.n_chunks = n_chunks;
+		rig_send(r, who, &rep);
+	}
+}
+
+/* Rounds exchange fragments in turn: each has its own size, fixed by its first roster and kept in the records. */
+static void test_each_fragment_has_a_size(void **state) {
+	static const uint32_t sizes[] = {4, 7, 2};
+	(void)state;
+	struct rig r;
+	rig_init(&r, 2);
+	r.cfg.fragments = 3;
+	rig_start(&r);
+	rig_join(&r, 3);
+	for (uint64_t round = 0; round < 7; round++) {
+		bool odd = round >= 4; /* the third says another size than it did a cycle before */
+		say_with(&r, 3, WORKER_TRAINING, sizes[round % 3]);
+		if (odd) {
+			struct report rep = rig_report(&r, 2, WORKER_READY);
+			rep.n_chunks = sizes[round % 3] + 1;
+			rig_send(&r, 2, &rep);
+		}
+		say_with(&r, odd ? 2 : 3, WORKER_READY, sizes[round % 3]);
+		rig_expect(&r, RUN_REDUCE, round, 1);
+		assert_int_equal(rig_doc(&r)->n_chunks, sizes[round % 3]);
+		assert_int_equal(rig_doc(&r)->n_members, odd ? 2 : 3);
+		assert_int_equal(rig_saw(&r, CORE_EVENT_WRONG_SIZE, 2), odd);
+		say_with(&r, odd ? 2 : 3, WORKER_VOTED, sizes[round % 3]);
+		rig_expect(&r, RUN_OPEN, round + 1, 0);
+		rig_restart(&r);
+	}
+	rig_release(&r);
+}
+
 /* A quick worker may be ready for round 1 before a slow one has said that it took over round 0. */
 static void test_participants_of_the_last_round_are_waited_for(void **state) {
 	(void)state;
@@ -317,6 +354,7 @@ int main(void) {
 		cmocka_unit_test(test_hung_up),
 		cmocka_unit_test(test_not_waited_for),
 		cmocka_unit_test(test_sizes_must_agree),
+		cmocka_unit_test(test_each_fragment_has_a_size),
 		cmocka_unit_test(test_participants_of_the_last_round_are_waited_for),
 		cmocka_unit_test(test_known_members_are_awaited_after_a_restart),
 		cmocka_unit_test(test_own_absence_is_forgiven),

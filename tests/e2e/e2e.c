@@ -484,3 +484,25 @@ void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65
 		json_decref(end);
 	}
 }
+
+void e2e_replay(struct e2e *e, int n, const char *log, int status) {
+	char dirs[E2E_MAX_WORKERS][E2E_PATH];
+	const char *argv[E2E_MAX_WORKERS + 5] = {"rivulet", "replay", "--data", e->data};
+	for (int i = 0; i < n; i++) {
+		e2e_worker_dir(e, i, dirs[i]);
+		argv[4 + i] = dirs[i];
+	}
+	argv[4 + n] = NULL;
+	e2e_run(e, log, argv, status);
+}
+
+void e2e_assert_replayed(struct e2e *e, int n, const char *chain, const char *state) {
+	char log[E2E_PATH + 16];
+	e2e_replay(e, n, "replay", 0);
+	snprintf(log, sizeof log, "%s/replay.log", e->dir);
+	json_t *event = e2e_find_event(log, "replayed", NULL, 0, NULL);
+	assert_non_null(event);
+	assert_string_equal(e2e_text(event, "chain"), chain);
+	assert_string_equal(e2e_text(event, "state"), state);
+	json_decref(event);
+}

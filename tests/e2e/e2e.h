@@ -81,5 +81,9 @@ double e2e_time(const json_t *event); /* seconds */
 void e2e_lab_end(struct e2e *e, int workers, char chain[65], char state[65]);
 /* All workers of the set ended with status 0 at the same state: chain and full hash. Copies the full hash. */
 void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]);
+/* The first n workers have ended: `rivulet replay` of their traces ends with this status. Its log is `log`.log. */
+void e2e_replay(struct e2e *e, int n, const char *log, int status);
+/* The same, and it ends in that state. */
+void e2e_assert_replayed(struct e2e *e, int n, const char *chain, const char *state);
 
 #endif

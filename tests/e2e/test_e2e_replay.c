@@ -15,6 +15,13 @@
 static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\ngrace-ms = 1500\n"
 							 "liveness-ms = 120000\npeer-timeout-ms = 3000\n";
+/* Rounds exchange a third of the parameters each. */
+#define STREAMING                                                                                                      \
+	"n-layer = 4\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"                                 \
+	"min-workers = 2\nsteps-per-round = 4\nrounds = 120\nbase-every = 10\ngrace-ms = 1500\n"                           \
+	"liveness-ms = 120000\npeer-timeout-ms = 3000\nfragments = 3\n"
+static const char streaming[] = STREAMING, mixing[] = STREAMING "mix = 0.5\n",
+				  discarding[] = STREAMING "late = discard\n";
 
 static const char overlapped[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
@@ -35,28 +42,6 @@ static int teardown(void **state) {
 	if (*state)
 		e2e_close(*state);
 	return 0;
-}
-
-static void replay(struct e2e *e, int n, const char *log, int status) {
-	char dirs[4][E2E_PATH];
-	const char *argv[12] = {"rivulet", "replay", "--data", e->data};
-	int at = 4;
-	for (int i = 0; i < n; i++) {
-		e2e_worker_dir(e, i, dirs[i]);
-		argv[at++] = dirs[i];
-	}
-	argv[at] = NULL;
-	e2e_run(e, log, argv, status);
-}
-
-static void assert_replayed(struct e2e *e, const char *chain, const char *full) {
-	char log[E2E_PATH + 16];
-	snprintf(log, sizeof log, "%s/replay.log", e->dir);
-	json_t *event = e2e_find_event(log, "replayed", NULL, 0, NULL);
-	assert_non_null(event);
-	assert_string_equal(e2e_text(event, "chain"), chain);
-	assert_string_equal(e2e_text(event, "state"), full);
-	json_decref(event);
 }
 
 static void remove_state(struct e2e *e, int worker) {
@@ -85,8 +70,7 @@ static void check_a_run(void **state, const char *run, bool loses_state) {
 	e2e_start_worker(&e, 2, NULL, NULL);
 	e2e_start_worker(&e, 3, NULL, NULL);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
-	replay(&e, 4, "replay", 0);
-	assert_replayed(&e, chain, full);
+	e2e_assert_replayed(&e, 4, chain, full);
 }
 
 static void what_happened_to_the_run_does_not_matter(void **state) {
@@ -121,8 +105,19 @@ static void steps_by_time_are_replayed(void **state) {
 		json_decref(round);
 		json_decref(run);
 	}
-	replay(&e, 3, "replay", 0);
-	assert_replayed(&e, chain, full);
+	e2e_assert_replayed(&e, 3, chain, full);
+}
+
+static void fragments_are_replayed(void **state) {
+	check_a_run(state, streaming, false);
+}
+
+static void mixed_fragments_of_a_worker_that_lost_the_shared_state(void **state) {
+	check_a_run(state, mixing, true);
+}
+
+static void fragments_of_late_workers_are_discarded(void **state) {
+	check_a_run(state, discarding, false);
 }
 
 /* Its replica on disk is ahead of what it starts from, and is written anew: it evaluates again all the same. */
@@ -163,7 +158,7 @@ static void other_data_are_noticed(void **state) {
 	snprintf(copy, sizeof copy, "tr 'aeiou' 'eioua' < '%s' > '%s'", e.data, other);
 	assert_int_equal(system(copy), 0);
 	snprintf(e.data, sizeof e.data, "%s", other);
-	replay(&e, 2, "wrong", 1);
+	e2e_replay(&e, 2, "wrong", 1);
 }
 
 int main(void) {
@@ -173,6 +168,9 @@ int main(void) {
 		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
 		cmocka_unit_test_teardown(a_run_with_steps_ahead, teardown),
 		cmocka_unit_test_teardown(a_run_with_error_feedback, teardown),
+		cmocka_unit_test_teardown(fragments_are_replayed, teardown),
+		cmocka_unit_test_teardown(mixed_fragments_of_a_worker_that_lost_the_shared_state, teardown),
+		cmocka_unit_test_teardown(fragments_of_late_workers_are_discarded, teardown),
 		cmocka_unit_test_teardown(the_first_participant_went_back_and_evaluates, teardown),
 		cmocka_unit_test_teardown(other_data_are_noticed, teardown),
 	};

@@ -25,20 +25,11 @@ static int teardown(void **state) {
 }
 
 static void assert_ends_as_in_the_lab(struct e2e *e) {
-	char chain[65], full[65], out[E2E_PATH + 8], conf[E2E_PATH + 16];
+	char chain[65], full[65], lab_chain[65], lab_full[65];
 	e2e_assert_same_end(e, (const int[]){0, 1, 2, 3}, 4, chain, full);
-	json_t *started = e2e_wait_event(&e->workers[0], "started", NULL, 0, NULL);
-	snprintf(out, sizeof out, "%s/lab", e->dir);
-	snprintf(conf, sizeof conf, "%s/run.conf", e->dir);
-	const char *const argv[] = {"rivulet",   "train", "--config", conf, "--data",     e->data,
-								"--workers", "4",     "--out",    out,  "--run-hash", e2e_text(started, "run_hash"),
-								"--threads", "1",     NULL};
-	e2e_run(e, "lab", argv, 0);
-	json_decref(started);
-	json_t *end = e2e_metrics(out, "end");
-	assert_string_equal(e2e_text(end, "chain"), chain);
-	assert_string_equal(e2e_text(end, "state"), full);
-	json_decref(end);
+	e2e_lab_end(e, 4, lab_chain, lab_full);
+	assert_string_equal(lab_chain, chain);
+	assert_string_equal(lab_full, full);
 }
 
 static void wait_for_round(struct e2e *e, int64_t round) {

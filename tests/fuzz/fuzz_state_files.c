@@ -1,5 +1,5 @@
-/* fuzz_state_files.c: base, log and replica files, and pieces as peers send them. The first byte chooses the kind; the
- * rest is tried as a file, and laid over the front of a valid one whose checks are then made right, since no search finds
+/* fuzz_state_files.c: base, log and replica files, and pieces as peers send them. The first byte chooses the kind and
+ * whether rounds exchange fragments; the rest is tried as a file, and laid over the front of a valid one whose checks are then made right, since no search finds
  * a BLAKE2b value; pieces are laid over a valid zstd frame. */
 #include "worker/state_file.h"
 
@@ -9,18 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUES = 300, REPLICA_PAYLOAD_BYTES = 40, FILE_BYTES_MAX = 8192 };
+enum { VALUES = 300, ROUND = 3, REPLICA_PAYLOAD_BYTES = 40, FILE_BYTES_MAX = 8192 };
 enum kind { BASE = STATE_KIND_BASE, LOG = STATE_KIND_LOG, REPLICA, PIECE, KINDS };
 
 static const float theta0[VALUES];
 
-static struct global_config config(void) {
+static struct global_config config(bool fragments) {
+	const struct fragment_layers layers = {.begin = 256, .layer_elems = 256, .n = 1};
 	struct global_config c = {.n = VALUES,
 							  .chunks = chunking_of(VALUES, 256),
 							  .codec = &codec_int8,
 							  .optimizer = &outer_nesterov,
 							  .params = {.lr = 0.7f, .momentum = 0.9f}};
 	memset(c.run_hash.b, 0x11, sizeof c.run_hash.b);
+	RV_ASSERT(fragments_make(&c.chunks, fragments ? 2 : 1, &layers, &c.fragments, NULL) == RV_OK);
 	return c;
 }
 
@@ -48,18 +50,17 @@ static enum rv_err load_state(const struct global_config *c, enum state_kind kin
 }
 
 static void write_prefix(const struct global_config *c, const struct global_state *g, enum kind kind, uint8_t *file) {
+	uint8_t *payload = file + state_prefix_bytes(c, (enum state_kind)kind, ROUND);
 	struct rv_hash *manifest =
-		(struct rv_hash *)(void *)(file + state_prefix_bytes(c, (enum state_kind)kind) -
-								   state_manifest_hashes(c, (enum state_kind)kind) * RV_HASH_BYTES);
-	uint8_t *payload = file + state_prefix_bytes(c, (enum state_kind)kind);
-	state_manifest_of(c, (enum state_kind)kind, payload, manifest);
+		(struct rv_hash *)(void *)payload - state_manifest_hashes(c, (enum state_kind)kind, ROUND);
+	state_manifest_of(c, (enum state_kind)kind, ROUND, payload, manifest);
 	if (kind == BASE) {
 		const struct state_base_info info = {.chain = g->chain,
 											 .full_hash = global_full_hash_of(c, 0, &g->chain, manifest)};
 		state_base_header(c, &info, file);
 		return;
 	}
-	const struct state_log_info info = {.round = 3, .attempt = 1, .digest = global_digest_of(c, 3, manifest)};
+	const struct state_log_info info = {.round = ROUND, .attempt = 1, .digest = global_digest_of(c, ROUND, manifest)};
 	state_log_header(c, &info, file + STATE_HEADER_BYTES, file);
 }
 
@@ -76,12 +77,12 @@ static size_t make_valid(const struct global_config *c, enum kind kind, uint8_t 
 	RV_ASSERT(global_init(&g, c, theta0, NULL) == RV_OK);
 	if (kind == LOG) {
 		size_t bytes;
-		(void)state_piece_at(c, STATE_KIND_LOG, 0, &bytes);
+		(void)state_piece_at(c, STATE_KIND_LOG, ROUND, 0, &bytes);
 		state_index_write(&(struct state_stored){STATE_RAW, (uint32_t)bytes}, 1, file + STATE_HEADER_BYTES);
 	}
 	write_prefix(c, &g, kind, file);
 	global_release(&g);
-	size_t n = state_file_max_bytes(c, (enum state_kind)kind);
+	size_t n = state_file_max_bytes(c, (enum state_kind)kind, ROUND);
 	RV_ASSERT(n <= FILE_BYTES_MAX);
 	return n;
 }
@@ -127,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size == 0)
 		return 0;
 	enum kind kind = (enum kind)(BASE + data[0] % (KINDS - BASE));
-	struct global_config c = config();
+	struct global_config c = config((data[0] / (KINDS - BASE)) % 2 == 1);
 	uint8_t file[FILE_BYTES_MAX];
 	if (kind == PIECE) {
 		check_piece(data + 1, size - 1);
@@ -139,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	memcpy(file, data + 1, size - 1 < n ? size - 1 : n);
 	if (kind == LOG) { /* the hash of the index, where state_log_header puts it */
 		enum { INDEX_HASH_AT = 112 };
-		struct rv_hash index = rv_hash_of(file + STATE_HEADER_BYTES, state_index_bytes(&c, STATE_KIND_LOG));
+		struct rv_hash index = rv_hash_of(file + STATE_HEADER_BYTES, state_index_bytes(&c, STATE_KIND_LOG, ROUND));
 		memcpy(file + INDEX_HASH_AT, index.b, RV_HASH_BYTES);
 	}
 	seal(file, STATE_HEADER_BYTES);

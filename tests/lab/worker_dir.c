@@ -77,7 +77,7 @@ void worker_dir_release(struct worker_dir *w) {
 static void play_one(struct worker_dir *w, uint32_t attempt) {
 	struct global_state *g = &w->g;
 	float *local = malloc(g->cfg.n * sizeof *local);
-	uint8_t *payload = malloc(state_payload_bytes(&g->cfg, STATE_KIND_LOG));
+	uint8_t *payload = malloc(state_payload_bytes(&g->cfg, STATE_KIND_LOG, g->round));
 	RV_ASSERT(local && payload);
 	for (size_t i = 0; i < g->cfg.n; i++)
 		local[i] = g->theta[i] - 0.001f * (float)((i + g->round) % 7);

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #define BUGS                                                                                                           \
-	"none|announce-before-persist|double-count|stale-attempt|former-process|ignore-full-hash|replay-a-vote|prune-"     \
-	"early|piece-unverified|early-outer-step"
+	"none|announce-before-persist|double-count|double-count-fragment|stale-attempt|former-process|ignore-full-hash|"   \
+	"replay-a-vote|prune-early|piece-unverified|early-outer-step"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

@@ -44,7 +44,8 @@ enum {
 	SIM_HOSTS = SIM_MAX_WORKERS + 1,
 	SIM_NOBODY = -1,
 	SIM_MAX_ROUNDS = 64,
-	SIM_MAX_STEPS = 192,   /* in one contribution */
+	SIM_MAX_STEPS = 256, /* in one contribution */
+	SIM_MAX_FRAGMENTS = 4,
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
 	SIM_MS = 1000,
@@ -119,7 +120,9 @@ struct sim_options {
 	enum late_policy late;
 	bool weight_by_tokens;
 	bool equal_shards; /* else shards follow what workers say of their lines */
-	bool mixed;        /* programs speak the protocol of this release or of the one before, each start anew */
+	uint32_t fragments;
+	float mix;  /* what a worker keeps of its own when it adopts a round's */
+	bool mixed; /* programs speak the protocol of this release or of the one before, each start anew */
 	uint64_t keep_bases, keep_log;
 	bool calm; /* no faults at all: bytes are counted exactly */
 	int64_t delay_us, jitter_us;
@@ -308,7 +311,7 @@ struct sim_link { /* one end */
 	uint32_t sent; /* of the first one's bytes */
 };
 
-/* Steps that a vector of parameters contains and no commit has counted yet. */
+/* Steps that a fragment of the parameters contains and no commit has counted yet. */
 struct sim_progress {
 	uint32_t ids[SIM_MAX_STEPS]; /* unique in the life of the host, whatever crashes */
 	int n;
@@ -319,7 +322,7 @@ struct sim_log {
 	uint64_t round;
 	uint32_t attempt; /* 0: fetched */
 	struct rv_hash digest;
-	uint8_t *bytes; /* (payload) */
+	uint8_t *bytes; /* (max_payload) */
 };
 
 struct sim_fetch {
@@ -352,6 +355,8 @@ struct sim_worker {
 	void *core_memory, *reduce_memory;
 	struct round_core *core;
 	struct reduce *reduce;             /* NULL: none */
+	struct chunking chunks;            /* of what it reduces */
+	struct sim *sim;                   /* for the all-reduce's codec */
 	int roster_index[SIM_MAX_WORKERS]; /* of each host in the all-reduce; -1: not in it */
 	uint64_t reduce_round;
 	uint32_t reduce_attempt;
@@ -359,7 +364,8 @@ struct sim_worker {
 	bool told_done;
 	struct global_state global;
 	float *local; /* theta_local */
-	struct sim_progress progress;
+	struct sim_progress progress[SIM_MAX_FRAGMENTS];
+	bool has_progress; /* of rounds before the one that this process started in */
 	uint64_t steps_done, tokens;
 	uint64_t ahead, ahead_tokens; /* of the next round */
 	uint64_t snapshot_round;      /* whose state is being written as a base; 0: none, or it was replaced since */
@@ -402,8 +408,7 @@ void trainer_install(struct sim *s, int host, const uint8_t *base); /* NULL: the
 void trainer_install_payload(struct sim *s, int host, uint64_t round, const struct rv_hash *chain,
 							 const uint8_t *payload);
 /* A log file's reduced bytes, or NULL. */
-const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, uint32_t *attempt,
-								 struct rv_hash *digest);
+const uint8_t *trainer_log_bytes(struct sim *s, const struct sim_file *f, uint32_t *attempt, struct rv_hash *digest);
 /* A base or log file holds what the run committed. */
 bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f);
 void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
@@ -480,7 +485,7 @@ struct sim_oracle {
 	uint64_t last_seq;
 	uint8_t *last_document;             /* (NET_MAX_DOCUMENT_BYTES) */
 	size_t last_document_bytes;         /* 0: none yet */
-	uint16_t *counted[SIM_MAX_WORKERS]; /* step id -> round + 1 in whose commit it is */
+	uint16_t *counted[SIM_MAX_WORKERS]; /* (step id, fragment) -> round + 1 in whose commit it is */
 	size_t cap_counted[SIM_MAX_WORKERS];
 	uint32_t member_of[SIM_MAX_WORKERS]; /* as acknowledged; NET_MAX_MEMBERS: not yet */
 };
@@ -549,7 +554,7 @@ struct sim {
 	/* what every worker knows of the run */
 	struct global_config global_config;
 	struct rv_hash run_hash;
-	size_t payload; /* encoded bytes of a vector */
+	size_t max_payload; /* encoded bytes of the longest fragment */
 	float *theta0, *scratch;
 	struct document *doc;           /* scratch */
 	struct checkpoint_index *index; /* scratch */
@@ -591,6 +596,8 @@ uint32_t sim_version(struct sim *s, int host);
 float sim_noise(uint64_t a, uint64_t b, uint64_t i);
 /* The full hash of the state of `round` is looked at: every base_every rounds, and after the last. */
 bool sim_is_checked(const struct sim *s, uint64_t round);
+/* Encoded bytes of what the round exchanges. */
+size_t sim_payload(const struct sim *s, uint64_t round);
 void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]);
 int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]);
 void *sim_alloc(size_t n); /* zeroed; aborts when there is none */

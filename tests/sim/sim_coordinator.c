@@ -14,6 +14,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 	*cfg = (struct core_config){.run_hash = s->run_hash,
 								.final_round = s->opt.rounds,
 								.min_workers = s->opt.min_workers,
+								.fragments = s->opt.fragments,
 								.weight_by_tokens = s->opt.weight_by_tokens,
 								.equal_shards = s->opt.equal_shards,
 								.grace_us = 2 * SIM_S,

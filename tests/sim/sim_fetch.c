@@ -78,14 +78,14 @@ static bool take_own(struct sim *s, int host, const struct round_action *a) {
 	const struct sim_file *file = disk_find(&w->disk, id.kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, id.round);
 	if (file == NULL)
 		return false;
-	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, id.kind);
-	struct rv_hash *manifest = sim_alloc(state_manifest_hashes(g, id.kind) * sizeof *manifest);
-	state_manifest_of(g, id.kind, payload, manifest);
+	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, id.kind, id.round);
+	struct rv_hash *manifest = sim_alloc(state_manifest_hashes(g, id.kind, id.round) * sizeof *manifest);
+	state_manifest_of(g, id.kind, id.round, payload, manifest);
 	bool named = state_manifest_check(g, &id, manifest, NULL) == RV_OK;
 	free(manifest);
 	if (named && id.kind == STATE_KIND_LOG) {
 		w->log = (struct sim_log){.held = true, .round = id.round, .digest = id.expect, .bytes = w->log.bytes};
-		memcpy(w->log.bytes, payload, s->payload);
+		memcpy(w->log.bytes, payload, sim_payload(s, id.round));
 	} else if (named) {
 		trainer_install_payload(s, host, id.round, &id.chain, payload);
 	}
@@ -117,7 +117,7 @@ void fetch_start(struct sim *s, int host, const struct round_action *a) {
 	if (take_own(s, host, a))
 		return;
 	struct state_id id = id_of(f);
-	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id.kind));
+	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id.kind, id.round));
 	fetch_core_want(f->core, s->now_us, NULL, 0, &slot); /* the same one again may have been of no use */
 	fetch_core_want(f->core, s->now_us, &id, 1, &f->slot);
 	sim_say(s, host, "fetches %s %llu", id.kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)a->round);
@@ -166,18 +166,18 @@ static uint8_t *asked_bytes(struct sim *s, int host, const struct frame_fetch *m
 	const struct sim_file *file =
 		disk_find(&s->workers[host].disk, kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, m->round);
 	size_t bytes = 0, at = 0;
-	if (file == NULL || (m->part == FRAME_PART_PIECE ? m->index >= state_pieces(g, kind) : m->index != 0))
+	if (file == NULL || (m->part == FRAME_PART_PIECE ? m->index >= state_pieces(g, kind, m->round) : m->index != 0))
 		return NULL;
-	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, kind);
+	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, kind, m->round);
 	if (m->part == FRAME_PART_PIECE)
-		at = state_piece_at(g, kind, m->index, &bytes);
+		at = state_piece_at(g, kind, m->round, m->index, &bytes);
 	else
-		bytes = state_manifest_hashes(g, kind) * RV_HASH_BYTES;
+		bytes = state_manifest_hashes(g, kind, m->round) * RV_HASH_BYTES;
 	uint8_t *out = sim_alloc(bytes);
 	if (m->part == FRAME_PART_PIECE)
 		memcpy(out, payload + at, bytes);
 	else
-		state_manifest_of(g, kind, payload, (struct rv_hash *)(void *)out);
+		state_manifest_of(g, kind, m->round, payload, (struct rv_hash *)(void *)out);
 	*n = (uint32_t)bytes;
 	if (host == s->liar && m->part == FRAME_PART_PIECE && sim_chance(s, host, LUCK_WORK, 0.3)) {
 		out[bytes / 2] ^= 1;
@@ -252,12 +252,12 @@ static void log_durable(struct sim *s, int host, uint64_t tag, bool ok) {
 		worker_turn(s, host);
 		return;
 	}
-	const uint8_t *bytes = trainer_log_bytes(s, file->data, file->n, &attempt, &digest);
+	const uint8_t *bytes = trainer_log_bytes(s, file, &attempt, &digest);
 	RV_ASSERT(bytes != NULL);
 	if (!rv_hash_equal(&digest, &f->expect))
 		return;
 	w->log = (struct sim_log){.held = true, .round = f->round, .digest = digest, .bytes = w->log.bytes};
-	memcpy(w->log.bytes, bytes, s->payload);
+	memcpy(w->log.bytes, bytes, sim_payload(s, f->round));
 	s->stats.fetched_logs++;
 	finish(s, host, true);
 	worker_turn(s, host);
@@ -266,7 +266,7 @@ static void log_durable(struct sim *s, int host, uint64_t tag, bool ok) {
 static void on_piece(struct sim *s, int host, const struct fetch_event *e) {
 	struct sim_fetch *f = &s->workers[host].fetch;
 	size_t n;
-	size_t at = state_piece_at(&s->global_config, id_of(f).kind, e->index, &n);
+	size_t at = state_piece_at(&s->global_config, id_of(f).kind, f->round, e->index, &n);
 	memcpy(f->payload + at, e->data, n);
 	f->complete = e->complete;
 	if (!e->complete)

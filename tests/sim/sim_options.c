@@ -33,6 +33,18 @@ static void choose_overlap(struct sim_options *o) {
 	o->overlap_steps = rv_rng_below(&r, 2) ? 1 + rv_rng_below(&r, o->steps_per_round) : 0;
 }
 
+/* Streaming DiLoCo in a third of the universes that are large enough. */
+static void choose_fragments(struct sim_options *o) {
+	enum { CHUNK = 256, STREAM = 2 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	uint64_t most = (o->n_params + CHUNK - 1) / CHUNK - 1; /* chunk 0 is no layer's */
+	bool streams = rv_rng_below(&r, 3) == 0 && most >= 2;
+	o->fragments = 1;
+	if (streams)
+		o->fragments = 2 + (uint32_t)rv_rng_below(&r, (most < SIM_MAX_FRAGMENTS ? most : SIM_MAX_FRAGMENTS) - 1);
+	o->mix = rv_rng_below(&r, 3) == 0 && streams ? 0.25f : 0;
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
@@ -55,6 +67,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	o.fault_interval_us = 200 * SIM_MS + (int64_t)rv_rng_below(&r, 6 * SIM_S);
 	o.safety_us = 20 * SIM_S + (int64_t)rv_rng_below(&r, 60 * SIM_S);
 	o.by_time = rv_rng_below(&r, 4) == 0 && o.overlap_steps == 0;
+	choose_fragments(&o);
 	return o;
 }
 
@@ -63,10 +76,12 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead) of %lld ms, %zu parameters, "
 		"%s, "
-		"late %s, weights %s, shards %s%s%s, a base every %llu; delay %lld+%lld ms, lines from %.0f kB/s; ",
+		"%u fragments mixed by %g, late %s, weights %s, shards %s%s%s, a base every %llu; delay %lld+%lld ms, lines "
+		"from "
+		"%.0f kB/s; ",
 		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
 		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps, (long long)o->step_us / SIM_MS,
-		o->n_params, o->codec->name, o->late == LATE_KEEP ? "keep" : "discard",
+		o->n_params, o->codec->name, o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard",
 		o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
 		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->base_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);

@@ -2,7 +2,7 @@
  *
  * - A document is announced only on durable facts, numbers only grow, and one number is one document.
  * - A round is committed once; its digest is that of the mean over the roster's contributions, computed here.
- * - No inner step is counted in two commits.
+ * - No inner step is counted in two commits of a fragment.
  * - A worker that applied round r, or installed a base, has the run's state of that round, bit for bit; unless a bit of
  *   it was flipped: then it is named, and nobody else is; once the majority's full hash is known it contributes nothing
  *   before it has installed a base; and it does not end so. (A low bit may fade: the outer step rounds it away. What was
@@ -41,11 +41,11 @@ void oracle_contribution(struct sim *s, int host) {
 								   .attempt = w->reduce_attempt,
 								   .host = host,
 								   .progress = w->own_progress,
-								   .bytes = sim_alloc(s->payload),
+								   .bytes = sim_alloc(s->max_payload),
 								   .next = s->oracle.contributions};
-	memcpy(c->bytes, w->own, s->payload);
+	memcpy(c->bytes, w->own, sim_payload(s, c->round));
 	const struct sim_contribution *before = contribution_of(s, c->round, c->member, c->boot);
-	if (before != NULL && memcmp(before->bytes, c->bytes, s->payload) != 0)
+	if (before != NULL && memcmp(before->bytes, c->bytes, sim_payload(s, c->round)) != 0)
 		sim_fail(s, "w%d: gives another contribution to round %llu in attempt %u", host, (unsigned long long)c->round,
 				 c->attempt);
 	s->oracle.contributions = c;
@@ -76,11 +76,11 @@ static void on_roster(struct sim *s, const struct core_record *rec) {
 
 /* ---- commits ---- */
 
-/* Each inner step is counted once. */
+/* Each inner step is counted once in each fragment. */
 static void count_steps(struct sim *s, const struct sim_contribution *c) {
 	struct sim_oracle *o = &s->oracle;
 	for (int i = 0; i < c->progress.n; i++) {
-		uint32_t id = c->progress.ids[i];
+		size_t id = (size_t)c->progress.ids[i] * SIM_MAX_FRAGMENTS + c->round % s->opt.fragments;
 		while (id >= o->cap_counted[c->host]) {
 			size_t cap = o->cap_counted[c->host] * 2 + 256;
 			o->counted[c->host] = realloc(o->counted[c->host], cap * sizeof(uint16_t));
@@ -91,15 +91,15 @@ static void count_steps(struct sim *s, const struct sim_contribution *c) {
 		}
 		uint16_t *counted = &o->counted[c->host][id];
 		if (*counted != 0)
-			sim_fail(s, "step %u of w%d counts twice: in the commits of rounds %d and %llu", id, c->host, *counted - 1,
-					 (unsigned long long)c->round);
+			sim_fail(s, "step %u of w%d counts twice: in the commits of rounds %d and %llu", c->progress.ids[i],
+					 c->host, *counted - 1, (unsigned long long)c->round);
 		*counted = (uint16_t)(c->round + 1);
 	}
 }
 
 /* The mean over the roster, as it must be. */
 static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *out) {
-	const struct chunking *chunks = &s->global_config.chunks;
+	const struct chunking chunks = global_round_chunks(&s->global_config, r->round);
 	const uint8_t *in[NET_MAX_MEMBERS];
 	const struct sim_contribution *from[NET_MAX_MEMBERS];
 	for (int i = 0; i < r->n; i++) {
@@ -111,11 +111,11 @@ static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *o
 		}
 		count_steps(s, from[i]);
 	}
-	for (uint32_t c = 0; c < chunks->n_chunks; c++) {
-		size_t offset = chunking_offset_bytes(chunks, s->opt.codec, c);
+	for (uint32_t c = 0; c < chunks.n_chunks; c++) {
+		size_t offset = chunking_offset_bytes(&chunks, s->opt.codec, c);
 		for (int i = 0; i < r->n; i++)
 			in[i] = from[i]->bytes + offset;
-		RV_ASSERT(codec_reduce_mean(s->opt.codec, in, r->weights, r->n, chunking_len(chunks, c), s->scratch,
+		RV_ASSERT(codec_reduce_mean(s->opt.codec, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch,
 									out + offset, NULL) == RV_OK);
 	}
 	return true;
@@ -166,7 +166,7 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 		sim_fail(s, "round %llu is committed over another roster than was announced", round);
 	if (s->failed)
 		return;
-	uint8_t *mean = sim_alloc(s->payload);
+	uint8_t *mean = sim_alloc(s->max_payload);
 	if (reference_mean(s, r, mean)) {
 		struct rv_hash digest = global_digest(&o->global, rec->round, mean);
 		if (!rv_hash_equal(&digest, &rec->digest))

@@ -326,44 +326,46 @@ void peers_receive(struct sim *s, const struct packet *p) {
 /* ---- the all-reduce ---- */
 
 static size_t chunk_bytes(void *ctx, uint32_t chunk) {
-	const struct sim *s = ctx;
-	return s->opt.codec->encoded_bytes(chunking_len(&s->global_config.chunks, chunk));
+	const struct sim_worker *w = ctx;
+	return w->sim->opt.codec->encoded_bytes(chunking_len(&w->chunks, chunk));
 }
 
 static size_t chunk_offset(void *ctx, uint32_t chunk) {
-	const struct sim *s = ctx;
-	return chunking_offset_bytes(&s->global_config.chunks, s->opt.codec, chunk);
+	const struct sim_worker *w = ctx;
+	return chunking_offset_bytes(&w->chunks, w->sim->opt.codec, chunk);
 }
 
 static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 								uint8_t *out, int *bad, struct rv_errtext *et) {
-	struct sim *s = ctx;
+	const struct sim_worker *w = ctx;
 	*bad = -1;
-	return codec_reduce_mean(s->opt.codec, in, weights, n_in, chunking_len(&s->global_config.chunks, chunk), s->scratch,
+	return codec_reduce_mean(w->sim->opt.codec, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch,
 							 out, et);
 }
 
 static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {
-	struct sim *s = ctx;
-	return s->opt.codec->decode(data, chunking_len(&s->global_config.chunks, chunk), s->scratch, et);
+	const struct sim_worker *w = ctx;
+	return w->sim->opt.codec->decode(data, chunking_len(&w->chunks, chunk), w->sim->scratch, et);
 }
 
 /* What this worker sends when nothing goes wrong. */
-static uint64_t expected_tx(struct sim *s, const struct document *d, uint32_t member) {
+static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 	uint64_t bytes = 0;
 	for (int g = 0; g < d->n_ranges; g++)
 		for (uint32_t c = d->ranges[g].first; c < d->ranges[g].first + d->ranges[g].count; c++) {
-			bool mine = d->members[d->ranges[g].owner].member == member;
-			bytes += (mine ? d->n_members - 1u : 1u) * (FRAME_HEADER_BYTES + chunk_bytes(s, c));
+			bool mine = d->members[d->ranges[g].owner].member == w->member;
+			bytes += (mine ? d->n_members - 1u : 1u) * (FRAME_HEADER_BYTES + chunk_bytes(w, c));
 		}
 	return bytes;
 }
 
 static void init_reduce(struct sim *s, int host, const struct document *d) {
 	struct sim_worker *w = &s->workers[host];
+	w->sim = s;
+	w->chunks = global_round_chunks(&s->global_config, d->round);
 	struct reduce_config cfg = {.self_member = w->member,
-								.n_chunks = s->global_config.chunks.n_chunks,
-								.codec = {s, chunk_bytes, chunk_offset, chunk_reduce, chunk_check},
+								.n_chunks = w->chunks.n_chunks,
+								.codec = {w, chunk_bytes, chunk_offset, chunk_reduce, chunk_check},
 								.silence_us = SILENCE_US,
 								.stall_us = STALL_US,
 								.ping_interval_us = PING_US};
@@ -387,7 +389,7 @@ void peers_start_reduce(struct sim *s, int host, bool restart) {
 	w->reduce_attempt = d->attempt;
 	w->told_done = false;
 	w->told_suspects = 0;
-	w->expected_tx = expected_tx(s, d, w->member);
+	w->expected_tx = expected_tx(w, d);
 	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++)
 		w->roster_index[peer] = -1;
 	for (int i = 0; i < d->n_members; i++)

@@ -25,7 +25,7 @@ static void note_file(struct sim *s, const struct sim_file *f, struct checkpoint
 		return;
 	}
 	if (f->kind == FILE_LOG)
-		RV_ASSERT(trainer_log_bytes(s, f->data, f->n, &attempt, &hash) != NULL);
+		RV_ASSERT(trainer_log_bytes(s, f, &attempt, &hash) != NULL);
 	else
 		hash = trainer_base_chain(f->data);
 	checkpoint_index_add(x, f->kind == FILE_BASE ? STATE_KIND_BASE : STATE_KIND_LOG, f->round, attempt,
@@ -68,8 +68,8 @@ static bool load_log(struct sim *s, int host, struct checkpoint_index *x, uint64
 		checkpoint_index_damaged(x, STATE_KIND_LOG, round);
 		return false;
 	}
-	const uint8_t *bytes = trainer_log_bytes(s, f->data, f->n, &log->attempt, &log->digest);
-	memcpy(log->bytes, bytes, s->payload);
+	const uint8_t *bytes = trainer_log_bytes(s, f, &log->attempt, &log->digest);
+	memcpy(log->bytes, bytes, sim_payload(s, round));
 	log->held = true;
 	log->round = round;
 	return true;

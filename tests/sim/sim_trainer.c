@@ -23,7 +23,7 @@ struct base_head {
 
 struct replica_head {
 	uint64_t round, steps_done, tokens;
-	struct sim_progress progress;
+	struct sim_progress progress[SIM_MAX_FRAGMENTS];
 };
 
 static size_t vector_bytes(const struct sim *s) {
@@ -88,22 +88,22 @@ void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_
 	memset(&head, 0, sizeof head);
 	head.attempt = log->attempt;
 	head.digest = log->digest;
-	uint8_t *bytes = sim_alloc(sizeof head + s->payload);
+	size_t payload = sim_payload(s, log->round);
+	uint8_t *bytes = sim_alloc(sizeof head + payload);
 	memcpy(bytes, &head, sizeof head);
-	memcpy(bytes + sizeof head, log->bytes, s->payload);
-	disk_write(s, host, FILE_LOG, log->round, bytes, sizeof head + s->payload, done, log->attempt);
+	memcpy(bytes + sizeof head, log->bytes, payload);
+	disk_write(s, host, FILE_LOG, log->round, bytes, sizeof head + payload, done, log->attempt);
 	free(bytes);
 }
 
-const uint8_t *trainer_log_bytes(struct sim *s, const uint8_t *data, size_t n, uint32_t *attempt,
-								 struct rv_hash *digest) {
+const uint8_t *trainer_log_bytes(struct sim *s, const struct sim_file *f, uint32_t *attempt, struct rv_hash *digest) {
 	struct log_head head;
-	if (n != sizeof head + s->payload)
+	if (f->n != sizeof head + sim_payload(s, f->round))
 		return NULL;
-	memcpy(&head, data, sizeof head);
+	memcpy(&head, f->data, sizeof head);
 	*attempt = head.attempt;
 	*digest = head.digest;
-	return data + sizeof head;
+	return f->data + sizeof head;
 }
 
 static void write_replica(struct sim *s, int host) {
@@ -113,7 +113,7 @@ static void write_replica(struct sim *s, int host) {
 	head.round = w->global.round;
 	head.steps_done = w->steps_done;
 	head.tokens = w->tokens;
-	head.progress = w->progress;
+	memcpy(head.progress, w->progress, sizeof head.progress);
 	uint8_t *bytes = sim_alloc(sizeof head + vector_bytes(s));
 	memcpy(bytes, &head, sizeof head);
 	memcpy(bytes + sizeof head, w->local, vector_bytes(s));
@@ -125,7 +125,8 @@ static void write_replica(struct sim *s, int host) {
 
 static void local_from_theta(struct sim *s, struct sim_worker *w) {
 	memcpy(w->local, w->global.theta, vector_bytes(s));
-	w->progress.n = 0;
+	for (int fragment = 0; fragment < SIM_MAX_FRAGMENTS; fragment++)
+		w->progress[fragment].n = 0;
 	w->steps_done = w->tokens = w->ahead = w->ahead_tokens = 0;
 }
 
@@ -139,6 +140,7 @@ void trainer_note_full_hash(const struct sim *s, struct sim_worker *w) {
 
 static void load_replica(struct sim *s, struct sim_worker *w) {
 	local_from_theta(s, w);
+	w->has_progress = false;
 	const struct sim_file *f = disk_find(&w->disk, FILE_REPLICA, 0);
 	struct replica_head head;
 	if (f == NULL)
@@ -148,7 +150,8 @@ static void load_replica(struct sim *s, struct sim_worker *w) {
 		return;
 	w->steps_done = head.steps_done;
 	w->tokens = head.tokens;
-	w->progress = head.progress;
+	w->has_progress = s->opt.fragments > 1;
+	memcpy(w->progress, head.progress, sizeof w->progress);
 	memcpy(w->local, f->data + sizeof head, vector_bytes(s));
 }
 
@@ -156,13 +159,13 @@ void trainer_load(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
 	w->local = sim_alloc(vector_bytes(s));
-	w->own = sim_alloc(s->payload);
-	w->reduced = sim_alloc(s->payload);
-	w->log = (struct sim_log){.bytes = sim_alloc(s->payload)};
-	w->persisting = (struct sim_log){.bytes = sim_alloc(s->payload)};
+	w->own = sim_alloc(s->max_payload);
+	w->reduced = sim_alloc(s->max_payload);
+	w->log = (struct sim_log){.bytes = sim_alloc(s->max_payload)};
+	w->persisting = (struct sim_log){.bytes = sim_alloc(s->max_payload)};
 	w->flags = sim_alloc(reduce_flags_bytes(s->global_config.chunks.n_chunks));
 	for (int i = 0; i < s->opt.n_workers; i++)
-		w->held[i] = sim_alloc(s->payload);
+		w->held[i] = sim_alloc(s->max_payload);
 	w->trainer++;
 	w->found_full_round = w->snapshot_round = 0;
 	recovery_load(s, host);
@@ -211,8 +214,12 @@ static void inner_step(struct sim *s, int host) {
 	uint64_t what = (uint64_t)host << 48 | w->training << 16 | *done;
 	for (size_t i = 0; i < s->opt.n_params; i++)
 		w->local[i] -= 0.01f * (sim_noise(s->opt.seed, what, i) + 0.1f * w->local[i]);
-	RV_ASSERT(w->progress.n < SIM_MAX_STEPS);
-	w->progress.ids[w->progress.n++] = w->steps_ever++;
+	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++) {
+		struct sim_progress *p = &w->progress[fragment];
+		RV_ASSERT(p->n < SIM_MAX_STEPS);
+		p->ids[p->n++] = w->steps_ever;
+	}
+	w->steps_ever++;
 	*done += 1;
 	*(ahead ? &w->ahead_tokens : &w->tokens) += TOKENS_PER_STEP;
 }
@@ -262,7 +269,7 @@ static void encode_ends(struct sim *s, int host, void *arg) {
 	if (w->ahead > 0)
 		sim_fail(s, "w%d: encodes round %llu with steps of the next", host, (unsigned long long)w->global.round);
 	RV_ASSERT(global_encode_delta(&w->global, w->local, w->own, NULL) == RV_OK);
-	w->own_progress = w->progress;
+	w->own_progress = w->progress[w->global.round % s->opt.fragments];
 	if (s->opt.overlap_steps > 0)
 		write_replica(s, host);
 	round_on_encoded(w->core, s->now_us, w->global.round, true);
@@ -295,7 +302,7 @@ void trainer_persist(struct sim *s, int host) {
 	log->held = true;
 	log->round = w->reduce_round;
 	log->attempt = w->reduce_attempt;
-	memcpy(log->bytes, w->reduced, s->payload);
+	memcpy(log->bytes, w->reduced, sim_payload(s, log->round));
 	log->digest = global_digest(&w->global, log->round, log->bytes);
 	trainer_write_log(s, host, log, persisted);
 }
@@ -314,18 +321,33 @@ static void base_written(struct sim *s, int host, uint64_t round, bool ok) {
 	worker_turn(s, host);
 }
 
+/* What the round exchanged is theta's, but for what is mixed; nothing else is touched. */
+static void adopt(struct sim *s, struct sim_worker *w, uint64_t round) {
+	const struct chunking c = global_round_chunks(&s->global_config, round);
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		size_t at = global_round_chunk_at(&s->global_config, round, i);
+		for (size_t k = at; k < at + chunking_len(&c, i); k++)
+			w->local[k] = s->opt.mix * w->local[k] + (1 - s->opt.mix) * w->global.theta[k];
+	}
+	w->progress[round % s->opt.fragments].n = 0;
+	w->steps_done = w->ahead;
+	w->tokens = w->ahead_tokens;
+	w->ahead = w->ahead_tokens = 0;
+	s->stats.overlapped += w->steps_done > 0;
+}
+
 /* theta_local after theta moved from `before`. */
 static void adjust_local(struct sim *s, struct sim_worker *w, const float *before, const struct round_action *a) {
-	uint64_t ahead = w->ahead, ahead_tokens = w->ahead_tokens;
-	if (a->participated || a->late == LATE_DISCARD) {
-		local_from_theta(s, w);
-		w->steps_done = a->participated ? ahead : 0;
-		w->tokens = a->participated ? ahead_tokens : 0;
-		s->stats.overlapped += w->steps_done > 0;
+	if (a->participated) {
+		adopt(s, w, a->round);
 		return;
 	}
-	s->stats.kept_progress += w->progress.n > 0;
-	w->tokens += ahead_tokens;
+	if (a->late == LATE_DISCARD) {
+		local_from_theta(s, w);
+		return;
+	}
+	s->stats.kept_progress += w->progress[a->round % s->opt.fragments].n > 0;
+	w->tokens += w->ahead_tokens;
 	w->ahead = w->ahead_tokens = 0;
 	for (size_t i = 0; i < s->opt.n_params; i++)
 		w->local[i] += w->global.theta[i] - before[i];

@@ -98,6 +98,21 @@ int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]) {
 
 /* ---- birth and end ---- */
 
+size_t sim_payload(const struct sim *s, uint64_t round) {
+	return state_payload_bytes(&s->global_config, STATE_KIND_LOG, round);
+}
+
+/* All chunks but the first are a layer each. */
+static void make_fragments(struct sim *s) {
+	struct global_config *g = &s->global_config;
+	int layers = (int)g->chunks.n_chunks - 1;
+	const struct fragment_layers all = {.begin = g->chunks.chunk_elems,
+										.layer_elems = g->chunks.chunk_elems,
+										.n = layers < FRAGMENTS_MAX_LAYERS ? layers : FRAGMENTS_MAX_LAYERS};
+	RV_ASSERT(fragments_make(&g->chunks, s->opt.fragments, &all, &g->fragments, NULL) == RV_OK);
+	s->max_payload = global_max_payload_bytes(g);
+}
+
 static void make_run(struct sim *s) {
 	s->run_hash = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
 	s->global_config = (struct global_config){.n = s->opt.n_params,
@@ -106,7 +121,7 @@ static void make_run(struct sim *s) {
 											  .optimizer = &outer_nesterov,
 											  .params = {.lr = 0.7f, .momentum = 0.9f},
 											  .run_hash = s->run_hash};
-	s->payload = chunking_total_bytes(&s->global_config.chunks, s->opt.codec);
+	make_fragments(s);
 	s->theta0 = sim_alloc(s->opt.n_params * sizeof(float));
 	s->scratch = sim_alloc(s->opt.n_params * sizeof(float));
 	s->doc = sim_alloc(sizeof *s->doc);

@@ -170,12 +170,14 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 							   .epoch = w->epoch,
 							   .steps_per_round = s->opt.steps_per_round,
 							   .overlap_steps = s->opt.overlap_steps,
-							   .n_chunks = s->global_config.chunks.n_chunks,
+							   .n_fragments = s->opt.fragments,
+							   .has_progress = w->has_progress,
 							   .min_workers = s->opt.min_workers,
 							   .late = s->opt.late,
-							   .logs_per_base = (uint32_t)(state_payload_bytes(&s->global_config, STATE_KIND_BASE) /
-														   state_payload_bytes(&s->global_config, STATE_KIND_LOG)),
+							   .logs_per_base = state_logs_per_base(&s->global_config),
 							   .heartbeat_us = HEARTBEAT_US};
+	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++)
+		cfg.n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;
 	w->core =
 		round_core_init(w->core_memory, &cfg, w->boot, w->global.round, &w->global.chain, w->steps_done, s->now_us);
 	if (w->log.held)

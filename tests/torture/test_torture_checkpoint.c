@@ -38,7 +38,7 @@ static void make_rounds(struct scene *s) {
 	assert_int_equal(state_fixture_theta0(s->f, &g), RV_OK);
 	for (uint64_t r = 0; r < ROUNDS; r++) {
 		s->full[r] = global_full_hash(&g);
-		s->payload[r] = malloc(state_payload_bytes(&s->f->store.cfg, STATE_KIND_LOG));
+		s->payload[r] = malloc(state_payload_bytes(&s->f->store.cfg, STATE_KIND_LOG, r));
 		for (int i = 0; i < STATE_FIXTURE_N; i++)
 			local[i] = g.theta[i] - 0.01f * (float)((i + (int)r) % 7);
 		assert_int_equal(global_encode_delta(&g, local, s->payload[r], NULL), RV_OK);

@@ -15,12 +15,20 @@ static void on_notice(void *ctx, enum rv_err why, const char *text) {
 	snprintf(f->notice, sizeof f->notice, "%s", text);
 }
 
+static uint32_t fragments = 1;
+
+void state_fixture_fragments(uint32_t n) {
+	fragments = n;
+}
+
 static struct global_config config(void) {
+	const struct fragment_layers layers = {.begin = 512, .layer_elems = 512, .n = 4};
 	struct global_config c = {.n = STATE_FIXTURE_N,
 							  .codec = &codec_int8,
 							  .optimizer = &outer_nesterov,
 							  .params = {.lr = 0.7f, .momentum = 0.9f}};
 	c.chunks = chunking_of(c.n, 512);
+	RV_ASSERT(fragments_make(&c.chunks, fragments, &layers, &c.fragments, NULL) == RV_OK);
 	c.run_hash = rv_hash_of("a run", 5);
 	return c;
 }
@@ -60,7 +68,7 @@ void state_fixture_free(struct state_fixture *f) {
 static void play_one(struct state_fixture *f, uint32_t attempt) {
 	struct global_state *g = &f->g;
 	float local[STATE_FIXTURE_N];
-	uint8_t *payload = malloc(state_payload_bytes(&f->store.cfg, STATE_KIND_LOG));
+	uint8_t *payload = malloc(state_payload_bytes(&f->store.cfg, STATE_KIND_LOG, g->round));
 	for (int i = 0; i < STATE_FIXTURE_N; i++)
 		local[i] = g->theta[i] - 0.01f * (float)((i + (int)g->round) % 7);
 	RV_ASSERT(global_encode_delta(g, local, payload, NULL) == RV_OK);

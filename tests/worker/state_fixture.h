@@ -13,6 +13,8 @@ struct state_fixture {
 	char notice[1024];                             /* the last one */
 };
 
+/* For fixtures from now on: rounds exchange one of so many parts of the vector (1 at the start of the program). */
+void state_fixture_fragments(uint32_t n);
 struct state_fixture *state_fixture_new(void);
 void state_fixture_free(struct state_fixture *f);
 enum rv_err state_fixture_theta0(struct state_fixture *f, struct global_state *g);

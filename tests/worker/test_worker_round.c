@@ -21,7 +21,7 @@ struct fixture {
 static void start_with(struct fixture *f, uint64_t round, uint64_t steps_done, enum late_policy late) {
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .steps_per_round = FIXTURE_H,
-							   .n_chunks = FIXTURE_CHUNKS,
+							   .n_chunks = {FIXTURE_CHUNKS},
 							   .late = late,
 							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(round);
@@ -384,7 +384,7 @@ static void the_first_state_may_come_from_a_peer(void **state) {
 	struct fixture *f = *state;
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .steps_per_round = FIXTURE_H,
-							   .n_chunks = FIXTURE_CHUNKS,
+							   .n_chunks = {FIXTURE_CHUNKS},
 							   .theta0_from_peers = true,
 							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(0);
@@ -541,7 +541,7 @@ static void who_holds_the_state_in_a_standstill_writes_it_anew(void **state) {
 	struct rv_hash chain = chain_at(3);
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .steps_per_round = FIXTURE_H,
-							   .n_chunks = FIXTURE_CHUNKS,
+							   .n_chunks = {FIXTURE_CHUNKS},
 							   .min_workers = 2,
 							   .heartbeat_us = HEARTBEAT_US};
 	f->c = round_core_init(f->c, &cfg, 77, 3, &chain, 0, f->now);
@@ -750,6 +750,54 @@ static void contradictions_are_refused(void **state) {
 	expect_action(f, ROUND_TRAIN);
 }
 
+/* Three fragments: what a report says and what a document may say is of its round's. */
+static void each_round_has_the_size_of_its_fragment(void **state) {
+	struct fixture *f = *state;
+	for (uint64_t round = 0; round < 6; round++) {
+		const struct round_config cfg = {.member = FIXTURE_SELF,
+										 .steps_per_round = FIXTURE_H,
+										 .n_fragments = 3,
+										 .n_chunks = {FIXTURE_CHUNKS, FIXTURE_CHUNKS + 4, FIXTURE_CHUNKS + 2},
+										 .heartbeat_us = HEARTBEAT_US};
+		struct rv_hash chain = chain_at(round);
+		f->c = round_core_init(f->c, &cfg, 77, round, &chain, 0, f->now);
+		assert_int_equal(expect_report(f, WORKER_SYNCING).n_chunks, cfg.n_chunks[round % 3]);
+		document_make(&f->doc, ++f->seq, RUN_REDUCE, round, 0);
+		f->doc.n_chunks = cfg.n_chunks[round % 3] + 1;
+		assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_PROTOCOL);
+		f->doc.n_chunks = cfg.n_chunks[round % 3];
+		assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+	}
+}
+
+/* Starts again at the beginning of a round that commits meanwhile: was our former gradient in it? */
+static bool participated_after_a_restart(struct fixture *f, bool has_progress, bool left_out) {
+	const struct round_config cfg = {.member = FIXTURE_SELF,
+									 .steps_per_round = FIXTURE_H,
+									 .has_progress = has_progress,
+									 .heartbeat_us = HEARTBEAT_US};
+	struct rv_hash chain = chain_at(3);
+	f->c = round_core_init(f->c, &cfg, 78, 3, &chain, 0, f->now);
+	if (left_out)
+		show_attempt(f, RUN_REDUCE, 3, 1, EVERYBODY & ~(UINT64_C(1) << FIXTURE_SELF));
+	else
+		show(f, RUN_OPEN, 4);
+	if (left_out) {
+		expect_action(f, ROUND_TRAIN);
+		show(f, RUN_OPEN, 4);
+	}
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 3, true);
+	return expect_action(f, ROUND_APPLY).participated;
+}
+
+static void progress_of_rounds_before_may_have_been_given(void **state) {
+	struct fixture *f = *state;
+	assert_false(participated_after_a_restart(f, false, false));
+	assert_true(participated_after_a_restart(f, true, false)); /* to count it twice would be worse than to lose it */
+	assert_false(participated_after_a_restart(f, true, true));
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -757,6 +805,8 @@ int main(void) {
 		T(reports_on_change_and_on_heartbeat),
 		T(documents_not_newer_are_ignored),
 		T(missed_rounds_are_fetched_in_order),
+		T(each_round_has_the_size_of_its_fragment),
+		T(progress_of_rounds_before_may_have_been_given),
 		T(late_training_goes_on_while_fetching_and_progress_is_kept),
 		T(time_that_is_up_ends_the_contribution),
 		T(late_progress_is_discarded_by_policy),

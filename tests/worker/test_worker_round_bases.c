@@ -24,7 +24,7 @@ static int setup(void **state) {
 	struct fixture *f = calloc(1, sizeof *f);
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .steps_per_round = FIXTURE_H,
-							   .n_chunks = FIXTURE_CHUNKS,
+							   .n_chunks = {FIXTURE_CHUNKS},
 							   .logs_per_base = LOGS_PER_BASE,
 							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(0);

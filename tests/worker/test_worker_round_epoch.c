@@ -24,7 +24,7 @@ static void start(struct fixture *f, uint64_t round, uint64_t epoch) {
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .epoch = epoch,
 							   .steps_per_round = FIXTURE_H,
-							   .n_chunks = FIXTURE_CHUNKS,
+							   .n_chunks = {FIXTURE_CHUNKS},
 							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(round);
 	f->c = round_core_init(f->c, &cfg, 77, round, &chain, 0, f->now);

@@ -56,7 +56,7 @@ static void boot(struct world *w) {
 	struct round_config cfg = {.member = FIXTURE_SELF,
 							   .steps_per_round = FIXTURE_H,
 							   .overlap_steps = w->overlap,
-							   .n_chunks = FIXTURE_CHUNKS,
+							   .n_chunks = {FIXTURE_CHUNKS},
 							   .late = chance(w, 50) ? LATE_KEEP : LATE_DISCARD,
 							   .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(w->disk_round);

@@ -73,7 +73,7 @@ static void give(struct scene *s, uint32_t i) {
 }
 
 static uint32_t pieces(const struct scene *s) {
-	return state_pieces(&s->joiner->store.cfg, state_file_id(s->from)->kind);
+	return state_pieces(&s->joiner->store.cfg, state_file_id(s->from)->kind, state_file_id(s->from)->round);
 }
 
 static void give_all(struct scene *s) {
@@ -133,7 +133,7 @@ static void a_log_comes_together_and_is_durable_at_once(void **state) {
 	assert_int_equal(state_file_attempt(f), 0);
 	assert_true(exists(s, STATE_FILE_LOG, 3));
 	assert_int_equal(state_file_load_log(f, &reduced, &s->et), RV_OK);
-	assert_int_equal(reduced->bytes, state_payload_bytes(&s->joiner->store.cfg, STATE_KIND_LOG));
+	assert_int_equal(reduced->bytes, state_payload_bytes(&s->joiner->store.cfg, STATE_KIND_LOG, 3));
 	blob_unref(reduced);
 	state_file_free(f);
 }
@@ -143,7 +143,7 @@ static void a_bad_manifest_and_a_bad_piece_are_the_donors_fault(void **state) {
 	for (enum state_kind kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++) {
 		open_donor(s, kind, 4);
 		begin(s);
-		uint32_t n = state_manifest_hashes(&s->joiner->store.cfg, kind);
+		uint32_t n = state_manifest_hashes(&s->joiner->store.cfg, kind, 4);
 		struct rv_hash *bad = calloc(n, sizeof *bad);
 		memcpy(bad, state_file_manifest(s->from), n * sizeof *bad);
 		bad[n - 1].b[0] ^= 1;
@@ -233,7 +233,7 @@ static void a_disk_that_promises_no_room_is_used(void **state) {
 	assert_int_equal(n_no_room, 0);
 	statestore_path(&s->joiner->store, STATE_FILE_PART, 4, path);
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal((size_t)st.st_size, state_file_max_bytes(&s->joiner->store.cfg, STATE_KIND_BASE));
+	assert_int_equal((size_t)st.st_size, state_file_max_bytes(&s->joiner->store.cfg, STATE_KIND_BASE, 4));
 	give_all(s);
 	state_file_free(finish(s, false));
 }
@@ -263,5 +263,7 @@ int main(void) {
 		T(a_disk_that_promises_no_room_is_used),
 		T(any_manifest_is_taken_where_nothing_is_vouched_for),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	state_fixture_fragments(3);
+	return failed + cmocka_run_group_tests_name("fragments", tests, NULL, NULL);
 }

@@ -356,7 +356,7 @@ static void no_damage_passes(void **state) {
 static void an_entry_that_cannot_be_decoded_stops_no_start(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 5, 1);
-	size_t bytes = state_payload_bytes(&f->store.cfg, STATE_KIND_LOG);
+	size_t bytes = state_payload_bytes(&f->store.cfg, STATE_KIND_LOG, 4);
 	uint8_t *reduced = malloc(bytes);
 	memset(reduced, 0xff, bytes); /* scales that are not numbers */
 	struct state_log_info info = {.round = 4, .attempt = 0};
@@ -513,5 +513,7 @@ int main(void) {
 		T(a_directory_that_cannot_be_listed_is_told),
 		T(committed_entries_are_not_forgotten),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	state_fixture_fragments(3);
+	return failed + cmocka_run_group_tests_name("fragments", tests, NULL, NULL);
 }

@@ -175,14 +175,11 @@ static void find_text(struct scene *s) {
 	snprintf(s->text, sizeof s->text, "%s", s->run.dir);
 }
 
-static int setup_with(void **state, const char *codec, const char *rounding, double feedback) {
+static int setup_run(void **state, const struct run_config *run) {
 	struct scene *s = calloc(1, sizeof *s);
 	sem_init(&s->finished, 0, 0);
-	fixture_run_init(&s->run, NULL, "cpu");
+	fixture_run_init(&s->run, run, "cpu");
 	assert_int_equal(s->run.cfg.steps_per_round, H);
-	snprintf(s->run.cfg.codec, sizeof s->run.cfg.codec, "%s", codec);
-	snprintf(s->run.cfg.rounding, sizeof s->run.cfg.rounding, "%s", rounding);
-	s->run.cfg.error_feedback = feedback;
 	find_text(s);
 	s->t = new_trainer(s);
 	*state = s;
@@ -190,11 +187,23 @@ static int setup_with(void **state, const char *codec, const char *rounding, dou
 }
 
 static int setup(void **state) {
-	return setup_with(state, "int8", "nearest", 0);
+	return setup_run(state, NULL);
 }
 
 static int setup_feedback(void **state) {
-	return setup_with(state, "int4", "stochastic", 0.9);
+	struct run_config run = fixture_config();
+	snprintf(run.codec, sizeof run.codec, "int4");
+	snprintf(run.rounding, sizeof run.rounding, "stochastic");
+	run.error_feedback = 0.9;
+	return setup_run(state, &run);
+}
+
+static int setup_streaming(void **state) {
+	struct run_config run = fixture_config();
+	run.fragments = 3;
+	run.chunk_elems = 256;
+	run.mix = 0.25;
+	return setup_run(state, &run);
 }
 
 static int teardown(void **state) {
@@ -208,8 +217,8 @@ static int teardown(void **state) {
 }
 
 static size_t payload_bytes(struct scene *s) {
-	const struct global_config *c = &trainer_global(s->t)->cfg;
-	return chunking_total_bytes(&c->chunks, c->codec);
+	const struct global_state *g = trainer_global(s->t);
+	return state_payload_bytes(&g->cfg, STATE_KIND_LOG, g->round);
 }
 
 /* The trainer's own gradient as the round's result: a run of one worker. */
@@ -236,6 +245,21 @@ static void play_round(struct scene *s, uint64_t round) {
 	assert_int_equal(s->err, RV_OK);
 }
 
+/* What the round exchanged is theta, but for a share of what was there; the rest is as it was. */
+static void adopt_by_hand(struct scene *s, const struct global_state *g, uint64_t round) {
+	const struct chunking c = global_round_chunks(&g->cfg, round);
+	const float mix = (float)s->run.cfg.mix;
+	float *local = malloc(g->cfg.n * sizeof *local);
+	memcpy(local, replica_theta(s->run.replica), g->cfg.n * sizeof *local);
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		size_t at = global_round_chunk_at(&g->cfg, round, i);
+		for (size_t k = at; k < at + chunking_len(&c, i); k++)
+			local[k] = mix == 0 ? g->theta[k] : mix * local[k] + (1 - mix) * g->theta[k];
+	}
+	replica_set_theta(s->run.replica, local);
+	free(local);
+}
+
 static void steps_by_hand(struct scene *s, int n) {
 	struct step_stats stats;
 	for (int i = 0; i < n; i++)
@@ -247,7 +271,7 @@ static struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
 	struct global_state g;
 	struct global_config cfg = trainer_global(s->t)->cfg;
 	struct contribution c;
-	uint8_t *encoded = malloc(payload_bytes(s));
+	uint8_t *encoded = malloc(global_max_payload_bytes(&cfg));
 	assert_int_equal(global_init(&g, &cfg, replica_theta(s->run.replica), NULL), RV_OK);
 	assert_int_equal(contribution_init(&c, &s->run.cfg, &cfg, 0, NULL), RV_OK);
 	for (int r = 0; r < rounds; r++) {
@@ -257,7 +281,7 @@ static struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
 		struct rv_hash digest = global_digest(&g, g.round, encoded);
 		steps_by_hand(s, r + 1 < rounds ? ahead : 0);
 		assert_int_equal(global_apply(&g, encoded, &digest, NULL), RV_OK);
-		replica_set_theta(s->run.replica, g.theta);
+		adopt_by_hand(s, &g, (uint64_t)r);
 	}
 	struct rv_hash full = global_full_hash(&g);
 	global_release(&g);
@@ -281,6 +305,38 @@ static void rounds_are_what_they_are_by_hand(void **state) {
 	assert_int_equal(p.round, 3);
 	assert_int_equal(p.steps_done, 0);
 	assert_int_equal(p.global_step, 3 * H);
+}
+
+/* Who was left out and discards takes all of theta; who keeps moves with it; who took part keeps what was not exchanged. */
+static void fragments_are_adopted_by_who_took_part(void **state) {
+	struct scene *s = *state;
+	const struct global_state *g = trainer_global(s->t);
+	const enum trainer_adopt adopts[] = {TRAINER_ADOPT, TRAINER_KEEP, TRAINER_DISCARD};
+	size_t bytes = g->cfg.n * sizeof(float);
+	float *trained = malloc(bytes), *before = malloc(bytes);
+	for (uint64_t round = 0; round < 3; round++) {
+		trainer_train(s->t, round, 0, H);
+		trainer_encode(s->t, round, false);
+		wait_for(s, &s->encoded, s->encoded + 1);
+		memcpy(trained, replica_theta(trainer_replica(s->t)), bytes);
+		memcpy(before, g->theta, bytes);
+		struct trainer_apply rq = own_result(s, adopts[round]);
+		trainer_apply(s->t, &rq);
+		blob_unref(rq.reduced);
+		wait_for(s, &s->applied, s->applied + 1);
+		const float *local = replica_theta(trainer_replica(s->t));
+		size_t as_theta = 0, as_trained = 0, moved = 0;
+		for (size_t i = 0; i < g->cfg.n; i++) {
+			as_theta += local[i] == g->theta[i];
+			as_trained += local[i] == trained[i];
+			moved += local[i] == trained[i] + (g->theta[i] - before[i]);
+		}
+		assert_true(adopts[round] != TRAINER_ADOPT || (as_trained > g->cfg.n / 4 && as_trained < g->cfg.n));
+		assert_int_equal(adopts[round] == TRAINER_DISCARD, as_theta == g->cfg.n);
+		assert_true(adopts[round] != TRAINER_KEEP || moved == g->cfg.n);
+	}
+	free(trained);
+	free(before);
 }
 
 static void an_outer_step_stops_training_at_a_step_boundary(void **state) {
@@ -718,11 +774,16 @@ static void steps_end_when_their_time_is_up(void **state) {
 }
 
 int main(void) {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name)         cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define STREAMING(name) cmocka_unit_test_setup_teardown(name, setup_streaming, teardown)
 #define FEEDBACK(name)                                                                                                 \
 	{ #name " with error feedback", name, setup_feedback, teardown, NULL }
 	const struct CMUnitTest tests[] = {
 		T(rounds_are_what_they_are_by_hand),
+		STREAMING(rounds_are_what_they_are_by_hand),
+		STREAMING(fragments_are_adopted_by_who_took_part),
+		STREAMING(a_saved_replica_goes_on_exactly),
+		STREAMING(a_base_is_installed_only_when_it_is_the_vouched_one),
 		T(an_outer_step_stops_training_at_a_step_boundary),
 		T(late_progress_is_kept_or_not),
 		T(damaged_bytes_change_nothing),

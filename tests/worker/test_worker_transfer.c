@@ -217,7 +217,7 @@ static void a_base_and_the_log_after_it(void **state) {
 	fetcher_progress(w->fetcher, &done, &total);
 	assert_int_equal(done, total);
 	exchange_until(w, 2);
-	assert_int_equal(w->log->bytes, state_payload_bytes(&w->source->store.cfg, STATE_KIND_LOG));
+	assert_int_equal(w->log->bytes, state_payload_bytes(&w->source->store.cfg, STATE_KIND_LOG, 4));
 	struct rv_hash digest = global_digest(&w->source->g, 4, w->log->data);
 	assert_true(rv_hash_equal(&digest, &log.expect));
 	struct state_file *kept;
@@ -589,5 +589,7 @@ int main(void) {
 		T(what_is_damaged_is_left_alone_for_a_while),
 		T(files_are_not_opened_without_end),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	state_fixture_fragments(3);
+	return failed + cmocka_run_group_tests_name("fragments", tests, NULL, NULL);
 }

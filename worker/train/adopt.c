@@ -5,6 +5,10 @@ void adopt_round(struct replica *r, struct global_state *g, uint64_t round, floa
 	const struct chunking c = global_round_chunks(&g->cfg, round);
 	if (mix == 1)
 		return;
+	if (mix == 0 && fragments_count(&g->cfg.fragments) == 1) {
+		replica_set_theta(r, g->theta);
+		return;
+	}
 	for (uint32_t i = 0; i < c.n_chunks; i++) {
 		size_t at = global_round_chunk_at(&g->cfg, round, i), n = chunking_len(&c, i);
 		if (mix == 0) {

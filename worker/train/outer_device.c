@@ -87,26 +87,19 @@ enum rv_err outer_device_encode(struct outer_device *d, struct replica *r, const
 }
 
 enum rv_err outer_device_apply(struct outer_device *d, struct replica *r, struct global_state *g,
-							   const uint8_t *reduced, const struct rv_hash *digest, bool adopt,
-							   struct rv_errtext *et) {
+							   const uint8_t *reduced, const struct rv_hash *digest, struct rv_errtext *et) {
 	struct exchange x;
 	struct outer_step step;
-	if (!step_of(&g->cfg, &step) || !begin(d, r, g, g->cfg.codec, &x)) {
-		RV_TRY(global_apply(g, reduced, digest, et));
-	} else {
-		enum rv_err e = global_check(g, reduced, et);
-		if (e == RV_OK) {
-			float *momentum = step.kind == OUTER_STEP_NESTEROV ? g->state[0] : NULL;
-			x.ops->step_int8(x.be, &x.vector, reduced, g->theta, momentum, NULL, &step);
-			global_advance(g, digest);
-		}
-		free(x.at);
-		if (e != RV_OK)
-			return e;
+	if (!step_of(&g->cfg, &step) || !begin(d, r, g, g->cfg.codec, &x))
+		return global_apply(g, reduced, digest, et);
+	enum rv_err e = global_check(g, reduced, et);
+	if (e == RV_OK) {
+		float *momentum = step.kind == OUTER_STEP_NESTEROV ? g->state[0] : NULL;
+		x.ops->step_int8(x.be, &x.vector, reduced, g->theta, momentum, NULL, &step);
+		global_advance(g, digest);
 	}
-	if (adopt)
-		replica_set_theta(r, g->theta);
-	return RV_OK;
+	free(x.at);
+	return e;
 }
 
 void outer_device_unpin(struct outer_device *d) {

@@ -16,9 +16,9 @@ struct outer_device {
 /* As global_encode_delta() of the replica's weights: its faults, its text. */
 enum rv_err outer_device_encode(struct outer_device *d, struct replica *r, const struct global_state *g, uint8_t *out,
 								struct rv_errtext *et);
-/* As global_apply(); then, with adopt, the replica's weights are the new theta. On a fault nothing has changed. */
+/* As global_apply(). The replica's weights stay as they are: it says which device works. */
 enum rv_err outer_device_apply(struct outer_device *d, struct replica *r, struct global_state *g,
-							   const uint8_t *reduced, const struct rv_hash *digest, bool adopt, struct rv_errtext *et);
+							   const uint8_t *reduced, const struct rv_hash *digest, struct rv_errtext *et);
 /* Before the shared state's memory is freed or replaced, and before the backend closes. */
 void outer_device_unpin(struct outer_device *d);
 
