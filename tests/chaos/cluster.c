@@ -182,7 +182,7 @@ void cluster_kill_coordinator(struct cluster *c) {
 }
 
 /* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one. */
-void cluster_open(struct cluster *c, int n, int64_t rounds) {
+void cluster_open(struct cluster *c, int n, int64_t rounds, int64_t overlap) {
 	char config[512];
 	assert_in_range(n, 2, CLUSTER_MAX_WORKERS);
 	assert_in_range(rounds, 1, CLUSTER_MAX_ROUNDS);
@@ -192,8 +192,8 @@ void cluster_open(struct cluster *c, int n, int64_t rounds) {
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
 			 "base-every = 4\ngrace-ms = 1000\nliveness-ms = 3000\npeer-timeout-ms = 2500\n"
-			 "min-workers = %d\nrounds = %lld\n",
-			 n / 2 + 1, (long long)rounds);
+			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\n",
+			 n / 2 + 1, (long long)rounds, (long long)overlap);
 	e2e_open(&c->e, config, n);
 	assert_in_range(snprintf(c->dumps, sizeof c->dumps, "%.240s/dumps", c->e.dir), 1, (int)sizeof c->dumps - 1);
 	assert_int_equal(mkdir(c->dumps, 0700), 0);

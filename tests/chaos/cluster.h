@@ -33,8 +33,8 @@ struct cluster {
 	char chains[CLUSTER_MAX_ROUNDS + 1][65];
 };
 
-/* Everything runs, and two rounds are committed. */
-void cluster_open(struct cluster *c, int n, int64_t rounds);
+/* Everything runs, and two rounds are committed. `overlap`: overlap-steps of the run, whose rounds have 3. */
+void cluster_open(struct cluster *c, int n, int64_t rounds, int64_t overlap);
 void cluster_close(struct cluster *c);
 
 /* `env`: NULL or "RIVULET_FAILPOINT=..."; does not wait. */

@@ -34,7 +34,7 @@ enum {
 
 struct chaos_options {
 	char only[64];
-	int64_t seed, workers, rounds;
+	int64_t seed, workers, rounds, overlap;
 	bool quick, list;
 };
 
@@ -47,6 +47,9 @@ static const struct rv_option options[] = {
 	 "Workers of a run, at least 3; 0: 8, or 4 when quick.", "Chaos"},
 	{"rounds", RV_OPT_INT, offsetof(struct chaos_options, rounds), 0, "0", 0, CLUSTER_MAX_ROUNDS, NULL,
 	 "Rounds of a run, which serves several points, at least 65; 0: 400, or 150 when quick.", "Chaos"},
+	{"overlap", RV_OPT_INT, offsetof(struct chaos_options, overlap), 0, "-1", -1, 3, NULL,
+	 "Steps of the next round, of 3, that workers train while a round is averaged; -1: 2 in every second run, and none.",
+	 "Chaos"},
 	{"quick", RV_OPT_BOOL, offsetof(struct chaos_options, quick), 0, "no", 0, 0, NULL,
 	 "A few points in one small run, some seconds.", "Chaos"},
 	{"list", RV_OPT_BOOL, offsetof(struct chaos_options, list), 0, "no", 0, 0, NULL, "List the points and end.",
@@ -115,7 +118,7 @@ static void run_cluster(struct chaos *k, int fd) {
 	static struct mean_check mean;
 	struct rv_rng rng = rv_rng_of((uint64_t)k->o->seed, (uint64_t)k->n_clusters);
 	int i;
-	cluster_open(&c, (int)k->o->workers, k->o->rounds);
+	cluster_open(&c, (int)k->o->workers, k->o->rounds, k->o->overlap >= 0 ? k->o->overlap : k->n_clusters % 2 * 2);
 	while ((i = next_entry(k, false)) >= 0 && cluster_round(&c, -1) + ROUNDS_FOR_A_POINT <= c.rounds)
 		serve(k, &c, &rng, i, fd);
 	if ((i = next_entry(k, true)) >= 0)
