@@ -48,7 +48,8 @@ static const struct rv_option options[] = {
 	{"rounds", RV_OPT_INT, offsetof(struct chaos_options, rounds), 0, "0", 0, CLUSTER_MAX_ROUNDS, NULL,
 	 "Rounds of a run, which serves several points, at least 65; 0: 400, or 150 when quick.", "Chaos"},
 	{"overlap", RV_OPT_INT, offsetof(struct chaos_options, overlap), 0, "-1", -1, 3, NULL,
-	 "Steps of the next round, of 3, that workers train while a round is averaged; -1: 2 in every second run, and none.",
+	 "Steps of the next round, of 3, that workers train while a round is averaged; -1: 2 in every second run, and "
+	 "none.",
 	 "Chaos"},
 	{"quick", RV_OPT_BOOL, offsetof(struct chaos_options, quick), 0, "no", 0, 0, NULL,
 	 "A few points in one small run, some seconds.", "Chaos"},

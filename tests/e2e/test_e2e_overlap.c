@@ -18,6 +18,8 @@ enum { WORKERS = 2 };
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
 	"steps-per-round = 5\nbase-every = 3\n" PATIENT
+/* Each round a third of the vector, of which a worker keeps half: what is in theta_local matters for long. */
+#define STREAMING "fragments = 3\nmix = 0.5\n"
 
 static int teardown(void **state) {
 	if (*state)
@@ -31,6 +33,7 @@ static void assert_the_labs_end(struct e2e *e) {
 	e2e_lab_end(e, WORKERS, lab_chain, lab_full);
 	assert_string_equal(chain, lab_chain);
 	assert_string_equal(full, lab_full);
+	e2e_assert_replayed(e, WORKERS, chain, full);
 }
 
 static void check_a_run(void **state, const char *config) {
@@ -56,6 +59,10 @@ static void a_whole_round_ahead_ends_in_the_labs_bits(void **state) {
 	check_a_run(state, RUN "rounds = 5\noverlap-steps = 5\nweight-by-tokens = true\n");
 }
 
+static void streamed_fragments_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN STREAMING "rounds = 10\noverlap-steps = 2\n");
+}
+
 /* Worker 0 is killed at each of them, counted from the start of each of its processes: it goes on where the one before was. */
 static void die_often(struct e2e *e, const char *const *deaths, size_t n) {
 	for (size_t i = 0; i < n; i++) {
@@ -71,16 +78,24 @@ static void die_often(struct e2e *e, const char *const *deaths, size_t n) {
 }
 
 /* Nobody has its contribution yet, or its replica is on the disk: nothing is lost but time. */
-static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
+static void check_deaths(void **state, const char *config) {
 	static const char *const deaths[] = {"log.begin@1",    "train.step@1",  "log.renamed@2", "train.step@2",
 										 "vote.before@2",  "vote.after@1",  "commit.seen@1", "commit.seen@2",
 										 "apply.before@2", "apply.after@1", "apply.after@3", "encode.before@2",
 										 "encode.after@2"};
 	static struct e2e e;
 	*state = &e;
-	e2e_open(&e, RUN "rounds = 30\noverlap-steps = 2\n", WORKERS);
+	e2e_open(&e, config, WORKERS);
 	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
 	assert_the_labs_end(&e);
+}
+
+static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
+	check_deaths(state, RUN "rounds = 30\noverlap-steps = 2\n");
+}
+
+static void killed_among_streamed_fragments_it_ends_in_the_labs_bits(void **state) {
+	check_deaths(state, RUN STREAMING "rounds = 30\noverlap-steps = 2\n");
 }
 
 /* Here it may be that its contribution counts, and the replica that it was made from never came to the disk. */
@@ -91,7 +106,7 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
-	e2e_open(&e, RUN "rounds = 40\noverlap-steps = 2\n", WORKERS);
+	e2e_open(&e, RUN STREAMING "rounds = 40\noverlap-steps = 2\n", WORKERS);
 	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }
@@ -100,7 +115,7 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 static void stopped_and_started_it_ends_in_the_labs_bits(void **state) {
 	static struct e2e e;
 	*state = &e;
-	e2e_open(&e, RUN "rounds = 60\noverlap-steps = 4\n", WORKERS);
+	e2e_open(&e, RUN STREAMING "rounds = 60\noverlap-steps = 4\n", WORKERS);
 	e2e_start_workers(&e, WORKERS);
 	for (int64_t round = 10; round <= 40; round += 10) {
 		json_decref(e2e_wait_event(&e.workers[1], "round", "round", round, NULL));
@@ -115,6 +130,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(steps_ahead_end_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(a_whole_round_ahead_ends_in_the_labs_bits, teardown),
+		cmocka_unit_test_teardown(streamed_fragments_end_in_the_labs_bits, teardown),
+		cmocka_unit_test_teardown(killed_among_streamed_fragments_it_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(killed_with_its_replica_on_disk_it_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(killed_at_any_moment_it_ends_in_the_others_bits, teardown),
 		cmocka_unit_test_teardown(stopped_and_started_it_ends_in_the_labs_bits, teardown),
