@@ -189,6 +189,9 @@ bool core_alive(const struct core *c, const struct core_member *m);
 /* Alive, and neither banned, nor distrusted by its peers, nor leaving. */
 bool core_available(const struct core *c, const struct core_member *m);
 int core_count_available(const struct core *c);
+/* Its disk takes results of rounds, as far as is known: else it cannot vote, and no round begins with it. */
+bool core_stores(const struct core_member *m);
+int core_count_able(const struct core *c); /* available, and can vote */
 /* Its full hash of the base's round is another than the majority's: until its reports say otherwise, it must resync. */
 bool core_diverged(const struct core *c, const struct core_member *m);
 /* It cuts what its round exchanges as the run does, as far as that is known. */

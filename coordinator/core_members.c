@@ -20,6 +20,17 @@ bool core_available(const struct core *c, const struct core_member *m) {
 	return core_alive(c, m) && !m->banned && !(m->reported && m->last.phase == WORKER_LEAVING);
 }
 
+bool core_stores(const struct core_member *m) {
+	return !m->reported || !(m->last.storage & REPORT_STORAGE_ROUNDS);
+}
+
+int core_count_able(const struct core *c) {
+	int n = 0;
+	for (int i = 0; i < c->n_members; i++)
+		n += core_available(c, &c->members[i]) && core_stores(&c->members[i]);
+	return n;
+}
+
 int core_count_available(const struct core *c) {
 	int n = 0;
 	for (int i = 0; i < c->n_members; i++)
@@ -45,7 +56,7 @@ bool core_right_size(const struct core *c, const struct core_member *m) {
 
 bool core_contributes(const struct core *c, const struct core_member *m) {
 	bool phase = m->last.phase == WORKER_READY || m->last.phase == WORKER_REDUCING || m->last.phase == WORKER_VOTED;
-	return core_in_sync(c, m) && phase && core_right_size(c, m) && m->addr[0] != '\0';
+	return core_in_sync(c, m) && phase && core_right_size(c, m) && m->addr[0] != '\0' && core_stores(m);
 }
 
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
@@ -66,6 +77,8 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m) {
 bool core_waited_for(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	if (!core_available(c, m))
+		return false;
+	if (!core_stores(m))
 		return false;
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */

@@ -8,7 +8,7 @@
 enum { TOLD_AFTER_US = 20 * RV_US_PER_S };
 
 static bool takes_part(const struct core_member_view *v) {
-	return v->alive && !v->banned;
+	return v->alive && !v->banned && !(v->last.storage & REPORT_STORAGE_ROUNDS);
 }
 
 uint64_t service_missing(const struct service *s) {

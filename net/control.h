@@ -68,7 +68,7 @@ enum worker_phase {
 
 /* What a worker cannot store at present: report.storage. */
 enum {
-	REPORT_STORAGE_ROUNDS = 1,      /* results of rounds: it does not vote */
+	REPORT_STORAGE_ROUNDS = 1,      /* results of rounds: it cannot vote, and is in no roster */
 	REPORT_STORAGE_CHECKPOINTS = 2, /* its last good one stays */
 	REPORT_STORAGE_FETCHED = 4,     /* state from peers: kept in memory */
 	REPORT_STORAGE_FULL = 8,        /* with one of these: because there is no room */

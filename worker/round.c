@@ -221,8 +221,19 @@ void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint
 		c->reduce.done = true;
 }
 
+static void note_storage(struct round_core *c, int64_t now_us, bool ok) {
+	c->cannot_store = !ok;
+	c->probe_us = now_us + c->cfg.heartbeat_us;
+}
+
+void round_on_storage(struct round_core *c, int64_t now_us, bool ok) {
+	c->probing = false;
+	note_storage(c, now_us, ok);
+}
+
 void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
 						const struct rv_hash *digest, bool ok) {
+	note_storage(c, now_us, ok);
 	if (round != c->round)
 		return;
 	struct round_reduce *r = &c->reduce;

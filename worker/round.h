@@ -84,6 +84,7 @@ enum round_action_type {
 	 * damaged on our disk, or on nobody's. Write the state at `round`, which we hold in memory, as a base, then
 	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core_standstill.c). Once for a round. */
 	ROUND_KEEP_BASE,
+	ROUND_PROBE, /* a PERSIST has failed: see whether the disk takes as much now, then round_on_storage. Every heartbeat */
 	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not
 	 * come for a while (round_end_verified tells). */
 	ROUND_FINISH,
@@ -140,9 +141,12 @@ void round_on_time_up(struct round_core *c, uint64_t round);
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok);
 void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt);
 /* Also right after init, for a log entry of `round` found on disk: it is this worker's vote again, and need not be
- * fetched. !ok (disk full): tried again every heartbeat; meanwhile the report says LEAVING, so that nobody waits. */
+ * fetched. !ok (disk full): tried again every heartbeat; meanwhile the report says LEAVING, so that nobody waits. Until
+ * something is stored again reports say REPORT_STORAGE_ROUNDS: the coordinator begins no round with this worker. */
 void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
 						const struct rv_hash *digest, bool ok);
+/* The answer to PROBE. */
+void round_on_storage(struct round_core *c, int64_t now_us, bool ok);
 /* !ok: the bytes were not what their digest says, or could not be decoded: fetched again, then from a base. */
 void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
 /* A fetch ends with this, or when it is cancelled or superseded: who is asked, and for how long, is the platform's

@@ -152,6 +152,14 @@ static bool keep_base_action(struct round_core *c, int64_t now_us, struct round_
 	return emit(c, ROUND_KEEP_BASE, out);
 }
 
+static bool probe_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	bool has_result = c->reduce.running && c->reduce.done && round_roster_index(c) >= 0; /* PERSIST tries it */
+	if (!c->cannot_store || c->probing || now_us < c->probe_us || has_result)
+		return false;
+	c->probing = true;
+	return emit(c, ROUND_PROBE, out);
+}
+
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (c->next_epoch != 0)
 		return rollback_action(c, out);
@@ -162,6 +170,8 @@ bool round_next_action(struct round_core *c, int64_t now_us, struct round_action
 		return reduce_stop_action(c, out);
 	if (c->leaving)
 		return round_fetch_cancel(c, out);
+	if (probe_action(c, now_us, out))
+		return true;
 	if (round_is_behind(c))
 		return round_sync_action(c, now_us, out);
 	if (round_fetch_cancel(c, out))

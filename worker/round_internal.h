@@ -74,6 +74,10 @@ struct round_core {
 	struct round_reduce reduce;
 	struct round_fetch fetch;
 	struct round_base base;
+	/* The last PERSIST failed, and nothing has been stored since: the coordinator is told, and gives others our part. */
+	bool cannot_store;
+	bool probing; /* a PROBE is outstanding */
+	int64_t probe_us;
 	bool has_part; /* of the base of part_round, from a former process */
 	uint64_t part_round;
 	bool older_is_gone; /* nobody has what is listed of before the document's base: only that base can help */

@@ -37,6 +37,7 @@ static void fill(const struct round_core *c, struct report *r) {
 		r->digest = c->log.digest;
 	if (r->phase != WORKER_SYNCING)
 		r->chain = entering ? rv_chain_next(&c->chain, &c->log.digest) : c->chain;
+	r->storage = c->cannot_store ? REPORT_STORAGE_ROUNDS : 0;
 	round_proven(c, &r->proven_round, &r->proven_chain);
 	r->needs_from = r->phase == WORKER_SYNCING ? round_needs_from(c) : 0;
 	if (c->n_full > 0) {
@@ -50,7 +51,7 @@ static bool says_the_same(const struct report *a, const struct report *b) {
 	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->suspects == b->suspects &&
 		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&
 		   a->proven_round == b->proven_round && rv_hash_equal(&a->proven_chain, &b->proven_chain) &&
-		   a->needs_from == b->needs_from && a->full_round == b->full_round &&
+		   a->storage == b->storage && a->needs_from == b->needs_from && a->full_round == b->full_round &&
 		   rv_hash_equal(&a->full_hash, &b->full_hash);
 }
 

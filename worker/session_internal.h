@@ -168,7 +168,10 @@ void session_save_snapshot(struct session *s, struct trainer_snapshot *snapshot)
 void session_export(struct session *s);
 /* The latest attempt to store something of some kind failed: not all that there is is on disk. */
 bool session_storage_fails(const struct session *s);
-uint8_t session_storage_report(const struct session *s); /* as struct report says it */
+/* report.storage: what the round core says of results of rounds, and what else is not stored. */
+uint8_t session_storage_report(const struct session *s, uint8_t rounds);
+/* Whether the disk takes as much as a round's result: round_on_storage. */
+void session_probe_storage(struct session *s);
 
 /* ---- session_trace.c ---- */
 void session_trace_open(struct session *s);

@@ -34,7 +34,7 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->down_bytes_per_s = line_meter_down(&s->line, s->opt->max_down);
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
-	r->storage = session_storage_report(s);
+	r->storage = session_storage_report(s, r->storage);
 	if (s->opt->advertise[0])
 		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertise);
 	else

@@ -447,6 +447,9 @@ static void perform(struct session *s, int64_t now_us, const struct round_action
 	case ROUND_KEEP_BASE:
 		keep_base(s, a);
 		break;
+	case ROUND_PROBE:
+		session_probe_storage(s);
+		break;
 	case ROUND_ROLLBACK:
 		session_roll_back(s, now_us, a);
 		break;

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum store_kind { STORE_PERSIST, STORE_INSTALLED, STORE_REFUSED, STORE_SNAPSHOT, STORE_EXPORT };
-_Static_assert((int)STORE_EXPORT < (int)SESSION_STORE_KINDS, "a count of failures per kind of job");
+enum store_kind { STORE_PERSIST, STORE_INSTALLED, STORE_REFUSED, STORE_SNAPSHOT, STORE_EXPORT, STORE_PROBE };
+_Static_assert((int)STORE_PROBE < (int)SESSION_STORE_KINDS, "a count of failures per kind of job");
 
 struct store_job {
 	struct job job;
@@ -131,6 +131,9 @@ static void run_job(struct job *job) {
 	case STORE_EXPORT:
 		run_export(j);
 		break;
+	case STORE_PROBE:
+		j->err = statestore_probe(&j->s->store, &j->text);
+		break;
 	}
 }
 
@@ -231,20 +234,34 @@ bool session_storage_fails(const struct session *s) {
 	return false;
 }
 
-uint8_t session_storage_report(const struct session *s) {
-	static const uint8_t said[SESSION_STORE_KINDS] = {[STORE_PERSIST] = REPORT_STORAGE_ROUNDS,
-													  [STORE_SNAPSHOT] = REPORT_STORAGE_CHECKPOINTS,
+uint8_t session_storage_report(const struct session *s, uint8_t rounds) {
+	static const uint8_t said[SESSION_STORE_KINDS] = {[STORE_SNAPSHOT] = REPORT_STORAGE_CHECKPOINTS,
 													  [STORE_INSTALLED] = REPORT_STORAGE_FETCHED,
 													  [STORE_REFUSED] = REPORT_STORAGE_FETCHED,
 													  [STORE_EXPORT] = REPORT_STORAGE_CHECKPOINTS};
-	uint8_t set = s->fetched_in_memory ? REPORT_STORAGE_FETCHED : 0;
-	for (int kind = 0; kind < SESSION_STORE_KINDS; kind++)
-		if (s->writes_failed[kind] > 0)
-			set |= (uint8_t)(said[kind] | (s->disk_full[kind] ? REPORT_STORAGE_FULL : 0));
-	return set;
+	uint8_t set = rounds | (s->fetched_in_memory ? REPORT_STORAGE_FETCHED : 0);
+	bool full = false;
+	for (int kind = 0; kind < SESSION_STORE_KINDS; kind++) {
+		set |= s->writes_failed[kind] > 0 ? said[kind] : 0;
+		full = full || (s->writes_failed[kind] > 0 && s->disk_full[kind]);
+	}
+	return set != 0 && full ? set | REPORT_STORAGE_FULL : set;
+}
+
+/* That a round's result could not be stored was told; that the next one can be is told now. */
+static void done_probe(struct session *s, struct store_job *j) {
+	if (j->err == RV_OK && s->writes_failed[STORE_PERSIST] > 0) {
+		j->kind = STORE_PERSIST;
+		tell_storage(s, j);
+	}
+	round_on_storage(s->round, rv_clock_monotonic_us(), j->err == RV_OK);
 }
 
 static void finish_job(struct session *s, struct store_job *j) {
+	if (j->kind == STORE_PROBE) {
+		done_probe(s, j);
+		return;
+	}
 	tell_storage(s, j);
 	switch (j->kind) {
 	case STORE_PERSIST:
@@ -258,6 +275,8 @@ static void finish_job(struct session *s, struct store_job *j) {
 		break;
 	case STORE_EXPORT:
 		done_export(s, j);
+		break;
+	case STORE_PROBE:
 		break;
 	}
 	blob_unref(j->reduced);
@@ -319,6 +338,10 @@ void session_persist(struct session *s) {
 	MEAN_DUMP_REDUCED(s, round, attempt);
 	RV_FAILPOINT("persist.before");
 	post(s, &j);
+}
+
+void session_probe_storage(struct session *s) {
+	post(s, &(struct store_job){.kind = STORE_PROBE});
 }
 
 void session_installed(struct session *s, uint64_t round, bool ok) {

@@ -157,6 +157,22 @@ static enum rv_err write_log(struct log_writer *l, const struct state_log_info *
 	return rv_file_writer_patch(&l->file, l->prefix, prefix_bytes, 0, et);
 }
 
+enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et) {
+	struct rv_file_writer w;
+	char path[STATESTORE_PATH_BYTES + 16];
+	size_t bytes = global_max_payload_bytes(&s->cfg);
+	uint8_t *zeros = calloc(1, bytes);
+	if (!zeros)
+		return rv_fail(et, RV_E_NOMEM, "no memory to try the disk with %zu bytes", bytes);
+	(void)snprintf(path, sizeof path, "%s/probe", s->dir);
+	enum rv_err e = rv_file_writer_begin(&w, path, FILE_MODE, et);
+	if (e == RV_OK)
+		e = end(&w, rv_file_writer_write(&w, zeros, bytes, et), et);
+	free(zeros);
+	(void)unlink(path);
+	return e;
+}
+
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 								 struct rv_errtext *et) {
 	const struct global_config *c = &s->cfg;

@@ -57,6 +57,8 @@ bool statestore_is_checked(const struct statestore *s, uint64_t round);
 enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g, struct rv_hash *full_hash,
 								  struct rv_errtext *et);
 /* info->digest is filled in, whatever is returned. */
+/* Whether the disk takes a file of the size of a log entry: writes one, and removes it. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
+enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et);
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 								 struct rv_errtext *et);
 /* When it fails, the replica before it stays, unless that is of a later round: one that was taken back, and would seem to

@@ -53,6 +53,41 @@ static void test_frozen_when_all_are_ready(void **state) {
 	rig_release(&r);
 }
 
+static void say_storage(struct rig *r, uint32_t who, enum worker_phase phase, uint8_t storage) {
+	struct report rep = rig_report(r, who, phase);
+	rep.storage = storage;
+	rig_send(r, who, &rep);
+}
+
+/* Who cannot store the result is not waited for, in no roster, and back as soon as it can. */
+static void test_a_disk_that_takes_nothing(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 3);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_say(&r, 0, WORKER_READY);
+	say_storage(&r, 2, WORKER_READY, REPORT_STORAGE_ROUNDS | REPORT_STORAGE_FULL);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	rig_say(&r, 1, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 1);
+	rig_say(&r, 0, WORKER_VOTED);
+	rig_say(&r, 1, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	/* Without it they are too few: the run waits, and says so. */
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_say(&r, 1, WORKER_LEAVING);
+	say_storage(&r, 2, WORKER_TRAINING, REPORT_STORAGE_ROUNDS);
+	rig_expect(&r, RUN_WAITING, 1, 0);
+	say_storage(&r, 2, WORKER_TRAINING, REPORT_STORAGE_CHECKPOINTS); /* it votes all the same */
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	say_storage(&r, 2, WORKER_READY, REPORT_STORAGE_CHECKPOINTS);
+	rig_say(&r, 0, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 1, 1);
+	RIG_EXPECT_MEMBERS(&r, 0, 2);
+	rig_release(&r);
+}
+
 static void test_grace(void **state) {
 	(void)state;
 	struct rig r;
@@ -349,6 +384,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_for_min_workers),
 		cmocka_unit_test(test_frozen_when_all_are_ready),
+		cmocka_unit_test(test_a_disk_that_takes_nothing),
 		cmocka_unit_test(test_grace),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_hung_up),

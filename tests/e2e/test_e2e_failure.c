@@ -174,7 +174,9 @@ static void a_worker_whose_disk_is_full(void **state) {
 	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, NULL, &room), 0);
 	room.rlim_cur = room.rlim_max;
 	assert_int_equal(prlimit(e.workers[3].pid, RLIMIT_FSIZE, &room, NULL), 0);
-	json_decref(e2e_wait_event(&e.workers[3], "storage_back", NULL, 0, NULL));
+	long from = 0;
+	json_decref(e2e_wait_event(&e.workers[3], "storage_back", NULL, 0, &from));
+	json_decref(e2e_wait_event(&e.workers[3], "attempt", NULL, 0, &from));
 	wait_for_storage_status(&e, 3, false);
 }
 

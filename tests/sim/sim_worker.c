@@ -244,6 +244,9 @@ static void act(struct sim *s, int host, const struct round_action *a) {
 	case ROUND_CANCEL_FETCH:
 		fetch_cancel(s, w);
 		break;
+	case ROUND_PROBE:
+		round_on_storage(w->core, s->now_us, !w->disk.full);
+		break;
 	case ROUND_KEEP_BASE:
 		s->stats.standstills++;
 		trainer_keep_base(s, host);

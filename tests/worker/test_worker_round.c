@@ -680,13 +680,13 @@ static void a_full_disk_lets_the_others_go_on(void **state) {
 	round_on_reduced(f->c, f->now, 0, 1);
 	expect_action(f, ROUND_PERSIST);
 	round_on_persisted(f->c, f->now, 0, 1, &(struct rv_hash){0}, false);
-	expect_report(f, WORKER_LEAVING);
+	assert_int_equal(expect_report(f, WORKER_LEAVING).storage, REPORT_STORAGE_ROUNDS);
 	expect_nothing(f);
 	f->now += HEARTBEAT_US;
 	expect_action(f, ROUND_PERSIST);
 	struct rv_hash digest = digest_of(0);
 	round_on_persisted(f->c, f->now, 0, 1, &digest, true);
-	expect_report(f, WORKER_VOTED);
+	assert_int_equal(expect_report(f, WORKER_VOTED).storage, 0);
 }
 
 /* It was left out, and the others are too few without it: it must come back when there may be room again. */
@@ -702,8 +702,18 @@ static void a_disk_that_was_full_is_tried_again_in_the_next_attempt(void **state
 	expect_nothing(f);
 	expect_report(f, WORKER_LEAVING);
 	f->now += HEARTBEAT_US;
+	expect_action(f, ROUND_PROBE);
 	expect_nothing(f);
-	expect_report(f, WORKER_READY);
+	assert_int_equal(expect_report(f, WORKER_READY).storage, REPORT_STORAGE_ROUNDS);
+	round_on_storage(f->c, f->now, false);
+	expect_nothing(f);
+	f->now += HEARTBEAT_US;
+	expect_action(f, ROUND_PROBE);
+	assert_int_equal(expect_report(f, WORKER_READY).storage, REPORT_STORAGE_ROUNDS);
+	round_on_storage(f->c, f->now, true);
+	assert_int_equal(expect_report(f, WORKER_READY).storage, 0); /* at once */
+	f->now += HEARTBEAT_US;
+	expect_nothing(f);
 }
 
 static void suspects_are_reported_for_the_current_attempt_only(void **state) {

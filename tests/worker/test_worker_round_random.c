@@ -202,6 +202,9 @@ static void take_action(struct world *w, const struct round_action *a) {
 		assert_int_equal(w->disk_round, FIXTURE_ROUNDS);
 		w->finished = true;
 		break;
+	case ROUND_PROBE:
+		round_on_storage(w->c, w->now, w->now % 3 != 0);
+		break;
 	case ROUND_KEEP_BASE: /* min_workers is not known here */
 	case ROUND_ROLLBACK:  /* this coordinator rolls nothing back */
 	case ROUND_NONE:
