@@ -105,14 +105,15 @@ void contribution_commit(struct contribution *c, const struct global_config *g, 
 	const struct chunking chunks = global_round_chunks(g, round);
 	if (!c->residual)
 		return;
-	if (!c->has_next || c->encoded != round) {
-		contribution_forget(c, g);
-		return;
-	}
+	const bool known = c->has_next && c->encoded == round;
 	c->has_next = false;
 	for (uint32_t i = 0; i < chunks.n_chunks; i++) {
 		const size_t at = global_round_chunk_at(g, round, i);
-		memcpy(c->residual + at, c->next + at, chunking_len(&chunks, i) * sizeof(float));
+		const size_t bytes = chunking_len(&chunks, i) * sizeof(float);
+		if (known)
+			memcpy(c->residual + at, c->next + at, bytes);
+		else
+			memset(c->residual + at, 0, bytes);
 	}
 }
 

@@ -44,7 +44,7 @@ bool contribution_is_plain(const struct contribution *c);
 enum rv_err contribution_encode(struct contribution *c, const struct global_state *g, uint64_t round,
 								const float *theta_local, uint8_t *out, struct rv_errtext *et);
 /* `round` is committed with it. Where it is not the one that was encoded last (another process did that), what was left is not
- * known, and what is at hand would count twice: contribution_forget(). */
+ * known, and what is at hand would count twice: e = 0 where the round exchanged something. */
 void contribution_commit(struct contribution *c, const struct global_config *g, uint64_t round);
 /* Nothing of the residual counts any more: e = 0. */
 void contribution_forget(struct contribution *c, const struct global_config *g);

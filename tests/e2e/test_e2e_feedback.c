@@ -56,6 +56,11 @@ static void sparse_means_end_in_the_labs_bits(void **state) {
 	check_a_run(state, RUN SPARSE_MEAN "rounds = 6\noverlap-steps = 2\n");
 }
 
+/* Each fragment's residual waits for its own next round. */
+static void fragments_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN TWO_BITS "rounds = 12\nfragments = 3\noverlap-steps = 2\nmix = 0.5\n");
+}
+
 /* Told to stop wherever it is, and started again: its residual comes back with it. */
 static void stop_and_start(void **state, const char *config) {
 	static struct e2e e;
@@ -105,6 +110,7 @@ int main(void) {
 		cmocka_unit_test_teardown(two_bits_rounded_at_random_end_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(the_largest_values_end_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(sparse_means_end_in_the_labs_bits, teardown),
+		cmocka_unit_test_teardown(fragments_end_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(stopped_and_started_it_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(stopped_with_steps_ahead_it_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(killed_it_ends_in_the_others_bits, teardown),

@@ -195,6 +195,10 @@ static void test_forget(void **state) {
 	encode(&w, 1);
 	assert_int_equal(global_encode_delta(&w.g, local, out2, NULL), RV_OK);
 	assert_memory_equal(out, out2, chunking_total_bytes(&w.g.cfg.chunks, &codec_int2));
+	contribution_commit(&w.c, &w.g.cfg, 1);
+	contribution_commit(&w.c, &w.g.cfg, 2); /* another process encoded that */
+	for (size_t i = 0; i < N; i++)
+		assert_true(w.c.residual[i] == 0);
 	end(&w);
 }
 
