@@ -3,23 +3,11 @@
  * codec.h. */
 #include "outer/codec_packed.h"
 
-static void e3m0_magnitudes(const float *x, float inverse, uint8_t *code, size_t n) {
-	/* halfway between neighbours */
-	static const float from[] = {0.5f, 1.5f, 3, 6, 12, 24, 48};
-	for (size_t i = 0; i < n; i++) {
-		const float r = float_of_bits(float_magnitude(x[i])) * inverse;
-		uint8_t above = 0;
-		for (size_t k = 0; k < sizeof from / sizeof *from; k++)
-			above = (uint8_t)(above + (r >= from[k]));
-		code[i] = above;
-	}
-}
-
 static const struct packed_format e3m0_format = {
 	.bits = 4,
 	.scales = {.codec = "e3m0", .code_max = 64, .most = 0x1.ffffp+121f},
 	.value = {0, 1, 2, 4, 8, 16, 32, 64},
-	.magnitudes = e3m0_magnitudes,
+	.from = {0.5f, 1.5f, 3, 6, 12, 24, 48}, /* halfway between neighbours */
 };
 
 RV_PACKED_CODEC(e3m0, 4, NULL)

@@ -3,16 +3,11 @@
  * codec.h. */
 #include "outer/codec_packed.h"
 
-static void int2_magnitudes(const float *x, float inverse, uint8_t *code, size_t n) {
-	for (size_t i = 0; i < n; i++)
-		code[i] = float_of_bits(float_magnitude(x[i])) * inverse > 0.5f;
-}
-
 static const struct packed_format int2_format = {
 	.bits = 2,
 	.scales = {.codec = "int2", .code_max = 1, .most = 0x1.ffffp+127f},
 	.value = {0, 1},
-	.magnitudes = int2_magnitudes,
+	.from = {0x1.000002p-1f}, /* a tie becomes 0 */
 };
 
 RV_PACKED_CODEC(int2, 6, &codec_int8)

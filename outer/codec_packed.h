@@ -13,8 +13,8 @@ struct packed_format {
 	unsigned bits; /* 2 or 4: of a code, whose highest bit is the sign and the others the magnitude */
 	/* Of each magnitude, times the scale, ascending from 0; the last of 2^(bits - 1) is scales.code_max. */
 	float value[PACKED_MAGNITUDES_MAX];
-	/* code[i] = the magnitude nearest to |x[i]| / scale, given 1 / scale; |x[i]| <= code_max * scale * (1 + 2^-16) */
-	void (*magnitudes)(const float *x, float inverse, uint8_t *code, size_t n);
+	/* Magnitude m is the nearest to r = |x| / scale from from[m - 1] on: ascending, the last of 2^(bits - 1) - 1. */
+	float from[PACKED_MAGNITUDES_MAX - 1];
 };
 
 size_t packed_encoded_bytes(const struct packed_format *f, size_t n);
