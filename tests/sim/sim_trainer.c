@@ -375,7 +375,10 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	adjust_local(s, w, s->scratch, a);
 	oracle_applied(s, host);
 	round_on_applied(w->core, s->now_us, a->round, &w->global.chain, true);
-	if (sim_is_checked(s, w->global.round))
+	bool base = sim_is_checked(s, w->global.round);
+	if (s->opt.overlap_steps == 0 || base || !a->participated) /* as worker/session_round.c */
+		write_replica(s, host);
+	if (base)
 		trainer_keep_base(s, host);
 	worker_turn(s, host);
 }
