@@ -55,8 +55,7 @@ static struct run_config config_of(const char *model) {
 	return c;
 }
 
-static void train_like_one(const char *model, const char *device) {
-	struct run_config cfg = config_of(model);
+static void configured_like_one(struct run_config cfg, const char *device) {
 	struct fixture_run f;
 	struct several s;
 	fixture_run_init(&f, &cfg, "cpu");
@@ -72,6 +71,22 @@ static void train_like_one(const char *model, const char *device) {
 	check_weights_near(s.replica, f.replica, 1e-3); /* Adam divides by small second moments at first */
 	several_release(&s);
 	fixture_run_release(&f);
+}
+
+static void train_like_one(const char *model, const char *device) {
+	configured_like_one(config_of(model), device);
+}
+
+/* Its matrices lie across the slices of the devices: each has all of the gradient, and all of the momentum. */
+static void test_muon_as_one_device_to_rounding(void **state) {
+	(void)state;
+	static const char *const devices[] = {"cpu:2", "cpu:3"};
+	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+		struct run_config cfg = config_of("gpt2");
+		(void)snprintf(cfg.inner, sizeof cfg.inner, "muon");
+		cfg.prox_mu = 0.1;
+		configured_like_one(cfg, devices[i]);
+	}
 }
 
 static void test_as_one_device_to_rounding(void **state) {
@@ -103,13 +118,13 @@ static void test_the_same_bits_every_time_and_on_every_device(void **state) {
 }
 
 /* What is saved on two devices goes on on one, and the other way. */
-static void test_saved_state_does_not_know_how_many_devices(void **state) {
-	(void)state;
+static void check_saved_state(const char *inner) {
 	struct run_config cfg = config_of("gpt2");
 	struct fixture_run f;
 	struct several s, again;
 	struct step_stats stats;
 	char saved_by_two[65], loaded_by_one[65], loaded_by_four[65];
+	(void)snprintf(cfg.inner, sizeof cfg.inner, "%s", inner);
 	fixture_run_init(&f, &cfg, "cpu");
 	several_init(&s, &f, "cpu:2");
 	several_init(&again, &f, "cpu:4");
@@ -135,6 +150,12 @@ static void test_saved_state_does_not_know_how_many_devices(void **state) {
 	several_release(&again);
 	several_release(&s);
 	fixture_run_release(&f);
+}
+
+static void test_saved_state_does_not_know_how_many_devices(void **state) {
+	(void)state;
+	check_saved_state("adamw");
+	check_saved_state("muon");
 }
 
 /* A step that diverges is refused on every device, and nobody waits for ever. */
@@ -175,6 +196,7 @@ static void test_more_devices_than_sequences(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_as_one_device_to_rounding),
+		cmocka_unit_test(test_muon_as_one_device_to_rounding),
 		cmocka_unit_test(test_the_same_bits_every_time_and_on_every_device),
 		cmocka_unit_test(test_saved_state_does_not_know_how_many_devices),
 		cmocka_unit_test(test_divergence_is_refused),

@@ -80,6 +80,8 @@ static void test_inner_optimizers_as_on_the_cpu(void **state) {
 	struct run_config cfg = fixture_config();
 	cfg.prox_mu = 0.5;
 	configured_trains_alike(cfg, "gpt2", "cuda:0,1", "fp32", 1e-4);
+	(void)snprintf(cfg.inner, sizeof cfg.inner, "muon");
+	configured_trains_alike(cfg, "gpt2", "cuda:0,1", "fp32", 1e-4);
 }
 
 static void test_steps_as_on_the_cpu(void **state) {

@@ -146,23 +146,6 @@ static void test_resumed_is_straight(void **state) {
 	}
 }
 
-static void test_muon_is_refused_on_several_devices(void **state) {
-	(void)state;
-	struct run_config cfg = config_of("muon");
-	struct fixture_run f;
-	struct device_set devices;
-	struct replica *r;
-	struct rv_errtext et = {0};
-	const struct backend_options opt = {.threads = 2, .compute = DTYPE_F32, .isa = "auto"};
-	const struct replica_options o = {.n_shards = (uint32_t)cfg.data_shards};
-	fixture_run_init(&f, &cfg, "cpu");
-	assert_int_equal(device_set_open(&devices, "cpu:2", &opt, &et), RV_OK);
-	assert_fault(replica_new_on(&cfg, f.data, &o, &devices, &r, &et), RV_E_UNSUPPORTED, &et, "use one device");
-	assert_null(r);
-	device_set_close(&devices);
-	fixture_run_release(&f);
-}
-
 /* ---- FedProx --------------------------------------------------------------------------------------------------------
  */
 
@@ -287,7 +270,6 @@ int main(void) {
 		cmocka_unit_test(test_muon_learns_better_than_sgd),
 		cmocka_unit_test(test_muon_is_adamw_outside_of_the_layers_matrices),
 		cmocka_unit_test(test_resumed_is_straight),
-		cmocka_unit_test(test_muon_is_refused_on_several_devices),
 		cmocka_unit_test(test_the_proximal_term_is_its_gradient),
 		cmocka_unit_test(test_without_mu_there_is_no_term),
 		cmocka_unit_test(test_fixed_points_of_fedprox),

@@ -33,7 +33,7 @@ struct inner_params {
 
 struct inner_optimizer {
 	const char *name;
-	bool whole_matrices; /* the slice must be the whole block: a replica on one device */
+	bool whole_matrices; /* the slice must be the whole block, on every device of a replica */
 	/* Of backend memory that a step needs beside its vectors; NULL: none. */
 	size_t (*scratch_floats)(const struct model_layout *l);
 	void (*step)(const struct inner_slice *s, const struct inner_params *p);

@@ -24,7 +24,7 @@
 enum {
 	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
 	WORKER_PAYLOADS = 4,       /* own, reduced, the log's file, and others' shares of what we reduce */
-	RESIDUAL_VECTORS = 2, /* outer/contribution.h: as it is, and as it will be when the round is committed */
+	RESIDUAL_VECTORS = 2,      /* outer/contribution.h: as it is, and as it will be when the round is committed */
 };
 
 struct plan_input {
@@ -32,7 +32,8 @@ struct plan_input {
 	const struct model_ops *family;
 	struct model_shape shape; /* resolved */
 	size_t n, tokens;         /* parameters; tokens in a batch */
-	size_t inner_floats;      /* scratch of the inner optimizer */
+	const struct inner_optimizer *inner;
+	size_t inner_floats; /* its scratch */
 	struct fragment_layers layers;
 };
 
@@ -44,10 +45,9 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
 	in->n = layout.n_params;
 	in->layers = layout.layers;
-	const struct inner_optimizer *inner;
-	enum rv_err e = inner_find(q->run->inner, &inner, et);
+	enum rv_err e = inner_find(q->run->inner, &in->inner, et);
 	if (e == RV_OK)
-		in->inner_floats = inner_scratch_floats(inner, &layout);
+		in->inner_floats = inner_scratch_floats(in->inner, &layout);
 	model_layout_release(&layout);
 	return e;
 }
@@ -95,9 +95,10 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	p->n_params = in->n;
 	p->parameters = (size_t)k * block(vectors(in, 1));
 	p->gradients = forward ? 0 : p->parameters;
-	const int owned = 2 + (q->run->prox_mu > 0); /* each device holds its slice of them */
+	const size_t slices = p->parameters / (size_t)q->device->n; /* each device holds its slice */
+	const size_t both = 2 * (in->inner->whole_matrices ? p->parameters : slices);
 	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
-	p->moments = forward ? 0 : (size_t)owned * p->parameters / (size_t)q->device->n + scratch;
+	p->moments = forward ? 0 : both + (q->run->prox_mu > 0 ? slices : 0) + scratch;
 	if (act != DTYPE_F32)
 		p->parameters += (size_t)k * block(in->n * dtype_bytes(act));
 	p->devices = q->device->n;

@@ -57,12 +57,6 @@ static enum rv_err connect_parts(struct replica *r, const struct device_set *dev
 	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
 	if (r->n_parts == 1)
 		return RV_OK;
-	if (r->inner->whole_matrices)
-		return rv_fail(
-			et, RV_E_UNSUPPORTED,
-			"inner = %s works on whole matrices, and %d devices would each have a part of them: use one device "
-			"(--device cuda:0), or inner = adamw",
-			r->inner->name, r->n_parts);
 	if (sequences < (uint64_t)r->n_parts)
 		return rv_fail(et, RV_E_RANGE,
 					   "%d devices, but a step has %" PRIu64 " sequences (batch x grad-accum): use fewer devices",

@@ -40,8 +40,7 @@ enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data
 						struct backend *be, struct replica **out, struct rv_errtext *et);
 /* The same on several devices, kept equal: each takes its share of a step's sequences and owns a slice of the
  * optimizer's state. To rounding what one device computes; the same bits on every run. Borrows the backends of `devices`.
- * RV_E_RANGE also: more devices than sequences in a step. RV_E_UNSUPPORTED: an inner optimizer of whole matrices on
- * several. */
+ * RV_E_RANGE also: more devices than sequences in a step. */
 enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
 						   const struct replica_options *options, const struct device_set *devices,
 						   struct replica **out, struct rv_errtext *et);

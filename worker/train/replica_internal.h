@@ -3,7 +3,9 @@
  *
  * A replica on n devices has n parts: each has all weights, computes the gradient of its share of a step's sequences,
  * and owns a slice of the optimizer's state (ZeRO-1, arXiv 1910.02054): gradients are summed to the slice's owner while
- * the backward pass goes on, the owner updates its slice of the weights, and all get all slices. */
+ * the backward pass goes on, the owner updates its slice of the weights, and all get all slices. An inner optimizer of
+ * whole matrices has all of its state on every device: owners give the sums to all, and each updates everything; that all
+ * get all slices then keeps the devices equal where they chose other products. */
 #ifndef RV_WORKER_TRAIN_REPLICA_INTERNAL_H
 #define RV_WORKER_TRAIN_REPLICA_INTERNAL_H
 
@@ -18,12 +20,13 @@
 struct replica_part {
 	struct backend *be; /* borrowed */
 	struct model *model;
-	float *theta, *grad;      /* (n), backend memory */
-	float *m, *v;             /* of its slice: (slice.end - slice.begin) */
-	float *anchor;            /* likewise; NULL: the run has no prox_mu */
-	float *scratch;           /* of the inner optimizer; NULL: it needs none */
-	struct comm_slice slice;  /* all of [0, n) when there is one part */
-	struct decay_span *spans; /* of the slice, from its begin */
+	float *theta, *grad;       /* (n), backend memory */
+	float *m, *v;              /* of what it updates: (updated.end - updated.begin) */
+	float *anchor;             /* of its slice; NULL: the run has no prox_mu */
+	float *scratch;            /* of the inner optimizer; NULL: it needs none */
+	struct comm_slice slice;   /* all of [0, n) when there is one part */
+	struct comm_slice updated; /* the slice, or with an optimizer of whole matrices all of [0, n) */
+	struct decay_span *spans;  /* of what it updates, from its begin */
 	int n_spans;
 	int32_t *inputs, *targets;     /* (batch * context), host */
 	float *losses;                 /* (batch * context), host */

@@ -25,7 +25,7 @@ static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, s
 	return RV_OK;
 }
 
-/* The model's spans, cut to the slice and counted from its begin. */
+/* The model's spans, cut to what the part updates and counted from its begin. */
 static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
 	const struct model *m = p->model;
 	p->spans = calloc((size_t)m->n_spans, sizeof *p->spans);
@@ -33,10 +33,10 @@ static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_NOMEM, "replica: no memory for %d spans", m->n_spans);
 	for (int i = 0; i < m->n_spans; i++) {
 		struct decay_span s = m->spans[i];
-		size_t begin = s.begin > p->slice.begin ? s.begin : p->slice.begin;
-		size_t end = s.end < p->slice.end ? s.end : p->slice.end;
+		size_t begin = s.begin > p->updated.begin ? s.begin : p->updated.begin;
+		size_t end = s.end < p->updated.end ? s.end : p->updated.end;
 		if (begin < end)
-			p->spans[p->n_spans++] = (struct decay_span){begin - p->slice.begin, end - p->slice.begin, s.decay};
+			p->spans[p->n_spans++] = (struct decay_span){begin - p->updated.begin, end - p->updated.begin, s.decay};
 	}
 	return RV_OK;
 }
@@ -52,13 +52,14 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	p->slice = comm_slice_of(r->n, r->n_parts, index);
 	if (p->slice.begin == p->slice.end)
 		return rv_fail(et, RV_E_RANGE, "%zu parameters cannot be divided among %d devices", r->n, r->n_parts);
-	size_t owned = p->slice.end - p->slice.begin;
+	p->updated = r->inner->whole_matrices ? (struct comm_slice){0, r->n} : p->slice;
+	size_t updated = p->updated.end - p->updated.begin;
 	RV_TRY(alloc_vector(be, r->n, &p->theta, "weights", et));
 	RV_TRY(alloc_vector(be, r->n, &p->grad, "gradient", et));
-	RV_TRY(alloc_vector(be, owned, &p->m, "first moment", et));
-	RV_TRY(alloc_vector(be, owned, &p->v, "second moment", et));
+	RV_TRY(alloc_vector(be, updated, &p->m, "first moment", et));
+	RV_TRY(alloc_vector(be, updated, &p->v, "second moment", et));
 	if (r->cfg.prox_mu > 0)
-		RV_TRY(alloc_vector(be, owned, &p->anchor, "shared weights (prox-mu)", et));
+		RV_TRY(alloc_vector(be, p->slice.end - p->slice.begin, &p->anchor, "shared weights (prox-mu)", et));
 	size_t scratch = inner_scratch_floats(r->inner, &p->model->layout);
 	if (scratch > 0)
 		RV_TRY(alloc_vector(be, scratch, &p->scratch, "scratch of the inner optimizer", et));
@@ -240,13 +241,17 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 
 void replica_part_update(struct replica *r, int index, const struct inner_params *params) {
 	struct replica_part *p = &r->parts[index];
+	if (p->comm && r->inner->whole_matrices) {
+		comm_start_all_gather(p->comm, p->grad, r->n);
+		comm_wait(p->comm);
+	}
 	const struct inner_slice slice = {.be = p->be,
-									  .theta = p->theta + p->slice.begin,
+									  .theta = p->theta + p->updated.begin,
 									  .m = p->m,
 									  .v = p->v,
-									  .grad = p->grad + p->slice.begin,
+									  .grad = p->grad + p->updated.begin,
 									  .scratch = p->scratch,
-									  .n = p->slice.end - p->slice.begin,
+									  .n = p->updated.end - p->updated.begin,
 									  .spans = p->spans,
 									  .n_spans = p->n_spans,
 									  .layout = &p->model->layout};

@@ -55,6 +55,11 @@ void replica_copy_head(const struct replica *r, uint8_t *out) {
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
 }
 
+/* Parts whose m and v make up the whole: one, where each has all. */
+static int parts_with_state(const struct replica *r) {
+	return r->inner->whole_matrices ? 1 : r->n_parts;
+}
+
 /* theta, then of each part its slices of m and v, on its device (`on`); then the residual, in the host's memory (NULL). */
 static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
 						struct backend *on[REPLICA_MAX_VECTORS]) {
@@ -64,9 +69,9 @@ static int list_vectors(const struct replica *r, uint8_t *out, struct replica_ve
 	int n = 0;
 	on[n] = r->parts[0].be;
 	list[n++] = (struct replica_vector){theta, r->parts[0].theta, vector};
-	for (int i = 0; i < r->n_parts; i++) {
+	for (int i = 0; i < parts_with_state(r); i++) {
 		const struct replica_part *p = &r->parts[i];
-		size_t at = p->slice.begin * sizeof(float), bytes = (p->slice.end - p->slice.begin) * sizeof(float);
+		size_t at = p->updated.begin * sizeof(float), bytes = (p->updated.end - p->updated.begin) * sizeof(float);
 		on[n] = on[n + 1] = p->be;
 		list[n++] = (struct replica_vector){theta + vector + at, p->m, bytes};
 		list[n++] = (struct replica_vector){theta + 2 * vector + at, p->v, bytes};
@@ -180,7 +185,7 @@ enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct 
 	const uint8_t *theta = in + STATE_HEADER_BYTES;
 	for (int i = 0; i < r->n_parts; i++) {
 		struct replica_part *p = &r->parts[i];
-		size_t at = p->slice.begin * sizeof(float), bytes = (p->slice.end - p->slice.begin) * sizeof(float);
+		size_t at = p->updated.begin * sizeof(float), bytes = (p->updated.end - p->updated.begin) * sizeof(float);
 		p->be->ops->upload(p->be, p->theta, theta, vector);
 		p->be->ops->upload(p->be, p->m, theta + vector + at, bytes);
 		p->be->ops->upload(p->be, p->v, theta + 2 * vector + at, bytes);
