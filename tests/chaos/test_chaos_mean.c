@@ -20,10 +20,13 @@
 #include "outer/global.h"
 #include "tests/chaos/mean_check.h"
 #include "worker/mean_dump.h"
+#include "worker/train/model.h"
 
-enum { N = 1500, MEMBERS = 3, ROUNDS = 2, BYTES_MAX = 4 * N + 64, PATH_BYTES = 128 };
+enum { N_WHOLE = 1500, N_MAX = 8000, MEMBERS = 3, ROUNDS = 4, BYTES_MAX = 4 * N_MAX + 64, PATH_BYTES = 128 };
 
-static const char config_text[] = "weight-by-tokens = true\nrounds = 9\n";
+static const char whole[] = "weight-by-tokens = true\nrounds = 9\n",
+				  streaming[] = "weight-by-tokens = true\nrounds = 9\nfragments = 3\nchunk-elems = 256\nn-layer = 2\n"
+								"n-head = 1\nn-embd = 8\ncontext = 8\n";
 static const uint8_t run_id[NET_RUN_ID_BYTES] = "0123456789abcdef";
 
 /* What is wrong with a run. */
@@ -31,7 +34,9 @@ enum plant { NOTHING, REDUCED_BIT, LEFT_OUT, TWICE, UNWEIGHTED, OTHER_BOOT, OTHE
 
 struct made {
 	char dir[64], store[PATH_BYTES];
+	size_t n;
 	struct global_config g;
+	struct chunking c; /* of the round at hand */
 	struct rv_hash chain;
 	uint8_t given[MEMBERS][BYTES_MAX], reduced[BYTES_MAX];
 	size_t bytes;
@@ -44,7 +49,7 @@ static void put(const struct made *m, const char *kind, uint64_t round, uint32_t
 	struct rv_errtext et = {0};
 	struct rv_writer w = rv_writer_of(file, sizeof file);
 	rv_write_bytes(&w, MEAN_DUMP_MAGIC, 8);
-	rv_write_u64(&w, N);
+	rv_write_u64(&w, m->n);
 	rv_write_u64(&w, round);
 	rv_write_u64(&w, member);
 	rv_write_u64(&w, which);
@@ -55,13 +60,13 @@ static void put(const struct made *m, const char *kind, uint64_t round, uint32_t
 }
 
 static void give(struct made *m, uint64_t round) {
-	float x[N];
+	static float x[N_MAX];
 	for (int i = 0; i < MEMBERS; i++) {
-		for (int k = 0; k < N; k++)
+		for (int k = 0; k < (int)m->n; k++)
 			x[k] = (float)((k * 7919 + i * 104729 + (int)round * 31) % 2001 - 1000) * 1e-5f;
-		for (uint32_t c = 0; c < m->g.chunks.n_chunks; c++)
-			assert_int_equal(m->g.codec->encode(x + c * m->g.chunks.chunk_elems, chunking_len(&m->g.chunks, c),
-												m->given[i] + chunking_offset_bytes(&m->g.chunks, m->g.codec, c), NULL),
+		for (uint32_t c = 0; c < m->c.n_chunks; c++)
+			assert_int_equal(m->g.codec->encode(x + global_round_chunk_at(&m->g, round, c), chunking_len(&m->c, c),
+												m->given[i] + chunking_offset_bytes(&m->c, m->g.codec, c), NULL),
 							 RV_OK);
 		put(m, "contribution", round, (uint32_t)i, 100 + (uint64_t)i, m->given[i]);
 	}
@@ -69,17 +74,17 @@ static void give(struct made *m, uint64_t round) {
 
 /* By the product's function, over what the plant says. */
 static void reduce(struct made *m, enum plant plant) {
-	static float scratch[N];
+	static float scratch[N_MAX];
 	uint32_t weights[MEMBERS + 1] = {2, 1, 3, 3};
 	int n_in = plant == LEFT_OUT ? MEMBERS - 1 : plant == TWICE ? MEMBERS + 1 : MEMBERS;
 	for (int i = 0; i < MEMBERS && plant == UNWEIGHTED; i++)
 		weights[i] = 1;
-	for (uint32_t c = 0; c < m->g.chunks.n_chunks; c++) {
-		size_t at = chunking_offset_bytes(&m->g.chunks, m->g.codec, c);
+	for (uint32_t c = 0; c < m->c.n_chunks; c++) {
+		size_t at = chunking_offset_bytes(&m->c, m->g.codec, c);
 		const uint8_t *in[] = {m->given[0] + at, m->given[1] + at, m->given[2] + at, m->given[2] + at};
-		assert_int_equal(codec_reduce_mean(m->g.codec, in, weights, n_in, chunking_len(&m->g.chunks, c), scratch,
-										   m->reduced + at, NULL),
-						 RV_OK);
+		assert_int_equal(
+			codec_reduce_mean(m->g.codec, in, weights, n_in, chunking_len(&m->c, c), scratch, m->reduced + at, NULL),
+			RV_OK);
 	}
 }
 
@@ -90,7 +95,7 @@ static void commit(struct made *m, struct store *s, uint64_t round, enum plant p
 							  .type = CORE_ROSTER,
 							  .round = round,
 							  .attempt = 1,
-							  .n_chunks = m->g.chunks.n_chunks,
+							  .n_chunks = m->c.n_chunks,
 							  .n_members = MEMBERS};
 	for (uint32_t i = 0; i < MEMBERS; i++) {
 		rec.members[i] = i;
@@ -107,7 +112,23 @@ static void commit(struct made *m, struct store *s, uint64_t round, enum plant p
 	assert_int_equal(store_sqlite_ops.append(s, &rec, NULL, &et), RV_OK);
 }
 
-static void make_run(struct made *m, enum plant plant) {
+/* The model's layers, where fragments need them. */
+static void configure(struct made *m, const char *config_text, const struct run_config *run) {
+	const struct model_shape shape = model_shape_of(run);
+	const struct model_ops *family;
+	struct model_layout layout;
+	struct rv_errtext et = {0};
+	struct rv_hash run_hash = rv_run_hash(run_id, config_text);
+	assert_int_equal(model_family_find(run->model, &family, &et), RV_OK);
+	assert_int_equal(model_layout_init(&layout, family, &shape, NULL, &et), RV_OK);
+	m->n = run->fragments > 1 ? layout.n_params : N_WHOLE;
+	assert_true(m->n <= N_MAX);
+	assert_int_equal(global_config_of(run, m->n, &layout.layers, &run_hash, &m->g, &et), RV_OK);
+	m->chain = rv_chain_start(&run_hash);
+	model_layout_release(&layout);
+}
+
+static void make_run(struct made *m, const char *config_text, enum plant plant) {
 	struct run_config run;
 	struct rv_errtext et = {0};
 	struct store *s;
@@ -115,14 +136,13 @@ static void make_run(struct made *m, enum plant plant) {
 	assert_non_null(mkdtemp(m->dir));
 	(void)snprintf(m->store, sizeof m->store, "%s/store.db", m->dir);
 	assert_int_equal(run_config_parse(&run, "test", config_text, &et), RV_OK);
-	struct rv_hash run_hash = rv_run_hash(run_id, config_text);
-	assert_int_equal(global_config_of(&run, N, &(struct fragment_layers){0}, &run_hash, &m->g, &et), RV_OK);
-	m->bytes = chunking_total_bytes(&m->g.chunks, m->g.codec);
-	m->chain = rv_chain_start(&run_hash);
+	configure(m, config_text, &run);
 	assert_int_equal(store_create(m->store, run_id, config_text, &et), RV_OK);
 	assert_int_equal(store_open(m->store, &s, &et), RV_OK);
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		enum plant now = round + 1 == ROUNDS ? plant : NOTHING; /* a run that was right before */
+		m->c = global_round_chunks(&m->g, round);
+		m->bytes = chunking_total_bytes(&m->c, m->g.codec);
 		give(m, round);
 		reduce(m, now);
 		commit(m, s, round, now);
@@ -139,12 +159,11 @@ static void remove_run(const struct made *m) {
 	assert_int_equal(system(command), 0);
 }
 
-static void a_run_that_is_right(void **state) {
-	(void)state;
+static void check_right(const char *config) {
 	static struct made m;
 	static struct mean_check got;
 	struct rv_errtext et = {0};
-	make_run(&m, NOTHING);
+	make_run(&m, config, NOTHING);
 	enum rv_err e = mean_check(m.store, m.dir, &got, &et);
 	if (e != RV_OK)
 		fail_msg("%s", et.text);
@@ -155,6 +174,12 @@ static void a_run_that_is_right(void **state) {
 	remove_run(&m);
 }
 
+static void a_run_that_is_right(void **state) {
+	(void)state;
+	check_right(whole);
+	check_right(streaming);
+}
+
 static void every_wrong_mean_is_found(void **state) {
 	(void)state;
 	static struct made m;
@@ -163,12 +188,13 @@ static void every_wrong_mean_is_found(void **state) {
 											   [LEFT_OUT] = "what member 1 reduced",
 											   [TWICE] = "what member 1 reduced",
 											   [UNWEIGHTED] = "what member 1 reduced",
-											   [OTHER_BOOT] = "contribution-1-0-101",
+											   [OTHER_BOOT] = "contribution-3-0-101",
 											   [OTHER_ROSTER] = "not over the last roster",
 											   [CHAIN] = "the committed chain does not follow"};
-	for (enum plant plant = REDUCED_BIT; plant < N_PLANTS; plant++) {
+	for (int i = 2 * REDUCED_BIT; i < 2 * N_PLANTS; i++) {
+		enum plant plant = (enum plant)(i / 2);
 		struct rv_errtext et = {0};
-		make_run(&m, plant);
+		make_run(&m, i % 2 ? streaming : whole, plant);
 		assert_int_not_equal(mean_check(m.store, m.dir, &got, &et), RV_OK);
 		if (strstr(et.text, says[plant]) == NULL)
 			fail_msg("plant %d: %s", plant, et.text);

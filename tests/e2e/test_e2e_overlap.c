@@ -63,6 +63,10 @@ static void streamed_fragments_end_in_the_labs_bits(void **state) {
 	check_a_run(state, RUN STREAMING "rounds = 10\noverlap-steps = 2\n");
 }
 
+static void fragments_a_whole_round_ahead_with_error_feedback_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN "rounds = 7\noverlap-steps = 5\nfragments = 2\ncodec = int4\nerror-feedback = 0.9\n");
+}
+
 /* Worker 0 is killed at each of them, counted from the start of each of its processes: it goes on where the one before was. */
 static void die_often(struct e2e *e, const char *const *deaths, size_t n) {
 	for (size_t i = 0; i < n; i++) {
@@ -131,6 +135,7 @@ int main(void) {
 		cmocka_unit_test_teardown(steps_ahead_end_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(a_whole_round_ahead_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(streamed_fragments_end_in_the_labs_bits, teardown),
+		cmocka_unit_test_teardown(fragments_a_whole_round_ahead_with_error_feedback_end_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(killed_among_streamed_fragments_it_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(killed_with_its_replica_on_disk_it_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(killed_at_any_moment_it_ends_in_the_others_bits, teardown),

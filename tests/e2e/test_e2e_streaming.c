@@ -50,11 +50,11 @@ static void verify_files(struct e2e *e) {
 	e2e_run(e, "export", (const char *const[]){"rivulet", "export", dir, "--round", "7", "--out", model, NULL}, 0);
 }
 
-static void the_same_bits(void **state, int fragments, const char *mix) {
+static void the_same_bits(void **state, int fragments, const char *mix, const char *more) {
 	static struct e2e e;
 	char config[512], chain[65], full[65];
 	*state = &e;
-	snprintf(config, sizeof config, "%sfragments = %d\nmix = %s\n", small_run, fragments, mix);
+	snprintf(config, sizeof config, "%sfragments = %d\nmix = %s\n%s", small_run, fragments, mix, more);
 	e2e_open(&e, config, WORKERS);
 	e2e_start_workers(&e, WORKERS);
 	assert_ends_as_in_the_lab(&e, chain, full);
@@ -63,19 +63,23 @@ static void the_same_bits(void **state, int fragments, const char *mix) {
 }
 
 static void two_fragments_end_as_in_the_lab(void **state) {
-	the_same_bits(state, 2, "0");
+	the_same_bits(state, 2, "0", "");
 }
 
 static void three_fragments_mixed_end_as_in_the_lab(void **state) {
-	the_same_bits(state, 3, "0.5");
+	the_same_bits(state, 3, "0.5", "");
 }
 
 static void four_fragments_end_as_in_the_lab(void **state) {
-	the_same_bits(state, 4, "0");
+	the_same_bits(state, 4, "0", "");
 }
 
 static void one_fragment_mixed_ends_as_in_the_lab(void **state) {
-	the_same_bits(state, 1, "0.5");
+	the_same_bits(state, 1, "0.5", "");
+}
+
+static void fragments_with_error_feedback_end_as_in_the_lab(void **state) {
+	the_same_bits(state, 3, "0", "codec = int4\nerror-feedback = 0.9\nrounding = stochastic\n");
 }
 
 /* theta_local is not theta where a round begins: what a stopped worker takes up again is its own. */
@@ -123,6 +127,7 @@ int main(void) {
 		cmocka_unit_test_teardown(three_fragments_mixed_end_as_in_the_lab, teardown),
 		cmocka_unit_test_teardown(four_fragments_end_as_in_the_lab, teardown),
 		cmocka_unit_test_teardown(one_fragment_mixed_ends_as_in_the_lab, teardown),
+		cmocka_unit_test_teardown(fragments_with_error_feedback_end_as_in_the_lab, teardown),
 		cmocka_unit_test_teardown(stopped_and_started_again_is_straight_through, teardown),
 		cmocka_unit_test_teardown(bytes_are_those_of_the_fragments, teardown),
 	};

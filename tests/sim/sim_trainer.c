@@ -373,8 +373,6 @@ static void apply_ends(struct sim *s, int host, void *arg) {
 	memcpy(s->scratch, w->global.theta, vector_bytes(s));
 	RV_ASSERT(global_apply(&w->global, w->log.bytes, &a->expect, NULL) == RV_OK);
 	adjust_local(s, w, s->scratch, a);
-	if (s->opt.overlap_steps == 0 || !a->participated) /* as the real one does */
-		write_replica(s, host);
 	oracle_applied(s, host);
 	round_on_applied(w->core, s->now_us, a->round, &w->global.chain, true);
 	bool base = sim_is_checked(s, w->global.round);
