@@ -9,7 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMBERS = 3, SELF = 1, CHUNKS = 11, CHUNK_BYTES = 5, VECTOR_BYTES = CHUNKS * CHUNK_BYTES, DATA_MAX = 64 };
+enum {
+	MEMBERS = 3,
+	SELF = 1,
+	CHUNKS = 11,
+	CHUNK_BYTES = 5,
+	MEAN_BYTES = 7,
+	VECTOR_BYTES = CHUNKS * CHUNK_BYTES,
+	DATA_MAX = 64
+};
 
 static size_t chunk_bytes(void *ctx, uint32_t chunk) {
 	(void)ctx;
@@ -23,19 +31,28 @@ static size_t chunk_offset(void *ctx, uint32_t chunk) {
 	return (size_t)chunk * CHUNK_BYTES;
 }
 
+/* Means are encoded otherwise, and longer. */
+static size_t mean_bytes(void *ctx, uint32_t chunk) {
+	return chunk_bytes(ctx, chunk) + MEAN_BYTES - CHUNK_BYTES;
+}
+
+static size_t mean_offset(void *ctx, uint32_t chunk) {
+	return chunk_offset(ctx, chunk) / CHUNK_BYTES * MEAN_BYTES;
+}
+
 /* A contribution that starts with 0xff is not an encoding. */
 static enum rv_err reduce_bytes(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 								uint8_t *out, int *bad, struct rv_errtext *et) {
 	(void)ctx;
 	(void)chunk;
-	memset(out, 0, CHUNK_BYTES);
+	memset(out, 0, MEAN_BYTES);
 	for (int i = 0; i < n_in; i++) {
 		if (in[i][0] == 0xff) {
 			*bad = i;
 			return rv_fail(et, RV_E_CORRUPT, "not an encoding");
 		}
-		for (int k = 0; k < CHUNK_BYTES; k++)
-			out[k] = (uint8_t)(out[k] + in[i][k] * weights[i]);
+		for (int k = 0; k < MEAN_BYTES; k++)
+			out[k] = (uint8_t)(out[k] + in[i][k % CHUNK_BYTES] * weights[i]);
 	}
 	return RV_OK;
 }
@@ -45,7 +62,7 @@ struct node {
 	struct reduce *reduce;
 	void *memory;
 	uint8_t *flags;
-	uint8_t own[VECTOR_BYTES], reduced[VECTOR_BYTES], held[NET_MAX_MEMBERS][VECTOR_BYTES];
+	uint8_t own[VECTOR_BYTES], reduced[CHUNKS * MEAN_BYTES], held[NET_MAX_MEMBERS][VECTOR_BYTES];
 	int64_t now_us;
 	bool up[MEMBERS];
 };
@@ -77,7 +94,12 @@ static struct node *node_new(void) {
 	make_document(&n->doc, 1);
 	struct reduce_config cfg = {.self_member = n->doc.members[SELF].member,
 								.n_chunks = CHUNKS,
-								.codec = {NULL, chunk_bytes, chunk_offset, reduce_bytes, check_bytes},
+								.codec = {.chunk_bytes = chunk_bytes,
+										  .chunk_offset = chunk_offset,
+										  .reduce = reduce_bytes,
+										  .check = check_bytes,
+										  .mean_bytes = mean_bytes,
+										  .mean_offset = mean_offset},
 								.silence_us = 4000,
 								.stall_us = 6000,
 								.ping_interval_us = 1000};
@@ -129,7 +151,8 @@ static void drain(struct node *n, int to) {
 	struct reduce_msg m;
 	for (int i = 0; i < 1000 && reduce_send(n->reduce, n->now_us, to, &m); i++) {
 		bool bulk = m.type == REDUCE_SCATTER || m.type == REDUCE_GATHER;
-		RV_ASSERT(m.round == 7 && (!bulk || (m.data_bytes == CHUNK_BYTES && m.chunk < CHUNKS)));
+		const uint32_t bytes = m.type == REDUCE_GATHER ? MEAN_BYTES : CHUNK_BYTES;
+		RV_ASSERT(m.round == 7 && (!bulk || (m.data_bytes == bytes && m.chunk < CHUNKS)));
 		RV_ASSERT(i < 999);
 	}
 }

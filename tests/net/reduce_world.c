@@ -168,7 +168,11 @@ void world_free(struct world *w) {
 static void init_node(struct world *w, struct world_node *node) {
 	struct reduce_config cfg = {.self_member = node->member,
 								.n_chunks = w->n_chunks,
-								.codec = {w, codec_bytes, codec_offset, codec_reduce, codec_check},
+								.codec = {.ctx = w,
+										  .chunk_bytes = codec_bytes,
+										  .chunk_offset = codec_offset,
+										  .reduce = codec_reduce,
+										  .check = codec_check},
 								.silence_us = WORLD_SILENCE_US,
 								.stall_us = WORLD_STALL_US,
 								.ping_interval_us = WORLD_PING_US};

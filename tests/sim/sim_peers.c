@@ -365,7 +365,11 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 	w->chunks = global_round_chunks(&s->global_config, d->round);
 	struct reduce_config cfg = {.self_member = w->member,
 								.n_chunks = w->chunks.n_chunks,
-								.codec = {w, chunk_bytes, chunk_offset, chunk_reduce, chunk_check},
+								.codec = {.ctx = w,
+										  .chunk_bytes = chunk_bytes,
+										  .chunk_offset = chunk_offset,
+										  .reduce = chunk_reduce,
+										  .check = chunk_check},
 								.silence_us = SILENCE_US,
 								.stall_us = STALL_US,
 								.ping_interval_us = PING_US};
