@@ -3,7 +3,9 @@
 
 Tunes the learning rate once, on data-parallel training; trains what methods.sweep says, several seeds each; then puts
 every expectation beside what came out: met, missed, or open where one seed cannot tell. An expectation that is missed is a
-finding: the exit status is 0 all the same. A second start goes on where the first was stopped.
+finding: the exit status is 0 all the same. All of it again at a quarter of that learning rate, with fewer seeds: each of
+four workers steps on a quarter of the batch that the learning rate was tuned for, which tells how much of what is missed
+is the learning rate's. A second start goes on where the first was stopped.
 """
 import argparse
 import csv
@@ -20,6 +22,7 @@ TOP = HERE.parent.parent
 GLOBAL_BATCH, WORKERS, H = 16, 4, 32
 MAIN = {"method": "diloco", "workers": WORKERS, "batch": GLOBAL_BATCH // WORKERS, "steps-per-round": H,
         "outer": "nesterov", "codec": "int8", "drop-sync": 0}
+LOWER = 4  # times lower is the second learning rate
 CLEAR = 2  # standard deviations over seeds that make a difference clear
 
 
@@ -245,12 +248,21 @@ def configuration_table(results):
     return lines
 
 
-def verdict_table(rows):
-    lines = ["| | expected | came out | verdict |", "|---|---|---|---|"]
-    for row in rows:
-        note = f" ({row['note']})" if row["note"] else ""
-        lines.append(f"| {row['what']}{note} | {row['expected']} | {row['figure']} | **{row['verdict']}** |")
+def verdict_table(conditions):
+    """A row for each expectation; a figure and a verdict for each condition."""
+    heads = "".join(f" lr = {c['lr']} | verdict |" for c in conditions)
+    lines = ["| | expected |" + heads, "|---|---|" + "---|---|" * len(conditions)]
+    for rows in zip(*[c["verdicts"] for c in conditions]):
+        note = f" ({rows[0]['note']})" if rows[0]["note"] else ""
+        figures = "".join(f" {row['figure']} | **{row['verdict']}** |" for row in rows)
+        lines.append(f"| {rows[0]['what']}{note} | {rows[0]['expected']} |{figures}")
     return lines
+
+
+def count_verdicts(condition):
+    counts = {v: sum(row["verdict"] == v for row in condition["verdicts"]) for v in ("met", "missed", "open")}
+    return (f"lr = {condition['lr']}: {counts['met']} of {len(condition['verdicts'])} expectations met, {counts['missed']} missed, "
+            f"{counts['open']} open")
 
 
 # ---- running ------------------------------------------------------------------------------------------------------------
@@ -293,13 +305,16 @@ def parse():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=pathlib.Path, default=TOP / "runs" / "paper", help="where everything goes (runs/paper)")
     p.add_argument("--data", type=pathlib.Path, help="a text (default: the Perl documentation that Debian ships)")
-    p.add_argument("--seeds", type=int, default=4, help="runs of each configuration (4)")
+    p.add_argument("--seeds", type=int, default=3, help="runs of each configuration (3)")
+    p.add_argument("--lower-seeds", type=int, default=2, help="the same at the lower learning rate; 0: leave that out (2)")
     p.add_argument("--jobs", type=int, default=0, help="runs at a time, of one thread each (0: as many as there are cores)")
     p.add_argument("--bin", type=pathlib.Path, default=TOP / "build" / "release" / "bin", help="where the programs are")
     p.add_argument("more", nargs="*", metavar="-- OPTION", help="options for both sweeps, such as --total-steps 2048")
     args = p.parse_args()
     if not 1 <= args.seeds <= 32:
         p.error(f"--seeds {args.seeds}: must be 1 to 32")
+    if not 0 <= args.lower_seeds <= 32:
+        p.error(f"--lower-seeds {args.lower_seeds}: must be 0 to 32")
     return args
 
 
@@ -312,28 +327,32 @@ def main():
     print("The learning rate, on data-parallel training:", flush=True)
     run(rivulet, "sweep", HERE / "learning-rate.sweep", *common, "--out", args.out / "learning-rate")
     tried = tuned_learning_rate(args.out / "learning-rate")
-    lr = tried[0][1]
-    chosen = describe_choice(tried)
-    print(f"\n{chosen}\n\nThe methods:", flush=True)
-    seeds = ",".join(str(1 + i) for i in range(args.seeds))
+    lr, chosen = tried[0][1], describe_choice(tried)
+    conditions = [(lr, args.seeds)] + [(f"{float(lr) / LOWER:.6g}", args.lower_seeds)] * (args.lower_seeds > 0)
+    print(f"\n{chosen}", flush=True)
     cells = args.out / "methods"
-    run(rivulet, "sweep", HERE / "methods.sweep", *common, "--lr", lr, "--seed", seeds, "--out", cells)
-    results = Results(cells)
+    results = []
+    for rate, n in conditions:
+        print(f"\nThe methods, with lr = {rate}:", flush=True)
+        seeds = ",".join(str(1 + i) for i in range(n))
+        run(rivulet, "sweep", HERE / "methods.sweep", *common, "--lr", rate, "--seed", seeds, "--out", cells)
+        results.append((rate, Results(cells)))
     report(args, chosen, results, time.monotonic() - started)
 
 
 def report(args, chosen, results, seconds):
-    cells = [results.out / row["id"] for row in results.rows]
+    cells = [r.out / row["id"] for _, r in results for row in r.rows]
     subprocess.run([args.bin / "rivulet", "report", *cells, "--out", args.out / "report.html", "--csv", args.out / "csv"],
                    check=True, stdout=subprocess.DEVNULL)
-    verdicts = judge(results)
-    counts = {v: sum(row["verdict"] == v for row in verdicts) for v in ("met", "missed", "open")}
-    summary = f"{counts['met']} of {len(verdicts)} expectations met, {counts['missed']} missed, {counts['open']} open"
-    lines = [chosen, "", *configuration_table(results), "", *verdict_table(verdicts), "", summary]
+    conditions = [{"lr": lr, "verdicts": judge(r)} for lr, r in results]
+    lines = [f"Tuned on data-parallel training: {chosen}.", ""]
+    for lr, r in results:
+        lines += [f"With lr = {lr}:", "", *configuration_table(r), ""]
+    lines += [*verdict_table(conditions), "", *map(count_verdicts, conditions)]
     (args.out / "verdicts.md").write_text("\n".join(lines) + "\n")
-    (args.out / "verdicts.json").write_text(json.dumps({"learning_rate": chosen, "verdicts": verdicts, **counts}, indent=1) + "\n")
+    (args.out / "verdicts.json").write_text(json.dumps({"learning_rate": chosen, "conditions": conditions}, indent=1) + "\n")
     print("\n" + "\n".join(lines))
-    print(f"\n{len(results.rows)} runs, {int(seconds) // 60} min {int(seconds) % 60} s. "
+    print(f"\n{len(cells)} runs, {int(seconds) // 60} min {int(seconds) % 60} s. "
           f"Written: {args.out}/verdicts.md, verdicts.json, report.html, csv/*.csv")
 
 

@@ -93,14 +93,17 @@ class Whole(unittest.TestCase):
             text, out = pathlib.Path(place) / "text", pathlib.Path(place) / "out"
             text.write_bytes(b"".join(b"%d " % (i * i) for i in range(60000)))
             command = [sys.executable, "-B", TOP / "lab" / "paper" / "paper.py", "--bin", BIN, "--data", text, "--out", out,
-                       "--seeds", "2", "--", "--n-embd", "16", "--n-layer", "1", "--context", "8", "--total-steps", "128",
+                       "--seeds", "1", "--lower-seeds", "1", "--", "--n-embd", "16", "--n-layer", "1", "--context", "8", "--total-steps", "128",
                        "--holdout-every", "8"]
             first = subprocess.run(command, capture_output=True, text=True)
             self.assertEqual(first.returncode, 0, first.stdout + first.stderr)
-            verdicts = json.loads((out / "verdicts.json").read_text())
-            self.assertEqual(len(verdicts["verdicts"]), len(paper.EXPECTATIONS))
-            self.assertEqual(verdicts["open"], 0)
-            self.assertEqual((out / "verdicts.md").read_text().count("**"), 2 * len(paper.EXPECTATIONS))
+            conditions = json.loads((out / "verdicts.json").read_text())["conditions"]
+            self.assertEqual(len(conditions), 2)
+            self.assertEqual(float(conditions[0]["lr"]), 4 * float(conditions[1]["lr"]))
+            for condition in conditions:
+                self.assertEqual([row["what"] for row in condition["verdicts"]], [e[0] for e in paper.EXPECTATIONS])
+                self.assertEqual([row["verdict"] for row in condition["verdicts"]].count("open"), 3)  # want a deviation
+            self.assertEqual((out / "verdicts.md").read_text().count("**"), 4 * len(paper.EXPECTATIONS))
             self.assertIn("<svg", (out / "report.html").read_text())
             again = subprocess.run(command, capture_output=True, text=True)
             self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
