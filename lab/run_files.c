@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/option_value.h"
+#include "outer/global.h"
 #include "worker/train/initial_weights.h"
 #include "worker/train/model.h"
 #include "worker/train/run_tokenizer.h"
@@ -31,8 +32,10 @@ enum rv_err run_config_check_model(const struct run_config *c, struct rv_errtext
 	RV_TRY(run_config_validate(c, et));
 	RV_TRY(model_family_find(c->model, &family, et));
 	RV_TRY(model_layout_init(&layout, family, &shape, NULL, et));
+	struct global_config global;
+	enum rv_err e = global_config_of(c, layout.n_params, &layout.layers, &(struct rv_hash){0}, &global, et);
 	model_layout_release(&layout);
-	return RV_OK;
+	return e;
 }
 
 static bool same_value(const struct rv_option *o, const struct run_config *a, const struct run_config *b) {

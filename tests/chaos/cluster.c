@@ -181,19 +181,19 @@ void cluster_kill_coordinator(struct cluster *c) {
 	assert_int_equal(e2e_wait_exit(&c->e.coordinator), EXITED_KILLED);
 }
 
-/* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one. */
-void cluster_open(struct cluster *c, int n, int64_t rounds, int64_t overlap) {
+/* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one, of fragments too. */
+void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	char config[512];
 	assert_in_range(n, 2, CLUSTER_MAX_WORKERS);
-	assert_in_range(rounds, 1, CLUSTER_MAX_ROUNDS);
+	assert_in_range(run->rounds, 1, CLUSTER_MAX_ROUNDS);
 	memset(c, 0, sizeof *c);
 	c->n = n;
-	c->rounds = rounds;
+	c->rounds = run->rounds;
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
 			 "base-every = 4\ngrace-ms = 1000\nliveness-ms = 3000\npeer-timeout-ms = 2500\n"
-			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\n",
-			 n / 2 + 1, (long long)rounds, (long long)overlap);
+			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n",
+			 n / 2 + 1, (long long)run->rounds, (long long)run->overlap, (long long)run->fragments);
 	e2e_open(&c->e, config, n);
 	assert_in_range(snprintf(c->dumps, sizeof c->dumps, "%.240s/dumps", c->e.dir), 1, (int)sizeof c->dumps - 1);
 	assert_int_equal(mkdir(c->dumps, 0700), 0);

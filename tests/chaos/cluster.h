@@ -33,8 +33,13 @@ struct cluster {
 	char chains[CLUSTER_MAX_ROUNDS + 1][65];
 };
 
-/* Everything runs, and two rounds are committed. `overlap`: overlap-steps of the run, whose rounds have 3. */
-void cluster_open(struct cluster *c, int n, int64_t rounds, int64_t overlap);
+struct cluster_run {
+	int64_t rounds;
+	int64_t overlap;   /* overlap-steps; a round has 3 */
+	int64_t fragments; /* 1 or 2 */
+};
+/* Everything runs, and two rounds are committed. */
+void cluster_open(struct cluster *c, int n, const struct cluster_run *run);
 void cluster_close(struct cluster *c);
 
 /* `env`: NULL or "RIVULET_FAILPOINT=..."; does not wait. */

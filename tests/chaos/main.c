@@ -34,7 +34,7 @@ enum {
 
 struct chaos_options {
 	char only[64];
-	int64_t seed, workers, rounds, overlap;
+	int64_t seed, workers, rounds, overlap, fragments;
 	bool quick, list;
 };
 
@@ -51,6 +51,8 @@ static const struct rv_option options[] = {
 	 "Steps of the next round, of 3, that workers train while a round is averaged; -1: 2 in every second run, and "
 	 "none.",
 	 "Chaos"},
+	{"fragments", RV_OPT_INT, offsetof(struct chaos_options, fragments), 0, "0", 0, 2, NULL,
+	 "Parts of the parameters that rounds exchange in turn; 0: 2 in every second pair of runs, else 1.", "Chaos"},
 	{"quick", RV_OPT_BOOL, offsetof(struct chaos_options, quick), 0, "no", 0, 0, NULL,
 	 "A few points in one small run, some seconds.", "Chaos"},
 	{"list", RV_OPT_BOOL, offsetof(struct chaos_options, list), 0, "no", 0, 0, NULL, "List the points and end.",
@@ -119,7 +121,10 @@ static void run_cluster(struct chaos *k, int fd) {
 	static struct mean_check mean;
 	struct rv_rng rng = rv_rng_of((uint64_t)k->o->seed, (uint64_t)k->n_clusters);
 	int i;
-	cluster_open(&c, (int)k->o->workers, k->o->rounds, k->o->overlap >= 0 ? k->o->overlap : k->n_clusters % 2 * 2);
+	const struct cluster_run run = {.rounds = k->o->rounds,
+									.overlap = k->o->overlap >= 0 ? k->o->overlap : k->n_clusters % 2 * 2,
+									.fragments = k->o->fragments > 0 ? k->o->fragments : 1 + k->n_clusters / 2 % 2};
+	cluster_open(&c, (int)k->o->workers, &run);
 	while ((i = next_entry(k, false)) >= 0 && cluster_round(&c, -1) + ROUNDS_FOR_A_POINT <= c.rounds)
 		serve(k, &c, &rng, i, fd);
 	if ((i = next_entry(k, true)) >= 0)
