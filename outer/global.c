@@ -254,3 +254,35 @@ struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round
 	rv_hash_final(&h, &out);
 	return out;
 }
+
+/* state: n_states pieces, as they are before the first step wherever in the vector. */
+static bool states_are_initial(const struct global_config *c, float *const *state, const struct rv_hash *piece_hashes) {
+	uint32_t per_vector = global_pieces_per_vector(c);
+	for (int k = 0; k < c->optimizer->n_states; k++) {
+		const struct rv_hash whole = rv_hash_of(state[k], GLOBAL_PIECE_ELEMS * sizeof **state);
+		for (uint32_t j = 0; j < per_vector; j++) {
+			size_t left = c->n - (size_t)j * GLOBAL_PIECE_ELEMS;
+			struct rv_hash want = left < GLOBAL_PIECE_ELEMS ? rv_hash_of(state[k], left * sizeof **state) : whole;
+			if (!rv_hash_equal(&want, &piece_hashes[(uint32_t)(k + 1) * per_vector + j]))
+				return false;
+		}
+	}
+	return true;
+}
+
+enum rv_err global_check_initial(const struct global_config *c, const struct rv_hash *piece_hashes,
+								 struct rv_errtext *et) {
+	float *state[GLOBAL_MAX_STATES] = {0};
+	size_t n_states = (size_t)c->optimizer->n_states;
+	float *all = calloc(n_states > 0 ? n_states : 1, GLOBAL_PIECE_ELEMS * sizeof *all);
+	if (!all)
+		return rv_fail(et, RV_E_NOMEM, "no memory to check the state that a run starts from");
+	for (size_t k = 0; k < n_states; k++)
+		state[k] = all + k * GLOBAL_PIECE_ELEMS;
+	if (c->optimizer->start)
+		c->optimizer->start(state, GLOBAL_PIECE_ELEMS, &c->params);
+	bool right = states_are_initial(c, state, piece_hashes);
+	free(all);
+	return right ? RV_OK
+				 : rv_fail(et, RV_E_CORRUPT, "the outer optimizer's state is not what it is before the first round");
+}

@@ -102,7 +102,11 @@ uint32_t global_pieces(const struct global_config *c); /* of theta and all state
 const float *global_piece(const struct global_state *g, uint32_t i, size_t *n);
 struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round, const struct rv_hash *chain,
 								   const struct rv_hash *piece_hashes);
-/* The same for a round's digest: from the hashes of its chunks. */
+/* Whether the outer states of these piece hashes (all of them: theta's come first) are those before the first step. RV_E_NOMEM;
+ * RV_E_CORRUPT: they are not. */
+enum rv_err global_check_initial(const struct global_config *c, const struct rv_hash *piece_hashes,
+								 struct rv_errtext *et);
+/* As global_full_hash_of, a round's digest: from the hashes of its chunks. */
 struct rv_hash global_digest_of(const struct global_config *c, uint64_t round, const struct rv_hash *chunk_hashes);
 
 #endif

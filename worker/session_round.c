@@ -244,23 +244,16 @@ static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, 
 			 "%s; going on with others", text);
 }
 
-/* Theta is what the run starts from, the outer state is zero. */
+/* Theta is what the run starts from, and the outer state is that before the first step. */
 enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et) {
 	const struct session *s = ctx;
 	const struct global_config *g = &s->store.cfg;
 	char hex[2 * RV_HASH_BYTES + 1];
-	uint32_t per_vector = global_pieces_per_vector(g);
 	struct rv_hash weights = weights_hash_of(g->n, manifest);
 	rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
-	bool right = strcmp(hex, s->member.config.init_hash) == 0;
-	for (uint32_t i = per_vector; right && i < global_pieces(g); i++) {
-		static const float zeros[GLOBAL_PIECE_ELEMS];
-		size_t bytes;
-		(void)state_piece_at(g, STATE_KIND_BASE, 0, i, &bytes);
-		struct rv_hash of_zeros = rv_hash_of(zeros, bytes);
-		right = rv_hash_equal(&of_zeros, &manifest[i]);
-	}
-	return right ? RV_OK : rv_fail(et, RV_E_CORRUPT, "these are not the weights that the run starts from");
+	if (strcmp(hex, s->member.config.init_hash) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "these are not the weights that the run starts from");
+	return global_check_initial(g, manifest, et);
 }
 
 const struct fetcher_owner session_fetcher_owner = {

@@ -46,13 +46,29 @@ static void printed(const struct e2e *e, const char *name, char *out, size_t cap
 }
 
 /* The configuration of a run of two workers that `option` adds something to. */
-static void make_config(const char *option, const char *value, const char *rounds, char *config, size_t cap) {
+static void make_config(const char *option, const char *value, const char *rounds, const char *outer, char *config,
+						size_t cap) {
 	char conf[E2E_PATH + 32];
 	snprintf(conf, sizeof conf, "%s/run.conf", first.dir);
-	const char *const two_workers[] = {
-		"rivulet",  "config", "--config",        conf, "--data-shards", "2",  "--min-workers", "2",
-		"--rounds", rounds,   "--holdout-every", "5",  "--base-every",  "64", option,          value,
-		NULL};
+	const char *const two_workers[] = {"rivulet",
+									   "config",
+									   "--config",
+									   conf,
+									   "--data-shards",
+									   "2",
+									   "--min-workers",
+									   "2",
+									   "--rounds",
+									   rounds,
+									   "--holdout-every",
+									   "5",
+									   "--base-every",
+									   "64",
+									   option,
+									   value,
+									   "--outer",
+									   outer,
+									   NULL};
 	e2e_run(&first, "config", two_workers, 0);
 	printed(&first, "config", config, cap);
 }
@@ -95,14 +111,13 @@ static void restart_with_a_damaged_base0(struct e2e *e, int i) {
 	e->worker_args[0] = init;
 }
 
-static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
-	(void)state;
+static void check_initial_weights_from_a_peer(const char *outer) {
 	char weights[E2E_PATH], config[8192];
 	e2e_open(&first, one_worker, 1);
 	e2e_start_worker(&first, 0, NULL, NULL);
 	finish(&first, 1);
 	e2e_worker_dir(&first, 0, weights);
-	make_config("--init", weights, "60", config, sizeof config);
+	make_config("--init", weights, "60", outer, config, sizeof config);
 	assert_non_null(strstr(config, "model = llama"));
 
 	e2e_open(&second, config, 2);
@@ -121,6 +136,17 @@ static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
 	json_decref(e2e_wait_event(&second.workers[0], "damaged", NULL, 0, &from));
 	json_decref(e2e_wait_event(&second.workers[0], "installed", NULL, 0, &from));
 	finish(&second, 2);
+}
+
+static void who_lacks_the_initial_weights_gets_them_from_a_peer(void **state) {
+	(void)state;
+	check_initial_weights_from_a_peer("nesterov");
+}
+
+/* Its second moments do not start from zero. */
+static void with_an_adaptive_outer_optimizer_too(void **state) {
+	(void)state;
+	check_initial_weights_from_a_peer("adam");
 }
 
 static void weights_of_another_run_are_refused(void **state) {
@@ -148,7 +174,7 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	const char *const train[] = {"rivulet", "tokenizer", "train", "--data",  first.data,
 								 "--vocab", "300",       "--out", tokenizer, NULL};
 	e2e_run(&first, "tokenizer", train, 0);
-	make_config("--tokenizer", tokenizer, "80", config, sizeof config);
+	make_config("--tokenizer", tokenizer, "80", "nesterov", config, sizeof config);
 	e2e_open(&second, config, 2);
 	e2e_start_worker(&second, 0, NULL, NULL); /* text, and no tokenizer */
 	assert_int_equal(e2e_wait_exit(&second.workers[0]), 1);
@@ -197,7 +223,7 @@ static void a_rank_file_is_a_tokenizer_and_may_be_gone_at_the_end(void **state) 
 	snprintf(lost, sizeof lost, "%s/lost.tiktoken", first.dir);
 	write_ranks(kept);
 	write_ranks(lost);
-	make_config("--tokenizer", kept, "2", config, sizeof config);
+	make_config("--tokenizer", kept, "2", "nesterov", config, sizeof config);
 	e2e_open(&second, config, 2);
 	start_with_tokenizer(0, lost);
 	json_decref(e2e_wait_event(&second.workers[0], "started", NULL, 0, NULL));
@@ -218,6 +244,7 @@ static void a_rank_file_is_a_tokenizer_and_may_be_gone_at_the_end(void **state) 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(who_lacks_the_initial_weights_gets_them_from_a_peer, setup, teardown),
+		cmocka_unit_test_setup_teardown(with_an_adaptive_outer_optimizer_too, setup, teardown),
 		cmocka_unit_test_setup_teardown(weights_of_another_run_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rank_file_is_a_tokenizer_and_may_be_gone_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_tokenizer_makes_the_tokens_and_is_remembered, setup, teardown),

@@ -57,6 +57,28 @@ static void test_start(void **state) {
 	global_release(&g);
 }
 
+/* What a joiner checks of round 0: states as they start, whatever they start from, and not after a step. */
+static void test_initial_states_are_known(void **state) {
+	(void)state;
+	enum { PIECES_MAX = 1 + GLOBAL_MAX_STATES };
+	for (int o = 0; outer_registry[o]; o++) {
+		struct global_state g = start(&codec_int8, outer_registry[o]);
+		struct rv_hash pieces[PIECES_MAX];
+		struct rv_errtext et = {0};
+		for (int stepped = 0; stepped < 2; stepped++) {
+			for (uint32_t i = 0; i < global_pieces(&g.cfg); i++) {
+				size_t n;
+				const float *piece = global_piece(&g, i, &n);
+				pieces[i] = rv_hash_of(piece, n * sizeof *piece);
+			}
+			bool moved = stepped && outer_registry[o]->n_states > 0;
+			assert_int_equal(global_check_initial(&g.cfg, pieces, &et), moved ? RV_E_CORRUPT : RV_OK);
+			one_round(&g, 3);
+		}
+		global_release(&g);
+	}
+}
+
 static void test_refuses_too_many_chunks(void **state) {
 	(void)state;
 	struct global_state g;
@@ -209,6 +231,7 @@ static void test_replay(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_start),
+		cmocka_unit_test(test_initial_states_are_known),
 		cmocka_unit_test(test_refuses_too_many_chunks),
 		cmocka_unit_test(test_encodes_chunk_by_chunk),
 		cmocka_unit_test(test_divergence_is_named),
