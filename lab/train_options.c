@@ -146,9 +146,8 @@ static enum rv_err check_round(const struct train_options *o, const struct lab_m
 	if (streams && !m->synchronous)
 		return rv_fail(et, RV_E_INVALID, "fragments and overlap-steps are of --method diloco and its kind, not of %s",
 					   o->method);
-	if ((o->drop_sync > 0 || o->speeds[0]) && (streams || !m->synchronous))
-		return rv_fail(et, RV_E_INVALID,
-					   "%s is of --method diloco and its kind, with one fragment and without overlap-steps",
+	if ((o->drop_sync > 0 || o->speeds[0]) && (o->run.overlap_steps > 0 || !m->synchronous))
+		return rv_fail(et, RV_E_INVALID, "%s is of --method diloco and its kind, without overlap-steps",
 					   o->speeds[0] ? "speeds" : "drop-sync");
 	if (rda && !m->synchronous)
 		return rv_fail(et, RV_E_INVALID, "merge rda is of --method diloco and its kind, not of %s", o->method);

@@ -198,6 +198,35 @@ static void test_who_is_always_late_does_not_count(void **state) {
 	assert_hashes_equal(with, without);
 }
 
+/* A worker that misses the round of a fragment keeps all of its own, or none of it. */
+static void test_missed_fragments(void **state) {
+	(void)state;
+	f.cfg.run.n_layer = 3;
+	f.cfg.run.chunk_elems = 256;
+	f.cfg.run.fragments = 3;
+	f.cfg.run.rounds = 9;
+	f.cfg.drop_sync = 0.5;
+	for (int keep = 0; keep < 2; keep++) {
+		strcpy(f.cfg.run.late, keep ? "keep" : "discard");
+		struct lab_run *r = lab_fixture_start(&f);
+		bool takes_part[LAB_MAX_WORKERS];
+		int missed = 0;
+		for (uint64_t at = 0; at < 9; at++) {
+			struct lab_round round;
+			(void)averaging_participants(&f.cfg, at, takes_part);
+			assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+			for (int i = 0; i < 4; i++) {
+				size_t bytes = r->global.cfg.n * sizeof(float);
+				bool is_theta = memcmp(replica_theta(r->replicas[i]), r->global.theta, bytes) == 0;
+				assert_int_equal(is_theta, !takes_part[i] && !keep); /* a participant takes over a fragment */
+				missed += !takes_part[i];
+			}
+		}
+		assert_true(missed > 0);
+		lab_run_free(r);
+	}
+}
+
 static void test_late_workers_are_resumed(void **state) {
 	(void)state;
 	char path[300];
@@ -235,6 +264,7 @@ int main(void) {
 		TEST(test_local_steps_and_their_weights),
 		TEST(test_a_late_worker_keeps_and_catches_up),
 		TEST(test_who_is_always_late_does_not_count),
+		TEST(test_missed_fragments),
 		TEST(test_late_workers_are_resumed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
