@@ -7,6 +7,7 @@
 #include "base/hex.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -219,6 +220,20 @@ double run_config_outer_lr(const struct run_config *c) {
 
 double run_config_outer_momentum(const struct run_config *c) {
 	return c->outer_momentum == RUN_CONFIG_AUTO ? outer_default_of(c)->momentum : c->outer_momentum;
+}
+
+const char *run_config_mean_codec(const struct run_config *c) {
+	if (strcmp(c->mean_codec, "auto") != 0)
+		return c->mean_codec;
+	return strcmp(c->codec, "int2") == 0 || strncmp(c->codec, "topk", 4) == 0 ? "int8" : c->codec;
+}
+
+void run_config_resolve(struct run_config *c) {
+	char mean[sizeof c->mean_codec] = {0};
+	c->outer_lr = run_config_outer_lr(c);
+	c->outer_momentum = run_config_outer_momentum(c);
+	snprintf(mean, sizeof mean, "%s", run_config_mean_codec(c));
+	memcpy(c->mean_codec, mean, sizeof mean);
 }
 
 void run_config_defaults(struct run_config *c) {

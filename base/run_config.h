@@ -47,7 +47,7 @@ struct run_config {
 	char mean_codec[32];             /* of the mean of what `codec` encoded; auto: what suits that */
 	char rounding[16];               /* nearest|stochastic: of contributions */
 	double error_feedback;           /* beta: what is kept of what encodings left; 0: nothing */
-	int64_t outer_delay;   /* N of delayed_nesterov */
+	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
@@ -66,6 +66,12 @@ extern const struct rv_option run_config_options[];
 #define RUN_CONFIG_AUTO (-1.0)
 double run_config_outer_lr(const struct run_config *c);
 double run_config_outer_momentum(const struct run_config *c);
+/* The name of the codec of means: mean_codec, or for auto what suits `codec`: int8 for int2 and the top-k ones (a mean has more
+ * to say than each of its terms: as two bits a value, or as few values, it would lose what they had left), else the same. */
+const char *run_config_mean_codec(const struct run_config *c);
+/* Writes what suits in the place of RUN_CONFIG_AUTO and auto: for the text that all workers of a run are to agree on, whatever
+ * another version of the program takes for suitable. */
+void run_config_resolve(struct run_config *c);
 
 void run_config_defaults(struct run_config *c);
 /* How often a worker reports at least: a fifth of liveness-ms, 2 s at most. */

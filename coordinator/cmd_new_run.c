@@ -26,6 +26,13 @@ static const struct rv_option own_options[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
+/* The text is what all agree on: it says numbers, not what this version takes for suitable. */
+static enum rv_err prepare(void *opts, struct rv_errtext *et) {
+	(void)et;
+	run_config_resolve(&((struct new_run_options *)opts)->run);
+	return RV_OK;
+}
+
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct new_run_options *o = opts;
@@ -98,6 +105,7 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 		.options = table,
 		.presets = model_presets,
 		.opts_bytes = sizeof(struct new_run_options),
+		.prepare = prepare,
 		.check = check,
 		.check_files = check_files,
 		.run = run,

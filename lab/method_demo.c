@@ -18,6 +18,7 @@
 #include "outer/topk_select.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEPT = 32, INDEX_BITS = 12, BYTE = 8 };
 
@@ -30,6 +31,9 @@ static void configure(struct lab_config *c) {
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
+	if (strcmp(c->inner, "adamw") != 0)
+		return rv_fail(et, RV_E_INVALID, "method demo has no inner optimizer: leave out inner = %s, or --method diloco",
+					   c->inner);
 	if (c->prox_mu == 0)
 		return RV_OK;
 	return rv_fail(et, RV_E_INVALID,

@@ -42,7 +42,9 @@ static enum rv_err check(const struct run_config *c, int workers, struct rv_errt
 			"method sparseloco with codec = %s: it is of topk32, topk64, topk128, topk64_fp32, and fp32 to keep "
 			"everything; for error feedback with %s use --method diloco --error-feedback 0.95",
 			c->codec, c->codec);
-	if (strcmp(c->mean_codec, "auto") != 0 && strcmp(c->mean_codec, "fp32") != 0)
+	struct run_config usual = *c;
+	snprintf(usual.mean_codec, sizeof usual.mean_codec, "auto");
+	if (strcmp(c->mean_codec, "fp32") != 0 && strcmp(run_config_mean_codec(c), run_config_mean_codec(&usual)) != 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "method sparseloco with mean-codec = %s: no mean is sent; for means use --method diloco",
 					   c->mean_codec);

@@ -70,9 +70,6 @@ struct codec {
 	uint8_t id;       /* on the wire and in round logs; never reused */
 	size_t block;     /* chunk sizes must be a multiple of this many elements (the last chunk excepted) */
 	bool canonical; /* encode(decode(e)) == e for every e that decode accepts; the mean of equals is the contribution */
-	/* What a mean of contributions is encoded as unless a run says otherwise; NULL: the codec itself. A mean has more to
-	 * say than each of its terms: as two bits a value, or as few values, it would lose what they had left. */
-	const struct codec *mean;
 
 	size_t (*encoded_bytes)(size_t n);
 	/* x (n) -> out (encoded_bytes(n)). RV_E_RANGE when x holds a NaN or an infinity (the text says where); out is then

@@ -10,4 +10,4 @@ static const struct packed_format e3m0_format = {
 	.from = {0.5f, 1.5f, 3, 6, 12, 24, 48}, /* halfway between neighbours */
 };
 
-RV_PACKED_CODEC(e3m0, 4, NULL)
+RV_PACKED_CODEC(e3m0, 4)

@@ -10,4 +10,4 @@ static const struct packed_format int2_format = {
 	.from = {0x1.000002p-1f}, /* a tie becomes 0 */
 };
 
-RV_PACKED_CODEC(int2, 6, &codec_int8)
+RV_PACKED_CODEC(int2, 6)

@@ -9,4 +9,4 @@ static const struct packed_format int4_format = {
 	.from = {0x1.000002p-1f, 1.5f, 0x1.400002p1f, 3.5f, 0x1.200002p2f, 5.5f, 0x1.a00002p2f},
 };
 
-RV_PACKED_CODEC(int4, 3, NULL)
+RV_PACKED_CODEC(int4, 3)

@@ -28,7 +28,7 @@ enum rv_err packed_decode_add(const struct packed_format *f, const uint8_t *in, 
 							  struct rv_errtext *et);
 
 /* Defines codec_NAME from the static struct packed_format NAME_format. */
-#define RV_PACKED_CODEC(codec_name, codec_id, mean_codec)                                                              \
+#define RV_PACKED_CODEC(codec_name, codec_id)                                                                          \
 	static size_t codec_name##_encoded_bytes(size_t n) {                                                               \
 		return packed_encoded_bytes(&codec_name##_format, n);                                                          \
 	}                                                                                                                  \
@@ -55,7 +55,6 @@ enum rv_err packed_decode_add(const struct packed_format *f, const uint8_t *in, 
 		.id = codec_id,                                                                                                \
 		.block = PACKED_BLOCK,                                                                                         \
 		.canonical = true,                                                                                             \
-		.mean = mean_codec,                                                                                            \
 		.encoded_bytes = codec_name##_encoded_bytes,                                                                   \
 		.encode = codec_name##_encode,                                                                                 \
 		.encode_random = codec_name##_encode_random,                                                                   \

@@ -71,7 +71,6 @@ enum rv_err topk_decode_add(const struct topk_format *f, const uint8_t *in, size
 		.id = codec_id,                                                                                                \
 		.block = 1,                                                                                                    \
 		.canonical = true,                                                                                             \
-		.mean = &codec_int8,                                                                                           \
 		.encoded_bytes = codec_name##_encoded_bytes,                                                                   \
 		.encode = codec_name##_encode,                                                                                 \
 		.encode_random = random,                                                                                       \

@@ -31,21 +31,13 @@ static enum rv_err allocate(struct global_state *g, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_NOMEM, "no memory for the shared state of %zu parameters (%.0f MB)", c->n, mb);
 }
 
-static enum rv_err find_mean_codec(const struct run_config *run, const struct codec *sent, const struct codec **out,
-								   struct rv_errtext *et) {
-	if (strcmp(run->mean_codec, "auto") != 0)
-		return codec_find(run->mean_codec, out, et);
-	*out = sent->mean ? sent->mean : sent;
-	return RV_OK;
-}
-
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et) {
 	size_t chunk_elems = run->chunk_elems > 0 ? (size_t)run->chunk_elems : chunking_default_elems(n);
 	*out = (struct global_config){
 		.n = n, .chunks = chunking_of(n, chunk_elems), .params = outer_params_of(run), .run_hash = *run_hash};
 	RV_TRY(codec_find(run->codec, &out->sent, et));
-	RV_TRY(find_mean_codec(run, out->sent, &out->codec, et));
+	RV_TRY(codec_find(run_config_mean_codec(run), &out->codec, et));
 	out->sent = out->sent == out->codec ? NULL : out->sent;
 	RV_TRY(outer_find(run->outer, &out->optimizer, et));
 	return fragments_make(&out->chunks, (uint32_t)run->fragments, layers, &out->fragments, et);

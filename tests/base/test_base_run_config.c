@@ -60,6 +60,30 @@ static void test_outer_defaults_follow_the_optimizer(void **state) {
 	assert_non_null(strstr(et.text, "q6sigma"));
 }
 
+/* The text of a run says what will happen, whatever later versions take for suitable. */
+static void test_resolved_is_what_auto_meant(void **state) {
+	(void)state;
+	static const char *const codecs[][2] = {{"int8", "int8"}, {"fp32", "fp32"},   {"int4", "int4"},
+											{"int2", "int8"}, {"topk64", "int8"}, {"topk64_fp32", "int8"}};
+	struct run_config c, again;
+	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
+		run_config_defaults(&c);
+		strcpy(c.codec, codecs[i][0]);
+		strcpy(c.outer, "adam");
+		run_config_resolve(&c);
+		assert_true(c.outer_lr == 0.005 && c.outer_momentum == 0.9);
+		assert_string_equal(c.mean_codec, codecs[i][1]);
+		again = c;
+		run_config_resolve(&again);
+		assert_memory_equal(&again, &c, sizeof c);
+		strcpy(c.mean_codec, "fp32");
+		c.outer_lr = 0;
+		run_config_resolve(&c);
+		assert_string_equal(c.mean_codec, "fp32");
+		assert_true(c.outer_lr == 0);
+	}
+}
+
 static void test_canonical_text_parses_back_to_the_same_run(void **state) {
 	(void)state;
 	struct run_config c, parsed;
@@ -186,6 +210,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults_are_valid_and_the_demo),
 		cmocka_unit_test(test_outer_defaults_follow_the_optimizer),
+		cmocka_unit_test(test_resolved_is_what_auto_meant),
 		cmocka_unit_test(test_canonical_text_parses_back_to_the_same_run),
 		cmocka_unit_test(test_every_number_is_bounded),
 		cmocka_unit_test(test_what_spans_fields),

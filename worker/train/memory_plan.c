@@ -23,7 +23,7 @@
 
 enum {
 	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
-	WORKER_PAYLOADS = 4,       /* own, reduced, the log's file, and others' shares of what we reduce */
+	WORKER_PAYLOADS = 4,       /* own and others' shares of what we reduce; reduced, and the log's file */
 	RESIDUAL_VECTORS = 2,      /* outer/contribution.h: as it is, and as it will be when the round is committed */
 };
 
@@ -125,7 +125,7 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->exchange = (size_t)q->replicas * global_max_sent_bytes(&g) + payload;
 		p->copies = state + vectors(in, saved * q->replicas);
 	} else {
-		p->exchange = WORKER_PAYLOADS * payload;
+		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g));
 		int replicas = q->run->overlap_steps > 0 ? 2 : 1; /* of a base, and of the next encoding */
 		p->copies = state + vectors(in, saved * replicas);
 		if (strcmp(q->run->late, "keep") == 0)
