@@ -58,6 +58,20 @@ static void print_sentence(const struct report *p, const struct report_group *g,
 	(void)fputs(".\n", out);
 }
 
+/* What has not ended is there as far as it is. */
+static void print_unfinished(const struct report *p, FILE *out) {
+	const struct report_group *first = NULL;
+	int n = 0;
+	for (int i = p->n_groups - 1; i >= 0; i--) {
+		const struct report_group *g = &p->groups[i];
+		n += g->n_runs - g->n_ended;
+		first = g->n_ended < g->n_runs ? g : first;
+	}
+	if (first)
+		(void)fprintf(out, "%d of %d runs %s not ended; the first: %s.\n", n, p->n_runs, n == 1 ? "has" : "have",
+					  first->label);
+}
+
 void report_print_table(const struct report *p, FILE *out) {
 	static const char row[] = "%-28s %5s %8s %9s %7s %11s %10s %10s %12s %9s\n";
 	(void)fprintf(out, row, "", "", "", "held-out", "", "", "bits", "loss vs", "sent per", "fewer");
@@ -78,4 +92,5 @@ void report_print_table(const struct report *p, FILE *out) {
 				out);
 	for (int i = 0; i < p->n_groups; i++)
 		print_sentence(p, &p->groups[i], out);
+	print_unfinished(p, out);
 }

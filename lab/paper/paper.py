@@ -11,6 +11,7 @@ import argparse
 import csv
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -320,8 +321,8 @@ def parse():
 
 def main():
     args = parse()
-    started = time.monotonic()
     args.out.mkdir(parents=True, exist_ok=True)
+    begun = Begun(args.out)
     rivulet, text = args.bin / "rivulet", prepare_text(args)
     common = ["--config", HERE / "common.conf", "--data", text, "--jobs", args.jobs, *args.more]
     print("The learning rate, on data-parallel training:", flush=True)
@@ -337,23 +338,39 @@ def main():
         seeds = ",".join(str(1 + i) for i in range(n))
         run(rivulet, "sweep", HERE / "methods.sweep", *common, "--lr", rate, "--seed", seeds, "--out", cells)
         results.append((rate, Results(cells)))
-    report(args, chosen, results, time.monotonic() - started)
+    report(args, chosen, results, begun)
 
 
-def report(args, chosen, results, seconds):
+class Begun:
+    """What a reader of the results should know of the moment they were begun."""
+
+    def __init__(self, out):
+        self.at = time.monotonic()
+        self.date = time.strftime("%Y-%m-%d")
+        self.load = os.getloadavg()[0]
+        self.there = len(list(out.glob("*/*/model.safetensors")))
+
+    def describe(self, n_runs):
+        seconds = int(time.monotonic() - self.at)
+        there = f", {self.there} of them from before" if self.there else ""
+        return (f"`./dev paper`, {self.date}: {n_runs} runs{there}, in {seconds // 60} min {seconds % 60} s on "
+                f"{len(os.sched_getaffinity(0))} processors, load {self.load:.1f} when it began.")
+
+
+def report(args, chosen, results, begun):
     cells = [r.out / row["id"] for _, r in results for row in r.rows]
     subprocess.run([args.bin / "rivulet", "report", *cells, "--out", args.out / "report.html", "--csv", args.out / "csv"],
                    check=True, stdout=subprocess.DEVNULL)
     conditions = [{"lr": lr, "verdicts": judge(r)} for lr, r in results]
-    lines = [f"Tuned on data-parallel training: {chosen}.", ""]
+    n_runs = len(cells) + len(list((args.out / "learning-rate").glob("*/model.safetensors")))
+    lines = [begun.describe(n_runs), f"Tuned on data-parallel training: {chosen}.", ""]
     for lr, r in results:
         lines += [f"With lr = {lr}:", "", *configuration_table(r), ""]
     lines += [*verdict_table(conditions), "", *map(count_verdicts, conditions)]
     (args.out / "verdicts.md").write_text("\n".join(lines) + "\n")
     (args.out / "verdicts.json").write_text(json.dumps({"learning_rate": chosen, "conditions": conditions}, indent=1) + "\n")
     print("\n" + "\n".join(lines))
-    print(f"\n{len(cells)} runs, {int(seconds) // 60} min {int(seconds) % 60} s. "
-          f"Written: {args.out}/verdicts.md, verdicts.json, report.html, csv/*.csv")
+    print(f"\nwritten: {args.out}/verdicts.md, verdicts.json, report.html, csv/*.csv")
 
 
 if __name__ == "__main__":

@@ -108,6 +108,8 @@ class Whole(unittest.TestCase):
             again = subprocess.run(command, capture_output=True, text=True)
             self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
             self.assertNotIn('"event":"cell"', again.stdout)
+            self.assertRegex(first.stdout, r"34 runs, in \d+ min")
+            self.assertIn("34 runs, 34 of them from before", again.stdout)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,7 @@ static void test_counts_who_took_part(void **state) {
 		print_page(&p, f);
 		assert_int_equal(fclose(f), 0);
 		assert_null(strstr(text, "nan"));
+		assert_non_null(strstr(text, "1 of 1 runs has not ended; the first: Rivulet, "));
 		free(text);
 		report_release(&p);
 	}
@@ -187,6 +188,7 @@ static void test_table(void **state) {
 	assert_non_null(strstr(text, "the formula and 0.99 %"));
 	assert_non_null(strstr(text, "40 times fewer"));
 	assert_null(strstr(text, "nan"));
+	assert_null(strstr(text, "not ended"));
 	free(text);
 }
 
