@@ -203,4 +203,9 @@ void session_note_document(struct session *s, const struct document *d);
 /* Says that the run stands still for want of workers, when how many changes; and that it goes on. */
 void session_note_missing(struct session *s);
 
+/* The replica's file is that of a round's encoding, not of its outer step: steps ahead or a residual depend on it. */
+static inline bool session_saves_encodings(const struct run_config *run) {
+	return run->overlap_steps > 0 || run->error_feedback > 0;
+}
+
 #endif

@@ -366,19 +366,15 @@ const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
 /* ---- actions --------------------------------------------------------------------------------------------------------
  */
 
-/* Steps ahead are never written (docs/decisions/0019): a restart goes on from the replica as it was encoded, or as it was when a
- * base was made. There are never more than these two with the storage thread: the vote waits for the first. */
-static bool overlaps(const struct session *s) {
-	return s->member.config.overlap_steps > 0;
-}
-
+/* Steps ahead are never written (docs/decisions/0019), and what a contribution leaves to say is known from the replica that it was
+ * made from (0020): a restart goes on from the replica as it was encoded, or as it was when a base was made. There are never more than these two with the storage thread: the vote waits for the first. */
 static void encode(struct session *s, const struct round_action *a) {
-	trainer_encode(s->trainer, a->round, overlaps(s));
+	trainer_encode(s->trainer, a->round, session_saves_encodings(&s->member.config));
 }
 
 static void apply(struct session *s, const struct round_action *a) {
 	bool base = statestore_is_checked(&s->store, a->round + 1);
-	bool has_its_places = overlaps(s) && a->participated;
+	bool has_its_places = session_saves_encodings(&s->member.config) && a->participated;
 	RV_ASSERT(s->reduced != NULL);
 	RV_FAILPOINT("commit.seen");
 	s->participated = a->participated;

@@ -249,7 +249,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 		.cfg = g->cfg,
 		.base_every = (uint64_t)s->member.config.base_every,
 		.rounds = (uint64_t)s->member.config.rounds,
-		.waits_at_steps = s->member.config.overlap_steps > 0 ? (uint64_t)s->member.config.steps_per_round : 0,
+		.waits_at_steps = session_saves_encodings(&s->member.config) ? (uint64_t)s->member.config.steps_per_round : 0,
 		.policy = {.keep_bases = (uint64_t)s->opt->keep_bases, .keep_log = (uint64_t)s->opt->keep_log},
 		.notice = on_damage,
 		.notice_ctx = s};

@@ -84,24 +84,43 @@ static void stopped_with_steps_ahead_it_ends_in_the_labs_bits(void **state) {
 	stop_and_start(state, RUN SPARSE "rounds = 36\noverlap-steps = 3\n");
 }
 
-/* Killed wherever it is: what it had not said may be lost with it, and all end in the same bits. */
-static void killed_it_ends_in_the_others_bits(void **state) {
-	static const char *const deaths[] = {"train.step@6",  "encode.after@2", "ready.after@2",  "reduce.done@1",
-										 "vote.before@2", "commit.seen@2",  "apply.before@2", "apply.after@1"};
+/* Worker 0 is killed at each of them, counted from the start of each of its processes. */
+static void die_often(struct e2e *e, const char *const *deaths, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		char env[96];
+		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", deaths[i]);
+		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
+		if (i == 0)
+			e2e_start_worker(e, 1, NULL, NULL);
+		if (e2e_wait_exit(&e->workers[0]) != 128 + SIGKILL)
+			fail_msg("not killed at %s", deaths[i]);
+	}
+	e2e_start_worker(e, 0, NULL, NULL);
+}
+
+/* Nobody has its contribution yet, or the replica that it was made from is on the disk: what it has said and what not is known. */
+static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
+	static const char *const deaths[] = {"log.begin@1",    "train.step@1",  "log.renamed@2", "train.step@2",
+										 "vote.before@2",  "vote.after@1",  "commit.seen@1", "commit.seen@2",
+										 "apply.before@2", "apply.after@1", "apply.after@3", "encode.before@2",
+										 "encode.after@2"};
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, RUN TWO_BITS "rounds = 30\n", WORKERS);
+	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
+	assert_the_labs_end(&e);
+}
+
+/* Here it may be that its contribution counts, and the replica never came to the disk: what it had not said is lost with it. */
+static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
+	static const char *const deaths[] = {"train.step@6",   "train.step@7",   "replica.begin@1",
+										 "base.begin@1",   "base.renamed@1", "ready.after@2",
+										 "reduce.start@2", "reduce.done@1",  "persist.before@2"};
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
-	e2e_open(&e, RUN TWO_BITS "rounds = 30\n", WORKERS);
-	for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++) {
-		char env[96];
-		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", deaths[i]);
-		e2e_start_worker(&e, 0, "rivulet-worker-failpoint", env);
-		if (i == 0)
-			e2e_start_worker(&e, 1, NULL, NULL);
-		if (e2e_wait_exit(&e.workers[0]) != 128 + SIGKILL)
-			fail_msg("not killed at %s", deaths[i]);
-	}
-	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_open(&e, RUN SPARSE "rounds = 40\n", WORKERS);
+	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }
 
@@ -113,7 +132,8 @@ int main(void) {
 		cmocka_unit_test_teardown(fragments_end_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(stopped_and_started_it_ends_in_the_labs_bits, teardown),
 		cmocka_unit_test_teardown(stopped_with_steps_ahead_it_ends_in_the_labs_bits, teardown),
-		cmocka_unit_test_teardown(killed_it_ends_in_the_others_bits, teardown),
+		cmocka_unit_test_teardown(killed_with_its_replica_on_disk_it_ends_in_the_labs_bits, teardown),
+		cmocka_unit_test_teardown(killed_at_any_moment_it_ends_in_the_others_bits, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
