@@ -2,7 +2,9 @@
  * (bench/control.sh starts them). First nothing but control; then bulk to everybody all the time.
  *
  *     bench_control echo HOST:PORT                                  answers what comes, as the coordinator would
- *     bench_control SELF MEMBERS START_US IDLE_S FULL_S MAX_UP ECHO HOST...     HOST i is member i's; port 7440
+ *     bench_control SELF MEMBERS START_US IDLE_S FULL_S CAPS ECHO HOST...     HOST i is member i's; port 7440
+ *
+ * CAPS: UP or UP:DOWN, bytes per second of the line, 0: none.
  *
  * Every 200 ms a PING is due to each peer, and a request of 300 bytes to the echo. A PING carries when it was due (all
  * clocks are one machine's), so its time includes waiting here, in the kernel, and on the line. One JSON line at the end.
@@ -122,16 +124,19 @@ static struct identity identity_of(int member) {
 	return id;
 }
 
-static void open_mesh(struct bench *b, int64_t max_up, char **hosts) {
+static void open_mesh(struct bench *b, const char *caps, char **hosts) {
 	struct member_ref refs[NET_MAX_MEMBERS] = {0};
 	char listen[NET_ADDR_BYTES];
 	struct rv_errtext et = {0};
 	b->id = identity_of(b->self);
 	snprintf(listen, sizeof listen, "%s:%d", hosts[b->self], PORT);
+	char *down;
+	int64_t max_up = strtoll(caps, &down, 10);
 	struct peers_config cfg = {.identity = &b->id,
 							   .self_member = (uint32_t)b->self,
 							   .listen = listen,
 							   .max_up = max_up,
+							   .max_down = *down == ':' ? strtoll(down + 1, NULL, 10) : 0,
 							   .owner = {.ctx = b,
 										 .next_message = next_message,
 										 .next_control = next_control,
@@ -277,7 +282,7 @@ int main(int argc, char **argv) {
 	for (int i = 0; i < b.n; i++)
 		b.due_us[i] = b.start_us + i * 1000;
 	open_echo(&b, argv[7]);
-	open_mesh(&b, strtoll(argv[6], NULL, 10), argv + 8);
+	open_mesh(&b, argv[6], argv + 8);
 	run(&b);
 	printf("{\"member\":%d,\"full_mbit\":%.3f", b.self, (double)b.full_tx_bytes * 8 / (double)(b.end_us - b.full_us));
 	print_times("ping_idle", &b.ping[0]);

@@ -2,17 +2,20 @@
 
 slow:  at 1 and 10 Mbit/s, with the default timeouts: every round must commit at the first attempt, nobody suspected.
 caps:  --max-up and --max-down of 1, 5 and 20 Mbit/s on lines without limit: bytes on the wire (IP) in any 10 s.
+full:  the same caps on a mesh of three that has bulk for everybody all the time: neither more nor less in any 10 s.
 away:  the coordinator is killed and comes back after a while: how long until the next commit; nobody joins again.
 """
 import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 
 from cluster import Cluster, Timeout
+from process import start_child
 from shaped import ShapedNet, what_is_missing
 
 SMALL = {"n-layer": 2, "n-embd": 128, "n-head": 4, "context": 32, "batch": 1, "steps-per-round": 2, "rounds": 100000,
@@ -111,6 +114,48 @@ def caps(a, rate, option):
         return met
 
 
+def windows(samples, key, site):
+    """Mbit/s in each WINDOW_S."""
+    points, at, got = [(s["us"] * 1e-6, s[key][site]) for s in samples], 0, []
+    for t, n in points:
+        while points[at + 1][0] <= t - WINDOW_S:
+            at += 1
+        if t - points[at][0] >= WINDOW_S:
+            got.append((n - points[at][1]) * 8e-6 / (t - points[at][0]))
+    return got
+
+
+def full(a, rate, option):
+    members, key, cap = 3, "up" if option == "--max-up" else "down", int(rate * 125000)
+    net, children = ShapedNet(a.bin, members + 1, 0, a.delay, "/dev/null"), []
+    try:
+        echo = start_child(net.inside(1) + [f"{a.bin}/bench_control", "echo", f"{net.address(1)}:7441"],
+                           stdout=subprocess.PIPE, text=True)
+        children.append(echo)
+        echo.stdout.readline()
+        start = time.monotonic() + 3
+        hosts = [net.address(i + 2) for i in range(members)]
+        for i in range(members):
+            children.append(start_child(net.inside(i + 2) + [
+                f"{a.bin}/bench_control", str(i), str(members), str(int(start * 1e6)), "1", str(a.seconds + 3),
+                f"{cap}:0" if key == "up" else f"0:{cap}", f"{net.address(1)}:7441", *hosts], stdout=subprocess.DEVNULL))
+        time.sleep(max(0, start + 3 - time.monotonic()))
+        samples, end = [], time.monotonic() + a.seconds
+        while time.monotonic() < end:
+            samples.append(net.stats())
+            time.sleep(0.1)
+    finally:
+        for c in children:
+            c.kill()
+            c.wait()
+        net.close()
+    got = [x for site in range(1, members + 1) for x in windows(samples, key, site)]
+    met = rate * 0.95 <= min(got) and max(got) <= rate * 1.05
+    say(f"full: {option} {rate:g} Mbit/s", most_10_s_of_cap=round(max(got) / rate, 3), least_10_s_of_cap=round(min(got) / rate, 3),
+        windows=len(got), seconds=a.seconds, met=met)
+    return met
+
+
 def away(a, seconds):
     with Run(a, {**SMALL, "steps-per-round": 40}, 3, 100) as run:
         c = run.cluster
@@ -138,7 +183,7 @@ def away(a, seconds):
 def parse():
     p = argparse.ArgumentParser(prog="./dev bench lines", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--cases", default="slow,caps,away", help="default: %(default)s")
+    p.add_argument("--cases", default="slow,caps,full,away", help="default: %(default)s")
     p.add_argument("--rates", default="1,10", help="slow: Mbit/s (default: %(default)s)")
     p.add_argument("--workers", default="4,8", help="slow: how many (default: %(default)s)")
     p.add_argument("--rounds", type=int, default=4, help="slow: rounds (default: 4)")
@@ -154,6 +199,8 @@ def cases_of(a):
         yield from ((slow, float(r), int(n)) for r in a.rates.split(",") for n in a.workers.split(","))
     if "caps" in a.cases:
         yield from ((caps, float(r), o) for r in a.caps.split(",") for o in ("--max-up", "--max-down"))
+    if "full" in a.cases:
+        yield from ((full, float(r), o) for r in a.caps.split(",") for o in ("--max-up", "--max-down"))
     if "away" in a.cases:
         yield (away, a.away)
 

@@ -466,6 +466,24 @@ static void a_directory_that_cannot_be_listed_is_told(void **state) {
 }
 
 /* What a document names stays, wherever the history went wrong: nobody else may have it. */
+/* As large as a log entry, and nothing of it stays. */
+static void the_disk_can_be_tried(void **state) {
+	struct state_fixture *f = *state;
+	char path[STATESTORE_PATH_BYTES + 16];
+	struct rlimit limit;
+	snprintf(path, sizeof path, "%s/probe", f->store.dir);
+	assert_int_equal(statestore_probe(&f->store, NULL), RV_OK);
+	assert_int_equal(access(path, F_OK), -1);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	struct rlimit small = {.rlim_cur = global_max_payload_bytes(&f->store.cfg) - 1, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	enum rv_err e = statestore_probe(&f->store, NULL);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(e, RV_E_FULL);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static void committed_entries_are_not_forgotten(void **state) {
 	struct state_fixture *f = *state;
 	struct rv_hash digests[3];
@@ -511,6 +529,7 @@ int main(void) {
 		T(what_a_rollback_gives_up_is_removed),
 		T(what_cannot_be_removed_is_told),
 		T(a_directory_that_cannot_be_listed_is_told),
+		T(the_disk_can_be_tried),
 		T(committed_entries_are_not_forgotten),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
