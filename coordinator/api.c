@@ -119,6 +119,13 @@ static void unlink_held(struct held *h) {
 	free(h);
 }
 
+static bool listens(const struct api *a, const uint8_t key[NET_KEY_BYTES]) {
+	for (const struct held *h = a->held; h != NULL; h = h->next)
+		if (memcmp(h->key, key, NET_KEY_BYTES) == 0)
+			return true;
+	return false;
+}
+
 /* The connection is gone, and the request with it. */
 static void on_closed(struct evhttp_connection *ec, void *held) {
 	struct held *h = held;
@@ -127,6 +134,8 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 	(void)ec;
 	memcpy(key, h->key, sizeof key);
 	unlink_held(h);
+	if (listens(a, key))
+		return; /* an older connection, given up for a newer one */
 	service_listens(a->service, rv_clock_monotonic_us(), key, false);
 	a->changed(a->owner);
 }

@@ -22,10 +22,10 @@ enum {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-/* As long as a peer may give nothing during a reduce, and never less than two reports take. */
+/* As long as a peer may give nothing during a reduce, and long enough for one report to be lost and the next to be late. */
 static int64_t silent_us(const struct run_config *run) {
-	int64_t two_us = 2 * run_config_heartbeat_us(run), peer_us = run->peer_timeout_ms * RV_US_PER_MS;
-	return peer_us > two_us ? peer_us : two_us;
+	int64_t heartbeats_us = 5 * run_config_heartbeat_us(run) / 2, peer_us = run->peer_timeout_ms * RV_US_PER_MS;
+	return peer_us > heartbeats_us ? peer_us : heartbeats_us;
 }
 
 static struct core_config core_config_of(const struct service *s) {
