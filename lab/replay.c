@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SNAPSHOTS = 2 /* the newest may not have reached the disk */ };
+/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a base and of the next encoding. */
+enum { SNAPSHOTS = 3 };
 
 struct snapshot {
 	uint64_t round, steps;

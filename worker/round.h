@@ -49,8 +49,8 @@ struct round_config {
 	/* Round r exchanges fragment r mod n_fragments (0: 1), which has so many chunks in this worker's vector: a REDUCE
 	 * document of another size is refused (0: not checked). */
 	uint32_t n_fragments, n_chunks[NET_MAX_FRAGMENTS];
-	/* The platform starts with progress of rounds before this one in theta_local (fragments, mixing), as a former process
-	 * left it, which may have given it to peers. */
+	/* The platform starts with the replica that a former process left in this very round: what is in theta_local of rounds
+	 * before (fragments, mixing), and the steps of this one, which are done again, that process may have given to peers. */
 	bool has_progress;
 	enum late_policy late;
 	bool theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:

@@ -169,11 +169,6 @@ static void put_sizes(const struct global_config *g, struct round_config *cfg) {
 		cfg->n_chunks[fragment] = global_round_chunks(g, fragment).n_chunks;
 }
 
-/* theta_local is theta where a round begins, but with fragments or mixing. */
-static bool carries_progress(const struct run_config *run) {
-	return run->fragments > 1 || run->mix > 0;
-}
-
 static enum rv_err open_round(struct session *s, const struct statestore_found *found, bool exact,
 							  struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
@@ -183,7 +178,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.epoch = s->member.epoch,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.overlap_steps = (uint64_t)run->overlap_steps,
-		.has_progress = exact && carries_progress(run),
+		.has_progress = exact,
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = run_config_heartbeat_us(run),

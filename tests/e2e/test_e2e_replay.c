@@ -85,6 +85,26 @@ static void a_run_with_steps_ahead(void **state) {
 	check_a_run(state, overlapped, false);
 }
 
+/* The replica of a base is on its way to a slow disk, and that of the next encoding behind it: the one before both is left. */
+static void two_copies_were_lost(void **state) {
+	static struct e2e e;
+	char chain[65], full[65], dir[E2E_PATH];
+	struct e2e_process trace = {.pid = 0};
+	*state = &e;
+	e2e_open(&e, overlapped, 3);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 1, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=replica.begin@11=delay:3000");
+	e2e_start_worker(&e, 2, NULL, NULL);
+	e2e_worker_dir(&e, 1, dir);
+	assert_in_range(snprintf(trace.log, sizeof trace.log, "%.230s/trace.jsonl", dir), 1, sizeof trace.log - 1);
+	json_decref(e2e_wait_event(&trace, "encode", "round", 10, NULL));
+	e2e_signal(&e.workers[1], SIGKILL);
+	(void)e2e_wait_exit(&e.workers[1]);
+	e2e_start_worker(&e, 1, NULL, NULL);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
+	e2e_assert_replayed(&e, 3, chain, full);
+}
+
 static void a_run_with_error_feedback(void **state) {
 	check_a_run(state, feedback, false);
 }
@@ -167,6 +187,7 @@ int main(void) {
 		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
 		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
 		cmocka_unit_test_teardown(a_run_with_steps_ahead, teardown),
+		cmocka_unit_test_teardown(two_copies_were_lost, teardown),
 		cmocka_unit_test_teardown(a_run_with_error_feedback, teardown),
 		cmocka_unit_test_teardown(fragments_are_replayed, teardown),
 		cmocka_unit_test_teardown(mixed_fragments_of_a_worker_that_lost_the_shared_state, teardown),

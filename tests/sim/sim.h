@@ -365,7 +365,7 @@ struct sim_worker {
 	struct global_state global;
 	float *local; /* theta_local */
 	struct sim_progress progress[SIM_MAX_FRAGMENTS];
-	bool has_progress; /* of rounds before the one that this process started in */
+	bool has_progress; /* its replica was found on the disk, of the round that this process started in */
 	uint64_t steps_done, tokens;
 	uint64_t ahead, ahead_tokens; /* of the next round */
 	uint64_t snapshot_round;      /* whose state is being written as a base; 0: none, or it was replaced since */

@@ -150,7 +150,7 @@ static void load_replica(struct sim *s, struct sim_worker *w) {
 		return;
 	w->steps_done = head.steps_done;
 	w->tokens = head.tokens;
-	w->has_progress = s->opt.fragments > 1;
+	w->has_progress = true;
 	memcpy(w->progress, head.progress, sizeof w->progress);
 	memcpy(w->local, f->data + sizeof head, vector_bytes(s));
 }
