@@ -2,6 +2,7 @@
  * batches. One replica computes what k would; what they would send is a formula: each step an all-reduce of fp32
  * gradients. */
 #include "lab/lab_run.h"
+#include "lab/preset.h"
 
 #include "base/parallel.h"
 #include "worker/train/metrics.h"
@@ -55,14 +56,9 @@ static struct rv_hash state_hash(struct lab_run *r) {
 	return out;
 }
 
-/* There is no round's theta to be pulled to. */
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	if (c->prox_mu == 0)
-		return RV_OK;
-	return rv_fail(et, RV_E_INVALID,
-				   "prox-mu pulls to the shared weights of a round, and method ddp has no rounds: give "
-				   "--prox-mu 0, or --method fedprox");
+	return preset_check_no_prox("ddp", c, et);
 }
 
 const struct lab_method lab_method_ddp = {

@@ -12,6 +12,7 @@
  * the value. */
 #include "lab/averaging.h"
 #include "lab/dct_tiles.h"
+#include "lab/preset.h"
 
 #include "base/clock.h"
 #include "base/parallel.h"
@@ -34,11 +35,7 @@ static enum rv_err check(const struct run_config *c, int workers, struct rv_errt
 	if (strcmp(c->inner, "adamw") != 0)
 		return rv_fail(et, RV_E_INVALID, "method demo has no inner optimizer: leave out inner = %s, or --method diloco",
 					   c->inner);
-	if (c->prox_mu == 0)
-		return RV_OK;
-	return rv_fail(et, RV_E_INVALID,
-				   "prox-mu pulls to the shared weights of a round, and workers of method demo never leave "
-				   "them: give --prox-mu 0, or --method fedprox");
+	return preset_check_no_prox("demo", c, et);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------

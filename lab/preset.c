@@ -18,6 +18,15 @@ enum rv_err preset_check_outer(const char *method, const struct run_config *c, c
 				   c->outer);
 }
 
+enum rv_err preset_check_no_prox(const char *method, const struct run_config *c, struct rv_errtext *et) {
+	if (c->prox_mu == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID,
+				   "prox-mu pulls to the shared weights of a round, and workers of method %s never leave them: give "
+				   "--prox-mu 0, or --method fedprox",
+				   method);
+}
+
 enum rv_err preset_check_alone(const char *method, int workers, struct rv_errtext *et) {
 	if (workers == 1)
 		return RV_OK;

@@ -9,6 +9,8 @@ void preset_outer(struct lab_config *c, const char *outer);
 /* RV_E_INVALID: c->outer is another than the method's and not the default. */
 enum rv_err preset_check_outer(const char *method, const struct run_config *c, const char *outer,
 							   struct rv_errtext *et);
+/* RV_E_INVALID: prox-mu, of a method whose workers never leave the shared weights. */
+enum rv_err preset_check_no_prox(const char *method, const struct run_config *c, struct rv_errtext *et);
 /* RV_E_RANGE: the method is of one worker. */
 enum rv_err preset_check_alone(const char *method, int workers, struct rv_errtext *et);
 
