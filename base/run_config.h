@@ -66,11 +66,12 @@ extern const struct rv_option run_config_options[];
 #define RUN_CONFIG_AUTO (-1.0)
 double run_config_outer_lr(const struct run_config *c);
 double run_config_outer_momentum(const struct run_config *c);
-/* The name of the codec of means: mean_codec, or for auto what suits `codec`: int8 for int2 and the top-k ones (a mean has more
- * to say than each of its terms: as two bits a value, or as few values, it would lose what they had left), else the same. */
+/* The name of the codec of means: mean_codec, or for auto what suits `codec`: int8 for int2 and the top-k ones (a mean
+ * has more to say than each of its terms: as two bits a value, or as few values, it would lose what they had left),
+ * else the same. */
 const char *run_config_mean_codec(const struct run_config *c);
-/* Writes what suits in the place of RUN_CONFIG_AUTO and auto: for the text that all workers of a run are to agree on, whatever
- * another version of the program takes for suitable. */
+/* Writes what suits in the place of RUN_CONFIG_AUTO and auto: for the text that all workers of a run are to agree on,
+ * whatever another version of the program takes for suitable. */
 void run_config_resolve(struct run_config *c);
 
 void run_config_defaults(struct run_config *c);

@@ -13,9 +13,7 @@ struct config_options {
 
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	struct config_options *o = opts;
-	RV_TRY(run_files_adopt(&o->files, &o->run, et));
-	run_config_resolve(&o->run);
-	return RV_OK;
+	return run_files_adopt(&o->files, &o->run, et);
 }
 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {

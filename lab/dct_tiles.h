@@ -1,9 +1,9 @@
 /* dct_tiles.h: a model's parameters as tiles of at most 64 by 64, and the discrete cosine transform of one (DeMo, arXiv
  * 2411.19870, section 3).
  *
- * A matrix of rows x cols is cut into tiles of h x w, the largest divisors of rows and cols up to 64; a vector is a column
- * of one. With the orthonormal basis B_s[u][j] = c_u cos(pi (2 j + 1) u / (2 s)), c_0 = sqrt(1 / s), else sqrt(2 / s), the
- * coefficients of a tile X are C = B_h X B_w^T, and X = B_h^T C B_w. They lie where the values lie. */
+ * A matrix of rows x cols is cut into tiles of h x w, the largest divisors of rows and cols up to 64; a vector is a
+ * column of one. With the orthonormal basis B_s[u][j] = c_u cos(pi (2 j + 1) u / (2 s)), c_0 = sqrt(1 / s), else
+ * sqrt(2 / s), the coefficients of a tile X are C = B_h X B_w^T, and X = B_h^T C B_w. They lie where the values lie. */
 #ifndef RV_LAB_DCT_TILES_H
 #define RV_LAB_DCT_TILES_H
 

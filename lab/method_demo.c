@@ -1,15 +1,17 @@
-/* method_demo.c: DeMo, decoupled momentum (Peng, Quesnelle, Kingma, arXiv 2411.19870, algorithm 1; what the paper leaves open
- * as its authors' program does it). Every inner step t, with gradients g_i of the workers' own data at the same theta:
+/* method_demo.c: DeMo, decoupled momentum (Peng, Quesnelle, Kingma, arXiv 2411.19870, algorithm 1; what the paper
+ * leaves open as its authors' program does it). Every inner step t, with gradients g_i of the workers' own data at the
+ * same theta:
  *     m_i <- beta m_i + lr(t) g_i                      momentum, each worker's own, never averaged
  *     q_i  = the 32 largest of DCT(m_i) in each tile   (lab/dct_tiles.h: at most 64 x 64 of a matrix)
  *     m_i <- m_i - IDCT(q_i)                           what is sent is taken out; the rest stays and grows
  *     Q    = of each coefficient the mean over those workers that sent it
  *     theta <- (1 - lr(t) weight-decay) theta - lr(t) sign(IDCT(Q))
- * Decay is of matrices only, as everywhere here. beta: --error-feedback, 0.999 where it is 0. There is no inner optimizer, and
- * no clipping: of the gradient only directions are left. H is how many such steps a line of the record stands for.
+ * Decay is of matrices only, as everywhere here. beta: --error-feedback, 0.999 where it is 0. There is no inner
+ * optimizer, and no clipping: of the gradient only directions are left. H is how many such steps a line of the record
+ * stands for.
  *
- * Sent by each of k workers and step, to all others: of every tile up to 32 coefficients of 12 bits for the place and 32 for
- * the value. */
+ * Sent by each of k workers and step, to all others: of every tile up to 32 coefficients of 12 bits for the place and
+ * 32 for the value. */
 #include "lab/averaging.h"
 #include "lab/dct_tiles.h"
 #include "lab/preset.h"

@@ -73,9 +73,9 @@ struct reduce_config {
 	int64_t ping_interval_us;
 };
 
-/* Memory is the caller's. `own` holds one encoded vector, `reduced` one encoded mean; `held` holds NET_MAX_MEMBERS-wide contributions:
- * held[m] is where the encoded vector of roster *member number* m lives (only the chunks that we own are ever touched,
- * so lazily-committed memory is fine). `flags` holds reduce_flags_bytes(n_chunks). */
+/* Memory is the caller's. `own` holds one encoded vector, `reduced` one encoded mean; `held` holds NET_MAX_MEMBERS-wide
+ * contributions: held[m] is where the encoded vector of roster *member number* m lives (only the chunks that we own are
+ * ever touched, so lazily-committed memory is fine). `flags` holds reduce_flags_bytes(n_chunks). */
 struct reduce_memory {
 	const uint8_t *own;
 	uint8_t *reduced;

@@ -3,9 +3,9 @@
  * A codec encodes *chunks* independently: chunk_elems values (the last chunk of a vector may be shorter). Within a
  * chunk the layout is the codec's own; its size depends only on the element count, so offsets are computed, never sent.
  * Encoding is deterministic and identical on every machine and backend: the encoded bytes are what is hashed and voted
- * on. Rounding is to nearest even throughout (the default floating-point environment). Where values are rounded at random
- * (encode_random) they go to one of the two neighbours that the codec has for them, so that the mean is the value; the
- * format is the same.
+ * on. Rounding is to nearest even throughout (the default floating-point environment). Where values are rounded at
+ * random (encode_random) they go to one of the two neighbours that the codec has for them, so that the mean is the
+ * value; the format is the same.
  *
  * "fp32"  n values, little-endian IEEE-754. NaN and infinities are refused both ways.
  *
@@ -21,7 +21,8 @@
  *         any value not 0, a scale with more bits or out of [2^-126, SCALE_MAX], a value of -128, or a block in which
  *         no value is +-127 are RV_E_CORRUPT. There is one encoding for each decodable vector.
  *
- * "int4"  B = ceil(n / 128) scales as int8's with 7 for 127, then ceil(n / 2) bytes of two values each, the first in the
+ * "int4"  B = ceil(n / 128) scales as int8's with 7 for 127, then ceil(n / 2) bytes of two values each, the first in
+ * the
  *         low half: bit 3 is the sign, bits 0-2 the magnitude m; an odd n leaves 0 in the last half. m is the nearest
  *         integer, ties to even, of |x| * (1 / scale). A decoded value is +-m * scale, exact. |x - Q(x)| <= A/14 * (1 +
  *         2^-12); Q(0) = 0, oddness and what is refused as for int8, also a negative zero. 4.25 bits per value.
@@ -30,7 +31,8 @@
  *         scale), from the halfway points 0.5, 1.5, 3, 6, 12, 24, 48 on the larger one. |x - Q(x)| <= max(|x|/3,
  *         A/128) * (1 + 2^-12). (4-bit outer gradients: Streaming DiLoCo, arXiv 2501.18512.)
  *
- * "int2"  int4's layout with 1 for 7 and two bits a value, four to a byte, the first lowest: bit 1 is the sign, bit 0 the
+ * "int2"  int4's layout with 1 for 7 and two bits a value, four to a byte, the first lowest: bit 1 is the sign, bit 0
+ * the
  *         magnitude, 1 where |x| * (1 / scale) > 1/2; the last byte is filled up with 0. |x - Q(x)| <= A/2 * (1 + 2^-16).
  *         2.25 bits per value.
  *
@@ -54,8 +56,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What values are rounded with, at random: element i of a chunk takes number `first` + i of the stream, so the same value
- * in the same place of the vector is always rounded the same way, however it is cut, and on every machine. */
+/* What values are rounded with, at random: element i of a chunk takes number `first` + i of the stream, so the same
+ * value in the same place of the vector is always rounded the same way, however it is cut, and on every machine. */
 struct codec_noise {
 	uint64_t seed, stream;
 	uint64_t first; /* place of the chunk's first value in the whole vector */

@@ -1,6 +1,6 @@
-/* codec_int2.c: two bits per value: minus the block's largest magnitude, 0, or it. Rounded at random this is TernGrad (Wen et
- * al., arXiv 1705.07878, equations 1 and 3, by blocks); rounded to nearest it wants error feedback. The format is in
- * codec.h. */
+/* codec_int2.c: two bits per value: minus the block's largest magnitude, 0, or it. Rounded at random this is TernGrad
+ * (Wen et al., arXiv 1705.07878, equations 1 and 3, by blocks); rounded to nearest it wants error feedback. The format
+ * is in codec.h. */
 #include "outer/codec_packed.h"
 
 static const struct packed_format int2_format = {

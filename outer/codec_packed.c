@@ -1,5 +1,5 @@
-/* codec_packed.c: what the codecs of two and four bits share: blocks, rounding, packing, and what decode refuses. Codes of a
- * block are one byte each on the way; a short last block is filled up with zeros. */
+/* codec_packed.c: what the codecs of two and four bits share: blocks, rounding, packing, and what decode refuses. Codes
+ * of a block are one byte each on the way; a short last block is filled up with zeros. */
 #include "outer/codec_packed.h"
 #include "outer/codec_kernels.h"
 #include "outer/elementwise.h"
@@ -63,9 +63,9 @@ RV_ELEMENTWISE_BODY nearest_codes_body(const struct packed_format *f, const floa
 RV_ELEMENTWISE(nearest_codes, (const struct packed_format *f, const float *x, float inverse, uint8_t *code),
 			   (f, x, inverse, code))
 
-/* A neighbour of |x[i]| / scale, the one above with the probability that makes the mean exact. What is as large as the block's
- * largest keeps the largest code: a block is refused without one. The quotient in double is exact where it is one of the
- * format's values. */
+/* A neighbour of |x[i]| / scale, the one above with the probability that makes the mean exact. What is as large as the
+ * block's largest keeps the largest code: a block is refused without one. The quotient in double is exact where it is
+ * one of the format's values. */
 RV_ELEMENTWISE_BODY random_codes_body(const struct packed_format *f, const float *x, float absmax, float scale,
 									  const float *uniform, uint8_t *code) {
 	const struct packing p = packing_of(f);

@@ -1,5 +1,5 @@
-/* codec_packed.h: codecs of two or four bits per value, sign and magnitude, one scale per block of 128. Private to outer/;
- * the layout is in codec.h. A format says what the magnitudes stand for. */
+/* codec_packed.h: codecs of two or four bits per value, sign and magnitude, one scale per block of 128. Private to
+ * outer/; the layout is in codec.h. A format says what the magnitudes stand for. */
 #ifndef RV_OUTER_CODEC_PACKED_H
 #define RV_OUTER_CODEC_PACKED_H
 

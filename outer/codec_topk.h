@@ -1,9 +1,10 @@
-/* codec_topk.h: codecs that keep the k largest magnitudes of every 4096 values (SparseLoCo, arXiv 2508.15706, section 3; its
- * chunks are 64 x 64 pieces of a matrix, ours 4096 values of the vector in a row). Private to outer/ and its tests.
+/* codec_topk.h: codecs that keep the k largest magnitudes of every 4096 values (SparseLoCo, arXiv 2508.15706, section
+ * 3; its chunks are 64 x 64 pieces of a matrix, ours 4096 values of the vector in a row). Private to outer/ and its
+ * tests.
  *
- * A chunk of n values is cut into groups of 4096, the last one shorter. Of a group of g values K = ceil(g k / 4096) may be
- * kept, so its size depends on g only. Kept are the K largest magnitudes that are not 0; of equal ones the first. m <= K is
- * how many are sent. A group, little-endian:
+ * A chunk of n values is cut into groups of 4096, the last one shorter. Of a group of g values K = ceil(g k / 4096) may
+ * be kept, so its size depends on g only. Kept are the K largest magnitudes that are not 0; of equal ones the first. m
+ * <= K is how many are sent. A group, little-endian:
  *
  *   TOPK_LEVELS   fp32 high, fp32 low, u16 m, indices, codes
  *                 a code is 2 bits, four to a byte, the first lowest: bit 0 says high, bit 1 minus
@@ -12,16 +13,16 @@
  *   indices (K)   12 bits each, two to 3 bytes, the first in the low 12 bits: ascending; then, and in values and codes too,
  *                 zeros to the end
  *
- * Levels. Magnitudes below 2^-126 count as 0. The mean magnitude of what is kept, in double, parts it in two; high and low
- * are the means of the parts, rounded to 17 bits as a scale is (codec_block.h); where that makes them equal, or the lower
- * part is empty, all is high and low is 0. A value less than half its level is not sent. So a sent value is never moved by
- * more than its magnitude, and (k <= 128) both have few enough bits that x - Q(x) is exact: nothing is lost where what is
- * left is kept for the next round. At random: low and high are the smallest and the largest kept magnitude, every value goes to one of
- * the two, and all are sent.
+ * Levels. Magnitudes below 2^-126 count as 0. The mean magnitude of what is kept, in double, parts it in two; high and
+ * low are the means of the parts, rounded to 17 bits as a scale is (codec_block.h); where that makes them equal, or the
+ * lower part is empty, all is high and low is 0. A value less than half its level is not sent. So a sent value is never
+ * moved by more than its magnitude, and (k <= 128) both have few enough bits that x - Q(x) is exact: nothing is lost
+ * where what is left is kept for the next round. At random: low and high are the smallest and the largest kept
+ * magnitude, every value goes to one of the two, and all are sent.
  *
- * Q(0) = 0; Q is odd and idempotent, its encodings canonical. decode refuses m > K, indices not ascending or beyond g, what
- * is not 0 behind them, levels that are no scales, or unordered, or of which one is not used, and values that are 0 or not
- * finite. */
+ * Q(0) = 0; Q is odd and idempotent, its encodings canonical. decode refuses m > K, indices not ascending or beyond g,
+ * what is not 0 behind them, levels that are no scales, or unordered, or of which one is not used, and values that are
+ * 0 or not finite. */
 #ifndef RV_OUTER_CODEC_TOPK_H
 #define RV_OUTER_CODEC_TOPK_H
 

@@ -21,7 +21,7 @@ enum rv_err contribution_init(struct contribution *c, const struct run_config *r
 		c->scratch = malloc(g->chunks.chunk_elems * sizeof *c->scratch);
 	if ((feedback && (!c->residual || !c->next)) || ((feedback || c->random) && !c->scratch)) {
 		contribution_release(c);
-		return rv_fail(et, RV_E_NOMEM, "no memory for the residual of %zu parameters", g->n);
+		return rv_fail(et, RV_E_NOMEM, "no memory for what a contribution of %zu parameters is made with", g->n);
 	}
 	return RV_OK;
 }

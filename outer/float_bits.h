@@ -9,8 +9,8 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "encodings are little-endian and copied as they lie");
 
-#define FLOAT_MAGNITUDE 0x7fffffffu /* all but the sign */
-#define FLOAT_INF_BITS  0x7f800000u /* magnitudes from here on are infinite or NaN */
+#define FLOAT_MAGNITUDE         0x7fffffffu /* all but the sign */
+#define FLOAT_INF_BITS          0x7f800000u /* magnitudes from here on are infinite or NaN */
 #define FLOAT_LEAST_NORMAL_BITS 0x00800000u
 
 static inline uint32_t float_bits(float x) {

@@ -28,7 +28,7 @@ struct chunking {
 };
 
 /* A chunk size that gives between 64 and 256 chunks where the vector is large enough, never more than 65,536 values,
- * and always a multiple of 256. */
+ * and always a multiple of 256. Part of what a run agrees on (chunk-elems = 0), as formats are: it can never change. */
 size_t chunking_default_elems(size_t n);
 struct chunking chunking_of(size_t n, size_t chunk_elems);     /* asserts chunk_elems % 256 == 0 */
 size_t chunking_len(const struct chunking *c, uint32_t chunk); /* elements of that chunk */

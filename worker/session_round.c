@@ -366,8 +366,9 @@ const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
 /* ---- actions --------------------------------------------------------------------------------------------------------
  */
 
-/* Steps ahead are never written (docs/decisions/0019), and what a contribution leaves to say is known from the replica that it was
- * made from (0020): a restart goes on from the replica as it was encoded, or as it was when a base was made. There are never more than these two with the storage thread: the vote waits for the first. */
+/* Steps ahead are never written (docs/decisions/0019), and what a contribution leaves to say is known from the replica
+ * that it was made from (0020): a restart goes on from the replica as it was encoded, or as it was when a base was
+ * made. There are never more than these two with the storage thread: the vote waits for the first. */
 static void encode(struct session *s, const struct round_action *a) {
 	trainer_encode(s->trainer, a->round, session_saves_encodings(&s->member.config));
 }
@@ -450,7 +451,8 @@ static void perform(struct session *s, int64_t now_us, const struct round_action
 	}
 }
 
-/* Who has finished and is still there, for its weights or for others, does nothing any more but to follow a rollback. */
+/* Who has finished and is still there, for its weights or for others, does nothing any more but to follow a rollback.
+ * */
 static bool may_act(const struct session *s) {
 	bool finished = s->state == SESSION_EXPORTING || s->state == SESSION_LINGERING;
 	bool going = s->state == SESSION_STOPPING && s->exported && !s->told_to_stop && s->next_epoch == 0;

@@ -1,6 +1,6 @@
-/* test_e2e_feedback.c: real workers whose contributions lose something and make up for it later: rounded at random, sparse,
- * with error feedback, means encoded otherwise: the bits of the lab, also when a worker is stopped and comes back, and on a
- * replay of what they recorded. */
+/* test_e2e_feedback.c: real workers whose contributions lose something and make up for it later: rounded at random,
+ * sparse, with error feedback, means encoded otherwise: the bits of the lab, also when a worker is stopped and comes
+ * back, and on a replay of what they recorded. */
 #include "e2e.h"
 
 #include <setjmp.h>
@@ -98,7 +98,8 @@ static void die_often(struct e2e *e, const char *const *deaths, size_t n) {
 	e2e_start_worker(e, 0, NULL, NULL);
 }
 
-/* Nobody has its contribution yet, or the replica that it was made from is on the disk: what it has said and what not is known. */
+/* Nobody has its contribution yet, or the replica that it was made from is on the disk: what it has said and what not
+ * is known. */
 static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
 	static const char *const deaths[] = {"log.begin@1",    "train.step@1",  "log.renamed@2", "train.step@2",
 										 "vote.before@2",  "vote.after@1",  "commit.seen@1", "commit.seen@2",
@@ -111,7 +112,8 @@ static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **stat
 	assert_the_labs_end(&e);
 }
 
-/* Here it may be that its contribution counts, and the replica never came to the disk: what it had not said is lost with it. */
+/* Here it may be that its contribution counts, and the replica never came to the disk: what it had not said is lost
+ * with it. */
 static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 	static const char *const deaths[] = {"train.step@6",   "train.step@7",   "replica.begin@1",
 										 "base.begin@1",   "base.renamed@1", "ready.after@2",

@@ -1,4 +1,5 @@
-/* Contributions that lose something: error feedback, random rounding, top-k and SparseLoCo, on replicas with AdamW on text. */
+/* Contributions that lose something: error feedback, random rounding, top-k and SparseLoCo, on replicas with AdamW on
+ * text. */
 #include "lab/averaging.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -107,7 +108,7 @@ static void test_sparseloco_refuses_what_it_is_not(void **state) {
 	assert_non_null(strstr(et.text, "--method diloco --error-feedback"));
 	codec("topk32", 0.5, "nearest");
 	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_OK);
-	strcpy(f.cfg.run.mean_codec, "int8"); /* what `rivulet config` writes for auto */
+	strcpy(f.cfg.run.mean_codec, "int8"); /* what `new-run` writes for auto */
 	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_OK);
 	strcpy(f.cfg.run.mean_codec, "int4");
 	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);

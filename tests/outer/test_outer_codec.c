@@ -68,7 +68,8 @@ static double encoding_error(const struct codec *c, double value, double most) {
 }
 
 /* Against the mean, in double, of the decoded contributions: only rounding and one encoding may differ. q6sigma has
- * statistics of the whole chunk, and of most values top-k keeps nothing: both may move a value by as much as the largest. */
+ * statistics of the whole chunk, and of most values top-k keeps nothing: both may move a value by as much as the
+ * largest. */
 static void check_mean(const struct codec *c, const uint32_t *weights, int n_in) {
 	double mean[N] = {0}, total = 0, largest = 0, most[(N + 255) / 256] = {0};
 	contribute(c, n_in, 100);
@@ -124,7 +125,8 @@ static void test_fp32_mean_is_this_loop(void **state) {
 }
 
 /* Equal contributions. Codes and levels: the mean is the contribution, byte for byte, for any number of them, because
- * rounding in the sum is far below what the scale keeps. Values as they are: exact for 1, 2 and 4; beyond, x+x+...+x rounds on the way. */
+ * rounding in the sum is far below what the scale keeps. Values as they are: exact for 1, 2 and 4; beyond, x+x+...+x
+ * rounds on the way. */
 static void test_mean_of_equals(void **state) {
 	(void)state;
 	uint32_t weights[MAX_EQUAL];

@@ -1,4 +1,5 @@
-/* int4, e3m0 and int2: the properties that codec.h promises, at awkward sizes and at the ends of fp32; and what decode refuses.
+/* int4, e3m0 and int2: the properties that codec.h promises, at awkward sizes and at the ends of fp32; and what decode
+ * refuses.
  */
 #include "outer/codec.h"
 #include "outer/float_bits.h"

@@ -1,5 +1,5 @@
-/* Codecs that keep the largest: the properties that codec_topk.h promises, at awkward sizes; which values are kept, against
- * a sort; and what decode refuses. */
+/* Codecs that keep the largest: the properties that codec_topk.h promises, at awkward sizes; which values are kept,
+ * against a sort; and what decode refuses. */
 #include "outer/codec_block.h"
 #include "outer/codec_topk.h"
 #include "tests/outer/vectors.h"

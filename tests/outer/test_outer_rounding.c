@@ -99,8 +99,8 @@ static double step_of(const struct codec *c, double value, double most) {
 	return c == &codec_e3m0 ? fmax(value, most / 64) : most;
 }
 
-/* The mean over many rounds against the value: within 5 standard errors (of a draw between two neighbours) everywhere, and
- * without a common shift. What the sparse codecs do not keep they cannot be right about. */
+/* The mean over many rounds against the value: within 5 standard errors (of a draw between two neighbours) everywhere,
+ * and without a common shift. What the sparse codecs do not keep they cannot be right about. */
 static void test_right_on_average(void **state) {
 	(void)state;
 	enum { ROUNDS = 400, LEN = 512 };
@@ -153,8 +153,8 @@ static void test_nearest_is_biased(void **state) {
 	assert_true(off_random < off_nearest / 10);
 }
 
-/* The key says all: the same again, another worker or round not, and a value is rounded as its place in the vector says,
- * whatever chunk it is in. */
+/* The key says all: the same again, another worker or round not, and a value is rounded as its place in the vector
+ * says, whatever chunk it is in. */
 static void test_key(void **state) {
 	(void)state;
 	const struct codec_noise noise = codec_noise_of(1, 2, 3),

@@ -60,7 +60,8 @@ static int parts_with_state(const struct replica *r) {
 	return r->inner->whole_matrices ? 1 : r->n_parts;
 }
 
-/* theta, then of each part its slices of m and v, on its device (`on`); then the residual, in the host's memory (NULL). */
+/* theta, then of each part its slices of m and v, on its device (`on`); then the residual, in the host's memory (NULL).
+ * */
 static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
 						struct backend *on[REPLICA_MAX_VECTORS]) {
 	_Static_assert(REPLICA_MAX_VECTORS >= 2 + 2 * COMM_MAX_MEMBERS, "theta, m and v of each part, residual");
