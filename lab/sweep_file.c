@@ -114,6 +114,7 @@ static enum rv_err parse_section(struct reader *r, int i, const struct sweep_opt
 	RV_TRY(same_place(&r->common, &r->section, et));
 	*o = *given;
 	sweep_options_fill(o, &r->section);
+	sweep_options_settle(o);
 	return RV_OK;
 }
 

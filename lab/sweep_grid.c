@@ -19,14 +19,17 @@ static const struct rv_option own_options[] = {
 	 "H, or several: another name of steps-per-round.", "Sweep"},
 	{"total-steps", RV_OPT_INT, FIELD(total_steps), 0, "0", 0, 1e9, NULL,
 	 "Inner steps of each worker in every cell, a multiple of each H: rounds follows. 0: rounds as given.", "Sweep"},
-	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "fixed-steps", 0, 0,
-	 "fixed-tokens|fixed-steps",
-	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch.",
+	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "auto", 0, 0,
+	 "auto|fixed-tokens|fixed-steps",
+	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch; "
+	 "auto: what FILE says, else fixed-steps.",
 	 "Sweep"},
-	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "runs/sweep", 0, 0, NULL,
-	 "Where the cells' directories and summary.csv go. Cells that are complete there are not run again.", "Sweep"},
-	{"jobs", RV_OPT_INT, FIELD(jobs), 0, "0", 0, 256, NULL,
-	 "Cells that run at a time; 0: as many as cores and memory allow.", "Sweep"},
+	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "", 0, 0, NULL,
+	 "Where the cells' directories and summary.csv go. Cells that are complete there are not run again. Empty: where "
+	 "FILE says, else runs/sweep.",
+	 "Sweep"},
+	{"jobs", RV_OPT_INT, FIELD(jobs), 0, "-1", -1, 256, NULL,
+	 "Cells that run at a time; 0: as many as cores and memory allow; -1: what FILE says, else 0.", "Sweep"},
 	{"print", RV_OPT_BOOL, FIELD(print), 0, "false", 0, 0, NULL,
 	 "Run nothing: print one command for each cell that is not complete, to be run anywhere; then sweep again to "
 	 "merge.",
@@ -85,13 +88,22 @@ void sweep_options_fill(struct sweep_options *o, const struct sweep_options *fil
 		memcpy(o->sync_every, file->sync_every, SWEEP_LIST_BYTES);
 	if (o->total_steps == 0)
 		o->total_steps = file->total_steps;
-	if (o->jobs == 0)
+	if (o->jobs < 0)
 		o->jobs = file->jobs;
-	if (strcmp(o->out, "runs/sweep") == 0)
+	if (!o->out[0])
 		memcpy(o->out, file->out, sizeof o->out);
-	if (strcmp(o->replicas_mode, "fixed-steps") == 0)
+	if (strcmp(o->replicas_mode, "auto") == 0)
 		memcpy(o->replicas_mode, file->replicas_mode, sizeof o->replicas_mode);
 	memcpy(o->section, file->section, sizeof o->section);
+}
+
+void sweep_options_settle(struct sweep_options *o) {
+	if (o->jobs < 0)
+		o->jobs = 0;
+	if (!o->out[0])
+		snprintf(o->out, sizeof o->out, "runs/sweep");
+	if (strcmp(o->replicas_mode, "auto") == 0)
+		snprintf(o->replicas_mode, sizeof o->replicas_mode, "fixed-steps");
 }
 
 /* ---- the grid -------------------------------------------------------------------------------------------------------

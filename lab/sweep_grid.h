@@ -41,6 +41,9 @@ void sweep_options_table(struct rv_option *table, int cap);
 /* What `file` gives and `o` does not, and its section. */
 void sweep_options_fill(struct sweep_options *o, const struct sweep_options *file);
 
+/* What neither gives becomes what it then is. */
+void sweep_options_settle(struct sweep_options *o);
+
 struct sweep_axis {
 	int option; /* of train's table */
 	int n;

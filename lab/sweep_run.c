@@ -141,7 +141,8 @@ enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
 	return e;
 }
 
-/* sweep.json: every option of the cell, how tokens are counted, and which options are the sweep's axes (config.json is the model's). */
+/* sweep.json: every option of the cell, how tokens are counted, and which options are the sweep's axes (config.json is the
+ * model's). */
 static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext *et) {
 	const struct sweep_cell *c = &s->cells[i];
 	char path[PATH_BYTES];

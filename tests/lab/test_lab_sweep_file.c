@@ -105,12 +105,32 @@ static void test_the_command_line_wins(void **state) {
 	(void)state;
 	set("seed", "5");
 	set("lr", "0.01");
-	open_all("rounds = 2\nsync-every = 3\nseed = 1,2\nlr = 0.5\n[a]\nlr = 0.25\nworkers = 1\n[b]\nseed = 3\n");
+	set("replicas-mode", "fixed-steps");
+	set("jobs", "0");
+	open_all("out = elsewhere\njobs = 3\nreplicas-mode = fixed-tokens\n"
+			 "rounds = 2\nsync-every = 3\nseed = 1,2\nlr = 0.5\n[a]\nlr = 0.25\nworkers = 1\n[b]\nseed = 3\n");
 	assert_int_equal(sweep.n_cells, 2);
+	assert_int_equal(sweep.opts->jobs, 0);
+	assert_string_not_equal(sweep.opts->out, "elsewhere");
 	for (int i = 0; i < 2; i++) {
+		assert_int_equal(sweep.rows[i].batch, 8);
 		assert_int_equal(sweep.rows[i].seed, 5);
 		assert_true(sweep.cells[i].opts.run.lr == 0.01);
 	}
+}
+
+static void test_what_neither_gives(void **state) {
+	(void)state;
+	given.out[0] = '\0';
+	assert_int_equal(read("rounds = 2\nreplicas-mode = fixed-tokens\nworkers = 2\n", NULL), RV_OK);
+	assert_string_equal(file.parts[0].out, "runs/sweep");
+	assert_string_equal(file.parts[0].replicas_mode, "fixed-tokens");
+	assert_int_equal(file.parts[0].jobs, 0);
+	sweep_file_release(&file);
+	assert_int_equal(read("out = there\njobs = 3\n", NULL), RV_OK);
+	assert_string_equal(file.parts[0].out, "there");
+	assert_string_equal(file.parts[0].replicas_mode, "fixed-steps");
+	assert_int_equal(file.parts[0].jobs, 3);
 }
 
 static void test_what_is_refused(void **state) {
@@ -133,6 +153,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_sections_are_products_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_shared_cell_is_there_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_command_line_wins, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_neither_gives, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_refused, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
