@@ -92,6 +92,35 @@ static void test_refusals(void **state) {
 	set("data", "");
 }
 
+/* What a method or a machine of one process cannot do says so, with what helps. */
+static void test_policies(void **state) {
+	(void)state;
+	set("dylu", "yes");
+	refused(RV_E_INVALID, "give --speeds");
+	set("speeds", "1:0.5");
+	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
+	struct lab_config c = train_options_resolve(&o);
+	assert_true(c.dylu && c.speeds[0] == 1 && c.speeds[1] == 0.5 && c.speeds[3] == 0.5 && c.step_ms == 100);
+	set("method", "easgd");
+	set("mix", "0.9");
+	refused(RV_E_INVALID, "speeds is of --method diloco");
+	set("speeds", "");
+	set("dylu", "no");
+	set("merge", "rda");
+	refused(RV_E_INVALID, "merge rda is of --method diloco");
+	set("method", "fedavg");
+	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
+	assert_int_equal(train_options_resolve(&o).merge, LAB_MERGE_RDA);
+	set("round-ms", "10s");
+	refused(RV_E_INVALID, "give --speeds and --step-ms");
+	set("round-ms", "0");
+	set("replicas-mode", "fixed-tokens");
+	set("workers", "3");
+	refused(RV_E_RANGE, "not a multiple of workers = 3");
+	set("workers", "4");
+	assert_int_equal(train_options_resolve(&o).run.batch, 2); /* of 8 */
+}
+
 static void test_data_is_required(void **state) {
 	(void)state;
 	struct rv_errtext et = {0};
@@ -106,7 +135,7 @@ static void test_data_is_required(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_defaults_are_valid), TEST(test_run_hash),         TEST(test_ddp_uses_all_cores),
-		TEST(test_refusals),           TEST(test_data_is_required),
+		TEST(test_refusals),           TEST(test_data_is_required), TEST(test_policies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
