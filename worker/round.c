@@ -27,7 +27,7 @@ struct round_core *round_core_init(void *memory, const struct round_config *cfg,
 	c->chain = *chain;
 	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
 	/* For all we know: our former process may have delivered these steps, or those of rounds before. */
-	c->contributed = steps_done > 0 || (cfg->has_progress && !RV_BUG("double-count-fragment"));
+	c->contributed = steps_done > 0 || (cfg->had_former && !RV_BUG("double-count-fragment"));
 	c->sent_us = now_us;
 	return c;
 }
@@ -125,9 +125,11 @@ enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct
 		return RV_OK;
 	}
 	RV_TRY(check_document(c, d, et));
+	if (!c->has_doc)
+		c->former_until = d->round;
 	c->doc = *d;
 	c->has_doc = true;
-	if (d->phase == RUN_REDUCE && d->round == c->round && document_find(d, c->cfg.member) < 0)
+	if (round_leaves_us_out(c))
 		c->contributed = false;
 	return check_own_state(c, et);
 }

@@ -49,9 +49,10 @@ struct round_config {
 	/* Round r exchanges fragment r mod n_fragments (0: 1), which has so many chunks in this worker's vector: a REDUCE
 	 * document of another size is refused (0: not checked). */
 	uint32_t n_fragments, n_chunks[NET_MAX_FRAGMENTS];
-	/* The platform starts with the replica that a former process left in this very round: what is in theta_local of rounds
-	 * before (fragments, mixing), and the steps of this one, which are done again, that process may have given to peers. */
-	bool has_progress;
+	/* There may have been a process of this member before: up to the round of the first document that this one sees it may have
+	 * contributed to any, with steps that are done again, or are in theta_local (fragments, mixing). Until a roster of such a
+	 * round without us is seen, it counts as having done so. */
+	bool had_former;
 	enum late_policy late;
 	bool theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
 							   * the   platform knows what it must be */

@@ -63,6 +63,7 @@ struct round_core {
 	bool time_up;                 /* these steps are all, whatever H is */
 	uint64_t ahead, ahead_tokens; /* steps of the next round, trained since this one's H were done */
 	bool encoded;                 /* the platform holds the encoded outer gradient of `round` */
+	uint64_t former_until;        /* round of the first document: a former process contributed to none that is later */
 	bool contributed;             /* peers may have it, and no roster has left us out since */
 	bool diverged;                /* our state is not the run's: only a base can help */
 	int apply_failures;           /* of this round */
@@ -131,6 +132,8 @@ uint64_t round_needs_from(const struct round_core *c);
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out);
 /* Forgets the outstanding fetch; true with CANCEL_FETCH in *out when there was one. */
 bool round_fetch_cancel(struct round_core *c, struct round_action *out);
+/* The document is the roster of our round, and we are not in it. */
+bool round_leaves_us_out(const struct round_core *c);
 /* Adopts the state at `round`: a new round begins, with what is set of steps_done and tokens. */
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain);
 

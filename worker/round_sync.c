@@ -39,10 +39,15 @@ bool round_is_behind(const struct round_core *c) {
 	return needs_base(c) || c->round < c->doc.round;
 }
 
+bool round_leaves_us_out(const struct round_core *c) {
+	return c->doc.phase == RUN_REDUCE && c->doc.round == c->round && document_find(&c->doc, c->cfg.member) < 0;
+}
+
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
 	c->round = round;
 	c->chain = *chain;
-	c->encoded = c->contributed = c->time_up = false;
+	c->encoded = c->time_up = false;
+	c->contributed = c->cfg.had_former && round <= c->former_until && !round_leaves_us_out(c);
 	c->apply_failures = 0;
 	c->reduce.persist_attempt = 0;
 	c->reduce.persist_failed = false;

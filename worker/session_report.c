@@ -255,7 +255,7 @@ void session_write_round(struct session *s, uint64_t round) {
 	int64_t snapshot_us = p.snapshot_us - s->sums.snapshot_then;
 	s->sums.snapshot_then = p.snapshot_us;
 	s->sums.tokens += tokens_of_round(s, participants);
-	if (s->participated)
+	if (s->participated && s->sums.attempts > 0) /* not a former process */
 		s->sums.formula_bytes += formula_bytes(s, round, participants);
 	struct metrics_round r = {.round = round + 1,
 							  .step = (round + 1) * h,

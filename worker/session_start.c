@@ -169,8 +169,7 @@ static void put_sizes(const struct global_config *g, struct round_config *cfg) {
 		cfg->n_chunks[fragment] = global_round_chunks(g, fragment).n_chunks;
 }
 
-static enum rv_err open_round(struct session *s, const struct statestore_found *found, bool exact,
-							  struct rv_errtext *et) {
+static enum rv_err open_round(struct session *s, const struct statestore_found *found, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	const struct global_state *g = trainer_global(s->trainer);
 	struct round_config cfg = {
@@ -178,7 +177,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.epoch = s->member.epoch,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.overlap_steps = (uint64_t)run->overlap_steps,
-		.has_progress = exact,
+		.had_former = true, /* where it is the first, there is little to lose */
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = run_config_heartbeat_us(run),
@@ -256,7 +255,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	if (e == RV_OK) {
 		tell_recovered(s, &found);
 		struct trainer_resumed resumed = trainer_resume(s->trainer, &found, on_replica_damage, s);
-		e = open_round(s, &found, resumed.exact, et);
+		e = open_round(s, &found, et);
 		session_trace_open(s);
 		if (e == RV_OK)
 			session_trace_start(s, &found, resumed);

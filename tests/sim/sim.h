@@ -45,6 +45,7 @@ enum {
 	SIM_NOBODY = -1,
 	SIM_MAX_ROUNDS = 64,
 	SIM_MAX_STEPS = 256, /* in one contribution */
+	SIM_MAX_H = 8,       /* steps of a round */
 	SIM_MAX_FRAGMENTS = 4,
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
@@ -313,7 +314,7 @@ struct sim_link { /* one end */
 
 /* Steps that a fragment of the parameters contains and no commit has counted yet. */
 struct sim_progress {
-	uint32_t ids[SIM_MAX_STEPS]; /* unique in the life of the host, whatever crashes */
+	uint32_t ids[SIM_MAX_STEPS]; /* round and step: the same again when it is done again */
 	int n;
 };
 
@@ -338,9 +339,8 @@ struct sim_fetch {
 struct sim_worker {
 	/* the machine */
 	struct sim_disk disk;
-	uint32_t steps_ever; /* ids given out */
-	double speed;        /* of training */
-	bool dark;           /* power cut: nothing answers */
+	double speed; /* of training */
+	bool dark;    /* power cut: nothing answers */
 	/* Bits flipped. Its theta or v is not the run's; since the state of which round; and the rounds (as bits) of which
 	 * this process has told its core such a full hash. */
 	bool flipped;
@@ -365,7 +365,6 @@ struct sim_worker {
 	struct global_state global;
 	float *local; /* theta_local */
 	struct sim_progress progress[SIM_MAX_FRAGMENTS];
-	bool has_progress; /* its replica was found on the disk, of the round that this process started in */
 	uint64_t steps_done, tokens;
 	uint64_t ahead, ahead_tokens; /* of the next round */
 	uint64_t snapshot_round;      /* whose state is being written as a base; 0: none, or it was replaced since */

@@ -140,7 +140,6 @@ void trainer_note_full_hash(const struct sim *s, struct sim_worker *w) {
 
 static void load_replica(struct sim *s, struct sim_worker *w) {
 	local_from_theta(s, w);
-	w->has_progress = false;
 	const struct sim_file *f = disk_find(&w->disk, FILE_REPLICA, 0);
 	struct replica_head head;
 	if (f == NULL)
@@ -150,7 +149,6 @@ static void load_replica(struct sim *s, struct sim_worker *w) {
 		return;
 	w->steps_done = head.steps_done;
 	w->tokens = head.tokens;
-	w->has_progress = true;
 	memcpy(w->progress, head.progress, sizeof w->progress);
 	memcpy(w->local, f->data + sizeof head, vector_bytes(s));
 }
@@ -217,9 +215,8 @@ static void inner_step(struct sim *s, int host) {
 	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++) {
 		struct sim_progress *p = &w->progress[fragment];
 		RV_ASSERT(p->n < SIM_MAX_STEPS);
-		p->ids[p->n++] = w->steps_ever;
+		p->ids[p->n++] = (uint32_t)(w->training * SIM_MAX_H + *done); /* the same when it is done again */
 	}
-	w->steps_ever++;
 	*done += 1;
 	*(ahead ? &w->ahead_tokens : &w->tokens) += TOKENS_PER_STEP;
 }

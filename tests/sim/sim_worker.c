@@ -171,7 +171,7 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 							   .steps_per_round = s->opt.steps_per_round,
 							   .overlap_steps = s->opt.overlap_steps,
 							   .n_fragments = s->opt.fragments,
-							   .has_progress = w->has_progress,
+							   .had_former = true,
 							   .min_workers = s->opt.min_workers,
 							   .late = s->opt.late,
 							   .logs_per_base = state_logs_per_base(&s->global_config),
