@@ -159,15 +159,15 @@ static bool want_part(struct round_core *c) {
 /* The one whose fetch is under way, as long as the document leads on from it. */
 static bool still_wanted(const struct round_core *c) {
 	struct rv_hash chain;
-	return c->base.wanted && !c->older_is_gone && c->base.round < c->doc.base_round &&
-		   round_chain_at(&c->doc, c->base.round, &chain) && rv_hash_equal(&chain, &c->base.chain);
+	return c->base.wanted && c->base.round < c->doc.base_round && round_chain_at(&c->doc, c->base.round, &chain) &&
+		   rv_hash_equal(&chain, &c->base.chain);
 }
 
 static void choose_base(struct round_core *c) {
 	const struct document *d = &c->doc;
 	if (still_wanted(c))
 		return;
-	bool left_behind = c->base.wanted && !c->older_is_gone && c->base.round < d->base_round;
+	bool left_behind = c->base.wanted && c->base.round < d->base_round;
 	bool too_slow = c->by_log && !c->diverged && !c->older_is_gone;
 	c->starves |= left_behind || too_slow;
 	c->by_log = false;
@@ -196,6 +196,7 @@ void round_on_lacking(struct round_core *c, int64_t now_us) {
 	(void)now_us;
 	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.base_round;
 	c->older_is_gone |= before;
+	c->base.wanted &= !before;
 }
 
 bool round_starves(const struct round_core *c) {

@@ -148,6 +148,16 @@ static void log_entries_that_nobody_has_any_more_need_the_base(void **state) {
 	round_on_lacking(f->c, f->now);
 	expect_action(f, ROUND_CANCEL_FETCH, 0);
 	expect_action(f, ROUND_FETCH_BASE, 12);
+	show(f, 15, 14, 6); /* and that is fetched to its end */
+	expect_nothing(f);
+	expect_needs(f, 12);
+	round_on_lacking(f->c, f->now); /* it is gone, too */
+	expect_action(f, ROUND_FETCH_BASE, 14);
+	assert_false(round_starves(f->c));
+	show(f, 17, 16, 6);
+	expect_nothing(f);
+	fetched(f, ROUND_FETCH_BASE, 14);
+	fetch_and_apply(f, 14);
 }
 
 /* Up to a base's worth of entries; who has begun with them, twice that. */
