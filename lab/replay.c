@@ -177,6 +177,19 @@ static void forget_residual(const struct replay *p, const struct player *w) {
 	contribution_forget(contribution_of(p, w), &p->run->global.cfg);
 }
 
+/* What an earlier process encoded the new one knows only where it encodes it again: from the very state. */
+static enum rv_err encode_again(struct replay *p, struct player *w, const struct trace_event *e,
+								struct rv_errtext *et) {
+	struct contribution *c = contribution_of(p, w);
+	struct global_state then = p->run->global; /* a view */
+	then.theta = (float *)(uintptr_t)theta_of(p, e->round);
+	then.round = e->round;
+	c->has_next = false;
+	if (!c->residual || !e->exact || !then.theta || e->to != (uint64_t)p->run->cfg.run.steps_per_round)
+		return RV_OK;
+	return contribution_encode(c, &then, e->round, replica_theta(w->replica), p->run->encoded[w - p->players], et);
+}
+
 static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	const struct snapshot *saved = e->saved ? saved_replica(w, e) : NULL;
 	if (e->saved && !saved)
@@ -186,9 +199,7 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	w->steps_done = e->exact ? e->to : 0;
 	w->ahead = 0;
 	w->behind = saved && saved->behind;
-	/* What an earlier process encoded the new one knows only if it can encode it again. */
-	if (e->to != (uint64_t)p->run->cfg.run.steps_per_round)
-		contribution_of(p, w)->has_next = false;
+	RV_TRY(encode_again(p, w, e, et));
 	if (!e->exact) {
 		take_theta(p, w, e->round);
 		forget_residual(p, w);

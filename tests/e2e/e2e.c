@@ -485,6 +485,30 @@ void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65
 	}
 }
 
+void e2e_assert_labs_end(struct e2e *e, int workers, char chain[65], char state[65]) {
+	char lab_chain[65], lab_state[65];
+	int set[E2E_MAX_WORKERS];
+	for (int i = 0; i < workers; i++)
+		set[i] = i;
+	e2e_assert_same_end(e, set, workers, chain, state);
+	e2e_lab_end(e, workers, lab_chain, lab_state);
+	assert_string_equal(chain, lab_chain);
+	assert_string_equal(state, lab_state);
+}
+
+void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		char env[96];
+		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", failpoints[i]);
+		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
+		if (i == 0)
+			e2e_start_worker(e, 1, NULL, NULL);
+		if (e2e_wait_exit(&e->workers[0]) != 128 + SIGKILL)
+			fail_msg("not killed at %s", failpoints[i]);
+	}
+	e2e_start_worker(e, 0, NULL, NULL);
+}
+
 void e2e_replay(struct e2e *e, int n, const char *log, int status) {
 	char dirs[E2E_MAX_WORKERS][E2E_PATH];
 	const char *argv[E2E_MAX_WORKERS + 5] = {"rivulet", "replay", "--data", e->data};

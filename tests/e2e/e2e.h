@@ -79,6 +79,11 @@ double e2e_time(const json_t *event); /* seconds */
 
 /* The same run in one process, with one thread per replica: chain and full hash of its end. */
 void e2e_lab_end(struct e2e *e, int workers, char chain[65], char state[65]);
+/* Workers 0 to workers - 1 ended with status 0 at the very state of the lab's run: chain and full hash, copied. */
+void e2e_assert_labs_end(struct e2e *e, int workers, char chain[65], char state[65]);
+/* Worker 0 is started and killed at each of these failpoints ("name@count", counted from the start of each of its processes),
+ * then started for good; worker 1 is started behind its first start. */
+void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n);
 /* All workers of the set ended with status 0 at the same state: chain and full hash. Copies the full hash. */
 void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]);
 /* The first n workers have ended: `rivulet replay` of their traces ends with this status. Its log is `log`.log. */

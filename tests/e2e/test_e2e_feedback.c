@@ -29,11 +29,9 @@ static int teardown(void **state) {
 }
 
 static void assert_the_labs_end(struct e2e *e) {
-	char chain[65], full[65], lab_chain[65], lab_full[65];
-	e2e_assert_same_end(e, (const int[]){0, 1}, WORKERS, chain, full);
-	e2e_lab_end(e, WORKERS, lab_chain, lab_full);
-	assert_string_equal(chain, lab_chain);
-	assert_string_equal(full, lab_full);
+	char chain[65], full[65];
+	e2e_assert_labs_end(e, WORKERS, chain, full);
+	e2e_assert_replayed(e, WORKERS, chain, full);
 }
 
 static void check_a_run(void **state, const char *config) {
@@ -84,20 +82,6 @@ static void stopped_with_steps_ahead_it_ends_in_the_labs_bits(void **state) {
 	stop_and_start(state, RUN SPARSE "rounds = 36\noverlap-steps = 3\n");
 }
 
-/* Worker 0 is killed at each of them, counted from the start of each of its processes. */
-static void die_often(struct e2e *e, const char *const *deaths, size_t n) {
-	for (size_t i = 0; i < n; i++) {
-		char env[96];
-		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", deaths[i]);
-		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
-		if (i == 0)
-			e2e_start_worker(e, 1, NULL, NULL);
-		if (e2e_wait_exit(&e->workers[0]) != 128 + SIGKILL)
-			fail_msg("not killed at %s", deaths[i]);
-	}
-	e2e_start_worker(e, 0, NULL, NULL);
-}
-
 /* Nobody has its contribution yet, or the replica that it was made from is on the disk: what it has said and what not
  * is known. */
 static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
@@ -108,7 +92,7 @@ static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **stat
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, RUN TWO_BITS "rounds = 30\n", WORKERS);
-	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
+	e2e_die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
 	assert_the_labs_end(&e);
 }
 
@@ -122,7 +106,7 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, RUN SPARSE "rounds = 40\n", WORKERS);
-	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
+	e2e_die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }
 

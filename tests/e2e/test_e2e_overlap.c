@@ -28,11 +28,8 @@ static int teardown(void **state) {
 }
 
 static void assert_the_labs_end(struct e2e *e) {
-	char chain[65], full[65], lab_chain[65], lab_full[65];
-	e2e_assert_same_end(e, (const int[]){0, 1}, WORKERS, chain, full);
-	e2e_lab_end(e, WORKERS, lab_chain, lab_full);
-	assert_string_equal(chain, lab_chain);
-	assert_string_equal(full, lab_full);
+	char chain[65], full[65];
+	e2e_assert_labs_end(e, WORKERS, chain, full);
 	e2e_assert_replayed(e, WORKERS, chain, full);
 }
 
@@ -67,20 +64,6 @@ static void fragments_a_whole_round_ahead_with_error_feedback_end_in_the_labs_bi
 	check_a_run(state, RUN "rounds = 7\noverlap-steps = 5\nfragments = 2\ncodec = int4\nerror-feedback = 0.9\n");
 }
 
-/* Worker 0 is killed at each of them, counted from the start of each of its processes: it goes on where the one before was. */
-static void die_often(struct e2e *e, const char *const *deaths, size_t n) {
-	for (size_t i = 0; i < n; i++) {
-		char env[96];
-		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", deaths[i]);
-		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
-		if (i == 0)
-			e2e_start_worker(e, 1, NULL, NULL);
-		if (e2e_wait_exit(&e->workers[0]) != 128 + SIGKILL)
-			fail_msg("not killed at %s", deaths[i]);
-	}
-	e2e_start_worker(e, 0, NULL, NULL);
-}
-
 /* Nobody has its contribution yet, or its replica is on the disk: nothing is lost but time. */
 static void check_deaths(void **state, const char *config) {
 	static const char *const deaths[] = {"log.begin@1",    "train.step@1",  "log.renamed@2", "train.step@2",
@@ -90,7 +73,7 @@ static void check_deaths(void **state, const char *config) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, config, WORKERS);
-	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
+	e2e_die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
 	assert_the_labs_end(&e);
 }
 
@@ -111,7 +94,7 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, RUN STREAMING "rounds = 40\noverlap-steps = 2\n", WORKERS);
-	die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
+	e2e_die_often(&e, deaths, sizeof deaths / sizeof deaths[0]);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }
 
