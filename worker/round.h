@@ -15,11 +15,12 @@
  * made. Local inner progress is kept or discarded by policy. A worker never contributes to a round whose
  * state it does not hold.
  *
- * With overlap_steps (Streaming DiLoCo, arXiv 2501.18512, section 3.2) a worker that has encoded round r goes on with that many
- * inner steps of round r + 1 while r is reduced and voted on, and stops there when it is not committed yet. The outer step of
- * a round that it took part in is applied exactly there, whoever was fast, so the same bits come out everywhere and in the lab;
- * only when the run has gone on without this worker it does not wait for those steps. Between the commit and the outer step it
- * reports TRAINING of round r + 1: the committed bytes are on its disk, and nobody has to bring it anything.
+ * With overlap_steps (Streaming DiLoCo, arXiv 2501.18512, section 3.2) a worker that has encoded round r goes on with
+ * that many inner steps of round r + 1 while r is reduced and voted on, and stops there when it is not committed yet.
+ * The outer step of a round that it took part in is applied exactly there, whoever was fast, so the same bits come out
+ * everywhere and in the lab; only when the run has gone on without this worker it does not wait for those steps.
+ * Between the commit and the outer step it reports TRAINING of round r + 1: the committed bytes are on its disk, and
+ * nobody has to bring it anything.
  *
  * A bit that flips in theta or v changes no digest (the reduced bytes are right), so it is looked for: every base_every
  * rounds, and after the last one, each worker reports the full hash of its state (round_on_full_hash). The coordinator
@@ -105,10 +106,9 @@ struct round_action {
 	struct rv_hash expect; /* FETCH_BASE: full hash; FETCH_LOG, APPLY: digest */
 	struct rv_hash chain;  /* FETCH_BASE: state_hash(round) */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
-	bool
-		participated; /* APPLY: our gradient is in the mean, whatever `late` says: theta_local becomes theta in what the
-							* round exchanged, but for what the run mixes (worker/train/adopt.h); steps ahead are the next
-							* round's */
+	/* APPLY: our gradient is in the mean, whatever `late` says: theta_local becomes theta in what the round exchanged,
+	 * but for what the run mixes (worker/train/adopt.h); steps ahead are the next round's. */
+	bool participated;
 };
 
 struct round_core; /* opaque: round_core_size() bytes, the caller's memory */
@@ -151,7 +151,8 @@ void round_on_storage(struct round_core *c, int64_t now_us, bool ok);
 /* !ok: the bytes were not what their digest says, or could not be decoded: fetched again, then from a base. */
 void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
 /* A fetch ends with this, or when it is cancelled or superseded: who is asked, and for how long, is the platform's
- * matter; its own disk is the first (what a former process left there may be what the document names). FETCH_BASE ok: installed. !ok: it was no use; asked for again after a pause. */
+ * matter; its own disk is the first (what a former process left there may be what the document names). FETCH_BASE ok:
+ * installed. !ok: it was no use; asked for again after a pause. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
 /* Nobody who can be asked has the file that is being fetched. As long as that is so, at any time: where it is of before the
  * document's base, this worker goes on from that base. */

@@ -89,8 +89,9 @@ enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index 
 struct statestore_found {
 	bool lacks_state; /* THETA0_IS_LACKED, and no base that can be used: *g is nothing, nothing else was looked for */
 	struct checkpoint_start start; /* what *g was made from, and the entries [start.round, g->round) */
-	bool has_log; /* a log entry of the round that *g now is at: a vote, perhaps not committed; or that of
-									* the outer step that the replica waits for (attempt 0: committed) */
+	/* A log entry of the round that *g now is at: a vote, perhaps not committed; or that of the outer step that the
+	 * replica waits for (attempt 0: committed). */
+	bool has_log;
 	struct state_log_info log;
 	struct blob *reduced; /* has_log: its reduced bytes, one reference */
 	/* The full hash of the latest such state on the way to *g; full_round 0: there was none. */

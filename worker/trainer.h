@@ -67,8 +67,8 @@ struct trainer_progress {
 struct trainer_owner {
 	void *ctx;
 	void (*wake)(void *ctx); /* from the trainer thread */
-	/* What the contribution to `round` now is; of the round after the shared state's, the steps ahead. RV_E_RANGE (the loss is not finite, again and again) or another fault:
-	 * training cannot go on. */
+	/* What the contribution to `round` now is; of the round after the shared state's, the steps ahead. RV_E_RANGE (the
+	 * loss is not finite, again and again) or another fault: training cannot go on. */
 	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
 					   const char *text);
 	/* snapshot: of the replica, where it was asked for and encoding went well; else NULL. */

@@ -34,11 +34,7 @@ static int teardown(void **state) {
 }
 
 static void assert_ends_as_in_the_lab(struct e2e *e, char chain[65], char full[65]) {
-	char lab_chain[65], lab_full[65];
-	e2e_assert_same_end(e, everybody, WORKERS, chain, full);
-	e2e_lab_end(e, WORKERS, lab_chain, lab_full);
-	assert_string_equal(chain, lab_chain);
-	assert_string_equal(full, lab_full);
+	e2e_assert_labs_end(e, WORKERS, chain, full);
 }
 
 static void verify_files(struct e2e *e) {
