@@ -317,6 +317,11 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
 		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
 					   CHUNK_MULTIPLE);
+	if (c->fragments > c->n_layer + 1)
+		return rv_fail(et, RV_E_RANGE,
+					   "fragments = %" PRId64 ": at most n-layer + 1 = %" PRId64
+					   ": layers are dealt to all fragments but the last, which is what is no layer",
+					   c->fragments, c->n_layer + 1);
 	if (c->overlap_steps > c->steps_per_round)
 		return rv_fail(et, RV_E_RANGE,
 					   "overlap-steps = %" PRId64 " is more than steps-per-round = %" PRId64

@@ -134,6 +134,7 @@ static void test_what_spans_fields(void **state) {
 		{"batch = 8192\ncontext = 8192\n", "lower batch"},
 		{"batch = 4096\ncontext = 256\nn-embd = 16384\n", "lower batch"},
 		{"chunk-elems = 1000\n", "multiple of 256"},
+		{"n-layer = 2\nfragments = 4\n", "at most n-layer + 1 = 3"},
 		{"rope-scaling = llama3\nrope-low-freq = 4\nrope-high-freq = 1\n", "rope-low-freq"},
 		{"n-head = 4\nn-kv-head = 3\n", "not a multiple of n-kv-head"},
 		{"batch = 4096\ncontext = 256\nn-inner = 65536\n", "lower batch"},

@@ -79,11 +79,9 @@ static void test_without_files_nothing_changes(void **state) {
 /* What a family cannot be is refused before a run is made of it. */
 static void test_what_a_family_cannot_be(void **state) {
 	(void)state;
-	static const char *const bad[] = {"n-kv-head = 2\n",
-									  "tied = no\n",
-									  "model = llama\nn-embd = 12\nn-head = 4\n",
+	static const char *const bad[] = {"n-kv-head = 2\n", "tied = no\n", "model = llama\nn-embd = 12\nn-head = 4\n",
 									  "norm-eps = 1e-3\n",
-									  "n-layer = 2\nfragments = 4\n",
+
 									  "n-layer = 3\nn-embd = 8\nn-head = 1\nfragments = 2\nchunk-elems = 65536\n"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct run_config c;
