@@ -15,8 +15,8 @@ struct mark {
 
 /* What people were told of a member's disk. */
 struct storage_told {
-	uint8_t set; /* report.storage */
-	int64_t at_us;
+	uint8_t set;      /* report.storage: all that it said since it was told that all is well */
+	int64_t clear_us; /* its reports say that all is well since then; 0: they do not */
 };
 
 /* One line for people. */

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { AGAIN_US = 10 * RV_US_PER_S }; /* a member whose disk comes and goes must not fill the log */
+/* A disk that is nearly full takes this and refuses that: it is over when it has taken everything for so long. */
+enum { STEADY_US = 30 * RV_US_PER_S };
 
 void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]) {
 	static const struct {
@@ -35,14 +36,25 @@ static void tell(struct service *s, const struct core_member_view *v) {
 				 set & REPORT_STORAGE_ROUNDS ? ": it is in no round until it can" : "; it trains on");
 }
 
+static void watch(struct service *s, const struct core_member_view *v, struct storage_told *told, int64_t now_us) {
+	uint8_t set = v->last.storage;
+	if (set != 0) {
+		bool more = (set & ~told->set & REPORT_STORAGE_KINDS) != 0;
+		told->set |= set;
+		told->clear_us = 0;
+		if (more)
+			tell(s, v);
+	} else if (told->set != 0 && told->clear_us == 0) {
+		told->clear_us = now_us;
+	} else if (told->set != 0 && now_us - told->clear_us >= STEADY_US) {
+		*told = (struct storage_told){.set = 0};
+		tell(s, v);
+	}
+}
+
 void service_watch_storage(struct service *s, int64_t now_us) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	int n = core_members(s->core, views);
-	for (int i = 0; i < n; i++) {
-		struct storage_told *told = &s->storage[i];
-		if (views[i].last.storage == told->set || (told->at_us != 0 && now_us - told->at_us < AGAIN_US))
-			continue;
-		*told = (struct storage_told){.set = views[i].last.storage, .at_us = now_us};
-		tell(s, &views[i]);
-	}
+	for (int i = 0; i < n; i++)
+		watch(s, &views[i], &s->storage[i], now_us);
 }

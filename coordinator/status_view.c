@@ -137,7 +137,9 @@ static void print_storage(const json_t *m, FILE *out) {
 
 static void print_member(const json_t *m, FILE *out) {
 	char name[64], speed[24], sent[24], up[24], down[24], share[16] = "-", compute[24], reduce[24];
+	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it is there, and only cannot */
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
+	phase = strcmp(phase, "leaving") == 0 && votes ? "left" : phase;
 	name_of(m, name);
 	if (number(m, "n_chunks") > 0)
 		(void)snprintf(share, sizeof share, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));

@@ -388,10 +388,17 @@ static void test_a_disk_that_takes_nothing(void **state) {
 	assert_true(was_told(b, "cannot store results of rounds, checkpoints (its disk is full): it is in no round"));
 	assert_true(was_told(b, "member 0 is not waited for until its disk takes results again"));
 	assert_false(was_told(b, "good-bye"));
-	b->now_us += 5000000; /* too soon to be told, but shown */
-	b->storage = 0;
-	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
-	assert_true(stores_everything(b));
+	uint8_t failing = b->storage;
+	for (int flips = 0; flips < 3; flips++) { /* nearly full: shown as it is, told once */
+		b->now_us += 5000000;
+		b->storage = flips % 2 ? failing : 0;
+		assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+		assert_int_equal(stores_everything(b), flips % 2 == 0);
+	}
+	for (int i = 0; i < 5; i++) {
+		b->now_us += 5000000;
+		assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	}
 	assert_false(was_told(b, "stores everything again"));
 	b->now_us += 5000000;
 	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
