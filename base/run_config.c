@@ -307,13 +307,28 @@ static enum rv_err check_auto(const char *name, double value, struct rv_errtext 
 				   value);
 }
 
-static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
-	RV_TRY(check_auto("outer-lr", c->outer_lr, et));
-	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
-	if (strcmp(c->rounding, "stochastic") == 0 && strcmp(c->codec, "q6sigma") == 0)
+/* Error feedback needs a codec whose error is smaller than what it encodes (arXiv 1901.09847: a delta-approximate
+ * compressor); two bits rounded at random are further off than that, and the residual grows from round to round. */
+static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext *et) {
+	if (strcmp(c->rounding, "stochastic") != 0)
+		return RV_OK;
+	if (strcmp(c->codec, "q6sigma") == 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "rounding = stochastic: codec q6sigma rounds to the nearest of its entries only; "
 					   "rounding = nearest, or another codec");
+	if (strcmp(c->codec, "int2") == 0 && c->error_feedback > 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "codec = int2 with rounding = stochastic and error-feedback = %g: two bits rounded at random "
+					   "are off by more than they "
+					   "say, and what is kept back would grow every round; rounding = nearest, or error-feedback = 0",
+					   c->error_feedback);
+	return RV_OK;
+}
+
+static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
+	RV_TRY(check_auto("outer-lr", c->outer_lr, et));
+	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
+	RV_TRY(check_rounding(c, et));
 	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
 		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
 					   CHUNK_MULTIPLE);

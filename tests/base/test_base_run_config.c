@@ -58,6 +58,11 @@ static void test_outer_defaults_follow_the_optimizer(void **state) {
 	strcpy(c.rounding, "stochastic");
 	assert_int_equal(run_config_validate(&c, &et), RV_E_INVALID);
 	assert_non_null(strstr(et.text, "q6sigma"));
+	strcpy(c.codec, "int2");
+	assert_int_equal(run_config_validate(&c, &et), RV_OK);
+	c.error_feedback = 0.9;
+	assert_int_equal(run_config_validate(&c, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "rounding = nearest, or error-feedback = 0"));
 }
 
 /* The text of a run says what will happen, whatever later versions take for suitable. */

@@ -18,7 +18,7 @@ enum { WORKERS = 2 };
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
 	"steps-per-round = 4\nbase-every = 3\ngrace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
-#define TWO_BITS    "codec = int2\nerror-feedback = 0.9\nrounding = stochastic\nouter = adam\n"
+#define TWO_BITS    "codec = int2\nerror-feedback = 0.9\nouter = adam\n"
 #define SPARSE      "codec = topk64\nerror-feedback = 0.95\nouter = sgd\n"
 #define SPARSE_MEAN "codec = topk32\nmean-codec = topk128\nerror-feedback = 0.95\nouter = sgd\n"
 
