@@ -61,7 +61,8 @@ struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_M
 		.details =
 			"Any option of `rivulet train` may have several values, separated by commas: --sync-every 1,8,32 "
 			"--workers 2,4\n"
-			"--seed 1,2,3 --total-steps 960 trains 18 runs, each in OUT/ID/ (sweep.json, metrics.jsonl, train.log, weights), "
+			"--seed 1,2,3 --total-steps 960 trains 18 runs, each in OUT/ID/ (sweep.json, metrics.jsonl, train.log, "
+			"weights), "
 			"where ID is a hash\n"
 			"of what decides the result. OUT/summary.csv has a row for each. The same command goes on where it "
 			"was stopped,\n"

@@ -21,8 +21,9 @@
 #define WORKER "rivulet-worker-failpoint"
 enum { WORKERS = 4, LOST = 3, SITES = WORKERS + 1, DELAY_MS = 5, SKIPPED = 77, CONTROL_SOCKETS = 3 };
 
+/* Rounds take longer than it takes to fetch one: who comes back gets level while the others train. */
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							  "min-workers = 3\nsteps-per-round = 3\nrounds = 4000\nbase-every = 4\n"
+							  "min-workers = 3\nsteps-per-round = 200\nrounds = 4000\nbase-every = 4\n"
 							  "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
 static const int everybody[] = {0, 1, 2, 3};
 
