@@ -13,7 +13,7 @@ enum { RECORD_NAME_BYTES = 64, RECORD_MAX_ROUNDS = 1000000, RECORD_MAX_FILE_BYTE
 struct record_round {
 	uint64_t round, tokens, participants;
 	double train_loss, bytes_sent, formula_bytes;
-	double compute_s, reduce_s, idle_s; /* reduce_s: exchanging, while no inner step went on */
+	double compute_s, reduce_s, idle_s;                         /* reduce_s: exchanging, while no inner step went on */
 	double delta_norm, delta_cosine, codec_error, codec_cosine; /* NaN: not known */
 	double modelled_s;                                          /* 0: no model of the workers' speeds */
 };

@@ -782,10 +782,8 @@ static void each_round_has_the_size_of_its_fragment(void **state) {
 
 /* Starts again at the beginning of a round that commits meanwhile: was our former gradient in it? */
 static bool participated_after_a_restart(struct fixture *f, bool had_former, bool left_out) {
-	const struct round_config cfg = {.member = FIXTURE_SELF,
-									 .steps_per_round = FIXTURE_H,
-									 .had_former = had_former,
-									 .heartbeat_us = HEARTBEAT_US};
+	const struct round_config cfg = {
+		.member = FIXTURE_SELF, .steps_per_round = FIXTURE_H, .had_former = had_former, .heartbeat_us = HEARTBEAT_US};
 	struct rv_hash chain = chain_at(3);
 	f->c = round_core_init(f->c, &cfg, 78, 3, &chain, 0, f->now);
 	if (left_out)

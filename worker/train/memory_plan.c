@@ -126,7 +126,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->copies = state + vectors(in, saved * q->replicas);
 	} else {
 		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g));
-		int replicas = q->run->overlap_steps > 0 || q->run->error_feedback > 0 ? 2 : 1; /* of a base, and of the next encoding */
+		int replicas =
+			q->run->overlap_steps > 0 || q->run->error_feedback > 0 ? 2 : 1; /* of a base, and of the next encoding */
 		p->copies = state + vectors(in, saved * replicas);
 		if (strcmp(q->run->late, "keep") == 0)
 			p->copies += vectors(in, 1);
