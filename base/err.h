@@ -23,6 +23,7 @@ enum rv_err {
 	RV_E_BUSY,        /* taken by somebody else: port, lock, directory */
 	RV_E_UNSUPPORTED, /* valid, but this build or machine cannot do it */
 	RV_E_CANCELLED,   /* the user or the caller asked to stop */
+	RV_E_DIVERGED,    /* training: numbers are no longer finite */
 	RV_E_COUNT
 };
 

@@ -24,6 +24,7 @@ struct rv_events_config {
 	const char *log_path; /* NULL or a file that also gets every event as JSON, whatever `out` shows */
 };
 
+/* RV_E_NOMEM; a log file that cannot be opened: RV_E_IO and kin, which name it. */
 enum rv_err rv_events_new(const struct rv_events_config *cfg, struct rv_events **out, struct rv_errtext *et);
 void rv_events_free(struct rv_events *ev); /* flushes; NULL is fine */
 

@@ -1,8 +1,8 @@
 /* failpoint.h: named places where a test makes a real program die, freeze or fail.
  *
- *     RV_FAILPOINT("persist.done");                         nothing, or what the environment asked for there
- *     RV_TRY(RV_FAILPOINT_FAULT("encode.after", et));       the same, or a fault of the operating system
- *     e = RV_FAILPOINT_FILE(path, "before-fsync", et);      that of point "log.before-fsync" where path is DIR/log-7.rvl
+ *     RV_FAILPOINT("persist.done");                      nothing, or what the environment asked for there
+ *     RV_TRY(RV_FAILPOINT_FAULT("encode.after", et));    the same, or a fault of the operating system
+ *     e = RV_FAILPOINT_FILE(path, "before-fsync", et);   that of point "log.before-fsync" where path is DIR/log-7.rvl
  *
  * Without RV_FAILPOINTS (every program that is installed) these are nothing, and no name of a point is in the binary; a
  * test looks. With it the environment says what happens where:

@@ -16,8 +16,8 @@ enum rv_err rv_file_read(const char *path, size_t max_bytes, uint8_t **out, size
  * the old bytes or the new ones, never a mixture. RV_E_FULL, RV_E_IO; the temporary file is removed on failure. */
 enum rv_err rv_file_write_atomic(const char *path, const void *data, size_t n, mode_t mode, struct rv_errtext *et);
 
-/* The same in pieces: begin, write (any number), then commit or abandon (exactly one; commit abandons by itself when it
- * fails). */
+/* The same in pieces, with the same faults: begin, write (any number), then commit or abandon (exactly one; commit
+ * abandons by itself when it fails). */
 struct rv_file_writer {
 	int fd;
 	char path[512], tmp[544];
@@ -33,7 +33,8 @@ void rv_file_writer_abandon(struct rv_file_writer *w);
 /* Makes renames and removals in the directory of `path` durable. RV_E_IO. */
 enum rv_err rv_file_sync_parent(const char *path, struct rv_errtext *et);
 
-/* mkdir -p; existing directories are fine. */
+/* mkdir -p; existing directories are fine. RV_E_INVALID ("" is no name), RV_E_RANGE (longer than a path may be),
+ * RV_E_FULL, RV_E_IO. */
 enum rv_err rv_dir_make(const char *path, mode_t mode, struct rv_errtext *et);
 
 /* Takes an exclusive advisory lock on DIR/lock for the life of the process (or until rv_dir_unlock); RV_E_BUSY names

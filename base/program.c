@@ -128,6 +128,10 @@ static int print_effective(const struct rv_program *p, const struct rv_command *
 	return RV_EXIT_OK;
 }
 
+static int status_of(enum rv_err e) {
+	return e == RV_E_CANCELLED ? RV_EXIT_CANCELLED : e == RV_E_DIVERGED ? RV_EXIT_DIVERGED : RV_EXIT_FAULT;
+}
+
 /* argv[0] is the program's or the command's name. */
 static int run_command(const struct rv_program *p, const struct rv_command *c, int argc, char **argv) {
 	struct rv_errtext et = {0};
@@ -149,7 +153,7 @@ static int run_command(const struct rv_program *p, const struct rv_command *c, i
 	} else {
 		e = c->run(opts, &args, &et);
 		if (e != RV_OK)
-			status = refuse(p, &et, e == RV_E_CANCELLED ? RV_EXIT_CANCELLED : RV_EXIT_FAULT);
+			status = refuse(p, &et, status_of(e));
 	}
 	free(opts);
 	return status;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/model_shape.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ enum {
 #define TIME_OPT(name, f, fallback, lo, hi, group, help)                                                               \
 	{ name, RV_OPT_DURATION_MS, FIELD(f), 0, fallback, lo, hi, NULL, help, group }
 /* The choices are made from the lines that the registries of model.c, outer/optimizer.c and outer/codec.c are made from
- * (a test holds them together): a coordinator, which links none of these, must refuse a run that no worker could train. */
+ * (a test holds them together): a coordinator, which links none of these, must refuse a run that no worker could
+ * train. */
 #define NAME_OPT(name, f, fallback, choices, group, help)                                                              \
 	{ name, RV_OPT_ENUM, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, choices, help, group }
 
@@ -154,6 +156,16 @@ const struct rv_option run_config_options[] = {
 		"overlap-steps", overlap_steps, "0", 0, 1000000, "Outer loop",
 		"Inner steps that go on while a round's exchange is under way; its outer step is adopted after them. At most "
 		"steps-per-round."),
+	{"updates", RV_OPT_ENUM, FIELD(updates), sizeof(((struct run_config *)0)->updates), "waited", 0, 0,
+	 "waited|delayed|eager",
+	 "When a round's outer step is made. waited: when its exchange is done, or overlap-steps later. delayed, eager: "
+	 "one whole round later, so that the exchange has all inner steps of the next round to hide behind; with eager a "
+	 "worker goes on from the shared weights with its own share of the step under way, with delayed from the shared "
+	 "weights alone.",
+	 "Outer loop"},
+	REAL_OPT("eager-share", eager_share, "0", 0, 1, "Outer loop",
+			 "updates = eager: how much of its own outer gradient a worker goes ahead by: 1 / the number of workers "
+			 "that the run is made for, as 0.25 for four."),
 	REAL_OPT(
 		"mix", mix, "0", 0, 1, "Outer loop",
 		"What a replica keeps of its own parameters when it adopts a round's; 0: nothing, it takes the shared ones."),
@@ -186,8 +198,7 @@ const struct rv_option run_config_options[] = {
 			 "A member that reports nothing for so long is taken for dead."),
 	TIME_OPT("peer-timeout-ms", peer_timeout_ms, "4000", 100, 3600000, "Round",
 			 "A peer that makes no progress for so long during an all-reduce is suspected; a member that reports "
-			 "nothing for so "
-			 "long is not waited for."),
+			 "nothing for so long is not waited for."),
 	{"weight-by-tokens", RV_OPT_BOOL, FIELD(weight_by_tokens), 0, "false", 0, 0, NULL,
 	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
 	{"shards", RV_OPT_ENUM, FIELD(shards), sizeof(((struct run_config *)0)->shards), "bandwidth", 0, 0,
@@ -240,6 +251,14 @@ void run_config_defaults(struct run_config *c) {
 	rv_options_defaults(run_config_options, c);
 }
 
+bool run_config_is_late(const struct run_config *c) {
+	return strcmp(c->updates, "waited") != 0;
+}
+
+int64_t run_config_overlap(const struct run_config *c) {
+	return run_config_is_late(c) ? c->steps_per_round : c->overlap_steps;
+}
+
 int64_t run_config_heartbeat_us(const struct run_config *c) {
 	int64_t us = c->liveness_ms * RV_US_PER_MS / 5, most_us = 2 * RV_US_PER_S;
 	return us < most_us ? us : most_us;
@@ -269,7 +288,7 @@ static enum rv_err check_model(const struct run_config *c, struct rv_errtext *et
 	if (strcmp(c->rope_scaling, "llama3") == 0 && !(c->rope_high_freq > c->rope_low_freq))
 		return rv_fail(et, RV_E_RANGE, "rope-high-freq = %g must be larger than rope-low-freq = %g", c->rope_high_freq,
 					   c->rope_low_freq);
-	return RV_OK;
+	return model_extent_of(c, NULL, et);
 }
 
 void run_config_take_model(struct run_config *c, const struct run_config *from) {
@@ -307,8 +326,11 @@ static enum rv_err check_auto(const char *name, double value, struct rv_errtext 
 				   value);
 }
 
-/* Error feedback needs a codec whose error is smaller than what it encodes (arXiv 1901.09847: a delta-approximate
- * compressor); two bits rounded at random are further off than that, and the residual grows from round to round. */
+/* What two bits rounded at random leave behind is noise, of 0.5 to 1.15 of the power of what they encode. Of a round's
+ * noise error feedback puts beta into the next contribution, and a replica that keeps `mix` of its own parameters still
+ * differs by up to so much from what the noise has made of the shared ones, for some 1 / (1 - mix) rounds. Together
+ * that may be more than there was: it grows until the weights are not usable. With two workers or more it does not
+ * where the two add up to 1 at most and mix is no more than half (runs of 500 rounds); other codecs leave far less. */
 static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext *et) {
 	if (strcmp(c->rounding, "stochastic") != 0)
 		return RV_OK;
@@ -316,19 +338,68 @@ static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext 
 		return rv_fail(et, RV_E_INVALID,
 					   "rounding = stochastic: codec q6sigma rounds to the nearest of its entries only; "
 					   "rounding = nearest, or another codec");
-	if (strcmp(c->codec, "int2") == 0 && c->error_feedback > 0)
-		return rv_fail(et, RV_E_INVALID,
-					   "codec = int2 with rounding = stochastic and error-feedback = %g: two bits rounded at random "
-					   "are off by more than they "
-					   "say, and what is kept back would grow every round; rounding = nearest, or error-feedback = 0",
-					   c->error_feedback);
+	if (strcmp(c->codec, "int2") == 0 && c->error_feedback > 0 && (c->error_feedback + c->mix > 1 || c->mix > 0.5))
+		return rv_fail(
+			et, RV_E_INVALID,
+			"codec = int2 with rounding = stochastic, error-feedback = %g and mix = %g: the noise of two bits "
+			"rounded at random would grow every round; the two may add up to 1 at most, and mix be 0.5: lower "
+			"them, or rounding = nearest",
+			c->error_feedback, c->mix);
 	return RV_OK;
+}
+
+/* The private chain of outer/eager.h is that of an optimizer which is linear in outer gradients, and the same in every
+ * round. */
+static bool can_be_eager(const char *outer) {
+	return strcmp(outer, "nesterov") == 0 || strcmp(outer, "sgd") == 0 || strcmp(outer, "average") == 0;
+}
+
+static enum rv_err check_eager(const struct run_config *c, struct rv_errtext *et) {
+	if (!can_be_eager(c->outer))
+		return rv_fail(et, RV_E_INVALID,
+					   "updates = eager with outer = %s: its step is not linear in the outer gradients, so a worker "
+					   "cannot make its own share of it; outer = nesterov, sgd or average, or updates = delayed",
+					   c->outer);
+	if (c->eager_share <= 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "updates = eager: eager-share says how much of its own outer gradient a worker goes ahead by: "
+					   "give 1 / the number of workers that the run is made for, as eager-share = 0.25 for four");
+	return RV_OK;
+}
+
+enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errtext *et) {
+	if (!run_config_is_late(c))
+		return RV_OK;
+	if (c->overlap_steps > 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "updates = %s and overlap-steps = %" PRId64
+					   ": all steps of a round overlap the exchange of the one before; leave overlap-steps at 0",
+					   c->updates, c->overlap_steps);
+	if (c->fragments > 1 || c->mix > 0)
+		return rv_fail(
+			et, RV_E_UNSUPPORTED,
+			"updates = %s with %s: rounds exchange all parameters, and replicas take the shared ones; leave it "
+			"out, or stream with overlap-steps (updates = waited)",
+			c->updates, c->fragments > 1 ? "fragments" : "mix");
+	if (c->round_ms > 0)
+		return rv_fail(
+			et, RV_E_UNSUPPORTED,
+			"updates = %s with round-ms: steps that overlap an exchange are counted, not timed; leave out one "
+			"of them",
+			c->updates);
+	if (strcmp(c->late, "discard") == 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "updates = %s with late = discard: who joins is ready later than the others by what an exchange "
+					   "takes, in every round, and might be left out of all of them; late = keep",
+					   c->updates);
+	return strcmp(c->updates, "eager") == 0 ? check_eager(c, et) : RV_OK;
 }
 
 static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
 	RV_TRY(check_auto("outer-lr", c->outer_lr, et));
 	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
 	RV_TRY(check_rounding(c, et));
+	RV_TRY(run_config_check_updates(c, et));
 	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
 		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
 					   CHUNK_MULTIPLE);
@@ -337,6 +408,12 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 					   "fragments = %" PRId64 ": at most n-layer + 1 = %" PRId64
 					   ": layers are dealt to all fragments but the last, which is what is no layer",
 					   c->fragments, c->n_layer + 1);
+	if (c->fragments > c->rounds)
+		return rv_fail(et, RV_E_RANGE,
+					   "fragments = %" PRId64 " with rounds = %" PRId64
+					   ": a round exchanges one fragment, in turn, so %" PRId64
+					   " of them never would be; at least as many rounds as fragments, or fewer fragments",
+					   c->fragments, c->rounds, c->fragments - c->rounds);
 	if (c->overlap_steps > c->steps_per_round)
 		return rv_fail(et, RV_E_RANGE,
 					   "overlap-steps = %" PRId64 " is more than steps-per-round = %" PRId64

@@ -43,6 +43,8 @@ struct run_config {
 	char outer[32], codec[32];
 	int64_t fragments;               /* P: a round exchanges one of them, in turn */
 	int64_t overlap_steps;           /* inner steps that go on while it is exchanged */
+	char updates[16];                /* waited|delayed|eager: when outer steps are made */
+	double eager_share;              /* of its own outer gradient that a worker goes ahead by */
 	double mix;                      /* what a replica keeps of itself when it adopts a round */
 	char mean_codec[32];             /* of the mean of what `codec` encoded; auto: what suits that */
 	char rounding[16];               /* nearest|stochastic: of contributions */
@@ -74,13 +76,23 @@ const char *run_config_mean_codec(const struct run_config *c);
  * whatever another version of the program takes for suitable. */
 void run_config_resolve(struct run_config *c);
 
+/* Outer steps come one whole round late (updates = delayed, eager). */
+bool run_config_is_late(const struct run_config *c);
+/* Inner steps of the next round that come before a round's outer step: overlap_steps, or all of them. */
+int64_t run_config_overlap(const struct run_config *c);
+/* What of the configuration does not go with its `updates`: RV_E_INVALID, RV_E_UNSUPPORTED; the text says what to do.
+ * Part of run_config_validate(). */
+enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errtext *et);
+
 void run_config_defaults(struct run_config *c);
 /* How often a worker reports at least: a fifth of liveness-ms, 2 s at most. */
 int64_t run_config_heartbeat_us(const struct run_config *c);
-/* Parses and then validates what spans several fields (n_embd % n_head, vocab, ...). */
+/* Parses and then validates. RV_E_INVALID, RV_E_RANGE name `source`, and the line or the fields; *c is then
+ * unchanged. */
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et);
 /* The model's fields of `from`, all but init_hash, replace those of c. */
 void run_config_take_model(struct run_config *c, const struct run_config *from);
+/* What spans several fields (n_embd % n_head, rounding and codec, ...). RV_E_INVALID, RV_E_RANGE. */
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et);
 
 #endif

@@ -11,10 +11,11 @@
 
 #include "base/err.h"
 
-/* Blocks them, ignores SIGPIPE. *out_fd is non-blocking and close-on-exec; rv_signals_close() it. */
+/* Blocks them, ignores SIGPIPE. *out_fd is non-blocking and close-on-exec; rv_signals_close() it. RV_E_IO and kin:
+ * no descriptor is left. */
 enum rv_err rv_signals_open(int *out_fd, struct rv_errtext *et);
-/* The next pending signal's number, or 0 when there is none. Never blocks. SIGTERM when it cannot be read: a program that
- * can no longer be told to stop stops. */
+/* The next pending signal's number, or 0 when there is none. Never blocks. SIGTERM when it cannot be read: a program
+ * that can no longer be told to stop stops. */
 int rv_signals_take(int fd);
 /* Closes the descriptor and unblocks the signals: from here on they kill. */
 void rv_signals_close(int fd);

@@ -4,10 +4,12 @@
  *     bench_control echo HOST:PORT                                  answers what comes, as the coordinator would
  *     bench_control SELF MEMBERS START_US IDLE_S FULL_S CAPS ECHO HOST...     HOST i is member i's; port 7440
  *
- * CAPS: UP or UP:DOWN, bytes per second of the line, 0: none.
+ * CAPS: UP or UP:DOWN, bytes per second of the line, 0: none. RIVULET_CONGESTION in the environment: a TCP congestion
+ * control other than the mesh's own choice.
  *
  * Every 200 ms a PING is due to each peer, and a request of 300 bytes to the echo. A PING carries when it was due (all
- * clocks are one machine's), so its time includes waiting here, in the kernel, and on the line. One JSON line at the end.
+ * clocks are one machine's), so its time includes waiting here, in the kernel, and on the line. One JSON line at the
+ * end; what came in counts from a second after bulk began: what the kernel of a sender took is not carried yet.
  */
 #include "base/clock.h"
 #include "net/peers.h"
@@ -27,6 +29,8 @@ enum {
 	CHUNK_BYTES = 33280,
 	DUE_US = 200 * 1000,
 	MAX_TIMES = 1 << 15,
+	MAX_PAIR_TIMES = 1 << 12,
+	WARM_US = 1000 * 1000,
 	REQUEST_BYTES = 300,
 	AFTER_US = 10 * 1000 * 1000 /* what is still on its way may come */
 };
@@ -34,6 +38,13 @@ enum {
 struct times {
 	double ms[MAX_TIMES];
 	int n;
+};
+
+/* Of one peer, while the line is full. */
+struct pair {
+	double ping_ms[MAX_PAIR_TIMES];
+	int n;
+	uint64_t before, rx_bytes;
 };
 
 struct bench {
@@ -48,7 +59,7 @@ struct bench {
 	int64_t echo_due_us;
 	uint8_t reply[REQUEST_BYTES];
 	size_t reply_bytes;
-	uint64_t full_tx_bytes;
+	struct pair pairs[NET_MAX_MEMBERS];
 	uint8_t chunk[CHUNK_BYTES];
 };
 
@@ -96,11 +107,15 @@ static bool next_message(void *ctx, uint32_t member, struct peers_message *out) 
 static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et) {
 	struct bench *b = ctx;
-	(void)member;
+	struct pair *pair = &b->pairs[member];
 	(void)body;
 	(void)et;
-	if (h->type == FRAME_PING)
-		note(&b->ping[is_full(b, (int64_t)h->round)], b->now_us - (int64_t)h->round);
+	if (h->type != FRAME_PING)
+		return RV_OK;
+	int64_t due_us = (int64_t)h->round;
+	note(&b->ping[is_full(b, due_us)], b->now_us - due_us);
+	if (is_full(b, due_us) && pair->n < MAX_PAIR_TIMES)
+		pair->ping_ms[pair->n++] = (double)(b->now_us - due_us) / 1e3;
 	return RV_OK;
 }
 
@@ -136,6 +151,7 @@ static void open_mesh(struct bench *b, const char *caps, char **hosts) {
 							   .self_member = (uint32_t)b->self,
 							   .listen = listen,
 							   .max_up = max_up,
+							   .congestion = getenv("RIVULET_CONGESTION"),
 							   .max_down = *down == ':' ? strtoll(down + 1, NULL, 10) : 0,
 							   .owner = {.ctx = b,
 										 .next_message = next_message,
@@ -236,9 +252,18 @@ static int serve_echo(const char *where) {
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
+static void count_bytes(struct bench *b) {
+	for (int i = 0; i < b->n; i++) {
+		uint64_t got = peers_traffic_of(b->peers, (uint32_t)i).rx_bytes;
+		if (b->now_us < b->full_us + WARM_US)
+			b->pairs[i].before = got;
+		else if (b->now_us < b->end_us)
+			b->pairs[i].rx_bytes = got - b->pairs[i].before;
+	}
+}
+
 static void run(struct bench *b) {
 	struct pollfd fds[PEERS_MAX_FDS + 1];
-	uint64_t before = 0;
 	for (b->now_us = rv_clock_monotonic_us(); b->now_us < b->end_us + AFTER_US;) {
 		int n = peers_pollfds(b->peers, fds, PEERS_MAX_FDS);
 		fds[n] = (struct pollfd){.fd = b->echo_fd, .events = POLLIN};
@@ -248,11 +273,7 @@ static void run(struct bench *b) {
 		peers_handle(b->peers, b->now_us, fds, n);
 		take_replies(b);
 		ask_echo(b);
-		uint64_t sent = peers_total(b->peers).tx_bytes;
-		if (b->now_us < b->full_us)
-			before = sent;
-		else if (b->now_us < b->end_us)
-			b->full_tx_bytes = sent - before;
+		count_bytes(b);
 	}
 }
 
@@ -266,6 +287,19 @@ static void print_times(const char *name, struct times *t) {
 	double p50 = t->n ? t->ms[t->n / 2] : -1, p99 = t->n ? t->ms[t->n * 99 / 100] : -1;
 	printf(",\"%s\":{\"n\":%d,\"p50_ms\":%.1f,\"p99_ms\":%.1f,\"max_ms\":%.1f}", name, t->n, p50, p99,
 		   t->n ? t->ms[t->n - 1] : -1.0);
+}
+
+static void print_pairs(const struct bench *b) {
+	double seconds = (double)(b->end_us - b->full_us - WARM_US) / 1e6;
+	printf(",\"from\":[");
+	for (int i = 0; i < b->n; i++) {
+		const struct pair *pair = &b->pairs[i];
+		printf("%s{\"mbit\":%.4f,\"ping_ms\":[", i > 0 ? "," : "", (double)pair->rx_bytes * 8e-6 / seconds);
+		for (int k = 0; k < pair->n; k++)
+			printf("%s%.1f", k > 0 ? "," : "", pair->ping_ms[k]);
+		printf("]}");
+	}
+	putchar(']');
 }
 
 int main(int argc, char **argv) {
@@ -284,11 +318,12 @@ int main(int argc, char **argv) {
 	open_echo(&b, argv[7]);
 	open_mesh(&b, argv[6], argv + 8);
 	run(&b);
-	printf("{\"member\":%d,\"full_mbit\":%.3f", b.self, (double)b.full_tx_bytes * 8 / (double)(b.end_us - b.full_us));
+	printf("{\"member\":%d", b.self);
 	print_times("ping_idle", &b.ping[0]);
 	print_times("ping_full", &b.ping[1]);
 	print_times("echo_idle", &b.echo[0]);
 	print_times("echo_full", &b.echo[1]);
+	print_pairs(&b);
 	puts("}");
 	peers_free(b.peers);
 	return 0;

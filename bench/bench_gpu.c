@@ -1,7 +1,8 @@
 /* bench_gpu.c: our training step on any device, of any GPT-2 shape: a contestant of the GPU's report (bench/gpu.py).
  *
- * --phases 0: answers the protocol of step_peer.h. --phases N: measures N steps operation by operation, each until it is
- * done, and prints a JSON line per phase; the sum is above the step's time, in which operations follow without waiting.
+ * --phases 0: answers the protocol of step_peer.h. --phases N: measures N steps operation by operation, each until it
+ * is done, and prints a JSON line per phase; the sum is above the step's time, in which operations follow without
+ * waiting.
  */
 #include "base/err.h"
 #include "base/program.h"

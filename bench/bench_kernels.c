@@ -1,7 +1,8 @@
-/* bench_kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product] [--bf16] [--only PART_OF_NAME]`:
- * every kernel of the `cpu` backend against the limit that binds it: multiply-adds of the dtype in registers, oneDNN's
- * product alone (fp32), or memory bandwidth, measured here and now in alternation with it. One JSON line per case, then
- * a table. The shapes are those of one training step of 6 layers x 384 channels, 8 sequences of 256 bytes. */
+/* bench_kernels.c: `bench_kernels [--threads N] [--rounds N] [--isa NAME] [--own-product] [--bf16] [--only
+ * PART_OF_NAME]`: every kernel of the `cpu` backend against the limit that binds it: multiply-adds of the dtype in
+ * registers, oneDNN's product alone (fp32), or memory bandwidth, measured here and now in alternation with it. One JSON
+ * line per case, then a table. The shapes are those of one training step of 6 layers x 384 channels, 8 sequences of 256
+ * bytes. */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "bench/bench_report.h"

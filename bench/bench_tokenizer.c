@@ -1,5 +1,5 @@
-/* bench_tokenizer.c: how fast text becomes tokens, on one thread: bench_tokenizer TOKENIZER TEXT [PEER]. The text whole,
- * and a run of letters without a space, where merging is all there is. Medians.
+/* bench_tokenizer.c: how fast text becomes tokens, on one thread: bench_tokenizer TOKENIZER TEXT [PEER]. The text
+ * whole, and a run of letters without a space, where merging is all there is. Medians.
  *
  * PEER is a command that encodes the text given as its last argument and prints MB/s and the number of tokens, which
  * must be ours: "node bench/tokenizer_peer.cjs gpt2". */

@@ -46,7 +46,8 @@ struct phase_sum {
 	double seconds, work;
 };
 
-/* A backend whose operations are those of `inner` (borrowed), each measured until it is done. NULL: no memory. Close it with backend_close; `inner` stays open. */
+/* A backend whose operations are those of `inner` (borrowed), each measured until it is done. NULL: no memory. Close it
+ * with backend_close; `inner` stays open. */
 struct backend *phase_backend_new(struct backend *inner);
 /* (N_PHASES) since the last reset. Borrowed. */
 const struct phase_sum *phase_backend_sums(const struct backend *be);

@@ -33,6 +33,10 @@ static enum rv_err read_record(void *ctx, const struct core_record *rec, struct 
 	struct reading *r = ctx;
 	r->info->last_id = rec->id;
 	r->info->facts += rec->type != CORE_SEQ;
+	if (rec->type == CORE_ROLLBACK) {
+		r->info->epoch = rec->epoch;
+		r->info->round = rec->round;
+	}
 	r->info->doc_seq = rec->doc_seq > r->info->doc_seq ? rec->doc_seq : r->info->doc_seq;
 	if (rec->type == CORE_COMMIT)
 		r->info->round = rec->round + 1;
@@ -176,7 +180,14 @@ static enum rv_err compare(const struct run_dir *d, const struct backup_info *is
 						   bool force, struct rv_errtext *et) {
 	if (memcmp(is->run_id, was->run_id, sizeof is->run_id) != 0)
 		return rv_fail(et, RV_E_INVALID, "%s holds another run than the backup: name another --dir", d->dir);
-	if (is->facts <= was->facts || force)
+	if (force)
+		return RV_OK;
+	if (is->epoch > was->epoch) /* which may have had more records all the same */
+		return rv_fail(et, RV_E_INVALID,
+					   "%s is in epoch %" PRIu64 " (the run was rolled back), the backup is of epoch %" PRIu64
+					   ". Workers of the later epoch cannot go on with it. --force restores it anyway",
+					   d->dir, is->epoch, was->epoch);
+	if (is->facts <= was->facts)
 		return RV_OK;
 	return rv_fail(et, RV_E_INVALID,
 				   "%s is newer than the backup (round %" PRIu64 ", record %" PRIu64 "; the backup: round %" PRIu64
@@ -257,14 +268,25 @@ static enum rv_err restore_locked(const char *path, const struct run_dir *d, boo
 	return e;
 }
 
+/* A directory that was made for nothing: unless somebody has put something there. */
+static void remove_empty(const char *dir) {
+	char lock[PATH_BYTES];
+	(void)snprintf(lock, sizeof lock, "%s/lock", dir);
+	(void)unlink(lock);
+	(void)unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
+}
+
 enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
 						   struct rv_errtext *et) {
 	int lock = -1;
+	bool made = access(d->dir, F_OK) != 0;
 	RV_TRY(rv_dir_make(d->dir, DIR_MODE, et));
 	enum rv_err e = rv_dir_lock(d->dir, &lock, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "stop the coordinator first");
 	e = restore_locked(path, d, force, out, et);
+	if (e != RV_OK && made)
+		remove_empty(d->dir);
 	rv_dir_unlock(lock);
 	return e;
 }

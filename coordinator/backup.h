@@ -14,18 +14,21 @@
 
 struct backup_info {
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint64_t facts; /* records, but for document numbers: the epoch, which only grows */
+	uint64_t epoch; /* rollbacks so far */
+	uint64_t facts; /* records, but for document numbers: only more of them as the run goes on */
 	uint64_t round; /* the next to be committed */
 	uint64_t last_id, doc_seq;
 };
 
 /* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store in its directory, which is gone
- * afterwards in any case. Every record is read back first. `path` is replaced atomically: it is whole or not there. */
+ * afterwards in any case. Every record is read back first. `path` is replaced atomically: it is whole or not there.
+ * The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of `path`. */
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
 						struct rv_errtext *et);
 /* Makes d->dir what it was when the backup was made; what is there is kept as store.db.replaced. Document numbers go on
  * far above any that the run can have announced since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
- * there, or a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged, or no backup. */
+ * there, or a later epoch, a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged,
+ * or no backup. */
 enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
 						   struct rv_errtext *et);
 /* Removes copies of the store that a killed `backup` left in the directory. Only where no backup can be under way. */

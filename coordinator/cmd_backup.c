@@ -55,10 +55,12 @@ static enum rv_err run_restore(void *opts, const struct rv_args *args, struct rv
 				 "\nNext:\n    rivulet-coordinator serve --dir %s --listen 0.0.0.0:7433 --advertise HOST:7433\n",
 				 d.dir, info.round, info.facts, d.dir);
 	if (o->force)
-		(void)printf("and, when workers are back that had gone on past round %" PRIu64
-					 " (they hold until then, and give up what came after it):\n"
+		(void)printf("Workers that had gone on past round %" PRIu64
+					 " hold then: is there no newer backup, and no newer store? Only where a disk of theirs still\n"
+					 "reaches round %" PRIu64
+					 ", this makes them go on from there (they set aside what came after it):\n"
 					 "    rivulet-coordinator rollback --dir %s --to-round %" PRIu64 " --force\n",
-					 info.round, d.dir, info.round);
+					 info.round, info.round, d.dir, info.round);
 	return RV_OK;
 }
 

@@ -4,10 +4,11 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/hex.h"
-#include "base/run_config.h"
+#include "base/run_config_idle.h"
 #include "coordinator/run_dir.h"
 #include "coordinator/store.h"
 #include "net/identity.h"
+#include "outer/global.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -28,15 +29,19 @@ static const struct rv_option own_options[] = {
 
 /* The text is what all agree on: it says numbers, not what this version takes for suitable. */
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
+	struct run_config *run = &((struct new_run_options *)opts)->run;
+	struct rv_errtext idle;
 	(void)et;
-	run_config_resolve(&((struct new_run_options *)opts)->run);
+	if (run_config_idle_text(run, &idle) > 0)
+		(void)fprintf(stderr, "note: %s\n", idle.text);
+	run_config_resolve(run);
 	return RV_OK;
 }
 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct new_run_options *o = opts;
-	return run_config_validate(&o->run, et);
+	return global_check_run(&o->run, et);
 }
 
 static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {

@@ -17,7 +17,9 @@ static const struct rv_option options[] = {
 	{"to-round", RV_OPT_INT, offsetof(struct rollback_options, to_round), 0, NULL, 0, 1e15, NULL,
 	 "The round that is open again: it and all later ones are trained anew.", "Rollback"},
 	{"force", RV_OPT_BOOL, offsetof(struct rollback_options, force), 0, "false", 0, 0, NULL,
-	 "Also when those who hold the given-up rounds are merely absent, or hold them still.", "Rollback"},
+	 "Also when those who hold the given-up rounds are merely absent, or hold them still; also to a round that nobody "
+	 "who is here has proven.",
+	 "Rollback"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
@@ -41,14 +43,13 @@ const struct rv_command cmd_rollback = {
 	.name = "rollback",
 	.synopsis = "",
 	.help = "Takes back committed rounds whose state nobody holds any more, so that the run can go on.",
-	.details = "`status` says when the run stands still because the state of its round is on no disk that is here, who "
-			   "held it\n"
-			   "last, and the latest round that somebody can prove: give that one. Nothing is taken back without this "
-			   "command.\n"
-			   "It begins a new epoch: workers that are ahead go back, by their own disks where they can, and say so "
-			   "in their\n"
-			   "logs. Also the way on when an older copy of the coordinator's directory was restored under workers "
-			   "that are ahead.",
+	.details =
+		"`status` says when the run stands still because the state of its round is on no disk that is here, who held\n"
+		"it last, and the latest round that somebody can prove: give that one. Nothing is taken back without this\n"
+		"command. It begins a new epoch: workers that are ahead go back, by their own disks where they can, and say\n"
+		"so in their logs; what is taken back they set aside, in given-up-E of their directories. When an older copy\n"
+		"of the coordinator's directory was restored under workers that are ahead, serve the newest copy: a rollback\n"
+		"gives up all that was trained since, and where no disk reaches its round there is nothing to go on from.",
 	.options = options,
 	.opts_bytes = sizeof(struct rollback_options),
 	.run = run,

@@ -107,10 +107,10 @@ const struct rv_command cmd_status = {
 	.name = "status",
 	.synopsis = "",
 	.help = "Shows the round, the loss, and every worker; --follow until the run is done.",
-	.details = "Works while the coordinator runs and while it does not. Not on a terminal it prints JSON: the whole "
-			   "status, or\n"
-			   "with --follow a line for every round that is committed, and for what an operator should know: workers\n"
-			   "that are missing, a full disk (the coordinator's or a worker's), a coordinator that does not run.",
+	.details =
+		"Works while the coordinator runs and while it does not. Not on a terminal it prints JSON: the whole status,\n"
+		"or with --follow a line for every round that is committed, and for what an operator should know: workers\n"
+		"that are missing, a full disk (the coordinator's or a worker's), a coordinator that does not run.",
 	.options = options,
 	.opts_bytes = sizeof(struct status_options),
 	.run = run,

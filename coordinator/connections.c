@@ -3,7 +3,6 @@
  * given it its socket, after it was made: so that is looked up when the next one is made, or at the next sweep. */
 #include "coordinator/connections.h"
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "net/address.h"
 #include "net/tls.h"
@@ -68,8 +67,11 @@ enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, 
 		return rv_fail(et, RV_E_NOMEM, "no memory for the connections");
 	*c = (struct connections){.ctx = ctx, .max = max, .on_full = on_full, .owner = owner};
 	c->ex_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, forget);
-	RV_ASSERT(c->ex_index >= 0);
-	return RV_OK;
+	if (c->ex_index >= 0)
+		return RV_OK;
+	free(c);
+	*out = NULL;
+	return rv_fail(et, RV_E_NOMEM, "no memory for the connections");
 }
 
 void connections_free(struct connections *c) {

@@ -17,7 +17,7 @@ struct connections;
 
 /* `ctx` is borrowed. on_full(ctx, true) when `max` are open: accept no more; (ctx, false) when there is room again.
  * When it is full, the oldest connection that is not `known` (connections_touch) is ended; when more than a fourth of
- * `max` that are not known come from one address, the oldest of those. */
+ * `max` that are not known come from one address, the oldest of those. RV_E_NOMEM. */
 enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
 							struct connections **out, struct rv_errtext *et);
 /* After all its bufferevents are gone (evhttp_free). NULL is fine. */

@@ -32,6 +32,8 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->chain = c->base_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;
 	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
+	c->reduce_since_us = now_us;
+	c->arrivals = (struct core_arrivals){.since_us = INT64_MAX, .left_us = INT64_MAX, .counted_us = now_us};
 	c->no_base_said = UINT64_MAX;
 	core_republish(c);
 	return c;
@@ -180,6 +182,8 @@ static void say_what_is_wrong(struct core *c, uint32_t member) {
 	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
 			 !rv_hash_equal(&m->last.chain, &c->chain))
 		core_say(c, CORE_EVENT_WRONG_CHAIN, member, c->round);
+	else if (core_spoiled(c, m))
+		core_say(c, CORE_EVENT_SPOILED, member, c->round);
 }
 
 static int roster_index(const struct core *c, uint32_t member) {
@@ -286,6 +290,7 @@ int64_t core_deadline_us(const struct core *c) {
 	for (int i = 0; i < c->n_members && c->ready_since_us != INT64_MAX; i++)
 		at = earlier(c, at, core_silent_at(c, &c->members[i]), 0);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
+	at = earlier(c, at, core_arrival_deadline_us(c), 0);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));
 	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));

@@ -12,14 +12,18 @@
  * restart. One decision is under way at a time. Votes, accusations and liveness are not durable: reports repeat them.
  *
  *   OPEN(r)         -> ROSTER(r, 1)     everyone alive who holds the state is ready; or min_workers are, and grace is
- *                                       over
+ *                                       over. Who is a few rounds behind and comes nearer is waited for, too, for a
+ *                                       sixteenth of the time (core_arrivals.c)
  *   REDUCE(r, a)    -> COMMIT(r)        every available participant voted, all alike, and the voters are at least
- *                                       min(min_workers, half of the roster); the dead ones' contributions count
+ *                                       min(min_workers, half of the roster); the dead ones' contributions count,
+ *                                       but not that of one whom an earlier roster of this round has left out and who
+ *                                       was not heard of in this attempt
  *                   -> ROSTER(r, a+1)   somebody is missed (dead, accused, restarted, left, in the minority) and not
  *                                       all others have voted: the survivors keep their chunks and split the missing
  *                                       ones'
  *                   -> ROSTER(r, a+1)   of none: survivors are fewer than min_workers, and waiting cannot help:
- *                                       somebody has lost its contribution, or others stand ready. Until then
+ *                                       somebody has lost its contribution, or is missed and another process than
+ *                                       was frozen, or others stand ready. Until then
  *                                       REDUCE(r, a) holds: whoever was only cut off comes back and votes.
  *   OPEN(r), round - base_round == NET_MAX_LOG_DIGESTS: not frozen before a BASE arrives.
  *   any             -> ROLLBACK(R)      only ever the operator's decision (core_rollback)
@@ -45,8 +49,8 @@ struct core_config {
 	int64_t grace_us;      /* once min_workers are ready, how long the others are waited for */
 	int64_t liveness_us;   /* a member without a report for so long is dead until it reports again */
 	int64_t silent_us;     /* without one for so long, a round does not wait for it; well above a heartbeat */
-	int64_t
-		suspect_gather_us; /* after the first accusation in an attempt, how long others are collected; a fourth when all agree */
+	/* After the first accusation in an attempt, how long others are collected; a fourth of it when all agree. */
+	int64_t suspect_gather_us;
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
@@ -95,7 +99,7 @@ enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_
 /* A report by the holder of `key`. Stale ones (boot, seq) are ignored. RV_E_AUTH when not a member. */
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et);
-/* An operator removes a member: not waited for, not in rosters, until unbanned. */
+/* An operator removes a member: not waited for, not in rosters, until unbanned. RV_E_NOTFOUND: no such member. */
 enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
 
 /* ---- when a committed round is on nobody's disk any more ---------------------------------------------------------
@@ -111,8 +115,8 @@ enum core_state_kept {
 struct core_kept {
 	enum core_state_kept state;
 	uint64_t round; /* whose state it is about */
-	/* Members that held it last, as far as is known; of those who were members before this coordinator started and have not
-	 * reported since it cannot be known: they count. */
+	/* Members that held it last, as far as is known; of those who were members before this coordinator started and have
+	 * not reported since it cannot be known: they count. */
 	uint64_t last_held;
 	uint64_t absent;     /* those of them who are not here, or have only just come back */
 	bool has_best;       /* there is an earlier round that somebody who is here can prove: */
@@ -121,6 +125,9 @@ struct core_kept {
 	bool ahead; /* somebody who is here is in a later round or epoch: this coordinator's store is an old copy */
 };
 void core_kept(const struct core *c, struct core_kept *out);
+/* The members that are here and have proven the state of this round, committed or open; 0 as well when it is so far
+ * back that its state hash is not known. */
+uint64_t core_holders(const struct core *c, uint64_t round);
 
 enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
 /* The operator takes back all rounds from `to_round` on; done when the record is durable. `force`: also when that gives
@@ -129,9 +136,9 @@ enum { CORE_PAST_ROUNDS = 1024 }; /* how far back a rollback can go */
  * durable, ask again. */
 enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, bool force, struct rv_errtext *et);
 
-/* What the connection says on which a member waits for news: it `listens`, or the other end has closed it. One that neither
- * listens nor reports for a fourth of silent_us after that is not waited for: most likely its process ended. A key that
- * is no member's: nothing happens. */
+/* What the connection says on which a member waits for news: it `listens`, or the other end has closed it. One that
+ * neither listens nor reports for a fourth of silent_us after that is not waited for: most likely its process ended. A
+ * key that is no member's: nothing happens. */
 void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 void core_tick(struct core *c, int64_t now_us);
 int64_t core_deadline_us(const struct core *c);
@@ -160,6 +167,7 @@ enum core_event_type {
 	CORE_EVENT_GONE,        /* CORE_STATE_LOST; member: none */
 	CORE_EVENT_HELD,        /* CORE_STATE_HELD again; member: none */
 	CORE_EVENT_APART,       /* it and `other` do not reach each other: it is left out where enough others are ready */
+	CORE_EVENT_SPOILED,     /* it holds the state, and trains the round again: what it had was of no use */
 	CORE_EVENT_COUNT
 };
 struct core_event {

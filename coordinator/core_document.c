@@ -36,7 +36,7 @@ static bool is_about_to(const struct core *c, uint32_t member) {
 /* Has what a joiner needs: the state of this round, or the result that leads to it. */
 static bool is_donor(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
-	return may_have_parts(c, member) && (core_in_sync(c, m) || is_about_to(c, member));
+	return may_have_parts(c, member) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, member));
 }
 
 static void put_roster(const struct core *c, struct document *d) {

@@ -4,6 +4,7 @@
  * core_record.c   decisions waiting to be durable; what a durable one changes (live and in replay: the same code)
  * core_members.c  who is alive, who holds the state, who has a contribution
  * core_roster.c   OPEN: when the roster is frozen
+ * core_arrivals.c ... and for whom it waits who is only just catching up
  * core_votes.c    REDUCE: votes, commit, the next attempt
  * core_suspects.c REDUCE: accusations
  * core_pairs.c    ... between two that do not reach each other
@@ -65,7 +66,7 @@ struct core_roster {
 	uint16_t n_ranges;
 	struct shard_range ranges[NET_MAX_RANGES];
 	/* Volatile. Sets of roster indices. */
-	uint64_t voted;
+	uint64_t voted, taking_part; /* has told that it votes for, or works in, this very attempt */
 	struct rv_hash digests[NET_MAX_MEMBERS];
 };
 
@@ -88,6 +89,14 @@ struct core_past {
 	struct core_past_base bases[CORE_PAST_BASES]; /* vouched for, ascending */
 };
 
+/* Time for which open rounds wait for those who are nearly there (core_arrivals.c). */
+struct core_arrivals {
+	int64_t since_us;   /* one waits for them, and for nobody else; INT64_MAX: not */
+	int64_t left_us;    /* at counted_us */
+	int64_t counted_us; /* a sixteenth of what has passed since comes back */
+	bool used_up;       /* and not whole again */
+};
+
 /* Two members of whom one accused the other, and nobody else did. */
 struct core_pair {
 	uint32_t a, b; /* a < b */
@@ -107,8 +116,10 @@ struct core {
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of base_round + i, i < round - base_round */
 	uint32_t attempt;                        /* the last one recorded of this round; 0: none */
 	struct core_roster roster;               /* n == 0: the round is open */
-	uint32_t n_chunks[NET_MAX_FRAGMENTS];    /* of each fragment; 0: no roster yet */
-	uint64_t last_commit;                    /* set of member numbers */
+	/* Sets of member numbers: who was on a roster of this round, and of them whom a later one was without. */
+	uint64_t rostered, left_out;
+	uint32_t n_chunks[NET_MAX_FRAGMENTS]; /* of each fragment; 0: no roster yet */
+	uint64_t last_commit;                 /* set of member numbers */
 	uint64_t epoch, epoch_round;
 	struct core_past past;
 	/* Volatile. */
@@ -131,12 +142,15 @@ struct core {
 	uint64_t seq_durable; /* documents below may be announced */
 	uint64_t seq_planned; /* ... once the queue is durable */
 
-	int64_t ready_since_us;   /* min_workers are ready since; INT64_MAX: not */
-	int64_t accused_since_us; /* INT64_MAX: no accusation in this attempt */
-	int64_t gather_us;        /* how long others are gathered from then on */
-	uint64_t no_base_said;    /* round for which NO_BASE was told */
-	uint64_t split_said;      /* round for which SPLIT was told */
-	int64_t now_us;           /* the last time handed in */
+	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
+	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
+	int64_t gather_us;             /* how long others are gathered from then on */
+	int64_t reduce_since_us;       /* when the round's first roster was frozen */
+	int64_t exchange_us;           /* from there to the commit, in the last round */
+	struct core_arrivals arrivals; /* volatile */
+	uint64_t no_base_said;         /* round for which NO_BASE was told */
+	uint64_t split_said;           /* round for which SPLIT was told */
+	int64_t now_us;                /* the last time handed in */
 
 	struct core_event events[CORE_EVENTS];
 	int events_first, n_events;
@@ -198,6 +212,9 @@ bool core_diverged(const struct core *c, const struct core_member *m);
 bool core_right_size(const struct core *c, const struct core_member *m);
 /* It says that it holds state_hash(round), and is not known to hold other bits. */
 bool core_in_sync(const struct core *c, const struct core_member *m);
+/* SYNCING, and yet it proves the state of the round that is open: it trains that round again, for what it had was of no
+ * use. It is not waited for, but it holds the state. */
+bool core_spoiled(const struct core *c, const struct core_member *m);
 /* Its encoded outer gradient of the round is ready to be reduced. */
 bool core_contributes(const struct core *c, const struct core_member *m);
 /* A freeze waits for it: it trains this round, or is about to. */
@@ -272,12 +289,21 @@ void core_watch_state(struct core *c);
 /* NULL, or why the record cannot follow what came before. */
 const char *core_apply_rollback(struct core *c, const struct core_record *rec);
 
+/* ---- core_arrivals.c ---- */
+
+/* Everybody else is ready. False: the round begins without them, or there is nobody. */
+bool core_waits_for_arrivals(struct core *c);
+/* The wait is over: it is counted. */
+void core_end_arrivals(struct core *c);
+int64_t
+core_arrival_deadline_us(const struct core *c); /* when it will be, at the latest; INT64_MAX: there is no wait */
+
 /* ---- core_shards.c ---- */
 
 /* Splits n_chunks among n owners, whose lines carry `rates` (core_shares); returns the number of ranges. */
 uint16_t core_shards_split(uint32_t n_chunks, int n, const uint64_t *rates, struct shard_range out[NET_MAX_RANGES]);
-/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others; owners are renumbered to the
- * new roster, whose rates these are. In place; returns the number of ranges. */
+/* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others; owners are renumbered to
+ * the new roster, whose rates these are. In place; returns the number of ranges. */
 uint16_t core_shards_hand_over(struct shard_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates);
 /* How many chunks each owner has. */
 void core_shards_count(const struct shard_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
@@ -287,8 +313,9 @@ void core_shards_count(const struct shard_range *ranges, uint16_t n_ranges, uint
 /* Nobody owns more than so many equal parts, unless it does already: an owner holds everyone's contributions to what it
  * owns, so this bounds its memory. */
 enum { CORE_SHARE_MOST = 2 };
-/* How many of n_chunks each of n owners should own, at least have[i]. rates: bytes per second of the slower direction of
- * each one's line, 0: not known. Equal parts when the rates are (about) equal, all unknown, or make no difference. */
+/* How many of n_chunks each of n owners should own, at least have[i]. rates: bytes per second of the slower direction
+ * of each one's line, 0: not known. Equal parts when the rates are (about) equal, all unknown, or make no
+ * difference. */
 void core_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have, uint32_t *share);
 
 /* ---- core_document.c ---- */

@@ -49,6 +49,12 @@ bool core_in_sync(const struct core *c, const struct core_member *m) {
 		   rv_hash_equal(&m->last.chain, &c->chain) && !core_diverged(c, m);
 }
 
+bool core_spoiled(const struct core *c, const struct core_member *m) {
+	const struct report *rep = &m->last;
+	return m->reported && rep->phase == WORKER_SYNCING && rep->epoch == c->epoch && rep->round == c->round &&
+		   rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain) && !core_diverged(c, m);
+}
+
 bool core_right_size(const struct core *c, const struct core_member *m) {
 	uint32_t size = core_chunks(c, m->last.round);
 	return size == 0 || m->last.n_chunks == size;

@@ -1,6 +1,6 @@
 /* core_pairs.c: two workers that do not reach each other, though everybody else reaches both: each behind a router that
- * nothing is forwarded through. In one roster they cost an attempt every time, so after two such attempts one of them is
- * left out for some rounds, where enough others are ready; then it is tried again. Its training goes on meanwhile.
+ * nothing is forwarded through. In one roster they cost an attempt every time, so after two such attempts one of them
+ * is left out for some rounds, where enough others are ready; then it is tried again. Its training goes on meanwhile.
  *
  * That is volatile: a coordinator that starts again learns it anew, at the price of two attempts. */
 #include "coordinator/core_internal.h"

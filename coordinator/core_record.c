@@ -151,9 +151,20 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	memcpy(r->tokens, rec->tokens, sizeof r->tokens);
 	memcpy(r->boots, rec->boots, sizeof r->boots);
 	memcpy(r->rates, rec->rates, sizeof r->rates);
-	r->voted = 0;
+	r->voted = r->taking_part = 0;
 	core_weigh(c);
 	note_owners(c);
+}
+
+static void note_left_out(struct core *c, const struct core_record *rec) {
+	uint64_t now = 0;
+	if (rec->attempt == 1)
+		c->rostered = c->left_out = 0;
+	for (int i = 0; i < rec->n_members; i++)
+		now |= core_bit(rec->members[i]);
+	if (now != 0) /* a roster of none leaves nobody out */
+		c->left_out |= c->rostered & ~now;
+	c->rostered |= now;
 }
 
 static enum rv_err apply_roster(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
@@ -167,7 +178,10 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "another number of chunks than before");
 	c->n_chunks[core_fragment(c, rec->round)] = rec->n_chunks;
 	c->attempt = rec->attempt;
+	if (rec->attempt == 1)
+		c->reduce_since_us = c->now_us;
 	set_roster(c, rec);
+	note_left_out(c, rec);
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
 	return RV_OK;
 }
@@ -193,6 +207,7 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	for (int i = 0; i < r->n; i++)
 		c->last_commit |= core_bit(r->members[i]);
 	c->attempt = 0;
+	c->exchange_us = c->now_us - c->reduce_since_us;
 	c->roster.n = 0;
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
 	return RV_OK;

@@ -1,5 +1,5 @@
-/* core_rollback.c: whether the state of the current round is still on somebody's disk, as reports say; and the operator's
- * way back when it is not. */
+/* core_rollback.c: whether the state of the current round is still on somebody's disk, as reports say; and the
+ * operator's way back when it is not. */
 #include "coordinator/core_internal.h"
 
 /* Its disk proves the state `chain` of `round`, whatever epoch it works in. */
@@ -21,8 +21,13 @@ static uint64_t holders(const struct core *c, uint64_t round, const struct rv_ha
 	return set;
 }
 
-/* It may hold the state of the round without having said so: it has not reported yet, or it speaks version 3 and is about
- * to apply the round that it took part in. */
+uint64_t core_holders(const struct core *c, uint64_t round) {
+	struct rv_hash chain;
+	return round <= c->round && core_past_chain(c, round, &chain) ? holders(c, round, &chain) : 0;
+}
+
+/* It may hold the state of the round without having said so: it has not reported yet, or it speaks version 3 and is
+ * about to apply the round that it took part in. */
 static bool may_hold(const struct core *c, uint32_t i) {
 	const struct core_member *m = &c->members[i];
 	if (!core_available(c, m))
@@ -164,14 +169,13 @@ static enum rv_err check_target(const struct core *c, uint64_t to_round, struct 
 static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
 	unsigned long long to = to_round, now = c->round;
 	struct core_kept kept;
-	struct rv_hash chain;
 	core_kept(c, &kept);
-	(void)core_past_chain(c, to_round, &chain);
-	if (to_round > 0 && holders(c, to_round, &chain) == 0)
+	if (to_round > 0 && core_holders(c, to_round) == 0)
 		return rv_fail(
 			et, RV_E_INVALID,
 			"rollback: nobody who is here has proven the state of round %llu; workers that are ahead of it could "
-			"go back as far as their disks reach: --force lets them",
+			"go back as far as their disks reach: --force lets them, and where none reaches it, nothing is left to go "
+			"on from (they set aside what they have). Is there a newer copy of the store?",
 			to);
 	if (to_round < c->round && kept.state == CORE_STATE_HELD)
 		return rv_fail(

@@ -38,14 +38,20 @@ static void freeze(struct core *c, uint64_t ready, uint32_t n_chunks) {
 	}
 }
 
-/* Everyone worth waiting for is ready, or the grace time is over. */
-static bool waited_long_enough(const struct core *c, uint64_t ready) {
-	if (c->now_us - c->ready_since_us >= c->cfg.grace_us)
-		return true;
+static bool all_are_ready(const struct core *c, uint64_t ready) {
 	for (int i = 0; i < c->n_members; i++)
 		if (!(ready & core_bit((uint32_t)i)) && core_waited_for(c, (uint32_t)i))
 			return false;
 	return true;
+}
+
+/* Everyone worth waiting for is ready, or the grace time is over. */
+static bool waited_long_enough(struct core *c, uint64_t ready) {
+	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = all_are_ready(c, ready);
+	if (in_grace && all && core_waits_for_arrivals(c))
+		return false;
+	core_end_arrivals(c);
+	return all || !in_grace;
 }
 
 /* The round's digest would not fit into the document. */
@@ -75,6 +81,7 @@ void core_decide_roster(struct core *c) {
 	}
 	if (core_count(ready) < (int)c->cfg.min_workers) {
 		c->ready_since_us = INT64_MAX;
+		core_end_arrivals(c);
 		return;
 	}
 	if (c->ready_since_us == INT64_MAX)

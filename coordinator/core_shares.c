@@ -7,12 +7,12 @@
  *     t_i = (C + (n - 2) k_i) / r_i
  *
  * and all are done after max t_i. With sum k_i = C the least T with t_i <= T for all is found by filling every owner up
- * to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). Nobody gets less than C / r_i, whatever it owns:
- * an owner that is slower than that owns nothing, still sends and receives C chunks, and so is measured again in every
- * round. With n <= 2 the shares do not matter.
+ * to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). Nobody gets less than C / r_i, whatever it
+ * owns: an owner that is slower than that owns nothing, still sends and receives C chunks, and so is measured again in
+ * every round. With n <= 2 the shares do not matter.
  *
- * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk takes the fastest. What is left when
- * T is rounded down goes, chunk by chunk, to whoever is done first with one more. */
+ * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk takes the fastest. What
+ * is left when T is rounded down goes, chunk by chunk, to whoever is done first with one more. */
 #include "base/assert.h"
 #include "coordinator/core_internal.h"
 

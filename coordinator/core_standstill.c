@@ -1,7 +1,8 @@
-/* core_standstill.c: the run stands still because too few of those who are here have its state, and the others do not get
- * it: the files that they need may be damaged where they lie. Whoever holds the state in memory writes it anew as a base
- * (ROUND_KEEP_BASE in worker/round.h). Then those count as electors of a base who can have an opinion: last participants
- * that are here without the state have none, others that hold it do. Who is absent is waited for as ever. */
+/* core_standstill.c: the run stands still because too few of those who are here have its state, and the others do not
+ * get it: the files that they need may be damaged where they lie. Whoever holds the state in memory writes it anew as a
+ * base (ROUND_KEEP_BASE in worker/round.h). Then those count as electors of a base who can have an opinion: last
+ * participants that are here without the state have none, others that hold it do. Who is absent is waited for as
+ * ever. */
 #include "coordinator/core_internal.h"
 
 enum { STILL_LIVENESS = 4 }; /* so many liveness times */
@@ -12,9 +13,11 @@ int64_t core_standstill_us(const struct core *c) {
 
 static uint64_t holders_here(const struct core *c) {
 	uint64_t set = 0;
-	for (int i = 0; i < c->n_members; i++)
-		if (core_available(c, &c->members[i]) && core_in_sync(c, &c->members[i]))
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		if (core_available(c, m) && (core_in_sync(c, m) || core_spoiled(c, m)))
 			set |= core_bit((uint32_t)i);
+	}
 	return set;
 }
 

@@ -1,8 +1,9 @@
 /* core_suspects.c: accusations between participants, and who is believed.
  *
  * A participant that gets nothing from a peer says so in its reports. The first accusation opens a window in which the
- * others' are gathered, a short one when all agree; then those with the most accusers are distrusted. Only those: where one is dead, the others may
- * seem to stall for want of its data; what is left to accuse after that, the next attempt will show.
+ * others' are gathered, a short one when all agree; then those with the most accusers are distrusted. Only those: where
+ * one is dead, the others may seem to stall for want of its data; what is left to accuse after that, the next attempt
+ * will show.
  *
  * Where no majority of the others accuses anybody, it is one word against another's. Who accuses several that are heard
  * of meanwhile is taken at least as badly as each of these: else one liar would put away everybody else, in each
@@ -98,7 +99,8 @@ static uint32_t worst_of(const struct core *c, const uint64_t accused[NET_MAX_ME
 	return worst;
 }
 
-/* Two that accuse each other, and whom nobody is accused more often than, or one that accuses one whom all others hear. */
+/* Two that accuse each other, and whom nobody is accused more often than, or one that accuses one whom all others
+ * hear. */
 static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) {
 	int n = c->roster.n, most = 0, accusers[NET_MAX_MEMBERS];
 	for (int i = 0; i < n; i++) {

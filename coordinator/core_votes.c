@@ -32,7 +32,11 @@ uint64_t core_missed(const struct core *c) {
 
 void core_take_vote(struct core *c, uint32_t i) {
 	const struct report *rep = &c->members[c->roster.members[i]].last;
-	if (rep->phase != WORKER_VOTED || rep->epoch != c->epoch || rep->round != c->round || rep->attempt != c->attempt)
+	if (rep->epoch != c->epoch || rep->round != c->round || rep->attempt != c->attempt)
+		return;
+	if (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED)
+		c->roster.taking_part |= core_bit(i);
+	if (rep->phase != WORKER_VOTED)
 		return;
 	c->roster.voted |= core_bit(i);
 	c->roster.digests[i] = rep->digest;
@@ -116,14 +120,37 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 		push_participants(rec, &c->roster, keep);
 }
 
+/* Whom an earlier roster of this round was without: it takes its contribution for uncounted and keeps it for the next
+ * round, but peers may still hold it from before that, and have averaged it. It counts once it is known to take part
+ * again. */
+static uint64_t unaware(const struct core *c) {
+	uint64_t set = 0;
+	for (uint32_t i = 0; i < c->roster.n; i++)
+		if (c->left_out & core_bit(c->roster.members[i]))
+			set |= core_bit(i);
+	return set & ~c->roster.taking_part;
+}
+
 static void all_present_voted(struct core *c, uint64_t missed) {
 	uint64_t votes = voters(c), best = majority(c, votes);
-	if (best == votes && core_count(votes) >= quorum(c)) {
+	if (best == votes && core_count(votes) >= quorum(c) && unaware(c) == 0) {
 		commit(c, &c->roster.digests[__builtin_ctzll(votes)]);
 		return;
 	}
 	say_all(c, CORE_EVENT_DISAGREED, votes & ~best);
 	go_on_with(c, best & ~missed, best == votes && lost(c) == 0);
+}
+
+/* Processes that took the place of those on the roster: what these had not delivered yet, nobody will. A vote of theirs
+ * (the former one's result, from the disk) does not help the others to theirs. */
+static uint64_t successors(const struct core *c) {
+	uint64_t set = 0;
+	for (uint32_t i = 0; i < c->roster.n; i++) {
+		const struct core_member *m = &c->members[c->roster.members[i]];
+		if (m->reported && m->last.boot != c->roster.boots[i])
+			set |= core_bit(i);
+	}
+	return set;
 }
 
 void core_decide_reduce(struct core *c) {
@@ -133,5 +160,5 @@ void core_decide_reduce(struct core *c) {
 	if ((present & ~voters(c)) == 0)
 		all_present_voted(c, missed);
 	else if (missed != 0)
-		go_on_with(c, present, lost(c) == 0);
+		go_on_with(c, present, lost(c) == 0 && (missed & successors(c)) == 0);
 }

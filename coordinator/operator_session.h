@@ -1,5 +1,8 @@
 /* operator_session.h: the operator's commands on a run, whether its coordinator is running (asked over HTTPS with the
- * run's key as client certificate) or not (done in the store). Blocking. */
+ * run's key as client certificate) or not (done in the store). Blocking; one thread.
+ *
+ * Faults of every command: those of the service (coordinator/service.h), or of asking it: RV_E_INVALID and
+ * RV_E_NOTFOUND with what it answers, those of net/http_client.h, RV_E_NOMEM. What is handed out is then NULL. */
 #ifndef RV_COORDINATOR_OPERATOR_SESSION_H
 #define RV_COORDINATOR_OPERATOR_SESSION_H
 

@@ -15,6 +15,7 @@ struct server_config {
 };
 
 struct server;
+/* RV_E_NOMEM, and what tls_context_new refuses. */
 enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et);
 /* Serves until a signal or server_stop (RV_OK), or until the store fails (its fault). */
 enum rv_err server_run(struct server *s, struct rv_errtext *et);

@@ -22,7 +22,8 @@ enum {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-/* As long as a peer may give nothing during a reduce, and long enough for one report to be lost and the next to be late. */
+/* As long as a peer may give nothing during a reduce, and long enough for one report to be lost and the next to be
+ * late. */
 static int64_t silent_us(const struct run_config *run) {
 	int64_t heartbeats_us = 5 * run_config_heartbeat_us(run) / 2, peer_us = run->peer_timeout_ms * RV_US_PER_MS;
 	return peer_us > heartbeats_us ? peer_us : heartbeats_us;
@@ -244,6 +245,7 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	RV_TRY(fill_host(&rep, host, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	service_watch_storage(s, now_us);
+	service_watch_shards(s);
 	/* A report is not acknowledged as durable: it is repeated anyway. */
 	(void)pump(s, now_us, NULL);
 	RV_FAILPOINT("report.after");
@@ -335,17 +337,15 @@ enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool
 
 enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
 							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et) {
-	uint64_t from = core_document(s->core)->round;
+	struct service_rolled_back r = {.from_round = core_document(s->core)->round};
 	RV_TRY(service_fault(s, et));
 	RV_TRY(pump(s, now_us, et));
+	r.unproven = to_round > 0 && core_holders(s->core, to_round) == 0;
 	RV_TRY(core_rollback(s->core, now_us, to_round, force, et));
 	uint64_t tokens = s->total_tokens;
 	RV_TRY(pump(s, now_us, et));
-	const struct document *d = core_document(s->core);
-	(void)snprintf(text, SERVICE_ROLLBACK_BYTES,
-				   "the run is back at round %" PRIu64 " (epoch %" PRIu64 "): %" PRIu64
-				   " committed rounds were given up, %" PRIu64 " tokens of training with them",
-				   d->round, d->epoch, from - d->round, tokens - s->total_tokens);
+	r.tokens = tokens - s->total_tokens;
+	service_describe_rollback(s, &r, text);
 	return RV_OK;
 }
 

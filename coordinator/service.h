@@ -26,7 +26,7 @@ enum {
 	SERVICE_NEWS = 100,
 	SERVICE_INVITES_MAX = 256,
 	SERVICE_NAME_BYTES = 40,
-	SERVICE_ROLLBACK_BYTES = 256
+	SERVICE_ROLLBACK_BYTES = 512
 };
 
 struct service_config {
@@ -43,18 +43,20 @@ struct service_config {
 };
 
 struct service; /* opaque */
+/* RV_E_NOMEM; RV_E_RANGE: the configuration or a path is too long. */
 enum rv_err service_new(const struct service_config *cfg, int64_t now_us, struct service **out, struct rv_errtext *et);
 void service_free(struct service *s); /* NULL is fine */
-/* Before anything else: what the store holds. */
+/* Before anything else: what the store holds. RV_E_CORRUPT: the record cannot follow those before it. */
 enum rv_err service_replay(struct service *s, const struct core_record *rec, struct rv_errtext *et);
 void service_load_history(struct service *s, const struct commit_stats *commits, int n, uint64_t total_tokens);
-/* Both from a store. */
+/* Both from a store; its faults too. */
 enum rv_err service_load(struct service *s, struct store *store, struct rv_errtext *et);
 
 /* POST /v1/join: the reply is written to `reply`. Faults as core_join, RV_E_INVALID, RV_E_BUSY (disk full). */
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
 						 size_t n, struct rv_writer *reply, struct rv_errtext *et);
-/* POST /v1/report. `host`: where the sender is seen, put before an address like ":7000". */
+/* POST /v1/report. `host`: where the sender is seen, put before an address like ":7000". RV_E_INVALID, RV_E_RANGE,
+ * RV_E_PROTOCOL; RV_E_AUTH: not a member. */
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
 						   const void *body, size_t n, struct rv_errtext *et);
 /* See core_listens(). */
@@ -72,9 +74,10 @@ enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MA
 /* A copy of the store in a new file of the run's directory, whose name there is written to `name`: the caller's to take
  * away. Blocks as store_copy. RV_E_UNSUPPORTED: this service has no directory. */
 enum rv_err service_copy_store(struct service *s, char name[SERVICE_NAME_BYTES], struct rv_errtext *et);
-/* core_rollback, made durable; `text`: what it did, for people. */
+/* core_rollback, made durable; `text`: what it did, for people. Its faults; RV_E_BUSY (disk full). */
 enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
 							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et);
+/* core_ban, made durable. RV_E_NOTFOUND, RV_E_BUSY (disk full). */
 enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
 
 void service_tick(struct service *s, int64_t now_us);

@@ -1,6 +1,6 @@
 /* service_internal.h: the state behind service.h, shared by service.c (requests, records), service_stats.c (committed
- * rounds, news), service_waiting.c (who is missing), service_storage.c (whose disk fails), service_status.c and
- * service_metrics.c (what people see). Nobody else includes it. */
+ * rounds, news), service_waiting.c (who is missing), service_storage.c (whose disk fails), service_shards.c (who reads
+ * the same text), service_status.c and service_metrics.c (what people see). Nobody else includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
@@ -56,7 +56,7 @@ struct service {
 	uint64_t total_tokens, rounds_here;
 	int64_t last_commit_us;
 	int64_t waiting_since_us; /* too few workers since; INT64_MAX: there are enough */
-	bool waiting_told;
+	bool waiting_told, shards_told;
 	struct mark marks[NET_MAX_MEMBERS];
 	struct storage_told storage[NET_MAX_MEMBERS];
 	FILE *rounds;
@@ -82,6 +82,11 @@ void service_watch_storage(struct service *s, int64_t now_us);
 enum { SERVICE_STORAGE_BYTES = 80 };
 void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
 
+/* ---- service_shards.c ---- */
+
+/* Says once that some workers read the same text. After every report. */
+void service_watch_shards(struct service *s);
+
 /* ---- service_stats.c ---- */
 
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us);
@@ -89,13 +94,27 @@ struct commit_stats service_commit_stats(const struct service *s, const struct c
 void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us);
 /* The same of a rollback: the rounds that it takes back leave the history and the totals. */
 void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us);
-/* "rivulet-coordinator rollback --dir DIR --to-round 7"; "" when no earlier round is known to be on anybody's disk. */
-void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap);
 /* What a durable record means to people. */
 void service_tell_record(struct service *s, const struct core_record *rec);
 /* The core's events, as sentences. */
 void service_tell_events(struct service *s);
 void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* ---- service_not_held.c ---- */
+
+/* All rounds are committed, and those who have the last state have merely gone: nothing is to be done. */
+bool service_is_over(const struct service *s, const struct core_kept *kept);
+/* "rivulet-coordinator rollback --dir DIR --to-round 7"; "" when no earlier round is known to be on anybody's disk, or
+ * there is no reason to. */
+void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap);
+/* The core's event says `text`: that, and the next step. */
+void service_tell_not_held(struct service *s, uint64_t round, const char *text);
+struct service_rolled_back {
+	uint64_t from_round, tokens;
+	bool unproven; /* nobody who is here had proven the round that the run is back at */
+};
+void service_describe_rollback(const struct service *s, const struct service_rolled_back *r,
+							   char text[SERVICE_ROLLBACK_BYTES]);
 
 #endif

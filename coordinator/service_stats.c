@@ -186,10 +186,10 @@ static const struct {
 	[CORE_EVENT_WRONG_CHAIN] = {RV_ERROR, "wrong_chain", "holds another state than the run's: it must resync"},
 	[CORE_EVENT_WRONG_SIZE] = {RV_ERROR, "wrong_size",
 							   "has a model of another size than the run's: left out; is it the same release?"},
-	[CORE_EVENT_AHEAD] = {RV_ERROR, "ahead",
-						  "is in a later round than this coordinator: was the store restored from an old copy? "
-						  "`rollback --force` to the "
-						  "round that this run is at makes it come back"},
+	[CORE_EVENT_AHEAD] =
+		{RV_ERROR, "ahead",
+		 "is in a later round or epoch than this coordinator: its store must be an old copy; stop it, and "
+		 "serve the newest one"},
 	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
 							"the run waits: no majority has vouched for a full state for too many rounds"},
 	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
@@ -198,43 +198,11 @@ static const struct {
 	[CORE_EVENT_ABSENT] = {RV_ERROR, "state_absent", "nobody who is here holds this state"},
 	[CORE_EVENT_GONE] = {RV_ERROR, "state_lost", "all who held this state have come back without it"},
 	[CORE_EVENT_HELD] = {RV_INFO, "state_held", "somebody who holds this state is here again: the run goes on"},
+	[CORE_EVENT_SPOILED] = {RV_WARN, "spoiled",
+							"gives nothing yet: what it had trained was not finite or too large; it trains the round "
+							"again, and its log says more"},
 	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and says good-bye: not waited for"},
 };
-
-void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap) {
-	out[0] = '\0';
-	bool force = kept->ahead || kept->state == CORE_STATE_ABSENT;
-	if (kept->ahead || kept->has_best)
-		(void)snprintf(out, cap, "rivulet-coordinator rollback --dir %s --to-round %" PRIu64 "%s",
-					   s->cfg.dir != NULL ? s->cfg.dir : "DIR", kept->ahead ? kept->round : kept->best_round,
-					   force ? " --force" : "");
-}
-
-/* Which members, and what can be done about it: two lines, as news are short. */
-static void tell_not_held(struct service *s, const struct core_event *ev) {
-	struct core_kept kept;
-	char who[96] = "", command[160];
-	size_t n = 0;
-	core_kept(s->core, &kept);
-	for (uint32_t i = 0; i < NET_MAX_MEMBERS && n < sizeof who - 16; i++)
-		if (kept.last_held >> i & 1)
-			n += (size_t)snprintf(who + n, sizeof who - n, "%s%u%s", n > 0 ? ", " : "", i,
-								  kept.absent >> i & 1 ? " (absent)" : "");
-	service_tell(s, sentences[ev->type].level, sentences[ev->type].name,
-				 "the run holds at round %" PRIu64 ": %s; held last by members %s", ev->round, sentences[ev->type].text,
-				 who);
-	service_rollback_command(s, &kept, command, sizeof command);
-	if (kept.ahead)
-		service_tell(s, RV_WARN, "rollback_possible", "workers are ahead (an old store was restored?): %s", command);
-	else if (command[0] != '\0')
-		service_tell(s, RV_WARN, "rollback_possible", "%s%s",
-					 kept.absent != 0 ? "start one of them with its directory, or give up rounds: "
-									  : "to give up rounds: ",
-					 command);
-	else
-		service_tell(s, RV_WARN, "rollback_possible",
-					 "start one of them with its directory; no earlier round is on a disk that is here");
-}
 
 static void tell_apart(struct service *s, const struct core_event *ev) {
 	service_tell(
@@ -257,7 +225,7 @@ void service_tell_events(struct service *s) {
 	while (core_next_event(s->core, &ev)) {
 		const char *text = sentences[ev.type].text;
 		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
-			tell_not_held(s, &ev);
+			service_tell_not_held(s, ev.round, text);
 		else if (ev.type == CORE_EVENT_APART)
 			tell_apart(s, &ev);
 		else if (left_for_its_disk(s, &ev))

@@ -173,6 +173,7 @@ static json_t *not_held_json(const struct service *s) {
 	(void)json_object_set_new(o, "best_round", kept.has_best ? json_integer((json_int_t)kept.best_round) : json_null());
 	(void)json_object_set_new(o, "best_held_by", set_json(kept.best_held));
 	(void)json_object_set_new(o, "ahead", json_boolean(kept.ahead));
+	(void)json_object_set_new(o, "complete", json_boolean(service_is_over(s, &kept)));
 	service_rollback_command(s, &kept, command, sizeof command);
 	(void)json_object_set_new(o, "command", json_string(command));
 	return o;
@@ -201,6 +202,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	(void)json_object_set_new(o, "chain", hex_string(d->chain.b, RV_HASH_BYTES));
 	set_int(o, "base_round", d->base_round);
 	set_int(o, "min_workers", (uint64_t)s->run.min_workers);
+	set_int(o, "data_shards", (uint64_t)s->run.data_shards);
 	set_int(o, "steps_per_round", (uint64_t)s->run.steps_per_round);
 	double waiting_s = service_waiting_s(s, now_us);
 	(void)json_object_set_new(o, "waiting_s", waiting_s >= 0 ? json_real(waiting_s) : json_null());

@@ -1,5 +1,5 @@
-/* service_storage.c: members whose disk takes nothing, told once when it begins and when it is over. Nothing here decides
- * anything. */
+/* service_storage.c: members whose disk takes nothing, told once when it begins and when it is over. Nothing here
+ * decides anything. */
 #include "coordinator/service_internal.h"
 
 #include "base/clock.h"

@@ -69,7 +69,8 @@ static void tell(struct service *s, int64_t now_us) {
 				 missing[0] ? missing : "workers that have not joined yet (`invite` makes links)");
 }
 
-/* Too few are left to reduce the round without the dead, and too few others to begin anew: it goes on when one is back. */
+/* Too few are left to reduce the round without the dead, and too few others to begin anew: it goes on when one is
+ * back. */
 static bool reduce_is_held(const struct service *s) {
 	return core_document(s->core)->phase == RUN_REDUCE && count_there(s) < s->run.min_workers;
 }

@@ -96,17 +96,34 @@ static int print_waiting(const json_t *o, FILE *out) {
 }
 
 /* Returns how many lines were written. */
+static int print_old_copy(const json_t *o, FILE *out) {
+	const char *command = string(o, "command");
+	(void)fprintf(
+		out,
+		"  the run holds at round %.0f: workers are ahead of this coordinator (its store is an old copy): serve "
+		"the newest store\n",
+		number(o, "round"));
+	if (command[0] != '\0')
+		(void)fprintf(out, "  or give up what was trained since: %s\n", command);
+	else
+		(void)fprintf(out,
+					  "  nobody who is here has proven round %.0f: a rollback to it would leave nothing to go on from, "
+					  "unless a disk reaches it\n",
+					  number(o, "round"));
+	return 2;
+}
+
+/* Returns how many lines were written. */
 static int print_not_held(const json_t *status, FILE *out) {
 	const json_t *o = json_object_get(status, "not_held");
 	if (!json_is_object(o))
 		return 0;
-	if (json_is_true(json_object_get(o, "ahead"))) {
-		(void)fprintf(
-			out,
-			"  the run holds at round %.0f: workers are ahead of this coordinator (its store is an old copy); to "
-			"bring them back:\n  %s\n",
-			number(o, "round"), string(o, "command"));
-		return 2;
+	if (json_is_true(json_object_get(o, "ahead")))
+		return print_old_copy(o, out);
+	if (json_is_true(json_object_get(o, "complete"))) {
+		(void)fprintf(out, "  the run is complete; who is here has an older state: to give it the final one, start one "
+						   "who has that\n");
+		return 1;
 	}
 	(void)fprintf(out, "  the run holds: %s the state of round %.0f\n",
 				  json_is_true(json_object_get(o, "lost")) ? "all who held it have come back without"
@@ -119,6 +136,16 @@ static int print_not_held(const json_t *status, FILE *out) {
 																	: "to give up rounds: ",
 				  string(o, "command"));
 	return 2;
+}
+
+/* Returns how many lines were written. */
+static int print_shared_text(const json_t *o, FILE *out) {
+	double shards = number(o, "data_shards");
+	if (shards < 1 || number(o, "alive") <= shards)
+		return 0;
+	(void)fprintf(out, "  %.0f workers share %.0f parts of the text (data-shards): some read the very same\n",
+				  number(o, "alive"), shards);
+	return 1;
 }
 
 static const char *silence(const json_t *m) {
@@ -161,7 +188,8 @@ int status_view_print(const json_t *status, bool online, FILE *out) {
 	const json_t *members = json_object_get(status, "members"), *m;
 	size_t i;
 	print_head(status, online, out);
-	int waiting = online ? print_waiting(status, out) + print_not_held(status, out) : 0;
+	int waiting =
+		online ? print_waiting(status, out) + print_not_held(status, out) + print_shared_text(status, out) : 0;
 	(void)fprintf(out, "  %3s %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %9s %9s  %s\n", "no.", NAME_COLUMNS, "worker",
 				  "phase", "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "compute", "reduce",
 				  "last report");

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/failpoint.h"
+#include "base/file.h"
 #include "coordinator/record.h"
 #include "coordinator/record_points.h"
 #include "coordinator/store_schema.h"
@@ -54,6 +55,8 @@ static const char *const sql[N_STATEMENTS] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
 };
+
+enum { STORE_FRESH_BYTES = 512 };
 
 struct store {
 	sqlite3 *db;
@@ -217,21 +220,53 @@ static enum rv_err fill_new(struct store *s, const uint8_t run_id[NET_RUN_ID_BYT
 	return run_sql(s, "COMMIT", "making the tables", et);
 }
 
-enum rv_err store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
-						 struct rv_errtext *et) {
-	struct stat st;
-	if (stat(path, &st) == 0)
-		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory", path);
-	RV_ASSERT(strlen(config) < NET_MAX_CONFIG_BYTES);
+/* What a creation leaves that fails, or was killed. */
+static void remove_unfinished(const char *fresh) {
+	static const char *const ends[] = {"", "-wal", "-journal"};
+	char name[STORE_FRESH_BYTES + 16];
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		(void)snprintf(name, sizeof name, "%s%s", fresh, ends[i]);
+		(void)unlink(name);
+	}
+}
+
+/* A store that is whole, all of it in the one file. */
+static enum rv_err make_fresh(const char *fresh, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+							  struct rv_errtext *et) {
+	char wal[STORE_FRESH_BYTES + 16];
 	struct store *s = calloc(1, sizeof *s);
 	if (s == NULL)
-		return rv_fail(et, RV_E_NOMEM, "%s: no memory to make it", path);
-	enum rv_err e = open_db(s, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, et);
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory to make it", fresh);
+	enum rv_err e = open_db(s, fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, et);
 	if (e == RV_OK)
 		e = fill_new(s, run_id, config, et);
 	if (e != RV_OK)
 		roll_back(s);
 	store_close(s);
+	(void)snprintf(wal, sizeof wal, "%s-wal", fresh);
+	if (e == RV_OK && access(wal, F_OK) == 0)
+		e = rv_fail(et, RV_E_FULL, "%s: its last part could not be written: is the disk full?", fresh);
+	return e;
+}
+
+enum rv_err store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+						 struct rv_errtext *et) {
+	struct stat st;
+	char fresh[STORE_FRESH_BYTES];
+	if (stat(path, &st) == 0)
+		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory", path);
+	if ((size_t)snprintf(fresh, sizeof fresh, "%s.new", path) >= sizeof fresh)
+		return rv_fail(et, RV_E_RANGE, "%s: the path is too long", path);
+	RV_ASSERT(strlen(config) < NET_MAX_CONFIG_BYTES);
+	remove_unfinished(fresh);
+	enum rv_err e = make_fresh(fresh, run_id, config, et);
+	if (e == RV_OK && rename(fresh, path) != 0)
+		e = rv_fail_errno(et, errno, "%s: cannot be renamed to %s", fresh, path);
+	if (e != RV_OK) {
+		remove_unfinished(fresh);
+		return e;
+	}
+	e = rv_file_sync_parent(path, et);
 	if (e != RV_OK)
 		(void)unlink(path);
 	return e;

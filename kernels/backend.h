@@ -12,8 +12,9 @@
  * Products     with backend_options.compute == DTYPE_BF16 these round both of their operands to bf16 (to the nearest,
  *              ties to even), and only these: x w^T of linear_forward; dy w and dy^T x of linear_backward_*; the three
  *              of the classifier, and logits; the two of attention_forward and the five of attention_backward; product.
- *              They sum in fp32. All else is fp32: norms, biases, GELU, SiLU, rotations, softmax, the residual stream, the
- *              optimizer, and attention_cached, whose time goes into reading its caches. The CPU stores nothing in bf16.
+ *              They sum in fp32. All else is fp32: norms, biases, GELU, SiLU, rotations, softmax, the residual stream,
+ *              the optimizer, and attention_cached, whose time goes into reading its caches. The CPU stores nothing in
+ *              bf16.
  * Memory       pointers are the backend's own (alloc/free); the host reads and writes them with upload/download. On the
  *              CPU these are plain memory and memcpy. Output and input must not overlap unless an op says "in place".
  * Gradients    parameter gradients are always accumulated (+=): zero them once per step, then any number of
@@ -180,8 +181,8 @@ struct backend_ops {
 	 * batch never exist. targets: host memory. losses (N): host memory. wte (Vp, C). */
 	void (*classifier)(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
 					   const int32_t *targets, int n, int c, int v, int vp, float grad_scale);
-	/* A micro-batch without waiting for it: both NULL on a backend whose operations are done when they return, where the
-	 * caller makes the pass itself. micro_step copies tokens and targets (they may change when it returns) and has
+	/* A micro-batch without waiting for it: both NULL on a backend whose operations are done when they return, where
+	 * the caller makes the pass itself. micro_step copies tokens and targets (they may change when it returns) and has
 	 * pass(ctx) enqueue one embed_forward, one classifier with dx, one embed_backward, and what lies between, with
 	 * batch->tokens, ->targets and ->grad_scale as their arguments (asserted); within it the classifier does not touch
 	 * its `losses`, which are kept on the device. The pass may be recorded and replayed instead of called (CUDA

@@ -32,7 +32,8 @@ enum rv_err device_parse(const char *text, struct device_choice *out, struct rv_
 /* The same, and looks at what there is. A device that was asked for by name and cannot be had is a fault, whose text
  * says what is missing and what to do: RV_E_NOTFOUND, RV_E_UNSUPPORTED, RV_E_RANGE. */
 enum rv_err device_choose(const char *text, struct device_choice *out, struct rv_errtext *et);
-/* Backend i of [0, n). Threads of the CPU (options->threads, 0: all) are divided among n. */
+/* Backend i of [0, n). Threads of the CPU (options->threads, 0: all) are divided among n. What backend_open
+ * refuses. */
 enum rv_err device_open(const struct device_choice *c, int i, const struct backend_options *options,
 						struct backend **out, struct rv_errtext *et);
 /* Free memory of the device that has least, in bytes; SIZE_MAX where the host's memory is meant. */

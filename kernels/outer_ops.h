@@ -2,8 +2,8 @@
  * on the host, so that workers of both kinds share a run.
  *
  * Shared weights and momentum stay in host memory; theta_local is the device's. Chunk by chunk, on two streams in turn:
- * while one chunk is quantized the last one's bytes go to the host and the next one's weights come. Blocking, behind all
- * that the backend was asked for. */
+ * while one chunk is quantized the last one's bytes go to the host and the next one's weights come. Blocking, behind
+ * all that the backend was asked for. */
 #ifndef RV_KERNELS_OUTER_OPS_H
 #define RV_KERNELS_OUTER_OPS_H
 
@@ -11,8 +11,8 @@
 
 enum outer_step_kind { OUTER_STEP_SGD, OUTER_STEP_NESTEROV };
 
-/* What a round exchanges: n values in chunks of chunk_elems, the last of which may be shorter. Chunk i begins at at[i] of
- * the whole vectors; at NULL: at i * chunk_elems. */
+/* What a round exchanges: n values in chunks of chunk_elems, the last of which may be shorter. Chunk i begins at at[i]
+ * of the whole vectors; at NULL: at i * chunk_elems. */
 struct outer_vector {
 	size_t n, chunk_elems;
 	const size_t *at;
@@ -38,7 +38,8 @@ struct outer_ops {
 	enum rv_err (*encode_int8)(struct backend *be, const struct outer_vector *v, const float *theta, const float *local,
 							   float *residual, uint8_t *out, size_t *bad);
 	/* The outer step with reduced chunks that decode (the caller has checked): of theta and momentum (NULL for sgd) in
-	 * host memory the chunks are stepped as outer/nesterov.c and sgd.c do, and local's (device; NULL: none) become theta's.
+	 * host memory the chunks are stepped as outer/nesterov.c and sgd.c do, and local's (device; NULL: none) become
+	 * theta's.
 	 */
 	void (*step_int8)(struct backend *be, const struct outer_vector *v, const uint8_t *reduced, float *theta,
 					  float *momentum, float *local, const struct outer_step *s);

@@ -8,8 +8,8 @@
 #define RV_KERNELS_WAIT_POLICY_H
 
 /* Unless OMP_WAIT_POLICY or GOMP_SPINCOUNT say it already: executes this program once more, with threads that sleep.
- * Returns when there is nothing to do, or it cannot be done (no /proc, the program was replaced): then it is as libgomp likes.
- * At the start of main(), with its argv. */
+ * Returns when there is nothing to do, or it cannot be done (no /proc, the program was replaced): then it is as libgomp
+ * likes. At the start of main(), with its argv. */
 void wait_policy_choose(char **argv);
 
 #endif

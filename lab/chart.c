@@ -30,7 +30,8 @@ struct plot {
 };
 
 bool chart_shows(const struct line_chart *c, const struct chart_series *s, int i) {
-	return isfinite(s->x[i]) && isfinite(s->y[i]) && (!c->x_log || s->x[i] > 0);
+	return isfinite(s->x[i]) && isfinite(s->y[i]) && (!c->x_log || s->x[i] > 0) &&
+		   !(c->y_most > 0 && s->y[i] > c->y_most);
 }
 
 static double half_bar(const struct chart_series *s, int i) {
@@ -49,11 +50,47 @@ static bool find_ranges(struct plot *p) {
 				y0 = fmin(y0, c->series[s].y[i] - half_bar(&c->series[s], i));
 				y1 = fmax(y1, c->series[s].y[i] + half_bar(&c->series[s], i));
 			}
+	for (int i = 0; i < c->n_marks; i++) {
+		x0 = fmin(x0, c->marks[i].x);
+		x1 = fmax(x1, c->marks[i].x);
+	}
 	if (!(x0 <= x1))
 		return false;
+	if (!(y0 <= y1)) { /* marks alone */
+		y0 = 0;
+		y1 = 1;
+	}
 	p->x = axis_of(c->x_log ? x0 : fmin(x0, 0), x1, c->x_log, 5, LEFT, WIDTH - RIGHT);
 	p->y = axis_of(y0, y1, false, 6, HEIGHT - BOTTOM, TOP);
 	return true;
+}
+
+static bool add_tick(struct axis *a, double v) {
+	int at = a->n_ticks;
+	for (int i = 0; i < a->n_ticks; i++)
+		if (a->ticks[i] == v)
+			return true;
+	if (a->n_ticks == AXIS_MAX_TICKS)
+		return false;
+	for (a->n_ticks++; at > 0 && a->ticks[at - 1] > v; at--)
+		a->ticks[at] = a->ticks[at - 1];
+	a->ticks[at] = v;
+	return true;
+}
+
+/* Few values, as of H, are ticks themselves. */
+static void tick_values(struct plot *p) {
+	const struct line_chart *c = p->chart;
+	struct axis a = p->x;
+	bool few = c->x_log && c->format_x == chart_si;
+	a.n_ticks = 0;
+	for (int s = 0; s < c->n_series; s++)
+		for (int i = 0; few && i < c->series[s].n; i++)
+			few = !chart_shows(c, &c->series[s], i) || add_tick(&a, c->series[s].x[i]);
+	for (int i = 0; few && i < c->n_marks; i++)
+		few = add_tick(&a, c->marks[i].x);
+	if (few)
+		p->x = a;
 }
 
 static void print_axes(const struct plot *p) {
@@ -97,6 +134,9 @@ static void print_error_bars(const struct plot *p, const struct chart_series *s,
 static void print_line(const struct plot *p, int index) {
 	const struct chart_series *s = &p->chart->series[index];
 	int color = index % CHART_COLORS, every = s->n / MARKERS_MAX + 1;
+	char fill[8] = "bg"; /* of a second line of that colour, which is dashed: hollow */
+	if (index < CHART_COLORS)
+		snprintf(fill, sizeof fill, "s%d", color);
 	(void)fprintf(p->out, "<polyline class=\"line\" style=\"stroke:var(--s%d)%s\" points=\"", color,
 				  index >= CHART_COLORS ? ";stroke-dasharray:6 3" : "");
 	for (int i = 0; i < s->n; i++)
@@ -110,10 +150,28 @@ static void print_line(const struct plot *p, int index) {
 		char x[CHART_TEXT_BYTES], y[CHART_TEXT_BYTES];
 		p->chart->format_x(s->x[i], x);
 		p->chart->format_y(s->y[i], y);
-		(void)fprintf(p->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\" style=\"fill:var(--s%d)\"><title>",
-					  axis_at(&p->x, s->x[i]), axis_at(&p->y, s->y[i]), color);
+		(void)fprintf(p->out,
+					  "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\" style=\"fill:var(--%s);stroke:var(--s%d)\"><title>",
+					  axis_at(&p->x, s->x[i]), axis_at(&p->y, s->y[i]), fill, color);
 		chart_print_text(s->label, p->out);
 		(void)fprintf(p->out, ": %s at %s</title></circle>\n", y, x);
+	}
+}
+
+enum { MARK_HALF = 4, MARK_Y = TOP + MARK_HALF + 1 };
+
+static void print_marks(const struct plot *p) {
+	for (int i = 0; i < p->chart->n_marks; i++) {
+		const struct chart_mark *m = &p->chart->marks[i];
+		double x = axis_at(&p->x, m->x);
+		(void)fprintf(p->out,
+					  "<path class=\"line mark\" style=\"stroke:var(--s%d)\" d=\"M%.1f %dl%d %dm0 -%dl-%d %d\"><title>",
+					  m->series % CHART_COLORS, x - MARK_HALF, MARK_Y - MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF,
+					  2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF);
+		chart_print_text(p->chart->series[m->series].label, p->out);
+		(void)fputs(": ", p->out);
+		chart_print_text(m->text, p->out);
+		(void)fputs("</title></path>\n", p->out);
 	}
 }
 
@@ -122,16 +180,29 @@ struct end_label {
 	double x, y, shown_y;
 };
 
+/* Where a line ends, or its last mark is where it has no points; false: it is not in the picture. */
+static bool find_end(const struct plot *p, int series, struct end_label *e) {
+	const struct line_chart *c = p->chart;
+	const struct chart_series *line = &c->series[series];
+	int last = line->n - 1, mark = c->n_marks - 1;
+	while (last >= 0 && !chart_shows(c, line, last))
+		last--;
+	while (mark >= 0 && c->marks[mark].series != series)
+		mark--;
+	if (last >= 0)
+		*e = (struct end_label){
+			.series = series, .x = axis_at(&p->x, line->x[last]), .y = axis_at(&p->y, line->y[last])};
+	else if (mark >= 0)
+		*e = (struct end_label){.series = series, .x = axis_at(&p->x, c->marks[mark].x), .y = MARK_Y};
+	return last >= 0 || mark >= 0;
+}
+
 static int collect_ends(const struct plot *p, struct end_label *ends) {
 	int n = 0;
 	for (int s = 0; s < p->chart->n_series; s++) {
-		const struct chart_series *line = &p->chart->series[s];
-		int last = line->n - 1;
-		while (last >= 0 && !chart_shows(p->chart, line, last))
-			last--;
-		if (last < 0)
+		struct end_label e;
+		if (!find_end(p, s, &e))
 			continue;
-		struct end_label e = {.series = s, .x = axis_at(&p->x, line->x[last]), .y = axis_at(&p->y, line->y[last])};
 		int at = n++;
 		for (; at > 0 && ends[at - 1].y > e.y; at--)
 			ends[at] = ends[at - 1];
@@ -153,31 +224,6 @@ static void spread(struct end_label *ends, int n) {
 	}
 }
 
-static bool within_character(const char *c) {
-	return ((unsigned char)*c & 0xc0) == 0x80;
-}
-
-/* A name too long for its place loses its middle: where names differ is mostly the end. The tooltip has all of it. */
-static void print_label_text(const char *label, FILE *out) {
-	char part[LABEL_CHARS + 1];
-	size_t n = strlen(label), head = LABEL_HEAD_CHARS, tail = n - (LABEL_CHARS - LABEL_HEAD_CHARS - 1);
-	if (n <= LABEL_CHARS) {
-		chart_print_text(label, out);
-		return;
-	}
-	while (head > 0 && within_character(label + head))
-		head--;
-	while (within_character(label + tail))
-		tail++;
-	snprintf(part, sizeof part, "%.*s", (int)head, label);
-	chart_print_text(part, out);
-	(void)fputs("…", out);
-	chart_print_text(label + tail, out);
-	(void)fputs("<title>", out);
-	chart_print_text(label, out);
-	(void)fputs("</title>", out);
-}
-
 static void print_labels(const struct plot *p) {
 	struct end_label ends[CHART_MAX_SERIES];
 	int n = collect_ends(p, ends);
@@ -191,7 +237,7 @@ static void print_labels(const struct plot *p) {
 			e->x + 4, e->y, WIDTH - RIGHT + 8, e->shown_y, color);
 		(void)fprintf(p->out, "<text class=\"label\" x=\"%d\" y=\"%.1f\" style=\"fill:var(--s%d)\">",
 					  WIDTH - RIGHT + 12, e->shown_y + 4, color);
-		print_label_text(p->chart->series[e->series].label, p->out);
+		chart_print_cut(p->chart->series[e->series].label, LABEL_CHARS, LABEL_HEAD_CHARS, p->out);
 		(void)fputs("</text>\n", p->out);
 	}
 }
@@ -206,9 +252,11 @@ void chart_print_lines(const struct line_chart *c, FILE *out) {
 	struct plot p = {.chart = c, .out = out};
 	open_svg(c->title, HEIGHT, out);
 	if (find_ranges(&p)) {
+		tick_values(&p);
 		print_axes(&p);
 		for (int s = 0; s < c->n_series; s++)
 			print_line(&p, s);
+		print_marks(&p);
 		print_labels(&p);
 	} else {
 		(void)fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">no data yet</text>\n", WIDTH / 2,

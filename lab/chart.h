@@ -1,6 +1,6 @@
-/* chart.h: line charts and stacked bars: as inline SVG, as CSV, and as JSON for a library that draws. In SVG colours are
- * CSS variables of the page (--s0 ... --s7, --fg, --muted, --grid), so that one picture serves light and dark; every mark
- * has a tooltip (<title>). No scripts. */
+/* chart.h: line charts and stacked bars: as inline SVG, as CSV, and as JSON for a library that draws. In SVG colours
+ * are CSS variables of the page (--s0 ... --s7, --fg, --muted, --grid), so that one picture serves light and dark;
+ * every mark has a tooltip (<title>). No scripts. */
 #ifndef RV_LAB_CHART_H
 #define RV_LAB_CHART_H
 
@@ -14,9 +14,17 @@ typedef void chart_format(double v, char out[CHART_TEXT_BYTES]);
 
 struct chart_series {
 	const char *label;
-	const double *x, *y; /* (n), x ascending; points that are not finite, or not positive on a log axis, are left out */
+	const double *x, *y; /* (n), x ascending; points that chart_shows refuses are left out */
 	const double *sd;    /* (n) error bars: y - sd to y + sd; NaN: none. NULL: no point has one */
 	int n;
+};
+
+/* Something that has no place in the plane: a cross at its top edge. */
+enum { CHART_MAX_MARKS = 64 };
+struct chart_mark {
+	int series;
+	double x;
+	char text[64]; /* "diverged in round 7" */
 };
 
 struct line_chart {
@@ -27,6 +35,9 @@ struct line_chart {
 	chart_format *format_x, *format_y;
 	struct chart_series series[CHART_MAX_SERIES];
 	int n_series;
+	double y_most; /* what is higher is left out of the picture, not of CSV; 0: nothing is */
+	struct chart_mark marks[CHART_MAX_MARKS];
+	int n_marks;
 };
 
 /* Labels stand at the lines' right ends, moved apart where they would overlap. */
@@ -50,6 +61,26 @@ struct bar_chart {
 
 void chart_print_bars(const struct bar_chart *c, FILE *out);
 
+/* A row for each value, from the top down. SVG only. */
+struct chart_dot {
+	char label[128];
+	double value, sd; /* NaN: none; no dot, no error bar */
+	char text[64];    /* told beside the name */
+	int color;        /* 0..CHART_COLORS - 1 */
+};
+
+struct dot_chart {
+	const char *id, *title, *label;
+	chart_format *format;
+	const struct chart_dot *dots;
+	int n_dots;
+	double reference; /* a dashed line; NaN: none */
+	double most;      /* what is higher has no dot; 0: everything has */
+};
+
+void chart_print_dots(const struct dot_chart *c, FILE *out);
+void chart_csv_dots(const struct dot_chart *c, FILE *out);
+
 /* RFC 4180, a header line first, a row for each point, or bar. Text is made safe for spreadsheets (chart_csv_text). */
 void chart_csv_lines(const struct line_chart *c, FILE *out);
 void chart_csv_bars(const struct bar_chart *c, FILE *out);
@@ -62,12 +93,16 @@ void chart_csv_number(double v, FILE *out);
 json_t *chart_json_lines(const struct line_chart *c);
 json_t *chart_json_bars(const struct bar_chart *c);
 
-/* Whether point i is to be shown. */
+/* Whether point i is to be shown: it is finite, positive on a log axis, and not above y_most. */
 bool chart_shows(const struct line_chart *c, const struct chart_series *s, int i);
 
 /* Formats: 12.3M, 4.56 MB, 1:02:03 h, 1.234. */
 chart_format chart_si, chart_bytes, chart_seconds, chart_plain;
 /* Text with <, >, & and quotes escaped. */
 void chart_print_text(const char *text, FILE *out);
+/* The same; what is longer than `chars` loses its middle, for names mostly differ at the end, and keeps `head`
+ * characters, fewer than CHART_CUT_BYTES, before it; all of it is then in a <title>. */
+enum { CHART_CUT_BYTES = 64 };
+void chart_print_cut(const char *text, size_t chars, size_t head, FILE *out);
 
 #endif

@@ -80,11 +80,14 @@ static json_t *series_json(const struct line_chart *c, const struct chart_series
 }
 
 json_t *chart_json_lines(const struct line_chart *c) {
-	json_t *series = json_array();
+	json_t *series = json_array(), *marks = json_array();
+	for (int i = 0; i < c->n_marks; i++)
+		(void)json_array_append_new(
+			marks, json_pack("{si sf ss}", "series", c->marks[i].series, "x", c->marks[i].x, "text", c->marks[i].text));
 	for (int i = 0; i < c->n_series; i++)
 		(void)json_array_append_new(series, series_json(c, &c->series[i]));
-	return json_pack("{ss ss ss ss sb so}", "id", c->id, "xLabel", c->x_label, "yLabel", c->y_label, "unit",
-					 unit_of(c->format_x), "log", c->x_log, "series", series);
+	return json_pack("{ss ss ss ss sb so so}", "id", c->id, "xLabel", c->x_label, "yLabel", c->y_label, "unit",
+					 unit_of(c->format_x), "log", c->x_log, "series", series, "marks", marks);
 }
 
 json_t *chart_json_bars(const struct bar_chart *c) {

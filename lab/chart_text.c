@@ -2,6 +2,7 @@
 #include "lab/chart.h"
 
 #include <math.h>
+#include <string.h>
 
 static void scaled(double v, const char *const *units, int n_units, char out[CHART_TEXT_BYTES]) {
 	int k = 0;
@@ -57,4 +58,29 @@ void chart_print_text(const char *text, FILE *out) {
 		default:
 			(void)fputc(*c, out);
 		}
+}
+
+static bool within_character(const char *c) {
+	return ((unsigned char)*c & 0xc0) == 0x80;
+}
+
+void chart_print_cut(const char *text, size_t chars, size_t head, FILE *out) {
+	size_t n = strlen(text);
+	if (n <= chars) {
+		chart_print_text(text, out);
+		return;
+	}
+	char first[CHART_CUT_BYTES];
+	const char *tail = text + n - (chars - head - 1);
+	while (head > 0 && within_character(text + head))
+		head--;
+	while (within_character(tail))
+		tail++;
+	snprintf(first, sizeof first, "%.*s", (int)head, text);
+	chart_print_text(first, out);
+	(void)fputs("…", out);
+	chart_print_text(tail, out);
+	(void)fputs("<title>", out);
+	chart_print_text(text, out);
+	(void)fputs("</title>", out);
 }

@@ -1,5 +1,5 @@
-/* checkpoint.h: what `rivulet checkpoint` does with a worker's directory. Each function makes facts for inspect_print();
- * *facts is a new object whenever there is something to show, also with a fault. */
+/* checkpoint.h: what `rivulet checkpoint` does with a worker's directory. Each function makes facts for
+ * inspect_print(); *facts is a new object whenever there is something to show, also with a fault. */
 #ifndef RV_LAB_CHECKPOINT_H
 #define RV_LAB_CHECKPOINT_H
 
@@ -9,14 +9,16 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Every file, by its header, index and manifest; what recovery would start from. The worker may be running. */
+/* Every file, by its header, index and manifest; what recovery would start from. The worker may be running.
+ * RV_E_NOTFOUND, RV_E_IO; damaged files are facts, not faults. */
 enum rv_err checkpoint_list(const char *dir, json_t **facts, struct rv_errtext *et);
 
 /* Reads all of every file, and replays every state that can be made, comparing chains and full hashes with the bases on
  * the way. `round` >= 0: only what makes that round. RV_E_CORRUPT: the text names what is damaged. */
 enum rv_err checkpoint_verify(const char *dir, int64_t round, json_t **facts, struct rv_errtext *et);
 
-/* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs. */
+/* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs.
+ * RV_E_NOTFOUND: the files do not make it; RV_E_CORRUPT, RV_E_FULL, RV_E_IO. */
 enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, json_t **facts, struct rv_errtext *et);
 
 /* Removes what `policy` lets go, after the base that then makes all later states has been read and found whole.

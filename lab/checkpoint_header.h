@@ -1,8 +1,8 @@
 /* checkpoint_header.h: the first bytes of a lab run's checkpoint: what run it is of, and how far that is.
  *
- * Little-endian: "rivuletL", u32 version, method (16 bytes, NUL-padded), u32 workers, u32 threads, run hash, hash of the
- * configuration, identity of the data, u64 rounds done, tokens done, bytes sent, steps of all replicas, BLAKE2b-256 of
- * everything before.
+ * Little-endian: "rivuletL", u32 version, method (16 bytes, NUL-padded), u32 workers, u32 threads, run hash, hash of
+ * the configuration, identity of the data, u64 rounds done, tokens done, bytes sent, steps of all replicas, BLAKE2b-256
+ * of everything before.
  */
 #ifndef RV_LAB_CHECKPOINT_HEADER_H
 #define RV_LAB_CHECKPOINT_HEADER_H

@@ -94,8 +94,7 @@ const struct rv_command checkpoint_command = {
 		"bit. list, verify and export may be used while the worker runs.\n"
 		"\n"
 		"    list DIR              every file, its size, and what it is worth\n"
-		"    verify DIR            reads all of it, replays every round, and names what is damaged; exit status 1 "
-		"then\n"
+		"    verify DIR            reads all of it, replays every round, and names what is damaged (exit status 1)\n"
 		"    export DIR OUT        the state of --round R, weights and outer state, as OUT/base-R.rvs\n"
 		"                          (for files that others load: rivulet export DIR --round R --out OUT)\n"
 		"    prune DIR             removes what --keep-bases and --keep-log let go; the worker must not run",

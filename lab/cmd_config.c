@@ -1,7 +1,9 @@
 /* cmd_config.c: `rivulet config`: the configuration of a run, written out, for `rivulet-coordinator new-run --config`.
  */
+#include "base/run_config_idle.h"
 #include "lab/commands.h"
 #include "lab/run_files.h"
+#include "outer/global.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +15,16 @@ struct config_options {
 
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	struct config_options *o = opts;
-	return run_files_adopt(&o->files, &o->run, et);
+	struct rv_errtext idle;
+	RV_TRY(run_files_adopt(&o->files, &o->run, et));
+	if (run_config_idle_text(&o->run, &idle) > 0)
+		(void)fprintf(stderr, "note: %s\n", idle.text);
+	return RV_OK;
 }
 
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
-	return run_config_check_model(&((const struct config_options *)opts)->run, et);
+	return global_check_run(&((const struct config_options *)opts)->run, et);
 }
 
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {

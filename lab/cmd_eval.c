@@ -127,10 +127,11 @@ static enum rv_err evaluate_heldout(struct session *s, struct evaluation *out, s
 
 static enum rv_err print_result(const char *weights, const char *split, const struct evaluation *v,
 								struct rv_errtext *et) {
-	double loss = evaluation_loss(v);
-	json_t *line = json_pack("{ss ss sI sI sf sf sf}", "weights", weights, "split", split, "tokens",
+	double loss = evaluation_loss(v), perplexity = exp(loss);
+	json_t *line = json_pack("{ss ss sI sI sf so sf}", "weights", weights, "split", split, "tokens",
 							 (json_int_t)v->tokens, "bytes", (json_int_t)v->bytes, "loss", loss, "perplexity",
-							 exp(loss), "bits_per_byte", evaluation_bits_per_byte(v));
+							 isfinite(perplexity) ? json_real(perplexity) : json_null(), "bits_per_byte",
+							 evaluation_bits_per_byte(v));
 	bool ok = line && json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(7)) == 0;
 	json_decref(line);
 	putchar('\n');

@@ -129,9 +129,8 @@ const struct rv_command export_command = {
 	.args_max = 1,
 	.help = "Write weights as transformers, lm-eval or llama.cpp load them.",
 	.details =
-		"WHERE is a Hugging Face directory, a safetensors file, the directory of a run, or that of a worker, which "
-		"may\n"
-		"be running: the weights after any round that its files still hold are computed again, bit for bit, and\n"
+		"WHERE is a Hugging Face directory, a safetensors file, the directory of a run, or that of a worker, which\n"
+		"may be running: the weights after any round that its files still hold are computed again, bit for bit, and\n"
 		"checked against the run's chain of hashes.",
 	.options = options,
 	.opts_bytes = sizeof(struct export_options),

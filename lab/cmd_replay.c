@@ -172,11 +172,10 @@ const struct rv_command replay_command = {
 	.args_min = 1,
 	.args_max = RV_PROGRAM_ARGS_MAX,
 	.help = "Do a real run again in one process, and compare every round's state hash.",
-	.details = "Each DIR is a worker's directory; all workers that ever took part are needed. Their trace.jsonl says "
-			   "which steps each\n"
-			   "took, who was averaged in which round, who came late, started again or caught up. Ends with an error "
-			   "that names the\n"
-			   "round where the bits differ.",
+	.details =
+		"Each DIR is a worker's directory; all workers that ever took part are needed. Their trace.jsonl says which\n"
+		"steps each took, who was averaged in which round, who came late, started again or caught up. Ends with an\n"
+		"error that names the round where the bits differ.",
 	.options = options,
 	.opts_bytes = sizeof(struct replay_options),
 	.run = run_replay,

@@ -116,16 +116,14 @@ const struct rv_command report_command = {
 	.args_min = 1,
 	.args_max = RV_PROGRAM_ARGS_MAX,
 	.help = "Compare runs and sweeps: a table, and a page with charts.",
-	.details = "Each DIR is a run's directory, or one that holds the directories of runs and workers, or the --out of "
-			   "a sweep.\n"
-			   "Runs that differ in the seed only become one line with mean and standard deviation. The page is one "
-			   "file, needs\n"
-			   "no network, follows the reader's light or dark setting, and has every figure as CSV too. Wall-clock is "
-			   "computed\n"
-			   "for the line that you choose (`rivulet simulate` tells more):\n"
-			   "\n"
-			   "    rivulet report runs/demo\n"
-			   "    rivulet report runs/sweep --rate 20mbit --latency-ms 40 --csv runs/sweep/csv",
+	.details =
+		"Each DIR is a run's directory, or one that holds the directories of runs and workers, or the --out of a\n"
+		"sweep. Runs that differ in the seed only become one line with mean and standard deviation. The page is one\n"
+		"file, needs no network, follows the reader's light or dark setting, and has every figure as CSV too.\n"
+		"Wall-clock is computed for the line that you choose (`rivulet simulate` tells more):\n"
+		"\n"
+		"    rivulet report runs/demo\n"
+		"    rivulet report runs/sweep --rate 20mbit --latency-ms 40 --csv runs/sweep/csv",
 	.options = options,
 	.opts_bytes = sizeof(struct report_options),
 	.check_files = check_out,

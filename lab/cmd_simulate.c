@@ -207,6 +207,9 @@ const struct rv_command simulate_command = {
 		"    rivulet simulate --method streaming --fragments 4 --overlap 5 --bits 4 --solve utilisation=0.99\n"
 		"    rivulet simulate --table streaming-diloco\n"
 		"\n"
+		"Eager and delayed updates hide an exchange behind a whole round, as streaming does with\n"
+		"--fragments 1 --overlap H-1.\n"
+		"\n"
 		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. Where a round\n"
 		"overlaps nothing, its time is H steps + 7 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",
 	.options = options,

@@ -1,14 +1,24 @@
 /* cmd_sweep.c: `rivulet sweep`: every combination of some options' values, trained and put side by side. */
+#include "lab/clean_text.h"
 #include "lab/commands.h"
 #include "lab/sweep_run.h"
 
+#include <jansson.h>
 #include <unistd.h>
 
 static void print_summary(const struct sweep *s) {
-	if (isatty(STDOUT_FILENO))
+	char path[sizeof s->opts->out + 16];
+	snprintf(path, sizeof path, "%s/summary.csv", s->opts->out);
+	clean_text(path);
+	if (isatty(STDOUT_FILENO)) {
 		sweep_summary_table(s->rows, s->n_cells, stdout);
-	printf("%s%s/summary.csv%s\n", isatty(STDOUT_FILENO) ? "written: " : "{\"event\":\"summary\",\"path\":\"",
-		   s->opts->out, isatty(STDOUT_FILENO) ? "" : "\"}");
+		printf("written: %s\n", path);
+		return;
+	}
+	json_t *line = json_pack("{ss ss}", "event", "summary", "path", path);
+	(void)json_dumpf(line, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(line);
 }
 
 /* A sweep in memory, with what it borrows. */
@@ -34,7 +44,7 @@ static enum rv_err run_sweep(void *opts, const struct rv_args *args, struct rv_e
 	enum rv_err e = open_sweep(opts, args, &s, et);
 	bool print = e == RV_OK && s.sweep.opts->print;
 	if (print)
-		sweep_print_commands(&s.sweep, stdout);
+		e = sweep_print_commands(&s.sweep, stdout, et);
 	else if (e == RV_OK)
 		e = sweep_run(&s.sweep, et);
 	if (e == RV_OK && !print)
@@ -59,19 +69,16 @@ struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_M
 		.args_max = 1,
 		.help = "Train every combination of some options' values, and compare.",
 		.details =
-			"Any option of `rivulet train` may have several values, separated by commas: --sync-every 1,8,32 "
-			"--workers 2,4\n"
-			"--seed 1,2,3 --total-steps 960 trains 18 runs, each in OUT/ID/ (sweep.json, metrics.jsonl, train.log, "
-			"weights), "
-			"where ID is a hash\n"
-			"of what decides the result. OUT/summary.csv has a row for each. The same command goes on where it "
-			"was stopped,\n"
-			"and merges runs that were made elsewhere with the commands of --print (Slurm arrays, GNU "
-			"parallel).\n\n"
-			"FILE holds the same options, one `name = values` a line; the command line wins. A line [name] begins "
-			"a section: what\n"
-			"stands before the first holds for all, and each is a product of its own; a run that two have in "
-			"common is trained once.",
+			"Any option of `rivulet train` may have several values, separated by commas:\n"
+			"--sync-every 1,8,32 --workers 2,4 --seed 1,2,3 --total-steps 960 trains 18 runs, each in OUT/ID/\n"
+			"(sweep.json, metrics.jsonl, train.log, weights), where ID is a hash of what decides the result.\n"
+			"OUT/summary.csv has a row for each. A run whose loss stops being finite is recorded as diverged, which\n"
+			"is a result. The same command goes on where it was stopped, and merges runs that were made elsewhere\n"
+			"with the commands of --print (Slurm arrays, GNU parallel).\n"
+			"\n"
+			"FILE holds the same options, one `name = values` a line; the command line wins. A line [name] begins a\n"
+			"section: what stands before the first holds for all, and each is a product of its own; a run that two\n"
+			"have in common is trained once.",
 		.options = table,
 		.opts_bytes = sizeof(struct sweep_options),
 		.check = check_cells,

@@ -6,6 +6,8 @@
 #include "base/signals.h"
 #include "lab/commands.h"
 #include "lab/lab_memory.h"
+#include "lab/loss_text.h"
+#include "lab/method_idle.h"
 #include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
@@ -57,7 +59,7 @@ static void tick(void *ctx) {
 	char note[96];
 	int n = snprintf(note, sizeof note, "round %" PRIu64 "/%" PRId64, s->run->rounds_done + 1, c->rounds);
 	if (!isnan(s->heldout))
-		snprintf(note + n, sizeof note - (size_t)n, "  held-out %.4f", s->heldout);
+		snprintf(note + n, sizeof note - (size_t)n, "  held-out %s", loss_text(s->heldout).text);
 	rv_progress(s->events, rv_clock_monotonic_us(), run_name(s->opts), atomic_load(&s->run->steps_done),
 				per_replica * (uint64_t)s->run->n_replicas, "step", note);
 }
@@ -115,12 +117,26 @@ static void warn_of_shared_text(struct session *s) {
 		rv_event(s->events, RV_WARN, "shared_text", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
 }
 
+static void warn_of_warm_up(struct session *s) {
+	struct rv_errtext what = {0};
+	if (train_options_only_warm_up(s->opts, &what))
+		rv_event(s->events, RV_WARN, "only_warm_up", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
+}
+
+static void warn_of_idle_options(struct session *s) {
+	struct rv_errtext what = {0};
+	if (train_idle_text(s->opts, &what) > 0)
+		rv_event(s->events, RV_WARN, "no_effect", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
+}
+
 static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
 	struct lab_config cfg = train_options_resolve(o);
 	float *theta = NULL;
 	size_t n;
 	warn_of_shared_text(s);
+	warn_of_warm_up(s);
+	warn_of_idle_options(s);
 	RV_TRY(choose_device(s, &cfg, et));
 	RV_TRY(announce_memory(s, &cfg, et));
 	if (o->files.init[0])
@@ -182,9 +198,33 @@ static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* `why` has been refused as not finite, in `round`, counted from 1: the run is over, and its record says so. worker -1:
+ * no single one's. */
+static enum rv_err diverged(struct session *s, uint64_t round, int worker, struct rv_errtext *et) {
+	const struct lab_run *r = s->run;
+	const struct rv_errtext why = *et;
+	const uint64_t step = worker >= 0 ? replica_global_step(r->replicas[worker]) : lab_run_steps(r);
+	const struct metrics_diverged line = {
+		.round = round, .worker = worker, .step = step, .wall_us = rv_clock_monotonic_us() - s->started_us};
+	rv_progress_clear(s->events);
+	RV_TRY(metrics_write_diverged(s->metrics, &line, et));
+	rv_event(s->events, RV_ERROR, "diverged",
+			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("worker", worker),
+					   rv_field_int("step", (int64_t)step), rv_field_str("why", why.text)),
+			 "round %3" PRIu64 "/%" PRId64 "  diverged", round, r->cfg.run.rounds);
+	return rv_fail(et, RV_E_DIVERGED, "diverged in round %" PRIu64 " of %" PRId64 ": %s", round, r->cfg.run.rounds,
+				   why.text);
+}
+
 static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtext *et) {
 	struct lab_run *r = s->run;
-	RV_TRY(lab_run_eval(r, max_batches, &s->heldout, et));
+	enum rv_err e = lab_run_eval(r, max_batches, &s->heldout, et);
+	if (e == RV_E_RANGE) {
+		const struct rv_errtext why = *et;
+		(void)rv_fail(et, e, "%s; lower lr (now %g) or outer-lr, warm up longer, or set clip", why.text, r->cfg.run.lr);
+		return diverged(s, r->rounds_done, -1, et);
+	}
+	RV_TRY(e);
 	return metrics_write_eval(s->metrics,
 							  &(struct metrics_eval){.round = r->rounds_done,
 													 .step = lab_run_steps(r),
@@ -235,21 +275,36 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->rounds_done), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_double("train_loss", done->train_loss), rv_field_double("heldout_loss", s->heldout),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
-			 "round %3" PRIu64 "/%" PRId64 "  train %.4f  held-out %.4f  %.2f Mtokens%s", r->rounds_done,
-			 r->cfg.run.rounds, done->train_loss, s->heldout, (double)r->tokens_done * 1e-6, sent_text(r).text);
+			 "round %3" PRIu64 "/%" PRId64 "  train %s  held-out %s  %.2f Mtokens%s", r->rounds_done, r->cfg.run.rounds,
+			 loss_text(done->train_loss).text, loss_text(s->heldout).text, (double)r->tokens_done * 1e-6,
+			 sent_text(r).text);
 	return RV_OK;
 }
 
 static enum rv_err train_rounds(struct session *s, struct rv_errtext *et) {
 	while (!lab_run_finished(s->run)) {
 		struct lab_round done;
-		RV_TRY(lab_run_round(s->run, &done, et));
+		enum rv_err e = lab_run_round(s->run, &done, et);
+		if (e == RV_E_RANGE)
+			return diverged(s, s->run->rounds_done + 1, lab_run_diverged_worker(s->run), et);
+		RV_TRY(e);
 		RV_TRY(record_round(s, &done, et));
 		bool last = lab_run_finished(s->run);
 		if (last || s->run->rounds_done % (uint64_t)s->opts->save_every == 0)
 			RV_TRY(save(s, et));
 	}
 	return RV_OK;
+}
+
+/* Numbers may be finite, and training have failed all the same. */
+static void warn_of_guessing(struct session *s) {
+	const struct run_config *c = &s->run->cfg.run;
+	const double guessing = log((double)c->vocab), clearly = 1.1;
+	if (s->heldout > clearly * guessing)
+		rv_event(s->events, RV_WARN, "worse_than_guessing", RV_FIELDS(rv_field_double("guessing", guessing)),
+				 "a held-out loss of %s is worse than guessing, ln %" PRId64
+				 " = %.4f: training has failed; lower lr (now %g) or outer-lr, warm up longer, or set clip",
+				 loss_text(s->heldout).text, c->vocab, guessing, c->lr);
 }
 
 static enum rv_err finish(struct session *s, struct rv_errtext *et) {
@@ -276,9 +331,10 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	rv_event(s->events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_double("heldout_loss", s->heldout), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
-			 "done: held-out %.4f nats per %s (perplexity %.3f)  %.2f Mtokens%s", s->heldout,
-			 r->cfg.run.tokenizer_hash[0] ? "token" : "byte", exp(s->heldout), (double)r->tokens_done * 1e-6,
-			 sent_text(r).text);
+			 "done: held-out %s nats per %s (perplexity %s)  %.2f Mtokens%s", loss_text(s->heldout).text,
+			 r->cfg.run.tokenizer_hash[0] ? "token" : "byte", perplexity_text(s->heldout).text,
+			 (double)r->tokens_done * 1e-6, sent_text(r).text);
+	warn_of_guessing(s);
 	if (!rv_hash_is_zero(&end.chain))
 		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);
 	rv_event(s->events, RV_INFO, "state", RV_FIELDS(rv_field_str("state", state)), "state %s", state);
@@ -333,7 +389,9 @@ static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_e
 static const char details[] =
 	"Writes metrics.jsonl (docs/metrics.md), a checkpoint and, as a Hugging Face model directory, the weights\n"
 	"into --out. Ctrl-C saves; the same command goes on from there. The state hash at the end is that of the\n"
-	"distributed run with the same configuration, text, --threads and --run-hash.\n\nMethods:"
+	"distributed run with the same configuration, text, --threads and --run-hash.\n"
+	"Exit status: 0 done; 1 a fault; 2 refused; 3 diverged: numbers are no longer finite (metrics.jsonl says in which\n"
+	"round); 130 stopped.\n\nMethods:"
 #include "lab/methods.def"
 	;
 #undef LAB_METHOD

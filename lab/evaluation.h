@@ -26,7 +26,8 @@ typedef bool evaluation_tick_fn(void *ctx, uint64_t done_tokens, uint64_t all_to
 enum rv_err evaluation_heldout(struct loaded_model *m, const struct dataset *data, int max_batches,
 							   evaluation_tick_fn *tick, void *ctx, struct evaluation *out, struct rv_errtext *et);
 /* Every token of a text but the first, each predicted from at most `context` before it: the text is cut into windows
- * that begin `stride` tokens apart (1..context; the tokens that two share count once, in the earlier). */
+ * that begin `stride` tokens apart (1..context; the tokens that two share count once, in the earlier).
+ * RV_E_RANGE: fewer than 2 tokens, or the loss is not finite; RV_E_NOMEM. */
 enum rv_err evaluation_text(struct loaded_model *m, const uint32_t *tokens, size_t n, int stride,
 							evaluation_tick_fn *tick, void *ctx, struct evaluation *out, struct rv_errtext *et);
 

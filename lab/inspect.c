@@ -8,6 +8,7 @@
 #include "lab/worker_rounds.h"
 #include "worker/tokenizer/shard.h"
 #include "worker/tokenizer/tokenizer.h"
+#include "worker/trace.h"
 #include "worker/train/metrics.h"
 #include "worker/train/weights.h"
 
@@ -37,11 +38,30 @@ static const struct kind kind_safetensors = {"safetensors", inspect_safetensors}
 						 kind_index = {"index of safetensors files", inspect_index},
 						 kind_state = {"state file", inspect_state_file},
 						 kind_worker = {"worker's directory", inspect_worker},
-						 kind_model = {"model directory", inspect_model_directory};
+						 kind_model = {"model directory", inspect_model_directory},
+						 kind_run_conf = {"run's configuration", inspect_run_conf},
+						 kind_coordinator = {"coordinator's directory", inspect_coordinator},
+						 kind_sweep = {"sweep's directory", inspect_sweep},
+						 kind_cell = {"cell of a sweep", inspect_sweep_cell},
+						 kind_trace = {"worker's trace", inspect_trace};
 
 static bool ends_with(const char *text, const char *end) {
 	size_t n = strlen(text), k = strlen(end);
 	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+static bool is_named(const char *path, const char *name) {
+	const char *slash = strrchr(path, '/');
+	return strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+/* Keys and invitations. */
+static bool holds_a_secret(const char *path) {
+	static const char *const names[] = {"identity.key", "run.key", "run.link", "member.conf"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (is_named(path, names[i]))
+			return true;
+	return false;
 }
 
 static bool begins(const uint8_t *head, size_t n, const char *magic) {
@@ -62,10 +82,15 @@ static enum rv_err kind_of_directory(const char *path, const struct kind **out, 
 		*out = &kind_model;
 	else if (exists_in(path, METRICS_FILE))
 		*out = &kind_metrics;
+	else if (exists_in(path, "store.db"))
+		*out = &kind_coordinator;
+	else if (exists_in(path, INSPECT_SWEEP_FILE))
+		*out = &kind_sweep;
 	else
 		return rv_fail(et, RV_E_INVALID,
-					   "%s: neither a model's directory (%s, %s) nor a run's (%s) nor a worker's (run.conf, run.link)",
-					   path, WEIGHTS_FILE, WEIGHTS_CONFIG_FILE, METRICS_FILE);
+					   "%s: neither a model's directory (%s, %s) nor a run's (%s) nor a worker's (run.conf, run.link) "
+					   "nor a coordinator's (store.db) nor a sweep's (%s); name one that is in it",
+					   path, WEIGHTS_FILE, WEIGHTS_CONFIG_FILE, METRICS_FILE, INSPECT_SWEEP_FILE);
 	return RV_OK;
 }
 
@@ -81,13 +106,16 @@ static enum rv_err kind_of_json(const char *path, const struct kind **out, struc
 		return e != RV_OK ? rv_fail_context(et, e, "%s", path)
 						  : rv_fail(et, RV_E_CORRUPT, "%s: line %d: %s", path, why.line, why.text);
 	*out = json_object_get(root, "weight_map")   ? &kind_index
+		   : json_object_get(root, "axes")       ? &kind_cell
 		   : json_object_get(root, "model_type") ? &kind_config
 		   : json_object_get(root, "model")      ? &kind_tokenizer
 												 : NULL;
 	json_decref(root);
 	return *out ? RV_OK
-				: rv_fail(et, RV_E_INVALID,
-						  "%s: JSON, but neither a model's config.json nor an index nor a tokenizer.json", path);
+				: rv_fail(
+					  et, RV_E_INVALID,
+					  "%s: JSON, but neither a model's config.json nor an index nor a tokenizer.json nor a sweep.json",
+					  path);
 }
 
 static bool is_llmc_magic(const uint8_t *head, size_t n) {
@@ -105,6 +133,12 @@ static enum rv_err kind_of_file(const char *path, const uint8_t *head, size_t n,
 		*out = &kind_state;
 	else if (is_llmc_magic(head, n) || ends_with(path, ".bin"))
 		*out = &kind_shard;
+	else if (holds_a_secret(path))
+		return rv_fail(et, RV_E_INVALID, "%s: holds a secret; nothing of it is shown", path);
+	else if (is_named(path, TRACE_FILE))
+		*out = &kind_trace;
+	else if (ends_with(path, ".conf"))
+		*out = &kind_run_conf;
 	else if (ends_with(path, ".jsonl"))
 		*out = &kind_metrics;
 	else if (ends_with(path, ".safetensors") || (n > 8 && head[8] == '{' && head[7] == 0 && head[6] == 0))

@@ -17,9 +17,9 @@ enum rv_err inspect_path(const char *path, json_t **out, struct rv_errtext *et);
 /* One line of JSON, or a table for people. */
 void inspect_print(const json_t *facts, bool table);
 
-/* ---- one for each kind; they add to `facts`, which has "kind" and "path" already
- * -------------------------------------
- */
+/* ---- one for each kind ----------------------------------------------------------------------------------------------
+ *
+ * They add to `facts`, which has "kind" and "path" already. What the reader of the kind refuses. */
 
 enum rv_err inspect_safetensors(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_index(const char *path, json_t *facts, struct rv_errtext *et);
@@ -31,12 +31,18 @@ enum rv_err inspect_gguf(const char *path, json_t *facts, struct rv_errtext *et)
 enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *et);
 enum rv_err inspect_state_file(const char *path, json_t *facts, struct rv_errtext *et);
+/* inspect_ours.c. run.conf: of a worker, of the lab, or what new-run is given. */
+enum rv_err inspect_run_conf(const char *path, json_t *facts, struct rv_errtext *et);
+enum rv_err inspect_coordinator(const char *path, json_t *facts, struct rv_errtext *et);
+enum rv_err inspect_sweep(const char *path, json_t *facts, struct rv_errtext *et);
+enum rv_err inspect_sweep_cell(const char *path, json_t *facts, struct rv_errtext *et);
+enum rv_err inspect_trace(const char *path, json_t *facts, struct rv_errtext *et);
+#define INSPECT_SWEEP_FILE "summary.csv"
 
 /* The bytes of a GGUF file from its start: all before the tensors must be there. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err inspect_gguf_header(const uint8_t *bytes, size_t n, json_t *facts, struct rv_errtext *et);
 
-/* ---- what several of them say
- * ----------------------------------------------------------------------------------------
+/* ---- what several of them say ---------------------------------------------------------------------------------------
  */
 
 void inspect_put_hash(json_t *facts, const char *key, const struct rv_hash *h);

@@ -124,6 +124,8 @@ enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *
 	json_object_set_new(facts, "bytes_sent", number_or_null(t.bytes_sent));
 	json_object_set_new(facts, "heldout_loss", number_or_null(t.loss));
 	json_object_set_new(facts, "ended", json_boolean(r.ended));
+	if (r.diverged_round > 0)
+		json_object_set_new(facts, "diverged_in_round", json_integer((json_int_t)r.diverged_round));
 	json_object_set_new(facts, "lines_not_json", json_integer(r.skipped_lines));
 	run_record_release(&r);
 	return RV_OK;

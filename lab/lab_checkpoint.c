@@ -1,6 +1,7 @@
 /* lab_checkpoint.c: a run of the lab on disk. Little-endian, in this order:
  *   checkpoint_header.h
- *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, and the last
+ *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, and the
+ *   last
  *     reduced bytes: those of a round that is not applied yet (overlap)
  *   each replica: f64 loss sum, u64 steps, u64 tokens, u64 tokens kept, u64 steps kept, i64 compute time, u64 size,
  *     replica_save's bytes

@@ -24,6 +24,19 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);
 }
 
+/* What worker i keeps for itself over rounds; in the order in which a real one's replica keeps it. */
+static enum rv_err new_private_state(struct lab_run *r, int i, struct rv_errtext *et) {
+	const struct global_config *g = &r->global.cfg;
+	float *vectors[EAGER_MAX_VECTORS];
+	RV_TRY(contribution_init(&r->contributions[i], &r->cfg.run, g, lab_run_member(r, i), et));
+	RV_TRY(eager_init(&r->eager[i], &r->cfg.run, g, r->global.theta, et));
+	replica_keep(r->replicas[i], r->contributions[i].residual);
+	int n = eager_vectors(&r->eager[i], vectors);
+	for (int k = 0; k < n; k++)
+		replica_keep(r->replicas[i], vectors[k]);
+	return RV_OK;
+}
+
 /* The outer state, as a worker of the run makes it from the same configuration. */
 static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	struct global_config g;
@@ -37,10 +50,8 @@ static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 		ok = (r->encoded[i] = malloc(bytes)) && ok;
 	if (!ok)
 		return rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
-	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++) {
-		RV_TRY(contribution_init(&r->contributions[i], &r->cfg.run, &g, lab_run_member(r, i), et));
-		replica_set_residual(r->replicas[i], r->contributions[i].residual);
-	}
+	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++)
+		RV_TRY(new_private_state(r, i, et));
 	return RV_OK;
 }
 
@@ -99,6 +110,7 @@ void lab_run_free(struct lab_run *r) {
 		device_set_close(&r->devices[i]);
 		free(r->encoded[i]);
 		contribution_release(&r->contributions[i]);
+		eager_release(&r->eager[i]);
 	}
 	for (int i = 0; i < r->n_extra; i++)
 		free(r->extra[i]);
@@ -142,17 +154,30 @@ void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *s
 
 const float *lab_run_reference(struct lab_run *r, int i) {
 	const struct lab_method *m = r->cfg.method;
-	return m->reference ? m->reference(r, i) : r->global.theta;
+	return m->reference ? m->reference(r, i) : eager_reference(&r->eager[i], &r->global);
+}
+
+/* One replica may stand for all workers. */
+static bool stands_for_all(const struct lab_run *r) {
+	return r->n_replicas < r->cfg.workers;
 }
 
 enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et) {
 	for (int i = 0; i < r->n_replicas; i++)
 		if (r->faults[i] != RV_OK && r->faults[i] != RV_E_CANCELLED)
-			return rv_fail(et, r->faults[i], "worker %d: %s", i, r->fault_texts[i].text);
+			return stands_for_all(r) ? rv_fail(et, r->faults[i], "%s", r->fault_texts[i].text)
+									 : rv_fail(et, r->faults[i], "worker %d: %s", i, r->fault_texts[i].text);
 	for (int i = 0; i < r->n_replicas; i++)
 		if (r->faults[i] == RV_E_CANCELLED)
 			return rv_fail(et, RV_E_CANCELLED, "stopped in round %llu", (unsigned long long)r->rounds_done);
 	return RV_OK;
+}
+
+int lab_run_diverged_worker(const struct lab_run *r) {
+	for (int i = 0; i < r->n_replicas && !stands_for_all(r); i++)
+		if (r->faults[i] == RV_E_RANGE)
+			return i;
+	return -1;
 }
 
 /* Sums of the replicas' rounds into one record, and back to zero. */

@@ -2,8 +2,8 @@
  *
  * It drives the very code of the distributed run (replica, codec, codec_reduce_mean, global_apply), in the same order;
  * so, with the same configuration, backend and threads per replica, it ends in the same bits. A *method* says how the
- * replicas are joined: one file and one line of methods.def each; real workers do diloco, the others are for comparison.
- * How many run at a time (`parallel`) never changes a result.
+ * replicas are joined: one file and one line of methods.def each; real workers do diloco, the others are for
+ * comparison. How many run at a time (`parallel`) never changes a result.
  */
 #ifndef RV_LAB_LAB_RUN_H
 #define RV_LAB_LAB_RUN_H
@@ -12,6 +12,7 @@
 #include "base/run_config.h"
 #include "lab/codec_loss.h"
 #include "outer/contribution.h"
+#include "outer/eager.h"
 #include "outer/global.h"
 #include "worker/train/data.h"
 #include "worker/train/replica.h"
@@ -43,7 +44,8 @@ struct lab_method {
 	const char *name;
 	bool
 		averages; /* through r->global: has a shared theta; with `codec` NULL outer gradients, by codec and optimizer */
-	/* What reports say of encoding and outer step where those are the method's own; NULL: they are the configuration's. */
+	/* What reports say of encoding and outer step where those are the method's own; NULL: they are the
+	 * configuration's. */
 	const char *codec, *outer;
 	/* synchronous.h's round: fragments, overlap, workers that miss a round or are slow, merging are possible. */
 	bool synchronous;
@@ -52,13 +54,16 @@ struct lab_method {
 	/* What of the configuration it cannot be run with, before configure; NULL: nothing. The text says what to do. */
 	enum rv_err (*check)(const struct run_config *c, int workers, struct rv_errtext *et);
 	int (*n_replicas)(int workers);
-	/* Vectors of n floats that the method keeps in lab_run.extra, part of a checkpoint; zero before start. NULL: none. */
+	/* Vectors of n floats that the method keeps in lab_run.extra, part of a checkpoint; zero before start. NULL:
+	 * none. */
 	int (*n_extra)(int workers, int n_states);
-	/* Memory of the method's own behind r->own, of no checkpoint. RV_E_NOMEM; close is called in any case. NULL: none. */
+	/* Memory of the method's own behind r->own, of no checkpoint. RV_E_NOMEM; close is called in any case. NULL:
+	 * none. */
 	enum rv_err (*open)(struct lab_run *r, struct rv_errtext *et);
 	void (*close)(struct lab_run *r);
 	void (*start)(struct lab_run *r); /* a new run; NULL: nothing to do */
-	/* What worker i started the round from, where that is not r->global.theta. NULL: it is. */
+	/* What worker i started the round from, where the method says so. NULL: r->global.theta, or its own start
+	 * (outer/eager.h). */
 	const float *(*reference)(struct lab_run *r, int i);
 	/* From wherever the replicas are to the end of the round: RV_E_CANCELLED when lab_run_stop was called, with a state
 	 * that can be saved and continued. */
@@ -91,7 +96,8 @@ struct lab_config {
 	struct device_choice device; /* of each replica */
 	const char *isa;
 	double drop_sync; /* probability that a worker misses a round's averaging; 0: none does */
-	/* How fast workers are, by model (lab/pace.h): relative, 0 is 1; whether H follows from it; an inner step at speed 1. */
+	/* How fast workers are, by model (lab/pace.h): relative, 0 is 1; whether H follows from it; an inner step at speed
+	 * 1. */
 	double speeds[LAB_MAX_WORKERS];
 	bool dylu;
 	double step_ms;
@@ -120,6 +126,7 @@ struct lab_run {
 	/* Of methods that average: */
 	struct global_state global;
 	struct contribution contributions[LAB_MAX_WORKERS];
+	struct eager eager[LAB_MAX_WORKERS];             /* of each worker, where outer steps come late */
 	uint8_t *encoded[LAB_MAX_WORKERS];               /* each worker's contribution */
 	struct codec_loss codec_losses[LAB_MAX_WORKERS]; /* of the round */
 	uint8_t *reduced;
@@ -144,13 +151,16 @@ enum rv_err lab_run_new(const struct lab_config *cfg, const struct dataset *data
 						struct rv_errtext *et);
 void lab_run_free(struct lab_run *r); /* NULL is fine */
 
-/* The next round. RV_E_RANGE: training diverged. */
+/* The next round. RV_E_RANGE: training diverged: a number is not finite. */
 enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
+/* After that: the worker whose number it is; -1: no single one's (their mean, or data-parallel training). */
+int lab_run_diverged_worker(const struct lab_run *r);
 /* Ends the round under way at the next step of each replica. Any thread. */
 void lab_run_stop(struct lab_run *r);
 bool lab_run_finished(const struct lab_run *r);
 uint64_t lab_run_steps(const struct lab_run *r); /* inner steps of each worker, in whole rounds */
-/* Mean held-out loss of the result so far; max_batches 0: over all held-out text. */
+/* Mean held-out loss of the result so far; max_batches 0: over all held-out text. What replica_eval
+ * refuses. */
 enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struct rv_errtext *et);
 
 /* Worker i's number in the run. */

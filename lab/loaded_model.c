@@ -13,8 +13,8 @@
 
 enum { USUAL_TOKENS = 4096 };
 
-/* Params of the model's files, in backend memory, and the model that they are of. Only then: what a config.json claims is
- * not worth memory before its weights were seen. */
+/* Params of the model's files, in backend memory, and the model that they are of. Only then: what a config.json claims
+ * is not worth memory before its weights were seen. */
 static enum rv_err take_params(struct loaded_model *m, const struct model_options *options, const float *host,
 							   size_t n_params, struct rv_errtext *et) {
 	const struct model_shape shape = model_shape_of(&m->cfg);

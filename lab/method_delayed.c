@@ -1,20 +1,16 @@
-/* method_delayed.c: outer steps that do not wait for their all-reduce, delayed (lab/overlapped.h; arXiv 2502.12996). */
-#include "lab/averaging.h"
-#include "lab/overlapped.h"
+/* method_delayed.c: every outer step comes one whole round late (arXiv 2502.12996; outer/eager.h): what eager updates
+ * are compared with. Real workers do it with updates = delayed. */
+#include "lab/preset.h"
+#include "lab/synchronous.h"
 
-static enum rv_err delayed_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
-	return overlapped_round(r, OVERLAPPED_DELAYED, out, et);
+static void configure(struct lab_config *c) {
+	preset_updates(c, "delayed");
+}
+
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	(void)workers;
+	return preset_check_updates("delayed", c, "delayed", et);
 }
 
 const struct lab_method lab_method_delayed = {
-	.name = "delayed",
-	.averages = true,
-	.n_replicas = averaging_replicas,
-	.n_extra = overlapped_extra,
-	.start = overlapped_start,
-	.reference = overlapped_reference,
-	.round = delayed_round,
-	.theta = overlapped_theta,
-	.state_hash = overlapped_state_hash,
-	.payload_bytes = averaging_payload_bytes,
-};
+	.name = "delayed", .configure = configure, .check = check, SYNCHRONOUS_METHOD};

@@ -1,20 +1,19 @@
-/* method_eager.c: outer steps that do not wait for their all-reduce, eager (lab/overlapped.h; arXiv 2502.12996). */
-#include "lab/averaging.h"
-#include "lab/overlapped.h"
+/* method_eager.c: eager updates (Kale et al., arXiv 2502.12996; outer/eager.h): the all-reduce of a round has all inner
+ * steps of the next one to hide behind, and workers go on from their own share of the outer step that is under way:
+ * --eager-share, 1 / workers where it is 0. Real workers do it with updates = eager. */
+#include "lab/preset.h"
+#include "lab/synchronous.h"
 
-static enum rv_err eager_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
-	return overlapped_round(r, OVERLAPPED_EAGER, out, et);
+static void configure(struct lab_config *c) {
+	preset_updates(c, "eager");
+	if (c->run.eager_share == 0)
+		c->run.eager_share = 1.0 / c->workers;
+}
+
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	(void)workers;
+	return preset_check_updates("eager", c, "eager", et);
 }
 
 const struct lab_method lab_method_eager = {
-	.name = "eager",
-	.averages = true,
-	.n_replicas = averaging_replicas,
-	.n_extra = overlapped_extra,
-	.start = overlapped_start,
-	.reference = overlapped_reference,
-	.round = eager_round,
-	.theta = overlapped_theta,
-	.state_hash = overlapped_state_hash,
-	.payload_bytes = averaging_payload_bytes,
-};
+	.name = "eager", .configure = configure, .check = check, SYNCHRONOUS_METHOD};

@@ -1,8 +1,8 @@
-/* method_easgd.c: elastic averaging SGD, synchronous (Zhang, Choromanska, LeCun, arXiv 1412.6651, equations 5 and 6), every H
- * steps: with the centre c and rho = 1 - mix (mix is what a replica keeps of itself),
+/* method_easgd.c: elastic averaging SGD, synchronous (Zhang, Choromanska, LeCun, arXiv 1412.6651, equations 5 and 6),
+ * every H steps: with the centre c and rho = 1 - mix (mix is what a replica keeps of itself),
  *     theta_i <- theta_i - rho (theta_i - c)        c <- c + rho sum_i (theta_i - c)
- * c is the run's theta, and sum_i (theta_i - c) is -k times the mean outer gradient: an outer sgd of learning rate k rho.
- * The paper keeps k rho below 1. */
+ * c is the run's theta, and sum_i (theta_i - c) is -k times the mean outer gradient: an outer sgd of learning rate k
+ * rho. The paper keeps k rho below 1. */
 #include "lab/averaging.h"
 
 #include "base/clock.h"

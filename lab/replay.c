@@ -1,5 +1,5 @@
-/* replay.c: every worker's events are done as soon as the shared state that they need is there; a participant's wait at its
- * contribution until the round is averaged. */
+/* replay.c: every worker's events are done as soon as the shared state that they need is there; a participant's wait at
+ * its contribution until the round is averaged. */
 #include "lab/replay.h"
 
 #include "base/assert.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a base and of the next encoding. */
+/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a base and of the next
+ * encoding. */
 enum { SNAPSHOTS = 3 };
 
 struct snapshot {
@@ -26,6 +27,7 @@ struct player {
 	uint64_t round; /* whose state it holds */
 	uint64_t steps_done;
 	uint64_t ahead; /* steps of the next round, before this one's outer step */
+	bool gave_away; /* ... which began from a start of their own (outer/eager.h) */
 	bool
 		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
 	uint8_t *fresh; /* the replica as a new process makes it */
@@ -35,6 +37,7 @@ struct player {
 struct committed {
 	const struct trace_roster *roster;
 	struct rv_hash chain;
+	uint32_t attempt; /* that counted; 0: whoever applied it had fetched it, or does not tell */
 };
 
 struct replay {
@@ -75,15 +78,40 @@ static enum rv_err note_apply(struct replay *p, const struct trace_event *e, uin
 		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded other participants than the others",
 					   e->round, member);
 	c->chain = e->chain;
+	if (e->attempt > c->attempt) /* of two with the same bits, that of the latest processes */
+		c->attempt = e->attempt;
 	if (!c->roster)
 		c->roster = e->roster;
+	return RV_OK;
+}
+
+/* Several attempts at a round may have come to a result: only the participants of the one that counted matter. */
+static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et) {
+	struct committed *c = e->round < p->n_rounds ? &p->rounds[e->round] : NULL;
+	bool told_with_the_outer_step = c && c->roster && c->roster->attempt == 0;
+	if (!c || told_with_the_outer_step || (c->attempt > 0 && c->attempt != e->attempt))
+		return RV_OK;
+	if (c->roster && !same_roster(c->roster, e->roster) && c->attempt > 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "round %" PRIu64 ", attempt %u: member %u recorded other participants than the others", e->round,
+					   e->attempt, member);
+	if (c->roster && !same_roster(c->roster, e->roster))
+		return rv_fail(et, RV_E_NOTFOUND,
+					   "round %" PRIu64 ": attempts %u and %u had other participants, and no trace that is here says "
+					   "which of them counted: give the directories of all workers",
+					   e->round, c->roster->attempt, e->attempt);
+	c->roster = e->roster;
 	return RV_OK;
 }
 
 static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv_errtext *et) {
 	const struct trace_roster *r = p->rounds[round].roster;
 	if (!r)
-		return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": no trace of a participant is here", round);
+		return rv_fail(et, RV_E_NOTFOUND,
+					   "round %" PRIu64
+					   ": no trace that is here says who took part: a directory is missing, or an older "
+					   "version wrote these, which did not record it when every participant stopped in mid-round",
+					   round);
 	for (int i = 0; i < r->n; i++)
 		if (player_of(p, r->members[i].member) < 0)
 			return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": member %u took part, and its trace is not here",
@@ -102,6 +130,18 @@ static enum rv_err refuse_rollback(const struct trace_record *t, struct rv_errte
 	return RV_OK;
 }
 
+typedef enum rv_err (*note_fn)(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et);
+
+static enum rv_err note_all(struct replay *p, enum trace_kind kind, note_fn note, struct rv_errtext *et) {
+	for (int i = 0; i < p->n; i++) {
+		const struct trace_record *t = p->players[i].trace;
+		for (int k = 0; k < t->n; k++)
+			if (t->events[k].kind == kind)
+				RV_TRY(note(p, &t->events[k], t->member, et));
+	}
+	return RV_OK;
+}
+
 static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
 	for (int i = 0; i < p->n; i++)
 		RV_TRY(refuse_rollback(p->players[i].trace, et));
@@ -117,12 +157,8 @@ static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
 	p->rounds = calloc(p->n_rounds ? p->n_rounds : 1, sizeof *p->rounds);
 	if (!p->rounds)
 		return rv_fail(et, RV_E_NOMEM, "no memory for %" PRIu64 " rounds", p->n_rounds);
-	for (int i = 0; i < p->n; i++)
-		for (int k = 0; k < p->players[i].trace->n; k++) {
-			const struct trace_event *e = &p->players[i].trace->events[k];
-			if (e->kind == TRACE_APPLY)
-				RV_TRY(note_apply(p, e, p->players[i].trace->member, et));
-		}
+	RV_TRY(note_all(p, TRACE_APPLY, note_apply, et));
+	RV_TRY(note_all(p, TRACE_VOTE, note_vote, et));
 	for (uint64_t round = 0; round < p->n_rounds; round++)
 		RV_TRY(check_round(p, round, et));
 	return RV_OK;
@@ -172,8 +208,21 @@ static struct contribution *contribution_of(const struct replay *p, const struct
 	return &p->run->contributions[w - p->players];
 }
 
-/* Whatever error feedback has kept does not count any more. */
-static void forget_residual(const struct replay *p, const struct player *w) {
+static struct eager *eager_of(const struct replay *p, const struct player *w) {
+	return &p->run->eager[w - p->players];
+}
+
+/* theta_local becomes the shared theta of that round, and so does a start of its own. */
+static void begin_from(const struct replay *p, struct player *w, uint64_t round) {
+	take_theta(p, w, round);
+	w->gave_away = false;
+	if (theta_of(p, round))
+		eager_restart(eager_of(p, w), &p->run->global.cfg, theta_of(p, round));
+}
+
+/* The same; and whatever error feedback has kept does not count any more. */
+static void start_over(const struct replay *p, struct player *w, uint64_t round) {
+	begin_from(p, w, round);
 	contribution_forget(contribution_of(p, w), &p->run->global.cfg);
 }
 
@@ -185,6 +234,8 @@ static enum rv_err encode_again(struct replay *p, struct player *w, const struct
 	then.theta = (float *)(uintptr_t)theta_of(p, e->round);
 	then.round = e->round;
 	c->has_next = false;
+	if (then.theta)
+		then = eager_view(eager_of(p, w), &then);
 	if (!c->residual || !e->exact || !then.theta || e->to != (uint64_t)p->run->cfg.run.steps_per_round)
 		return RV_OK;
 	return contribution_encode(c, &then, e->round, replica_theta(w->replica), p->run->encoded[w - p->players], et);
@@ -198,18 +249,33 @@ static enum rv_err do_start(struct replay *p, struct player *w, const struct tra
 	w->round = e->round;
 	w->steps_done = e->exact ? e->to : 0;
 	w->ahead = 0;
+	w->gave_away = false;
 	w->behind = saved && saved->behind;
 	RV_TRY(encode_again(p, w, e, et));
-	if (!e->exact) {
-		take_theta(p, w, e->round);
-		forget_residual(p, w);
-	}
+	if (!e->exact)
+		start_over(p, w, e->round);
+	return RV_OK;
+}
+
+/* theta: the shared one of the round that it holds. As the trainer does it before the first step ahead. */
+static enum rv_err give_away(struct replay *p, struct player *w, const float *theta, struct rv_errtext *et) {
+	struct eager *e = eager_of(p, w);
+	struct global_state then = p->run->global; /* a view */
+	if (!eager_is_on(e) || w->gave_away)
+		return RV_OK;
+	if (!theta)
+		return cannot_follow(w, et, "it went ahead of a state that the others had left behind");
+	then.theta = (float *)(uintptr_t)theta;
+	eager_turn(e, &then, replica_theta(w->replica));
+	replica_set_theta(w->replica, e->start);
+	w->gave_away = true;
 	return RV_OK;
 }
 
 static enum rv_err do_train(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	uint64_t h = (uint64_t)p->run->cfg.run.steps_per_round;
-	uint64_t *done = e->round == w->round ? &w->steps_done : &w->ahead;
+	bool ahead = e->round != w->round;
+	uint64_t *done = ahead ? &w->ahead : &w->steps_done;
 	if (e->to > h)
 		return cannot_follow(w, et, "more steps than a round has");
 	if (w->behind)
@@ -217,8 +283,10 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 	const float *anchor = theta_of(p, w->round); /* of steps ahead, too */
 	if (!anchor && p->run->cfg.run.prox_mu > 0)
 		return cannot_follow(w, et, "it was pulled to weights that the others had left behind");
+	if (ahead)
+		RV_TRY(give_away(p, w, anchor, et));
 	if (anchor)
-		replica_set_anchor(w->replica, anchor);
+		replica_set_anchor(w->replica, eager_is_on(eager_of(p, w)) ? eager_of(p, w)->start : anchor);
 	replica_set_global_step(w->replica, e->round * h + e->from);
 	for (uint64_t i = e->from; i < e->to; i++) {
 		struct step_stats stats;
@@ -233,22 +301,25 @@ static enum rv_err do_train(struct replay *p, struct player *w, const struct tra
 
 static enum rv_err do_apply(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	struct global_state *g = &p->run->global;
-	bool now = e->round + 1 == g->round && !w->behind;
-	if (!now && (e->keep || (e->participated && p->streams)))
+	bool now = e->round + 1 == g->round && !w->behind, late = eager_is_on(eager_of(p, w));
+	bool moved_on = w->gave_away && (e->keep || e->participated);
+	if (!now && !moved_on && (e->keep || (e->participated && p->streams)))
 		return cannot_follow(w, et, "it applied a round that the others had left behind, and kept of its own");
-	if (e->keep) {
+	if (e->keep && !moved_on) {
 		replica_shift_theta(w->replica, p->before, g->theta);
-	} else if (e->participated && now) {
+		eager_shift(eager_of(p, w), &g->cfg, p->before, g->theta);
+	} else if (e->participated && now && !late) {
 		adopt_round(w->replica, g, e->round, (float)p->run->cfg.run.mix);
-	} else {
-		take_theta(p, w, e->round + 1);
+	} else if (!moved_on) {
+		begin_from(p, w, e->round + 1);
 	}
 	if (e->participated)
 		contribution_commit(contribution_of(p, w), &g->cfg, e->round);
-	if (!e->keep)
-		w->steps_done = e->participated ? w->ahead : 0;
+	if (!e->keep || moved_on)
+		w->steps_done = e->participated || moved_on ? w->ahead : 0;
 	w->round = e->round + 1;
 	w->ahead = 0;
+	w->gave_away = false;
 	return e->snapshot ? take_snapshot(w, e->round + 1, w->steps_done, et) : RV_OK;
 }
 
@@ -256,8 +327,7 @@ static enum rv_err do_encode(struct replay *p, struct player *w, const struct tr
 	if (!e->ok && !theta_of(p, e->round))
 		return cannot_follow(w, et, "it encoded a round that the others had left behind");
 	if (!e->ok) {
-		take_theta(p, w, e->round);
-		forget_residual(p, w);
+		start_over(p, w, e->round);
 		w->steps_done = 0;
 	}
 	return e->ok && e->snapshot ? take_snapshot(w, e->round, w->steps_done, et) : RV_OK;
@@ -282,13 +352,14 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 	case TRACE_APPLY:
 		return do_apply(p, w, e, et);
 	case TRACE_INSTALL:
-		take_theta(p, w, e->round);
-		forget_residual(p, w);
+		start_over(p, w, e->round);
 		w->round = e->round;
 		w->steps_done = w->ahead = 0;
 		return RV_OK;
 	case TRACE_SAVE:
 		return take_snapshot(w, e->round, e->to, et);
+	case TRACE_VOTE:
+		return RV_OK; /* what it says is known */
 	case TRACE_ROLLBACK:
 		break; /* refused before */
 	}
@@ -327,19 +398,13 @@ static enum rv_err contribute(struct replay *p, const struct trace_roster *roste
 		int index = player_of(p, roster->members[i].member);
 		struct player *w = &p->players[index];
 		RV_TRY(advance(p, w, true, roster->members[i].boot, et));
-		RV_TRY(contribution_encode(contribution_of(p, w), &p->run->global, p->run->global.round,
-								   replica_theta(w->replica), p->run->encoded[index], et));
+		const struct global_state from = eager_view(eager_of(p, w), &p->run->global);
+		RV_TRY(contribution_encode(contribution_of(p, w), &from, p->run->global.round, replica_theta(w->replica),
+								   p->run->encoded[index], et));
 		vectors[i] = p->run->encoded[index];
 		weights[i] = roster->members[i].weight;
 	}
 	return averaging_reduce_vectors(p->run, vectors, weights, roster->n, et);
-}
-
-static bool takes_part(const struct trace_roster *r, uint32_t member) {
-	for (int i = 0; i < r->n; i++)
-		if (r->members[i].member == member)
-			return true;
-	return false;
 }
 
 enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
@@ -348,9 +413,8 @@ enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
 	const struct committed *c = &p->rounds[round];
 	RV_ASSERT(round < p->n_rounds);
 	RV_TRY(contribute(p, c->roster, et));
-	for (int i = 0; i < p->n; i++)
-		if (!takes_part(c->roster, p->players[i].trace->member))
-			RV_TRY(advance(p, &p->players[i], false, 0, et));
+	for (int i = 0; i < p->n; i++) /* a participant may have started again since, from a round that is gone soon */
+		RV_TRY(advance(p, &p->players[i], false, 0, et));
 	memcpy(p->before, r->global.theta, r->global.cfg.n * sizeof *p->before);
 	struct rv_hash digest = global_digest(&r->global, round, r->reduced);
 	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));

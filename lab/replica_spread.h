@@ -1,5 +1,6 @@
-/* replica_spread.h: how far apart the replicas of a round are, just before they are joined: norms of their outer gradients,
- * the cosine between them, and at the end of the run what the replicas' mean and one of them alone are worth. */
+/* replica_spread.h: how far apart the replicas of a round are, just before they are joined: norms of their outer
+ * gradients, the cosine between them, and at the end of the run what the replicas' mean and one of them alone are
+ * worth. */
 #ifndef RV_LAB_REPLICA_SPREAD_H
 #define RV_LAB_REPLICA_SPREAD_H
 

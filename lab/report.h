@@ -56,7 +56,9 @@ struct report_group {
 	char series_label[REPORT_LABEL_BYTES]; /* without H */
 	const struct report_run *runs;         /* borrowed from report.runs */
 	int n_runs, n_ended;
-	int series; /* number of the series; ascending, not without gaps */
+	int n_diverged;          /* whose numbers stopped being finite: they have no loss */
+	uint64_t diverged_round; /* the first round in which one did, counted from 1 */
+	int series;              /* number of the series; ascending, not without gaps */
 	struct report_spread loss, average_loss, replica_loss, delta_cosine, delta_norm, codec_error, codec_cosine;
 	struct report_spread bytes_sent, tokens, wall_s, utilisation; /* the last two: on the chosen line */
 };
@@ -74,23 +76,31 @@ struct report {
 
 /* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path, with what run.conf and sweep.json beside them say.
  * Workers in sibling directories with the same model are one run. A path or file that cannot be used is named in
- * `skipped`. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the first of these reasons; RV_E_RANGE: more
- * than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be released even then. */
+ * `skipped`. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the first of these reasons; RV_E_RANGE:
+ * more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be released even then. */
 enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
 						   struct rv_errtext *et);
 void report_release(struct report *p);
 
-/* report_groups.c: runs into groups, sorted: real runs first, then the lab's as they were found, then sweeps by what sets
- * their cells apart. RV_E_NOMEM. Called by report_collect. */
+/* report_groups.c: runs into groups, sorted: real runs first, then the lab's as they were found, then sweeps by what
+ * sets their cells apart. RV_E_NOMEM. Called by report_collect. */
 enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
 
-/* The data-parallel configuration that `of` is compared with: of as many workers, or of any number above one where there is
- * none such; of several the one with the lowest loss. NULL: there is none. */
+/* report_labels.c: their labels, by the options in which the cells of sweeps differ. RV_E_NOMEM. Called by
+ * report_group_runs. */
+enum rv_err report_label_groups(struct report *p, struct rv_errtext *et);
+
+/* The data-parallel configuration that `of` is compared with: of as many workers, or of any number above one where
+ * there is none such; of several the one with the lowest loss; one without a loss is none. NULL: there is none. */
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
 /* Loss over the baseline's, minus 1; NaN where there is no comparison. */
 double report_against_baseline(const struct report *p, const struct report_group *g);
 /* How many times fewer bytes than data-parallel training with fp32 gradients; NaN: does not apply. */
 double report_fewer_bytes(const struct report_group *g);
+/* The outer optimizer, or codec, that the run had: a method may choose another than was asked for. NULL: not known. */
+const char *report_fact_had(const struct report_run *r, const char *name);
+/* "in round 7", "2 of 3, first in round 7"; "": none has. */
+void report_diverged_text(const struct report_group *g, char out[REPORT_LABEL_BYTES]);
 double report_over_formula(const struct report_group *g);
 /* H: inner steps between two exchanges; 1 for data-parallel. */
 double report_steps_per_sync(const struct report_group *g);

@@ -48,6 +48,7 @@ static struct report_member member_of(const struct run_record *r) {
 	clean_text(m.record.role);
 	clean_text(m.record.method);
 	clean_text(m.record.codec);
+	clean_text(m.record.outer);
 	return m;
 }
 

@@ -1,6 +1,8 @@
 /* report_columns.c: see report_columns.h. */
 #include "lab/report_columns.h"
 
+#include "lab/loss_text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -26,7 +28,7 @@ static bool is_ddp(const struct report_group *g) {
 }
 
 static void outer_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
-	put(is_ddp(g) ? "" : report_fact(&g->runs[0].facts, "outer"), out);
+	put(is_ddp(g) ? "" : report_fact_had(&g->runs[0], "outer"), out);
 }
 
 static void codec_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
@@ -48,9 +50,14 @@ static void seeds_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) 
 }
 
 static void unfinished_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
+	const int n = g->n_runs - g->n_ended - g->n_diverged;
 	out[0] = '\0';
-	if (g->n_ended < g->n_runs)
-		snprintf(out, CELL_TEXT_BYTES, "%d of %d", g->n_runs - g->n_ended, g->n_runs);
+	if (n > 0)
+		snprintf(out, CELL_TEXT_BYTES, "%d of %d", n, g->n_runs);
+}
+
+static void diverged_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
+	report_diverged_text(g, out);
 }
 
 /* ---- numbers --------------------------------------------------------------------------------------------------------
@@ -92,10 +99,18 @@ ALONE(against_of, report_against_baseline(p, g) * 100)
 ALONE(over_formula_of, report_over_formula(g) * 100)
 ALONE(fewer_of, report_fewer_bytes(g))
 
+static void print_loss(double v, char out[CHART_TEXT_BYTES]) {
+	memcpy(out, loss_text(v).text, CHART_TEXT_BYTES);
+}
+
+static void print_large(double v, char out[CHART_TEXT_BYTES]) {
+	memcpy(out, perplexity_text(log(v)).text, CHART_TEXT_BYTES);
+}
+
 const struct report_column report_columns[] = {
 	{.name = "configuration", .header = "run", .text = label_text},
 	{.name = "steps_between_exchanges", .header = "H", .number = h_of, .format = "%.0f", .is_count = true},
-	{.name = "loss", .header = "held-out loss", .number = loss_of, .format = "%.4f"},
+	{.name = "loss", .header = "held-out loss", .number = loss_of, .print = print_loss},
 	{.name = "against_data_parallel_percent",
 	 .header = "loss vs data-parallel",
 	 .number = against_of,
@@ -116,9 +131,10 @@ const struct report_column report_columns[] = {
 	{.name = "replicas_mode", .header = "replicas' batch", .text = mode_text},
 	{.name = "runs", .header = "seeds", .number = runs_of, .format = "%.0f", .is_count = true},
 	{.name = "seeds", .text = seeds_text},
+	{.name = "diverged", .header = "diverged", .text = diverged_text},
 	{.name = "unfinished", .header = "unfinished", .text = unfinished_text},
 	{.name = "tokens", .header = "tokens", .number = tokens_of, .print = chart_si},
-	{.name = "perplexity", .header = "perplexity", .number = perplexity_of, .format = "%.3f", .is_count = true},
+	{.name = "perplexity", .header = "perplexity", .number = perplexity_of, .print = print_large, .is_count = true},
 	{.name = "bits_per_byte", .header = "bits per byte", .number = bits_per_byte, .format = "%.4f", .is_count = true},
 	{.name = "bits_per_token",
 	 .header = "bits per token",
@@ -163,7 +179,7 @@ void report_cell_text(const struct report_column *c, const struct report *p, con
 		}
 	}
 	if (out[0] == '\0')
-		snprintf(out, CELL_TEXT_BYTES, "–");
+		snprintf(out, CELL_TEXT_BYTES, "%s", c->number == loss_of && g->n_diverged == g->n_runs ? "diverged" : "–");
 }
 
 bool report_column_used(const struct report_column *c, const struct report *p) {
@@ -209,12 +225,16 @@ void report_csv_configurations(const struct report *p, FILE *out) {
 	}
 }
 
+static const char *state_of(const struct report_member *m) {
+	return m->record.diverged_round > 0 ? "diverged" : m->record.ended ? "done" : "unfinished";
+}
+
 static void csv_run(const struct report_group *g, const struct report_run *r, FILE *out) {
 	const struct report_member *m = r->evals_of;
 	const char *seed = report_fact(&r->facts, "seed");
 	const double numbers[] = {(double)r->totals.rounds,
 							  (double)r->totals.tokens,
-							  r->totals.loss,
+							  m->record.diverged_round > 0 ? NAN : r->totals.loss,
 							  m->record.average_loss,
 							  m->record.replica_loss,
 							  r->totals.bytes_sent,
@@ -233,7 +253,7 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 	chart_csv_text(r->directory, out);
 	(void)fputc(',', out);
 	chart_csv_text(seed ? seed : "", out);
-	(void)fprintf(out, ",%d,%s", r->n_members, m->record.ended ? "done" : "unfinished");
+	(void)fprintf(out, ",%d,%s", r->n_members, state_of(m));
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		(void)fputc(',', out);
 		chart_csv_number(numbers[i], out);

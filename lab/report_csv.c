@@ -18,6 +18,9 @@ static void write_runs(const void *what, FILE *out) {
 static void write_lines(const void *what, FILE *out) {
 	chart_csv_lines(what, out);
 }
+static void write_dots(const void *what, FILE *out) {
+	chart_csv_dots(what, out);
+}
 static void write_bars(const void *what, FILE *out) {
 	chart_csv_bars(what, out);
 }
@@ -44,5 +47,6 @@ enum rv_err report_write_csv(const struct report *p, const struct report_figures
 	RV_TRY(write_file(dir, "runs", write_runs, p, et));
 	for (int i = 0; i < f->n_lines; i++)
 		RV_TRY(write_file(dir, f->lines[i].id, write_lines, &f->lines[i], et));
+	RV_TRY(write_file(dir, f->dots.id, write_dots, &f->dots, et));
 	return f->bars.n_bars > 0 ? write_file(dir, f->bars.id, write_bars, &f->bars, et) : RV_OK;
 }

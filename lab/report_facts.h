@@ -37,8 +37,8 @@ bool facts_next(struct facts_cursor *c); /* false: that was all */
 
 /* False for what changes no result (where it goes, what it is called, how many run at a time) and for the seed. */
 bool report_fact_counts(const char *name);
-/* As a reader would sort them: by the first option that counts and differs, H and the number of rounds aside; numbers by
- * value. A total order. */
+/* As a reader would sort them: by the first option that counts and differs, H and the number of rounds aside; numbers
+ * by value. A total order. */
 int report_facts_compare(const struct report_facts *a, const struct report_facts *b);
 /* Of all that counts; `but_rounds`: without H and the number of rounds. */
 struct rv_hash report_facts_hash(const struct report_facts *f, bool but_rounds);

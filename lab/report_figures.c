@@ -2,6 +2,7 @@
 #include "lab/report_figures.h"
 
 #include "lab/clean_text.h"
+#include "lab/loss_text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static const struct figure_plan plans[REPORT_MAX_FIGURES] = {
 	 false, chart_si},
 	{"curve-bytes", "Held-out loss against bytes sent", "bytes sent per worker (log)", "bytes_sent", AGAINST_BYTES,
 	 false, true, chart_bytes},
-	{"curve-wall-clock", "Held-out loss against wall-clock", "wall-clock", "wall_s", AGAINST_WALL, false, false,
+	{"curve-wall-clock", "Held-out loss against wall-clock", "wall-clock (log)", "wall_s", AGAINST_WALL, false, true,
 	 chart_seconds},
 };
 
@@ -44,7 +45,7 @@ struct line_of {
 /* Of the method, the outer optimizer, the codec, and the number of workers: lines of one kind are variations. */
 static uint64_t kind_of(const struct report_group *g) {
 	const struct report_run *r = &g->runs[0];
-	const char *outer = report_fact(&r->facts, "outer");
+	const char *outer = report_fact_had(r, "outer");
 	struct rv_hasher h;
 	struct rv_hash out;
 	uint64_t kind;
@@ -76,7 +77,8 @@ static int by_group(const void *a, const void *b) {
 	return ((const struct line_of *)a)->group - ((const struct line_of *)b)->group;
 }
 
-/* Of all lines those that are shown, in the table's order; returns how many: the best of each kind, then the second best... */
+/* Of all lines those that are shown, in the table's order; returns how many: the best of each kind, then the second
+ * best... */
 static int choose_lines(const struct report *p, bool series, struct line_of *lines, int *n_all) {
 	int n = series ? p->n_series : p->n_groups;
 	for (int i = 0; i < n; i++)
@@ -130,7 +132,7 @@ static struct chart_series final_series(const struct report *p, int first, enum 
 	int cap = 0;
 	for (int i = first; i < p->n_groups; i++)
 		cap += p->groups[i].series == g->series;
-	*numbers = malloc((size_t)cap * 3 * sizeof **numbers);
+	*numbers = calloc((size_t)(cap > 0 ? cap : 1) * 3, sizeof **numbers);
 	struct chart_series s = empty_series(g->series_label, *numbers, cap);
 	for (int i = first; *numbers && i < p->n_groups; i++) {
 		const struct report_group *k = &p->groups[i];
@@ -149,7 +151,8 @@ static double eval_x(const struct report_run *r, int i, enum against against) {
 									 : (double)e->tokens;
 }
 
-/* The runs of a configuration are evaluated after the same rounds; those that did not get so far are not in the mean. */
+/* The runs of a configuration are evaluated after the same rounds; those that did not get so far are not in the
+ * mean. */
 static void mean_eval(const struct report_group *g, int i, enum against against, double out[3]) {
 	double x = 0, y = 0, squares = 0;
 	int n = 0;
@@ -184,6 +187,54 @@ static struct chart_series curve_of(const struct report_group *g, enum against a
 		put_point(&s, *numbers, cap, point[0], point[1], point[2]);
 	}
 	return s;
+}
+
+/* ---- what has no place in them --------------------------------------------------------------------------------------
+ */
+
+/* Clearly worse than guessing, that training has failed: it would flatten all else. 0: not known of every run. */
+static double most_shown(const struct report *p) {
+	const double clearly = 1.1;
+	double most = 0;
+	for (int i = 0; i < p->n_runs; i++) {
+		const double vocab = report_fact_number(&p->runs[i].facts, "vocab", 0);
+		if (!(vocab > 1))
+			return 0;
+		most = fmax(most, clearly * log(vocab));
+	}
+	return most;
+}
+
+static void add_mark(struct line_chart *c, int series, double x, const char *text) {
+	if (c->n_marks == CHART_MAX_MARKS || !isfinite(x) || (c->x_log && !(x > 0)))
+		return;
+	struct chart_mark *m = &c->marks[c->n_marks++];
+	*m = (struct chart_mark){.series = series, .x = x};
+	snprintf(m->text, sizeof m->text, "%.63s", text);
+}
+
+/* A cross where the configuration has diverged, or its loss at the end is off the picture. */
+static void mark_group(struct line_chart *c, int series, double x, double loss, const struct report_group *g) {
+	char text[REPORT_LABEL_BYTES], when[REPORT_LABEL_BYTES];
+	report_diverged_text(g, when);
+	snprintf(text, sizeof text, "diverged %.100s", when);
+	if (when[0])
+		add_mark(c, series, x, text);
+	snprintf(text, sizeof text, "worse than guessing, %s", loss_text(loss).text);
+	if (c->y_most > 0 && loss > c->y_most)
+		add_mark(c, series, x, text);
+}
+
+static void mark_series(const struct report *p, struct line_chart *c, int first, enum against against) {
+	for (int i = first; i < p->n_groups; i++)
+		if (p->groups[i].series == p->groups[first].series)
+			mark_group(c, c->n_series, final_x(&p->groups[i], against), p->groups[i].loss.mean, &p->groups[i]);
+}
+
+/* At the last evaluation that there is. */
+static void mark_curve(struct line_chart *c, const struct chart_series *s, const struct report_group *g) {
+	const int last = s->n - 1;
+	mark_group(c, c->n_series, last >= 0 ? s->x[last] : 0, last >= 0 ? s->y[last] : NAN, g);
 }
 
 /* ---- figures --------------------------------------------------------------------------------------------------------
@@ -236,20 +287,79 @@ static enum rv_err add_figure(const struct report *p, const struct figure_plan *
 							 .x_column = plan->x_column,
 							 .x_log = plan->x_log,
 							 .format_x = plan->format_x,
-							 .format_y = chart_plain};
+							 .format_y = chart_plain,
+							 .y_most = most_shown(p)};
 	int n = choose_lines(p, plan->final, lines, &f->n_all[at]);
 	for (int i = 0; i < n; i++) {
 		double **numbers = &f->numbers[at][i];
 		c->series[i] = plan->final ? final_series(p, lines[i].group, plan->against, numbers)
 								   : curve_of(&p->groups[lines[i].group], plan->against, numbers);
-		c->n_series++;
 		if (!*numbers)
 			return rv_fail(et, RV_E_NOMEM, "no memory for the figures");
+		if (plan->final)
+			mark_series(p, c, lines[i].group, plan->against);
+		else
+			mark_curve(c, &c->series[i], &p->groups[lines[i].group]);
+		c->n_series++;
 	}
 	if (!plan->final || says_something(c))
 		f->n_lines++;
 	else
 		drop_lines(f, at);
+	return RV_OK;
+}
+
+struct placed {
+	const struct report_group *group;
+};
+
+static int by_final_loss(const void *a, const void *b) {
+	const struct report_group *x = ((const struct placed *)a)->group, *y = ((const struct placed *)b)->group;
+	const bool x_known = isfinite(x->loss.mean), y_known = isfinite(y->loss.mean);
+	if (x_known != y_known)
+		return x_known ? -1 : 1;
+	if (x_known && x->loss.mean != y->loss.mean)
+		return x->loss.mean < y->loss.mean ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static void write_dot(const struct report_group *g, struct chart_dot *d) {
+	char when[REPORT_LABEL_BYTES];
+	const bool ddp = strcmp(g->runs[0].evals_of->record.method, "ddp") == 0;
+	*d = (struct chart_dot){.value = g->loss.mean, .sd = g->loss.sd, .color = ddp};
+	memcpy(d->label, g->label, sizeof d->label);
+	report_diverged_text(g, when);
+	if (!isfinite(g->loss.mean))
+		snprintf(d->text, sizeof d->text, "%s%.50s", when[0] ? "✕ diverged " : "–", when);
+	else if (isfinite(g->loss.sd))
+		snprintf(d->text, sizeof d->text, "%s ± %.4f", loss_text(g->loss.mean).text, g->loss.sd);
+	else
+		snprintf(d->text, sizeof d->text, "%s", loss_text(g->loss.mean).text);
+}
+
+/* Every configuration by its loss: where methods are many, lines in a plane do not tell them apart. */
+static enum rv_err add_dots(const struct report *p, struct report_figures *f, struct rv_errtext *et) {
+	struct placed *sorted = calloc((size_t)p->n_groups, sizeof *sorted);
+	const struct report_group *baseline = report_baseline(p, NULL);
+	f->dot_list = calloc(REPORT_MAX_DOTS, sizeof *f->dot_list);
+	if (!sorted || !f->dot_list) {
+		free(sorted);
+		return rv_fail(et, RV_E_NOMEM, "no memory for the figures");
+	}
+	for (int i = 0; i < p->n_groups; i++)
+		sorted[i].group = &p->groups[i];
+	qsort(sorted, (size_t)p->n_groups, sizeof *sorted, by_final_loss);
+	f->dots = (struct dot_chart){.id = "loss-of-each",
+								 .title = "Held-out loss at the end, of each configuration",
+								 .label = p->on_bytes ? "nats per byte" : "nats per token",
+								 .format = chart_plain,
+								 .dots = f->dot_list,
+								 .n_dots = p->n_groups < REPORT_MAX_DOTS ? p->n_groups : REPORT_MAX_DOTS,
+								 .reference = baseline ? baseline->loss.mean : NAN,
+								 .most = most_shown(p)};
+	for (int i = 0; i < f->dots.n_dots; i++)
+		write_dot(sorted[i].group, &f->dot_list[i]);
+	free(sorted);
 	return RV_OK;
 }
 
@@ -287,11 +397,13 @@ static enum rv_err add_bars(const struct report *p, struct report_figures *f, st
 
 enum rv_err report_figures_make(const struct report *p, struct report_figures *f, struct rv_errtext *et) {
 	memset(f, 0, sizeof *f);
-	struct line_of *lines = malloc((size_t)p->n_groups * sizeof *lines);
+	struct line_of *lines = calloc((size_t)p->n_groups, sizeof *lines);
 	enum rv_err e = lines ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the figures");
 	for (int i = 0; e == RV_OK && i < REPORT_MAX_FIGURES; i++)
 		e = add_figure(p, &plans[i], f, lines, et);
 	free(lines);
+	if (e == RV_OK)
+		e = add_dots(p, f, et);
 	return e == RV_OK ? add_bars(p, f, et) : e;
 }
 
@@ -299,5 +411,6 @@ void report_figures_release(struct report_figures *f) {
 	for (int i = 0; i < REPORT_MAX_FIGURES; i++)
 		drop_lines(f, i);
 	free(f->bar_list);
+	free(f->dot_list);
 	memset(f, 0, sizeof *f);
 }

@@ -1,6 +1,7 @@
-/* report_groups.c: runs that differ in the seed only, put together; what they are called, and what they come to. */
-#include "lab/clean_text.h"
+/* report_groups.c: runs that differ in the seed only, put together, and what they come to. */
 #include "lab/report.h"
+
+#include "base/assert.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,117 +95,6 @@ static void found_with_first(struct report *p) {
 			}
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------
- */
-
-/* The options in which the cells of sweeps differ. */
-struct varying {
-	struct {
-		const char *name, *value;
-		bool varies;
-	} facts[FACTS_MAX];
-	int n;
-	bool mode;
-};
-
-static void compare_fact(struct varying *v, const char *name, const char *value) {
-	for (int i = 0; i < v->n; i++)
-		if (strcmp(v->facts[i].name, name) == 0) {
-			v->facts[i].varies |= strcmp(v->facts[i].value, value) != 0;
-			return;
-		}
-	if (v->n == FACTS_MAX)
-		return;
-	v->facts[v->n].name = name;
-	v->facts[v->n].value = value;
-	v->facts[v->n++].varies = false;
-}
-
-static void find_varying(const struct report *p, struct varying *v) {
-	const struct report_run *first = NULL;
-	memset(v, 0, sizeof *v);
-	for (int i = 0; i < p->n_runs; i++) {
-		if (!in_sweep(&p->runs[i]))
-			continue;
-		struct facts_cursor c = facts_begin(&p->runs[i].facts);
-		while (facts_next(&c))
-			if (report_fact_counts(c.name))
-				compare_fact(v, c.name, c.value);
-		if (!first)
-			first = &p->runs[i];
-		v->mode |= strcmp(first->facts.replicas_mode, p->runs[i].facts.replicas_mode) != 0;
-	}
-}
-
-static bool varies(const struct varying *v, const char *name) {
-	for (int i = 0; i < v->n; i++)
-		if (strcmp(v->facts[i].name, name) == 0)
-			return v->facts[i].varies;
-	return false;
-}
-
-static void append(char label[REPORT_LABEL_BYTES], const char *name, const char *value) {
-	size_t n = strlen(label);
-	snprintf(label + n, REPORT_LABEL_BYTES - n, "%s%s%s%s", n > 0 ? " " : "", name, *name ? "=" : "", value);
-}
-
-static bool is_one_of(const char *name, const char *const *names) {
-	for (; *names; names++)
-		if (strcmp(name, *names) == 0)
-			return true;
-	return false;
-}
-
-/* What is switched off needs no word beside cells in which it is on. */
-static bool is_off(const char *value) {
-	static const char *const words[] = {"0", "no", "none", "", NULL};
-	return is_one_of(value, words);
-}
-
-/* "diloco nesterov k=4 H=32"; the number of rounds follows from H, and the batch from k where tokens are fixed. */
-static void label_cell(const struct report_run *r, const struct varying *v, bool with_h,
-					   char label[REPORT_LABEL_BYTES]) {
-	static const char *const plain[] = {"method", "outer", "codec", NULL};
-	static const char *const later[] = {"method", "outer", "codec", "workers", "steps-per-round", NULL};
-	static const char ddp[] = "ddp"; /* has neither an outer optimizer nor a codec nor H */
-	const bool synchronous = strcmp(r->evals_of->record.method, ddp) == 0;
-	const bool h_varies = varies(v, "steps-per-round");
-	const bool fixed_tokens = strcmp(r->facts.replicas_mode, "fixed-tokens") == 0;
-	const char *const *name;
-	label[0] = '\0';
-	for (name = plain; *name; name++)
-		if (varies(v, *name) && report_fact(&r->facts, *name) && !(synchronous && name > plain))
-			append(label, "", report_fact(&r->facts, *name));
-	if (varies(v, "workers") && report_fact(&r->facts, "workers"))
-		append(label, "k", report_fact(&r->facts, "workers"));
-	if (v->mode)
-		append(label, "", r->facts.replicas_mode);
-	struct facts_cursor c = facts_begin(&r->facts);
-	while (facts_next(&c)) {
-		bool follows = (h_varies && strcmp(c.name, "rounds") == 0) || (fixed_tokens && strcmp(c.name, "batch") == 0);
-		if (!follows && !is_off(c.value) && !is_one_of(c.name, later) && report_fact_counts(c.name) &&
-			varies(v, c.name))
-			append(label, c.name, c.value);
-	}
-	if (label[0] == '\0')
-		append(label, "", r->evals_of->record.method);
-	if (with_h && h_varies && !synchronous && report_fact(&r->facts, "steps-per-round"))
-		append(label, "H", report_fact(&r->facts, "steps-per-round"));
-}
-
-static void label_group(struct report_group *g, const struct varying *v) {
-	const struct report_run *r = &g->runs[0];
-	if (in_sweep(r)) {
-		label_cell(r, v, true, g->label);
-		label_cell(r, v, false, g->series_label);
-		clean_text(g->label); /* they may have been cut */
-		clean_text(g->series_label);
-		return;
-	}
-	snprintf(g->label, sizeof g->label, "%s", r->label);
-	snprintf(g->series_label, sizeof g->series_label, "%s", r->label);
-}
-
 /* ---- numbers --------------------------------------------------------------------------------------------------------
  */
 
@@ -226,7 +116,7 @@ static double quantity_of(const struct report_run *r, enum quantity q) {
 	const struct report_member *m = r->evals_of;
 	switch (q) {
 	case LOSS:
-		return r->totals.loss;
+		return m->record.diverged_round > 0 ? NAN : r->totals.loss;
 	case AVERAGE_LOSS:
 		return m->record.average_loss;
 	case REPLICA_LOSS:
@@ -274,8 +164,13 @@ static struct report_spread spread_of(const struct report_group *g, enum quantit
 }
 
 static void measure(struct report_group *g) {
-	for (int i = 0; i < g->n_runs; i++)
+	for (int i = 0; i < g->n_runs; i++) {
+		const uint64_t round = g->runs[i].evals_of->record.diverged_round;
 		g->n_ended += g->runs[i].evals_of->record.ended;
+		g->n_diverged += round > 0;
+		if (round > 0 && (g->diverged_round == 0 || round < g->diverged_round))
+			g->diverged_round = round;
+	}
 	g->loss = spread_of(g, LOSS);
 	g->average_loss = spread_of(g, AVERAGE_LOSS);
 	g->replica_loss = spread_of(g, REPLICA_LOSS);
@@ -298,7 +193,8 @@ static int series_of(const struct report *p, const struct report_group *g) {
 }
 
 /* Sorted runs: those of a configuration are neighbours. */
-static void make_groups(struct report *p, const struct varying *v) {
+static void make_groups(struct report *p) {
+	RV_ASSERT(p->groups);
 	for (int i = 0; i < p->n_runs; i++) {
 		struct report_group *last = p->n_groups > 0 ? &p->groups[p->n_groups - 1] : NULL;
 		if (last && joins(last, &p->runs[i]))
@@ -308,7 +204,6 @@ static void make_groups(struct report *p, const struct varying *v) {
 	}
 	for (int i = 0; i < p->n_groups; i++) {
 		struct report_group *g = &p->groups[i];
-		label_group(g, v);
 		measure(g);
 		g->series = series_of(p, g);
 		p->n_series += g->series == p->n_series;
@@ -316,12 +211,9 @@ static void make_groups(struct report *p, const struct varying *v) {
 }
 
 enum rv_err report_group_runs(struct report *p, struct rv_errtext *et) {
-	struct varying *v = malloc(sizeof *v);
 	p->groups = calloc((size_t)p->n_runs, sizeof *p->groups);
-	if (!p->groups || !v) {
-		free(v);
+	if (!p->groups)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a report of %d runs", p->n_runs);
-	}
 	p->on_bytes = true;
 	for (int i = 0; i < p->n_runs; i++) {
 		const char *tokenizer = report_fact(&p->runs[i].facts, "tokenizer-hash");
@@ -331,10 +223,8 @@ enum rv_err report_group_runs(struct report *p, struct rv_errtext *et) {
 	}
 	found_with_first(p);
 	qsort(p->runs, (size_t)p->n_runs, sizeof *p->runs, by_place);
-	find_varying(p, v);
-	make_groups(p, v);
-	free(v);
-	return RV_OK;
+	make_groups(p);
+	return report_label_groups(p, et);
 }
 
 /* ---- comparisons ----------------------------------------------------------------------------------------------------
@@ -346,7 +236,7 @@ const struct report_group *report_baseline(const struct report *p, const struct 
 	for (int i = 0; i < p->n_groups; i++) {
 		const struct report_group *g = &p->groups[i];
 		const struct run_record *r = &g->runs[0].evals_of->record;
-		if (strcmp(r->method, "ddp") != 0 || r->workers <= 1)
+		if (strcmp(r->method, "ddp") != 0 || r->workers <= 1 || !isfinite(g->loss.mean))
 			continue;
 		const bool fits = r->workers == wanted;
 		const bool best_fits = best && best->runs[0].evals_of->record.workers == wanted;
@@ -364,6 +254,15 @@ double report_against_baseline(const struct report *p, const struct report_group
 double report_fewer_bytes(const struct report_group *g) {
 	double ddp = g->runs[0].whole->ddp_bytes;
 	return ddp > 0 && g->bytes_sent.mean > 0 ? ddp / g->bytes_sent.mean : NAN;
+}
+
+void report_diverged_text(const struct report_group *g, char out[REPORT_LABEL_BYTES]) {
+	const unsigned long long round = g->diverged_round;
+	out[0] = '\0';
+	if (g->n_diverged == 1 && g->n_runs == 1)
+		snprintf(out, REPORT_LABEL_BYTES, "in round %llu", round);
+	else if (g->n_diverged > 0)
+		snprintf(out, REPORT_LABEL_BYTES, "%d of %d, first in round %llu", g->n_diverged, g->n_runs, round);
 }
 
 double report_over_formula(const struct report_group *g) {

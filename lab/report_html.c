@@ -3,6 +3,7 @@
 #include "lab/report_columns.h"
 #include "lab/report_page.h"
 
+#include <math.h>
 #include <sodium.h>
 #include <stdlib.h>
 
@@ -62,7 +63,7 @@ static void print_row(const struct report *p, const struct report_group *row, co
 
 static void print_table(const struct report *p, FILE *out) {
 	enum { COLUMNS_MAX = 64 };
-	bool used[COLUMNS_MAX];
+	bool used[COLUMNS_MAX] = {false};
 	for (int k = 0; report_columns[k].name; k++)
 		used[k] = report_column_used(&report_columns[k], p);
 	(void)fputs("<div class=\"wide\"><table>\n<thead>", out);
@@ -88,11 +89,40 @@ static void open_figure(const char *id, const char *title, const char *unit, FIL
 	(void)fprintf(out, " <span>%s</span></figcaption>\n<div class=\"plot\" hidden><canvas></canvas></div>\n", unit);
 }
 
+/* Names in full, for the library's picture and the plain one. */
+static void print_legend(const struct line_chart *c, FILE *out) {
+	(void)fputs("<ul class=\"legend\">", out);
+	for (int i = 0; i < c->n_series; i++) {
+		(void)fprintf(out, "<li%s style=\"--line:var(--s%d)\">", i >= CHART_COLORS ? " class=\"dashed\"" : "",
+					  i % CHART_COLORS);
+		chart_print_text(c->series[i].label, out);
+		(void)fputs("</li>\n", out);
+	}
+	(void)fputs("</ul>\n", out);
+}
+
+/* What the crosses at the top stand for. */
+static void print_marks(const struct line_chart *c, FILE *out) {
+	enum { MARKS_TOLD = 8 };
+	for (int i = 0; i < c->n_marks && i < MARKS_TOLD; i++) {
+		(void)fputs(i > 0 ? "; " : "<p>✕ at the top: ", out);
+		chart_print_text(c->series[c->marks[i].series].label, out);
+		(void)fputs(": ", out);
+		chart_print_text(c->marks[i].text, out);
+	}
+	if (c->n_marks > MARKS_TOLD)
+		(void)fprintf(out, "; and %d more, in the table", c->n_marks - MARKS_TOLD);
+	if (c->n_marks > 0)
+		(void)fputs(".</p>\n", out);
+}
+
 static void print_lines(const struct line_chart *c, int n_all, FILE *out) {
 	char *csv = NULL;
 	size_t n = 0;
 	open_figure(c->id, c->title, c->y_label, out);
 	chart_print_lines(c, out);
+	print_legend(c, out);
+	print_marks(c, out);
 	(void)fputs("<p>", out);
 	if (n_all > c->n_series)
 		(void)fprintf(out,
@@ -102,6 +132,25 @@ static void print_lines(const struct line_chart *c, int n_all, FILE *out) {
 	FILE *f = open_memstream(&csv, &n);
 	if (f) {
 		chart_csv_lines(c, f);
+		(void)fclose(f);
+		print_download(c->id, csv, n, out);
+	}
+	(void)fputs("</p></figure>\n", out);
+}
+
+static void print_dots(const struct report *p, const struct dot_chart *c, FILE *out) {
+	char *csv = NULL;
+	size_t n = 0;
+	(void)fprintf(out, "<figure id=\"%s\"><figcaption>%s <span>%s</span></figcaption>\n", c->id, c->title, c->label);
+	chart_print_dots(c, out);
+	(void)fputs("<p>", out);
+	if (isfinite(c->reference))
+		(void)fputs("Dashed: the best data-parallel one. ", out);
+	if (p->n_groups > c->n_dots)
+		(void)fprintf(out, "The best %d of %d; all are in the table. ", c->n_dots, p->n_groups);
+	FILE *f = open_memstream(&csv, &n);
+	if (f) {
+		chart_csv_dots(c, f);
 		(void)fclose(f);
 		print_download(c->id, csv, n, out);
 	}
@@ -175,6 +224,7 @@ void report_print_html(const struct report *p, const struct report_figures *f, F
 	print_head(out);
 	print_notes(p, out);
 	print_table(p, out);
+	print_dots(p, &f->dots, out);
 	for (int i = 0; i < f->n_lines; i++)
 		print_lines(&f->lines[i], f->n_all[i], out);
 	print_bars(f, out);

@@ -21,8 +21,11 @@ void report_line_text(const struct report_line *l, char out[REPORT_LINE_TEXT_BYT
 		snprintf(out, REPORT_LINE_TEXT_BYTES, "no limit, %.4g ms one way", l->latency_s * 1e3);
 }
 
-static bool is_late(const char *method) {
-	return strcmp(method, "eager") == 0 || strcmp(method, "delayed") == 0;
+/* Exchanges have a whole round to hide behind. */
+static bool is_late(const char *method, const struct report_facts *f) {
+	const char *updates = report_fact(f, "updates");
+	bool by_method = strcmp(method, "eager") == 0 || strcmp(method, "delayed") == 0;
+	return by_method || (updates && updates[0] && strcmp(updates, "waited") != 0);
 }
 
 static int clamp(double v, int low, int high) {
@@ -38,7 +41,7 @@ static void put_schedule(struct simulate_run *s, const struct run_record *r, con
 	s->steps_per_round = round_steps * fragments;
 	s->layers = clamp(report_fact_number(f, "n-layer", LAYERS_USUAL), fragments, SIMULATE_MAX_LAYERS);
 	s->layerwise = s->method == SIMULATE_DDP;
-	if (is_late(r->method))
+	if (is_late(r->method, f))
 		overlap = round_steps - 1;
 	if (s->method == SIMULATE_DDP || (fragments == 1 && overlap == 0))
 		return;
@@ -56,8 +59,8 @@ static double bits_per_value(const struct simulate_run *s, const struct run_reco
 	return r->workers > 1 ? t->formula_bytes * 8 / exchanges / share / (double)r->n_params : 32;
 }
 
-/* Of an inner step: the reader's, or as measured; where the run had a model of its workers' speeds, what its rounds took
- * by it, in which slow workers are waited for. */
+/* Of an inner step: the reader's, or as measured; where the run had a model of its workers' speeds, what its rounds
+ * took by it, in which slow workers are waited for. */
 static double step_of(const struct report_line *l, const struct record_totals *t, const struct report_facts *f) {
 	double steps = (double)t->steps, by_model = t->modelled_s / steps;
 	if (!(t->modelled_s > 0))

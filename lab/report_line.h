@@ -1,4 +1,5 @@
-/* report_line.h: what a run would take on a line of one's choice: lab/simulate.h's model, fed with what the run measured.
+/* report_line.h: what a run would take on a line of one's choice: lab/simulate.h's model, fed with what the run
+ * measured.
  *
  * Compute per inner step and bytes per exchange are the run's own; the line is the reader's. A fragment of streaming
  * DiLoCo is exchanged every round (outer/fragments.h), so that a cycle of the model is as many rounds as there are
@@ -24,7 +25,8 @@ struct report_timing {
 	double step_wall_s; /* mean wall time of an inner step; NaN: not known */
 	double utilisation;
 };
-/* `r` and `t`: one process's record and its sums. NaN where it did no step yet, or what it did is none of the model's. */
+/* `r` and `t`: one process's record and its sums. NaN where it did no step yet, or what it did is none of the
+ * model's. */
 struct report_timing report_line_apply(const struct report_line *l, const struct run_record *r,
 									   const struct record_totals *t, const struct report_facts *f);
 

@@ -75,6 +75,29 @@
 		},
 	};
 
+	/* Crosses at the top edge, for what has no place in the plane. */
+	const marksOf = figure => ({
+		id: "marks",
+		afterDatasetsDraw(chart) {
+			const {ctx, chartArea, scales: {x}} = chart, half = 4, at = chartArea.top + half + 1;
+			for (const mark of figure.marks) {
+				if (!chart.isDatasetVisible(mark.series))
+					continue;
+				const middle = x.getPixelForValue(mark.x);
+				ctx.save();
+				ctx.strokeStyle = chart.data.datasets[mark.series].borderColor;
+				ctx.lineWidth = 2;
+				ctx.beginPath();
+				ctx.moveTo(middle - half, at - half);
+				ctx.lineTo(middle + half, at + half);
+				ctx.moveTo(middle + half, at - half);
+				ctx.lineTo(middle - half, at + half);
+				ctx.stroke();
+				ctx.restore();
+			}
+		},
+	});
+
 	const axis = (text, more) => ({
 		title: {display: text !== "", text, color: colour("--fg")},
 		grid: {color: colour("--grid"), borderColor: colour("--muted")},
@@ -99,13 +122,14 @@
 		backgroundColor: colour(`--s${i % lineColours}`),
 		borderDash: i >= lineColours ? [6, 3] : [],
 		borderWidth: 2,
+		pointBackgroundColor: colour(i >= lineColours ? "--bg" : `--s${i}`),
 		pointRadius: series.x.length > 25 ? 0 : 3,
 		pointHitRadius: 8,
 	});
 
 	const lineOptions = figure => {
 		const points = figure.series.flatMap(s => s.x.map((x, k) => ({x, low: s.y[k] - (s.sd[k] || 0), high: s.y[k] + (s.sd[k] || 0)})));
-		const values = [...new Set(points.map(p => p.x))].sort((a, b) => a - b);
+		const values = [...new Set([...points, ...figure.marks].map(p => p.x))].sort((a, b) => a - b);
 		const format = formats[figure.unit];
 		const x = {type: figure.log ? "logarithmic" : "linear", ticks: {callback: v => format(v)}};
 		if (figure.log) {
@@ -131,10 +155,7 @@
 				}),
 			},
 			plugins: {
-				legend: legend({
-					generateLabels: chart => Chart.defaults.plugins.legend.labels.generateLabels(chart).map(
-						label => ({...label, text: cut(label.text), fillStyle: label.strokeStyle})),
-				}),
+				legend: {display: false}, /* the page's own has room for whole names */
 				tooltip: {callbacks: {title: () => "", label: tell}},
 			},
 		};
@@ -144,7 +165,7 @@
 		type: "line",
 		data: {datasets: figure.series.map(lineSet)},
 		options: lineOptions(figure),
-		plugins: [errorBars],
+		plugins: [errorBars, marksOf(figure)],
 	});
 
 	const bars = (canvas, figure) => new Chart(canvas, {
@@ -168,13 +189,17 @@
 		},
 	});
 
-	/* In pixels: room for a legend of one name a line on a phone, of several beside a wide window. */
-	const heightOf = figure => {
-		if (figure.parts)
-			return 110 + 26 * figure.names.length;
-		const perLine = Math.max(1, Math.floor(root.clientWidth / 260));
-		return 330 + 22 * Math.ceil(figure.series.length / perLine);
-	};
+	const heightOf = figure => figure.parts ? 110 + 26 * figure.names.length : 340; /* pixels */
+
+	/* A name in the legend hides its line, and shows it again. */
+	const follow = (place, chart) => place.querySelectorAll(".legend li").forEach((name, i) => {
+		name.onclick = () => {
+			chart.setDatasetVisibility(i, !chart.isDatasetVisible(i));
+			name.classList.toggle("off", !chart.isDatasetVisible(i));
+			chart.update();
+		};
+		name.classList.remove("off");
+	});
 
 	const charts = [];
 	const draw = figure => {
@@ -187,6 +212,7 @@
 			picture.setAttribute("hidden", "");
 			plot.style.height = heightOf(figure) + "px";
 			charts.push((figure.parts ? bars : lines)(plot.querySelector("canvas"), figure));
+			follow(place, charts[charts.length - 1]);
 			place.dataset.drawn = "yes";
 		} catch (fault) {
 			plot.hidden = true;

@@ -1,5 +1,6 @@
 /* report_table.c: the configurations' final numbers, for the terminal. */
 #include "lab/chart.h"
+#include "lab/loss_text.h"
 #include "lab/report.h"
 
 #include <math.h>
@@ -17,14 +18,18 @@ static const char *number(const char *format, double v, char out[CHART_TEXT_BYTE
 
 static void print_row(const struct report *p, const struct report_group *g, FILE *out) {
 	char tokens[CHART_TEXT_BYTES], sent[CHART_TEXT_BYTES], versus[CHART_TEXT_BYTES], fewer[CHART_TEXT_BYTES];
-	char loss[CHART_TEXT_BYTES], sd[CHART_TEXT_BYTES] = "", perplexity[CHART_TEXT_BYTES], bits[CHART_TEXT_BYTES];
+	char sd[CHART_TEXT_BYTES] = "", bits[CHART_TEXT_BYTES];
+	const bool known = isfinite(g->loss.mean);
+	const struct loss_text loss = loss_text(g->loss.mean), perplexity = perplexity_text(g->loss.mean);
 	chart_si(g->tokens.mean, tokens);
 	chart_bytes(g->bytes_sent.mean, sent);
 	if (isfinite(g->loss.sd))
 		snprintf(sd, sizeof sd, "%.4f", g->loss.sd);
 	(void)fprintf(out, "%-28.44s %5d %8s %9s %7s %11s %10s %10s %12s %9s\n", g->label, g->n_runs, tokens,
-				  number("%.4f", g->loss.mean, loss), sd, number("%.3f", exp(g->loss.mean), perplexity),
-				  number("%.4f", g->loss.mean / M_LN2, bits),
+				  known                        ? loss.text
+				  : g->n_diverged == g->n_runs ? "diverged"
+											   : "-",
+				  sd, known ? perplexity.text : "-", number("%.4f", g->loss.mean / M_LN2, bits),
 				  number("%+.1f %%", report_against_baseline(p, g) * 100, versus), sent,
 				  number("%.0f x", report_fewer_bytes(g), fewer));
 }
@@ -58,14 +63,22 @@ static void print_sentence(const struct report *p, const struct report_group *g,
 	(void)fputs(".\n", out);
 }
 
+static void print_diverged(const struct report_group *g, FILE *out) {
+	char when[REPORT_LABEL_BYTES];
+	report_diverged_text(g, when);
+	if (when[0])
+		(void)fprintf(out, "%s: diverged %s.\n", g->label, when);
+}
+
 /* What has not ended is there as far as it is. */
 static void print_unfinished(const struct report *p, FILE *out) {
 	const struct report_group *first = NULL;
 	int n = 0;
 	for (int i = p->n_groups - 1; i >= 0; i--) {
 		const struct report_group *g = &p->groups[i];
-		n += g->n_runs - g->n_ended;
-		first = g->n_ended < g->n_runs ? g : first;
+		const int going_on = g->n_runs - g->n_ended - g->n_diverged;
+		n += going_on;
+		first = going_on > 0 ? g : first;
 	}
 	if (first)
 		(void)fprintf(out, "%d of %d runs %s not ended; the first: %s.\n", n, p->n_runs, n == 1 ? "has" : "have",
@@ -92,5 +105,7 @@ void report_print_table(const struct report *p, FILE *out) {
 				out);
 	for (int i = 0; i < p->n_groups; i++)
 		print_sentence(p, &p->groups[i], out);
+	for (int i = 0; i < p->n_groups; i++)
+		print_diverged(&p->groups[i], out);
 	print_unfinished(p, out);
 }

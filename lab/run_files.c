@@ -25,19 +25,6 @@ void run_config_table(const struct rv_option *own, struct rv_option *table, int 
 	table[n] = (struct rv_option){.name = NULL};
 }
 
-enum rv_err run_config_check_model(const struct run_config *c, struct rv_errtext *et) {
-	const struct model_shape shape = model_shape_of(c);
-	const struct model_ops *family;
-	struct model_layout layout;
-	RV_TRY(run_config_validate(c, et));
-	RV_TRY(model_family_find(c->model, &family, et));
-	RV_TRY(model_layout_init(&layout, family, &shape, NULL, et));
-	struct global_config global;
-	enum rv_err e = global_config_of(c, layout.n_params, &layout.layers, &(struct rv_hash){0}, &global, et);
-	model_layout_release(&layout);
-	return e;
-}
-
 static bool same_value(const struct rv_option *o, const struct run_config *a, const struct run_config *b) {
 	char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
 	rv_option_value_print(o, a, x);

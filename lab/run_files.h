@@ -34,9 +34,6 @@ struct run_files {
 /* A table of `own` options, then run_config's; both end with name == NULL. Asserts that they fit `cap`. */
 void run_config_table(const struct rv_option *own, struct rv_option *table, int cap);
 
-/* run_config_validate, and what only the model's family knows, its layers that fragments are made of included. RV_E_RANGE. */
-enum rv_err run_config_check_model(const struct run_config *c, struct rv_errtext *et);
-
 /* Reads the files and puts into *c what they say; "auto" becomes what it was found to mean ("": no file is known of the
  * tokenizer that *c names). What initial_weights_adopt and run_tokenizer_adopt refuse; RV_E_INVALID: an option that
  * contradicts the weights, or weights that are named and not given. */

@@ -30,10 +30,12 @@ static void take_run(struct run_record *r, json_t *line) {
 	text(line, "role", r->role, sizeof r->role);
 	text(line, "method", r->method, sizeof r->method);
 	text(line, "codec", r->codec, sizeof r->codec);
+	text(line, "outer", r->outer, sizeof r->outer);
 	r->member = (uint32_t)count(line, "member");
 	r->workers = (uint32_t)count(line, "workers");
 	r->n_params = count(line, "n_params");
 	r->steps_per_round = count(line, "steps_per_round");
+	r->diverged_round = 0; /* it is tried again */
 }
 
 /* Makes room for one more element; a resumed run repeats rounds, and the later line wins: what is at or after `round`
@@ -112,6 +114,10 @@ static bool take_line(struct run_record *r, json_t *line) {
 		return take_eval(r, line);
 	if (strcmp(kind, "rollback") == 0)
 		take_rollback(r, line);
+	if (strcmp(kind, "diverged") == 0) {
+		r->diverged_round = count(line, "round");
+		r->wall_s = number(line, "wall_us") * 1e-6;
+	}
 	if (strcmp(kind, "end") == 0) {
 		r->ended = true;
 		r->final_loss = number(line, "loss");

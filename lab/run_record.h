@@ -25,7 +25,7 @@ struct record_eval {
 
 /* One process's file. */
 struct run_record {
-	char name[RECORD_NAME_BYTES], role[16], method[16], codec[16];
+	char name[RECORD_NAME_BYTES], role[16], method[16], codec[16], outer[32];
 	uint32_t member, workers;
 	uint64_t n_params, steps_per_round;
 	struct record_round *rounds; /* ascending, each round once */
@@ -33,6 +33,7 @@ struct run_record {
 	int n_rounds, n_evals;
 	int skipped_lines; /* not JSON */
 	bool ended;
+	uint64_t diverged_round; /* in which, counted from 1; 0: it has not */
 	double final_loss, wall_s;
 	double average_loss, replica_loss; /* NaN: not looked at */
 };

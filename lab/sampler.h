@@ -13,6 +13,7 @@ struct sampler_params {
 
 struct sampler; /* working memory for one vocabulary size */
 
+/* `params` is copied. RV_E_NOMEM. */
 enum rv_err sampler_new(const struct sampler_params *params, int vocab, struct sampler **out, struct rv_errtext *et);
 void sampler_free(struct sampler *s);
 

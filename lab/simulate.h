@@ -33,8 +33,8 @@
  *              log's fsync, the outer step. Measured once, on an unlimited line.
  *   overhead   line time per payload byte, 1 being the bare rate: 1514 / 1448 for Ethernet, IPv4 and TCP headers, 1.005
  *              for TLS records and frames, 1.022 for the acknowledgements of what comes the other way, and what TCP
- *              leaves of the line: 4 % between two workers; 13 to 25 % among more, where the flows of several senders meet
- *              before one receiver (plain TCP does the same there, bbr and cubic). simulate_overhead.
+ *              leaves of the line: 4 % between two workers; 13 to 25 % among more, where the flows of several senders
+ *              meet before one receiver (plain TCP does the same there, bbr and cubic). simulate_overhead.
  */
 #ifndef RV_LAB_SIMULATE_H
 #define RV_LAB_SIMULATE_H

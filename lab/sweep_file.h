@@ -21,8 +21,8 @@ struct sweep_file {
 	int n;
 };
 
-/* Reads `path` (NULL: there is no file) and puts over it what `given` has. RV_E_INVALID, RV_E_RANGE name the file and the
- * line; RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM. On a fault there is nothing to release. */
+/* Reads `path` (NULL: there is no file) and puts over it what `given` has. RV_E_INVALID, RV_E_RANGE name the file and
+ * the line; RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM. On a fault there is nothing to release. */
 enum rv_err sweep_file_read(const char *path, const struct sweep_options *given, struct sweep_file *out,
 							struct rv_errtext *et);
 void sweep_file_release(struct sweep_file *f);

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/hex.h"
 #include "base/option_value.h"
+#include "lab/method_idle.h"
 #include "lab/text_source.h"
 #include "worker/train/run_tokenizer.h"
 
@@ -261,6 +262,39 @@ static enum rv_err divide_work(const struct sweep_grid *g, struct train_options 
 	return divide(&o->run.rounds, o->run.steps_per_round, "total-steps", "steps-per-round", et);
 }
 
+/* Whether an option says what a run is. */
+static bool is_a_fact(const char *name) {
+	return !is_the_sweeps(name) && !is_a_place(name) && strcmp(name, "recompute") != 0;
+}
+
+bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b) {
+	for (const struct rv_option *o = a->grid->table; o->name; o++) {
+		char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
+		rv_option_value_print(o, &a->opts, x);
+		rv_option_value_print(o, &b->opts, y);
+		if (is_a_fact(o->name) && strcmp(x, y) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* What of the cell decides its result; what has no effect counts as not chosen. */
+static void hash_facts(const struct sweep_cell *c, struct rv_hasher *h) {
+	const struct rv_option *table = c->grid->table;
+	struct train_options usual = {.run = {.seed = 0}};
+	struct train_idle idle;
+	rv_options_defaults(table, &usual);
+	train_idle_init(&idle, &c->opts);
+	for (const struct rv_option *o = table; o->name; o++) {
+		char value[RV_OPTION_TEXT_BYTES];
+		if (!is_a_fact(o->name))
+			continue;
+		rv_option_value_print(o, train_idle(&idle, o->name) ? &usual : &c->opts, value);
+		rv_hash_update(h, o->name, strlen(o->name) + 1);
+		rv_hash_update(h, value, strlen(value) + 1);
+	}
+}
+
 /* H over the options that decide the result, and the tokens. */
 static enum rv_err name_cell(const struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
 	struct dataset *data;
@@ -270,15 +304,7 @@ static enum rv_err name_cell(const struct sweep_grid *g, struct sweep_cell *c, s
 	tokens = dataset_identity(data);
 	dataset_close(data);
 	rv_hash_init_domain(&h, "rivulet sweep");
-	for (int i = 0; g->table[i].name; i++) {
-		char value[RV_OPTION_TEXT_BYTES];
-		const struct rv_option *opt = &g->table[i];
-		if (is_the_sweeps(opt->name) || is_a_place(opt->name) || strcmp(opt->name, "recompute") == 0)
-			continue;
-		rv_option_value_print(opt, &c->opts, value);
-		rv_hash_update(&h, opt->name, strlen(opt->name) + 1);
-		rv_hash_update(&h, value, strlen(value) + 1);
-	}
+	hash_facts(c, &h);
 	rv_hash_update(&h, tokens.b, sizeof tokens.b);
 	rv_hash_final(&h, &hash);
 	rv_hex_encode(hash.b, SWEEP_ID_BYTES / 2, c->id);
@@ -326,6 +352,8 @@ static void add_word(struct sweep_command *c, const char *name, const char *valu
 void sweep_cell_command(const struct sweep_cell *c, const char *program, const char *dir, struct sweep_command *out) {
 	const struct sweep_grid *g = c->grid;
 	struct train_options defaults, mine = c->opts;
+	struct train_idle idle;
+	train_idle_init(&idle, &c->opts);
 	rv_options_defaults(g->table, &defaults);
 	snprintf(mine.out, sizeof mine.out, "%s/%s", dir, c->id);
 	snprintf(mine.name, sizeof mine.name, "%.*s", (int)sizeof mine.name - 1, c->label);
@@ -339,7 +367,7 @@ void sweep_cell_command(const struct sweep_cell *c, const char *program, const c
 		if (rv_option_value_is_set(opt, &defaults))
 			rv_option_value_print(opt, &defaults, fallback);
 		snprintf(name, sizeof name, "--%s", opt->name);
-		if (strcmp(value, fallback) != 0)
+		if (strcmp(value, fallback) != 0 && !train_idle(&idle, opt->name)) /* as the cell's name: not chosen */
 			add_word(out, name, value);
 	}
 	out->words[out->n] = NULL;

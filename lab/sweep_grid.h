@@ -1,8 +1,9 @@
 /* sweep_grid.h: the cells of a sweep: every combination of the values that options of `rivulet train` were given.
  *
- * Any of train's options that says what a run is may have a list of values, separated by commas; those with more than one
- * are the axes. A cell's name is the hash of what decides its result (the options, and the identity of the tokens), so
- * that a sweep goes on where it was, on this machine or another, and results of several machines merge.
+ * Any of train's options that says what a run is may have a list of values, separated by commas; those with more than
+ * one are the axes. A cell's name is the hash of what decides its result (the options that have an effect, and the
+ * identity of the tokens), so that a sweep goes on where it was, on this machine or another, and results of several
+ * machines merge. Another version of the program may have more options, and then its names are others: it trains anew.
  *
  * Two conventions of comparing k workers are in use, and they have opposite signs (arXiv 2311.08105 and 2503.09799):
  *   fixed-steps   every worker takes the batch as given: k workers see k times the tokens
@@ -77,6 +78,8 @@ struct sweep_cell {
 /* Cell i in [0, n_cells), completely checked. Opens the text. What train_options_check refuses, with the cell's label;
  * RV_E_RANGE: the batch or the steps cannot be divided. */
 enum rv_err sweep_grid_cell(const struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et);
+/* Whether an option that says what a run is differs, with effect or without. */
+bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b);
 /* The value of axis `a` in the cell. */
 const char *sweep_cell_value(const struct sweep_cell *c, int a);
 

@@ -1,8 +1,8 @@
 /* sweep_pool.h: the cells of a sweep as child processes, a few at a time. One thread.
  *
- * Each child leads a process group of its own: a Ctrl-C in the terminal reaches this process only, which passes it on, so
- * that every child saves what it has. Nobody is left behind: a child that this process does not outlive is told to stop
- * (PR_SET_PDEATHSIG). */
+ * Each child leads a process group of its own: a Ctrl-C in the terminal reaches this process only, which passes it on,
+ * so that every child saves what it has. Nobody is left behind: a child that this process does not outlive is told to
+ * stop (PR_SET_PDEATHSIG). */
 #ifndef RV_LAB_SWEEP_POOL_H
 #define RV_LAB_SWEEP_POOL_H
 

@@ -6,7 +6,9 @@
 #include "base/file.h"
 #include "base/option_value.h"
 #include "base/signals.h"
+#include "lab/clean_text.h"
 #include "lab/lab_memory.h"
+#include "lab/sweep_notices.h"
 #include "lab/sweep_pool.h"
 
 #include <inttypes.h>
@@ -19,110 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POLL_MS = 200, LOOK_US = 2 * RV_US_PER_S, MEMORY_SHARE_PERCENT = 85, PATH_BYTES = 600 };
-
-/* ---- what there is to do --------------------------------------------------------------------------------------------
- */
-
-/* The cell that is this run already; NULL: none. */
-static const struct sweep_cell *twin_of(const struct sweep *s, const struct sweep_cell *c) {
-	for (int i = 0; i < s->n_cells; i++)
-		if (strcmp(s->cells[i].id, c->id) == 0)
-			return &s->cells[i];
-	return NULL;
-}
-
-/* Sections may share cells; within one, values written differently (8 and 08) would make a run twice. */
-static enum rv_err add_cells(struct sweep *s, const struct sweep_grid *g, struct rv_errtext *et) {
-	for (int i = 0; i < g->n_cells; i++) {
-		struct sweep_cell *c = &s->cells[s->n_cells];
-		RV_TRY(sweep_grid_cell(g, i, c, et));
-		const struct sweep_cell *twin = twin_of(s, c);
-		if (twin && twin->grid == g)
-			return rv_fail(et, RV_E_INVALID, "these are the same run: %s; %s", twin->label, c->label);
-		if (twin)
-			continue;
-		sweep_row_of_cell(c, &s->rows[s->n_cells]);
-		sweep_row_update(&s->rows[s->n_cells++], s->opts->out);
-	}
-	return RV_OK;
-}
-
-static enum rv_err make_grids(struct sweep *s, const struct sweep_file *f, struct rv_errtext *et) {
-	for (; s->n_grids < f->n; s->n_grids++) {
-		enum rv_err e = sweep_grid_make(&f->parts[s->n_grids], &s->grids[s->n_grids], et);
-		if (e != RV_OK)
-			return f->n > 1 ? rv_fail_context(et, e, "section [%s]", f->parts[s->n_grids].section) : e;
-	}
-	return RV_OK;
-}
-
-static enum rv_err make_cells(struct sweep *s, struct rv_errtext *et) {
-	int n = 0;
-	for (int i = 0; i < s->n_grids; i++)
-		n += s->grids[i].n_cells;
-	if (n > SWEEP_MAX_CELLS)
-		return rv_fail(et, RV_E_RANGE, "%d cells, at most %d: fewer values, or several sweeps", n, SWEEP_MAX_CELLS);
-	s->cells = calloc((size_t)n, sizeof *s->cells);
-	s->rows = calloc((size_t)n, sizeof *s->rows);
-	if (!s->cells || !s->rows)
-		return rv_fail(et, RV_E_NOMEM, "no memory for %d cells", n);
-	for (int i = 0; i < s->n_grids; i++)
-		RV_TRY(add_cells(s, &s->grids[i], et));
-	return RV_OK;
-}
-
-enum rv_err sweep_open(const struct sweep_file *f, struct sweep *s, struct rv_errtext *et) {
-	*s = (struct sweep){.opts = &f->parts[0], .grids = calloc((size_t)f->n, sizeof *s->grids)};
-	enum rv_err e = s->grids ? make_grids(s, f, et) : rv_fail(et, RV_E_NOMEM, "no memory for a sweep");
-	if (e == RV_OK)
-		e = make_cells(s, et);
-	if (e != RV_OK)
-		sweep_release(s);
-	return e;
-}
-
-void sweep_release(struct sweep *s) {
-	for (int i = 0; i < s->n_grids; i++)
-		sweep_grid_release(&s->grids[i]);
-	free(s->grids);
-	free(s->cells);
-	free(s->rows);
-	*s = (struct sweep){0};
-}
-
-static void own_program(char path[PATH_MAX]) {
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 8);
-	snprintf(path + (n > 0 ? n : 0), 8, "%s", n > 0 ? "" : "rivulet");
-}
-
-/* For a POSIX shell. */
-static void print_quoted(const char *word, FILE *out) {
-	if (word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+@%")] == '\0') {
-		(void)fputs(word, out);
-		return;
-	}
-	(void)fputc('\'', out);
-	for (; *word; word++)
-		(void)(*word == '\'' ? fputs("'\\''", out) : fputc(*word, out));
-	(void)fputc('\'', out);
-}
-
-void sweep_print_commands(const struct sweep *s, FILE *out) {
-	struct sweep_command *c = malloc(sizeof *c);
-	for (int i = 0; c && i < s->n_cells; i++) {
-		if (s->rows[i].state == SWEEP_DONE)
-			continue;
-		sweep_cell_command(&s->cells[i], "rivulet", s->opts->out, c);
-		for (int w = 0; w < c->n; w++) {
-			if (w)
-				(void)fputc(' ', out);
-			print_quoted(c->words[w], out);
-		}
-		(void)fputc('\n', out);
-	}
-	free(c);
-}
+enum { POLL_MS = 200, LOOK_US = 2 * RV_US_PER_S, MEMORY_SHARE_PERCENT = 85, PATH_BYTES = 600, WHY_BYTES = 320 };
 
 /* ---- files ----------------------------------------------------------------------------------------------------------
  */
@@ -141,8 +40,8 @@ enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
 	return e;
 }
 
-/* sweep.json: every option of the cell, how tokens are counted, and which options are the sweep's axes (config.json is the
- * model's). */
+/* sweep.json: every option of the cell, how tokens are counted, and which options are the sweep's axes (config.json is
+ * the model's). */
 static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext *et) {
 	const struct sweep_cell *c = &s->cells[i];
 	char path[PATH_BYTES];
@@ -224,6 +123,28 @@ static enum rv_err start_what_fits(struct runner *r, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* The last line of what the cell's process said; of a log that could not be written, that. */
+static void read_why(const char *out, const char *id, char why[WHY_BYTES]) {
+	char path[PATH_BYTES], text[4 * WHY_BYTES];
+	snprintf(path, sizeof path, "%s/%s/train.log", out, id);
+	FILE *f = fopen(path, "re");
+	long end = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : 0;
+	size_t n = 0;
+	if (end > 0 && fseek(f, end > (long)sizeof text ? end - (long)sizeof text + 1 : 0, SEEK_SET) == 0)
+		n = fread(text, 1, sizeof text - 1, f);
+	if (f)
+		(void)fclose(f);
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	text[n] = '\0';
+	const char *last = strrchr(text, '\n');
+	snprintf(why, WHY_BYTES, "%.*s", WHY_BYTES - 1,
+			 n == 0 ? "its log is empty: is the disk full?"
+			 : last ? last + 1
+					: text);
+	clean_text(why);
+}
+
 static void cell_ended(struct runner *r, int i, int status) {
 	struct sweep_row *row = &r->s->rows[i];
 	row->state = SWEEP_WAITING;
@@ -236,18 +157,28 @@ static void cell_ended(struct runner *r, int i, int status) {
 				 row->label);
 		return;
 	}
+	if (row->state == SWEEP_DIVERGED) {
+		rv_event(r->events, RV_WARN, "cell_diverged",
+				 RV_FIELDS(rv_field_str("id", row->id), rv_field_int("round", (int64_t)row->diverged_round)),
+				 "%.8s  diverged in round %" PRIu64 "  %s", row->id, row->diverged_round, row->label);
+		return;
+	}
 	if (r->n_signals > 0)
 		return;
 	row->state = SWEEP_FAILED;
 	if (r->n_failed++ == 0)
 		r->first_failed = i;
-	rv_event(r->events, RV_ERROR, "cell_failed", RV_FIELDS(rv_field_str("id", row->id), rv_field_int("status", status)),
-			 "%.8s  failed with status %d: %s/%s/train.log says why  (%s)", row->id, status, r->s->opts->out, row->id,
-			 row->label);
+	char why[WHY_BYTES];
+	read_why(r->s->opts->out, row->id, why);
+	rv_event(r->events, RV_ERROR, "cell_failed",
+			 RV_FIELDS(rv_field_str("id", row->id), rv_field_int("status", status), rv_field_str("why", why)),
+			 "%.8s  failed with status %d: %s  (%s; %s/%s/train.log)", row->id, status, why, row->label,
+			 r->s->opts->out, row->id);
 }
 
+/* A run that has diverged has come as far as it will. */
 static uint64_t steps_of(const struct sweep_row *row, bool done) {
-	uint64_t rounds = done ? row->done_rounds : (uint64_t)row->rounds;
+	uint64_t rounds = done || row->state == SWEEP_DIVERGED ? row->done_rounds : (uint64_t)row->rounds;
 	return rounds * (uint64_t)row->steps_per_round * (uint64_t)row->workers;
 }
 
@@ -268,7 +199,7 @@ static void show_progress(struct runner *r) {
 			look_at_running(row, r->s->opts->out);
 		done += steps_of(row, true);
 		total += steps_of(row, false);
-		n_done += row->state == SWEEP_DONE;
+		n_done += sweep_row_is_complete(row);
 	}
 	if (look)
 		r->looked_us = now_us;
@@ -280,18 +211,6 @@ static void show_progress(struct runner *r) {
 static void take_signals(struct runner *r) {
 	while (rv_signals_take(r->signals) != 0)
 		sweep_pool_signal(&r->pool, r->n_signals++ == 0 ? SIGTERM : SIGKILL);
-}
-
-/* Once for the sweep: the first cell in which workers read the same text. */
-static void warn_of_shared_text(const struct runner *r) {
-	for (int i = 0; i < r->s->n_cells; i++) {
-		struct rv_errtext what = {0};
-		if (!train_options_share_text(&r->s->cells[i].opts, &what))
-			continue;
-		rv_event(r->events, RV_WARN, "shared_text", RV_FIELDS(rv_field_str("id", r->s->cells[i].id)), "%s: %s",
-				 r->s->cells[i].label, what.text);
-		return;
-	}
 }
 
 static enum rv_err run_cells(struct runner *r, struct rv_errtext *et) {
@@ -323,7 +242,7 @@ static enum rv_err describe_done(const struct sweep *s, struct rv_errtext *et) {
 	for (int i = 0; i < s->n_cells; i++) {
 		char path[PATH_BYTES];
 		snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, s->cells[i].id);
-		if (s->rows[i].state == SWEEP_DONE && access(path, F_OK) != 0)
+		if (sweep_row_is_complete(&s->rows[i]) && access(path, F_OK) != 0)
 			RV_TRY(write_config(s, i, et));
 	}
 	return RV_OK;
@@ -353,7 +272,7 @@ enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 	size_t available = sweep_pool_available_memory();
 	int lock = -1;
 	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = available / 100 * MEMORY_SHARE_PERCENT};
-	own_program(r.program);
+	sweep_own_program(r.program);
 	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	enum rv_err e = rv_dir_make(s->opts->out, 0755, et);
 	if (e == RV_OK)
@@ -363,7 +282,7 @@ enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 	if (e == RV_OK)
 		e = rv_events_new(&events, &r.events, et);
 	if (e == RV_OK) {
-		warn_of_shared_text(&r);
+		sweep_notices(s, r.events);
 		e = describe_done(s, et);
 	}
 	if (e == RV_OK)

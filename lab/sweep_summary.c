@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char *state_name(enum sweep_state s) {
-	static const char *const names[] = {"waiting", "running", "done", "failed"};
+	static const char *const names[] = {"waiting", "running", "done", "diverged", "failed"};
 	return names[s];
 }
 
@@ -56,9 +56,18 @@ void sweep_row_update(struct sweep_row *row, const char *dir) {
 	row->codec_error = run_record_mean(&r, offsetof(struct record_round, codec_error));
 	row->codec_cosine = run_record_mean(&r, offsetof(struct record_round, codec_cosine));
 	row->wall_s = r.wall_s;
+	row->diverged_round = r.diverged_round;
 	if (r.ended)
 		row->state = SWEEP_DONE;
+	if (r.diverged_round > 0) { /* what it was on the way is no result */
+		row->state = SWEEP_DIVERGED;
+		row->loss = NAN;
+	}
 	run_record_release(&r);
+}
+
+bool sweep_row_is_complete(const struct sweep_row *row) {
+	return row->state == SWEEP_DONE || row->state == SWEEP_DIVERGED;
 }
 
 static void csv_number(double v, FILE *out) {
@@ -71,7 +80,8 @@ static void csv_number(double v, FILE *out) {
 void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
 	(void)fputs(
 		"id,state,method,workers,steps_per_round,rounds,replicas_mode,batch,outer,codec,seed,tokens,bytes_sent,"
-		"loss,average_loss,replica_loss,delta_cosine,delta_norm,codec_error,codec_cosine,wall_s,section,cell\r\n",
+		"loss,average_loss,replica_loss,delta_cosine,delta_norm,codec_error,codec_cosine,wall_s,diverged_round,section,"
+		"cell\r\n",
 		out);
 	for (int i = 0; i < n; i++) {
 		const struct sweep_row *r = &rows[i];
@@ -87,6 +97,7 @@ void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
 		csv_number(r->codec_error, out);
 		csv_number(r->codec_cosine, out);
 		csv_number(r->wall_s, out);
+		csv_number(r->diverged_round > 0 ? (double)r->diverged_round : NAN, out);
 		(void)fprintf(out, ",%s,\"%s\"\r\n", r->section, r->label); /* options' values hold no quotes */
 	}
 }
@@ -104,7 +115,10 @@ void sweep_summary_table(const struct sweep_row *rows, int n, FILE *out) {
 	for (int i = 0; i < n; i++) {
 		const struct sweep_row *r = &rows[i];
 		(void)fprintf(out, "%.8s  %-8s", r->id, state_name(r->state));
-		table_number(r->loss, "  %8.4f", out);
+		if (r->diverged_round > 0)
+			(void)fprintf(out, "  in %5" PRIu64, r->diverged_round);
+		else
+			table_number(r->loss, "  %8.4f", out);
 		table_number(r->average_loss, "  %8.4f", out);
 		table_number(r->replica_loss, "  %8.4f", out);
 		table_number(r->delta_cosine, "  %8.3f", out);

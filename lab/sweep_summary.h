@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-enum sweep_state { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE, SWEEP_FAILED };
+/* DIVERGED: its numbers stopped being finite. That is a result: the cell is complete. */
+enum sweep_state { SWEEP_WAITING, SWEEP_RUNNING, SWEEP_DONE, SWEEP_DIVERGED, SWEEP_FAILED };
 
 /* One row. Numbers are NaN, counts 0, where there is nothing yet. */
 struct sweep_row {
@@ -16,6 +17,7 @@ struct sweep_row {
 	int64_t workers, steps_per_round, rounds, seed, batch;
 	enum sweep_state state;
 	uint64_t done_rounds, tokens, bytes_sent;
+	uint64_t diverged_round;                 /* in which, counted from 1; 0: it has not */
 	double loss, average_loss, replica_loss; /* held-out: of the result, the replicas' mean, one replica */
 	double delta_cosine, delta_norm;         /* of the workers' outer gradients: means over rounds */
 	double codec_error, codec_cosine;        /* what encoding did to them: means over rounds */
@@ -23,8 +25,9 @@ struct sweep_row {
 };
 
 void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row);
-/* Reads DIR/ID/metrics.jsonl, if there is one: how far it is, and SWEEP_DONE when it is complete. */
+/* Reads DIR/ID/metrics.jsonl, if there is one: how far it is, and SWEEP_DONE or SWEEP_DIVERGED when it is complete. */
 void sweep_row_update(struct sweep_row *row, const char *dir);
+bool sweep_row_is_complete(const struct sweep_row *row);
 
 /* RFC 4180, a header line first. */
 void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out);

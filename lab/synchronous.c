@@ -43,6 +43,13 @@ static void adopt_late(struct lab_run *r, int i, bool was_in_time, const float *
 	}
 }
 
+/* Where outer steps come late, replicas have begun the next round by then: from a start of their own. */
+static void adopt(struct lab_run *r, int i, uint64_t round) {
+	if (!eager_is_on(&r->eager[i]))
+		adopt_round(r->replicas[i], &r->global, round, (float)r->cfg.run.mix);
+	r->kept_tokens[i] = r->kept_steps[i] = 0;
+}
+
 /* The outer step of round r->global.round, with r->reduced. */
 static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *who, struct rv_errtext *et) {
 	size_t bytes = r->global.cfg.n * sizeof(float);
@@ -57,8 +64,7 @@ static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *wh
 	enum rv_err e = global_apply(&r->global, r->reduced, &digest, et);
 	for (int i = 0; e == RV_OK && i < r->n_replicas; i++) {
 		if (who->takes_part[i]) {
-			adopt_round(r->replicas[i], &r->global, round, (float)r->cfg.run.mix);
-			r->kept_tokens[i] = r->kept_steps[i] = 0;
+			adopt(r, i, round);
 		} else {
 			adopt_late(r, i, who->in_time[i], old);
 		}
@@ -71,12 +77,23 @@ static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *wh
 static enum rv_err end_overlap(struct lab_run *r, struct rv_errtext *et) {
 	struct attendance all = {.n = r->n_replicas};
 	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
+	uint64_t overlap = (uint64_t)run_config_overlap(&r->cfg.run);
 	if (r->global.round == r->rounds_done)
 		return RV_OK;
-	RV_TRY(averaging_train_to(r, begin + (uint64_t)r->cfg.run.overlap_steps, et));
+	RV_TRY(averaging_train_to(r, begin + overlap, et));
 	for (int i = 0; i < r->n_replicas; i++)
 		all.takes_part[i] = true; /* overlap, and missing a round, exclude each other */
 	return step_and_adopt(r, &all, et);
+}
+
+/* Late outer steps: the contributions are given away, and the steps of the next round begin somewhere else. */
+static void turn(struct lab_run *r) {
+	for (int i = 0; i < r->n_replicas; i++) {
+		if (!eager_is_on(&r->eager[i]))
+			continue;
+		eager_turn(&r->eager[i], &r->global, replica_theta(r->replicas[i]));
+		replica_set_theta(r->replicas[i], r->eager[i].start);
+	}
 }
 
 enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
@@ -92,8 +109,10 @@ enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct r
 	RV_TRY(averaging_reduce(r, who.takes_part, et));
 	out->bytes = averaging_bytes(r, out->participants);
 	bool last = r->rounds_done + 1 == (uint64_t)r->cfg.run.rounds;
-	if (r->cfg.run.overlap_steps == 0 || last)
+	if (run_config_overlap(&r->cfg.run) == 0 || last)
 		RV_TRY(step_and_adopt(r, &who, et));
+	else
+		turn(r);
 	out->reduce_us = rv_clock_monotonic_us() - started_us;
 	return RV_OK;
 }

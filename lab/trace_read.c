@@ -23,7 +23,7 @@ static bool take_flag(const json_t *line, const char *key, bool *out) {
 }
 
 static bool take_kind(const json_t *line, enum trace_kind *out) {
-	static const char *const names[] = {"start", "train", "encode", "apply", "install", "save", "rollback"};
+	static const char *const names[] = {"start", "train", "encode", "apply", "install", "save", "rollback", "vote"};
 	const char *name = json_string_value(json_object_get(line, "event"));
 	for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0) {
@@ -45,7 +45,7 @@ static bool take_member(const json_t *entry, struct trace_roster *r) {
 }
 
 /* An index into t->rosters + 1; 0: none is told. -1: malformed, or no memory. */
-static int take_roster(const json_t *line, uint64_t round, struct trace_record *t) {
+static int take_roster(const json_t *line, const struct trace_event *e, struct trace_record *t) {
 	const json_t *list = json_object_get(line, "roster");
 	size_t n = json_array_size(list);
 	if (!json_is_array(list) || n > NET_MAX_MEMBERS)
@@ -59,17 +59,31 @@ static int take_roster(const json_t *line, uint64_t round, struct trace_record *
 		t->rosters = grown;
 	}
 	struct trace_roster *r = &t->rosters[t->n_rosters++];
-	*r = (struct trace_roster){.round = round};
+	*r = (struct trace_roster){.round = e->round, .attempt = e->kind == TRACE_VOTE ? e->attempt : 0};
 	for (size_t i = 0; i < n; i++)
 		if (!take_member(json_array_get(list, i), r))
 			return -1;
 	return t->n_rosters;
 }
 
+static bool take_attempt(const json_t *line, struct trace_event *e) {
+	uint64_t attempt;
+	if (!take_count(line, "attempt", &attempt) || attempt > UINT32_MAX)
+		return false;
+	e->attempt = (uint32_t)attempt;
+	return true;
+}
+
+static bool take_vote(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {
+	return take_attempt(line, e) && e->attempt > 0 && (*roster = take_roster(line, e, t)) > 0;
+}
+
+/* Older traces have the roster here, and no attempt. */
 static bool take_apply(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {
 	const char *chain = json_string_value(json_object_get(line, "chain"));
-	*roster = take_roster(line, e->round, t);
-	return *roster >= 0 && take_flag(line, "participated", &e->participated) && take_flag(line, "keep", &e->keep) &&
+	if (json_object_get(line, "attempt") ? !take_attempt(line, e) : (*roster = take_roster(line, e, t)) < 0)
+		return false;
+	return take_flag(line, "participated", &e->participated) && take_flag(line, "keep", &e->keep) &&
 		   take_flag(line, "snapshot", &e->snapshot) && chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
 }
 
@@ -104,6 +118,8 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 		return true;
 	case TRACE_SAVE:
 		return take_count(line, "steps", &e->to);
+	case TRACE_VOTE:
+		return take_vote(line, e, t, roster);
 	}
 	return false;
 }

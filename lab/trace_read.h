@@ -6,7 +6,16 @@
 
 enum { TRACE_MAX_FILE_BYTES = 1 << 28, TRACE_MAX_EVENTS = 4 << 20 };
 
-enum trace_kind { TRACE_START, TRACE_TRAIN, TRACE_ENCODE, TRACE_APPLY, TRACE_INSTALL, TRACE_SAVE, TRACE_ROLLBACK };
+enum trace_kind {
+	TRACE_START,
+	TRACE_TRAIN,
+	TRACE_ENCODE,
+	TRACE_APPLY,
+	TRACE_INSTALL,
+	TRACE_SAVE,
+	TRACE_ROLLBACK,
+	TRACE_VOTE
+};
 
 struct trace_event {
 	enum trace_kind kind;
@@ -18,7 +27,8 @@ struct trace_event {
 	bool participated, keep;           /* APPLY */
 	bool snapshot;                     /* APPLY, ENCODE */
 	struct rv_hash chain;              /* APPLY: of the state after it */
-	const struct trace_roster *roster; /* APPLY: NULL when this worker did not know it */
+	uint32_t attempt;                  /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not told */
+	const struct trace_roster *roster; /* VOTE; APPLY: of older traces, NULL when that process did not know it */
 };
 
 struct trace_record {
@@ -30,8 +40,8 @@ struct trace_record {
 	int n_rosters;
 };
 
-/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT names file and line. A torn last line is ignored. On a fault nothing is
- * to be released. */
+/* RV_E_NOTFOUND, RV_E_RANGE (too large), RV_E_CORRUPT names file and line. A torn last line is ignored. On a fault
+ * nothing is to be released. */
 enum rv_err trace_read(const char *path, struct trace_record *out, struct rv_errtext *et);
 void trace_record_release(struct trace_record *t);
 

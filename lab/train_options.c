@@ -29,8 +29,7 @@ static const struct rv_option own_options[] = {
 	 "Probability that a worker misses a round's averaging; `late` says what it does then.", "Lab"},
 	{"speeds", RV_OPT_STRING, FIELD(speeds), FIELD_SIZE(speeds), "", 0, 0, NULL,
 	 "How fast workers are, relative to each other, as in 1:1:0.5 (repeated for more workers). A round closes when all "
-	 "are "
-	 "done, or grace-ms after min-workers are; `late` says what the others do. Empty: all alike.",
+	 "are done, or grace-ms after min-workers are; `late` says what the others do. Empty: all alike.",
 	 "Lab"},
 	{"dylu", RV_OPT_BOOL, FIELD(dylu), 0, "false", 0, 0, NULL,
 	 "A worker takes as many of a round's steps as its speed lets it while the fastest takes all (DyLU).", "Lab"},
@@ -142,13 +141,20 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 
 /* Policies that only a round of lab/synchronous.h knows. */
 static enum rv_err check_round(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
-	bool streams = o->run.fragments > 1 || o->run.overlap_steps > 0, rda = strcmp(o->merge, "rda") == 0;
+	struct lab_config configured = {.run = o->run, .method = m, .workers = (int)o->workers};
+	bool rda = strcmp(o->merge, "rda") == 0;
+	bool streams = o->run.fragments > 1 || run_config_overlap(&o->run) > 0;
+	if (m->configure)
+		m->configure(&configured);
 	if (streams && !m->synchronous)
-		return rv_fail(et, RV_E_INVALID, "fragments and overlap-steps are of --method diloco and its kind, not of %s",
+		return rv_fail(et, RV_E_INVALID,
+					   "fragments, overlap-steps and updates are of --method diloco and its kind, not of %s",
 					   o->method);
-	if ((o->drop_sync > 0 || o->speeds[0]) && (o->run.overlap_steps > 0 || !m->synchronous))
-		return rv_fail(et, RV_E_INVALID, "%s is of --method diloco and its kind, without overlap-steps",
+	if ((o->drop_sync > 0 || o->speeds[0]) && (run_config_overlap(&configured.run) > 0 || !m->synchronous))
+		return rv_fail(et, RV_E_INVALID,
+					   "%s is of --method diloco and its kind, without overlap-steps and with updates = waited",
 					   o->speeds[0] ? "speeds" : "drop-sync");
+	RV_TRY(run_config_check_updates(&configured.run, et)); /* with the outer optimizer that the method prescribes */
 	if (rda && !m->synchronous)
 		return rv_fail(et, RV_E_INVALID, "merge rda is of --method diloco and its kind, not of %s", o->method);
 	return RV_OK;
@@ -162,6 +168,17 @@ bool train_options_share_text(const struct train_options *o, struct rv_errtext *
 		"%lld workers share %lld parts of the text: some read the very same and train alike; --data-shards %lld "
 		"gives each its own",
 		(long long)o->workers, (long long)o->run.data_shards, (long long)o->workers);
+	return true;
+}
+
+bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext *what) {
+	const int64_t steps = o->run.rounds * o->run.steps_per_round;
+	if (o->run.warmup_steps < steps)
+		return false;
+	(void)rv_fail(what, RV_E_RANGE,
+				  "warmup-steps = %" PRId64 " and the run has %" PRId64
+				  " inner steps: the learning rate never comes to lr = %g; warm up for fewer",
+				  o->run.warmup_steps, steps, o->run.lr);
 	return true;
 }
 
@@ -188,7 +205,7 @@ enum rv_err train_options_check(const void *opts, const struct rv_args *args, st
 	const struct outer_optimizer *outer;
 	struct device_choice device;
 	uint8_t hash[RV_HASH_BYTES];
-	RV_TRY(run_config_check_model(&o->run, et));
+	RV_TRY(global_check_run(&o->run, et));
 	RV_TRY(device_parse(o->device, &device, et));
 	RV_TRY(codec_find(o->run.codec, &codec, et));
 	RV_TRY(outer_find(o->run.outer, &outer, et));

@@ -25,15 +25,19 @@ struct train_options {
 
 /* run_config's options, then these. Asserts that they fit. */
 void train_options_table(struct rv_option *table, int cap);
-/* What --tokenizer and --init say of the run goes into its configuration. Reads those files. */
+/* What --tokenizer and --init say of the run goes into its configuration. Reads those files, and
+ * refuses what their readers do. */
 enum rv_err train_options_read_files(void *opts, struct rv_errtext *et);
-/* What spans several options; `args` is not used. */
+/* What spans several options, and that the data can be read. RV_E_INVALID, RV_E_RANGE, RV_E_NOTFOUND name the option.
+ * `args` is not used. */
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-/* True when several workers would read the same part of the text, and so train alike: more workers than data-shards. `what`
- * says so, and what helps. */
+/* True when several workers would read the same part of the text, and so train alike: more workers than data-shards.
+ * `what` says so, and what helps. */
 bool train_options_share_text(const struct train_options *o, struct rv_errtext *what);
-/* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. The device
- * is what the words say; device_choose finds out what there is. */
+/* True when the warm-up is not over when the run is: the learning rate never comes to lr. `what` says so. */
+bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext *what);
+/* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. The
+ * device is what the words say; device_choose finds out what there is. */
 struct lab_config train_options_resolve(const struct train_options *o);
 
 #endif

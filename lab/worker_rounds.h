@@ -40,7 +40,8 @@ void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap);
 enum rv_err worker_rounds_replay(const struct worker_rounds *w, int64_t round, struct global_state *g,
 								 struct rv_errtext *et);
 
-/* Where states begin, ascending: theta0 or the oldest base, then each whole base after `round`. false: there is none. */
+/* Where states begin, ascending: theta0 or the oldest base, then each whole base after `round`. false: there is
+ * none. */
 bool worker_rounds_first_start(const struct worker_rounds *w, struct checkpoint_start *out);
 bool worker_rounds_next_start(const struct worker_rounds *w, uint64_t round, struct checkpoint_start *out);
 /* Step by step, for who looks at each: the state at a start, and the next round's. The texts name the file. On RV_OK of

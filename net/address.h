@@ -20,9 +20,9 @@ enum rv_err address_parse(const char *text, struct address *out, struct rv_errte
 bool address_format(const struct address *a, char out[NET_ADDR_BYTES]);
 /* Numeric host only, no name service: false when it is a name. "" is the wildcard (of IPv6, which takes IPv4 too). */
 bool address_to_socket(const struct address *a, struct sockaddr_storage *out, socklen_t *out_bytes);
-/* The same address with a numeric host: a name is looked up (blocks, for seconds at worst: at start only), and the first
- * answer is taken; a numeric or empty host stays as it is. RV_E_NOTFOUND: the name service knows no such name, or does
- * not answer. */
+/* The same address with a numeric host: a name is looked up (blocks, for seconds at worst: at start only), and the
+ * first answer is taken; a numeric or empty host stays as it is. RV_E_NOTFOUND: the name service knows no such name, or
+ * does not answer. */
 enum rv_err address_resolve(const struct address *a, struct address *out, struct rv_errtext *et);
 /* An IPv4 address mapped into IPv6 is shown as IPv4. */
 void address_of_socket(const struct sockaddr_storage *sa, struct address *out);

@@ -86,8 +86,8 @@ struct report {
 	uint64_t round;
 	uint32_t attempt; /* REDUCING, VOTED: which roster it speaks of; else 0 */
 	uint64_t tokens;  /* trained on in this round so far (READY and later: what its contribution stands for) */
-	/* How many chunks it cuts that into which `round` exchanges: its parameter vector, or the round's fragment of it. All
-	 * members must agree (it follows from the config). */
+	/* How many chunks it cuts that into which `round` exchanges: its parameter vector, or the round's fragment of it.
+	 * All members must agree (it follows from the config). */
 	uint32_t n_chunks;
 	uint64_t suspects;     /* REDUCING: set of roster indices that made no progress for too long */
 	struct rv_hash digest; /* VOTED */
@@ -97,8 +97,9 @@ struct report {
 	 * report of version 3 it is made of the fields above. */
 	uint64_t proven_round;
 	struct rv_hash proven_chain;
-	/* SYNCING: the round from which on it still needs files of others: that of the base it is fetching, or of the next log
-	 * entry. Documents reach back to it, and donors keep what they name, as far as there is room (not in version 3). */
+	/* SYNCING: the round from which on it still needs files of others: that of the base it is fetching, or of the next
+	 * log entry. Documents reach back to it, and donors keep what they name, as far as there is room (not in version
+	 * 3). */
 	uint64_t needs_from;
 	uint64_t full_round;       /* latest round whose full state hash it has computed */
 	struct rv_hash full_hash;  /* of full_round; zero: none yet */
@@ -149,8 +150,9 @@ struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint64_t seq; /* strictly increasing over the life of the run, across restarts of the coordinator */
-	/* How often the operator has taken committed rounds back, and the round with which the last such epoch began: only in
-	 * a later epoch can a round be followed by an earlier one. Version 3 knows none: it is refused once epoch > 0. */
+	/* How often the operator has taken committed rounds back, and the round with which the last such epoch began: only
+	 * in a later epoch can a round be followed by an earlier one. Version 3 knows none: it is refused once epoch >
+	 * 0. */
 	uint64_t epoch, epoch_round;
 	uint8_t phase; /* enum run_phase */
 	uint64_t round;
@@ -164,8 +166,8 @@ struct document {
 	struct rv_hash base_chain; /* state_hash(base_round) */
 	uint16_t n_log;            /* == round - base_round, <= NET_MAX_LOG_DIGESTS */
 	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round base_round + i */
-	/* The digests before it, for those who started from an earlier base or were away for a few rounds: a joiner whose base
-	 * takes longer to fetch than the run takes to vouch for the next one still gets in. Not in version 3. */
+	/* The digests before it, for those who started from an earlier base or were away for a few rounds: a joiner whose
+	 * base takes longer to fetch than the run takes to vouch for the next one still gets in. Not in version 3. */
 	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= base_round */
 	struct rv_hash older_chain;                /* state_hash(base_round - n_older) */
 	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round base_round - n_older + i */
@@ -181,8 +183,8 @@ struct document {
 	uint16_t n_members;
 	struct member_ref members[NET_MAX_MEMBERS];
 	/* Members that are behind, the lowest numbers: whoever reads this keeps a link to them, so that those that have the
-	 * state reach them where they cannot be dialed themselves. Not in `members`; ascending; no weight, no boot. Version 3
-	 * has none. */
+	 * state reach them where they cannot be dialed themselves. Not in `members`; ascending; no weight, no boot. Version
+	 * 3 has none. */
 	uint16_t n_syncing;
 	struct member_ref syncing[NET_MAX_SYNCING];
 	/* REDUCE only. */

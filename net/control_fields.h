@@ -35,7 +35,7 @@ const char *control_utf8_invalid(const char *text);
 /* A bool is 0 or 1 on the wire; anything else fails the reader. */
 bool control_read_bool(struct rv_reader *r);
 
-/* The common end of a decoder: every byte was there and every byte was consumed. */
+/* The common end of a decoder: every byte was there and every byte was consumed. RV_E_INVALID. */
 enum rv_err control_read_end(const struct rv_reader *r, const char *what, struct rv_errtext *et);
 
 #endif

@@ -38,6 +38,11 @@ const char *frame_type_name(uint8_t type) {
 	return rule != NULL ? rule->name : "unknown";
 }
 
+bool frame_is_bulk(uint8_t type) {
+	const struct message_rule *rule = rule_of(type);
+	return rule != NULL && (rule->fields & FRAME_F_SLICES) != 0;
+}
+
 struct frame_header frame_header_of(enum frame_type type, uint64_t run_tag, uint32_t body_bytes) {
 	return (struct frame_header){.magic = FRAME_MAGIC,
 								 .version = FRAME_VERSION,
@@ -63,6 +68,8 @@ void frame_header_encode(const struct frame_header *h, uint8_t out[FRAME_HEADER_
 	rv_write_u64(&w, h->round);
 	rv_write_u64(&w, h->run_tag);
 	rv_write_u32(&w, h->attempt);
+	rv_write_u32(&w, h->slice_at);
+	rv_write_u32(&w, h->whole_bytes);
 	rv_write_bytes(&w, h->reserved, sizeof h->reserved);
 	rv_write_u64(&w, check_of(out));
 	RV_ASSERT(!w.failed && rv_writer_len(&w) == FRAME_HEADER_BYTES);
@@ -79,6 +86,8 @@ void frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES], struct frame_head
 	h->round = rv_read_u64(&r);
 	h->run_tag = rv_read_u64(&r);
 	h->attempt = rv_read_u32(&r);
+	h->slice_at = rv_read_u32(&r);
+	h->whole_bytes = rv_read_u32(&r);
 	rv_read_copy(&r, h->reserved, sizeof h->reserved);
 	h->check = rv_read_u64(&r);
 	RV_ASSERT(rv_reader_done(&r));
@@ -97,18 +106,39 @@ static bool check_matches(const struct frame_header *h) {
 	return check_of(bytes) == h->check;
 }
 
-/* The part that depends on the type. */
-static const char *message_invalid(const struct frame_header *h, const struct message_rule *rule,
-								   enum frame_link link) {
-	if ((rule->links & (unsigned)link) == 0)
-		return link == FRAME_LINK_GREETING ? "only a hello or a bye may come before the hello is accepted"
-										   : "a second hello on an open link";
+static const char *slice_invalid(const struct frame_header *h, const struct message_rule *rule, enum frame_link link) {
+	if (link != FRAME_LINK_SLICES || (rule->fields & FRAME_F_SLICES) == 0)
+		return "a slice, where none may come";
+	if (h->whole_bytes < rule->min || h->whole_bytes > rule->max)
+		return "whole_bytes is not within the type's limits";
+	if (h->body_bytes == 0 || h->body_bytes >= h->whole_bytes)
+		return "a slice must be some of the whole, and not all of it";
+	if (h->slice_at > h->whole_bytes - h->body_bytes)
+		return "a slice runs past the end of the whole";
+	return NULL;
+}
+
+static const char *length_invalid(const struct frame_header *h, const struct message_rule *rule, enum frame_link link) {
+	if (h->whole_bytes != 0 || h->slice_at != 0)
+		return slice_invalid(h, rule, link);
 	if (h->body_bytes < rule->min)
 		return "body_bytes is below the type's minimum";
 	if (h->body_bytes > rule->max)
 		return "body_bytes is above the type's limit";
 	if (link == FRAME_LINK_GREETING && h->body_bytes > NET_MAX_FRAME_UNAUTHENTICATED)
 		return "body_bytes is above the limit before authentication";
+	return NULL;
+}
+
+/* The part that depends on the type. */
+static const char *message_invalid(const struct frame_header *h, const struct message_rule *rule,
+								   enum frame_link link) {
+	if ((rule->links & (unsigned)link) == 0)
+		return link == FRAME_LINK_GREETING ? "only a hello or a bye may come before the hello is accepted"
+										   : "a second hello on an open link";
+	const char *wrong = length_invalid(h, rule, link);
+	if (wrong != NULL)
+		return wrong;
 	if ((rule->fields & FRAME_F_ROUND) == 0 && h->round != 0)
 		return "round is not zero in a type without one";
 	if ((rule->fields & FRAME_F_ATTEMPT) == 0 && h->attempt != 0)

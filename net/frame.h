@@ -31,11 +31,12 @@ enum {
 	FRAME_HELLO_SIGNED_BYTES = 14 + FRAME_EXPORTER_BYTES + NET_RUN_ID_BYTES + 1
 };
 
-/* Where a link is: TLS is up and the peer's HELLO is awaited; or the HELLO was accepted. */
-enum frame_link { FRAME_LINK_GREETING = 1, FRAME_LINK_OPEN = 2 };
+/* Where a link is: TLS is up and the peer's HELLO is awaited; or the HELLO was accepted; or that, and both sides know
+ * slices (ALPN rivulet/2). */
+enum frame_link { FRAME_LINK_GREETING = 1, FRAME_LINK_OPEN = 2, FRAME_LINK_SLICES = FRAME_LINK_OPEN | 4 };
 
 /* Header fields that a type may use. */
-enum { FRAME_F_ROUND = 1, FRAME_F_ATTEMPT = 2, FRAME_F_CHUNK = 4, FRAME_F_FLAGS = 8 };
+enum { FRAME_F_ROUND = 1, FRAME_F_ATTEMPT = 2, FRAME_F_CHUNK = 4, FRAME_F_FLAGS = 8, FRAME_F_SLICES = 16 };
 
 enum frame_type {
 #define FRAME_MESSAGE(NAME, number, text, min, max, fields, links) FRAME_##NAME = (number),
@@ -54,7 +55,10 @@ struct frame_header {
 	uint64_t round;   /* SCATTER .. NONE */
 	uint64_t run_tag; /* frame_run_tag() of the run: a link of another run is noticed at its first frame */
 	uint32_t attempt; /* SCATTER .. PING */
-	uint8_t reserved[20];
+	/* Bulk may come in slices, in order, each with a header of its own: where this one lies in the body, and how long
+	 * that is; the rest of the header is the whole frame's. Both 0: not a slice. */
+	uint32_t slice_at, whole_bytes;
+	uint8_t reserved[12];
 	uint64_t check; /* first 8 bytes of BLAKE2b-256 over the 56 bytes before */
 };
 _Static_assert(offsetof(struct frame_header, magic) == 0, "wire layout");
@@ -66,7 +70,9 @@ _Static_assert(offsetof(struct frame_header, chunk) == 12, "wire layout");
 _Static_assert(offsetof(struct frame_header, round) == 16, "wire layout");
 _Static_assert(offsetof(struct frame_header, run_tag) == 24, "wire layout");
 _Static_assert(offsetof(struct frame_header, attempt) == 32, "wire layout");
-_Static_assert(offsetof(struct frame_header, reserved) == 36, "wire layout");
+_Static_assert(offsetof(struct frame_header, slice_at) == 36, "wire layout");
+_Static_assert(offsetof(struct frame_header, whole_bytes) == 40, "wire layout");
+_Static_assert(offsetof(struct frame_header, reserved) == 44, "wire layout");
 _Static_assert(offsetof(struct frame_header, check) == 56, "wire layout");
 _Static_assert(sizeof(struct frame_header) == FRAME_HEADER_BYTES, "wire layout");
 _Static_assert((int)REDUCE_HEADER_BYTES == (int)FRAME_HEADER_BYTES, "wire layout");
@@ -76,6 +82,9 @@ uint64_t frame_run_tag(const uint8_t run_id[NET_RUN_ID_BYTES]);
 
 /* "scatter", ...; "unknown" for a number that is not in the table. */
 const char *frame_type_name(uint8_t type);
+
+/* SCATTER, GATHER, PIECE: what may be long, may come in slices, and waits for control. */
+bool frame_is_bulk(uint8_t type);
 
 /* A header of `type` with everything else zero but magic, version, run tag and body length. */
 struct frame_header frame_header_of(enum frame_type type, uint64_t run_tag, uint32_t body_bytes);

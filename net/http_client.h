@@ -50,6 +50,7 @@ struct http_request {
 
 struct http_client;
 
+/* What `cfg` points to is borrowed. One thread, but for http_client_wakeup. RV_E_NOMEM, RV_E_INVALID (address). */
 enum rv_err http_client_new(const struct http_client_config *cfg, struct http_client **out, struct rv_errtext *et);
 /* Requests under way end without a callback. NULL is fine. */
 void http_client_free(struct http_client *c);
@@ -62,7 +63,7 @@ void http_client_cancel(struct http_client *c, uint32_t id);
 
 /* The event loop's wait: until one of fds is ready (revents are filled; POLLIN and POLLOUT, POLLERR and POLLHUP), a
  * request moves, http_client_wakeup, or timeout_us (rounded up to a millisecond; negative: no limit). At most a minute
- * in any case. Then moves the requests and calls their callbacks. */
+ * in any case. Then moves the requests and calls their callbacks. RV_E_IO: it cannot wait any more. */
 enum rv_err http_client_poll(struct http_client *c, struct pollfd *fds, int n_fds, int64_t timeout_us,
 							 struct rv_errtext *et);
 /* Ends the current or the next wait at once. From any thread; not from signal handlers. */

@@ -15,9 +15,10 @@ enum { MS = 1000, S = 1000 * MS, TROUBLE_WINDOW_US = 10 * S, TROUBLES_PER_WINDOW
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static const unsigned char alpn_wire[] = "\x09" PEERS_ALPN;
+/* The one that we prefer comes first. */
+static const unsigned char alpn_wire[] = "\x09" PEERS_ALPN_SLICES "\x09" PEERS_ALPN;
 
-/* Listener: only our protocol, or the handshake fails (RFC 7301 section 3.2). */
+/* Listener: only our protocols, or the handshake fails (RFC 7301 section 3.2). */
 static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
 					   unsigned in_len, void *arg) {
 	(void)ssl;
@@ -31,7 +32,7 @@ static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_l
 
 static enum rv_err tls_init(struct peers *p, struct rv_errtext *et) {
 	SSL_CTX *ctx;
-	_Static_assert(sizeof alpn_wire - 2 == 9, "the length byte in front");
+	_Static_assert(sizeof PEERS_ALPN - 1 == 9 && sizeof PEERS_ALPN_SLICES - 1 == 9, "the length bytes in front");
 	RV_TRY(tls_context_new(p->cfg.identity, TLS_CLIENTS_MUST, &ctx, et));
 	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
 	if (SSL_CTX_set_alpn_protos(ctx, alpn_wire, sizeof alpn_wire - 1) != 0) {
@@ -55,8 +56,6 @@ static void set_defaults(struct peers_config *cfg) {
 	or_default(&cfg->guest_idle_us, 60 * (int64_t)S);
 	if (cfg->courtesy_us < 0)
 		cfg->courtesy_us = 0;
-	if (cfg->congestion == NULL)
-		cfg->congestion = "bbr";
 }
 
 enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct rv_errtext *et) {
@@ -119,6 +118,11 @@ void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const
 	p->cfg.owner.on_trouble(p->cfg.owner.ctx, why, et.text);
 }
 
+void peers_tune(struct peers *p, int fd) {
+	socket_tune(fd);
+	socket_control_congestion(fd, p->cfg.congestion != NULL ? p->cfg.congestion : PEERS_CONGESTION, p->congestion);
+}
+
 struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
 	struct rv_errtext et = {0};
 	struct link *l = NULL;
@@ -137,7 +141,7 @@ struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
 	}
 	p->links[slot] = l;
 	if (role == FRAME_LISTENER)
-		socket_tune(fd, p->cfg.congestion, p->congestion);
+		peers_tune(p, fd);
 	return l;
 }
 

@@ -7,14 +7,14 @@
  *     peers_handle(p, now_us, fds, n);
  *
  * Sending is a pull: a link that can take more calls next_message(); so there is no queue in the mesh, and control is
- * never behind more than one frame and what the kernel holds unsent (TCP_NOTSENT_LOWAT). When the owner has new things
- * to say it calls peers_pump().
+ * never behind more than one slice of bulk and what is on its way, of which there is no more than the line needs to be
+ * full (net/pace_window.h). When the owner has new things to say it calls peers_pump().
  *
- * A link: TCP, TLS 1.3 with both certificates, ALPN "rivulet/1", then HELLO in both directions, signed over the TLS
- * exporter and the run id: a HELLO of another connection is worth nothing here. Before HELLO is accepted only tiny
- * frames are read; the whole way there has one deadline, however slowly bytes drip. Both sides dial; when two links of
- * a pair meet, the one dialed by the lower key stays. A peer that breaks a rule loses its own link and nothing else is
- * harmed; the text says which rule.
+ * A link: TCP, TLS 1.3 with both certificates, ALPN "rivulet/2" or "rivulet/1", then HELLO in both directions, signed
+ * over the TLS exporter and the run id: a HELLO of another connection is worth nothing here. Before HELLO is accepted
+ * only tiny frames are read; the whole way there has one deadline, however slowly bytes drip. Both sides dial; when two
+ * links of a pair meet, the one dialed by the lower key stays. A peer that breaks a rule loses its own link and nothing
+ * else is harmed; the text says which rule.
  *
  * Not thread-safe. Callbacks run inside peers_handle, peers_pump, peers_allow and peers_drop; they may call
  * peers_allow, peers_drop and the getters, not peers_handle, peers_pump or peers_free.
@@ -59,8 +59,9 @@ struct peers_owner {
 	 * return. A fault drops the link, fatal, with that text. */
 	enum rv_err (*on_message)(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
 							  struct rv_errtext *et);
-	/* Part of a frame that is not whole yet came: PEERS_PART_BYTES since the last frame or part, so not a drip. `bulk`: it
-	 * is of SCATTER or GATHER, as far as can be told. On a slow line a frame takes long, but is progress all the time.
+	/* Part of a frame that is not whole yet came: PEERS_PART_BYTES since the last frame or part, so not a drip. `bulk`:
+	 * it is of SCATTER or GATHER, as far as can be told. On a slow line a frame takes long, but is progress all the
+	 * time.
 	 * NULL: not wanted. */
 	void (*on_part)(void *ctx, uint32_t member, bool bulk);
 	/* A new link is open (an older one, if any, was reported down before). */
@@ -82,14 +83,15 @@ struct peers_config {
 	const char *listen;             /* "0.0.0.0:7440", "[::]:0", ":7440"; NULL: dial only */
 	struct peers_owner owner;
 	/* 0: the default */
-	int64_t connect_us;     /* TCP connect, 5 s */
-	int64_t greeting_us;    /* from accept or connected to HELLO accepted, 10 s */
-	int64_t redial_min_us;  /* first pause after a failed dial, 100 ms; doubles, with jitter */
-	int64_t redial_max_us;  /* 15 s */
-	int64_t courtesy_us;    /* the higher key waits so long for the lower one to dial; default 250 ms, -1: none */
-	int64_t guest_idle_us;  /* a link to a member that is not wanted is closed after so long without a frame, 60 s */
-	const char *congestion; /* TCP congestion control; "bbr" when NULL, "" leaves the system's */
-	uint64_t rng_seed;      /* jitter */
+	int64_t connect_us;    /* TCP connect, 5 s */
+	int64_t greeting_us;   /* from accept or connected to HELLO accepted, 10 s */
+	int64_t redial_min_us; /* first pause after a failed dial, 100 ms; doubles, with jitter */
+	int64_t redial_max_us; /* 15 s */
+	int64_t courtesy_us;   /* the higher key waits so long for the lower one to dial; default 250 ms, -1: none */
+	int64_t guest_idle_us; /* a link to a member that is not wanted is closed after so long without a frame, 60 s */
+	const char
+		*congestion;   /* TCP congestion control; "" leaves the system's; NULL: "bbr", "cubic" while the line is slow */
+	uint64_t rng_seed; /* jitter */
 	/* Caps in bytes per second on the line, over all links; 0: none (net/rate.h). Control does not wait for the upload
 	 * cap, but is charged; so are handshakes. What the download cap leaves unread waits in the receive buffers, which
 	 * are made small, until TCP's window stops the sender: once, up to 50 ms of the rate (or 8 KiB) for each link. */

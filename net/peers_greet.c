@@ -171,7 +171,8 @@ enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header 
 						   struct rv_errtext *et) {
 	struct peers *p = ctx;
 	l->last_rx_us = p->now_us;
-	l->part_rx = 0;
+	if (l->whole_got == 0) /* a PING between slices takes nothing from what they have brought */
+		l->part_rx = 0;
 	if (h->type == FRAME_HELLO)
 		return on_hello(p, l, h, body, et);
 	if (h->type == FRAME_BYE) {

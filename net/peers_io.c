@@ -114,10 +114,10 @@ static void note_part(struct peers *p, struct link *l, size_t n) {
 		return;
 	l->part_rx = 0;
 	l->last_rx_us = p->now_us;
-	bool unknown = l->head_got < FRAME_HEADER_BYTES; /* its first TLS record is not whole either */
+	uint8_t type = l->whole_got > 0 ? l->whole.type : l->header.type;
+	bool unknown = l->whole_got == 0 && l->head_got < FRAME_HEADER_BYTES; /* its first TLS record is not whole either */
 	if (owner->on_part != NULL)
-		owner->on_part(owner->ctx, (uint32_t)l->member,
-					   unknown || l->header.type == FRAME_SCATTER || l->header.type == FRAME_GATHER);
+		owner->on_part(owner->ctx, (uint32_t)l->member, unknown || type == FRAME_SCATTER || type == FRAME_GATHER);
 }
 
 static void fill(struct peers *p, struct link *l) {
@@ -183,7 +183,7 @@ static void connected(struct peers *p, struct link *l) {
 	struct rv_errtext et = {0};
 	enum rv_err e = socket_connected(l->fd, &et);
 	if (e == RV_OK) {
-		socket_tune(l->fd, p->cfg.congestion, p->congestion);
+		peers_tune(p, l->fd);
 		l->deadline_us = p->now_us + p->cfg.greeting_us;
 		e = link_start_tls(l, &et);
 	}
@@ -206,12 +206,29 @@ void peers_service(struct peers *p, struct link *l, short revents) {
 
 /* ---- the pull ---------------------------------------------------------------------------------------------------- */
 
+static bool is_put(struct link *l, enum rv_err e, const struct rv_errtext *et) {
+	if (e != RV_OK)
+		link_kill(l, false, e, "cannot send a frame: %s", et->text);
+	return e == RV_OK;
+}
+
 bool peers_put(struct link *l, const struct peers_message *m) {
 	struct rv_errtext et = {0};
 	if (l->state != LINK_OPEN) /* dropped by the owner meanwhile */
 		return false;
-	enum rv_err e = link_put(l, m, &et);
-	if (e != RV_OK)
-		link_kill(l, false, e, "cannot send a frame: %s", et.text);
-	return e == RV_OK;
+	/* What is not PING keeps its place behind the frame that was begun. */
+	if (link_is_cut(l) && m->header.type != FRAME_PING && !peers_put_slice(l, SIZE_MAX))
+		return false;
+	return is_put(l, link_put(l, m, &et), &et);
+}
+
+bool peers_put_sliced(struct link *l, const struct peers_message *m, size_t bytes) {
+	struct rv_errtext et = {0};
+	return l->state == LINK_OPEN && is_put(l, link_cut(l, m, &et), &et) && peers_put_slice(l, bytes);
+}
+
+bool peers_put_slice(struct link *l, size_t bytes) {
+	struct rv_errtext et = {0};
+	l->bulk_pending = true;
+	return is_put(l, link_put_slice(l, bytes, &et), &et);
 }

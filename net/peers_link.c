@@ -42,6 +42,7 @@ void link_free(struct link *l) {
 	tls_stream_release(&l->tls);
 	close(l->fd);
 	free(l->body);
+	free(l->cut_body);
 	free(l);
 }
 
@@ -137,7 +138,8 @@ static enum rv_err check_secured(struct link *l, struct rv_errtext *et) {
 	const unsigned char *alpn;
 	unsigned n;
 	SSL_get0_alpn_selected(l->tls.ssl, &alpn, &n);
-	if (n != strlen(PEERS_ALPN) || memcmp(alpn, PEERS_ALPN, n) != 0)
+	l->slices = n == strlen(PEERS_ALPN_SLICES) && memcmp(alpn, PEERS_ALPN_SLICES, n) == 0;
+	if (!l->slices && (n != strlen(PEERS_ALPN) || memcmp(alpn, PEERS_ALPN, n) != 0))
 		return rv_fail(et, RV_E_PROTOCOL, "TLS is up, but not for \"%s\" (ALPN)", PEERS_ALPN);
 	if (!tls_peer_key(l->tls.ssl, l->key))
 		return rv_fail(et, RV_E_AUTH, "the other side showed no Ed25519 certificate");
@@ -158,27 +160,34 @@ static enum rv_err handshake(struct link *l, const struct link_handler *handler,
 /* The header is complete: judge it before room is made for the body. */
 static enum rv_err take_header(struct link *l, struct rv_errtext *et) {
 	frame_header_decode(l->head, &l->header);
-	const char *wrong =
-		frame_header_invalid(&l->header, l->run_tag, l->state == LINK_OPEN ? FRAME_LINK_OPEN : FRAME_LINK_GREETING);
+	enum frame_link where = l->state != LINK_OPEN ? FRAME_LINK_GREETING
+							: l->slices           ? FRAME_LINK_SLICES
+												  : FRAME_LINK_OPEN;
+	const char *wrong = frame_header_invalid(&l->header, l->run_tag, where);
+	if (wrong == NULL)
+		wrong = link_slice_misplaced(l);
 	if (wrong != NULL)
 		return rv_fail(et, RV_E_PROTOCOL, "bad frame (%s, body of %u bytes): %s", frame_type_name(l->header.type),
 					   l->header.body_bytes, wrong);
 	RV_ASSERT(l->state == LINK_OPEN || l->header.body_bytes <= NET_MAX_FRAME_UNAUTHENTICATED);
 	l->body_got = 0;
-	if (l->header.body_bytes <= l->body_cap)
+	size_t room = link_body_room(l);
+	if (room <= l->body_cap)
 		return RV_OK;
 	free(l->body);
 	l->body_cap = 0;
-	l->body = malloc(l->header.body_bytes);
+	l->body = malloc(room);
 	if (l->body == NULL)
-		return rv_fail(et, RV_E_NOMEM, "no memory for a frame of %u bytes", l->header.body_bytes);
-	l->body_cap = l->header.body_bytes;
+		return rv_fail(et, RV_E_NOMEM, "no memory for a frame of %zu bytes", room);
+	l->body_cap = room;
 	return RV_OK;
 }
 
 static enum rv_err take_frame(struct link *l, const struct link_handler *handler, struct rv_errtext *et) {
 	l->head_got = 0;
 	l->traffic.rx_frames++;
+	if (!link_slice_joined(l))
+		return RV_OK;
 	return handler->frame(handler->ctx, l, &l->header, l->body, et);
 }
 
@@ -186,7 +195,7 @@ static enum rv_err take_frame(struct link *l, const struct link_handler *handler
 static enum tls_io read_some(struct link *l, const struct link_handler *handler, enum rv_err *fault,
 							 struct rv_errtext *et) {
 	bool in_head = l->head_got < FRAME_HEADER_BYTES;
-	uint8_t *to = in_head ? l->head + l->head_got : l->body + l->body_got;
+	uint8_t *to = in_head ? l->head + l->head_got : l->body + link_body_at(l) + l->body_got;
 	size_t want = in_head ? FRAME_HEADER_BYTES - l->head_got : l->header.body_bytes - l->body_got;
 	size_t got = 0;
 	enum tls_io io = tls_stream_read(&l->tls, to, want, &got, et);

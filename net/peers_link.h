@@ -3,10 +3,13 @@
 #define RV_NET_PEERS_LINK_H
 
 #include "net/frame.h"
+#include "net/pace_window.h"
 #include "net/peers.h"
 #include "net/tls_stream.h"
 
-#define PEERS_ALPN "rivulet/1"
+/* Both sides offer both; the newer one means that bulk may come in slices. */
+#define PEERS_ALPN        "rivulet/1"
+#define PEERS_ALPN_SLICES "rivulet/2"
 enum {
 	LINK_GREETING_MAX_BYTES = 1 << 15, /* what a peer may send before its HELLO is accepted, TLS included */
 	LINK_NOBODY = -1,
@@ -40,15 +43,26 @@ struct link {
 	uint64_t greeting_rx;                            /* bytes fed before OPEN */
 	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
 	bool bulk_pending;                               /* the pending bytes hold bulk: under a cap they wait for tokens */
-	uint64_t acked;                                  /* by the other side, when last looked */
-	int64_t acked_us;                                /* since when it is that */
 	int poll_slot;                                   /* in the owner's fds; -1 */
+
+	struct pace_flow flow;  /* what this link carries */
+	size_t window, waiting; /* bytes that may be on the way, and that are */
+	bool is_slow;           /* its congestion control is a slow line's */
+	uint64_t delivered;     /* to the other side: the most that was seen */
+	int64_t delivered_us;   /* when that was, or nothing waited */
 
 	uint8_t head[FRAME_HEADER_BYTES]; /* incoming frame: header, then body */
 	size_t head_got;
 	struct frame_header header;
 	uint8_t *body;
 	size_t body_cap, body_got;
+
+	bool slices;      /* both sides know them */
+	size_t whole_got; /* of an incoming frame whose slices are not all here; they lie in `body` */
+	struct frame_header whole;
+	struct frame_header cut; /* the outgoing frame that is being sent in slices */
+	uint8_t *cut_body;
+	size_t cut_cap, cut_at; /* cut_at: sent so far; body_bytes of `cut`: nothing left */
 
 	/* LINK_DEAD */
 	bool fatal, quiet; /* quiet: not worth a word (a duplicate) */
@@ -74,10 +88,28 @@ void link_free(struct link *l); /* closes the socket; NULL is fine */
 /* Ciphertext from the socket; calls the handler for what it completes. A fault ends the link. */
 enum rv_err link_receive(struct link *l, const uint8_t *data, size_t n, const struct link_handler *handler,
 						 struct rv_errtext *et);
-/* TCP is up: LINK_TLS, the first flight is pending. */
+/* TCP is up: LINK_TLS, the first flight is pending. A fault ends the link. */
 enum rv_err link_start_tls(struct link *l, struct rv_errtext *et);
-/* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted). */
+/* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted). RV_E_CLOSED: the link is
+ * over. */
 enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_errtext *et);
+/* ---- slices (net/peers_slice.c): between those of one frame only PING and BYE may go ---- */
+/* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that the link knows slices and that none is
+ * left. RV_E_NOMEM. */
+enum rv_err link_cut(struct link *l, const struct peers_message *m, struct rv_errtext *et);
+/* Whether some of it is left. */
+bool link_is_cut(const struct link *l);
+/* Encrypts about `bytes` more of it: all that is left when that is little more. */
+enum rv_err link_put_slice(struct link *l, size_t bytes, struct rv_errtext *et);
+/* l->header is a slice, or comes between slices: NULL, or why it must not come here. */
+const char *link_slice_misplaced(const struct link *l);
+/* Where in l->body the body of l->header lies, and how long that must be. */
+size_t link_body_at(const struct link *l);
+size_t link_body_room(const struct link *l);
+/* l->header and its body are here. True: it is a whole frame, or the last slice of one, then l->header is the
+ * whole's. */
+bool link_slice_joined(struct link *l);
+
 /* What HELLO signs on this connection; `signer` is the role of the side that signs. */
 bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYTES], enum frame_role signer,
 					   uint8_t out[FRAME_HELLO_SIGNED_BYTES]);

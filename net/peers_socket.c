@@ -108,7 +108,7 @@ int socket_accept(int listener, struct address *from) {
 	return fd;
 }
 
-void socket_tune(int fd, const char *congestion, char used[16]) {
+void socket_tune(int fd) {
 	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, SOCKET_NOTSENT_BYTES);
 	set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
@@ -116,6 +116,9 @@ void socket_tune(int fd, const char *congestion, char used[16]) {
 	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
 	set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
 	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+void socket_control_congestion(int fd, const char *congestion, char used[16]) {
 	if (congestion[0] != '\0')
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion));
 	socklen_t n = 15;

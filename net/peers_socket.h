@@ -24,7 +24,9 @@ enum rv_err socket_connect(const struct address *to, int receive_bytes, int *out
 enum rv_err socket_connected(int fd, struct rv_errtext *et);
 /* -1 with errno. */
 int socket_accept(int listener, struct address *from);
-/* Options of a connected socket. `congestion`: "" leaves the system's. `used` gets what the kernel says (16 bytes). */
-void socket_tune(int fd, const char *congestion, char used[16]);
+/* Options of a connected socket. */
+void socket_tune(int fd);
+/* At any time. `congestion`: "" leaves the system's. `used` gets what the kernel says. */
+void socket_control_congestion(int fd, const char *congestion, char used[16]);
 
 #endif

@@ -2,7 +2,7 @@
  *
  *   peers.c        life, file descriptors, time
  *   peers_io.c     sockets <-> links
- *   peers_pace.c   the pull of messages: what goes out next, and how much may wait in sockets
+ *   peers_pace.c   the pull of messages: what goes out next, and how much may be on its way
  *   peers_greet.c  who may come in: HELLO both ways, and which link of a pair stays
  *   peers_dial.c   the address book, dialing and redialing
  *
@@ -19,6 +19,7 @@
 #include "net/rate.h"
 
 enum { PEERS_RX_BYTES = 1 << 17 };
+#define PEERS_CONGESTION "bbr" /* where the owner names none, and the line is not slow */
 
 /* One member of the run; the index is its number. */
 struct peer {
@@ -35,11 +36,12 @@ struct peer {
 	struct peers_traffic traffic;
 };
 
-/* How fast the line takes what we send, and so how much may wait in front of it. */
+/* What all links together carry, and so how much may be on its way. */
 struct pace {
-	double bytes_per_s; /* the best of late */
-	int64_t since_us;   /* of the window that is being measured */
-	uint64_t since_bytes;
+	struct pace_flow flow;
+	size_t window, waiting;
+	uint64_t delivered; /* bytes, of all time */
+	bool is_slow;
 	int64_t again_us; /* when to try again; INT64_MAX: nothing waits */
 };
 
@@ -72,6 +74,8 @@ void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const
 void peers_reap(struct peers *p);
 /* Takes over a new socket as a link; NULL (closed, and said so) when there is no room or memory. */
 struct link *peers_add_link(struct peers *p, int fd, enum frame_role role);
+/* The options of a connected socket. */
+void peers_tune(struct peers *p, int fd);
 /* Puts what a link counted since the last time into its member's and the mesh's books. */
 void peers_count(struct peers *p, struct link *l);
 
@@ -83,6 +87,9 @@ void peers_flush(struct peers *p, struct link *l);
 bool peers_drain(struct peers *p, struct link *l);
 /* Encrypts one frame of the owner's. False: it could not, or the link is not open any more. */
 bool peers_put(struct link *l, const struct peers_message *m);
+/* The same with its first slice only; peers_put_slice, as long as link_is_cut(), encrypts the next. */
+bool peers_put_sliced(struct link *l, const struct peers_message *m, size_t bytes);
+bool peers_put_slice(struct link *l, size_t bytes);
 /* How much the receive buffer of a link may hold; 0: not limited. */
 int peers_receive_bytes(const struct peers *p);
 

@@ -1,8 +1,8 @@
 /* rate.h: a token bucket: how many bytes may pass now, and when the next ones. Time goes in; no clock, no allocation.
  *
  * The bucket holds RATE_DEPTH_US worth of bytes (and two packets at least), so in any window of T seconds at most
- * rate x (T + 0.1 s) pass: 1 % above the rate over 10 s (2.4 % at 100 kbit/s). What was charged beyond the tokens (control, which does not wait) is a debt that later
- * bytes pay. A zeroed struct is no cap.
+ * rate x (T + 0.1 s) pass: 1 % above the rate over 10 s (2.4 % at 100 kbit/s). What was charged beyond the tokens
+ * (control, which does not wait) is a debt that later bytes pay. A zeroed struct is no cap.
  *
  * Bytes are those at the socket; the line carries TCP/IP headers too (52 bytes per 1,448 with IPv4 and timestamps),
  * and the bucket charges for them, because a cap is meant for the line. What goes the other way as acknowledgements the

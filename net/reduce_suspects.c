@@ -1,9 +1,9 @@
 /* reduce_suspects.c: links, keepalives, and which peers make no progress.
  *
  * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent for silence_us, or
- * stalled: it answers, owes us something, and neither sends data (messages or parts of them) nor reduces more chunks for
- * stall_us. A contribution is its own to send; a reduced chunk may wait for a third one's contribution, whom its owner
- * then accuses first: so that debt has twice the time. */
+ * stalled: it answers, owes us something, and neither sends data (messages or parts of them) nor reduces more chunks
+ * for stall_us. A contribution is its own to send; a reduced chunk may wait for a third one's contribution, whom its
+ * owner then accuses first: so that debt has twice the time. */
 #include "net/reduce_state.h"
 
 #include "base/assert.h"

@@ -11,10 +11,13 @@
 void socket_look(int fd, struct socket_info *out) {
 	struct tcp_info info = {0};
 	socklen_t n = sizeof info;
-	int unsent = 0;
+	int queued = 0;
 	*out = (struct socket_info){0};
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
-		out->acked = info.tcpi_bytes_acked;
-	if (ioctl(fd, SIOCOUTQNSD, &unsent) == 0 && unsent > 0)
-		out->unsent = (size_t)unsent;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) != 0 || ioctl(fd, SIOCOUTQ, &queued) != 0 || queued < 0)
+		return;
+	uint64_t mss = info.tcpi_snd_mss, gone = (info.tcpi_sacked + (uint64_t)info.tcpi_lost) * mss;
+	uint64_t bytes = (uint64_t)queued + info.tcpi_retrans * mss; /* what was lost and sent again is on its way */
+	out->waiting = bytes > gone ? (size_t)(bytes - gone) : 0;
+	out->delivered = info.tcpi_bytes_acked + info.tcpi_sacked * mss;
+	out->least_rtt_us = info.tcpi_min_rtt;
 }

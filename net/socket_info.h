@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 struct socket_info {
-	size_t unsent;  /* bytes that the socket has taken and not sent for the first time yet */
-	uint64_t acked; /* bytes that the other side has acknowledged, of all time */
+	size_t waiting;       /* bytes that the socket has taken and that are not sent yet, or on their way */
+	uint64_t delivered;   /* bytes that the other side has acknowledged, selectively too, of all time */
+	int64_t least_rtt_us; /* the shortest round trip of late; 0: not known yet */
 };
 /* All zero when the kernel does not say. */
 void socket_look(int fd, struct socket_info *out);

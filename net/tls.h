@@ -38,6 +38,7 @@ struct tls_pem {
 	char *certificate, *key; /* NUL-terminated */
 	size_t certificate_bytes, key_bytes;
 };
+/* RV_E_NOMEM; *out is then zero. */
 enum rv_err tls_pem_make(const struct identity *id, struct tls_pem *out, struct rv_errtext *et);
 void tls_pem_release(struct tls_pem *pem); /* wipes the key; harmless on a zeroed struct */
 

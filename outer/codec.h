@@ -22,19 +22,18 @@
  *         no value is +-127 are RV_E_CORRUPT. There is one encoding for each decodable vector.
  *
  * "int4"  B = ceil(n / 128) scales as int8's with 7 for 127, then ceil(n / 2) bytes of two values each, the first in
- * the
- *         low half: bit 3 is the sign, bits 0-2 the magnitude m; an odd n leaves 0 in the last half. m is the nearest
- *         integer, ties to even, of |x| * (1 / scale). A decoded value is +-m * scale, exact. |x - Q(x)| <= A/14 * (1 +
- *         2^-12); Q(0) = 0, oddness and what is refused as for int8, also a negative zero. 4.25 bits per value.
+ *         the low half: bit 3 is the sign, bits 0-2 the magnitude m; an odd n leaves 0 in the last half. m is the
+ *         nearest integer, ties to even, of |x| * (1 / scale). A decoded value is +-m * scale, exact. |x - Q(x)| <=
+ *         A/14 * (1 + 2^-12); Q(0) = 0, oddness and what is refused as for int8, also a negative zero. 4.25 bits per
+ *         value.
  *
  * "e3m0"  int4's layout with 64 for 7; m = 0 stands for 0 and m = 1..7 for 2^(m-1): the magnitude nearest to |x| * (1 /
  *         scale), from the halfway points 0.5, 1.5, 3, 6, 12, 24, 48 on the larger one. |x - Q(x)| <= max(|x|/3,
  *         A/128) * (1 + 2^-12). (4-bit outer gradients: Streaming DiLoCo, arXiv 2501.18512.)
  *
  * "int2"  int4's layout with 1 for 7 and two bits a value, four to a byte, the first lowest: bit 1 is the sign, bit 0
- * the
- *         magnitude, 1 where |x| * (1 / scale) > 1/2; the last byte is filled up with 0. |x - Q(x)| <= A/2 * (1 + 2^-16).
- *         2.25 bits per value.
+ *         the magnitude, 1 where |x| * (1 / scale) > 1/2; the last byte is filled up with 0. |x - Q(x)| <= A/2 * (1 +
+ *         2^-16). 2.25 bits per value.
  *
  * "topk32", "topk64", "topk128"  the 32 (64, 128) largest magnitudes in every 4096 values, as two magnitudes and a sign
  *         (SparseLoCo, arXiv 2508.15706); "topk64_fp32": as they are. The format is in codec_topk.h.

@@ -17,6 +17,7 @@ struct packed_format {
 	float from[PACKED_MAGNITUDES_MAX - 1];
 };
 
+/* As the functions of struct codec, with its faults. */
 size_t packed_encoded_bytes(const struct packed_format *f, size_t n);
 enum rv_err packed_encode(const struct packed_format *f, const float *x, size_t n, uint8_t *out, struct rv_errtext *et);
 enum rv_err packed_encode_random(const struct packed_format *f, const float *x, size_t n,

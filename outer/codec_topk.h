@@ -3,15 +3,15 @@
  * tests.
  *
  * A chunk of n values is cut into groups of 4096, the last one shorter. Of a group of g values K = ceil(g k / 4096) may
- * be kept, so its size depends on g only. Kept are the K largest magnitudes that are not 0; of equal ones the first. m
- * <= K is how many are sent. A group, little-endian:
+ * be kept, so its size depends on g only. Kept are the K largest magnitudes that are not 0; of equal ones the first.
+ * m <= K is how many are sent. A group, little-endian:
  *
  *   TOPK_LEVELS   fp32 high, fp32 low, u16 m, indices, codes
  *                 a code is 2 bits, four to a byte, the first lowest: bit 0 says high, bit 1 minus
  *   TOPK_FP32     u16 m, indices, fp32 values (K)
  *
- *   indices (K)   12 bits each, two to 3 bytes, the first in the low 12 bits: ascending; then, and in values and codes too,
- *                 zeros to the end
+ *   indices (K)   12 bits each, two to 3 bytes, the first in the low 12 bits: ascending; then, and in values and codes
+ *                 too, zeros to the end
  *
  * Levels. Magnitudes below 2^-126 count as 0. The mean magnitude of what is kept, in double, parts it in two; high and
  * low are the means of the parts, rounded to 17 bits as a scale is (codec_block.h); where that makes them equal, or the

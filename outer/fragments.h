@@ -1,13 +1,14 @@
 /* fragments.h: which part of the vector a round exchanges.
  *
- * DiLoCo exchanges the whole vector: one fragment. Streaming DiLoCo (arXiv 2501.18512, section 3) cuts it into P fragments and
- * exchanges them in turn, one a round: round r exchanges fragment r mod P, so each parameter once in P rounds, and no more
- * than a P-th of the bytes at a time.
+ * DiLoCo exchanges the whole vector: one fragment. Streaming DiLoCo (arXiv 2501.18512, section 3) cuts it into P
+ * fragments and exchanges them in turn, one a round: round r exchanges fragment r mod P, so each parameter once in P
+ * rounds, and no more than a P-th of the bytes at a time.
  *
- * A fragment is a set of chunks. With P >= 2, layer l belongs to fragment l mod (P - 1), the paper's strided pattern, and
- * what is no layer (embeddings, the last norm, the classifier) to fragment P - 1. A chunk belongs where it begins. A fragment
- * is exchanged as if it were a vector of its own: its chunks in ascending order, cut by fragment_chunks(). Only the chunk
- * that ends the whole vector may be short, and it is the last one of its fragment, so it is an ordinary chunking.
+ * A fragment is a set of chunks. With P >= 2, layer l belongs to fragment l mod (P - 1), the paper's strided pattern,
+ * and what is no layer (embeddings, the last norm, the classifier) to fragment P - 1. A chunk belongs where it begins.
+ * A fragment is exchanged as if it were a vector of its own: its chunks in ascending order, cut by fragment_chunks().
+ * Only the chunk that ends the whole vector may be short, and it is the last one of its fragment, so it is an ordinary
+ * chunking.
  *
  * Pure arithmetic over a small table; plain data, copied freely.
  */
@@ -55,8 +56,8 @@ struct fragments {
 };
 uint32_t fragments_count(const struct fragments *f); /* P, at least 1 */
 
-/* RV_E_RANGE: a fragment would be empty: more fragments than there are layers (and one), or chunks larger than layers; the
- * text says which and what helps. */
+/* RV_E_RANGE: a fragment would be empty: more fragments than there are layers (and one), or chunks larger than layers;
+ * the text says which and what helps. */
 enum rv_err fragments_make(const struct chunking *whole, uint32_t n, const struct fragment_layers *layers,
 						   struct fragments *out, struct rv_errtext *et);
 uint32_t fragment_of_round(const struct fragments *f, uint64_t round);

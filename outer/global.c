@@ -3,7 +3,12 @@
 
 #include "base/assert.h"
 #include "base/chain.h"
+#include "base/model_shape.h"
+#include "base/weights.h"
+#include "outer/codec_kernels.h"
+#include "outer/float_bits.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +48,24 @@ enum rv_err global_config_of(const struct run_config *run, size_t n, const struc
 	return fragments_make(&out->chunks, (uint32_t)run->fragments, layers, &out->fragments, et);
 }
 
+static enum rv_err check_chunks(const struct global_config *c, struct rv_errtext *et) {
+	if (c->n > 0 && c->chunks.n_chunks <= GLOBAL_MAX_CHUNKS)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE, "%zu parameters in chunks of %zu: must be 1..%d chunks; use larger chunks", c->n,
+				   c->chunks.chunk_elems, GLOBAL_MAX_CHUNKS);
+}
+
+enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et) {
+	struct model_extent e;
+	struct global_config c;
+	RV_TRY(run_config_validate(run, et));
+	RV_TRY(model_extent_of(run, &e, et));
+	const struct fragment_layers layers = {
+		.begin = e.layers_begin, .layer_elems = e.layer_elems, .n = (int)run->n_layer};
+	RV_TRY(global_config_of(run, e.n_params, &layers, &(struct rv_hash){0}, &c, et));
+	return check_chunks(&c, et);
+}
+
 const struct codec *global_sent(const struct global_config *c) {
 	return c->sent ? c->sent : c->codec;
 }
@@ -79,9 +102,7 @@ enum rv_err global_init(struct global_state *g, const struct global_config *cfg,
 	RV_ASSERT(cfg->chunks.chunk_elems % cfg->codec->block == 0);
 	RV_ASSERT(cfg->chunks.chunk_elems % global_sent(cfg)->block == 0);
 	*g = (struct global_state){0};
-	if (cfg->n == 0 || cfg->chunks.n_chunks > GLOBAL_MAX_CHUNKS)
-		return rv_fail(et, RV_E_RANGE, "%zu parameters in chunks of %zu: must be 1..%d chunks; use larger chunks",
-					   cfg->n, cfg->chunks.chunk_elems, GLOBAL_MAX_CHUNKS);
+	RV_TRY(check_chunks(cfg, et));
 	g->cfg = *cfg;
 	enum rv_err e = allocate(g, et);
 	if (e != RV_OK) {
@@ -103,12 +124,17 @@ void global_release(struct global_state *g) {
 
 enum rv_err global_diverged(const struct global_state *g, const float *theta_local, size_t at, size_t n,
 							struct rv_errtext *et) {
-	for (size_t i = at; i < at + n; i++)
-		if (!__builtin_isfinite(g->theta[i] - theta_local[i]))
-			return rv_fail(et, RV_E_RANGE,
-						   "parameter %zu is %g (it was %g at the start of round %llu): training has diverged; "
-						   "a smaller lr or a longer warm-up helps",
-						   i, (double)theta_local[i], (double)g->theta[i], (unsigned long long)g->round);
+	for (size_t i = at; i < at + n; i++) {
+		char value[32] = "not a number"; /* which printf may call -nan */
+		if (__builtin_isfinite(g->theta[i] - theta_local[i]))
+			continue;
+		if (!__builtin_isnan(theta_local[i]))
+			snprintf(value, sizeof value, "%g", (double)theta_local[i]);
+		return rv_fail(et, RV_E_RANGE,
+					   "parameter %zu is %s (it was %g at the start of round %llu): training has diverged; a smaller "
+					   "lr or a longer warm-up helps",
+					   i, value, (double)g->theta[i], (unsigned long long)g->round);
+	}
 	return rv_fail(et, RV_E_RANGE, "parameters %zu to %zu: the outer gradient is too large to be sent", at, at + n - 1);
 }
 
@@ -122,6 +148,24 @@ enum rv_err global_encode_delta(const struct global_state *g, const float *theta
 		enum rv_err e = codec->encode_delta(g->theta + at, theta_local + at, n, chunk, et);
 		if (e != RV_OK)
 			return global_diverged(g, theta_local, at, n, et);
+	}
+	return RV_OK;
+}
+
+enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent, struct rv_errtext *et) {
+	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	const struct codec *codec = global_sent(&g->cfg);
+	const struct codec_kernels *k = codec_kernels_best();
+	RV_ASSERT(float_is_finite(GLOBAL_SENT_MAX * (float)RV_WEIGHT_SUM_MAX));
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		size_t n = chunking_len(&c, i), at = global_round_chunk_at(&g->cfg, g->round, i);
+		RV_TRY(codec->decode(sent + chunking_offset_bytes(&c, codec, i), n, g->scratch, et));
+		uint32_t most = k->absmax_bits(g->scratch, n);
+		if (most > float_bits(GLOBAL_SENT_MAX))
+			return rv_fail(et, RV_E_RANGE,
+						   "parameters %zu to %zu: the outer gradient has a value of %g, too large to be averaged (at "
+						   "most %g)",
+						   at, at + n - 1, (double)float_of_bits(most), (double)GLOBAL_SENT_MAX);
 	}
 	return RV_OK;
 }

@@ -34,8 +34,11 @@ struct global_config {
 	struct rv_hash run_hash; /* names the run: the chain starts from it */
 };
 
-/* How a run averages n parameters: its codec, optimizer, chunks and fragments. One function, so that workers, the lab and
- * whoever replays a worker's files cannot differ. RV_E_NOTFOUND: no such codec or optimizer. RV_E_RANGE: what
+/* Whether there can be such a run: its configuration, its model (base/model_shape.h), and how that is cut. No model is
+ * built: who makes a run and who trains it ask the same. RV_E_RANGE, RV_E_INVALID, RV_E_NOTFOUND. */
+enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et);
+/* How a run averages n parameters: its codec, optimizer, chunks and fragments. One function, so that workers, the lab
+ * and whoever replays a worker's files cannot differ. RV_E_NOTFOUND: no such codec or optimizer. RV_E_RANGE: what
  * fragments_make refuses. */
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et);
@@ -43,8 +46,8 @@ enum rv_err global_config_of(const struct run_config *run, size_t n, const struc
 /* What contributions are encoded by. */
 const struct codec *global_sent(const struct global_config *c);
 
-/* What `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce, of digests and log entries. With
- * one fragment: the whole vector. */
+/* What `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce, of digests and log entries.
+ * With one fragment: the whole vector. */
 struct chunking global_round_chunks(const struct global_config *c, uint64_t round);
 /* Of the longest fragment: what memory for one exchange's mean must hold, and for one contribution to it. */
 size_t global_max_payload_bytes(const struct global_config *c);
@@ -76,6 +79,13 @@ enum rv_err global_encode_delta(const struct global_state *g, const float *theta
 enum rv_err global_diverged(const struct global_state *g, const float *theta_local, size_t at, size_t n,
 							struct rv_errtext *et);
 
+/* The largest magnitude that a contribution may have: whatever the weights, their sum stays finite (base/weights.h). No
+ * outer gradient of a sane model comes near. */
+#define GLOBAL_SENT_MAX 1e31f
+/* RV_E_RANGE: a value of `sent`, an encoded contribution to g->round, is larger: its owner could not average it, and
+ * would take its sender for one that breaks the protocol. */
+enum rv_err global_check_sent(const struct global_state *g, const uint8_t *sent, struct rv_errtext *et);
+
 /* The digest that workers vote with: H("rivulet round" | round | H(chunk 0) | H(chunk 1) ...) over the reduced encoded
  * chunks. The per-chunk hashes let a chunk be verified alone. */
 struct rv_hash global_digest(const struct global_state *g, uint64_t round, const uint8_t *reduced);
@@ -87,14 +97,14 @@ struct rv_hash global_digest(const struct global_state *g, uint64_t round, const
 enum rv_err global_apply(struct global_state *g, const uint8_t *reduced, const struct rv_hash *digest,
 						 struct rv_errtext *et);
 
-/* global_apply in its parts, for who does the arithmetic elsewhere: that all of `reduced` can be decoded; and, behind the
- * arithmetic, the chain and the round. */
+/* global_apply in its parts, for who does the arithmetic elsewhere: that all of `reduced` can be decoded
+ * (RV_E_CORRUPT); and, behind the arithmetic, the chain and the round. */
 enum rv_err global_check(const struct global_state *g, const uint8_t *reduced, struct rv_errtext *et);
 void global_advance(struct global_state *g, const struct rv_hash *digest);
 
-/* The full check, about 1 GB/s: H("rivulet state" | round | chain | n | H(piece 0) | H(piece 1) ...). Each vector (theta,
- * then the states) is cut into pieces of GLOBAL_PIECE_ELEMS values, the last of each shorter; so whoever has the piece
- * hashes can check them against the full hash, and then each piece alone, wherever it came from. */
+/* The full check, about 1 GB/s: H("rivulet state" | round | chain | n | H(piece 0) | H(piece 1) ...). Each vector
+ * (theta, then the states) is cut into pieces of GLOBAL_PIECE_ELEMS values, the last of each shorter; so whoever has
+ * the piece hashes can check them against the full hash, and then each piece alone, wherever it came from. */
 struct rv_hash global_full_hash(const struct global_state *g);
 uint32_t global_pieces_per_vector(const struct global_config *c);
 uint32_t global_pieces(const struct global_config *c); /* of theta and all states */
@@ -102,7 +112,8 @@ uint32_t global_pieces(const struct global_config *c); /* of theta and all state
 const float *global_piece(const struct global_state *g, uint32_t i, size_t *n);
 struct rv_hash global_full_hash_of(const struct global_config *c, uint64_t round, const struct rv_hash *chain,
 								   const struct rv_hash *piece_hashes);
-/* Whether the outer states of these piece hashes (all of them: theta's come first) are those before the first step. RV_E_NOMEM;
+/* Whether the outer states of these piece hashes (all of them: theta's come first) are those before the first step.
+ * RV_E_NOMEM;
  * RV_E_CORRUPT: they are not. */
 enum rv_err global_check_initial(const struct global_config *c, const struct rv_hash *piece_hashes,
 								 struct rv_errtext *et);

@@ -41,7 +41,8 @@ struct outer_optimizer {
  *           v <- v + d^2                                         adagrad
  *           theta <- theta - lr (m / (sqrt(v) + tau))
  * delayed_nesterov  (arXiv 2401.09135)  as nesterov on the mean of N rounds, whose gradients move theta meanwhile:
- *           each round  theta <- theta - lr d / N;  the N-th also  m <- mu m + mean of N d;  theta <- theta - lr mu m */
+ *           each round  theta <- theta - lr d / N;  the N-th also  m <- mu m + mean of N d;  theta <- theta - lr mu
+ *           m */
 #define OUTER_OPTIMIZER(name) extern const struct outer_optimizer outer_##name;
 #include "base/outer_optimizers.def"
 #undef OUTER_OPTIMIZER

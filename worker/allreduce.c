@@ -12,8 +12,8 @@
 
 enum {
 	SILENCE_PINGS = 4, /* pings within one timeout */
-	/* Timeouts that who lives may take to send what it owes: on a slow line each peer has its turn with a whole chunk, so
-	 * with 15 peers at 1 Mbit/s one timeout is over before it is ours. */
+	/* Timeouts that who lives may take to send what it owes: on a slow line each peer has its turn with a whole chunk,
+	 * so with 15 peers at 1 Mbit/s one timeout is over before it is ours. */
 	STALL_TIMEOUTS = 2
 };
 

@@ -17,11 +17,12 @@ struct allreduce_config {
 
 struct allreduce;
 
+/* RV_E_NOMEM. */
 enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce **out, struct rv_errtext *et);
 void allreduce_free(struct allreduce *a); /* NULL is fine */
 
-/* `d` is a REDUCE document that names us; `own`, what its round exchanges (global_encode_delta), stays valid and unchanged
- * until stop. RV_E_NOMEM. */
+/* `d` is a REDUCE document that names us; `own`, what its round exchanges (global_encode_delta), stays valid and
+ * unchanged until stop. RV_E_NOMEM. */
 enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct document *d, const uint8_t *own,
 							struct rv_errtext *et);
 void allreduce_restart(struct allreduce *a, int64_t now_us, const struct document *d);
@@ -30,7 +31,8 @@ bool allreduce_running(const struct allreduce *a);
 uint64_t allreduce_round(const struct allreduce *a);
 uint32_t allreduce_attempt(const struct allreduce *a);
 
-/* By member number. Members that are not in the roster: receive ignores, send has nothing. */
+/* By member number, as net/reduce.h has them by index, with its faults. Members that are not in the roster: receive
+ * ignores, send has nothing. */
 enum rv_err allreduce_receive(struct allreduce *a, int64_t now_us, uint32_t member, const struct reduce_msg *m,
 							  struct rv_errtext *et);
 void allreduce_part(struct allreduce *a, int64_t now_us, uint32_t member, bool bulk);

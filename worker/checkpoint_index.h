@@ -1,6 +1,6 @@
 /* checkpoint_index.h: what the state files in a worker's directory prove, decided from their names and headers alone:
- * where recovery starts, how far the log goes on from there, what retention may remove. Pure: no I/O, no allocation. The
- * state store and the simulator drive the same object.
+ * where recovery starts, how far the log goes on from there, what retention may remove. Pure: no I/O, no allocation.
+ * The state store and the simulator drive the same object.
  *
  * A *base* at round R is the state before round R is reduced. A *log entry* of round R is the result of R's all-reduce:
  * applied to the state at R it makes the state at R + 1. It is written before the vote, so the newest one may be of an
@@ -44,8 +44,8 @@ struct checkpoint_index {
 };
 
 void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct rv_hash *run_hash);
-/* A file that is there; again: it replaces what was known of it. `attempt`: of a log entry. `hash` NULL: its header cannot
- * be read, and it is damaged. */
+/* A file that is there; again: it replaces what was known of it. `attempt`: of a log entry. `hash` NULL: its header
+ * cannot be read, and it is damaged. */
 void checkpoint_index_add(struct checkpoint_index *x, enum state_kind kind, uint64_t round, uint32_t attempt,
 						  const struct rv_hash *hash);
 /* It turned out to be of no use. What it proves of others by being there, it still proves. */
@@ -64,11 +64,11 @@ struct checkpoint_start {
 bool checkpoint_start_before(const struct checkpoint_index *x, uint64_t round, struct checkpoint_start *out);
 
 bool checkpoint_proved(const struct checkpoint_index *x, uint64_t round); /* a whole log entry, and committed */
-/* The latest round whose state follows from `from` by proved entries. Where they contradict a base on the way, it is the
- * round up to which they are known to be right. */
+/* The latest round whose state follows from `from` by proved entries. Where they contradict a base on the way, it is
+ * the round up to which they are known to be right. */
 uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpoint_start *from);
-/* Where a worker begins again: there, but not behind the outer step that its replica waits for: that comes after steps ahead,
- * which it does again. */
+/* Where a worker begins again: there, but not behind the outer step that its replica waits for: that comes after steps
+ * ahead, which it does again. */
 uint64_t checkpoint_goal(const struct checkpoint_index *x, const struct checkpoint_start *from);
 /* A whole entry of `round` that nothing proves: perhaps this worker's vote. */
 bool checkpoint_is_vote(const struct checkpoint_index *x, uint64_t round);
@@ -87,8 +87,8 @@ struct checkpoint_named {
 	int n_bases;            /* and some are still fetching these */
 	uint64_t bases[CHECKPOINT_NAMED_BASES];
 };
-/* Files of earlier rounds than these may go, but for bases that are named. The newest whole base at or before the vouched
- * round, and every entry after it, always stay: with them any later state is made. */
+/* Files of earlier rounds than these may go, but for bases that are named. The newest whole base at or before the
+ * vouched round, and every entry after it, always stay: with them any later state is made. */
 struct checkpoint_keep {
 	uint64_t bases_from, logs_from;
 };

@@ -45,7 +45,11 @@ struct control_client {
 	struct report latest; /* to send */
 	bool latest_changed;  /* since the one under way was made */
 	bool has_document;
-	uint64_t seq;     /* of the latest document */
+	uint64_t seq, epoch; /* of the latest document */
+	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an older store counts from
+	 * where it was. `afresh`: whatever there is, as another store may be served after an absence. */
+	uint64_t heard_seq;
+	bool afresh, told_older;
 	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */
 	uint32_t report_version; /* of the report under way */
 	struct document doc;
@@ -92,6 +96,7 @@ static void failed(struct call *k, const char *text) {
 		k->pause_us = LAST_PAUSE_US;
 	int64_t jitter_us = (int64_t)rv_rng_below(&c->rng, (uint64_t)k->pause_us / 2);
 	k->not_before_us = rv_clock_monotonic_us() + k->pause_us / 2 + jitter_us;
+	c->afresh = true;
 	if (!c->away) {
 		c->away = true;
 		c->owner.on_away(c->owner.ctx, true, text);
@@ -232,6 +237,19 @@ static enum rv_err open_document(struct control_client *c, const struct http_rep
 	return document_decode(bytes, n, &c->doc, et);
 }
 
+/* Of a later epoch whatever its number: the operator began it, perhaps in a store that counts from less. */
+static bool is_news(const struct control_client *c) {
+	return !c->has_document || c->doc.seq > c->seq || c->doc.epoch > c->epoch;
+}
+
+static void take_document(struct control_client *c) {
+	c->has_document = true;
+	c->told_older = false;
+	c->seq = c->doc.seq;
+	c->epoch = c->doc.epoch;
+	c->owner.on_document(c->owner.ctx, &c->doc);
+}
+
 static void document_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
@@ -250,19 +268,22 @@ static void document_done(void *ctx, const struct http_reply *r) {
 	}
 	succeeded(k);
 	c->version = c->doc.version;
-	if (c->has_document && c->doc.seq <= c->seq)
-		return;
-	c->has_document = true;
-	c->seq = c->doc.seq;
-	c->owner.on_document(c->owner.ctx, &c->doc);
+	c->heard_seq = c->doc.seq;
+	c->afresh = false;
+	if (is_news(c))
+		take_document(c);
+	else if (c->doc.seq < c->seq && !c->told_older) {
+		c->told_older = true;
+		c->owner.on_older(c->owner.ctx, &c->doc, c->seq);
+	}
 }
 
 static void start_document(struct control_client *c) {
 	char path[96];
 	int n =
 		snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", control_version(), (int)CONTROL_VERSION_MIN);
-	if (c->has_document) /* else the current one, at once */
-		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->seq);
+	if (c->has_document && !c->afresh) /* else the current one, at once */
+		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->heard_seq);
 	struct http_request rq = {.path = path,
 							  .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES,
 							  .timeout_ms = POLL_TIMEOUT_MS,

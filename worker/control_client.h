@@ -17,8 +17,11 @@ struct control_client;
 struct control_client_owner {
 	void *ctx;
 	void (*on_joined)(void *ctx, const struct join_reply *reply);
-	/* A document whose signature and form are right. */
+	/* A document whose signature and form are right, and with a later number or of a later epoch than those before. */
 	void (*on_document)(void *ctx, const struct document *d);
+	/* One with an earlier number than `seen` of the same epoch or an earlier one: the coordinator's store is older than
+	 * what was served before. Once, until there is one to follow. */
+	void (*on_older)(void *ctx, const struct document *d, uint64_t seen);
 	/* The coordinator refused for good: the worker should end with this. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);
 	/* For the log: it went away (with why), and it is back. */

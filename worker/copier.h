@@ -18,6 +18,7 @@ struct copy_part {
 };
 enum { COPIER_MAX_PARTS = 64 };
 
+/* RV_E_NOMEM, RV_E_BUSY: no thread. */
 enum rv_err copier_new(struct copier **out, struct rv_errtext *et);
 /* Waits for the copy under way. NULL is fine. */
 void copier_free(struct copier *c);

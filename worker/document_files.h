@@ -1,5 +1,5 @@
-/* document_files.h: what a run document says of the files on a worker's disk: which of them joiners may ask for, and which
- * digests are committed. */
+/* document_files.h: what a run document says of the files on a worker's disk: which of them joiners may ask for, and
+ * which digests are committed. */
 #ifndef RV_WORKER_DOCUMENT_FILES_H
 #define RV_WORKER_DOCUMENT_FILES_H
 

@@ -1,11 +1,12 @@
 /* donor.h: serves the run's state to peers, slice by slice, when a link has nothing more urgent to carry.
  *
- * Each FETCH is answered, in order, by the slices of what was asked for, or by one NONE. What a peer may have waiting is
- * bounded: more is a breach of the protocol. Pieces go through a few buffers that all peers share; without memory for one
- * the answer is NONE. What is served need not be what was committed (a vote that lost): the joiner finds that out.
+ * Each FETCH is answered, in order, by the slices of what was asked for, or by one NONE. What a peer may have waiting
+ * is bounded: more is a breach of the protocol. Pieces go through a few buffers that all peers share; without memory
+ * for one the answer is NONE. What is served need not be what was committed (a vote that lost): the joiner finds that
+ * out.
  *
- * Giving never disturbs (decision 0016): never more than max_donate; and while an all-reduce is sending, a tenth of what it
- * sends. Who waits longest is next. One thread.
+ * Giving never disturbs (decision 0016): never more than max_donate; and while an all-reduce is sending, a tenth of
+ * what it sends. Who waits longest is next. One thread.
  */
 #ifndef RV_WORKER_DONOR_H
 #define RV_WORKER_DONOR_H
@@ -29,6 +30,7 @@ struct donor_config {
 
 struct donor;
 
+/* RV_E_NOMEM. */
 enum rv_err donor_new(const struct donor_config *cfg, struct donor **out, struct rv_errtext *et);
 void donor_free(struct donor *d); /* NULL is fine */
 /* This file was written anew: what is open of it is another one. */

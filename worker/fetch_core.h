@@ -1,16 +1,16 @@
 /* fetch_core.h: which piece of the run's state to ask of whom, as a state machine without I/O: no sockets, no clock, no
  * threads, no allocation. The real worker, the simulator and the tests drive the same object.
  *
- * In:  what is wanted (state_id: one file, and the one needed next), who may be asked, the slices that arrive, the time.
+ * In:  what is wanted (state_id: one file, and the one needed next), who may be asked, slices that arrive, the time.
  * Out: FETCH frames, pieces that have passed their check, and donors that gave something else.
  *
  * A file begins with its manifest, the list of its hashes, whole from one donor and checked against the committed hash;
  * then its pieces come from all donors at once. A donor's *window* (how many pieces it may owe) follows its rate: it
- * grows while an answer takes less than half of FETCH_LATENCY_US, and shrinks while it takes longer than all of it. When
- * every missing piece is asked for, donors that would deliver one clearly earlier than those who owe it are asked for it
- * too, so a slow one does not hold up the end. A donor that gives a wrong byte is named and left alone for a while; one
- * that is silent, gone or lacks the file loses what it owes to the others (a silent one is asked something now and then:
- * so TCP finds out when the other side has gone). What has passed its check is never asked for
+ * grows while an answer takes less than half of FETCH_LATENCY_US, and shrinks while it takes longer than all of it.
+ * When every missing piece is asked for, donors that would deliver one clearly earlier than those who owe it are asked
+ * for it too, so a slow one does not hold up the end. A donor that gives a wrong byte is named and left alone for a
+ * while; one that is silent, gone or lacks the file loses what it owes to the others (a silent one is asked something
+ * now and then: so TCP finds out when the other side has gone). What has passed its check is never asked for
  * again.
  *
  * A link keeps the order of answers (docs/protocol.md), so anything but the answer to the oldest request is a breach.
@@ -36,14 +36,15 @@ struct fetch_core_config {
 	/* Instead of state_manifest_check; NULL: that one. */
 	enum rv_err (*check_manifest)(void *ctx, const struct state_id *id, const struct rv_hash *manifest,
 								  struct rv_errtext *et);
-	/* A piece of an encoding other than FRAME_RAW, to exactly `out_bytes`; NULL: there are none. */
+	/* A piece of an encoding other than FRAME_RAW, to exactly `out_bytes`; NULL: there are none. Unless
+	 * it returns RV_E_NOMEM a piece that cannot be decoded is its donor's fault. */
 	enum rv_err (*decode)(void *ctx, uint8_t encoding, const void *in, size_t in_bytes, void *out, size_t out_bytes,
 						  struct rv_errtext *et);
 	void *ctx;
 };
 
-/* Opaque: fetch_core_bytes() of the caller's memory, aligned as malloc does: some MiB (a piece for each donor asked, the
- * manifests), whatever peers do. */
+/* Opaque: fetch_core_bytes() of the caller's memory, aligned as malloc does: some MiB (a piece for each donor asked,
+ * the manifests), whatever peers do. */
 struct fetch_core;
 size_t fetch_core_bytes(const struct fetch_core_config *cfg);
 struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config *cfg, int64_t now_us);
@@ -56,8 +57,8 @@ void fetch_core_want(struct fetch_core *c, int64_t now_us, const struct state_id
 /* The platform is looking for what it has of this file already (on: until it is called again): only the manifest is
  * asked for. */
 void fetch_core_look(struct fetch_core *c, int slot, bool on);
-/* What a former process had: the manifest, and one byte per piece, not 0: held (both checked by the caller). At any time.
- * True: nothing is missing. */
+/* What a former process had: the manifest, and one byte per piece, not 0: held (both checked by the caller). At any
+ * time. True: nothing is missing. */
 bool fetch_core_resume(struct fetch_core *c, int slot, const struct rv_hash *manifest, const uint8_t *held);
 /* A piece that the platform could not keep: it is asked for again. */
 void fetch_core_lost(struct fetch_core *c, int slot, uint32_t index);

@@ -79,27 +79,31 @@ static void manifest_part(struct fetch_core *c, uint32_t member, const struct fe
 	out->type = FETCH_MANIFEST;
 }
 
-static const uint8_t *decoded(struct fetch_core *c, const struct fetch_donor *d, const uint8_t *data, uint32_t bytes,
-							  struct rv_errtext *et) {
-	uint8_t *raw = fetch_staging(c, FETCH_DONORS_MAX);
+/* *raw: the piece itself. RV_E_NOMEM: it may be right. */
+static enum rv_err decode(struct fetch_core *c, const struct fetch_donor *d, const uint8_t *data, uint32_t bytes,
+						  const uint8_t **raw, struct rv_errtext *et) {
+	uint8_t *decoded = fetch_staging(c, FETCH_DONORS_MAX);
+	*raw = d->encoding == FRAME_RAW ? data : decoded;
 	if (d->encoding == FRAME_RAW)
-		return data;
-	if (!c->cfg.decode) {
-		rv_fail(et, RV_E_UNSUPPORTED, "a piece of encoding %u", d->encoding);
-		return NULL;
-	}
-	return c->cfg.decode(c->cfg.ctx, d->encoding, data, d->total, raw, bytes, et) == RV_OK ? raw : NULL;
+		return RV_OK;
+	if (!c->cfg.decode)
+		return rv_fail(et, RV_E_UNSUPPORTED, "a piece of encoding %u", d->encoding);
+	return c->cfg.decode(c->cfg.ctx, d->encoding, data, d->total, decoded, bytes, et);
 }
 
 static void piece(struct fetch_core *c, uint32_t member, const struct fetch_ask *a, const uint8_t *data, uint32_t bytes,
 				  struct fetch_event *out) {
 	struct fetch_donor *d = &c->donors[member];
 	struct fetch_file *f = &c->files[a->slot];
+	const uint8_t *raw;
 	if (f->copies[a->what.index] == FETCH_HELD)
 		return; /* another was faster */
-	const uint8_t *raw = decoded(c, d, data, bytes, &out->text);
-	if (!raw || (!RV_BUG("piece-unverified") && state_piece_check(c->cfg.global, &f->id, f->manifest, a->what.index,
-																  raw, bytes, &out->text) != RV_OK)) {
+	enum rv_err e = decode(c, d, data, bytes, &raw, &out->text);
+	if (e == RV_E_NOMEM)
+		return; /* our fault, not the donor's: it is asked for again */
+	if (e == RV_OK && !RV_BUG("piece-unverified"))
+		e = state_piece_check(c->cfg.global, &f->id, f->manifest, a->what.index, raw, bytes, &out->text);
+	if (e != RV_OK) {
 		bad_donor(member, &f->id, out);
 		fetch_ban(c, member);
 		return;

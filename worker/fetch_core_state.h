@@ -1,5 +1,5 @@
-/* fetch_core_state.h: the state behind fetch_core.h, shared by fetch_core.c (files and donors), fetch_core_ask.c (what to
- * ask) and fetch_core_answer.c (what arrives). Nobody else includes it. */
+/* fetch_core_state.h: the state behind fetch_core.h, shared by fetch_core.c (files and donors), fetch_core_ask.c (what
+ * to ask) and fetch_core_answer.c (what arrives). Nobody else includes it. */
 #ifndef RV_WORKER_FETCH_CORE_STATE_H
 #define RV_WORKER_FETCH_CORE_STATE_H
 

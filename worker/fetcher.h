@@ -1,9 +1,9 @@
 /* fetcher.h: gets the run's state from peers: the fetch core (worker/fetch_core.h) between the mesh and the disk.
  *
- * Pieces are checked as they arrive, and put together on the storage thread (worker/state_assembly.h). A base survives a
- * restart there, and what is in it is not fetched again. Memory: the core's, and at most FETCHER_PUTS_MAX pieces on their
- * way to the disk; while those are too many, nothing is asked for, and what comes nevertheless is thrown away and asked
- * for again. One thread; callbacks run inside fetcher_* and jobs_reap().
+ * Pieces are checked as they arrive, and put together on the storage thread (worker/state_assembly.h). A base survives
+ * a restart there, and what is in it is not fetched again. Memory: the core's, and at most FETCHER_PUTS_MAX pieces on
+ * their way to the disk; while those are too many, nothing is asked for, and what comes nevertheless is thrown away and
+ * asked for again. One thread; callbacks run inside fetcher_* and jobs_reap().
  */
 #ifndef RV_WORKER_FETCHER_H
 #define RV_WORKER_FETCHER_H
@@ -17,8 +17,8 @@ enum { FETCHER_PUTS_MAX = 128 };
 
 struct fetcher_owner {
 	void *ctx;
-	/* The file that is waited for is whole, and durable (or *warning says why not). BASE: `base` is the owner's now. LOG: one reference to the
-	 * bare reduced bytes, the owner's. */
+	/* The file that is waited for is whole, and durable (or *warning says why not). BASE: `base` is the owner's now.
+	 * LOG: one reference to the bare reduced bytes, the owner's. */
 	void (*on_file)(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
 					const char *warning);
 	/* Our own disk or memory: it is given up until it is wanted again. */
@@ -41,12 +41,13 @@ struct fetcher_config {
 
 struct fetcher;
 
+/* RV_E_NOMEM. */
 enum rv_err fetcher_new(const struct fetcher_config *cfg, struct fetcher **out, struct rv_errtext *et);
 /* After the storage thread has ended. NULL is fine. */
 void fetcher_free(struct fetcher *f);
 
-/* ids[0] is waited for, ids[1] (if any) is the one needed next. What is known of either is kept, all else given up, and what
- * is on its way to the disk of it thrown away; n is 0: nothing is wanted. RV_E_NOMEM, but not where n is 0. */
+/* ids[0] is waited for, ids[1] (if any) is the one needed next. What is known of either is kept, all else given up, and
+ * what is on its way to the disk of it thrown away; n is 0: nothing is wanted. RV_E_NOMEM, but not where n is 0. */
 enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_id *ids, int n, struct rv_errtext *et);
 void fetcher_allow(struct fetcher *f, int64_t now_us, uint64_t members); /* who may be asked: a set */
 void fetcher_link_up(struct fetcher *f, int64_t now_us, uint32_t member);

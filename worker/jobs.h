@@ -22,7 +22,7 @@ struct job {
 struct jobs;
 
 /* `wake(ctx)` is called on the job thread whenever a job is finished: it makes the poster call jobs_reap(). `name`:
- * what debuggers show (at most 15 characters). */
+ * what debuggers show (at most 15 characters). RV_E_NOMEM, RV_E_BUSY: no thread. */
 enum rv_err jobs_new(const char *name, void (*wake)(void *ctx), void *ctx, struct jobs **out, struct rv_errtext *et);
 /* Waits for the running job and those queued; their `done` is not called any more. NULL is fine. */
 void jobs_free(struct jobs *t);

@@ -1,10 +1,10 @@
 /* line_meter.h: what this worker's line carries, measured on the bytes of its all-reduces.
  *
- * In an all-reduce the fastest window of some hundred milliseconds is taken, in each direction: what the line has carried
- * for so long it can carry. Of the last few all-reduces the median is reported, so that neither a moment of luck nor one
- * of disturbance counts for long. A line that was never the bottleneck has carried less than it can: the value is a lower
- * bound, and grows as soon as the line is given more to do (it sends and receives at least a whole vector in every
- * round, whatever it owns). Pure arithmetic; the caller brings the time and its counters. */
+ * In an all-reduce the fastest window of some hundred milliseconds is taken, in each direction: what the line has
+ * carried for so long it can carry. Of the last few all-reduces the median is reported, so that neither a moment of
+ * luck nor one of disturbance counts for long. A line that was never the bottleneck has carried less than it can: the
+ * value is a lower bound, and grows as soon as the line is given more to do (it sends and receives at least a whole
+ * vector in every round, whatever it owns). Pure arithmetic; the caller brings the time and its counters. */
 #ifndef RV_WORKER_LINE_METER_H
 #define RV_WORKER_LINE_METER_H
 

@@ -2,8 +2,8 @@
  * RV_FAILPOINTS.
  *
  * With RIVULET_DUMP=DIR in the environment, DIR/contribution-ROUND-MEMBER-BOOT and DIR/reduced-ROUND-MEMBER-ATTEMPT are
- * written: a header of MEAN_DUMP_HEADER_BYTES, then the encoded vector. A contribution that changes while it is the same
- * process' to the same round is a bug, and asserted. */
+ * written: a header of MEAN_DUMP_HEADER_BYTES, then the encoded vector. A contribution that changes while it is the
+ * same process' to the same round is a bug, and asserted. */
 #ifndef RV_WORKER_MEAN_DUMP_H
 #define RV_WORKER_MEAN_DUMP_H
 

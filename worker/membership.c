@@ -172,7 +172,12 @@ enum rv_err membership_join(const char *dir, struct membership *m, const struct 
 							struct rv_errtext *et) {
 	if (memcmp(reply->run_id, m->invite.run_id, NET_RUN_ID_BYTES) != 0)
 		return rv_fail(et, RV_E_PROTOCOL, "the coordinator answered for another run than the link's");
-	RV_TRY(run_config_parse(&m->config, "the run's configuration", reply->config, et));
+	enum rv_err e = run_config_parse(&m->config, "the run's configuration", reply->config, et);
+	if (e != RV_OK)
+		return rv_fail_context(
+			et, e,
+			"this program cannot take part in the run; if it is older than the coordinator's, update "
+			"it. What it does not know");
 	snprintf(m->config_text, sizeof m->config_text, "%s", reply->config);
 	m->run_hash = rv_run_hash(m->invite.run_id, m->config_text);
 	if (!rv_hash_equal(&m->run_hash, &reply->run_hash))

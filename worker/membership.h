@@ -34,10 +34,12 @@ struct membership {
 /* Loads what DIR has, makes the key when there is none. `link` (NULL: none given) must be for the same run as what is
  * stored; it may bring a new address. RV_E_INVALID: neither a link nor a stored one, or another run. */
 enum rv_err membership_load(const char *dir, const char *link, struct membership *m, struct rv_errtext *et);
-/* Takes over the coordinator's answer, checked (run id, run hash, ticket, configuration), and stores everything. */
+/* Takes over the coordinator's answer, checked (run id, run hash, ticket, configuration), and stores everything.
+ * RV_E_PROTOCOL, RV_E_CORRUPT, RV_E_AUTH, and what run_config_parse refuses: the answer is not of this run;
+ * RV_E_FULL, RV_E_IO: it could not be stored. */
 enum rv_err membership_join(const char *dir, struct membership *m, const struct join_reply *reply,
 							struct rv_errtext *et);
-/* Stores a changed link or data source. */
+/* Stores a changed link or data source. RV_E_FULL, RV_E_IO; RV_E_RANGE: too long. */
 enum rv_err membership_store(const char *dir, const struct membership *m, struct rv_errtext *et);
 void membership_release(struct membership *m);
 

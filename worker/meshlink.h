@@ -19,6 +19,7 @@ struct meshlink_config {
 
 struct meshlink;
 
+/* RV_E_NOMEM, and what peers_new refuses. */
 enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **out, struct rv_errtext *et);
 void meshlink_free(struct meshlink *m); /* NULL is fine */
 struct peers *meshlink_peers(struct meshlink *m);

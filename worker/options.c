@@ -21,8 +21,7 @@ const struct rv_option worker_options_table[] = {
 	 "Where this worker keeps its key and its state. Start again with the same one to go on.", "Worker"},
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), "", 0, 0, NULL,
 	 "Training text or token shards: a file, a directory, a pattern, or https://URL#sha256=HEX. Remembered in --dir "
-	 "until "
-	 "another is given.",
+	 "until another is given.",
 	 "Worker"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
 	 "The run's tokenizer (tokenizer.json), which makes tokens of text; token shards and runs on bytes need none. "
@@ -30,8 +29,7 @@ const struct rv_option worker_options_table[] = {
 	 "Worker"},
 	{"init", RV_OPT_STRING, FIELD(init), CAP(init), "", 0, 0, NULL,
 	 "The weights that the run starts from (a Hugging Face directory or a safetensors file), where it starts from "
-	 "given "
-	 "ones; without them they come from another worker.",
+	 "given ones; without them they come from another worker.",
 	 "Worker"},
 	{"shard", RV_OPT_INT, FIELD(shard), 0, "-1", -1, 1023, NULL,
 	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
@@ -39,8 +37,7 @@ const struct rv_option worker_options_table[] = {
 	 "What people see in the run's status; empty: this host's name. Told once, at the join.", "Worker"},
 	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "Whole states kept on disk, for peers that join and for restarts: what joiners start from, and those before it; "
-	 "0: "
-	 "all.",
+	 "0: all.",
 	 "Worker"},
 	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "Rounds of reduced gradients kept at least, for workers that were away and for `rivulet export --round`; 0: those "
@@ -70,8 +67,7 @@ const struct rv_option worker_options_table[] = {
 	 "The same for what it receives from them.", "Network"},
 	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "Gives no more than this of the run's state to workers that join. 0: no cap of its own. While the workers "
-	 "average, it "
-	 "is a tenth of what that sends in any case.",
+	 "average, it is a tenth of what that sends in any case.",
 	 "Network"},
 	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
 	 "Also write every event there, one JSON object a line.", "Output"},

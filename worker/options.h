@@ -25,10 +25,10 @@ struct worker_options {
 
 extern const struct rv_option worker_options_table[];
 
-/* What spans several options, and the link's syntax. */
 /* For --check: a link is at hand, and text, tokenizer and initial weights are there and can be read
- * (worker/input_checks.h; a URL is not asked for). */
+ * (worker/input_checks.h, with its faults; a URL is not asked for). */
 enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+/* What spans several options, and the link's syntax. RV_E_INVALID, RV_E_RANGE name the option. */
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 
 #endif

@@ -166,23 +166,34 @@ void round_on_time_up(struct round_core *c, uint64_t round) {
 }
 
 void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok) {
-	(void)now_us;
 	if (round != c->round || c->trainer != TRAINER_ENCODING)
 		return;
 	c->trainer = TRAINER_IDLE;
 	c->encoded = ok;
-	c->time_up = c->time_up && ok;
+	c->spoiled = false;
 	if (!ok)
-		c->steps_done = c->tokens = 0;
+		round_on_spoiled(c, now_us, round);
+}
+
+void round_on_spoiled(struct round_core *c, int64_t now_us, uint64_t round) {
+	(void)now_us;
+	if (round != c->round)
+		return;
+	if (c->trainer == TRAINER_TRAINING)
+		c->trainer = TRAINER_IDLE;
+	c->steps_done = c->tokens = 0;
+	c->time_up = false;
+	c->spoiled = true;
 }
 
 /* What the contribution to the next round begins with. */
 static void carry_progress(struct round_core *c) {
-	bool late = !round_contributed(c);
-	if (!late) {
+	bool late = !round_contributed(c), keep = c->cfg.late == LATE_KEEP;
+	bool gave_away = c->cfg.gives_away && c->ahead > 0 && !RV_BUG("count-given-steps");
+	if (!late || (keep && gave_away)) {
 		c->steps_done = c->ahead;
 		c->tokens = c->ahead_tokens;
-	} else if (c->cfg.late == LATE_KEEP) {
+	} else if (keep) {
 		c->tokens += c->ahead_tokens;
 	} else {
 		c->steps_done = c->tokens = 0;

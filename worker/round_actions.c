@@ -82,8 +82,15 @@ uint64_t round_overlap(const struct round_core *c) {
 	return c->has_doc && !last ? c->cfg.overlap_steps : 0;
 }
 
+/* The round is averaged without us: what we have encoded counts in the next one, as long as it is not given away. */
+static bool holds_on(const struct round_core *c) {
+	return c->cfg.gives_away && c->ahead == 0 && round_leaves_us_out(c);
+}
+
 bool round_ahead_action(struct round_core *c, struct round_action *out) {
 	bool whole = c->steps_done == c->cfg.steps_per_round;
+	if (holds_on(c))
+		return false;
 	if (c->trainer != TRAINER_IDLE || !whole || c->ahead >= round_overlap(c))
 		return false;
 	return train(c, c->round + 1, c->ahead, round_overlap(c), out);
@@ -117,7 +124,8 @@ static bool finish_action(struct round_core *c, int64_t now_us, struct round_act
 	return emit(c, ROUND_FINISH, out);
 }
 
-/* A disk that was full keeps nobody away for good: the roster that wanted our vote is gone, the next one is a new try. */
+/* A disk that was full keeps nobody away for good: the roster that wanted our vote is gone, the next one is a new
+ * try. */
 static void forgive_full_disk(struct round_core *c, int64_t now_us) {
 	if (round_roster_index(c) < 0 && now_us >= c->reduce.persist_retry_us)
 		c->reduce.persist_failed = false;

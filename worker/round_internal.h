@@ -62,6 +62,7 @@ struct round_core {
 	uint64_t steps_done, tokens;
 	bool time_up;                 /* these steps are all, whatever H is */
 	uint64_t ahead, ahead_tokens; /* steps of the next round, trained since this one's H were done */
+	bool spoiled;                 /* its first contribution was of no use, there is no other yet */
 	bool encoded;                 /* the platform holds the encoded outer gradient of `round` */
 	uint64_t former_until;        /* round of the first document: a former process contributed to none that is later */
 	bool contributed;             /* peers may have it, and no roster has left us out since */
@@ -75,7 +76,8 @@ struct round_core {
 	struct round_reduce reduce;
 	struct round_fetch fetch;
 	struct round_base base;
-	/* The last PERSIST failed, and nothing has been stored since: the coordinator is told, and gives others our part. */
+	/* The last PERSIST failed, and nothing has been stored since: the coordinator is told, and gives others our
+	 * part. */
 	bool cannot_store;
 	bool probing; /* a PROBE is outstanding */
 	int64_t probe_us;
@@ -118,7 +120,8 @@ bool round_ahead_action(struct round_core *c, struct round_action *out);
 
 /* ---- round_sync.c ---- */
 
-/* Our round is committed, the committed bytes are here, and its outer step comes, or is being made, behind the overlap. */
+/* Our round is committed, the committed bytes are here, and its outer step comes, or is being made, behind the
+ * overlap. */
 bool round_is_entering(const struct round_core *c);
 /* The state of this worker is not that of the document. */
 bool round_is_behind(const struct round_core *c);

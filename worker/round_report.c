@@ -16,7 +16,7 @@ enum worker_phase round_phase(const struct round_core *c) {
 		return WORKER_VOTED;
 	if (round_roster_index(c) >= 0 && c->reduce.running && c->reduce.attempt == c->doc.attempt)
 		return WORKER_REDUCING;
-	return c->encoded ? WORKER_READY : WORKER_TRAINING;
+	return c->encoded ? WORKER_READY : c->spoiled ? WORKER_SYNCING : WORKER_TRAINING;
 }
 
 static void fill(const struct round_core *c, struct report *r) {

@@ -46,7 +46,7 @@ bool round_leaves_us_out(const struct round_core *c) {
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
 	c->round = round;
 	c->chain = *chain;
-	c->encoded = c->time_up = false;
+	c->encoded = c->time_up = c->spoiled = false;
 	c->contributed = c->cfg.had_former && round <= c->former_until && !round_leaves_us_out(c);
 	c->apply_failures = 0;
 	c->reduce.persist_attempt = 0;
@@ -69,8 +69,9 @@ static bool holds_next_log(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, next_digest(c));
 }
 
-/* Our round is the latest commit, and our contribution is in it: its outer step has its place behind the overlap. A process
- * that comes back in the middle of this does not know which steps its former one did, unless it did them all. */
+/* Our round is the latest commit, and our contribution is in it: its outer step has its place behind the overlap. A
+ * process that comes back in the middle of this does not know which steps its former one did, unless it did them
+ * all. */
 static bool has_its_place(const struct round_core *c) {
 	if (RV_BUG("early-outer-step"))
 		return false;
@@ -88,10 +89,15 @@ static bool log_may_be_committed(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && (!c->has_doc || c->round >= c->doc.round || holds_next_log(c));
 }
 
+/* It says SYNCING, so that nothing but this tells that it holds the state of the open round. */
+static bool trains_again(const struct round_core *c) {
+	return c->spoiled && !round_is_behind(c);
+}
+
 void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *chain) {
 	*round = c->round;
 	*chain = c->diverged ? (struct rv_hash){0} : c->chain;
-	if (c->diverged || (c->has_doc && needs_base(c)) || !log_may_be_committed(c))
+	if (c->diverged || (c->has_doc && needs_base(c)) || !log_may_be_committed(c) || trains_again(c))
 		return;
 	*round = c->round + 1;
 	*chain = rv_chain_next(&c->chain, &c->log.digest);

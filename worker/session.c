@@ -77,6 +77,13 @@ static void begin_stop(struct session *s, int64_t now_us) {
 	trainer_end(s->trainer);
 }
 
+void session_give_up(struct session *s, int64_t now_us, enum rv_err e, const char *text) {
+	if (s->fault != RV_OK || s->state == SESSION_STOPPING)
+		return;
+	s->fault = rv_fail(&s->fault_text, e, "%s", text);
+	begin_stop(s, now_us);
+}
+
 void session_roll_back(struct session *s, int64_t now_us, const struct round_action *a) {
 	rv_progress_clear(s->events);
 	rv_event(s->events, RV_WARN, "rollback",
@@ -99,14 +106,42 @@ void session_roll_back(struct session *s, int64_t now_us, const struct round_act
 	trainer_end(s->trainer);
 }
 
+/* Where it is, and how to get at it. */
+static void tell_given_up(struct session *s, const struct statestore_given_up *g) {
+	const char *dir = g->dir;
+	if (g->what == GIVEN_UP_KEPT)
+		rv_event(s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
+				 "the states that were taken back are kept in %s: `rivulet checkpoint list %s` shows them, `rivulet "
+				 "export %s --out hf` makes weights of the latest; the next rollback keeps only the later set: move it "
+				 "elsewhere if you want it, or remove it",
+				 dir, dir, dir);
+	else if (g->what == GIVEN_UP_KEPT_LOG)
+		rv_event(s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
+				 "the log entries that were taken back are kept in %s, until a later rollback; they are of use only "
+				 "beside the files that stayed in %s",
+				 dir, s->store.dir);
+	else if (g->what == GIVEN_UP_REMOVED)
+		rv_event(
+			s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
+			"the states that were taken back are removed: %s keeps those of an earlier rollback, of a round as late "
+			"or later",
+			dir);
+}
+
 /* Files first: when only they are gone, the next start finds the old epoch and does the same again. */
 static enum rv_err forget_given_up(struct session *s, struct rv_errtext *et) {
-	enum rv_err e = statestore_rewind(&s->store, s->next_epoch_round, et);
+	struct statestore_given_up given_up;
+	RV_FAILPOINT("rollback.before");
+	enum rv_err e = statestore_rewind(&s->store, s->next_epoch_round, s->member.epoch, &given_up, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e,
 							   "the run was rolled back; remove what is in the way, and start this worker again");
+	tell_given_up(s, &given_up);
+	RV_FAILPOINT("rollback.rewound");
 	s->member.epoch = s->next_epoch;
-	return membership_store(s->opt->dir, &s->member, et);
+	RV_TRY(membership_store(s->opt->dir, &s->member, et));
+	RV_FAILPOINT("rollback.stored");
+	return RV_OK;
 }
 
 /* STOPPING lasts until everything is on disk and the good-bye was heard (or nobody listens). */

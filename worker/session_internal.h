@@ -88,6 +88,7 @@ struct session {
 
 	atomic_bool other_history_on_disk; /* it could not be removed */
 	struct blob *reduced;              /* the reduced bytes that APPLY will need */
+	uint32_t reduced_attempt;          /* whose they are, a vote; 0: fetched */
 	uint32_t told_attempt;             /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
 	struct line_meter line;
@@ -101,10 +102,13 @@ struct session {
 	bool told_lacking;          /* and that nobody is there who has them */
 	bool told_starving;         /* that the run moves faster than we catch up */
 	uint32_t missing_workers;   /* the run waits for so many, as people were told; 0: it does not */
+	int spoiled;                /* contributions in a row that were of no use */
 	bool participated;          /* in the round that is being applied */
+	uint32_t applied_attempt;   /* whose result that is; 0: fetched */
 	bool kept;                  /* and inner progress is kept over it */
 	struct trace *trace;        /* NULL: it has ended */
-	struct trace_roster roster; /* over whom the result was made that we last wrote to disk */
+	struct trace_roster roster; /* of the attempt that the all-reduce runs, or ran last */
+	bool traced_vote;           /* the trace has it */
 	uint64_t traced_steps;      /* of the contribution under way */
 	uint64_t traced_ahead;      /* steps of the round after it */
 	struct session_sums sums;
@@ -115,6 +119,8 @@ struct session {
 
 /* Ends the session with this fault. */
 void session_fail(struct session *s, enum rv_err e, const char *text);
+/* The same, but what there is is saved first, and the others are told that nobody need wait. */
+void session_give_up(struct session *s, int64_t now_us, enum rv_err e, const char *text);
 bool session_is_up(const struct session *s); /* the round core exists */
 /* Stops, to start again with what the disk holds of the rounds that were not taken back. */
 void session_roll_back(struct session *s, int64_t now_us, const struct round_action *a);
@@ -158,8 +164,8 @@ enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, str
 
 /* ---- session_storage.c ---- */
 void session_persist(struct session *s);
-/* What APPLY will need; referenced. */
-void session_keep_reduced(struct session *s, struct blob *reduced);
+/* What APPLY will need, referenced: the result of that attempt, a vote, or fetched (0). */
+void session_keep_reduced(struct session *s, struct blob *reduced, uint32_t attempt);
 /* What becomes of base-R.part. */
 void session_installed(struct session *s, uint64_t round, bool ok);
 /* Taken over; NULL: there was no memory for it, which is told. */
@@ -176,11 +182,14 @@ void session_probe_storage(struct session *s);
 /* ---- session_trace.c ---- */
 void session_trace_open(struct session *s);
 void session_trace_start(struct session *s, const struct statestore_found *found, struct trainer_resumed resumed);
-/* Notes over whom the result was made that is about to be written. */
-void session_trace_roster(struct session *s, uint64_t round, uint32_t attempt);
+void session_trace_attempt(struct session *s, const struct document *d); /* the all-reduce runs it from now on */
+void session_trace_vote(struct session *s);                              /* its result is about to be stored */
 void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done);
+/* What is done from here on cannot be done again from it. */
+void session_trace_end(struct session *s, const char *why);
 void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool snapshot);
-void session_trace_applied(struct session *s, uint64_t round, bool snapshot); /* roster, participated, kept: of it */
+/* participated, kept, applied_attempt: of it. */
+void session_trace_applied(struct session *s, uint64_t round, bool snapshot);
 void session_trace_installed(struct session *s, uint64_t round);
 void session_trace_rollback(struct session *s, uint64_t round);
 void session_trace_saved(struct session *s, const struct trainer_snapshot *snapshot);
@@ -205,7 +214,7 @@ void session_note_missing(struct session *s);
 
 /* The replica's file is that of a round's encoding, not of its outer step: steps ahead or a residual depend on it. */
 static inline bool session_saves_encodings(const struct run_config *run) {
-	return run->overlap_steps > 0 || run->error_feedback > 0;
+	return run_config_overlap(run) > 0 || run->error_feedback > 0;
 }
 
 #endif

@@ -232,8 +232,8 @@ static void split_time(struct session *s, const struct trainer_progress *p, stru
 	sums->overlap_then = sums->overlap_us;
 }
 
-/* Of all contributions to the round: H steps each; where steps end by time, what ours and the weights tell of it, and of a
- * round without us, that it was as the last one with us. */
+/* Of all contributions to the round: H steps each; where steps end by time, what ours and the weights tell of it, and
+ * of a round without us, that it was as the last one with us. */
 static uint64_t tokens_of_round(struct session *s, uint32_t participants) {
 	const struct run_config *c = &s->member.config;
 	struct session_sums *sums = &s->sums;

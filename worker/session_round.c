@@ -90,6 +90,7 @@ static void begin_reduce(struct session *s, int64_t now_us) {
 		session_fail(s, e, et.text);
 		return;
 	}
+	session_trace_attempt(s, d);
 	s->sums.reduce_started_us = now_us;
 	s->sums.reduce_compute_us = session_compute_us(s, now_us);
 	line_meter_begin(&s->line, now_us, line_counts_of(s));
@@ -105,6 +106,7 @@ static void resume_reduce(struct session *s, int64_t now_us) {
 	s->told_suspects = 0;
 	RV_FAILPOINT("reduce.resume");
 	allreduce_restart(s->reduce, now_us, d);
+	session_trace_attempt(s, d);
 	meshlink_announce_links(s->mesh, now_us); /* a member may be new in this roster */
 	attempt_event(s, d);
 }
@@ -232,7 +234,7 @@ static void on_file(void *ctx, const struct state_id *id, struct state_file *bas
 	}
 	donor_forget(s->donor, STATE_KIND_LOG, id->round);
 	if (id->round == round_round(s->round))
-		session_keep_reduced(s, log);
+		session_keep_reduced(s, log, 0);
 	blob_unref(log);
 	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_LOG, id->round, true);
 }
@@ -262,11 +264,34 @@ const struct fetcher_owner session_fetcher_owner = {
 /* ---- the trainer's answers ------------------------------------------------------------------------------------------
  */
 
+/* Theta_local was of no use, and is theta again. A machine whose every attempt is so does not help the run. */
+static void on_spoiled(struct session *s, uint64_t round, const char *text) {
+	enum { SPOILED_MAX = 3 };
+	struct rv_errtext et = {0};
+	s->spoiled++;
+	rv_event(s->events, RV_ERROR, "spoiled",
+			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("in_a_row", s->spoiled)),
+			 "nothing of round %" PRIu64 " is given to the others, it is trained again from the run's state: %s", round,
+			 text);
+	if (s->spoiled < SPOILED_MAX)
+		return;
+	enum rv_err e = rv_fail(&et, RV_E_RANGE, "round %" PRIu64 " came to nothing %d times in a row: %.400s", round,
+							s->spoiled, text);
+	session_give_up(s, rv_clock_monotonic_us(), e, et.text);
+}
+
 static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
 					   const char *text) {
 	struct session *s = ctx;
-	if (e != RV_OK) {
+	bool again = e == RV_E_RANGE && round == round_round(s->round);
+	if (e != RV_OK && !again) {
 		session_fail(s, e, text);
+		return;
+	}
+	if (again) {
+		session_trace_end(s, "batches were refused");
+		round_on_spoiled(s->round, rv_clock_monotonic_us(), round);
+		on_spoiled(s, round, text);
 		return;
 	}
 	session_trace_trained(s, round, steps_done);
@@ -279,8 +304,9 @@ static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t 
 static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
 	struct session *s = ctx;
 	if (e != RV_OK)
-		rv_event(s->events, RV_ERROR, "diverged", RV_FIELDS(rv_field_int("round", (int64_t)round)),
-				 "round %" PRIu64 " is trained again: %s", round, text);
+		on_spoiled(s, round, text);
+	else
+		s->spoiled = 0;
 	s->sums.own_tokens = trainer_progress(s->trainer).tokens;
 	session_trace_encoded(s, round, e == RV_OK, snapshot && snapshot->replica_bytes);
 	if (snapshot)
@@ -379,6 +405,7 @@ static void apply(struct session *s, const struct round_action *a) {
 	RV_ASSERT(s->reduced != NULL);
 	RV_FAILPOINT("commit.seen");
 	s->participated = a->participated;
+	s->applied_attempt = s->reduced_attempt;
 	s->kept = a->late == LATE_KEEP && !a->participated;
 	struct trainer_apply rq = {.round = a->round,
 							   .reduced = s->reduced,
@@ -476,8 +503,7 @@ static void tell_starving(struct session *s) {
 			"this worker falls behind faster than it catches up: the run has moved on by more rounds than its line can "
 			"fetch, so it starts again from a later base. What helps: a faster line or a higher --max-down here, more "
 			"members to fetch from (a higher --max-donate of theirs), or a run with larger steps-per-round (fewer "
-			"bytes "
-			"per second) or base-every");
+			"bytes per second) or base-every");
 	s->told_starving |= starves;
 }
 

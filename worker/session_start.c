@@ -55,6 +55,18 @@ static void on_away(void *ctx, bool away, const char *text) {
 		rv_event(s->events, RV_INFO, "coordinator_back", RV_NO_FIELDS, "the coordinator answers again");
 }
 
+static void on_older(void *ctx, const struct document *d, uint64_t seen) {
+	struct session *s = ctx;
+	rv_event(
+		s->events, RV_WARN, "old_store",
+		RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("epoch", (int64_t)d->epoch)),
+		"the coordinator has gone back: it is at round %" PRIu64 ", epoch %" PRIu64 ", document %" PRIu64
+		", and this worker has followed document %" PRIu64 ", epoch %" PRIu64
+		": is an older copy of its store served? Nothing of it is followed: serve the newest store, or, when this is "
+		"it, begin a later epoch there (rivulet-coordinator rollback)",
+		d->round, d->epoch, d->seq, seen, s->member.epoch);
+}
+
 static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
 	struct rv_events_config cfg = {.out = stdout,
 								   .json = !isatty(STDOUT_FILENO),
@@ -70,6 +82,7 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 	struct control_client_owner owner = {.ctx = s,
 										 .on_joined = on_joined,
 										 .on_document = session_on_document,
+										 .on_older = on_older,
 										 .on_refused = on_refused,
 										 .on_away = on_away};
 	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
@@ -176,7 +189,8 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.member = s->member.member,
 		.epoch = s->member.epoch,
 		.steps_per_round = (uint64_t)run->steps_per_round,
-		.overlap_steps = (uint64_t)run->overlap_steps,
+		.overlap_steps = (uint64_t)run_config_overlap(run),
+		.gives_away = run_config_is_late(run),
 		.had_former = true, /* where it is the first, there is little to lose */
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
@@ -203,6 +217,17 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 	if (found->full_round > 0)
 		session_full_hash(s, found->full_round, &found->full_hash);
 	return RV_OK;
+}
+
+/* Its share of outer steps under way, and the momentum of such shares, are nowhere but in its own file. */
+static void tell_lost_share(struct session *s, struct trainer_resumed resumed) {
+	const struct global_state *g = trainer_global(s->trainer);
+	if (strcmp(s->member.config.updates, "eager") != 0 || resumed.exact || g->round == 0)
+		return;
+	rv_event(s->events, RV_INFO, "start_over", RV_FIELDS(rv_field_int("round", (int64_t)g->round)),
+			 "no file of this worker is of round %" PRIu64
+			 ": it goes on from the shared weights, without the share of outer steps that was its own (eager updates)",
+			 g->round);
 }
 
 static enum statestore_theta0 theta0_of(const struct session *s) {
@@ -255,6 +280,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	if (e == RV_OK) {
 		tell_recovered(s, &found);
 		struct trainer_resumed resumed = trainer_resume(s->trainer, &found, on_replica_damage, s);
+		tell_lost_share(s, resumed);
 		e = open_round(s, &found, et);
 		session_trace_open(s);
 		if (e == RV_OK)
@@ -267,6 +293,7 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 		s->sums.formula_bytes = found.replica.formula_bytes;
 	}
 	s->reduced = found.reduced;
+	s->reduced_attempt = found.log.attempt;
 	blob_unref(found.replica_file);
 	return e;
 }

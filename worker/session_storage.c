@@ -140,9 +140,10 @@ static void run_job(struct job *job) {
 /* ---- back on the event loop -----------------------------------------------------------------------------------------
  */
 
-void session_keep_reduced(struct session *s, struct blob *reduced) {
+void session_keep_reduced(struct session *s, struct blob *reduced, uint32_t attempt) {
 	blob_unref(s->reduced);
 	s->reduced = blob_ref(reduced);
+	s->reduced_attempt = attempt;
 }
 
 static void done_persist(struct session *s, struct store_job *j) {
@@ -150,7 +151,7 @@ static void done_persist(struct session *s, struct store_job *j) {
 	s->persisting = false;
 	RV_FAILPOINT("persist.done");
 	if (j->err == RV_OK && of_this_round)
-		session_keep_reduced(s, j->reduced);
+		session_keep_reduced(s, j->reduced, j->log.attempt);
 	donor_forget(s->donor, STATE_KIND_LOG, j->log.round);
 	round_on_persisted(s->round, rv_clock_monotonic_us(), j->log.round, j->log.attempt, &j->log.digest,
 					   j->err == RV_OK);
@@ -334,7 +335,7 @@ void session_persist(struct session *s) {
 	}
 	memcpy(reduced->data, allreduce_reduced(s->reduce), reduced->bytes);
 	s->persisting = true;
-	session_trace_roster(s, round, attempt);
+	session_trace_vote(s);
 	MEAN_DUMP_REDUCED(s, round, attempt);
 	RV_FAILPOINT("persist.before");
 	post(s, &j);

@@ -1,5 +1,5 @@
-/* session_trace.c: the lines of trace.jsonl, as the trainer's answers come. A disk that takes no more of them ends the trace,
- * with a word, and nothing else. */
+/* session_trace.c: the lines of trace.jsonl, as the trainer's answers come. A disk that takes no more of them ends the
+ * trace, with a word, and nothing else. */
 #include "worker/session_internal.h"
 
 #include <stdio.h>
@@ -12,13 +12,18 @@ void session_trace_open(struct session *s) {
 		rv_event(s->events, RV_WARN, "trace", RV_NO_FIELDS, "%s: this run cannot be replayed", et.text);
 }
 
-static void check(struct session *s, enum rv_err e, const struct rv_errtext *et) {
-	if (e == RV_OK)
+void session_trace_end(struct session *s, const char *why) {
+	if (!s->trace)
 		return;
-	rv_event(s->events, RV_WARN, "trace", RV_FIELDS(rv_field_str("error", rv_err_name(e))),
-			 "%s: the trace ends here, and this run cannot be replayed", et->text);
+	rv_event(s->events, RV_WARN, "trace", RV_NO_FIELDS, "%s: the trace ends here, and this run cannot be replayed",
+			 why);
 	trace_close(s->trace);
 	s->trace = NULL;
+}
+
+static void check(struct session *s, enum rv_err e, const struct rv_errtext *et) {
+	if (e != RV_OK)
+		session_trace_end(s, et->text);
 }
 
 void session_trace_start(struct session *s, const struct statestore_found *found, struct trainer_resumed resumed) {
@@ -36,10 +41,17 @@ void session_trace_start(struct session *s, const struct statestore_found *found
 		check(s, trace_write_start(s->trace, &start, &et), &et);
 }
 
-void session_trace_roster(struct session *s, uint64_t round, uint32_t attempt) {
-	const struct document *d = round_document(s->round);
-	if (d && d->phase == RUN_REDUCE && d->round == round && d->attempt == attempt)
-		trace_roster_of(d, &s->roster);
+void session_trace_attempt(struct session *s, const struct document *d) {
+	trace_roster_of(d, &s->roster);
+	s->traced_vote = false;
+}
+
+/* Once, however often a full disk has refused it. */
+void session_trace_vote(struct session *s) {
+	struct rv_errtext et = {0};
+	if (s->trace && !s->traced_vote)
+		check(s, trace_write_vote(s->trace, &s->roster, &et), &et);
+	s->traced_vote = true;
 }
 
 void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done) {
@@ -65,9 +77,11 @@ void session_trace_applied(struct session *s, uint64_t round, bool snapshot) {
 									 .keep = s->kept,
 									 .snapshot = snapshot,
 									 .chain = trainer_global(s->trainer)->chain,
-									 .roster = s->roster.round == round && s->roster.n > 0 ? &s->roster : NULL};
-	if (!s->kept)
-		s->traced_steps = s->participated ? s->traced_ahead : 0;
+									 .attempt = s->applied_attempt};
+	bool moved_on =
+		s->kept && run_config_is_late(&s->member.config) && s->traced_ahead > 0; /* as worker/round.c counts */
+	if (!s->kept || moved_on)
+		s->traced_steps = s->participated || moved_on ? s->traced_ahead : 0;
 	s->traced_ahead = 0;
 	if (s->trace)
 		check(s, trace_write_apply(s->trace, &line, &et), &et);

@@ -150,7 +150,8 @@ static void remove_other_parts(const struct state_assembly *a) {
 	closedir(d);
 }
 
-/* 0, or an errno. Where a file system cannot promise room, the file gets its length, and room shows as it is written. */
+/* 0, or an errno. Where a file system cannot promise room, the file gets its length, and room shows as it is
+ * written. */
 static int take_room(int fd, uint64_t bytes) {
 	int failed;
 	do

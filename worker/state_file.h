@@ -35,7 +35,7 @@ enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, 
 /* The piece itself (state_piece_at() bytes), unpacked and checked against the manifest. RV_E_CORRUPT. */
 enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et);
 
-/* Every piece, checked, and nothing kept (about 1 GB/s). */
+/* Every piece, checked, and nothing kept (about 1 GB/s). RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et);
 /* A base into *into (same configuration): theta, states, round, chain. *into gets other memory; on a fault it is as it
  * was. RV_E_NOMEM also when there is none for both. */

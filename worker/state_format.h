@@ -55,17 +55,18 @@ void state_log_header(const struct global_config *c, const struct state_log_info
 enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et);
 void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *out);
-/* The index of the log of `round`: pieces (state_pieces() of them): each can be. *stored_bytes: their sum. RV_E_CORRUPT. */
+/* The index of the log of `round`: pieces (state_pieces() of them): each can be. *stored_bytes: their sum.
+ * RV_E_CORRUPT. */
 enum rv_err state_index_load(const struct global_config *c, uint64_t round, const struct rv_hash *index_hash,
 							 const uint8_t *index, struct state_stored *pieces, uint64_t *stored_bytes,
 							 struct rv_errtext *et);
 
 void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
 						  uint8_t out[STATE_HEADER_BYTES]);
-/* The header alone. */
+/* The header alone. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									  struct state_replica_info *info, struct rv_errtext *et);
-/* *payload (info->payload_bytes) borrows; replica_load() checks it. */
+/* *payload (info->payload_bytes) borrows; replica_load() checks it. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
 							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et);
 

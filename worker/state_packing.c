@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 /* Reduced int8 gradients gain from entropy coding only; higher levels search for repetitions that are not there. */
 enum { LEVEL = 1 };
@@ -78,6 +79,7 @@ enum rv_err state_unpack(struct state_packer *p, const struct state_stored *what
 	RV_TRY(check_frame(stored, what->bytes, bytes, et));
 	size_t n = ZSTD_decompressDCtx(p->unpack, piece, bytes, stored, what->bytes);
 	if (ZSTD_isError(n))
-		return rv_fail(et, RV_E_CORRUPT, "a compressed piece cannot be decompressed: %s", ZSTD_getErrorName(n));
+		return rv_fail(et, ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation ? RV_E_NOMEM : RV_E_CORRUPT,
+					   "a compressed piece cannot be decompressed: %s", ZSTD_getErrorName(n));
 	return n == bytes ? RV_OK : rv_fail(et, RV_E_CORRUPT, "a compressed piece holds %zu bytes, must be %zu", n, bytes);
 }

@@ -1,5 +1,5 @@
-/* state_packing.h: one piece of state as it is stored and sent: zstd where that is smaller, as it is otherwise. Pure, but
- * for zstd's own memory (a constant, whatever the input).
+/* state_packing.h: one piece of state as it is stored and sent: zstd where that is smaller, as it is otherwise. Pure,
+ * but for zstd's own memory (a constant, whatever the input).
  *
  * The size of a piece follows from the run's configuration. A frame that claims another is refused before anything is
  * decompressed, and decompression goes straight into the caller's `bytes`: a bomb has nowhere to go.
@@ -27,9 +27,11 @@ struct state_packer;                         /* zstd's contexts, used again for 
 struct state_packer *state_packer_new(void); /* NULL: no memory */
 void state_packer_free(struct state_packer *p);
 
-/* piece (bytes) -> out (bytes), when that is smaller; else RAW, and `out` is unspecified: the piece is what is stored. */
+/* piece (bytes) -> out (bytes), when that is smaller; else RAW, and `out` is unspecified: the piece is what is
+ * stored. */
 struct state_stored state_pack(struct state_packer *p, const void *piece, size_t bytes, void *out);
-/* stored (what->bytes) -> piece (bytes). RV_E_CORRUPT: not what state_pack makes of a piece of `bytes`. */
+/* stored (what->bytes) -> piece (bytes). RV_E_CORRUPT: not what state_pack makes of a piece of `bytes`; RV_E_NOMEM:
+ * nothing is known of it. */
 enum rv_err state_unpack(struct state_packer *p, const struct state_stored *what, const void *stored, void *piece,
 						 size_t bytes, struct rv_errtext *et);
 

@@ -1,11 +1,12 @@
 /* statestore.h: the state files in a worker's directory: written whole or not at all, found again at start.
  *
  *     base-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   our own
+ *     given-up-E/   bases and log entries that a rollback took back
  *
  * The shared state of any round is a base (or theta0) plus the log entries since, replayed through global_apply. Which
- * files prove what, and which may go, checkpoint_index.h decides. Files are checked when read; a damaged one is named, set
- * aside as NAME.damaged, and the one before it used. Functions block on the disk: they are called on the storage thread,
- * or before the event loop starts. The store itself is read-only after init.
+ * files prove what, and which may go, checkpoint_index.h decides. Files are checked when read; a damaged one is named,
+ * set aside as NAME.damaged, and the one before it used. Functions block on the disk: they are called on the storage
+ * thread, or before the event loop starts. The store itself is read-only after init.
  */
 #ifndef RV_WORKER_STATESTORE_H
 #define RV_WORKER_STATESTORE_H
@@ -35,7 +36,8 @@ struct statestore {
 	enum statestore_theta0 theta0;
 	struct global_config cfg;
 	uint64_t base_every, rounds; /* of the run: statestore_is_checked() */
-	/* H of a run with overlap-steps: a replica with so many steps of its round waits for the outer step. 0: none does. */
+	/* H of a run with overlap-steps: a replica with so many steps of its round waits for the outer step. 0: none
+	 * does. */
 	uint64_t waits_at_steps;
 	struct checkpoint_policy policy;
 	/* Told of every file that cannot be used. NULL: nobody. */
@@ -56,13 +58,14 @@ bool statestore_is_checked(const struct statestore *s, uint64_t round);
 /* *full_hash (NULL is fine) is filled in whatever is returned. */
 enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g, struct rv_hash *full_hash,
 								  struct rv_errtext *et);
-/* info->digest is filled in, whatever is returned. */
-/* Whether the disk takes a file of the size of a log entry: writes one, and removes it. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
+/* Whether the disk takes a file of the size of a log entry: writes one, and removes it. RV_E_FULL, RV_E_IO,
+ * RV_E_NOMEM. */
 enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et);
+/* info->digest is filled in, whatever is returned. */
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 								 struct rv_errtext *et);
-/* When it fails, the replica before it stays, unless that is of a later round: one that was taken back, and would seem to
- * prove what is voted for from now on. */
+/* When it fails, the replica before it stays, unless that is of a later round: one that was taken back, and would seem
+ * to prove what is voted for from now on. */
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
 
@@ -74,14 +77,17 @@ enum rv_err statestore_remove(const struct statestore *s, enum statestore_file k
 
 /* ---- reading ---- */
 
-/* A base or a log entry that says of itself that it is of `round`. What state_file_open() refuses; the text names it. */
+/* A base or a log entry that says of itself that it is of `round`. What state_file_open() refuses; the text names
+ * it. */
 enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
 							struct rv_errtext *et);
-/* *file: one reference, from which *payload borrows. RV_E_NOTFOUND, RV_E_CORRUPT, RV_E_UNSUPPORTED, RV_E_IO, RV_E_NOMEM.
+/* *file: one reference, from which *payload borrows. RV_E_NOTFOUND, RV_E_CORRUPT, RV_E_UNSUPPORTED, RV_E_IO,
+ * RV_E_NOMEM.
  */
 enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
 									const uint8_t **payload, struct rv_errtext *et);
-/* What is there, by names and headers. Needs no lock: files that vanish meanwhile are left out. */
+/* What is there, by names and headers. Needs no lock: files that vanish meanwhile are left out. RV_E_IO: the directory
+ * cannot be read. */
 enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index *out, struct rv_errtext *et);
 
 /* ---- recovery ---- */
@@ -103,7 +109,8 @@ struct statestore_found {
 	const uint8_t *replica_payload; /* in it */
 };
 /* Removes temporary files that a killed process left behind. Brings *g (at theta0, round 0) to the latest round that
- * the files prove committed; one less where the replica waits for that outer step. Sets damaged files aside. */
+ * the files prove committed; one less where the replica waits for that outer step. Sets damaged files aside.
+ * RV_E_NOMEM, RV_E_IO. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
 							   struct rv_errtext *et);
 
@@ -113,10 +120,25 @@ enum rv_err statestore_recover(const struct statestore *s, struct global_state *
 enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint_named *named, struct rv_errtext *et);
 /* A base that a former process has fetched a part of (worker/state_assembly.h); false: there is none. */
 bool statestore_find_part(const struct statestore *s, uint64_t *round);
-/* Removes what a rollback to `round` gives up: log entries from it on, bases after it. The replica stays: Adam's moments
- * and the place in the data are this worker's own. Durable when it returns RV_OK; otherwise some of it is there, and must
- * not be taken for the new epoch's. */
-enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, struct rv_errtext *et);
+/* What became of what a rollback gives up. */
+enum statestore_given_up_kind {
+	GIVEN_UP_NOTHING,  /* the disk had none of it */
+	GIVEN_UP_KEPT,     /* it is in `dir`, with at least one base */
+	GIVEN_UP_KEPT_LOG, /* it is in `dir`: log entries only, of use beside the files that stayed */
+	GIVEN_UP_REMOVED   /* removed: `dir` keeps a base of an earlier rollback that is not of an earlier round */
+};
+struct statestore_given_up {
+	enum statestore_given_up_kind what;
+	char dir[STATESTORE_PATH_BYTES];
+};
+/* Sets aside what a rollback to `round` gives up, log entries from it on and bases after it: in given-up-E, `epoch` E
+ * being the one that ends, with run.conf and run.link, so that tools can read it. It may be the last copy of a
+ * training that somebody wants back. One such set is kept: the one with the base of the latest round. The replica
+ * stays: Adam's moments and the place in the data are this worker's own. Durable when it returns RV_OK; otherwise some
+ * of it is there, and must not be taken for the new epoch's: do it again, with the same arguments. RV_E_FULL,
+ * RV_E_IO. */
+enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t epoch,
+							  struct statestore_given_up *out, struct rv_errtext *et);
 /* Digests of rounds [first, first + n), as a signed document has them. */
 struct statestore_committed {
 	uint64_t first;

@@ -5,14 +5,26 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Whether this file goes. */
 typedef bool goes(const void *ctx, enum statestore_file kind, uint64_t round);
 
-/* By name: there may be more files than an index knows. What cannot be removed does not keep the others; the first such
- * is told. */
-static enum rv_err remove_those(const struct statestore *s, goes *which, const void *ctx, struct rv_errtext *et) {
+static enum rv_err move_file(const char *from_dir, const char *to_dir, const char *name, struct rv_errtext *et) {
+	enum { PATH_BYTES = STATESTORE_PATH_BYTES + 64 }; /* a name that was parsed is short */
+	char from[PATH_BYTES], to[PATH_BYTES];
+	(void)snprintf(from, sizeof from, "%s/%.60s", from_dir, name);
+	(void)snprintf(to, sizeof to, "%s/%.60s", to_dir, name);
+	if (rename(from, to) == 0 || errno == ENOENT)
+		return RV_OK;
+	return rv_fail_errno(et, errno, "%s: cannot be set aside as %s", from, to);
+}
+
+/* Removed, or moved to the directory `into`. By name: there may be more files than an index knows. What cannot go does
+ * not keep the others; the first such is told. */
+static enum rv_err take_those(const struct statestore *s, goes *which, const void *ctx, const char *into,
+							  struct rv_errtext *et) {
 	DIR *d = opendir(s->dir);
 	enum rv_err first = RV_OK;
 	if (!d)
@@ -23,7 +35,8 @@ static enum rv_err remove_those(const struct statestore *s, goes *which, const v
 		uint64_t round;
 		if (!statestore_parse_name(e->d_name, &kind, &round) || !which(ctx, kind, round))
 			continue;
-		enum rv_err failed = statestore_remove(s, kind, round, first == RV_OK ? et : NULL);
+		struct rv_errtext *told = first == RV_OK ? et : NULL;
+		enum rv_err failed = into ? move_file(s->dir, into, e->d_name, told) : statestore_remove(s, kind, round, told);
 		if (first == RV_OK)
 			first = failed;
 	}
@@ -73,7 +86,7 @@ enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint
 	enum rv_err e = statestore_scan(s, x, et);
 	if (e == RV_OK) {
 		const struct retention r = {checkpoint_retention(x, &s->policy, named), named};
-		e = remove_those(s, is_old, &r, et);
+		e = take_those(s, is_old, &r, NULL, et);
 	}
 	free(x);
 	return e;
@@ -82,22 +95,18 @@ enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint
 /* ---- another history ------------------------------------------------------------------------------------------------
  */
 
-/* What was removed must not come back when the power goes while the base that takes its place is being written: an entry
- * that was never committed would then seem to be proved by that base. */
-static enum rv_err sync_directory(const struct statestore *s, struct rv_errtext *et) {
+enum rv_err statestore_sync(const struct statestore *s, struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];
 	statestore_path(s, STATE_FILE_REPLICA, 0, path);
 	return rv_file_sync_parent(path, et);
 }
 
-static bool is_given_up(const void *ctx, enum statestore_file kind, uint64_t round) {
-	uint64_t to = *(const uint64_t *)ctx;
-	return (kind == STATE_FILE_BASE && round > to) || (kind == STATE_FILE_LOG && round >= to);
+static bool is_after(const void *ctx, enum statestore_file kind, uint64_t round) {
+	return statestore_is_after(kind, round, *(const uint64_t *)ctx);
 }
 
-enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, struct rv_errtext *et) {
-	RV_TRY(remove_those(s, is_given_up, &round, et));
-	return sync_directory(s, et);
+enum rv_err statestore_take_from(const struct statestore *s, uint64_t round, const char *into, struct rv_errtext *et) {
+	return take_those(s, is_after, &round, into, et);
 }
 
 struct wrong_history {
@@ -127,9 +136,9 @@ enum rv_err statestore_forget_from(const struct statestore *s, uint64_t round,
 	const struct wrong_history w = {round, x, committed};
 	enum rv_err e = statestore_scan(s, x, et);
 	if (e == RV_OK)
-		e = remove_those(s, is_of_it, &w, et);
+		e = take_those(s, is_of_it, &w, NULL, et);
 	if (e == RV_OK)
-		e = sync_directory(s, et);
+		e = statestore_sync(s, et);
 	free(x);
 	return e;
 }

@@ -101,7 +101,8 @@ enum rv_err statestore_scan_with(const struct statestore *s, struct checkpoint_i
 	DIR *d = opendir(s->dir);
 	if (!d)
 		return rv_fail_errno(et, errno, "%s", s->dir);
-	for (struct dirent *e; (e = readdir(d));) {
+	errno = 0;
+	for (struct dirent *e; (e = readdir(d)); errno = 0) {
 		enum statestore_file kind;
 		uint64_t round;
 		if (!statestore_parse_name(e->d_name, &kind, &round))
@@ -111,8 +112,9 @@ enum rv_err statestore_scan_with(const struct statestore *s, struct checkpoint_i
 		else if (kind != STATE_FILE_PART)
 			note_file(s, out, kind, round, bad);
 	}
+	enum rv_err e = errno == 0 ? RV_OK : rv_fail_errno(et, errno, "%s: cannot be listed", s->dir);
 	closedir(d);
-	return RV_OK;
+	return e;
 }
 
 enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index *out, struct rv_errtext *et) {

@@ -12,7 +12,7 @@ struct trace {
 };
 
 void trace_roster_of(const struct document *d, struct trace_roster *out) {
-	*out = (struct trace_roster){.round = d->round, .n = d->n_members};
+	*out = (struct trace_roster){.round = d->round, .attempt = d->attempt, .n = d->n_members};
 	for (int i = 0; i < d->n_members; i++) {
 		out->members[i].member = d->members[i].member;
 		out->members[i].weight = d->members[i].weight;
@@ -69,10 +69,17 @@ enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, b
 
 static json_t *roster_json(const struct trace_roster *r) {
 	json_t *list = json_array();
-	for (int i = 0; r && i < r->n; i++)
+	for (int i = 0; i < r->n; i++)
 		(void)json_array_append_new(list, json_pack("{so so so}", "member", whole(r->members[i].member), "weight",
 													whole(r->members[i].weight), "boot", whole(r->members[i].boot)));
 	return list;
+}
+
+enum rv_err trace_write_vote(struct trace *t, const struct trace_roster *r, struct rv_errtext *et) {
+	return rv_json_lines_write(t->lines,
+							   json_pack("{ss so so so}", "event", "vote", "round", whole(r->round), "attempt",
+										 whole(r->attempt), "roster", roster_json(r)),
+							   et);
 }
 
 enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, struct rv_errtext *et) {
@@ -81,7 +88,7 @@ enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, stru
 	return rv_json_lines_write(t->lines,
 							   json_pack("{ss so sb sb sb ss so}", "event", "apply", "round", whole(a->round),
 										 "participated", (int)a->participated, "keep", (int)a->keep, "snapshot",
-										 (int)a->snapshot, "chain", hex, "roster", roster_json(a->roster)),
+										 (int)a->snapshot, "chain", hex, "attempt", whole(a->attempt)),
 							   et);
 }
 

@@ -67,18 +67,21 @@ struct trainer_progress {
 struct trainer_owner {
 	void *ctx;
 	void (*wake)(void *ctx); /* from the trainer thread */
-	/* What the contribution to `round` now is; of the round after the shared state's, the steps ahead. RV_E_RANGE (the
-	 * loss is not finite, again and again) or another fault: training cannot go on. */
+	/* What the contribution to `round` now is; of the round after the shared state's, the steps ahead. RV_E_RANGE: the
+	 * loss is not finite, again and again. Of the shared state's round: theta_local is theta again, no step is done.
+	 * Any other fault, and that of steps ahead: training cannot go on. */
 	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
 					   const char *text);
-	/* snapshot: of the replica, where it was asked for and encoding went well; else NULL. */
+	/* RV_E_RANGE: the outer gradient is not finite, or too large to be averaged; theta_local is theta again, no step is
+	 * done. snapshot: of the replica, where it was asked for and encoding went well; else NULL. */
 	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	/* RV_OK: the shared state is at round + 1. snapshot: NULL when there is no memory even for that. */
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
 	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text);
-	/* Without replica_bytes also when steps ahead are in theta_local: what was copied at the encoding is what to save. */
+	/* Without replica_bytes also when steps ahead are in theta_local: what was copied at the encoding is what to
+	 * save. */
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
 	void (*on_base)(void *ctx, struct trainer_snapshot *snapshot);
 };
@@ -116,7 +119,8 @@ struct trainer_apply {
 	bool want_base, want_replica; /* what the snapshot should hold */
 };
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
-/* A full state, checked against `expect` (all zero: against the run's init_hash). `base` is taken over; NULL: theta0. */
+/* A full state, checked against `expect` (all zero: against the run's init_hash). `base` is taken over; NULL:
+ * theta0. */
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect);
 /* Copies the shared state as it is, after what was asked for before: on_base. */
 void trainer_copy_base(struct trainer *t);

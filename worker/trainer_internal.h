@@ -4,6 +4,7 @@
 #define RV_WORKER_TRAINER_INTERNAL_H
 
 #include "outer/contribution.h"
+#include "outer/eager.h"
 #include "worker/copier.h"
 #include "worker/jobs.h"
 #include "worker/train/device_set.h"
@@ -46,6 +47,8 @@ struct trainer {
 	struct dataset *data;
 	struct replica *replica;
 	struct contribution contribution;
+	struct eager eager;
+	bool gave_away; /* the contribution to the shared state's round is out of theta_local: eager_turn() was there */
 	struct global_state global;
 	struct outer_device outer;
 	uint8_t *encoded;
@@ -61,12 +64,18 @@ struct trainer {
 };
 
 void trainer_work(struct request *rq);
-/* What theta_local is worth to the round under way, into t->encoded. RV_E_RANGE: it is not finite. */
+/* theta_local is the shared theta, and nothing else is this worker's own but its inner optimizer. */
+void trainer_start_over(struct trainer *t);
+/* What theta_local is worth to the round under way, into t->encoded. RV_E_RANGE: it is not finite, or too large to be
+ * averaged. */
 enum rv_err trainer_contribute(struct trainer *t, struct rv_errtext *et);
+/* Theta_local is of no use to the round: `et`, which says why, says more, and theta takes its place; so do fresh
+ * moments, where those of the inner optimizer are not finite. No step of the round is done. */
+void trainer_spoiled(struct trainer *t, struct rv_errtext *et);
 /* Until nothing of the state is being copied any more: it may be changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);
-/* A new round's counters. ADOPT: the contribution begins with the steps ahead; KEEP: they are added to it; DISCARD: it is
- * empty. Under no lock. */
+/* A new round's counters. ADOPT: the contribution begins with the steps ahead; KEEP: they are added to it; DISCARD: it
+ * is empty. Under no lock. */
 void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt adopt);
 
 #endif

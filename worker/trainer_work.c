@@ -50,7 +50,13 @@ static enum rv_err one_step(struct trainer *t, bool ahead, struct rv_errtext *et
 	struct step_stats stats;
 	int64_t started_us = rv_clock_monotonic_us();
 	begin_step(t, started_us);
-	RV_TRY(replica_step_over(t->replica, NULL, 0, &stats, et));
+	enum rv_err e = replica_step_over(t->replica, NULL, 0, &stats, et);
+	if (e == RV_E_RANGE)
+		return rv_fail_context(et, e,
+							   "training cannot go on. Start again with the same directory: it goes back to the last "
+							   "saved round. If that does not help, or it is the same elsewhere, lr is too high or "
+							   "clip is missing: make a new run with other values. Why");
+	RV_TRY(e);
 	count_step(t, ahead, &stats, rv_clock_monotonic_us() - started_us);
 	RV_FAILPOINT("train.step");
 	return RV_OK;
@@ -67,6 +73,18 @@ static bool time_is_up(struct trainer *t) {
 	return up;
 }
 
+/* Late outer steps: the contribution is encoded, and what comes next begins elsewhere (outer/eager.h). What is being
+ * copied for the disk is as it was encoded. */
+static void give_away(struct trainer *t) {
+	if (!eager_is_on(&t->eager) || t->gave_away)
+		return;
+	trainer_settle(t);
+	eager_turn(&t->eager, &t->global, replica_theta(t->replica));
+	replica_set_theta(t->replica, t->eager.start);
+	replica_set_anchor(t->replica, t->eager.start);
+	t->gave_away = true;
+}
+
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
 	uint64_t h = (uint64_t)t->run.steps_per_round;
@@ -74,9 +92,14 @@ static void work_train(struct request *rq) {
 	RV_ASSERT(!ahead || rq->round == t->global.round + 1);
 	RV_FAILPOINT("train.begin");
 	replica_set_global_step(t->replica, rq->round * h + rq->from);
-	replica_set_anchor(t->replica, t->global.theta);
-	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++)
+	replica_set_anchor(t->replica, eager_reference(&t->eager, &t->global));
+	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++) {
+		if (ahead)
+			give_away(t); /* never without a step behind it: the round core knows it by that */
 		rq->err = one_step(t, ahead, &rq->text);
+	}
+	if (rq->err == RV_E_RANGE && !ahead)
+		trainer_spoiled(t, &rq->text);
 	struct trainer_progress p = trainer_progress(t);
 	rq->steps_done = ahead ? p.ahead : p.steps_done;
 	rq->tokens = ahead ? p.ahead_tokens : p.tokens;
@@ -230,28 +253,53 @@ void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt a
 	replica_set_global_step(t->replica, step);
 }
 
+/* A start of one's own lies on the host, and is measured from there. */
 enum rv_err trainer_contribute(struct trainer *t, struct rv_errtext *et) {
-	const struct global_state *g = &t->global;
-	if (contribution_is_plain(&t->contribution))
-		return outer_device_encode(&t->outer, t->replica, g, t->encoded, et);
-	return contribution_encode(&t->contribution, g, g->round, replica_theta(t->replica), t->encoded, et);
+	const struct global_state from = eager_view(&t->eager, &t->global);
+	if (contribution_is_plain(&t->contribution) && !eager_is_on(&t->eager))
+		RV_TRY(outer_device_encode(&t->outer, t->replica, &from, t->encoded, et));
+	else
+		RV_TRY(contribution_encode(&t->contribution, &from, from.round, replica_theta(t->replica), t->encoded, et));
+	return global_check_sent(&from, t->encoded, et);
 }
 
-/* theta_local was not finite: back to theta. Adam's moments are finite (a step that is not changes nothing). */
+void trainer_start_over(struct trainer *t) {
+	contribution_forget(&t->contribution, &t->global.cfg);
+	eager_restart(&t->eager, &t->global.cfg, t->global.theta);
+	replica_set_theta(t->replica, t->global.theta);
+	t->gave_away = false;
+}
+
 static void work_encode(struct request *rq) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
+	RV_ASSERT(!t->gave_away);
 	RV_FAILPOINT("encode.before");
 	rq->err = trainer_contribute(t, &rq->text);
 	if (rq->err != RV_OK) {
-		contribution_forget(&t->contribution, &t->global.cfg);
-		replica_set_theta(t->replica, t->global.theta);
-		trainer_begin_round(t, rq->round, TRAINER_DISCARD);
+		trainer_spoiled(t, &rq->text);
 	} else if (rq->want_replica) {
 		take_snapshot(rq, false, true);
 	}
 	RV_FAILPOINT("encode.after");
 	count_compute(t, started_us);
+}
+
+/* What becomes of theta_local; `before`: theta before the outer step (KEEP). Where steps ahead began from a start of
+ * their own they are the next round's already. */
+static void adopt(struct trainer *t, const struct trainer_apply *a, const float *before) {
+	bool late = eager_is_on(&t->eager);
+	if (t->gave_away && a->adopt != TRAINER_DISCARD)
+		return;
+	if (a->adopt == TRAINER_KEEP) {
+		replica_shift_theta(t->replica, before, t->global.theta);
+		eager_shift(&t->eager, &t->global.cfg, before, t->global.theta);
+	} else if (a->adopt == TRAINER_ADOPT && !late) {
+		adopt_round(t->replica, &t->global, a->round, (float)t->run.mix);
+	} else {
+		replica_set_theta(t->replica, t->global.theta);
+		eager_restart(&t->eager, &t->global.cfg, t->global.theta);
+	}
 }
 
 static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, const uint8_t *payload,
@@ -264,12 +312,8 @@ static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, 
 	if (before)
 		memcpy(before, t->global.theta, bytes);
 	enum rv_err e = outer_device_apply(&t->outer, t->replica, &t->global, payload, &a->digest, et);
-	if (e == RV_OK && keep)
-		replica_shift_theta(t->replica, before, t->global.theta);
-	else if (e == RV_OK && a->adopt == TRAINER_ADOPT)
-		adopt_round(t->replica, &t->global, a->round, (float)t->run.mix);
-	else if (e == RV_OK)
-		replica_set_theta(t->replica, t->global.theta);
+	if (e == RV_OK)
+		adopt(t, a, before);
 	free(before);
 	return e;
 }
@@ -295,7 +339,9 @@ static void work_apply(struct request *rq) {
 	if (rq->err == RV_OK) {
 		if (a->adopt == TRAINER_ADOPT)
 			contribution_commit(&t->contribution, &t->global.cfg, a->round);
-		trainer_begin_round(t, t->global.round, a->adopt);
+		bool moved_on = t->gave_away && a->adopt == TRAINER_KEEP; /* as worker/round.c counts */
+		t->gave_away = false;
+		trainer_begin_round(t, t->global.round, moved_on ? TRAINER_ADOPT : a->adopt);
 		take_snapshot(rq, a->want_base, a->want_replica);
 		RV_FAILPOINT("apply.after");
 	}
@@ -354,8 +400,7 @@ static void work_install(struct request *rq) {
 	rq->err = rq->base ? install_base(t, rq, &rq->text) : install_theta0(t, &rq->text);
 	if (rq->err != RV_OK)
 		return;
-	contribution_forget(&t->contribution, &t->global.cfg);
-	replica_set_theta(t->replica, t->global.theta);
+	trainer_start_over(t);
 	trainer_begin_round(t, t->global.round, TRAINER_DISCARD);
 	RV_FAILPOINT("install.after");
 }
@@ -388,7 +433,7 @@ void trainer_work(struct request *rq) {
 		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_batches, &rq->loss, &rq->text);
 		break;
 	case REQ_SAVE:
-		take_snapshot(rq, false, trainer_progress(rq->t).ahead == 0);
+		take_snapshot(rq, false, trainer_progress(rq->t).ahead == 0 && !rq->t->gave_away);
 		break;
 	case REQ_COPY_BASE:
 		take_snapshot(rq, true, false);

@@ -23,7 +23,7 @@ from soak_faults import BASE_PER_HOUR, Faults
 STEP_S = 0.1
 SAMPLE_S = 1.0
 HEAL_S = 120
-WRONG = ("wrong_state", "install_failed", "apply_failed", "diverged", "failed")
+WRONG = ("wrong_state", "install_failed", "apply_failed", "spoiled", "failed")
 CONFIG = {"n-layer": 2, "n-embd": 128, "n-head": 4, "context": 32, "batch": 2, "rounds": 1000000, "base-every": 8,
           "data-shards": 16, "grace-ms": 10000}
 

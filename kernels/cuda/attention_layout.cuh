@@ -1,5 +1,5 @@
-// attention_layout.cuh: where things are in packed projections: qkv (B*T, (heads + 2*kv_heads) * head_dim) holds q, then
-// k, then v of a token.
+// attention_layout.cuh: where things are in packed projections: qkv (B*T, (heads + 2*kv_heads) * head_dim) holds q,
+// then k, then v of a token.
 #ifndef RV_CUDA_ATTENTION_LAYOUT_CUH
 #define RV_CUDA_ATTENTION_LAYOUT_CUH
 

@@ -1,8 +1,9 @@
 // attention_mma.cuh: what the tensor-core attention kernels share: tiles in shared memory, and products of them.
 //
-// A block has MMA_WARPS warps, each of which owns 16 of the 64 rows of a tile. A tile of `head_dim` columns has rows that
-// are 16 bytes longer, so that the 8 rows of an ldmatrix lie in different banks. Accumulators are those of mma_bf16: of
-// 16 rows x 8 columns, lane 4 g + q has columns 2 q and 2 q + 1 of row g in [0], [1] and of row g + 8 in [2], [3].
+// A block has MMA_WARPS warps, each of which owns 16 of the 64 rows of a tile. A tile of `head_dim` columns has rows
+// that are 16 bytes longer, so that the 8 rows of an ldmatrix lie in different banks. Accumulators are those of
+// mma_bf16: of 16 rows x 8 columns, lane 4 g + q has columns 2 q and 2 q + 1 of row g in [0], [1] and of row g + 8 in
+// [2], [3].
 #ifndef RV_CUDA_ATTENTION_MMA_CUH
 #define RV_CUDA_ATTENTION_MMA_CUH
 
@@ -79,8 +80,8 @@ __device__ __forceinline__ void multiply_accumulators(float (&acc)[HD / 8][4], c
 	}
 }
 
-// Writes the accumulators of 16 rows as bf16, times the row's factor: rows[0] is row g's place, rows[1] that of row g + 8;
-// NULL: not written.
+// Writes the accumulators of 16 rows as bf16, times the row's factor: rows[0] is row g's place, rows[1] that of row
+// g + 8; NULL: not written.
 template <int HD>
 __device__ __forceinline__ void store_accumulators(bf16 *const (&rows)[2], const float (&acc)[HD / 8][4],
 												   const float (&factor)[2]) {

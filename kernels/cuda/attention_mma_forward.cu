@@ -1,7 +1,7 @@
 // attention_mma_forward.cu: causal attention in bf16 on tensor cores, the way of FlashAttention-2 (arXiv 2307.08691): a
 // block has 64 queries of a head and walks the keys up to the diagonal 64 at a time, softmax under way in registers.
-// Tiles of keys and values are double-buffered with asynchronous copies. Global memory: q and out once, k and v once for
-// every 64 queries (from L2).
+// Tiles of keys and values are double-buffered with asynchronous copies. Global memory: q and out once, k and v once
+// for every 64 queries (from L2).
 #include "kernels/cuda/attention_mma.cuh"
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"

@@ -1,5 +1,5 @@
-// attention_simple.cu: causal attention in fp32 arithmetic for any head dimension, and with caches: the fallback for what
-// the tensor-core kernels do not take, and what they are checked against.
+// attention_simple.cu: causal attention in fp32 arithmetic for any head dimension, and with caches: the fallback for
+// what the tensor-core kernels do not take, and what they are checked against.
 //
 // A warp has one row (a query, or for dk and dv a key) and walks the other side 32 rows at a time: a lane first has the
 // score of one of the 32, then, as each is shuffled to all, the channels lane, lane + 32, ... of the sums.
@@ -182,8 +182,8 @@ template <class T> __global__ void __launch_bounds__(WARP *CACHED_WARPS) cache_a
 	in.v[to] = token[width];
 }
 
-// Block (head, token). Warp w takes keys 32 w .. 32 w + 31, then every 32 * CACHED_WARPS further: which warp has which key
-// does not depend on how many tokens came in one call. Then the warps' sums are merged in their order.
+// Block (head, token). Warp w takes keys 32 w .. 32 w + 31, then every 32 * CACHED_WARPS further: which warp has which
+// key does not depend on how many tokens came in one call. Then the warps' sums are merged in their order.
 template <class T, int D>
 __global__ void __launch_bounds__(WARP *CACHED_WARPS) attention_cached_kernel(T *out, cached_inputs<T> in) {
 	SHMEM(float, largest, CACHED_WARPS);

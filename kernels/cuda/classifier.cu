@@ -1,6 +1,6 @@
-// classifier.cu: softmax, cross-entropy and its gradient, in place on a chunk of logits. A block has one row: it reads it
-// for the largest logit and the sum (one pass), and again, from L2, to write the gradient over it: 2 B in and 2 B out per
-// logit in bf16.
+// classifier.cu: softmax, cross-entropy and its gradient, in place on a chunk of logits. A block has one row: it reads
+// it for the largest logit and the sum (one pass), and again, from L2, to write the gradient over it: 2 B in and 2 B
+// out per logit in bf16.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 

@@ -1,5 +1,5 @@
-// column_sum.cu: sums over rows, in two steps of fixed shape: slabs of rows to partial sums, partial sums to the result.
-// Each element is read once; partial sums are at most COLUMN_SLABS rows more.
+// column_sum.cu: sums over rows, in two steps of fixed shape: slabs of rows to partial sums, partial sums to the
+// result. Each element is read once; partial sums are at most COLUMN_SLABS rows more.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 

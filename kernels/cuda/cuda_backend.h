@@ -1,6 +1,6 @@
-/* cuda_backend.h: the CUDA backend's own struct and what its files share: scratch, staging of host arrays, and bf16 copies
- * of weights. One stream does everything; the host waits only where kernels/backend.h says that an operation returns
- * something to it. */
+/* cuda_backend.h: the CUDA backend's own struct and what its files share: scratch, staging of host arrays, and bf16
+ * copies of weights. One stream does everything; the host waits only where kernels/backend.h says that an operation
+ * returns something to it. */
 #ifndef RV_CUDA_BACKEND_H
 #define RV_CUDA_BACKEND_H
 

@@ -5,12 +5,12 @@
  *              computation, to the one place where kernels read them: so a graph's arguments never change.
  *              The host waits only when it is more than CUDA_INPUTS micro-batches ahead of the copies.
  * Losses       stay on the device, one micro-batch behind the other, until micro_losses fetches them.
- * Graphs       one per owner, memory and shape (struct cuda_graph_key), CUDA_GRAPHS at most. A key's first micro-batch runs
- *              plainly: scratch grows, products and attention choose their plans. The next one is captured and launched as
- *              a graph, and so are those behind it. Scratch that moves, or memory that is freed, drops all graphs. A
- *              pass that does more than enqueue (micro_batch.only_enqueues is false: gradients leave while it runs) is
- *              never captured. RIVULET_CUDA_GRAPHS=0: none is. Where a capture fails, one line says so and all that
- *              follows runs plainly. */
+ * Graphs       one per owner, memory and shape (struct cuda_graph_key), CUDA_GRAPHS at most. A key's first micro-batch
+ *              runs plainly: scratch grows, products and attention choose their plans. The next one is captured and
+ *              launched as a graph, and so are those behind it. Scratch that moves, or memory that is freed, drops all
+ *              graphs. A pass that does more than enqueue (micro_batch.only_enqueues is false: gradients leave while
+ *              it runs) is never captured. RIVULET_CUDA_GRAPHS=0: none is. Where a capture fails, one line says so and
+ *              all that follows runs plainly. */
 #ifndef RV_CUDA_CUDA_MICRO_H
 #define RV_CUDA_CUDA_MICRO_H
 

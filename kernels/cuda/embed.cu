@@ -1,9 +1,9 @@
 // embed.cu: token and position embeddings.
 //
-// Forward moves, per element, 4 B of wte and 4 B of wpe in (wpe stays in L2: it is read b times) and one activation out.
-// Backward is a sum over the rows of each token, in a fixed order and without atomics: the host has sorted the rows
-// (struct embed_order), and one block sums the rows of one token. It moves one activation in per element, and 8 B of
-// gradient per element of a token that occurs.
+// Forward moves, per element, 4 B of wte and 4 B of wpe in (wpe stays in L2: it is read b times) and one activation
+// out. Backward is a sum over the rows of each token, in a fixed order and without atomics: the host has sorted the
+// rows (struct embed_order), and one block sums the rows of one token. It moves one activation in per element, and 8 B
+// of gradient per element of a token that occurs.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
@@ -40,8 +40,8 @@ extern "C" void launch_embed_forward(cudaStream_t stream, enum dtype act, act_t 
 		out, wte, wpe);
 }
 
-// Block (token i, columns): warp w sums rows w, w + SEGMENT_WARPS, ... of the segment; then the warps' sums are added in
-// their order. Most tokens occur once or twice, the commonest a few hundred times.
+// Block (token i, columns): warp w sums rows w, w + SEGMENT_WARPS, ... of the segment; then the warps' sums are added
+// in their order. Most tokens occur once or twice, the commonest a few hundred times.
 template <class T, int V>
 __global__ void __launch_bounds__(WARP *SEGMENT_WARPS)
 	embed_backward_kernel(float *dwte, const int32_t *tokens, const int32_t *rows, const int32_t *starts, const T *dout,

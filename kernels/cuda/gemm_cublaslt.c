@@ -1,10 +1,10 @@
 /* gemm_cublaslt.c: the matrix product of gemm.h by cuBLASLt.
  *
- * The library is column-major: our row-major d = op(a) op(b) is its d^T = op(b)^T op(a)^T, so its A is our b and its B our
- * a; its bias along rows is ours along columns. A shape's descriptors and its algorithm are found once and kept: of the
- * library's best guesses the one that is fastest in a trial on memory of its own. RIVULET_CUDA_DETERMINISTIC=1 takes the
- * first guess, so that two processes use the same one. An epilogue that the library refuses for a shape (rows that are
- * no multiple of 16 bytes) is done by a kernel of ours behind the product. */
+ * The library is column-major: our row-major d = op(a) op(b) is its d^T = op(b)^T op(a)^T, so its A is our b and its B
+ * our a; its bias along rows is ours along columns. A shape's descriptors and its algorithm are found once and kept: of
+ * the library's best guesses the one that is fastest in a trial on memory of its own. RIVULET_CUDA_DETERMINISTIC=1
+ * takes the first guess, so that two processes use the same one. An epilogue that the library refuses for a shape (rows
+ * that are no multiple of 16 bytes) is done by a kernel of ours behind the product. */
 #include "kernels/cuda/gemm.h"
 
 #include "base/assert.h"
@@ -279,7 +279,8 @@ static void choose(const struct gemm *g, struct plan *p, cudaStream_t stream, co
 	p->algo = best;
 }
 
-/* A model has some tens of shapes; batches of many sizes may make more. What is under way does not need its plan any more. */
+/* A model has some tens of shapes; batches of many sizes may make more. What is under way does not need its plan any
+ * more. */
 static struct plan *place_for_plan(struct gemm *g) {
 	if (g->n_plans < PLANS_MAX) {
 		g->last = g->n_plans++;

@@ -27,7 +27,8 @@ void launch_embed_backward(cudaStream_t stream, enum dtype act, float *dwte, str
 						   const act_t *dout, int c);
 void launch_position_backward(cudaStream_t stream, enum dtype act, float *dwpe, const act_t *dout, int b, int t, int c);
 
-/* norm.cu: c up to NORM_WIDTH_MAX, or NORM_ODD_WIDTH_MAX where it is no multiple of 8 or addresses are not of 16 bytes. */
+/* norm.cu: c up to NORM_WIDTH_MAX, or NORM_ODD_WIDTH_MAX where it is no multiple of 8 or addresses are not of 16
+ * bytes. */
 enum { NORM_WIDTH_MAX = 8192, NORM_ODD_WIDTH_MAX = 4096 };
 enum norm_kind { NORM_LAYER, NORM_RMS };
 struct norm_forward {
@@ -80,8 +81,8 @@ void launch_attention_delta(cudaStream_t stream, enum dtype act, float *delta, c
 void launch_attention_cached(cudaStream_t stream, enum dtype act, act_t *out, act_t *k, act_t *v, const act_t *qkv,
 							 struct attention_shape s, int first);
 
-/* attention_mma_forward.cu, attention_mma_backward.cu: bf16 on tensor cores, head_dim 32, 64 or 128; qkv and dout 16-byte
- * aligned. */
+/* attention_mma_forward.cu, attention_mma_backward.cu: bf16 on tensor cores, head_dim 32, 64 or 128; qkv and dout
+ * 16-byte aligned. */
 void launch_attention_forward_mma(cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,
 								  struct attention_shape s);
 void launch_attention_backward_mma(cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,

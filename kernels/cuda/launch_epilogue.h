@@ -1,5 +1,5 @@
-/* launch_epilogue.h: what a product's epilogue does, as a kernel behind it: for shapes that the library has no fused one
- * for. */
+/* launch_epilogue.h: what a product's epilogue does, as a kernel behind it: for shapes that the library has no fused
+ * one for. */
 #ifndef RV_CUDA_LAUNCH_EPILOGUE_H
 #define RV_CUDA_LAUNCH_EPILOGUE_H
 

@@ -27,7 +27,8 @@ static norm_block block_for(int c, int channels) {
 	return {x, x < NORM_THREADS ? NORM_THREADS / x : 1};
 }
 
-// Channels of a thread in a long row: as many as its registers hold. Single elements take more of those for where they are.
+// Channels of a thread in a long row: as many as its registers hold. Single elements take more of those for where they
+// are.
 template <int V> constexpr int long_row_channels = V > 1 ? 16 : 8;
 static_assert(long_row_channels<4> * NORM_THREADS_MAX == NORM_WIDTH_MAX, "the widest rows");
 static_assert(long_row_channels<1> * NORM_THREADS_MAX == NORM_ODD_WIDTH_MAX, "the widest rows of single elements");
@@ -151,7 +152,8 @@ extern "C" size_t norm_backward_scratch_floats(int n, int c) {
 	return (size_t)(partial_rows(n) + NORM_THREADS / WARP) * 2 * c;
 }
 
-// With xhat = (x - mean) rstd and g = dout w:  dx += rstd (g - mean(g) - xhat mean(g xhat)); RMSNorm: without mean, mean(g).
+// With xhat = (x - mean) rstd and g = dout w:  dx += rstd (g - mean(g) - xhat mean(g xhat)); RMSNorm: without mean,
+// mean(g).
 template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(norm_backward p) {
 	typedef typename I::T T;
 	constexpr int V = I::V, K = I::K;

@@ -1,6 +1,7 @@
 // outer_int8.cu: the outer gradient as int8 blocks, and the outer step: bit for bit what outer/codec_int8.c,
-// outer/nesterov.c and outer/sgd.c do on the host. Every operation is one correctly rounded fp32 one: written as such, so
-// that no compiler may contract two into one, and this file is compiled with -fmad=false as well. 17 bytes per parameter.
+// outer/nesterov.c and outer/sgd.c do on the host. Every operation is one correctly rounded fp32 one: written as such,
+// so that no compiler may contract two into one, and this file is compiled with -fmad=false as well. 17 bytes per
+// parameter.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch_outer.h"
 

@@ -18,9 +18,9 @@ __device__ __forceinline__ float warp_max(float x) {
 	return x;
 }
 
-// The sum over the blockDim.x threads (whole warps) of this thread's row threadIdx.y, given to all of them. `slots` has a
-// float for each warp of the block; a next call with the same slots needs a barrier between. Every thread of the block
-// comes here.
+// The sum over the blockDim.x threads (whole warps) of this thread's row threadIdx.y, given to all of them. `slots` has
+// a float for each warp of the block; a next call with the same slots needs a barrier between. Every thread of the
+// block comes here.
 __device__ __forceinline__ float row_sum(float x, shared_t<float> slots) {
 	x = warp_sum(x);
 	int warps = (int)blockDim.x / WARP, first = (int)threadIdx.y * warps;

@@ -1,5 +1,5 @@
-// rope.cu: rotary embedding of q and k, in place: one activation in and out per channel of q and k, and 4 B of the table
-// per channel, which stays in cache (it is the same for every head and batch row).
+// rope.cu: rotary embedding of q and k, in place: one activation in and out per channel of q and k, and 4 B of the
+// table per channel, which stays in cache (it is the same for every head and batch row).
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 

@@ -1,5 +1,5 @@
-/* sdpa_graph.c: the operations of causal attention, forward and backward, as cuDNN's engines for fused attention recognise
- * them (cuDNN's documentation of its graph API, "fused flash attention"), and plans for them. */
+/* sdpa_graph.c: the operations of causal attention, forward and backward, as cuDNN's engines for fused attention
+ * recognise them (cuDNN's documentation of its graph API, "fused flash attention"), and plans for them. */
 #if __has_include(<cudnn.h>)
 #include "kernels/cuda/sdpa_graph.h"
 
@@ -106,7 +106,8 @@ static desc rows(struct builder *g, int64_t id) {
 	return tensor(g, id, CUDNN_DATA_FLOAT, (struct layout){{g->b, g->h, g->t, 1}, {g->h * g->t, g->t, 1, 1}});
 }
 
-/* A part of packed projections (B*T, (heads + 2 kv_heads) * head_dim): (B, n, T, head_dim), or with the last two exchanged. */
+/* A part of packed projections (B*T, (heads + 2 kv_heads) * head_dim): (B, n, T, head_dim), or with the last two
+ * exchanged. */
 static desc packed(struct builder *g, int64_t id, int64_t n, bool transposed) {
 	int64_t row = (g->h + 2 * g->hk) * g->d;
 	struct layout l = {{g->b, n, g->t, g->d}, {g->t * row, g->d, row, 1}};

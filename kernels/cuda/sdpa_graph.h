@@ -54,8 +54,9 @@ struct sdpa_plan {
 	int64_t workspace_bytes;
 };
 
-/* For the device of `handle`, or, handle NULL, for the one that `device_properties` describes (cuDNN's own JSON): plans can
- * be made without a GPU. False: cuDNN has none for this shape; `why` then names the step that failed. Nothing is left then.
+/* For the device of `handle`, or, handle NULL, for the one that `device_properties` describes (cuDNN's own JSON): plans
+ * can be made without a GPU. False: cuDNN has none for this shape; `why` then names the step that failed. Nothing is
+ * left then.
  */
 bool sdpa_plan_make(const struct cudnn_api *api, cudnnHandle_t handle, const char *device_properties,
 					struct attention_shape s, bool backward, struct sdpa_plan *out, const char **why);

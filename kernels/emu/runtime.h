@@ -5,12 +5,13 @@
  * of threads and streams that a GPU might choose, under AddressSanitizer, and with every access to shared memory
  * checked (emu/shared.h). What it cannot show: speed, and races between blocks through global memory.
  *
- * Streams      EAGER: work runs when it is enqueued. LAZY: work runs only when something waits for it (a synchronize, or
- *              an event that another stream waits for), so that a wait that was forgotten shows as stale data. Copies
- *              from and to host memory are as late as all else: as for pinned memory, the host must wait.
+ * Streams      EAGER: work runs when it is enqueued. LAZY: work runs only when something waits for it (a synchronize,
+ *              or an event that another stream waits for), so that a wait that was forgotten shows as stale data.
+ *              Copies from and to host memory are as late as all else: as for pinned memory, the host must wait.
  * Graphs       a stream that captures keeps what it is given instead of running it; a graph runs it again, with the
- *              arguments (pointers, not what they point to) of the capture. A wait for, an event of, or a second capture
- *              on a capturing stream spoils the capture, as on a device; cross-stream captures are not emulated.
+ *              arguments (pointers, not what they point to) of the capture. A wait for, an event of, or a second
+ *              capture on a capturing stream spoils the capture, as on a device; cross-stream captures are not
+ *              emulated.
  * Memory       device memory is host memory, filled with NaN bytes when allocated.
  * Faults       print one line - kernel, block, thread, source line, and what is wrong - and end the process with
  *              status EMU_FAULT_STATUS.

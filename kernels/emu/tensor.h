@@ -20,8 +20,8 @@ struct ldmatrix_arg {
 	uint32_t *out;
 };
 
-// Four 8 x 8 matrices: lanes 8 i .. 8 i + 7 point at the rows of matrix i; each lane gets two neighbouring elements of a
-// row (`transposed`: of a column) of each.
+// Four 8 x 8 matrices: lanes 8 i .. 8 i + 7 point at the rows of matrix i; each lane gets two neighbouring elements of
+// a row (`transposed`: of a column) of each.
 void ldmatrix_warp(void **args);
 void ldmatrix_transposed_warp(void **args);
 

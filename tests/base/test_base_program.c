@@ -29,6 +29,8 @@ static enum rv_err run_demo(void *opts, const struct rv_args *args, struct rv_er
 		return rv_fail(et, RV_E_FULL, "disk full");
 	if (d->rounds == 4)
 		return rv_fail(et, RV_E_CORRUPT, "tensor '\x1b[31mred\x7f'");
+	if (d->rounds == 6)
+		return rv_fail(et, RV_E_DIVERGED, "loss is infinite");
 	return d->rounds == 2 ? rv_fail(et, RV_E_CANCELLED, "stopped") : RV_OK;
 }
 
@@ -128,6 +130,7 @@ static void commands_run_and_report(void **state) {
 	expect(&many, "serve --link l --rounds 1", 1, "prog: disk full");
 	expect(&many, "serve --link l --rounds 4", 1, "tensor '?[31mred?'\n");
 	expect(&many, "serve --link l --rounds 2", 130, "prog: stopped");
+	expect(&many, "serve --link l --rounds 6", 3, "prog: loss is infinite");
 	expect(&one, "--link l x", 0, "ran 30 x");
 	expect(&many, "serve --link l --preset short", 0, "ran 3 -");
 	expect(&many, "serve --link l --rounds 15", 0, "ran 16 -");

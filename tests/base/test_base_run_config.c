@@ -53,16 +53,38 @@ static void test_outer_defaults_follow_the_optimizer(void **state) {
 	c.outer_lr = -0.5;
 	assert_int_equal(run_config_validate(&c, &et), RV_E_RANGE);
 	assert_non_null(strstr(et.text, "outer-lr = -0.5: must be at least 0, or -1"));
-	c.outer_lr = 1;
-	strcpy(c.codec, "q6sigma");
-	strcpy(c.rounding, "stochastic");
-	assert_int_equal(run_config_validate(&c, &et), RV_E_INVALID);
-	assert_non_null(strstr(et.text, "q6sigma"));
-	strcpy(c.codec, "int2");
-	assert_int_equal(run_config_validate(&c, &et), RV_OK);
-	c.error_feedback = 0.9;
-	assert_int_equal(run_config_validate(&c, &et), RV_E_INVALID);
-	assert_non_null(strstr(et.text, "rounding = nearest, or error-feedback = 0"));
+}
+
+static void test_what_is_rounded_at_random_must_bear_it(void **state) {
+	(void)state;
+	static const char *const good[] = {
+		"codec = int2\nmix = 1\n",
+		"codec = int2\nerror-feedback = 1\n",
+		"codec = int2\nerror-feedback = 0.5\nmix = 0.5\n",
+		"codec = int2\nerror-feedback = 0.9\nmix = 0.1\n",
+		"codec = int4\nerror-feedback = 0.9\nmix = 0.5\n",
+		"codec = topk64\nerror-feedback = 1\nmix = 1\n",
+	};
+	struct run_config c;
+	struct rv_errtext et = {0};
+	char text[128];
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		snprintf(text, sizeof text, "rounding = stochastic\n%s", good[i]);
+		if (run_config_parse(&c, "run.conf", text, &et) != RV_OK)
+			fail_msg("%s", et.text);
+	}
+	static const char *const too_much[] = {
+		"codec = int2\nerror-feedback = 0.9\nmix = 0.125\n",
+		"codec = int2\nerror-feedback = 0.25\nmix = 0.75\n",
+	};
+	for (size_t i = 0; i < sizeof too_much / sizeof *too_much; i++) {
+		assert_int_equal(run_config_parse(&c, "run.conf", too_much[i], &et), RV_OK);
+		snprintf(text, sizeof text, "rounding = stochastic\n%s", too_much[i]);
+		assert_fault(run_config_parse(&c, "run.conf", text, &et), RV_E_INVALID, &et,
+					 "may add up to 1 at most, and mix be 0.5: lower them, or rounding = nearest");
+	}
+	assert_fault(run_config_parse(&c, "run.conf", "rounding = stochastic\ncodec = q6sigma\n", &et), RV_E_INVALID, &et,
+				 "q6sigma");
 }
 
 /* The text of a run says what will happen, whatever later versions take for suitable. */
@@ -130,6 +152,41 @@ static void test_every_number_is_bounded(void **state) {
 	assert_true(n >= 25);
 }
 
+/* Each with the next step. */
+static void test_what_late_updates_do_not_go_with(void **state) {
+	(void)state;
+	static const struct {
+		const char *text, *needle;
+	} bad[] = {
+		{"updates = eager\n", "give 1 / the number of workers"},
+		{"updates = eager\neager-share = 0.5\nouter = adam\n",
+		 "outer = nesterov, sgd or average, or updates = delayed"},
+		{"updates = delayed\noverlap-steps = 3\n", "leave overlap-steps at 0"},
+		{"updates = delayed\nlate = discard\n", "with late = discard"},
+		{"updates = delayed\nfragments = 2\n", "updates = delayed with fragments"},
+		{"updates = eager\neager-share = 1\nmix = 0.5\n", "updates = eager with mix"},
+		{"updates = eager\neager-share = 1\nround-ms = 5s\n", "round-ms"},
+	};
+	static const char *const good[] = {"updates = delayed\nouter = adam\n", "updates = eager\neager-share = 0.25\n",
+									   "updates = eager\neager-share = 1\nouter = sgd\nerror-feedback = 0.9\n"};
+	struct run_config c;
+	struct rv_errtext et = {0};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		assert_int_not_equal(run_config_parse(&c, "run.conf", bad[i].text, &et), RV_OK);
+		if (!strstr(et.text, bad[i].needle))
+			fail_msg("\"%s\" does not say \"%s\"", et.text, bad[i].needle);
+	}
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		assert_int_equal(run_config_parse(&c, "run.conf", good[i], &et), RV_OK);
+		assert_true(run_config_is_late(&c));
+		assert_int_equal(run_config_overlap(&c), c.steps_per_round);
+	}
+	run_config_defaults(&c);
+	assert_false(run_config_is_late(&c));
+	c.overlap_steps = 3;
+	assert_int_equal(run_config_overlap(&c), 3);
+}
+
 static void test_what_spans_fields(void **state) {
 	(void)state;
 	static const struct {
@@ -140,6 +197,7 @@ static void test_what_spans_fields(void **state) {
 		{"batch = 4096\ncontext = 256\nn-embd = 16384\n", "lower batch"},
 		{"chunk-elems = 1000\n", "multiple of 256"},
 		{"n-layer = 2\nfragments = 4\n", "at most n-layer + 1 = 3"},
+		{"n-layer = 4\nfragments = 4\nrounds = 3\n", "so 1 of them never would be"},
 		{"rope-scaling = llama3\nrope-low-freq = 4\nrope-high-freq = 1\n", "rope-low-freq"},
 		{"n-head = 4\nn-kv-head = 3\n", "not a multiple of n-kv-head"},
 		{"batch = 4096\ncontext = 256\nn-inner = 65536\n", "lower batch"},
@@ -216,10 +274,12 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults_are_valid_and_the_demo),
 		cmocka_unit_test(test_outer_defaults_follow_the_optimizer),
+		cmocka_unit_test(test_what_is_rounded_at_random_must_bear_it),
 		cmocka_unit_test(test_resolved_is_what_auto_meant),
 		cmocka_unit_test(test_canonical_text_parses_back_to_the_same_run),
 		cmocka_unit_test(test_every_number_is_bounded),
 		cmocka_unit_test(test_what_spans_fields),
+		cmocka_unit_test(test_what_late_updates_do_not_go_with),
 		cmocka_unit_test(test_unknown_and_malformed_lines),
 		cmocka_unit_test(test_every_preset_is_a_run),
 		cmocka_unit_test(test_taking_the_model_takes_its_whole_group),

@@ -2,7 +2,10 @@
 #include "tests/chaos/cluster.h"
 
 #include "base/hex.h"
+#include "net/limits.h"
+#include "tests/e2e/ends.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,7 +19,10 @@
 
 #define WORKER      "rivulet-worker-failpoint"
 #define COORDINATOR "rivulet-coordinator-failpoint"
-enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL };
+enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL, BASE_EVERY = 4 };
+/* What a worker may hold at the end: the bases that it keeps by default (2) and those that documents named for joiners,
+ * the last one; the entries since the oldest of them, or those that documents named. */
+enum { BASES_MAX = 2 + NET_MAX_KEPT_BASES + 1, LOGS_MAX = NET_MAX_LOG_DIGESTS + (2 + 1) * BASE_EVERY, DAMAGED_MAX = 4 };
 
 double cluster_now_s(void) {
 	struct timespec t;
@@ -28,7 +34,7 @@ double cluster_now_s(void) {
  */
 
 static bool is_complaint(const char *event) {
-	static const char *const bad[] = {"document", "install_failed", "apply_failed", "diverged",
+	static const char *const bad[] = {"document", "install_failed", "apply_failed", "spoiled",
 									  "failed",   "wrong_state",    "unverified",   "storage"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		if (strcmp(event, bad[i]) == 0)
@@ -52,7 +58,7 @@ static void on_event(struct cluster *c, struct cluster_log *l, const json_t *j, 
 	const char *event = json_string_value(json_object_get(j, "event"));
 	if (!event)
 		return;
-	if (is_complaint(event) && !(l->disk_full && strcmp(event, "storage") == 0))
+	if (is_complaint(event) && !(l->disk_fails && strcmp(event, "storage") == 0))
 		fail_msg("%s: %s: %s", path, event, e2e_text(j, "text"));
 	if (strcmp(event, "round") == 0 && json_object_get(j, "chain")) {
 		on_round(c, l, j, path);
@@ -191,9 +197,10 @@ void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	c->rounds = run->rounds;
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
-			 "base-every = 4\ngrace-ms = 1000\nliveness-ms = 3000\npeer-timeout-ms = 2500\n"
-			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n",
-			 n / 2 + 1, (long long)run->rounds, (long long)run->overlap, (long long)run->fragments);
+			 "base-every = %d\ngrace-ms = 1000\nliveness-ms = 3000\npeer-timeout-ms = 2500\n"
+			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n%s",
+			 (int)BASE_EVERY, n / 2 + 1, (long long)run->rounds, (long long)(run->eager ? 0 : run->overlap),
+			 (long long)(run->eager ? 1 : run->fragments), run->eager ? "updates = eager\neager-share = 0.25\n" : "");
 	e2e_open(&c->e, config, n);
 	assert_in_range(snprintf(c->dumps, sizeof c->dumps, "%.240s/dumps", c->e.dir), 1, (int)sizeof c->dumps - 1);
 	assert_int_equal(mkdir(c->dumps, 0700), 0);
@@ -222,6 +229,31 @@ static void compare_with_store(const struct cluster *c, const struct mean_check 
 	}
 }
 
+static bool has_ending(const char *name, const char *ending) {
+	size_t n = strlen(name), k = strlen(ending);
+	return n > k && strcmp(name + n - k, ending) == 0;
+}
+
+/* However often it was killed, and whatever became of its files. */
+static void assert_bounded_on_disk(const struct cluster *c, int i) {
+	char dir[E2E_PATH];
+	int bases = 0, logs = 0, damaged = 0;
+	e2e_worker_dir(&c->e, i, dir);
+	DIR *d = opendir(dir);
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		bases += has_ending(e->d_name, ".rvs");
+		logs += has_ending(e->d_name, ".rvl");
+		damaged += has_ending(e->d_name, ".damaged");
+		if (strstr(e->d_name, ".tmp-"))
+			fail_msg("worker %d: %s was left behind", i, e->d_name);
+	}
+	closedir(d);
+	if (bases > BASES_MAX || logs > LOGS_MAX || damaged > DAMAGED_MAX)
+		fail_msg("worker %d holds %d bases (at most %d), %d log entries (%d), %d damaged files (%d)", i, bases,
+				 (int)BASES_MAX, logs, (int)LOGS_MAX, damaged, (int)DAMAGED_MAX);
+}
+
 void cluster_finish(struct cluster *c, struct mean_check *mean) {
 	char chain[65], state[65], store[E2E_PATH + 32];
 	int all[CLUSTER_MAX_WORKERS];
@@ -231,6 +263,8 @@ void cluster_finish(struct cluster *c, struct mean_check *mean) {
 	c->may_end = UINT32_MAX;
 	cluster_wait_round(c, c->rounds, -1);
 	e2e_assert_same_end(&c->e, all, c->n, chain, state);
+	for (int i = 0; i < c->n; i++)
+		assert_bounded_on_disk(c, i);
 	read_logs(c);
 	assert_string_equal(chain, c->chains[c->rounds]);
 	e2e_signal(&c->e.coordinator, SIGTERM);

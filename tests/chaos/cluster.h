@@ -18,7 +18,7 @@ struct cluster_log {
 	int64_t round, attempt; /* of the last such event; -1: none since it was started */
 	bool took_part;         /* since it was started: in an all-reduce whose commit it saw */
 	bool fetched;           /* since it was started */
-	bool disk_full;         /* so it may complain of its storage */
+	bool disk_fails;        /* so it may complain of its storage */
 	int hits;               /* failpoints reached */
 	double hit_s;           /* when, the last of them */
 };
@@ -37,6 +37,7 @@ struct cluster_run {
 	int64_t rounds;
 	int64_t overlap;   /* overlap-steps; a round has 3 */
 	int64_t fragments; /* 1 or 2 */
+	bool eager;        /* updates = eager, without the two */
 };
 /* Everything runs, and two rounds are committed. */
 void cluster_open(struct cluster *c, int n, const struct cluster_run *run);
@@ -65,7 +66,8 @@ void cluster_wait_round(struct cluster *c, int64_t round, int except);
 void cluster_wait_takes_part(struct cluster *c, int i);
 
 /* Waits for the end of the run: every worker ended with status 0 at the same state; the coordinator is stopped; every
- * committed round was the mean of its recorded participants, and what workers saw committed is in the store. */
+ * committed round was the mean of its recorded participants, what workers saw committed is in the store, and what they
+ * hold on their disks is bounded. */
 void cluster_finish(struct cluster *c, struct mean_check *mean);
 
 double cluster_now_s(void); /* since 1970, as the logs */

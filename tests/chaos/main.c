@@ -36,6 +36,7 @@ struct chaos_options {
 	char only[64];
 	int64_t seed, workers, rounds, overlap, fragments;
 	bool quick, list;
+	char updates[16];
 };
 
 static const struct rv_option options[] = {
@@ -53,6 +54,11 @@ static const struct rv_option options[] = {
 	 "Chaos"},
 	{"fragments", RV_OPT_INT, offsetof(struct chaos_options, fragments), 0, "0", 0, 2, NULL,
 	 "Parts of the parameters that rounds exchange in turn; 0: 2 in every second pair of runs, else 1.", "Chaos"},
+	{"updates", RV_OPT_ENUM, offsetof(struct chaos_options, updates), sizeof(((struct chaos_options *)0)->updates),
+	 "auto", 0, 0, "auto|waited|eager",
+	 "eager: outer steps come a whole round late, whatever overlap and fragments say; auto: in the second run of "
+	 "eight.",
+	 "Chaos"},
 	{"quick", RV_OPT_BOOL, offsetof(struct chaos_options, quick), 0, "no", 0, 0, NULL,
 	 "A few points in one small run, some seconds.", "Chaos"},
 	{"list", RV_OPT_BOOL, offsetof(struct chaos_options, list), 0, "no", 0, 0, NULL, "List the points and end.",
@@ -89,7 +95,7 @@ struct chaos {
 	char dir[DIR_BYTES], said[DIR_BYTES + 16];
 };
 
-/* ---- in the child: one cluster -------------------------------------------------------------------------------------- */
+/* ---- in the child: one cluster ----------------------------------------------------------------------------------- */
 
 static void tell(int fd, const struct message *m) {
 	if (write(fd, m, sizeof *m) != sizeof *m)
@@ -121,7 +127,9 @@ static void run_cluster(struct chaos *k, int fd) {
 	static struct mean_check mean;
 	struct rv_rng rng = rv_rng_of((uint64_t)k->o->seed, (uint64_t)k->n_clusters);
 	int i;
+	const bool chosen = strcmp(k->o->updates, "auto") != 0 || k->o->overlap >= 0 || k->o->fragments > 0;
 	const struct cluster_run run = {.rounds = k->o->rounds,
+									.eager = chosen ? strcmp(k->o->updates, "eager") == 0 : k->n_clusters % 8 == 1,
 									.overlap = k->o->overlap >= 0 ? k->o->overlap : k->n_clusters % 2 * 2,
 									.fragments = k->o->fragments > 0 ? k->o->fragments : 1 + k->n_clusters / 2 % 2};
 	cluster_open(&c, (int)k->o->workers, &run);
@@ -149,10 +157,11 @@ static _Noreturn void be_a_cluster(struct chaos *k, int fd) {
 	_exit(0);
 }
 
-/* ---- what is shown ---------------------------------------------------------------------------------------------------- */
+/* ---- what is shown ----------------------------------------------------------------------------------------------- */
 
 static const char *action_of(const struct entry *e) {
-	static const char *const names[] = {[LOSS_KILL] = "kill", [LOSS_STOP] = "stop", [LOSS_FULL] = "full"};
+	static const char *const names[] = {
+		[LOSS_KILL] = "kill", [LOSS_STOP] = "stop", [LOSS_FULL] = "full", [LOSS_IO] = "EIO"};
 	return names[e->job.loss];
 }
 
@@ -184,7 +193,7 @@ static void read_what_it_said(const struct chaos *k, char why[WHY_BYTES]) {
 	free(text);
 }
 
-/* ---- the program: one cluster after the other ------------------------------------------------------------------------- */
+/* ---- the program: one cluster after the other -------------------------------------------------------------------- */
 
 static void take(struct chaos *k, const struct message *m) {
 	struct entry *e = &k->entries[m->entry];
@@ -225,8 +234,8 @@ static void fail_entry(struct chaos *k, struct entry *e, const char *why) {
 	show_point(k, e, why);
 }
 
-/* The point that was under way; or, when the end of the run was not right, all that the run has served; or, when it did not
- * even begin, the next one. */
+/* The point that was under way; or, when the end of the run was not right, all that the run has served; or, when it did
+ * not even begin, the next one. */
 static void blame(struct chaos *k) {
 	char why[WHY_BYTES];
 	bool running = any_running(k), any = running;
@@ -281,7 +290,7 @@ static void show_table(const struct chaos *k) {
 				 k->rounds, k->n_clusters, k->contributions, k->by_later_attempts, k->n, passed);
 }
 
-/* ---- which points ----------------------------------------------------------------------------------------------------- */
+/* ---- which points ------------------------------------------------------------------------------------------------ */
 
 static bool is_wanted(const struct chaos_options *o, const struct point_job *job) {
 	const char *name = job->point->name;

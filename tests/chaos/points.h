@@ -22,7 +22,8 @@ enum point_way {
 enum point_loss {
 	LOSS_KILL, /* SIGKILL, and a fresh start when the others have gone on */
 	LOSS_STOP, /* SIGSTOP, and SIGCONT then */
-	LOSS_FULL  /* its disk is full this once; it stays */
+	LOSS_FULL, /* its disk is full this once; it stays */
+	LOSS_IO    /* the same: its disk fails (EIO) */
 };
 
 /* One thing to try: a point, and what happens there. */
@@ -41,7 +42,8 @@ struct point_result {
 /* Kill jobs for all points in the order of the table, then others for some; returns how many. */
 int points_all(struct point_job *out, int cap);
 
-/* The process is lost there, the others go on, it comes back, takes part again. All but WAY_END. Faults end the process. */
+/* The process is lost there, the others go on, it comes back, takes part again. All but WAY_END. Faults end the
+ * process. */
 void point_run(struct cluster *c, const struct point_job *job, struct rv_rng *rng, struct point_result *out);
 /* WAY_END: the same in the last round; cluster_finish comes next. */
 void point_run_end(struct cluster *c, const struct point_job *job, struct rv_rng *rng, struct point_result *out);

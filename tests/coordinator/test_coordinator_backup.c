@@ -1,5 +1,5 @@
-/* backup and restore, with the real program: a run goes on from its backup, with its key and its members; an older state
- * replaces a newer one only when forced; kill -9 leaves a whole backup or none. */
+/* backup and restore, with the real program: a run goes on from its backup, with its key and its members; an older
+ * state replaces a newer one only when forced; kill -9 leaves a whole backup or none. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -177,6 +177,40 @@ static void flip_key_bits(const char *path, const uint8_t key[NET_KEY_BYTES]) {
 	assert_int_equal(fclose(f), 0);
 }
 
+/* Somebody has reported who is two rounds ahead of what the coordinator knows. */
+static void report_ahead(struct scene *s) {
+	struct report rep = {.boot = 2, .seq = 1, .phase = WORKER_TRAINING, .round = 2, .n_chunks = 3, .addr = ":7000"};
+	rep.chain = rv_hash_of("later", 5);
+	client_release(&s->k);
+	client_init(&s->k, &s->c, 0, NULL);
+	assert_int_equal(client_report(&s->k, &rep), 204);
+}
+
+/* It has more records than what is there, and yet it is older: the run was taken back since. */
+static void test_an_older_epoch_is_refused(void **state) {
+	struct scene *s = *state;
+	char more[128];
+	(void)snprintf(more, sizeof more, "%s/more.backup", s->place);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	(void)commit_round(s, 0);
+	(void)commit_round(s, 1);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, more), 0);
+	expect("at round 2");
+	assert_int_equal(coordinator_stop(&s->c), 0);
+	assert_int_equal(RUN("restore", "--force", "--dir", s->c.dir, s->file), 0);
+	coordinator_start(&s->c);
+	report_ahead(s);
+	assert_int_equal(RUN("rollback", "--dir", s->c.dir, "--to-round", "0", "--force"), 0);
+	expect("epoch 1");
+	assert_int_equal(coordinator_stop(&s->c), 0);
+	assert_int_equal(RUN("restore", "--dir", s->c.dir, more), 1);
+	expect("is in epoch 1 (the run was rolled back), the backup is of epoch 0");
+	expect("--force");
+	assert_int_equal(RUN("restore", "--force", "--dir", s->c.dir, more), 0);
+	expect("at round 2");
+	coordinator_start(&s->c);
+}
+
 static void test_what_is_no_backup_is_refused(void **state) {
 	struct scene *s = *state;
 	char path[128];
@@ -191,6 +225,9 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	expect("does not match its hash");
 	(void)snprintf(path, sizeof path, "%s/store.db", s->dir);
 	assert_int_equal(access(path, F_OK), -1); /* nothing was restored */
+	(void)snprintf(path, sizeof path, "%s/made-for-it", s->place);
+	assert_int_equal(RUN("restore", "--dir", path, s->file), 1);
+	assert_int_equal(access(path, F_OK), -1);
 	/* Another run's directory. */
 	struct coordinator other;
 	coordinator_make(&other, "rounds = 3\n");
@@ -234,6 +271,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_run_goes_on_from_its_backup, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_offline_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_state_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_older_epoch_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed_while_it_is_made, set_up, tear_down),
 	};

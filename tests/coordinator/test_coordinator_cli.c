@@ -70,6 +70,13 @@ static void test_bad_command_lines(void **state) {
 	expect("MEMBER");
 	assert_int_equal(RUN("new-run", "--dir", "/x", "--n-embd", "130", "--n-head", "4"), 2);
 	expect("n-embd");
+	/* What only a model's family knows, and how it is cut: as `rivulet config` and workers say it. */
+	assert_int_equal(RUN("new-run", "--dir", "/x", "--model", "llama", "--n-embd", "12", "--n-head", "4"), 2);
+	expect("rotary embedding");
+	assert_int_equal(RUN("new-run", "--dir", "/x", "--tied=no"), 2);
+	expect("gpt2 with tied = false");
+	assert_int_equal(RUN("new-run", "--dir", "/x", "--fragments", "3", "--chunk-elems", "65536", "--n-embd", "16"), 2);
+	expect("smaller chunk-elems");
 	assert_int_equal(RUN("serve", "--dir", "/x", "--check"), 1);
 	expect("/x");
 }

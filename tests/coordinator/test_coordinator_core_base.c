@@ -263,6 +263,27 @@ static void test_who_lost_the_state_is_no_elector_for_ever(void **state) {
 	rig_release(&r);
 }
 
+/* It trains the round again for minutes: the run waits for it, but its state is there, and one word is not enough. */
+static void test_who_trains_again_holds_the_state(void **state) {
+	(void)state;
+	struct rig r;
+	after_rounds(&r, 2, 3);
+	for (int s = 0; s < 100; s += 5) {
+		struct report again = rig_report(&r, 1, WORKER_SYNCING);
+		again.proven_chain = rig_doc(&r)->chain;
+		again.needs_from = again.round;
+		rig_send(&r, 1, &again);
+		vouch(&r, 0, 3, 0);
+		RIG_EXPECT_MEMBERS(&r, 0, 1);
+		assert_int_equal(rig_doc(&r)->n_syncing, 0);
+		assert_int_equal(rig_doc(&r)->base_round, 0);
+		rig_wait(&r, 5 * RIG_S);
+	}
+	vouch(&r, 1, 3, 0);
+	assert_int_equal(rig_doc(&r)->base_round, 3);
+	rig_release(&r);
+}
+
 /* Who is merely away may come back with the state: it is waited for. */
 static void test_the_absent_stays_an_elector(void **state) {
 	(void)state;
@@ -287,6 +308,7 @@ int main(void) {
 		cmocka_unit_test(test_what_members_still_fetch_is_named),
 		cmocka_unit_test(test_majority_makes_a_base),
 		cmocka_unit_test(test_who_lost_the_state_is_no_elector_for_ever),
+		cmocka_unit_test(test_who_trains_again_holds_the_state),
 		cmocka_unit_test(test_the_absent_stays_an_elector),
 		cmocka_unit_test(test_what_does_not_count),
 		cmocka_unit_test(test_a_fresh_worker_is_no_witness),

@@ -1,5 +1,5 @@
-/* A committed round that nobody's disk holds any more: it is noticed, nothing is taken back by itself, and the operator's
- * rollback begins an epoch in which nothing of the old one counts. */
+/* A committed round that nobody's disk holds any more: it is noticed, nothing is taken back by itself, and the
+ * operator's rollback begins an epoch in which nothing of the old one counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,6 +58,15 @@ static enum rv_err roll_back(struct rig *r, uint64_t to_round, bool force, const
 	if (says != NULL && strstr(et.text, says) == NULL)
 		fail_msg("'%s' is not in '%s'", says, et.text);
 	return e;
+}
+
+/* Worker 2 is silent; 0 reports that it is in round 1, 1 in round 2. */
+static void wait_without_2(struct rig *r, int seconds) {
+	for (int i = 0; i < seconds; i++) {
+		rig_wait(r, RIG_S);
+		come_back_with(r, 0, 1);
+		come_back_with(r, 1, 2);
+	}
 }
 
 static void three_rounds(struct rig *r) {
@@ -122,11 +131,7 @@ static void test_absent_holders_need_force(void **state) {
 	(void)state;
 	struct rig r;
 	three_rounds(&r);
-	for (int i = 0; i < 25; i++) { /* worker 2 is silent */
-		rig_wait(&r, RIG_S);
-		come_back_with(&r, 0, 1);
-		come_back_with(&r, 1, 2);
-	}
+	wait_without_2(&r, 25);
 	assert_true(rig_saw(&r, CORE_EVENT_ABSENT, NET_MAX_MEMBERS));
 	struct core_kept k = kept(&r);
 	assert_int_equal(k.state, CORE_STATE_ABSENT);
@@ -136,11 +141,7 @@ static void test_absent_holders_need_force(void **state) {
 	assert_true(rig_saw(&r, CORE_EVENT_HELD, NET_MAX_MEMBERS));
 	assert_int_equal(kept(&r).state, CORE_STATE_HELD);
 	rig_expect(&r, RUN_OPEN, 3, 0);
-	for (int i = 0; i < 25; i++) {
-		rig_wait(&r, RIG_S);
-		come_back_with(&r, 0, 1);
-		come_back_with(&r, 1, 2);
-	}
+	wait_without_2(&r, 25);
 	assert_int_equal(roll_back(&r, 2, true, NULL), RV_OK);
 	assert_int_equal(rig_doc(&r)->epoch, 1);
 	rig_release(&r);
@@ -152,11 +153,7 @@ static void test_who_has_just_come_back_is_waited_for(void **state) {
 	struct rig r;
 	const uint64_t rounds[N] = {1, 2, 1};
 	three_rounds(&r);
-	for (int i = 0; i < 25; i++) { /* worker 2 is silent */
-		rig_wait(&r, RIG_S);
-		come_back_with(&r, 0, 1);
-		come_back_with(&r, 1, 2);
-	}
+	wait_without_2(&r, 25);
 	assert_true(rig_saw(&r, CORE_EVENT_ABSENT, NET_MAX_MEMBERS));
 	wait_reporting(&r, rounds, 8 * RIG_S);
 	assert_int_equal(kept(&r).state, CORE_STATE_ABSENT);
@@ -173,7 +170,6 @@ static void test_who_has_just_come_back_is_waited_for(void **state) {
 static void test_who_has_not_reported_since_the_restart_may_hold(void **state) {
 	(void)state;
 	struct rig r;
-	const uint64_t rounds[2] = {1, 2};
 	rig_open(&r, 1, N);
 	rig_round(&r, N);
 	rig_round(&r, N);
@@ -182,19 +178,15 @@ static void test_who_has_not_reported_since_the_restart_may_hold(void **state) {
 	rig_round(&r, 2);
 	rig_say(&r, 2, WORKER_TRAINING); /* it has the state of round 3 */
 	rig_restart(&r);
-	for (int i = 0; i < 30; i++) {
-		rig_wait(&r, RIG_S);
-		come_back_with(&r, 0, rounds[0]);
-		come_back_with(&r, 1, rounds[1]);
-	}
+	wait_without_2(&r, 30);
 	assert_int_equal(kept(&r).state, CORE_STATE_ABSENT);
 	assert_int_equal(kept(&r).absent, 4);
 	assert_false(rig_saw(&r, CORE_EVENT_GONE, NET_MAX_MEMBERS));
 	assert_int_equal(roll_back(&r, 2, false, "merely absent"), RV_E_INVALID);
 	for (int i = 0; i < 12; i++) { /* it comes, without it */
 		rig_wait(&r, RIG_S);
-		come_back_with(&r, 0, rounds[0]);
-		come_back_with(&r, 1, rounds[1]);
+		come_back_with(&r, 0, 1);
+		come_back_with(&r, 1, 2);
 		come_back_with(&r, 2, 1);
 	}
 	assert_int_equal(kept(&r).state, CORE_STATE_LOST);

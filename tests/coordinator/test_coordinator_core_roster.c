@@ -133,7 +133,8 @@ static void test_silent(void **state) {
 	rig_release(&r);
 }
 
-/* Its connection was closed from its end, and no other came: its process is gone. One that listens again is waited for. */
+/* Its connection was closed from its end, and no other came: its process is gone. One that listens again is waited
+ * for. */
 static void test_hung_up(void **state) {
 	(void)state;
 	struct rig r;

@@ -24,6 +24,12 @@ static void vote(struct rig *r, uint32_t who, uint8_t flavour) {
 	rig_send(r, who, &rep);
 }
 
+static void say_as(struct rig *r, uint32_t who, enum worker_phase phase, uint64_t boot) {
+	struct report rep = rig_report(r, who, phase);
+	rep.boot = boot;
+	rig_send(r, who, &rep);
+}
+
 static void test_commit_when_all_vote_alike(void **state) {
 	(void)state;
 	struct rig r;
@@ -68,6 +74,58 @@ static void test_death_after_the_gather_costs_no_attempt(void **state) {
 	rig_expect(&r, RUN_REDUCE, 0, 1);
 	rig_wait(&r, 4 * RIG_S);
 	assert_int_equal(rig_last(&r, CORE_COMMIT)->n_members, 4);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* Worker 2 is silent and left out; then worker 1 restarts, so that the round opens again, and has all three. */
+static void left_out_and_back(struct rig *r) {
+	rig_reducing(r, 2, 3);
+	pass_without(r, 3, 2);
+	rig_expect(r, RUN_REDUCE, 0, 2);
+	RIG_EXPECT_MEMBERS(r, 0, 1);
+	say_as(r, 1, WORKER_SYNCING, 2);
+	rig_expect(r, RUN_OPEN, 0, 0);
+	say_as(r, 1, WORKER_TRAINING, 2);
+	rig_say(r, 0, WORKER_READY);
+	rig_say(r, 2, WORKER_READY);
+	say_as(r, 1, WORKER_READY, 2);
+	rig_expect(r, RUN_REDUCE, 0, 4);
+	RIG_EXPECT_MEMBERS(r, 0, 1, 2);
+}
+
+/* Workers 0 and 1 have voted, and worker 2 is not heard of any more. */
+static void silence_after_the_votes(struct rig *r) {
+	for (int i = 0; i < 2; i++) {
+		rig_say(r, 0, WORKER_VOTED);
+		say_as(r, 1, WORKER_VOTED, 2);
+		rig_expect(r, RUN_REDUCE, 0, 4);
+		rig_wait(r, i == 0 ? 6 * RIG_S : 4 * RIG_S);
+	}
+}
+
+/* Peers still hold what it gave to the first attempt, but it was told since that it does not count. */
+static void test_who_was_left_out_does_not_count_unawares(void **state) {
+	(void)state;
+	for (int restarted = 0; restarted < 2; restarted++) {
+		struct rig r;
+		left_out_and_back(&r);
+		if (restarted)
+			rig_restart(&r);
+		silence_after_the_votes(&r);
+		rig_expect(&r, RUN_REDUCE, 0, 5);
+		RIG_EXPECT_MEMBERS(&r, 0, 1);
+		rig_release(&r);
+	}
+}
+
+static void test_who_was_left_out_counts_when_it_takes_part_again(void **state) {
+	(void)state;
+	struct rig r;
+	left_out_and_back(&r);
+	rig_say(&r, 2, WORKER_REDUCING);
+	silence_after_the_votes(&r);
+	assert_int_equal(rig_last(&r, CORE_COMMIT)->n_members, 3);
 	rig_expect(&r, RUN_OPEN, 1, 0);
 	rig_release(&r);
 }
@@ -145,6 +203,24 @@ static void test_restarted_participant_may_vote(void **state) {
 	rig_say(&r, 0, WORKER_VOTED);
 	rig_say(&r, 2, WORKER_VOTED);
 	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* It has the result on its disk, but died before it had given its part of it: nobody else can finish. */
+static void test_a_vote_of_another_process_does_not_hold_the_run(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 2, 2);
+	for (int i = 0; i < 8 && rig_doc(&r)->phase == RUN_REDUCE; i++) {
+		say_as(&r, 1, WORKER_VOTED, 2);
+		struct report rep = rig_report(&r, 0, WORKER_REDUCING);
+		rep.suspects = 1u << 1;
+		rig_send(&r, 0, &rep);
+		rig_wait(&r, 1 * RIG_S);
+	}
+	say_as(&r, 1, WORKER_READY, 2);
+	rig_say(&r, 0, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 3); /* 2 was the reopening */
 	rig_release(&r);
 }
 
@@ -305,9 +381,12 @@ int main(void) {
 		cmocka_unit_test(test_leaver_after_all_others_voted),
 		cmocka_unit_test(test_restarted_participant_has_lost_its_reduce),
 		cmocka_unit_test(test_restarted_participant_may_vote),
+		cmocka_unit_test(test_a_vote_of_another_process_does_not_hold_the_run),
 		cmocka_unit_test(test_minority_is_named_and_left_out),
 		cmocka_unit_test(test_tie_goes_to_the_lower_index),
 		cmocka_unit_test(test_disagreement_below_min_workers_reopens),
+		cmocka_unit_test(test_who_was_left_out_does_not_count_unawares),
+		cmocka_unit_test(test_who_was_left_out_counts_when_it_takes_part_again),
 		cmocka_unit_test(test_held_below_min_workers),
 		cmocka_unit_test(test_quorum),
 		cmocka_unit_test(test_reopened_when_a_contribution_is_lost),

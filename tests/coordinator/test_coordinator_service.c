@@ -63,7 +63,9 @@ struct bench {
 	struct service *service;
 	int64_t now_us;
 	uint64_t seq;
-	uint8_t storage; /* in reports from now on */
+	/* In reports from now on: */
+	uint8_t storage;
+	const struct report *state; /* whose round and chain; NULL: the run's */
 };
 
 static int set_up(void **state) {
@@ -139,6 +141,10 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 						 .storage = b->storage};
 	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
 		rep.attempt = d.attempt;
+	if (b->state != NULL) {
+		rep.round = rep.proven_round = b->state->round;
+		rep.chain = rep.proven_chain = b->state->chain;
+	}
 	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
@@ -337,6 +343,73 @@ static void test_the_run_ends(void **state) {
 	json_decref(s);
 }
 
+/* For longer than it takes to be sure. */
+static void report_for_long(struct bench *b, uint8_t first, uint8_t last) {
+	for (int i = 0; i < 12; i++) {
+		service_tick(b->service, b->now_us += 2000000);
+		for (uint8_t who = first; who <= last; who++)
+			assert_int_equal(report(b, who, WORKER_SYNCING, ":70"), RV_OK);
+	}
+}
+
+static json_t *not_held(const struct bench *b) {
+	json_t *s = service_status(b->service, b->now_us, false), *o = json_incref(json_object_get(s, "not_held"));
+	json_decref(s);
+	return o;
+}
+
+/* Those who have the last state have exited: that is how a run ends, and no reason to take rounds back. */
+static void test_who_is_late_for_the_end(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	static struct document d;
+	for (uint8_t who = 1; who <= 3; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	document(b, &d);
+	struct report old = {.round = d.round, .chain = d.chain};
+	for (int round = 0; round < 4; round++)
+		commit_round(b);
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(report(b, who, WORKER_LEAVING, ":70"), RV_OK);
+	b->state = &old;
+	report_for_long(b, 3, 3);
+	assert_true(was_told(b, "the run is complete, and nothing is lost: who is here (member 2) holds an older state"));
+	assert_true(was_told(b, "start one who has them (member 0, 1)"));
+	assert_false(was_told(b, "rollback"));
+	assert_false(was_told(b, "the run holds"));
+	json_t *o = not_held(b);
+	assert_true(json_is_true(json_object_get(o, "complete")));
+	assert_string_equal(json_string_value(json_object_get(o, "command")), "");
+	json_decref(o);
+}
+
+/* The store is an old copy, and nobody has shown that its disk reaches so far back. */
+static void test_no_round_is_advised_that_nobody_has_proven(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	struct rv_errtext et = {0};
+	char text[SERVICE_ROLLBACK_BYTES];
+	struct report later = {.round = 4, .chain.b = {7}};
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	commit_round(b);
+	b->state = &later;
+	report_for_long(b, 1, 2);
+	assert_true(was_told(b, "serve the newest store"));
+	assert_true(was_told(b, "a rollback to round 1 would leave nothing to go on from"));
+	assert_true(was_told(b, "rivulet export"));
+	assert_false(was_told(b, "--to-round"));
+	json_t *o = not_held(b);
+	assert_true(json_is_true(json_object_get(o, "ahead")));
+	assert_string_equal(json_string_value(json_object_get(o, "command")), "");
+	json_decref(o);
+	assert_int_equal(service_rollback(b->service, b->now_us, 1, false, text, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "nothing is left to go on from"));
+	assert_int_equal(service_rollback(b->service, b->now_us, 1, true, text, &et), RV_OK);
+	assert_non_null(strstr(text, "nobody who is here has proven round 1"));
+	assert_non_null(strstr(text, "set aside"));
+}
+
 static void test_prometheus(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -443,6 +516,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_long_wait_names_who_is_missing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_all_reduce_that_waits_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_who_is_late_for_the_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_round_is_advised_that_nobody_has_proven, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),

@@ -142,7 +142,26 @@ static void test_the_way_back_of_workers_that_are_ahead(void **state) {
 		s, "not_held", json_pack("{s:i,s:b,s:b,s:s}", "round", 4, "lost", 1, "ahead", 1, "command", "come back"));
 	char *text = table_of(s, 5);
 	assert_non_null(strstr(text, "ahead of this coordinator"));
-	assert_non_null(strstr(text, ":\n  come back\n"));
+	assert_non_null(strstr(text, "serve the newest store\n"));
+	assert_non_null(strstr(text, ": come back\n"));
+	free(text);
+	s = status_at(4, "training");
+	(void)json_object_set_new(s, "not_held",
+							  json_pack("{s:i,s:b,s:b,s:s}", "round", 4, "lost", 1, "ahead", 1, "command", ""));
+	text = table_of(s, 5);
+	assert_non_null(strstr(text, "nobody who is here has proven round 4: a rollback to it would leave nothing"));
+	free(text);
+}
+
+static void test_a_complete_run_that_a_late_worker_joins(void **state) {
+	(void)state;
+	json_t *s = status_at(8, "done");
+	(void)json_object_set_new(
+		s, "not_held",
+		json_pack("{s:i,s:b,s:b,s:b,s:s}", "round", 8, "lost", 0, "ahead", 0, "complete", 1, "command", ""));
+	char *text = table_of(s, 4);
+	assert_non_null(strstr(text, "the run is complete; who is here has an older state"));
+	assert_null(strstr(text, "give up"));
 	free(text);
 }
 
@@ -214,6 +233,7 @@ int main(void) {
 		cmocka_unit_test(test_of_the_past_only_the_last_round),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_the_way_back_of_workers_that_are_ahead),
+		cmocka_unit_test(test_a_complete_run_that_a_late_worker_joins),
 		cmocka_unit_test(test_an_empty_status),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-static void path_in(const struct e2e *e, const char *name, char out[E2E_PATH]) {
+void e2e_path(const struct e2e *e, const char *name, char out[E2E_PATH]) {
 	char path[E2E_PATH]; /* `out` may be a part of *e */
 	assert_in_range(snprintf(path, sizeof path, "%s/%s", e->dir, name), 1, E2E_PATH - 1);
 	memcpy(out, path, sizeof path);
@@ -93,7 +93,7 @@ static void path_in(const struct e2e *e, const char *name, char out[E2E_PATH]) {
 void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]) {
 	char name[32];
 	snprintf(name, sizeof name, "worker%d", i);
-	path_in(e, name, out);
+	e2e_path(e, name, out);
 }
 
 /* ---- processes ------------------------------------------------------------------------------------------------------
@@ -112,6 +112,8 @@ static void limit_files(long bytes) {
 
 /* This process is in another network from now on. */
 static void enter(const struct e2e_site *site) {
+	if (!site->name_space[0])
+		return;
 	int fd = open(site->name_space, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || setns(fd, CLONE_NEWNET) != 0)
 		_exit(124);
@@ -177,10 +179,11 @@ bool e2e_has_ended(const struct e2e_process *p) {
 	return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == p->pid;
 }
 
+/* Not by print_error(), which cuts off after 1 KiB. */
 static void show_log_tail(const char *log) {
 	char *text = read_all(log);
 	size_t n = text ? strlen(text) : 0;
-	print_error("--- the end of %s:\n%s\n", log, text ? text + (n > 3000 ? n - 3000 : 0) : "(none)");
+	fprintf(stderr, "--- the end of %s:\n%s\n", log, text ? text + (n > 3000 ? n - 3000 : 0) : "(none)");
 	free(text);
 }
 
@@ -196,18 +199,23 @@ int e2e_wait_exit(struct e2e_process *p) {
 	return -1;
 }
 
+void e2e_assert_exit(struct e2e_process *p, int status) {
+	const int ended = e2e_wait_exit(p);
+	if (ended != status)
+		show_log_tail(p->log);
+	assert_int_equal(ended, status);
+}
+
 void e2e_run(struct e2e *e, const char *name, const char *const *argv, int status) {
 	char log_name[64];
 	struct e2e_process p = {0};
 	snprintf(log_name, sizeof log_name, "%s.log", name);
-	path_in(e, log_name, p.log);
+	e2e_path(e, log_name, p.log);
 	start(&p, argv, &(struct surroundings){.site = site_of(e, 0)});
-	int ended = e2e_wait_exit(&p);
 	if (status < 0)
-		return;
-	if (ended != status)
-		show_log_tail(p.log);
-	assert_int_equal(ended, status);
+		(void)e2e_wait_exit(&p);
+	else
+		e2e_assert_exit(&p, status);
 }
 
 static void end_process(struct e2e_process *p) {
@@ -237,9 +245,9 @@ static void wait_for_file(const char *path, struct e2e_process *p) {
 
 void e2e_start_coordinator(struct e2e *e) {
 	char dir[E2E_PATH], listen_file[E2E_PATH];
-	path_in(e, "coordinator", dir);
-	path_in(e, "coordinator/listen", listen_file);
-	path_in(e, "coordinator.log", e->coordinator.log);
+	e2e_path(e, "coordinator", dir);
+	e2e_path(e, "coordinator/listen", listen_file);
+	e2e_path(e, "coordinator.log", e->coordinator.log);
 	(void)remove(listen_file);
 	if (!e->listen[0])
 		any_port(e, 0, e->listen);
@@ -256,8 +264,8 @@ void e2e_start_coordinator(struct e2e *e) {
 /* Links for workers first, first + 1, ... */
 static void make_links(struct e2e *e, int first, int n) {
 	char dir[E2E_PATH], count[16], log[E2E_PATH];
-	path_in(e, "coordinator", dir);
-	path_in(e, "invite.log", log);
+	e2e_path(e, "coordinator", dir);
+	e2e_path(e, "invite.log", log);
 	(void)remove(log);
 	snprintf(count, sizeof count, "%d", n);
 	const char *const argv[] = {"rivulet-coordinator", "invite", "--dir", dir, "--count", count, NULL};
@@ -295,9 +303,9 @@ void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config
 	snprintf(e->dir, sizeof e->dir, "%s/rivulet-e2e-XXXXXX", tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(e->dir));
 	e->n_workers = n_workers;
-	path_in(e, "text", e->data);
-	path_in(e, "run.conf", conf);
-	path_in(e, "coordinator", dir);
+	e2e_path(e, "text", e->data);
+	e2e_path(e, "run.conf", conf);
+	e2e_path(e, "coordinator", dir);
 	write_text(e->data);
 	write_all(conf, config);
 	const char *const argv[] = {"rivulet-coordinator", "new-run", "--dir", dir, "--config", conf, NULL};
@@ -314,6 +322,12 @@ void e2e_close(struct e2e *e) {
 		nftw(e->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+int e2e_teardown(void **state) {
+	if (*state)
+		e2e_close(*state);
+	return 0;
+}
+
 static void launch(struct e2e *e, int i, const char *program, const char *env, char conf[E2E_PATH + 16]) {
 	char dir[E2E_PATH], name[32], log_name[32], address[64];
 	struct stat st;
@@ -323,7 +337,7 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 	snprintf(name, sizeof name, "worker%d", i);
 	snprintf(log_name, sizeof log_name, "worker%d.log", i);
 	snprintf(conf, E2E_PATH + 16, "%s/run.conf", dir);
-	path_in(e, log_name, w->log);
+	e2e_path(e, log_name, w->log);
 	const char *argv[ARGS_MAX] = {program ? program : "rivulet-worker",
 								  "--dir",
 								  dir,
@@ -447,86 +461,4 @@ json_t *e2e_metrics(const char *dir, const char *kind) {
 	if (!last)
 		fail_msg("%s: no line of kind %s", path, kind);
 	return last;
-}
-
-void e2e_lab_end(struct e2e *e, int workers, char chain[65], char state[65]) {
-	char out[E2E_PATH], conf[E2E_PATH], count[16];
-	path_in(e, "lab", out);
-	path_in(e, "run.conf", conf);
-	snprintf(count, sizeof count, "%d", workers);
-	json_t *started = e2e_wait_event(&e->workers[0], "started", NULL, 0, NULL);
-	const char *const argv[] = {"rivulet",   "train", "--config", conf, "--data",     e->data,
-								"--workers", count,   "--out",    out,  "--run-hash", e2e_text(started, "run_hash"),
-								"--threads", "1",     NULL};
-	e2e_run(e, "lab", argv, 0);
-	json_decref(started);
-	json_t *end = e2e_metrics(out, "end");
-	snprintf(chain, 65, "%s", e2e_text(end, "chain"));
-	snprintf(state, 65, "%s", e2e_text(end, "state"));
-	json_decref(end);
-}
-
-void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]) {
-	for (int k = 0; k < n; k++) {
-		char dir[E2E_PATH];
-		int status = e2e_wait_exit(&e->workers[workers[k]]);
-		if (status != 0)
-			show_log_tail(e->workers[workers[k]].log);
-		assert_int_equal(status, 0);
-		e2e_worker_dir(e, workers[k], dir);
-		json_t *end = e2e_metrics(dir, "end");
-		if (k == 0) {
-			snprintf(chain, 65, "%s", e2e_text(end, "chain"));
-			snprintf(state, 65, "%s", e2e_text(end, "state"));
-		}
-		assert_string_equal(e2e_text(end, "chain"), chain);
-		assert_string_equal(e2e_text(end, "state"), state);
-		json_decref(end);
-	}
-}
-
-void e2e_assert_labs_end(struct e2e *e, int workers, char chain[65], char state[65]) {
-	char lab_chain[65], lab_state[65];
-	int set[E2E_MAX_WORKERS];
-	for (int i = 0; i < workers; i++)
-		set[i] = i;
-	e2e_assert_same_end(e, set, workers, chain, state);
-	e2e_lab_end(e, workers, lab_chain, lab_state);
-	assert_string_equal(chain, lab_chain);
-	assert_string_equal(state, lab_state);
-}
-
-void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n) {
-	for (size_t i = 0; i < n; i++) {
-		char env[96];
-		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", failpoints[i]);
-		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
-		if (i == 0)
-			e2e_start_worker(e, 1, NULL, NULL);
-		if (e2e_wait_exit(&e->workers[0]) != 128 + SIGKILL)
-			fail_msg("not killed at %s", failpoints[i]);
-	}
-	e2e_start_worker(e, 0, NULL, NULL);
-}
-
-void e2e_replay(struct e2e *e, int n, const char *log, int status) {
-	char dirs[E2E_MAX_WORKERS][E2E_PATH];
-	const char *argv[E2E_MAX_WORKERS + 5] = {"rivulet", "replay", "--data", e->data};
-	for (int i = 0; i < n; i++) {
-		e2e_worker_dir(e, i, dirs[i]);
-		argv[4 + i] = dirs[i];
-	}
-	argv[4 + n] = NULL;
-	e2e_run(e, log, argv, status);
-}
-
-void e2e_assert_replayed(struct e2e *e, int n, const char *chain, const char *state) {
-	char log[E2E_PATH + 16];
-	e2e_replay(e, n, "replay", 0);
-	snprintf(log, sizeof log, "%s/replay.log", e->dir);
-	json_t *event = e2e_find_event(log, "replayed", NULL, 0, NULL);
-	assert_non_null(event);
-	assert_string_equal(e2e_text(event, "chain"), chain);
-	assert_string_equal(e2e_text(event, "state"), state);
-	json_decref(event);
 }

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* For a run.conf: nobody is to be left out of a round, however slow the machine, so the lab can say what the end is. */
+#define E2E_PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
+
 enum { E2E_MAX_WORKERS = 12, E2E_PATH = 256, E2E_MAX_ARGS = 4, E2E_WAIT_S = 100 };
 
 struct e2e_process {
@@ -18,7 +21,7 @@ struct e2e_process {
 	char log[E2E_PATH];
 };
 
-/* Where processes run: the network namespace (its path) and their address there. */
+/* Where processes run: the network namespace (its path; "": the test's own) and their address there. */
 struct e2e_site {
 	char name_space[64];
 	char host[32];
@@ -45,6 +48,9 @@ void e2e_open(struct e2e *e, const char *config, int n_workers);
 void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config, int n_workers);
 /* Kills what is left, removes the directory (kept when the test fails and E2E_KEEP is set). */
 void e2e_close(struct e2e *e);
+int e2e_teardown(void **state); /* of a test whose *state is its struct e2e, or NULL: e2e_close() */
+/* A file or folder of the directory; `out` may be a part of *e. */
+void e2e_path(const struct e2e *e, const char *name, char out[E2E_PATH]);
 
 void e2e_start_coordinator(struct e2e *e); /* on the port it had before, if it had one */
 /* Starts worker i and waits until it has joined, so that member numbers are the same every time. The first start uses
@@ -60,6 +66,8 @@ void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
 void e2e_signal(struct e2e_process *p, int signal);
 /* Waits for its end: the exit status, or 128 + signal. */
 int e2e_wait_exit(struct e2e_process *p);
+/* It ends with this status; the end of its log is shown where it does not. */
+void e2e_assert_exit(struct e2e_process *p, int status);
 /* It has ended, and nobody has waited for it yet. */
 bool e2e_has_ended(const struct e2e_process *p);
 /* Runs a program of ours to its end, which must be this exit status; its output goes to DIR/NAME.log. `argv` ends with
@@ -76,19 +84,5 @@ json_t *e2e_metrics(const char *dir, const char *kind);
 const char *e2e_text(const json_t *object, const char *key);
 int64_t e2e_int(const json_t *object, const char *key);
 double e2e_time(const json_t *event); /* seconds */
-
-/* The same run in one process, with one thread per replica: chain and full hash of its end. */
-void e2e_lab_end(struct e2e *e, int workers, char chain[65], char state[65]);
-/* Workers 0 to workers - 1 ended with status 0 at the very state of the lab's run: chain and full hash, copied. */
-void e2e_assert_labs_end(struct e2e *e, int workers, char chain[65], char state[65]);
-/* Worker 0 is started and killed at each of these failpoints ("name@count", counted from the start of each of its processes),
- * then started for good; worker 1 is started behind its first start. */
-void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n);
-/* All workers of the set ended with status 0 at the same state: chain and full hash. Copies the full hash. */
-void e2e_assert_same_end(struct e2e *e, const int *workers, int n, char chain[65], char state[65]);
-/* The first n workers have ended: `rivulet replay` of their traces ends with this status. Its log is `log`.log. */
-void e2e_replay(struct e2e *e, int n, const char *log, int status);
-/* The same, and it ends in that state. */
-void e2e_assert_replayed(struct e2e *e, int n, const char *chain, const char *state);
 
 #endif

@@ -19,7 +19,7 @@
 #define NETNS_DIR "/var/run/netns"
 enum { LINE_BYTES = 64, ARGS_MAX = SITES_MAX + 4 };
 
-/* ---- the program ip ------------------------------------------------------------------------------------------------- */
+/* ---- the program ip ---------------------------------------------------------------------------------------------- */
 
 /* Runs it; its complaints go nowhere. */
 static bool ip(const char *const *argv) {
@@ -58,7 +58,7 @@ static bool set_up_device(const struct sites *s, int at) {
 		   ip((const char *const[]){"ip", "-n", name, "link", "set", "wan0", "mtu", "1500", "up", NULL});
 }
 
-/* ---- the relay ------------------------------------------------------------------------------------------------------ */
+/* ---- the relay --------------------------------------------------------------------------------------------------- */
 
 static void run_relay(const struct sites *s, int delay_ms, const int in[2], const int out[2]) {
 	char program[E2E_PATH], delay[16];
@@ -111,7 +111,13 @@ void sites_heal(struct sites *s, int at) {
 	tell(s, "heal", at);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------- */
+void sites_rate(struct sites *s, int at, long bits_per_s) {
+	fprintf(s->commands, "rate %d %ld %ld\n", at + 1, bits_per_s, bits_per_s);
+	fflush(s->commands);
+	assert_true(answers(s, "ok"));
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static bool make(struct sites *s, int n, int delay_ms, const char **why) {
 	for (s->n = 0; s->n < n; s->n++) {
@@ -167,4 +173,14 @@ void sites_close(struct sites *s) {
 	for (int i = 0; i < s->n; i++)
 		(void)namespace_command("del", s->names[i]);
 	memset(s, 0, sizeof *s);
+}
+
+bool sites_possible(void) {
+	struct sites s;
+	char why[256];
+	const bool possible = sites_open(&s, 2, 1, why);
+	sites_close(&s);
+	if (!possible)
+		printf("skipped: %s\n", why);
+	return possible;
 }

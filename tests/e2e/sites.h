@@ -22,10 +22,14 @@ struct sites {
 /* n sites with unlimited lines, delay_ms one way between any two. False: they cannot be made here; `why` says it in one
  * line. */
 bool sites_open(struct sites *s, int n, int delay_ms, char why[256]);
+/* Whether sites can be made here; where not, the reason is printed. */
+bool sites_possible(void);
 /* Ends the relay, removes the namespaces. After e2e_close. */
 void sites_close(struct sites *s);
 /* Nothing leaves or reaches the site any more, and nobody is told; until it is healed. */
 void sites_cut(struct sites *s, int at);
 void sites_heal(struct sites *s, int at);
+/* Of its line, up and down; 0: unlimited. */
+void sites_rate(struct sites *s, int at, long bits_per_s);
 
 #endif

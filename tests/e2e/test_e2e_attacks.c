@@ -1,6 +1,6 @@
 /* test_e2e_attacks.c: strangers, liars and broken members against real processes: each is refused with a named error,
  * and the run goes on as if nothing had been. */
-#include "e2e.h"
+#include "ends.h"
 
 #include "base/clock.h"
 #include "base/file.h"

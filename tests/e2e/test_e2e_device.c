@@ -1,5 +1,5 @@
-/* test_e2e_device.c: workers on GPUs and on processors share a run: the GPU's is the CUDA plugin, its kernels run by the
- * emulator. One of them, one on two of these devices, and one on the CPU end with the same
+/* test_e2e_device.c: workers on GPUs and on processors share a run: the GPU's is the CUDA plugin, its kernels run by
+ * the emulator. One of them, one on two of these devices, and one on the CPU end with the same
  * bits. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,20 +8,15 @@
 
 #include <cmocka.h>
 
-#include "tests/e2e/e2e.h"
+#include "tests/e2e/ends.h"
 
 #include <signal.h>
 #include <string.h>
 
-static const char tiny_run[] = "n-layer = 1\nn-head = 2\nn-embd = 16\ncontext = 16\nbatch = 2\nrounds = 3\n"
-							   "steps-per-round = 2\nmin-workers = 3\ndata-shards = 3\nholdout-every = 20\n"
-							   "base-every = 2\ngrace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n";
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
+#define TINY_RUN                                                                                                       \
+	"n-layer = 1\nn-head = 2\nn-embd = 16\ncontext = 16\nbatch = 2\nrounds = 3\n"                                      \
+	"steps-per-round = 2\nmin-workers = 3\ndata-shards = 3\nholdout-every = 20\n"                                      \
+	"base-every = 2\n" E2E_PATIENT
 
 static void start_on(struct e2e *e, int i, const char *device) {
 	const char *const args[] = {"--device", device, "--eval-every", "0"};
@@ -35,11 +30,11 @@ static void runs_on(const struct e2e *e, int i, const char *device) {
 	json_decref(started);
 }
 
-static void gpus_and_processors_end_with_the_same_bits(void **state) {
+static void check_a_run(void **state, const char *config) {
 	static struct e2e e;
 	*state = &e;
 	char chain[65], full[65];
-	e2e_open(&e, tiny_run, 3);
+	e2e_open(&e, config, 3);
 	start_on(&e, 0, "cpu");
 	start_on(&e, 1, "cuda");
 	start_on(&e, 2, "cuda:0,1");
@@ -51,8 +46,20 @@ static void gpus_and_processors_end_with_the_same_bits(void **state) {
 	*state = NULL;
 }
 
+static void gpus_and_processors_end_with_the_same_bits(void **state) {
+	check_a_run(state, TINY_RUN);
+}
+
+/* A worker's own start lies on the host, and its share of an outer step is made there. */
+static void with_eager_updates_they_do_too(void **state) {
+	check_a_run(state, TINY_RUN "updates = eager\neager-share = 0.25\n");
+}
+
 int main(void) {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(gpus_and_processors_end_with_the_same_bits, teardown)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(gpus_and_processors_end_with_the_same_bits, e2e_teardown),
+		cmocka_unit_test_teardown(with_eager_updates_they_do_too, e2e_teardown),
+	};
 	(void)signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* test_e2e_everyone_dies.c: the power goes everywhere at once, and what is on the disks has suffered: a torn replica, a
- * base that is gone, a torn log entry. Everybody starts again, says what it goes on from, and the run ends in one state;
- * `rivulet checkpoint` agrees. */
-#include "e2e.h"
+ * base that is gone, a torn log entry. Everybody starts again, says what it goes on from, and the run ends in one
+ * state; `rivulet checkpoint` agrees. */
+#include "ends.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -21,12 +21,6 @@ enum { WORKERS = 3 };
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 						  "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nbase-every = 2\n"
 						  "grace-ms = 600000\nliveness-ms = 60000\npeer-timeout-ms = 30000\n";
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
 
 /* The round and the path of the newest file that `format` describes. */
 static uint64_t newest(const struct e2e *e, int worker, const char *format, char out[2 * E2E_PATH]) {
@@ -61,9 +55,9 @@ static void kill_everybody(struct e2e *e) {
 	e2e_signal(&e->coordinator, SIGKILL);
 	for (int i = 0; i < WORKERS; i++)
 		e2e_signal(&e->workers[i], SIGKILL);
-	assert_int_equal(e2e_wait_exit(&e->coordinator), 128 + SIGKILL);
+	e2e_assert_exit(&e->coordinator, 128 + SIGKILL);
 	for (int i = 0; i < WORKERS; i++)
-		assert_int_equal(e2e_wait_exit(&e->workers[i]), 128 + SIGKILL);
+		e2e_assert_exit(&e->workers[i], 128 + SIGKILL);
 }
 
 static void damage_everybody(struct e2e *e) {
@@ -130,7 +124,7 @@ static void everyone_dies_and_the_disks_have_suffered(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(everyone_dies_and_the_disks_have_suffered, teardown),
+		cmocka_unit_test_teardown(everyone_dies_and_the_disks_have_suffered, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,12 +23,6 @@ static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 3
 /* Where the lost worker stops in its third all-reduce: not yet half of what a participant sends. */
 #define IN_THE_MIDDLE "RIVULET_FAILPOINT=reduce.scatter-mid@3="
 
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
-
 static void wait_until_it_stops(struct e2e *e, const char *what) {
 	json_t *stopped = e2e_wait_event(&e->workers[3], "failpoint", NULL, 0, NULL);
 	double lost_s = e2e_time(stopped);
@@ -43,7 +37,7 @@ static void killed_in_the_middle_and_back_again(void **state) {
 	e2e_start_workers(&e, 3);
 	e2e_start_worker(&e, 3, "rivulet-worker-failpoint", IN_THE_MIDDLE "kill");
 	wait_until_it_stops(&e, "kill -9 in the middle of an all-reduce");
-	assert_int_equal(e2e_wait_exit(&e.workers[3]), 128 + SIGKILL);
+	e2e_assert_exit(&e.workers[3], 128 + SIGKILL);
 
 	/* It comes back with what it had, and a fifth one with nothing. */
 	e2e_wait_for_round(&e, (const int[]){0, 1, 2}, 3, 12);
@@ -65,7 +59,7 @@ static void killed_below_min_workers(void **state) {
 	e2e_start_worker(&e, 2, "rivulet-worker-failpoint", IN_THE_MIDDLE "kill");
 	json_decref(e2e_wait_event(&e.workers[0], "suspects", NULL, 0, &from));
 	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from));
-	assert_int_equal(e2e_wait_exit(&e.workers[2]), 128 + SIGKILL);
+	e2e_assert_exit(&e.workers[2], 128 + SIGKILL);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
 	e2e_wait_for_round(&e, (const int[]){0, 1, 2}, 3, 6);
@@ -153,8 +147,8 @@ static void wait_for_storage_status(struct e2e *e, size_t member, bool fails) {
 	fail_msg("the status never says so");
 }
 
-/* It goes on from memory, says so once for each thing that it cannot store, and again when it can. The operator sees it,
- * and that it is over. */
+/* It goes on from memory, says so once for each thing that it cannot store, and again when it can. The operator sees
+ * it, and that it is over. */
 static void a_worker_whose_disk_is_full(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -191,7 +185,7 @@ static void stopped_while_its_disk_is_full(void **state) {
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[2], "storage", NULL, 0, NULL));
 	e2e_signal(&e.workers[2], SIGINT);
-	assert_int_equal(e2e_wait_exit(&e.workers[2]), 0);
+	e2e_assert_exit(&e.workers[2], 0);
 	json_t *stopped = e2e_wait_event(&e.workers[2], "stopped", NULL, 0, NULL);
 	assert_true(json_is_false(json_object_get(stopped, "saved")));
 	json_decref(stopped);
@@ -199,13 +193,13 @@ static void stopped_while_its_disk_is_full(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(killed_in_the_middle_and_back_again, teardown),
-		cmocka_unit_test_teardown(killed_below_min_workers, teardown),
-		cmocka_unit_test_teardown(a_mean_that_nobody_can_decode, teardown),
-		cmocka_unit_test_teardown(frozen_in_the_middle, teardown),
-		cmocka_unit_test_teardown(frozen_for_some_rounds_and_thawed, teardown),
-		cmocka_unit_test_teardown(a_worker_whose_disk_is_full, teardown),
-		cmocka_unit_test_teardown(stopped_while_its_disk_is_full, teardown),
+		cmocka_unit_test_teardown(killed_in_the_middle_and_back_again, e2e_teardown),
+		cmocka_unit_test_teardown(killed_below_min_workers, e2e_teardown),
+		cmocka_unit_test_teardown(a_mean_that_nobody_can_decode, e2e_teardown),
+		cmocka_unit_test_teardown(frozen_in_the_middle, e2e_teardown),
+		cmocka_unit_test_teardown(frozen_for_some_rounds_and_thawed, e2e_teardown),
+		cmocka_unit_test_teardown(a_worker_whose_disk_is_full, e2e_teardown),
+		cmocka_unit_test_teardown(stopped_while_its_disk_is_full, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

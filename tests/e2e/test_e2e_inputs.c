@@ -1,6 +1,6 @@
 /* test_e2e_inputs.c: what a run can start from: weights of another run, which a worker without them gets from its
  * peers; a tokenizer that makes tokens of the text. With a Llama, and memory saved by computing again. */
-#include "e2e.h"
+#include "ends.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -12,9 +12,8 @@
 
 #include <cmocka.h>
 
-#define PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
 static const char one_worker[] = "model = llama\nn-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\n"
-								 "data-shards = 1\nmin-workers = 1\nsteps-per-round = 2\nrounds = 2\n" PATIENT;
+								 "data-shards = 1\nmin-workers = 1\nsteps-per-round = 2\nrounds = 2\n" E2E_PATIENT;
 
 static struct e2e first, second;
 
@@ -103,7 +102,7 @@ static void damage_base0(const struct e2e *e, int i) {
 static void restart_with_a_damaged_base0(struct e2e *e, int i) {
 	json_decref(e2e_wait_event(&e->workers[i], "round", NULL, 0, NULL));
 	e2e_signal(&e->workers[i], SIGTERM);
-	assert_int_equal(e2e_wait_exit(&e->workers[i]), 0);
+	e2e_assert_exit(&e->workers[i], 0);
 	damage_base0(e, i);
 	const char *init = e->worker_args[0];
 	e->worker_args[0] = NULL;
@@ -160,7 +159,7 @@ static void weights_of_another_run_are_refused(void **state) {
 	second.worker_args[0] = "--init";
 	second.worker_args[1] = weights;
 	e2e_start_worker(&second, 0, NULL, NULL);
-	assert_int_equal(e2e_wait_exit(&second.workers[0]), 1);
+	e2e_assert_exit(&second.workers[0], 1);
 	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, NULL);
 	assert_non_null(strstr(e2e_text(failed, "text"), "starts from its seed"));
 	json_decref(failed);
@@ -177,7 +176,7 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	make_config("--tokenizer", tokenizer, "80", "nesterov", config, sizeof config);
 	e2e_open(&second, config, 2);
 	e2e_start_worker(&second, 0, NULL, NULL); /* text, and no tokenizer */
-	assert_int_equal(e2e_wait_exit(&second.workers[0]), 1);
+	e2e_assert_exit(&second.workers[0], 1);
 	long from = 0;
 	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, &from);
 	assert_non_null(strstr(e2e_text(failed, "text"), "--tokenizer"));
@@ -187,7 +186,7 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	e2e_start_workers(&second, 2);
 	json_decref(e2e_wait_event(&second.workers[1], "round", NULL, 0, NULL));
 	e2e_signal(&second.workers[1], SIGTERM);
-	assert_int_equal(e2e_wait_exit(&second.workers[1]), 0);
+	e2e_assert_exit(&second.workers[1], 0);
 	second.worker_args[0] = NULL;
 	e2e_start_worker(&second, 1, NULL, NULL);
 	finish(&second, 2);

@@ -1,5 +1,5 @@
-/* test_e2e_join.c: who joins while the run goes on: from several donors, of whom one lies and one is killed; and who was
- * killed and comes back. */
+/* test_e2e_join.c: who joins while the run goes on: from several donors, of whom one lies and one is killed; and who
+ * was killed and comes back. */
 #include "e2e.h"
 
 #include <setjmp.h>
@@ -24,6 +24,12 @@ static const char one_suffices[] =
 	"steps-per-round = 4\nrounds = 100000\nbase-every = 4\ngrace-ms = 2000\npeer-timeout-ms = 2500\n"
 	"liveness-ms = 60000\n";
 
+/* A round takes about as long as fetching its result does. */
+static const char hasty[] =
+	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 3\nmin-workers = 2\n"
+	"steps-per-round = 1\nrounds = 100000\nbase-every = 8\ngrace-ms = 10000\npeer-timeout-ms = 5000\n"
+	"liveness-ms = 60000\n";
+
 /* Each round is a base. */
 #define BASES                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
@@ -31,15 +37,9 @@ static const char one_suffices[] =
 	"grace-ms = 60000\npeer-timeout-ms = 20000\nliveness-ms = 600000\n"
 static const char bases_all_the_time[] = BASES, bases_and_fragments[] = BASES "fragments = 2\n";
 
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
-
 static void kill_worker(struct e2e *e, int i) {
 	e2e_signal(&e->workers[i], SIGKILL);
-	assert_int_equal(e2e_wait_exit(&e->workers[i]), 128 + SIGKILL);
+	e2e_assert_exit(&e->workers[i], 128 + SIGKILL);
 }
 
 static void wait_for_round(struct e2e *e, int i, int64_t round) {
@@ -114,6 +114,33 @@ static void from_a_donor_that_cannot_be_dialed(void **state) {
 	assert_same_chain(&e, 0, 1, held + 3);
 }
 
+static int rounds_taken_part_in(const struct e2e *e, int i, int64_t from_round, int64_t to_round) {
+	int n = 0;
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "attempt", NULL, 0, &from)); json_decref(j))
+		n += e2e_int(j, "round") >= from_round && e2e_int(j, "round") < to_round;
+	return n;
+}
+
+/* Nobody is ever further than a few results behind, and nobody else has the time to wait: an open round waits a
+ * moment. */
+static void into_rounds_of_a_few_round_trips(void **state) {
+	enum { LATER = 30 };
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, hasty, 3);
+	e2e_start_workers(&e, 2);
+	wait_for_round(&e, 0, 60);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_t *in = e2e_wait_event(&e.workers[2], "attempt", "participants", 3, NULL);
+	int64_t round = e2e_int(in, "round");
+	json_decref(in);
+	wait_for_round(&e, 0, round + LATER + 1);
+	wait_for_round(&e, 2, round + LATER + 1);
+	assert_in_range(rounds_taken_part_in(&e, 2, round, round + LATER), LATER / 2, 2 * LATER); /* and it stays */
+	assert_same_chain(&e, 0, 2, round + LATER);
+}
+
 static void the_same_identity_is_welcome_at_once(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -146,8 +173,8 @@ static int64_t size_of(const struct e2e *e, int i, const char *what, int64_t rou
 	return stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-/* The line of the joiner carries three log entries while the run makes one, and a base is more than that: there are newer
- * bases long before it has one. */
+/* The line of the joiner carries three log entries while the run makes one, and a base is more than that: there are
+ * newer bases long before it has one. */
 static void check_long_base(void **state, const char *run) {
 	static struct e2e e;
 	char rate[32];
@@ -191,11 +218,12 @@ static void a_base_takes_longer_than_the_next_one_and_no_log_leads_to_it(void **
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(from_three_donors_of_whom_one_lies_and_one_is_killed, teardown),
-		cmocka_unit_test_teardown(from_a_donor_that_cannot_be_dialed, teardown),
-		cmocka_unit_test_teardown(the_same_identity_is_welcome_at_once, teardown),
-		cmocka_unit_test_teardown(a_base_takes_longer_than_the_next_one, teardown),
-		cmocka_unit_test_teardown(a_base_takes_longer_than_the_next_one_and_no_log_leads_to_it, teardown),
+		cmocka_unit_test_teardown(from_three_donors_of_whom_one_lies_and_one_is_killed, e2e_teardown),
+		cmocka_unit_test_teardown(from_a_donor_that_cannot_be_dialed, e2e_teardown),
+		cmocka_unit_test_teardown(into_rounds_of_a_few_round_trips, e2e_teardown),
+		cmocka_unit_test_teardown(the_same_identity_is_welcome_at_once, e2e_teardown),
+		cmocka_unit_test_teardown(a_base_takes_longer_than_the_next_one, e2e_teardown),
+		cmocka_unit_test_teardown(a_base_takes_longer_than_the_next_one_and_no_log_leads_to_it, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* A real run with deaths, a restart and a late worker, done again in one process from its traces: the same bits. */
-#include "e2e.h"
+#include "ends.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -37,12 +36,6 @@ static const char by_time_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 3\n"
 	"steps-per-round = 5000\nround-ms = 30\nrounds = 8\nweight-by-tokens = true\ngrace-ms = 600000\n"
 	"liveness-ms = 120000\npeer-timeout-ms = 60000\n";
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
 
 static void remove_state(struct e2e *e, int worker) {
 	char dir[E2E_PATH], command[2 * E2E_PATH + 64];
@@ -85,7 +78,8 @@ static void a_run_with_steps_ahead(void **state) {
 	check_a_run(state, overlapped, false);
 }
 
-/* The replica of a base is on its way to a slow disk, and that of the next encoding behind it: the one before both is left. */
+/* The replica of a base is on its way to a slow disk, and that of the next encoding behind it: the one before both is
+ * left. */
 static void two_copies_were_lost(void **state) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH];
@@ -183,17 +177,17 @@ static void other_data_are_noticed(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(steps_by_time_are_replayed, teardown),
-		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, teardown),
-		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, teardown),
-		cmocka_unit_test_teardown(a_run_with_steps_ahead, teardown),
-		cmocka_unit_test_teardown(two_copies_were_lost, teardown),
-		cmocka_unit_test_teardown(a_run_with_error_feedback, teardown),
-		cmocka_unit_test_teardown(fragments_are_replayed, teardown),
-		cmocka_unit_test_teardown(mixed_fragments_of_a_worker_that_lost_the_shared_state, teardown),
-		cmocka_unit_test_teardown(fragments_of_late_workers_are_discarded, teardown),
-		cmocka_unit_test_teardown(the_first_participant_went_back_and_evaluates, teardown),
-		cmocka_unit_test_teardown(other_data_are_noticed, teardown),
+		cmocka_unit_test_teardown(steps_by_time_are_replayed, e2e_teardown),
+		cmocka_unit_test_teardown(what_happened_to_the_run_does_not_matter, e2e_teardown),
+		cmocka_unit_test_teardown(a_worker_that_lost_the_shared_state, e2e_teardown),
+		cmocka_unit_test_teardown(a_run_with_steps_ahead, e2e_teardown),
+		cmocka_unit_test_teardown(two_copies_were_lost, e2e_teardown),
+		cmocka_unit_test_teardown(a_run_with_error_feedback, e2e_teardown),
+		cmocka_unit_test_teardown(fragments_are_replayed, e2e_teardown),
+		cmocka_unit_test_teardown(mixed_fragments_of_a_worker_that_lost_the_shared_state, e2e_teardown),
+		cmocka_unit_test_teardown(fragments_of_late_workers_are_discarded, e2e_teardown),
+		cmocka_unit_test_teardown(the_first_participant_went_back_and_evaluates, e2e_teardown),
+		cmocka_unit_test_teardown(other_data_are_noticed, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* test_e2e_rollback.c: committed rounds that are on nobody's disk any more: the run says so and holds; the operator takes
- * them back; it goes on and ends in the same bits for all. Also under a coordinator that was restored from an old copy. */
-#include "e2e.h"
+/* test_e2e_rollback.c: committed rounds that are on nobody's disk any more: the run says so and holds; the operator
+ * takes them back; it goes on and ends in the same bits for all. Also under a coordinator that was restored from an old
+ * copy. */
+#include "ends.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -21,13 +21,11 @@ enum { N = 3, TOKENS_PER_ROUND = 4 * 2 * 32 * N };
 static const char slow_enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 								  "min-workers = 3\nsteps-per-round = 4\nrounds = 24\nbase-every = 64\n"
 								  "grace-ms = 60000\nliveness-ms = 5000\npeer-timeout-ms = 4000\n";
+/* A base every other round: of early rounds nothing is left. */
+static const char bases_often[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
+								  "min-workers = 3\nsteps-per-round = 4\nrounds = 100000\nbase-every = 2\n"
+								  "grace-ms = 60000\nliveness-ms = 5000\npeer-timeout-ms = 4000\n";
 static const int everybody[] = {0, 1, 2};
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
 
 static void kill_all(struct e2e *e) {
 	for (int i = 0; i < N; i++) {
@@ -133,14 +131,16 @@ static void a_holder_comes_back(void **state) {
 static void path_in_the_way(const struct e2e *e, int i, char out[2 * E2E_PATH]) {
 	char dir[E2E_PATH];
 	e2e_worker_dir(e, i, dir);
-	snprintf(out, 2 * E2E_PATH, "%s/log-40.rvl", dir);
+	snprintf(out, 2 * E2E_PATH, "%s/given-up-0", dir);
 }
 
-/* A log entry of a round after the end that even root cannot unlink. */
+/* What is given up cannot be set aside. */
 static void put_in_the_way(const struct e2e *e, int i) {
 	char path[2 * E2E_PATH];
 	path_in_the_way(e, i, path);
-	assert_int_equal(mkdir(path, 0755), 0);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fclose(f), 0);
 }
 
 /* The worker ends, and says why; when it starts again it knows nothing of the new epoch, and does it all again. */
@@ -151,8 +151,21 @@ static void expect_to_be_in_the_way(struct e2e *e, int i) {
 	json_t *failed = e2e_wait_event(&e->workers[i], "failed", NULL, 0, NULL);
 	assert_non_null(strstr(e2e_text(failed, "text"), path));
 	json_decref(failed);
-	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(unlink(path), 0);
 	e2e_start_worker(e, i, NULL, NULL);
+}
+
+static int64_t coordinators_round(struct e2e *e) {
+	char dir[E2E_PATH + 16], log[E2E_PATH + 16];
+	coordinator_dir(e, dir);
+	snprintf(log, sizeof log, "%s/status.log", e->dir);
+	(void)remove(log);
+	e2e_run(e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
+	json_t *status = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
+	assert_non_null(status);
+	int64_t round = e2e_int(status, "round");
+	json_decref(status);
+	return round;
 }
 
 /* A copy of the coordinator's directory from before is restored under workers that are ahead of it. */
@@ -168,7 +181,7 @@ static void an_old_copy_is_restored(void **state) {
 	e2e_run(&e, "backup", (const char *const[]){"rivulet-coordinator", "backup", "--dir", dir, file, NULL}, 0);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 9, NULL));
 	e2e_signal(&e.coordinator, SIGTERM);
-	assert_int_equal(e2e_wait_exit(&e.coordinator), 0);
+	e2e_assert_exit(&e.coordinator, 0);
 	e2e_run(&e, "restore", (const char *const[]){"rivulet-coordinator", "restore", "--dir", dir, file, NULL}, 1);
 	e2e_run(&e, "restore", (const char *const[]){"rivulet-coordinator", "restore", "--dir", dir, "--force", file, NULL},
 			0);
@@ -176,20 +189,107 @@ static void an_old_copy_is_restored(void **state) {
 	json_t *ahead = e2e_wait_event(&e.coordinator, "ahead", NULL, 0, NULL);
 	json_decref(ahead);
 	json_decref(e2e_wait_event(&e.workers[0], "document", NULL, 0, NULL)); /* refused: an earlier round */
-	char log[E2E_PATH + 16];
-	snprintf(log, sizeof log, "%s/status.log", e.dir);
-	e2e_run(&e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
-	json_t *status = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
-	assert_non_null(status);
 	char to_round[24];
-	snprintf(to_round, sizeof to_round, "%d", (int)e2e_int(status, "round"));
-	json_decref(status);
+	snprintf(to_round, sizeof to_round, "%lld", (long long)coordinators_round(&e));
 	put_in_the_way(&e, 0);
 	roll_back(&e, to_round, true, 0);
 	expect_to_be_in_the_way(&e, 0);
 	for (int i = 0; i < N; i++)
 		json_decref(e2e_wait_event(&e.workers[i], "rollback", "epoch", 1, NULL));
 	e2e_assert_same_end(&e, everybody, N, chain, full);
+}
+
+static void serve_backup(struct e2e *e, const char *name) {
+	char dir[E2E_PATH + 16], file[E2E_PATH + 16];
+	coordinator_dir(e, dir);
+	snprintf(file, sizeof file, "%s/%s", e->dir, name);
+	e2e_run(e, "restore", (const char *const[]){"rivulet-coordinator", "restore", "--dir", dir, "--force", file, NULL},
+			0);
+	e2e_start_coordinator(e);
+}
+
+static void backup_and_restore(struct e2e *e, int64_t copied_at, int64_t ends_at) {
+	char dir[E2E_PATH + 16], file[E2E_PATH + 16], newest[E2E_PATH + 16];
+	coordinator_dir(e, dir);
+	snprintf(file, sizeof file, "%s/run.backup", e->dir);
+	json_decref(e2e_wait_event(&e->workers[0], "round", "round", copied_at, NULL));
+	e2e_run(e, "backup", (const char *const[]){"rivulet-coordinator", "backup", "--dir", dir, file, NULL}, 0);
+	json_decref(e2e_wait_event(&e->workers[0], "round", "round", ends_at, NULL));
+	e2e_signal(&e->coordinator, SIGTERM);
+	e2e_assert_exit(&e->coordinator, 0);
+	snprintf(newest, sizeof newest, "%s/newest.backup", e->dir);
+	e2e_run(e, "backup", (const char *const[]){"rivulet-coordinator", "backup", "--dir", dir, newest, NULL}, 0);
+	serve_backup(e, "run.backup");
+	json_decref(e2e_wait_event(&e->coordinator, "ahead", NULL, 0, NULL));
+}
+
+/* Bases and log entries go where they were. */
+static void take_back(const struct e2e *e, int i) {
+	char dir[E2E_PATH], set[E2E_PATH + 16], from[2 * E2E_PATH + 32], to[2 * E2E_PATH + 32];
+	e2e_worker_dir(e, i, dir);
+	snprintf(set, sizeof set, "%s/given-up-0", dir);
+	DIR *d = opendir(set);
+	assert_non_null(d);
+	for (struct dirent *f; (f = readdir(d));) {
+		if (strncmp(f->d_name, "log-", 4) != 0 && strncmp(f->d_name, "base-", 5) != 0)
+			continue;
+		snprintf(from, sizeof from, "%s/%.24s", set, f->d_name);
+		snprintf(to, sizeof to, "%s/%.24s", dir, f->d_name);
+		assert_int_equal(rename(from, to), 0);
+	}
+	closedir(d);
+}
+
+/* As docs/files.md says: the newest store, the files that were set aside, and a later epoch. */
+static void bring_it_back(struct e2e *e) {
+	char to_round[24];
+	long from[N] = {0};
+	json_t *followed = NULL;
+	kill_all(e);
+	for (int i = 0; i < N; i++)
+		take_back(e, i);
+	serve_backup(e, "newest.backup");
+	int64_t round = coordinators_round(e);
+	assert_true(round >= 15);
+	e2e_start_workers(e, N);
+	snprintf(to_round, sizeof to_round, "%lld", (long long)round);
+	for (int tries = 0; !followed && tries < 300; tries++) { /* refused until one who is ahead has reported */
+		roll_back(e, to_round, true, -1);
+		(void)usleep(100000);
+		followed = e2e_find_event(e->workers[0].log, "rollback", "epoch", 2, NULL);
+	}
+	assert_non_null(followed);
+	json_decref(followed);
+	for (int i = 0; i < N; i++) {
+		json_decref(e2e_wait_event(&e->workers[i], "rollback", "epoch", 2, &from[i]));
+		json_decref(e2e_wait_event(&e->workers[i], "round", "round", round + 2, &from[i]));
+	}
+}
+
+/* The copy is so old that no disk proves its round: nothing of what was trained since is lost for that. */
+static void no_disk_goes_back_as_far_as_the_copy(void **state) {
+	static struct e2e e;
+	char to_round[24], out[E2E_PATH + 16];
+	*state = &e;
+	e2e_open(&e, bases_often, N);
+	e2e_start_workers(&e, N);
+	backup_and_restore(&e, 2, 16);
+	snprintf(to_round, sizeof to_round, "%lld", (long long)coordinators_round(&e));
+	expect_told(&e, "old_copy", "serve the newest store");
+	assert_null(e2e_find_event(e.coordinator.log, "rollback_possible", NULL, 0, NULL));
+	roll_back(&e, to_round, false, 1);
+	roll_back(&e, to_round, true, 0);
+	for (int i = 0; i < N; i++) {
+		json_t *told = e2e_wait_event(&e.workers[i], "given_up", NULL, 0, NULL);
+		const char *set = e2e_text(told, "dir");
+		assert_non_null(strstr(set, "/given-up-0"));
+		e2e_run(&e, "list", (const char *const[]){"rivulet", "checkpoint", "list", set, NULL}, 0);
+		e2e_run(&e, "verify", (const char *const[]){"rivulet", "checkpoint", "verify", set, NULL}, 0);
+		snprintf(out, sizeof out, "%s/hf-%d", e.dir, i);
+		e2e_run(&e, "export", (const char *const[]){"rivulet", "export", set, "--out", out, NULL}, 0);
+		json_decref(told);
+	}
+	bring_it_back(&e);
 }
 
 static int64_t metric(struct e2e *e, int i, const char *kind, const char *key) {
@@ -216,13 +316,14 @@ static void expect_no_replay(struct e2e *e) {
 	assert_non_null(strstr(text, "rolled the run back to round 20"));
 }
 
-/* One that was about to exit when it went on may be gone before it hears of it: then it follows when it is started again. */
+/* One that was about to exit when it went on may be gone before it hears of it: then it follows when it is started
+ * again. */
 static void wait_for_rollback(struct e2e *e, int i) {
 	json_t *found = NULL;
 	for (int tries = 0; !found && tries < 2000; tries++) {
 		found = e2e_find_event(e->workers[i].log, "rollback", "to_round", 20, NULL);
 		if (!found && e2e_has_ended(&e->workers[i])) {
-			assert_int_equal(e2e_wait_exit(&e->workers[i]), 0);
+			e2e_assert_exit(&e->workers[i], 0);
 			e2e_start_worker(e, i, NULL, NULL);
 		}
 		(void)usleep(50000);
@@ -231,8 +332,8 @@ static void wait_for_rollback(struct e2e *e, int i) {
 	json_decref(found);
 }
 
-/* One is about to write its weights, one has just written them, one has gone: all follow, and nothing of the end that was
- * taken back counts. */
+/* One is about to write its weights, one has just written them, one has gone: all follow, and nothing of the end that
+ * was taken back counts. */
 static void who_has_finished_follows(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
@@ -243,7 +344,7 @@ static void who_has_finished_follows(void **state) {
 	e2e_start_worker(&e, 2, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "failpoint", NULL, 0, NULL));
 	json_decref(e2e_wait_event(&e.workers[1], "failpoint", NULL, 0, NULL));
-	assert_int_equal(e2e_wait_exit(&e.workers[2]), 0);
+	e2e_assert_exit(&e.workers[2], 0);
 	roll_back(&e, "20", true, 0);
 	e2e_signal(&e.workers[0], SIGCONT);
 	e2e_signal(&e.workers[1], SIGCONT);
@@ -262,10 +363,11 @@ static void who_has_finished_follows(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_round_that_is_on_no_disk_any_more, teardown),
-		cmocka_unit_test_teardown(a_holder_comes_back, teardown),
-		cmocka_unit_test_teardown(an_old_copy_is_restored, teardown),
-		cmocka_unit_test_teardown(who_has_finished_follows, teardown),
+		cmocka_unit_test_teardown(a_round_that_is_on_no_disk_any_more, e2e_teardown),
+		cmocka_unit_test_teardown(a_holder_comes_back, e2e_teardown),
+		cmocka_unit_test_teardown(an_old_copy_is_restored, e2e_teardown),
+		cmocka_unit_test_teardown(no_disk_goes_back_as_far_as_the_copy, e2e_teardown),
+		cmocka_unit_test_teardown(who_has_finished_follows, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

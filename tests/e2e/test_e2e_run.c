@@ -1,36 +1,25 @@
 /* test_e2e_run.c: whole runs without faults: the same bits as in one process, and the bytes on the wire. */
-#include "e2e.h"
+#include "ends.h"
 
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-/* Nobody is to be left out, however slow the machine. */
-#define PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
-
 static const char small_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nbase-every = 2\n" PATIENT;
+								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nbase-every = 2\n" E2E_PATIENT;
 /* MuLoCo's inner optimizer and FedProx's term: the inner loop alone, of which nothing travels. */
 static const char other_inner_run[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-	"min-workers = 4\nsteps-per-round = 5\nrounds = 3\ninner = muon\nprox-mu = 0.05\n" PATIENT;
+	"min-workers = 4\nsteps-per-round = 5\nrounds = 3\ninner = muon\nprox-mu = 0.05\n" E2E_PATIENT;
 /* About a million parameters. */
 static const char wide_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
-							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nshards = equal\n" PATIENT;
+							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nshards = equal\n" E2E_PATIENT;
 
 static const char uneven_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
-								 "min-workers = 4\nsteps-per-round = 1\nrounds = 4\n" PATIENT;
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
+								 "min-workers = 4\nsteps-per-round = 1\nrounds = 4\n" E2E_PATIENT;
 
 /* All ended in the bits of the lab. */
 static void assert_the_labs_end(struct e2e *e) {
@@ -99,10 +88,10 @@ static void bytes_on_the_wire_are_the_formula_plus_little(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(four_processes_end_in_the_same_bits_as_one, teardown),
-		cmocka_unit_test_teardown(with_another_inner_optimizer_too, teardown),
-		cmocka_unit_test_teardown(shards_by_bandwidth_end_in_the_same_bits, teardown),
-		cmocka_unit_test_teardown(bytes_on_the_wire_are_the_formula_plus_little, teardown),
+		cmocka_unit_test_teardown(four_processes_end_in_the_same_bits_as_one, e2e_teardown),
+		cmocka_unit_test_teardown(with_another_inner_optimizer_too, e2e_teardown),
+		cmocka_unit_test_teardown(shards_by_bandwidth_end_in_the_same_bits, e2e_teardown),
+		cmocka_unit_test_teardown(bytes_on_the_wire_are_the_formula_plus_little, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

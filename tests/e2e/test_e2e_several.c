@@ -1,5 +1,5 @@
-/* test_e2e_several.c: a third of the workers die at once in the middle of an all-reduce: the round commits without them.
- * Too few are left: the round holds, untouched, and goes on by itself when one is back.
+/* test_e2e_several.c: a third of the workers die at once in the middle of an all-reduce: the round commits without
+ * them. Too few are left: the round holds, untouched, and goes on by itself when one is back.
  */
 #include "e2e.h"
 
@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -18,12 +17,6 @@ static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 3
 							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n"
 							  "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
 #define FREEZE_IN_THE_MIDDLE "RIVULET_FAILPOINT=reduce.scatter-mid@3=stop"
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
 
 /* The last worker freezes in the middle of an all-reduce; returns the round. */
 static int64_t wait_for_the_middle(struct e2e *e, int worker) {
@@ -61,7 +54,7 @@ static void a_third_dies_at_once(void **state) {
 	for (int i = WORKERS - LOST; i < WORKERS; i++)
 		e2e_signal(&e.workers[i], SIGKILL);
 	for (int i = WORKERS - LOST; i < WORKERS; i++)
-		assert_int_equal(e2e_wait_exit(&e.workers[i]), 128 + SIGKILL);
+		e2e_assert_exit(&e.workers[i], 128 + SIGKILL);
 	assert_committed_alike(&e, WORKERS - LOST, round, 0);
 	assert_committed_alike(&e, WORKERS - LOST, round + 1, WORKERS - LOST);
 }
@@ -74,7 +67,7 @@ static void below_the_least_number_the_round_holds(void **state) {
 	e2e_start_worker(&e, MIN_WORKERS - 1, "rivulet-worker-failpoint", FREEZE_IN_THE_MIDDLE);
 	int64_t round = wait_for_the_middle(&e, MIN_WORKERS - 1);
 	e2e_signal(&e.workers[MIN_WORKERS - 1], SIGKILL);
-	assert_int_equal(e2e_wait_exit(&e.workers[MIN_WORKERS - 1]), 128 + SIGKILL);
+	e2e_assert_exit(&e.workers[MIN_WORKERS - 1], 128 + SIGKILL);
 	json_decref(e2e_wait_event(&e.coordinator, "suspected", NULL, 0, NULL));
 	for (int i = 0; i < MIN_WORKERS - 1; i++) /* nothing was committed without it */
 		assert_null(e2e_find_event(e.workers[i].log, "round", "round", round + 1, NULL));
@@ -84,8 +77,8 @@ static void below_the_least_number_the_round_holds(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_third_dies_at_once, teardown),
-		cmocka_unit_test_teardown(below_the_least_number_the_round_holds, teardown),
+		cmocka_unit_test_teardown(a_third_dies_at_once, e2e_teardown),
+		cmocka_unit_test_teardown(below_the_least_number_the_round_holds, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

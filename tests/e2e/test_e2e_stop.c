@@ -1,13 +1,12 @@
 /* test_e2e_stop.c: everybody stops and starts again; the coordinator is killed: the run ends in the same bits as one
  * that nothing happened to, and no process is left. */
-#include "e2e.h"
+#include "ends.h"
 
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,18 +17,9 @@ static const char patient_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext
 								  "min-workers = 4\nsteps-per-round = 40\nrounds = 12\nbase-every = 2\n"
 								  "grace-ms = 600000\nliveness-ms = 60000\npeer-timeout-ms = 30000\n";
 
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
-
 static void assert_ends_as_in_the_lab(struct e2e *e) {
-	char chain[65], full[65], lab_chain[65], lab_full[65];
-	e2e_assert_same_end(e, (const int[]){0, 1, 2, 3}, 4, chain, full);
-	e2e_lab_end(e, 4, lab_chain, lab_full);
-	assert_string_equal(lab_chain, chain);
-	assert_string_equal(lab_full, full);
+	char chain[65], full[65];
+	e2e_assert_labs_end(e, 4, chain, full);
 }
 
 static void wait_for_round(struct e2e *e, int64_t round) {
@@ -46,9 +36,9 @@ static void stop_all_and_resume_all_is_straight_through(void **state) {
 	for (int i = 0; i < 4; i++)
 		e2e_signal(&e.workers[i], i % 2 ? SIGTERM : SIGINT);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(e2e_wait_exit(&e.workers[i]), 0);
+		e2e_assert_exit(&e.workers[i], 0);
 	e2e_signal(&e.coordinator, SIGTERM);
-	assert_int_equal(e2e_wait_exit(&e.coordinator), 0);
+	e2e_assert_exit(&e.coordinator, 0);
 	e2e_start_coordinator(&e);
 	e2e_start_workers(&e, 4);
 	assert_ends_as_in_the_lab(&e);
@@ -64,8 +54,8 @@ static void all_killed_at_once_lose_no_round(void **state) {
 	for (int i = 0; i < 4; i++)
 		e2e_signal(&e.workers[i], SIGKILL);
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(e2e_wait_exit(&e.workers[i]), 128 + SIGKILL);
-	assert_int_equal(e2e_wait_exit(&e.coordinator), 128 + SIGKILL);
+		e2e_assert_exit(&e.workers[i], 128 + SIGKILL);
+	e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
 	e2e_start_coordinator(&e);
 	e2e_start_workers(&e, 4);
 	char chain[65], full[65];
@@ -86,7 +76,7 @@ static void the_coordinator_is_killed_and_nothing_is_lost(void **state) {
 	for (int64_t round = 2; round <= 6; round += 2) {
 		wait_for_round(&e, round);
 		e2e_signal(&e.coordinator, SIGKILL);
-		assert_int_equal(e2e_wait_exit(&e.coordinator), 128 + SIGKILL);
+		e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
 		json_decref(e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, NULL));
 		e2e_start_coordinator(&e);
 	}
@@ -118,7 +108,7 @@ static void the_end_is_written_once_whenever_it_was_killed(void **state) {
 	assert_int_equal(truncate(metrics, whole - 10), 0);
 	for (int i = 0; i < 2; i++) {
 		e2e_start_worker(&e, 0, NULL, NULL);
-		assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+		e2e_assert_exit(&e.workers[0], 0);
 		json_t *end = e2e_metrics(dir, "end");
 		assert_string_equal(e2e_text(end, "state"), full);
 		json_decref(end);
@@ -130,10 +120,10 @@ static void the_end_is_written_once_whenever_it_was_killed(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(stop_all_and_resume_all_is_straight_through, teardown),
-		cmocka_unit_test_teardown(all_killed_at_once_lose_no_round, teardown),
-		cmocka_unit_test_teardown(the_end_is_written_once_whenever_it_was_killed, teardown),
-		cmocka_unit_test_teardown(the_coordinator_is_killed_and_nothing_is_lost, teardown),
+		cmocka_unit_test_teardown(stop_all_and_resume_all_is_straight_through, e2e_teardown),
+		cmocka_unit_test_teardown(all_killed_at_once_lose_no_round, e2e_teardown),
+		cmocka_unit_test_teardown(the_end_is_written_once_whenever_it_was_killed, e2e_teardown),
+		cmocka_unit_test_teardown(the_coordinator_is_killed_and_nothing_is_lost, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,41 +1,28 @@
-/* test_e2e_streaming.c: rounds that exchange fragments in turn (Streaming DiLoCo), among real processes: the same bits as in
- * one, straight through or stopped in between; and the bytes of a fragment only. */
-#include "e2e.h"
+/* test_e2e_streaming.c: rounds that exchange fragments in turn (Streaming DiLoCo), among real processes: the same bits
+ * as in one, straight through or stopped in between; and the bytes of a fragment only. */
+#include "ends.h"
 
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-/* Everybody in every round, however slow the machine: so the lab can say what the end must be. */
-#define PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
-#define WORKERS 3
+enum { WORKERS = 3 };
 
 static const char small_run[] = "n-layer = 3\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-								"min-workers = 3\nsteps-per-round = 4\nrounds = 9\nbase-every = 2\n" PATIENT;
+								"min-workers = 3\nsteps-per-round = 4\nrounds = 9\nbase-every = 2\n" E2E_PATIENT;
 static const char long_run[] = "n-layer = 3\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
 							   "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nbase-every = 5\n"
-							   "fragments = 4\nmix = 0.25\n" PATIENT;
+							   "fragments = 4\nmix = 0.25\n" E2E_PATIENT;
 /* About a million parameters. */
 static const char wide_run[] =
 	"n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 3\n"
-	"min-workers = 3\nsteps-per-round = 1\nrounds = 6\nshards = equal\nfragments = 3\n" PATIENT;
+	"min-workers = 3\nsteps-per-round = 1\nrounds = 6\nshards = equal\nfragments = 3\n" E2E_PATIENT;
 
 static const int everybody[WORKERS] = {0, 1, 2};
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
-
-static void assert_ends_as_in_the_lab(struct e2e *e, char chain[65], char full[65]) {
-	e2e_assert_labs_end(e, WORKERS, chain, full);
-}
 
 static void verify_files(struct e2e *e) {
 	char dir[E2E_PATH], model[E2E_PATH + 16];
@@ -48,13 +35,10 @@ static void verify_files(struct e2e *e) {
 
 static void the_same_bits(void **state, int fragments, const char *mix, const char *more) {
 	static struct e2e e;
-	char config[512], chain[65], full[65];
+	char config[512];
 	*state = &e;
 	snprintf(config, sizeof config, "%sfragments = %d\nmix = %s\n%s", small_run, fragments, mix, more);
-	e2e_open(&e, config, WORKERS);
-	e2e_start_workers(&e, WORKERS);
-	assert_ends_as_in_the_lab(&e, chain, full);
-	e2e_assert_replayed(&e, WORKERS, chain, full);
+	e2e_check_run(&e, config, WORKERS);
 	verify_files(&e);
 }
 
@@ -81,7 +65,6 @@ static void fragments_with_error_feedback_end_as_in_the_lab(void **state) {
 /* theta_local is not theta where a round begins: what a stopped worker takes up again is its own. */
 static void stopped_and_started_again_is_straight_through(void **state) {
 	static struct e2e e;
-	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, long_run, WORKERS);
 	e2e_start_workers(&e, WORKERS);
@@ -90,10 +73,9 @@ static void stopped_and_started_again_is_straight_through(void **state) {
 	for (int i = 0; i < WORKERS; i++)
 		e2e_signal(&e.workers[i], SIGTERM);
 	for (int i = 0; i < WORKERS; i++)
-		assert_int_equal(e2e_wait_exit(&e.workers[i]), 0);
+		e2e_assert_exit(&e.workers[i], 0);
 	e2e_start_workers(&e, WORKERS);
-	assert_ends_as_in_the_lab(&e, chain, full);
-	e2e_assert_replayed(&e, WORKERS, chain, full);
+	e2e_assert_lab_and_replay(&e, WORKERS);
 }
 
 /* Six rounds of three fragments send what two rounds of all would. */
@@ -119,13 +101,13 @@ static void bytes_are_those_of_the_fragments(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(two_fragments_end_as_in_the_lab, teardown),
-		cmocka_unit_test_teardown(three_fragments_mixed_end_as_in_the_lab, teardown),
-		cmocka_unit_test_teardown(four_fragments_end_as_in_the_lab, teardown),
-		cmocka_unit_test_teardown(one_fragment_mixed_ends_as_in_the_lab, teardown),
-		cmocka_unit_test_teardown(fragments_with_error_feedback_end_as_in_the_lab, teardown),
-		cmocka_unit_test_teardown(stopped_and_started_again_is_straight_through, teardown),
-		cmocka_unit_test_teardown(bytes_are_those_of_the_fragments, teardown),
+		cmocka_unit_test_teardown(two_fragments_end_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(three_fragments_mixed_end_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(four_fragments_end_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(one_fragment_mixed_ends_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(fragments_with_error_feedback_end_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(stopped_and_started_again_is_straight_through, e2e_teardown),
+		cmocka_unit_test_teardown(bytes_are_those_of_the_fragments, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

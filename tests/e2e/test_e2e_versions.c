@@ -1,13 +1,12 @@
-/* test_e2e_versions.c: programs of this release and of the one before (version 3 of the control plane) in one run, in both
- * directions: it ends in the same bits for all. */
-#include "e2e.h"
+/* test_e2e_versions.c: programs of this release and of the one before (version 3 of the control plane) in one run, in
+ * both directions: it ends in the same bits for all. */
+#include "ends.h"
 
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -15,12 +14,6 @@ static const char three_workers[] = "n-layer = 2\nn-head = 2\nn-embd = 32\nconte
 									"min-workers = 3\nsteps-per-round = 2\nrounds = 8\nbase-every = 3\n"
 									"grace-ms = 60000\nliveness-ms = 20000\npeer-timeout-ms = 15000\n";
 static const int everybody[] = {0, 1, 2};
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
 
 /* What `status` says of a member's protocol, while the coordinator runs. */
 static int64_t protocol_of(struct e2e *e, size_t member) {
@@ -63,7 +56,7 @@ static void an_older_coordinator_takes_over(void **state) {
 	*state = &e;
 	e2e_open(&e, three_workers, 3);
 	e2e_signal(&e.coordinator, SIGTERM);
-	assert_int_equal(e2e_wait_exit(&e.coordinator), 0);
+	e2e_assert_exit(&e.coordinator, 0);
 	e.coordinator_program = "rivulet-coordinator-v3";
 	e2e_start_coordinator(&e);
 	e2e_start_workers(&e, 3);
@@ -82,8 +75,8 @@ static void an_older_coordinator_takes_over(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(an_older_worker_takes_part, teardown),
-		cmocka_unit_test_teardown(an_older_coordinator_takes_over, teardown),
+		cmocka_unit_test_teardown(an_older_worker_takes_part, e2e_teardown),
+		cmocka_unit_test_teardown(an_older_coordinator_takes_over, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

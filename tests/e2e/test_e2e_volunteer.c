@@ -2,13 +2,16 @@
  * twice, before the join; and what the worker says. */
 #include "e2e.h"
 
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -16,12 +19,6 @@
 static const char pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"
 						   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n"
 						   "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
-
-static int teardown(void **state) {
-	if (*state)
-		e2e_close(*state);
-	return 0;
-}
 
 static void run_worker(struct e2e *e, const char *data, int status) {
 	char dir[E2E_PATH];
@@ -71,7 +68,7 @@ static void a_later_text_replaces_the_one_that_is_gone(void **state) {
 	e2e_start_worker(&e, 0, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
 	e2e_signal(&e.workers[0], SIGTERM);
-	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	e2e_assert_exit(&e.workers[0], 0);
 	snprintf(moved, sizeof moved, "%s.moved", e.data);
 	assert_int_equal(rename(e.data, moved), 0);
 	e2e_worker_dir(&e, 0, dir);
@@ -98,7 +95,7 @@ static void one_too_few_is_said_and_ctrl_c_ends_the_wait(void **state) {
 	/* A terminal and its shell may both pass it on: one wish. */
 	e2e_signal(&e.workers[0], SIGINT);
 	e2e_signal(&e.workers[0], SIGTERM);
-	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	e2e_assert_exit(&e.workers[0], 0);
 	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
 	e2e_start_worker(&e, 0, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from));
@@ -106,7 +103,7 @@ static void one_too_few_is_said_and_ctrl_c_ends_the_wait(void **state) {
 	json_decref(e2e_wait_event(&e.workers[0], "enough_workers", NULL, 0, &from));
 	json_decref(e2e_wait_event(&e.workers[0], "round", NULL, 0, &from));
 	e2e_signal(&e.workers[0], SIGINT);
-	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	e2e_assert_exit(&e.workers[0], 0);
 	j = e2e_wait_event(&e.workers[0], "stopped", "round", 1, &from);
 	assert_non_null(strstr(e2e_text(j, "text"), "--dir"));
 	json_decref(j);
@@ -118,7 +115,7 @@ static void ctrl_c_before_the_join_keeps_the_link(void **state) {
 	*state = &e;
 	e2e_open(&e, pair, 1);
 	e2e_signal(&e.coordinator, SIGKILL);
-	assert_int_equal(e2e_wait_exit(&e.coordinator), 128 + SIGKILL);
+	e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
 	e2e_worker_dir(&e, 0, dir);
 	e2e_launch_worker(&e, 0);
 	long from = 0;
@@ -126,12 +123,30 @@ static void ctrl_c_before_the_join_keeps_the_link(void **state) {
 	assert_non_null(strstr(e2e_text(j, "text"), "cannot join yet"));
 	json_decref(j);
 	e2e_signal(&e.workers[0], SIGINT);
-	assert_int_equal(e2e_wait_exit(&e.workers[0]), 0);
+	e2e_assert_exit(&e.workers[0], 0);
 	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
 	assert_false(joined(&e, 0));
 	e2e_start_coordinator(&e);
 	e2e_start_worker(&e, 0, NULL, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &from));
+}
+
+/* Coordinator and workers have no other addresses. */
+static void where_there_is_only_ipv6(void **state) {
+	static const struct e2e_site sites[] = {{"", "[::1]"}, {"", "[::1]"}, {"", "[::1]"}};
+	static struct e2e e;
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const struct sockaddr_in6 here = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	bool has = fd >= 0 && bind(fd, (const struct sockaddr *)&here, sizeof here) == 0;
+	if (fd >= 0)
+		close(fd);
+	if (!has)
+		skip();
+	*state = &e;
+	e2e_open_at(&e, sites, pair, 2);
+	e2e_start_workers(&e, 2);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, NULL));
+	json_decref(e2e_wait_event(&e.workers[1], "round", "round", 2, NULL));
 }
 
 /* A worker that was away for some rounds has no loss of them. */
@@ -151,11 +166,12 @@ static void rounds_caught_up_have_no_loss(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, teardown),
-		cmocka_unit_test_teardown(a_later_text_replaces_the_one_that_is_gone, teardown),
-		cmocka_unit_test_teardown(one_too_few_is_said_and_ctrl_c_ends_the_wait, teardown),
-		cmocka_unit_test_teardown(ctrl_c_before_the_join_keeps_the_link, teardown),
-		cmocka_unit_test_teardown(rounds_caught_up_have_no_loss, teardown),
+		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),
+		cmocka_unit_test_teardown(a_later_text_replaces_the_one_that_is_gone, e2e_teardown),
+		cmocka_unit_test_teardown(one_too_few_is_said_and_ctrl_c_ends_the_wait, e2e_teardown),
+		cmocka_unit_test_teardown(ctrl_c_before_the_join_keeps_the_link, e2e_teardown),
+		cmocka_unit_test_teardown(where_there_is_only_ipv6, e2e_teardown),
+		cmocka_unit_test_teardown(rounds_caught_up_have_no_loss, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,9 @@ static void check_body(const struct frame_header *h, const uint8_t *body) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct rv_reader r = rv_reader_of(data, size);
 	uint64_t run_tag = frame_run_tag(run_id);
-	enum frame_link link = rv_read_u8(&r) & 1 ? FRAME_LINK_GREETING : FRAME_LINK_OPEN;
+	uint8_t kind = rv_read_u8(&r);
+	enum frame_link open = kind & 2 ? FRAME_LINK_SLICES : FRAME_LINK_OPEN;
+	enum frame_link link = kind & 1 ? FRAME_LINK_GREETING : open;
 	for (;;) {
 		struct frame_header h;
 		uint8_t bytes[FRAME_HEADER_BYTES];
@@ -81,11 +83,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		frame_header_decode(bytes, &h);
 		if (frame_header_invalid(&h, run_tag, link))
 			return 0;
-		RV_ASSERT(link == FRAME_LINK_OPEN || h.body_bytes <= NET_MAX_FRAME_UNAUTHENTICATED);
+		RV_ASSERT(link != FRAME_LINK_GREETING || h.body_bytes <= NET_MAX_FRAME_UNAUTHENTICATED);
 		const uint8_t *body = rv_read_span(&r, h.body_bytes);
 		if (!body)
 			return 0;
-		check_body(&h, body);
-		link = FRAME_LINK_OPEN;
+		RV_ASSERT(h.whole_bytes == 0 || (h.slice_at < h.whole_bytes && h.body_bytes <= h.whole_bytes - h.slice_at));
+		if (h.whole_bytes == 0)
+			check_body(&h, body);
+		link = open;
 	}
 }

@@ -1,5 +1,5 @@
-/* fuzz_lab_checkpoint.c: the checkpoint of a lab run. Its two hashes are made right before a second try, since no search
- * finds a BLAKE2b value. What is accepted saves again as the same bytes; what is refused says why. */
+/* fuzz_lab_checkpoint.c: the checkpoint of a lab run. Its two hashes are made right before a second try, since no
+ * search finds a BLAKE2b value. What is accepted saves again as the same bytes; what is refused says why. */
 #include "lab/checkpoint_header.h"
 
 #include "base/file.h"

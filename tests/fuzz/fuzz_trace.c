@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 		for (int i = 0; i < t.n; i++) {
 			const struct trace_event *e = &t.events[i];
 			RV_ASSERT(e->kind != TRACE_TRAIN || e->from <= e->to);
+			RV_ASSERT(e->kind != TRACE_VOTE || (e->attempt > 0 && e->roster && e->roster->attempt == e->attempt));
 			RV_ASSERT(!e->roster || (e->roster->n > 0 && e->roster->n <= NET_MAX_MEMBERS));
 		}
 		trace_record_release(&t);

@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "worker/train/weights.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +94,28 @@ struct loaded_model *lab_fixture_reload(struct lab_fixture *f, struct lab_run *t
 	return m;
 }
 
-struct rv_hash lab_fixture_result(struct lab_fixture *f) {
+struct lab_run *lab_fixture_finished(struct lab_fixture *f) {
 	struct lab_run *r = lab_fixture_start(f);
 	lab_fixture_finish(r);
+	return r;
+}
+
+struct rv_hash lab_fixture_result(struct lab_fixture *f) {
+	struct lab_run *r = lab_fixture_finished(f);
 	struct rv_hash h = r->cfg.method->state_hash(r);
 	lab_run_free(r);
 	return h;
+}
+
+void lab_fixture_outer(struct lab_fixture *f, const char *optimizer, double lr, double momentum) {
+	snprintf(f->cfg.run.outer, sizeof f->cfg.run.outer, "%s", optimizer);
+	f->cfg.run.outer_lr = lr;
+	f->cfg.run.outer_momentum = momentum;
+}
+
+double farthest(const float *a, const float *b, size_t n) {
+	double most = 0;
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, fabs((double)a[i] - (double)b[i]));
+	return most;
 }

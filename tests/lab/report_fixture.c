@@ -55,9 +55,11 @@ static void print_line(json_t *line, FILE *f) {
 	json_decref(line);
 }
 
-static void print_metrics(const char *method, uint64_t h, int seed, const char *name, FILE *f) {
+/* diverged > 0: in that round, which it does not complete. */
+static void print_metrics(const char *method, uint64_t h, int seed, const char *name, int diverged, FILE *f) {
 	const bool ddp = strcmp(method, "ddp") == 0;
-	const json_int_t rounds = STEPS / (json_int_t)h, payload = ddp ? 4 * PARAMS * (json_int_t)h : PARAMS;
+	const json_int_t rounds = diverged > 0 ? diverged - 1 : STEPS / (json_int_t)h,
+					 payload = ddp ? 4 * PARAMS * (json_int_t)h : PARAMS;
 	const json_int_t sent = (json_int_t)metrics_allreduce_bytes((uint64_t)payload, WORKERS);
 	const double end = report_fixture_loss(ddp ? 1 : h, seed);
 	print_line(json_pack("{ss ss ss ss ss si sI sI}", "kind", "run", "name", name, "role", "lab", "method", method,
@@ -75,27 +77,42 @@ static void print_metrics(const char *method, uint64_t h, int seed, const char *
 							 end + 3.0 / (double)r / (double)h, "bytes_sent", r * sent),
 				   f);
 	}
+	if (diverged > 0) {
+		print_line(json_pack("{ss si si si si}", "kind", "diverged", "round", diverged, "worker", 2, "step",
+							 diverged * (int)h - 1, "wall_us", 5000000),
+				   f);
+		return;
+	}
 	print_line(json_pack("{ss sI sf sI sf sf}", "kind", "end", "round", rounds, "loss", end, "wall_us",
 						 (json_int_t)9000000, "average_loss", end + 0.02, "replica_loss", end + 0.05),
 			   f);
 }
 
-void report_fixture_cell(const char *place, const char *id, const char *method, uint64_t h, int seed,
-						 const char *name) {
+static void write_cell(const char *place, const char *id, const char *method, uint64_t h, int seed, const char *name,
+					   int diverged) {
 	char *text = NULL, conf[512];
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
 	assert_non_null(f);
-	print_metrics(method, h, seed, name, f);
+	print_metrics(method, h, seed, name, diverged, f);
 	assert_int_equal(fclose(f), 0);
 	report_fixture_file(place, id, METRICS_FILE, text);
 	free(text);
 	snprintf(conf, sizeof conf,
 			 "# a comment\nmethod = %s\nworkers = %d\nout = %s/%s\nname = \"\"\nn-layer = 4\nsteps-per-round = %" PRIu64
-			 "\nrounds = %" PRIu64 "\nseed = %d\nouter = nesterov\ncodec = int8\n",
+			 "\nrounds = %" PRIu64 "\nseed = %d\nouter = nesterov\ncodec = int8\nvocab = 256\n",
 			 method, WORKERS, place, id, h, STEPS / h, seed);
 	report_fixture_file(place, id, "run.conf", conf);
 	report_fixture_file(place, id, "sweep.json", "{\"id\":\"x\",\"replicas_mode\":\"fixed-steps\"}");
+}
+
+void report_fixture_cell(const char *place, const char *id, const char *method, uint64_t h, int seed,
+						 const char *name) {
+	write_cell(place, id, method, h, seed, name, 0);
+}
+
+void report_fixture_diverged(const char *place, const char *id, uint64_t h, int seed, int round) {
+	write_cell(place, id, "diloco", h, seed, id, round);
 }
 
 void report_fixture_sweep(const char *place) {

@@ -16,6 +16,8 @@ extern const char *const report_fixture_hostile[REPORT_FIXTURE_HOSTILE];
 double report_fixture_loss(uint64_t h, int seed);
 /* PLACE/ID/{metrics.jsonl, run.conf, sweep.json} of a run with four workers that has ended. */
 void report_fixture_cell(const char *place, const char *id, const char *method, uint64_t h, int seed, const char *name);
+/* The same, of DiLoCo, diverged in that round. */
+void report_fixture_diverged(const char *place, const char *id, uint64_t h, int seed, int round);
 /* Data-parallel, and H of 4, 16, 64; three seeds each. */
 void report_fixture_sweep(const char *place);
 /* PLACE/ID/FILE with this text; NULL: without the file. */

@@ -113,6 +113,25 @@ static void test_lines(void **state) {
 	}
 }
 
+/* On a log axis of counts the values that there are, where they are few. */
+static void test_values_are_ticks(void **state) {
+	(void)state;
+	const double x[] = {4, 24, 96}, y[] = {1, 2, 3};
+	struct line_chart c = empty_chart(true);
+	c.series[c.n_series++] = (struct chart_series){.label = "a", .x = x, .y = y, .n = 3};
+	c.series[c.n_series++] = (struct chart_series){.label = "b", .x = x + 1, .y = y, .n = 1};
+	char *svg = lines_of(&c);
+	assert_non_null(strstr(svg, ">4</text>"));
+	assert_non_null(strstr(svg, ">24</text>"));
+	assert_non_null(strstr(svg, ">96</text>"));
+	assert_null(strstr(svg, ">20</text>"));
+	free(svg);
+	c.format_x = chart_bytes;
+	svg = lines_of(&c);
+	assert_non_null(strstr(svg, ">20 B</text>"));
+	free(svg);
+}
+
 static void test_long_names_are_cut_between_characters(void **state) {
 	(void)state;
 	const double x[] = {1, 2}, y[] = {1, 2};
@@ -193,6 +212,33 @@ static void test_error_bars(void **state) {
 	free(svg);
 }
 
+/* What has diverged, or is off the picture, is a cross at the top edge, and flattens nothing else. */
+static void test_marks(void **state) {
+	(void)state;
+	const double x[] = {1, 2, 4}, y[] = {3, 2, 1e30}, none[] = {NAN};
+	struct line_chart c = empty_chart(true);
+	c.id = "id";
+	c.y_most = 6;
+	c.series[c.n_series++] = (struct chart_series){.label = "run", .x = x, .y = y, .n = 3};
+	c.series[c.n_series++] = (struct chart_series){.label = "lost", .x = none, .y = none, .n = 1};
+	c.marks[c.n_marks++] = (struct chart_mark){.series = 1, .x = 8, .text = "diverged in round 7"};
+	char *svg = lines_of(&c);
+	assert_non_null(strstr(svg, "line mark"));
+	assert_non_null(strstr(svg, "<title>lost: diverged in round 7</title>"));
+	assert_non_null(strstr(svg, ">lost</text>")); /* it has its label */
+	assert_null(strstr(svg, "e+"));
+	free(svg);
+	json_t *json = chart_json_lines(&c), *mark = json_array_get(json_object_get(json, "marks"), 0);
+	assert_int_equal(json_array_size(json_object_get(json_array_get(json_object_get(json, "series"), 0), "x")), 2);
+	assert_int_equal(json_integer_value(json_object_get(mark, "series")), 1);
+	assert_string_equal(json_string_value(json_object_get(mark, "text")), "diverged in round 7");
+	json_decref(json);
+	c.series[0].n = 0; /* marks alone */
+	svg = lines_of(&c);
+	assert_null(strstr(svg, "no data yet"));
+	free(svg);
+}
+
 static void test_csv_and_json(void **state) {
 	(void)state;
 	const double x[] = {0, 10}, y[] = {NAN, 2.5}, sd[] = {NAN, 0.25};
@@ -212,7 +258,7 @@ static void test_csv_and_json(void **state) {
 	text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	assert_string_equal(text,
 						"{\"id\":\"id\",\"xLabel\":\"x\",\"yLabel\":\"y\",\"unit\":\"si\",\"log\":true,\"series\":"
-						"[{\"label\":\"-1+\\\"a\\\",<b>\",\"x\":[10.0],\"y\":[2.5],\"sd\":[0.25]}]}");
+						"[{\"label\":\"-1+\\\"a\\\",<b>\",\"x\":[10.0],\"y\":[2.5],\"sd\":[0.25]}],\"marks\":[]}");
 	free(text);
 	json_decref(json);
 }
@@ -223,11 +269,13 @@ int main(void) {
 		cmocka_unit_test(test_log_axis),
 		cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_values_are_ticks),
 		cmocka_unit_test(test_nothing_to_show),
 		cmocka_unit_test(test_long_names_are_cut_between_characters),
 		cmocka_unit_test(test_labels_do_not_overlap),
 		cmocka_unit_test(test_bars),
 		cmocka_unit_test(test_error_bars),
+		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_csv_and_json),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* test_lab_checkpoint_files.c: `rivulet checkpoint` on a worker's directory: what it lists, finds, takes and removes. */
+/* test_lab_checkpoint_files.c: `rivulet checkpoint` on a worker's directory: what it lists, finds, takes and
+ * removes. */
 #include "lab/checkpoint.h"
 #include "lab/worker_rounds.h"
 #include "tests/lab/worker_dir.h"

@@ -1,5 +1,5 @@
-/* What a codec does to an outer gradient: nothing (fp32), as much as its rounding allows (int8), fragment by fragment; and
- * a run records it. */
+/* What a codec does to an outer gradient: nothing (fp32), as much as its rounding allows (int8), fragment by fragment;
+ * and a run records it. */
 #include "lab/codec_loss.h"
 #include "tests/lab/lab_fixture.h"
 

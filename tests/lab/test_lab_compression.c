@@ -149,8 +149,7 @@ static void same_twice(const char *name, double feedback, const char *rounding) 
 static void test_deterministic(void **state) {
 	(void)state;
 	same_twice("int4", 0, "stochastic");
-	same_twice("int2", 0, "stochastic");
-	same_twice("int2", 0.9, "nearest");
+	same_twice("int2", 0.9, "stochastic");
 	same_twice("topk32", 1, "nearest");
 	codec("int8", 0, "nearest");
 	struct rv_hash nearest = lab_fixture_result(&f);
@@ -168,8 +167,7 @@ static void test_workers_round_apart(void **state) {
 	f.cfg.run.data_shards = 1;
 	f.cfg.run.rounds = 1;
 	codec("int4", 0, "stochastic");
-	struct lab_run *r = lab_fixture_start(&f);
-	lab_fixture_finish(r);
+	struct lab_run *r = lab_fixture_finished(&f);
 	assert_memory_not_equal(r->encoded[0], r->encoded[1], averaging_payload_bytes(r));
 	lab_run_free(r);
 }
@@ -196,6 +194,8 @@ static void resumed(const struct lab_method *m) {
 	assert_hashes_equal(a, b);
 	for (int i = 0; i < 4; i++)
 		assert_memory_equal(straight->contributions[i].residual, again->contributions[i].residual, bytes);
+	for (int i = 0; i < 4 && eager_is_on(&straight->eager[i]); i++)
+		assert_memory_equal(straight->eager[i].start, again->eager[i].start, bytes);
 	lab_run_free(straight);
 	lab_run_free(again);
 }
@@ -205,7 +205,9 @@ static void test_resumed_is_straight(void **state) {
 	codec("topk64", 0.95, "stochastic");
 	resumed(&lab_method_diloco);
 	resumed(&lab_method_sparseloco);
+	lab_method_eager.configure(&f.cfg);
 	resumed(&lab_method_eager);
+	strcpy(f.cfg.run.updates, "waited");
 	codec("int2", 0.9, "nearest");
 	f.cfg.run.overlap_steps = 2;
 	f.cfg.run.mix = 0.5;
@@ -248,12 +250,10 @@ static void test_feedback_helps(void **state) {
 	double off[2] = {0};
 	f.cfg.run.rounds = 12;
 	codec("fp32", 0, "nearest");
-	struct lab_run *exact = lab_fixture_start(&f);
-	lab_fixture_finish(exact);
+	struct lab_run *exact = lab_fixture_finished(&f);
 	for (int feedback = 0; feedback < 2; feedback++) {
 		codec("int2", feedback, "nearest");
-		struct lab_run *r = lab_fixture_start(&f);
-		lab_fixture_finish(r);
+		struct lab_run *r = lab_fixture_finished(&f);
 		for (size_t i = 0; i < r->global.cfg.n; i++)
 			off[feedback] += pow((double)r->global.theta[i] - (double)exact->global.theta[i], 2);
 		lab_run_free(r);

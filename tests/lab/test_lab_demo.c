@@ -194,11 +194,9 @@ static void test_identical_workers_are_one(void **state) {
 	(void)state;
 	f.cfg.run.data_shards = 1;
 	f.cfg.workers = 1;
-	struct lab_run *one = lab_fixture_start(&f);
-	lab_fixture_finish(one);
+	struct lab_run *one = lab_fixture_finished(&f);
 	f.cfg.workers = 4;
-	struct lab_run *four = lab_fixture_start(&f);
-	lab_fixture_finish(four);
+	struct lab_run *four = lab_fixture_finished(&f);
 	assert_memory_equal(one->global.theta, four->global.theta, one->global.cfg.n * sizeof(float));
 	for (int i = 0; i < 4; i++)
 		assert_memory_equal(replica_theta(four->replicas[i]), one->global.theta, one->global.cfg.n * sizeof(float));

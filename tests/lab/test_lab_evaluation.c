@@ -17,8 +17,7 @@ static double own_loss, own_short_loss;
 static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
-	struct lab_run *r = lab_fixture_start(&f);
-	lab_fixture_finish(r);
+	struct lab_run *r = lab_fixture_finished(&f);
 	assert_int_equal(lab_run_eval(r, 0, &own_loss, NULL), RV_OK);
 	assert_int_equal(lab_run_eval(r, 3, &own_short_loss, NULL), RV_OK);
 	m = lab_fixture_reload(&f, r, 3);

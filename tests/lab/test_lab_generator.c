@@ -15,8 +15,7 @@ static struct loaded_model *m;
 static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
-	struct lab_run *r = lab_fixture_start(&f);
-	lab_fixture_finish(r);
+	struct lab_run *r = lab_fixture_finished(&f);
 	m = lab_fixture_reload(&f, r, 1);
 	return 0;
 }

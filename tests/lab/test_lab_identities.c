@@ -18,29 +18,19 @@ static int teardown(void **state) {
 }
 
 static void outer(struct lab_fixture *f, const char *name, const char *codec, double lr, double momentum) {
-	strcpy(f->cfg.run.outer, name);
+	lab_fixture_outer(f, name, lr, momentum);
 	strcpy(f->cfg.run.codec, codec);
-	f->cfg.run.outer_lr = lr;
-	f->cfg.run.outer_momentum = momentum;
 }
 
 /* A copy of the result's parameters. */
 static float *result_theta(struct lab_fixture *f, size_t *n) {
-	struct lab_run *r = lab_fixture_start(f);
-	lab_fixture_finish(r);
+	struct lab_run *r = lab_fixture_finished(f);
 	*n = replica_n_params(r->replicas[0]);
 	float *theta = malloc(*n * sizeof *theta);
 	assert_non_null(theta);
 	memcpy(theta, r->cfg.method->theta(r), *n * sizeof *theta);
 	lab_run_free(r);
 	return theta;
-}
-
-static double largest_difference(const float *a, const float *b, size_t n) {
-	double most = 0;
-	for (size_t i = 0; i < n; i++)
-		most = fmax(most, fabs((double)a[i] - (double)b[i]));
-	return most;
 }
 
 /* One worker with outer SGD(1) and exact encoding is plain training, for any H: Adam's state, the schedule and the data
@@ -59,7 +49,7 @@ static void test_one_worker_is_plain_training(void **state) {
 		f->cfg.method = &lab_method_diloco;
 		outer(f, "sgd", "fp32", 1, 0);
 		float *diloco = result_theta(f, &n);
-		assert_true(largest_difference(plain, diloco, n) < 1e-6);
+		assert_true(farthest(plain, diloco, n) < 1e-6);
 		free(plain);
 		free(diloco);
 	}

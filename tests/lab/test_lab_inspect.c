@@ -3,14 +3,17 @@
 #include "tests/worker/train_fixture.h"
 
 #include "base/hex.h"
+#include "lab/commands.h"
 #include "lab/inspect.h"
 #include "worker/tokenizer/shard.h"
+#include "worker/trace.h"
 #include "worker/train/gguf.h"
 #include "worker/train/metrics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct fixture_run run;
@@ -189,6 +192,77 @@ static void test_worker(void **state) {
 	worker_dir_release(&w);
 }
 
+static void write_text(const char *name, const char *text, char path[400]) {
+	fixture_write(dir, name, (const uint8_t *)text, strlen(text), path, 400);
+}
+
+static void test_configurations(void **state) {
+	(void)state;
+	char path[400];
+	json_t *facts, *chosen;
+	write_text("run.conf", "# of the lab\nmethod = ddp\nn-layer = 2\nlr = 0.5\nworkers = 4\n", path);
+	facts = facts_of("run.conf", "run's configuration");
+	chosen = json_object_get(facts, "other_than_default");
+	assert_int_equal(json_object_size(chosen), 3); /* four workers are the default */
+	assert_string_equal(string(chosen, "method"), "ddp");
+	assert_string_equal(string(chosen, "lr"), "0.5");
+	assert_int_equal(number(json_object_get(facts, "model"), "n_layer"), 2);
+	assert_null(json_object_get(facts, "not_usable"));
+	json_decref(facts);
+	write_text("run.conf", "rounds = 2\nfragments = 3\n", path);
+	facts = facts_of("run.conf", "run's configuration");
+	assert_non_null(strstr(string(facts, "not_usable"), "never would be"));
+	json_decref(facts);
+	write_text("run.conf", "n-layers = 2\n", path);
+	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "run.conf:1");
+}
+
+/* Directories of the coordinator and of sweeps, and what is in them. */
+static void test_directories(void **state) {
+	(void)state;
+	char path[400], place[350];
+	json_t *facts;
+	snprintf(place, sizeof place, "%s/c", run.dir);
+	assert_int_equal(mkdir(place, 0700), 0);
+	fixture_write(place, "store.db", (const uint8_t *)"12345", 5, path, sizeof path);
+	fixture_write(place, "listen", (const uint8_t *)"127.0.0.1:7\n", 12, path, sizeof path);
+	fixture_write(place, "run.key", (const uint8_t *)"secret", 6, path, sizeof path);
+	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "holds a secret");
+	facts = facts_of(place, "coordinator's directory");
+	assert_int_equal(number(facts, "store_bytes"), 5);
+	assert_non_null(strstr(string(facts, "next"), "rivulet-coordinator status --dir "));
+	json_decref(facts);
+	fixture_remove_dir(place);
+	assert_int_equal(mkdir(place, 0700), 0);
+	static const char summary[] = "id,state,method\r\na,done,diloco\r\nb,diverged,ddp\r\nc,done,ddp\r\n";
+	fixture_write(place, "summary.csv", (const uint8_t *)summary, sizeof summary - 1, path, sizeof path);
+	facts = facts_of(place, "sweep's directory");
+	assert_int_equal(number(json_object_get(facts, "cells"), "done"), 2);
+	assert_int_equal(number(json_object_get(facts, "cells"), "diverged"), 1);
+	json_decref(facts);
+	static const char cell[] = "{\"id\":\"x\",\"axes\":{\"lr\":\"1\"},\"options\":{}}";
+	fixture_write(place, "sweep.json", (const uint8_t *)cell, sizeof cell - 1, path, sizeof path);
+	facts = facts_of(path, "cell of a sweep");
+	assert_string_equal(string(json_object_get(facts, "axes"), "lr"), "1");
+	json_decref(facts);
+	fixture_remove_dir(place);
+}
+
+static void test_trace(void **state) {
+	(void)state;
+	struct trace *t;
+	char path[400];
+	const struct trace_start start = {.member = 4, .boot = 9, .threads = 2};
+	snprintf(path, sizeof path, "%s/" TRACE_FILE, dir);
+	assert_int_equal(trace_open(path, &t, &et), RV_OK);
+	assert_int_equal(trace_write_start(t, &start, &et), RV_OK);
+	trace_close(t);
+	json_t *facts = facts_of(TRACE_FILE, "worker's trace");
+	assert_int_equal(number(facts, "member"), 4);
+	assert_int_equal(number(facts, "starts"), 1);
+	json_decref(facts);
+}
+
 static void test_what_is_nothing(void **state) {
 	(void)state;
 	char path[400];
@@ -205,12 +279,28 @@ static void test_what_is_nothing(void **state) {
 	assert_null(facts);
 }
 
+/* Those that can be named are looked at wherever they stand. */
+static void test_several_of_which_some_are_nothing(void **state) {
+	(void)state;
+	const struct rv_args args = {.at = {"/nonexistent/x", dir, "/nonexistent/y"}, .n = 3};
+	assert_fault(inspect_command.run(NULL, &args, &et), RV_E_NOTFOUND, &et, "2 of 3 could not be inspected");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_model_directory), TEST(test_files_of_a_model), TEST(test_gguf), TEST(test_tokens), TEST(test_metrics),
-		TEST(test_worker),          TEST(test_what_is_nothing),
+		TEST(test_model_directory),
+		TEST(test_files_of_a_model),
+		TEST(test_gguf),
+		TEST(test_tokens),
+		TEST(test_metrics),
+		TEST(test_worker),
+		TEST(test_what_is_nothing),
+		TEST(test_configurations),
+		TEST(test_directories),
+		TEST(test_trace),
+		TEST(test_several_of_which_some_are_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

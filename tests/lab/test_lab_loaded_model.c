@@ -46,8 +46,7 @@ static void test_predicts_the_same(void **state) {
 	struct lab_fixture f;
 	lab_fixture_init(&f);
 	f.cfg.run.rounds = 1;
-	struct lab_run *r = lab_fixture_start(&f);
-	lab_fixture_finish(r);
+	struct lab_run *r = lab_fixture_finished(&f);
 	char path[300];
 	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, f.dir);
 	const struct model *trained = replica_model(r->replicas[0]);

@@ -23,12 +23,6 @@ static int teardown(void **state) {
 	return 0;
 }
 
-static void outer(const char *name, double lr, double momentum) {
-	strcpy(f.cfg.run.outer, name);
-	f.cfg.run.outer_lr = lr;
-	f.cfg.run.outer_momentum = momentum;
-}
-
 static void method(const struct lab_method *m, double mix) {
 	f.cfg.method = m;
 	f.cfg.run.mix = mix;
@@ -44,22 +38,14 @@ static float *copy(const float *theta) {
 }
 
 static struct lab_run *finished(void) {
-	struct lab_run *r = lab_fixture_start(&f);
+	struct lab_run *r = lab_fixture_finished(&f);
 	n = replica_n_params(r->replicas[0]);
-	lab_fixture_finish(r);
 	return r;
-}
-
-static double farthest(const float *a, const float *b) {
-	double most = 0;
-	for (size_t i = 0; i < n; i++)
-		most = fmax(most, fabs((double)a[i] - (double)b[i]));
-	return most;
 }
 
 static void test_papa_that_keeps_nothing_is_fedavg(void **state) {
 	(void)state;
-	outer("average", 1, 0);
+	lab_fixture_outer(&f, "average", 1, 0);
 	struct rv_hash fedavg = lab_fixture_result(&f);
 	method(&lab_method_papa, 0);
 	struct rv_hash papa = lab_fixture_result(&f);
@@ -126,64 +112,86 @@ static void test_easgd_is_its_equations(void **state) {
 	lab_run_free(free_ones);
 }
 
-/* Own and mean are then the same thing, but for the rounding of mean + (own - before). */
+/* Its own share is then the whole step that is under way. */
 static void test_eager_of_one_worker_is_diloco(void **state) {
 	(void)state;
 	f.cfg.workers = 1;
-	f.cfg.run.eps = 1e-3; /* keeps Adam from amplifying a rounding where a gradient is near zero */
-	outer("nesterov", 0.7, 0.9);
+	lab_fixture_outer(&f, "nesterov", 0.7, 0.9);
 	struct lab_run *diloco = finished();
 	method(&lab_method_eager, 0);
+	assert_true(f.cfg.run.eager_share == 1);
 	struct lab_run *eager = finished();
-	assert_true(farthest(diloco->global.theta, eager->cfg.method->theta(eager)) < 1e-6);
+	assert_memory_equal(diloco->global.theta, eager->global.theta, n * sizeof(float));
+	assert_memory_equal(diloco->global.state[0], eager->global.state[0], n * sizeof(float));
 	lab_run_free(diloco);
 	lab_run_free(eager);
 }
 
-/* Before the first mean is there, nothing moves; eager has its own share by then: a k-th of the mean. */
-static void test_the_first_round_of_overlapped_steps(void **state) {
+/* No round comes after it that its exchange could hide behind. */
+static void test_the_last_late_step_is_waited_for(void **state) {
 	(void)state;
 	f.cfg.run.rounds = 1;
-	outer("sgd", 1, 0);
-	struct lab_run *diloco = finished();
-	struct lab_run *start = lab_fixture_start(&f);
+	struct rv_hash diloco = lab_fixture_result(&f);
 	method(&lab_method_delayed, 0);
-	struct lab_run *delayed = finished();
-	assert_true(farthest(start->global.theta, delayed->cfg.method->theta(delayed)) < 1e-7);
+	struct rv_hash delayed = lab_fixture_result(&f);
 	method(&lab_method_eager, 0);
-	struct lab_run *eager = finished();
-	const float *result = eager->cfg.method->theta(eager);
-	for (size_t i = 0; i < n; i++) {
-		double from = (double)start->global.theta[i], whole = (double)diloco->global.theta[i] - from;
-		assert_true(fabs((double)result[i] - (from + whole / 4)) < 1e-6);
-	}
-	lab_run_free(diloco);
-	lab_run_free(start);
-	lab_run_free(delayed);
-	lab_run_free(eager);
+	struct rv_hash eager = lab_fixture_result(&f);
+	assert_hashes_equal(diloco, delayed);
+	assert_hashes_equal(diloco, eager);
 }
 
-/* With lr 0 the inner loop repeats itself from where it started only if data repeat; so: two rounds, and the mean of
- * round 0 is what round 1 steps with. */
-static void test_delayed_steps_with_the_mean_of_before(void **state) {
-	(void)state;
-	f.cfg.run.rounds = 2;
-	outer("sgd", 1, 0);
-	method(&lab_method_delayed, 0);
-	struct lab_run *delayed = lab_fixture_start(&f);
+/* After one round nothing shared has moved, and each worker has its own share of the step; after two it is made. */
+static void late_rounds(const struct lab_method *m) {
 	struct lab_round round;
-	n = replica_n_params(delayed->replicas[0]);
-	float *start = copy(delayed->global.theta);
-	assert_int_equal(lab_run_round(delayed, &round, NULL), RV_OK);
-	assert_int_equal(lab_run_round(delayed, &round, NULL), RV_OK);
-	method(&lab_method_diloco, 0);
+	lab_fixture_outer(&f, "sgd", 1, 0);
+	f.cfg.run.rounds = 3;
 	struct lab_run *diloco = lab_fixture_start(&f);
+	method(m, 0);
+	struct lab_run *late = lab_fixture_start(&f);
+	n = replica_n_params(late->replicas[0]);
+	float *theta0 = copy(late->global.theta);
 	assert_int_equal(lab_run_round(diloco, &round, NULL), RV_OK);
-	assert_true(farthest(diloco->global.theta, delayed->cfg.method->theta(delayed)) < 1e-6);
-	assert_true(farthest(start, diloco->global.theta) > 1e-4);
-	free(start);
-	lab_run_free(delayed);
+	assert_int_equal(lab_run_round(late, &round, NULL), RV_OK);
+	assert_memory_equal(late->global.theta, theta0, n * sizeof *theta0);
+	for (size_t i = 0; i < n; i++) {
+		double ahead = 0, step = (double)diloco->global.theta[i] - (double)theta0[i];
+		for (int k = 0; k < 4; k++) {
+			assert_true(late->eager[k].start[i] == replica_theta(late->replicas[k])[i]);
+			ahead += (double)late->eager[k].start[i] - (double)theta0[i];
+		}
+		assert_true(fabs(ahead - (m == &lab_method_eager ? step : 0)) < 1e-6);
+	}
+	assert_int_equal(lab_run_round(late, &round, NULL), RV_OK);
+	assert_memory_equal(late->global.theta, diloco->global.theta, n * sizeof(float));
+	assert_true(farthest(theta0, diloco->global.theta, n) > 1e-4);
+	free(theta0);
 	lab_run_free(diloco);
+	lab_run_free(late);
+}
+
+static void test_eager_rounds(void **state) {
+	(void)state;
+	late_rounds(&lab_method_eager);
+}
+
+static void test_delayed_rounds(void **state) {
+	(void)state;
+	late_rounds(&lab_method_delayed);
+}
+
+/* The name is a setting of DiLoCo's round. */
+static void test_eager_by_name_and_by_setting(void **state) {
+	(void)state;
+	struct rv_hash diloco = lab_fixture_result(&f);
+	method(&lab_method_eager, 0);
+	struct rv_hash by_name = lab_fixture_result(&f);
+	f.cfg.method = &lab_method_diloco;
+	struct rv_hash by_setting = lab_fixture_result(&f);
+	method(&lab_method_delayed, 0);
+	struct rv_hash delayed = lab_fixture_result(&f);
+	assert_hashes_equal(by_name, by_setting);
+	assert_hashes_not_equal(by_name, delayed);
+	assert_hashes_not_equal(by_name, diloco);
 }
 
 /* ---- workers that miss a round --------------------------------------------------------------------------------------
@@ -284,7 +292,7 @@ static void test_fragments_of_one_worker_are_plain_training(void **state) {
 	(void)state;
 	f.cfg.workers = 1;
 	f.cfg.run.eps = 1e-3;
-	outer("average", 1, 0);
+	lab_fixture_outer(&f, "average", 1, 0);
 	fragments(1, 0, 0);
 	f.cfg.method = &lab_method_ddp;
 	struct lab_run *plain = finished();
@@ -292,7 +300,7 @@ static void test_fragments_of_one_worker_are_plain_training(void **state) {
 	for (int64_t count = 1; count <= 4; count++) {
 		fragments(count, 0, 0);
 		struct lab_run *r = finished();
-		assert_true(farthest(replica_theta(plain->replicas[0]), replica_theta(r->replicas[0])) < 1e-6);
+		assert_true(farthest(replica_theta(plain->replicas[0]), replica_theta(r->replicas[0]), n) < 1e-6);
 		lab_run_free(r);
 	}
 	lab_run_free(plain);
@@ -344,7 +352,7 @@ static void test_fragments_that_keep_all_leave_replicas_alone(void **state) {
 static void test_identical_workers_stream_as_one(void **state) {
 	(void)state;
 	f.cfg.run.data_shards = 1;
-	outer("nesterov", 0.7, 0.9);
+	lab_fixture_outer(&f, "nesterov", 0.7, 0.9);
 	fragments(4, 1, 0.25);
 	f.cfg.workers = 1;
 	struct rv_hash one = lab_fixture_result(&f);
@@ -353,7 +361,8 @@ static void test_identical_workers_stream_as_one(void **state) {
 	assert_hashes_equal(one, four);
 }
 
-/* While a round's exchange is under way the shared state is that of the round before; after the last round it is not. */
+/* While a round's exchange is under way the shared state is that of the round before; after the last round it is
+ * not. */
 static void test_overlap_is_one_round_late_until_the_end(void **state) {
 	(void)state;
 	struct lab_round round;
@@ -402,8 +411,10 @@ int main(void) {
 		TEST(test_easgd_without_elasticity_leaves_all_alone),
 		TEST(test_easgd_is_its_equations),
 		TEST(test_eager_of_one_worker_is_diloco),
-		TEST(test_the_first_round_of_overlapped_steps),
-		TEST(test_delayed_steps_with_the_mean_of_before),
+		TEST(test_the_last_late_step_is_waited_for),
+		TEST(test_eager_rounds),
+		TEST(test_delayed_rounds),
+		TEST(test_eager_by_name_and_by_setting),
 		TEST(test_participants),
 		TEST(test_survivors_mean),
 		TEST(test_late_workers_keep_or_discard),

@@ -1,5 +1,6 @@
-/* test_lab_presets.c: the methods that are settings of DiLoCo: each is what its paper says, and what it is at the ends of
- * its range; and what contradicts a name is refused. On replicas with text; inner SGD where a paper's equation wants it. */
+/* test_lab_presets.c: the methods that are settings of DiLoCo: each is what its paper says, and what it is at the ends
+ * of its range; and what contradicts a name is refused. On replicas with text; inner SGD where a paper's equation wants
+ * it. */
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>
@@ -28,29 +29,10 @@ static void method(const struct lab_method *m, int workers) {
 		m->configure(&f.cfg);
 }
 
-static void outer(const char *name, double lr, double momentum) {
-	strcpy(f.cfg.run.outer, name);
-	f.cfg.run.outer_lr = lr;
-	f.cfg.run.outer_momentum = momentum;
-}
-
 static struct rv_hash diloco(const char *name, double lr, double momentum) {
 	f.cfg.method = &lab_method_diloco;
-	outer(name, lr, momentum);
+	lab_fixture_outer(&f, name, lr, momentum);
 	return lab_fixture_result(&f);
-}
-
-static struct lab_run *finished(void) {
-	struct lab_run *r = lab_fixture_start(&f);
-	lab_fixture_finish(r);
-	return r;
-}
-
-static double farthest(const float *a, const float *b, size_t n) {
-	double most = 0;
-	for (size_t i = 0; i < n; i++)
-		most = fmax(most, fabs((double)a[i] - (double)b[i]));
-	return most;
 }
 
 /* Plain SGD whose learning rate stays: what equations of momentum are written for. */
@@ -68,7 +50,7 @@ static void inner_sgd(double lr) {
 static void test_fedavg_is_the_outer_average(void **state) {
 	(void)state;
 	struct rv_hash want = diloco("average", 1, 0), got, sgd = diloco("sgd", 1, 0);
-	outer("nesterov", 0.7, 0.9);
+	lab_fixture_outer(&f, "nesterov", 0.7, 0.9);
 	method(&lab_method_fedavg, 4);
 	got = lab_fixture_result(&f);
 	assert_hashes_equal(want, got);
@@ -114,7 +96,7 @@ static void test_fedopt_is_the_adaptive_outer_optimizer(void **state) {
 	struct rv_hash first = {{0}};
 	for (int i = 0; i < 3; i++) {
 		struct rv_hash want = diloco(names[i], 0.005, 0.9), got;
-		outer(i == 0 ? "nesterov" : names[i], 0.005, 0.9);
+		lab_fixture_outer(&f, i == 0 ? "nesterov" : names[i], 0.005, 0.9);
 		method(&lab_method_fedopt, 4);
 		got = lab_fixture_result(&f);
 		assert_hashes_equal(want, got);
@@ -129,9 +111,9 @@ static void test_lookahead_is_its_equation(void **state) {
 	const double alpha = 0.4;
 	struct step_stats stats;
 	f.cfg.run.eps = 1e-3; /* keeps Adam from amplifying a rounding where a gradient is near zero */
-	outer("nesterov", alpha, 0.9);
+	lab_fixture_outer(&f, "nesterov", alpha, 0.9);
 	method(&lab_method_lookahead, 1);
-	struct lab_run *r = finished(), *by_hand = lab_fixture_start(&f);
+	struct lab_run *r = lab_fixture_finished(&f), *by_hand = lab_fixture_start(&f);
 	size_t n = replica_n_params(r->replicas[0]);
 	float *slow = malloc(n * sizeof *slow);
 	assert_non_null(slow);
@@ -155,7 +137,7 @@ static void test_ends_of_lookahead(void **state) {
 	(void)state;
 	f.cfg.run.eps = 1e-3;
 	for (int alpha = 0; alpha <= 1; alpha++) {
-		outer("nesterov", alpha, 0);
+		lab_fixture_outer(&f, "nesterov", alpha, 0);
 		method(&lab_method_lookahead, 1);
 		struct lab_run *r = lab_fixture_start(&f);
 		f.cfg.method = &lab_method_ddp;
@@ -177,14 +159,14 @@ static void test_snoo_is_one_worker_with_nesterov(void **state) {
 	method(&lab_method_snoo, 1);
 	got = lab_fixture_result(&f);
 	assert_hashes_equal(want, got);
-	outer("nesterov", 0.7, 0); /* no momentum: Lookahead */
-	struct lab_run *snoo = finished();
+	lab_fixture_outer(&f, "nesterov", 0.7, 0); /* no momentum: Lookahead */
+	struct lab_run *snoo = lab_fixture_finished(&f);
 	method(&lab_method_lookahead, 1);
-	struct lab_run *lookahead = finished();
+	struct lab_run *lookahead = lab_fixture_finished(&f);
 	assert_memory_equal(snoo->global.theta, lookahead->global.theta, snoo->global.cfg.n * sizeof(float));
 	lab_run_free(snoo);
 	lab_run_free(lookahead);
-	outer("nesterov", 0, 0.9); /* alpha = 0 */
+	lab_fixture_outer(&f, "nesterov", 0, 0.9); /* alpha = 0 */
 	method(&lab_method_snoo, 1);
 	struct lab_run *frozen = lab_fixture_start(&f);
 	f.cfg.run.rounds = 4;
@@ -204,9 +186,9 @@ static void test_one_step_rounds_of_sgd_are_data_parallel(void **state) {
 	f.cfg.run.steps_per_round = 1;
 	f.cfg.run.rounds = 8;
 	method(&lab_method_fedavg, 4);
-	struct lab_run *fedavg = finished();
+	struct lab_run *fedavg = lab_fixture_finished(&f);
 	method(&lab_method_ddp, 4);
-	struct lab_run *ddp = finished(), *start = lab_fixture_start(&f);
+	struct lab_run *ddp = lab_fixture_finished(&f), *start = lab_fixture_start(&f);
 	size_t n = replica_n_params(ddp->replicas[0]);
 	const float *want = replica_theta(ddp->replicas[0]);
 	assert_true(farthest(fedavg->global.theta, want, n) < 1e-6);
@@ -227,9 +209,9 @@ static void test_one_step_rounds_with_nesterov_are_momentum_sgd(void **state) {
 	f.cfg.run.steps_per_round = 1;
 	f.cfg.run.rounds = 8;
 	f.cfg.workers = 4;
-	outer("nesterov", alpha, mu);
+	lab_fixture_outer(&f, "nesterov", alpha, mu);
 	f.cfg.method = &lab_method_diloco;
-	struct lab_run *r = finished();
+	struct lab_run *r = lab_fixture_finished(&f);
 	f.cfg.method = &lab_method_ddp;
 	struct lab_run *ddp = lab_fixture_start(&f);
 	struct replica *w = ddp->replicas[0];
@@ -306,7 +288,7 @@ static void refused(const struct lab_method *m, int workers, enum rv_err want, c
 
 static void test_what_contradicts_a_name(void **state) {
 	(void)state;
-	outer("nesterov", 0.7, 0.9);
+	lab_fixture_outer(&f, "nesterov", 0.7, 0.9);
 	assert_int_equal(lab_method_fedavg.check(&f.cfg.run, 4, NULL), RV_OK);
 	assert_int_equal(lab_method_papa.check(&f.cfg.run, 4, NULL), RV_OK);
 	assert_int_equal(lab_method_snoo.check(&f.cfg.run, 1, NULL), RV_OK);
@@ -315,13 +297,13 @@ static void test_what_contradicts_a_name(void **state) {
 	refused(&lab_method_snoo, 2, RV_E_RANGE, "--workers 1");
 	refused(&lab_method_fedopt, 4, RV_E_RANGE, "--outer-lr 0.001 to 0.01");
 	refused(&lab_method_easgd, 8, RV_E_RANGE, "mix = 0.875 or more");
-	outer("yogi", 0.01, 0.9);
+	lab_fixture_outer(&f, "yogi", 0.01, 0.9);
 	assert_int_equal(lab_method_fedopt.check(&f.cfg.run, 4, NULL), RV_OK);
 	refused(&lab_method_fedavg, 4, RV_E_INVALID, "--method diloco");
 	refused(&lab_method_papa, 4, RV_E_INVALID, "outer = yogi");
 	refused(&lab_method_lookahead, 1, RV_E_INVALID, "outer = yogi");
 	refused(&lab_method_snoo, 1, RV_E_INVALID, "outer = yogi");
-	outer("sgd", 0.01, 0.9);
+	lab_fixture_outer(&f, "sgd", 0.01, 0.9);
 	refused(&lab_method_fedopt, 4, RV_E_INVALID, "outer = sgd");
 	f.cfg.run.prox_mu = 0.1;
 	refused(&lab_method_ddp, 4, RV_E_INVALID, "--method fedprox");

@@ -2,6 +2,8 @@
  * same state as one that was left alone. */
 #include "tests/lab/lab_fixture.h"
 
+#include "lab/run_record.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -153,10 +155,38 @@ static void test_interrupted_is_straight(void **state) {
 	assert_int_equal(unsetenv("RIVULET_CUDA_PLUGIN"), 0);
 }
 
+/* Where it happened is said once to people and once to machines, in words; it is so every time. */
+static void test_diverged(void **state) {
+	(void)state;
+	char out[300], path[400], line[2048];
+	snprintf(out, sizeof out, "%s/a", f.dir);
+	const char *const *args = TRAIN(out, "--lr", "10", "--clip", "0", "--warmup-steps", "0", "--codec", "fp32", "--eps",
+									"1e-20", "--outer-lr", "10", "--outer-beta2", "0.5");
+	struct child c = start(args);
+	assert_true(read_until(&c, "\"event\":\"no_effect\"", line, sizeof line));
+	assert_non_null(strstr(line, "outer-beta2 = 0.5 has no effect here"));
+	assert_true(read_until(&c, "\"event\":\"diverged\"", line, sizeof line));
+	assert_non_null(strstr(line, "\"worker\":"));
+	assert_null(strstr(line, "nan"));
+	assert_true(read_until(&c, "rivulet: diverged in round ", line, sizeof line));
+	assert_null(strstr(line, "nan"));
+	assert_int_equal(finish(&c), 3);
+	snprintf(path, sizeof path, "%s/metrics.jsonl", out);
+	struct run_record r;
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_true(r.diverged_round > 0);
+	assert_in_range(r.diverged_round, (uint64_t)r.n_rounds,
+					(uint64_t)r.n_rounds + 1); /* after its outer step, or before */
+	run_record_release(&r);
+	check(args, 3, "\"event\":\"diverged\"");
+	remove_run("a");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_front_end),
 		cmocka_unit_test(test_check_starts_nothing),
+		cmocka_unit_test(test_diverged),
 		cmocka_unit_test(test_interrupted_is_straight),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

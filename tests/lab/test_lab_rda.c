@@ -1,5 +1,5 @@
-/* test_lab_rda.c: radial-directional averaging: of equal contributions it is the contribution, of orthogonal ones it keeps
- * their length, and embeddings are averaged plainly. */
+/* test_lab_rda.c: radial-directional averaging: of equal contributions it is the contribution, of orthogonal ones it
+ * keeps their length, and embeddings are averaged plainly. */
 #include "lab/averaging.h"
 #include "lab/rda.h"
 #include "tests/lab/lab_fixture.h"

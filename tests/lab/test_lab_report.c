@@ -273,6 +273,84 @@ static void test_seeds_become_a_mean(void **state) {
 	report_fixture_remove(place);
 }
 
+/* A configuration that has diverged has no loss, and its place in every figure. */
+static void test_diverged(void **state) {
+	(void)state;
+	char place[256];
+	struct report p;
+	struct report_figures f;
+	const char *paths[] = {place};
+	fixture_make_dir(place, sizeof place);
+	report_fixture_sweep(place);
+	report_fixture_diverged(place, "a", 32, 1, 4);
+	report_fixture_diverged(place, "b", 32, 2, 3);
+	report_fixture_diverged(place, "c", 16, 4, 2); /* one of four */
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_groups, 5);
+	const struct report_group *some = &p.groups[2], *all = &p.groups[3];
+	assert_string_equal(all->label, "diloco H=32");
+	assert_int_equal(all->n_diverged, 2);
+	assert_true(isnan(all->loss.mean) && all->diverged_round == 3);
+	assert_true(fabs(some->loss.mean - report_fixture_loss(16, 2)) < 1e-9); /* of those that ended */
+	assert_int_equal(report_figures_make(&p, &f, NULL), RV_OK);
+	for (int i = 0; i < f.n_lines; i++) {
+		const struct line_chart *c = &f.lines[i];
+		assert_int_equal(c->n_marks, 2);
+		assert_string_equal(c->marks[0].text, "diverged 1 of 4, first in round 2");
+		assert_string_equal(c->marks[1].text, "diverged 2 of 2, first in round 3");
+	}
+	assert_true(f.lines[0].marks[1].x == 32); /* H */
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	report_print_table(&p, out);
+	report_print_html(&p, &f, out);
+	report_csv_runs(&p, out);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "diloco H=32: diverged 2 of 2, first in round 3."));
+	assert_null(strstr(text, "not ended"));
+	assert_null(strstr(text, "nan"));
+	assert_non_null(strstr(text, "✕ at the top: diloco: diverged 1 of 4, first in round 2; diloco: diverged 2 of 2"));
+	assert_non_null(strstr(text, "<td class=\"text\">2 of 2, first in round 3</td>"));
+	assert_non_null(strstr(text, "<td>diverged</td>"));
+	assert_non_null(strstr(text, ",1,diverged,2,"));
+	free(text);
+	report_figures_release(&f);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
+/* A loss that is finite and absurd does not flatten all others. */
+static void test_worse_than_guessing(void **state) {
+	(void)state;
+	char place[256];
+	struct report p;
+	struct report_figures f;
+	const char *paths[] = {place};
+	fixture_make_dir(place, sizeof place);
+	report_fixture_sweep(place);
+	report_fixture_cell(place, "absurd", "diloco", 64, 900, "absurd"); /* 2.6 + 0.01 times 900 */
+	for (int seed = 1; seed <= 3; seed++) {
+		char id[16];
+		snprintf(id, sizeof id, "3-%d", seed);
+		report_fixture_file(place, id, METRICS_FILE, NULL);
+		report_fixture_file(place, id, "sweep.json", NULL);
+		report_fixture_file(place, id, "run.conf", NULL);
+	}
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(report_figures_make(&p, &f, NULL), RV_OK);
+	const struct line_chart *c = &f.lines[0];
+	assert_int_equal(c->n_marks, 1);
+	assert_string_equal(c->marks[0].text, "worse than guessing, 11.6000");
+	assert_true(c->marks[0].x == 64 && c->y_most > 6 && c->y_most < 6.2);
+	for (int s = 0; s < c->n_series; s++)
+		for (int i = 0; i < c->series[s].n; i++)
+			assert_int_equal(chart_shows(c, &c->series[s], i), c->series[s].x[i] != 64);
+	report_figures_release(&f);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
 /* The same directory twice is not two seeds. */
 static void test_a_run_twice_is_no_sample(void **state) {
 	(void)state;
@@ -391,6 +469,35 @@ static void test_cells_are_sorted_as_people_would(void **state) {
 	report_fixture_remove(place);
 }
 
+/* One cell that is unlike the others makes one name longer, not all. */
+static void test_what_is_usual_is_not_said(void **state) {
+	(void)state;
+	char place[256], conf[256];
+	const char *paths[] = {place};
+	struct report p;
+	fixture_make_dir(place, sizeof place);
+	for (int i = 0; i < 4; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "%d", i);
+		snprintf(conf, sizeof conf, "method = diloco\nlr = %s\nclip = %d\nsteps-per-round = %d\nseed = 1\n",
+				 i < 3 ? "0.5" : "1e+01", i < 3, 4 << i);
+		report_fixture_cell(place, id, "diloco", (uint64_t)4 << i, 1, id);
+		report_fixture_file(place, id, "run.conf", conf);
+	}
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_groups, 4);
+	int n_told = 0;
+	for (int i = 0; i < 4; i++) {
+		char want[32];
+		snprintf(want, sizeof want, "diloco H=%g", report_steps_per_sync(&p.groups[i]));
+		n_told += strcmp(p.groups[i].label, "lr=10 clip=0 H=32") == 0;
+		assert_true(report_steps_per_sync(&p.groups[i]) == 32 || strcmp(p.groups[i].label, want) == 0);
+	}
+	assert_int_equal(n_told, 1);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
 /* Twenty data-parallel runs are all better than the one of DiLoCo, which is shown all the same. */
 static void test_every_kind_is_drawn(void **state) {
 	(void)state;
@@ -461,10 +568,13 @@ int main(void) {
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_what_cannot_be_read_is_named_and_skipped),
 		cmocka_unit_test(test_seeds_become_a_mean),
+		cmocka_unit_test(test_diverged),
+		cmocka_unit_test(test_worse_than_guessing),
 		cmocka_unit_test(test_a_run_twice_is_no_sample),
 		cmocka_unit_test(test_figures_as_csv),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_cells_are_sorted_as_people_would),
+		cmocka_unit_test(test_what_is_usual_is_not_said),
 		cmocka_unit_test(test_every_kind_is_drawn),
 		cmocka_unit_test(test_thousands_of_runs),
 	};

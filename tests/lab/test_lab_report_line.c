@@ -87,6 +87,8 @@ static void test_other_methods(void **state) {
 	late.fragments = 1;
 	late.overlap_steps = 29;
 	assert_like("eager", nothing, 0, 4e6, 10, &late);
+	static const char by_setting[64] = "updates\000eager";
+	assert_like("diloco", by_setting, 1, 4e6, 10, &late);
 	/* Ten rounds of a fragment are ten thirds of a cycle. */
 	struct simulate_run fragments = on_the_line(SIMULATE_STREAMING, 8);
 	fragments.layers = 6;

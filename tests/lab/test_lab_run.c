@@ -44,8 +44,7 @@ static void test_counts(void **state) {
 /* Bytes by formula: int8 is a byte a parameter and four per 256; ddp four a parameter, at every step. */
 static void test_bytes(void **state) {
 	struct lab_fixture *f = *state;
-	struct lab_run *r = lab_fixture_start(f);
-	lab_fixture_finish(r);
+	struct lab_run *r = lab_fixture_finished(f);
 	size_t n = replica_n_params(r->replicas[0]);
 	uint64_t payload = r->cfg.method->payload_bytes(r);
 	assert_true(payload >= n + n / 256 * 4 && payload <= n + (n / 256 + 1) * 4 * 2);

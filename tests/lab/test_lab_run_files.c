@@ -14,8 +14,7 @@ static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
 	f.cfg.run.rounds = 1;
-	struct lab_run *r = lab_fixture_start(&f);
-	lab_fixture_finish(r);
+	struct lab_run *r = lab_fixture_finished(&f);
 	files = (struct run_files){.tokenizer = "auto"};
 	snprintf(files.init, sizeof files.init, "%s/" WEIGHTS_FILE, f.dir);
 	const struct weights_source source = {
@@ -86,8 +85,9 @@ static void test_what_a_family_cannot_be(void **state) {
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct run_config c;
 		struct rv_errtext et = {0};
-		assert_int_equal(run_config_parse(&c, "run.conf", bad[i], NULL), RV_OK);
-		assert_int_equal(run_config_check_model(&c, &et), RV_E_RANGE);
+		run_config_defaults(&c);
+		assert_int_equal(rv_options_parse_text(run_config_options, &c, "run.conf", bad[i], &et), RV_OK);
+		assert_int_equal(global_check_run(&c, &et), RV_E_RANGE);
 		assert_true(et.text[0]);
 	}
 }

@@ -110,6 +110,25 @@ static void test_refusals(void **state) {
 	assert_fault(run_record_read(path, &r, &et), RV_E_CORRUPT, &et, "\"run\"");
 }
 
+/* A run that is tried again after it has diverged is under way until its file says otherwise. */
+static void test_diverged(void **state) {
+	(void)state;
+	struct run_record r;
+	remove(path);
+	append("{\"kind\":\"run\",\"name\":\"x\"}\n{\"kind\":\"round\",\"round\":1,\"tokens\":9}\n"
+		   "{\"kind\":\"diverged\",\"round\":2,\"worker\":null,\"step\":4,\"wall_us\":2000000}\n");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_int_equal(r.diverged_round, 2);
+	assert_false(r.ended);
+	assert_true(r.wall_s == 2);
+	assert_int_equal(run_record_totals(&r).tokens, 9);
+	run_record_release(&r);
+	append("{\"kind\":\"run\",\"name\":\"x\"}\n");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_int_equal(r.diverged_round, 0);
+	run_record_release(&r);
+}
+
 static void test_no_loss_yet(void **state) {
 	(void)state;
 	struct run_record r;
@@ -130,6 +149,7 @@ int main(void) {
 		cmocka_unit_test(test_torn_lines_are_skipped),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_no_loss_yet),
+		cmocka_unit_test(test_diverged),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

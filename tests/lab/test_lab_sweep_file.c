@@ -1,38 +1,26 @@
 /* The FILE of a sweep: sections over what is common, the command line over both, cells that sections share, and what is
  * refused, with its line. */
 #include "lab/sweep_run.h"
-#include "tests/lab/lab_fixture.h"
+#include "tests/lab/sweep_fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static struct lab_fixture f;
-static struct sweep_options given;
-static struct rv_option table[SWEEP_OPTIONS_MAX];
+static struct sweep_fixture f;
 static struct sweep_file file;
 static struct sweep sweep;
 static char path[400];
 
 static void set(const char *name, const char *value) {
-	assert_int_equal(rv_options_set(table, &given, name, value, NULL), RV_OK);
+	sweep_fixture_set(&f, name, value);
 }
 
 static int setup(void **state) {
 	(void)state;
-	char text[300], out[300];
-	lab_fixture_init(&f);
-	sweep_options_table(table, SWEEP_OPTIONS_MAX);
-	memset(&given, 0, sizeof given);
-	rv_options_defaults(table, &given);
-	snprintf(text, sizeof text, "%s/text", f.dir);
-	snprintf(out, sizeof out, "%s/out", f.dir);
-	set("data", text);
+	char out[300];
+	sweep_fixture_init(&f);
+	snprintf(out, sizeof out, "%s/out", f.lab.dir);
 	set("out", out);
-	set("n-layer", "1");
-	set("n-embd", "16");
-	set("n-head", "2");
-	set("context", "16");
-	set("holdout-every", "4");
 	return 0;
 }
 
@@ -40,13 +28,13 @@ static int teardown(void **state) {
 	(void)state;
 	sweep_release(&sweep);
 	sweep_file_release(&file);
-	lab_fixture_release(&f);
+	sweep_fixture_release(&f);
 	return 0;
 }
 
 static enum rv_err read(const char *text, struct rv_errtext *et) {
-	fixture_write(f.dir, "plan.sweep", (const uint8_t *)text, strlen(text), path, sizeof path);
-	return sweep_file_read(path, &given, &file, et);
+	fixture_write(f.lab.dir, "plan.sweep", (const uint8_t *)text, strlen(text), path, sizeof path);
+	return sweep_file_read(path, &f.options, &file, et);
 }
 
 static void open_all(const char *text) {
@@ -68,7 +56,7 @@ static void refused(const char *text, enum rv_err want, const char *needle) {
 static void test_without_a_file(void **state) {
 	(void)state;
 	set("workers", "1,2");
-	assert_int_equal(sweep_file_read(NULL, &given, &file, NULL), RV_OK);
+	assert_int_equal(sweep_file_read(NULL, &f.options, &file, NULL), RV_OK);
 	assert_int_equal(file.n, 1);
 	assert_int_equal(sweep_open(&file, &sweep, NULL), RV_OK);
 	assert_int_equal(sweep.n_cells, 2);
@@ -121,7 +109,7 @@ static void test_the_command_line_wins(void **state) {
 
 static void test_what_neither_gives(void **state) {
 	(void)state;
-	given.out[0] = '\0';
+	f.options.out[0] = '\0';
 	assert_int_equal(read("rounds = 2\nreplicas-mode = fixed-tokens\nworkers = 2\n", NULL), RV_OK);
 	assert_string_equal(file.parts[0].out, "runs/sweep");
 	assert_string_equal(file.parts[0].replicas_mode, "fixed-tokens");

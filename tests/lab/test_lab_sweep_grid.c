@@ -1,40 +1,27 @@
 /* Cells of a sweep: the product of lists, names that depend on what decides a result and on nothing else, refusals. */
-#include "lab/sweep_grid.h"
-#include "tests/lab/lab_fixture.h"
+#include "tests/lab/sweep_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct lab_fixture f;
-static struct sweep_options o;
-static struct rv_option table[SWEEP_OPTIONS_MAX];
+static struct sweep_fixture f;
 static struct sweep_grid g;
-static char text[300];
 
 static void set(const char *name, const char *value) {
-	assert_int_equal(rv_options_set(table, &o, name, value, NULL), RV_OK);
+	sweep_fixture_set(&f, name, value);
 }
 
 static int setup(void **state) {
 	(void)state;
-	lab_fixture_init(&f);
-	snprintf(text, sizeof text, "%s/text", f.dir);
-	sweep_options_table(table, SWEEP_OPTIONS_MAX);
-	rv_options_defaults(table, &o);
-	set("data", text);
-	set("n-layer", "1");
-	set("n-embd", "16");
-	set("n-head", "2");
-	set("context", "16");
-	set("holdout-every", "4");
+	sweep_fixture_init(&f);
 	return 0;
 }
 
 static int teardown(void **state) {
 	(void)state;
 	sweep_grid_release(&g);
-	lab_fixture_release(&f);
+	sweep_fixture_release(&f);
 	return 0;
 }
 
@@ -50,7 +37,7 @@ static struct sweep_cell cell(int i) {
 static void refused(enum rv_err want, const char *needle) {
 	struct rv_errtext et = {0};
 	struct sweep_cell c;
-	enum rv_err e = sweep_grid_make(&o, &g, &et);
+	enum rv_err e = sweep_grid_make(&f.options, &g, &et);
 	for (int i = 0; e == RV_OK && i < g.n_cells; i++)
 		e = sweep_grid_cell(&g, i, &c, &et);
 	assert_fault(e, want, &et, needle);
@@ -62,7 +49,7 @@ static void test_the_product(void **state) {
 	set("sync-every", "2,8");
 	set("total-steps", "16");
 	set("outer", "sgd");
-	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_int_equal(g.n_cells, 6);
 	assert_int_equal(g.n_axes, 2);
 	int seen[5][9] = {{0}};
@@ -82,7 +69,7 @@ static void test_fixed_tokens_divides_the_batch(void **state) {
 	set("workers", "1,4");
 	set("batch", "8");
 	set("replicas-mode", "fixed-tokens");
-	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_int_equal(cell(0).opts.run.batch, 8);
 	assert_int_equal(cell(1).opts.run.batch, 2);
 	sweep_grid_release(&g);
@@ -95,21 +82,21 @@ static void test_names(void **state) {
 	(void)state;
 	char other[400];
 	set("seed", "1,2");
-	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	struct sweep_cell first = cell(0);
 	assert_string_not_equal(cell(1).id, first.id);
 	sweep_grid_release(&g);
 	set("out", "elsewhere");
 	set("seed", "1");
 	set("steps-per-round", "30"); /* the default, given */
-	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_string_equal(cell(0).id, first.id);
 	sweep_grid_release(&g);
 	uint8_t bytes[8 * DATA_BLOCK];
 	memset(bytes, 'x', sizeof bytes);
-	fixture_write(f.dir, "other", bytes, sizeof bytes, other, sizeof other);
+	fixture_write(f.lab.dir, "other", bytes, sizeof bytes, other, sizeof other);
 	set("data", other);
-	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_string_not_equal(cell(0).id, first.id);
 }
 
@@ -124,8 +111,9 @@ static void test_the_command_gives_the_cell_back(void **state) {
 	set("lr", "0.0005,0.003");
 	set("workers", "2");
 	set("late", "discard");
+	set("drop-sync", "0.25");
 	set("weight-by-tokens", "yes");
-	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	struct sweep_cell want = cell(1);
 	sweep_cell_command(&want, "rivulet", "runs/x", &c);
 	assert_string_equal(c.words[1], "train");
@@ -135,20 +123,37 @@ static void test_the_command_gives_the_cell_back(void **state) {
 	assert_int_equal(n_args, 0);
 	assert_memory_equal(&back.run, &want.opts.run, sizeof back.run);
 	assert_int_equal(back.workers, 2);
-	assert_string_equal(back.data, text);
+	assert_string_equal(back.data, f.text);
 	assert_non_null(strstr(back.out, want.id));
 	assert_true(back.eval_replicas);
+}
+
+/* Cells with the same name have the same command: else one could not go on where the other was stopped. */
+static void test_what_has_no_effect_is_not_in_the_command(void **state) {
+	(void)state;
+	static struct sweep_command a, b;
+	set("method", "ddp");
+	set("codec", "int8,int4");
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
+	struct sweep_cell one = cell(0), other = cell(1);
+	assert_string_equal(one.id, other.id);
+	memcpy(other.label, one.label, sizeof other.label);
+	sweep_cell_command(&one, "rivulet", "runs/x", &a);
+	sweep_cell_command(&other, "rivulet", "runs/x", &b);
+	assert_int_equal(a.n, b.n);
+	for (int i = 0; i < a.n; i++)
+		assert_string_equal(a.words[i], b.words[i]);
 }
 
 static void test_a_file_gives_what_the_command_line_does_not(void **state) {
 	(void)state;
 	static struct sweep_options file;
-	rv_options_defaults(table, &file);
-	assert_int_equal(rv_options_parse_text(table, &file, "f", "workers = 1,2\nsync-every = 3\ntotal-steps = 9\n", NULL),
-					 RV_OK);
+	rv_options_defaults(f.table, &file);
+	assert_int_equal(
+		rv_options_parse_text(f.table, &file, "f", "workers = 1,2\nsync-every = 3\ntotal-steps = 9\n", NULL), RV_OK);
 	set("workers", "4");
-	sweep_options_fill(&o, &file);
-	assert_int_equal(sweep_grid_make(&o, &g, NULL), RV_OK);
+	sweep_options_fill(&f.options, &file);
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_int_equal(g.n_cells, 1);
 	assert_int_equal(cell(0).opts.workers, 4);
 	assert_int_equal(cell(0).opts.run.rounds, 3);
@@ -197,6 +202,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_fixed_tokens_divides_the_batch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_command_gives_the_cell_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_has_no_effect_is_not_in_the_command, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_file_gives_what_the_command_line_does_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many_cells, setup, teardown),

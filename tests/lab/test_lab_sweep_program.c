@@ -1,5 +1,5 @@
-/* `rivulet sweep` itself: cells trained side by side, a second sweep that runs nothing again, commands that make the same
- * runs elsewhere, a cell that fails, Ctrl-C. */
+/* `rivulet sweep` itself: cells trained side by side, a second sweep that runs nothing again, commands that make the
+ * same runs elsewhere, a cell that fails, Ctrl-C. */
 #include "tests/lab/lab_fixture.h"
 
 #include <signal.h>
@@ -66,6 +66,26 @@ static void read_summary(void) {
 	(void)fclose(s);
 }
 
+/* Of a cell of several workers that is done, everything is known but what does not apply. */
+static void every_column_is_filled(void) {
+	char header[COMMAND_BYTES], row[COMMAND_BYTES];
+	const char *line = strstr(output, ",done,diloco,2,");
+	assert_non_null(line);
+	while (line[-1] != '\n')
+		line--;
+	snprintf(header, sizeof header, "%.*s", (int)strcspn(output, "\r"), output);
+	snprintf(row, sizeof row, "%.*s", (int)strcspn(line, "\r"), line);
+	char *names = header, *values = row, *name;
+	int n = 0;
+	for (; (name = strsep(&names, ",")); n++) {
+		const char *value = strsep(&values, ",");
+		bool may_be_empty = strcmp(name, "section") == 0 || strcmp(name, "diverged_round") == 0;
+		if (!value || (!value[0] && !may_be_empty))
+			fail_msg("%s is empty", name);
+	}
+	assert_int_equal(n, 24);
+}
+
 static void test_cells_are_trained_once(void **state) {
 	(void)state;
 	char first[OUTPUT_BYTES];
@@ -74,6 +94,7 @@ static void test_cells_are_trained_once(void **state) {
 	read_summary();
 	assert_int_equal(count(",done,diloco,"), 4);
 	assert_int_equal(count("\r\n"), 5);
+	every_column_is_filled();
 	memcpy(first, output, sizeof first);
 	assert_int_equal(sweep(""), 0);
 	assert_int_equal(count("\"event\":\"cell\""), 0);
@@ -81,18 +102,18 @@ static void test_cells_are_trained_once(void **state) {
 	assert_string_equal(first, output);
 }
 
-/* What --print says makes the same files, and a sweep takes them. */
+/* What --print says makes the same files, whatever directory it is said in, and a sweep takes them. */
 static void test_printed_commands_merge(void **state) {
 	(void)state;
-	char commands[OUTPUT_BYTES], path[COMMAND_BYTES];
+	char commands[OUTPUT_BYTES], command[COMMAND_BYTES], path[COMMAND_BYTES + 300];
 	assert_int_equal(sweep("--codec int3,fp32"), 2);
-	assert_int_equal(sweep("--print"), 0);
+	command_line(command, "--print --data text --out out");
+	snprintf(path, sizeof path, "cd %s && %s", f.dir, command);
+	assert_int_equal(run_shell(path), 0);
 	assert_int_equal(count("rivulet train "), 4);
 	memcpy(commands, output, sizeof commands);
-	snprintf(path, sizeof path, "mkdir -p %s/bin && ln -sf '%s' %s/bin/rivulet", f.dir, RIVULET, f.dir);
-	assert_int_equal(run_shell(path), 0);
 	for (char *line = strtok(commands, "\n"); line; line = strtok(NULL, "\n")) {
-		snprintf(path, sizeof path, "PATH=%s/bin:$PATH; %s", f.dir, line);
+		snprintf(path, sizeof path, "cd / && %s", line);
 		assert_int_equal(run_shell(path), 0);
 	}
 	assert_int_equal(sweep("--print"), 0);
@@ -120,6 +141,10 @@ static void test_names_in_its_report(void **state) {
 	assert_int_equal(count("\nk=2 drop-sync=0.5 H=6 "), 1);
 	assert_int_equal(count("drop-sync=0 "), 0);
 	assert_int_equal(count("\nsent: by formula"), 1);
+	assert_int_equal(sweep("--method diloco,sparseloco --codec int8,fp32 --sync-every 3"), 0);
+	assert_int_equal(run_shell(command), 0);
+	assert_true(count("\nsparseloco sgd topk64 k=2 ") + count("\nsparseloco topk64 k=2 ") >=
+				1); /* what it chose for int8 */
 }
 
 static void test_workers_that_read_the_same_text_are_noticed(void **state) {
@@ -129,16 +154,85 @@ static void test_workers_that_read_the_same_text_are_noticed(void **state) {
 	assert_non_null(strstr(output, "--data-shards 2 gives each its own"));
 }
 
-static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {
+/* That a learning rate is too high is a result: it is recorded, not tried again, and shown. */
+static void test_cells_that_diverge_are_results(void **state) {
 	(void)state;
-	assert_int_equal(sweep("--lr 0.01,10 --clip 0 --warmup-steps 0 --seed 1 --codec fp32 --eps 1e-20 --outer-lr 10"),
-					 1);
-	assert_true(count("\"event\":\"cell_failed\"") >= 1);
-	assert_non_null(strstr(output, "train.log says why"));
+	static const char lists[] =
+		"--lr 0.01,10 --clip 0 --warmup-steps 0 --seed 1 --codec fp32 --eps 1e-20 --outer-lr 10";
+	char command[COMMAND_BYTES], print[COMMAND_BYTES];
+	assert_int_equal(sweep(lists), 0);
+	assert_true(count("\"event\":\"cell_diverged\"") >= 1);
 	read_summary();
 	assert_true(count(",done,") >= 1);
-	assert_true(count(",failed,") >= 1);
-	assert_int_equal(count(",done,") + count(",failed,"), 8);
+	assert_true(count(",diverged,") >= 1);
+	assert_int_equal(count(",done,") + count(",diverged,"), 8);
+	assert_int_equal(count("nan"), 0);
+	assert_int_equal(sweep(lists), 0);
+	assert_int_equal(count("\"event\":\"cell"), 0);
+	snprintf(print, sizeof print, "--print %s", lists);
+	assert_int_equal(sweep(print), 0);
+	assert_string_equal(output, "");
+	snprintf(command, sizeof command,
+			 "'%s' report %s/out --out %s/report.html && grep -o -e '✕ at the top: ' -e '<td class=\"text\">in round ' "
+			 "%s/report.html",
+			 RIVULET, f.dir, f.dir, f.dir);
+	assert_int_equal(run_shell(command), 0);
+	assert_true(count(": diverged in round ") >= 1);
+	assert_true(count("✕ at the top: ") >= 1);
+	assert_true(count("<td class=\"text\">in round ") >= 1);
+}
+
+/* Names of the cells, from what --print says. */
+static void first_cell(const char *more, char path[400]) {
+	char print[COMMAND_BYTES];
+	snprintf(print, sizeof print, "--print %s", more);
+	assert_int_equal(sweep(print), 0);
+	const char *at = strstr(output, " --out=");
+	assert_non_null(at);
+	at += strlen(" --out=");
+	snprintf(path, 400, "%.*s", (int)strcspn(at, " \n"), at);
+}
+
+static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {
+	(void)state;
+	char path[400], command[COMMAND_BYTES];
+	first_cell("", path);
+	snprintf(command, sizeof command, "mkdir -p %s/metrics.jsonl", path);
+	assert_int_equal(run_shell(command), 0);
+	assert_int_equal(sweep(""), 1);
+	assert_int_equal(count("\"event\":\"cell_failed\""), 1);
+	assert_non_null(strstr(output, "failed with status 1: rivulet: "));
+	assert_non_null(strstr(output, "metrics.jsonl"));
+	assert_non_null(strstr(output, "train.log says why"));
+	read_summary();
+	assert_int_equal(count(",done,"), 3);
+	assert_int_equal(count(",failed,"), 1);
+}
+
+/* What a sweep finds in its directory and does not know, what has no effect in it, and what it need not train twice. */
+static void test_notices(void **state) {
+	(void)state;
+	assert_int_equal(sweep(""), 0);
+	assert_int_equal(sweep("--method ddp,diloco --codec int8,fp32 --outer-beta2 0.5"), 0);
+	assert_non_null(strstr(output, "4 combinations differ from cells in options only that have no effect on them"));
+	assert_int_equal(count("\"event\":\"no_effect\""), 1);
+	assert_non_null(strstr(output, "outer-beta2 = 0.5 has no effect here"));
+	assert_null(strstr(output, "codec = "));
+	assert_int_equal(count("\"event\":\"cell\""), 8); /* what has no effect names no cell: four are there */
+	assert_int_equal(sweep("--lr 0.5"), 0);
+	assert_non_null(strstr(output, "12 runs in "));
+}
+
+/* Two that would write into the same directory. */
+static void test_one_at_a_time(void **state) {
+	(void)state;
+	char command[COMMAND_BYTES];
+	snprintf(command, sizeof command, "mkdir -p %s/out && exec 9>%s/out/lock && flock 9 && : ", f.dir, f.dir);
+	char both[2 * COMMAND_BYTES], line[COMMAND_BYTES];
+	command_line(line, "");
+	snprintf(both, sizeof both, "%s && %s 2>&1", command, line);
+	assert_int_equal(run_shell(both), 1);
+	assert_non_null(strstr(output, "in use by process"));
 }
 
 static void test_stopped_and_continued(void **state) {
@@ -185,7 +279,10 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_printed_commands_merge, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names_in_its_report, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_workers_that_read_the_same_text_are_noticed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cells_that_diverge_are_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_cell_that_fails_does_not_stop_the_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_notices, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_and_continued, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

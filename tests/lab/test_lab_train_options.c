@@ -111,14 +111,50 @@ static void test_policies(void **state) {
 	set("method", "fedavg");
 	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
 	assert_int_equal(train_options_resolve(&o).merge, LAB_MERGE_RDA);
+	set("merge", "mean");
+	set("mix", "0");
 	set("round-ms", "10s");
 	refused(RV_E_INVALID, "give --speeds and --step-ms");
 	set("round-ms", "0");
+	struct rv_errtext what = {0};
+	assert_false(train_options_only_warm_up(&o, &what));
+	o.run.warmup_steps = o.run.rounds * o.run.steps_per_round;
+	assert_true(train_options_only_warm_up(&o, &what));
+	assert_non_null(strstr(what.text, "the learning rate never comes to lr = "));
+	o.run.warmup_steps = 0;
 	set("replicas-mode", "fixed-tokens");
 	set("workers", "3");
 	refused(RV_E_RANGE, "not a multiple of workers = 3");
 	set("workers", "4");
 	assert_int_equal(train_options_resolve(&o).run.batch, 2); /* of 8 */
+}
+
+static void test_late_updates(void **state) {
+	(void)state;
+	set("method", "eager");
+	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
+	assert_true(train_options_resolve(&o).run.eager_share == 0.25);
+	set("drop-sync", "0.5");
+	refused(RV_E_INVALID,
+			"drop-sync is of --method diloco and its kind, without overlap-steps and with updates = waited");
+	set("drop-sync", "0");
+	set("outer", "adam");
+	refused(RV_E_INVALID, "updates = eager with outer = adam");
+	set("method", "delayed");
+	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
+	set("outer", "nesterov");
+	set("updates", "eager");
+	set("eager-share", "0.25");
+	refused(RV_E_INVALID, "method delayed has updates = delayed: for updates = eager use --method diloco");
+	set("updates", "delayed");
+	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
+	set("method", "eager");
+	refused(RV_E_INVALID, "method eager has updates = eager: for updates = delayed use --method diloco");
+	set("method", "ddp");
+	refused(RV_E_INVALID, "updates are of --method diloco and its kind, not of ddp");
+	set("method", "fedopt");
+	set("updates", "eager");
+	refused(RV_E_INVALID, "updates = eager with outer = adam");
 }
 
 static void test_data_is_required(void **state) {
@@ -134,8 +170,8 @@ static void test_data_is_required(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_defaults_are_valid), TEST(test_run_hash),         TEST(test_ddp_uses_all_cores),
-		TEST(test_refusals),           TEST(test_data_is_required), TEST(test_policies),
+		TEST(test_defaults_are_valid), TEST(test_run_hash), TEST(test_ddp_uses_all_cores), TEST(test_refusals),
+		TEST(test_data_is_required),   TEST(test_policies), TEST(test_late_updates),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

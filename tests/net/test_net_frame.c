@@ -36,14 +36,15 @@ static void test_header_bytes(void **state) {
 	char hex[2 * FRAME_HEADER_BYTES + 1];
 	frame_header_encode(&h, bytes);
 	rv_hex_encode(bytes, 56, hex);
-	assert_string_equal(hex, "52564c31"                                   /* magic */
-							 "02000200"                                   /* version, type, flags */
-							 "64000000"                                   /* body bytes */
-							 "07000000"                                   /* chunk */
-							 "1111000000000000"                           /* round */
-							 "0102030405060708"                           /* run tag */
-							 "02000000"                                   /* attempt */
-							 "0000000000000000000000000000000000000000"); /* reserved */
+	assert_string_equal(hex, "52564c31"                   /* magic */
+							 "02000200"                   /* version, type, flags */
+							 "64000000"                   /* body bytes */
+							 "07000000"                   /* chunk */
+							 "1111000000000000"           /* round */
+							 "0102030405060708"           /* run tag */
+							 "02000000"                   /* attempt */
+							 "0000000000000000"           /* slice, whole */
+							 "000000000000000000000000"); /* reserved */
 	struct rv_hash check = rv_hash_of(bytes, 56);
 	assert_memory_equal(bytes + 56, check.b, 8);
 }
@@ -76,7 +77,7 @@ static void test_each_condition_has_its_text(void **state) {
 	(void)state;
 	EXPECT(h.magic++, FRAME_LINK_OPEN, "magic");
 	EXPECT(h.version = 1, FRAME_LINK_OPEN, "version is not 2");
-	EXPECT(h.reserved[19] = 1, FRAME_LINK_OPEN, "reserved");
+	EXPECT(h.reserved[11] = 1, FRAME_LINK_OPEN, "reserved");
 	EXPECT(h.run_tag++, FRAME_LINK_OPEN, "another run");
 	EXPECT(h.type = 0, FRAME_LINK_OPEN, "unknown type");
 	EXPECT(h.type = 200, FRAME_LINK_OPEN, "unknown type");
@@ -92,6 +93,47 @@ static void test_each_condition_has_its_text(void **state) {
 	EXPECT((h.type = FRAME_FETCH, h.body_bytes = FRAME_FETCH_BYTES, h.attempt = 0), FRAME_LINK_OPEN,
 		   "chunk is not zero");
 	EXPECT((h = frame_header_of(FRAME_BYE, TAG, 0), h.round = 1), FRAME_LINK_OPEN, "round is not zero");
+}
+
+static struct frame_header slice(void) {
+	struct frame_header h = scatter();
+	h.slice_at = 200;
+	h.whole_bytes = 300;
+	return h;
+}
+
+#define EXPECT_SLICE(change, link, text)                                                                               \
+	do {                                                                                                               \
+		struct frame_header h = slice();                                                                               \
+		change;                                                                                                        \
+		const char *why = judge(h, link);                                                                              \
+		assert_non_null(why);                                                                                          \
+		assert_non_null(strstr(why, text));                                                                            \
+	} while (0)
+
+static void test_slices(void **state) {
+	(void)state;
+	assert_null(judge(slice(), FRAME_LINK_SLICES));
+	assert_null(judge(scatter(), FRAME_LINK_SLICES));
+	EXPECT_SLICE((void)0, FRAME_LINK_OPEN, "where none may come");
+	EXPECT_SLICE(h.whole_bytes = 0, FRAME_LINK_SLICES, "limits");
+	EXPECT_SLICE(h.whole_bytes = NET_MAX_CHUNK_BYTES + 1, FRAME_LINK_SLICES, "limits");
+	EXPECT_SLICE(h.body_bytes = 0, FRAME_LINK_SLICES, "some of the whole");
+	EXPECT_SLICE(h.body_bytes = 300, FRAME_LINK_SLICES, "some of the whole");
+	EXPECT_SLICE(h.slice_at = 201, FRAME_LINK_SLICES, "past the end");
+	EXPECT_SLICE(h.slice_at = UINT32_MAX, FRAME_LINK_SLICES, "past the end");
+	EXPECT_SLICE((h.type = FRAME_RESUME, h.chunk = 0), FRAME_LINK_SLICES, "where none may come");
+	EXPECT_SLICE((h = frame_header_of(FRAME_HELLO, TAG, FRAME_HELLO_BYTES), h.slice_at = 1), FRAME_LINK_GREETING,
+				 "where none may come");
+	EXPECT_SLICE(h = frame_header_of(FRAME_HELLO, TAG, FRAME_HELLO_BYTES), FRAME_LINK_SLICES, "second hello");
+	/* A slice may be shorter than the shortest whole. */
+	struct frame_header piece = frame_header_of(FRAME_PIECE, TAG, 1);
+	piece.whole_bytes = FRAME_PIECE_BYTES + 1;
+	assert_null(judge(piece, FRAME_LINK_SLICES));
+	piece.whole_bytes = FRAME_PIECE_BYTES;
+	assert_non_null(judge(piece, FRAME_LINK_SLICES));
+	for (uint8_t type = 0; type < 20; type++)
+		assert_int_equal(frame_is_bulk(type), type == FRAME_SCATTER || type == FRAME_GATHER || type == FRAME_PIECE);
 }
 
 static void test_names_and_states(void **state) {
@@ -258,6 +300,7 @@ int main(void) {
 		cmocka_unit_test(test_header_bytes),
 		cmocka_unit_test(test_every_bit_of_a_header_matters),
 		cmocka_unit_test(test_each_condition_has_its_text),
+		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_names_and_states),
 		cmocka_unit_test(test_reduce_messages_round_trip),
 		cmocka_unit_test(test_hello),

@@ -200,6 +200,31 @@ static void bulk_and_control_interleave(void **state) {
 	world_release(&w);
 }
 
+static bool a_part_came(struct world *w, void *ctx) {
+	(void)ctx;
+	return w->nodes[1].parts[0] > 0;
+}
+
+static bool a_ping_came(struct world *w, void *ctx) {
+	(void)ctx;
+	return w->nodes[1].got_pings[0] > 0;
+}
+
+/* While nobody knows how fast the line is, slices are short: PING goes between those of one frame. */
+static void a_ping_overtakes_the_frame_under_way(void **state) {
+	(void)state;
+	struct world w;
+	world_link(&w, 2);
+	queue_bulk(&w.nodes[0], 1, 1, NET_MAX_CHUNK_BYTES, 3);
+	assert_true(world_until(&w, a_part_came, NULL));
+	w.nodes[0].pings[1] = 1;
+	assert_true(world_until(&w, a_ping_came, NULL));
+	assert_int_equal(w.nodes[1].got_bulk[0], 0);
+	assert_true(world_until(&w, world_quiet_bulk, NULL));
+	assert_false(w.nodes[1].bad_body);
+	world_release(&w);
+}
+
 static void awkward_sizes_arrive(void **state) {
 	(void)state;
 	static const uint32_t sizes[] = {1, 63, 16320, 16321, 16384, 65535, 65537, NET_MAX_CHUNK_BYTES};
@@ -553,6 +578,7 @@ int main(void) {
 		cmocka_unit_test(all_dial_at_once_one_link_per_pair),
 		cmocka_unit_test(undialable_worker_dials),
 		cmocka_unit_test(bulk_and_control_interleave),
+		cmocka_unit_test(a_ping_overtakes_the_frame_under_way),
 		cmocka_unit_test(awkward_sizes_arrive),
 		cmocka_unit_test(bytes_are_counted_at_the_socket),
 		cmocka_unit_test(an_upload_keeps_its_cap_and_control_its_pace),

@@ -184,7 +184,7 @@ static void rsa_certificate(void **state) {
 
 static void other_alpn(void **state) {
 	(void)state;
-	static const char *const alpn[] = {NULL, "\x08http/1.1", "\x09rivulet/2"};
+	static const char *const alpn[] = {NULL, "\x08http/1.1", "\x09rivulet/3"};
 	for (size_t i = 0; i < sizeof alpn / sizeof alpn[0]; i++) {
 		struct scene s;
 		scene_init(&s);
@@ -376,6 +376,92 @@ static void frame_of_another_run(void **state) {
 	scene_end(&s);
 }
 
+/* ---- slices ---- */
+
+enum { WHOLE_BYTES = 3000, SLICE_BYTES = 1000 };
+
+static struct frame_header slice_at(const struct scene *s, uint32_t at) {
+	struct frame_header h = frame_header_of(FRAME_SCATTER, frame_run_tag(s->w.run_id), SLICE_BYTES);
+	h.round = h.attempt = 1;
+	h.slice_at = at;
+	h.whole_bytes = WHOLE_BYTES;
+	return h;
+}
+
+static void send_slice(struct scene *s, struct frame_header h) {
+	static const uint8_t body[SLICE_BYTES] = {1};
+	raw_send_frame(&s->c, &h, body, sizeof body);
+}
+
+static void scene_link_slicer(struct scene *s, const char *alpn) {
+	struct raw_options o;
+	scene_init(s);
+	scene_admit(s);
+	o = honest_tls(s);
+	o.alpn = alpn;
+	scene_connect(s, &o);
+	scene_hello(s);
+	assert_true(world_until(&s->w, attacker_linked, NULL));
+}
+
+static bool slices_joined(struct world *w, void *ctx) {
+	(void)ctx;
+	return w->nodes[0].got_bulk[ATTACKER] == 1;
+}
+
+static void slices_and_pings_between(void **state) {
+	(void)state;
+	struct scene s;
+	scene_link_slicer(&s, "\x09rivulet/2");
+	struct reduce_msg m = {.type = REDUCE_PING, .round = 1, .attempt = 1};
+	struct frame_header ping = frame_reduce_encode(&m, frame_run_tag(s.w.run_id));
+	for (uint32_t at = 0; at < WHOLE_BYTES; at += SLICE_BYTES) {
+		raw_send_frame(&s.c, &ping, NULL, 0);
+		assert_int_equal(s.w.nodes[0].got_bulk[ATTACKER], 0);
+		send_slice(&s, slice_at(&s, at));
+	}
+	assert_true(world_until(&s.w, slices_joined, NULL));
+	assert_int_equal(s.w.nodes[0].got_pings[ATTACKER], WHOLE_BYTES / SLICE_BYTES);
+	assert_int_equal(s.w.nodes[0].downs[ATTACKER], 0);
+	scene_end(&s);
+}
+
+static void slices_out_of_place(void **state) {
+	(void)state;
+	enum { NOT_BEGUN, GAP, OTHER_CHUNK, OTHER_TYPE, OTHER_WHOLE, NOT_A_PING, CASES };
+	static const char *const words[CASES] = {
+		[NOT_BEGUN] = "was not begun",    [GAP] = "does not follow",         [OTHER_CHUNK] = "does not follow",
+		[OTHER_TYPE] = "does not follow", [OTHER_WHOLE] = "does not follow", [NOT_A_PING] = "only a ping",
+	};
+	for (int i = 0; i < CASES; i++) {
+		struct scene s;
+		scene_link_slicer(&s, "\x09rivulet/2");
+		if (i != NOT_BEGUN)
+			send_slice(&s, slice_at(&s, 0));
+		struct frame_header h = slice_at(&s, i == GAP ? 2 * SLICE_BYTES : SLICE_BYTES);
+		h.chunk = i == OTHER_CHUNK;
+		h.whole_bytes += i == OTHER_WHOLE;
+		if (i == OTHER_TYPE)
+			h.type = FRAME_GATHER;
+		if (i == NOT_A_PING) {
+			h.type = FRAME_RESUME;
+			h.slice_at = h.whole_bytes = 0;
+		}
+		send_slice(&s, h);
+		scene_thrown_out(&s, RV_E_PROTOCOL, words[i]);
+		scene_end(&s);
+	}
+}
+
+static void slices_that_were_not_agreed_on(void **state) {
+	(void)state;
+	struct scene s;
+	scene_link_slicer(&s, "\x09rivulet/1");
+	send_slice(&s, slice_at(&s, 0));
+	scene_thrown_out(&s, RV_E_PROTOCOL, "where none may come");
+	scene_end(&s);
+}
+
 static void second_hello(void **state) {
 	(void)state;
 	struct scene s;
@@ -557,6 +643,9 @@ int main(void) {
 		cmocka_unit_test(garbage_frame),
 		cmocka_unit_test(oversized_frame),
 		cmocka_unit_test(frame_of_another_run),
+		cmocka_unit_test(slices_and_pings_between),
+		cmocka_unit_test(slices_out_of_place),
+		cmocka_unit_test(slices_that_were_not_agreed_on),
 		cmocka_unit_test(second_hello),
 		cmocka_unit_test(truncated_frames),
 		cmocka_unit_test(goodbye_is_cleaned),

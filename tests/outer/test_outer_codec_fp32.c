@@ -1,5 +1,6 @@
 /* fp32: the values come back bit for bit, and what is not finite is refused both ways. */
 #include "outer/codec.h"
+#include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 static const struct codec *const c = &codec_fp32;
 
-static float x[LARGEST_SIZE], y[LARGEST_SIZE], z[LARGEST_SIZE];
+static float x[LARGEST_SIZE], y[LARGEST_SIZE];
 static uint8_t code[4 * LARGEST_SIZE + 1];
 
 static void test_round_trip(void **state) {
@@ -28,47 +29,32 @@ static void test_round_trip(void **state) {
 	}
 }
 
-static void test_delta_and_add(void **state) {
+static void test_delta_and_decode_add(void **state) {
 	(void)state;
-	for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
-		size_t n = awkward_sizes[s];
-		fill_normal(x, n, n);
-		fill_normal(y, n, n + 1);
-		assert_int_equal(c->encode_delta(x, y, n, code, NULL), RV_OK);
-		memcpy(z, y, sizeof z);
-		assert_int_equal(c->decode_add(code, n, 3, z, NULL), RV_OK);
-		for (size_t i = 0; i < n; i++)
-			assert_true(z[i] == y[i] + 3 * (x[i] - y[i]));
-	}
+	for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++)
+		check_delta_and_decode_add(c, awkward_sizes[s]);
 }
 
 static void test_refuses_what_is_not_finite(void **state) {
 	(void)state;
 	const float bad[] = {NAN, INFINITY, -INFINITY};
-	size_t n = 2500;
+	const size_t n = 2500;
+	check_refuses_what_is_not_finite(c, n, 307);
 	for (size_t b = 0; b < COUNT_OF(bad); b++)
 		for (size_t at = 0; at < n; at += 307) {
-			struct rv_errtext et = {0};
 			char place[32];
 			snprintf(place, sizeof place, "value %zu is", at);
 			fill_normal(x, n, 1);
-			memset(y, 0, sizeof y);
 			x[at] = bad[b];
-			assert_int_equal(c->encode(x, n, code, &et), RV_E_RANGE);
-			assert_non_null(strstr(et.text, place));
-			assert_int_equal(c->encode_delta(y, x, n, code, &et), RV_E_RANGE);
-			assert_non_null(strstr(et.text, place));
 			memcpy(code, x, 4 * n);
-			assert_int_equal(c->decode(code, n, z, &et), RV_E_CORRUPT);
-			assert_non_null(strstr(et.text, place));
-			assert_int_equal(c->decode_add(code, n, 1, y, &et), RV_E_CORRUPT);
+			check_refused(c, code, n, place);
 		}
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_delta_and_add),
+		cmocka_unit_test(test_delta_and_decode_add),
 		cmocka_unit_test(test_refuses_what_is_not_finite),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  */
 #include "outer/codec.h"
 #include "outer/float_bits.h"
+#include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
 #include <float.h>
@@ -35,7 +36,7 @@ static const struct format formats[] = {
 	{&codec_int2, 2, 1, 0x1.ffffp+127, INT2_GAUSSIAN_CEILING, {0, 1}},
 };
 
-static float x[LARGEST_SIZE], y[LARGEST_SIZE], z[LARGEST_SIZE];
+static float x[LARGEST_SIZE], y[LARGEST_SIZE];
 static uint8_t code[BYTES_CAP], code2[BYTES_CAP];
 
 static float block_absmax(const float *v, size_t n, size_t i) {
@@ -92,14 +93,9 @@ static void check_properties(const struct format *f, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		assert_true(fabs((double)x[i] - (double)y[i]) <= bound(f, (double)x[i], (double)block_absmax(x, n, i)));
 		assert_true(isfinite(y[i]) && (x[i] != 0 || y[i] == 0));
-		z[i] = -x[i];
 	}
-	assert_int_equal(c->encode(y, n, code2, NULL), RV_OK); /* one encoding for each decodable vector */
-	assert_memory_equal(code, code2, c->encoded_bytes(n));
-	assert_int_equal(c->encode(z, n, code2, NULL), RV_OK);
-	assert_int_equal(c->decode(code2, n, z, NULL), RV_OK);
-	for (size_t i = 0; i < n; i++)
-		assert_true(z[i] == -y[i]);
+	check_one_encoding(c, x, n);
+	check_odd(c, x, n);
 }
 
 static void test_properties(void **state) {
@@ -183,50 +179,15 @@ static void test_known_bytes(void **state) {
 
 static void test_refuses_what_is_not_finite(void **state) {
 	(void)state;
-	const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
 	for (size_t k = 0; k < COUNT_OF(formats); k++)
-		for (size_t b = 0; b < COUNT_OF(bad); b++)
-			for (size_t at = 0; at < 300; at += 31) {
-				struct rv_errtext et = {0};
-				char place[32];
-				fill_normal(x, 300, at);
-				memset(y, 0, sizeof y);
-				x[at] = bad[b];
-				snprintf(place, sizeof place, "value %zu is", at);
-				assert_int_equal(formats[k].codec->encode(x, 300, code, &et), RV_E_RANGE);
-				assert_non_null(strstr(et.text, place));
-				assert_int_equal(formats[k].codec->encode_delta(y, x, 300, code, &et), RV_E_RANGE);
-				assert_non_null(strstr(et.text, place));
-			}
+		check_refuses_what_is_not_finite(formats[k].codec, 300, 31);
 }
 
 static void test_delta_and_decode_add(void **state) {
 	(void)state;
 	for (size_t k = 0; k < COUNT_OF(formats); k++)
-		for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
-			const struct codec *c = formats[k].codec;
-			size_t n = awkward_sizes[s];
-			fill_normal(x, n, n);
-			fill_normal(y, n, n + 1);
-			for (size_t i = 0; i < n; i++)
-				z[i] = x[i] - y[i];
-			assert_int_equal(c->encode(z, n, code, NULL), RV_OK);
-			assert_int_equal(c->encode_delta(x, y, n, code2, NULL), RV_OK);
-			assert_memory_equal(code, code2, c->encoded_bytes(n));
-			assert_int_equal(c->decode(code, n, z, NULL), RV_OK);
-			memcpy(y, x, sizeof y);
-			assert_int_equal(c->decode_add(code, n, 3, y, NULL), RV_OK);
-			for (size_t i = 0; i < n; i++)
-				assert_true(y[i] == x[i] + (float)(3 * z[i]));
-		}
-}
-
-static void refused(const struct codec *c, size_t n, const char *why) {
-	struct rv_errtext et = {0};
-	memset(y, 0, sizeof y);
-	assert_int_equal(c->decode(code, n, z, &et), RV_E_CORRUPT);
-	assert_non_null(strstr(et.text, why));
-	assert_int_equal(c->decode_add(code, n, 1, y, &et), RV_E_CORRUPT);
+		for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++)
+			check_delta_and_decode_add(formats[k].codec, awkward_sizes[s]);
 }
 
 static void test_refuses_corrupt_bytes(void **state) {
@@ -246,21 +207,21 @@ static void test_refuses_corrupt_bytes(void **state) {
 					continue; /* too large for the others' codes only */
 				assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
 				memcpy(code + 4 * b, &bad_scales[i], 4);
-				refused(c, n, "scale");
+				check_refused(c, code, n, "scale");
 			}
 			assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
 			memset(code + 4 * b, 0, 4);
-			refused(c, n, "scale 0");
+			check_refused(c, code, n, "scale 0");
 			assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
 			first[3] = 0x81;
-			refused(c, n, "negative zero");
+			check_refused(c, code, n, "negative zero");
 			assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
 			memset(first, low, (b == blocks - 1 ? n - b * BLOCK : BLOCK) * bits / 8);
 			*last &= 0x01 & low;
-			refused(c, n, bits == 4 ? "must be 7" : "must be 1");
+			check_refused(c, code, n, bits == 4 ? "must be 7" : "must be 1");
 			assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
 			*last |= 0x10;
-			refused(c, n, "unused bits");
+			check_refused(c, code, n, "unused bits");
 		}
 }
 
@@ -277,13 +238,7 @@ static void test_any_bytes(void **state) {
 				code[i] = (uint8_t)rv_rng_u64(&r);
 			code[0] &= 0x80;
 			code[4] |= 7;
-			if (c->decode(code, n, x, NULL) != RV_OK)
-				continue;
-			accepted++;
-			for (size_t i = 0; i < n; i++)
-				assert_true(isfinite(x[i]));
-			assert_int_equal(c->encode(x, n, code2, NULL), RV_OK);
-			assert_memory_equal(code, code2, c->encoded_bytes(n));
+			accepted += check_any_bytes(c, code, n);
 		}
 		assert_true(accepted > 1000);
 	}
@@ -293,17 +248,11 @@ static void test_error_on_gaussian(void **state) {
 	(void)state;
 	for (size_t k = 0; k < COUNT_OF(formats); k++) {
 		struct rv_rng r = rv_rng_of(5, 5);
-		double signal = 0, noise = 0;
 		for (size_t i = 0; i < 4096; i++)
 			x[i] = (float)rv_rng_normal(&r);
-		assert_int_equal(formats[k].codec->encode(x, 4096, code, NULL), RV_OK);
-		assert_int_equal(formats[k].codec->decode(code, 4096, y, NULL), RV_OK);
-		for (size_t i = 0; i < 4096; i++) {
-			signal += (double)x[i] * (double)x[i];
-			noise += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
-		}
-		print_message("%s: relative error %.4f\n", formats[k].codec->name, sqrt(noise / signal));
-		assert_true(sqrt(noise / signal) < formats[k].gaussian_ceiling);
+		const double error = codec_relative_error(formats[k].codec, x, 4096);
+		print_message("%s: relative error %.4f\n", formats[k].codec->name, error);
+		assert_true(error < formats[k].gaussian_ceiling);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* q6sigma: the codebook against one made in the plainest way, clipping, the ends of fp32, and what decode refuses. */
 #include "outer/codec.h"
+#include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
 #include <float.h>
@@ -18,7 +19,7 @@ enum { BOOK_BYTES = 1024, BYTES_CAP = BOOK_BYTES + LARGEST_SIZE };
 
 static const struct codec *const c = &codec_q6sigma;
 
-static float x[LARGEST_SIZE], y[LARGEST_SIZE], z[LARGEST_SIZE];
+static float x[LARGEST_SIZE], y[LARGEST_SIZE];
 static uint8_t code[BYTES_CAP], code2[BYTES_CAP];
 
 static void encode_plainly(const float *v, size_t n, uint8_t *out) {
@@ -95,74 +96,49 @@ static void test_sizes(void **state) {
 
 static void test_refuses_what_is_not_finite(void **state) {
 	(void)state;
+	check_refuses_what_is_not_finite(c, 300, 31);
 	const float bad[] = {NAN, INFINITY, -INFINITY};
 	for (size_t b = 0; b < COUNT_OF(bad); b++)
 		for (size_t at = 0; at < 300; at += 31) {
-			struct rv_errtext et = {0};
-			char place[32];
-			fill_normal(x, 300, at);
-			memset(y, 0, sizeof y);
-			x[at] = bad[b];
-			snprintf(place, sizeof place, "value %zu is", at);
-			assert_int_equal(c->encode(x, 300, code, &et), RV_E_RANGE);
-			assert_non_null(strstr(et.text, place));
-			assert_int_equal(c->encode_delta(y, x, 300, code, &et), RV_E_RANGE);
 			fill_normal(x, 300, at);
 			assert_int_equal(c->encode(x, 300, code, NULL), RV_OK);
 			memcpy(code + 4 * (at % 256), &bad[b], 4); /* an entry, used or not */
-			assert_int_equal(c->decode(code, 300, z, &et), RV_E_CORRUPT);
-			assert_non_null(strstr(et.text, "must be finite"));
-			assert_int_equal(c->decode_add(code, 300, 1, y, NULL), RV_E_CORRUPT);
+			check_refused(c, code, 300, "must be finite");
 		}
 }
 
 static void test_delta_and_decode_add(void **state) {
 	(void)state;
-	for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++) {
-		size_t n = awkward_sizes[s];
-		fill_normal(x, n, n);
-		fill_normal(y, n, n + 1);
-		for (size_t i = 0; i < n; i++)
-			z[i] = x[i] - y[i];
-		assert_int_equal(c->encode(z, n, code, NULL), RV_OK);
-		assert_int_equal(c->encode_delta(x, y, n, code2, NULL), RV_OK);
-		assert_memory_equal(code, code2, c->encoded_bytes(n));
-		assert_int_equal(c->decode(code, n, z, NULL), RV_OK);
-		memcpy(y, x, sizeof y);
-		assert_int_equal(c->decode_add(code, n, 3, y, NULL), RV_OK);
-		for (size_t i = 0; i < n; i++)
-			assert_true(y[i] == x[i] + (float)(3 * z[i]));
-	}
+	for (size_t s = 0; s < COUNT_OF(awkward_sizes); s++)
+		check_delta_and_decode_add(c, awkward_sizes[s]);
 }
 
-static double relative_error(size_t begin, size_t end) {
+/* Of the first 2048 of x (4096), encoded together with the others. */
+static double small_error(const struct codec *by) {
 	double signal = 0, noise = 0;
-	for (size_t i = begin; i < end; i++) {
+	assert_int_equal(by->encode(x, 4096, code, NULL), RV_OK);
+	assert_int_equal(by->decode(code, 4096, y, NULL), RV_OK);
+	for (size_t i = 0; i < 2048; i++) {
 		signal += (double)x[i] * (double)x[i];
 		noise += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
 	}
 	return sqrt(noise / signal);
 }
 
-/* Gaussian values; and why the scale belongs to a small block: values a hundred times smaller than the rest of the chunk
- * are lost here, where int8 keeps them. */
+/* Gaussian values; and why the scale belongs to a small block: values a hundred times smaller than the rest of the
+ * chunk are lost here, where int8 keeps them. */
 static void test_error_on_gaussian(void **state) {
 	(void)state;
 	struct rv_rng r = rv_rng_of(5, 5);
 	for (size_t i = 0; i < 4096; i++)
 		x[i] = (float)rv_rng_normal(&r);
-	assert_int_equal(c->encode(x, 4096, code, NULL), RV_OK);
-	assert_int_equal(c->decode(code, 4096, y, NULL), RV_OK);
-	print_message("q6sigma: relative error %.4f\n", relative_error(0, 4096));
-	assert_true(relative_error(0, 4096) < GAUSSIAN_CEILING);
+	const double error = codec_relative_error(c, x, 4096);
+	print_message("q6sigma: relative error %.4f\n", error);
+	assert_true(error < GAUSSIAN_CEILING);
 	for (size_t i = 0; i < 2048; i++)
 		x[i] *= 0.01f;
-	assert_int_equal(c->encode(x, 4096, code, NULL), RV_OK);
-	assert_int_equal(c->decode(code, 4096, y, NULL), RV_OK);
-	assert_true(relative_error(0, 2048) > 0.3);
-	assert_int_equal(codec_int8.encode(x, 4096, code, NULL), RV_OK);
-	assert_int_equal(codec_int8.decode(code, 4096, y, NULL), RV_OK);
-	assert_true(relative_error(0, 2048) < 0.008);
+	assert_true(small_error(c) > 0.3);
+	assert_true(small_error(&codec_int8) < 0.008);
 }
 
 int main(void) {

@@ -2,6 +2,7 @@
  * against a sort; and what decode refuses. */
 #include "outer/codec_block.h"
 #include "outer/codec_topk.h"
+#include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
 #include <float.h>
@@ -104,19 +105,12 @@ static void check_values(const struct kind *k, size_t n) {
 
 static void check_properties(const struct kind *k, size_t n) {
 	const struct codec *c = k->codec;
-	const size_t bytes = c->encoded_bytes(n);
-	assert_true(bytes <= BYTES_CAP);
+	assert_true(c->encoded_bytes(n) <= BYTES_CAP);
 	assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
 	assert_int_equal(c->decode(code, n, y, NULL), RV_OK);
 	check_values(k, n);
-	assert_int_equal(c->encode(y, n, code2, NULL), RV_OK);
-	assert_memory_equal(code, code2, bytes);
-	for (size_t i = 0; i < n; i++)
-		z[i] = -x[i];
-	assert_int_equal(c->encode(z, n, code2, NULL), RV_OK);
-	assert_int_equal(c->decode(code2, n, z, NULL), RV_OK);
-	for (size_t i = 0; i < n; i++)
-		assert_true(z[i] == -y[i]);
+	check_one_encoding(c, x, n);
+	check_odd(c, x, n);
 }
 
 static void test_properties(void **state) {
@@ -186,22 +180,8 @@ static void test_everything_kept_is_fp32(void **state) {
 static void test_delta_and_decode_add(void **state) {
 	(void)state;
 	for (size_t k = 0; k < COUNT_OF(kinds); k++)
-		for (size_t s = 0; s < COUNT_OF(sizes); s++) {
-			const struct codec *c = kinds[k].codec;
-			const size_t n = sizes[s];
-			fill_normal(x, n, n);
-			fill_normal(y, n, n + 1);
-			for (size_t i = 0; i < n; i++)
-				z[i] = x[i] - y[i];
-			assert_int_equal(c->encode(z, n, code, NULL), RV_OK);
-			assert_int_equal(c->encode_delta(x, y, n, code2, NULL), RV_OK);
-			assert_memory_equal(code, code2, c->encoded_bytes(n));
-			assert_int_equal(c->decode(code, n, z, NULL), RV_OK);
-			memcpy(y, x, sizeof y);
-			assert_int_equal(c->decode_add(code, n, 3, y, NULL), RV_OK);
-			for (size_t i = 0; i < n; i++)
-				assert_true(y[i] == x[i] + (float)(3 * z[i]));
-		}
+		for (size_t s = 0; s < COUNT_OF(sizes); s++)
+			check_delta_and_decode_add(kinds[k].codec, sizes[s]);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------------------------------
@@ -260,35 +240,12 @@ static void test_levels(void **state) {
 
 static void test_refuses_what_is_not_finite(void **state) {
 	(void)state;
-	const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
 	for (size_t k = 0; k < COUNT_OF(kinds); k++)
-		for (size_t b = 0; b < COUNT_OF(bad); b++)
-			for (size_t at = 0; at < 4300; at += 331) {
-				struct rv_errtext et = {0};
-				char place[32];
-				fill_normal(x, 4300, at);
-				memset(y, 0, sizeof y);
-				x[at] = bad[b];
-				snprintf(place, sizeof place, "value %zu is", at);
-				assert_int_equal(kinds[k].codec->encode(x, 4300, code, &et), RV_E_RANGE);
-				assert_non_null(strstr(et.text, place));
-				assert_non_null(strstr(et.text, kinds[k].codec->name));
-				assert_int_equal(kinds[k].codec->encode_delta(y, x, 4300, code, &et), RV_E_RANGE);
-				assert_non_null(strstr(et.text, place));
-			}
+		check_refuses_what_is_not_finite(kinds[k].codec, 4300, 331);
 }
 
 /* ---- hostile bytes --------------------------------------------------------------------------------------------------
  */
-
-static void refused(const struct codec *c, size_t n, const char *why) {
-	struct rv_errtext et = {0};
-	memset(y, 0, sizeof y);
-	assert_int_equal(c->decode(code, n, z, &et), RV_E_CORRUPT);
-	if (!strstr(et.text, why))
-		fail_msg("'%s' does not say '%s'", et.text, why);
-	assert_int_equal(c->decode_add(code, n, 1, y, &et), RV_E_CORRUPT);
-}
 
 /* A valid encoding of 192 values in which 3 are sent (test_known_bytes), with some bytes replaced. */
 static void spoiled(const struct codec *c, size_t at, const void *bytes, size_t n, const char *why) {
@@ -298,7 +255,7 @@ static void spoiled(const struct codec *c, size_t at, const void *bytes, size_t 
 	x[191] = 6;
 	assert_int_equal(c->encode(x, 192, code, NULL), RV_OK);
 	memcpy(code + at, bytes, n);
-	refused(c, 192, why);
+	check_refused(c, code, 192, why);
 }
 
 static void test_refuses_corrupt_bytes(void **state) {
@@ -323,7 +280,7 @@ static void test_refuses_corrupt_bytes(void **state) {
 	spoiled(c, 15, "\x08", 1, "levels");         /* none is high */
 	memset(code, 0, sizeof code);
 	code[3] = 0x40;
-	refused(c, 192, "levels"); /* a level, and nothing sent */
+	check_refused(c, code, 192, "levels"); /* a level, and nothing sent */
 	const float bad_values[] = {NAN, -INFINITY, 0, -0.0f};
 	for (size_t i = 0; i < COUNT_OF(bad_values); i++)
 		spoiled(f, 7, &bad_values[i], 4, "finite and not 0");
@@ -344,13 +301,7 @@ static void test_any_bytes(void **state) {
 			assert_int_equal(c->encode(x, n, code, NULL), RV_OK);
 			for (size_t flips = 1 + rv_rng_below(&r, 3); flips > 0; flips--)
 				code[rv_rng_below(&r, bytes)] ^= (uint8_t)(1u << rv_rng_below(&r, 8));
-			if (c->decode(code, n, x, NULL) != RV_OK)
-				continue;
-			accepted++;
-			for (size_t i = 0; i < n; i++)
-				assert_true(isfinite(x[i]));
-			assert_int_equal(c->encode(x, n, code2, NULL), RV_OK);
-			assert_memory_equal(code, code2, bytes);
+			accepted += check_any_bytes(c, code, n);
 		}
 		assert_true(accepted > 100);
 	}

@@ -116,7 +116,7 @@ static void test_divergence_is_named(void **state) {
 	memcpy(local, theta0, sizeof local);
 	local[2345] = NAN;
 	assert_int_equal(global_encode_delta(&g, local, reduced, &et), RV_E_RANGE);
-	assert_non_null(strstr(et.text, "parameter 2345 is nan"));
+	assert_non_null(strstr(et.text, "parameter 2345 is not a number"));
 	assert_non_null(strstr(et.text, "diverged"));
 	global_release(&g);
 }

@@ -185,7 +185,8 @@ static void test_lookahead(void **state) {
 	}
 }
 
-/* Workers with the same data are one worker: bitwise with block scales for any number of them, with fp32 for 2 and 4. */
+/* Workers with the same data are one worker: bitwise with block scales for any number of them, with fp32 for 2 and
+ * 4. */
 static void test_identical_workers_are_one(void **state) {
 	(void)state;
 	const struct codec *const codecs[] = {&codec_int8, &codec_fp32, &codec_int4, &codec_e3m0};

@@ -107,6 +107,7 @@ struct sim_plan {
 	int n;
 	bool chosen[SIM_MAX_FAULTS]; /* the others do not happen */
 	bool happened[SIM_MAX_FAULTS];
+	int64_t committed_us[SIM_MAX_ROUNDS]; /* what came of it: when each round was committed; 0: never */
 };
 
 /* ---- options: all from the seed ---- */
@@ -122,10 +123,12 @@ struct sim_options {
 	bool weight_by_tokens;
 	bool equal_shards; /* else shards follow what workers say of their lines */
 	uint32_t fragments;
-	float mix;  /* what a worker keeps of its own when it adopts a round's */
-	bool mixed; /* programs speak the protocol of this release or of the one before, each start anew */
+	float mix;       /* what a worker keeps of its own when it adopts a round's */
+	bool gives_away; /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
+	bool mixed;      /* programs speak the protocol of this release or of the one before, each start anew */
 	uint64_t keep_bases, keep_log;
-	bool calm; /* no faults at all: bytes are counted exactly */
+	bool calm;  /* no faults at all: bytes are counted exactly */
+	bool hasty; /* a round is over in a few round trips: who comes late has to catch up with that */
 	int64_t delay_us, jitter_us;
 	double slowest_bytes_per_s;
 	int64_t step_us;
@@ -198,7 +201,8 @@ struct sim_network {
 };
 void sim_network_init(struct sim *s);
 void sim_network_release(struct sim_network *net);
-/* What `from` sends does not reach `to` any more, or one fault less keeps it from there. Links lose nothing: it waits. */
+/* What `from` sends does not reach `to` any more, or one fault less keeps it from there. Links lose nothing: it
+ * waits. */
 void sim_cut(struct sim *s, int from, int to, bool cut);
 void sim_cut_nothing(struct sim *s);
 /* The host's line has this share of its rate. */
@@ -349,7 +353,7 @@ struct sim_worker {
 	uint64_t life;            /* 0: not running */
 	uint64_t epoch;           /* as stored on its disk */
 	uint64_t boot;            /* its wall clock at the start */
-	uint32_t version, spoken; /* of the protocol: the highest that it speaks; that of the coordinator's last message */
+	uint32_t version, spoken; /* of the protocol: the highest that it speaks; that of the last document, 0 before one */
 	bool joined, finished;
 	uint32_t member;
 	void *core_memory, *reduce_memory;
@@ -476,7 +480,8 @@ struct sim_roster {
 struct sim_oracle {
 	struct global_state global; /* the run as it must be */
 	uint64_t n_committed, epoch;
-	uint64_t base_round; /* the latest that was vouched for */
+	uint64_t last_participants; /* of the latest commit: a set of member numbers */
+	uint64_t base_round;        /* the latest that was vouched for */
 	struct rv_hash digest[SIM_MAX_ROUNDS], full[SIM_MAX_ROUNDS + 1], chain[SIM_MAX_ROUNDS + 1];
 	float *theta[SIM_MAX_ROUNDS + 1], *v[SIM_MAX_ROUNDS + 1];
 	struct sim_contribution *contributions; /* newest first */
@@ -515,6 +520,7 @@ struct sim_stats {
 	uint64_t older_bases; /* of those fetched: before the document's */
 	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
 	uint64_t overlapped;             /* outer steps behind steps of the next round */
+	uint64_t given_away;             /* ... that began from a start of their own */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;
@@ -570,8 +576,8 @@ void sim_plan_of(const struct sim_options *opt, struct sim_plan *out); /* everyt
 /* "at 12.345 s w3 is frozen for 2.0 s" */
 void sim_fault_text(const struct sim_fault *f, char *out, size_t cap);
 
-/* Runs a universe to its end, with the chosen faults of `plan`; marks those that happened. False: `why` says what does
- * not hold. */
+/* Runs a universe to its end, with the chosen faults of `plan`; marks those that happened, and notes the commits.
+ * False: `why` says what does not hold. */
 bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose, struct sim_stats *stats,
 			 char why[1024]);
 
@@ -585,8 +591,9 @@ void faults_heal(struct sim *s);
 /* The first violation stops the universe. */
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_say(const struct sim *s, int host, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Uniform in [lo, hi); true with probability p. A function of the seed, the host, what it is for, the quarter of a second,
- * and how often it was asked in that: so a fault that is left out does not change everybody's luck for ever after. */
+/* Uniform in [lo, hi); true with probability p. A function of the seed, the host, what it is for, the quarter of a
+ * second, and how often it was asked in that: so a fault that is left out does not change everybody's luck for ever
+ * after. */
 int64_t sim_between(struct sim *s, int host, enum sim_luck luck, int64_t lo, int64_t hi);
 bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p);
 /* What a program that starts now speaks. */

@@ -134,8 +134,8 @@ static void jump(struct sim *s, const struct sim_fault *f) {
 	sim_say(s, f->host, "its wall clock jumps by %.0f s", f->amount);
 }
 
-/* Of theta or v; what it becomes stays in the range of weights, as most flips do. Every other one is so small that an outer
- * step may round it away. */
+/* Of theta or v; what it becomes stays in the range of weights, as most flips do. Every other one is so small that an
+ * outer step may round it away. */
 static void flip_bit(const struct sim *s, const struct sim_fault *f, struct sim_worker *w) {
 	enum { MANTISSA_BITS = 23, LOW_BITS = 2, LARGEST = 16 };
 	uint64_t where = (uint64_t)(f->amount * 0x1p52);
@@ -316,6 +316,7 @@ static void start_lasting(struct sim *s, int number) {
 
 void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
+	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
 	s->liar = s->flip_victim = SIM_NOBODY;
 	for (int h = 0; h < SIM_HOSTS; h++)
 		s->next_aimed[h] = next_aimed_at(s, h, 0);

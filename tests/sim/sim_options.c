@@ -45,6 +45,35 @@ static void choose_fragments(struct sim_options *o) {
 	o->mix = rv_rng_below(&r, 3) == 0 && streams ? 0.25f : 0;
 }
 
+/* Delayed and eager updates in a quarter of the universes that exchange all parameters at once. */
+static void choose_late(struct sim_options *o) {
+	struct rv_rng r = rv_rng_of(o->seed, 6);
+	o->gives_away = rv_rng_below(&r, 4) == 0 && o->fragments == 1 && !o->by_time;
+	if (o->gives_away) {
+		o->overlap_steps = o->steps_per_round;
+		o->late = LATE_KEEP;
+	}
+}
+
+/* One in ten: steps of no time, lines that carry a round's result in less than a round trip, many rounds. (Two at least
+ * begin: one alone exchanges nothing, and is faster than anybody fetches one result after the other.) */
+static void choose_haste(struct sim_options *o) {
+	enum { STREAM = 7 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->hasty = rv_rng_below(&r, 10) == 0 && o->n_workers >= 3 && o->n_workers <= 6;
+	if (!o->hasty)
+		return;
+	o->calm = rv_rng_below(&r, 2) == 0;
+	o->mixed = false; /* the release before does not say what it fetches */
+	o->min_workers = 2 + (uint32_t)rv_rng_below(&r, (uint64_t)o->n_workers - 2);
+	o->rounds = 40 + rv_rng_below(&r, SIM_MAX_ROUNDS - 40);
+	o->delay_us = 40 * SIM_MS + (int64_t)rv_rng_below(&r, 110 * SIM_MS);
+	o->steps_per_round = 1 + rv_rng_below(&r, 2);
+	o->overlap_steps = o->overlap_steps < o->steps_per_round ? o->overlap_steps : o->steps_per_round;
+	o->step_us = SIM_MS + (int64_t)rv_rng_below(&r, 5 * SIM_MS);
+	o->slowest_bytes_per_s += 3e5;
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
@@ -67,21 +96,23 @@ struct sim_options sim_options_of(uint64_t seed) {
 	o.fault_interval_us = 200 * SIM_MS + (int64_t)rv_rng_below(&r, 6 * SIM_S);
 	o.safety_us = 20 * SIM_S + (int64_t)rv_rng_below(&r, 60 * SIM_S);
 	o.by_time = rv_rng_below(&r, 4) == 0 && o.overlap_steps == 0;
+	choose_haste(&o);
 	choose_fragments(&o);
+	choose_late(&o);
 	return o;
 }
 
 void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 	int n = snprintf(
 		out, cap,
-		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead) of %lld ms, %zu parameters, "
-		"%s, "
+		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
+		"%s%s, "
 		"%u fragments mixed by %g, late %s, weights %s, shards %s%s%s, a base every %llu; delay %lld+%lld ms, lines "
-		"from "
-		"%.0f kB/s; ",
+		"from %.0f kB/s; ",
 		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
-		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps, (long long)o->step_us / SIM_MS,
-		o->n_params, o->codec->name, o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard",
+		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps,
+		o->gives_away ? ", of late updates" : "", (long long)o->step_us / SIM_MS, o->n_params, o->codec->name,
+		o->hasty ? ", hasty" : "", o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard",
 		o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
 		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->base_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);

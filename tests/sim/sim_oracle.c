@@ -5,8 +5,8 @@
  * - No inner step is counted in two commits of a fragment.
  * - A worker that applied round r, or installed a base, has the run's state of that round, bit for bit; unless a bit of
  *   it was flipped: then it is named, and nobody else is; once the majority's full hash is known it contributes nothing
- *   before it has installed a base; and it does not end so. (A low bit may fade: the outer step rounds it away. What was
- *   told of the state before, wrong, stays wrong, and the worker resyncs all the same.)
+ *   before it has installed a base; and it does not end so. (A low bit may fade: the outer step rounds it away. What
+ *   was told of the state before, wrong, stays wrong, and the worker resyncs all the same.)
  * - A member keeps its number. Bytes sent are those of the formula (when nothing went wrong). */
 #include "sim.h"
 
@@ -174,6 +174,7 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 					 rec->attempt);
 		RV_ASSERT(global_apply(&o->global, mean, &digest, NULL) == RV_OK);
 		o->digest[o->n_committed] = digest;
+		s->plan->committed_us[o->n_committed] = s->now_us;
 		o->n_committed++;
 		remember_state(s);
 		if (!rv_hash_equal(&rec->chain, &o->global.chain))
@@ -181,6 +182,9 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 	}
 	free(mean);
 	forget_contributions(o);
+	o->last_participants = 0;
+	for (int i = 0; i < r->n; i++)
+		o->last_participants |= UINT64_C(1) << r->members[i];
 	s->stats.commits++;
 	sim_say(s, SIM_COORDINATOR, "round %llu is committed in attempt %u over %d", round, rec->attempt, r->n);
 }

@@ -77,8 +77,8 @@ static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
 	return set;
 }
 
-/* Only one of them can be in a roster, so with it the others must be enough; and they reach each other only by way of one
- * that can be dialed. (Workers of the release before dial nobody who is behind.) */
+/* Only one of them can be in a roster, so with it the others must be enough; and they reach each other only by way of
+ * one that can be dialed. (Workers of the release before dial nobody who is behind.) */
 static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
 	uint64_t set = 0;
 	uint64_t workers = (uint64_t)o->n_workers, most = workers - o->min_workers + 1;

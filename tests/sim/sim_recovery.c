@@ -135,8 +135,8 @@ static bool is_committed(const struct document *d, const struct checkpoint_file 
 	return log->has_hash && digest != NULL && rv_hash_equal(&log->hash, digest);
 }
 
-/* Before a base of `round` is installed: other later files than the document's may be of another history; so may be a vote
- * that was never committed. */
+/* Before a base of `round` is installed: other later files than the document's may be of another history; so may be a
+ * vote that was never committed. */
 void recovery_forget_from(struct sim *s, int host, uint64_t round) {
 	struct sim_disk *d = &s->workers[host].disk;
 	const struct document *doc = round_document(s->workers[host].core);

@@ -20,8 +20,8 @@ struct runner_result {
 	int64_t took_us, cpu_us;
 };
 
-/* Runs the seeds in order until one fails; the result is the same for any number of processes. RV_E_IO: no process or no
- * memory could be had. */
+/* Runs the seeds in order until one fails; the result is the same for any number of processes. RV_E_IO: no process or
+ * no memory could be had. */
 enum rv_err runner_run(const struct runner_job *job, struct rv_events *events, struct runner_result *out,
 					   struct rv_errtext *et);
 

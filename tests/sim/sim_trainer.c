@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { TOKENS_PER_STEP = 10, REPLICA_EVERY_STEPS = 2 };
+#define SPOILED_SHARE 0.02 /* of contributions, as of a machine that computes wrongly: they are thrown away */
 
 /* ---- files ---- */
 
@@ -205,9 +206,19 @@ uint64_t trainer_overlap(const struct sim *s, uint64_t round) {
 	return round + 1 < s->opt.rounds ? s->opt.overlap_steps : 0;
 }
 
+/* Steps ahead begin somewhere else (outer/eager.h, delayed), and what was encoded is not in theta_local any more. */
+static void give_away(const struct sim *s, struct sim_worker *w) {
+	if (!s->opt.gives_away || w->ahead > 0)
+		return;
+	memcpy(w->local, w->global.theta, vector_bytes(s));
+	w->progress[0].n = 0;
+}
+
 static void inner_step(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	bool ahead = w->training != w->global.round;
+	if (ahead)
+		give_away(s, w);
 	uint64_t *done = ahead ? &w->ahead : &w->steps_done;
 	uint64_t what = (uint64_t)host << 48 | w->training << 16 | *done;
 	for (size_t i = 0; i < s->opt.n_params; i++)
@@ -265,6 +276,16 @@ static void encode_ends(struct sim *s, int host, void *arg) {
 		return;
 	if (w->ahead > 0)
 		sim_fail(s, "w%d: encodes round %llu with steps of the next", host, (unsigned long long)w->global.round);
+	if (w->steps_done < s->opt.steps_per_round && !s->opt.by_time)
+		sim_fail(s, "w%d: encodes round %llu after %llu of its steps", host, (unsigned long long)w->global.round,
+				 (unsigned long long)w->steps_done);
+	if (!s->opt.calm && sim_chance(s, host, LUCK_WORK, SPOILED_SHARE)) {
+		sim_say(s, host, "round %llu came to nothing", (unsigned long long)w->global.round);
+		local_from_theta(s, w);
+		round_on_encoded(w->core, s->now_us, w->global.round, false);
+		worker_turn(s, host);
+		return;
+	}
 	RV_ASSERT(global_encode_delta(&w->global, w->local, w->own, NULL) == RV_OK);
 	w->own_progress = w->progress[w->global.round % s->opt.fragments];
 	if (s->opt.overlap_steps > 0)
@@ -333,8 +354,28 @@ static void adopt(struct sim *s, struct sim_worker *w, uint64_t round) {
 	s->stats.overlapped += w->steps_done > 0;
 }
 
+static void shift_local(const struct sim *s, struct sim_worker *w, const float *before) {
+	for (size_t i = 0; i < s->opt.n_params; i++)
+		w->local[i] += w->global.theta[i] - before[i];
+}
+
+/* The steps ahead are the next round's, whatever became of this one's. */
+static void move_on(struct sim *s, struct sim_worker *w, const float *before) {
+	shift_local(s, w, before);
+	w->steps_done = w->ahead;
+	w->tokens = w->ahead_tokens;
+	w->ahead = w->ahead_tokens = 0;
+	s->stats.overlapped++;
+	s->stats.given_away++;
+}
+
 /* theta_local after theta moved from `before`. */
 static void adjust_local(struct sim *s, struct sim_worker *w, const float *before, const struct round_action *a) {
+	bool gave_away = s->opt.gives_away && w->ahead > 0;
+	if (gave_away && (a->participated || a->late == LATE_KEEP)) {
+		move_on(s, w, before);
+		return;
+	}
 	if (a->participated) {
 		adopt(s, w, a->round);
 		return;
@@ -346,8 +387,7 @@ static void adjust_local(struct sim *s, struct sim_worker *w, const float *befor
 	s->stats.kept_progress += w->progress[a->round % s->opt.fragments].n > 0;
 	w->tokens += w->ahead_tokens;
 	w->ahead = w->ahead_tokens = 0;
-	for (size_t i = 0; i < s->opt.n_params; i++)
-		w->local[i] += w->global.theta[i] - before[i];
+	shift_local(s, w, before);
 }
 
 void trainer_keep_base(struct sim *s, int host) {

@@ -140,6 +140,11 @@ static void first_start(struct sim *s, int host, void *arg) {
 		worker_start(s, which);
 }
 
+/* The last one of a hasty universe without faults comes when the others are on their way. */
+static int64_t late_by_us(const struct sim *s, int host) {
+	return s->opt.hasty && s->opt.calm && host == s->opt.n_workers - 1 ? 2 * SIM_S : 0;
+}
+
 static void populate(struct sim *s) {
 	struct rv_rng r = rv_rng_of(s->opt.seed, 2);
 	s->coordinator.disk_slowness = 1;
@@ -151,7 +156,8 @@ static void populate(struct sim *s) {
 		int64_t within_us = !s->opt.calm && rv_rng_below(&r, 5) == 0 ? 30 * SIM_S : SIM_S;
 		int *which = sim_alloc(sizeof *which);
 		*which = h;
-		sim_at(s, (int64_t)rv_rng_below(&r, (uint64_t)within_us), SIM_NOBODY, 0, first_start, which);
+		int64_t at_us = late_by_us(s, h) + (int64_t)rv_rng_below(&r, (uint64_t)within_us);
+		sim_at(s, at_us, SIM_NOBODY, 0, first_start, which);
 	}
 }
 
@@ -204,9 +210,13 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 				 (unsigned long long)s->opt.rounds, at);
 		return;
 	}
-	for (int h = 0; h < s->opt.n_workers; h++)
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		bool in_the_last = s->oracle.last_participants >> s->oracle.member_of[h] & 1;
 		if (s->workers[h].global.round != s->opt.rounds)
 			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)s->workers[h].global.round);
+		if (s->opt.hasty && s->opt.calm && !in_the_last)
+			sim_fail(s, "w%d was there, and is not in the last round: it did not catch up", h);
+	}
 }
 
 bool sim_run(const struct sim_options *opt, struct sim_plan *plan, bool verbose, struct sim_stats *stats,

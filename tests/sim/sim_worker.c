@@ -48,8 +48,12 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 	return off < -0.8f ? 0 : (uint64_t)(bytes_per_s * (1 + 0.5 * (double)off));
 }
 
+/* As in life: the first document says which version is spoken, and until then nothing is reported; the core's next report
+ * tells all. */
 static void send_report(struct sim *s, int host, struct report *rep) {
 	const struct sim_worker *w = &s->workers[host];
+	if (w->spoken == 0)
+		return;
 	uint8_t bytes[NET_MAX_REPORT_BYTES];
 	struct rv_writer out = rv_writer_of(bytes, sizeof bytes);
 	(void)snprintf(rep->addr, sizeof rep->addr, "w%d:7000", host);
@@ -140,7 +144,8 @@ void worker_start(struct sim *s, int host) {
 	RV_ASSERT(w->life == 0);
 	w->life = ++s->lives;
 	w->epoch = epoch_of(&w->disk);
-	w->version = w->spoken = sim_version(s, host);
+	w->version = sim_version(s, host);
+	w->spoken = 0;
 	w->boot = (uint64_t)(WALL_US + s->now_us + s->wall_jump_us[host]);
 	w->dark = false;
 	w->joined = w->finished = false;
@@ -164,12 +169,12 @@ static void on_joined(struct sim *s, int host, const uint8_t *bytes, size_t n) {
 		sim_fail(s, "w%d: join reply refused: %s", host, et.text);
 	w->joined = true;
 	w->member = m->member;
-	w->spoken = m->version;
 	free(m);
 	struct round_config cfg = {.member = w->member,
 							   .epoch = w->epoch,
 							   .steps_per_round = s->opt.steps_per_round,
 							   .overlap_steps = s->opt.overlap_steps,
+							   .gives_away = s->opt.gives_away,
 							   .n_fragments = s->opt.fragments,
 							   .had_former = true,
 							   .min_workers = s->opt.min_workers,

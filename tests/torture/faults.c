@@ -9,7 +9,7 @@
 enum { SITES_MAX = 1024 };
 
 static struct {
-	atomic_bool armed;
+	atomic_bool armed, all_threads, kept_files;
 	pthread_t thread; /* whose calls fail */
 	atomic_long calls, failed;
 	long nth;
@@ -32,7 +32,8 @@ static void note_site(uintptr_t site) {
 
 /* Whether the call made at `site` shall fail. */
 bool faults_hit(const void *site) {
-	if (!atomic_load(&faults.armed) || !pthread_equal(faults.thread, pthread_self()))
+	bool ours = atomic_load(&faults.all_threads) || pthread_equal(faults.thread, pthread_self());
+	if (!atomic_load(&faults.armed) || !ours)
 		return false;
 	long call = atomic_fetch_add(&faults.calls, 1) + 1;
 	if (faults.nth == 0 || call < faults.nth || (call > faults.nth && faults.mode == FAULTS_ONCE))
@@ -48,7 +49,23 @@ void faults_arm(long nth, enum faults_mode mode) {
 	faults.mode = mode;
 	atomic_store(&faults.calls, 0);
 	atomic_store(&faults.failed, 0);
+	atomic_store(&faults.kept_files, false);
 	atomic_store(&faults.armed, true);
+}
+
+bool faults_hit_removal(const void *site) {
+	bool hit = faults_hit(site);
+	if (hit)
+		atomic_store(&faults.kept_files, true);
+	return hit;
+}
+
+bool faults_kept_files(void) {
+	return atomic_load(&faults.kept_files);
+}
+
+void faults_of_all_threads(bool all) {
+	atomic_store(&faults.all_threads, all);
 }
 
 long faults_disarm(void) {

@@ -1,5 +1,5 @@
-/* test_torture_worker.c: the worker's side of the control plane and what it stores of its membership, while every call that
- * can fail fails in turn. It never gives up a request, and what is stored of a join is stored whole. */
+/* test_torture_worker.c: the worker's side of the control plane and what it stores of its membership, while every call
+ * that can fail fails in turn. It never gives up a request, and what is stored of a join is stored whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "worker/control_client.h"
 #include "worker/membership.h"
 
-enum { TRIALS = 100, CONTROL_TRIALS = 10, CONTROL_POLLS = 25, HEAL_POLLS = 400, POLL_US = 10000, PATH_BYTES = 128 };
+enum { TRIALS = 100, CONTROL_TRIALS = 10, CONTROL_POLLS = 25, HEAL_POLLS = 400, POLL_US = 10000 };
 
 static const char config[] = "n-embd = 32\nn-head = 2\n";
 static const uint8_t run_seed[IDENTITY_SEED_BYTES] = {2}, worker_seed[IDENTITY_SEED_BYTES] = {1};
@@ -33,7 +33,7 @@ static struct join_reply a_reply(const struct identity *run, const struct identi
 	return r;
 }
 
-/* ---- membership ------------------------------------------------------------------------------------------------------ */
+/* ---- membership -------------------------------------------------------------------------------------------------- */
 
 struct home {
 	char dir[64], link[INVITE_MAX_BYTES];
@@ -42,15 +42,9 @@ struct home {
 	bool joined;
 };
 
-static const char *const files[] = {"identity.key", "run.link", "member.conf", "run.conf"};
-
 static void empty(void *ctx) {
 	struct home *h = ctx;
-	char path[PATH_BYTES];
-	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-		(void)snprintf(path, sizeof path, "%s/%s", h->dir, files[i]);
-		(void)unlink(path);
-	}
+	torture_empty(h->dir);
 	h->joined = false;
 }
 
@@ -91,11 +85,11 @@ static void membership(void **state) {
 	memcpy(in.key, h.run.key, sizeof in.key);
 	invite_format(&in, h.link);
 	torture(&(struct torture){"membership", empty, run_membership, check_membership, &h, TRIALS});
-	empty(&h);
+	torture_empty(h.dir);
 	assert_int_equal(rmdir(h.dir), 0);
 }
 
-/* ---- the control plane ----------------------------------------------------------------------------------------------- */
+/* ---- the control plane ------------------------------------------------------------------------------------------- */
 
 struct plane {
 	struct identity run, worker;
@@ -136,6 +130,13 @@ static void on_document(void *ctx, const struct document *d) {
 	assert_int_equal(d->final_round, 30);
 }
 
+static void on_older(void *ctx, const struct document *d, uint64_t seen) {
+	(void)ctx;
+	(void)d;
+	(void)seen;
+	fail(); /* there is one document */
+}
+
 static void on_refused(void *ctx, enum rv_err e, const char *text) {
 	(void)e;
 	assert_true(text[0] != '\0');
@@ -168,7 +169,7 @@ static void run_plane(void *ctx) {
 	struct plane *p = ctx;
 	struct rv_errtext et = {0};
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
-	struct control_client_owner owner = {p, on_joined, on_document, on_refused, on_away};
+	struct control_client_owner owner = {p, on_joined, on_document, on_older, on_refused, on_away};
 	struct join_request rq = {.protocol = CONTROL_VERSION, .protocol_min = CONTROL_VERSION_MIN};
 	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .addr = ":7000"};
 	memcpy(cfg.server_key, p->run.key, NET_KEY_BYTES);

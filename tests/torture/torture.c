@@ -2,6 +2,7 @@
 #include "tests/torture/torture.h"
 
 #include <dirent.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -77,7 +78,7 @@ void torture(const struct torture *t) {
 				  trials, injected, faults_sites());
 }
 
-/* ---- what scenarios share -------------------------------------------------------------------------------------------- */
+/* ---- what scenarios share ---------------------------------------------------------------------------------------- */
 
 bool torture_ok(enum rv_err e, struct rv_errtext *et) {
 	if (e != RV_OK && et->text[0] == '\0')
@@ -86,11 +87,12 @@ bool torture_ok(enum rv_err e, struct rv_errtext *et) {
 	return e == RV_OK;
 }
 
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at) {
+	(void)st;
+	(void)type;
+	return at->level > 0 ? remove(path) : 0;
+}
+
 void torture_empty(const char *dir) {
-	DIR *d = opendir(dir);
-	assert_non_null(d);
-	for (struct dirent *e; (e = readdir(d)) != NULL;)
-		if (e->d_name[0] != '.')
-			(void)unlinkat(dirfd(d), e->d_name, 0);
-	closedir(d);
+	assert_int_equal(nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }

@@ -1,5 +1,5 @@
-/* test_train_graphs.c: steps on the CUDA backend, emulated, as CUDA graphs and without: the same bits, whenever streams run
- * what they are given; no wait but the step's own ones; and what a graph must not keep. */
+/* test_train_graphs.c: steps on the CUDA backend, emulated, as CUDA graphs and without: the same bits, whenever streams
+ * run what they are given; no wait but the step's own ones; and what a graph must not keep. */
 #include "tests/worker/train_fixture.h"
 
 #include "kernels/cuda/cuda_backend.h"

@@ -1,5 +1,5 @@
-/* test_train_inner.c: inner optimizers in a replica: SGD is its equation, Muon learns, all resume to the bit; and FedProx's
- * term, whose fixed points are known. */
+/* test_train_inner.c: inner optimizers in a replica: SGD is its equation, Muon learns, all resume to the bit; and
+ * FedProx's term, whose fixed points are known. */
 #include "tests/worker/train_fixture.h"
 
 #include "worker/train/inner.h"
@@ -15,22 +15,6 @@ static struct run_config config_of(const char *inner) {
 	return c;
 }
 
-static void steps(struct replica *r, int n) {
-	struct step_stats stats;
-	struct rv_errtext et = {0};
-	for (int i = 0; i < n; i++)
-		if (replica_step(r, &stats, &et) != RV_OK)
-			fail_msg("%s", et.text);
-}
-
-static float *copy_theta(struct replica *r) {
-	size_t bytes = replica_n_params(r) * sizeof(float);
-	float *copy = malloc(bytes);
-	assert_non_null(copy);
-	memcpy(copy, replica_theta(r), bytes);
-	return copy;
-}
-
 /* Without decay, clipping and schedule a step is lr times something that does not depend on lr; decay adds lr wd p. */
 static void test_sgd_is_its_equation(void **state) {
 	(void)state;
@@ -41,14 +25,14 @@ static void test_sgd_is_its_equation(void **state) {
 	cfg.min_lr_ratio = 1;
 	cfg.lr = 0.01;
 	fixture_run_init(&f, &cfg, "ref");
-	float *start = copy_theta(f.replica);
+	float *start = fixture_copy_theta(f.replica);
 	struct run_config twice = cfg, decaying = cfg;
 	twice.lr = 0.02;
 	decaying.weight_decay = 0.5;
 	struct replica *b = fixture_replica(&f, &twice), *c = fixture_replica(&f, &decaying);
-	steps(f.replica, 1);
-	steps(b, 1);
-	steps(c, 1);
+	fixture_steps(f.replica, 1);
+	fixture_steps(b, 1);
+	fixture_steps(c, 1);
 	const struct model *m = replica_model(c);
 	double moved = 0;
 	for (int s = 0; s < m->n_spans; s++)
@@ -73,7 +57,7 @@ static double heldout_after(const char *inner, double lr, int n) {
 	cfg.lr = lr;
 	cfg.rounds = 16;
 	fixture_run_init(&f, &cfg, "cpu");
-	steps(f.replica, n);
+	fixture_steps(f.replica, n);
 	assert_int_equal(replica_eval(f.replica, NULL, 4, &loss, NULL), RV_OK);
 	fixture_run_release(&f);
 	return loss;
@@ -102,8 +86,8 @@ static void test_muon_is_adamw_outside_of_the_layers_matrices(void **state) {
 		snprintf(adamw.model, sizeof adamw.model, "%s", families[k]);
 		fixture_run_init(&f, &cfg, "ref");
 		struct replica *other = fixture_replica(&f, &adamw);
-		steps(f.replica, 1);
-		steps(other, 1);
+		fixture_steps(f.replica, 1);
+		fixture_steps(other, 1);
 		const struct model_layout *l = &replica_model(other)->layout;
 		size_t end = l->layers.begin + (size_t)l->layers.n * l->layers.layer_elems;
 		int hidden = 0;
@@ -128,16 +112,16 @@ static void test_resumed_is_straight(void **state) {
 		struct fixture_run f;
 		cfg.prox_mu = 0.1;
 		fixture_run_init(&f, &cfg, "cpu");
-		steps(f.replica, 3);
+		fixture_steps(f.replica, 3);
 		size_t n = replica_state_bytes(f.replica);
 		uint8_t *saved = malloc(n);
 		assert_non_null(saved);
 		replica_save(f.replica, saved);
 		struct replica *resumed = fixture_replica(&f, &cfg);
-		steps(resumed, 1); /* anything else */
+		fixture_steps(resumed, 1); /* anything else */
 		assert_int_equal(replica_load(resumed, saved, n, NULL), RV_OK);
-		steps(f.replica, 4);
-		steps(resumed, 4);
+		fixture_steps(f.replica, 4);
+		fixture_steps(resumed, 4);
 		assert_memory_equal(replica_theta(f.replica), replica_theta(resumed),
 							replica_n_params(resumed) * sizeof(float));
 		free(saved);
@@ -149,7 +133,8 @@ static void test_resumed_is_straight(void **state) {
 /* ---- FedProx --------------------------------------------------------------------------------------------------------
  */
 
-/* At the anchor the term is nothing: the first step has the same bits. Then the gradient differs by mu (theta - anchor). */
+/* At the anchor the term is nothing: the first step has the same bits. Then the gradient differs by mu (theta -
+ * anchor). */
 static void test_the_proximal_term_is_its_gradient(void **state) {
 	(void)state;
 	static const char *const devices[] = {"cpu", "cpu:2"};
@@ -170,11 +155,11 @@ static void test_the_proximal_term_is_its_gradient(void **state) {
 		assert_int_equal(device_set_open(&set, devices[k], &opt, NULL), RV_OK);
 		assert_int_equal(replica_new_on(&prox, f.data, &o, &set, &pulled, NULL), RV_OK);
 		size_t n = replica_n_params(pulled);
-		float *anchor = calloc(n, sizeof *anchor), *start = copy_theta(pulled);
+		float *anchor = calloc(n, sizeof *anchor), *start = fixture_copy_theta(pulled);
 		assert_non_null(anchor);
 		replica_set_anchor(pulled, anchor);
-		steps(f.replica, 1);
-		steps(pulled, 1);
+		fixture_steps(f.replica, 1);
+		fixture_steps(pulled, 1);
 		double apart = 0;
 		for (size_t i = 0; i < n; i++) {
 			double want = (double)replica_theta(f.replica)[i] - 0.1 * 0.5 * (double)start[i];
@@ -199,8 +184,8 @@ static void test_without_mu_there_is_no_term(void **state) {
 	float *anchor = calloc(replica_n_params(other), sizeof *anchor);
 	assert_non_null(anchor);
 	replica_set_anchor(other, anchor);
-	steps(f.replica, 5);
-	steps(other, 5);
+	fixture_steps(f.replica, 5);
+	fixture_steps(other, 5);
 	assert_memory_equal(replica_theta(f.replica), replica_theta(other), replica_n_params(other) * sizeof *anchor);
 	free(anchor);
 	replica_free(other);

@@ -1,5 +1,5 @@
-/* test_train_llama.c: what is Llama's own: the rotation's table, the shapes that cannot be packed, and the configuration
- * files of both families that Hugging Face's library has. */
+/* test_train_llama.c: what is Llama's own: the rotation's table, the shapes that cannot be packed, and the
+ * configuration files of both families that Hugging Face's library has. */
 #include "tests/worker/train_fixture.h"
 
 #include "worker/train/model.h"
@@ -32,8 +32,8 @@ static void test_rotation_by_hand(void **state) {
 	const struct model_rope plain = {.theta = 10000}, linear = {10000, ROPE_LINEAR, 4, 0, 0, 0};
 	assert_turns(&plain, 8, (const double[]){1, 0.1, 0.01, 0.001});
 	assert_turns(&linear, 8, (const double[]){0.25, 0.025, 0.0025, 0.00025});
-	/* Llama 3.1's file, for a head of 8: wave lengths of 6.3, 167, 4443 and 118 thousand tokens, of which the third lies
-	 * between 8192/4 and 8192/1 and mixes: s = (8192 / 4443 - 1) / 3. */
+	/* Llama 3.1's file, for a head of 8: wave lengths of 6.3, 167, 4443 and 118 thousand tokens, of which the third
+	 * lies between 8192/4 and 8192/1 and mixes: s = (8192 / 4443 - 1) / 3. */
 	const struct model_rope llama3 = {500000, ROPE_LLAMA3, 8, 1, 4, 8192};
 	const double f2 = pow(500000, -0.5), s = (8192 * f2 / (2 * M_PI) - 1) / 3;
 	assert_turns(&llama3, 8,
@@ -257,8 +257,8 @@ static void check_round_trip(const struct model_ops *family, const struct run_co
 		fail_msg("%s", et.text);
 	json_decref(json);
 	struct model_shape a = model_shape_of(c), b = model_shape_of(&back);
-	assert_int_equal(family->resolve(&a, &et), RV_OK);
-	assert_int_equal(family->resolve(&b, &et), RV_OK);
+	assert_int_equal(family->rules->resolve(&a, &et), RV_OK);
+	assert_int_equal(family->rules->resolve(&b, &et), RV_OK);
 	assert_true(a.n_layer == b.n_layer && a.n_head == b.n_head && a.n_kv_head == b.n_kv_head && a.n_embd == b.n_embd);
 	assert_true(a.n_inner == b.n_inner && a.vocab == b.vocab && a.context == b.context && a.tied == b.tied);
 	assert_true(a.norm_eps == b.norm_eps && a.rope.scaling == b.rope.scaling && a.rope.theta == b.rope.theta);

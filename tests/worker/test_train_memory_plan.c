@@ -95,6 +95,29 @@ static void test_roles_hold_what_they_should(void **state) {
 					 3 * 65536 * (size_t)(cfg.rounds * cfg.steps_per_round * cfg.batch * cfg.grad_accum));
 }
 
+/* A start, and with eager a momentum, of every worker's own: held, and written with its replica, twice. */
+static void test_late_updates_keep_vectors_of_their_own(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	cfg.overlap_steps = cfg.steps_per_round;
+	const struct memory_plan overlapped = plan_of(&q);
+	const size_t vector = overlapped.outer / 2;
+	cfg.overlap_steps = 0;
+	for (int eager = 0; eager < 2; eager++) {
+		snprintf(cfg.updates, sizeof cfg.updates, "%s", eager ? "eager" : "delayed");
+		cfg.eager_share = 0.25;
+		const size_t own = (size_t)(1 + eager) * vector;
+		q.role = MEMORY_WORKER;
+		q.replicas = q.parallel = 1;
+		assert_int_equal(plan_of(&q).outer, overlapped.outer + own);
+		assert_int_equal(plan_of(&q).copies, overlapped.copies + 2 * own);
+		q.role = MEMORY_LAB;
+		q.replicas = q.parallel = 3;
+		assert_int_equal(plan_of(&q).outer, overlapped.outer + 3 * own);
+	}
+}
+
 static void test_impossible_models_are_refused(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
@@ -222,9 +245,13 @@ int main(int argc, char **argv) {
 	if (argc > 1)
 		return measure(strcmp(argv[1], "--measure-recompute") == 0);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_replica_allocates_what_is_planned), cmocka_unit_test(test_roles_hold_what_they_should),
-		cmocka_unit_test(test_impossible_models_are_refused),       cmocka_unit_test(test_line_and_table_say_the_same),
-		cmocka_unit_test(test_the_plan_is_near_the_peak),           cmocka_unit_test(test_a_device_that_is_too_small),
+		cmocka_unit_test(test_a_replica_allocates_what_is_planned),
+		cmocka_unit_test(test_roles_hold_what_they_should),
+		cmocka_unit_test(test_late_updates_keep_vectors_of_their_own),
+		cmocka_unit_test(test_impossible_models_are_refused),
+		cmocka_unit_test(test_line_and_table_say_the_same),
+		cmocka_unit_test(test_the_plan_is_near_the_peak),
+		cmocka_unit_test(test_a_device_that_is_too_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

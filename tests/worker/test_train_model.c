@@ -1,5 +1,6 @@
 /* test_train_model.c: what holds for every family: layout, initial weights, finite differences through the whole model,
  * learning, recomputation, models that only go forward. A new family is tested here by being registered. */
+#include "base/presets.h"
 #include "tests/worker/model_fixture.h"
 
 #include "base/hash.h"
@@ -391,8 +392,43 @@ static void test_what_gpt2_has_not_is_refused(void **state) {
 	refuse("gpt2", s, 1, RV_E_RANGE, "must be 4 n-embd = 64");
 }
 
+static void check_extent(const struct run_config *c) {
+	const struct model_ops *family;
+	const struct model_shape shape = model_shape_of(c);
+	struct model_extent e;
+	struct model_layout l;
+	assert_int_equal(model_family_find(c->model, &family, NULL), RV_OK);
+	assert_int_equal(model_extent_of(c, &e, NULL), RV_OK);
+	assert_int_equal(model_layout_init(&l, family, &shape, NULL, NULL), RV_OK);
+	assert_int_equal(e.n_params, l.n_params);
+	assert_int_equal(e.layers_begin, l.layers.begin);
+	assert_int_equal(e.layer_elems, l.layers.layer_elems);
+	model_layout_release(&l);
+}
+
+/* Who makes a run computes what its workers will lay out: of every preset, and of shapes whose tensors have gaps. */
+static void test_extents_are_the_layouts(void **state) {
+	static const char *const odd[] = {
+		"n-layer = 3\nn-head = 3\nn-embd = 15\nvocab = 300\ncontext = 7\n",
+		"n-layer = 1\nn-head = 1\nn-embd = 9\nvocab = 257\ncontext = 1\n",
+		"model = llama\nn-layer = 2\nn-head = 6\nn-kv-head = 2\nn-embd = 48\nvocab = 300\ntied = no\n",
+		"model = llama\nn-layer = 5\nn-head = 4\nn-embd = 16\nn-inner = 33\ntied = yes\n",
+	};
+	struct run_config c;
+	(void)state;
+	for (const struct rv_preset *p = model_presets; p->name; p++) {
+		assert_int_equal(run_config_parse(&c, p->name, p->text, NULL), RV_OK);
+		check_extent(&c);
+	}
+	for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+		assert_int_equal(run_config_parse(&c, "odd", odd[i], NULL), RV_OK);
+		check_extent(&c);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_extents_are_the_layouts),
 		cmocka_unit_test(test_layouts_are_dense_aligned_and_named),
 		cmocka_unit_test(test_spans_cover_the_block_and_follow_the_tensors),
 		cmocka_unit_test(test_initial_weights_are_golden),

@@ -10,20 +10,12 @@ struct fixture {
 	size_t bytes;
 };
 
-static void steps(struct replica *r, int n) {
-	struct step_stats stats;
-	struct rv_errtext et = {0};
-	for (int i = 0; i < n; i++)
-		if (replica_step(r, &stats, &et) != RV_OK)
-			fail_msg("%s", et.text);
-}
-
 /* A replica after three steps, saved. */
 static int setup(void **state) {
 	struct fixture *f = calloc(1, sizeof *f);
 	assert_non_null(f);
 	fixture_run_init(&f->run, NULL, "ref");
-	steps(f->run.replica, 3);
+	fixture_steps(f->run.replica, 3);
 	f->bytes = replica_state_bytes(f->run.replica);
 	f->state = malloc(f->bytes);
 	f->before = malloc(f->bytes);
@@ -58,11 +50,11 @@ static void test_resuming_is_going_straight_through(void **state) {
 	struct fixture *f = *state;
 	struct rv_errtext et = {0};
 	struct replica *resumed = fixture_replica(&f->run, &f->run.cfg);
-	steps(resumed, 1); /* whatever it did before is forgotten */
+	fixture_steps(resumed, 1); /* whatever it did before is forgotten */
 	assert_int_equal(replica_load(resumed, f->state, f->bytes, &et), RV_OK);
 	assert_int_equal(replica_global_step(resumed), 3);
-	steps(f->run.replica, 4);
-	steps(resumed, 4);
+	fixture_steps(f->run.replica, 4);
+	fixture_steps(resumed, 4);
 	replica_save(f->run.replica, f->before);
 	replica_save(resumed, f->state);
 	assert_memory_equal(f->before, f->state, f->bytes);
@@ -88,7 +80,8 @@ static void test_the_text_names_the_field(void **state) {
 	static const struct {
 		size_t offset;
 		const char *needle;
-	} damage[] = {{0, "magic"}, {8, "version"}, {12, "residuals"}, {16, "parameters"}, {24, "shard"}, {100, "hash"}};
+	} damage[] = {{0, "magic"},       {8, "version"}, {12, "vectors of error feedback"},
+				  {16, "parameters"}, {24, "shard"},  {100, "hash"}};
 	struct replica *r = fixture_replica(&f->run, &f->run.cfg);
 	for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
 		f->state[damage[i].offset] ^= 1;

@@ -183,13 +183,26 @@ static void lies_in_the_answer_are_found(void **state) {
 	assert_false(s->m.joined);
 }
 
+/* A key of a later release; the next step is said. */
+static void a_run_of_a_later_release_is_refused(void **state) {
+	struct scene *s = *state;
+	struct rv_errtext et = {0};
+	assert_int_equal(membership_load(s->dir, s->link, &s->m, NULL), RV_OK);
+	make_reply(s);
+	snprintf(s->reply.config, sizeof s->reply.config, "telepathy = yes\n");
+	assert_int_equal(membership_join(s->dir, &s->m, &s->reply, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "if it is older than the coordinator's, update it"));
+	assert_non_null(strstr(et.text, "telepathy: unknown option"));
+	assert_false(s->m.joined);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(the_second_start_needs_no_link),         T(the_token_is_not_kept),
 		T(without_a_link_it_says_what_is_needed),  T(another_runs_link_is_refused),
 		T(a_new_address_of_the_same_run_is_taken), T(lies_in_the_answer_are_found),
-		T(what_is_damaged_says_what_to_do),
+		T(a_run_of_a_later_release_is_refused),    T(what_is_damaged_says_what_to_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -669,7 +669,52 @@ static void a_gradient_that_is_not_finite_is_trained_again(void **state) {
 	round_on_trained(f->c, f->now, 0, FIXTURE_H, 9);
 	expect_action(f, ROUND_ENCODE);
 	round_on_encoded(f->c, f->now, 0, false);
+	struct report r = expect_report(f, WORKER_SYNCING); /* nobody waits for it */
+	struct rv_hash chain = chain_at(0);
+	assert_int_equal(r.proven_round, 0);
+	assert_memory_equal(&r.proven_chain, &chain, sizeof chain);
 	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H);
+	round_on_trained(f->c, f->now, 0, 2, 9);
+	round_on_spoiled(f->c, f->now, 1); /* no round of ours */
+	expect_nothing(f);
+	round_on_spoiled(f->c, f->now, 0); /* again, while it trains */
+	assert_int_equal(expect_action(f, ROUND_TRAIN).steps, FIXTURE_H);
+	round_on_trained(f->c, f->now, 0, FIXTURE_H, 9);
+	expect_action(f, ROUND_ENCODE);
+	round_on_encoded(f->c, f->now, 0, true);
+	expect_report(f, WORKER_READY);
+}
+
+/* Its former process had voted: still it is this state that the run asks for. */
+static void a_gradient_of_no_use_leaves_the_state_proven(void **state) {
+	struct fixture *f = *state;
+	struct rv_hash digest = digest_of(3), held = chain_at(3);
+	start_with(f, 3, FIXTURE_H, LATE_KEEP);
+	round_on_persisted(f->c, f->now, 3, 1, &digest, true);
+	show(f, RUN_OPEN, 3);
+	expect_action(f, ROUND_ENCODE);
+	round_on_encoded(f->c, f->now, 3, false);
+	struct report r = expect_report(f, WORKER_SYNCING);
+	assert_int_equal(r.proven_round, 3);
+	assert_memory_equal(&r.proven_chain, &held, sizeof held);
+	show(f, RUN_OPEN, 4); /* what it had given before is in it */
+	r = expect_report(f, WORKER_SYNCING);
+	assert_int_equal(r.proven_round, 4);
+}
+
+static void a_gradient_of_no_use_is_late(void **state) {
+	struct fixture *f = *state;
+	show(f, RUN_OPEN, 0);
+	expect_action(f, ROUND_TRAIN);
+	round_on_spoiled(f->c, f->now, 0);
+	expect_action(f, ROUND_TRAIN);
+	round_on_trained(f->c, f->now, 0, 1, 9);
+	show(f, RUN_OPEN, 1); /* committed without it */
+	expect_action(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	assert_false(expect_action(f, ROUND_APPLY).participated);
+	apply_ok(f, 0);
+	expect_report(f, WORKER_TRAINING);
 }
 
 static void a_full_disk_lets_the_others_go_on(void **state) {
@@ -846,6 +891,8 @@ int main(void) {
 		T(without_an_encoded_gradient_nobody_takes_part),
 		T(a_roster_of_our_former_process_is_not_ours),
 		T(a_gradient_that_is_not_finite_is_trained_again),
+		T(a_gradient_of_no_use_leaves_the_state_proven),
+		T(a_gradient_of_no_use_is_late),
 		T(a_full_disk_lets_the_others_go_on),
 		T(a_disk_that_was_full_is_tried_again_in_the_next_attempt),
 		T(suspects_are_reported_for_the_current_attempt_only),

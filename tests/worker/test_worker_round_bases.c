@@ -1,48 +1,28 @@
-/* test_worker_round_bases.c: a joiner on a slow line: it stays with the base whose fetch is under way while the document
- * reaches back to it, and goes on by log entries; who cannot be helped so takes the latest base, and says why. */
+/* test_worker_round_bases.c: a joiner on a slow line: it stays with the base whose fetch is under way while the
+ * document reaches back to it, and goes on by log entries; who cannot be helped so takes the latest base, and says
+ * why. */
 #include "base/chain.h"
-#include "round_fixture.h"
+#include "round_driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-enum { HEARTBEAT_US = 1000, OTHERS = 3, LOGS_PER_BASE = 4 };
-
-struct fixture {
-	struct round_core *c;
-	struct document doc;
-	uint64_t seq;
-	int64_t now;
-};
+enum { OTHERS = 3, LOGS_PER_BASE = 4 };
 
 static int setup(void **state) {
-	struct fixture *f = calloc(1, sizeof *f);
-	struct round_config cfg = {.member = FIXTURE_SELF,
-							   .steps_per_round = FIXTURE_H,
-							   .n_chunks = {FIXTURE_CHUNKS},
-							   .logs_per_base = LOGS_PER_BASE,
-							   .heartbeat_us = HEARTBEAT_US};
-	struct rv_hash chain = chain_at(0);
-	f->c = round_core_init(malloc(round_core_size()), &cfg, 77, 0, &chain, 0, f->now);
+	round_driver_setup(state);
+	struct round_driver *f = *state;
+	round_driver_start(f, (struct round_config){.n_chunks = {FIXTURE_CHUNKS}, .logs_per_base = LOGS_PER_BASE}, 0, 0);
 	round_lacks_state(f->c);
-	*state = f;
-	return 0;
-}
-
-static int teardown(void **state) {
-	struct fixture *f = *state;
-	free(f->c);
-	free(f);
 	return 0;
 }
 
 /* The run is at `round`, with a base of `base`; the document lists digests from `from` on. */
-static void show(struct fixture *f, uint64_t round, uint64_t base, uint64_t from) {
+static void show(struct round_driver *f, uint64_t round, uint64_t base, uint64_t from) {
 	document_make(&f->doc, ++f->seq, RUN_OPEN, round, base);
 	document_older(&f->doc, from);
 	f->doc.final_round = 1000;
@@ -50,46 +30,30 @@ static void show(struct fixture *f, uint64_t round, uint64_t base, uint64_t from
 	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
 }
 
-static struct round_action expect_action(struct fixture *f, enum round_action_type type, uint64_t round) {
-	struct round_action a = {0};
-	assert_true(round_next_action(f->c, f->now, &a));
-	assert_int_equal(a.type, type);
-	if (type != ROUND_CANCEL_FETCH)
-		assert_int_equal(a.round, round);
-	return a;
-}
-
-static void expect_nothing(struct fixture *f) {
-	struct round_action a;
-	assert_false(round_next_action(f->c, f->now, &a));
-}
-
-static void expect_needs(struct fixture *f, uint64_t from) {
-	struct report r;
-	f->now += HEARTBEAT_US;
-	assert_true(round_next_report(f->c, f->now, &r));
+static void expect_needs(struct round_driver *f, uint64_t from) {
+	struct report r = report_of(f);
 	assert_int_equal(r.phase, WORKER_SYNCING);
 	assert_int_equal(r.needs_from, from);
 }
 
-static void fetched(struct fixture *f, enum round_action_type kind, uint64_t round) {
+static void fetched(struct round_driver *f, enum round_action_type kind, uint64_t round) {
 	round_on_fetched(f->c, f->now, kind, round, true);
 }
 
-static void apply(struct fixture *f, uint64_t round) {
+static void apply(struct round_driver *f, uint64_t round) {
 	expect_action(f, ROUND_APPLY, round);
 	struct rv_hash chain = chain_at(round + 1);
 	round_on_applied(f->c, f->now, round, &chain, true);
 }
 
-static void fetch_and_apply(struct fixture *f, uint64_t round) {
+static void fetch_and_apply(struct round_driver *f, uint64_t round) {
 	expect_action(f, ROUND_FETCH_LOG, round);
 	fetched(f, ROUND_FETCH_LOG, round);
 	apply(f, round);
 }
 
 static void a_base_under_way_is_fetched_to_its_end(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	struct round_action next;
 	show(f, 10, 10, 0);
 	struct round_action a = expect_action(f, ROUND_FETCH_BASE, 10);
@@ -110,7 +74,7 @@ static void a_base_under_way_is_fetched_to_its_end(void **state) {
 }
 
 static void a_base_that_is_out_of_reach_is_given_up(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	show(f, 10, 10, 0);
 	expect_action(f, ROUND_FETCH_BASE, 10);
 	show(f, 20, 20, 11);
@@ -124,7 +88,7 @@ static void a_base_that_is_out_of_reach_is_given_up(void **state) {
 }
 
 static void a_base_that_nobody_has_any_more_is_given_up(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	show(f, 10, 10, 0);
 	expect_action(f, ROUND_FETCH_BASE, 10);
 	round_on_lacking(f->c, f->now); /* of the latest base: somebody will have it */
@@ -139,7 +103,7 @@ static void a_base_that_nobody_has_any_more_is_given_up(void **state) {
 }
 
 static void log_entries_that_nobody_has_any_more_need_the_base(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	show(f, 10, 10, 0);
 	expect_action(f, ROUND_FETCH_BASE, 10);
 	fetched(f, ROUND_FETCH_BASE, 10);
@@ -162,7 +126,7 @@ static void log_entries_that_nobody_has_any_more_need_the_base(void **state) {
 
 /* Up to a base's worth of entries; who has begun with them, twice that. */
 static void log_entries_are_fetched_while_they_are_less_than_a_base(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	show(f, 10, 10, 0);
 	expect_action(f, ROUND_FETCH_BASE, 10);
 	fetched(f, ROUND_FETCH_BASE, 10);
@@ -188,7 +152,7 @@ static void log_entries_are_fetched_while_they_are_less_than_a_base(void **state
 }
 
 static void a_part_of_a_former_process_is_gone_on_with(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	struct rv_hash hash = full_at(10);
 	round_has_part(f->c, 10);
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 13, 12);
@@ -204,14 +168,14 @@ static void a_part_of_a_former_process_is_gone_on_with(void **state) {
 }
 
 static void a_part_that_documents_do_not_know_is_not(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	round_has_part(f->c, 10);
 	show(f, 13, 12, 4);
 	expect_action(f, ROUND_FETCH_BASE, 12);
 }
 
 static void older_digests_must_lead_to_the_base(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	document_make(&f->doc, ++f->seq, RUN_OPEN, 13, 12);
 	document_older(&f->doc, 4);
 	f->doc.older[2].b[0] ^= 1;
@@ -220,7 +184,7 @@ static void older_digests_must_lead_to_the_base(void **state) {
 }
 
 static void a_fork_before_the_base_is_seen(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	struct rv_errtext et = {0};
 	show(f, 10, 10, 0);
 	expect_action(f, ROUND_FETCH_BASE, 10);
@@ -242,7 +206,7 @@ static void a_fork_before_the_base_is_seen(void **state) {
 
 /* A log entry is 1, a base LOGS_PER_BASE, the line carries `per_round` while a round is made; each round is a base.
  * Returned: the round in which it is in, 0: not within 300. */
-static uint64_t joins_at(struct fixture *f, double per_round, bool *starves) {
+static uint64_t joins_at(struct round_driver *f, double per_round, bool *starves) {
 	double left = 0;
 	struct round_action a = {0};
 	bool busy = false;
@@ -282,7 +246,7 @@ static void a_line_just_faster_than_the_run_gets_in(void **state) {
 		uint64_t round = joins_at(*state, per_round[i], &starves);
 		assert_true(round > 0 && round <= 10 + (uint64_t)(LOGS_PER_BASE / (per_round[i] - 1)) + 3);
 		assert_false(starves);
-		teardown(state);
+		round_driver_teardown(state);
 		setup(state);
 	}
 }
@@ -293,7 +257,7 @@ static void a_line_slower_than_the_run_is_told(void **state) {
 	assert_true(starves);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, round_driver_teardown)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

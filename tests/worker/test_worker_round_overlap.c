@@ -1,87 +1,49 @@
-/* test_worker_round_overlap.c: the round core with steps of the next round ahead: the outer step has one place among them,
- * in whatever order commit, steps, deaths and restarts come. */
-#include "round_fixture.h"
+/* test_worker_round_overlap.c: the round core with steps of the next round ahead: the outer step has one place among
+ * them, in whatever order commit, steps, deaths and restarts come. */
+#include "round_driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-enum { HEARTBEAT_US = 1000, EVERYBODY = 0xf, WITHOUT_US = 0x3, AHEAD = 2, TOKENS = 100 };
-
-struct fixture {
-	struct round_core *c;
-	struct document doc;
-	uint64_t seq;
-	int64_t now;
-};
+enum { EVERYBODY = 0xf, WITHOUT_US = 0x3, AHEAD = 2, TOKENS = 100 };
 
 /* A process that begins in `round`, with these steps of it. */
-static void start_with(struct fixture *f, uint64_t round, uint64_t steps_done, uint64_t ahead, enum late_policy late) {
-	struct round_config cfg = {.member = FIXTURE_SELF,
-							   .steps_per_round = FIXTURE_H,
-							   .overlap_steps = ahead,
-							   .late = late,
-							   .heartbeat_us = HEARTBEAT_US};
-	struct rv_hash chain = chain_at(round);
-	f->c = round_core_init(f->c, &cfg, 77, round, &chain, steps_done, f->now);
+static void start_with(struct round_driver *f, uint64_t round, uint64_t steps_done, uint64_t ahead,
+					   enum late_policy late) {
+	round_driver_start(f, (struct round_config){.overlap_steps = ahead, .gives_away = f->gives_away, .late = late},
+					   round, steps_done);
 	round_on_trained(f->c, f->now, round, steps_done, steps_done == FIXTURE_H ? TOKENS : 0);
 }
 
 static int setup(void **state) {
-	struct fixture *f = calloc(1, sizeof *f);
-	f->c = malloc(round_core_size());
-	f->now = 1;
-	start_with(f, 0, 0, AHEAD, LATE_KEEP);
-	*state = f;
+	round_driver_setup(state);
+	start_with(*state, 0, 0, AHEAD, LATE_KEEP);
 	return 0;
 }
 
-static int teardown(void **state) {
-	struct fixture *f = *state;
-	free(f->c);
-	free(f);
-	return 0;
-}
-
-static void show_attempt(struct fixture *f, uint64_t round, uint32_t attempt, uint64_t members) {
+static void show_attempt(struct round_driver *f, uint64_t round, uint32_t attempt, uint64_t members) {
 	document_make(&f->doc, ++f->seq, attempt > 0 ? RUN_REDUCE : RUN_OPEN, round, 0);
 	f->doc.attempt = attempt;
 	document_members(&f->doc, members);
 	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
 }
 
-static void open_round(struct fixture *f, uint64_t round) {
+static void open_round(struct round_driver *f, uint64_t round) {
 	show_attempt(f, round, 0, EVERYBODY);
 }
 
-static struct round_action expect_action(struct fixture *f, enum round_action_type type, uint64_t round) {
-	struct round_action a = {0};
-	assert_true(round_next_action(f->c, f->now, &a));
-	assert_int_equal(a.type, type);
-	if (type != ROUND_CANCEL_FETCH)
-		assert_int_equal(a.round, round);
-	return a;
-}
-
-static void expect_train(struct fixture *f, uint64_t round, uint64_t from, uint64_t steps) {
+static void expect_train(struct round_driver *f, uint64_t round, uint64_t from, uint64_t steps) {
 	struct round_action a = expect_action(f, ROUND_TRAIN, round);
 	assert_int_equal(a.from, from);
 	assert_int_equal(a.steps, steps);
 }
 
-static void expect_nothing(struct fixture *f) {
-	struct round_action a = {0};
-	assert_false(round_next_action(f->c, f->now, &a));
-}
-
-static struct report expect_report(struct fixture *f, enum worker_phase phase, uint64_t round) {
-	struct report r;
-	f->now += HEARTBEAT_US;
-	assert_true(round_next_report(f->c, f->now, &r));
+static struct report expect_report(struct round_driver *f, enum worker_phase phase, uint64_t round) {
+	struct report r = report_of(f);
 	struct rv_hash chain = chain_at(round);
 	assert_int_equal(r.phase, phase);
 	assert_int_equal(r.round, round);
@@ -91,7 +53,7 @@ static struct report expect_report(struct fixture *f, enum worker_phase phase, u
 }
 
 /* Up to the encoded outer gradient; the steps ahead are under way. */
-static void make_ready(struct fixture *f, uint64_t round, uint64_t from) {
+static void make_ready(struct round_driver *f, uint64_t round, uint64_t from) {
 	open_round(f, round);
 	expect_train(f, round, from, FIXTURE_H - from);
 	round_on_trained(f->c, f->now, round, FIXTURE_H, TOKENS);
@@ -102,13 +64,13 @@ static void make_ready(struct fixture *f, uint64_t round, uint64_t from) {
 	assert_int_equal(expect_report(f, WORKER_READY, round).tokens, TOKENS);
 }
 
-static void persisted(struct fixture *f, uint64_t round, uint32_t attempt, uint64_t as_if_of) {
+static void persisted(struct round_driver *f, uint64_t round, uint32_t attempt, uint64_t as_if_of) {
 	struct rv_hash digest = digest_of(as_if_of);
 	round_on_persisted(f->c, f->now, round, attempt, &digest, true);
 }
 
 /* `first`: the action that begins it. */
-static void reduce_and_vote(struct fixture *f, uint64_t round, uint32_t attempt, enum round_action_type first) {
+static void reduce_and_vote(struct round_driver *f, uint64_t round, uint32_t attempt, enum round_action_type first) {
 	show_attempt(f, round, attempt, EVERYBODY);
 	expect_action(f, first, round);
 	expect_report(f, WORKER_REDUCING, round);
@@ -119,11 +81,11 @@ static void reduce_and_vote(struct fixture *f, uint64_t round, uint32_t attempt,
 	assert_int_equal(expect_report(f, WORKER_VOTED, round).attempt, attempt);
 }
 
-static void trained_ahead(struct fixture *f, uint64_t round, uint64_t steps) {
+static void trained_ahead(struct round_driver *f, uint64_t round, uint64_t steps) {
 	round_on_trained(f->c, f->now, round + 1, steps, 10 * steps);
 }
 
-static void expect_apply(struct fixture *f, uint64_t round, bool participated) {
+static void expect_apply(struct round_driver *f, uint64_t round, bool participated) {
 	struct round_action a = expect_action(f, ROUND_APPLY, round);
 	struct rv_hash digest = digest_of(round);
 	assert_int_equal(a.participated, participated);
@@ -131,7 +93,7 @@ static void expect_apply(struct fixture *f, uint64_t round, bool participated) {
 	expect_nothing(f);
 }
 
-static void applied(struct fixture *f, uint64_t round) {
+static void applied(struct round_driver *f, uint64_t round) {
 	struct rv_hash chain = chain_at(round + 1);
 	round_on_applied(f->c, f->now, round, &chain, true);
 }
@@ -140,13 +102,14 @@ static void applied(struct fixture *f, uint64_t round) {
  */
 
 static void an_early_commit_waits_for_the_steps_ahead(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	make_ready(f, 0, 0);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	open_round(f, 1);
 	expect_action(f, ROUND_REDUCE_STOP, 0);
 	expect_nothing(f);
-	/* It has the committed bytes, and trains: nobody has to bring it anything, nor to wait for it longer than for others. */
+	/* It has the committed bytes, and trains: nobody has to bring it anything, nor to wait for it longer than for
+	 * others. */
 	expect_report(f, WORKER_TRAINING, 1);
 	trained_ahead(f, 0, AHEAD - 1);
 	expect_nothing(f);
@@ -160,7 +123,7 @@ static void an_early_commit_waits_for_the_steps_ahead(void **state) {
 }
 
 static void steps_ahead_wait_for_a_late_commit(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	make_ready(f, 0, 0);
 	trained_ahead(f, 0, AHEAD);
 	expect_nothing(f);
@@ -185,7 +148,7 @@ static void steps_ahead_wait_for_a_late_commit(void **state) {
 }
 
 static void a_round_may_be_overlapped_as_a_whole(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	start_with(f, 0, 0, FIXTURE_H, LATE_KEEP);
 	open_round(f, 0);
 	expect_train(f, 0, 0, FIXTURE_H);
@@ -204,7 +167,7 @@ static void a_round_may_be_overlapped_as_a_whole(void **state) {
 }
 
 static void the_last_round_waits_for_no_steps(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	const uint64_t last = FIXTURE_ROUNDS - 1;
 	start_with(f, last, 0, AHEAD, LATE_KEEP);
 	open_round(f, last);
@@ -221,7 +184,7 @@ static void the_last_round_waits_for_no_steps(void **state) {
 }
 
 static void below_min_workers_a_commit_finds_its_place_all_the_same(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	make_ready(f, 0, 0);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	document_make(&f->doc, ++f->seq, RUN_WAITING, 1, 0);
@@ -240,7 +203,7 @@ static void below_min_workers_a_commit_finds_its_place_all_the_same(void **state
  */
 
 static void a_later_attempt_is_given_what_the_first_one_was(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	make_ready(f, 0, 0);
 	show_attempt(f, 0, 1, EVERYBODY);
 	expect_action(f, ROUND_REDUCE_START, 0);
@@ -253,7 +216,7 @@ static void a_later_attempt_is_given_what_the_first_one_was(void **state) {
 }
 
 static void a_minority_trains_ahead_while_it_fetches(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	make_ready(f, 0, 0);
 	show_attempt(f, 0, 1, EVERYBODY);
 	expect_action(f, ROUND_REDUCE_START, 0);
@@ -272,7 +235,7 @@ static void a_minority_trains_ahead_while_it_fetches(void **state) {
 }
 
 static void damaged_bytes_are_fetched_and_the_place_stays(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	struct rv_hash chain = chain_at(1);
 	make_ready(f, 0, 0);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
@@ -290,7 +253,7 @@ static void damaged_bytes_are_fetched_and_the_place_stays(void **state) {
 }
 
 static void another_state_begins_without_steps_ahead(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	start_with(f, 6, 0, AHEAD, LATE_KEEP);
 	make_ready(f, 6, 0);
 	trained_ahead(f, 6, 1);
@@ -312,7 +275,7 @@ static void another_state_begins_without_steps_ahead(void **state) {
 /* ---- late -----------------------------------------------------------------------------------------------------------
  */
 
-static void left_out(struct fixture *f) {
+static void left_out(struct round_driver *f) {
 	make_ready(f, 0, 0);
 	show_attempt(f, 0, 1, WITHOUT_US);
 	expect_nothing(f);
@@ -325,7 +288,7 @@ static void left_out(struct fixture *f) {
 }
 
 static void who_was_left_out_gives_all_its_steps_to_the_next_round(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	left_out(f);
 	expect_action(f, ROUND_ENCODE, 1);
 	round_on_encoded(f->c, f->now, 1, true);
@@ -333,8 +296,57 @@ static void who_was_left_out_gives_all_its_steps_to_the_next_round(void **state)
 	expect_train(f, 2, 0, AHEAD);
 }
 
+/* With late outer steps the first of the steps ahead takes the contribution out of theta_local. */
+static void who_gave_its_steps_away_keeps_those_ahead(void **state) {
+	struct round_driver *f = *state;
+	f->gives_away = true;
+	start_with(f, 0, 0, AHEAD, LATE_KEEP);
+	left_out(f);
+	expect_train(f, 1, 1, FIXTURE_H - 1);
+	assert_int_equal(expect_report(f, WORKER_TRAINING, 1).tokens, 10);
+}
+
+static void who_has_not_begun_with_steps_ahead_keeps_all(void **state) {
+	struct round_driver *f = *state;
+	f->gives_away = true;
+	start_with(f, 0, 0, AHEAD, LATE_KEEP);
+	make_ready(f, 0, 0);
+	show_attempt(f, 0, 1, WITHOUT_US);
+	open_round(f, 1);
+	expect_action(f, ROUND_FETCH_LOG, 0);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	expect_apply(f, 0, false);
+	applied(f, 0);
+	expect_action(f, ROUND_ENCODE, 1);
+	round_on_encoded(f->c, f->now, 1, true);
+	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
+}
+
+/* Averaged without us: going ahead would give away what nobody takes. */
+static void who_is_left_out_before_it_goes_ahead_does_not(void **state) {
+	struct round_driver *f = *state;
+	f->gives_away = true;
+	start_with(f, 0, 0, AHEAD, LATE_KEEP);
+	open_round(f, 0);
+	expect_train(f, 0, 0, FIXTURE_H);
+	show_attempt(f, 0, 1, WITHOUT_US);
+	round_on_trained(f->c, f->now, 0, FIXTURE_H, TOKENS);
+	expect_action(f, ROUND_ENCODE, 0);
+	round_on_encoded(f->c, f->now, 0, true);
+	expect_nothing(f);
+	open_round(f, 1);
+	expect_action(f, ROUND_FETCH_LOG, 0);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 0, true);
+	expect_apply(f, 0, false);
+	applied(f, 0);
+	expect_action(f, ROUND_ENCODE, 1);
+	round_on_encoded(f->c, f->now, 1, true);
+	assert_int_equal(expect_report(f, WORKER_READY, 1).tokens, TOKENS);
+	expect_train(f, 2, 0, AHEAD);
+}
+
 static void or_discards_them_by_policy(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	start_with(f, 0, 0, AHEAD, LATE_DISCARD);
 	left_out(f);
 	expect_train(f, 1, 0, FIXTURE_H);
@@ -342,7 +354,7 @@ static void or_discards_them_by_policy(void **state) {
 
 /* The others have committed a later round without it: nobody does its steps in that order any more. */
 static void who_is_rounds_behind_does_not_wait(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	make_ready(f, 0, 0);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	open_round(f, 1);
@@ -364,7 +376,7 @@ static void who_is_rounds_behind_does_not_wait(void **state) {
  */
 
 static void a_restart_with_a_vote_trains_the_steps_again(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	start_with(f, 3, FIXTURE_H, AHEAD, LATE_KEEP);
 	persisted(f, 3, 1, 3);
 	open_round(f, 4);
@@ -378,7 +390,7 @@ static void a_restart_with_a_vote_trains_the_steps_again(void **state) {
 }
 
 static void a_restart_before_the_commit_votes_and_trains_the_steps_again(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	start_with(f, 3, FIXTURE_H, AHEAD, LATE_KEEP);
 	persisted(f, 3, 1, 3);
 	show_attempt(f, 3, 1, EVERYBODY);
@@ -393,7 +405,7 @@ static void a_restart_before_the_commit_votes_and_trains_the_steps_again(void **
 }
 
 static void a_restart_after_the_commit_fetches_and_trains_the_steps_again(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	start_with(f, 3, FIXTURE_H, AHEAD, LATE_KEEP);
 	open_round(f, 4);
 	expect_action(f, ROUND_FETCH_LOG, 3);
@@ -406,7 +418,7 @@ static void a_restart_after_the_commit_fetches_and_trains_the_steps_again(void *
 
 /* Its replica on disk is an older one: the steps that its contribution was made of are gone. */
 static void a_restart_without_the_rounds_steps_makes_the_outer_step_at_once(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	start_with(f, 3, 2, AHEAD, LATE_KEEP);
 	persisted(f, 3, 1, 3);
 	open_round(f, 4);
@@ -416,7 +428,7 @@ static void a_restart_without_the_rounds_steps_makes_the_outer_step_at_once(void
 }
 
 static void leaving_asks_for_no_steps(void **state) {
-	struct fixture *f = *state;
+	struct round_driver *f = *state;
 	make_ready(f, 0, 0);
 	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
 	open_round(f, 1);
@@ -428,11 +440,14 @@ static void leaving_asks_for_no_steps(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, round_driver_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(an_early_commit_waits_for_the_steps_ahead),
 		TEST(steps_ahead_wait_for_a_late_commit),
 		TEST(a_round_may_be_overlapped_as_a_whole),
+		TEST(who_gave_its_steps_away_keeps_those_ahead),
+		TEST(who_has_not_begun_with_steps_ahead_keeps_all),
+		TEST(who_is_left_out_before_it_goes_ahead_does_not),
 		TEST(the_last_round_waits_for_no_steps),
 		TEST(below_min_workers_a_commit_finds_its_place_all_the_same),
 		TEST(a_later_attempt_is_given_what_the_first_one_was),

@@ -423,30 +423,124 @@ static void a_wrong_history_is_forgotten(void **state) {
 	release(&found);
 }
 
-static void what_a_rollback_gives_up_is_removed(void **state) {
-	struct state_fixture *f = *state;
-	state_fixture_play(f, 9, 1);
-	state_fixture_save_replica(f, 9);
-	assert_int_equal(statestore_rewind(&f->store, 4, NULL), RV_OK);
-	assert_true(exists(f, STATE_FILE_BASE, 4));
-	assert_true(exists(f, STATE_FILE_LOG, 3));
-	assert_false(exists(f, STATE_FILE_LOG, 4));
-	assert_false(exists(f, STATE_FILE_BASE, 6));
-	assert_true(exists(f, STATE_FILE_REPLICA, 0));
+static enum rv_err rewind_to(struct state_fixture *f, uint64_t round, uint64_t epoch, struct rv_errtext *et) {
+	struct statestore_given_up g;
+	return statestore_rewind(&f->store, round, epoch, &g, et);
 }
 
-/* A directory of that name is what even root cannot unlink. */
-static void what_cannot_be_removed_is_told(void **state) {
+static bool set_has(const struct state_fixture *f, const char *set, const char *name) {
+	char path[2 * STATESTORE_PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s/%s", f->store.dir, set, name);
+	return access(path, F_OK) == 0;
+}
+
+static void put_text(const char *dir, const char *name) {
+	char path[2 * STATESTORE_PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_true(fputs("text\n", file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void what_a_rollback_gives_up_is_set_aside(void **state) {
+	struct state_fixture *f = *state;
+	struct statestore_given_up g;
+	put_text(f->store.dir, "run.conf");
+	put_text(f->store.dir, "run.link");
+	state_fixture_play(f, 9, 1);
+	state_fixture_save_replica(f, 9);
+	for (int again = 0; again < 2; again++) { /* the new epoch could not be stored */
+		assert_int_equal(statestore_rewind(&f->store, 4, 0, &g, NULL), RV_OK);
+		assert_int_equal(g.what, GIVEN_UP_KEPT);
+		assert_true(exists(f, STATE_FILE_BASE, 4));
+		assert_true(exists(f, STATE_FILE_LOG, 3));
+		assert_false(exists(f, STATE_FILE_LOG, 4));
+		assert_false(exists(f, STATE_FILE_BASE, 6));
+		assert_true(exists(f, STATE_FILE_REPLICA, 0));
+		assert_true(set_has(f, "given-up-0", "log-4.rvl") && set_has(f, "given-up-0", "log-8.rvl"));
+		assert_true(set_has(f, "given-up-0", "base-6.rvs") && set_has(f, "given-up-0", "base-8.rvs"));
+		assert_false(set_has(f, "given-up-0", "base-4.rvs") || set_has(f, "given-up-0", "replica.rvp"));
+		assert_true(set_has(f, "given-up-0", "run.conf") && set_has(f, "given-up-0", "run.link"));
+	}
+	struct statestore_found found = recover_to(f, 4); /* not confused by it */
+	release(&found);
+	/* The state that was given up is whole where it lies. */
+	struct state_fixture set = *f;
+	snprintf(set.store.dir, sizeof set.store.dir, "%s", g.dir);
+	set.g = (struct global_state){.theta = NULL};
+	assert_int_equal(state_fixture_theta0(&set, &set.g), RV_OK);
+	struct statestore_found in_set;
+	assert_int_equal(statestore_recover(&set.store, &set.g, &in_set, NULL), RV_OK);
+	assert_int_equal(set.g.round, 8);
+	release(&in_set);
+	global_release(&set.g);
+}
+
+static void play_again(struct state_fixture *f, uint64_t rounds) {
+	global_release(&f->g);
+	assert_int_equal(state_fixture_theta0(f, &f->g), RV_OK);
+	state_fixture_play(f, rounds, 1);
+}
+
+/* Of several rollbacks: what has got farthest. */
+static void the_latest_set_stays(void **state) {
+	struct state_fixture *f = *state;
+	struct statestore_given_up g;
+	assert_int_equal(statestore_rewind(&f->store, 0, 0, &g, NULL), RV_OK);
+	assert_int_equal(g.what, GIVEN_UP_NOTHING);
+	assert_false(set_has(f, "given-up-0", "."));
+	state_fixture_play(f, 2, 1);
+	assert_int_equal(statestore_rewind(&f->store, 0, 0, &g, NULL), RV_OK);
+	assert_int_equal(g.what, GIVEN_UP_KEPT_LOG);
+	play_again(f, 9);
+	assert_int_equal(statestore_rewind(&f->store, 1, 1, &g, NULL), RV_OK);
+	assert_int_equal(g.what, GIVEN_UP_KEPT);
+	assert_false(set_has(f, "given-up-0", "."));
+	play_again(f, 7);
+	assert_int_equal(statestore_rewind(&f->store, 1, 2, &g, NULL), RV_OK);
+	assert_int_equal(g.what, GIVEN_UP_REMOVED);
+	assert_non_null(strstr(g.dir, "/given-up-1"));
+	assert_true(set_has(f, "given-up-1", "base-8.rvs"));
+	assert_false(set_has(f, "given-up-2", ".") || exists(f, STATE_FILE_BASE, 6));
+	put_text(g.dir, "notes");
+	play_again(f, 11);
+	assert_int_equal(statestore_rewind(&f->store, 1, 3, &g, NULL), RV_OK);
+	assert_int_equal(g.what, GIVEN_UP_KEPT);
+	assert_true(set_has(f, "given-up-3", "base-10.rvs"));
+	assert_true(set_has(f, "given-up-1", "notes")); /* not ours */
+	assert_false(set_has(f, "given-up-1", "base-8.rvs"));
+}
+
+/* Nothing goes then. */
+static void a_set_that_cannot_be_made_is_told(void **state) {
 	struct state_fixture *f = *state;
 	struct rv_errtext et = {0};
-	char path[STATESTORE_PATH_BYTES];
 	state_fixture_play(f, 9, 1);
+	put_text(f->store.dir, "given-up-0");
+	assert_int_not_equal(rewind_to(f, 4, 0, &et), RV_OK);
+	assert_non_null(strstr(et.text, "given-up-0"));
+	assert_true(exists(f, STATE_FILE_BASE, 8));
+}
+
+/* A directory of that name is what even root cannot unlink, nor put a file in the place of. */
+static void what_is_in_the_way_is_told(void **state) {
+	struct state_fixture *f = *state;
+	struct rv_errtext et = {0};
+	char path[STATESTORE_PATH_BYTES], aside[STATESTORE_PATH_BYTES + 32];
+	state_fixture_play(f, 9, 1);
+	snprintf(aside, sizeof aside, "%s/given-up-0", f->store.dir);
+	assert_int_equal(mkdir(aside, 0755), 0);
+	strcat(aside, "/log-5.rvl");
+	assert_int_equal(mkdir(aside, 0755), 0);
+	assert_int_not_equal(rewind_to(f, 4, 0, &et), RV_OK);
+	assert_non_null(strstr(et.text, aside));
+	assert_false(exists(f, STATE_FILE_LOG, 7)); /* the others went all the same */
+	assert_true(exists(f, STATE_FILE_LOG, 5));
+	assert_int_equal(rmdir(aside), 0);
 	state_fixture_remove(f, STATE_FILE_LOG, 5);
 	statestore_path(&f->store, STATE_FILE_LOG, 5, path);
 	assert_int_equal(mkdir(path, 0755), 0);
-	assert_int_not_equal(statestore_rewind(&f->store, 4, &et), RV_OK);
-	assert_non_null(strstr(et.text, path));
-	assert_false(exists(f, STATE_FILE_LOG, 7)); /* the others went all the same */
 	et = (struct rv_errtext){0};
 	assert_int_not_equal(forget_all_from(f, 4, &et), RV_OK);
 	assert_non_null(strstr(et.text, path));
@@ -456,10 +550,11 @@ static void what_cannot_be_removed_is_told(void **state) {
 static void a_directory_that_cannot_be_listed_is_told(void **state) {
 	struct state_fixture *f = *state;
 	struct statestore nowhere = f->store;
+	struct statestore_given_up g;
 	const struct checkpoint_named named = {.vouched_round = 8, .logs_from = 8};
 	struct rv_errtext et = {0};
 	snprintf(nowhere.dir, sizeof nowhere.dir, "/proc/self/nowhere");
-	assert_int_not_equal(statestore_rewind(&nowhere, 4, &et), RV_OK);
+	assert_int_not_equal(statestore_rewind(&nowhere, 4, 0, &g, &et), RV_OK);
 	assert_non_null(strstr(et.text, nowhere.dir));
 	assert_int_not_equal(statestore_prune(&nowhere, &named, NULL), RV_OK);
 	assert_int_not_equal(statestore_forget_from(&nowhere, 4, &(struct statestore_committed){.n = 0}, NULL), RV_OK);
@@ -526,8 +621,10 @@ int main(void) {
 		T(pruning_keeps_what_joiners_and_we_need),
 		T(pruning_sees_every_file),
 		T(a_wrong_history_is_forgotten),
-		T(what_a_rollback_gives_up_is_removed),
-		T(what_cannot_be_removed_is_told),
+		T(what_a_rollback_gives_up_is_set_aside),
+		T(the_latest_set_stays),
+		T(a_set_that_cannot_be_made_is_told),
+		T(what_is_in_the_way_is_told),
 		T(a_directory_that_cannot_be_listed_is_told),
 		T(the_disk_can_be_tried),
 		T(committed_entries_are_not_forgotten),

@@ -4,6 +4,7 @@
 #include "outer/contribution.h"
 #include "train_fixture.h"
 #include "worker/copier.h"
+#include "worker/train/replica_internal.h"
 #include "worker/train/weights.h"
 #include "worker/trainer.h"
 
@@ -79,7 +80,7 @@ struct scene {
 	uint64_t steps_done, tokens;
 	enum rv_err err;
 	double loss;
-	char said[RV_ERRTEXT_BYTES]; /* of the last evaluation */
+	char said[RV_ERRTEXT_BYTES]; /* of the last training, encoding or evaluation */
 	struct trainer_snapshot *snapshot;
 };
 
@@ -90,7 +91,8 @@ static void wake(void *ctx) {
 static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
 					   const char *text) {
 	struct scene *s = ctx;
-	(void)round, (void)text;
+	(void)round;
+	snprintf(s->said, sizeof s->said, "%s", text);
 	s->trained++;
 	s->steps_done = steps_done;
 	s->tokens = tokens;
@@ -106,7 +108,8 @@ static void keep_snapshot(struct scene *s, struct trainer_snapshot *snapshot) {
 
 static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
 	struct scene *s = ctx;
-	(void)round, (void)text;
+	(void)round;
+	snprintf(s->said, sizeof s->said, "%s", text);
 	s->encoded++;
 	s->err = e;
 	if (snapshot)
@@ -195,6 +198,14 @@ static int setup_feedback(void **state) {
 	snprintf(run.codec, sizeof run.codec, "int4");
 	snprintf(run.rounding, sizeof run.rounding, "stochastic");
 	run.error_feedback = 0.9;
+	return setup_run(state, &run);
+}
+
+static int setup_eager(void **state) {
+	struct run_config run = fixture_config();
+	snprintf(run.codec, sizeof run.codec, "fp32");
+	snprintf(run.updates, sizeof run.updates, "eager");
+	run.eager_share = 1;
 	return setup_run(state, &run);
 }
 
@@ -307,7 +318,8 @@ static void rounds_are_what_they_are_by_hand(void **state) {
 	assert_int_equal(p.global_step, 3 * H);
 }
 
-/* Who was left out and discards takes all of theta; who keeps moves with it; who took part keeps what was not exchanged. */
+/* Who was left out and discards takes all of theta; who keeps moves with it; who took part keeps what was not
+ * exchanged. */
 static void fragments_are_adopted_by_who_took_part(void **state) {
 	struct scene *s = *state;
 	const struct global_state *g = trainer_global(s->t);
@@ -488,8 +500,8 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	blob_unref(bytes);
 }
 
-/* A worker that was left out of a round has said nothing in it; one whose state comes from others knows nothing of what it
- * has said. */
+/* A worker that was left out of a round has said nothing in it; one whose state comes from others knows nothing of what
+ * it has said. */
 static void only_what_is_committed_leaves_a_residual(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);
@@ -553,9 +565,15 @@ static void assert_ended_as_by_hand(struct scene *s, const struct rv_hash *want)
 	assert_memory_equal(full.b, want->b, RV_HASH_BYTES);
 }
 
+/* Of one worker, whose share is all: its steps ahead begin where the next round will, so that they are not ahead at
+ * all. */
+static bool is_eager(const struct scene *s) {
+	return strcmp(s->run.cfg.updates, "eager") == 0;
+}
+
 static void steps_ahead_are_what_they_are_by_hand(void **state) {
 	struct scene *s = *state;
-	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, AHEAD);
+	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, is_eager(s) ? 0 : AHEAD);
 	for (uint64_t r = 0; r < OVERLAPPED_ROUNDS; r++) {
 		train_ahead(s, r, r > 0 ? AHEAD : 0);
 		apply_own_result(s, TRAINER_ADOPT);
@@ -567,7 +585,7 @@ static void steps_ahead_are_what_they_are_by_hand(void **state) {
 /* A process dies with steps ahead: the next one goes on from the copy of the encoding, and does them again. */
 static void steps_ahead_are_not_saved_but_done_again(void **state) {
 	struct scene *s = *state;
-	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, AHEAD);
+	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, is_eager(s) ? 0 : AHEAD);
 	train_ahead(s, 0, 0);
 	struct state_replica_info info = s->snapshot->replica;
 	struct blob *bytes = blob_ref(s->snapshot->replica_bytes);
@@ -603,6 +621,36 @@ static void steps_ahead_of_a_late_worker_are_kept_or_not(void **state) {
 	assert_int_equal(trainer_progress(s->t).tokens, 0);
 	const struct global_state *g = trainer_global(s->t);
 	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, g->cfg.n * sizeof(float));
+}
+
+/* Before the first of them everything moves with theta; from then on they are the next round's. */
+static void steps_ahead_of_who_gave_its_steps_away(void **state) {
+	struct scene *s = *state;
+	const struct global_state *g = trainer_global(s->t);
+	size_t bytes = g->cfg.n * sizeof(float);
+	float *local = malloc(bytes), *before = malloc(bytes);
+	train_ahead(s, 0, 0);
+	uint64_t per_step = trainer_progress(s->t).tokens / H;
+	memcpy(local, replica_theta(trainer_replica(s->t)), bytes);
+	apply_own_result(s, TRAINER_KEEP);
+	assert_int_equal(trainer_progress(s->t).steps_done, AHEAD);
+	assert_int_equal(trainer_progress(s->t).tokens, AHEAD * per_step);
+	assert_memory_equal(replica_theta(trainer_replica(s->t)), local, bytes);
+	trainer_train(s->t, 1, AHEAD, H - AHEAD);
+	trainer_encode(s->t, 1, false);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	memcpy(local, replica_theta(trainer_replica(s->t)), bytes);
+	memcpy(before, g->theta, bytes);
+	apply_own_result(s, TRAINER_KEEP);
+	assert_int_equal(trainer_progress(s->t).steps_done, H);
+	for (size_t i = 0; i < g->cfg.n; i++)
+		assert_true(replica_theta(trainer_replica(s->t))[i] == local[i] + (g->theta[i] - before[i]));
+	train_ahead(s, 2, H);
+	apply_own_result(s, TRAINER_DISCARD);
+	assert_int_equal(trainer_progress(s->t).steps_done, 0);
+	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, bytes);
+	free(local);
+	free(before);
 }
 
 static void held_out_loss_is_the_replicas(void **state) {
@@ -773,14 +821,83 @@ static void steps_end_when_their_time_is_up(void **state) {
 	assert_in_range(s->steps_done, 1, MANY - 1);
 }
 
+static void spoil(struct scene *s, size_t at, float value) {
+	replica_set_part(trainer_replica(s->t), at, 1, &value);
+}
+
+/* It gives nothing, says which tensor is to blame, and goes on from the run's state. */
+static void expect_a_fresh_round(struct scene *s, const char *text) {
+	const struct global_state *g = trainer_global(s->t);
+	assert_int_equal(s->err, RV_E_RANGE);
+	if (!strstr(s->said, text))
+		fail_msg("'%s' does not name %s", s->said, text);
+	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, g->cfg.n * sizeof *g->theta);
+	struct trainer_progress p = trainer_progress(s->t);
+	assert_int_equal(p.steps_done, 0);
+	assert_int_equal(p.global_step, g->round * H);
+}
+
+static void a_gradient_of_no_use_is_not_given(void **state) {
+	const float values[] = {NAN, INFINITY, -2e31f, 3e38f};
+	struct scene *s = *state;
+	const struct model_layout *l = &replica_model(trainer_replica(s->t))->layout;
+	const struct model_tensor *victim = &l->tensors[l->n_tensors / 2];
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+		trainer_train(s->t, 0, 0, H);
+		wait_for(s, &s->trained, s->trained + 1);
+		spoil(s, victim->offset + 3, values[i]);
+		trainer_encode(s->t, 0, true);
+		wait_for(s, &s->encoded, s->encoded + 1);
+		assert_null(s->snapshot);
+		expect_a_fresh_round(s, victim->name);
+	}
+	trainer_train(s->t, 0, 0, H);
+	wait_for(s, &s->trained, s->trained + 1);
+	spoil(s, 0, 9e30f); /* not so large that a mean could overflow */
+	trainer_encode(s->t, 0, false);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	assert_int_equal(s->err, RV_OK);
+}
+
+/* While it trains: every batch is refused from there on. */
+static void a_parameter_of_no_use_begins_the_round_anew(void **state) {
+	struct scene *s = *state;
+	const struct model_layout *l = &replica_model(trainer_replica(s->t))->layout;
+	struct replica_part *p = &trainer_replica(s->t)->parts[0];
+	trainer_train(s->t, 0, 0, 1);
+	wait_for(s, &s->trained, 1);
+	spoil(s, l->tensors[0].offset, NAN);
+	p->v[5] = INFINITY;
+	trainer_train(s->t, 0, 1, H - 1);
+	wait_for(s, &s->trained, 2);
+	assert_int_equal(s->steps_done, 0);
+	expect_a_fresh_round(s, l->tensors[0].name);
+	assert_true(p->v[5] == 0);
+	assert_true(trainer_replica(s->t)->adam_steps == 0);
+	play_round(s, 0);
+	float moment = p->v[5];
+	spoil(s, l->tensors[0].offset, NAN); /* moments that are well stay */
+	trainer_encode(s->t, 1, false);
+	wait_for(s, &s->encoded, s->encoded + 1);
+	expect_a_fresh_round(s, l->tensors[0].name);
+	assert_true(p->v[5] == moment);
+	assert_int_equal(trainer_replica(s->t)->adam_steps, H);
+}
+
 int main(void) {
 #define T(name)         cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define STREAMING(name) cmocka_unit_test_setup_teardown(name, setup_streaming, teardown)
+#define EAGER(name)                                                                                                    \
+	{ #name " with eager updates", name, setup_eager, teardown, NULL }
 #define FEEDBACK(name)                                                                                                 \
 	{ #name " with error feedback", name, setup_feedback, teardown, NULL }
 	const struct CMUnitTest tests[] = {
 		T(rounds_are_what_they_are_by_hand),
 		STREAMING(rounds_are_what_they_are_by_hand),
+		EAGER(steps_ahead_are_what_they_are_by_hand),
+		EAGER(steps_ahead_are_not_saved_but_done_again),
+		EAGER(steps_ahead_of_who_gave_its_steps_away),
+		EAGER(a_saved_replica_goes_on_exactly),
 		STREAMING(fragments_are_adopted_by_who_took_part),
 		STREAMING(a_saved_replica_goes_on_exactly),
 		STREAMING(a_base_is_installed_only_when_it_is_the_vouched_one),
@@ -804,6 +921,9 @@ int main(void) {
 		T(an_evaluation_that_fails_says_why),
 		T(a_round_without_steps_has_no_loss),
 		T(steps_end_when_their_time_is_up),
+		T(a_gradient_of_no_use_is_not_given),
+		FEEDBACK(a_gradient_of_no_use_is_not_given),
+		T(a_parameter_of_no_use_begins_the_round_anew),
 		FEEDBACK(rounds_are_what_they_are_by_hand),
 		FEEDBACK(a_saved_replica_goes_on_exactly),
 		FEEDBACK(only_what_is_committed_leaves_a_residual),

@@ -1,9 +1,7 @@
 /* test_worker_transfer.c: donor and fetcher together, message by message, over real files: whole bases and logs from
  * several donors, a part that survives a restart, donors that lie, lack it or are asked for too much, the share of the
  * line that giving takes. */
-#include "state_fixture.h"
-#include "worker/donor.h"
-#include "worker/fetcher.h"
+#include "transfer_world.h"
 
 #include <semaphore.h>
 #include <setjmp.h>
@@ -12,211 +10,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
-enum { JOINER = 0, DONORS = 3, TAG = 77, ROUNDS = 5, MS = 1000, S = 1000 * MS };
-
-struct world {
-	struct state_fixture *source, *target; /* what the donors have; the joiner's directory */
-	struct donor *donors[DONORS + 1];
-	struct jobs *storage;
-	struct fetcher *fetcher;
-	int64_t now;
-	uint64_t liars; /* flip a bit in every slice */
-	uint64_t dead;
-	/* what came of it */
-	int files, failures, bad;
-	uint32_t bad_member;
-	struct state_id id;
-	struct state_file *base;
-	struct blob *log;
-	int pieces[DONORS + 1];
-	uint64_t bytes; /* of what was given */
-};
-
-static void on_file(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
-					const char *warning) {
-	struct world *w = ctx;
-	assert_string_equal(warning, "");
-	state_file_free(w->base);
-	blob_unref(w->log);
-	w->files++;
-	w->id = *id;
-	w->base = base;
-	w->log = log;
-}
-
-static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const char *text) {
-	(void)id, (void)e, (void)text;
-	((struct world *)ctx)->failures++;
-}
-
-static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, const char *text) {
-	struct world *w = ctx;
-	(void)id;
-	assert_non_null(strstr(text, "gave a wrong"));
-	w->bad++;
-	w->bad_member = member;
-}
-
-static void wake(void *ctx) {
-	(void)ctx;
-}
-
-static void open_fetcher(struct world *w) {
-	struct fetcher_config cfg = {
-		.store = &w->target->store,
-		.storage = w->storage,
-		.run_tag = TAG,
-		.self_member = JOINER,
-		.stall_us = S,
-		.owner = {.ctx = w, .on_file = on_file, .on_failed = on_failed, .on_bad_donor = on_bad_donor}};
-	assert_int_equal(fetcher_new(&cfg, &w->fetcher, NULL), RV_OK);
-	fetcher_allow(w->fetcher, w->now, ~UINT64_C(0));
-	for (uint32_t m = 1; m <= DONORS; m++)
-		fetcher_link_up(w->fetcher, w->now, m);
-}
+enum { MS = TRANSFER_MS, S = 1000 * MS };
 
 static int setup(void **state) {
-	struct world *w = calloc(1, sizeof *w);
-	w->source = state_fixture_new();
-	w->target = state_fixture_new();
-	state_fixture_play(w->source, ROUNDS, 1);
-	for (uint32_t m = 1; m <= DONORS; m++) {
-		struct donor_config cfg = {.store = &w->source->store, .run_tag = TAG};
-		assert_int_equal(donor_new(&cfg, &w->donors[m], NULL), RV_OK);
-	}
-	assert_int_equal(jobs_new("storage", wake, w, &w->storage, NULL), RV_OK);
-	open_fetcher(w);
-	*state = w;
+	*state = transfer_world_new();
 	return 0;
-}
-
-/* The storage thread has done all there was. */
-static void settle(struct world *w) {
-	while (!jobs_idle(w->storage)) {
-		jobs_reap(w->storage);
-		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000}, NULL);
-	}
 }
 
 static int teardown(void **state) {
-	struct world *w = *state;
-	settle(w);
-	jobs_free(w->storage);
-	fetcher_free(w->fetcher);
-	for (uint32_t m = 1; m <= DONORS; m++)
-		donor_free(w->donors[m]);
-	state_file_free(w->base);
-	blob_unref(w->log);
-	state_fixture_free(w->source);
-	state_fixture_free(w->target);
-	free(w);
+	transfer_world_free(*state);
 	return 0;
-}
-
-/* ---- messages ---- */
-
-/* One message's body in one piece, as the receiver sees it. */
-static uint8_t *body_of(const struct peers_message *m) {
-	uint8_t *body = malloc(m->header.body_bytes + 1u);
-	assert_int_equal(m->header.body_bytes, m->part_bytes[0] + m->part_bytes[1]);
-	memcpy(body, m->part[0], m->part_bytes[0]);
-	if (m->part_bytes[1] > 0)
-		memcpy(body + m->part_bytes[0], m->part[1], m->part_bytes[1]);
-	return body;
-}
-
-static void to_donor(struct world *w, uint32_t member, const struct peers_message *m) {
-	uint8_t *body = body_of(m);
-	assert_int_equal(donor_receive(w->donors[member], JOINER, &m->header, body, NULL), RV_OK);
-	free(body);
-}
-
-static void to_joiner(struct world *w, uint32_t member, const struct peers_message *m) {
-	uint8_t *body = body_of(m);
-	if (m->header.type == FRAME_PIECE && (w->liars >> member & 1) != 0)
-		body[m->header.body_bytes - 1] ^= 1;
-	w->pieces[member] += m->header.type == FRAME_PIECE;
-	w->bytes += m->part_bytes[1];
-	assert_int_equal(fetcher_receive(w->fetcher, w->now, member, &m->header, body, NULL), RV_OK);
-	free(body);
-}
-
-/* Everybody says what he has to say, a slice each. False: nobody has anything. */
-static bool exchange_messages(struct world *w) {
-	struct peers_message m;
-	bool any = false;
-	fetcher_tick(w->fetcher, w->now);
-	for (uint32_t d = 1; d <= DONORS; d++) {
-		while (fetcher_send(w->fetcher, w->now, d, &m)) {
-			any = true;
-			if ((w->dead >> d & 1) == 0)
-				to_donor(w, d, &m);
-		}
-		if ((w->dead >> d & 1) == 0 && donor_send(w->donors[d], w->now, JOINER, &m)) {
-			any = true;
-			to_joiner(w, d, &m);
-		}
-	}
-	w->now += MS;
-	return any;
-}
-
-static bool exchange(struct world *w) {
-	bool any = exchange_messages(w);
-	settle(w);
-	return any;
-}
-
-static void exchange_until(struct world *w, int files) {
-	for (int i = 0; i < 200000 && w->files < files; i++)
-		exchange(w);
-	assert_int_equal(w->files, files);
-}
-
-static struct state_id id_of(struct world *w, enum state_kind kind, uint64_t round) {
-	struct state_file *f;
-	assert_int_equal(statestore_open(&w->source->store, kind, round, &f, NULL), RV_OK);
-	struct state_id id = *state_file_id(f);
-	state_file_free(f);
-	return id;
-}
-
-static void want(struct world *w, const struct state_id *first, const struct state_id *next) {
-	struct state_id ids[2] = {*first, next ? *next : *first};
-	assert_int_equal(fetcher_want(w->fetcher, w->now, ids, next ? 2 : 1, NULL), RV_OK);
-}
-
-static void assert_right_base(struct world *w, uint64_t round) {
-	struct global_state g;
-	assert_non_null(w->base);
-	assert_int_equal(state_fixture_theta0(w->target, &g), RV_OK);
-	assert_int_equal(state_file_load_base(w->base, &g, NULL), RV_OK);
-	struct rv_hash full = global_full_hash(&g);
-	assert_true(rv_hash_equal(&full, &w->source->full[round]));
-	global_release(&g);
 }
 
 /* ---- the tests ---- */
 
 static void a_base_and_the_log_after_it(void **state) {
-	struct world *w = *state;
+	struct transfer_world *w = *state;
 	uint64_t done, total;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 4);
-	want(w, &base, &log);
-	exchange_until(w, 1);
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
+	transfer_want(w, &base, &log);
+	transfer_until(w, 1);
 	assert_int_equal(w->id.kind, STATE_KIND_BASE);
-	assert_right_base(w, 4);
-	while (exchange(w))
+	transfer_assert_base(w, 4);
+	while (transfer_step(w))
 		;
 	assert_int_equal(w->files, 1); /* the log is there, but nobody waits for it */
-	want(w, &log, NULL);
+	transfer_want(w, &log, NULL);
 	fetcher_progress(w->fetcher, &done, &total);
 	assert_int_equal(done, total);
-	exchange_until(w, 2);
+	transfer_until(w, 2);
 	assert_int_equal(w->log->bytes, state_payload_bytes(&w->source->store.cfg, STATE_KIND_LOG, 4));
 	struct rv_hash digest = global_digest(&w->source->g, 4, w->log->data);
 	assert_true(rv_hash_equal(&digest, &log.expect));
@@ -228,62 +53,62 @@ static void a_base_and_the_log_after_it(void **state) {
 }
 
 static void liars_are_named_and_the_others_finish(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
 	w->liars = 1u << 1;
-	want(w, &base, NULL);
-	exchange_until(w, 1);
-	assert_right_base(w, 4);
+	transfer_want(w, &base, NULL);
+	transfer_until(w, 1);
+	transfer_assert_base(w, 4);
 	assert_true(w->bad > 0);
 	assert_int_equal(w->bad_member, 1);
 }
 
 static void donors_with_nothing_are_asked_again(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
-	for (uint32_t m = 1; m <= DONORS; m++) {
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
+	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++) {
 		donor_free(w->donors[m]);
-		struct donor_config cfg = {.store = &w->target->store, .run_tag = TAG}; /* an empty directory */
+		struct donor_config cfg = {.store = &w->target->store, .run_tag = TRANSFER_TAG}; /* an empty directory */
 		assert_int_equal(donor_new(&cfg, &w->donors[m], NULL), RV_OK);
 	}
-	want(w, &base, NULL);
+	transfer_want(w, &base, NULL);
 	for (int i = 0; i < 3000; i++)
-		exchange(w);
+		transfer_step(w);
 	assert_int_equal(w->files + w->bad, 0);
 	assert_int_equal(w->pieces[1] + w->pieces[2] + w->pieces[3], 0);
 	donor_free(w->donors[2]);
-	struct donor_config cfg = {.store = &w->source->store, .run_tag = TAG};
+	struct donor_config cfg = {.store = &w->source->store, .run_tag = TRANSFER_TAG};
 	assert_int_equal(donor_new(&cfg, &w->donors[2], NULL), RV_OK);
-	exchange_until(w, 1);
+	transfer_until(w, 1);
 	assert_int_equal(w->pieces[1] + w->pieces[3], 0);
 }
 
 /* Fetches some of it, and starts again. How much was there. */
-static uint64_t leave_a_part(struct world *w, const struct state_id *base) {
-	want(w, base, NULL);
+static uint64_t leave_a_part(struct transfer_world *w, const struct state_id *base) {
+	transfer_want(w, base, NULL);
 	uint64_t done = 0, total = 1;
 	while (done == 0) {
-		exchange(w);
+		transfer_step(w);
 		fetcher_progress(w->fetcher, &done, &total);
 	}
 	assert_int_equal(w->files, 0);
 	fetcher_free(w->fetcher);
-	for (uint32_t m = 1; m <= DONORS; m++)
-		donor_link_down(w->donors[m], JOINER);
-	open_fetcher(w);
+	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++)
+		donor_link_down(w->donors[m], TRANSFER_JOINER);
+	transfer_open_fetcher(w);
 	return done;
 }
 
 static void a_part_survives_a_restart(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
 	uint64_t found, total, done = leave_a_part(w, &base);
-	want(w, &base, NULL);
-	settle(w);
+	transfer_want(w, &base, NULL);
+	transfer_settle(w);
 	fetcher_progress(w->fetcher, &found, &total);
 	assert_true(found >= done);
-	exchange_until(w, 1);
-	assert_right_base(w, 4);
+	transfer_until(w, 1);
+	transfer_assert_base(w, 4);
 }
 
 /* A job of the storage thread that waits for another thread: a slow disk. */
@@ -300,7 +125,7 @@ static void gate_done(struct job *j) {
 	(void)j;
 }
 
-static void post_gate(struct world *w, struct gate *g) {
+static void post_gate(struct transfer_world *w, struct gate *g) {
 	assert_int_equal(sem_init(&g->open, 0, 0), 0);
 	g->job = (struct job){.run = wait_at_gate, .done = gate_done};
 	jobs_post(w->storage, &g->job);
@@ -308,58 +133,58 @@ static void post_gate(struct world *w, struct gate *g) {
 
 /* The disk is slow: what is on it is not known for a while, and not asked for meanwhile. */
 static void what_a_part_holds_is_not_fetched_again(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
 	struct gate busy;
 	uint64_t before = leave_a_part(w, &base), done, total;
 	post_gate(w, &busy);
-	want(w, &base, NULL);
+	transfer_want(w, &base, NULL);
 	w->bytes = 0;
 	for (int i = 0; i < 500; i++)
-		exchange_messages(w);
+		transfer_say(w);
 	fetcher_progress(w->fetcher, &done, &total);
 	uint64_t manifest_bytes = w->bytes;
 	assert_int_equal(sem_post(&busy.open), 0);
-	settle(w);
+	transfer_settle(w);
 	assert_int_equal(done, 0);
 	assert_true(manifest_bytes > 0);
 	fetcher_progress(w->fetcher, &done, &total);
 	assert_true(done >= before);
-	exchange_until(w, 1);
-	assert_right_base(w, 4);
+	transfer_until(w, 1);
+	transfer_assert_base(w, 4);
 	assert_true(w->bytes <= manifest_bytes + total - done);
 }
 
 /* Stopping does not wait until a slow disk has taken what came in for a file that nobody wants any more. */
 static void what_is_given_up_does_not_go_to_the_disk(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
 	struct gate busy;
 	uint64_t done = 0, total = 1;
-	want(w, &base, NULL);
-	settle(w);
+	transfer_want(w, &base, NULL);
+	transfer_settle(w);
 	post_gate(w, &busy);
 	for (int i = 0; i < 20000 && done < total; i++) {
-		exchange_messages(w);
+		transfer_say(w);
 		fetcher_progress(w->fetcher, &done, &total);
 	}
 	enum rv_err e = fetcher_want(w->fetcher, w->now, NULL, 0, NULL);
 	assert_int_equal(sem_post(&busy.open), 0);
-	settle(w);
+	transfer_settle(w);
 	assert_int_equal(e, RV_OK);
 	assert_int_equal(done, total);
 	w->dead = ~UINT64_C(0);
-	want(w, &base, NULL);
-	settle(w);
+	transfer_want(w, &base, NULL);
+	transfer_settle(w);
 	assert_int_equal(w->files + w->failures, 0);
 	fetcher_progress(w->fetcher, &done, &total);
 	assert_int_equal(done, 0);
 	w->dead = 0;
-	exchange_until(w, 1);
-	assert_right_base(w, 4);
+	transfer_until(w, 1);
+	transfer_assert_base(w, 4);
 }
 
-static void damage(struct world *w, enum statestore_file kind, uint64_t round) {
+static void damage(struct transfer_world *w, enum statestore_file kind, uint64_t round) {
 	char path[STATESTORE_PATH_BYTES];
 	statestore_path(&w->target->store, kind, round, path);
 	FILE *f = fopen(path, "r+b");
@@ -371,46 +196,46 @@ static void damage(struct world *w, enum statestore_file kind, uint64_t round) {
 	assert_int_equal(fclose(f), 0);
 }
 
-static int pieces(const struct world *w) {
+static int pieces(const struct transfer_world *w) {
 	return w->pieces[1] + w->pieces[2] + w->pieces[3];
 }
 
 /* Neither a link nor a donor is needed for it. */
 static void what_is_on_the_own_disk_is_not_fetched(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 4);
-	struct state_id earlier = id_of(w, STATE_KIND_BASE, 2);
-	state_fixture_play(w->target, ROUNDS, 1);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
+	struct state_id earlier = transfer_id(w, STATE_KIND_BASE, 2);
+	state_fixture_play(w->target, TRANSFER_ROUNDS, 1);
 	fetcher_allow(w->fetcher, w->now, 0);
-	want(w, &base, &log);
-	settle(w);
+	transfer_want(w, &base, &log);
+	transfer_settle(w);
 	assert_int_equal(w->files, 1);
-	assert_right_base(w, 4);
-	want(w, &log, NULL);
-	settle(w);
+	transfer_assert_base(w, 4);
+	transfer_want(w, &log, NULL);
+	transfer_settle(w);
 	assert_int_equal(w->files, 2);
 	struct rv_hash digest = global_digest(&w->source->g, 4, w->log->data);
 	assert_true(rv_hash_equal(&digest, &log.expect));
 	earlier.chain.b[0] ^= 1; /* of another history */
-	want(w, &earlier, NULL);
-	settle(w);
+	transfer_want(w, &earlier, NULL);
+	transfer_settle(w);
 	assert_int_equal(w->files, 2);
 	assert_int_equal(pieces(w) + w->failures, 0);
 }
 
 static void what_is_damaged_on_the_own_disk_is_fetched(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 4);
-	state_fixture_play(w->target, ROUNDS, 1);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
+	state_fixture_play(w->target, TRANSFER_ROUNDS, 1);
 	damage(w, STATE_FILE_BASE, 4);
 	damage(w, STATE_FILE_LOG, 4);
-	want(w, &base, &log);
-	settle(w);
+	transfer_want(w, &base, &log);
+	transfer_settle(w);
 	assert_int_equal(w->files, 0);
-	exchange_until(w, 1);
-	assert_right_base(w, 4);
-	want(w, &log, NULL);
-	exchange_until(w, 2);
+	transfer_until(w, 1);
+	transfer_assert_base(w, 4);
+	transfer_want(w, &log, NULL);
+	transfer_until(w, 2);
 	assert_true(pieces(w) > 0);
 	struct state_file *kept;
 	assert_int_equal(statestore_open(&w->target->store, STATE_KIND_LOG, 4, &kept, NULL), RV_OK);
@@ -419,33 +244,33 @@ static void what_is_damaged_on_the_own_disk_is_fetched(void **state) {
 }
 
 static void a_dead_donor_is_done_without(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
 	w->dead = 1u << 1 | 1u << 2; /* they never answer; the links stand */
-	want(w, &base, NULL);
-	exchange_until(w, 1);
-	assert_right_base(w, 4);
+	transfer_want(w, &base, NULL);
+	transfer_until(w, 1);
+	transfer_assert_base(w, 4);
 }
 
 static void nothing_is_fetched_after_a_cancel(void **state) {
-	struct world *w = *state;
-	struct state_id base = id_of(w, STATE_KIND_BASE, 4), log = id_of(w, STATE_KIND_LOG, 2);
-	want(w, &base, NULL);
-	exchange(w);
+	struct transfer_world *w = *state;
+	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 2);
+	transfer_want(w, &base, NULL);
+	transfer_step(w);
 	assert_int_equal(fetcher_want(w->fetcher, w->now, NULL, 0, NULL), RV_OK);
-	while (exchange(w))
+	while (transfer_step(w))
 		;
 	assert_int_equal(w->files, 0);
-	want(w, &log, NULL);
-	exchange_until(w, 1);
+	transfer_want(w, &log, NULL);
+	transfer_until(w, 1);
 	assert_int_equal(w->id.round, 2);
 }
 
 static void a_greedy_joiner_is_stopped(void **state) {
-	struct world *w = *state;
+	struct transfer_world *w = *state;
 	uint8_t body[FRAME_FETCH_BYTES];
 	struct frame_fetch f = {.kind = FRAME_FETCH_LOG, .round = 3};
-	struct frame_header h = frame_fetch_encode(&f, TAG, body);
+	struct frame_header h = frame_fetch_encode(&f, TRANSFER_TAG, body);
 	for (int i = 0; i < DONOR_MAX_WAITING; i++)
 		assert_int_equal(donor_receive(w->donors[1], 9, &h, body, NULL), RV_OK);
 	assert_int_equal(donor_receive(w->donors[1], 9, &h, body, NULL), RV_E_PROTOCOL);
@@ -454,16 +279,16 @@ static void a_greedy_joiner_is_stopped(void **state) {
 	assert_false(donor_busy(w->donors[1]));
 }
 
-static void fill_queue(struct world *w, uint32_t joiner) {
+static void fill_queue(struct transfer_world *w, uint32_t joiner) {
 	uint8_t body[FRAME_FETCH_BYTES];
 	struct frame_fetch f = {.kind = FRAME_FETCH_BASE, .round = 4};
-	struct frame_header h = frame_fetch_encode(&f, TAG, body);
+	struct frame_header h = frame_fetch_encode(&f, TRANSFER_TAG, body);
 	while (donor_receive(w->donors[1], joiner, &h, body, NULL) == RV_OK)
 		;
 }
 
 /* Bytes given to two joiners that always want more, from now on. */
-static uint64_t given_within(struct world *w, int64_t us, uint64_t sent[2]) {
+static uint64_t given_within(struct transfer_world *w, int64_t us, uint64_t sent[2]) {
 	struct peers_message m;
 	uint64_t before = donor_bytes(w->donors[1]);
 	for (int64_t end = w->now + us; w->now < end; w->now += MS)
@@ -476,10 +301,10 @@ static uint64_t given_within(struct world *w, int64_t us, uint64_t sent[2]) {
 }
 
 static void giving_keeps_its_cap_and_is_fair(void **state) {
-	struct world *w = *state;
+	struct transfer_world *w = *state;
 	enum { RATE = 200000 };
 	uint64_t sent[2] = {0};
-	struct donor_config cfg = {.store = &w->source->store, .run_tag = TAG, .max_donate = RATE};
+	struct donor_config cfg = {.store = &w->source->store, .run_tag = TRANSFER_TAG, .max_donate = RATE};
 	donor_free(w->donors[1]);
 	assert_int_equal(donor_new(&cfg, &w->donors[1], NULL), RV_OK);
 	uint64_t given = given_within(w, 10 * S, sent);
@@ -488,7 +313,7 @@ static void giving_keeps_its_cap_and_is_fair(void **state) {
 }
 
 static void an_all_reduce_leaves_it_a_tenth(void **state) {
-	struct world *w = *state;
+	struct transfer_world *w = *state;
 	struct donor *d = w->donors[1];
 	struct peers_message m;
 	uint64_t sent = 0;
@@ -510,14 +335,14 @@ static void an_all_reduce_leaves_it_a_tenth(void **state) {
 	assert_true(donor_send(d, w->now, 8, &m));
 }
 
-static void ask_donor(struct world *w, enum frame_fetch_kind kind, uint64_t round) {
+static void ask_donor(struct transfer_world *w, enum frame_fetch_kind kind, uint64_t round) {
 	uint8_t body[FRAME_FETCH_BYTES];
 	struct frame_fetch f = {.kind = (uint8_t)kind, .part = FRAME_PART_MANIFEST, .round = round};
-	struct frame_header h = frame_fetch_encode(&f, TAG, body);
+	struct frame_header h = frame_fetch_encode(&f, TRANSFER_TAG, body);
 	assert_int_equal(donor_receive(w->donors[1], 9, &h, body, NULL), RV_OK);
 }
 
-static enum frame_type answer_of(struct world *w) {
+static enum frame_type answer_of(struct transfer_world *w) {
 	struct peers_message m;
 	assert_true(donor_send(w->donors[1], w->now, 9, &m));
 	return m.header.type;
@@ -525,7 +350,7 @@ static enum frame_type answer_of(struct world *w) {
 
 /* A damaged file is not read again for every request. */
 static void what_is_damaged_is_left_alone_for_a_while(void **state) {
-	struct world *w = *state;
+	struct transfer_world *w = *state;
 	char path[STATESTORE_PATH_BYTES], aside[STATESTORE_PATH_BYTES + 8];
 	statestore_path(&w->source->store, STATE_FILE_LOG, 3, path);
 	snprintf(aside, sizeof aside, "%s.whole", path);
@@ -547,7 +372,7 @@ static void what_is_damaged_is_left_alone_for_a_while(void **state) {
 
 /* One that asks for another file each time does not keep the event loop busy with opening them. */
 static void files_are_not_opened_without_end(void **state) {
-	struct world *w = *state;
+	struct transfer_world *w = *state;
 	struct peers_message m;
 	enum { LOGS = STATE_FIXTURE_ROUNDS, FILES = LOGS + LOGS / STATE_FIXTURE_BASE_EVERY };
 	_Static_assert((int)FILES > (int)DONOR_FILES, "more than are kept open");

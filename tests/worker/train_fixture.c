@@ -113,6 +113,22 @@ struct replica *fixture_replica(struct fixture_run *f, const struct run_config *
 	return r;
 }
 
+void fixture_steps(struct replica *r, int n) {
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	for (int i = 0; i < n; i++)
+		if (replica_step(r, &stats, &et) != RV_OK)
+			fail_msg("%s", et.text);
+}
+
+float *fixture_copy_theta(struct replica *r) {
+	size_t bytes = replica_n_params(r) * sizeof(float);
+	float *copy = malloc(bytes);
+	assert_non_null(copy);
+	memcpy(copy, replica_theta(r), bytes);
+	return copy;
+}
+
 void fixture_theta_hash(struct replica *r, char hex[65]) {
 	struct rv_hash h = rv_hash_of(replica_theta(r), replica_n_params(r) * sizeof(float));
 	rv_hex_encode(h.b, RV_HASH_BYTES, hex);

@@ -40,6 +40,10 @@ void fixture_run_release(struct fixture_run *f);
 /* Another replica over the same data and backend. */
 struct replica *fixture_replica(struct fixture_run *f, const struct run_config *cfg);
 
+/* n inner steps, none of which is refused. */
+void fixture_steps(struct replica *r, int n);
+/* A copy of its parameters; free() it. */
+float *fixture_copy_theta(struct replica *r);
 /* BLAKE2b-256 of a replica's parameters, in hex. */
 void fixture_theta_hash(struct replica *r, char hex[65]);
 

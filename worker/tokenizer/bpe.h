@@ -39,7 +39,7 @@ void bpe_scratch_release(struct bpe_scratch *s);
 enum rv_err bpe_encode(const struct bpe *b, struct bpe_scratch *s, const uint8_t *piece, size_t n,
 					   struct token_list *out, struct rv_errtext *et);
 
-/* The two ways, for tests: `n` up to BPE_SHORT_BYTES, and any. Both give the same tokens. */
+/* The two ways, for tests: `n` up to BPE_SHORT_BYTES, and any. Both give the same tokens. RV_E_NOMEM. */
 enum { BPE_SHORT_BYTES = 64 };
 enum rv_err bpe_merge_short(const struct bpe *b, const uint8_t *piece, size_t n, struct token_list *out,
 							struct rv_errtext *et);

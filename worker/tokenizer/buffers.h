@@ -17,7 +17,7 @@ struct byte_list {
 	size_t n, cap;
 };
 
-/* Makes room for `more` beyond n. RV_E_NOMEM; the list is unchanged then. */
+/* Makes room for `more` beyond n. RV_E_NOMEM, of this and of append: the list is unchanged then. */
 enum rv_err token_list_reserve(struct token_list *l, size_t more, struct rv_errtext *et);
 enum rv_err token_list_append(struct token_list *l, const uint32_t *ids, size_t n, struct rv_errtext *et);
 void token_list_release(struct token_list *l);

@@ -35,7 +35,7 @@ enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, stru
 enum rv_err data_files_init_text(struct data_files *d, const char *path, struct rv_errtext *et);
 
 /* Names the files' content without reading all of it: H over their number and, of each, the size, when it was last
- * modified, its begin and its end. */
+ * modified, its begin and its end. RV_E_IO. */
 enum rv_err data_files_identity(const struct data_files *d, struct rv_hash *out, struct rv_errtext *et);
 
 #endif

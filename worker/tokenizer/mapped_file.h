@@ -1,8 +1,9 @@
 /* mapped_file.h: a regular file mapped read-only, read so that nothing that happens to the file can kill the process.
  *
  * A byte of a mapping that the file no longer has (somebody cut it short) or that the disk cannot give raises SIGBUS
- * when it is touched. So nobody touches: mapped_file_read() lets the kernel copy, and the kernel returns a fault; where a sandbox forbids that call, the file is read instead.
- * A file that is replaced (renamed over) or removed stays readable as it was.
+ * when it is touched. So nobody touches: mapped_file_read() lets the kernel copy, and the kernel returns a fault; where
+ * a sandbox forbids that call, the file is read instead. A file that is replaced (renamed over) or removed stays
+ * readable as it was.
  */
 #ifndef RV_WORKER_TOKENIZER_MAPPED_FILE_H
 #define RV_WORKER_TOKENIZER_MAPPED_FILE_H

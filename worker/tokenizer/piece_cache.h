@@ -23,6 +23,7 @@ struct piece_entry {
 
 struct piece_cache; /* PIECE_CACHE_ENTRIES entries: 4 MiB */
 
+/* RV_E_NOMEM. */
 enum rv_err piece_cache_new(struct piece_cache **out, struct rv_errtext *et);
 void piece_cache_free(struct piece_cache *c); /* NULL is fine */
 

@@ -29,7 +29,7 @@ struct piece_counts {
 /* Counts a piece `times` times. RV_E_NOMEM; RV_E_RANGE: more than PIECE_COUNTS_MAX different ones. */
 enum rv_err piece_counts_add(struct piece_counts *c, const uint8_t *piece, size_t n, uint64_t times,
 							 struct rv_errtext *et);
-/* Adds what another has counted. */
+/* Adds what another has counted. The same faults; some of it may be counted then. */
 enum rv_err piece_counts_merge(struct piece_counts *c, const struct piece_counts *other, struct rv_errtext *et);
 void piece_counts_release(struct piece_counts *c);
 

@@ -28,7 +28,7 @@ enum rv_err pretokenizer_add(struct pretokenizer *p, const char *pattern, size_t
 							 struct rv_errtext *et);
 void pretokenizer_release(struct pretokenizer *p);
 
-/* Working memory of one thread. */
+/* Working memory of one thread. RV_E_NOMEM. */
 struct pretokenizer_scratch;
 enum rv_err pretokenizer_scratch_new(struct pretokenizer_scratch **out, struct rv_errtext *et);
 void pretokenizer_scratch_free(struct pretokenizer_scratch *s); /* NULL is fine */

@@ -58,9 +58,11 @@ struct shard_writer {
 	uint64_t n_tokens;
 };
 
+/* RV_E_FULL, RV_E_IO. */
 enum rv_err shard_writer_begin(struct shard_writer *w, const char *path, uint32_t vocab, struct rv_errtext *et);
 /* RV_E_RANGE: an id that is not below the vocabulary, or more than SHARD_MAX_TOKENS; RV_E_FULL, RV_E_IO. */
 enum rv_err shard_writer_append(struct shard_writer *w, const uint32_t *ids, size_t n, struct rv_errtext *et);
+/* The same. */
 enum rv_err shard_writer_commit(struct shard_writer *w, struct rv_errtext *et);
 void shard_writer_abandon(struct shard_writer *w);
 

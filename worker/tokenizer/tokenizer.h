@@ -54,6 +54,7 @@ uint32_t tokenizer_special(const struct tokenizer *t, const char *text);
 /* The token that ends a document, or TOKENIZER_NO_TOKEN: <|endoftext|>, or <|end_of_text|>. */
 uint32_t tokenizer_end_of_text(const struct tokenizer *t);
 
+/* Of one thread; borrows `t`. RV_E_NOMEM. */
 enum rv_err encoder_new(const struct tokenizer *t, struct encoder **out, struct rv_errtext *et);
 void encoder_free(struct encoder *e); /* NULL is fine */
 

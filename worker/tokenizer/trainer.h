@@ -8,7 +8,8 @@
 
 #include "worker/tokenizer/bpe_train.h"
 
-/* Counts the pieces of text that is cut into calls; one per thread, merged at the end. */
+/* Counts the pieces of text that is cut into calls; one per thread, merged at the end. RV_E_NOMEM; add: also what
+ * piece_counts_add refuses. */
 struct piece_counter;
 enum rv_err piece_counter_new(struct piece_counter **out, struct rv_errtext *et);
 void piece_counter_free(struct piece_counter *c); /* NULL is fine */

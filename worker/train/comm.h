@@ -31,7 +31,8 @@ void comm_group_free(struct comm_group *g); /* after all have left; NULL is fine
 /* "nccl", "host threads" */
 const char *comm_group_name(const struct comm_group *g);
 
-/* By the member's thread; returns when all have joined. */
+/* By the member's thread; blocks until all have joined. RV_E_CLOSED: another could not; RV_E_NOMEM,
+ * RV_E_BUSY (no thread), what the plugin's library refuses. */
 enum rv_err comm_join(struct comm_group *g, int rank, struct comm **out, struct rv_errtext *et);
 void comm_leave(struct comm *c); /* NULL is fine */
 int comm_rank(const struct comm *c);

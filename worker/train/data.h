@@ -3,10 +3,11 @@
  * The tokens are the bytes of text files, or those of token shards (worker/tokenizer/shard.h), or what a tokenizer
  * makes of text files, once: the shards it writes are kept in cache_dir under the hash of text and tokenizer. They are
  * cut into blocks of DATA_BLOCK tokens. Block i is held out when i % holdout_every == holdout_every - 1; the training
- * blocks are dealt round-robin to the shards, so that all are alike, or each shard is one piece of the text. A shard's sequences (context + 1 tokens, within one block, so no sequence
- * ever touches a held-out token) are visited in a seeded pseudo-random permutation of each epoch; where in its block
- * the first one starts is drawn anew for every epoch. The cursor is one number: how many sequences have been read. It
- * is part of the checkpoint, so nothing is seen twice or skipped, and any position costs O(1).
+ * blocks are dealt round-robin to the shards, so that all are alike, or each shard is one piece of the text. A shard's
+ * sequences (context + 1 tokens, within one block, so no sequence ever touches a held-out token) are visited in a
+ * seeded pseudo-random permutation of each epoch; where in its block the first one starts is drawn anew for every
+ * epoch. The cursor is one number: how many sequences have been read. It is part of the checkpoint, so nothing is seen
+ * twice or skipped, and any position costs O(1).
  */
 #ifndef RV_WORKER_TRAIN_DATA_H
 #define RV_WORKER_TRAIN_DATA_H

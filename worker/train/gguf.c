@@ -241,7 +241,7 @@ enum rv_err gguf_save(const char *path, const struct weights_source *w, enum wei
 	RV_TRY(model_family_find(w->cfg->model, &ops, et));
 	if (!x.family)
 		return rv_fail(et, RV_E_UNSUPPORTED, "model family %s: not known to llama.cpp", w->cfg->model);
-	RV_TRY(ops->resolve(&x.shape, et));
+	RV_TRY(ops->rules->resolve(&x.shape, et));
 	x.tensors = calloc(n, sizeof *x.tensors);
 	x.rotated = calloc(n, sizeof *x.rotated);
 	enum rv_err e = x.tensors && x.rotated ? write_export(path, &x, format, et)

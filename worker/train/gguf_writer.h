@@ -41,7 +41,8 @@ void gguf_put_array(struct gguf_writer *g, const char *key, enum gguf_type type,
 void gguf_add_i32(struct gguf_writer *g, int32_t value);
 void gguf_add_string(struct gguf_writer *g, const char *text, size_t n);
 
-/* The whole file, atomically. rows: see weights_stream.h; a vector is asked for as one row. */
+/* The whole file, atomically. rows: see weights_stream.h; a vector is asked for as one row. RV_E_NOMEM, of gguf_put_*
+ * and gguf_add_* too; RV_E_FULL, RV_E_IO; what `rows` refuses. */
 enum rv_err gguf_writer_write(struct gguf_writer *g, const char *path, const struct gguf_tensor *tensors, int n_tensors,
 							  const struct weights_rows *rows, struct rv_errtext *et);
 

@@ -15,8 +15,6 @@ enum block_tensor { LN1_W, LN1_B, QKV_W, QKV_B, ATT_W, ATT_B, LN2_W, LN2_B, FC_W
 enum { WTE, WPE, FIRST_BLOCK };
 enum { LNF_W, LNF_B }; /* behind the blocks */
 
-#define NORM_EPS 1e-5f /* what the backends' LayerNorm has */
-
 static struct model_tensor conv1d(int rows, int cols, float std) {
 	struct model_tensor t = decoder_matrix(rows, cols, std);
 	t.hf_transposed = true;
@@ -85,22 +83,6 @@ static void gpt2_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
 
-static enum rv_err gpt2_resolve(struct model_shape *s, struct rv_errtext *et) {
-	if (s->n_kv_head != 0 && s->n_kv_head != s->n_head)
-		return rv_fail(et, RV_E_RANGE, "gpt2 with n-kv-head = %d: every head has its own keys and values; use 0",
-					   s->n_kv_head);
-	if (s->n_inner != 0 && s->n_inner != 4 * s->n_embd)
-		return rv_fail(et, RV_E_RANGE, "gpt2 with n-inner = %d: must be 4 n-embd = %d; use 0", s->n_inner,
-					   4 * s->n_embd);
-	if (!s->tied)
-		return rv_fail(et, RV_E_RANGE, "gpt2 with tied = false: its classifier is the token embedding; use true");
-	if (s->norm_eps != NORM_EPS)
-		return rv_fail(et, RV_E_RANGE, "gpt2 with norm-eps = %g: must be %g", (double)s->norm_eps, (double)NORM_EPS);
-	s->n_kv_head = s->n_head;
-	s->n_inner = 4 * s->n_embd;
-	return RV_OK;
-}
-
 /* GPT2Config of transformers, with its defaults. */
 static enum rv_err gpt2_config_from_hf(const json_t *json, struct run_config *c, struct rv_errtext *et) {
 	struct hf_fields f = {.json = json, .et = et};
@@ -121,9 +103,9 @@ static enum rv_err gpt2_config_from_hf(const json_t *json, struct run_config *c,
 	hf_expect_int(&f, "n_inner", 4 * c->n_embd, 4 * c->n_embd);
 	c->n_kv_head = c->n_inner = 0;
 	c->tied = true;
-	if (f.err == RV_OK && (float)c->norm_eps != NORM_EPS)
+	if (f.err == RV_OK && (float)c->norm_eps != MODEL_GPT2_NORM_EPS)
 		return rv_fail(et, RV_E_UNSUPPORTED, "\"layer_norm_epsilon\" is %g; only %g is computed here", c->norm_eps,
-					   (double)NORM_EPS);
+					   (double)MODEL_GPT2_NORM_EPS);
 	return f.err;
 }
 
@@ -147,8 +129,8 @@ static bool gpt2_hf_ignored(const char *name) {
 
 const struct model_ops model_gpt2 = {
 	.name = "gpt2",
+	.rules = &model_rules_gpt2,
 	.hf_prefix = "transformer.",
-	.resolve = gpt2_resolve,
 	.config_from_hf = gpt2_config_from_hf,
 	.config_to_hf = gpt2_config_to_hf,
 	.hf_ignored = gpt2_hf_ignored,

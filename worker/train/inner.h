@@ -1,7 +1,7 @@
 /* inner.h: inner optimizers: how a replica's gradient moves its weights. One file each, found by name.
  *
- * All keep what they remember in the two vectors m and v that a replica has (zero at the start, part of its saved state);
- * g' = grad_scale * g is the gradient after clipping, wd the decay where a span has one, else 0.
+ * All keep what they remember in the two vectors m and v that a replica has (zero at the start, part of its saved
+ * state); g' = grad_scale * g is the gradient after clipping, wd the decay where a span has one, else 0.
  *
  * adamw  Loshchilov & Hutter 2019, algorithm 2: adamw_params of kernels/backend.h.
  * sgd    p <- p - lr (g' + wd p): no momentum; m and v stay zero. As torch.optim.SGD without momentum.

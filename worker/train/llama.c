@@ -18,8 +18,6 @@ enum block_tensor { NORM_1, Q, K, V, O, NORM_2, GATE, UP, DOWN, BLOCK_TENSORS };
 enum { EMBEDDING, FIRST_BLOCK };
 enum { NORM_LAST, CLASSIFIER }; /* behind the blocks */
 
-enum { INNER_MULTIPLE = 256 };
-
 static int kv_channels(const struct model_shape *s) {
 	return s->n_embd / s->n_head * s->n_kv_head;
 }
@@ -87,37 +85,6 @@ static void llama_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
 
-/* As the models of the paper have it, and transformers' default for 4096 channels: 8/3 of the channels, which gives the
- * three matrices the parameters of the usual two, rounded up to a multiple of 256. */
-static int usual_inner(int n_embd) {
-	return (8 * n_embd / 3 + INNER_MULTIPLE - 1) / INNER_MULTIPLE * INNER_MULTIPLE;
-}
-
-/* Tensors begin at multiples of MODEL_ALIGN_ELEMS: a group has no gaps only when all of it ends at such a multiple. */
-static enum rv_err check_packed(const char *what, int rows, int cols, struct rv_errtext *et) {
-	if ((size_t)rows * (size_t)cols % MODEL_ALIGN_ELEMS == 0)
-		return RV_OK;
-	return rv_fail(et, RV_E_RANGE,
-				   "llama: %s of %d x %d values: their number must be a multiple of %d; use an n-embd that is one",
-				   what, rows, cols, MODEL_ALIGN_ELEMS);
-}
-
-static enum rv_err llama_resolve(struct model_shape *s, struct rv_errtext *et) {
-	if (s->n_kv_head == 0)
-		s->n_kv_head = s->n_head;
-	if (s->n_inner == 0)
-		s->n_inner = usual_inner(s->n_embd);
-	if (s->n_kv_head < 0 || s->n_head % s->n_kv_head != 0)
-		return rv_fail(et, RV_E_RANGE, "llama with n-head = %d: not a multiple of n-kv-head = %d", s->n_head,
-					   s->n_kv_head);
-	if (!(s->norm_eps > 0))
-		return rv_fail(et, RV_E_RANGE, "llama with norm-eps = %g: must be positive", (double)s->norm_eps);
-	RV_TRY(rope_check(&s->rope, s->n_embd / s->n_head, et));
-	RV_TRY(check_packed("q_proj", s->n_embd, s->n_embd, et));
-	RV_TRY(check_packed("k_proj", kv_channels(s), s->n_embd, et));
-	return check_packed("gate_proj", s->n_inner, s->n_embd, et);
-}
-
 /* Newer files have all of the rotation in one object, older ones the base beside it. */
 static void rope_from_hf(struct hf_fields *f, struct run_config *c) {
 	const bool newer = hf_has(f, "rope_parameters");
@@ -170,7 +137,7 @@ static json_t *rope_to_hf(const struct run_config *c) {
 }
 
 static json_t *llama_config_to_hf(const struct run_config *c) {
-	const int64_t inner = c->n_inner ? c->n_inner : usual_inner((int)c->n_embd);
+	const int64_t inner = c->n_inner ? c->n_inner : model_llama_inner((int)c->n_embd);
 	return json_pack("{s[s] ss sI sI sI sI sI sI sI ss sf sf so sb sb sb sn sn}", "architectures", "LlamaForCausalLM",
 					 "model_type", "llama", "vocab_size", (json_int_t)c->vocab, "hidden_size", (json_int_t)c->n_embd,
 					 "intermediate_size", (json_int_t)inner, "num_hidden_layers", (json_int_t)c->n_layer,
@@ -189,8 +156,8 @@ static bool llama_hf_ignored(const char *name) {
 
 const struct model_ops model_llama = {
 	.name = "llama",
+	.rules = &model_rules_llama,
 	.hf_prefix = "",
-	.resolve = llama_resolve,
 	.config_from_hf = llama_config_from_hf,
 	.config_to_hf = llama_config_to_hf,
 	.hf_ignored = llama_hf_ignored,

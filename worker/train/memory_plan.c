@@ -110,6 +110,12 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	return RV_OK;
 }
 
+/* Vectors of outer/eager.h that a worker keeps. */
+static int own_vectors(const struct run_config *run, const struct global_config *g) {
+	const bool own_chain = strcmp(run->updates, "eager") == 0;
+	return run_config_is_late(run) ? 1 + (own_chain ? g->optimizer->n_states : 0) : 0;
+}
+
 /* The outer state and what is exchanged and written, of whom has one. */
 static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
 	const struct memory_request *q = in->q;
@@ -118,7 +124,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 	RV_TRY(global_config_of(q->run, in->n, &in->layers, &nameless, &g, et));
 	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + g.optimizer->n_states);
 	p->outer = state;
-	const int saved = REPLICA_STATE_VECTORS + (q->run->error_feedback > 0);
+	const int own = own_vectors(q->run, &g), saved = REPLICA_STATE_VECTORS + (q->run->error_feedback > 0) + own;
+	p->outer += vectors(in, own * (q->role == MEMORY_LAB ? q->replicas : 1));
 	if (q->run->error_feedback > 0)
 		p->outer += vectors(in, RESIDUAL_VECTORS * (q->role == MEMORY_LAB ? q->replicas : 1));
 	if (q->role == MEMORY_LAB) {
@@ -126,8 +133,8 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		p->copies = state + vectors(in, saved * q->replicas);
 	} else {
 		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g));
-		int replicas =
-			q->run->overlap_steps > 0 || q->run->error_feedback > 0 ? 2 : 1; /* of a base, and of the next encoding */
+		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
+		int replicas = encodings ? 2 : 1; /* of a base, and of the next encoding */
 		p->copies = state + vectors(in, saved * replicas);
 		if (strcmp(q->run->late, "keep") == 0)
 			p->copies += vectors(in, 1);

@@ -111,6 +111,14 @@ enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, st
 							   et);
 }
 
+enum rv_err metrics_write_diverged(struct metrics *m, const struct metrics_diverged *d, struct rv_errtext *et) {
+	return rv_json_lines_write(m->lines,
+							   json_pack("{ss so so so so}", "kind", "diverged", "round", whole(d->round), "worker",
+										 d->worker >= 0 ? json_integer(d->worker) : json_null(), "step", whole(d->step),
+										 "wall_us", json_integer(d->wall_us)),
+							   et);
+}
+
 enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollback *r, struct rv_errtext *et) {
 	return rv_json_lines_write(m->lines,
 							   json_pack("{ss so so so so so so}", "kind", "rollback", "round", whole(r->round),

@@ -72,9 +72,17 @@ struct metrics_end {
 	uint64_t bytes_sent, formula_bytes;
 	int64_t wall_us;
 	struct rv_hash chain, state; /* global_full_hash; for ddp: H of the parameters */
-	/* Held-out, as `loss`, just before the last outer step: of the mean of the replicas' weights, and of replica 0's. 0:
-	 * not looked at. */
+	/* Held-out, as `loss`, just before the last outer step: of the mean of the replicas' weights, and of replica 0's.
+	 * 0: not looked at. */
 	double average_loss, replica_loss;
+};
+
+/* {"kind":"diverged"}: numbers stopped being finite, and the run is over: instead of "end". */
+struct metrics_diverged {
+	uint64_t round; /* in which, counted from 1 */
+	int worker;     /* whose; negative: no single one's */
+	uint64_t step;  /* inner steps of that worker, or of each, by then */
+	int64_t wall_us;
 };
 
 /* {"kind":"rollback"}: the operator has taken back what follows `round`. */
@@ -98,11 +106,12 @@ enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, st
 enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et);
 enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, struct rv_errtext *et);
 enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollback *r, struct rv_errtext *et);
+enum rv_err metrics_write_diverged(struct metrics *m, const struct metrics_diverged *d, struct rv_errtext *et);
 enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et);
 
 enum { METRICS_MAX_FILE_BYTES = 256 << 20 };
-/* `tokens` as the file's last line of a round says that is not after `round`; 0: there is none, or no such file. RV_E_IO and
- * kin, RV_E_RANGE: more than METRICS_MAX_FILE_BYTES. */
+/* `tokens` as the file's last line of a round says that is not after `round`; 0: there is none, or no such file.
+ * RV_E_IO and kin, RV_E_RANGE: more than METRICS_MAX_FILE_BYTES. */
 enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et);
 
 /* Bytes that one of k workers sends to average a payload with a ring, or with direct reduce-scatter and all-gather:

@@ -9,12 +9,8 @@
 #include <string.h>
 
 enum {
-	MAX_LAYERS = 4096,
-	MAX_CHANNELS = 1 << 16,
-	MAX_INNER = 1 << 18,
-	MAX_VOCAB = 1 << 24,
-	MAX_CONTEXT = 1 << 20,
 	MAX_ROWS = 1 << 24,
+	ARENA_ALIGN = 64,
 	INIT_CHUNK = 4096 /* values uploaded at a time */
 };
 
@@ -43,20 +39,6 @@ static bool within(int value, int max) {
 	return value >= 1 && value <= max;
 }
 
-static enum rv_err check_shape(const struct model_shape *s, struct rv_errtext *et) {
-	if (!within(s->n_layer, MAX_LAYERS) || !within(s->n_embd, MAX_CHANNELS) || !within(s->n_head, s->n_embd) ||
-		!within(s->vocab, MAX_VOCAB) || !within(s->context, MAX_CONTEXT) || s->n_kv_head < 0 ||
-		s->n_kv_head > s->n_head || s->n_inner < 0 || s->n_inner > MAX_INNER)
-		return rv_fail(
-			et, RV_E_RANGE,
-			"model of %d layers, %d heads (%d of keys), %d channels (%d inner), %d tokens, context %d: out of "
-			"bounds",
-			s->n_layer, s->n_head, s->n_kv_head, s->n_embd, s->n_inner, s->vocab, s->context);
-	if (s->n_embd % s->n_head != 0)
-		return rv_fail(et, RV_E_RANGE, "model: %d channels are not a multiple of %d heads", s->n_embd, s->n_head);
-	return RV_OK;
-}
-
 static enum rv_err check_batch(const struct model_shape *s, int max_batch, struct rv_errtext *et) {
 	if (within(max_batch, MAX_ROWS / s->context))
 		return RV_OK;
@@ -64,39 +46,8 @@ static enum rv_err check_batch(const struct model_shape *s, int max_batch, struc
 				   s->context, MAX_ROWS / s->context);
 }
 
-struct model_shape model_shape_of(const struct run_config *c) {
-	bool linear = strcmp(c->rope_scaling, "linear") == 0, llama3 = strcmp(c->rope_scaling, "llama3") == 0;
-	return (struct model_shape){
-		.n_layer = (int)c->n_layer,
-		.n_head = (int)c->n_head,
-		.n_embd = (int)c->n_embd,
-		.vocab = (int)c->vocab,
-		.context = (int)c->context,
-		.n_kv_head = (int)c->n_kv_head,
-		.n_inner = (int)c->n_inner,
-		.tied = c->tied,
-		.norm_eps = (float)c->norm_eps,
-		.rope = {.theta = c->rope_theta,
-				 .scaling = linear   ? ROPE_LINEAR
-							: llama3 ? ROPE_LLAMA3
-									 : ROPE_PLAIN,
-				 .factor = c->rope_factor,
-				 .low_freq = c->rope_low_freq,
-				 .high_freq = c->rope_high_freq,
-				 .original_context = (int)c->rope_original_context},
-	};
-}
-
 enum dtype run_config_compute(const struct run_config *c) {
 	return strcmp(c->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
-}
-
-int model_padded_vocab(const struct model_shape *s) {
-	return (s->vocab + MODEL_VOCAB_MULTIPLE - 1) / MODEL_VOCAB_MULTIPLE * MODEL_VOCAB_MULTIPLE;
-}
-
-static size_t round_up(size_t n, size_t multiple) {
-	return (n + multiple - 1) / multiple * multiple;
 }
 
 void model_add_tensor(struct model_layout *l, const struct model_tensor *t, int storage_rows) {
@@ -117,7 +68,7 @@ void model_add_tensor(struct model_layout *l, const struct model_tensor *t, int 
 	*added = *t;
 	added->offset = l->n_params;
 	added->elems = (size_t)t->rows * (size_t)t->cols;
-	l->n_params += round_up((size_t)storage_rows * (size_t)t->cols, MODEL_ALIGN_ELEMS);
+	l->n_params += model_tensor_elems(storage_rows, t->cols);
 }
 
 const struct model_tensor *model_find_tensor(const struct model_layout *l, const char *name) {
@@ -129,7 +80,7 @@ const struct model_tensor *model_find_tensor(const struct model_layout *l, const
 
 void *model_arena_take(struct model_arena *a, size_t n_bytes) {
 	void *p = a->base ? a->base + a->used_bytes : NULL;
-	a->used_bytes += round_up(n_bytes, 64);
+	a->used_bytes += (n_bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 	return p;
 }
 
@@ -137,8 +88,8 @@ enum rv_err model_layout_init(struct model_layout *l, const struct model_ops *fa
 							  struct model_shape *resolved, struct rv_errtext *et) {
 	struct model_shape s = *shape;
 	*l = (struct model_layout){.n_tensors = 0};
-	RV_TRY(check_shape(shape, et));
-	RV_TRY(family->resolve(&s, et));
+	RV_TRY(model_shape_check(shape, et));
+	RV_TRY(family->rules->resolve(&s, et));
 	if (resolved)
 		*resolved = s;
 	family->layout(&s, l);

@@ -4,12 +4,14 @@
  * lies, how it starts and whether it decays. Everything that treats parameters alike (optimizer, outer gradient,
  * checkpoint) is a loop over the block. The block belongs to the caller; the model owns only its activations, which
  * are planned once for the largest batch, so that nothing in a step allocates.
- * Adding a family: one file with a `const struct model_ops`, and one line in base/model_families.def.
+ * Adding a family: one file with a `const struct model_ops`, one of base/ with its `struct model_rules`, and one line
+ * in base/model_families.def.
  */
 #ifndef RV_WORKER_TRAIN_MODEL_H
 #define RV_WORKER_TRAIN_MODEL_H
 
 #include "base/err.h"
+#include "base/model_shape.h"
 #include "base/run_config.h"
 #include "kernels/backend.h"
 #include "outer/fragments.h"
@@ -18,27 +20,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-	MODEL_NAME_BYTES = 64,
-	MODEL_ALIGN_ELEMS = 16,   /* tensors start at multiples of 64 bytes */
-	MODEL_VOCAB_MULTIPLE = 64 /* rows of the token embedding are padded with zeros to a multiple of this */
-};
+enum { MODEL_NAME_BYTES = 64 };
 
-/* What a model is, of the run's configuration: see base/run_config.h for each field. */
-struct model_shape {
-	int n_layer, n_head, n_embd, vocab, context;
-	int n_kv_head, n_inner; /* 0: n_head; the family's usual. model_new resolves both, so that a model's are never 0 */
-	bool tied;
-	float norm_eps;
-	struct model_rope {
-		double theta;
-		enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 } scaling;
-		double factor, low_freq, high_freq;
-		int original_context;
-	} rope;
-};
-struct model_shape model_shape_of(const struct run_config *c);
-/* Its dtype, for backend_options.compute. */
+/* The configuration's dtype, for backend_options.compute. */
 enum dtype run_config_compute(const struct run_config *c);
 
 /* What is kept from the forward pass for the backward pass. The gradients have the same bits either way. */
@@ -87,12 +71,11 @@ struct model;
 struct json_t; /* jansson */
 
 struct model_ops {
-	const char *name;      /* "gpt2" */
-	const char *hf_prefix; /* what names of tensors may begin with in a checkpoint: "transformer." */
-	size_t plan_bytes;     /* size of the family's table of activation pointers, model->plan */
+	const char *name;                /* "gpt2" */
+	const struct model_rules *rules; /* the shapes that it can have */
+	const char *hf_prefix;           /* what names of tensors may begin with in a checkpoint: "transformer." */
+	size_t plan_bytes;               /* size of the family's table of activation pointers, model->plan */
 
-	/* What spans several fields of the shape, and which of them may be 0: resolved here. RV_E_RANGE. */
-	enum rv_err (*resolve)(struct model_shape *s, struct rv_errtext *et);
 	/* Hugging Face's config.json, parsed: sets the fields of *c that it says (model, shape, vocab, context, ...).
 	 * RV_E_UNSUPPORTED names what we would compute differently; RV_E_CORRUPT what is missing or of the wrong type.
 	 * NULL for both of these when the family has no such file. */
@@ -169,8 +152,6 @@ enum rv_err model_activation_bytes(const struct model_ops *family, const struct 
 								   struct rv_errtext *et);
 size_t model_cache_elems(const struct model_shape *shape);
 
-/* Rows of the token embedding in the block. */
-int model_padded_vocab(const struct model_shape *s);
 const struct model_tensor *model_find_tensor(const struct model_layout *l, const char *name); /* or NULL */
 /* For families: appends one tensor at the next aligned offset. `storage_rows` >= rows is what it occupies. */
 void model_add_tensor(struct model_layout *l, const struct model_tensor *t, int storage_rows);
@@ -186,9 +167,9 @@ void model_forward(struct model *m, const float *params, const int32_t *tokens, 
 void model_loss(struct model *m, const float *params, const int32_t *targets, float *losses);
 void model_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					float grad_scale, float *losses);
-/* Forward and backward of one micro-batch. True: as model_forward and model_backward, losses (b*t) are there. False: the
- * backend does not wait for it; `losses` is not touched, they come, in order, with be->ops->micro_losses. Tokens and
- * targets may change when it returns. */
+/* Forward and backward of one micro-batch. True: as model_forward and model_backward, losses (b*t) are there. False:
+ * the backend does not wait for it; `losses` is not touched, they come, in order, with be->ops->micro_losses. Tokens
+ * and targets may change when it returns. */
 bool model_micro_step(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
 					  int b, int t, float grad_scale, float *losses);
 void model_logits(struct model *m, const float *params, int first, int n_rows, float *host_out);

@@ -7,9 +7,9 @@
  *     five times:  A = X X^T;  X <- a X + (b A + c A A) X      (a, b, c) = (3.4445, -4.7750, 2.0315)
  *     p <- (1 - lr wd) p - lr 0.2 sqrt(max(rows, cols)) X
  *
- * The iteration (Newton-Schulz) takes every singular value of u that is not tiny against the largest into about [0.68, 1.13]
- * and leaves the singular vectors alone. A is of the shorter side: with rows > cols it is X^T X, from the right. The
- * scale gives an update the root mean square that AdamW's usually has, so that one lr and one wd serve both. */
+ * The iteration (Newton-Schulz) takes every singular value of u that is not tiny against the largest into about [0.68,
+ * 1.13] and leaves the singular vectors alone. A is of the shorter side: with rows > cols it is X^T X, from the right.
+ * The scale gives an update the root mean square that AdamW's usually has, so that one lr and one wd serve both. */
 #ifndef RV_WORKER_TRAIN_MUON_H
 #define RV_WORKER_TRAIN_MUON_H
 

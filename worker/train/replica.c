@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SHIFT_CHUNK = 4096 };
@@ -243,6 +244,20 @@ static struct inner_params inner_of(const struct replica *r, float lr, double gr
 								 .muon_momentum = (float)cfg->muon_momentum};
 }
 
+struct number_text {
+	char text[32];
+};
+
+/* What is not finite in words: printf may call it -nan. */
+static struct number_text number_text(double v) {
+	struct number_text t = {"not a number"};
+	if (isinf(v))
+		snprintf(t.text, sizeof t.text, "infinite");
+	else if (!isnan(v))
+		snprintf(t.text, sizeof t.text, "%g", v);
+	return t;
+}
+
 /* The gradient of a step over `shards`, in the parts; *out says what it is like. */
 static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
 								 struct rv_errtext *et) {
@@ -257,8 +272,8 @@ static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int 
 	if (!isfinite(loss) || !isfinite(grad_norm))
 		return rv_fail(et, RV_E_RANGE,
 					   "training diverged at inner step %" PRIu64
-					   ": loss %g, gradient norm %g; lower lr (now %g) or clip",
-					   r->global_step, loss, grad_norm, r->cfg.lr);
+					   ": loss %s, gradient norm %s; lower lr (now %g) or clip",
+					   r->global_step, number_text(loss).text, number_text(grad_norm).text, r->cfg.lr);
 	*out = (struct step_stats){.loss = (float)loss,
 							   .grad_norm = (float)grad_norm,
 							   .lr = replica_learning_rate(r, r->global_step),
@@ -304,11 +319,7 @@ enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, 
 		e = shards ? replica_step_shards(r, shards, n, out, et) : replica_step(r, out, et);
 	if (e != RV_E_RANGE)
 		return e;
-	return rv_fail_context(et, e,
-						   "%d batches in a row were refused. Start again with the same directory: it goes back to "
-						   "the last saved round. If that does not help, or it is the same elsewhere, lr is too high "
-						   "or clip is missing: make a new run with other values. The last refusal",
-						   REPLICA_REFUSED_MAX);
+	return rv_fail_context(et, e, "%d batches in a row were refused; the last", REPLICA_REFUSED_MAX);
 }
 
 void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx) {
@@ -359,6 +370,6 @@ enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches,
 	}
 	*loss = sum / ((double)used * (double)context);
 	if (!isfinite(*loss))
-		return rv_fail(et, RV_E_RANGE, "held-out loss is %g: the weights are not usable", *loss);
+		return rv_fail(et, RV_E_RANGE, "held-out loss is %s: the weights are not usable", number_text(*loss).text);
 	return RV_OK;
 }

@@ -4,8 +4,8 @@
  * A replica on n devices has n parts: each has all weights, computes the gradient of its share of a step's sequences,
  * and owns a slice of the optimizer's state (ZeRO-1, arXiv 1910.02054): gradients are summed to the slice's owner while
  * the backward pass goes on, the owner updates its slice of the weights, and all get all slices. An inner optimizer of
- * whole matrices has all of its state on every device: owners give the sums to all, and each updates everything; that all
- * get all slices then keeps the devices equal where they chose other products. */
+ * whole matrices has all of its state on every device: owners give the sums to all, and each updates everything; that
+ * all get all slices then keeps the devices equal where they chose other products. */
 #ifndef RV_WORKER_TRAIN_REPLICA_INTERNAL_H
 #define RV_WORKER_TRAIN_REPLICA_INTERNAL_H
 
@@ -49,7 +49,8 @@ struct replica {
 	size_t n;
 	float *mirror; /* (n) host copy of theta; NULL when the backend's memory is the host's */
 	struct schedule schedule;
-	float *residual;                  /* (n) host, borrowed: saved and loaded with the rest; NULL: none */
+	float *kept[REPLICA_MAX_KEPT]; /* (n) each, host, borrowed: saved and loaded with the rest */
+	int n_kept;
 	const atomic_bool *stop;          /* borrowed; NULL: evaluations are not to be stopped */
 	void (*before_update)(void *ctx); /* NULL: nothing */
 	void *before_update_ctx;

@@ -130,8 +130,8 @@ static void on_gradients(void *ctx, size_t begin, size_t end) {
 		send_ready(c->r, p);
 }
 
-/* Forward and backward over the batch of b sequences at hand; true: p->losses are its losses, and false: they come later,
- * all of a step's at once. In the last one of a part among several, gradients leave as they become final. */
+/* Forward and backward over the batch of b sequences at hand; true: p->losses are its losses, and false: they come
+ * later, all of a step's at once. In the last one of a part among several, gradients leave as they become final. */
 static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
 	struct ready_ctx ready = {r, p};
 	if (last && p->comm) {

@@ -1,8 +1,8 @@
 /* replica_state.c: a replica's own state as bytes.
  *
- *   u64 magic "RVREPLIC", u32 version, u32 residuals (0 or 1), u64 n_params, u32 shard, u32 n_shards,
+ *   u64 magic "RVREPLIC", u32 version, u32 kept (vectors), u64 n_params, u32 shard, u32 n_shards,
  *   u64 global_step, u64 adam_steps, u64 cursor, f32 theta[n], f32 m[n], f32 v[n],
- *   f32 residual[n] where there is one,
+ *   kept vectors, f32 [n] each: the residual of error feedback, the start and momentum of eager updates,
  *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian.
  */
 #include "worker/train/replica.h"
@@ -13,6 +13,7 @@
 #include "worker/train/replica_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vectors are stored as they lie in memory");
@@ -20,16 +21,14 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vectors are stored as
 #define STATE_MAGIC UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
 enum { STATE_VERSION = 1, STATE_HEADER_BYTES = 56, STATE_VECTORS = 3 };
 
-void replica_set_residual(struct replica *r, float *residual) {
-	r->residual = residual;
-}
-
-static uint32_t residuals(const struct replica *r) {
-	return r->residual ? 1 : 0;
+void replica_keep(struct replica *r, float *vector) {
+	RV_ASSERT(!vector || r->n_kept < REPLICA_MAX_KEPT);
+	if (vector)
+		r->kept[r->n_kept++] = vector;
 }
 
 size_t replica_state_bytes(const struct replica *r) {
-	return STATE_HEADER_BYTES + (STATE_VECTORS + residuals(r)) * r->n * sizeof(float) + RV_HASH_BYTES;
+	return STATE_HEADER_BYTES + (STATE_VECTORS + (size_t)r->n_kept) * r->n * sizeof(float) + RV_HASH_BYTES;
 }
 
 static struct rv_hash hash_state(const uint8_t *state, size_t n) {
@@ -45,7 +44,7 @@ void replica_copy_head(const struct replica *r, uint8_t *out) {
 	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
 	rv_write_u64(&w, STATE_MAGIC);
 	rv_write_u32(&w, STATE_VERSION);
-	rv_write_u32(&w, residuals(r));
+	rv_write_u32(&w, (uint32_t)r->n_kept);
 	rv_write_u64(&w, r->n);
 	rv_write_u32(&w, r->shard);
 	rv_write_u32(&w, r->n_shards);
@@ -60,11 +59,12 @@ static int parts_with_state(const struct replica *r) {
 	return r->inner->whole_matrices ? 1 : r->n_parts;
 }
 
-/* theta, then of each part its slices of m and v, on its device (`on`); then the residual, in the host's memory (NULL).
- * */
+/* theta, then of each part its slices of m and v, on its device (`on`); then what is kept in the host's memory
+ * (NULL). */
 static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
 						struct backend *on[REPLICA_MAX_VECTORS]) {
-	_Static_assert(REPLICA_MAX_VECTORS >= 2 + 2 * COMM_MAX_MEMBERS, "theta, m and v of each part, residual");
+	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
+				   "theta, m and v of each part, kept vectors");
 	size_t vector = r->n * sizeof(float);
 	uint8_t *theta = out + STATE_HEADER_BYTES;
 	int n = 0;
@@ -77,9 +77,9 @@ static int list_vectors(const struct replica *r, uint8_t *out, struct replica_ve
 		list[n++] = (struct replica_vector){theta + vector + at, p->m, bytes};
 		list[n++] = (struct replica_vector){theta + 2 * vector + at, p->v, bytes};
 	}
-	if (r->residual) {
+	for (int i = 0; i < r->n_kept; i++) {
 		on[n] = NULL;
-		list[n++] = (struct replica_vector){theta + STATE_VECTORS * vector, r->residual, vector};
+		list[n++] = (struct replica_vector){theta + (STATE_VECTORS + (size_t)i) * vector, r->kept[i], vector};
 	}
 	return n;
 }
@@ -115,7 +115,7 @@ void replica_save(struct replica *r, uint8_t *out) {
 
 struct state_header {
 	uint64_t magic, n, global_step, adam_steps, cursor;
-	uint32_t version, residuals, shard, n_shards;
+	uint32_t version, kept, shard, n_shards;
 };
 
 static struct state_header read_header(const uint8_t *in) {
@@ -123,7 +123,7 @@ static struct state_header read_header(const uint8_t *in) {
 	struct state_header h = {0};
 	h.magic = rv_read_u64(&rd);
 	h.version = rv_read_u32(&rd);
-	h.residuals = rv_read_u32(&rd);
+	h.kept = rv_read_u32(&rd);
 	h.n = rv_read_u64(&rd);
 	h.shard = rv_read_u32(&rd);
 	h.n_shards = rv_read_u32(&rd);
@@ -141,9 +141,10 @@ static enum rv_err check_header(const struct replica *r, const struct state_head
 	if (h->version != STATE_VERSION)
 		return rv_fail(et, RV_E_CORRUPT, "replica state: version is %" PRIu32 ", this build reads %d", h->version,
 					   STATE_VERSION);
-	if (h->residuals != residuals(r))
-		return rv_fail(et, RV_E_CORRUPT, "replica state: %" PRIu32 " residuals of error feedback, must be %" PRIu32,
-					   h->residuals, residuals(r));
+	if (h->kept != (uint32_t)r->n_kept)
+		return rv_fail(et, RV_E_CORRUPT,
+					   "replica state: %" PRIu32 " vectors of error feedback and eager updates, must be %d", h->kept,
+					   r->n_kept);
 	if (h->n != r->n)
 		return rv_fail(et, RV_E_CORRUPT, "replica state: %" PRIu64 " parameters, this model has %zu", h->n, r->n);
 	if (h->shard != r->shard || h->n_shards != r->n_shards)
@@ -191,10 +192,43 @@ enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct 
 		p->be->ops->upload(p->be, p->m, theta + vector + at, bytes);
 		p->be->ops->upload(p->be, p->v, theta + 2 * vector + at, bytes);
 	}
-	if (r->residual)
-		memcpy(r->residual, theta + STATE_VECTORS * vector, vector);
+	for (int i = 0; i < r->n_kept; i++)
+		memcpy(r->kept[i], theta + (STATE_VECTORS + (size_t)i) * vector, vector);
 	r->global_step = h.global_step;
 	r->adam_steps = h.adam_steps;
 	r->cursor = h.cursor;
 	return RV_OK;
+}
+
+/* ---- moments --------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_finite_vector(const struct replica_part *p, const float *v, size_t n) {
+	enum { AT_ONCE = 4096 };
+	float some[AT_ONCE];
+	for (size_t at = 0; at < n; at += AT_ONCE) {
+		size_t k = n - at < AT_ONCE ? n - at : AT_ONCE;
+		p->be->ops->download(p->be, some, v + at, k * sizeof *some);
+		for (size_t i = 0; i < k; i++)
+			if (!isfinite(some[i]))
+				return false;
+	}
+	return true;
+}
+
+bool replica_heal(struct replica *r) {
+	bool finite = true;
+	for (int i = 0; i < r->n_parts && finite; i++) {
+		const struct replica_part *p = &r->parts[i];
+		size_t n = p->updated.end - p->updated.begin;
+		finite = is_finite_vector(p, p->m, n) && is_finite_vector(p, p->v, n);
+	}
+	for (int i = 0; i < r->n_parts && !finite; i++) {
+		const struct replica_part *p = &r->parts[i];
+		size_t bytes = (p->updated.end - p->updated.begin) * sizeof *p->m;
+		p->be->ops->zero(p->be, p->m, bytes);
+		p->be->ops->zero(p->be, p->v, bytes);
+	}
+	r->adam_steps = finite ? r->adam_steps : 0;
+	return !finite;
 }

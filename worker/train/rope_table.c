@@ -36,20 +36,3 @@ void rope_table_row(const struct model_rope *r, int head_dim, int position, floa
 		out[2 * i + 1] = (float)sin(angle);
 	}
 }
-
-enum rv_err rope_check(const struct model_rope *r, int head_dim, struct rv_errtext *et) {
-	if (head_dim % 2 != 0 || head_dim > ROPE_MAX_HEAD_DIM)
-		return rv_fail(et, RV_E_RANGE,
-					   "a rotary embedding over %d channels per head: must be even, and at most %d; change n-head",
-					   head_dim, ROPE_MAX_HEAD_DIM);
-	if (!(r->theta >= 1))
-		return rv_fail(et, RV_E_RANGE, "rope-theta = %g: must be at least 1", r->theta);
-	if (r->scaling != ROPE_PLAIN && !(r->factor >= 1))
-		return rv_fail(et, RV_E_RANGE, "rope-factor = %g: must be at least 1", r->factor);
-	if (r->scaling == ROPE_LLAMA3 && !(r->high_freq > r->low_freq && r->low_freq > 0 && r->original_context > 0))
-		return rv_fail(et, RV_E_RANGE,
-					   "rope-low-freq = %g, rope-high-freq = %g, rope-original-context = %d: must be positive, the "
-					   "second larger than the first",
-					   r->low_freq, r->high_freq, r->original_context);
-	return RV_OK;
-}

@@ -11,11 +11,7 @@
 
 #include "worker/train/model.h"
 
-enum { ROPE_MAX_HEAD_DIM = 4096 };
-
 /* out (head_dim / 2, 2): cos and sin of each pair at `position`, computed in double. head_dim is even. */
 void rope_table_row(const struct model_rope *r, int head_dim, int position, float *out);
-/* RV_E_RANGE: values that give no finite angles, or an impossible head_dim. */
-enum rv_err rope_check(const struct model_rope *r, int head_dim, struct rv_errtext *et);
 
 #endif

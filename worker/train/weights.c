@@ -133,8 +133,8 @@ static enum rv_err check_all_seen(const struct loader *l, const char *where) {
 	return RV_OK;
 }
 
-/* Every file is looked at twice: its header before memory is touched for what it says, and, as it may be another file by
- * then, once more when it is read. */
+/* Every file is looked at twice: its header before memory is touched for what it says, and, as it may be another file
+ * by then, once more when it is read. */
 static enum rv_err pass(struct loader *l, float *params, const char *where) {
 	l->params = params;
 	memset(l->seen, 0, (size_t)l->layout->n_tensors * sizeof *l->seen);

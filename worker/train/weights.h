@@ -57,9 +57,9 @@ enum rv_err weights_load_origin(const char *where, struct weights_origin *o, str
 enum rv_err weights_load(const char *where, const struct model_ops *family, const struct model_layout *layout,
 						 float *params, struct rv_errtext *et);
 
-/* The same for the model of `c`, into memory of its own: *layout (model_layout_release) and *params (its n_params, to be
- * free()d). What c claims costs no memory before the files were seen to hold tensors of these shapes. RV_E_NOMEM, what
- * model_layout_init and weights_load refuse; *layout and *params are then empty. */
+/* The same for the model of `c`, into memory of its own: *layout (model_layout_release) and *params (its n_params, to
+ * be free()d). What c claims costs no memory before the files were seen to hold tensors of these shapes. RV_E_NOMEM,
+ * what model_layout_init and weights_load refuse; *layout and *params are then empty. */
 enum rv_err weights_load_new(const char *where, const struct run_config *c, struct model_layout *layout, float **params,
 							 struct rv_errtext *et);
 

@@ -11,7 +11,7 @@
 enum weights_format weights_format_of(enum dtype d);
 
 /* model.safetensors, or files of at most max_file_bytes of tensors (but one tensor at least) and their index, which is
- * written last; what an earlier export of the other sort left goes. */
+ * written last; what an earlier export of the other sort left goes. RV_E_NOMEM, RV_E_FULL, RV_E_IO. */
 enum rv_err weights_save_files(const char *dir, const struct weights_source *w, struct rv_errtext *et);
 
 #endif

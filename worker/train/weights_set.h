@@ -29,7 +29,8 @@ struct weights_set {
  * safetensors file; borrowed. RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM; RV_E_CORRUPT says what is wrong with the index. On a
  * fault *s is released. */
 enum rv_err weights_set_open(const char *where, struct weights_set *s, struct rv_errtext *et);
-/* The same from the text of an index; `path` is its name in texts, and where its files are. */
+/* The same from the text of an index; `path` is its name in texts, and where its files are. The
+ * same faults. */
 enum rv_err weights_set_of_index(const char *path, const uint8_t *text, size_t n, struct weights_set *s,
 								 struct rv_errtext *et);
 void weights_set_release(struct weights_set *s);

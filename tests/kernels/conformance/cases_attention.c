@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* b, t, heads, kv_heads, head_dim: around tiles of 64 rows, warps of 16 and 32, with heads shared and not; head dimensions
- * that tensor cores take (32, 64, 128) and others. */
+/* b, t, heads, kv_heads, head_dim: around tiles of 64 rows, warps of 16 and 32, with heads shared and not; head
+ * dimensions that tensor cores take (32, 64, 128) and others. */
 static const struct attention_shape sizes[] = {
 	{1, 1, 1, 1, 1},    {1, 3, 2, 2, 8},    {2, 17, 2, 1, 33},  {1, 1, 1, 1, 32},   {1, 17, 2, 1, 32},
 	{1, 33, 2, 2, 64},  {2, 65, 2, 1, 64},  {1, 33, 4, 2, 128}, {1, 127, 4, 2, 32}, {1, 65, 1, 1, 128},

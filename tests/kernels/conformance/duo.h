@@ -1,6 +1,6 @@
-/* duo.h: one call of an operation on two backends: `ref`, whose memory is the host's, and the one under test, whose memory
- * may be a device's and whose activations may be bf16. An array exists on both; a case fills it, calls the operation on
- * each side with its pointers, and compares. */
+/* duo.h: one call of an operation on two backends: `ref`, whose memory is the host's, and the one under test, whose
+ * memory may be a device's and whose activations may be bf16. An array exists on both; a case fills it, calls the
+ * operation on each side with its pointers, and compares. */
 #ifndef RV_TESTS_KERNELS_DUO_H
 #define RV_TESTS_KERNELS_DUO_H
 

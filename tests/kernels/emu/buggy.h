@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Each runs a kernel, or a few calls of the runtime, right or with its bug, and returns whether the result is right. What
- * the emulator finds by itself ends the process. */
+/* Each runs a kernel, or a few calls of the runtime, right or with its bug, and returns whether the result is right.
+ * What the emulator finds by itself ends the process. */
 struct buggy {
 	const char *name;
 	bool (*run)(bool planted);

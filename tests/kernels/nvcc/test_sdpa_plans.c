@@ -1,5 +1,6 @@
-/* test_sdpa_plans.c: cuDNN accepts our graphs of attention, has an engine for each, compiles it, and makes the plan: without a
- * GPU, for devices that are only described. The driver is stand_in_driver.c: that the compiled kernel runs is ./dev gpu's to show. */
+/* test_sdpa_plans.c: cuDNN accepts our graphs of attention, has an engine for each, compiles it, and makes the plan:
+ * without a GPU, for devices that are only described. The driver is stand_in_driver.c: that the compiled kernel runs is
+ * ./dev gpu's to show. */
 #include "kernels/cuda/sdpa_graph.h"
 
 #include <dlfcn.h>

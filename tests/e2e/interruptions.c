@@ -1,0 +1,47 @@
+/* interruptions.c: see interruptions.h. */
+#include "interruptions.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+void e2e_die_often(struct e2e *e, const char *const *failpoints, size_t n) {
+	for (size_t i = 0; i < n; i++) {
+		char env[96];
+		snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", failpoints[i]);
+		e2e_start_worker(e, 0, "rivulet-worker-failpoint", env);
+		if (i == 0)
+			e2e_start_worker(e, 1, NULL, NULL);
+		if (e2e_wait_exit(&e->workers[0]) != 128 + SIGKILL)
+			fail_msg("not killed at %s", failpoints[i]);
+	}
+	e2e_start_worker(e, 0, NULL, NULL);
+}
+
+void e2e_die_without_loss(struct e2e *e) {
+	static const char *const deaths[] = {"log.begin@1",    "train.step@1",  "log.renamed@2", "train.step@2",
+										 "vote.before@2",  "vote.after@1",  "commit.seen@1", "commit.seen@2",
+										 "apply.before@2", "apply.after@1", "apply.after@3", "encode.before@2",
+										 "encode.after@2"};
+	e2e_die_often(e, deaths, sizeof deaths / sizeof deaths[0]);
+}
+
+void e2e_die_anywhere(struct e2e *e) {
+	static const char *const deaths[] = {"train.step@6",  "train.step@7",     "replica.begin@1", "replica.renamed@2",
+										 "base.begin@1",  "base.renamed@1",   "ready.after@2",   "reduce.start@2",
+										 "reduce.done@1", "persist.before@2", "prune.after@1"};
+	e2e_die_often(e, deaths, sizeof deaths / sizeof deaths[0]);
+}
+
+void e2e_stop_and_start(struct e2e *e, int64_t every, int times) {
+	for (int64_t round = every; round <= every * times; round += every) {
+		json_decref(e2e_wait_event(&e->workers[1], "round", "round", round, NULL));
+		e2e_signal(&e->workers[0], SIGTERM);
+		e2e_assert_exit(&e->workers[0], 0);
+		e2e_launch_worker(e, 0);
+	}
+}

@@ -1,0 +1,167 @@
+/* test_e2e_eager.c: real workers whose outer steps come one whole round late (updates = eager, delayed), so that the
+ * all-reduce of a round runs while all inner steps of the next go on: the bits of the lab, also when one is killed at
+ * every delicate moment of it, or stopped and started; and with a worker that comes late or loses what was its own. */
+#include "ends.h"
+#include "interruptions.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 2 };
+
+#define RUN                                                                                                            \
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
+	"steps-per-round = 5\nbase-every = 3\n" E2E_PATIENT
+#define EAGER "updates = eager\neager-share = 0.5\n"
+/* Workers are left out. */
+#define HASTY                                                                                                          \
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\nmin-workers = 2\n"                \
+	"steps-per-round = 6\nrounds = 120\nbase-every = 10\ngrace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = "    \
+	"3000\n"
+
+static void check_a_run(void **state, const char *config) {
+	static struct e2e e;
+	*state = &e;
+	e2e_check_run(&e, config, WORKERS);
+}
+
+static void eager_updates_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN EAGER "rounds = 8\nweight-by-tokens = true\n");
+}
+
+static void delayed_updates_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN "updates = delayed\nouter = adam\nrounds = 6\n");
+}
+
+static void eager_updates_with_error_feedback_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN EAGER "rounds = 8\ncodec = int4\nerror-feedback = 0.9\nouter = sgd\n");
+}
+
+/* What is its own is in the replica too. */
+static void killed_with_its_replica_on_disk_it_ends_in_the_labs_bits(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, RUN EAGER "rounds = 30\n", WORKERS);
+	e2e_die_without_loss(&e);
+	e2e_assert_lab_and_replay(&e, WORKERS);
+}
+
+static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, RUN EAGER "rounds = 40\n", WORKERS);
+	e2e_die_anywhere(&e);
+	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
+}
+
+/* Told to stop in the middle of the steps ahead, and started again. */
+static void stopped_and_started_it_ends_in_the_labs_bits(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, RUN EAGER "rounds = 50\n", WORKERS);
+	e2e_start_workers(&e, WORKERS);
+	e2e_stop_and_start(&e, 10, 4);
+	e2e_assert_lab_and_replay(&e, WORKERS);
+}
+
+/* Both vote, and neither process that did lives to do the outer step: what later ones do, from their disks, is replayed
+ * all the same. */
+static void all_killed_between_vote_and_outer_step_are_replayed(void **state) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, RUN EAGER "rounds = 30\n", WORKERS);
+	for (int deaths = 0; deaths < 3; deaths++) {
+		for (int i = 0; i < WORKERS; i++)
+			e2e_launch_worker_as(&e, i, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=commit.seen@3=kill");
+		for (int i = 0; i < WORKERS; i++)
+			e2e_assert_exit(&e.workers[i], 128 + SIGKILL);
+	}
+	e2e_start_workers(&e, WORKERS);
+	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
+	e2e_assert_replayed(&e, WORKERS, chain, full);
+}
+
+/* Wherever they are. */
+static void check_all_interrupted(void **state, int signal, int status) {
+	static struct e2e e;
+	char chain[65], full[65];
+	*state = &e;
+	e2e_open(&e, RUN EAGER "rounds = 60\n", WORKERS);
+	e2e_start_workers(&e, WORKERS);
+	for (int64_t round = 8; round <= 48; round += 8) {
+		json_decref(e2e_wait_event(&e.workers[1], "round", "round", round, NULL));
+		for (int i = 0; i < WORKERS; i++)
+			e2e_signal(&e.workers[i], signal);
+		for (int i = 0; i < WORKERS; i++)
+			e2e_assert_exit(&e.workers[i], status);
+		for (int i = 0; i < WORKERS; i++)
+			e2e_launch_worker(&e, i);
+	}
+	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
+	e2e_assert_replayed(&e, WORKERS, chain, full);
+}
+
+static void all_stopped_and_started_again_and_again_are_replayed(void **state) {
+	check_all_interrupted(state, SIGTERM, 0);
+}
+
+static void all_killed_at_once_again_and_again_are_replayed(void **state) {
+	check_all_interrupted(state, SIGKILL, 128 + SIGKILL);
+}
+
+/* One is killed and comes back, with its files or without its replica; one comes when rounds have passed. */
+static void check_replay(void **state, bool loses_its_own) {
+	static struct e2e e;
+	char chain[65], full[65], dir[E2E_PATH], path[E2E_PATH + 32];
+	long from = 0;
+	*state = &e;
+	e2e_open(&e, HASTY EAGER, 4);
+	e2e_start_workers(&e, 3);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 20, &from));
+	e2e_signal(&e.workers[2], SIGKILL);
+	(void)e2e_wait_exit(&e.workers[2]);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 40, &from));
+	e2e_worker_dir(&e, 2, dir);
+	snprintf(path, sizeof path, "%s/replica.rvp", dir);
+	if (loses_its_own)
+		assert_int_equal(remove(path), 0);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	e2e_start_worker(&e, 3, NULL, NULL);
+	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
+	e2e_assert_replayed(&e, 4, chain, full);
+	json_t *told = e2e_find_event(e.workers[2].log, "start_over", NULL, 0, NULL);
+	assert_true(told != NULL || !loses_its_own);
+	json_decref(told);
+}
+
+static void a_worker_that_was_away_and_one_that_comes_late_are_replayed(void **state) {
+	check_replay(state, false);
+}
+
+static void a_worker_that_lost_what_was_its_own_says_so_and_is_replayed(void **state) {
+	check_replay(state, true);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(eager_updates_end_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(delayed_updates_end_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(eager_updates_with_error_feedback_end_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(killed_with_its_replica_on_disk_it_ends_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(killed_at_any_moment_it_ends_in_the_others_bits, e2e_teardown),
+		cmocka_unit_test_teardown(stopped_and_started_it_ends_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(all_killed_between_vote_and_outer_step_are_replayed, e2e_teardown),
+		cmocka_unit_test_teardown(all_stopped_and_started_again_and_again_are_replayed, e2e_teardown),
+		cmocka_unit_test_teardown(all_killed_at_once_again_and_again_are_replayed, e2e_teardown),
+		cmocka_unit_test_teardown(a_worker_that_was_away_and_one_that_comes_late_are_replayed, e2e_teardown),
+		cmocka_unit_test_teardown(a_worker_that_lost_what_was_its_own_says_so_and_is_replayed, e2e_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/* test_lab_replay.c: traces of two workers that both stopped, in round 1, between their vote and the outer step: who
+ * took part is in the vote of the attempt that counted. */
+#include "lab/replay.h"
+
+#include "base/hex.h"
+#include "tests/lab/lab_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 2, ROUNDS = 3, STEPS = 3, STOPPED_IN = 1, MAX_VOTES = 3 };
+
+/* What a worker's trace tells of the round in which it stopped. */
+struct told {
+	struct trace_roster votes[MAX_VOTES];
+	int n;
+	uint32_t attempt; /* of the outer step */
+	bool older;       /* no votes: the outer step tells a roster */
+	const char *roster;
+	bool goes_back; /* its disk is of the round before: it does that outer step and its own steps again */
+};
+
+static struct lab_fixture f;
+static struct rv_hash chains[ROUNDS], end;
+
+static struct trace_roster roster_of(uint64_t round, uint32_t attempt, uint32_t weight) {
+	struct trace_roster r = {.round = round, .attempt = attempt, .n = WORKERS};
+	for (int i = 0; i < WORKERS; i++) {
+		r.members[i].member = (uint32_t)i;
+		r.members[i].weight = i == 0 ? weight : 1;
+		r.members[i].boot = (uint64_t)i + (round > STOPPED_IN ? 200 : 100);
+	}
+	return r;
+}
+
+/* What the traces are to end in. */
+static void record_run(void) {
+	struct lab_run *r = lab_fixture_start(&f);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct lab_round round;
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		chains[i] = r->global.chain;
+	}
+	end = global_full_hash(&r->global);
+	lab_run_free(r);
+}
+
+static void append(const char *path, const char *line) {
+	FILE *file = fopen(path, "a");
+	assert_non_null(file);
+	assert_true(fputs(line, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void write_older_apply(const char *path, uint64_t round, const char *roster) {
+	char line[512], chain[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(chains[round].b, RV_HASH_BYTES, chain);
+	snprintf(
+		line, sizeof line,
+		"{\"event\":\"apply\",\"round\":%d,\"participated\":true,\"keep\":false,\"snapshot\":false,\"chain\":\"%s\","
+		"\"roster\":%s}\n",
+		(int)round, chain, roster);
+	append(path, line);
+}
+
+static void write_restart(struct trace *t, uint32_t member, bool goes_back) {
+	const uint64_t before = STOPPED_IN - 1, round = goes_back ? before : STOPPED_IN;
+	const struct trace_start again = {.member = member,
+									  .boot = 200 + member,
+									  .round = round,
+									  .saved = true,
+									  .exact = true,
+									  .saved_round = round,
+									  .saved_steps = STEPS,
+									  .threads = 1};
+	const struct trace_apply apply = {.round = before, .participated = true, .chain = chains[before], .attempt = 1};
+	assert_int_equal(trace_write_start(t, &again, NULL), RV_OK);
+	if (!goes_back)
+		return;
+	assert_int_equal(trace_write_apply(t, &apply, NULL), RV_OK);
+	assert_int_equal(trace_write_train(t, STOPPED_IN, 0, STEPS, NULL), RV_OK);
+}
+
+static void write_round(struct trace *t, const char *path, uint32_t member, uint64_t round, const struct told *told) {
+	const bool stops = round == STOPPED_IN;
+	const struct trace_roster usual = roster_of(round, 1, 1);
+	const struct trace_apply apply = {
+		.round = round, .participated = true, .chain = chains[round], .attempt = stops ? told->attempt : 1};
+	uint64_t boot = (round > STOPPED_IN ? 200 : 100) + member;
+	assert_int_equal(trace_write_train(t, round, 0, STEPS, NULL), RV_OK);
+	assert_int_equal(trace_write_encode(t, round, boot, true, true, NULL), RV_OK);
+	for (int i = 0; stops && i < told->n; i++)
+		assert_int_equal(trace_write_vote(t, &told->votes[i], NULL), RV_OK);
+	if (!stops)
+		assert_int_equal(trace_write_vote(t, &usual, NULL), RV_OK);
+	if (stops)
+		write_restart(t, member, told->goes_back);
+	if (stops && told->older)
+		write_older_apply(path, round, told->roster);
+	else
+		assert_int_equal(trace_write_apply(t, &apply, NULL), RV_OK);
+}
+
+static void make_trace(uint32_t member, const struct told *told, struct trace_record *out) {
+	const struct trace_start start = {.member = member, .boot = 100 + member, .threads = 1};
+	struct rv_errtext et = {0};
+	struct trace *t;
+	char path[300];
+	snprintf(path, sizeof path, "%s/trace-%u", f.dir, member);
+	(void)remove(path);
+	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
+	assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+	for (uint64_t round = 0; round < ROUNDS; round++)
+		write_round(t, path, member, round, told);
+	trace_close(t);
+	if (trace_read(path, out, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+/* The fault of making the replay, or of the first round that fails; RV_OK: it ended in the run's bits. */
+static enum rv_err replay_all(const struct told told[WORKERS], struct rv_errtext *et) {
+	struct trace_record traces[WORKERS];
+	struct replay *p = NULL;
+	for (uint32_t i = 0; i < WORKERS; i++)
+		make_trace(i, &told[i], &traces[i]);
+	struct lab_run *run = lab_fixture_start(&f);
+	enum rv_err e = replay_new(run, traces, WORKERS, &p, et);
+	for (int i = 0; e == RV_OK && i < ROUNDS; i++)
+		e = replay_round(p, et);
+	if (e == RV_OK) {
+		const struct rv_hash replayed = global_full_hash(&run->global);
+		assert_int_equal(replay_rounds(p), ROUNDS);
+		assert_hashes_equal(replayed, end);
+	}
+	replay_free(p);
+	lab_run_free(run);
+	for (int i = 0; i < WORKERS; i++)
+		trace_record_release(&traces[i]);
+	return e;
+}
+
+static void replays(const struct told told[WORKERS]) {
+	struct rv_errtext et = {0};
+	if (replay_all(told, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+static void fails(const struct told told[WORKERS], enum rv_err kind, const char *why) {
+	struct rv_errtext et = {0};
+	assert_fault(replay_all(told, &et), kind, &et, why);
+}
+
+/* One vote each, of the attempt that counted. */
+static struct told usual(uint32_t applied) {
+	return (struct told){.votes = {roster_of(STOPPED_IN, 2, 1)}, .n = 1, .attempt = applied};
+}
+
+static void test_a_later_process_names_the_attempt_of_its_vote(void **state) {
+	(void)state;
+	replays((const struct told[]){usual(2), usual(2)});
+	replays((const struct told[]){usual(2), {.attempt = 0}});
+	replays((const struct told[]){{.attempt = 2}, usual(0)});
+}
+
+/* The first and the third came to a result too: other weights, other bits. */
+static void test_the_attempt_that_counted_is_taken(void **state) {
+	(void)state;
+	const struct told all = {
+		.votes = {roster_of(STOPPED_IN, 1, 3), roster_of(STOPPED_IN, 2, 1), roster_of(STOPPED_IN, 3, 5)},
+		.n = 3,
+		.attempt = 2};
+	replays((const struct told[]){all, all});
+	replays((const struct told[]){all, {.attempt = 0}});
+	struct told first = all;
+	first.attempt = 1;
+	fails((const struct told[]){first, {.attempt = 0}}, RV_E_PROTOCOL,
+		  "round 1: the state hash is not the recorded one");
+}
+
+static void test_an_attempt_that_nobody_names(void **state) {
+	(void)state;
+	replays((const struct told[]){usual(0), usual(0)});
+	struct told other = usual(0);
+	other.votes[0] = roster_of(STOPPED_IN, 1, 3);
+	fails((const struct told[]){usual(0), other}, RV_E_NOTFOUND,
+		  "round 1: attempts 2 and 1 had other participants, and no trace that is here says which of them counted");
+}
+
+static void test_votes_that_contradict_each_other(void **state) {
+	(void)state;
+	struct told other = usual(2);
+	other.votes[0] = roster_of(STOPPED_IN, 2, 3);
+	fails((const struct told[]){usual(2), other}, RV_E_INVALID,
+		  "round 1, attempt 2: member 1 recorded other participants than the others");
+}
+
+static void test_no_vote_of_that_attempt(void **state) {
+	(void)state;
+	fails((const struct told[]){{.attempt = 0}, {.attempt = 0}}, RV_E_NOTFOUND,
+		  "round 1: no trace that is here says who took part");
+	struct told other = usual(3);
+	fails((const struct told[]){other, other}, RV_E_NOTFOUND, "round 1: no trace that is here says who took part");
+	other.votes[0].members[1].member = 7;
+	other.attempt = 2;
+	fails((const struct told[]){other, other}, RV_E_NOTFOUND, "round 1: member 7 took part, and its trace is not here");
+}
+
+/* With mixed weights the outer step before cannot be done again once the others are a round further. */
+static void test_a_participant_that_starts_again_from_the_round_before(void **state) {
+	(void)state;
+	f.cfg.run.mix = 0.5;
+	record_run();
+	struct told back = usual(2);
+	back.goes_back = true;
+	replays((const struct told[]){back, usual(2)});
+	replays((const struct told[]){back, back});
+	f.cfg.run.mix = 0;
+	record_run();
+}
+
+static void test_an_older_trace_tells_with_the_outer_step(void **state) {
+	static const char both[] = "[{\"member\":0,\"weight\":1,\"boot\":100},{\"member\":1,\"weight\":1,\"boot\":101}]";
+	(void)state;
+	const struct told knows = {.older = true, .roster = both}, does_not = {.older = true, .roster = "[]"};
+	replays((const struct told[]){knows, knows});
+	replays((const struct told[]){knows, does_not});
+	replays((const struct told[]){knows, usual(2)});
+	replays((const struct told[]){does_not, usual(2)});
+	fails((const struct told[]){does_not, does_not}, RV_E_NOTFOUND, "an older version wrote these");
+}
+
+static void test_lines_that_are_none(void **state) {
+	static const char *const lines[] = {
+		"{\"event\":\"vote\",\"round\":1,\"attempt\":1,\"roster\":[]}\n",
+		"{\"event\":\"vote\",\"round\":1,\"attempt\":0,\"roster\":[{\"member\":0,\"weight\":1,\"boot\":1}]}\n",
+		"{\"event\":\"vote\",\"round\":1,\"roster\":[{\"member\":0,\"weight\":1,\"boot\":1}]}\n",
+		"{\"event\":\"vote\",\"round\":1,\"attempt\":4294967296,\"roster\":[{\"member\":0,\"weight\":1,\"boot\":1}]}\n",
+		"{\"event\":\"vote\",\"round\":1,\"attempt\":1,\"roster\":[{\"member\":0,\"weight\":0,\"boot\":1}]}\n",
+		"{\"event\":\"apply\",\"round\":1,\"participated\":true,\"keep\":false,\"snapshot\":false,\"chain\":\"00\"}\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+		const struct trace_start start = {.member = 1, .boot = 1, .threads = 1};
+		struct trace_record record;
+		struct rv_errtext et = {0};
+		struct trace *t;
+		char path[300];
+		snprintf(path, sizeof path, "%s/bad-%zu", f.dir, i);
+		assert_int_equal(trace_open(path, &t, NULL), RV_OK);
+		assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+		trace_close(t);
+		append(path, lines[i]);
+		assert_fault(trace_read(path, &record, &et), RV_E_CORRUPT, &et, "line 2 is no event of a trace");
+	}
+}
+
+static int setup(void **state) {
+	(void)state;
+	lab_fixture_init(&f);
+	f.cfg.workers = WORKERS;
+	record_run();
+	return 0;
+}
+
+static int teardown(void **state) {
+	(void)state;
+	lab_fixture_release(&f);
+	return 0;
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_later_process_names_the_attempt_of_its_vote),
+		cmocka_unit_test(test_the_attempt_that_counted_is_taken),
+		cmocka_unit_test(test_an_attempt_that_nobody_names),
+		cmocka_unit_test(test_votes_that_contradict_each_other),
+		cmocka_unit_test(test_no_vote_of_that_attempt),
+		cmocka_unit_test(test_a_participant_that_starts_again_from_the_round_before),
+		cmocka_unit_test(test_an_older_trace_tells_with_the_outer_step),
+		cmocka_unit_test(test_lines_that_are_none),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,55 @@
+/* round_driver.c: see round_driver.h. */
+#include "round_driver.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+int round_driver_setup(void **state) {
+	struct round_driver *f = calloc(1, sizeof *f);
+	assert_non_null(f);
+	f->c = malloc(round_core_size());
+	assert_non_null(f->c);
+	f->now = 1;
+	*state = f;
+	return 0;
+}
+
+int round_driver_teardown(void **state) {
+	struct round_driver *f = *state;
+	free(f->c);
+	free(f);
+	return 0;
+}
+
+void round_driver_start(struct round_driver *f, struct round_config cfg, uint64_t round, uint64_t steps_done) {
+	struct rv_hash chain = chain_at(round);
+	cfg.member = FIXTURE_SELF;
+	cfg.steps_per_round = FIXTURE_H;
+	cfg.heartbeat_us = DRIVER_HEARTBEAT_US;
+	f->c = round_core_init(f->c, &cfg, 77, round, &chain, steps_done, f->now);
+}
+
+struct round_action expect_action(struct round_driver *f, enum round_action_type type, uint64_t round) {
+	struct round_action a = {0};
+	assert_true(round_next_action(f->c, f->now, &a));
+	assert_int_equal(a.type, type);
+	if (type != ROUND_CANCEL_FETCH)
+		assert_int_equal(a.round, round);
+	return a;
+}
+
+void expect_nothing(struct round_driver *f) {
+	struct round_action a = {0};
+	assert_false(round_next_action(f->c, f->now, &a));
+}
+
+struct report report_of(struct round_driver *f) {
+	struct report r;
+	f->now += DRIVER_HEARTBEAT_US;
+	assert_true(round_next_report(f->c, f->now, &r));
+	return r;
+}

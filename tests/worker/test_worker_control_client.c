@@ -1,0 +1,198 @@
+/* test_worker_control_client.c: which documents are followed when the coordinator was away, and another store is served
+ * when it is back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "tests/net/web_server.h"
+#include "worker/control_client.h"
+
+enum { POLLS = 3000, POLL_US = 10000, HTTP_AWAY = 503, HTTP_NONE = 204 };
+
+/* What the coordinator does in turn. */
+static const struct stage {
+	bool away;
+	uint64_t seq, epoch;
+} stages[] = {
+	{.seq = 50, .epoch = 1}, {.away = true},          {.seq = 20, .epoch = 0},
+	{.seq = 21, .epoch = 0}, {.seq = 22, .epoch = 2}, {.seq = 23, .epoch = 2},
+};
+enum { STAGES = sizeof stages / sizeof stages[0] };
+
+struct served {
+	uint8_t bytes[IDENTITY_SIGNED_MAX_BYTES];
+	size_t n;
+};
+
+struct plane {
+	struct identity run, worker;
+	struct web_server server;
+	struct served docs[STAGES];
+	atomic_int stage;
+	struct http_client *http;
+	struct control_client *control;
+	int documents, older;
+	bool away;
+	uint64_t seq, older_seq;
+};
+
+static void serve(void *ctx, const struct web_request *rq, struct web_reply *reply) {
+	struct plane *p = ctx;
+	int stage = atomic_load(&p->stage);
+	const char *after = strstr(rq->path, "after=");
+	if (stages[stage].away)
+		reply->status = HTTP_AWAY;
+	else if (after != NULL && strtoull(after + 6, NULL, 10) >= stages[stage].seq)
+		reply->status = HTTP_NONE;
+	else {
+		reply->body = p->docs[stage].bytes;
+		reply->body_bytes = p->docs[stage].n;
+	}
+}
+
+static void on_joined(void *ctx, const struct join_reply *r) {
+	(void)ctx;
+	(void)r;
+	fail();
+}
+
+static void on_document(void *ctx, const struct document *d) {
+	struct plane *p = ctx;
+	p->documents++;
+	p->seq = d->seq;
+}
+
+static void on_older(void *ctx, const struct document *d, uint64_t seen) {
+	struct plane *p = ctx;
+	p->older++;
+	p->older_seq = d->seq;
+	assert_int_equal(seen, 50);
+}
+
+static void on_refused(void *ctx, enum rv_err e, const char *text) {
+	(void)ctx;
+	fail_msg("%s: %s", rv_err_name(e), text);
+}
+
+static void on_away(void *ctx, bool away, const char *text) {
+	(void)text;
+	((struct plane *)ctx)->away = away;
+}
+
+static void make_documents(struct plane *p) {
+	static uint8_t bytes[NET_MAX_DOCUMENT_BYTES];
+	for (int i = 0; i < STAGES; i++) {
+		static struct document d;
+		d = (struct document){.seq = stages[i].seq, .epoch = stages[i].epoch, .phase = RUN_OPEN, .final_round = 30};
+		struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+		document_encode(&d, CONTROL_VERSION, &w);
+		size_t n = rv_writer_len(&w);
+		assert_int_equal(signed_make(&p->run, IDENTITY_DOCUMENT_DOMAIN, bytes, n, p->docs[i].bytes, NULL), RV_OK);
+		p->docs[i].n = NET_SIG_BYTES + n;
+	}
+}
+
+static int set_up(void **state) {
+	struct plane *p = calloc(1, sizeof *p);
+	const uint8_t run_seed[IDENTITY_SEED_BYTES] = {2}, worker_seed[IDENTITY_SEED_BYTES] = {1};
+	*state = p;
+	identity_of_seed(run_seed, &p->run);
+	identity_of_seed(worker_seed, &p->worker);
+	make_documents(p);
+	web_start(&p->server, &p->run, serve, p);
+	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
+	const struct control_client_owner owner = {.ctx = p,
+											   .on_joined = on_joined,
+											   .on_document = on_document,
+											   .on_older = on_older,
+											   .on_refused = on_refused,
+											   .on_away = on_away};
+	memcpy(cfg.server_key, p->run.key, NET_KEY_BYTES);
+	assert_int_equal(http_client_new(&cfg, &p->http, NULL), RV_OK);
+	assert_int_equal(control_client_new(p->http, p->run.key, 1, &owner, &p->control, NULL), RV_OK);
+	control_client_follow(p->control);
+	return 0;
+}
+
+static int tear_down(void **state) {
+	struct plane *p = *state;
+	control_client_free(p->control);
+	http_client_free(p->http);
+	web_stop(&p->server);
+	free(p);
+	return 0;
+}
+
+static bool went_away(const struct plane *p) {
+	return p->away;
+}
+
+static bool heard_older(const struct plane *p) {
+	return p->older > 0;
+}
+
+static bool follows(const struct plane *p) {
+	return p->documents > 0 && p->seq == stages[atomic_load(&p->stage)].seq;
+}
+
+static void poll_until(struct plane *p, bool (*done)(const struct plane *)) {
+	for (int i = 0; i < POLLS && !done(p); i++) {
+		control_client_tick(p->control, rv_clock_monotonic_us());
+		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
+	}
+	assert_true(done(p));
+}
+
+static void an_older_store_is_told_and_a_later_epoch_of_it_followed(void **state) {
+	struct plane *p = *state;
+	poll_until(p, follows);
+	atomic_store(&p->stage, 1);
+	poll_until(p, went_away);
+	atomic_store(&p->stage, 2); /* another store: it counts from less, and is of the epoch before */
+	poll_until(p, heard_older);
+	assert_int_equal(p->older_seq, 20);
+	atomic_store(&p->stage, 3);
+	for (int i = 0; i < 20; i++) {
+		control_client_tick(p->control, rv_clock_monotonic_us());
+		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
+	}
+	assert_int_equal(p->documents, 1);
+	atomic_store(&p->stage, 4); /* its operator begins a later epoch */
+	poll_until(p, follows);
+	atomic_store(&p->stage, 5);
+	poll_until(p, follows);
+	assert_int_equal(p->documents, 3);
+	assert_int_equal(p->older, 1);
+}
+
+/* The same coordinator is back: its document is known. */
+static void what_is_known_is_not_told_again(void **state) {
+	struct plane *p = *state;
+	poll_until(p, follows);
+	atomic_store(&p->stage, 1);
+	poll_until(p, went_away);
+	atomic_store(&p->stage, 0);
+	for (int i = 0; i < POLLS && p->away; i++) {
+		control_client_tick(p->control, rv_clock_monotonic_us());
+		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
+	}
+	assert_false(p->away);
+	assert_int_equal(p->documents, 1);
+	assert_int_equal(p->older, 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_epoch_of_it_followed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
