@@ -117,10 +117,19 @@ static void end_init(struct end *e, uint32_t member, atomic_bool *stop, const ui
 		die(et.text);
 }
 
+/* At most 10 ms: somebody else may have said that it is over. */
+static struct timespec until(int64_t deadline_us) {
+	enum { MOST_US = 10 * 1000, NS_PER_US = 1000 };
+	int64_t us = deadline_us - rv_clock_monotonic_us();
+	us = us < 0 ? 0 : us < MOST_US ? us : MOST_US;
+	return (struct timespec){.tv_nsec = us * NS_PER_US};
+}
+
 static void step(struct end *e) {
 	struct pollfd fds[PEERS_MAX_FDS];
 	int n = peers_pollfds(e->peers, fds, PEERS_MAX_FDS);
-	(void)poll(fds, (nfds_t)n, 10);
+	struct timespec wait = until(peers_deadline_us(e->peers));
+	(void)ppoll(fds, (nfds_t)n, &wait, NULL);
 	peers_handle(e->peers, rv_clock_monotonic_us(), fds, n);
 }
 
