@@ -22,7 +22,8 @@ int round_driver_teardown(void **state);
  * in. */
 void round_driver_start(struct round_driver *f, struct round_config cfg, uint64_t round, uint64_t steps_done);
 
-/* The next action is this, of `round` (CANCEL_FETCH: of any). */
+/* The next action is this; expect_action: of `round` (CANCEL_FETCH: of any). */
+struct round_action expect_next(struct round_driver *f, enum round_action_type type);
 struct round_action expect_action(struct round_driver *f, enum round_action_type type, uint64_t round);
 void expect_nothing(struct round_driver *f);
 /* What it reports a heartbeat later. */

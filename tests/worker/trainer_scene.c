@@ -1,0 +1,251 @@
+/* trainer_scene.c: see trainer_scene.h. */
+#include "tests/worker/trainer_scene.h"
+
+#include "outer/contribution.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the trainer's owner --------------------------------------------------------------------------------------------
+ */
+
+static void wake(void *ctx) {
+	sem_post(&((struct scene *)ctx)->finished);
+}
+
+static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
+					   const char *text) {
+	struct scene *s = ctx;
+	(void)round;
+	snprintf(s->said, sizeof s->said, "%s", text);
+	s->trained++;
+	s->steps_done = steps_done;
+	s->tokens = tokens;
+	s->err = e;
+}
+
+static void keep_snapshot(struct scene *s, struct trainer_snapshot *snapshot) {
+	trainer_snapshot_free(s->snapshot);
+	s->snapshot = snapshot;
+	if (snapshot && !s->leaves_copies)
+		trainer_snapshot_wait(snapshot);
+}
+
+static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+	struct scene *s = ctx;
+	(void)round;
+	snprintf(s->said, sizeof s->said, "%s", text);
+	s->encoded++;
+	s->err = e;
+	if (snapshot)
+		keep_snapshot(s, snapshot);
+}
+
+static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+	struct scene *s = ctx;
+	(void)round, (void)text;
+	s->applied++;
+	s->err = e;
+	keep_snapshot(s, snapshot);
+}
+
+static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
+	struct scene *s = ctx;
+	(void)round, (void)text;
+	s->installed++;
+	s->err = e;
+}
+
+static void on_evaluated(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text) {
+	struct scene *s = ctx;
+	(void)round, (void)whole;
+	snprintf(s->said, sizeof s->said, "%s", text);
+	s->evaluated++;
+	s->err = e;
+	s->loss = loss;
+}
+
+static void on_base(void *ctx, struct trainer_snapshot *snapshot) {
+	(void)ctx;
+	trainer_snapshot_free(snapshot);
+}
+
+static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
+	struct scene *s = ctx;
+	s->saved++;
+	keep_snapshot(s, snapshot);
+}
+
+void wait_for(struct scene *s, const int *count, int n) {
+	while (*count < n) {
+		sem_wait(&s->finished);
+		trainer_reap(s->t);
+	}
+}
+
+/* ---- its life -------------------------------------------------------------------------------------------------------
+ */
+
+void scene_new_trainer(struct scene *s) {
+	struct trainer_owner owner = {s,        wake,   on_trained, on_encoded, on_applied, on_installed, on_evaluated,
+								  on_saved, on_base};
+	struct dataset_config data = dataset_config_of(&s->run.cfg, s->run.dir);
+	struct trainer_config cfg = {
+		.run = &s->run.cfg, .run_hash = rv_hash_of("run", 3), .shard = 0, .device = "cpu", .threads = 1};
+	struct rv_errtext et = {0};
+	trainer_free(s->t);
+	s->t = NULL;
+	if (dataset_open(&data, &cfg.data, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	if (trainer_new(&cfg, &owner, &s->t, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+static void nothing(void *ctx, const char *text) {
+	(void)ctx;
+	fail_msg("%s", text);
+}
+
+struct trainer_resumed scene_resume(struct scene *s, const struct state_replica_info *info, const struct blob *bytes) {
+	const struct statestore_found found = {.has_replica = true, .replica = *info, .replica_payload = bytes->data};
+	scene_new_trainer(s);
+	return trainer_resume(s->t, &found, nothing, NULL);
+}
+
+static int setup_run(void **state, const struct run_config *run) {
+	struct scene *s = calloc(1, sizeof *s);
+	sem_init(&s->finished, 0, 0);
+	fixture_run_init(&s->run, run, "cpu");
+	assert_int_equal(s->run.cfg.steps_per_round, H);
+	scene_new_trainer(s);
+	*state = s;
+	return 0;
+}
+
+int scene_setup(void **state) {
+	return setup_run(state, NULL);
+}
+
+int scene_setup_feedback(void **state) {
+	struct run_config run = fixture_config();
+	snprintf(run.codec, sizeof run.codec, "int4");
+	snprintf(run.rounding, sizeof run.rounding, "stochastic");
+	run.error_feedback = 0.9;
+	return setup_run(state, &run);
+}
+
+int scene_setup_eager(void **state) {
+	struct run_config run = fixture_config();
+	snprintf(run.codec, sizeof run.codec, "fp32");
+	snprintf(run.updates, sizeof run.updates, "eager");
+	run.eager_share = 1;
+	return setup_run(state, &run);
+}
+
+int scene_setup_streaming(void **state) {
+	struct run_config run = fixture_config();
+	run.fragments = 3;
+	run.chunk_elems = 256;
+	run.mix = 0.25;
+	return setup_run(state, &run);
+}
+
+int scene_teardown(void **state) {
+	struct scene *s = *state;
+	trainer_free(s->t);
+	trainer_snapshot_free(s->snapshot);
+	fixture_run_release(&s->run);
+	sem_destroy(&s->finished);
+	free(s);
+	return 0;
+}
+
+/* ---- rounds of one worker --------------------------------------------------------------------------------------------
+ */
+
+void encode(struct scene *s, uint64_t round, bool want_replica) {
+	trainer_encode(s->t, round, want_replica);
+	wait_for(s, &s->encoded, s->encoded + 1);
+}
+
+void train_and_encode(struct scene *s, uint64_t round, bool want_replica) {
+	trainer_train(s->t, round, 0, H);
+	encode(s, round, want_replica);
+}
+
+size_t payload_bytes(struct scene *s) {
+	const struct global_state *g = trainer_global(s->t);
+	return state_payload_bytes(&g->cfg, STATE_KIND_LOG, g->round);
+}
+
+struct trainer_apply own_result(struct scene *s, enum trainer_adopt adopt) {
+	const struct global_state *g = trainer_global(s->t);
+	struct blob *reduced = blob_new(payload_bytes(s));
+	memcpy(reduced->data, trainer_encoded(s->t), payload_bytes(s));
+	return (struct trainer_apply){.round = g->round,
+								  .reduced = reduced,
+								  .digest = global_digest(g, g->round, reduced->data),
+								  .adopt = adopt,
+								  .want_base = true,
+								  .want_replica = true};
+}
+
+void apply_own_result(struct scene *s, enum trainer_adopt adopt) {
+	struct trainer_apply rq = own_result(s, adopt);
+	trainer_apply(s->t, &rq);
+	blob_unref(rq.reduced);
+	wait_for(s, &s->applied, s->applied + 1);
+	assert_int_equal(s->err, RV_OK);
+}
+
+void play_round(struct scene *s, uint64_t round) {
+	train_and_encode(s, round, false);
+	apply_own_result(s, TRAINER_ADOPT);
+}
+
+/* ---- the same by hand -----------------------------------------------------------------------------------------------
+ */
+
+/* What the round exchanged is theta, but for a share of what was there; the rest is as it was. */
+static void adopt_by_hand(struct scene *s, const struct global_state *g, uint64_t round) {
+	const struct chunking c = global_round_chunks(&g->cfg, round);
+	const float mix = (float)s->run.cfg.mix;
+	float *local = malloc(g->cfg.n * sizeof *local);
+	memcpy(local, replica_theta(s->run.replica), g->cfg.n * sizeof *local);
+	for (uint32_t i = 0; i < c.n_chunks; i++) {
+		size_t at = global_round_chunk_at(&g->cfg, round, i);
+		for (size_t k = at; k < at + chunking_len(&c, i); k++)
+			local[k] = mix == 0 ? g->theta[k] : mix * local[k] + (1 - mix) * g->theta[k];
+	}
+	replica_set_theta(s->run.replica, local);
+	free(local);
+}
+
+struct rv_hash by_hand(struct scene *s, int rounds, int ahead) {
+	struct global_state g;
+	struct global_config cfg = trainer_global(s->t)->cfg;
+	struct contribution c;
+	uint8_t *encoded = malloc(global_max_payload_bytes(&cfg));
+	assert_int_equal(global_init(&g, &cfg, replica_theta(s->run.replica), NULL), RV_OK);
+	assert_int_equal(contribution_init(&c, &s->run.cfg, &cfg, 0, NULL), RV_OK);
+	for (int r = 0; r < rounds; r++) {
+		fixture_steps(s->run.replica, r > 0 ? H - ahead : H);
+		assert_int_equal(contribution_encode(&c, &g, g.round, replica_theta(s->run.replica), encoded, NULL), RV_OK);
+		contribution_commit(&c, &cfg, g.round);
+		struct rv_hash digest = global_digest(&g, g.round, encoded);
+		fixture_steps(s->run.replica, r + 1 < rounds ? ahead : 0);
+		assert_int_equal(global_apply(&g, encoded, &digest, NULL), RV_OK);
+		adopt_by_hand(s, &g, (uint64_t)r);
+	}
+	struct rv_hash full = global_full_hash(&g);
+	global_release(&g);
+	contribution_release(&c);
+	free(encoded);
+	return full;
+}
+
+void assert_ended_as_by_hand(struct scene *s, const struct rv_hash *want) {
+	struct rv_hash full = global_full_hash(trainer_global(s->t));
+	assert_memory_equal(full.b, want->b, RV_HASH_BYTES);
+}

@@ -1,0 +1,66 @@
+/* trainer_scene.h: a trainer on a tiny run, the answers it has given, and the same run by hand: what the trainer does
+ * must be what the same calls on a replica and a shared state do. */
+#ifndef RV_TESTS_WORKER_TRAINER_SCENE_H
+#define RV_TESTS_WORKER_TRAINER_SCENE_H
+
+#include "tests/worker/train_fixture.h"
+#include "worker/trainer.h"
+
+#include <semaphore.h>
+
+enum { H = 4 };
+
+struct scene {
+	struct fixture_run run; /* its replica is the oracle */
+	struct trainer *t;
+	sem_t finished;
+	bool leaves_copies; /* a snapshot is kept without waiting for the end of its copy */
+	/* Answers. */
+	int trained, encoded, applied, installed, evaluated, saved;
+	uint64_t steps_done, tokens;
+	enum rv_err err;
+	double loss;
+	char said[RV_ERRTEXT_BYTES]; /* of the last training, encoding or evaluation */
+	struct trainer_snapshot *snapshot;
+};
+
+/* *state: a scene of a plain run; one of int4 rounded at random with error feedback; one of eager updates; one that
+ * exchanges a third of the parameters a round. */
+int scene_setup(void **state);
+int scene_setup_feedback(void **state);
+int scene_setup_eager(void **state);
+int scene_setup_streaming(void **state);
+int scene_teardown(void **state);
+
+/* A test in such a scene. */
+#define PLAIN(name)     cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
+#define STREAMING(name) cmocka_unit_test_setup_teardown(name, scene_setup_streaming, scene_teardown)
+#define EAGER(name)                                                                                                    \
+	{ #name " with eager updates", name, scene_setup_eager, scene_teardown, NULL }
+#define FEEDBACK(name)                                                                                                 \
+	{ #name " with error feedback", name, scene_setup_feedback, scene_teardown, NULL }
+
+/* A trainer of s->run as it is now, in the place of the one before; its state is the run's first. */
+void scene_new_trainer(struct scene *s);
+/* The same, going on from a replica that was saved: it finds nothing to say about it. */
+struct trainer_resumed scene_resume(struct scene *s, const struct state_replica_info *info, const struct blob *bytes);
+
+/* Until so many answers of that kind (one of the counts above) have come. */
+void wait_for(struct scene *s, const int *count, int n);
+/* Encodes, and waits for it; the steps before it are all H. */
+void encode(struct scene *s, uint64_t round, bool want_replica);
+void train_and_encode(struct scene *s, uint64_t round, bool want_replica);
+
+size_t payload_bytes(struct scene *s);
+/* The trainer's own gradient as the round's result: a run of one worker. The caller releases `reduced`. */
+struct trainer_apply own_result(struct scene *s, enum trainer_adopt adopt);
+/* Its outer step is done. */
+void apply_own_result(struct scene *s, enum trainer_adopt adopt);
+void play_round(struct scene *s, uint64_t round);
+
+/* What that many rounds are by hand, as the full hash of their end; `ahead`: steps of the next round before a round's
+ * outer step, but for the last one. */
+struct rv_hash by_hand(struct scene *s, int rounds, int ahead);
+void assert_ended_as_by_hand(struct scene *s, const struct rv_hash *want);
+
+#endif
