@@ -194,6 +194,8 @@ static enum rv_err parse_string(const struct rv_option *o, const char *text, cha
 	size_t n = strlen(text), cap = o->cap < RV_OPTION_TEXT_BYTES ? o->cap : RV_OPTION_TEXT_BYTES;
 	if (n >= cap)
 		return rv_fail(et, RV_E_RANGE, "%s = %.60s...: %zu bytes, the limit is %zu", o->name, text, n, cap - 1);
+	if (n == 0 && o->min > 0)
+		return rv_fail(et, RV_E_INVALID, "%s = (nothing): give it a value, or leave it out", o->name);
 	for (const char *c = text; *c; c++) {
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			return rv_fail(et, RV_E_INVALID, "%s: holds the control character 0x%02x at byte %td", o->name,

@@ -18,7 +18,8 @@ int rv_options_count(const struct rv_option *table) {
 void rv_options_defaults(const struct rv_option *table, void *opts) {
 	int n = rv_options_count(table);
 	for (int i = 0; i < n; i++) {
-		if (!table[i].fallback) {
+		const bool is_empty = table[i].type == RV_OPT_STRING && table[i].fallback && !table[i].fallback[0];
+		if (!table[i].fallback || is_empty) { /* what min = 1 refuses is what nobody wrote */
 			rv_option_value_unset(&table[i], opts);
 			continue;
 		}

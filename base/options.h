@@ -33,10 +33,10 @@ struct rv_option {
 	size_t offset;            /* into the options struct */
 	size_t cap;               /* STRING and ENUM: size of the char array */
 	const char *fallback;     /* default, as it would be written; NULL: required */
-	double min, max;          /* numbers, inclusive; both 0: unbounded */
-	const char *choices;      /* ENUM: "keep|discard" */
-	const char *help;         /* one sentence; default, range and choices are appended by the help printer */
-	const char *group;        /* heading in --help: "Model", "Network", ... */
+	double min, max;     /* numbers, inclusive; both 0: unbounded. STRING: min 1 refuses an empty text as a value */
+	const char *choices; /* ENUM: "keep|discard" */
+	const char *help;    /* one sentence; default, range and choices are appended by the help printer */
+	const char *group;   /* heading in --help: "Model", "Network", ... */
 };
 
 /* Fills `opts` from the defaults; the table ends with name == NULL. Asserts that the table's own defaults are valid. */

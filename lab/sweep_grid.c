@@ -16,7 +16,7 @@
 #define FIELD_SIZE(f) sizeof(((struct sweep_options *)0)->f)
 
 static const struct rv_option own_options[] = {
-	{"sync-every", RV_OPT_STRING, FIELD(sync_every), FIELD_SIZE(sync_every), "", 0, 0, NULL,
+	{"sync-every", RV_OPT_STRING, FIELD(sync_every), FIELD_SIZE(sync_every), "", 1, 0, NULL,
 	 "H, or several: another name of steps-per-round.", "Sweep"},
 	{"total-steps", RV_OPT_INT, FIELD(total_steps), 0, "0", 0, 1e9, NULL,
 	 "Inner steps of each worker in every cell, a multiple of each H: rounds follows. 0: rounds as given.", "Sweep"},
@@ -60,6 +60,11 @@ static int table_find(const struct rv_option *table, const char *name) {
 	return -1;
 }
 
+/* Texts may be empty, as for train (--speeds '': all alike); a list of numbers or of choices has a value. */
+static bool may_be_empty(const struct rv_option *o) {
+	return o->type == RV_OPT_STRING && (!o->fallback || !o->fallback[0]);
+}
+
 void sweep_options_table(struct rv_option *table, int cap) {
 	struct rv_option train[TRAIN_OPTIONS_MAX];
 	int n = 0;
@@ -75,6 +80,7 @@ void sweep_options_table(struct rv_option *table, int cap) {
 										.offset = FIELD(values) + (size_t)i * SWEEP_LIST_BYTES,
 										.cap = SWEEP_LIST_BYTES,
 										.fallback = "",
+										.min = may_be_empty(&train[i]) ? 0 : 1,
 										.help = train[i].help,
 										.group = train[i].group};
 	}

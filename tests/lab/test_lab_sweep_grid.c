@@ -1,4 +1,5 @@
 /* Cells of a sweep: the product of lists, names that depend on what decides a result and on nothing else, refusals. */
+#include "base/option_value.h"
 #include "tests/lab/sweep_fixture.h"
 
 #include <stdio.h>
@@ -10,6 +11,13 @@ static struct sweep_grid g;
 
 static void set(const char *name, const char *value) {
 	sweep_fixture_set(&f, name, value);
+}
+
+/* As if it had not been given. */
+static void leave_out(const char *name) {
+	for (const struct rv_option *o = f.table; o->name; o++)
+		if (strcmp(o->name, name) == 0)
+			rv_option_value_unset(o, &f.options);
 }
 
 static int setup(void **state) {
@@ -170,19 +178,34 @@ static void test_what_is_refused(void **state) {
 	set("workers", "1,2");
 	set("outer", "sgd,nestrov");
 	refused(RV_E_INVALID, "nestrov");
-	set("outer", "");
+	leave_out("outer");
 	set("sync-every", "3");
 	set("steps-per-round", "3");
 	refused(RV_E_INVALID, "the same thing");
-	set("steps-per-round", "");
+	leave_out("steps-per-round");
 	set("total-steps", "10");
 	refused(RV_E_RANGE, "total-steps = 10 is not a multiple of steps-per-round = 3");
 	set("rounds", "3");
 	refused(RV_E_INVALID, "total-steps and rounds");
-	set("rounds", "");
+	leave_out("rounds");
 	set("total-steps", "0");
 	set("sync-every", "3,6");
 	refused(RV_E_INVALID, "--total-steps N");
+}
+
+/* A script's variable that is empty is no list; --speeds '' is what train takes, too. */
+static void test_an_empty_list_is_refused(void **state) {
+	(void)state;
+	static const char *const lists[] = {"seed", "outer", "lr", "sync-every", "workers"};
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+		struct rv_errtext et = {0};
+		assert_fault(rv_options_set(f.table, &f.options, lists[i], "", &et), RV_E_INVALID, &et,
+					 "= (nothing): give it a value, or leave it out");
+		assert_memory_equal(et.text, lists[i], strlen(lists[i]));
+	}
+	set("speeds", "");
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
+	assert_int_equal(g.n_cells, 1);
 }
 
 static void test_too_many_cells(void **state) {
@@ -205,6 +228,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_what_has_no_effect_is_not_in_the_command, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_file_gives_what_the_command_line_does_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_an_empty_list_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_many_cells, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
