@@ -328,9 +328,27 @@ static enum rv_err check_auto(const char *name, double value, struct rv_errtext 
 
 /* What two bits rounded at random leave behind is noise, of 0.5 to 1.15 of the power of what they encode. Of a round's
  * noise error feedback puts beta into the next contribution, and a replica that keeps `mix` of its own parameters still
- * differs by up to so much from what the noise has made of the shared ones, for some 1 / (1 - mix) rounds. Together
- * that may be more than there was: it grows until the weights are not usable. With two workers or more it does not
- * where the two add up to 1 at most and mix is no more than half (runs of 500 rounds); other codecs leave far less. */
+ * differs by up to so much from what the noise has made of the shared ones, for some 1 / (1 - mix) rounds. That may be
+ * more than there was: it grows until the weights are not usable. With two workers or more it does not where mix is
+ * three quarters at most, and with error feedback where the two add up to 1 at most and mix is no more than half (runs
+ * of 500 rounds, docs/benchmarks.md); other codecs leave far less. */
+static enum rv_err check_noise(const struct run_config *c, struct rv_errtext *et) {
+	const double most_mix = 0.75, most_mix_with_feedback = 0.5, most_sum = 1;
+	if (c->error_feedback > 0 && (c->error_feedback + c->mix > most_sum || c->mix > most_mix_with_feedback))
+		return rv_fail(
+			et, RV_E_INVALID,
+			"codec = int2 with rounding = stochastic, error-feedback = %g and mix = %g: the noise of two bits "
+			"rounded at random would grow every round; the two may add up to 1 at most, and mix be 0.5: lower "
+			"them, or rounding = nearest",
+			c->error_feedback, c->mix);
+	if (c->mix > most_mix)
+		return rv_fail(et, RV_E_INVALID,
+					   "codec = int2 with rounding = stochastic and mix = %g: the noise of two bits rounded at random "
+					   "would grow every round; mix may be 0.75 at most: lower it, or rounding = nearest",
+					   c->mix);
+	return RV_OK;
+}
+
 static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext *et) {
 	if (strcmp(c->rounding, "stochastic") != 0)
 		return RV_OK;
@@ -338,14 +356,7 @@ static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext 
 		return rv_fail(et, RV_E_INVALID,
 					   "rounding = stochastic: codec q6sigma rounds to the nearest of its entries only; "
 					   "rounding = nearest, or another codec");
-	if (strcmp(c->codec, "int2") == 0 && c->error_feedback > 0 && (c->error_feedback + c->mix > 1 || c->mix > 0.5))
-		return rv_fail(
-			et, RV_E_INVALID,
-			"codec = int2 with rounding = stochastic, error-feedback = %g and mix = %g: the noise of two bits "
-			"rounded at random would grow every round; the two may add up to 1 at most, and mix be 0.5: lower "
-			"them, or rounding = nearest",
-			c->error_feedback, c->mix);
-	return RV_OK;
+	return strcmp(c->codec, "int2") == 0 ? check_noise(c, et) : RV_OK;
 }
 
 /* The private chain of outer/eager.h is that of an optimizer which is linear in outer gradients, and the same in every

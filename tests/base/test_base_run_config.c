@@ -58,7 +58,7 @@ static void test_outer_defaults_follow_the_optimizer(void **state) {
 static void test_what_is_rounded_at_random_must_bear_it(void **state) {
 	(void)state;
 	static const char *const good[] = {
-		"codec = int2\nmix = 1\n",
+		"codec = int2\nmix = 0.75\n",
 		"codec = int2\nerror-feedback = 1\n",
 		"codec = int2\nerror-feedback = 0.5\nmix = 0.5\n",
 		"codec = int2\nerror-feedback = 0.9\nmix = 0.1\n",
@@ -73,15 +73,19 @@ static void test_what_is_rounded_at_random_must_bear_it(void **state) {
 		if (run_config_parse(&c, "run.conf", text, &et) != RV_OK)
 			fail_msg("%s", et.text);
 	}
-	static const char *const too_much[] = {
-		"codec = int2\nerror-feedback = 0.9\nmix = 0.125\n",
-		"codec = int2\nerror-feedback = 0.25\nmix = 0.75\n",
+	static const char both[] = "may add up to 1 at most, and mix be 0.5: lower them, or rounding = nearest";
+	static const struct {
+		const char *text, *says;
+	} too_much[] = {
+		{"codec = int2\nerror-feedback = 0.9\nmix = 0.125\n", both},
+		{"codec = int2\nerror-feedback = 0.25\nmix = 0.75\n", both},
+		{"codec = int2\nmix = 0.8125\n", "mix = 0.8125: the noise"},
+		{"codec = int2\nmix = 0.9\n", "mix may be 0.75 at most: lower it, or rounding = nearest"},
 	};
 	for (size_t i = 0; i < sizeof too_much / sizeof *too_much; i++) {
-		assert_int_equal(run_config_parse(&c, "run.conf", too_much[i], &et), RV_OK);
-		snprintf(text, sizeof text, "rounding = stochastic\n%s", too_much[i]);
-		assert_fault(run_config_parse(&c, "run.conf", text, &et), RV_E_INVALID, &et,
-					 "may add up to 1 at most, and mix be 0.5: lower them, or rounding = nearest");
+		assert_int_equal(run_config_parse(&c, "run.conf", too_much[i].text, &et), RV_OK);
+		snprintf(text, sizeof text, "rounding = stochastic\n%s", too_much[i].text);
+		assert_fault(run_config_parse(&c, "run.conf", text, &et), RV_E_INVALID, &et, too_much[i].says);
 	}
 	assert_fault(run_config_parse(&c, "run.conf", "rounding = stochastic\ncodec = q6sigma\n", &et), RV_E_INVALID, &et,
 				 "q6sigma");
