@@ -131,9 +131,10 @@ static void tell_roster(struct service *s, const struct core_record *rec) {
 
 static void tell_commit(struct service *s, const struct core_record *rec) {
 	const struct commit_stats *c = &s->history[s->n_history - 1];
-	service_tell(s, RV_INFO, "commit",
-				 "round %" PRIu64 " of %" PRId64 " committed: %u workers, loss %.4f, %" PRIu64 " tokens, %.1f s",
-				 rec->round + 1, s->run.rounds, c->participants, c->loss, c->tokens, (double)c->duration_us / 1e6);
+	service_tell(
+		s, RV_INFO, "commit",
+		"round %" PRIu64 " committed (%" PRIu64 " of %" PRId64 "): %u workers, loss %.4f, %" PRIu64 " tokens, %.1f s",
+		rec->round, rec->round + 1, s->run.rounds, c->participants, c->loss, c->tokens, (double)c->duration_us / 1e6);
 	if (rec->round + 1 == (uint64_t)s->run.rounds)
 		service_tell(s, RV_INFO, "done", "the run is done: all %" PRId64 " rounds are committed", s->run.rounds);
 }

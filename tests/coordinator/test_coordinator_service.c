@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "coordinator/dashboard.h"
 #include "coordinator/service.h"
 
 enum { KEPT = 256, TOKENS = 64 };
@@ -279,6 +280,30 @@ static bool was_told(struct bench *b, const char *what) {
 	return found;
 }
 
+/* A round has one number, in every event and in the table of workers; how many are committed is said beside it. */
+static void test_a_round_has_one_number(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	for (uint8_t who = 1; who <= 2; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	commit_round(b);
+	json_t *s = service_status(b->service, b->now_us, false);
+	json_t *member = json_array_get(json_object_get(s, "members"), 0);
+	assert_int_equal(json_integer_value(json_object_get(member, "round")), 0);
+	json_t *committed = json_array_get(json_object_get(s, "history"), 0);
+	assert_int_equal(json_integer_value(json_object_get(committed, "round")), 0);
+	json_decref(s);
+	assert_true(was_told(b, "round 0, attempt 1: 2 workers average their gradients"));
+	assert_true(was_told(b, "round 0 committed (1 of 4): 2 workers, loss 3.5000, 200 tokens"));
+}
+
+/* As the terminal's status and the workers' logs count: by thousands. */
+static void test_the_page_counts_bytes_by_thousands(void **state) {
+	(void)state;
+	assert_non_null(memmem(dashboard_html, dashboard_html_bytes, " MB\"", 4));
+	assert_null(memmem(dashboard_html, dashboard_html_bytes, "MiB", 3));
+}
+
 /* Too few workers for 20 s: who is missing is told, once, and shown. */
 static void test_a_long_wait_names_who_is_missing(void **state) {
 	struct bench *b = *state;
@@ -513,6 +538,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_report_fills_the_host, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_round_has_one_number, set_up, tear_down),
+		cmocka_unit_test(test_the_page_counts_bytes_by_thousands),
 		cmocka_unit_test_setup_teardown(test_a_long_wait_names_who_is_missing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_all_reduce_that_waits_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
