@@ -2,6 +2,8 @@
 #include "base/progress.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,48 +35,104 @@ static void format_eta(double seconds, char *out, size_t cap) {
 		(void)snprintf(out, cap, "%" PRId64 ":%02" PRId64, t / 60, t % 60);
 }
 
-static size_t append(char *out, size_t cap, size_t len, const char *text) {
-	if (len < cap)
-		(void)snprintf(out + len, cap - len, "%s", text);
-	return len + strlen(text) < cap ? len + strlen(text) : cap - 1;
+/* ---- the line, of fields ------------------------------------------------------------------------------------------- */
+
+/* What a line has room for first. */
+enum rank { RANK_LABEL, RANK_PERCENT, RANK_ETA, RANK_NOTE, RANK_RATE, RANK_BAR, RANK_COUNT, RANK_REST, RANKS };
+enum { FIELDS_MAX = 16, SCRATCH_BYTES = 1024, NOTES_FIRST = 2 };
+
+struct field {
+	const char *text; /* with the spaces before it */
+	size_t len;
+	enum rank rank;
+	bool kept;
+};
+
+struct line {
+	struct field fields[FIELDS_MAX]; /* in the order in which they stand */
+	int n;
+	char scratch[SCRATCH_BYTES];
+	size_t used;
+};
+
+__attribute__((format(printf, 3, 4))) static void add(struct line *l, enum rank rank, const char *fmt, ...) {
+	char *text = l->scratch + l->used;
+	size_t left = sizeof l->scratch - l->used;
+	va_list ap;
+	va_start(ap, fmt);
+	int len = vsnprintf(text, left, fmt, ap);
+	va_end(ap);
+	if (l->n == FIELDS_MAX || len <= 0 || (size_t)len >= left)
+		return;
+	l->used += (size_t)len;
+	l->fields[l->n++] = (struct field){.text = text, .len = (size_t)len, .rank = rank};
 }
 
-static size_t append_bar(const struct rv_progress_state *s, uint64_t total, char *out, size_t cap, size_t len) {
-	char bar[BAR_CELLS + 1], text[96];
+static void add_done(struct line *l, const struct rv_progress_state *s, uint64_t total, const char *unit) {
+	char bar[BAR_CELLS + 1];
+	if (total == 0) {
+		add(l, RANK_PERCENT, " %" PRIu64 " %s", s->last_done, unit);
+		return;
+	}
 	uint64_t done = s->last_done < total ? s->last_done : total;
 	double fraction = (double)done / (double)total;
 	for (int i = 0; i < BAR_CELLS; i++)
 		bar[i] = fraction * BAR_CELLS >= i + 1 ? '#' : '.';
 	bar[BAR_CELLS] = '\0';
-	(void)snprintf(text, sizeof text, " [%s] %d%% %" PRIu64 "/%" PRIu64, bar, (int)(fraction * 100), s->last_done,
-				   total);
-	return append(out, cap, len, text);
+	add(l, RANK_BAR, " [%s]", bar);
+	add(l, RANK_PERCENT, " %d%%", (int)(fraction * 100));
+	add(l, RANK_COUNT, " %" PRIu64 "/%" PRIu64 " %s", s->last_done, total, unit);
+}
+
+static void add_pace(struct line *l, const struct rv_progress_state *s, uint64_t total, const char *unit) {
+	char eta[32];
+	if (!(s->rate_per_s > 0))
+		return;
+	add(l, RANK_RATE, "  %.3g %s/s", s->rate_per_s, unit);
+	if (total <= s->last_done)
+		return;
+	format_eta((double)(total - s->last_done) / s->rate_per_s, eta, sizeof eta);
+	add(l, RANK_ETA, "  ETA %s", eta);
+}
+
+/* A field each where two spaces part them. */
+static void add_note(struct line *l, const char *note) {
+	for (int i = 0; note && *note; i++) {
+		const char *end = strstr(note, "  ");
+		int len = end ? (int)(end - note) : (int)strlen(note);
+		add(l, i < NOTES_FIRST ? RANK_NOTE : RANK_REST, "  %.*s", len, note);
+		note += len;
+		note += strspn(note, " ");
+	}
+}
+
+static void keep_what_fits(struct line *l, size_t room) {
+	for (int rank = 0; rank < RANKS; rank++) {
+		for (int i = 0; i < l->n; i++) {
+			struct field *f = &l->fields[i];
+			if ((int)f->rank != rank || f->len > room)
+				continue;
+			f->kept = true;
+			room -= f->len;
+		}
+	}
 }
 
 size_t rv_progress_render(const struct rv_progress_state *s, uint64_t total, const char *unit, const char *note,
 						  char *out, size_t cap) {
-	char text[160], eta[32];
-	size_t len = append(out, cap, 0, s->label);
-	if (total > 0) {
-		len = append_bar(s, total, out, cap, len);
-	} else {
-		(void)snprintf(text, sizeof text, " %" PRIu64, s->last_done);
-		len = append(out, cap, len, text);
+	struct line l = {.n = 0};
+	size_t len = 0;
+	add(&l, RANK_LABEL, "%.*s", (int)(cap - 1 < sizeof s->label ? cap - 1 : sizeof s->label), s->label);
+	add_done(&l, s, total, unit);
+	add_pace(&l, s, total, unit);
+	add_note(&l, note);
+	keep_what_fits(&l, cap - 1);
+	for (int i = 0; i < l.n; i++) {
+		if (!l.fields[i].kept)
+			continue;
+		memcpy(out + len, l.fields[i].text, l.fields[i].len);
+		len += l.fields[i].len;
 	}
-	(void)snprintf(text, sizeof text, " %s", unit);
-	len = append(out, cap, len, text);
-	if (s->rate_per_s > 0) {
-		(void)snprintf(text, sizeof text, "  %.3g %s/s", s->rate_per_s, unit);
-		len = append(out, cap, len, text);
-	}
-	if (s->rate_per_s > 0 && total > s->last_done) {
-		format_eta((double)(total - s->last_done) / s->rate_per_s, eta, sizeof eta);
-		(void)snprintf(text, sizeof text, "  ETA %s", eta);
-		len = append(out, cap, len, text);
-	}
-	if (note && note[0]) {
-		len = append(out, cap, len, "  ");
-		len = append(out, cap, len, note);
-	}
+	out[len] = '\0';
 	return len;
 }

@@ -72,7 +72,37 @@ static void a_new_label_or_less_done_starts_afresh(void **state) {
 	assert_string_equal(s.label, "b");
 }
 
-static void narrow_terminals_cut(void **state) {
+/* What a worker shows; `columns`: of the terminal, whose last one stays empty. */
+static void render_worker(size_t columns, const char *want) {
+	struct rv_progress_state s = {0};
+	char out[200];
+	rv_progress_observe(&s, 0, "training", 1000);
+	rv_progress_observe(&s, 4 * S, "training", 1234);
+	size_t n = rv_progress_render(&s, 3000, "step", "round 12/40  loss 2.345  waiting for the others  sent 103.2 MB",
+								  out, columns);
+	assert_string_equal(out, want);
+	assert_int_equal(n, strlen(out));
+	assert_true(n < columns);
+}
+
+static void a_narrow_terminal_gets_what_matters_most(void **state) {
+	(void)state;
+	render_worker(200,
+				  "training [########............] 41% 1234/3000 step  58.5 step/s  ETA 0:30  round 12/40  loss 2.345"
+				  "  waiting for the others  sent 103.2 MB");
+	render_worker(120,
+				  "training [########............] 41% 1234/3000 step  58.5 step/s  ETA 0:30  round 12/40  loss 2.345"
+				  "  sent 103.2 MB");
+	render_worker(100,
+				  "training [########............] 41% 1234/3000 step  58.5 step/s  ETA 0:30  round 12/40  loss 2.345");
+	render_worker(80, "training 41% 1234/3000 step  58.5 step/s  ETA 0:30  round 12/40  loss 2.345");
+	render_worker(60, "training 41%  ETA 0:30  round 12/40  loss 2.345");
+	render_worker(40, "training 41%  ETA 0:30  round 12/40");
+	render_worker(20, "training 41%");
+}
+
+/* Nothing is cut but a label that is wider than the terminal. */
+static void every_width_holds(void **state) {
 	(void)state;
 	struct rv_progress_state s = {0};
 	rv_progress_observe(&s, 0, "training the model", 0);
@@ -84,6 +114,10 @@ static void narrow_terminals_cut(void **state) {
 		assert_int_equal(strlen(out), n);
 		assert_true(n < cap);
 		assert_int_equal(out[cap], '?');
+		assert_memory_equal(out, "training the model",
+							n < strlen("training the model") ? n : strlen("training the model"));
+		assert_true(strlen("training the model") < cap || n == cap - 1);
+		assert_true(!strstr(out, " note") == !strstr(out, "  a note"));
 	}
 }
 
@@ -93,7 +127,8 @@ int main(void) {
 		cmocka_unit_test(the_rate_follows_a_change_within_seconds),
 		cmocka_unit_test(awkward_totals),
 		cmocka_unit_test(a_new_label_or_less_done_starts_afresh),
-		cmocka_unit_test(narrow_terminals_cut),
+		cmocka_unit_test(a_narrow_terminal_gets_what_matters_most),
+		cmocka_unit_test(every_width_holds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
