@@ -66,7 +66,8 @@ static void tick(void *ctx) {
 
 static enum rv_err write_config(const struct session *s, struct rv_errtext *et) {
 	char path[PATH_MAX], text[CONFIG_TEXT_BYTES];
-	size_t n = rv_options_print(s->table, s->opts, text, sizeof text);
+	const struct train_options as_run = train_options_as_run(s->opts);
+	size_t n = rv_options_print(s->table, &as_run, text, sizeof text);
 	if (n >= sizeof text)
 		return rv_fail(et, RV_E_RANGE, "configuration of %zu bytes, at most %d", n, CONFIG_TEXT_BYTES);
 	path_in(s, "run.conf", path);

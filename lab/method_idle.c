@@ -1,6 +1,7 @@
 /* method_idle.c: see method_idle.h. */
 #include "lab/method_idle.h"
 
+#include "base/option_value.h"
 #include "base/run_config_idle.h"
 #include "lab/commands.h"
 
@@ -36,6 +37,22 @@ static const char *idle_for(const struct lab_method *m, const char *name) {
 const char *method_idle(const char *method, const char *name) {
 	const struct lab_method *m = lab_method_find(method);
 	return m ? idle_for(m, name) : NULL;
+}
+
+const char *method_settles(const char *method, int workers, const char *name, const char *value) {
+	struct lab_config c = {.method = lab_method_find(method), .workers = workers};
+	char settled[RV_OPTION_TEXT_BYTES];
+	if (!c.method || !c.method->configure)
+		return NULL;
+	run_config_defaults(&c.run);
+	c.method->configure(&c);
+	for (const struct rv_option *o = run_config_options; o->name; o++) {
+		if (strcmp(o->name, name) != 0)
+			continue;
+		rv_option_value_print(o, &c.run, settled);
+		return strcmp(settled, value) == 0 && strcmp(o->fallback, value) != 0 ? o->fallback : NULL;
+	}
+	return NULL;
 }
 
 void train_idle_init(struct train_idle *t, const struct train_options *o) {

@@ -9,6 +9,9 @@
 /* What option `name` belongs to when the method has no use for it, whatever its value; NULL: it has, or there is no
  * such method. */
 const char *method_idle(const char *method, const char *name);
+/* The method gives this value to option `name` where nobody chose another: everybody's default, which it has done so
+ * with. NULL: it does not, or the value is that default. */
+const char *method_settles(const char *method, int workers, const char *name, const char *value);
 
 /* The options of a run, as rv_options_idle asks about them. */
 struct train_idle {

@@ -49,6 +49,12 @@ static void count_value(struct varying *v, const char *name, const char *value) 
 	o->n_values = i == o->n_values ? i + 1 : o->n_values;
 }
 
+/* What a method settles is told by its name: it counts as what it took the place of. */
+static const char *as_given(const struct report_run *r, const char *name, const char *value) {
+	const char *usual = method_settles(r->evals_of->record.method, (int)r->evals_of->record.workers, name, value);
+	return usual ? usual : value;
+}
+
 static void find_varying(const struct report *p, struct varying *v) {
 	const struct report_run *first = NULL;
 	for (int i = 0; i < p->n_runs; i++) {
@@ -58,7 +64,7 @@ static void find_varying(const struct report *p, struct varying *v) {
 		struct facts_cursor c = facts_begin(&r->facts);
 		while (facts_next(&c))
 			if (report_fact_counts(c.name))
-				count_value(v, c.name, c.value);
+				count_value(v, c.name, as_given(r, c.name, c.value));
 		first = first ? first : r;
 		v->mode |= strcmp(first->facts.replicas_mode, r->facts.replicas_mode) != 0;
 	}
@@ -141,7 +147,7 @@ static void label_cell(const struct report_run *r, struct varying *v, bool with_
 	struct facts_cursor c = facts_begin(&r->facts);
 	while (facts_next(&c))
 		if (!follows(r, h_varies, c.name) && !method_idle(method, c.name) && !is_one_of(c.name, later) &&
-			report_fact_counts(c.name) && is_told(v, c.name, c.value))
+			report_fact_counts(c.name) && is_told(v, c.name, as_given(r, c.name, c.value)))
 			append(label, c.name, c.value);
 	if (label[0] == '\0')
 		append(label, "", r->evals_of->record.method);

@@ -4,7 +4,9 @@
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/hex.h"
+#include "base/option_value.h"
 #include "base/parallel.h"
+#include "lab/method_idle.h"
 #include "lab/pace.h"
 #include "lab/text_source.h"
 #include "net/download.h"
@@ -139,13 +141,30 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 	return c;
 }
 
+static struct lab_config configured_by_method(const struct train_options *o) {
+	struct lab_config c = {.run = o->run, .method = lab_method_find(o->method), .workers = (int)o->workers};
+	if (c.method->configure)
+		c.method->configure(&c);
+	return c;
+}
+
+struct train_options train_options_as_run(const struct train_options *o) {
+	const struct run_config run = configured_by_method(o).run;
+	struct train_options out = *o;
+	for (const struct rv_option *opt = run_config_options; opt->name; opt++) {
+		char value[RV_OPTION_TEXT_BYTES];
+		rv_option_value_print(opt, &run, value);
+		if (!method_idle(o->method, opt->name))
+			(void)rv_option_value_parse(opt, &out.run, value, NULL);
+	}
+	return out;
+}
+
 /* Policies that only a round of lab/synchronous.h knows. */
 static enum rv_err check_round(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
-	struct lab_config configured = {.run = o->run, .method = m, .workers = (int)o->workers};
+	const struct lab_config configured = configured_by_method(o);
 	bool rda = strcmp(o->merge, "rda") == 0;
 	bool streams = o->run.fragments > 1 || run_config_overlap(&o->run) > 0;
-	if (m->configure)
-		m->configure(&configured);
 	if (streams && !m->synchronous)
 		return rv_fail(et, RV_E_INVALID,
 					   "fragments, overlap-steps and updates are of --method diloco and its kind, not of %s",

@@ -39,5 +39,8 @@ bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext
 /* The options as a run needs them, defaults that depend on the machine resolved. They must have been checked. The
  * device is what the words say; device_choose finds out what there is. */
 struct lab_config train_options_resolve(const struct train_options *o);
+/* The options with what the method settles (outer of fedavg, updates and eager-share of eager, ...) in the place of
+ * what was given: they say what runs, and given again make the same run. They must have been checked. */
+struct train_options train_options_as_run(const struct train_options *o);
 
 #endif

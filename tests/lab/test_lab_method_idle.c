@@ -140,12 +140,26 @@ static void test_cells_that_differ_in_nothing_that_counts_are_one(void **state) 
 
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
+static void test_what_a_method_settles(void **state) {
+	(void)state;
+	assert_string_equal(method_settles("eager", 2, "updates", "eager"), "waited");
+	assert_string_equal(method_settles("fedavg", 2, "outer", "average"), "nesterov");
+	assert_string_equal(method_settles("eager", 2, "eager-share", "0.5"), "0");
+	assert_null(method_settles("eager", 2, "eager-share", "0.25"));
+	assert_null(method_settles("diloco", 2, "outer", "nesterov")); /* everybody's default */
+	assert_null(method_settles("eager", 2, "outer", "nesterov"));
+	assert_null(method_settles("fedopt", 2, "outer", "yogi")); /* somebody's choice */
+	assert_null(method_settles("eager", 2, "method", "eager"));
+	assert_null(method_settles("no such", 2, "updates", "eager"));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_data_parallel),
 		TEST(test_presets),
 		TEST(test_policies),
 		TEST(test_names_are_options),
+		TEST(test_what_a_method_settles),
 		cmocka_unit_test_setup_teardown(test_cells_that_differ_in_nothing_that_counts_are_one, setup_sweep,
 										teardown_sweep),
 	};

@@ -443,6 +443,34 @@ static void test_hostile_names(void **state) {
 	report_fixture_remove(place);
 }
 
+/* What the method settles goes with its name; what somebody chose beside it is told. */
+static void test_a_method_says_what_it_settles(void **state) {
+	(void)state;
+	static const char *const cells[][2] = {{"diloco", "updates = waited\n"},
+										   {"diloco", "updates = waited\nfragments = 2\n"},
+										   {"eager", "updates = eager\neager-share = 0.5\n"}};
+	char place[256], conf[256];
+	const char *paths[] = {place};
+	struct report p;
+	fixture_make_dir(place, sizeof place);
+	for (int i = 0; i < 3; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "%d", i);
+		snprintf(conf, sizeof conf, "method = %s\nsteps-per-round = 4\nrounds = 48\nseed = 1\n%s", cells[i][0],
+				 cells[i][1]);
+		report_fixture_cell(place, id, cells[i][0], 4, 1, id);
+		report_fixture_file(place, id, "run.conf", conf);
+	}
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_groups, 3);
+	int n_eager = 0;
+	for (int i = 0; i < 3; i++)
+		n_eager += strcmp(p.groups[i].label, "eager") == 0;
+	assert_int_equal(n_eager, 1);
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
 /* 0.5 before 10, and H within a series. */
 static void test_cells_are_sorted_as_people_would(void **state) {
 	(void)state;
@@ -573,6 +601,7 @@ int main(void) {
 		cmocka_unit_test(test_a_run_twice_is_no_sample),
 		cmocka_unit_test(test_figures_as_csv),
 		cmocka_unit_test(test_hostile_names),
+		cmocka_unit_test(test_a_method_says_what_it_settles),
 		cmocka_unit_test(test_cells_are_sorted_as_people_would),
 		cmocka_unit_test(test_what_is_usual_is_not_said),
 		cmocka_unit_test(test_every_kind_is_drawn),

@@ -1,7 +1,9 @@
 /* The options of `rivulet train`: the table is whole, and what is wrong is refused before anything starts. */
 #include "tests/lab/lab_fixture.h"
 
+#include "base/option_value.h"
 #include "lab/commands.h"
+#include "lab/method_idle.h"
 #include "lab/train_options.h"
 
 #include <stdio.h>
@@ -168,10 +170,38 @@ static void test_data_is_required(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* run.conf says what runs, and makes the same run when it is given again. */
+static void test_what_is_written_is_what_runs(void **state) {
+	(void)state;
+	static const struct {
+		const char *method, *name, *runs_as;
+	} settled[] = {{"eager", "updates", "eager"}, {"delayed", "updates", "delayed"}, {"fedavg", "outer", "average"},
+				   {"fedopt", "outer", "adam"},   {"sparseloco", "codec", "topk64"}, {"diloco", "updates", "waited"},
+				   {"ddp", "outer", "nesterov"},  {"easgd", "updates", "waited"}};
+	for (size_t i = 0; i < sizeof settled / sizeof *settled; i++) {
+		char text[RV_OPTION_TEXT_BYTES] = "";
+		struct rv_errtext what = {0};
+		set("mix", strcmp(settled[i].method, "easgd") == 0 ? "0.9" : "0");
+		set("method", settled[i].method);
+		struct train_options again = train_options_as_run(&o);
+		for (const struct rv_option *opt = table; opt->name; opt++)
+			if (strcmp(opt->name, settled[i].name) == 0)
+				rv_option_value_print(opt, &again, text);
+		assert_string_equal(text, settled[i].runs_as);
+		if (train_options_check(&again, &no_args, &what) != RV_OK)
+			fail_msg("%s: %s", settled[i].method, what.text);
+		assert_int_equal(train_idle_text(&again, &what), train_idle_text(&o, &what));
+		struct lab_config one = train_options_resolve(&o), other = train_options_resolve(&again);
+		assert_memory_equal(&one.run_hash, &other.run_hash, sizeof one.run_hash); /* of the configuration's text */
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_defaults_are_valid), TEST(test_run_hash), TEST(test_ddp_uses_all_cores), TEST(test_refusals),
-		TEST(test_data_is_required),   TEST(test_policies), TEST(test_late_updates),
+		TEST(test_defaults_are_valid), TEST(test_run_hash),
+		TEST(test_ddp_uses_all_cores), TEST(test_refusals),
+		TEST(test_data_is_required),   TEST(test_policies),
+		TEST(test_late_updates),       TEST(test_what_is_written_is_what_runs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
