@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -124,6 +127,7 @@ static void enter(const struct e2e_site *site) {
 struct surroundings {
 	const struct e2e_site *site; /* NULL: loopback */
 	const char *env;             /* NULL or one "NAME=value" */
+	const char *gate;            /* NULL: none */
 	long file_limit;             /* 0: none */
 };
 
@@ -139,6 +143,8 @@ static void child(const char *log, const char *const *argv, const struct surroun
 		_exit(126);
 	if (in->env)
 		putenv((char *)(uintptr_t)in->env);
+	if (in->gate)
+		setenv("RIVULET_GATE", in->gate, 1);
 	snprintf(program, sizeof program, "%s/%s", E2E_BIN_DIR, argv[0]);
 	execv(program, (char *const *)(uintptr_t)argv);
 	_exit(127);
@@ -206,16 +212,16 @@ void e2e_assert_exit(struct e2e_process *p, int status) {
 	assert_int_equal(ended, status);
 }
 
-void e2e_run(struct e2e *e, const char *name, const char *const *argv, int status) {
+int e2e_run(struct e2e *e, const char *name, const char *const *argv, int status) {
 	char log_name[64];
 	struct e2e_process p = {0};
 	snprintf(log_name, sizeof log_name, "%s.log", name);
 	e2e_path(e, log_name, p.log);
 	start(&p, argv, &(struct surroundings){.site = site_of(e, 0)});
 	if (status < 0)
-		(void)e2e_wait_exit(&p);
-	else
-		e2e_assert_exit(&p, status);
+		return e2e_wait_exit(&p);
+	e2e_assert_exit(&p, status);
+	return status;
 }
 
 static void end_process(struct e2e_process *p) {
@@ -243,14 +249,29 @@ static void wait_for_file(const char *path, struct e2e_process *p) {
 	fail_msg("%s was not written", path);
 }
 
+/* A port that nobody else is given while the coordinator is away: bound by this process too, which never listens. */
+static void keep_port(struct e2e *e) {
+	const int yes = 1;
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof at;
+	e->port_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(e->port_fd >= 0);
+	assert_int_equal(setsockopt(e->port_fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes), 0);
+	assert_int_equal(bind(e->port_fd, (const struct sockaddr *)&at, n), 0);
+	assert_int_equal(getsockname(e->port_fd, (struct sockaddr *)&at, &n), 0);
+	snprintf(e->listen, sizeof e->listen, "127.0.0.1:%d", ntohs(at.sin_port));
+}
+
 void e2e_start_coordinator(struct e2e *e) {
 	char dir[E2E_PATH], listen_file[E2E_PATH];
 	e2e_path(e, "coordinator", dir);
 	e2e_path(e, "coordinator/listen", listen_file);
 	e2e_path(e, "coordinator.log", e->coordinator.log);
 	(void)remove(listen_file);
-	if (!e->listen[0])
+	if (!e->listen[0] && e->sites)
 		any_port(e, 0, e->listen);
+	else if (!e->listen[0])
+		keep_port(e);
 	const char *program = e->coordinator_program ? e->coordinator_program : "rivulet-coordinator";
 	const char *const argv[] = {program, "serve", "--dir", dir, "--listen", e->listen, NULL};
 	start(&e->coordinator, argv, &(struct surroundings){.site = site_of(e, 0), .env = e->coordinator_env});
@@ -291,6 +312,28 @@ void e2e_renew_worker(struct e2e *e, int i) {
 	make_links(e, i, 1);
 }
 
+static int64_t steps_per_round(const char *config) {
+	static const char key[] = "steps-per-round = ";
+	const char *at = strstr(config, key);
+	return at ? strtoll(at + sizeof key - 1, NULL, 10) : 0;
+}
+
+void e2e_gate_at(struct e2e *e, int64_t round) {
+	char path[E2E_PATH], made[E2E_PATH], text[32];
+	assert_true(e->steps_per_round > 0);
+	e2e_path(e, "gate", path);
+	e2e_path(e, "gate.new", made);
+	snprintf(text, sizeof text, "%" PRId64 "\n", round * e->steps_per_round);
+	write_all(made, text);
+	assert_int_equal(rename(made, path), 0);
+}
+
+void e2e_open_gate(struct e2e *e) {
+	char path[E2E_PATH];
+	e2e_path(e, "gate", path);
+	assert_int_equal(unlink(path), 0);
+}
+
 void e2e_open(struct e2e *e, const char *config, int n_workers) {
 	e2e_open_at(e, NULL, config, n_workers);
 }
@@ -299,6 +342,8 @@ void e2e_open_at(struct e2e *e, const struct e2e_site *sites, const char *config
 	char conf[E2E_PATH], dir[E2E_PATH];
 	memset(e, 0, sizeof *e);
 	e->sites = sites;
+	e->port_fd = -1;
+	e->steps_per_round = steps_per_round(config);
 	const char *tmp = getenv("TMPDIR");
 	snprintf(e->dir, sizeof e->dir, "%s/rivulet-e2e-XXXXXX", tmp ? tmp : "/tmp");
 	assert_non_null(mkdtemp(e->dir));
@@ -318,6 +363,8 @@ void e2e_close(struct e2e *e) {
 	for (int i = 0; i < e->n_workers; i++)
 		end_process(&e->workers[i]);
 	end_process(&e->coordinator);
+	if (e->dir[0] && e->port_fd >= 0)
+		close(e->port_fd);
 	if (e->dir[0] && !getenv("E2E_KEEP"))
 		nftw(e->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -329,7 +376,7 @@ int e2e_teardown(void **state) {
 }
 
 static void launch(struct e2e *e, int i, const char *program, const char *env, char conf[E2E_PATH + 16]) {
-	char dir[E2E_PATH], name[32], log_name[32], address[64];
+	char dir[E2E_PATH], gate[E2E_PATH], name[32], log_name[32], address[64];
 	struct stat st;
 	any_port(e, i + 1, address);
 	struct e2e_process *w = &e->workers[i];
@@ -338,6 +385,7 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 	snprintf(log_name, sizeof log_name, "worker%d.log", i);
 	snprintf(conf, E2E_PATH + 16, "%s/run.conf", dir);
 	e2e_path(e, log_name, w->log);
+	e2e_path(e, "gate", gate);
 	const char *argv[ARGS_MAX] = {program ? program : "rivulet-worker",
 								  "--dir",
 								  dir,
@@ -357,7 +405,8 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 	for (int k = 0; k < E2E_MAX_ARGS && e->worker_args[k]; k++)
 		argv[n++] = e->worker_args[k];
 	argv[n] = NULL;
-	start(w, argv, &(struct surroundings){.site = site_of(e, i + 1), .env = env, .file_limit = e->file_limit});
+	start(w, argv,
+		  &(struct surroundings){.site = site_of(e, i + 1), .env = env, .gate = gate, .file_limit = e->file_limit});
 }
 
 void e2e_launch_worker_as(struct e2e *e, int i, const char *program, const char *env) {
@@ -378,6 +427,22 @@ void e2e_start_worker(struct e2e *e, int i, const char *program, const char *env
 void e2e_start_workers(struct e2e *e, int n) {
 	for (int i = 0; i < n; i++)
 		e2e_start_worker(e, i, NULL, NULL);
+}
+
+void e2e_start_gated_workers(struct e2e *e, int n) {
+	for (int i = 0; i < n; i++)
+		e2e_start_worker(e, i, E2E_GATED, NULL);
+}
+
+json_t *e2e_status(struct e2e *e) {
+	char dir[E2E_PATH], log[E2E_PATH];
+	e2e_path(e, "coordinator", dir);
+	e2e_path(e, "status.log", log);
+	(void)remove(log);
+	e2e_run(e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
+	json_t *status = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
+	assert_non_null(status);
+	return status;
 }
 
 /* ---- logs -----------------------------------------------------------------------------------------------------------

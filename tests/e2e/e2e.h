@@ -13,8 +13,14 @@
 
 /* For a run.conf: nobody is to be left out of a round, however slow the machine, so the lab can say what the end is. */
 #define E2E_PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
+/* Where somebody is lost: who gives nothing for ten seconds is done without, and nobody who is merely slow. */
+#define E2E_STEADY "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 10000\n"
 
-enum { E2E_MAX_WORKERS = 12, E2E_PATH = 256, E2E_MAX_ARGS = 4, E2E_WAIT_S = 100 };
+/* The worker that stops at the gate (gated_worker.c); so does rivulet-worker-failpoint. */
+#define E2E_GATED "rivulet-worker-gated"
+
+/* WAIT_S: only a hang takes so long. */
+enum { E2E_MAX_WORKERS = 12, E2E_PATH = 256, E2E_MAX_ARGS = 4, E2E_WAIT_S = 300 };
 
 struct e2e_process {
 	pid_t pid; /* 0: not running */
@@ -33,7 +39,9 @@ struct e2e {
 	char data[E2E_PATH];
 	char links[E2E_MAX_WORKERS][512]; /* invite links, one each */
 	char listen[64];                  /* the coordinator's host:port */
-	long file_limit;                  /* bytes: no worker started from now on can write a longer file; 0: no limit */
+	int port_fd;                      /* keeps that port for it while it does not run; -1: not on loopback */
+	int64_t steps_per_round;
+	long file_limit; /* bytes: no worker started from now on can write a longer file; 0: no limit */
 	const char *worker_args[E2E_MAX_ARGS]; /* more of them, for workers started from now on; NULL: no more */
 	const char *coordinator_program;       /* for starts from now on; NULL: rivulet-coordinator */
 	const char *coordinator_env;           /* the same: NULL or one "NAME=value" */
@@ -61,6 +69,12 @@ void e2e_launch_worker_as(struct e2e *e, int i, const char *program, const char 
 /* Worker i, which does not run, is somebody new from now on: its directory is removed and its link is a fresh one. */
 void e2e_renew_worker(struct e2e *e, int i);
 void e2e_start_workers(struct e2e *e, int n);
+void e2e_start_gated_workers(struct e2e *e, int n); /* the same, of E2E_GATED */
+/* Gated workers begin no inner step of `round` or a later one, wherever they are, until a later round is said or the
+ * gate is opened: a run that cannot do without one of them commits no such round. What a test wants to happen before
+ * the run is over, or before it has moved on too far, it does behind a gate. */
+void e2e_gate_at(struct e2e *e, int64_t round);
+void e2e_open_gate(struct e2e *e);
 void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
 
 void e2e_signal(struct e2e_process *p, int signal);
@@ -71,8 +85,11 @@ void e2e_assert_exit(struct e2e_process *p, int status);
 /* It has ended, and nobody has waited for it yet. */
 bool e2e_has_ended(const struct e2e_process *p);
 /* Runs a program of ours to its end, which must be this exit status; its output goes to DIR/NAME.log. `argv` ends with
- * NULL; argv[0] is the program's name. `status` -1: any. */
-void e2e_run(struct e2e *e, const char *name, const char *const *argv, int status);
+ * NULL; argv[0] is the program's name. `status` -1: any. Returns it. */
+int e2e_run(struct e2e *e, const char *name, const char *const *argv, int status);
+
+/* What `rivulet-coordinator status` says of the run, as the coordinator serves. The caller's reference. */
+json_t *e2e_status(struct e2e *e);
 
 /* The first event `name` in a log, from line `*from` on, whose integer `key` is >= `at_least` (key NULL: any); waits
  * for it. *from (NULL: 0) moves past it. The caller's reference. */

@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-/* The chain after `round`, as worker i saw it, or NULL; the caller's. */
+/* What worker i told of `round`, or NULL; the caller's. */
 static json_t *round_of(const struct e2e *e, int i, int64_t round) {
 	long from = 0;
 	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "round", "round", round, &from)); json_decref(j))
@@ -16,13 +18,29 @@ static json_t *round_of(const struct e2e *e, int i, int64_t round) {
 	return NULL;
 }
 
-/* Every worker that saw `round` committed saw the same state. */
+/* The first round, `round` or later, that worker i tells of; waits for it. */
+static int64_t told_from(const struct e2e *e, int i, int64_t round) {
+	json_t *j = e2e_wait_event(&e->workers[i], "round", "round", round, NULL);
+	const int64_t told = e2e_int(j, "round");
+	json_decref(j);
+	return told;
+}
+
+/* The first one that all of the set tell of. */
+static int64_t common_round(const struct e2e *e, const int *workers, int n, int64_t round) {
+	for (int agreed = 0; agreed < n;) {
+		const int64_t told = told_from(e, workers[agreed], round);
+		agreed = told == round ? agreed + 1 : 0;
+		round = told;
+	}
+	return round;
+}
+
 void e2e_assert_same_chain(const struct e2e *e, const int *workers, int n, int64_t round) {
+	round = common_round(e, workers, n, round);
 	json_t *first = round_of(e, workers[0], round);
-	assert_non_null(first);
 	for (int k = 1; k < n; k++) {
 		json_t *other = round_of(e, workers[k], round);
-		assert_non_null(other);
 		assert_string_equal(e2e_text(other, "chain"), e2e_text(first, "chain"));
 		json_decref(other);
 	}
@@ -32,6 +50,40 @@ void e2e_assert_same_chain(const struct e2e *e, const int *workers, int n, int64
 void e2e_wait_for_round(struct e2e *e, const int *workers, int n, int64_t round) {
 	for (int k = 0; k < n; k++)
 		json_decref(e2e_wait_event(&e->workers[workers[k]], "round", "round", round, NULL));
+}
+
+int64_t e2e_latest_round(const struct e2e *e, int i) {
+	int64_t round = 0;
+	long from = 0;
+	for (json_t *j; (j = e2e_find_event(e->workers[i].log, "round", NULL, 0, &from)); json_decref(j))
+		round = e2e_int(j, "round");
+	return round;
+}
+
+/* Member i, by the coordinator's word. */
+static bool is_level(const json_t *status, int i) {
+	const json_t *m = json_array_get(json_object_get(status, "members"), (size_t)i);
+	const char *phase = m ? json_string_value(json_object_get(m, "phase")) : NULL;
+	const bool trains = phase && (strcmp(phase, "training") == 0 || strcmp(phase, "ready") == 0);
+	return trains && e2e_int(m, "round") == e2e_int(status, "round");
+}
+
+static bool are_level(struct e2e *e, int n) {
+	json_t *status = e2e_status(e);
+	bool level = true;
+	for (int i = 0; i < n; i++)
+		level = level && is_level(status, i);
+	json_decref(status);
+	return level;
+}
+
+void e2e_wait_level(struct e2e *e, int n) {
+	for (int tries = 0; tries < 10 * E2E_WAIT_S; tries++) {
+		if (are_level(e, n))
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = 100 * 1000000}, NULL);
+	}
+	fail_msg("%d members never came to hold the state of one round", n);
 }
 
 /* The survivors took the round up again without the lost one, and committed it. */

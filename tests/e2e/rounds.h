@@ -6,8 +6,14 @@
 
 /* Until all of the set saw so many rounds committed. */
 void e2e_wait_for_round(struct e2e *e, const int *workers, int n, int64_t round);
-/* Every worker of the set that saw `round` committed saw the same state. */
+/* The workers of the set saw the same state at the first round, `round` or later, that all of them tell of (who was left
+ * behind may jump to a base): waits for it. */
 void e2e_assert_same_chain(const struct e2e *e, const int *workers, int n, int64_t round);
+/* The last round that worker i saw committed; 0: none. */
+int64_t e2e_latest_round(const struct e2e *e, int i);
+/* Until the coordinator knows that members 0 to n - 1 hold the state of its round and train in it: from then on, where
+ * E2E_PATIENT or E2E_STEADY is in force, no round goes on without one of them. Behind a gate: it may last. */
+void e2e_wait_level(struct e2e *e, int n);
 /* Workers 0, 1, 2 took `round` up again without worker 3, which was lost at lost_s, and committed it. Prints how long
  * that took, as `what`. */
 void e2e_assert_committed_by_survivors(struct e2e *e, int64_t round, double lost_s, const char *what);

@@ -3,6 +3,7 @@
  * every delicate moment of it, or stopped and started; and with a worker that comes late or loses what was its own. */
 #include "ends.h"
 #include "interruptions.h"
+#include "rounds.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -12,17 +13,16 @@
 
 #include <cmocka.h>
 
-enum { WORKERS = 2 };
+enum { WORKERS = 2, AHEAD = 4 };
 
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
 	"steps-per-round = 5\nbase-every = 3\n" E2E_PATIENT
 #define EAGER "updates = eager\neager-share = 0.5\n"
-/* Workers are left out. */
+/* The run goes on without workers that are away. */
 #define HASTY                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\nmin-workers = 2\n"                \
-	"steps-per-round = 6\nrounds = 120\nbase-every = 10\ngrace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = "    \
-	"3000\n"
+	"steps-per-round = 6\nrounds = 120\nbase-every = 10\n" E2E_STEADY
 
 static void check_a_run(void **state, const char *config) {
 	static struct e2e e;
@@ -55,7 +55,7 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
-	e2e_open(&e, RUN EAGER "rounds = 40\n", WORKERS);
+	e2e_open(&e, RUN EAGER "rounds = 100\n", WORKERS);
 	e2e_die_anywhere(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }
@@ -65,7 +65,6 @@ static void stopped_and_started_it_ends_in_the_labs_bits(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, RUN EAGER "rounds = 50\n", WORKERS);
-	e2e_start_workers(&e, WORKERS);
 	e2e_stop_and_start(&e, 10, 4);
 	e2e_assert_lab_and_replay(&e, WORKERS);
 }
@@ -94,16 +93,19 @@ static void check_all_interrupted(void **state, int signal, int status) {
 	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, RUN EAGER "rounds = 60\n", WORKERS);
-	e2e_start_workers(&e, WORKERS);
+	e2e_gate_at(&e, 8 + AHEAD);
+	e2e_start_gated_workers(&e, WORKERS);
 	for (int64_t round = 8; round <= 48; round += 8) {
 		json_decref(e2e_wait_event(&e.workers[1], "round", "round", round, NULL));
 		for (int i = 0; i < WORKERS; i++)
 			e2e_signal(&e.workers[i], signal);
+		e2e_gate_at(&e, round + 8 + AHEAD); /* who is told to stop comes to the end of its step */
 		for (int i = 0; i < WORKERS; i++)
 			e2e_assert_exit(&e.workers[i], status);
 		for (int i = 0; i < WORKERS; i++)
-			e2e_launch_worker(&e, i);
+			e2e_launch_worker_as(&e, i, E2E_GATED, NULL);
 	}
+	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 	e2e_assert_replayed(&e, WORKERS, chain, full);
 }
@@ -120,20 +122,23 @@ static void all_killed_at_once_again_and_again_are_replayed(void **state) {
 static void check_replay(void **state, bool loses_its_own) {
 	static struct e2e e;
 	char chain[65], full[65], dir[E2E_PATH], path[E2E_PATH + 32];
-	long from = 0;
 	*state = &e;
 	e2e_open(&e, HASTY EAGER, 4);
-	e2e_start_workers(&e, 3);
-	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 20, &from));
+	e2e_gate_at(&e, 30);
+	e2e_start_gated_workers(&e, 3);
+	e2e_wait_for_round(&e, (const int[]){0}, 1, 20);
 	e2e_signal(&e.workers[2], SIGKILL);
-	(void)e2e_wait_exit(&e.workers[2]);
-	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 40, &from));
+	e2e_assert_exit(&e.workers[2], 128 + SIGKILL);
+	e2e_gate_at(&e, 60);
+	e2e_wait_for_round(&e, (const int[]){0}, 1, 40);
 	e2e_worker_dir(&e, 2, dir);
 	snprintf(path, sizeof path, "%s/replica.rvp", dir);
 	if (loses_its_own)
 		assert_int_equal(remove(path), 0);
-	e2e_start_worker(&e, 2, NULL, NULL);
-	e2e_start_worker(&e, 3, NULL, NULL);
+	e2e_start_worker(&e, 2, E2E_GATED, NULL);
+	e2e_start_worker(&e, 3, E2E_GATED, NULL);
+	e2e_wait_level(&e, 4);
+	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
 	e2e_assert_replayed(&e, 4, chain, full);
 	json_t *told = e2e_find_event(e.workers[2].log, "start_over", NULL, 0, NULL);

@@ -19,8 +19,7 @@
 enum { WORKERS = 3 };
 
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-						  "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nbase-every = 2\n"
-						  "grace-ms = 600000\nliveness-ms = 60000\npeer-timeout-ms = 30000\n";
+						  "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nbase-every = 2\n" E2E_PATIENT;
 
 /* The round and the path of the newest file that `format` describes. */
 static uint64_t newest(const struct e2e *e, int worker, const char *format, char out[2 * E2E_PATH]) {
@@ -105,10 +104,12 @@ static void everyone_dies_and_the_disks_have_suffered(void **state) {
 	char chain[65], full[65];
 	*state = &e;
 	e2e_open(&e, run, WORKERS);
-	e2e_start_workers(&e, WORKERS);
+	e2e_gate_at(&e, 9);
+	e2e_start_gated_workers(&e, WORKERS);
 	for (int i = 0; i < WORKERS; i++)
 		json_decref(e2e_wait_event(&e.workers[i], "round", "round", 5, NULL));
 	kill_everybody(&e);
+	e2e_open_gate(&e);
 	damage_everybody(&e);
 	e2e_start_coordinator(&e);
 	for (int i = 0; i < WORKERS; i++)

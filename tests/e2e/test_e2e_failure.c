@@ -17,8 +17,7 @@
 
 /* Endless: the tests stop it. About 120 chunks. */
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n"
-							  "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
+							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n" E2E_STEADY;
 
 /* Where the lost worker stops in its third all-reduce: not yet half of what a participant sends. */
 #define IN_THE_MIDDLE "RIVULET_FAILPOINT=reduce.scatter-mid@3="
@@ -128,14 +127,8 @@ static int count_events(const struct e2e_process *p, const char *name) {
 
 /* What the operator sees of a member's disk; waits until it is a JSON null, or is not. */
 static void wait_for_storage_status(struct e2e *e, size_t member, bool fails) {
-	char dir[E2E_PATH + 16], log[E2E_PATH + 16];
-	snprintf(dir, sizeof dir, "%s/coordinator", e->dir);
-	snprintf(log, sizeof log, "%s/status.log", e->dir);
 	for (int tries = 0; tries < 5 * E2E_WAIT_S; tries++) {
-		(void)remove(log);
-		e2e_run(e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
-		json_t *o = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
-		assert_non_null(o);
+		json_t *o = e2e_status(e);
 		json_t *m = json_array_get(json_object_get(o, "members"), member), *storage = json_object_get(m, "storage");
 		assert_non_null(storage);
 		bool failing = json_is_object(storage);

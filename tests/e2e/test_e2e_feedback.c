@@ -47,7 +47,6 @@ static void stop_and_start(void **state, const char *config) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, config, WORKERS);
-	e2e_start_workers(&e, WORKERS);
 	e2e_stop_and_start(&e, 6, 4);
 	e2e_assert_lab_and_replay(&e, WORKERS);
 }
@@ -74,7 +73,7 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
-	e2e_open(&e, RUN SPARSE "rounds = 40\n", WORKERS);
+	e2e_open(&e, RUN SPARSE "rounds = 100\n", WORKERS);
 	e2e_die_anywhere(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }

@@ -21,8 +21,7 @@
 enum { WORKERS = 4, LOST = 3, SITES = WORKERS + 1, DELAY_MS = 5, SKIPPED = 77, CONTROL_SOCKETS = 3 };
 
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							  "min-workers = 3\nsteps-per-round = 3\nrounds = 4000\nbase-every = 4\n"
-							  "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
+							  "min-workers = 3\nsteps-per-round = 3\nrounds = 4000\nbase-every = 4\n" E2E_STEADY;
 static const int everybody[] = {0, 1, 2, 3};
 
 static struct world {
@@ -134,14 +133,6 @@ static void a_worker_that_vanishes_in_the_middle_of_an_all_reduce(void **state) 
 	assert_means();
 }
 
-static int64_t latest_round(int i) {
-	int64_t round = 0;
-	long from = 0;
-	for (json_t *j; (j = e2e_find_event(w.e.workers[i].log, "round", NULL, 0, &from)); json_decref(j))
-		round = e2e_int(j, "round");
-	return round;
-}
-
 static int count_joins(int i) {
 	int n = 0;
 	long from = 0;
@@ -157,7 +148,7 @@ static void the_coordinator_vanishes_and_is_back(void **state) {
 	vanish(&w.e.coordinator, 0);
 	for (int i = 0; i < WORKERS; i++) /* a request without an answer */
 		json_decref(e2e_wait_event(&w.e.workers[i], "coordinator_away", NULL, 0, NULL));
-	int64_t round = latest_round(0);
+	int64_t round = e2e_latest_round(&w.e, 0);
 	sites_heal(&w.sites, 0);
 	e2e_start_coordinator(&w.e);
 	double back_s = now_s();

@@ -125,12 +125,14 @@ static void check_initial_weights_from_a_peer(const char *outer) {
 	second.worker_args[0] = "--init";
 	second.worker_args[1] = weights;
 	second.worker_args[2] = "--recompute=block";
-	e2e_start_worker(&second, 1, NULL, NULL);
+	e2e_gate_at(&second, 8);
+	e2e_start_worker(&second, 1, E2E_GATED, NULL);
 	long from = 0;
 	json_t *installed = e2e_wait_event(&second.workers[0], "installed", NULL, 0, &from);
 	assert_int_equal(e2e_int(installed, "round"), 0);
 	json_decref(installed);
 	restart_with_a_damaged_base0(&second, 0);
+	e2e_open_gate(&second);
 	from = 0;
 	json_decref(e2e_wait_event(&second.workers[0], "damaged", NULL, 0, &from));
 	json_decref(e2e_wait_event(&second.workers[0], "installed", NULL, 0, &from));

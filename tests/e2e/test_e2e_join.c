@@ -1,6 +1,6 @@
 /* test_e2e_join.c: who joins while the run goes on: from several donors, of whom one lies and one is killed; and who
  * was killed and comes back. */
-#include "e2e.h"
+#include "rounds.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -8,33 +8,30 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <cmocka.h>
 
 /* 0.4 M parameters: a base of 14 pieces, as much as 8 log entries: later than that a joiner takes a base. */
 #define MODEL                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
-	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nbase-every = 4\n"                                          \
-	"grace-ms = 2000\npeer-timeout-ms = 2500\n"
-static const char soon_missed[] = MODEL "liveness-ms = 4000\n";
-static const char never_missed[] = MODEL "liveness-ms = 600000\n"; /* longer than a test waits */
+	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nbase-every = 4\n"
+static const char four_needed[] = MODEL E2E_STEADY;
+static const char never_missed[] =
+	MODEL "grace-ms = 600000\npeer-timeout-ms = 10000\nliveness-ms = 600000\n"; /* longer than a test waits */
 static const char one_suffices[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 64\ncontext = 16\nbatch = 1\ndata-shards = 2\nmin-workers = 1\n"
-	"steps-per-round = 4\nrounds = 100000\nbase-every = 4\ngrace-ms = 2000\npeer-timeout-ms = 2500\n"
-	"liveness-ms = 60000\n";
+	"steps-per-round = 4\nrounds = 100000\nbase-every = 4\n" E2E_STEADY;
 
 /* A round takes about as long as fetching its result does. */
 static const char hasty[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 3\nmin-workers = 2\n"
-	"steps-per-round = 1\nrounds = 100000\nbase-every = 8\ngrace-ms = 10000\npeer-timeout-ms = 5000\n"
-	"liveness-ms = 60000\n";
+	"steps-per-round = 1\nrounds = 100000\nbase-every = 8\n" E2E_STEADY;
 
 /* Each round is a base. */
+enum { FIRST_BASE = 12, LATER_BASE = 20 };
 #define BASES                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
-	"min-workers = 2\nsteps-per-round = 100\nrounds = 100000\nbase-every = 1\n"                                        \
-	"grace-ms = 60000\npeer-timeout-ms = 20000\nliveness-ms = 600000\n"
+	"min-workers = 2\nsteps-per-round = 4\nrounds = 100000\nbase-every = 1\n" E2E_PATIENT
 static const char bases_all_the_time[] = BASES, bases_and_fragments[] = BASES "fragments = 2\n";
 
 static void kill_worker(struct e2e *e, int i) {
@@ -46,34 +43,15 @@ static void wait_for_round(struct e2e *e, int i, int64_t round) {
 	json_decref(e2e_wait_event(&e->workers[i], "round", "round", round, NULL));
 }
 
-/* The number of the latest event `name` of worker i. */
-static int64_t latest(const struct e2e *e, int i, const char *name) {
-	int64_t round = -1;
-	long from = 0;
-	for (json_t *j; (j = e2e_find_event(e->workers[i].log, name, NULL, 0, &from)); json_decref(j))
-		round = e2e_int(j, "round");
-	return round;
-}
-
 static void assert_same_chain(struct e2e *e, int a, int b, int64_t round) {
-	json_t *x = e2e_wait_event(&e->workers[a], "round", "round", round, NULL);
-	json_t *y = e2e_wait_event(&e->workers[b], "round", "round", round, NULL);
-	int64_t later = e2e_int(x, "round") > e2e_int(y, "round") ? e2e_int(x, "round") : e2e_int(y, "round");
-	json_decref(x); /* one may have come in later */
-	json_decref(y);
-	x = e2e_wait_event(&e->workers[a], "round", "round", later, NULL);
-	y = e2e_wait_event(&e->workers[b], "round", "round", later, NULL);
-	assert_int_equal(e2e_int(x, "round"), e2e_int(y, "round"));
-	assert_string_equal(e2e_text(x, "chain"), e2e_text(y, "chain"));
-	json_decref(x);
-	json_decref(y);
+	e2e_assert_same_chain(e, (const int[]){a, b}, 2, round);
 }
 
 /* The run holds for want of a worker while the joiner (4) fetches, so what it fetches stays the latest base. */
 static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
 	static struct e2e e;
 	*state = &e;
-	e2e_open(&e, soon_missed, 5);
+	e2e_open(&e, four_needed, 5);
 	e.worker_args[0] = "--max-donate";
 	e.worker_args[1] = "2mbit";
 	e2e_start_workers(&e, 2);
@@ -81,8 +59,6 @@ static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
 	e2e_start_worker(&e, 3, NULL, NULL);
 	wait_for_round(&e, 0, 14);
 	kill_worker(&e, 3);
-	json_decref(e2e_wait_event(&e.workers[0], "waiting", "missing", 1, NULL));
-
 	e2e_start_worker(&e, 4, NULL, NULL);
 	json_t *bad = e2e_wait_event(&e.workers[4], "bad_donor", NULL, 0, NULL);
 	assert_int_equal(e2e_int(bad, "member"), 2);
@@ -90,7 +66,7 @@ static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
 	kill_worker(&e, 0);
 	json_decref(e2e_wait_event(&e.workers[4], "installed", NULL, 0, NULL));
 
-	int64_t held = latest(&e, 1, "round");
+	int64_t held = e2e_latest_round(&e, 1);
 	e2e_start_worker(&e, 0, NULL, NULL); /* the same identities, with what they had */
 	wait_for_round(&e, 4, held + 3);
 	assert_same_chain(&e, 1, 4, held + 3);
@@ -109,7 +85,7 @@ static void from_a_donor_that_cannot_be_dialed(void **state) {
 	wait_for_round(&e, 0, 9);
 	e.worker_args[0] = e.worker_args[1] = NULL;
 	e2e_start_worker(&e, 1, NULL, NULL);
-	int64_t held = latest(&e, 0, "round");
+	int64_t held = e2e_latest_round(&e, 0);
 	wait_for_round(&e, 1, held + 3);
 	assert_same_chain(&e, 0, 1, held + 3);
 }
@@ -149,62 +125,51 @@ static void the_same_identity_is_welcome_at_once(void **state) {
 	wait_for_round(&e, 0, 3);
 	kill_worker(&e, 3);
 	e2e_start_worker(&e, 3, NULL, NULL);
-	int64_t before = latest(&e, 0, "round");
+	int64_t before = e2e_latest_round(&e, 0);
 	wait_for_round(&e, 0, before + 3); /* it takes all four: its former life is not waited for */
 	assert_same_chain(&e, 0, 3, before + 3);
 }
 
-/* How long a round of worker `i` takes, from the log. */
-static double round_s(struct e2e *e, int i, int64_t from, int64_t to) {
-	json_t *a = e2e_wait_event(&e->workers[i], "round", "round", from, NULL);
-	json_t *b = e2e_wait_event(&e->workers[i], "round", "round", to, NULL);
-	double s = (e2e_time(b) - e2e_time(a)) / (double)(to - from);
-	json_decref(a);
-	json_decref(b);
-	return s;
+/* Until the coordinator has a report that the member made when some of its base had come: so all keep that base. */
+static void wait_until_it_fetches(struct e2e *e, size_t member) {
+	int64_t got = 0;
+	for (int tries = 0; got < 1 << 16 && tries < 10 * E2E_WAIT_S; tries++) {
+		json_t *status = e2e_status(e);
+		got = e2e_int(json_array_get(json_object_get(status, "members"), member), "rx_bytes");
+		json_decref(status);
+	}
+	assert_in_range(got, 1 << 16, INT64_MAX);
 }
 
-static int64_t size_of(const struct e2e *e, int i, const char *what, int64_t round) {
-	char dir[E2E_PATH], path[2 * E2E_PATH];
-	struct stat st;
-	e2e_worker_dir(e, i, dir);
-	snprintf(path, sizeof path, "%s/%s-%lld%s", dir, what, (long long)round,
-			 strcmp(what, "log") == 0 ? ".rvl" : ".rvs");
-	return stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
-}
-
-/* The line of the joiner carries three log entries while the run makes one, and a base is more than that: there are
- * newer bases long before it has one. */
+/* A base takes some seconds on the joiner's line, and as soon as it has begun with one there are newer ones. */
 static void check_long_base(void **state, const char *run) {
 	static struct e2e e;
-	char rate[32];
 	*state = &e;
 	e2e_open(&e, run, 3);
 	e.worker_args[0] = "--keep-log";
 	e.worker_args[1] = "4";
-	e2e_start_workers(&e, 2);
-	double seconds = round_s(&e, 0, 6, 14);
-	int64_t log_bytes = 0;
-	for (int64_t round = latest(&e, 0, "round"); log_bytes == 0; round--) {
-		int64_t one = size_of(&e, 0, "log", round), other = size_of(&e, 0, "log", round - 1);
-		log_bytes = one > 0 && other > 0 ? (one + other) / 2 : 0; /* fragments differ */
-	}
-	snprintf(rate, sizeof rate, "%.0fkbit", 3 * (double)log_bytes / seconds * 8e-3);
+	e2e_gate_at(&e, FIRST_BASE);
+	e2e_start_gated_workers(&e, 2);
+	wait_for_round(&e, 0, FIRST_BASE);
 	e.worker_args[0] = "--max-down";
-	e.worker_args[1] = rate;
+	e.worker_args[1] = "8mbit";
 	e2e_start_worker(&e, 2, NULL, NULL);
+	wait_until_it_fetches(&e, 2);
+	e2e_gate_at(&e, LATER_BASE);
 	json_t *installed = e2e_wait_event(&e.workers[2], "installed", NULL, 0, NULL);
-	int64_t held = latest(&e, 0, "round");
-	assert_true(held > e2e_int(installed, "round"));
-	wait_for_round(&e, 2, held + 3);
-	assert_same_chain(&e, 0, 2, held + 3);
+	assert_in_range(e2e_int(installed, "round"), 1, FIRST_BASE);
+	json_decref(installed);
+	wait_for_round(&e, 0, LATER_BASE);
+	e2e_wait_level(&e, 3);
+	e2e_open_gate(&e);
+	wait_for_round(&e, 2, LATER_BASE + 3);
+	assert_same_chain(&e, 0, 2, LATER_BASE + 3);
 	int bases = 0;
 	long from = 0;
 	for (json_t *j; (j = e2e_find_event(e.workers[2].log, "fetch", NULL, 0, &from)); json_decref(j))
 		bases += strcmp(e2e_text(j, "what"), "base") == 0;
 	assert_int_equal(bases, 1);
 	assert_null(e2e_find_event(e.workers[2].log, "starving", NULL, 0, NULL));
-	json_decref(installed);
 }
 
 static void a_base_takes_longer_than_the_next_one(void **state) {

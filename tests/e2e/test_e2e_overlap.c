@@ -67,7 +67,7 @@ static void killed_at_any_moment_it_ends_in_the_others_bits(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
 	*state = &e;
-	e2e_open(&e, RUN STREAMING "rounds = 40\noverlap-steps = 2\n", WORKERS);
+	e2e_open(&e, RUN STREAMING "rounds = 100\noverlap-steps = 2\n", WORKERS);
 	e2e_die_anywhere(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1}, WORKERS, chain, full);
 }
@@ -77,7 +77,6 @@ static void stopped_and_started_it_ends_in_the_labs_bits(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, RUN STREAMING "rounds = 60\noverlap-steps = 4\n", WORKERS);
-	e2e_start_workers(&e, WORKERS);
 	e2e_stop_and_start(&e, 10, 4);
 	e2e_assert_lab_and_replay(&e, WORKERS);
 }

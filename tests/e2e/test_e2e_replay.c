@@ -1,5 +1,6 @@
 /* A real run with deaths, a restart and a late worker, done again in one process from its traces: the same bits. */
 #include "ends.h"
+#include "rounds.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -12,30 +13,25 @@
 #include <cmocka.h>
 
 static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\ngrace-ms = 1500\n"
-							 "liveness-ms = 120000\npeer-timeout-ms = 3000\n";
+							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\n" E2E_STEADY;
 /* Rounds exchange a third of the parameters each. */
 #define STREAMING                                                                                                      \
 	"n-layer = 4\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"                                 \
-	"min-workers = 2\nsteps-per-round = 4\nrounds = 120\nbase-every = 10\ngrace-ms = 1500\n"                           \
-	"liveness-ms = 120000\npeer-timeout-ms = 3000\nfragments = 3\n"
+	"min-workers = 2\nsteps-per-round = 4\nrounds = 120\nbase-every = 10\nfragments = 3\n" E2E_STEADY
 static const char streaming[] = STREAMING, mixing[] = STREAMING "mix = 0.5\n",
 				  discarding[] = STREAMING "late = discard\n";
 
 static const char overlapped[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 150\nbase-every = 10\n"
-	"grace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = 3000\n";
+	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 150\nbase-every = 10\n" E2E_STEADY;
 
 static const char feedback[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 							   "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\n"
-							   "codec = topk64\nerror-feedback = 0.95\nrounding = stochastic\nouter = sgd\n"
-							   "grace-ms = 1500\nliveness-ms = 120000\npeer-timeout-ms = 3000\n";
+							   "codec = topk64\nerror-feedback = 0.95\nrounding = stochastic\nouter = sgd\n" E2E_STEADY;
 
 static const char by_time_config[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\nmin-workers = 3\n"
-	"steps-per-round = 5000\nround-ms = 30\nrounds = 8\nweight-by-tokens = true\ngrace-ms = 600000\n"
-	"liveness-ms = 120000\npeer-timeout-ms = 60000\n";
+	"steps-per-round = 5000\nround-ms = 30\nrounds = 8\nweight-by-tokens = true\n" E2E_PATIENT;
 
 static void remove_state(struct e2e *e, int worker) {
 	char dir[E2E_PATH], command[2 * E2E_PATH + 64];
@@ -44,24 +40,30 @@ static void remove_state(struct e2e *e, int worker) {
 	assert_int_equal(system(command), 0);
 }
 
-/* One is killed and comes back, with its files or without the shared state; one comes when rounds have passed. */
+static void kill_worker(struct e2e *e, int worker) {
+	e2e_signal(&e->workers[worker], SIGKILL);
+	e2e_assert_exit(&e->workers[worker], 128 + SIGKILL);
+}
+
+/* One is killed and comes back, with its files or without the shared state; one comes when rounds have passed. All are
+ * in before the run goes on to its end. */
 static void check_a_run(void **state, const char *run, bool loses_state) {
 	static struct e2e e;
 	char chain[65], full[65];
-	long from = 0;
 	*state = &e;
 	e2e_open(&e, run, 4);
-	e2e_start_worker(&e, 0, NULL, NULL);
-	e2e_start_worker(&e, 1, NULL, NULL);
-	e2e_start_worker(&e, 2, NULL, NULL);
-	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 20, &from));
-	e2e_signal(&e.workers[2], SIGKILL);
-	(void)e2e_wait_exit(&e.workers[2]);
-	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 40, &from));
+	e2e_gate_at(&e, 30);
+	e2e_start_gated_workers(&e, 3);
+	e2e_wait_for_round(&e, (const int[]){0}, 1, 20);
+	kill_worker(&e, 2);
+	e2e_gate_at(&e, 60);
+	e2e_wait_for_round(&e, (const int[]){0}, 1, 40);
 	if (loses_state)
 		remove_state(&e, 2);
-	e2e_start_worker(&e, 2, NULL, NULL);
-	e2e_start_worker(&e, 3, NULL, NULL);
+	e2e_start_worker(&e, 2, E2E_GATED, NULL);
+	e2e_start_worker(&e, 3, E2E_GATED, NULL);
+	e2e_wait_level(&e, 4);
+	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2, 3}, 4, chain, full);
 	e2e_assert_replayed(&e, 4, chain, full);
 }
@@ -86,15 +88,18 @@ static void two_copies_were_lost(void **state) {
 	struct e2e_process trace = {.pid = 0};
 	*state = &e;
 	e2e_open(&e, overlapped, 3);
-	e2e_start_worker(&e, 0, NULL, NULL);
-	e2e_start_worker(&e, 1, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=replica.begin@11=delay:3000");
-	e2e_start_worker(&e, 2, NULL, NULL);
+	e2e_gate_at(&e, 14);
+	e2e_start_worker(&e, 0, E2E_GATED, NULL);
+	e2e_start_worker(&e, 1, "rivulet-worker-failpoint", "RIVULET_FAILPOINT=replica.begin@11=delay:600000");
+	e2e_start_worker(&e, 2, E2E_GATED, NULL);
 	e2e_worker_dir(&e, 1, dir);
 	assert_in_range(snprintf(trace.log, sizeof trace.log, "%.230s/trace.jsonl", dir), 1, sizeof trace.log - 1);
 	json_decref(e2e_wait_event(&trace, "encode", "round", 10, NULL));
-	e2e_signal(&e.workers[1], SIGKILL);
-	(void)e2e_wait_exit(&e.workers[1]);
-	e2e_start_worker(&e, 1, NULL, NULL);
+	kill_worker(&e, 1);
+	e2e_gate_at(&e, 40);
+	e2e_start_worker(&e, 1, E2E_GATED, NULL);
+	e2e_wait_level(&e, 3);
+	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
 	e2e_assert_replayed(&e, 3, chain, full);
 }
@@ -140,14 +145,17 @@ static void the_first_participant_went_back_and_evaluates(void **state) {
 	char chain[65], full[65], dir[E2E_PATH];
 	*state = &e;
 	e2e_open(&e, config, 3);
-	e2e_start_workers(&e, 3);
+	e2e_gate_at(&e, 30);
+	e2e_start_gated_workers(&e, 3);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 20, NULL));
-	e2e_signal(&e.workers[0], SIGKILL);
-	(void)e2e_wait_exit(&e.workers[0]);
+	kill_worker(&e, 0);
 	remove_state(&e, 0);
+	e2e_gate_at(&e, 60);
 	e.worker_args[0] = "--eval-every";
 	e.worker_args[1] = "5";
-	e2e_start_worker(&e, 0, NULL, NULL);
+	e2e_start_worker(&e, 0, E2E_GATED, NULL);
+	e2e_wait_level(&e, 3);
+	e2e_open_gate(&e);
 	json_decref(e2e_wait_event(&e.workers[0], "eval", "round", 21, NULL));
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
 	e2e_worker_dir(&e, 0, dir);

@@ -2,6 +2,7 @@
  * durable: it has happened, or it has not, and is done again. Then the workers are killed at each step of following:
  * they follow when they are started again, and all end in the same bits. */
 #include "ends.h"
+#include "rounds.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -12,10 +13,10 @@
 
 #include <cmocka.h>
 
-enum { N = 3, KILLED = 128 + SIGKILL, TRIES = 20 };
+enum { N = 3, KILLED = 128 + SIGKILL, TRIES = 100, AHEAD = 3 };
 
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-						  "min-workers = 3\nsteps-per-round = 20\nrounds = 40\nbase-every = 64\n"
+						  "min-workers = 3\nsteps-per-round = 20\nrounds = 120\nbase-every = 64\n"
 						  "grace-ms = 60000\nliveness-ms = 5000\npeer-timeout-ms = 4000\n";
 static const int everybody[] = {0, 1, 2};
 
@@ -60,8 +61,9 @@ static bool has_begun(const struct e2e *e, int64_t epoch) {
 	return told != NULL;
 }
 
-/* The first round that worker 0 has entered since line *from of its log. */
+/* The first round that worker 0 has entered since line *from of its log; the run goes on for some more, and waits. */
 static int64_t next_round(struct e2e *e, long *from) {
+	e2e_gate_at(e, e2e_latest_round(e, 0) + AHEAD);
 	json_t *j = e2e_wait_event(&e->workers[0], "round", NULL, 0, from);
 	int64_t round = e2e_int(j, "round");
 	json_decref(j);
@@ -81,7 +83,8 @@ static void kill_coordinator_at(struct e2e *e, const char *point, bool is_durabl
 	restart_coordinator(e, NULL);
 	if (!is_durable)
 		roll_back_when_it_can(e, back_to);
-	for (int i = 0; i < N; i++) /* what worker 0 has said before is of another epoch */
+	e2e_gate_at(e, back_to + 3 * AHEAD); /* who waits there comes to the end of its step, and follows */
+	for (int i = 0; i < N; i++)          /* what worker 0 has said before is of another epoch */
 		json_decref(e2e_wait_event(&e->workers[i], "rollback", "epoch", epoch, i == 0 ? from : NULL));
 }
 
@@ -97,11 +100,14 @@ static void kill_workers_that_follow(struct e2e *e, long *from) {
 		e2e_start_worker(e, i, "rivulet-worker-failpoint", points[i]);
 	}
 	(void)next_round(e, from);
-	roll_back_when_it_can(e, next_round(e, from) - 1);
+	int64_t back_to = next_round(e, from) - 1;
+	roll_back_when_it_can(e, back_to);
+	e2e_gate_at(e, back_to + 3 * AHEAD);
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(e2e_wait_exit(&e->workers[i]), KILLED);
 		e2e_start_worker(e, i, NULL, NULL);
 	}
+	e2e_open_gate(e);
 }
 
 static void killed_at_every_step_of_a_rollback(void **state) {
@@ -110,7 +116,8 @@ static void killed_at_every_step_of_a_rollback(void **state) {
 	long from = 0;
 	*state = &e;
 	e2e_open(&e, run, N);
-	e2e_start_workers(&e, N);
+	e2e_gate_at(&e, AHEAD);
+	e2e_start_gated_workers(&e, N);
 	kill_coordinator_at(&e, "rollback-record.before", false, 1, &from);
 	kill_coordinator_at(&e, "rollback-record.written", false, 2, &from);
 	kill_coordinator_at(&e, "rollback-record.durable", true, 3, &from);

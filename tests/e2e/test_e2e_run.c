@@ -19,7 +19,7 @@ static const char wide_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext =
 							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nshards = equal\n" E2E_PATIENT;
 
 static const char uneven_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
-								 "min-workers = 4\nsteps-per-round = 1\nrounds = 4\n" E2E_PATIENT;
+								 "min-workers = 4\nsteps-per-round = 1\nrounds = 3\n" E2E_PATIENT;
 
 /* All ended in the bits of the lab. */
 static void assert_the_labs_end(struct e2e *e) {
@@ -43,25 +43,22 @@ static void with_another_inner_optimizer_too(void **state) {
 	ends_as_in_one_process(state, other_inner_run);
 }
 
-/* One of them may send little: it owns less of the vector, and the result is the lab's all the same. */
+/* One of them may send little, less than the others do on the busiest machine: it owns less of the vector, and the result
+ * is the lab's all the same. */
 static void shards_by_bandwidth_end_in_the_same_bits(void **state) {
 	static struct e2e e;
-	char dir[E2E_PATH + 16], log[E2E_PATH + 16];
 	*state = &e;
 	e2e_open(&e, uneven_run, 4);
 	for (int i = 0; i < 4; i++) {
 		e.worker_args[0] = i == 1 ? "--max-up" : NULL;
-		e.worker_args[1] = i == 1 ? "12mbit" : NULL;
+		e.worker_args[1] = i == 1 ? "3mbit" : NULL;
 		e2e_start_worker(&e, i, NULL, NULL);
 	}
 	e.worker_args[0] = NULL;
 	assert_the_labs_end(&e);
-	snprintf(dir, sizeof dir, "%s/coordinator", e.dir);
-	snprintf(log, sizeof log, "%s/status.log", e.dir);
-	e2e_run(&e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
-	json_t *status = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
+	json_t *status = e2e_status(&e);
 	const json_t *slow = json_array_get(json_object_get(status, "members"), 1);
-	assert_in_range(e2e_int(slow, "up_bytes_per_s"), 1, 1500000);
+	assert_in_range(e2e_int(slow, "up_bytes_per_s"), 1, 375000);
 	assert_true(e2e_int(slow, "owned_chunks") * 4 < e2e_int(slow, "n_chunks"));
 	json_decref(status);
 }

@@ -14,8 +14,7 @@
 
 /* All four in every round, however slow the machine: so the lab can say what the end must be. */
 static const char patient_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-								  "min-workers = 4\nsteps-per-round = 40\nrounds = 12\nbase-every = 2\n"
-								  "grace-ms = 600000\nliveness-ms = 60000\npeer-timeout-ms = 30000\n";
+								  "min-workers = 4\nsteps-per-round = 40\nrounds = 12\nbase-every = 2\n" E2E_PATIENT;
 
 static void assert_ends_as_in_the_lab(struct e2e *e) {
 	char chain[65], full[65];
@@ -31,10 +30,12 @@ static void stop_all_and_resume_all_is_straight_through(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, patient_run, 4);
-	e2e_start_workers(&e, 4);
+	e2e_gate_at(&e, 6);
+	e2e_start_gated_workers(&e, 4);
 	wait_for_round(&e, 3);
 	for (int i = 0; i < 4; i++)
 		e2e_signal(&e.workers[i], i % 2 ? SIGTERM : SIGINT);
+	e2e_gate_at(&e, 9); /* who waits there comes to the end of its step */
 	for (int i = 0; i < 4; i++)
 		e2e_assert_exit(&e.workers[i], 0);
 	e2e_signal(&e.coordinator, SIGTERM);
@@ -48,7 +49,8 @@ static void all_killed_at_once_lose_no_round(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, patient_run, 4);
-	e2e_start_workers(&e, 4);
+	e2e_gate_at(&e, 6);
+	e2e_start_gated_workers(&e, 4);
 	wait_for_round(&e, 3);
 	e2e_signal(&e.coordinator, SIGKILL);
 	for (int i = 0; i < 4; i++)
@@ -70,16 +72,21 @@ static void all_killed_at_once_lose_no_round(void **state) {
 
 static void the_coordinator_is_killed_and_nothing_is_lost(void **state) {
 	static struct e2e e;
+	long from = 0;
 	*state = &e;
 	e2e_open(&e, patient_run, 4);
-	e2e_start_workers(&e, 4);
+	e2e_gate_at(&e, 4);
+	e2e_start_workers(&e, 3);
+	e2e_start_worker(&e, 3, E2E_GATED, NULL);
 	for (int64_t round = 2; round <= 6; round += 2) {
 		wait_for_round(&e, round);
 		e2e_signal(&e.coordinator, SIGKILL);
 		e2e_assert_exit(&e.coordinator, 128 + SIGKILL);
-		json_decref(e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, NULL));
+		json_decref(e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, &from));
+		e2e_gate_at(&e, round + 4);
 		e2e_start_coordinator(&e);
 	}
+	e2e_open_gate(&e);
 	assert_ends_as_in_the_lab(&e);
 	assert_null(e2e_find_event(e.workers[0].log, "document", NULL, 0, NULL));
 }

@@ -11,18 +11,12 @@
 #include <cmocka.h>
 
 static const char three_workers[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-									"min-workers = 3\nsteps-per-round = 2\nrounds = 8\nbase-every = 3\n"
-									"grace-ms = 60000\nliveness-ms = 20000\npeer-timeout-ms = 15000\n";
+									"min-workers = 3\nsteps-per-round = 2\nrounds = 8\nbase-every = 3\n" E2E_PATIENT;
 static const int everybody[] = {0, 1, 2};
 
 /* What `status` says of a member's protocol, while the coordinator runs. */
 static int64_t protocol_of(struct e2e *e, size_t member) {
-	char dir[E2E_PATH + 16], log[E2E_PATH + 16];
-	snprintf(dir, sizeof dir, "%s/coordinator", e->dir);
-	e2e_run(e, "status", (const char *const[]){"rivulet-coordinator", "status", "--dir", dir, "--json", NULL}, 0);
-	snprintf(log, sizeof log, "%s/status.log", e->dir);
-	json_t *o = json_load_file(log, JSON_DISABLE_EOF_CHECK, NULL);
-	assert_non_null(o);
+	json_t *o = e2e_status(e);
 	int64_t version = e2e_int(json_array_get(json_object_get(o, "members"), member), "protocol");
 	json_decref(o);
 	return version;
@@ -59,17 +53,21 @@ static void an_older_coordinator_takes_over(void **state) {
 	e2e_assert_exit(&e.coordinator, 0);
 	e.coordinator_program = "rivulet-coordinator-v3";
 	e2e_start_coordinator(&e);
-	e2e_start_workers(&e, 3);
+	e2e_gate_at(&e, 3);
+	e2e_start_workers(&e, 2);
+	e2e_start_worker(&e, 2, E2E_GATED, NULL);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, NULL));
 	e2e_signal(&e.coordinator, SIGKILL);
 	(void)e2e_wait_exit(&e.coordinator);
 	e.coordinator_program = NULL;
 	e2e_start_coordinator(&e);
+	e2e_gate_at(&e, 5);
 	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 4, NULL));
 	e2e_signal(&e.coordinator, SIGKILL);
 	(void)e2e_wait_exit(&e.coordinator);
 	e.coordinator_program = "rivulet-coordinator-v3";
 	e2e_start_coordinator(&e);
+	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, everybody, 3, chain, full);
 }
 
