@@ -19,7 +19,7 @@
 
 #define WORKER      "rivulet-worker-failpoint"
 #define COORDINATOR "rivulet-coordinator-failpoint"
-enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL, BASE_EVERY = 4 };
+enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL, BASE_EVERY = 4, ROUNDS_AHEAD = 60 };
 /* What a worker may hold at the end: the bases that it keeps by default (2) and those that documents named for joiners,
  * the last one; the entries since the oldest of them, or those that documents named. */
 enum { BASES_MAX = 2 + NET_MAX_KEPT_BASES + 1, LOGS_MAX = NET_MAX_LOG_DIGESTS + (2 + 1) * BASE_EVERY, DAMAGED_MAX = 4 };
@@ -91,10 +91,21 @@ static void read_log(struct cluster *c, struct cluster_log *l, const char *path)
 	fclose(f);
 }
 
+/* Nobody gets far ahead of the slowest worker, dead or alive: the run is not over before it is back, however long that
+ * takes, and however fast the others are. */
+static void move_gate(struct cluster *c) {
+	int64_t slowest = c->workers[0].round;
+	for (int i = 1; i < c->n; i++)
+		slowest = c->workers[i].round < slowest ? c->workers[i].round : slowest;
+	if (c->gate != slowest + ROUNDS_AHEAD)
+		e2e_gate_at(&c->e, c->gate = slowest + ROUNDS_AHEAD);
+}
+
 static void read_logs(struct cluster *c) {
 	for (int i = 0; i < c->n; i++)
 		read_log(c, &c->workers[i], c->e.workers[i].log);
 	read_log(c, &c->coordinator, c->e.coordinator.log);
+	move_gate(c);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------
@@ -187,7 +198,8 @@ void cluster_kill_coordinator(struct cluster *c) {
 	assert_int_equal(e2e_wait_exit(&c->e.coordinator), EXITED_KILLED);
 }
 
-/* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one, of fragments too. */
+/* Some 21,000 parameters in 82 chunks: every all-reduce has a first, a middle and a last one, of fragments too. Who is
+ * lost is not waited for; who is slow is, so nobody is left behind at the end. */
 void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	char config[512];
 	assert_in_range(n, 2, CLUSTER_MAX_WORKERS);
@@ -197,7 +209,7 @@ void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	c->rounds = run->rounds;
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
-			 "base-every = %d\ngrace-ms = 1000\nliveness-ms = 3000\npeer-timeout-ms = 2500\n"
+			 "base-every = %d\ngrace-ms = 60000\nliveness-ms = 6000\npeer-timeout-ms = 5000\n"
 			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n%s",
 			 (int)BASE_EVERY, n / 2 + 1, (long long)run->rounds, (long long)(run->eager ? 0 : run->overlap),
 			 (long long)(run->eager ? 1 : run->fragments), run->eager ? "updates = eager\neager-share = 0.25\n" : "");

@@ -10,7 +10,8 @@
 #include "tests/chaos/mean_check.h"
 #include "tests/e2e/e2e.h"
 
-enum { CLUSTER_MAX_WORKERS = 8, CLUSTER_MAX_ROUNDS = 1024, CLUSTER_PATIENCE_S = 60 };
+/* PATIENCE_S: only a hang takes so long. */
+enum { CLUSTER_MAX_WORKERS = 8, CLUSTER_MAX_ROUNDS = 1024, CLUSTER_PATIENCE_S = 180 };
 
 /* What a process' log has told so far. */
 struct cluster_log {
@@ -27,6 +28,7 @@ struct cluster {
 	struct e2e e;
 	int n;
 	int64_t rounds;
+	int64_t gate; /* no worker trains this round (e2e_gate_at) */
 	struct cluster_log workers[CLUSTER_MAX_WORKERS], coordinator;
 	uint32_t may_end; /* workers that are expected to: a set */
 	char dumps[E2E_PATH];
