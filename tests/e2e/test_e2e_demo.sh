@@ -44,9 +44,9 @@ grep -q 'not an earlier demo' "$work/mine.txt" || fail "another text about the d
 [ -f "$work/mine/thesis" ] || fail "moved somebody's directory"
 echo "ok: leaves other people's directories alone"
 
+rm -f "$work/whole/coordinator/listen"
 "$RIVULET_BIN/rivulet-coordinator" serve --dir "$work/whole/coordinator" --listen 127.0.0.1:0 >"$work/holder.txt" 2>&1 &
 holder=$!
-rm -f "$work/whole/coordinator/listen"
 for _ in $(seq 600); do [ -s "$work/whole/coordinator/listen" ] && break || sleep 0.1; done
 port=$(sed 's/.*://' "$work/whole/coordinator/listen")
 if "$top/lab/demo.sh" "${small[@]}" --out "$work/port" --port "$port" >"$work/port.txt" 2>&1; then fail "took a port that is in use"; fi
@@ -56,9 +56,9 @@ holder=
 echo "ok: a port that is taken is named"
 
 # A terminal's Ctrl-C is SIGINT; a background job of a shell would ignore it, so the demo gets it with its default action.
-env --default-signal=INT "$top/lab/demo.sh" "${small[@]}" --rounds 1000 --no-baselines --out "$work/stop" >"$work/stop.txt" 2>&1 &
+env --default-signal=INT "$top/lab/demo.sh" "${small[@]}" --rounds 1000 --steps 20 --no-baselines --out "$work/stop" >"$work/stop.txt" 2>&1 &
 demo=$!
-for _ in $(seq 1200); do ls "$work"/stop/worker1/log-0.rvl >/dev/null 2>&1 && break || sleep 0.1; done
+for _ in $(seq 1200); do ls "$work"/stop/worker1/log-*.rvl >/dev/null 2>&1 && break || sleep 0.1; done
 kill -INT "$demo"
 status=0
 wait "$demo" || status=$?

@@ -65,7 +65,7 @@ static void probe(bool dark) {
 	char command[2048];
 	snprintf(
 		command, sizeof command,
-		"cp '%s' %s/probe.html && timeout -k 5 50 %s --headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
+		"cp '%s' %s/probe.html && timeout -k 5 250 %s --headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
 		"--user-data-dir=%s/profile --no-first-run --enable-logging=stderr --allow-file-access-from-files "
 		"--host-resolver-rules='MAP * ~NOTFOUND' --blink-settings=preferredColorScheme=%d --window-size=1100,1000 "
 		"--virtual-time-budget=10000 --dump-dom file://%s/probe.html >%s/dom 2>%s/stderr",

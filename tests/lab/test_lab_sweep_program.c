@@ -258,8 +258,10 @@ static void test_stopped_and_continued(void **state) {
 	/* A cell has begun when its metrics are there. */
 	char path[COMMAND_BYTES];
 	snprintf(path, sizeof path, "ls %s/out/*/metrics.jsonl >/dev/null 2>&1", f.dir);
-	for (int i = 0; i < 600 && run_shell(path) != 0; i++)
+	bool begun = false;
+	for (int i = 0; i < 4000 && !(begun = run_shell(path) == 0); i++)
 		usleep(50000);
+	assert_true(begun);
 	assert_int_equal(kill(pid, SIGINT), 0);
 	FILE *err = fdopen(ends[0], "r");
 	output[fread(output, 1, sizeof output - 1, err)] = '\0';

@@ -18,7 +18,7 @@
 #include "worker/control_client.h"
 #include "worker/membership.h"
 
-enum { TRIALS = 100, CONTROL_TRIALS = 10, CONTROL_POLLS = 25, HEAL_POLLS = 400, POLL_US = 10000 };
+enum { TRIALS = 100, CONTROL_TRIALS = 10, CONTROL_POLLS = 25, HEAL_POLLS = 6000, POLL_US = 10000 };
 
 static const char config[] = "n-embd = 32\nn-head = 2\n";
 static const uint8_t run_seed[IDENTITY_SEED_BYTES] = {2}, worker_seed[IDENTITY_SEED_BYTES] = {1};
