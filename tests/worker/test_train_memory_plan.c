@@ -85,6 +85,9 @@ static void test_roles_hold_what_they_should(void **state) {
 	assert_int_equal(lab.moments, 3 * alone.moments);
 	assert_int_equal(lab.activations, 3 * alone.activations);
 	assert_int_equal(lab.outer, 2 * alone.parameters);
+	q.parallel = 1;
+	assert_true(alone.program < plan_of(&q).program && plan_of(&q).program < worker.program); /* it has a network */
+	q.parallel = 3;
 	q.recompute = RECOMPUTE_BLOCK;
 	assert_true(plan_of(&q).activations < lab.activations);
 	assert_int_equal(lab.data, 0);

@@ -12,7 +12,8 @@
 
 /* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process less what it allocates for a model. */
 #define PROGRAM_BYTES (14 * MIB) /* code, libraries, tables of oneDNN and OpenMP */
-#define DATA_BYTES    (8 * MIB)  /* files, TLS and records: of all but a benchmark */
+#define DATA_BYTES    (8 * MIB)  /* files and records: of all but a benchmark */
+#define NETWORK_BYTES (3 * MIB)  /* TLS, libcurl's own libraries, threads beside the backend's: of a worker */
 #define THREAD_BYTES  (1 * MIB)  /* stack and buffers of a thread of a backend */
 /* The cpu backend's bounds: LOGITS_BYTES and CHUNK_TOKENS_MAX in cpu_classifier.c; what a product packs. */
 #define LOGITS_MAX_BYTES   (64 * MIB)
@@ -165,7 +166,7 @@ enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan 
 	out->data = touched_bytes(q);
 	const int backends = q->role == MEMORY_LAB ? q->parallel : 1;
 	const bool alone = q->role == MEMORY_REPLICA;
-	out->program = PROGRAM_BYTES + (alone ? 0 : DATA_BYTES) +
+	out->program = PROGRAM_BYTES + (alone ? 0 : DATA_BYTES) + (q->role == MEMORY_WORKER ? NETWORK_BYTES : 0) +
 				   (size_t)backends * (size_t)(q->threads ? q->threads : 1) * THREAD_BYTES;
 	return RV_OK;
 }
