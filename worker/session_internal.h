@@ -1,7 +1,7 @@
 /* session_internal.h: what one run of the worker consists of. Shared by session*.c only:
  * session.c (loop, stopping), session_start.c (building), session_inputs.c (text, tokenizer, initial weights),
- * session_round.c (the round core's actions and what answers
- * them), session_storage.c (jobs of the storage thread), session_report.c (reports, events, metrics). */
+ * session_shard.c (which part of the text), session_round.c (the round core's actions and what answers them),
+ * session_storage.c (jobs of the storage thread), session_report.c (reports, events, metrics). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -127,9 +127,18 @@ void session_roll_back(struct session *s, int64_t now_us, const struct round_act
 
 /* ---- session_start.c ---- */
 enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et);
+/* Asks the coordinator, until it answers. */
+void session_join(struct session *s);
 /* Once a member: data, recovery, mesh, round core. */
 enum rv_err session_bring_up(struct session *s, struct rv_errtext *et);
 void session_release(struct session *s);
+
+/* ---- session_shard.c ---- */
+
+/* RV_E_RANGE: the run has no data shard of the number that --shard says. */
+enum rv_err session_check_shard(const struct session *s, int64_t data_shards, struct rv_errtext *et);
+/* Joins; where there is a --shard, once it is not known to be out of the run's range. */
+enum rv_err session_check_shard_and_join(struct session *s, struct rv_errtext *et);
 
 /* ---- session_inputs.c ---- */
 

@@ -88,7 +88,7 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
 }
 
-static void start_join(struct session *s) {
+void session_join(struct session *s) {
 	struct join_request rq = {
 		.protocol = control_version(), .protocol_min = CONTROL_VERSION_MIN, .has_token = s->member.invite.has_token};
 	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
@@ -118,11 +118,12 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 	RV_TRY(session_check_inputs(s, et));
 	if (s->member.joined)
 		RV_TRY(membership_store(s->opt->dir, &s->member, et));
-	RV_TRY(open_control(s, et));
 	if (s->member.joined)
-		tell_name(s);
-	else
-		start_join(s);
+		RV_TRY(session_check_shard(s, s->member.config.data_shards, et));
+	RV_TRY(open_control(s, et));
+	if (!s->member.joined)
+		return session_check_shard_and_join(s, et);
+	tell_name(s);
 	return RV_OK;
 }
 
@@ -131,9 +132,8 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 
 static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
+	RV_TRY(session_check_shard(s, run->data_shards, et));
 	uint32_t shard = s->opt->shard >= 0 ? (uint32_t)s->opt->shard : s->member.member % (uint32_t)run->data_shards;
-	if (shard >= (uint32_t)run->data_shards)
-		return rv_fail(et, RV_E_RANGE, "shard %u: the run has %" PRId64 " data shards", shard, run->data_shards);
 	struct trainer_config cfg = {.run = run,
 								 .run_hash = s->member.run_hash,
 								 .shard = shard,

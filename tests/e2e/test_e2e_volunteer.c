@@ -20,10 +20,10 @@ static const char pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\n
 						   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n"
 						   "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
 
-static void run_worker(struct e2e *e, const char *data, int status) {
+static void run_worker(struct e2e *e, const char *data, const char *option, int status) {
 	char dir[E2E_PATH];
 	e2e_worker_dir(e, 0, dir);
-	const char *const argv[] = {"rivulet-worker", e->links[0], "--dir", dir, "--data", data, NULL};
+	const char *const argv[] = {"rivulet-worker", e->links[0], "--dir", dir, "--data", data, option, NULL};
 	e2e_run(e, "wrong", argv, status);
 }
 
@@ -52,12 +52,29 @@ static void a_bad_text_costs_no_invite(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, pair, 1);
-	run_worker(&e, "/nowhere/text", 1);
+	run_worker(&e, "/nowhere/text", NULL, 1);
 	assert_said(&e, "wrong.log", "/nowhere/text");
-	run_worker(&e, "/dev/null", 1);
+	run_worker(&e, "/dev/null", NULL, 1);
 	assert_false(joined(&e, 0));
 	e2e_start_worker(&e, 0, NULL, NULL); /* the same link, the right text */
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
+}
+
+/* The run has two. What was spent would be a member's number, too. */
+static void a_shard_out_of_range_costs_no_invite(void **state) {
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, pair, 1);
+	run_worker(&e, e.data, "--shard=2", 1);
+	assert_said(&e, "wrong.log", "--shard 2: the run has 2 data shards, numbered from 0: give one of [0, 1]");
+	assert_false(joined(&e, 0));
+	e.worker_args[0] = "--shard=1";
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
+	e2e_signal(&e.workers[0], SIGTERM);
+	e2e_assert_exit(&e.workers[0], 0);
+	run_worker(&e, e.data, "--shard=1023", 1); /* a member now */
+	assert_said(&e, "wrong.log", "--shard 1023: the run has 2 data shards");
 }
 
 static void a_later_text_replaces_the_one_that_is_gone(void **state) {
@@ -75,7 +92,7 @@ static void a_later_text_replaces_the_one_that_is_gone(void **state) {
 	const char *const without[] = {"rivulet-worker", "--dir", dir, NULL};
 	e2e_run(&e, "gone", without, 1);
 	assert_said(&e, "gone.log", "--data names another");
-	run_worker(&e, "/nowhere/text", 1); /* is not remembered */
+	run_worker(&e, "/nowhere/text", NULL, 1); /* is not remembered */
 	snprintf(e.data, sizeof e.data, "%.*s", (int)sizeof e.data - 1, moved);
 	long from = 0;
 	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
@@ -167,6 +184,7 @@ static void rounds_caught_up_have_no_loss(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),
+		cmocka_unit_test_teardown(a_shard_out_of_range_costs_no_invite, e2e_teardown),
 		cmocka_unit_test_teardown(a_later_text_replaces_the_one_that_is_gone, e2e_teardown),
 		cmocka_unit_test_teardown(one_too_few_is_said_and_ctrl_c_ends_the_wait, e2e_teardown),
 		cmocka_unit_test_teardown(ctrl_c_before_the_join_keeps_the_link, e2e_teardown),
