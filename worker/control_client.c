@@ -31,6 +31,7 @@ enum {
 struct call {
 	struct control_client *c;
 	bool wanted, under_way;
+	uint32_t request; /* http_client's, when under way */
 	int64_t pause_us, not_before_us;
 };
 
@@ -133,7 +134,7 @@ static void not_ok(struct call *k, const struct http_reply *r, const char *what)
 static void start(struct call *k, const struct http_request *rq) {
 	struct rv_errtext et = {0};
 	k->under_way = true;
-	if (http_client_start(k->c->http, rq, NULL, &et) != RV_OK)
+	if (http_client_start(k->c->http, rq, &k->request, &et) != RV_OK)
 		failed(k, et.text);
 }
 
@@ -183,6 +184,15 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 /* ---- reports --------------------------------------------------------------------------------------------------------
  */
 
+/* The coordinator was away and has answered a report. A document that was asked for before may be waited for on a
+ * connection that is no more: an answer that nobody sends, until it times out. */
+static void ask_again_for_document(struct control_client *c) {
+	if (!c->document.under_way)
+		return;
+	http_client_cancel(c->http, c->document.request);
+	c->document.under_way = false;
+}
+
 static void report_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
@@ -199,6 +209,8 @@ static void report_done(void *ctx, const struct http_reply *r) {
 		RV_FAILPOINT("ready.after");
 	if (k->c->latest.phase == WORKER_VOTED)
 		RV_FAILPOINT("vote.after");
+	if (c->away)
+		ask_again_for_document(c);
 	succeeded(k);
 	k->wanted = c->latest_changed;
 }

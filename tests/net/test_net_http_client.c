@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,31 @@ static void silence_times_out_and_cancel_is_silent(void **state) {
 	free(other);
 }
 
+/* How long the kernel lets what was sent go unacknowledged, of our one connection to that port; -1: there is none. */
+static int user_timeout_ms(uint16_t port) {
+	for (int fd = 3; fd < 1024; fd++) {
+		struct sockaddr_in peer;
+		socklen_t n = sizeof peer, size = sizeof(int);
+		int ms = 0;
+		if (getpeername(fd, (struct sockaddr *)&peer, &n) == 0 && peer.sin_family == AF_INET &&
+			peer.sin_port == htons(port) && getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, &size) == 0)
+			return ms;
+	}
+	return -1;
+}
+
+/* A request that waits sends nothing but keepalive probes: Linux's usual nine of them are more than half a minute. */
+static void a_host_that_vanished_is_noticed_while_a_request_waits(void **state) {
+	(void)state;
+	struct scene s;
+	scene_init(&s);
+	start(s.c, "/hang", NULL, 100, 200, &s.out);
+	http_client_poll(s.c, NULL, 0, 0, NULL);
+	assert_in_range(user_timeout_ms(s.server.port), 1, 15000);
+	until_calls(&s, 1);
+	scene_release(&s);
+}
+
 /* A held request does not keep others waiting; the table of requests is bounded; callbacks may start requests. */
 static void many_at_once(void **state) {
 	(void)state;
@@ -356,6 +382,7 @@ int main(void) {
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(plain_http_server),
 		cmocka_unit_test(silence_times_out_and_cancel_is_silent),
+		cmocka_unit_test(a_host_that_vanished_is_noticed_while_a_request_waits),
 		cmocka_unit_test(many_at_once),
 		cmocka_unit_test(environment_plays_no_part),
 		cmocka_unit_test(waits_for_files_and_wakeups),

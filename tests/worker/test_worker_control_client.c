@@ -37,6 +37,8 @@ struct plane {
 	struct web_server server;
 	struct served docs[STAGES];
 	atomic_int stage;
+	atomic_bool holds_documents, refuses_reports;
+	atomic_int held; /* document requests that it has not answered */
 	struct http_client *http;
 	struct control_client *control;
 	int documents, older;
@@ -48,7 +50,12 @@ static void serve(void *ctx, const struct web_request *rq, struct web_reply *rep
 	struct plane *p = ctx;
 	int stage = atomic_load(&p->stage);
 	const char *after = strstr(rq->path, "after=");
-	if (stages[stage].away)
+	if (strcmp(rq->path, "/v1/report") == 0)
+		reply->status = atomic_load(&p->refuses_reports) ? HTTP_AWAY : HTTP_NONE;
+	else if (after != NULL && atomic_load(&p->holds_documents)) {
+		atomic_fetch_add(&p->held, 1);
+		reply->hang = true;
+	} else if (stages[stage].away)
 		reply->status = HTTP_AWAY;
 	else if (after != NULL && strtoull(after + 6, NULL, 10) >= stages[stage].seq)
 		reply->status = HTTP_NONE;
@@ -189,10 +196,33 @@ static void what_is_known_is_not_told_again(void **state) {
 	assert_int_equal(p->older, 0);
 }
 
+static bool is_held(const struct plane *p) {
+	return atomic_load(&p->held) > 0;
+}
+
+/* As when the machine's address has changed: what was asked for before is never answered, and nothing says so. */
+static void a_document_is_asked_for_again_when_a_report_is_answered_again(void **state) {
+	struct plane *p = *state;
+	const struct report r = {.boot = 1, .phase = WORKER_TRAINING, .n_chunks = 1, .addr = ":1"};
+	poll_until(p, follows);
+	atomic_store(&p->holds_documents, true);
+	poll_until(p, is_held);
+	atomic_store(&p->refuses_reports, true);
+	control_client_report(p->control, &r);
+	poll_until(p, went_away);
+	atomic_store(&p->stage, 4);
+	atomic_store(&p->refuses_reports, false);
+	poll_until(p, follows); /* long before the request's own timeout */
+	assert_false(p->away);
+	assert_true(control_client_reported(p->control));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_epoch_of_it_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_document_is_asked_for_again_when_a_report_is_answered_again, set_up,
+										tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
