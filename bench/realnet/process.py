@@ -101,6 +101,13 @@ class Program:
                 self.kill9()
         return self.child.returncode if self.child is not None else None
 
+    def cpu_s(self):
+        """Processor time since its start, all threads; it must be running."""
+        with open(f"/proc/{self.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()  # from the third on: the name before may hold anything
+        user, system = int(fields[11]), int(fields[12])
+        return (user + system) / os.sysconf("SC_CLK_TCK")
+
     def usage(self):
         """(resident bytes, open descriptors), or None when it does not run."""
         if not self.running:

@@ -3,7 +3,8 @@ midway.
 
 The run holds meanwhile (a worker too few), so what has to be fetched stays the same: the latest base, and the rounds after
 it. Time: from the first request to the state that all hold. What it is compared with: the bytes of that state (base and
-log, as sent) over the joiner's download rate. The donors' uplinks are 0.8, 0.6 (killed) and 0.4 of that rate.
+log, as sent) over the joiner's download rate. The donors' uplinks are 0.8, 0.6 (killed) and 0.4 of that rate. What giving
+costs a donor: its processor time meanwhile (it does not train then), for each gigabyte that leaves it.
 """
 import argparse
 import json
@@ -69,6 +70,24 @@ class Joiner:
         return bool(installed) and max([installed[-1]["round"]] + [e["round"] for e in applied]) >= rounds
 
 
+class Donors:
+    """Those who live to the end: what leaves them, and the processor time that it takes."""
+
+    def __init__(self, a, c, net):
+        self.net = net
+        self.sites = [i for i in range(len(UPLINKS)) if a.no_kill or i != KILLED]
+        self.workers = [c.workers[i] for i in self.sites]
+        self.before = self.now()
+
+    def now(self):
+        up = self.net.stats()["up"]
+        return sum(w.cpu_s() for w in self.workers), sum(up[i + 1] for i in self.sites)
+
+    def cpu_s_per_gb(self):
+        (cpu_s, sent), (cpu_s_before, sent_before) = self.now(), self.before
+        return (cpu_s - cpu_s_before) / ((sent - sent_before) * 1e-9)
+
+
 def measure(a, c, net):
     rounds = len(c.commits())
     for i, share in enumerate(UPLINKS):
@@ -76,7 +95,7 @@ def measure(a, c, net):
     net.rate(JOINER_SITE, a.rate, a.rate)
     parameters = next(e for e in Joiner(c.workers[1]).events("started"))["parameters"]
     ideal_s = parameters * 8 * 8 / (a.rate * 1e6)
-    before = net.stats()
+    before, donors = net.stats(), Donors(a, c, net)
     c.add_workers(1)
     joiner = Joiner(c.workers[-1])
     c.wait("the first request", 60, lambda: joiner.events("fetch"))
@@ -96,7 +115,7 @@ def measure(a, c, net):
     say(parameters=parameters, rate_mbit=a.rate, delay_ms=a.delay, donors=len(UPLINKS), killed=0 if a.no_kill else 1,
         state_mb=round(state * 1e-6, 1), logs=logs, seconds=round(took, 2), base_seconds=round(
             joiner.events("installed")[-1]["t"] - first, 2), of_line_rate=round(ratio, 3),
-        received_over_state=round(received / state, 3), bad_donors=len(joiner.events("bad_donor")), met=ratio <= 1.2)
+        received_over_state=round(received / state, 3), donor_cpu_s_per_gb=round(donors.cpu_s_per_gb(), 2), bad_donors=len(joiner.events("bad_donor")), met=ratio <= 1.2)
     return ratio <= 1.2
 
 
