@@ -55,10 +55,8 @@ static void test_papa_that_keeps_nothing_is_fedavg(void **state) {
 	assert_hashes_not_equal(fedavg, papa);
 }
 
-/* Worker 0 of several is then a worker alone: the same shard, and nobody ever moves it. */
-static void left_alone(const struct lab_method *m, double mix) {
-	f.cfg.workers = 4;
-	method(m, mix);
+/* Worker 0 of the run that is configured is a worker alone: the same shard, and nobody ever moves it. */
+static void assert_left_alone(void) {
 	struct lab_run *together = finished();
 	f.cfg.workers = 1;
 	f.cfg.method = &lab_method_ddp;
@@ -66,6 +64,12 @@ static void left_alone(const struct lab_method *m, double mix) {
 	assert_memory_equal(replica_theta(together->replicas[0]), replica_theta(alone->replicas[0]), n * sizeof(float));
 	lab_run_free(together);
 	lab_run_free(alone);
+}
+
+static void left_alone(const struct lab_method *m, double mix) {
+	f.cfg.workers = 4;
+	method(m, mix);
+	assert_left_alone();
 }
 
 static void test_papa_that_keeps_all_leaves_replicas_alone(void **state) {
@@ -339,13 +343,7 @@ static void test_a_round_exchanges_its_fragment(void **state) {
 static void test_fragments_that_keep_all_leave_replicas_alone(void **state) {
 	(void)state;
 	fragments(4, 1, 1);
-	struct lab_run *together = finished();
-	f.cfg.workers = 1;
-	f.cfg.method = &lab_method_ddp;
-	struct lab_run *alone = finished();
-	assert_memory_equal(replica_theta(together->replicas[0]), replica_theta(alone->replicas[0]), n * sizeof(float));
-	lab_run_free(together);
-	lab_run_free(alone);
+	assert_left_alone();
 }
 
 /* Identical workers stay one worker, bit for bit, with fragments, overlap and mixing. */

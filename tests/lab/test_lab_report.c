@@ -443,6 +443,14 @@ static void test_hostile_names(void **state) {
 	report_fixture_remove(place);
 }
 
+/* Cell i of a sweep, with one seed; `conf`: its run.conf. */
+static void add_cell(const char *place, int i, const char *method, uint64_t h, const char *conf) {
+	char id[16];
+	snprintf(id, sizeof id, "%d", i);
+	report_fixture_cell(place, id, method, h, 1, id);
+	report_fixture_file(place, id, "run.conf", conf);
+}
+
 /* What the method settles goes with its name; what somebody chose beside it is told. */
 static void test_a_method_says_what_it_settles(void **state) {
 	(void)state;
@@ -454,12 +462,9 @@ static void test_a_method_says_what_it_settles(void **state) {
 	struct report p;
 	fixture_make_dir(place, sizeof place);
 	for (int i = 0; i < 3; i++) {
-		char id[16];
-		snprintf(id, sizeof id, "%d", i);
 		snprintf(conf, sizeof conf, "method = %s\nsteps-per-round = 4\nrounds = 48\nseed = 1\n%s", cells[i][0],
 				 cells[i][1]);
-		report_fixture_cell(place, id, cells[i][0], 4, 1, id);
-		report_fixture_file(place, id, "run.conf", conf);
+		add_cell(place, i, cells[i][0], 4, conf);
 	}
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_groups, 3);
@@ -480,12 +485,9 @@ static void test_cells_are_sorted_as_people_would(void **state) {
 	struct report p;
 	fixture_make_dir(place, sizeof place);
 	for (int i = 0; i < 4; i++) {
-		char id[16];
-		snprintf(id, sizeof id, "%d", i);
 		snprintf(conf, sizeof conf, "method = diloco\nlr = %s\nsteps-per-round = %d\nrounds = %d\nseed = 1\n",
 				 rates[i % 2], i < 2 ? 16 : 4, i < 2 ? 12 : 48);
-		report_fixture_cell(place, id, "diloco", i < 2 ? 16 : 4, 1, id);
-		report_fixture_file(place, id, "run.conf", conf);
+		add_cell(place, i, "diloco", i < 2 ? 16 : 4, conf);
 	}
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_groups, 4);
@@ -505,12 +507,9 @@ static void test_what_is_usual_is_not_said(void **state) {
 	struct report p;
 	fixture_make_dir(place, sizeof place);
 	for (int i = 0; i < 4; i++) {
-		char id[16];
-		snprintf(id, sizeof id, "%d", i);
 		snprintf(conf, sizeof conf, "method = diloco\nlr = %s\nclip = %d\nsteps-per-round = %d\nseed = 1\n",
 				 i < 3 ? "0.5" : "1e+01", i < 3, 4 << i);
-		report_fixture_cell(place, id, "diloco", (uint64_t)4 << i, 1, id);
-		report_fixture_file(place, id, "run.conf", conf);
+		add_cell(place, i, "diloco", (uint64_t)4 << i, conf);
 	}
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_groups, 4);
@@ -536,11 +535,8 @@ static void test_every_kind_is_drawn(void **state) {
 	bool seen = false;
 	fixture_make_dir(place, sizeof place);
 	for (int i = 0; i < 20; i++) {
-		char id[16];
-		snprintf(id, sizeof id, "%d", i);
 		snprintf(conf, sizeof conf, "method = ddp\nlr = %d\nsteps-per-round = 16\nrounds = 12\nseed = 1\n", i);
-		report_fixture_cell(place, id, "ddp", 16, 1, id);
-		report_fixture_file(place, id, "run.conf", conf);
+		add_cell(place, i, "ddp", 16, conf);
 	}
 	report_fixture_cell(place, "last", "diloco", 64, 1, "last");
 	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);

@@ -98,15 +98,20 @@ static void applied(struct round_driver *f, uint64_t round) {
 	round_on_applied(f->c, f->now, round, &chain, true);
 }
 
+/* Round 0 with our vote is committed while its steps ahead are under way. */
+static void see_an_early_commit(struct round_driver *f) {
+	make_ready(f, 0, 0);
+	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
+	open_round(f, 1);
+	expect_action(f, ROUND_REDUCE_STOP, 0);
+}
+
 /* ---- nobody is late -------------------------------------------------------------------------------------------------
  */
 
 static void an_early_commit_waits_for_the_steps_ahead(void **state) {
 	struct round_driver *f = *state;
-	make_ready(f, 0, 0);
-	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
-	open_round(f, 1);
-	expect_action(f, ROUND_REDUCE_STOP, 0);
+	see_an_early_commit(f);
 	expect_nothing(f);
 	/* It has the committed bytes, and trains: nobody has to bring it anything, nor to wait for it longer than for
 	 * others. */
@@ -355,10 +360,7 @@ static void or_discards_them_by_policy(void **state) {
 /* The others have committed a later round without it: nobody does its steps in that order any more. */
 static void who_is_rounds_behind_does_not_wait(void **state) {
 	struct round_driver *f = *state;
-	make_ready(f, 0, 0);
-	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
-	open_round(f, 1);
-	expect_action(f, ROUND_REDUCE_STOP, 0);
+	see_an_early_commit(f);
 	expect_nothing(f);
 	open_round(f, 2);
 	expect_report(f, WORKER_SYNCING, 0);
@@ -429,10 +431,7 @@ static void a_restart_without_the_rounds_steps_makes_the_outer_step_at_once(void
 
 static void leaving_asks_for_no_steps(void **state) {
 	struct round_driver *f = *state;
-	make_ready(f, 0, 0);
-	reduce_and_vote(f, 0, 1, ROUND_REDUCE_START);
-	open_round(f, 1);
-	expect_action(f, ROUND_REDUCE_STOP, 0);
+	see_an_early_commit(f);
 	round_leave(f->c, f->now);
 	trained_ahead(f, 0, AHEAD);
 	expect_nothing(f);

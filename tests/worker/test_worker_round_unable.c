@@ -64,14 +64,19 @@ static void a_gradient_of_no_use_is_late(void **state) {
 	expect_report(f, WORKER_TRAINING);
 }
 
-static void a_full_disk_lets_the_others_go_on(void **state) {
-	struct round_driver *f = *state;
+/* Up to the result of round 0, which the disk does not take. */
+static void meet_a_full_disk(struct round_driver *f) {
 	make_ready(f, 0);
 	show(f, RUN_REDUCE, 0);
 	expect_next(f, ROUND_REDUCE_START);
 	round_on_reduced(f->c, f->now, 0, 1);
 	expect_next(f, ROUND_PERSIST);
 	round_on_persisted(f->c, f->now, 0, 1, &(struct rv_hash){0}, false);
+}
+
+static void a_full_disk_lets_the_others_go_on(void **state) {
+	struct round_driver *f = *state;
+	meet_a_full_disk(f);
 	assert_int_equal(expect_report(f, WORKER_LEAVING).storage, REPORT_STORAGE_ROUNDS);
 	expect_nothing(f);
 	f->now += DRIVER_HEARTBEAT_US;
@@ -84,12 +89,7 @@ static void a_full_disk_lets_the_others_go_on(void **state) {
 /* It was left out, and the others are too few without it: it must come back when there may be room again. */
 static void a_disk_that_was_full_is_tried_again_in_the_next_attempt(void **state) {
 	struct round_driver *f = *state;
-	make_ready(f, 0);
-	show(f, RUN_REDUCE, 0);
-	expect_next(f, ROUND_REDUCE_START);
-	round_on_reduced(f->c, f->now, 0, 1);
-	expect_next(f, ROUND_PERSIST);
-	round_on_persisted(f->c, f->now, 0, 1, &(struct rv_hash){0}, false);
+	meet_a_full_disk(f);
 	show(f, RUN_WAITING, 0);
 	expect_nothing(f);
 	expect_report(f, WORKER_LEAVING);

@@ -200,13 +200,6 @@ void replica_set_global_step(struct replica *r, uint64_t step) {
 	r->global_step = step;
 }
 
-static double sum_of(const float *x, size_t n) {
-	double sum = 0;
-	for (size_t i = 0; i < n; i++)
-		sum += x[i];
-	return sum;
-}
-
 /* What the team does, or the caller alone where there is one part. */
 struct step_work {
 	struct replica *r;
@@ -365,7 +358,7 @@ enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches,
 		RV_TRY(read_heldout(r, p, done, b, used, et));
 		model_forward(p->model, params, p->inputs, b, (int)context);
 		model_loss(p->model, params, p->targets, p->losses);
-		sum += sum_of(p->losses, (size_t)b * context);
+		sum += replica_sum(p->losses, (size_t)b * context);
 		done += (uint64_t)b;
 	}
 	*loss = sum / ((double)used * (double)context);

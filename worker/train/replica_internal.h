@@ -75,5 +75,7 @@ void replica_part_release(struct replica_part *p);
 void replica_part_gradient(struct replica *r, int index, const struct replica_share *s);
 /* On the part's thread: the optimizer's step of its slice; then the weights of all slices. */
 void replica_part_update(struct replica *r, int index, const struct inner_params *params);
+/* In fp64, one after the other: the order of every sum of losses. */
+double replica_sum(const float *x, size_t n);
 
 #endif

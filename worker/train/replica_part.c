@@ -98,7 +98,7 @@ static enum rv_err read_batch(const struct replica *r, struct replica_part *p, c
 	return RV_OK;
 }
 
-static double sum_of(const float *x, size_t n) {
+double replica_sum(const float *x, size_t n) {
 	double sum = 0;
 	for (size_t i = 0; i < n; i++)
 		sum += x[i];
@@ -153,7 +153,7 @@ static uint64_t batch_at(const struct replica *r, uint64_t at, uint64_t end) {
  * whenever they come. */
 static void add_losses(const struct replica *r, struct replica_part *p, double *of_shard, const float *losses, size_t n,
 					   uint64_t next, uint64_t end) {
-	*of_shard += sum_of(losses, n);
+	*of_shard += replica_sum(losses, n);
 	if (next == end || next % sequences_of_shard(r) == 0) {
 		p->loss += *of_shard;
 		*of_shard = 0;
