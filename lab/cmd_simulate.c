@@ -43,7 +43,8 @@ static const struct rv_option options[] = {
 	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of what ping says.",
 	 "Line"},
 	{"overhead", RV_OPT_DOUBLE, FIELD(overhead), 0, "0", 0, 10, NULL,
-	 "Line time per payload byte, for headers and what TCP leaves unused; 0: 1.12 for two workers, 1.25 for more.",
+	 "Line time per payload byte, for headers and what TCP leaves unused (time, not bytes sent); 0: 1.12 for two "
+	 "workers, 1.25 for more.",
 	 "Line"},
 	{"sync-ms", RV_OPT_DOUBLE, FIELD(sync_ms), 0, "50", 0, 86400000, NULL,
 	 "What an exchange costs beside line and latency: encoding, disk, coordinator, waiting for the slower worker.",

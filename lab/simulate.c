@@ -54,8 +54,7 @@ static enum rv_err check_line(const struct simulate_run *r, struct rv_errtext *e
 	if (!(r->sync_s >= 0 && r->sync_s <= 86400))
 		return rv_fail(et, RV_E_RANGE, "sync-ms = %g: must be in [0, 86400000]", r->sync_s * 1e3);
 	if (!(r->overhead >= 1 && r->overhead <= 10))
-		return rv_fail(et, RV_E_RANGE, "overhead = %g: must be in [1, 10], bytes on the line per payload byte",
-					   r->overhead);
+		return rv_fail(et, RV_E_RANGE, "overhead = %g: must be in [1, 10], line time per payload byte", r->overhead);
 	return RV_OK;
 }
 
@@ -105,8 +104,13 @@ static double link_factor(int workers) {
 	return workers == 0 ? 1 : 2.0 * (workers - 1) / workers;
 }
 
+/* What one worker sends of the whole model in one exchange, without headers. */
+static double payload_bits(const struct simulate_run *r) {
+	return r->bits_per_value * r->n_params * link_factor(r->workers);
+}
+
 static double layer_bits(const struct simulate_run *r) {
-	return r->bits_per_value * r->n_params / r->layers * link_factor(r->workers) * r->overhead;
+	return payload_bits(r) / r->layers * r->overhead;
 }
 
 struct line {
@@ -219,7 +223,8 @@ void simulate(const struct simulate_run *r, struct simulate_result *out) {
 	}
 	out->step_wall_s = fmax((s.now_s - since_s) / (double)measured, r->step_s);
 	out->utilisation = r->step_s / out->step_wall_s;
-	out->sent_per_step = layer_bits(r) * r->layers / 8 / (double)cycle;
+	double headers = r->workers == 0 ? 1 : SIMULATE_SENT_PER_PAYLOAD;
+	out->sent_per_step = payload_bits(r) * headers / 8 / (double)cycle;
 }
 
 /* ---- the inverse ----------------------------------------------------------------------------------------------------
