@@ -203,6 +203,7 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq.token);
 		RV_TRY(s->cfg.ops->token_valid(s->cfg.store, &hash, &valid, et));
 	}
+	RV_TRY(pump(s, now_us, et)); /* a ban that waited for room comes before the answer */
 	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
 	RV_TRY(pump(s, now_us, et));
 	write_join_reply(s, member, control_version_common(rq.protocol_min, rq.protocol), key, reply);

@@ -516,6 +516,21 @@ static void test_ban(void **state) {
 	assert_true(service_is_member(b->service, key));
 }
 
+/* It was refused for want of room, and is made durable as soon as there is some: before a join is answered. */
+static void test_ban_on_a_full_disk(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	struct rv_errtext et = {0};
+	uint8_t key[NET_KEY_BYTES] = {1};
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	b->store.failing = RV_E_FULL;
+	assert_int_equal(service_ban(b->service, b->now_us, 0, true, &et), RV_E_BUSY);
+	assert_true(service_is_member(b->service, key));
+	b->store.failing = RV_OK;
+	assert_int_equal(join(b, 1, &reply), RV_E_AUTH);
+	assert_false(service_is_member(b->service, key));
+}
+
 static void test_invites(void **state) {
 	struct bench *b = *state;
 	char links[3][INVITE_MAX_BYTES];
@@ -548,6 +563,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_ban_on_a_full_disk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
