@@ -1,0 +1,246 @@
+/* service_world.c: see service_world.h. */
+#include "tests/fuzz/service_world.h"
+
+#include "coordinator/record.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/kept_blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const configs[] = {
+	"rounds = 6\nmin-workers = 2\nbase-every = 2\ngrace-ms = 100\nliveness-ms = 5000\n",
+	"rounds = 9\nmin-workers = 1\nbase-every = 1\nfragments = 3\nweight-by-tokens = true\nshards = equal\n",
+	"rounds = 6\nmin-workers = 3\nbase-every = 4\ngrace-ms = 0\nliveness-ms = 2000\npeer-timeout-ms = 1000\n",
+};
+
+static const uint8_t run_id[NET_RUN_ID_BYTES] = "a run of rivule";
+
+/* Ed25519 is deterministic: the key is made once. */
+static const struct identity *run_key(void) {
+	static const uint8_t seed[IDENTITY_SEED_BYTES] = {1};
+	static struct identity run;
+	static bool made;
+	if (!made)
+		identity_of_seed(seed, &run);
+	made = true;
+	return &run;
+}
+
+const uint8_t *world_run_id(void) {
+	return run_id;
+}
+
+void world_key(unsigned who, uint8_t key[NET_KEY_BYTES]) {
+	memset(key, (int)who + 1, NET_KEY_BYTES);
+}
+
+/* ---- the store --------------------------------------------------------------------------------------------------- */
+
+static enum rv_err append(void *store, const struct core_record *rec, const struct commit_stats *stats,
+						  struct rv_errtext *et) {
+	struct world_store *s = store;
+	uint8_t bytes[RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	RV_ASSERT((rec->type == CORE_COMMIT) == (stats != NULL));
+	record_encode(rec, &w);
+	size_t n = rv_writer_len(&w);
+	RV_ASSERT(!w.failed);
+	if (s->full || sizeof s->bytes - s->n < 2 + n)
+		return rv_fail(et, RV_E_FULL, "the store is full");
+	w = rv_writer_of(s->bytes + s->n, 2);
+	rv_write_u16(&w, (uint16_t)n);
+	memcpy(s->bytes + s->n + 2, bytes, n);
+	s->n += 2 + n;
+	return RV_OK;
+}
+
+static enum rv_err token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
+	(void)store;
+	(void)hash;
+	(void)wall_us;
+	(void)et;
+	return RV_OK;
+}
+
+/* All tokens but one are good. */
+static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
+	static const uint8_t bad[NET_TOKEN_BYTES] = {0};
+	struct rv_hash refused = core_token_hash(run_id, bad);
+	(void)store;
+	(void)et;
+	*valid = !rv_hash_equal(hash, &refused);
+	return RV_OK;
+}
+
+static void replay_all(struct service *service, const struct world_store *s) {
+	struct rv_reader r = rv_reader_of(s->bytes, s->n);
+	struct core_record rec;
+	while (rv_reader_left(&r) > 0) {
+		uint16_t n = rv_read_u16(&r);
+		const uint8_t *bytes = rv_read_span(&r, n);
+		RV_ASSERT(bytes != NULL && record_decode(bytes, n, &rec, NULL) == RV_OK);
+		RV_ASSERT(service_replay(service, &rec, NULL) == RV_OK);
+	}
+}
+
+/* ---- documents --------------------------------------------------------------------------------------------------- */
+
+/* The latest one as those get it who speak `version`. */
+static void read_document(struct world *w, uint32_t version, struct document *out) {
+	const uint8_t *p = NULL;
+	size_t n = 0;
+	RV_ASSERT(service_document(w->service, version, &p, &n, NULL) == RV_OK);
+	RV_ASSERT(n >= NET_SIG_BYTES && document_decode(p + NET_SIG_BYTES, n - NET_SIG_BYTES, out, NULL) == RV_OK);
+}
+
+static void check_signature(struct world *w) {
+	const uint8_t *p = NULL, *data;
+	size_t n = 0, bytes;
+	RV_ASSERT(service_document(w->service, CONTROL_VERSION, &p, &n, NULL) == RV_OK);
+	RV_ASSERT(signed_open(run_key()->key, IDENTITY_DOCUMENT_DOMAIN, p, n, &data, &bytes, NULL) == RV_OK);
+}
+
+struct seen {
+	uint64_t seq, epoch, round, base_round;
+	uint32_t attempt;
+};
+
+static struct seen seen_in(const struct document *d) {
+	return (struct seen){d->seq, d->epoch, d->round, d->base_round, d->attempt};
+}
+
+/* Rounds are only taken back by a later epoch, attempts and bases only by a later round or epoch. */
+static void check_order(const struct seen *before, const struct document *d) {
+	RV_ASSERT(d->seq >= before->seq && d->epoch >= before->epoch);
+	if (d->epoch != before->epoch)
+		return;
+	RV_ASSERT(d->round >= before->round && d->base_round >= before->base_round);
+	if (d->round == before->round && d->attempt != 0)
+		RV_ASSERT(d->attempt >= before->attempt);
+}
+
+/* Of a round that was committed in this epoch, or before its first, there is one state hash. */
+static void check_chain(struct world *w, const struct seen *before) {
+	const struct document *d = &w->doc;
+	uint64_t known = d->epoch == before->epoch ? before->round : d->epoch_round;
+	RV_ASSERT(d->round <= d->final_round && d->final_round <= WORLD_ROUNDS_MAX && known <= before->round);
+	if (d->round <= known && !rv_hash_is_zero(&w->chains[d->round]))
+		RV_ASSERT(rv_hash_equal(&w->chains[d->round], &d->chain));
+	w->chains[d->round] = d->chain;
+	for (uint64_t r = known + 1; r < d->round; r++)
+		w->chains[r] = (struct rv_hash){{0}}; /* went by between two documents */
+}
+
+static void check_members(const struct document *d) {
+	RV_ASSERT(d->n_members <= WORLD_KEYS && d->n_syncing <= WORLD_KEYS);
+	for (int i = 0; i < d->n_members; i++) {
+		RV_ASSERT(d->members[i].member < WORLD_KEYS);
+		RV_ASSERT(d->phase == RUN_REDUCE || !(d->banned >> d->members[i].member & 1));
+	}
+	for (int i = 0; i < d->n_syncing; i++)
+		RV_ASSERT(document_find(d, d->syncing[i].member) < 0);
+}
+
+static void take_document(struct world *w) {
+	const struct seen before = seen_in(&w->doc);
+	read_document(w, CONTROL_VERSION, &w->doc);
+	check_order(&before, &w->doc);
+	check_chain(w, &before);
+	check_members(&w->doc);
+}
+
+void world_look(struct world *w) {
+	if (service_document_seq(w->service) != w->doc.seq)
+		take_document(w);
+}
+
+/* An earlier version says the same of what it knows; of epochs it knows nothing, and is refused. */
+static void check_version_3(struct world *w) {
+	static struct document old;
+	const uint8_t *p = NULL;
+	size_t n = 0;
+	if (w->doc.epoch > 0) {
+		RV_ASSERT(service_document(w->service, 3, &p, &n, NULL) == RV_E_PROTOCOL);
+		return;
+	}
+	read_document(w, 3, &old);
+	RV_ASSERT(old.seq == w->doc.seq && old.round == w->doc.round && old.n_members == w->doc.n_members);
+	RV_ASSERT(rv_hash_equal(&old.chain, &w->doc.chain));
+}
+
+void world_look_closely(struct world *w, bool details) {
+	check_signature(w);
+	check_version_3(w);
+	json_t *status = service_status(w->service, w->now_us, details);
+	char *metrics = service_metrics(w->service, w->now_us);
+	RV_ASSERT(status != NULL && metrics != NULL);
+	json_decref(status);
+	free(metrics);
+}
+
+/* ---- joins ------------------------------------------------------------------------------------------------------- */
+
+void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTES]) {
+	static struct join_reply reply;
+	static uint8_t good[WORLD_KEYS][NET_KEY_BYTES + NET_SIG_BYTES]; /* by member: the last one that was verified */
+	RV_ASSERT(join_reply_decode(p, n, &reply, NULL) == RV_OK);
+	RV_ASSERT(memcmp(reply.run_id, run_id, sizeof run_id) == 0 && reply.member < WORLD_KEYS);
+	uint8_t *last = good[reply.member];
+	if (memcmp(last, key, NET_KEY_BYTES) == 0 && memcmp(last + NET_KEY_BYTES, reply.ticket, NET_SIG_BYTES) == 0)
+		return;
+	RV_ASSERT(ticket_verify(run_key()->key, run_id, reply.member, key, reply.ticket));
+	memcpy(last, key, NET_KEY_BYTES);
+	memcpy(last + NET_KEY_BYTES, reply.ticket, NET_SIG_BYTES);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static struct service *make_service(struct world *w) {
+	static const struct store_ops ops = {append, token_add, token_valid};
+	struct service_config cfg = {.run = run_key(), .config = w->config, .ops = &ops, .store = &w->store};
+	struct service *s;
+	memcpy(cfg.run_id, run_id, sizeof run_id);
+	memcpy(cfg.advertise.host, "localhost", sizeof "localhost");
+	cfg.advertise.port = 7433;
+	RV_ASSERT(service_new(&cfg, w->now_us, &s, NULL) == RV_OK);
+	return s;
+}
+
+static void make_reports(struct world *w) {
+	for (unsigned i = 0; i < WORLD_KEYS; i++)
+		w->says[i] = (struct report){.version = CONTROL_VERSION, .boot = 1, .n_chunks = WORLD_CHUNKS, .addr = ":7434"};
+}
+
+struct world *world_begin(uint8_t config) {
+	static struct world w;
+	w.config = configs[config % (sizeof configs / sizeof configs[0])];
+	w.store.full = false;
+	w.store.n = 0;
+	w.now_us = w.doc.seq = w.doc.epoch = w.doc.round = w.doc.base_round = w.seq = 0;
+	w.doc.attempt = 0;
+	w.service = make_service(&w);
+	make_reports(&w);
+	read_document(&w, CONTROL_VERSION, &w.doc);
+	w.chains[0] = w.doc.chain;
+	return &w;
+}
+
+void world_restart(struct world *w) {
+	const struct document *d = &w->doc;
+	const struct rv_hash base_hash = d->base_hash, chain = d->chain;
+	const struct seen before = seen_in(d);
+	service_free(w->service);
+	w->service = make_service(w);
+	replay_all(w->service, &w->store);
+	take_document(w);
+	RV_ASSERT(d->epoch == before.epoch && d->round == before.round && rv_hash_equal(&d->chain, &chain));
+	RV_ASSERT(d->base_round == before.base_round && rv_hash_equal(&d->base_hash, &base_hash));
+}
+
+void world_end(struct world *w) {
+	RV_ASSERT(service_fault(w->service, NULL) == RV_OK);
+	world_restart(w);
+	service_free(w->service);
+	RV_ASSERT(kept_blocks_in_use() == 0);
+}
