@@ -2,8 +2,8 @@
  * finds a BLAKE2b value. What is accepted saves as the same bytes; what is refused leaves the replica as it was. */
 #include "worker/train/replica.h"
 
-#include "base/hash.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_replica.h"
 #include "tests/fuzz/memory_file.h"
 
 #include <stdlib.h>
@@ -36,41 +36,45 @@ static struct replica *make_replica(void) {
 	return r;
 }
 
-static void put_hash(uint8_t *state, size_t n) {
-	struct rv_hasher h;
-	struct rv_hash hash;
-	rv_hash_init_domain(&h, "rivulet replica");
-	rv_hash_update(&h, state, n - RV_HASH_BYTES);
-	rv_hash_final(&h, &hash);
-	memcpy(state + n - RV_HASH_BYTES, hash.b, RV_HASH_BYTES);
+/* A replica and its state files: made once, for the input is a file, not a model. Every execution begins and ends with
+ * the replica in the state `valid`. */
+struct subject {
+	struct replica *replica;
+	size_t n;
+	uint8_t *valid, *whole, *after;
+};
+
+static struct subject *make_subject(void) {
+	struct subject *s = calloc(1, sizeof *s);
+	RV_ASSERT(s);
+	s->replica = make_replica();
+	s->n = replica_state_bytes(s->replica);
+	s->valid = malloc(s->n);
+	s->whole = malloc(s->n);
+	s->after = malloc(s->n);
+	RV_ASSERT(s->valid && s->whole && s->after);
+	replica_save(s->replica, s->valid);
+	return s;
 }
 
-static void check_load(struct replica *r, const uint8_t *data, size_t size) {
-	size_t n = replica_state_bytes(r);
-	uint8_t *before = malloc(n), *after = malloc(n);
+static void check_load(struct subject *s, const uint8_t *data, size_t size) {
 	struct rv_errtext et = {0};
-	RV_ASSERT(before && after);
-	replica_save(r, before);
-	enum rv_err e = replica_load(r, data, size, &et);
-	replica_save(r, after);
+	enum rv_err e = replica_load(s->replica, data, size, &et);
+	replica_save(s->replica, s->after);
 	RV_ASSERT(e == RV_OK || (e == RV_E_CORRUPT && et.text[0]));
-	RV_ASSERT(memcmp(after, e == RV_OK ? data : before, n) == 0);
-	free(before);
-	free(after);
+	RV_ASSERT(memcmp(s->after, e == RV_OK ? data : s->valid, s->n) == 0);
+	if (e == RV_OK)
+		RV_ASSERT(replica_load(s->replica, s->valid, s->n, NULL) == RV_OK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	static struct replica *r; /* made once: the input is a file, not a model */
-	if (!r)
-		r = make_replica();
-	size_t n = replica_state_bytes(r);
-	uint8_t *whole = calloc(1, n);
-	RV_ASSERT(whole);
-	check_load(r, data, size);
-	replica_save(r, whole);
-	memcpy(whole, data, size < n ? size : n); /* the input over a valid state: headers are reached */
-	put_hash(whole, n);
-	check_load(r, whole, n);
-	free(whole);
+	static struct subject *s;
+	if (!s)
+		s = make_subject();
+	check_load(s, data, size);
+	memcpy(s->whole, s->valid, s->n);
+	memcpy(s->whole, data, size < s->n ? size : s->n); /* the input over a valid state: headers are reached */
+	fuzz_seal_replica(s->whole, s->n);
+	check_load(s, s->whole, s->n);
 	return 0;
 }

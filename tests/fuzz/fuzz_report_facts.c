@@ -4,18 +4,11 @@
 #include "lab/report_facts.h"
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/memory_dir.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void write_file(const char *path, const uint8_t *data, size_t n) {
-	FILE *f = fopen(path, "w");
-	RV_ASSERT(f);
-	RV_ASSERT(n == 0 || fwrite(data, 1, n, f) == n);
-	RV_ASSERT(fclose(f) == 0);
-}
 
 static void check(const struct report_facts *f) {
 	struct facts_cursor c = facts_begin(f);
@@ -34,24 +27,19 @@ static void check(const struct report_facts *f) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-	char dir[] = "/tmp/rivulet-fuzz-facts-XXXXXX", conf[64], sweep[64];
 	struct report_facts f;
 	struct rv_errtext et = {0};
 	const uint8_t *cut = memchr(data, 0xff, size);
 	size_t first = cut ? (size_t)(cut - data) : size;
-	RV_ASSERT(mkdtemp(dir));
-	snprintf(conf, sizeof conf, "%s/run.conf", dir);
-	snprintf(sweep, sizeof sweep, "%s/sweep.json", dir);
-	write_file(conf, data, first);
+	(void)memory_dir_put("run.conf", data, first);
 	if (cut)
-		write_file(sweep, cut + 1, size - first - 1);
-	if (report_facts_read(dir, &f, &et) == RV_OK)
+		(void)memory_dir_put("sweep.json", cut + 1, size - first - 1);
+	else
+		(void)unlink(memory_dir_path("sweep.json"));
+	if (report_facts_read(memory_dir(), &f, &et) == RV_OK)
 		check(&f);
 	else
 		RV_ASSERT(et.text[0]);
 	report_facts_release(&f);
-	(void)unlink(conf);
-	(void)unlink(sweep);
-	(void)rmdir(dir);
 	return 0;
 }

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The fuzzers compile this file with few: entries are replaced then, and an encoder is made quickly. */
+#ifndef PIECE_CACHE_ENTRIES
+#define PIECE_CACHE_ENTRIES (1 << 16)
+#endif
+
 _Static_assert(sizeof(struct piece_entry) == 64, "an entry is one cache line");
 
 struct piece_cache {

@@ -8,7 +8,7 @@
 
 #include "worker/tokenizer/buffers.h"
 
-enum { PIECE_CACHE_KEY_WORDS = 4, PIECE_CACHE_MAX_BYTES = 31, PIECE_CACHE_MAX_IDS = 7, PIECE_CACHE_ENTRIES = 1 << 16 };
+enum { PIECE_CACHE_KEY_WORDS = 4, PIECE_CACHE_MAX_BYTES = 31, PIECE_CACHE_MAX_IDS = 7 };
 
 /* The piece, padded with zeros, its length in the last byte. */
 struct piece_key {
@@ -21,7 +21,7 @@ struct piece_entry {
 	uint32_t n; /* 0: free */
 };
 
-struct piece_cache; /* PIECE_CACHE_ENTRIES entries: 4 MiB */
+struct piece_cache; /* 65,536 entries: 4 MiB */
 
 /* RV_E_NOMEM. */
 enum rv_err piece_cache_new(struct piece_cache **out, struct rv_errtext *et);
