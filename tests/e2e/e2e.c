@@ -171,6 +171,12 @@ void e2e_signal(struct e2e_process *p, int signal) {
 	assert_int_equal(kill(p->pid, signal), 0);
 }
 
+void e2e_freeze(struct e2e_process *p) {
+	siginfo_t info;
+	e2e_signal(p, SIGSTOP);
+	assert_int_equal(waitid(P_PID, (id_t)p->pid, &info, WSTOPPED), 0);
+}
+
 static bool try_wait(struct e2e_process *p, int *status) {
 	int raw;
 	if (waitpid(p->pid, &raw, WNOHANG) != p->pid)

@@ -78,6 +78,7 @@ void e2e_open_gate(struct e2e *e);
 void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]);
 
 void e2e_signal(struct e2e_process *p, int signal);
+void e2e_freeze(struct e2e_process *p); /* SIGSTOP; it does nothing any more */
 /* Waits for its end: the exit status, or 128 + signal. */
 int e2e_wait_exit(struct e2e_process *p);
 /* It ends with this status; the end of its log is shown where it does not. */

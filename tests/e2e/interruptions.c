@@ -44,10 +44,12 @@ void e2e_die_anywhere(struct e2e *e) {
 }
 
 void e2e_stop_and_start(struct e2e *e, int64_t every, int times) {
+	long from = 0;
 	e2e_gate_at(e, every + ROUNDS_OF_A_LIFE);
 	e2e_start_worker(e, 0, NULL, NULL);
 	e2e_start_worker(e, 1, E2E_GATED, NULL);
 	for (int64_t round = every; round <= every * times; round += every) {
+		json_decref(e2e_wait_event(&e->workers[0], "started", NULL, 0, &from)); /* before, a signal is its death */
 		json_decref(e2e_wait_event(&e->workers[1], "round", "round", round, NULL));
 		e2e_signal(&e->workers[0], SIGTERM);
 		e2e_assert_exit(&e->workers[0], 0);

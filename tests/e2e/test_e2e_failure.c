@@ -103,7 +103,7 @@ static void frozen_for_some_rounds_and_thawed(void **state) {
 	e2e_open(&e, endless, 4);
 	e2e_start_workers(&e, 4);
 	e2e_wait_for_round(&e, (const int[]){0, 1, 2, 3}, 4, 2);
-	e2e_signal(&e.workers[3], SIGSTOP);
+	e2e_freeze(&e.workers[3]);
 	long from = e2e_lines_so_far(&e, 0);
 	for (int alone = 0; alone < 2;) { /* some rounds without it */
 		json_t *next = e2e_wait_event(&e.workers[0], "round", NULL, 0, &from);

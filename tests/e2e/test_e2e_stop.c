@@ -85,6 +85,7 @@ static void the_coordinator_is_killed_and_nothing_is_lost(void **state) {
 		json_decref(e2e_wait_event(&e.workers[0], "coordinator_away", NULL, 0, &from));
 		e2e_gate_at(&e, round + 4);
 		e2e_start_coordinator(&e);
+		json_decref(e2e_wait_event(&e.workers[0], "coordinator_back", NULL, 0, &from));
 	}
 	e2e_open_gate(&e);
 	assert_ends_as_in_the_lab(&e);

@@ -109,9 +109,11 @@ static void one_too_few_is_said_and_ctrl_c_ends_the_wait(void **state) {
 	json_t *j = e2e_wait_event(&e.workers[0], "waiting", "missing", 1, &from);
 	assert_int_equal(e2e_int(j, "min_workers"), 2);
 	json_decref(j);
-	/* A terminal and its shell may both pass it on: one wish. */
+	/* A terminal and its shell may both pass it on: one wish. It gets both at once. */
+	e2e_freeze(&e.workers[0]);
 	e2e_signal(&e.workers[0], SIGINT);
 	e2e_signal(&e.workers[0], SIGTERM);
+	e2e_signal(&e.workers[0], SIGCONT);
 	e2e_assert_exit(&e.workers[0], 0);
 	json_decref(e2e_wait_event(&e.workers[0], "stopped", NULL, 0, &from));
 	e2e_start_worker(&e, 0, NULL, NULL);
