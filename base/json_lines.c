@@ -97,3 +97,10 @@ enum rv_err rv_json_lines_write(struct rv_json_lines *l, json_t *line, struct rv
 	free(text);
 	return e;
 }
+
+enum rv_err rv_json_lines_sync(struct rv_json_lines *l, struct rv_errtext *et) {
+	/* EINVAL: a pipe or a terminal, which has nothing to lose */
+	if (fsync(l->fd) != 0 && errno != EINVAL)
+		return rv_fail_errno(et, errno, "cannot sync %s", l->path);
+	return RV_OK;
+}

@@ -19,5 +19,7 @@ void rv_json_lines_close(struct rv_json_lines *l); /* NULL is fine */
 const struct json_t *rv_json_lines_last(const struct rv_json_lines *l);
 /* Takes the reference to `line`; NULL means that building it failed (RV_E_NOMEM). RV_E_IO, RV_E_FULL. */
 enum rv_err rv_json_lines_write(struct rv_json_lines *l, struct json_t *line, struct rv_errtext *et);
+/* The lines so far are on the disk, where `path` is one's. RV_E_IO, RV_E_FULL. */
+enum rv_err rv_json_lines_sync(struct rv_json_lines *l, struct rv_errtext *et);
 
 #endif

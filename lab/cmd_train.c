@@ -8,6 +8,7 @@
 #include "lab/lab_memory.h"
 #include "lab/loss_text.h"
 #include "lab/method_idle.h"
+#include "lab/record_gap.h"
 #include "lab/text_source.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
@@ -148,6 +149,23 @@ static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	return e;
 }
 
+static void warn_of_lost_rounds(struct session *s) {
+	struct rv_errtext what = {0};
+	if (record_gap(s->opts->out, &what))
+		rv_event(s->events, RV_WARN, "record_gap", RV_FIELDS(rv_field_str("text", what.text)),
+				 "%s: curves and means over rounds will be without them; without " LAB_CHECKPOINT_FILE
+				 " the same command trains anew",
+				 what.text);
+}
+
+static enum rv_err resume(struct session *s, const char *checkpoint, struct rv_errtext *et) {
+	RV_TRY(lab_run_load(s->run, checkpoint, et));
+	rv_event(s->events, RV_INFO, "resumed", RV_FIELDS(rv_field_int("round", (int64_t)s->run->rounds_done)),
+			 "%s: continuing after round %" PRIu64, s->opts->out, s->run->rounds_done);
+	warn_of_lost_rounds(s);
+	return RV_OK;
+}
+
 /* The run and its files, new or as it was left. */
 static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
@@ -159,13 +177,10 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(new_run(s, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;
-	path_in(s, "checkpoint.rvc", path);
+	path_in(s, LAB_CHECKPOINT_FILE, path);
 	bool resumed = access(path, F_OK) == 0;
-	if (resumed) {
-		RV_TRY(lab_run_load(s->run, path, et));
-		rv_event(s->events, RV_INFO, "resumed", RV_FIELDS(rv_field_int("round", (int64_t)s->run->rounds_done)),
-				 "%s: continuing after round %" PRIu64, o->out, s->run->rounds_done);
-	}
+	if (resumed)
+		RV_TRY(resume(s, path, et));
 	s->started_steps = atomic_load(&s->run->steps_done);
 	RV_TRY(write_config(s, et));
 	path_in(s, METRICS_FILE, path);
@@ -173,9 +188,11 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	return write_run_line(s, et);
 }
 
+/* The lines of its rounds come to the disk before it: a resumed run does not write them again. */
 static enum rv_err save(struct session *s, struct rv_errtext *et) {
 	char path[PATH_MAX];
-	path_in(s, "checkpoint.rvc", path);
+	path_in(s, LAB_CHECKPOINT_FILE, path);
+	RV_TRY(metrics_sync(s->metrics, et));
 	return lab_run_save(s->run, path, et);
 }
 

@@ -173,6 +173,8 @@ const float *lab_run_reference(struct lab_run *r, int i);
 /* For methods: the fault of the first replica that has one. */
 enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et);
 
+#define LAB_CHECKPOINT_FILE "checkpoint.rvc" /* in the run's directory */
+
 /* The whole state of the run, at any moment between rounds or after RV_E_CANCELLED. Loading refuses (RV_E_PROTOCOL) the
  * checkpoint of another configuration, RV_E_CORRUPT what is damaged; the run is then unusable but can be freed. */
 enum rv_err lab_run_save(struct lab_run *r, const char *path, struct rv_errtext *et);

@@ -102,6 +102,18 @@ static void take_rollback(struct run_record *r, json_t *line) {
 	r->final_loss = r->average_loss = r->replica_loss = NAN;
 }
 
+static void take_end(struct run_record *r, json_t *line) {
+	r->ended = true;
+	r->end.round = count(line, "round");
+	r->end.tokens = count(line, "tokens");
+	r->end.bytes_sent = (double)count(line, "bytes_sent");
+	r->end.formula_bytes = (double)count(line, "formula_bytes");
+	r->final_loss = number(line, "loss");
+	r->wall_s = number(line, "wall_us") * 1e-6;
+	r->average_loss = number(line, "average_loss");
+	r->replica_loss = number(line, "replica_loss");
+}
+
 static bool take_line(struct run_record *r, json_t *line) {
 	const char *kind = json_string_value(json_object_get(line, "kind"));
 	if (!kind)
@@ -118,13 +130,8 @@ static bool take_line(struct run_record *r, json_t *line) {
 		r->diverged_round = count(line, "round");
 		r->wall_s = number(line, "wall_us") * 1e-6;
 	}
-	if (strcmp(kind, "end") == 0) {
-		r->ended = true;
-		r->final_loss = number(line, "loss");
-		r->wall_s = number(line, "wall_us") * 1e-6;
-		r->average_loss = number(line, "average_loss");
-		r->replica_loss = number(line, "replica_loss");
-	}
+	if (strcmp(kind, "end") == 0)
+		take_end(r, line);
 	return true;
 }
 
@@ -165,6 +172,21 @@ void run_record_release(struct run_record *r) {
 	*r = (struct run_record){0};
 }
 
+uint64_t run_record_missing(const struct run_record *r, uint64_t upto) {
+	uint64_t next = 1;
+	for (int i = 0; i < r->n_rounds && r->rounds[i].round == next && next <= upto; i++)
+		next++;
+	return next <= upto ? next : 0;
+}
+
+/* Sums only grow: of two lines the larger is the later, whatever is missing between them. */
+static void take_counts_of_end(const struct run_record *r, struct record_totals *t) {
+	t->rounds = r->end.round > t->rounds ? r->end.round : t->rounds;
+	t->tokens = r->end.tokens > t->tokens ? r->end.tokens : t->tokens;
+	t->bytes_sent = fmax(t->bytes_sent, r->end.bytes_sent);
+	t->formula_bytes = fmax(t->formula_bytes, r->end.formula_bytes);
+}
+
 struct record_totals run_record_totals(const struct run_record *r) {
 	struct record_totals t = {.loss = NAN};
 	for (int i = 0; i < r->n_rounds; i++) {
@@ -180,6 +202,8 @@ struct record_totals run_record_totals(const struct run_record *r) {
 		t.rounds = last->round;
 		t.tokens = last->tokens;
 	}
+	if (r->ended)
+		take_counts_of_end(r, &t);
 	t.steps = t.rounds * r->steps_per_round;
 	/* A run that has ended is not judged by what it was on the way. */
 	bool latest = r->n_evals > 0 && (!r->ended || r->evals[r->n_evals - 1].round == t.rounds);

@@ -33,6 +33,10 @@ struct run_record {
 	int n_rounds, n_evals;
 	int skipped_lines; /* not JSON */
 	bool ended;
+	struct {
+		uint64_t round, tokens;
+		double bytes_sent, formula_bytes;
+	} end;                   /* where the run has ended: what that line says; sums since the start of the run */
 	uint64_t diverged_round; /* in which, counted from 1; 0: it has not */
 	double final_loss, wall_s;
 	double average_loss, replica_loss; /* NaN: not looked at */
@@ -42,7 +46,11 @@ struct run_record {
 enum rv_err run_record_read(const char *path, struct run_record *out, struct rv_errtext *et);
 void run_record_release(struct run_record *r);
 
-/* Sums over the rounds. */
+/* The first of the rounds 1..upto that no line tells of; 0: all are there. Rounds of a worker may be missing rightly:
+ * it may have joined late, or been away. */
+uint64_t run_record_missing(const struct run_record *r, uint64_t upto);
+
+/* Times are sums over the rounds that are there; counts are the latest, of the `end` line where there is one. */
 struct record_totals {
 	double compute_s, reduce_s, idle_s, bytes_sent, formula_bytes;
 	double modelled_s; /* what compute takes by the model of the workers' speeds; 0: there is none */

@@ -8,6 +8,7 @@
 #include "base/signals.h"
 #include "lab/clean_text.h"
 #include "lab/lab_memory.h"
+#include "lab/record_gap.h"
 #include "lab/sweep_notices.h"
 #include "lab/sweep_pool.h"
 
@@ -91,6 +92,17 @@ static size_t cell_memory(const struct sweep_cell *c) {
 	return lab_memory_plan(&cfg, 0, &plan, NULL) == RV_OK ? memory_plan_host(&plan) : 0;
 }
 
+/* What has lost a part of its record is trained anew: a run that goes on does not write it again. */
+static void forget_gap(struct runner *r, int i, const char *dir) {
+	char checkpoint[PATH_BYTES];
+	struct rv_errtext what = {0};
+	snprintf(checkpoint, sizeof checkpoint, "%s/" LAB_CHECKPOINT_FILE, dir);
+	if (record_gap(dir, &what) && unlink(checkpoint) == 0)
+		rv_event(r->events, RV_WARN, "cell_again",
+				 RV_FIELDS(rv_field_str("id", r->s->cells[i].id), rv_field_str("why", what.text)),
+				 "%.8s  trained anew: %s", r->s->cells[i].id, what.text);
+}
+
 static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, struct rv_errtext *et) {
 	struct sweep *s = r->s;
 	char log[PATH_BYTES], dir[PATH_BYTES];
@@ -98,6 +110,7 @@ static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, stru
 	snprintf(log, sizeof log, "%s/train.log", dir);
 	RV_TRY(rv_dir_make(dir, 0755, et));
 	RV_TRY(write_config(s, i, et));
+	forget_gap(r, i, dir);
 	struct sweep_command *c = malloc(sizeof *c);
 	if (!c)
 		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");

@@ -57,7 +57,7 @@ void sweep_row_update(struct sweep_row *row, const char *dir) {
 	row->codec_cosine = run_record_mean(&r, offsetof(struct record_round, codec_cosine));
 	row->wall_s = r.wall_s;
 	row->diverged_round = r.diverged_round;
-	if (r.ended)
+	if (r.ended && run_record_missing(&r, t.rounds) == 0) /* else means over its rounds are none: it is trained again */
 		row->state = SWEEP_DONE;
 	if (r.diverged_round > 0) { /* what it was on the way is no result */
 		row->state = SWEEP_DIVERGED;

@@ -25,7 +25,8 @@ struct sweep_row {
 };
 
 void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row);
-/* Reads DIR/ID/metrics.jsonl, if there is one: how far it is, and SWEEP_DONE or SWEEP_DIVERGED when it is complete. */
+/* Reads DIR/ID/metrics.jsonl, if there is one: how far it is, and SWEEP_DONE or SWEEP_DIVERGED when it is complete;
+ * one that has ended and lacks lines of its rounds is not. */
 void sweep_row_update(struct sweep_row *row, const char *dir);
 bool sweep_row_is_complete(const struct sweep_row *row);
 

@@ -88,6 +88,31 @@ static void test_rounds_that_were_taken_back(void **state) {
 	run_record_release(&r);
 }
 
+/* Lines were lost between the first rounds and the last line: its sums are those of the run. */
+static void test_the_end_has_the_sums(void **state) {
+	(void)state;
+	struct run_record r;
+	write_metrics(path, "me", "lab", "diloco", 0, 4, 2);
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_int_equal(run_record_missing(&r, 2), 0);
+	assert_int_equal(run_record_missing(&r, 3), 3);
+	run_record_release(&r);
+	append("{\"kind\":\"end\",\"round\":40,\"tokens\":160000,\"loss\":1.5,\"bytes_sent\":60600,"
+		   "\"formula_bytes\":60000}\n");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	struct record_totals t = run_record_totals(&r);
+	assert_int_equal(t.rounds, 40);
+	assert_int_equal(t.steps, 400);
+	assert_int_equal(t.tokens, 160000);
+	assert_true(t.bytes_sent == 60600 && t.formula_bytes == 60000 && t.loss == 1.5);
+	assert_int_equal(run_record_missing(&r, t.rounds), 3);
+	run_record_release(&r);
+	append("{\"kind\":\"round\",\"round\":1,\"tokens\":7}\n{\"kind\":\"round\",\"round\":3,\"tokens\":9}\n");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	assert_int_equal(run_record_missing(&r, 3), 2);
+	run_record_release(&r);
+}
+
 static void test_torn_lines_are_skipped(void **state) {
 	(void)state;
 	struct run_record r;
@@ -146,6 +171,7 @@ int main(void) {
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_later_lines_win),
 		cmocka_unit_test(test_rounds_that_were_taken_back),
+		cmocka_unit_test(test_the_end_has_the_sums),
 		cmocka_unit_test(test_torn_lines_are_skipped),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_no_loss_yet),

@@ -235,6 +235,36 @@ static void test_one_at_a_time(void **state) {
 	assert_non_null(strstr(output, "in use by process"));
 }
 
+/* The summary but for the wall time (wall_s), into `output`. */
+static void read_results(void) {
+	char command[COMMAND_BYTES];
+	snprintf(command, sizeof command, "cut -d, -f1-20,22- %s/out/summary.csv", f.dir);
+	assert_int_equal(run_shell(command), 0);
+}
+
+/* What was done of a cell counts only as far as its record tells of it: with lines that are lost from its end, its
+ * middle, or altogether, it is trained again, and comes to the same. */
+static void test_a_record_with_a_gap_is_made_again(void **state) {
+	(void)state;
+	static const char cut[] = "cd %s/out && set -- */metrics.jsonl && sed -i 3,99d \"$1\" && : >\"$2\" && "
+							  "sed -i '/\"round\",\"round\":1,/d' \"$3\"";
+	char before[OUTPUT_BYTES], command[COMMAND_BYTES];
+	assert_int_equal(sweep(""), 0);
+	read_results();
+	assert_int_equal(count(",done,"), 4);
+	memcpy(before, output, sizeof before);
+	snprintf(command, sizeof command, cut, f.dir);
+	assert_int_equal(run_shell(command), 0);
+	assert_int_equal(sweep("--print"), 0);
+	assert_int_equal(count("rivulet train "), 3);
+	assert_int_equal(count("rm -f "), 3);
+	assert_int_equal(sweep(""), 0);
+	assert_int_equal(count("\"event\":\"cell_again\""), 3);
+	assert_int_equal(count("\"event\":\"cell\""), 3);
+	read_results();
+	assert_string_equal(before, output);
+}
+
 static void test_stopped_and_continued(void **state) {
 	(void)state;
 	char command[COMMAND_BYTES];
@@ -285,6 +315,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_cell_that_fails_does_not_stop_the_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_notices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_record_with_a_gap_is_made_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_and_continued, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,6 +46,10 @@ void metrics_close(struct metrics *m) {
 	free(m);
 }
 
+enum rv_err metrics_sync(struct metrics *m, struct rv_errtext *et) {
+	return rv_json_lines_sync(m->lines, et);
+}
+
 /* JSON has no NaN: a loss that is not finite is null. */
 static json_t *real(double v) {
 	return isfinite(v) ? json_real(v) : json_null();

@@ -101,6 +101,8 @@ enum rv_err metrics_open(const char *path, bool append, struct metrics **out, st
 /* The last line that was there when it was opened says the run's end. */
 bool metrics_ended(const struct metrics *m);
 void metrics_close(struct metrics *m); /* NULL is fine */
+/* All that was written is on the disk. RV_E_IO, RV_E_FULL name the file. */
+enum rv_err metrics_sync(struct metrics *m, struct rv_errtext *et);
 /* Each writes one whole line at once. RV_E_IO, RV_E_FULL name the file. */
 enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et);
 enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et);
