@@ -3,7 +3,7 @@
 #ifndef RV_LAB_CHECKPOINT_H
 #define RV_LAB_CHECKPOINT_H
 
-#include "base/err.h"
+#include "base/event.h"
 #include "worker/checkpoint_index.h"
 
 #include <jansson.h>
@@ -17,9 +17,11 @@ enum rv_err checkpoint_list(const char *dir, json_t **facts, struct rv_errtext *
  * the way. `round` >= 0: only what makes that round. RV_E_CORRUPT: the text names what is damaged. */
 enum rv_err checkpoint_verify(const char *dir, int64_t round, json_t **facts, struct rv_errtext *et);
 
-/* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs.
- * RV_E_NOTFOUND: the files do not make it; RV_E_CORRUPT, RV_E_FULL, RV_E_IO. */
-enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, json_t **facts, struct rv_errtext *et);
+/* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs. `events` is told
+ * of damaged files, and the base before them used. RV_E_NOTFOUND: the files do not make it; RV_E_CORRUPT: damage
+ * stands in the way, and is named; RV_E_FULL, RV_E_IO. */
+enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, struct rv_events *events, json_t **facts,
+							  struct rv_errtext *et);
 
 /* Removes what `policy` lets go, after the base that then makes all later states has been read and found whole.
  * RV_E_BUSY: a worker runs there. */

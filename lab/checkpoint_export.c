@@ -24,11 +24,13 @@ static enum rv_err write_state(const struct worker_rounds *w, const struct globa
 	return RV_OK;
 }
 
-enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, json_t **facts, struct rv_errtext *et) {
+enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, struct rv_events *events, json_t **facts,
+							  struct rv_errtext *et) {
 	struct worker_rounds w;
 	struct global_state g;
 	*facts = NULL;
 	RV_TRY(worker_rounds_open(dir, &w, et));
+	worker_rounds_tell(&w, events);
 	enum rv_err e = worker_rounds_replay(&w, round, &g, et);
 	if (e == RV_OK) {
 		e = write_state(&w, &g, out, facts, et);

@@ -16,10 +16,10 @@ struct verification {
 	uint64_t files, bytes, rounds, bases_compared;
 };
 
-static void note_damage(struct verification *v, const struct rv_errtext *et) {
-	json_array_append_new(v->damage, json_string(et->text));
+static void note_damage(struct verification *v, const char *text) {
+	json_array_append_new(v->damage, json_string(text));
 	if (!v->first[0])
-		snprintf(v->first, sizeof v->first, "%s", et->text);
+		snprintf(v->first, sizeof v->first, "%s", text);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ static void verify_file(struct verification *v, enum state_kind kind, uint64_t r
 	v->files++;
 	if (e == RV_OK)
 		return;
-	note_damage(v, &et);
+	note_damage(v, et.text);
 	checkpoint_index_damaged(v->w.index, kind, round);
 }
 
@@ -62,7 +62,7 @@ static void verify_files(struct verification *v) {
 	blob_unref(file);
 	v->files += e != RV_E_NOTFOUND;
 	if (e != RV_OK && e != RV_E_NOTFOUND)
-		note_damage(v, &et);
+		note_damage(v, et.text);
 }
 
 /* ---- states ---------------------------------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ static void compare_base(struct verification *v, const struct global_state *g) {
 		(void)rv_fail(&et, RV_E_CORRUPT,
 					  "%s/base-%" PRIu64 ".rvs: whole, but not the state that the log leads to: of another history",
 					  v->w.store.dir, g->round);
-		note_damage(v, &et);
+		note_damage(v, et.text);
 	}
 	state_file_free(f);
 }
@@ -93,13 +93,13 @@ static uint64_t replay_from(struct verification *v, const struct checkpoint_star
 	struct rv_errtext et = {0};
 	uint64_t reach = checkpoint_reach(v->w.index, start);
 	if (worker_rounds_begin(&v->w, start, &g, &et) != RV_OK) {
-		note_damage(v, &et);
+		note_damage(v, et.text);
 		return start->round;
 	}
 	v->rounds++;
 	while (g.round < reach) {
 		if (worker_rounds_apply(&v->w, &g, &et) != RV_OK) {
-			note_damage(v, &et);
+			note_damage(v, et.text);
 			break;
 		}
 		v->rounds++;
@@ -110,7 +110,7 @@ static uint64_t replay_from(struct verification *v, const struct checkpoint_star
 		(void)rv_fail(&et, RV_E_CORRUPT,
 					  "%s: the log from round %" PRIu64 " on does not lead to the next base: of another history",
 					  v->w.store.dir, reach);
-		note_damage(v, &et);
+		note_damage(v, et.text);
 	}
 	global_release(&g);
 	return reached;
@@ -124,12 +124,21 @@ static void replay_all(struct verification *v) {
 	}
 }
 
-/* Only `round`. */
+static void on_damage(void *v, enum rv_err why, const char *text) {
+	(void)why;
+	note_damage(v, text);
+}
+
+/* Only `round`. What is damaged on the way to it is noted even if an earlier base makes it. */
 static void replay_one(struct verification *v, int64_t round, json_t *facts) {
 	struct global_state g;
 	struct rv_errtext et = {0};
+	v->w.store.notice = on_damage;
+	v->w.store.notice_ctx = v;
 	if (worker_rounds_replay(&v->w, round, &g, &et) != RV_OK) {
-		note_damage(v, &et);
+		if (json_array_size(v->damage) == 0)
+			note_damage(v, et.text);
+		snprintf(v->first, sizeof v->first, "%s", et.text); /* it names all of the damage */
 		return;
 	}
 	v->rounds++;

@@ -29,6 +29,17 @@ static const struct rv_option options[] = {
 static const char *const verbs[] = {"list", "verify", "export", "prune"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
+/* Damage on stderr: stdout is the result's. */
+static enum rv_err export_state(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
+								struct rv_errtext *et) {
+	struct rv_events *events;
+	const struct rv_events_config cfg = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
+	RV_TRY(rv_events_new(&cfg, &events, et));
+	enum rv_err e = checkpoint_export(args->at[1], o->round, args->at[2], events, facts, et);
+	rv_events_free(events);
+	return e;
+}
+
 static enum rv_err run_verb(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
 							struct rv_errtext *et) {
 	const char *verb = args->at[0], *dir = args->at[1];
@@ -41,7 +52,7 @@ static enum rv_err run_verb(const struct checkpoint_options *o, const struct rv_
 	if (strcmp(verb, "verify") == 0)
 		return checkpoint_verify(dir, o->round, facts, et);
 	if (strcmp(verb, "export") == 0)
-		return checkpoint_export(dir, o->round, args->at[2], facts, et);
+		return export_state(o, args, facts, et);
 	return checkpoint_prune(dir, &policy, o->dry_run, facts, et);
 }
 

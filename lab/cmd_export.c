@@ -98,12 +98,23 @@ static enum rv_err say(const struct export_options *o, const struct export_sourc
 	return RV_OK;
 }
 
+/* Damage on stderr: stdout is the result's. */
+static enum rv_err open_source(const char *where, const struct export_options *o, struct export_source *s,
+							   struct rv_errtext *et) {
+	struct rv_events *events;
+	const struct rv_events_config cfg = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
+	RV_TRY(rv_events_new(&cfg, &events, et));
+	enum rv_err e = export_source_open(where, o->round, o->tokenizer, events, s, et);
+	rv_events_free(events);
+	return e;
+}
+
 static enum rv_err run_export(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct export_options *o = opts;
 	struct export_source s;
 	char written[PATH_MAX];
 	struct rv_errtext warning = {""};
-	RV_TRY(export_source_open(args->at[0], o->round, o->tokenizer, &s, et));
+	RV_TRY(open_source(args->at[0], o, &s, et));
 	enum rv_err e = write_export(o, &s, written, &warning, et);
 	if (e == RV_OK)
 		e = say(o, &s, written, warning.text, et);

@@ -10,10 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static enum rv_err take_round(struct export_source *s, const char *where, int64_t round, struct rv_errtext *et) {
+static enum rv_err take_worker(struct export_source *s, const char *where, int64_t round, struct rv_events *events,
+							   struct rv_errtext *et) {
 	struct worker_rounds w;
 	struct global_state g;
 	RV_TRY(worker_rounds_open(where, &w, et));
+	worker_rounds_tell(&w, events);
 	enum rv_err e = worker_rounds_replay(&w, round, &g, et);
 	if (e == RV_OK) {
 		s->cfg = w.run;
@@ -26,15 +28,6 @@ static enum rv_err take_round(struct export_source *s, const char *where, int64_
 		global_release(&g);
 	}
 	worker_rounds_release(&w);
-	return e;
-}
-
-/* A worker that runs prunes its files: what was listed may be gone when it is read. */
-static enum rv_err take_worker(struct export_source *s, const char *where, int64_t round, struct rv_errtext *et) {
-	enum { TRIES = 5 };
-	enum rv_err e = RV_E_NOTFOUND;
-	for (int i = 0; e == RV_E_NOTFOUND && i < TRIES; i++)
-		e = take_round(s, where, round, et);
 	return e;
 }
 
@@ -70,10 +63,11 @@ static enum rv_err take_tokenizer(struct export_source *s, const char *where, co
 	return RV_OK;
 }
 
-enum rv_err export_source_open(const char *where, int64_t round, const char *tokenizer, struct export_source *s,
-							   struct rv_errtext *et) {
+enum rv_err export_source_open(const char *where, int64_t round, const char *tokenizer, struct rv_events *events,
+							   struct export_source *s, struct rv_errtext *et) {
 	*s = (struct export_source){.params = NULL};
-	enum rv_err e = worker_rounds_is_worker(where) ? take_worker(s, where, round, et) : take_file(s, where, round, et);
+	enum rv_err e =
+		worker_rounds_is_worker(where) ? take_worker(s, where, round, events, et) : take_file(s, where, round, et);
 	if (e == RV_OK)
 		e = take_tokenizer(s, where, tokenizer, et);
 	if (e != RV_OK)

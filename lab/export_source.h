@@ -3,6 +3,7 @@
 #ifndef RV_LAB_EXPORT_SOURCE_H
 #define RV_LAB_EXPORT_SOURCE_H
 
+#include "base/event.h"
 #include "base/run_config.h"
 #include "worker/train/model.h"
 #include "worker/train/weights.h"
@@ -17,11 +18,12 @@ struct export_source {
 	char tokenizer[PATH_MAX]; /* its file; "": the tokens are bytes */
 };
 
-/* `round` < 0: the newest. `tokenizer`: "" for the one that lies beside the weights. RV_E_NOTFOUND (the round: the text
- * lists those there are), RV_E_INVALID (the tokenizer is another than the run's, or none is known), and what
- * worker_rounds_replay and weights_load refuse. On a fault *s is released. */
-enum rv_err export_source_open(const char *where, int64_t round, const char *tokenizer, struct export_source *s,
-							   struct rv_errtext *et);
+/* `round` < 0: the newest. `tokenizer`: "" for the one that lies beside the weights. `events` is told of a worker's
+ * files that are damaged, and passed over. RV_E_NOTFOUND (the round: the text lists those there are), RV_E_INVALID (the
+ * tokenizer is another than the run's, or none is known), and what worker_rounds_replay and weights_load refuse. On a
+ * fault *s is released. */
+enum rv_err export_source_open(const char *where, int64_t round, const char *tokenizer, struct rv_events *events,
+							   struct export_source *s, struct rv_errtext *et);
 void export_source_release(struct export_source *s);
 
 #endif

@@ -1,7 +1,6 @@
-/* worker_rounds.c: which rounds there are, and their replay. */
+/* worker_rounds.c: which rounds there are. */
 #include "lab/worker_rounds.h"
 
-#include "base/assert.h"
 #include "base/chain.h"
 #include "base/file.h"
 #include "net/invite.h"
@@ -93,15 +92,38 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 /* ---- which rounds there are -----------------------------------------------------------------------------------------
  */
 
+/* What was found out about files that are still there is not forgotten. */
+static void keep_damage(const struct checkpoint_index *before, enum state_kind kind, struct checkpoint_index *now) {
+	const struct checkpoint_list *l = kind == STATE_KIND_BASE ? &before->bases : &before->logs;
+	for (int i = 0; i < l->n; i++)
+		if (l->at[i].damaged)
+			checkpoint_index_damaged(now, kind, l->at[i].round);
+}
+
+enum rv_err worker_rounds_look_again(struct worker_rounds *w, struct rv_errtext *et) {
+	struct checkpoint_index *now = malloc(sizeof *now);
+	if (!now)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory to list its files", w->store.dir);
+	enum rv_err e = statestore_scan(&w->store, now, et);
+	if (e != RV_OK) {
+		free(now);
+		return e;
+	}
+	if (w->index) {
+		keep_damage(w->index, STATE_KIND_BASE, now);
+		keep_damage(w->index, STATE_KIND_LOG, now);
+	}
+	free(w->index);
+	w->index = now;
+	return RV_OK;
+}
+
 static enum rv_err open_parts(struct worker_rounds *w, struct rv_errtext *et) {
 	struct rv_hash run_hash;
 	RV_TRY(read_run(w, &run_hash, et));
 	RV_TRY(configure(w, &run_hash, et));
 	w->store.theta0 = w->run.init_hash[0] ? THETA0_IS_LACKED : THETA0_OF_SEED;
-	w->index = malloc(sizeof *w->index);
-	if (!w->index)
-		return rv_fail(et, RV_E_NOMEM, "%s: no memory to list its files", w->store.dir);
-	return statestore_scan(&w->store, w->index, et);
+	return worker_rounds_look_again(w, et);
 }
 
 enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct rv_errtext *et) {
@@ -112,6 +134,15 @@ enum rv_err worker_rounds_open(const char *dir, struct worker_rounds *w, struct 
 	if (e != RV_OK)
 		worker_rounds_release(w);
 	return e;
+}
+
+static void damage_event(void *events, enum rv_err why, const char *text) {
+	rv_event(events, RV_WARN, "damaged", RV_FIELDS(rv_field_str("error", rv_err_name(why))), "%s", text);
+}
+
+void worker_rounds_tell(struct worker_rounds *w, struct rv_events *events) {
+	w->store.notice = damage_event;
+	w->store.notice_ctx = events;
 }
 
 void worker_rounds_release(struct worker_rounds *w) {
@@ -145,102 +176,4 @@ void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap) {
 		if (last > first && used < cap)
 			used += (size_t)snprintf(out + used, cap - used, "-%" PRIu64, last);
 	}
-}
-
-/* ---- replay ---------------------------------------------------------------------------------------------------------
- */
-
-/* The nearest start before `round` from which it is reached; negative: the start that leads furthest, and *round is how
- * far. false: none. */
-static bool find_start(const struct worker_rounds *w, int64_t *round, struct checkpoint_start *out) {
-	struct checkpoint_start s;
-	bool found = false;
-	uint64_t best = 0;
-	for (bool more = worker_rounds_first_start(w, &s); more; more = worker_rounds_next_start(w, s.round, &s)) {
-		uint64_t reach = checkpoint_reach(w->index, &s);
-		bool fits = *round < 0 ? !found || reach >= best : s.round <= (uint64_t)*round && (uint64_t)*round <= reach;
-		if (!fits)
-			continue;
-		*out = s;
-		best = reach;
-		found = true;
-	}
-	if (found && *round < 0)
-		*round = (int64_t)best;
-	return found;
-}
-
-/* theta at round 0, drawn from the run's seed as every worker draws it. */
-static enum rv_err init_from_seed(const struct worker_rounds *w, float *theta, struct rv_errtext *et) {
-	const struct backend_options device = {.threads = 1, .compute = DTYPE_F32, .isa = "auto"};
-	const struct model_options one = {.max_batch = 1, .forward_only = true};
-	const struct model_shape shape = model_shape_of(&w->run);
-	struct backend *be = NULL;
-	struct model *m = NULL;
-	enum rv_err e = backend_open("ref", &device, &be, et);
-	if (e == RV_OK)
-		e = model_new(w->run.model, &shape, &one, be, &m, et);
-	if (e == RV_OK)
-		model_init_params(m, theta, (uint64_t)w->run.seed);
-	model_free(m);
-	backend_close(be);
-	return e;
-}
-
-static enum rv_err load_base(const struct worker_rounds *w, uint64_t round, struct global_state *g,
-							 struct rv_errtext *et) {
-	struct state_file *f;
-	RV_TRY(statestore_open(&w->store, STATE_KIND_BASE, round, &f, et));
-	enum rv_err e = state_file_load_base(f, g, et);
-	state_file_free(f);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/base-%" PRIu64 ".rvs", w->store.dir, round);
-}
-
-enum rv_err worker_rounds_begin(const struct worker_rounds *w, const struct checkpoint_start *from,
-								struct global_state *g, struct rv_errtext *et) {
-	float *zero = calloc(w->store.cfg.n, sizeof *zero);
-	enum rv_err e =
-		zero ? global_init(g, &w->store.cfg, zero, et) : rv_fail(et, RV_E_NOMEM, "no memory for the weights");
-	free(zero);
-	RV_TRY(e);
-	e = from->base ? load_base(w, from->round, g, et) : init_from_seed(w, g->theta, et);
-	if (e != RV_OK)
-		global_release(g);
-	return e;
-}
-
-enum rv_err worker_rounds_apply(const struct worker_rounds *w, struct global_state *g, struct rv_errtext *et) {
-	struct state_file *f;
-	struct blob *reduced = NULL;
-	uint64_t round = g->round;
-	RV_TRY(statestore_open(&w->store, STATE_KIND_LOG, round, &f, et));
-	enum rv_err e = state_file_load_log(f, &reduced, et);
-	if (e == RV_OK)
-		e = global_apply(g, reduced->data, &state_file_id(f)->expect, et);
-	blob_unref(reduced);
-	state_file_free(f);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/log-%" PRIu64 ".rvl", w->store.dir, round);
-}
-
-static enum rv_err replay(const struct worker_rounds *w, const struct checkpoint_start *from, uint64_t round,
-						  struct global_state *g, struct rv_errtext *et) {
-	RV_TRY(worker_rounds_begin(w, from, g, et));
-	enum rv_err e = RV_OK;
-	while (e == RV_OK && g->round < round)
-		e = worker_rounds_apply(w, g, et);
-	if (e != RV_OK)
-		global_release(g);
-	return e;
-}
-
-enum rv_err worker_rounds_replay(const struct worker_rounds *w, int64_t round, struct global_state *g,
-								 struct rv_errtext *et) {
-	struct checkpoint_start from;
-	*g = (struct global_state){.round = 0};
-	if (find_start(w, &round, &from))
-		return replay(w, &from, (uint64_t)round, g, et);
-	char there[256];
-	worker_rounds_print(w, there, sizeof there);
-	return rv_fail(et, RV_E_NOTFOUND, "%s: round %" PRId64 " cannot be made from its files; rounds there are: %s",
-				   w->store.dir, round, there);
 }

@@ -6,6 +6,7 @@
 #include "tests/worker/train_fixture.h"
 
 #include "base/file.h"
+#include "base/hex.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,18 +50,6 @@ static const char *state_of(const char *file) {
 	return NULL;
 }
 
-static void damage(const char *name, long at) {
-	char path[400];
-	snprintf(path, sizeof path, "%s/%s", w.dir, name);
-	FILE *f = fopen(path, "r+b");
-	assert_non_null(f);
-	fseek(f, at, SEEK_SET);
-	int c = fgetc(f);
-	fseek(f, at, SEEK_SET);
-	fputc(c ^ 1, f);
-	fclose(f);
-}
-
 static bool exists(const char *name) {
 	char path[400];
 	snprintf(path, sizeof path, "%s/%s", w.dir, name);
@@ -70,7 +59,7 @@ static bool exists(const char *name) {
 static void test_list(void **state) {
 	(void)state;
 	worker_dir_play(&w, 10, 1);
-	damage("log-2.rvl", 20);
+	worker_dir_damage(&w, "log-2.rvl", 20);
 	assert_int_equal(checkpoint_list(w.dir, &facts, &et), RV_OK);
 	assert_string_equal(text_of("rounds"), "0-2, 4-9");
 	assert_string_equal(text_of("recovery"), "round 9, from base-8.rvs and 1 log entries");
@@ -94,8 +83,8 @@ static void test_verify_a_whole_directory(void **state) {
 static void test_verify_names_damage(void **state) {
 	(void)state;
 	worker_dir_play(&w, 11, 1);
-	damage("log-5.rvl", 5000);
-	damage("base-8.rvs", 9000);
+	worker_dir_damage(&w, "log-5.rvl", 500);
+	worker_dir_damage(&w, "base-8.rvs", 9000);
 	assert_fault(checkpoint_verify(w.dir, -1, &facts, &et), RV_E_CORRUPT, &et, "2 faults found");
 	assert_int_equal(count_of("damage"), 2);
 	assert_non_null(strstr(json_string_value(json_array_get(json_object_get(facts, "damage"), 0)), "base-8.rvs"));
@@ -117,6 +106,28 @@ static void test_verify_finds_another_history(void **state) {
 	assert_fault(checkpoint_verify(w.dir, -1, &facts, &et), RV_E_CORRUPT, &et, "of another history");
 }
 
+static void test_verify_of_a_round_past_a_damaged_base(void **state) {
+	(void)state;
+	char state_of_round_9[2 * RV_HASH_BYTES + 1];
+	worker_dir_play(&w, 11, 0);
+	rv_hex_encode(w.full[9].b, RV_HASH_BYTES, state_of_round_9);
+	worker_dir_damage(&w, "base-8.rvs", 5000);
+	assert_fault(checkpoint_verify(w.dir, 9, &facts, &et), RV_E_CORRUPT, &et, "base-8.rvs: piece 0 of 2");
+	assert_int_equal(count_of("damage"), 1);
+	assert_string_equal(text_of("state"), state_of_round_9);
+}
+
+static void test_export_past_a_damaged_base(void **state) {
+	(void)state;
+	char out[300];
+	worker_dir_play(&w, 11, 0);
+	snprintf(out, sizeof out, "%s/taken", w.dir);
+	worker_dir_damage(&w, "base-8.rvs", 5000);
+	assert_int_equal(checkpoint_export(w.dir, 9, out, w.events, &facts, &et), RV_OK);
+	assert_true(exists("taken/base-9.rvs"));
+	assert_non_null(strstr(worker_dir_told(&w), "base-8.rvs: piece 0 of 2 does not match its hash"));
+}
+
 static void test_export_any_round(void **state) {
 	char out[300], conf[400];
 	struct state_file *f;
@@ -124,7 +135,7 @@ static void test_export_any_round(void **state) {
 	(void)state;
 	worker_dir_play(&w, 9, 0);
 	snprintf(out, sizeof out, "%s/taken", w.dir);
-	assert_int_equal(checkpoint_export(w.dir, 6, out, &facts, &et), RV_OK);
+	assert_int_equal(checkpoint_export(w.dir, 6, out, w.events, &facts, &et), RV_OK);
 	snprintf(conf, sizeof conf, "%s/base-6.rvs", out);
 	assert_string_equal(text_of("path"), conf);
 	assert_int_equal(state_file_open(&w.store.cfg, STATE_KIND_BASE, conf, &f, &et), RV_OK);
@@ -135,7 +146,7 @@ static void test_export_any_round(void **state) {
 	global_release(&g);
 	state_file_free(f);
 	json_decref(facts);
-	assert_fault(checkpoint_export(w.dir, 10, out, &facts, &et), RV_E_NOTFOUND, &et, "rounds there are: 0-9");
+	assert_fault(checkpoint_export(w.dir, 10, out, w.events, &facts, &et), RV_E_NOTFOUND, &et, "rounds there are: 0-9");
 }
 
 static void test_prune(void **state) {
@@ -161,7 +172,7 @@ static void test_prune_removes_nothing_that_is_needed(void **state) {
 	(void)state;
 	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_NOTFOUND, &et, "no whole base");
 	worker_dir_play(&w, 10, 1);
-	damage("base-8.rvs", 9000);
+	worker_dir_damage(&w, "base-8.rvs", 9000);
 	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_CORRUPT, &et, "nothing was removed");
 	assert_true(exists("base-4.rvs") && exists("log-0.rvl"));
 	json_decref(facts);
@@ -177,6 +188,8 @@ int main(void) {
 		T(test_verify_a_whole_directory),
 		T(test_verify_names_damage),
 		T(test_verify_finds_another_history),
+		T(test_verify_of_a_round_past_a_damaged_base),
+		T(test_export_past_a_damaged_base),
 		T(test_export_any_round),
 		T(test_prune),
 		T(test_prune_removes_nothing_that_is_needed),

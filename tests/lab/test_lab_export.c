@@ -43,6 +43,7 @@ static void rounds_are(const char *want) {
 static enum rv_err replay(int64_t round, struct global_state *g) {
 	struct worker_rounds r;
 	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
+	worker_rounds_tell(&r, w.events);
 	enum rv_err e = worker_rounds_replay(&r, round, g, &et);
 	worker_rounds_release(&r);
 	return e;
@@ -103,27 +104,69 @@ static void test_pruned_files(void **state) {
 	refused(5, RV_E_NOTFOUND, "rounds there are: 0, 8-9");
 }
 
-static void damage(const char *name, long at) {
-	char path[400];
-	snprintf(path, sizeof path, "%s/%s", w.dir, name);
-	FILE *f = fopen(path, "r+b");
-	assert_non_null(f);
-	assert_int_equal(fseek(f, at, SEEK_SET), 0);
-	int c = fgetc(f);
-	assert_int_equal(fseek(f, at, SEEK_SET), 0);
-	fputc(c ^ 1, f);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void test_damage_is_named(void **state) {
+static void test_damage_is_named_and_the_base_before_used(void **state) {
 	(void)state;
 	worker_dir_play(&w, 12, 0);
-	damage("log-5.rvl", 500);
+	replays(9, 9);
+	assert_string_equal(worker_dir_told(&w), "");
+	worker_dir_damage(&w, "base-8.rvs", 5000); /* in a piece */
+	replays(9, 9);
+	assert_non_null(strstr(worker_dir_told(&w), "\"damaged\""));
+	assert_non_null(strstr(worker_dir_told(&w), "base-8.rvs: piece 0 of 2 does not match its hash"));
+	replays(8, 8);
+	replays(-1, 12);
+	worker_dir_damage(&w, "base-4.rvs", 20); /* in its header: the listing finds it */
+	replays(9, 9);
+	assert_non_null(strstr(worker_dir_told(&w), "base-4.rvs: its header is damaged"));
+	replays(-1, 12);
+}
+
+static void test_damage_in_the_log(void **state) {
+	(void)state;
+	worker_dir_play(&w, 12, 0);
+	worker_dir_damage(&w, "log-5.rvl", 500);
 	replays(5, 5);
-	refused(6, RV_E_CORRUPT, "log-5.rvl");
-	damage("base-8.rvs", 5000);
-	refused(9, RV_E_CORRUPT, "base-8.rvs");
-	replays(3, 3);
+	assert_string_equal(worker_dir_told(&w), "");
+	refused(6, RV_E_CORRUPT, "round 6 cannot be made from its files: log-5.rvl: ");
+	refused(6, RV_E_CORRUPT, "rounds there are: 0-5, 8-12");
+	assert_non_null(strstr(worker_dir_told(&w), "log-5.rvl"));
+	worker_dir_damage(&w, "log-10.rvl", 20);
+	replays(-1, 10); /* as far as they go */
+	assert_non_null(strstr(worker_dir_told(&w), "log-10.rvl"));
+}
+
+static void test_all_that_was_tried_is_said(void **state) {
+	(void)state;
+	worker_dir_release(&w);
+	worker_dir_init(&w, "init-hash = 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
+	worker_dir_play(&w, 10, 0);
+	worker_dir_damage(&w, "base-4.rvs", 20);
+	worker_dir_damage(&w, "base-8.rvs", 5000);
+	refused(9, RV_E_CORRUPT, "round 9 cannot be made from its files: base-8.rvs: piece 0 of 2");
+	refused(9, RV_E_CORRUPT, "; base-4.rvs: its header is damaged");
+	refused(-1, RV_E_CORRUPT, "no round can be made from its files: base-8.rvs: piece 0 of 2");
+	refused(-1, RV_E_CORRUPT, "rounds there are: none");
+}
+
+/* A worker that runs prunes: what was listed may be gone, and later rounds be there. */
+static void test_pruned_since_the_listing(void **state) {
+	(void)state;
+	struct worker_rounds r;
+	struct global_state g;
+	worker_dir_play(&w, 7, 0);
+	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
+	worker_rounds_tell(&r, w.events);
+	worker_dir_play(&w, 11, 0);
+	worker_dir_remove(&w, STATE_FILE_BASE, 4);
+	for (uint64_t i = 0; i < 8; i++)
+		worker_dir_remove(&w, STATE_FILE_LOG, i);
+	if (worker_rounds_replay(&r, -1, &g, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(g.round, 11);
+	assert_string_equal(worker_dir_told(&w), "");
+	global_release(&g);
+	assert_fault(worker_rounds_replay(&r, 5, &g, &et), RV_E_NOTFOUND, &et, "rounds there are: 0, 8-11");
+	worker_rounds_release(&r);
 }
 
 /* Files that are whole, but of two histories: the chain of hashes tells. */
@@ -165,7 +208,7 @@ static void test_no_worker(void **state) {
 
 static void source_refused(const char *where, int64_t round, const char *tokenizer, enum rv_err kind, const char *why) {
 	struct export_source s;
-	assert_fault(export_source_open(where, round, tokenizer, &s, &et), kind, &et, why);
+	assert_fault(export_source_open(where, round, tokenizer, w.events, &s, &et), kind, &et, why);
 }
 
 static void test_source_of_a_worker(void **state) {
@@ -173,7 +216,7 @@ static void test_source_of_a_worker(void **state) {
 	struct export_source s;
 	char file[400];
 	worker_dir_play(&w, 9, 0);
-	if (export_source_open(w.dir, 6, "", &s, &et) != RV_OK)
+	if (export_source_open(w.dir, 6, "", w.events, &s, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	assert_int_equal(s.origin.round, 6);
 	assert_int_equal(s.origin.step, 6 * 4);
@@ -183,7 +226,7 @@ static void test_source_of_a_worker(void **state) {
 	snprintf(file, sizeof file, "%s/" WEIGHTS_FILE, w.dir);
 	assert_int_equal(weights_save_file(file, &out, &et), RV_OK);
 	struct export_source again;
-	if (export_source_open(file, -1, "", &again, &et) != RV_OK)
+	if (export_source_open(file, -1, "", w.events, &again, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	assert_int_equal(again.origin.round, 6);
 	assert_memory_equal(again.params, s.params, s.layout.n_params * sizeof *s.params);
@@ -222,7 +265,7 @@ static void test_tokenizer_must_be_the_runs(void **state) {
 	source_refused(w.dir, 0, path, RV_E_INVALID, "the run expects the file with hash");
 	fixture_write(w.dir, "tokenizer.json", (const uint8_t *)text, n, path, sizeof path);
 	struct export_source s;
-	if (export_source_open(w.dir, 0, "", &s, &et) != RV_OK)
+	if (export_source_open(w.dir, 0, "", w.events, &s, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	assert_string_equal(s.tokenizer, path);
 	export_source_release(&s);
@@ -259,7 +302,7 @@ static void test_command(void **state) {
 	snprintf(out, sizeof out, "%s/out", w.dir);
 	snprintf(gguf, sizeof gguf, "%s/out/model.gguf", w.dir);
 	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "4"), RV_EXIT_OK);
-	assert_int_equal(export_source_open(out, 4, "", &s, &et), RV_OK);
+	assert_int_equal(export_source_open(out, 4, "", w.events, &s, &et), RV_OK);
 	assert_memory_equal(s.origin.state.b, w.full[4].b, RV_HASH_BYTES);
 	export_source_release(&s);
 	assert_int_equal(COMMAND("export", out, "--out", out, "--format", "gguf", "--dtype", "fp16"), RV_EXIT_OK);
@@ -268,6 +311,8 @@ static void test_command(void **state) {
 	assert_int_equal(COMMAND("export", out, "--out", gguf, "--format", "gguf", "--max-file-bytes", "1MB"),
 					 RV_EXIT_USAGE);
 	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "77"), RV_EXIT_FAULT);
+	worker_dir_damage(&w, "base-8.rvs", 5000);
+	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "9"), RV_EXIT_OK);
 	fixture_remove_dir(out);
 }
 
@@ -278,7 +323,10 @@ int main(void) {
 		TEST(test_every_round_bit_for_bit),
 		TEST(test_only_what_is_proved),
 		TEST(test_pruned_files),
-		TEST(test_damage_is_named),
+		TEST(test_damage_is_named_and_the_base_before_used),
+		TEST(test_damage_in_the_log),
+		TEST(test_all_that_was_tried_is_said),
+		TEST(test_pruned_since_the_listing),
 		TEST(test_two_histories),
 		TEST(test_given_initial_weights_are_not_drawn),
 		TEST(test_no_worker),

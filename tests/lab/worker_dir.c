@@ -54,10 +54,18 @@ static void begin(struct worker_dir *w, const struct run_config *run) {
 	backend_close(be);
 }
 
+static void open_events(struct worker_dir *w) {
+	w->out = open_memstream(&w->told, &w->told_bytes);
+	RV_ASSERT(w->out);
+	const struct rv_events_config events = {.out = w->out, .json = true, .level = RV_INFO};
+	RV_ASSERT(rv_events_new(&events, &w->events, NULL) == RV_OK);
+}
+
 void worker_dir_init(struct worker_dir *w, const char *options) {
 	struct worker_rounds rounds;
 	struct rv_errtext et = {0};
 	*w = (struct worker_dir){.g = {.round = 0}};
+	open_events(w);
 	fixture_make_dir(w->dir, sizeof w->dir);
 	write_link(w);
 	write_config(w, options);
@@ -70,6 +78,9 @@ void worker_dir_init(struct worker_dir *w, const char *options) {
 }
 
 void worker_dir_release(struct worker_dir *w) {
+	rv_events_free(w->events);
+	(void)fclose(w->out);
+	free(w->told);
 	global_release(&w->g);
 	fixture_remove_dir(w->dir);
 }
@@ -110,4 +121,19 @@ void worker_dir_remove(struct worker_dir *w, enum statestore_file kind, uint64_t
 	char path[STATESTORE_PATH_BYTES];
 	statestore_path(&w->store, kind, round, path);
 	RV_ASSERT(unlink(path) == 0);
+}
+
+void worker_dir_damage(const struct worker_dir *w, const char *name, long at) {
+	char path[400];
+	snprintf(path, sizeof path, "%s/%s", w->dir, name);
+	FILE *f = fopen(path, "r+b");
+	RV_ASSERT(f && fseek(f, at, SEEK_SET) == 0);
+	int c = fgetc(f);
+	RV_ASSERT(c != EOF && fseek(f, at, SEEK_SET) == 0);
+	RV_ASSERT(fputc(c ^ 1, f) != EOF && fclose(f) == 0);
+}
+
+const char *worker_dir_told(struct worker_dir *w) {
+	RV_ASSERT(fflush(w->out) == 0);
+	return w->told;
 }

@@ -2,9 +2,12 @@
 #ifndef RV_TESTS_LAB_WORKER_DIR_H
 #define RV_TESTS_LAB_WORKER_DIR_H
 
+#include "base/event.h"
 #include "worker/statestore.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { WORKER_DIR_ROUNDS = 12, WORKER_DIR_BASE_EVERY = 4 };
 
@@ -13,6 +16,10 @@ struct worker_dir {
 	struct statestore store; /* of the directory */
 	struct global_state g;
 	struct rv_hash full[WORKER_DIR_ROUNDS + 1]; /* full hash after so many rounds */
+	struct rv_events *events;                   /* their text: worker_dir_told() */
+	FILE *out;
+	char *told;
+	size_t told_bytes;
 };
 
 /* run.conf of the test fixture's small model with `options` ("key = value\n"...), run.link, member.conf. */
@@ -23,5 +30,10 @@ void worker_dir_play(struct worker_dir *w, uint64_t rounds, uint32_t attempt);
 /* A replica that trains in `round`. */
 void worker_dir_save_replica(struct worker_dir *w, uint64_t round);
 void worker_dir_remove(struct worker_dir *w, enum statestore_file kind, uint64_t round);
+
+/* Flips a bit of a file's byte `at`. */
+void worker_dir_damage(const struct worker_dir *w, const char *name, long at);
+/* The events so far, one JSON object a line. */
+const char *worker_dir_told(struct worker_dir *w);
 
 #endif
