@@ -7,8 +7,9 @@
 # What the prediction is given: the step time of that same run, and what an exchange costs on an unlimited line without
 # delay (`sync-ms`), from a first run. Nothing else is fitted: line, latency and headers come from the model.
 #
-# With --overlap every line is tried twice, without and with so many inner steps ahead while a round is exchanged; a line for
-# each pair says what that brings.
+# With --overlap-steps every line is tried twice, without and with so many inner steps ahead while a round is exchanged; a line for
+# each pair says what that brings. With --fragments every round exchanges one of so many parts of the model; the prediction
+# takes them as equal, which those of a small model with embeddings are not.
 #
 # Prints one JSON line per case, a table and a verdict, and fails when a ratio is off by more than 10 %. Leaves no process,
 # namespace or file behind, whatever ends it.
@@ -16,13 +17,15 @@ set -euo pipefail
 
 usage() {
 	cat <<'USAGE'
-usage: bench/utilisation.sh [--cases RATE_MBIT:DELAY_MS,...] [--workers N,...] [--rounds N] [--steps N] [--overlap N]
-                            [--config FILE]
+usage: bench/utilisation.sh [--cases RATE_MBIT:DELAY_MS,...] [--workers N,...] [--rounds N] [--steps N] [--fragments N]
+                            [--overlap-steps N] [--config FILE]
 
   --cases    lines to try (default: 20:0,20:20,50:20); delay is one way
   --workers  one or several numbers in 2..16, each on every line (default 2)
-  --rounds   4..1000 (default 8)     --steps  inner steps H per round (default 12)
-  --overlap  each line also with so many inner steps during an exchange, 1..H-1 (overlap-steps)
+  --rounds   4..1000 (default 8), at least two more than fragments
+  --steps    inner steps H per round (default 12)
+  --fragments      1..64 (default 1), as in run.conf: what a round exchanges is one of them
+  --overlap-steps  each line also with so many inner steps during an exchange, 1..H-1, as in run.conf
   --config   more options of the run, as in run.conf (default: a model of 3.3 M parameters)
 
 Needs root, /dev/net/tun, iproute2, python3. About 20 seconds a case. RIVULET_BIN: where the programs are.
@@ -39,10 +42,10 @@ need_number() { # NAME VALUE MIN MAX
 }
 
 parse_options() {
-	cases=20:0,20:20,50:20 workers_list=2 rounds=8 steps=12 overlap=0 config=''
+	cases=20:0,20:20,50:20 workers_list=2 rounds=8 steps=12 fragments=1 overlap=0 config=''
 	while (($#)); do
 		case $1 in
-		--cases | --rounds | --steps | --overlap | --config)
+		--cases | --rounds | --steps | --fragments | --config)
 			[ $# -ge 2 ] || fail "$1 needs a value"
 			printf -v "${1#--}" %s "$2"
 			shift 2
@@ -50,6 +53,11 @@ parse_options() {
 		--workers)
 			[ $# -ge 2 ] || fail "$1 needs a value"
 			workers_list=$2
+			shift 2
+			;;
+		--overlap-steps)
+			[ $# -ge 2 ] || fail "$1 needs a value"
+			overlap=$2
 			shift 2
 			;;
 		-h | --help) usage && exit 0 ;;
@@ -61,9 +69,10 @@ parse_options() {
 		need_number --workers "$workers" 2 16
 		((workers > most_workers)) && most_workers=$workers
 	done
-	need_number --rounds "$rounds" 4 1000
+	need_number --fragments "$fragments" 1 64
+	need_number --rounds "$rounds" $((fragments > 2 ? fragments + 2 : 4)) 1000
 	need_number --steps "$steps" 1 10000
-	need_number --overlap "$overlap" 0 $((steps - 1))
+	need_number --overlap-steps "$overlap" 0 $((steps - 1))
 	[ -z "$config" ] || [ -r "$config" ] || fail "--config $config: cannot be read"
 	[[ $cases =~ ^[0-9.]+:[0-9.]+(,[0-9.]+:[0-9.]+)*$ ]] || fail "--cases $cases: must be RATE_MBIT:DELAY_MS,... such as 20:0,50:20"
 	[ "$(id -u)" = 0 ] || fail "network namespaces need root"
@@ -160,40 +169,47 @@ run_case() { # RATE_MBIT DELAY_MS OVERLAP
 	end_children
 }
 
-# The rounds of all workers, the first two left out: JSON of what the prediction needs.
+# The rounds of all workers, the first two left out, whole turns of the fragments: JSON of what the prediction needs.
 measure() {
-	python3 - "$case_dir" "$workers" <<'PYTHON'
+	python3 - "$case_dir" "$workers" "$fragments" <<'PYTHON'
 import json, sys
-files = [[json.loads(l) for l in open(f"{sys.argv[1]}/worker{i}/metrics.jsonl")] for i in range(int(sys.argv[2]))]
+workers, fragments = int(sys.argv[2]), int(sys.argv[3])
+files = [[json.loads(l) for l in open(f"{sys.argv[1]}/worker{i}/metrics.jsonl")] for i in range(workers)]
 run = next(l for l in files[0] if l["kind"] == "run")
 rounds = [[l for l in f if l["kind"] == "round"] for f in files]
 n = min(len(r) for r in rounds)
-walls = [r[n - 1]["wall_us"] - r[1]["wall_us"] for r in rounds]
-wall = sum(walls) / len(walls) * 1e-6
-compute = sum(r[i]["compute_us"] for r in rounds for i in range(2, n)) * 1e-6 / len(rounds)
-slowest = sum(max(r[i]["compute_us"] for r in rounds) for i in range(2, n)) * 1e-6
-reduce = sum(r[i]["reduce_us"] for r in rounds for i in range(2, n)) * 1e-6 / len(rounds)
-hidden = sum(r[i]["overlap_us"] for r in rounds for i in range(2, n)) * 1e-6 / len(rounds)
-print(json.dumps({"rounds": n - 2, "wall_s": wall / (n - 2), "compute_s": compute / (n - 2), "slowest_compute_s": slowest / (n - 2),
-                  "reduce_s": reduce / (n - 2), "overlap_s": hidden / (n - 2), "params": run["n_params"], "bits": run["payload_bytes"] * 8 / run["n_params"],
-                  "steps": run["steps_per_round"]}))
+turns = (n - 2) // fragments
+count = turns * fragments
+measured = range(n - count, n)
+def mean(values): # of a round, over all workers
+    return sum(values) / len(files) / count
+def grown(key):
+    return mean(r[n - 1][key] - r[n - 1 - count][key] for r in rounds)
+def seconds(key):
+    return mean(r[i][key] for r in rounds for i in measured) * 1e-6
+slowest = sum(max(r[i]["compute_us"] for r in rounds) for i in measured) * 1e-6
+payload = grown("formula_bytes") * fragments / (2 * (workers - 1) / workers) # of all fragments together
+print(json.dumps({"rounds": count, "wall_s": grown("wall_us") * 1e-6, "compute_s": seconds("compute_us"), "slowest_compute_s": slowest / count,
+                  "reduce_s": seconds("reduce_us"), "overlap_s": seconds("overlap_us"), "params": run["n_params"],
+                  "bits": payload * 8 / run["n_params"], "steps": run["steps_per_round"]}))
 PYTHON
 }
 
 predict_and_print() { # RATE_MBIT DELAY_MS OVERLAP MEASURED_JSON
-	python3 - "$bin/rivulet" "$workers" "$sync_ms" "$@" <<'PYTHON'
+	python3 - "$bin/rivulet" "$workers" "$fragments" "$sync_ms" "$@" <<'PYTHON'
 import json, subprocess, sys
-rivulet, workers, sync_ms, rate, delay, overlap, text = sys.argv[1:]
-method = ["diloco"] if overlap == "0" else ["streaming", "--fragments", "1", "--overlap", overlap]
+rivulet, workers, fragments, sync_ms, rate, delay, overlap, text = sys.argv[1:]
+method = ["streaming", "--fragments", fragments, "--overlap-steps", overlap]
+parts = "" if fragments == "1" else f", {fragments} fragments"
 ahead = "" if overlap == "0" else f", {overlap} steps ahead"
 m = json.loads(text)
 answer = json.loads(subprocess.run(
-    [rivulet, "simulate", "--method", *method, "--format", "json", "--layers", "1", "--workers", workers, "--params",
+    [rivulet, "simulate", "--method", *method, "--format", "json", "--layers", fragments, "--workers", workers, "--params",
      f"{m['params']:.0f}", "--bits", f"{m['bits']:.6f}", "--steps-per-round", str(m["steps"]), "--step-time-ms",
      f"{m['compute_s'] / m['steps'] * 1e3:.6f}", "--rate", f"{rate}mbit", "--latency-ms", delay, "--sync-ms", sync_ms],
     check=True, capture_output=True, text=True).stdout)
 measured, predicted = m["compute_s"] / m["wall_s"], answer["utilisation"]
-print(json.dumps({"bench": "utilisation", "case": f"{workers} workers, H {m['steps']}, {rate} Mbit/s, {delay} ms{ahead}", "predicted": round(predicted, 4),
+print(json.dumps({"bench": "utilisation", "case": f"{workers} workers, H {m['steps']}{parts}, {rate} Mbit/s, {delay} ms{ahead}", "predicted": round(predicted, 4),
                   "measured": round(measured, 4), "ratio": round(predicted / measured, 3), "rounds": m["rounds"],
                   "compute_s": round(m["compute_s"], 3), "slowest_compute_s": round(m["slowest_compute_s"], 3), "exchange_s": round(m["wall_s"] - m["compute_s"], 3),
                   "predicted_exchange_s": round(m["compute_s"] * (1 / predicted - 1), 3), "reduce_s": round(m["reduce_s"], 3),
@@ -219,6 +235,7 @@ write_config() {
 	cat >>"$dir/run.conf" <<CONF
 rounds = $((rounds + 1))
 steps-per-round = $steps
+fragments = $fragments
 data-shards = $workers
 min-workers = $workers
 CONF

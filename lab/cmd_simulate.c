@@ -11,7 +11,7 @@
 struct simulate_options {
 	char table[32], solve[64], method[16], format[8];
 	char params[32], rate[32];
-	int64_t layers, workers, steps_per_round, fragments, overlap, steps;
+	int64_t layers, workers, steps_per_round, fragments, overlap_steps, steps;
 	double step_time_ms, bits, ddp_bits, latency_ms, sync_ms, overhead;
 };
 
@@ -28,11 +28,11 @@ static const struct rv_option options[] = {
 	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, SIMULATE_MAX_WORKERS, NULL,
 	 "N: each sends 2 (N - 1) / N of the payload.", "Method"},
 	{"steps-per-round", RV_OPT_INT, FIELD(steps_per_round), 0, "100", 1, SIMULATE_MAX_STEPS_PER_ROUND, NULL,
-	 "H: inner steps between two exchanges of the same parameter.", "Method"},
+	 "H: inner steps of a round, which ends with an exchange.", "Method"},
 	{"fragments", RV_OPT_INT, FIELD(fragments), 0, "0", 0, SIMULATE_MAX_LAYERS, NULL,
-	 "Streaming: fragments; 0: of three layers each.", "Method"},
-	{"overlap", RV_OPT_INT, FIELD(overlap), 0, "1", 0, SIMULATE_MAX_STEPS_PER_ROUND, NULL,
-	 "Streaming: inner steps that go on while a fragment is exchanged.", "Method"},
+	 "Streaming: parts of the model, exchanged in turn, one a round; 0: of three layers each.", "Method"},
+	{"overlap-steps", RV_OPT_INT, FIELD(overlap_steps), 0, "0", 0, SIMULATE_MAX_STEPS_PER_ROUND, NULL,
+	 "Streaming: inner steps of the next round that go on while a fragment is exchanged.", "Method"},
 	{"bits", RV_OPT_DOUBLE, FIELD(bits), 0, "8", 0.01, 64, NULL, "Bits per value of an outer gradient on the wire.",
 	 "Method"},
 	{"ddp-bits", RV_OPT_DOUBLE, FIELD(ddp_bits), 0, "32", 0.01, 64, NULL, "Bits per value of ddp's gradients.",
@@ -91,8 +91,6 @@ static enum rv_err read_solve(const struct simulate_options *o, double *out, str
 static enum rv_err plan_run(const struct simulate_options *o, enum simulate_method m, struct plan *p,
 							struct rv_errtext *et) {
 	int fragments = o->fragments > 0 ? (int)o->fragments : ((int)o->layers + 2) / 3;
-	if (o->fragments == 0 && fragments > o->steps_per_round)
-		fragments = (int)o->steps_per_round;
 	struct simulate_run *r = &p->runs[p->n_runs++];
 	*r = (struct simulate_run){.method = m,
 							   .layers = (int)o->layers,
@@ -100,7 +98,7 @@ static enum rv_err plan_run(const struct simulate_options *o, enum simulate_meth
 							   .workers = (int)o->workers,
 							   .steps_per_round = (int)o->steps_per_round,
 							   .fragments = fragments,
-							   .overlap_steps = m == SIMULATE_STREAMING ? (int)o->overlap : 0,
+							   .overlap_steps = m == SIMULATE_STREAMING ? (int)o->overlap_steps : 0,
 							   .bits_per_value = m == SIMULATE_DDP ? o->ddp_bits : o->bits,
 							   .latency_s = o->latency_ms * 1e-3,
 							   .overhead = o->overhead > 0 ? o->overhead : simulate_overhead((int)o->workers),
@@ -127,18 +125,27 @@ static enum rv_err plan_table(const struct simulate_options *o, struct plan *p, 
 	return RV_OK;
 }
 
+/* What `rivulet train --fragments` calls diloco has a name of its own here. */
+static enum rv_err check_streaming_only(const struct simulate_options *o, struct rv_errtext *et) {
+	bool fragments = o->fragments > 0;
+	if ((fragments || o->overlap_steps > 0) && strcmp(o->method, "all") != 0 &&
+		strcmp(o->method, simulate_method_name(SIMULATE_STREAMING)) != 0)
+		return rv_fail(
+			et, RV_E_INVALID, "%s = %lld: of --method streaming, not of %s; try --method streaming --fragments %lld",
+			fragments ? "fragments" : "overlap-steps", (long long)(fragments ? o->fragments : o->overlap_steps),
+			o->method, (long long)(fragments ? o->fragments : 1));
+	return RV_OK;
+}
+
 static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, struct rv_errtext *et) {
 	memset(p, 0, sizeof *p);
 	if (o->table[0])
 		return plan_table(o, p, et);
 	if (o->solve[0])
 		RV_TRY(read_solve(o, &p->utilisation, et));
+	RV_TRY(check_streaming_only(o, et));
 	for (enum simulate_method m = 0; m < SIMULATE_METHODS; m++) {
-		bool all = strcmp(o->method, "all") == 0;
-		/* One step is no round for streaming: nothing could overlap. Who asks for it by name is told so. */
-		if (all && m == SIMULATE_STREAMING && o->overlap >= o->steps_per_round)
-			continue;
-		if (all || strcmp(o->method, simulate_method_name(m)) == 0)
+		if (strcmp(o->method, "all") == 0 || strcmp(o->method, simulate_method_name(m)) == 0)
 			RV_TRY(plan_run(o, m, p, et));
 	}
 	return RV_OK;
@@ -205,11 +212,13 @@ const struct rv_command simulate_command = {
 		"    rivulet simulate --params 124M --layers 12 --step-time-ms 500 --workers 4 --rate 20mbit\n"
 		"    rivulet simulate --params 1.5B --layers 48 --step-time-ms 900 --steps-per-round 500 --rate 50mbit\n"
 		"    rivulet simulate --params 1.5B --layers 48 --step-time-ms 900 --solve utilisation=0.95\n"
-		"    rivulet simulate --method streaming --fragments 4 --overlap 5 --bits 4 --solve utilisation=0.99\n"
+		"    rivulet simulate --method streaming --fragments 4 --overlap-steps 5 --bits 4 --solve utilisation=0.99\n"
 		"    rivulet simulate --table streaming-diloco\n"
 		"\n"
-		"Eager and delayed updates hide an exchange behind a whole round, as streaming does with\n"
-		"--fragments 1 --overlap H-1.\n"
+		"steps-per-round, fragments and overlap-steps mean what they do in run.conf and `rivulet train`: a round is\n"
+		"H steps, and round r exchanges fragment r mod P, so that each parameter is exchanged once in P H steps.\n"
+		"Eager and delayed updates hide an exchange behind a whole round, as streaming does with --fragments 1\n"
+		"--overlap-steps H.\n"
 		"\n"
 		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. Where a round\n"
 		"overlaps nothing, its time is H steps + 7 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS_USUAL = 12, MAX_STEPS_PER_ROUND = 100000 };
+enum { LAYERS_USUAL = 12 };
 
 void report_line_text(const struct report_line *l, char out[REPORT_LINE_TEXT_BYTES]) {
 	static const char *const units[] = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
@@ -35,19 +35,18 @@ static int clamp(double v, int low, int high) {
 /* Method and schedule. */
 static void put_schedule(struct simulate_run *s, const struct run_record *r, const struct report_facts *f) {
 	int fragments = clamp(report_fact_number(f, "fragments", 1), 1, SIMULATE_MAX_LAYERS);
-	int overlap = clamp(report_fact_number(f, "overlap-steps", 0), 0, MAX_STEPS_PER_ROUND);
-	int round_steps = (int)r->steps_per_round;
+	int overlap = clamp(report_fact_number(f, "overlap-steps", 0), 0, (int)r->steps_per_round);
 	s->method = strcmp(r->method, "ddp") == 0 ? SIMULATE_DDP : SIMULATE_DILOCO;
-	s->steps_per_round = round_steps * fragments;
+	s->steps_per_round = (int)r->steps_per_round;
 	s->layers = clamp(report_fact_number(f, "n-layer", LAYERS_USUAL), fragments, SIMULATE_MAX_LAYERS);
 	s->layerwise = s->method == SIMULATE_DDP;
 	if (is_late(r->method, f))
-		overlap = round_steps - 1;
+		overlap = s->steps_per_round;
 	if (s->method == SIMULATE_DDP || (fragments == 1 && overlap == 0))
 		return;
 	s->method = SIMULATE_STREAMING;
 	s->fragments = fragments;
-	s->overlap_steps = clamp(overlap, 0, s->steps_per_round - 1);
+	s->overlap_steps = overlap;
 }
 
 /* From the bytes that were counted: whatever the codec's headers and scales take is in them. */
@@ -73,7 +72,7 @@ struct report_timing report_line_apply(const struct report_line *l, const struct
 									   const struct record_totals *t, const struct report_facts *f) {
 	struct report_timing none = {NAN, NAN};
 	double step_s = step_of(l, t, f);
-	if (t->steps == 0 || r->n_params == 0 || r->steps_per_round > MAX_STEPS_PER_ROUND)
+	if (t->steps == 0 || r->n_params == 0 || r->steps_per_round > SIMULATE_MAX_STEPS_PER_ROUND)
 		return none;
 	struct simulate_run s = {.n_params = (double)r->n_params,
 							 .step_s = step_s,

@@ -1,9 +1,8 @@
 /* report_line.h: what a run would take on a line of one's choice: lab/simulate.h's model, fed with what the run
  * measured.
  *
- * Compute per inner step and bytes per exchange are the run's own; the line is the reader's. A fragment of streaming
- * DiLoCo is exchanged every round (outer/fragments.h), so that a cycle of the model is as many rounds as there are
- * fragments. Methods that average one round late (eager, delayed) are one fragment whose exchange overlaps a round.
+ * Compute per inner step and bytes per exchange are the run's own; the line is the reader's. Methods that average one
+ * round late (eager, delayed) are one fragment whose exchange overlaps a whole round.
  */
 #ifndef RV_LAB_REPORT_LINE_H
 #define RV_LAB_REPORT_LINE_H

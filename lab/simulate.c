@@ -5,9 +5,7 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
 
-enum { WARM_STEPS_MIN = 20 }; /* the steady state: from the second cycle, and this step, on */
 enum { WAYS_BEFORE = 2, WAYS_AFTER = 5, WAYS_DDP = 2 };
 
 static const double RATE_MIN = 1, RATE_MAX = 1e18;
@@ -29,19 +27,18 @@ static enum rv_err check_schedule(const struct simulate_run *r, struct rv_errtex
 	if (r->steps_per_round < 1 || r->steps_per_round > SIMULATE_MAX_STEPS_PER_ROUND)
 		return rv_fail(et, RV_E_RANGE, "steps-per-round = %d: must be in [1, %d]", r->steps_per_round,
 					   SIMULATE_MAX_STEPS_PER_ROUND);
-	if (r->method != SIMULATE_STREAMING)
-		return RV_OK;
-	int most = r->layers < r->steps_per_round ? r->layers : r->steps_per_round;
-	if (r->fragments < 1 || r->fragments > most)
+	const bool streaming = r->method == SIMULATE_STREAMING;
+	if (streaming && (r->fragments < 1 || r->fragments > r->layers))
 		return rv_fail(et, RV_E_RANGE,
-					   "fragments = %d: must be in [1, %d], as a fragment is whole layers (%d) and each begins at "
-					   "another step of the round (%d); try --fragments %d",
-					   r->fragments, most, r->layers, r->steps_per_round, (most + 2) / 3);
-	if (r->overlap_steps < 0 || r->overlap_steps >= r->steps_per_round)
-		return rv_fail(et, RV_E_RANGE,
-					   "overlap = %d: must be in [0, %d], below steps-per-round: a fragment is applied before it is "
-					   "sent again; try --overlap %d",
-					   r->overlap_steps, r->steps_per_round - 1, r->steps_per_round > 1);
+					   "fragments = %d: must be in [1, %d], as a fragment is whole layers; try --fragments %d",
+					   r->fragments, r->layers, (r->layers + 2) / 3);
+	const int most = !streaming ? 0 : r->layerwise ? r->steps_per_round - 1 : r->steps_per_round;
+	if (r->overlap_steps < 0 || r->overlap_steps > most)
+		return rv_fail(
+			et, RV_E_RANGE,
+			"overlap-steps = %d: must be in [0, %d], as what goes on while a fragment is exchanged (streaming) "
+			"are steps of the next round (steps-per-round = %d)",
+			r->overlap_steps, most, r->steps_per_round);
 	return RV_OK;
 }
 
@@ -76,25 +73,13 @@ enum rv_err simulate_check(const struct simulate_run *r, struct rv_errtext *et) 
 /* ---- the schedule ---------------------------------------------------------------------------------------------------
  */
 
-/* One fragment every `interval` steps, `fragments` of them in a cycle. */
-struct schedule {
-	int fragments;
-	int64_t interval, cycle_steps;
-};
-
-static struct schedule schedule_of(const struct simulate_run *r) {
-	struct schedule s = {.fragments = 1, .interval = 1, .cycle_steps = 1};
-	if (r->method == SIMULATE_DDP)
-		return s;
-	s.fragments = r->method == SIMULATE_STREAMING ? r->fragments : 1;
-	s.interval = (int64_t)rint((double)r->steps_per_round / s.fragments); /* 12.5: 12, as the published figures want */
-	s.cycle_steps = s.interval * s.fragments;
-	return s;
+static int steps_of_round(const struct simulate_run *r) {
+	return r->method == SIMULATE_DDP ? 1 : r->steps_per_round;
 }
 
-/* The fragment that step `step` sends, or -1. Fragment f is the layers f, f + fragments, ... (from 0). */
-static int fragment_of_step(const struct schedule *s, int64_t step) {
-	return step % s->interval == s->interval - 1 ? (int)(step / s->interval % s->fragments) : -1;
+/* Rounds until every layer was exchanged once; round i exchanges fragment i mod this. */
+static int rounds_of_cycle(const struct simulate_run *r) {
+	return r->method == SIMULATE_STREAMING ? r->fragments : 1;
 }
 
 /* ---- the line -------------------------------------------------------------------------------------------------------
@@ -138,93 +123,72 @@ static double line_send(struct line *l, double ready_s, int n_layers) {
 	return l->free_at_s + l->after_s;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------------
+/* ---- rounds ---------------------------------------------------------------------------------------------------------
  */
 
 struct state {
 	const struct simulate_run *run;
-	struct schedule schedule;
 	struct line line;
 	double now_s;
-	/* Per layer: its last exchange completes at complete_s, and is waited for by step due (0: none under way). */
+	/* When a layer's last exchange is complete; not layerwise: [0], of the whole fragment. */
 	double complete_s[SIMULATE_MAX_LAYERS];
-	int64_t due[SIMULATE_MAX_LAYERS];
-	int64_t last_due; /* no layer has a later one */
 };
 
-static void set_due(struct state *s, int layer, int64_t step, double complete_s) {
-	s->last_due = step + 1 + s->run->overlap_steps;
-	s->due[layer] = s->last_due;
-	s->complete_s[layer] = complete_s;
+static double node_s(const struct simulate_run *r) {
+	return r->step_s / (3 * r->layers - 1);
 }
 
-static void forward(struct state *s, int64_t step, double node_s) {
-	for (int l = 0; l < s->run->layers; l++) {
-		if (s->due[l] == step && step > 0)
-			s->now_s = fmax(s->now_s, s->complete_s[l]);
-		s->now_s += node_s;
-	}
+/* What is already complete is waited for by nobody. */
+static void forward(struct state *s) {
+	for (int l = 0; l < s->run->layers; l++)
+		s->now_s = fmax(s->now_s, s->complete_s[l]) + node_s(s->run);
 }
 
-static void backward(struct state *s, int64_t step, double node_s, int fragment) {
+static void backward(struct state *s, int fragment) {
 	for (int l = s->run->layers - 1; l >= 0; l--) {
-		s->now_s += l > 0 ? 2 * node_s : node_s;
-		if (fragment >= 0 && l % s->schedule.fragments == fragment)
-			set_due(s, l, step, line_send(&s->line, s->now_s, 1));
+		s->now_s += (l > 0 ? 2 : 1) * node_s(s->run);
+		if (l % rounds_of_cycle(s->run) == fragment)
+			s->complete_s[l] = line_send(&s->line, s->now_s, 1);
 	}
 }
 
-static void send_whole(struct state *s, int64_t step, int fragment) {
-	int n_layers = 0;
-	for (int l = fragment; l < s->run->layers; l += s->schedule.fragments)
-		n_layers++;
-	double complete_s = line_send(&s->line, s->now_s, n_layers);
-	for (int l = fragment; l < s->run->layers; l += s->schedule.fragments)
-		set_due(s, l, step, complete_s);
-}
-
-/* Whether some layer waits in this step; a whole fragment is waited for before the first layer. */
-static bool wait_at_start(struct state *s, int64_t step) {
-	bool waits = false;
-	for (int l = 0; l < s->run->layers && step <= s->last_due; l++)
-		if (s->due[l] == step && step > 0) {
-			waits = true;
-			if (!s->run->layerwise)
-				s->now_s = fmax(s->now_s, s->complete_s[l]);
-		}
-	return waits && s->run->layerwise;
-}
-
-static void one_step(struct state *s, int64_t step) {
+/* Steps ahead, the forward that waits for the round before, what is left until the last backward, which sends. */
+static void layerwise_round(struct state *s, int fragment) {
 	const struct simulate_run *r = s->run;
-	double node_s = r->step_s / (3 * r->layers - 1);
-	int fragment = r->workers == 1 ? -1 : fragment_of_step(&s->schedule, step);
-	bool by_layers = wait_at_start(s, step) || (r->layerwise && fragment >= 0);
-	if (!by_layers) {
-		s->now_s += r->step_s;
-		if (fragment >= 0)
-			send_whole(s, step, fragment);
-		return;
-	}
-	forward(s, step, node_s);
-	backward(s, step, node_s, fragment);
+	s->now_s += r->overlap_steps * r->step_s;
+	forward(s);
+	s->now_s += (steps_of_round(r) - r->overlap_steps - 1) * r->step_s;
+	backward(s, fragment);
+}
+
+static void whole_round(struct state *s, int fragment) {
+	const struct simulate_run *r = s->run;
+	int n_fragments = rounds_of_cycle(r), n_layers = (r->layers - fragment + n_fragments - 1) / n_fragments;
+	s->now_s = fmax(s->now_s + r->overlap_steps * r->step_s, s->complete_s[0]);
+	s->now_s += (steps_of_round(r) - r->overlap_steps) * r->step_s;
+	s->complete_s[0] = line_send(&s->line, s->now_s, n_layers);
+}
+
+static void one_round(struct state *s, int fragment) {
+	if (s->run->layerwise)
+		layerwise_round(s, fragment);
+	else
+		whole_round(s, fragment);
 }
 
 void simulate(const struct simulate_run *r, struct simulate_result *out) {
 	RV_ASSERT(simulate_check(r, NULL) == RV_OK);
-	struct state s = {.run = r, .schedule = schedule_of(r), .line = line_of(r)};
-	int64_t cycle = s.schedule.cycle_steps;
-	int64_t warm = (WARM_STEPS_MIN + cycle - 1) / cycle * cycle, measured = 2 * warm;
-	double since_s = 0;
-	for (int64_t step = 0; step < warm + measured; step++) {
-		if (step == warm)
-			since_s = s.now_s;
-		one_step(&s, step);
-	}
-	out->step_wall_s = fmax((s.now_s - since_s) / (double)measured, r->step_s);
+	struct state s = {.run = r, .line = line_of(r)};
+	const int rounds = rounds_of_cycle(r);
+	const double steps = (double)rounds * steps_of_round(r), headers = r->workers == 0 ? 1 : SIMULATE_SENT_PER_PAYLOAD;
+	for (int round = 0; round < rounds; round++)
+		one_round(&s, round);
+	double since_s = s.now_s;
+	for (int round = 0; round < rounds; round++)
+		one_round(&s, round);
+	out->step_wall_s = fmax((s.now_s - since_s) / steps, r->step_s);
 	out->utilisation = r->step_s / out->step_wall_s;
-	double headers = r->workers == 0 ? 1 : SIMULATE_SENT_PER_PAYLOAD;
-	out->sent_per_step = payload_bits(r) * headers / 8 / (double)cycle;
+	out->sent_per_step = payload_bits(r) * headers / 8 / steps;
 }
 
 /* ---- the inverse ----------------------------------------------------------------------------------------------------
@@ -247,7 +211,7 @@ enum rv_err simulate_solve_rate(const struct simulate_run *r, double utilisation
 			et, RV_E_RANGE,
 			"utilisation = %g cannot be reached on any line: latency and the fixed cost of an exchange leave "
 			"%.6g; raise --steps-per-round%s",
-			utilisation, best, r->method == SIMULATE_STREAMING ? " or --overlap" : "");
+			utilisation, best, r->method == SIMULATE_STREAMING ? " or --overlap-steps" : "");
 	double low = log(RATE_MIN), high = log(RATE_MAX);
 	while (high - low > 1e-9) {
 		double middle = (low + high) / 2;

@@ -13,15 +13,19 @@
  *   Line      W bits/s in each direction, one exchange after the other: an exchange of B bits that is ready at t
  *             occupies it from s = max(t + before, free) to s + B / W, and is complete at s + B / W + after.
  *             Before and after are what a line rate cannot buy off, see `latency_s` and `sync_s`.
- *   Waiting   The forward of layer l in step s + 1 + overlap waits for the exchange that step s began.
- *   Schedule  data-parallel: every layer, every step. DiLoCo: every layer, in each H-th step. Streaming: P fragments,
- * the layers of fragment p are p, p + P, p + 2 P ..., one fragment every H / P steps, rounded (half: to even). Grain
- * layerwise: a layer is sent as soon as its weight node is done (the papers' simulator, and gradient buckets of
- * data-parallel). Otherwise a fragment is one exchange, sent after the step and applied as a whole, as Rivulet does: an
- * outer gradient does not exist before the optimizer's step.
+ *   Schedule  A round is H steps, as in run.conf, and ends with an exchange. Data-parallel: H = 1, every layer. DiLoCo:
+ *             every layer. Streaming: round r exchanges fragment r mod P, whose layers are p, p + P, p + 2 P ..., so
+ *             each layer once in P rounds.
+ *   Waiting   The next round goes on for its first `overlap` steps, and waits then. Everything is complete before the
+ *             next exchange begins, so the time of a round depends on its own fragment and the one before only, and
+ *             the second cycle of P rounds is the steady state, exactly.
+ *   Grain     Layerwise: a layer is sent as soon as its weight node is done, and waited for by its forward (the papers'
+ *             simulator, and gradient buckets of data-parallel). Otherwise a fragment is one exchange, sent after the
+ *             step and applied as a whole, as Rivulet does: an outer gradient does not exist before the optimizer's
+ *             step.
  *
- * Utilisation is T / (mean wall time of a step), in the steady state, over whole cycles of the schedule. For DiLoCo
- * without overlap and layerwise it is H T / (H T + before + B / W + after).
+ * Utilisation is T / (mean wall time of a step). Not layerwise, a round takes (H - overlap) T + max(overlap T, before +
+ * B / W + after).
  *
  * The terms of one Rivulet round beside B / W, each measured with real workers by bench/utilisation.sh:
  *
@@ -57,8 +61,8 @@ struct simulate_run {
 	double step_s;       /* compute of one inner step */
 	int workers;         /* 0: an exchange sends the payload once; 1: nothing to send */
 	int steps_per_round; /* H; not read for data-parallel */
-	int fragments;       /* P, streaming only */
-	int overlap_steps;   /* tau, streaming only */
+	int fragments;       /* P, streaming only: at most layers */
+	int overlap_steps;   /* 0..H (layerwise: below H); 0 for other methods than streaming */
 	double bits_per_value;
 	double rate_bits_per_s; /* of each worker's line, up and down; INFINITY: unlimited */
 	double latency_s;       /* one way */
@@ -85,7 +89,7 @@ double simulate_overhead(int workers);
 /* What a run cannot be, in the option names of `rivulet simulate`. RV_E_RANGE. */
 enum rv_err simulate_check(const struct simulate_run *r, struct rv_errtext *et);
 
-/* The run must pass simulate_check. Time O(3 H + L per exchange). */
+/* The run must pass simulate_check. Time O(P), layerwise O(P L), whatever H is. */
 void simulate(const struct simulate_run *r, struct simulate_result *out);
 
 /* The lowest line rate, to a relative 1e-9, at which the utilisation is at least `utilisation`, in (0, 1); the run's

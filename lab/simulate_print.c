@@ -94,8 +94,8 @@ enum rv_err simulate_print_answer_json(const struct simulate_answer *a, struct r
 	json_t *line = json_pack(
 		"{ss ss si sf si sf si so so sf}", "event", "simulate", "method", simulate_method_name(r->method), "layers",
 		r->layers, "n_params", r->n_params, "workers", r->workers, "step_s", r->step_s, "steps_per_round",
-		r->method == SIMULATE_DDP ? 1 : r->steps_per_round, "fragments", streaming_only(r, r->fragments), "overlap",
-		streaming_only(r, r->overlap_steps), "bits", r->bits_per_value);
+		r->method == SIMULATE_DDP ? 1 : r->steps_per_round, "fragments", streaming_only(r, r->fragments),
+		"overlap_steps", streaming_only(r, r->overlap_steps), "bits", r->bits_per_value);
 	json_t *figures = json_pack("{sf so sb sf sf sf sf}", "latency_s", r->latency_s, "rate_bits_per_s",
 								number_or_null(r->rate_bits_per_s), "reachable", (int)a->reachable, "utilisation",
 								a->result.utilisation, "wall_s", a->result.step_wall_s * a->steps, "compute_s",
@@ -139,7 +139,8 @@ void simulate_print_head(const struct simulate_answer *first, bool solved) {
 	char params[24], compute[24];
 	scaled_text(r->n_params, "", params);
 	duration_text(r->step_s * first->steps, compute);
-	printf("%s parameters in %d layers, %g ms a step; %d workers, H = %d, %g ms one way; %.0f steps compute for %s.\n\n"
+	printf("%s parameters in %d layers, %g ms a step; %d workers, rounds of %d steps, %g ms one way; %.0f steps "
+		   "compute for %s.\n\n"
 		   "%-28s%16s%14s%14s%18s\n",
 		   params, r->layers, r->step_s * 1e3, r->workers, r->steps_per_round, r->latency_s * 1e3, first->steps,
 		   compute, "method", solved ? "line needed" : "line", "computing", "wall-clock", "sent per worker");

@@ -64,12 +64,14 @@ double table_grid(int i) {
 struct simulate_run table_run(const struct published_table *t, int row, int model) {
 	const struct table_row *r = &t->rows[row];
 	const struct table_model *m = &t->models[model];
+	int fragments = (m->layers + 2) / 3, rounds = r->method == SIMULATE_STREAMING ? fragments : 1;
 	return (struct simulate_run){.method = r->method,
 								 .layers = m->layers,
 								 .n_params = m->n_params,
 								 .step_s = m->step_s,
-								 .steps_per_round = r->steps_per_round,
-								 .fragments = (m->layers + 2) / 3,
+								 /* half: to even; 12.5 is 12, as the published figures want */
+								 .steps_per_round = (int)rint((double)r->steps_per_cycle / rounds),
+								 .fragments = fragments,
 								 .overlap_steps = r->overlap_steps,
 								 .bits_per_value = r->bits_per_value,
 								 .rate_bits_per_s = INFINITY,

@@ -85,14 +85,13 @@ static void test_other_methods(void **state) {
 	assert_like("ddp", nothing, 0, 4e6, 300, &ddp);
 	struct simulate_run late = on_the_line(SIMULATE_STREAMING, 32);
 	late.fragments = 1;
-	late.overlap_steps = 29;
+	late.overlap_steps = 30;
 	assert_like("eager", nothing, 0, 4e6, 10, &late);
 	static const char by_setting[64] = "updates\000eager";
 	assert_like("diloco", by_setting, 1, 4e6, 10, &late);
-	/* Ten rounds of a fragment are ten thirds of a cycle. */
+	/* Ten rounds exchange all parameters ten thirds of a time. */
 	struct simulate_run fragments = on_the_line(SIMULATE_STREAMING, 8);
 	fragments.layers = 6;
-	fragments.steps_per_round = 90;
 	fragments.fragments = 3;
 	fragments.overlap_steps = 5;
 	assert_like("diloco", streaming, 3, 1e6, 10.0 / 3, &fragments);

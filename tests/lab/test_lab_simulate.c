@@ -170,6 +170,7 @@ static void test_one_fragment_is_diloco(void **state) {
 static void test_overlap_hides_the_exchange(void **state) {
 	(void)state;
 	struct simulate_run r = real_run(SIMULATE_STREAMING);
+	r.steps_per_round = 12;
 	r.rate_bits_per_s = 6e9; /* 1.59 Gbit of a fragment: 0.27 s, 0.19 s of the rest, 5 steps: 0.5 s */
 	r.overlap_steps = 5;
 	assert_near(utilisation(&r), 1, 1e-9);
@@ -221,8 +222,9 @@ static void test_impossible_runs(void **state) {
 	REFUSED(run.workers = -1, "workers = -1");
 	REFUSED(run.steps_per_round = 0, "steps-per-round = 0");
 	REFUSED(run.fragments = 25, "fragments = 25: must be in [1, 24]");
-	REFUSED((run.steps_per_round = 5, run.fragments = 6), "try --fragments 2");
-	REFUSED(run.overlap_steps = 100, "overlap = 100: must be in [0, 99]");
+	REFUSED(run.overlap_steps = 101, "overlap-steps = 101: must be in [0, 100]");
+	REFUSED((run.layerwise = true, run.overlap_steps = 100), "must be in [0, 99]");
+	REFUSED((run.method = SIMULATE_DILOCO, run.overlap_steps = 1), "must be in [0, 0]");
 	REFUSED(run.bits_per_value = 0, "bits = 0");
 	REFUSED(run.rate_bits_per_s = 0, "rate = 0");
 	REFUSED(run.rate_bits_per_s = NAN, "rate = nan");

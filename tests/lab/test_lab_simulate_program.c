@@ -72,11 +72,43 @@ static void test_runs(void **state) {
 	assert_true(number(line, "wall_s") > 209.999 && number(line, "wall_s") < 210.001);
 	assert_true(number(line, "sent_bytes") > 100.9e6 && number(line, "sent_bytes") < 101.1e6);
 	json_decref(line);
-	check("--format text", 0, "streaming (P 4, overlap 1)");
+	check("--format text", 0, "streaming (P 4, overlap 0)");
 	/* 124 M bytes, of which each of four sends 1.5, a hundred times, and 1 % of headers */
 	check("--method diloco --format text", 0, " 18.8 GB\n");
 	check("--rate UNLIMITED", 0, "\"rate_bits_per_s\":null,\"reachable\":true");
-	check("--steps-per-round 1 --rate 1Gbit/s", 0, "\"diloco\"");
+	check("--steps-per-round 1 --rate 1Gbit/s", 0, "\"streaming\"");
+}
+
+/* Rounds of 10 steps of 0.1 s, each with a quarter of 4 M bytes: 8 Mbit at 8 Mbit/s, 7 ways of 10 ms, 30 ms; as
+ * `rivulet train --fragments 4 --steps-per-round 10 --overlap-steps 5` takes 1000 steps for a hundred rounds. */
+static void test_a_fragment_a_round(void **state) {
+	(void)state;
+	static const char run[] = "--params 4M --layers 4 --step-time-ms 100 --workers 2 --steps-per-round 10 --rate 8mbit "
+							  "--latency-ms 10 --sync-ms 30 --overhead 1 --steps 1000 --method streaming --fragments 4 "
+							  "--overlap-steps ";
+	static const struct {
+		int overlap;
+		double round_s;
+	} cases[] = {{0, 2.1}, {5, 1.6}, {10, 1.1}};
+	for (int i = 0; i < 3; i++) {
+		char args[sizeof run + 16];
+		(void)snprintf(args, sizeof args, "%s%d", run, cases[i].overlap);
+		check(args, 0, "\"fragments\":4");
+		json_t *line = json_line(0);
+		double wall_s = number(line, "wall_s"), sent = number(line, "sent_bytes");
+		assert_true(wall_s > 100 * cases[i].round_s - 1e-3 && wall_s < 100 * cases[i].round_s + 1e-3);
+		assert_true(sent > 100.9e6 && sent < 101.1e6);
+		json_decref(line);
+	}
+}
+
+/* The largest of everything is answered: the work does not grow with the steps of a round. */
+static void test_long_rounds_cost_nothing(void **state) {
+	(void)state;
+	check("--steps-per-round 1000000 --layers 1024 --method streaming --fragments 1024 --overlap-steps 999999 "
+		  "--solve utilisation=0.99",
+		  0, "\"reachable\":true");
+	check("--steps-per-round 1000000 --layers 1024 --solve utilisation=0.99", 0, "\"reachable\":true");
 }
 
 static void test_solve(void **state) {
@@ -111,7 +143,9 @@ static void test_refusals(void **state) {
 	check("--params many", 2, "124M");
 	check("--params 0", 2, "params = 0");
 	check("--fragments 13", 2, "must be in [1, 12]");
-	check("--method streaming --overlap 100", 2, "must be in [0, 99]");
+	check("--method streaming --overlap-steps 101", 2, "overlap-steps = 101: must be in [0, 100]");
+	check("--method diloco --fragments 4", 2, "try --method streaming --fragments 4");
+	check("--method ddp --overlap-steps 4", 2, "try --method streaming");
 	check("--method fedavg", 2, "ddp");
 	check("--layers 0", 2, "[1, 1024]");
 }
@@ -120,6 +154,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables),
 		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_a_fragment_a_round),
+		cmocka_unit_test(test_long_rounds_cost_nothing),
 		cmocka_unit_test(test_solve),
 		cmocka_unit_test(test_refusals),
 	};
