@@ -35,7 +35,7 @@ struct session {
 	struct dataset *data;
 	struct lab_run *run;
 	struct metrics *metrics;
-	int64_t started_us;
+	int64_t started_us;     /* of a run that goes on: as if it had never stopped */
 	uint64_t started_steps; /* of all replicas, when this process began: for the rate */
 	double heldout;         /* latest */
 	struct memory_plan memory;
@@ -43,6 +43,11 @@ struct session {
 
 static void path_in(const struct session *s, const char *file, char out[static PATH_MAX]) {
 	snprintf(out, PATH_MAX, "%s/%s", s->opts->out, file);
+}
+
+/* That the run has taken, without the time between two processes. */
+static int64_t wall_us(const struct session *s) {
+	return rv_clock_monotonic_us() - s->started_us;
 }
 
 static const char *run_name(const struct train_options *o) {
@@ -160,6 +165,7 @@ static void warn_of_lost_rounds(struct session *s) {
 
 static enum rv_err resume(struct session *s, const char *checkpoint, struct rv_errtext *et) {
 	RV_TRY(lab_run_load(s->run, checkpoint, et));
+	s->started_us -= s->run->wall_us;
 	rv_event(s->events, RV_INFO, "resumed", RV_FIELDS(rv_field_int("round", (int64_t)s->run->rounds_done)),
 			 "%s: continuing after round %" PRIu64, s->opts->out, s->run->rounds_done);
 	warn_of_lost_rounds(s);
@@ -193,6 +199,7 @@ static enum rv_err save(struct session *s, struct rv_errtext *et) {
 	char path[PATH_MAX];
 	path_in(s, LAB_CHECKPOINT_FILE, path);
 	RV_TRY(metrics_sync(s->metrics, et));
+	s->run->wall_us = wall_us(s);
 	return lab_run_save(s->run, path, et);
 }
 
@@ -222,8 +229,7 @@ static enum rv_err diverged(struct session *s, uint64_t round, int worker, struc
 	const struct lab_run *r = s->run;
 	const struct rv_errtext why = *et;
 	const uint64_t step = worker >= 0 ? replica_global_step(r->replicas[worker]) : lab_run_steps(r);
-	const struct metrics_diverged line = {
-		.round = round, .worker = worker, .step = step, .wall_us = rv_clock_monotonic_us() - s->started_us};
+	const struct metrics_diverged line = {.round = round, .worker = worker, .step = step, .wall_us = wall_us(s)};
 	rv_progress_clear(s->events);
 	RV_TRY(metrics_write_diverged(s->metrics, &line, et));
 	rv_event(s->events, RV_ERROR, "diverged",
@@ -280,7 +286,7 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 		.compute_us = done->compute_us,
 		.reduce_us = done->reduce_us,
 		.modelled_us = done->modelled_us,
-		.wall_us = rv_clock_monotonic_us() - s->started_us,
+		.wall_us = wall_us(s),
 		.chain = r->global.chain,
 		.delta_norm = done->delta_norm,
 		.delta_cosine = done->delta_cosine,
@@ -336,7 +342,7 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 									.loss = s->heldout,
 									.bytes_sent = r->bytes_sent,
 									.formula_bytes = r->bytes_sent,
-									.wall_us = rv_clock_monotonic_us() - s->started_us,
+									.wall_us = wall_us(s),
 									.chain = r->global.chain,
 									.state = r->cfg.method->state_hash(r),
 									.average_loss = r->average_loss,

@@ -1,5 +1,6 @@
 /* lab_checkpoint.c: a run of the lab on disk. Little-endian, in this order:
  *   checkpoint_header.h
+ *   what was measured on the way: f64 average_loss, f64 replica_loss, i64 wall_us
  *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, and the
  *   last
  *     reduced bytes: those of a round that is not applied yet (overlap)
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKER_BYTES = 7 * 8 };
+enum { MEASURED_BYTES = 3 * 8, WORKER_BYTES = 7 * 8 };
 
 static size_t global_vectors(const struct lab_run *r) {
 	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra : 0;
@@ -29,7 +30,7 @@ static size_t global_bytes(const struct lab_run *r) {
 }
 
 static size_t checkpoint_bytes(const struct lab_run *r) {
-	size_t n = CHECKPOINT_HEADER_BYTES + global_bytes(r) + RV_HASH_BYTES;
+	size_t n = CHECKPOINT_HEADER_BYTES + MEASURED_BYTES + global_bytes(r) + RV_HASH_BYTES;
 	for (int i = 0; i < r->n_replicas; i++)
 		n += WORKER_BYTES + replica_state_bytes(r->replicas[i]);
 	return n;
@@ -40,6 +41,12 @@ static float *global_vector(const struct lab_run *r, size_t k) {
 	if (k > n_states)
 		return r->extra[k - n_states - 1];
 	return k == 0 ? r->global.theta : r->global.state[k - 1];
+}
+
+static void write_measured(const struct lab_run *r, struct rv_writer *w) {
+	rv_write_f64(w, r->average_loss);
+	rv_write_f64(w, r->replica_loss);
+	rv_write_u64(w, (uint64_t)r->wall_us);
 }
 
 static void write_global(const struct lab_run *r, struct rv_writer *w) {
@@ -70,6 +77,7 @@ static void write_worker(struct lab_run *r, int i, struct rv_writer *w) {
 static void write_all(struct lab_run *r, struct rv_writer *w) {
 	const struct checkpoint_header h = checkpoint_header_of(r);
 	checkpoint_header_write(&h, w);
+	write_measured(r, w);
 	write_global(r, w);
 	for (int i = 0; i < r->n_replicas; i++)
 		write_worker(r, i, w);
@@ -88,6 +96,12 @@ enum rv_err lab_run_save(struct lab_run *r, const char *path, struct rv_errtext 
 	enum rv_err e = rv_file_write_atomic(path, bytes, n, 0644, et);
 	free(bytes);
 	return e;
+}
+
+static void read_measured(struct lab_run *r, struct rv_reader *in) {
+	r->average_loss = rv_read_f64(in);
+	r->replica_loss = rv_read_f64(in);
+	r->wall_us = (int64_t)rv_read_u64(in);
 }
 
 static void read_global(struct lab_run *r, struct rv_reader *in) {
@@ -126,6 +140,7 @@ static enum rv_err read_all(struct lab_run *r, const struct checkpoint_header *h
 	r->tokens_done = h->tokens_done;
 	r->bytes_sent = h->bytes_sent;
 	atomic_store(&r->steps_done, h->steps_done);
+	read_measured(r, &in);
 	read_global(r, &in);
 	for (int i = 0; i < r->n_replicas; i++)
 		RV_TRY(read_worker(r, i, &in, et));

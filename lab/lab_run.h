@@ -139,9 +139,11 @@ struct lab_run {
 	uint64_t rounds_done, tokens_done, bytes_sent;
 	atomic_uint_fast64_t steps_done; /* of all replicas, whole run: for progress */
 	atomic_bool stop;
-	/* Held-out, just before the last outer step: of the mean of the replicas' weights, and of replica 0's; 0: not
-	 * looked at, or no such thing (ddp). */
+	/* Held-out, just before the last outer step, after which it cannot be measured any more: of the mean of the
+	 * replicas' weights, and of replica 0's; 0: not looked at, or no such thing (ddp). Part of a checkpoint. */
 	double average_loss, replica_loss;
+	/* How long the run has taken, over all processes: set by who saves it, for who goes on. */
+	int64_t wall_us;
 	void (*tick)(void *ctx); /* as parallel_loop.tick, while replicas train */
 	void *tick_ctx;
 };

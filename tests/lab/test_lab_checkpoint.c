@@ -94,6 +94,23 @@ static void test_within_a_round(void **state) {
 	lab_run_free(r);
 }
 
+/* What the last round has measured cannot be measured again after its outer step; nor can time. */
+static void test_what_was_measured(void **state) {
+	(void)state;
+	f.cfg.eval_replicas = true;
+	struct lab_run *r = lab_fixture_finished(&f);
+	r->wall_us = 1234567;
+	double average = r->average_loss, replica = r->replica_loss;
+	assert_true(average > 0 && replica > 0 && average != replica);
+	assert_int_equal(lab_run_save(r, path, NULL), RV_OK);
+	lab_run_free(r);
+	r = loaded();
+	assert_true(lab_run_finished(r));
+	assert_true(r->average_loss == average && r->replica_loss == replica);
+	assert_int_equal(r->wall_us, 1234567);
+	lab_run_free(r);
+}
+
 static void refused(enum rv_err want, const char *why) {
 	struct lab_run *r = lab_fixture_start(&f);
 	struct rv_errtext et = {0};
@@ -189,8 +206,9 @@ static void test_refuses_damage(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_between_rounds),        TEST(test_within_a_round),       TEST(test_refuses_another_run),
-		TEST(test_refuses_another_model), TEST(test_refuses_another_text), TEST(test_refuses_damage),
+		TEST(test_between_rounds),      TEST(test_within_a_round),        TEST(test_what_was_measured),
+		TEST(test_refuses_another_run), TEST(test_refuses_another_model), TEST(test_refuses_another_text),
+		TEST(test_refuses_damage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,46 @@ static void test_interrupted_is_straight(void **state) {
 	assert_int_equal(unsetenv("RIVULET_CUDA_PLUGIN"), 0);
 }
 
+/* Cuts the file's last line off; returns `wall_us` of the last line of a round. */
+static long long cut_last_line(const char *path) {
+	char bytes[1 << 17];
+	FILE *file = fopen(path, "r+");
+	assert_non_null(file);
+	size_t n = fread(bytes, 1, sizeof bytes - 1, file);
+	assert_true(n > 1 && n < sizeof bytes - 1);
+	bytes[n - 1] = '\0';
+	const char *end = strrchr(bytes, '\n') + 1, *round = NULL;
+	assert_non_null(strstr(end, "\"kind\":\"end\""));
+	for (const char *at = bytes; (at = strstr(at, "\"kind\":\"round\"")); at++)
+		round = at;
+	assert_non_null(round);
+	assert_int_equal(ftruncate(fileno(file), end - bytes), 0);
+	(void)fclose(file);
+	return strtoll(strstr(round, "\"wall_us\":") + strlen("\"wall_us\":"), NULL, 10);
+}
+
+/* Killed when all was done but the last line: that then has what the first process has measured, and its time. */
+static void test_killed_before_the_last_line(void **state) {
+	(void)state;
+	char out[300], path[400];
+	struct run_record whole, again;
+	snprintf(out, sizeof out, "%s/a", f.dir);
+	snprintf(path, sizeof path, "%s/metrics.jsonl", out);
+	const char *const *args = TRAIN(out, "--eval-replicas=true");
+	check(args, 0, "\"event\":\"done\"");
+	assert_int_equal(run_record_read(path, &whole, NULL), RV_OK);
+	long long wall_us = cut_last_line(path);
+	check(args, 0, "\"event\":\"resumed\"");
+	assert_int_equal(run_record_read(path, &again, NULL), RV_OK);
+	assert_true(again.ended && again.average_loss > 0 && again.replica_loss > 0);
+	assert_true(again.average_loss == whole.average_loss && again.replica_loss == whole.replica_loss);
+	assert_true(again.final_loss == whole.final_loss);
+	assert_true(again.wall_s * 1e6 + 0.5 >= (double)wall_us);
+	run_record_release(&whole);
+	run_record_release(&again);
+	remove_run("a");
+}
+
 /* Where it happened is said once to people and once to machines, in words; it is so every time. */
 static void test_diverged(void **state) {
 	(void)state;
@@ -187,6 +227,7 @@ int main(void) {
 		cmocka_unit_test(test_front_end),
 		cmocka_unit_test(test_check_starts_nothing),
 		cmocka_unit_test(test_diverged),
+		cmocka_unit_test(test_killed_before_the_last_line),
 		cmocka_unit_test(test_interrupted_is_straight),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

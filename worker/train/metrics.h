@@ -44,7 +44,7 @@ struct metrics_round {
 	int64_t reduce_us;      /* of this round: from having encoded and the roster known to holding the whole result */
 	int64_t overlap_us;     /* of reduce_us: inner steps went on */
 	int64_t idle_us;        /* of this round: waiting for others */
-	int64_t wall_us;        /* since the process started */
+	int64_t wall_us;        /* since the process started; in the lab of the run, over all processes */
 	int64_t checkpoint_us;  /* of compute_us: training stood still while its state was copied for the disk */
 	int64_t
 		modelled_us; /* of this round, in the lab: what its compute takes by a model of the workers' speeds. 0: none */
