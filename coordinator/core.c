@@ -163,16 +163,6 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
 
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
-/* Older than what is known. The clock of a machine may have been set back between two starts of a worker, so a member
- * that was silent long enough is believed whatever its boot. */
-static bool is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us) {
-	if (!m->reported)
-		return false;
-	if (rep->boot == m->last.boot)
-		return rep->seq <= m->last.seq;
-	return rep->boot < m->last.boot && now_us - m->heard_us < c->cfg.liveness_us;
-}
-
 static void say_what_is_wrong(struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	if (m->last.epoch < c->epoch)
@@ -205,8 +195,9 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 					   member, member);
 	if (rep->addr[0] == '\0' || rep->addr[0] == ':')
 		return rv_fail(et, RV_E_INVALID, "report: addr '%s' has no host", rep->addr);
-	if (is_stale(c, m, rep, now_us))
-		return RV_OK;
+	if (core_is_stale(c, m, rep, now_us))
+		return core_stale_report(c, (uint32_t)member, rep, now_us, et);
+	core_follow(m, rep);
 	m->last = *rep;
 	m->heard_us = now_us;
 	m->reported = true;

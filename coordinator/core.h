@@ -96,7 +96,8 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
  * RV_E_AUTH (unknown key, no valid token), RV_E_FULL (NET_MAX_MEMBERS), RV_E_PROTOCOL (version). */
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et);
-/* A report by the holder of `key`. Stale ones (boot, seq) are ignored. RV_E_AUTH when not a member. */
+/* A report by the holder of `key`. Stale ones (boot, seq) are ignored. RV_E_AUTH: not a member, or banned; or the sender
+ * runs beside a process of the same key with a later boot, which alone is followed: it should end. */
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et);
 /* An operator removes a member: not waited for, not in rosters, until unbanned. RV_E_NOTFOUND: no such member. */
@@ -168,6 +169,7 @@ enum core_event_type {
 	CORE_EVENT_HELD,        /* CORE_STATE_HELD again; member: none */
 	CORE_EVENT_APART,       /* it and `other` do not reach each other: it is left out where enough others are ready */
 	CORE_EVENT_SPOILED,     /* it holds the state, and trains the round again: what it had was of no use */
+	CORE_EVENT_TWICE,       /* two processes have its key; the one with the earlier boot is told to end */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -189,6 +191,8 @@ struct core_member_view {
 	struct report last;
 	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
 };
+/* Two boots of one process: it adds one for each base that it installs, and no two start within a millisecond. */
+bool core_same_process(uint64_t a, uint64_t b);
 /* The rate by which a member's shards are cut: of the slower direction of its line. 0: not known. */
 uint64_t core_line_rate(const struct report *rep);
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);

@@ -3,6 +3,7 @@
  * core.c          joins, reports, bans, time: what comes in
  * core_record.c   decisions waiting to be durable; what a durable one changes (live and in replay: the same code)
  * core_members.c  who is alive, who holds the state, who has a contribution
+ * core_rivals.c   whose reports count when two processes have one key
  * core_roster.c   OPEN: when the roster is frozen
  * core_arrivals.c ... and for whom it waits who is only just catching up
  * core_votes.c    REDUCE: votes, commit, the next attempt
@@ -28,6 +29,14 @@ enum {
 	CORE_PAIRS = 64
 };
 
+/* A process that has a member's key and an earlier boot than the one that is followed. */
+struct core_rival {
+	uint64_t boot, seq; /* of its last report; boot 0: there is none */
+	int64_t heard_us;
+	bool answered; /* the followed one was heard anew since then */
+	int turns;     /* of its reports, those that came after such an answer */
+};
+
 struct core_member {
 	/* Durable. */
 	uint8_t key[NET_KEY_BYTES];
@@ -45,8 +54,10 @@ struct core_member {
 	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
 	bool was_here;    /* at back_us it came, or came back */
 	int64_t back_us;
-	bool hung_up; /* at hung_up_us its connection was closed from its end; no other one since */
-	int64_t hung_up_us;
+	bool hung_up;       /* at hung_up_us its connection was closed from its end; no other one since */
+	int64_t hung_up_us; /* the last time */
+	uint64_t former;    /* boot of the process that the present one has replaced; 0: none */
+	struct core_rival rival;
 	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
 	uint64_t put_away; /* members distrusted on its word alone, in put_away_round */
 	uint64_t put_away_round;
@@ -228,6 +239,17 @@ uint64_t core_contributors(const struct core *c);
 void core_forgive_own_absence(struct core *c, int64_t now_us);
 /* Says who came alive and who died. */
 void core_watch_liveness(struct core *c);
+
+/* ---- core_rivals.c ---- */
+
+/* Older than what is known. The clock of a machine may have been set back between two starts of a worker, so of a member
+ * that was silent for long, or has hung up, another process is believed whatever its boot. */
+bool core_is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us);
+/* Before a report that is not stale becomes the member's last one. */
+void core_follow(struct core_member *m, const struct report *rep);
+/* One that is: RV_OK when it is to be ignored, RV_E_AUTH when its process lives beside the one that is followed. */
+enum rv_err core_stale_report(struct core *c, uint32_t member, const struct report *rep, int64_t now_us,
+							  struct rv_errtext *et);
 
 /* ---- core_roster.c, core_votes.c, core_suspects.c, core_base.c: decisions. At most one record each. ---- */
 

@@ -71,7 +71,8 @@ void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTE
 		return;
 	struct core_member *m = &c->members[member];
 	m->hung_up = !listens;
-	m->hung_up_us = now_us;
+	if (!listens)
+		m->hung_up_us = now_us;
 	core_step(c, now_us);
 }
 

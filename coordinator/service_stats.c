@@ -11,16 +11,11 @@
 
 /* ---- committed rounds -------------------------------------------------------------------------------------------- */
 
-/* A process adds one to its boot for each base that it installs; no two start within a millisecond. */
-static bool same_process(uint64_t a, uint64_t b) {
-	return (a > b ? a - b : b - a) < RV_US_PER_MS;
-}
-
 /* What the member's process did since the last commit. */
 static struct mark since(const struct mark *m, const struct report *rep) {
 	struct mark d = {
 		.boot = rep->boot, .tx_bytes = rep->tx_bytes, .compute_us = rep->compute_us, .reduce_us = rep->reduce_us};
-	if (!same_process(m->boot, rep->boot) || rep->tx_bytes < m->tx_bytes || rep->compute_us < m->compute_us ||
+	if (!core_same_process(m->boot, rep->boot) || rep->tx_bytes < m->tx_bytes || rep->compute_us < m->compute_us ||
 		rep->reduce_us < m->reduce_us)
 		return d;
 	d.tx_bytes -= m->tx_bytes;
@@ -202,6 +197,9 @@ static const struct {
 	[CORE_EVENT_SPOILED] = {RV_WARN, "spoiled",
 							"gives nothing yet: what it had trained was not finite or too large; it trains the round "
 							"again, and its log says more"},
+	[CORE_EVENT_TWICE] = {RV_WARN, "twice",
+						  "runs as two processes, from a copied directory or machine: the one that started first is "
+						  "told to end; a second worker needs an invite link of its own"},
 	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and says good-bye: not waited for"},
 };
 

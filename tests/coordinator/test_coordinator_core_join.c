@@ -186,6 +186,116 @@ static void test_stale_reports_are_ignored(void **state) {
 	rig_release(&r);
 }
 
+/* ---- two processes with one key ---- */
+
+/* Two boots that cannot be one process that has installed bases. */
+enum { FORMER = 50 * RIG_S, LATTER = 60 * RIG_S };
+
+static enum rv_err report_of(struct rig *r, uint64_t boot, uint64_t seq, struct rv_errtext *et) {
+	uint8_t key[NET_KEY_BYTES];
+	struct report rep = rig_report(r, 0, WORKER_TRAINING);
+	rig_key(0, key);
+	rep.boot = boot;
+	rep.seq = seq;
+	enum rv_err e = core_report(r->core, r->now_us, key, &rep, et);
+	rig_pump(r);
+	return e;
+}
+
+static uint64_t followed_boot(const struct rig *r) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	(void)core_members(r->core, views);
+	return views[0].last.boot;
+}
+
+static int count_twice(struct rig *r) {
+	struct core_event ev;
+	int n = 0;
+	while (core_next_event(r->core, &ev))
+		n += ev.type == CORE_EVENT_TWICE && ev.member == 0;
+	return n;
+}
+
+/* Both report in turn: the earlier one is told which one is followed, as often as it goes on; the operator once. */
+static void test_two_processes_with_one_key(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	int refused = 0;
+	rig_open(&r, 1, 1);
+	for (uint64_t seq = 1; seq <= 8; seq++) {
+		rig_wait(&r, RIG_S);
+		refused += report_of(&r, FORMER, seq, &et) == RV_E_AUTH;
+		assert_int_equal(report_of(&r, LATTER, seq, &et), RV_OK);
+		assert_int_equal(followed_boot(&r), LATTER);
+	}
+	assert_int_equal(refused, 4); /* the first was alone, the next three prove that it lives */
+	assert_non_null(strstr(et.text, "another process runs as member 0 since 1970-01-01 00:01:00 UTC"));
+	assert_int_equal(count_twice(&r), 1);
+	rig_release(&r);
+}
+
+/* A worker was killed and is back at once. What its former process had sent may come late, and in bits. */
+static void test_former_process_is_heard_late(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	rig_open(&r, 1, 1);
+	assert_int_equal(report_of(&r, FORMER, 1, &et), RV_OK);
+	for (uint64_t seq = 1; seq <= 20; seq++) {
+		rig_wait(&r, RIG_S);
+		assert_int_equal(report_of(&r, LATTER, seq, &et), RV_OK);
+		assert_int_equal(report_of(&r, FORMER, seq < 4 ? seq : 3, &et),
+						 RV_OK); /* three, of which one again and again */
+		assert_int_equal(followed_boot(&r), LATTER);
+	}
+	assert_int_equal(count_twice(&r), 0);
+	rig_release(&r);
+}
+
+/* It is back with a clock that was set back: never told to end, whatever of its former process still comes; and where
+ * that has hung up it is believed at once. */
+static void test_clock_set_back(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	uint8_t key[NET_KEY_BYTES];
+	rig_key(0, key);
+	rig_open(&r, 1, 1);
+	assert_int_equal(report_of(&r, LATTER, 1, &et), RV_OK);
+	for (uint64_t seq = 1; seq <= 8; seq++) {
+		rig_wait(&r, RIG_S);
+		assert_int_equal(report_of(&r, FORMER, seq, &et), RV_OK);
+		if (seq < 3)
+			assert_int_equal(report_of(&r, LATTER, seq + 1, &et), RV_OK); /* was under way when it died */
+	}
+	assert_int_equal(followed_boot(&r), LATTER);
+	rig_wait(&r, RIG_S);
+	core_listens(r.core, r.now_us, key, false);
+	core_listens(r.core, r.now_us, key, true);
+	assert_int_equal(report_of(&r, FORMER, 9, &et), RV_OK);
+	assert_int_equal(followed_boot(&r), FORMER);
+	assert_int_equal(count_twice(&r), 0);
+	rig_release(&r);
+}
+
+/* Which of two was there first is known: a connection that drops does not bring the former one back. */
+static void test_hung_up_does_not_bring_back(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	uint8_t key[NET_KEY_BYTES];
+	rig_key(0, key);
+	rig_open(&r, 1, 1);
+	assert_int_equal(report_of(&r, FORMER, 1, &et), RV_OK);
+	assert_int_equal(report_of(&r, LATTER, 1, &et), RV_OK);
+	rig_wait(&r, RIG_S);
+	core_listens(r.core, r.now_us, key, false);
+	assert_int_equal(report_of(&r, FORMER, 2, &et), RV_OK);
+	assert_int_equal(followed_boot(&r), LATTER);
+	rig_release(&r);
+}
+
 static void test_report_refusals(void **state) {
 	(void)state;
 	struct rig r;
@@ -295,6 +405,10 @@ int main(void) {
 		cmocka_unit_test(test_ban),
 		cmocka_unit_test(test_ban_of_a_participant),
 		cmocka_unit_test(test_stale_reports_are_ignored),
+		cmocka_unit_test(test_two_processes_with_one_key),
+		cmocka_unit_test(test_former_process_is_heard_late),
+		cmocka_unit_test(test_clock_set_back),
+		cmocka_unit_test(test_hung_up_does_not_bring_back),
 		cmocka_unit_test(test_report_refusals),
 		cmocka_unit_test(test_persist_before_announce),
 		cmocka_unit_test(test_seq_grows_across_restarts),

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -183,6 +184,41 @@ static void rounds_caught_up_have_no_loss(void **state) {
 	json_decref(j);
 }
 
+/* The run waits for a second member, which a copy is not. */
+static const char waiting[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"
+							  "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n" E2E_PATIENT;
+
+static void copy_worker_dir(struct e2e *e, int from, int to) {
+	char source[E2E_PATH], target[E2E_PATH], command[2 * E2E_PATH + 16];
+	e2e_worker_dir(e, from, source);
+	e2e_worker_dir(e, to, target);
+	snprintf(command, sizeof command, "cp -r %s %s", source, target);
+	assert_int_equal(system(command), 0);
+}
+
+static void stop_worker(struct e2e *e, int i) {
+	e2e_signal(&e->workers[i], SIGTERM);
+	e2e_assert_exit(&e->workers[i], 0);
+}
+
+static void a_directory_that_was_copied_runs_once(void **state) {
+	static struct e2e e;
+	long read_to = 0;
+	*state = &e;
+	e2e_open(&e, waiting, 2);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &read_to));
+	copy_worker_dir(&e, 0, 1);
+	e2e_start_worker(&e, 1, NULL, NULL);
+	e2e_assert_exit(&e.workers[0], 1); /* the one that was there first */
+	assert_said(&e, "worker0.log", "another process runs as member 0 since 20");
+	json_decref(e2e_wait_event(&e.coordinator, "twice", NULL, 0, NULL));
+	stop_worker(&e, 1); /* the other one ran on */
+	e2e_start_worker(&e, 0, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, &read_to));
+	stop_worker(&e, 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),
@@ -190,6 +226,7 @@ int main(void) {
 		cmocka_unit_test_teardown(a_later_text_replaces_the_one_that_is_gone, e2e_teardown),
 		cmocka_unit_test_teardown(one_too_few_is_said_and_ctrl_c_ends_the_wait, e2e_teardown),
 		cmocka_unit_test_teardown(ctrl_c_before_the_join_keeps_the_link, e2e_teardown),
+		cmocka_unit_test_teardown(a_directory_that_was_copied_runs_once, e2e_teardown),
 		cmocka_unit_test_teardown(where_there_is_only_ipv6, e2e_teardown),
 		cmocka_unit_test_teardown(rounds_caught_up_have_no_loss, e2e_teardown),
 	};

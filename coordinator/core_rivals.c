@@ -1,0 +1,92 @@
+/* core_rivals.c: whose reports count when more than one process has had a member's key: the former life of a worker
+ * that was started again, or a second one that runs beside it (a copied directory, a cloned machine).
+ *
+ * The later boot is followed. One report with an earlier boot proves nothing: it may have been under way for long, and
+ * its process be gone. A dead process has no more than a few of those; one that reports again and again, each time
+ * after the followed one has been heard anew, lives beside it. */
+#include "base/clock.h"
+#include "coordinator/core_internal.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum { RIVAL_TURNS = 3 }; /* reports of both in turn, after which the earlier one is told */
+
+bool core_same_process(uint64_t a, uint64_t b) {
+	return (a > b ? a - b : b - a) < RV_US_PER_MS;
+}
+
+/* Its connection was closed after its last report: most likely the process has ended, and another one may be here whose
+ * clock was set back; only not the one that it had replaced. */
+static bool has_hung_up(const struct core_member *m, const struct report *rep) {
+	return m->hung_up_us > m->heard_us && !core_same_process(rep->boot, m->former);
+}
+
+bool core_is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us) {
+	if (!m->reported)
+		return false;
+	if (rep->boot == m->last.boot)
+		return rep->seq <= m->last.seq;
+	if (rep->boot > m->last.boot)
+		return false;
+	bool same = core_same_process(rep->boot, m->last.boot);
+	return now_us - m->heard_us < c->cfg.liveness_us && (same || !has_hung_up(m, rep));
+}
+
+void core_follow(struct core_member *m, const struct report *rep) {
+	if (m->reported && !core_same_process(rep->boot, m->last.boot)) {
+		m->former = m->last.boot;
+		m->rival = (struct core_rival){0};
+	}
+	m->rival.answered = true;
+}
+
+/* Of a process that this member's place for a rival is not taken by. Of several the latest is told first. */
+static void meet(const struct core *c, struct core_rival *r, const struct report *rep, int64_t now_us) {
+	bool free = r->boot == 0 || rep->boot > r->boot || now_us - r->heard_us >= c->cfg.liveness_us;
+	if (free)
+		*r = (struct core_rival){.boot = rep->boot, .seq = rep->seq, .heard_us = now_us};
+}
+
+/* Counts a report; true: it lives beside the followed one. */
+static bool lives(struct core_rival *r, const struct report *rep, int64_t now_us) {
+	bool news = rep->boot > r->boot || (rep->boot == r->boot && rep->seq > r->seq);
+	if (!news)
+		return false;
+	r->boot = rep->boot;
+	r->seq = rep->seq;
+	r->heard_us = now_us;
+	if (!r->answered)
+		return false;
+	r->answered = false;
+	return ++r->turns >= RIVAL_TURNS;
+}
+
+static enum rv_err refuse(const struct core_member *m, uint32_t member, struct rv_errtext *et) {
+	char since[32] = "";
+	time_t at = (time_t)(m->last.boot / RV_US_PER_S);
+	struct tm tm;
+	if (gmtime_r(&at, &tm) != NULL)
+		(void)strftime(since, sizeof since, "%Y-%m-%d %H:%M:%S", &tm);
+	return rv_fail(et, RV_E_AUTH,
+				   "report: another process runs as member %u since %s UTC: on a copy of this directory? Start one of "
+				   "them in a new directory, with an invite link of its own",
+				   member, since);
+}
+
+enum rv_err core_stale_report(struct core *c, uint32_t member, const struct report *rep, int64_t now_us,
+							  struct rv_errtext *et) {
+	struct core_member *m = &c->members[member];
+	struct core_rival *r = &m->rival;
+	if (core_same_process(rep->boot, m->last.boot))
+		return RV_OK;
+	if (r->boot == 0 || !core_same_process(rep->boot, r->boot)) {
+		meet(c, r, rep, now_us);
+		return RV_OK;
+	}
+	if (!lives(r, rep, now_us))
+		return RV_OK;
+	if (r->turns == RIVAL_TURNS)
+		core_say(c, CORE_EVENT_TWICE, member, c->round);
+	return refuse(m, member, et);
+}
