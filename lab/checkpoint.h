@@ -16,6 +16,10 @@ enum rv_err checkpoint_list(const char *dir, json_t **facts, struct rv_errtext *
 /* Reads all of every file, and replays every state that can be made, comparing chains and full hashes with the bases on
  * the way. `round` >= 0: only what makes that round. RV_E_CORRUPT: the text names what is damaged. */
 enum rv_err checkpoint_verify(const char *dir, int64_t round, json_t **facts, struct rv_errtext *et);
+/* The same of a directory that was opened: what its worker has removed since is no damage. *w is listed again when
+ * files have gone. */
+struct worker_rounds;
+enum rv_err checkpoint_verify_listed(struct worker_rounds *w, int64_t round, json_t **facts, struct rv_errtext *et);
 
 /* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs. `events` is told
  * of damaged files, and the base before them used. RV_E_NOTFOUND: the files do not make it; RV_E_CORRUPT: damage

@@ -97,6 +97,24 @@ static void test_verify_names_damage(void **state) {
 	assert_fault(checkpoint_verify(w.dir, 77, &facts, &et), RV_E_CORRUPT, &et, "round 77 cannot be made");
 }
 
+/* A worker that runs removes files between the listing and the reading. */
+static void test_verify_while_the_worker_prunes(void **state) {
+	(void)state;
+	struct worker_rounds r;
+	worker_dir_play(&w, 7, 1);
+	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
+	worker_dir_play(&w, 11, 1);
+	worker_dir_remove(&w, STATE_FILE_BASE, 4);
+	for (uint64_t i = 0; i < 8; i++)
+		worker_dir_remove(&w, STATE_FILE_LOG, i);
+	if (checkpoint_verify_listed(&r, -1, &facts, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	worker_rounds_release(&r);
+	assert_int_equal(count_of("damage"), 0);
+	assert_string_equal(text_of("rounds"), "0, 8-10");
+	assert_int_equal(json_integer_value(json_object_get(facts, "rounds_replayed")), 4);
+}
+
 static void test_verify_finds_another_history(void **state) {
 	(void)state;
 	worker_dir_play(&w, 10, 1);
@@ -187,6 +205,7 @@ int main(void) {
 		T(test_list),
 		T(test_verify_a_whole_directory),
 		T(test_verify_names_damage),
+		T(test_verify_while_the_worker_prunes),
 		T(test_verify_finds_another_history),
 		T(test_verify_of_a_round_past_a_damaged_base),
 		T(test_export_past_a_damaged_base),
