@@ -166,7 +166,7 @@ static enum rv_err answer_run(const struct simulate_options *o, const struct pla
 	*a = (struct simulate_answer){.run = p->runs[i], .steps = (double)o->steps, .reachable = true};
 	if (p->utilisation > 0) {
 		enum rv_err e = simulate_solve_rate(&a->run, p->utilisation, &a->run.rate_bits_per_s, et);
-		if (e != RV_OK && strcmp(o->method, "all") != 0)
+		if (e != RV_OK && (e != RV_E_RANGE || strcmp(o->method, "all") != 0))
 			return e;
 		a->reachable = e == RV_OK;
 		if (!a->reachable)

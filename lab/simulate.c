@@ -205,6 +205,9 @@ static double utilisation_at(struct simulate_run r, double rate_bits_per_s) {
 enum rv_err simulate_solve_rate(const struct simulate_run *r, double utilisation, double *rate_bits_per_s,
 								struct rv_errtext *et) {
 	RV_ASSERT(utilisation > 0 && utilisation < 1);
+	if (r->workers == 1)
+		return rv_fail(et, RV_E_INVALID,
+					   "workers = 1: one worker has nobody to send to and needs no line; try --workers 2");
 	double best = utilisation_at(*r, RATE_MAX);
 	if (best < utilisation)
 		return rv_fail(

@@ -94,7 +94,7 @@ void simulate(const struct simulate_run *r, struct simulate_result *out);
 
 /* The lowest line rate, to a relative 1e-9, at which the utilisation is at least `utilisation`, in (0, 1); the run's
  * own rate is not read. RV_E_RANGE: not even an unlimited line is enough (the text names the best that it gives), or
- * more than 1e18 bits/s. */
+ * more than 1e18 bits/s. RV_E_INVALID: one worker, who needs no line. */
 enum rv_err simulate_solve_rate(const struct simulate_run *r, double utilisation, double *rate_bits_per_s,
 								struct rv_errtext *et);
 

@@ -126,7 +126,9 @@ static void duration_text(double s, char out[static 24]) {
 }
 
 static void rate_text(const struct simulate_answer *a, char out[static 24]) {
-	if (!a->reachable)
+	if (a->run.workers == 1)
+		(void)snprintf(out, 24, "none is needed");
+	else if (!a->reachable)
 		(void)snprintf(out, 24, "none is enough");
 	else if (isinf(a->run.rate_bits_per_s))
 		(void)snprintf(out, 24, "unlimited");
@@ -139,11 +141,12 @@ void simulate_print_head(const struct simulate_answer *first, bool solved) {
 	char params[24], compute[24];
 	scaled_text(r->n_params, "", params);
 	duration_text(r->step_s * first->steps, compute);
-	printf("%s parameters in %d layers, %g ms a step; %d workers, rounds of %d steps, %g ms one way; %.0f steps "
+	printf("%s parameters in %d layers, %g ms a step; %d worker%s, rounds of %d steps, %g ms one way; %.0f steps "
 		   "compute for %s.\n\n"
 		   "%-28s%16s%14s%14s%18s\n",
-		   params, r->layers, r->step_s * 1e3, r->workers, r->steps_per_round, r->latency_s * 1e3, first->steps,
-		   compute, "method", solved ? "line needed" : "line", "computing", "wall-clock", "sent per worker");
+		   params, r->layers, r->step_s * 1e3, r->workers, r->workers == 1 ? ", which has nothing to send" : "s",
+		   r->steps_per_round, r->latency_s * 1e3, first->steps, compute, "method", solved ? "line needed" : "line",
+		   "computing", "wall-clock", "sent per worker");
 }
 
 void simulate_print_answer(const struct simulate_answer *a) {

@@ -126,6 +126,16 @@ static void test_solve(void **state) {
 	check("--method diloco --steps-per-round 1 --solve utilisation=0.95", 1, "raise --steps-per-round");
 }
 
+/* A line that one worker needs would be a line for nothing. */
+static void test_one_worker_needs_no_line(void **state) {
+	(void)state;
+	check("--workers 1 --solve utilisation=0.95", 1, "one worker has nobody to send to");
+	check("--workers 1 --solve utilisation=0.95 --method streaming", 1, "try --workers 2");
+	check("--workers 1 --rate 1bit --format text", 0, "1 worker, which has nothing to send, rounds of");
+	check("--workers 1 --rate 1bit --format text --method ddp", 0,
+		  "none is needed      100.00 %      83.3 min               0 B\n");
+}
+
 static void test_refusals(void **state) {
 	(void)state;
 	check("--help", 0, "rivulet simulate --table streaming-diloco");
@@ -157,6 +167,7 @@ int main(void) {
 		cmocka_unit_test(test_a_fragment_a_round),
 		cmocka_unit_test(test_long_rounds_cost_nothing),
 		cmocka_unit_test(test_solve),
+		cmocka_unit_test(test_one_worker_needs_no_line),
 		cmocka_unit_test(test_refusals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
