@@ -62,13 +62,14 @@ void train_idle_init(struct train_idle *t, const struct train_options *o) {
 
 const char *train_idle(const void *ctx, const char *name) {
 	const struct train_idle *t = ctx;
+	const bool quorum = strcmp(name, "min-workers") == 0 || strcmp(name, "grace-ms") == 0;
 	const bool on_time = t->opts->drop_sync <= 0 && !t->opts->speeds[0];
 	const char *belongs = method_idle(t->opts->method, name);
 	if (belongs)
 		return belongs;
 	if (on_time && strcmp(name, "late") == 0)
 		return "--drop-sync and --speeds, which make workers miss a round";
-	if (!t->opts->speeds[0] && strcmp(name, "step-ms") == 0)
+	if (!t->opts->speeds[0] && (quorum || strcmp(name, "step-ms") == 0))
 		return "--speeds";
 	return run_config_idle(&t->run, name);
 }

@@ -74,6 +74,9 @@ static void test_policies(void **state) {
 	idle(2, "late = discard has no effect here: it belongs to --drop-sync and --speeds");
 	set("drop-sync", "0.5");
 	idle(1, "step-ms = 5 has no effect here: it belongs to --speeds");
+	set("min-workers", "3");
+	set("grace-ms", "7");
+	idle(3, "min-workers = 3 has no effect here: it belongs to --speeds");
 	set("speeds", "1:2");
 	idle(0, "");
 }
@@ -132,6 +135,14 @@ static void test_cells_that_differ_in_nothing_that_counts_are_one(void **state) 
 	assert_int_equal(s.n_cells, 5); /* four of diloco, one of ddp */
 	assert_int_equal(s.n_merged, 3);
 	sweep_release(&s);
+	sweep_file_release(&file);
+	open_sweep("min-workers = 1,3\n", &file, &s, &et, RV_OK);
+	assert_int_equal(s.n_cells, 1);
+	assert_int_equal(s.n_merged, 1);
+	sweep_release(&s);
+	sweep_file_release(&file);
+	open_sweep("min-workers = 1,3\nworkers = 2\n", &file, &s, &et, RV_E_RANGE);
+	assert_non_null(strstr(et.text, "min-workers = 3: a round of workers = 2 never comes to so many"));
 	sweep_file_release(&file);
 	open_sweep("lr = 0.01,0.010\n", &file, &s, &et, RV_E_INVALID);
 	assert_non_null(strstr(et.text, "these are the same run"));
