@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct worker_dir w;
@@ -193,10 +194,26 @@ static void test_prune_removes_nothing_that_is_needed(void **state) {
 	worker_dir_damage(&w, "base-8.rvs", 9000);
 	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_CORRUPT, &et, "nothing was removed");
 	assert_true(exists("base-4.rvs") && exists("log-0.rvl"));
-	json_decref(facts);
+	assert_null(facts); /* nor is anything else said */
 	assert_int_equal(rv_dir_lock(w.dir, &lock, &et), RV_OK);
 	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_BUSY, &et, "in use by process");
 	rv_dir_unlock(lock);
+}
+
+static void test_prune_says_what_is_left(void **state) {
+	const struct checkpoint_policy one = {.keep_bases = 1};
+	char path[400];
+	size_t i;
+	json_t *name;
+	(void)state;
+	worker_dir_play(&w, 10, 1);
+	worker_dir_remove(&w, STATE_FILE_LOG, 3);
+	snprintf(path, sizeof path, "%s/log-3.rvl", w.dir);
+	assert_int_equal(mkdir(path, 0755), 0); /* cannot be unlinked */
+	assert_fault(checkpoint_prune(w.dir, &one, false, &facts, &et), RV_E_IO, &et, "log-3.rvl: cannot be removed");
+	assert_int_equal(count_of("files"), 8);
+	json_array_foreach(json_object_get(facts, "files"), i, name) assert_false(exists(json_string_value(name)));
+	assert_int_equal(rmdir(path), 0);
 }
 
 int main(void) {
@@ -212,6 +229,7 @@ int main(void) {
 		T(test_export_any_round),
 		T(test_prune),
 		T(test_prune_removes_nothing_that_is_needed),
+		T(test_prune_says_what_is_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
