@@ -15,6 +15,8 @@ struct checkpoint_options {
 
 #define FIELD(f) offsetof(struct checkpoint_options, f)
 
+enum { USUAL_KEEP_BASES = 2 }; /* the default below */
+
 static const struct rv_option options[] = {
 	{"round", RV_OPT_INT, FIELD(round), 0, "-1", -1, 9007199254740992.0, NULL,
 	 "verify: only what makes this round; export: the round to take. -1: all of them; the newest.", "Checkpoint"},
@@ -72,6 +74,20 @@ static bool is_verb(const char *word) {
 	return false;
 }
 
+/* An option that the verb would not look at is refused: who gives it means something by it. */
+static enum rv_err check_options(const struct checkpoint_options *o, const char *verb, struct rv_errtext *et) {
+	bool prune = strcmp(verb, "prune") == 0, makes = strcmp(verb, "verify") == 0 || strcmp(verb, "export") == 0;
+	if (o->dry_run && !prune)
+		return rv_fail(et, RV_E_INVALID, "--dry-run: for prune only; %s removes nothing", verb);
+	if (o->round >= 0 && !makes)
+		return rv_fail(et, RV_E_INVALID, "--round: for verify and export only; %s",
+					   prune ? "prune goes by --keep-bases and --keep-log, and --dry-run says what would go"
+							 : "list lists every file");
+	if ((o->keep_bases != USUAL_KEEP_BASES || o->keep_log != 0) && !prune)
+		return rv_fail(et, RV_E_INVALID, "--keep-bases, --keep-log: for prune only; %s removes nothing", verb);
+	return RV_OK;
+}
+
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct checkpoint_options *o = opts;
 	const char *verb = args->at[0];
@@ -80,7 +96,7 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 		return rv_fail(et, RV_E_INVALID, "checkpoint %s: must be list, verify, export or prune%s%s%s", verb,
 					   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 	}
-	bool export = strcmp(verb, "export") == 0, prune = strcmp(verb, "prune") == 0;
+	bool export = strcmp(verb, "export") == 0;
 	if (args->n < 2)
 		return rv_fail(et, RV_E_INVALID, "checkpoint %s: which worker's directory? rivulet checkpoint %s DIR", verb,
 					   verb);
@@ -88,9 +104,7 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s",
 					   export ? "checkpoint export: where to? rivulet checkpoint export DIR OUT --round R"
 							  : "checkpoint: one directory at a time");
-	if (o->dry_run && !prune)
-		return rv_fail(et, RV_E_INVALID, "--dry-run: for prune only; %s removes nothing", verb);
-	return RV_OK;
+	return check_options(o, verb, et);
 }
 
 const struct rv_command checkpoint_command = {

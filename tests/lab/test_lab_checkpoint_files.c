@@ -1,10 +1,12 @@
 /* test_lab_checkpoint_files.c: `rivulet checkpoint` on a worker's directory: what it lists, finds, takes and
  * removes. */
 #include "lab/checkpoint.h"
+#include "lab/commands.h"
 #include "lab/worker_rounds.h"
 #include "tests/lab/worker_dir.h"
 #include "tests/worker/train_fixture.h"
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/hex.h"
 
@@ -216,6 +218,29 @@ static void test_prune_says_what_is_left(void **state) {
 	assert_int_equal(rmdir(path), 0);
 }
 
+/* ---- the command ----------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err check_of(const char *verb, const char *option, const char *value) {
+	const struct rv_args args = {.at = {verb, w.dir}, .n = 2};
+	_Alignas(8) char options[64];
+	RV_ASSERT(checkpoint_command.opts_bytes <= sizeof options);
+	rv_options_defaults(checkpoint_command.options, options);
+	assert_int_equal(rv_options_set(checkpoint_command.options, options, option, value, &et), RV_OK);
+	return checkpoint_command.check(options, &args, &et);
+}
+
+static void test_options_of_another_verb(void **state) {
+	(void)state;
+	assert_fault(check_of("prune", "round", "3"), RV_E_INVALID, &et, "--round: for verify and export only");
+	assert_fault(check_of("list", "round", "0"), RV_E_INVALID, &et, "--round: for verify and export only");
+	assert_fault(check_of("verify", "dry-run", "true"), RV_E_INVALID, &et, "--dry-run: for prune only");
+	assert_fault(check_of("verify", "keep-bases", "1"), RV_E_INVALID, &et, "--keep-log: for prune only");
+	assert_fault(check_of("list", "keep-log", "1"), RV_E_INVALID, &et, "--keep-log: for prune only");
+	assert_int_equal(check_of("verify", "round", "3"), RV_OK);
+	assert_int_equal(check_of("prune", "keep-log", "3"), RV_OK);
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -230,6 +255,7 @@ int main(void) {
 		T(test_prune),
 		T(test_prune_removes_nothing_that_is_needed),
 		T(test_prune_says_what_is_left),
+		T(test_options_of_another_verb),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
