@@ -23,7 +23,7 @@ enum rv_err checkpoint_verify_listed(struct worker_rounds *w, int64_t round, jso
 
 /* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs. `events` is told
  * of damaged files, and the base before them used. RV_E_NOTFOUND: the files do not make it; RV_E_CORRUPT: damage
- * stands in the way, and is named; RV_E_FULL, RV_E_IO. */
+ * stands in the way, and is named; RV_E_INVALID: OUT is a worker's directory; RV_E_FULL, RV_E_IO. */
 enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, struct rv_events *events, json_t **facts,
 							  struct rv_errtext *et);
 

@@ -29,6 +29,9 @@ enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, s
 	struct worker_rounds w;
 	struct global_state g;
 	*facts = NULL;
+	if (worker_rounds_is_worker(out))
+		return rv_fail(et, RV_E_INVALID,
+					   "%s is a worker's directory, whose own files would be written over: give one of no worker", out);
 	RV_TRY(worker_rounds_open(dir, &w, et));
 	worker_rounds_tell(&w, events);
 	enum rv_err e = worker_rounds_replay(&w, round, &g, et);

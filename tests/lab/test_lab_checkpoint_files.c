@@ -170,6 +170,15 @@ static void test_export_any_round(void **state) {
 	assert_fault(checkpoint_export(w.dir, 10, out, w.events, &facts, &et), RV_E_NOTFOUND, &et, "rounds there are: 0-9");
 }
 
+static void test_export_never_into_a_worker(void **state) {
+	(void)state;
+	worker_dir_play(&w, 9, 0);
+	assert_fault(checkpoint_export(w.dir, 6, w.dir, w.events, &facts, &et), RV_E_INVALID, &et,
+				 "is a worker's directory");
+	assert_false(exists("base-6.rvs"));
+	assert_null(facts);
+}
+
 static void test_prune(void **state) {
 	const struct checkpoint_policy one = {.keep_bases = 1};
 	(void)state;
@@ -252,6 +261,7 @@ int main(void) {
 		T(test_verify_of_a_round_past_a_damaged_base),
 		T(test_export_past_a_damaged_base),
 		T(test_export_any_round),
+		T(test_export_never_into_a_worker),
 		T(test_prune),
 		T(test_prune_removes_nothing_that_is_needed),
 		T(test_prune_says_what_is_left),
