@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "coordinator/backup_file.h"
 #include "coordinator/service.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SECRET_MODE = 0600, DIR_MODE = 0700, PIECE_BYTES = 1 << 16, PATH_BYTES = RUN_PATH_BYTES + 32 };
+enum { SECRET_MODE = 0600, DIR_MODE = 0700, PATH_BYTES = RUN_PATH_BYTES + 32 };
 enum { SEED_HEX_BYTES = 2 * IDENTITY_SEED_BYTES + 1 };
 static const char KEY_SETTING[] =
 	"backup_key"; /* of the table `run`: the seed in hex; "" in a store that is no backup */
@@ -79,38 +80,6 @@ static enum rv_err close_whole(struct store *s, const char *path, enum rv_err e,
 	return rv_fail(et, RV_E_FULL, "%s: what was written last could not be moved into it: is the disk full?", path);
 }
 
-static enum rv_err copy_pieces(int from, const char *path, struct rv_file_writer *w, struct rv_errtext *et) {
-	static const size_t most = PIECE_BYTES;
-	uint8_t *piece = malloc(most);
-	enum rv_err e = piece != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory to copy %s", path);
-	for (ssize_t n = 1; e == RV_OK && n != 0;) {
-		n = read(from, piece, most);
-		if (n < 0 && errno != EINTR)
-			e = rv_fail_errno(et, errno, "%s: cannot be read", path);
-		else if (n > 0)
-			e = rv_file_writer_write(w, piece, (size_t)n, et);
-	}
-	free(piece);
-	return e;
-}
-
-static enum rv_err copy_file(const char *path, const char *to, struct rv_errtext *et) {
-	struct rv_file_writer w;
-	int from = open(path, O_RDONLY | O_CLOEXEC);
-	if (from < 0)
-		return rv_fail_errno(et, errno, "%s: cannot be opened", path);
-	enum rv_err e = rv_file_writer_begin(&w, to, SECRET_MODE, et);
-	if (e == RV_OK) {
-		e = copy_pieces(from, path, &w, et);
-		if (e != RV_OK)
-			rv_file_writer_abandon(&w);
-		else
-			e = rv_file_writer_commit(&w, et);
-	}
-	(void)close(from);
-	return e;
-}
-
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static enum rv_err put_key(struct store *s, const char *key_path, struct rv_errtext *et) {
@@ -129,12 +98,14 @@ enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *p
 	struct store *s = NULL;
 	enum rv_err e = store_open(copy, &s, et);
 	if (e == RV_OK)
+		e = store_check(s, et);
+	if (e == RV_OK)
 		e = inspect(s, out, et);
 	if (e == RV_OK)
 		e = put_key(s, d->key, et);
 	e = close_whole(s, copy, e, et);
 	if (e == RV_OK)
-		e = copy_file(copy, path, et);
+		e = backup_file_seal(copy, path, et);
 	remove_store(copy);
 	return e;
 }
@@ -166,6 +137,8 @@ static enum rv_err prepare(const char *fresh, const char *path, uint8_t seed[IDE
 						   struct backup_info *info, struct rv_errtext *et) {
 	struct store *s = NULL;
 	enum rv_err e = store_open(fresh, &s, et);
+	if (e == RV_OK)
+		e = store_check(s, et);
 	if (e == RV_OK)
 		e = inspect(s, info, et);
 	if (e == RV_OK)
@@ -253,7 +226,7 @@ static enum rv_err restore_locked(const char *path, const struct run_dir *d, boo
 	uint8_t seed[IDENTITY_SEED_BYTES];
 	(void)snprintf(fresh, sizeof fresh, "%s.restored", d->store);
 	remove_store(fresh); /* of an attempt that was killed */
-	enum rv_err e = copy_file(path, fresh, et);
+	enum rv_err e = backup_file_open(path, fresh, et);
 	if (e == RV_OK)
 		e = prepare(fresh, path, seed, out, et);
 	if (e == RV_OK)

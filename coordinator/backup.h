@@ -25,8 +25,9 @@ struct backup_info {
  * The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of `path`. */
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
 						struct rv_errtext *et);
-/* Makes d->dir what it was when the backup was made; what is there is kept as store.db.replaced. Document numbers go on
- * far above any that the run can have announced since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
+/* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/backup_file.h);
+ * what is there is kept as store.db.replaced. Document numbers go on far above any that the run can have announced
+ * since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
  * there, or a later epoch, a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged,
  * or no backup. */
 enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,

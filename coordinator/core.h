@@ -96,8 +96,8 @@ enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv
  * RV_E_AUTH (unknown key, no valid token), RV_E_FULL (NET_MAX_MEMBERS), RV_E_PROTOCOL (version). */
 enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq,
 					  bool token_ok, uint32_t *member, struct rv_errtext *et);
-/* A report by the holder of `key`. Stale ones (boot, seq) are ignored. RV_E_AUTH: not a member, or banned; or the sender
- * runs beside a process of the same key with a later boot, which alone is followed: it should end. */
+/* A report by the holder of `key`. Stale ones (boot, seq) are ignored. RV_E_AUTH: not a member, or banned; or the
+ * sender runs beside a process of the same key with a later boot, which alone is followed: it should end. */
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et);
 /* An operator removes a member: not waited for, not in rosters, until unbanned. RV_E_NOTFOUND: no such member. */

@@ -242,8 +242,8 @@ void core_watch_liveness(struct core *c);
 
 /* ---- core_rivals.c ---- */
 
-/* Older than what is known. The clock of a machine may have been set back between two starts of a worker, so of a member
- * that was silent for long, or has hung up, another process is believed whatever its boot. */
+/* Older than what is known. The clock of a machine may have been set back between two starts of a worker, so of a
+ * member that was silent for long, or has hung up, another process is believed whatever its boot. */
 bool core_is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us);
 /* Before a report that is not stale becomes the member's last one. */
 void core_follow(struct core_member *m, const struct report *rep);

@@ -294,6 +294,26 @@ enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, s
 	return RV_OK;
 }
 
+/* ---- the whole file ----------------------------------------------------------------------------------------------
+ */
+
+enum rv_err store_check(struct store *s, struct rv_errtext *et) {
+	static const char fine[] = "ok";
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK ||
+		sqlite3_step(st) != SQLITE_ROW) {
+		(void)sqlite3_finalize(st);
+		return fail(s, et, "checking the file");
+	}
+	const char *said = (const char *)sqlite3_column_text(st, 0);
+	bool ok = said != NULL && strcmp(said, fine) == 0;
+	enum rv_err e = ok ? RV_OK
+					   : rv_fail(et, RV_E_CORRUPT, "%s: damaged (%s): restore it from an earlier copy", s->path,
+								 said != NULL ? said : "no answer");
+	(void)sqlite3_finalize(st);
+	return e;
+}
+
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 static enum rv_err copy_pages(struct store *s, struct store *to, struct rv_errtext *et) {

@@ -62,6 +62,9 @@ enum rv_err store_each_record(struct store *s,
 							  void *ctx, struct rv_errtext *et);
 /* The last `cap` commits at most, oldest first. */
 enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et);
+/* Reads all of the file: RV_E_CORRUPT names what is wrong with its pages or indices. Says nothing of a record's bytes,
+ * which have hashes of their own (store_each_record). */
+enum rv_err store_check(struct store *s, struct rv_errtext *et);
 /* A whole copy of the store as it is now, to a new file of mode 0600 that is durable when this returns; blocks for as
  * long as reading and writing all of it takes. RV_E_BUSY: `path` exists; RV_E_FULL, RV_E_IO: nothing is left there. */
 enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et);

@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "tests/coordinator/coordinator_process.h"
 
+enum { SEAL_BYTES = 40 }; /* coordinator/backup_file.h */
 static char out[4096];
 
 struct scene {
@@ -213,6 +214,7 @@ static void test_an_older_epoch_is_refused(void **state) {
 
 static void test_what_is_no_backup_is_refused(void **state) {
 	struct scene *s = *state;
+	struct stat st;
 	char path[128];
 	assert_int_equal(RUN("restore", "--dir", s->dir, "/nonexistent"), 1);
 	expect("/nonexistent");
@@ -223,11 +225,22 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	flip_key_bits(s->file, s->k.id.key);
 	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 1);
 	expect("does not match its hash");
+	expect("nothing was restored: fetch the file again from where it was made, or use another");
 	(void)snprintf(path, sizeof path, "%s/store.db", s->dir);
 	assert_int_equal(access(path, F_OK), -1); /* nothing was restored */
 	(void)snprintf(path, sizeof path, "%s/made-for-it", s->place);
 	assert_int_equal(RUN("restore", "--dir", path, s->file), 1);
 	assert_int_equal(access(path, F_OK), -1);
+	/* Of a release that knew no seal: the records have hashes of their own. */
+	assert_int_equal(stat(s->file, &st), 0);
+	assert_int_equal(truncate(s->file, st.st_size - SEAL_BYTES), 0);
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 1);
+	expect("record 1 does not match its hash");
+	uint8_t flipped[NET_KEY_BYTES];
+	memcpy(flipped, s->k.id.key, sizeof flipped);
+	flipped[0] ^= 1;
+	flip_key_bits(s->file, flipped); /* back */
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 0);
 	/* Another run's directory. */
 	struct coordinator other;
 	coordinator_make(&other, "rounds = 3\n");

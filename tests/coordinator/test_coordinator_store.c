@@ -13,6 +13,8 @@
 
 #include "coordinator/store.h"
 
+enum { PAGE_BYTES = 4096 }; /* SQLite's, as the store leaves it */
+
 struct place {
 	char dir[64], path[96];
 	struct store *store;
@@ -202,6 +204,23 @@ static void expect_open(struct place *p, enum rv_err want, const char *part) {
 	assert_non_null(strstr(et.text, part));
 }
 
+/* A page that nobody reads when a run is opened: its count of cells. */
+static void test_a_malformed_page_is_named(void **state) {
+	struct place *p = *state;
+	struct rv_errtext et = {0};
+	assert_int_equal(store_check(p->store, &et), RV_OK);
+	store_close(p->store);
+	p->store = NULL;
+	FILE *f = fopen(p->path, "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, -PAGE_BYTES + 4, SEEK_END), 0);
+	assert_int_not_equal(fputc(200, f), EOF);
+	assert_int_equal(fclose(f), 0);
+	reopen(p);
+	assert_int_equal(store_check(p->store, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "restore it from an earlier copy"));
+}
+
 static void test_damage_is_named(void **state) {
 	struct place *p = *state;
 	struct seen s = {0};
@@ -240,6 +259,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_tokens_are_spent_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_commits_for_people, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_only_one_has_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_malformed_page_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damage_is_named, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
