@@ -284,36 +284,52 @@ bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b) 
 	return false;
 }
 
-/* What of the cell decides its result; what has no effect counts as not chosen. */
-static void hash_facts(const struct sweep_cell *c, struct rv_hasher *h) {
-	const struct rv_option *table = c->grid->table;
+/* What of `opts` decides a result; what has no effect counts as not chosen. */
+static void hash_facts(const struct rv_option *table, const struct train_options *opts, struct rv_hasher *h) {
 	struct train_options usual = {.run = {.seed = 0}};
 	struct train_idle idle;
 	rv_options_defaults(table, &usual);
-	train_idle_init(&idle, &c->opts);
+	train_idle_init(&idle, opts);
 	for (const struct rv_option *o = table; o->name; o++) {
 		char value[RV_OPTION_TEXT_BYTES];
 		if (!is_a_fact(o->name))
 			continue;
-		rv_option_value_print(o, train_idle(&idle, o->name) ? &usual : &c->opts, value);
+		rv_option_value_print(o, train_idle(&idle, o->name) ? &usual : opts, value);
 		rv_hash_update(h, o->name, strlen(o->name) + 1);
 		rv_hash_update(h, value, strlen(value) + 1);
 	}
 }
 
-/* H over the options that decide the result, and the tokens. */
+static void name_run(const struct rv_option *table, const struct train_options *opts, const struct rv_hash *tokens,
+					 char out[SWEEP_ID_BYTES]) {
+	struct rv_hasher h;
+	struct rv_hash hash;
+	rv_hash_init_domain(&h, "rivulet sweep");
+	hash_facts(table, opts, &h);
+	rv_hash_update(&h, tokens->b, sizeof tokens->b);
+	rv_hash_final(&h, &hash);
+	rv_hex_encode(hash.b, SWEEP_ID_BYTES / 2, out);
+}
+
+/* Where gradients are averaged at every step, H says when to evaluate, and no more. */
+static struct train_options whatever_h(const struct train_options *o) {
+	struct train_options out = *o;
+	if (strcmp(o->method, lab_method_ddp.name) != 0)
+		return out;
+	out.run.rounds *= out.run.steps_per_round;
+	out.run.steps_per_round = 1;
+	return out;
+}
+
+/* By the options that decide the result, and the tokens. */
 static enum rv_err name_cell(const struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
 	struct dataset *data;
-	struct rv_hasher h;
-	struct rv_hash hash, tokens;
 	RV_TRY(text_source_open(c->opts.data, &c->opts.run, g->tokenizer, NULL, -1, &data, et));
-	tokens = dataset_identity(data);
+	const struct rv_hash tokens = dataset_identity(data);
+	const struct train_options result = whatever_h(&c->opts);
 	dataset_close(data);
-	rv_hash_init_domain(&h, "rivulet sweep");
-	hash_facts(c, &h);
-	rv_hash_update(&h, tokens.b, sizeof tokens.b);
-	rv_hash_final(&h, &hash);
-	rv_hex_encode(hash.b, SWEEP_ID_BYTES / 2, c->id);
+	name_run(g->table, &c->opts, &tokens, c->id);
+	name_run(g->table, &result, &tokens, c->result);
 	return RV_OK;
 }
 

@@ -50,7 +50,7 @@ static void idle_options(const struct sweep *s, struct rv_events *events) {
 static void merged(const struct sweep *s, struct rv_events *events) {
 	if (s->n_merged > 0)
 		rv_event(events, RV_INFO, "same_runs", RV_FIELDS(rv_field_int("n", s->n_merged)),
-				 "%d combinations differ from cells in options only that have no effect on them: trained once",
+				 "%d combinations differ from cells in options only that have no effect on their results: trained once",
 				 s->n_merged);
 }
 

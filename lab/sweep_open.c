@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The cell that is this run already; NULL: none. */
+/* The cell that is this run already, or whose result is the same in the same product; NULL: none. */
 static const struct sweep_cell *twin_of(const struct sweep *s, const struct sweep_cell *c) {
 	for (int i = 0; i < s->n_cells; i++)
-		if (strcmp(s->cells[i].id, c->id) == 0)
+		if (strcmp(s->cells[i].id, c->id) == 0 ||
+			(s->cells[i].grid == c->grid && strcmp(s->cells[i].result, c->result) == 0))
 			return &s->cells[i];
 	return NULL;
 }

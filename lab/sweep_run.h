@@ -14,7 +14,7 @@ struct sweep {
 	struct sweep_cell *cells; /* each once, where it was first */
 	struct sweep_row *rows;   /* n_cells */
 	int n_cells;
-	/* Combinations that differ from cells in options only that have no effect on them: not trained twice. */
+	/* Combinations that differ from cells in options only that have no effect on their results: not trained twice. */
 	int n_merged;
 };
 

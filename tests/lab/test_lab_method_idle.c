@@ -136,6 +136,15 @@ static void test_cells_that_differ_in_nothing_that_counts_are_one(void **state) 
 	assert_int_equal(s.n_merged, 3);
 	sweep_release(&s);
 	sweep_file_release(&file);
+	open_sweep("method = diloco,ddp\nsteps-per-round = 1,2,8\ntotal-steps = 16\nseed = 1,2\n", &file, &s, &et, RV_OK);
+	assert_int_equal(s.n_cells, 8); /* six of diloco, two of ddp */
+	assert_int_equal(s.n_merged, 4);
+	sweep_release(&s);
+	sweep_file_release(&file);
+	open_sweep("method = ddp\nsteps-per-round = 1,2\nrounds = 4\n", &file, &s, &et, RV_OK);
+	assert_int_equal(s.n_cells, 2); /* one trains for longer */
+	sweep_release(&s);
+	sweep_file_release(&file);
 	open_sweep("min-workers = 1,3\n", &file, &s, &et, RV_OK);
 	assert_int_equal(s.n_cells, 1);
 	assert_int_equal(s.n_merged, 1);
