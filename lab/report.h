@@ -24,8 +24,9 @@ enum {
 struct report_member {
 	struct run_record record; /* its rounds are let go of; `totals` has their sums */
 	struct record_totals totals;
-	double ddp_bytes; /* run_record_ddp_bytes */
-	int n_rounds;     /* that are in its file */
+	uint64_t device, inode; /* of its file */
+	double ddp_bytes;       /* run_record_ddp_bytes */
+	int n_rounds;           /* that are in its file */
 	uint64_t least_participants, most_participants;
 	/* Means over the rounds that have them; NaN: none has. */
 	double delta_cosine, delta_norm, codec_error, codec_cosine;
@@ -71,12 +72,13 @@ struct report {
 	int n_groups, n_series;
 	char skipped[REPORT_MAX_SKIPPED][RV_ERRTEXT_BYTES]; /* what could not be read, and why */
 	int n_skipped;                                      /* may be more than are kept */
+	int n_again;                                        /* files that were named more than once: read once */
 	bool on_bytes;                                      /* every run's tokens are bytes */
 };
 
 /* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path, with what run.conf and sweep.json beside them say.
  * Workers in sibling directories with the same model are one run. A path or file that cannot be used is named in
- * `skipped`. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the first of these reasons; RV_E_RANGE:
+ * `skipped`, as is a path whose files were read already: a run counts once. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the first of these reasons; RV_E_RANGE:
  * more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be released even then. */
 enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
 						   struct rv_errtext *et);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { EVALS_KEPT = 256 }; /* of a record: more than a chart can show */
@@ -131,24 +132,54 @@ static void skip(struct report *p, const char *why) {
 	p->n_skipped++;
 }
 
-/* RV_OK when the file cannot be used, too: that is named. */
+static bool is_read(const struct report *p, const struct stat *file) {
+	for (int i = 0; i < p->n_runs; i++)
+		for (int k = 0; k < p->runs[i].n_members; k++)
+			if (p->runs[i].members[k].device == file->st_dev && p->runs[i].members[k].inode == file->st_ino)
+				return true;
+	return false;
+}
+
+/* Takes over the record and the facts. */
+static enum rv_err add_record(struct report *p, const char *dir, const struct stat *file, struct run_record *r,
+							  struct report_facts *facts, struct rv_errtext *et) {
+	struct report_member m = member_of(r);
+	bool is_new;
+	m.device = file->st_dev;
+	m.inode = file->st_ino;
+	enum rv_err e = add_to_run(p, dir, &m, &is_new, et);
+	if (e != RV_OK)
+		run_record_release(&m.record);
+	if (e == RV_OK && is_new)
+		p->runs[p->n_runs - 1].facts = *facts;
+	else
+		report_facts_release(facts);
+	return e;
+}
+
+/* RV_OK when a file cannot be used, too: that is named, and the run left out: without all that it was told to be it
+ * would stand beside those that it belongs to. */
 static enum rv_err add_directory(struct report *p, const char *dir, struct rv_errtext *et) {
 	char path[REPORT_PATH_BYTES + 32];
 	struct run_record r;
+	struct report_facts facts;
+	struct stat file = {0};
 	struct rv_errtext why = {0};
-	bool is_new;
 	snprintf(path, sizeof path, "%s/" METRICS_FILE, dir);
+	if (stat(path, &file) == 0 && is_read(p, &file)) {
+		p->n_again++;
+		return RV_OK;
+	}
 	if (run_record_read(path, &r, &why) != RV_OK) {
 		skip(p, why.text);
 		return RV_OK;
 	}
-	struct report_member m = member_of(&r);
-	enum rv_err e = add_to_run(p, dir, &m, &is_new, et);
-	if (e != RV_OK)
-		run_record_release(&m.record);
-	else if (is_new && report_facts_read(dir, &p->runs[p->n_runs - 1].facts, &why) != RV_OK)
+	if (report_facts_read(dir, &facts, &why) != RV_OK) {
+		run_record_release(&r);
 		skip(p, why.text);
-	return e;
+		return RV_OK;
+	}
+	return add_record(p, dir, &file, &r, &facts, et);
 }
 
 /* ---- finding --------------------------------------------------------------------------------------------------------
@@ -200,6 +231,7 @@ static enum rv_err add_below(struct report *p, const char *path, int *n_found, s
 static enum rv_err add_path(struct report *p, const char *path, struct rv_errtext *et) {
 	char why[RV_ERRTEXT_BYTES];
 	int n_found = 0;
+	const int n_again = p->n_again;
 	if (strlen(path) >= REPORT_PATH_BYTES - 1) {
 		snprintf(why, sizeof why, "%.100s...: a path of %zu bytes, at most %d", path, strlen(path),
 				 REPORT_PATH_BYTES - 2);
@@ -213,6 +245,11 @@ static enum rv_err add_path(struct report *p, const char *path, struct rv_errtex
 	RV_TRY(add_below(p, path, &n_found, et));
 	if (n_found == 0) {
 		snprintf(why, sizeof why, "%s: no " METRICS_FILE " in it, nor in a directory in it", path);
+		skip(p, why);
+	}
+	if (p->n_again > n_again) {
+		snprintf(why, sizeof why, "%s: %d of the runs here were named before: they count once", path,
+				 p->n_again - n_again);
 		skip(p, why);
 	}
 	return RV_OK;

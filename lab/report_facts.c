@@ -74,7 +74,8 @@ static enum rv_err read_sweep(const char *dir, struct report_facts *f, struct rv
 	json_t *all = e == RV_OK ? json_loadb((const char *)bytes, n, 0, &why) : NULL;
 	free(bytes);
 	if (!all)
-		return rv_fail(et, RV_E_CORRUPT, "%s: not what a sweep writes%s%s", path, why.text[0] ? ": " : "", why.text);
+		return rv_fail(et, RV_E_CORRUPT, "%s: not what a sweep writes%s%s; the same sweep writes it again", path,
+					   why.text[0] ? ": " : "", why.text);
 	const char *mode = json_string_value(json_object_get(all, "replicas_mode"));
 	f->in_sweep = json_is_object(all);
 	snprintf(f->replicas_mode, sizeof f->replicas_mode, "%s", mode ? mode : "");

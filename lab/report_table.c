@@ -85,6 +85,12 @@ static void print_unfinished(const struct report *p, FILE *out) {
 					  first->label);
 }
 
+/* A mean of fewer runs than there are should not look like one of all. */
+static void print_left_out(const struct report *p, FILE *out) {
+	if (p->n_skipped > 0)
+		(void)fprintf(out, "left out: %d, the first: %s.\n", p->n_skipped, p->skipped[0]);
+}
+
 void report_print_table(const struct report *p, FILE *out) {
 	static const char row[] = "%-28s %5s %8s %9s %7s %11s %10s %10s %12s %9s\n";
 	(void)fprintf(out, row, "", "", "", "held-out", "", "", "bits", "loss vs", "sent per", "fewer");
@@ -108,4 +114,5 @@ void report_print_table(const struct report *p, FILE *out) {
 	for (int i = 0; i < p->n_groups; i++)
 		print_diverged(&p->groups[i], out);
 	print_unfinished(p, out);
+	print_left_out(p, out);
 }

@@ -250,14 +250,21 @@ static enum rv_err run_cells(struct runner *r, struct rv_errtext *et) {
 	return e;
 }
 
-/* Cells that were made elsewhere, with the commands of --print, come without it. */
+static bool is_described(const struct sweep *s, int i) {
+	char path[PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, s->cells[i].id);
+	json_t *all = json_load_file(path, 0, NULL);
+	const char *id = json_string_value(json_object_get(all, "id"));
+	const bool mine = id && strcmp(id, s->cells[i].id) == 0;
+	json_decref(all);
+	return mine;
+}
+
+/* Cells that were made elsewhere, with the commands of --print, come without it; others may have been damaged. */
 static enum rv_err describe_done(const struct sweep *s, struct rv_errtext *et) {
-	for (int i = 0; i < s->n_cells; i++) {
-		char path[PATH_BYTES];
-		snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, s->cells[i].id);
-		if (sweep_row_is_complete(&s->rows[i]) && access(path, F_OK) != 0)
+	for (int i = 0; i < s->n_cells; i++)
+		if (sweep_row_is_complete(&s->rows[i]) && !is_described(s, i))
 			RV_TRY(write_config(s, i, et));
-	}
 	return RV_OK;
 }
 

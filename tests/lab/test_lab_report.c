@@ -218,6 +218,28 @@ static void test_refusals(void **state) {
 	report_release(&p);
 }
 
+/* By whatever name, and whether or not a directory above it is named too. */
+static void test_a_run_counts_once(void **state) {
+	(void)state;
+	char place[256], again[300], one[300];
+	struct report p;
+	const char *paths[] = {place, again, one};
+	fixture_make_dir(place, sizeof place);
+	snprintf(again, sizeof again, "%s/.", place);
+	snprintf(one, sizeof one, "%s/a", place);
+	report_fixture_cell(place, "a", "diloco", 4, 1, "a");
+	report_fixture_cell(place, "b", "diloco", 4, 2, "b");
+	assert_int_equal(report_collect(&p, paths, 3, &report_fixture_line, NULL), RV_OK);
+	assert_int_equal(p.n_groups, 1);
+	assert_int_equal(p.groups[0].n_runs, 2);
+	assert_int_equal(p.n_again, 3);
+	assert_int_equal(p.n_skipped, 2);
+	assert_non_null(strstr(p.skipped[0], "/.: 2 of the runs here were named before"));
+	assert_non_null(strstr(p.skipped[1], "/a: 1 of the runs here were named before"));
+	report_release(&p);
+	report_fixture_remove(place);
+}
+
 /* A file without a run line, lines that are no JSON, a damaged sweep.json, a cell that has not begun. */
 static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 	(void)state;
@@ -232,13 +254,21 @@ static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 	report_fixture_cell(place, "odd", "diloco", 4, 2, "odd");
 	report_fixture_file(place, "odd", "sweep.json", "[[[[");
 	assert_int_equal(report_collect(&p, paths, 2, &report_fixture_line, NULL), RV_OK);
-	assert_int_equal(p.n_runs, 2);
+	assert_int_equal(p.n_runs, 1);
 	assert_int_equal(p.n_skipped, 5);
 	assert_non_null(strstr(p.skipped[0], "empty"));
 	assert_non_null(strstr(p.skipped[1], "odd/sweep.json"));
 	assert_non_null(strstr(p.skipped[2], "torn"));
 	assert_non_null(strstr(p.skipped[3], "has not begun"));
 	assert_non_null(strstr(p.skipped[4], "/nonexistent"));
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+	assert_non_null(out);
+	report_print_table(&p, out);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "left out: 5, the first: "));
+	free(text);
 	report_release(&p);
 	report_fixture_remove(place);
 }
@@ -351,15 +381,16 @@ static void test_worse_than_guessing(void **state) {
 	report_fixture_remove(place);
 }
 
-/* The same directory twice is not two seeds. */
+/* A copy of a run is not two seeds. */
 static void test_a_run_twice_is_no_sample(void **state) {
 	(void)state;
 	char place[256];
 	struct report p;
-	const char *paths[] = {place, place};
+	const char *paths[] = {place};
 	fixture_make_dir(place, sizeof place);
 	report_fixture_cell(place, "one", "diloco", 4, 1, "one");
-	assert_int_equal(report_collect(&p, paths, 2, &report_fixture_line, NULL), RV_OK);
+	report_fixture_cell(place, "copy", "diloco", 4, 1, "one");
+	assert_int_equal(report_collect(&p, paths, 1, &report_fixture_line, NULL), RV_OK);
 	assert_int_equal(p.n_groups, 2);
 	assert_true(isnan(p.groups[0].loss.sd));
 	report_release(&p);
@@ -590,6 +621,7 @@ int main(void) {
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_a_run_counts_once),
 		cmocka_unit_test(test_what_cannot_be_read_is_named_and_skipped),
 		cmocka_unit_test(test_seeds_become_a_mean),
 		cmocka_unit_test(test_diverged),

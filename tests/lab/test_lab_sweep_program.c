@@ -264,6 +264,14 @@ static void test_a_record_with_a_gap_is_made_again(void **state) {
 	assert_int_equal(count("\"event\":\"cell\""), 3);
 	read_results();
 	assert_string_equal(before, output);
+	snprintf(command, sizeof command,
+			 "cd %s/out && set -- */sweep.json && cp $1 ../good && echo '{{' >$1 && cp $1 ../bad", f.dir);
+	assert_int_equal(run_shell(command), 0);
+	assert_int_equal(sweep(""), 0); /* nor is it done without what says which cell it is */
+	assert_int_equal(count("\"event\":\"cell\""), 0);
+	snprintf(command, sizeof command, "cd %s/out && set -- */sweep.json && cmp $1 ../good && ! cmp -s $1 ../bad",
+			 f.dir);
+	assert_int_equal(run_shell(command), 0);
 }
 
 static void test_stopped_and_continued(void **state) {
