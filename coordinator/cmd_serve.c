@@ -3,8 +3,8 @@
 #include "coordinator/commands.h"
 
 #include "base/event.h"
-#include "base/file.h"
 #include "base/signals.h"
+#include "coordinator/listen_file.h"
 #include "coordinator/listen_socket.h"
 #include "coordinator/opened_run.h"
 #include "coordinator/server.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOCK_PATIENCE_MS = 3000, LISTEN_MODE = 0644 };
+enum { LOCK_PATIENCE_MS = 3000 };
 
 struct serve_options {
 	char dir[RUN_DIR_BYTES];
@@ -77,16 +77,27 @@ static enum rv_err check_files(const void *opts, const struct rv_args *args, str
 }
 
 /* For the programs on this machine: loopback, when every address is listened on. */
-static enum rv_err write_listen(const struct run_dir *d, const struct address *bound, struct rv_errtext *et) {
+static struct address local_of(const struct address *bound) {
 	struct address a = *bound;
-	char text[NET_ADDR_BYTES + 1];
 	if (is_wildcard(&a))
 		(void)snprintf(a.host, sizeof a.host, "%s", strcmp(a.host, "0.0.0.0") == 0 ? "127.0.0.1" : "::1");
-	if (!address_format(&a, text))
-		return rv_fail(et, RV_E_RANGE, "%s: the address is too long", a.host);
-	size_t n = strlen(text);
-	text[n] = '\n';
-	return rv_file_write_atomic(d->listen, text, n + 1, LISTEN_MODE, et);
+	return a;
+}
+
+/* On a full disk it serves all the same: workers do not need the file. */
+static enum rv_err tell_this_machine(const struct run_dir *d, const struct address *bound, struct rv_events *ev,
+									 struct rv_errtext *et) {
+	const struct address local = local_of(bound);
+	struct rv_errtext why = {0};
+	enum rv_err e = listen_file_write(d->listen, &local, &why);
+	if (e != RV_E_FULL)
+		return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
+	rv_event(
+		ev, RV_WARN, "listen_file", RV_NO_FIELDS,
+		"%s; serving without it: commands on this machine (`status`, `invite`, `backup`) find this coordinator only "
+		"when it is started again with room on the disk",
+		why.text);
+	return RV_OK;
 }
 
 static void say_listening(struct rv_events *ev, const struct address *bound, const struct address *advertise) {
@@ -102,7 +113,7 @@ static enum rv_err serve_run(struct opened_run *r, const struct server_config *c
 							 const struct address *advertise, struct rv_events *ev, struct rv_errtext *et) {
 	struct server *server = NULL;
 	RV_TRY(server_new(cfg, &server, et));
-	enum rv_err e = write_listen(&r->dir, bound, et);
+	enum rv_err e = tell_this_machine(&r->dir, bound, ev, et);
 	if (e == RV_OK) {
 		say_listening(ev, bound, advertise);
 		e = server_run(server, et);
@@ -129,7 +140,8 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 		(void)close(cfg.listen_fd);
 		return e;
 	}
-	(void)unlink(d->listen); /* of a predecessor that was killed */
+	const struct address local = local_of(&bound);
+	listen_file_clean(d->listen, &local);
 	backup_clean(d);
 	cfg.service = r.service;
 	cfg.run = &r.key;

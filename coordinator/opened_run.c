@@ -20,18 +20,33 @@ static enum rv_err take_lock(const char *dir, int64_t patience_ms, int *fd, stru
 	}
 }
 
-/* Where links send workers: as told, or as the last `serve` was told. */
-static enum rv_err find_advertise(struct opened_run *r, const struct address *told, struct address *out,
+/* Kept for links that are made while nobody serves. On a full disk a coordinator serves without: it holds until there is
+ * room again. */
+static enum rv_err keep_advertise(struct opened_run *r, const char *text, struct rv_events *events,
 								  struct rv_errtext *et) {
-	char text[NET_ADDR_BYTES];
-	if (told != NULL) {
-		*out = *told;
-		if (!address_format(told, text))
-			return rv_fail(et, RV_E_RANGE, "--advertise: the address is too long");
-		return store_set(r->store, "advertise", text, et);
-	}
-	RV_TRY(store_get(r->store, "advertise", text, sizeof text, et));
-	return text[0] != '\0' ? address_parse(text, out, et) : RV_OK;
+	struct rv_errtext why = {0};
+	enum rv_err e = store_set(r->store, "advertise", text, &why);
+	if (e == RV_OK)
+		return RV_OK;
+	if (e != RV_E_FULL || events == NULL)
+		return rv_fail(et, e, "%s", why.text);
+	rv_event(events, RV_WARN, "advertise_not_kept", RV_FIELDS(rv_field_str("advertise", text)),
+			 "%s; serving without it: links that are made while this coordinator does not run name another address",
+			 why.text);
+	return RV_OK;
+}
+
+/* Where links send workers: as told, or as the last `serve` was told. */
+static enum rv_err find_advertise(struct opened_run *r, const struct address *told, struct rv_events *events,
+								  struct address *out, struct rv_errtext *et) {
+	char kept[NET_ADDR_BYTES], text[NET_ADDR_BYTES];
+	RV_TRY(store_get(r->store, "advertise", kept, sizeof kept, et));
+	if (told == NULL)
+		return kept[0] != '\0' ? address_parse(kept, out, et) : RV_OK;
+	*out = *told;
+	if (!address_format(told, text))
+		return rv_fail(et, RV_E_RANGE, "--advertise: the address is too long");
+	return strcmp(kept, text) == 0 ? RV_OK : keep_advertise(r, text, events, et);
 }
 
 static enum rv_err copy(void *store, const char *path, struct rv_errtext *et) {
@@ -50,7 +65,7 @@ static enum rv_err load(struct opened_run *r, const struct address *advertise, s
 	RV_TRY(identity_load(r->dir.key, &r->key, et));
 	RV_TRY(store_open(r->dir.store, &r->store, et));
 	RV_TRY(store_run(r->store, cfg.run_id, r->config, et));
-	RV_TRY(find_advertise(r, advertise, &cfg.advertise, et));
+	RV_TRY(find_advertise(r, advertise, events, &cfg.advertise, et));
 	cfg.store = r->store;
 	RV_TRY(service_new(&cfg, rv_clock_monotonic_us(), &r->service, et));
 	return service_load(r->service, r->store, et);

@@ -3,7 +3,7 @@
 #include "coordinator/operator_session.h"
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "coordinator/listen_file.h"
 #include "coordinator/opened_run.h"
 #include "net/http_client.h"
 
@@ -72,17 +72,14 @@ static enum rv_err ask(struct operator_session *o, const char *path, const char 
 
 /* DIR/listen, which a coordinator that is just starting has not made yet. */
 static enum rv_err read_listen(const struct run_dir *dir, struct address *out, struct rv_errtext *et) {
-	uint8_t *text = NULL;
-	size_t n = 0;
-	enum rv_err e = rv_file_read(dir->listen, NET_ADDR_BYTES, &text, &n, et);
-	if (e == RV_E_NOTFOUND)
-		return rv_fail(et, RV_E_BUSY, "%s is in use, but %s is not there: is the coordinator just starting? Try again",
-					   dir->dir, dir->listen);
-	RV_TRY(e);
-	text[strcspn((char *)text, "\n")] = '\0';
-	e = address_parse((char *)text, out, et);
-	free(text);
-	return e;
+	enum rv_err e = listen_file_read(dir->listen, out, et);
+	if (e != RV_E_NOTFOUND)
+		return e;
+	return rv_fail(
+		et, RV_E_BUSY,
+		"%s is in use, but %s is not there: is the coordinator just starting? Try again; does its log say that "
+		"the disk was full? Start it again",
+		dir->dir, dir->listen);
 }
 
 static enum rv_err open_online(const struct run_dir *dir, struct operator_session *o, struct rv_errtext *et) {

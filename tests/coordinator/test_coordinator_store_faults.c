@@ -13,6 +13,8 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
+#include "base/event.h"
+#include "coordinator/opened_run.h"
 #include "coordinator/store.h"
 
 enum { FAULTS_MAX = 200, APPENDS = 6 };
@@ -238,12 +240,74 @@ static void test_failing_fsyncs(void **state) {
 	fail_and_stop(SQLITE_IOERR_FSYNC, false, true, RV_E_IO);
 }
 
+static void remove_run(const struct place *p) {
+	static const char *const names[] = {"run.key", "rounds.jsonl", "lock"};
+	char path[128];
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		(void)snprintf(path, sizeof path, "%s/%s", p->dir, names[i]);
+		(void)unlink(path);
+	}
+	remove_place(p);
+}
+
+static bool says(FILE *f, const char *words) {
+	char line[1024];
+	rewind(f);
+	while (fgets(line, sizeof line, f) != NULL)
+		if (strstr(line, words) != NULL)
+			return true;
+	return false;
+}
+
+/* A coordinator that is started on a full disk serves, and writes what it could not write when it is started again. */
+static void test_a_run_opens_on_a_full_disk(void **state) {
+	(void)state;
+	static const struct address at = {.host = "example.org", .port = 7433};
+	struct place p;
+	struct run_dir d;
+	struct identity key;
+	static struct opened_run r;
+	struct rv_errtext et = {0};
+	struct rv_events *events = NULL;
+	FILE *said = tmpfile();
+	assert_non_null(said);
+	make_place(&p);
+	assert_int_equal(run_dir_of(p.dir, &d, &et), RV_OK);
+	assert_int_equal(identity_load_or_create(d.key, &key, NULL, &et), RV_OK);
+	identity_release(&key);
+	assert_int_equal(
+		rv_events_new(&(struct rv_events_config){.out = said, .json = true, .level = RV_INFO}, &events, &et), RV_OK);
+
+	plan.calls_left = 0;
+	plan.code = SQLITE_FULL;
+	plan.write = true;
+	plan.sync = false;
+	assert_int_equal(opened_run_open(&d, 0, &at, NULL, &r, &et), RV_E_FULL); /* not to be served */
+	if (opened_run_open(&d, 0, &at, events, &r, &et) != RV_OK)
+		fail_msg("on a full disk: %s", et.text);
+	assert_int_equal(service_fault(r.service, &et), RV_OK);
+	assert_true(says(said, "advertise_not_kept"));
+	opened_run_close(&r);
+
+	plan.calls_left = -1;
+	assert_int_equal(opened_run_open(&d, 0, &at, events, &r, &et), RV_OK);
+	opened_run_close(&r);
+	plan.calls_left = 0; /* told the same again there is nothing to write */
+	assert_int_equal(opened_run_open(&d, 0, &at, NULL, &r, &et), RV_OK);
+	opened_run_close(&r);
+	plan.calls_left = -1;
+	rv_events_free(events);
+	(void)fclose(said);
+	remove_run(&p);
+}
+
 int main(void) {
 	static sqlite3_vfs shim;
 	assert_int_equal(sqlite3_initialize(), SQLITE_OK);
 	use_shim(&shim);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_disk_may_be_tried_again),
+		cmocka_unit_test(test_a_run_opens_on_a_full_disk),
 		cmocka_unit_test(test_failing_writes),
 		cmocka_unit_test(test_failing_fsyncs),
 	};
