@@ -61,6 +61,8 @@ static enum rv_err check_cells(const void *opts, const struct rv_args *args, str
 	return e;
 }
 
+_Static_assert(SWEEP_MAX_VALUES == 64 && SWEEP_LIST_BYTES == 512, "the help says how long a list may be");
+
 struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_MAX]) {
 	sweep_options_table(table, SWEEP_OPTIONS_MAX);
 	return (struct rv_command){
@@ -69,12 +71,14 @@ struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_M
 		.args_max = 1,
 		.help = "Train every combination of some options' values, and compare.",
 		.details =
-			"Any option of `rivulet train` may have several values, separated by commas:\n"
-			"--sync-every 1,8,32 --workers 2,4 --seed 1,2,3 --total-steps 960 trains 18 runs, each in OUT/ID/\n"
+			"Options of `rivulet train` may have several values, separated by commas (64 values and 511 characters at\n"
+			"most): --sync-every 1,8,32 --workers 2,4 --seed 1,2,3 --total-steps 960 trains 18 runs, each in OUT/ID/\n"
 			"(sweep.json, metrics.jsonl, train.log, weights), where ID is a hash of what decides the result.\n"
 			"OUT/summary.csv has a row for each. A run whose loss stops being finite is recorded as diverged, which\n"
 			"is a result. The same command goes on where it was stopped, and merges runs that were made elsewhere\n"
 			"with the commands of --print (Slurm arrays, GNU parallel).\n"
+			"--data, --tokenizer, --init and --save-every have one value, for all runs. Not here are train's --name,\n"
+			"--parallel, --run-hash and --eval-replicas: a sweep names its runs, and evaluates replicas, by itself.\n"
 			"\n"
 			"FILE holds the same options, one `name = values` a line; the command line wins. A line [name] begins a\n"
 			"section: what stands before the first holds for all, and each is a product of its own; a run that two\n"

@@ -40,17 +40,21 @@ static const struct rv_option own_options[] = {
 
 /* Options of train that the sweep sets itself, or that are none of a cell's. */
 static bool is_the_sweeps(const char *name) {
-	static const char *const names[] = {"out",      "name",          "parallel",     "save-every",
-										"run-hash", "eval-replicas", "replicas-mode"};
+	static const char *const names[] = {"out", "name", "parallel", "run-hash", "eval-replicas", "replicas-mode"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
 	return false;
 }
 
-/* Where things are, not what they are: the same for all cells, and no part of a cell's name. */
-static bool is_a_place(const char *name) {
-	return strcmp(name, "data") == 0 || strcmp(name, "tokenizer") == 0 || strcmp(name, "init") == 0;
+/* Where things are and how often they are saved, not what they are: the same for all cells, and no part of a cell's
+ * name. */
+static bool is_common(const char *name) {
+	static const char *const names[] = {"data", "tokenizer", "init", "save-every"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
 }
 
 static int table_find(const struct rv_option *table, const char *name) {
@@ -167,7 +171,7 @@ static enum rv_err add_axis(struct sweep_grid *g, int option, const char *list, 
 
 /* A place may hold commas: it is never a list. */
 static bool is_list(const struct rv_option *opt, const char *text) {
-	return !is_a_place(opt->name) && strchr(text, ',') != NULL;
+	return !is_common(opt->name) && strchr(text, ',') != NULL;
 }
 
 static enum rv_err set_scalars(struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
@@ -270,7 +274,7 @@ static enum rv_err divide_work(const struct sweep_grid *g, struct train_options 
 
 /* Whether an option says what a run is. */
 static bool is_a_fact(const char *name) {
-	return !is_the_sweeps(name) && !is_a_place(name) && strcmp(name, "recompute") != 0;
+	return !is_the_sweeps(name) && !is_common(name) && strcmp(name, "recompute") != 0;
 }
 
 bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b) {

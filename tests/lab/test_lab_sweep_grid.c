@@ -97,8 +97,10 @@ static void test_names(void **state) {
 	set("out", "elsewhere");
 	set("seed", "1");
 	set("steps-per-round", "30"); /* the default, given */
+	set("save-every", "3");
 	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_string_equal(cell(0).id, first.id);
+	assert_int_equal(cell(0).opts.save_every, 3);
 	sweep_grid_release(&g);
 	uint8_t bytes[8 * DATA_BLOCK];
 	memset(bytes, 'x', sizeof bytes);
@@ -219,12 +221,31 @@ static void test_too_many_cells(void **state) {
 	refused(RV_E_RANGE, "more than 10000 cells");
 }
 
+/* What the help says of options is so: every one of train's is here, or is named as not being here. */
+static void test_the_help_names_what_is_not_here(void **state) {
+	(void)state;
+	struct rv_option train[TRAIN_OPTIONS_MAX], mine[SWEEP_OPTIONS_MAX];
+	const struct rv_command command = sweep_command_of(mine);
+	train_options_table(train, TRAIN_OPTIONS_MAX);
+	for (const struct rv_option *o = train; o->name; o++) {
+		char name[64];
+		bool here = false;
+		for (const struct rv_option *m = command.options; m->name; m++)
+			here = here || strcmp(m->name, o->name) == 0;
+		snprintf(name, sizeof name, "--%s", o->name);
+		if (!here && !strstr(command.details, name))
+			fail_msg("%s: not an option of sweep, and its help does not say so", name);
+	}
+	assert_non_null(strstr(command.details, "511 characters"));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_product, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fixed_tokens_divides_the_batch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_command_gives_the_cell_back, setup, teardown),
+		cmocka_unit_test(test_the_help_names_what_is_not_here),
 		cmocka_unit_test_setup_teardown(test_what_has_no_effect_is_not_in_the_command, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_file_gives_what_the_command_line_does_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_refused, setup, teardown),
