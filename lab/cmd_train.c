@@ -4,12 +4,14 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/signals.h"
+#include "lab/checkpoint_pair.h"
 #include "lab/commands.h"
 #include "lab/lab_memory.h"
 #include "lab/loss_text.h"
 #include "lab/method_idle.h"
 #include "lab/record_gap.h"
 #include "lab/text_source.h"
+#include "lab/train_difference.h"
 #include "lab/train_options.h"
 #include "worker/train/initial_weights.h"
 #include "worker/train/memory_report.h"
@@ -163,8 +165,26 @@ static void warn_of_lost_rounds(struct session *s) {
 				 what.text);
 }
 
-static enum rv_err resume(struct session *s, const char *checkpoint, struct rv_errtext *et) {
-	RV_TRY(lab_run_load(s->run, checkpoint, et));
+/* A checkpoint of another run: which options differ is in run.conf beside it. */
+static enum rv_err refuse_another_run(const struct session *s, struct rv_errtext *et) {
+	const struct train_options as_run = train_options_as_run(s->opts);
+	const struct rv_errtext why = *et;
+	char differs[RV_ERRTEXT_BYTES / 2];
+	train_difference(s->opts->out, &as_run, differs, sizeof differs);
+	return differs[0] ? rv_fail(et, RV_E_PROTOCOL, "%s: %s", why.text, differs) : RV_E_PROTOCOL;
+}
+
+/* *resumed: there is a checkpoint to go on from. */
+static enum rv_err resume(struct session *s, bool *resumed, struct rv_errtext *et) {
+	struct rv_errtext damage;
+	enum rv_err e = checkpoint_pair_load(s->run, s->opts->out, resumed, &damage, et);
+	if (e != RV_OK)
+		return e == RV_E_PROTOCOL ? refuse_another_run(s, et) : e;
+	if (!*resumed)
+		return RV_OK;
+	if (damage.text[0])
+		rv_event(s->events, RV_WARN, "damaged", RV_FIELDS(rv_field_str("error", rv_err_name(RV_E_CORRUPT))), "%s",
+				 damage.text);
 	s->started_us -= s->run->wall_us;
 	rv_event(s->events, RV_INFO, "resumed", RV_FIELDS(rv_field_int("round", (int64_t)s->run->rounds_done)),
 			 "%s: continuing after round %" PRIu64, s->opts->out, s->run->rounds_done);
@@ -183,10 +203,8 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(new_run(s, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;
-	path_in(s, LAB_CHECKPOINT_FILE, path);
-	bool resumed = access(path, F_OK) == 0;
-	if (resumed)
-		RV_TRY(resume(s, path, et));
+	bool resumed = false;
+	RV_TRY(resume(s, &resumed, et));
 	s->started_steps = atomic_load(&s->run->steps_done);
 	RV_TRY(write_config(s, et));
 	path_in(s, METRICS_FILE, path);
@@ -196,11 +214,9 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 
 /* The lines of its rounds come to the disk before it: a resumed run does not write them again. */
 static enum rv_err save(struct session *s, struct rv_errtext *et) {
-	char path[PATH_MAX];
-	path_in(s, LAB_CHECKPOINT_FILE, path);
 	RV_TRY(metrics_sync(s->metrics, et));
 	s->run->wall_us = wall_us(s);
-	return lab_run_save(s->run, path, et);
+	return checkpoint_pair_save(s->run, s->opts->out, et);
 }
 
 static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
@@ -411,7 +427,8 @@ static enum rv_err run_train(void *opts, const struct rv_args *args, struct rv_e
 
 #define LAB_METHOD(name, about) "\n    " #name ": " about
 static const char details[] =
-	"Writes metrics.jsonl (docs/metrics.md), a checkpoint and, as a Hugging Face model directory, the weights\n"
+	"Writes metrics.jsonl (docs/metrics.md), a checkpoint (and keeps the one before it) and, as a Hugging Face model "
+	"directory, the weights\n"
 	"into --out. Ctrl-C saves; the same command goes on from there. The state hash at the end is that of the\n"
 	"distributed run with the same configuration, text, --threads and --run-hash.\n"
 	"Exit status: 0 done; 1 a fault; 2 refused; 3 diverged: numbers are no longer finite (metrics.jsonl says in which\n"

@@ -1,4 +1,5 @@
 /* Stop and resume is straight through, wherever it stops; a damaged or foreign checkpoint is refused. */
+#include "lab/checkpoint_pair.h"
 #include "tests/lab/lab_fixture.h"
 
 #include "base/file.h"
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct lab_fixture f;
 static char path[300];
@@ -202,13 +204,95 @@ static void test_refuses_damage(void **state) {
 	free(bytes);
 }
 
+/* ---- the one before it ----------------------------------------------------------------------------------------------
+ */
+
+static void flip(const char *name) {
+	char file[300];
+	uint8_t *bytes;
+	size_t n;
+	snprintf(file, sizeof file, "%s/%s", f.dir, name);
+	assert_int_equal(rv_file_read(file, 1 << 24, &bytes, &n, NULL), RV_OK);
+	bytes[n / 2] ^= 4;
+	fixture_write(f.dir, name, bytes, n, file, sizeof file);
+	free(bytes);
+}
+
+/* Checkpoints after rounds 1 and 2; the result of a run that went straight through. */
+static struct rv_hash two_checkpoints(void) {
+	struct lab_run *r = lab_fixture_start(&f);
+	struct lab_round round;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		assert_int_equal(checkpoint_pair_save(r, f.dir, NULL), RV_OK);
+	}
+	lab_fixture_finish(r);
+	struct rv_hash straight = r->cfg.method->state_hash(r);
+	lab_run_free(r);
+	return straight;
+}
+
+static void test_the_one_before_a_damaged_one(void **state) {
+	(void)state;
+	struct rv_errtext et = {0}, damage;
+	bool resumed;
+	struct rv_hash straight = two_checkpoints();
+	struct lab_run *r = lab_fixture_start(&f);
+	assert_int_equal(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_OK);
+	assert_true(resumed && r->rounds_done == 2);
+	assert_string_equal(damage.text, "");
+	flip(LAB_CHECKPOINT_FILE);
+	if (checkpoint_pair_load(r, f.dir, &resumed, &damage, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_true(resumed && r->rounds_done == 1);
+	assert_non_null(strstr(damage.text, LAB_CHECKPOINT_FILE ": damaged: its hash does not match; the one before it"));
+	struct lab_round round;
+	assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+	assert_int_equal(checkpoint_pair_save(r, f.dir, NULL), RV_OK);
+	flip(LAB_CHECKPOINT_FILE); /* the damaged one was not kept as the one before */
+	assert_int_equal(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_OK);
+	assert_int_equal(r->rounds_done, 1);
+	lab_fixture_finish(r);
+	struct rv_hash result = r->cfg.method->state_hash(r);
+	assert_hashes_equal(straight, result);
+	lab_run_free(r);
+}
+
+static void test_no_checkpoint_serves(void **state) {
+	(void)state;
+	struct rv_errtext et = {0}, damage;
+	char newest[300];
+	bool resumed;
+	struct lab_run *r = lab_fixture_start(&f);
+	assert_int_equal(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_OK);
+	assert_false(resumed);
+	assert_int_equal(checkpoint_pair_save(r, f.dir, NULL), RV_OK);
+	flip(LAB_CHECKPOINT_FILE);
+	assert_fault(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_E_CORRUPT, &et,
+				 "no earlier one is kept: remove it, and the same command trains anew");
+	lab_run_free(r);
+	(void)two_checkpoints();
+	flip(LAB_CHECKPOINT_FILE);
+	flip(LAB_CHECKPOINT_BEFORE_FILE);
+	r = lab_fixture_start(&f);
+	assert_fault(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_E_CORRUPT, &et,
+				 LAB_CHECKPOINT_BEFORE_FILE ": damaged: its hash does not match; remove both");
+	snprintf(newest, sizeof newest, "%s/" LAB_CHECKPOINT_FILE, f.dir);
+	assert_int_equal(unlink(newest), 0); /* who removes it wants to begin anew */
+	assert_int_equal(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_OK);
+	assert_false(resumed);
+	lab_run_free(r);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_between_rounds),      TEST(test_within_a_round),        TEST(test_what_was_measured),
-		TEST(test_refuses_another_run), TEST(test_refuses_another_model), TEST(test_refuses_another_text),
-		TEST(test_refuses_damage),
+		TEST(test_between_rounds),        TEST(test_within_a_round),
+		TEST(test_what_was_measured),     TEST(test_refuses_another_run),
+		TEST(test_refuses_another_model), TEST(test_refuses_another_text),
+		TEST(test_refuses_damage),        TEST(test_the_one_before_a_damaged_one),
+		TEST(test_no_checkpoint_serves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

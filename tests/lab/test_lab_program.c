@@ -24,8 +24,8 @@ static int setup(void **state) {
 
 static void remove_run(const char *name) {
 	static const char *const files[] = {
-		"checkpoint.rvc",         "metrics.jsonl",  "model.safetensors",     "run.conf",   "lock",
-		"generation_config.json", "tokenizer.json", "tokenizer_config.json", "config.json"};
+		"checkpoint.rvc", "checkpoint-before.rvc",  "metrics.jsonl",  "model.safetensors",     "run.conf",
+		"lock",           "generation_config.json", "tokenizer.json", "tokenizer_config.json", "config.json"};
 	char path[400];
 	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
 		snprintf(path, sizeof path, "%s/%s/%s", f.dir, name, files[i]);
@@ -145,6 +145,7 @@ static void test_interrupted_is_straight(void **state) {
 	assert_int_equal(kill(c.pid, SIGINT), 0);
 	bool stopped = read_until(&c, "the same command continues it", line, sizeof line);
 	assert_int_equal(finish(&c), stopped ? 130 : 0); /* 0: it was done before the signal arrived */
+	check(TRAIN(b, "--lr", "0.5", "--seed", "9"), 1, "there, 0.5 here; ");
 	train_to_end(b, resumed);
 	assert_string_equal(straight, resumed);
 	check(ARGS("sample", b, "--tokens", "5", "--prompt", "the river", "--threads", "1"), 0, "the river");
