@@ -7,6 +7,7 @@
 #include "coordinator/dashboard.h"
 #include "coordinator/query.h"
 #include "coordinator/rate_limit.h"
+#include "coordinator/store.h"
 
 #include <event2/buffer.h>
 #include <stdio.h>
@@ -364,11 +365,26 @@ static void serve_rollback(struct api *a, const struct request *q) {
 	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? text : et.text);
 }
 
-static void serve_copy(struct api *a, const struct request *q) {
+static void free_image(const void *bytes, size_t n, void *unused) {
+	(void)n;
+	(void)unused;
+	store_image_free((uint8_t *)(uintptr_t)bytes);
+}
+
+static void serve_store(struct api *a, const struct request *q) {
 	struct rv_errtext et = {0};
-	char name[SERVICE_NAME_BYTES];
-	enum rv_err e = service_copy_store(a->service, name, &et);
-	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? name : et.text);
+	struct evbuffer *out = evhttp_request_get_output_buffer(q->rq);
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	enum rv_err e = service_store_image(a->service, &bytes, &n, &et);
+	if (e != RV_OK) {
+		reply_text(q->rq, status_of(e), et.text);
+	} else if (evbuffer_add_reference(out, bytes, n, free_image, NULL) != 0) {
+		store_image_free(bytes);
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+	} else {
+		reply(q->rq, STATUS_OK, "application/vnd.sqlite3", NULL, 0);
+	}
 }
 
 /* ---- routes ------------------------------------------------------------------------------------------------------ */
@@ -391,7 +407,7 @@ static const struct route {
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
 	{EVHTTP_REQ_POST, "/v1/admin/ban", RUN_KEY, serve_ban},
 	{EVHTTP_REQ_POST, "/v1/admin/rollback", RUN_KEY, serve_rollback},
-	{EVHTTP_REQ_POST, "/v1/admin/copy", RUN_KEY, serve_copy},
+	{EVHTTP_REQ_GET, "/v1/admin/store", RUN_KEY, serve_store},
 };
 
 static const struct route *find_route(const char *path) {

@@ -9,7 +9,7 @@
  *   GET  /v1/admin/status    the run key    JSON with addresses and keys
  *   POST /v1/admin/invite    the run key    "count=N" -> one link a line
  *   POST /v1/admin/ban       the run key    "member=N&banned=0|1" -> 204
- *   POST /v1/admin/copy      the run key    -> the name of a fresh copy of the store in its directory
+ *   GET  /v1/admin/store     the run key    a copy of the store: an SQLite file
  *
  * HEAD is answered as GET, without the body. A key is that of the TLS client certificate. Errors are one line of text:
  * 400 malformed, 401 no certificate, 403 refused, 404, 405, 409 other version or run, or the run is full of members,

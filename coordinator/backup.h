@@ -20,7 +20,9 @@ struct backup_info {
 	uint64_t last_id, doc_seq;
 };
 
-/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store in its directory, which is gone
+/* What a killed `backup` left at `copy`: a new copy must not meet the log of an old one. */
+void backup_clean_copy(const char *copy);
+/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store beside it, which is gone
  * afterwards in any case. Every record is read back first. `path` is replaced atomically: it is whole or not there.
  * The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of `path`. */
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
@@ -32,7 +34,7 @@ enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *p
  * or no backup. */
 enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
 						   struct rv_errtext *et);
-/* Removes copies of the store that a killed `backup` left in the directory. Only where no backup can be under way. */
+/* Removes copies of the store that a killed `backup` of an earlier release left in the directory. */
 void backup_clean(const struct run_dir *d);
 
 #endif

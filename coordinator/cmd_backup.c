@@ -31,13 +31,15 @@ static enum rv_err run_backup(void *opts, const struct rv_args *args, struct rv_
 	struct run_dir d;
 	struct operator_session *session = NULL;
 	struct backup_info info;
-	char name[SERVICE_NAME_BYTES], copy[RUN_PATH_BYTES + SERVICE_NAME_BYTES];
+	char copy[RUN_PATH_BYTES + 8]; /* beside the backup: the run's own disk may be full */
+	if (snprintf(copy, sizeof copy, "%s.copy", args->at[0]) >= (int)sizeof copy)
+		return rv_fail(et, RV_E_RANGE, "%s: the path is too long", args->at[0]);
 	RV_TRY(run_dir_find(o->dir, &d, et));
 	RV_TRY(operator_open(&d, NULL, &session, et));
-	enum rv_err e = operator_copy_store(session, name, et);
+	backup_clean_copy(copy);
+	enum rv_err e = operator_copy_store(session, copy, et);
 	operator_close(session);
 	RV_TRY(e);
-	(void)snprintf(copy, sizeof copy, "%s/%s", d.dir, name);
 	RV_TRY(backup_make(&d, copy, args->at[0], &info, et));
 	(void)printf("%s: the run at round %" PRIu64 ", %" PRIu64 " records"
 				 "\nIt holds the run's secret key: whoever can read it is the operator.\n",

@@ -1,4 +1,5 @@
-/* listen_file.h: DIR/listen, one line HOST:PORT: where programs on this machine reach the coordinator that serves DIR. */
+/* listen_file.h: DIR/listen, one line HOST:PORT: where programs on this machine reach the coordinator that serves DIR.
+ */
 #ifndef RV_COORDINATOR_LISTEN_FILE_H
 #define RV_COORDINATOR_LISTEN_FILE_H
 

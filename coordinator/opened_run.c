@@ -20,8 +20,8 @@ static enum rv_err take_lock(const char *dir, int64_t patience_ms, int *fd, stru
 	}
 }
 
-/* Kept for links that are made while nobody serves. On a full disk a coordinator serves without: it holds until there is
- * room again. */
+/* Kept for links that are made while nobody serves. On a full disk a coordinator serves without: it holds until there
+ * is room again. */
 static enum rv_err keep_advertise(struct opened_run *r, const char *text, struct rv_events *events,
 								  struct rv_errtext *et) {
 	struct rv_errtext why = {0};
@@ -49,8 +49,8 @@ static enum rv_err find_advertise(struct opened_run *r, const struct address *to
 	return strcmp(kept, text) == 0 ? RV_OK : keep_advertise(r, text, events, et);
 }
 
-static enum rv_err copy(void *store, const char *path, struct rv_errtext *et) {
-	return store_copy(store, path, et);
+static enum rv_err image(void *store, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
+	return store_image(store, bytes, n, et);
 }
 
 static enum rv_err load(struct opened_run *r, const struct address *advertise, struct rv_events *events,
@@ -59,7 +59,7 @@ static enum rv_err load(struct opened_run *r, const struct address *advertise, s
 								 .config = r->config,
 								 .ops = &store_sqlite_ops,
 								 .dir = r->dir.dir,
-								 .copy = copy,
+								 .image = image,
 								 .events = events,
 								 .rounds_path = events != NULL ? r->dir.rounds : NULL};
 	RV_TRY(identity_load(r->dir.key, &r->key, et));

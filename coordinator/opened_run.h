@@ -15,7 +15,8 @@ struct opened_run {
 };
 
 /* RV_E_BUSY: another process has it; `patience_ms`: how long to try. `advertise` NULL: the one of the last `serve`.
- * RV_E_NOTFOUND (no run), RV_E_AUTH, RV_E_CORRUPT, ... With `events` (to be served) a full disk is told, and no fault. */
+ * RV_E_NOTFOUND (no run), RV_E_AUTH, RV_E_CORRUPT, ... With `events` (to be served) a full disk is told, and no fault.
+ */
 enum rv_err opened_run_open(const struct run_dir *dir, int64_t patience_ms, const struct address *advertise,
 							struct rv_events *events, struct opened_run *out, struct rv_errtext *et);
 /* Harmless on a zeroed struct. */

@@ -3,6 +3,7 @@
 #include "coordinator/operator_session.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "coordinator/listen_file.h"
 #include "coordinator/opened_run.h"
 #include "net/http_client.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 enum { REPLY_MAX_BYTES = 1 << 20, TIMEOUT_MS = 10000, STARTING_MS = 3000 };
+enum { COPY_MAX_BYTES = 1 << 30, COPY_MS = 600000, COPY_MODE = 0600 };
 
 struct operator_session {
 	bool online;
@@ -22,11 +24,18 @@ struct operator_session {
 
 /* ---- over HTTPS -------------------------------------------------------------------------------------------------- */
 
+struct question {
+	const char *path, *form; /* form NULL: GET */
+	size_t max_bytes;
+	int64_t timeout_ms;
+};
+
 struct answer {
 	bool done;
 	enum rv_err err;
 	int status;
-	char *body; /* NUL-terminated */
+	char *body; /* n bytes, and a NUL */
+	size_t n;
 	char text[RV_ERRTEXT_BYTES];
 };
 
@@ -35,37 +44,49 @@ static void on_done(void *ctx, const struct http_reply *reply) {
 	a->done = true;
 	a->err = reply->err;
 	a->status = reply->status;
-	if (reply->err == RV_OK)
-		a->body = strndup((const char *)reply->body, reply->body_bytes);
-	else
+	if (reply->err != RV_OK) {
 		(void)snprintf(a->text, sizeof a->text, "%s", reply->text);
+		return;
+	}
+	a->n = reply->body_bytes;
+	a->body = calloc(1, a->n + 1);
+	if (a->body != NULL && a->n > 0)
+		memcpy(a->body, reply->body, a->n);
 }
 
-/* *body (free() it) on 200 and 204. `form` NULL: GET. */
+/* a->body (free() it) on 200 and 204. */
+static enum rv_err ask_for(struct operator_session *o, const struct question *q, struct answer *a,
+						   struct rv_errtext *et) {
+	struct http_request rq = {.path = q->path,
+							  .body = q->form,
+							  .body_bytes = q->form != NULL ? strlen(q->form) : 0,
+							  .max_reply_bytes = q->max_bytes,
+							  .timeout_ms = q->timeout_ms,
+							  .done = on_done,
+							  .ctx = a};
+	*a = (struct answer){.done = false};
+	RV_TRY(http_client_start(o->http, &rq, NULL, et));
+	while (!a->done)
+		RV_TRY(http_client_poll(o->http, NULL, 0, RV_US_PER_S, et));
+	if (a->err != RV_OK)
+		return rv_fail(et, a->err, "%s", a->text);
+	if (a->body == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's answer");
+	if (a->status / 100 == 2)
+		return RV_OK;
+	enum rv_err e = rv_fail(et, a->status == 404 ? RV_E_NOTFOUND : RV_E_INVALID, "the coordinator answers %d: %.*s",
+							a->status, (int)strcspn(a->body, "\n"), a->body);
+	free(a->body);
+	return e;
+}
+
+/* *body, a text (free() it). */
 static enum rv_err ask(struct operator_session *o, const char *path, const char *form, char **body,
 					   struct rv_errtext *et) {
-	struct answer a = {.done = false};
-	struct http_request rq = {.path = path,
-							  .body = form,
-							  .body_bytes = form != NULL ? strlen(form) : 0,
-							  .max_reply_bytes = REPLY_MAX_BYTES,
-							  .timeout_ms = TIMEOUT_MS,
-							  .done = on_done,
-							  .ctx = &a};
+	const struct question q = {path, form, REPLY_MAX_BYTES, TIMEOUT_MS};
+	struct answer a;
 	*body = NULL;
-	RV_TRY(http_client_start(o->http, &rq, NULL, et));
-	while (!a.done)
-		RV_TRY(http_client_poll(o->http, NULL, 0, RV_US_PER_S, et));
-	if (a.err != RV_OK)
-		return rv_fail(et, a.err, "%s", a.text);
-	if (a.body == NULL)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's answer");
-	if (a.status / 100 != 2) {
-		enum rv_err e = rv_fail(et, a.status == 404 ? RV_E_NOTFOUND : RV_E_INVALID, "the coordinator answers %d: %.*s",
-								a.status, (int)strcspn(a.body, "\n"), a.body);
-		free(a.body);
-		return e;
-	}
+	RV_TRY(ask_for(o, &q, &a, et));
 	*body = a.body;
 	return RV_OK;
 }
@@ -197,15 +218,13 @@ enum rv_err operator_rollback(struct operator_session *o, uint64_t to_round, boo
 	return e;
 }
 
-enum rv_err operator_copy_store(struct operator_session *o, char name[SERVICE_NAME_BYTES], struct rv_errtext *et) {
-	char *line = NULL;
+enum rv_err operator_copy_store(struct operator_session *o, const char *path, struct rv_errtext *et) {
+	static const struct question all = {.path = "/v1/admin/store", .max_bytes = COPY_MAX_BYTES, .timeout_ms = COPY_MS};
+	struct answer a;
 	if (!o->online)
-		return service_copy_store(o->run.service, name, et);
-	RV_TRY(ask(o, "/v1/admin/copy", "", &line, et));
-	line[strcspn(line, "\n")] = '\0';
-	bool ok = strlen(line) < SERVICE_NAME_BYTES && strchr(line, '/') == NULL;
-	if (ok)
-		(void)snprintf(name, SERVICE_NAME_BYTES, "%s", line);
-	free(line);
-	return ok ? RV_OK : rv_fail(et, RV_E_INVALID, "the coordinator's answer is not the name of a file");
+		return store_copy(o->run.store, path, et);
+	RV_TRY(ask_for(o, &all, &a, et));
+	enum rv_err e = rv_file_write_atomic(path, a.body, a.n, COPY_MODE, et);
+	free(a.body);
+	return e;
 }

@@ -350,17 +350,12 @@ enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_roun
 	return RV_OK;
 }
 
-enum rv_err service_copy_store(struct service *s, char name[SERVICE_NAME_BYTES], struct rv_errtext *et) {
-	char path[512];
-	if (s->cfg.dir == NULL)
-		return rv_fail(et, RV_E_UNSUPPORTED, "this coordinator has no directory to copy its store to");
+enum rv_err service_store_image(struct service *s, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
+	if (s->cfg.image == NULL)
+		return rv_fail(et, RV_E_UNSUPPORTED, "of this coordinator's store there are no copies");
 	RV_TRY(service_fault(s, et));
-	(void)snprintf(name, SERVICE_NAME_BYTES, "copy-%lld.db", (long long)rv_clock_wall_us());
-	int n = snprintf(path, sizeof path, "%s/%s", s->cfg.dir, name);
-	if (n < 0 || n >= (int)sizeof path)
-		return rv_fail(et, RV_E_RANGE, "%s: the path is too long", s->cfg.dir);
 	RV_FAILPOINT("copy.before");
-	enum rv_err e = s->cfg.copy(s->cfg.store, path, et);
+	enum rv_err e = s->cfg.image(s->cfg.store, bytes, n, et);
 	RV_FAILPOINT("copy.after");
 	return e;
 }

@@ -21,13 +21,7 @@
 
 #include <jansson.h>
 
-enum {
-	SERVICE_HISTORY = 1024,
-	SERVICE_NEWS = 100,
-	SERVICE_INVITES_MAX = 256,
-	SERVICE_NAME_BYTES = 40,
-	SERVICE_ROLLBACK_BYTES = 512
-};
+enum { SERVICE_HISTORY = 1024, SERVICE_NEWS = 100, SERVICE_INVITES_MAX = 256, SERVICE_ROLLBACK_BYTES = 512 };
 
 struct service_config {
 	const struct identity *run; /* borrowed */
@@ -36,8 +30,8 @@ struct service_config {
 	const struct store_ops *ops;
 	void *store;
 	struct rv_events *events; /* borrowed; NULL: nobody listens */
-	const char *dir;          /* the run's: copies of the store are put there; NULL: none are made */
-	enum rv_err (*copy)(void *store, const char *path, struct rv_errtext *et); /* store_copy */
+	const char *dir;          /* the run's, in commands that people are told; NULL: not known */
+	enum rv_err (*image)(void *store, uint8_t **bytes, size_t *n, struct rv_errtext *et); /* store_image; NULL: none */
 	const char *rounds_path;  /* a JSON line per committed round is appended there; NULL: none */
 	struct address advertise; /* what invite links name */
 };
@@ -71,9 +65,8 @@ bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]
 
 /* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);
-/* A copy of the store in a new file of the run's directory, whose name there is written to `name`: the caller's to take
- * away. Blocks as store_copy. RV_E_UNSUPPORTED: this service has no directory. */
-enum rv_err service_copy_store(struct service *s, char name[SERVICE_NAME_BYTES], struct rv_errtext *et);
+/* A copy of the store as it is now, as store_image(). RV_E_UNSUPPORTED: of this store there is none. */
+enum rv_err service_store_image(struct service *s, uint8_t **bytes, size_t *n, struct rv_errtext *et);
 /* core_rollback, made durable; `text`: what it did, for people. Its faults; RV_E_BUSY (disk full). */
 enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
 							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et);

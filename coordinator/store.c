@@ -56,7 +56,7 @@ static const char *const sql[N_STATEMENTS] = {
 	[COMMIT] = "COMMIT",
 };
 
-enum { STORE_FRESH_BYTES = 512 };
+enum { STORE_FRESH_BYTES = 512, STORE_COPY_MODE = 0600 };
 
 struct store {
 	sqlite3 *db;
@@ -316,33 +316,29 @@ enum rv_err store_check(struct store *s, struct rv_errtext *et) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-static enum rv_err copy_pages(struct store *s, struct store *to, struct rv_errtext *et) {
-	RV_TRY(run_sql(to, "PRAGMA synchronous=FULL", "opening", et));
-	sqlite3_backup *b = sqlite3_backup_init(to->db, "main", s->db, "main");
-	if (b == NULL)
-		return fail(to, et, "copying");
-	(void)sqlite3_backup_step(b, -1);
-	return sqlite3_backup_finish(b) == SQLITE_OK ? RV_OK : fail(to, et, "copying");
+enum rv_err store_image(struct store *s, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
+	sqlite3_int64 size = 0;
+	*bytes = sqlite3_serialize(s->db, "main", &size, 0);
+	*n = (size_t)size;
+	if (*bytes != NULL)
+		return RV_OK;
+	int code = sqlite3_errcode(s->db);
+	bool named = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
+	return named ? fail(s, et, "copying") : rv_fail(et, RV_E_NOMEM, "%s: no memory for a copy of it", s->path);
+}
+
+void store_image_free(uint8_t *bytes) {
+	sqlite3_free(bytes);
 }
 
 enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et) {
-	struct store to = {.db = NULL};
-	if (strlen(path) >= sizeof to.path)
-		return rv_fail(et, RV_E_RANGE, "%s: path is longer than %zu bytes", path, sizeof to.path - 1);
-	(void)snprintf(to.path, sizeof to.path, "%s", path);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return errno == EEXIST ? rv_fail(et, RV_E_BUSY, "%s: exists already", path)
-							   : rv_fail_errno(et, errno, "%s: cannot be made", path);
-	(void)close(fd);
-	enum rv_err e = RV_OK;
-	if (sqlite3_open_v2(path, &to.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-		e = to.db ? fail(&to, et, "opening") : rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
-	else
-		e = copy_pages(s, &to, et);
-	(void)sqlite3_close(to.db);
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	RV_TRY(store_image(s, &bytes, &n, et));
+	enum rv_err e = rv_file_write_atomic(path, bytes, n, STORE_COPY_MODE, et);
 	if (e != RV_OK)
 		(void)unlink(path);
+	store_image_free(bytes);
 	return e;
 }
 

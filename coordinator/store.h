@@ -65,8 +65,11 @@ enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, in
 /* Reads all of the file: RV_E_CORRUPT names what is wrong with its pages or indices. Says nothing of a record's bytes,
  * which have hashes of their own (store_each_record). */
 enum rv_err store_check(struct store *s, struct rv_errtext *et);
-/* A whole copy of the store as it is now, to a new file of mode 0600 that is durable when this returns; blocks for as
- * long as reading and writing all of it takes. RV_E_BUSY: `path` exists; RV_E_FULL, RV_E_IO: nothing is left there. */
+/* A whole copy of the store as it is now, in memory: *bytes are those of an SQLite file; store_image_free() frees them.
+ * RV_E_NOMEM, RV_E_IO. */
+enum rv_err store_image(struct store *s, uint8_t **bytes, size_t *n, struct rv_errtext *et);
+void store_image_free(uint8_t *bytes);
+/* The same into a file of mode 0600 that is durable when this returns. Any fault: nothing is left there. */
 enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et);
 /* Tokens of all committed rounds. */
 enum rv_err store_total_tokens(struct store *s, uint64_t *tokens, struct rv_errtext *et);

@@ -252,6 +252,24 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	coordinator_remove(&other);
 }
 
+/* The disk of the run may be full, that of the backup is not. */
+static void test_its_copy_is_made_beside_it(void **state) {
+	struct scene *s = *state;
+	char copy[128];
+	(void)snprintf(copy, sizeof copy, "%s.copy", s->file);
+	for (int online = 1; online >= 0; online--) {
+		assert_int_equal(mkdir(copy, 0700), 0); /* in its way */
+		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 1);
+		expect("run.backup.copy");
+		assert_int_equal(rmdir(copy), 0);
+		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+		assert_int_equal(access(copy, F_OK), -1);
+		if (online)
+			assert_int_equal(coordinator_stop(&s->c), 0);
+	}
+	coordinator_start(&s->c);
+}
+
 /* The program is killed after a random number of microseconds, while it makes a backup over an older one. */
 static void test_killed_while_it_is_made(void **state) {
 	struct scene *s = *state;
@@ -286,6 +304,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_an_older_state_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_epoch_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_its_copy_is_made_beside_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed_while_it_is_made, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,20 +188,21 @@ static void look(struct place *p, struct service *s) {
 	free(service_metrics(s, 3000));
 }
 
-static enum rv_err copy(void *store, const char *path, struct rv_errtext *et) {
-	return store_copy(store, path, et);
+static enum rv_err image(void *store, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
+	return store_image(store, bytes, n, et);
 }
 
 static void use_service(struct place *p, struct store *store) {
 	struct service *s = NULL;
 	struct rv_errtext et = {0};
-	char name[SERVICE_NAME_BYTES];
+	uint8_t *bytes = NULL;
+	size_t n = 0;
 	struct service_config cfg = {.run = &p->run,
 								 .config = config,
 								 .ops = &store_sqlite_ops,
 								 .store = store,
 								 .dir = p->d.dir,
-								 .copy = copy,
+								 .image = image,
 								 .rounds_path = p->d.rounds,
 								 .advertise = {.host = "example.org", .port = 7433}};
 	memcpy(cfg.run_id, run_id, sizeof cfg.run_id);
@@ -214,7 +215,8 @@ static void use_service(struct place *p, struct store *store) {
 	report(s, 1);
 	look(p, s);
 	(void)torture_ok(service_ban(s, 4000, 0, true, &et), &et);
-	(void)torture_ok(service_copy_store(s, name, &et), &et);
+	if (torture_ok(service_store_image(s, &bytes, &n, &et), &et))
+		store_image_free(bytes);
 	service_free(s);
 }
 
