@@ -210,10 +210,11 @@ static enum rv_err check_method(const struct train_options *o, struct rv_errtext
 		return rv_fail(et, RV_E_INVALID, "dylu without speeds changes nothing: give --speeds, as in 1:1:0.5");
 	if (o->run.round_ms > 0 && !o->speeds[0])
 		return rv_fail(et, RV_E_INVALID, "round-ms: in the lab time is by model: give --speeds and --step-ms");
-	if (o->run.min_workers > o->workers)
+	const bool quorum = m->synchronous; /* others have none: a run's configuration serves for its baseline of one */
+	if (quorum && o->run.min_workers > o->workers)
 		return rv_fail(et, RV_E_RANGE,
 					   "min-workers = %" PRId64 ": a round of workers = %" PRId64
-					   " never comes to so many, and closes never",
+					   " never comes to so many, and never closes",
 					   o->run.min_workers, o->workers);
 	if (splits_batch(o) && o->run.batch % o->workers != 0)
 		return rv_fail(et, RV_E_RANGE,

@@ -153,6 +153,9 @@ static void test_cells_that_differ_in_nothing_that_counts_are_one(void **state) 
 	open_sweep("min-workers = 1,3\nworkers = 2\n", &file, &s, &et, RV_E_RANGE);
 	assert_non_null(strstr(et.text, "min-workers = 3: a round of workers = 2 never comes to so many"));
 	sweep_file_release(&file);
+	open_sweep("method = ddp\nmin-workers = 3\nworkers = 1\n", &file, &s, &et, RV_OK); /* a baseline has no rounds */
+	sweep_release(&s);
+	sweep_file_release(&file);
 	open_sweep("lr = 0.01,0.010\n", &file, &s, &et, RV_E_INVALID);
 	assert_non_null(strstr(et.text, "these are the same run"));
 	sweep_file_release(&file);
