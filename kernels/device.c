@@ -104,6 +104,12 @@ enum rv_err device_choose(const char *text, struct device_choice *out, struct rv
 	return RV_OK;
 }
 
+bool device_has_gpu(void) {
+	const struct backend_plugin *p;
+	int there = 0;
+	return plugin_cuda(&p, NULL) == RV_OK && p->devices(&there, NULL) == RV_OK && there > 0;
+}
+
 static int share_of_threads(const struct device_choice *c, int threads) {
 	cpu_set_t set;
 	if (c->n == 1)

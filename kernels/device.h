@@ -36,6 +36,8 @@ enum rv_err device_choose(const char *text, struct device_choice *out, struct rv
  * refuses. */
 enum rv_err device_open(const struct device_choice *c, int i, const struct backend_options *options,
 						struct backend **out, struct rv_errtext *et);
+/* Whether a GPU is there; unlike device_choose nothing of it is taken by asking. */
+bool device_has_gpu(void);
 /* Free memory of the device that has least, in bytes; SIZE_MAX where the host's memory is meant. */
 size_t device_free_bytes(const struct device_choice *c);
 

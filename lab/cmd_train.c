@@ -102,13 +102,6 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 							 et);
 }
 
-/* What the run will take, before it takes it. */
-static enum rv_err announce_memory(struct session *s, const struct lab_config *c, struct rv_errtext *et) {
-	RV_TRY(lab_memory_plan(c, dataset_mapped_bytes(s->data), &s->memory, et));
-	memory_report_plan(s->events, &s->memory);
-	return lab_memory_fit(c, et);
-}
-
 /* Replicas on one GPU take turns unless told otherwise: its memory and its processors are shared. */
 static enum rv_err choose_device(struct session *s, struct lab_config *c, struct rv_errtext *et) {
 	RV_TRY(device_choose(s->opts->device, &c->device, et));
@@ -138,20 +131,27 @@ static void warn_of_idle_options(struct session *s) {
 		rv_event(s->events, RV_WARN, "no_effect", RV_FIELDS(rv_field_str("text", what.text)), "%s", what.text);
 }
 
-static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
-	const struct train_options *o = s->opts;
-	struct lab_config cfg = train_options_resolve(o);
-	float *theta = NULL;
-	size_t n;
+/* What the run is, and whether it fits here: before its text is opened, which may take long. */
+static enum rv_err plan_run(struct session *s, struct lab_config *cfg, struct rv_errtext *et) {
+	*cfg = train_options_resolve(s->opts);
 	warn_of_shared_text(s);
 	warn_of_warm_up(s);
 	warn_of_idle_options(s);
-	RV_TRY(choose_device(s, &cfg, et));
-	RV_TRY(announce_memory(s, &cfg, et));
+	RV_TRY(choose_device(s, cfg, et));
+	const struct memory_room room = memory_room_now(&cfg->device);
+	return lab_memory_fit(cfg, &room, et);
+}
+
+static enum rv_err new_run(struct session *s, struct lab_config *cfg, struct rv_errtext *et) {
+	const struct train_options *o = s->opts;
+	float *theta = NULL;
+	size_t n;
+	RV_TRY(lab_memory_plan(cfg, dataset_mapped_bytes(s->data), &s->memory, et));
+	memory_report_plan(s->events, &s->memory);
 	if (o->files.init[0])
 		RV_TRY(initial_weights_load(o->files.init, &o->run, &theta, &n, et));
-	cfg.initial_theta = theta;
-	enum rv_err e = lab_run_new(&cfg, s->data, &s->run, et);
+	cfg->initial_theta = theta;
+	enum rv_err e = lab_run_new(cfg, s->data, &s->run, et);
 	free(theta);
 	return e;
 }
@@ -195,12 +195,14 @@ static enum rv_err resume(struct session *s, bool *resumed, struct rv_errtext *e
 /* The run and its files, new or as it was left. */
 static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	const struct train_options *o = s->opts;
+	struct lab_config cfg;
 	char path[PATH_MAX];
+	RV_TRY(plan_run(s, &cfg, et));
 	RV_TRY(rv_dir_make(o->out, 0755, et));
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
 	RV_TRY(run_tokenizer_open(&o->run, o->files.tokenizer, &s->tokenizer, et));
 	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->events, s->signals, &s->data, et));
-	RV_TRY(new_run(s, et));
+	RV_TRY(new_run(s, &cfg, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;
 	bool resumed = false;

@@ -2,10 +2,11 @@
 #include "lab/lab_memory.h"
 
 #include "outer/optimizer.h"
-#include "worker/train/memory_fit.h"
 
-static struct memory_request request_of(const struct lab_config *c, uint64_t mapped_bytes) {
-	return (struct memory_request){.run = &c->run,
+static enum rv_err request_of(const struct lab_config *c, uint64_t mapped_bytes, struct memory_request *out,
+							  struct rv_errtext *et) {
+	const struct outer_optimizer *outer;
+	*out = (struct memory_request){.run = &c->run,
 								   .device = &c->device,
 								   .recompute = c->recompute,
 								   .role = c->method->averages ? MEMORY_LAB : MEMORY_DDP,
@@ -13,21 +14,22 @@ static struct memory_request request_of(const struct lab_config *c, uint64_t map
 								   .threads = c->threads,
 								   .parallel = c->parallel,
 								   .mapped_bytes = mapped_bytes};
+	if (!c->method->n_extra)
+		return RV_OK;
+	RV_TRY(outer_find(c->run.outer, &outer, et));
+	out->extra_vectors = c->method->n_extra(c->workers, outer->n_states);
+	return RV_OK;
 }
 
 enum rv_err lab_memory_plan(const struct lab_config *c, uint64_t mapped_bytes, struct memory_plan *out,
 							struct rv_errtext *et) {
-	const struct memory_request q = request_of(c, mapped_bytes);
-	const struct outer_optimizer *outer;
-	RV_TRY(memory_plan_make(&q, out, et));
-	if (!c->method->n_extra)
-		return RV_OK;
-	RV_TRY(outer_find(c->run.outer, &outer, et));
-	out->outer += (size_t)c->method->n_extra(c->workers, outer->n_states) * out->n_params * sizeof(float);
-	return RV_OK;
+	struct memory_request q;
+	RV_TRY(request_of(c, mapped_bytes, &q, et));
+	return memory_plan_make(&q, out, et);
 }
 
-enum rv_err lab_memory_fit(const struct lab_config *c, struct rv_errtext *et) {
-	const struct memory_request q = request_of(c, 0);
-	return memory_fit(&q, device_free_bytes(&c->device), et);
+enum rv_err lab_memory_fit(const struct lab_config *c, const struct memory_room *room, struct rv_errtext *et) {
+	struct memory_request q;
+	RV_TRY(request_of(c, 0, &q, et));
+	return memory_fit(&q, room, et);
 }

@@ -3,13 +3,13 @@
 #define RV_LAB_LAB_MEMORY_H
 
 #include "lab/lab_run.h"
-#include "worker/train/memory_plan.h"
+#include "worker/train/memory_fit.h"
 
 /* mapped_bytes: dataset_mapped_bytes, or 0. What memory_plan_make refuses. */
 enum rv_err lab_memory_plan(const struct lab_config *c, uint64_t mapped_bytes, struct memory_plan *out,
 							struct rv_errtext *et);
 
-/* Whether the devices of c->device have room for it: what memory_fit refuses. */
-enum rv_err lab_memory_fit(const struct lab_config *c, struct rv_errtext *et);
+/* What memory_fit refuses. */
+enum rv_err lab_memory_fit(const struct lab_config *c, const struct memory_room *room, struct rv_errtext *et);
 
 #endif

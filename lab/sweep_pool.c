@@ -7,24 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_NOT_STARTED = 127, EXIT_OF_SIGNAL = 128 };
-
-size_t sweep_pool_available_memory(void) {
-	size_t kib = 0;
-	FILE *f = fopen("/proc/meminfo", "re");
-	char line[128];
-	while (f && kib == 0 && fgets(line, sizeof line, f))
-		(void)sscanf(line, "MemAvailable: %zu kB", &kib);
-	if (f)
-		(void)fclose(f);
-	return kib > 0 ? kib * 1024 : SIZE_MAX;
-}
+enum { EXIT_NOT_STARTED = 127 };
 
 bool sweep_pool_has_room(const struct sweep_pool *p, size_t memory_bytes) {
 	if (p->n_running == 0)
@@ -74,7 +61,7 @@ bool sweep_pool_reap(struct sweep_pool *p, int *cell, int *status) {
 		if (p->children[i].pid == 0 || waitpid(p->children[i].pid, &how, WNOHANG) != p->children[i].pid)
 			continue;
 		*cell = p->children[i].cell;
-		*status = WIFEXITED(how) ? WEXITSTATUS(how) : EXIT_OF_SIGNAL + WTERMSIG(how);
+		*status = WIFEXITED(how) ? WEXITSTATUS(how) : SWEEP_POOL_SIGNALLED + WTERMSIG(how);
 		p->n_running--;
 		p->used_bytes -= p->children[i].memory_bytes;
 		p->children[i].pid = 0;

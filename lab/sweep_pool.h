@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { SWEEP_POOL_MAX = 256 };
+enum { SWEEP_POOL_MAX = 256, SWEEP_POOL_SIGNALLED = 128 };
 
 struct sweep_pool {
 	int jobs;            /* at most so many at a time, 1..SWEEP_POOL_MAX */
@@ -26,14 +26,13 @@ struct sweep_pool {
 	size_t used_bytes;
 };
 
-/* Memory that is free now, as the kernel sees it (MemAvailable); SIZE_MAX when it does not say. */
-size_t sweep_pool_available_memory(void);
 /* True when a child that takes `memory_bytes` may start: alone it always may. */
 bool sweep_pool_has_room(const struct sweep_pool *p, size_t memory_bytes);
 /* Starts words[0] with these words; what it prints is appended to `log`. RV_E_IO, RV_E_NOTFOUND (log), RV_E_NOMEM. */
 enum rv_err sweep_pool_start(struct sweep_pool *p, int cell, size_t memory_bytes, char *const *words, const char *log,
 							 struct rv_errtext *et);
-/* A child that has ended, without waiting: its cell and exit status (128 + the signal that killed it). */
+/* A child that has ended, without waiting: its cell and exit status (SWEEP_POOL_SIGNALLED + the signal that killed
+ * it). */
 bool sweep_pool_reap(struct sweep_pool *p, int *cell, int *status);
 void sweep_pool_signal(const struct sweep_pool *p, int signal);
 

@@ -7,10 +7,11 @@
 #include "base/option_value.h"
 #include "base/signals.h"
 #include "lab/clean_text.h"
-#include "lab/lab_memory.h"
 #include "lab/record_gap.h"
+#include "lab/sweep_memory.h"
 #include "lab/sweep_notices.h"
 #include "lab/sweep_pool.h"
+#include "worker/train/memory_available.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -22,7 +23,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { POLL_MS = 200, LOOK_US = 2 * RV_US_PER_S, MEMORY_SHARE_PERCENT = 85, PATH_BYTES = 600, WHY_BYTES = 320 };
+enum {
+	POLL_MS = 200,
+	LOOK_US = 2 * RV_US_PER_S,
+	MEMORY_SHARE_PERCENT = 85,
+	PATH_BYTES = 600,
+	WHY_BYTES = 320,
+	HOW_BYTES = 112
+};
 
 /* ---- files ----------------------------------------------------------------------------------------------------------
  */
@@ -77,19 +85,13 @@ struct runner {
 	int signals, n_signals;
 	int next; /* cell to be looked at next */
 	int n_failed, first_failed;
+	int n_too_large, first_too_large;
 	int64_t looked_us;
 };
 
 static int cores(void) {
 	cpu_set_t set;
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-static size_t cell_memory(const struct sweep_cell *c) {
-	struct lab_config cfg = train_options_resolve(&c->opts);
-	struct memory_plan plan;
-	cfg.parallel = 1; /* cells are what runs side by side */
-	return lab_memory_plan(&cfg, 0, &plan, NULL) == RV_OK ? memory_plan_host(&plan) : 0;
 }
 
 /* What has lost a part of its record is trained anew: a run that goes on does not write it again. */
@@ -128,12 +130,28 @@ static enum rv_err start_what_fits(struct runner *r, struct rv_errtext *et) {
 	for (; r->n_signals == 0 && r->next < r->s->n_cells; r->next++) {
 		if (r->s->rows[r->next].state != SWEEP_WAITING)
 			continue;
-		size_t memory = cell_memory(&r->s->cells[r->next]);
+		size_t memory = sweep_cell_memory(&r->s->cells[r->next]);
 		if (!sweep_pool_has_room(&r->pool, memory))
 			return RV_OK;
 		RV_TRY(start_cell(r, r->next, memory, et));
 	}
 	return RV_OK;
+}
+
+/* What would not fit if it had the machine to itself is not started: the kernel would end it, or something else. */
+static void leave_out_what_cannot_fit(struct runner *r, size_t available) {
+	for (int i = 0; i < r->s->n_cells; i++) {
+		struct sweep_row *row = &r->s->rows[i];
+		struct rv_errtext why = {0};
+		if (row->state != SWEEP_WAITING || sweep_cell_fit(&r->s->cells[i], available, &why) == RV_OK)
+			continue;
+		row->state = SWEEP_FAILED;
+		if (r->n_too_large++ == 0)
+			r->first_too_large = i;
+		rv_event(r->events, RV_ERROR, "cell_too_large",
+				 RV_FIELDS(rv_field_str("id", row->id), rv_field_str("why", why.text)), "%.8s  left out: %s  (%s)",
+				 row->id, why.text, row->label);
+	}
 }
 
 /* The last line of what the cell's process said; of a log that could not be written, that. */
@@ -156,6 +174,16 @@ static void read_why(const char *out, const char *id, char why[WHY_BYTES]) {
 			 : last ? last + 1
 					: text);
 	clean_text(why);
+}
+
+/* As sweep_pool_reap has it. Nobody but the kernel sends SIGKILL unasked. */
+static void print_how(int status, char how[HOW_BYTES]) {
+	const int signal = status - SWEEP_POOL_SIGNALLED;
+	if (signal <= 0)
+		snprintf(how, HOW_BYTES, "failed with status %d", status);
+	else
+		snprintf(how, HOW_BYTES, "was ended by signal %d (%s)%s; it last said", signal, strsignal(signal),
+				 signal == SIGKILL ? ", as the kernel does where memory is short" : "");
 }
 
 static void cell_ended(struct runner *r, int i, int status) {
@@ -181,12 +209,13 @@ static void cell_ended(struct runner *r, int i, int status) {
 	row->state = SWEEP_FAILED;
 	if (r->n_failed++ == 0)
 		r->first_failed = i;
-	char why[WHY_BYTES];
+	char why[WHY_BYTES], how[HOW_BYTES];
 	read_why(r->s->opts->out, row->id, why);
+	print_how(status, how);
 	rv_event(r->events, RV_ERROR, "cell_failed",
-			 RV_FIELDS(rv_field_str("id", row->id), rv_field_int("status", status), rv_field_str("why", why)),
-			 "%.8s  failed with status %d: %s  (%s; %s/%s/train.log)", row->id, status, why, row->label,
-			 r->s->opts->out, row->id);
+			 RV_FIELDS(rv_field_str("id", row->id), rv_field_int("status", status), rv_field_str("how", how),
+					   rv_field_str("why", why)),
+			 "%.8s  %s: %s  (%s; %s/%s/train.log)", row->id, how, why, row->label, r->s->opts->out, row->id);
 }
 
 /* A run that has diverged has come as far as it will. */
@@ -273,6 +302,12 @@ static enum rv_err outcome(const struct runner *r, struct rv_errtext *et) {
 	if (r->n_signals > 0)
 		return rv_fail(et, RV_E_CANCELLED, "stopped; what was running has saved in %s, and the same command goes on",
 					   s->opts->out);
+	if (r->n_failed == 0 && r->n_too_large > 0)
+		return rv_fail(
+			et, RV_E_NOMEM,
+			"%d of %d cells do not fit into this machine's memory and were left out, first %s; what would fit "
+			"is said above, and the same command on a larger machine goes on",
+			r->n_too_large, s->n_cells, s->rows[r->first_too_large].label);
 	if (r->n_failed > 0)
 		return rv_fail(et, RV_E_IO, "%d of %d cells failed, first %s: %s/%s/train.log says why", r->n_failed,
 					   s->n_cells, s->rows[r->first_failed].label, s->opts->out, s->rows[r->first_failed].id);
@@ -289,7 +324,7 @@ static int jobs_of(const struct sweep *s) {
 
 enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 	struct runner r = {.s = s, .signals = -1};
-	size_t available = sweep_pool_available_memory();
+	size_t available = memory_available("");
 	int lock = -1;
 	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = available / 100 * MEMORY_SHARE_PERCENT};
 	sweep_own_program(r.program);
@@ -303,6 +338,7 @@ enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 		e = rv_events_new(&events, &r.events, et);
 	if (e == RV_OK) {
 		sweep_notices(s, r.events);
+		leave_out_what_cannot_fit(&r, available);
 		e = describe_done(s, et);
 	}
 	if (e == RV_OK)

@@ -155,6 +155,7 @@ void session_release_inputs(struct session_inputs *in);
 void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]);
 
 /* ---- session_memory.c ---- */
+enum rv_err session_check_memory(const struct trainer_config *c, struct rv_errtext *et);
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 
 /* ---- session_round.c ---- */

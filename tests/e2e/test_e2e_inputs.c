@@ -167,6 +167,19 @@ static void weights_of_another_run_are_refused(void **state) {
 	json_decref(failed);
 }
 
+/* A model for which no machine has memory: the worker says so before it takes any, or opens its text. */
+static void a_run_that_cannot_fit_is_refused(void **state) {
+	(void)state;
+	static const char huge[] = "n-layer = 20\nn-head = 2\nn-embd = 16384\ncontext = 32\nbatch = 2\n"
+							   "data-shards = 1\nmin-workers = 1\nsteps-per-round = 2\nrounds = 2\n" E2E_PATIENT;
+	e2e_open(&first, huge, 1);
+	e2e_start_worker(&first, 0, NULL, NULL);
+	e2e_assert_exit(&first.workers[0], 1);
+	json_t *failed = e2e_wait_event(&first.workers[0], "failed", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(failed, "text"), "training needs "));
+	json_decref(failed);
+}
+
 static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	(void)state;
 	char tokenizer[E2E_PATH + 32], config[8192], dir[E2E_PATH];
@@ -247,6 +260,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(who_lacks_the_initial_weights_gets_them_from_a_peer, setup, teardown),
 		cmocka_unit_test_setup_teardown(with_an_adaptive_outer_optimizer_too, setup, teardown),
 		cmocka_unit_test_setup_teardown(weights_of_another_run_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_that_cannot_fit_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rank_file_is_a_tokenizer_and_may_be_gone_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_tokenizer_makes_the_tokens_and_is_remembered, setup, teardown),
 	};

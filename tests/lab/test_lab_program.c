@@ -125,6 +125,15 @@ static void test_check_starts_nothing(void **state) {
 	assert_int_not_equal(access(out, F_OK), 0);
 }
 
+/* A model for which no machine has memory. */
+static void test_what_cannot_fit_is_refused(void **state) {
+	(void)state;
+	char out[300];
+	snprintf(out, sizeof out, "%s/a", f.dir);
+	check(TRAIN(out, "--n-layer", "20", "--n-embd", "16384"), 1, "training needs ");
+	assert_int_not_equal(access(out, F_OK), 0);
+}
+
 /* The "state" event's whole line without its time. */
 static void train_to_end(const char *out, char state_line[256]) {
 	char line[2048];
@@ -227,6 +236,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_front_end),
 		cmocka_unit_test(test_check_starts_nothing),
+		cmocka_unit_test(test_what_cannot_fit_is_refused),
 		cmocka_unit_test(test_diverged),
 		cmocka_unit_test(test_killed_before_the_last_line),
 		cmocka_unit_test(test_interrupted_is_straight),

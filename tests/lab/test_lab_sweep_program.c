@@ -209,6 +209,32 @@ static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {
 	assert_int_equal(count(",failed,"), 1);
 }
 
+/* What no machine has memory for is left out before anything starts; the others are trained. */
+static void test_a_cell_that_cannot_fit_is_left_out(void **state) {
+	(void)state;
+	assert_int_equal(sweep("--sync-every 6 --n-layer 20 --n-embd 8,16384"), 1);
+	assert_int_equal(count("\"event\":\"cell_too_large\""), 2);
+	assert_int_equal(count("\"event\":\"cell\""), 2);
+	assert_int_equal(count("\"event\":\"cell_failed\""), 0);
+	assert_non_null(strstr(output, "left out: training needs "));
+	assert_non_null(strstr(output, "2 of 4 cells do not fit into this machine's memory"));
+	read_summary();
+	assert_int_equal(count(",done,"), 2);
+	assert_int_equal(count(",failed,"), 2);
+}
+
+/* Here by a checkpoint that is larger than a file may be. */
+static void test_a_cell_that_dies_of_a_signal_says_so(void **state) {
+	(void)state;
+	char command[COMMAND_BYTES], limited[COMMAND_BYTES + 32];
+	command_line(command, "--sync-every 6 --workers 1 --n-embd 128 2>&1");
+	snprintf(limited, sizeof limited, "ulimit -f 64; exec %s", command);
+	assert_int_equal(run_shell(limited), 1);
+	assert_int_equal(count("\"event\":\"cell_failed\""), 1);
+	assert_non_null(strstr(output, "was ended by signal "));
+	assert_non_null(strstr(output, "it last said: "));
+}
+
 /* What a sweep finds in its directory and does not know, what has no effect in it, and what it need not train twice. */
 static void test_notices(void **state) {
 	(void)state;
@@ -322,6 +348,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_workers_that_read_the_same_text_are_noticed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cells_that_diverge_are_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_cell_that_fails_does_not_stop_the_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_cell_that_cannot_fit_is_left_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_cell_that_dies_of_a_signal_says_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_notices, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_record_with_a_gap_is_made_again, setup, teardown),

@@ -213,6 +213,11 @@ static void test_the_plan_is_near_the_peak(void **state) {
 	check_peak("--measure-recompute", true);
 }
 
+static enum rv_err fit(const struct memory_request *q, size_t device, size_t host, struct rv_errtext *et) {
+	const struct memory_room room = {.device = device, .host = host};
+	return memory_fit(q, &room, et);
+}
+
 /* A GPU's part of the plan, and what is advised when it does not fit. */
 static void test_a_device_that_is_too_small(void **state) {
 	(void)state;
@@ -228,20 +233,54 @@ static void test_a_device_that_is_too_small(void **state) {
 	struct memory_plan one = plan_of(&q);
 	assert_true(one.on_device && memory_plan_device(&one) + memory_plan_host(&one) == memory_plan_total(&one));
 	size_t need = memory_plan_device(&one) + ((size_t)512 << 20);
-	assert_int_equal(memory_fit(&q, need, NULL), RV_OK);
-	assert_int_equal(memory_fit(&q, SIZE_MAX, NULL), RV_OK);
-	assert_fault(memory_fit(&q, need - 1, &et), RV_E_NOMEM, &et, "--dtype bf16 would fit");
+	assert_int_equal(fit(&q, need, SIZE_MAX, NULL), RV_OK);
+	assert_int_equal(fit(&q, SIZE_MAX, SIZE_MAX, NULL), RV_OK);
+	assert_fault(fit(&q, need - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--dtype bf16 would fit");
 	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "bf16");
-	assert_fault(memory_fit(&q, need / 2, &et), RV_E_NOMEM, &et, "--recompute block would fit");
-	assert_fault(memory_fit(&q, one.n_params * 18 + ((size_t)900 << 20), &et), RV_E_NOMEM, &et, "--grad-accum");
-	assert_fault(memory_fit(&q, 1 << 20, &et), RV_E_NOMEM, &et, "--device cpu");
+	assert_fault(fit(&q, need / 2, SIZE_MAX, &et), RV_E_NOMEM, &et, "--recompute block would fit");
+	assert_fault(fit(&q, one.n_params * 18 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--grad-accum");
+	assert_fault(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM, &et, "--device cpu");
 	q.role = MEMORY_WORKER; /* the batch is the run's: not a worker's to change */
-	assert_int_equal(memory_fit(&q, 1 << 20, &et), RV_E_NOMEM);
+	assert_int_equal(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM);
 	assert_null(strstr(et.text, "--batch"));
 	q.device = &four;
 	q.role = MEMORY_LAB;
 	struct memory_plan divided = plan_of(&q);
 	assert_true(divided.moments >= 8 * divided.n_params && divided.moments <= 8 * divided.n_params + (64 << 20));
+}
+
+/* The host's memory: of all replicas of the lab, or of one worker, without the text, whose pages are taken back. */
+static void test_a_machine_that_is_too_small(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	cfg.n_layer = 8;
+	cfg.n_embd = 512;
+	cfg.n_head = 8;
+	cfg.context = 512;
+	cfg.batch = 8;
+	cfg.rounds = 1000000;
+	struct memory_request q = {.run = &cfg,
+							   .device = &cpu,
+							   .role = MEMORY_LAB,
+							   .replicas = 8,
+							   .parallel = 1,
+							   .mapped_bytes = (uint64_t)1 << 32};
+	const struct memory_plan plan = plan_of(&q);
+	assert_true(plan.data > 0);
+	const size_t need = memory_plan_total(&plan) - plan.data;
+	assert_int_equal(fit(&q, 0, need, NULL), RV_OK);
+	assert_fault(fit(&q, 0, need - 1, &et), RV_E_NOMEM, &et, "--recompute block would fit");
+	assert_non_null(strstr(et.text, "memory: "));
+	q.recompute = RECOMPUTE_BLOCK;
+	const struct memory_plan block = plan_of(&q);
+	assert_fault(fit(&q, 0, memory_plan_total(&block) - block.data - 1, &et), RV_E_NOMEM, &et, "--grad-accum");
+	assert_fault(fit(&q, 0, block.n_params * sizeof(float) * 40, &et), RV_E_NOMEM, &et, "--workers ");
+	assert_fault(fit(&q, 0, 1 << 20, &et), RV_E_NOMEM, &et, "no option would make it fit: a smaller model");
+	q.role = MEMORY_WORKER;
+	q.replicas = 1;
+	assert_int_equal(fit(&q, 0, 1 << 20, &et), RV_E_NOMEM);
+	assert_null(strstr(et.text, "--workers"));
 }
 
 int main(int argc, char **argv) {
@@ -255,6 +294,7 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_line_and_table_say_the_same),
 		cmocka_unit_test(test_the_plan_is_near_the_peak),
 		cmocka_unit_test(test_a_device_that_is_too_small),
+		cmocka_unit_test(test_a_machine_that_is_too_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

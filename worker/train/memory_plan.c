@@ -163,6 +163,7 @@ enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan 
 		RV_TRY(plan_outer(&in, out, et));
 	if (q->role == MEMORY_DDP)
 		out->copies = vectors(&in, REPLICA_STATE_VECTORS);
+	out->outer += vectors(&in, q->extra_vectors);
 	out->data = touched_bytes(q);
 	const int backends = q->role == MEMORY_LAB ? q->parallel : 1;
 	const bool alone = q->role == MEMORY_REPLICA;

@@ -32,6 +32,7 @@ struct memory_request {
 	enum memory_role role;
 	int replicas;          /* MEMORY_LAB; else 1 */
 	int threads;           /* of a backend; 0: all processors of this process */
+	int extra_vectors;     /* of all parameters, that a method of the lab keeps beside the outer state */
 	int parallel;          /* replicas that run at a time, each on a backend of its own */
 	uint64_t mapped_bytes; /* dataset_mapped_bytes, or 0 before the data are there */
 };

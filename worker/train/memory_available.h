@@ -1,0 +1,12 @@
+/* memory_available.h: how much memory a process of this user may still take here. */
+#ifndef RV_WORKER_TRAIN_MEMORY_AVAILABLE_H
+#define RV_WORKER_TRAIN_MEMORY_AVAILABLE_H
+
+#include <stddef.h>
+
+/* Bytes: what the kernel calls available (MemAvailable), and no more than the cgroups that this process is in leave,
+ * their page cache counted as free. SIZE_MAX: the system does not say. `root`: "" for this machine; tests have others,
+ * with proc/ and sys/fs/cgroup/ below it. */
+size_t memory_available(const char *root);
+
+#endif
