@@ -85,7 +85,7 @@ void rv_option_range_text(const struct rv_option *o, char *out, size_t cap) {
 		return;
 	limit_text(o, o->min, low, sizeof low);
 	limit_text(o, o->max, high, sizeof high);
-	(void)snprintf(out, cap, "[%s, %s]", low, high);
+	(void)snprintf(out, cap, "[%s, %s]%s", low, high, o->type == RV_OPT_RATE && o->min > 0 ? ", or 0" : "");
 }
 
 static enum rv_err fail_malformed(const struct rv_option *o, const char *text, struct rv_errtext *et) {
@@ -94,7 +94,8 @@ static enum rv_err fail_malformed(const struct rv_option *o, const char *text, s
 }
 
 static enum rv_err check_range(const struct rv_option *o, double v, const char *text, struct rv_errtext *et) {
-	if (!is_bounded(o) || (v >= o->min && v <= o->max))
+	bool none = o->type == RV_OPT_RATE && v == 0;
+	if (!is_bounded(o) || none || (v >= o->min && v <= o->max))
 		return RV_OK;
 	char range[160];
 	rv_option_range_text(o, range, sizeof range);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Below it, one packet more or less is more than the few percent that a cap may be off. */
 enum { LEAST_CAP_BYTES_PER_S = 12500 };
 
 #define FIELD(f) offsetof(struct worker_options, f)
@@ -59,13 +60,13 @@ const struct rv_option worker_options_table[] = {
 	 "HOST:PORT where other workers reach this one (a name is looked up once, at the start); empty: the address the "
 	 "coordinator sees, with the listening port.",
 	 "Network"},
-	{"max-up", RV_OPT_RATE, FIELD(max_up), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
+	{"max-up", RV_OPT_RATE, FIELD(max_up), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "Sends no more than this to other workers, such as 5mbit or 600KB: TCP/IP headers included, kept over any 10 s. "
 	 "0: no cap.",
 	 "Network"},
-	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
+	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "The same for what it receives from them.", "Network"},
-	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "0", 0, (double)RATE_MAX_BYTES_PER_S, NULL,
+	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "Gives no more than this of the run's state to workers that join. 0: no cap of its own. While the workers "
 	 "average, it is a tenth of what that sends in any case.",
 	 "Network"},
@@ -73,14 +74,6 @@ const struct rv_option worker_options_table[] = {
 	 "Also write every event there, one JSON object a line.", "Output"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
-
-/* Below it, one packet more or less is more than the few percent that a cap may be off. */
-static enum rv_err check_cap(const char *name, int64_t bytes_per_s, struct rv_errtext *et) {
-	if (bytes_per_s == 0 || bytes_per_s >= LEAST_CAP_BYTES_PER_S)
-		return RV_OK;
-	return rv_fail(et, RV_E_RANGE, "%s = %.15gkbit: must be at least 100kbit, or 0 for no cap", name,
-				   (double)bytes_per_s * 8 / 1000);
-}
 
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct worker_options *o = opts;
@@ -92,9 +85,6 @@ enum rv_err worker_options_check(const void *opts, const struct rv_args *args, s
 		return rv_fail(et, RV_E_INVALID, "dir: must not be empty");
 	struct device_choice device;
 	RV_TRY(device_parse(o->device, &device, et));
-	RV_TRY(check_cap("max-up", o->max_up, et));
-	RV_TRY(check_cap("max-down", o->max_down, et));
-	RV_TRY(check_cap("max-donate", o->max_donate, et));
 	enum rv_err e = address_parse(o->listen, &a, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e, "listen");

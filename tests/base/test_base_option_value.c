@@ -97,6 +97,12 @@ static void rates_have_units(void **state) {
 	assert_int_equal(rv_option_value_parse(&cap, &v, "2gbit", &et), RV_E_RANGE);
 	assert_string_equal(et.text, "max-up = 2gbit: must be in [0, 1gbit]");
 	assert_int_equal(rv_option_value_parse(&cap, &v, "-1mbit", NULL), RV_E_RANGE);
+	static const struct rv_option least = {.name = "max-up", .type = RV_OPT_RATE, .min = 12500, .max = 125e6};
+	assert_int_equal(rv_option_value_parse(&least, &v, "0", NULL), RV_OK);
+	assert_int_equal(v, 0);
+	assert_int_equal(rv_option_value_parse(&least, &v, "100kbit", NULL), RV_OK);
+	assert_int_equal(rv_option_value_parse(&least, &v, "99kbit", &et), RV_E_RANGE);
+	assert_string_equal(et.text, "max-up = 99kbit: must be in [100kbit, 1gbit], or 0");
 }
 
 static void durations_have_units(void **state) {

@@ -46,6 +46,19 @@ static void fails_with(enum rv_err want, const char *part) {
 	assert_fault(worker_options_check_files(&scene.o, &scene.args, &et), want, &et, part);
 }
 
+/* The range that --help shows is the one that holds. */
+static void a_cap_is_none_or_not_tiny(void **state) {
+	(void)state;
+	static const char *const caps[] = {"max-up", "max-down", "max-donate"};
+	struct rv_errtext et = {0};
+	for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
+		assert_int_equal(rv_options_set(worker_options_table, &scene.o, caps[i], "0", &et), RV_OK);
+		assert_int_equal(rv_options_set(worker_options_table, &scene.o, caps[i], "100kbit", &et), RV_OK);
+		assert_fault(rv_options_set(worker_options_table, &scene.o, caps[i], "1kbit", &et), RV_E_RANGE, &et,
+					 "1kbit: must be in [100kbit, 100gbit], or 0");
+	}
+}
+
 static void text_may_be_a_file_a_directory_a_pattern_or_elsewhere(void **state) {
 	(void)state;
 	is_fine();
@@ -92,6 +105,7 @@ int main(void) {
 		T(text_that_is_not_there_is_named),
 		T(a_tokenizer_is_read),
 		T(initial_weights_are_looked_at),
+		T(a_cap_is_none_or_not_tiny),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
