@@ -127,6 +127,7 @@ bool reduce_done(const struct reduce *r);
 /* Nothing left to send to anybody (and done). */
 bool reduce_idle(const struct reduce *r);
 uint64_t reduce_suspects(const struct reduce *r); /* set of roster indices */
+uint32_t reduce_member(const struct reduce *r, int index);
 
 enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/frame.h) */
 

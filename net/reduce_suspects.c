@@ -99,6 +99,11 @@ static bool stalled_by_another(const struct reduce_peer *p) {
 	return p->stalled && p->owes_scatter == 0 && !p->lost && !p->bad && !p->silent;
 }
 
+uint32_t reduce_member(const struct reduce *r, int index) {
+	RV_ASSERT(index >= 0 && index < r->n_members);
+	return r->members[index];
+}
+
 uint64_t reduce_suspects(const struct reduce *r) {
 	uint64_t sure = 0, perhaps = 0;
 	for (int i = 0; i < r->n_members; i++) {

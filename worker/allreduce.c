@@ -267,6 +267,13 @@ uint64_t allreduce_suspects(const struct allreduce *a) {
 	return a->core ? reduce_suspects(a->core) : 0;
 }
 
+uint64_t allreduce_silent_members(const struct allreduce *a) {
+	uint64_t members = 0;
+	for (uint64_t left = allreduce_suspects(a); left != 0; left &= left - 1)
+		members |= UINT64_C(1) << reduce_member(a->core, __builtin_ctzll(left));
+	return members;
+}
+
 const uint8_t *allreduce_reduced(const struct allreduce *a) {
 	return a->reduced;
 }

@@ -44,8 +44,9 @@ void allreduce_tick(struct allreduce *a, int64_t now_us);
 int64_t allreduce_deadline_us(const struct allreduce *a);
 
 bool allreduce_done(const struct allreduce *a);
-uint64_t allreduce_suspects(const struct allreduce *a);
-const uint8_t *allreduce_reduced(const struct allreduce *a); /* all of what the round exchanges, encoded, once done */
+uint64_t allreduce_suspects(const struct allreduce *a);       /* set of roster indices */
+uint64_t allreduce_silent_members(const struct allreduce *a); /* the same, by member number */
+const uint8_t *allreduce_reduced(const struct allreduce *a);  /* all of what the round exchanges, encoded, once done */
 struct reduce_info allreduce_info(const struct allreduce *a);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "base/hex.h"
 #include "worker/mean_dump.h"
+#include "worker/member_set.h"
 #include "worker/train/weights.h"
 
 #include <inttypes.h>
@@ -123,16 +124,19 @@ static void count_reduce_time(struct session *s, int64_t now_us) {
 }
 
 static void tell_suspects(struct session *s, int64_t now_us) {
+	char members[MEMBER_SET_TEXT_BYTES];
 	uint64_t suspects = allreduce_suspects(s->reduce);
 	uint32_t attempt = allreduce_attempt(s->reduce);
 	if (suspects == s->told_suspects)
 		return;
 	s->told_suspects = suspects;
 	round_on_suspects(s->round, now_us, attempt, suspects);
+	member_set_text(allreduce_silent_members(s->reduce), members);
 	rv_event(s->events, RV_WARN, "suspects",
 			 RV_FIELDS(rv_field_int("round", (int64_t)allreduce_round(s->reduce)), rv_field_int("attempt", attempt),
-					   rv_field_int("set", (int64_t)suspects)),
-			 "round %" PRIu64 ": participants in set %" PRIx64 " are silent", allreduce_round(s->reduce), suspects);
+					   rv_field_int("set", (int64_t)suspects), rv_field_str("members", members)),
+			 suspects != 0 ? "round %" PRIu64 ": nothing comes from %s" : "round %" PRIu64 ": %s is silent any more",
+			 allreduce_round(s->reduce), members);
 	session_note_missing(s);
 }
 
