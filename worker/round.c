@@ -47,39 +47,40 @@ void round_has_part(struct round_core *c, uint64_t round) {
 static enum rv_err check_same_run(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (memcmp(c->doc.run_id, d->run_id, NET_RUN_ID_BYTES) != 0 || !rv_hash_equal(&c->doc.run_hash, &d->run_hash))
 		return rv_fail(et, RV_E_CORRUPT, "document %llu: of another run", (unsigned long long)d->seq);
-	if (d->round < c->doc.round)
-		return rv_fail(et, RV_E_CORRUPT, "document %llu: round %llu after round %llu was announced",
-					   (unsigned long long)d->seq, (unsigned long long)d->round, (unsigned long long)c->doc.round);
 	return RV_OK;
 }
 
-/* A later epoch ends this core (ROUND_ROLLBACK); an earlier one can only be a mistake. */
-static enum rv_err check_epoch(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
-	if (d->epoch >= c->cfg.epoch)
+/* The open round, as far as this worker knows. */
+static uint64_t latest_round(const struct round_core *c) {
+	return c->has_doc && c->doc.round > c->round ? c->doc.round : c->round;
+}
+
+bool round_knows_later(const struct round_core *c, const struct document *d) {
+	return d->epoch < c->cfg.epoch || (d->epoch == c->cfg.epoch && d->round < latest_round(c));
+}
+
+/* A later epoch ends this core (ROUND_ROLLBACK); an earlier one, or an earlier round, can only be a mistake. */
+static enum rv_err check_later(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	if (!round_knows_later(c, d))
 		return RV_OK;
 	return rv_fail(
 		et, RV_E_CORRUPT,
-		"document %llu: epoch %llu, but epoch %llu has begun: was the coordinator's store restored from an old "
-		"copy? `rivulet-coordinator rollback` there makes a later epoch",
-		(unsigned long long)d->seq, (unsigned long long)d->epoch, (unsigned long long)c->cfg.epoch);
+		"the coordinator has an old copy of the run: it is at round %llu (epoch %llu), and this worker knows round "
+		"%llu "
+		"(epoch %llu). Nothing is lost: it keeps what it has, and waits. The operator should serve the newest store; "
+		"where there is none, `rivulet-coordinator rollback` makes all workers go back (document %llu)",
+		(unsigned long long)d->round, (unsigned long long)d->epoch, (unsigned long long)latest_round(c),
+		(unsigned long long)c->cfg.epoch, (unsigned long long)d->seq);
 }
 
 /* Refuses what cannot be true, whatever our own state is. */
 static enum rv_err check_document(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	unsigned long long seq = d->seq;
-	if (c->has_doc)
-		RV_TRY(check_same_run(c, d, et));
 	struct rv_hash chain, base;
 	if (!round_chain_at(d, d->round, &chain) || !rv_hash_equal(&chain, &d->chain) ||
 		!round_chain_at(d, d->base_round, &base) || !rv_hash_equal(&base, &d->base_chain))
 		return rv_fail(et, RV_E_CORRUPT, "document %llu: its state hash at round %llu does not follow from its digests",
 					   seq, (unsigned long long)d->round);
-	if (d->round < c->round)
-		return rv_fail(
-			et, RV_E_CORRUPT,
-			"document %llu: round %llu, but round %llu was committed before (we hold its result): was the "
-			"coordinator's store restored from an old copy? `rivulet-coordinator rollback` there makes workers go back",
-			seq, (unsigned long long)d->round, (unsigned long long)c->round - 1);
 	uint32_t ours = round_chunks(c, d->round);
 	if (d->phase == RUN_REDUCE && ours != 0 && d->n_chunks != ours)
 		return rv_fail(et, RV_E_PROTOCOL, "document %llu: a vector of %u chunks, ours has %u", seq, d->n_chunks, ours);
@@ -118,7 +119,9 @@ enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct
 	(void)now_us;
 	if (c->next_epoch != 0 || (c->has_doc && d->seq <= c->doc.seq && d->epoch == c->cfg.epoch))
 		return RV_OK;
-	RV_TRY(check_epoch(c, d, et));
+	if (c->has_doc)
+		RV_TRY(check_same_run(c, d, et));
+	RV_TRY(check_later(c, d, et));
 	if (d->epoch > c->cfg.epoch) {
 		c->next_epoch = d->epoch;
 		c->next_epoch_round = d->epoch_round;

@@ -139,6 +139,9 @@ void round_has_part(struct round_core *c, uint64_t round);
  * does not follow from its own digests, a round before the one we hold): it is refused. RV_E_PROTOCOL  a vector of
  * another size than ours; refused. */
 enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et);
+/* Of an earlier epoch, or an earlier round, than this worker knows of: from an older copy of the coordinator's store.
+ * round_on_document() refuses it. */
+bool round_knows_later(const struct round_core *c, const struct document *d);
 /* Totals of the contribution to `round` (progress that a late APPLY kept included); of the round after the one that is
  * held: of the steps ahead. May be called at every step. */
 void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens);

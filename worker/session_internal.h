@@ -91,6 +91,7 @@ struct session {
 	uint32_t reduced_attempt;          /* whose they are, a vote; 0: fetched */
 	uint32_t told_attempt;             /* the attempt whose completion the round core was told of; 0: none */
 	uint64_t told_suspects;
+	bool told_old_store; /* and no document was followed since */
 	struct line_meter line;
 	bool persisting, persist_again;              /* one PERSIST at a time with the storage thread */
 	bool replica_write;                          /* a snapshot is with the storage thread */

@@ -46,6 +46,18 @@ static void warn_if_lacking(struct session *s, const struct document *d) {
 	s->told_lacking = nobody;
 }
 
+/* Whoever runs a worker cannot mend it, and need not: the operator is told too. */
+static void refused_event(struct session *s, const struct document *d, enum rv_err e, const struct rv_errtext *et) {
+	bool old = round_knows_later(s->round, d);
+	if (!old)
+		rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et->text);
+	else if (!s->told_old_store)
+		rv_event(s->events, RV_WARN, "old_store",
+				 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("epoch", (int64_t)d->epoch)), "%s",
+				 et->text);
+	s->told_old_store = old;
+}
+
 void session_on_document(void *ctx, const struct document *d) {
 	struct session *s = ctx;
 	struct rv_errtext et = {0};
@@ -57,9 +69,10 @@ void session_on_document(void *ctx, const struct document *d) {
 	if (e != RV_OK && adopted)
 		wrong_state_event(s, &et);
 	else if (e != RV_OK)
-		rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et.text);
+		refused_event(s, d, e, &et);
 	if (!adopted)
 		return;
+	s->told_old_store = false;
 	meshlink_allow(s->mesh, now_us, now);
 	session_note_document(s, now);
 	warn_if_alone(s, now);

@@ -34,8 +34,8 @@ double cluster_now_s(void) {
  */
 
 static bool is_complaint(const char *event) {
-	static const char *const bad[] = {"document", "install_failed", "apply_failed", "spoiled",
-									  "failed",   "wrong_state",    "unverified",   "storage"};
+	static const char *const bad[] = {"document", "old_store",   "install_failed", "apply_failed", "spoiled",
+									  "failed",   "wrong_state", "unverified",     "storage"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		if (strcmp(event, bad[i]) == 0)
 			return true;

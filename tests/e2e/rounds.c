@@ -128,7 +128,8 @@ void e2e_assert_takes_part_again(struct e2e *e, int i, long from) {
 }
 
 void e2e_assert_no_state_was_wrong(struct e2e *e, int n) {
-	static const char *const bad[] = {"document", "install_failed", "apply_failed", "spoiled", "failed", "storage"};
+	static const char *const bad[] = {"document", "old_store", "install_failed", "apply_failed",
+									  "spoiled",  "failed",    "storage"};
 	for (int i = 0; i < n; i++)
 		for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
 			json_t *j = e2e_find_event(e->workers[i].log, bad[k], NULL, 0, NULL);

@@ -206,7 +206,7 @@ static void an_old_copy_is_restored(void **state) {
 	e2e_start_coordinator(&e);
 	json_t *ahead = e2e_wait_event(&e.coordinator, "ahead", NULL, 0, NULL);
 	json_decref(ahead);
-	json_decref(e2e_wait_event(&e.workers[0], "document", NULL, 0, NULL)); /* refused: an earlier round */
+	json_decref(e2e_wait_event(&e.workers[0], "old_store", NULL, 0, NULL)); /* refused: an earlier round */
 	char to_round[24];
 	snprintf(to_round, sizeof to_round, "%lld", (long long)coordinators_round(&e));
 	put_in_the_way(&e, 0);
