@@ -57,14 +57,14 @@ static void on_away(void *ctx, bool away, const char *text) {
 
 static void on_older(void *ctx, const struct document *d, uint64_t seen) {
 	struct session *s = ctx;
-	rv_event(
-		s->events, RV_WARN, "old_store",
-		RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("epoch", (int64_t)d->epoch)),
-		"the coordinator has gone back: it is at round %" PRIu64 ", epoch %" PRIu64 ", document %" PRIu64
-		", and this worker has followed document %" PRIu64 ", epoch %" PRIu64
-		": is an older copy of its store served? Nothing of it is followed: serve the newest store, or, when this is "
-		"it, begin a later epoch there (rivulet-coordinator rollback)",
-		d->round, d->epoch, d->seq, seen, s->member.epoch);
+	rv_event(s->events, RV_WARN, "old_store",
+			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("epoch", (int64_t)d->epoch)),
+			 "the coordinator has gone back: it is at round %" PRIu64 ", epoch %" PRIu64 ", document %" PRIu64
+			 ", and this worker has followed document %" PRIu64 ", epoch %" PRIu64
+			 ": is an older copy of its store served? Nothing is lost: this worker keeps what it has, and waits. The "
+			 "operator should serve the newest store, or, when this is it, begin a later epoch there "
+			 "(rivulet-coordinator rollback)",
+			 d->round, d->epoch, d->seq, seen, s->member.epoch);
 }
 
 static enum rv_err open_events(struct session *s, struct rv_errtext *et) {

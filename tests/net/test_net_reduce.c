@@ -198,6 +198,8 @@ static void refused(struct reduce_msg change_of(const struct pair *p), enum rv_e
 	assert_int_equal(give(&p, 1, &m, &et), want);
 	assert_non_null(strstr(et.text, text));
 	assert_int_equal(reduce_suspects(p.r), 2); /* misbehaved: a suspect at once, whatever else it says */
+	assert_int_equal(reduce_member(p.r, 1), p.w->nodes[1].member);
+	assert_int_not_equal(reduce_member(p.r, 1), 1); /* roster indices are no names */
 	struct reduce_msg good = chunk_msg(&p, REDUCE_SCATTER, 1, 3);
 	assert_int_equal(give(&p, 1, &good, &et), RV_E_PROTOCOL);
 	struct reduce_msg out;
