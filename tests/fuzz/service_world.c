@@ -219,6 +219,7 @@ struct world *world_begin(uint8_t config) {
 	w.store.n = 0;
 	w.now_us = w.doc.seq = w.doc.epoch = w.doc.round = w.doc.base_round = w.seq = 0;
 	w.doc.attempt = 0;
+	w.restarts = 0;
 	w.service = make_service(&w);
 	make_reports(&w);
 	read_document(&w, CONTROL_VERSION, &w.doc);
@@ -226,7 +227,7 @@ struct world *world_begin(uint8_t config) {
 	return &w;
 }
 
-void world_restart(struct world *w) {
+static void restart(struct world *w) {
 	const struct document *d = &w->doc;
 	const struct rv_hash base_hash = d->base_hash, chain = d->chain;
 	const struct seen before = seen_in(d);
@@ -238,9 +239,14 @@ void world_restart(struct world *w) {
 	RV_ASSERT(d->base_round == before.base_round && rv_hash_equal(&d->base_hash, &base_hash));
 }
 
+void world_restart(struct world *w) {
+	if (w->restarts++ < WORLD_RESTARTS_MAX)
+		restart(w);
+}
+
 void world_end(struct world *w) {
 	RV_ASSERT(service_fault(w->service, NULL) == RV_OK);
-	world_restart(w);
+	restart(w);
 	service_free(w->service);
 	RV_ASSERT(kept_blocks_in_use() == 0);
 }

@@ -8,7 +8,7 @@
 
 #include "coordinator/service.h"
 
-enum { WORLD_KEYS = 6, WORLD_CHUNKS = 12, WORLD_ROUNDS_MAX = 9, WORLD_STORE_BYTES = 1 << 16 };
+enum { WORLD_KEYS = 6, WORLD_CHUNKS = 12, WORLD_ROUNDS_MAX = 9, WORLD_RESTARTS_MAX = 2, WORLD_STORE_BYTES = 1 << 16 };
 
 /* Records as store.c keeps them. */
 struct world_store {
@@ -27,6 +27,7 @@ struct world {
 	struct rv_hash chains[WORLD_ROUNDS_MAX + 1];
 	struct report says[WORLD_KEYS]; /* what does not follow from the document; epoch: less the document's */
 	uint64_t seq;                   /* of reports */
+	int restarts;
 };
 
 /* `config`: which one of a few. The world is valid until the next call. */
@@ -43,7 +44,8 @@ void world_look(struct world *w);
 void world_look_closely(struct world *w, bool details);
 /* The reply to a join is whole, for this run, and its ticket is signed. */
 void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTES]);
-/* The service ends, and another one is made of the records: what was announced is what they say. */
+/* The service ends, and another one is made of the records: what was announced is what they say. Nothing happens more
+ * than WORLD_RESTARTS_MAX times: it takes as long as ten reports. */
 void world_restart(struct world *w);
 
 #endif
