@@ -240,6 +240,9 @@ WRAP(struct evhttp_bound_socket *, evhttp_bind_listener, (struct evhttp * h, str
 WRAP(int, evhttp_add_header, (struct evkeyvalq * headers, const char *key, const char *value), (headers, key, value),
 	 ENOMEM, -1)
 WRAP(int, evbuffer_add, (struct evbuffer * b, const void *p, size_t n), (b, p, n), ENOMEM, -1)
+WRAP(int, evbuffer_add_reference,
+	 (struct evbuffer * b, const void *p, size_t n, evbuffer_ref_cleanup_cb done, void *ctx), (b, p, n, done, ctx),
+	 ENOMEM, -1)
 WRAP(unsigned char *, evbuffer_pullup, (struct evbuffer * b, ev_ssize_t n), (b, n), ENOMEM, NULL)
 
 /* ---- zstd -------------------------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ enum { TRIALS = 18, TIMEOUT_MS = 1500, STATUS_OK = 200, EXIT_FAULT = 1, FIRST_ST
 struct scene {
 	struct coordinator c;
 	struct invite invite; /* for the stranger of the trial */
-	char log[PATH_BYTES], count[PATH_BYTES];
+	char log[PATH_BYTES], count[PATH_BYTES], copy[PATH_BYTES];
 	uint32_t stranger;
 	long trials, ended, answered;
 };
@@ -51,6 +51,15 @@ static bool talk_as_member(struct scene *s, struct client *k) {
 	return has_answer(a) && has_answer(client_ask(k, "/metrics", NULL, 0)) && has_answer(client_ask(k, "/", NULL, 0));
 }
 
+/* The operator takes a copy while it serves; a copy that is not whole would be refused by the command itself. */
+static void take_a_copy(struct scene *s) {
+	char text[1024];
+	int rc = coordinator_command(text, sizeof text, (const char *const[]){"backup", "--dir", s->c.dir, s->copy, NULL});
+	assert_true(rc == 0 || rc == EXIT_FAULT);
+	assert_int_equal(rc == 0, size_of(s->copy) > 0);
+	(void)unlink(s->copy);
+}
+
 /* And a stranger with a link. Returns whether it was told that it is a member. */
 static bool talk(struct scene *s) {
 	struct client known, stranger;
@@ -60,6 +69,7 @@ static bool talk(struct scene *s) {
 	bool joined = talk_as_member(s, &known) && client_join(&stranger, &s->c, &s->invite, &reply) == STATUS_OK;
 	client_release(&known);
 	client_release(&stranger);
+	take_a_copy(s);
 	return joined;
 }
 
@@ -133,6 +143,7 @@ static void make_run(struct scene *s) {
 	coordinator_make(&s->c, "rounds = 900\nmin-workers = 2\n");
 	(void)snprintf(s->log, sizeof s->log, "%s/log", s->c.dir);
 	(void)snprintf(s->count, sizeof s->count, "%s-count", s->c.dir);
+	(void)snprintf(s->copy, sizeof s->copy, "%s-copy", s->c.dir);
 	coordinator_invite(&s->c, &in);
 	client_init(&known, &s->c, 0, NULL);
 	assert_int_equal(client_join(&known, &s->c, &in, NULL), STATUS_OK);
