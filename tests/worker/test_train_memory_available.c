@@ -44,7 +44,7 @@ static void test_machine(void **state) {
 	assert_true(memory_available(root) == SIZE_MAX); /* nothing is said */
 	put_machine("0::/\n");
 	assert_int_equal(memory_available(root), 8 << 20);
-	assert_true(memory_available("") > 1 << 20);
+	assert_true(memory_available("") > 0);
 }
 
 static void test_cgroup_v2(void **state) {
@@ -56,7 +56,8 @@ static void test_cgroup_v2(void **state) {
 	put("sys/fs/cgroup/outer/memory.max", "4194304\n");
 	put("sys/fs/cgroup/outer/memory.current", "3145728\n");
 	assert_int_equal(memory_available(root), 1 << 20);
-	put("sys/fs/cgroup/outer/memory.stat", "anon 1048576\ninactive_file 2097152\nactive_file 0\n");
+	put("sys/fs/cgroup/outer/memory.stat",
+		"anon 1048576\ninactive_file 524288\nactive_file 1048576\nslab_reclaimable 524288\n");
 	assert_int_equal(memory_available(root), 3 << 20);
 	put("sys/fs/cgroup/outer/inner/memory.max", "524288\n"); /* less than what it has */
 	assert_int_equal(memory_available(root), 0);
@@ -70,7 +71,7 @@ static void test_cgroup_v1(void **state) {
 	put("sys/fs/cgroup/memory/memory.usage_in_bytes", "1048576\n");
 	assert_int_equal(memory_available(root), 8 << 20);
 	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "3145728\n");
-	put("sys/fs/cgroup/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 524288\n");
+	put("sys/fs/cgroup/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 262144\ntotal_active_file 262144\n");
 	assert_int_equal(memory_available(root), (5 << 20) / 2);
 	put("proc/self/cgroup", "4:cpu:/docker/abc\n3:memoryless:/\nnonsense\n");
 	assert_int_equal(memory_available(root), 8 << 20);

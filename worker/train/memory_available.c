@@ -8,14 +8,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a version of cgroups calls its files; `cache`: the line of `stat` with pages of files that can be taken back. */
+/* What a version of cgroups calls its files; `cache`: the lines of `stat` with what is taken back when memory is short,
+ * pages of files that were read more than once among it. */
 struct cgroup_version {
-	const char *mount, *limit, *usage, *stat, *cache;
+	const char *mount, *limit, *usage, *stat, *cache[4];
 };
-static const struct cgroup_version v1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-										 "memory.stat", "total_inactive_file"},
-								   v2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "memory.stat",
-										 "inactive_file"};
+static const struct cgroup_version v1 = {.mount = "/sys/fs/cgroup/memory",
+										 .limit = "memory.limit_in_bytes",
+										 .usage = "memory.usage_in_bytes",
+										 .stat = "memory.stat",
+										 .cache = {"total_inactive_file", "total_active_file"}},
+								   v2 = {.mount = "/sys/fs/cgroup",
+										 .limit = "memory.max",
+										 .usage = "memory.current",
+										 .stat = "memory.stat",
+										 .cache = {"inactive_file", "active_file", "slab_reclaimable"}};
 
 /* The number behind `key` in a file of lines "key number"; key "": the number that it begins with. False: there is
  * none, "max" included. */
@@ -38,7 +45,7 @@ static size_t smaller(size_t a, uint64_t b) {
 /* What one group leaves. */
 static size_t room_in(const struct cgroup_version *v, const char *dir) {
 	char path[PATH_MAX + 64];
-	uint64_t limit, usage, cache = 0;
+	uint64_t limit, usage;
 	(void)snprintf(path, sizeof path, "%s/%s", dir, v->limit);
 	if (!read_number(path, "", &limit))
 		return SIZE_MAX;
@@ -46,8 +53,11 @@ static size_t room_in(const struct cgroup_version *v, const char *dir) {
 	if (!read_number(path, "", &usage))
 		return SIZE_MAX;
 	(void)snprintf(path, sizeof path, "%s/%s", dir, v->stat);
-	(void)read_number(path, v->cache, &cache);
-	usage -= cache < usage ? cache : usage;
+	for (const char *const *key = v->cache; *key; key++) {
+		uint64_t cache = 0;
+		(void)read_number(path, *key, &cache);
+		usage -= cache < usage ? cache : usage;
+	}
 	return usage < limit ? smaller(SIZE_MAX, limit - usage) : 0;
 }
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /* Bytes: what the kernel calls available (MemAvailable), and no more than the cgroups that this process is in leave,
- * their page cache counted as free. SIZE_MAX: the system does not say. `root`: "" for this machine; tests have others,
- * with proc/ and sys/fs/cgroup/ below it. */
+ * their page cache and what else the kernel takes back counted as free. SIZE_MAX: the system does not say. `root`: ""
+ * for this machine; tests have others, with proc/ and sys/fs/cgroup/ below it. */
 size_t memory_available(const char *root);
 
 #endif
