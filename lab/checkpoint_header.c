@@ -100,8 +100,12 @@ enum rv_err checkpoint_header_read(const char *path, struct checkpoint_header *h
 	FILE *f = fopen(path, "rb");
 	if (!f)
 		return rv_fail_errno(et, errno, "%s: cannot open", path);
+	errno = 0;
 	size_t n = fread(bytes, 1, sizeof bytes, f);
+	const int fault = ferror(f) ? errno : 0;
 	(void)fclose(f);
+	if (fault)
+		return rv_fail_errno(et, fault, "%s: cannot read", path);
 	if (n < sizeof bytes)
 		return rv_fail(et, RV_E_CORRUPT, "%s: only %zu bytes", path, n);
 	enum rv_err e = parse(bytes, h, et);

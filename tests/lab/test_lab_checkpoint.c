@@ -246,6 +246,9 @@ static void test_the_one_before_a_damaged_one(void **state) {
 		fail_msg("%s", et.text);
 	assert_true(resumed && r->rounds_done == 1);
 	assert_non_null(strstr(damage.text, LAB_CHECKPOINT_FILE ": damaged: its hash does not match; the one before it"));
+	assert_non_null(strstr(damage.text, "the damaged one is now " LAB_CHECKPOINT_DAMAGED_FILE));
+	snprintf(path, sizeof path, "%s/" LAB_CHECKPOINT_DAMAGED_FILE, f.dir);
+	refused(RV_E_CORRUPT, "hash does not match");
 	struct lab_round round;
 	assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
 	assert_int_equal(checkpoint_pair_save(r, f.dir, NULL), RV_OK);
@@ -256,6 +259,32 @@ static void test_the_one_before_a_damaged_one(void **state) {
 	struct rv_hash result = r->cfg.method->state_hash(r);
 	assert_hashes_equal(straight, result);
 	lab_run_free(r);
+}
+
+/* A newest that cannot be read now is no damaged one: `link` stands in for it, and nothing takes its place. */
+static void refuses_to_tell(const char *link, const char *why) {
+	struct rv_errtext et = {0}, damage;
+	char newest[300], aside[300];
+	bool resumed;
+	snprintf(newest, sizeof newest, "%s/" LAB_CHECKPOINT_FILE, f.dir);
+	snprintf(aside, sizeof aside, "%s/aside", f.dir);
+	(void)two_checkpoints();
+	assert_int_equal(rename(newest, aside), 0);
+	assert_int_equal(symlink(link, newest), 0);
+	struct lab_run *r = lab_fixture_start(&f);
+	assert_fault(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_E_IO, &et, why);
+	assert_int_equal(rename(aside, newest), 0);
+	assert_int_equal(checkpoint_pair_load(r, f.dir, &resumed, &damage, &et), RV_OK);
+	assert_true(resumed && r->rounds_done == 2);
+	snprintf(newest, sizeof newest, "%s/" LAB_CHECKPOINT_BEFORE_FILE, f.dir);
+	assert_int_equal(access(newest, F_OK), 0);
+	lab_run_free(r);
+}
+
+static void test_one_that_cannot_be_read_stays(void **state) {
+	(void)state;
+	refuses_to_tell(".", LAB_CHECKPOINT_FILE ": cannot read");                                     /* EISDIR */
+	refuses_to_tell(LAB_CHECKPOINT_FILE, LAB_CHECKPOINT_FILE ": cannot tell whether it is there"); /* ELOOP */
 }
 
 static void test_no_checkpoint_serves(void **state) {
@@ -288,10 +317,15 @@ static void test_no_checkpoint_serves(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_between_rounds),        TEST(test_within_a_round),
-		TEST(test_what_was_measured),     TEST(test_refuses_another_run),
-		TEST(test_refuses_another_model), TEST(test_refuses_another_text),
-		TEST(test_refuses_damage),        TEST(test_the_one_before_a_damaged_one),
+		TEST(test_between_rounds),
+		TEST(test_within_a_round),
+		TEST(test_what_was_measured),
+		TEST(test_refuses_another_run),
+		TEST(test_refuses_another_model),
+		TEST(test_refuses_another_text),
+		TEST(test_refuses_damage),
+		TEST(test_the_one_before_a_damaged_one),
+		TEST(test_one_that_cannot_be_read_stays),
 		TEST(test_no_checkpoint_serves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
