@@ -4,6 +4,7 @@
 #include "base/assert.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,11 +78,14 @@ static enum rv_err parse(const uint8_t bytes[static CHECKPOINT_HEADER_BYTES], st
 	const struct rv_hash sum = rv_hash_of(bytes, summed);
 	if (memcmp(rv_read_span(&in, sizeof magic), magic, sizeof magic) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "not a checkpoint of the lab");
-	uint32_t version = rv_read_u32(&in);
-	if (version != CHECKPOINT_VERSION)
-		return rv_fail(et, RV_E_UNSUPPORTED, "version %u; this program reads %d", version, CHECKPOINT_VERSION);
 	if (memcmp(bytes + summed, sum.b, sizeof sum.b) != 0)
 		return rv_fail(et, RV_E_CORRUPT, "damaged: its header's hash does not match");
+	uint32_t version = rv_read_u32(&in); /* after the hash: a damaged one is no other version */
+	if (version != CHECKPOINT_VERSION)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "version %" PRIu32 "; this program reads %d; finish it with the program that wrote it, or "
+					   "remove it: the same command trains anew",
+					   version, CHECKPOINT_VERSION);
 	rv_read_copy(&in, h->method, sizeof h->method);
 	h->workers = rv_read_u32(&in);
 	h->threads = rv_read_u32(&in);

@@ -28,7 +28,7 @@ struct checkpoint_header {
 struct checkpoint_header checkpoint_header_of(const struct lab_run *r);
 void checkpoint_header_write(const struct checkpoint_header *h, struct rv_writer *w);
 /* The header of a file. RV_E_NOTFOUND, RV_E_IO; RV_E_CORRUPT: no checkpoint, cut short or damaged; RV_E_UNSUPPORTED:
- * of another version. */
+ * whole, and of another version (all since 4 have this layout). */
 enum rv_err checkpoint_header_read(const char *path, struct checkpoint_header *h, struct rv_errtext *et);
 /* Resuming with anything else than what was started would silently be another run: RV_E_PROTOCOL says what differs
  * between a file's header and this run's. How far they are is not compared. */

@@ -1,4 +1,5 @@
 /* Stop and resume is straight through, wherever it stops; a damaged or foreign checkpoint is refused. */
+#include "lab/checkpoint_header.h"
 #include "lab/checkpoint_pair.h"
 #include "tests/lab/lab_fixture.h"
 
@@ -190,9 +191,7 @@ static void test_refuses_damage(void **state) {
 		char again[300];
 		bytes[i] ^= 4;
 		fixture_write(f.dir, "checkpoint", bytes, n, again, sizeof again);
-		refused(i >= 8 && i < 12 ? RV_E_UNSUPPORTED : RV_E_CORRUPT, i < 8    ? "not a checkpoint"
-																	: i < 12 ? "version"
-																			 : "hash does not match");
+		refused(RV_E_CORRUPT, i < 8 ? "not a checkpoint" : "hash does not match");
 		bytes[i] ^= 4;
 	}
 	const size_t cuts[] = {0, 3, 83, 84, n / 2, n - 1};
@@ -204,18 +203,42 @@ static void test_refuses_damage(void **state) {
 	free(bytes);
 }
 
+enum { VERSION_AT = 8 };
+
+/* Whole, but for the sum of the file, which is not reached. */
+static void test_refuses_another_version(void **state) {
+	(void)state;
+	uint8_t *bytes;
+	size_t n;
+	const size_t summed = CHECKPOINT_HEADER_BYTES - RV_HASH_BYTES;
+	save_fresh();
+	assert_int_equal(rv_file_read(path, 1 << 24, &bytes, &n, NULL), RV_OK);
+	bytes[VERSION_AT] = CHECKPOINT_VERSION - 1;
+	const struct rv_hash sum = rv_hash_of(bytes, summed);
+	memcpy(bytes + summed, sum.b, sizeof sum.b);
+	fixture_write(f.dir, "checkpoint", bytes, n, path, sizeof path);
+	free(bytes);
+	refused(RV_E_UNSUPPORTED,
+			"version 5; this program reads 6; finish it with the program that wrote it, or remove it");
+}
+
 /* ---- the one before it ----------------------------------------------------------------------------------------------
  */
 
-static void flip(const char *name) {
+/* One bit of the byte at `at`; of the one in the middle, where that is 0. */
+static void flip_at(const char *name, size_t at) {
 	char file[300];
 	uint8_t *bytes;
 	size_t n;
 	snprintf(file, sizeof file, "%s/%s", f.dir, name);
 	assert_int_equal(rv_file_read(file, 1 << 24, &bytes, &n, NULL), RV_OK);
-	bytes[n / 2] ^= 4;
+	bytes[at > 0 ? at : n / 2] ^= 4;
 	fixture_write(f.dir, name, bytes, n, file, sizeof file);
 	free(bytes);
+}
+
+static void flip(const char *name) {
+	flip_at(name, 0);
 }
 
 /* Checkpoints after rounds 1 and 2; the result of a run that went straight through. */
@@ -258,6 +281,20 @@ static void test_the_one_before_a_damaged_one(void **state) {
 	lab_fixture_finish(r);
 	struct rv_hash result = r->cfg.method->state_hash(r);
 	assert_hashes_equal(straight, result);
+	lab_run_free(r);
+}
+
+/* Damage of the version is damage, and no other version. */
+static void test_the_one_before_a_damaged_version(void **state) {
+	(void)state;
+	struct rv_errtext et = {0}, damage;
+	bool resumed;
+	(void)two_checkpoints();
+	flip_at(LAB_CHECKPOINT_FILE, VERSION_AT + 1);
+	struct lab_run *r = lab_fixture_start(&f);
+	if (checkpoint_pair_load(r, f.dir, &resumed, &damage, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_true(resumed && r->rounds_done == 1);
 	lab_run_free(r);
 }
 
@@ -324,7 +361,9 @@ int main(void) {
 		TEST(test_refuses_another_model),
 		TEST(test_refuses_another_text),
 		TEST(test_refuses_damage),
+		TEST(test_refuses_another_version),
 		TEST(test_the_one_before_a_damaged_one),
+		TEST(test_the_one_before_a_damaged_version),
 		TEST(test_one_that_cannot_be_read_stays),
 		TEST(test_no_checkpoint_serves),
 	};
