@@ -21,6 +21,7 @@ enum { SECRET_MODE = 0600, DIR_MODE = 0700, PATH_BYTES = RUN_PATH_BYTES + 32 };
 enum { SEED_HEX_BYTES = 2 * IDENTITY_SEED_BYTES + 1 };
 static const char KEY_SETTING[] =
 	"backup_key"; /* of the table `run`: the seed in hex; "" in a store that is no backup */
+static const char SEALED_SETTING[] = "sealed"; /* "1": a seal follows; "" in a store that is no backup */
 static const uint64_t SEQ_JUMP = UINT64_C(1) << 32;
 
 /* ---- what a store holds ------------------------------------------------------------------------------------------ */
@@ -107,6 +108,8 @@ enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *p
 		e = inspect(s, out, et);
 	if (e == RV_OK)
 		e = put_key(s, d->key, et);
+	if (e == RV_OK)
+		e = store_set(s, SEALED_SETTING, "1", et);
 	e = close_whole(s, copy, e, et);
 	if (e == RV_OK)
 		e = backup_file_seal(copy, path, et);
@@ -116,14 +119,24 @@ enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *p
 
 /* ---- restoring --------------------------------------------------------------------------------------------------- */
 
-static enum rv_err take_key(struct store *s, const char *path, uint8_t seed[IDENTITY_SEED_BYTES],
-							struct rv_errtext *et) {
+static enum rv_err take_key(struct store *s, uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
 	char hex[SEED_HEX_BYTES] = "";
 	RV_TRY(store_get(s, KEY_SETTING, hex, sizeof hex, et));
 	bool ok = rv_hex_decode(hex, seed, IDENTITY_SEED_BYTES);
 	sodium_memzero(hex, sizeof hex);
 	return ok ? store_set(s, KEY_SETTING, "", et)
-			  : rv_fail(et, RV_E_CORRUPT, "%s: holds no run's key: it is not a backup", path);
+			  : rv_fail(et, RV_E_CORRUPT, "it holds no run's key: it is not a backup");
+}
+
+/* Without it nothing says that the bytes are those that were written. */
+static enum rv_err take_seal(struct store *s, bool sealed, struct rv_errtext *et) {
+	char is[8] = "";
+	RV_TRY(store_get(s, SEALED_SETTING, is, sizeof is, et));
+	if (is[0] == '\0') /* of an earlier release */
+		return RV_OK;
+	return sealed ? store_set(s, SEALED_SETTING, "", et)
+				  : rv_fail(et, RV_E_CORRUPT, "cut off: the hash that was its end is not there; %s",
+							BACKUP_FILE_NEXT_STEP);
 }
 
 /* Documents go on above whatever was announced after the backup was made, or after it was restored before: no run
@@ -137,16 +150,18 @@ static enum rv_err jump(struct store *s, const struct backup_info *info, struct 
 	return store_sqlite_ops.append(s, &rec, NULL, et);
 }
 
-static enum rv_err prepare(const char *fresh, const char *path, uint8_t seed[IDENTITY_SEED_BYTES],
+static enum rv_err prepare(const char *fresh, const char *path, bool sealed, uint8_t seed[IDENTITY_SEED_BYTES],
 						   struct backup_info *info, struct rv_errtext *et) {
 	struct store *s = NULL;
 	enum rv_err e = store_open(fresh, &s, et);
 	if (e == RV_OK)
 		e = store_check(s, et);
 	if (e == RV_OK)
+		e = take_seal(s, sealed, et);
+	if (e == RV_OK)
 		e = inspect(s, info, et);
 	if (e == RV_OK)
-		e = take_key(s, path, seed, et);
+		e = take_key(s, seed, et);
 	if (e == RV_OK)
 		e = jump(s, info, et);
 	e = close_whole(s, fresh, e, et);
@@ -228,11 +243,12 @@ static enum rv_err restore_locked(const char *path, const struct run_dir *d, boo
 								  struct rv_errtext *et) {
 	char fresh[PATH_BYTES];
 	uint8_t seed[IDENTITY_SEED_BYTES];
+	bool sealed = false;
 	(void)snprintf(fresh, sizeof fresh, "%s.restored", d->store);
 	remove_store(fresh); /* of an attempt that was killed */
-	enum rv_err e = backup_file_open(path, fresh, et);
+	enum rv_err e = backup_file_open(path, fresh, &sealed, et);
 	if (e == RV_OK)
-		e = prepare(fresh, path, seed, out, et);
+		e = prepare(fresh, path, sealed, seed, out, et);
 	if (e == RV_OK)
 		e = check_existing(d, out, force, et);
 	if (e == RV_OK)

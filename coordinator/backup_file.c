@@ -20,14 +20,13 @@ struct seal {
 };
 _Static_assert(sizeof(struct seal) == 40, "as backup_file.h says");
 static const char SEAL_MAGIC[8] = "RVBKSEAL";
-static const char *const NEXT_STEP =
-	"nothing was restored: fetch the file again from where it was made, or use another";
 
 /* A file that is read from its start. */
 struct source {
 	int fd;
 	const char *path;
 	uint64_t bytes; /* all of it */
+	bool sealed;    /* of a backup, once it was read */
 };
 
 static enum rv_err open_source(const char *path, struct source *s, struct rv_errtext *et) {
@@ -78,33 +77,35 @@ static enum rv_err copy_bytes(const struct source *s, uint64_t n, struct rv_file
 	return e;
 }
 
-static enum rv_err write_sealed(const struct source *s, struct rv_file_writer *w, struct rv_errtext *et) {
+static enum rv_err write_sealed(struct source *s, struct rv_file_writer *w, struct rv_errtext *et) {
 	struct seal seal;
 	memcpy(seal.magic, SEAL_MAGIC, sizeof seal.magic);
 	RV_TRY(copy_bytes(s, s->bytes, w, &seal.hash, et));
 	return rv_file_writer_write(w, &seal, sizeof seal, et);
 }
 
-static enum rv_err write_opened(const struct source *s, struct rv_file_writer *w, struct rv_errtext *et) {
+static enum rv_err write_opened(struct source *s, struct rv_file_writer *w, struct rv_errtext *et) {
 	struct rv_hash hash;
 	struct seal seal;
 	uint64_t rest = s->bytes % LEAST_PAGE_BYTES;
 	if (s->bytes == 0 || (rest != 0 && rest != sizeof seal))
 		return rv_fail(et, RV_E_CORRUPT,
 					   "%s: %" PRIu64 " bytes are not the size of a backup: it is another file, or cut off; %s",
-					   s->path, s->bytes, NEXT_STEP);
+					   s->path, s->bytes, BACKUP_FILE_NEXT_STEP);
 	RV_TRY(copy_bytes(s, s->bytes - rest, w, &hash, et));
 	if (rest == 0)
 		return RV_OK;
 	RV_TRY(read_all(s, &seal, sizeof seal, et));
 	if (memcmp(seal.magic, SEAL_MAGIC, sizeof seal.magic) != 0 || !rv_hash_equal(&seal.hash, &hash))
-		return rv_fail(et, RV_E_CORRUPT, "%s: damaged: it does not match its hash; %s", s->path, NEXT_STEP);
+		return rv_fail(et, RV_E_CORRUPT, "%s: damaged: it does not match its hash; %s", s->path, BACKUP_FILE_NEXT_STEP);
+	s->sealed = true;
 	return RV_OK;
 }
 
+/* *sealed: of a backup. */
 static enum rv_err copy(const char *from, const char *to,
-						enum rv_err (*write)(const struct source *s, struct rv_file_writer *w, struct rv_errtext *et),
-						struct rv_errtext *et) {
+						enum rv_err (*write)(struct source *s, struct rv_file_writer *w, struct rv_errtext *et),
+						bool *sealed, struct rv_errtext *et) {
 	struct rv_file_writer w;
 	struct source s;
 	RV_TRY(open_source(from, &s, et));
@@ -117,13 +118,15 @@ static enum rv_err copy(const char *from, const char *to,
 			e = rv_file_writer_commit(&w, et);
 	}
 	(void)close(s.fd);
+	*sealed = s.sealed;
 	return e;
 }
 
 enum rv_err backup_file_seal(const char *from, const char *path, struct rv_errtext *et) {
-	return copy(from, path, write_sealed, et);
+	bool sealed;
+	return copy(from, path, write_sealed, &sealed, et);
 }
 
-enum rv_err backup_file_open(const char *path, const char *to, struct rv_errtext *et) {
-	return copy(path, to, write_opened, et);
+enum rv_err backup_file_open(const char *path, const char *to, bool *sealed, struct rv_errtext *et) {
+	return copy(path, to, write_opened, sealed, et);
 }

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "coordinator/store.h"
 #include "tests/coordinator/coordinator_process.h"
 
 enum { SEAL_BYTES = 40 }; /* coordinator/backup_file.h */
@@ -212,9 +213,35 @@ static void test_an_older_epoch_is_refused(void **state) {
 	coordinator_start(&s->c);
 }
 
+static void cut_seal_off(const char *path) {
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_size % 512, SEAL_BYTES);
+	assert_int_equal(truncate(path, st.st_size - SEAL_BYTES), 0);
+}
+
+/* A backup without its seal becomes one of a release that made none. */
+static void make_earlier(const char *path) {
+	struct rv_errtext et = {0};
+	struct store *of = NULL;
+	assert_int_equal(store_open(path, &of, &et), RV_OK);
+	assert_int_equal(store_set(of, "sealed", "", &et), RV_OK);
+	store_close(of);
+}
+
+/* What is left are whole pages, as in a backup of an earlier release. */
+static void test_a_lost_seal_is_noticed(void **state) {
+	struct scene *s = *state;
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	cut_seal_off(s->file);
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 1);
+	expect("cut off: the hash that was its end is not there; nothing was restored");
+	make_earlier(s->file);
+	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 0);
+}
+
 static void test_what_is_no_backup_is_refused(void **state) {
 	struct scene *s = *state;
-	struct stat st;
 	char path[128];
 	assert_int_equal(RUN("restore", "--dir", s->dir, "/nonexistent"), 1);
 	expect("/nonexistent");
@@ -232,8 +259,8 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	assert_int_equal(RUN("restore", "--dir", path, s->file), 1);
 	assert_int_equal(access(path, F_OK), -1);
 	/* Of a release that knew no seal: the records have hashes of their own. */
-	assert_int_equal(stat(s->file, &st), 0);
-	assert_int_equal(truncate(s->file, st.st_size - SEAL_BYTES), 0);
+	cut_seal_off(s->file);
+	make_earlier(s->file);
 	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 1);
 	expect("record 1 does not match its hash");
 	uint8_t flipped[NET_KEY_BYTES];
@@ -303,6 +330,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_offline_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_state_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_epoch_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_lost_seal_is_noticed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_its_copy_is_made_beside_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed_while_it_is_made, set_up, tear_down),
