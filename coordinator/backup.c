@@ -59,6 +59,13 @@ static enum rv_err inspect(struct store *s, struct backup_info *out, struct rv_e
 	return e;
 }
 
+/* Every page and every record of it is looked at. *s is to be closed in any case. */
+static enum rv_err open_checked(const char *path, struct store **s, struct backup_info *out, struct rv_errtext *et) {
+	RV_TRY(store_open(path, s, et));
+	RV_TRY(store_check(*s, et));
+	return inspect(*s, out, et);
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 /* A file and what SQLite keeps beside it. */
@@ -101,11 +108,10 @@ void backup_clean_copy(const char *copy) {
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
 						struct rv_errtext *et) {
 	struct store *s = NULL;
-	enum rv_err e = store_open(copy, &s, et);
-	if (e == RV_OK)
-		e = store_check(s, et);
-	if (e == RV_OK)
-		e = inspect(s, out, et);
+	enum rv_err e = open_checked(copy, &s, out, et);
+	if (e == RV_E_CORRUPT) /* as what it is a copy of */
+		(void)rv_fail_context(et, e, "%s is damaged, and no backup was made: restore an earlier one; found in a copy",
+							  d->store);
 	if (e == RV_OK)
 		e = put_key(s, d->key, et);
 	if (e == RV_OK)
@@ -153,13 +159,11 @@ static enum rv_err jump(struct store *s, const struct backup_info *info, struct 
 static enum rv_err prepare(const char *fresh, const char *path, bool sealed, uint8_t seed[IDENTITY_SEED_BYTES],
 						   struct backup_info *info, struct rv_errtext *et) {
 	struct store *s = NULL;
-	enum rv_err e = store_open(fresh, &s, et);
-	if (e == RV_OK)
-		e = store_check(s, et);
+	enum rv_err e = open_checked(fresh, &s, info, et);
+	if (e == RV_E_CORRUPT)
+		(void)rv_fail_context(et, e, "damaged; " BACKUP_FILE_NEXT_STEP);
 	if (e == RV_OK)
 		e = take_seal(s, sealed, et);
-	if (e == RV_OK)
-		e = inspect(s, info, et);
 	if (e == RV_OK)
 		e = take_key(s, seed, et);
 	if (e == RV_OK)

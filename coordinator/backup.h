@@ -24,7 +24,8 @@ struct backup_info {
 void backup_clean_copy(const char *copy);
 /* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store beside it, which is gone
  * afterwards in any case. Every record is read back first. `path` is replaced atomically: it is whole or not there.
- * The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of `path`. */
+ * The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of `path`. RV_E_CORRUPT names the run's store: what
+ * is wrong in its copy is wrong there. */
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
 						struct rv_errtext *et);
 /* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/backup_file.h);

@@ -307,9 +307,8 @@ enum rv_err store_check(struct store *s, struct rv_errtext *et) {
 	}
 	const char *said = (const char *)sqlite3_column_text(st, 0);
 	bool ok = said != NULL && strcmp(said, fine) == 0;
-	enum rv_err e = ok ? RV_OK
-					   : rv_fail(et, RV_E_CORRUPT, "%s: damaged (%s): restore it from an earlier copy", s->path,
-								 said != NULL ? said : "no answer");
+	enum rv_err e =
+		ok ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: damaged (%s)", s->path, said != NULL ? said : "no answer");
 	(void)sqlite3_finalize(st);
 	return e;
 }

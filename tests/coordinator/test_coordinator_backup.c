@@ -20,7 +20,8 @@
 #include "coordinator/store.h"
 #include "tests/coordinator/coordinator_process.h"
 
-enum { SEAL_BYTES = 40 }; /* coordinator/backup_file.h */
+enum { SEAL_BYTES = 40 };           /* coordinator/backup_file.h */
+enum { TOKENS_PAGE_AT = 4 * 4096 }; /* the fourth table (coordinator/store_schema.h) */
 static char out[4096];
 
 struct scene {
@@ -213,6 +214,31 @@ static void test_an_older_epoch_is_refused(void **state) {
 	coordinator_start(&s->c);
 }
 
+/* A bit in the count of tokens on their page, which nobody reads who opens the store. */
+static void flip_count_of_tokens(const char *path) {
+	FILE *f = fopen(path, "r+b");
+	assert_non_null(f);
+	assert_int_equal(fseek(f, TOKENS_PAGE_AT + 4, SEEK_SET), 0);
+	int c = fgetc(f);
+	assert_int_equal(fseek(f, TOKENS_PAGE_AT + 4, SEEK_SET), 0);
+	assert_int_not_equal(fputc(c ^ 0x80, f), EOF);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void test_a_damaged_store_is_named(void **state) {
+	struct scene *s = *state;
+	char path[128], words[192];
+	assert_int_equal(coordinator_stop(&s->c), 0);
+	(void)snprintf(path, sizeof path, "%s/store.db", s->c.dir);
+	flip_count_of_tokens(path);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 1);
+	(void)snprintf(words, sizeof words, "%s is damaged, and no backup was made", path);
+	expect(words);
+	assert_int_equal(access(s->file, F_OK), -1);
+	flip_count_of_tokens(path);
+	coordinator_start(&s->c);
+}
+
 static void cut_seal_off(const char *path) {
 	struct stat st;
 	assert_int_equal(stat(path, &st), 0);
@@ -330,6 +356,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_offline_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_state_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_epoch_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_damaged_store_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_lost_seal_is_noticed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_its_copy_is_made_beside_it, set_up, tear_down),
