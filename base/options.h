@@ -33,8 +33,8 @@ struct rv_option {
 	size_t offset;            /* into the options struct */
 	size_t cap;               /* STRING and ENUM: size of the char array */
 	const char *fallback;     /* default, as it would be written; NULL: required */
-	double min, max; /* numbers, inclusive; both 0: unbounded. A RATE may be 0 as well: none. STRING: min 1 refuses an
-						  * empty text as a value */
+	/* Numbers, inclusive; both 0: unbounded. A RATE may be 0 as well: none. STRING: min 1 refuses an empty text. */
+	double min, max;
 	const char *choices; /* ENUM: "keep|discard" */
 	const char *help;    /* one sentence; default, range and choices are appended by the help printer */
 	const char *group;   /* heading in --help: "Model", "Network", ... */

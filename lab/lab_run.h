@@ -178,8 +178,8 @@ enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et);
 #define LAB_CHECKPOINT_FILE "checkpoint.rvc" /* in the run's directory */
 
 /* The whole state of the run, at any moment between rounds or after RV_E_CANCELLED. Loading refuses (RV_E_PROTOCOL) the
- * checkpoint of another configuration, RV_E_CORRUPT what is damaged; the run is then unusable until another is loaded, but can be
- * freed. */
+ * checkpoint of another configuration, RV_E_CORRUPT what is damaged; the run is then unusable until another is loaded,
+ * but can be freed. */
 enum rv_err lab_run_save(struct lab_run *r, const char *path, struct rv_errtext *et);
 enum rv_err lab_run_load(struct lab_run *r, const char *path, struct rv_errtext *et);
 

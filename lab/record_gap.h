@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* True: DIR/metrics.jsonl lacks rounds that DIR/checkpoint.rvc has done; *what says which. False too where no checkpoint
- * can be read: there is nothing to go on from. */
+/* True: DIR/metrics.jsonl lacks rounds that DIR/checkpoint.rvc has done; *what says which. False too where no
+ * checkpoint can be read: there is nothing to go on from. */
 bool record_gap(const char *dir, struct rv_errtext *what);
 
 #endif

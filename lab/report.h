@@ -78,8 +78,9 @@ struct report {
 
 /* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path, with what run.conf and sweep.json beside them say.
  * Workers in sibling directories with the same model are one run. A path or file that cannot be used is named in
- * `skipped`, as is a path whose files were read already: a run counts once. RV_E_NOTFOUND, RV_E_CORRUPT and kin when nothing could be read: the first of these reasons; RV_E_RANGE:
- * more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be released even then. */
+ * `skipped`, as is a path whose files were read already: a run counts once. RV_E_NOTFOUND, RV_E_CORRUPT and kin when
+ * nothing could be read: the first of these reasons; RV_E_RANGE: more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be
+ * released even then. */
 enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
 						   struct rv_errtext *et);
 void report_release(struct report *p);

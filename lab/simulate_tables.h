@@ -5,8 +5,9 @@
  *
  * How a figure is read off: the papers try 50 rates, logspace(-1, 3, 50) Gbit/s, and report the last that does *not*
  * yet reach the utilisation, to one decimal. So do we, with simulate() in the papers' convention: layerwise, each
- * exchange sends 16 bits (or 4) per value once, no latency, no headers; streaming has P = ceil(L / 3) fragments. Their H
- * is the steps between two exchanges of one parameter: a round of ours, which exchanges one fragment, is H / P of them.
+ * exchange sends 16 bits (or 4) per value once, no latency, no headers; streaming has P = ceil(L / 3) fragments. Their
+ * H is the steps between two exchanges of one parameter: a round of ours, which exchanges one fragment, is H / P of
+ * them.
  */
 #ifndef RV_LAB_SIMULATE_TABLES_H
 #define RV_LAB_SIMULATE_TABLES_H

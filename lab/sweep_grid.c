@@ -169,7 +169,7 @@ static enum rv_err add_axis(struct sweep_grid *g, int option, const char *list, 
 	return RV_OK;
 }
 
-/* A place may hold commas: it is never a list. */
+/* A path may hold commas, and all cells share these: never a list. */
 static bool is_list(const struct rv_option *opt, const char *text) {
 	return !is_common(opt->name) && strchr(text, ',') != NULL;
 }

@@ -73,7 +73,7 @@ struct sweep_cell {
 	int index;                 /* in it */
 	struct train_options opts; /* out, name and threads are still those of the base */
 	char id[SWEEP_ID_BYTES];
-	/* Equal in cells of a grid whose results are equal all the same: data-parallel runs of as many steps, whatever H. */
+	/* Equal in cells whose results are equal all the same: data-parallel runs of as many steps, whatever H. */
 	char result[SWEEP_ID_BYTES];
 	char label[SWEEP_LABEL_BYTES]; /* "steps-per-round=8 workers=4", after the section's name: what sets it apart */
 };

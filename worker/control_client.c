@@ -47,8 +47,8 @@ struct control_client {
 	bool latest_changed;  /* since the one under way was made */
 	bool has_document;
 	uint64_t seq, epoch; /* of the latest document */
-	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an older store counts from
-	 * where it was. `afresh`: whatever there is, as another store may be served after an absence. */
+	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an older store counts
+	 * from where it was. `afresh`: whatever there is, as another store may be served after an absence. */
 	uint64_t heard_seq;
 	bool afresh, told_older;
 	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */

@@ -93,7 +93,7 @@ enum round_action_type {
 	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core_standstill.c). Once for a
 	 * round. */
 	ROUND_KEEP_BASE,
-	ROUND_PROBE, /* a PERSIST has failed: see whether the disk takes as much now, then round_on_storage. Every heartbeat */
+	ROUND_PROBE, /* a PERSIST has failed: does the disk take as much now? Then round_on_storage. Every heartbeat */
 	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not
 	 * come for a while (round_end_verified tells). */
 	ROUND_FINISH,

@@ -2,8 +2,8 @@
  * only.
  *
  * RIVULET_GATE=FILE (replica_step_over): FILE holds a number; no inner step is done that begins at so many global steps
- * or more, until it holds a larger one or is gone. All else goes on, heartbeats too: the run waits for it, as for a slow
- * machine, however long a test takes to do what it wants done in the meantime.
+ * or more, until it holds a larger one or is gone. All else goes on, heartbeats too: the run waits for it, as for a
+ * slow machine, however long a test takes to do what it wants done in the meantime.
  */
 #include "worker/train/replica.h"
 

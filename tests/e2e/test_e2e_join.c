@@ -141,7 +141,8 @@ static void wait_until_it_fetches(struct e2e *e, size_t member) {
 	assert_in_range(got, 1 << 16, INT64_MAX);
 }
 
-/* A base takes some seconds on the joiner's line, and as soon as it has begun with one there are newer ones. */
+/* A base takes some seconds on the joiner's line, and before it has come there are newer ones: it is frozen
+ * meanwhile. */
 static void check_long_base(void **state, const char *run) {
 	static struct e2e e;
 	*state = &e;
@@ -155,11 +156,13 @@ static void check_long_base(void **state, const char *run) {
 	e.worker_args[1] = "8mbit";
 	e2e_start_worker(&e, 2, NULL, NULL);
 	wait_until_it_fetches(&e, 2);
+	e2e_signal(&e.workers[2], SIGSTOP);
 	e2e_gate_at(&e, LATER_BASE);
+	wait_for_round(&e, 0, LATER_BASE);
+	e2e_signal(&e.workers[2], SIGCONT);
 	json_t *installed = e2e_wait_event(&e.workers[2], "installed", NULL, 0, NULL);
 	assert_in_range(e2e_int(installed, "round"), 1, FIRST_BASE);
 	json_decref(installed);
-	wait_for_round(&e, 0, LATER_BASE);
 	e2e_wait_level(&e, 3);
 	e2e_open_gate(&e);
 	wait_for_round(&e, 2, LATER_BASE + 3);

@@ -48,8 +48,8 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 	return off < -0.8f ? 0 : (uint64_t)(bytes_per_s * (1 + 0.5 * (double)off));
 }
 
-/* As in life: the first document says which version is spoken, and until then nothing is reported; the core's next report
- * tells all. */
+/* As in life: the first document says which version is spoken, and until then nothing is reported; the core's next
+ * report tells all. */
 static void send_report(struct sim *s, int host, struct report *rep) {
 	const struct sim_worker *w = &s->workers[host];
 	if (w->spoken == 0)

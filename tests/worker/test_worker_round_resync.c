@@ -1,5 +1,5 @@
-/* test_worker_round_resync.c: a worker whose state is not the run's, or may not be: it takes a base, or is shown to need
- * none; and who holds the state helps the others out of a standstill. */
+/* test_worker_round_resync.c: a worker whose state is not the run's, or may not be: it takes a base, or is shown to
+ * need none; and who holds the state helps the others out of a standstill. */
 #include "round_script.h"
 
 #include <setjmp.h>
