@@ -139,7 +139,7 @@ static enum rv_err plan_run(struct session *s, struct lab_config *cfg, struct rv
 	warn_of_idle_options(s);
 	RV_TRY(choose_device(s, cfg, et));
 	const struct memory_room room = memory_room_now(&cfg->device);
-	return lab_memory_fit(cfg, &room, et);
+	return lab_memory_check(cfg, &room, s->opts->short_of_memory, s->events, et);
 }
 
 static enum rv_err new_run(struct session *s, struct lab_config *cfg, struct rv_errtext *et) {

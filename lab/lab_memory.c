@@ -33,3 +33,10 @@ enum rv_err lab_memory_fit(const struct lab_config *c, const struct memory_room 
 	RV_TRY(request_of(c, 0, &q, et));
 	return memory_fit(&q, room, et);
 }
+
+enum rv_err lab_memory_check(const struct lab_config *c, const struct memory_room *room, const char *choice,
+							 struct rv_events *ev, struct rv_errtext *et) {
+	struct memory_request q;
+	RV_TRY(request_of(c, 0, &q, et));
+	return memory_check(&q, room, choice, ev, et);
+}

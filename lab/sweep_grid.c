@@ -47,10 +47,10 @@ static bool is_the_sweeps(const char *name) {
 	return false;
 }
 
-/* Where things are and how often they are saved, not what they are: the same for all cells, and no part of a cell's
- * name. */
+/* Where things are, how often they are saved and when they are refused, not what they are: the same for all cells, and
+ * no part of a cell's name. */
 static bool is_common(const char *name) {
-	static const char *const names[] = {"data", "tokenizer", "init", "save-every"};
+	static const char *const names[] = {"data", "tokenizer", "init", "save-every", "short-of-memory"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;

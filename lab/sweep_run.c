@@ -118,6 +118,7 @@ static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, stru
 		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");
 	struct sweep_cell cell = s->cells[i];
 	cell.opts.parallel = 1;
+	snprintf(cell.opts.short_of_memory, sizeof cell.opts.short_of_memory, "warn"); /* decided here: others run beside */
 	sweep_cell_command(&cell, r->program, s->opts->out, c);
 	enum rv_err e = sweep_pool_start(&r->pool, i, memory_bytes, c->words, log, et);
 	free(c);
@@ -139,11 +140,11 @@ static enum rv_err start_what_fits(struct runner *r, struct rv_errtext *et) {
 }
 
 /* What would not fit if it had the machine to itself is not started: the kernel would end it, or something else. */
-static void leave_out_what_cannot_fit(struct runner *r, size_t available) {
+static void leave_out_what_cannot_fit(struct runner *r, const struct memory_room *room) {
 	for (int i = 0; i < r->s->n_cells; i++) {
 		struct sweep_row *row = &r->s->rows[i];
 		struct rv_errtext why = {0};
-		if (row->state != SWEEP_WAITING || sweep_cell_fit(&r->s->cells[i], available, &why) == RV_OK)
+		if (row->state != SWEEP_WAITING || sweep_cell_fit(&r->s->cells[i], room, &why) == RV_OK)
 			continue;
 		row->state = SWEEP_FAILED;
 		if (r->n_too_large++ == 0)
@@ -324,9 +325,9 @@ static int jobs_of(const struct sweep *s) {
 
 enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 	struct runner r = {.s = s, .signals = -1};
-	size_t available = memory_available("");
+	const struct memory_room room = {.device = SIZE_MAX, .host = memory_available(""), .swap = swap_available("")};
 	int lock = -1;
-	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = available / 100 * MEMORY_SHARE_PERCENT};
+	r.pool = (struct sweep_pool){.jobs = jobs_of(s), .memory_bytes = room.host / 100 * MEMORY_SHARE_PERCENT};
 	sweep_own_program(r.program);
 	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
 	enum rv_err e = rv_dir_make(s->opts->out, 0755, et);
@@ -338,7 +339,7 @@ enum rv_err sweep_run(struct sweep *s, struct rv_errtext *et) {
 		e = rv_events_new(&events, &r.events, et);
 	if (e == RV_OK) {
 		sweep_notices(s, r.events);
-		leave_out_what_cannot_fit(&r, available);
+		leave_out_what_cannot_fit(&r, &room);
 		e = describe_done(s, et);
 	}
 	if (e == RV_OK)

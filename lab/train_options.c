@@ -61,6 +61,7 @@ static const struct rv_option own_options[] = {
 	 "block: activations inside a block are computed again in the backward pass: much less memory, a third more work, "
 	 "the same bits.",
 	 "Lab"},
+	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Lab"),
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Threads inside a replica; part of what makes results bit-identical. 0: one for diloco, all cores for ddp.",
 	 "Lab"},

@@ -5,6 +5,7 @@
 #include "base/program.h"
 #include "lab/lab_run.h"
 #include "lab/run_files.h"
+#include "worker/train/memory_check.h"
 
 struct train_options {
 	struct run_config run; /* first: run_config's table is used as it is */
@@ -12,7 +13,8 @@ struct train_options {
 	int64_t workers;
 	char data[512], out[512], name[64];
 	struct run_files files;
-	char device[DEVICE_TEXT_BYTES], isa[16], recompute[8], run_hash[2 * RV_HASH_BYTES + 1];
+	char device[DEVICE_TEXT_BYTES], isa[16], recompute[8], short_of_memory[MEMORY_SHORT_BYTES],
+		run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
 	int64_t eval_batches, save_every;
 	char replicas_mode[16];

@@ -50,6 +50,7 @@ const struct rv_option worker_options_table[] = {
 	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "none", 0, 0, "none|block",
 	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower.",
 	 "Computing"},
+	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
 	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, "1", 0, 1000000, NULL,
 	 "The first participant measures held-out loss after so many rounds; 0: never.", "Computing"},
 	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/program.h"
 #include "kernels/device.h"
+#include "worker/train/memory_check.h"
 
 struct worker_options {
 	char dir[256];
@@ -14,7 +15,7 @@ struct worker_options {
 	int64_t shard; /* -1: member modulo data-shards */
 	int64_t threads;
 	char device[DEVICE_TEXT_BYTES];
-	char recompute[8];
+	char recompute[8], short_of_memory[MEMORY_SHORT_BYTES];
 	char listen[128], advertise[128];
 	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */
 	char name[64];

@@ -156,7 +156,8 @@ void session_release_inputs(struct session_inputs *in);
 void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]);
 
 /* ---- session_memory.c ---- */
-enum rv_err session_check_memory(const struct trainer_config *c, struct rv_errtext *et);
+/* As option short-of-memory says: memory_check. */
+enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 
 /* ---- session_round.c ---- */

@@ -1,7 +1,7 @@
 /* session_memory.c: what this worker's training will take, said, and refused, before it is allocated. */
 #include "worker/session_internal.h"
 
-#include "worker/train/memory_fit.h"
+#include "worker/train/memory_check.h"
 
 static struct memory_request request_of(const struct trainer_config *c, const struct device_choice *device) {
 	return (struct memory_request){.run = c->run,
@@ -14,12 +14,12 @@ static struct memory_request request_of(const struct trainer_config *c, const st
 								   .mapped_bytes = c->data ? dataset_mapped_bytes(c->data) : 0};
 }
 
-enum rv_err session_check_memory(const struct trainer_config *c, struct rv_errtext *et) {
+enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et) {
 	struct device_choice device;
 	RV_TRY(device_choose(c->device, &device, et));
 	const struct memory_request request = request_of(c, &device);
 	const struct memory_room room = memory_room_now(&device);
-	return memory_fit(&request, &room, et);
+	return memory_check(&request, &room, s->opt->short_of_memory, s->events, et);
 }
 
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et) {

@@ -146,7 +146,7 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	struct trainer_owner owner = session_trainer_owner;
 	owner.ctx = s;
 	owner.wake = wake;
-	enum rv_err e = session_check_memory(&cfg, et); /* before its text, which may take long to get */
+	enum rv_err e = session_check_memory(s, &cfg, et); /* before its text, which may take long to get */
 	if (e == RV_OK)
 		e = session_open_inputs(s, &in, et);
 	if (e == RV_OK) {

@@ -98,6 +98,7 @@ static void test_names(void **state) {
 	set("seed", "1");
 	set("steps-per-round", "30"); /* the default, given */
 	set("save-every", "3");
+	set("short-of-memory", "warn");
 	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_string_equal(cell(0).id, first.id);
 	assert_int_equal(cell(0).opts.save_every, 3);

@@ -86,6 +86,16 @@ static void every_column_is_filled(void) {
 	assert_int_equal(n, 24);
 }
 
+/* A cell that began while others run must not be refused for what they take. */
+static void what_fits_is_the_sweeps_to_say(void) {
+	char command[COMMAND_BYTES], summary[OUTPUT_BYTES];
+	memcpy(summary, output, sizeof summary);
+	snprintf(command, sizeof command, "cat %s/out/*/run.conf", f.dir);
+	assert_int_equal(run_shell(command), 0);
+	assert_int_equal(count("short-of-memory = warn\n"), 4);
+	memcpy(output, summary, sizeof output);
+}
+
 static void test_cells_are_trained_once(void **state) {
 	(void)state;
 	char first[OUTPUT_BYTES];
@@ -95,6 +105,7 @@ static void test_cells_are_trained_once(void **state) {
 	assert_int_equal(count(",done,diloco,"), 4);
 	assert_int_equal(count("\r\n"), 5);
 	every_column_is_filled();
+	what_fits_is_the_sweeps_to_say();
 	memcpy(first, output, sizeof first);
 	assert_int_equal(sweep(""), 0);
 	assert_int_equal(count("\"event\":\"cell\""), 0);

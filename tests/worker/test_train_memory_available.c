@@ -77,11 +77,33 @@ static void test_cgroup_v1(void **state) {
 	assert_int_equal(memory_available(root), 8 << 20);
 }
 
+/* The machine's, and no more than groups let be used; version 1 has no such limit. */
+static void test_swap(void **state) {
+	(void)state;
+	assert_int_equal(swap_available(root), 0); /* nothing is said */
+	put_machine("4:memory:/docker/abc\n0::/outer/inner\n");
+	assert_int_equal(swap_available(root), 0); /* there is none */
+	put("proc/meminfo", "MemAvailable: 8192 kB\nSwapCached: 1 kB\nSwapTotal: 8192 kB\nSwapFree: 4096 kB\n");
+	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1048576\n");
+	put("sys/fs/cgroup/memory/memory.usage_in_bytes", "1048576\n");
+	put("sys/fs/cgroup/outer/inner/memory.swap.max", "max\n");
+	put("sys/fs/cgroup/outer/inner/memory.swap.current", "0\n");
+	assert_int_equal(swap_available(root), 4 << 20);
+	put("sys/fs/cgroup/outer/memory.swap.max", "3145728\n");
+	put("sys/fs/cgroup/outer/memory.swap.current", "1048576\n");
+	put("sys/fs/cgroup/outer/memory.stat", "inactive_file 1048576\n"); /* is not swapped */
+	assert_int_equal(swap_available(root), 2 << 20);
+	put("sys/fs/cgroup/outer/inner/memory.swap.max", "0\n");
+	assert_int_equal(swap_available(root), 0);
+	assert_int_equal(memory_available(root), 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_machine, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cgroup_v2, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cgroup_v1, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_swap, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "tests/worker/counting_backend.h"
 #include "tests/worker/train_fixture.h"
 
-#include "worker/train/memory_fit.h"
+#include "worker/train/memory_check.h"
 #include "worker/train/memory_plan.h"
 
 #include <stdio.h>
@@ -19,6 +19,8 @@ enum { SANITIZED = 0 };
 
 #define MIB          ((double)(1 << 20))
 #define PEAK_PERCENT 10 /* what the printed plan promises */
+
+enum { EVENT_BYTES = 4096 };
 
 static const struct device_choice cpu = {.backend = "cpu", .n = 1}, ref = {.backend = "ref", .n = 1};
 
@@ -283,6 +285,48 @@ static void test_a_machine_that_is_too_small(void **state) {
 	assert_null(strstr(et.text, "--workers"));
 }
 
+/* What memory_check says to `choice` in a room of so much; `said`: its event, "" for none. */
+static enum rv_err check(const struct memory_request *q, const struct memory_room *room, const char *choice,
+						 char said[EVENT_BYTES], struct rv_errtext *et) {
+	FILE *f = tmpfile();
+	struct rv_events *ev;
+	assert_non_null(f);
+	const struct rv_events_config c = {.out = f, .json = true, .level = RV_INFO};
+	assert_int_equal(rv_events_new(&c, &ev, NULL), RV_OK);
+	enum rv_err e = memory_check(q, room, choice, ev, et);
+	rv_events_free(ev);
+	rewind(f);
+	said[fread(said, 1, EVENT_BYTES - 1, f)] = '\0';
+	(void)fclose(f);
+	return e;
+}
+
+/* Between memory, and memory and swap, it is only warned; so it is beyond, of the host, where that is asked for. */
+static void test_short_of_memory(void **state) {
+	(void)state;
+	const struct device_choice gpu = {.backend = "cuda", .n = 1};
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	char said[EVENT_BYTES];
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
+	const struct memory_plan plan = plan_of(&q);
+	const size_t need = memory_plan_host(&plan) - plan.data, most = 4096;
+	assert_true(need > most);
+	assert_int_equal(check(&q, &(struct memory_room){.host = need}, "refuse", said, &et), RV_OK);
+	assert_string_equal(said, "");
+	const struct memory_room tight = {.host = need - most, .swap = most};
+	assert_int_equal(check(&q, &tight, "refuse", said, &et), RV_OK);
+	assert_non_null(strstr(said, "\"event\":\"memory_short\""));
+	const struct memory_room full = {.host = need - most, .swap = most - 1};
+	assert_fault(check(&q, &full, "refuse", said, &et), RV_E_NOMEM, &et, " MiB and there are ");
+	assert_string_equal(said, "");
+	assert_non_null(strstr(et.text, "swap of 0 included"));
+	assert_int_equal(check(&q, &full, "warn", said, &et), RV_OK);
+	assert_non_null(strstr(said, "\"event\":\"memory_short\""));
+	q.device = &gpu; /* what a device has not, it cannot swap */
+	assert_fault(check(&q, &full, "warn", said, &et), RV_E_NOMEM, &et, "a device needs ");
+}
+
 int main(int argc, char **argv) {
 	if (argc > 1)
 		return measure(strcmp(argv[1], "--measure-recompute") == 0);
@@ -295,6 +339,7 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_the_plan_is_near_the_peak),
 		cmocka_unit_test(test_a_device_that_is_too_small),
 		cmocka_unit_test(test_a_machine_that_is_too_small),
+		cmocka_unit_test(test_short_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* memory_available.c: /proc/meminfo, and limits of both versions of cgroups. */
+/* memory_available.c: /proc/meminfo, and limits of cgroups. */
 #include "worker/train/memory_available.h"
 
 #include <inttypes.h>
@@ -8,21 +8,32 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a version of cgroups calls its files; `cache`: the lines of `stat` with what is taken back when memory is short,
- * pages of files that were read more than once among it. */
-struct cgroup_version {
+/* What a version of cgroups calls the files of something it limits; `cache`: the lines of `stat` with what is taken
+ * back when memory is short, pages of files that were read more than once among it. */
+struct cgroup_files {
 	const char *mount, *limit, *usage, *stat, *cache[4];
 };
-static const struct cgroup_version v1 = {.mount = "/sys/fs/cgroup/memory",
-										 .limit = "memory.limit_in_bytes",
-										 .usage = "memory.usage_in_bytes",
-										 .stat = "memory.stat",
-										 .cache = {"total_inactive_file", "total_active_file"}},
-								   v2 = {.mount = "/sys/fs/cgroup",
-										 .limit = "memory.max",
-										 .usage = "memory.current",
-										 .stat = "memory.stat",
-										 .cache = {"inactive_file", "active_file", "slab_reclaimable"}};
+static const struct cgroup_files memory_v1 = {.mount = "/sys/fs/cgroup/memory",
+											  .limit = "memory.limit_in_bytes",
+											  .usage = "memory.usage_in_bytes",
+											  .stat = "memory.stat",
+											  .cache = {"total_inactive_file", "total_active_file"}},
+								 memory_v2 = {.mount = "/sys/fs/cgroup",
+											  .limit = "memory.max",
+											  .usage = "memory.current",
+											  .stat = "memory.stat",
+											  .cache = {"inactive_file", "active_file", "slab_reclaimable"}},
+								 swap_v2 = {.mount = "/sys/fs/cgroup",
+											.limit = "memory.swap.max",
+											.usage = "memory.swap.current",
+											.stat = "memory.stat"};
+/* Something that there is so much of: its line in meminfo, its limits. */
+struct supply {
+	const char *key;
+	const struct cgroup_files *v1, *v2; /* NULL: no limit is looked at */
+};
+static const struct supply memory = {"MemAvailable:", &memory_v1, &memory_v2},
+						   swap = {.key = "SwapFree:", .v2 = &swap_v2};
 
 /* The number behind `key` in a file of lines "key number"; key "": the number that it begins with. False: there is
  * none, "max" included. */
@@ -43,7 +54,7 @@ static size_t smaller(size_t a, uint64_t b) {
 }
 
 /* What one group leaves. */
-static size_t room_in(const struct cgroup_version *v, const char *dir) {
+static size_t room_in(const struct cgroup_files *v, const char *dir) {
 	char path[PATH_MAX + 64];
 	uint64_t limit, usage;
 	(void)snprintf(path, sizeof path, "%s/%s", dir, v->limit);
@@ -63,9 +74,11 @@ static size_t room_in(const struct cgroup_version *v, const char *dir) {
 
 /* The least that the group and those around it leave. In a container the path may be the host's: then nothing is found
  * but at the mount itself, which is the container's group. */
-static size_t room_from(const struct cgroup_version *v, const char *root, const char *group) {
+static size_t room_from(const struct cgroup_files *v, const char *root, const char *group) {
 	char dir[PATH_MAX];
 	size_t room = SIZE_MAX;
+	if (!v)
+		return SIZE_MAX;
 	const size_t mount = (size_t)snprintf(dir, sizeof dir, "%s%s", root, v->mount);
 	if (mount >= sizeof dir || mount + strlen(group) >= sizeof dir)
 		return SIZE_MAX;
@@ -89,29 +102,39 @@ static bool has_controller(const char *list, const char *name) {
 }
 
 /* A line "4:memory:/group" of version 1, or "0::/group" of version 2. */
-static size_t room_of_line(const char *root, char *line) {
+static size_t room_of_line(const struct supply *s, const char *root, char *line) {
 	line[strcspn(line, "\n")] = '\0';
 	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
 	if (!group)
 		return SIZE_MAX;
 	*group++ = '\0';
 	if (controllers[1] == '\0')
-		return room_from(&v2, root, group);
-	return has_controller(controllers + 1, "memory") ? room_from(&v1, root, group) : SIZE_MAX;
+		return room_from(s->v2, root, group);
+	return has_controller(controllers + 1, "memory") ? room_from(s->v1, root, group) : SIZE_MAX;
 }
 
-size_t memory_available(const char *root) {
+/* SIZE_MAX: the system does not say. */
+static size_t available(const struct supply *s, const char *root) {
 	char path[PATH_MAX], line[PATH_MAX];
 	uint64_t kib;
 	size_t room = SIZE_MAX;
 	(void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
-	if (read_number(path, "MemAvailable:", &kib))
+	if (read_number(path, s->key, &kib))
 		room = smaller(room, kib * 1024);
 	(void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
 	FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof line, f))
-		room = smaller(room, room_of_line(root, line));
+		room = smaller(room, room_of_line(s, root, line));
 	if (f)
 		(void)fclose(f);
 	return room;
+}
+
+size_t memory_available(const char *root) {
+	return available(&memory, root);
+}
+
+size_t swap_available(const char *root) {
+	const size_t room = available(&swap, root);
+	return room == SIZE_MAX ? 0 : room;
 }

@@ -4,6 +4,7 @@
 #include "worker/train/memory_available.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 #define DEVICE_OVERHEAD_BYTES ((size_t)512 << 20)
 
 struct memory_room memory_room_now(const struct device_choice *device) {
-	return (struct memory_room){.device = device_free_bytes(device), .host = memory_available("")};
+	return (struct memory_room){
+		.device = device_free_bytes(device), .host = memory_available(""), .swap = swap_available("")};
 }
 
 /* ---- what is needed -------------------------------------------------------------------------------------------------
@@ -30,8 +32,12 @@ static enum rv_err need_of(const struct memory_request *q, struct need *out, str
 	return RV_OK;
 }
 
+static size_t host_bytes(const struct memory_room *room) {
+	return room->swap < SIZE_MAX - room->host ? room->host + room->swap : SIZE_MAX;
+}
+
 static bool is_within(const struct need *n, const struct memory_room *room) {
-	return n->device <= room->device && n->host <= room->host;
+	return n->device <= room->device && n->host <= host_bytes(room);
 }
 
 /* ---- what would fit -------------------------------------------------------------------------------------------------
@@ -136,16 +142,18 @@ static void advise(const struct memory_request *q, const struct memory_room *roo
 enum rv_err memory_fit(const struct memory_request *q, const struct memory_room *room, struct rv_errtext *et) {
 	struct memory_plan p;
 	struct need need;
-	char plan[256], advice[ADVICE_BYTES];
+	char plan[256], advice[ADVICE_BYTES], swap[48] = "";
 	RV_TRY(need_of(q, &need, et));
 	if (is_within(&need, room))
 		return RV_OK;
 	RV_TRY(memory_plan_make(q, &p, et));
 	memory_plan_line(&p, plan, sizeof plan);
 	const bool of_device = need.device > room->device;
-	const size_t needed = of_device ? need.device : need.host, there = of_device ? room->device : room->host;
+	const size_t needed = of_device ? need.device : need.host, there = of_device ? room->device : host_bytes(room);
+	if (!of_device && room->swap > 0)
+		(void)snprintf(swap, sizeof swap, ", swap of %.0f included", (double)room->swap / MIB);
 	advise(q, room, of_device, advice);
-	return rv_fail(et, RV_E_NOMEM, "%s needs %.0f MiB and %s %.0f free, %.0f too few; %s. %s",
+	return rv_fail(et, RV_E_NOMEM, "%s needs %.0f MiB and %s %.0f free%s, %.0f too few; %s. %s",
 				   of_device ? "a device" : "training", (double)needed / MIB, of_device ? "has" : "there are",
-				   (double)there / MIB, (double)(needed - there) / MIB, advice, plan);
+				   (double)there / MIB, swap, (double)(needed - there) / MIB, advice, plan);
 }
