@@ -101,10 +101,6 @@ static enum rv_err put_key(struct store *s, const char *key_path, struct rv_errt
 	return e;
 }
 
-void backup_clean_copy(const char *copy) {
-	remove_store(copy);
-}
-
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
 						struct rv_errtext *et) {
 	struct store *s = NULL;

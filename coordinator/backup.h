@@ -20,10 +20,8 @@ struct backup_info {
 	uint64_t last_id, doc_seq;
 };
 
-/* What a killed `backup` left at `copy`: a new copy must not meet the log of an old one. */
-void backup_clean_copy(const char *copy);
-/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store beside it, which is gone
- * afterwards in any case. Every record is read back first. `path` is replaced atomically: it is whole or not there.
+/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store, which is gone afterwards in any case;
+ * both are in a directory made for it (coordinator/backup_work.h). Every record is read back first. `path` is replaced atomically: it is whole or not there.
  * The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of `path`. RV_E_CORRUPT names the run's store: what
  * is wrong in its copy is wrong there. */
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,

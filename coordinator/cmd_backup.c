@@ -1,5 +1,6 @@
 /* cmd_backup.c: `backup` and `restore`: a whole run in one file. */
 #include "coordinator/backup.h"
+#include "coordinator/backup_work.h"
 #include "coordinator/commands.h"
 #include "coordinator/operator_session.h"
 
@@ -26,21 +27,28 @@ static const struct rv_option restore_table[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
+static enum rv_err copy_store(const struct run_dir *d, const char *copy, struct rv_errtext *et) {
+	struct operator_session *session = NULL;
+	RV_TRY(operator_open(d, NULL, &session, et));
+	enum rv_err e = operator_copy_store(session, copy, et);
+	operator_close(session);
+	return e;
+}
+
 static enum rv_err run_backup(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct backup_options *o = opts;
 	struct run_dir d;
-	struct operator_session *session = NULL;
 	struct backup_info info;
-	char copy[RUN_PATH_BYTES + 8]; /* beside the backup: the run's own disk may be full */
-	if (snprintf(copy, sizeof copy, "%s.copy", args->at[0]) >= (int)sizeof copy)
-		return rv_fail(et, RV_E_RANGE, "%s: the path is too long", args->at[0]);
+	struct backup_work work;
 	RV_TRY(run_dir_find(o->dir, &d, et));
-	RV_TRY(operator_open(&d, NULL, &session, et));
-	backup_clean_copy(copy);
-	enum rv_err e = operator_copy_store(session, copy, et);
-	operator_close(session);
+	RV_TRY(backup_work_begin(args->at[0], &work, et));
+	enum rv_err e = copy_store(&d, work.copy, et);
+	if (e == RV_OK)
+		e = backup_make(&d, work.copy, work.sealed, &info, et);
+	if (e == RV_OK)
+		e = backup_work_publish(&work, et);
+	backup_work_end(&work);
 	RV_TRY(e);
-	RV_TRY(backup_make(&d, copy, args->at[0], &info, et));
 	(void)printf("%s: the run at round %" PRIu64 ", %" PRIu64 " records"
 				 "\nIt holds the run's secret key: whoever can read it is the operator.\n",
 				 args->at[0], info.round, info.facts);

@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/rng.h"
 #include "coordinator/store.h"
 #include "tests/coordinator/coordinator_process.h"
@@ -305,21 +307,49 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	coordinator_remove(&other);
 }
 
-/* The disk of the run may be full, that of the backup is not. */
-static void test_its_copy_is_made_beside_it(void **state) {
+static int names_in(const char *dir) {
+	int n = -2; /* . and .. */
+	DIR *d = opendir(dir);
+	assert_non_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	(void)closedir(d);
+	return n;
+}
+
+static void write_text(const char *path) {
+	struct rv_errtext et = {0};
+	assert_int_equal(rv_file_write_atomic(path, "mine", 4, 0600, &et), RV_OK);
+}
+
+/* What is beside it: a file of somebody, what a killed backup left, and what another one is making. */
+static void test_it_clears_away_after_killed_ones_only(void **state) {
 	struct scene *s = *state;
-	char copy[128];
-	(void)snprintf(copy, sizeof copy, "%s.copy", s->file);
+	char mine[128], left[128], held[128], in_left[160], in_held[160];
+	(void)snprintf(mine, sizeof mine, "%s.copy", s->file);
+	(void)snprintf(left, sizeof left, "%s/.rivulet-backup-left00", s->place);
+	(void)snprintf(held, sizeof held, "%s/.rivulet-backup-held00", s->place);
+	(void)snprintf(in_left, sizeof in_left, "%s/copy-wal", left);
+	(void)snprintf(in_held, sizeof in_held, "%s/copy", held);
+	assert_int_equal(mkdir(held, 0700), 0);
+	write_text(mine);
+	write_text(in_held);
+	int fd = open(held, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
 	for (int online = 1; online >= 0; online--) {
-		assert_int_equal(mkdir(copy, 0700), 0); /* in its way */
-		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 1);
-		expect("run.backup.copy");
-		assert_int_equal(rmdir(copy), 0);
+		assert_int_equal(mkdir(left, 0700), 0);
+		write_text(in_left);
 		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
-		assert_int_equal(access(copy, F_OK), -1);
+		assert_int_equal(access(left, F_OK), -1);
+		assert_int_equal(access(mine, F_OK), 0);
+		assert_int_equal(access(in_held, F_OK), 0);
+		assert_int_equal(names_in(s->place), 3); /* with the backup */
 		if (online)
 			assert_int_equal(coordinator_stop(&s->c), 0);
 	}
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	assert_int_equal(names_in(s->place), 2);
 	coordinator_start(&s->c);
 }
 
@@ -348,6 +378,8 @@ static void test_killed_while_it_is_made(void **state) {
 		assert_int_equal(RUN("restore", "--dir", dir, s->file), 0); /* whole: every record is checked */
 		coordinator_start(&s->c);
 	}
+	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
+	assert_int_equal(names_in(s->place), 2); /* it, and what was restored: no copy of the key that nobody knows of */
 }
 
 int main(void) {
@@ -359,7 +391,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_damaged_store_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_lost_seal_is_noticed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_its_copy_is_made_beside_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_it_clears_away_after_killed_ones_only, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed_while_it_is_made, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
