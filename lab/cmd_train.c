@@ -159,10 +159,22 @@ static enum rv_err new_run(struct session *s, struct lab_config *cfg, struct rv_
 static void warn_of_lost_rounds(struct session *s) {
 	struct rv_errtext what = {0};
 	if (record_gap(s->opts->out, &what))
-		rv_event(s->events, RV_WARN, "record_gap", RV_FIELDS(rv_field_str("text", what.text)),
-				 "%s: curves and means over rounds will be without them; without " LAB_CHECKPOINT_FILE
-				 " the same command trains anew",
-				 what.text);
+		rv_event(
+			s->events, RV_WARN, "record_gap", RV_FIELDS(rv_field_str("text", what.text)),
+			"%s: curves and means over rounds will be without them; --on-record-gap anew trains from the beginning",
+			what.text);
+}
+
+/* As --on-record-gap says; decided here, each time the command begins: the record that it makes has no gap. */
+static enum rv_err forget_gap(struct session *s, struct rv_errtext *et) {
+	struct rv_errtext why;
+	if (strcmp(s->opts->on_record_gap, "anew") != 0)
+		return RV_OK;
+	RV_TRY(record_gap_forget(s->run, s->opts->out, &why, et));
+	if (why.text[0])
+		rv_event(s->events, RV_WARN, "anew", RV_FIELDS(rv_field_str("why", why.text)),
+				 "%s: training from the beginning", why.text);
+	return RV_OK;
 }
 
 /* A checkpoint of another run: which options differ is in run.conf beside it. */
@@ -177,6 +189,7 @@ static enum rv_err refuse_another_run(const struct session *s, struct rv_errtext
 /* *resumed: there is a checkpoint to go on from. */
 static enum rv_err resume(struct session *s, bool *resumed, struct rv_errtext *et) {
 	struct rv_errtext damage;
+	RV_TRY(forget_gap(s, et));
 	enum rv_err e = checkpoint_pair_load(s->run, s->opts->out, resumed, &damage, et);
 	if (e != RV_OK)
 		return e == RV_E_PROTOCOL ? refuse_another_run(s, et) : e;

@@ -5,9 +5,11 @@
 #include "lab/run_record.h"
 #include "worker/train/metrics.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 bool record_gap(const char *dir, struct rv_errtext *what) {
 	char checkpoint[PATH_MAX], metrics[PATH_MAX];
@@ -26,4 +28,24 @@ bool record_gap(const char *dir, struct rv_errtext *what) {
 					  "%s: no line of round %" PRIu64 ", and " LAB_CHECKPOINT_FILE " beside it has done %" PRIu64,
 					  metrics, missing, h.rounds_done);
 	return missing > 0;
+}
+
+static bool is_of_run(const char *checkpoint, const struct lab_run *r) {
+	const struct checkpoint_header mine = checkpoint_header_of(r);
+	struct checkpoint_header h;
+	return checkpoint_header_read(checkpoint, &h, NULL) == RV_OK && checkpoint_header_check(&h, &mine, NULL) == RV_OK;
+}
+
+enum rv_err record_gap_forget(const struct lab_run *r, const char *dir, struct rv_errtext *what,
+							  struct rv_errtext *et) {
+	char checkpoint[PATH_MAX];
+	struct rv_errtext gap = {0};
+	*what = (struct rv_errtext){0};
+	snprintf(checkpoint, sizeof checkpoint, "%s/" LAB_CHECKPOINT_FILE, dir);
+	if (!record_gap(dir, &gap) || !is_of_run(checkpoint, r))
+		return RV_OK;
+	if (unlink(checkpoint) != 0)
+		return rv_fail_errno(et, errno, "%s: cannot remove it, to train anew", checkpoint);
+	*what = gap;
+	return RV_OK;
 }

@@ -4,12 +4,14 @@
 #ifndef RV_LAB_RECORD_GAP_H
 #define RV_LAB_RECORD_GAP_H
 
-#include "base/err.h"
-
-#include <stdbool.h>
+#include "lab/lab_run.h"
 
 /* True: DIR/metrics.jsonl lacks rounds that DIR/checkpoint.rvc has done; *what says which. False too where no
  * checkpoint can be read: there is nothing to go on from. */
 bool record_gap(const char *dir, struct rv_errtext *what);
+
+/* Where there is a gap, DIR/checkpoint.rvc is removed, and the run begins anew: then *what says why; else it is empty.
+ * A checkpoint of another run than `r` stays. What unlink fails with. */
+enum rv_err record_gap_forget(const struct lab_run *r, const char *dir, struct rv_errtext *what, struct rv_errtext *et);
 
 #endif

@@ -40,7 +40,8 @@ static const struct rv_option own_options[] = {
 
 /* Options of train that the sweep sets itself, or that are none of a cell's. */
 static bool is_the_sweeps(const char *name) {
-	static const char *const names[] = {"out", "name", "parallel", "run-hash", "eval-replicas", "replicas-mode"};
+	static const char *const names[] = {"out",           "name",          "parallel",     "run-hash",
+										"eval-replicas", "replicas-mode", "on-record-gap"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
@@ -381,6 +382,7 @@ void sweep_cell_command(const struct sweep_cell *c, const char *program, const c
 	struct train_idle idle;
 	train_idle_init(&idle, &c->opts);
 	rv_options_defaults(g->table, &defaults);
+	snprintf(mine.on_record_gap, sizeof mine.on_record_gap, "anew"); /* a cell is its record */
 	snprintf(mine.out, sizeof mine.out, "%s/%s", dir, c->id);
 	snprintf(mine.name, sizeof mine.name, "%.*s", (int)sizeof mine.name - 1, c->label);
 	out->n = 0;

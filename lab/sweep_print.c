@@ -1,5 +1,4 @@
 /* sweep_print.c: the commands that make a sweep's cells anywhere on this machine, or another with the same paths. */
-#include "lab/record_gap.h"
 #include "lab/sweep_run.h"
 
 #include "net/download.h"
@@ -52,19 +51,6 @@ static void print_quoted(const char *word, FILE *out) {
 	(void)fputc('\'', out);
 }
 
-/* What has lost a part of its record is trained anew. */
-static void print_forget_gap(const char *out_dir, const char *id, FILE *out) {
-	char path[PATH_MAX];
-	struct rv_errtext what = {0};
-	snprintf(path, sizeof path, "%s/%s", out_dir, id);
-	if (!record_gap(path, &what))
-		return;
-	(void)fputs("rm -f ", out);
-	snprintf(path, sizeof path, "%s/%s/" LAB_CHECKPOINT_FILE, out_dir, id);
-	print_quoted(path, out);
-	(void)fputs(" && ", out);
-}
-
 static enum rv_err print_command(const struct sweep_cell *cell, const char *out_dir, struct sweep_command *c, FILE *out,
 								 struct rv_errtext *et) {
 	char program[PATH_MAX];
@@ -72,7 +58,6 @@ static enum rv_err print_command(const struct sweep_cell *cell, const char *out_
 	RV_TRY(place_cell(&placed, et));
 	sweep_own_program(program);
 	sweep_cell_command(&placed, program, out_dir, c);
-	print_forget_gap(out_dir, cell->id, out);
 	for (int w = 0; w < c->n; w++) {
 		if (w)
 			(void)fputc(' ', out);

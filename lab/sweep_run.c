@@ -94,12 +94,11 @@ static int cores(void) {
 	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* What has lost a part of its record is trained anew: a run that goes on does not write it again. */
-static void forget_gap(struct runner *r, int i, const char *dir) {
-	char checkpoint[PATH_BYTES];
+/* What has lost a part of its record will be trained anew (--on-record-gap): a run that goes on does not write it
+ * again. */
+static void tell_of_gap(const struct runner *r, int i, const char *dir) {
 	struct rv_errtext what = {0};
-	snprintf(checkpoint, sizeof checkpoint, "%s/" LAB_CHECKPOINT_FILE, dir);
-	if (record_gap(dir, &what) && unlink(checkpoint) == 0)
+	if (record_gap(dir, &what))
 		rv_event(r->events, RV_WARN, "cell_again",
 				 RV_FIELDS(rv_field_str("id", r->s->cells[i].id), rv_field_str("why", what.text)),
 				 "%.8s  trained anew: %s", r->s->cells[i].id, what.text);
@@ -112,7 +111,7 @@ static enum rv_err start_cell(struct runner *r, int i, size_t memory_bytes, stru
 	snprintf(log, sizeof log, "%s/train.log", dir);
 	RV_TRY(rv_dir_make(dir, 0755, et));
 	RV_TRY(write_config(s, i, et));
-	forget_gap(r, i, dir);
+	tell_of_gap(r, i, dir);
 	struct sweep_command *c = malloc(sizeof *c);
 	if (!c)
 		return rv_fail(et, RV_E_NOMEM, "no memory to start a cell");

@@ -70,6 +70,10 @@ static const struct rv_option own_options[] = {
 	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,
 	 "Held-out batches to evaluate after each round; at the end all are.", "Lab"},
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
+	{"on-record-gap", RV_OPT_ENUM, FIELD(on_record_gap), FIELD_SIZE(on_record_gap), "keep", 0, 0, "keep|anew",
+	 "Where metrics.jsonl lacks rounds that the run's checkpoint has done. keep: goes on, with a warning; anew: trains "
+	 "from the beginning.",
+	 "Lab"},
 	{"eval-replicas", RV_OPT_BOOL, FIELD(eval_replicas), 0, "false", 0, 0, NULL,
 	 "At the end also evaluate the mean of the replicas and one of them, as they were before the last outer step.",
 	 "Lab"},

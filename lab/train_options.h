@@ -17,6 +17,7 @@ struct train_options {
 		run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
 	int64_t eval_batches, save_every;
+	char on_record_gap[8];
 	char replicas_mode[16];
 	double drop_sync;
 	char speeds[512], merge[8];

@@ -280,6 +280,21 @@ static void read_results(void) {
 	assert_int_equal(run_shell(command), 0);
 }
 
+/* A printed command may be kept, and given again and again (a job that is requeued): it trains anew where the record
+ * has a gap, and goes on where it has none. A checkpoint of another run stays. */
+static void a_kept_command_goes_on(const char *line) {
+	char command[COMMAND_BYTES];
+	snprintf(command, sizeof command, "%s --seed 4321 2>&1", line);
+	assert_int_not_equal(run_shell(command), 0);
+	assert_int_equal(count("belongs to a run with another configuration"), 1);
+	assert_int_equal(run_shell(line), 0);
+	assert_int_equal(count("\"event\":\"anew\""), 1);
+	assert_int_equal(count("\"event\":\"resumed\""), 0);
+	assert_int_equal(run_shell(line), 0);
+	assert_int_equal(count("\"event\":\"anew\""), 0);
+	assert_int_equal(count("\"event\":\"resumed\""), 1);
+}
+
 /* What was done of a cell counts only as far as its record tells of it: with lines that are lost from its end, its
  * middle, or altogether, it is trained again, and comes to the same. */
 static void test_a_record_with_a_gap_is_made_again(void **state) {
@@ -295,10 +310,11 @@ static void test_a_record_with_a_gap_is_made_again(void **state) {
 	assert_int_equal(run_shell(command), 0);
 	assert_int_equal(sweep("--print"), 0);
 	assert_int_equal(count("rivulet train "), 3);
-	assert_int_equal(count("rm -f "), 3);
+	snprintf(command, sizeof command, "%.*s", (int)strcspn(output, "\n"), output);
+	a_kept_command_goes_on(command);
 	assert_int_equal(sweep(""), 0);
-	assert_int_equal(count("\"event\":\"cell_again\""), 3);
-	assert_int_equal(count("\"event\":\"cell\""), 3);
+	assert_int_equal(count("\"event\":\"cell_again\""), 2);
+	assert_int_equal(count("\"event\":\"cell\""), 2);
 	read_results();
 	assert_string_equal(before, output);
 	snprintf(command, sizeof command,
