@@ -43,7 +43,8 @@ void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap);
 
 /* *g becomes the state at `round` (negative: the newest there is), each file checked by its hashes. A file that is
  * damaged is told, and the base before it taken, as a worker does that starts. RV_E_NOTFOUND lists the rounds there
- * are; RV_E_CORRUPT also names the damaged files that stand in the way. On RV_OK the caller releases *g. */
+ * are; RV_E_CORRUPT also names the damaged files that stand in the way; RV_E_IO and RV_E_NOMEM name the file that
+ * cannot be read now, which is not passed over. On RV_OK the caller releases *g. */
 enum rv_err worker_rounds_replay(struct worker_rounds *w, int64_t round, struct global_state *g, struct rv_errtext *et);
 
 /* Where states begin, ascending: theta0 or the oldest base, then each whole base after `round`. false: there is

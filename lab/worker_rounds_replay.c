@@ -99,45 +99,60 @@ static bool find_start(struct search *s) {
 	return found;
 }
 
-/* A file is of no use: it is told, and not taken again. `text` begins with its path. */
+/* What was read is not what was written, or cannot be used here. A fault of the machine (RV_E_NOMEM, RV_E_IO, ...) says
+ * nothing of the file: the same command may find it whole. */
+static bool is_of_no_use(enum rv_err e) {
+	return e == RV_E_CORRUPT || e == RV_E_UNSUPPORTED || e == RV_E_RANGE || e == RV_E_INVALID;
+}
+
+/* Without the directory, where the text begins with it. */
+static const char *short_text(const struct statestore *store, const char *text) {
+	size_t n = strlen(store->dir);
+	return strncmp(text, store->dir, n) == 0 && text[n] == '/' ? text + n + 1 : text;
+}
+
+/* A file is of no use: it is told, and not taken again. */
 static void pass_over(struct search *s, const struct state_name *file, enum rv_err why, const char *text) {
 	const struct statestore *store = &s->w->store;
-	size_t used = strlen(s->tried), dir = strlen(store->dir) + 1;
+	size_t used = strlen(s->tried);
 	char notice[RV_ERRTEXT_BYTES + 16];
 	checkpoint_index_damaged(s->w->index, file->kind, file->round);
-	snprintf(s->tried + used, sizeof s->tried - used, "%s%s", used > 0 ? "; " : "", text + dir);
+	snprintf(s->tried + used, sizeof s->tried - used, "%s%s", used > 0 ? "; " : "", short_text(store, text));
 	snprintf(notice, sizeof notice, "%s: passed over", text);
 	if (store->notice)
 		store->notice(store->notice_ctx, why, notice);
 }
 
 /* Those that the listing found to be damaged, from `first` on, as far as they would have been of use. */
-static void pass_over_listed(struct search *s, enum state_kind kind, uint64_t first) {
+static enum rv_err pass_over_listed(struct search *s, enum state_kind kind, uint64_t first, struct rv_errtext *et) {
 	const struct checkpoint_list *l = kind == STATE_KIND_BASE ? &s->w->index->bases : &s->w->index->logs;
 	for (int i = 0; i < l->n; i++) {
 		const struct state_name file = {kind, l->at[i].round};
 		uint64_t makes = kind == STATE_KIND_LOG ? file.round + 1 : file.round;
 		bool is_new = file.round >= first && file.round < s->told_from;
-		struct rv_errtext et = {0};
+		struct rv_errtext why = {0};
 		struct state_file *f = NULL;
 		if (!l->at[i].damaged || !is_new || (s->round >= 0 && makes > (uint64_t)s->round))
 			continue;
-		enum rv_err e = statestore_open(&s->w->store, kind, file.round, &f, &et);
+		enum rv_err e = statestore_open(&s->w->store, kind, file.round, &f, &why);
 		if (e == RV_OK)
 			state_file_free(f);
+		else if (is_of_no_use(e))
+			pass_over(s, &file, e, why.text);
 		else if (e != RV_E_NOTFOUND)
-			pass_over(s, &file, e, et.text);
+			return rv_fail(et, e, "%s", why.text);
 	}
+	return RV_OK;
 }
 
-/* The next start to try, into s->from; what is nearer and damaged is told. false: there is none. */
-static bool next_try(struct search *s) {
-	bool found = find_start(s);
-	uint64_t first = found ? s->from.round : 0;
-	pass_over_listed(s, STATE_KIND_BASE, first);
-	pass_over_listed(s, STATE_KIND_LOG, first);
+/* The next start to try, into s->from; what is nearer and damaged is told. *found: there is one. */
+static enum rv_err next_try(struct search *s, bool *found, struct rv_errtext *et) {
+	*found = find_start(s);
+	uint64_t first = *found ? s->from.round : 0;
+	RV_TRY(pass_over_listed(s, STATE_KIND_BASE, first, et));
+	RV_TRY(pass_over_listed(s, STATE_KIND_LOG, first, et));
 	s->told_from = first < s->told_from ? first : s->told_from;
-	return found;
+	return RV_OK;
 }
 
 static enum rv_err nothing_serves(const struct search *s, struct rv_errtext *et) {
@@ -170,20 +185,23 @@ static enum rv_err try_start(const struct search *s, struct global_state *g, str
 }
 
 static enum rv_err search(struct search *s, struct global_state *g, struct rv_errtext *et) {
-	for (int looks = 1; next_try(s);) {
+	for (int looks = 1;;) {
 		struct state_name bad;
+		bool found;
+		RV_TRY(next_try(s, &found, et));
+		if (!found)
+			return nothing_serves(s, et);
 		enum rv_err e = try_start(s, g, &bad, et);
-		bool of_a_file = bad.kind == STATE_KIND_LOG || s->from.base;
-		if (e == RV_OK || e == RV_E_NOMEM || !of_a_file || (e == RV_E_NOTFOUND && looks == LOOKS))
+		bool of_a_file = bad.kind == STATE_KIND_LOG || s->from.base, gone = e == RV_E_NOTFOUND && looks < LOOKS;
+		if (!of_a_file || !(is_of_no_use(e) || gone))
 			return e;
-		if (e != RV_E_NOTFOUND) {
+		if (gone) {
+			looks++;
+			RV_TRY(worker_rounds_look_again(s->w, et));
+		} else {
 			pass_over(s, &bad, e, et->text);
-			continue;
 		}
-		looks++;
-		RV_TRY(worker_rounds_look_again(s->w, et));
 	}
-	return nothing_serves(s, et);
 }
 
 enum rv_err worker_rounds_replay(struct worker_rounds *w, int64_t round, struct global_state *g,

@@ -148,6 +148,31 @@ static void test_all_that_was_tried_is_said(void **state) {
 	refused(-1, RV_E_CORRUPT, "rounds there are: none");
 }
 
+/* A file that cannot be opened at the moment (ELOOP here) is not damaged: nothing is told, and it is taken later. */
+static void test_a_passing_fault_is_no_damage(void **state) {
+	(void)state;
+	char base[400], aside[400];
+	struct worker_rounds r;
+	struct global_state g;
+	worker_dir_play(&w, 12, 0);
+	worker_dir_remove(&w, STATE_FILE_LOG, 7); /* round 8 is in its base alone */
+	snprintf(base, sizeof base, "%s/base-8.rvs", w.dir);
+	snprintf(aside, sizeof aside, "%s/aside", w.dir);
+	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
+	worker_rounds_tell(&r, w.events);
+	assert_int_equal(rename(base, aside), 0);
+	assert_int_equal(symlink(base, base), 0);
+	assert_fault(worker_rounds_replay(&r, 8, &g, &et), RV_E_IO, &et, "/base-8.rvs: cannot open for reading: ");
+	refused(8, RV_E_IO, "/base-8.rvs: cannot open for reading: "); /* where the listing has met it too */
+	assert_string_equal(worker_dir_told(&w), "");
+	assert_int_equal(rename(aside, base), 0);
+	if (worker_rounds_replay(&r, 8, &g, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	assert_int_equal(g.round, 8);
+	global_release(&g);
+	worker_rounds_release(&r);
+}
+
 /* A worker that runs prunes: what was listed may be gone, and later rounds be there. */
 static void test_pruned_since_the_listing(void **state) {
 	(void)state;
@@ -326,6 +351,7 @@ int main(void) {
 		TEST(test_damage_is_named_and_the_base_before_used),
 		TEST(test_damage_in_the_log),
 		TEST(test_all_that_was_tried_is_said),
+		TEST(test_a_passing_fault_is_no_damage),
 		TEST(test_pruned_since_the_listing),
 		TEST(test_two_histories),
 		TEST(test_given_initial_weights_are_not_drawn),
