@@ -2,9 +2,11 @@
 #include "coordinator/backup.h"
 #include "coordinator/commands.h"
 
+#include "base/clock.h"
 #include "base/event.h"
 #include "base/signals.h"
 #include "coordinator/listen_file.h"
+#include "coordinator/listen_notice.h"
 #include "coordinator/listen_socket.h"
 #include "coordinator/opened_run.h"
 #include "coordinator/server.h"
@@ -84,20 +86,8 @@ static struct address local_of(const struct address *bound) {
 	return a;
 }
 
-/* On a full disk it serves all the same: workers do not need the file. */
-static enum rv_err tell_this_machine(const struct run_dir *d, const struct address *bound, struct rv_events *ev,
-									 struct rv_errtext *et) {
-	const struct address local = local_of(bound);
-	struct rv_errtext why = {0};
-	enum rv_err e = listen_file_write(d->listen, &local, &why);
-	if (e != RV_E_FULL)
-		return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
-	rv_event(
-		ev, RV_WARN, "listen_file", RV_NO_FIELDS,
-		"%s; serving without it: commands on this machine (`status`, `invite`, `backup`) find this coordinator only "
-		"when it is started again with room on the disk",
-		why.text);
-	return RV_OK;
+static void on_sweep(void *notice, int64_t now_us) {
+	listen_notice_tick(notice, now_us);
 }
 
 static void say_listening(struct rv_events *ev, const struct address *bound, const struct address *advertise) {
@@ -109,11 +99,14 @@ static void say_listening(struct rv_events *ev, const struct address *bound, con
 			 "listening on %s; workers are sent to %s; dashboard: https://%s/", at, as, as);
 }
 
-static enum rv_err serve_run(struct opened_run *r, const struct server_config *cfg, const struct address *bound,
+static enum rv_err serve_run(struct opened_run *r, struct server_config *cfg, const struct address *bound,
 							 const struct address *advertise, struct rv_events *ev, struct rv_errtext *et) {
 	struct server *server = NULL;
+	struct listen_notice notice = {.path = r->dir.listen, .at = local_of(bound), .events = ev};
+	cfg->on_sweep = on_sweep;
+	cfg->ctx = &notice;
 	RV_TRY(server_new(cfg, &server, et));
-	enum rv_err e = tell_this_machine(&r->dir, bound, ev, et);
+	enum rv_err e = listen_notice_begin(&notice, rv_clock_monotonic_us(), et);
 	if (e == RV_OK) {
 		say_listening(ev, bound, advertise);
 		e = server_run(server, et);

@@ -99,7 +99,7 @@ static enum rv_err read_listen(const struct run_dir *dir, struct address *out, s
 	return rv_fail(
 		et, RV_E_BUSY,
 		"%s is in use, but %s is not there: is the coordinator just starting? Try again; does its log say that "
-		"the disk was full? Start it again",
+		"the disk was full? It tries again every 10 s",
 		dir->dir, dir->listen);
 }
 

@@ -62,6 +62,8 @@ static void on_timer(evutil_socket_t fd, short what, void *server) {
 		connections_sweep(s->connections, now_us);
 		if (!s->full)
 			(void)evconnlistener_enable(s->listener); /* after on_accept_error */
+		if (s->cfg.on_sweep != NULL)
+			s->cfg.on_sweep(s->cfg.ctx, now_us);
 	}
 	on_changed(s);
 }

@@ -11,7 +11,9 @@ struct server_config {
 	const struct identity *run; /* borrowed */
 	int listen_fd;              /* of listen_socket_open; the server closes it, also when server_new fails */
 	int max_connections;
-	int signal_fd; /* of rv_signals_open: a signal ends server_run; -1: none */
+	int signal_fd;                               /* of rv_signals_open: a signal ends server_run; -1: none */
+	void (*on_sweep)(void *ctx, int64_t now_us); /* about once a second; NULL: nothing */
+	void *ctx;
 };
 
 struct server;

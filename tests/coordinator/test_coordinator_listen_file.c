@@ -1,4 +1,4 @@
-/* Where programs on this machine find the coordinator: written when it is news, and only then. */
+/* Where programs on this machine find the coordinator: written when it is news, and only then; and once there is room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,11 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/file.h"
 #include "coordinator/listen_file.h"
+#include "coordinator/listen_notice.h"
 
 static const struct address here = {.host = "127.0.0.1", .port = 7433}, there = {.host = "::1", .port = 7433};
 
@@ -50,9 +54,49 @@ static void test_what_is_right_stays(void **state) {
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void assert_said_once(const char *log) {
+	uint8_t *text = NULL;
+	size_t n = 0;
+	struct rv_errtext et = {0};
+	assert_int_equal(rv_file_read(log, 4096, &text, &n, &et), RV_OK);
+	const char *first = strstr((const char *)text, "\"listen_file\"");
+	assert_non_null(first);
+	assert_null(strstr(first + 1, "\"listen_file\""));
+	free(text);
+}
+
+/* A directory that is not there stands for the disk without room. */
+static void test_what_is_owed_is_written(void **state) {
+	(void)state;
+	enum { PAUSE_US = LISTEN_NOTICE_PAUSE_S * RV_US_PER_S };
+	char dir[] = "/tmp/rivulet-listen-XXXXXX", sub[64], path[80], log[64];
+	struct rv_errtext et = {0};
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(sub, sizeof sub, "%s/run", dir);
+	(void)snprintf(path, sizeof path, "%s/listen", sub);
+	(void)snprintf(log, sizeof log, "%s/log", dir);
+	struct listen_notice n = {.path = path, .at = here, .owed = true};
+	const struct rv_events_config ec = {.out = stdout, .json = true, .level = RV_INFO, .log_path = log};
+	assert_int_equal(rv_events_new(&ec, &n.events, &et), RV_OK);
+	listen_notice_tick(&n, PAUSE_US);
+	assert_true(n.owed);
+	assert_int_equal(mkdir(sub, 0700), 0);
+	listen_notice_tick(&n, 2 * PAUSE_US - 1);
+	assert_true(n.owed);
+	for (int i = 2; i < 5; i++) {
+		listen_notice_tick(&n, i * PAUSE_US);
+		assert_says(path, &here);
+	}
+	rv_events_free(n.events);
+	assert_said_once(log);
+	assert_int_equal(unlink(log) | unlink(path), 0);
+	assert_int_equal(rmdir(sub) | rmdir(dir), 0);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_right_stays),
+		cmocka_unit_test(test_what_is_owed_is_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
