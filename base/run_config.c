@@ -350,13 +350,11 @@ static enum rv_err check_noise(const struct run_config *c, struct rv_errtext *et
 }
 
 static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext *et) {
-	if (strcmp(c->rounding, "stochastic") != 0)
+	if (strcmp(c->rounding, "stochastic") != 0 || strcmp(c->codec, "q6sigma") != 0)
 		return RV_OK;
-	if (strcmp(c->codec, "q6sigma") == 0)
-		return rv_fail(et, RV_E_INVALID,
-					   "rounding = stochastic: codec q6sigma rounds to the nearest of its entries only; "
-					   "rounding = nearest, or another codec");
-	return strcmp(c->codec, "int2") == 0 ? check_noise(c, et) : RV_OK;
+	return rv_fail(et, RV_E_INVALID,
+				   "rounding = stochastic: codec q6sigma rounds to the nearest of its entries only; "
+				   "rounding = nearest, or another codec");
 }
 
 /* The private chain of outer/eager.h is that of an optimizer which is linear in outer gradients, and the same in every
@@ -447,6 +445,11 @@ enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *e
 	RV_TRY(check_hash("init-hash", c->init_hash, et));
 	RV_TRY(check_hash("tokenizer-hash", c->tokenizer_hash, et));
 	return check_outer_and_round(c, et);
+}
+
+enum rv_err run_config_check_new(const struct run_config *c, struct rv_errtext *et) {
+	const bool is_noisy = strcmp(c->rounding, "stochastic") == 0 && strcmp(c->codec, "int2") == 0;
+	return is_noisy ? check_noise(c, et) : RV_OK;
 }
 
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et) {

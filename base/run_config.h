@@ -94,5 +94,8 @@ enum rv_err run_config_parse(struct run_config *c, const char *source, const cha
 void run_config_take_model(struct run_config *c, const struct run_config *from);
 /* What spans several fields (n_embd % n_head, rounding and codec, ...). RV_E_INVALID, RV_E_RANGE. */
 enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *et);
+/* What a run that is made now must not be besides: it would not train well. No part of run_config_validate(): a run
+ * that was made before this was refused can be opened. RV_E_INVALID. */
+enum rv_err run_config_check_new(const struct run_config *c, struct rv_errtext *et);
 
 #endif

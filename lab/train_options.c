@@ -12,8 +12,11 @@
 #include "net/download.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FIELD(f)      offsetof(struct train_options, f)
 #define FIELD_SIZE(f) sizeof(((struct train_options *)0)->f)
@@ -163,6 +166,13 @@ struct train_options train_options_as_run(const struct train_options *o) {
 			(void)rv_option_value_parse(opt, &out.run, value, NULL);
 	}
 	return out;
+}
+
+enum rv_err train_options_check_new(const struct train_options *o, const char *dir, struct rv_errtext *et) {
+	const struct lab_config configured = configured_by_method(o);
+	char checkpoint[PATH_MAX];
+	snprintf(checkpoint, sizeof checkpoint, "%s/" LAB_CHECKPOINT_FILE, dir);
+	return access(checkpoint, F_OK) == 0 ? RV_OK : run_config_check_new(&configured.run, et);
 }
 
 /* Policies that only a round of lab/synchronous.h knows. */

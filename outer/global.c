@@ -66,6 +66,11 @@ enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et
 	return check_chunks(&c, et);
 }
 
+enum rv_err global_check_new_run(const struct run_config *run, struct rv_errtext *et) {
+	RV_TRY(global_check_run(run, et));
+	return run_config_check_new(run, et);
+}
+
 const struct codec *global_sent(const struct global_config *c) {
 	return c->sent ? c->sent : c->codec;
 }

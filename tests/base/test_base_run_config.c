@@ -70,7 +70,7 @@ static void test_what_is_rounded_at_random_must_bear_it(void **state) {
 	char text[128];
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		snprintf(text, sizeof text, "rounding = stochastic\n%s", good[i]);
-		if (run_config_parse(&c, "run.conf", text, &et) != RV_OK)
+		if (run_config_parse(&c, "run.conf", text, &et) != RV_OK || run_config_check_new(&c, &et) != RV_OK)
 			fail_msg("%s", et.text);
 	}
 	static const char both[] = "may add up to 1 at most, and mix be 0.5: lower them, or rounding = nearest";
@@ -84,8 +84,10 @@ static void test_what_is_rounded_at_random_must_bear_it(void **state) {
 	};
 	for (size_t i = 0; i < sizeof too_much / sizeof *too_much; i++) {
 		assert_int_equal(run_config_parse(&c, "run.conf", too_much[i].text, &et), RV_OK);
+		assert_int_equal(run_config_check_new(&c, &et), RV_OK);
 		snprintf(text, sizeof text, "rounding = stochastic\n%s", too_much[i].text);
-		assert_fault(run_config_parse(&c, "run.conf", text, &et), RV_E_INVALID, &et, too_much[i].says);
+		assert_int_equal(run_config_parse(&c, "run.conf", text, &et), RV_OK); /* of a run that was made before */
+		assert_fault(run_config_check_new(&c, &et), RV_E_INVALID, &et, too_much[i].says);
 	}
 	assert_fault(run_config_parse(&c, "run.conf", "rounding = stochastic\ncodec = q6sigma\n", &et), RV_E_INVALID, &et,
 				 "q6sigma");

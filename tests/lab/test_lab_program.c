@@ -125,6 +125,14 @@ static void test_check_starts_nothing(void **state) {
 	assert_int_not_equal(access(out, F_OK), 0);
 }
 
+static void test_a_new_run_must_bear_its_noise(void **state) {
+	(void)state;
+	char out[300];
+	snprintf(out, sizeof out, "%s/a", f.dir);
+	check(TRAIN(out, "--codec", "int2", "--rounding", "stochastic", "--mix", "0.9"), 2, "0.75 at most");
+	assert_int_not_equal(access(out, F_OK), 0);
+}
+
 /* A model for which no machine has memory. */
 static void test_what_cannot_fit_is_refused(void **state) {
 	(void)state;
@@ -236,6 +244,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_front_end),
 		cmocka_unit_test(test_check_starts_nothing),
+		cmocka_unit_test(test_a_new_run_must_bear_its_noise),
 		cmocka_unit_test(test_what_cannot_fit_is_refused),
 		cmocka_unit_test(test_diverged),
 		cmocka_unit_test(test_killed_before_the_last_line),
