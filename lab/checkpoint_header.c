@@ -2,6 +2,7 @@
 #include "lab/checkpoint_header.h"
 
 #include "base/assert.h"
+#include "base/option_value.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +17,46 @@ static void hash_text(struct rv_hasher *h, const char *text) {
 	rv_hash_update(h, text, strlen(text) + 1);
 }
 
+static void hash_device(struct rv_hasher *h, const struct lab_config *c) {
+	hash_text(h, c->device.backend);
+	if (c->device.n > 1)
+		rv_hash_u64(h, (uint64_t)c->device.n);
+}
+
+static void hash_isa(struct rv_hasher *h, const struct lab_config *c) {
+	hash_text(h, c->isa);
+}
+
+static void hash_drop_sync(struct rv_hasher *h, const struct lab_config *c) {
+	rv_hash_update(h, &c->drop_sync, sizeof c->drop_sync);
+}
+
+static void hash_speeds(struct rv_hasher *h, const struct lab_config *c) {
+	rv_hash_update(h, c->speeds, (size_t)c->workers * sizeof c->speeds[0]);
+}
+
+static void hash_step_ms(struct rv_hasher *h, const struct lab_config *c) {
+	rv_hash_update(h, &c->step_ms, sizeof c->step_ms);
+}
+
+static void hash_dylu(struct rv_hasher *h, const struct lab_config *c) {
+	rv_hash_u64(h, c->dylu);
+}
+
+static void hash_merge(struct rv_hasher *h, const struct lab_config *c) {
+	rv_hash_u64(h, (uint64_t)c->merge);
+}
+
+/* The options of the lab that make a run another one, beside those of its configuration; hashed in this order. */
+static const struct hashed_option {
+	const char *name;
+	void (*hash)(struct rv_hasher *h, const struct lab_config *c);
+} of_the_lab[] = {{"device", hash_device}, {"isa", hash_isa},         {"drop-sync", hash_drop_sync},
+				  {"speeds", hash_speeds}, {"step-ms", hash_step_ms}, {"dylu", hash_dylu},
+				  {"merge", hash_merge}};
+
+enum { OF_THE_LAB = sizeof of_the_lab / sizeof of_the_lab[0] };
+
 static struct rv_hash config_hash(const struct lab_config *c) {
 	char text[CONFIG_TEXT_BYTES];
 	struct rv_hasher h;
@@ -24,17 +65,39 @@ static struct rv_hash config_hash(const struct lab_config *c) {
 	RV_ASSERT(n < sizeof text);
 	rv_hash_init_domain(&h, "rivulet lab run");
 	hash_text(&h, text);
-	hash_text(&h, c->device.backend);
-	if (c->device.n > 1)
-		rv_hash_u64(&h, (uint64_t)c->device.n);
-	hash_text(&h, c->isa);
-	rv_hash_update(&h, &c->drop_sync, sizeof c->drop_sync);
-	rv_hash_update(&h, c->speeds, (size_t)c->workers * sizeof c->speeds[0]);
-	rv_hash_update(&h, &c->step_ms, sizeof c->step_ms);
-	rv_hash_u64(&h, c->dylu);
-	rv_hash_u64(&h, (uint64_t)c->merge);
+	for (int i = 0; i < OF_THE_LAB; i++)
+		of_the_lab[i].hash(&h, c);
 	rv_hash_final(&h, &out);
 	return out;
+}
+
+static struct rv_hash hash_alone(const struct hashed_option *o, const struct lab_config *c) {
+	struct rv_hasher h;
+	struct rv_hash out;
+	rv_hash_init_domain(&h, o->name);
+	o->hash(&h, c);
+	rv_hash_final(&h, &out);
+	return out;
+}
+
+static bool values_differ(const struct rv_option *o, const struct run_config *a, const struct run_config *b) {
+	char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
+	rv_option_value_print(o, a, x);
+	rv_option_value_print(o, b, y);
+	return strcmp(x, y) != 0;
+}
+
+bool checkpoint_header_tells_apart(const char *option, const struct lab_config *a, const struct lab_config *b) {
+	for (int i = 0; i < OF_THE_LAB; i++) {
+		if (strcmp(of_the_lab[i].name, option) != 0)
+			continue;
+		const struct rv_hash x = hash_alone(&of_the_lab[i], a), y = hash_alone(&of_the_lab[i], b);
+		return !rv_hash_equal(&x, &y);
+	}
+	for (const struct rv_option *o = run_config_options; o->name; o++)
+		if (strcmp(o->name, option) == 0)
+			return values_differ(o, &a->run, &b->run);
+	return false;
 }
 
 struct checkpoint_header checkpoint_header_of(const struct lab_run *r) {

@@ -25,6 +25,10 @@ struct checkpoint_header {
 	uint64_t rounds_done, tokens_done, bytes_sent, steps_done;
 };
 
+/* Whether what an option of train comes to makes the hash of two configurations differ. false: it has no part in it, or
+ * is the same in both (step-ms without speeds). */
+bool checkpoint_header_tells_apart(const char *option, const struct lab_config *a, const struct lab_config *b);
+
 struct checkpoint_header checkpoint_header_of(const struct lab_run *r);
 void checkpoint_header_write(const struct checkpoint_header *h, struct rv_writer *w);
 /* The header of a file. RV_E_NOTFOUND, RV_E_IO; RV_E_CORRUPT: no checkpoint, cut short or damaged; RV_E_UNSUPPORTED:

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/option_value.h"
+#include "lab/checkpoint_header.h"
 #include "lab/commands.h"
 
 #include <limits.h>
@@ -11,18 +12,6 @@
 #include <string.h>
 
 enum { CONFIG_TEXT_BYTES = 16384, SHOWN_BYTES = 40 };
-
-/* What the hash of a configuration covers (checkpoint_header.c): the run's options, and these of the lab. */
-static bool makes_another_run(const char *key) {
-	static const char *const of_the_lab[] = {"drop-sync", "speeds", "dylu", "step-ms", "merge", "device", "isa"};
-	for (size_t i = 0; i < sizeof of_the_lab / sizeof of_the_lab[0]; i++)
-		if (strcmp(of_the_lab[i], key) == 0)
-			return true;
-	for (const struct rv_option *o = run_config_options; o->name; o++)
-		if (strcmp(o->name, key) == 0)
-			return true;
-	return false;
-}
 
 static bool read_options(const char *dir, const struct rv_option *table, struct train_options *out) {
 	char path[PATH_MAX];
@@ -37,6 +26,13 @@ static bool read_options(const char *dir, const struct rv_option *table, struct 
 	return e == RV_OK;
 }
 
+/* With the device that there is, where it was not asked for by name. */
+static struct lab_config resolved(const struct train_options *o) {
+	struct lab_config c = train_options_resolve(o);
+	(void)device_choose(o->device, &c.device, NULL);
+	return c;
+}
+
 void train_difference(const char *dir, const struct train_options *mine, char *out, size_t cap) {
 	struct rv_option table[TRAIN_OPTIONS_MAX];
 	struct train_options theirs;
@@ -45,9 +41,10 @@ void train_difference(const char *dir, const struct train_options *mine, char *o
 	train_options_table(table, TRAIN_OPTIONS_MAX);
 	if (!read_options(dir, table, &theirs))
 		return;
+	const struct lab_config a = resolved(&theirs), b = resolved(mine);
 	for (const struct rv_option *o = table; o->name && used < cap; o++) {
 		char there[RV_OPTION_TEXT_BYTES], here[RV_OPTION_TEXT_BYTES];
-		if (!makes_another_run(o->name) || !rv_option_value_is_set(o, &theirs))
+		if (!checkpoint_header_tells_apart(o->name, &a, &b) || !rv_option_value_is_set(o, &theirs))
 			continue;
 		rv_option_value_print(o, &theirs, there);
 		rv_option_value_print(o, mine, here);

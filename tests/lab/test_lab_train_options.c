@@ -4,6 +4,7 @@
 #include "base/option_value.h"
 #include "lab/commands.h"
 #include "lab/method_idle.h"
+#include "lab/train_difference.h"
 #include "lab/train_options.h"
 
 #include <stdio.h>
@@ -214,11 +215,34 @@ static void test_what_is_written_is_what_runs(void **state) {
 	}
 }
 
+static void differs(const char *conf, const char *want) {
+	char file[300], got[RV_ERRTEXT_BYTES];
+	const struct train_options as_run = train_options_as_run(&o);
+	fixture_write(f.dir, "run.conf", (const uint8_t *)conf, strlen(conf), file, sizeof file);
+	train_difference(f.dir, &as_run, got, sizeof got);
+	assert_string_equal(got, want);
+}
+
+/* What makes it another run, and no option that has no effect there. */
+static void test_what_differs(void **state) {
+	(void)state;
+	set("lr", "0.25");
+	set("step-ms", "125");
+#define LIKE_OURS "context = 16\nholdout-every = 4\n"
+	differs(LIKE_OURS "lr = 0.5\nname = x\nthreads = 2\n", "lr 0.5 there, 0.25 here");
+	differs(LIKE_OURS "lr = 0.25\nstep-ms = 75\n", "");
+	set("speeds", "1:0.5");
+	differs(LIKE_OURS "lr = 0.25\nstep-ms = 75\nspeeds = 1:0.5\nmerge = rda\n",
+			"step-ms 75 there, 125 here; merge rda there, mean here");
+	differs(LIKE_OURS "lr = 0.25\nstep-ms = 125\nspeeds = 1:0.5:1:0.5\n", ""); /* another way to say it */
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_defaults_are_valid), TEST(test_run_hash),     TEST(test_a_run_that_goes_on_is_what_it_was),
 		TEST(test_ddp_uses_all_cores), TEST(test_refusals),     TEST(test_data_is_required),
 		TEST(test_policies),           TEST(test_late_updates), TEST(test_what_is_written_is_what_runs),
+		TEST(test_what_differs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
