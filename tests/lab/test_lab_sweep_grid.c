@@ -1,5 +1,6 @@
 /* Cells of a sweep: the product of lists, names that depend on what decides a result and on nothing else, refusals. */
 #include "base/option_value.h"
+#include "lab/sweep_memory.h"
 #include "tests/lab/sweep_fixture.h"
 
 #include <stdio.h>
@@ -109,6 +110,28 @@ static void test_names(void **state) {
 	set("data", other);
 	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
 	assert_string_not_equal(cell(0).id, first.id);
+}
+
+/* To the byte, whatever this machine has. */
+static void test_what_fits(void **state) {
+	(void)state;
+	struct rv_errtext et = {0};
+	set("device", "cpu"); /* of a GPU the cell itself asks */
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
+	struct sweep_cell c = cell(0);
+	const size_t need = sweep_cell_memory(&c);
+	struct memory_room room = {.device = SIZE_MAX, .host = need};
+	assert_true(need > 0);
+	assert_int_equal(sweep_cell_fit(&c, &room, NULL), RV_OK);
+	room.host = need - 1;
+	assert_fault(sweep_cell_fit(&c, &room, &et), RV_E_NOMEM, &et, "training needs ");
+	room.swap = 1;
+	assert_int_equal(sweep_cell_fit(&c, &room, NULL), RV_OK);
+	sweep_grid_release(&g);
+	set("short-of-memory", "warn");
+	assert_int_equal(sweep_grid_make(&f.options, &g, NULL), RV_OK);
+	c = cell(0);
+	assert_int_equal(sweep_cell_fit(&c, &(struct memory_room){.host = 1}, NULL), RV_OK);
 }
 
 /* The words give the same run when `rivulet train` reads them. */
@@ -245,6 +268,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_the_product, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fixed_tokens_divides_the_batch, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_fits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_the_command_gives_the_cell_back, setup, teardown),
 		cmocka_unit_test(test_the_help_names_what_is_not_here),
 		cmocka_unit_test_setup_teardown(test_what_has_no_effect_is_not_in_the_command, setup, teardown),
