@@ -50,7 +50,7 @@ struct control_client {
 	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an older store counts
 	 * from where it was. `afresh`: whatever there is, as another store may be served after an absence. */
 	uint64_t heard_seq;
-	bool afresh, told_older;
+	bool afresh;
 	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */
 	uint32_t report_version; /* of the report under way */
 	struct document doc;
@@ -256,7 +256,6 @@ static bool is_news(const struct control_client *c) {
 
 static void take_document(struct control_client *c) {
 	c->has_document = true;
-	c->told_older = false;
 	c->seq = c->doc.seq;
 	c->epoch = c->doc.epoch;
 	c->owner.on_document(c->owner.ctx, &c->doc);
@@ -284,10 +283,8 @@ static void document_done(void *ctx, const struct http_reply *r) {
 	c->afresh = false;
 	if (is_news(c))
 		take_document(c);
-	else if (c->doc.seq < c->seq && !c->told_older) {
-		c->told_older = true;
+	else if (c->doc.seq < c->seq)
 		c->owner.on_older(c->owner.ctx, &c->doc, c->seq);
-	}
 }
 
 static void start_document(struct control_client *c) {

@@ -20,7 +20,7 @@ struct control_client_owner {
 	/* A document whose signature and form are right, and with a later number or of a later epoch than those before. */
 	void (*on_document)(void *ctx, const struct document *d);
 	/* One with an earlier number than `seen` of the same epoch or an earlier one: the coordinator's store is older than
-	 * what was served before. Once, until there is one to follow. */
+	 * what was served before. */
 	void (*on_older)(void *ctx, const struct document *d, uint64_t seen);
 	/* The coordinator refused for good: the worker should end with this. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);

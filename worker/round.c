@@ -63,14 +63,10 @@ bool round_knows_later(const struct round_core *c, const struct document *d) {
 static enum rv_err check_later(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (!round_knows_later(c, d))
 		return RV_OK;
-	return rv_fail(
-		et, RV_E_CORRUPT,
-		"the coordinator has an old copy of the run: it is at round %llu (epoch %llu), and this worker knows round "
-		"%llu "
-		"(epoch %llu). Nothing is lost: it keeps what it has, and waits. The operator should serve the newest store; "
-		"where there is none, `rivulet-coordinator rollback` makes all workers go back (document %llu)",
-		(unsigned long long)d->round, (unsigned long long)d->epoch, (unsigned long long)latest_round(c),
-		(unsigned long long)c->cfg.epoch, (unsigned long long)d->seq);
+	return rv_fail(et, RV_E_CORRUPT,
+				   "document %llu is of round %llu (epoch %llu), and this worker knows round %llu (epoch %llu)",
+				   (unsigned long long)d->seq, (unsigned long long)d->round, (unsigned long long)d->epoch,
+				   (unsigned long long)latest_round(c), (unsigned long long)c->cfg.epoch);
 }
 
 /* Refuses what cannot be true, whatever our own state is. */

@@ -162,6 +162,7 @@ enum rv_err session_plan_memory(struct session *s, const struct trainer_config *
 
 /* ---- session_round.c ---- */
 void session_on_document(void *ctx, const struct document *d);
+void session_on_older(void *ctx, const struct document *d, uint64_t seen); /* control_client_owner.on_older */
 void session_actions(struct session *s, int64_t now_us);
 /* The full hash of the state that we hold, or held, at `round`. */
 void session_full_hash(struct session *s, uint64_t round, const struct rv_hash *hash);

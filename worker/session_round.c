@@ -10,6 +10,7 @@
 #include "worker/train/weights.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- documents ------------------------------------------------------------------------------------------------------
@@ -47,15 +48,34 @@ static void warn_if_lacking(struct session *s, const struct document *d) {
 }
 
 /* Whoever runs a worker cannot mend it, and need not: the operator is told too. */
+static void tell_old_store(struct session *s, const struct document *d, const char *why) {
+	if (s->told_old_store)
+		return;
+	s->told_old_store = true;
+	rv_event(
+		s->events, RV_WARN, "old_store",
+		RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("epoch", (int64_t)d->epoch)),
+		"the coordinator has an old copy of the run: %s. Nothing is lost: this worker keeps what it has, and waits. "
+		"The operator should serve the newest store; where there is none, `rivulet-coordinator rollback` makes all "
+		"workers go back",
+		why);
+}
+
+void session_on_older(void *ctx, const struct document *d, uint64_t seen) {
+	struct session *s = ctx;
+	char why[RV_ERRTEXT_BYTES];
+	(void)snprintf(why, sizeof why,
+				   "document %" PRIu64 " (round %" PRIu64 ", epoch %" PRIu64
+				   "), and this worker has followed document %" PRIu64 " (epoch %" PRIu64 ")",
+				   d->seq, d->round, d->epoch, seen, s->member.epoch);
+	tell_old_store(s, d, why);
+}
+
 static void refused_event(struct session *s, const struct document *d, enum rv_err e, const struct rv_errtext *et) {
-	bool old = round_knows_later(s->round, d);
-	if (!old)
+	if (round_knows_later(s->round, d))
+		tell_old_store(s, d, et->text);
+	else
 		rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s", et->text);
-	else if (!s->told_old_store)
-		rv_event(s->events, RV_WARN, "old_store",
-				 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("epoch", (int64_t)d->epoch)), "%s",
-				 et->text);
-	s->told_old_store = old;
 }
 
 void session_on_document(void *ctx, const struct document *d) {

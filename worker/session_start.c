@@ -55,18 +55,6 @@ static void on_away(void *ctx, bool away, const char *text) {
 		rv_event(s->events, RV_INFO, "coordinator_back", RV_NO_FIELDS, "the coordinator answers again");
 }
 
-static void on_older(void *ctx, const struct document *d, uint64_t seen) {
-	struct session *s = ctx;
-	rv_event(s->events, RV_WARN, "old_store",
-			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("epoch", (int64_t)d->epoch)),
-			 "the coordinator has gone back: it is at round %" PRIu64 ", epoch %" PRIu64 ", document %" PRIu64
-			 ", and this worker has followed document %" PRIu64 ", epoch %" PRIu64
-			 ": is an older copy of its store served? Nothing is lost: this worker keeps what it has, and waits. The "
-			 "operator should serve the newest store, or, when this is it, begin a later epoch there "
-			 "(rivulet-coordinator rollback)",
-			 d->round, d->epoch, d->seq, seen, s->member.epoch);
-}
-
 static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
 	struct rv_events_config cfg = {.out = stdout,
 								   .json = !isatty(STDOUT_FILENO),
@@ -82,7 +70,7 @@ static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
 	struct control_client_owner owner = {.ctx = s,
 										 .on_joined = on_joined,
 										 .on_document = session_on_document,
-										 .on_older = on_older,
+										 .on_older = session_on_older,
 										 .on_refused = on_refused,
 										 .on_away = on_away};
 	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);

@@ -206,7 +206,10 @@ static void an_old_copy_is_restored(void **state) {
 	e2e_start_coordinator(&e);
 	json_t *ahead = e2e_wait_event(&e.coordinator, "ahead", NULL, 0, NULL);
 	json_decref(ahead);
-	json_decref(e2e_wait_event(&e.workers[0], "old_store", NULL, 0, NULL)); /* refused: an earlier round */
+	json_t *old = e2e_wait_event(&e.workers[0], "old_store", NULL, 0, NULL); /* refused: an earlier round */
+	assert_non_null(strstr(e2e_text(old, "text"), "has an old copy of the run: document "));
+	assert_non_null(strstr(e2e_text(old, "text"), "Nothing is lost"));
+	json_decref(old);
 	char to_round[24];
 	snprintf(to_round, sizeof to_round, "%lld", (long long)coordinators_round(&e));
 	put_in_the_way(&e, 0);

@@ -55,7 +55,7 @@ static void an_earlier_epoch_is_refused(void **state) {
 	struct rv_errtext et = {0};
 	start(f, 5, 2);
 	assert_int_equal(show(f, 6, 1, 0, &et), RV_E_CORRUPT);
-	assert_non_null(strstr(et.text, "it is at round 6 (epoch 1), and this worker knows round 5 (epoch 2)"));
+	assert_non_null(strstr(et.text, "is of round 6 (epoch 1), and this worker knows round 5 (epoch 2)"));
 	assert_null(round_document(f->c));
 	assert_int_equal(next(f, &a), ROUND_NONE);
 	assert_int_equal(show(f, 5, 2, 3, NULL), RV_OK);
@@ -69,14 +69,12 @@ static void an_earlier_round_of_the_same_epoch_is_refused(void **state) {
 	struct rv_errtext et = {0};
 	start(f, 5, 1);
 	assert_int_equal(show(f, 4, 1, 3, &et), RV_E_CORRUPT);
-	assert_non_null(strstr(et.text, "the coordinator has an old copy of the run: it is at round 4"));
+	assert_non_null(strstr(et.text, "is of round 4"));
 	assert_non_null(strstr(et.text, "this worker knows round 5"));
-	assert_non_null(strstr(et.text, "Nothing is lost"));
-	assert_non_null(strstr(et.text, "rollback"));
 	/* Also what it was only told of. */
 	assert_int_equal(show(f, 9, 1, 3, NULL), RV_OK);
 	assert_int_equal(show(f, 8, 1, 3, &et), RV_E_CORRUPT);
-	assert_non_null(strstr(et.text, "it is at round 8"));
+	assert_non_null(strstr(et.text, "is of round 8"));
 	assert_non_null(strstr(et.text, "this worker knows round 9"));
 	assert_true(round_knows_later(f->c, &f->doc));
 	assert_int_equal(show(f, 9, 1, 3, NULL), RV_OK);
