@@ -133,7 +133,7 @@ static void test_a_new_run_must_bear_its_noise(void **state) {
 	assert_int_not_equal(access(out, F_OK), 0);
 }
 
-/* The most that the options allow: some 90 TB. What is refused in a given room: test_lab_sweep_grid.c. */
+/* The most that the options allow: more than 100 TB. What is refused in a given room: test_lab_sweep_grid.c. */
 static void test_what_cannot_fit_is_refused(void **state) {
 	(void)state;
 	char out[300];

@@ -222,7 +222,7 @@ static void test_a_cell_that_fails_does_not_stop_the_others(void **state) {
 	assert_int_equal(count(",failed,"), 1);
 }
 
-/* What no machine has memory for, some 90 TB, is left out before anything starts; the others are trained. */
+/* What no machine has memory for, more than 100 TB, is left out before anything starts; the others are trained. */
 static void test_a_cell_that_cannot_fit_is_left_out(void **state) {
 	(void)state;
 	assert_int_equal(sweep("--sync-every 6 --workers 64 --n-layer 20 --n-embd 8,16384"), 1);
