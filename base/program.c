@@ -129,7 +129,16 @@ static int print_effective(const struct rv_program *p, const struct rv_command *
 }
 
 static int status_of(enum rv_err e) {
-	return e == RV_E_CANCELLED ? RV_EXIT_CANCELLED : e == RV_E_DIVERGED ? RV_EXIT_DIVERGED : RV_EXIT_FAULT;
+	switch (e) {
+	case RV_E_CANCELLED:
+		return RV_EXIT_CANCELLED;
+	case RV_E_DIVERGED:
+		return RV_EXIT_DIVERGED;
+	case RV_E_AUTH:
+		return RV_EXIT_REFUSED;
+	default:
+		return RV_EXIT_FAULT;
+	}
 }
 
 /* argv[0] is the program's or the command's name. */

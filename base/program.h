@@ -11,7 +11,15 @@
 
 #include "base/options.h"
 
-enum { RV_EXIT_OK = 0, RV_EXIT_FAULT = 1, RV_EXIT_USAGE = 2, RV_EXIT_DIVERGED = 3, RV_EXIT_CANCELLED = 130 };
+/* RV_EXIT_REFUSED: a key or token is not accepted; the same start again would be refused again, or harm another. */
+enum {
+	RV_EXIT_OK = 0,
+	RV_EXIT_FAULT = 1,
+	RV_EXIT_USAGE = 2,
+	RV_EXIT_DIVERGED = 3,
+	RV_EXIT_REFUSED = 4,
+	RV_EXIT_CANCELLED = 130
+};
 
 enum { RV_PROGRAM_ARGS_MAX = 1024 };
 
@@ -36,8 +44,8 @@ struct rv_command {
 	enum rv_err (*check)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 	/* What else --check looks at: the files and directories that a start would use; reads only. NULL: nothing. */
 	enum rv_err (*check_files)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-	/* The command itself. RV_OK: exit status 0; RV_E_CANCELLED: 130; RV_E_DIVERGED: 3; other faults: 1, the text on
-	 * stderr. */
+	/* The command itself. RV_OK: exit status 0; RV_E_CANCELLED: 130; RV_E_DIVERGED: 3; RV_E_AUTH: 4; other faults: 1,
+	 * the text on stderr. */
 	enum rv_err (*run)(void *opts, const struct rv_args *args, struct rv_errtext *et);
 };
 

@@ -41,7 +41,9 @@ int main(int argc, char **argv) {
 		 .args_min = 0,
 		 .args_max = 1,
 		 .help = "Trains one language model together with other workers, joined by an invite link.",
-		 .details = "The link is needed once; --dir remembers it, and a later start goes on where this one stopped.\n",
+		 .details = "The link is needed once; --dir remembers it, and a later start goes on where this one stopped.\n"
+					"Exit status 4: refused for good (a link that is spent, a ban, another process on a copy of the\n"
+					"directory): to be looked at, not started again (systemd: RestartPreventExitStatus=4).\n",
 		 .options = worker_options_table,
 		 .opts_bytes = sizeof(struct worker_options),
 		 .check = worker_options_check,

@@ -31,6 +31,8 @@ static enum rv_err run_demo(void *opts, const struct rv_args *args, struct rv_er
 		return rv_fail(et, RV_E_CORRUPT, "tensor '\x1b[31mred\x7f'");
 	if (d->rounds == 6)
 		return rv_fail(et, RV_E_DIVERGED, "loss is infinite");
+	if (d->rounds == 7)
+		return rv_fail(et, RV_E_AUTH, "key refused");
 	return d->rounds == 2 ? rv_fail(et, RV_E_CANCELLED, "stopped") : RV_OK;
 }
 
@@ -131,6 +133,7 @@ static void commands_run_and_report(void **state) {
 	expect(&many, "serve --link l --rounds 4", 1, "tensor '?[31mred?'\n");
 	expect(&many, "serve --link l --rounds 2", 130, "prog: stopped");
 	expect(&many, "serve --link l --rounds 6", 3, "prog: loss is infinite");
+	expect(&many, "serve --link l --rounds 7", 4, "prog: key refused");
 	expect(&one, "--link l x", 0, "ran 30 x");
 	expect(&many, "serve --link l --preset short", 0, "ran 3 -");
 	expect(&many, "serve --link l --rounds 15", 0, "ran 16 -");

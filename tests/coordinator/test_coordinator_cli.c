@@ -104,7 +104,7 @@ static void test_made_once(void **state) {
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(chmod(path, 0644), 0);
-	assert_int_equal(RUN("serve", "--dir", c->dir, "--listen", "127.0.0.1:0"), 1);
+	assert_int_equal(RUN("serve", "--dir", c->dir, "--listen", "127.0.0.1:0"), 4);
 	expect("run.key");
 }
 

@@ -252,13 +252,15 @@ static void requests_that_the_coordinator_refuses(void **state) {
 	free(huge);
 }
 
+enum { REFUSED = 4 }; /* the exit status: not to be started again */
+
 static void expect_worker_refused(struct scene *s, const char *link, const char *why) {
 	char dir[E2E_PATH];
 	json_t *failed = NULL;
 	long from = 0;
 	snprintf(dir, sizeof dir, "%s/refused", s->e.dir);
 	const char *const argv[] = {"rivulet-worker", link, "--dir", dir, "--data", s->e.data, NULL};
-	e2e_run(&s->e, "refused", argv, 1);
+	e2e_run(&s->e, "refused", argv, REFUSED);
 	snprintf(dir, sizeof dir, "%s/refused.log", s->e.dir);
 	while ((failed = e2e_find_event(dir, "failed", NULL, 0, &from)) && !strstr(e2e_text(failed, "text"), why))
 		json_decref(failed);

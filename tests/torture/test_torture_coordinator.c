@@ -17,7 +17,15 @@
 
 #include "tests/coordinator/coordinator_process.h"
 
-enum { TRIALS = 18, TIMEOUT_MS = 1500, STATUS_OK = 200, EXIT_FAULT = 1, FIRST_STRANGER = 10, PATH_BYTES = 128 };
+enum {
+	TRIALS = 18,
+	TIMEOUT_MS = 1500,
+	STATUS_OK = 200,
+	EXIT_FAULT = 1,
+	EXIT_REFUSED = 4,
+	FIRST_STRANGER = 10,
+	PATH_BYTES = 128
+};
 
 struct scene {
 	struct coordinator c;
@@ -51,11 +59,15 @@ static bool talk_as_member(struct scene *s, struct client *k) {
 	return has_answer(a) && has_answer(client_ask(k, "/metrics", NULL, 0)) && has_answer(client_ask(k, "/", NULL, 0));
 }
 
+static bool is_fault(int status) {
+	return status == EXIT_FAULT || status == EXIT_REFUSED;
+}
+
 /* The operator takes a copy while it serves; a copy that is not whole would be refused by the command itself. */
 static void take_a_copy(struct scene *s) {
 	char text[1024];
 	int rc = coordinator_command(text, sizeof text, (const char *const[]){"backup", "--dir", s->c.dir, s->copy, NULL});
-	assert_true(rc == 0 || rc == EXIT_FAULT);
+	assert_true(rc == 0 || is_fault(rc));
 	assert_int_equal(rc == 0, size_of(s->copy) > 0);
 	(void)unlink(s->copy);
 }
@@ -91,11 +103,11 @@ static void check_afterwards(struct scene *s, bool joined) {
 
 /* An end with a fault has a reason in the log. */
 static void check_end(struct scene *s, int status, long log_before, const char *plan) {
-	if (status != 0 && status != EXIT_FAULT && status != -SIGTERM) /* ours, which it could not read */
+	if (status != 0 && !is_fault(status) && status != -SIGTERM) /* ours, which it could not read */
 		fail_msg("RIVULET_FAULT=%s: it ended with %d (a signal when negative)", plan, status);
-	if (status == EXIT_FAULT && size_of(s->log) == log_before)
+	if (is_fault(status) && size_of(s->log) == log_before)
 		fail_msg("RIVULET_FAULT=%s: it ended without a word", plan);
-	s->ended += status == EXIT_FAULT;
+	s->ended += is_fault(status);
 }
 
 static void trial(struct scene *s, long nth, bool from_then) {
