@@ -20,10 +20,10 @@ struct backup_info {
 	uint64_t last_id, doc_seq;
 };
 
-/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store, which is gone afterwards in any case;
- * both are in a directory made for it (coordinator/backup_work.h). Every record is read back first. `path` is replaced atomically: it is whole or not there.
- * The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of `path`. RV_E_CORRUPT names the run's store: what
- * is wrong in its copy is wrong there. */
+/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store, which is gone afterwards in any
+ * case; both are in a directory made for it (coordinator/backup_work.h). Every record is read back first. `path` is
+ * replaced atomically: it is whole or not there. The faults of a store (coordinator/store.h), RV_E_FULL and RV_E_IO of
+ * `path`. RV_E_CORRUPT names the run's store: what is wrong in its copy is wrong there. */
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
 						struct rv_errtext *et);
 /* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/backup_file.h);

@@ -3,8 +3,8 @@
  *
  * The later boot is followed. One report with an earlier boot proves nothing: it may have been under way for long, and
  * its process be gone. A dead process has no more than a few of those; one that reports again and again, each time
- * after the followed one has been heard anew, lives beside it. What is told to end must stay down: started again it would
- * be the later boot, and the two would end each other in turn for ever (RV_EXIT_REFUSED in base/program.h).
+ * after the followed one has been heard anew, lives beside it. What is told to end must stay down: started again it
+ * would be the later boot, and the two would end each other in turn for ever (RV_EXIT_REFUSED in base/program.h).
  *
  * A machine that was cloned while it runs (a snapshot of its memory) has the same boot: of such a pair nothing is
  * noticed here, and of its reports those with the higher seq count. */
