@@ -132,11 +132,9 @@ static void trial(struct scene *s, long nth, bool from_then) {
 	check_afterwards(s, joined);
 }
 
-static long count_calls(struct scene *s) {
+/* What the last process that counted says. */
+static long read_count(struct scene *s) {
 	long calls = 0, last;
-	assert_int_equal(setenv("RIVULET_FAULT_COUNT", s->count, 1), 0);
-	trial(s, 0, false);
-	assert_int_equal(unsetenv("RIVULET_FAULT_COUNT"), 0);
 	FILE *f = fopen(s->count, "r");
 	assert_non_null(f);
 	while (fscanf(f, " calls %ld", &last) == 1)
@@ -145,6 +143,13 @@ static long count_calls(struct scene *s) {
 	(void)unlink(s->count);
 	assert_true(calls > 0);
 	return calls;
+}
+
+static long count_calls(struct scene *s) {
+	assert_int_equal(setenv("RIVULET_FAULT_COUNT", s->count, 1), 0);
+	trial(s, 0, false);
+	assert_int_equal(unsetenv("RIVULET_FAULT_COUNT"), 0);
+	return read_count(s);
 }
 
 /* A run with one member and an invite for a stranger; it does not run. */
@@ -188,9 +193,48 @@ static void the_coordinator_at_work(void **state) {
 	coordinator_remove(&s.c);
 }
 
+/* ---- the operator's commands ------------------------------------------------------------------------------------- */
+
+static int make_a_copy(struct scene *s, long nth) {
+	char text[1024], plan[32];
+	(void)snprintf(plan, sizeof plan, "%ld", nth);
+	assert_int_equal(setenv("RIVULET_FAULT", plan, 1), 0);
+	int rc = coordinator_command(text, sizeof text, (const char *const[]){"backup", "--dir", s->c.dir, s->copy, NULL});
+	assert_int_equal(unsetenv("RIVULET_FAULT"), 0);
+	if (rc != 0 && rc != EXIT_FAULT)
+		fail_msg("RIVULET_FAULT=%s: backup ended with %d", plan, rc);
+	assert_int_equal(rc == 0, size_of(s->copy) > 0);
+	(void)unlink(s->copy);
+	return rc;
+}
+
+/* Of a run that nobody serves: there is a copy, whole, or none and a reason. What is left of one that failed does not
+ * keep the next from being made. */
+static void a_copy_of_the_run(void **state) {
+	(void)state;
+	static struct scene s;
+	long made = 0, refused = 0;
+	make_run(&s);
+	assert_int_equal(setenv("RIVULET_FAULT_COUNT", s.count, 1), 0);
+	assert_int_equal(make_a_copy(&s, 0), 0);
+	assert_int_equal(unsetenv("RIVULET_FAULT_COUNT"), 0);
+	long calls = read_count(&s);
+	long step = getenv("RIVULET_TORTURE_ALL") != NULL ? 1 : (calls + 4 * TRIALS - 1) / (4 * TRIALS);
+	for (long nth = 1; nth <= calls; nth += step) {
+		int rc = make_a_copy(&s, nth);
+		made += rc == 0;
+		refused += rc != 0;
+	}
+	assert_int_equal(make_a_copy(&s, 0), 0);
+	assert_true(made > 0 && refused > 0);
+	print_message("backup: %ld fallible calls; %ld trials made a copy, %ld refused to\n", calls, made, refused);
+	coordinator_remove(&s.c);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_coordinator_at_work),
+		cmocka_unit_test(a_copy_of_the_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
