@@ -195,10 +195,10 @@ static enum rv_err get_run(struct store *s, const char *key, void *out, size_t c
 	int rc = sqlite3_step(st);
 	if (rc == SQLITE_ROW) {
 		*n = (size_t)sqlite3_column_bytes(st, 0);
-		if (*n <= cap)
-			memcpy(out, sqlite3_column_blob(st, 0), *n);
-		else
+		if (*n > cap)
 			e = rv_fail(et, RV_E_CORRUPT, "%s: '%s' has %zu bytes, at most %zu", s->path, key, *n, cap);
+		else if (*n > 0) /* of an empty value SQLite has no address */
+			memcpy(out, sqlite3_column_blob(st, 0), *n);
 	} else if (rc != SQLITE_DONE) {
 		e = fail(s, et, "reading a setting");
 	}
