@@ -7,7 +7,7 @@
  * This file: the decoded structs, and their byte encodings (docs/protocol.md). No I/O. Decoders bound everything and
  * return the violated condition as text; they never trust a count before the bytes behind it are there.
  *
- * Versions. A program speaks CONTROL_VERSION and the one before it. A join says the range, its reply is encoded in the
+ * Versions. A program speaks CONTROL_VERSION_MIN to CONTROL_VERSION. A join says the range, its reply is encoded in the
  * highest version that both speak. A request for a document says the range too, and the document's own head says which
  * version is spoken; reports follow it. So nothing about versions is remembered, and either side may be replaced by
  * another release in the middle of a run. A field that a version lacks is zero when it is decoded.
@@ -24,8 +24,8 @@
 #include <stdint.h>
 
 /* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, epochs, what a worker can prove, who is
- * behind. */
-enum { CONTROL_VERSION = 4, CONTROL_VERSION_MIN = 3 };
+ * behind. 5: what owners measure of contributions. */
+enum { CONTROL_VERSION = 5, CONTROL_VERSION_MIN = 3 };
 
 /* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put an older program's in its
  * place). */
@@ -75,6 +75,13 @@ enum {
 	REPORT_STORAGE_KINDS = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FETCHED
 };
 
+/* One participant's contribution, as one owner measured it over the chunks that this owner reduced. */
+struct report_measured {
+	float norm2;      /* sum of squares; FLT_MAX when it is larger */
+	float dot;        /* dot product with the mean; within +-FLT_MAX */
+	uint32_t clipped; /* chunks that were scaled down (outer/merge.h) */
+};
+
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
@@ -114,6 +121,11 @@ struct report {
 	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
 	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
 	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk (and version 3) */
+	/* VOTED: what it measured as an owner, by roster place; statistics: they never decide anything. n_measured 0:
+	 * nothing, because another process than this one reduced (and versions 3, 4). */
+	uint16_t n_measured;
+	struct report_measured measured[NET_MAX_MEMBERS];
+	float mean2; /* sum of squares of the mean, over the same chunks */
 };
 
 /* ---- coordinator -> worker --------------------------------------------------------------------------------------- */

@@ -7,6 +7,16 @@
 
 static const char WHAT[] = "report";
 
+static void write_measured(const struct report *m, struct rv_writer *w) {
+	rv_write_u16(w, m->n_measured);
+	for (uint32_t i = 0; i < m->n_measured; i++) {
+		rv_write_f32(w, m->measured[i].norm2);
+		rv_write_f32(w, m->measured[i].dot);
+		rv_write_u32(w, m->measured[i].clipped);
+	}
+	rv_write_f32(w, m->mean2);
+}
+
 void report_encode(const struct report *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_REPORT, version);
 	rv_write_u64(w, m->boot);
@@ -38,6 +48,8 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_bytes(w, m->proven_chain.b, RV_HASH_BYTES);
 	rv_write_u64(w, m->needs_from);
 	rv_write_u8(w, m->storage);
+	if (version >= 5)
+		write_measured(m, w);
 }
 
 static void read_fields(struct rv_reader *r, struct report *out) {
@@ -73,6 +85,37 @@ static void read_fields_4(struct rv_reader *r, struct report *out) {
 	out->storage = rv_read_u8(r);
 }
 
+static void read_measured(struct rv_reader *r, struct report *out) {
+	uint16_t n = rv_read_u16(r);
+	if (n > NET_MAX_MEMBERS) {
+		r->failed = true;
+		return;
+	}
+	out->n_measured = n;
+	for (uint32_t i = 0; i < n; i++) {
+		out->measured[i].norm2 = rv_read_f32(r);
+		out->measured[i].dot = rv_read_f32(r);
+		out->measured[i].clipped = rv_read_u32(r);
+	}
+	out->mean2 = rv_read_f32(r);
+}
+
+/* NULL, or what is wrong with what an owner says that it measured. */
+static const char *measured_invalid(const struct report *m) {
+	if (m->n_measured > 0 && m->phase != WORKER_VOTED)
+		return "measured without a vote";
+	if (!isfinite(m->mean2) || m->mean2 < 0)
+		return "mean2 is negative or not finite";
+	for (uint32_t i = 0; i < m->n_measured; i++) {
+		const struct report_measured *p = &m->measured[i];
+		if (!isfinite(p->norm2) || p->norm2 < 0 || !isfinite(p->dot))
+			return "a measured norm is negative, or not finite, or a dot product is not finite";
+		if (p->clipped > m->n_chunks)
+			return "more chunks of a contribution were clipped than there are";
+	}
+	return NULL;
+}
+
 /* What a report of version 3 says of it without naming it. */
 static void derive_proven(struct report *out) {
 	bool voted = out->phase == WORKER_VOTED;
@@ -89,6 +132,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 		read_fields_4(&r, out);
 	else
 		derive_proven(out);
+	if (out->version >= 5)
+		read_measured(&r, out);
 	RV_TRY(control_read_end(&r, WHAT, et));
 	if (out->phase < WORKER_SYNCING || out->phase > WORKER_LEAVING)
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, out->phase, (int)WORKER_LEAVING);
@@ -108,5 +153,8 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s: addr '%s': %s", WHAT, out->addr, why);
 	if (!isfinite(out->loss) || !isfinite(out->tokens_per_s))
 		return rv_fail(et, RV_E_INVALID, "%s: loss or tokens_per_s is not finite", WHAT);
+	why = measured_invalid(out);
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "%s: %s", WHAT, why);
 	return RV_OK;
 }

@@ -1,4 +1,4 @@
-/* test_e2e_versions.c: programs of this release and of the one before (version 3 of the control plane) in one run, in
+/* test_e2e_versions.c: programs of this release and of an earlier one (version 3 of the control plane) in one run, in
  * both directions: it ends in the same bits for all. */
 #include "ends.h"
 
@@ -31,7 +31,7 @@ static void an_older_worker_takes_part(void **state) {
 	e2e_start_worker(&e, 1, "rivulet-worker-v3", NULL);
 	e2e_start_worker(&e, 2, NULL, NULL);
 	e2e_assert_same_end(&e, everybody, 3, chain, full);
-	assert_int_equal(protocol_of(&e, 0), 4);
+	assert_int_equal(protocol_of(&e, 0), 5);
 	assert_int_equal(protocol_of(&e, 1), 3);
 	json_t *round = NULL;
 	for (int i = 0; i < 3; i++) { /* all three in every round */

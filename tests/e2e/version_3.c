@@ -1,5 +1,5 @@
 /* version_3.c: linked into a worker and a coordinator for tests: they speak version 3 of the control plane and no later
- * one, as the release before did. (-Wl,--wrap=control_version) */
+ * one, as an earlier release did. (-Wl,--wrap=control_version) */
 #include <stdint.h>
 
 uint32_t __wrap_control_version(void);

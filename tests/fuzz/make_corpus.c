@@ -108,6 +108,18 @@ static void make_reports(struct seeds *s) {
 	rv_write_u8(&s->w, 2);
 	report_encode(&r, CONTROL_VERSION, &s->w);
 	seed_end(s, "control", "report_voted");
+	r.n_measured = 2;
+	r.measured[0] = (struct report_measured){.norm2 = 1.5f, .dot = -0.5f, .clipped = 64};
+	r.measured[1] = (struct report_measured){.norm2 = 0.25f, .dot = 0.125f};
+	r.mean2 = 0.5f;
+	seed_begin(s);
+	rv_write_u8(&s->w, 2);
+	report_encode(&r, CONTROL_VERSION, &s->w);
+	seed_end(s, "control", "report_measured");
+	seed_begin(s);
+	rv_write_u8(&s->w, 2);
+	report_encode(&r, 4, &s->w);
+	seed_end(s, "control", "report_version_4");
 }
 
 static void make_document(struct seeds *s, struct document *d, uint32_t version, const char *name) {

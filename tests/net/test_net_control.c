@@ -4,6 +4,7 @@
 #include "base/chain.h"
 #include "base/rng.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,7 +152,10 @@ static struct report a_report(void) {
 						   .rx_bytes = 16,
 						   .compute_us = 17,
 						   .reduce_us = 18,
-						   .storage = REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL};
+						   .storage = REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL,
+						   .n_measured = 2,
+						   .measured = {{0.5f, -0.25f, 6}, {FLT_MAX, -FLT_MAX, 0}},
+						   .mean2 = 0.75f};
 }
 
 static enum rv_err report_through_bytes(const struct report *in, struct report *out, struct rv_errtext *et) {
@@ -210,6 +214,12 @@ static void test_report_versions(void **state) {
 	assert_int_equal(out.storage, REPORT_STORAGE_FETCHED | REPORT_STORAGE_FULL);
 	assert_int_equal(out.proven_round, in.round + 1);
 	assert_memory_equal(&out.proven_chain, &in.proven_chain, sizeof in.proven_chain);
+	assert_int_equal(out.n_measured, 0);
+	n = report_bytes(&in, 5);
+	assert_int_equal(report_decode(buffer, n, &out, NULL), RV_OK);
+	assert_int_equal(out.n_measured, 2);
+	assert_memory_equal(out.measured, in.measured, sizeof in.measured);
+	assert_true(out.mean2 == 0.75f);
 	n = report_bytes(&in, 3);
 	assert_int_equal(report_decode(buffer, n, &out, NULL), RV_OK);
 	assert_int_equal(out.version, 3);
@@ -227,7 +237,7 @@ static void test_report_versions(void **state) {
 		struct rv_errtext et = {0};
 		buffer[4] = spoken_by_nobody[i];
 		assert_int_equal(report_decode(buffer, n, &out, &et), RV_E_PROTOCOL);
-		assert_non_null(strstr(et.text, "speaks 3 to 4"));
+		assert_non_null(strstr(et.text, "speaks 3 to 5"));
 	}
 }
 
@@ -250,6 +260,14 @@ static void test_report_rules(void **state) {
 	REPORT_REFUSED(m.tokens_per_s = INFINITY, "finite");
 	REPORT_REFUSED(m.storage = REPORT_STORAGE_FULL, "storage = 8");
 	REPORT_REFUSED(m.storage = 16, "storage = 16");
+	REPORT_REFUSED(m.n_measured = NET_MAX_MEMBERS + 1, "cut short");
+	REPORT_REFUSED((m.phase = WORKER_READY, m.attempt = 0), "without a vote");
+	REPORT_REFUSED(m.mean2 = -1, "mean2");
+	REPORT_REFUSED(m.mean2 = NAN, "mean2");
+	REPORT_REFUSED(m.measured[1].norm2 = -1, "norm");
+	REPORT_REFUSED(m.measured[0].norm2 = INFINITY, "norm");
+	REPORT_REFUSED(m.measured[1].dot = NAN, "dot");
+	REPORT_REFUSED(m.measured[0].clipped = m.n_chunks + 1, "clipped");
 	static const char *const bad[] = {"",        "host",     "host:",      "host:0",     "host:65536", "host:123456",
 									  "host:+1", "ho st:80", "http://h:1", "a\"b:80",    "[::1]",      "[]:80",
 									  "::1:80",  "h:80x",    "[h/]:80",    "user@ho:80", "<b>:80"};
@@ -334,7 +352,7 @@ static void test_document_versions(void **state) {
 	struct document *d = a_document();
 	size_t n3 = 0, n4 = encode_document(d);
 	assert_int_equal(document_decode(buffer, n4, &doc_out, NULL), RV_OK);
-	assert_int_equal(doc_out.version, 4);
+	assert_int_equal(doc_out.version, CONTROL_VERSION);
 	assert_int_equal(doc_out.epoch, d->epoch);
 	assert_int_equal(doc_out.epoch_round, d->epoch_round);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
@@ -350,7 +368,7 @@ static void test_document_versions(void **state) {
 	assert_int_equal(doc_out.n_kept_bases, 0);
 	assert_int_equal(doc_out.n_syncing, 0);
 	assert_int_equal(doc_out.round, d->round);
-	buffer[4] = 5;
+	buffer[4] = CONTROL_VERSION + 1;
 	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_E_PROTOCOL);
 }
 
