@@ -8,6 +8,7 @@
 #include "lab/evaluation.h"
 #include "lab/text_source.h"
 #include "worker/tokenizer/shard.h"
+#include "worker/tokenizer/text_check.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -86,13 +87,14 @@ static enum rv_err encode_file(const char *path, const struct tokenizer *t, stru
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
-/* As dataset_open tells them apart. */
+/* As dataset_open tells them apart, and refuses what is neither. */
 static enum rv_err is_shard(const char *path, bool *out, struct rv_errtext *et) {
 	struct mapped_file m;
 	RV_TRY(mapped_file_open(&m, path, et));
 	*out = shard_recognise(&m);
+	enum rv_err e = *out ? RV_OK : text_check(&m, et);
 	mapped_file_close(&m);
-	return RV_OK;
+	return e;
 }
 
 static enum rv_err evaluate_all(struct session *s, struct evaluation *out, struct rv_errtext *et) {

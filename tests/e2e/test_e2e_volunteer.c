@@ -61,6 +61,44 @@ static void a_bad_text_costs_no_invite(void **state) {
 	json_decref(e2e_wait_event(&e.workers[0], "started", NULL, 0, NULL));
 }
 
+static void copy_file(const char *from, const char *to) {
+	char command[3 * E2E_PATH];
+	snprintf(command, sizeof command, "cp %s %s", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+/* Whatever is inside. The worker's invite is not spent. */
+static void what_is_no_text_is_refused_by_every_program(void **state) {
+	static struct e2e e;
+	char table[E2E_PATH], weights[E2E_PATH], out[E2E_PATH];
+	*state = &e;
+	e2e_open(&e, pair, 1);
+	e2e_path(&e, "text.csv", table);
+	e2e_path(&e, "weights", weights);
+	e2e_path(&e, "out", out);
+	copy_file(e.data, table);
+	run_worker(&e, table, NULL, 1);
+	assert_said(&e, "wrong.log", "text.csv: a table");
+	assert_false(joined(&e, 0));
+	const char *const good[] = {"rivulet",           "train", "--data",    e.data, "--out",    weights,
+								"--n-layer",         "1",     "--n-embd",  "32",   "--n-head", "2",
+								"--rounds",          "1",     "--context", "32",   "--batch",  "2",
+								"--steps-per-round", "1",     NULL};
+	e2e_run(&e, "good", good, 0);
+	const char *const programs[][10] = {
+		{"rivulet", "train", "--data", table, "--out", out},
+		{"rivulet", "eval", weights, "--data", table, "--split", "all"},
+		{"rivulet", "eval", weights, "--data", table, "--split", "heldout"},
+		{"rivulet", "sweep", "--data", table, "--out", out, "--seed", "1"},
+		{"rivulet", "tokenize", "--tokenizer", "bytes", "--data", table, "--out", out},
+		{"rivulet", "tokenizer", "train", "--data", table, "--vocab", "300", "--out", out},
+	};
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+		assert_int_not_equal(e2e_run(&e, "refused", programs[i], -1), 0);
+		assert_said(&e, "refused.log", "text.csv: a table");
+	}
+}
+
 /* The run has two. What was spent would be a member's number, too. */
 static void a_shard_out_of_range_costs_no_invite(void **state) {
 	static struct e2e e;
@@ -222,6 +260,7 @@ static void a_directory_that_was_copied_runs_once(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),
+		cmocka_unit_test_teardown(what_is_no_text_is_refused_by_every_program, e2e_teardown),
 		cmocka_unit_test_teardown(a_shard_out_of_range_costs_no_invite, e2e_teardown),
 		cmocka_unit_test_teardown(a_later_text_replaces_the_one_that_is_gone, e2e_teardown),
 		cmocka_unit_test_teardown(one_too_few_is_said_and_ctrl_c_ends_the_wait, e2e_teardown),

@@ -273,6 +273,7 @@ static void test_bytes_of_the_heldout_targets(void **state) {
 	assert_int_equal(tokenizer_open("bytes", "auto", &t, NULL), RV_OK);
 	uint8_t *text = calloc(TOKENS, 1);
 	assert_non_null(text);
+	memset(text, 'a', TOKENS);
 	fixture_write(f->dir, "text", text, TOKENS, path, sizeof path);
 	free(text);
 	cfg.path = path;

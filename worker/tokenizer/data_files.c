@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "worker/tokenizer/ranges.h"
 #include "worker/tokenizer/shard.h"
+#include "worker/tokenizer/text_check.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -153,7 +154,7 @@ enum rv_err data_files_read(const struct data_files *d, uint64_t begin, size_t n
 	return RV_OK;
 }
 
-enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, struct rv_errtext *et) {
+static enum rv_err check_sort(const struct data_files *d, bool *tokens, struct rv_errtext *et) {
 	*tokens = d->n_files > 0 && shard_recognise(&d->files[0]);
 	for (size_t i = 1; i < d->n_files; i++) {
 		const char *a = d->files[0].path, *b = d->files[i].path;
@@ -164,6 +165,17 @@ enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, stru
 						   *tokens ? a : b, *tokens ? b : a);
 	}
 	return RV_OK;
+}
+
+static enum rv_err check_text(const struct data_files *d, struct rv_errtext *et) {
+	for (size_t i = 0; i < d->n_files; i++)
+		RV_TRY(text_check(&d->files[i], et));
+	return RV_OK;
+}
+
+enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, struct rv_errtext *et) {
+	RV_TRY(check_sort(d, tokens, et));
+	return *tokens ? RV_OK : check_text(d, et);
 }
 
 enum rv_err data_files_init_text(struct data_files *d, const char *path, struct rv_errtext *et) {

@@ -29,9 +29,10 @@ void data_files_release(struct data_files *d);
 /* Copies bytes [begin, begin + n) of the concatenation; asserts that they exist. What mapped_file_read refuses. */
 enum rv_err data_files_read(const struct data_files *d, uint64_t begin, size_t n, uint8_t *out, struct rv_errtext *et);
 
-/* Are they token files (worker/tokenizer/shard.h) or text? RV_E_INVALID names two that are not of one sort. */
+/* Are they token files (worker/tokenizer/shard.h) or text? RV_E_INVALID names two that are not of one sort; what
+ * text_check refuses. */
 enum rv_err data_files_are_tokens(const struct data_files *d, bool *tokens, struct rv_errtext *et);
-/* data_files_init() where only text will do: RV_E_INVALID names token files. */
+/* data_files_init() where only text will do: RV_E_INVALID names token files; what text_check refuses. */
 enum rv_err data_files_init_text(struct data_files *d, const char *path, struct rv_errtext *et);
 
 /* Names the files' content without reading all of it: H over their number and, of each, the size, when it was last
