@@ -57,12 +57,16 @@ static void adopt_shard_map(struct reduce *r, const struct document *d) {
 	RV_ASSERT(next == r->cfg.n_chunks);
 }
 
-/* A member that restarted has another contribution now: what its former process sent is void. */
+/* A member that restarted has another contribution now: what its former process sent is void, and so is what of it
+ * still arrives (receive_scatter). */
 static void adopt_boot(struct reduce *r, const struct member_ref *m) {
 	struct reduce_peer *p = &r->peers[m->member];
-	if (p->boot != m->boot && !RV_BUG("former-process"))
-		memset(r->held[m->member], 0, r->bitmap_bytes);
+	bool known = p->boot_attempt != 0 && p->boot == m->boot;
+	if (known || RV_BUG("former-process"))
+		return;
+	memset(r->held[m->member], 0, r->bitmap_bytes);
 	p->boot = m->boot;
+	p->boot_attempt = r->attempt;
 }
 
 static void adopt_roster(struct reduce *r, const struct document *d) {

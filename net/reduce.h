@@ -95,7 +95,8 @@ struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const 
 void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
 
 /* One message from members[from]. Messages of another round or attempt are counted and ignored (but a SCATTER of
- * an earlier attempt of our round is kept: contributions do not depend on it). RV_E_PROTOCOL or RV_E_CORRUPT: the
+ * an earlier attempt of our round is kept: contributions do not depend on it; unless a roster since has named another
+ * process of its sender). RV_E_PROTOCOL or RV_E_CORRUPT: the
  * message breaks the protocol (chunk out of range, wrong size, not ours to own, not its to reduce): the platform drops
  * the link, and the sender becomes a suspect. RV_E_CORRUPT of a GATHER: the owner's mean is no encoding. RV_E_RANGE
  * likewise: the sender's values cannot be averaged. Whoever

@@ -17,12 +17,14 @@ static enum rv_err check_chunk(const struct reduce *r, const char *what, const s
 	return RV_OK;
 }
 
-/* Contributions depend on (round, member, chunk) only, so one that was on its way since an earlier attempt is welcome;
- * but who owns what is known for our own attempt alone. (Of a later attempt: the sender's process may be another one
- * than we know of.) */
+/* Contributions depend on (round, member, process, chunk) only, so one that was on its way since an earlier attempt is
+ * welcome, if its sender was the same process then: a killed process' socket may deliver for seconds more, behind a
+ * roster that already means its successor. Who owns what is known for our own attempt alone. (Of a later attempt: the
+ * sender's process may be another one than we know of.) What is ignored here is in no RESUME of ours: it is sent
+ * again. */
 static enum rv_err receive_scatter(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 								   struct rv_errtext *et) {
-	if (m->attempt > r->attempt) {
+	if (m->attempt > r->attempt || m->attempt < reduce_peer_at(r, from)->boot_attempt) {
 		r->info.ignored_messages++;
 		return RV_OK;
 	}

@@ -8,7 +8,8 @@
 #include "net/reduce.h"
 
 struct reduce_peer {
-	uint64_t boot; /* the process whose contributions are held */
+	uint64_t boot;         /* the process whose contributions are held */
+	uint32_t boot_attempt; /* the first attempt in which we know of it: older frames are of a former process */
 	/* link */
 	bool up;
 	bool lost; /* refused or reset: a suspect until the link is up again */
