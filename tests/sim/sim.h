@@ -144,6 +144,7 @@ struct sim_options {
 typedef void sim_fire(struct sim *s, int host, void *arg);
 struct sim_event {
 	int64_t at_us;
+	int64_t due_us; /* before its host was frozen: events that were postponed to one time keep their order */
 	uint64_t order; /* of equal times, the first scheduled fires first */
 	int host;
 	uint64_t life; /* 0: whatever process there is, or none */

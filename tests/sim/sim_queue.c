@@ -1,4 +1,5 @@
-/* sim_queue.c: virtual time: a heap of events, ordered by time and then by when they were scheduled. */
+/* sim_queue.c: virtual time: a heap of events, ordered by time, then by the time at which they were due before their
+ * host was frozen, then by when they were scheduled. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -6,7 +7,9 @@
 #include <stdlib.h>
 
 static bool before(const struct sim_event *a, const struct sim_event *b) {
-	return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+	if (a->at_us != b->at_us)
+		return a->at_us < b->at_us;
+	return a->due_us != b->due_us ? a->due_us < b->due_us : a->order < b->order;
 }
 
 enum { CHILDREN = 4 }; /* of a node: flatter than a binary heap, and they lie side by side */
@@ -41,13 +44,23 @@ static struct sim_event pop(struct sim_queue *q) {
 }
 
 void sim_at(struct sim *s, int64_t at_us, int host, uint64_t life, sim_fire *fire, void *arg) {
-	struct sim_event ev = {.at_us = at_us > s->now_us ? at_us : s->now_us,
+	int64_t due_us = at_us > s->now_us ? at_us : s->now_us;
+	struct sim_event ev = {.at_us = due_us,
+						   .due_us = due_us,
 						   .order = s->queue.next_order++,
 						   .host = host,
 						   .life = life,
 						   .fire = fire,
 						   .arg = arg};
 	push(&s->queue, &ev);
+}
+
+/* The host is frozen, and may be frozen for longer than when others of its events were postponed: they must not
+ * overtake this one, as what a link brings stays in order. */
+static void postpone(struct sim *s, const struct sim_event *ev) {
+	struct sim_event later = *ev;
+	later.at_us = s->frozen_until_us[ev->host];
+	push(&s->queue, &later);
 }
 
 static uint64_t life_of(const struct sim *s, int host) {
@@ -61,7 +74,7 @@ static void fire(struct sim *s, struct sim_event *ev) {
 			return;
 		}
 		if (s->frozen_until_us[ev->host] > s->now_us) {
-			sim_at(s, s->frozen_until_us[ev->host], ev->host, ev->life, ev->fire, ev->arg);
+			postpone(s, ev);
 			return;
 		}
 	}
