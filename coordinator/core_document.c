@@ -28,9 +28,7 @@ static bool may_have_parts(const struct core *c, uint32_t member) {
 
 /* The result of the last round reaches its participants before their next report says so; but not for ever. */
 static bool is_about_to(const struct core *c, uint32_t member) {
-	const struct core_member *m = &c->members[member];
-	return (c->last_commit & core_bit(member)) != 0 && m->last.epoch == c->epoch && m->last.round + 1 == c->round &&
-		   !core_stands_still(c);
+	return core_about_to(c, member) && !core_stands_still(c);
 }
 
 /* Has what a joiner needs: the state of this round, or the result that leads to it. */

@@ -228,9 +228,13 @@ bool core_in_sync(const struct core *c, const struct core_member *m);
 bool core_spoiled(const struct core *c, const struct core_member *m);
 /* Its encoded outer gradient of the round is ready to be reduced. */
 bool core_contributes(const struct core *c, const struct core_member *m);
-/* A freeze waits for it: it trains this round, or is about to. */
+/* Holds the result of the last commit, which it took part in, as far as its last report tells: of before that commit,
+ * or while it applies it. One that came back without that result (killed before its vote, an empty disk) is behind as
+ * anybody else is, and says so: SYNCING, and no proof. (Version 3 cannot say so.) */
+bool core_about_to(const struct core *c, uint32_t member);
 /* From when on a round does not wait for it, without another word from it. */
 int64_t core_silent_at(const struct core *c, const struct core_member *m);
+/* A freeze waits for it: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, uint32_t member);
 /* Set of the available members that core_contributes. */
 uint64_t core_contributors(const struct core *c);

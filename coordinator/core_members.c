@@ -81,6 +81,14 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m) {
 	return m->hung_up && m->heard_us <= m->hung_up_us && gone_at < at ? gone_at : at;
 }
 
+bool core_about_to(const struct core *c, uint32_t member) {
+	const struct report *rep = &c->members[member].last;
+	bool took_part = (c->last_commit & core_bit(member)) != 0;
+	bool before = rep->epoch == c->epoch && rep->round + 1 == c->round;
+	bool proves = rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain);
+	return took_part && before && (rep->phase != WORKER_SYNCING || rep->version == 3 || proves);
+}
+
 bool core_waited_for(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	if (!core_available(c, m))
@@ -95,9 +103,7 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 		return false;
 	if (m->last.epoch < c->epoch)
 		return true; /* it goes back, and is about to come again */
-	/* The result of the last round reaches its participants before their next report says so. */
-	bool about_to = (c->last_commit & core_bit(member)) != 0 && m->last.round + 1 == c->round;
-	return core_in_sync(c, m) || about_to;
+	return core_in_sync(c, m) || core_about_to(c, member);
 }
 
 uint64_t core_contributors(const struct core *c) {

@@ -184,6 +184,41 @@ static void test_not_waited_for(void **state) {
 	rig_release(&r);
 }
 
+/* Reports of round 0 after its commit: SYNCING while it applies the result that it holds, or because it lacks it. */
+static void say_after_commit(struct rig *r, uint32_t who, bool holds, uint32_t version) {
+	struct report rep = rig_report(r, who, WORKER_SYNCING);
+	rep.version = version;
+	rep.round = 0;
+	rep.proven_round = holds;
+	rep.proven_chain = holds ? rig_doc(r)->chain : (struct rv_hash){0};
+	rep.needs_from = holds ? 0 : UINT64_MAX; /* a base: it is far from being there */
+	rig_send(r, who, &rep);
+}
+
+/* Took part in the last commit, and has come back without its result: it is behind, as anybody is, and named to those
+ * who have the state. Else two behind routers, whom it cannot dial, would never dial it, and the run would wait for it
+ * for ever. (Simulator seed 7012011.) */
+static void test_who_lost_the_last_result_is_behind(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 3);
+	rig_say_all(&r, 3, WORKER_TRAINING);
+	rig_round(&r, 3);
+	rig_say(&r, 1, WORKER_READY);
+	rig_say(&r, 2, WORKER_READY);
+	say_after_commit(&r, 0, true, CONTROL_VERSION);
+	rig_expect(&r, RUN_OPEN, 1, 0); /* it is waited for */
+	assert_int_equal(rig_doc(&r)->n_syncing, 0);
+	say_after_commit(&r, 0, false, 3); /* which cannot tell */
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	say_after_commit(&r, 0, false, CONTROL_VERSION);
+	rig_expect(&r, RUN_REDUCE, 1, 1);
+	RIG_EXPECT_MEMBERS(&r, 1, 2);
+	assert_int_equal(rig_doc(&r)->n_syncing, 1);
+	assert_int_equal(rig_doc(&r)->syncing[0].member, 0);
+	rig_release(&r);
+}
+
 static void test_sizes_must_agree(void **state) {
 	(void)state;
 	struct rig r;
@@ -390,6 +425,7 @@ int main(void) {
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_hung_up),
 		cmocka_unit_test(test_not_waited_for),
+		cmocka_unit_test(test_who_lost_the_last_result_is_behind),
 		cmocka_unit_test(test_sizes_must_agree),
 		cmocka_unit_test(test_each_fragment_has_a_size),
 		cmocka_unit_test(test_participants_of_the_last_round_are_waited_for),
