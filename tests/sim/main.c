@@ -1,4 +1,5 @@
 /* rivulet-sim: runs universes of the simulator, one per seed; replays one; shrinks one that fails. */
+#include "sim_kept.h"
 #include "sim_runner.h"
 
 #include "base/assert.h"
@@ -17,7 +18,7 @@
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;
-	char faults[4096], bug[32], format[8];
+	char faults[4096], bug[32], format[8], universe[256], save[256];
 	bool shrink, verbose;
 };
 
@@ -34,7 +35,12 @@ static const struct rv_option options[] = {
 	{"seed", RV_OPT_INT, FIELD(seed), 0, "-1", -1, 1e15, NULL, "Only this universe; -1: many.", "One"},
 	{"faults", RV_OPT_STRING, FIELD(faults), CAP(faults), "all", 0, 0, NULL,
 	 "With --seed: only these of its faults: numbers with commas between them, all, or none.", "One"},
-	{"verbose", RV_OPT_BOOL, FIELD(verbose), 0, "no", 0, 0, NULL, "With --seed: tells every event.", "One"},
+	{"universe", RV_OPT_STRING, FIELD(universe), CAP(universe), "", 0, 0, NULL,
+	 "Only the universe that this file keeps (tests/sim/kept/).", "One"},
+	{"save", RV_OPT_STRING, FIELD(save), CAP(save), "", 0, 0, NULL,
+	 "With --seed or --universe: keeps it, with those faults, in this file, and does not run it.", "One"},
+	{"verbose", RV_OPT_BOOL, FIELD(verbose), 0, "no", 0, 0, NULL, "With --seed or --universe: tells every event.",
+	 "One"},
 	{"bug", RV_OPT_ENUM, FIELD(bug), CAP(bug), "none", 0, 0, BUGS,
 	 "Plants a bug in the protocol cores; it must be found (only in rivulet-sim-bugs).", "Bugs"},
 	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "auto", 0, 0, "auto|text|json",
@@ -83,7 +89,12 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	(void)args;
 	if (o->seed < 0 && strcmp(o->faults, "all") != 0)
 		return rv_fail(et, RV_E_INVALID, "faults = %s: of which universe? Add --seed S", o->faults);
-	if (o->seed < 0 && o->verbose)
+	if (o->seed >= 0 && o->universe[0] != '\0')
+		return rv_fail(et, RV_E_INVALID, "universe = %s: with --seed there would be two: leave one out", o->universe);
+	bool many = o->seed < 0 && o->universe[0] == '\0';
+	if (many && o->save[0] != '\0')
+		return rv_fail(et, RV_E_INVALID, "save = %s: which universe? Add --seed S", o->save);
+	if (many && o->verbose)
 		return rv_fail(et, RV_E_INVALID, "verbose: of which universe? Add --seed S");
 #ifndef RV_PLANTED_BUGS
 	if (has_bug(o))
@@ -119,11 +130,11 @@ static void tell_faults(struct rv_events *events, const struct sim_plan *plan) {
 }
 
 /* The universe, what does not hold in it, and the shortest list of faults that brings it about. */
-static enum rv_err tell_violation(const struct sim_cli *o, uint64_t seed, char why[1024], struct sim_plan *plan,
-								  struct rv_events *events, struct rv_errtext *et) {
-	struct sim_options opt = sim_options_of(seed);
+static enum rv_err tell_violation(const struct sim_cli *o, const struct sim_options *opt, char why[1024],
+								  struct sim_plan *plan, struct rv_events *events, struct rv_errtext *et) {
+	uint64_t seed = opt->seed;
 	char text[512], replay[4200];
-	sim_options_text(&opt, text, sizeof text);
+	sim_options_text(opt, text, sizeof text);
 	rv_event(events, RV_INFO, "universe", RV_FIELDS(rv_field_str("text", text)), "%s", text);
 	rv_event(events, RV_ERROR, "violation", RV_FIELDS(rv_field_int("seed", (int64_t)seed), rv_field_str("why", why)),
 			 "seed %llu: VIOLATION %s", (unsigned long long)seed, why);
@@ -132,7 +143,7 @@ static enum rv_err tell_violation(const struct sim_cli *o, uint64_t seed, char w
 	int tries = 0, left = 0, all = 0;
 	for (int i = 0; i < plan->n; i++)
 		all += plan->chosen[i];
-	RV_TRY(shrink(&opt, plan, events, why, &tries, et));
+	RV_TRY(shrink(opt, plan, events, why, &tries, et));
 	for (int i = 0; i < plan->n; i++)
 		left += plan->chosen[i];
 	replay_text(o, seed, plan, replay, sizeof replay);
@@ -206,26 +217,42 @@ static void tell_rate(struct rv_events *events, const struct runner_result *r) {
 
 /* ---- one universe, and many ---- */
 
-static enum rv_err run_one(const struct sim_cli *o, struct rv_events *events, struct rv_errtext *et) {
-	struct sim_options opt = sim_options_of((uint64_t)o->seed);
-	struct sim_plan *plan = sim_alloc(sizeof *plan);
+/* The universe of --seed with the faults of --faults, or that of --universe. */
+static enum rv_err find_one(const struct sim_cli *o, struct sim_options *opt, struct sim_plan *plan,
+							struct rv_errtext *et) {
+	if (o->universe[0] != '\0')
+		return sim_kept_read(o->universe, opt, plan, et);
+	*opt = sim_options_of((uint64_t)o->seed);
+	sim_plan_of(opt, plan);
+	return choose_faults(o->faults, plan, et);
+}
+
+static enum rv_err run_one(const struct sim_cli *o, struct rv_events *events, const struct sim_options *opt,
+						   struct sim_plan *plan, struct rv_errtext *et) {
 	struct sim_stats stats;
 	char why[1024], text[512];
-	sim_plan_of(&opt, plan);
-	enum rv_err e = choose_faults(o->faults, plan, et);
-	if (e == RV_OK) {
-		sim_options_text(&opt, text, sizeof text);
-		rv_event(events, RV_INFO, "universe", RV_FIELDS(rv_field_str("text", text)), "%s", text);
-		bool held = sim_run(&opt, plan, o->verbose, &stats, why);
-		tell_stats(events, &stats);
-		if (!held && has_bug(o))
-			rv_event(events, RV_INFO, "found", RV_FIELDS(rv_field_str("why", why)), "found: %s", why);
-		else if (!held)
-			e = tell_violation(o, (uint64_t)o->seed, why, plan, events, et);
-		if (e == RV_OK && held == has_bug(o))
-			e = held ? rv_fail(et, RV_E_NOTFOUND, "the planted bug %s was not found", o->bug)
-					 : rv_fail(et, RV_E_CORRUPT, "seed %lld: a check does not hold", (long long)o->seed);
-	}
+	sim_options_text(opt, text, sizeof text);
+	rv_event(events, RV_INFO, "universe", RV_FIELDS(rv_field_str("text", text)), "%s", text);
+	bool held = sim_run(opt, plan, o->verbose, &stats, why);
+	tell_stats(events, &stats);
+	if (!held && has_bug(o))
+		rv_event(events, RV_INFO, "found", RV_FIELDS(rv_field_str("why", why)), "found: %s", why);
+	else if (!held)
+		RV_TRY(tell_violation(o, opt, why, plan, events, et));
+	if (held != has_bug(o))
+		return RV_OK;
+	return held ? rv_fail(et, RV_E_NOTFOUND, "the planted bug %s was not found", o->bug)
+				: rv_fail(et, RV_E_CORRUPT, "seed %llu: a check does not hold", (unsigned long long)opt->seed);
+}
+
+static enum rv_err run_or_save_one(const struct sim_cli *o, struct rv_events *events, struct rv_errtext *et) {
+	struct sim_options opt;
+	struct sim_plan *plan = sim_alloc(sizeof *plan);
+	enum rv_err e = find_one(o, &opt, plan, et);
+	if (e == RV_OK && o->save[0] != '\0')
+		e = sim_kept_write(o->save, &opt, plan, "Why it is kept, and what was mended:", et);
+	else if (e == RV_OK)
+		e = run_one(o, events, &opt, plan, et);
 	free(plan);
 	return e;
 }
@@ -240,7 +267,7 @@ static enum rv_err tell_end(const struct sim_cli *o, struct runner_result *r, st
 	struct sim_options opt = sim_options_of(r->seed);
 	struct sim_plan *plan = sim_alloc(sizeof *plan);
 	sim_plan_of(&opt, plan);
-	enum rv_err e = tell_violation(o, r->seed, r->why, plan, events, et);
+	enum rv_err e = tell_violation(o, &opt, r->why, plan, events, et);
 	free(plan);
 	RV_TRY(e);
 	int64_t needed = (int64_t)r->seed - o->first_seed + 1;
@@ -280,7 +307,8 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	const struct rv_events_config cfg = {.out = stdout, .json = json, .level = json ? RV_DEBUG : RV_INFO};
 	struct rv_events *events;
 	RV_TRY(rv_events_new(&cfg, &events, et));
-	enum rv_err e = o->seed >= 0 ? run_one(o, events, et) : run_many(o, events, et);
+	bool one = o->seed >= 0 || o->universe[0] != '\0';
+	enum rv_err e = one ? run_or_save_one(o, events, et) : run_many(o, events, et);
 	rv_events_free(events);
 	return e;
 }
@@ -308,6 +336,8 @@ static const struct rv_program program = {
 	.examples = "  rivulet-sim --seeds 10000 --jobs 0             ten thousand universes on all processors\n"
 				"  rivulet-sim --seed 77 --verbose                one, told event by event\n"
 				"  rivulet-sim --seed 77 --faults 3,17,21         the same with three of its faults\n"
+				"  rivulet-sim --seed 77 --faults 3,17,21 --save tests/sim/kept/why-it-broke\n"
+				"                                                 kept as a test\n"
 				"  rivulet-sim-bugs --bug double-count --seeds 2000   a planted bug must be found\n",
 };
 

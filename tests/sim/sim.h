@@ -19,6 +19,7 @@
  * sim_oracle*.c      what must hold at every step
  * sim_faults.c       carries the plan out, and heals
  * sim_universe.c     the safety and the liveness phase
+ * sim_kept.c         universes in files
  * sim_runner.c       many universes on several processors
  * sim_shrink.c       a failing universe with as few faults as possible */
 #ifndef RV_TESTS_SIM_SIM_H
