@@ -125,6 +125,8 @@ static int print_effective(const struct rv_program *p, const struct rv_command *
 	(void)rv_options_print(options_of(c), opts, text, n + 1);
 	(void)printf("# %s%s%s: the configuration is valid\n%s", p->name, c->name ? " " : "", c->name ? c->name : "", text);
 	free(text);
+	if (c->explain)
+		c->explain(opts, stdout);
 	return RV_EXIT_OK;
 }
 

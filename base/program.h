@@ -11,6 +11,8 @@
 
 #include "base/options.h"
 
+#include <stdio.h>
+
 /* RV_EXIT_REFUSED: a key or token is not accepted; the same start again would be refused again, or harm another. */
 enum {
 	RV_EXIT_OK = 0,
@@ -44,6 +46,8 @@ struct rv_command {
 	enum rv_err (*check)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 	/* What else --check looks at: the files and directories that a start would use; reads only. NULL: nothing. */
 	enum rv_err (*check_files)(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+	/* What follows from the options: comment lines ("# ...") that --check prints below them. NULL: nothing. */
+	void (*explain)(const void *opts, FILE *out);
 	/* The command itself. RV_OK: exit status 0; RV_E_CANCELLED: 130; RV_E_DIVERGED: 3; RV_E_AUTH: 4; other faults: 1,
 	 * the text on stderr. */
 	enum rv_err (*run)(void *opts, const struct rv_args *args, struct rv_errtext *et);

@@ -57,7 +57,7 @@ struct run_config {
 	char late[16];       /* keep|discard */
 	/* round */
 	int64_t min_workers;
-	int64_t grace_ms, liveness_ms, peer_timeout_ms;
+	int64_t grace_ms, silence_ms; /* base/run_silence.h: what follows from the latter */
 	bool weight_by_tokens;
 	char shards[16]; /* bandwidth|equal */
 };
@@ -85,8 +85,6 @@ int64_t run_config_overlap(const struct run_config *c);
 enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errtext *et);
 
 void run_config_defaults(struct run_config *c);
-/* How often a worker reports at least: a fifth of liveness-ms, 2 s at most. */
-int64_t run_config_heartbeat_us(const struct run_config *c);
 /* Parses and then validates. RV_E_INVALID, RV_E_RANGE name `source`, and the line or the fields; *c is then
  * unchanged. */
 enum rv_err run_config_parse(struct run_config *c, const char *source, const char *text, struct rv_errtext *et);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/run_config_idle.h"
+#include "base/run_silence.h"
 #include "coordinator/run_dir.h"
 #include "coordinator/store.h"
 #include "net/identity.h"
@@ -42,6 +43,12 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	(void)args;
 	const struct new_run_options *o = opts;
 	return global_check_new_run(&o->run, et);
+}
+
+static void explain(const void *opts, FILE *out) {
+	char text[RUN_SILENCE_TEXT_BYTES];
+	run_silence_print(&((const struct new_run_options *)opts)->run, text);
+	(void)fputs(text, out);
 }
 
 static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
@@ -113,6 +120,7 @@ struct rv_command cmd_new_run(struct rv_option *table) {
 		.prepare = prepare,
 		.check = check,
 		.check_files = check_files,
+		.explain = explain,
 		.run = run,
 	};
 }

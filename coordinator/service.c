@@ -6,6 +6,7 @@
 #include "base/chain.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/run_silence.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,24 +15,13 @@
 #include <string.h>
 
 enum {
-	RETRY_US = RV_US_PER_S, /* a full disk is asked again */
-	GATHER_SHARE = 8,       /* accusations are gathered for this part of the peer timeout ... */
-	GATHER_MAX_MS = 1000,   /* ... but not longer */
-	GATHER_MIN_MS = 50,
+	RETRY_US = RV_US_PER_S /* a full disk is asked again */
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-/* As long as a peer may give nothing during a reduce, and long enough for one report to be lost and the next to be
- * late. */
-static int64_t silent_us(const struct run_config *run) {
-	int64_t heartbeats_us = 5 * run_config_heartbeat_us(run) / 2, peer_us = run->peer_timeout_ms * RV_US_PER_MS;
-	return peer_us > heartbeats_us ? peer_us : heartbeats_us;
-}
-
 static struct core_config core_config_of(const struct service *s) {
-	int64_t gather_ms = s->run.peer_timeout_ms / GATHER_SHARE;
-	gather_ms = gather_ms > GATHER_MAX_MS ? GATHER_MAX_MS : gather_ms < GATHER_MIN_MS ? GATHER_MIN_MS : gather_ms;
+	const struct run_silence silence = run_silence_of(&s->run);
 	struct core_config c = {.run_hash = s->run_hash,
 							.final_round = (uint64_t)s->run.rounds,
 							.min_workers = (uint32_t)s->run.min_workers,
@@ -39,9 +29,9 @@ static struct core_config core_config_of(const struct service *s) {
 							.weight_by_tokens = s->run.weight_by_tokens,
 							.equal_shards = strcmp(s->run.shards, "equal") == 0,
 							.grace_us = s->run.grace_ms * RV_US_PER_MS,
-							.liveness_us = s->run.liveness_ms * RV_US_PER_MS,
-							.silent_us = silent_us(&s->run),
-							.suspect_gather_us = gather_ms * RV_US_PER_MS};
+							.liveness_us = silence.dead * RV_US_PER_MS,
+							.silent_us = silence.silent * RV_US_PER_MS,
+							.suspect_gather_us = silence.gather * RV_US_PER_MS};
 	memcpy(c.run_id, s->cfg.run_id, sizeof c.run_id);
 	return c;
 }

@@ -1,6 +1,7 @@
 /* cmd_config.c: `rivulet config`: the configuration of a run, written out, for `rivulet-coordinator new-run --config`.
  */
 #include "base/run_config_idle.h"
+#include "base/run_silence.h"
 #include "lab/commands.h"
 #include "lab/run_files.h"
 #include "outer/global.h"
@@ -27,6 +28,12 @@ static enum rv_err check(const void *opts, const struct rv_args *args, struct rv
 	return global_check_new_run(&((const struct config_options *)opts)->run, et);
 }
 
+static void explain(const void *opts, FILE *out) {
+	char text[RUN_SILENCE_TEXT_BYTES];
+	run_silence_print(&((const struct config_options *)opts)->run, text);
+	(void)fputs(text, out);
+}
+
 static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct config_options *o = opts;
@@ -37,6 +44,7 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	(void)rv_options_print(run_config_options, &o->run, text, n + 1);
 	(void)fputs(text, stdout);
 	free(text);
+	explain(o, stdout);
 	return RV_OK;
 }
 
@@ -56,6 +64,7 @@ struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX
 		.opts_bytes = sizeof(struct config_options),
 		.prepare = prepare,
 		.check = check,
+		.explain = explain,
 		.run = run,
 	};
 }

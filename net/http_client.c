@@ -5,6 +5,7 @@
 #include "net/tls.h"
 
 #include <curl/curl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -17,7 +18,7 @@ enum {
 	DEFAULT_CONNECT_MS = 10000,
 	DEFAULT_TIMEOUT_MS = 30000,
 	KEEPALIVE_S = 4,
-	UNACKNOWLEDGED_MS = 10000, /* for so long: the connection is dead (RFC 5482); of keepalive probes, too */
+	UNACKNOWLEDGED_MS = 10000,
 	FIRST_REPLY_BYTES = 4096,
 	MAX_POLL_FDS = 512,
 	MAX_WAIT_MS = 60000,
@@ -44,6 +45,7 @@ struct http_client {
 	char addr[NET_ADDR_BYTES];
 	const char *name;
 	int64_t connect_timeout_ms;
+	int unacknowledged_ms;
 	uint32_t last_id;
 	struct request requests[HTTP_MAX_REQUESTS];
 	struct curl_waitfd fds[MAX_POLL_FDS];
@@ -63,6 +65,7 @@ enum rv_err http_client_new(const struct http_client_config *cfg, struct http_cl
 	}
 	c->name = cfg->server_name != NULL ? cfg->server_name : "coordinator";
 	c->connect_timeout_ms = cfg->connect_timeout_ms > 0 ? cfg->connect_timeout_ms : DEFAULT_CONNECT_MS;
+	c->unacknowledged_ms = UNACKNOWLEDGED_MS;
 	tls_pin_of_key(cfg->server_key, c->pin);
 	if (!address_format(&cfg->server, c->addr))
 		e = rv_fail(et, RV_E_INVALID, "%s: the address is too long", c->name);
@@ -75,6 +78,11 @@ enum rv_err http_client_new(const struct http_client_config *cfg, struct http_cl
 	else
 		*out = c;
 	return e;
+}
+
+void http_client_set_unacknowledged(struct http_client *c, int64_t ms) {
+	RV_ASSERT(ms > 0 && ms <= INT_MAX);
+	c->unacknowledged_ms = (int)ms;
 }
 
 static void request_release(struct http_client *c, struct request *r) {
@@ -156,8 +164,8 @@ static void set_trust(const struct http_client *c, CURL *easy, CURLcode *worst) 
 
 /* libcurl 7.88 has no option for it. Without it Linux sends nine probes, 40 s of them. */
 static int set_socket(void *ctx, curl_socket_t fd, curlsocktype purpose) {
-	const int ms = UNACKNOWLEDGED_MS;
-	(void)ctx, (void)purpose;
+	const int ms = ((const struct http_client *)ctx)->unacknowledged_ms;
+	(void)purpose;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 	return CURL_SOCKOPT_OK;
 }
@@ -177,6 +185,7 @@ static void set_transfer(const struct http_client *c, struct request *r, const s
 	SET(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S, worst);
 	SET(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S, worst);
 	SET(easy, CURLOPT_SOCKOPTFUNCTION, set_socket, worst);
+	SET(easy, CURLOPT_SOCKOPTDATA, (void *)(uintptr_t)c, worst);
 	SET(easy, CURLOPT_USERAGENT, "rivulet/" RV_VERSION, worst);
 	SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms, worst);
 	SET(easy, CURLOPT_TIMEOUT_MS, (long)(rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS), worst);

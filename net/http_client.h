@@ -55,6 +55,10 @@ enum rv_err http_client_new(const struct http_client_config *cfg, struct http_cl
 /* Requests under way end without a callback. NULL is fine. */
 void http_client_free(struct http_client *c);
 
+/* Drops connections made from now on once what was sent stays unacknowledged for `ms` (TCP_USER_TIMEOUT, RFC 5482;
+ * keepalive probes too). 10 s until then. */
+void http_client_set_unacknowledged(struct http_client *c, int64_t ms);
+
 /* RV_E_FULL: HTTP_MAX_REQUESTS under way; RV_E_NOMEM, RV_E_INVALID (path). *id (may be NULL) is never 0. */
 enum rv_err http_client_start(struct http_client *c, const struct http_request *rq, uint32_t *id,
 							  struct rv_errtext *et);

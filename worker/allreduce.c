@@ -2,6 +2,7 @@
 #include "worker/allreduce.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "worker/reduce_points.h"
 
@@ -9,13 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-enum {
-	SILENCE_PINGS = 4, /* pings within one timeout */
-	/* Timeouts that who lives may take to send what it owes: on a slow line each peer has its turn with a whole chunk,
-	 * so with 15 peers at 1 Mbit/s one timeout is over before it is ours. */
-	STALL_TIMEOUTS = 2
-};
 
 struct allreduce {
 	struct allreduce_config cfg;
@@ -172,9 +166,9 @@ enum rv_err allreduce_start(struct allreduce *a, int64_t now_us, const struct do
 										  .check = check_chunk,
 										  .mean_bytes = mean_bytes,
 										  .mean_offset = mean_offset},
-								.silence_us = a->cfg.peer_timeout_us,
-								.stall_us = STALL_TIMEOUTS * a->cfg.peer_timeout_us,
-								.ping_interval_us = a->cfg.peer_timeout_us / SILENCE_PINGS};
+								.silence_us = a->cfg.silence.silent * RV_US_PER_MS,
+								.stall_us = a->cfg.silence.withheld * RV_US_PER_MS,
+								.ping_interval_us = a->cfg.silence.ping * RV_US_PER_MS};
 	struct reduce_memory mem = {.own = own, .reduced = a->reduced, .flags = a->flags};
 	for (size_t m = 0; m < NET_MAX_MEMBERS; m++)
 		mem.held[m] = a->held + m * a->payload_bytes;

@@ -6,13 +6,14 @@
 #ifndef RV_WORKER_ALLREDUCE_H
 #define RV_WORKER_ALLREDUCE_H
 
+#include "base/run_silence.h"
 #include "net/reduce.h"
 #include "outer/global.h"
 
 struct allreduce_config {
 	const struct global_config *global; /* borrowed: what each round exchanges, and the codec */
 	uint32_t self_member;
-	int64_t peer_timeout_us;
+	struct run_silence silence;
 };
 
 struct allreduce;

@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/run_silence.h"
 #include "worker/train/weights.h"
 
 #include <inttypes.h>
@@ -184,7 +185,7 @@ static enum rv_err open_round(struct session *s, const struct statestore_found *
 		.had_former = true, /* where it is the first, there is little to lose */
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
-		.heartbeat_us = run_config_heartbeat_us(run),
+		.heartbeat_us = run_silence_of(run).report * RV_US_PER_MS,
 		.logs_per_base = logs_per_base(&g->cfg),
 		.theta0_from_peers = run->init_hash[0] != '\0',
 	};
@@ -288,12 +289,12 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	return e;
 }
 
-/* Frames leave whole, one after the other: a peer that gets none for peer-timeout-ms takes us for dead. Half of it for
+/* Frames leave whole, one after the other: a peer that gets none for silence-ms takes us for dead. Half of it for
  * one chunk leaves time for the way and for what other peers get in between. */
 static enum rv_err check_cap(const struct session *s, const char *name, int64_t cap_bytes_per_s,
 							 struct rv_errtext *et) {
 	const struct global_config *g = &trainer_global(s->trainer)->cfg;
-	int64_t timeout_ms = s->member.config.peer_timeout_ms;
+	int64_t timeout_ms = s->member.config.silence_ms;
 	const size_t elems = chunking_len(&g->chunks, 0), mean = g->codec->encoded_bytes(elems);
 	const size_t sent = global_sent(g)->encoded_bytes(elems);
 	int64_t chunk_bytes = (int64_t)(mean > sent ? mean : sent);
@@ -302,7 +303,7 @@ static enum rv_err check_cap(const struct session *s, const char *name, int64_t 
 		return RV_OK;
 	return rv_fail(et, RV_E_RANGE,
 				   "%s is too low for this run: a chunk of %" PRId64
-				   " bytes has to pass within half of peer-timeout-ms = %" PRId64
+				   " bytes has to pass within half of silence-ms = %" PRId64
 				   ", or the others take this worker for dead; allow at least %" PRId64 "kbit",
 				   name, chunk_bytes, timeout_ms, least * 8 / 1000 + 1);
 }
@@ -313,7 +314,7 @@ static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errt
 									 .storage = s->storage,
 									 .run_tag = tag,
 									 .self_member = s->member.member,
-									 .stall_us = s->member.config.peer_timeout_ms * RV_US_PER_MS,
+									 .stall_us = s->member.config.silence_ms * RV_US_PER_MS,
 									 .check_initial = session_check_initial,
 									 .owner = session_fetcher_owner};
 	fetcher.owner.ctx = s;
@@ -324,9 +325,8 @@ static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errt
 static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	const struct global_config *g = &trainer_global(s->trainer)->cfg;
 	uint64_t tag = frame_run_tag(s->member.invite.run_id);
-	struct allreduce_config reduce = {.global = g,
-									  .self_member = s->member.member,
-									  .peer_timeout_us = s->member.config.peer_timeout_ms * RV_US_PER_MS};
+	struct allreduce_config reduce = {
+		.global = g, .self_member = s->member.member, .silence = run_silence_of(&s->member.config)};
 	RV_TRY(check_cap(s, "max-up", s->opt->max_up, et));
 	RV_TRY(check_cap(s, "max-down", s->opt->max_down, et));
 	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
@@ -380,6 +380,7 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 		trainer_save(s->trainer); /* written anew before any vote is: the storage thread keeps the order */
 	s->sums.applied_us = rv_clock_monotonic_us();
 	s->state = SESSION_RUNNING;
+	http_client_set_unacknowledged(s->http, run_silence_of(&s->member.config).coordinator);
 	control_client_follow(s->control);
 	return RV_OK;
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static const char *const names[] = {"inner-lr", "outer-lr", "rounds", "peer-timeout-ms", "lr", "data"};
+static const char *const names[] = {"inner-lr", "outer-lr", "rounds", "silence-ms", "lr", "data"};
 
 static const char *nearest(const char *word) {
 	return rv_nearest_name(word, names, sizeof names / sizeof names[0]);
@@ -22,7 +22,7 @@ static void typos_are_understood(void **state) {
 	assert_string_equal(nearest("round"), "rounds");
 	assert_string_equal(nearest("ruonds"), "rounds"); /* a swap is one edit */
 	assert_string_equal(nearest("inner_lr"), "inner-lr");
-	assert_string_equal(nearest("peer-timeout"), "peer-timeout-ms");
+	assert_string_equal(nearest("silence"), "silence-ms");
 	assert_string_equal(nearest("dta"), "data");
 }
 

@@ -207,7 +207,6 @@ static void test_what_spans_fields(void **state) {
 		{"rope-scaling = llama3\nrope-low-freq = 4\nrope-high-freq = 1\n", "rope-low-freq"},
 		{"n-head = 4\nn-kv-head = 3\n", "not a multiple of n-kv-head"},
 		{"batch = 4096\ncontext = 256\nn-inner = 65536\n", "lower batch"},
-		{"peer-timeout-ms = 20000\n", "liveness-ms"},
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct run_config c, before;

@@ -209,7 +209,7 @@ void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	c->rounds = run->rounds;
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
-			 "base-every = %d\ngrace-ms = 60000\nliveness-ms = 6000\npeer-timeout-ms = 5000\n"
+			 "base-every = %d\ngrace-ms = 60000\nsilence-ms = 3000\n"
 			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n%s",
 			 (int)BASE_EVERY, n / 2 + 1, (long long)run->rounds, (long long)(run->eager ? 0 : run->overlap),
 			 (long long)(run->eager ? 1 : run->fragments), run->eager ? "updates = eager\neager-share = 0.25\n" : "");

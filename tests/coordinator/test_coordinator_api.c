@@ -18,7 +18,7 @@
 
 enum { RAW_REPLY_BYTES = 65536, FORGED_JOINS = 1000 };
 
-static const char config[] = "rounds = 10\nmin-workers = 2\nliveness-ms = 3600000\n";
+static const char config[] = "rounds = 10\nmin-workers = 2\nsilence-ms = 3600000\n";
 
 static int set_up(void **state) {
 	struct coordinator *c = calloc(1, sizeof *c);

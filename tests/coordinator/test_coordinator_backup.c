@@ -42,7 +42,7 @@ static void expect(const char *words) {
 static int set_up(void **state) {
 	struct scene *s = calloc(1, sizeof *s);
 	struct invite in;
-	coordinator_make(&s->c, "rounds = 10\nmin-workers = 1\nliveness-ms = 3600000\n");
+	coordinator_make(&s->c, "rounds = 10\nmin-workers = 1\nsilence-ms = 3600000\n");
 	(void)snprintf(s->place, sizeof s->place, "/tmp/rivulet-test-XXXXXX");
 	assert_non_null(mkdtemp(s->place));
 	(void)snprintf(s->file, sizeof s->file, "%s/run.backup", s->place);

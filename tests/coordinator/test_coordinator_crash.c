@@ -137,7 +137,7 @@ static void test_nothing_acknowledged_is_lost(void **state) {
 	struct client thief;
 	memset(&w, 0, sizeof w);
 	w.rng = rv_rng_of(2026, 11);
-	coordinator_make(&w.c, "rounds = 900\nmin-workers = 3\nliveness-ms = 3600000\n");
+	coordinator_make(&w.c, "rounds = 900\nmin-workers = 3\nsilence-ms = 3600000\n");
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		client_init(&w.k[i], &w.c, i, NULL);
 		coordinator_invite(&w.c, &spent);

@@ -78,7 +78,7 @@ static int set_up(void **state) {
 	b->now_us = 1000000;
 	struct service_config cfg = {.run = &b->run,
 								 .run_id = {5},
-								 .config = "rounds = 4\nmin-workers = 2\nliveness-ms = 10000\n",
+								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
 								 .ops = &fake_ops,
 								 .store = &b->store,
 								 .advertise = {.host = "train.example.org", .port = 7433}};

@@ -12,9 +12,9 @@
 #include <sys/types.h>
 
 /* For a run.conf: nobody is to be left out of a round, however slow the machine, so the lab can say what the end is. */
-#define E2E_PATIENT "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 60000\n"
+#define E2E_PATIENT "grace-ms = 600000\nsilence-ms = 60000\n"
 /* Where somebody is lost: who gives nothing for ten seconds is done without, and nobody who is merely slow. */
-#define E2E_STEADY "grace-ms = 600000\nliveness-ms = 120000\npeer-timeout-ms = 10000\n"
+#define E2E_STEADY "grace-ms = 600000\nsilence-ms = 10000\n"
 
 /* The worker that stops at the gate (gated_worker.c); so does rivulet-worker-failpoint. */
 #define E2E_GATED "rivulet-worker-gated"

@@ -23,7 +23,7 @@
 /* Three are needed, two are there: it waits, until the tests are through. */
 static const char three_workers[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 									"min-workers = 3\nsteps-per-round = 2\nrounds = 3\nbase-every = 2\n"
-									"grace-ms = 600000\nliveness-ms = 60000\npeer-timeout-ms = 30000\n";
+									"grace-ms = 600000\nsilence-ms = 30000\n";
 
 enum { VICTIM = 0, CAPTURED = 2, WAIT_US = E2E_WAIT_S * RV_US_PER_S };
 

@@ -16,8 +16,7 @@
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
 	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nbase-every = 4\n"
 static const char four_needed[] = MODEL E2E_STEADY;
-static const char never_missed[] =
-	MODEL "grace-ms = 600000\npeer-timeout-ms = 10000\nliveness-ms = 600000\n"; /* longer than a test waits */
+static const char never_missed[] = MODEL "grace-ms = 600000\nsilence-ms = 240000\n"; /* longer than a test waits */
 static const char one_suffices[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 64\ncontext = 16\nbatch = 1\ndata-shards = 2\nmin-workers = 1\n"
 	"steps-per-round = 4\nrounds = 100000\nbase-every = 4\n" E2E_STEADY;

@@ -105,7 +105,7 @@ static void the_end_is_written_once_whenever_it_was_killed(void **state) {
 	*state = &e;
 	e2e_open(&e,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 1\nmin-workers = 1\n"
-			 "steps-per-round = 2\nrounds = 2\ngrace-ms = 600000\nliveness-ms = 120000\n",
+			 "steps-per-round = 2\nrounds = 2\ngrace-ms = 600000\nsilence-ms = 60000\n",
 			 1);
 	e2e_start_worker(&e, 0, NULL, NULL);
 	e2e_assert_same_end(&e, (const int[]){0}, 1, chain, full);

@@ -19,7 +19,7 @@
 /* Two are needed. */
 static const char pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"
 						   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n"
-						   "grace-ms = 2000\nliveness-ms = 6000\npeer-timeout-ms = 2500\n";
+						   "grace-ms = 2000\nsilence-ms = 2500\n";
 
 static void run_worker(struct e2e *e, const char *data, const char *option, int status) {
 	char dir[E2E_PATH];

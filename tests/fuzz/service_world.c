@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const char *const configs[] = {
-	"rounds = 6\nmin-workers = 2\nbase-every = 2\ngrace-ms = 100\nliveness-ms = 5000\n",
+	"rounds = 6\nmin-workers = 2\nbase-every = 2\ngrace-ms = 100\nsilence-ms = 2000\n",
 	"rounds = 9\nmin-workers = 1\nbase-every = 1\nfragments = 3\nweight-by-tokens = true\nshards = equal\n",
-	"rounds = 6\nmin-workers = 3\nbase-every = 4\ngrace-ms = 0\nliveness-ms = 2000\npeer-timeout-ms = 1000\n",
+	"rounds = 6\nmin-workers = 3\nbase-every = 4\ngrace-ms = 0\nsilence-ms = 1000\n",
 };
 
 static const uint8_t run_id[NET_RUN_ID_BYTES] = "a run of rivule";

@@ -283,6 +283,18 @@ static void a_host_that_vanished_is_noticed_while_a_request_waits(void **state) 
 	scene_release(&s);
 }
 
+static void what_stays_unacknowledged_is_borne_for_as_long_as_was_set(void **state) {
+	(void)state;
+	struct scene s;
+	scene_init(&s);
+	http_client_set_unacknowledged(s.c, 2500);
+	start(s.c, "/hang", NULL, 100, 200, &s.out);
+	http_client_poll(s.c, NULL, 0, 0, NULL);
+	assert_int_equal(user_timeout_ms(s.server.port), 2500);
+	until_calls(&s, 1);
+	scene_release(&s);
+}
+
 /* A held request does not keep others waiting; the table of requests is bounded; callbacks may start requests. */
 static void many_at_once(void **state) {
 	(void)state;
@@ -383,6 +395,7 @@ int main(void) {
 		cmocka_unit_test(plain_http_server),
 		cmocka_unit_test(silence_times_out_and_cancel_is_silent),
 		cmocka_unit_test(a_host_that_vanished_is_noticed_while_a_request_waits),
+		cmocka_unit_test(what_stays_unacknowledged_is_borne_for_as_long_as_was_set),
 		cmocka_unit_test(many_at_once),
 		cmocka_unit_test(environment_plays_no_part),
 		cmocka_unit_test(waits_for_files_and_wakeups),
