@@ -74,6 +74,99 @@ static void test_refusals(void **state) {
 			RV_E_CORRUPT, "num_key_value_heads");
 }
 
+/* ---- the same loss as transformers, or refused by name ---------------------------------------------------------------
+ */
+
+#define SMALL_LLAMA                                                                                                    \
+	"\"model_type\":\"llama\",\"num_hidden_layers\":2,\"num_attention_heads\":4,\"hidden_size\":48,"                   \
+	"\"intermediate_size\":80,\"max_position_embeddings\":128,\"vocab_size\":256"
+#define STRETCH                                                                                                        \
+	"\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"                              \
+	"\"original_max_position_embeddings\":64"
+
+static struct run_config llama_with(const char *more) {
+	struct run_config c;
+	char text[1024];
+	snprintf(text, sizeof text, "{" SMALL_LLAMA ",%s}", more);
+	if (parse(text, &c) != RV_OK)
+		fail_msg("%s: %s", more, et.text);
+	return c;
+}
+
+static void llama_refused(const char *more, enum rv_err kind, const char *why) {
+	char text[1024];
+	snprintf(text, sizeof text, "{" SMALL_LLAMA ",%s}", more);
+	refused(text, kind, why);
+}
+
+static void test_theta_is_found_where_transformers_finds_it(void **state) {
+	(void)state;
+	static const struct {
+		const char *more;
+		double theta;
+		const char *scaling;
+	} cases[] = {
+		{"\"hidden_act\":\"silu\"", 10000, "none"},
+		{"\"rope_theta\":500,\"rope_parameters\":{}", 500, "none"},
+		{"\"rope_theta\":500,\"rope_parameters\":null", 500, "none"},
+		{"\"rope_theta\":500,\"rope_parameters\":{\"rope_type\":\"default\"}", 500, "none"},
+		{"\"rope_theta\":500,\"rope_parameters\":{\"rope_theta\":900}", 900, "none"},
+		{"\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"rope_theta\":900}", 900, "linear"},
+		{"\"rope_parameters\":{\"rope_theta\":900},\"rope_scaling\":{" STRETCH "}", 10000, "llama3"},
+		{"\"rope_parameters\":{\"rope_theta\":900},\"rope_scaling\":{}", 900, "none"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const struct run_config c = llama_with(cases[i].more);
+		if (c.rope_theta != cases[i].theta || strcmp(c.rope_scaling, cases[i].scaling) != 0)
+			fail_msg("%s: theta %g, %s", cases[i].more, c.rope_theta, c.rope_scaling);
+	}
+}
+
+static void test_rotations_that_differ_are_refused(void **state) {
+	(void)state;
+	llama_refused("\"rope_scaling\":{" STRETCH "},\"original_max_position_embeddings\":128", RV_E_UNSUPPORTED,
+				  "\"original_max_position_embeddings\": it is there twice");
+	assert_int_equal(
+		llama_with("\"rope_scaling\":{" STRETCH "},\"original_max_position_embeddings\":64").rope_original_context, 64);
+	llama_refused("\"partial_rotary_factor\":0.5", RV_E_UNSUPPORTED, "\"partial_rotary_factor\" is 0.5");
+	llama_refused("\"rope_parameters\":{\"partial_rotary_factor\":0.5}", RV_E_UNSUPPORTED, "partial_rotary_factor");
+	llama_refused("\"rope_parameters\":{\"mscale\":2}", RV_E_UNSUPPORTED, "\"mscale\": a key that is not known");
+	llama_refused("\"rope_theta\":null", RV_E_CORRUPT, "rope_theta");
+	llama_refused("\"rope_parameters\":{\"rope_theta\":null}", RV_E_CORRUPT, "rope_theta");
+	llama_refused("\"rope_interleaved\":true", RV_E_UNSUPPORTED, "rope_interleaved");
+}
+
+static void test_unknown_keys_are_refused_by_name(void **state) {
+	(void)state;
+	llama_refused("\"quantization_config\":{\"bits\":4}", RV_E_UNSUPPORTED, "\"quantization_config\": the weights are");
+	llama_refused("\"residual_multiplier\":0.5", RV_E_UNSUPPORTED, "\"residual_multiplier\": a key that is not known");
+	llama_refused("\"sliding_window\":4096", RV_E_UNSUPPORTED, "sliding_window");
+	llama_refused("\"auto_map\":{}", RV_E_UNSUPPORTED, "code of its own");
+	llama_refused("\"is_causal\":false", RV_E_UNSUPPORTED, "is_causal");
+	llama_refused("\"pruned_heads\":{\"0\":[1]}", RV_E_UNSUPPORTED, "pruned_heads");
+	refused("{\"model_type\":\"gpt2\",\"intermediate_size\":96}", RV_E_UNSUPPORTED, "intermediate_size");
+	refused("{\"model_type\":\"gpt2\",\"layer_norm_epsilon\":1e-6}", RV_E_UNSUPPORTED, "layer_norm_epsilon");
+	(void)llama_with("\"quantization_config\":null,\"sliding_window\":null,\"residual_multiplier\":null");
+	(void)llama_with("\"bos_token_id\":1,\"eos_token_id\":[2,3],\"torch_dtype\":\"bfloat16\",\"use_cache\":true,"
+					 "\"pretraining_tp\":1,\"attention_dropout\":0.0,\"transformers.js_config\":{\"dtype\":\"q4\"},"
+					 "\"pruned_heads\":{},\"is_decoder\":true,\"temperature\":0.7,\"unsloth_version\":\"1\"");
+}
+
+static void test_gpt2_by_the_common_names(void **state) {
+	(void)state;
+	struct run_config c;
+	const char *beside = "{\"model_type\":\"gpt2\",\"n_head\":4,\"num_attention_heads\":2,\"n_embd\":48}";
+	const char *instead = "{\"model_type\":\"gpt2\",\"num_attention_heads\":2,\"hidden_size\":48,"
+						  "\"num_hidden_layers\":3,\"max_position_embeddings\":64}";
+	assert_int_equal(parse(beside, &c), RV_OK);
+	assert_int_equal(c.n_head, 2);
+	assert_int_equal(parse(instead, &c), RV_OK);
+	assert_int_equal(c.n_head, 2);
+	assert_int_equal(c.n_embd, 48);
+	assert_int_equal(c.n_layer, 3);
+	assert_int_equal(c.context, 64);
+}
+
 /* ---- tokenizers -----------------------------------------------------------------------------------------------------
  */
 
@@ -217,6 +310,10 @@ int main(void) {
 		cmocka_unit_test(test_gpt2),
 		cmocka_unit_test(test_llama),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_theta_is_found_where_transformers_finds_it),
+		cmocka_unit_test(test_rotations_that_differ_are_refused),
+		cmocka_unit_test(test_unknown_keys_are_refused_by_name),
+		cmocka_unit_test(test_gpt2_by_the_common_names),
 		cmocka_unit_test(test_bytes_are_their_values),
 		cmocka_unit_test(test_directory_gets_what_transformers_reads),
 		cmocka_unit_test(test_only_what_made_the_tokens),

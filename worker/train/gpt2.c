@@ -6,6 +6,7 @@
  * Names are those of Hugging Face's checkpoints; its Conv1D matrices are the transposes of ours. */
 #include "worker/train/decoder.h"
 #include "worker/train/hf_fields.h"
+#include "worker/train/hf_keys.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,30 +84,33 @@ static void gpt2_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
 
+/* By the name that transformers has for all models, which wins, or by GPT-2's own. */
+static int64_t mapped_int(struct hf_fields *f, const char *common, const char *own, int64_t fallback) {
+	return hf_int(f, common, hf_int(f, own, fallback));
+}
+
 /* GPT2Config of transformers, with its defaults. */
 static enum rv_err gpt2_config_from_hf(const json_t *json, struct run_config *c, struct rv_errtext *et) {
-	struct hf_fields f = {.json = json, .et = et};
+	struct hf_fields f = hf_begin(json, et);
 	hf_expect_architecture(&f, "GPT2LMHeadModel|GPT2Model");
 	hf_expect_string(&f, "activation_function", "gelu_new", "gelu_new|gelu_pytorch_tanh");
 	hf_expect_bool(&f, "scale_attn_weights", true, true);
 	hf_expect_bool(&f, "scale_attn_by_inverse_layer_idx", false, false);
-	hf_expect_bool(&f, "add_cross_attention", false, false);
 	hf_expect_bool(&f, "tie_word_embeddings", true, true);
 	HF_SET_NAME(c->model, "gpt2");
 	HF_SET_NAME(c->rope_scaling, "none");
-	c->n_layer = hf_int(&f, "n_layer", 12);
-	c->n_head = hf_int(&f, "n_head", 12);
-	c->n_embd = hf_int(&f, "n_embd", 768);
+	c->n_layer = mapped_int(&f, "num_hidden_layers", "n_layer", 12);
+	c->n_head = mapped_int(&f, "num_attention_heads", "n_head", 12);
+	c->n_embd = mapped_int(&f, "hidden_size", "n_embd", 768);
 	c->vocab = hf_int(&f, "vocab_size", 50257);
-	c->context = hf_int(&f, "n_positions", 1024);
+	c->context = mapped_int(&f, "max_position_embeddings", "n_positions", 1024);
 	c->norm_eps = hf_real(&f, "layer_norm_epsilon", 1e-5);
 	hf_expect_int(&f, "n_inner", 4 * c->n_embd, 4 * c->n_embd);
 	c->n_kv_head = c->n_inner = 0;
 	c->tied = true;
-	if (f.err == RV_OK && (float)c->norm_eps != MODEL_GPT2_NORM_EPS)
-		return rv_fail(et, RV_E_UNSUPPORTED, "\"layer_norm_epsilon\" is %g; only %g is computed here", c->norm_eps,
-					   (double)MODEL_GPT2_NORM_EPS);
-	return f.err;
+	hf_expect_real(&f, "layer_norm_epsilon", 1e-5, (double)MODEL_GPT2_NORM_EPS);
+	hf_check_rest(&f);
+	return hf_end(&f);
 }
 
 static json_t *gpt2_config_to_hf(const struct run_config *c) {

@@ -1,18 +1,32 @@
 /* hf_fields.c: see hf_fields.h. */
 #include "worker/train/hf_fields.h"
 
+#include "worker/train/hf_keys.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 enum { TEXT_BYTES = 80 };
 
-static const json_t *get(const struct hf_fields *f, const char *key) {
+struct hf_fields hf_begin(const json_t *json, struct rv_errtext *et) {
+	return (struct hf_fields){.json = json, .read = json_object(), .et = et};
+}
+
+enum rv_err hf_end(struct hf_fields *f) {
+	json_decref(f->read);
+	f->read = NULL;
+	return f->err;
+}
+
+/* A key that cannot be noted, for want of memory, is refused as unread: on the safe side. */
+static const json_t *get(struct hf_fields *f, const char *key) {
 	const json_t *v = json_object_get(f->json, key);
+	(void)json_object_set_new(f->read, key, json_true());
 	return json_is_null(v) ? NULL : v;
 }
 
-bool hf_has(const struct hf_fields *f, const char *key) {
+bool hf_has(struct hf_fields *f, const char *key) {
 	return get(f, key) != NULL;
 }
 
@@ -31,6 +45,11 @@ static void wrong_type(struct hf_fields *f, const char *key, const char *want) {
 static void unsupported(struct hf_fields *f, const char *key, const char *have, const char *want) {
 	if (first_fault(f, RV_E_UNSUPPORTED))
 		(void)rv_fail(f->et, RV_E_UNSUPPORTED, "\"%s\" is %.80s; only %s is computed here", key, have, want);
+}
+
+void hf_refuse(struct hf_fields *f, const char *key, const char *why) {
+	if (first_fault(f, RV_E_UNSUPPORTED))
+		(void)rv_fail(f->et, RV_E_UNSUPPORTED, "\"%.80s\": %s", key, why);
 }
 
 static void need(struct hf_fields *f, const char *key) {
@@ -94,6 +113,11 @@ int64_t hf_need_int(struct hf_fields *f, const char *key) {
 	return hf_int(f, key, 1);
 }
 
+void hf_refuse_null(struct hf_fields *f, const char *key) {
+	if (json_is_null(json_object_get(f->json, key)))
+		wrong_type(f, key, "a value: it is null");
+}
+
 void hf_expect_bool(struct hf_fields *f, const char *key, bool fallback, bool want) {
 	if (hf_bool(f, key, fallback) != want)
 		unsupported(f, key, want ? "false" : "true", want ? "true" : "false");
@@ -106,6 +130,21 @@ void hf_expect_int(struct hf_fields *f, const char *key, int64_t fallback, int64
 	snprintf(wanted, sizeof wanted, "%" PRId64, want);
 	if (value != want)
 		unsupported(f, key, have, wanted);
+}
+
+void hf_expect_real(struct hf_fields *f, const char *key, double fallback, double want) {
+	char have[TEXT_BYTES], wanted[TEXT_BYTES];
+	double value = hf_real(f, key, fallback);
+	snprintf(have, sizeof have, "%g", value);
+	snprintf(wanted, sizeof wanted, "%g", want);
+	if ((float)value != (float)want)
+		unsupported(f, key, have, wanted);
+}
+
+void hf_expect_empty(struct hf_fields *f, const char *key) {
+	const json_t *v = get(f, key);
+	if (v && json_object_size(v) + json_array_size(v) > 0)
+		unsupported(f, key, "not empty", "an empty one");
 }
 
 /* Is `value` one of "a|b"? */
@@ -146,11 +185,22 @@ struct hf_fields hf_enter(struct hf_fields *f, const char *key) {
 		wrong_type(f, key, "an object");
 		v = NULL;
 	}
-	return (struct hf_fields){.json = v, .err = f->err, .et = f->et};
+	struct hf_fields part = hf_begin(v, f->et);
+	part.err = f->err;
+	return part;
 }
 
-void hf_leave(struct hf_fields *f, const struct hf_fields *part) {
-	f->err = part->err;
+void hf_leave(struct hf_fields *f, struct hf_fields *part) {
+	f->err = hf_end(part);
+}
+
+void hf_refuse_unread(struct hf_fields *f) {
+	const char *key;
+	json_t *v;
+	json_object_foreach((json_t *)(uintptr_t)f->json, key, v) {
+		if (!json_is_null(v) && !json_object_get(f->read, key) && !hf_key_is_harmless(key))
+			hf_refuse(f, key, hf_key_why(key));
+	}
 }
 
 int64_t hf_context(int64_t positions) {

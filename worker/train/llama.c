@@ -8,6 +8,7 @@
  * Hugging Face's checkpoints, whose q and k are laid out for the rotate-half form of the rotation, as ours are. */
 #include "worker/train/decoder.h"
 #include "worker/train/hf_fields.h"
+#include "worker/train/hf_keys.h"
 #include "worker/train/rope_table.h"
 
 #include <stdio.h>
@@ -85,31 +86,74 @@ static void llama_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
 
-/* Newer files have all of the rotation in one object, older ones the base beside it. */
-static void rope_from_hf(struct hf_fields *f, struct run_config *c) {
-	const bool newer = hf_has(f, "rope_parameters");
-	struct hf_fields r = hf_enter(f, newer ? "rope_parameters" : "rope_scaling");
-	const char *type = hf_string(&r, "rope_type", hf_string(&r, "type", "default"));
-	hf_expect_string(&r, hf_has(&r, "rope_type") ? "rope_type" : "type", "default", "default|linear|llama3");
-	c->rope_theta = hf_real(newer ? &r : f, "rope_theta", 10000);
+/* What of the rotation stands beside its object. */
+struct rope_beside {
+	double theta;
+	int64_t original_context; /* 0: not there */
+};
+
+static struct rope_beside rope_beside_from_hf(struct hf_fields *f) {
+	hf_refuse_null(f, "rope_theta");
+	return (struct rope_beside){.theta = hf_real(f, "rope_theta", 10000),
+								.original_context = hf_int(f, "original_max_position_embeddings", 0)};
+}
+
+static void stretch_from_hf(struct hf_fields *r, const struct rope_beside *beside, struct run_config *c) {
+	c->rope_low_freq = hf_need_real(r, "low_freq_factor");
+	c->rope_high_freq = hf_need_real(r, "high_freq_factor");
+	c->rope_original_context = hf_need_int(r, "original_max_position_embeddings");
+	if (beside->original_context > 0 && beside->original_context != c->rope_original_context)
+		hf_refuse(r, "original_max_position_embeddings",
+				  "it is there twice, with two values, and versions of transformers disagree on which counts; leave "
+				  "the one beside the rotation out");
+}
+
+/* Marks as read what belongs to other kinds of rotation: transformers ignores it. */
+static void ignore_other_kinds(struct hf_fields *r) {
+	static const char *const keys[] = {"factor", "low_freq_factor", "high_freq_factor",
+									   "original_max_position_embeddings"};
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+		(void)hf_has(r, keys[i]);
+}
+
+static void rope_parameters_from_hf(struct hf_fields *r, const struct rope_beside *beside, struct run_config *c) {
+	hf_refuse_null(r, "rope_type");
+	hf_refuse_null(r, "rope_theta");
+	const char *older = hf_string(r, "type", "default"), *type = hf_string(r, "rope_type", older);
+	hf_expect_string(r, hf_has(r, "rope_type") ? "rope_type" : "type", "default", "default|linear|llama3");
+	hf_expect_real(r, "partial_rotary_factor", 1, 1);
+	c->rope_theta = hf_real(r, "rope_theta", beside->theta);
 	HF_SET_NAME(c->rope_scaling, strcmp(type, "default") == 0 ? "none" : type);
 	if (strcmp(type, "linear") == 0 || strcmp(type, "llama3") == 0)
-		c->rope_factor = hf_need_real(&r, "factor");
-	if (strcmp(type, "llama3") == 0) {
-		c->rope_low_freq = hf_need_real(&r, "low_freq_factor");
-		c->rope_high_freq = hf_need_real(&r, "high_freq_factor");
-		c->rope_original_context = hf_need_int(&r, "original_max_position_embeddings");
-	}
+		c->rope_factor = hf_need_real(r, "factor");
+	if (strcmp(type, "llama3") == 0)
+		stretch_from_hf(r, beside, c);
+	ignore_other_kinds(r);
+	hf_refuse_unread(r);
+}
+
+/* The rule of transformers (modeling_rope_utils.py): "rope_scaling", the older name, wins unless it is empty. */
+static void rope_from_hf(struct hf_fields *f, struct run_config *c) {
+	const struct rope_beside beside = rope_beside_from_hf(f);
+	struct hf_fields older = hf_enter(f, "rope_scaling");
+	const bool is_older = json_object_size(older.json) > 0;
+	hf_leave(f, &older);
+	(void)hf_has(f, "rope_parameters");
+	struct hf_fields r = hf_enter(f, is_older ? "rope_scaling" : "rope_parameters");
+	rope_parameters_from_hf(&r, &beside, c);
 	hf_leave(f, &r);
 }
 
 /* LlamaConfig of transformers, with its defaults. */
 static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c, struct rv_errtext *et) {
-	struct hf_fields f = {.json = json, .et = et};
+	struct hf_fields f = hf_begin(json, et);
 	hf_expect_architecture(&f, "LlamaForCausalLM|LlamaModel");
 	hf_expect_string(&f, "hidden_act", "silu", "silu|swish");
 	hf_expect_bool(&f, "attention_bias", false, false);
 	hf_expect_bool(&f, "mlp_bias", false, false);
+	hf_expect_bool(&f, "rope_interleaved", false, false);
+	hf_expect_bool(&f, "use_sliding_window", false, false);
+	hf_expect_real(&f, "partial_rotary_factor", 1, 1);
 	HF_SET_NAME(c->model, "llama");
 	c->n_layer = hf_int(&f, "num_hidden_layers", 32);
 	c->n_head = hf_int(&f, "num_attention_heads", 32);
@@ -123,7 +167,8 @@ static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c
 	if (c->n_head > 0)
 		hf_expect_int(&f, "head_dim", c->n_embd / c->n_head, c->n_embd / c->n_head);
 	rope_from_hf(&f, c);
-	return f.err;
+	hf_check_rest(&f);
+	return hf_end(&f);
 }
 
 static json_t *rope_to_hf(const struct run_config *c) {
