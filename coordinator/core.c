@@ -2,6 +2,7 @@
 #include "coordinator/core.h"
 
 #include "base/assert.h"
+#include "base/capped.h"
 #include "base/chain.h"
 #include "coordinator/core_internal.h"
 
@@ -23,7 +24,9 @@ struct rv_hash core_token_hash(const uint8_t run_id[NET_RUN_ID_BYTES], const uin
 
 struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_us) {
 	RV_ASSERT(cfg->final_round > 0 && cfg->min_workers > 0 && cfg->min_workers <= NET_MAX_MEMBERS);
-	RV_ASSERT(cfg->fragments <= NET_MAX_FRAGMENTS);
+	RV_ASSERT(cfg->fragments <= NET_MAX_FRAGMENTS && cfg->round_tokens > 0);
+	for (uint32_t i = 0; i < cfg->fragments || i == 0; i++)
+		RV_ASSERT(cfg->n_chunks[i] > 0 && cfg->n_chunks[i] <= NET_MAX_CHUNKS);
 	RV_ASSERT(cfg->grace_us >= 0 && cfg->liveness_us > 0 && cfg->silent_us > 0 && cfg->suspect_gather_us >= 0);
 	struct core *c = memory;
 	memset(c, 0, sizeof *c);
@@ -165,6 +168,8 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
 
 static void say_what_is_wrong(struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
+	if (!core_right_size(c, m))
+		core_say(c, CORE_EVENT_WRONG_SIZE, member, c->round);
 	if (m->last.epoch < c->epoch)
 		return; /* it has not heard of the rollback yet */
 	if (m->last.epoch > c->epoch || m->last.round > c->round)
@@ -174,6 +179,25 @@ static void say_what_is_wrong(struct core *c, uint32_t member) {
 		core_say(c, CORE_EVENT_WRONG_CHAIN, member, c->round);
 	else if (core_spoiled(c, m))
 		core_say(c, CORE_EVENT_SPOILED, member, c->round);
+}
+
+/* One missed round is always granted: a worker that a later attempt left out takes its contribution for uncounted, and
+ * adds to it, although an owner may have had it already. */
+uint64_t core_most_tokens(const struct core *c, uint32_t member) {
+	uint64_t missed = 0, known = c->round - c->past.first;
+	while (missed + 1 < CORE_MISSED_MAX && missed < known &&
+		   !(c->past.rounds[(c->round - 1 - missed) % CORE_PAST_ROUNDS].participants & core_bit(member)))
+		missed++;
+	return rv_add_capped(c->cfg.round_tokens, rv_mul_capped(missed + 1, c->cfg.missed_tokens));
+}
+
+static void bound_tokens(struct core *c, uint32_t member) {
+	struct report *last = &c->members[member].last;
+	uint64_t most = core_most_tokens(c, member);
+	if (last->tokens <= most)
+		return;
+	last->tokens = most;
+	core_say(c, CORE_EVENT_TOKENS, member, c->round);
 }
 
 static int roster_index(const struct core *c, uint32_t member) {
@@ -199,6 +223,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 		return core_stale_report(c, (uint32_t)member, rep, now_us, et);
 	core_follow(m, rep);
 	m->last = *rep;
+	bound_tokens(c, (uint32_t)member);
 	m->heard_us = now_us;
 	m->reported = true;
 	m->awaited = m->distrusted = false;

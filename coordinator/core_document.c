@@ -45,7 +45,7 @@ static void put_roster(const struct core *c, struct document *d) {
 		d->members[i] = ref(c, r->members[i], r->weights[i]);
 		d->members[i].boot = r->boots[i];
 	}
-	d->n_chunks = core_chunks(c, c->round);
+	d->n_chunks = c->roster.n_chunks;
 	d->n_ranges = r->n_ranges;
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
 }

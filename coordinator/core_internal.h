@@ -69,6 +69,7 @@ struct core_member {
 
 struct core_roster {
 	uint16_t n;
+	uint32_t n_chunks; /* of what it exchanges, as its record says */
 	uint32_t members[NET_MAX_MEMBERS];
 	uint64_t tokens[NET_MAX_MEMBERS];
 	uint64_t boots[NET_MAX_MEMBERS];
@@ -129,8 +130,7 @@ struct core {
 	struct core_roster roster;               /* n == 0: the round is open */
 	/* Sets of member numbers: who was on a roster of this round, and of them whom a later one was without. */
 	uint64_t rostered, left_out;
-	uint32_t n_chunks[NET_MAX_FRAGMENTS]; /* of each fragment; 0: no roster yet */
-	uint64_t last_commit;                 /* set of member numbers */
+	uint64_t last_commit; /* set of member numbers */
 	uint64_t epoch, epoch_round;
 	struct core_past past;
 	/* Volatile. */
@@ -175,12 +175,12 @@ static inline uint64_t core_first(int n) {
 	return n >= 64 ? UINT64_MAX : (1ull << n) - 1;
 }
 
-/* Which fragment a round exchanges, and in how many chunks (0: no roster yet of that fragment). */
+/* Which fragment a round exchanges, and in how many chunks. */
 static inline uint32_t core_fragment(const struct core *c, uint64_t round) {
 	return c->cfg.fragments > 1 ? (uint32_t)(round % c->cfg.fragments) : 0;
 }
 static inline uint32_t core_chunks(const struct core *c, uint64_t round) {
-	return c->n_chunks[core_fragment(c, round)];
+	return c->cfg.n_chunks[core_fragment(c, round)];
 }
 
 static inline int core_count(uint64_t set) {
@@ -219,7 +219,7 @@ bool core_stores(const struct core_member *m);
 int core_count_able(const struct core *c); /* available, and can vote */
 /* Its full hash of the base's round is another than the majority's: until its reports say otherwise, it must resync. */
 bool core_diverged(const struct core *c, const struct core_member *m);
-/* It cuts what its round exchanges as the run does, as far as that is known. */
+/* It cuts what its round exchanges as the run does. */
 bool core_right_size(const struct core *c, const struct core_member *m);
 /* It says that it holds state_hash(round), and is not known to hold other bits. */
 bool core_in_sync(const struct core *c, const struct core_member *m);

@@ -56,8 +56,7 @@ bool core_spoiled(const struct core *c, const struct core_member *m) {
 }
 
 bool core_right_size(const struct core *c, const struct core_member *m) {
-	uint32_t size = core_chunks(c, m->last.round);
-	return size == 0 || m->last.n_chunks == size;
+	return m->last.n_chunks == core_chunks(c, m->last.round);
 }
 
 bool core_contributes(const struct core *c, const struct core_member *m) {

@@ -133,7 +133,7 @@ static void note_owners(struct core *c) {
 		return;
 	core_shards_count(r->ranges, r->n_ranges, owned);
 	memset(c->owned, 0, sizeof c->owned);
-	c->owned_of = core_chunks(c, c->round);
+	c->owned_of = r->n_chunks;
 	for (int i = 0; i < r->n; i++)
 		c->owned[r->members[i]] = owned[i];
 }
@@ -142,11 +142,13 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	struct core_roster *r = &c->roster;
 	bool subset = false;
 	uint64_t keep = kept_indices(r, rec, &subset);
-	if (rec->n_members > 0 && r->n > 0 && subset)
+	bool same_size = rec->n_chunks == r->n_chunks;
+	if (rec->n_members > 0 && r->n > 0 && subset && same_size)
 		r->n_ranges = core_shards_hand_over(r->ranges, r->n_ranges, keep, rec->rates);
 	else if (rec->n_members > 0)
 		r->n_ranges = core_shards_split(rec->n_chunks, rec->n_members, rec->rates, r->ranges);
 	r->n = rec->n_members;
+	r->n_chunks = rec->n_chunks;
 	memcpy(r->members, rec->members, sizeof r->members);
 	memcpy(r->tokens, rec->tokens, sizeof r->tokens);
 	memcpy(r->boots, rec->boots, sizeof r->boots);
@@ -172,11 +174,10 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "not the next attempt of the current round");
 	if (!valid_participants(c, rec))
 		return corrupt(et, rec, "its participants do not ascend, or are not members");
-	bool size = rec->n_chunks >= 1 && rec->n_chunks <= NET_MAX_CHUNKS;
-	uint32_t known = core_chunks(c, rec->round);
-	if (!size || (known != 0 && rec->n_chunks != known))
-		return corrupt(et, rec, "another number of chunks than before");
-	c->n_chunks[core_fragment(c, rec->round)] = rec->n_chunks;
+	/* Not compared with the configuration: releases before 0.2 believed the members' reports. core_decide_reduce ends a
+	 * roster of another size. */
+	if (rec->n_chunks < 1 || rec->n_chunks > NET_MAX_CHUNKS)
+		return corrupt(et, rec, "an impossible number of chunks");
 	c->attempt = rec->attempt;
 	if (rec->attempt == 1)
 		c->reduce_since_us = c->now_us;

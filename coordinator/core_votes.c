@@ -153,7 +153,18 @@ static uint64_t successors(const struct core *c) {
 	return set;
 }
 
+/* A roster that an earlier release made, of as many chunks as members had made up: no worker follows it. */
+static void reopen(struct core *c) {
+	struct core_record *rec = core_push(c, CORE_ROSTER);
+	rec->attempt = c->attempt + 1;
+	rec->n_chunks = core_chunks(c, c->round);
+}
+
 void core_decide_reduce(struct core *c) {
+	if (c->roster.n_chunks != core_chunks(c, c->round)) {
+		reopen(c);
+		return;
+	}
 	uint64_t missed = core_missed(c);
 	uint64_t present = core_first(c->roster.n) & ~missed;
 	say_lost(c);

@@ -1,12 +1,15 @@
 /* service.c: requests in, replies out, and between them: records made durable before anything of them is announced. */
 #include "coordinator/record_points.h"
+#include "coordinator/report_bounds.h"
 #include "coordinator/service_internal.h"
 
 #include "base/assert.h"
+#include "base/capped.h"
 #include "base/chain.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/run_silence.h"
+#include "outer/global.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,32 +23,39 @@ enum {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static struct core_config core_config_of(const struct service *s) {
+static enum rv_err fill_core_config(const struct service *s, struct core_config *out, struct rv_errtext *et) {
 	const struct run_silence silence = run_silence_of(&s->run);
-	struct core_config c = {.run_hash = s->run_hash,
-							.final_round = (uint64_t)s->run.rounds,
-							.min_workers = (uint32_t)s->run.min_workers,
-							.fragments = (uint32_t)s->run.fragments,
-							.weight_by_tokens = s->run.weight_by_tokens,
-							.equal_shards = strcmp(s->run.shards, "equal") == 0,
-							.grace_us = s->run.grace_ms * RV_US_PER_MS,
-							.liveness_us = silence.dead * RV_US_PER_MS,
-							.silent_us = silence.silent * RV_US_PER_MS,
-							.suspect_gather_us = silence.gather * RV_US_PER_MS};
-	memcpy(c.run_id, s->cfg.run_id, sizeof c.run_id);
-	return c;
+	struct global_config g;
+	RV_TRY(global_config_of_run(&s->run, &s->run_hash, &g, et));
+	*out = (struct core_config){.run_hash = s->run_hash,
+								.final_round = (uint64_t)s->run.rounds,
+								.min_workers = (uint32_t)s->run.min_workers,
+								.fragments = (uint32_t)s->run.fragments,
+								.weight_by_tokens = s->run.weight_by_tokens,
+								.equal_shards = strcmp(s->run.shards, "equal") == 0,
+								.grace_us = s->run.grace_ms * RV_US_PER_MS,
+								.liveness_us = silence.dead * RV_US_PER_MS,
+								.silent_us = silence.silent * RV_US_PER_MS,
+								.suspect_gather_us = silence.gather * RV_US_PER_MS};
+	memcpy(out->run_id, s->cfg.run_id, sizeof out->run_id);
+	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
+		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
+	report_bounds_tokens(&s->run, out);
+	return RV_OK;
 }
 
 static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *et) {
+	struct core_config cc;
 	if (strlen(s->cfg.config) >= sizeof s->config)
 		return rv_fail(et, RV_E_RANGE, "the run's configuration has more than %zu bytes", sizeof s->config - 1);
 	memcpy(s->config, s->cfg.config, strlen(s->cfg.config));
 	RV_TRY(run_config_parse(&s->run, "the run's configuration", s->config, et));
 	s->run_hash = rv_run_hash(s->cfg.run_id, s->cfg.config);
+	RV_TRY(fill_core_config(s, &cc, et));
+	s->most_tokens = rv_add_capped(cc.round_tokens, rv_mul_capped(CORE_MISSED_MAX, cc.missed_tokens));
 	void *memory = malloc(core_size());
 	if (memory == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");
-	struct core_config cc = core_config_of(s);
 	s->core = core_init(memory, &cc, now_us);
 	s->started_us = s->last_commit_us = now_us;
 	s->waiting_since_us = INT64_MAX;
@@ -96,7 +106,9 @@ static enum rv_err replay_one(void *ctx, const struct core_record *rec, struct r
 enum rv_err service_load(struct service *s, struct store *store, struct rv_errtext *et) {
 	RV_TRY(store_each_record(store, replay_one, s, et));
 	RV_TRY(store_commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
-	return store_total_tokens(store, &s->total_tokens, et);
+	for (int i = 0; i < s->n_history; i++)
+		service_bound_stats(s, &s->history[i]);
+	return store_total_tokens(store, s->most_tokens, &s->total_tokens, et);
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
@@ -233,6 +245,8 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	RV_TRY(service_fault(s, et));
 	RV_TRY(report_decode(body, n, &rep, et));
 	RV_TRY(check_expressible(s, rep.version, et));
+	RV_TRY(report_bounds_check(&s->run, &rep, et));
+	report_bounds_apply(&rep);
 	RV_TRY(fill_host(&rep, host, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	service_watch_storage(s, now_us);

@@ -53,6 +53,7 @@ struct service {
 
 	struct commit_stats history[SERVICE_HISTORY]; /* oldest first */
 	int n_history;
+	uint64_t most_tokens; /* that one contribution can stand for */
 	uint64_t total_tokens, rounds_here;
 	int64_t last_commit_us;
 	int64_t waiting_since_us; /* too few workers since; INT64_MAX: there are enough */
@@ -89,6 +90,8 @@ void service_watch_shards(struct service *s);
 
 /* ---- service_stats.c ---- */
 
+/* Lowers statistics of a store to what can be: an earlier release took reports at their word. */
+void service_bound_stats(const struct service *s, struct commit_stats *c);
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us);
 /* After it is durable: into the history, the marks, the JSON lines. */
 void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us);

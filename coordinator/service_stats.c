@@ -1,7 +1,9 @@
 /* service_stats.c: what happened, for people: statistics of each committed round, and sentences for the log and the
  * dashboard. Nothing here decides anything. */
+#include "coordinator/report_bounds.h"
 #include "coordinator/service_internal.h"
 
+#include "base/capped.h"
 #include "base/clock.h"
 #include "base/hex.h"
 
@@ -24,6 +26,58 @@ static struct mark since(const struct mark *m, const struct report *rep) {
 	return d;
 }
 
+/* Sorts v[n] (at least one) and returns its median: the mean of the two in the middle where n is even. */
+static double median(double *v, int n) {
+	for (int i = 1; i < n; i++)
+		for (int k = i; k > 0 && v[k] < v[k - 1]; k--) {
+			double t = v[k];
+			v[k] = v[k - 1];
+			v[k - 1] = t;
+		}
+	return (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
+
+/* What the participants report of a round, each its own: medians hide one that lies. */
+struct reported {
+	int n, n_losses;
+	double loss[NET_MAX_MEMBERS], tx_bytes[NET_MAX_MEMBERS], compute_us[NET_MAX_MEMBERS], reduce_us[NET_MAX_MEMBERS];
+};
+
+static void put_reported(struct reported *r, const struct report *rep, const struct mark *d) {
+	r->tx_bytes[r->n] = (double)d->tx_bytes;
+	r->compute_us[r->n] = (double)d->compute_us;
+	r->reduce_us[r->n++] = (double)d->reduce_us;
+	if (rep->loss > 0)
+		r->loss[r->n_losses++] = (double)rep->loss;
+}
+
+static void put_medians(struct reported *r, struct commit_stats *c) {
+	if (r->n == 0)
+		return;
+	c->tx_bytes = (uint64_t)median(r->tx_bytes, r->n);
+	c->compute_us = (uint64_t)median(r->compute_us, r->n);
+	c->reduce_us = (uint64_t)median(r->reduce_us, r->n);
+	c->loss = r->n_losses > 0 ? median(r->loss, r->n_losses) : 0;
+}
+
+static double lower_real(double v, double most) {
+	return !(v > 0) ? 0 : v < most ? v : most;
+}
+
+static uint64_t lower(uint64_t v, uint64_t most) {
+	return v < most ? v : most;
+}
+
+void service_bound_stats(const struct service *s, struct commit_stats *c) {
+	c->participants = c->participants < NET_MAX_MEMBERS ? c->participants : NET_MAX_MEMBERS;
+	c->tokens = lower(c->tokens, rv_mul_capped(c->participants, s->most_tokens));
+	c->loss = lower_real(c->loss, (double)REPORT_MOST_LOSS);
+	c->tokens_per_s = lower_real(c->tokens_per_s, c->participants * (double)REPORT_MOST_TOKENS_PER_S);
+	c->tx_bytes = lower(c->tx_bytes, REPORT_MOST_COUNT);
+	c->compute_us = lower(c->compute_us, REPORT_MOST_COUNT);
+	c->reduce_us = lower(c->reduce_us, REPORT_MOST_COUNT);
+}
+
 struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us) {
 	struct core_member_view views[NET_MAX_MEMBERS];
 	struct commit_stats c = {.round = rec->round,
@@ -31,23 +85,16 @@ struct commit_stats service_commit_stats(const struct service *s, const struct c
 							 .participants = rec->n_members,
 							 .wall_us = rv_clock_wall_us(),
 							 .duration_us = now_us - s->last_commit_us};
-	double weight = 0;
+	struct reported all = {.n = 0};
 	(void)core_members(s->core, views);
 	for (int i = 0; i < rec->n_members; i++) {
 		const struct report *rep = &views[rec->members[i]].last;
 		struct mark d = since(&s->marks[rec->members[i]], rep);
-		c.tokens += rec->tokens[i];
+		c.tokens = rv_add_capped(c.tokens, lower(rec->tokens[i], s->most_tokens));
 		c.tokens_per_s += (double)rep->tokens_per_s;
-		c.tx_bytes += d.tx_bytes / rec->n_members;
-		c.compute_us += d.compute_us / rec->n_members;
-		c.reduce_us += d.reduce_us / rec->n_members;
-		if (rep->loss > 0) {
-			double w = rec->tokens[i] > 0 ? (double)rec->tokens[i] : 1;
-			c.loss += w * (double)rep->loss;
-			weight += w;
-		}
+		put_reported(&all, rep, &d);
 	}
-	c.loss = weight > 0 ? c.loss / weight : 0;
+	put_medians(&all, &c);
 	return c;
 }
 
@@ -78,7 +125,7 @@ void service_note_commit(struct service *s, const struct commit_stats *c, int64_
 		s->n_history--;
 	}
 	s->history[s->n_history++] = *c;
-	s->total_tokens += c->tokens;
+	s->total_tokens = rv_add_capped(s->total_tokens, c->tokens);
 	s->rounds_here++;
 	s->last_commit_us = now_us;
 	write_line(s, c);
@@ -87,7 +134,8 @@ void service_note_commit(struct service *s, const struct commit_stats *c, int64_
 void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us) {
 	int lost = 0;
 	while (s->n_history > 0 && s->history[s->n_history - 1].round >= rec->round) {
-		s->total_tokens -= s->history[--s->n_history].tokens;
+		const struct commit_stats *last = &s->history[--s->n_history];
+		s->total_tokens -= lower(last->tokens, s->total_tokens);
 		lost++;
 	}
 	s->rounds_here = 0; /* the pace is measured anew */
@@ -180,8 +228,9 @@ static const struct {
 	[CORE_EVENT_DIVERGED] = {RV_ERROR, "diverged",
 							 "holds other weights than the majority: bad memory or disk? It resyncs"},
 	[CORE_EVENT_WRONG_CHAIN] = {RV_ERROR, "wrong_chain", "holds another state than the run's: it must resync"},
-	[CORE_EVENT_WRONG_SIZE] = {RV_ERROR, "wrong_size",
-							   "has a model of another size than the run's: left out; is it the same release?"},
+	[CORE_EVENT_WRONG_SIZE] =
+		{RV_ERROR, "wrong_size",
+		 "cuts the model into another number of chunks than this run has: left out; is it the same release?"},
 	[CORE_EVENT_AHEAD] =
 		{RV_ERROR, "ahead",
 		 "is in a later round or epoch than this coordinator: its store must be an old copy; stop it, and "
@@ -200,6 +249,8 @@ static const struct {
 	[CORE_EVENT_TWICE] = {RV_WARN, "twice",
 						  "runs as two processes, from a copied directory or machine: the one that started first is "
 						  "told to end; a second worker needs an invite link of its own"},
+	[CORE_EVENT_TOKENS] = {RV_WARN, "tokens",
+						   "reports more tokens than its steps can be: it counts with the most that there can be"},
 	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and says good-bye: not waited for"},
 };
 

@@ -24,7 +24,7 @@ static json_t *hex_string(const uint8_t *data, size_t n) {
 }
 
 static void set_int(json_t *o, const char *key, uint64_t v) {
-	(void)json_object_set_new(o, key, json_integer((json_int_t)v));
+	(void)json_object_set_new(o, key, json_integer(v < INT64_MAX ? (json_int_t)v : INT64_MAX));
 }
 
 static void set_real(json_t *o, const char *key, double v) {

@@ -2,6 +2,7 @@
 #include "coordinator/store.h"
 
 #include "base/assert.h"
+#include "base/capped.h"
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "coordinator/record.h"
@@ -10,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ enum statement {
 	GET_RUN,
 	ALL_RECORDS,
 	LAST_COMMITS,
-	TOTAL_TOKENS,
+	EACH_TOKENS,
 	DROP_COMMITS,
 	BEGIN,
 	COMMIT,
@@ -50,7 +52,7 @@ static const char *const sql[N_STATEMENTS] = {
 	[LAST_COMMITS] = ("SELECT * FROM (SELECT round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes,"
 					  " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
 					  " ORDER BY round"),
-	[TOTAL_TOKENS] = "SELECT coalesce(sum(tokens), 0) FROM commits",
+	[EACH_TOKENS] = "SELECT tokens, participants FROM commits",
 	[DROP_COMMITS] = "DELETE FROM commits WHERE round >= ?",
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
@@ -372,17 +374,27 @@ static enum rv_err put_member(struct store *s, const struct core_record *rec, st
 	return step(s, SPEND_TOKEN, "spending a token", et);
 }
 
+/* What the column of an unsigned number takes. */
+static int64_t capped(uint64_t v) {
+	return v < INT64_MAX ? (int64_t)v : INT64_MAX;
+}
+
+/* SQLite would store NaN as NULL, which the column refuses. */
+static double real(double v) {
+	return isfinite(v) ? v : 0;
+}
+
 static enum rv_err put_commit(struct store *s, const struct commit_stats *c, struct rv_errtext *et) {
 	sqlite3_stmt *st = s->prepared[PUT_COMMIT];
 	(void)sqlite3_bind_int64(st, 1, (int64_t)c->round);
 	(void)sqlite3_bind_int64(st, 2, c->attempt);
 	(void)sqlite3_bind_int(st, 3, c->participants);
-	(void)sqlite3_bind_int64(st, 4, (int64_t)c->tokens);
-	(void)sqlite3_bind_double(st, 5, c->loss);
-	(void)sqlite3_bind_double(st, 6, c->tokens_per_s);
-	(void)sqlite3_bind_int64(st, 7, (int64_t)c->tx_bytes);
-	(void)sqlite3_bind_int64(st, 8, (int64_t)c->compute_us);
-	(void)sqlite3_bind_int64(st, 9, (int64_t)c->reduce_us);
+	(void)sqlite3_bind_int64(st, 4, capped(c->tokens));
+	(void)sqlite3_bind_double(st, 5, real(c->loss));
+	(void)sqlite3_bind_double(st, 6, real(c->tokens_per_s));
+	(void)sqlite3_bind_int64(st, 7, capped(c->tx_bytes));
+	(void)sqlite3_bind_int64(st, 8, capped(c->compute_us));
+	(void)sqlite3_bind_int64(st, 9, capped(c->reduce_us));
 	(void)sqlite3_bind_int64(st, 10, c->wall_us);
 	(void)sqlite3_bind_int64(st, 11, c->duration_us);
 	return step(s, PUT_COMMIT, "writing a commit", et);
@@ -500,14 +512,18 @@ enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, in
 	return e;
 }
 
-enum rv_err store_total_tokens(struct store *s, uint64_t *tokens, struct rv_errtext *et) {
-	sqlite3_stmt *st = s->prepared[TOTAL_TOKENS];
-	enum rv_err e = RV_OK;
-	*tokens = 0;
-	if (sqlite3_step(st) == SQLITE_ROW)
-		*tokens = (uint64_t)sqlite3_column_int64(st, 0);
-	else
-		e = fail(s, et, "adding up the tokens");
+/* A negative number was more than an int64_t holds. */
+enum rv_err store_total_tokens(struct store *s, uint64_t most_each, uint64_t *tokens, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[EACH_TOKENS];
+	uint64_t sum = 0;
+	int rc;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		uint64_t round = (uint64_t)sqlite3_column_int64(st, 0);
+		uint64_t most = rv_mul_capped((uint16_t)sqlite3_column_int(st, 1), most_each);
+		sum = rv_add_capped(sum, round < most ? round : most);
+	}
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, "adding up the tokens");
 	(void)sqlite3_reset(st);
+	*tokens = sum < INT64_MAX ? sum : INT64_MAX;
 	return e;
 }

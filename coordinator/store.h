@@ -23,10 +23,10 @@ struct commit_stats {
 	uint32_t attempt;
 	uint16_t participants;
 	uint64_t tokens;                /* of this round, all participants */
-	double loss;                    /* mean over participants, weighted by tokens; 0: unknown */
+	double loss;                    /* median of the participants that report one; 0: unknown */
 	double tokens_per_s;            /* of all participants together, as they report it */
-	uint64_t tx_bytes;              /* sent on peer links in this round, mean per participant */
-	uint64_t compute_us, reduce_us; /* in this round, mean per participant */
+	uint64_t tx_bytes;              /* sent on peer links in this round, median of the participants */
+	uint64_t compute_us, reduce_us; /* in this round, median of the participants */
 	int64_t wall_us;                /* when it was committed, microseconds since 1970 */
 	int64_t duration_us;            /* since the commit before (or since the coordinator started) */
 };
@@ -71,7 +71,8 @@ enum rv_err store_image(struct store *s, uint8_t **bytes, size_t *n, struct rv_e
 void store_image_free(uint8_t *bytes);
 /* The same into a file of mode 0600 that is durable when this returns. Any fault: nothing is left there. */
 enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et);
-/* Tokens of all committed rounds. */
-enum rv_err store_total_tokens(struct store *s, uint64_t *tokens, struct rv_errtext *et);
+/* Tokens of all committed rounds, at most `most_each` of each participant: an earlier release took reports at their
+ * word, and the sum of such numbers must not keep the store from being opened. At most INT64_MAX. */
+enum rv_err store_total_tokens(struct store *s, uint64_t most_each, uint64_t *tokens, struct rv_errtext *et);
 
 #endif

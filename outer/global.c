@@ -55,15 +55,20 @@ static enum rv_err check_chunks(const struct global_config *c, struct rv_errtext
 				   c->chunks.chunk_elems, GLOBAL_MAX_CHUNKS);
 }
 
-enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et) {
+enum rv_err global_config_of_run(const struct run_config *run, const struct rv_hash *run_hash,
+								 struct global_config *out, struct rv_errtext *et) {
 	struct model_extent e;
-	struct global_config c;
-	RV_TRY(run_config_validate(run, et));
 	RV_TRY(model_extent_of(run, &e, et));
 	const struct fragment_layers layers = {
 		.begin = e.layers_begin, .layer_elems = e.layer_elems, .n = (int)run->n_layer};
-	RV_TRY(global_config_of(run, e.n_params, &layers, &(struct rv_hash){0}, &c, et));
-	return check_chunks(&c, et);
+	RV_TRY(global_config_of(run, e.n_params, &layers, run_hash, out, et));
+	return check_chunks(out, et);
+}
+
+enum rv_err global_check_run(const struct run_config *run, struct rv_errtext *et) {
+	struct global_config c;
+	RV_TRY(run_config_validate(run, et));
+	return global_config_of_run(run, &(struct rv_hash){0}, &c, et);
 }
 
 enum rv_err global_check_new_run(const struct run_config *run, struct rv_errtext *et) {

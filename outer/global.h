@@ -45,6 +45,12 @@ enum rv_err global_check_new_run(const struct run_config *run, struct rv_errtext
 enum rv_err global_config_of(const struct run_config *run, size_t n, const struct fragment_layers *layers,
 							 const struct rv_hash *run_hash, struct global_config *out, struct rv_errtext *et);
 
+/* global_config_of with the vector and the layers that the configuration's model has (base/model_shape.h): no model is
+ * built, so that the coordinator cuts the vector as its workers do. Its errors, and those of model_extent_of;
+ * RV_E_RANGE: more than GLOBAL_MAX_CHUNKS chunks. */
+enum rv_err global_config_of_run(const struct run_config *run, const struct rv_hash *run_hash,
+								 struct global_config *out, struct rv_errtext *et);
+
 /* What contributions are encoded by. */
 const struct codec *global_sent(const struct global_config *c);
 

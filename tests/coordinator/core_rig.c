@@ -22,7 +22,11 @@ void rig_init(struct rig *r, uint32_t min_workers) {
 								  .grace_us = 5 * RIG_S,
 								  .liveness_us = 10 * RIG_S,
 								  .silent_us = 10 * RIG_S,
-								  .suspect_gather_us = 1 * RIG_S};
+								  .suspect_gather_us = 1 * RIG_S,
+								  .round_tokens = RIG_MOST_TOKENS,
+								  .missed_tokens = RIG_MISSED_TOKENS};
+	for (int i = 0; i < NET_MAX_FRAGMENTS; i++)
+		r->cfg.n_chunks[i] = RIG_CHUNKS;
 	memset(r->cfg.run_id, 7, sizeof r->cfg.run_id);
 	memset(r->cfg.run_hash.b, 9, sizeof r->cfg.run_hash.b);
 	r->now_us = 1000 * RIG_S;

@@ -15,6 +15,7 @@
 #include <openssl/x509.h>
 
 #include "tests/coordinator/coordinator_process.h"
+#include "tests/coordinator/run_chunks.h"
 
 enum { RAW_REPLY_BYTES = 65536, FORGED_JOINS = 1000 };
 
@@ -40,7 +41,7 @@ static struct report a_report(const struct document *d, uint64_t seq, enum worke
 						 .phase = (uint8_t)phase,
 						 .round = d->round,
 						 .tokens = 10,
-						 .n_chunks = 3,
+						 .n_chunks = run_chunks("", 0),
 						 .chain = d->chain,
 						 .addr = ":7000"};
 	if (phase == WORKER_VOTED)
@@ -65,7 +66,7 @@ static void test_a_round_by_hand(void **state) {
 		assert_non_null(strstr(reply.config, "rounds = 10\n"));
 	}
 	memset(&d, 0, sizeof d);
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(client_report(&k[i], &rep), 204);
 	assert_int_equal(client_document(&k[0], c, 0, &d), 200);
@@ -111,7 +112,7 @@ static void test_long_poll(void **state) {
 	assert_int_equal(client_join(&waiting, c, &in, NULL), 200);
 	coordinator_invite(c, &in);
 	assert_int_equal(client_join(&k, c, &in, NULL), 200);
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
 	assert_int_equal(client_report(&waiting, &rep), 204);
 	assert_int_equal(client_report(&k, &rep), 204);
 	assert_int_equal(client_document(&k, c, 0, &d), 200);
@@ -182,7 +183,7 @@ static void test_strangers_get_nothing(void **state) {
 	struct coordinator *c = *state;
 	struct client k;
 	static struct document d;
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
 	client_init(&k, c, 7, NULL);
 	assert_int_equal(client_report(&k, &rep), 403);
 	assert_int_equal(client_document(&k, c, 0, &d), 403);
@@ -390,7 +391,7 @@ static void test_ban(void **state) {
 	struct client k;
 	struct invite in;
 	char out[1024];
-	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
 	client_init(&k, c, 0, NULL);
 	coordinator_invite(c, &in);
 	assert_int_equal(client_join(&k, c, &in, NULL), 200);

@@ -21,6 +21,7 @@
 #include "base/rng.h"
 #include "coordinator/store.h"
 #include "tests/coordinator/coordinator_process.h"
+#include "tests/coordinator/run_chunks.h"
 
 enum { SEAL_BYTES = 40 };           /* coordinator/backup_file.h */
 enum { TOKENS_PAGE_AT = 4 * 4096 }; /* the fourth table (coordinator/store_schema.h) */
@@ -86,7 +87,7 @@ static uint64_t commit_round(struct scene *s, uint64_t round) {
 	static uint64_t seq;
 	memset(&d, 0, sizeof d);
 	for (int phase = WORKER_TRAINING; phase <= WORKER_VOTED; phase++) {
-		struct report rep = {.boot = 1, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+		struct report rep = {.boot = 1, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
 		if (d.seq == 0) {
 			rep.seq = ++seq;
 			assert_int_equal(client_report(&s->k, &rep), 204);
@@ -101,7 +102,7 @@ static uint64_t commit_round(struct scene *s, uint64_t round) {
 							  .phase = (uint8_t)phase,
 							  .round = round,
 							  .attempt = phase == WORKER_VOTED ? d.attempt : 0,
-							  .n_chunks = 3,
+							  .n_chunks = run_chunks("", 0),
 							  .chain = d.chain,
 							  .addr = ":7000"};
 		assert_int_equal(client_report(&s->k, &rep), 204);
@@ -184,7 +185,8 @@ static void flip_key_bits(const char *path, const uint8_t key[NET_KEY_BYTES]) {
 
 /* Somebody has reported who is two rounds ahead of what the coordinator knows. */
 static void report_ahead(struct scene *s) {
-	struct report rep = {.boot = 2, .seq = 1, .phase = WORKER_TRAINING, .round = 2, .n_chunks = 3, .addr = ":7000"};
+	struct report rep = {
+		.boot = 2, .seq = 1, .phase = WORKER_TRAINING, .round = 2, .n_chunks = run_chunks("", 0), .addr = ":7000"};
 	rep.chain = rv_hash_of("later", 5);
 	client_release(&s->k);
 	client_init(&s->k, &s->c, 0, NULL);

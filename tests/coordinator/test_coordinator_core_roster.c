@@ -219,37 +219,98 @@ static void test_who_lost_the_last_result_is_behind(void **state) {
 	rig_release(&r);
 }
 
-static void test_sizes_must_agree(void **state) {
+/* The size is the run's, whatever anybody reports, from the first round on. */
+static void test_sizes_are_the_runs(void **state) {
 	(void)state;
 	struct rig r;
-	rig_open(&r, 2, 4);
+	rig_open(&r, 1, 3);
 	struct report odd = rig_report(&r, 0, WORKER_READY);
-	odd.n_chunks = 5;
-	rig_say(&r, 1, WORKER_TRAINING);
-	rig_say(&r, 2, WORKER_TRAINING);
-	rig_send(&r, 0, &odd);
-	rig_say(&r, 2, WORKER_READY);
-	rig_say(&r, 1, WORKER_READY);
-	rig_wait(&r, 5 * RIG_S);
-	rig_expect(&r, RUN_REDUCE, 0, 1);
-	RIG_EXPECT_MEMBERS(&r, 1, 2);
+	odd.n_chunks = 7;
+	rig_send(&r, 0, &odd); /* alone, and before anybody else: it is not believed */
 	assert_true(rig_saw(&r, CORE_EVENT_WRONG_SIZE, 0));
-	/* From the first roster on the size is the run's. */
-	rig_say(&r, 1, WORKER_VOTED);
-	rig_say(&r, 2, WORKER_VOTED);
-	rig_expect(&r, RUN_OPEN, 1, 0);
-	odd = rig_report(&r, 3, WORKER_READY);
-	odd.n_chunks = 5;
-	rig_send(&r, 3, &odd);
-	odd = rig_report(&r, 0, WORKER_READY);
-	odd.n_chunks = 5;
-	rig_send(&r, 0, &odd);
-	rig_say(&r, 2, WORKER_READY);
 	rig_wait(&r, 6 * RIG_S);
+	rig_expect(&r, RUN_OPEN, 0, 0);
+	rig_say(&r, 1, WORKER_TRAINING);
+	odd = rig_report(&r, 0, WORKER_READY);
+	odd.n_chunks = 7;
+	rig_send(&r, 0, &odd);
+	rig_say(&r, 1, WORKER_READY); /* the odd one is not waited for */
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 1);
+	assert_int_equal(rig_doc(&r)->n_chunks, RIG_CHUNKS);
+	rig_say(&r, 1, WORKER_VOTED);
 	rig_expect(&r, RUN_OPEN, 1, 0);
-	rig_say(&r, 1, WORKER_READY); /* the others are not even waited for */
-	rig_expect(&r, RUN_REDUCE, 1, 1);
-	RIG_EXPECT_MEMBERS(&r, 1, 2);
+	rig_release(&r);
+}
+
+/* Two liars of three are no majority over the configuration. */
+static void test_a_majority_cannot_change_the_size(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 1, 3);
+	for (uint32_t who = 0; who < 2; who++) {
+		struct report odd = rig_report(&r, who, WORKER_READY);
+		odd.n_chunks = 7;
+		rig_send(&r, who, &odd);
+	}
+	rig_say(&r, 2, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	RIG_EXPECT_MEMBERS(&r, 2);
+	assert_true(rig_saw(&r, CORE_EVENT_WRONG_SIZE, 1));
+	rig_release(&r);
+}
+
+/* A store of a release that believed reports: the roster of 7 chunks that nobody follows is ended, and the round goes on
+ * with the run's number. */
+static void test_a_roster_of_a_made_up_size_ends(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 2);
+	rig_say_all(&r, 2, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	r.last[r.n_records].n_chunks = 7;
+	rig_restart(&r);
+	assert_int_equal(rig_doc(&r)->n_chunks, 7); /* what was announced stays announced */
+	rig_say_all(&r, 2, WORKER_READY);
+	rig_expect(&r, RUN_REDUCE, 0, 3); /* attempt 2 was the roster of none */
+	assert_int_equal(rig_doc(&r)->n_chunks, RIG_CHUNKS);
+	RIG_EXPECT_MEMBERS(&r, 0, 1);
+	rig_say_all(&r, 2, WORKER_VOTED);
+	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_release(&r);
+}
+
+/* More than a contribution can stand for counts as the most: in the records, and so in weights and totals. */
+static void test_tokens_are_bounded(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 2);
+	struct report liar = rig_report(&r, 1, WORKER_READY);
+	liar.tokens = UINT64_C(1) << 62;
+	rig_say(&r, 0, WORKER_READY);
+	rig_send(&r, 1, &liar);
+	const struct core_record *rec = rig_last(&r, CORE_ROSTER);
+	assert_int_equal(rec->tokens[0], 1000);
+	assert_int_equal(rec->tokens[1], RIG_MOST_TOKENS + RIG_MISSED_TOKENS);
+	assert_true(rig_saw(&r, CORE_EVENT_TOKENS, 1));
+	rig_release(&r);
+}
+
+/* What a worker keeps of rounds that it missed counts, up to a limit. */
+static void test_missed_rounds_add_tokens(void **state) {
+	(void)state;
+	struct rig r;
+	rig_init(&r, 1);
+	r.cfg.final_round = 20;
+	rig_start(&r);
+	rig_join(&r, 2);
+	rig_say(&r, 0, WORKER_TRAINING);
+	for (uint64_t missed = 0; missed < 12; missed++) {
+		uint64_t counted = missed + 1 < CORE_MISSED_MAX ? missed + 1 : CORE_MISSED_MAX;
+		assert_int_equal(core_most_tokens(r.core, 1), RIG_MOST_TOKENS + counted * RIG_MISSED_TOKENS);
+		assert_int_equal(core_most_tokens(r.core, 0), RIG_MOST_TOKENS + RIG_MISSED_TOKENS);
+		rig_round(&r, 1);
+	}
 	rig_release(&r);
 }
 
@@ -261,13 +322,14 @@ static void say_with(struct rig *r, int n, enum worker_phase phase, uint32_t n_c
 	}
 }
 
-/* Rounds exchange fragments in turn: each has its own size, fixed by its first roster and kept in the records. */
+/* Rounds exchange fragments in turn: each has its own size. */
 static void test_each_fragment_has_a_size(void **state) {
 	static const uint32_t sizes[] = {4, 7, 2};
 	(void)state;
 	struct rig r;
 	rig_init(&r, 2);
 	r.cfg.fragments = 3;
+	memcpy(r.cfg.n_chunks, sizes, sizeof sizes);
 	rig_start(&r);
 	rig_join(&r, 3);
 	for (uint64_t round = 0; round < 7; round++) {
@@ -334,6 +396,7 @@ static void check_weights(const uint64_t tokens[3], const uint32_t weights[3]) {
 	struct rig r;
 	rig_init(&r, 3);
 	r.cfg.weight_by_tokens = true;
+	r.cfg.round_tokens = UINT64_MAX;
 	rig_start(&r);
 	rig_join(&r, 3);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -426,7 +489,11 @@ int main(void) {
 		cmocka_unit_test(test_hung_up),
 		cmocka_unit_test(test_not_waited_for),
 		cmocka_unit_test(test_who_lost_the_last_result_is_behind),
-		cmocka_unit_test(test_sizes_must_agree),
+		cmocka_unit_test(test_sizes_are_the_runs),
+		cmocka_unit_test(test_a_majority_cannot_change_the_size),
+		cmocka_unit_test(test_a_roster_of_a_made_up_size_ends),
+		cmocka_unit_test(test_tokens_are_bounded),
+		cmocka_unit_test(test_missed_rounds_add_tokens),
 		cmocka_unit_test(test_each_fragment_has_a_size),
 		cmocka_unit_test(test_participants_of_the_last_round_are_waited_for),
 		cmocka_unit_test(test_known_members_are_awaited_after_a_restart),

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "tests/coordinator/coordinator_process.h"
+#include "tests/coordinator/run_chunks.h"
 
 enum { WORKERS = 3, KILLS = 12, STEPS_PER_LIFE = 25, ROUNDS_MAX = 1000 };
 
@@ -72,7 +73,7 @@ static struct report next_report(struct world *w, uint32_t who) {
 						 .phase = (uint8_t)w->phase[who],
 						 .round = d->round,
 						 .tokens = 10,
-						 .n_chunks = 3,
+						 .n_chunks = run_chunks("", 0),
 						 .chain = d->chain,
 						 .full_round = d->round,
 						 .addr = ":7000"};
@@ -143,7 +144,8 @@ static void test_nothing_acknowledged_is_lost(void **state) {
 		coordinator_invite(&w.c, &spent);
 		assert_int_equal(client_join(&w.k[i], &w.c, &spent, NULL), 200);
 	}
-	struct report first = {.boot = 1, .seq = ++w.seq, .phase = WORKER_SYNCING, .n_chunks = 3, .addr = ":7000"};
+	struct report first = {
+		.boot = 1, .seq = ++w.seq, .phase = WORKER_SYNCING, .n_chunks = run_chunks("", 0), .addr = ":7000"};
 	for (uint32_t i = 0; i < WORKERS; i++)
 		assert_int_equal(client_report(&w.k[i], &first), 204);
 	for (int life = 0; life < KILLS; life++) {

@@ -11,6 +11,7 @@
 
 #include "coordinator/dashboard.h"
 #include "coordinator/service.h"
+#include "tests/coordinator/run_chunks.h"
 
 enum { KEPT = 256, TOKENS = 64 };
 
@@ -67,6 +68,7 @@ struct bench {
 	/* In reports from now on: */
 	uint8_t storage;
 	const struct report *state; /* whose round and chain; NULL: the run's */
+	uint8_t liar;               /* who claims everything that a report can hold; 0: nobody */
 };
 
 static int set_up(void **state) {
@@ -124,6 +126,13 @@ static void document(struct bench *b, struct document *out) {
 	assert_int_equal(out->seq, service_document_seq(b->service));
 }
 
+static void claim_everything(struct report *rep) {
+	rep->tokens = UINT64_C(1) << 62;
+	rep->loss = rep->tokens_per_s = 3.3e38f;
+	rep->tx_bytes = rep->rx_bytes = rep->compute_us = rep->reduce_us = rep->inner_step = UINT64_MAX;
+	rep->up_bytes_per_s = rep->down_bytes_per_s = UINT64_MAX;
+}
+
 static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase, const char *addr) {
 	static struct document d;
 	uint8_t key[NET_KEY_BYTES] = {who}, body[NET_MAX_REPORT_BYTES];
@@ -134,12 +143,14 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 						 .phase = (uint8_t)phase,
 						 .round = d.round,
 						 .tokens = 100,
-						 .n_chunks = 4,
+						 .n_chunks = run_chunks("", 0),
 						 .chain = d.chain,
 						 .loss = (float)(2 + who),
 						 .tokens_per_s = 10,
 						 .tx_bytes = 1000 * b->seq,
 						 .storage = b->storage};
+	if (who == b->liar)
+		claim_everything(&rep);
 	if (phase == WORKER_REDUCING || phase == WORKER_VOTED)
 		rep.attempt = d.attempt;
 	if (b->state != NULL) {
@@ -150,6 +161,17 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
 	return service_report(b->service, b->now_us, key, "10.1.1.1", body, rv_writer_len(&w), &et);
+}
+
+static bool was_told(struct bench *b, const char *what) {
+	json_t *s = service_status(b->service, b->now_us, false), *event;
+	bool found = false;
+	size_t i;
+	json_array_foreach(json_object_get(s, "events"), i, event) {
+		found = found || strstr(json_string_value(json_object_get(event, "text")), what) != NULL;
+	}
+	json_decref(s);
+	return found;
 }
 
 static void commit_round(struct bench *b) {
@@ -260,6 +282,36 @@ static void test_status(void **state) {
 	assert_true(b->store.last_stats.tx_bytes > 0);
 }
 
+/* One of three claims all that a report can hold: it is shown within bounds, the round's figures are those of the
+ * others, and the totals are what the configuration allows. */
+static void test_a_liar_does_not_move_the_figures(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	for (uint8_t who = 1; who <= 3; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	b->liar = 3;
+	for (int round = 0; round < 3; round++) {
+		for (int phase = WORKER_TRAINING; phase <= WORKER_VOTED; phase++)
+			for (uint8_t who = 1; who <= 3 && phase != WORKER_REDUCING; who++)
+				assert_int_equal(report(b, who, (enum worker_phase)phase, ":70"), RV_OK);
+		const struct commit_stats *c = &b->store.last_stats;
+		assert_int_equal(c->round, round);
+		assert_true(c->loss == 4);                      /* of 3, 4 and the lie */
+		assert_int_equal(c->tokens, 200 + 8 * 64 * 30); /* batch x context x steps-per-round */
+		assert_true(c->tx_bytes < 1000000 && c->compute_us == 0);
+		assert_true(c->tokens_per_s <= 1e9 + 20);
+	}
+	assert_true(was_told(b, "member 2 reports more tokens than its steps can be"));
+	json_t *s = service_status(b->service, b->now_us, true), *liar = json_array_get(json_object_get(s, "members"), 2);
+	assert_int_equal(json_integer_value(json_object_get(s, "total_tokens")), 3 * (200 + 8 * 64 * 30));
+	assert_true(json_real_value(json_object_get(liar, "loss")) <= 1e6);
+	assert_true(json_integer_value(json_object_get(liar, "tx_bytes")) > 0);
+	json_decref(s);
+	char *metrics = service_metrics(b->service, b->now_us);
+	assert_non_null(strstr(metrics, "rivulet_loss 4\n"));
+	free(metrics);
+}
+
 static void test_status_is_whole_before_anything_happened(void **state) {
 	struct bench *b = *state;
 	json_t *s = service_status(b->service, b->now_us, true);
@@ -267,17 +319,6 @@ static void test_status_is_whole_before_anything_happened(void **state) {
 	assert_true(json_is_null(json_object_get(s, "loss")));
 	assert_true(json_is_null(json_object_get(s, "eta_s")));
 	json_decref(s);
-}
-
-static bool was_told(struct bench *b, const char *what) {
-	json_t *s = service_status(b->service, b->now_us, false), *event;
-	bool found = false;
-	size_t i;
-	json_array_foreach(json_object_get(s, "events"), i, event) {
-		found = found || strstr(json_string_value(json_object_get(event, "text")), what) != NULL;
-	}
-	json_decref(s);
-	return found;
 }
 
 /* A round has one number, in every event and in the table of workers; how many are committed is said beside it. */
@@ -552,6 +593,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_other_faults_are_final, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_report_fills_the_host, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_liar_does_not_move_the_figures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_round_has_one_number, set_up, tear_down),
 		cmocka_unit_test(test_the_page_counts_bytes_by_thousands),

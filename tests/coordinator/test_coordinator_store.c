@@ -1,4 +1,5 @@
 /* The store: what it acknowledged is there after the file is opened again; tokens are spent once; damage is named. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -186,8 +187,28 @@ static void test_commits_for_people(void **state) {
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(got[i].round, i + 2);
 	assert_true(got[3].loss == 2.5 && got[3].tx_bytes == 7 && got[3].attempt == 2 && got[3].participants == 3);
-	assert_int_equal(store_total_tokens(p->store, &tokens, &et), RV_OK);
+	assert_int_equal(store_total_tokens(p->store, UINT64_MAX, &tokens, &et), RV_OK);
 	assert_int_equal(tokens, 600);
+}
+
+/* Numbers that an earlier release stored from a report: their sum is no int64_t, and the store opens all the same. */
+static void test_totals_of_a_poisoned_store(void **state) {
+	struct place *p = *state;
+	struct rv_errtext et = {0};
+	uint64_t tokens = 0;
+	for (uint64_t r = 0; r < 6; r++) {
+		struct core_record rec = {.id = r + 1, .type = CORE_COMMIT, .round = r};
+		struct commit_stats stats = {.round = r, .participants = 2, .tokens = r < 4 ? UINT64_C(1) << 62 : 100};
+		stats.loss = r == 0 ? (double)NAN : r == 1 ? (double)INFINITY : 3.3e38;
+		stats.tx_bytes = stats.compute_us = stats.reduce_us = UINT64_MAX;
+		stats.tokens_per_s = (double)NAN;
+		assert_int_equal(append(p, &rec, &stats), RV_OK);
+	}
+	reopen(p);
+	assert_int_equal(store_total_tokens(p->store, 1000, &tokens, &et), RV_OK);
+	assert_int_equal(tokens, 4 * 2 * 1000 + 2 * 100);
+	assert_int_equal(store_total_tokens(p->store, UINT64_MAX, &tokens, &et), RV_OK);
+	assert_int_equal(tokens, INT64_MAX);
 }
 
 static void test_only_one_has_it(void **state) {
@@ -258,6 +279,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_append_is_all_or_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_tokens_are_spent_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_commits_for_people, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_totals_of_a_poisoned_store, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_only_one_has_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_malformed_page_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damage_is_named, set_up, tear_down),

@@ -112,6 +112,8 @@ static size_t report_body(struct world *w, unsigned who, struct rv_reader *r, ui
 	rep.seq = rep.seq > 0 ? rep.seq : ++w->seq;
 	rep.epoch += w->doc.epoch;
 	put_place(w, place, &rep);
+	if (rep.n_chunks == 0)
+		rep.n_chunks = w->n_chunks[rep.round % (WORLD_ROUNDS_MAX + 1)];
 	put_chain(w, hashes & 3, &rep);
 	rep.digest = rep.phase == WORKER_VOTED ? made_up(hashes >> 2 & 3) : (struct rv_hash){{0}};
 	put_full(w, hashes >> 4 & 3, &rep);

@@ -2,6 +2,7 @@
 #include "tests/fuzz/service_world.h"
 
 #include "coordinator/record.h"
+#include "tests/coordinator/run_chunks.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kept_blocks.h"
 
@@ -209,7 +210,7 @@ static struct service *make_service(struct world *w) {
 
 static void make_reports(struct world *w) {
 	for (unsigned i = 0; i < WORLD_KEYS; i++)
-		w->says[i] = (struct report){.version = CONTROL_VERSION, .boot = 1, .n_chunks = WORLD_CHUNKS, .addr = ":7434"};
+		w->says[i] = (struct report){.version = CONTROL_VERSION, .boot = 1, .addr = ":7434"};
 }
 
 struct world *world_begin(uint8_t config) {
@@ -220,6 +221,8 @@ struct world *world_begin(uint8_t config) {
 	w.now_us = w.doc.seq = w.doc.epoch = w.doc.round = w.doc.base_round = w.seq = 0;
 	w.doc.attempt = 0;
 	w.restarts = 0;
+	for (uint64_t round = 0; round <= WORLD_ROUNDS_MAX; round++)
+		w.n_chunks[round] = run_chunks(w.config, round);
 	w.service = make_service(&w);
 	make_reports(&w);
 	read_document(&w, CONTROL_VERSION, &w.doc);

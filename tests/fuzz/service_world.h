@@ -8,7 +8,7 @@
 
 #include "coordinator/service.h"
 
-enum { WORLD_KEYS = 6, WORLD_CHUNKS = 12, WORLD_ROUNDS_MAX = 9, WORLD_RESTARTS_MAX = 2, WORLD_STORE_BYTES = 1 << 16 };
+enum { WORLD_KEYS = 6, WORLD_ROUNDS_MAX = 9, WORLD_RESTARTS_MAX = 2, WORLD_STORE_BYTES = 1 << 16 };
 
 /* Records as store.c keeps them. */
 struct world_store {
@@ -18,15 +18,17 @@ struct world_store {
 };
 
 struct world {
-	const char *config; /* the run's */
+	const char *config;                      /* the run's */
+	uint32_t n_chunks[WORLD_ROUNDS_MAX + 1]; /* that each round exchanges */
 	struct world_store store;
 	struct service *service;
 	int64_t now_us;
 	struct document doc; /* the latest */
 	/* State hashes of the rounds up to doc.round, as documents have said; zero: none was seen. */
 	struct rv_hash chains[WORLD_ROUNDS_MAX + 1];
-	struct report says[WORLD_KEYS]; /* what does not follow from the document; epoch: less the document's */
-	uint64_t seq;                   /* of reports */
+	/* What does not follow from the document; epoch: less the document's; n_chunks 0: the run's. */
+	struct report says[WORLD_KEYS];
+	uint64_t seq; /* of reports */
 	int restarts;
 };
 

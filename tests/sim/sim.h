@@ -58,6 +58,8 @@ struct sim;
 
 /* ---- faults: planned from the seed (sim_plan.c), carried out by sim_faults.c ---- */
 
+enum { SIM_TOKENS_PER_STEP = 10 };
+
 enum sim_fault_kind {
 	/* the whole safety phase */
 	FAULT_HTTP_LOSS,     /* `amount`: share of the messages */

@@ -20,7 +20,11 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.grace_us = 2 * SIM_S,
 								.liveness_us = 4 * SIM_S,
 								.silent_us = 2 * SIM_S,
-								.suspect_gather_us = 300 * SIM_MS};
+								.suspect_gather_us = 300 * SIM_MS,
+								.round_tokens = s->opt.steps_per_round * SIM_TOKENS_PER_STEP,
+								.missed_tokens = s->opt.overlap_steps * SIM_TOKENS_PER_STEP};
+	for (uint32_t fragment = 0; fragment < fragments_count(&s->global_config.fragments); fragment++)
+		cfg->n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;
 }
 
 void coordinator_start(struct sim *s) {
@@ -195,6 +199,8 @@ static void hear_events(struct sim *s) {
 	while (core_next_event(s->coordinator.core, &ev)) {
 		if (ev.type == CORE_EVENT_DIVERGED)
 			oracle_named(s, ev.member);
+		if (ev.type == CORE_EVENT_TOKENS || ev.type == CORE_EVENT_WRONG_SIZE)
+			sim_fail(s, "an honest member %u is named (event %u)", ev.member, ev.type);
 		if (ev.type == CORE_EVENT_APART)
 			sim_say(s, SIM_COORDINATOR, "members %u and %u do not reach each other", ev.other, ev.member);
 		if (ev.type == CORE_EVENT_SUSPECTED)

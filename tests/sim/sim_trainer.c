@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS_PER_STEP = 10, REPLICA_EVERY_STEPS = 2 };
+enum { REPLICA_EVERY_STEPS = 2 };
 #define SPOILED_SHARE 0.02 /* of contributions, as of a machine that computes wrongly: they are thrown away */
 
 /* ---- files ---- */
@@ -229,7 +229,7 @@ static void inner_step(struct sim *s, int host) {
 		p->ids[p->n++] = (uint32_t)(w->training * SIM_MAX_H + *done); /* the same when it is done again */
 	}
 	*done += 1;
-	*(ahead ? &w->ahead_tokens : &w->tokens) += TOKENS_PER_STEP;
+	*(ahead ? &w->ahead_tokens : &w->tokens) += SIM_TOKENS_PER_STEP;
 }
 
 /* What a worker of speed 1 takes for H steps is over before another of this one's would end. */

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "tests/coordinator/coordinator_process.h"
+#include "tests/coordinator/run_chunks.h"
 
 enum {
 	TRIALS = 18,
@@ -52,7 +53,8 @@ static bool has_answer(const struct answer *a) {
 /* A member, which is known: as far as it is answered. */
 static bool talk_as_member(struct scene *s, struct client *k) {
 	static struct document doc;
-	struct report rep = {.boot = 1, .seq = (uint64_t)s->trials + 1, .phase = WORKER_TRAINING, .n_chunks = 3};
+	struct report rep = {
+		.boot = 1, .seq = (uint64_t)s->trials + 1, .phase = WORKER_TRAINING, .n_chunks = run_chunks("", 0)};
 	(void)snprintf(rep.addr, sizeof rep.addr, ":7000");
 	if (client_report(k, &rep) == 0)
 		return false;
