@@ -196,7 +196,10 @@ static int make_a_copy(struct scene *s, long nth) {
 	assert_int_equal(unsetenv("RIVULET_FAULT"), 0);
 	if (rc != 0 && !is_fault(rc))
 		fail_msg("RIVULET_FAULT=%s: backup ended with %d", plan, rc);
-	assert_int_equal(rc == 0, size_of(s->copy) > 0);
+	if (rc != 0 && size_of(s->copy) > 0) /* whole, but not known to outlast a power cut: the reason says so */
+		assert_non_null(strstr(text, "the directory"));
+	else
+		assert_int_equal(rc == 0, size_of(s->copy) > 0);
 	(void)unlink(s->copy);
 	return rc;
 }
