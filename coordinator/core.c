@@ -181,23 +181,21 @@ static void say_what_is_wrong(struct core *c, uint32_t member) {
 		core_say(c, CORE_EVENT_SPOILED, member, c->round);
 }
 
-/* One missed round is always granted: a worker that a later attempt left out takes its contribution for uncounted, and
- * adds to it, although an owner may have had it already. */
-uint64_t core_most_tokens(const struct core *c, uint32_t member) {
-	uint64_t missed = 0, known = c->round - c->past.first;
-	while (missed + 1 < CORE_MISSED_MAX && missed < known &&
-		   !(c->past.rounds[(c->round - 1 - missed) % CORE_PAST_ROUNDS].participants & core_bit(member)))
-		missed++;
-	return rv_add_capped(c->cfg.round_tokens, rv_mul_capped(missed + 1, c->cfg.missed_tokens));
+static uint64_t tokens_with(const struct core *c, uint64_t missed) {
+	return rv_add_capped(c->cfg.round_tokens, rv_mul_capped(missed, c->cfg.missed_tokens));
 }
 
+uint64_t core_most_tokens(const struct core *c) {
+	return tokens_with(c, CORE_MISSED_MAX);
+}
+
+/* Named is who cannot have trained so much since the run began: a worker that others leave out again and again may
+ * have kept more than counts. */
 static void bound_tokens(struct core *c, uint32_t member) {
 	struct report *last = &c->members[member].last;
-	uint64_t most = core_most_tokens(c, member);
-	if (last->tokens <= most)
-		return;
-	last->tokens = most;
-	core_say(c, CORE_EVENT_TOKENS, member, c->round);
+	if (last->tokens > tokens_with(c, c->round + 1))
+		core_say(c, CORE_EVENT_TOKENS, member, c->round);
+	last->tokens = last->tokens < core_most_tokens(c) ? last->tokens : core_most_tokens(c);
 }
 
 static int roster_index(const struct core *c, uint32_t member) {

@@ -47,8 +47,8 @@ struct core_config {
 	/* Chunks of what each fragment's rounds exchange: it follows from the run's configuration. A member that reports
 	 * another number is left out and named. */
 	uint32_t n_chunks[NET_MAX_FRAGMENTS];
-	/* The most tokens that a contribution can stand for, and what each round that its member missed can add to it. More
-	 * in a report counts as that much, and the member is named. */
+	/* The most tokens that a contribution can stand for, and what each round that its member missed can add to it
+	 * (core_most_tokens). */
 	uint64_t round_tokens, missed_tokens;
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
 	bool equal_shards;     /* else they follow what the members' lines carry */
@@ -176,7 +176,7 @@ enum core_event_type {
 	CORE_EVENT_APART,       /* it and `other` do not reach each other: it is left out where enough others are ready */
 	CORE_EVENT_SPOILED,     /* it holds the state, and trains the round again: what it had was of no use */
 	CORE_EVENT_TWICE,       /* two processes have its key; the one with the earlier boot is told to end */
-	CORE_EVENT_TOKENS,      /* it reports more tokens than its contribution can stand for: the most counts */
+	CORE_EVENT_TOKENS,      /* it reports more tokens than it can have trained on: the most counts */
 	CORE_EVENT_COUNT
 };
 struct core_event {
@@ -200,10 +200,9 @@ struct core_member_view {
 };
 /* Two boots of one process: it adds one for each base that it installs, and no two start within a millisecond. */
 bool core_same_process(uint64_t a, uint64_t b);
-/* The most tokens that a contribution of this member to the current round can stand for: round_tokens, and missed_tokens
- * for each round that it missed, at most CORE_MISSED_MAX. */
+/* The most tokens that a contribution counts with: round_tokens, and missed_tokens for CORE_MISSED_MAX rounds. */
 enum { CORE_MISSED_MAX = 8 };
-uint64_t core_most_tokens(const struct core *c, uint32_t member);
+uint64_t core_most_tokens(const struct core *c);
 /* The rate by which a member's shards are cut: of the slower direction of its line. 0: not known. */
 uint64_t core_line_rate(const struct report *rep);
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);

@@ -4,7 +4,6 @@
 #include "coordinator/service_internal.h"
 
 #include "base/assert.h"
-#include "base/capped.h"
 #include "base/chain.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
@@ -52,11 +51,11 @@ static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *
 	RV_TRY(run_config_parse(&s->run, "the run's configuration", s->config, et));
 	s->run_hash = rv_run_hash(s->cfg.run_id, s->cfg.config);
 	RV_TRY(fill_core_config(s, &cc, et));
-	s->most_tokens = rv_add_capped(cc.round_tokens, rv_mul_capped(CORE_MISSED_MAX, cc.missed_tokens));
 	void *memory = malloc(core_size());
 	if (memory == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");
 	s->core = core_init(memory, &cc, now_us);
+	s->most_tokens = core_most_tokens(s->core);
 	s->started_us = s->last_commit_us = now_us;
 	s->waiting_since_us = INT64_MAX;
 	if (s->cfg.rounds_path == NULL)
