@@ -4,11 +4,11 @@
  *
  *     shaped_net RATE_BITS_PER_S DELAY_MS NAMESPACE...      (root; rate 0: unlimited)
  *
- * Site i is the i-th namespace (from 1) and gets the device wan0, to be given the address 10.86.0.i/24 and MTU 1500.
- * Site 1 is where the coordinator is: its line is unlimited. A line is a virtual clock per direction: a packet leaves
- * when what came before it has left; more than `buffer` of queue drops (a home router's, drop-tail). Between the
- * sender's uplink and the receiver's downlink lies the delay. "ready" is printed once; SIGTERM ends it, and with it
- * the devices.
+ * Site i is the i-th namespace (from 1) and gets the device wan0, to be given the address 10.86.0.i/16, or any other
+ * 10.86.x.i (the last byte names the site), and MTU 1500. Site 1 is where the coordinator is: its line is unlimited. A
+ * line is a virtual clock per direction: a packet leaves when what came before it has left; more than `buffer` of queue
+ * drops (a home router's, drop-tail). Between the sender's uplink and the receiver's downlink lies the delay. "ready" is
+ * printed once; SIGTERM ends it, and with it the devices.
  *
  * Commands on stdin, one a line; each is answered by one line ("ok", or what is wrong):
  *     rate SITE UP DOWN     bits per second, 0: unlimited      buffer SITE MS     of queue, each way (100)

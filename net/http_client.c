@@ -2,6 +2,7 @@
 #include "net/http_client.h"
 
 #include "base/assert.h"
+#include "net/peers_socket.h"
 #include "net/tls.h"
 
 #include <curl/curl.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum {
 	DEFAULT_CONNECT_MS = 10000,
@@ -21,6 +23,7 @@ enum {
 	UNACKNOWLEDGED_MS = 10000,
 	FIRST_REPLY_BYTES = 4096,
 	MAX_POLL_FDS = 512,
+	MAX_SOCKETS = 32, /* known by their descriptor; libcurl keeps a few idle ones */
 	MAX_WAIT_MS = 60000,
 	URL_BYTES = NET_ADDR_BYTES + HTTP_MAX_PATH_BYTES + 16
 };
@@ -47,6 +50,9 @@ struct http_client {
 	int64_t connect_timeout_ms;
 	int unacknowledged_ms;
 	uint32_t last_id;
+	int sockets[MAX_SOCKETS]; /* open ones of libcurl's; n_sockets of them */
+	int n_sockets;
+	struct address met; /* of the last answer; no host: none came */
 	struct request requests[HTTP_MAX_REQUESTS];
 	struct curl_waitfd fds[MAX_POLL_FDS];
 };
@@ -164,14 +170,31 @@ static void set_trust(const struct http_client *c, CURL *easy, CURLcode *worst) 
 
 /* libcurl 7.88 has no option for it. Without it Linux sends nine probes, 40 s of them. */
 static int set_socket(void *ctx, curl_socket_t fd, curlsocktype purpose) {
-	const int ms = ((const struct http_client *)ctx)->unacknowledged_ms;
+	struct http_client *c = ctx;
+	const int ms = c->unacknowledged_ms;
 	(void)purpose;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+	if (c->n_sockets < MAX_SOCKETS)
+		c->sockets[c->n_sockets++] = fd;
 	return CURL_SOCKOPT_OK;
 }
 
-static void set_transfer(const struct http_client *c, struct request *r, const struct http_request *rq,
-						 CURLcode *worst) {
+static int close_socket(void *ctx, curl_socket_t fd) {
+	struct http_client *c = ctx;
+	for (int i = 0; i < c->n_sockets; i++)
+		if (c->sockets[i] == fd)
+			c->sockets[i--] = c->sockets[--c->n_sockets];
+	return close(fd);
+}
+
+/* libcurl finds the other end closed, on a connection that is in use and on an idle one alike. */
+void http_client_drop_stranded(struct http_client *c) {
+	for (int i = 0; i < c->n_sockets; i++)
+		if (socket_is_stranded(c->sockets[i]))
+			(void)shutdown(c->sockets[i], SHUT_RDWR);
+}
+
+static void set_transfer(struct http_client *c, struct request *r, const struct http_request *rq, CURLcode *worst) {
 	CURL *easy = r->easy;
 	char url[URL_BYTES];
 	snprintf(url, sizeof url, "https://%s%s", c->addr, rq->path);
@@ -185,7 +208,9 @@ static void set_transfer(const struct http_client *c, struct request *r, const s
 	SET(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S, worst);
 	SET(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_S, worst);
 	SET(easy, CURLOPT_SOCKOPTFUNCTION, set_socket, worst);
-	SET(easy, CURLOPT_SOCKOPTDATA, (void *)(uintptr_t)c, worst);
+	SET(easy, CURLOPT_SOCKOPTDATA, c, worst);
+	SET(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket, worst);
+	SET(easy, CURLOPT_CLOSESOCKETDATA, c, worst);
 	SET(easy, CURLOPT_USERAGENT, "rivulet/" RV_VERSION, worst);
 	SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms, worst);
 	SET(easy, CURLOPT_TIMEOUT_MS, (long)(rq->timeout_ms > 0 ? rq->timeout_ms : DEFAULT_TIMEOUT_MS), worst);
@@ -288,6 +313,22 @@ static enum rv_err explain(const struct http_client *c, const struct request *r,
 	}
 }
 
+static void note_server(struct http_client *c, const struct request *r) {
+	char *ip = NULL;
+	long port = 0;
+	curl_easy_getinfo(r->easy, CURLINFO_PRIMARY_IP, &ip);
+	curl_easy_getinfo(r->easy, CURLINFO_PRIMARY_PORT, &port);
+	if (ip == NULL || ip[0] == '\0' || strlen(ip) >= sizeof c->met.host)
+		return;
+	c->met = (struct address){.port = (uint16_t)port};
+	memcpy(c->met.host, ip, strlen(ip));
+}
+
+bool http_client_met(const struct http_client *c, struct address *out) {
+	*out = c->met;
+	return c->met.host[0] != '\0';
+}
+
 /* The request is over and free before its callback runs, so that the callback can start the next one. */
 static void finish(struct http_client *c, struct request *r, CURLcode rc) {
 	struct rv_errtext et = {0};
@@ -298,6 +339,8 @@ static void finish(struct http_client *c, struct request *r, CURLcode rc) {
 		reply.err = explain(c, r, rc, &et);
 	else
 		reply.status = (int)status;
+	if (rc == CURLE_OK)
+		note_server(c, r);
 	uint8_t *body = r->reply;
 	reply.body = body != NULL ? body : (const uint8_t *)"";
 	reply.body_bytes = rc == CURLE_OK ? r->reply_bytes : 0;

@@ -14,6 +14,7 @@
 #include "net/identity.h"
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,6 +65,13 @@ enum rv_err http_client_start(struct http_client *c, const struct http_request *
 							  struct rv_errtext *et);
 /* Ends a request without its callback; an id that has ended already is ignored. */
 void http_client_cancel(struct http_client *c, uint32_t id);
+
+/* Returns false until the server has answered once; then *out is its numeric address, as the last answer came from it.
+ */
+bool http_client_met(const struct http_client *c, struct address *out);
+/* Shuts down the connections whose local address this machine no longer has: requests on them end with a fault now, not
+ * when they time out. */
+void http_client_drop_stranded(struct http_client *c);
 
 /* The event loop's wait: until one of fds is ready (revents are filled; POLLIN and POLLOUT, POLLERR and POLLHUP), a
  * request moves, http_client_wakeup, or timeout_us (rounded up to a millisecond; negative: no limit). At most a minute

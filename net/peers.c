@@ -54,6 +54,7 @@ static void set_defaults(struct peers_config *cfg) {
 	or_default(&cfg->redial_max_us, 15 * (int64_t)S);
 	or_default(&cfg->courtesy_us, 250 * MS);
 	or_default(&cfg->guest_idle_us, 60 * (int64_t)S);
+	or_default(&cfg->silent_us, 5 * (int64_t)S);
 	if (cfg->courtesy_us < 0)
 		cfg->courtesy_us = 0;
 }
@@ -71,6 +72,7 @@ enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct
 	p->up = rate_of(cfg->max_up, 0);
 	p->down = rate_of(cfg->max_down, 0);
 	p->pace.again_us = INT64_MAX;
+	p->met = ADDRESS_LOOPBACK;
 	enum rv_err e = tls_init(p, et);
 	if (e == RV_OK && cfg->listen != NULL)
 		e = socket_listen(cfg->listen, peers_receive_bytes(p), &p->listen_fd, &p->port, et);
@@ -258,19 +260,24 @@ static int64_t link_deadline_us(const struct peers *p, const struct link *l) {
 	return is_wanted(p, l) ? INT64_MAX : l->last_rx_us + p->cfg.guest_idle_us;
 }
 
+static int64_t earlier(int64_t a, int64_t b) {
+	return a < b ? a : b;
+}
+
 int64_t peers_deadline_us(const struct peers *p) {
 	int64_t deadline = peers_dial_deadline_us(p);
-	if (p->accept_again_us != 0 && p->accept_again_us < deadline)
-		deadline = p->accept_again_us;
-	if (peers_pace_deadline_us(p) < deadline)
-		deadline = peers_pace_deadline_us(p);
-	if (waits(p, &p->up) && rate_ready_us(&p->up) < deadline)
-		deadline = rate_ready_us(&p->up);
-	if (waits(p, &p->down) && rate_ready_us(&p->down) < deadline)
-		deadline = rate_ready_us(&p->down);
-	for (int i = 0; i < PEERS_MAX_LINKS; i++)
-		if (p->links[i] != NULL && link_deadline_us(p, p->links[i]) < deadline)
-			deadline = link_deadline_us(p, p->links[i]);
+	if (p->accept_again_us != 0)
+		deadline = earlier(deadline, p->accept_again_us);
+	deadline = earlier(deadline, peers_pace_deadline_us(p));
+	if (waits(p, &p->up))
+		deadline = earlier(deadline, rate_ready_us(&p->up));
+	if (waits(p, &p->down))
+		deadline = earlier(deadline, rate_ready_us(&p->down));
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		const struct link *l = p->links[i];
+		if (l != NULL)
+			deadline = earlier(deadline, earlier(link_deadline_us(p, l), peers_watch_deadline_us(p, l)));
+	}
 	return deadline;
 }
 

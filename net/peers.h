@@ -23,6 +23,7 @@
 #define RV_NET_PEERS_H
 
 #include "base/err.h"
+#include "net/address_reach.h"
 #include "net/control.h"
 #include "net/frame.h"
 #include "net/identity.h"
@@ -89,6 +90,9 @@ struct peers_config {
 	int64_t redial_max_us; /* 15 s */
 	int64_t courtesy_us;   /* the higher key waits so long for the lower one to dial; default 250 ms, -1: none */
 	int64_t guest_idle_us; /* a link to a member that is not wanted is closed after so long without a frame, 60 s */
+	/* An open link that has bytes to deliver, while none is acknowledged and none arrives: after half of this a second
+	 * link is dialed beside it, which needs no retransmission timer of TCP's; after all of it the link is dropped. 5 s */
+	int64_t silent_us;
 	const char
 		*congestion;   /* TCP congestion control; "" leaves the system's; NULL: "bbr", "cubic" while the line is slow */
 	uint64_t rng_seed; /* jitter */
@@ -115,6 +119,15 @@ void peers_ban(struct peers *p, int64_t now_us, uint64_t banned);
 /* Closes the link to `member`, if any, telling it `text`; on_link_down is called. It may be dialed again. */
 void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, const char *text);
 bool peers_linked(const struct peers *p, uint32_t member);
+
+/* ---- what is known of the network (net/peers_watch.c) ---- */
+
+/* Sets how narrow the addresses are that may be dialed: the range of the coordinator's address, as this program
+ * reaches it. At first any may be. */
+void peers_set_reach(struct peers *p, enum address_reach met);
+/* The network works again, or is another one: dials every wanted member that is not linked, or whose link delivers
+ * nothing, at once. Links on a local address that this machine no longer has are dropped before. */
+void peers_hurry(struct peers *p, int64_t now_us);
 
 int peers_pollfds(struct peers *p, struct pollfd *fds, int cap);
 /* Never later than it; INT64_MAX: none. */

@@ -7,6 +7,15 @@
 #include <string.h>
 
 enum {
+	/* Addresses come from documents, and so from other members: none of them must be able to make this program knock
+	 * at a third party's door. So failures count for the member, not for its address; a new address (or a member that
+	 * comes back) hurries a dial only so often; and there is a budget for all dials together: 600 a minute, so many at
+	 * once. */
+	HURRY_EVERY_US = 10 * 1000 * 1000,
+	DIAL_EVERY_US = 100 * 1000,
+	DIALS_AT_ONCE = 200,
+	FRESH_US = 1000 * 1000,      /* a link that brought something so lately lives, whatever the roster says */
+	PROVEN_US = 1000 * 1000,     /* an address that answered before does so within this and some pauses */
 	STEADY_US = 5 * 1000 * 1000, /* a link that lived so long is redialed at once when it breaks */
 	/* An address that never answered us may refuse because a router does; but who lives behind it, and lost its link as
 	 * we did, has dialed us by then. */
@@ -22,8 +31,18 @@ static int64_t courtesy_us(const struct peers *p, const struct peer *peer) {
 	return peers_self_is_lower(p, peer->key) ? 0 : p->cfg.courtesy_us;
 }
 
-static bool is_dialable(const struct peer *peer) {
-	return peer->wanted && peer->link == NULL && peer->dialing == NULL && peer->addr.host[0] != '\0';
+static bool is_dialable(const struct peers *p, const struct peer *peer) {
+	bool lacks_link = peer->link == NULL || peers_doubts(p, peer);
+	return peer->wanted && lacks_link && peer->dialing == NULL && address_is_dialable(&peer->addr, p->met);
+}
+
+/* When the budget allows the next dial. */
+static int64_t budget_us(const struct peers *p) {
+	return p->dials_us - (int64_t)(DIALS_AT_ONCE - 1) * DIAL_EVERY_US;
+}
+
+static void pay_for_dial(struct peers *p) {
+	p->dials_us = (p->dials_us > p->now_us ? p->dials_us : p->now_us) + DIAL_EVERY_US;
 }
 
 static void pause_dial(struct peers *p, struct peer *peer) {
@@ -34,6 +53,7 @@ static void pause_dial(struct peers *p, struct peer *peer) {
 void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text) {
 	struct peer *peer = &p->members[m];
 	pause_dial(p, peer);
+	peer->doubted = false;
 	bool is_gone = peer->reached || p->now_us - peer->missed_us >= REFUSED_US;
 	if (why != RV_E_NOTFOUND || !peer->missed || !is_gone)
 		return;
@@ -53,6 +73,19 @@ void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us) {
 	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
 }
 
+void peers_dial_soon(struct peers *p, uint32_t m) {
+	struct peer *peer = &p->members[m];
+	peer->pause_us = p->cfg.redial_min_us;
+	peer->next_dial_us = p->now_us;
+}
+
+/* A first packet that was lost is sent again by TCP after 1, 3 and 7 s, a new dial sooner; but where no dial was
+ * answered within the shorter time the next one waits longer. */
+static int64_t connect_us(const struct peers *p, const struct peer *peer) {
+	int64_t us = PROVEN_US + 4 * peer->pause_us;
+	return peer->reached && us < p->cfg.connect_us ? us : p->cfg.connect_us;
+}
+
 static void dial(struct peers *p, uint32_t m) {
 	struct peer *peer = &p->members[m];
 	struct rv_errtext et = {0};
@@ -67,6 +100,7 @@ static void dial(struct peers *p, uint32_t m) {
 		peers_dial_failed(p, m, e, et.text);
 		return;
 	}
+	pay_for_dial(p);
 	struct link *l = peers_add_link(p, fd, FRAME_DIALER);
 	if (l == NULL) {
 		pause_dial(p, peer);
@@ -74,22 +108,22 @@ static void dial(struct peers *p, uint32_t m) {
 	}
 	memcpy(l->label, label, sizeof label);
 	l->member = (int)m;
-	l->deadline_us = p->now_us + p->cfg.connect_us;
+	l->deadline_us = p->now_us + connect_us(p, peer);
 	peer->dialing = l;
 }
 
 void peers_dial_due(struct peers *p) {
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
-		if (is_dialable(&p->members[m]) && p->members[m].next_dial_us <= p->now_us)
+		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us <= p->now_us && budget_us(p) <= p->now_us)
 			dial(p, m);
 }
 
 int64_t peers_dial_deadline_us(const struct peers *p) {
 	int64_t deadline = INT64_MAX;
 	for (int m = 0; m < NET_MAX_MEMBERS; m++)
-		if (is_dialable(&p->members[m]) && p->members[m].next_dial_us < deadline)
+		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us < deadline)
 			deadline = p->members[m].next_dial_us;
-	return deadline;
+	return deadline > budget_us(p) ? deadline : budget_us(p);
 }
 
 /* ---- the roster -------------------------------------------------------------------------------------------------- */
@@ -101,6 +135,21 @@ static void forget_links(struct peer *peer, const char *why) {
 		link_kill(peer->dialing, false, RV_E_AUTH, "%s", why);
 }
 
+/* It is somewhere else now, or is another process: a link on which nothing came of late may be a dead one's. */
+static void doubt(struct peers *p, struct peer *peer) {
+	const struct link *l = peer->link;
+	peer->doubted = l != NULL && l->state == LINK_OPEN && p->now_us - l->last_rx_us >= FRESH_US;
+}
+
+static void hurry(struct peers *p, struct peer *peer) {
+	if (p->now_us < peer->hurry_us)
+		return;
+	peer->hurry_us = p->now_us + HURRY_EVERY_US;
+	if (peer->pause_us == 0)
+		peer->pause_us = p->cfg.redial_min_us;
+	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
+}
+
 static void want(struct peers *p, const struct member_ref *ref, bool was_wanted) {
 	struct peer *peer = &p->members[ref->member];
 	struct address addr;
@@ -110,14 +159,18 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 	if (address_parse(ref->addr, &addr, NULL) != RV_OK)
 		addr = (struct address){0};
 	bool moved = addr.port != peer->addr.port || strcmp(addr.host, peer->addr.host) != 0;
+	bool restarted = ref->boot != 0 && peer->boot != 0 && ref->boot != peer->boot;
+	bool had_addr = peer->addr.host[0] != '\0';
 	memcpy(peer->key, ref->key, NET_KEY_BYTES);
 	peer->known = peer->wanted = true;
+	peer->boot = ref->boot != 0 ? ref->boot : peer->boot;
 	if (moved || !was_wanted) {
 		peer->addr = addr;
 		peer->reached = peer->reached && !moved;
-		peer->pause_us = p->cfg.redial_min_us;
-		peer->next_dial_us = p->now_us + courtesy_us(p, peer);
+		hurry(p, peer);
 	}
+	if (restarted || (moved && had_addr))
+		doubt(p, peer);
 }
 
 void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n) {

@@ -91,11 +91,13 @@ static enum rv_err find_member(const struct peers *p, const struct link *l, cons
 	return RV_OK;
 }
 
-/* `l` and the open link `old` join the same pair. The dialer dials only when it has no link, so a second one from the
- * same side, or one long after, means that the old one is dead there. Otherwise both dialed at once, and the lower
- * key's stays: both sides decide the same. */
+/* `l` and the open link `old` join the same pair. The dialer dials only when it has no link, or doubts the one it has,
+ * so a second one from the same side, or one long after, means that the old one is dead there. Otherwise both dialed at
+ * once, and the lower key's stays: both sides decide the same. */
 static bool replaces(const struct peers *p, const struct link *l, const struct link *old) {
 	if (l->role == old->role || p->now_us - old->opened_us > p->cfg.connect_us + p->cfg.greeting_us)
+		return true;
+	if (peers_doubts(p, &p->members[old->member]))
 		return true;
 	return (l->role == FRAME_DIALER) == peers_self_is_lower(p, l->key);
 }
@@ -136,10 +138,10 @@ static void promote(struct peers *p, struct link *l, uint32_t member) {
 	cancel_dial(p, peer, l);
 	memcpy(peer->key, l->key, NET_KEY_BYTES);
 	peer->link = l;
-	peer->missed = false;
+	peer->missed = peer->doubted = false;
 	l->state = LINK_OPEN;
 	l->was_open = true;
-	l->opened_us = l->last_rx_us = p->now_us;
+	l->opened_us = l->last_rx_us = l->alive_us = p->now_us;
 	p->cfg.owner.on_link_up(p->cfg.owner.ctx, member);
 }
 

@@ -138,6 +138,7 @@ static void fill(struct peers *p, struct link *l) {
 			return;
 		}
 		l->traffic.rx_bytes += (uint64_t)n;
+		l->alive_us = p->now_us;
 		rate_charge(&p->down, (size_t)n);
 		rate_charge(&p->up, (size_t)n / ACK_SHARE);
 		share += (size_t)n;

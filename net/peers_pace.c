@@ -40,7 +40,7 @@ static void look_at_link(struct peers *p, struct link *l, int64_t *least_rtt_us)
 		l->delivered = info.delivered;
 	}
 	if (moved || l->waiting == 0)
-		l->delivered_us = p->now_us;
+		l->delivered_us = l->alive_us = p->now_us;
 	pace_flow_measure(&l->flow, p->now_us, l->delivered, info.least_rtt_us);
 	l->window = pace_flow_window(&l->flow, info.least_rtt_us);
 	*least_rtt_us = info.least_rtt_us;
@@ -51,12 +51,16 @@ static void look(struct peers *p) {
 	struct pace *c = &p->pace;
 	double rates = 0, sum = 0;
 	c->waiting = 0;
+	peers_forgive_own_absence(p);
 	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
 		struct link *l = p->links[i];
 		int64_t rtt_us;
 		if (!is_open(l))
 			continue;
 		look_at_link(p, l, &rtt_us);
+		peers_watch(p, l);
+		if (!is_open(l))
+			continue;
 		c->waiting += is_stuck(p, l) ? 0 : l->waiting;
 		rates += l->flow.bytes_per_s + 1;
 		sum += (l->flow.bytes_per_s + 1) * (double)rtt_us;

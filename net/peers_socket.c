@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,6 +98,22 @@ enum rv_err socket_connected(int fd, struct rv_errtext *et) {
 		return rv_fail(et, RV_E_NOTFOUND, "connection refused: nobody listens there");
 	rv_fail_errno(et, error, "connect");
 	return RV_E_IO;
+}
+
+/* The port is left to the system, so binding fails for want of the address only. */
+bool socket_is_stranded(int fd) {
+	struct sockaddr_storage sa = {0};
+	socklen_t n = sizeof sa;
+	if (getsockname(fd, (struct sockaddr *)&sa, &n) != 0)
+		return false;
+	int probe = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (probe < 0)
+		return false;
+	_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "same place");
+	((struct sockaddr_in *)&sa)->sin_port = 0;
+	bool gone = bind(probe, (struct sockaddr *)&sa, n) != 0 && errno == EADDRNOTAVAIL;
+	close(probe);
+	return gone;
 }
 
 int socket_accept(int listener, struct address *from) {

@@ -5,6 +5,7 @@
 
 #include "net/address.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,8 @@ enum rv_err socket_listen(const char *listen_on, int receive_bytes, int *out_fd,
 enum rv_err socket_connect(const struct address *to, int receive_bytes, int *out_fd, struct rv_errtext *et);
 /* After it became writable: RV_OK, RV_E_NOTFOUND (refused: nobody listens there), RV_E_IO. */
 enum rv_err socket_connected(int fd, struct rv_errtext *et);
+/* Returns true if this machine no longer has the local address of the socket: nothing will come or go there. */
+bool socket_is_stranded(int fd);
 /* -1 with errno. */
 int socket_accept(int listener, struct address *from);
 /* Options of a connected socket. */

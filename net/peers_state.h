@@ -4,7 +4,8 @@
  *   peers_io.c     sockets <-> links
  *   peers_pace.c   the pull of messages: what goes out next, and how much may be on its way
  *   peers_greet.c  who may come in: HELLO both ways, and which link of a pair stays
- *   peers_dial.c   the address book, dialing and redialing
+ *   peers_dial.c   the address book, dialing and redialing, and how often that may be
+ *   peers_watch.c  which links still deliver; the network changes
  *
  * A link ends in two steps, so that nobody frees what he stands on: link_kill() marks it wherever the fault is found,
  * peers_reap() closes it, tells the owner and frees, when no callback is running.
@@ -31,6 +32,9 @@ struct peer {
 	int64_t next_dial_us;
 	int64_t pause_us;  /* after the next failed dial */
 	bool reached;      /* a dial to `addr` has come as far as its key: a refusal there means that it is gone */
+	uint64_t boot;     /* of its process, as the latest roster with one says; 0: not known */
+	bool doubted;      /* its link may be dead: one more is dialed beside it */
+	int64_t hurry_us;  /* a new address hurries no dial before then */
 	bool missed;       /* on_link_down told, and neither a new link nor a refusal since */
 	int64_t missed_us; /* since when */
 	struct peers_traffic traffic;
@@ -56,6 +60,9 @@ struct peers {
 	uint16_t port;
 	int64_t accept_again_us; /* out of file descriptors: not before */
 	uint64_t run_tag;
+	enum address_reach met;   /* narrower addresses are not dialed */
+	int64_t dials_us;         /* when all dials so far have been paid for */
+	int64_t watched_us;       /* when the links were looked at last */
 	int64_t trouble_until_us; /* end of the window in which `troubles` were told */
 	int troubles;
 	struct link *links[PEERS_MAX_LINKS]; /* NULL: free */
@@ -112,5 +119,18 @@ int64_t peers_dial_deadline_us(const struct peers *p);
 void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text);
 /* An open link to `m` was lost. */
 void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us);
+/* Lets `m` be dialed at once, as if no dial had failed. */
+void peers_dial_soon(struct peers *p, uint32_t m);
+
+/* peers_watch.c */
+/* Before links are looked at: when this program did not run for long (stopped, suspended), what came meanwhile is still
+ * unread, and every link counts as alive. */
+void peers_forgive_own_absence(struct peers *p);
+/* Looks at an open link whose counts are fresh: drops it if it was silent for too long, and ends a dial beside it if it
+ * lives. */
+void peers_watch(struct peers *p, struct link *l);
+/* Returns true if a second link to this member should be dialed beside the one that is open. */
+bool peers_doubts(const struct peers *p, const struct peer *peer);
+int64_t peers_watch_deadline_us(const struct peers *p, const struct link *l);
 
 #endif

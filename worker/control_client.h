@@ -43,6 +43,8 @@ void control_client_report(struct control_client *c, const struct report *r);
 /* True when the last report given has been accepted. */
 bool control_client_reported(const struct control_client *c);
 
+/* The network works again, or is another one: what waits to be asked again is due at once. */
+void control_client_hurry(struct control_client *c);
 /* Starts what is due. */
 void control_client_tick(struct control_client *c, int64_t now_us);
 int64_t control_client_deadline_us(const struct control_client *c);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-	REDUCE_SHARE = 10,             /* of so many bytes of the all-reduce, one of state */
+	BASE_SHARE = 10,               /* of so many bytes of the all-reduce, one of a base */
 	REDUCE_QUIET_US = 1000 * 1000, /* it has sent nothing for so long: the line is free */
 	READY_US = 100 * 1000,         /* a link that was not asked for so long cannot take anything */
 	CREDIT_MAX_BYTES = 4 * DONOR_SLICE_BYTES,
@@ -55,10 +55,12 @@ struct donor {
 	uint64_t clock;   /* counts uses and slices */
 	int64_t opens_us; /* when all opens so far have been paid for */
 	struct rate cap;
+	struct donor_budget budget;
+	uint64_t round; /* the open one */
 	bool reducing;
-	int64_t reduce_us; /* when the all-reduce last sent; INT64_MIN: never */
-	int64_t credit;    /* bytes that its share allows */
-	uint64_t askers;   /* donor_askers() */
+	int64_t reduce_us;               /* when the all-reduce last sent; INT64_MIN: never */
+	int64_t base_credit, log_credit; /* bytes that its shares allow */
+	uint64_t askers;                 /* donor_askers() */
 	uint64_t served_bytes;
 	uint8_t body[FRAME_PIECE_BYTES];
 };
@@ -69,6 +71,7 @@ enum rv_err donor_new(const struct donor_config *cfg, struct donor **out, struct
 		return rv_fail(et, RV_E_NOMEM, "no memory for serving state to peers");
 	d->cfg = *cfg;
 	d->cap = rate_of(cfg->max_donate, 0);
+	d->budget = cfg->budget;
 	d->reduce_us = INT64_MIN;
 	*out = d;
 	return RV_OK;
@@ -253,17 +256,23 @@ static bool find(struct donor *d, int64_t now_us, const struct frame_fetch *f, s
 /* ---- how much, and whose turn ---------------------------------------------------------------------------------------
  */
 
-void donor_set_reducing(struct donor *d, bool reducing) {
+void donor_set_round(struct donor *d, uint64_t round, bool reducing) {
+	d->round = round;
 	d->reducing = reducing;
+}
+
+static void add_credit(int64_t *credit, size_t bytes) {
+	*credit += (int64_t)bytes;
+	if (*credit > CREDIT_MAX_BYTES)
+		*credit = CREDIT_MAX_BYTES;
 }
 
 void donor_reduce_sent(struct donor *d, int64_t now_us, size_t bytes) {
 	if (now_us - REDUCE_QUIET_US > d->reduce_us)
-		d->credit = 0; /* it begins */
+		d->base_credit = d->log_credit = 0; /* it begins */
 	d->reduce_us = now_us;
-	d->credit += (int64_t)bytes / REDUCE_SHARE;
-	if (d->credit > CREDIT_MAX_BYTES)
-		d->credit = CREDIT_MAX_BYTES;
+	add_credit(&d->base_credit, bytes / BASE_SHARE);
+	add_credit(&d->log_credit, bytes);
 }
 
 static bool reduce_sends(const struct donor *d, int64_t now_us) {
@@ -274,30 +283,49 @@ static bool is_limited(const struct donor *d, int64_t now_us) {
 	return rate_is_capped(&d->cap) || reduce_sends(d, now_us);
 }
 
-static bool line_is_free(struct donor *d, int64_t now_us) {
-	return rate_allowed(&d->cap, now_us) > 0 && (!reduce_sends(d, now_us) || d->credit > 0);
+/* Of what the oldest request of `w` asks for. */
+static int64_t *credit_of(struct donor *d, const struct waiting *w) {
+	return w->at[w->first].kind == FRAME_FETCH_LOG ? &d->log_credit : &d->base_credit;
 }
 
-/* Somebody whose link has room too has waited longer. */
-static bool is_passed_over(const struct donor *d, int64_t now_us, uint32_t member) {
+static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *w) {
+	return rate_allowed(&d->cap, now_us) > 0 && (!reduce_sends(d, now_us) || *credit_of(d, w) > 0);
+}
+
+/* Somebody whose link has room too, and who draws on the same credit, has waited longer. */
+static bool is_passed_over(struct donor *d, int64_t now_us, uint32_t member) {
+	struct waiting *self = &d->waiting[member];
 	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
 		const struct waiting *w = &d->waiting[m];
-		if (w->n > 0 && w->served < d->waiting[member].served && now_us - w->ready_us < READY_US)
+		bool rivals = w->n > 0 && (!reduce_sends(d, now_us) || credit_of(d, w) == credit_of(d, self));
+		if (rivals && w->served < self->served && now_us - w->ready_us < READY_US)
 			return true;
 	}
 	return false;
 }
 
-int64_t donor_deadline_us(const struct donor *d, int64_t now_us) {
-	int64_t open_us = d->opens_us - (OPENS_AT_ONCE - 1) * OPEN_EVERY_US;
-	if (!donor_busy(d))
-		return INT64_MAX;
-	if (!is_limited(d, now_us))
-		return open_us > now_us ? open_us : INT64_MAX;
-	int64_t ready_us = rate_ready_us(&d->cap), quiet_us = d->reduce_us + REDUCE_QUIET_US;
-	if (reduce_sends(d, now_us) && d->credit <= 0)
-		ready_us = ready_us > quiet_us ? ready_us : quiet_us;
-	return ready_us > now_us ? ready_us : now_us + RATE_RETRY_US; /* a link was not ready, or it was not its turn */
+static int64_t later(int64_t a, int64_t b) {
+	return a > b ? a : b;
+}
+
+/* When nothing but its link keeps `member` from its next answer. */
+static int64_t allowed_us(struct donor *d, int64_t now_us, uint32_t member) {
+	int64_t at = later(rate_ready_us(&d->cap), donor_budget_ready_us(&d->budget, member));
+	at = later(at, d->opens_us - (OPENS_AT_ONCE - 1) * OPEN_EVERY_US);
+	if (reduce_sends(d, now_us) && *credit_of(d, &d->waiting[member]) <= 0)
+		at = later(at, d->reduce_us + REDUCE_QUIET_US);
+	return at;
+}
+
+int64_t donor_deadline_us(struct donor *d, int64_t now_us) {
+	int64_t first = INT64_MAX;
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+		if (d->waiting[m].n > 0 && allowed_us(d, now_us, m) < first)
+			first = allowed_us(d, now_us, m);
+	if (first > now_us) /* or nobody waits */
+		return first;
+	return is_limited(d, now_us) ? now_us + RATE_RETRY_US
+								 : INT64_MAX; /* a link was not ready, or it was not its turn */
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------------------
@@ -341,9 +369,14 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	struct frame_fetch f = w->at[w->first];
 	if (w->forgotten == 0 && !may_open(d, now_us, &f))
 		return false;
-	w->ready_us = now_us;
-	if (!line_is_free(d, now_us) || (is_limited(d, now_us) && is_passed_over(d, now_us, member)))
+	if (donor_budget_left(&d->budget, now_us, d->round, member) <= 0)
 		return false;
+	w->ready_us = now_us;
+	if (!line_is_free(d, now_us, w))
+		return false;
+	if (is_limited(d, now_us) && is_passed_over(d, now_us, member))
+		return false;
+	int64_t *credit = credit_of(d, w);
 	struct frame_piece p;
 	if (w->forgotten == 0 && find(d, now_us, &f, &p) && w->sent < p.total)
 		put_slice(d, w, &p, out);
@@ -351,7 +384,8 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 		put_none(d, w, &f, out);
 	size_t bytes = FRAME_HEADER_BYTES + out->part_bytes[0] + out->part_bytes[1];
 	rate_charge(&d->cap, bytes);
-	d->credit -= (int64_t)bytes;
+	*credit -= (int64_t)bytes;
+	donor_budget_charge(&d->budget, member, bytes);
 	d->served_bytes += bytes;
 	w->served = ++d->clock;
 	return true;

@@ -5,13 +5,16 @@
  * for one the answer is NONE. What is served need not be what was committed (a vote that lost): the joiner finds that
  * out.
  *
- * Giving never disturbs (decision 0016): never more than max_donate; and while an all-reduce is sending, a tenth of
- * what it sends. Who waits longest is next. One thread.
+ * Giving is limited (decisions 0016 and 0027): to max_donate; for each member to its budget (worker/donor_budget.h);
+ * and while an all-reduce is sending, to a tenth of what it sends for a base, and to as much as it sends for log
+ * entries, for a member that gets them more slowly than the run makes them never catches up. Who waits longest is next.
+ * One thread.
  */
 #ifndef RV_WORKER_DONOR_H
 #define RV_WORKER_DONOR_H
 
 #include "net/peers.h"
+#include "worker/donor_budget.h"
 #include "worker/fetch_core.h"
 #include "worker/statestore.h"
 
@@ -26,6 +29,7 @@ struct donor_config {
 	const struct statestore *store; /* borrowed */
 	uint64_t run_tag;
 	int64_t max_donate; /* bytes per second on the line; 0: no cap */
+	struct donor_budget budget;
 };
 
 struct donor;
@@ -41,13 +45,13 @@ enum rv_err donor_receive(struct donor *d, uint32_t member, const struct frame_h
 						  struct rv_errtext *et);
 /* The next answer for `member`, whose link can take it; borrows until the next call. */
 bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_message *out);
-/* Our part of an all-reduce is under way: chunks are missing or owed. */
-void donor_set_reducing(struct donor *d, bool reducing);
+/* The run's open round; and our part of an all-reduce is under way: chunks are missing or owed. */
+void donor_set_round(struct donor *d, uint64_t round, bool reducing);
 /* It has sent that many bytes of a vector. */
 void donor_reduce_sent(struct donor *d, int64_t now_us, size_t bytes);
 void donor_link_down(struct donor *d, uint32_t member);
-int64_t donor_deadline_us(const struct donor *d, int64_t now_us); /* when donor_send may say yes again */
-uint64_t donor_bytes(const struct donor *d);                      /* sent since the start, frames included */
+int64_t donor_deadline_us(struct donor *d, int64_t now_us); /* when donor_send may say yes again */
+uint64_t donor_bytes(const struct donor *d);                /* sent since the start, frames included */
 /* The set of members that have asked for something since their link came up. */
 uint64_t donor_askers(const struct donor *d);
 bool donor_busy(const struct donor *d); /* something is waiting */

@@ -11,6 +11,7 @@ struct meshlink {
 	struct rv_events *events;
 	struct peers *peers;
 	uint64_t run_tag;
+	uint64_t round; /* the open one, of the latest document */
 	int64_t now_us; /* of the current call into the mesh: callbacks have no clock */
 };
 
@@ -131,6 +132,7 @@ void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d
 	for (int i = 0; i < d->n_members; i++)
 		members |= UINT64_C(1) << d->members[i].member;
 	m->now_us = now_us;
+	m->round = d->round;
 	fetcher_allow(m->fetcher, now_us, members & ~d->banned);
 	peers_ban(m->peers, now_us, d->banned);
 	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
@@ -152,6 +154,6 @@ void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fd
 
 void meshlink_pump(struct meshlink *m, int64_t now_us) {
 	m->now_us = now_us;
-	donor_set_reducing(m->donor, allreduce_running(m->reduce) && !allreduce_done(m->reduce));
+	donor_set_round(m->donor, m->round, allreduce_running(m->reduce) && !allreduce_done(m->reduce));
 	peers_pump(m->peers, now_us);
 }

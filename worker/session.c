@@ -213,12 +213,14 @@ static int64_t deadline_us(struct session *s, int64_t now_us) {
 }
 
 static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
-	struct pollfd fds[PEERS_MAX_FDS + 1];
+	struct pollfd fds[PEERS_MAX_FDS + 2];
 	int n = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
 	fds[n] = (struct pollfd){.fd = s->signals_fd, .events = POLLIN};
+	fds[n + 1] = (struct pollfd){.fd = s->addresses_fd, .events = POLLIN};
+	int n_fds = n + 1 + (s->addresses_fd >= 0);
 	int64_t now_us = rv_clock_monotonic_us(), at = deadline_us(s, now_us);
 	int64_t timeout_us = at == INT64_MAX ? -1 : at > now_us ? at - now_us : 0;
-	RV_TRY(http_client_poll(s->http, fds, n + 1, timeout_us, et));
+	RV_TRY(http_client_poll(s->http, fds, n_fds, timeout_us, et));
 	if (session_is_up(s))
 		meshlink_handle(s->mesh, rv_clock_monotonic_us(), fds, n);
 	return RV_OK;
@@ -249,6 +251,7 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 		RV_TRY(wait_and_move(s, et));
 		int64_t now_us = rv_clock_monotonic_us();
 		take_signals(s, now_us);
+		session_poll_addresses(s, now_us);
 		if (session_is_up(s) && s->state != SESSION_ENDED)
 			run_once(s, now_us);
 		control_client_tick(s->control, now_us);
@@ -268,7 +271,7 @@ static enum rv_err run_to_its_end(const struct worker_options *o, const char *li
 		return rv_fail(et, RV_E_NOMEM, "no memory to start");
 	s->opt = o;
 	s->signals_fd = signals_fd;
-	s->lock_fd = -1;
+	s->lock_fd = s->addresses_fd = -1;
 	s->started_us = rv_clock_monotonic_us();
 	s->sums.eval_loss = NAN;
 	enum rv_err e = session_open(s, link, et);

@@ -1,7 +1,7 @@
 /* session_internal.h: what one run of the worker consists of. Shared by session*.c only:
  * session.c (loop, stopping), session_start.c (building), session_inputs.c (text, tokenizer, initial weights),
  * session_shard.c (which part of the text), session_round.c (the round core's actions and what answers them),
- * session_storage.c (jobs of the storage thread), session_report.c (reports, events, metrics). */
+ * session_network.c (what the network tells), session_storage.c (jobs of the storage thread), session_report.c (reports, events, metrics). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -58,6 +58,7 @@ struct session_sums {
 struct session {
 	const struct worker_options *opt;
 	int signals_fd;
+	int addresses_fd; /* -1: this system does not tell */
 	int lock_fd;
 	enum session_state state;
 	bool saved;        /* STOPPING: the replica's state is with the storage thread, or needs no saving */
@@ -133,6 +134,16 @@ void session_join(struct session *s);
 /* Once a member: data, recovery, mesh, round core. */
 enum rv_err session_bring_up(struct session *s, struct rv_errtext *et);
 void session_release(struct session *s);
+
+/* ---- session_network.c ---- */
+void session_watch_addresses(struct session *s);
+void session_unwatch_addresses(struct session *s);
+/* Asks and dials anew if an address of this machine came or went. */
+void session_poll_addresses(struct session *s, int64_t now_us);
+/* Dials anew: the coordinator is reached again, so the line was away. */
+void session_coordinator_back(struct session *s);
+/* Before the addresses of a document are dialed. */
+void session_limit_reach(struct session *s);
 
 /* ---- session_shard.c ---- */
 

@@ -93,6 +93,7 @@ void session_on_document(void *ctx, const struct document *d) {
 	if (!adopted)
 		return;
 	s->told_old_store = false;
+	session_limit_reach(s);
 	meshlink_allow(s->mesh, now_us, now);
 	session_note_document(s, now);
 	warn_if_alone(s, now);

@@ -54,6 +54,8 @@ static void on_away(void *ctx, bool away, const char *text) {
 				 "the coordinator does not answer (%s): going on without it, asking again", text);
 	else
 		rv_event(s->events, RV_INFO, "coordinator_back", RV_NO_FIELDS, "the coordinator answers again");
+	if (!away)
+		session_coordinator_back(s);
 }
 
 static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
@@ -109,6 +111,7 @@ enum rv_err session_open(struct session *s, const char *link, struct rv_errtext 
 		RV_TRY(membership_store(s->opt->dir, &s->member, et));
 	if (s->member.joined)
 		RV_TRY(session_check_shard(s, s->member.config.data_shards, et));
+	session_watch_addresses(s);
 	RV_TRY(open_control(s, et));
 	if (!s->member.joined)
 		return session_check_shard_and_join(s, et);
@@ -308,8 +311,21 @@ static enum rv_err check_cap(const struct session *s, const char *name, int64_t 
 				   name, chunk_bytes, timeout_ms, least * 8 / 1000 + 1);
 }
 
+/* What a joiner needs: a base, and the log from there to the next. */
+static struct donor_budget donations(const struct session *s) {
+	const struct global_config *g = &s->store.cfg;
+	int64_t base_every = s->member.config.base_every;
+	int64_t entries = base_every < NET_MAX_LOG_DIGESTS ? base_every : NET_MAX_LOG_DIGESTS, longest = 0;
+	for (uint32_t fragment = 0; fragment < fragments_count(&g->fragments); fragment++) {
+		int64_t bytes = (int64_t)state_payload_bytes(g, STATE_KIND_LOG, fragment);
+		longest = bytes > longest ? bytes : longest;
+	}
+	return donor_budget_of((int64_t)state_payload_bytes(g, STATE_KIND_BASE, 0) + entries * longest, longest);
+}
+
 static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errtext *et) {
-	const struct donor_config donor = {.store = &s->store, .run_tag = tag, .max_donate = s->opt->max_donate};
+	const struct donor_config donor = {
+		.store = &s->store, .run_tag = tag, .max_donate = s->opt->max_donate, .budget = donations(s)};
 	struct fetcher_config fetcher = {.store = &s->store,
 									 .storage = s->storage,
 									 .run_tag = tag,
@@ -320,6 +336,13 @@ static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errt
 	fetcher.owner.ctx = s;
 	RV_TRY(donor_new(&donor, &s->donor, et));
 	return fetcher_new(&fetcher, &s->fetcher, et);
+}
+
+/* As long as a peer may be silent; but on a lossy line of 300 ms round trip a packet that is lost three times keeps a
+ * link from delivering for 2 s. */
+static int64_t link_silent_us(const struct run_config *run) {
+	const int64_t least_us = 3 * RV_US_PER_S, us = run_silence_of(run).silent * RV_US_PER_MS;
+	return us > least_us ? us : least_us;
 }
 
 static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
@@ -337,6 +360,7 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 				  .listen = s->opt->listen,
 				  .max_up = s->opt->max_up,
 				  .max_down = s->opt->max_down,
+				  .silent_us = link_silent_us(&s->member.config),
 				  .rng_seed = (uint64_t)rv_clock_wall_us()},
 		.reduce = s->reduce,
 		.donor = s->donor,
@@ -404,6 +428,7 @@ void session_release(struct session *s) {
 	metrics_close(s->metrics);
 	trace_close(s->trace);
 	membership_release(&s->member);
+	session_unwatch_addresses(s);
 	if (s->lock_fd >= 0)
 		rv_dir_unlock(s->lock_fd);
 	rv_events_free(s->events);

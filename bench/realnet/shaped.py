@@ -83,7 +83,7 @@ class ShapedNet:
         if self.relay.stdout.readline().strip() != "ready":
             raise RuntimeError(f"shaped_net did not start; see {log}")
         for i, name in enumerate(self.names, 1):
-            subprocess.run(["ip", "-n", name, "addr", "add", f"{self.address(i)}/24", "dev", "wan0"], check=True)
+            subprocess.run(["ip", "-n", name, "addr", "add", f"{self.address(i)}/16", "dev", "wan0"], check=True)
             subprocess.run(["ip", "-n", name, "link", "set", "wan0", "mtu", "1500", "txqueuelen", "1000", "up"],
                            check=True)
 
@@ -118,6 +118,17 @@ class ShapedNet:
 
     def heal(self, site):
         self._tell(f"heal {site}")
+
+    def remove_address(self, site):
+        self._address("del", site, 0)
+
+    def add_address(self, site):
+        """Another one than before; the relay looks at the last byte only."""
+        self._address("add", site, 1)
+
+    def _address(self, verb, site, subnet):
+        subprocess.run(["ip", "-n", self.names[site - 1], "addr", verb, f"10.86.{subnet}.{site}/16", "dev", "wan0"],
+                       check=True)
 
     def stats(self):
         """{"us": now, "up": [bytes of site 1, ...], "down": [...], "dropped": [packets]}"""

@@ -112,6 +112,7 @@ static void node_init(struct world *w, int i, void (*tweak)(struct peers_config 
 		.identity = &n->id,
 		.self_member = n->member,
 		.listen = "127.0.0.1:0",
+		.silent_us = WORLD_NEVER_US,
 		.owner = {n, next_message, next_control, on_message, on_part, on_link_up, on_link_down, on_trouble}};
 	memcpy(n->cfg.run_id, w->run_id, NET_RUN_ID_BYTES);
 	memcpy(n->cfg.run_key, w->run.key, NET_KEY_BYTES);

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* For timeouts of the mesh that depend on acknowledgements: virtual time passes faster than the kernel sends them. */
+#define WORLD_NEVER_US (INT64_C(3600) * 1000000)
+
 enum { WORLD_MAX_NODES = 6, WORLD_MAX_ACTORS = 64, WORLD_STEP_US = 1000, WORLD_MAX_STEPS = 60000 };
 
 struct world;
@@ -57,7 +60,7 @@ struct world {
 	struct identity run;
 };
 
-/* n nodes that listen on 127.0.0.1, with default timeouts; `tweak` (may be NULL) changes a node's config before. */
+/* n nodes that listen on 127.0.0.1, with default timeouts but silent_us, which is WORLD_NEVER_US; `tweak` (may be NULL) changes a node's config before. */
 void world_init(struct world *w, int n, void (*tweak)(struct peers_config *cfg, int node));
 /* The same without tweaks; every node has all others as its roster, and all are linked. */
 void world_link(struct world *w, int n);

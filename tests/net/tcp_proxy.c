@@ -49,7 +49,12 @@ static void line_close(struct proxy_line *l, bool reset) {
 		*fds[i] = -1;
 	}
 	l->up.at = l->up.end = l->down.at = l->down.end = 0;
-	l->answered = false;
+	l->answered = l->frozen = false;
+}
+
+void proxy_freeze(struct tcp_proxy *p) {
+	for (int i = 0; i < PROXY_LINES; i++)
+		p->lines[i].frozen = p->lines[i].client >= 0;
 }
 
 void proxy_cut(struct tcp_proxy *p) {
@@ -128,7 +133,7 @@ void proxy_step(void *proxy) {
 	take_new(p);
 	for (int i = 0; i < PROXY_LINES; i++) {
 		struct proxy_line *l = &p->lines[i];
-		if (l->client < 0)
+		if (l->client < 0 || l->frozen)
 			continue;
 		for (int k = 0; k < 8; k++) {
 			bool held = p->hold && l->answered;

@@ -17,6 +17,7 @@ struct proxy_line {
 	int client, server; /* -1: free */
 	struct proxy_half up, down;
 	bool answered; /* the server has spoken */
+	bool frozen;   /* nothing is read from it or written to it any more */
 };
 
 struct tcp_proxy {
@@ -36,6 +37,8 @@ void proxy_step(void *proxy);
 bool proxy_holds(const struct tcp_proxy *p);
 /* How many lines are open. */
 int proxy_open_lines(const struct tcp_proxy *p);
+/* Freezes the lines that are open: to both ends they look alive, and deliver nothing. */
+void proxy_freeze(struct tcp_proxy *p);
 /* Closes every line with a reset. */
 void proxy_cut(struct tcp_proxy *p);
 

@@ -1,0 +1,14 @@
+/* address_watch.h: reports when this machine gains or loses an address (rtnetlink(7)): a laptop moves to another Wi-Fi,
+ * a provider gives a new address, a cable is plugged in. Nothing else says so: TCP only finds out by its timeouts. */
+#ifndef RV_NET_ADDRESS_WATCH_H
+#define RV_NET_ADDRESS_WATCH_H
+
+#include <stdbool.h>
+
+/* Returns a file descriptor that is readable when something has changed, the caller's to close; -1: this system tells
+ * nobody (a sandbox), and timeouts have to do. */
+int address_watch_open(void);
+/* Reads what there is, without blocking. Returns true if an address came or went since the last call. */
+bool address_watch_take(int fd);
+
+#endif
