@@ -102,8 +102,10 @@ const struct rv_option run_config_options[] = {
 	INT_OPT("holdout-every", holdout_every, "50", 2, 1000000, "Data",
 			"One block of 16384 tokens in so many is held out and never trained on."),
 
-	{"dtype", RV_OPT_ENUM, FIELD(dtype), sizeof(((struct run_config *)0)->dtype), "fp32", 0, 0, "fp32|bf16",
-	 "What operands of matrix products are rounded to; weights, sums and statistics are fp32 always.", "Inner loop"},
+	{"dtype", RV_OPT_ENUM, FIELD(dtype), sizeof(((struct run_config *)0)->dtype), "auto", 0, 0, "auto|fp32|bf16",
+	 "What operands of matrix products are rounded to; weights, sums and statistics are fp32 always. auto: each worker "
+	 "takes the faster one of its machine, bf16 on a GPU and on processors with bf16 units, else fp32.",
+	 "Inner loop"},
 	INT_OPT("batch", batch, "8", 1, 65536, "Inner loop", "Sequences in a micro-batch."),
 	INT_OPT("grad-accum", grad_accum, "1", 1, 65536, "Inner loop", "Micro-batches in an inner step."),
 	INT_OPT("steps-per-round", steps_per_round, "30", 1, 1000000, "Inner loop",

@@ -28,7 +28,7 @@ struct run_config {
 	int64_t data_shards;     /* a member reads shard (member % data_shards) */
 	int64_t holdout_every;
 	/* inner loop */
-	char dtype[8];             /* fp32|bf16: operands of the matrix products; sums, statistics, weights are fp32 */
+	char dtype[8];             /* auto|fp32|bf16: operands of the matrix products; sums, statistics, weights are fp32 */
 	int64_t batch, grad_accum; /* sequences per micro-batch; micro-batches per step */
 	int64_t steps_per_round, rounds; /* H, R */
 	int64_t round_ms; /* of a worker's inner steps of a round: fewer than H when it is over; 0: H always */

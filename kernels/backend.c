@@ -40,6 +40,12 @@ enum rv_err backend_open(const char *name, const struct backend_options *opt, st
 	return plugin->ops->open(opt, out, et);
 }
 
+enum dtype backend_faster_dtype(const char *name, const char *isa) {
+	if (strcmp(name, "cuda") == 0)
+		return DTYPE_BF16;
+	return strcmp(name, cpu_ops.name) == 0 && cpu_isa_multiplies_bf16(isa) ? DTYPE_BF16 : DTYPE_F32;
+}
+
 void backend_close(struct backend *be) {
 	if (be)
 		be->ops->close(be);

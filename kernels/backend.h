@@ -227,5 +227,9 @@ extern const struct backend_ops *const backend_registry[];
 enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
 						 struct rv_errtext *et);
 void backend_close(struct backend *be); /* NULL is fine */
+/* Returns the dtype of products that is the faster one on backend `name` (opened with the same `isa`): bf16 on a GPU and
+ * on a processor that multiplies bf16 itself (AVX512_BF16), which has half the bytes to move; fp32 elsewhere, where each
+ * product would first round its operands in software. */
+enum dtype backend_faster_dtype(const char *name, const char *isa);
 
 #endif

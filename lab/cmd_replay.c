@@ -43,6 +43,7 @@ struct session {
 	int signals;
 	struct trace_record traces[LAB_MAX_WORKERS];
 	uint32_t members[LAB_MAX_WORKERS];
+	enum dtype dtypes[LAB_MAX_WORKERS];
 	int n;
 	struct worker_rounds first; /* of the first directory: the run's configuration */
 	struct tokenizer *tokenizer;
@@ -76,6 +77,23 @@ static enum rv_err check_same_run(const struct session *s, const struct rv_args 
 	return RV_OK;
 }
 
+/* Each worker's products in the dtype that it had: with dtype = auto they differ by machine. */
+static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg, struct rv_errtext *et) {
+	for (int i = 0; i < s->n; i++) {
+		const struct trace_record *t = &s->traces[i];
+		struct run_config run = cfg->run;
+		if (t->dtype_changed)
+			return rv_fail(et, RV_E_UNSUPPORTED,
+						   "member %u computed in fp32 and in bf16 (it was moved to another machine or device): replay "
+						   "follows a worker of one dtype only",
+						   t->member);
+		if (t->dtype[0])
+			snprintf(run.dtype, sizeof run.dtype, "%s", t->dtype);
+		s->dtypes[i] = run_config_compute(&run, &cfg->device, cfg->isa);
+	}
+	return RV_OK;
+}
+
 static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->first.run;
 	const struct replay_options *o = s->opts;
@@ -88,8 +106,10 @@ static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 							 .members = s->members,
 							 .threads = o->threads > 0 ? (int)o->threads : s->traces[0].threads,
 							 .parallel = 1,
-							 .isa = "auto"};
+							 .isa = "auto",
+							 .compute = s->dtypes};
 	RV_TRY(device_choose("cpu", &cfg.device, et));
+	RV_TRY(choose_dtypes(s, &cfg, et));
 	RV_TRY(run_tokenizer_open(run, o->tokenizer, &s->tokenizer, et));
 	RV_TRY(text_source_open(o->data, run, s->tokenizer, s->events, s->signals, &s->data, et));
 	if (run->init_hash[0] && !o->init[0])

@@ -13,8 +13,10 @@ uint32_t lab_run_member(const struct lab_run *r, int i) {
 
 static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
 	const struct lab_config *c = &r->cfg;
-	const struct backend_options backend = {
-		.threads = c->threads, .compute = run_config_compute(&c->run), .isa = c->isa};
+	const struct backend_options backend = {.threads = c->threads,
+											.compute = c->compute ? c->compute[i]
+																  : run_config_compute(&c->run, &c->device, c->isa),
+											.isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
 	const struct replica_options options = {.shard = lab_run_member(r, i) % n_shards,
 											.n_shards = n_shards,

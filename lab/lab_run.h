@@ -95,6 +95,8 @@ struct lab_config {
 		*initial_theta; /* (n) where run.init_hash says so, borrowed until lab_run_new is done; NULL: from the seed */
 	struct device_choice device; /* of each replica */
 	const char *isa;
+	const enum dtype
+		*compute;     /* (replicas) of their products, borrowed until lab_run_new is done; NULL: as run.dtype */
 	double drop_sync; /* probability that a worker misses a round's averaging; 0: none does */
 	/* How fast workers are, by model (lab/pace.h): relative, 0 is 1; whether H follows from it; an inner step at speed
 	 * 1. */

@@ -55,12 +55,12 @@ static enum rv_err open_parts(struct loaded_model *m, const struct loaded_model_
 	if (strcmp(o->dtype, "auto") != 0)
 		snprintf(m->cfg.dtype, sizeof m->cfg.dtype, "%s", o->dtype);
 	struct device_choice device;
-	const struct backend_options backend = {
-		.threads = o->threads, .compute = run_config_compute(&m->cfg), .isa = "auto"};
 	RV_TRY(weights_tokenizer_open(o->where, o->tokenizer, &m->cfg, tokenizer, &m->tokenizer, et));
 	RV_TRY(device_choose(o->device ? o->device : "cpu", &device, et));
 	snprintf(m->why_not_gpu, sizeof m->why_not_gpu, "%s", device.why_not_gpu);
 	device.n = 1;
+	const struct backend_options backend = {
+		.threads = o->threads, .compute = run_config_compute(&m->cfg, &device, "auto"), .isa = "auto"};
 	RV_TRY(device_open(&device, 0, &backend, &m->be, et));
 	int64_t usual_batch = m->cfg.context < USUAL_TOKENS ? USUAL_TOKENS / m->cfg.context : 1;
 	const struct model_options options = {.max_batch = o->max_batch > 0 ? o->max_batch : (int)usual_batch,

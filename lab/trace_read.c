@@ -87,13 +87,26 @@ static bool take_apply(const json_t *line, struct trace_event *e, struct trace_r
 		   take_flag(line, "snapshot", &e->snapshot) && chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
 }
 
+/* Traces of older programs do not name it. */
+static bool take_dtype(const json_t *line, struct trace_record *t) {
+	const char *dtype = json_string_value(json_object_get(line, "dtype"));
+	if (!dtype)
+		return !json_object_get(line, "dtype");
+	if (strcmp(dtype, "fp32") != 0 && strcmp(dtype, "bf16") != 0)
+		return false;
+	t->dtype_changed = t->dtype_changed || (t->dtype[0] && strcmp(t->dtype, dtype) != 0);
+	if (!t->dtype[0])
+		snprintf(t->dtype, sizeof t->dtype, "%s", dtype);
+	return true;
+}
+
 static bool take_start(const json_t *line, struct trace_event *e, struct trace_record *t) {
 	uint64_t member, threads;
 	if (!take_count(line, "member", &member) || member >= NET_MAX_MEMBERS || !take_count(line, "threads", &threads))
 		return false;
 	t->member = (uint32_t)member;
 	t->threads = threads < 1 || threads > 256 ? 1 : (int)threads;
-	return take_count(line, "boot", &e->boot) && take_flag(line, "saved", &e->saved) &&
+	return take_dtype(line, t) && take_count(line, "boot", &e->boot) && take_flag(line, "saved", &e->saved) &&
 		   take_flag(line, "exact", &e->exact) && take_count(line, "saved_round", &e->from) &&
 		   take_count(line, "saved_steps", &e->to);
 }

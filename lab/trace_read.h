@@ -34,6 +34,8 @@ struct trace_event {
 struct trace_record {
 	uint32_t member;
 	int threads;
+	char dtype[8];      /* of its products: "fp32", "bf16"; "" in traces of older programs */
+	bool dtype_changed; /* one of its processes had another than the first */
 	struct trace_event *events;
 	int n;
 	struct trace_roster *rosters; /* owned: what events point to */

@@ -46,10 +46,11 @@ static json_t *whole(uint64_t v) {
 
 enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, struct rv_errtext *et) {
 	return rv_json_lines_write(t->lines,
-							   json_pack("{ss so so so sb sb so so si}", "event", "start", "member", whole(s->member),
-										 "boot", whole(s->boot), "round", whole(s->round), "saved", (int)s->saved,
-										 "exact", (int)s->exact, "saved_round", whole(s->saved_round), "saved_steps",
-										 whole(s->saved_steps), "threads", s->threads),
+							   json_pack("{ss so so so sb sb so so si ss}", "event", "start", "member",
+										 whole(s->member), "boot", whole(s->boot), "round", whole(s->round), "saved",
+										 (int)s->saved, "exact", (int)s->exact, "saved_round", whole(s->saved_round),
+										 "saved_steps", whole(s->saved_steps), "threads", s->threads, "dtype",
+										 s->dtype),
 							   et);
 }
 

@@ -13,8 +13,11 @@
  */
 
 static enum rv_err open_devices(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
-	const struct backend_options opt = {.threads = cfg->threads, .compute = run_config_compute(&t->run), .isa = "auto"};
-	return device_set_open(&t->devices, cfg->device, &opt, et);
+	struct device_choice choice;
+	RV_TRY(device_choose(cfg->device, &choice, et));
+	t->compute = run_config_compute(&t->run, &choice, "auto");
+	const struct backend_options opt = {.threads = cfg->threads, .compute = t->compute, .isa = "auto"};
+	return device_set_open_choice(&t->devices, &choice, &opt, et);
 }
 
 /* What this worker keeps for itself over rounds, beside its replica and saved with it. */
@@ -285,6 +288,10 @@ const uint8_t *trainer_encoded(const struct trainer *t) {
 
 struct replica *trainer_replica(struct trainer *t) {
 	return t->replica;
+}
+
+enum dtype trainer_compute(const struct trainer *t) {
+	return t->compute;
 }
 
 const char *trainer_device(const struct trainer *t) {

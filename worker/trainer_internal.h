@@ -44,6 +44,7 @@ struct trainer {
 	struct trainer_owner owner;
 	struct jobs *jobs;
 	struct device_set devices;
+	enum dtype compute; /* of their products */
 	struct dataset *data;
 	struct replica *replica;
 	struct contribution contribution;

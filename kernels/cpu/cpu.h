@@ -42,6 +42,8 @@ float *cpu_workspace(struct cpu_backend *be, enum workspace which, size_t n);
 /* The kernels of the highest instruction set that this machine has, not above `limit` ("auto": no limit). NULL when
  * `limit` names none; *best: there is no higher one here. */
 const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best);
+/* Whether products in bf16 are the processor's own instructions under that limit (NULL: "auto"). */
+bool cpu_isa_multiplies_bf16(const char *limit);
 /* The products and the attention of that instruction set with operands in `compute`. */
 const struct gemm_kernels *cpu_isa_gemm(const struct isa_kernels *isa, enum dtype compute);
 const struct attention_kernels *cpu_isa_attention(const struct isa_kernels *isa, enum dtype compute);

@@ -37,12 +37,20 @@ const struct isa_kernels *cpu_isa_choose(const char *limit, bool *best) {
 	return NULL;
 }
 
-#if defined(__x86_64__)
 /* The processor multiplies bf16 itself, and we may use what it has. */
 static bool has_bf16(const struct isa_kernels *isa) {
+#if defined(__x86_64__)
 	return isa == &isa_kernels_avx512 && __builtin_cpu_supports("avx512bf16");
-}
+#else
+	(void)isa;
+	return false;
 #endif
+}
+
+bool cpu_isa_multiplies_bf16(const char *limit) {
+	bool best;
+	return has_bf16(cpu_isa_choose(limit ? limit : "auto", &best));
+}
 
 const struct gemm_kernels *cpu_isa_gemm(const struct isa_kernels *isa, enum dtype compute) {
 	if (compute == DTYPE_F32)

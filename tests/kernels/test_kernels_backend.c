@@ -1,6 +1,7 @@
 /* test_kernels_backend.c: the registry, opening, and the memory of a backend. */
 #include "tests/kernels/fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void registry_lists_cpu_first_and_ref_last(void **state) {
@@ -44,6 +45,33 @@ static void ref_refuses_bf16(void **state) {
 	const struct backend_options opt = {.threads = 1, .compute = DTYPE_BF16};
 	assert_int_equal(backend_open("ref", &opt, &be, &et), RV_E_UNSUPPORTED);
 	assert_null(be);
+}
+
+/* /proc/cpuinfo is the judge: what the kernel says of the processor. */
+static bool cpuinfo_names(const char *flag) {
+	char line[8192], word[64];
+	bool found = false;
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	assert_non_null(f);
+	snprintf(word, sizeof word, " %s ", flag);
+	while (!found && fgets(line, sizeof line, f))
+		if (strncmp(line, "flags", 5) == 0) {
+			line[strcspn(line, "\n")] = ' ';
+			found = strstr(line, word) != NULL;
+		}
+	(void)fclose(f);
+	return found;
+}
+
+static void bf16_is_the_faster_dtype_only_where_the_device_multiplies_it(void **state) {
+	(void)state;
+	enum dtype of_this_cpu = cpuinfo_names("avx512_bf16") && cpuinfo_names("avx512dq") ? DTYPE_BF16 : DTYPE_F32;
+	assert_int_equal(backend_faster_dtype("cpu", "auto"), of_this_cpu);
+	assert_int_equal(backend_faster_dtype("cpu", NULL), of_this_cpu);
+	assert_int_equal(backend_faster_dtype("cpu", "avx2"), DTYPE_F32);
+	assert_int_equal(backend_faster_dtype("cpu", "portable"), DTYPE_F32);
+	assert_int_equal(backend_faster_dtype("ref", "auto"), DTYPE_F32);
+	assert_int_equal(backend_faster_dtype("cuda", "auto"), DTYPE_BF16);
 }
 
 static void memory_body(struct backend *ref, struct backend *cpu, const void *ctx) {
@@ -90,9 +118,13 @@ static void too_much_memory_is_a_fault(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registry_lists_cpu_first_and_ref_last),   cmocka_unit_test(unknown_name_lists_what_there_is),
-		cmocka_unit_test(options_outside_their_range_are_refused), cmocka_unit_test(ref_refuses_bf16),
-		cmocka_unit_test(memory_is_zeroed_aligned_and_copied),     cmocka_unit_test(too_much_memory_is_a_fault),
+		cmocka_unit_test(registry_lists_cpu_first_and_ref_last),
+		cmocka_unit_test(unknown_name_lists_what_there_is),
+		cmocka_unit_test(options_outside_their_range_are_refused),
+		cmocka_unit_test(ref_refuses_bf16),
+		cmocka_unit_test(bf16_is_the_faster_dtype_only_where_the_device_multiplies_it),
+		cmocka_unit_test(memory_is_zeroed_aligned_and_copied),
+		cmocka_unit_test(too_much_memory_is_a_fault),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,7 @@ void lab_fixture_init(struct lab_fixture *f) {
 	free(text);
 	struct run_config c;
 	run_config_defaults(&c);
+	(void)snprintf(c.dtype, sizeof c.dtype, "fp32"); /* the same on every processor */
 	c.n_layer = 1;
 	c.n_head = 2;
 	c.n_embd = 16;

@@ -252,7 +252,7 @@ static void test_trace(void **state) {
 	(void)state;
 	struct trace *t;
 	char path[400];
-	const struct trace_start start = {.member = 4, .boot = 9, .threads = 2};
+	const struct trace_start start = {.member = 4, .boot = 9, .threads = 2, .dtype = "fp32"};
 	snprintf(path, sizeof path, "%s/" TRACE_FILE, dir);
 	assert_int_equal(trace_open(path, &t, &et), RV_OK);
 	assert_int_equal(trace_write_start(t, &start, &et), RV_OK);

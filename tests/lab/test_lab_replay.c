@@ -76,7 +76,8 @@ static void write_restart(struct trace *t, uint32_t member, bool goes_back) {
 									  .exact = true,
 									  .saved_round = round,
 									  .saved_steps = STEPS,
-									  .threads = 1};
+									  .threads = 1,
+									  .dtype = "fp32"};
 	const struct trace_apply apply = {.round = before, .participated = true, .chain = chains[before], .attempt = 1};
 	assert_int_equal(trace_write_start(t, &again, NULL), RV_OK);
 	if (!goes_back)
@@ -106,7 +107,7 @@ static void write_round(struct trace *t, const char *path, uint32_t member, uint
 }
 
 static void make_trace(uint32_t member, const struct told *told, struct trace_record *out) {
-	const struct trace_start start = {.member = member, .boot = 100 + member, .threads = 1};
+	const struct trace_start start = {.member = member, .boot = 100 + member, .threads = 1, .dtype = "fp32"};
 	struct rv_errtext et = {0};
 	struct trace *t;
 	char path[300];
@@ -244,7 +245,7 @@ static void test_lines_that_are_none(void **state) {
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-		const struct trace_start start = {.member = 1, .boot = 1, .threads = 1};
+		const struct trace_start start = {.member = 1, .boot = 1, .threads = 1, .dtype = "fp32"};
 		struct trace_record record;
 		struct rv_errtext et = {0};
 		struct trace *t;
@@ -256,6 +257,37 @@ static void test_lines_that_are_none(void **state) {
 		append(path, lines[i]);
 		assert_fault(trace_read(path, &record, &et), RV_E_CORRUPT, &et, "line 2 is no event of a trace");
 	}
+}
+
+static void write_starts(const char *path, const char *const *dtypes, int n) {
+	struct trace *t;
+	(void)remove(path);
+	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
+	for (int i = 0; i < n; i++) {
+		const struct trace_start start = {.member = 1, .boot = 1 + (uint64_t)i, .threads = 1, .dtype = dtypes[i]};
+		assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+	}
+	trace_close(t);
+}
+
+static void test_a_trace_names_the_dtype_of_its_worker(void **state) {
+	static const char *const same[] = {"bf16", "bf16"}, *const moved[] = {"bf16", "fp32"}, *const unknown[] = {"fp8"};
+	struct trace_record record;
+	struct rv_errtext et = {0};
+	char path[300];
+	(void)state;
+	snprintf(path, sizeof path, "%s/dtype", f.dir);
+	write_starts(path, same, 2);
+	assert_int_equal(trace_read(path, &record, &et), RV_OK);
+	assert_string_equal(record.dtype, "bf16");
+	assert_false(record.dtype_changed);
+	trace_record_release(&record);
+	write_starts(path, moved, 2);
+	assert_int_equal(trace_read(path, &record, &et), RV_OK);
+	assert_true(record.dtype_changed);
+	trace_record_release(&record);
+	write_starts(path, unknown, 1);
+	assert_fault(trace_read(path, &record, &et), RV_E_CORRUPT, &et, "line 1 is no event of a trace");
 }
 
 static int setup(void **state) {
@@ -282,6 +314,7 @@ int main(void) {
 		cmocka_unit_test(test_a_participant_that_starts_again_from_the_round_before),
 		cmocka_unit_test(test_an_older_trace_tells_with_the_outer_step),
 		cmocka_unit_test(test_lines_that_are_none),
+		cmocka_unit_test(test_a_trace_names_the_dtype_of_its_worker),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

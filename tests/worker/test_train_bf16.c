@@ -21,7 +21,8 @@ static struct run_config config(const char *model, int seed, const char *dtype) 
 
 /* Held-out loss after STEPS steps. */
 static double train(const struct fixture_run *f, const struct run_config *c) {
-	struct backend_options opt = {.threads = 2, .compute = run_config_compute(c), .isa = "auto"};
+	struct backend_options opt = {
+		.threads = 2, .compute = run_config_compute(c, &(struct device_choice){.backend = "cpu"}, NULL), .isa = "auto"};
 	const struct replica_options options = {.n_shards = (uint32_t)c->data_shards};
 	struct rv_errtext et = {0};
 	struct step_stats stats;

@@ -23,7 +23,10 @@ struct on_gpu {
 
 static void gpu_init(struct on_gpu *g, struct fixture_run *f, const char *device, const struct run_config *cfg) {
 	struct rv_errtext et = {0};
-	const struct backend_options opt = {.threads = 1, .compute = run_config_compute(cfg), .isa = "auto"};
+	const struct backend_options opt = {.threads = 1,
+										.compute =
+											run_config_compute(cfg, &(struct device_choice){.backend = "cuda"}, NULL),
+										.isa = "auto"};
 	const struct replica_options o = {.n_shards = (uint32_t)cfg->data_shards};
 	if (device_set_open(&g->devices, device, &opt, &et) != RV_OK ||
 		replica_new_on(cfg, f->data, &o, &g->devices, &g->replica, &et) != RV_OK)
@@ -46,7 +49,7 @@ static void configured_trains_alike(struct run_config cfg, const char *model, co
 	struct on_gpu g;
 	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
 	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
-	if (run_config_compute(&cfg) == DTYPE_BF16) {
+	if (run_config_compute(&cfg, &(struct device_choice){.backend = "cuda"}, NULL) == DTYPE_BF16) {
 		cfg.n_embd = cfg.n_head * TENSOR_HEAD_DIM;
 		cfg.lr *= 0.3; /* a step too large tells roundings apart */
 	}

@@ -23,7 +23,8 @@ struct on_gpu {
 };
 
 static void gpu_init(struct on_gpu *g, struct fixture_run *f, const struct run_config *cfg, bool graphs) {
-	const struct backend_options opt = {.threads = 1, .compute = run_config_compute(cfg)};
+	const struct backend_options opt = {
+		.threads = 1, .compute = run_config_compute(cfg, &(struct device_choice){.backend = "cuda"}, NULL)};
 	const struct replica_options o = {.n_shards = (uint32_t)cfg->data_shards};
 	struct rv_errtext et = {0};
 	g->devices = (struct device_set){.choice = {.backend = "cuda", .n = 1}};
@@ -43,7 +44,7 @@ static struct run_config config_of(const char *model, const char *dtype, int acc
 	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
 	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
 	cfg.grad_accum = accum;
-	if (run_config_compute(&cfg) == DTYPE_BF16)
+	if (run_config_compute(&cfg, &(struct device_choice){.backend = "cuda"}, NULL) == DTYPE_BF16)
 		cfg.n_embd = cfg.n_head * TENSOR_HEAD_DIM;
 	return cfg;
 }

@@ -64,7 +64,7 @@ static bool is_host(const struct device_choice *d) {
 
 /* The type of activations; on a GPU also of the copies of the weights that products read, where it is not fp32. */
 static enum dtype act_of(const struct memory_request *q) {
-	return is_host(q->device) ? DTYPE_F32 : run_config_compute(q->run);
+	return is_host(q->device) ? DTYPE_F32 : run_config_compute(q->run, q->device, NULL);
 }
 
 static size_t least(size_t a, size_t b) {

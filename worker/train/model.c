@@ -46,8 +46,14 @@ static enum rv_err check_batch(const struct model_shape *s, int max_batch, struc
 				   s->context, MAX_ROWS / s->context);
 }
 
-enum dtype run_config_compute(const struct run_config *c) {
+enum dtype run_config_compute(const struct run_config *c, const struct device_choice *device, const char *isa) {
+	if (strcmp(c->dtype, "auto") == 0)
+		return backend_faster_dtype(device->backend, isa);
 	return strcmp(c->dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+const char *dtype_name(enum dtype d) {
+	return d == DTYPE_BF16 ? "bf16" : "fp32";
 }
 
 void model_add_tensor(struct model_layout *l, const struct model_tensor *t, int storage_rows) {

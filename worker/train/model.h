@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/model_shape.h"
 #include "base/run_config.h"
-#include "kernels/backend.h"
+#include "kernels/device.h"
 #include "outer/fragments.h"
 
 #include <stdbool.h>
@@ -22,8 +22,11 @@
 
 enum { MODEL_NAME_BYTES = 64 };
 
-/* The configuration's dtype, for backend_options.compute. */
-enum dtype run_config_compute(const struct run_config *c);
+/* Returns the dtype of the configuration's products on `device`, for backend_options.compute: what it names, or for
+ * auto the faster one there (backend_faster_dtype). isa: as in backend_options. */
+enum dtype run_config_compute(const struct run_config *c, const struct device_choice *device, const char *isa);
+/* Returns "fp32" or "bf16", as the configuration names them. */
+const char *dtype_name(enum dtype d);
 
 /* What is kept from the forward pass for the backward pass. The gradients have the same bits either way. */
 enum recompute {
