@@ -24,7 +24,8 @@ static enum rv_err check_chunk(const struct reduce *r, const char *what, const s
  * again. */
 static enum rv_err receive_scatter(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 								   struct rv_errtext *et) {
-	if (m->attempt > r->attempt || m->attempt < reduce_peer_at(r, from)->boot_attempt) {
+	bool former = m->attempt < reduce_peer_at(r, from)->boot_attempt && !RV_BUG("late-scatter");
+	if (m->attempt > r->attempt || former) {
 		r->info.ignored_messages++;
 		return RV_OK;
 	}

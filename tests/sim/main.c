@@ -14,7 +14,7 @@
 
 #define BUGS                                                                                                           \
 	"none|announce-before-persist|double-count|double-count-fragment|stale-attempt|former-process|ignore-full-hash|"   \
-	"replay-a-vote|prune-early|piece-unverified|early-outer-step|count-given-steps|leave-behind"
+	"late-scatter|replay-a-vote|prune-early|piece-unverified|early-outer-step|count-given-steps|leave-behind"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

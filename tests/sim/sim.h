@@ -71,10 +71,11 @@ enum sim_fault_kind {
 	FAULT_KILL,
 	FAULT_POWER_CUT,
 	FAULT_FREEZE,
-	FAULT_LINK,      /* between `host` and `peer`; the ends notice at different times */
-	FAULT_PARTITION, /* `set` from the others */
-	FAULT_ONE_WAY,   /* nothing from `host` reaches `peer` */
-	FAULT_PAIR,      /* `host` and `peer` do not reach each other; everyone else reaches both */
+	FAULT_LINK,       /* between `host` and `peer`; the ends notice at different times */
+	FAULT_PARTITION,  /* `set` from the others */
+	FAULT_ONE_WAY,    /* nothing from `host` reaches `peer` */
+	FAULT_PAIR,       /* `host` and `peer` do not reach each other; everyone else reaches both */
+	FAULT_POSTHUMOUS, /* `host` is killed and comes back, while what it sent `peer` is still on its way, for so long */
 	/* at a time only */
 	FAULT_COORDINATOR, /* killed */
 	FAULT_HOUR,        /* the coordinator is gone for an hour */
@@ -128,7 +129,7 @@ struct sim_options {
 	uint32_t fragments;
 	float mix;       /* what a worker keeps of its own when it adopts a round's */
 	bool gives_away; /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
-	bool mixed;      /* programs speak the protocol of this release or of the one before, each start anew */
+	bool mixed;      /* programs speak any version of the protocol that this release speaks, each start anew */
 	uint64_t keep_bases, keep_log;
 	bool calm;  /* no faults at all: bytes are counted exactly */
 	bool hasty; /* a round is over in a few round trips: who comes late has to catch up with that */

@@ -97,6 +97,14 @@ static void cut_as_planned(struct sim *s, const struct sim_fault *f, bool cut) {
 		sim_cut(s, f->peer, f->host, cut);
 }
 
+/* Its kernel goes on sending what it wrote; most of it reaches `peer` when its successor is at work again. */
+static void die_behind_a_cut(struct sim *s, int nobody, void *arg) {
+	(void)nobody;
+	const struct sim_fault *f = fault_of(s, take_number(arg));
+	if (!s->healed)
+		crash(s, f->host, false, f->lasts_us / 16);
+}
+
 static void break_link(struct sim *s, const struct sim_fault *f) {
 	peers_break_at(s, f->host, f->peer, s->workers[f->host].links[f->peer].number, s->now_us);
 	peers_break_at(s, f->peer, f->host, s->workers[f->peer].links[f->host].number, s->now_us + f->lasts_us / 4);
@@ -175,6 +183,7 @@ static void end_fault(struct sim *s, int nobody, void *arg) {
 	case FAULT_PARTITION:
 	case FAULT_ONE_WAY:
 	case FAULT_PAIR:
+	case FAULT_POSTHUMOUS:
 		cut_as_planned(s, f, false);
 		break;
 	case FAULT_SLOW_LINE:
@@ -196,6 +205,10 @@ static bool begin_lasting(struct sim *s, int number) {
 	case FAULT_ONE_WAY:
 	case FAULT_PAIR:
 		cut_as_planned(s, f, true);
+		break;
+	case FAULT_POSTHUMOUS:
+		cut_as_planned(s, f, true);
+		sim_at(s, s->now_us + f->lasts_us / 8, SIM_NOBODY, 0, die_behind_a_cut, number_arg(number));
 		break;
 	case FAULT_SLOW_LINE:
 		sim_network_slow(s, f->host, f->amount);
@@ -259,7 +272,8 @@ static void happen(struct sim *s, int nobody, void *arg) {
 	(void)nobody;
 	int number = take_number(arg);
 	const struct sim_fault *f = fault_of(s, number);
-	bool needs_two = f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR;
+	bool needs_two =
+		f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR || f->kind == FAULT_POSTHUMOUS;
 	if (s->healed || (needs_two && f->host == f->peer))
 		return;
 	if (s->verbose) {

@@ -17,6 +17,7 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_PARTITION] = "partition",
 													  [FAULT_ONE_WAY] = "one_way",
 													  [FAULT_PAIR] = "pair_cut",
+													  [FAULT_POSTHUMOUS] = "posthumous",
 													  [FAULT_COORDINATOR] = "coordinator_killed",
 													  [FAULT_HOUR] = "coordinator_gone_for_an_hour",
 													  [FAULT_BLACKOUT] = "everyone_dies",
@@ -33,14 +34,14 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 
 /* How often each kind is drawn, for faults at a time; and for those aimed at a delicate moment. */
 static const uint8_t often[SIM_FAULT_KINDS] = {
-	[FAULT_KILL] = 8,    [FAULT_POWER_CUT] = 8, [FAULT_FREEZE] = 8,      [FAULT_LINK] = 8,      [FAULT_PARTITION] = 6,
-	[FAULT_ONE_WAY] = 6, [FAULT_PAIR] = 4,      [FAULT_COORDINATOR] = 8, [FAULT_BLACKOUT] = 1,  [FAULT_TOO_FEW] = 2,
-	[FAULT_SPEED] = 5,   [FAULT_SLOW_LINE] = 3, [FAULT_SLOW_DISK] = 3,   [FAULT_DISK_FULL] = 2, [FAULT_ROT] = 3,
-	[FAULT_WIPE] = 2,    [FAULT_CLOCK] = 3,     [FAULT_LEAVE] = 6,
+	[FAULT_KILL] = 8,    [FAULT_POWER_CUT] = 8, [FAULT_FREEZE] = 8,      [FAULT_LINK] = 8,       [FAULT_PARTITION] = 6,
+	[FAULT_ONE_WAY] = 6, [FAULT_PAIR] = 4,      [FAULT_COORDINATOR] = 8, [FAULT_BLACKOUT] = 1,   [FAULT_TOO_FEW] = 2,
+	[FAULT_SPEED] = 5,   [FAULT_SLOW_LINE] = 3, [FAULT_SLOW_DISK] = 3,   [FAULT_DISK_FULL] = 2,  [FAULT_ROT] = 3,
+	[FAULT_WIPE] = 2,    [FAULT_CLOCK] = 3,     [FAULT_LEAVE] = 6,       [FAULT_POSTHUMOUS] = 3,
 };
 static const uint8_t often_aimed[SIM_FAULT_KINDS] = {
-	[FAULT_KILL] = 2, [FAULT_POWER_CUT] = 2, [FAULT_FREEZE] = 2,
-	[FAULT_LINK] = 2, [FAULT_PARTITION] = 1, [FAULT_ONE_WAY] = 1,
+	[FAULT_KILL] = 2,      [FAULT_POWER_CUT] = 2, [FAULT_FREEZE] = 2,     [FAULT_LINK] = 2,
+	[FAULT_PARTITION] = 1, [FAULT_ONE_WAY] = 1,   [FAULT_POSTHUMOUS] = 1,
 };
 
 static enum sim_fault_kind draw_kind(struct rv_rng *r, const uint8_t weights[SIM_FAULT_KINDS]) {
@@ -78,7 +79,7 @@ static uint64_t draw_too_many(struct rv_rng *r, const struct sim_options *o) {
 }
 
 /* Only one of them can be in a roster, so with it the others must be enough; and they reach each other only by way of
- * one that can be dialed. (Workers of the release before dial nobody who is behind.) */
+ * one that can be dialed. (Workers of version 3 dial nobody who is behind.) */
 static uint64_t draw_undialable(struct rv_rng *r, const struct sim_options *o) {
 	uint64_t set = 0;
 	uint64_t workers = (uint64_t)o->n_workers, most = workers - o->min_workers + 1;
@@ -109,6 +110,9 @@ static void draw_details(struct rv_rng *r, const struct sim_options *o, struct s
 	case FAULT_TOO_FEW:
 		f->set = draw_too_many(r, o);
 		f->lasts_us += 5 * SIM_S;
+		break;
+	case FAULT_POSTHUMOUS:
+		f->lasts_us += SIM_S;
 		break;
 	case FAULT_SPEED:
 		f->amount = 0.2 + 2 * u;
@@ -209,8 +213,8 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 	}
 }
 
-/* A run whose only copy goes is rolled back: the release before knows no rollbacks, and where not all can be dialed the
- * copy that is left may be out of reach. */
+/* A run whose only copy goes is rolled back: version 3 knows no rollbacks, and where not all can be dialed the copy that
+ * is left may be out of reach. */
 static void spare_the_last_copy(struct sim_plan *p, const struct sim_options *o) {
 	bool spare = o->mixed;
 	for (int i = 0; i < p->n; i++)
@@ -263,7 +267,7 @@ void sim_fault_text(const struct sim_fault *f, char *out, size_t cap) {
 	int n = snprintf(out, cap, "%s: %s", when, sim_fault_names[f->kind]);
 	if (f->kind > FAULT_NAT && f->set == 0 && f->kind != FAULT_BLACKOUT)
 		n += snprintf(out + n, cap - (size_t)n, " %s", host);
-	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR)
+	if (f->kind == FAULT_LINK || f->kind == FAULT_ONE_WAY || f->kind == FAULT_PAIR || f->kind == FAULT_POSTHUMOUS)
 		n += snprintf(out + n, cap - (size_t)n, " to %s", peer);
 	if (f->set != 0)
 		n += snprintf(out + n, cap - (size_t)n, " {%s}", set);

@@ -220,7 +220,9 @@ static void inner_step(struct sim *s, int host) {
 	if (ahead)
 		give_away(s, w);
 	uint64_t *done = ahead ? &w->ahead : &w->steps_done;
-	uint64_t what = (uint64_t)host << 48 | w->training << 16 | *done;
+	/* A step that is done again, by another process, does not come out the same: so what a former one sent is never
+	 * taken for its successor's unnoticed. */
+	uint64_t what = (uint64_t)host << 48 ^ w->life << 32 ^ w->training << 16 ^ *done;
 	for (size_t i = 0; i < s->opt.n_params; i++)
 		w->local[i] -= 0.01f * (sim_noise(s->opt.seed, what, i) + 0.1f * w->local[i]);
 	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++) {

@@ -73,7 +73,7 @@ bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p) {
 
 uint32_t sim_version(struct sim *s, int host) {
 	bool old = s->opt.mixed && sim_chance(s, host, LUCK_WORK, 0.5);
-	return old ? CONTROL_VERSION_MIN : CONTROL_VERSION;
+	return old ? (uint32_t)sim_between(s, host, LUCK_WORK, CONTROL_VERSION_MIN, CONTROL_VERSION) : CONTROL_VERSION;
 }
 
 float sim_noise(uint64_t a, uint64_t b, uint64_t i) {
