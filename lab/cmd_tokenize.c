@@ -24,7 +24,8 @@ static const struct rv_option options[] = {
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), NULL, 0, 0, NULL,
 	 "A tokenizer.json, a tiktoken file, or \"bytes\".", "Tokenize"},
 	{"pattern", RV_OPT_STRING, FIELD(pattern), CAP(pattern), "auto", 0, 0, NULL,
-	 "For tiktoken files: cl100k_base, gpt2, llama3, a regular expression, or auto (by the number of ranks).",
+	 "For tiktoken files: cl100k_base, gpt2, llama3, o200k_base, a regular expression, or auto (by the number of "
+	 "ranks).",
 	 "Tokenize"},
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL,
 	 "A text file, a directory of them, or a pattern in quotes ('books/*.txt'); each file is a document.", "Tokenize"},

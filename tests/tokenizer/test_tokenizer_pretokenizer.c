@@ -1,9 +1,10 @@
 /* Cutting text into pieces: the known patterns by hand, White_Space, and patterns that are wrong or run away. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/pattern_space.h"
 #include "worker/tokenizer/patterns.h"
 #include "worker/tokenizer/pretokenizer.h"
+#include "worker/tokenizer/stand_ins.h"
+#include "worker/tokenizer/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,32 +62,62 @@ static void cl100k_pieces(void **state) {
 	assert_null(known_pattern_find("p50k"));
 }
 
+static void o200k_pieces(void **state) {
+	(void)state;
+	const char *p = known_pattern_find("o200k_base")->pattern;
+	assert_pieces(p, "HelloWorld they'LL 12345 x;\n/y", "Hello|World| they'LL| |123|45| x|;\n/|y|");
+	assert_ptr_equal(known_pattern_of_ranks(199998), known_pattern_find("o200k_base"));
+}
+
 static void u180e_is_no_space(void **state) {
 	(void)state;
 	assert_pieces(pattern_gpt2, "a \xe1\xa0\x8e b", "a| \xe1\xa0\x8e| b|");
 	assert_pieces(pattern_gpt2, "a\xc2\x85\xe3\x80\x80\xe2\x80\x83 b", "a|\xc2\x85\xe3\x80\x80\xe2\x80\x83| b|");
 }
 
-static void assert_exact(const char *pattern, const char *wanted) {
-	struct byte_list out = {0};
-	bool changed;
-	assert_ok(pattern_exact_space(pattern, strlen(pattern), &out, &changed, &et));
-	assert_int_equal(changed, strcmp(pattern, wanted) != 0);
-	assert_int_equal(out.n, strlen(wanted));
-	assert_memory_equal(out.bytes, wanted, out.n);
-	byte_list_release(&out);
+/* U+1C89 and U+31350 are letters since Unicode 16 and 15, U+11F50 and U+10D40 digits since 15 and 16; U+1C8B is none. */
+static void classes_are_those_of_unicode_16(void **state) {
+	(void)state;
+	assert_pieces(pattern_gpt2, "a\xe1\xb2\x89z", "a\xe1\xb2\x89z|");
+	assert_pieces(pattern_gpt2, "a\xf0\xb1\x8d\x90z", "a\xf0\xb1\x8d\x90z|");
+	assert_pieces(pattern_gpt2,
+				  "1\xf0\x91\xbd\x90"
+				  "2",
+				  "1\xf0\x91\xbd\x90"
+				  "2|");
+	assert_pieces(pattern_gpt2,
+				  "1\xf0\x90\xb5\x80"
+				  "2",
+				  "1\xf0\x90\xb5\x80"
+				  "2|");
+	assert_pieces(pattern_gpt2, "a\xe1\xb2\x8bz", "a|\xe1\xb2\x8b|z|");
 }
 
-static void spaces_are_rewritten_only_where_they_are(void **state) {
+static void stand_ins_have_the_length_of_what_they_stand_for(void **state) {
 	(void)state;
-	assert_exact("a\\sb", "a[\\p{Z}\\t-\\r\\x{85}]b");
-	assert_exact("[^\\s\\d]\\S", "[^\\p{Z}\\t-\\r\\x{85}\\d][\\S\\x{180E}]");
-	assert_exact("[]\\S]x\\s", "[]\\S\\x{180E}]x[\\p{Z}\\t-\\r\\x{85}]");
-	assert_exact("[[:alpha:]\\s]", "[[:alpha:]\\p{Z}\\t-\\r\\x{85}]");
-	assert_exact("\\\\s\\Q\\s\\E[a\\]]", "\\\\s\\Q\\s\\E[a\\]]");
-	assert_exact("[[\\\\", "[[\\\\");
-	assert_exact("\\", "\\");
-	assert_exact("\\Q\\s", "\\Q\\s");
+	enum { SURROGATES = 0xd800, AFTER = 0xe000, MOST = 0x110000 };
+	int n = 0;
+	for (uint32_t c = 0; c < MOST; c = c == SURROGATES - 1 ? AFTER : c + 1) {
+		uint8_t text[4];
+		size_t len = utf8_encode(c, text);
+		if (stand_ins_find(text, len) == len)
+			continue;
+		stand_ins_put(text, len);
+		assert_int_equal(utf8_valid_prefix(text, len), len);
+		assert_int_equal(stand_ins_find(text, len), len);
+		n++;
+	}
+	assert_true(n > 800000 && n < 900000);
+}
+
+static void patterns_with_unsettled_characters_are_refused(void **state) {
+	(void)state;
+	struct pretokenizer p = {0};
+	struct rv_errtext why = {0};
+	const char pattern[] = "a|\xf0\xb2\x8e\xb0"; /* U+323B0 */
+	assert_int_equal(pretokenizer_add(&p, pattern, strlen(pattern), true, &why), RV_E_UNSUPPORTED);
+	assert_non_null(strstr(why.text, "at byte 2"));
+	pretokenizer_release(&p);
 }
 
 static void nothing_between_matches_is_lost(void **state) {
@@ -166,7 +197,10 @@ int main(void) {
 		cmocka_unit_test(gpt2_pieces),
 		cmocka_unit_test(cl100k_pieces),
 		cmocka_unit_test(u180e_is_no_space),
-		cmocka_unit_test(spaces_are_rewritten_only_where_they_are),
+		cmocka_unit_test(o200k_pieces),
+		cmocka_unit_test(classes_are_those_of_unicode_16),
+		cmocka_unit_test(stand_ins_have_the_length_of_what_they_stand_for),
+		cmocka_unit_test(patterns_with_unsettled_characters_are_refused),
 		cmocka_unit_test(nothing_between_matches_is_lost),
 		cmocka_unit_test(wrong_patterns_are_named),
 		cmocka_unit_test(a_pattern_that_backtracks_without_end_is_stopped),

@@ -128,11 +128,11 @@ static enum rv_err choose_pattern(const char *pattern, size_t n_ranks, const str
 	bool automatic = strcmp(pattern, "auto") == 0;
 	*out = automatic ? known_pattern_of_ranks(n_ranks) : known_pattern_find(pattern);
 	if (automatic && !*out)
-		return rv_fail(
-			et, RV_E_INVALID,
-			"%zu ranks are of no known vocabulary: give the pattern (cl100k_base, gpt2, llama3, or a regular "
-			"expression)",
-			n_ranks);
+		return rv_fail(et, RV_E_INVALID,
+					   "%zu ranks are of no known vocabulary: give the pattern (cl100k_base, gpt2, llama3, o200k_base, "
+					   "or a regular "
+					   "expression)",
+					   n_ranks);
 	return RV_OK;
 }
 

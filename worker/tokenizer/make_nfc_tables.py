@@ -1,12 +1,27 @@
 #!/usr/bin/python3
-"""Writes nfc_tables.c from Python's Unicode character database:  python3 worker/tokenizer/make_nfc_tables.py"""
+"""Writes nfc_tables.c: python3 worker/tokenizer/make_nfc_tables.py, with the package tokenizers.
+
+The decompositions and classes are Python's, of the characters alone that tokenizers normalizes: 0.23 does so by
+Unicode 9, and its tokens are what ours must be."""
 import os
 import sys
 import unicodedata
+from importlib import metadata
+
+from tokenizers import normalizers
 
 HANGUL = range(0xAC00, 0xD7A4)
 JAMO = [*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)]  # vowels and final consonants: they join what is before them
-ALL = [c for c in range(sys.maxunicode + 1) if c not in HANGUL and not 0xD800 <= c < 0xE000]
+
+
+
+def is_normalized_alike(c):
+    text = f"x{chr(c)}\u0301\u0323{chr(c)}"
+    return normalizers.NFC().normalize_str(text) == unicodedata.normalize("NFC", text)
+
+
+ALL = [c for c in range(sys.maxunicode + 1)
+       if c not in HANGUL and not 0xD800 <= c < 0xE000 and is_normalized_alike(c)]
 
 
 def canonical(c):
@@ -45,7 +60,8 @@ def main():
     order = sorted(parts)
     index = {c: i for i, c in enumerate(order)}
     pairs = sorted(composed, key=lambda c: composed[c])
-    text = f"""/* nfc_tables.c: made by make_nfc_tables.py from Unicode {unicodedata.unidata_version}; do not edit. */
+    judge = f"what tokenizers {metadata.version('tokenizers')} knows of Unicode"
+    text = f"""/* nfc_tables.c: made by make_nfc_tables.py: {judge}; do not edit. */
 #include "worker/tokenizer/nfc_tables.h"
 
 /* clang-format off */
@@ -62,8 +78,8 @@ def main():
         out.write(text)
     sizes = dict(PARTS=len(order), PAIRS=len(pairs), CLASSES=len(ranges(classes)), JOINING=len(ranges(joining)))
     with open(where + ".h", "w") as out:
-        out.write(f"""/* nfc_tables.h: Unicode {unicodedata.unidata_version}'s canonical decompositions and combining classes, without Hangul, which is
- * computed. Made by make_nfc_tables.py; do not edit. Inner part of nfc.c. */
+        out.write(f"""/* nfc_tables.h: canonical decompositions and combining classes, {judge}, without
+ * Hangul, which is computed. Made by make_nfc_tables.py; do not edit. Inner part of nfc.c. */
 #ifndef RV_WORKER_TOKENIZER_NFC_TABLES_H
 #define RV_WORKER_TOKENIZER_NFC_TABLES_H
 

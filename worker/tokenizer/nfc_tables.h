@@ -1,11 +1,11 @@
-/* nfc_tables.h: Unicode 14.0.0's canonical decompositions and combining classes, without Hangul, which is
- * computed. Made by make_nfc_tables.py; do not edit. Inner part of nfc.c. */
+/* nfc_tables.h: canonical decompositions and combining classes, what tokenizers 0.23.3 knows of Unicode, without
+ * Hangul, which is computed. Made by make_nfc_tables.py; do not edit. Inner part of nfc.c. */
 #ifndef RV_WORKER_TOKENIZER_NFC_TABLES_H
 #define RV_WORKER_TOKENIZER_NFC_TABLES_H
 
 #include <stdint.h>
 
-enum { NFC_PARTS = 2061, NFC_PAIRS = 941, NFC_CLASSES = 382, NFC_JOINING = 274 };
+enum { NFC_PARTS = 2061, NFC_PAIRS = 941, NFC_CLASSES = 333, NFC_JOINING = 248 };
 
 struct nfc_parts {
 	uint32_t whole, part[2]; /* part[1] is 0 when there is one only */

@@ -10,6 +10,13 @@ const char pattern_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s
 	"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"           \
 	"\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+#define UPPER        "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOWER        "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define PATTERN_O200K                                                                                                  \
+	"[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER                \
+	"*" CONTRACTIONS "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 static enum rv_err add(struct special_set *s, const char *text, uint32_t id, struct rv_errtext *et) {
 	return specials_add(s, text, strlen(text), &(struct special){.id = id}, et);
 }
@@ -23,6 +30,11 @@ static enum rv_err cl100k_specials(struct special_set *s, uint32_t n_ranks, stru
 	RV_TRY(add(s, "<|fim_prefix|>", n_ranks + 2, et));
 	RV_TRY(add(s, "<|fim_middle|>", n_ranks + 3, et));
 	RV_TRY(add(s, "<|fim_suffix|>", n_ranks + 4, et));
+	return add(s, "<|endofprompt|>", n_ranks + 20, et);
+}
+
+static enum rv_err o200k_specials(struct special_set *s, uint32_t n_ranks, struct rv_errtext *et) {
+	RV_TRY(add(s, "<|endoftext|>", n_ranks + 1, et));
 	return add(s, "<|endofprompt|>", n_ranks + 20, et);
 }
 
@@ -53,6 +65,7 @@ const struct known_pattern known_patterns[] = {
 	{"cl100k_base", PATTERN_CL100K, 100256, cl100k_specials},
 	{"gpt2", pattern_gpt2, 50256, gpt2_specials},
 	{"llama3", PATTERN_CL100K, 128000, llama3_specials},
+	{"o200k_base", PATTERN_O200K, 199998, o200k_specials},
 	{.name = NULL},
 };
 

@@ -2,8 +2,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "worker/tokenizer/pretokenizer.h"
 
-#include "base/assert.h"
-#include "worker/tokenizer/pattern_space.h"
+#include "worker/tokenizer/buffers.h"
+#include "worker/tokenizer/stand_ins.h"
+#include "worker/tokenizer/utf8.h"
 
 #include <pcre2.h>
 #include <stdlib.h>
@@ -17,17 +18,15 @@ enum {
 	MATCH_STEPS_PER_BYTE = 16,
 };
 
-static const char mongolian_vowel_separator[] = "\xe1\xa0\x8e"; /* U+180E */
-
 struct pattern {
-	pcre2_code *plain;
-	pcre2_code *exact; /* for text with U+180E; NULL: `plain` is */
+	pcre2_code *code;
 };
 
 struct pretokenizer_scratch {
 	pcre2_match_data *match;
 	pcre2_match_context *context;
 	pcre2_jit_stack *stack;
+	struct byte_list settled; /* a text with stand-ins */
 };
 
 static enum rv_err compile(const char *pattern, size_t n, bool literal, pcre2_code **out, struct rv_errtext *et) {
@@ -49,21 +48,18 @@ static enum rv_err compile(const char *pattern, size_t n, bool literal, pcre2_co
 static void pattern_free(struct pattern *p) {
 	if (!p)
 		return;
-	pcre2_code_free(p->plain);
-	pcre2_code_free(p->exact);
+	pcre2_code_free(p->code);
 	free(p);
 }
 
-static enum rv_err compile_exact(struct pattern *p, const char *pattern, size_t n, struct rv_errtext *et) {
-	struct byte_list exact = {0};
-	bool changed = false;
-	enum rv_err e = pattern_exact_space(pattern, n, &exact, &changed, et);
-	if (e == RV_OK)
-		e = byte_list_append(&exact, "", 1, et);
-	if (e == RV_OK && changed)
-		e = compile((const char *)exact.bytes, exact.n - 1, false, &p->exact, et);
-	byte_list_release(&exact);
-	return e;
+/* A character that another stands in for in the text would never be found there. */
+static enum rv_err check_settled(const char *pattern, size_t n, struct rv_errtext *et) {
+	size_t at = stand_ins_find((const uint8_t *)pattern, utf8_valid_prefix((const uint8_t *)pattern, n));
+	if (at >= utf8_valid_prefix((const uint8_t *)pattern, n))
+		return RV_OK;
+	return rv_fail(et, RV_E_UNSUPPORTED,
+				   "the pattern \"%.100s\": names, at byte %zu, a character that Unicode 14 and 16 class differently",
+				   pattern, at);
 }
 
 enum rv_err pretokenizer_add(struct pretokenizer *p, const char *pattern, size_t n, bool literal,
@@ -76,9 +72,9 @@ enum rv_err pretokenizer_add(struct pretokenizer *p, const char *pattern, size_t
 	struct pattern *step = calloc(1, sizeof *step);
 	if (!step)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a pattern");
-	enum rv_err e = compile(pattern, n, literal, &step->plain, et);
-	if (e == RV_OK && !literal)
-		e = compile_exact(step, pattern, n, et);
+	enum rv_err e = check_settled(pattern, n, et);
+	if (e == RV_OK)
+		e = compile(pattern, n, literal, &step->code, et);
 	if (e == RV_OK)
 		p->steps[p->n_steps++] = step;
 	else
@@ -116,6 +112,7 @@ void pretokenizer_scratch_free(struct pretokenizer_scratch *s) {
 	pcre2_match_data_free(s->match);
 	pcre2_match_context_free(s->context);
 	pcre2_jit_stack_free(s->stack);
+	byte_list_release(&s->settled);
 	free(s);
 }
 
@@ -123,6 +120,7 @@ void pretokenizer_scratch_free(struct pretokenizer_scratch *s) {
 struct walk {
 	const struct pretokenizer *p;
 	struct pretokenizer_scratch *s;
+	const uint8_t *given, *matched; /* the text, and the same with stand-ins */
 	piece_fn *piece;
 	void *ctx;
 };
@@ -157,7 +155,8 @@ static enum rv_err walk_step(const struct walk *w, int step, const uint8_t *text
 static enum rv_err give(const struct walk *w, int step, const uint8_t *text, size_t n, struct rv_errtext *et) {
 	if (n == 0)
 		return RV_OK;
-	return step == w->p->n_steps ? w->piece(w->ctx, text, n, et) : walk_step(w, step, text, n, et);
+	return step == w->p->n_steps ? w->piece(w->ctx, w->given + (text - w->matched), n, et)
+								 : walk_step(w, step, text, n, et);
 }
 
 static void limit_steps(const struct walk *w, size_t n) {
@@ -166,9 +165,7 @@ static void limit_steps(const struct walk *w, size_t n) {
 }
 
 static enum rv_err walk_step(const struct walk *w, int step, const uint8_t *text, size_t n, struct rv_errtext *et) {
-	const struct pattern *p = w->p->steps[step];
-	bool odd_space = p->exact && memmem(text, n, mongolian_vowel_separator, strlen(mongolian_vowel_separator));
-	const pcre2_code *code = odd_space ? p->exact : p->plain;
+	const pcre2_code *code = w->p->steps[step]->code;
 	for (size_t at = 0; at < n;) {
 		size_t begin, end;
 		limit_steps(w, n);
@@ -182,6 +179,12 @@ static enum rv_err walk_step(const struct walk *w, int step, const uint8_t *text
 
 enum rv_err pretokenizer_run(const struct pretokenizer *p, struct pretokenizer_scratch *s, const uint8_t *text,
 							 size_t n, piece_fn *piece, void *ctx, struct rv_errtext *et) {
-	struct walk w = {.p = p, .s = s, .piece = piece, .ctx = ctx};
-	return give(&w, 0, text, n, et);
+	struct walk w = {.p = p, .s = s, .given = text, .matched = text, .piece = piece, .ctx = ctx};
+	if (p->n_steps > 0 && stand_ins_find(text, n) < n) {
+		s->settled.n = 0;
+		RV_TRY(byte_list_append(&s->settled, text, n, et));
+		stand_ins_put(s->settled.bytes, n);
+		w.matched = s->settled.bytes;
+	}
+	return give(&w, 0, w.matched, n, et);
 }

@@ -3,7 +3,8 @@
  * Each step cuts every piece of the step before it: a match is a piece, and what lies between two matches is a piece
  * too, so nothing is ever lost. Patterns come from files: the steps of one match are limited in proportion to the text.
  *
- * \s means Unicode's White_Space property, as in the reference implementations: PCRE2 alone would also count U+180E.
+ * Classes of characters (\s, \p{L}, \p{N} and all other general categories) are those of Unicode 16, as in tokenizers
+ * and tiktoken, whatever PCRE2 knows: see stand_ins.h.
  */
 #ifndef RV_WORKER_TOKENIZER_PRETOKENIZER_H
 #define RV_WORKER_TOKENIZER_PRETOKENIZER_H
@@ -23,7 +24,7 @@ struct pretokenizer {
 };
 
 /* Adds a step. `literal`: the pattern is the text itself. RV_E_INVALID: not a regular expression (where, and why);
- * RV_E_RANGE: too long, or too many steps; RV_E_NOMEM. */
+ * RV_E_UNSUPPORTED: it names a character whose class is not settled; RV_E_RANGE: too long, or too many steps; RV_E_NOMEM. */
 enum rv_err pretokenizer_add(struct pretokenizer *p, const char *pattern, size_t n, bool literal,
 							 struct rv_errtext *et);
 void pretokenizer_release(struct pretokenizer *p);

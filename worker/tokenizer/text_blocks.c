@@ -48,7 +48,7 @@ static bool may_cut(const uint8_t *text, size_t n, size_t at) {
 		return false;
 	if (text[at] == ' ')
 		return is_letter_or_digit(text[at - 1]) && is_letter(text[at + 1]);
-	return text[at - 1] == '\n' && starts_visible(text, n, at, &len) && ends_visible(text, at - 1);
+	return text[at - 1] == '\n' && text[at] != '/' && starts_visible(text, n, at, &len) && ends_visible(text, at - 1);
 }
 
 size_t text_blocks_cut(const uint8_t *text, size_t n, size_t nominal) {

@@ -1,9 +1,9 @@
 /* text_blocks.h: text files cut into blocks that can be tokenized apart from each other, each at a place that follows
  * from the text alone.
  *
- * A block begins where no piece of GPT-2's, cl100k_base's and Llama 3's pre-tokenizers ever spans: before a space that
+ * A block begins where no piece of GPT-2's, cl100k_base's, o200k_base's and Llama 3's pre-tokenizers ever spans: before a space that
  * stands between an ASCII letter or digit and an ASCII letter, or after a newline between two characters that are not
- * white space. The tokens of the blocks are then those of the whole file. Where there is no such place in half a block,
+ * white space, the second not a '/'. The tokens of the blocks are then those of the whole file. Where there is no such place in half a block,
  * the cut is between any two characters.
  */
 #ifndef RV_WORKER_TOKENIZER_TEXT_BLOCKS_H

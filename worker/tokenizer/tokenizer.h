@@ -30,7 +30,7 @@ enum { TOKENIZER_MAX_FILE_BYTES = 64 << 20, TOKENIZER_MAX_TEXT_BYTES = 1 << 30 }
 struct tokenizer; /* read-only: any number of threads */
 struct encoder;   /* working memory of one thread: piece cache, matcher, merge lists; about 5 MiB */
 
-/* `where`: "bytes", or a file. `pattern` is for tiktoken files: "cl100k_base", "gpt2", "llama3", a regular expression
+/* `where`: "bytes", or a file. `pattern` is for tiktoken files: "cl100k_base", "gpt2", "llama3", "o200k_base", a regular expression
  * (then without special tokens), or "auto" (by the number of ranks). RV_E_NOTFOUND, RV_E_IO, RV_E_NOMEM, RV_E_INVALID,
  * RV_E_RANGE, RV_E_UNSUPPORTED, each naming the file and the thing in it. */
 enum rv_err tokenizer_open(const char *where, const char *pattern, struct tokenizer **out, struct rv_errtext *et);
