@@ -37,22 +37,48 @@ static bool may_hold(const struct core *c, uint32_t i) {
 	return !m->reported || (m->last.version == 3 && (about_to || untold));
 }
 
-/* The latest committed round before this one that somebody here can prove. */
+/* The latest committed round before this one that its last report proves; false: none that can be returned to. */
+static bool latest_proven(const struct core *c, const struct core_member *m, uint64_t *round) {
+	const uint64_t claims[] = {m->last.round, m->last.proven_round};
+	bool any = false;
+	for (int k = 0; k < 2; k++) {
+		struct rv_hash chain;
+		if (!m->reported || claims[k] >= c->round || (any && claims[k] <= *round) ||
+			!core_past_can_return(c, claims[k]) || !core_past_chain(c, claims[k], &chain) ||
+			!proves(m, claims[k], &chain))
+			continue;
+		any = true;
+		*round = claims[k];
+	}
+	return any;
+}
+
+/* Of all who are here. */
 static void find_best(const struct core *c, struct core_kept *out) {
 	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
-		const uint64_t claims[] = {m->last.round, m->last.proven_round};
-		for (int k = 0; k < 2; k++) {
-			struct rv_hash chain;
-			bool better = claims[k] < c->round && (!out->has_best || claims[k] > out->best_round);
-			if (!better || !is_here(c, m) || !core_past_can_return(c, claims[k]) ||
-				!core_past_chain(c, claims[k], &chain) || !proves(m, claims[k], &chain))
-				continue;
-			out->has_best = true;
-			out->best_round = claims[k];
-			out->best_held = holders(c, claims[k], &chain);
-		}
+		uint64_t round;
+		if (!is_here(c, &c->members[i]) || !latest_proven(c, &c->members[i], &round) ||
+			(out->has_best && round <= out->best_round))
+			continue;
+		out->has_best = true;
+		out->best_round = round;
+		out->best_held = core_holders(c, round);
 	}
+}
+
+/* The member, among those who are away, that has proven most of what a rollback to `to_round` gives up; -1: none. */
+static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t *round) {
+	int best = -1;
+	*round = to_round;
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		uint64_t proven;
+		if (is_here(c, m) || m->banned || core_diverged(c, m) || !latest_proven(c, m, &proven) || proven <= *round)
+			continue;
+		best = i;
+		*round = proven;
+	}
+	return best;
 }
 
 /* Whoever has just come back has what it has not yet given to the others, and perhaps cannot prove alone. */
@@ -168,6 +194,9 @@ static enum rv_err check_target(const struct core *c, uint64_t to_round, struct 
 /* What speaks against it, and the operator may know better. */
 static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
 	unsigned long long to = to_round, now = c->round;
+	uint64_t proven;
+	int absent = find_better_absent(c, to_round, &proven);
+	unsigned long long better = proven;
 	struct core_kept kept;
 	core_kept(c, &kept);
 	if (to_round > 0 && core_holders(c, to_round) == 0)
@@ -189,6 +218,12 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 			"rollback: some of those who held round %llu last are merely absent: when they come back the run "
 			"goes on from there; --force gives up rounds %llu to %llu without them",
 			now, to, now - 1);
+	if (to_round < c->round && absent >= 0)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: member %d, which is merely absent, has proven the state of round %llu: when it comes back "
+			"the run can go on from there; --force gives up rounds %llu to %llu without it",
+			absent, better, to, better - 1);
 	return RV_OK;
 }
 
