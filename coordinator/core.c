@@ -220,6 +220,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	if (core_is_stale(c, m, rep, now_us))
 		return core_stale_report(c, (uint32_t)member, rep, now_us, et);
 	core_follow(m, rep);
+	core_note_arrival(c, m, rep, now_us);
 	m->last = *rep;
 	bound_tokens(c, (uint32_t)member);
 	m->heard_us = now_us;

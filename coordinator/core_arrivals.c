@@ -2,7 +2,9 @@
  * where rounds are as short as it takes to fetch one it would come too late for every roster. So an open round waits
  * for it, once everybody else is ready, and never past grace. Such waits are paid for: there is as much of this time as
  * a silent member is waited for, or as the last exchange took, and a sixteenth of all time comes back. Once it is used
- * up there is no wait until it is whole again, for a part of it may be too short for anybody. So all who come together
+ * up there is no wait until it is whole again, for a part of it may be too short for anybody. Whoever has just come, or
+ * come back, is waited for from its first round on: until then nothing tells that its links carry anything, and the
+ * wait may be used up before its first byte. So all who come together
  * cost the others no more than a sixteenth of their time, whether they get in or not. */
 #include "coordinator/core_internal.h"
 
@@ -18,9 +20,21 @@ static bool goes_by_log(const struct report *rep) {
 	return rep->phase != WORKER_SYNCING || rep->needs_from == rep->round;
 }
 
+void core_note_arrival(const struct core *c, struct core_member *m, const struct report *rep, int64_t now_us) {
+	bool comes = !m->reported || rep->boot != m->last.boot || now_us - m->heard_us >= c->cfg.silent_us;
+	if (comes) {
+		m->unmoved = rep->round < c->round;
+		m->came_round = rep->round;
+	} else if (rep->round != m->came_round) {
+		m->unmoved = false;
+	}
+}
+
 static bool is_arriving(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
 	if (!core_available(c, m) || !m->reported || !core_stores(m) || m->addr[0] == '\0' || core_diverged(c, m))
+		return false;
+	if (m->unmoved)
 		return false;
 	return rep->epoch == c->epoch && rep->round < c->round && c->round - rep->round <= ARRIVAL_ROUNDS &&
 		   goes_by_log(rep) && core_right_size(c, m) && c->now_us < core_silent_at(c, m);

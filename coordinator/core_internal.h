@@ -54,9 +54,11 @@ struct core_member {
 	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
 	bool was_here;    /* at back_us it came, or came back */
 	int64_t back_us;
-	bool hung_up;       /* at hung_up_us its connection was closed from its end; no other one since */
-	int64_t hung_up_us; /* the last time */
-	uint64_t former;    /* boot of the process that the present one has replaced; 0: none */
+	bool unmoved;        /* it came, or came back after a silence, behind the run, and is no further since */
+	uint64_t came_round; /* what it held then */
+	bool hung_up;        /* at hung_up_us its connection was closed from its end; no other one since */
+	int64_t hung_up_us;  /* the last time */
+	uint64_t former;     /* boot of the process that the present one has replaced; 0: none */
 	struct core_rival rival;
 	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
 	uint64_t put_away; /* members distrusted on its word alone, in put_away_round */
@@ -317,6 +319,8 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec);
 
 /* ---- core_arrivals.c ---- */
 
+/* Before `rep` becomes the last report of `m`. */
+void core_note_arrival(const struct core *c, struct core_member *m, const struct report *rep, int64_t now_us);
 /* Everybody else is ready. False: the round begins without them, or there is nobody. */
 bool core_waits_for_arrivals(struct core *c);
 /* The wait is over: it is counted. */

@@ -61,6 +61,7 @@ struct donor {
 	int64_t reduce_us;               /* when the all-reduce last sent; INT64_MIN: never */
 	int64_t base_credit, log_credit; /* bytes that its shares allow */
 	uint64_t askers;                 /* donor_askers() */
+	uint64_t limited;                /* donor_limited() */
 	uint64_t served_bytes;
 	uint8_t body[FRAME_PIECE_BYTES];
 };
@@ -358,6 +359,16 @@ static void put_none(struct donor *d, struct waiting *w, const struct frame_fetc
 	pop(w);
 }
 
+/* Returns true if something is left of the member's budget. */
+static bool may_be_given(struct donor *d, int64_t now_us, uint32_t member) {
+	int64_t left = donor_budget_left(&d->budget, now_us, d->round, member);
+	if (left <= 0)
+		d->limited |= UINT64_C(1) << member;
+	else if (left >= d->budget.whole_bytes / 4)
+		d->limited &= ~(UINT64_C(1) << member);
+	return left > 0;
+}
+
 bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_message *out) {
 	RV_ASSERT(member < NET_MAX_MEMBERS);
 	struct waiting *w = &d->waiting[member];
@@ -369,7 +380,7 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	struct frame_fetch f = w->at[w->first];
 	if (w->forgotten == 0 && !may_open(d, now_us, &f))
 		return false;
-	if (donor_budget_left(&d->budget, now_us, d->round, member) <= 0)
+	if (!may_be_given(d, now_us, member))
 		return false;
 	w->ready_us = now_us;
 	if (!line_is_free(d, now_us, w))
@@ -389,6 +400,10 @@ bool donor_send(struct donor *d, int64_t now_us, uint32_t member, struct peers_m
 	d->served_bytes += bytes;
 	w->served = ++d->clock;
 	return true;
+}
+
+uint64_t donor_limited(const struct donor *d) {
+	return d->limited;
 }
 
 uint64_t donor_bytes(const struct donor *d) {

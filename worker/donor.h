@@ -52,6 +52,8 @@ void donor_reduce_sent(struct donor *d, int64_t now_us, size_t bytes);
 void donor_link_down(struct donor *d, uint32_t member);
 int64_t donor_deadline_us(struct donor *d, int64_t now_us); /* when donor_send may say yes again */
 uint64_t donor_bytes(const struct donor *d);                /* sent since the start, frames included */
+/* The set of members whose budget is used up, until a quarter of it is back. */
+uint64_t donor_limited(const struct donor *d);
 /* The set of members that have asked for something since their link came up. */
 uint64_t donor_askers(const struct donor *d);
 bool donor_busy(const struct donor *d); /* something is waiting */

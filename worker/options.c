@@ -67,9 +67,11 @@ const struct rv_option worker_options_table[] = {
 	 "Network"},
 	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "The same for what it receives from them.", "Network"},
-	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
-	 "Gives no more than this of the run's state to workers that join. 0: no cap of its own. While the workers "
-	 "average, it is a tenth of what that sends in any case.",
+	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "100mbit", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S,
+	 NULL,
+	 "Gives no more than this of the run's state to workers that lack it; 0: no cap of its own. In any case no worker "
+	 "is given more than two whole states an hour and the result of each round, and while the workers average, it is a "
+	 "tenth of what that sends for one that joins, and at most as much again for one that fell behind.",
 	 "Network"},
 	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
 	 "Also write every event there, one JSON object a line.", "Output"},

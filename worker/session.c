@@ -233,6 +233,7 @@ static void run_once(struct session *s, int64_t now_us) {
 	session_actions(s, now_us);
 	session_poll_fetch(s, now_us);
 	session_send_report(s, now_us);
+	session_note_donations(s);
 	meshlink_pump(s->mesh, now_us);
 	if (s->state == SESSION_RUNNING)
 		session_show_progress(s, now_us);

@@ -39,7 +39,7 @@ enum session_state {
 /* For metrics; sums since the start of the run. */
 struct session_sums {
 	uint64_t tokens; /* of all workers */
-	uint64_t bytes_sent_before, formula_bytes;
+	uint64_t bytes_sent_before, formula_bytes, bytes_donated_before;
 	int64_t reduce_us, overlap_us; /* since the process started; of it, inner steps went on */
 	int64_t applied_us, compute_then, reduce_then, overlap_then, snapshot_then; /* at the last apply */
 	int64_t reduce_started_us, reduce_compute_us; /* 0: not under way; and the compute by then */
@@ -115,6 +115,7 @@ struct session {
 	uint64_t traced_ahead;      /* steps of the round after it */
 	struct session_sums sums;
 	uint64_t donor_bytes_seen;
+	uint64_t told_limited; /* members: that their budget of donations is used up */
 	struct memory_plan memory;
 	char data_path[1024];
 };
@@ -232,6 +233,12 @@ void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch);
 /* What metrics say of the tokens of all workers when `round` rounds were completed. */
 uint64_t session_tokens_at(struct session *s, uint64_t round);
 uint64_t session_bytes_sent(const struct session *s);
+/* Of the run's state, to workers that lacked it, since this worker's first start. */
+uint64_t session_bytes_donated(const struct session *s);
+/* Reads what former processes gave, from metrics. */
+void session_load_donated(struct session *s);
+/* Names members that fetch more than a member needs, once. */
+void session_note_donations(struct session *s);
 void session_note_document(struct session *s, const struct document *d);
 /* Says that the run stands still for want of workers, when how many changes; and that it goes on. */
 void session_note_missing(struct session *s);

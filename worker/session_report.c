@@ -14,6 +14,10 @@ uint64_t session_bytes_sent(const struct session *s) {
 	return s->sums.bytes_sent_before + peers_total(meshlink_peers(s->mesh)).tx_bytes - donor_bytes(s->donor);
 }
 
+uint64_t session_bytes_donated(const struct session *s) {
+	return s->sums.bytes_donated_before + donor_bytes(s->donor);
+}
+
 int64_t session_compute_us(struct session *s, int64_t now_us) {
 	struct trainer_progress p = trainer_progress(s->trainer);
 	return p.compute_us + (p.step_since_us > 0 && now_us > p.step_since_us ? now_us - p.step_since_us : 0);
@@ -104,6 +108,18 @@ void session_note_document(struct session *s, const struct document *d) {
 	session_note_missing(s);
 }
 
+void session_note_donations(struct session *s) {
+	uint64_t limited = donor_limited(s->donor);
+	for (uint64_t fresh = limited & ~s->told_limited; fresh != 0; fresh &= fresh - 1)
+		rv_event(s->events, RV_WARN, "donation_limit",
+				 RV_FIELDS(rv_field_int("member", __builtin_ctzll(fresh)),
+						   rv_field_int("bytes_donated", (int64_t)session_bytes_donated(s))),
+				 "member %d has fetched two whole states of the run within an hour from this worker: it gets more only "
+				 "slowly from now on",
+				 __builtin_ctzll(fresh));
+	s->told_limited = limited;
+}
+
 /* ---- to people ------------------------------------------------------------------------------------------------------
  */
 
@@ -143,8 +159,11 @@ void session_show_progress(struct session *s, int64_t now_us) {
 		return;
 	if (isfinite(p.loss))
 		snprintf(loss, sizeof loss, "  loss %.3f", (double)p.loss);
-	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB", p.round, rounds, loss,
-			 phase_note(s, &p), (double)session_bytes_sent(s) * 1e-6);
+	char gave[48] = "";
+	if (session_bytes_donated(s) > 0)
+		snprintf(gave, sizeof gave, ", gave %.1f MB of state", (double)session_bytes_donated(s) * 1e-6);
+	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB%s", p.round, rounds, loss,
+			 phase_note(s, &p), (double)session_bytes_sent(s) * 1e-6, gave);
 	rv_progress(s->events, now_us, "training", p.global_step, h * rounds, "step", note);
 }
 
@@ -193,7 +212,10 @@ void session_write_run(struct session *s) {
 }
 
 static void round_event(struct session *s, const struct metrics_round *r) {
-	char chain[2 * RV_HASH_BYTES + 1], what[64];
+	char chain[2 * RV_HASH_BYTES + 1], what[64], gave[80] = "";
+	if (r->bytes_donated > 0)
+		snprintf(gave, sizeof gave, ", and %.1f MB of state to workers that lacked it",
+				 (double)r->bytes_donated * 1e-6);
 	rv_hex_encode(r->chain.b, RV_HASH_BYTES, chain);
 	if (isfinite(r->train_loss))
 		snprintf(what, sizeof what, "loss %.3f, %u workers", r->train_loss, r->participants);
@@ -202,15 +224,16 @@ static void round_event(struct session *s, const struct metrics_round *r) {
 	rv_event(s->events, RV_INFO, "round",
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->round), rv_field_int("step", (int64_t)r->step),
 					   rv_field_int("participants", r->participants), rv_field_double("loss", r->train_loss),
-					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent), rv_field_int("compute_us", r->compute_us),
-					   rv_field_int("reduce_us", r->reduce_us), rv_field_int("overlap_us", r->overlap_us),
-					   rv_field_int("idle_us", r->idle_us), rv_field_int("checkpoint_us", r->checkpoint_us),
-					   rv_field_int("attempts", s->sums.attempts),
+					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent),
+					   rv_field_int("bytes_donated", (int64_t)r->bytes_donated),
+					   rv_field_int("compute_us", r->compute_us), rv_field_int("reduce_us", r->reduce_us),
+					   rv_field_int("overlap_us", r->overlap_us), rv_field_int("idle_us", r->idle_us),
+					   rv_field_int("checkpoint_us", r->checkpoint_us), rv_field_int("attempts", s->sums.attempts),
 					   rv_field_int("exchange_tx_bytes", (int64_t)s->sums.exchanged.tx_bytes),
 					   rv_field_int("exchange_resent_bytes", (int64_t)s->sums.exchanged.resent_bytes),
 					   rv_field_str("chain", chain)),
-			 "round %" PRIu64 " is done (%" PRIu64 " of %" PRId64 "): %s, sent %.1f MB", r->round - 1, r->round,
-			 s->member.config.rounds, what, (double)r->bytes_sent * 1e-6);
+			 "round %" PRIu64 " is done (%" PRIu64 " of %" PRId64 "): %s, sent %.1f MB%s", r->round - 1, r->round,
+			 s->member.config.rounds, what, (double)r->bytes_sent * 1e-6, gave);
 	s->sums.exchanged = (struct reduce_info){0};
 	s->sums.attempts = 0;
 }
@@ -266,11 +289,19 @@ void session_write_round(struct session *s, uint64_t round) {
 							  .grad_norm = stepped ? (double)p.grad_norm : NAN,
 							  .bytes_sent = session_bytes_sent(s),
 							  .formula_bytes = s->sums.formula_bytes,
+							  .bytes_donated = session_bytes_donated(s),
 							  .checkpoint_us = snapshot_us,
 							  .chain = g->chain};
 	split_time(s, &p, &r);
 	check_written(s, metrics_write_round(s->metrics, &r, &et), &et);
 	round_event(s, &r);
+}
+
+void session_load_donated(struct session *s) {
+	char path[SESSION_PATH_BYTES];
+	struct rv_errtext et = {0};
+	snprintf(path, sizeof path, "%s/" METRICS_FILE, s->opt->dir);
+	check_written(s, metrics_donated(path, &s->sums.bytes_donated_before, &et), &et);
 }
 
 uint64_t session_tokens_at(struct session *s, uint64_t round) {
@@ -323,6 +354,7 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 							.loss = evaluated ? s->sums.eval_loss : NAN,
 							.bytes_sent = session_bytes_sent(s),
 							.formula_bytes = s->sums.formula_bytes,
+							.bytes_donated = session_bytes_donated(s),
 							.wall_us = rv_clock_monotonic_us() - s->started_us,
 							.chain = g->chain,
 							.state = *state};

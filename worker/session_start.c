@@ -396,6 +396,7 @@ enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
 	RV_TRY(open_mesh(s, et));
 	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
 	RV_TRY(metrics_open(path, true, &s->metrics, et));
+	session_load_donated(s);
 	s->owes_end = !metrics_ended(s->metrics);
 	if (s->owes_end)
 		session_write_run(s);

@@ -33,6 +33,12 @@ static void joiner_syncs(struct rig *r, uint64_t round, uint64_t needs) {
 	rig_send(r, JOINER, &rep);
 }
 
+/* It has fetched its first round. */
+static void joiner_moves(struct rig *r, uint64_t round) {
+	joiner_syncs(r, round - 1, round - 1);
+	joiner_syncs(r, round, round);
+}
+
 static void others_are_ready(struct rig *r) {
 	rig_say_all(r, 2, WORKER_TRAINING);
 	rig_say_all(r, 2, WORKER_READY);
@@ -48,7 +54,7 @@ static void test_it_gets_in(void **state) {
 	(void)state;
 	struct rig r;
 	open_with_joiner(&r, 3);
-	joiner_syncs(&r, 1, 1);
+	joiner_moves(&r, 1);
 	others_are_ready(&r);
 	rig_expect(&r, RUN_OPEN, 3, 0);
 	rig_wait(&r, RIG_S);
@@ -68,25 +74,25 @@ static void test_it_gets_in(void **state) {
 static void test_others_wait_a_sixteenth_of_the_time(void **state) {
 	(void)state;
 	struct rig r;
-	open_with_joiner(&r, 1);
-	joiner_syncs(&r, 0, 0);
+	open_with_joiner(&r, 2);
+	joiner_moves(&r, 1);
 	others_are_ready(&r);
-	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_expect(&r, RUN_OPEN, 2, 0);
 	assert_int_equal(core_deadline_us(r.core), r.now_us + SILENT_S * RIG_S);
 	rig_wait(&r, SILENT_S * RIG_S - 1);
-	joiner_syncs(&r, 0, 0);
-	rig_expect(&r, RUN_OPEN, 1, 0);
+	joiner_syncs(&r, 1, 1);
+	rig_expect(&r, RUN_OPEN, 2, 0);
 	rig_wait(&r, 1);
-	rig_expect(&r, RUN_REDUCE, 1, 1);
+	rig_expect(&r, RUN_REDUCE, 2, 1);
 	RIG_EXPECT_MEMBERS(&r, 0, 1);
 	others_commit(&r);
 	for (int s = 0; s < SHARE * SILENT_S; s += 8) {
-		joiner_syncs(&r, 1, 1);
+		joiner_moves(&r, 2);
 		others_are_ready(&r); /* and the round begins */
 		others_commit(&r);
 		rig_wait(&r, 8 * RIG_S);
 	}
-	joiner_syncs(&r, 1, 1);
+	joiner_moves(&r, 2);
 	others_are_ready(&r);
 	rig_expect(&r, RUN_OPEN, rig_doc(&r)->round, 0);
 	assert_int_equal(rig_doc(&r)->phase, RUN_OPEN);
@@ -103,9 +109,9 @@ static void joiner_leaves(struct rig *r) {
 static void test_waits_add_up(void **state) {
 	(void)state;
 	struct rig r;
-	open_with_joiner(&r, 1);
-	for (uint64_t round = 1; round <= SILENT_S; round++) {
-		joiner_syncs(&r, round - 1, round - 1);
+	open_with_joiner(&r, 2);
+	for (uint64_t round = 2; round <= SILENT_S + 1; round++) {
+		joiner_moves(&r, round - 1);
 		others_are_ready(&r);
 		rig_expect(&r, RUN_OPEN, round, 0);
 		rig_wait(&r, RIG_S);
@@ -114,16 +120,16 @@ static void test_waits_add_up(void **state) {
 		rig_expect(&r, RUN_REDUCE, round, 1);
 		others_commit(&r);
 	}
-	joiner_syncs(&r, SILENT_S, SILENT_S);
+	joiner_moves(&r, SILENT_S + 1);
 	others_are_ready(&r);
-	rig_expect(&r, RUN_OPEN, SILENT_S + 1, 0);
+	rig_expect(&r, RUN_OPEN, SILENT_S + 2, 0);
 	rig_wait(&r, SILENT_S * RIG_S / SHARE + 1); /* what has come back meanwhile */
-	rig_expect(&r, RUN_REDUCE, SILENT_S + 1, 1);
+	rig_expect(&r, RUN_REDUCE, SILENT_S + 2, 1);
 	others_commit(&r);
 	rig_wait(&r, RIG_S);
-	joiner_syncs(&r, SILENT_S + 1, SILENT_S + 1);
+	joiner_moves(&r, SILENT_S + 2);
 	others_are_ready(&r);
-	rig_expect(&r, RUN_REDUCE, SILENT_S + 2, 1);
+	rig_expect(&r, RUN_REDUCE, SILENT_S + 3, 1);
 	rig_release(&r);
 }
 
@@ -137,7 +143,7 @@ static void test_as_long_as_an_exchange(void **state) {
 	rig_expect(&r, RUN_REDUCE, 1, 1);
 	rig_wait(&r, 20 * RIG_S);
 	others_commit(&r);
-	joiner_syncs(&r, 1, 1);
+	joiner_moves(&r, 1);
 	rig_say_all(&r, 2, WORKER_TRAINING);
 	for (int s = 0; s < 20; s++) {
 		joiner_syncs(&r, 1, 1);
@@ -157,11 +163,12 @@ static void test_grace_ends_it(void **state) {
 	rig_start(&r);
 	rig_join(&r, 3);
 	rig_round(&r, 2);
-	joiner_syncs(&r, 0, 0);
+	rig_round(&r, 2);
+	joiner_moves(&r, 1);
 	others_are_ready(&r);
-	rig_expect(&r, RUN_OPEN, 1, 0);
+	rig_expect(&r, RUN_OPEN, 2, 0);
 	rig_wait(&r, 1 * RIG_S);
-	rig_expect(&r, RUN_REDUCE, 1, 1);
+	rig_expect(&r, RUN_REDUCE, 2, 1);
 	rig_release(&r);
 }
 
@@ -177,7 +184,7 @@ static void test_who_is_not_nearly_there(void **state) {
 	(void)state;
 	struct rig r;
 	open_with_joiner(&r, 10);
-	joiner_syncs(&r, 1, 1);
+	joiner_moves(&r, 1);
 	expect_no_wait(&r);
 	joiner_syncs(&r, 9, 8);
 	expect_no_wait(&r);
@@ -193,6 +200,28 @@ static void test_who_is_not_nearly_there(void **state) {
 	bye.round = bye.proven_round = 12;
 	rig_send(&r, JOINER, &bye);
 	expect_no_wait(&r);
+	rig_release(&r);
+}
+
+/* The line of a worker was cut, or its process killed: until the first round has come over its links they may be dead,
+ * and the time for such waits would be used up before its first byte. */
+static void test_who_has_just_come_back(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_joiner(&r, 2);
+	joiner_moves(&r, 1);
+	rig_wait(&r, SILENT_S * RIG_S); /* it is cut off, and comes back */
+	joiner_syncs(&r, 1, 1);
+	joiner_syncs(&r, 1, 1);
+	expect_no_wait(&r);
+	joiner_syncs(&r, 2, 2);
+	others_are_ready(&r);
+	rig_expect(&r, RUN_OPEN, 3, 0); /* it moves */
+	struct report again = rig_report(&r, JOINER, WORKER_SYNCING);
+	again.boot++;
+	again.round = again.needs_from = again.proven_round = 2;
+	rig_send(&r, JOINER, &again);
+	rig_expect(&r, RUN_REDUCE, 3, 1); /* another process does not, yet */
 	rig_release(&r);
 }
 
@@ -245,10 +274,15 @@ static void test_who_has_nothing_to_give(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_it_gets_in),       cmocka_unit_test(test_others_wait_a_sixteenth_of_the_time),
-		cmocka_unit_test(test_waits_add_up),     cmocka_unit_test(test_as_long_as_an_exchange),
-		cmocka_unit_test(test_grace_ends_it),    cmocka_unit_test(test_who_is_not_nearly_there),
-		cmocka_unit_test(test_who_was_left_out), cmocka_unit_test(test_who_has_nothing_to_give),
+		cmocka_unit_test(test_it_gets_in),
+		cmocka_unit_test(test_others_wait_a_sixteenth_of_the_time),
+		cmocka_unit_test(test_waits_add_up),
+		cmocka_unit_test(test_as_long_as_an_exchange),
+		cmocka_unit_test(test_grace_ends_it),
+		cmocka_unit_test(test_who_is_not_nearly_there),
+		cmocka_unit_test(test_who_was_left_out),
+		cmocka_unit_test(test_who_has_nothing_to_give),
+		cmocka_unit_test(test_who_has_just_come_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,15 +83,16 @@ enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, st
 enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et) {
 	return rv_json_lines_write(
 		m->lines,
-		json_pack("{ss so so so so so so so so so so so so so so so so so so so so so}", "kind", "round", "round",
+		json_pack("{ss so so so so so so so so so so so so so so so so so so so so so so}", "kind", "round", "round",
 				  whole(r->round), "step", whole(r->step), "tokens", whole(r->tokens), "participants",
 				  whole(r->participants), "train_loss", real(r->train_loss), "lr", real(r->lr), "grad_norm",
 				  real(r->grad_norm), "bytes_sent", whole(r->bytes_sent), "formula_bytes", whole(r->formula_bytes),
-				  "compute_us", json_integer(r->compute_us), "reduce_us", json_integer(r->reduce_us), "overlap_us",
-				  json_integer(r->overlap_us), "idle_us", json_integer(r->idle_us), "wall_us", json_integer(r->wall_us),
-				  "checkpoint_us", json_integer(r->checkpoint_us), "chain", hash(&r->chain), "delta_norm",
-				  known(r->delta_norm), "delta_cosine", known(r->delta_cosine), "codec_error", known(r->codec_error),
-				  "codec_cosine", known(r->codec_cosine), "modelled_us",
+				  "bytes_donated", whole(r->bytes_donated), "compute_us", json_integer(r->compute_us), "reduce_us",
+				  json_integer(r->reduce_us), "overlap_us", json_integer(r->overlap_us), "idle_us",
+				  json_integer(r->idle_us), "wall_us", json_integer(r->wall_us), "checkpoint_us",
+				  json_integer(r->checkpoint_us), "chain", hash(&r->chain), "delta_norm", known(r->delta_norm),
+				  "delta_cosine", known(r->delta_cosine), "codec_error", known(r->codec_error), "codec_cosine",
+				  known(r->codec_cosine), "modelled_us",
 				  r->modelled_us > 0 ? json_integer(r->modelled_us) : json_null()),
 		et);
 }
@@ -105,14 +106,14 @@ enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, 
 }
 
 enum rv_err metrics_write_end(struct metrics *m, const struct metrics_end *e, struct rv_errtext *et) {
-	return rv_json_lines_write(m->lines,
-							   json_pack("{ss so so so so so so so so so so so}", "kind", "end", "round",
-										 whole(e->round), "step", whole(e->step), "tokens", whole(e->tokens), "loss",
-										 real(e->loss), "bytes_sent", whole(e->bytes_sent), "formula_bytes",
-										 whole(e->formula_bytes), "wall_us", json_integer(e->wall_us), "chain",
-										 hash(&e->chain), "state", hash(&e->state), "average_loss",
-										 known(e->average_loss), "replica_loss", known(e->replica_loss)),
-							   et);
+	return rv_json_lines_write(
+		m->lines,
+		json_pack("{ss so so so so so so so so so so so so}", "kind", "end", "round", whole(e->round), "step",
+				  whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss), "bytes_sent", whole(e->bytes_sent),
+				  "formula_bytes", whole(e->formula_bytes), "bytes_donated", whole(e->bytes_donated), "wall_us",
+				  json_integer(e->wall_us), "chain", hash(&e->chain), "state", hash(&e->state), "average_loss",
+				  known(e->average_loss), "replica_loss", known(e->replica_loss)),
+		et);
 }
 
 enum rv_err metrics_write_diverged(struct metrics *m, const struct metrics_diverged *d, struct rv_errtext *et) {
@@ -132,30 +133,39 @@ enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollb
 							   et);
 }
 
-/* Of a line of a round that is not after `round`. */
-static void take_tokens(const json_t *line, uint64_t round, uint64_t *tokens) {
+/* Takes `field` of a line of a round that is not after `round`. */
+static void take_field(const json_t *line, uint64_t round, const char *field, uint64_t *value) {
 	const char *kind = json_string_value(json_object_get(line, "kind"));
 	json_int_t of = json_integer_value(json_object_get(line, "round"));
-	json_int_t n = json_integer_value(json_object_get(line, "tokens"));
+	json_int_t n = json_integer_value(json_object_get(line, field));
 	if (!kind || strcmp(kind, "round") != 0 || of < 0 || (uint64_t)of > round || n < 0)
 		return;
-	*tokens = (uint64_t)n;
+	*value = (uint64_t)n;
 }
 
-enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et) {
+static enum rv_err last_of(const char *path, uint64_t round, const char *field, uint64_t *value,
+						   struct rv_errtext *et) {
 	uint8_t *text;
 	size_t n;
-	*tokens = 0;
+	*value = 0;
 	enum rv_err e = rv_file_read(path, METRICS_MAX_FILE_BYTES, &text, &n, et);
 	if (e != RV_OK)
 		return e == RV_E_NOTFOUND ? RV_OK : e;
 	for (char *at = (char *)text, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
 		json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
-		take_tokens(line, round, tokens);
+		take_field(line, round, field, value);
 		json_decref(line);
 	}
 	free(text);
 	return RV_OK;
+}
+
+enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et) {
+	return last_of(path, round, "tokens", tokens, et);
+}
+
+enum rv_err metrics_donated(const char *path, uint64_t *bytes, struct rv_errtext *et) {
+	return last_of(path, UINT64_MAX, "bytes_donated", bytes, et);
 }
 
 uint64_t metrics_exchange_bytes(uint64_t sent_bytes, uint64_t mean_bytes, uint32_t k) {

@@ -40,6 +40,7 @@ struct metrics_round {
 	double lr, grad_norm;   /* of the last step */
 	uint64_t bytes_sent;    /* sum: all that this worker put on the wire for averaging, headers included */
 	uint64_t formula_bytes; /* sum: 2 (k-1)/k payload, what an ideal all-reduce of k participants sends */
+	uint64_t bytes_donated; /* sum: the run's state, given to workers that lacked it; not in bytes_sent */
 	int64_t compute_us;     /* of this round: inner steps, encoding, applying */
 	int64_t reduce_us;      /* of this round: from having encoded and the roster known to holding the whole result */
 	int64_t overlap_us;     /* of reduce_us: inner steps went on */
@@ -69,7 +70,7 @@ struct metrics_eval {
 struct metrics_end {
 	uint64_t round, step, tokens;
 	double loss; /* over the whole held-out split */
-	uint64_t bytes_sent, formula_bytes;
+	uint64_t bytes_sent, formula_bytes, bytes_donated;
 	int64_t wall_us;
 	struct rv_hash chain, state; /* global_full_hash; for ddp: H of the parameters */
 	/* Held-out, as `loss`, just before the last outer step: of the mean of the replicas' weights, and of replica 0's.
@@ -115,6 +116,8 @@ enum { METRICS_MAX_FILE_BYTES = 256 << 20 };
 /* `tokens` as the file's last line of a round says that is not after `round`; 0: there is none, or no such file.
  * RV_E_IO and kin, RV_E_RANGE: more than METRICS_MAX_FILE_BYTES. */
 enum rv_err metrics_tokens_at(const char *path, uint64_t round, uint64_t *tokens, struct rv_errtext *et);
+/* `bytes_donated` as the file's last line of a round says; else as above. */
+enum rv_err metrics_donated(const char *path, uint64_t *bytes, struct rv_errtext *et);
 
 /* Bytes that one of k workers sends to average a payload with a ring, or with direct reduce-scatter and all-gather:
  * 2 (k-1)/k payload, rounded up; 0 for one worker. */
