@@ -184,6 +184,11 @@ const struct rv_option run_config_options[] = {
 			 "Outer adam and yogi: decay of the outer gradient's square."),
 	REAL_OPT("outer-eps", outer_eps, "0.001", 1e-12, 1e6, "Outer loop",
 			 "Outer adam, yogi and adagrad: tau, added to the denominator; the squares start from its square."),
+	REAL_OPT(
+		"outer-clip", outer_clip, "1.25", 0, 1000, "Outer loop",
+		"No worker's outer gradient counts for more than this many times the median of all workers' norms, chunk by "
+		"chunk: what is larger is scaled down to it. 1 to 1000; 0: no limit, so that one worker may ruin the run. "
+		"It takes three workers or more."),
 	INT_OPT("outer-delay", outer_delay, "1", 1, 1024, "Outer loop",
 			"Outer delayed_nesterov: N; momentum moves once in so many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
@@ -408,6 +413,12 @@ static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_e
 	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
 	RV_TRY(check_rounding(c, et));
 	RV_TRY(run_config_check_updates(c, et));
+	if (c->outer_clip > 0 && c->outer_clip < 1)
+		return rv_fail(
+			et, RV_E_RANGE,
+			"outer-clip = %g: below 1 it would scale down half of the workers in every round; 1 to 1000, or 0 "
+			"for no limit",
+			c->outer_clip);
 	if (c->chunk_elems % CHUNK_MULTIPLE != 0)
 		return rv_fail(et, RV_E_RANGE, "chunk-elems = %" PRId64 " is not a multiple of %d", c->chunk_elems,
 					   CHUNK_MULTIPLE);

@@ -52,6 +52,7 @@ struct run_config {
 	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;
+	double outer_clip;   /* a contribution's chunk: at most so many median norms (outer/merge.h); 0: no limit */
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
 	int64_t base_every;  /* rounds between full-state snapshots */
 	char late[16];       /* keep|discard */

@@ -26,16 +26,40 @@ static uint64_t sum_of(const uint64_t *tokens, int n, uint64_t divisor, int shif
 	return sum;
 }
 
-void rv_weights(const uint64_t *tokens, int n, bool by_tokens, uint32_t *weights) {
-	RV_ASSERT(n >= 0 && n <= RV_WEIGHT_SUM_MAX);
-	uint64_t divisor = 0;
-	int shift = 0;
+/* Returns the value at place (n - 1) / 2, ascending. */
+static uint64_t median_of(const uint64_t *values, int n) {
+	uint64_t sorted[RV_WEIGHTS_MAX];
+	for (int i = 0; i < n; i++) {
+		int at = i;
+		for (; at > 0 && values[i] < sorted[at - 1]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = values[i];
+	}
+	return sorted[(n - 1) / 2];
+}
+
+/* counted (n) = the tokens, each at most RV_WEIGHT_CAP medians. */
+static void cap(const uint64_t *tokens, int n, uint64_t *counted) {
+	uint64_t most = UINT64_MAX;
+	if (n >= RV_WEIGHT_CAP_MIN) {
+		uint64_t median = median_of(tokens, n);
+		most = median > UINT64_MAX / RV_WEIGHT_CAP ? UINT64_MAX : RV_WEIGHT_CAP * median;
+	}
 	for (int i = 0; i < n; i++)
-		divisor = gcd(tokens[i], divisor);
+		counted[i] = tokens[i] < most ? tokens[i] : most;
+}
+
+void rv_weights(const uint64_t *tokens, int n, bool by_tokens, uint32_t *weights) {
+	RV_ASSERT(n >= 0 && n <= RV_WEIGHTS_MAX);
+	uint64_t counted[RV_WEIGHTS_MAX], divisor = 0;
+	int shift = 0;
+	cap(tokens, n, counted);
+	for (int i = 0; i < n; i++)
+		divisor = gcd(counted[i], divisor);
 	if (divisor == 0)
 		divisor = 1;
-	while (sum_of(tokens, n, divisor, shift) > RV_WEIGHT_SUM_MAX)
+	while (sum_of(counted, n, divisor, shift) > RV_WEIGHT_SUM_MAX)
 		shift++;
 	for (int i = 0; i < n; i++)
-		weights[i] = by_tokens ? (uint32_t)scaled(tokens[i], divisor, shift) : 1;
+		weights[i] = by_tokens ? (uint32_t)scaled(counted[i], divisor, shift) : 1;
 }

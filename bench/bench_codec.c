@@ -95,7 +95,8 @@ static void decode_add(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 static void reduce_mean(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 	const uint32_t weights[WORKERS] = {1, 1, 1, 1};
 	const uint8_t *in[WORKERS] = {code, code, code, code};
-	(void)codec_reduce_mean(&codec_int8, in, weights, WORKERS, n, b->g.scratch, b->reduced + (code - b->code), NULL);
+	const struct merge_rule rule = {.contributions = &codec_int8, .mean = &codec_int8};
+	(void)merge_chunk(&rule, in, weights, WORKERS, n, b->g.scratch, b->reduced + (code - b->code), NULL, NULL);
 	(void)at;
 }
 

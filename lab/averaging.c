@@ -95,12 +95,13 @@ static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vector
 								 float *scratch, struct rv_errtext *et) {
 	const struct chunking c = global_round_chunks(&r->global.cfg, r->global.round);
 	const struct codec *mean = r->global.cfg.codec, *sent = global_sent(&r->global.cfg);
+	const struct merge_rule rule = global_merge(&r->global.cfg);
 	for (uint32_t k = 0; k < c.n_chunks; k++) {
 		const uint8_t *in[LAB_MAX_WORKERS];
 		uint8_t *out = r->reduced + chunking_offset_bytes(&c, mean, k);
 		for (int i = 0; i < n; i++)
 			in[i] = vectors[i] + chunking_offset_bytes(&c, sent, k);
-		RV_TRY(codec_reduce_to(sent, mean, in, weights, n, chunking_len(&c, k), scratch, out, et));
+		RV_TRY(merge_chunk(&rule, in, weights, n, chunking_len(&c, k), scratch, out, NULL, et));
 	}
 	return RV_OK;
 }

@@ -1,6 +1,6 @@
 /* lab_run.h: a whole training run in one process: k replicas and what joins them.
  *
- * It drives the very code of the distributed run (replica, codec, codec_reduce_mean, global_apply), in the same order;
+ * It drives the very code of the distributed run (replica, codec, merge_chunk, global_apply), in the same order;
  * so, with the same configuration, backend and threads per replica, it ends in the same bits. A *method* says how the
  * replicas are joined: one file and one line of methods.def each; real workers do diloco, the others are for
  * comparison. How many run at a time (`parallel`) never changes a result.

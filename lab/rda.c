@@ -80,7 +80,7 @@ static enum rv_err weigh(struct merge *m, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-static enum rv_err merge_chunk(struct merge *m, uint32_t chunk, struct rv_errtext *et) {
+static enum rv_err combine_chunk(struct merge *m, uint32_t chunk, struct rv_errtext *et) {
 	const struct codec *mean = m->run->global.cfg.codec, *sent = global_sent(&m->run->global.cfg);
 	size_t len = chunking_len(&m->chunks, chunk);
 	uint8_t *out = m->run->reduced + chunking_offset_bytes(&m->chunks, mean, chunk);
@@ -93,13 +93,14 @@ static enum rv_err merge_chunk(struct merge *m, uint32_t chunk, struct rv_errtex
 	const uint8_t *in[LAB_MAX_WORKERS];
 	for (int i = 0; i < m->n; i++)
 		in[i] = m->vectors[i] + chunking_offset_bytes(&m->chunks, sent, chunk);
-	return codec_reduce_to(sent, mean, in, m->weights, m->n, len, m->values, out, et);
+	const struct merge_rule rule = global_merge(&m->run->global.cfg);
+	return merge_chunk(&rule, in, m->weights, m->n, len, m->values, out, NULL, et);
 }
 
 static enum rv_err merge_all(struct merge *m, struct rv_errtext *et) {
 	RV_TRY(weigh(m, et));
 	for (uint32_t chunk = 0; chunk < m->chunks.n_chunks; chunk++)
-		RV_TRY(merge_chunk(m, chunk, et));
+		RV_TRY(combine_chunk(m, chunk, et));
 	return RV_OK;
 }
 

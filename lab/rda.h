@@ -4,7 +4,7 @@
  *     RDA(v_1 .. v_k) = (sum w_i |v_i| / sum w_i)  phi(sum w_i phi(v_i) / sum w_i)
  * Lengths are those of all that a round exchanges of the layers. What is no layer (embeddings, classifier, last norm)
  * is averaged plainly, as in the paper: its outer gradients are not orthogonal. Where all directions cancel, so is the
- * rest.
+ * rest. The limit on contributions (outer/merge.h) holds for what is no layer; of layers only directions are averaged.
  *
  * Of equal contributions it is that contribution, and of one its own. */
 #ifndef RV_LAB_RDA_H

@@ -86,6 +86,10 @@ struct codec {
 	/* acc (n) = acc + (weight * decoded), two roundings; the same faults, with acc then partly changed. weight 1 adds
 	 * the decoded value exactly. */
 	enum rv_err (*decode_add)(const uint8_t *in, size_t n, float weight, float *acc, struct rv_errtext *et);
+	/* Returns the sum of squares of the decoded values, of an encoding that decode accepts (any number of another one),
+	 * in an order that is the codec's own and the same on every machine. NULL: whoever needs it decodes, and takes
+	 * codec_kernels' dot product. */
+	double (*sum_squares)(const uint8_t *in, size_t n);
 };
 
 #define CODEC(name) extern const struct codec codec_##name;
@@ -95,18 +99,5 @@ extern const struct codec *const codec_registry[]; /* NULL-terminated */
 
 /* RV_E_NOTFOUND lists the names there are. */
 enum rv_err codec_find(const char *name, const struct codec **out, struct rv_errtext *et);
-
-/* The owner's reduction of one chunk: decodes the n_in contributions in the order given, sums w_i * x_i in fp32 from
- * zero, divides by the sum of the weights, and encodes the mean once. Weights are positive integers (normally 1) whose
- * sum is below 2^24, asserted. `scratch` holds n floats. This is the only place where outer gradients are averaged: the
- * real all-reduce, the lab's in-process run and the tests' oracle all call it. Any order of arrival gives the same
- * bytes, because the order is the caller's roster order. RV_E_CORRUPT names the contribution by its place in `in`;
- * RV_E_RANGE when the sum overflows. */
-enum rv_err codec_reduce_mean(const struct codec *c, const uint8_t *const *in, const uint32_t *weights, int n_in,
-							  size_t n, float *scratch, uint8_t *out, struct rv_errtext *et);
-/* The same where the mean is encoded by another codec than the contributions. */
-enum rv_err codec_reduce_to(const struct codec *contributions, const struct codec *mean, const uint8_t *const *in,
-							const uint32_t *weights, int n_in, size_t n, float *scratch, uint8_t *out,
-							struct rv_errtext *et);
 
 #endif

@@ -142,6 +142,19 @@ static enum rv_err int8_decode_add(const uint8_t *in, size_t n, float weight, fl
 	return RV_OK;
 }
 
+/* Of each block the sum of the integers' squares, exact, times the scale's, exact: one rounding, and one in the sum. */
+static double int8_sum_squares(const uint8_t *in, size_t n) {
+	const struct codec_kernels *k = codec_kernels_best();
+	double sum = 0;
+	for (size_t b = 0; b < blocks_of(n); b++) {
+		const int8_t *q = (const int8_t *)in + blocks_of(n) * sizeof(float) + b * BLOCK;
+		float scale;
+		memcpy(&scale, in + b * sizeof scale, sizeof scale);
+		sum += (double)scale * (double)scale * (double)k->squares_int8(q, block_len(n, b));
+	}
+	return sum;
+}
+
 const struct codec codec_int8 = {
 	.name = "int8",
 	.id = 1,
@@ -153,4 +166,5 @@ const struct codec codec_int8 = {
 	.encode_delta = int8_encode_delta,
 	.decode = int8_decode,
 	.decode_add = int8_decode_add,
+	.sum_squares = int8_sum_squares,
 };

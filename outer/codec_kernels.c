@@ -53,6 +53,27 @@ static void scaled_add(const float *x, float weight, float *acc, size_t n) {
 		acc[i] = acc[i] + weight * x[i];
 }
 
+static uint32_t squares_int8(const int8_t *q, size_t n) {
+	uint32_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += (uint32_t)(q[i] * q[i]);
+	return sum;
+}
+
+double codec_kernels_fold(double lanes[CODEC_DOT_LANES]) {
+	for (int half = CODEC_DOT_LANES / 2; half > 0; half /= 2)
+		for (int l = 0; l < half; l++)
+			lanes[l] = lanes[l] + lanes[l + half];
+	return lanes[0];
+}
+
+static double dot(const float *x, const float *y, size_t n) {
+	double lanes[CODEC_DOT_LANES] = {0};
+	for (size_t i = 0; i < n; i++)
+		lanes[i % CODEC_DOT_LANES] += (double)x[i] * (double)y[i];
+	return codec_kernels_fold(lanes);
+}
+
 const struct codec_kernels codec_kernels_portable = {
 	.isa = "portable",
 	.absmax_bits = absmax_bits,
@@ -62,6 +83,8 @@ const struct codec_kernels codec_kernels_portable = {
 	.dequantize = dequantize,
 	.dequantize_add = dequantize_add,
 	.scaled_add = scaled_add,
+	.squares_int8 = squares_int8,
+	.dot = dot,
 };
 
 const struct codec_kernels *codec_kernels_at(int i) {

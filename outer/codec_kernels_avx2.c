@@ -107,6 +107,41 @@ AVX2 static void scaled_add(const float *x, float weight, float *acc, size_t n) 
 	codec_kernels_portable.scaled_add(x + i, weight, acc + i, n - i);
 }
 
+AVX2 static uint32_t squares_int8(const int8_t *q, size_t n) {
+	__m256i sum = _mm256_setzero_si256();
+	size_t i = 0;
+	for (; i + 16 <= n; i += 16) {
+		__m256i v = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(q + i)));
+		sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, v));
+	}
+	__m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+	four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+	four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
+	return (uint32_t)_mm_cvtsi128_si32(four) + codec_kernels_portable.squares_int8(q + i, n - i);
+}
+
+/* Four products, exact, added to four lanes. */
+AVX2 static inline void add_products(__m256d *lanes, const float *x, const float *y) {
+	__m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x)), b = _mm256_cvtps_pd(_mm_loadu_ps(y));
+	*lanes = _mm256_add_pd(*lanes, _mm256_mul_pd(a, b));
+}
+
+AVX2 static double dot(const float *x, const float *y, size_t n) {
+	__m256d sums[CODEC_DOT_LANES / 4];
+	double lanes[CODEC_DOT_LANES];
+	size_t i = 0;
+	for (int j = 0; j < CODEC_DOT_LANES / 4; j++)
+		sums[j] = _mm256_setzero_pd();
+	for (; i + CODEC_DOT_LANES <= n; i += CODEC_DOT_LANES)
+		for (int j = 0; j < CODEC_DOT_LANES / 4; j++)
+			add_products(&sums[j], x + i + 4 * j, y + i + 4 * j);
+	for (int j = 0; j < CODEC_DOT_LANES / 4; j++)
+		_mm256_storeu_pd(lanes + 4 * j, sums[j]);
+	for (; i < n; i++)
+		lanes[i % CODEC_DOT_LANES] += (double)x[i] * (double)y[i];
+	return codec_kernels_fold(lanes);
+}
+
 const struct codec_kernels codec_kernels_avx2 = {
 	.isa = "avx2",
 	.absmax_bits = absmax_bits,
@@ -116,6 +151,8 @@ const struct codec_kernels codec_kernels_avx2 = {
 	.dequantize = dequantize,
 	.dequantize_add = dequantize_add,
 	.scaled_add = scaled_add,
+	.squares_int8 = squares_int8,
+	.dot = dot,
 };
 
 #endif

@@ -127,6 +127,37 @@ AVX512 static void scaled_add(const float *x, float weight, float *acc, size_t n
 	}
 }
 
+AVX512 static uint32_t squares_int8(const int8_t *q, size_t n) {
+	__m512i sum = _mm512_setzero_si512();
+	size_t i = 0;
+	for (; i + 32 <= n; i += 32) {
+		__m512i v = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)(q + i)));
+		sum = _mm512_add_epi32(sum, _mm512_madd_epi16(v, v));
+	}
+	return (uint32_t)_mm512_reduce_add_epi32(sum) + codec_kernels_portable.squares_int8(q + i, n - i);
+}
+
+/* Eight products, exact, added to eight lanes. */
+AVX512 static inline __m512d add_products(__m512d lanes, const float *x, const float *y) {
+	__m512d a = _mm512_cvtps_pd(_mm256_loadu_ps(x)), b = _mm512_cvtps_pd(_mm256_loadu_ps(y));
+	return _mm512_add_pd(lanes, _mm512_mul_pd(a, b));
+}
+
+AVX512 static double dot(const float *x, const float *y, size_t n) {
+	__m512d low = _mm512_setzero_pd(), high = low;
+	double lanes[CODEC_DOT_LANES];
+	size_t i = 0;
+	for (; i + CODEC_DOT_LANES <= n; i += CODEC_DOT_LANES) {
+		low = add_products(low, x + i, y + i);
+		high = add_products(high, x + i + 8, y + i + 8);
+	}
+	_mm512_storeu_pd(lanes, low);
+	_mm512_storeu_pd(lanes + 8, high);
+	for (; i < n; i++)
+		lanes[i % CODEC_DOT_LANES] += (double)x[i] * (double)y[i];
+	return codec_kernels_fold(lanes);
+}
+
 const struct codec_kernels codec_kernels_avx512 = {
 	.isa = "avx512",
 	.absmax_bits = absmax_bits,
@@ -136,6 +167,8 @@ const struct codec_kernels codec_kernels_avx512 = {
 	.dequantize = dequantize,
 	.dequantize_add = dequantize_add,
 	.scaled_add = scaled_add,
+	.squares_int8 = squares_int8,
+	.dot = dot,
 };
 
 #endif

@@ -11,7 +11,8 @@
  *
  * The residual becomes e' when the round is committed with this contribution in its mean: contribution_commit(). Of a
  * round that was committed without it, or never, nothing was sent: e stays, and what to do with Delta is for the
- * caller's `late` policy, as without error feedback. So nothing is lost and nothing counts twice.
+ * caller's `late` policy, as without error feedback. So nothing is lost and nothing counts twice. Where the owners
+ * scale a contribution down (merge.h) e' does not change: what they took is lost.
  *
  * One thread at a time. Each fragment of the vector has its own part of e: a round touches what it exchanges only.
  */

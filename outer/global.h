@@ -13,6 +13,7 @@
 #include "base/run_config.h"
 #include "outer/codec.h"
 #include "outer/fragments.h"
+#include "outer/merge.h"
 #include "outer/optimizer.h"
 
 #include <stdbool.h>
@@ -29,6 +30,7 @@ struct global_config {
 	struct fragments fragments; /* which of them a round exchanges */
 	const struct codec *codec;  /* of means: of reduced bytes, hence of digests, logs and what is applied */
 	const struct codec *sent;   /* of contributions; NULL: the same one. global_sent() */
+	double clip;                /* of contributions: outer/merge.h; 0: none */
 	const struct outer_optimizer *optimizer;
 	struct outer_params params;
 	struct rv_hash run_hash; /* names the run: the chain starts from it */
@@ -53,6 +55,8 @@ enum rv_err global_config_of_run(const struct run_config *run, const struct rv_h
 
 /* What contributions are encoded by. */
 const struct codec *global_sent(const struct global_config *c);
+/* How they are merged. */
+struct merge_rule global_merge(const struct global_config *c);
 
 /* What `round` exchanges, as a vector of its own: the unit of encoding, of the all-reduce, of digests and log entries.
  * With one fragment: the whole vector. */

@@ -11,18 +11,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
+_Static_assert((int)MERGE_MAX_INPUTS >= (int)NET_MAX_MEMBERS, "a roster can be merged");
+
 struct allreduce {
 	struct allreduce_config cfg;
-	struct chunking chunks;   /* of the round */
-	size_t payload_bytes;     /* of a contribution to it */
-	uint8_t *reduced, *flags; /* of the longest there is */
-	float *scratch;           /* one chunk */
-	uint8_t *held;            /* NET_MAX_MEMBERS vectors of the round, reserved; NULL between rounds */
+	struct chunking chunks;         /* of the round */
+	size_t payload_bytes;           /* of a contribution to it */
+	uint8_t *reduced, *flags;       /* of the longest there is */
+	float *scratch;                 /* two chunks: the second one is measured.values */
+	struct merge_measured measured; /* in this attempt, of the chunks that we own */
+	uint8_t *held;                  /* NET_MAX_MEMBERS vectors of the round, reserved; NULL between rounds */
 	void *core_memory;
 	struct reduce *core;              /* NULL: not running */
 	int8_t index_of[NET_MAX_MEMBERS]; /* roster index of a member, -1: none */
 	uint64_t round;
 	uint32_t attempt;
+	int n_members; /* of its roster */
 	REDUCE_POINTS_FIELD
 };
 
@@ -56,7 +60,7 @@ static float largest_magnitude(const float *x, size_t n) {
 	return most;
 }
 
-/* Whose bytes are no encoding: what codec_reduce_to does not say. When all are, the sum overflowed, and whoever sent
+/* Whose bytes are no encoding: what merge_chunk does not say. When all are, the sum overflowed, and whoever sent
  * the largest value is to blame: without one above FLT_MAX / NET_MAX_WEIGHT_SUM = 2e31 there is no overflow, and no
  * outer gradient of a sane model comes near. */
 static int find_bad(struct allreduce *a, const uint8_t *const *in, int n_in, size_t n) {
@@ -80,7 +84,8 @@ static enum rv_err reduce_chunk(void *ctx, uint32_t chunk, const uint8_t *const 
 	size_t n = chunking_len(&a->chunks, chunk);
 	*bad = -1;
 	const struct global_config *g = a->cfg.global;
-	enum rv_err e = codec_reduce_to(global_sent(g), g->codec, in, weights, n_in, n, a->scratch, out, et);
+	const struct merge_rule rule = global_merge(g);
+	enum rv_err e = merge_chunk(&rule, in, weights, n_in, n, a->scratch, out, &a->measured, et);
 	if (e != RV_OK)
 		*bad = find_bad(a, in, n_in, n);
 	RV_FAILPOINT("reduce.chunk-reduced");
@@ -103,7 +108,7 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	a->cfg = *cfg;
 	a->reduced = malloc(global_max_payload_bytes(g));
 	a->flags = malloc(reduce_flags_bytes(g->chunks.n_chunks));
-	a->scratch = malloc(g->chunks.chunk_elems * sizeof(float));
+	a->scratch = malloc(2 * g->chunks.chunk_elems * sizeof(float));
 	a->core_memory = malloc(reduce_size());
 	if (!a->reduced || !a->flags || !a->scratch || !a->core_memory) {
 		enum rv_err e =
@@ -111,6 +116,7 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 		allreduce_free(a);
 		return e;
 	}
+	a->measured.values = a->scratch + g->chunks.chunk_elems;
 	*out = a;
 	return RV_OK;
 }
@@ -148,6 +154,8 @@ static void adopt(struct allreduce *a, const struct document *d) {
 		a->index_of[d->members[i].member] = (int8_t)i;
 	a->round = d->round;
 	a->attempt = d->attempt;
+	a->n_members = d->n_members;
+	a->measured = (struct merge_measured){.values = a->measured.values};
 	REDUCE_POINTS_BEGIN(&a->points, d, a->cfg.self_member);
 }
 
@@ -270,6 +278,14 @@ uint64_t allreduce_silent_members(const struct allreduce *a) {
 
 const uint8_t *allreduce_reduced(const struct allreduce *a) {
 	return a->reduced;
+}
+
+int allreduce_participants(const struct allreduce *a) {
+	return a->n_members;
+}
+
+const struct merge_measured *allreduce_measured(const struct allreduce *a) {
+	return &a->measured;
 }
 
 struct reduce_info allreduce_info(const struct allreduce *a) {

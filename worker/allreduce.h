@@ -49,5 +49,8 @@ uint64_t allreduce_suspects(const struct allreduce *a);       /* set of roster i
 uint64_t allreduce_silent_members(const struct allreduce *a); /* the same, by member number */
 const uint8_t *allreduce_reduced(const struct allreduce *a);  /* all of what the round exchanges, encoded, once done */
 struct reduce_info allreduce_info(const struct allreduce *a);
+int allreduce_participants(const struct allreduce *a); /* in the attempt at hand */
+/* What this worker, as an owner, measured of the contributions in the attempt at hand, by roster place. */
+const struct merge_measured *allreduce_measured(const struct allreduce *a);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "base/hex.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -45,11 +46,29 @@ static void fill_for_people(struct session *s, struct report *r) {
 		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(meshlink_peers(s->mesh)));
 }
 
+static float within_float(double v) {
+	return (float)fmax(fmin(v, (double)FLT_MAX), -(double)FLT_MAX);
+}
+
+/* With its vote an owner says what it measured; a vote that an earlier process left on the disk comes without. */
+static void fill_measured(const struct session *s, struct report *r) {
+	const struct merge_measured *m = allreduce_measured(s->reduce);
+	if (r->phase != WORKER_VOTED || !allreduce_done(s->reduce) || allreduce_round(s->reduce) != r->round ||
+		allreduce_attempt(s->reduce) != r->attempt)
+		return;
+	r->n_measured = (uint16_t)allreduce_participants(s->reduce);
+	for (uint32_t i = 0; i < r->n_measured; i++)
+		r->measured[i] = (struct report_measured){
+			.norm2 = within_float(m->norm2[i]), .dot = within_float(m->dot[i]), .clipped = m->clipped[i]};
+	r->mean2 = within_float(m->mean2);
+}
+
 void session_send_report(struct session *s, int64_t now_us) {
 	struct report r;
 	if (!round_next_report(s->round, now_us, &r))
 		return;
 	fill_for_people(s, &r);
+	fill_measured(s, &r);
 	if (r.phase == WORKER_READY)
 		RV_FAILPOINT("ready.before");
 	if (r.phase == WORKER_VOTED)

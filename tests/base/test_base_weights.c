@@ -28,6 +28,19 @@ static void test_shares_are_divided_by_what_they_have_in_common(void **state) {
 	check((uint64_t[]){UINT64_MAX, UINT64_MAX}, 2, true, (uint32_t[]){1, 1});
 }
 
+/* One of three or more that claims far more than the others; an honest one that trained twice as much; half of them;
+ * two, of whom neither is the odd one. */
+static void test_nobody_counts_for_more_than_two_medians(void **state) {
+	(void)state;
+	check((uint64_t[]){2560, 2560, 2560, 2560000}, 4, true, (uint32_t[]){1, 1, 1, 2});
+	check((uint64_t[]){2560, UINT64_MAX, 2560}, 3, true, (uint32_t[]){1, 2, 1});
+	check((uint64_t[]){10, 20, 10, 15}, 4, true, (uint32_t[]){2, 4, 2, 3});
+	check((uint64_t[]){10, 1000, 10, 1000}, 4, true, (uint32_t[]){1, 2, 1, 2});
+	check((uint64_t[]){UINT64_MAX, UINT64_MAX, UINT64_MAX}, 3, true, (uint32_t[]){1, 1, 1});
+	check((uint64_t[]){0, 0, 50}, 3, true, (uint32_t[]){1, 1, 1});
+	check((uint64_t[]){1, 1000}, 2, true, (uint32_t[]){1, 1000});
+}
+
 static void test_nothing_trained_still_weighs_one(void **state) {
 	(void)state;
 	check((uint64_t[]){0}, 1, true, (uint32_t[]){1});
@@ -66,6 +79,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_not_by_tokens_all_weigh_one),
 		cmocka_unit_test(test_shares_are_divided_by_what_they_have_in_common),
+		cmocka_unit_test(test_nobody_counts_for_more_than_two_medians),
 		cmocka_unit_test(test_nothing_trained_still_weighs_one),
 		cmocka_unit_test(test_more_tokens_than_fp32_counts_are_halved),
 		cmocka_unit_test(test_any_shares_give_a_sum_that_fits),

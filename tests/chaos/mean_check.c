@@ -7,11 +7,13 @@
 #include "base/run_config.h"
 #include "base/weights.h"
 #include "coordinator/store.h"
+#include "outer/codec_kernels.h"
 #include "outer/global.h"
 #include "worker/mean_dump.h"
 #include "worker/train/model.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +81,33 @@ struct sums {
 	uint8_t *encoded;
 };
 
+/* How much each contribution to a chunk counts: its weight, less where its norm is beyond the limit (outer/merge.h). */
+static enum rv_err factors_of(const struct global_config *g, const struct dump *dumps, size_t at, size_t n,
+							  const uint32_t *weights, int n_in, const struct sums *s, float *factors,
+							  struct rv_errtext *et) {
+	const struct codec *sent = global_sent(g);
+	double norm[NET_MAX_MEMBERS], median = 0;
+	for (int i = 0; i < n_in; i++) {
+		const uint8_t *code = dumps[i].vector + at;
+		RV_TRY(sent->decode(code, n, s->x, et));
+		norm[i] = sqrt(sent->sum_squares ? sent->sum_squares(code, n) : codec_kernels_portable.dot(s->x, s->x, n));
+		factors[i] = (float)weights[i];
+	}
+	for (int i = 0; i < n_in; i++) {
+		int below = 0, equal = 0;
+		for (int k = 0; k < n_in; k++) {
+			below += norm[k] < norm[i];
+			equal += norm[k] == norm[i];
+		}
+		if (below <= (n_in - 1) / 2 && (n_in - 1) / 2 < below + equal)
+			median = norm[i];
+	}
+	for (int i = 0; i < n_in && n_in >= 3 && g->clip > 0; i++)
+		if (norm[i] > g->clip * median)
+			factors[i] = (float)(g->clip * median / norm[i] * (double)weights[i]);
+	return RV_OK;
+}
+
 static enum rv_err mean_of_chunk(const struct checker *c, const struct global_config *g, const struct dump *dumps,
 								 uint32_t chunk, const struct sums *s, struct rv_errtext *et) {
 	const struct core_record *r = &c->roster;
@@ -86,12 +115,14 @@ static enum rv_err mean_of_chunk(const struct checker *c, const struct global_co
 	const struct chunking exchanged = global_round_chunks(g, r->round);
 	size_t n = chunking_len(&exchanged, chunk), at = chunking_offset_bytes(&exchanged, sent, chunk);
 	uint32_t weights[NET_MAX_MEMBERS], sum = 0;
+	float factors[NET_MAX_MEMBERS];
 	rv_weights(r->tokens, r->n_members, c->run.weight_by_tokens, weights);
+	RV_TRY(factors_of(g, dumps, at, n, weights, r->n_members, s, factors, et));
 	memset(s->mean, 0, n * sizeof(float));
 	for (int i = 0; i < r->n_members; i++) {
 		RV_TRY(sent->decode(dumps[i].vector + at, n, s->x, et));
 		for (size_t k = 0; k < n; k++)
-			s->mean[k] += (float)weights[i] * s->x[k];
+			s->mean[k] += factors[i] * s->x[k];
 		sum += weights[i];
 	}
 	for (size_t k = 0; k < n; k++)

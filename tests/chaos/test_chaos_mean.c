@@ -77,14 +77,14 @@ static void reduce(struct made *m, enum plant plant) {
 	static float scratch[N_MAX];
 	uint32_t weights[MEMBERS + 1] = {2, 1, 3, 3};
 	int n_in = plant == LEFT_OUT ? MEMBERS - 1 : plant == TWICE ? MEMBERS + 1 : MEMBERS;
+	const struct merge_rule rule = global_merge(&m->g);
 	for (int i = 0; i < MEMBERS && plant == UNWEIGHTED; i++)
 		weights[i] = 1;
 	for (uint32_t c = 0; c < m->c.n_chunks; c++) {
 		size_t at = chunking_offset_bytes(&m->c, m->g.codec, c);
 		const uint8_t *in[] = {m->given[0] + at, m->given[1] + at, m->given[2] + at, m->given[2] + at};
 		assert_int_equal(
-			codec_reduce_mean(m->g.codec, in, weights, n_in, chunking_len(&m->c, c), scratch, m->reduced + at, NULL),
-			RV_OK);
+			merge_chunk(&rule, in, weights, n_in, chunking_len(&m->c, c), scratch, m->reduced + at, NULL, NULL), RV_OK);
 	}
 }
 

@@ -1,5 +1,5 @@
-/* The registry of codecs, and codec_reduce_mean against a mean in double. */
-#include "outer/codec.h"
+/* The registry of codecs, and means without a limit against a mean in double. (The limit: test_outer_merge.c) */
+#include "outer/merge.h"
 #include "tests/outer/vectors.h"
 
 #include <setjmp.h>
@@ -14,6 +14,13 @@ enum { N = 1023, MAX_IN = 16, MAX_EQUAL = 64 };
 static float x[N], scratch[N], decoded[N];
 static uint8_t in[MAX_IN][4 * N], out[4 * N], out2[4 * N];
 static const uint8_t *ins[MAX_IN];
+
+static enum rv_err mean_of(const struct codec *contributions, const struct codec *mean, const uint8_t *const *vectors,
+						   const uint32_t *weights, int n_in, size_t n, float *values, uint8_t *code,
+						   struct rv_errtext *et) {
+	const struct merge_rule rule = {.contributions = contributions, .mean = mean};
+	return merge_chunk(&rule, vectors, weights, n_in, n, values, code, NULL, et);
+}
 
 /* Contribution i holds the normal vector of seed `first_seed` + i. */
 static void contribute(const struct codec *c, int n_in, uint64_t first_seed) {
@@ -84,7 +91,7 @@ static void check_mean(const struct codec *c, const uint32_t *weights, int n_in)
 		most[j / 256] = fmax(most[j / 256], fabs(mean[j]));
 		largest = fmax(largest, fabs(mean[j]));
 	}
-	assert_int_equal(codec_reduce_mean(c, ins, weights, n_in, N, scratch, out, NULL), RV_OK);
+	assert_int_equal(mean_of(c, c, ins, weights, n_in, N, scratch, out, NULL), RV_OK);
 	assert_int_equal(c->decode(out, N, decoded, NULL), RV_OK);
 	for (int j = 0; j < N; j++) {
 		double rounding = most[j / 256] * 1e-5;
@@ -111,7 +118,7 @@ static void test_fp32_mean_is_this_loop(void **state) {
 	(void)state;
 	const uint32_t weights[] = {3, 1, 2};
 	contribute(&codec_fp32, 3, 7);
-	assert_int_equal(codec_reduce_mean(&codec_fp32, ins, weights, 3, N, scratch, out, NULL), RV_OK);
+	assert_int_equal(mean_of(&codec_fp32, &codec_fp32, ins, weights, 3, N, scratch, out, NULL), RV_OK);
 	for (int j = 0; j < N; j++) {
 		float sum = 0, mean;
 		for (int i = 0; i < 3; i++) {
@@ -140,7 +147,7 @@ static void test_mean_of_equals(void **state) {
 		for (int k = 1; k <= MAX_EQUAL; k++) {
 			weights[k - 1] = 1;
 			same[k - 1] = in[0];
-			assert_int_equal(codec_reduce_mean(c, same, weights, k, N, scratch, out, NULL), RV_OK);
+			assert_int_equal(mean_of(c, c, same, weights, k, N, scratch, out, NULL), RV_OK);
 			if ((c != &codec_fp32 && c != &codec_topk64_fp32) || k == 1 || k == 2 || k == 4)
 				assert_memory_equal(out, in[0], c->encoded_bytes(N));
 			assert_int_equal(c->decode(out, N, decoded, NULL), RV_OK);
@@ -162,8 +169,8 @@ static void test_weights_are_repetitions(void **state) {
 		assert_int_equal(codec_int8.encode(x, N, in[i], NULL), RV_OK);
 	}
 	const uint8_t *repeated[] = {in[0], in[1], in[1], in[1]};
-	assert_int_equal(codec_reduce_mean(&codec_int8, ins, weights, 2, N, scratch, out, NULL), RV_OK);
-	assert_int_equal(codec_reduce_mean(&codec_int8, repeated, ones, 4, N, scratch, out2, NULL), RV_OK);
+	assert_int_equal(mean_of(&codec_int8, &codec_int8, ins, weights, 2, N, scratch, out, NULL), RV_OK);
+	assert_int_equal(mean_of(&codec_int8, &codec_int8, repeated, ones, 4, N, scratch, out2, NULL), RV_OK);
 	assert_memory_equal(out, out2, codec_int8.encoded_bytes(N));
 }
 
@@ -173,7 +180,7 @@ static void test_mean_names_the_corrupt_contribution(void **state) {
 	struct rv_errtext et = {0};
 	contribute(&codec_int8, 3, 5);
 	in[1][3] = 0xff; /* a negative scale */
-	assert_int_equal(codec_reduce_mean(&codec_int8, ins, ones, 3, N, scratch, out, &et), RV_E_CORRUPT);
+	assert_int_equal(mean_of(&codec_int8, &codec_int8, ins, ones, 3, N, scratch, out, &et), RV_E_CORRUPT);
 	assert_non_null(strstr(et.text, "contribution 1 of 3"));
 }
 
@@ -182,14 +189,14 @@ static void test_mean_by_another_codec(void **state) {
 	(void)state;
 	const uint32_t weights[] = {2, 1, 1};
 	contribute(&codec_topk32, 3, 9);
-	assert_int_equal(codec_reduce_to(&codec_topk32, &codec_fp32, ins, weights, 3, N, scratch, out, NULL), RV_OK);
+	assert_int_equal(mean_of(&codec_topk32, &codec_fp32, ins, weights, 3, N, scratch, out, NULL), RV_OK);
 	memset(x, 0, sizeof x);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(codec_topk32.decode_add(in[i], N, (float)weights[i], x, NULL), RV_OK);
 	for (int j = 0; j < N; j++)
 		x[j] /= 4;
 	assert_memory_equal(out, x, sizeof x);
-	assert_int_equal(codec_reduce_to(&codec_topk32, &codec_int8, ins, weights, 3, N, scratch, out, NULL), RV_OK);
+	assert_int_equal(mean_of(&codec_topk32, &codec_int8, ins, weights, 3, N, scratch, out, NULL), RV_OK);
 	assert_int_equal(codec_int8.encode(x, N, out2, NULL), RV_OK);
 	assert_memory_equal(out, out2, codec_int8.encoded_bytes(N));
 }
@@ -203,7 +210,7 @@ static void test_mean_that_overflows(void **state) {
 		assert_int_equal(codec_fp32.encode(x, N, in[i], NULL), RV_OK);
 		ins[i] = in[i];
 	}
-	assert_int_equal(codec_reduce_mean(&codec_fp32, ins, ones, 2, N, scratch, out, NULL), RV_E_RANGE);
+	assert_int_equal(mean_of(&codec_fp32, &codec_fp32, ins, ones, 2, N, scratch, out, NULL), RV_E_RANGE);
 }
 
 int main(void) {

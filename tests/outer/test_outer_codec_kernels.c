@@ -71,6 +71,26 @@ static void check_quantize(const struct codec_kernels *k, size_t n, size_t shift
 	assert_memory_equal(q_got, q_want, sizeof q_got);
 }
 
+static void check_squares_int8(const struct codec_kernels *k, size_t n, size_t shift) {
+	prepare(n);
+	q[shift + n] = 111; /* not ours */
+	assert_int_equal(k->squares_int8(q + shift, n), reference->squares_int8(q + shift, n));
+	memset(q, -128, sizeof q);
+	assert_int_equal(k->squares_int8(q + shift, n), n * 128 * 128);
+}
+
+/* Magnitudes from 1e-30 to 1e30, so that every other order of the sum gives other bits. */
+static void check_dot(const struct codec_kernels *k, size_t n, size_t shift) {
+	prepare(n);
+	for (size_t i = 0; i < CAP; i++)
+		a[i] *= (float)pow(10, (double)(i * 7 % 61) - 30);
+	double want_dot = reference->dot(a + shift, b, n), want_squares = reference->dot(a + shift, a + shift, n);
+	a[shift + n] = NAN; /* not ours */
+	double got_dot = k->dot(a + shift, b, n), got_squares = k->dot(a + shift, a + shift, n);
+	assert_memory_equal(&got_dot, &want_dot, sizeof got_dot);
+	assert_memory_equal(&got_squares, &want_squares, sizeof got_squares);
+}
+
 static void check_absmax_int8(const struct codec_kernels *k, size_t n, size_t shift) {
 	prepare(n);
 	assert_int_equal(k->absmax_int8(q + shift, n), reference->absmax_int8(q + shift, n));
@@ -118,6 +138,8 @@ EACH(absmax_int8)
 EACH(dequantize)
 EACH(dequantize_add)
 EACH(scaled_add)
+EACH(squares_int8)
+EACH(dot)
 
 static void test_sets(void **state) {
 	(void)state;
@@ -149,6 +171,8 @@ int main(void) {
 		cmocka_unit_test(test_dequantize),
 		cmocka_unit_test(test_dequantize_add),
 		cmocka_unit_test(test_scaled_add),
+		cmocka_unit_test(test_squares_int8),
+		cmocka_unit_test(test_dot),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * against a sort; and what decode refuses. */
 #include "outer/codec_block.h"
 #include "outer/codec_topk.h"
+#include "outer/merge.h"
 #include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
@@ -162,6 +163,8 @@ static void test_everything_kept_is_fp32(void **state) {
 	static uint8_t all[3][BYTES_CAP], plain[3][BYTES_CAP];
 	const uint8_t *in[] = {all[0], all[1], all[2]}, *in2[] = {plain[0], plain[1], plain[2]};
 	const uint32_t weights[] = {1, 2, 1};
+	const struct merge_rule everything = {.contributions = &codec_everything, .mean = &codec_fp32},
+							fp32 = {.contributions = &codec_fp32, .mean = &codec_fp32};
 	for (size_t s = 0; s < COUNT_OF(sizes); s++) {
 		const size_t n = sizes[s];
 		for (int i = 0; i < 3; i++) {
@@ -171,8 +174,8 @@ static void test_everything_kept_is_fp32(void **state) {
 			assert_int_equal(codec_everything.decode(all[i], n, y, NULL), RV_OK);
 			assert_memory_equal(x, y, n * sizeof *x);
 		}
-		assert_int_equal(codec_reduce_to(&codec_everything, &codec_fp32, in, weights, 3, n, z, code, NULL), RV_OK);
-		assert_int_equal(codec_reduce_mean(&codec_fp32, in2, weights, 3, n, z, code2, NULL), RV_OK);
+		assert_int_equal(merge_chunk(&everything, in, weights, 3, n, z, code, NULL, NULL), RV_OK);
+		assert_int_equal(merge_chunk(&fp32, in2, weights, 3, n, z, code2, NULL, NULL), RV_OK);
 		assert_memory_equal(code, code2, n * sizeof *x);
 	}
 }

@@ -57,6 +57,7 @@ static void inner_steps(const struct harness *h, int worker, float *x) {
 /* One round over the workers whose bit is set in `participants`. */
 static void round_of(struct harness *h, unsigned participants) {
 	const struct chunking *c = &h->g.cfg.chunks;
+	const struct merge_rule rule = global_merge(&h->g.cfg);
 	for (int i = 0; i < h->workers; i++) {
 		memcpy(h->local[i], h->g.theta, sizeof h->local[i]);
 		inner_steps(h, i, h->local[i]);
@@ -72,8 +73,7 @@ static void round_of(struct harness *h, unsigned participants) {
 			if (participants >> i & 1)
 				in[n_in++] = h->code[i] + at;
 		assert_int_equal(
-			codec_reduce_mean(h->g.cfg.codec, in, weights, n_in, chunking_len(c, k), scratch, h->reduced + at, NULL),
-			RV_OK);
+			merge_chunk(&rule, in, weights, n_in, chunking_len(c, k), scratch, h->reduced + at, NULL, NULL), RV_OK);
 	}
 	struct rv_hash digest = global_digest(&h->g, h->g.round, h->reduced);
 	assert_int_equal(global_apply(&h->g, h->reduced, &digest, NULL), RV_OK);

@@ -124,6 +124,8 @@ struct sim_options {
 	size_t n_params;
 	const struct codec *codec;
 	enum late_policy late;
+	double clip; /* of contributions (outer/merge.h) */
+	bool loud;   /* some contributions are several times as large as they should be */
 	bool weight_by_tokens;
 	bool equal_shards; /* else shards follow what workers say of their lines */
 	uint32_t fragments;
@@ -526,6 +528,7 @@ struct sim_stats {
 	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
 	uint64_t overlapped;             /* outer steps behind steps of the next round */
 	uint64_t given_away;             /* ... that began from a start of their own */
+	uint64_t clipped;                /* chunks of committed contributions */
 	uint64_t named, resynced, faded; /* workers with a flipped bit */
 	uint64_t trace;                  /* a hash over all events: equal for equal seeds */
 	int64_t virtual_us;

@@ -55,6 +55,14 @@ static void choose_late(struct sim_options *o) {
 	}
 }
 
+/* The limit on contributions in three of four universes; in half of all some contributions are beyond it. */
+static void choose_clip(struct sim_options *o) {
+	enum { STREAM = 41 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->clip = rv_rng_below(&r, 4) == 0 ? 0 : 1 + 2 * rv_rng_double(&r) * rv_rng_double(&r);
+	o->loud = rv_rng_below(&r, 2) == 0;
+}
+
 /* One in ten: steps of no time, lines that carry a round's result in less than a round trip, many rounds. (Two at least
  * begin: one alone exchanges nothing, and is faster than anybody fetches one result after the other.) */
 static void choose_haste(struct sim_options *o) {
@@ -99,6 +107,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	choose_haste(&o);
 	choose_fragments(&o);
 	choose_late(&o);
+	choose_clip(&o);
 	return o;
 }
 
@@ -107,13 +116,14 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
 		"%s%s, "
-		"%u fragments mixed by %g, late %s, weights %s, shards %s%s%s, a base every %llu; delay %lld+%lld ms, lines "
+		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, shards %s%s%s, a base every %llu; delay %lld+%lld "
+		"ms, lines "
 		"from %.0f kB/s; ",
 		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
 		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps,
 		o->gives_away ? ", of late updates" : "", (long long)o->step_us / SIM_MS, o->n_params, o->codec->name,
-		o->hasty ? ", hasty" : "", o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard",
-		o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
+		o->hasty ? ", hasty" : "", o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip,
+		o->loud ? " and loud" : "", o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
 		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->base_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)

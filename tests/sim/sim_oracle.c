@@ -102,6 +102,8 @@ static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *o
 	const struct chunking chunks = global_round_chunks(&s->global_config, r->round);
 	const uint8_t *in[NET_MAX_MEMBERS];
 	const struct sim_contribution *from[NET_MAX_MEMBERS];
+	const struct merge_rule rule = global_merge(&s->global_config);
+	struct merge_measured measured = {.values = NULL};
 	for (int i = 0; i < r->n; i++) {
 		from[i] = contribution_of(s, r->round, r->members[i], r->boots[i]);
 		if (from[i] == NULL) {
@@ -111,13 +113,17 @@ static bool reference_mean(struct sim *s, const struct sim_roster *r, uint8_t *o
 		}
 		count_steps(s, from[i]);
 	}
+	measured.values = sim_alloc(s->opt.n_params * sizeof(float));
 	for (uint32_t c = 0; c < chunks.n_chunks; c++) {
 		size_t offset = chunking_offset_bytes(&chunks, s->opt.codec, c);
 		for (int i = 0; i < r->n; i++)
 			in[i] = from[i]->bytes + offset;
-		RV_ASSERT(codec_reduce_mean(s->opt.codec, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch,
-									out + offset, NULL) == RV_OK);
+		RV_ASSERT(merge_chunk(&rule, in, r->weights, r->n, chunking_len(&chunks, c), s->scratch, out + offset,
+							  &measured, NULL) == RV_OK);
 	}
+	for (int i = 0; i < r->n; i++)
+		s->stats.clipped += measured.clipped[i];
+	free(measured.values);
 	return true;
 }
 

@@ -339,8 +339,8 @@ static enum rv_err chunk_reduce(void *ctx, uint32_t chunk, const uint8_t *const 
 								uint8_t *out, int *bad, struct rv_errtext *et) {
 	const struct sim_worker *w = ctx;
 	*bad = -1;
-	return codec_reduce_mean(w->sim->opt.codec, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch,
-							 out, et);
+	const struct merge_rule rule = global_merge(&w->sim->global_config);
+	return merge_chunk(&rule, in, weights, n_in, chunking_len(&w->chunks, chunk), w->sim->scratch, out, NULL, et);
 }
 
 static enum rv_err chunk_check(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et) {

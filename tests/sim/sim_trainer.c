@@ -272,6 +272,19 @@ void trainer_train(struct sim *s, int host, const struct round_action *a) {
 	job_at(s, host, s->now_us + (int64_t)((double)s->opt.step_us / w->speed), step_ends);
 }
 
+/* In a universe of loud members one contribution of four is up to eight times as large as it should be: a function of
+ * the round and the host, as all training. */
+static const float *to_encode(const struct sim *s, int host) {
+	const struct sim_worker *w = &s->workers[host];
+	float luck = sim_noise(s->opt.seed ^ 0x6c6f7564, (uint64_t)host, w->global.round);
+	if (!s->opt.loud || luck < 0.5f)
+		return w->local;
+	float times = 1 + 14 * (luck - 0.5f);
+	for (size_t i = 0; i < s->opt.n_params; i++)
+		s->scratch[i] = w->global.theta[i] + times * (w->local[i] - w->global.theta[i]);
+	return s->scratch;
+}
+
 static void encode_ends(struct sim *s, int host, void *arg) {
 	struct sim_worker *w = &s->workers[host];
 	if (!job_is_current(s, host, arg))
@@ -288,7 +301,7 @@ static void encode_ends(struct sim *s, int host, void *arg) {
 		worker_turn(s, host);
 		return;
 	}
-	RV_ASSERT(global_encode_delta(&w->global, w->local, w->own, NULL) == RV_OK);
+	RV_ASSERT(global_encode_delta(&w->global, to_encode(s, host), w->own, NULL) == RV_OK);
 	w->own_progress = w->progress[w->global.round % s->opt.fragments];
 	if (s->opt.overlap_steps > 0)
 		write_replica(s, host);

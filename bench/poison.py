@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""poison.py: what one invited stranger does to a run: real processes on loopback, some of them malicious
+(tests/attack/evil_worker.c), and the held-out loss that an honest worker measures in the end.
+
+usage: bench/poison.py [--bin DIR] [--text FILE] [--rounds N] [--steps H] [--set NAME=VALUE]... [--only WORD]
+
+Prints one line per attack: the loss without the limit (outer-clip = 0) and with it. The text is that of lab/perl_doc.sh.
+"""
+import argparse, json, math, os, re, shutil, signal, subprocess, sys, tempfile, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODEL = {"n-layer": 2, "n-head": 2, "n-embd": 64, "context": 64, "batch": 4, "warmup-steps": 20,
+         "grace-ms": 600000, "liveness-ms": 120000}
+
+# name, workers, what the last ones do, more of the configuration
+ATTACKS = [
+    ("honest, 4 workers", 4, [], {}),
+    ("x10, 1 of 4", 4, ["scale=10"], {}),
+    ("x100, 1 of 4", 4, ["scale=100"], {}),
+    ("x1000, 1 of 4", 4, ["scale=1000"], {}),
+    ("x-1, 1 of 4", 4, ["scale=-1"], {}),
+    ("x-4, 1 of 4", 4, ["scale=-4"], {}),
+    ("noise of its norm, 1 of 4", 4, ["noise=1"], {}),
+    ("noise x10, 1 of 4", 4, ["noise=10"], {}),
+    ("zeros, 1 of 4", 4, ["zero=1"], {}),
+    ("stale, 1 of 4", 4, ["stale=1"], {}),
+    ("one late round x100, 1 of 4", 4, ["scale=100,from=15,until=16"], {}),
+    ("x-4 and 1000 times the tokens, 1 of 4", 4, ["scale=-4,tokens=2560000"], {"weight-by-tokens": "true"}),
+    ("loss 3.3e38, 1 of 4", 4, ["loss=3.3e38"], {}),
+    ("wrong means x64, 1 of 4 (not cured)", 4, ["mean=64"], {}),
+    ("honest, 8 workers", 8, [], {}),
+    ("x-8, 1 of 8", 8, ["scale=-8"], {}),
+    ("x-4, 2 of 8", 8, ["scale=-4", "scale=-4"], {}),
+]
+
+
+class Run:
+    """A coordinator and its workers in a directory of their own."""
+
+    def __init__(self, binaries, text, config):
+        self.bin, self.text, self.processes = binaries, text, []
+        self.dir = tempfile.mkdtemp(prefix="rivulet-poison-")
+        args = [f"--{k}={v}" for k, v in config.items()]
+        self.tool("new-run", "--dir", self.path("run"), *args)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def tool(self, *args):
+        out = subprocess.run([os.path.join(self.bin, "rivulet-coordinator"), *args], capture_output=True, text=True)
+        if out.returncode != 0:
+            sys.exit(f"poison: rivulet-coordinator {args[0]}: {out.stderr.strip()}")
+        return out.stdout
+
+    def start(self, name, *args, env=None):
+        log = open(self.path(name + ".log"), "w")
+        p = subprocess.Popen(args, stdout=log, stderr=log, env={**os.environ, "OMP_WAIT_POLICY": "passive", **(env or {})})
+        self.processes.append(p)
+        return p
+
+    def serve(self):
+        self.start("coordinator", os.path.join(self.bin, "rivulet-coordinator"), "serve", "--dir", self.path("run"),
+                   "--listen", "127.0.0.1:0")
+        self.wait(lambda: os.path.exists(self.path("run/listen")), "the coordinator listens")
+
+    def join(self, i, evil):
+        link = re.search(r"rivulet://[^\s\"]+", self.tool("invite", "--dir", self.path("run"))).group(0)
+        program = "rivulet-worker-evil" if evil else "rivulet-worker"
+        where = self.path(f"w{i}")
+        p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--dir", where, "--data", self.text,
+                       "--threads", "1", "--eval-every", "1", env={"RIVULET_EVIL": evil} if evil else None)
+        self.wait(lambda: os.path.exists(os.path.join(where, "run.conf")), f"worker {i} joins")
+        return p
+
+    def wait(self, done, what, seconds=120):
+        end = time.monotonic() + seconds
+        while not done():
+            if time.monotonic() > end:
+                sys.exit(f"poison: timeout: {what}; logs are in {self.dir}")
+            time.sleep(0.02)
+
+    def close(self):
+        for p in self.processes:
+            if p.poll() is None:
+                p.send_signal(signal.SIGKILL)
+            p.wait()
+        shutil.rmtree(self.dir)
+
+
+def evaluations(path):
+    """Held-out losses, by round."""
+    with open(path) as f:
+        lines = [json.loads(l) for l in f]
+    return [l["loss"] for l in lines if l["kind"] == "eval" and l["loss"] is not None]
+
+
+def play(options, workers, evil, config):
+    """Returns the last and the largest held-out loss, and what the coordinator logged of members."""
+    run = Run(options.bin, options.text, {**MODEL, "rounds": options.rounds, "steps-per-round": options.steps,
+                                          "min-workers": workers, "data-shards": workers, **config})
+    try:
+        run.serve()
+        started = [run.join(i, evil[i - workers + len(evil)] if i >= workers - len(evil) else None)
+                   for i in range(workers)]
+        run.wait(lambda: started[0].poll() is not None, "the run ends", options.seconds)
+        losses = evaluations(run.path("w0/metrics.jsonl"))
+        log = open(run.path("coordinator.log")).read()
+    finally:
+        run.close()
+    named = sorted(set(re.findall(r"member (\d+)[^\n]*(?:is clipped|points another way|loss is far)", log)))
+    return (losses[-1], max(losses), named) if losses else (math.nan, math.nan, named)
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--bin", default=os.path.join(HERE, "..", "build", "release", "bin"))
+    a.add_argument("--text", default="")
+    a.add_argument("--rounds", type=int, default=20)
+    a.add_argument("--steps", type=int, default=10)
+    a.add_argument("--seconds", type=int, default=600)
+    a.add_argument("--clip", default="0,default", help="values of outer-clip, in turn")
+    a.add_argument("--set", action="append", default=[])
+    a.add_argument("--only", default="")
+    options = a.parse_args()
+    if not options.text:
+        options.text = os.path.join(tempfile.gettempdir(), "rivulet-poison-text.txt")
+        if not os.path.exists(options.text):
+            subprocess.run([os.path.join(HERE, "..", "lab", "perl_doc.sh"), options.text], check=True)
+    clips = options.clip.split(",")
+    extra = dict(s.split("=", 1) for s in options.set)
+    print("| attack | " + " | ".join(f"outer-clip {c}" for c in clips) + " | named |\n|---|" + "---|" * (len(clips) + 1))
+    for name, workers, evil, config in ATTACKS:
+        if not re.search(options.only, name):
+            continue
+        cells = []
+        for clip in clips:
+            more = {} if clip == "default" else {"outer-clip": clip}
+            last, most, named = play(options, workers, evil, {**config, **extra, **more})
+            cells.append(f"{last:.3f}" + (f" (peak {most:.3g})" if most > 2 * 5.55 else ""))
+        print(f"| {name} | " + " | ".join(cells) + f" | {', '.join(named) or '-'} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+/* The limit on contributions: who is scaled down and by how much, when the mean is the plain one to the bit, and what
+ * is measured. */
+#include "outer/merge.h"
+
+#include "base/hash.h"
+#include "base/hex.h"
+#include "tests/outer/vectors.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 4099, MAX_IN = 8 };
+
+static float x[MAX_IN][N], scratch[N], values[N], mean[N];
+static uint8_t in[MAX_IN][5 * N], out[5 * N], plain[5 * N];
+static const uint8_t *const ins[MAX_IN] = {in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]};
+static const uint32_t ones[MAX_IN] = {1, 1, 1, 1, 1, 1, 1, 1};
+
+/* Contribution i is s[i] times integers that depend on i and the place alone, of about equal norms: the same on every
+ * machine. */
+static void contribute(const struct codec *c, const float *s, int n_in) {
+	for (int i = 0; i < n_in; i++) {
+		for (int k = 0; k < N; k++)
+			x[i][k] = s[i] * (float)((k * 7919 + i * 104729) % 2001 - 1000) * 0x1p-10f;
+		assert_int_equal(c->encode(x[i], N, in[i], NULL), RV_OK);
+	}
+}
+
+static void merge(const struct codec *c, double clip, const uint32_t *weights, int n_in, uint8_t *to,
+				  struct merge_measured *measured) {
+	const struct merge_rule rule = {.contributions = c, .mean = &codec_fp32, .clip = clip};
+	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, scratch, to, measured, NULL), RV_OK);
+}
+
+static double norm_of(const float *v) {
+	double sum = 0;
+	for (int k = 0; k < N; k++)
+		sum += (double)v[k] * (double)v[k];
+	return sqrt(sum);
+}
+
+/* Nobody is beyond the limit, or there is none: the same bytes, whatever the codec and the weights. */
+static void test_within_the_limit_nothing_changes(void **state) {
+	(void)state;
+	const float within[] = {1, 1.9f, 0.01f, -1.9f, 1, 1, 0.9f, 1};
+	const uint32_t tokens[] = {61440, 30720, 1, 123457, 5, 5, 5, 9};
+	for (int c = 0; codec_registry[c]; c++)
+		for (int n_in = 1; n_in <= MAX_IN; n_in++) {
+			contribute(codec_registry[c], within, n_in);
+			merge(codec_registry[c], 0, tokens, n_in, plain, NULL);
+			merge(codec_registry[c], n_in < 4 ? 300 : 2, tokens, n_in, out, NULL);
+			assert_memory_equal(out, plain, sizeof mean);
+		}
+}
+
+/* One of four, far too large: it counts as if it had been sent `clip` times as large as the others, in its own
+ * direction. */
+static void test_what_is_too_large_is_scaled_down(void **state) {
+	(void)state;
+	const float attack[] = {1, 1, 1, -100};
+	for (int c = 0; codec_registry[c]; c++) {
+		struct merge_measured m = {.values = values};
+		contribute(codec_registry[c], attack, 4);
+		merge(codec_registry[c], 2, ones, 4, out, &m);
+		memcpy(mean, out, sizeof mean);
+		double limit = 0, largest = 0;
+		for (int i = 0; i < 3; i++)
+			limit = fmax(limit, sqrt(m.norm2[i]));
+		for (int k = 0; k < N; k++)
+			largest = fmax(largest, fabs((double)mean[k]));
+		assert_int_equal(m.clipped[0] + m.clipped[1] + m.clipped[2], 0);
+		assert_int_equal(m.clipped[3], 1);
+		assert_true(norm_of(mean) <= (3 * limit + 2 * limit) / 4 * 1.001);
+		assert_true(sqrt(m.norm2[3]) > 50 * limit);
+	}
+}
+
+/* As merge.h says it: sums of squares in 16 lanes. */
+static double norm_in_lanes(const float *v) {
+	double lanes[16] = {0};
+	for (int k = 0; k < N; k++)
+		lanes[k % 16] += (double)v[k] * (double)v[k];
+	for (int half = 8; half > 0; half /= 2)
+		for (int l = 0; l < half; l++)
+			lanes[l] += lanes[l + half];
+	return sqrt(lanes[0]);
+}
+
+/* Written out, for fp32: of 0.75, 1, 1.2, 1.5, 77 the median is 1.2; a factor is one quotient and one product in
+ * double, rounded to fp32 once. */
+static void test_the_mean_is_this_loop(void **state) {
+	(void)state;
+	const float s[] = {1, -77, 1.5f, 0.75f, 1.2f};
+	const uint32_t weights[] = {3, 2, 1, 4, 2};
+	contribute(&codec_fp32, s, 5);
+	merge(&codec_fp32, 1.1, weights, 5, out, NULL);
+	memcpy(mean, out, sizeof mean);
+	const double limit = 1.1 * norm_in_lanes(x[4]);
+	const float factors[] = {3, (float)(limit / norm_in_lanes(x[1]) * 2), (float)(limit / norm_in_lanes(x[2])), 4, 2};
+	for (int k = 0; k < N; k++) {
+		float sum = 0;
+		for (int i = 0; i < 5; i++)
+			sum = sum + factors[i] * x[i][k];
+		assert_true(mean[k] == sum / 12);
+	}
+}
+
+/* With an even number the lower one of the middle: half of the roster cannot raise the limit. */
+static void test_the_median_of_an_even_roster(void **state) {
+	(void)state;
+	const float s[] = {-50, 1, -50, 1};
+	contribute(&codec_fp32, s, 4);
+	merge(&codec_fp32, 2, ones, 4, out, NULL);
+	memcpy(mean, out, sizeof mean);
+	double limit = 2 * fmin(norm_of(x[1]), norm_of(x[3]));
+	assert_true(norm_of(mean) <= (2 * limit + norm_of(x[1]) + norm_of(x[3])) / 4 * 1.001);
+}
+
+/* Of two norms neither is known to be wrong. */
+static void test_two_are_not_limited(void **state) {
+	(void)state;
+	const float s[] = {1, 1000};
+	for (int n_in = 1; n_in <= 2; n_in++) {
+		contribute(&codec_int8, s, n_in);
+		merge(&codec_int8, 0, ones, n_in, plain, NULL);
+		merge(&codec_int8, 1, ones, n_in, out, NULL);
+		assert_memory_equal(out, plain, sizeof mean);
+	}
+}
+
+/* Where most have nothing, one has nothing to say; where one has nothing, the others are not held back. */
+static void test_norms_of_zero(void **state) {
+	(void)state;
+	const float all_zero[] = {0, 0, 0, 0}, one_speaks[] = {0, 0, 0, 5}, one_is_idle[] = {0, 1, 1, 1};
+	contribute(&codec_int8, all_zero, 4);
+	merge(&codec_int8, 2, ones, 4, out, NULL);
+	for (int k = 0; k < N; k++)
+		assert_int_equal(((uint32_t *)(void *)out)[k], 0);
+	contribute(&codec_int8, one_speaks, 4);
+	merge(&codec_int8, 2, ones, 4, out, NULL);
+	memcpy(mean, out, sizeof mean);
+	assert_true(norm_of(mean) == 0);
+	contribute(&codec_int8, one_is_idle, 4);
+	merge(&codec_int8, 2, ones, 4, out, NULL);
+	merge(&codec_int8, 0, ones, 4, plain, NULL);
+	assert_memory_equal(out, plain, sizeof mean);
+}
+
+/* A contribution is limited first and weighed then: the median is that of members, not of weights. */
+static void test_weights_do_not_move_the_limit(void **state) {
+	(void)state;
+	const float s[] = {1, 1, 1, 10};
+	const uint32_t heavy[] = {1, 1, 1, 9};
+	struct merge_measured m = {.values = values};
+	contribute(&codec_fp32, s, 4);
+	merge(&codec_fp32, 2, heavy, 4, out, &m);
+	memcpy(mean, out, sizeof mean);
+	assert_int_equal(m.clipped[3], 1);
+	assert_true(norm_of(mean) < (3 + 9 * 2) / 12.0 * norm_of(x[0]) * 1.01);
+}
+
+/* What cannot be decoded is refused as without a limit, and named. */
+static void test_what_is_no_encoding_is_refused(void **state) {
+	(void)state;
+	const float s[] = {1, 1, 1, 1};
+	const struct merge_rule rule = {.contributions = &codec_int8, .mean = &codec_int8, .clip = 2};
+	const struct merge_rule floats = {.contributions = &codec_fp32, .mean = &codec_fp32, .clip = 2};
+	const uint32_t scales[] = {0x7fc00000, 0x7f800000, 0xffffffff, 0x80000000};
+	for (size_t i = 0; i < COUNT_OF(scales); i++) {
+		struct rv_errtext et = {0};
+		contribute(&codec_int8, s, 4);
+		memcpy(in[2], &scales[i], sizeof scales[i]);
+		assert_int_equal(merge_chunk(&rule, ins, ones, 4, N, scratch, out, NULL, &et), RV_E_CORRUPT);
+		assert_non_null(strstr(et.text, "contribution 2 of 4"));
+		contribute(&codec_fp32, s, 4);
+		memcpy(in[1] + 40, &scales[i], sizeof scales[i]);
+		enum rv_err e = merge_chunk(&floats, ins, ones, 4, N, scratch, out, NULL, &et);
+		assert_int_equal(e, i == 3 ? RV_OK : RV_E_CORRUPT); /* a negative zero is a number */
+	}
+}
+
+/* Sums over chunks, against sums in double of what is decoded. */
+static void test_what_is_measured(void **state) {
+	(void)state;
+	const float s[] = {1, -2, 30, 0};
+	for (int c = 0; codec_registry[c]; c++) {
+		struct merge_measured m = {.values = values};
+		contribute(codec_registry[c], s, 4);
+		for (int chunk = 1; chunk <= 2; chunk++)
+			merge(codec_registry[c], 2, ones, 4, out, &m);
+		memcpy(mean, out, sizeof mean);
+		for (int i = 0; i < 4; i++) {
+			double dot = 0;
+			assert_int_equal(codec_registry[c]->decode(in[i], N, values, NULL), RV_OK);
+			for (int k = 0; k < N; k++)
+				dot += (double)values[k] * (double)mean[k];
+			double norm = norm_of(values), most = norm * norm_of(mean);
+			assert_true(fabs(m.norm2[i] - 2 * norm * norm) <= 1e-9 * norm * norm);
+			assert_true(fabs(m.dot[i] - 2 * dot) <= 1e-9 * most);
+			assert_int_equal(m.clipped[i], i == 2 ? 2 : 0);
+		}
+		assert_true(fabs(m.mean2 - 2 * norm_of(mean) * norm_of(mean)) <= 1e-9 * m.mean2);
+	}
+}
+
+/* Bytes of this processor must be those of all others. */
+static void test_golden(void **state) {
+	(void)state;
+	const float s[] = {1, -9, 1.25f, 0.5f, 3};
+	const uint32_t weights[] = {3, 1, 2, 7, 5};
+	struct rv_hasher h;
+	struct rv_hash hash;
+	char hex[2 * RV_HASH_BYTES + 1];
+	rv_hash_init_domain(&h, "test_outer_merge");
+	for (int c = 0; codec_registry[c]; c++) {
+		contribute(codec_registry[c], s, 5);
+		merge(codec_registry[c], 1.5, weights, 5, out, NULL);
+		rv_hash_update(&h, out, sizeof mean);
+	}
+	rv_hash_final(&h, &hash);
+	rv_hex_encode(hash.b, RV_HASH_BYTES, hex);
+	assert_string_equal(hex, "b8f220953222f7500aeff5426a89f7ba89bffea561c157c434c0615eab1eb3f0");
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_within_the_limit_nothing_changes),
+		cmocka_unit_test(test_what_is_too_large_is_scaled_down),
+		cmocka_unit_test(test_the_mean_is_this_loop),
+		cmocka_unit_test(test_the_median_of_an_even_roster),
+		cmocka_unit_test(test_two_are_not_limited),
+		cmocka_unit_test(test_norms_of_zero),
+		cmocka_unit_test(test_weights_do_not_move_the_limit),
+		cmocka_unit_test(test_what_is_no_encoding_is_refused),
+		cmocka_unit_test(test_what_is_measured),
+		cmocka_unit_test(test_golden),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
