@@ -122,8 +122,10 @@ static enum rv_err persist(struct service *s, const struct core_record *rec, int
 	RECORD_POINT(rec->type, "durable");
 	core_persisted(s->core, rec->id, now_us);
 	RECORD_POINT(rec->type, "announced");
-	if (commit)
+	if (commit) {
 		service_note_commit(s, &stats, now_us);
+		service_watch_outliers(s, rec);
+	}
 	if (rec->type == CORE_ROLLBACK)
 		service_note_rollback(s, rec, now_us);
 	service_tell_record(s, rec);

@@ -1,9 +1,10 @@
 /* service_internal.h: the state behind service.h, shared by service.c (requests, records), service_stats.c (committed
  * rounds, news), service_waiting.c (who is missing), service_storage.c (whose disk fails), service_shards.c (who reads
- * the same text), service_status.c and service_metrics.c (what people see). Nobody else includes it. */
+ * the same text), service_outliers.c (who is unlike the others), service_status.c and service_metrics.c (what people see). Nobody else includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
 
+#include "coordinator/contributions.h"
 #include "coordinator/service.h"
 
 #include <stdio.h>
@@ -17,6 +18,21 @@ struct mark {
 struct storage_told {
 	uint8_t set;      /* report.storage: all that it said since it was told that all is well */
 	int64_t clear_us; /* its reports say that all is well since then; 0: they do not */
+};
+
+/* What is odd about a member beside the others (service_outliers.c). */
+enum service_oddity { SERVICE_ODD_LOSS, SERVICE_ODD_CLIPPED, SERVICE_ODD_COSINE, SERVICE_ODDITIES };
+enum { SERVICE_ODD_ROUNDS = 3 };
+struct oddity {
+	uint8_t rounds; /* odd ones less usual ones, within 0..SERVICE_ODD_ROUNDS */
+	bool named;
+};
+
+/* What is known of a member's contributions since this coordinator started. */
+struct outlier {
+	uint64_t round; /* of `last` */
+	struct contribution last;
+	struct oddity odd[SERVICE_ODDITIES];
 };
 
 /* One line for people. */
@@ -60,6 +76,7 @@ struct service {
 	bool waiting_told, shards_told;
 	struct mark marks[NET_MAX_MEMBERS];
 	struct storage_told storage[NET_MAX_MEMBERS];
+	struct outlier outliers[NET_MAX_MEMBERS];
 	FILE *rounds;
 
 	struct news news[SERVICE_NEWS]; /* ring */
@@ -82,6 +99,14 @@ void service_watch_storage(struct service *s, int64_t now_us);
 /* "results of rounds, checkpoints": what a set of REPORT_STORAGE_* cannot store. */
 enum { SERVICE_STORAGE_BYTES = 80 };
 void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
+
+/* ---- service_outliers.c ---- */
+
+/* Takes a commit's figures over, and names those who are far from the others. Before the commit is durable: votes, with
+ * what owners measured, are the members' latest reports then. */
+void service_watch_outliers(struct service *s, const struct core_record *rec);
+/* How far a loss may be from the median, at least. */
+double service_loss_least(double median);
 
 /* ---- service_shards.c ---- */
 

@@ -74,6 +74,46 @@ static const struct series all_series[] = {
 	{"rivulet_member_reduce_seconds_total", "counter", "Spent in all-reduces since its process started", value_reduce},
 };
 
+/* Of members whose contribution was measured. */
+static double contribution_norm(const struct outlier *m) {
+	return m->last.norm;
+}
+static double contribution_cosine(const struct outlier *m) {
+	return m->last.cosine;
+}
+static double contribution_clipped(const struct outlier *m) {
+	return m->last.clipped;
+}
+
+static void write_contributions(const struct service *s, FILE *f) {
+	static const struct {
+		const char *name, *help;
+		double (*value)(const struct outlier *m);
+	} figures[] = {
+		{"rivulet_member_contribution_norm_ratio", "Norm of its last contribution over the median of the roster's",
+		 contribution_norm},
+		{"rivulet_member_contribution_cosine", "Cosine of its last contribution with the mean", contribution_cosine},
+		{"rivulet_member_contribution_clipped_ratio", "The part of its last contribution that was scaled down",
+		 contribution_clipped},
+	};
+	for (size_t k = 0; k < sizeof figures / sizeof figures[0]; k++) {
+		head(f, figures[k].name, "gauge", figures[k].help);
+		for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+			if (s->outliers[m].last.measured)
+				(void)fprintf(f, "%s{member=\"%u\"} %.17g\n", figures[k].name, m, figures[k].value(&s->outliers[m]));
+	}
+}
+
+static void write_outliers(const struct service *s, FILE *f, int n) {
+	static const char *const kinds[] = {
+		[SERVICE_ODD_LOSS] = "loss", [SERVICE_ODD_CLIPPED] = "clipped", [SERVICE_ODD_COSINE] = "cosine"};
+	head(f, "rivulet_member_outlier", "gauge", "1 while the member is unlike the others in this for some rounds");
+	for (int m = 0; m < n; m++)
+		for (int what = 0; what < SERVICE_ODDITIES; what++)
+			(void)fprintf(f, "rivulet_member_outlier{member=\"%d\",kind=\"%s\"} %d\n", m, kinds[what],
+						  s->outliers[m].odd[what].named);
+}
+
 static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 	const struct document *d = core_document(s->core);
 	one(f, "rivulet_round", "gauge", "The round that is open: so many are committed", (double)d->round);
@@ -109,6 +149,8 @@ char *service_metrics(const struct service *s, int64_t now_us) {
 		for (int i = 0; i < n; i++)
 			(void)fprintf(f, "%s{member=\"%u\"} %.17g\n", m->name, views[i].member, m->value(&views[i]));
 	}
+	write_contributions(s, f);
+	write_outliers(s, f, n);
 	if (fclose(f) != 0) {
 		free(text);
 		return NULL;

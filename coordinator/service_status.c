@@ -43,6 +43,29 @@ static json_t *storage_json(uint8_t set) {
 	return o;
 }
 
+/* Null, or what the owners measured of its last contribution. */
+static json_t *contribution_json(const struct outlier *m) {
+	if (!m->last.measured)
+		return json_null();
+	json_t *o = json_object();
+	set_int(o, "round", m->round);
+	set_real(o, "norm", m->last.norm);
+	set_real(o, "cosine", m->last.cosine);
+	set_real(o, "clipped", m->last.clipped);
+	return o;
+}
+
+/* In what it is unlike the others, for some rounds. */
+static json_t *outlier_json(const struct outlier *m) {
+	static const char *const names[] = {
+		[SERVICE_ODD_LOSS] = "loss", [SERVICE_ODD_CLIPPED] = "clipped", [SERVICE_ODD_COSINE] = "cosine"};
+	json_t *a = json_array();
+	for (int what = 0; what < SERVICE_ODDITIES; what++)
+		if (m->odd[what].named)
+			(void)json_array_append_new(a, json_string(names[what]));
+	return a;
+}
+
 static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
 	json_t *o = json_object();
 	const struct document *d = core_document(s->core);
@@ -71,6 +94,8 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	set_int(o, "compute_us", v->last.compute_us);
 	set_int(o, "reduce_us", v->last.reduce_us);
 	(void)json_object_set_new(o, "storage", storage_json(v->last.storage));
+	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
+	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
 	if (details)
 		(void)json_object_set_new(o, "addr", json_string(v->last.addr));
 	return o;

@@ -162,25 +162,47 @@ static void print_storage(const json_t *m, FILE *out) {
 					  json_is_true(json_object_get(o, "full")) ? "DISK FULL" : "DISK FAILS", string(o, "fails"));
 }
 
+/* ", UNLIKE THE OTHERS: loss, cosine", or nothing. */
+static void print_outlier(const json_t *m, FILE *out) {
+	const json_t *kind;
+	size_t i;
+	json_array_foreach(json_object_get(m, "outlier"), i, kind)(void)
+		fprintf(out, "%s %s", i == 0 ? ", UNLIKE THE OTHERS:" : ",", json_string_value(kind));
+}
+
+/* Norm and cosine of its last contribution; "-" where they are not known. */
+static void contribution_of(const json_t *m, char norm[16], char cosine[16]) {
+	const json_t *c = json_object_get(m, "contribution");
+	(void)snprintf(norm, 16, "%s", "-");
+	(void)snprintf(cosine, 16, "%s", "-");
+	if (!json_is_object(c))
+		return;
+	(void)snprintf(norm, 16, "%.3g", number(c, "norm"));
+	(void)snprintf(cosine, 16, "%.2f", number(c, "cosine"));
+}
+
 static void print_member(const json_t *m, FILE *out) {
-	char name[64], speed[24], sent[24], up[24], down[24], share[16] = "-", compute[24], reduce[24];
+	char name[64], speed[24], sent[24], up[24], down[24], share[16] = "-", compute[24], reduce[24], norm[16],
+														  cosine[16];
 	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it is there, and only cannot */
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
 	phase = strcmp(phase, "leaving") == 0 && votes ? "left" : phase;
 	name_of(m, name);
 	if (number(m, "n_chunks") > 0)
 		(void)snprintf(share, sizeof share, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
-	(void)fprintf(out, "  %3.0f %-*.*s %-10s %6.0f %8.4f %9s %9sB %7sb/s %7sb/s %6s %9s %9s  ", number(m, "member"),
-				  NAME_COLUMNS, NAME_COLUMNS, name, phase[0] ? phase : "joined", number(m, "round"), number(m, "loss"),
-				  short_number(number(m, "tokens_per_s"), speed), short_number(number(m, "tx_bytes"), sent),
-				  short_number(8 * number(m, "up_bytes_per_s"), up),
-				  short_number(8 * number(m, "down_bytes_per_s"), down), share,
+	contribution_of(m, norm, cosine);
+	(void)fprintf(out, "  %3.0f %-*.*s %-10s %6.0f %8.4f %9s %9sB %7sb/s %7sb/s %6s %6s %6s %9s %9s  ",
+				  number(m, "member"), NAME_COLUMNS, NAME_COLUMNS, name, phase[0] ? phase : "joined",
+				  number(m, "round"), number(m, "loss"), short_number(number(m, "tokens_per_s"), speed),
+				  short_number(number(m, "tx_bytes"), sent), short_number(8 * number(m, "up_bytes_per_s"), up),
+				  short_number(8 * number(m, "down_bytes_per_s"), down), share, norm, cosine,
 				  span(number(m, "compute_us") / 1e6, compute), span(number(m, "reduce_us") / 1e6, reduce));
 	if (!json_is_number(json_object_get(m, "silent_s")))
 		(void)fprintf(out, "never reported");
 	else
 		(void)fprintf(out, "%.1f s ago%s", number(m, "silent_s"), silence(m));
 	print_storage(m, out);
+	print_outlier(m, out);
 	(void)fputc('\n', out);
 }
 
@@ -190,9 +212,9 @@ int status_view_print(const json_t *status, bool online, FILE *out) {
 	print_head(status, online, out);
 	int waiting =
 		online ? print_waiting(status, out) + print_not_held(status, out) + print_shared_text(status, out) : 0;
-	(void)fprintf(out, "  %3s %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %9s %9s  %s\n", "no.", NAME_COLUMNS, "worker",
-				  "phase", "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "compute", "reduce",
-				  "last report");
+	(void)fprintf(out, "  %3s %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %6s %6s %9s %9s  %s\n", "no.", NAME_COLUMNS,
+				  "worker", "phase", "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "norm",
+				  "cosine", "compute", "reduce", "last report");
 	json_array_foreach(members, i, m) print_member(m, out);
 	(void)fflush(out);
 	return 2 + waiting + (int)json_array_size(members);

@@ -67,8 +67,9 @@ struct bench {
 	uint64_t seq;
 	/* In reports from now on: */
 	uint8_t storage;
-	const struct report *state; /* whose round and chain; NULL: the run's */
-	uint8_t liar;               /* who claims everything that a report can hold; 0: nobody */
+	const struct report *state;                     /* whose round and chain; NULL: the run's */
+	uint8_t liar;                                   /* who claims everything that a report can hold; 0: nobody */
+	void (*alter)(struct report *rep, uint8_t who); /* what else it says; NULL: nothing */
 };
 
 static int set_up(void **state) {
@@ -157,6 +158,8 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 		rep.round = rep.proven_round = b->state->round;
 		rep.chain = rep.proven_chain = b->state->chain;
 	}
+	if (b->alter != NULL)
+		b->alter(&rep, who);
 	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
@@ -544,6 +547,84 @@ static void test_a_disk_that_takes_nothing(void **state) {
 	assert_true(was_told(b, "member 0 it's \"me\" stores everything again"));
 }
 
+/* Of four members the last one has other text, is far too large and points away; all owners but it say so. */
+static void one_is_unlike_the_others(struct report *rep, uint8_t who) {
+	rep->loss = who == 4 ? 5.5f : 1.5f + 0.01f * (float)who;
+	if (rep->phase != WORKER_VOTED)
+		return;
+	rep->n_measured = 4;
+	rep->mean2 = 1;
+	for (int i = 0; i < 4; i++)
+		rep->measured[i] = (struct report_measured){.norm2 = 1, .dot = 0.5f};
+	if (who == 4)
+		rep->measured[0].norm2 = 3e38f; /* a lie */
+	else
+		rep->measured[3] = (struct report_measured){.norm2 = 16, .dot = -2, .clipped = 1};
+}
+
+static void round_of_four(struct bench *b) {
+	static const enum worker_phase phases[] = {WORKER_TRAINING, WORKER_READY, WORKER_VOTED};
+	for (size_t p = 0; p < sizeof phases / sizeof phases[0]; p++)
+		for (uint8_t who = 1; who <= 4; who++)
+			assert_int_equal(report(b, who, phases[p], ":70"), RV_OK);
+}
+
+static json_t *member_of(json_t *status, size_t member) {
+	return json_array_get(json_object_get(status, "members"), member);
+}
+
+static void test_a_member_unlike_the_others_is_named(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	b->alter = one_is_unlike_the_others;
+	for (uint8_t who = 1; who <= 4; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	for (int round = 0; round < 3; round++) {
+		json_t *o = service_status(b->service, b->now_us, false);
+		assert_int_equal(json_array_size(json_object_get(member_of(o, 3), "outlier")), 0); /* one round may be luck */
+		json_decref(o);
+		round_of_four(b);
+	}
+	json_t *o = service_status(b->service, b->now_us, false), *odd = member_of(o, 3), *usual = member_of(o, 0);
+	assert_int_equal(json_array_size(json_object_get(odd, "outlier")), 3);
+	assert_int_equal(json_array_size(json_object_get(usual, "outlier")), 0);
+	const json_t *c = json_object_get(odd, "contribution");
+	assert_true(json_real_value(json_object_get(c, "norm")) == 4);
+	assert_true(json_real_value(json_object_get(c, "cosine")) == -0.5);
+	assert_true(json_real_value(json_object_get(json_object_get(usual, "contribution"), "norm")) == 1);
+	assert_true(json_real_value(json_object_get(o, "loss")) < 2.1); /* of 1.51, 1.52, 1.53 and 5.5 */
+	char *text = json_dumps(json_object_get(o, "events"), 0), *metrics = service_metrics(b->service, b->now_us);
+	assert_non_null(strstr(text, "member 3: its loss is far from the others': 5.5, median 1.52"));
+	assert_non_null(strstr(text, "member 3: its contribution is scaled down: 4 median norms"));
+	assert_non_null(strstr(text, "member 3: its contribution points elsewhere: cosine -0.50"));
+	assert_null(strstr(text, "member 0: its"));
+	assert_non_null(strstr(metrics, "rivulet_member_contribution_norm_ratio{member=\"3\"} 4\n"));
+	assert_non_null(strstr(metrics, "rivulet_member_contribution_cosine{member=\"3\"} -0.5\n"));
+	assert_non_null(strstr(metrics, "rivulet_member_outlier{member=\"3\",kind=\"loss\"} 1\n"));
+	assert_non_null(strstr(metrics, "rivulet_member_outlier{member=\"0\",kind=\"loss\"} 0\n"));
+	free(metrics);
+	free(text);
+	json_decref(o);
+}
+
+/* The largest float that a report can hold. */
+static void one_claims_a_loss(struct report *rep, uint8_t who) {
+	rep->loss = who == 2 ? 3.3e38f : 2.5f;
+}
+
+static void test_one_liar_does_not_make_the_runs_loss(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	b->alter = one_claims_a_loss;
+	for (uint8_t who = 1; who <= 4; who++)
+		assert_int_equal(join(b, who, &reply), RV_OK);
+	round_of_four(b);
+	json_t *o = service_status(b->service, b->now_us, false);
+	assert_true(json_real_value(json_object_get(o, "loss")) >= 2.5);
+	assert_true(json_real_value(json_object_get(o, "loss")) < 3);
+	json_decref(o);
+}
+
 static void test_ban(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -604,6 +685,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_no_round_is_advised_that_nobody_has_proven, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_member_unlike_the_others_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_liar_does_not_make_the_runs_loss, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban_on_a_full_disk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites, set_up, tear_down),

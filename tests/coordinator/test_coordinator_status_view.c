@@ -186,6 +186,18 @@ static void test_a_disk_that_takes_nothing(void **state) {
 				"{\"event\":\"member_storage_back\",\"round\":4,\"rounds_total\":8,\"member\":0,\"name\":\"tiny\"}\n");
 }
 
+static void test_a_member_unlike_the_others(void **state) {
+	(void)state;
+	json_t *s = status_at(4, "training"), *m = json_array_get(json_object_get(s, "members"), 0);
+	(void)json_object_set_new(m, "contribution", json_pack("{s:f,s:f}", "norm", 10.0, "cosine", -0.25));
+	(void)json_object_set_new(m, "outlier", json_pack("[s,s]", "loss", "cosine"));
+	char *text = table_of(s, 3);
+	assert_non_null(strstr(text, "norm cosine "));
+	assert_non_null(strstr(text, "    10  -0.25 "));
+	assert_non_null(strstr(text, "taken for dead, UNLIKE THE OTHERS: loss, cosine\n"));
+	free(text);
+}
+
 static void test_of_the_past_only_the_last_round(void **state) {
 	(void)state;
 	struct status_news told = {0};
@@ -230,6 +242,7 @@ int main(void) {
 		cmocka_unit_test(test_who_is_missing_is_told_after_a_while),
 		cmocka_unit_test(test_the_table_says_who_is_missing),
 		cmocka_unit_test(test_a_disk_that_takes_nothing),
+		cmocka_unit_test(test_a_member_unlike_the_others),
 		cmocka_unit_test(test_of_the_past_only_the_last_round),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_the_way_back_of_workers_that_are_ahead),
