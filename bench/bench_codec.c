@@ -14,7 +14,8 @@ enum { VALUES = 32 << 20, ROUNDS = 9, WORKERS = 4 };
 
 struct buffers {
 	float *theta, *local, *momentum, *acc;
-	uint8_t *code, *reduced;
+	uint8_t *code, *reduced, *contributions[WORKERS];
+	struct merge_measured measured;
 	struct global_state g;
 };
 
@@ -65,6 +66,11 @@ static void prepare(struct buffers *b) {
 	b->code = must_alloc(bytes);
 	b->reduced = must_alloc(bytes);
 	must(global_encode_delta(&b->g, b->local, b->code, &et), &et);
+	for (int i = 0; i < WORKERS; i++) {
+		b->contributions[i] = must_alloc(bytes);
+		memcpy(b->contributions[i], b->code, bytes);
+	}
+	b->measured.values = must_alloc(cfg.chunks.chunk_elems * sizeof(float));
 }
 
 /* Runs `op` on every chunk's part of the vectors, as the outer loop does. */
@@ -92,11 +98,28 @@ static void decode_add(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 	(void)codec_int8.decode_add(code, n, 1, b->acc + at, NULL);
 }
 
-static void reduce_mean(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+/* Contributions as those of a real owner: each in memory of its own, far larger than the caches. */
+static void merge(struct buffers *b, size_t n, uint8_t *code, double clip, struct merge_measured *measured) {
 	const uint32_t weights[WORKERS] = {1, 1, 1, 1};
-	const uint8_t *in[WORKERS] = {code, code, code, code};
-	const struct merge_rule rule = {.contributions = &codec_int8, .mean = &codec_int8};
-	(void)merge_chunk(&rule, in, weights, WORKERS, n, b->g.scratch, b->reduced + (code - b->code), NULL, NULL);
+	const uint8_t *in[WORKERS];
+	const struct merge_rule rule = {.contributions = &codec_int8, .mean = &codec_int8, .clip = clip};
+	for (int i = 0; i < WORKERS; i++)
+		in[i] = b->contributions[i] + (code - b->code);
+	(void)merge_chunk(&rule, in, weights, WORKERS, n, b->g.scratch, b->reduced + (code - b->code), measured, NULL);
+}
+
+static void reduce_mean(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	merge(b, n, code, 0, NULL);
+	(void)at;
+}
+
+static void reduce_limited(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	merge(b, n, code, 1.25, NULL);
+	(void)at;
+}
+
+static void reduce_measured(struct buffers *b, size_t at, size_t n, uint8_t *code) {
+	merge(b, n, code, 1.25, &b->measured);
 	(void)at;
 }
 
@@ -143,7 +166,9 @@ int main(void) {
 		{.name = "int8 encode of a difference", .op = encode_delta, .bytes_per_value = 8 + code},
 		{.name = "int8 decode", .op = decode, .bytes_per_value = code + 4},
 		{.name = "int8 decode and add", .op = decode_add, .bytes_per_value = code + 8},
-		{.name = "int8 mean of 4 (in cache)", .op = reduce_mean, .bytes_per_value = mean},
+		{.name = "int8 mean of 4", .op = reduce_mean, .bytes_per_value = mean},
+		{.name = "int8 mean of 4, limited by norms", .op = reduce_limited, .bytes_per_value = mean},
+		{.name = "int8 mean of 4, limited and measured", .op = reduce_measured, .bytes_per_value = mean},
 		{.name = "nesterov step", .op = nesterov, .bytes_per_value = 20},
 		{.name = "check, decode and step", .op = NULL, .bytes_per_value = 2 * code + 16},
 	};
@@ -172,5 +197,8 @@ int main(void) {
 	free(b.acc);
 	free(b.code);
 	free(b.reduced);
+	for (int i = 0; i < WORKERS; i++)
+		free(b.contributions[i]);
+	free(b.measured.values);
 	return 0;
 }

@@ -10,7 +10,7 @@ import argparse, json, math, os, re, shutil, signal, subprocess, sys, tempfile, 
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = {"n-layer": 2, "n-head": 2, "n-embd": 64, "context": 64, "batch": 4, "warmup-steps": 20,
-         "grace-ms": 600000, "liveness-ms": 120000}
+         "grace-ms": 600000, "silence-ms": 60000}
 
 # name, workers, what the last ones do, more of the configuration
 ATTACKS = [
@@ -107,7 +107,8 @@ def play(options, workers, evil, config):
         log = open(run.path("coordinator.log")).read()
     finally:
         run.close()
-    named = sorted(set(re.findall(r"member (\d+)[^\n]*(?:is clipped|points another way|loss is far)", log)))
+    named = sorted(set(re.findall(r'"event":"outlier_(\w+)"[^\n]*?member (\d+): its', log)))
+    named = [f"{member}: {what}" for what, member in named if what != "over"]
     return (losses[-1], max(losses), named) if losses else (math.nan, math.nan, named)
 
 

@@ -33,15 +33,3 @@ bool robust_is_far(const double *values, int n, int i, double least) {
 	RV_ASSERT(i >= 0 && i < n);
 	return n >= ROBUST_LEAST && fabs(values[i] - robust_median(values, n)) > robust_width(values, n, least);
 }
-
-double robust_mean(const double *values, const double *weights, int n, double least) {
-	double median = robust_median(values, n), width = robust_width(values, n, least), sum = 0, weight = 0, plain = 0;
-	for (int i = 0; i < n; i++) {
-		double v = n < ROBUST_LEAST ? values[i] : fmin(fmax(values[i], median - width), median + width);
-		double w = weights ? weights[i] : 0;
-		sum += w * v;
-		weight += w;
-		plain += v / n;
-	}
-	return weight > 0 ? sum / weight : plain;
-}

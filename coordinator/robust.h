@@ -17,8 +17,5 @@ double robust_median(const double *values, int n);
 double robust_width(const double *values, int n, double least);
 /* Returns whether values[i] is further from the median than that. False with fewer than ROBUST_LEAST values. */
 bool robust_is_far(const double *values, int n, int i, double least);
-/* Returns the weighted mean of the values, of which those that are too far count as just not too far. Weights are >= 0;
- * without any (or all 0) each value weighs 1. With fewer than ROBUST_LEAST values: the plain weighted mean. */
-double robust_mean(const double *values, const double *weights, int n, double least);
 
 #endif

@@ -105,8 +105,6 @@ void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
 /* Takes a commit's figures over, and names those who are far from the others. Before the commit is durable: votes, with
  * what owners measured, are the members' latest reports then. */
 void service_watch_outliers(struct service *s, const struct core_record *rec);
-/* How far a loss may be from the median, at least. */
-double service_loss_least(double median);
 
 /* ---- service_shards.c ---- */
 

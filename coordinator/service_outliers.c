@@ -13,10 +13,6 @@
 #define COSINE_LEAST  0.2
 #define CLIPPED_LEAST 0.5 /* the share of its chunks from which on a contribution counts as scaled down */
 
-double service_loss_least(double median) {
-	return fmax(LOSS_LEAST, LOSS_SHARE * median);
-}
-
 /* What the participants of a round have in common, and where each differs. */
 struct round_figures {
 	int n;
@@ -40,7 +36,7 @@ static void judge_losses(struct round_figures *f) {
 	}
 	f->median_loss = robust_median(known, n);
 	for (int k = 0; k < n; k++)
-		f->odd[whose[k]][SERVICE_ODD_LOSS] = robust_is_far(known, n, k, service_loss_least(f->median_loss));
+		f->odd[whose[k]][SERVICE_ODD_LOSS] = robust_is_far(known, n, k, fmax(LOSS_LEAST, LOSS_SHARE * f->median_loss));
 }
 
 static void judge_contributions(struct round_figures *f) {

@@ -7,7 +7,6 @@
 #include "base/capped.h"
 #include "base/clock.h"
 #include "base/hex.h"
-#include "base/weights.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -31,37 +30,24 @@ static struct mark since(const struct mark *m, const struct report *rep) {
 /* What the participants report of a round, each its own: medians hide one that lies. */
 struct reported {
 	int n, n_losses;
-	double loss[NET_MAX_MEMBERS], tokens[NET_MAX_MEMBERS]; /* of those whose loss is known */
-	double tx_bytes[NET_MAX_MEMBERS], compute_us[NET_MAX_MEMBERS], reduce_us[NET_MAX_MEMBERS];
+	double loss[NET_MAX_MEMBERS], tx_bytes[NET_MAX_MEMBERS], compute_us[NET_MAX_MEMBERS], reduce_us[NET_MAX_MEMBERS];
 };
 
-static void put_reported(struct reported *r, const struct report *rep, uint64_t tokens, const struct mark *d) {
+static void put_reported(struct reported *r, const struct report *rep, const struct mark *d) {
 	r->tx_bytes[r->n] = (double)d->tx_bytes;
 	r->compute_us[r->n] = (double)d->compute_us;
 	r->reduce_us[r->n++] = (double)d->reduce_us;
-	if (!(rep->loss > 0))
-		return;
-	r->tokens[r->n_losses] = (double)tokens;
-	r->loss[r->n_losses++] = (double)rep->loss;
+	if (rep->loss > 0)
+		r->loss[r->n_losses++] = (double)rep->loss;
 }
 
-/* The mean over the tokens; nobody's loss counts as further from the median than is usual, nor for more than
- * RV_WEIGHT_CAP times the median of the tokens. */
-static double loss_of(struct reported *r) {
-	double most = RV_WEIGHT_CAP * robust_median(r->tokens, r->n_losses);
-	for (int i = 0; i < r->n_losses; i++)
-		r->tokens[i] = r->tokens[i] < most ? r->tokens[i] : most;
-	double median = robust_median(r->loss, r->n_losses);
-	return robust_mean(r->loss, r->tokens, r->n_losses, service_loss_least(median));
-}
-
-static void put_medians(struct reported *r, struct commit_stats *c) {
+static void put_medians(const struct reported *r, struct commit_stats *c) {
 	if (r->n == 0)
 		return;
 	c->tx_bytes = (uint64_t)robust_median(r->tx_bytes, r->n);
 	c->compute_us = (uint64_t)robust_median(r->compute_us, r->n);
 	c->reduce_us = (uint64_t)robust_median(r->reduce_us, r->n);
-	c->loss = loss_of(r);
+	c->loss = robust_median(r->loss, r->n_losses);
 }
 
 static double lower_real(double v, double most) {
@@ -94,10 +80,9 @@ struct commit_stats service_commit_stats(const struct service *s, const struct c
 	for (int i = 0; i < rec->n_members; i++) {
 		const struct report *rep = &views[rec->members[i]].last;
 		struct mark d = since(&s->marks[rec->members[i]], rep);
-		uint64_t tokens = lower(rec->tokens[i], s->most_tokens);
-		c.tokens = rv_add_capped(c.tokens, tokens);
+		c.tokens = rv_add_capped(c.tokens, lower(rec->tokens[i], s->most_tokens));
 		c.tokens_per_s += (double)rep->tokens_per_s;
-		put_reported(&all, rep, tokens, &d);
+		put_reported(&all, rep, &d);
 	}
 	put_medians(&all, &c);
 	return c;

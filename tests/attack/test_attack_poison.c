@@ -22,6 +22,8 @@ static double play(struct e2e *e, const char *more, const char *evil) {
 	char config[1024], env[128], dir[E2E_PATH];
 	(void)snprintf(config, sizeof config, "%s%s", run_config, more);
 	e2e_open(e, config, WORKERS);
+	e->worker_args[0] = "--eval-every";
+	e->worker_args[1] = "1";
 	e2e_start_workers(e, WORKERS - 1);
 	(void)snprintf(env, sizeof env, "RIVULET_EVIL=%s", evil ? evil : "");
 	e2e_start_worker(e, EVIL, evil ? "rivulet-worker-evil" : NULL, evil ? env : NULL);

@@ -559,7 +559,7 @@ static void one_is_unlike_the_others(struct report *rep, uint8_t who) {
 	if (who == 4)
 		rep->measured[0].norm2 = 3e38f; /* a lie */
 	else
-		rep->measured[3] = (struct report_measured){.norm2 = 16, .dot = -2, .clipped = 1};
+		rep->measured[3] = (struct report_measured){.norm2 = 16, .dot = -2, .clipped = rep->n_chunks};
 }
 
 static void round_of_four(struct bench *b) {
@@ -592,7 +592,7 @@ static void test_a_member_unlike_the_others_is_named(void **state) {
 	assert_true(json_real_value(json_object_get(c, "norm")) == 4);
 	assert_true(json_real_value(json_object_get(c, "cosine")) == -0.5);
 	assert_true(json_real_value(json_object_get(json_object_get(usual, "contribution"), "norm")) == 1);
-	assert_true(json_real_value(json_object_get(o, "loss")) < 2.1); /* of 1.51, 1.52, 1.53 and 5.5 */
+	assert_true(json_real_value(json_object_get(o, "loss")) < 1.6); /* of 1.51, 1.52, 1.53 and 5.5 */
 	char *text = json_dumps(json_object_get(o, "events"), 0), *metrics = service_metrics(b->service, b->now_us);
 	assert_non_null(strstr(text, "member 3: its loss is far from the others': 5.5, median 1.52"));
 	assert_non_null(strstr(text, "member 3: its contribution is scaled down: 4 median norms"));
@@ -604,24 +604,6 @@ static void test_a_member_unlike_the_others_is_named(void **state) {
 	assert_non_null(strstr(metrics, "rivulet_member_outlier{member=\"0\",kind=\"loss\"} 0\n"));
 	free(metrics);
 	free(text);
-	json_decref(o);
-}
-
-/* The largest float that a report can hold. */
-static void one_claims_a_loss(struct report *rep, uint8_t who) {
-	rep->loss = who == 2 ? 3.3e38f : 2.5f;
-}
-
-static void test_one_liar_does_not_make_the_runs_loss(void **state) {
-	struct bench *b = *state;
-	struct join_reply reply;
-	b->alter = one_claims_a_loss;
-	for (uint8_t who = 1; who <= 4; who++)
-		assert_int_equal(join(b, who, &reply), RV_OK);
-	round_of_four(b);
-	json_t *o = service_status(b->service, b->now_us, false);
-	assert_true(json_real_value(json_object_get(o, "loss")) >= 2.5);
-	assert_true(json_real_value(json_object_get(o, "loss")) < 3);
 	json_decref(o);
 }
 
@@ -686,7 +668,6 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_member_unlike_the_others_is_named, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_one_liar_does_not_make_the_runs_loss, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ban_on_a_full_disk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_invites, set_up, tear_down),
