@@ -53,7 +53,7 @@ static void remove_stale(void) {
 static bool set_up_device(const struct sites *s, int at) {
 	char address[64];
 	const char *name = s->names[at];
-	snprintf(address, sizeof address, "%s/24", s->at[at].host);
+	snprintf(address, sizeof address, "%s/16", s->at[at].host);
 	return ip((const char *const[]){"ip", "-n", name, "addr", "add", address, "dev", "wan0", NULL}) &&
 		   ip((const char *const[]){"ip", "-n", name, "link", "set", "wan0", "mtu", "1500", "up", NULL});
 }
@@ -109,6 +109,14 @@ void sites_cut(struct sites *s, int at) {
 
 void sites_heal(struct sites *s, int at) {
 	tell(s, "heal", at);
+}
+
+void sites_move(struct sites *s, int at) {
+	char address[64];
+	const char *name = s->names[at];
+	snprintf(address, sizeof address, "10.86.1.%d/16", at + 1); /* the relay looks at the last byte only */
+	assert_true(ip((const char *const[]){"ip", "-n", name, "addr", "flush", "dev", "wan0", NULL}));
+	assert_true(ip((const char *const[]){"ip", "-n", name, "addr", "add", address, "dev", "wan0", NULL}));
 }
 
 void sites_rate(struct sites *s, int at, long bits_per_s) {

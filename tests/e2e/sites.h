@@ -29,6 +29,8 @@ void sites_close(struct sites *s);
 /* Nothing leaves or reaches the site any more, and nobody is told; until it is healed. */
 void sites_cut(struct sites *s, int at);
 void sites_heal(struct sites *s, int at);
+/* The site's address goes, and another one comes; its connections are not told. */
+void sites_move(struct sites *s, int at);
 /* Of its line, up and down; 0: unlimited. */
 void sites_rate(struct sites *s, int at, long bits_per_s);
 
