@@ -1,4 +1,4 @@
-/* clock.c: the two real clocks. */
+/* clock.c: the real clocks. */
 #include "base/clock.h"
 
 #include "base/assert.h"
@@ -18,4 +18,8 @@ int64_t rv_clock_monotonic_us(void) {
 
 int64_t rv_clock_wall_us(void) {
 	return now_us(CLOCK_REALTIME);
+}
+
+int64_t rv_clock_thread_us(void) {
+	return now_us(CLOCK_THREAD_CPUTIME_ID);
 }

@@ -2,6 +2,7 @@
 #include "base/program.h"
 
 #include "base/assert.h"
+#include "base/version.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -208,7 +209,7 @@ static int flush_output(const struct rv_program *p, int status) {
 int rv_program_main(const struct rv_program *p, int argc, char **argv) {
 	open_standard_files();
 	if (rv_options_wants(argc, argv, "--version")) {
-		(void)printf("%s %s\n", p->name, RV_VERSION);
+		(void)printf("%s %s\n", p->name, rv_version());
 		return RV_EXIT_OK;
 	}
 	RV_ASSERT(p->commands->run);

@@ -67,7 +67,7 @@ measure() { # POLICY WIDTH LAYERS BATCH: the compute of the rounds after the fir
 	esac
 	rm -rf "$dir/run"
 	env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT "${settings[@]}" timeout 120 "$bin/rivulet" train --data "$dir/text" --workers 1 --threads "$(nproc)" \
-		--n-embd "$2" --n-head 4 --n-layer "$3" --batch "$4" --context 64 --rounds 3 --steps-per-round "$((steps / 2))" --eval-batches 1 --save-every 1000 \
+		--n-embd "$2" --n-head 4 --n-layer "$3" --batch "$4" --context 64 --rounds 3 --steps-per-round "$((steps / 2))" --eval-every 0 --save-every 1000 \
 		--out "$dir/run" >"$dir/log" 2>&1 || fail "the lab failed: $(tail -n 2 "$dir/log")"
 	python3 - "$dir/run" "$((steps / 2))" <<'PYTHON'
 import glob, json, sys

@@ -123,7 +123,7 @@ def round_losses(directory):
 def small_model(s, steps):
     shape = ["--n-layer", 1, "--n-head", 2, "--n-embd", 32, "--context", 16, "--batch", 2] if s.emulated else [
         "--n-layer", 4, "--n-head", 4, "--n-embd", 256, "--context", 128, "--batch", 8]
-    return shape + ["--steps-per-round", steps, "--eval-batches", 1, "--data-shards", 1]
+    return shape + ["--steps-per-round", steps, "--eval-every", 0, "--data-shards", 1]
 
 
 def parity(s):
@@ -156,7 +156,7 @@ def start_run(s, text, devices):
     coordinator, config = s.out / "coordinator", s.out / "shared.conf"
     words = [str(w) for w in small_model(s, 2 if s.emulated else 20)]
     settings = dict(zip((w[2:] for w in words[::2]), words[1::2]))
-    settings.pop("eval-batches")
+    settings.pop("eval-every")
     settings.update({"rounds": 3, "data-shards": len(devices), "min-workers": len(devices)})
     config.write_text("".join(f"{k} = {v}\n" for k, v in settings.items()))
     r = s.run([s.bin / "rivulet-coordinator", "new-run", "--dir", coordinator, "--config", config])

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/hex.h"
+#include "base/version.h"
 
 #include <string.h>
 
@@ -215,7 +216,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	}
 	int n = core_members(s->core, views);
 	(void)json_object_set_new(o, "run", hex_string(s->cfg.run_id, NET_RUN_ID_BYTES));
-	(void)json_object_set_new(o, "software", json_string("rivulet " RV_VERSION));
+	(void)json_object_set_new(o, "software", json_sprintf("rivulet %s", rv_version()));
 	(void)json_object_set_new(o, "phase", json_string(run_phases[d->phase]));
 	set_int(o, "round", d->round);
 	set_int(o, "rounds_total", d->final_round);

@@ -18,7 +18,7 @@
 
 struct eval_options {
 	char data[512], tokenizer[512], split[16], dtype[8], device[DEVICE_TEXT_BYTES];
-	int64_t batches, batch, stride, threads;
+	int64_t tokens, batch, stride, threads;
 };
 
 #define FIELD(f) offsetof(struct eval_options, f)
@@ -31,8 +31,9 @@ static const struct rv_option options[] = {
 	 "heldout: the part that the run never trained on; all: every token of one file; auto: heldout for weights of a "
 	 "Rivulet run, all for others.",
 	 "Evaluation"},
-	{"batches", RV_OPT_INT, FIELD(batches), 0, "0", 0, 1000000, NULL,
-	 "--split heldout: so many of the run's batches, spread over the held-out text; 0: all of it.", "Evaluation"},
+	{"tokens", RV_OPT_INT, FIELD(tokens), 0, "0", 0, 1e12, NULL,
+	 "--split heldout: at most so many tokens, those that `rivulet train --eval-tokens` takes; 0: all held-out text.",
+	 "Evaluation"},
 	{"stride", RV_OPT_INT, FIELD(stride), 0, "0", 0, 1048576, NULL,
 	 "--split all: windows begin so many tokens apart; smaller: more context for each token, more work; 0: the "
 	 "context.",
@@ -122,7 +123,7 @@ static enum rv_err evaluate_heldout(struct session *s, struct evaluation *out, s
 					   "--split heldout: these weights are not of a Rivulet run, so nothing says what was held out; "
 					   "use --split all");
 	RV_TRY(text_source_open(s->opts->data, &m->cfg, t, s->events, s->signals, &data, et));
-	enum rv_err e = evaluation_heldout(m, data, (int)s->opts->batches, tick, s, out, et);
+	enum rv_err e = evaluation_heldout(m, data, (uint64_t)s->opts->tokens, tick, s, out, et);
 	dataset_close(data);
 	return e;
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/signals.h"
+#include "base/version.h"
 #include "lab/checkpoint_pair.h"
 #include "lab/commands.h"
 #include "lab/lab_memory.h"
@@ -13,6 +14,7 @@
 #include "lab/text_source.h"
 #include "lab/train_difference.h"
 #include "lab/train_options.h"
+#include "worker/train/eval_schedule.h"
 #include "worker/train/initial_weights.h"
 #include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
@@ -39,7 +41,8 @@ struct session {
 	struct metrics *metrics;
 	int64_t started_us;     /* of a run that goes on: as if it had never stopped */
 	uint64_t started_steps; /* of all replicas, when this process began: for the rate */
-	double heldout;         /* latest */
+	double heldout;         /* of the last evaluation; NaN: there was none in this process */
+	struct data_content content;
 	struct memory_plan memory;
 };
 
@@ -75,7 +78,8 @@ static void tick(void *ctx) {
 static enum rv_err write_config(const struct session *s, struct rv_errtext *et) {
 	char path[PATH_MAX], text[CONFIG_TEXT_BYTES];
 	const struct train_options as_run = train_options_as_run(s->opts);
-	size_t n = rv_options_print(s->table, &as_run, text, sizeof text);
+	size_t n = (size_t)snprintf(text, sizeof text, "# rivulet %s, text %s\n", rv_version(), s->content.text);
+	n += rv_options_print(s->table, &as_run, text + n, sizeof text - n);
 	if (n >= sizeof text)
 		return rv_fail(et, RV_E_RANGE, "configuration of %zu bytes, at most %d", n, CONFIG_TEXT_BYTES);
 	path_in(s, "run.conf", path);
@@ -98,6 +102,9 @@ static enum rv_err write_run_line(const struct session *s, struct rv_errtext *et
 								 .tokens_per_step = (uint64_t)(c->run.batch * c->run.grad_accum * c->run.context),
 								 .payload_bytes = c->method->payload_bytes(s->run),
 								 .device = s->run->devices[0].description,
+								 .data = s->content.text,
+								 .threads = c->threads,
+								 .heldout_tokens = replica_eval_tokens(s->run->replicas[0], 0),
 							 },
 							 et);
 }
@@ -215,6 +222,7 @@ static enum rv_err open_run(struct session *s, struct rv_errtext *et) {
 	RV_TRY(rv_dir_lock(o->out, &s->lock, et));
 	RV_TRY(run_tokenizer_open(&o->run, o->files.tokenizer, &s->tokenizer, et));
 	RV_TRY(text_source_open(o->data, &o->run, s->tokenizer, s->events, s->signals, &s->data, et));
+	RV_TRY(dataset_content(s->data, &s->content, et));
 	RV_TRY(new_run(s, &cfg, et));
 	s->run->tick = tick;
 	s->run->tick_ctx = s;
@@ -271,9 +279,23 @@ static enum rv_err diverged(struct session *s, uint64_t round, int worker, struc
 				   why.text);
 }
 
-static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtext *et) {
+static uint64_t eval_tokens(const struct session *s) {
+	return replica_eval_tokens(s->run->replicas[0], s->run->cfg.eval_tokens);
+}
+
+/* By one worker's cost where workers differ: a run is evaluated after the same rounds whatever its method. */
+static bool evaluation_is_due(const struct session *s) {
+	const struct lab_config *c = &s->run->cfg;
+	const struct run_config *run = &c->run;
+	const uint64_t step_tokens = (uint64_t)(run->batch * run->grad_accum * run->context * c->workers);
+	const int64_t every =
+		eval_every_rounds(s->opts->eval_every, eval_tokens(s), step_tokens * (uint64_t)run->steps_per_round);
+	return lab_run_finished(s->run) || (every > 0 && s->run->rounds_done % (uint64_t)every == 0);
+}
+
+static enum rv_err evaluate(struct session *s, struct rv_errtext *et) {
 	struct lab_run *r = s->run;
-	enum rv_err e = lab_run_eval(r, max_batches, &s->heldout, et);
+	enum rv_err e = lab_run_eval(r, &s->heldout, et);
 	if (e == RV_E_RANGE) {
 		const struct rv_errtext why = *et;
 		(void)rv_fail(et, e, "%s; lower lr (now %g) or outer-lr, warm up longer, or set clip", why.text, r->cfg.run.lr);
@@ -286,7 +308,7 @@ static enum rv_err evaluate(struct session *s, int max_batches, struct rv_errtex
 													 .tokens = r->tokens_done,
 													 .loss = s->heldout,
 													 .bytes_sent = r->bytes_sent,
-													 .whole = max_batches == 0},
+													 .eval_tokens = eval_tokens(s)},
 							  et);
 }
 
@@ -325,14 +347,17 @@ static enum rv_err record_round(struct session *s, const struct lab_round *done,
 		.codec_cosine = done->codec_cosine,
 	};
 	RV_TRY(metrics_write_round(s->metrics, &line, et));
-	RV_TRY(evaluate(s, lab_run_finished(r) ? 0 : (int)s->opts->eval_batches, et));
+	const bool due = evaluation_is_due(s);
+	if (due)
+		RV_TRY(evaluate(s, et));
 	rv_event(s->events, RV_INFO, "round",
 			 RV_FIELDS(rv_field_int("round", (int64_t)r->rounds_done), rv_field_int("tokens", (int64_t)r->tokens_done),
-					   rv_field_double("train_loss", done->train_loss), rv_field_double("heldout_loss", s->heldout),
+					   rv_field_double("train_loss", done->train_loss),
+					   rv_field_double("heldout_loss", due ? s->heldout : NAN),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
-			 "round %3" PRIu64 "/%" PRId64 "  train %s  held-out %s  %.2f Mtokens%s", r->rounds_done, r->cfg.run.rounds,
-			 loss_text(done->train_loss).text, loss_text(s->heldout).text, (double)r->tokens_done * 1e-6,
-			 sent_text(r).text);
+			 "round %3" PRIu64 "/%" PRId64 "  train %s  held-out %6s  %.2f Mtokens%s", r->rounds_done,
+			 r->cfg.run.rounds, loss_text(done->train_loss).text, due ? loss_text(s->heldout).text : "-",
+			 (double)r->tokens_done * 1e-6, sent_text(r).text);
 	return RV_OK;
 }
 
@@ -366,7 +391,7 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	struct lab_run *r = s->run;
 	RV_TRY(save_weights(s, et));
 	if (isnan(s->heldout)) /* nothing was left to train */
-		RV_TRY(lab_run_eval(r, 0, &s->heldout, et));
+		RV_TRY(lab_run_eval(r, &s->heldout, et));
 	const struct metrics_end end = {.round = r->rounds_done,
 									.step = lab_run_steps(r),
 									.tokens = r->tokens_done,
@@ -386,9 +411,9 @@ static enum rv_err finish(struct session *s, struct rv_errtext *et) {
 	rv_event(s->events, RV_INFO, "done",
 			 RV_FIELDS(rv_field_double("heldout_loss", s->heldout), rv_field_int("tokens", (int64_t)r->tokens_done),
 					   rv_field_int("bytes_sent", (int64_t)r->bytes_sent)),
-			 "done: held-out %s nats per %s (perplexity %s)  %.2f Mtokens%s", loss_text(s->heldout).text,
-			 r->cfg.run.tokenizer_hash[0] ? "token" : "byte", perplexity_text(s->heldout).text,
-			 (double)r->tokens_done * 1e-6, sent_text(r).text);
+			 "done: held-out %s nats per %s (perplexity %s) over %" PRIu64 " tokens  %.2f Mtokens%s",
+			 loss_text(s->heldout).text, r->cfg.run.tokenizer_hash[0] ? "token" : "byte",
+			 perplexity_text(s->heldout).text, eval_tokens(s), (double)r->tokens_done * 1e-6, sent_text(r).text);
 	warn_of_guessing(s);
 	if (!rv_hash_is_zero(&end.chain))
 		rv_event(s->events, RV_INFO, "chain", RV_FIELDS(rv_field_str("chain", chain)), "chain %s", chain);

@@ -69,10 +69,9 @@ static enum rv_err heldout_batches(struct loaded_model *m, const struct dataset 
 	return RV_OK;
 }
 
-enum rv_err evaluation_heldout(struct loaded_model *m, const struct dataset *data, int max_batches,
+enum rv_err evaluation_heldout(struct loaded_model *m, const struct dataset *data, uint64_t max_tokens,
 							   evaluation_tick_fn *tick, void *ctx, struct evaluation *out, struct rv_errtext *et) {
-	uint64_t have = dataset_heldout_sequences(data), most = (uint64_t)max_batches * (uint64_t)m->cfg.batch;
-	uint64_t used = max_batches <= 0 || have < most ? have : most;
+	const uint64_t used = dataset_heldout_used(data, max_tokens);
 	struct batch b = {0};
 	*out = (struct evaluation){0};
 	enum rv_err e = batch_init(&b, m, et);

@@ -21,9 +21,9 @@ double evaluation_bits_per_byte(const struct evaluation *v);
 /* Called between batches: false ends with RV_E_CANCELLED. NULL: nothing. */
 typedef bool evaluation_tick_fn(void *ctx, uint64_t done_tokens, uint64_t all_tokens);
 
-/* The held-out split of a dataset, as replica_eval reads it: max_batches <= 0: all of it. RV_E_RANGE: the loss is not
+/* The held-out split of a dataset, as replica_eval reads it: max_tokens 0: all of it. RV_E_RANGE: the loss is not
  * finite. */
-enum rv_err evaluation_heldout(struct loaded_model *m, const struct dataset *data, int max_batches,
+enum rv_err evaluation_heldout(struct loaded_model *m, const struct dataset *data, uint64_t max_tokens,
 							   evaluation_tick_fn *tick, void *ctx, struct evaluation *out, struct rv_errtext *et);
 /* Every token of a text but the first, each predicted from at most `context` before it: the text is cut into windows
  * that begin `stride` tokens apart (1..context; the tokens that two share count once, in the earlier).

@@ -135,8 +135,16 @@ uint64_t lab_run_steps(const struct lab_run *r) {
 	return r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
 }
 
+/* A replica computes in this thread alone: what it takes is this thread's processor time, which other replicas and other
+ * processes on the same cores do not lengthen. */
+static bool computes_alone(const struct lab_run *r, int i) {
+	const struct device_choice *device = &r->devices[i].choice;
+	return r->cfg.threads == 1 && device->n == 1 && strcmp(device->backend, "cuda") != 0;
+}
+
 void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step) {
-	int64_t started_us = rv_clock_monotonic_us();
+	const bool alone = computes_alone(r, i);
+	const int64_t started_us = alone ? rv_clock_thread_us() : rv_clock_monotonic_us();
 	r->faults[i] = RV_OK;
 	while (replica_global_step(r->replicas[i]) < goal && r->faults[i] == RV_OK) {
 		if (atomic_load(&r->stop)) {
@@ -151,7 +159,7 @@ void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *s
 		r->sums[i].tokens += r->last[i].tokens;
 		atomic_fetch_add(&r->steps_done, 1);
 	}
-	r->sums[i].compute_us += rv_clock_monotonic_us() - started_us;
+	r->sums[i].compute_us += (alone ? rv_clock_thread_us() : rv_clock_monotonic_us()) - started_us;
 }
 
 const float *lab_run_reference(struct lab_run *r, int i) {
@@ -188,7 +196,7 @@ static void collect(struct lab_run *r, struct lab_round *out) {
 	for (int i = 0; i < r->n_replicas; i++) {
 		out->train_loss += r->sums[i].loss;
 		out->tokens += r->sums[i].tokens;
-		out->compute_us += r->sums[i].compute_us / r->n_replicas;
+		out->compute_us += r->sums[i].compute_us / r->cfg.workers;
 		steps += r->sums[i].steps;
 		r->sums[i] = (struct lab_worker_sums){0};
 	}
@@ -210,6 +218,6 @@ enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_er
 	return RV_OK;
 }
 
-enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struct rv_errtext *et) {
-	return replica_eval(r->replicas[0], r->cfg.method->theta(r), max_batches, loss, et);
+enum rv_err lab_run_eval(struct lab_run *r, double *loss, struct rv_errtext *et) {
+	return replica_eval(r->replicas[0], r->cfg.method->theta(r), r->cfg.eval_tokens, loss, et);
 }

@@ -31,7 +31,7 @@ struct lab_round {
 	float lr, grad_norm; /* of the last step (diloco: of worker 0) */
 	uint64_t bytes;      /* by formula, one worker */
 	int participants;
-	int64_t compute_us, reduce_us; /* mean over the workers; the joining */
+	int64_t compute_us, reduce_us; /* mean over the workers, also where one replica computes for all; the joining */
 	int64_t modelled_us;           /* until the round closed, by the model of lab/pace.h; 0: no such model */
 	/* Of the workers' outer gradients, before encoding; 0 where there are none, or only one. */
 	double delta_norm;                /* mean L2 norm */
@@ -104,7 +104,8 @@ struct lab_config {
 	bool dylu;
 	double step_ms;
 	enum lab_merge merge;
-	bool eval_replicas; /* fill in lab_run.average_loss and .replica_loss at the end */
+	uint64_t eval_tokens; /* that every evaluation predicts, as replica_eval; 0: all held-out text */
+	bool eval_replicas;   /* fill in lab_run.average_loss and .replica_loss at the end */
 };
 
 /* Sums over the steps of the round under way: part of a checkpoint. */
@@ -163,9 +164,8 @@ int lab_run_diverged_worker(const struct lab_run *r);
 void lab_run_stop(struct lab_run *r);
 bool lab_run_finished(const struct lab_run *r);
 uint64_t lab_run_steps(const struct lab_run *r); /* inner steps of each worker, in whole rounds */
-/* Mean held-out loss of the result so far; max_batches 0: over all held-out text. What replica_eval
- * refuses. */
-enum rv_err lab_run_eval(struct lab_run *r, int max_batches, double *loss, struct rv_errtext *et);
+/* Measures the held-out loss of the result so far, over cfg.eval_tokens. What replica_eval refuses. */
+enum rv_err lab_run_eval(struct lab_run *r, double *loss, struct rv_errtext *et);
 
 /* Worker i's number in the run. */
 uint32_t lab_run_member(const struct lab_run *r, int i);

@@ -57,7 +57,7 @@ static enum rv_err eval_mean(struct lab_run *r, struct rv_errtext *et) {
 		for (size_t at = 0; at < n; at++)
 			mean[at] += local[at] / (float)r->n_replicas;
 	}
-	enum rv_err e = replica_eval(r->replicas[0], mean, 0, &r->average_loss, et);
+	enum rv_err e = replica_eval(r->replicas[0], mean, r->cfg.eval_tokens, &r->average_loss, et);
 	free(mean);
 	return e;
 }
@@ -66,6 +66,6 @@ enum rv_err replica_spread_measure(struct lab_run *r, struct lab_round *out, str
 	measure_deltas(r, out);
 	if (!r->cfg.eval_replicas || r->rounds_done + 1 < (uint64_t)r->cfg.run.rounds)
 		return RV_OK;
-	RV_TRY(replica_eval(r->replicas[0], NULL, 0, &r->replica_loss, et));
+	RV_TRY(replica_eval(r->replicas[0], NULL, r->cfg.eval_tokens, &r->replica_loss, et));
 	return eval_mean(r, et);
 }

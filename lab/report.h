@@ -1,6 +1,7 @@
 /* report.h: runs side by side: a table for the terminal, one self-contained HTML page, and CSV files.
  *
- * A *run* is one record of the lab, or the records of one real run's workers. Runs that differ in the seed only are a
+ * A *run* is one record of the lab, or the records of one real run's workers. Runs on the same text (by its content, not
+ * its path), evaluated on the same tokens of it, that differ in the seed only are a
  * *configuration*: means and standard deviations are over its runs. Configurations that differ in H only (and in the
  * number of rounds that follows from it) are a *series*: a line in a chart.
  */
@@ -18,7 +19,8 @@ enum {
 	REPORT_MAX_MEMBERS = 64,
 	REPORT_MAX_SKIPPED = 50,
 	REPORT_LABEL_BYTES = 128,
-	REPORT_PATH_BYTES = 512
+	REPORT_PATH_BYTES = 512,
+	REPORT_DATA_BYTES = 600
 };
 
 struct report_member {
@@ -41,9 +43,12 @@ struct report_run {
 	const struct report_member *whole;    /* with most rounds: some join late, or lost their file */
 	struct record_totals totals;          /* of `whole`; loss: of who measured the end; bytes: mean over the members */
 	struct report_facts facts;            /* of the first member */
-	struct rv_hash config, series;        /* equal where the runs are of one configuration, of one series */
-	struct report_timing timing;          /* on the chosen line */
-	int found;                            /* how many were before it */
+	/* What the text is (dataset_content): of all members; "several:" and a hash of all where they had different ones; of a record that does not say
+	 * it, the path that run.conf names. */
+	char data[REPORT_DATA_BYTES];
+	struct rv_hash config, series; /* equal where the runs are of one configuration, of one series */
+	struct report_timing timing;   /* on the chosen line */
+	int found;                     /* how many were before it */
 };
 
 /* Over the runs of a configuration that have the value; the standard deviation is of a sample (n - 1), NaN for one. */
@@ -93,7 +98,7 @@ enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
  * report_group_runs. */
 enum rv_err report_label_groups(struct report *p, struct rv_errtext *et);
 
-/* The data-parallel configuration that `of` is compared with: of as many workers, or of any number above one where
+/* The data-parallel configuration that `of` is compared with: on the same text and evaluated alike, of as many workers, or of any number above one where
  * there is none such; of several the one with the lowest loss; one without a loss is none. NULL: there is none. */
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
 /* Loss over the baseline's, minus 1; NaN where there is no comparison. */
@@ -102,6 +107,21 @@ double report_against_baseline(const struct report *p, const struct report_group
 double report_fewer_bytes(const struct report_group *g);
 /* The outer optimizer, or codec, that the run had: a method may choose another than was asked for. NULL: not known. */
 const char *report_fact_had(const struct report_run *r, const char *name);
+/* The held-out tokens that all runs were evaluated on, and how many there were; 0: they differ, or are not known. */
+struct report_eval {
+	uint64_t tokens, of;
+};
+struct report_eval report_eval_tokens(const struct report *p);
+/* Runs whose records an earlier program wrote (METRICS_VERSION): they do not say which text they are on, and their loss
+ * along the way is of a part of the held-out text, at the end of all of it. */
+int report_n_earlier(const struct report *p);
+/* "28209490" of "sha256:28209490...". */
+enum { REPORT_SHORT_BYTES = 9 };
+void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]);
+/* The program that recorded all runs; "several versions"; "": no record says. */
+const char *report_program(const struct report *p);
+/* True where runs are on more than one text. */
+bool report_texts_differ(const struct report *p);
 /* "in round 7", "2 of 3, first in round 7"; "": none has. */
 void report_diverged_text(const struct report_group *g, char out[REPORT_LABEL_BYTES]);
 double report_over_formula(const struct report_group *g);

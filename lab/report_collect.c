@@ -1,4 +1,5 @@
 /* report_collect.c: finding metrics files, and putting the workers of one run together. */
+#include "base/hex.h"
 #include "lab/clean_text.h"
 #include "lab/report.h"
 #include "worker/train/metrics.h"
@@ -50,6 +51,8 @@ static struct report_member member_of(const struct run_record *r) {
 	clean_text(m.record.method);
 	clean_text(m.record.codec);
 	clean_text(m.record.outer);
+	clean_text(m.record.program);
+	clean_text(m.record.data);
 	return m;
 }
 
@@ -295,6 +298,26 @@ static double result_of(const struct report_run *run) {
 	return !ended || of_the_end ? run->evals_of->totals.loss : NAN;
 }
 
+/* Of all members; a record of an earlier program has the path alone. */
+static void find_data(struct report_run *run) {
+	const char *first = run->members[0].record.data, *path = report_fact(&run->facts, "data");
+	char hex[2 * RV_HASH_BYTES + 1];
+	struct rv_hasher h;
+	struct rv_hash all;
+	bool several = false;
+	rv_hash_init_domain(&h, "rivulet report texts");
+	for (int i = 0; i < run->n_members; i++) {
+		several |= strcmp(run->members[i].record.data, first) != 0;
+		rv_hash_update(&h, run->members[i].record.data, strlen(run->members[i].record.data) + 1);
+	}
+	rv_hash_final(&h, &all);
+	rv_hex_encode(all.b, sizeof all.b, hex);
+	if (several)
+		snprintf(run->data, sizeof run->data, "several:%s", hex);
+	else
+		snprintf(run->data, sizeof run->data, "%s%s", first[0] ? "" : path ? path : "", first);
+}
+
 static void summarise(struct report_run *run, const struct report_line *line) {
 	qsort(run->members, (size_t)run->n_members, sizeof *run->members, by_member);
 	run->evals_of = &run->members[0];
@@ -314,6 +337,7 @@ static void summarise(struct report_run *run, const struct report_line *line) {
 	run->totals.bytes_sent = sent;
 	run->totals.formula_bytes = formula;
 	run->timing = report_line_apply(line, &run->whole->record, &run->whole->totals, &run->facts);
+	find_data(run);
 	if (is_worker(&run->evals_of->record))
 		label_workers(run);
 	else

@@ -39,6 +39,19 @@ static void mode_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
 	put(g->runs[0].facts.replicas_mode, out);
 }
 
+static void data_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
+	put(g->runs[0].data, out);
+}
+
+/* Of the runs of a configuration the first; "mixed" where they were trained by several. */
+static void program_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
+	const char *first = g->runs[0].evals_of->record.program;
+	bool mixed = false;
+	for (int i = 1; i < g->n_runs; i++)
+		mixed |= strcmp(g->runs[i].evals_of->record.program, first) != 0;
+	put(mixed ? "mixed" : first, out);
+}
+
 static void seeds_text(const struct report_group *g, char out[CELL_TEXT_BYTES]) {
 	size_t n = 0;
 	out[0] = '\0';
@@ -89,6 +102,9 @@ SPREAD(utilisation_of, utilisation)
 		(void)p;                                                                                                       \
 		return alone(expression);                                                                                      \
 	}
+ALONE(eval_tokens_of,
+	  g->runs[0].evals_of->record.eval_tokens > 0 ? (double)g->runs[0].evals_of->record.eval_tokens : NAN)
+ALONE(threads_of, g->runs[0].evals_of->record.threads > 0 ? (double)g->runs[0].evals_of->record.threads : NAN)
 ALONE(h_of, report_steps_per_sync(g))
 ALONE(workers_of, g->runs[0].evals_of->record.workers)
 ALONE(runs_of, g->n_runs)
@@ -107,10 +123,32 @@ static void print_large(double v, char out[CHART_TEXT_BYTES]) {
 	memcpy(out, perplexity_text(log(v)).text, CHART_TEXT_BYTES);
 }
 
+/* Which held-out text: the same in the curves. */
+static void loss_header(const struct report *p, char out[CELL_TEXT_BYTES]) {
+	const struct report_eval e = report_eval_tokens(p);
+	char some[CHART_TEXT_BYTES], all[CHART_TEXT_BYTES];
+	chart_si((double)e.tokens, some);
+	chart_si((double)e.of, all);
+	if (e.tokens == 0)
+		snprintf(out, CELL_TEXT_BYTES, "held-out loss");
+	else if (e.tokens == e.of)
+		snprintf(out, CELL_TEXT_BYTES, "held-out loss (all %s tokens)", all);
+	else
+		snprintf(out, CELL_TEXT_BYTES, "held-out loss (%s of %s tokens)", some, all);
+}
+
+void report_header_text(const struct report_column *c, const struct report *p, char out[CELL_TEXT_BYTES]) {
+	if (c->write_header)
+		c->write_header(p, out);
+	else
+		put(c->header, out);
+}
+
 const struct report_column report_columns[] = {
 	{.name = "configuration", .header = "run", .text = label_text},
 	{.name = "steps_between_exchanges", .header = "H", .number = h_of, .format = "%.0f", .is_count = true},
-	{.name = "loss", .header = "held-out loss", .number = loss_of, .print = print_loss},
+	{.name = "loss", .header = "held-out loss", .write_header = loss_header, .number = loss_of, .print = print_loss},
+	{.name = "heldout_tokens", .number = eval_tokens_of, .format = "%.0f", .is_count = true},
 	{.name = "against_data_parallel_percent",
 	 .header = "loss vs data-parallel",
 	 .number = against_of,
@@ -124,6 +162,7 @@ const struct report_column report_columns[] = {
 	 .is_count = true},
 	{.name = "line_wall_s", .header = "wall-clock on the line", .number = wall_of, .print = chart_seconds},
 	{.name = "line_utilisation", .header = "compute utilisation", .number = utilisation_of, .format = "%.3f"},
+	{.name = "threads", .number = threads_of, .format = "%.0f", .is_count = true},
 	{.name = "workers", .header = "workers", .number = workers_of, .format = "%.0f", .is_count = true},
 	{.name = "method", .header = "method", .text = method_text},
 	{.name = "outer", .header = "outer", .text = outer_text},
@@ -152,6 +191,8 @@ const struct report_column report_columns[] = {
 	{.name = "delta_norm", .header = "norm of outer gradients", .number = norm_of, .format = "%.3g"},
 	{.name = "codec_error", .header = "relative error of the codec", .number = codec_error_of, .format = "%.4f"},
 	{.name = "codec_cosine", .number = codec_cosine_of, .format = "%.6f"},
+	{.name = "data", .text = data_text},
+	{.name = "program", .text = program_text},
 	{.name = NULL},
 };
 
@@ -242,6 +283,8 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 							  m->delta_norm,
 							  m->codec_error,
 							  m->codec_cosine,
+							  (double)m->record.eval_tokens,
+							  m->record.threads,
 							  r->totals.compute_s,
 							  r->totals.reduce_s,
 							  r->totals.idle_s,
@@ -253,6 +296,10 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 	chart_csv_text(r->directory, out);
 	(void)fputc(',', out);
 	chart_csv_text(seed ? seed : "", out);
+	(void)fputc(',', out);
+	chart_csv_text(r->data, out);
+	(void)fputc(',', out);
+	chart_csv_text(m->record.program, out);
 	(void)fprintf(out, ",%d,%s", r->n_members, state_of(m));
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		(void)fputc(',', out);
@@ -262,8 +309,10 @@ static void csv_run(const struct report_group *g, const struct report_run *r, FI
 }
 
 void report_csv_runs(const struct report *p, FILE *out) {
-	(void)fputs("configuration,directory,seed,records,state,rounds,tokens,loss,average_loss,replica_loss,bytes_sent,"
-				"delta_cosine,delta_norm,codec_error,codec_cosine,compute_s,reduce_s,idle_s,wall_s,line_wall_s,line_"
+	(void)fputs("configuration,directory,seed,data,program,records,state,rounds,tokens,loss,average_loss,replica_loss,"
+				"bytes_sent,"
+				"delta_cosine,delta_norm,codec_error,codec_cosine,heldout_tokens,threads,compute_s,reduce_s,idle_s,"
+				"wall_s,line_wall_s,line_"
 				"utilisation\r\n",
 				out);
 	for (int i = 0; i < p->n_groups; i++)

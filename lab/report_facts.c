@@ -128,9 +128,10 @@ double report_fact_number(const struct report_facts *f, const char *name, double
 }
 
 bool report_fact_counts(const char *name) {
-	static const char *const no[] = {"seed",       "out",          "name",          "threads",         "parallel",
-									 "save-every", "run-hash",     "device",        "backend",         "isa",
-									 "recompute",  "eval-batches", "eval-replicas", "short-of-memory", "on-record-gap"};
+	static const char *const no[] = {"seed",          "out",        "name",        "threads",       "parallel",
+									 "save-every",    "run-hash",   "device",      "backend",       "isa",
+									 "recompute",     "eval-every", "eval-tokens", "eval-replicas", "short-of-memory",
+									 "on-record-gap", "data"};
 	for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
 		if (strcmp(name, no[i]) == 0)
 			return false;

@@ -35,7 +35,8 @@ struct facts_cursor {
 struct facts_cursor facts_begin(const struct report_facts *f);
 bool facts_next(struct facts_cursor *c); /* false: that was all */
 
-/* False for what changes no result (where it goes, what it is called, how many run at a time) and for the seed. */
+/* False for what changes no result (where it goes, what it is called, how many run at a time), for the seed, and for
+ * `data`: text is known by its content (report_run.data), not by its path. */
 bool report_fact_counts(const char *name);
 /* As a reader would sort them: by the first option that counts and differs, H and the number of rounds aside; numbers
  * by value. A total order. */

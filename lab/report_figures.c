@@ -151,15 +151,24 @@ static double eval_x(const struct report_run *r, int i, enum against against) {
 									 : (double)e->tokens;
 }
 
-/* The runs of a configuration are evaluated after the same rounds; those that did not get so far are not in the
- * mean. */
+/* After which round evaluation `i` was, in the first run that has so many. */
+static uint64_t round_of(const struct report_group *g, int i) {
+	for (int k = 0; k < g->n_runs; k++)
+		if (i < g->runs[k].evals_of->record.n_evals)
+			return g->runs[k].evals_of->record.evals[i].round;
+	return 0;
+}
+
+/* The runs of a configuration are evaluated after the same rounds; those that were not, or did not get so far, are not
+ * in the mean. */
 static void mean_eval(const struct report_group *g, int i, enum against against, double out[3]) {
 	double x = 0, y = 0, squares = 0;
 	int n = 0;
+	const uint64_t round = round_of(g, i);
 	for (int pass = 0; pass < 2; pass++)
 		for (int k = 0; k < g->n_runs; k++) {
 			const struct report_run *r = &g->runs[k];
-			if (i >= r->evals_of->record.n_evals)
+			if (i >= r->evals_of->record.n_evals || r->evals_of->record.evals[i].round != round)
 				continue;
 			double loss = r->evals_of->record.evals[i].loss;
 			if (pass == 0) {

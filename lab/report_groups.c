@@ -2,6 +2,7 @@
 #include "lab/report.h"
 
 #include "base/assert.h"
+#include "worker/train/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +30,9 @@ static void identify(struct report_run *r, bool but_rounds, struct rv_hash *out)
 	rv_hash_update(&h, record->role, strlen(record->role) + 1);
 	rv_hash_u64(&h, record->n_params);
 	rv_hash_u64(&h, record->workers);
+	rv_hash_update(&h, r->data, strlen(r->data) + 1);
+	rv_hash_u64(&h, record->eval_tokens);
+	rv_hash_u64(&h, record->version < METRICS_VERSION); /* whose loss at the end is of all held-out text */
 	if (!r->facts.text)
 		rv_hash_u64(&h, (uint64_t)r->found);
 	rv_hash_final(&h, out);
@@ -54,6 +58,8 @@ static int by_cell(const struct report_run *a, const struct report_run *b) {
 		order = by_number(a->evals_of->record.workers, b->evals_of->record.workers);
 	if (order == 0)
 		order = report_facts_compare(&a->facts, &b->facts);
+	if (order == 0)
+		order = strcmp(a->data, b->data);
 	if (order == 0)
 		order = memcmp(a->series.b, b->series.b, RV_HASH_BYTES);
 	if (order == 0)
@@ -230,6 +236,50 @@ enum rv_err report_group_runs(struct report *p, struct rv_errtext *et) {
 /* ---- comparisons ----------------------------------------------------------------------------------------------------
  */
 
+/* Losses of the two can be compared: the same held-out tokens of the same text. */
+static bool same_task(const struct report_group *a, const struct report_group *b) {
+	return strcmp(a->runs[0].data, b->runs[0].data) == 0 &&
+		   a->runs[0].evals_of->record.eval_tokens == b->runs[0].evals_of->record.eval_tokens;
+}
+
+struct report_eval report_eval_tokens(const struct report *p) {
+	struct report_eval e = {0};
+	for (int i = 0; i < p->n_runs; i++) {
+		const struct run_record *r = &p->runs[i].evals_of->record;
+		if (i > 0 && (r->eval_tokens != e.tokens || r->heldout_tokens != e.of))
+			return (struct report_eval){0};
+		e = (struct report_eval){r->eval_tokens, r->heldout_tokens};
+	}
+	return e;
+}
+
+int report_n_earlier(const struct report *p) {
+	int n = 0;
+	for (int i = 0; i < p->n_runs; i++)
+		n += p->runs[i].evals_of->record.version < METRICS_VERSION;
+	return n;
+}
+
+void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]) {
+	const char *colon = strrchr(data, ':');
+	snprintf(out, REPORT_SHORT_BYTES, "%s", colon ? colon + 1 : data);
+}
+
+const char *report_program(const struct report *p) {
+	const char *first = p->runs[0].evals_of->record.program;
+	for (int i = 1; i < p->n_runs; i++)
+		if (strcmp(p->runs[i].evals_of->record.program, first) != 0)
+			return "several versions";
+	return first;
+}
+
+bool report_texts_differ(const struct report *p) {
+	for (int i = 1; i < p->n_runs; i++)
+		if (strcmp(p->runs[i].data, p->runs[0].data) != 0)
+			return true;
+	return false;
+}
+
 const struct report_group *report_baseline(const struct report *p, const struct report_group *of) {
 	const struct report_group *best = NULL;
 	const uint32_t wanted = of ? of->runs[0].evals_of->record.workers : 0;
@@ -237,6 +287,8 @@ const struct report_group *report_baseline(const struct report *p, const struct 
 		const struct report_group *g = &p->groups[i];
 		const struct run_record *r = &g->runs[0].evals_of->record;
 		if (strcmp(r->method, "ddp") != 0 || r->workers <= 1 || !isfinite(g->loss.mean))
+			continue;
+		if (of && !same_task(g, of))
 			continue;
 		const bool fits = r->workers == wanted;
 		const bool best_fits = best && best->runs[0].evals_of->record.workers == wanted;

@@ -56,7 +56,9 @@ static void print_row(const struct report *p, const struct report_group *row, co
 			continue;
 		if (row)
 			report_cell_text(c, p, row, text);
-		print_cell(row ? "td" : "th", c, row ? text : c->header, out);
+		else
+			report_header_text(c, p, text);
+		print_cell(row ? "td" : "th", c, text, out);
 	}
 	(void)fputs("</tr>\n", out);
 }
@@ -194,7 +196,8 @@ static void print_notes(const struct report *p, FILE *out) {
 	report_line_text(&p->line, line);
 	(void)fprintf(
 		out,
-		"<p>Held-out loss is in nats per %s, over text that was never trained on; ± and error bars: standard "
+		"<p>Held-out loss is in nats per %s, over text that was never trained on, the same in table and curves; ± and "
+		"error bars: standard "
 		"deviation over runs that differ in the seed only. H: inner steps between two exchanges (1: "
 		"data-parallel). Bytes are what one worker sends to average; for runs inside one process they follow "
 		"from the formula 2 (k−1)/k · payload. Wall-clock is not measured but computed, for a line of %s, from "
@@ -203,6 +206,31 @@ static void print_notes(const struct report *p, FILE *out) {
 		p->line.step_s > 0 ? "the given time of an inner step" : "each run's measured time of an inner step");
 	if (!embedded_chart_js[0])
 		(void)fputs("<p>Plain pictures: this program was built without Chart.js (Debian: libjs-chart.js).</p>\n", out);
+}
+
+/* What the runs were trained on and by, and which do not say so. */
+static void print_provenance(const struct report *p, FILE *out) {
+	const struct run_record *first = &p->runs[0].evals_of->record;
+	const int earlier = report_n_earlier(p);
+	(void)fputs("<p>", out);
+	if (report_texts_differ(p)) {
+		(void)fputs("Runs are on several texts; losses compare only within one. ", out);
+	} else if (first->data[0]) {
+		(void)fputs("Text: ", out);
+		chart_print_text(first->data, out);
+		(void)fputs(". ", out);
+	}
+	if (report_program(p)[0]) {
+		(void)fputs("Trained by ", out);
+		chart_print_text(report_program(p), out);
+		(void)fputs(". ", out);
+	}
+	if (earlier > 0)
+		(void)fprintf(out,
+					  "%d of %d runs were recorded by an earlier program: they are on the text that their path names, "
+					  "whatever it was, and their loss is over all held-out text at the end, over a part of it before.",
+					  earlier, p->n_runs);
+	(void)fputs("</p>\n", out);
 }
 
 static void print_skipped(const struct report *p, FILE *out) {
@@ -223,6 +251,7 @@ static void print_skipped(const struct report *p, FILE *out) {
 void report_print_html(const struct report *p, const struct report_figures *f, FILE *out) {
 	print_head(out);
 	print_notes(p, out);
+	print_provenance(p, out);
 	print_table(p, out);
 	print_dots(p, &f->dots, out);
 	for (int i = 0; i < f->n_lines; i++)

@@ -20,7 +20,7 @@ struct varying {
 		int n_values, n_runs;
 	} options[FACTS_MAX];
 	int n;
-	bool mode;
+	bool mode, texts;
 };
 
 static struct option_values *find_option(struct varying *v, const char *name) {
@@ -155,17 +155,31 @@ static void label_cell(const struct report_run *r, struct varying *v, bool with_
 		append(label, "H", report_fact(&r->facts, "steps-per-round"));
 }
 
+/* "data=book.txt:28209490", where runs are on several texts. */
+static void append_data(const struct report_run *r, char label[REPORT_LABEL_BYTES]) {
+	const char *path = report_fact(&r->facts, "data"), *slash = path ? strrchr(path, '/') : NULL;
+	char hash[REPORT_SHORT_BYTES] = "", name[64];
+	if (strchr(r->data, ':'))
+		report_short_data(r->data, hash);
+	snprintf(name, sizeof name, "%.40s%s%s", slash ? slash + 1 : path ? path : "", path && hash[0] ? ":" : "", hash);
+	append(label, "data", name);
+}
+
 static void label_group(struct report_group *g, struct varying *v) {
 	const struct report_run *r = &g->runs[0];
 	if (r->facts.in_sweep) {
 		label_cell(r, v, true, g->label);
 		label_cell(r, v, false, g->series_label);
-		clean_text(g->label); /* they may have been cut */
-		clean_text(g->series_label);
-		return;
+	} else {
+		snprintf(g->label, sizeof g->label, "%s", r->label);
+		snprintf(g->series_label, sizeof g->series_label, "%s", r->label);
 	}
-	snprintf(g->label, sizeof g->label, "%s", r->label);
-	snprintf(g->series_label, sizeof g->series_label, "%s", r->label);
+	if (v->texts) {
+		append_data(r, g->label);
+		append_data(r, g->series_label);
+	}
+	clean_text(g->label); /* they may have been cut */
+	clean_text(g->series_label);
 }
 
 enum rv_err report_label_groups(struct report *p, struct rv_errtext *et) {
@@ -173,6 +187,7 @@ enum rv_err report_label_groups(struct report *p, struct rv_errtext *et) {
 	if (!v)
 		return rv_fail(et, RV_E_NOMEM, "no memory for the names of a report");
 	find_varying(p, v);
+	v->texts = report_texts_differ(p);
 	for (int i = 0; i < p->n_groups; i++)
 		label_group(&p->groups[i], v);
 	free(v);

@@ -86,6 +86,23 @@ static void print_unfinished(const struct report *p, FILE *out) {
 }
 
 /* A mean of fewer runs than there are should not look like one of all. */
+static void print_provenance(const struct report *p, FILE *out) {
+	const struct report_eval e = report_eval_tokens(p);
+	const struct run_record *first = &p->runs[0].evals_of->record;
+	const int earlier = report_n_earlier(p);
+	if (e.tokens > 0)
+		(void)fprintf(out, "held-out: the same %llu of %llu tokens for all, in the curves and here.\n",
+					  (unsigned long long)e.tokens, (unsigned long long)e.of);
+	if (!report_texts_differ(p) && first->data[0])
+		(void)fprintf(out, "text: %s; trained by %s.\n", first->data, report_program(p));
+	if (earlier > 0)
+		(void)fprintf(
+			out,
+			"%d of %d runs were recorded by an earlier program: they are on the text that their path names, "
+			"whatever it was,\n      and their loss is over all held-out text at the end, over a part before.\n",
+			earlier, p->n_runs);
+}
+
 static void print_left_out(const struct report *p, FILE *out) {
 	if (p->n_skipped > 0)
 		(void)fprintf(out, "left out: %d, the first: %s.\n", p->n_skipped, p->skipped[0]);
@@ -109,6 +126,7 @@ void report_print_table(const struct report *p, FILE *out) {
 					  "to the coordinator are not in it.\n      In the lab by formula: 2 (k-1)/k x what is encoded.\n"
 					: "sent: by formula, 2 (k-1)/k x what is encoded.\n",
 				out);
+	print_provenance(p, out);
 	for (int i = 0; i < p->n_groups; i++)
 		print_sentence(p, &p->groups[i], out);
 	for (int i = 0; i < p->n_groups; i++)

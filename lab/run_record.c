@@ -3,6 +3,7 @@
 #include "lab/run_record.h"
 
 #include "base/file.h"
+#include "worker/train/metrics.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -35,6 +36,11 @@ static void take_run(struct run_record *r, json_t *line) {
 	r->workers = (uint32_t)count(line, "workers");
 	r->n_params = count(line, "n_params");
 	r->steps_per_round = count(line, "steps_per_round");
+	text(line, "program", r->program, sizeof r->program);
+	text(line, "data", r->data, sizeof r->data);
+	r->threads = (uint32_t)count(line, "threads");
+	r->version = (uint32_t)count(line, "version");
+	r->heldout_tokens = count(line, "heldout_tokens");
 	r->diverged_round = 0; /* it is tried again */
 }
 
@@ -54,6 +60,12 @@ static void *place(void **array, int *n, size_t size, uint64_t round) {
 	return (char *)*array + (size_t)(*n)++ * size;
 }
 
+/* Before version 2 one replica's time of a data-parallel run was that of all workers' batches. */
+static double compute_s(const struct run_record *r, json_t *line) {
+	const bool of_all = r->version < METRICS_VERSION && strcmp(r->method, "ddp") == 0 && r->workers > 1;
+	return (double)count(line, "compute_us") * 1e-6 / (of_all ? r->workers : 1);
+}
+
 static bool take_round(struct run_record *r, json_t *line) {
 	const double us = 1e-6;
 	uint64_t round = count(line, "round");
@@ -66,7 +78,7 @@ static bool take_round(struct run_record *r, json_t *line) {
 								.train_loss = number(line, "train_loss"),
 								.bytes_sent = (double)count(line, "bytes_sent"),
 								.formula_bytes = (double)count(line, "formula_bytes"),
-								.compute_s = (double)count(line, "compute_us") * us,
+								.compute_s = compute_s(r, line),
 								.reduce_s = ((double)count(line, "reduce_us") - (double)count(line, "overlap_us")) * us,
 								.idle_s = (double)count(line, "idle_us") * us,
 								.delta_norm = number(line, "delta_norm"),
@@ -80,10 +92,14 @@ static bool take_round(struct run_record *r, json_t *line) {
 static bool take_eval(struct run_record *r, json_t *line) {
 	uint64_t round = count(line, "round");
 	double loss = number(line, "loss");
-	/* The curve keeps to the sample that every round is judged on; the whole split is the final loss (`end`). */
+	/* Before version 2 the last one was of other text than those along the way: it is off the curve. */
 	bool off_the_curve = r->n_evals > 0 && json_is_true(json_object_get(line, "whole"));
+	const uint64_t tokens = count(line, "eval_tokens");
 	if (!isfinite(loss) || off_the_curve)
 		return true;
+	if (tokens != r->eval_tokens) /* from here on of other text: no curve goes on over that */
+		r->n_evals = 0;
+	r->eval_tokens = tokens;
 	struct record_eval *to = place((void **)&r->evals, &r->n_evals, sizeof *to, round);
 	if (!to)
 		return false;

@@ -8,7 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORD_NAME_BYTES = 64, RECORD_MAX_ROUNDS = 1000000, RECORD_MAX_FILE_BYTES = 256 << 20 };
+enum {
+	RECORD_NAME_BYTES = 64,
+	RECORD_PROGRAM_BYTES = 64,
+	RECORD_DATA_BYTES = 80,
+	RECORD_MAX_ROUNDS = 1000000,
+	RECORD_MAX_FILE_BYTES = 256 << 20
+};
 
 struct record_round {
 	uint64_t round, tokens, participants;
@@ -26,10 +32,13 @@ struct record_eval {
 /* One process's file. */
 struct run_record {
 	char name[RECORD_NAME_BYTES], role[16], method[16], codec[16], outer[32];
-	uint32_t member, workers;
+	char program[RECORD_PROGRAM_BYTES], data[RECORD_DATA_BYTES]; /* "": written by a program that did not say */
+	uint32_t version;                                            /* METRICS_VERSION of its writer */
+	uint32_t member, workers, threads;                           /* of one worker; 0: not known */
 	uint64_t n_params, steps_per_round;
-	struct record_round *rounds; /* ascending, each round once */
-	struct record_eval *evals;   /* likewise */
+	uint64_t heldout_tokens, eval_tokens; /* that there are; that evaluations predict; 0: not known */
+	struct record_round *rounds;          /* ascending, each round once */
+	struct record_eval *evals;            /* likewise */
 	int n_rounds, n_evals;
 	int skipped_lines; /* not JSON */
 	bool ended;

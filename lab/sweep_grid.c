@@ -305,13 +305,13 @@ static void hash_facts(const struct rv_option *table, const struct train_options
 	}
 }
 
-static void name_run(const struct rv_option *table, const struct train_options *opts, const struct rv_hash *tokens,
+static void name_run(const struct rv_option *table, const struct train_options *opts, const struct data_content *data,
 					 char out[SWEEP_ID_BYTES]) {
 	struct rv_hasher h;
 	struct rv_hash hash;
 	rv_hash_init_domain(&h, "rivulet sweep");
 	hash_facts(table, opts, &h);
-	rv_hash_update(&h, tokens->b, sizeof tokens->b);
+	rv_hash_update(&h, data->text, strlen(data->text) + 1);
 	rv_hash_final(&h, &hash);
 	rv_hex_encode(hash.b, SWEEP_ID_BYTES / 2, out);
 }
@@ -326,15 +326,28 @@ static struct train_options whatever_h(const struct train_options *o) {
 	return out;
 }
 
-/* By the options that decide the result, and the tokens. */
-static enum rv_err name_cell(const struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
+/* What the cell's text is. Read once for cells that name the same. */
+static enum rv_err find_content(struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
 	struct dataset *data;
 	RV_TRY(text_source_open(c->opts.data, &c->opts.run, g->tokenizer, NULL, -1, &data, et));
-	const struct rv_hash tokens = dataset_identity(data);
-	const struct train_options result = whatever_h(&c->opts);
+	enum rv_err e = RV_OK;
+	if (strcmp(g->content_of, c->opts.data) != 0) {
+		g->content_of[0] = '\0';
+		e = dataset_content(data, &g->content, et);
+	}
 	dataset_close(data);
-	name_run(g->table, &c->opts, &tokens, c->id);
-	name_run(g->table, &result, &tokens, c->result);
+	RV_TRY(e);
+	memcpy(g->content_of, c->opts.data, sizeof g->content_of);
+	c->data = g->content;
+	return RV_OK;
+}
+
+/* By the options that decide the result, and the text. */
+static enum rv_err name_cell(struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
+	const struct train_options result = whatever_h(&c->opts);
+	RV_TRY(find_content(g, c, et));
+	name_run(g->table, &c->opts, &c->data, c->id);
+	name_run(g->table, &result, &c->data, c->result);
 	return RV_OK;
 }
 
@@ -348,7 +361,7 @@ static void label_cell(struct sweep_cell *c) {
 							   g->table[g->axes[a].option].name, sweep_cell_value(c, a));
 }
 
-enum rv_err sweep_grid_cell(const struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et) {
+enum rv_err sweep_grid_cell(struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et) {
 	RV_ASSERT(i >= 0 && i < g->n_cells);
 	out->grid = g;
 	out->index = i;

@@ -2,7 +2,7 @@
  *
  * Any of train's options that says what a run is may have a list of values, separated by commas; those with more than
  * one are the axes. A cell's name is the hash of what decides its result (the options that have an effect, and the
- * identity of the tokens), so that a sweep goes on where it was, on this machine or another, and results of several
+ * content of the text), so that a sweep goes on where it was, on this machine or another, and results of several
  * machines merge. Another version of the program may have more options, and then its names are others: it trains anew.
  *
  * Two conventions of comparing k workers are in use, and they have opposite signs (arXiv 2311.08105 and 2503.09799):
@@ -61,6 +61,9 @@ struct sweep_grid {
 	bool fixed_tokens;
 	int64_t total_steps;
 	struct tokenizer *tokenizer; /* NULL: bytes */
+	/* The content of the text that was looked at last, which is mostly that of all cells. */
+	char content_of[sizeof((struct train_options *)0)->data];
+	struct data_content content;
 };
 
 /* RV_E_INVALID, RV_E_RANGE name the option and the value; what train_options_read_files refuses. Reads --tokenizer and
@@ -72,6 +75,7 @@ struct sweep_cell {
 	const struct sweep_grid *grid;
 	int index;                 /* in it */
 	struct train_options opts; /* out, name and threads are still those of the base */
+	struct data_content data;  /* what its text is */
 	char id[SWEEP_ID_BYTES];
 	/* Equal in cells whose results are equal all the same: data-parallel runs of as many steps, whatever H. */
 	char result[SWEEP_ID_BYTES];
@@ -79,7 +83,7 @@ struct sweep_cell {
 };
 /* Cell i in [0, n_cells), completely checked. Opens the text. What train_options_check refuses, with the cell's label;
  * RV_E_RANGE: the batch or the steps cannot be divided. */
-enum rv_err sweep_grid_cell(const struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et);
+enum rv_err sweep_grid_cell(struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et);
 /* Whether an option that says what a run is differs, with effect or without. */
 bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b);
 /* The value of axis `a` in the cell. */

@@ -37,7 +37,7 @@ static enum rv_err check_new(const struct sweep *s, int i, struct rv_errtext *et
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", c->label);
 }
 
-static enum rv_err add_cells(struct sweep *s, const struct sweep_grid *g, struct rv_errtext *et) {
+static enum rv_err add_cells(struct sweep *s, struct sweep_grid *g, struct rv_errtext *et) {
 	for (int i = 0; i < g->n_cells; i++) {
 		struct sweep_cell *c = &s->cells[s->n_cells];
 		RV_TRY(sweep_grid_cell(g, i, c, et));

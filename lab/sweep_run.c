@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/option_value.h"
 #include "base/signals.h"
+#include "base/version.h"
 #include "lab/clean_text.h"
 #include "lab/record_gap.h"
 #include "lab/sweep_memory.h"
@@ -63,8 +64,9 @@ static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext 
 	}
 	for (int a = 0; a < g->n_axes; a++)
 		(void)json_object_set_new(axes, g->table[g->axes[a].option].name, json_string(sweep_cell_value(c, a)));
-	json_t *all = json_pack("{ss ss ss so so}", "id", c->id, "replicas_mode", s->rows[i].replicas_mode, "section",
-							g->section, "axes", axes, "options", options);
+	json_t *all = json_pack("{ss so ss ss ss so so}", "id", c->id, "program", json_sprintf("rivulet %s", rv_version()),
+							"data", c->data.text, "replicas_mode", s->rows[i].replicas_mode, "section", g->section,
+							"axes", axes, "options", options);
 	char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
 	json_decref(all);
 	snprintf(path, sizeof path, "%s/%s/sweep.json", s->opts->out, c->id);

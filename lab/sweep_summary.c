@@ -35,6 +35,7 @@ void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row) {
 	snprintf(row->codec, sizeof row->codec, "%s", cfg.method->codec ? cfg.method->codec : cfg.run.codec);
 	snprintf(row->replicas_mode, sizeof row->replicas_mode, "%s",
 			 c->grid->fixed_tokens ? "fixed-tokens" : "fixed-steps");
+	snprintf(row->data, sizeof row->data, "%s", c->data.text);
 	memcpy(row->section, c->grid->section, sizeof row->section);
 }
 
@@ -56,6 +57,9 @@ void sweep_row_update(struct sweep_row *row, const char *dir) {
 	row->codec_error = run_record_mean(&r, offsetof(struct record_round, codec_error));
 	row->codec_cosine = run_record_mean(&r, offsetof(struct record_round, codec_cosine));
 	row->wall_s = r.wall_s;
+	memcpy(row->data, r.data, sizeof row->data);
+	memcpy(row->program, r.program, sizeof row->program);
+	row->heldout_tokens = r.eval_tokens;
 	row->diverged_round = r.diverged_round;
 	if (r.ended && run_record_missing(&r, t.rounds) == 0) /* else means over its rounds are none: it is trained again */
 		row->state = SWEEP_DONE;
@@ -78,11 +82,10 @@ static void csv_number(double v, FILE *out) {
 }
 
 void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
-	(void)fputs(
-		"id,state,method,workers,steps_per_round,rounds,replicas_mode,batch,outer,codec,seed,tokens,bytes_sent,"
-		"loss,average_loss,replica_loss,delta_cosine,delta_norm,codec_error,codec_cosine,wall_s,diverged_round,section,"
-		"cell\r\n",
-		out);
+	(void)fputs("id,state,method,workers,steps_per_round,rounds,replicas_mode,batch,outer,codec,seed,tokens,bytes_sent,"
+				"loss,average_loss,replica_loss,delta_cosine,delta_norm,codec_error,codec_cosine,wall_s,diverged_round,"
+				"heldout_tokens,data,program,section,cell\r\n",
+				out);
 	for (int i = 0; i < n; i++) {
 		const struct sweep_row *r = &rows[i];
 		(void)fprintf(
@@ -98,7 +101,9 @@ void sweep_summary_csv(const struct sweep_row *rows, int n, FILE *out) {
 		csv_number(r->codec_cosine, out);
 		csv_number(r->wall_s, out);
 		csv_number(r->diverged_round > 0 ? (double)r->diverged_round : NAN, out);
-		(void)fprintf(out, ",%s,\"%s\"\r\n", r->section, r->label); /* options' values hold no quotes */
+		csv_number(r->heldout_tokens > 0 ? (double)r->heldout_tokens : NAN, out);
+		(void)fprintf(out, ",%s,%s,%s,\"%s\"\r\n", r->data, r->program, r->section,
+					  r->label); /* options' values hold no quotes */
 	}
 }
 

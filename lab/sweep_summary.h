@@ -22,6 +22,8 @@ struct sweep_row {
 	double delta_cosine, delta_norm;         /* of the workers' outer gradients: means over rounds */
 	double codec_error, codec_cosine;        /* what encoding did to them: means over rounds */
 	double wall_s;
+	char data[RECORD_DATA_BYTES], program[RECORD_PROGRAM_BYTES]; /* as the record says; before it, of the cell */
+	uint64_t heldout_tokens;                                     /* that the loss is over; 0: not known */
 };
 
 void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row);

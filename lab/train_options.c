@@ -10,6 +10,7 @@
 #include "lab/pace.h"
 #include "lab/text_source.h"
 #include "net/download.h"
+#include "worker/train/eval_schedule.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -70,8 +71,11 @@ static const struct rv_option own_options[] = {
 	 "Lab"},
 	{"parallel", RV_OPT_INT, FIELD(parallel), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
 	 "Replicas that train at the same time; changes speed only. 0: as many as the cores allow.", "Lab"},
-	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,
-	 "Held-out batches to evaluate after each round; at the end all are.", "Lab"},
+	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
+	 "Rounds between two evaluations; the end is evaluated in any case. 0: only the end; -1: so many that evaluations "
+	 "take about a tenth of the time.",
+	 "Lab"},
+	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP, "Lab"},
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
 	{"on-record-gap", RV_OPT_ENUM, FIELD(on_record_gap), FIELD_SIZE(on_record_gap), "keep", 0, 0, "keep|anew",
 	 "Where metrics.jsonl lacks rounds that the run's checkpoint has done. keep: goes on, with a warning; anew: trains "
@@ -133,6 +137,7 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.dylu = o->dylu,
 		.step_ms = o->speeds[0] ? o->step_ms : 0,
 		.merge = strcmp(o->merge, "rda") == 0 ? LAB_MERGE_RDA : LAB_MERGE_MEAN,
+		.eval_tokens = (uint64_t)o->eval_tokens,
 		.eval_replicas = o->eval_replicas,
 		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
 	};

@@ -16,7 +16,7 @@ struct train_options {
 	char device[DEVICE_TEXT_BYTES], isa[16], recompute[8], short_of_memory[MEMORY_SHORT_BYTES],
 		run_hash[2 * RV_HASH_BYTES + 1];
 	int64_t threads, parallel; /* 0: chosen */
-	int64_t eval_batches, save_every;
+	int64_t eval_every, eval_tokens, save_every;
 	char on_record_gap[8];
 	char replicas_mode[16];
 	double drop_sync;

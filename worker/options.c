@@ -6,6 +6,7 @@
 #include "net/rate.h"
 #include "worker/checkpoint_index.h"
 #include "worker/input_checks.h"
+#include "worker/train/eval_schedule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,10 +52,12 @@ const struct rv_option worker_options_table[] = {
 	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower.",
 	 "Computing"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
-	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, "1", 0, 1000000, NULL,
-	 "The first participant measures held-out loss after so many rounds; 0: never.", "Computing"},
-	{"eval-batches", RV_OPT_INT, FIELD(eval_batches), 0, "8", 1, 1000000, NULL,
-	 "How many held-out batches such a measurement takes.", "Computing"},
+	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
+	 "The first participant measures held-out loss after every so many rounds and at the end; 0: never; -1: so often "
+	 "that it takes about a tenth of its time.",
+	 "Computing"},
+	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP,
+	 "Computing"},
 	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), ":0", 0, 0, NULL,
 	 "HOST:PORT for other workers; port 0: any free one.", "Network"},
 	{"advertise", RV_OPT_STRING, FIELD(advertise), CAP(advertise), "", 0, 0, NULL,

@@ -20,7 +20,7 @@ struct worker_options {
 	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */
 	char name[64];
 	char log_file[256];
-	int64_t eval_every, eval_batches;
+	int64_t eval_every, eval_tokens;
 	int64_t keep_bases, keep_log; /* struct checkpoint_policy */
 };
 

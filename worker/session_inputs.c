@@ -90,6 +90,8 @@ static enum rv_err open_text(struct session *s, const struct tokenizer *tokenize
 	cfg.progress = show_progress;
 	cfg.progress_ctx = s;
 	enum rv_err e = dataset_open(&cfg, out, et);
+	if (e == RV_OK)
+		e = dataset_content(*out, &s->content, et);
 	rv_progress_clear(s->events);
 	return e;
 }

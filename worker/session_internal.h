@@ -16,6 +16,7 @@
 #include "worker/session.h"
 #include "worker/statestore.h"
 #include "worker/trace.h"
+#include "worker/train/data.h"
 #include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
 #include "worker/trainer.h"
@@ -51,7 +52,7 @@ struct session_sums {
 	uint64_t round_tokens;         /* of all contributions to the latest round that we took part in; 0: none yet */
 	bool first_participant;        /* we are its first: the one that evaluates */
 	uint64_t roster_set, done_set; /* members: of the latest roster; seen at the end of the run */
-	double eval_loss;              /* over the whole held-out text, after eval_round; NaN: not measured */
+	double eval_loss;              /* after eval_round, the last; NaN: not measured */
 	uint64_t eval_round;
 };
 
@@ -118,6 +119,7 @@ struct session {
 	uint64_t told_limited; /* members: that their budget of donations is used up */
 	struct memory_plan memory;
 	char data_path[1024];
+	struct data_content content; /* of the text; "" before it is open */
 };
 
 /* Ends the session with this fault. */
@@ -226,7 +228,9 @@ void session_send_report(struct session *s, int64_t now_us);
 void session_show_progress(struct session *s, int64_t now_us);
 void session_write_run(struct session *s);
 void session_write_round(struct session *s, uint64_t round);
-void session_write_eval(struct session *s, uint64_t round, bool whole, double loss);
+void session_write_eval(struct session *s, uint64_t round, bool last, double loss);
+/* Returns the rounds between two evaluations; 0: none. */
+int64_t session_eval_every(const struct session *s);
 void session_write_end(struct session *s, const struct rv_hash *state);
 /* Begins an epoch with `round` in metrics. */
 void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch);

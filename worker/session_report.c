@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/hex.h"
+#include "worker/train/eval_schedule.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -226,7 +227,10 @@ void session_write_run(struct session *s) {
 							.steps_per_round = (uint64_t)c->steps_per_round,
 							.tokens_per_step = (uint64_t)(c->batch * c->grad_accum * c->context),
 							.payload_bytes = payload_bytes(s, trainer_global(s->trainer)->round),
-							.device = trainer_device(s->trainer)};
+							.device = trainer_device(s->trainer),
+							.data = s->content.text,
+							.threads = replica_model(trainer_replica(s->trainer))->be->threads,
+							.heldout_tokens = replica_eval_tokens(trainer_replica(s->trainer), 0)};
 	check_written(s, metrics_write_run(s->metrics, &r, &et), &et);
 }
 
@@ -343,7 +347,14 @@ void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch) {
 	check_written(s, metrics_write_rollback(s->metrics, &r, &et), &et);
 }
 
-void session_write_eval(struct session *s, uint64_t round, bool whole, double loss) {
+int64_t session_eval_every(const struct session *s) {
+	const struct run_config *c = &s->member.config;
+	const uint64_t round_tokens = (uint64_t)(c->batch * c->grad_accum * c->context * c->steps_per_round);
+	const uint64_t tokens = replica_eval_tokens(trainer_replica(s->trainer), (uint64_t)s->opt->eval_tokens);
+	return eval_every_rounds(s->opt->eval_every, tokens, round_tokens);
+}
+
+void session_write_eval(struct session *s, uint64_t round, bool last, double loss) {
 	struct rv_errtext et = {0};
 	uint64_t h = (uint64_t)s->member.config.steps_per_round;
 	struct metrics_eval e = {.round = round,
@@ -351,16 +362,17 @@ void session_write_eval(struct session *s, uint64_t round, bool whole, double lo
 							 .tokens = s->sums.tokens,
 							 .loss = loss,
 							 .bytes_sent = session_bytes_sent(s),
-							 .whole = whole};
-	if (whole) {
+							 .eval_tokens =
+								 replica_eval_tokens(trainer_replica(s->trainer), (uint64_t)s->opt->eval_tokens)};
+	if (last) {
 		s->sums.eval_loss = loss;
 		s->sums.eval_round = round;
 	}
 	check_written(s, metrics_write_eval(s->metrics, &e, &et), &et);
-	rv_event(
-		s->events, RV_INFO, "eval",
-		RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_double("loss", loss), rv_field_bool("whole", whole)),
-		"held-out loss %.4f after round %" PRIu64, loss, round);
+	rv_event(s->events, RV_INFO, "eval",
+			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_double("loss", loss),
+					   rv_field_int("eval_tokens", (int64_t)e.eval_tokens)),
+			 "held-out loss %.4f after round %" PRIu64, loss, round);
 }
 
 void session_write_end(struct session *s, const struct rv_hash *state) {

@@ -364,9 +364,10 @@ static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *tex
 	round_on_applied(s->round, rv_clock_monotonic_us(), round, &g->chain, e == RV_OK);
 	if (e == RV_OK)
 		session_save_snapshot(s, snapshot);
-	bool due = s->opt->eval_every > 0 && (round + 1) % (uint64_t)s->opt->eval_every == 0;
+	const int64_t every = session_eval_every(s);
+	bool due = every > 0 && (round + 1) % (uint64_t)every == 0;
 	if (e == RV_OK && due && s->sums.first_participant && round + 1 < (uint64_t)s->member.config.rounds)
-		trainer_evaluate(s->trainer, (int)s->opt->eval_batches);
+		trainer_evaluate(s->trainer, (uint64_t)s->opt->eval_tokens, false);
 }
 
 static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
@@ -388,10 +389,10 @@ static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *t
 	round_on_fetched(s->round, rv_clock_monotonic_us(), ROUND_FETCH_BASE, round, e == RV_OK);
 }
 
-static void on_evaluated(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text) {
+static void on_evaluated(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text) {
 	struct session *s = ctx;
 	if (e == RV_OK)
-		session_write_eval(s, round, whole, loss);
+		session_write_eval(s, round, last, loss);
 	else if (e != RV_E_CANCELLED)
 		rv_event(s->events, RV_WARN, "eval_failed",
 				 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_str("error", rv_err_name(e))),
@@ -463,8 +464,8 @@ static void finish(struct session *s) {
 			s->events, RV_WARN, "unverified", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))),
 			"the run is done, but no majority of the last workers has vouched for its end state: compare `state` in "
 			"the last lines of their metrics");
-	if (s->sums.first_participant && s->opt->eval_every > 0)
-		trainer_evaluate(s->trainer, 0);
+	if (s->sums.first_participant && s->opt->eval_every != 0)
+		trainer_evaluate(s->trainer, (uint64_t)s->opt->eval_tokens, true);
 	else
 		session_export(s);
 }

@@ -36,7 +36,8 @@ void session_trace_start(struct session *s, const struct statestore_found *found
 									  .saved_round = resumed.saved ? found->replica.round : 0,
 									  .saved_steps = resumed.saved ? found->replica.steps_done : 0,
 									  .threads = replica_model(trainer_replica(s->trainer))->be->threads,
-									  .dtype = dtype_name(trainer_compute(s->trainer))};
+									  .dtype = dtype_name(trainer_compute(s->trainer)),
+									  .data = s->content.text};
 	s->traced_steps = resumed.exact ? found->replica.steps_done : 0;
 	if (s->trace)
 		check(s, trace_write_start(s->trace, &start, &et), &et);

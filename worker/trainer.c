@@ -177,7 +177,7 @@ static void answer(struct request *rq) {
 		o->on_installed(o->ctx, rq->round, rq->err, rq->text.text);
 		break;
 	case REQ_EVALUATE:
-		o->on_evaluated(o->ctx, rq->round, rq->max_batches <= 0, rq->loss, rq->err, rq->text.text);
+		o->on_evaluated(o->ctx, rq->round, rq->last, rq->loss, rq->err, rq->text.text);
 		break;
 	case REQ_SAVE:
 		o->on_saved(o->ctx, rq->snapshot);
@@ -245,8 +245,8 @@ void trainer_install(struct trainer *t, uint64_t round, struct state_file *base,
 	post(t, &rq);
 }
 
-void trainer_evaluate(struct trainer *t, int max_batches) {
-	post(t, &(struct request){.kind = REQ_EVALUATE, .round = t->global.round, .max_batches = max_batches});
+void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last) {
+	post(t, &(struct request){.kind = REQ_EVALUATE, .round = t->global.round, .max_tokens = max_tokens, .last = last});
 }
 
 void trainer_save(struct trainer *t) {

@@ -79,7 +79,7 @@ struct trainer_owner {
 	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
 	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
-	void (*on_evaluated)(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text);
+	void (*on_evaluated)(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text);
 	/* Without replica_bytes also when steps ahead are in theta_local: what was copied at the encoding is what to
 	 * save. */
 	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
@@ -124,8 +124,8 @@ void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
 void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect);
 /* Copies the shared state as it is, after what was asked for before: on_base. */
 void trainer_copy_base(struct trainer *t);
-/* Held-out loss of the shared theta. max_batches <= 0: the whole split. */
-void trainer_evaluate(struct trainer *t, int max_batches);
+/* Measures the shared theta's held-out loss, as replica_eval; on_evaluated gives `last` back. */
+void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last);
 /* Stops training, and copies the replica's state. */
 void trainer_save(struct trainer *t);
 /* The same, and no evaluation is worth waiting for any more: one under way stops, later ones are refused. */

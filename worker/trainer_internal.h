@@ -27,7 +27,8 @@ struct request {
 	bool want_replica;          /* ENCODE */
 	struct state_file *base;    /* INSTALL */
 	struct rv_hash expect;
-	int max_batches;
+	uint64_t max_tokens; /* EVALUATE */
+	bool last;
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;

@@ -430,7 +430,7 @@ void trainer_work(struct request *rq) {
 		work_install(rq);
 		break;
 	case REQ_EVALUATE:
-		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_batches, &rq->loss, &rq->text);
+		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_tokens, &rq->loss, &rq->text);
 		break;
 	case REQ_SAVE:
 		take_snapshot(rq, false, trainer_progress(rq->t).ahead == 0 && !rq->t->gave_away);

@@ -72,7 +72,7 @@ static void test_predicts_the_same(void **state) {
 		for (int t = 0; t < 16; t++)
 			sum += (double)losses[t] / 16;
 	}
-	assert_int_equal(lab_run_eval(r, 0, &loss, NULL), RV_OK);
+	assert_int_equal(lab_run_eval(r, &loss, NULL), RV_OK);
 	assert_true(fabs(sum / (double)n - loss) < 1e-4);
 	loaded_model_close(m);
 	assert_int_equal(loaded_model_open(&by_file, &m, &et), RV_OK); /* by file */

@@ -14,6 +14,7 @@
 
 static struct lab_fixture f;
 static char text[300];
+static const char program_version[] = "rivulet " RV_VERSION;
 
 static int setup(void **state) {
 	(void)state;
@@ -99,7 +100,7 @@ static void check(const char *const *args, int status, const char *needle) {
 static void test_front_end(void **state) {
 	(void)state;
 	check(ARGS("--help"), 0, "rivulet train");
-	check(ARGS("--version"), 0, "rivulet 0.");
+	check(ARGS("--version"), 0, program_version);
 	check(ARGS("train", "--help"), 0, "--steps-per-round");
 	check(ARGS("report", "--help"), 0, "--out");
 	check(ARGS("tarin"), 2, "did you mean train?");
@@ -191,6 +192,33 @@ static long long cut_last_line(const char *path) {
 	return strtoll(strstr(round, "\"wall_us\":") + strlen("\"wall_us\":"), NULL, 10);
 }
 
+/* What the record says of itself: the text by its content, the program as --version has it; its curve ends in its loss. */
+static void test_the_record_says_of_what(void **state) {
+	(void)state;
+	char out[300], path[400], line[2048], sum[2048];
+	struct run_record r;
+	snprintf(out, sizeof out, "%s/a", f.dir);
+	snprintf(path, sizeof path, "%s/metrics.jsonl", out);
+	check(TRAIN(out, "--eval-tokens=100"), 0, "\"event\":\"done\"");
+	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
+	struct child c = start(ARGS("--version"));
+	assert_true(read_until(&c, r.program, line, sizeof line));
+	assert_int_equal(strcspn(line, "\n"), strlen(r.program));
+	assert_int_equal(finish(&c), 0);
+	char command[400];
+	snprintf(command, sizeof command, "sha256sum < %s", text);
+	FILE *p = popen(command, "r"); /* NOLINT: a fixed command and a path of this test's */
+	assert_non_null(p);
+	assert_non_null(fgets(sum, sizeof sum, p));
+	assert_int_equal(pclose(p), 0);
+	assert_int_equal(strncmp(r.data, "sha256:", 7), 0);
+	assert_int_equal(strncmp(r.data + 7, sum, 64), 0);
+	assert_true(r.n_evals > 0 && r.evals[r.n_evals - 1].loss == r.final_loss);
+	assert_true(r.eval_tokens > 0 && r.eval_tokens <= 100 && r.heldout_tokens > r.eval_tokens);
+	run_record_release(&r);
+	remove_run("a");
+}
+
 /* Killed when all was done but the last line: that then has what the first process has measured, and its time. */
 static void test_killed_before_the_last_line(void **state) {
 	(void)state;
@@ -247,6 +275,7 @@ int main(void) {
 		cmocka_unit_test(test_a_new_run_must_bear_its_noise),
 		cmocka_unit_test(test_what_cannot_fit_is_refused),
 		cmocka_unit_test(test_diverged),
+		cmocka_unit_test(test_the_record_says_of_what),
 		cmocka_unit_test(test_killed_before_the_last_line),
 		cmocka_unit_test(test_interrupted_is_straight),
 	};

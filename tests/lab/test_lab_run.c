@@ -1,6 +1,7 @@
 /* A run of the lab: counts, bytes, chain; the result does not depend on how many replicas run at a time. */
 #include "tests/lab/lab_fixture.h"
 
+#include "base/clock.h"
 #include "worker/train/metrics.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ static void test_counts(void **state) {
 	struct lab_fixture *f = *state;
 	struct lab_run *r = lab_fixture_start(f);
 	double before, after;
-	assert_int_equal(lab_run_eval(r, 0, &before, NULL), RV_OK);
+	assert_int_equal(lab_run_eval(r, &before, NULL), RV_OK);
 	for (uint64_t i = 1; i <= 4; i++) {
 		struct lab_round round;
 		assert_false(lab_run_finished(r));
@@ -36,9 +37,32 @@ static void test_counts(void **state) {
 		assert_int_equal(atomic_load(&r->steps_done), 4 * 3 * i);
 	}
 	assert_true(lab_run_finished(r));
-	assert_int_equal(lab_run_eval(r, 0, &after, NULL), RV_OK);
+	assert_int_equal(lab_run_eval(r, &after, NULL), RV_OK);
 	assert_true(after < before);
 	lab_run_free(r);
+}
+
+/* Whatever replica computes for whom: a round's time is one worker's. What workers have taken is put there; what this
+ * machine adds to it is far below. */
+static void test_time_is_of_one_worker(void **state) {
+	struct lab_fixture *f = *state;
+	static const int64_t of_each_us = 1000LL * 1000 * RV_US_PER_S;
+	int n_run = 0;
+	for (int i = 0; lab_methods[i]; i++) {
+		f->cfg.method = lab_methods[i];
+		f->cfg.workers = lab_methods[i]->n_replicas(4) == 4 || lab_methods[i] == &lab_method_ddp ? 4 : 1;
+		if (lab_methods[i]->check && lab_methods[i]->check(&f->cfg.run, 4, NULL) != RV_OK)
+			continue;
+		struct lab_run *r = lab_fixture_start(f);
+		struct lab_round round;
+		for (int k = 0; k < r->n_replicas; k++)
+			r->sums[k].compute_us = of_each_us * f->cfg.workers / r->n_replicas;
+		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
+		assert_in_range(round.compute_us, of_each_us, 2 * of_each_us);
+		lab_run_free(r);
+		n_run++;
+	}
+	assert_true(n_run >= 8);
 }
 
 /* Bytes by formula: int8 is a byte a parameter and four per 256; ddp four a parameter, at every step. */
@@ -137,6 +161,7 @@ static void test_unknown_names(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(test_counts),
+		TEST(test_time_is_of_one_worker),
 		TEST(test_bytes),
 		TEST(test_parallelism_changes_nothing),
 		TEST(test_result_depends_on_what_it_should),

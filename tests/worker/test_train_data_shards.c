@@ -180,6 +180,65 @@ static struct rv_hash identity_of(const struct dataset_config *cfg) {
 	return h;
 }
 
+static struct data_content content_of(const struct dataset_config *cfg) {
+	struct dataset *d = open_config(cfg);
+	struct data_content c;
+	assert_int_equal(dataset_content(d, &c, NULL), RV_OK);
+	dataset_close(d);
+	return c;
+}
+
+/* Whatever file it is in, and however it is dealt out; every token counts. */
+static void test_the_content_is_that_of_tokens(void **state) {
+	struct fixture *f = *state;
+	char path[300];
+	struct dataset_config cfg = config_of(f), other = cfg;
+	const struct data_content c = content_of(&cfg);
+	assert_int_equal(strncmp(c.text, "sha256:", 7), 0);
+	assert_int_equal(strlen(c.text), 7 + 64);
+	write_shard(f, "whole", 0, TOKENS);
+	snprintf(path, sizeof path, "%s/whole", f->dir);
+	other.path = path;
+	other.seed++;
+	other.n_shards++;
+	other.holdout_every++;
+	other.context++;
+	assert_string_equal(content_of(&other).text, c.text);
+	f->tokens[9 * DATA_BLOCK + 5000] ^= 1; /* none that dataset_identity looks at */
+	write_shard(f, "whole", 0, TOKENS);
+	f->tokens[9 * DATA_BLOCK + 5000] ^= 1;
+	assert_string_not_equal(content_of(&other).text, c.text);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Of so much text that hashing it would take long: a sample, and it says so. */
+static void test_the_content_of_much_text(void **state) {
+	struct fixture *f = *state;
+	char path[300];
+	struct dataset_config cfg = config_of(f);
+	snprintf(path, sizeof path, "%s/large", f->dir);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	char letters[DATA_BLOCK];
+	memset(letters, 'a', sizeof letters);
+	for (int i = 0; i < DATA_CONTENT_BLOCKS; i++)
+		assert_int_equal(fwrite(letters, 1, sizeof letters, file), sizeof letters);
+	assert_int_equal(fflush(file), 0);
+	cfg.path = path;
+	cfg.vocab = 256;
+	const struct data_content whole = content_of(&cfg);
+	assert_int_equal(strncmp(whole.text, "sha256:", 7), 0);
+	assert_int_equal(fputc('b', file), 'b');
+	assert_int_equal(fflush(file), 0);
+	const struct data_content sample = content_of(&cfg);
+	assert_int_equal(strncmp(sample.text, "sample:", 7), 0);
+	assert_int_equal(fputc('b', file), 'b');
+	assert_int_equal(fflush(file), 0);
+	assert_string_not_equal(content_of(&cfg).text, sample.text);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void test_the_identity_is_that_of_tokens_and_their_dealing(void **state) {
 	struct fixture *f = *state;
 	char path[300];
@@ -295,6 +354,8 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_epoch_across_stops_is_each_shard_once),
 		cmocka_unit_test(test_a_replica_resumes_on_shards),
+		cmocka_unit_test(test_the_content_is_that_of_tokens),
+		cmocka_unit_test(test_the_content_of_much_text),
 		cmocka_unit_test(test_the_identity_is_that_of_tokens_and_their_dealing),
 		cmocka_unit_test(test_tokens_beyond_the_vocabulary),
 		cmocka_unit_test(test_a_file_cut_short_stops_with_a_reason),

@@ -36,12 +36,12 @@ static void test_lines(void **state) {
 	(void)state;
 	struct metrics *m;
 	const struct metrics_eval eval = {
-		.round = 2, .step = 8, .tokens = 512, .loss = 2.5, .bytes_sent = 7, .whole = true};
+		.round = 2, .step = 8, .tokens = 512, .loss = 2.5, .bytes_sent = 7, .eval_tokens = 640};
 	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
 	assert_int_equal(metrics_write_eval(m, &eval, NULL), RV_OK);
 	metrics_close(m);
 	const char line[] = "{\"kind\":\"eval\",\"round\":2,\"step\":8,\"tokens\":512,\"loss\":2.5,\"bytes_sent\":7,"
-						"\"whole\":true}\n";
+						"\"eval_tokens\":640}\n";
 	assert_text(line);
 	assert_int_equal(metrics_open(path, true, &m, NULL), RV_OK);
 	assert_int_equal(metrics_write_eval(m, &eval, NULL), RV_OK);

@@ -132,7 +132,7 @@ static void held_out_loss_is_the_replicas(void **state) {
 	struct scene *s = *state;
 	double want;
 	assert_int_equal(replica_eval(s->run.replica, NULL, 2, &want, NULL), RV_OK);
-	trainer_evaluate(s->t, 2);
+	trainer_evaluate(s->t, 2, false);
 	wait_for(s, &s->evaluated, 1);
 	assert_int_equal(s->err, RV_OK);
 	assert_true(s->loss == want);
@@ -140,9 +140,9 @@ static void held_out_loss_is_the_replicas(void **state) {
 
 static void a_stop_ends_an_evaluation(void **state) {
 	struct scene *s = *state;
-	trainer_evaluate(s->t, 0);
+	trainer_evaluate(s->t, 0, false);
 	trainer_end(s->t);
-	trainer_evaluate(s->t, 0);
+	trainer_evaluate(s->t, 0, false);
 	wait_for(s, &s->evaluated, 2);
 	assert_int_equal(s->err, RV_E_CANCELLED);
 	assert_int_equal(s->saved, 1);
@@ -154,7 +154,7 @@ static void evaluations_go_on_after_a_save(void **state) {
 	double want;
 	assert_int_equal(replica_eval(s->run.replica, NULL, 2, &want, NULL), RV_OK);
 	trainer_save(s->t);
-	trainer_evaluate(s->t, 2);
+	trainer_evaluate(s->t, 2, false);
 	wait_for(s, &s->evaluated, 1);
 	assert_int_equal(s->saved, 1);
 	assert_int_equal(s->err, RV_OK);
@@ -164,7 +164,7 @@ static void evaluations_go_on_after_a_save(void **state) {
 static void an_evaluation_that_fails_says_why(void **state) {
 	struct scene *s = *state;
 	trainer_global(s->t)->theta[3] = NAN;
-	trainer_evaluate(s->t, 1);
+	trainer_evaluate(s->t, 1, false);
 	wait_for(s, &s->evaluated, 1);
 	assert_int_equal(s->err, RV_E_RANGE);
 	assert_non_null(strstr(s->said, "held-out loss"));

@@ -110,8 +110,8 @@ static void requests_need_no_memory(void **state) {
 		no_small_memory = true;
 		trainer_train(s->t, 0, 0, 1);
 		trainer_encode(s->t, 0, false);
-		trainer_evaluate(s->t, 1);
-		trainer_evaluate(s->t, 1);
+		trainer_evaluate(s->t, 1, false);
+		trainer_evaluate(s->t, 1, false);
 		trainer_save(s->t);
 		no_small_memory = false;
 		wait_for(s, &s->saved, i);

@@ -57,9 +57,9 @@ static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *t
 	s->err = e;
 }
 
-static void on_evaluated(void *ctx, uint64_t round, bool whole, double loss, enum rv_err e, const char *text) {
+static void on_evaluated(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text) {
 	struct scene *s = ctx;
-	(void)round, (void)whole;
+	(void)round, (void)last;
 	snprintf(s->said, sizeof s->said, "%s", text);
 	s->evaluated++;
 	s->err = e;

@@ -12,6 +12,7 @@
 #include "worker/train/permute.h"
 #include "worker/train/run_tokenizer.h"
 #include "worker/train/token_cache.h"
+#include "worker/train/token_content.h"
 #include "worker/train/token_source.h"
 
 #include <inttypes.h>
@@ -160,6 +161,10 @@ void dataset_close(struct dataset *d) {
 	free(d);
 }
 
+enum rv_err dataset_content(const struct dataset *d, struct data_content *out, struct rv_errtext *et) {
+	return token_content(&d->source, out->text, et);
+}
+
 uint64_t dataset_mapped_bytes(const struct dataset *d) {
 	return d->source.files.bytes;
 }
@@ -228,6 +233,13 @@ enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_
 	RV_ASSERT(i < dataset_heldout_sequences(d));
 	uint64_t block = (i / d->sequences_per_block + 1) * d->holdout_every - 1;
 	return read_sequence(d, block, (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
+}
+
+uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens) {
+	const uint64_t have = dataset_heldout_sequences(d), most = max_tokens / d->context;
+	if (max_tokens == 0 || most >= have)
+		return have;
+	return most > 0 ? most : 1;
 }
 
 uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used) {

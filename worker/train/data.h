@@ -63,6 +63,15 @@ uint64_t dataset_mapped_bytes(const struct dataset *d); /* of the files */
  * holdout_every, context, seed. It tells other data apart from the run's, not a few changed tokens: those between the
  * samples are not looked at. */
 struct rv_hash dataset_identity(const struct dataset *d);
+/* What the tokens are, whatever their path, split, seed and context: "sha256:" and 64 hex digits over the bytes of text
+ * (as `cat FILES | sha256sum` prints), or over 4 little-endian bytes for each token; "sample:" of more than
+ * DATA_CONTENT_MAX_TOKENS, over their number and DATA_CONTENT_BLOCKS blocks spread evenly. Reads what it hashes: 3 ms a
+ * MiB. RV_E_IO, RV_E_CORRUPT as dataset_train_sequence. */
+enum { DATA_CONTENT_BLOCKS = 4096, DATA_CONTENT_MAX_TOKENS = DATA_CONTENT_BLOCKS * DATA_BLOCK };
+struct data_content {
+	char text[80];
+};
+enum rv_err dataset_content(const struct dataset *d, struct data_content *out, struct rv_errtext *et);
 uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard);
 uint64_t dataset_heldout_sequences(const struct dataset *d);
 
@@ -74,6 +83,8 @@ enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint
 enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
 									 struct rv_errtext *et);
 
+/* How many held-out sequences an evaluation of at most max_tokens predicted tokens uses: at least one; 0: all. */
+uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens);
 /* An evaluation that uses only some of the held-out sequences spreads them over all: number i of `used` (at most
  * dataset_heldout_sequences) is this sequence. */
 uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used);

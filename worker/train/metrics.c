@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/json_lines.h"
+#include "base/version.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -70,14 +71,17 @@ static json_t *whole(uint64_t v) {
 }
 
 enum rv_err metrics_write_run(struct metrics *m, const struct metrics_run *r, struct rv_errtext *et) {
-	return rv_json_lines_write(m->lines,
-							   json_pack("{ss si ss ss ss ss ss so so so so so so so ss}", "kind", "run", "version", 1,
-										 "name", r->name, "role", r->role, "method", r->method, "codec", r->codec,
-										 "outer", r->outer, "member", whole(r->member), "workers", whole(r->workers),
-										 "n_params", whole(r->n_params), "rounds", whole(r->rounds), "steps_per_round",
-										 whole(r->steps_per_round), "tokens_per_step", whole(r->tokens_per_step),
-										 "payload_bytes", whole(r->payload_bytes), "device", r->device),
-							   et);
+	return rv_json_lines_write(
+		m->lines,
+		json_pack("{ss si ss ss ss ss ss so so so so so so so ss so so si so}", "kind", "run", "version",
+				  METRICS_VERSION, "name", r->name, "role", r->role, "method", r->method, "codec", r->codec, "outer",
+				  r->outer, "member", whole(r->member), "workers", whole(r->workers), "n_params", whole(r->n_params),
+				  "rounds", whole(r->rounds), "steps_per_round", whole(r->steps_per_round), "tokens_per_step",
+				  whole(r->tokens_per_step), "payload_bytes", whole(r->payload_bytes), "device", r->device, "program",
+				  json_sprintf("rivulet %s", rv_version()), "data",
+				  r->data && r->data[0] ? json_string(r->data) : json_null(), "threads", r->threads, "heldout_tokens",
+				  whole(r->heldout_tokens)),
+		et);
 }
 
 enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r, struct rv_errtext *et) {
@@ -99,9 +103,9 @@ enum rv_err metrics_write_round(struct metrics *m, const struct metrics_round *r
 
 enum rv_err metrics_write_eval(struct metrics *m, const struct metrics_eval *e, struct rv_errtext *et) {
 	return rv_json_lines_write(m->lines,
-							   json_pack("{ss so so so so so sb}", "kind", "eval", "round", whole(e->round), "step",
+							   json_pack("{ss so so so so so so}", "kind", "eval", "round", whole(e->round), "step",
 										 whole(e->step), "tokens", whole(e->tokens), "loss", real(e->loss),
-										 "bytes_sent", whole(e->bytes_sent), "whole", (int)e->whole),
+										 "bytes_sent", whole(e->bytes_sent), "eval_tokens", whole(e->eval_tokens)),
 							   et);
 }
 

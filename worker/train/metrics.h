@@ -15,6 +15,10 @@
 
 #define METRICS_FILE "metrics.jsonl"
 
+/* The run line's "version". 2: compute_us of `ddp` is of one worker, not of all k together; evaluations along the way and
+ * at the end are of the same text. */
+enum { METRICS_VERSION = 2 };
+
 /* {"kind":"run"}: the first line; again after a resume. */
 struct metrics_run {
 	const char *name;   /* "worker0", "data-parallel": what a legend shows */
@@ -25,8 +29,11 @@ struct metrics_run {
 	uint32_t workers; /* replicas that share the run, as planned */
 	uint64_t n_params;
 	uint64_t rounds, steps_per_round, tokens_per_step; /* of one worker */
-	uint64_t payload_bytes; /* of one encoded vector: an outer gradient, or a gradient (ddp) */
-	const char *device;     /* backend_ops.describe */
+	uint64_t payload_bytes;  /* of one encoded vector: an outer gradient, or a gradient (ddp) */
+	const char *device;      /* backend_ops.describe */
+	const char *data;        /* dataset_content; "": not known */
+	int threads;             /* that compute one worker's step */
+	uint64_t heldout_tokens; /* that an evaluation of all held-out text predicts */
 };
 
 /* {"kind":"round"}: after a round was applied. Bytes and time are this worker's; sums are since the start of the run.
@@ -41,7 +48,7 @@ struct metrics_round {
 	uint64_t bytes_sent;    /* sum: all that this worker put on the wire for averaging, headers included */
 	uint64_t formula_bytes; /* sum: 2 (k-1)/k payload, what an ideal all-reduce of k participants sends */
 	uint64_t bytes_donated; /* sum: the run's state, given to workers that lacked it; not in bytes_sent */
-	int64_t compute_us;     /* of this round: inner steps, encoding, applying */
+	int64_t compute_us;     /* of this round: inner steps, encoding, applying; of one worker, in the lab their mean */
 	int64_t reduce_us;      /* of this round: from having encoded and the roster known to holding the whole result */
 	int64_t overlap_us;     /* of reduce_us: inner steps went on */
 	int64_t idle_us;        /* of this round: waiting for others */
@@ -61,15 +68,15 @@ struct metrics_round {
 /* {"kind":"eval"}: the shared weights on text that was never trained on. */
 struct metrics_eval {
 	uint64_t round, step, tokens;
-	double loss;         /* nats per token (a token is a byte) */
-	uint64_t bytes_sent; /* as in metrics_round, at this moment */
-	bool whole;          /* the whole held-out split, not a part of it */
+	double loss;          /* nats per token (a token is a byte) */
+	uint64_t bytes_sent;  /* as in metrics_round, at this moment */
+	uint64_t eval_tokens; /* predicted: of all evaluations of a run, the last one too, the same */
 };
 
 /* {"kind":"end"}: the run is complete. */
 struct metrics_end {
 	uint64_t round, step, tokens;
-	double loss; /* over the whole held-out split */
+	double loss; /* of the last evaluation */
 	uint64_t bytes_sent, formula_bytes, bytes_donated;
 	int64_t wall_us;
 	struct rv_hash chain, state; /* global_full_hash; for ddp: H of the parameters */

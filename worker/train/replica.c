@@ -324,10 +324,8 @@ void replica_watch(struct replica *r, const atomic_bool *stop) {
 	r->stop = stop;
 }
 
-/* How many held-out sequences an evaluation of max_batches reads. */
-static uint64_t eval_sequences(const struct replica *r, int max_batches) {
-	uint64_t have = dataset_heldout_sequences(r->data), most = (uint64_t)max_batches * (uint64_t)r->cfg.batch;
-	return max_batches <= 0 || have < most ? have : most;
+uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens) {
+	return dataset_heldout_used(r->data, max_tokens) * (uint64_t)r->cfg.context;
 }
 
 /* Held-out sequences done to done + b of the `used` that are spread evenly over all. */
@@ -340,14 +338,15 @@ static enum rv_err read_heldout(const struct replica *r, struct replica_part *p,
 	return RV_OK;
 }
 
-enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et) {
+enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
+						 struct rv_errtext *et) {
 	struct replica_part *p = &r->parts[0];
 	const float *params = p->theta;
 	if (theta) { /* the gradient is zeroed by the next step: between steps it is free */
 		p->be->ops->upload(p->be, p->grad, theta, r->n * sizeof *theta);
 		params = p->grad;
 	}
-	uint64_t used = eval_sequences(r, max_batches);
+	uint64_t used = dataset_heldout_used(r->data, max_tokens);
 	size_t context = (size_t)r->cfg.context;
 	double sum = 0;
 	for (uint64_t done = 0; done < used;) {

@@ -98,9 +98,13 @@ float replica_learning_rate(const struct replica *r, uint64_t step);
 uint64_t replica_global_step(const struct replica *r);
 void replica_set_global_step(struct replica *r, uint64_t step);
 
-/* Mean loss (nats per token) of `theta` (NULL: the replica's own) over the held-out split: at most max_batches
- * batches, spread evenly over it; max_batches <= 0: all of it. RV_E_RANGE when it is not finite. */
-enum rv_err replica_eval(struct replica *r, const float *theta, int max_batches, double *loss, struct rv_errtext *et);
+/* Returns how many tokens replica_eval(max_tokens) predicts: whole sequences, at least one; all there are for 0. */
+uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens);
+/* Measures the mean loss (nats per token) of `theta` (NULL: the replica's own) over the held-out split: over at most
+ * max_tokens of it, in sequences spread evenly, the same ones every time; 0: all of it. RV_E_RANGE when it is not
+ * finite. */
+enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
+						 struct rv_errtext *et);
 
 /* While *stop is true replica_eval ends before its next batch with RV_E_CANCELLED. Borrowed; NULL (the start): never.
  */

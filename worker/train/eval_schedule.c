@@ -1,0 +1,11 @@
+/* eval_schedule.c: see eval_schedule.h. */
+#include "worker/train/eval_schedule.h"
+
+enum { STEP_FORWARDS = 3, TRAINING_SHARE = 10 };
+
+int64_t eval_every_rounds(int64_t every, uint64_t eval_tokens, uint64_t round_tokens) {
+	if (every != EVAL_EVERY_CHOSEN)
+		return every;
+	const uint64_t affordable = STEP_FORWARDS * (round_tokens > 0 ? round_tokens : 1);
+	return (int64_t)((eval_tokens * TRAINING_SHARE + affordable - 1) / affordable);
+}
