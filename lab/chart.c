@@ -29,6 +29,17 @@ struct plot {
 	FILE *out;
 };
 
+struct chart_paint_name chart_paint_name(struct chart_paint paint) {
+	struct chart_paint_name name;
+	snprintf(name.text, sizeof name.text, "--h%d-%d", paint.hue, paint.variant % CHART_SHADES);
+	return name;
+}
+
+const char *chart_paint_dashes(struct chart_paint paint) {
+	static const char *const dashes[] = {"", "6 3", "2 3", "10 3 2 3"};
+	return dashes[paint.variant % (int)(sizeof dashes / sizeof dashes[0])];
+}
+
 bool chart_shows(const struct line_chart *c, const struct chart_series *s, int i) {
 	return isfinite(s->x[i]) && isfinite(s->y[i]) && (!c->x_log || s->x[i] > 0) &&
 		   !(c->y_most > 0 && s->y[i] > c->y_most);
@@ -119,40 +130,37 @@ static void print_axes(const struct plot *p) {
 				  (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, c->x_label);
 }
 
-static void print_error_bars(const struct plot *p, const struct chart_series *s, int color) {
+static void print_error_bars(const struct plot *p, const struct chart_series *s) {
 	for (int i = s->n - 1; i >= 0; i -= (s->n + ERROR_BARS_MAX - 1) / ERROR_BARS_MAX) {
 		if (!chart_shows(p->chart, s, i) || !(half_bar(s, i) > 0))
 			continue;
 		double x = axis_at(&p->x, s->x[i]), half = half_bar(s, i);
 		double low = axis_at(&p->y, s->y[i] - half), high = axis_at(&p->y, s->y[i] + half);
-		(void)fprintf(p->out,
-					  "<path class=\"line\" style=\"stroke:var(--s%d)\" d=\"M%.1f %.1fh6m-3 0V%.1fm-3 0h6\"/>\n", color,
-					  x - 3, low, high);
+		(void)fprintf(p->out, "<path class=\"line\" style=\"stroke:var(%s)\" d=\"M%.1f %.1fh6m-3 0V%.1fm-3 0h6\"/>\n",
+					  chart_paint_name(s->paint).text, x - 3, low, high);
 	}
 }
 
 static void print_line(const struct plot *p, int index) {
 	const struct chart_series *s = &p->chart->series[index];
-	int color = index % CHART_COLORS, every = s->n / MARKERS_MAX + 1;
-	char fill[8] = "bg"; /* of a second line of that colour, which is dashed: hollow */
-	if (index < CHART_COLORS)
-		snprintf(fill, sizeof fill, "s%d", color);
-	(void)fprintf(p->out, "<polyline class=\"line\" style=\"stroke:var(--s%d)%s\" points=\"", color,
-				  index >= CHART_COLORS ? ";stroke-dasharray:6 3" : "");
+	const int every = s->n / MARKERS_MAX + 1;
+	const struct chart_paint_name color = chart_paint_name(s->paint);
+	const char *dashes = chart_paint_dashes(s->paint), *fill = dashes[0] ? "--bg" : color.text; /* dashed: hollow */
+	(void)fprintf(p->out, "<polyline class=\"line\" style=\"stroke:var(%s)%s%s\" points=\"", color.text,
+				  dashes[0] ? ";stroke-dasharray:" : "", dashes);
 	for (int i = 0; i < s->n; i++)
 		if (chart_shows(p->chart, s, i))
 			(void)fprintf(p->out, "%.1f,%.1f ", axis_at(&p->x, s->x[i]), axis_at(&p->y, s->y[i]));
 	(void)fputs("\"/>\n", p->out);
-	print_error_bars(p, s, color);
+	print_error_bars(p, s);
 	for (int i = 0; i < s->n; i += every) {
 		if (!chart_shows(p->chart, s, i))
 			continue;
 		char x[CHART_TEXT_BYTES], y[CHART_TEXT_BYTES];
 		p->chart->format_x(s->x[i], x);
 		p->chart->format_y(s->y[i], y);
-		(void)fprintf(p->out,
-					  "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\" style=\"fill:var(--%s);stroke:var(--s%d)\"><title>",
-					  axis_at(&p->x, s->x[i]), axis_at(&p->y, s->y[i]), fill, color);
+		(void)fprintf(p->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\" style=\"fill:var(%s);stroke:var(%s)\"><title>",
+					  axis_at(&p->x, s->x[i]), axis_at(&p->y, s->y[i]), fill, color.text);
 		chart_print_text(s->label, p->out);
 		(void)fprintf(p->out, ": %s at %s</title></circle>\n", y, x);
 	}
@@ -165,9 +173,9 @@ static void print_marks(const struct plot *p) {
 		const struct chart_mark *m = &p->chart->marks[i];
 		double x = axis_at(&p->x, m->x);
 		(void)fprintf(p->out,
-					  "<path class=\"line mark\" style=\"stroke:var(--s%d)\" d=\"M%.1f %dl%d %dm0 -%dl-%d %d\"><title>",
-					  m->series % CHART_COLORS, x - MARK_HALF, MARK_Y - MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF,
-					  2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF);
+					  "<path class=\"line mark\" style=\"stroke:var(%s)\" d=\"M%.1f %dl%d %dm0 -%dl-%d %d\"><title>",
+					  chart_paint_name(p->chart->series[m->series].paint).text, x - MARK_HALF, MARK_Y - MARK_HALF,
+					  2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF);
 		chart_print_text(p->chart->series[m->series].label, p->out);
 		(void)fputs(": ", p->out);
 		chart_print_text(m->text, p->out);
@@ -230,13 +238,12 @@ static void print_labels(const struct plot *p) {
 	spread(ends, n);
 	for (int i = 0; i < n; i++) {
 		const struct end_label *e = &ends[i];
-		int color = e->series % CHART_COLORS;
-		(void)fprintf(
-			p->out,
-			"<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" style=\"stroke:var(--s%d)\"/>",
-			e->x + 4, e->y, WIDTH - RIGHT + 8, e->shown_y, color);
-		(void)fprintf(p->out, "<text class=\"label\" x=\"%d\" y=\"%.1f\" style=\"fill:var(--s%d)\">",
-					  WIDTH - RIGHT + 12, e->shown_y + 4, color);
+		const struct chart_paint_name color = chart_paint_name(p->chart->series[e->series].paint);
+		(void)fprintf(p->out,
+					  "<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" style=\"stroke:var(%s)\"/>",
+					  e->x + 4, e->y, WIDTH - RIGHT + 8, e->shown_y, color.text);
+		(void)fprintf(p->out, "<text class=\"label\" x=\"%d\" y=\"%.1f\" style=\"fill:var(%s)\">", WIDTH - RIGHT + 12,
+					  e->shown_y + 4, color.text);
 		chart_print_cut(p->chart->series[e->series].label, LABEL_CHARS, LABEL_HEAD_CHARS, p->out);
 		(void)fputs("</text>\n", p->out);
 	}

@@ -1,5 +1,6 @@
 /* chart.h: line charts and stacked bars: as inline SVG, as CSV, and as JSON for a library that draws. In SVG colours
- * are CSS variables of the page (--s0 ... --s7, --fg, --muted, --grid), so that one picture serves light and dark;
+ * are CSS variables of the page (--h0-0 ... of chart_paint_name, --p0 ... of bars' parts, --fg, --muted, --grid), so that
+ * one picture serves light and dark;
  * every mark has a tooltip (<title>). No scripts. */
 #ifndef RV_LAB_CHART_H
 #define RV_LAB_CHART_H
@@ -8,12 +9,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { CHART_MAX_SERIES = 16, CHART_COLORS = 8, CHART_TEXT_BYTES = 32 };
+enum { CHART_MAX_SERIES = 16, CHART_SHADES = 3, CHART_TEXT_BYTES = 32 };
 
 typedef void chart_format(double v, char out[CHART_TEXT_BYTES]);
 
+/* A colour of the page, and which of several lines that share it. */
+struct chart_paint {
+	int hue, variant;
+};
+/* "--h3-1": hue 3, of its CHART_SHADES shades number 1. */
+struct chart_paint_name {
+	char text[24];
+};
+struct chart_paint_name chart_paint_name(struct chart_paint paint);
+/* The stroke-dasharray that tells the variant apart; "": a solid line. */
+const char *chart_paint_dashes(struct chart_paint paint);
+
 struct chart_series {
 	const char *label;
+	struct chart_paint paint;
 	const double *x, *y; /* (n), x ascending; points that chart_shows refuses are left out */
 	const double *sd;    /* (n) error bars: y - sd to y + sd; NaN: none. NULL: no point has one */
 	int n;
@@ -66,7 +80,7 @@ struct chart_dot {
 	char label[128];
 	double value, sd; /* NaN: none; no dot, no error bar */
 	char text[64];    /* told beside the name */
-	int color;        /* 0..CHART_COLORS - 1 */
+	struct chart_paint paint;
 };
 
 struct dot_chart {

@@ -76,7 +76,8 @@ static json_t *series_json(const struct line_chart *c, const struct chart_series
 		append_number(y, s->y[i]);
 		append_number(sd, s->sd ? s->sd[i] : NAN);
 	}
-	return json_pack("{ss so so so}", "label", s->label, "x", x, "y", y, "sd", sd);
+	return json_pack("{ss ss ss so so so}", "label", s->label, "color", chart_paint_name(s->paint).text, "dashes",
+					 chart_paint_dashes(s->paint), "x", x, "y", y, "sd", sd);
 }
 
 json_t *chart_json_lines(const struct line_chart *c) {

@@ -69,12 +69,13 @@ static void print_reference(const struct plot *p, int bottom) {
 }
 
 static void print_dot(const struct plot *p, const struct chart_dot *d, double y) {
+	const struct chart_paint_name color = chart_paint_name(d->paint);
 	double x = axis_at(&p->x, d->value), half = half_bar(d);
 	double low = axis_at(&p->x, d->value - half), high = axis_at(&p->x, d->value + half);
 	if (half > 0)
-		(void)fprintf(p->out, "<path class=\"line\" style=\"stroke:var(--s%d)\" d=\"M%.1f %.1fv6m0 -3H%.1fm0 -3v6\"/>",
-					  d->color, low, y - 3, high);
-	(void)fprintf(p->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" style=\"fill:var(--s%d)\"/>\n", x, y, d->color);
+		(void)fprintf(p->out, "<path class=\"line\" style=\"stroke:var(%s)\" d=\"M%.1f %.1fv6m0 -3H%.1fm0 -3v6\"/>",
+					  color.text, low, y - 3, high);
+	(void)fprintf(p->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" style=\"fill:var(%s)\"/>\n", x, y, color.text);
 }
 
 /* The value is told beside the name; what has no dot has all of the next line for it. */

@@ -288,8 +288,8 @@ static bool evaluation_is_due(const struct session *s) {
 	const struct lab_config *c = &s->run->cfg;
 	const struct run_config *run = &c->run;
 	const uint64_t step_tokens = (uint64_t)(run->batch * run->grad_accum * run->context * c->workers);
-	const int64_t every =
-		eval_every_rounds(s->opts->eval_every, eval_tokens(s), step_tokens * (uint64_t)run->steps_per_round);
+	const int64_t every = eval_every_rounds(s->opts->eval_every, eval_tokens(s),
+											step_tokens * (uint64_t)run->steps_per_round, run->rounds);
 	return lab_run_finished(s->run) || (every > 0 && s->run->rounds_done % (uint64_t)every == 0);
 }
 

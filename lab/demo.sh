@@ -1,27 +1,37 @@
 #!/usr/bin/env bash
 # demo.sh: the main job on this one machine, exactly as it would run on five: a coordinator and four workers, each with its own
 # key, data shard and directory, joined only by HTTPS and mutual TLS on loopback. Then the same tokens in one process, data-parallel,
-# and one worker alone with a quarter of them; a table, a sample of text, and report.html.
+# and one worker alone with a quarter of them; a table, a sample of text, and report.html. demo_size.sh fits it to the machine,
+# demo_progress.sh says how far it is.
 #
 # Called by `./dev demo`, which has built the programs. Leaves no process behind, whatever ends it.
 set -euo pipefail
+here=$(dirname "${BASH_SOURCE[0]}")
+. "$here/demo_progress.sh"
+. "$here/demo_size.sh"
+readonly tokens_per_step=$((8 * 64)) # of the default model: batch x context
 
 usage() {
 	cat <<'USAGE'
-usage: ./dev demo [--data PATH|URL#sha256=HEX] [--out DIR] [--port N] [--workers N] [--rounds N] [--steps N] [--no-baselines]
+usage: ./dev demo [--data PATH|URL#sha256=HEX] [--out DIR] [--port N] [--workers N] [--minutes N | --rounds N] [--steps N]
+                  [--no-baselines]
 
 Trains a byte-level GPT on real text with four workers over TLS on loopback, then compares.
 
   --data     a text file, a directory of text files, or https://URL#sha256=HEX
-             (default: the Perl documentation that Debian ships in perl-doc)
+             (default: the Perl documentation of Debian 12, 206 files known by their hashes)
   --out      where everything goes (default: runs/demo; an earlier demo there is moved aside)
   --port     the coordinator's port on 127.0.0.1 (default: 0, any free one)
-  --workers  1..16 (default 4)      --rounds  1..1000 (default 80)      --steps  inner steps H per round (default 30)
+  --workers  1..16 (default 4)
+  --minutes  about how long it may take here (default 5): a few timed steps say how many of the 80 rounds fit, at least 24
+  --rounds   1..1000 of them, however long that takes; 80 gives the README's digits
+  --steps    inner steps H per round (default 30)
   --no-baselines   only the distributed run: no data-parallel and single-worker comparison
 USAGE
 }
 
 fail() {
+	end_progress
 	printf 'demo: %s\n' "$*" >&2
 	exit 1
 }
@@ -34,10 +44,10 @@ need_number() { # NAME MIN MAX: checks the variable of that name, and makes its 
 }
 
 parse_options() {
-	data='' out=$top/runs/demo port=0 workers=4 rounds=80 steps=30 baselines=yes
+	data='' out=$top/runs/demo port=0 workers=4 rounds='' minutes=5 steps=30 baselines=yes
 	while (($#)); do
 		case $1 in
-		--data | --out | --port | --workers | --rounds | --steps)
+		--data | --out | --port | --workers | --rounds | --minutes | --steps)
 			[ -n "${2:-}" ] || fail "$1 needs a value"
 			printf -v "${1#--}" %s "$2"
 			shift 2
@@ -49,17 +59,22 @@ parse_options() {
 	done
 	need_number port 0 65535
 	need_number workers 1 16
-	need_number rounds 1 1000
+	[ -z "$rounds" ] || need_number rounds 1 1000
+	need_number minutes 1 1440
 	need_number steps 1 10000
 }
 
 # Everything this script starts is in `children`; whatever ends the script ends them: politely first, so that they save.
 # They run in sessions of their own: Ctrl-C reaches this script alone, and the script tells them once.
 children=()
-start() { # LOG COMMAND...: in the background, its pid in $started_pid
-	local log=$1
-	shift
-	if [ "$log" = - ]; then setsid "$@" & else setsid "$@" >"$log" 2>&1 & fi
+start_split() { # OUT ERRORS COMMAND...: in the background, its pid in $started_pid
+	setsid "${@:3}" >"$1" 2>"$2" &
+	started_pid=$!
+	children+=("$started_pid")
+}
+
+start() { # LOG COMMAND...: both outputs into one file
+	setsid "${@:2}" >"$1" 2>&1 &
 	started_pid=$!
 	children+=("$started_pid")
 }
@@ -70,6 +85,15 @@ finished() { # PID: waits for it and gives its exit status
 	for pid in "${children[@]}"; do [ "$pid" = "$1" ] || left+=("$pid"); done
 	children=("${left[@]}")
 	return "$status"
+}
+
+# Shows progress until the process ends; FUNCTION, where given, says how much of the stage is done.
+follow() { # PID [FUNCTION]: its exit status
+	while kill -0 "$1" 2>/dev/null; do
+		if [ -n "${2:-}" ]; then "$2"; else show_progress 0; fi
+		sleep 0.3
+	done
+	finished "$1"
 }
 
 any_alive() { # `return 0`, not `return`: in a trap that would be the status from before the trap
@@ -92,7 +116,7 @@ cleanup() {
 	exit "$status"
 }
 trap cleanup EXIT
-trap 'printf "\ndemo: stopping; what is running saves its state in %s\n" "${out:-}" >&2; exit 130' INT
+trap 'end_progress; printf "demo: stopping; what is running saves its state in %s\n" "${out:-}" >&2; exit 130' INT
 trap 'exit 143' TERM HUP
 
 # An earlier demo there is kept as OUT.previous; anything else is left alone.
@@ -109,13 +133,18 @@ prepare_out() {
 	((free_kib >= 400 * 1024)) || fail "$out: $((free_kib / 1024)) MiB are free and the demo needs 400: free some, or name another disk with --out"
 }
 
-prepare_text() { # -> $text
-	if [ -n "$data" ]; then
-		text=$data
-		return
+prepare_text() { # -> $text, $text_says
+	local differ=()
+	text=$data text_says=$data
+	if [ -z "$data" ]; then
+		text=$out/perl-doc.txt
+		start "$out/text.log" "$top/lab/perl_doc.sh" "$text"
+		follow "$started_pid" || fail "$(cat "$out/text.log")"
+		text_says="the Perl documentation of Debian 12, $(tail -n 1 "$out/text.log")"
+		[ ! -s "$text.differs" ] || mapfile -t differ <"$text.differs"
+		((${#differ[@]} == 0)) || text_says+="; not the README's text: ${#differ[@]} files differ, first ${differ[0]}"
 	fi
-	text=$out/perl-doc.txt
-	"$top/lab/perl_doc.sh" "$text" || fail "no text to train on (see above)"
+	tell text "Text: $text_says" path "$text" sha256 "$(sed -n '$s/^sha256://p' "$out/text.log" 2>/dev/null)" differ "${differ[*]}"
 }
 
 start_coordinator() {
@@ -158,16 +187,32 @@ check_worker() { # NUMBER: ends the demo when it is gone without having finished
 	fi
 }
 
+# How far a record is: the newest round's line, as every process writes it.
+show_record() { # DIRECTORY
+	local line round loss tokens sent note=''
+	line=$(tail -n 8 "$1/metrics.jsonl" 2>/dev/null | grep '"kind":"round"' | tail -n 1) || line=''
+	[[ $line =~ \"round\":([0-9]+) ]] && round=${BASH_REMATCH[1]} || round=0
+	[[ $line =~ \"tokens\":([0-9]+) ]] && tokens=${BASH_REMATCH[1]} || tokens=0
+	[[ $line =~ \"bytes_sent\":([0-9]+) ]] && sent=${BASH_REMATCH[1]} || sent=0
+	[[ $line =~ \"train_loss\":([0-9]+\.[0-9]{1,3}) ]] && loss=${BASH_REMATCH[1]} || loss='-'
+	now_ms
+	((round == 0)) || printf -v note 'round %d/%d  loss %s  %d tokens/s  %d MB sent' "$round" "$rounds" "$loss" \
+		$((tokens * 1000 / (now - stage_began_ms + 1))) $((sent / 1000000))
+	show_progress $((round * 1000 / rounds)) "$note"
+}
+
 watch_run() {
-	local i watcher
-	start - "$bin/rivulet-coordinator" status --dir "$out/coordinator" --follow
-	watcher=$started_pid
-	while kill -0 "$watcher" 2>/dev/null; do
+	local i n_left=$workers
+	while ((n_left > 0)); do
 		kill -0 "$coordinator" 2>/dev/null || fail "the coordinator ended: $(tail -n 3 "$out/coordinator.log")"
-		for ((i = 0; i < workers; i++)); do check_worker "$i"; done
-		sleep 0.5
+		n_left=0
+		for ((i = 0; i < workers; i++)); do
+			check_worker "$i"
+			kill -0 "${worker_pids[i]}" 2>/dev/null && n_left=$((n_left + 1))
+		done
+		show_record "$out/worker0"
+		sleep 0.3
 	done
-	finished "$watcher" || fail "the run stopped early; logs are in $out"
 	for ((i = 0; i < workers; i++)); do
 		finished "${worker_pids[i]}" || fail "worker $i failed: $(tail -n 3 "$out/worker$i.log")"
 	done
@@ -177,27 +222,60 @@ watch_run() {
 
 write_config() {
 	cat >"$out/run.conf" <<CONF
+# Text: $text_says
 # The demo's run. Everything not named here is the default: rivulet-coordinator new-run --help
 # The default learning rate, outer learning rate and momentum were chosen on this text with holdout-every = 50. What the demo
 # is judged by are other blocks, which no choice has looked at.
 holdout-every = 47
-rounds = $rounds
+rounds = ${rounds:-$full_rounds}
 steps-per-round = $steps
 data-shards = $workers
 min-workers = $workers
 CONF
 }
 
-train() { # ARGS...: in the lab, in one process
-	start - "$bin/rivulet" train --config "$out/run.conf" --method ddp --data "$text" "$@"
-	finished "$started_pid" || fail "the baseline failed (see above)"
+# The same tokens, batch and seed in one process, data-parallel (averaging gradients at every step); or one worker alone.
+run_baseline() { # NAME WORKERS
+	begin_stage "$1"
+	baseline=$out/$1
+	start "$out/$1.log" "$bin/rivulet" train --config "$out/run.conf" --method ddp --data "$text" --workers "$2" --out "$baseline"
+	follow "$started_pid" show_baseline || fail "the baseline failed: $(tail -n 3 "$out/$1.log")"
 }
 
-run_baselines() {
-	printf '\nThe same tokens, batch and seed in one process, data-parallel (averaging gradients at every step):\n'
-	train --workers "$workers" --out "$out/data-parallel"
-	printf '\nOne worker alone, with 1/%d of the tokens:\n' "$workers"
-	train --workers 1 --out "$out/one-worker"
+show_baseline() {
+	show_record "$baseline"
+}
+
+finish() {
+	begin_stage report
+	start "$out/report.txt" "$bin/rivulet" report "$out" --out "$out/report.html"
+	follow "$started_pid" || fail "the report failed: $(tail -n 3 "$out/report.txt")"
+	start_split "$out/sample.txt" "$out/sample.log" "$bin/rivulet" sample "$out/worker0" --prompt 'You can use ' --tokens 400 --temperature 0.6 --seed 1
+	follow "$started_pid" || fail "the sample failed: $(tail -n 3 "$out/sample.log")"
+	end_progress
+	cat "$out/report.txt"
+	printf '\nA sample of what the shared model writes:\n\n'
+	cat "$out/sample.txt"
+	printf '\n\n'
+}
+
+tell_done() {
+	local took_ms
+	now_ms
+	took_ms=$((now - began_ms))
+	tell done "Done in $(minutes_text "$took_ms") (expected $(minutes_text $((sized_ms + total_ms)))), $rounds rounds. Pictures: $out/report.html" \
+		took_s $((took_ms / 1000)) expected_s $(((sized_ms + total_ms) / 1000)) rounds "$rounds" report "$out/report.html"
+}
+
+size_the_run() {
+	begin_stage size
+	calibrate
+	choose_rounds
+	expect_stages
+	write_config
+	now_ms
+	sized_ms=$((now - began_ms))
+	tell_size
 }
 
 main() {
@@ -205,21 +283,26 @@ main() {
 	bin=${RIVULET_BIN:-$top/build/release/bin}
 	parse_options "$@"
 	prepare_out
-	local started=$SECONDS
 	worker_pids=()
+	stages=(text size workers data-parallel one-worker report)
+	[ "$baselines" = yes ] || stages=(text size workers report)
+	guess_stages
+	begin_stage text
 	prepare_text
 	write_config
-	printf 'Text: %s\nRun:  %d workers, %d rounds of H=%d inner steps; everything is in %s\n\n' "$text" "$workers" "$rounds" "$steps" "$out"
+	size_the_run
 	start_coordinator
-	printf 'Dashboard while it runs: https://%s/ (self-signed)\n\n' "$(cat "$out/coordinator/listen")"
+	tell started "$workers workers, H=$steps; dashboard while they run: https://$(cat "$out/coordinator/listen")/ (self-signed); all files: $out" \
+		workers "$workers" steps_per_round "$steps" out "$out"
+	begin_stage workers
 	start_workers
 	watch_run
-	[ "$baselines" = yes ] && run_baselines
-	printf '\n'
-	"$bin/rivulet" report "$out" --out "$out/report.html"
-	printf '\nA sample of what the shared model writes:\n\n'
-	"$bin/rivulet" sample "$out/worker0" --prompt 'You can use ' --tokens 400 --temperature 0.6 --seed 1
-	printf '\n\nDone in %d min %d s. Pictures: %s\n' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)) "$out/report.html"
+	if [ "$baselines" = yes ]; then
+		run_baseline data-parallel "$workers"
+		run_baseline one-worker 1
+	fi
+	finish
+	tell_done
 }
 
 main "$@"

@@ -41,16 +41,19 @@ const char *method_idle(const char *method, const char *name) {
 
 const char *method_settles(const char *method, int workers, const char *name, const char *value) {
 	struct lab_config c = {.method = lab_method_find(method), .workers = workers};
-	char settled[RV_OPTION_TEXT_BYTES];
+	struct run_config usual;
+	char settled[RV_OPTION_TEXT_BYTES], otherwise[RV_OPTION_TEXT_BYTES];
 	if (!c.method || !c.method->configure)
 		return NULL;
 	run_config_defaults(&c.run);
+	usual = c.run;
 	c.method->configure(&c);
 	for (const struct rv_option *o = run_config_options; o->name; o++) {
 		if (strcmp(o->name, name) != 0)
 			continue;
 		rv_option_value_print(o, &c.run, settled);
-		return strcmp(settled, value) == 0 && strcmp(o->fallback, value) != 0 ? o->fallback : NULL;
+		rv_option_value_print(o, &usual, otherwise); /* o->fallback may be written differently: true for yes */
+		return strcmp(settled, value) == 0 && strcmp(otherwise, value) != 0 ? o->fallback : NULL;
 	}
 	return NULL;
 }

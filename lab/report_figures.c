@@ -3,6 +3,7 @@
 
 #include "lab/clean_text.h"
 #include "lab/loss_text.h"
+#include "lab/report_palette.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -303,6 +304,7 @@ static enum rv_err add_figure(const struct report *p, const struct figure_plan *
 		double **numbers = &f->numbers[at][i];
 		c->series[i] = plan->final ? final_series(p, lines[i].group, plan->against, numbers)
 								   : curve_of(&p->groups[lines[i].group], plan->against, numbers);
+		c->series[i].paint = palette_paint(p, lines[i].group, plan->final);
 		if (!*numbers)
 			return rv_fail(et, RV_E_NOMEM, "no memory for the figures");
 		if (plan->final)
@@ -332,10 +334,10 @@ static int by_final_loss(const void *a, const void *b) {
 	return x < y ? -1 : x > y;
 }
 
-static void write_dot(const struct report_group *g, struct chart_dot *d) {
+static void write_dot(const struct report *p, const struct report_group *g, struct chart_dot *d) {
 	char when[REPORT_LABEL_BYTES];
-	const bool ddp = strcmp(g->runs[0].evals_of->record.method, "ddp") == 0;
-	*d = (struct chart_dot){.value = g->loss.mean, .sd = g->loss.sd, .color = ddp};
+	*d = (struct chart_dot){
+		.value = g->loss.mean, .sd = g->loss.sd, .paint = palette_paint(p, (int)(g - p->groups), false)};
 	memcpy(d->label, g->label, sizeof d->label);
 	report_diverged_text(g, when);
 	if (!isfinite(g->loss.mean))
@@ -367,7 +369,7 @@ static enum rv_err add_dots(const struct report *p, struct report_figures *f, st
 								 .reference = baseline ? baseline->loss.mean : NAN,
 								 .most = most_shown(p)};
 	for (int i = 0; i < f->dots.n_dots; i++)
-		write_dot(sorted[i].group, &f->dot_list[i]);
+		write_dot(p, sorted[i].group, &f->dot_list[i]);
 	free(sorted);
 	return RV_OK;
 }

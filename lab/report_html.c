@@ -2,6 +2,7 @@
 #include "lab/embedded.h"
 #include "lab/report_columns.h"
 #include "lab/report_page.h"
+#include "lab/report_palette.h"
 
 #include <math.h>
 #include <sodium.h>
@@ -95,8 +96,9 @@ static void open_figure(const char *id, const char *title, const char *unit, FIL
 static void print_legend(const struct line_chart *c, FILE *out) {
 	(void)fputs("<ul class=\"legend\">", out);
 	for (int i = 0; i < c->n_series; i++) {
-		(void)fprintf(out, "<li%s style=\"--line:var(--s%d)\">", i >= CHART_COLORS ? " class=\"dashed\"" : "",
-					  i % CHART_COLORS);
+		const struct chart_paint paint = c->series[i].paint;
+		(void)fprintf(out, "<li%s style=\"--line:var(%s)\">", chart_paint_dashes(paint)[0] ? " class=\"dashed\"" : "",
+					  chart_paint_name(paint).text);
 		chart_print_text(c->series[i].label, out);
 		(void)fputs("</li>\n", out);
 	}
@@ -186,9 +188,10 @@ static void print_head(FILE *out) {
 	report_print_policy(out);
 	(void)fprintf(out,
 				  "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-				  "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Rivulet: report</title>\n<style>\n%s"
-				  "</style></head><body>\n<h1>Rivulet: runs side by side</h1>\n",
+				  "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Rivulet: report</title>\n<style>\n%s",
 				  embedded_report_css);
+	palette_print_css(out);
+	(void)fputs("</style></head><body>\n<h1>Rivulet: runs side by side</h1>\n", out);
 }
 
 static void print_notes(const struct report *p, FILE *out) {

@@ -4,7 +4,7 @@
 	const root = document.documentElement;
 	const data = JSON.parse(document.getElementById("figures").textContent);
 	const colour = name => getComputedStyle(root).getPropertyValue(name).trim();
-	const lineColours = 8, maxBars = 12;
+	const maxBars = 12;
 
 	const scaled = (v, units) => {
 		let k = 0;
@@ -114,15 +114,15 @@
 
 	const legend = more => ({position: "bottom", labels: {color: colour("--fg"), boxWidth: 24, boxHeight: 2, ...more}});
 
-	const lineSet = (series, i) => ({
+	const lineSet = series => ({
 		label: series.label,
 		data: series.x.map((x, k) => ({x, y: series.y[k], sd: series.sd[k]})),
 		hasBars: series.sd.some(v => v > 0),
-		borderColor: colour(`--s${i % lineColours}`),
-		backgroundColor: colour(`--s${i % lineColours}`),
-		borderDash: i >= lineColours ? [6, 3] : [],
+		borderColor: colour(series.color),
+		backgroundColor: colour(series.color),
+		borderDash: series.dashes ? series.dashes.split(" ").map(Number) : [],
 		borderWidth: 2,
-		pointBackgroundColor: colour(i >= lineColours ? "--bg" : `--s${i}`),
+		pointBackgroundColor: colour(series.dashes ? "--bg" : series.color),
 		pointRadius: series.x.length > 25 ? 0 : 3,
 		pointHitRadius: 8,
 	});

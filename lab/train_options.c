@@ -73,7 +73,7 @@ static const struct rv_option own_options[] = {
 	 "Replicas that train at the same time; changes speed only. 0: as many as the cores allow.", "Lab"},
 	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
 	 "Rounds between two evaluations; the end is evaluated in any case. 0: only the end; -1: so many that evaluations "
-	 "take about a tenth of the time.",
+	 "take about a tenth of the time, but four of them at least.",
 	 "Lab"},
 	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP, "Lab"},
 	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},

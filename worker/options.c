@@ -54,7 +54,7 @@ const struct rv_option worker_options_table[] = {
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
 	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
 	 "The first participant measures held-out loss after every so many rounds and at the end; 0: never; -1: so often "
-	 "that it takes about a tenth of its time.",
+	 "that it takes about a tenth of its time, and four times at least.",
 	 "Computing"},
 	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP,
 	 "Computing"},

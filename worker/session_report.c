@@ -351,7 +351,7 @@ int64_t session_eval_every(const struct session *s) {
 	const struct run_config *c = &s->member.config;
 	const uint64_t round_tokens = (uint64_t)(c->batch * c->grad_accum * c->context * c->steps_per_round);
 	const uint64_t tokens = replica_eval_tokens(trainer_replica(s->trainer), (uint64_t)s->opt->eval_tokens);
-	return eval_every_rounds(s->opt->eval_every, tokens, round_tokens);
+	return eval_every_rounds(s->opt->eval_every, tokens, round_tokens, c->rounds);
 }
 
 void session_write_eval(struct session *s, uint64_t round, bool last, double loss) {

@@ -35,6 +35,13 @@ small=(--data "$work/text" --rounds 2 --steps 2 --workers 2)
 "$top/lab/demo.sh" "${small[@]}" --out "$work/whole" >"$work/whole.txt" 2>&1 || fail "the demo ended with $?"
 grep -q '^Rivulet, 2 workers .* x$' "$work/whole.txt" || fail "no table"
 grep -q '<svg' "$work/whole/report.html" || fail "no report"
+for event in stage text size started progress done; do
+	grep -q "^{\"event\":\"$event\"" "$work/whole.txt" || fail "no event $event"
+done
+grep -q '"event":"size","rounds":2,"full_rounds":80,"tokens":4096,' "$work/whole.txt" || fail "another size than was asked for"
+for stage in text size workers data-parallel one-worker report; do
+	grep -q "\"event\":\"stage\",\"stage\":\"$stage\"" "$work/whole.txt" || fail "no stage $stage"
+done
 [ -z "$(left_over)" ] || fail "left over: $(left_over)"
 echo "ok: table, report, no process"
 
@@ -56,14 +63,26 @@ holder=
 echo "ok: a port that is taken is named"
 
 # A terminal's Ctrl-C is SIGINT; a background job of a shell would ignore it, so the demo gets it with its default action.
-env --default-signal=INT "$top/lab/demo.sh" "${small[@]}" --rounds 1000 --steps 20 --no-baselines --out "$work/stop" >"$work/stop.txt" 2>&1 &
-demo=$!
-for _ in $(seq 1200); do ls "$work"/stop/worker1/log-*.rvl >/dev/null 2>&1 && break || sleep 0.1; done
-kill -INT "$demo"
-status=0
-wait "$demo" || status=$?
-demo=
-[ "$status" = 130 ] || fail "after Ctrl-C the demo ended with $status, not 130"
-[ -z "$(left_over)" ] || fail "left over after Ctrl-C: $(left_over)"
+interrupt() { # NAME WHEN ARGS...: runs the demo, and ends it when a command succeeds
+	local name=$1 when=$2 status=0
+	shift 2
+	env --default-signal=INT "$top/lab/demo.sh" --data "$work/text" --workers 2 "$@" --out "$work/$name" >"$work/$name.txt" 2>&1 &
+	demo=$!
+	for _ in $(seq 2400); do eval "$when" && break || sleep 0.05; done
+	kill -INT "$demo"
+	wait "$demo" || status=$?
+	demo=
+	[ "$status" = 130 ] || fail "after Ctrl-C ($name) the demo ended with $status, not 130"
+	[ -z "$(left_over)" ] || fail "left over after Ctrl-C ($name): $(left_over)"
+}
+
+interrupt size 'grep -q "\"stage\":\"size\"" "$work/size.txt"'
+echo "ok: Ctrl-C while the run is sized leaves no process"
+interrupt least 'grep -q "\"event\":\"size\"" "$work/least.txt"' --minutes 1 --steps 5000
+grep -q '"event":"size","rounds":24,.*this machine needs longer than 1 min' "$work/least.txt" || fail "another size: $(grep '"event":"size"' "$work/least.txt")"
+echo "ok: a machine that needs longer is told so"
+interrupt baseline 'grep -q "\"stage\":\"data-parallel\"" "$work/baseline.txt"' --rounds 4 --steps 40
+echo "ok: Ctrl-C in a baseline leaves no process"
+interrupt stop 'ls "$work"/stop/worker1/log-*.rvl >/dev/null 2>&1' --rounds 1000 --steps 20 --no-baselines
 for i in 0 1; do [ -s "$work/stop/worker$i/replica.rvp" ] || fail "worker $i saved nothing"; done
 echo "ok: Ctrl-C saves and leaves no process"

@@ -258,7 +258,8 @@ static void test_csv_and_json(void **state) {
 	text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	assert_string_equal(text,
 						"{\"id\":\"id\",\"xLabel\":\"x\",\"yLabel\":\"y\",\"unit\":\"si\",\"log\":true,\"series\":"
-						"[{\"label\":\"-1+\\\"a\\\",<b>\",\"x\":[10.0],\"y\":[2.5],\"sd\":[0.25]}],\"marks\":[]}");
+						"[{\"label\":\"-1+\\\"a\\\",<b>\",\"color\":\"--h0-0\",\"dashes\":\"\",\"x\":[10.0],\"y\":[2.5]"
+						",\"sd\":[0.25]}],\"marks\":[]}");
 	free(text);
 	json_decref(json);
 }

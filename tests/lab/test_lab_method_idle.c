@@ -173,6 +173,7 @@ static void test_what_a_method_settles(void **state) {
 	assert_null(method_settles("eager", 2, "outer", "nesterov"));
 	assert_null(method_settles("fedopt", 2, "outer", "yogi")); /* somebody's choice */
 	assert_null(method_settles("eager", 2, "method", "eager"));
+	assert_null(method_settles("fedavg", 2, "tied", "yes")); /* the default, written as run.conf has it */
 	assert_null(method_settles("no such", 2, "updates", "eager"));
 }
 

@@ -16,9 +16,11 @@
 enum { EVAL_EVERY_CHOSEN = -1 };
 #define EVAL_EVERY_DEFAULT "-1"
 
-/* Returns the rounds from one evaluation to the next: `every`, or, where that is EVAL_EVERY_CHOSEN, as many as make
- * evaluations of `eval_tokens` take about a tenth of the time of training on `round_tokens` a round. A forward pass is a
- * third of a training step. 0: none but the last. */
-int64_t eval_every_rounds(int64_t every, uint64_t eval_tokens, uint64_t round_tokens);
+/* Returns the rounds from one evaluation to the next in a run of `rounds`: `every`, or, where that is EVAL_EVERY_CHOSEN,
+ * as many as make evaluations of `eval_tokens` take about a tenth of the time of training on `round_tokens` a round; in
+ * a run so short that this were fewer than EVAL_LEAST, so many that there are. A forward pass is a third of a training
+ * step. 0: none but the last. */
+enum { EVAL_LEAST = 4 };
+int64_t eval_every_rounds(int64_t every, uint64_t eval_tokens, uint64_t round_tokens, int64_t rounds);
 
 #endif
