@@ -116,18 +116,13 @@ enum rv_err inspect_config(const char *path, json_t *facts, struct rv_errtext *e
 
 enum rv_err inspect_model_directory(const char *path, json_t *facts, struct rv_errtext *et) {
 	char file[PATH_MAX];
-	enum rv_err e = put_files(path, facts, et);
-	if (e == RV_E_NOTFOUND) { /* config.json alone */
-		RV_TRY(weights_path(path, WEIGHTS_CONFIG_FILE, file, et));
-		return inspect_config(file, facts, et);
-	}
-	RV_TRY(e);
+	RV_TRY(put_files(path, facts, et));
 	put_model_if_known(path, facts);
 	RV_TRY(weights_path(path, HF_TOKENIZER_FILE, file, et));
 	if (access(file, F_OK) != 0)
 		return RV_OK;
 	json_t *tokenizer = json_object();
-	e = inspect_tokenizer(file, tokenizer, et);
+	enum rv_err e = inspect_tokenizer(file, tokenizer, et);
 	json_object_set_new(facts, "tokenizer", tokenizer);
 	return e;
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/option_value.h"
+#include "lab/weights_tokenizer.h"
 #include "outer/global.h"
 #include "worker/train/initial_weights.h"
 #include "worker/train/model.h"
@@ -10,9 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { BYTE_VALUES = 256 };
 
 void run_config_table(const struct rv_option *own, struct rv_option *table, int cap) {
 	const struct rv_option *const parts[] = {own, run_config_options};
@@ -61,16 +59,19 @@ static enum rv_err adopt_weights(const struct run_files *f, struct run_config *c
 	return RV_OK;
 }
 
-static void find_tokenizer(struct run_files *f, const struct run_config *c) {
-	char beside[sizeof f->init + 32];
+static enum rv_err find_tokenizer(struct run_files *f, const struct run_config *c, struct rv_errtext *et) {
+	char beside[PATH_MAX] = "";
+	struct tokenizer *t = NULL;
 	if (strcmp(f->tokenizer, "auto") != 0)
-		return;
-	snprintf(beside, sizeof beside, "%s/tokenizer.json", f->init);
-	bool on_bytes = c->vocab == BYTE_VALUES && !c->tokenizer_hash[0];
-	if (f->init[0] && !on_bytes && strlen(beside) < sizeof f->tokenizer && access(beside, F_OK) == 0)
-		snprintf(f->tokenizer, sizeof f->tokenizer, "%s", beside);
-	else
-		snprintf(f->tokenizer, sizeof f->tokenizer, "%s", c->tokenizer_hash[0] ? "" : "bytes");
+		return RV_OK;
+	if (f->init[0])
+		RV_TRY(weights_tokenizer_beside(f->init, c, beside, &t, et));
+	tokenizer_free(t);
+	if (strlen(beside) >= sizeof f->tokenizer)
+		return rv_fail(et, RV_E_RANGE, "%.100s...: the path of a tokenizer has at most %zu bytes", beside,
+					   sizeof f->tokenizer - 1);
+	snprintf(f->tokenizer, sizeof f->tokenizer, "%s", beside[0] ? beside : c->tokenizer_hash[0] ? "" : "bytes");
+	return RV_OK;
 }
 
 /* The vocabulary of weights is what it is. Otherwise it is the tokenizer's, or a larger one that was asked for. */
@@ -90,6 +91,6 @@ static enum rv_err adopt_tokenizer(const struct run_files *f, struct run_config 
 
 enum rv_err run_files_adopt(struct run_files *f, struct run_config *c, struct rv_errtext *et) {
 	RV_TRY(adopt_weights(f, c, et));
-	find_tokenizer(f, c);
+	RV_TRY(find_tokenizer(f, c, et));
 	return adopt_tokenizer(f, c, et);
 }

@@ -35,7 +35,7 @@ struct run_files {
 void run_config_table(const struct rv_option *own, struct rv_option *table, int cap);
 
 /* Reads the files and puts into *c what they say; "auto" becomes what it was found to mean ("": no file is known of the
- * tokenizer that *c names). What initial_weights_adopt and run_tokenizer_adopt refuse; RV_E_INVALID: an option that
+ * tokenizer that *c names). What initial_weights_adopt, weights_tokenizer_beside and run_tokenizer_adopt refuse; RV_E_INVALID: an option that
  * contradicts the weights, or weights that are named and not given. */
 enum rv_err run_files_adopt(struct run_files *f, struct run_config *c, struct rv_errtext *et);
 

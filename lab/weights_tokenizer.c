@@ -78,6 +78,17 @@ static enum rv_err open_bytes(const char *where, const struct run_config *c, str
 	return tokenizer_open("bytes", "auto", out, et);
 }
 
+enum rv_err weights_tokenizer_beside(const char *where, const struct run_config *c, char path[static PATH_MAX],
+									 struct tokenizer **out, struct rv_errtext *et) {
+	RV_TRY(open_beside(where, c, path, out, et));
+	if (*out && hf_tokenizer_is_of_bytes(c) && stands_for_bytes(*out)) {
+		tokenizer_free(*out);
+		*out = NULL;
+		path[0] = '\0';
+	}
+	return RV_OK;
+}
+
 enum rv_err weights_tokenizer_open(const char *where, const char *given, const struct run_config *c,
 								   char path[static PATH_MAX], struct tokenizer **out, struct rv_errtext *et) {
 	*out = NULL;
@@ -89,12 +100,9 @@ enum rv_err weights_tokenizer_open(const char *where, const char *given, const s
 			return rv_fail(et, RV_E_RANGE, "--tokenizer %.100s...: longer than a path may be", given);
 		return open_fitting(path, c, out, et);
 	}
-	RV_TRY(open_beside(where, c, path, out, et));
-	if (*out && !(hf_tokenizer_is_of_bytes(c) && stands_for_bytes(*out)))
+	RV_TRY(weights_tokenizer_beside(where, c, path, out, et));
+	if (*out)
 		return RV_OK;
-	tokenizer_free(*out);
-	*out = NULL;
-	path[0] = '\0';
 	if (!c->tokenizer_hash[0] && !hf_tokenizer_is_of_bytes(c))
 		return rv_fail(et, RV_E_INVALID,
 					   "%s: a vocabulary of %" PRId64

@@ -15,4 +15,9 @@
 enum rv_err weights_tokenizer_open(const char *where, const char *given, const struct run_config *c,
 								   char path[static PATH_MAX], struct tokenizer **out, struct rv_errtext *et);
 
+/* The file beside the weights that made their tokens. path "", *out NULL: there is none, or it is that of the bytes.
+ * The caller frees *out. RV_E_INVALID, RV_E_RANGE and what tokenizer_open refuses: there is one, and it is another. */
+enum rv_err weights_tokenizer_beside(const char *where, const struct run_config *c, char path[static PATH_MAX],
+									 struct tokenizer **out, struct rv_errtext *et);
+
 #endif

@@ -62,6 +62,7 @@ def check_gguf_tokenizer(metadata, tokenizer, vocab_size):
     if special:
         assert metadata["tokenizer.ggml.eos_token_id"] in special
     else:
+        assert "tokenizer.ggml.bos_token_id" not in metadata and "tokenizer.ggml.eos_token_id" not in metadata
         assert tokens[ord("a")] == "a" and tokens[ord(" ")] == "\u0120"
 
 

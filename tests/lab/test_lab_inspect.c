@@ -217,6 +217,21 @@ static void test_configurations(void **state) {
 	assert_fault(inspect_path(path, &facts, &et), RV_E_INVALID, &et, "run.conf:1");
 }
 
+/* A config.json does not make a model: scripts look at the exit status. */
+static void test_a_model_without_weights_is_a_fault(void **state) {
+	(void)state;
+	char path[400], place[350];
+	json_t *facts;
+	static const char config[] = "{\"model_type\":\"gpt2\"}";
+	snprintf(place, sizeof place, "%s/without", run.dir);
+	assert_int_equal(mkdir(place, 0700), 0);
+	fixture_write(place, "config.json", (const uint8_t *)config, sizeof config - 1, path, sizeof path);
+	assert_fault(inspect_path(place, &facts, &et), RV_E_NOTFOUND, &et, "holds neither");
+	facts = facts_of(path, "model configuration");
+	json_decref(facts);
+	fixture_remove_dir(place);
+}
+
 /* Directories of the coordinator and of sweeps, and what is in them. */
 static void test_directories(void **state) {
 	(void)state;
@@ -299,6 +314,7 @@ int main(void) {
 		TEST(test_what_is_nothing),
 		TEST(test_configurations),
 		TEST(test_directories),
+		TEST(test_a_model_without_weights_is_a_fault),
 		TEST(test_trace),
 		TEST(test_several_of_which_some_are_nothing),
 	};

@@ -144,6 +144,22 @@ static void test_the_vocabulary_is_at_least_the_tokenizers(void **state) {
 	assert_string_equal(none.tokenizer, "");
 }
 
+/* Where eval refuses, training does not go on with bytes. */
+static void test_a_tokenizer_beside_the_weights_must_fit(void **state) {
+	(void)state;
+	char path[300];
+	struct run_config c;
+	struct rv_errtext et = {0};
+	struct run_files with = files;
+	snprintf(with.tokenizer, sizeof with.tokenizer, "auto");
+	write_tokenizer(path);
+	run_config_defaults(&c);
+	assert_fault(run_files_adopt(&with, &c, &et), RV_E_RANGE, &et, "257 tokens, but the model's vocab is 256");
+	run_config_defaults(&c);
+	snprintf(with.tokenizer, sizeof with.tokenizer, "bytes"); /* asked for in words */
+	assert_int_equal(run_files_adopt(&with, &c, &et), RV_OK);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_model_is_that_of_the_weights),
@@ -152,6 +168,7 @@ int main(void) {
 		cmocka_unit_test(test_what_a_family_cannot_be),
 		cmocka_unit_test(test_weights_that_are_named_must_be_given),
 		cmocka_unit_test(test_the_vocabulary_is_at_least_the_tokenizers),
+		cmocka_unit_test(test_a_tokenizer_beside_the_weights_must_fit),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -4,6 +4,7 @@
 
 #include "worker/train/model.h"
 #include "worker/train/rope_table.h"
+#include "worker/train/weights_names.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -285,6 +286,31 @@ static void test_configs_survive_the_round_trip(void **state) {
 	check_round_trip(&model_llama, &c);
 }
 
+/* LlamaModel, the body alone, leaves "model." out. */
+static void test_names_of_the_body_alone(void **state) {
+	(void)state;
+	const struct model_shape shape = {.n_layer = 2,
+									  .n_head = 2,
+									  .n_kv_head = 2,
+									  .n_embd = 16,
+									  .n_inner = 24,
+									  .vocab = 32,
+									  .context = 8,
+									  .norm_eps = 1e-5f,
+									  .rope = {.theta = 10000}};
+	struct model_layout l;
+	struct rv_errtext why = {0};
+	if (model_layout_init(&l, &model_llama, &shape, NULL, &why) != RV_OK)
+		fail_msg("%s", why.text);
+	const struct model_tensor *t = weights_find_tensor(&model_llama, &l, "layers.1.self_attn.q_proj.weight");
+	assert_non_null(t);
+	assert_ptr_equal(t, weights_find_tensor(&model_llama, &l, "model.layers.1.self_attn.q_proj.weight"));
+	assert_non_null(weights_find_tensor(&model_llama, &l, "embed_tokens.weight"));
+	assert_null(weights_find_tensor(&model_llama, &l, "model.model.norm.weight"));
+	assert_null(weights_find_tensor(&model_llama, &l, "layers.2.self_attn.q_proj.weight"));
+	model_layout_release(&l);
+}
+
 static void test_tensors_that_are_no_parameters(void **state) {
 	(void)state;
 	assert_true(model_gpt2.hf_ignored("h.0.attn.bias"));
@@ -307,6 +333,7 @@ int main(void) {
 		cmocka_unit_test(test_llama_configs_that_compute_something_else_are_refused),
 		cmocka_unit_test(test_gpt2_config),
 		cmocka_unit_test(test_configs_survive_the_round_trip),
+		cmocka_unit_test(test_names_of_the_body_alone),
 		cmocka_unit_test(test_tensors_that_are_no_parameters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

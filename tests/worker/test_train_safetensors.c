@@ -94,7 +94,7 @@ static void test_refuses_headers(void **state) {
 
 static void test_refuses_ranges(void **state) {
 	(void)state;
-	refused("{" TENSOR("a", "F32", "[2]", "0", "8") "}", 4, "data_offsets");
+	refused("{" TENSOR("a", "F32", "[2]", "0", "8") "}", 4, "too short: 4 bytes of data, and tensor 'a' ends at 8");
 	refused("{" TENSOR("a", "F32", "[1]", "-4", "0") "}", 4, "data_offsets");
 	refused("{" TENSOR("a", "F32", "[1]", "4", "0") "}", 4, "data_offsets");
 	refused("{" TENSOR("a", "F32", "[2]", "0", "4") "}", 4, "do not fit its shape");

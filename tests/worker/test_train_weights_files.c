@@ -201,6 +201,25 @@ static void test_config_alone(void **state) {
 	assert_fault(load(out_dir), RV_E_NOTFOUND, &et, "holds neither");
 }
 
+static void put_file(const char *name) {
+	char path[400];
+	fixture_write(out_dir, name, (const uint8_t *)"x", 1, path, sizeof path);
+}
+
+/* What others leave instead of weights that we read: named, with what to do. */
+static void test_what_is_there_instead_is_named(void **state) {
+	(void)state;
+	char path[400];
+	save_directory(DTYPE_F32, 0);
+	snprintf(path, sizeof path, "%s/" WEIGHTS_FILE, out_dir);
+	assert_int_equal(unlink(path), 0);
+	put_file("pytorch_model.bin");
+	assert_fault(load(out_dir), RV_E_NOTFOUND, &et, "from_pretrained(DIR).save_pretrained(NEW)");
+	put_file("model-00002-of-00003.safetensors");
+	assert_fault(load(out_dir), RV_E_NOTFOUND, &et,
+				 "holds model-00002-of-00003.safetensors, but no " WEIGHTS_INDEX_FILE);
+}
+
 /* Hours of training are not lost to a tokenizer that was moved meanwhile. */
 static void test_weights_outlive_the_tokenizer(void **state) {
 	(void)state;
@@ -333,13 +352,21 @@ static void test_hash_is_of_every_number(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		TEST(test_names_as_others_write_them), TEST(test_ignored_tensors),
-		TEST(test_redundant_classifier),       TEST(test_refusals_name_the_tensor),
-		TEST(test_directory_comes_back),       TEST(test_config_alone),
-		TEST(test_bf16_is_the_nearest),        TEST(test_several_files),
-		TEST(test_index_is_not_trusted),       TEST(test_index_must_be_whole),
-		TEST(test_hash_is_of_every_number),    TEST(test_weights_outlive_the_tokenizer),
-		TEST(test_claims_cost_no_memory),      TEST(test_long_paths),
+		TEST(test_names_as_others_write_them),
+		TEST(test_ignored_tensors),
+		TEST(test_redundant_classifier),
+		TEST(test_refusals_name_the_tensor),
+		TEST(test_directory_comes_back),
+		TEST(test_config_alone),
+		TEST(test_bf16_is_the_nearest),
+		TEST(test_several_files),
+		TEST(test_index_is_not_trusted),
+		TEST(test_index_must_be_whole),
+		TEST(test_hash_is_of_every_number),
+		TEST(test_weights_outlive_the_tokenizer),
+		TEST(test_what_is_there_instead_is_named),
+		TEST(test_claims_cost_no_memory),
+		TEST(test_long_paths),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,15 +81,18 @@ static void put_merges(struct gguf_writer *g, const json_t *root) {
 	}
 }
 
+/* A vocabulary without them names none: a reader must not take the first token for one. */
 static void put_specials(struct gguf_writer *g, const struct tokenizer *t) {
 	uint32_t end = tokenizer_end_of_text(t), begin = tokenizer_special(t, "<|begin_of_text|>");
 	if (begin == TOKENIZER_NO_TOKEN)
 		begin = end;
-	bool bytes = end == TOKENIZER_NO_TOKEN; /* the loader's own default is no better than this */
-	gguf_put_u32(g, "tokenizer.ggml.bos_token_id", bytes ? 0 : begin);
-	gguf_put_u32(g, "tokenizer.ggml.eos_token_id", bytes ? 0 : end);
-	if (bytes)
+	if (begin == TOKENIZER_NO_TOKEN) {
 		gguf_put_bool(g, "tokenizer.ggml.add_bos_token", false);
+		gguf_put_bool(g, "tokenizer.ggml.add_eos_token", false);
+		return;
+	}
+	gguf_put_u32(g, "tokenizer.ggml.bos_token_id", begin);
+	gguf_put_u32(g, "tokenizer.ggml.eos_token_id", end == TOKENIZER_NO_TOKEN ? begin : end);
 }
 
 static enum rv_err put_all(struct gguf_writer *g, const char *name, const json_t *root, const struct tokenizer *t,

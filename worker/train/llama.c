@@ -203,6 +203,7 @@ const struct model_ops model_llama = {
 	.name = "llama",
 	.rules = &model_rules_llama,
 	.hf_prefix = "",
+	.hf_body = "model.",
 	.config_from_hf = llama_config_from_hf,
 	.config_to_hf = llama_config_to_hf,
 	.hf_ignored = llama_hf_ignored,

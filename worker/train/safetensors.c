@@ -79,10 +79,14 @@ static enum rv_err parse_range(const struct safetensors *s, json_t *offsets, str
 							   struct rv_errtext *et) {
 	json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
 	if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
-		json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin) ||
-		(uint64_t)json_integer_value(end) > s->data_bytes)
-		return rv_fail(et, RV_E_CORRUPT, "%s: tensor '%.60s': data_offsets not within the %" PRIu64 " bytes of data",
-					   s->path, t->name, s->data_bytes);
+		json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
+		return rv_fail(et, RV_E_CORRUPT, "%s: tensor '%.60s': data_offsets are not a begin and an end", s->path,
+					   t->name);
+	if ((uint64_t)json_integer_value(end) > s->data_bytes)
+		return rv_fail(et, RV_E_CORRUPT,
+					   "%s: too short: %" PRIu64 " bytes of data, and tensor '%.60s' ends at %" PRIu64
+					   "; was it copied or fetched only in part?",
+					   s->path, s->data_bytes, t->name, (uint64_t)json_integer_value(end));
 	t->begin = (uint64_t)json_integer_value(begin);
 	t->end = (uint64_t)json_integer_value(end);
 	uint64_t bytes = dtype_size(t->dtype);

@@ -64,7 +64,7 @@ static enum rv_err load_tensor(struct loader *l, const char *path, const struct 
 	bool *seen = &l->seen[t - l->layout->tensors];
 	if (*seen)
 		return rv_fail(l->et, RV_E_CORRUPT, "%s: tensor '%.60s' is there twice, with and without '%s'", path, f->name,
-					   l->family->hf_prefix);
+					   l->family->hf_body ? l->family->hf_body : l->family->hf_prefix);
 	*seen = true;
 	RV_TRY(check_shape(l, path, f, t));
 	if (!l->params)
@@ -78,7 +78,7 @@ static enum rv_err load_file(struct loader *l, const char *path, const struct sa
 	for (int i = 0; i < safetensors_count(s); i++) {
 		const struct safetensors_tensor *f = safetensors_at(s, i);
 		const char *name = weights_name_in_model(l->family, f->name);
-		const struct model_tensor *t = model_find_tensor(l->layout, name);
+		const struct model_tensor *t = weights_find_tensor(l->family, l->layout, f->name);
 		if (t) {
 			RV_TRY(load_tensor(l, path, s, f, t));
 		} else if (strcmp(name, WEIGHTS_CLASSIFIER) == 0) {

@@ -19,3 +19,13 @@ const char *weights_name_in_model(const struct model_ops *family, const char *na
 	size_t n = strlen(prefix);
 	return strncmp(name, prefix, n) == 0 ? name + n : name;
 }
+
+const struct model_tensor *weights_find_tensor(const struct model_ops *family, const struct model_layout *layout,
+											   const char *name) {
+	const char *ours = weights_name_in_model(family, name);
+	const struct model_tensor *t = model_find_tensor(layout, ours);
+	char whole[WEIGHTS_NAME_BYTES];
+	if (t || !family->hf_body || snprintf(whole, sizeof whole, "%s%s", family->hf_body, ours) >= (int)sizeof whole)
+		return t;
+	return model_find_tensor(layout, whole);
+}

@@ -14,5 +14,9 @@ void weights_name_in_file(const struct model_ops *family, const struct model_ten
 						  char out[static WEIGHTS_NAME_BYTES]);
 /* As model_tensor.name is: without the prefix, if it begins with one. Points into `name`. */
 const char *weights_name_in_model(const struct model_ops *family, const char *name);
+/* The tensor of `layout` that a file calls `name`, with the family's prefix or without, or as a file of the body alone
+ * (LlamaModel, GPT2Model) calls it; NULL: none. */
+const struct model_tensor *weights_find_tensor(const struct model_ops *family, const struct model_layout *layout,
+											   const char *name);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/json_limits.h"
 #include "worker/train/weights.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +127,39 @@ static enum rv_err open_single(struct weights_set *s, const char *name, struct r
 	return RV_OK;
 }
 
+/* A file of `dir` that is one of several, "" when there is none. */
+static void find_part(const char *dir, char name[static MAX_NAME_BYTES + 1]) {
+	DIR *d = opendir(dir);
+	name[0] = '\0';
+	for (const struct dirent *entry; d && !name[0] && (entry = readdir(d));)
+		if (strncmp(entry->d_name, "model-", 6) == 0 && ends_with(entry->d_name, ".safetensors"))
+			snprintf(name, MAX_NAME_BYTES + 1, "%s", entry->d_name);
+	if (d)
+		closedir(d);
+}
+
+static bool holds(const char *dir, const char *name) {
+	char path[PATH_MAX];
+	return weights_path(dir, name, path, NULL) == RV_OK && access(path, F_OK) == 0;
+}
+
+/* What is there instead of weights that can be read, and what to do. */
+static enum rv_err no_weights(const char *dir, struct rv_errtext *et) {
+	char part[MAX_NAME_BYTES + 1];
+	find_part(dir, part);
+	if (part[0])
+		return rv_fail(et, RV_E_NOTFOUND,
+					   "%s: holds %.60s, but no %s, which says what lies in which file: fetch it too", dir, part,
+					   WEIGHTS_INDEX_FILE);
+	if (holds(dir, "pytorch_model.bin") || holds(dir, "pytorch_model.bin.index.json"))
+		return rv_fail(
+			et, RV_E_NOTFOUND,
+			"%s: holds its weights as pytorch_model.bin, which can run code and is not read; convert it with "
+			"transformers: AutoModelForCausalLM.from_pretrained(DIR).save_pretrained(NEW)",
+			dir);
+	return rv_fail(et, RV_E_NOTFOUND, "%s: holds neither %s nor %s", dir, WEIGHTS_FILE, WEIGHTS_INDEX_FILE);
+}
+
 static enum rv_err open_directory(struct weights_set *s, const char *where, struct rv_errtext *et) {
 	char path[PATH_MAX];
 	snprintf(s->dir, sizeof s->dir, "%s", where);
@@ -135,7 +169,7 @@ static enum rv_err open_directory(struct weights_set *s, const char *where, stru
 	RV_TRY(weights_path(where, WEIGHTS_INDEX_FILE, path, et));
 	if (access(path, F_OK) == 0)
 		return open_index(s, path, et);
-	return rv_fail(et, RV_E_NOTFOUND, "%s: holds neither %s nor %s", where, WEIGHTS_FILE, WEIGHTS_INDEX_FILE);
+	return no_weights(where, et);
 }
 
 enum rv_err weights_set_open(const char *where, struct weights_set *s, struct rv_errtext *et) {
