@@ -52,13 +52,14 @@ static enum rv_err gguf_path(const char *out, char path[static PATH_MAX], struct
 }
 
 /* *warning: of what was written, what is missing. */
-static enum rv_err write_export(const struct export_options *o, const struct export_source *s,
+static enum rv_err write_export(const struct export_options *o, const char *where, const struct export_source *s,
 								char written[static PATH_MAX], struct rv_errtext *warning, struct rv_errtext *et) {
 	enum weights_format format = format_of(o);
 	const struct weights_source w = {.cfg = &s->cfg,
 									 .layout = &s->layout,
 									 .params = s->params,
 									 .origin = s->origin,
+									 .origin_dir = where,
 									 .tokenizer_file = s->tokenizer[0] ? s->tokenizer : NULL,
 									 .warning = warning,
 									 .dtype = format == WEIGHTS_BF16 ? DTYPE_BF16 : DTYPE_F32,
@@ -115,7 +116,7 @@ static enum rv_err run_export(void *opts, const struct rv_args *args, struct rv_
 	char written[PATH_MAX];
 	struct rv_errtext warning = {""};
 	RV_TRY(open_source(args->at[0], o, &s, et));
-	enum rv_err e = write_export(o, &s, written, &warning, et);
+	enum rv_err e = write_export(o, args->at[0], &s, written, &warning, et);
 	if (e == RV_OK)
 		e = say(o, &s, written, warning.text, et);
 	export_source_release(&s);

@@ -252,6 +252,7 @@ static enum rv_err save_weights(struct session *s, struct rv_errtext *et) {
 	struct weights_source source = {.cfg = &r->cfg.run,
 									.layout = &m->layout,
 									.params = r->cfg.method->theta(r),
+									.origin_dir = s->opts->files.init,
 									.origin = origin,
 									.tokenizer_file = s->tokenizer ? s->opts->files.tokenizer : NULL};
 	struct rv_errtext warning = {0};

@@ -108,6 +108,7 @@ static void run_export(struct store_job *j) {
 				   .tokens = s->sums.tokens,
 				   .state = j->full_hash},
 		.tokenizer_file = has_file ? tokenizer : NULL,
+		.origin_dir = s->opt->init[0] ? s->opt->init : s->opt->dir,
 		.warning = &j->warning,
 	};
 	j->err = weights_save_directory(s->opt->dir, &source, &j->text);

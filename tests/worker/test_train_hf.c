@@ -122,6 +122,13 @@ static void test_theta_is_found_where_transformers_finds_it(void **state) {
 	}
 }
 
+/* Rivulet's own key: the context of training, where the model can read more. */
+static void test_the_context_of_training_stands_apart(void **state) {
+	(void)state;
+	assert_int_equal(llama_with("\"rivulet_context\":32").context, 32);
+	assert_int_equal(llama_with("\"rope_theta\":500").context, 128);
+}
+
 static void test_rotations_that_differ_are_refused(void **state) {
 	(void)state;
 	llama_refused("\"rope_scaling\":{" STRETCH "},\"original_max_position_embeddings\":128", RV_E_UNSUPPORTED,
@@ -311,6 +318,7 @@ int main(void) {
 		cmocka_unit_test(test_llama),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_theta_is_found_where_transformers_finds_it),
+		cmocka_unit_test(test_the_context_of_training_stands_apart),
 		cmocka_unit_test(test_rotations_that_differ_are_refused),
 		cmocka_unit_test(test_unknown_keys_are_refused_by_name),
 		cmocka_unit_test(test_gpt2_by_the_common_names),

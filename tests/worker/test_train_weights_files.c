@@ -6,6 +6,7 @@
 #include "worker/train/weights.h"
 #include "worker/train/weights_set.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,6 +202,90 @@ static void test_config_alone(void **state) {
 	assert_fault(load(out_dir), RV_E_NOTFOUND, &et, "holds neither");
 }
 
+static json_t *json_of(const char *dir, const char *name) {
+	char path[400];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static void write_text(const char *dir, const char *name, const char *text) {
+	char path[400];
+	fixture_write(dir, name, (const uint8_t *)text, strlen(text), path, sizeof path);
+}
+
+/* A directory of the fixture's model as somebody else might have published it. */
+static void publish(char origin[350]) {
+	snprintf(origin, 350, "%s/origin", run.dir);
+	struct weights_source w = source();
+	assert_int_equal(weights_save_directory(origin, &w, &et), RV_OK);
+	json_t *config = json_of(origin, WEIGHTS_CONFIG_FILE);
+	json_object_set_new(config, "eos_token_id", json_pack("[iii]", 3, 4, 5));
+	json_object_set_new(config, "bos_token_id", json_integer(2));
+	json_object_set_new(config, "task_specific_params", json_pack("{si}", "x", 1));
+	json_object_set_new(config, "dtype", json_string("float16"));
+	json_object_del(config, "torch_dtype");
+	char *text = json_dumps(config, 0);
+	write_text(origin, WEIGHTS_CONFIG_FILE, text);
+	free(text);
+	json_decref(config);
+	write_text(origin, "generation_config.json", "{\"eos_token_id\":[3,4,5],\"temperature\":0.6}");
+	write_text(origin, "tokenizer_config.json", "{\"eos_token\":\"<|eot_id|>\",\"chat_template\":\"{{x}}\"}");
+	write_text(origin, "chat_template.jinja", "{{ messages }}");
+}
+
+static void assert_same_file(const char *a, const char *b, const char *name) {
+	json_t *x = json_of(a, name), *y = json_of(b, name);
+	assert_non_null(x);
+	assert_true(json_equal(x, y));
+	json_decref(x);
+	json_decref(y);
+}
+
+/* What a model said of itself, and is still true, is said of it when it was trained on. */
+static void test_a_continued_model_keeps_what_it_said(void **state) {
+	(void)state;
+	char origin[350];
+	publish(origin);
+	struct weights_source w = source();
+	w.origin_dir = origin;
+	assert_int_equal(weights_save_directory(out_dir, &w, &et), RV_OK);
+	json_t *before = json_of(origin, WEIGHTS_CONFIG_FILE), *after = json_of(out_dir, WEIGHTS_CONFIG_FILE);
+	assert_string_equal(json_string_value(json_object_get(after, "dtype")), "float32");
+	json_object_set(before, "dtype", json_object_get(after, "dtype"));
+	assert_true(json_equal(before, after));
+	assert_same_file(origin, out_dir, "generation_config.json");
+	assert_same_file(origin, out_dir, "tokenizer_config.json");
+	assert_true(there("chat_template.jinja"));
+	json_decref(before);
+	json_decref(after);
+	w.origin_dir = out_dir; /* written over itself */
+	assert_int_equal(weights_save_directory(out_dir, &w, &et), RV_OK);
+	assert_same_file(origin, out_dir, "generation_config.json");
+	fixture_remove_dir(origin);
+}
+
+/* Of another model nothing is said. */
+static void test_the_origin_of_another_model_is_ignored(void **state) {
+	(void)state;
+	char origin[350];
+	publish(origin);
+	json_t *config = json_of(origin, WEIGHTS_CONFIG_FILE);
+	json_object_set_new(config, "n_layer", json_integer(1));
+	char *text = json_dumps(config, 0);
+	write_text(origin, WEIGHTS_CONFIG_FILE, text);
+	free(text);
+	json_decref(config);
+	struct weights_source w = source();
+	w.origin_dir = origin;
+	assert_int_equal(weights_save_directory(out_dir, &w, &et), RV_OK);
+	config = json_of(out_dir, WEIGHTS_CONFIG_FILE);
+	assert_null(json_object_get(config, "task_specific_params"));
+	assert_int_equal(json_integer_value(json_object_get(config, "n_layer")), run.cfg.n_layer);
+	assert_false(there("chat_template.jinja"));
+	json_decref(config);
+	fixture_remove_dir(origin);
+}
+
 static void put_file(const char *name) {
 	char path[400];
 	fixture_write(out_dir, name, (const uint8_t *)"x", 1, path, sizeof path);
@@ -365,6 +450,8 @@ int main(void) {
 		TEST(test_hash_is_of_every_number),
 		TEST(test_weights_outlive_the_tokenizer),
 		TEST(test_what_is_there_instead_is_named),
+		TEST(test_a_continued_model_keeps_what_it_said),
+		TEST(test_the_origin_of_another_model_is_ignored),
 		TEST(test_claims_cost_no_memory),
 		TEST(test_long_paths),
 	};

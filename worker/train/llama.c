@@ -9,6 +9,7 @@
 #include "worker/train/decoder.h"
 #include "worker/train/hf_fields.h"
 #include "worker/train/hf_keys.h"
+#include "worker/train/hf_origin.h"
 #include "worker/train/rope_table.h"
 
 #include <stdio.h>
@@ -161,7 +162,8 @@ static enum rv_err llama_config_from_hf(const json_t *json, struct run_config *c
 	c->n_kv_head = hf_positive_int(&f, "num_key_value_heads", c->n_head);
 	c->n_inner = hf_int(&f, "intermediate_size", 11008);
 	c->vocab = hf_int(&f, "vocab_size", 32000);
-	c->context = hf_context(hf_int(&f, "max_position_embeddings", 2048));
+	const int64_t positions = hf_int(&f, "max_position_embeddings", 2048);
+	c->context = hf_context(hf_positive_int(&f, HF_CONTEXT_KEY, positions));
 	c->norm_eps = hf_real(&f, "rms_norm_eps", 1e-6);
 	c->tied = hf_bool(&f, "tie_word_embeddings", false);
 	if (c->n_head > 0)

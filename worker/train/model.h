@@ -77,8 +77,8 @@ struct model_ops {
 	const char *name;                /* "gpt2" */
 	const struct model_rules *rules; /* the shapes that it can have */
 	const char *hf_prefix;           /* what names of tensors may begin with in a checkpoint: "transformer." */
-	const char *hf_body;             /* what a checkpoint of the body alone leaves out of our names: "model."; or NULL */
-	size_t plan_bytes;               /* size of the family's table of activation pointers, model->plan */
+	const char *hf_body; /* what a checkpoint of the body alone leaves out of our names: "model."; or NULL */
+	size_t plan_bytes;   /* size of the family's table of activation pointers, model->plan */
 
 	/* Hugging Face's config.json, parsed: sets the fields of *c that it says (model, shape, vocab, context, ...).
 	 * RV_E_UNSUPPORTED names what we would compute differently; RV_E_CORRUPT what is missing or of the wrong type.

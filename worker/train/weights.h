@@ -32,6 +32,9 @@ struct weights_source {
 	struct weights_origin origin;
 	/* What hf_tokenizer_write makes of it goes into the directory; NULL: none is known. A run on bytes needs none. */
 	const char *tokenizer_file;
+	/* The Hugging Face directory that the model came from, which may be the one written: what config.json and the files
+	 * beside it say there, and is still true, is kept (hf_origin.h). NULL, or no such directory: nothing is. */
+	const char *origin_dir;
 	struct rv_errtext *warning; /* why there is no tokenizer in the directory; "": there is. NULL: not asked */
 	enum dtype dtype;           /* of the tensors on disk */
 	uint64_t max_file_bytes;    /* more than one file, and an index, when the weights are larger; 0: one file */
