@@ -46,7 +46,8 @@ def versions(*names):
 def run(program, *arguments, text=None):
     """(status, standard output, standard error) of our program"""
     environment = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, input=text, env=environment)
+    done = subprocess.run([program, *arguments], capture_output=True, encoding="utf-8", errors="replace",
+                          input=text, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -80,10 +81,11 @@ def their_loss(model, tokens, context):
 
 def write_text(path, n_bytes):
     """Text that nobody trained on: words of a fixed generator"""
-    words, state, out = "river sea stone light ground winter seed north open small", 7, []
-    while sum(len(w) + 1 for w in out) < n_bytes:
+    words, state, out, n = "river sea stone light ground winter seed north open small".split(), 7, [], 0
+    while n < n_bytes:
         state = (state * 1103515245 + 12345) % 2**31
-        out.append(words.split()[state // 65536 % 10])
+        out.append(words[state // 65536 % 10])
+        n += len(out[-1]) + 1
     text = " ".join(out)[:n_bytes]
     with open(path, "w") as f:
         f.write(text)

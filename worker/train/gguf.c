@@ -23,7 +23,7 @@ struct gguf_family {
 	const char *name;         /* model_ops.name, and general.architecture */
 	const char *block_prefix; /* of our names: "h." in "h.0.ln_1.weight" */
 	const struct name_pair *outside, *in_block;
-	void (*put_shape)(struct gguf_writer *g, const struct model_shape *s);
+	void (*put_shape)(struct gguf_writer *g, const struct model_shape *s, uint32_t positions);
 };
 
 /* ---- families -------------------------------------------------------------------------------------------------------
@@ -53,9 +53,9 @@ static const struct name_pair gpt2_in_block[] = {
 	{.ours = NULL},
 };
 
-static void gpt2_shape(struct gguf_writer *g, const struct model_shape *s) {
+static void gpt2_shape(struct gguf_writer *g, const struct model_shape *s, uint32_t positions) {
 	gguf_put_u32(g, "gpt2.block_count", (uint32_t)s->n_layer);
-	gguf_put_u32(g, "gpt2.context_length", (uint32_t)s->context);
+	gguf_put_u32(g, "gpt2.context_length", positions);
 	gguf_put_u32(g, "gpt2.embedding_length", (uint32_t)s->n_embd);
 	gguf_put_u32(g, "gpt2.feed_forward_length", (uint32_t)s->n_inner);
 	gguf_put_u32(g, "gpt2.attention.head_count", (uint32_t)s->n_head);
@@ -82,9 +82,9 @@ static const struct name_pair llama_in_block[] = {
 	{.ours = NULL},
 };
 
-static void llama_shape(struct gguf_writer *g, const struct model_shape *s) {
+static void llama_shape(struct gguf_writer *g, const struct model_shape *s, uint32_t positions) {
 	gguf_put_u32(g, "llama.block_count", (uint32_t)s->n_layer);
-	gguf_put_u32(g, "llama.context_length", (uint32_t)s->context);
+	gguf_put_u32(g, "llama.context_length", positions);
 	gguf_put_u32(g, "llama.embedding_length", (uint32_t)s->n_embd);
 	gguf_put_u32(g, "llama.feed_forward_length", (uint32_t)s->n_inner);
 	gguf_put_u32(g, "llama.attention.head_count", (uint32_t)s->n_head);
@@ -118,6 +118,7 @@ struct export {
 	const struct weights_source *w;
 	const struct gguf_family *family;
 	struct model_shape shape;
+	struct hf_origin origin;
 	struct gguf_tensor *tensors; /* those of the layout, then rope_freqs when there is one */
 	bool *rotated;
 	int n_tensors;
@@ -218,7 +219,7 @@ static void put_general(struct gguf_writer *g, const struct export *x, enum weig
 	gguf_put_string(g, "general.name", name);
 	gguf_put_u32(g, "general.file_type", file_types[format]);
 	gguf_put_u32(g, "general.alignment", GGUF_ALIGNMENT);
-	x->family->put_shape(g, &x->shape);
+	x->family->put_shape(g, &x->shape, (uint32_t)hf_origin_positions(&x->origin, x->w->cfg));
 }
 
 static enum rv_err write_export(const char *path, struct export *x, enum weights_format format, struct rv_errtext *et) {
@@ -226,7 +227,7 @@ static enum rv_err write_export(const char *path, struct export *x, enum weights
 	const struct weights_rows rows = {fill_rows, x};
 	RV_TRY(describe_tensors(x, format, et));
 	put_general(&g, x, format);
-	enum rv_err e = gguf_put_tokenizer(&g, x->w->tokenizer_file, (uint32_t)x->shape.vocab, et);
+	enum rv_err e = gguf_put_tokenizer(&g, x->w->tokenizer_file, (uint32_t)x->shape.vocab, &x->origin, et);
 	if (e == RV_OK)
 		e = gguf_writer_write(&g, path, x->tensors, x->n_tensors, &rows, et);
 	gguf_writer_release(&g);
@@ -244,8 +245,10 @@ enum rv_err gguf_save(const char *path, const struct weights_source *w, enum wei
 	RV_TRY(ops->rules->resolve(&x.shape, et));
 	x.tensors = calloc(n, sizeof *x.tensors);
 	x.rotated = calloc(n, sizeof *x.rotated);
+	hf_origin_open(&x.origin, w->origin_dir, w->cfg, w->tokenizer_file);
 	enum rv_err e = x.tensors && x.rotated ? write_export(path, &x, format, et)
 										   : rv_fail(et, RV_E_NOMEM, "no memory to describe %zu tensors", n);
+	hf_origin_release(&x.origin);
 	free(x.tensors);
 	free(x.rotated);
 	return e;

@@ -82,21 +82,25 @@ static void put_merges(struct gguf_writer *g, const json_t *root) {
 }
 
 /* A vocabulary without them names none: a reader must not take the first token for one. */
-static void put_specials(struct gguf_writer *g, const struct tokenizer *t) {
+static void put_specials(struct gguf_writer *g, const struct tokenizer *t, const struct hf_origin *origin) {
 	uint32_t end = tokenizer_end_of_text(t), begin = tokenizer_special(t, "<|begin_of_text|>");
 	if (begin == TOKENIZER_NO_TOKEN)
 		begin = end;
-	if (begin == TOKENIZER_NO_TOKEN) {
+	begin = hf_origin_token(origin, "bos_token_id", begin);
+	end = hf_origin_token(origin, "eos_token_id", end);
+	if (begin == TOKENIZER_NO_TOKEN && end == TOKENIZER_NO_TOKEN) {
 		gguf_put_bool(g, "tokenizer.ggml.add_bos_token", false);
 		gguf_put_bool(g, "tokenizer.ggml.add_eos_token", false);
 		return;
 	}
-	gguf_put_u32(g, "tokenizer.ggml.bos_token_id", begin);
-	gguf_put_u32(g, "tokenizer.ggml.eos_token_id", end == TOKENIZER_NO_TOKEN ? begin : end);
+	if (begin != TOKENIZER_NO_TOKEN)
+		gguf_put_u32(g, "tokenizer.ggml.bos_token_id", begin);
+	if (end != TOKENIZER_NO_TOKEN)
+		gguf_put_u32(g, "tokenizer.ggml.eos_token_id", end);
 }
 
 static enum rv_err put_all(struct gguf_writer *g, const char *name, const json_t *root, const struct tokenizer *t,
-						   uint32_t vocab, struct rv_errtext *et) {
+						   uint32_t vocab, const struct hf_origin *origin, struct rv_errtext *et) {
 	const char *pre = pre_tokenizer_name(root);
 	if (!pre)
 		return rv_fail(et, RV_E_UNSUPPORTED,
@@ -113,24 +117,25 @@ static enum rv_err put_all(struct gguf_writer *g, const char *name, const json_t
 	gguf_put_string(g, "tokenizer.ggml.pre", pre);
 	put_tokens(g, tokens, vocab);
 	put_merges(g, root);
-	put_specials(g, t);
+	put_specials(g, t, origin);
 	free(tokens);
 	return RV_OK;
 }
 
 static enum rv_err put_text(struct gguf_writer *g, const char *name, const uint8_t *text, size_t n, uint32_t vocab,
-							struct rv_errtext *et) {
+							const struct hf_origin *origin, struct rv_errtext *et) {
 	struct tokenizer *t = NULL;
 	RV_TRY(hf_tokenizer_load(name, text, n, vocab, &t, et));
 	json_t *root = json_loadb((const char *)text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-	enum rv_err e = root ? put_all(g, name, root, t, vocab, et) : rv_fail(et, RV_E_NOMEM, "no memory for %s", name);
+	enum rv_err e =
+		root ? put_all(g, name, root, t, vocab, origin, et) : rv_fail(et, RV_E_NOMEM, "no memory for %s", name);
 	json_decref(root);
 	tokenizer_free(t);
 	return e;
 }
 
 enum rv_err gguf_put_tokenizer(struct gguf_writer *g, const char *tokenizer_file, uint32_t vocab,
-							   struct rv_errtext *et) {
+							   const struct hf_origin *origin, struct rv_errtext *et) {
 	uint8_t *text;
 	size_t n;
 	if (tokenizer_file) {
@@ -141,7 +146,7 @@ enum rv_err gguf_put_tokenizer(struct gguf_writer *g, const char *tokenizer_file
 			return rv_fail(et, RV_E_NOMEM, "no memory for a tokenizer of bytes");
 		n = strlen((char *)text);
 	}
-	enum rv_err e = put_text(g, tokenizer_file ? tokenizer_file : "bytes", text, n, vocab, et);
+	enum rv_err e = put_text(g, tokenizer_file ? tokenizer_file : "bytes", text, n, vocab, origin, et);
 	free(text);
 	return e;
 }

@@ -3,10 +3,11 @@
 #define RV_WORKER_TRAIN_GGUF_TOKENIZER_H
 
 #include "worker/train/gguf_writer.h"
+#include "worker/train/hf_origin.h"
 
-/* `tokenizer_file`: a tokenizer.json, or NULL for bytes. Ids up to `vocab` that it does not have are filled with unused
+/* `origin`: its begin and end tokens win over those known by name. `tokenizer_file`: a tokenizer.json, or NULL for bytes. Ids up to `vocab` that it does not have are filled with unused
  * tokens. What hf_tokenizer_write refuses, and RV_E_UNSUPPORTED: a pre-tokenizer that llama.cpp has no name for. */
 enum rv_err gguf_put_tokenizer(struct gguf_writer *g, const char *tokenizer_file, uint32_t vocab,
-							   struct rv_errtext *et);
+							   const struct hf_origin *origin, struct rv_errtext *et);
 
 #endif

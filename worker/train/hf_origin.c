@@ -84,6 +84,25 @@ void hf_origin_release(struct hf_origin *o) {
 	*o = (struct hf_origin){.config = NULL};
 }
 
+uint32_t hf_origin_token(const struct hf_origin *o, const char *key, uint32_t fallback) {
+	const json_t *v = o->same_tokens ? json_object_get(o->config, key) : NULL;
+	if (json_is_array(v))
+		v = json_array_get(v, 0);
+	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= TOKENIZER_NO_TOKEN)
+		return fallback;
+	return (uint32_t)json_integer_value(v);
+}
+
+int64_t hf_origin_positions(const struct hf_origin *o, const struct run_config *run) {
+	int64_t positions = run->context;
+	json_t *config = json_deep_copy(o->config);
+	(void)json_object_del(config, HF_CONTEXT_KEY);
+	if (config)
+		(void)describes(config, run, &positions);
+	json_decref(config);
+	return positions;
+}
+
 /* The key under which the file has its type of numbers: newer files have "dtype". */
 static void set_dtype(json_t *config, const json_t *written) {
 	const char *key = json_object_get(config, "dtype") ? "dtype" : "torch_dtype";
@@ -98,7 +117,6 @@ static void set_tokens(json_t *config, const json_t *written) {
 
 json_t *hf_origin_config(const struct hf_origin *o, const struct run_config *run, const json_t *written) {
 	json_t *config = json_deep_copy(o->config);
-	int64_t context = run->context;
 	if (!config)
 		return NULL;
 	(void)json_object_set(config, "architectures", json_object_get(written, "architectures"));
@@ -106,8 +124,7 @@ json_t *hf_origin_config(const struct hf_origin *o, const struct run_config *run
 	if (!o->same_tokens)
 		set_tokens(config, written);
 	(void)json_object_del(config, HF_CONTEXT_KEY);
-	(void)describes(config, run, &context);
-	if (context != run->context)
+	if (hf_origin_positions(o, run) != run->context)
 		(void)json_object_set_new(config, HF_CONTEXT_KEY, json_integer((json_int_t)run->context));
 	return config;
 }

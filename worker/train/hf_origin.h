@@ -37,6 +37,12 @@ void hf_origin_release(struct hf_origin *o);
  * that the origin's cannot know. NULL: no memory. */
 struct json_t *hf_origin_config(const struct hf_origin *o, const struct run_config *run, const struct json_t *written);
 
+/* The token that config.json has under `key`, the first of several; `fallback`: it has none, or of other tokens. */
+uint32_t hf_origin_token(const struct hf_origin *o, const char *key, uint32_t fallback);
+
+/* How many positions the model can read: the context of training, or more. */
+int64_t hf_origin_positions(const struct hf_origin *o, const struct run_config *run);
+
 /* Writes the files beside it into `dir`, over what is there. A generation_config.json that the origin does not have is
  * removed: readers then follow config.json, as before. RV_E_IO, RV_E_FULL, RV_E_RANGE. */
 enum rv_err hf_origin_write_files(const struct hf_origin *o, const char *dir, struct rv_errtext *et);
