@@ -150,6 +150,21 @@ static void hurry(struct peers *p, struct peer *peer) {
 	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
 }
 
+/* Whoever stated it should know; here people see why there is no link. */
+static void tell_not_dialed(struct peers *p, uint32_t m, const struct address *addr) {
+	struct rv_errtext et;
+	char text[NET_ADDR_BYTES] = "";
+	if (addr->host[0] == '\0' || address_is_dialable(addr, p->met))
+		return;
+	(void)address_format(addr, text);
+	enum rv_err why =
+		rv_fail(&et, RV_E_UNSUPPORTED,
+				"member %u at %s is not dialed: that is a %s address, and the coordinator is reached at a "
+				"%s one; it has to dial this worker",
+				m, text, address_reach_name(address_reach(addr)), address_reach_name(p->met));
+	peers_trouble(p, NULL, why, et.text);
+}
+
 static void want(struct peers *p, const struct member_ref *ref, bool was_wanted) {
 	struct peer *peer = &p->members[ref->member];
 	struct address addr;
@@ -164,6 +179,8 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 	memcpy(peer->key, ref->key, NET_KEY_BYTES);
 	peer->known = peer->wanted = true;
 	peer->boot = ref->boot != 0 ? ref->boot : peer->boot;
+	if (moved)
+		tell_not_dialed(p, ref->member, &addr);
 	if (moved || !was_wanted) {
 		peer->addr = addr;
 		peer->reached = peer->reached && !moved;

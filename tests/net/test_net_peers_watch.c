@@ -229,6 +229,8 @@ static void addresses_of_a_narrower_range_are_not_dialed(void **state) {
 		world_allow(&w, 0, 3);
 		world_advance(&w, 20 * S);
 		assert_int_equal(v.dials > 0, met == ADDRESS_LOOPBACK);
+		bool told = strstr(w.nodes[0].trouble_text, "is not dialed: that is a loopback address") != NULL;
+		assert_int_equal(told, met != ADDRESS_LOOPBACK);
 		close(v.fd);
 		world_release(&w);
 	}
