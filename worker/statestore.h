@@ -108,7 +108,7 @@ struct statestore_found {
 	struct blob *replica_file;      /* has_replica: one reference */
 	const uint8_t *replica_payload; /* in it */
 };
-/* Removes temporary files that a killed process left behind. Brings *g (at theta0, round 0) to the latest round that
+/* Removes temporary files that a killed process left behind, and makes what is there durable. Brings *g (at theta0, round 0) to the latest round that
  * the files prove committed; one less where the replica waits for that outer step. Sets damaged files aside.
  * RV_E_NOMEM, RV_E_IO. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,

@@ -115,8 +115,11 @@ static void load_replica(const struct statestore *s, struct statestore_found *ou
 		statestore_set_aside(s, STATE_FILE_REPLICA, 0, e, &et);
 }
 
+/* The directory is synced first: a process that was killed between renaming a file and that left one that is there, and
+ * that a power cut may yet take back. What is found here is told to others, as a vote above all. */
 static enum rv_err recover(const struct statestore *s, struct checkpoint_index *x, struct global_state *g,
 						   struct statestore_found *out, struct rv_errtext *et) {
+	RV_TRY(statestore_sync(s, et));
 	RV_TRY(statestore_scan_with(s, x, statestore_set_aside, et));
 	RV_TRY(find_start(s, x, g, out, et));
 	if (out->lacks_state)

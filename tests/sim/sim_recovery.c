@@ -85,6 +85,7 @@ static void keep_base(struct sim *s, int host, const struct checkpoint_index *x)
 
 void recovery_load(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
+	disk_sync(&w->disk); /* what a process that was killed has renamed may not be durable yet, and is told to others */
 	struct checkpoint_index *x = scan(s, host);
 	struct checkpoint_start start = load_newest_base(s, host, x);
 	uint64_t goal = checkpoint_goal(x, &start);
