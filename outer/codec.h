@@ -90,6 +90,9 @@ struct codec {
 	 * in an order that is the codec's own and the same on every machine. NULL: whoever needs it decodes, and takes
 	 * codec_kernels' dot product. */
 	double (*sum_squares)(const uint8_t *in, size_t n);
+	/* Returns the dot product of the decoded values with y (n), rounded as the codec likes, the same on every machine.
+	 * NULL: as for sum_squares. */
+	double (*dot)(const uint8_t *in, size_t n, const float *y);
 };
 
 #define CODEC(name) extern const struct codec codec_##name;

@@ -155,6 +155,18 @@ static double int8_sum_squares(const uint8_t *in, size_t n) {
 	return sum;
 }
 
+static double int8_dot(const uint8_t *in, size_t n, const float *y) {
+	const struct codec_kernels *k = codec_kernels_best();
+	double sum = 0;
+	for (size_t b = 0; b < blocks_of(n); b++) {
+		const int8_t *q = (const int8_t *)in + blocks_of(n) * sizeof(float) + b * BLOCK;
+		float scale;
+		memcpy(&scale, in + b * sizeof scale, sizeof scale);
+		sum += (double)scale * k->dot_int8(q, y + b * BLOCK, block_len(n, b));
+	}
+	return sum;
+}
+
 const struct codec codec_int8 = {
 	.name = "int8",
 	.id = 1,
@@ -167,4 +179,5 @@ const struct codec codec_int8 = {
 	.decode = int8_decode,
 	.decode_add = int8_decode_add,
 	.sum_squares = int8_sum_squares,
+	.dot = int8_dot,
 };

@@ -67,6 +67,16 @@ double codec_kernels_fold(double lanes[CODEC_DOT_LANES]) {
 	return lanes[0];
 }
 
+static double dot_int8(const int8_t *q, const float *y, size_t n) {
+	float lanes[CODEC_DOT_LANES] = {0};
+	double sums[CODEC_DOT_LANES];
+	for (size_t i = 0; i < n; i++)
+		lanes[i % CODEC_DOT_LANES] = lanes[i % CODEC_DOT_LANES] + (float)q[i] * y[i];
+	for (int l = 0; l < CODEC_DOT_LANES; l++)
+		sums[l] = (double)lanes[l];
+	return codec_kernels_fold(sums);
+}
+
 static double dot(const float *x, const float *y, size_t n) {
 	double lanes[CODEC_DOT_LANES] = {0};
 	for (size_t i = 0; i < n; i++)
@@ -84,6 +94,7 @@ const struct codec_kernels codec_kernels_portable = {
 	.dequantize_add = dequantize_add,
 	.scaled_add = scaled_add,
 	.squares_int8 = squares_int8,
+	.dot_int8 = dot_int8,
 	.dot = dot,
 };
 

@@ -29,6 +29,9 @@ struct codec_kernels {
 	void (*scaled_add)(const float *x, float weight, float *acc, size_t n);
 	/* The sum of q[i]^2; n <= 2^17. */
 	uint32_t (*squares_int8)(const int8_t *q, size_t n);
+	/* The sum of q[i] * y[i], each product and sum rounded to fp32: lane i mod 16 adds it, in order; then the lanes in
+	 * double, as dot does. */
+	double (*dot_int8)(const int8_t *q, const float *y, size_t n);
 	/* The sum of x[i] * y[i] in double, where each product is exact: lane i mod 16 adds it, in order; then lane l adds
 	 * lane l + 8, l + 4, l + 2, l + 1 (codec_kernels_fold). */
 	double (*dot)(const float *x, const float *y, size_t n);

@@ -120,6 +120,24 @@ AVX2 static uint32_t squares_int8(const int8_t *q, size_t n) {
 	return (uint32_t)_mm_cvtsi128_si32(four) + codec_kernels_portable.squares_int8(q + i, n - i);
 }
 
+AVX2 static double dot_int8(const int8_t *q, const float *y, size_t n) {
+	__m256 low = _mm256_setzero_ps(), high = low;
+	float lanes[CODEC_DOT_LANES];
+	double sums[CODEC_DOT_LANES];
+	size_t i = 0;
+	for (; i + CODEC_DOT_LANES <= n; i += CODEC_DOT_LANES) {
+		low = _mm256_add_ps(low, _mm256_mul_ps(widen(q + i), _mm256_loadu_ps(y + i)));
+		high = _mm256_add_ps(high, _mm256_mul_ps(widen(q + i + LANES), _mm256_loadu_ps(y + i + LANES)));
+	}
+	_mm256_storeu_ps(lanes, low);
+	_mm256_storeu_ps(lanes + LANES, high);
+	for (; i < n; i++)
+		lanes[i % CODEC_DOT_LANES] = lanes[i % CODEC_DOT_LANES] + (float)q[i] * y[i];
+	for (int l = 0; l < CODEC_DOT_LANES; l++)
+		sums[l] = (double)lanes[l];
+	return codec_kernels_fold(sums);
+}
+
 /* Four products, exact, added to four lanes. */
 AVX2 static inline void add_products(__m256d *lanes, const float *x, const float *y) {
 	__m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x)), b = _mm256_cvtps_pd(_mm_loadu_ps(y));
@@ -152,6 +170,7 @@ const struct codec_kernels codec_kernels_avx2 = {
 	.dequantize_add = dequantize_add,
 	.scaled_add = scaled_add,
 	.squares_int8 = squares_int8,
+	.dot_int8 = dot_int8,
 	.dot = dot,
 };
 

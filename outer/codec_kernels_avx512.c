@@ -137,6 +137,21 @@ AVX512 static uint32_t squares_int8(const int8_t *q, size_t n) {
 	return (uint32_t)_mm512_reduce_add_epi32(sum) + codec_kernels_portable.squares_int8(q + i, n - i);
 }
 
+AVX512 static double dot_int8(const int8_t *q, const float *y, size_t n) {
+	__m512 sum = _mm512_setzero_ps();
+	float lanes[CODEC_DOT_LANES];
+	double sums[CODEC_DOT_LANES];
+	size_t i = 0;
+	for (; i + CODEC_DOT_LANES <= n; i += CODEC_DOT_LANES)
+		sum = _mm512_add_ps(sum, _mm512_mul_ps(widen(q + i), _mm512_loadu_ps(y + i)));
+	_mm512_storeu_ps(lanes, sum);
+	for (; i < n; i++)
+		lanes[i % CODEC_DOT_LANES] = lanes[i % CODEC_DOT_LANES] + (float)q[i] * y[i];
+	for (int l = 0; l < CODEC_DOT_LANES; l++)
+		sums[l] = (double)lanes[l];
+	return codec_kernels_fold(sums);
+}
+
 /* Eight products, exact, added to eight lanes. */
 AVX512 static inline __m512d add_products(__m512d lanes, const float *x, const float *y) {
 	__m512d a = _mm512_cvtps_pd(_mm256_loadu_ps(x)), b = _mm512_cvtps_pd(_mm256_loadu_ps(y));
@@ -168,6 +183,7 @@ const struct codec_kernels codec_kernels_avx512 = {
 	.dequantize_add = dequantize_add,
 	.scaled_add = scaled_add,
 	.squares_int8 = squares_int8,
+	.dot_int8 = dot_int8,
 	.dot = dot,
 };
 

@@ -98,13 +98,19 @@ static enum rv_err mean_of(const struct inputs *c, float *mean, struct rv_errtex
 	return RV_OK;
 }
 
-/* Contributions that were summed can be decoded. */
+/* Returns the dot product of contribution i, which can be decoded, with the mean. `values` (n) is overwritten. */
+static double dot_with(const struct inputs *c, int i, const float *mean, float *values) {
+	if (c->codec->dot)
+		return c->codec->dot(c->in[i], c->n, mean);
+	if (c->codec->decode(c->in[i], c->n, values, NULL) != RV_OK)
+		return 0;
+	return codec_kernels_best()->dot(values, mean, c->n);
+}
+
 static void measure(const struct inputs *c, const float *mean, struct merge_measured *m) {
-	const struct codec_kernels *k = codec_kernels_best();
-	m->mean2 += k->dot(mean, mean, c->n);
+	m->mean2 += codec_kernels_best()->dot(mean, mean, c->n);
 	for (int i = 0; i < c->n_in; i++)
-		if (c->codec->decode(c->in[i], c->n, m->values, NULL) == RV_OK)
-			m->dot[i] += k->dot(m->values, mean, c->n);
+		m->dot[i] += dot_with(c, i, mean, m->values);
 }
 
 enum rv_err merge_chunk(const struct merge_rule *rule, const uint8_t *const *in, const uint32_t *weights, int n_in,

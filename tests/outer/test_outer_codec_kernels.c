@@ -79,6 +79,20 @@ static void check_squares_int8(const struct codec_kernels *k, size_t n, size_t s
 	assert_int_equal(k->squares_int8(q + shift, n), n * 128 * 128);
 }
 
+static void check_dot_int8(const struct codec_kernels *k, size_t n, size_t shift) {
+	prepare(n);
+	double want_dot = reference->dot_int8(q + shift, b, n);
+	q[shift + n] = 111; /* not ours */
+	b[n] = NAN;
+	double got_dot = k->dot_int8(q + shift, b, n), exact = 0, most = 0;
+	assert_memory_equal(&got_dot, &want_dot, sizeof got_dot);
+	for (size_t i = 0; i < n; i++) {
+		exact += (double)q[shift + i] * (double)b[i];
+		most += fabs((double)q[shift + i] * (double)b[i]);
+	}
+	assert_true(fabs(got_dot - exact) <= 1e-5 * most);
+}
+
 /* Magnitudes from 1e-30 to 1e30, so that every other order of the sum gives other bits. */
 static void check_dot(const struct codec_kernels *k, size_t n, size_t shift) {
 	prepare(n);
@@ -139,6 +153,7 @@ EACH(dequantize)
 EACH(dequantize_add)
 EACH(scaled_add)
 EACH(squares_int8)
+EACH(dot_int8)
 EACH(dot)
 
 static void test_sets(void **state) {
@@ -172,6 +187,7 @@ int main(void) {
 		cmocka_unit_test(test_dequantize_add),
 		cmocka_unit_test(test_scaled_add),
 		cmocka_unit_test(test_squares_int8),
+		cmocka_unit_test(test_dot_int8),
 		cmocka_unit_test(test_dot),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
