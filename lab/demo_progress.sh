@@ -23,18 +23,18 @@ json_value() { # TEXT: a number as it is, all else as a string
 
 # Says what happened: to people the text, above the line of progress; off a terminal one JSON line with the fields.
 tell() { # EVENT TEXT [KEY VALUE]...
-	local event=$1 text=$2
+	local event=$1 text=$2 line
 	shift 2
 	if [ "$live" = yes ]; then
 		printf '\r\033[K%s\n' "$text"
 		return
 	fi
-	printf '{"event":"%s"' "$event"
+	line='{"event":"'$event'"'
 	while (($# > 1)); do
-		printf ',"%s":%s' "$1" "$(json_value "$2")"
+		line+=",\"$1\":$(json_value "$2")"
 		shift 2
 	done
-	printf ',"text":%s}\n' "$(json_value "$text")"
+	printf '%s,"text":%s}\n' "$line" "$(json_value "$text")" # at once: who reads along sees whole lines
 }
 
 begin_stage() { # NAME

@@ -114,6 +114,8 @@ enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *
 	struct record_totals t = run_record_totals(&r);
 	json_object_set_new(facts, "name", json_string(r.name));
 	json_object_set_new(facts, "role", json_string(r.role));
+	json_object_set_new(facts, "program", json_string(r.program));
+	json_object_set_new(facts, "data", json_string(r.data));
 	json_object_set_new(facts, "method", json_string(r.method));
 	json_object_set_new(facts, "codec", json_string(r.codec));
 	json_object_set_new(facts, "workers", json_integer(r.workers));

@@ -152,12 +152,15 @@ static void test_metrics(void **state) {
 									 .outer = "none",
 									 .workers = 4,
 									 .n_params = 99,
-									 .device = "cpu"};
+									 .device = "cpu",
+									 .data = "sha256:00"};
 	assert_int_equal(metrics_write_run(m, &line, &et), RV_OK);
 	metrics_close(m);
 	json_t *facts = facts_of(METRICS_FILE, "metrics");
 	assert_string_equal(string(facts, "method"), "ddp");
 	assert_int_equal(number(facts, "parameters"), 99);
+	assert_string_equal(string(facts, "data"), "sha256:00");
+	assert_string_equal(string(facts, "program"), "rivulet " RV_VERSION);
 	json_decref(facts);
 }
 
