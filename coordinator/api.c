@@ -7,6 +7,7 @@
 #include "coordinator/dashboard.h"
 #include "coordinator/query.h"
 #include "coordinator/rate_limit.h"
+#include "coordinator/report_pace.h"
 #include "coordinator/store.h"
 
 #include <event2/buffer.h>
@@ -30,12 +31,13 @@ enum {
 	STATUS_UNAVAILABLE = 503
 };
 
-/* A document request that waits for news. */
+/* A document request that waits for news, or a report that comes too soon. */
 struct held {
 	struct api *api;
 	struct held *next, *prev;
 	struct evhttp_request *rq;
 	uint8_t key[NET_KEY_BYTES]; /* the sender's */
+	bool is_report;             /* taken at until_us; the request has its bytes */
 	uint64_t after;
 	uint32_t version; /* of the protocol: what the document shall be encoded in */
 	int64_t until_us;
@@ -49,6 +51,7 @@ struct api {
 	void *owner;
 	struct held *held;
 	struct rate_limit refusals;
+	struct report_pace pace;
 	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
 };
 
@@ -56,7 +59,7 @@ struct api {
 struct request {
 	struct evhttp_request *rq;
 	const uint8_t *key; /* NULL: no certificate */
-	const char *host;   /* where the sender is seen */
+	struct member_sight sight;
 	const void *body;
 	size_t n;
 	int64_t now_us;
@@ -122,7 +125,7 @@ static void unlink_held(struct held *h) {
 
 static bool listens(const struct api *a, const uint8_t key[NET_KEY_BYTES]) {
 	for (const struct held *h = a->held; h != NULL; h = h->next)
-		if (memcmp(h->key, key, NET_KEY_BYTES) == 0)
+		if (!h->is_report && memcmp(h->key, key, NET_KEY_BYTES) == 0)
 			return true;
 	return false;
 }
@@ -132,10 +135,11 @@ static void on_closed(struct evhttp_connection *ec, void *held) {
 	struct held *h = held;
 	struct api *a = h->api;
 	uint8_t key[NET_KEY_BYTES];
+	bool is_report = h->is_report;
 	(void)ec;
 	memcpy(key, h->key, sizeof key);
 	unlink_held(h);
-	if (listens(a, key))
+	if (is_report || listens(a, key))
 		return; /* an older connection, given up for a newer one */
 	service_listens(a->service, rv_clock_monotonic_us(), key, false);
 	a->changed(a->owner);
@@ -161,31 +165,76 @@ static void send_document(struct api *a, struct evhttp_request *rq, uint32_t ver
 	RV_FAILPOINT("document.after");
 }
 
-static void hold(struct api *a, const struct request *q, uint64_t after, uint32_t version) {
+/* NULL when there is no memory: that is answered. */
+static struct held *hold(struct api *a, const struct request *q, int64_t until_us) {
 	struct held *h = calloc(1, sizeof *h);
 	if (h == NULL) {
 		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
-		return;
+		return NULL;
 	}
-	*h = (struct held){.api = a,
-					   .next = a->held,
-					   .rq = q->rq,
-					   .after = after,
-					   .version = version,
-					   .until_us = q->now_us + API_HOLD_MS * RV_US_PER_MS};
+	*h = (struct held){.api = a, .next = a->held, .rq = q->rq, .until_us = until_us};
 	if (a->held != NULL)
 		a->held->prev = h;
 	a->held = h;
 	memcpy(h->key, q->key, sizeof h->key);
-	service_listens(a->service, q->now_us, q->key, true);
 	evhttp_connection_set_closecb(evhttp_request_get_connection(q->rq), on_closed, h);
+	return h;
+}
+
+static void hold_document(struct api *a, const struct request *q, uint64_t after, uint32_t version) {
+	struct held *h = hold(a, q, q->now_us + API_HOLD_MS * RV_US_PER_MS);
+	if (h == NULL)
+		return;
+	h->after = after;
+	h->version = version;
+	service_listens(a->service, q->now_us, q->key, true);
+}
+
+/* `key` has the bytes that the request points to. */
+static struct request request_of(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES], int64_t now_us) {
+	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
+	struct request q = {.rq = rq, .n = evbuffer_get_length(in), .now_us = now_us};
+	connections_ends(rq, q.sight.host, q.sight.own);
+	q.body = q.n > 0 ? evbuffer_pullup(in, -1) : NULL;
+	q.body = q.body != NULL ? q.body : "";
+	q.key = connections_key(rq, key) ? key : NULL;
+	return q;
+}
+
+static void take_report(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	enum rv_err e = service_report(a->service, q->now_us, q->key, &q->sight, q->body, q->n, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		reply_text(q->rq, status_of(e), et.text);
+}
+
+static bool is_due(const struct held *h, uint64_t seq, int64_t now_us) {
+	bool news = !h->is_report && (seq > h->after || connections_has_ended(h->api->connections, h->rq));
+	return news || now_us >= h->until_us;
+}
+
+/* Those that waited are taken before the documents are sent that they may change. */
+static void take_held_reports(struct api *a, int64_t now_us) {
+	for (struct held *h = a->held, *next; h != NULL; h = next) {
+		uint8_t key[NET_KEY_BYTES];
+		next = h->next;
+		if (!h->is_report || !is_due(h, 0, now_us))
+			continue;
+		struct request q = request_of(h->rq, key, now_us);
+		evhttp_connection_set_closecb(evhttp_request_get_connection(q.rq), NULL, NULL);
+		unlink_held(h);
+		take_report(a, &q);
+	}
 }
 
 void api_tick(struct api *a, int64_t now_us) {
+	take_held_reports(a, now_us);
 	uint64_t seq = service_document_seq(a->service);
 	for (struct held *h = a->held, *next; h != NULL; h = next) {
 		next = h->next;
-		if (seq <= h->after && now_us < h->until_us)
+		if (h->is_report || !is_due(h, seq, now_us))
 			continue;
 		struct evhttp_request *rq = h->rq;
 		bool news = seq > h->after;
@@ -245,28 +294,33 @@ static void serve_metrics(struct api *a, const struct request *q) {
 static void serve_join(struct api *a, const struct request *q) {
 	struct rv_writer w = rv_writer_of(a->buffer, sizeof a->buffer);
 	struct rv_errtext et = {0};
-	bool member = service_is_member(a->service, q->key);
-	if (!member && !rate_limit_allows(&a->refusals, q->host, q->now_us)) {
-		reply_text(q->rq, STATUS_TOO_MANY, "too many refused joins from this address: wait a few seconds");
-		return;
-	}
 	enum rv_err e = service_join(a->service, q->now_us, q->key, q->body, q->n, &w, &et);
 	if (e == RV_OK) {
 		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
 		return;
 	}
-	if (e == RV_E_AUTH || e == RV_E_INVALID)
-		rate_limit_count(&a->refusals, q->host, q->now_us);
+	bool refused =
+		e == RV_E_AUTH || e == RV_E_INVALID; /* a token that is valid is never held up by those that are not */
+	if (refused && !rate_limit_allows(&a->refusals, q->sight.host, q->now_us)) {
+		reply_text(q->rq, STATUS_TOO_MANY, "too many refused joins from this address: wait a few seconds");
+		return;
+	}
+	if (refused)
+		rate_limit_count(&a->refusals, q->sight.host, q->now_us);
 	reply_text(q->rq, status_of(e), et.text);
 }
 
 static void serve_report(struct api *a, const struct request *q) {
-	struct rv_errtext et = {0};
-	enum rv_err e = service_report(a->service, q->now_us, q->key, q->host, q->body, q->n, &et);
-	if (e == RV_OK)
-		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
-	else
-		reply_text(q->rq, status_of(e), et.text);
+	uint32_t member = 0;
+	bool known = service_find_member(a->service, q->key, &member);
+	int64_t at_us = known ? report_pace_take(&a->pace, member, q->now_us) : q->now_us;
+	if (at_us <= q->now_us) {
+		take_report(a, q);
+		return;
+	}
+	struct held *h = hold(a, q, at_us);
+	if (h != NULL)
+		h->is_report = true;
 }
 
 /* The version in which a document is wanted: "version=HIGHEST&least=LOWEST" that the worker speaks. 0: none that we
@@ -305,7 +359,7 @@ static void serve_document(struct api *a, const struct request *q) {
 	else if (any || service_document_seq(a->service) > after)
 		send_document(a, q->rq, version);
 	else
-		hold(a, q, after, version);
+		hold_document(a, q, after, version);
 }
 
 /* ---- for the operator -------------------------------------------------------------------------------------------- */
@@ -417,17 +471,6 @@ static const struct route *find_route(const char *path) {
 	return NULL;
 }
 
-/* "::ffff:10.0.0.1" is 10.0.0.1: the socket takes both families. */
-static const char *sender(struct evhttp_request *rq) {
-	static const char mapped[] = "::ffff:";
-	char *host = NULL;
-	ev_uint16_t port = 0;
-	evhttp_connection_get_peer(evhttp_request_get_connection(rq), &host, &port);
-	if (host == NULL)
-		return "unknown";
-	return strncmp(host, mapped, sizeof mapped - 1) == 0 ? host + sizeof mapped - 1 : host;
-}
-
 /* HEAD is GET; reply() leaves the body away. */
 static bool has_method(const struct route *r, enum evhttp_cmd_type method) {
 	return method == r->method || (method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET);
@@ -446,6 +489,14 @@ static void dispatch(struct api *a, const struct route *r, const struct request 
 		r->serve(a, q);
 }
 
+static enum connection_role role_of(const struct api *a, const uint8_t *key) {
+	if (key == NULL)
+		return CONNECTION_STRANGER;
+	if (memcmp(key, a->run_key, NET_KEY_BYTES) == 0)
+		return CONNECTION_OPERATOR;
+	return service_is_member(a->service, key) ? CONNECTION_MEMBER : CONNECTION_STRANGER;
+}
+
 void api_serve(struct evhttp_request *rq, void *api) {
 	struct api *a = api;
 	uint8_t key[NET_KEY_BYTES];
@@ -453,13 +504,8 @@ void api_serve(struct evhttp_request *rq, void *api) {
 		reply_text(rq, STATUS_UNAVAILABLE, "no memory for a TLS connection: try again");
 		return;
 	}
-	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
-	struct request q = {.rq = rq, .host = sender(rq), .n = evbuffer_get_length(in), .now_us = rv_clock_monotonic_us()};
-	q.body = q.n > 0 ? evbuffer_pullup(in, -1) : NULL;
-	q.body = q.body != NULL ? q.body : "";
-	q.key = connections_key(rq, key) ? key : NULL;
-	bool known = q.key != NULL && (service_is_member(a->service, key) || memcmp(key, a->run_key, sizeof key) == 0);
-	connections_touch(a->connections, rq, known, q.now_us);
+	struct request q = request_of(rq, key, rv_clock_monotonic_us());
+	connections_touch(a->connections, rq, role_of(a, q.key), q.key, q.now_us);
 	dispatch(a, find_route(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(rq))), &q);
 	api_tick(a, q.now_us);
 	a->changed(a->owner);

@@ -16,6 +16,9 @@
 enum {
 	PER_HOST_SHARE = 4,                  /* strangers from one address may hold a fourth of the connections, */
 	PER_HOST_MIN = 8,                    /* but at least so many: a browser opens six */
+	STRANGERS_SHARE = 8,                 /* an eighth is theirs, whatever members hold */
+	RESERVED_SHARE = 8,                  /* an eighth is the operator's, */
+	RESERVED_MAX = 8,                    /* but no more than so many */
 	FIRST_REQUEST_US = 15 * RV_US_PER_S, /* handshake and first request */
 	NEXT_REQUEST_US = 60 * RV_US_PER_S,  /* more than a long poll and a pause */
 };
@@ -26,8 +29,9 @@ struct connection {
 	SSL *ssl;
 	int64_t deadline_us;
 	char host[NET_ADDR_BYTES]; /* "": not looked up yet */
-	bool known;                /* has shown a key that belongs here */
-	bool ended;                /* shut down, not yet freed */
+	enum connection_role role;
+	uint8_t key[NET_KEY_BYTES]; /* a member's */
+	bool ended;                 /* shut down, not yet freed */
 };
 
 struct connections {
@@ -89,22 +93,61 @@ int connections_count(const struct connections *c) {
 	return c->count;
 }
 
-/* evhttp reads the end, and frees it all. */
+/* evhttp reads the end, and frees it all. One that has no socket yet ends with its deadline. */
 static void end(struct connection *k) {
 	int fd = SSL_get_fd(k->ssl);
-	k->ended = fd >= 0 && shutdown(fd, SHUT_RDWR) == 0;
+	if (fd >= 0)
+		(void)shutdown(fd, SHUT_RDWR);
+	else
+		k->deadline_us = 0;
+	k->ended = true;
 }
 
-/* Of those that showed no key of ours, from `host` (NULL: from anywhere). Returns how many there are. */
+/* Strangers' from `host` (NULL: from anywhere). Returns how many there are. */
 static int find_strangers(const struct connections *c, const char *host, struct connection **oldest) {
 	int n = 0;
 	*oldest = NULL;
 	for (struct connection *k = c->first; k != NULL; k = k->next) {
-		if (k->known || k->ended || (host != NULL && strcmp(k->host, host) != 0))
+		if (k->role != CONNECTION_STRANGER || k->ended || (host != NULL && strcmp(k->host, host) != 0))
 			continue;
 		*oldest = k; /* the list begins with the newest */
 		n++;
 	}
+	return n;
+}
+
+/* The member's of this key, other than `but`. Returns how many there are. */
+static int find_of_member(const struct connections *c, const uint8_t *key, const struct connection *but,
+						  struct connection **oldest) {
+	int n = 0;
+	*oldest = NULL;
+	for (struct connection *k = c->first; k != NULL; k = k->next) {
+		if (k->role != CONNECTION_MEMBER || k->ended || k == but || memcmp(k->key, key, NET_KEY_BYTES) != 0)
+			continue;
+		*oldest = k;
+		n++;
+	}
+	return n;
+}
+
+/* Of the member that has most, the oldest one. NULL: no member has any. */
+static struct connection *find_of_greediest(const struct connections *c) {
+	struct connection *victim = NULL, *oldest;
+	int most = 0;
+	for (struct connection *k = c->first; k != NULL; k = k->next) {
+		if (k->role != CONNECTION_MEMBER || k->ended)
+			continue;
+		int n = find_of_member(c, k->key, NULL, &oldest);
+		victim = n > most ? oldest : victim;
+		most = n > most ? n : most;
+	}
+	return victim;
+}
+
+static int count_open(const struct connections *c) {
+	int n = 0;
+	for (const struct connection *k = c->first; k != NULL; k = k->next)
+		n += !k->ended;
 	return n;
 }
 
@@ -121,15 +164,32 @@ static bool look_up_host(struct connection *k) {
 	return k->host[0] != '\0';
 }
 
-/* Strangers cannot keep members out by holding every connection, nor one address keep other strangers out. */
-static void limit_strangers(const struct connections *c) {
+static int most_of(int share, const struct connections *c) {
+	int most = c->max / share;
+	return most > 1 ? most : 1;
+}
+
+/* No address keeps other strangers out. */
+static void limit_hosts(const struct connections *c) {
 	struct connection *oldest;
 	int per_host = c->max / PER_HOST_SHARE > PER_HOST_MIN ? c->max / PER_HOST_SHARE : PER_HOST_MIN;
 	for (struct connection *k = c->first; k != NULL; k = k->next)
 		if (k->host[0] == '\0' && look_up_host(k) && find_strangers(c, k->host, &oldest) > per_host)
 			end(oldest);
-	if (c->count == c->max && find_strangers(c, NULL, &oldest) > 0)
-		end(oldest);
+}
+
+/* Ends connections until as many places are free as are reserved for the operator. */
+static void keep_reserve(const struct connections *c) {
+	int reserved = most_of(RESERVED_SHARE, c) < RESERVED_MAX ? most_of(RESERVED_SHARE, c) : RESERVED_MAX;
+	for (int excess = count_open(c) - (c->max - reserved); excess > 0; excess--) {
+		struct connection *stranger, *member = NULL;
+		if (find_strangers(c, NULL, &stranger) <= most_of(STRANGERS_SHARE, c))
+			member = find_of_greediest(c);
+		struct connection *victim = member != NULL ? member : stranger;
+		if (victim == NULL)
+			return; /* all are the operator's */
+		end(victim);
+	}
 }
 
 static struct connection *add(struct connections *c, SSL *ssl) {
@@ -145,7 +205,8 @@ static struct connection *add(struct connections *c, SSL *ssl) {
 	c->first = k;
 	if (++c->count == c->max)
 		c->on_full(c->owner, true);
-	limit_strangers(c);
+	limit_hosts(c);
+	keep_reserve(c);
 	return k;
 }
 
@@ -182,14 +243,25 @@ bool connections_is_secure(struct evhttp_request *rq) {
 	return ssl_of(rq) != NULL;
 }
 
-void connections_touch(struct connections *c, struct evhttp_request *rq, bool known, int64_t now_us) {
-	struct connection *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
+void connections_touch(struct connections *c, struct evhttp_request *rq, enum connection_role role, const uint8_t *key,
+					   int64_t now_us) {
+	struct connection *oldest, *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
 	k->deadline_us = now_us + NEXT_REQUEST_US;
-	k->known = known;
+	k->role = role;
+	if (role != CONNECTION_MEMBER)
+		return;
+	memcpy(k->key, key, sizeof k->key);
+	while (find_of_member(c, key, k, &oldest) >= CONNECTIONS_PER_MEMBER)
+		end(oldest);
+}
+
+bool connections_has_ended(const struct connections *c, struct evhttp_request *rq) {
+	const struct connection *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
+	return k->ended;
 }
 
 void connections_sweep(struct connections *c, int64_t now_us) {
-	limit_strangers(c);
+	limit_hosts(c);
 	for (struct connection *k = c->first; k != NULL; k = k->next)
 		if (now_us >= k->deadline_us)
 			end(k);
@@ -197,4 +269,19 @@ void connections_sweep(struct connections *c, int64_t now_us) {
 
 bool connections_key(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES]) {
 	return tls_peer_key(ssl_of(rq), key);
+}
+
+static void host_of(int fd, int (*name)(int fd, struct sockaddr *sa, socklen_t *n), char out[NET_ADDR_BYTES]) {
+	struct sockaddr_storage sa = {0};
+	struct address at = {0};
+	socklen_t n = sizeof sa;
+	if (fd >= 0 && name(fd, (struct sockaddr *)&sa, &n) == 0)
+		address_of_socket(&sa, &at);
+	memcpy(out, at.host, NET_ADDR_BYTES);
+}
+
+void connections_ends(struct evhttp_request *rq, char far[NET_ADDR_BYTES], char own[NET_ADDR_BYTES]) {
+	int fd = SSL_get_fd(ssl_of(rq));
+	host_of(fd, getpeername, far);
+	host_of(fd, getsockname, own);
 }

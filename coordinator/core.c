@@ -116,6 +116,13 @@ static enum rv_err check_join(const struct core *c, const struct join_request *r
 	return RV_OK;
 }
 
+static int count_banned(const struct core *c) {
+	int n = 0;
+	for (int i = 0; i < c->n_members; i++)
+		n += c->members[i].banned;
+	return n;
+}
+
 static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const struct join_request *rq, bool token_ok,
 						 uint32_t *member, struct rv_errtext *et) {
 	if (!rq->has_token || !token_ok)
@@ -127,7 +134,10 @@ static enum rv_err admit(struct core *c, const uint8_t key[NET_KEY_BYTES], const
 		return rv_fail(et, RV_E_AUTH, "join: the token is spent: ask the operator for a new invite link");
 	int number = c->n_members + core_count_pending_joins(c);
 	if (number >= NET_MAX_MEMBERS)
-		return rv_fail(et, RV_E_FULL, "join: the run has %d members, the most there can be", (int)NET_MAX_MEMBERS);
+		return rv_fail(et, RV_E_FULL,
+					   "join: the run has had %d members, the most there can be; %d of them are banned, whose numbers "
+					   "are not given again",
+					   (int)NET_MAX_MEMBERS, count_banned(c));
 	struct core_record *rec = core_push(c, CORE_MEMBER);
 	rec->member = *member = (uint32_t)number;
 	memcpy(rec->key, key, sizeof rec->key);
@@ -173,7 +183,7 @@ static void say_what_is_wrong(struct core *c, uint32_t member) {
 	if (m->last.epoch < c->epoch)
 		return; /* it has not heard of the rollback yet */
 	if (m->last.epoch > c->epoch || m->last.round > c->round)
-		core_say(c, CORE_EVENT_AHEAD, member, m->last.round);
+		core_say(c, CORE_EVENT_AHEAD, member, c->round);
 	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
 			 !rv_hash_equal(&m->last.chain, &c->chain))
 		core_say(c, CORE_EVENT_WRONG_CHAIN, member, c->round);
@@ -226,8 +236,6 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	m->heard_us = now_us;
 	m->reported = true;
 	m->awaited = m->distrusted = false;
-	if (strcmp(m->want_addr, rep->addr) != 0)
-		core_pairs_forget(c, (uint32_t)member);
 	memcpy(m->want_addr, rep->addr, sizeof m->want_addr);
 	say_what_is_wrong(c, (uint32_t)member);
 	int index = roster_index(c, (uint32_t)member);
@@ -239,17 +247,24 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 
 /* ---- time -------------------------------------------------------------------------------------------------------- */
 
+static bool wants_to_move(const struct core_member *m) {
+	return strcmp(m->addr, m->want_addr) != 0;
+}
+
 /* Members whose durable facts are not what they should be. */
 static void record_members(struct core *c) {
 	for (int i = 0; i < c->n_members; i++) {
-		const struct core_member *m = &c->members[i];
-		if (strcmp(m->addr, m->want_addr) == 0 && m->banned == m->want_banned)
+		struct core_member *m = &c->members[i];
+		bool moves = wants_to_move(m) && c->now_us >= core_moves_at(m);
+		if (!moves && m->banned == m->want_banned)
 			continue;
+		if (moves)
+			core_count_move(m, c->now_us);
 		struct core_record *rec = core_push(c, CORE_MEMBER);
 		rec->member = (uint32_t)i;
 		memcpy(rec->key, m->key, sizeof rec->key);
 		memcpy(rec->name, m->name, sizeof rec->name);
-		memcpy(rec->addr, m->want_addr, sizeof rec->addr);
+		memcpy(rec->addr, moves ? m->want_addr : m->addr, sizeof rec->addr);
 		rec->banned = m->want_banned;
 		rec->token_hash = m->token_hash;
 	}
@@ -302,6 +317,9 @@ int64_t core_deadline_us(const struct core *c) {
 	for (int i = 0; i < c->n_members && c->not_held_since_us != INT64_MAX; i++)
 		if (c->members[i].was_here)
 			at = earlier(c, at, c->members[i].back_us, c->cfg.liveness_us);
+	for (int i = 0; i < c->n_members; i++)
+		if (wants_to_move(&c->members[i]))
+			at = earlier(c, at, core_moves_at(&c->members[i]), 0);
 	for (int i = 0; i < c->n_members && c->ready_since_us != INT64_MAX; i++)
 		at = earlier(c, at, core_silent_at(c, &c->members[i]), 0);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);

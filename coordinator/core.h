@@ -129,7 +129,9 @@ struct core_kept {
 	bool has_best;       /* there is an earlier round that somebody who is here can prove: */
 	uint64_t best_round; /* the latest one */
 	uint64_t best_held;  /* by these members */
-	bool ahead; /* somebody who is here is in a later round or epoch: this coordinator's store is an old copy */
+	/* Most of those who are here, or may come back, say that they are in a later round or epoch: this coordinator's
+	 * store is an old copy. */
+	bool ahead;
 };
 void core_kept(const struct core *c, struct core_kept *out);
 /* The members that are here and have proven the state of this round, committed or open; 0 as well when it is so far
@@ -166,7 +168,7 @@ enum core_event_type {
 	CORE_EVENT_DIVERGED,    /* its full hash of `round` is not the majority's */
 	CORE_EVENT_WRONG_CHAIN, /* it claims to hold `round`, with another state hash */
 	CORE_EVENT_WRONG_SIZE,  /* what it would exchange has another number of chunks than the run's */
-	CORE_EVENT_AHEAD,       /* it holds a later round than the run: was the store restored from an old copy? */
+	CORE_EVENT_AHEAD,       /* it claims a later round or epoch than the run's; `round` is the run's */
 	CORE_EVENT_NO_BASE,     /* `round` cannot be reduced before a majority vouches for a full hash; member: none */
 	CORE_EVENT_SPLIT,       /* no majority for any full hash of `round`, of which all have one; member: none */
 	CORE_EVENT_LEFT,        /* said good-bye */

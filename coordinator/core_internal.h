@@ -46,6 +46,7 @@ struct core_member {
 	struct rv_hash token_hash;
 	/* Wanted, and recorded when nothing else is under way. */
 	char want_addr[NET_ADDR_BYTES];
+	int64_t moved_until_us; /* its address changes so far are paid for until then (core_moves_at) */
 	bool want_banned;
 	/* Volatile: what its reports say. */
 	int64_t heard_us;
@@ -236,6 +237,9 @@ bool core_contributes(const struct core *c, const struct core_member *m);
 bool core_about_to(const struct core *c, uint32_t member);
 /* From when on a round does not wait for it, without another word from it. */
 int64_t core_silent_at(const struct core *c, const struct core_member *m);
+/* From when on its address may be recorded again: each change is a record, and a document for everybody. */
+int64_t core_moves_at(const struct core_member *m);
+void core_count_move(struct core_member *m, int64_t now_us);
 /* A freeze waits for it: it trains this round, or is about to. */
 bool core_waited_for(const struct core *c, uint32_t member);
 /* Set of the available members that core_contributes. */

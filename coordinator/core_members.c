@@ -1,4 +1,5 @@
 /* core_members.c: what the core believes of its members, from their last reports and the time. */
+#include "base/clock.h"
 #include "coordinator/core_internal.h"
 
 #include <string.h>
@@ -53,6 +54,18 @@ bool core_spoiled(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
 	return m->reported && rep->phase == WORKER_SYNCING && rep->epoch == c->epoch && rep->round == c->round &&
 		   rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain) && !core_diverged(c, m);
+}
+
+/* A worker that was started again is announced at once; one that moves all the time, once in so long. */
+enum { MOVES_AT_ONCE = 4 };
+#define MOVE_EVERY_US (10 * RV_US_PER_S)
+
+int64_t core_moves_at(const struct core_member *m) {
+	return m->addr[0] == '\0' ? INT64_MIN : m->moved_until_us - (MOVES_AT_ONCE - 1) * MOVE_EVERY_US;
+}
+
+void core_count_move(struct core_member *m, int64_t now_us) {
+	m->moved_until_us = (m->moved_until_us > now_us ? m->moved_until_us : now_us) + MOVE_EVERY_US;
 }
 
 bool core_right_size(const struct core *c, const struct core_member *m) {

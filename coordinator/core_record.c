@@ -97,6 +97,8 @@ static enum rv_err apply_member(struct core *c, const struct core_record *rec, s
 		c->n_members++;
 	}
 	memcpy(m->name, rec->name, sizeof m->name);
+	if (strcmp(m->addr, rec->addr) != 0)
+		core_pairs_forget(c, rec->member);
 	memcpy(m->addr, rec->addr, sizeof m->addr);
 	m->banned = rec->banned;
 	return RV_OK;

@@ -94,16 +94,28 @@ static bool may_have_held(const struct core *c, uint32_t i) {
 	return untold || ((c->last_commit | c->seen_holding) & core_bit(i)) != 0;
 }
 
+static bool claims_later(const struct core *c, const struct core_member *m) {
+	return is_here(c, m) && (m->last.round > c->round || m->last.epoch > c->epoch);
+}
+
 static bool anybody_ahead(const struct core *c) {
 	for (int i = 0; i < c->n_members; i++)
-		if (is_here(c, &c->members[i]) && (c->members[i].last.round > c->round || c->members[i].last.epoch > c->epoch))
+		if (claims_later(c, &c->members[i]))
 			return true;
 	return false;
 }
 
+/* One member may claim anything. */
+static bool most_are_ahead(const struct core *c) {
+	int ahead = 0;
+	for (int i = 0; i < c->n_members; i++)
+		ahead += claims_later(c, &c->members[i]);
+	return 2 * ahead > core_count_available(c);
+}
+
 /* *unheld: nobody who is here holds the state of the round; returned: whether it is absent or lost then. */
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
-	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = anybody_ahead(c)};
+	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = most_are_ahead(c)};
 	bool anybody = false, unknown = false;
 	for (int i = 0; i < c->n_members; i++) {
 		const struct core_member *m = &c->members[i];

@@ -49,6 +49,20 @@ static enum rv_err find_advertise(struct opened_run *r, const struct address *to
 	return strcmp(kept, text) == 0 ? RV_OK : keep_advertise(r, text, events, et);
 }
 
+/* What the advertised host is as a number, for members that are seen on this machine or in its network. A name that has
+ * no address at present is no fault: those members are announced where they are seen. */
+static void find_site(const struct address *advertise, struct rv_events *events, char site[NET_ADDR_BYTES]) {
+	struct address found;
+	struct rv_errtext why = {0};
+	if (events == NULL)
+		return; /* nobody serves */
+	if (address_resolve(advertise, &found, &why) == RV_OK)
+		memcpy(site, found.host, NET_ADDR_BYTES);
+	else
+		rv_event(events, RV_WARN, "advertise_unknown", RV_NO_FIELDS,
+				 "--advertise: %s; workers on this machine are announced at addresses of this machine", why.text);
+}
+
 static enum rv_err image(void *store, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
 	return store_image(store, bytes, n, et);
 }
@@ -66,6 +80,7 @@ static enum rv_err load(struct opened_run *r, const struct address *advertise, s
 	RV_TRY(store_open(r->dir.store, &r->store, et));
 	RV_TRY(store_run(r->store, cfg.run_id, r->config, et));
 	RV_TRY(find_advertise(r, advertise, events, &cfg.advertise, et));
+	find_site(&cfg.advertise, events, cfg.site);
 	cfg.store = r->store;
 	RV_TRY(service_new(&cfg, rv_clock_monotonic_us(), &r->service, et));
 	return service_load(r->service, r->store, et);

@@ -161,7 +161,7 @@ static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et
 			service_tell(s, RV_INFO, "store_ok", "the store can be written again");
 		s->store_full = false;
 	}
-	service_tell_events(s);
+	service_tell_events(s, now_us);
 	service_watch_waiting(s, now_us);
 	return service_fault(s, et);
 }
@@ -194,8 +194,8 @@ static void write_join_reply(const struct service *s, uint32_t member, uint32_t 
 	join_reply_encode(&reply, version, w);
 }
 
-enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
-						 size_t n, struct rv_writer *reply, struct rv_errtext *et) {
+static enum rv_err join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
+						struct rv_writer *reply, struct rv_errtext *et) {
 	struct join_request rq;
 	uint32_t member = 0;
 	bool valid = false;
@@ -214,17 +214,29 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
 	return RV_OK;
 }
 
-/* ":7000" -> "host:7000". */
-static enum rv_err fill_host(struct report *rep, const char *host, struct rv_errtext *et) {
-	struct address a;
-	RV_TRY(address_parse(rep->addr, &a, et));
-	if (a.host[0] != '\0')
-		return RV_OK;
-	if (strlen(host) >= sizeof a.host)
-		return rv_fail(et, RV_E_RANGE, "report: the sender's address '%s' is too long", host);
-	memcpy(a.host, host, strlen(host) + 1);
-	if (!address_format(&a, rep->addr))
-		return rv_fail(et, RV_E_RANGE, "report: the sender's address '%s' is too long", host);
+enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
+						 size_t n, struct rv_writer *reply, struct rv_errtext *et) {
+	struct rv_errtext why = {0};
+	enum rv_err e = join(s, now_us, key, body, n, reply, &why);
+	if (e == RV_E_AUTH || e == RV_E_INVALID || e == RV_E_FULL)
+		service_note_refused_join(s, now_us, why.text);
+	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
+}
+
+/* Puts the address in the report at which its sender is announced. What it states wrongly is said once. */
+static enum rv_err place(struct service *s, uint32_t member, const struct member_sight *sight, struct report *rep,
+						 struct rv_errtext *et) {
+	char addr[NET_ADDR_BYTES];
+	bool replaced = false;
+	RV_TRY(member_address_choose(sight, s->cfg.site, rep->addr, addr, &replaced, et));
+	memcpy(rep->addr, addr, sizeof addr);
+	if (replaced && !(s->replaced_told >> member & 1)) {
+		s->replaced_told |= UINT64_C(1) << member;
+		service_tell(s, RV_WARN, "address",
+					 "member %u states the address of another host than it is seen at: its own is announced, with the "
+					 "port that it states (--advertise :PORT says that)",
+					 member);
+	}
 	return RV_OK;
 }
 
@@ -239,16 +251,18 @@ static enum rv_err check_expressible(const struct service *s, uint32_t version, 
 				   epoch, version, RV_VERSION);
 }
 
-enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
-						   const void *body, size_t n, struct rv_errtext *et) {
+enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et) {
 	struct report rep;
+	uint32_t member = 0;
 	RV_FAILPOINT("report.before");
 	RV_TRY(service_fault(s, et));
 	RV_TRY(report_decode(body, n, &rep, et));
 	RV_TRY(check_expressible(s, rep.version, et));
 	RV_TRY(report_bounds_check(&s->run, &rep, et));
 	report_bounds_apply(&rep);
-	RV_TRY(fill_host(&rep, host, et));
+	if (service_find_member(s, key, &member)) /* else the core says why not */
+		RV_TRY(place(s, member, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
 	service_watch_storage(s, now_us);
 	service_watch_shards(s);
@@ -294,13 +308,18 @@ enum rv_err service_document(struct service *s, uint32_t version, const uint8_t 
 	return RV_OK;
 }
 
-bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {
+bool service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES], uint32_t *member) {
 	struct core_member_view views[NET_MAX_MEMBERS];
-	int n = core_members(s->core, views);
-	for (int i = 0; i < n; i++)
-		if (memcmp(views[i].key, key, NET_KEY_BYTES) == 0)
-			return !views[i].banned;
-	return false;
+	int n = core_members(s->core, views), i = 0;
+	while (i < n && memcmp(views[i].key, key, NET_KEY_BYTES) != 0)
+		i++;
+	if (i < n && member != NULL)
+		*member = views[i].member;
+	return i < n && !views[i].banned;
+}
+
+bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {
+	return service_find_member(s, key, NULL);
 }
 
 /* ---- the operator ------------------------------------------------------------------------------------------------ */

@@ -14,6 +14,7 @@
 #include "base/event.h"
 #include "base/run_config.h"
 #include "coordinator/core.h"
+#include "coordinator/member_address.h"
 #include "coordinator/store.h"
 #include "net/address.h"
 #include "net/identity.h"
@@ -34,6 +35,8 @@ struct service_config {
 	enum rv_err (*image)(void *store, uint8_t **bytes, size_t *n, struct rv_errtext *et); /* store_image; NULL: none */
 	const char *rounds_path;  /* a JSON line per committed round is appended there; NULL: none */
 	struct address advertise; /* what invite links name */
+	/* The advertised host as a number (member_address.h); "": none is known. */
+	char site[NET_ADDR_BYTES];
 };
 
 struct service; /* opaque */
@@ -49,10 +52,10 @@ enum rv_err service_load(struct service *s, struct store *store, struct rv_errte
 /* POST /v1/join: the reply is written to `reply`. Faults as core_join, RV_E_INVALID, RV_E_BUSY (disk full). */
 enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
 						 size_t n, struct rv_writer *reply, struct rv_errtext *et);
-/* POST /v1/report. `host`: where the sender is seen, put before an address like ":7000". RV_E_INVALID, RV_E_RANGE,
- * RV_E_PROTOCOL; RV_E_AUTH: not a member. */
-enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const char *host,
-						   const void *body, size_t n, struct rv_errtext *et);
+/* POST /v1/report. `sight`: where the sender is seen, which says what address it has (member_address.h). RV_E_INVALID,
+ * RV_E_RANGE, RV_E_PROTOCOL; RV_E_AUTH: not a member. */
+enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et);
 /* See core_listens(). */
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 /* The latest document in this version of the protocol, signed; borrowed until the next call of anything. RV_E_PROTOCOL:
@@ -60,7 +63,8 @@ void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KE
 enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
 							 struct rv_errtext *et);
 uint64_t service_document_seq(const struct service *s);
-/* Member of the run, and not banned. */
+/* Member of the run, and not banned; *member (may be NULL): its number. */
+bool service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES], uint32_t *member);
 bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);
 
 /* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */

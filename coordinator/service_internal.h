@@ -77,6 +77,10 @@ struct service {
 	struct mark marks[NET_MAX_MEMBERS];
 	struct storage_told storage[NET_MAX_MEMBERS];
 	struct outlier outliers[NET_MAX_MEMBERS];
+	int64_t told_until_us[NET_MAX_MEMBERS];     /* what was said of a member is paid for until then (may_tell) */
+	uint64_t replaced_told;                     /* set of members that state another host than they are seen at */
+	uint64_t joins_refused, joins_refused_told; /* since the start; of these, those that were said */
+	int64_t refused_told_us;
 	FILE *rounds;
 
 	struct news news[SERVICE_NEWS]; /* ring */
@@ -122,8 +126,10 @@ void service_note_commit(struct service *s, const struct commit_stats *c, int64_
 void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us);
 /* What a durable record means to people. */
 void service_tell_record(struct service *s, const struct core_record *rec);
-/* The core's events, as sentences. */
-void service_tell_events(struct service *s);
+/* The core's events, as sentences. Of one member so many at once, then a few a minute: its reports cause them. */
+void service_tell_events(struct service *s, int64_t now_us);
+/* Counts a join that was refused for this reason, and says so now and then. */
+void service_note_refused_join(struct service *s, int64_t now_us, const char *why);
 void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -221,10 +221,6 @@ static const struct {
 	[CORE_EVENT_WRONG_SIZE] =
 		{RV_ERROR, "wrong_size",
 		 "cuts the model into another number of chunks than this run has: left out; is it the same release?"},
-	[CORE_EVENT_AHEAD] =
-		{RV_ERROR, "ahead",
-		 "is in a later round or epoch than this coordinator: its store must be an old copy; stop it, and "
-		 "serve the newest one"},
 	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
 							"the run waits: no majority has vouched for a full state for too many rounds"},
 	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
@@ -253,6 +249,21 @@ static void tell_apart(struct service *s, const struct core_event *ev) {
 		ev->other, ev->member, ev->round, ev->member);
 }
 
+/* What one member says proves nothing. */
+static void tell_ahead(struct service *s, const struct core_event *ev) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	struct core_kept kept;
+	core_kept(s->core, &kept);
+	(void)core_members(s->core, views);
+	const struct report *rep = &views[ev->member].last;
+	service_tell(s, kept.ahead ? RV_ERROR : RV_WARN, "ahead",
+				 "member %u claims to be in round %" PRIu64 " (epoch %" PRIu64 "), which this coordinator has not "
+				 "reached: %s",
+				 ev->member, rep->round, rep->epoch,
+				 kept.ahead ? "most members do, so its store must be an old copy; stop it, and serve the newest one"
+							: "not believed, as most members do not");
+}
+
 /* It goes on reporting: it only cannot vote. */
 static bool left_for_its_disk(const struct service *s, const struct core_event *ev) {
 	struct core_member_view views[NET_MAX_MEMBERS];
@@ -260,14 +271,46 @@ static bool left_for_its_disk(const struct service *s, const struct core_event *
 	return ev->type == CORE_EVENT_LEFT && (views[ev->member].last.storage & REPORT_STORAGE_ROUNDS);
 }
 
-void service_tell_events(struct service *s) {
+enum { TELL_AT_ONCE = 30 };
+#define TELL_EVERY_US         (10 * RV_US_PER_S)
+#define TELL_REFUSED_EVERY_US (60 * RV_US_PER_S)
+
+/* A member makes events by what it reports, as fast as it reports: so many of them are news. */
+static bool may_tell(struct service *s, uint32_t member, int64_t now_us) {
+	int64_t *until_us = &s->told_until_us[member];
+	int64_t at_us = *until_us > now_us ? *until_us : now_us;
+	if (at_us - now_us >= TELL_AT_ONCE * TELL_EVERY_US)
+		return false;
+	*until_us = at_us + TELL_EVERY_US;
+	if (at_us - now_us + TELL_EVERY_US < TELL_AT_ONCE * TELL_EVERY_US)
+		return true;
+	service_tell(s, RV_WARN, "quiet", "member %u makes many events: most of them are not shown for now", member);
+	return false;
+}
+
+void service_note_refused_join(struct service *s, int64_t now_us, const char *why) {
+	s->joins_refused++;
+	if (s->joins_refused_told > 0 && now_us - s->refused_told_us < TELL_REFUSED_EVERY_US)
+		return;
+	service_tell(s, RV_WARN, "join_refused", "%" PRIu64 " joins were refused%s, the last one: %s",
+				 s->joins_refused - s->joins_refused_told, s->joins_refused_told > 0 ? " since this was last said" : "",
+				 why);
+	s->joins_refused_told = s->joins_refused;
+	s->refused_told_us = now_us;
+}
+
+void service_tell_events(struct service *s, int64_t now_us) {
 	struct core_event ev;
 	while (core_next_event(s->core, &ev)) {
 		const char *text = sentences[ev.type].text;
+		if (ev.member < NET_MAX_MEMBERS && !may_tell(s, ev.member, now_us))
+			continue;
 		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
 			service_tell_not_held(s, ev.round, text);
 		else if (ev.type == CORE_EVENT_APART)
 			tell_apart(s, &ev);
+		else if (ev.type == CORE_EVENT_AHEAD)
+			tell_ahead(s, &ev);
 		else if (left_for_its_disk(s, &ev))
 			service_tell(s, RV_WARN, "left_out", "member %u is not waited for until its disk takes results again",
 						 ev.member);

@@ -101,6 +101,29 @@ const char *control_utf8_invalid(const char *text) {
 	return NULL;
 }
 
+static uint32_t code_point(const uint8_t *p, size_t n) {
+	static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+	uint32_t c = p[0] & first_bits[n];
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (p[i] & 0x3f);
+	return c;
+}
+
+static bool is_control(uint32_t c) {
+	bool c1 = c >= 0x80 && c <= 0x9f, direction = c == 0x61c || c == 0x200e || c == 0x200f;
+	return c1 || direction || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+const char *control_name_invalid(const char *text) {
+	const char *why = control_utf8_invalid(text);
+	if (why != NULL)
+		return why;
+	for (const uint8_t *p = (const uint8_t *)text; *p != 0; p += utf8_sequence(p))
+		if (is_control(code_point(p, utf8_sequence(p))))
+			return "a control character, or one that changes the direction of writing";
+	return NULL;
+}
+
 bool control_read_bool(struct rv_reader *r) {
 	uint8_t v = rv_read_u8(r);
 	if (v > 1)

@@ -32,6 +32,11 @@ const char *control_addr_invalid(const char *addr, bool host_optional);
 /* NULL, or the violated condition: well-formed UTF-8 (RFC 3629). */
 const char *control_utf8_invalid(const char *text);
 
+/* The same of a text that people see in terminals and pages: that, and none of the characters that change what stands
+ * around them: C1 controls (U+0080 to U+009F, 8-bit escape sequences), line separators, controls of the direction of
+ * writing (Unicode UAX 9). */
+const char *control_name_invalid(const char *text);
+
 /* A bool is 0 or 1 on the wire; anything else fails the reader. */
 bool control_read_bool(struct rv_reader *r);
 

@@ -41,10 +41,10 @@ enum rv_err join_request_decode(const void *p, size_t n, struct join_request *ou
 		for (size_t i = 0; i < sizeof out->token; i++)
 			if (out->token[i] != 0)
 				return rv_fail(et, RV_E_INVALID, "%s: token is not zero though it is said to be absent", REQUEST);
-	const char *why = control_utf8_invalid(out->name);
+	const char *why = control_name_invalid(out->name);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: name: %s", REQUEST, why);
-	why = control_utf8_invalid(out->software);
+	why = control_name_invalid(out->software);
 	if (why != NULL)
 		return rv_fail(et, RV_E_INVALID, "%s: software: %s", REQUEST, why);
 	return RV_OK;

@@ -318,6 +318,30 @@ static void test_workers_ahead_of_a_restored_store(void **state) {
 	rig_release(&r);
 }
 
+/* One that claims a later round is named, and not believed: the others would know it. */
+static void test_one_claim_is_no_old_copy(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, N);
+	rig_round(&r, N);
+	rig_restart(&r);
+	struct report ghost = rig_report(&r, 2, WORKER_TRAINING);
+	ghost.round = ghost.proven_round = 5;
+	ghost.epoch = 2;
+	rig_send(&r, 2, &ghost); /* the first that reports, of three that may come */
+	assert_true(rig_saw(&r, CORE_EVENT_AHEAD, 2));
+	assert_false(kept(&r).ahead);
+	rig_say(&r, 0, WORKER_TRAINING);
+	rig_say(&r, 1, WORKER_TRAINING);
+	assert_false(kept(&r).ahead);
+	for (uint64_t round = 6; round < 9; round++) { /* another claim is no other event */
+		ghost.round = round;
+		rig_send(&r, 2, &ghost);
+		assert_false(rig_saw(&r, CORE_EVENT_AHEAD, 2));
+	}
+	rig_release(&r);
+}
+
 /* A member cannot use up the epochs that there are. */
 static void test_an_absurd_epoch_is_not_followed(void **state) {
 	(void)state;
@@ -436,6 +460,7 @@ int main(void) {
 		cmocka_unit_test(test_nothing_is_said_before_members_could_report),
 		cmocka_unit_test(test_votes_of_another_epoch_do_not_count),
 		cmocka_unit_test(test_workers_ahead_of_a_restored_store),
+		cmocka_unit_test(test_one_claim_is_no_old_copy),
 		cmocka_unit_test(test_an_absurd_epoch_is_not_followed),
 		cmocka_unit_test(test_any_sequence),
 		cmocka_unit_test(test_before_the_earliest_base),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -467,6 +468,32 @@ static void test_addresses_follow(void **state) {
 	rig_release(&r);
 }
 
+/* A worker that moves all the time, or says so, is recorded at a pace that is not its own; the last place counts. */
+static void test_moves_are_paced(void **state) {
+	(void)state;
+	struct rig r;
+	rig_open(&r, 2, 2);
+	rig_say_all(&r, 2, WORKER_TRAINING);
+	int before = r.n_records;
+	for (int i = 0; i < 1000; i++) {
+		struct report moved = rig_report(&r, 1, WORKER_TRAINING);
+		(void)snprintf(moved.addr, sizeof moved.addr, "10.0.0.1:%d", 8000 + i % 2);
+		rig_send(&r, 1, &moved);
+	}
+	assert_true(r.n_records - before <= 4);
+	struct report last = rig_report(&r, 1, WORKER_TRAINING);
+	strcpy(last.addr, "10.0.0.1:9999");
+	before = r.n_records;
+	rig_send(&r, 1, &last);
+	assert_int_equal(r.n_records, before);
+	rig_wait(&r, 9 * RIG_S);
+	assert_int_equal(r.n_records, before);
+	rig_wait(&r, 2 * RIG_S); /* by itself: no report is needed */
+	assert_int_equal(r.n_records, before + 1);
+	assert_string_equal(rig_last(&r, CORE_MEMBER)->addr, "10.0.0.1:9999");
+	rig_release(&r);
+}
+
 static void test_runs_to_the_end(void **state) {
 	(void)state;
 	struct rig r;
@@ -504,6 +531,7 @@ int main(void) {
 		cmocka_unit_test(test_own_absence_is_forgiven),
 		cmocka_unit_test(test_weights),
 		cmocka_unit_test(test_addresses_follow),
+		cmocka_unit_test(test_moves_are_paced),
 		cmocka_unit_test(test_runs_to_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

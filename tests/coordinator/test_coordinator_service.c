@@ -70,6 +70,7 @@ struct bench {
 	const struct report *state;                     /* whose round and chain; NULL: the run's */
 	uint8_t liar;                                   /* who claims everything that a report can hold; 0: nobody */
 	void (*alter)(struct report *rep, uint8_t who); /* what else it says; NULL: nothing */
+	struct member_sight sight;                      /* of whoever reports */
 };
 
 static int set_up(void **state) {
@@ -79,6 +80,7 @@ static int set_up(void **state) {
 	*state = b;
 	identity_of_seed(seed, &b->run);
 	b->now_us = 1000000;
+	b->sight = (struct member_sight){.host = "10.1.1.1", .own = "10.1.1.2"};
 	struct service_config cfg = {.run = &b->run,
 								 .run_id = {5},
 								 .config = "rounds = 4\nmin-workers = 2\nsilence-ms = 4000\n",
@@ -163,7 +165,7 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 	(void)snprintf(rep.addr, sizeof rep.addr, "%s", addr);
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
-	return service_report(b->service, b->now_us, key, "10.1.1.1", body, rv_writer_len(&w), &et);
+	return service_report(b->service, b->now_us, key, &b->sight, body, rv_writer_len(&w), &et);
 }
 
 static bool was_told(struct bench *b, const char *what) {
@@ -252,8 +254,9 @@ static void test_report_fills_the_host(void **state) {
 	assert_int_equal(join(b, 1, &reply), RV_OK);
 	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
 	assert_string_equal(b->store.records[b->store.n_records - 1].addr, "10.1.1.1:70");
-	assert_int_equal(report(b, 1, WORKER_TRAINING, "host:71"), RV_OK);
-	assert_string_equal(b->store.records[b->store.n_records - 1].addr, "host:71");
+	assert_int_equal(report(b, 1, WORKER_TRAINING, "host:71"), RV_OK); /* not believed */
+	assert_string_equal(b->store.records[b->store.n_records - 1].addr, "10.1.1.1:71");
+	assert_true(was_told(b, "member 0 states the address of another host than it is seen at"));
 	assert_int_equal(report(b, 9, WORKER_TRAINING, "host:71"), RV_E_AUTH);
 	assert_int_equal(report(b, 1, WORKER_TRAINING, "host"), RV_E_INVALID);
 }
@@ -479,6 +482,17 @@ static void test_no_round_is_advised_that_nobody_has_proven(void **state) {
 	assert_non_null(strstr(text, "set aside"));
 }
 
+/* A member that comes and goes with every report is not what the log is for. */
+static void test_one_member_does_not_fill_the_log(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(report(b, 1, i % 2 ? WORKER_TRAINING : WORKER_LEAVING, ":70"), RV_OK);
+	assert_true(was_told(b, "member 0 makes many events"));
+	assert_true(was_told(b, "1 invite link made")); /* still among the last hundred */
+}
+
 static void test_prometheus(void **state) {
 	struct bench *b = *state;
 	struct join_reply reply;
@@ -665,6 +679,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_the_run_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_is_late_for_the_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_round_is_advised_that_nobody_has_proven, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_member_does_not_fill_the_log, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_prometheus, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_disk_that_takes_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_member_unlike_the_others_is_named, set_up, tear_down),

@@ -62,6 +62,18 @@ static void test_join_request(void **state) {
 	for (size_t i = 0; i < sizeof out.token; i++)
 		assert_int_equal(out.token[i], 0);
 	in = a_request();
+	static const char *const controls[] = {"\xc2\x9b"
+										   "31m",
+										   "\xe2\x80\xae"
+										   "evil",
+										   "\xe2\x81\xa6",
+										   "\xe2\x80\xa8",
+										   "\xd8\x9c",
+										   "\xc2\x80"};
+	for (size_t i = 0; i < sizeof controls / sizeof controls[0]; i++) {
+		strcpy(in.name, controls[i]);
+		assert_int_equal(request_through_bytes(&in, &out), RV_E_INVALID);
+	}
 	strcpy(in.name, "\xc3(");
 	assert_int_equal(request_through_bytes(&in, &out), RV_E_INVALID);
 	in = a_request();

@@ -84,7 +84,7 @@ static void use_store(struct place *p, struct store *s) {
 		p->token = true;
 	for (uint64_t id = 1; id <= RECORDS; id++) {
 		struct core_record rec = record(id);
-		struct commit_stats c = {.round = id, .tokens = 10};
+		struct commit_stats c = {.round = id, .participants = 1, .tokens = 10};
 		if (!torture_ok(store_sqlite_ops.append(s, &rec, rec.type == CORE_COMMIT ? &c : NULL, &et), &et))
 			break;
 		p->records = id;
@@ -169,11 +169,12 @@ static bool join(struct place *p, struct service *s, uint8_t who) {
 
 static void report(struct service *s, uint8_t who) {
 	uint8_t key[NET_KEY_BYTES] = {who}, body[NET_MAX_REPORT_BYTES];
+	const struct member_sight sight = {.host = "10.0.0.1", .own = "10.0.0.2"};
 	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .addr = ":7000"};
 	struct rv_errtext et = {0};
 	struct rv_writer w = rv_writer_of(body, sizeof body);
 	report_encode(&rep, CONTROL_VERSION, &w);
-	(void)torture_ok(service_report(s, 2000, key, "10.0.0.1", body, rv_writer_len(&w), &et), &et);
+	(void)torture_ok(service_report(s, 2000, key, &sight, body, rv_writer_len(&w), &et), &et);
 }
 
 static void look(struct place *p, struct service *s) {

@@ -1,0 +1,21 @@
+/* report_pace.h: how often reports of one member are taken. A worker reports at every change of its state: a few times a
+ * round. Reports that come faster are not refused, as the last one may be the one that the run waits for: their answers
+ * wait, and so does their sender, which sends one at a time on each of its connections. */
+#ifndef RV_COORDINATOR_REPORT_PACE_H
+#define RV_COORDINATOR_REPORT_PACE_H
+
+#include "net/limits.h"
+
+#include <stdint.h>
+
+enum { REPORT_PACE_PER_S = 200, REPORT_PACE_BURST = 400 };
+
+/* Zero: nobody has reported. */
+struct report_pace {
+	int64_t taken_until_us[NET_MAX_MEMBERS];
+};
+
+/* Counts a report of this member and returns when it is taken: `now_us`, or later. */
+int64_t report_pace_take(struct report_pace *p, uint32_t member, int64_t now_us);
+
+#endif
