@@ -27,6 +27,7 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	RV_ASSERT(cfg->fragments <= NET_MAX_FRAGMENTS && cfg->round_tokens > 0);
 	for (uint32_t i = 0; i < cfg->fragments || i == 0; i++)
 		RV_ASSERT(cfg->n_chunks[i] > 0 && cfg->n_chunks[i] <= NET_MAX_CHUNKS);
+	RV_ASSERT(cfg->chunk_bytes > 0 && cfg->withheld_us > 0);
 	RV_ASSERT(cfg->grace_us >= 0 && cfg->liveness_us > 0 && cfg->silent_us > 0 && cfg->suspect_gather_us >= 0);
 	struct core *c = memory;
 	memset(c, 0, sizeof *c);
@@ -35,7 +36,8 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	c->chain = c->base_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;
 	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
-	c->reduce_since_us = now_us;
+	c->reduce_since_us = c->attempt_since_us = now_us;
+	c->parted = NET_MAX_MEMBERS;
 	c->arrivals = (struct core_arrivals){.since_us = INT64_MAX, .left_us = INT64_MAX, .counted_us = now_us};
 	c->no_base_said = UINT64_MAX;
 	core_republish(c);
@@ -68,7 +70,8 @@ static void put_event(struct core *c, const struct core_event *ev) {
 
 void core_say(struct core *c, enum core_event_type type, uint32_t member, uint64_t round) {
 	struct core_event ev = {.type = (uint8_t)type, .member = member, .round = round};
-	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED)
+	if (type == CORE_EVENT_SUSPECTED || type == CORE_EVENT_LOST || type == CORE_EVENT_DISAGREED ||
+		type == CORE_EVENT_OVERDUE)
 		ev.attempt = c->attempt;
 	if (!said_before(c, &ev))
 		put_event(c, &ev);
@@ -324,6 +327,7 @@ int64_t core_deadline_us(const struct core *c) {
 		at = earlier(c, at, core_silent_at(c, &c->members[i]), 0);
 	at = earlier(c, at, c->ready_since_us, c->cfg.grace_us);
 	at = earlier(c, at, core_arrival_deadline_us(c), 0);
+	at = earlier(c, at, c->roster.n == 0 ? core_reopened_until_us(c) : core_overdue_at_us(c), 0);
 	at = earlier(c, at, c->not_held_since_us, c->cfg.liveness_us);
 	at = earlier(c, at, c->still_since_us, core_standstill_us(c));
 	at = earlier(c, at, c->accused_since_us, core_unclear_us(c));

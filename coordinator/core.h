@@ -50,11 +50,13 @@ struct core_config {
 	/* The most tokens that a contribution can stand for, and what each round that its member missed can add to it
 	 * (core_most_tokens). */
 	uint64_t round_tokens, missed_tokens;
+	uint64_t chunk_bytes;  /* of the longest chunk that is exchanged: deadlines follow from it (core_deadline.c) */
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
 	bool equal_shards;     /* else they follow what the members' lines carry */
 	int64_t grace_us;      /* once min_workers are ready, how long the others are waited for */
 	int64_t liveness_us;   /* a member without a report for so long is dead until it reports again */
 	int64_t silent_us;     /* without one for so long, a round does not wait for it; well above a heartbeat */
+	int64_t withheld_us;   /* a participant that withholds what it owes is accused after so long (net/reduce.h) */
 	/* After the first accusation in an attempt, how long others are collected; a fourth of it when all agree. */
 	int64_t suspect_gather_us;
 };
@@ -85,7 +87,8 @@ struct core_record {
 	uint32_t members[NET_MAX_MEMBERS];
 	uint64_t tokens[NET_MAX_MEMBERS]; /* ROSTER, COMMIT: what each contribution stands for */
 	uint64_t boots[NET_MAX_MEMBERS];  /* ROSTER: the process that holds each contribution (report.boot) */
-	uint64_t rates[NET_MAX_MEMBERS];  /* ROSTER: bytes/s that shards are cut by, of its line; 0: not known */
+	uint64_t rates[NET_MAX_MEMBERS];  /* ROSTER: bytes/s that its line carries; 0: not known */
+	uint64_t blamed; /* ROSTER, COMMIT: set of members that the attempt before, or this one, has cost */
 };
 
 /* What a record and the store keep of a token: BLAKE2b("rivulet token" | run_id | token). */
@@ -179,6 +182,10 @@ enum core_event_type {
 	CORE_EVENT_SPOILED,     /* it holds the state, and trains the round again: what it had was of no use */
 	CORE_EVENT_TWICE,       /* two processes have its key; the one with the earlier boot is told to end */
 	CORE_EVENT_TOKENS,      /* it reports more tokens than it can have trained on: the most counts */
+	CORE_EVENT_OVERDUE,  /* others have voted, it neither votes nor accuses anybody: taken for dead until it reports */
+	CORE_EVENT_EXCLUDED, /* it has cost attempts again and again: in no roster before `round`, where others suffice */
+	CORE_EVENT_IN_VAIN,  /* a round waited for it until grace was over: none before `round` does */
+	CORE_EVENT_UNLIKE,   /* no two votes of `round` are alike; member: none */
 	CORE_EVENT_COUNT
 };
 struct core_event {

@@ -46,6 +46,7 @@ static void put_roster(const struct core *c, struct document *d) {
 		d->members[i].boot = r->boots[i];
 	}
 	d->n_chunks = c->roster.n_chunks;
+	d->deadline_ms = core_attempt_ms(c);
 	d->n_ranges = r->n_ranges;
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
 }
@@ -54,6 +55,7 @@ static void put_roster(const struct core *c, struct document *d) {
  * another a log entry. Then they are each other's donors. */
 static void put_donors(const struct core *c, struct document *d) {
 	d->attempt = 0;
+	d->deadline_ms = 0;
 	d->n_chunks = 0;
 	d->n_ranges = 0;
 	d->n_members = 0;

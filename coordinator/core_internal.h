@@ -6,7 +6,10 @@
  * core_rivals.c   whose reports count when two processes have one key
  * core_roster.c   OPEN: when the roster is frozen
  * core_arrivals.c ... and for whom it waits who is only just catching up
+ * core_exclusion.c ... who stays out, or is not waited for, because of what it has cost
+ * core_reopen.c   ... again, after a roster of none
  * core_votes.c    REDUCE: votes, commit, the next attempt
+ * core_deadline.c REDUCE: how long an attempt may take
  * core_suspects.c REDUCE: accusations
  * core_pairs.c    ... between two that do not reach each other
  * core_shards.c   who owns which chunks
@@ -37,6 +40,12 @@ struct core_rival {
 	int turns;     /* of its reports, those that came after such an answer */
 };
 
+/* What a member has cost (core_exclusion.c). */
+struct core_level {
+	uint8_t level;        /* 0: nothing, or it has made up for it */
+	uint64_t until_round; /* what follows from it holds before this round */
+};
+
 struct core_member {
 	/* Durable. */
 	uint8_t key[NET_KEY_BYTES];
@@ -44,6 +53,7 @@ struct core_member {
 	char addr[NET_ADDR_BYTES];
 	bool banned;
 	struct rv_hash token_hash;
+	struct core_level blame; /* attempts that it ended: no rosters */
 	/* Wanted, and recorded when nothing else is under way. */
 	char want_addr[NET_ADDR_BYTES];
 	int64_t moved_until_us; /* its address changes so far are paid for until then (core_moves_at) */
@@ -64,7 +74,8 @@ struct core_member {
 	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
 	uint64_t put_away; /* members distrusted on its word alone, in put_away_round */
 	uint64_t put_away_round;
-	bool was_alive; /* as the last event said */
+	struct core_level vain; /* open rounds that waited for it in vain: they wait no more */
+	bool was_alive;         /* as the last event said */
 	struct report last;
 	/* Of each type of event the last one, so that a repeated report is not a repeated event. */
 	struct core_event said[CORE_EVENT_COUNT];
@@ -133,6 +144,8 @@ struct core {
 	struct core_roster roster;               /* n == 0: the round is open */
 	/* Sets of member numbers: who was on a roster of this round, and of them whom a later one was without. */
 	uint64_t rostered, left_out;
+	uint64_t spoilers;    /* members blamed in this round: it is no clean one of theirs */
+	uint32_t reopened;    /* rosters of none in this round */
 	uint64_t last_commit; /* set of member numbers */
 	uint64_t epoch, epoch_round;
 	struct core_past past;
@@ -144,6 +157,12 @@ struct core {
 	int64_t still_since_us; /* too few have the state, and others who are here lack it; INT64_MAX: not so */
 	int n_pairs;
 	struct core_pair pairs[CORE_PAIRS];
+	/* Volatile. */
+	uint64_t blamed;        /* members that this attempt is going to be blamed on */
+	uint64_t waited_for;    /* members for which the open round has waited */
+	int64_t reopened_us;    /* the last time */
+	uint32_t split_rosters; /* of this round, without two votes alike */
+	uint32_t parted;        /* the member that the last such round went on without; NET_MAX_MEMBERS: none */
 	/* Volatile, for people: of the last roster, by member. */
 	uint32_t owned[NET_MAX_MEMBERS], owned_of; /* chunks, of so many */
 
@@ -159,6 +178,7 @@ struct core {
 	int64_t ready_since_us;        /* min_workers are ready since; INT64_MAX: not */
 	int64_t accused_since_us;      /* INT64_MAX: no accusation in this attempt */
 	int64_t gather_us;             /* how long others are gathered from then on */
+	int64_t attempt_since_us;      /* when the roster was frozen, or this coordinator started */
 	int64_t reduce_since_us;       /* when the round's first roster was frozen */
 	int64_t exchange_us;           /* from there to the commit, in the last round */
 	struct core_arrivals arrivals; /* volatile */
@@ -281,6 +301,44 @@ static inline int64_t core_unclear_us(const struct core *c) {
 void core_decide_base(struct core *c);
 /* state_hash(round) for base_round <= round <= the current one. */
 struct rv_hash core_chain_at(const struct core *c, uint64_t round);
+
+/* ---- core_deadline.c ---- */
+
+/* How long the attempt may take: document.deadline_ms. */
+uint32_t core_attempt_ms(const struct core *c);
+/* When the coordinator ends it by itself, without any accusation. */
+int64_t core_overdue_at_us(const struct core *c);
+/* Distrusts the participants that hold the attempt up past that time; false: there are none. */
+bool core_end_overdue(struct core *c);
+
+/* ---- core_exclusion.c ---- */
+
+/* Members that ended an attempt of this round, and members that have taken part in a round without that. From records
+ * alone. */
+void core_blame(struct core *c, uint64_t members);
+void core_absolve(struct core *c, uint64_t members);
+void core_forget_blame(struct core *c);
+/* Says which of them will stay out of later rounds when core_blame is called. */
+void core_say_blamed(struct core *c, uint64_t members);
+bool core_is_excluded(const struct core *c, const struct core_member *m);
+/* `ready` without those, as long as min_workers are left, and the round has not been opened again. */
+uint64_t core_without_excluded(const struct core *c, uint64_t ready);
+/* Open rounds have waited for it in vain. */
+bool core_waits_no_more(const struct core *c, const struct core_member *m);
+/* The roster is frozen: counts for whom the round has waited in vain. */
+void core_count_waits(struct core *c, uint64_t roster);
+
+/* ---- core_reopen.c ---- */
+
+/* No roster of the open round before then. */
+int64_t core_reopened_until_us(const struct core *c);
+/* The largest set of equal votes, and all votes: whether no two are alike, and leaving somebody out may help. */
+bool core_splits(struct core *c, int best, int votes);
+/* `ready` without the member whose turn it is to be left out after that. */
+uint64_t core_without_next(const struct core *c, uint64_t ready);
+void core_note_reopened(struct core *c); /* a roster of none */
+/* The round is committed over this set of members, or given up. */
+void core_close_reopened(struct core *c, uint64_t participants);
 
 /* ---- core_standstill.c ---- */
 

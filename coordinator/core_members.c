@@ -105,7 +105,7 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	if (!core_available(c, m))
 		return false;
-	if (!core_stores(m))
+	if (!core_stores(m) || core_is_excluded(c, m) || core_waits_no_more(c, m))
 		return false;
 	if (!m->reported)
 		return true; /* awaited since the coordinator's restart */
@@ -133,6 +133,7 @@ void core_forgive_own_absence(struct core *c, int64_t now_us) {
 	bool late = now_us - core_deadline_us(c) > c->cfg.liveness_us / 16;
 	if (!away || !late)
 		return;
+	c->attempt_since_us = now_us;
 	for (int i = 0; i < c->n_members; i++)
 		if (core_alive(c, &c->members[i]))
 			c->members[i].heard_us = now_us;

@@ -144,11 +144,13 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	struct core_roster *r = &c->roster;
 	bool subset = false;
 	uint64_t keep = kept_indices(r, rec, &subset);
+	static const uint64_t unknown[NET_MAX_MEMBERS];
+	const uint64_t *rates = c->cfg.equal_shards ? unknown : rec->rates;
 	bool same_size = rec->n_chunks == r->n_chunks;
 	if (rec->n_members > 0 && r->n > 0 && subset && same_size)
-		r->n_ranges = core_shards_hand_over(r->ranges, r->n_ranges, keep, rec->rates);
+		r->n_ranges = core_shards_hand_over(r->ranges, r->n_ranges, keep, rates);
 	else if (rec->n_members > 0)
-		r->n_ranges = core_shards_split(rec->n_chunks, rec->n_members, rec->rates, r->ranges);
+		r->n_ranges = core_shards_split(rec->n_chunks, rec->n_members, rates, r->ranges);
 	r->n = rec->n_members;
 	r->n_chunks = rec->n_chunks;
 	memcpy(r->members, rec->members, sizeof r->members);
@@ -183,10 +185,22 @@ static enum rv_err apply_roster(struct core *c, const struct core_record *rec, s
 	c->attempt = rec->attempt;
 	if (rec->attempt == 1)
 		c->reduce_since_us = c->now_us;
+	c->attempt_since_us = c->now_us;
+	if (rec->n_members == 0)
+		core_note_reopened(c);
+	core_blame(c, rec->blamed);
+	c->spoilers |= rec->blamed;
 	set_roster(c, rec);
 	note_left_out(c, rec);
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
 	return RV_OK;
+}
+
+static uint64_t participants(const struct core_record *rec) {
+	uint64_t set = 0;
+	for (int i = 0; i < rec->n_members; i++)
+		set |= core_bit(rec->members[i]);
+	return set;
 }
 
 static enum rv_err apply_commit(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
@@ -203,6 +217,10 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 		return corrupt(et, rec, "too many rounds since the last base");
 	core_past_commit(c, rec);
 	core_pairs_met(c, rec);
+	core_blame(c, rec->blamed);
+	core_absolve(c, participants(rec) & ~(c->spoilers | rec->blamed));
+	core_close_reopened(c, participants(rec));
+	c->spoilers = 0;
 	c->log[n_log] = rec->digest;
 	c->chain = chain;
 	c->round++;

@@ -271,5 +271,8 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
 	c->no_base_said = UINT64_MAX;
 	c->split_said = 0;
+	core_forget_blame(c);
+	core_close_reopened(c, UINT64_MAX);
+	c->spoilers = 0;
 	return NULL;
 }

@@ -11,27 +11,32 @@ static void freeze(struct core *c, uint64_t ready) {
 	struct core_record *rec = core_push(c, CORE_ROSTER);
 	rec->attempt = c->attempt + 1;
 	rec->n_chunks = core_chunks(c, c->round);
+	core_count_waits(c, ready);
 	for (int i = 0; i < c->n_members; i++) {
 		if (!(ready & core_bit((uint32_t)i)))
 			continue;
 		rec->members[rec->n_members] = (uint32_t)i;
 		rec->tokens[rec->n_members] = c->members[i].last.tokens;
 		rec->boots[rec->n_members] = c->members[i].last.boot;
-		rec->rates[rec->n_members] = c->cfg.equal_shards ? 0 : core_line_rate(&c->members[i].last);
+		rec->rates[rec->n_members] = core_line_rate(&c->members[i].last);
 		rec->n_members++;
 	}
 }
 
-static bool all_are_ready(const struct core *c, uint64_t ready) {
-	for (int i = 0; i < c->n_members; i++)
-		if (!(ready & core_bit((uint32_t)i)) && core_waited_for(c, (uint32_t)i))
-			return false;
-	return true;
+/* Members that are not ready, and worth waiting for. */
+static uint64_t not_ready(const struct core *c) {
+	uint64_t set = 0, ready = core_contributors(c);
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
+		if (!(ready & core_bit(i)) && core_waited_for(c, i))
+			set |= core_bit(i);
+	return set;
 }
 
 /* Everyone worth waiting for is ready, or the grace time is over. */
-static bool waited_long_enough(struct core *c, uint64_t ready) {
-	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = all_are_ready(c, ready);
+static bool waited_long_enough(struct core *c) {
+	uint64_t others = not_ready(c);
+	bool in_grace = c->now_us - c->ready_since_us < c->cfg.grace_us, all = others == 0;
+	c->waited_for |= others;
 	if (in_grace && all && core_waits_for_arrivals(c))
 		return false;
 	core_end_arrivals(c);
@@ -49,15 +54,16 @@ static bool beyond_log(struct core *c) {
 }
 
 void core_decide_roster(struct core *c) {
-	uint64_t ready = core_contributors(c);
+	uint64_t ready = core_without_next(c, core_without_excluded(c, core_contributors(c)));
 	if (core_count(ready) < (int)c->cfg.min_workers) {
 		c->ready_since_us = INT64_MAX;
+		c->waited_for = 0;
 		core_end_arrivals(c);
 		return;
 	}
 	if (c->ready_since_us == INT64_MAX)
 		c->ready_since_us = c->now_us;
-	if (waited_long_enough(c, ready) && !beyond_log(c))
+	if (waited_long_enough(c) && c->now_us >= core_reopened_until_us(c) && !beyond_log(c))
 		freeze(c, core_without_apart(c, ready));
 }
 

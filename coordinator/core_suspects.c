@@ -117,6 +117,12 @@ static void note_pairs(struct core *c, const uint64_t accused[NET_MAX_MEMBERS]) 
 		}
 }
 
+/* More than one word, or the only one that there can be, and not answered by the like. */
+static bool is_to_blame(const struct core *c, const uint64_t accused[NET_MAX_MEMBERS], uint32_t who) {
+	int accusers = count_accusers(accused, c->roster.n, who);
+	return c->roster.n == 2 ? accusers == 1 && accused[who] == 0 : accusers > 1;
+}
+
 static void distrust(struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 	int n = c->roster.n, most = 0;
 	for (;;) {
@@ -126,6 +132,8 @@ static void distrust(struct core *c, uint64_t accused[NET_MAX_MEMBERS]) {
 			return;
 		most = weight;
 		note_put_away(c, accused, worst);
+		if (is_to_blame(c, accused, worst))
+			c->blamed |= core_bit(c->roster.members[worst]);
 		c->members[c->roster.members[worst]].distrusted = true;
 		core_say(c, CORE_EVENT_SUSPECTED, c->roster.members[worst], c->round);
 		accused[worst] = 0;

@@ -85,12 +85,23 @@ static void push_participants(struct core_record *rec, const struct core_roster 
 	}
 }
 
+/* On whom this attempt is blamed, but for those in `except` (roster indices). */
+static void put_blame(struct core *c, struct core_record *rec, uint64_t except) {
+	rec->blamed = c->blamed;
+	for (uint32_t i = 0; i < c->roster.n; i++)
+		if (except & core_bit(i))
+			rec->blamed &= ~core_bit(c->roster.members[i]);
+	c->blamed = 0;
+	core_say_blamed(c, rec->blamed);
+}
+
 static void commit(struct core *c, const struct rv_hash *digest) {
 	struct core_record *rec = core_push(c, CORE_COMMIT);
 	rec->attempt = c->attempt;
 	rec->digest = *digest;
 	rec->chain = rv_chain_next(&c->chain, digest);
 	push_participants(rec, &c->roster, core_first(c->roster.n));
+	put_blame(c, rec, voters(c));
 }
 
 /* Gone because its process is another one, or because it is found to hold other weights than the run's. */
@@ -118,6 +129,7 @@ static void go_on_with(struct core *c, uint64_t keep, bool waiting_may_help) {
 	rec->n_chunks = core_chunks(c, c->round);
 	if (enough)
 		push_participants(rec, &c->roster, keep);
+	put_blame(c, rec, keep);
 }
 
 /* Whom an earlier roster of this round was without: it takes its contribution for uncounted and keeps it for the next
@@ -131,14 +143,18 @@ static uint64_t unaware(const struct core *c) {
 	return set & ~c->roster.taking_part;
 }
 
-static void all_present_voted(struct core *c, uint64_t missed) {
+static void all_present_voted(struct core *c, uint64_t missed, bool overdue) {
 	uint64_t votes = voters(c), best = majority(c, votes);
 	if (best == votes && core_count(votes) >= quorum(c) && unaware(c) == 0) {
 		commit(c, &c->roster.digests[__builtin_ctzll(votes)]);
 		return;
 	}
+	if (core_splits(c, core_count(best), core_count(votes))) {
+		go_on_with(c, 0, false);
+		return;
+	}
 	say_all(c, CORE_EVENT_DISAGREED, votes & ~best);
-	go_on_with(c, best & ~missed, best == votes && lost(c) == 0);
+	go_on_with(c, best & ~missed, best == votes && lost(c) == 0 && !overdue);
 }
 
 /* Processes that took the place of those on the roster: what these had not delivered yet, nobody will. A vote of theirs
@@ -165,11 +181,12 @@ void core_decide_reduce(struct core *c) {
 		reopen(c);
 		return;
 	}
+	bool overdue = core_end_overdue(c);
 	uint64_t missed = core_missed(c);
 	uint64_t present = core_first(c->roster.n) & ~missed;
 	say_lost(c);
 	if ((present & ~voters(c)) == 0)
-		all_present_voted(c, missed);
+		all_present_voted(c, missed, overdue);
 	else if (missed != 0)
-		go_on_with(c, present, lost(c) == 0 && (missed & successors(c)) == 0);
+		go_on_with(c, present, !overdue && lost(c) == 0 && (missed & successors(c)) == 0);
 }

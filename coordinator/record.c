@@ -2,7 +2,7 @@
  * layout is one thing to get right. */
 #include "coordinator/record.h"
 
-enum { RECORD_VERSION = 2, WITHOUT_RATES = 1 /* and epochs */ };
+enum { RECORD_VERSION = 3, WITHOUT_RATES = 1 /* and epochs */, WITHOUT_BLAME = 2 };
 
 _Static_assert(NET_MAX_MEMBERS *(4 + 8 + 8 + 8) + NET_NAME_BYTES + NET_ADDR_BYTES + NET_KEY_BYTES + 3 * RV_HASH_BYTES +
 					   64 <=
@@ -33,6 +33,7 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 		rv_write_u64(w, rec->boots[i]);
 		rv_write_u64(w, rec->rates[i]);
 	}
+	rv_write_u64(w, rec->blamed);
 }
 
 static void read_participants(struct rv_reader *r, uint8_t version, struct core_record *out) {
@@ -72,6 +73,7 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 	rv_read_copy(&r, out->chain.b, RV_HASH_BYTES);
 	out->n_chunks = rv_read_u32(&r);
 	read_participants(&r, version, out);
+	out->blamed = version > WITHOUT_BLAME ? rv_read_u64(&r) : 0;
 	if (!rv_reader_done(&r))
 		return rv_fail(et, RV_E_CORRUPT, "a record of %zu bytes: cut short, too long, or with impossible values", n);
 	return RV_OK;

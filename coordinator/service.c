@@ -22,6 +22,13 @@ enum {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
+/* Of a chunk, as a contribution or as a mean, whichever is longer. */
+static uint64_t chunk_bytes(const struct global_config *g) {
+	uint64_t sent = global_sent(g)->encoded_bytes(g->chunks.chunk_elems);
+	uint64_t mean = g->codec->encoded_bytes(g->chunks.chunk_elems);
+	return sent > mean ? sent : mean;
+}
+
 static enum rv_err fill_core_config(const struct service *s, struct core_config *out, struct rv_errtext *et) {
 	const struct run_silence silence = run_silence_of(&s->run);
 	struct global_config g;
@@ -35,10 +42,12 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.grace_us = s->run.grace_ms * RV_US_PER_MS,
 								.liveness_us = silence.dead * RV_US_PER_MS,
 								.silent_us = silence.silent * RV_US_PER_MS,
+								.withheld_us = silence.withheld * RV_US_PER_MS,
 								.suspect_gather_us = silence.gather * RV_US_PER_MS};
 	memcpy(out->run_id, s->cfg.run_id, sizeof out->run_id);
 	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
 		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
+	out->chunk_bytes = chunk_bytes(&g);
 	report_bounds_tokens(&s->run, out);
 	return RV_OK;
 }

@@ -212,6 +212,20 @@ static const struct {
 	[CORE_EVENT_ALIVE] = {RV_INFO, "alive", "reports"},
 	[CORE_EVENT_DEAD] = {RV_WARN, "dead", "has not reported for too long: taken for dead"},
 	[CORE_EVENT_SUSPECTED] = {RV_WARN, "suspected", "gives its peers nothing: taken for dead until it reports again"},
+	[CORE_EVENT_OVERDUE] =
+		{RV_ERROR, "overdue",
+		 "did not finish by the deadline of the attempt, and accuses nobody: the round goes on without it"},
+	[CORE_EVENT_EXCLUDED] = {RV_ERROR, "excluded",
+							 "has cost several attempts: it takes part again from this round on, or where too few are "
+							 "left without it; should it go on, `ban` it"},
+	[CORE_EVENT_IN_VAIN] =
+		{RV_WARN, "in_vain",
+		 "kept a round waiting until grace-ms was over and was not ready: before this round none waits "
+		 "for it; it takes part when it is ready in time"},
+	[CORE_EVENT_UNLIKE] =
+		{RV_ERROR, "unlike",
+		 "no two participants have the same mean: an owner sends each of them another one. Rosters "
+		 "leave one member out in turn; whichever is out when the round is committed is under suspicion"},
 	[CORE_EVENT_LOST] = {RV_WARN, "lost", "restarted during the all-reduce: its contribution is gone"},
 	[CORE_EVENT_DISAGREED] = {RV_ERROR, "disagreed",
 							  "reduced to other bytes than the majority: bad memory? It is left out of this round"},

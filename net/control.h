@@ -200,6 +200,7 @@ struct document {
 	uint16_t n_syncing;
 	struct member_ref syncing[NET_MAX_SYNCING];
 	/* REDUCE only. */
+	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: not said (versions 3, 4) */
 	uint32_t n_chunks;
 	uint16_t n_ranges;
 	struct shard_range ranges[NET_MAX_RANGES];

@@ -1,7 +1,8 @@
 /* control_document.c: the encoding of the run document, and everything that must hold inside one.
  *
  * Order on the wire: head, run, base, log, the banned, members; in phase REDUCE also the shard map; from version 4 on
- * the epoch, the digests before the base, what is to be kept of them, and the members that are behind. */
+ * the epoch, the digests before the base, what is to be kept of them, and the members that are behind; from version 5
+ * on the deadline of the attempt. */
 #include "net/control.h"
 #include "net/control_fields.h"
 
@@ -83,6 +84,8 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	rv_write_u64(w, m->epoch_round);
 	write_older(m, w);
 	write_syncing(m, w);
+	if (version >= 5)
+		rv_write_u32(w, m->deadline_ms);
 }
 
 static void read_hash(struct rv_reader *r, struct rv_hash *h) {
@@ -164,6 +167,9 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 		return rv_fail(et, RV_E_INVALID, "%s: phase = %u, must be 1..%d", WHAT, d->phase, (int)RUN_DONE);
 	if ((d->phase == RUN_REDUCE) != (d->attempt != 0))
 		return rv_fail(et, RV_E_INVALID, "%s: attempt = %u in phase %u", WHAT, d->attempt, d->phase);
+	if (d->deadline_ms > NET_MAX_DEADLINE_MS || (d->phase != RUN_REDUCE && d->deadline_ms != 0))
+		return rv_fail(et, RV_E_INVALID, "%s: deadline_ms = %u in phase %u, at most %d and only in phase %d", WHAT,
+					   d->deadline_ms, d->phase, (int)NET_MAX_DEADLINE_MS, (int)RUN_REDUCE);
 	if (d->round > d->final_round || (d->phase == RUN_DONE) != (d->round == d->final_round))
 		return rv_fail(et, RV_E_INVALID, "%s: round %llu of %llu in phase %u", WHAT, (unsigned long long)d->round,
 					   (unsigned long long)d->final_round, d->phase);
@@ -275,6 +281,8 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 		RV_TRY(read_older(&r, out, et));
 		RV_TRY(read_syncing(&r, out, et));
 	}
+	if (out->version >= 5)
+		out->deadline_ms = rv_read_u32(&r);
 	RV_TRY(control_read_end(&r, WHAT, et));
 	RV_TRY(check_round(out, et));
 	RV_TRY(check_kept(out, et));

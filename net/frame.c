@@ -346,7 +346,7 @@ struct frame_header frame_reduce_encode(const struct reduce_msg *m, uint64_t run
 	h.round = m->round;
 	h.attempt = m->attempt;
 	h.flags = m->type == REDUCE_RESUME ? m->flags : 0;
-	h.chunk = m->type == REDUCE_PING ? m->reduced : m->type == REDUCE_RESUME ? 0 : m->chunk;
+	h.chunk = m->type == REDUCE_PING ? m->waiting : m->type == REDUCE_RESUME ? 0 : m->chunk;
 	return h;
 }
 
@@ -361,7 +361,7 @@ void frame_reduce_decode(const struct frame_header *h, const uint8_t *body, stru
 		if (frame_of_reduce[type] == h->type)
 			out->type = (uint8_t)type;
 	if (out->type == REDUCE_PING) {
-		out->reduced = h->chunk;
+		out->waiting = h->chunk;
 		return;
 	}
 	out->chunk = h->chunk;

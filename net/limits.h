@@ -19,6 +19,7 @@ enum {
 	NET_MAX_KEPT_BASES = 4,            /* earlier bases that a document asks donors to keep */
 	NET_MAX_SYNCING = 16,              /* members behind that a document names, to be dialed */
 	NET_MAX_EPOCH = 1 << 20,           /* rollbacks of a run */
+	NET_MAX_DEADLINE_MS = 604800000,   /* of one attempt of an all-reduce: a week */
 	NET_MAX_CONFIG_BYTES = 16384,      /* a run's configuration text */
 	NET_MAX_DOCUMENT_BYTES = 131072,
 	NET_MAX_REPORT_BYTES = 2048,

@@ -94,7 +94,7 @@ static void begin_peer(struct reduce_peer *p, bool is_new, int64_t now_us) {
 	p->ping_due = false;
 	p->owes_scatter = 0;
 	p->owes_gather = 0;
-	p->reduced = 0;
+	p->complete = false;
 	p->stalled = false;
 	if (is_new) {
 		p->silent = false;
@@ -117,6 +117,7 @@ static void begin_attempt(struct reduce *r, const struct document *d, int64_t no
 	adopt_shard_map(r, d);
 	for (int i = 0; i < r->n_members; i++)
 		begin_peer(reduce_peer_at(r, i), !(former >> r->members[i] & 1), now_us);
+	r->due_us = d->deadline_ms > 0 ? now_us + (int64_t)d->deadline_ms * 1000 : INT64_MAX;
 	r->info.world = r->n_members;
 	r->info.finished_us = 0;
 	reduce_chunks_begin(r, now_us);

@@ -57,8 +57,9 @@ struct reduce_msg {
 							already holds what the receiver would send it of that chunk: the receiver's contribution
 							where the sender is the owner, the reduced bytes where the receiver is */
 	uint32_t data_bytes;
-	uint32_t reduced; /* PING: how many chunks the sender holds reduced: progress that peers can see */
-	uint8_t flags;    /* RESUME: REDUCE_RESUME_* */
+	uint32_t
+		waiting;   /* PING: chunks that the sender owns and lacks contributions to: 0 says that it owes their means */
+	uint8_t flags; /* RESUME: REDUCE_RESUME_* */
 };
 /* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap knows all that was sent before that.
  * ASK: the sender wants a RESUME in answer. */
@@ -69,7 +70,7 @@ struct reduce_config {
 	uint32_t n_chunks;
 	struct reduce_codec codec;
 	int64_t silence_us; /* a peer from whom nothing arrives for so long is a suspect */
-	int64_t stall_us;   /* a peer that answers but owes us data and sends none for so long is a suspect too */
+	int64_t stall_us;   /* a peer that answers, owes data and delivers none of it for so long is a suspect too */
 	int64_t ping_interval_us;
 };
 
@@ -118,7 +119,7 @@ void reduce_link_up(struct reduce *r, int64_t now_us, int peer);
 /* The link broke: what was in flight may be lost, and nothing of it may be given to reduce_receive any more. The peer
  * is a suspect at once when `fatal` (refused, reset), else only once it stays silent. */
 void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal);
-/* Checks silence and stalls. Call at reduce_deadline_us. */
+/* Checks silence, stalls and the attempt's deadline (reduce_suspects.c). Call at reduce_deadline_us. */
 void reduce_tick(struct reduce *r, int64_t now_us);
 int64_t reduce_deadline_us(const struct reduce *r); /* INT64_MAX: none */
 

@@ -41,6 +41,7 @@ static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
 	r->held[m][chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
 	r->peers[m].owes_scatter++;
 	r->peers[m].bad = true;
+	r->n_waiting++;
 }
 
 /* The mean of one of our chunks, in roster order whatever the order of arrival. On a fault *bad is the roster index of
@@ -74,12 +75,14 @@ static void count_debts(struct reduce *r, uint32_t chunk) {
 	for (int i = 0; i < r->n_members; i++)
 		if (!holds_contribution(r, i, chunk))
 			reduce_peer_at(r, i)->owes_scatter++;
+	r->n_waiting += !complete(r, chunk);
 }
 
 void reduce_chunks_begin(struct reduce *r, int64_t now_us) {
 	memset(r->reduced, 0, r->bitmap_bytes);
 	r->n_reduced = 0;
 	r->n_order = 0;
+	r->n_waiting = 0;
 	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
 		count_debts(r, c);
 	int bad;
@@ -110,6 +113,7 @@ enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t 
 	r->peers[m].progress_us = now_us;
 	if (!complete(r, c))
 		return RV_OK;
+	r->n_waiting--;
 	int bad;
 	enum rv_err e = reduce_own_chunk(r, now_us, c, &bad, et);
 	bool at_fault = e != RV_OK && bad >= 0 && r->members[bad] == m;

@@ -83,10 +83,10 @@ static enum rv_err receive_ping(struct reduce *r, int64_t now_us, int from, cons
 	struct reduce_peer *p = reduce_peer_at(r, from);
 	if (m->attempt != r->attempt)
 		return RV_OK; /* alive, and that is all it says */
-	if (m->reduced > r->cfg.n_chunks)
-		return rv_fail(et, RV_E_PROTOCOL, "ping: %u chunks reduced of %u", m->reduced, r->cfg.n_chunks);
-	if (m->reduced > p->reduced) {
-		p->reduced = m->reduced;
+	if (m->waiting > r->cfg.n_chunks)
+		return rv_fail(et, RV_E_PROTOCOL, "ping: %u chunks wait of %u", m->waiting, r->cfg.n_chunks);
+	if (m->waiting == 0 && !p->complete) { /* from now on it owes us means: that clock starts once */
+		p->complete = true;
 		p->progress_us = now_us;
 	}
 	return RV_OK;

@@ -91,7 +91,7 @@ static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
 	}
 	if (p->ping_due) {
 		out->type = REDUCE_PING;
-		out->reduced = r->n_reduced;
+		out->waiting = r->n_waiting;
 		return true;
 	}
 	return false;

@@ -26,10 +26,10 @@ struct reduce_peer {
 	/* liveness */
 	uint32_t owes_scatter; /* its contributions to our chunks that we lack */
 	uint32_t owes_gather;  /* its reduced chunks that we lack */
-	uint32_t reduced;      /* as it said in its last PING of this attempt */
+	bool complete;         /* it said in a PING of this attempt that it lacks no contribution any more */
 	bool silent, stalled;
 	int64_t heard_us;    /* last whole message */
-	int64_t progress_us; /* last data from it, or a higher `reduced` */
+	int64_t progress_us; /* last data from it, or when its debt began: the attempt, the link, `complete` */
 	int64_t sent_us;     /* last message to it */
 };
 
@@ -51,6 +51,8 @@ struct reduce {
 	uint8_t *delivered[NET_MAX_MEMBERS]; /* bitmap: chunks of ours that m needs no more */
 	uint8_t *sent[NET_MAX_MEMBERS];      /* bitmap: chunks of ours that went out to m, in any attempt */
 	uint32_t n_order, n_reduced;
+	uint32_t n_waiting; /* our own chunks that lack contributions */
+	int64_t due_us;     /* when this attempt's debts must be paid; INT64_MAX: no deadline is known */
 	struct reduce_peer peers[NET_MAX_MEMBERS]; /* by member number */
 	struct reduce_info info;
 };

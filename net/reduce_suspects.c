@@ -1,19 +1,33 @@
 /* reduce_suspects.c: links, keepalives, and which peers make no progress.
  *
  * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent for silence_us, or
- * stalled: it answers, owes us something, and neither sends data (messages or parts of them) nor reduces more chunks
- * for stall_us. A contribution is its own to send; a reduced chunk may wait for a third one's contribution, whom its
- * owner then accuses first: so that debt has twice the time. */
+ * stalled: it answers and owes us something, and bytes of it do not arrive. What a peer says of itself is no progress.
+ *
+ *   A contribution is owed at once: some bytes of it within stall_us, all of it by the attempt's deadline.
+ *   A mean is owed once its owner holds all contributions. From the moment on that it says so (PING) it is as above.
+ *   Until then the owner waits for a third one, as far as we know, whom it accuses itself by the deadline at the latest;
+ *   so it has stall_us more, and is accused only if nobody else is.
+ *
+ * A document without a deadline (control version 4 and before): twice stall_us for an owner that waits. */
 #include "net/reduce_state.h"
 
 #include "base/assert.h"
 
-static int64_t stall_limit_us(const struct reduce *r, const struct reduce_peer *p) {
-	return p->owes_scatter > 0 ? r->cfg.stall_us : 2 * r->cfg.stall_us;
-}
-
 static bool owes(const struct reduce_peer *p) {
 	return p->owes_scatter > 0 || p->owes_gather > 0;
+}
+
+/* It owes nothing but means, and has not said that it could make them. */
+static bool waits_for_another(const struct reduce_peer *p) {
+	return p->owes_scatter == 0 && !p->complete;
+}
+
+/* When the peer, which owes something, is stalled unless more arrives. */
+static int64_t stall_at_us(const struct reduce *r, const struct reduce_peer *p) {
+	int64_t at = p->progress_us + r->cfg.stall_us;
+	if (waits_for_another(p))
+		return r->due_us == INT64_MAX ? at + r->cfg.stall_us : r->due_us + r->cfg.stall_us;
+	return at < r->due_us ? at : r->due_us;
 }
 
 void reduce_link_up(struct reduce *r, int64_t now_us, int peer) {
@@ -61,7 +75,7 @@ int64_t reduce_deadline_us(const struct reduce *r) {
 			continue;
 		int64_t ping = p->up && !p->ping_due ? p->sent_us + r->cfg.ping_interval_us : INT64_MAX;
 		int64_t silence = !p->silent ? p->heard_us + r->cfg.silence_us : INT64_MAX;
-		int64_t stall = owes(p) && !p->stalled ? p->progress_us + stall_limit_us(r, p) : INT64_MAX;
+		int64_t stall = owes(p) && !p->stalled ? stall_at_us(r, p) : INT64_MAX;
 		int64_t first = ping < silence ? ping : silence;
 		first = first < stall ? first : stall;
 		deadline = deadline < first ? deadline : first;
@@ -80,6 +94,8 @@ static void forgive_own_absence(struct reduce *r, int64_t now_us) {
 		p->heard_us = now_us;
 		p->progress_us = now_us;
 	}
+	if (r->due_us != INT64_MAX)
+		r->due_us += now_us - deadline;
 }
 
 void reduce_tick(struct reduce *r, int64_t now_us) {
@@ -90,13 +106,13 @@ void reduce_tick(struct reduce *r, int64_t now_us) {
 			continue;
 		p->ping_due = p->ping_due || (p->up && now_us - p->sent_us >= r->cfg.ping_interval_us);
 		p->silent = p->silent || now_us - p->heard_us >= r->cfg.silence_us;
-		p->stalled = owes(p) && now_us - p->progress_us >= stall_limit_us(r, p);
+		p->stalled = owes(p) && now_us >= stall_at_us(r, p);
 	}
 }
 
-/* Stalled with nothing but reduced chunks owed: perhaps not its fault. */
+/* Perhaps not its fault. */
 static bool stalled_by_another(const struct reduce_peer *p) {
-	return p->stalled && p->owes_scatter == 0 && !p->lost && !p->bad && !p->silent;
+	return p->stalled && waits_for_another(p) && !p->lost && !p->bad && !p->silent;
 }
 
 uint32_t reduce_member(const struct reduce *r, int index) {

@@ -5,7 +5,7 @@
 
 #include "coordinator/core.h"
 
-enum { RIG_CHUNKS = 12, RIG_RECORDS_KEPT = 64, RIG_MOST_TOKENS = 1000000, RIG_MISSED_TOKENS = 1000 };
+enum { RIG_CHUNKS = 12, RIG_RECORDS_KEPT = 256, RIG_MOST_TOKENS = 1000000, RIG_MISSED_TOKENS = 1000 };
 #define RIG_S 1000000ll
 
 struct rig {

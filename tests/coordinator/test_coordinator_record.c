@@ -28,6 +28,7 @@ static struct core_record full_record(uint16_t n_members) {
 	memset(&rec.digest, 0x23, sizeof rec.digest);
 	memset(&rec.chain, 0x24, sizeof rec.chain);
 	rec.n_chunks = 1000;
+	rec.blamed = 0x4142434445464748;
 	rec.n_members = n_members;
 	for (uint32_t i = 0; i < n_members; i++) {
 		rec.members[i] = i;
@@ -50,6 +51,7 @@ static void test_round_trip(void **state) {
 		assert_false(w.failed);
 		assert_int_equal(record_decode(bytes, rv_writer_len(&w), &out, &et), RV_OK);
 		assert_int_equal(in.id, out.id);
+		assert_int_equal(in.blamed, out.blamed);
 		assert_string_equal(in.name, out.name);
 		assert_string_equal(in.addr, out.addr);
 		uint8_t again[RECORD_MAX_BYTES];
@@ -81,14 +83,14 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	struct rv_errtext et = {0};
 	record_encode(&in, &w);
 	size_t n = rv_writer_len(&w);
-	const uint8_t other[] = {0, 3};
+	const uint8_t other[] = {0, 4};
 	for (int i = 0; i < 2; i++) {
 		bytes[0] = other[i];
 		assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
-		assert_non_null(strstr(et.text, "versions 1 to 2"));
+		assert_non_null(strstr(et.text, "versions 1 to 3"));
 	}
-	bytes[0] = 2;
-	bytes[n - 2] = NET_MAX_MEMBERS + 1;
+	bytes[0] = 3;
+	bytes[n - 8 - 2] = NET_MAX_MEMBERS + 1;
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
 }
 
@@ -104,11 +106,12 @@ static void test_version_1_is_read(void **state) {
 	size_t epoch_at = 1 + 1 + 8 + 8 + 4 + NET_KEY_BYTES + 2 + 2 + 1 + RV_HASH_BYTES;
 	memmove(bytes + epoch_at, bytes + epoch_at + 8, n - epoch_at - 8);
 	bytes[0] = 1;
-	assert_int_equal(record_decode(bytes, n - 8 - 8, &out, NULL), RV_OK);
+	assert_int_equal(record_decode(bytes, n - 8 - 8 - 8, &out, NULL), RV_OK);
 	assert_int_equal(out.round, in.round);
 	assert_int_equal(out.boots[0], in.boots[0]);
 	assert_int_equal(out.rates[0], 0);
 	assert_int_equal(out.epoch, 0);
+	assert_int_equal(out.blamed, 0);
 }
 
 int main(void) {

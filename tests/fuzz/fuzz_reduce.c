@@ -132,7 +132,7 @@ static void receive(struct node *n, int from, struct rv_reader *r) {
 	struct reduce_msg m = {.type = (uint8_t)(REDUCE_SCATTER + rv_read_u8(r) % 4), .round = 6 + rv_read_u8(r) % 3};
 	m.attempt = rv_read_u8(r) % 4;
 	m.chunk = rv_read_u8(r) % (CHUNKS + 2);
-	m.reduced = m.chunk;
+	m.waiting = m.chunk;
 	m.flags = m.type == REDUCE_RESUME ? rv_read_u8(r) & (REDUCE_RESUME_ACK | REDUCE_RESUME_ASK) : 0;
 	m.data_bytes = rv_read_u8(r) % DATA_MAX;
 	rv_read_copy(r, data, m.data_bytes);

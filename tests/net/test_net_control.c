@@ -305,6 +305,7 @@ static struct document *a_document(void) {
 						   .phase = RUN_REDUCE,
 						   .round = 7,
 						   .attempt = 2,
+						   .deadline_ms = 61000,
 						   .final_round = 30,
 						   .run_hash = hash_of_int(1),
 						   .chain = hash_of_int(2),
@@ -362,12 +363,19 @@ static void test_document(void **state) {
 static void test_document_versions(void **state) {
 	(void)state;
 	struct document *d = a_document();
-	size_t n3 = 0, n4 = encode_document(d);
-	assert_int_equal(document_decode(buffer, n4, &doc_out, NULL), RV_OK);
+	size_t n3 = 0, n4 = 0, n5 = encode_document(d);
+	assert_int_equal(document_decode(buffer, n5, &doc_out, NULL), RV_OK);
 	assert_int_equal(doc_out.version, CONTROL_VERSION);
 	assert_int_equal(doc_out.epoch, d->epoch);
 	assert_int_equal(doc_out.epoch_round, d->epoch_round);
+	assert_int_equal(doc_out.deadline_ms, 61000);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
+	document_encode(d, 4, &w);
+	n4 = rv_writer_len(&w);
+	assert_int_equal(n5, n4 + 4);
+	assert_int_equal(document_decode(buffer, n4, &doc_out, NULL), RV_OK);
+	assert_int_equal(doc_out.deadline_ms, 0);
+	w = rv_writer_of(buffer, sizeof buffer);
 	document_encode(d, 3, &w);
 	n3 = rv_writer_len(&w);
 	size_t syncing = 2 + 2 * (4 + NET_KEY_BYTES + 2) + strlen("[::1]:1") + strlen("127.0.0.1:4001");
@@ -441,9 +449,11 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->phase = RUN_DONE + 1, "phase = 5");
 	DOCUMENT_REFUSED(d->attempt = 0, "attempt = 0");
 	DOCUMENT_REFUSED(d->phase = RUN_OPEN, "attempt = 2");
+	DOCUMENT_REFUSED(d->deadline_ms = NET_MAX_DEADLINE_MS + 1, "deadline_ms = 604800001 in phase 3");
+	DOCUMENT_REFUSED((d->phase = RUN_OPEN, d->attempt = 0), "deadline_ms = 61000 in phase 2");
 	DOCUMENT_REFUSED(d->final_round = 7, "round 7 of 7");
 	DOCUMENT_REFUSED(d->final_round = 3, "round 7 of 3");
-	DOCUMENT_REFUSED((d->phase = RUN_DONE, d->attempt = 0), "round 7 of 30");
+	DOCUMENT_REFUSED((d->phase = RUN_DONE, d->attempt = d->deadline_ms = 0), "round 7 of 30");
 	DOCUMENT_REFUSED(d->epoch_round = 8, "epoch 2 since round 8, in round 7");
 	DOCUMENT_REFUSED(d->epoch = 0, "epoch 0 since round 3");
 	DOCUMENT_REFUSED(d->base_round = 8, "n_log");
@@ -478,7 +488,7 @@ static void test_an_open_document_has_no_shard_map(void **state) {
 	(void)state;
 	struct document *d = a_document();
 	d->phase = RUN_OPEN;
-	d->attempt = 0;
+	d->attempt = d->deadline_ms = 0;
 	for (int i = 0; i < 3; i++)
 		d->members[i].weight = 0;
 	size_t n = encode_document(d);

@@ -153,7 +153,7 @@ static void test_reduce_messages_round_trip(void **state) {
 	for (uint8_t type = REDUCE_SCATTER; type <= REDUCE_PING; type++) {
 		struct reduce_msg in = {.type = type, .round = 77, .attempt = 3}, out;
 		if (type == REDUCE_PING)
-			in.reduced = 12;
+			in.waiting = 12;
 		else {
 			in.data = body;
 			in.data_bytes = sizeof body;
@@ -170,7 +170,7 @@ static void test_reduce_messages_round_trip(void **state) {
 		assert_int_equal(out.round, in.round);
 		assert_int_equal(out.attempt, in.attempt);
 		assert_int_equal(out.chunk, in.chunk);
-		assert_int_equal(out.reduced, in.reduced);
+		assert_int_equal(out.waiting, in.waiting);
 		assert_int_equal(out.flags, in.flags);
 		assert_int_equal(out.data_bytes, in.data_bytes);
 		assert_ptr_equal(out.data, in.data);

@@ -1,5 +1,5 @@
 /* test_net_reduce.c: the all-reduce core: results, bytes, attempts, link losses, deaths, interleavings. */
-#include "reduce_world.h"
+#include "reduce_pair.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,34 +163,6 @@ static void test_contributions_outlive_an_attempt(void **state) {
 
 /* ---- single messages against one node ---- */
 
-struct pair {
-	struct world *w;
-	struct reduce *r; /* node 0 */
-};
-
-static struct pair pair_new(uint32_t n_chunks) {
-	struct pair p = {.w = world_new(3, n_chunks, 3)};
-	for (uint32_t c = 0; c < n_chunks; c++) /* chunk c is owned by c % 3 */
-		p.w->doc.ranges[c] = (struct shard_range){.first = c, .count = 1, .owner = (uint16_t)(c % 3)};
-	p.w->doc.n_ranges = (uint16_t)n_chunks;
-	world_start(p.w, 0);
-	p.r = p.w->nodes[0].reduce;
-	return p;
-}
-
-static struct reduce_msg chunk_msg(const struct pair *p, uint8_t type, int from, uint32_t chunk) {
-	return (struct reduce_msg){.type = type,
-							   .round = p->w->doc.round,
-							   .attempt = 1,
-							   .chunk = chunk,
-							   .data = p->w->nodes[from].own + (size_t)chunk * WORLD_CHUNK_BYTES,
-							   .data_bytes = (uint32_t)world_chunk_bytes(p->w, chunk)};
-}
-
-static enum rv_err give(const struct pair *p, int from, const struct reduce_msg *m, struct rv_errtext *et) {
-	return reduce_receive(p->r, p->w->now_us, from, m, et);
-}
-
 static void refused(struct reduce_msg change_of(const struct pair *p), enum rv_err want, const char *text) {
 	struct pair p = pair_new(9);
 	struct rv_errtext et = {0};
@@ -237,7 +209,7 @@ static struct reduce_msg unknown_type(const struct pair *p) {
 
 static struct reduce_msg ping_of_too_many(const struct pair *p) {
 	struct reduce_msg m = chunk_msg(p, REDUCE_PING, 1, 0);
-	m.reduced = 10;
+	m.waiting = 10;
 	return m;
 }
 
@@ -276,7 +248,7 @@ static void test_protocol_violations_are_refused(void **state) {
 	refused(gather_not_its, RV_E_PROTOCOL, "not its to reduce");
 	refused(gather_without_us, RV_E_PROTOCOL, "without our contribution");
 	refused(unknown_type, RV_E_PROTOCOL, "unknown message type");
-	refused(ping_of_too_many, RV_E_PROTOCOL, "10 chunks reduced of 9");
+	refused(ping_of_too_many, RV_E_PROTOCOL, "10 chunks wait of 9");
 	refused(resume_too_short, RV_E_PROTOCOL, "must be 2");
 	refused(resume_of_a_third_one, RV_E_PROTOCOL, "neither's");
 	refused(resume_of_unreduced, RV_E_PROTOCOL, "not reduced");
@@ -454,109 +426,6 @@ static void test_our_own_fault_blames_nobody(void **state) {
 	world_free(p.w);
 }
 
-/* Lets time pass; peer 2 pings all the time, peer 1 as told. */
-static void pass(struct pair *p, int64_t us, bool peer_1_pings) {
-	for (int64_t end = p->w->now_us + us; p->w->now_us < end;) {
-		p->w->now_us += WORLD_PING_US / 2;
-		struct reduce_msg ping = {.type = REDUCE_PING, .round = p->w->doc.round, .attempt = 1};
-		assert_int_equal(give(p, 2, &ping, NULL), RV_OK);
-		if (peer_1_pings)
-			assert_int_equal(give(p, 1, &ping, NULL), RV_OK);
-		reduce_tick(p->r, p->w->now_us);
-		assert_true(reduce_deadline_us(p->r) > p->w->now_us);
-	}
-}
-
-static void test_silence_is_suspicious_and_ends(void **state) {
-	(void)state;
-	struct pair p = pair_new(9);
-	pass(&p, WORLD_SILENCE_US - WORLD_PING_US, false);
-	assert_int_equal(reduce_suspects(p.r), 0);
-	pass(&p, WORLD_PING_US, false);
-	assert_int_equal(reduce_suspects(p.r), 2);
-	pass(&p, WORLD_PING_US, true);
-	assert_int_equal(reduce_suspects(p.r), 0);
-	world_free(p.w);
-}
-
-/* Lets time pass in which no message of peer 1 becomes whole, but parts of one keep coming. */
-static void pass_with_parts(struct pair *p, int64_t us, bool bulk) {
-	for (int64_t end = p->w->now_us + us; p->w->now_us < end;) {
-		reduce_part(p->r, p->w->now_us, 1, bulk);
-		pass(p, WORLD_PING_US, false);
-	}
-}
-
-static void test_parts_of_a_message_are_progress(void **state) {
-	(void)state;
-	struct pair p = pair_new(9);
-	pass_with_parts(&p, WORLD_STALL_US - 2 * WORLD_PING_US, true);
-	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 2, 0);
-	assert_int_equal(give(&p, 2, &m, NULL), RV_OK);
-	pass_with_parts(&p, WORLD_STALL_US - 2 * WORLD_PING_US, true);
-	assert_int_equal(reduce_suspects(p.r) & 2, 0);
-	pass_with_parts(&p, 2 * WORLD_STALL_US, false); /* of something else than what it owes */
-	assert_int_equal(reduce_suspects(p.r) & 2, 2);
-	world_free(p.w);
-}
-
-/* Two die at once and one is accused first: the other is not given the whole time again. */
-static void test_silence_outlives_an_attempt(void **state) {
-	(void)state;
-	struct pair p = pair_new(9);
-	pass(&p, WORLD_SILENCE_US - WORLD_PING_US, false);
-	p.w->doc.attempt = 2;
-	reduce_restart(p.r, &p.w->doc, p.w->now_us);
-	assert_int_equal(reduce_suspects(p.r), 0);
-	p.w->now_us += 2 * WORLD_PING_US;
-	reduce_tick(p.r, p.w->now_us);
-	assert_int_equal(reduce_suspects(p.r) & 2, 2);
-	world_free(p.w);
-}
-
-static void test_an_answering_peer_that_owes_is_stalled(void **state) {
-	(void)state;
-	struct pair p = pair_new(3);
-	pass(&p, WORLD_STALL_US - WORLD_PING_US, true);
-	assert_int_equal(reduce_suspects(p.r), 0);
-	struct reduce_msg m = chunk_msg(&p, REDUCE_SCATTER, 2, 0); /* now 2 owes a reduced chunk only */
-	assert_int_equal(give(&p, 2, &m, NULL), RV_OK);
-	pass(&p, WORLD_PING_US, true);
-	assert_int_equal(reduce_suspects(p.r), 2);
-	pass(&p, 2 * WORLD_STALL_US, true);
-	assert_int_equal(reduce_suspects(p.r), 2); /* perhaps 2 waits for 1 */
-	m = chunk_msg(&p, REDUCE_SCATTER, 1, 0);   /* 1 has paid what it owed as a contributor: both wait for something */
-	assert_int_equal(give(&p, 1, &m, NULL), RV_OK);
-	pass(&p, WORLD_PING_US, true);
-	assert_int_equal(reduce_suspects(p.r), 4);
-	pass(&p, 2 * WORLD_STALL_US, true);
-	assert_int_equal(reduce_suspects(p.r), 6);
-	world_free(p.w);
-}
-
-static void test_a_broken_link_is_suspicious_when_fatal(void **state) {
-	(void)state;
-	struct pair p = pair_new(9);
-	reduce_link_down(p.r, p.w->now_us, 1, false);
-	assert_int_equal(reduce_suspects(p.r), 0);
-	reduce_link_down(p.r, p.w->now_us, 2, true);
-	assert_int_equal(reduce_suspects(p.r), 4);
-	reduce_link_up(p.r, p.w->now_us, 2);
-	assert_int_equal(reduce_suspects(p.r), 0);
-	world_free(p.w);
-}
-
-static void test_own_absence_accuses_nobody(void **state) {
-	(void)state;
-	struct pair p = pair_new(9);
-	p.w->now_us += 100 * WORLD_SILENCE_US; /* we were stopped; what the peers sent is unread */
-	reduce_tick(p.r, p.w->now_us);
-	assert_int_equal(reduce_suspects(p.r), 0);
-	pass(&p, WORLD_SILENCE_US, false);
-	assert_int_equal(reduce_suspects(p.r), 2);
-	world_free(p.w);
-}
-
 static void test_pings_go_out_when_nothing_else_does(void **state) {
 	(void)state;
 	struct world *w = world_new(3, 9, 11);
@@ -656,12 +525,6 @@ int main(void) {
 		cmocka_unit_test(test_a_spoiled_mean_blames_who_spoiled_it),
 		cmocka_unit_test(test_a_mean_that_cannot_be_decoded_is_refused),
 		cmocka_unit_test(test_our_own_fault_blames_nobody),
-		cmocka_unit_test(test_silence_is_suspicious_and_ends),
-		cmocka_unit_test(test_silence_outlives_an_attempt),
-		cmocka_unit_test(test_parts_of_a_message_are_progress),
-		cmocka_unit_test(test_an_answering_peer_that_owes_is_stalled),
-		cmocka_unit_test(test_a_broken_link_is_suspicious_when_fatal),
-		cmocka_unit_test(test_own_absence_accuses_nobody),
 		cmocka_unit_test(test_pings_go_out_when_nothing_else_does),
 		cmocka_unit_test(test_control_goes_before_bulk),
 		cmocka_unit_test(test_a_message_is_proof_of_a_link),

@@ -51,7 +51,8 @@ enum {
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
 	SIM_MS = 1000,
-	SIM_S = 1000000
+	SIM_S = 1000000,
+	SIM_STALL_US = 4 * SIM_S /* of the all-reduce: what is owed and withheld for so long */
 };
 
 struct sim;
@@ -66,7 +67,9 @@ enum sim_fault_kind {
 	FAULT_HTTP_DOUBLING, /* the copy comes a little later */
 	FAULT_HTTP_ECHO,     /* the copy comes seconds later, after newer ones */
 	FAULT_LIAR,          /* `host` gives wrong pieces of the run's state, now and then */
-	FAULT_NAT,           /* `set` of workers that nobody can dial; never heals */
+	FAULT_WITHHOLDER, /* `host` withholds what it owes in all-reduces, and lies in PINGs; amount 0: contributions, 1: means */
+	FAULT_GHOST, /* `host` reports that it trains, and does not */
+	FAULT_NAT,   /* `set` of workers that nobody can dial; never heals */
 	/* at a time, or at a delicate moment of `host` */
 	FAULT_KILL,
 	FAULT_POWER_CUT,
@@ -545,8 +548,10 @@ struct sim {
 	struct sim_options opt;
 	struct sim_plan *plan; /* the caller's */
 	struct sim_window windows[SIM_HOSTS][SIM_LUCKS];
-	int liar;        /* host; SIM_NOBODY: none */
-	int flip_victim; /* host whose bits flip; SIM_NOBODY: in this universe none do */
+	int liar; /* host; SIM_NOBODY: none */
+	int withholder, ghost;
+	uint8_t withheld; /* enum reduce_type */
+	int flip_victim;  /* host whose bits flip; SIM_NOBODY: in this universe none do */
 	int64_t now_us, healed_us;
 	struct sim_queue queue;
 	struct sim_network net;

@@ -322,6 +322,15 @@ static void start_lasting(struct sim *s, int number) {
 	case FAULT_LIAR:
 		s->liar = f->host;
 		break;
+	case FAULT_WITHHOLDER:
+		s->withholder = f->host;
+		s->withheld = f->amount > 0 ? REDUCE_GATHER : REDUCE_SCATTER;
+		s->stats.faults[f->kind]++;
+		break;
+	case FAULT_GHOST:
+		s->ghost = f->host;
+		s->stats.faults[f->kind]++;
+		break;
 	default:
 		s->net.undialable = f->set;
 		s->stats.faults[f->kind]++;
@@ -331,7 +340,7 @@ static void start_lasting(struct sim *s, int number) {
 void faults_start(struct sim *s) {
 	memset(s->plan->happened, 0, sizeof s->plan->happened);
 	memset(s->plan->committed_us, 0, sizeof s->plan->committed_us);
-	s->liar = s->flip_victim = SIM_NOBODY;
+	s->liar = s->flip_victim = s->withholder = s->ghost = SIM_NOBODY;
 	for (int h = 0; h < SIM_HOSTS; h++)
 		s->next_aimed[h] = next_aimed_at(s, h, 0);
 	for (int i = 0; i < s->plan->n; i++) {
@@ -354,7 +363,7 @@ void faults_heal(struct sim *s) {
 	s->healed_us = s->now_us;
 	sim_say(s, SIM_NOBODY, "everything heals");
 	s->net.http_loss = s->net.http_doubling = s->net.http_echo = 0;
-	s->liar = SIM_NOBODY;
+	s->liar = s->withholder = s->ghost = SIM_NOBODY;
 	sim_cut_nothing(s);
 	for (int h = 0; h < SIM_HOSTS; h++)
 		sim_network_slow(s, h, 1);

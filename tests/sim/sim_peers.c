@@ -16,7 +16,6 @@ enum {
 	TCP_TIMEOUT_US = 6 * SIM_S,
 	KEEPALIVE_US = 8 * SIM_S, /* an idle link to a machine that lost power is found out, whether it is back or not */
 	SILENCE_US = 2500 * SIM_MS,
-	STALL_US = 4 * SIM_S,
 	PING_US = 800 * SIM_MS
 };
 
@@ -189,6 +188,16 @@ void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, 
 	l->queue[l->n_queue++] = frame_packet(host, to, &tagged, a, na, b, nb);
 }
 
+/* What the all-reduce has for a peer; of a withholder, what it lets out, with a PING that says that it waits. */
+static bool next_message(struct sim *s, int host, int index, struct reduce_msg *m) {
+	bool any = reduce_send(s->workers[host].reduce, s->now_us, index, m);
+	while (any && host == s->withholder && m->type == s->withheld)
+		any = reduce_send(s->workers[host].reduce, s->now_us, index, m);
+	if (any && host == s->withholder && m->type == REDUCE_PING)
+		m->waiting = 1;
+	return any;
+}
+
 /* The next frame for a peer: the all-reduce's control and bulk, unless a state transfer waits. */
 static struct packet *next_frame(struct sim *s, int host, int peer) {
 	struct sim_worker *w = &s->workers[host];
@@ -201,7 +210,7 @@ static struct packet *next_frame(struct sim *s, int host, int peer) {
 	}
 	int index = index_of(w, peer);
 	struct reduce_msg m;
-	if (index < 0 || !reduce_send(w->reduce, s->now_us, index, &m))
+	if (index < 0 || !next_message(s, host, index, &m))
 		return NULL;
 	struct frame_header h = frame_reduce_encode(&m, run_tag(s));
 	return frame_packet(host, peer, &h, m.data, m.data_bytes, NULL, 0);
@@ -371,7 +380,7 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 										  .reduce = chunk_reduce,
 										  .check = chunk_check},
 								.silence_us = SILENCE_US,
-								.stall_us = STALL_US,
+								.stall_us = SIM_STALL_US,
 								.ping_interval_us = PING_US};
 	struct reduce_memory mem = {.own = w->own, .reduced = w->reduced, .flags = w->flags};
 	for (int m = 0; m < SIM_MAX_WORKERS; m++)

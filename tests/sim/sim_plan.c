@@ -9,6 +9,8 @@ const char *const sim_fault_names[SIM_FAULT_KINDS] = {[FAULT_HTTP_LOSS] = "http_
 													  [FAULT_HTTP_DOUBLING] = "http_doubled",
 													  [FAULT_HTTP_ECHO] = "http_echoed",
 													  [FAULT_LIAR] = "liar",
+													  [FAULT_WITHHOLDER] = "withholder",
+													  [FAULT_GHOST] = "ghost",
 													  [FAULT_NAT] = "nat",
 													  [FAULT_KILL] = "killed",
 													  [FAULT_POWER_CUT] = "power_cut",
@@ -213,6 +215,21 @@ static void plan_flips(struct sim_plan *p, const struct sim_options *o, struct r
 	}
 }
 
+/* Members that hold the others up, where these suffice. Drawn apart: what else happens in a universe stays the same. */
+static void plan_dishonest(struct sim_plan *p, const struct sim_options *o) {
+	enum { LEAST_WORKERS = 3, ONE_IN = 8 };
+	struct rv_rng r = rv_rng_of(o->seed, 5);
+	if (o->mixed || o->n_workers < LEAST_WORKERS || (int)o->min_workers == o->n_workers)
+		return;
+	for (enum sim_fault_kind kind = FAULT_WITHHOLDER; kind <= FAULT_GHOST; kind++) {
+		struct sim_fault *f = rv_rng_below(&r, ONE_IN) == 0 ? append(p, kind) : NULL;
+		if (f == NULL)
+			continue;
+		f->host = draw_worker(&r, o);
+		f->amount = (double)rv_rng_below(&r, 2);
+	}
+}
+
 /* A run whose only copy goes is rolled back: version 3 knows no rollbacks, and where not all can be dialed the copy that
  * is left may be out of reach. */
 static void spare_the_last_copy(struct sim_plan *p, const struct sim_options *o) {
@@ -235,6 +252,7 @@ void sim_plan_of(const struct sim_options *o, struct sim_plan *p) {
 	for (int h = 0; h < o->n_workers; h++)
 		plan_aimed(p, o, &r, h);
 	plan_at_times(p, o, &r);
+	plan_dishonest(p, o);
 	spare_the_last_copy(p, o);
 }
 

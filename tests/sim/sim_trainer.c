@@ -243,6 +243,10 @@ static void step_ends(struct sim *s, int host, void *arg) {
 	struct sim_worker *w = &s->workers[host];
 	if (!job_is_current(s, host, arg))
 		return;
+	if (host == s->ghost) {
+		job_at(s, host, s->now_us + s->opt.step_us, step_ends);
+		return;
+	}
 	inner_step(s, host);
 	bool ahead = w->training != w->global.round;
 	if (!ahead && w->steps_done % REPLICA_EVERY_STEPS == 0)

@@ -178,6 +178,39 @@ static void nobody_waits_for_a_joiner(void **state) {
 	}
 }
 
+/* From the first commit to the last, of a run in which `kind` goes on from its start to its end. */
+static int64_t run_with(uint64_t seed, enum sim_fault_kind kind, int host, double amount) {
+	struct trial t;
+	begin(&t, seed, 5, 3);
+	if (kind != SIM_FAULT_KINDS)
+		add(&t, kind, host, 0, 0)->amount = amount;
+	(void)run(&t);
+	return t.plan.committed_us[ROUNDS - 1] - t.plan.committed_us[0];
+}
+
+/* One of five holds the others up for the whole of 60 rounds. With doubling exclusion it is in six of them, of which
+ * each costs what it takes to find it out: the stall time of 4 s; where it says that it waits, the deadline of an
+ * attempt of 16 s and that; grace of 2 s. And as much again for what follows from an attempt that fails. */
+static void one_that_holds_the_others_up(void **state) {
+	(void)state;
+	enum { TIMES = 6, SEEDS = 5 };
+	static const struct {
+		enum sim_fault_kind kind;
+		double amount;
+		int64_t each_us;
+	} cases[] = {{FAULT_WITHHOLDER, 0, 4 * SIM_S}, {FAULT_WITHHOLDER, 1, 20 * SIM_S}, {FAULT_GHOST, 0, 2 * SIM_S}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (int k = 0; k < SEEDS; k++) {
+			const uint64_t seed = 500 + (uint64_t)k;
+			int64_t alone = run_with(seed, SIM_FAULT_KINDS, 0, 0);
+			int64_t cost = run_with(seed, cases[i].kind, k % SEEDS, cases[i].amount) - alone;
+			print_message("%s %g: %.1f s more than %.1f s\n", sim_fault_names[cases[i].kind], cases[i].amount,
+						  (double)cost / SIM_S, (double)alone / SIM_S);
+			if (cost > 2 * TIMES * cases[i].each_us)
+				fail_msg("seed %d: %s costs %.1f s", k, sim_fault_names[cases[i].kind], (double)cost / SIM_S);
+		}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_coordinator_is_gone_for_an_hour),
@@ -185,6 +218,7 @@ int main(void) {
 		cmocka_unit_test(a_third_at_once),
 		cmocka_unit_test(below_min_workers),
 		cmocka_unit_test(nobody_waits_for_a_joiner),
+		cmocka_unit_test(one_that_holds_the_others_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,426 @@
+/* Members that cost the others attempts or waiting: they stay out, or are not waited for, for longer and longer; who is
+ * only slandered is not. And rounds whose rosters come to nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/coordinator/core_rig.h"
+
+enum { WORKERS = 4, BAD = 3, ROUNDS = 40 };
+
+static void accuse(struct rig *r, uint32_t who, uint64_t suspects) {
+	struct report rep = rig_report(r, who, WORKER_REDUCING);
+	rep.suspects = suspects;
+	rig_send(r, who, &rep);
+}
+
+static bool in_roster(const struct rig *r, uint32_t member) {
+	return document_find(rig_doc(r), member) >= 0;
+}
+
+static void open_run(struct rig *r, uint32_t min_workers, int n) {
+	rig_init(r, min_workers);
+	r->cfg.final_round = 60;
+	rig_start(r);
+	rig_join(r, n);
+}
+
+/* All are ready, and those who are not on the roster go on training. */
+static void freeze(struct rig *r, int n) {
+	rig_say_all(r, n, WORKER_TRAINING);
+	rig_say_all(r, n, WORKER_READY);
+	assert_int_equal(rig_doc(r)->phase, RUN_REDUCE);
+	assert_int_equal(rig_doc(r)->attempt, 1);
+}
+
+static void vote_of_all_in_it(struct rig *r) {
+	uint64_t round = rig_doc(r)->round;
+	for (uint32_t i = 0; i < WORKERS && rig_doc(r)->round == round; i++)
+		if (in_roster(r, i))
+			rig_say(r, i, WORKER_VOTED);
+	assert_int_equal(rig_doc(r)->round, round + 1);
+}
+
+/* A round; whenever BAD is on its roster, `accusers` of the others get nothing from it. Returns whether it was. */
+static bool spoiled_round(struct rig *r, int accusers) {
+	freeze(r, WORKERS);
+	bool is_in = in_roster(r, BAD);
+	for (uint32_t i = 0; i < WORKERS && is_in; i++)
+		rig_say(r, i, WORKER_REDUCING);
+	uint64_t suspects = 1ull << document_find(rig_doc(r), BAD);
+	for (uint32_t i = 0; i < (uint32_t)accusers && is_in; i++)
+		accuse(r, i, suspects);
+	if (is_in)
+		rig_wait(r, 6 * RIG_S);
+	vote_of_all_in_it(r);
+	return is_in;
+}
+
+static void test_who_spoils_attempts_stays_out_for_longer_and_longer(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	uint64_t spoiled = 0;
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		spoiled |= (uint64_t)spoiled_round(&r, 2) << round;
+		if (round == 9)
+			rig_restart(&r);
+	}
+	assert_true(spoiled == (1ull << 0 | 1ull << 1 | 1ull << 3 | 1ull << 7 | 1ull << 15 | 1ull << 31));
+	rig_release(&r);
+}
+
+static void test_it_is_said_when_somebody_stays_out(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	assert_true(spoiled_round(&r, 3));
+	assert_false(rig_saw(&r, CORE_EVENT_EXCLUDED, BAD)); /* cut off once: it has lost this round only */
+	assert_true(spoiled_round(&r, 3));
+	assert_true(rig_saw(&r, CORE_EVENT_EXCLUDED, BAD));
+	rig_release(&r);
+}
+
+/* One round without a cost takes a level back. */
+static void test_clean_rounds_make_up_for_it(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	assert_true(spoiled_round(&r, 2));
+	assert_true(spoiled_round(&r, 2));
+	assert_false(spoiled_round(&r, 2));
+	for (int clean = 0; clean < 2; clean++) {
+		freeze(&r, WORKERS);
+		assert_true(in_roster(&r, BAD));
+		vote_of_all_in_it(&r);
+	}
+	assert_true(spoiled_round(&r, 2));
+	assert_true(spoiled_round(&r, 2)); /* as if it were the first time */
+	rig_release(&r);
+}
+
+static void test_one_accuser_alone_excludes_nobody_for_longer(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	for (uint32_t liar = 0; liar < 2; liar++) {
+		freeze(&r, WORKERS);
+		accuse(&r, liar, 1 << BAD);
+		rig_wait(&r, 6 * RIG_S);
+		assert_false(in_roster(&r, BAD));
+		assert_int_equal(rig_last(&r, CORE_ROSTER)->blamed, 0);
+		vote_of_all_in_it(&r);
+	}
+	freeze(&r, WORKERS);
+	assert_true(in_roster(&r, BAD));
+	rig_release(&r);
+}
+
+/* An owner may have sent this one another mean. */
+static void test_another_digest_excludes_nobody_for_longer(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	for (int round = 0; round < 5; round++) {
+		freeze(&r, WORKERS);
+		assert_true(in_roster(&r, BAD));
+		for (uint32_t i = 0; i < WORKERS; i++) {
+			struct report rep = rig_report(&r, i, WORKER_VOTED);
+			rep.digest.b[0] ^= i == BAD;
+			rig_send(&r, i, &rep);
+		}
+		assert_int_equal(rig_last(&r, CORE_ROSTER)->blamed, 0);
+		vote_of_all_in_it(&r);
+	}
+	rig_release(&r);
+}
+
+static void test_who_is_needed_takes_part_all_the_same(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, WORKERS, WORKERS);
+	for (int round = 0; round < 3; round++) {
+		freeze(&r, WORKERS);
+		assert_true(in_roster(&r, BAD));
+		rig_say_all(&r, WORKERS, WORKER_REDUCING);
+		accuse(&r, 0, 1 << BAD);
+		accuse(&r, 1, 1 << BAD);
+		rig_wait(&r, 2 * RIG_S);
+		rig_say(&r, BAD, WORKER_REDUCING); /* it was only cut off, and is not to blame for what is committed */
+		rig_say_all(&r, WORKERS, WORKER_VOTED);
+		assert_int_equal(rig_last(&r, CORE_COMMIT)->blamed, 0);
+	}
+	rig_release(&r);
+}
+
+static void test_of_two_that_accuse_each_other_neither_is_to_blame(void **state) {
+	(void)state;
+	for (int mutual = 0; mutual < 2; mutual++) {
+		struct rig r;
+		open_run(&r, 1, 2);
+		freeze(&r, 2);
+		rig_say_all(&r, 2, WORKER_REDUCING);
+		accuse(&r, 0, 1 << 1);
+		if (mutual)
+			accuse(&r, 1, 1 << 0);
+		rig_wait(&r, 6 * RIG_S);
+		assert_int_equal(rig_last(&r, CORE_ROSTER)->blamed, mutual ? 0 : 1 << 1);
+		rig_release(&r);
+	}
+}
+
+/* ---- deadlines ---- */
+
+/* 12 chunks of 1 MB; a participant that withholds is accused after 1 s. */
+static void open_with_deadline(struct rig *r, uint32_t min_workers, const uint64_t rates[WORKERS]) {
+	rig_init(r, min_workers);
+	r->cfg.withheld_us = RIG_S;
+	r->cfg.chunk_bytes = 1000000;
+	rig_start(r);
+	rig_join(r, WORKERS);
+	rig_say_all(r, WORKERS, WORKER_TRAINING);
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		struct report rep = rig_report(r, i, WORKER_READY);
+		rep.up_bytes_per_s = rep.down_bytes_per_s = rates[i];
+		rig_send(r, i, &rep);
+	}
+	rig_expect(r, RUN_REDUCE, 0, 1);
+}
+
+static void test_deadline_follows_the_slowest_line(void **state) {
+	(void)state;
+	static const struct {
+		uint64_t rates[WORKERS];
+		uint32_t ms;
+	} cases[] = {
+		{{0, 0, 0, 0}, 868000},                              /* 9 x 12 MB at 1 Mbit/s each, and 4 s */
+		{{1000000, 2000000, 3000000, 4000000}, 112000},      /* at 1 MB/s */
+		{{1, 1600000, 1600000, 1600000}, 1084000},           /* a sixteenth of the median counts at least */
+		{{100000000, 100000000, 100000000, 1000000}, 21280}, /* ... as here */
+		{{1, 1, 1, 1}, 13504000},                            /* 8 kB/s at least */
+		{{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}, 4000},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct rig r;
+		open_with_deadline(&r, 2, cases[i].rates);
+		assert_int_equal(rig_doc(&r)->deadline_ms, cases[i].ms);
+		rig_restart(&r);
+		assert_int_equal(rig_doc(&r)->deadline_ms, cases[i].ms);
+		rig_release(&r);
+	}
+}
+
+static const uint64_t fast[WORKERS] = {1000000000, 1000000000, 1000000000, 1000000000}; /* 4.108 s */
+
+static void test_a_later_attempt_has_twice_the_time(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_deadline(&r, 2, fast);
+	assert_int_equal(rig_doc(&r)->deadline_ms, 4108);
+	rig_say_all(&r, WORKERS, WORKER_REDUCING);
+	accuse(&r, 0, 1 << BAD);
+	accuse(&r, 1, 1 << BAD);
+	rig_wait(&r, RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 2);
+	assert_int_equal(rig_doc(&r)->deadline_ms, 8216);
+	rig_release(&r);
+}
+
+/* It has all that it needs, for it accuses nobody; and it does not vote. */
+static void test_who_is_overdue_is_left_behind(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_deadline(&r, 2, fast);
+	rig_say_all(&r, WORKERS, WORKER_REDUCING);
+	for (uint32_t i = 0; i < BAD; i++)
+		rig_say(&r, i, WORKER_VOTED);
+	rig_wait(&r, 6 * RIG_S);
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	assert_int_equal(core_deadline_us(r.core), r.now_us + 108000);
+	rig_wait(&r, RIG_S);
+	assert_int_equal(rig_last(&r, CORE_COMMIT)->blamed, 1 << BAD);
+	assert_int_equal(rig_last(&r, CORE_COMMIT)->n_members, WORKERS); /* its contribution is in what they voted for */
+	assert_true(rig_saw(&r, CORE_EVENT_OVERDUE, BAD));
+	rig_release(&r);
+}
+
+static void test_who_accuses_is_not_overdue(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_deadline(&r, 2, fast);
+	rig_say_all(&r, WORKERS, WORKER_REDUCING);
+	rig_say(&r, 0, WORKER_VOTED);
+	rig_say(&r, 1, WORKER_VOTED);
+	rig_wait(&r, 6 * RIG_S);
+	accuse(&r, 2, 1 << BAD);
+	rig_wait(&r, RIG_S / 2); /* the accusation is still being weighed */
+	assert_false(rig_saw(&r, CORE_EVENT_OVERDUE, 2));
+	assert_int_equal(rig_last(&r, CORE_ROSTER)->blamed, 1 << BAD);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
+	rig_release(&r);
+}
+
+static void test_nobody_is_overdue_before_somebody_has_voted(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_deadline(&r, 2, fast);
+	for (int s = 0; s < 60; s++) {
+		rig_say_all(&r, WORKERS, WORKER_REDUCING);
+		rig_wait(&r, RIG_S);
+	}
+	rig_expect(&r, RUN_REDUCE, 0, 1);
+	rig_release(&r);
+}
+
+/* Without it there are too few: it gets another attempt, with more time. */
+static void test_an_overdue_one_that_is_needed_opens_the_round_again(void **state) {
+	(void)state;
+	struct rig r;
+	open_with_deadline(&r, WORKERS, fast);
+	rig_say_all(&r, WORKERS, WORKER_REDUCING);
+	for (uint32_t i = 0; i < BAD; i++) {
+		struct report rep = rig_report(&r, i, WORKER_VOTED);
+		rep.digest.b[0] = (uint8_t)i; /* so that it is no commit */
+		rig_send(&r, i, &rep);
+	}
+	for (int s = 0; s < 7; s++) {
+		rig_say(&r, BAD, WORKER_REDUCING);
+		rig_wait(&r, RIG_S);
+	}
+	assert_int_not_equal(rig_doc(&r)->phase, RUN_REDUCE);
+	assert_true(rig_saw(&r, CORE_EVENT_OVERDUE, BAD));
+	rig_release(&r);
+}
+
+/* ---- rounds that are opened again ---- */
+
+/* An owner sends everybody else another mean, when it is in the roster. Returns the rosters until the commit, or until
+ * `seconds` are over. */
+static int rosters_with_a_lying_owner(struct rig *r, uint32_t liar, int seconds) {
+	int rosters = 0;
+	uint32_t attempt = 0;
+	uint64_t round = rig_doc(r)->round;
+	rig_say_all(r, WORKERS, WORKER_TRAINING);
+	for (int tenth = 0; tenth < 10 * seconds && rig_doc(r)->round == round; tenth++) {
+		bool reduces = rig_doc(r)->phase == RUN_REDUCE;
+		rosters += reduces && rig_doc(r)->attempt != attempt;
+		attempt = rig_doc(r)->attempt;
+		bool lies = reduces && in_roster(r, liar);
+		for (uint32_t i = 0; i < WORKERS && rig_doc(r)->round == round; i++) {
+			bool votes = reduces && in_roster(r, i) && rig_doc(r)->attempt == attempt;
+			struct report rep = rig_report(r, i, votes ? WORKER_VOTED : WORKER_READY);
+			rep.digest.b[0] ^= (uint8_t)(lies ? i : 0);
+			rig_send(r, i, &rep);
+		}
+		r->now_us += RIG_S / 10;
+		core_tick(r->core, r->now_us);
+		rig_pump(r);
+	}
+	return rosters;
+}
+
+static void test_rosters_are_not_opened_again_all_the_time(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, WORKERS, WORKERS); /* nobody can be left out */
+	assert_in_range(rosters_with_a_lying_owner(&r, 1, 45), 3, 8);
+	assert_int_equal(rig_doc(&r)->round, 0);
+	assert_true(rig_saw(&r, CORE_EVENT_UNLIKE, NET_MAX_MEMBERS));
+	rig_release(&r);
+}
+
+static void test_rosters_leave_one_out_in_turn(void **state) {
+	(void)state;
+	for (uint32_t liar = 0; liar < WORKERS; liar++) {
+		struct rig r;
+		open_run(&r, 3, WORKERS);
+		assert_in_range(rosters_with_a_lying_owner(&r, liar, 60), 2, 1 + WORKERS);
+		assert_int_equal(rig_doc(&r)->round, 1);
+		assert_false(rig_last(&r, CORE_COMMIT)->members[liar] == liar);
+		assert_int_equal(rig_last(&r, CORE_COMMIT)->blamed, 0);
+		assert_int_equal(rosters_with_a_lying_owner(&r, liar, 60), 2); /* that one first, the next time */
+		rig_release(&r);
+	}
+}
+
+/* ---- waiting ---- */
+
+enum { GHOST = 3, GRACE_S = 5 };
+
+/* All are ready at once, but GHOST after so many seconds (-1: never). Returns how long the round waited. */
+static int wait_for(struct rig *r, int ready_after_s) {
+	rig_say_all(r, WORKERS, WORKER_TRAINING);
+	uint64_t round = rig_doc(r)->round;
+	int waited = 0;
+	for (uint32_t i = 0; i < GHOST; i++)
+		rig_say(r, i, WORKER_READY);
+	for (; rig_doc(r)->phase != RUN_REDUCE; waited++) {
+		rig_say(r, GHOST, waited == ready_after_s ? WORKER_READY : WORKER_TRAINING);
+		if (rig_doc(r)->phase != RUN_REDUCE)
+			rig_wait(r, RIG_S);
+		assert_true(waited <= GRACE_S);
+	}
+	vote_of_all_in_it(r);
+	assert_int_equal(rig_doc(r)->round, round + 1);
+	return waited;
+}
+
+/* It reports that it trains, for ever. */
+static void test_a_ghost_costs_a_bounded_time(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	int waited_s = 0;
+	for (int round = 0; round < ROUNDS; round++)
+		waited_s += wait_for(&r, -1) >= GRACE_S ? GRACE_S : 0;
+	assert_int_equal(waited_s, 6 * GRACE_S); /* rounds 0, 2, 5, 10, 19, 36 */
+	rig_release(&r);
+}
+
+static void test_a_ghost_is_named(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	(void)wait_for(&r, -1);
+	assert_true(rig_saw(&r, CORE_EVENT_IN_VAIN, GHOST));
+	rig_release(&r);
+}
+
+/* Slower than the others, and in time: waited for in every round. */
+static void test_who_is_ready_in_time_is_waited_for(void **state) {
+	(void)state;
+	struct rig r;
+	open_run(&r, 2, WORKERS);
+	for (int round = 0; round < ROUNDS; round++)
+		assert_int_equal(wait_for(&r, GRACE_S - 1), GRACE_S);
+	assert_false(rig_saw(&r, CORE_EVENT_IN_VAIN, GHOST));
+	rig_release(&r);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_spoils_attempts_stays_out_for_longer_and_longer),
+		cmocka_unit_test(test_it_is_said_when_somebody_stays_out),
+		cmocka_unit_test(test_clean_rounds_make_up_for_it),
+		cmocka_unit_test(test_one_accuser_alone_excludes_nobody_for_longer),
+		cmocka_unit_test(test_another_digest_excludes_nobody_for_longer),
+		cmocka_unit_test(test_who_is_needed_takes_part_all_the_same),
+		cmocka_unit_test(test_of_two_that_accuse_each_other_neither_is_to_blame),
+		cmocka_unit_test(test_deadline_follows_the_slowest_line),
+		cmocka_unit_test(test_a_later_attempt_has_twice_the_time),
+		cmocka_unit_test(test_who_is_overdue_is_left_behind),
+		cmocka_unit_test(test_who_accuses_is_not_overdue),
+		cmocka_unit_test(test_nobody_is_overdue_before_somebody_has_voted),
+		cmocka_unit_test(test_an_overdue_one_that_is_needed_opens_the_round_again),
+		cmocka_unit_test(test_rosters_are_not_opened_again_all_the_time),
+		cmocka_unit_test(test_rosters_leave_one_out_in_turn),
+		cmocka_unit_test(test_a_ghost_costs_a_bounded_time),
+		cmocka_unit_test(test_a_ghost_is_named),
+		cmocka_unit_test(test_who_is_ready_in_time_is_waited_for),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
