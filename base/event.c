@@ -169,27 +169,42 @@ static void write_line(FILE *out, const char *line) {
 	(void)fflush(out);
 }
 
-void rv_event(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
-			  const char *fmt, ...) {
-	char sentence[SENTENCE_BYTES];
+static void emit(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
+				 char *sentence, bool to_people) {
 	if (level < ev->level)
 		return;
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(sentence, sizeof sentence, fmt, ap);
-	va_end(ap);
 	strip_controls(sentence);
 	int64_t wall_us = rv_clock_wall_us();
 	char *line = ev->json || ev->log ? json_line(wall_us, level, name, fields, sentence) : NULL;
 	(void)pthread_mutex_lock(&ev->lock);
-	if (!ev->json)
+	if (!ev->json && to_people)
 		write_text(ev, wall_us, level, sentence);
-	else if (line)
+	else if (ev->json && line)
 		write_line(ev->out, line);
 	if (ev->log && line)
 		write_line(ev->log, line);
 	(void)pthread_mutex_unlock(&ev->lock);
 	free(line);
+}
+
+void rv_event(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
+			  const char *fmt, ...) {
+	char sentence[SENTENCE_BYTES];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(sentence, sizeof sentence, fmt, ap);
+	va_end(ap);
+	emit(ev, level, name, fields, sentence, true);
+}
+
+void rv_event_in_log(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
+					 const char *fmt, ...) {
+	char sentence[SENTENCE_BYTES];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(sentence, sizeof sentence, fmt, ap);
+	va_end(ap);
+	emit(ev, level, name, fields, sentence, false);
 }
 
 static size_t terminal_columns(FILE *out) {

@@ -47,6 +47,10 @@ struct rv_field rv_field_bool(const char *key, bool v);
 void rv_event(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
 			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* The same, but not as text for people: they read it elsewhere, as the last line of a program that fails. */
+void rv_event_in_log(struct rv_events *ev, enum rv_level level, const char *name, const struct rv_field *fields,
+					 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
 /* A progress line: "label [#####.....] 41% 1234/3000 unit  56.7 unit/s  ETA 0:31  note", less what a terminal of that
  * width has no room for (base/progress.h). Only on a terminal that can draw over it (base/terminal.h), nothing in JSON
  * mode. Redrawn at most 10 times a second; the caller passes the monotonic time. */

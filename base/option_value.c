@@ -50,7 +50,7 @@ const char *rv_option_type_text(const struct rv_option *o) {
 	case RV_OPT_DURATION_MS:
 		return "a duration such as 500ms, 20s or 5m (a bare number is milliseconds)";
 	case RV_OPT_RATE:
-		return "a rate in bits or bytes a second such as 20mbit or 2.5MB, or 0";
+		return "a rate in bits or bytes a second such as 20mbit or 2.5MB, or 0 or unlimited for no limit";
 	}
 	RV_UNREACHABLE("option type");
 }
@@ -163,9 +163,16 @@ static enum rv_err parse_scaled(const struct rv_option *o, const struct unit *un
 	return RV_OK;
 }
 
+/* "0" or a word: no limit. */
+static bool is_no_rate(const char *text) {
+	return strcmp(text, "0") == 0 || strcmp(text, "unlimited") == 0 || strcmp(text, "none") == 0;
+}
+
 static enum rv_err parse_integer(const struct rv_option *o, const char *text, int64_t *out, struct rv_errtext *et) {
 	int64_t v = 0;
 	size_t sign = text[0] == '-' || text[0] == '+';
+	if (o->type == RV_OPT_RATE && is_no_rate(text))
+		text = "0";
 	if (!isdigit((unsigned char)text[sign]))
 		return fail_malformed(o, text, et);
 	bool all_digits = strspn(text + sign, "0123456789") == strlen(text + sign);
@@ -274,6 +281,19 @@ static void print_double(double v, char *out, size_t cap) {
 	}
 }
 
+/* In the largest unit of bits that shows it exactly. */
+static void print_rate(int64_t bytes_per_s, char *out, size_t cap) {
+	static const char *const units[] = {"gbit", "mbit", "kbit"};
+	static const int64_t scales[] = {125000000, 125000, 125};
+	for (int i = 0; i < 3; i++) {
+		if (bytes_per_s == 0 || bytes_per_s % scales[i] != 0)
+			continue;
+		(void)snprintf(out, cap, "%" PRId64 "%s", bytes_per_s / scales[i], units[i]);
+		return;
+	}
+	(void)snprintf(out, cap, bytes_per_s == 0 ? "unlimited" : "%" PRId64 "B/s", bytes_per_s);
+}
+
 void rv_option_value_print(const struct rv_option *o, const void *opts, char out[static RV_OPTION_TEXT_BYTES]) {
 	const void *field = (const char *)opts + o->offset;
 	switch (o->type) {
@@ -289,7 +309,7 @@ void rv_option_value_print(const struct rv_option *o, const void *opts, char out
 		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64, *(const int64_t *)field);
 		return;
 	case RV_OPT_RATE:
-		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%" PRId64 "B/s", *(const int64_t *)field);
+		print_rate(*(const int64_t *)field, out, RV_OPTION_TEXT_BYTES);
 		return;
 	case RV_OPT_STRING:
 	case RV_OPT_ENUM:

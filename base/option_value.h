@@ -9,7 +9,8 @@ enum { RV_OPTION_TEXT_BYTES = 4096 };
 
 /* Stores `text` as the value of option `o` in `opts`. Numbers take `K`, `KB`, `KiB`, ... (BYTES) and `us`, `ms`, `s`,
  * `m`, `h`, `d` (DURATION_MS); a bare number is bytes or milliseconds. RATE takes
- * `kbit`, `mbit`, ... or `KB`, `MB`, ..., with or without `/s`, and no bare number but 0. RV_E_INVALID, RV_E_RANGE; on
+ * `kbit`, `mbit`, ... or `KB`, `MB`, ..., with or without `/s`, and no bare number but 0, which
+ * may be written `unlimited` or `none`. RV_E_INVALID, RV_E_RANGE; on
  * failure `opts` is unchanged. */
 enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const char *text, struct rv_errtext *et);
 

@@ -105,12 +105,23 @@ static enum rv_err check_arg_count(const struct rv_program *p, const struct rv_c
 	return RV_OK;
 }
 
+static enum rv_err parse(const struct rv_command *c, int argc, char **argv, void *opts, struct rv_args *args,
+						 struct rv_errtext *et) {
+	args->n = 0;
+	return rv_options_parse_argv(options_of(c), c->presets, opts, argc, argv, args->at, RV_PROGRAM_ARGS_MAX, &args->n,
+								 et);
+}
+
 /* Everything that can be refused before the command starts. */
 static enum rv_err read_command_line(const struct rv_program *p, const struct rv_command *c, int argc, char **argv,
 									 void *opts, struct rv_args *args, struct rv_errtext *et) {
 	const struct rv_option *table = options_of(c);
 	rv_options_defaults(table, opts);
-	RV_TRY(rv_options_parse_argv(table, c->presets, opts, argc, argv, args->at, RV_PROGRAM_ARGS_MAX, &args->n, et));
+	RV_TRY(parse(c, argc, argv, opts, args, et));
+	if (c->recall) {
+		RV_TRY(c->recall(opts, et));
+		RV_TRY(parse(c, argc, argv, opts, args, et));
+	}
 	RV_TRY(check_arg_count(p, c, args, et));
 	RV_TRY(rv_options_check_required(table, opts, et));
 	if (c->prepare)

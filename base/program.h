@@ -40,6 +40,9 @@ struct rv_command {
 	const struct rv_option *options; /* NULL: none */
 	const struct rv_preset *presets; /* of --preset; NULL: none */
 	size_t opts_bytes;               /* size of the options struct */
+	/* Replaces `opts` (the defaults and what this command line says) by the defaults and what an earlier start kept,
+	 * over which presets, --config and the command line are then read again; by --check too. NULL: nothing is kept. */
+	enum rv_err (*recall)(void *opts, struct rv_errtext *et);
 	/* Completes the options from files that they name; before check, and by --check too. NULL: nothing. */
 	enum rv_err (*prepare)(void *opts, struct rv_errtext *et);
 	/* What spans several options; also run by --check. NULL: nothing. */

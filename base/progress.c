@@ -85,13 +85,14 @@ static void add_done(struct line *l, const struct rv_progress_state *s, uint64_t
 }
 
 static void add_pace(struct line *l, const struct rv_progress_state *s, uint64_t total, const char *unit) {
-	char eta[32];
-	if (!(s->rate_per_s > 0))
-		return;
-	add(l, RANK_RATE, "  %.3g %s/s", s->rate_per_s, unit);
+	char eta[32] = "unknown";
+	bool known = s->rate_per_s > 0;
+	if (known)
+		add(l, RANK_RATE, "  %.3g %s/s", s->rate_per_s, unit);
 	if (total <= s->last_done)
 		return;
-	format_eta((double)(total - s->last_done) / s->rate_per_s, eta, sizeof eta);
+	if (known)
+		format_eta((double)(total - s->last_done) / s->rate_per_s, eta, sizeof eta);
 	add(l, RANK_ETA, "  ETA %s", eta);
 }
 

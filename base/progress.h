@@ -17,7 +17,7 @@ struct rv_progress_state {
 void rv_progress_observe(struct rv_progress_state *s, int64_t now_us, const char *label, uint64_t done);
 
 /* "label [#####.....] 41% 1234/3000 unit  56.7 unit/s  ETA 0:31  note  note", in at most `cap` - 1 columns (cap >= 1);
- * total 0: no bar, no ETA. What has no room is left out whole, the least important first: label, percent, ETA, the
+ * total 0: no bar, no ETA; "ETA unknown" without a rate. What has no room is left out whole, the least important first: label, percent, ETA, the
  * first two fields of the note (two spaces part them), rate, bar, count, the rest of the note. Returns its length. */
 size_t rv_progress_render(const struct rv_progress_state *s, uint64_t total, const char *unit, const char *note,
 						  char *out, size_t cap);

@@ -204,10 +204,16 @@ static struct request request_of(struct evhttp_request *rq, uint8_t key[NET_KEY_
 static void take_report(struct api *a, const struct request *q) {
 	struct rv_errtext et = {0};
 	enum rv_err e = service_report(a->service, q->now_us, q->key, &q->sight, q->body, q->n, &et);
-	if (e == RV_OK)
-		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
-	else
+	if (e != RV_OK) {
 		reply_text(q->rq, status_of(e), et.text);
+		return;
+	}
+	uint8_t bytes[NOTICE_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	if (service_notice(a->service, q->key, &w))
+		reply(q->rq, STATUS_OK, "application/octet-stream", bytes, rv_writer_len(&w));
+	else
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
 }
 
 static bool is_due(const struct held *h, uint64_t seq, int64_t now_us) {
@@ -278,6 +284,11 @@ static void send_status(struct api *a, const struct request *q, bool details) {
 
 static void serve_status(struct api *a, const struct request *q) {
 	send_status(a, q, false);
+}
+
+static void serve_config(struct api *a, const struct request *q) {
+	const char *text = service_run_config(a->service);
+	reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", text, strlen(text));
 }
 
 static void serve_metrics(struct api *a, const struct request *q) {
@@ -453,6 +464,7 @@ static const struct route {
 } routes[] = {
 	{EVHTTP_REQ_GET, "/", ANYONE, serve_dashboard},
 	{EVHTTP_REQ_GET, "/v1/status", ANYONE, serve_status},
+	{EVHTTP_REQ_GET, "/v1/config", ANYONE, serve_config},
 	{EVHTTP_REQ_GET, "/metrics", ANYONE, serve_metrics},
 	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},
 	{EVHTTP_REQ_POST, "/v1/report", ANY_KEY, serve_report},

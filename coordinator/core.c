@@ -347,6 +347,9 @@ int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBE
 									   .last = m->last,
 									   .owned_chunks = c->owned[i],
 									   .all_chunks = c->owned_of};
+		uint64_t until;
+		v->apart = core_apart_from(c, (uint32_t)i, &until);
+		v->left_out = v->apart != 0 && core_left_out_apart(c, (uint32_t)i);
 		memcpy(v->key, m->key, sizeof v->key);
 		memcpy(v->name, m->name, sizeof v->name);
 	}

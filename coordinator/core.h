@@ -109,6 +109,8 @@ enum rv_err core_join(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_
  * sender runs beside a process of the same key with a later boot, which alone is followed: it should end. */
 enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const struct report *rep,
 						struct rv_errtext *et);
+/* What the holder of `key` should know of itself; false: nothing. */
+bool core_notice(const struct core *c, const uint8_t key[NET_KEY_BYTES], struct notice *out);
 /* An operator removes a member: not waited for, not in rosters, until unbanned. RV_E_NOTFOUND: no such member. */
 enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et);
 
@@ -205,6 +207,8 @@ struct core_member_view {
 	bool alive, banned;
 	int64_t last_report_us;
 	struct report last;
+	uint64_t apart;                    /* set of members that it does not reach, nor they it */
+	bool left_out;                     /* rounds begin without it for that, where enough others are ready */
 	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
 };
 /* Two boots of one process: it adds one for each base that it installs, and no two start within a millisecond. */

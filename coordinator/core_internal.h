@@ -12,6 +12,7 @@
  * core_deadline.c REDUCE: how long an attempt may take
  * core_suspects.c REDUCE: accusations
  * core_pairs.c    ... between two that do not reach each other
+ * core_notice.c   what a member hears of itself
  * core_shards.c   who owns which chunks
  * core_shares.c   ... and how many
  * core_base.c     which full hash the majority vouches for
@@ -358,6 +359,11 @@ void core_pairs_met(struct core *c, const struct core_record *commit);
 void core_pairs_forget(struct core *c, uint32_t member);
 /* `ready` without one of each pair that do not reach each other, as long as min_workers are left. */
 uint64_t core_without_apart(const struct core *c, uint64_t ready);
+/* The members that `member` does not reach, and they not it, until they meet in a round; *until_round: when it is tried
+ * again. */
+uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round);
+/* Were all ready who are here: a round would begin without it for that reason. */
+bool core_left_out_apart(const struct core *c, uint32_t member);
 
 /* ---- core_past.c ---- */
 

@@ -49,6 +49,20 @@ static bool is_apart(const struct core *c, const struct core_pair *p) {
 	return p->strikes >= STRIKES && c->round >= p->round && c->round - p->round < APART_ROUNDS;
 }
 
+uint64_t core_apart_from(const struct core *c, uint32_t member, uint64_t *until_round) {
+	uint64_t set = 0;
+	*until_round = 0;
+	for (int i = 0; i < c->n_pairs; i++) {
+		const struct core_pair *p = &c->pairs[i];
+		if (p->strikes < STRIKES || (p->a != member && p->b != member))
+			continue;
+		set |= core_bit(p->a == member ? p->b : p->a);
+		if (p->round + APART_ROUNDS > *until_round)
+			*until_round = p->round + APART_ROUNDS;
+	}
+	return set;
+}
+
 void core_pairs_met(struct core *c, const struct core_record *commit) {
 	uint64_t set = 0;
 	for (int i = 0; i < commit->n_members; i++)
@@ -93,4 +107,12 @@ uint64_t core_without_apart(const struct core *c, uint64_t ready) {
 		ready &= ~core_bit(worst);
 	}
 	return ready;
+}
+
+bool core_left_out_apart(const struct core *c, uint32_t member) {
+	uint64_t here = core_bit(member);
+	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++)
+		if (core_available(c, &c->members[i]))
+			here |= core_bit(i);
+	return (core_without_apart(c, here) & core_bit(member)) == 0;
 }

@@ -146,7 +146,8 @@ static void store_failed(struct service *s, enum rv_err e, const struct rv_errte
 		s->fault = e;
 		s->fault_text = *why;
 	} else if (!s->store_full) {
-		service_tell(s, RV_ERROR, "store_full", "%s; the coordinator does, every second", why->text);
+		service_tell_operator(s, RV_ERROR, "store_full", why->text,
+							  "the coordinator's disk is full: nothing is lost, and it tries again every second");
 	}
 	s->store_full = e == RV_E_FULL;
 }
@@ -281,6 +282,15 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	return service_fault(s, et);
 }
 
+bool service_notice(const struct service *s, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply) {
+	struct notice n;
+	if (!core_notice(s->core, key, &n))
+		return false;
+	notice_encode(&n, reply);
+	RV_ASSERT(!reply->failed);
+	return true;
+}
+
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
 	core_listens(s->core, now_us, key, listens);
 	(void)pump(s, now_us, NULL);
@@ -315,6 +325,10 @@ enum rv_err service_document(struct service *s, uint32_t version, const uint8_t 
 	*n = d->n;
 	*bytes = d->bytes;
 	return RV_OK;
+}
+
+const char *service_run_config(const struct service *s) {
+	return s->config;
 }
 
 bool service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES], uint32_t *member) {

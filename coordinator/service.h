@@ -56,6 +56,8 @@ enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NE
  * RV_E_RANGE, RV_E_PROTOCOL; RV_E_AUTH: not a member. */
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
 						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et);
+/* The reply to a report of the holder of `key`: writes core_notice(); false: there is nothing to say. */
+bool service_notice(const struct service *s, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply);
 /* See core_listens(). */
 void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens);
 /* The latest document in this version of the protocol, signed; borrowed until the next call of anything. RV_E_PROTOCOL:
@@ -63,6 +65,8 @@ void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KE
 enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
 							 struct rv_errtext *et);
 uint64_t service_document_seq(const struct service *s);
+/* What members agree on, `key = value` lines: no secret, so that a worker can look at it before it spends its invite. */
+const char *service_run_config(const struct service *s);
 /* Member of the run, and not banned; *member (may be NULL): its number. */
 bool service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES], uint32_t *member);
 bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]);

@@ -39,7 +39,8 @@ struct outlier {
 struct news {
 	int64_t wall_us;
 	enum rv_level level;
-	char text[200];
+	char text[320];   /* for everybody: neither address nor host nor path */
+	char detail[200]; /* for the operator; "": none */
 };
 
 enum { SERVICE_VERSIONS = CONTROL_VERSION - CONTROL_VERSION_MIN + 1 };
@@ -132,14 +133,18 @@ void service_tell_events(struct service *s, int64_t now_us);
 void service_note_refused_join(struct service *s, int64_t now_us, const char *why);
 void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same, with a `detail` that is not for everybody: an address, a path, a command with one. */
+void service_tell_operator(struct service *s, enum rv_level level, const char *name, const char *detail,
+						   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- service_not_held.c ---- */
 
 /* All rounds are committed, and those who have the last state have merely gone: nothing is to be done. */
 bool service_is_over(const struct service *s, const struct core_kept *kept);
-/* "rivulet-coordinator rollback --dir DIR --to-round 7"; "" when no earlier round is known to be on anybody's disk, or
+/* "rivulet-coordinator rollback --dir DIR --to-round 7" (`dir` NULL: "DIR", for everybody); "" when no earlier round is known to be on anybody's disk, or
  * there is no reason to. */
-void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap);
+void service_rollback_command(const struct service *s, const struct core_kept *kept, const char *dir, char *out,
+							  size_t cap);
 /* The core's event says `text`: that, and the next step. */
 void service_tell_not_held(struct service *s, uint64_t round, const char *text);
 struct service_rolled_back {

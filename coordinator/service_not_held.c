@@ -15,12 +15,13 @@ bool service_is_over(const struct service *s, const struct core_kept *kept) {
 	return core_document(s->core)->phase == RUN_DONE && kept->state == CORE_STATE_ABSENT && !kept->ahead;
 }
 
-void service_rollback_command(const struct service *s, const struct core_kept *kept, char *out, size_t cap) {
+void service_rollback_command(const struct service *s, const struct core_kept *kept, const char *dir, char *out,
+							  size_t cap) {
 	bool force = kept->ahead || kept->state == CORE_STATE_ABSENT;
 	out[0] = '\0';
 	if (is_worth_it(kept) && !service_is_over(s, kept))
 		(void)snprintf(out, cap, "rivulet-coordinator rollback --dir %s --to-round %" PRIu64 "%s",
-					   s->cfg.dir != NULL ? s->cfg.dir : "DIR", kept->best_round, force ? " --force" : "");
+					   dir != NULL ? dir : "DIR", kept->best_round, force ? " --force" : "");
 }
 
 /* "0, 2 (absent)". */
@@ -60,7 +61,8 @@ static void tell_old_copy(struct service *s, const struct core_kept *kept, const
 				 "workers are ahead of this coordinator, whose store must be an old copy: stop it, and serve the "
 				 "newest store that there is");
 	if (command[0] != '\0') {
-		service_tell(s, RV_WARN, "rollback_possible", "or give up what was trained since: %s", command);
+		service_tell_operator(s, RV_WARN, "rollback_possible", command,
+							  "or the operator gives up what was trained since: a rollback");
 		return;
 	}
 	service_tell(s, RV_WARN, "next_step",
@@ -84,14 +86,13 @@ void service_tell_not_held(struct service *s, uint64_t round, const char *text) 
 	list_members(kept.last_held, kept.absent, who);
 	service_tell(s, RV_ERROR, kept.state == CORE_STATE_LOST ? "state_lost" : "state_absent",
 				 "the run holds at round %" PRIu64 ": %s; held last by members %s", round, text, who);
-	service_rollback_command(s, &kept, command, sizeof command);
+	service_rollback_command(s, &kept, s->cfg.dir, command, sizeof command);
 	if (kept.ahead)
 		tell_old_copy(s, &kept, command);
 	else if (command[0] != '\0')
-		service_tell(s, RV_WARN, "rollback_possible", "%s%s",
-					 kept.absent != 0 ? "start one of them with its directory, or give up rounds: "
-									  : "to give up rounds: ",
-					 command);
+		service_tell_operator(s, RV_WARN, "rollback_possible", command, "%s",
+							  kept.absent != 0 ? "start one of them with its directory, or give up rounds: a rollback"
+											   : "only a rollback, which gives up rounds, goes on from here");
 	else
 		service_tell(s, RV_WARN, "rollback_possible",
 					 "start one of them with its directory; no earlier round is on a disk that is here");

@@ -140,16 +140,34 @@ void service_note_rollback(struct service *s, const struct core_record *rec, int
 
 /* ---- news -------------------------------------------------------------------------------------------------------- */
 
-void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...) {
+__attribute__((format(printf, 5, 0))) static void tell(struct service *s, enum rv_level level, const char *name,
+													   const char *detail, const char *fmt, va_list ap) {
 	struct news *n = &s->news[s->n_news++ % SERVICE_NEWS];
 	n->wall_us = rv_clock_wall_us();
 	n->level = level;
+	(void)vsnprintf(n->text, sizeof n->text, fmt, ap);
+	(void)snprintf(n->detail, sizeof n->detail, "%s", detail);
+	if (s->cfg.events == NULL)
+		return;
+	if (detail[0] != '\0')
+		rv_event(s->cfg.events, level, name, RV_FIELDS(rv_field_str("detail", detail)), "%s (%s)", n->text, detail);
+	else
+		rv_event(s->cfg.events, level, name, RV_NO_FIELDS, "%s", n->text);
+}
+
+void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...) {
 	va_list ap;
 	va_start(ap, fmt);
-	(void)vsnprintf(n->text, sizeof n->text, fmt, ap);
+	tell(s, level, name, "", fmt, ap);
 	va_end(ap);
-	if (s->cfg.events != NULL)
-		rv_event(s->cfg.events, level, name, RV_NO_FIELDS, "%s", n->text);
+}
+
+void service_tell_operator(struct service *s, enum rv_level level, const char *name, const char *detail,
+						   const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	tell(s, level, name, detail, fmt, ap);
+	va_end(ap);
 }
 
 static void tell_roster(struct service *s, const struct core_record *rec) {
@@ -184,9 +202,9 @@ void service_tell_record(struct service *s, const struct core_record *rec) {
 	switch (rec->type) {
 	case CORE_MEMBER:
 		identity_short(rec->key, short_key);
-		service_tell(s, RV_INFO, "member", "member %u%s%s%s (key %s)%s%s%s", rec->member, rec->name[0] ? " '" : "",
-					 rec->name, rec->name[0] ? "'" : "", short_key, rec->addr[0] ? " at " : " joined", rec->addr,
-					 rec->banned ? ", banned" : "");
+		service_tell_operator(s, RV_INFO, "member", rec->addr, "member %u%s%s%s (key %s)%s%s", rec->member,
+							  rec->name[0] ? " '" : "", rec->name, rec->name[0] ? "'" : "", short_key,
+							  rec->addr[0] ? " has a new address" : " joined", rec->banned ? ", banned" : "");
 		break;
 	case CORE_ROSTER:
 		tell_roster(s, rec);
@@ -258,8 +276,8 @@ static void tell_apart(struct service *s, const struct core_event *ev) {
 	service_tell(
 		s, RV_WARN, "apart",
 		"members %u and %u do not reach each other (round %" PRIu64
-		"): %u is left out for some rounds where enough others are ready; forward a port to one of them, or start "
-		"it with --advertise HOST:PORT where it can be reached",
+		"): %u is left out for some rounds where enough others are ready, and is told; to mend it, forward a port to "
+		"one of them, or start it with --advertise HOST:PORT",
 		ev->other, ev->member, ev->round, ev->member);
 }
 

@@ -67,12 +67,23 @@ static json_t *outlier_json(const struct outlier *m) {
 	return a;
 }
 
+/* Member numbers. */
+static json_t *set_json(uint64_t set) {
+	json_t *a = json_array();
+	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++)
+		if (set >> i & 1)
+			(void)json_array_append_new(a, json_integer(i));
+	return a;
+}
+
 static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
 	json_t *o = json_object();
 	const struct document *d = core_document(s->core);
 	bool seen = v->last_report_us != 0;
 	set_int(o, "member", v->member);
-	(void)json_object_set_new(o, "name", json_string(v->name));
+	char number[32];
+	(void)snprintf(number, sizeof number, "worker %u", v->member);
+	(void)json_object_set_new(o, "name", json_string(v->name[0] != '\0' ? v->name : number));
 	(void)json_object_set_new(o, "key", hex_string(v->key, details ? NET_KEY_BYTES : 8));
 	(void)json_object_set_new(o, "alive", json_boolean(v->alive));
 	(void)json_object_set_new(o, "banned", json_boolean(v->banned));
@@ -97,6 +108,8 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	(void)json_object_set_new(o, "storage", storage_json(v->last.storage));
 	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
 	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
+	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
+	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));
 	if (details)
 		(void)json_object_set_new(o, "addr", json_string(v->last.addr));
 	return o;
@@ -127,7 +140,7 @@ static json_t *rounds_json(const struct service *s) {
 	return a;
 }
 
-static json_t *news_json(const struct service *s) {
+static json_t *news_json(const struct service *s, bool details) {
 	json_t *a = json_array();
 	uint64_t first = s->n_news > SERVICE_NEWS ? s->n_news - SERVICE_NEWS : 0;
 	for (uint64_t i = first; i < s->n_news; i++) {
@@ -136,6 +149,8 @@ static json_t *news_json(const struct service *s) {
 		set_int(o, "wall_us", (uint64_t)n->wall_us);
 		(void)json_object_set_new(o, "level", json_string(levels[n->level]));
 		(void)json_object_set_new(o, "text", json_string(n->text));
+		if (details && n->detail[0] != '\0')
+			(void)json_object_set_new(o, "detail", json_string(n->detail));
 		(void)json_array_append_new(a, o);
 	}
 	return a;
@@ -171,21 +186,13 @@ static void set_totals(const struct service *s, json_t *o, const struct core_mem
 	(void)json_object_set_new(o, "loss", s->n_history > 0 ? json_real(s->history[s->n_history - 1].loss) : json_null());
 }
 
-static json_t *set_json(uint64_t set) {
-	json_t *a = json_array();
-	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++)
-		if (set >> i & 1)
-			(void)json_array_append_new(a, json_integer(i));
-	return a;
-}
-
 /* Member numbers; empty unless workers are waited for. */
 static json_t *missing_json(const struct service *s) {
 	return set_json(s->waiting_since_us != INT64_MAX ? service_missing(s) : 0);
 }
 
 /* Null, or why the run stands still though there are workers: nobody has the state of its round. */
-static json_t *not_held_json(const struct service *s) {
+static json_t *not_held_json(const struct service *s, bool details) {
 	struct core_kept kept;
 	char command[640];
 	core_kept(s->core, &kept);
@@ -200,7 +207,7 @@ static json_t *not_held_json(const struct service *s) {
 	(void)json_object_set_new(o, "best_held_by", set_json(kept.best_held));
 	(void)json_object_set_new(o, "ahead", json_boolean(kept.ahead));
 	(void)json_object_set_new(o, "complete", json_boolean(service_is_over(s, &kept)));
-	service_rollback_command(s, &kept, command, sizeof command);
+	service_rollback_command(s, &kept, details ? s->cfg.dir : NULL, command, sizeof command);
 	(void)json_object_set_new(o, "command", json_string(command));
 	return o;
 }
@@ -223,7 +230,7 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	set_int(o, "attempt", d->attempt);
 	set_int(o, "epoch", d->epoch);
 	set_int(o, "epoch_round", d->epoch_round);
-	(void)json_object_set_new(o, "not_held", not_held_json(s));
+	(void)json_object_set_new(o, "not_held", not_held_json(s, details));
 	set_int(o, "seq", d->seq);
 	(void)json_object_set_new(o, "chain", hex_string(d->chain.b, RV_HASH_BYTES));
 	set_int(o, "base_round", d->base_round);
@@ -242,6 +249,6 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 		(void)json_array_append_new(members, member_json(s, &views[i], now_us, details));
 	(void)json_object_set_new(o, "members", members);
 	(void)json_object_set_new(o, "history", rounds_json(s));
-	(void)json_object_set_new(o, "events", news_json(s));
+	(void)json_object_set_new(o, "events", news_json(s, details));
 	return o;
 }

@@ -52,8 +52,8 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 		(void)fprintf(out, "  loss %.4f", number(o, "loss"));
 	(void)fprintf(out, "  %s tokens/s", short_number(number(o, "tokens_per_s"), speed));
 	(void)fprintf(out, "  %s tokens", short_number(number(o, "total_tokens"), tokens));
-	if (json_is_number(json_object_get(o, "eta_s")))
-		(void)fprintf(out, "  ETA %s", span(number(o, "eta_s"), eta));
+	bool known = json_is_number(json_object_get(o, "eta_s"));
+	(void)fprintf(out, "  ETA %s", known ? span(number(o, "eta_s"), eta) : "unknown");
 	(void)fprintf(out, "%s\n", json_is_true(json_object_get(o, "store_full")) ? "  DISK FULL" : "");
 }
 
@@ -181,6 +181,19 @@ static void contribution_of(const json_t *m, char norm[16], char cosine[16]) {
 	(void)snprintf(cosine, 16, "%.2f", number(c, "cosine"));
 }
 
+/* ", apart from members 1, 2: left out", or nothing. */
+static void print_apart(const json_t *m, FILE *out) {
+	const json_t *apart = json_object_get(m, "apart_from"), *other;
+	size_t i, n = json_array_size(apart);
+	json_array_foreach(apart, i, other)(void) fprintf(out, "%s%.0f",
+													  i > 0   ? ", "
+													  : n > 1 ? ", does not reach members "
+															  : ", does not reach member ",
+													  json_number_value(other));
+	if (n > 0 && json_is_true(json_object_get(m, "left_out")))
+		(void)fprintf(out, ": left out");
+}
+
 static void print_member(const json_t *m, FILE *out) {
 	char name[64], speed[24], sent[24], up[24], down[24], share[16] = "-", compute[24], reduce[24], norm[16],
 														  cosine[16];
@@ -203,6 +216,7 @@ static void print_member(const json_t *m, FILE *out) {
 		(void)fprintf(out, "%.1f s ago%s", number(m, "silent_s"), silence(m));
 	print_storage(m, out);
 	print_outlier(m, out);
+	print_apart(m, out);
 	(void)fputc('\n', out);
 }
 

@@ -128,6 +128,29 @@ struct report {
 	float mean2; /* sum of squares of the mean, over the same chunks */
 };
 
+/* What the reply to a report may carry, for the person who runs the worker: it decides nothing. 200 with this body, or
+ * 204 where there is nothing to say. A worker that does not know it passes over it. */
+enum notice_kind {
+	NOTICE_NONE,
+	NOTICE_APART,      /* it and `others` do not reach each other */
+	NOTICE_NOT_COUNTED /* what it trains is not in the mean, for a `reason` */
+};
+enum notice_reason {
+	NOTICE_UNREACHED = 1, /* the others got nothing from it in `round` */
+	NOTICE_DIVERGED,      /* it holds other weights than the majority, and fetches theirs */
+	NOTICE_WRONG_SIZE     /* its model has another size than the run's */
+};
+enum { NOTICE_VERSION = 1, NOTICE_MAX_OTHERS = 8, NOTICE_MAX_BYTES = 64 };
+struct notice {
+	uint8_t kind;   /* enum notice_kind */
+	uint8_t reason; /* NOT_COUNTED: enum notice_reason; else 0 */
+	bool left_out;  /* APART: rounds begin without it, where enough others are ready; false: without one of `others` */
+	uint64_t round; /* the one that is open */
+	uint64_t until_round; /* APART: then it is tried again */
+	uint8_t n_others;     /* APART: 1..NOTICE_MAX_OTHERS, the lowest numbers; else 0 */
+	uint32_t others[NOTICE_MAX_OTHERS];
+};
+
 /* ---- coordinator -> worker --------------------------------------------------------------------------------------- */
 
 enum run_phase {
@@ -217,6 +240,9 @@ void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_w
 enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, struct rv_errtext *et);
 void report_encode(const struct report *m, uint32_t version, struct rv_writer *w);
 enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et);
+/* Both: kind is not NOTICE_NONE. RV_E_PROTOCOL: another NOTICE_VERSION, or a kind or reason that is not known. */
+void notice_encode(const struct notice *m, struct rv_writer *w);
+enum rv_err notice_decode(const void *p, size_t n, struct notice *out, struct rv_errtext *et);
 void document_encode(const struct document *m, uint32_t version, struct rv_writer *w);
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et);
 

@@ -84,6 +84,14 @@ enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct
 	return RV_OK;
 }
 
+enum rv_err peers_check_listen(const char *listen, struct rv_errtext *et) {
+	uint16_t port;
+	int fd;
+	RV_TRY(socket_listen(listen, 0, &fd, &port, et));
+	close(fd);
+	return RV_OK;
+}
+
 void peers_free(struct peers *p) {
 	if (p == NULL)
 		return;

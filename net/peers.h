@@ -108,6 +108,8 @@ struct peers;
 enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct rv_errtext *et);
 /* Says BYE on every link (best effort, without blocking) and frees; no callbacks. NULL is fine. */
 void peers_free(struct peers *p);
+/* Whether peers_new could listen there now; nothing stays open. RV_E_BUSY (port taken), RV_E_INVALID, RV_E_IO. */
+enum rv_err peers_check_listen(const char *listen, struct rv_errtext *et);
 uint16_t peers_port(const struct peers *p); /* where it listens; 0: it does not */
 
 /* The members to hold links with (self is skipped): dialed until they are linked. Replaces the earlier set. Links to

@@ -1,4 +1,4 @@
-/* control_client.c: three requests that may each be under way once: join, report, document. */
+/* control_client.c: four requests that may each be under way once: configuration, join, report, document. */
 #include "worker/control_client.h"
 
 #include "base/clock.h"
@@ -21,6 +21,7 @@ enum {
 	HTTP_OK = 200,
 	HTTP_NO_CONTENT = 204,
 	HTTP_BAD_REQUEST = 400,
+	HTTP_NOT_FOUND = 404,
 	HTTP_TIMEOUT = 408,
 	HTTP_CONFLICT = 409,
 	HTTP_TOO_MANY = 429,
@@ -41,7 +42,7 @@ struct control_client {
 	struct control_client_owner owner;
 	struct rv_rng rng;
 	bool away;
-	struct call join, report, document;
+	struct call config, join, report, document;
 	struct join_request join_request;
 	struct report latest; /* to send */
 	bool latest_changed;  /* since the one under way was made */
@@ -55,6 +56,7 @@ struct control_client {
 	uint32_t report_version; /* of the report under way */
 	struct document doc;
 	struct join_reply joined;
+	struct notice notice; /* the last one told */
 	uint8_t buffer[NET_MAX_REPORT_BYTES];
 };
 
@@ -68,7 +70,7 @@ enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[N
 	memcpy(c->run_key, run_key, NET_KEY_BYTES);
 	c->owner = *owner;
 	c->rng = rv_rng_of(seed, 0);
-	c->join.c = c->report.c = c->document.c = c;
+	c->config.c = c->join.c = c->report.c = c->document.c = c;
 	*out = c;
 	return RV_OK;
 }
@@ -138,6 +140,45 @@ static void start(struct call *k, const struct http_request *rq) {
 		failed(k, et.text);
 }
 
+/* ---- the run's configuration -------------------------------------------------------------------------------------- */
+
+/* Not the run's coordinator: a link that is wrong stays wrong. */
+static bool is_impostor(struct call *k, const struct http_reply *r) {
+	if (r->err != RV_E_AUTH)
+		return false;
+	k->under_way = k->wanted = false;
+	k->c->owner.on_refused(k->c->owner.ctx, r->err, r->text);
+	return true;
+}
+
+static void config_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	if (is_impostor(k, r))
+		return;
+	bool unknown = r->err == RV_OK && r->status == HTTP_NOT_FOUND; /* an earlier release */
+	if (!unknown && (r->err != RV_OK || r->status != HTTP_OK)) {
+		not_ok(k, r, "configuration");
+		return;
+	}
+	succeeded(k);
+	k->wanted = false;
+	c->owner.on_config(c->owner.ctx, unknown ? NULL : r->body ? (const char *)r->body : "");
+}
+
+static void start_config(struct control_client *c) {
+	struct http_request rq = {.path = "/v1/config",
+							  .max_reply_bytes = NET_MAX_CONFIG_BYTES,
+							  .timeout_ms = REQUEST_TIMEOUT_MS,
+							  .done = config_done,
+							  .ctx = &c->config};
+	start(&c->config, &rq);
+}
+
+void control_client_ask_config(struct control_client *c) {
+	c->config.wanted = true;
+}
+
 /* ---- join -----------------------------------------------------------------------------------------------------------
  */
 
@@ -145,11 +186,8 @@ static void join_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
 	struct rv_errtext et = {0};
-	if (r->err == RV_E_AUTH) { /* not the run's coordinator: a link that is wrong stays wrong */
-		k->under_way = k->wanted = false;
-		c->owner.on_refused(c->owner.ctx, r->err, r->text);
+	if (is_impostor(k, r))
 		return;
-	}
 	if (r->err != RV_OK || r->status != HTTP_OK) {
 		not_ok(k, r, "join");
 		return;
@@ -193,6 +231,22 @@ static void ask_again_for_document(struct control_client *c) {
 	c->document.under_way = false;
 }
 
+static bool same_notice(const struct notice *a, const struct notice *b) {
+	return a->kind == b->kind && a->reason == b->reason && a->n_others == b->n_others &&
+		   memcmp(a->others, b->others, sizeof a->others) == 0;
+}
+
+/* No body, or one of a later release: there is nothing to say. */
+static void take_notice(struct control_client *c, const struct http_reply *r) {
+	struct notice n = {.kind = NOTICE_NONE};
+	if (r->status == HTTP_OK && notice_decode(r->body, r->body_bytes, &n, NULL) != RV_OK)
+		n = (struct notice){.kind = NOTICE_NONE};
+	if (same_notice(&n, &c->notice))
+		return;
+	c->notice = n;
+	c->owner.on_notice(c->owner.ctx, &n);
+}
+
 static void report_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
 	struct control_client *c = k->c;
@@ -212,6 +266,7 @@ static void report_done(void *ctx, const struct http_reply *r) {
 	if (c->away)
 		ask_again_for_document(c);
 	succeeded(k);
+	take_notice(c, r);
 	k->wanted = c->latest_changed;
 }
 
@@ -318,12 +373,14 @@ static bool is_due(const struct call *k, int64_t now_us) {
 }
 
 void control_client_hurry(struct control_client *c) {
-	struct call *calls[] = {&c->join, &c->report, &c->document};
-	for (int i = 0; i < 3; i++)
+	struct call *calls[] = {&c->config, &c->join, &c->report, &c->document};
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		calls[i]->pause_us = calls[i]->not_before_us = 0;
 }
 
 void control_client_tick(struct control_client *c, int64_t now_us) {
+	if (is_due(&c->config, now_us))
+		start_config(c);
 	if (is_due(&c->join, now_us))
 		start_join(c);
 	if (is_due(&c->report, now_us))
@@ -333,9 +390,9 @@ void control_client_tick(struct control_client *c, int64_t now_us) {
 }
 
 int64_t control_client_deadline_us(const struct control_client *c) {
-	const struct call *calls[] = {&c->join, &c->report, &c->document};
+	const struct call *calls[] = {&c->config, &c->join, &c->report, &c->document};
 	int64_t at = INT64_MAX;
-	for (int i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
 		if (may_start(calls[i]) && calls[i]->not_before_us < at)
 			at = calls[i]->not_before_us;
 	return at;

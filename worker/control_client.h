@@ -16,12 +16,17 @@ struct control_client;
 
 struct control_client_owner {
 	void *ctx;
+	/* The run's configuration, `key = value` lines; NULL: the coordinator does not say. Not checked. */
+	void (*on_config)(void *ctx, const char *text);
 	void (*on_joined)(void *ctx, const struct join_reply *reply);
 	/* A document whose signature and form are right, and with a later number or of a later epoch than those before. */
 	void (*on_document)(void *ctx, const struct document *d);
 	/* One with an earlier number than `seen` of the same epoch or an earlier one: the coordinator's store is older than
 	 * what was served before. */
 	void (*on_older)(void *ctx, const struct document *d, uint64_t seen);
+	/* What the coordinator says of this worker changed: of another kind, reason or about other members; kind
+	 * NOTICE_NONE: nothing any more. */
+	void (*on_notice)(void *ctx, const struct notice *n);
 	/* The coordinator refused for good: the worker should end with this. */
 	void (*on_refused)(void *ctx, enum rv_err e, const char *text);
 	/* For the log: it went away (with why), and it is back. */
@@ -34,6 +39,8 @@ enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[N
 							   struct rv_errtext *et);
 void control_client_free(struct control_client *c); /* NULL is fine */
 
+/* Asks for the run's configuration until it is answered; then on_config. */
+void control_client_ask_config(struct control_client *c);
 /* Joins until it is answered; then on_joined. */
 void control_client_join(struct control_client *c, const struct join_request *rq);
 /* Starts following documents. */

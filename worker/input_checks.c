@@ -3,6 +3,8 @@
 
 #include "worker/tokenizer/tokenizer.h"
 #include "worker/train/data.h"
+#include "worker/train/run_tokenizer.h"
+#include "worker/train/token_source.h"
 #include "worker/train/weights.h"
 
 #include <string.h>
@@ -15,6 +17,29 @@ enum rv_err input_check_data(const char *path, struct rv_errtext *et) {
 	RV_TRY(dataset_open(&least, &data, et));
 	dataset_close(data);
 	return RV_OK;
+}
+
+static enum rv_err is_text(const char *path, bool *out, struct rv_errtext *et) {
+	struct token_source source;
+	RV_TRY(token_source_open(&source, path, 0, et));
+	*out = token_source_is_text(&source);
+	token_source_release(&source);
+	return RV_OK;
+}
+
+enum rv_err input_check_run_data(const struct run_config *run, const char *path, const char *tokenizer,
+								 struct rv_errtext *et) {
+	struct tokenizer *t = NULL;
+	struct dataset *data = NULL;
+	bool text = true;
+	const struct dataset_config cfg = dataset_config_of(run, path);
+	RV_TRY(is_text(path, &text, et));
+	enum rv_err e = run_tokenizer_open(run, tokenizer, &t, et);
+	if (e == RV_OK && !(t && text))
+		e = dataset_open(&cfg, &data, et);
+	dataset_close(data);
+	tokenizer_free(t);
+	return e;
 }
 
 enum rv_err input_check_tokenizer(const char *file, struct rv_errtext *et) {

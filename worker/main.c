@@ -3,6 +3,7 @@
 #include "kernels/wait_policy.h"
 #include "net/address.h"
 #include "worker/session.h"
+#include "worker/settings.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static enum rv_err resolve_advertise(struct worker_options *o, struct rv_errtext
 		return rv_fail(et, RV_E_RANGE, "--advertise %s: the address is too long", o->advertise);
 	if (strcmp(said.host, found.host) != 0)
 		(void)fprintf(stderr, "rivulet-worker: --advertise %s is %s\n", o->advertise, text);
-	(void)snprintf(o->advertise, sizeof o->advertise, "%s", text);
+	(void)snprintf(o->advertised, sizeof o->advertised, "%s", text);
 	return RV_OK;
 }
 
@@ -41,11 +42,15 @@ int main(int argc, char **argv) {
 		 .args_min = 0,
 		 .args_max = 1,
 		 .help = "Trains one language model together with other workers, joined by an invite link.",
-		 .details = "The link is needed once; --dir remembers it, and a later start goes on where this one stopped.\n"
-					"Exit status 4: refused for good (a link that is spent, a ban, another process on a copy of the\n"
-					"directory): to be looked at, not started again (systemd: RestartPreventExitStatus=4).\n",
+		 .details =
+			 "The link is needed once; --dir remembers it, and a later start goes on where this one stopped.\n"
+			 "Options are needed once, too: caps, ports, devices and the rest are kept in DIR/worker.conf until they\n"
+			 "are given anew; `--max-up unlimited` or `--advertise ''` takes one back.\n"
+			 "Exit status 4: refused for good (a link that is spent, a ban, another process on a copy of the\n"
+			 "directory): to be looked at, not started again (systemd: RestartPreventExitStatus=4).\n",
 		 .options = worker_options_table,
 		 .opts_bytes = sizeof(struct worker_options),
+		 .recall = settings_recall,
 		 .check = worker_options_check,
 		 .check_files = worker_options_check_files,
 		 .run = run},

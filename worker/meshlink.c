@@ -12,6 +12,7 @@ struct meshlink {
 	struct peers *peers;
 	uint64_t run_tag;
 	uint64_t round; /* the open one, of the latest document */
+	bool expects_ends;
 	int64_t now_us; /* of the current call into the mesh: callbacks have no clock */
 };
 
@@ -77,7 +78,8 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 	fetcher_link_down(m->fetcher, m->now_us, member);
 	donor_link_down(m->donor, member);
 	bool broke_a_rule = why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || why == RV_E_AUTH;
-	rv_event(m->events, broke_a_rule ? RV_WARN : RV_INFO, "link_down",
+	enum rv_level level = broke_a_rule ? RV_WARN : m->expects_ends ? RV_DEBUG : RV_INFO;
+	rv_event(m->events, level, "link_down",
 			 RV_FIELDS(rv_field_int("member", member), rv_field_bool("fatal", fatal),
 					   rv_field_str("error", rv_err_name(why)), rv_field_str("text", text)),
 			 "the link to member %u is gone: %s", member, text);
@@ -85,7 +87,9 @@ static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why
 
 static void on_trouble(void *ctx, enum rv_err why, const char *text) {
 	struct meshlink *m = ctx;
-	rv_event(m->events, RV_WARN, "peer_refused",
+	bool ended =
+		m->expects_ends && (why == RV_E_NOTFOUND || why == RV_E_CLOSED || why == RV_E_TIMEOUT || why == RV_E_IO);
+	rv_event(m->events, ended ? RV_DEBUG : RV_WARN, "peer_refused",
 			 RV_FIELDS(rv_field_str("error", rv_err_name(why)), rv_field_str("text", text)), "%s", text);
 }
 
@@ -125,6 +129,10 @@ void meshlink_free(struct meshlink *m) {
 
 struct peers *meshlink_peers(struct meshlink *m) {
 	return m->peers;
+}
+
+void meshlink_expect_ends(struct meshlink *m) {
+	m->expects_ends = true;
 }
 
 void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d) {

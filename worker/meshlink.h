@@ -24,6 +24,8 @@ enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **ou
 void meshlink_free(struct meshlink *m); /* NULL is fine */
 struct peers *meshlink_peers(struct meshlink *m);
 
+/* The run is done: from now on peers may end before us, which is no trouble, and is not told. */
+void meshlink_expect_ends(struct meshlink *m);
 /* peers_ban and peers_allow, of a new document. */
 void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d);
 /* After allreduce_start: tells the core of the links there are. */

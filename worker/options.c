@@ -36,7 +36,7 @@ const struct rv_option worker_options_table[] = {
 	{"shard", RV_OPT_INT, FIELD(shard), 0, "-1", -1, 1023, NULL,
 	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
 	{"name", RV_OPT_STRING, FIELD(name), CAP(name), "", 0, 0, NULL,
-	 "What people see in the run's status; empty: this host's name. Told once, at the join.", "Worker"},
+	 "What people see in the run's status; empty: \"worker\" and its number. Told once, at the join.", "Worker"},
 	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "Whole states kept on disk, for peers that join and for restarts: what joiners start from, and those before it; "
 	 "0: all.",
@@ -66,13 +66,14 @@ const struct rv_option worker_options_table[] = {
 	 "Network"},
 	{"max-up", RV_OPT_RATE, FIELD(max_up), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "Sends no more than this to other workers, such as 5mbit or 600KB: TCP/IP headers included, kept over any 10 s. "
-	 "0: no cap.",
+	 "unlimited: no cap.",
 	 "Network"},
 	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
 	 "The same for what it receives from them.", "Network"},
 	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "100mbit", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S,
 	 NULL,
-	 "Gives no more than this of the run's state to workers that lack it; 0: no cap of its own. In any case no worker "
+	 "Gives no more than this of the run's state to workers that lack it; unlimited: no cap of its own. In any case no "
+	 "worker "
 	 "is given more than two whole states an hour and the result of each round, and while the workers average, it is a "
 	 "tenth of what that sends for one that joins, and at most as much again for one that fell behind.",
 	 "Network"},

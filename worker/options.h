@@ -17,6 +17,7 @@ struct worker_options {
 	char device[DEVICE_TEXT_BYTES];
 	char recompute[8], short_of_memory[MEMORY_SHORT_BYTES];
 	char listen[128], advertise[128];
+	char advertised[128];                 /* no option: advertise, looked up; "": none */
 	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */
 	char name[64];
 	char log_file[256];

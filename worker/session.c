@@ -259,9 +259,20 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 	}
 	if (s->fault != RV_OK && et)
 		*et = s->fault_text;
-	if (s->fault == RV_OK && s->told_to_stop)
+	if (s->fault == RV_OK && s->exported && s->next_epoch == 0)
+		session_tell_done(s);
+	else if (s->fault == RV_OK && s->told_to_stop)
 		stopped_event(s);
 	return s->fault;
+}
+
+/* What a person must know before the program's last line, which says what is wrong. */
+static void tell_place_kept(struct session *s) {
+	if (s->joined_now && s->state == SESSION_JOINING)
+		rv_event(s->events, RV_WARN, "place_kept", RV_FIELDS(rv_field_int("member", s->member.member)),
+				 "the place in the run is not lost: this worker is member %u, and needs no link any more. When what "
+				 "follows is mended: rivulet-worker --dir %s",
+				 s->member.member, s->opt->dir);
 }
 
 /* *again: the run was rolled back, and the disk is ready for another start. */
@@ -281,9 +292,11 @@ static enum rv_err run_to_its_end(const struct worker_options *o, const char *li
 	if (e == RV_OK && s->next_epoch != 0)
 		e = forget_given_up(s, et);
 	*again = e == RV_OK && s->next_epoch != 0 && !s->told_to_stop;
-	if (e != RV_OK && e != RV_E_CANCELLED && s->events)
-		rv_event(s->events, RV_ERROR, "failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s",
-				 et ? et->text : "");
+	if (e != RV_OK && e != RV_E_CANCELLED && s->events) {
+		tell_place_kept(s);
+		rv_event_in_log(s->events, RV_ERROR, "failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s",
+						et ? et->text : "");
+	}
 	if (e == RV_E_CANCELLED)
 		return e; /* the process ends now: threads in the middle of a step are not waited for */
 	session_release(s);

@@ -96,14 +96,19 @@ static enum rv_err open_text(struct session *s, const struct tokenizer *tokenize
 	return e;
 }
 
+enum rv_err session_check_init(const struct session *s, const struct run_config *run, struct rv_errtext *et) {
+	if (!s->opt->init[0] || run->init_hash[0] != '\0')
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID, "--init %s: this run starts from its seed, not from given weights: leave it out",
+				   s->opt->init);
+}
+
 static enum rv_err open_weights(struct session *s, struct session_inputs *in, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	size_t n;
 	if (!s->opt->init[0])
 		return RV_OK;
-	if (run->init_hash[0] == '\0')
-		return rv_fail(et, RV_E_INVALID,
-					   "--init %s: this run starts from its seed, not from given weights: leave it out", s->opt->init);
+	RV_TRY(session_check_init(s, run, et));
 	return initial_weights_load(s->opt->init, run, &in->initial_theta, &n, et);
 }
 

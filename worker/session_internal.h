@@ -1,7 +1,9 @@
 /* session_internal.h: what one run of the worker consists of. Shared by session*.c only:
- * session.c (loop, stopping), session_start.c (building), session_inputs.c (text, tokenizer, initial weights),
- * session_shard.c (which part of the text), session_round.c (the round core's actions and what answers them),
- * session_network.c (what the network tells), session_storage.c (jobs of the storage thread), session_report.c (reports, events, metrics). */
+ * session.c (loop, stopping), session_join.c (until it is a member), session_preflight.c (what a run asks of this
+ * machine), session_start.c (building), session_inputs.c (text, tokenizer, initial weights), session_round.c (the round
+ * core's actions and what answers them), session_network.c (what the network tells), session_storage.c (jobs of the
+ * storage thread), session_report.c (reports, events, metrics), session_notice.c (what the coordinator says of this
+ * worker). */
 #ifndef RV_WORKER_SESSION_INTERNAL_H
 #define RV_WORKER_SESSION_INTERNAL_H
 
@@ -49,6 +51,7 @@ struct session_sums {
 	uint32_t participants;                        /* of the latest roster */
 	uint64_t weights, own_weight;                 /* of that: their sum; 0: we are not in it */
 	uint64_t own_tokens;                          /* of our latest contribution */
+	uint64_t given_rounds, given_tokens; /* contributions of this process to committed rounds, and their tokens */
 	uint64_t round_tokens;         /* of all contributions to the latest round that we took part in; 0: none yet */
 	bool first_participant;        /* we are its first: the one that evaluates */
 	uint64_t roster_set, done_set; /* members: of the latest roster; seen at the end of the run */
@@ -64,6 +67,8 @@ struct session {
 	enum session_state state;
 	bool saved;        /* STOPPING: the replica's state is with the storage thread, or needs no saving */
 	bool exported;     /* the weights are written */
+	bool preflighted;  /* the run's configuration was looked at before the join */
+	bool joined_now;   /* this process made it a member */
 	bool owes_end;     /* no former process has written the end of the run into metrics */
 	bool told_to_stop; /* by a signal, at signalled_us */
 	int64_t signalled_us;
@@ -130,10 +135,13 @@ bool session_is_up(const struct session *s); /* the round core exists */
 /* Stops, to start again with what the disk holds of the rounds that were not taken back. */
 void session_roll_back(struct session *s, int64_t now_us, const struct round_action *a);
 
-/* ---- session_start.c ---- */
+/* ---- session_join.c ---- */
+
+/* Looks at all that can be looked at, and asks the coordinator, until it answers. */
 enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et);
-/* Asks the coordinator, until it answers. */
-void session_join(struct session *s);
+
+/* ---- session_start.c ---- */
+
 /* Once a member: data, recovery, mesh, round core. */
 enum rv_err session_bring_up(struct session *s, struct rv_errtext *et);
 void session_release(struct session *s);
@@ -148,12 +156,18 @@ void session_coordinator_back(struct session *s);
 /* Before the addresses of a document are dialed. */
 void session_limit_reach(struct session *s);
 
-/* ---- session_shard.c ---- */
+/* ---- session_preflight.c ---- */
 
 /* RV_E_RANGE: the run has no data shard of the number that --shard says. */
 enum rv_err session_check_shard(const struct session *s, int64_t data_shards, struct rv_errtext *et);
-/* Joins; where there is a --shard, once it is not known to be out of the run's range. */
-enum rv_err session_check_shard_and_join(struct session *s, struct rv_errtext *et);
+/* RV_E_RANGE: under a cap the others would take this worker for dead. */
+enum rv_err session_check_caps(const struct session *s, const struct run_config *run, const struct global_config *g,
+							   struct rv_errtext *et);
+/* RV_E_FULL: --dir has no room for the least that a member stores; RV_E_IO. */
+enum rv_err session_check_disk(const struct session *s, const struct run_config *run, struct rv_errtext *et);
+/* All that the configuration of a run says before the join. What the functions above, session_check_memory and
+ * input_check_run_data refuse. */
+enum rv_err session_preflight(struct session *s, const struct run_config *run, struct rv_errtext *et);
 
 /* ---- session_inputs.c ---- */
 
@@ -166,6 +180,8 @@ struct session_inputs {
 /* Once a member. Faults leave what is to be released. */
 enum rv_err session_open_inputs(struct session *s, struct session_inputs *in, struct rv_errtext *et);
 void session_release_inputs(struct session_inputs *in);
+/* RV_E_INVALID: --init for a run that does not start from given weights. */
+enum rv_err session_check_init(const struct session *s, const struct run_config *run, struct rv_errtext *et);
 /* The directory of downloads and of tokens made of text. */
 void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]);
 
@@ -188,6 +204,9 @@ extern const struct trainer_owner session_trainer_owner; /* ctx to be filled in 
 extern const struct fetcher_owner session_fetcher_owner; /* ctx to be filled in */
 /* fetcher_config.check_initial: what the run's init_hash says. */
 enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et);
+
+/* ---- session_notice.c ---- */
+void session_on_notice(void *ctx, const struct notice *n); /* control_client_owner.on_notice */
 
 /* ---- session_storage.c ---- */
 void session_persist(struct session *s);
@@ -232,6 +251,8 @@ void session_write_eval(struct session *s, uint64_t round, bool last, double los
 /* Returns the rounds between two evaluations; 0: none. */
 int64_t session_eval_every(const struct session *s);
 void session_write_end(struct session *s, const struct rv_hash *state);
+/* The last words of a run that is done. */
+void session_tell_done(struct session *s);
 /* Begins an epoch with `round` in metrics. */
 void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch);
 /* What metrics say of the tokens of all workers when `round` rounds were completed. */

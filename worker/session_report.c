@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/hex.h"
+#include "worker/progress_view.h"
 #include "worker/train/eval_schedule.h"
 
 #include <float.h>
@@ -41,8 +42,8 @@ static void fill_for_people(struct session *s, struct report *r) {
 	r->compute_us = (uint64_t)p.compute_us;
 	r->reduce_us = (uint64_t)s->sums.reduce_us;
 	r->storage = session_storage_report(s, r->storage);
-	if (s->opt->advertise[0])
-		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertise);
+	if (s->opt->advertised[0])
+		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertised);
 	else
 		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(meshlink_peers(s->mesh)));
 }
@@ -151,8 +152,6 @@ static const char *phase_note(const struct session *s, const struct trainer_prog
 	case WORKER_REDUCING:
 	case WORKER_VOTED:
 		return "  averaging";
-	case WORKER_SYNCING:
-		return "  catching up";
 	default:
 		return "";
 	}
@@ -184,7 +183,11 @@ void session_show_progress(struct session *s, int64_t now_us) {
 		snprintf(gave, sizeof gave, ", gave %.1f MB of state", (double)session_bytes_donated(s) * 1e-6);
 	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB%s", p.round, rounds, loss,
 			 phase_note(s, &p), (double)session_bytes_sent(s) * 1e-6, gave);
-	rv_progress(s->events, now_us, "training", p.global_step, h * rounds, "step", note);
+	const struct document *d = round_document(s->round);
+	uint64_t own = round_round(s->round);
+	const struct progress_view v =
+		progress_view_of(round_phase(s->round), own, d ? d->round : own, p.global_step, h, rounds);
+	rv_progress(s->events, now_us, v.label, v.done, v.total, v.unit, note);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------------------------------
@@ -211,8 +214,8 @@ void session_write_run(struct session *s) {
 	const struct run_config *c = &s->member.config;
 	struct rv_errtext et = {0};
 	char name[64];
-	if (s->opt->name[0])
-		snprintf(name, sizeof name, "%s", s->opt->name);
+	if (s->opt->name[0] || s->member.name[0])
+		snprintf(name, sizeof name, "%s", s->opt->name[0] ? s->opt->name : s->member.name);
 	else
 		snprintf(name, sizeof name, "worker%u", s->member.member);
 	struct metrics_run r = {.name = name,
@@ -290,6 +293,13 @@ static uint64_t tokens_of_round(struct session *s, uint32_t participants) {
 	return (uint64_t)(c->batch * c->grad_accum * c->context * c->steps_per_round) * participants;
 }
 
+static void count_given(struct session *s) {
+	if (!s->participated || s->sums.attempts == 0) /* or a former process gave it */
+		return;
+	s->sums.given_rounds++;
+	s->sums.given_tokens += s->sums.own_tokens;
+}
+
 void session_write_round(struct session *s, uint64_t round) {
 	const struct run_config *c = &s->member.config;
 	const struct global_state *g = trainer_global(s->trainer);
@@ -301,6 +311,7 @@ void session_write_round(struct session *s, uint64_t round) {
 	int64_t snapshot_us = p.snapshot_us - s->sums.snapshot_then;
 	s->sums.snapshot_then = p.snapshot_us;
 	s->sums.tokens += tokens_of_round(s, participants);
+	count_given(s);
 	if (s->participated && s->sums.attempts > 0) /* not a former process */
 		s->sums.formula_bytes += formula_bytes(s, round, participants);
 	struct metrics_round r = {.round = round + 1,
@@ -399,4 +410,16 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 			 "the time",
 			 g->round, s->opt->dir, stall * 100);
 	memory_report_peak(s->events, &s->memory);
+}
+
+void session_tell_done(struct session *s) {
+	const struct session_sums *sums = &s->sums;
+	const char *dir = s->opt->dir;
+	rv_event(s->events, RV_INFO, "done",
+			 RV_FIELDS(rv_field_int("rounds", s->member.config.rounds),
+					   rv_field_int("given_rounds", (int64_t)sums->given_rounds),
+					   rv_field_int("given_tokens", (int64_t)sums->given_tokens)),
+			 "the run is done: all %" PRId64 " rounds; since its start this worker gave %" PRIu64
+			 " of them and %" PRIu64 " tokens. The model is %s/model.safetensors: rivulet sample %s --prompt 'Once'",
+			 s->member.config.rounds, sums->given_rounds, sums->given_tokens, dir, dir);
 }

@@ -459,6 +459,7 @@ static void apply(struct session *s, const struct round_action *a) {
 
 static void finish(struct session *s) {
 	s->state = SESSION_EXPORTING;
+	meshlink_expect_ends(s->mesh);
 	if (!round_end_verified(s->round))
 		rv_event(
 			s->events, RV_WARN, "unverified", RV_FIELDS(rv_field_int("round", (int64_t)round_round(s->round))),

@@ -1,4 +1,4 @@
-/* session_start.c: building a session, and taking it apart. */
+/* session_start.c: building a session once it is a member, and taking it apart. */
 #include "worker/session_internal.h"
 
 #include "base/clock.h"
@@ -18,113 +18,14 @@ static void wake(void *ctx) {
 	http_client_wakeup(((struct session *)ctx)->http);
 }
 
-/* ---- before the join ------------------------------------------------------------------------------------------------
- */
-
-static void on_joined(void *ctx, const struct join_reply *reply) {
-	struct session *s = ctx;
-	struct rv_errtext et = {0};
-	RV_FAILPOINT("join.answered");
-	enum rv_err e = membership_join(s->opt->dir, &s->member, reply, &et);
-	if (e != RV_OK) {
-		session_fail(s, e, et.text);
-		return;
-	}
-	RV_FAILPOINT("join.stored");
-	rv_event(s->events, RV_INFO, "joined", RV_FIELDS(rv_field_int("member", reply->member)),
-			 "joined the run as member %u", reply->member);
-}
-
-static void on_refused(void *ctx, enum rv_err e, const char *text) {
-	session_fail(ctx, e, text);
-}
-
-static void on_away(void *ctx, bool away, const char *text) {
-	struct session *s = ctx;
-	char address[NET_ADDR_BYTES] = "";
-	(void)address_format(&s->member.invite.coordinator, address);
-	if (away && !s->member.joined)
-		rv_event(
-			s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
-			"cannot join yet, the coordinator at %s does not answer (%s): asking again. Is it running, and does the "
-			"link's address lead there from here?",
-			address, text);
-	else if (away)
-		rv_event(s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
-				 "the coordinator does not answer (%s): going on without it, asking again", text);
-	else
-		rv_event(s->events, RV_INFO, "coordinator_back", RV_NO_FIELDS, "the coordinator answers again");
-	if (!away)
-		session_coordinator_back(s);
-}
-
-static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
-	struct rv_events_config cfg = {.out = stdout,
-								   .json = !isatty(STDOUT_FILENO),
-								   .level = RV_INFO,
-								   .log_path = s->opt->log_file[0] ? s->opt->log_file : NULL};
-	return rv_events_new(&cfg, &s->events, et);
-}
-
-static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
-	struct http_client_config cfg = {.server = s->member.invite.coordinator, .identity = &s->member.identity};
-	memcpy(cfg.server_key, s->member.invite.key, NET_KEY_BYTES);
-	RV_TRY(http_client_new(&cfg, &s->http, et));
-	struct control_client_owner owner = {.ctx = s,
-										 .on_joined = on_joined,
-										 .on_document = session_on_document,
-										 .on_older = session_on_older,
-										 .on_refused = on_refused,
-										 .on_away = on_away};
-	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
-}
-
-void session_join(struct session *s) {
-	struct join_request rq = {
-		.protocol = control_version(), .protocol_min = CONTROL_VERSION_MIN, .has_token = s->member.invite.has_token};
-	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
-	memcpy(rq.token, s->member.invite.token, NET_TOKEN_BYTES);
-	if (s->opt->name[0])
-		snprintf(rq.name, sizeof rq.name, "%s", s->opt->name);
-	else
-		(void)gethostname(rq.name, sizeof rq.name - 1);
-	snprintf(s->member.name, sizeof s->member.name, "%s", rq.name);
-	snprintf(rq.software, sizeof rq.software, "rivulet %s", RV_VERSION);
-	RV_FAILPOINT("join.before");
-	control_client_join(s->control, &rq);
-}
-
-static void tell_name(struct session *s) {
-	if (s->opt->name[0] && s->member.name[0] && strcmp(s->opt->name, s->member.name) != 0)
-		rv_event(s->events, RV_WARN, "name", RV_FIELDS(rv_field_str("known_as", s->member.name)),
-				 "the run knows this worker as %s since it joined; --name %s only names its metrics from now on",
-				 s->member.name, s->opt->name);
-}
-
-enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et) {
-	RV_TRY(open_events(s, et));
-	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
-	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
-	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
-	RV_TRY(session_check_inputs(s, et));
-	if (s->member.joined)
-		RV_TRY(membership_store(s->opt->dir, &s->member, et));
-	if (s->member.joined)
-		RV_TRY(session_check_shard(s, s->member.config.data_shards, et));
-	session_watch_addresses(s);
-	RV_TRY(open_control(s, et));
-	if (!s->member.joined)
-		return session_check_shard_and_join(s, et);
-	tell_name(s);
-	return RV_OK;
-}
-
 /* ---- once a member --------------------------------------------------------------------------------------------------
  */
 
 static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	RV_TRY(session_check_shard(s, run->data_shards, et));
+	if (!s->preflighted && s->joined_now)
+		RV_TRY(session_check_disk(s, run, et));
 	uint32_t shard = s->opt->shard >= 0 ? (uint32_t)s->opt->shard : s->member.member % (uint32_t)run->data_shards;
 	struct trainer_config cfg = {.run = run,
 								 .run_hash = s->member.run_hash,
@@ -292,25 +193,6 @@ static enum rv_err recover(struct session *s, struct rv_errtext *et) {
 	return e;
 }
 
-/* Frames leave whole, one after the other: a peer that gets none for silence-ms takes us for dead. Half of it for
- * one chunk leaves time for the way and for what other peers get in between. */
-static enum rv_err check_cap(const struct session *s, const char *name, int64_t cap_bytes_per_s,
-							 struct rv_errtext *et) {
-	const struct global_config *g = &trainer_global(s->trainer)->cfg;
-	int64_t timeout_ms = s->member.config.silence_ms;
-	const size_t elems = chunking_len(&g->chunks, 0), mean = g->codec->encoded_bytes(elems);
-	const size_t sent = global_sent(g)->encoded_bytes(elems);
-	int64_t chunk_bytes = (int64_t)(mean > sent ? mean : sent);
-	int64_t least = chunk_bytes * 2 * 1000 / timeout_ms;
-	if (cap_bytes_per_s == 0 || cap_bytes_per_s >= least)
-		return RV_OK;
-	return rv_fail(et, RV_E_RANGE,
-				   "%s is too low for this run: a chunk of %" PRId64
-				   " bytes has to pass within half of silence-ms = %" PRId64
-				   ", or the others take this worker for dead; allow at least %" PRId64 "kbit",
-				   name, chunk_bytes, timeout_ms, least * 8 / 1000 + 1);
-}
-
 /* What a joiner needs: a base, and the log from there to the next. */
 static struct donor_budget donations(const struct session *s) {
 	const struct global_config *g = &s->store.cfg;
@@ -350,8 +232,7 @@ static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
 	uint64_t tag = frame_run_tag(s->member.invite.run_id);
 	struct allreduce_config reduce = {
 		.global = g, .self_member = s->member.member, .silence = run_silence_of(&s->member.config)};
-	RV_TRY(check_cap(s, "max-up", s->opt->max_up, et));
-	RV_TRY(check_cap(s, "max-down", s->opt->max_down, et));
+	RV_TRY(session_check_caps(s, &s->member.config, g, et));
 	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
 	RV_TRY(open_transfer(s, tag, et));
 	struct meshlink_config cfg = {

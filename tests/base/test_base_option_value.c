@@ -77,8 +77,16 @@ static void rates_have_units(void **state) {
 	static const struct {
 		const char *text;
 		int64_t want;
-	} good[] = {{"0", 0},           {"20mbit", 2500000},  {"20Mbit/s", 2500000}, {"1.5mbit", 187500},
-				{"500kbit", 62500}, {"1gbit", 125000000}, {"2.5MB", 2500000},    {"600KB/s", 600000},
+	} good[] = {{"0", 0},
+				{"unlimited", 0},
+				{"none", 0},
+				{"20mbit", 2500000},
+				{"20Mbit/s", 2500000},
+				{"1.5mbit", 187500},
+				{"500kbit", 62500},
+				{"1gbit", 125000000},
+				{"2.5MB", 2500000},
+				{"600KB/s", 600000},
 				{"12500B/s", 12500}};
 	int64_t v = -1;
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -90,7 +98,7 @@ static void rates_have_units(void **state) {
 		assert_int_equal(rv_option_value_parse(&cap, &v, text, NULL), RV_OK);
 		assert_int_equal(v, good[i].want);
 	}
-	static const char *const bad[] = {"", "20", "mbit", "20 mbits", "20MBit", "1bit", "20mbit/h", "unlimited", "2MiB"};
+	static const char *const bad[] = {"", "20", "mbit", "20 mbits", "20MBit", "1bit", "20mbit/h", "limitless", "2MiB"};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_int_equal(rv_option_value_parse(&cap, &v, bad[i], NULL), RV_E_INVALID);
 	struct rv_errtext et;
@@ -103,6 +111,21 @@ static void rates_have_units(void **state) {
 	assert_int_equal(rv_option_value_parse(&least, &v, "100kbit", NULL), RV_OK);
 	assert_int_equal(rv_option_value_parse(&least, &v, "99kbit", &et), RV_E_RANGE);
 	assert_string_equal(et.text, "max-up = 99kbit: must be in [100kbit, 1gbit], or 0");
+}
+
+/* Settings are shown to people, and kept in files that they read. */
+static void a_rate_is_printed_as_it_is_said(void **state) {
+	(void)state;
+	static const struct rv_option cap = {.name = "max-up", .type = RV_OPT_RATE, .max = 1e9, .fallback = "0"};
+	static const struct {
+		int64_t v;
+		const char *want;
+	} cases[] = {{0, "unlimited"}, {125000, "1mbit"}, {187500, "1500kbit"}, {250000000, "2gbit"}, {12501, "12501B/s"}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char text[RV_OPTION_TEXT_BYTES];
+		rv_option_value_print(&cap, &cases[i].v, text);
+		assert_string_equal(text, cases[i].want);
+	}
 }
 
 static void durations_have_units(void **state) {
@@ -210,6 +233,7 @@ int main(void) {
 		cmocka_unit_test(ranges_are_inclusive_and_named),
 		cmocka_unit_test(sizes_have_units),
 		cmocka_unit_test(rates_have_units),
+		cmocka_unit_test(a_rate_is_printed_as_it_is_said),
 		cmocka_unit_test(durations_have_units),
 		cmocka_unit_test(doubles_are_finite_decimals),
 		cmocka_unit_test(bools_have_four_spellings),

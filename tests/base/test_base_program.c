@@ -53,6 +53,16 @@ static enum rv_err prepare_demo(void *opts, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Kept from an earlier start, where the command line names the link "kept". */
+static enum rv_err recall_demo(void *opts, struct rv_errtext *et) {
+	struct demo *d = opts;
+	bool has_kept = strcmp(d->link, "kept") == 0;
+	if (strcmp(d->link, "damaged") == 0)
+		return rv_fail(et, RV_E_INVALID, "what was kept is damaged");
+	rv_options_defaults(demo_options, d);
+	return has_kept ? rv_options_set(demo_options, d, "rounds", "21", et) : RV_OK;
+}
+
 static const struct rv_preset presets[] = {{"short", "few rounds", "rounds = 3\n"}, {.name = NULL}};
 
 static const struct rv_command commands[] = {
@@ -73,6 +83,7 @@ static const struct rv_command commands[] = {
 static const struct rv_program many = {"prog", "A program.", commands, "    prog serve"};
 static const struct rv_command single[] = {
 	{.synopsis = "LINK",
+	 .recall = recall_demo,
 	 .args_min = 1,
 	 .args_max = 1,
 	 .help = "",
@@ -122,6 +133,15 @@ static void expect(const struct rv_program *p, const char *words, int status, co
 	struct outcome o = run(p, words);
 	if (o.status != status || !strstr(o.text, text))
 		fail_msg("%s %s: status %d, want %d with \"%s\" in:\n%s", p->name, words, o.status, status, text, o.text);
+}
+
+static void what_was_kept_stands_between_defaults_and_command_line(void **state) {
+	(void)state;
+	expect(&one, "--link kept x", 0, "ran 21 x");
+	expect(&one, "--link kept --rounds 5 x", 0, "ran 5 x");
+	expect(&one, "--link l --rounds 5 x", 0, "ran 5 x");
+	expect(&one, "--link kept x --check", 0, "rounds = 21");
+	expect(&one, "--link damaged x", 2, "what was kept is damaged");
 }
 
 static void commands_run_and_report(void **state) {
@@ -180,6 +200,7 @@ static void check_validates_without_running(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands_run_and_report),
+		cmocka_unit_test(what_was_kept_stands_between_defaults_and_command_line),
 		cmocka_unit_test(wrong_use_is_refused),
 		cmocka_unit_test(help_and_version),
 		cmocka_unit_test(check_validates_without_running),

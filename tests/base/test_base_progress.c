@@ -23,7 +23,7 @@ static void a_steady_rate_gives_the_eta(void **state) {
 	(void)state;
 	struct rv_progress_state s = {0};
 	rv_progress_observe(&s, 5 * S, "train", 0);
-	render(&s, 100, NULL, "train [....................] 0% 0/100 step");
+	render(&s, 100, NULL, "train [....................] 0% 0/100 step  ETA unknown");
 	for (int t = 1; t <= 40; t++)
 		rv_progress_observe(&s, (5 + t) * S, "train", (uint64_t)t);
 	render(&s, 100, "loss 2.1", "train [########............] 40% 40/100 step  1 step/s  ETA 1:00  loss 2.1");

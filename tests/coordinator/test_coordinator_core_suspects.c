@@ -219,6 +219,49 @@ static void test_a_pair_that_is_apart(void **state) {
 	rig_release(&r);
 }
 
+static struct notice notice_of(const struct rig *r, uint32_t who) {
+	uint8_t key[NET_KEY_BYTES];
+	struct notice n;
+	rig_key(who, key);
+	bool any = core_notice(r->core, key, &n);
+	assert_int_equal(any, n.kind != NOTICE_NONE);
+	return n;
+}
+
+/* Both hear of it, with the other's number, and who is left out that it is; nobody else does. When they have met it is
+ * over. */
+static void test_a_pair_that_is_apart_hears_of_it(void **state) {
+	(void)state;
+	struct rig r;
+	rig_reducing(&r, 2, 4);
+	part(&r);
+	struct notice n = notice_of(&r, 3);
+	assert_int_equal(n.kind, NOTICE_NOT_COUNTED); /* once is no proof */
+	assert_int_equal(n.reason, NOTICE_UNREACHED);
+	commit_with(&r, 4);
+	part(&r);
+	n = notice_of(&r, 3);
+	assert_int_equal(n.kind, NOTICE_APART);
+	assert_true(n.left_out && n.n_others == 1 && n.until_round == n.round + 8);
+	uint32_t other = n.others[0];
+	n = notice_of(&r, other);
+	assert_int_equal(n.kind, NOTICE_APART);
+	assert_false(n.left_out);
+	assert_int_equal(n.others[0], 3);
+	assert_int_equal(notice_of(&r, 1 - other).kind, NOTICE_NONE);
+	struct core_member_view views[NET_MAX_MEMBERS];
+	assert_int_equal(core_members(r.core, views), 4);
+	assert_true(views[3].left_out && views[3].apart == 1ull << other);
+	assert_true(!views[2].left_out && views[2].apart == 0);
+	for (int round = 2; round < 10; round++)
+		commit_with(&r, 4);
+	RIG_EXPECT_MEMBERS(&r, 0, 1, 2, 3); /* tried again, not known yet */
+	assert_int_equal(notice_of(&r, 3).kind, NOTICE_APART);
+	rig_say_all(&r, 4, WORKER_VOTED);
+	assert_int_equal(notice_of(&r, 3).kind, NOTICE_NONE);
+	rig_release(&r);
+}
+
 /* One that moves is tried at once. */
 static void test_a_pair_of_which_one_moves(void **state) {
 	(void)state;
@@ -320,6 +363,7 @@ int main(void) {
 		cmocka_unit_test(test_held_below_min_workers),
 		cmocka_unit_test(test_back_in_the_next_round),
 		cmocka_unit_test(test_a_pair_that_is_apart),
+		cmocka_unit_test(test_a_pair_that_is_apart_hears_of_it),
 		cmocka_unit_test(test_a_pair_of_which_one_moves),
 		cmocka_unit_test(test_one_liar_holds_nobody_up),
 		cmocka_unit_test(test_a_liar_is_not_believed_twice_in_a_round),

@@ -67,6 +67,7 @@ struct bench {
 	uint64_t seq;
 	/* In reports from now on: */
 	uint8_t storage;
+	bool nameless;                                  /* who joins from now on */
 	const struct report *state;                     /* whose round and chain; NULL: the run's */
 	uint8_t liar;                                   /* who claims everything that a report can hold; 0: nobody */
 	void (*alter)(struct report *rep, uint8_t who); /* what else it says; NULL: nothing */
@@ -111,6 +112,8 @@ static enum rv_err join(struct bench *b, uint8_t who, struct join_reply *out) {
 	b->store.failing = failing;
 	assert_int_equal(invite_parse(links[0], &in, &et), RV_OK);
 	memcpy(rq.token, in.token, sizeof rq.token);
+	if (b->nameless)
+		rq.name[0] = '\0';
 	struct rv_writer w = rv_writer_of(body, sizeof body), r = rv_writer_of(reply, sizeof reply);
 	join_request_encode(&rq, &w);
 	enum rv_err e = service_join(b->service, b->now_us, key, body, rv_writer_len(&w), &r, &et);
@@ -316,6 +319,53 @@ static void test_a_liar_does_not_move_the_figures(void **state) {
 	char *metrics = service_metrics(b->service, b->now_us);
 	assert_non_null(strstr(metrics, "rivulet_loss 4\n"));
 	free(metrics);
+}
+
+static bool holds(const char *text, const char *part) {
+	return strstr(text, part) != NULL;
+}
+
+static char *status_text(const struct bench *b, bool details) {
+	json_t *s = service_status(b->service, b->now_us, details);
+	char *text = json_dumps(s, JSON_COMPACT);
+	json_decref(s);
+	assert_non_null(text);
+	return text;
+}
+
+/* Where members are is the operator's knowledge: not in the table, not in the news, not in the metrics. */
+static void test_no_address_is_for_everybody(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	assert_int_equal(join(b, 2, &reply), RV_OK);
+	commit_round(b);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, "[2001:db8::7]:7071"), RV_OK);
+	assert_int_equal(report(b, 2, WORKER_TRAINING, "ada-laptop.example.org:7072"), RV_OK);
+	assert_int_equal(service_ban(b->service, b->now_us, 1, true, NULL), RV_OK);
+	char *everybody = status_text(b, false), *operators = status_text(b, true);
+	char *metrics = service_metrics(b->service, b->now_us);
+	static const char *const secrets[] = {"10.1.1.1", ":7071", ":7072", "2001:db8", "ada-laptop"};
+	enum { SHOWN = 3 }; /* what a member only claims is shown to nobody */
+	for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
+		assert_true(i >= SHOWN || holds(operators, secrets[i]));
+		assert_false(holds(everybody, secrets[i]) || holds(metrics, secrets[i]));
+	}
+	free(everybody);
+	free(operators);
+	free(metrics);
+}
+
+/* Members say no name unless their people want to. */
+static void test_who_has_no_name_has_a_number(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	b->nameless = true;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	json_t *s = service_status(b->service, b->now_us, false);
+	const json_t *member = json_array_get(json_object_get(s, "members"), 0);
+	assert_string_equal(json_string_value(json_object_get(member, "name")), "worker 0");
+	json_decref(s);
 }
 
 static void test_status_is_whole_before_anything_happened(void **state) {
@@ -671,6 +721,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_report_fills_the_host, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_liar_does_not_move_the_figures, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_address_is_for_everybody, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_who_has_no_name_has_a_number, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_round_has_one_number, set_up, tear_down),
 		cmocka_unit_test(test_the_page_counts_bytes_by_thousands),

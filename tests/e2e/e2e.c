@@ -405,7 +405,7 @@ static void launch(struct e2e *e, int i, const char *program, const char *env, c
 								  address,
 								  "--eval-every",
 								  "0"};
-	int n = 13;
+	int n = e->says_little ? 3 : 13;
 	if (stat(conf, &st) != 0)
 		argv[n++] = e->links[i]; /* later it knows by itself */
 	for (int k = 0; k < E2E_MAX_ARGS && e->worker_args[k]; k++)

@@ -20,7 +20,7 @@
 #define E2E_GATED "rivulet-worker-gated"
 
 /* WAIT_S: only a hang takes so long. */
-enum { E2E_MAX_WORKERS = 12, E2E_PATH = 256, E2E_MAX_ARGS = 4, E2E_WAIT_S = 300 };
+enum { E2E_MAX_WORKERS = 12, E2E_PATH = 256, E2E_MAX_ARGS = 8, E2E_WAIT_S = 300 };
 
 struct e2e_process {
 	pid_t pid; /* 0: not running */
@@ -43,8 +43,9 @@ struct e2e {
 	int64_t steps_per_round;
 	long file_limit; /* bytes: no worker started from now on can write a longer file; 0: no limit */
 	const char *worker_args[E2E_MAX_ARGS]; /* more of them, for workers started from now on; NULL: no more */
-	const char *coordinator_program;       /* for starts from now on; NULL: rivulet-coordinator */
-	const char *coordinator_env;           /* the same: NULL or one "NAME=value" */
+	bool says_little; /* workers started from now on get --dir, at first their link, and worker_args; nothing else */
+	const char *coordinator_program; /* for starts from now on; NULL: rivulet-coordinator */
+	const char *coordinator_env;     /* the same: NULL or one "NAME=value" */
 	struct e2e_process coordinator, workers[E2E_MAX_WORKERS];
 	int n_workers;
 };

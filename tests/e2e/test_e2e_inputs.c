@@ -79,6 +79,13 @@ static bool exists(const char *dir, const char *name) {
 	return stat(path, &st) == 0;
 }
 
+/* What was refused costs neither an invite nor a member's number. */
+static void assert_not_joined(const struct e2e *e, int i) {
+	char dir[E2E_PATH];
+	e2e_worker_dir(e, i, dir);
+	assert_false(exists(dir, "run.conf"));
+}
+
 static void finish(struct e2e *e, int n) {
 	char chain[65], full[65];
 	e2e_assert_same_end(e, (const int[]){0, 1, 2, 3}, n, chain, full);
@@ -160,8 +167,9 @@ static void weights_of_another_run_are_refused(void **state) {
 	e2e_open(&second, one_worker, 1);
 	second.worker_args[0] = "--init";
 	second.worker_args[1] = weights;
-	e2e_start_worker(&second, 0, NULL, NULL);
+	e2e_launch_worker(&second, 0);
 	e2e_assert_exit(&second.workers[0], 1);
+	assert_not_joined(&second, 0);
 	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, NULL);
 	assert_non_null(strstr(e2e_text(failed, "text"), "starts from its seed"));
 	json_decref(failed);
@@ -173,10 +181,19 @@ static void a_run_that_cannot_fit_is_refused(void **state) {
 	static const char huge[] = "n-layer = 20\nn-head = 2\nn-embd = 16384\ncontext = 32\nbatch = 2\n"
 							   "data-shards = 1\nmin-workers = 1\nsteps-per-round = 2\nrounds = 2\n" E2E_PATIENT;
 	e2e_open(&first, huge, 1);
-	e2e_start_worker(&first, 0, NULL, NULL);
+	e2e_launch_worker(&first, 0);
 	e2e_assert_exit(&first.workers[0], 1);
-	json_t *failed = e2e_wait_event(&first.workers[0], "failed", NULL, 0, NULL);
+	assert_not_joined(&first, 0);
+	long from = 0;
+	json_t *failed = e2e_wait_event(&first.workers[0], "failed", NULL, 0, &from);
 	assert_non_null(strstr(e2e_text(failed, "text"), "training needs "));
+	json_decref(failed);
+	first.worker_args[0] = "--short-of-memory=warn"; /* nor is there a disk for it */
+	e2e_launch_worker(&first, 0);
+	e2e_assert_exit(&first.workers[0], 1);
+	assert_not_joined(&first, 0);
+	failed = e2e_wait_event(&first.workers[0], "failed", NULL, 0, &from);
+	assert_non_null(strstr(e2e_text(failed, "text"), "MB of disk at least"));
 	json_decref(failed);
 }
 
@@ -190,8 +207,9 @@ static void a_tokenizer_makes_the_tokens_and_is_remembered(void **state) {
 	e2e_run(&first, "tokenizer", train, 0);
 	make_config("--tokenizer", tokenizer, "80", "nesterov", config, sizeof config);
 	e2e_open(&second, config, 2);
-	e2e_start_worker(&second, 0, NULL, NULL); /* text, and no tokenizer */
+	e2e_launch_worker(&second, 0); /* text, and no tokenizer */
 	e2e_assert_exit(&second.workers[0], 1);
+	assert_not_joined(&second, 0);
 	long from = 0;
 	json_t *failed = e2e_wait_event(&second.workers[0], "failed", NULL, 0, &from);
 	assert_non_null(strstr(e2e_text(failed, "text"), "--tokenizer"));

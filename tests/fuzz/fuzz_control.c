@@ -1,4 +1,4 @@
-/* fuzz_control.c: joins, reports and documents. The first byte chooses the message. Encodings are canonical: what is
+/* fuzz_control.c: joins, reports, notices and documents. The first byte chooses the message. Encodings are canonical: what is
  * accepted encodes back to the same bytes. */
 #include "net/control.h"
 
@@ -11,6 +11,7 @@ union message {
 	struct join_request join_request;
 	struct join_reply join_reply;
 	struct report report;
+	struct notice notice;
 	struct document document;
 };
 
@@ -22,6 +23,8 @@ static enum rv_err decode(int kind, const uint8_t *p, size_t n, union message *m
 		return join_reply_decode(p, n, &m->join_reply, et);
 	case 2:
 		return report_decode(p, n, &m->report, et);
+	case 4:
+		return notice_decode(p, n, &m->notice, et);
 	default:
 		return document_decode(p, n, &m->document, et);
 	}
@@ -38,6 +41,9 @@ static void encode(int kind, const union message *m, struct rv_writer *w) {
 	case 2:
 		report_encode(&m->report, m->report.version, w);
 		return;
+	case 4:
+		notice_encode(&m->notice, w);
+		return;
 	default:
 		document_encode(&m->document, m->document.version, w);
 	}
@@ -46,7 +52,7 @@ static void encode(int kind, const union message *m, struct rv_writer *w) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size == 0)
 		return 0;
-	int kind = data[0] & 3;
+	int kind = data[0] & 7;
 	struct rv_errtext et = {0};
 	union message *m = malloc(sizeof *m);
 	uint8_t *again = malloc(NET_MAX_DOCUMENT_BYTES);

@@ -122,6 +122,20 @@ static void make_reports(struct seeds *s) {
 	seed_end(s, "control", "report_version_4");
 }
 
+static void make_notices(struct seeds *s) {
+	const struct notice n = {
+		.kind = NOTICE_APART, .left_out = true, .round = 7, .until_round = 15, .n_others = 2, .others = {1, 63}};
+	const struct notice reason = {.kind = NOTICE_NOT_COUNTED, .reason = NOTICE_DIVERGED, .round = 7};
+	seed_begin(s);
+	rv_write_u8(&s->w, 4);
+	notice_encode(&n, &s->w);
+	seed_end(s, "control", "notice_apart");
+	seed_begin(s);
+	rv_write_u8(&s->w, 4);
+	notice_encode(&reason, &s->w);
+	seed_end(s, "control", "notice_not_counted");
+}
+
 static void make_document(struct seeds *s, struct document *d, uint32_t version, const char *name) {
 	seed_begin(s);
 	rv_write_u8(&s->w, 3);
@@ -383,6 +397,7 @@ int main(int argc, char **argv) {
 	s->dir = argv[1];
 	make_joins(s);
 	make_reports(s);
+	make_notices(s);
 	make_documents(s);
 	make_frames(s);
 	static const size_t sizes[] = {1, 7, 257, 600, CODEC_VALUES_MAX};

@@ -95,27 +95,44 @@ struct plane {
 	struct identity run, worker;
 	struct web_server server;
 	uint8_t join[NET_MAX_CONFIG_BYTES + 512], signed_doc[IDENTITY_SIGNED_MAX_BYTES];
-	size_t join_bytes, doc_bytes;
+	uint8_t notice[NOTICE_MAX_BYTES];
+	size_t join_bytes, doc_bytes, notice_bytes;
 	/* The client of a trial. */
 	struct http_client *http;
 	struct control_client *control;
-	int joins, documents, refusals;
+	int joins, documents, notices, refusals;
 	bool failed; /* something said that it cannot go on, with a text */
 };
 
 static void serve(void *ctx, const struct web_request *rq, struct web_reply *reply) {
 	const struct plane *p = ctx;
-	if (strcmp(rq->path, "/v1/join") == 0) {
+	if (strcmp(rq->path, "/v1/config") == 0) {
+		reply->body = (const uint8_t *)config;
+		reply->body_bytes = strlen(config);
+	} else if (strcmp(rq->path, "/v1/join") == 0) {
 		reply->body = p->join;
 		reply->body_bytes = p->join_bytes;
 	} else if (strcmp(rq->path, "/v1/report") == 0) {
-		reply->status = 204;
+		reply->body = p->notice;
+		reply->body_bytes = p->notice_bytes;
 	} else if (strstr(rq->path, "after=") != NULL) {
 		reply->hang = true; /* the next document */
 	} else {
 		reply->body = p->signed_doc;
 		reply->body_bytes = p->doc_bytes;
 	}
+}
+
+static void on_config(void *ctx, const char *text) {
+	struct join_request rq = {.protocol = CONTROL_VERSION, .protocol_min = CONTROL_VERSION_MIN};
+	assert_string_equal(text, config);
+	control_client_join(((struct plane *)ctx)->control, &rq);
+}
+
+static void on_notice(void *ctx, const struct notice *n) {
+	((struct plane *)ctx)->notices++;
+	assert_int_equal(n->kind, NOTICE_APART);
+	assert_int_equal(n->others[0], 2);
 }
 
 static void on_joined(void *ctx, const struct join_reply *r) {
@@ -149,7 +166,7 @@ static void on_away(void *ctx, bool away, const char *text) {
 }
 
 static bool all_arrived(const struct plane *p) {
-	return p->joins > 0 && p->documents > 0 && control_client_reported(p->control);
+	return p->joins > 0 && p->documents > 0 && p->notices > 0 && control_client_reported(p->control);
 }
 
 static void poll_plane(struct plane *p, int polls) {
@@ -169,18 +186,18 @@ static void run_plane(void *ctx) {
 	struct plane *p = ctx;
 	struct rv_errtext et = {0};
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
-	struct control_client_owner owner = {p, on_joined, on_document, on_older, on_refused, on_away};
-	struct join_request rq = {.protocol = CONTROL_VERSION, .protocol_min = CONTROL_VERSION_MIN};
+	struct control_client_owner owner = {p,        on_config, on_joined,  on_document,
+										 on_older, on_notice, on_refused, on_away};
 	struct report rep = {.boot = 1, .seq = 1, .phase = WORKER_TRAINING, .n_chunks = 4, .addr = ":7000"};
 	memcpy(cfg.server_key, p->run.key, NET_KEY_BYTES);
 	p->http = NULL;
 	p->control = NULL;
-	p->joins = p->documents = p->refusals = 0;
+	p->joins = p->documents = p->notices = p->refusals = 0;
 	p->failed = !torture_ok(http_client_new(&cfg, &p->http, &et), &et) ||
 				!torture_ok(control_client_new(p->http, p->run.key, 1, &owner, &p->control, &et), &et);
 	if (p->failed)
 		return;
-	control_client_join(p->control, &rq);
+	control_client_ask_config(p->control);
 	control_client_follow(p->control);
 	control_client_report(p->control, &rep);
 	poll_plane(p, CONTROL_POLLS);
@@ -206,6 +223,10 @@ static void make_answers(struct plane *p) {
 	struct rv_writer w = rv_writer_of(p->join, sizeof p->join);
 	join_reply_encode(&r, CONTROL_VERSION, &w);
 	p->join_bytes = rv_writer_len(&w);
+	const struct notice apart = {.kind = NOTICE_APART, .n_others = 1, .others = {2}};
+	w = rv_writer_of(p->notice, sizeof p->notice);
+	notice_encode(&apart, &w);
+	p->notice_bytes = rv_writer_len(&w);
 	memcpy(d.run_id, run_id, sizeof d.run_id);
 	d.run_hash = rv_run_hash(run_id, config);
 	w = rv_writer_of(doc, sizeof doc);

@@ -38,20 +38,41 @@ struct plane {
 	struct served docs[STAGES];
 	atomic_int stage;
 	atomic_bool holds_documents, refuses_reports;
-	atomic_int held; /* document requests that it has not answered */
+	atomic_int config_status, configs_asked, notice_reason; /* of the next answers; reason 0: no notice */
+	atomic_int held;                                        /* document requests that it has not answered */
 	struct http_client *http;
 	struct control_client *control;
-	int documents, older;
+	int documents, older, configs, notices;
+	char config[64]; /* the last one; "-": none */
+	struct notice notice;
+	uint8_t notice_bytes[NOTICE_MAX_BYTES];
 	bool away;
 	uint64_t seq, older_seq;
 };
+
+static void answer_report(struct plane *p, struct web_reply *reply) {
+	const struct notice n = {.kind = NOTICE_NOT_COUNTED, .reason = (uint8_t)atomic_load(&p->notice_reason), .round = 7};
+	struct rv_writer w = rv_writer_of(p->notice_bytes, sizeof p->notice_bytes);
+	reply->status = atomic_load(&p->refuses_reports) ? HTTP_AWAY : HTTP_NONE;
+	if (n.reason == 0 || reply->status == HTTP_AWAY)
+		return;
+	notice_encode(&n, &w);
+	reply->status = 200;
+	reply->body = p->notice_bytes;
+	reply->body_bytes = rv_writer_len(&w);
+}
 
 static void serve(void *ctx, const struct web_request *rq, struct web_reply *reply) {
 	struct plane *p = ctx;
 	int stage = atomic_load(&p->stage);
 	const char *after = strstr(rq->path, "after=");
-	if (strcmp(rq->path, "/v1/report") == 0)
-		reply->status = atomic_load(&p->refuses_reports) ? HTTP_AWAY : HTTP_NONE;
+	if (strcmp(rq->path, "/v1/config") == 0) {
+		atomic_fetch_add(&p->configs_asked, 1);
+		reply->status = atomic_load(&p->config_status);
+		reply->body = "rounds = 7\n";
+		reply->body_bytes = strlen("rounds = 7\n");
+	} else if (strcmp(rq->path, "/v1/report") == 0)
+		answer_report(p, reply);
 	else if (after != NULL && atomic_load(&p->holds_documents)) {
 		atomic_fetch_add(&p->held, 1);
 		reply->hang = true;
@@ -63,6 +84,18 @@ static void serve(void *ctx, const struct web_request *rq, struct web_reply *rep
 		reply->body = p->docs[stage].bytes;
 		reply->body_bytes = p->docs[stage].n;
 	}
+}
+
+static void on_config(void *ctx, const char *text) {
+	struct plane *p = ctx;
+	p->configs++;
+	snprintf(p->config, sizeof p->config, "%s", text ? text : "-");
+}
+
+static void on_notice(void *ctx, const struct notice *n) {
+	struct plane *p = ctx;
+	p->notices++;
+	p->notice = *n;
 }
 
 static void on_joined(void *ctx, const struct join_reply *r) {
@@ -117,6 +150,8 @@ static int set_up(void **state) {
 	web_start(&p->server, &p->run, serve, p);
 	struct http_client_config cfg = {.server = {.host = "127.0.0.1", .port = p->server.port}, .identity = &p->worker};
 	const struct control_client_owner owner = {.ctx = p,
+											   .on_config = on_config,
+											   .on_notice = on_notice,
 											   .on_joined = on_joined,
 											   .on_document = on_document,
 											   .on_older = on_older,
@@ -180,6 +215,62 @@ static void an_older_store_is_told_and_a_later_epoch_of_it_followed(void **state
 	assert_int_equal(p->older, 2); /* each */
 }
 
+static bool has_config(const struct plane *p) {
+	return p->configs > 0;
+}
+
+static bool asked_twice(const struct plane *p) {
+	return atomic_load(&p->configs_asked) >= 2;
+}
+
+/* Asked for until it is answered; an earlier release has none. */
+static void the_configuration_is_asked_for_before_the_join(void **state) {
+	struct plane *p = *state;
+	atomic_store(&p->config_status, HTTP_AWAY);
+	control_client_ask_config(p->control);
+	poll_until(p, asked_twice);
+	assert_int_equal(p->configs, 0);
+	atomic_store(&p->config_status, 200);
+	poll_until(p, has_config);
+	assert_string_equal(p->config, "rounds = 7\n");
+	atomic_store(&p->config_status, 404);
+	p->configs = 0;
+	control_client_ask_config(p->control);
+	poll_until(p, has_config);
+	assert_string_equal(p->config, "-");
+}
+
+static bool is_reported(const struct plane *p) {
+	return control_client_reported(p->control);
+}
+
+static void report(struct plane *p, int notice_reason, uint64_t seq) {
+	const struct report rep = {
+		.boot = 1, .seq = seq, .phase = WORKER_TRAINING, .n_chunks = 4, .addr = ":7000", .round = 7};
+	atomic_store(&p->notice_reason, notice_reason);
+	control_client_report(p->control, &rep);
+	poll_until(p, is_reported);
+}
+
+/* Each report is answered with it; the owner hears when it changes, and when it is over. */
+static void a_notice_is_told_once(void **state) {
+	struct plane *p = *state;
+	poll_until(p, follows);
+	report(p, 0, 1);
+	assert_int_equal(p->notices, 0);
+	report(p, NOTICE_UNREACHED, 2);
+	report(p, NOTICE_UNREACHED, 3);
+	assert_int_equal(p->notices, 1);
+	assert_int_equal(p->notice.reason, NOTICE_UNREACHED);
+	report(p, NOTICE_DIVERGED, 4);
+	assert_int_equal(p->notices, 2);
+	report(p, 200, 5); /* of a later release: as if there were none */
+	assert_int_equal(p->notices, 3);
+	assert_int_equal(p->notice.kind, NOTICE_NONE);
+	report(p, 0, 6);
+	assert_int_equal(p->notices, 3);
+}
+
 /* The same coordinator is back: its document is known. */
 static void what_is_known_is_not_told_again(void **state) {
 	struct plane *p = *state;
@@ -220,6 +311,8 @@ static void a_document_is_asked_for_again_when_a_report_is_answered_again(void *
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_epoch_of_it_followed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for_before_the_join, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_notice_is_told_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_document_is_asked_for_again_when_a_report_is_answered_again, set_up,
 										tear_down),

@@ -1,0 +1,223 @@
+/* test_e2e_reach.c: where members are. The pages that everybody may read do not tell it; who cannot be reached is told,
+ * with what helps. */
+#include "rounds.h"
+
+#include <ctype.h>
+#include <curl/curl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 3, PAGE_BYTES = 4 << 20, NEEDLE_BYTES = 80, UNREACHABLE_ROUNDS = 3 };
+
+static const char run_of_three[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
+								   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n"
+								   "grace-ms = 2000\nsilence-ms = 1000\n";
+
+/* ---- pages ---------------------------------------------------------------------------------------------------------- */
+
+struct page {
+	char text[PAGE_BYTES];
+	size_t n;
+};
+
+static size_t take(char *data, size_t size, size_t n, void *page) {
+	struct page *p = page;
+	assert_true(p->n + size * n < sizeof p->text);
+	memcpy(p->text + p->n, data, size * n);
+	p->n += size * n;
+	p->text[p->n] = '\0';
+	return size * n;
+}
+
+/* As a browser gets it: without a certificate of its own. */
+static void get(const struct e2e *e, const char *path, struct page *p) {
+	char url[128];
+	CURL *c = curl_easy_init();
+	p->n = 0;
+	snprintf(url, sizeof url, "https://%s%s", e->listen, path);
+	curl_easy_setopt(c, CURLOPT_URL, url);
+	curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 0L);
+	curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 0L);
+	curl_easy_setopt(c, CURLOPT_FAILONERROR, 1L);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, p);
+	CURLcode rc = curl_easy_perform(c);
+	if (rc != CURLE_OK)
+		fail_msg("%s: %s", url, curl_easy_strerror(rc));
+	curl_easy_cleanup(c);
+}
+
+/* ---- what they must not hold ---------------------------------------------------------------------------------------- */
+
+static bool is_word(int c) {
+	return isalnum(c) || c == '_' || c == '.';
+}
+
+/* Not as a part of a longer word or number. */
+static bool holds_word(const char *text, const char *word) {
+	size_t n = strlen(word);
+	for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+		if ((at == text || !is_word(at[-1])) && !is_word(at[n]))
+			return true;
+	return false;
+}
+
+struct secrets {
+	char words[2 + WORKERS][NEEDLE_BYTES]; /* the address, the host's name, every port */
+	int n;
+};
+
+static void add(struct secrets *s, const char *word) {
+	snprintf(s->words[s->n++], NEEDLE_BYTES, "%s", word);
+}
+
+static void learn_secrets(struct e2e *e, struct secrets *s) {
+	char host[NEEDLE_BYTES] = "", port[16];
+	*s = (struct secrets){.n = 0};
+	add(s, "127.0.0.1");
+	assert_int_equal(gethostname(host, sizeof host - 1), 0);
+	add(s, host);
+	for (int i = 0; i < WORKERS; i++) {
+		json_t *j = e2e_wait_event(&e->workers[i], "started", NULL, 0, NULL);
+		snprintf(port, sizeof port, "%d", (int)e2e_int(j, "port"));
+		json_decref(j);
+		add(s, port);
+	}
+}
+
+static void check_string(const char *text, const struct secrets *s) {
+	for (int i = 0; i < s->n; i++)
+		if (holds_word(text, s->words[i]))
+			fail_msg("everybody reads '%s' in: %s", s->words[i], text);
+}
+
+/* Texts alone: a number may be equal to a port. */
+static void check_json(const json_t *j, const struct secrets *s) {
+	const char *key;
+	const json_t *value;
+	size_t i;
+	if (json_is_string(j))
+		check_string(json_string_value(j), s);
+	json_array_foreach(j, i, value) check_json(value, s);
+	json_object_foreach((json_t *)j, key, value) {
+		check_string(key, s);
+		check_json(value, s);
+	}
+}
+
+static void check_pages(const struct e2e *e, const struct secrets *s) {
+	static struct page p;
+	const struct secrets no_numbers = {.n = 2, .words = {"127.0.0.1"}};
+	struct secrets names = no_numbers;
+	memcpy(names.words[1], s->words[1], NEEDLE_BYTES);
+	static const char *const texts[] = {"/", "/metrics", "/v1/config"};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		get(e, texts[i], &p);
+		check_string(p.text, &names);
+	}
+	get(e, "/v1/status", &p);
+	check_string(p.text, &names);
+	json_t *status = json_loadb(p.text, p.n, 0, NULL);
+	assert_non_null(status);
+	check_json(status, s);
+	json_decref(status);
+}
+
+static void operate(struct e2e *e, const char *what, const char *member) {
+	char dir[E2E_PATH];
+	e2e_path(e, "coordinator", dir);
+	e2e_run(e, what, (const char *const[]){"rivulet-coordinator", what, "--dir", dir, member, NULL}, 0);
+}
+
+static void speak_plainly(struct e2e *e, const char *advertise) {
+	e->says_little = true;
+	e->worker_args[0] = "--data";
+	e->worker_args[1] = e->data;
+	e->worker_args[2] = "--listen";
+	e->worker_args[3] = "127.0.0.1:0";
+	e->worker_args[4] = "--threads=1";
+	e->worker_args[5] = advertise;
+}
+
+/* Joins, rounds, a death, a return under another port, a ban: what is told of each is scanned. */
+static void public_pages_do_not_tell_where_members_are(void **state) {
+	static struct e2e e;
+	struct secrets s;
+	*state = &e;
+	e2e_open(&e, run_of_three, WORKERS);
+	speak_plainly(&e, NULL);
+	e2e_start_workers(&e, WORKERS);
+	learn_secrets(&e, &s);
+	json_decref(e2e_wait_event(&e.workers[0], "round", "round", 2, NULL));
+	check_pages(&e, &s);
+	e2e_signal(&e.workers[2], SIGKILL);
+	e2e_assert_exit(&e.workers[2], 128 + SIGKILL);
+	long from = e2e_lines_so_far(&e, 2);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[2], "round", NULL, 0, &from));
+	operate(&e, "ban", "1");
+	e2e_assert_exit(&e.workers[1], 4);
+	operate(&e, "unban", "1");
+	check_pages(&e, &s);
+	json_t *status = e2e_status(&e); /* the operator's */
+	const json_t *member = json_array_get(json_object_get(status, "members"), 0);
+	assert_non_null(strstr(e2e_text(member, "addr"), "127.0.0.1:"));
+	assert_string_equal(e2e_text(member, "name"), "worker 0");
+	json_decref(status);
+}
+
+/* ---- who cannot be reached ------------------------------------------------------------------------------------------ */
+
+static bool says_apart(struct e2e *e, int i, int64_t other) {
+	bool found = false;
+	json_t *status = e2e_status(e);
+	const json_t *member = json_array_get(json_object_get(status, "members"), (size_t)i), *v;
+	size_t k;
+	json_array_foreach(json_object_get(member, "apart_from"), k, v) found = found || json_integer_value(v) == other;
+	json_decref(status);
+	return found;
+}
+
+/* Two whose address leads nowhere, as behind two routers: each reaches the third only. */
+static void who_cannot_be_reached_is_told_what_helps(void **state) {
+	static struct e2e e;
+	long from = 0;
+	*state = &e;
+	e2e_open(&e, run_of_three, WORKERS);
+	speak_plainly(&e, NULL);
+	e2e_start_worker(&e, 0, NULL, NULL);
+	speak_plainly(&e, "--advertise=127.0.0.1:1");
+	e2e_start_worker(&e, 1, NULL, NULL);
+	e2e_start_worker(&e, 2, NULL, NULL);
+	for (int i = 1; i < WORKERS; i++) {
+		json_t *j = e2e_wait_event(&e.workers[i], "apart", NULL, 0, i == 2 ? &from : NULL);
+		assert_non_null(strstr(e2e_text(j, "text"), "forward TCP port"));
+		assert_non_null(strstr(e2e_text(j, "others"), i == 1 ? "member 2" : "member 1"));
+		json_decref(j);
+	}
+	assert_true(says_apart(&e, 1, 2) && says_apart(&e, 2, 1));
+	assert_null(e2e_find_event(e.workers[0].log, "apart", NULL, 0, NULL));
+	e2e_signal(&e.workers[2], SIGINT);
+	e2e_assert_exit(&e.workers[2], 0);
+	memset(e.worker_args, 0, sizeof e.worker_args);
+	e.worker_args[0] = "--advertise="; /* reachable again */
+	e2e_start_worker(&e, 2, NULL, NULL);
+	json_decref(e2e_wait_event(&e.workers[1], "counted", NULL, 0, NULL));
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(public_pages_do_not_tell_where_members_are, e2e_teardown),
+		cmocka_unit_test_teardown(who_cannot_be_reached_is_told_what_helps, e2e_teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
