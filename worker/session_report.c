@@ -244,7 +244,8 @@ static void round_event(struct session *s, const struct metrics_round *r) {
 				 (double)r->bytes_donated * 1e-6);
 	rv_hex_encode(r->chain.b, RV_HASH_BYTES, chain);
 	if (isfinite(r->train_loss))
-		snprintf(what, sizeof what, "loss %.3f, %u workers", r->train_loss, r->participants);
+		snprintf(what, sizeof what, "loss %.3f, %u worker%s", r->train_loss, r->participants,
+				 r->participants == 1 ? "" : "s");
 	else
 		snprintf(what, sizeof what, "caught up, no steps of its own");
 	rv_event(s->events, RV_INFO, "round",

@@ -107,7 +107,8 @@ static void attempt_event(struct session *s, const struct document *d) {
 	rv_event(s->events, RV_INFO, "attempt",
 			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("attempt", d->attempt),
 					   rv_field_int("participants", d->n_members)),
-			 "round %" PRIu64 ": averaging among %u workers (attempt %u)", d->round, d->n_members, d->attempt);
+			 "round %" PRIu64 ": averaging among %u worker%s (attempt %u)", d->round, d->n_members,
+			 d->n_members == 1 ? "" : "s", d->attempt);
 }
 
 static struct line_counts line_counts_of(const struct session *s) {

@@ -73,6 +73,28 @@ static void json_lines_carry_every_kind(void **state) {
 	free(s.text);
 }
 
+/* A fault is the program's last line for people; a log, and whoever reads JSON, gets it as an event. */
+static void what_people_read_elsewhere_is_only_logged(void **state) {
+	(void)state;
+	char path[] = "/tmp/rv-test-event-XXXXXX", line[512] = "";
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	struct sink s = sink_open(false, RV_INFO, path);
+	rv_event_in_log(s.ev, RV_ERROR, "failed", RV_NO_FIELDS, "disk %s", "gone");
+	sink_close(&s);
+	assert_string_equal(s.text, "");
+	assert_true(read(fd, line, sizeof line - 1) > 0);
+	assert_non_null(strstr(line, "disk gone"));
+	free(s.text);
+	(void)close(fd);
+	(void)unlink(path);
+	s = sink_open(true, RV_INFO, NULL);
+	rv_event_in_log(s.ev, RV_ERROR, "failed", RV_NO_FIELDS, "disk gone");
+	sink_close(&s);
+	assert_non_null(strstr(s.text, "\"event\":\"failed\""));
+	free(s.text);
+}
+
 static void text_is_for_people(void **state) {
 	(void)state;
 	struct sink s = sink_open(false, RV_INFO, NULL);
@@ -255,6 +277,7 @@ static void a_dumb_terminal_gets_sentences_only(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(json_lines_carry_every_kind),
+		cmocka_unit_test(what_people_read_elsewhere_is_only_logged),
 		cmocka_unit_test(text_is_for_people),
 		cmocka_unit_test(less_severe_events_are_dropped),
 		cmocka_unit_test(long_sentences_are_cut),

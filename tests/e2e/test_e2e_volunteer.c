@@ -116,6 +116,18 @@ static void a_shard_out_of_range_costs_no_invite(void **state) {
 	assert_said(&e, "wrong.log", "--shard 1023: the run has 2 data shards");
 }
 
+/* Its chunks would not pass in time: the others would take this worker for dead. */
+static void a_cap_that_is_too_low_costs_no_invite(void **state) {
+	static const char wide[] = "n-layer = 1\nn-head = 2\nn-embd = 256\ncontext = 32\nbatch = 1\ndata-shards = 1\n"
+							   "min-workers = 1\nsteps-per-round = 1\nrounds = 2\nsilence-ms = 250\n";
+	static struct e2e e;
+	*state = &e;
+	e2e_open(&e, wide, 1);
+	run_worker(&e, e.data, "--max-up=100kbit", 1);
+	assert_said(&e, "wrong.log", "max-up is too low for this run");
+	assert_false(joined(&e, 0));
+}
+
 static void a_later_text_replaces_the_one_that_is_gone(void **state) {
 	static struct e2e e;
 	char dir[E2E_PATH], moved[E2E_PATH + 16];
@@ -262,6 +274,7 @@ int main(void) {
 		cmocka_unit_test_teardown(a_bad_text_costs_no_invite, e2e_teardown),
 		cmocka_unit_test_teardown(what_is_no_text_is_refused_by_every_program, e2e_teardown),
 		cmocka_unit_test_teardown(a_shard_out_of_range_costs_no_invite, e2e_teardown),
+		cmocka_unit_test_teardown(a_cap_that_is_too_low_costs_no_invite, e2e_teardown),
 		cmocka_unit_test_teardown(a_later_text_replaces_the_one_that_is_gone, e2e_teardown),
 		cmocka_unit_test_teardown(one_too_few_is_said_and_ctrl_c_ends_the_wait, e2e_teardown),
 		cmocka_unit_test_teardown(ctrl_c_before_the_join_keeps_the_link, e2e_teardown),

@@ -226,6 +226,7 @@ static bool asked_twice(const struct plane *p) {
 /* Asked for until it is answered; an earlier release has none. */
 static void the_configuration_is_asked_for_before_the_join(void **state) {
 	struct plane *p = *state;
+	atomic_store(&p->holds_documents, true); /* else each poll is answered at once, and pauses outlast all polls */
 	atomic_store(&p->config_status, HTTP_AWAY);
 	control_client_ask_config(p->control);
 	poll_until(p, asked_twice);
@@ -255,6 +256,7 @@ static void report(struct plane *p, int notice_reason, uint64_t seq) {
 /* Each report is answered with it; the owner hears when it changes, and when it is over. */
 static void a_notice_is_told_once(void **state) {
 	struct plane *p = *state;
+	atomic_store(&p->holds_documents, true);
 	poll_until(p, follows);
 	report(p, 0, 1);
 	assert_int_equal(p->notices, 0);

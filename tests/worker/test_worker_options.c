@@ -1,5 +1,6 @@
 /* test_worker_options.c: what --check says of the files that the options name. */
 #include "train_fixture.h"
+#include "worker/input_checks.h"
 #include "worker/options.h"
 
 #include <stdio.h>
@@ -98,6 +99,30 @@ static void initial_weights_are_looked_at(void **state) {
 	fails_with(RV_E_NOTFOUND, "--init");
 }
 
+static void run_refuses(const struct run_config *run, const char *tokenizer, enum rv_err want, const char *part) {
+	struct rv_errtext et = {0};
+	assert_fault(input_check_run_data(run, scene.o.data, tokenizer, &et), want, &et, part);
+}
+
+/* 40,000 bytes: enough for one shard with every second block held out, not for two. */
+static void text_is_held_against_the_run(void **state) {
+	(void)state;
+	struct run_config run = fixture_config();
+	struct rv_errtext et = {0};
+	run.vocab = 256;
+	run.holdout_every = 2;
+	run.data_shards = 1;
+	if (input_check_run_data(&run, scene.o.data, "", &et) != RV_OK)
+		fail_msg("%s", et.text);
+	run.data_shards = 2;
+	run_refuses(&run, "", RV_E_RANGE, "2 shards");
+	run.data_shards = 1;
+	memset(run.tokenizer_hash, 'a', sizeof run.tokenizer_hash - 1);
+	run.tokenizer_hash[sizeof run.tokenizer_hash - 1] = '\0';
+	run_refuses(&run, "", RV_E_INVALID, "--tokenizer");
+	run_refuses(&run, "bytes", RV_E_INVALID, "bytes");
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
@@ -106,6 +131,7 @@ int main(void) {
 		T(a_tokenizer_is_read),
 		T(initial_weights_are_looked_at),
 		T(a_cap_is_none_or_not_tiny),
+		T(text_is_held_against_the_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
