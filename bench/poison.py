@@ -6,11 +6,13 @@ usage: bench/poison.py [--bin DIR] [--text FILE] [--rounds N] [--steps H] [--set
 
 Prints one line per attack: the loss without the limit (outer-clip = 0) and with it. The text is that of lab/perl_doc.sh.
 """
-import argparse, json, math, os, re, shutil, signal, subprocess, sys, tempfile, time
+import argparse, json, math, os, random, re, shutil, signal, string, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = {"n-layer": 2, "n-head": 2, "n-embd": 64, "context": 64, "batch": 4, "warmup-steps": 20,
          "grace-ms": 600000, "silence-ms": 60000}
+
+RANDOM_TEXT = "--data"  # an honest program that was given random letters to train on
 
 # name, workers, what the last ones do, more of the configuration
 ATTACKS = [
@@ -27,6 +29,7 @@ ATTACKS = [
     ("one late round x100, 1 of 4", 4, ["scale=100,from=15,until=16"], {}),
     ("x-4 and 1000 times the tokens, 1 of 4", 4, ["scale=-4,tokens=2560000"], {"weight-by-tokens": "true"}),
     ("loss 3.3e38, 1 of 4", 4, ["loss=3.3e38"], {}),
+    ("random letters as its text, 1 of 4", 4, [RANDOM_TEXT], {}),
     ("wrong means x64, 1 of 4 (not cured)", 4, ["mean=64"], {}),
     ("honest, 8 workers", 8, [], {}),
     ("x-8, 1 of 8", 8, ["scale=-8"], {}),
@@ -65,12 +68,21 @@ class Run:
 
     def join(self, i, evil):
         link = re.search(r"rivulet://[^\s\"]+", self.tool("invite", "--dir", self.path("run"))).group(0)
+        text, evil = (self.random_text(), None) if evil == RANDOM_TEXT else (self.text, evil)
         program = "rivulet-worker-evil" if evil else "rivulet-worker"
         where = self.path(f"w{i}")
-        p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--dir", where, "--data", self.text,
+        p = self.start(f"w{i}", os.path.join(self.bin, program), link, "--dir", where, "--data", text,
                        "--threads", "1", "--eval-every", "1", env={"RIVULET_EVIL": evil} if evil else None)
         self.wait(lambda: os.path.exists(os.path.join(where, "run.conf")), f"worker {i} joins")
         return p
+
+    def random_text(self):
+        """As many letters as the text has bytes, of one seed."""
+        path = self.path("random.txt")
+        letters = random.Random(1).choices(string.ascii_letters + " ", k=os.path.getsize(self.text))
+        with open(path, "w") as f:
+            f.write("".join(letters))
+        return path
 
     def wait(self, done, what, seconds=120):
         end = time.monotonic() + seconds
