@@ -396,6 +396,7 @@ struct sim_worker {
 	struct sim_link links[SIM_MAX_WORKERS];
 	uint64_t poll;        /* number of the current long poll */
 	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
+	bool line_was_full;   /* chunks or pieces wait for it (peers_deadline_us) */
 	int64_t timer_us;
 };
 
@@ -448,6 +449,8 @@ void peers_start_reduce(struct sim *s, int host, bool restart);
 void peers_stop_reduce(struct sim *s, int host);
 void peers_receive(struct sim *s, const struct packet *p);
 void peers_pump(struct sim *s, int host); /* dials and sends */
+/* When the line takes the chunks or pieces that wait for it; INT64_MAX: none do. */
+int64_t peers_deadline_us(const struct sim *s, int host);
 /* Queues a frame of the state transfer: header, `a`, then `b`. */
 bool peers_has_room(const struct sim *s, int host, int to);
 void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,

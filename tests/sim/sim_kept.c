@@ -39,6 +39,8 @@ static const struct field options[] = {
 	OPTION(n_params, FIELD_U64),
 	OPTION(codec, FIELD_CODEC),
 	OPTION(late, FIELD_U32),
+	OPTION(clip, FIELD_DOUBLE),
+	OPTION(loud, FIELD_BOOL),
 	OPTION(weight_by_tokens, FIELD_BOOL),
 	OPTION(equal_shards, FIELD_BOOL),
 	OPTION(fragments, FIELD_U32),

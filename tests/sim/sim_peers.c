@@ -2,7 +2,8 @@
  *
  * A link is dialled with SYN, accepted with ACK, and has a number: packets of another number are answered with RST. At
  * most WINDOW frames are under way on one link, one way, as in a socket's buffer: the rest is pulled from the
- * all-reduce when there is room. */
+ * all-reduce when there is room. Like the real platform (net/peers_pace.c) it begins no chunk and no piece while the
+ * line has more to send than it carries in LINE_QUEUE_US, and LINE_FRAMES frames: PING would wait behind them all. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -12,6 +13,8 @@
 
 enum {
 	WINDOW = 3,
+	LINE_QUEUE_US = 60 * SIM_MS,
+	LINE_FRAMES = 2,
 	DIAL_TIMEOUT_US = 2500 * SIM_MS,
 	TCP_TIMEOUT_US = 6 * SIM_S,
 	KEEPALIVE_US = 8 * SIM_S, /* an idle link to a machine that lost power is found out, whether it is back or not */
@@ -188,21 +191,53 @@ void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, 
 	l->queue[l->n_queue++] = frame_packet(host, to, &tagged, a, na, b, nb);
 }
 
-/* What the all-reduce has for a peer; of a withholder, what it lets out, with a PING that says that it waits. */
+/* When the line's queue is short enough for bulk to be begun, if nothing more enters it. */
+static int64_t bulk_from_us(const struct sim *s, int host) {
+	const struct net_node *line = &s->net.up[host];
+	size_t frame_bytes = FRAME_HEADER_BYTES + s->opt.codec->encoded_bytes(s->global_config.chunks.chunk_elems);
+	double frames_us = LINE_FRAMES * (double)frame_bytes / line->bytes_per_s * SIM_S;
+	return line->busy_until_us - LINE_QUEUE_US - (int64_t)frames_us;
+}
+
+static bool line_is_full(struct sim *s, int host) {
+	s->workers[host].line_was_full |= bulk_from_us(s, host) > s->now_us;
+	return bulk_from_us(s, host) > s->now_us;
+}
+
+int64_t peers_deadline_us(const struct sim *s, int host) {
+	return s->workers[host].line_was_full ? bulk_from_us(s, host) : INT64_MAX;
+}
+
+/* What the all-reduce has for a peer: PING and RESUME, and bulk where the line takes any. */
+static bool pull(struct sim *s, int host, int index, struct reduce_msg *m) {
+	struct reduce *r = s->workers[host].reduce;
+	return line_is_full(s, host) ? reduce_send_control(r, s->now_us, index, m) : reduce_send(r, s->now_us, index, m);
+}
+
+/* The same of a withholder: what it lets out, with a PING that says that it waits. */
 static bool next_message(struct sim *s, int host, int index, struct reduce_msg *m) {
-	bool any = reduce_send(s->workers[host].reduce, s->now_us, index, m);
+	bool any = pull(s, host, index, m);
 	while (any && host == s->withholder && m->type == s->withheld)
-		any = reduce_send(s->workers[host].reduce, s->now_us, index, m);
+		any = pull(s, host, index, m);
 	if (any && host == s->withholder && m->type == REDUCE_PING)
 		m->waiting = 1;
 	return any;
+}
+
+/* The first of a state transfer's frames, unless it is a piece and the line is full. */
+static bool queue_may_go(struct sim *s, int host, const struct sim_link *l) {
+	struct frame_header h;
+	if (l->n_queue == 0)
+		return false;
+	frame_header_decode(l->queue[0]->data, &h);
+	return !frame_is_bulk(h.type) || !line_is_full(s, host);
 }
 
 /* The next frame for a peer: the all-reduce's control and bulk, unless a state transfer waits. */
 static struct packet *next_frame(struct sim *s, int host, int peer) {
 	struct sim_worker *w = &s->workers[host];
 	struct sim_link *l = &w->links[peer];
-	if (l->n_queue > 0) {
+	if (queue_may_go(s, host, l)) {
 		struct packet *first = l->queue[0];
 		l->n_queue--;
 		memmove(l->queue, l->queue + 1, (size_t)l->n_queue * sizeof l->queue[0]);
@@ -244,6 +279,7 @@ static bool is_named(const struct sim_worker *w, int peer) {
 
 void peers_pump(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
+	w->line_was_full = false;
 	for (int peer = 0; peer < s->opt.n_workers; peer++) {
 		if (peer == host)
 			continue;

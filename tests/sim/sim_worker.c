@@ -299,7 +299,9 @@ static void set_timer(struct sim *s, int host) {
 	int64_t reduce_at = w->reduce != NULL ? reduce_deadline_us(w->reduce) : INT64_MAX;
 	int64_t fetch_at = fetch_deadline_us(w);
 	at = reduce_at < at ? reduce_at : at;
+	int64_t peers_at = peers_deadline_us(s, host);
 	at = fetch_at < at ? fetch_at : at;
+	at = peers_at < at ? peers_at : at;
 	if (at >= w->timer_us)
 		return;
 	w->timer_us = at > s->now_us ? at : s->now_us + 1;

@@ -59,7 +59,7 @@ static void test_kept_universes_hold(void **state) {
 /* A seed's universe, written and read, is the same to the last event. */
 static void test_a_file_keeps_all_of_a_universe(void **state) {
 	struct trial *t = trial_new(state);
-	char path[] = "/tmp/sim-kept-XXXXXX", why[1024];
+	char path[] = "/tmp/sim-kept-XXXXXX", why[1024], text[1024], again[1024];
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
@@ -68,11 +68,14 @@ static void test_a_file_keeps_all_of_a_universe(void **state) {
 		struct rv_errtext et = {0};
 		t->opt = sim_options_of(seed);
 		sim_plan_of(&t->opt, &t->plan);
+		sim_options_text(&t->opt, text, sizeof text);
 		assert_true(sim_run(&t->opt, &t->plan, false, &before, why));
 		assert_int_equal(sim_kept_write(path, &t->opt, &t->plan, "a test", &et), RV_OK);
 		read_kept(path, t);
+		sim_options_text(&t->opt, again, sizeof again);
 		assert_true(sim_run(&t->opt, &t->plan, false, &after, why));
 		assert_int_equal(before.trace, after.trace);
+		assert_string_equal(text, again);
 	}
 	assert_int_equal(unlink(path), 0);
 }
