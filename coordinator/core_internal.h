@@ -162,6 +162,9 @@ struct core {
 	uint64_t blamed;        /* members that this attempt is going to be blamed on */
 	uint64_t waited_for;    /* members for which the open round has waited */
 	int64_t reopened_us;    /* the last time */
+	uint32_t in_vain;       /* rosters of none in a row that taught nothing (core_note_lesson) */
+	bool learned;           /* since the last roster of none */
+	uint32_t lessons;       /* in this round */
 	uint32_t split_rosters; /* of this round, without two votes alike */
 	uint32_t parted;        /* the member that the last such round went on without; NET_MAX_MEMBERS: none */
 	/* Volatile, for people: of the last roster, by member. */
@@ -338,6 +341,9 @@ bool core_splits(struct core *c, int best, int votes);
 /* `ready` without the member whose turn it is to be left out after that. */
 uint64_t core_without_next(const struct core *c, uint64_t ready);
 void core_note_reopened(struct core *c); /* a roster of none */
+/* This attempt has shown something that the next roster goes by. Counts so often in a round that a member which makes
+ * up such things cannot have rosters without end. */
+void core_note_lesson(struct core *c);
 /* The round is committed over this set of members, or given up. */
 void core_close_reopened(struct core *c, uint64_t participants);
 

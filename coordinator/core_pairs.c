@@ -41,6 +41,8 @@ void core_pair_strike(struct core *c, uint32_t i, uint32_t j) {
 		p = add(c, a, b);
 	p->strikes++;
 	p->round = c->round;
+	if (p->strikes <= STRIKES)
+		core_note_lesson(c);
 	if (p->strikes == STRIKES)
 		core_say_pair(c, b, a);
 }

@@ -1,7 +1,9 @@
 /* core_reopen.c: OPEN again: a round whose rosters come to nothing.
  *
  * A roster of none opens the round again (core_votes.c). Each time after the first the next roster waits twice as long,
- * so that a cause that does not go away costs a few attempts and not a dozen a second.
+ * so that a cause that does not go away costs a few attempts and not a dozen a second. A roster that has shown two
+ * members to be apart (core_pairs.c) starts that anew: the next one is without one of them. Several behind routers take
+ * two rosters for each pair of them.
  *
  * No two votes alike, of three or more: one owner has sent every participant another mean, or all machines are broken.
  * Who it is nobody can prove, but without it the others agree. So the rosters that follow leave one member out, in turn,
@@ -9,12 +11,12 @@
  * that lies only while another takes part would bring it on that one. */
 #include "coordinator/core_internal.h"
 
-enum { FIRST_SHARE = 4, DOUBLINGS_MAX = 6 };
+enum { FIRST_SHARE = 4, DOUBLINGS_MAX = 6, LESSONS_MAX = CORE_PAIRS };
 
 int64_t core_reopened_until_us(const struct core *c) {
-	if (c->reopened < 2)
+	if (c->in_vain < 2)
 		return INT64_MIN;
-	uint32_t doublings = c->reopened - 2 < DOUBLINGS_MAX ? c->reopened - 2 : DOUBLINGS_MAX;
+	uint32_t doublings = c->in_vain - 2 < DOUBLINGS_MAX ? c->in_vain - 2 : DOUBLINGS_MAX;
 	return c->reopened_us + (c->cfg.silent_us / FIRST_SHARE << doublings);
 }
 
@@ -47,11 +49,21 @@ uint64_t core_without_next(const struct core *c, uint64_t ready) {
 
 void core_note_reopened(struct core *c) {
 	c->reopened++;
+	c->in_vain = c->learned ? 1 : c->in_vain + 1;
+	c->learned = false;
 	c->reopened_us = c->now_us;
+}
+
+void core_note_lesson(struct core *c) {
+	if (c->lessons == LESSONS_MAX)
+		return;
+	c->lessons++;
+	c->learned = true;
 }
 
 void core_close_reopened(struct core *c, uint64_t participants) {
 	uint64_t without = c->split_rosters > 0 ? c->rostered & ~participants : 0;
 	c->parted = without != 0 ? (uint32_t)__builtin_ctzll(without) : NET_MAX_MEMBERS;
-	c->reopened = c->split_rosters = 0;
+	c->reopened = c->in_vain = c->lessons = c->split_rosters = 0;
+	c->learned = false;
 }

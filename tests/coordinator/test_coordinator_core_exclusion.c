@@ -333,6 +333,80 @@ static void test_rosters_are_not_opened_again_all_the_time(void **state) {
 	rig_release(&r);
 }
 
+/* Two indices of the members in `apart` that are on the roster, other ones in each attempt; false: there are no two. */
+static bool two_of(const struct document *d, uint64_t apart, int of[2]) {
+	uint32_t at[NET_MAX_MEMBERS], n = 0;
+	for (uint32_t i = 0; i < d->n_members; i++)
+		if (apart & 1ull << d->members[i].member)
+			at[n++] = i;
+	if (d->phase != RUN_REDUCE || n < 2)
+		return false;
+	uint32_t first = d->attempt % n;
+	of[0] = (int)at[first];
+	of[1] = (int)at[(first + 1 + d->attempt / n % (n - 1)) % n];
+	return true;
+}
+
+/* Reports of all `n`, in this second. Of the members in `apart` no two reach each other: two of a roster accuse each
+ * other, and then nobody has a result. */
+static void report_with_some_apart(struct rig *r, int n, uint64_t apart) {
+	struct document d = *rig_doc(r);
+	int of[2] = {-1, -1};
+	bool parted = two_of(&d, apart, of);
+	for (uint32_t i = 0; i < (uint32_t)n && rig_doc(r)->round == d.round; i++) {
+		int at = d.phase == RUN_REDUCE ? document_find(&d, i) : -1;
+		struct report rep = rig_report(r, i, at < 0 ? WORKER_READY : parted ? WORKER_REDUCING : WORKER_VOTED);
+		if (parted && at >= 0 && (at == of[0] || at == of[1]))
+			rep.suspects = 1ull << of[at == of[0]];
+		rig_send(r, i, &rep);
+	}
+	rig_wait(r, RIG_S);
+}
+
+/* Returns the rosters until the commit, or until `seconds` are over. */
+static int rosters_with_some_apart(struct rig *r, int n, uint64_t apart, int seconds) {
+	int rosters = 0;
+	uint32_t attempt = 0;
+	uint64_t round = rig_doc(r)->round;
+	rig_say_all(r, n, WORKER_TRAINING);
+	for (int s = 0; s < seconds && rig_doc(r)->round == round; s++) {
+		report_with_some_apart(r, n, apart);
+		rosters += rig_doc(r)->phase == RUN_REDUCE && rig_doc(r)->attempt != attempt;
+		attempt = rig_doc(r)->attempt;
+	}
+	return rosters;
+}
+
+/* 0, 1 and 2 come to be behind routers, after 5 and 6 did not reach each other for a while: of five that are needed one
+ * may be among the first three, and it must be 5 and 6 that come back. Which rosters are in vain is learned at once. */
+static void test_who_is_behind_a_router_is_soon_known(void **state) {
+	(void)state;
+	enum { N = 7, ROUTERS = 1 << 0 | 1 << 1 | 1 << 2, FOR_A_WHILE = 1 << 5 | 1 << 6 };
+	struct rig r;
+	open_run(&r, 5, N);
+	for (int round = 0; round < 2; round++)
+		(void)rosters_with_some_apart(&r, N, FOR_A_WHILE, 10);
+	assert_int_equal(rig_doc(&r)->round, 2);
+	int64_t since_us = r.now_us;
+	assert_in_range(rosters_with_some_apart(&r, N, ROUTERS, 100), 4, 12);
+	assert_int_equal(rig_doc(&r)->round, 3);
+	assert_in_range(r.now_us - since_us, 0, 40 * RIG_S);
+	rig_release(&r);
+}
+
+/* Two of more pairs than are remembered, each time others: that is learned from until it has been enough. */
+static void test_who_is_apart_and_needed_is_not_tried_all_the_time(void **state) {
+	(void)state;
+	enum { N = 13, PAIRS = N * (N - 1) / 2, LESSONS = 64 };
+	_Static_assert(PAIRS > LESSONS, "each is forgotten before it comes again");
+	struct rig r;
+	open_run(&r, N - 1, N);
+	assert_in_range(rosters_with_some_apart(&r, N, (1 << N) - 1, 1000), LESSONS / 2, 3 * LESSONS);
+	assert_in_range(rosters_with_some_apart(&r, N, (1 << N) - 1, 1000), 2, 16);
+	assert_int_equal(rig_doc(&r)->round, 0);
+	rig_release(&r);
+}
+
 static void test_rosters_leave_one_out_in_turn(void **state) {
 	(void)state;
 	for (uint32_t liar = 0; liar < WORKERS; liar++) {
@@ -417,6 +491,8 @@ int main(void) {
 		cmocka_unit_test(test_nobody_is_overdue_before_somebody_has_voted),
 		cmocka_unit_test(test_an_overdue_one_that_is_needed_opens_the_round_again),
 		cmocka_unit_test(test_rosters_are_not_opened_again_all_the_time),
+		cmocka_unit_test(test_who_is_behind_a_router_is_soon_known),
+		cmocka_unit_test(test_who_is_apart_and_needed_is_not_tried_all_the_time),
 		cmocka_unit_test(test_rosters_leave_one_out_in_turn),
 		cmocka_unit_test(test_a_ghost_costs_a_bounded_time),
 		cmocka_unit_test(test_a_ghost_is_named),
