@@ -90,8 +90,8 @@ enum round_action_type {
 	ROUND_CANCEL_FETCH,
 	/* The run stands still because others lack the state, and have not got it for a while: perhaps what they need is
 	 * damaged on our disk, or on nobody's. Write the state at `round`, which we hold in memory, as a base, then
-	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core_standstill.c). Once for a
-	 * round. */
+	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core_standstill.c). Again after
+	 * four times as long, for the disk may have been full. */
 	ROUND_KEEP_BASE,
 	ROUND_PROBE, /* a PERSIST has failed: does the disk take as much now? Then round_on_storage. Every heartbeat */
 	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not

@@ -3,7 +3,7 @@
 #include "base/planted.h"
 #include "worker/round_internal.h"
 
-enum { FINISH_WAIT_HEARTBEATS = 15, STILL_HEARTBEATS = 15 };
+enum { FINISH_WAIT_HEARTBEATS = 15, STILL_HEARTBEATS = 15, STILL_LOG2_AGAIN = 2, STILL_AGAIN_MAX = 4 };
 
 int round_roster_index(const struct round_core *c) {
 	if (!c->has_doc || c->doc.phase != RUN_REDUCE || c->doc.round != c->round)
@@ -146,17 +146,27 @@ static bool too_few_have_the_state(const struct round_core *c) {
 		   d->n_members < c->cfg.min_workers && d->n_syncing > 0 && document_find(d, c->cfg.member) >= 0;
 }
 
+/* Once it is known for a base, or was written: that may have failed (the disk was full), but others may be slow too. */
+static int64_t still_us(const struct round_core *c) {
+	bool known = c->n_full > 0 && c->full[0].round == c->round;
+	uint32_t times = c->kept_base == c->round + 1 ? c->kept_times : 0;
+	uint32_t n = times > 0 ? times : known;
+	int64_t heartbeats = (int64_t)STILL_HEARTBEATS << STILL_LOG2_AGAIN * (n < STILL_AGAIN_MAX ? n : STILL_AGAIN_MAX);
+	return heartbeats * c->cfg.heartbeat_us;
+}
+
 static bool keep_base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
-	bool known = c->n_full > 0 && c->full[0].round == c->round; /* its base is there already */
-	if (!too_few_have_the_state(c) || known || c->kept_base == c->round + 1) {
+	if (!too_few_have_the_state(c)) {
 		c->still_since_us = 0;
 		return false;
 	}
 	if (c->still_since_us == 0)
 		c->still_since_us = now_us;
-	if (now_us - c->still_since_us < STILL_HEARTBEATS * c->cfg.heartbeat_us)
+	if (now_us - c->still_since_us < still_us(c))
 		return false;
+	c->kept_times = c->kept_base == c->round + 1 ? c->kept_times + 1 : 1;
 	c->kept_base = c->round + 1;
+	c->still_since_us = now_us;
 	return emit(c, ROUND_KEEP_BASE, out);
 }
 

@@ -87,8 +87,9 @@ struct round_core {
 	bool by_log;        /* has begun to come by log entries of before the document's base */
 	bool starves;
 	bool leaving, finished;
-	int64_t still_since_us;                /* too few have the state; 0: not so */
-	uint64_t kept_base;                    /* round + 1 of the last KEEP_BASE */
+	int64_t still_since_us; /* too few have the state, since then or since the last KEEP_BASE; 0: not so */
+	uint64_t kept_base;     /* round + 1 of the last KEEP_BASE */
+	uint32_t kept_times;    /* KEEP_BASE of that round */
 	uint64_t next_epoch, next_epoch_round; /* one that began after ours; 0: none */
 	bool told_rollback;
 	int64_t finish_by_us; /* the run is done: how long a majority's word on the end state is waited for; 0: not yet */

@@ -197,7 +197,7 @@ static void show_standstill(struct round_driver *f, uint64_t round) {
 	assert_int_equal(round_on_document(f->c, f->now, &d, NULL), RV_OK);
 }
 
-/* What the others cannot fetch is written anew from memory, once for a round, and not before they had time. */
+/* What the others cannot fetch is written anew from memory, and not before they had time; again after longer ones. */
 static void who_holds_the_state_in_a_standstill_writes_it_anew(void **state) {
 	struct round_driver *f = *state;
 	round_driver_start(f, (struct round_config){.n_chunks = {FIXTURE_CHUNKS}, .min_workers = 2}, 3, 0);
@@ -210,9 +210,28 @@ static void who_holds_the_state_in_a_standstill_writes_it_anew(void **state) {
 	assert_int_equal(expect_next(f, ROUND_KEEP_BASE).round, 3);
 	struct rv_hash full = full_at(3);
 	assert_int_equal(round_on_full_hash(f->c, 3, &full, NULL), RV_OK);
-	f->now += 100 * DRIVER_HEARTBEAT_US;
-	expect_nothing(f);
+	for (int wait = 60; wait <= 240; wait *= 4) {
+		f->now += (wait - 1) * DRIVER_HEARTBEAT_US;
+		expect_nothing(f);
+		f->now += DRIVER_HEARTBEAT_US;
+		assert_int_equal(expect_next(f, ROUND_KEEP_BASE).round, 3);
+	}
 	assert_int_equal(expect_report(f, WORKER_READY).full_round, 3);
+}
+
+/* Its full hash was told, and vouched for; but when it was to be written the disk was full. */
+static void a_base_that_is_known_may_be_on_no_disk(void **state) {
+	struct round_driver *f = *state;
+	round_driver_start(f, (struct round_config){.n_chunks = {FIXTURE_CHUNKS}, .min_workers = 2}, 3, 0);
+	make_ready(f, 3);
+	struct rv_hash full = full_at(3);
+	assert_int_equal(round_on_full_hash(f->c, 3, &full, NULL), RV_OK);
+	show_standstill(f, 3);
+	expect_nothing(f);
+	f->now += 59 * DRIVER_HEARTBEAT_US;
+	expect_nothing(f);
+	f->now += DRIVER_HEARTBEAT_US;
+	assert_int_equal(expect_next(f, ROUND_KEEP_BASE).round, 3);
 }
 
 int main(void) {
@@ -230,6 +249,7 @@ int main(void) {
 		T(a_new_base_forgets_the_vote_on_the_old_history),
 		T(a_newer_base_supersedes_the_fetch),
 		T(who_holds_the_state_in_a_standstill_writes_it_anew),
+		T(a_base_that_is_known_may_be_on_no_disk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
