@@ -67,6 +67,7 @@ static bool reduce_action(struct round_core *c, int64_t now_us, struct round_act
 	enum round_action_type type = r->running ? ROUND_REDUCE_RESTART : ROUND_REDUCE_START;
 	*r = (struct round_reduce){.running = true, .attempt = c->doc.attempt};
 	c->contributed = true;
+	c->reduced_until = c->round + 1;
 	return emit(c, type, out);
 }
 

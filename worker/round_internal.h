@@ -65,6 +65,7 @@ struct round_core {
 	bool spoiled;                 /* its first contribution was of no use, there is no other yet */
 	bool encoded;                 /* the platform holds the encoded outer gradient of `round` */
 	uint64_t former_until;        /* round of the first document: a former process contributed to none that is later */
+	uint64_t reduced_until;       /* one more than the last round that this process has begun to reduce; 0: none */
 	bool contributed;             /* peers may have it, and no roster has left us out since */
 	bool diverged;                /* our state is not the run's: only a base can help */
 	int apply_failures;           /* of this round */

@@ -43,11 +43,16 @@ bool round_leaves_us_out(const struct round_core *c) {
 	return c->doc.phase == RUN_REDUCE && c->doc.round == c->round && document_find(&c->doc, c->cfg.member) < 0;
 }
 
+/* A former process; or this one, before it installed a base that is no later. */
+static bool may_have_contributed(const struct round_core *c, uint64_t round) {
+	return (c->cfg.had_former && round <= c->former_until) || round < c->reduced_until;
+}
+
 void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
 	c->round = round;
 	c->chain = *chain;
 	c->encoded = c->time_up = c->spoiled = false;
-	c->contributed = c->cfg.had_former && round <= c->former_until && !round_leaves_us_out(c);
+	c->contributed = may_have_contributed(c, round) && !round_leaves_us_out(c);
 	c->apply_failures = 0;
 	c->reduce.persist_attempt = 0;
 	c->reduce.persist_failed = false;

@@ -187,6 +187,33 @@ static void a_newer_base_supersedes_the_fetch(void **state) {
 	expect_nothing(f);
 }
 
+/* Its contribution to round 6 is on its way when it finds that its state of round 6 is not the run's. What it trains of
+ * that round after the base is the same data again, and the round is committed with what it gave before. */
+static void what_was_given_before_a_base_is_not_given_again(void **state) {
+	struct round_driver *f = *state;
+	start_with(f, 6, 0, LATE_KEEP);
+	make_ready(f, 6);
+	show_attempt(f, RUN_REDUCE, 6, 1, EVERYBODY);
+	expect_next(f, ROUND_REDUCE_START);
+	document_make(&f->doc, ++f->seq, RUN_OPEN, 7, 6);
+	document_members(&f->doc, EVERYBODY);
+	struct rv_hash bad = full_at(60);
+	assert_int_equal(round_on_full_hash(f->c, 6, &bad, NULL), RV_OK);
+	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
+	expect_next(f, ROUND_REDUCE_STOP);
+	expect_next(f, ROUND_FETCH_BASE);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 6, true);
+	expect_next(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 6, true);
+	assert_true(expect_next(f, ROUND_APPLY).participated);
+	apply_ok(f, 6);
+	expect_next(f, ROUND_TRAIN); /* round 7: it has given nothing to that one */
+	show(f, RUN_OPEN, 8);
+	expect_next(f, ROUND_FETCH_LOG);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 7, true);
+	assert_false(expect_next(f, ROUND_APPLY).participated);
+}
+
 /* An open document in which only this worker has the state, and member 5 lacks it. */
 static void show_standstill(struct round_driver *f, uint64_t round) {
 	struct document d;
@@ -248,6 +275,7 @@ int main(void) {
 		T(a_vote_that_lost_does_not_lead_to_the_base),
 		T(a_new_base_forgets_the_vote_on_the_old_history),
 		T(a_newer_base_supersedes_the_fetch),
+		T(what_was_given_before_a_base_is_not_given_again),
 		T(who_holds_the_state_in_a_standstill_writes_it_anew),
 		T(a_base_that_is_known_may_be_on_no_disk),
 	};
