@@ -236,7 +236,7 @@ enum rv_err core_report(struct core *c, int64_t now_us, const uint8_t key[NET_KE
 	core_note_arrival(c, m, rep, now_us);
 	m->last = *rep;
 	bound_tokens(c, (uint32_t)member);
-	m->heard_us = now_us;
+	m->heard_us = m->told_us = now_us;
 	m->reported = true;
 	m->awaited = m->distrusted = false;
 	memcpy(m->want_addr, rep->addr, sizeof m->want_addr);
@@ -317,9 +317,6 @@ int64_t core_deadline_us(const struct core *c) {
 	for (int i = 0; i < c->n_members; i++)
 		if (core_alive(c, &c->members[i]))
 			at = earlier(c, at, c->members[i].heard_us, c->cfg.liveness_us);
-	for (int i = 0; i < c->n_members && c->not_held_since_us != INT64_MAX; i++)
-		if (c->members[i].was_here)
-			at = earlier(c, at, c->members[i].back_us, c->cfg.liveness_us);
 	for (int i = 0; i < c->n_members; i++)
 		if (wants_to_move(&c->members[i]))
 			at = earlier(c, at, core_moves_at(&c->members[i]), 0);

@@ -122,7 +122,7 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
 enum core_state_kept {
 	CORE_STATE_HELD,   /* somebody who is here holds it; or that is not known for liveness_us yet; or nobody is here */
 	CORE_STATE_ABSENT, /* nobody who is here does; of those who held it last not all have come back */
-	CORE_STATE_LOST    /* all who held it last have come back, liveness_us ago or longer, with less */
+	CORE_STATE_LOST /* all who held it last have come back with less, and have reported that for liveness_us or longer */
 };
 struct core_kept {
 	enum core_state_kept state;

@@ -30,7 +30,8 @@ enum {
 	CORE_EVENTS = 128,
 	CORE_SEQ_BLOCK = 1024,                  /* document numbers made durable ahead */
 	CORE_PAST_BASES = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
-	CORE_PAIRS = 64
+	CORE_PAIRS = 64,
+	CORE_FORMERS = 4
 };
 
 /* A process that has a member's key and an earlier boot than the one that is followed. */
@@ -39,6 +40,11 @@ struct core_rival {
 	int64_t heard_us;
 	bool answered; /* the followed one was heard anew since then */
 	int turns;     /* of its reports, those that came after such an answer */
+};
+
+/* A process of a member that was followed until another one was. */
+struct core_former {
+	uint64_t boot, seq; /* of its last report; boot 0: there is none */
 };
 
 /* What a member has cost (core_exclusion.c). */
@@ -61,16 +67,17 @@ struct core_member {
 	bool want_banned;
 	/* Volatile: what its reports say. */
 	int64_t heard_us;
+	int64_t told_us;  /* its last report; heard_us is later where this coordinator did not run meanwhile */
 	bool reported;    /* since this coordinator started */
 	bool awaited;     /* known from before the start: given until liveness_us to report */
 	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
-	bool was_here;    /* at back_us it came, or came back */
+	bool was_here;    /* at back_us it, or the process that is followed, came or came back */
 	int64_t back_us;
 	bool unmoved;        /* it came, or came back after a silence, behind the run, and is no further since */
 	uint64_t came_round; /* what it held then */
 	bool hung_up;        /* at hung_up_us its connection was closed from its end; no other one since */
 	int64_t hung_up_us;  /* the last time */
-	uint64_t former;     /* boot of the process that the present one has replaced; 0: none */
+	struct core_former formers[CORE_FORMERS]; /* those before the present process, the latest first */
 	struct core_rival rival;
 	bool distrusted;   /* its peers get nothing from it: dead until it reports again */
 	uint64_t put_away; /* members distrusted on its word alone, in put_away_round */

@@ -6,12 +6,16 @@
  * after the followed one has been heard anew, lives beside it. What is told to end must stay down: started again it
  * would be the later boot, and the two would end each other in turn for ever (RV_EXIT_REFUSED in base/program.h).
  *
+ * Where the clock of a machine was set back, the process that is gone had the later boot: of one that was followed
+ * before, nothing counts that is not newer than what it had said by then.
+ *
  * A machine that was cloned while it runs (a snapshot of its memory) has the same boot: of such a pair nothing is
  * noticed here, and of its reports those with the higher seq count. */
 #include "base/clock.h"
 #include "coordinator/core_internal.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 enum { RIVAL_TURNS = 3 }; /* reports of both in turn, after which the earlier one is told */
@@ -20,10 +24,24 @@ bool core_same_process(uint64_t a, uint64_t b) {
 	return (a > b ? a - b : b - a) < RV_US_PER_MS;
 }
 
+/* The process of this boot that was followed before, as it was left last; NULL: none that is known. */
+static const struct core_former *find_former(const struct core_member *m, uint64_t boot) {
+	for (int i = 0; i < CORE_FORMERS; i++)
+		if (m->formers[i].boot != 0 && core_same_process(boot, m->formers[i].boot))
+			return &m->formers[i];
+	return NULL;
+}
+
+/* It has come already, or a later one of its process, before another process was followed: the network kept it. */
+static bool is_repeated(const struct core_member *m, const struct report *rep) {
+	const struct core_former *f = find_former(m, rep->boot);
+	return f != NULL && rep->seq <= f->seq;
+}
+
 /* Its connection was closed after its last report: most likely the process has ended, and another one may be here whose
- * clock was set back; only not the one that it had replaced. */
+ * clock was set back; only not one that was here before it. */
 static bool has_hung_up(const struct core_member *m, const struct report *rep) {
-	return m->hung_up_us > m->heard_us && !core_same_process(rep->boot, m->former);
+	return m->hung_up_us > m->heard_us && find_former(m, rep->boot) == NULL;
 }
 
 bool core_is_stale(const struct core *c, const struct core_member *m, const struct report *rep, int64_t now_us) {
@@ -31,16 +49,20 @@ bool core_is_stale(const struct core *c, const struct core_member *m, const stru
 		return false;
 	if (rep->boot == m->last.boot)
 		return rep->seq <= m->last.seq;
+	bool same = core_same_process(rep->boot, m->last.boot);
+	if (!same && is_repeated(m, rep))
+		return true;
 	if (rep->boot > m->last.boot)
 		return false;
-	bool same = core_same_process(rep->boot, m->last.boot);
 	return now_us - m->heard_us < c->cfg.liveness_us && (same || !has_hung_up(m, rep));
 }
 
 void core_follow(struct core_member *m, const struct report *rep) {
 	if (m->reported && !core_same_process(rep->boot, m->last.boot)) {
-		m->former = m->last.boot;
+		memmove(&m->formers[1], &m->formers[0], (CORE_FORMERS - 1) * sizeof m->formers[0]);
+		m->formers[0] = (struct core_former){.boot = m->last.boot, .seq = m->last.seq};
 		m->rival = (struct core_rival){0};
+		m->was_here = false;
 	}
 	m->rival.answered = true;
 }
@@ -82,7 +104,7 @@ enum rv_err core_stale_report(struct core *c, uint32_t member, const struct repo
 							  struct rv_errtext *et) {
 	struct core_member *m = &c->members[member];
 	struct core_rival *r = &m->rival;
-	if (core_same_process(rep->boot, m->last.boot))
+	if (core_same_process(rep->boot, m->last.boot) || is_repeated(m, rep))
 		return RV_OK;
 	if (r->boot == 0 || !core_same_process(rep->boot, r->boot)) {
 		meet(c, r, rep, now_us);

@@ -81,9 +81,10 @@ static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t 
 	return best;
 }
 
-/* Whoever has just come back has what it has not yet given to the others, and perhaps cannot prove alone. */
+/* Whoever has just come back has what it has not yet given to the others, and perhaps cannot prove alone. Time without
+ * a report does not count: a single one may be of a process that is gone. */
 static bool is_just_back(const struct core *c, const struct core_member *m) {
-	return is_here(c, m) && (!m->was_here || c->now_us - m->back_us < c->cfg.liveness_us);
+	return is_here(c, m) && (!m->was_here || m->told_us - m->back_us < c->cfg.liveness_us);
 }
 
 /* Took part in the last commit, or has proven the state since; or can have done so before this coordinator started, and

@@ -279,6 +279,36 @@ static void test_clock_set_back(void **state) {
 	rig_release(&r);
 }
 
+/* The clock was set back, and what the former process said comes once more: neither its later boot, nor that the present
+ * one is silent, nor a process in between makes it news. */
+static void test_repeated_reports_of_a_former_process(void **state) {
+	(void)state;
+	struct rig r;
+	struct rv_errtext et = {0};
+	const uint64_t third = FORMER + RIG_S;
+	rig_open(&r, 1, 1);
+	for (uint64_t seq = 1; seq <= 5; seq++)
+		assert_int_equal(report_of(&r, LATTER, seq, &et), RV_OK);
+	rig_wait(&r, 11 * RIG_S);
+	assert_int_equal(report_of(&r, FORMER, 1, &et), RV_OK);
+	assert_int_equal(followed_boot(&r), FORMER);
+	for (uint64_t seq = 1; seq <= 5; seq++) {
+		assert_int_equal(report_of(&r, LATTER, seq, &et), RV_OK);
+		assert_int_equal(report_of(&r, FORMER, 1 + seq, &et), RV_OK);
+		assert_int_equal(followed_boot(&r), FORMER);
+	}
+	assert_int_equal(report_of(&r, third, 1, &et), RV_OK);
+	assert_int_equal(followed_boot(&r), third);
+	rig_wait(&r, 11 * RIG_S);
+	assert_int_equal(report_of(&r, LATTER, 4, &et), RV_OK);
+	assert_int_equal(report_of(&r, FORMER, 6, &et), RV_OK);
+	assert_int_equal(followed_boot(&r), third);
+	assert_int_equal(count_twice(&r), 0);
+	assert_int_equal(report_of(&r, LATTER, 6, &et), RV_OK); /* it lives */
+	assert_int_equal(followed_boot(&r), LATTER);
+	rig_release(&r);
+}
+
 /* Which of two was there first is known: a connection that drops does not bring the former one back. */
 static void test_hung_up_does_not_bring_back(void **state) {
 	(void)state;
@@ -407,6 +437,7 @@ int main(void) {
 		cmocka_unit_test(test_stale_reports_are_ignored),
 		cmocka_unit_test(test_two_processes_with_one_key),
 		cmocka_unit_test(test_former_process_is_heard_late),
+		cmocka_unit_test(test_repeated_reports_of_a_former_process),
 		cmocka_unit_test(test_clock_set_back),
 		cmocka_unit_test(test_hung_up_does_not_bring_back),
 		cmocka_unit_test(test_report_refusals),
