@@ -121,7 +121,7 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
  * can know that they will not come again, so only the operator takes committed rounds back: a new epoch begins. */
 enum core_state_kept {
 	CORE_STATE_HELD,   /* somebody who is here holds it; or that is not known for liveness_us yet; or nobody is here */
-	CORE_STATE_ABSENT, /* nobody who is here does; of those who held it last not all have come back */
+	CORE_STATE_ABSENT, /* nobody who is here does; of those who held it last not all have come back and caught up */
 	CORE_STATE_LOST /* all who held it last have come back with less, and have reported that for liveness_us or longer */
 };
 struct core_kept {
@@ -131,6 +131,7 @@ struct core_kept {
 	 * not reported since it cannot be known: they count. */
 	uint64_t last_held;
 	uint64_t absent;     /* those of them who are not here, or have only just come back */
+	uint64_t behind;     /* those of the others who still lack what somebody here has: they may hold more */
 	bool has_best;       /* there is an earlier round that somebody who is here can prove: */
 	uint64_t best_round; /* the latest one */
 	uint64_t best_held;  /* by these members */

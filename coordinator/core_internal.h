@@ -73,6 +73,8 @@ struct core_member {
 	bool from_before; /* a member since before this coordinator started: it may hold what it has not told us of */
 	bool was_here;    /* at back_us it, or the process that is followed, came or came back */
 	int64_t back_us;
+	int64_t further_us; /* it came back, or proved a later round than before */
+	uint64_t proven_before;
 	bool unmoved;        /* it came, or came back after a silence, behind the run, and is no further since */
 	uint64_t came_round; /* what it held then */
 	bool hung_up;        /* at hung_up_us its connection was closed from its end; no other one since */
@@ -397,6 +399,12 @@ uint64_t core_past_earliest(const struct core *c);
 void core_watch_state(struct core *c);
 /* NULL, or why the record cannot follow what came before. */
 const char *core_apply_rollback(struct core *c, const struct core_record *rec);
+
+/* So long a member that is behind others has for its next round, before what it may hold after that counts as lost. */
+static inline int64_t core_catch_up_us(const struct core *c) {
+	enum { LIVENESS_TIMES = 4 };
+	return LIVENESS_TIMES * c->cfg.liveness_us;
+}
 
 /* ---- core_arrivals.c ---- */
 

@@ -87,6 +87,15 @@ static bool is_just_back(const struct core *c, const struct core_member *m) {
 	return is_here(c, m) && (!m->was_here || m->told_us - m->back_us < c->cfg.liveness_us);
 }
 
+/* Returns whether it lacks what others here have proven: only with that can it prove what it holds of later rounds. It
+ * has core_catch_up_us for each round: files may be damaged, or the two may never reach each other. */
+static bool is_catching_up(const struct core *c, const struct core_member *m, const struct core_kept *kept) {
+	uint64_t own = 0;
+	(void)latest_proven(c, m, &own);
+	return is_here(c, m) && m->last.phase == WORKER_SYNCING && kept->has_best && own < kept->best_round &&
+		   m->told_us - m->further_us < core_catch_up_us(c);
+}
+
 /* Took part in the last commit, or has proven the state since; or can have done so before this coordinator started, and
  * has not had the time to tell. */
 static bool may_have_held(const struct core *c, uint32_t i) {
@@ -118,6 +127,7 @@ static bool most_are_ahead(const struct core *c) {
 static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
 	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = most_are_ahead(c)};
 	bool anybody = false, unknown = false;
+	find_best(c, out);
 	for (int i = 0; i < c->n_members; i++) {
 		const struct core_member *m = &c->members[i];
 		anybody |= is_here(c, m);
@@ -127,10 +137,11 @@ static enum core_state_kept who_kept(const struct core *c, struct core_kept *out
 		out->last_held |= core_bit((uint32_t)i);
 		if (!is_here(c, m) || is_just_back(c, m))
 			out->absent |= core_bit((uint32_t)i);
+		else if (is_catching_up(c, m, out))
+			out->behind |= core_bit((uint32_t)i);
 	}
-	find_best(c, out);
 	*unheld = c->round > 0 && anybody && !unknown && holders(c, c->round, &c->chain) == 0;
-	return out->absent != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
+	return (out->absent | out->behind) != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
 }
 
 /* Those who come back may give each other what each lacks: that takes a moment, in which nothing is said. */
@@ -148,6 +159,9 @@ static void watch_returns(struct core *c) {
 		bool here = is_here(c, m);
 		if (here && !m->was_here)
 			m->back_us = c->now_us;
+		if (here && (!m->was_here || m->last.proven_round > m->proven_before))
+			m->further_us = c->now_us;
+		m->proven_before = m->last.proven_round;
 		m->was_here = here;
 	}
 }
@@ -228,8 +242,8 @@ static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv
 	if (to_round < c->round && kept.state == CORE_STATE_ABSENT)
 		return rv_fail(
 			et, RV_E_INVALID,
-			"rollback: some of those who held round %llu last are merely absent: when they come back the run "
-			"goes on from there; --force gives up rounds %llu to %llu without them",
+			"rollback: some of those who held round %llu last are merely absent, or have not yet got what they lack of "
+			"the rounds before: then the run goes on from there; --force gives up rounds %llu to %llu without them",
 			now, to, now - 1);
 	if (to_round < c->round && absent >= 0)
 		return rv_fail(

@@ -24,14 +24,16 @@ void service_rollback_command(const struct service *s, const struct core_kept *k
 					   dir != NULL ? dir : "DIR", kept->best_round, force ? " --force" : "");
 }
 
-/* "0, 2 (absent)". */
-static void list_members(uint64_t set, uint64_t absent, char out[static MEMBERS_BYTES]) {
+/* "0 (behind), 2 (absent)". */
+static void list_members(uint64_t set, uint64_t absent, uint64_t behind, char out[static MEMBERS_BYTES]) {
 	size_t n = 0;
 	out[0] = '\0';
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS && n < MEMBERS_BYTES - 16; i++)
 		if (set >> i & 1)
 			n += (size_t)snprintf(out + n, MEMBERS_BYTES - n, "%s%u%s", n > 0 ? ", " : "", i,
-								  absent >> i & 1 ? " (absent)" : "");
+								  absent >> i & 1   ? " (absent)"
+								  : behind >> i & 1 ? " (behind)"
+													: "");
 }
 
 /* All that there was to do is done: whoever comes late has an older state, and that is no fault. */
@@ -43,8 +45,8 @@ static void tell_over(struct service *s, const struct core_kept *kept) {
 	for (int i = 0; i < n; i++)
 		if (views[i].alive && views[i].last.round < kept->round)
 			behind |= UINT64_C(1) << views[i].member;
-	list_members(behind, 0, here);
-	list_members(kept->absent, 0, holders);
+	list_members(behind, 0, 0, here);
+	list_members(kept->absent | kept->behind, 0, 0, holders);
 	service_tell(s, RV_INFO, "complete",
 				 "the run is complete, and nothing is lost: who is here (member %s) holds an older state than that of "
 				 "round %" PRIu64,
@@ -83,7 +85,7 @@ void service_tell_not_held(struct service *s, uint64_t round, const char *text) 
 		tell_over(s, &kept);
 		return;
 	}
-	list_members(kept.last_held, kept.absent, who);
+	list_members(kept.last_held, kept.absent, kept.behind, who);
 	service_tell(s, RV_ERROR, kept.state == CORE_STATE_LOST ? "state_lost" : "state_absent",
 				 "the run holds at round %" PRIu64 ": %s; held last by members %s", round, text, who);
 	service_rollback_command(s, &kept, s->cfg.dir, command, sizeof command);
@@ -91,8 +93,9 @@ void service_tell_not_held(struct service *s, uint64_t round, const char *text) 
 		tell_old_copy(s, &kept, command);
 	else if (command[0] != '\0')
 		service_tell_operator(s, RV_WARN, "rollback_possible", command, "%s",
-							  kept.absent != 0 ? "start one of them with its directory, or give up rounds: a rollback"
-											   : "only a rollback, which gives up rounds, goes on from here");
+							  kept.absent != 0   ? "start one of them with its directory, or give up rounds: a rollback"
+							  : kept.behind != 0 ? "wait until they have what they lack, or give up rounds: a rollback"
+												 : "only a rollback, which gives up rounds, goes on from here");
 	else
 		service_tell(s, RV_WARN, "rollback_possible",
 					 "start one of them with its directory; no earlier round is on a disk that is here");

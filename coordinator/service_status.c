@@ -203,6 +203,7 @@ static json_t *not_held_json(const struct service *s, bool details) {
 	(void)json_object_set_new(o, "lost", json_boolean(kept.state == CORE_STATE_LOST));
 	(void)json_object_set_new(o, "held_last_by", set_json(kept.last_held));
 	(void)json_object_set_new(o, "absent", set_json(kept.absent));
+	(void)json_object_set_new(o, "behind", set_json(kept.behind));
 	(void)json_object_set_new(o, "best_round", kept.has_best ? json_integer((json_int_t)kept.best_round) : json_null());
 	(void)json_object_set_new(o, "best_held_by", set_json(kept.best_held));
 	(void)json_object_set_new(o, "ahead", json_boolean(kept.ahead));
