@@ -20,8 +20,9 @@ static struct lab_run *make_run(void) {
 	struct dataset *data;
 	struct lab_run *r;
 	char path[64];
-	uint8_t *text = calloc(8, DATA_BLOCK);
+	uint8_t *text = malloc(8 * (size_t)DATA_BLOCK);
 	RV_ASSERT(text);
+	memset(text, 'a', 8 * (size_t)DATA_BLOCK);
 	cfg.device = (struct device_choice){.backend = "ref", .n = 1};
 	run_config_defaults(&cfg.run);
 	cfg.run.n_layer = 1;

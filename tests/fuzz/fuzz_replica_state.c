@@ -18,8 +18,9 @@ static struct replica *make_replica(void) {
 	struct replica *r;
 	char path[64];
 	size_t text_bytes = 8 * DATA_BLOCK;
-	uint8_t *text = calloc(1, text_bytes);
+	uint8_t *text = malloc(text_bytes);
 	RV_ASSERT(text);
+	memset(text, 'a', text_bytes);
 	run_config_defaults(&cfg);
 	cfg.n_layer = 1;
 	cfg.n_head = 1;

@@ -27,6 +27,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -97,6 +98,7 @@ WRAP(int, fsync, (int fd), (fd), EIO, -1)
 WRAP(off_t, lseek, (int fd, off_t at, int from), (fd, at, from), EIO, -1)
 WRAP(int, ftruncate, (int fd, off_t n), (fd, n), EIO, -1)
 WRAP(int, fstat, (int fd, struct stat *st), (fd, st), EIO, -1)
+WRAP(int, statvfs, (const char *path, struct statvfs *st), (path, st), EIO, -1)
 WRAP(int, stat, (const char *path, struct stat *st), (path, st), EIO, -1)
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode), EIO, -1)
 WRAP(int, rename, (const char *from, const char *to), (from, to), EIO, -1)
