@@ -212,8 +212,6 @@ struct core_member_view {
 	bool left_out;                     /* rounds begin without it for that, where enough others are ready */
 	uint32_t owned_chunks, all_chunks; /* in the last all-reduce since the coordinator started */
 };
-/* Two boots of one process: it adds one for each base that it installs, and no two start within a millisecond. */
-bool core_same_process(uint64_t a, uint64_t b);
 /* The most tokens that a contribution counts with: round_tokens, and missed_tokens for CORE_MISSED_MAX rounds. */
 enum { CORE_MISSED_MAX = 8 };
 uint64_t core_most_tokens(const struct core *c);

@@ -62,10 +62,17 @@ int64_t core_overdue_at_us(const struct core *c) {
 							: c->attempt_since_us + (int64_t)core_attempt_ms(c) * US_PER_MS + 2 * c->cfg.withheld_us;
 }
 
-/* Its last report is of this attempt, and names somebody. */
+/* Its last report is of this attempt, and names another participant that can be counted on: an accusation that is
+ * weighed (core_suspects.c). One of itself, of nobody, or of one that is missed already excuses nothing. */
 static bool accuses(const struct core *c, uint32_t i) {
 	const struct report *rep = &c->members[c->roster.members[i]].last;
-	return rep->round == c->round && rep->attempt == c->attempt && rep->suspects != 0;
+	uint64_t weighed = core_first(c->roster.n) & ~core_missed(c) & ~core_bit(i);
+	return rep->round == c->round && rep->attempt == c->attempt && (rep->suspects & weighed) != 0;
+}
+
+/* Members that speak an older version know no deadline, and so accuse too late whom they wait for. */
+static bool knows_deadline(const struct core *c, uint32_t i) {
+	return c->members[c->roster.members[i]].last.version >= 5;
 }
 
 bool core_end_overdue(struct core *c) {
@@ -78,7 +85,8 @@ bool core_end_overdue(struct core *c) {
 			continue;
 		any = true;
 		c->members[c->roster.members[i]].distrusted = true;
-		c->blamed |= core_bit(c->roster.members[i]);
+		if (knows_deadline(c, i))
+			c->blamed |= core_bit(c->roster.members[i]);
 		core_say(c, CORE_EVENT_OVERDUE, c->roster.members[i], c->round);
 	}
 	return any;

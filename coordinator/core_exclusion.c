@@ -89,13 +89,22 @@ bool core_waits_no_more(const struct core *c, const struct core_member *m) {
 	return c->round < m->vain.until_round;
 }
 
+void core_forget_waits(struct core *c) {
+	for (int i = 0; i < c->n_members; i++) {
+		c->members[i].vain = (struct core_level){0};
+		c->members[i].put_away = 0;
+	}
+	c->waited_for = 0;
+}
+
 void core_count_waits(struct core *c, uint64_t roster) {
 	bool long_one = c->now_us - c->ready_since_us >= c->cfg.grace_us / WAITED_SHARE && c->cfg.grace_us > 0;
+	uint64_t came = roster | core_contributors(c); /* in time, though another decision may have left it out */
 	for (uint32_t i = 0; i < (uint32_t)c->n_members; i++) {
 		struct core_level *l = &c->members[i].vain;
 		if (roster & core_bit(i)) {
 			lower_level(l);
-		} else if (long_one && (c->waited_for & core_bit(i))) {
+		} else if (long_one && (c->waited_for & ~came & core_bit(i))) {
 			raise_level(l, c->round + 1);
 			core_say(c, CORE_EVENT_IN_VAIN, i, l->until_round);
 		}

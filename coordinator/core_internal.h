@@ -338,6 +338,8 @@ bool core_is_excluded(const struct core *c, const struct core_member *m);
 uint64_t core_without_excluded(const struct core *c, uint64_t ready);
 /* Open rounds have waited for it in vain. */
 bool core_waits_no_more(const struct core *c, const struct core_member *m);
+/* Forgets for whom rounds waited in vain, and whom a word put away: the rounds themselves are taken back. */
+void core_forget_waits(struct core *c);
 /* The roster is frozen: counts for whom the round has waited in vain. */
 void core_count_waits(struct core *c, uint64_t roster);
 

@@ -20,14 +20,10 @@
 
 enum { RIVAL_TURNS = 3 }; /* reports of both in turn, after which the earlier one is told */
 
-bool core_same_process(uint64_t a, uint64_t b) {
-	return (a > b ? a - b : b - a) < RV_US_PER_MS;
-}
-
 /* The process of this boot that was followed before, as it was left last; NULL: none that is known. */
 static const struct core_former *find_former(const struct core_member *m, uint64_t boot) {
 	for (int i = 0; i < CORE_FORMERS; i++)
-		if (m->formers[i].boot != 0 && core_same_process(boot, m->formers[i].boot))
+		if (m->formers[i].boot != 0 && report_same_process(boot, m->formers[i].boot))
 			return &m->formers[i];
 	return NULL;
 }
@@ -49,7 +45,7 @@ bool core_is_stale(const struct core *c, const struct core_member *m, const stru
 		return false;
 	if (rep->boot == m->last.boot)
 		return rep->seq <= m->last.seq;
-	bool same = core_same_process(rep->boot, m->last.boot);
+	bool same = report_same_process(rep->boot, m->last.boot);
 	if (!same && is_repeated(m, rep))
 		return true;
 	if (rep->boot > m->last.boot)
@@ -58,7 +54,7 @@ bool core_is_stale(const struct core *c, const struct core_member *m, const stru
 }
 
 void core_follow(struct core_member *m, const struct report *rep) {
-	if (m->reported && !core_same_process(rep->boot, m->last.boot)) {
+	if (m->reported && !report_same_process(rep->boot, m->last.boot)) {
 		memmove(&m->formers[1], &m->formers[0], (CORE_FORMERS - 1) * sizeof m->formers[0]);
 		m->formers[0] = (struct core_former){.boot = m->last.boot, .seq = m->last.seq};
 		m->rival = (struct core_rival){0};
@@ -104,9 +100,9 @@ enum rv_err core_stale_report(struct core *c, uint32_t member, const struct repo
 							  struct rv_errtext *et) {
 	struct core_member *m = &c->members[member];
 	struct core_rival *r = &m->rival;
-	if (core_same_process(rep->boot, m->last.boot) || is_repeated(m, rep))
+	if (report_same_process(rep->boot, m->last.boot) || is_repeated(m, rep))
 		return RV_OK;
-	if (r->boot == 0 || !core_same_process(rep->boot, r->boot)) {
+	if (r->boot == 0 || !report_same_process(rep->boot, r->boot)) {
 		meet(c, r, rep, now_us);
 		return RV_OK;
 	}

@@ -287,6 +287,7 @@ const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	c->no_base_said = UINT64_MAX;
 	c->split_said = 0;
 	core_forget_blame(c);
+	core_forget_waits(c);
 	core_close_reopened(c, UINT64_MAX);
 	c->spoilers = 0;
 	return NULL;

@@ -79,6 +79,7 @@ struct service {
 	struct storage_told storage[NET_MAX_MEMBERS];
 	struct outlier outliers[NET_MAX_MEMBERS];
 	int64_t told_until_us[NET_MAX_MEMBERS];     /* what was said of a member is paid for until then (may_tell) */
+	bool told_quiet[NET_MAX_MEMBERS];           /* and that events of it are left out */
 	uint64_t replaced_told;                     /* set of members that state another host than they are seen at */
 	uint64_t joins_refused, joins_refused_told; /* since the start; of these, those that were said */
 	int64_t refused_told_us;

@@ -18,7 +18,7 @@
 static struct mark since(const struct mark *m, const struct report *rep) {
 	struct mark d = {
 		.boot = rep->boot, .tx_bytes = rep->tx_bytes, .compute_us = rep->compute_us, .reduce_us = rep->reduce_us};
-	if (!core_same_process(m->boot, rep->boot) || rep->tx_bytes < m->tx_bytes || rep->compute_us < m->compute_us ||
+	if (!report_same_process(m->boot, rep->boot) || rep->tx_bytes < m->tx_bytes || rep->compute_us < m->compute_us ||
 		rep->reduce_us < m->reduce_us)
 		return d;
 	d.tx_bytes -= m->tx_bytes;
@@ -307,16 +307,22 @@ enum { TELL_AT_ONCE = 30 };
 #define TELL_EVERY_US         (10 * RV_US_PER_S)
 #define TELL_REFUSED_EVERY_US (60 * RV_US_PER_S)
 
-/* A member makes events by what it reports, as fast as it reports: so many of them are news. */
+/* A member makes events by what it reports, as fast as it reports: TELL_AT_ONCE of them are logged, then one in
+ * TELL_EVERY_US. The first one that is left out is replaced by a line that says so, until the member was calm for so
+ * long that it may log as many again. */
 static bool may_tell(struct service *s, uint32_t member, int64_t now_us) {
 	int64_t *until_us = &s->told_until_us[member];
-	int64_t at_us = *until_us > now_us ? *until_us : now_us;
-	if (at_us - now_us >= TELL_AT_ONCE * TELL_EVERY_US)
-		return false;
-	*until_us = at_us + TELL_EVERY_US;
-	if (at_us - now_us + TELL_EVERY_US < TELL_AT_ONCE * TELL_EVERY_US)
+	if (*until_us <= now_us) {
+		*until_us = now_us;
+		s->told_quiet[member] = false;
+	}
+	if (*until_us - now_us < TELL_AT_ONCE * TELL_EVERY_US) {
+		*until_us += TELL_EVERY_US;
 		return true;
-	service_tell(s, RV_WARN, "quiet", "member %u makes many events: most of them are not shown for now", member);
+	}
+	if (!s->told_quiet[member])
+		service_tell(s, RV_WARN, "quiet", "member %u makes many events: most of them are not shown for now", member);
+	s->told_quiet[member] = true;
 	return false;
 }
 
@@ -335,7 +341,8 @@ void service_tell_events(struct service *s, int64_t now_us) {
 	struct core_event ev;
 	while (core_next_event(s->core, &ev)) {
 		const char *text = sentences[ev.type].text;
-		if (ev.member < NET_MAX_MEMBERS && !may_tell(s, ev.member, now_us))
+		bool is_error = sentences[ev.type].level == RV_ERROR;
+		if (ev.member < NET_MAX_MEMBERS && !is_error && !may_tell(s, ev.member, now_us))
 			continue;
 		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
 			service_tell_not_held(s, ev.round, text);

@@ -27,6 +27,11 @@ static void hash_isa(struct rv_hasher *h, const struct lab_config *c) {
 	hash_text(h, c->isa);
 }
 
+/* What dtype = auto means on this machine: another one would go on with other bits. */
+static void hash_dtype(struct rv_hasher *h, const struct lab_config *c) {
+	hash_text(h, dtype_name(run_config_compute(&c->run, &c->device, c->isa)));
+}
+
 static void hash_drop_sync(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_update(h, &c->drop_sync, sizeof c->drop_sync);
 }
@@ -51,9 +56,9 @@ static void hash_merge(struct rv_hasher *h, const struct lab_config *c) {
 static const struct hashed_option {
 	const char *name;
 	void (*hash)(struct rv_hasher *h, const struct lab_config *c);
-} of_the_lab[] = {{"device", hash_device}, {"isa", hash_isa},         {"drop-sync", hash_drop_sync},
-				  {"speeds", hash_speeds}, {"step-ms", hash_step_ms}, {"dylu", hash_dylu},
-				  {"merge", hash_merge}};
+} of_the_lab[] = {{"device", hash_device},       {"isa", hash_isa},       {"dtype", hash_dtype},
+				  {"drop-sync", hash_drop_sync}, {"speeds", hash_speeds}, {"step-ms", hash_step_ms},
+				  {"dylu", hash_dylu},           {"merge", hash_merge}};
 
 enum { OF_THE_LAB = sizeof of_the_lab / sizeof of_the_lab[0] };
 
@@ -61,7 +66,9 @@ static struct rv_hash config_hash(const struct lab_config *c) {
 	char text[CONFIG_TEXT_BYTES];
 	struct rv_hasher h;
 	struct rv_hash out;
-	size_t n = rv_options_print(run_config_options, &c->run, text, sizeof text);
+	struct run_config run = c->run;
+	(void)snprintf(run.dtype, sizeof run.dtype, "%s", dtype_name(run_config_compute(&c->run, &c->device, c->isa)));
+	size_t n = rv_options_print(run_config_options, &run, text, sizeof text);
 	RV_ASSERT(n < sizeof text);
 	rv_hash_init_domain(&h, "rivulet lab run");
 	hash_text(&h, text);

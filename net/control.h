@@ -151,6 +151,10 @@ struct notice {
 	uint32_t others[NOTICE_MAX_OTHERS];
 };
 
+/* Returns true for two boots of one process: it adds one for each base that it installs, and no two processes start
+ * within a millisecond. */
+bool report_same_process(uint64_t boot_a, uint64_t boot_b);
+
 /* ---- coordinator -> worker --------------------------------------------------------------------------------------- */
 
 enum run_phase {

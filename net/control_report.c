@@ -17,6 +17,11 @@ static void write_measured(const struct report *m, struct rv_writer *w) {
 	rv_write_f32(w, m->mean2);
 }
 
+bool report_same_process(uint64_t boot_a, uint64_t boot_b) {
+	enum { APART_US = 1000 };
+	return (boot_a > boot_b ? boot_a - boot_b : boot_b - boot_a) < APART_US;
+}
+
 void report_encode(const struct report *m, uint32_t version, struct rv_writer *w) {
 	control_write_head(w, CONTROL_TAG_REPORT, version);
 	rv_write_u64(w, m->boot);

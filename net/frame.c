@@ -160,7 +160,7 @@ const char *frame_header_invalid(const struct frame_header *h, uint64_t run_tag,
 	if (h->magic != FRAME_MAGIC)
 		return "magic is not RVL1: not a peer link of Rivulet";
 	if (h->version != FRAME_VERSION)
-		return "version is not 2: the peer speaks another protocol version";
+		return "version is not 3: the peer speaks another protocol version";
 	if (!check_matches(h))
 		return "header check does not match";
 	if (!all_zero(h->reserved, sizeof h->reserved))

@@ -18,7 +18,7 @@
 
 enum {
 	FRAME_MAGIC = 0x314c5652, /* "RVL1" */
-	FRAME_VERSION = 2,
+	FRAME_VERSION = 3,        /* 3: a PING says how many own chunks wait for contributions */
 	FRAME_HEADER_BYTES = 64,
 	FRAME_EXPORTER_BYTES = 32, /* TLS exporter, RFC 8446 section 7.5 */
 	FRAME_HELLO_BYTES =

@@ -174,7 +174,7 @@ static void want(struct peers *p, const struct member_ref *ref, bool was_wanted)
 	if (address_parse(ref->addr, &addr, NULL) != RV_OK)
 		addr = (struct address){0};
 	bool moved = addr.port != peer->addr.port || strcmp(addr.host, peer->addr.host) != 0;
-	bool restarted = ref->boot != 0 && peer->boot != 0 && ref->boot != peer->boot;
+	bool restarted = ref->boot != 0 && peer->boot != 0 && !report_same_process(ref->boot, peer->boot);
 	bool had_addr = peer->addr.host[0] != '\0';
 	memcpy(peer->key, ref->key, NET_KEY_BYTES);
 	peer->known = peer->wanted = true;

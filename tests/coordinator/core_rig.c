@@ -173,7 +173,8 @@ struct rv_hash rig_digest(uint64_t round) {
 
 struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase phase) {
 	const struct document *d = rig_doc(r);
-	struct report rep = {.boot = 1,
+	struct report rep = {.version = CONTROL_VERSION,
+						 .boot = 1,
 						 .epoch = d->epoch,
 						 .phase = (uint8_t)phase,
 						 .round = d->round,

@@ -264,6 +264,26 @@ static void test_who_accuses_is_not_overdue(void **state) {
 	rig_release(&r);
 }
 
+/* What it delivers is whole, and it never votes: no accusation that is not weighed puts its end off. */
+static void test_who_accuses_itself_is_overdue(void **state) {
+	static const uint64_t nobody_else[] = {1 << BAD, 1ull << 63};
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct rig r;
+		open_with_deadline(&r, 2, fast);
+		rig_say_all(&r, WORKERS, WORKER_REDUCING);
+		for (uint32_t k = 0; k < BAD; k++)
+			rig_say(&r, k, WORKER_VOTED);
+		for (int s = 0; s < 8; s++) {
+			accuse(&r, BAD, nobody_else[i]);
+			rig_wait(&r, RIG_S);
+		}
+		assert_true(rig_saw(&r, CORE_EVENT_OVERDUE, BAD));
+		assert_int_equal(rig_last(&r, CORE_COMMIT)->blamed, 1 << BAD);
+		rig_release(&r);
+	}
+}
+
 static void test_nobody_is_overdue_before_somebody_has_voted(void **state) {
 	(void)state;
 	struct rig r;
@@ -488,6 +508,7 @@ int main(void) {
 		cmocka_unit_test(test_a_later_attempt_has_twice_the_time),
 		cmocka_unit_test(test_who_is_overdue_is_left_behind),
 		cmocka_unit_test(test_who_accuses_is_not_overdue),
+		cmocka_unit_test(test_who_accuses_itself_is_overdue),
 		cmocka_unit_test(test_nobody_is_overdue_before_somebody_has_voted),
 		cmocka_unit_test(test_an_overdue_one_that_is_needed_opens_the_round_again),
 		cmocka_unit_test(test_rosters_are_not_opened_again_all_the_time),

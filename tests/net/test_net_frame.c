@@ -37,7 +37,7 @@ static void test_header_bytes(void **state) {
 	frame_header_encode(&h, bytes);
 	rv_hex_encode(bytes, 56, hex);
 	assert_string_equal(hex, "52564c31"                   /* magic */
-							 "02000200"                   /* version, type, flags */
+							 "03000200"                   /* version, type, flags */
 							 "64000000"                   /* body bytes */
 							 "07000000"                   /* chunk */
 							 "1111000000000000"           /* round */
@@ -76,7 +76,7 @@ static void test_every_bit_of_a_header_matters(void **state) {
 static void test_each_condition_has_its_text(void **state) {
 	(void)state;
 	EXPECT(h.magic++, FRAME_LINK_OPEN, "magic");
-	EXPECT(h.version = 1, FRAME_LINK_OPEN, "version is not 2");
+	EXPECT(h.version = 1, FRAME_LINK_OPEN, "version is not 3");
 	EXPECT(h.reserved[11] = 1, FRAME_LINK_OPEN, "reserved");
 	EXPECT(h.run_tag++, FRAME_LINK_OPEN, "another run");
 	EXPECT(h.type = 0, FRAME_LINK_OPEN, "unknown type");

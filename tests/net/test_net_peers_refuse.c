@@ -306,7 +306,7 @@ static void other_protocol_version(void **state) {
 	raw_make_hello(&s.c, &s.mallory, s.w.run_id, ATTACKER, &hello);
 	hello.protocol = FRAME_VERSION + 1;
 	raw_send_hello(&s.c, &hello, s.w.run_id);
-	scene_refused(&s, RV_E_PROTOCOL, "protocol version 3, ours is 2");
+	scene_refused(&s, RV_E_PROTOCOL, "protocol version 4, ours is 3");
 	scene_end(&s);
 }
 

@@ -88,7 +88,8 @@ uint32_t hf_origin_token(const struct hf_origin *o, const char *key, uint32_t fa
 	const json_t *v = o->same_tokens ? json_object_get(o->config, key) : NULL;
 	if (json_is_array(v))
 		v = json_array_get(v, 0);
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= TOKENIZER_NO_TOKEN)
+	json_int_t vocab = json_integer_value(json_object_get(o->config, "vocab_size"));
+	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= vocab)
 		return fallback;
 	return (uint32_t)json_integer_value(v);
 }
