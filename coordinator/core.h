@@ -188,7 +188,7 @@ enum core_event_type {
 	CORE_EVENT_OVERDUE,  /* others have voted, it neither votes nor accuses anybody: taken for dead until it reports */
 	CORE_EVENT_EXCLUDED, /* it has cost attempts again and again: in no roster before `round`, where others suffice */
 	CORE_EVENT_IN_VAIN,  /* a round waited for it until grace was over: none before `round` does */
-	CORE_EVENT_UNLIKE,   /* no two votes of `round` are alike; member: none */
+	CORE_EVENT_UNLIKE,   /* no majority of `round` has voted alike; member: none */
 	CORE_EVENT_COUNT
 };
 struct core_event {

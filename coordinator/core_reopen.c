@@ -5,8 +5,10 @@
  * members to be apart (core_pairs.c) starts that anew: the next one is without one of them. Several behind routers take
  * two rosters for each pair of them.
  *
- * No two votes alike, of three or more: one owner has sent every participant another mean, or all machines are broken.
- * Who it is nobody can prove, but without it the others agree. So the rosters that follow leave one member out, in turn,
+ * No majority of equal votes, of three or more, among all whom the round has rostered: one owner has sent participants
+ * other means, or machines are broken. Equal votes of a few are no reason to leave out the rest: an owner that sends the
+ * true mean to one member only would have the run to itself and that one, and in a roster of two no contribution is
+ * limited (outer/merge.h). Who it is nobody can prove, but without it the others agree. So the rosters that follow leave one member out, in turn,
  * where that leaves enough; and first the one without which the last such round went through. That is no blame: an owner
  * that lies only while another takes part would bring it on that one. */
 #include "coordinator/core_internal.h"
@@ -21,7 +23,7 @@ int64_t core_reopened_until_us(const struct core *c) {
 }
 
 bool core_splits(struct core *c, int best, int votes) {
-	if (best != 1 || votes < 3 || c->split_rosters > (uint32_t)c->n_members)
+	if (2 * best > core_count(c->rostered) || votes < 3 || c->split_rosters > (uint32_t)c->n_members)
 		return false;
 	c->split_rosters++;
 	core_say(c, CORE_EVENT_UNLIKE, NET_MAX_MEMBERS, c->round);

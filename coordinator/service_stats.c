@@ -242,8 +242,8 @@ static const struct {
 		 "for it; it takes part when it is ready in time"},
 	[CORE_EVENT_UNLIKE] =
 		{RV_ERROR, "unlike",
-		 "no two participants have the same mean: an owner sends each of them another one. Rosters "
-		 "leave one member out in turn; whichever is out when the round is committed is under suspicion"},
+		 "no majority of the participants has the same mean: an owner sends them other ones. Rosters "
+		 "leave one member out in turn; the one that is out when the round is committed is under suspicion"},
 	[CORE_EVENT_LOST] = {RV_WARN, "lost", "restarted during the all-reduce: its contribution is gone"},
 	[CORE_EVENT_DISAGREED] = {RV_ERROR, "disagreed",
 							  "reduced to other bytes than the majority: bad memory? It is left out of this round"},

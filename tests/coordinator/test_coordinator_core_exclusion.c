@@ -318,9 +318,9 @@ static void test_an_overdue_one_that_is_needed_opens_the_round_again(void **stat
 
 /* ---- rounds that are opened again ---- */
 
-/* An owner sends everybody else another mean, when it is in the roster. Returns the rosters until the commit, or until
- * `seconds` are over. */
-static int rosters_with_a_lying_owner(struct rig *r, uint32_t liar, int seconds) {
+/* An owner sends everybody else another mean, when it is in the roster, but for `favoured`, which gets its own. Returns
+ * the rosters until the commit, or until `seconds` are over. */
+static int rosters_with_a_favourite(struct rig *r, uint32_t liar, uint32_t favoured, int seconds) {
 	int rosters = 0;
 	uint32_t attempt = 0;
 	uint64_t round = rig_doc(r)->round;
@@ -333,7 +333,7 @@ static int rosters_with_a_lying_owner(struct rig *r, uint32_t liar, int seconds)
 		for (uint32_t i = 0; i < WORKERS && rig_doc(r)->round == round; i++) {
 			bool votes = reduces && in_roster(r, i) && rig_doc(r)->attempt == attempt;
 			struct report rep = rig_report(r, i, votes ? WORKER_VOTED : WORKER_READY);
-			rep.digest.b[0] ^= (uint8_t)(lies ? i : 0);
+			rep.digest.b[0] ^= (uint8_t)(!lies ? 0 : i == favoured ? liar + 1 : i + 1);
 			rig_send(r, i, &rep);
 		}
 		r->now_us += RIG_S / 10;
@@ -341,6 +341,25 @@ static int rosters_with_a_lying_owner(struct rig *r, uint32_t liar, int seconds)
 		rig_pump(r);
 	}
 	return rosters;
+}
+
+static int rosters_with_a_lying_owner(struct rig *r, uint32_t liar, int seconds) {
+	return rosters_with_a_favourite(r, liar, NET_MAX_MEMBERS, seconds);
+}
+
+/* Two equal votes of four would leave a roster of two, where no contribution is limited. */
+static void test_a_liar_and_its_favourite_do_not_have_the_run_to_themselves(void **state) {
+	(void)state;
+	for (uint32_t liar = 0; liar < WORKERS; liar++) {
+		struct rig r;
+		open_run(&r, 1, WORKERS);
+		assert_in_range(rosters_with_a_favourite(&r, liar, (liar + 1) % WORKERS, 60), 2, 1 + WORKERS);
+		assert_int_equal(rig_doc(&r)->round, 1);
+		assert_int_equal(rig_last(&r, CORE_COMMIT)->n_members, WORKERS - 1);
+		for (int i = 0; i < WORKERS - 1; i++)
+			assert_int_not_equal(rig_last(&r, CORE_COMMIT)->members[i], liar);
+		rig_release(&r);
+	}
 }
 
 static void test_rosters_are_not_opened_again_all_the_time(void **state) {
@@ -512,6 +531,7 @@ int main(void) {
 		cmocka_unit_test(test_nobody_is_overdue_before_somebody_has_voted),
 		cmocka_unit_test(test_an_overdue_one_that_is_needed_opens_the_round_again),
 		cmocka_unit_test(test_rosters_are_not_opened_again_all_the_time),
+		cmocka_unit_test(test_a_liar_and_its_favourite_do_not_have_the_run_to_themselves),
 		cmocka_unit_test(test_who_is_behind_a_router_is_soon_known),
 		cmocka_unit_test(test_who_is_apart_and_needed_is_not_tried_all_the_time),
 		cmocka_unit_test(test_rosters_leave_one_out_in_turn),
