@@ -1,4 +1,5 @@
 /* control_report.c: the encoding of a worker's report. */
+#include "base/assert.h"
 #include "base/chain.h"
 #include "net/control.h"
 #include "net/control_fields.h"
@@ -8,6 +9,7 @@
 static const char WHAT[] = "report";
 
 static void write_measured(const struct report *m, struct rv_writer *w) {
+	RV_ASSERT(m->n_measured <= NET_MAX_MEMBERS);
 	rv_write_u16(w, m->n_measured);
 	for (uint32_t i = 0; i < m->n_measured; i++) {
 		rv_write_f32(w, m->measured[i].norm2);

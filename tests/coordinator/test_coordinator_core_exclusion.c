@@ -51,7 +51,7 @@ static bool spoiled_round(struct rig *r, int accusers) {
 	bool is_in = in_roster(r, BAD);
 	for (uint32_t i = 0; i < WORKERS && is_in; i++)
 		rig_say(r, i, WORKER_REDUCING);
-	uint64_t suspects = 1ull << document_find(rig_doc(r), BAD);
+	uint64_t suspects = is_in ? 1ull << document_find(rig_doc(r), BAD) : 0;
 	for (uint32_t i = 0; i < (uint32_t)accusers && is_in; i++)
 		accuse(r, i, suspects);
 	if (is_in)
