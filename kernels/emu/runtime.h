@@ -43,11 +43,18 @@ struct emu_options {
 struct emu_counters {
 	uint64_t launches, blocks, threads, switches;
 	uint64_t stream_waits, graph_launches; /* cudaStreamSynchronize; cudaGraphLaunch */
+	uint64_t allocations;                  /* calls of cudaMalloc and cudaMallocHost that gave memory */
+	size_t device_bytes, pinned_bytes;     /* allocated now */
+	size_t device_peak_bytes;              /* the most that was allocated since emu_limit_memory, or the start */
 };
 
 /* Applies to what is launched from now on. */
 void emu_configure(const struct emu_options *options);
 struct emu_counters emu_count(void);
+/* Makes the device's memory so large from now on: EMU_MEMORY_BYTES at the start, or what the environment variable
+ * RIVULET_EMU_MEMORY_BYTES says. What is allocated stays. */
+#define EMU_MEMORY_BYTES ((size_t)4 << 30)
+void emu_limit_memory(size_t bytes);
 
 typedef int cudaError_t;
 enum {
@@ -91,7 +98,8 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 
-/* 256-byte aligned; EMU_MEMORY_BYTES in all, so that running out can be tested. */
+/* 256-byte aligned; limited in all (emu_limit_memory), so that running out can be tested. Pinned memory is the host's:
+ * it does not count. */
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *p); /* waits for all streams first */
 cudaError_t cudaMallocHost(void **out, size_t bytes);

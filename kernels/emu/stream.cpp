@@ -37,14 +37,25 @@ struct emu_event {
 namespace {
 
 const int emulated_devices = 2; // with one memory and one clock: for programs that divide work between devices
-const size_t memory_bytes = size_t(4) << 30, align_bytes = 256;
+const size_t align_bytes = 256;
+
+size_t initial_memory() {
+	const char *said = getenv("RIVULET_EMU_MEMORY_BYTES");
+	return said ? strtoull(said, nullptr, 10) : EMU_MEMORY_BYTES;
+}
+
+struct allocation {
+	size_t bytes;
+	bool pinned;
+};
 
 struct {
 	std::recursive_mutex lock;
 	emu_stream default_stream;
 	std::vector<std::unique_ptr<emu_stream>> streams;
-	std::map<void *, size_t> allocations;
-	size_t allocated = 0;
+	std::map<void *, allocation> allocations;
+	size_t memory = initial_memory(), allocated = 0, pinned = 0, peak = 0;
+	uint64_t n_allocations = 0;
 	std::set<void *> registered;
 	bool lazy = false;
 	uint64_t stream_waits = 0, graph_launches = 0;
@@ -96,6 +107,23 @@ bool spoils(emu_stream *s) {
 	return true;
 }
 
+size_t free_memory() {
+	return device.allocated < device.memory ? device.memory - device.allocated : 0;
+}
+
+// To the byte, so that AddressSanitizer sees the first one past the end.
+cudaError_t allocate(void **out, size_t bytes, bool pinned) {
+	*out = nullptr;
+	if ((!pinned && bytes > free_memory()) || posix_memalign(out, align_bytes, bytes ? bytes : 1) != 0)
+		return cudaErrorMemoryAllocation;
+	memset(*out, 0xff, bytes); // NaN
+	device.allocations[*out] = {bytes, pinned};
+	device.n_allocations++;
+	(pinned ? device.pinned : device.allocated) += bytes;
+	device.peak = device.allocated > device.peak ? device.allocated : device.peak;
+	return cudaSuccess;
+}
+
 } // namespace
 
 namespace emu {
@@ -120,7 +148,17 @@ struct emu_counters emu_count(void) {
 	struct emu_counters c = emu::block_counters();
 	c.stream_waits = device.stream_waits;
 	c.graph_launches = device.graph_launches;
+	c.allocations = device.n_allocations;
+	c.device_bytes = device.allocated;
+	c.pinned_bytes = device.pinned;
+	c.device_peak_bytes = device.peak;
 	return c;
+}
+
+void emu_limit_memory(size_t bytes) {
+	locked hold(device.lock);
+	device.memory = bytes;
+	device.peak = device.allocated;
 }
 
 cudaError_t cudaGetDeviceCount(int *n) {
@@ -137,7 +175,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int number) {
 		return cudaErrorInvalidValue;
 	memset(out, 0, sizeof *out);
 	strcpy(out->name, "emulator");
-	out->totalGlobalMem = memory_bytes;
+	out->totalGlobalMem = device.memory;
 	out->multiProcessorCount = 1;
 	out->major = 8;
 	return cudaSuccess;
@@ -145,21 +183,14 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int number) {
 
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total) {
 	locked hold(device.lock);
-	*available = memory_bytes - device.allocated;
-	*total = memory_bytes;
+	*available = free_memory();
+	*total = device.memory;
 	return cudaSuccess;
 }
 
-// To the byte, so that AddressSanitizer sees the first one past the end.
 cudaError_t cudaMalloc(void **out, size_t bytes) {
 	locked hold(device.lock);
-	*out = nullptr;
-	if (bytes > memory_bytes - device.allocated || posix_memalign(out, align_bytes, bytes ? bytes : 1) != 0)
-		return cudaErrorMemoryAllocation;
-	memset(*out, 0xff, bytes); // NaN
-	device.allocations[*out] = bytes;
-	device.allocated += bytes;
-	return cudaSuccess;
+	return allocate(out, bytes, false);
 }
 
 cudaError_t cudaFree(void *p) {
@@ -170,14 +201,15 @@ cudaError_t cudaFree(void *p) {
 		return cudaSuccess;
 	if (found == device.allocations.end())
 		return cudaErrorInvalidValue;
-	device.allocated -= found->second;
+	(found->second.pinned ? device.pinned : device.allocated) -= found->second.bytes;
 	device.allocations.erase(found);
 	free(p);
 	return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void **out, size_t bytes) {
-	return cudaMalloc(out, bytes);
+	locked hold(device.lock);
+	return allocate(out, bytes, true);
 }
 
 cudaError_t cudaFreeHost(void *p) {

@@ -338,14 +338,9 @@ static enum rv_err read_heldout(const struct replica *r, struct replica_part *p,
 	return RV_OK;
 }
 
-enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
-						 struct rv_errtext *et) {
+static enum rv_err mean_heldout_loss(struct replica *r, const float *params, uint64_t max_tokens, double *loss,
+									 struct rv_errtext *et) {
 	struct replica_part *p = &r->parts[0];
-	const float *params = p->theta;
-	if (theta) { /* the gradient is zeroed by the next step: between steps it is free */
-		p->be->ops->upload(p->be, p->grad, theta, r->n * sizeof *theta);
-		params = p->grad;
-	}
 	uint64_t used = dataset_heldout_used(r->data, max_tokens);
 	size_t context = (size_t)r->cfg.context;
 	double sum = 0;
@@ -364,4 +359,33 @@ enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tok
 	if (!isfinite(*loss))
 		return rv_fail(et, RV_E_RANGE, "held-out loss is %s: the weights are not usable", number_text(*loss).text);
 	return RV_OK;
+}
+
+/* Puts other weights where an evaluation reads them, without memory of their own: the gradient is zeroed by the next
+ * step, so between steps its memory is free. On the host they lie there. A device may keep a bf16 copy of what products
+ * read as weights, of a whole allocation: there they take the place of the replica's own, which wait in the gradient's
+ * memory, so that the one copy serves both. */
+static const float *lend_memory(struct replica *r, const float *theta) {
+	struct replica_part *p = &r->parts[0];
+	if (r->mirror)
+		p->be->ops->add_scaled(p->be, p->grad, 0, 1, p->theta, NULL, r->n);
+	float *params = r->mirror ? p->theta : p->grad;
+	p->be->ops->upload(p->be, params, theta, r->n * sizeof *theta);
+	return params;
+}
+
+static void return_memory(struct replica *r) {
+	struct replica_part *p = &r->parts[0];
+	if (r->mirror)
+		p->be->ops->add_scaled(p->be, p->theta, 0, 1, p->grad, NULL, r->n);
+}
+
+enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
+						 struct rv_errtext *et) {
+	if (!theta)
+		return mean_heldout_loss(r, r->parts[0].theta, max_tokens, loss, et);
+	const float *params = lend_memory(r, theta);
+	enum rv_err e = mean_heldout_loss(r, params, max_tokens, loss, et);
+	return_memory(r);
+	return e;
 }
