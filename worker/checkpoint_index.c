@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+bool checkpoint_is_due(const struct checkpoint_schedule *s, uint64_t round) {
+	return round > 0 && ((s->base_every > 0 && round % s->base_every == 0) || round == s->rounds);
+}
+
 void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct rv_hash *run_hash) {
 	x->bases.n = x->logs.n = 0;
 	x->theta0 = theta0;

@@ -43,6 +43,14 @@ struct checkpoint_index {
 	bool replica_waits;     /* with all its steps, and goes on with steps ahead of its outer step (overlap-steps) */
 };
 
+/* When the full hash of a state is looked at, and a base is kept: every `base_every` rounds (0: never), and after the
+ * last of `rounds`. */
+struct checkpoint_schedule {
+	uint64_t base_every, rounds;
+};
+/* Returns true if the state of `round` is one of those. */
+bool checkpoint_is_due(const struct checkpoint_schedule *s, uint64_t round);
+
 void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct rv_hash *run_hash);
 /* A file that is there; again: it replaces what was known of it. `attempt`: of a log entry. `hash` NULL: its header
  * cannot be read, and it is damaged. */

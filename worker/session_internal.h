@@ -227,7 +227,7 @@ void session_probe_storage(struct session *s);
 
 /* ---- session_trace.c ---- */
 void session_trace_open(struct session *s);
-void session_trace_start(struct session *s, const struct statestore_found *found, struct trainer_resumed resumed);
+void session_trace_start(struct session *s, const struct recovered *found, struct trainer_resumed resumed);
 void session_trace_attempt(struct session *s, const struct document *d); /* the all-reduce runs it from now on */
 void session_trace_vote(struct session *s);                              /* its result is about to be stored */
 void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done);

@@ -440,7 +440,7 @@ static void encode(struct session *s, const struct round_action *a) {
 }
 
 static void apply(struct session *s, const struct round_action *a) {
-	bool base = statestore_is_checked(&s->store, a->round + 1);
+	bool base = checkpoint_is_due(&s->store.schedule, a->round + 1);
 	bool has_its_places = session_saves_encodings(&s->member.config) && a->participated;
 	RV_ASSERT(s->reduced != NULL);
 	RV_FAILPOINT("commit.seen");

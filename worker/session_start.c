@@ -77,7 +77,7 @@ static void put_sizes(const struct global_config *g, struct round_config *cfg) {
 		cfg->n_chunks[fragment] = global_round_chunks(g, fragment).n_chunks;
 }
 
-static enum rv_err open_round(struct session *s, const struct statestore_found *found, struct rv_errtext *et) {
+static enum rv_err open_round(struct session *s, const struct recovered *found, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
 	const struct global_state *g = trainer_global(s->trainer);
 	struct round_config cfg = {
@@ -132,7 +132,7 @@ static enum statestore_theta0 theta0_of(const struct session *s) {
 }
 
 /* What a restarted worker goes on from. */
-static void tell_recovered(struct session *s, const struct statestore_found *found) {
+static void tell_recovered(struct session *s, const struct recovered *found) {
 	const struct global_state *g = trainer_global(s->trainer);
 	char from[64] = "the initial weights", own[128] = "no Adam state of its own";
 	const char *next = !found->has_log          ? ""
@@ -156,13 +156,12 @@ static void tell_recovered(struct session *s, const struct statestore_found *fou
 }
 
 static enum rv_err recover(struct session *s, struct rv_errtext *et) {
-	struct statestore_found found;
+	struct recovered found;
 	struct global_state *g = trainer_global(s->trainer);
 	s->store = (struct statestore){
 		.theta0 = theta0_of(s),
 		.cfg = g->cfg,
-		.base_every = (uint64_t)s->member.config.base_every,
-		.rounds = (uint64_t)s->member.config.rounds,
+		.schedule = {.base_every = (uint64_t)s->member.config.base_every, .rounds = (uint64_t)s->member.config.rounds},
 		.waits_at_steps = session_saves_encodings(&s->member.config) ? (uint64_t)s->member.config.steps_per_round : 0,
 		.policy = {.keep_bases = (uint64_t)s->opt->keep_bases, .keep_log = (uint64_t)s->opt->keep_log},
 		.notice = on_damage,

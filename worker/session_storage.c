@@ -44,7 +44,7 @@ static void run_persist(struct store_job *j) {
 }
 
 static void run_installed(struct store_job *j) {
-	const struct statestore_committed committed = {j->committed_from, j->n_committed, j->committed};
+	const struct checkpoint_committed committed = {j->committed_from, j->n_committed, j->committed};
 	j->err = statestore_forget_from(&j->s->store, j->round, &committed, &j->text);
 	j->s->other_history_on_disk = j->err != RV_OK;
 	if (j->err != RV_OK)

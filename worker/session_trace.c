@@ -26,7 +26,7 @@ static void check(struct session *s, enum rv_err e, const struct rv_errtext *et)
 		session_trace_end(s, et->text);
 }
 
-void session_trace_start(struct session *s, const struct statestore_found *found, struct trainer_resumed resumed) {
+void session_trace_start(struct session *s, const struct recovered *found, struct trainer_resumed resumed) {
 	struct rv_errtext et = {0};
 	const struct trace_start start = {.member = s->member.member,
 									  .boot = round_boot(s->round),

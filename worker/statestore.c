@@ -68,10 +68,6 @@ enum rv_err statestore_remove(const struct statestore *s, enum statestore_file k
 	return rv_fail_errno(et, errno, "%s: cannot be removed", path);
 }
 
-bool statestore_is_checked(const struct statestore *s, uint64_t round) {
-	return round > 0 && ((s->base_every > 0 && round % s->base_every == 0) || round == s->rounds);
-}
-
 /* ---- writing --------------------------------------------------------------------------------------------------------
  */
 

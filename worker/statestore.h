@@ -12,30 +12,18 @@
 #define RV_WORKER_STATESTORE_H
 
 #include "worker/blob.h"
-#include "worker/checkpoint_index.h"
+#include "worker/checkpoint_goes.h"
+#include "worker/recovery.h"
 #include "worker/state_file.h"
 #include "worker/state_format.h"
 
-enum statestore_file {
-	STATE_FILE_BASE = STATE_KIND_BASE,
-	STATE_FILE_LOG = STATE_KIND_LOG,
-	STATE_FILE_REPLICA,
-	STATE_FILE_PART /* a base that is being fetched: state_assembly.h */
-};
 enum { STATESTORE_PATH_BYTES = 320, STATESTORE_MAX_DAMAGED = 4 /* set aside; the oldest go */ };
-
-/* Whether the state that statestore_recover() is given is theta0 of the run. */
-enum statestore_theta0 {
-	THETA0_OF_SEED,  /* yes: any member makes the same */
-	THETA0_GIVEN,    /* yes, and who lacks it needs it from this directory: base 0 is written when there is no base */
-	THETA0_IS_LACKED /* no: a base comes first, and nothing is replayed without one */
-};
 
 struct statestore {
 	char dir[256];
 	enum statestore_theta0 theta0;
 	struct global_config cfg;
-	uint64_t base_every, rounds; /* of the run: statestore_is_checked() */
+	struct checkpoint_schedule schedule; /* of the run */
 	/* H of a run with overlap-steps: a replica with so many steps of its round waits for the outer step. 0: none
 	 * does. */
 	uint64_t waits_at_steps;
@@ -48,10 +36,6 @@ struct statestore {
 /* The path of a file; `round` is ignored for the replica. */
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
 					 char out[STATESTORE_PATH_BYTES]);
-
-/* The full hash of the state of `round` is looked at, and a base is kept: every base_every rounds, and after the last.
- */
-bool statestore_is_checked(const struct statestore *s, uint64_t round);
 
 /* ---- writing: durable when it returns RV_OK. RV_E_FULL, RV_E_IO, RV_E_NOMEM ---- */
 
@@ -92,26 +76,10 @@ enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index 
 
 /* ---- recovery ---- */
 
-struct statestore_found {
-	bool lacks_state; /* THETA0_IS_LACKED, and no base that can be used: *g is nothing, nothing else was looked for */
-	struct checkpoint_start start; /* what *g was made from, and the entries [start.round, g->round) */
-	/* A log entry of the round that *g now is at: a vote, perhaps not committed; or that of the outer step that the
-	 * replica waits for (attempt 0: committed). */
-	bool has_log;
-	struct state_log_info log;
-	struct blob *reduced; /* has_log: its reduced bytes, one reference */
-	/* The full hash of the latest such state on the way to *g; full_round 0: there was none. */
-	uint64_t full_round;
-	struct rv_hash full_hash;
-	bool has_replica;
-	struct state_replica_info replica;
-	struct blob *replica_file;      /* has_replica: one reference */
-	const uint8_t *replica_payload; /* in it */
-};
-/* Removes temporary files that a killed process left behind, and makes what is there durable. Brings *g (at theta0, round 0) to the latest round that
- * the files prove committed; one less where the replica waits for that outer step. Sets damaged files aside.
+/* Removes temporary files that a killed process left behind, and makes what is there durable; then brings *g (at
+ * theta0, round 0) to the latest round that the files prove committed: recovery_run(). Sets damaged files aside.
  * RV_E_NOMEM, RV_E_IO. */
-enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct statestore_found *out,
+enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct recovered *out,
 							   struct rv_errtext *et);
 
 /* ---- retention: all that can be removed is, whatever is returned. RV_E_IO, RV_E_NOMEM ---- */
@@ -139,16 +107,10 @@ struct statestore_given_up {
  * RV_E_IO. */
 enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t epoch,
 							  struct statestore_given_up *out, struct rv_errtext *et);
-/* Digests of rounds [first, first + n), as a signed document has them. */
-struct statestore_committed {
-	uint64_t first;
-	int n;
-	const struct rv_hash *digests;
-};
 /* Removes what a wrong history left behind: log entries from `round` on, bases after it, the replica; and entries
  * before it that nothing proves. Entries that are `committed` stay: they may be the last ones there are. Unless it
  * returns RV_OK, no later state may be stored beside them: it would seem to prove them. */
 enum rv_err statestore_forget_from(const struct statestore *s, uint64_t round,
-								   const struct statestore_committed *committed, struct rv_errtext *et);
+								   const struct checkpoint_committed *committed, struct rv_errtext *et);
 
 #endif

@@ -43,10 +43,6 @@ static bool is_set(const char *name, uint64_t *epoch) {
 	return digits > 0 && digits <= MAX_DIGITS && name[n + digits] == '\0';
 }
 
-bool statestore_is_after(enum statestore_file kind, uint64_t round, uint64_t to) {
-	return (kind == STATE_FILE_BASE && round > to) || (kind == STATE_FILE_LOG && round >= to);
-}
-
 static void note(struct found *f, enum statestore_file kind, uint64_t round) {
 	f->any = true;
 	if (kind == STATE_FILE_BASE && (!f->has_base || round > f->base)) {
@@ -85,7 +81,7 @@ static enum rv_err find_sets(const struct statestore *s, uint64_t to, uint64_t e
 			out->begun = true;
 		else if (is_set(e->d_name, &number))
 			note_older(s, number, &out->older);
-		else if (statestore_parse_name(e->d_name, &kind, &number) && statestore_is_after(kind, number, to))
+		else if (statestore_parse_name(e->d_name, &kind, &number) && checkpoint_goes_by_rollback(kind, number, to))
 			note(&out->going, kind, number);
 	}
 	enum rv_err e = errno == 0 ? RV_OK : rv_fail_errno(et, errno, "%s: cannot be listed", s->dir);

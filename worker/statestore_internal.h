@@ -25,8 +25,6 @@ void statestore_remove_leftovers(const struct statestore *s);
 /* What was removed must not come back when the power goes while the base that takes its place is being written: an
  * entry that was never committed would then seem to be proved by that base. RV_E_IO. */
 enum rv_err statestore_sync(const struct statestore *s, struct rv_errtext *et);
-/* Whether a rollback to round `to` gives this file up: a log entry from it on, or a base after it. */
-bool statestore_is_after(enum statestore_file kind, uint64_t round, uint64_t to);
 /* Removes those, or moves them to the directory `into` (not NULL). RV_E_IO: the first fault; the others are gone. */
 enum rv_err statestore_take_from(const struct statestore *s, uint64_t round, const char *into, struct rv_errtext *et);
 

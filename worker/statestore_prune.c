@@ -71,12 +71,9 @@ struct retention {
 	const struct checkpoint_named *named;
 };
 
-/* What was fetched of a state that is behind us goes too. */
 static bool is_old(const void *ctx, enum statestore_file kind, uint64_t round) {
 	const struct retention *r = ctx;
-	return (kind == STATE_FILE_BASE && !checkpoint_keeps_base(&r->keep, r->named, round)) ||
-		   (kind == STATE_FILE_LOG && round < r->keep.logs_from) ||
-		   (kind == STATE_FILE_PART && round < r->keep.bases_from);
+	return checkpoint_goes_by_age(&r->keep, r->named, kind, round);
 }
 
 enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint_named *named, struct rv_errtext *et) {
@@ -102,7 +99,7 @@ enum rv_err statestore_sync(const struct statestore *s, struct rv_errtext *et) {
 }
 
 static bool is_after(const void *ctx, enum statestore_file kind, uint64_t round) {
-	return statestore_is_after(kind, round, *(const uint64_t *)ctx);
+	return checkpoint_goes_by_rollback(kind, round, *(const uint64_t *)ctx);
 }
 
 enum rv_err statestore_take_from(const struct statestore *s, uint64_t round, const char *into, struct rv_errtext *et) {
@@ -112,24 +109,16 @@ enum rv_err statestore_take_from(const struct statestore *s, uint64_t round, con
 struct wrong_history {
 	uint64_t from;
 	const struct checkpoint_index *index;
-	const struct statestore_committed *committed;
+	const struct checkpoint_committed *committed;
 };
-
-static bool is_committed(const struct statestore_committed *c, const struct checkpoint_file *log) {
-	return log && log->has_hash && log->round >= c->first && log->round - c->first < (uint64_t)c->n &&
-		   rv_hash_equal(&log->hash, &c->digests[log->round - c->first]);
-}
 
 static bool is_of_it(const void *ctx, enum statestore_file kind, uint64_t round) {
 	const struct wrong_history *w = ctx;
-	if (kind != STATE_FILE_LOG)
-		return kind == STATE_FILE_REPLICA || (kind == STATE_FILE_BASE && round > w->from);
-	bool doubtful = round >= w->from || !checkpoint_proved(w->index, round);
-	return doubtful && !is_committed(w->committed, checkpoint_index_find(w->index, STATE_KIND_LOG, round));
+	return checkpoint_goes_by_history(w->index, w->committed, w->from, kind, round);
 }
 
 enum rv_err statestore_forget_from(const struct statestore *s, uint64_t round,
-								   const struct statestore_committed *committed, struct rv_errtext *et) {
+								   const struct checkpoint_committed *committed, struct rv_errtext *et) {
 	struct checkpoint_index *x = statestore_new_index(s, et);
 	if (!x)
 		return RV_E_NOMEM;

@@ -133,7 +133,7 @@ void trainer_snapshot_free(struct trainer_snapshot *s) {
 /* ---- resuming -------------------------------------------------------------------------------------------------------
  */
 
-struct trainer_resumed trainer_resume(struct trainer *t, const struct statestore_found *found,
+struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *, const char *), void *ctx) {
 	struct rv_errtext et = {0};
 	const struct state_replica_info *info = &found->replica;

@@ -98,7 +98,7 @@ struct trainer_resumed {
 	bool saved; /* the replica is that of the disk: Adam's moments, the data cursor */
 	bool exact; /* and it is of this very state: theta_local and the steps done too */
 };
-struct trainer_resumed trainer_resume(struct trainer *t, const struct statestore_found *found,
+struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *, const char *), void *ctx);
 
 /* Steps [from, from + steps) of `round`: the shared state's, or the next one's, ahead. */

@@ -12,7 +12,7 @@
  * sim_disk.c         files: in the cache, durable, torn, rotten, lost
  * sim_coordinator.c  the platform around coordinator/core
  * sim_worker.c       the platform around worker/round: a process' life and its turns
- * sim_recovery.c     what a disk proves, and which files go: the platform around worker/checkpoint_index
+ * sim_recovery.c     the directory under worker/recovery: what a disk proves, and which files go
  * sim_trainer.c      fake training, encode, persist, apply
  * sim_peers.c        links between workers, frames, the platform around net/reduce
  * sim_fetch.c        state transfer between workers
@@ -33,6 +33,7 @@
 #include "outer/global.h"
 #include "worker/checkpoint_index.h"
 #include "worker/fetch_core.h"
+#include "worker/recovery.h"
 #include "worker/round.h"
 
 #include <stdbool.h>
@@ -435,11 +436,9 @@ void trainer_write_base(struct sim *s, int host, disk_done *done);
 struct rv_hash trainer_base_chain(const uint8_t *bytes);
 uint64_t trainer_replica_round(const uint8_t *bytes);
 bool trainer_replica_waits(const struct sim *s, const uint8_t *bytes); /* for the outer step of its round */
-/* Recovery passes a state that the run looks at. */
-void trainer_note_full_hash(const struct sim *s, struct sim_worker *w);
 
 /* sim_recovery.c */
-void recovery_load(struct sim *s, int host); /* w->global is theta0 */
+void recovery_load(struct sim *s, int host, struct recovered *out); /* w->global is theta0 */
 void recovery_prune(struct sim *s, int host);
 void recovery_forget_from(struct sim *s, int host, uint64_t round);
 void recovery_rewind(struct sim *s, int host, uint64_t round);

@@ -1,12 +1,12 @@
-/* sim_recovery.c: what a disk proves when a process starts, and which files go: worker/checkpoint_index decides, as it
- * does for the real state store (worker/statestore_recover.c, statestore_prune.c). */
+/* sim_recovery.c: the fake directory under worker/recovery and worker/checkpoint_goes, which decide what a disk proves
+ * when a process starts, and which files go. */
 #include "sim.h"
 
+#include "worker/checkpoint_goes.h"
 #include "worker/document_files.h"
 
 #include "base/assert.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The header of a damaged file can be read or not, as the damage lies. */
@@ -44,111 +44,147 @@ static struct checkpoint_index *scan(struct sim *s, int host) {
 
 /* ---- at the start of a process ---- */
 
-static struct checkpoint_start load_newest_base(struct sim *s, int host, struct checkpoint_index *x) {
+struct directory {
+	struct sim *s;
+	int host;
+};
+
+static const struct sim_file *find(const struct directory *d, enum file_kind kind, uint64_t round) {
+	return disk_find(&d->s->workers[d->host].disk, kind, round);
+}
+
+static enum rv_err load_base(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
+							 struct rv_errtext *et) {
+	const struct directory *d = ctx;
+	const struct sim_file *f = find(d, FILE_BASE, round);
+	if (f == NULL)
+		return rv_fail(et, RV_E_CORRUPT, "base %llu is damaged", (unsigned long long)round);
+	trainer_read_base(d->s, f->data, g);
+	*full_hash = oracle_full_hash_of(d->s, g);
+	return RV_OK;
+}
+
+static enum rv_err load_log(void *ctx, uint64_t round, struct state_log_info *info, struct blob **reduced,
+							struct rv_errtext *et) {
+	const struct directory *d = ctx;
+	const struct sim_file *f = find(d, FILE_LOG, round);
+	if (f == NULL)
+		return rv_fail(et, RV_E_CORRUPT, "log %llu is damaged", (unsigned long long)round);
+	info->round = round;
+	const uint8_t *bytes = trainer_log_bytes(d->s, f, &info->attempt, &info->digest);
+	*reduced = blob_new(sim_payload(d->s, round));
+	RV_ASSERT(*reduced != NULL);
+	memcpy((*reduced)->data, bytes, (*reduced)->bytes);
+	return RV_OK;
+}
+
+static void load_replica(void *ctx, struct recovered *out) {
+	const struct directory *d = ctx;
+	const struct sim_file *f = find(d, FILE_REPLICA, 0);
+	out->has_replica = f != NULL;
+	if (f != NULL)
+		out->replica_payload = f->data;
+}
+
+static enum rv_err write_base(void *ctx, const struct global_state *g, struct rv_errtext *et) {
+	const struct directory *d = ctx;
+	(void)et;
+	RV_ASSERT(g == &d->s->workers[d->host].global);
+	trainer_write_base(d->s, d->host, NULL);
+	return RV_OK;
+}
+
+static void set_aside(void *ctx, enum state_kind kind, uint64_t round, enum rv_err why, const struct rv_errtext *text) {
+	const struct directory *d = ctx;
+	(void)why;
+	sim_say(d->s, d->host, "%s", text->text);
+	disk_remove(&d->s->workers[d->host].disk, kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, round);
+}
+
+static void not_written(void *ctx, enum rv_err why, const struct rv_errtext *text) {
+	const struct directory *d = ctx;
+	(void)why;
+	sim_say(d->s, d->host, "%s", text->text);
+}
+
+void recovery_load(struct sim *s, int host, struct recovered *out) {
 	struct sim_worker *w = &s->workers[host];
-	struct checkpoint_start start;
-	RV_ASSERT(checkpoint_start_before(x, UINT64_MAX, &start));
-	while (start.base) {
-		const struct sim_file *f = disk_find(&w->disk, FILE_BASE, start.round);
-		if (f != NULL) {
-			trainer_read_base(s, f->data, &w->global);
-			trainer_note_full_hash(s, w);
-			break;
-		}
-		checkpoint_index_damaged(x, STATE_KIND_BASE, start.round);
-		RV_ASSERT(checkpoint_start_before(x, UINT64_MAX, &start));
-	}
-	return start;
-}
-
-/* An entry that is whole, into `log`, whose `bytes` are filled. */
-static bool load_log(struct sim *s, int host, struct checkpoint_index *x, uint64_t round, struct sim_log *log) {
-	const struct sim_file *f = disk_find(&s->workers[host].disk, FILE_LOG, round);
-	if (f == NULL) {
-		checkpoint_index_damaged(x, STATE_KIND_LOG, round);
-		return false;
-	}
-	const uint8_t *bytes = trainer_log_bytes(s, f, &log->attempt, &log->digest);
-	memcpy(log->bytes, bytes, sim_payload(s, round));
-	log->held = true;
-	log->round = round;
-	return true;
-}
-
-/* As statestore_recover does: its hash is about to be told, and joiners will ask for the file. */
-static void keep_base(struct sim *s, int host, const struct checkpoint_index *x) {
-	uint64_t round = s->workers[host].global.round;
-	const struct checkpoint_file *known = checkpoint_index_find(x, STATE_KIND_BASE, round);
-	if (sim_is_checked(s, round) && (known == NULL || known->damaged))
-		trainer_write_base(s, host, NULL);
-}
-
-void recovery_load(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
+	struct directory d = {s, host};
+	const struct recovery_files files = {.ctx = &d,
+										 .load_base = load_base,
+										 .load_log = load_log,
+										 .load_replica = load_replica,
+										 .write_base = write_base,
+										 .set_aside = set_aside,
+										 .not_written = not_written};
+	const struct recovery_config cfg = {.theta0 = THETA0_OF_SEED,
+										.schedule = {.base_every = s->opt.base_every, .rounds = s->opt.rounds}};
 	disk_sync(&w->disk); /* what a process that was killed has renamed may not be durable yet, and is told to others */
-	struct checkpoint_index *x = scan(s, host);
-	struct checkpoint_start start = load_newest_base(s, host, x);
-	uint64_t goal = checkpoint_goal(x, &start);
-	while (w->global.round < goal) {
-		struct sim_log log = {.bytes = w->log.bytes};
-		if (!load_log(s, host, x, w->global.round, &log))
-			return; /* peers have it */
-		RV_ASSERT(global_apply(&w->global, log.bytes, &log.digest, NULL) == RV_OK);
-		if (sim_is_checked(s, w->global.round))
-			trainer_note_full_hash(s, w);
-		keep_base(s, host, x);
-	}
-	if (checkpoint_is_at_hand(x, w->global.round))
-		(void)load_log(s, host, x, w->global.round, &w->log);
+	RV_ASSERT(recovery_run(&files, &cfg, scan(s, host), &w->global, out, NULL) == RV_OK);
 }
 
-/* ---- retention ---- */
+/* ---- which files go ---- */
+
+static enum statestore_file file_of(enum file_kind kind) {
+	return kind == FILE_BASE ? STATE_FILE_BASE : kind == FILE_LOG ? STATE_FILE_LOG : STATE_FILE_REPLICA;
+}
+
+typedef bool goes(const void *ctx, enum statestore_file file, uint64_t round);
+
+static void remove_those(struct sim_disk *d, goes *which, const void *ctx) {
+	for (int i = 0; i < d->n_files; i++) {
+		const struct sim_file *f = &d->files[i];
+		if (f->data != NULL && f->kind != FILE_EPOCH && which(ctx, file_of(f->kind), f->round))
+			disk_remove(d, f->kind, f->round);
+	}
+}
+
+struct retention {
+	struct checkpoint_keep keep;
+	struct checkpoint_named named;
+};
+
+static bool by_age(const void *ctx, enum statestore_file file, uint64_t round) {
+	const struct retention *r = ctx;
+	return checkpoint_goes_by_age(&r->keep, &r->named, file, round);
+}
 
 void recovery_prune(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	const struct document *d = round_document(w->core);
 	const struct checkpoint_policy policy = {.keep_bases = s->opt.keep_bases, .keep_log = s->opt.keep_log};
-	const struct checkpoint_named named = document_named_files(d);
-	const struct checkpoint_index *x = scan(s, host);
-	struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
-	for (int i = 0; i < x->bases.n; i++)
-		if (!checkpoint_keeps_base(&keep, &named, x->bases.at[i].round))
-			disk_remove(&w->disk, FILE_BASE, x->bases.at[i].round);
-	for (int i = 0; i < x->logs.n && x->logs.at[i].round < keep.logs_from; i++)
-		disk_remove(&w->disk, FILE_LOG, x->logs.at[i].round);
+	struct retention r = {.named = document_named_files(round_document(w->core))};
+	r.keep = checkpoint_retention(scan(s, host), &policy, &r.named);
+	remove_those(&w->disk, by_age, &r);
+}
+
+static bool by_rollback(const void *ctx, enum statestore_file file, uint64_t round) {
+	return checkpoint_goes_by_rollback(file, round, *(const uint64_t *)ctx);
 }
 
 /* What a rollback to `round` gives up. */
 void recovery_rewind(struct sim *s, int host, uint64_t round) {
-	struct sim_disk *d = &s->workers[host].disk;
-	const struct checkpoint_index *x = scan(s, host);
-	for (int i = 0; i < x->bases.n; i++)
-		if (x->bases.at[i].round > round)
-			disk_remove(d, FILE_BASE, x->bases.at[i].round);
-	for (int i = 0; i < x->logs.n; i++)
-		if (x->logs.at[i].round >= round)
-			disk_remove(d, FILE_LOG, x->logs.at[i].round);
+	remove_those(&s->workers[host].disk, by_rollback, &round);
 }
 
-/* The document says that this entry was committed. */
-static bool is_committed(const struct document *d, const struct checkpoint_file *log) {
-	const struct rv_hash *digest = document_digest(d, log->round);
-	return log->has_hash && digest != NULL && rv_hash_equal(&log->hash, digest);
+struct history {
+	const struct checkpoint_index *x;
+	struct checkpoint_committed committed;
+	uint64_t from;
+};
+
+static bool by_history(const void *ctx, enum statestore_file file, uint64_t round) {
+	const struct history *h = ctx;
+	return checkpoint_goes_by_history(h->x, &h->committed, h->from, file, round);
 }
 
-/* Before a base of `round` is installed: other later files than the document's may be of another history; so may be a
- * vote that was never committed. */
 void recovery_forget_from(struct sim *s, int host, uint64_t round) {
-	struct sim_disk *d = &s->workers[host].disk;
-	const struct document *doc = round_document(s->workers[host].core);
-	const struct checkpoint_index *x = scan(s, host);
-	for (int i = 0; i < x->bases.n; i++)
-		if (x->bases.at[i].round > round)
-			disk_remove(d, FILE_BASE, x->bases.at[i].round);
-	for (int i = 0; i < x->logs.n; i++)
-		if (!is_committed(doc, &x->logs.at[i]) &&
-			(x->logs.at[i].round >= round || !checkpoint_proved(x, x->logs.at[i].round)))
-			disk_remove(d, FILE_LOG, x->logs.at[i].round);
-	disk_remove(d, FILE_REPLICA, 0);
-	disk_sync(d);
+	struct sim_disk *disk = &s->workers[host].disk;
+	const struct document *d = round_document(s->workers[host].core);
+	struct rv_hash digests[NET_MAX_LOG_DIGESTS];
+	const struct history h = {
+		.x = scan(s, host),
+		.committed = {.first = document_reaches_to(d), .n = document_committed(d, digests), .digests = digests},
+		.from = round};
+	remove_those(disk, by_history, &h);
+	disk_sync(disk);
 }

@@ -131,27 +131,18 @@ static void local_from_theta(struct sim *s, struct sim_worker *w) {
 	w->steps_done = w->tokens = w->ahead = w->ahead_tokens = 0;
 }
 
-/* Recovery passes a state that the run looks at, or starts from a base. */
-void trainer_note_full_hash(const struct sim *s, struct sim_worker *w) {
-	if (w->global.round == 0)
-		return;
-	w->found_full_round = w->global.round;
-	w->found_full = oracle_full_hash_of(s, &w->global);
-}
-
-static void load_replica(struct sim *s, struct sim_worker *w) {
+static void load_replica(struct sim *s, struct sim_worker *w, const struct recovered *found) {
 	local_from_theta(s, w);
-	const struct sim_file *f = disk_find(&w->disk, FILE_REPLICA, 0);
 	struct replica_head head;
-	if (f == NULL)
+	if (!found->has_replica)
 		return;
-	memcpy(&head, f->data, sizeof head);
+	memcpy(&head, found->replica_payload, sizeof head);
 	if (head.round != w->global.round)
 		return;
 	w->steps_done = head.steps_done;
 	w->tokens = head.tokens;
 	memcpy(w->progress, head.progress, sizeof w->progress);
-	memcpy(w->local, f->data + sizeof head, vector_bytes(s));
+	memcpy(w->local, found->replica_payload + sizeof head, vector_bytes(s));
 }
 
 void trainer_load(struct sim *s, int host) {
@@ -166,9 +157,21 @@ void trainer_load(struct sim *s, int host) {
 	for (int i = 0; i < s->opt.n_workers; i++)
 		w->held[i] = sim_alloc(s->max_payload);
 	w->trainer++;
-	w->found_full_round = w->snapshot_round = 0;
-	recovery_load(s, host);
-	load_replica(s, w);
+	w->snapshot_round = 0;
+	struct recovered found;
+	recovery_load(s, host, &found);
+	w->found_full_round = found.full_round;
+	w->found_full = found.full_hash;
+	if (found.has_log) {
+		w->log = (struct sim_log){.held = true,
+								  .round = found.log.round,
+								  .attempt = found.log.attempt,
+								  .digest = found.log.digest,
+								  .bytes = w->log.bytes};
+		memcpy(w->log.bytes, found.reduced->data, found.reduced->bytes);
+		blob_unref(found.reduced);
+	}
+	load_replica(s, w, &found);
 	oracle_applied(s, host);
 }
 

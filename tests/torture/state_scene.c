@@ -97,7 +97,7 @@ void state_scene_write(struct state_scene *s, struct scene_promises *acknowledge
 }
 
 uint64_t state_scene_recover(struct state_scene *s, const struct scene_promises *at_least) {
-	struct statestore_found found;
+	struct recovered found;
 	struct rv_errtext et = {0};
 	state_scene_begin_again(s);
 	if (statestore_recover(&s->f->store, &s->g, &found, &et) != RV_OK)

@@ -63,7 +63,7 @@ static void begin_reading(void *ctx) {
 
 static void run_reading(void *ctx) {
 	struct state_scene *s = ((struct scene *)ctx)->s;
-	struct statestore_found found = {.has_log = false};
+	struct recovered found = {.has_log = false};
 	struct rv_errtext et = {0};
 	if (!torture_ok(statestore_recover(&s->f->store, &s->g, &found, &et), &et))
 		return;

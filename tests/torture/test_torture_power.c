@@ -118,7 +118,7 @@ static void begin_vote(void *ctx) {
 
 /* The attempt of the vote that a process which starts here would repeat. */
 static uint32_t find_vote(struct state_scene *s) {
-	struct statestore_found found;
+	struct recovered found;
 	struct rv_errtext et = {0};
 	state_scene_begin_again(s);
 	ok(statestore_recover(&s->f->store, &s->g, &found, &et), &et);
@@ -232,7 +232,7 @@ static void fetch_base(const struct joiner *j) {
 static void install(void *ctx, void *acknowledged) {
 	const struct joiner *j = ctx;
 	const struct statestore *store = &j->s->f->store;
-	const struct statestore_committed none = {FETCHED, 0, NULL};
+	const struct checkpoint_committed none = {FETCHED, 0, NULL};
 	struct scene_promises *promises = acknowledged;
 	struct rv_errtext et = {0};
 	fetch_base(j);

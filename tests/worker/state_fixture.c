@@ -43,7 +43,7 @@ enum rv_err state_fixture_theta0(struct state_fixture *f, struct global_state *g
 struct state_fixture *state_fixture_new(void) {
 	struct state_fixture *f = calloc(1, sizeof *f);
 	f->store = (struct statestore){.cfg = config(),
-								   .base_every = STATE_FIXTURE_BASE_EVERY,
+								   .schedule = {.base_every = STATE_FIXTURE_BASE_EVERY},
 								   .policy = {.keep_bases = 2},
 								   .notice = on_notice,
 								   .notice_ctx = f};

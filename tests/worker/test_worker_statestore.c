@@ -44,9 +44,9 @@ static void damage(struct state_fixture *f, enum statestore_file kind, uint64_t 
 }
 
 /* Recovers into a fresh state and checks that it is the history's at `round`. */
-static struct statestore_found recover_to(struct state_fixture *f, uint64_t round) {
+static struct recovered recover_to(struct state_fixture *f, uint64_t round) {
 	struct global_state g;
-	struct statestore_found found;
+	struct recovered found;
 	struct rv_errtext et = {0};
 	assert_int_equal(state_fixture_theta0(f, &g), RV_OK);
 	assert_int_equal(statestore_recover(&f->store, &g, &found, &et), RV_OK);
@@ -57,14 +57,14 @@ static struct statestore_found recover_to(struct state_fixture *f, uint64_t roun
 	return found;
 }
 
-static void release(struct statestore_found *found) {
+static void release(struct recovered *found) {
 	blob_unref(found->reduced);
 	blob_unref(found->replica_file);
 }
 
 static void nothing_there_is_theta0(void **state) {
 	struct state_fixture *f = *state;
-	struct statestore_found found = recover_to(f, 0);
+	struct recovered found = recover_to(f, 0);
 	assert_false(found.has_log);
 	assert_false(found.has_replica);
 	release(&found);
@@ -73,7 +73,7 @@ static void nothing_there_is_theta0(void **state) {
 static void logs_are_replayed_but_the_newest_vote_is_not(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 5, 1);
-	struct statestore_found found = recover_to(f, 4);
+	struct recovered found = recover_to(f, 4);
 	assert_true(found.has_log);
 	assert_int_equal(found.log.round, 4);
 	assert_int_equal(found.log.attempt, 1);
@@ -84,7 +84,7 @@ static void logs_are_replayed_but_the_newest_vote_is_not(void **state) {
 static void a_fetched_entry_counts_as_committed(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 5, 0);
-	struct statestore_found found = recover_to(f, 5);
+	struct recovered found = recover_to(f, 5);
 	assert_false(found.has_log);
 	release(&found);
 }
@@ -93,7 +93,7 @@ static void a_later_replica_proves_the_last_round(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 5, 1);
 	state_fixture_save_replica(f, 5);
-	struct statestore_found found = recover_to(f, 5);
+	struct recovered found = recover_to(f, 5);
 	assert_true(found.has_replica);
 	assert_int_equal(found.replica.round, 5);
 	assert_int_equal(found.replica.steps_done, 3);
@@ -106,12 +106,12 @@ static void a_base_saves_the_replay(void **state) {
 	for (uint64_t r = 0; r < 4; r++)
 		state_fixture_remove(f, STATE_FILE_LOG, r);
 	assert_true(exists(f, STATE_FILE_BASE, 6));
-	struct statestore_found found = recover_to(f, 6);
+	struct recovered found = recover_to(f, 6);
 	release(&found);
 }
 
 /* What recovery says of the state it has passed is what any worker would say of it. */
-static void assert_full_hash(struct state_fixture *f, const struct statestore_found *found, uint64_t round) {
+static void assert_full_hash(struct state_fixture *f, const struct recovered *found, uint64_t round) {
 	assert_int_equal(found->full_round, round);
 	assert_memory_equal(found->full_hash.b, f->full[round].b, RV_HASH_BYTES);
 }
@@ -119,7 +119,7 @@ static void assert_full_hash(struct state_fixture *f, const struct statestore_fo
 static void the_full_hash_of_the_base_is_told(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 7, 1);
-	struct statestore_found found = recover_to(f, 6);
+	struct recovered found = recover_to(f, 6);
 	assert_full_hash(f, &found, 6);
 	release(&found);
 	state_fixture_remove(f, STATE_FILE_BASE, 6);
@@ -132,7 +132,7 @@ static void the_full_hash_of_the_base_is_told(void **state) {
 static void no_full_hash_before_the_first_base(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, STATE_FIXTURE_BASE_EVERY, 1);
-	struct statestore_found found = recover_to(f, STATE_FIXTURE_BASE_EVERY - 1);
+	struct recovered found = recover_to(f, STATE_FIXTURE_BASE_EVERY - 1);
 	assert_int_equal(found.full_round, 0);
 	release(&found);
 }
@@ -171,7 +171,7 @@ static void leftovers_of_a_killed_process_are_removed_and_nothing_else(void **st
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
 		put_file(f, others[i]);
 	state_fixture_play(f, 3, 1);
-	struct statestore_found found = recover_to(f, 2);
+	struct recovered found = recover_to(f, 2);
 	release(&found);
 	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
 		if (file_exists(f, ours[i]))
@@ -185,7 +185,7 @@ static void a_damaged_base_is_named_and_the_one_before_used(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 7, 1);
 	damage(f, STATE_FILE_BASE, 6, -5);
-	struct statestore_found found = recover_to(f, 6);
+	struct recovered found = recover_to(f, 6);
 	assert_non_null(strstr(f->notice, "base-6.rvs"));
 	assert_non_null(strstr(f->notice, "damaged"));
 	release(&found);
@@ -197,9 +197,9 @@ static void remove_bases(struct state_fixture *f, uint64_t from, uint64_t to) {
 }
 
 /* A state that is not theta0 of the run: what the fixture's files must not be replayed onto. */
-static struct statestore_found recover_onto_a_seed(struct state_fixture *f) {
+static struct recovered recover_onto_a_seed(struct state_fixture *f) {
 	struct global_state g;
-	struct statestore_found found;
+	struct recovered found;
 	float drawn[STATE_FIXTURE_N] = {1};
 	assert_int_equal(global_init(&g, &f->store.cfg, drawn, NULL), RV_OK);
 	struct rv_hash before = global_full_hash(&g);
@@ -216,12 +216,12 @@ static struct statestore_found recover_onto_a_seed(struct state_fixture *f) {
 static void nothing_is_replayed_onto_weights_that_are_not_the_runs(void **state) {
 	struct state_fixture *f = *state;
 	f->store.theta0 = THETA0_GIVEN;
-	struct statestore_found written = recover_to(f, 0);
+	struct recovered written = recover_to(f, 0);
 	release(&written);
 	state_fixture_play(f, 5, 0);
 	remove_bases(f, 2, 4);
 	state_fixture_save_replica(f, 5);
-	struct statestore_found found = recover_onto_a_seed(f);
+	struct recovered found = recover_onto_a_seed(f);
 	assert_false(found.lacks_state);
 	assert_true(found.has_replica);
 	release(&found);
@@ -237,12 +237,12 @@ static void nothing_is_replayed_onto_weights_that_are_not_the_runs(void **state)
 static void given_weights_are_written_again_when_no_base_is_whole(void **state) {
 	struct state_fixture *f = *state;
 	f->store.theta0 = THETA0_GIVEN;
-	struct statestore_found written = recover_to(f, 0);
+	struct recovered written = recover_to(f, 0);
 	release(&written);
 	state_fixture_play(f, 5, 0);
 	remove_bases(f, 2, 4);
 	damage(f, STATE_FILE_BASE, 0, -5);
-	struct statestore_found found = recover_to(f, 5);
+	struct recovered found = recover_to(f, 5);
 	release(&found);
 	f->notice[0] = '\0';
 	found = recover_onto_a_seed(f);
@@ -255,7 +255,7 @@ static void a_damaged_entry_ends_the_replay_and_is_named(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 6, 1);
 	damage(f, STATE_FILE_LOG, 4, -1);
-	struct statestore_found found = recover_to(f, 4);
+	struct recovered found = recover_to(f, 4);
 	assert_false(found.has_log);
 	assert_non_null(strstr(f->notice, "log-4.rvl"));
 	release(&found);
@@ -266,7 +266,7 @@ static void a_damaged_replica_is_named(void **state) {
 	state_fixture_play(f, 3, 1);
 	state_fixture_save_replica(f, 3);
 	damage(f, STATE_FILE_REPLICA, 0, 60);
-	struct statestore_found found = recover_to(f, 2);
+	struct recovered found = recover_to(f, 2);
 	assert_false(found.has_replica);
 	assert_non_null(strstr(f->notice, "replica.rvp"));
 	release(&found);
@@ -310,7 +310,7 @@ static void more_than_a_replica_is_not_read(void **state) {
 	state_fixture_save_replica(f, 3);
 	statestore_path(&f->store, STATE_FILE_REPLICA, 0, path);
 	assert_int_equal(truncate(path, (off_t)1 << 40), 0);
-	struct statestore_found found = recover_to(f, 3);
+	struct recovered found = recover_to(f, 3);
 	assert_false(found.has_replica);
 	assert_non_null(strstr(f->notice, "something follows"));
 	assert_false(exists(f, STATE_FILE_REPLICA, 0));
@@ -361,7 +361,7 @@ static void an_entry_that_cannot_be_decoded_stops_no_start(void **state) {
 	memset(reduced, 0xff, bytes); /* scales that are not numbers */
 	struct state_log_info info = {.round = 4, .attempt = 0};
 	assert_int_equal(statestore_write_log(&f->store, &info, reduced, NULL), RV_OK);
-	struct statestore_found found = recover_to(f, 4);
+	struct recovered found = recover_to(f, 4);
 	assert_non_null(strstr(f->notice, "log-4.rvl cannot be used"));
 	assert_false(exists(f, STATE_FILE_LOG, 4));
 	release(&found);
@@ -383,12 +383,12 @@ static void pruning_keeps_what_joiners_and_we_need(void **state) {
 	assert_true(exists(f, STATE_FILE_BASE, 8));
 	assert_false(exists(f, STATE_FILE_LOG, 3));
 	assert_true(exists(f, STATE_FILE_LOG, 4));
-	struct statestore_found found = recover_to(f, 8);
+	struct recovered found = recover_to(f, 8);
 	release(&found);
 }
 
 static enum rv_err forget_all_from(struct state_fixture *f, uint64_t round, struct rv_errtext *et) {
-	return statestore_forget_from(&f->store, round, &(struct statestore_committed){.n = 0}, et);
+	return statestore_forget_from(&f->store, round, &(struct checkpoint_committed){.n = 0}, et);
 }
 
 /* More files than an index has places for, as somebody who kept them all may have: the oldest go all the same. */
@@ -419,7 +419,7 @@ static void a_wrong_history_is_forgotten(void **state) {
 	assert_false(exists(f, STATE_FILE_LOG, 4));
 	assert_false(exists(f, STATE_FILE_BASE, 6));
 	assert_false(exists(f, STATE_FILE_REPLICA, 0));
-	struct statestore_found found = recover_to(f, 4);
+	struct recovered found = recover_to(f, 4);
 	release(&found);
 }
 
@@ -463,14 +463,14 @@ static void what_a_rollback_gives_up_is_set_aside(void **state) {
 		assert_false(set_has(f, "given-up-0", "base-4.rvs") || set_has(f, "given-up-0", "replica.rvp"));
 		assert_true(set_has(f, "given-up-0", "run.conf") && set_has(f, "given-up-0", "run.link"));
 	}
-	struct statestore_found found = recover_to(f, 4); /* not confused by it */
+	struct recovered found = recover_to(f, 4); /* not confused by it */
 	release(&found);
 	/* The state that was given up is whole where it lies. */
 	struct state_fixture set = *f;
 	snprintf(set.store.dir, sizeof set.store.dir, "%s", g.dir);
 	set.g = (struct global_state){.theta = NULL};
 	assert_int_equal(state_fixture_theta0(&set, &set.g), RV_OK);
-	struct statestore_found in_set;
+	struct recovered in_set;
 	assert_int_equal(statestore_recover(&set.store, &set.g, &in_set, NULL), RV_OK);
 	assert_int_equal(set.g.round, 8);
 	release(&in_set);
@@ -557,7 +557,7 @@ static void a_directory_that_cannot_be_listed_is_told(void **state) {
 	assert_int_not_equal(statestore_rewind(&nowhere, 4, 0, &g, &et), RV_OK);
 	assert_non_null(strstr(et.text, nowhere.dir));
 	assert_int_not_equal(statestore_prune(&nowhere, &named, NULL), RV_OK);
-	assert_int_not_equal(statestore_forget_from(&nowhere, 4, &(struct statestore_committed){.n = 0}, NULL), RV_OK);
+	assert_int_not_equal(statestore_forget_from(&nowhere, 4, &(struct checkpoint_committed){.n = 0}, NULL), RV_OK);
 }
 
 /* What a document names stays, wherever the history went wrong: nobody else may have it. */
@@ -590,7 +590,7 @@ static void committed_entries_are_not_forgotten(void **state) {
 		state_file_free(log);
 	}
 	digests[1].b[0] ^= 1; /* of round 6 another result was committed */
-	assert_int_equal(statestore_forget_from(&f->store, 4, &(struct statestore_committed){5, 3, digests}, NULL), RV_OK);
+	assert_int_equal(statestore_forget_from(&f->store, 4, &(struct checkpoint_committed){5, 3, digests}, NULL), RV_OK);
 	assert_false(exists(f, STATE_FILE_LOG, 4));
 	assert_true(exists(f, STATE_FILE_LOG, 5));
 	assert_false(exists(f, STATE_FILE_LOG, 6));

@@ -108,7 +108,7 @@ static void nothing(void *ctx, const char *text) {
 }
 
 struct trainer_resumed scene_resume(struct scene *s, const struct state_replica_info *info, const struct blob *bytes) {
-	const struct statestore_found found = {.has_replica = true, .replica = *info, .replica_payload = bytes->data};
+	const struct recovered found = {.has_replica = true, .replica = *info, .replica_payload = bytes->data};
 	scene_new_trainer(s);
 	return trainer_resume(s->t, &found, nothing, NULL);
 }
