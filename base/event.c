@@ -13,11 +13,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { FIELDS_MAX = 32, SENTENCE_BYTES = 1024, REDRAW_US = 100000, COLUMNS_DEFAULT = 100, COLUMNS_MAX = 400 };
+enum { FIELDS_MAX = 32, SENTENCE_BYTES = 1024, REDRAW_US = 100000 };
 
 struct rv_events {
 	pthread_mutex_t lock; /* everything below */
@@ -155,9 +154,9 @@ static void clear_progress(struct rv_events *ev) {
 static void write_text(struct rv_events *ev, int64_t wall_us, enum rv_level level, const char *sentence) {
 	time_t t = (time_t)(wall_us / RV_US_PER_S);
 	struct tm tm;
-	char clock[16] = "";
+	char clock[24] = "";
 	if (localtime_r(&t, &tm))
-		(void)strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+		(void)strftime(clock, sizeof clock, "%Y-%m-%d %H:%M:%S", &tm);
 	const char *prefix = level == RV_WARN ? "warning: " : level == RV_ERROR ? "error: " : "";
 	clear_progress(ev);
 	(void)fprintf(ev->out, "%s %s%s\n", clock, prefix, sentence);
@@ -207,13 +206,6 @@ void rv_event_in_log(struct rv_events *ev, enum rv_level level, const char *name
 	emit(ev, level, name, fields, sentence, false);
 }
 
-static size_t terminal_columns(FILE *out) {
-	struct winsize size;
-	if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
-		return COLUMNS_DEFAULT;
-	return size.ws_col < COLUMNS_MAX ? size.ws_col : COLUMNS_MAX;
-}
-
 void rv_progress(struct rv_events *ev, int64_t now_us, const char *label, uint64_t done, uint64_t total,
 				 const char *unit, const char *note) {
 	if (ev->json || !ev->redraws)
@@ -222,8 +214,8 @@ void rv_progress(struct rv_events *ev, int64_t now_us, const char *label, uint64
 	rv_progress_observe(&ev->progress, now_us, label, done);
 	bool due = ev->drawn_us == INT64_MIN || now_us - ev->drawn_us >= REDRAW_US || done == total;
 	if (due) {
-		char line[COLUMNS_MAX];
-		(void)rv_progress_render(&ev->progress, total, unit, note, line, terminal_columns(ev->out));
+		char line[RV_TERMINAL_COLUMNS_MAX];
+		(void)rv_progress_render(&ev->progress, total, unit, note, line, (size_t)rv_terminal_columns(fileno(ev->out)));
 		strip_controls(line);
 		(void)fprintf(ev->out, "\r%s\033[K", line);
 		(void)fflush(ev->out);

@@ -51,7 +51,9 @@ enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, con
 								  struct rv_errtext *et);
 enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et);
 /* Parses argv[1..]: `--name value`, `--name=value`, `--name` for bools (`--no-name` negates). Wherever they stand,
- * `--preset NAME` is read first (presets NULL: there is no such option), then `--config FILE`. Arguments that are not
+ * `--preset NAME` is read first (presets NULL: there is no such option), then `--config FILE`, whose line
+ * `preset = NAME`, wherever it stands, is read before its other lines (RV_E_INVALID if the command line names another
+ * preset). Arguments that are not
  * options are collected in `args` (at most `args_cap`, RV_E_INVALID past that); `--` ends the options. `--help`,
  * `--version` and `--check` are left to the program: rv_options_wants().
  */

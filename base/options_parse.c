@@ -94,23 +94,81 @@ static enum rv_err set_once(const struct rv_option *table, void *opts, const str
 	return rv_option_value_parse(&table[i], opts, line->value, et);
 }
 
-enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
-								  struct rv_errtext *et) {
-	int first_line[RV_OPTIONS_MAX] = {0};
+/* What a config text may hold. */
+struct vocabulary {
+	const struct rv_option *table;
+	const struct rv_preset *presets; /* or NULL */
+};
+
+static bool names_preset(const struct vocabulary *known, const struct line *line) {
+	return known->presets && strcmp(line->name, "preset") == 0;
+}
+
+/* Calls `take` for each line that has content. */
+static enum rv_err each_line(const char *source, const char *text,
+							 enum rv_err (*take)(void *ctx, const struct line *line, int line_no,
+												 struct rv_errtext *et),
+							 void *ctx, struct rv_errtext *et) {
 	int line_no = 0;
-	const char *at = text;
-	while (*at) {
+	for (const char *at = text; *at;) {
 		const char *end = at + strcspn(at, "\n");
 		struct line line;
 		line_no++;
 		enum rv_err e = read_line(at, end, &line, et);
 		if (e == RV_OK && line.name[0])
-			e = set_once(table, opts, &line, line_no, first_line, et);
+			e = take(ctx, &line, line_no, et);
 		if (e != RV_OK)
 			return rv_fail_context(et, e, "%s:%d", source, line_no);
 		at = *end ? end + 1 : end;
 	}
 	return RV_OK;
+}
+
+struct settings {
+	const struct vocabulary *known;
+	void *opts;
+	int first_line[RV_OPTIONS_MAX];
+};
+
+static enum rv_err take_setting(void *ctx, const struct line *line, int line_no, struct rv_errtext *et) {
+	struct settings *s = ctx;
+	if (names_preset(s->known, line))
+		return RV_OK; /* it was read before all other lines */
+	return set_once(s->known->table, s->opts, line, line_no, s->first_line, et);
+}
+
+enum rv_err rv_options_parse_text(const struct rv_option *table, void *opts, const char *source, const char *text,
+								  struct rv_errtext *et) {
+	const struct vocabulary known = {table, NULL};
+	struct settings s = {.known = &known, .opts = opts};
+	return each_line(source, text, take_setting, &s, et);
+}
+
+struct preset_line {
+	const struct vocabulary *known;
+	const struct rv_preset *preset; /* NULL: none is named yet */
+};
+
+static enum rv_err take_preset(void *ctx, const struct line *line, int line_no, struct rv_errtext *et) {
+	struct preset_line *p = ctx;
+	(void)line_no;
+	if (!names_preset(p->known, line))
+		return RV_OK;
+	if (p->preset)
+		return rv_fail(et, RV_E_INVALID, "preset = %.60s: a preset is already set: %s", line->value, p->preset->name);
+	return rv_preset_find(p->known->presets, line->value, &p->preset, et);
+}
+
+/* Applies the preset that the text names, then its other lines, wherever that line stands. `given`: the preset of the
+ * command line, or NULL. */
+static enum rv_err parse_with_preset(const struct vocabulary *known, const struct rv_preset *given, void *opts,
+									 const char *source, const char *text, struct rv_errtext *et) {
+	struct preset_line named = {.known = known, .preset = given};
+	struct settings s = {.known = known, .opts = opts};
+	RV_TRY(each_line(source, text, take_preset, &named, et));
+	if (named.preset && named.preset != given)
+		RV_TRY(rv_options_parse_text(known->table, opts, named.preset->name, named.preset->text, et));
+	return each_line(source, text, take_setting, &s, et);
 }
 
 /* Some editors begin every file with a byte order mark in UTF-8. */
@@ -119,7 +177,8 @@ static size_t mark_bytes(const uint8_t *text) {
 	return strncmp((const char *)text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
 }
 
-enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et) {
+static enum rv_err parse_file(const struct vocabulary *known, const struct rv_preset *given, void *opts,
+							  const char *path, struct rv_errtext *et) {
 	uint8_t *text;
 	size_t n;
 	enum rv_err e = rv_file_read(path, CONFIG_FILE_BYTES_MAX, &text, &n, et);
@@ -128,9 +187,14 @@ enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, con
 	if (strlen((const char *)text) != n)
 		e = rv_fail(et, RV_E_INVALID, "%s: not a text file (holds a NUL byte)", path);
 	else
-		e = rv_options_parse_text(table, opts, path, (const char *)text + mark_bytes(text), et);
+		e = parse_with_preset(known, given, opts, path, (const char *)text + mark_bytes(text), et);
 	free(text);
 	return e;
+}
+
+enum rv_err rv_options_parse_file(const struct rv_option *table, void *opts, const char *path, struct rv_errtext *et) {
+	const struct vocabulary known = {table, NULL};
+	return parse_file(&known, NULL, opts, path, et);
 }
 
 bool rv_options_wants(int argc, char **argv, const char *flag) {
@@ -143,12 +207,6 @@ bool rv_options_wants(int argc, char **argv, const char *flag) {
 
 /* What a command line may say beside the table's options. */
 enum { CONFIG = -1, PRESET = -2 };
-
-/* The options that a command line may hold. */
-struct vocabulary {
-	const struct rv_option *table;
-	const struct rv_preset *presets; /* or NULL */
-};
 
 /* One `--name...` of the command line, taken apart. */
 struct argument {
@@ -227,7 +285,9 @@ static enum pass pass_of(const struct argument *a) {
 	return a->option == PRESET ? PASS_PRESET : a->option == CONFIG ? PASS_CONFIG : PASS_REST;
 }
 
+/* What the passes have read: positional arguments, and the preset. */
 struct collected {
+	const struct rv_preset *preset;
 	const char **args;
 	int cap, n;
 };
@@ -244,22 +304,21 @@ static bool is_option_like(const char *arg) {
 }
 
 static enum rv_err apply_argument(const struct vocabulary *known, void *opts, enum pass pass, const struct argument *a,
-								  struct rv_errtext *et) {
+								  struct collected *read, struct rv_errtext *et) {
 	if (pass_of(a) != pass)
 		return RV_OK;
 	if (pass == PASS_CONFIG)
-		return rv_options_parse_file(known->table, opts, a->value, et);
+		return parse_file(known, read->preset, opts, a->value, et);
 	if (pass == PASS_PRESET) {
-		const struct rv_preset *preset;
-		RV_TRY(rv_preset_find(known->presets, a->value, &preset, et));
-		return rv_options_parse_text(known->table, opts, preset->name, preset->text, et);
+		RV_TRY(rv_preset_find(known->presets, a->value, &read->preset, et));
+		return rv_options_parse_text(known->table, opts, read->preset->name, read->preset->text, et);
 	}
 	enum rv_err e = rv_option_value_parse(&known->table[a->option], opts, a->value, et);
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "command line");
 }
 
 static enum rv_err run_pass(const struct vocabulary *known, void *opts, int argc, char **argv, enum pass pass,
-							struct collected *positional, struct rv_errtext *et) {
+							struct collected *read, struct rv_errtext *et) {
 	int i = 1;
 	while (i < argc && strcmp(argv[i], "--") != 0) {
 		struct argument a = {.n_argv = 1};
@@ -269,27 +328,27 @@ static enum rv_err run_pass(const struct vocabulary *known, void *opts, int argc
 		}
 		if (strncmp(argv[i], "--", 2) == 0) {
 			RV_TRY(read_argument(known, argc - i, argv + i, &a, et));
-			RV_TRY(apply_argument(known, opts, pass, &a, et));
+			RV_TRY(apply_argument(known, opts, pass, &a, read, et));
 		} else if (is_option_like(argv[i])) {
 			return rv_fail(et, RV_E_INVALID, "%.100s: options are written --name; --help lists all of them", argv[i]);
 		} else if (pass == PASS_REST) {
-			RV_TRY(take_positional(positional, argv[i], et));
+			RV_TRY(take_positional(read, argv[i], et));
 		}
 		i += a.n_argv;
 	}
 	for (i++; i < argc && pass == PASS_REST; i++)
-		RV_TRY(take_positional(positional, argv[i], et));
+		RV_TRY(take_positional(read, argv[i], et));
 	return RV_OK;
 }
 
 enum rv_err rv_options_parse_argv(const struct rv_option *table, const struct rv_preset *presets, void *opts, int argc,
 								  char **argv, const char **args, int args_cap, int *n_args, struct rv_errtext *et) {
 	const struct vocabulary known = {table, presets};
-	struct collected positional = {.args = args, .cap = args_cap};
+	struct collected read = {.args = args, .cap = args_cap};
 	enum rv_err e = RV_OK;
 	for (enum pass pass = PASS_PRESET; e == RV_OK && pass < N_PASSES; pass++)
-		e = run_pass(&known, opts, argc, argv, pass, &positional, et);
+		e = run_pass(&known, opts, argc, argv, pass, &read, et);
 	if (n_args)
-		*n_args = positional.n;
+		*n_args = read.n;
 	return e;
 }

@@ -50,8 +50,8 @@ enum rv_err rv_preset_find(const struct rv_preset *presets, const char *name, co
 	}
 	const char *near = rv_nearest_name(name, names, n);
 	if (near)
-		return rv_fail(et, RV_E_INVALID, "--preset %.60s: unknown; did you mean %s?", name, near);
-	return rv_fail(et, RV_E_INVALID, "--preset %.60s: unknown; there are: %s", name, all);
+		return rv_fail(et, RV_E_INVALID, "preset %.60s: unknown; did you mean %s?", name, near);
+	return rv_fail(et, RV_E_INVALID, "preset %.60s: unknown; there are: %s", name, all);
 }
 
 void rv_presets_help(const struct rv_preset *presets, FILE *out) {

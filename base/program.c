@@ -23,7 +23,9 @@ static void print_usage(const struct rv_program *p, const struct rv_command *c, 
 
 static void print_common(const struct rv_command *c, FILE *out) {
 	if (c->presets) {
-		(void)fputs("\nPresets:\n    --preset NAME\n        Options under a name, read before --config:\n", out);
+		(void)fputs("\nPresets:\n    --preset NAME\n        Options under a name, read before --config; in FILE the "
+					"line `preset = NAME`:\n",
+					out);
 		rv_presets_help(c->presets, out);
 	}
 	(void)fputs("\nEverywhere:\n"

@@ -49,7 +49,7 @@ static void show(struct view *v, const json_t *status, bool online) {
 	}
 	if (v->lines > 0 && v->redraws)
 		(void)printf("\033[%dA\033[J", v->lines);
-	v->lines = status_view_print(status, online, stdout);
+	v->lines = status_view_print(status, online, rv_terminal_columns(STDOUT_FILENO), stdout);
 }
 
 static enum rv_err look(const struct run_dir *d, struct view *v, bool *done, bool *online, struct rv_errtext *et) {

@@ -274,6 +274,8 @@ enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[
 	if (service_find_member(s, key, &member)) /* else the core says why not */
 		RV_TRY(place(s, member, sight, &rep, et));
 	RV_TRY(core_report(s->core, now_us, key, &rep, et));
+	if (service_find_member(s, key, &member))
+		service_watch_time(s, member, &rep, now_us);
 	service_watch_storage(s, now_us);
 	service_watch_shards(s);
 	/* A report is not acknowledged as durable: it is repeated anyway. */

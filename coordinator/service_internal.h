@@ -14,6 +14,13 @@ struct mark {
 	uint64_t boot, tx_bytes, compute_us, reduce_us;
 };
 
+/* What a member's process reported of its time: the first of it that reached this coordinator, and the most recent. */
+struct member_time {
+	uint64_t boot;              /* report.boot */
+	int64_t since_us, until_us; /* monotonic */
+	uint64_t first_compute_us, first_reduce_us, last_compute_us, last_reduce_us;
+};
+
 /* What people were told of a member's disk. */
 struct storage_told {
 	uint8_t set;      /* report.storage: all that it said since it was told that all is well */
@@ -76,6 +83,7 @@ struct service {
 	int64_t waiting_since_us; /* too few workers since; INT64_MAX: there are enough */
 	bool waiting_told, shards_told;
 	struct mark marks[NET_MAX_MEMBERS];
+	struct member_time times[NET_MAX_MEMBERS];
 	struct storage_told storage[NET_MAX_MEMBERS];
 	struct outlier outliers[NET_MAX_MEMBERS];
 	int64_t told_until_us[NET_MAX_MEMBERS];     /* what was said of a member is paid for until then (may_tell) */
@@ -105,6 +113,11 @@ void service_watch_storage(struct service *s, int64_t now_us);
 /* "results of rounds, checkpoints": what a set of REPORT_STORAGE_* cannot store. */
 enum { SERVICE_STORAGE_BYTES = 80 };
 void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]);
+
+/* ---- service_time.c ---- */
+
+/* Takes a report's times over. After every report. */
+void service_watch_time(struct service *s, uint32_t member, const struct report *rep, int64_t now_us);
 
 /* ---- service_outliers.c ---- */
 

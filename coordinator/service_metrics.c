@@ -2,6 +2,7 @@
 #include "coordinator/service_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 static void head(FILE *f, const char *name, const char *type, const char *help) {
@@ -13,7 +14,7 @@ static void one(FILE *f, const char *name, const char *type, const char *help, d
 	(void)fprintf(f, "%s %.17g\n", name, v);
 }
 
-/* A value of a member, by name. */
+/* A value of a member, by name. NaN: the member has none, and there is no sample. */
 struct series {
 	const char *name, *type, *help;
 	double (*value)(const struct core_member_view *v);
@@ -23,7 +24,7 @@ static double value_up(const struct core_member_view *v) {
 	return v->alive;
 }
 static double value_loss(const struct core_member_view *v) {
-	return (double)v->last.loss;
+	return v->last.loss > 0 ? (double)v->last.loss : NAN;
 }
 static double value_tokens_per_s(const struct core_member_view *v) {
 	return (double)v->last.tokens_per_s;
@@ -127,13 +128,20 @@ static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 		"0 somebody who is here holds the state of the round, 1 those who held it last are absent, 2 it is lost",
 		kept.state);
 	one(f, "rivulet_tokens_total", "counter", "Tokens of all committed rounds", (double)s->total_tokens);
-	one(f, "rivulet_loss", "gauge", "Mean training loss of the last committed round",
-		s->n_history > 0 ? s->history[s->n_history - 1].loss : 0);
+	const double loss = s->n_history > 0 ? s->history[s->n_history - 1].loss : 0;
+	if (loss > 0)
+		one(f, "rivulet_loss", "gauge", "Mean training loss of the last committed round, nats per token", loss);
 	one(f, "rivulet_joins_refused_total", "counter", "Joins that were refused since this coordinator started",
 		(double)s->joins_refused);
 	one(f, "rivulet_store_full", "gauge", "1 while the disk is full", s->store_full);
 	one(f, "rivulet_coordinator_uptime_seconds", "gauge", "Since this process started",
 		(double)(now_us - s->started_us) / 1e6);
+}
+
+static void member_sample(FILE *f, const struct series *m, const struct core_member_view *v) {
+	const double value = m->value(v);
+	if (!isnan(value))
+		(void)fprintf(f, "%s{member=\"%u\"} %.17g\n", m->name, v->member, value);
 }
 
 char *service_metrics(const struct service *s, int64_t now_us) {
@@ -149,7 +157,7 @@ char *service_metrics(const struct service *s, int64_t now_us) {
 		const struct series *m = &all_series[k];
 		head(f, m->name, m->type, m->help);
 		for (int i = 0; i < n; i++)
-			(void)fprintf(f, "%s{member=\"%u\"} %.17g\n", m->name, views[i].member, m->value(&views[i]));
+			member_sample(f, m, &views[i]);
 	}
 	write_contributions(s, f);
 	write_outliers(s, f, n);

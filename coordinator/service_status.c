@@ -76,6 +76,22 @@ static json_t *set_json(uint64_t set) {
 	return a;
 }
 
+/* Null where no loss is known: reports and statistics say 0 then. */
+static json_t *loss_json(double loss) {
+	return loss > 0 ? json_real(loss) : json_null();
+}
+
+/* How the member's time was spent since its process was first heard of here; null before its second report. */
+static json_t *time_json(const struct member_time *t) {
+	if (t->until_us <= t->since_us)
+		return json_null();
+	json_t *o = json_object();
+	set_int(o, "us", (uint64_t)(t->until_us - t->since_us));
+	set_int(o, "compute_us", t->last_compute_us - t->first_compute_us);
+	set_int(o, "reduce_us", t->last_reduce_us - t->first_reduce_us);
+	return o;
+}
+
 static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
 	json_t *o = json_object();
 	const struct document *d = core_document(s->core);
@@ -94,7 +110,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 							  seen ? json_real((double)(now_us - v->last_report_us) / 1e6) : json_null());
 	set_int(o, "round", v->last.round);
 	set_int(o, "inner_step", v->last.inner_step);
-	set_real(o, "loss", (double)v->last.loss);
+	(void)json_object_set_new(o, "loss", loss_json((double)v->last.loss));
 	set_real(o, "tokens_per_s", (double)v->last.tokens_per_s);
 	set_int(o, "tx_bytes", v->last.tx_bytes);
 	set_int(o, "rx_bytes", v->last.rx_bytes);
@@ -105,6 +121,7 @@ static json_t *member_json(const struct service *s, const struct core_member_vie
 	set_int(o, "protocol", v->last.version);
 	set_int(o, "compute_us", v->last.compute_us);
 	set_int(o, "reduce_us", v->last.reduce_us);
+	(void)json_object_set_new(o, "time", time_json(&s->times[v->member]));
 	(void)json_object_set_new(o, "storage", storage_json(v->last.storage));
 	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
 	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
@@ -121,7 +138,7 @@ static json_t *round_json(const struct commit_stats *c) {
 	set_int(o, "attempt", c->attempt);
 	set_int(o, "participants", c->participants);
 	set_int(o, "tokens", c->tokens);
-	set_real(o, "loss", c->loss);
+	(void)json_object_set_new(o, "loss", loss_json(c->loss));
 	set_real(o, "tokens_per_s", c->tokens_per_s);
 	set_int(o, "tx_bytes", c->tx_bytes);
 	set_int(o, "compute_us", c->compute_us);
@@ -183,7 +200,7 @@ static void set_totals(const struct service *s, json_t *o, const struct core_mem
 	set_int(o, "alive", (uint64_t)alive);
 	set_real(o, "tokens_per_s", tokens_per_s);
 	set_int(o, "total_tokens", s->total_tokens);
-	(void)json_object_set_new(o, "loss", s->n_history > 0 ? json_real(s->history[s->n_history - 1].loss) : json_null());
+	(void)json_object_set_new(o, "loss", loss_json(s->n_history > 0 ? s->history[s->n_history - 1].loss : 0));
 }
 
 /* Member numbers; empty unless workers are waited for. */

@@ -1,6 +1,10 @@
 /* status_view.c: see status_view.h. Whatever is missing or of another type in the JSON shows as nothing. */
 #include "coordinator/status_view.h"
 
+#include "coordinator/status_table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BAR_CELLS = 24, NAME_COLUMNS = 16, LONG_WAIT_S = 20, MISSING_SHOWN = 4 };
@@ -48,7 +52,7 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 	(void)fprintf(out, "[%s] round %.0f of %.0f, %s", bar, round, total, online ? string(o, "phase") : "not running");
 	if (number(o, "attempt") > 1)
 		(void)fprintf(out, " (attempt %.0f)", number(o, "attempt"));
-	if (number(o, "loss") > 0)
+	if (json_is_number(json_object_get(o, "loss")))
 		(void)fprintf(out, "  loss %.4f", number(o, "loss"));
 	(void)fprintf(out, "  %s tokens/s", short_number(number(o, "tokens_per_s"), speed));
 	(void)fprintf(out, "  %s tokens", short_number(number(o, "total_tokens"), tokens));
@@ -79,12 +83,11 @@ static bool waits_long(const json_t *status) {
 	return number(status, "waiting_s") >= LONG_WAIT_S;
 }
 
-/* Returns how many lines were written. */
-static int print_waiting(const json_t *o, FILE *out) {
+static void print_waiting(const json_t *o, FILE *out) {
 	char name[64], waited[24];
 	const json_t *m;
 	if (!waits_long(o))
-		return 0;
+		return;
 	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are there", span(number(o, "waiting_s"), waited),
 				  number(o, "alive"), number(o, "min_workers"));
 	for (size_t i = 0; i < MISSING_SHOWN && (m = missing_member(o, i)) != NULL; i++) {
@@ -92,11 +95,9 @@ static int print_waiting(const json_t *o, FILE *out) {
 		(void)fprintf(out, "%s %.*s", i == 0 ? "; missing:" : ",", NAME_COLUMNS, name);
 	}
 	(void)fprintf(out, "%s\n", missing_member(o, MISSING_SHOWN) != NULL ? ", ..." : "");
-	return 1;
 }
 
-/* Returns how many lines were written. */
-static int print_old_copy(const json_t *o, FILE *out) {
+static void print_old_copy(const json_t *o, FILE *out) {
 	const char *command = string(o, "command");
 	(void)fprintf(
 		out,
@@ -110,128 +111,193 @@ static int print_old_copy(const json_t *o, FILE *out) {
 					  "  nobody who is here has proven round %.0f: a rollback to it would leave nothing to go on from, "
 					  "unless a disk reaches it\n",
 					  number(o, "round"));
-	return 2;
 }
 
-/* Returns how many lines were written. */
-static int print_not_held(const json_t *status, FILE *out) {
+static void print_not_held(const json_t *status, FILE *out) {
 	const json_t *o = json_object_get(status, "not_held");
 	if (!json_is_object(o))
-		return 0;
-	if (json_is_true(json_object_get(o, "ahead")))
-		return print_old_copy(o, out);
+		return;
+	if (json_is_true(json_object_get(o, "ahead"))) {
+		print_old_copy(o, out);
+		return;
+	}
 	if (json_is_true(json_object_get(o, "complete"))) {
 		(void)fprintf(out, "  the run is complete; who is here has an older state: to give it the final one, start one "
 						   "who has that\n");
-		return 1;
+		return;
 	}
 	(void)fprintf(out, "  the run holds: %s the state of round %.0f\n",
 				  json_is_true(json_object_get(o, "lost")) ? "all who held it have come back without"
 														   : "nobody who is here holds",
 				  number(o, "round"));
 	if (string(o, "command")[0] == '\0')
-		return 1;
+		return;
 	(void)fprintf(out, "  %s%s\n",
 				  json_array_size(json_object_get(o, "absent")) > 0 ? "start one who held it, or give up rounds: "
 																	: "to give up rounds: ",
 				  string(o, "command"));
-	return 2;
 }
 
-/* Returns how many lines were written. */
-static int print_shared_text(const json_t *o, FILE *out) {
+static void print_shared_text(const json_t *o, FILE *out) {
 	double shards = number(o, "data_shards");
 	if (shards < 1 || number(o, "alive") <= shards)
-		return 0;
+		return;
 	(void)fprintf(out, "  %.0f workers share %.0f parts of the text (data-shards): some read the very same\n",
 				  number(o, "alive"), shards);
-	return 1;
 }
 
-static const char *silence(const json_t *m) {
-	if (json_is_true(json_object_get(m, "alive")) || strcmp(string(m, "phase"), "leaving") == 0)
-		return "";
-	return ", taken for dead";
+/* Adds to the notes of a row; what has no room is cut off. */
+__attribute__((format(printf, 2, 3))) static void add_note(struct status_row *r, const char *fmt, ...) {
+	size_t used = strlen(r->notes);
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(r->notes + used, sizeof r->notes - used, fmt, ap);
+	va_end(ap);
+}
+
+static void note_silence(struct status_row *r, const json_t *m) {
+	if (json_is_number(json_object_get(m, "silent_s")) && !json_is_true(json_object_get(m, "alive")) &&
+		strcmp(string(m, "phase"), "leaving") != 0)
+		add_note(r, "%s", ", taken for dead");
 }
 
 /* ", DISK FULL: cannot store checkpoints", or nothing. */
-static void print_storage(const json_t *m, FILE *out) {
+static void note_storage(struct status_row *r, const json_t *m) {
 	const json_t *o = json_object_get(m, "storage");
 	if (json_is_object(o))
-		(void)fprintf(out, ", %s: cannot store %s",
-					  json_is_true(json_object_get(o, "full")) ? "DISK FULL" : "DISK FAILS", string(o, "fails"));
+		add_note(r, ", %s: cannot store %s", json_is_true(json_object_get(o, "full")) ? "DISK FULL" : "DISK FAILS",
+				 string(o, "fails"));
 }
 
 /* ", UNLIKE THE OTHERS: loss, cosine", or nothing. */
-static void print_outlier(const json_t *m, FILE *out) {
+static void note_outlier(struct status_row *r, const json_t *m) {
 	const json_t *kind;
 	size_t i;
-	json_array_foreach(json_object_get(m, "outlier"), i, kind)(void)
-		fprintf(out, "%s %s", i == 0 ? ", UNLIKE THE OTHERS:" : ",", json_string_value(kind));
+	json_array_foreach(json_object_get(m, "outlier"), i, kind) {
+		add_note(r, "%s %s", i == 0 ? ", UNLIKE THE OTHERS:" : ",", json_string_value(kind));
+	}
 }
 
-/* Norm and cosine of its last contribution; "-" where they are not known. */
-static void contribution_of(const json_t *m, char norm[16], char cosine[16]) {
-	const json_t *c = json_object_get(m, "contribution");
-	(void)snprintf(norm, 16, "%s", "-");
-	(void)snprintf(cosine, 16, "%s", "-");
-	if (!json_is_object(c))
-		return;
-	(void)snprintf(norm, 16, "%.3g", number(c, "norm"));
-	(void)snprintf(cosine, 16, "%.2f", number(c, "cosine"));
-}
-
-/* ", apart from members 1, 2: left out", or nothing. */
-static void print_apart(const json_t *m, FILE *out) {
+/* ", does not reach members 1, 2: left out", or nothing. */
+static void note_apart(struct status_row *r, const json_t *m) {
 	const json_t *apart = json_object_get(m, "apart_from"), *other;
 	size_t i, n = json_array_size(apart);
-	json_array_foreach(apart, i, other)(void) fprintf(out, "%s%.0f",
-													  i > 0   ? ", "
-													  : n > 1 ? ", does not reach members "
-															  : ", does not reach member ",
-													  json_number_value(other));
+	const char *first = n > 1 ? ", does not reach members " : ", does not reach member ";
+	json_array_foreach(apart, i, other) {
+		add_note(r, "%s%.0f", i > 0 ? ", " : first, json_number_value(other));
+	}
 	if (n > 0 && json_is_true(json_object_get(m, "left_out")))
-		(void)fprintf(out, ": left out");
+		add_note(r, ": left out");
 }
 
-static void print_member(const json_t *m, FILE *out) {
-	char name[64], speed[24], sent[24], up[24], down[24], share[16] = "-", compute[24], reduce[24], norm[16],
-														  cosine[16];
+#define CELL(r, column, ...) (void)snprintf((r)->cells[column], STATUS_TABLE_CELL_BYTES, __VA_ARGS__)
+
+static void fill_who(struct status_row *r, const json_t *m) {
+	char name[64];
 	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it is there, and only cannot */
 	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
 	phase = strcmp(phase, "leaving") == 0 && votes ? "left" : phase;
 	name_of(m, name);
-	if (number(m, "n_chunks") > 0)
-		(void)snprintf(share, sizeof share, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
-	contribution_of(m, norm, cosine);
-	(void)fprintf(out, "  %3.0f %-*.*s %-10s %6.0f %8.4f %9s %9sB %7sb/s %7sb/s %6s %6s %6s %9s %9s  ",
-				  number(m, "member"), NAME_COLUMNS, NAME_COLUMNS, name, phase[0] ? phase : "joined",
-				  number(m, "round"), number(m, "loss"), short_number(number(m, "tokens_per_s"), speed),
-				  short_number(number(m, "tx_bytes"), sent), short_number(8 * number(m, "up_bytes_per_s"), up),
-				  short_number(8 * number(m, "down_bytes_per_s"), down), share, norm, cosine,
-				  span(number(m, "compute_us") / 1e6, compute), span(number(m, "reduce_us") / 1e6, reduce));
-	if (!json_is_number(json_object_get(m, "silent_s")))
-		(void)fprintf(out, "never reported");
+	CELL(r, COLUMN_NUMBER, "%.0f", number(m, "member"));
+	CELL(r, COLUMN_NAME, "%.16s", name);
+	CELL(r, COLUMN_PHASE, "%.16s", phase[0] ? phase : "joined");
+	CELL(r, COLUMN_ROUND, "%.0f", number(m, "round"));
+	if (json_is_number(json_object_get(m, "silent_s")))
+		CELL(r, COLUMN_SEEN, "%.1f s ago", number(m, "silent_s"));
 	else
-		(void)fprintf(out, "%.1f s ago%s", number(m, "silent_s"), silence(m));
-	print_storage(m, out);
-	print_outlier(m, out);
-	print_apart(m, out);
-	(void)fputc('\n', out);
+		CELL(r, COLUMN_SEEN, "%s", "never reported");
 }
 
-int status_view_print(const json_t *status, bool online, FILE *out) {
-	const json_t *members = json_object_get(status, "members"), *m;
-	size_t i;
-	print_head(status, online, out);
-	int waiting =
-		online ? print_waiting(status, out) + print_not_held(status, out) + print_shared_text(status, out) : 0;
-	(void)fprintf(out, "  %3s %-*s %-10s %6s %8s %9s %10s %10s %10s %6s %6s %6s %9s %9s  %s\n", "no.", NAME_COLUMNS,
-				  "worker", "phase", "round", "loss", "tokens/s", "sent", "line up", "line down", "shard", "norm",
-				  "cosine", "compute", "reduce", "last report");
-	json_array_foreach(members, i, m) print_member(m, out);
+/* Loss, speed and line; "-" where the worker has not reported one. */
+static void fill_training(struct status_row *r, const json_t *m) {
+	char text[24];
+	if (json_is_number(json_object_get(m, "loss")))
+		CELL(r, COLUMN_LOSS, "%.4f", number(m, "loss"));
+	else
+		CELL(r, COLUMN_LOSS, "%s", "-");
+	CELL(r, COLUMN_SPEED, "%s", short_number(number(m, "tokens_per_s"), text));
+	CELL(r, COLUMN_SENT, "%sB", short_number(number(m, "tx_bytes"), text));
+	CELL(r, COLUMN_UP, "%sb/s", short_number(8 * number(m, "up_bytes_per_s"), text));
+	CELL(r, COLUMN_DOWN, "%sb/s", short_number(8 * number(m, "down_bytes_per_s"), text));
+	CELL(r, COLUMN_COMPUTE, "%s", span(number(m, "compute_us") / 1e6, text));
+	CELL(r, COLUMN_REDUCE, "%s", span(number(m, "reduce_us") / 1e6, text));
+	if (number(m, "n_chunks") > 0)
+		CELL(r, COLUMN_SHARD, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
+	else
+		CELL(r, COLUMN_SHARD, "%s", "-");
+}
+
+/* Norm and cosine of its last contribution; "-" where they are not known. */
+static void fill_contribution(struct status_row *r, const json_t *m) {
+	const json_t *c = json_object_get(m, "contribution");
+	CELL(r, COLUMN_NORM, "%s", "-");
+	CELL(r, COLUMN_COSINE, "%s", "-");
+	if (!json_is_object(c))
+		return;
+	if (number(c, "norm") < 999.5)
+		CELL(r, COLUMN_NORM, "%.2f", number(c, "norm"));
+	else
+		CELL(r, COLUMN_NORM, "%s", "> 999");
+	CELL(r, COLUMN_COSINE, "%.2f", number(c, "cosine"));
+}
+
+static void fill_row(struct status_row *r, const json_t *m) {
+	*r = (struct status_row){.notes = ""};
+	fill_who(r, m);
+	fill_training(r, m);
+	fill_contribution(r, m);
+	note_silence(r, m);
+	note_storage(r, m);
+	note_outlier(r, m);
+	note_apart(r, m);
+}
+
+static void print_members(const json_t *members, int width, FILE *out) {
+	size_t i, n = json_array_size(members);
+	struct status_row *rows = calloc(n + 1, sizeof *rows);
+	const json_t *m;
+	if (rows == NULL)
+		return;
+	json_array_foreach(members, i, m) {
+		fill_row(&rows[i], m);
+	}
+	status_table_print(rows, (int)n, width, out);
+	free(rows);
+}
+
+/* How many lines a terminal of that width makes of the text; all of it is ASCII but for names. */
+static int lines_of(const char *text, int width) {
+	int lines = 0;
+	while (*text != '\0') {
+		int n = (int)strcspn(text, "\n");
+		lines += n > width ? (n + width - 1) / width : 1;
+		text += n + (text[n] == '\n');
+	}
+	return lines;
+}
+
+int status_view_print(const json_t *status, bool online, int width, FILE *out) {
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	if (f == NULL)
+		return 0;
+	print_head(status, online, f);
+	if (online) {
+		print_waiting(status, f);
+		print_not_held(status, f);
+		print_shared_text(status, f);
+	}
+	print_members(json_object_get(status, "members"), width, f);
+	if (fclose(f) != 0) {
+		free(text);
+		return 0;
+	}
+	(void)fputs(text, out);
 	(void)fflush(out);
-	return 2 + waiting + (int)json_array_size(members);
+	int lines = lines_of(text, width);
+	free(text);
+	return lines;
 }
 
 static void print_line(json_t *o, FILE *out) {

@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Returns how many lines were written. `online` false: says that the coordinator is not running. */
-int status_view_print(const json_t *status, bool online, FILE *out);
+/* Writes the status for a terminal of `width` columns (1 or more), and returns how many of its lines that takes.
+ * `online` false: says that the coordinator is not running. */
+int status_view_print(const json_t *status, bool online, int width, FILE *out);
 /* The whole object on one line. */
 void status_view_print_json(const json_t *status, bool online, FILE *out);
 

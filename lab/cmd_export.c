@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,8 +24,11 @@ struct export_options {
 static const struct rv_option options[] = {
 	{"out", RV_OPT_STRING, FIELD(out), CAP(out), NULL, 0, 0, NULL,
 	 "hf: the directory to write; gguf: the file, or a directory to put model.gguf into.", "Export"},
-	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "hf", 0, 0, "hf|gguf",
-	 "hf: a directory that transformers and lm-eval load; gguf: a file that llama.cpp loads.", "Export"},
+	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "auto", 0, 0, "auto|hf|gguf",
+	 "hf: a directory that transformers and lm-eval load; gguf: a file that llama.cpp loads; auto: gguf when the name "
+	 "of "
+	 "--out ends in .gguf, else hf.",
+	 "Export"},
 	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "fp32", 0, 0, "fp32|bf16|fp16",
 	 "What numbers are rounded to. fp16 is for gguf.", "Export"},
 	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
@@ -38,6 +42,19 @@ static const struct rv_option options[] = {
 
 static enum weights_format format_of(const struct export_options *o) {
 	return strcmp(o->dtype, "bf16") == 0 ? WEIGHTS_BF16 : strcmp(o->dtype, "fp16") == 0 ? WEIGHTS_F16 : WEIGHTS_F32;
+}
+
+/* Returns "hf" or "gguf". */
+static const char *form_of(const struct export_options *o) {
+	static const char suffix[] = ".gguf";
+	size_t n = strlen(o->out), n_suffix = sizeof suffix - 1;
+	if (strcmp(o->format, "auto") != 0)
+		return o->format;
+	return n > n_suffix && strcasecmp(o->out + n - n_suffix, suffix) == 0 ? "gguf" : "hf";
+}
+
+static bool is_gguf(const struct export_options *o) {
+	return strcmp(form_of(o), "gguf") == 0;
 }
 
 /* A directory that there is, or one to be made: "DIR/". */
@@ -64,7 +81,7 @@ static enum rv_err write_export(const struct export_options *o, const char *wher
 									 .warning = warning,
 									 .dtype = format == WEIGHTS_BF16 ? DTYPE_BF16 : DTYPE_F32,
 									 .max_file_bytes = (uint64_t)o->max_file_bytes};
-	if (strcmp(o->format, "gguf") == 0) {
+	if (is_gguf(o)) {
 		RV_TRY(gguf_path(o->out, written, et));
 		return gguf_save(written, &w, format, et);
 	}
@@ -88,9 +105,10 @@ static enum rv_err say(const struct export_options *o, const struct export_sourc
 	RV_TRY(rv_events_new(&cfg, &events, et));
 	rv_hex_encode(s->origin.state.b, RV_HASH_BYTES, state);
 	rv_event(events, RV_INFO, "exported",
-			 RV_FIELDS(rv_field_str("out", written), rv_field_str("format", o->format), rv_field_str("dtype", o->dtype),
-					   rv_field_str("model", s->cfg.model), rv_field_int("parameters", (int64_t)n),
-					   rv_field_int("round", (int64_t)s->origin.round), rv_field_str("state", state)),
+			 RV_FIELDS(rv_field_str("out", written), rv_field_str("format", form_of(o)),
+					   rv_field_str("dtype", o->dtype), rv_field_str("model", s->cfg.model),
+					   rv_field_int("parameters", (int64_t)n), rv_field_int("round", (int64_t)s->origin.round),
+					   rv_field_str("state", state)),
 			 "%s: %s, %.2f M parameters in %s, after round %" PRIu64, written, s->cfg.model, (double)n * 1e-6, o->dtype,
 			 s->origin.round);
 	if (warning[0])
@@ -126,7 +144,7 @@ static enum rv_err run_export(void *opts, const struct rv_args *args, struct rv_
 static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct export_options *o = opts;
 	(void)args;
-	bool gguf = strcmp(o->format, "gguf") == 0;
+	bool gguf = is_gguf(o);
 	if (!gguf && strcmp(o->dtype, "fp16") == 0)
 		return rv_fail(et, RV_E_INVALID, "--dtype fp16: for --format gguf only; use bf16, which has fp32's range");
 	if (gguf && o->max_file_bytes > 0)

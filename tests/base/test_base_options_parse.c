@@ -129,11 +129,39 @@ static void a_preset_gives_way_to_file_and_command_line(void **state) {
 	assert_true(c.d.lr == 0.25);
 	c = parse_words("--preset quik");
 	assert_int_equal(c.e, RV_E_INVALID);
-	assert_string_equal(c.et.text, "--preset quik: unknown; did you mean quick?");
+	assert_string_equal(c.et.text, "preset quik: unknown; did you mean quick?");
 	c = parse_words("--preset elephant");
-	assert_string_equal(c.et.text, "--preset elephant: unknown; there are: quick, slow");
+	assert_string_equal(c.et.text, "preset elephant: unknown; there are: quick, slow");
 	c = parse_words("--preset");
 	assert_string_equal(c.et.text, "--preset: needs a value: the name of a preset");
+}
+
+/* The file of `text` as --config, after `words`. */
+static struct command_line parse_with_file(const char *text, const char *words) {
+	char path[] = "/tmp/rv-options-XXXXXX", line[512];
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(close(fd), 0);
+	(void)snprintf(line, sizeof line, "--config %s %s", path, words);
+	struct command_line c = parse_words(line);
+	(void)unlink(path);
+	return c;
+}
+
+static void a_file_may_name_a_preset(void **state) {
+	(void)state;
+	struct command_line c = parse_with_file("rounds = 9\npreset = quick\n", "");
+	assert_int_equal(c.e, RV_OK);
+	assert_int_equal(c.d.rounds, 9); /* wherever the preset's line stands */
+	assert_true(c.d.lr == 0.25);
+	c = parse_with_file("preset = quick\n", "--rounds 4 --preset quick");
+	assert_int_equal(c.e, RV_E_INVALID); /* set twice */
+	assert_non_null(strstr(c.et.text, ":1: preset = quick: a preset is already set: quick"));
+	c = parse_with_file("preset = quick\npreset = slow\n", "");
+	assert_non_null(strstr(c.et.text, ":2: preset = slow: a preset is already set: quick"));
+	c = parse_with_file("preset = quik\n", "");
+	assert_non_null(strstr(c.et.text, ":1: preset quik: unknown; did you mean quick?"));
 }
 
 static void command_lines_are_understood(void **state) {
@@ -241,6 +269,7 @@ int main(void) {
 		cmocka_unit_test(wrong_command_lines_are_explained),
 		cmocka_unit_test(the_command_line_wins_over_the_file),
 		cmocka_unit_test(a_preset_gives_way_to_file_and_command_line),
+		cmocka_unit_test(a_file_may_name_a_preset),
 		cmocka_unit_test(flags_are_seen_before_the_double_dash),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,7 @@ struct bench {
 	uint64_t seq;
 	/* In reports from now on: */
 	uint8_t storage;
+	uint64_t compute_us;
 	bool nameless;                                  /* who joins from now on */
 	const struct report *state;                     /* whose round and chain; NULL: the run's */
 	uint8_t liar;                                   /* who claims everything that a report can hold; 0: nobody */
@@ -154,6 +155,7 @@ static enum rv_err report(struct bench *b, uint8_t who, enum worker_phase phase,
 						 .loss = (float)(2 + who),
 						 .tokens_per_s = 10,
 						 .tx_bytes = 1000 * b->seq,
+						 .compute_us = b->compute_us,
 						 .storage = b->storage};
 	if (who == b->liar)
 		claim_everything(&rep);
@@ -366,6 +368,59 @@ static void test_who_has_no_name_has_a_number(void **state) {
 	const json_t *member = json_array_get(json_object_get(s, "members"), 0);
 	assert_string_equal(json_string_value(json_object_get(member, "name")), "worker 0");
 	json_decref(s);
+}
+
+/* Reports say 0 for a loss that is not known. */
+static void test_a_loss_that_is_not_known_is_not_shown_as_one(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	json_t *s = service_status(b->service, b->now_us, false);
+	assert_true(json_is_null(json_object_get(json_array_get(json_object_get(s, "members"), 0), "loss")));
+	json_decref(s);
+	char *metrics = service_metrics(b->service, b->now_us);
+	assert_non_null(metrics);
+	assert_null(strstr(metrics, "rivulet_loss"));
+	assert_null(strstr(metrics, "rivulet_member_loss{"));
+	assert_non_null(strstr(metrics, "rivulet_member_up{member=\"0\"}"));
+	free(metrics);
+}
+
+static json_t *time_of_member_0(struct bench *b) {
+	json_t *s = service_status(b->service, b->now_us, false);
+	json_t *t = json_incref(json_object_get(json_array_get(json_object_get(s, "members"), 0), "time"));
+	json_decref(s);
+	return t;
+}
+
+static void expect_time(struct bench *b, int64_t us, uint64_t compute_us) {
+	json_t *t = time_of_member_0(b);
+	assert_int_equal(json_integer_value(json_object_get(t, "us")), us);
+	assert_int_equal(json_integer_value(json_object_get(t, "compute_us")), (json_int_t)compute_us);
+	json_decref(t);
+}
+
+/* A worker that has trained for long before this coordinator started, and one that starts again. */
+static void test_time_is_counted_from_the_first_report(void **state) {
+	struct bench *b = *state;
+	struct join_reply reply;
+	assert_int_equal(join(b, 1, &reply), RV_OK);
+	b->compute_us = UINT64_C(9000000000);
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	json_t *t = time_of_member_0(b);
+	assert_true(json_is_null(t));
+	json_decref(t);
+	b->now_us += 1000000;
+	b->compute_us += 700000;
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	expect_time(b, 1000000, 700000);
+	b->compute_us = 10; /* a new process */
+	b->now_us += 5000000;
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	b->now_us += 2000000;
+	b->compute_us = 400010;
+	assert_int_equal(report(b, 1, WORKER_TRAINING, ":70"), RV_OK);
+	expect_time(b, 2000000, 400000);
 }
 
 static void test_status_is_whole_before_anything_happened(void **state) {
@@ -723,6 +778,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_liar_does_not_move_the_figures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_address_is_for_everybody, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_who_has_no_name_has_a_number, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_loss_that_is_not_known_is_not_shown_as_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_time_is_counted_from_the_first_report, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_status_is_whole_before_anything_happened, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_round_has_one_number, set_up, tear_down),
 		cmocka_unit_test(test_the_page_counts_bytes_by_thousands),

@@ -11,6 +11,8 @@
 
 #include "coordinator/status_view.h"
 
+enum { WIDE = 200 };
+
 static json_t *status_at(int round, const char *phase) {
 	json_t *history = json_array();
 	for (int i = 0; i < round; i++)
@@ -116,7 +118,7 @@ static char *table_of(json_t *s, int lines) {
 	char *text = NULL;
 	size_t n = 0;
 	FILE *f = open_memstream(&text, &n);
-	assert_int_equal(status_view_print(s, true, f), lines);
+	assert_int_equal(status_view_print(s, true, WIDE, f), lines);
 	(void)fclose(f);
 	json_decref(s);
 	return text;
@@ -193,7 +195,7 @@ static void test_a_member_unlike_the_others(void **state) {
 	(void)json_object_set_new(m, "outlier", json_pack("[s,s]", "loss", "cosine"));
 	char *text = table_of(s, 3);
 	assert_non_null(strstr(text, "norm cosine "));
-	assert_non_null(strstr(text, "    10  -0.25 "));
+	assert_non_null(strstr(text, " 10.00  -0.25 "));
 	assert_non_null(strstr(text, "taken for dead, UNLIKE THE OTHERS: loss, cosine\n"));
 	free(text);
 }
@@ -218,6 +220,47 @@ static void test_table(void **state) {
 	free(text);
 }
 
+static void expect_width(int width, const char *has, const char *lacks) {
+	char *text = NULL, *at;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	json_t *s = status_at(4, "averaging");
+	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "alive", json_true());
+	int lines = status_view_print(s, true, width, f);
+	(void)fclose(f);
+	json_decref(s);
+	assert_non_null(strstr(text, has));
+	if (lacks != NULL)
+		assert_null(strstr(text, lacks));
+	at = strchr(text, '\n') + 1; /* the table, below the head */
+	for (int row = 0; row < 2; row++, at += strcspn(at, "\n") + 1)
+		assert_in_range(strcspn(at, "\n"), 1, width);
+	int head = (int)strcspn(text, "\n");
+	assert_int_equal(lines, 2 + (head + width - 1) / width);
+	free(text);
+}
+
+static void test_the_table_is_as_wide_as_the_terminal(void **state) {
+	(void)state;
+	expect_width(160, "reduce last report", NULL);
+	expect_width(132, "line down", "cosine");
+	expect_width(80, "12.3 s ago", "line up");
+	expect_width(80, "tokens/s  ", "sent");
+	expect_width(40, "averaging", "ago");
+	expect_width(8, "no.", "worker  ");
+}
+
+static void test_an_unknown_loss_is_no_zero(void **state) {
+	(void)state;
+	json_t *s = status_at(4, "training");
+	(void)json_object_set_new(s, "loss", json_null());
+	(void)json_object_set_new(json_array_get(json_object_get(s, "members"), 0), "loss", json_null());
+	char *text = table_of(s, 3);
+	assert_null(strstr(text, "loss 0"));
+	assert_null(strstr(text, "0.0000"));
+	free(text);
+}
+
 /* What is missing shows as nothing. */
 static void test_an_empty_status(void **state) {
 	(void)state;
@@ -226,7 +269,7 @@ static void test_an_empty_status(void **state) {
 	FILE *f = open_memstream(&text, &n);
 	json_t *s = json_object();
 	struct status_news told = {0};
-	assert_int_equal(status_view_print(s, false, f), 2);
+	assert_int_equal(status_view_print(s, false, WIDE, f), 2);
 	status_view_print_news(&told, s, true, f);
 	(void)fclose(f);
 	assert_non_null(strstr(text, "not running"));
@@ -245,6 +288,8 @@ int main(void) {
 		cmocka_unit_test(test_a_member_unlike_the_others),
 		cmocka_unit_test(test_of_the_past_only_the_last_round),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_the_table_is_as_wide_as_the_terminal),
+		cmocka_unit_test(test_an_unknown_loss_is_no_zero),
 		cmocka_unit_test(test_the_way_back_of_workers_that_are_ahead),
 		cmocka_unit_test(test_a_complete_run_that_a_late_worker_joins),
 		cmocka_unit_test(test_an_empty_status),

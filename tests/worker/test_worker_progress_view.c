@@ -40,6 +40,19 @@ static void rounds_caught_up_are_no_speed(void **state) {
 	shows(ROUNDS * STEPS_PER_ROUND, "step", "1 step/s  ETA 16:35"); /* 995 steps */
 }
 
+/* A joiner's round is 500 as soon as the state is there; its trainer's step is 0 until it has taken that over. */
+static void state_that_the_trainer_adopts_later_is_no_speed(void **state) {
+	(void)state;
+	memset(&line, 0, sizeof line);
+	for (int64_t step = -3; step <= 5; step++) {
+		uint64_t done = step < 0 ? 0 : RUN_ROUND * STEPS_PER_ROUND + (uint64_t)step;
+		const struct progress_view v =
+			progress_view_of(WORKER_TRAINING, RUN_ROUND, RUN_ROUND, done, STEPS_PER_ROUND, ROUNDS);
+		rv_progress_observe(&line, (10 + step) * S, v.label, v.done);
+	}
+	shows(ROUNDS * STEPS_PER_ROUND, "step", "83% 5005/6000 step  0.625 step/s");
+}
+
 static void catching_up_has_a_line_of_its_own(void **state) {
 	(void)state;
 	memset(&line, 0, sizeof line);
@@ -65,6 +78,7 @@ static void the_outer_step_does_not_start_the_line_afresh(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rounds_caught_up_are_no_speed),
+		cmocka_unit_test(state_that_the_trainer_adopts_later_is_no_speed),
 		cmocka_unit_test(catching_up_has_a_line_of_its_own),
 		cmocka_unit_test(the_outer_step_does_not_start_the_line_afresh),
 	};
