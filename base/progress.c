@@ -1,13 +1,15 @@
 /* progress.c: rate, ETA and the bar. */
 #include "base/progress.h"
 
+#include "base/short_number.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { BAR_CELLS = 20 };
+enum { BAR_CELLS = 20, RATE_WITH_PREFIX = 1000 };
 static const double smoothing_s = 10;
 
 void rv_progress_observe(struct rv_progress_state *s, int64_t now_us, const char *label, uint64_t done) {
@@ -85,9 +87,11 @@ static void add_done(struct line *l, const struct rv_progress_state *s, uint64_t
 }
 
 static void add_pace(struct line *l, const struct rv_progress_state *s, uint64_t total, const char *unit) {
-	char eta[32] = "unknown";
+	char eta[32] = "unknown", rate[RV_SHORT_NUMBER_BYTES];
 	bool known = s->rate_per_s > 0;
-	if (known)
+	if (s->rate_per_s >= RATE_WITH_PREFIX)
+		add(l, RANK_RATE, "  %s %s/s", rv_short_number(s->rate_per_s, rate), unit);
+	else if (known)
 		add(l, RANK_RATE, "  %.3g %s/s", s->rate_per_s, unit);
 	if (total <= s->last_done)
 		return;

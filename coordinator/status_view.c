@@ -1,6 +1,7 @@
 /* status_view.c: see status_view.h. Whatever is missing or of another type in the JSON shows as nothing. */
 #include "coordinator/status_view.h"
 
+#include "base/short_number.h"
 #include "coordinator/status_table.h"
 
 #include <stdarg.h>
@@ -16,20 +17,6 @@ static double number(const json_t *o, const char *key) {
 static const char *string(const json_t *o, const char *key) {
 	const char *s = json_string_value(json_object_get(o, key));
 	return s != NULL ? s : "";
-}
-
-/* "12.3 k", without a unit. */
-static const char *short_number(double v, char out[24]) {
-	static const char units[] = " kMGTP";
-	int u = 0;
-	while (v >= 999.5 && units[u + 1] != '\0') {
-		v /= 1000;
-		u++;
-	}
-	(void)snprintf(out, 24, v < 9.995 && u > 0 ? "%.2f %c" : v < 99.95 && u > 0 ? "%.1f %c" : "%.0f %c", v, units[u]);
-	if (u == 0)
-		out[strcspn(out, " ")] = '\0';
-	return out;
 }
 
 /* "1:02:03", "2:03". */
@@ -54,8 +41,8 @@ static void print_head(const json_t *o, bool online, FILE *out) {
 		(void)fprintf(out, " (attempt %.0f)", number(o, "attempt"));
 	if (json_is_number(json_object_get(o, "loss")))
 		(void)fprintf(out, "  loss %.4f", number(o, "loss"));
-	(void)fprintf(out, "  %s tokens/s", short_number(number(o, "tokens_per_s"), speed));
-	(void)fprintf(out, "  %s tokens", short_number(number(o, "total_tokens"), tokens));
+	(void)fprintf(out, "  %s tokens/s", rv_short_number(number(o, "tokens_per_s"), speed));
+	(void)fprintf(out, "  %s tokens", rv_short_number(number(o, "total_tokens"), tokens));
 	bool known = json_is_number(json_object_get(o, "eta_s"));
 	(void)fprintf(out, "  ETA %s", known ? span(number(o, "eta_s"), eta) : "unknown");
 	(void)fprintf(out, "%s\n", json_is_true(json_object_get(o, "store_full")) ? "  DISK FULL" : "");
@@ -215,10 +202,10 @@ static void fill_training(struct status_row *r, const json_t *m) {
 		CELL(r, COLUMN_LOSS, "%.4f", number(m, "loss"));
 	else
 		CELL(r, COLUMN_LOSS, "%s", "-");
-	CELL(r, COLUMN_SPEED, "%s", short_number(number(m, "tokens_per_s"), text));
-	CELL(r, COLUMN_SENT, "%sB", short_number(number(m, "tx_bytes"), text));
-	CELL(r, COLUMN_UP, "%sb/s", short_number(8 * number(m, "up_bytes_per_s"), text));
-	CELL(r, COLUMN_DOWN, "%sb/s", short_number(8 * number(m, "down_bytes_per_s"), text));
+	CELL(r, COLUMN_SPEED, "%s", rv_short_number(number(m, "tokens_per_s"), text));
+	CELL(r, COLUMN_SENT, "%sB", rv_short_number(number(m, "tx_bytes"), text));
+	CELL(r, COLUMN_UP, "%sb/s", rv_short_number(8 * number(m, "up_bytes_per_s"), text));
+	CELL(r, COLUMN_DOWN, "%sb/s", rv_short_number(8 * number(m, "down_bytes_per_s"), text));
 	CELL(r, COLUMN_COMPUTE, "%s", span(number(m, "compute_us") / 1e6, text));
 	CELL(r, COLUMN_REDUCE, "%s", span(number(m, "reduce_us") / 1e6, text));
 	if (number(m, "n_chunks") > 0)

@@ -30,6 +30,17 @@ static void a_steady_rate_gives_the_eta(void **state) {
 	render(&s, 40 + 7325, "", "train [....................] 0% 40/7365 step  1 step/s  ETA 2:02:05");
 }
 
+static void a_high_rate_has_a_prefix(void **state) {
+	(void)state;
+	struct rv_progress_state s = {0};
+	rv_progress_observe(&s, 0, "get", 0);
+	rv_progress_observe(&s, S, "get", 12345);
+	render(&s, 0, NULL, "get 12345 step  12.3 k step/s");
+	rv_progress_observe(&s, 2 * S, "slow", 0);
+	rv_progress_observe(&s, 3 * S, "slow", 999);
+	render(&s, 0, NULL, "slow 999 step  999 step/s");
+}
+
 static void the_rate_follows_a_change_within_seconds(void **state) {
 	(void)state;
 	struct rv_progress_state s = {0};
@@ -124,6 +135,7 @@ static void every_width_holds(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_steady_rate_gives_the_eta),
+		cmocka_unit_test(a_high_rate_has_a_prefix),
 		cmocka_unit_test(the_rate_follows_a_change_within_seconds),
 		cmocka_unit_test(awkward_totals),
 		cmocka_unit_test(a_new_label_or_less_done_starts_afresh),

@@ -323,6 +323,7 @@ static void test_command(void **state) {
 	(void)state;
 	char out[300], gguf[300];
 	struct export_source s;
+	struct stat st;
 	worker_dir_play(&w, 9, 0);
 	snprintf(out, sizeof out, "%s/out", w.dir);
 	snprintf(gguf, sizeof gguf, "%s/out/model.gguf", w.dir);
@@ -332,6 +333,9 @@ static void test_command(void **state) {
 	export_source_release(&s);
 	assert_int_equal(COMMAND("export", out, "--out", out, "--format", "gguf", "--dtype", "fp16"), RV_EXIT_OK);
 	assert_int_equal(COMMAND("inspect", out, gguf, w.dir), RV_EXIT_OK);
+	snprintf(gguf, sizeof gguf, "%s/by-name.GGUF", w.dir);
+	assert_int_equal(COMMAND("export", out, "--out", gguf), RV_EXIT_OK); /* its name says what it is */
+	assert_true(stat(gguf, &st) == 0 && S_ISREG(st.st_mode));
 	assert_int_equal(COMMAND("export", out, "--out", out, "--dtype", "fp16"), RV_EXIT_USAGE);
 	assert_int_equal(COMMAND("export", out, "--out", gguf, "--format", "gguf", "--max-file-bytes", "1MB"),
 					 RV_EXIT_USAGE);
