@@ -58,6 +58,8 @@ int cpu_thread_count(int wanted);
  * task: then no team is started. */
 typedef void cpu_task_fn(void *ctx, int task, int thread);
 void cpu_parallel(const struct cpu_backend *be, int n_tasks, cpu_task_fn *fn, void *ctx);
+/* The same without a backend, on up to `threads` threads. */
+void cpu_parallel_on(int threads, int n_tasks, cpu_task_fn *fn, void *ctx);
 
 /* Task `task` of n items taken `size` at a time. */
 struct cpu_range {

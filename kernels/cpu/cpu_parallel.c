@@ -28,15 +28,19 @@ static void run_serial(int n_tasks, cpu_task_fn *fn, void *ctx) {
 		fn(ctx, task, 0);
 }
 
-void cpu_parallel(const struct cpu_backend *be, int n_tasks, cpu_task_fn *fn, void *ctx) {
+void cpu_parallel_on(int threads, int n_tasks, cpu_task_fn *fn, void *ctx) {
 #ifdef _OPENMP
-	if (be->base.threads > 1 && n_tasks > 1) {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(be->base.threads)
+	if (threads > 1 && n_tasks > 1) {
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 		for (int task = 0; task < n_tasks; task++)
 			fn(ctx, task, omp_get_thread_num());
 		return;
 	}
 #endif
-	(void)be;
+	(void)threads;
 	run_serial(n_tasks, fn, ctx);
+}
+
+void cpu_parallel(const struct cpu_backend *be, int n_tasks, cpu_task_fn *fn, void *ctx) {
+	cpu_parallel_on(be->base.threads, n_tasks, fn, ctx);
 }

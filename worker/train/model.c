@@ -3,6 +3,8 @@
 
 #include "base/assert.h"
 #include "base/rng.h"
+#include "kernels/host_memory.h"
+#include "kernels/normals.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 enum {
 	MAX_ROWS = 1 << 24,
 	ARENA_ALIGN = 64,
-	INIT_CHUNK = 4096 /* values uploaded at a time */
+	INIT_CHUNK = 1 << 16 /* values uploaded at a time: enough for the threads that draw them */
 };
 
 #define STREAM_INIT ((uint64_t)0x696e6974 << 32) /* Philox streams of initial weights; the low half is the tensor */
@@ -195,14 +197,29 @@ void model_free(struct model *m) {
 	free(m);
 }
 
+/* n values of the tensor from `first` on, into host memory. */
+static void draw_values(const struct model *m, const struct model_tensor *t, const struct rv_rng *rng, size_t first,
+						size_t n, float *out) {
+	struct rv_rng from = *rng;
+	const bool on_host = m->be->ops->alloc == host_backend_alloc;
+	from.counter += first;
+	if (t->init == MODEL_INIT_NORMAL)
+		normals_fill(out, n, &from, t->std, on_host ? m->be->threads : 0);
+	else
+		for (size_t i = 0; i < n; i++)
+			out[i] = 1.0f;
+}
+
 static void init_tensor(const struct model *m, const struct model_tensor *t, float *params, struct rv_rng rng) {
 	float chunk[INIT_CHUNK];
-	for (size_t done = 0; done < t->elems;) {
-		size_t n = t->elems - done < INIT_CHUNK ? t->elems - done : INIT_CHUNK;
-		for (size_t i = 0; i < n; i++)
-			chunk[i] = t->init == MODEL_INIT_NORMAL ? (float)(t->std * rv_rng_normal(&rng)) : 1.0f;
+	if (m->be->ops->alloc == host_backend_alloc) {
+		draw_values(m, t, &rng, 0, t->elems, params + t->offset);
+		return;
+	}
+	for (size_t done = 0, n; done < t->elems; done += n) {
+		n = t->elems - done < INIT_CHUNK ? t->elems - done : INIT_CHUNK;
+		draw_values(m, t, &rng, done, n, chunk);
 		m->be->ops->upload(m->be, params + t->offset + done, chunk, n * sizeof chunk[0]);
-		done += n;
 	}
 }
 

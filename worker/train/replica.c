@@ -147,8 +147,12 @@ float *replica_device_theta(struct replica *r, struct backend **be) {
 }
 
 void replica_draw_theta0(struct replica *r) {
-	for (int i = 0; i < r->n_parts; i++)
-		model_init_params(r->parts[i].model, r->parts[i].theta, (uint64_t)r->cfg.seed);
+	model_init_params(r->parts[0].model, r->parts[0].theta, (uint64_t)r->cfg.seed);
+	if (r->n_parts == 1)
+		return;
+	const float *drawn = replica_theta(r);
+	for (int i = 1; i < r->n_parts; i++)
+		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta, drawn, r->n * sizeof *drawn);
 }
 
 static void upload_theta(struct replica *r, size_t at, const float *values, size_t n) {

@@ -115,6 +115,14 @@ struct attention_kernels {
 	void (*group)(const struct attention_group *a);
 };
 
+/* Values of rv_rng_normal (base/rng.h) of one stream, from a counter on. */
+struct normal_values {
+	float *out; /* (n): std times each, rounded from double */
+	size_t n;
+	uint64_t seed, stream, counter;
+	double std;
+};
+
 #define ISA_KERNELS(X)                                                                                                 \
 	/* Rows are ld apart. y[i,:] += bias */                                                                            \
 	X(void, add_bias_rows, (float *y, ptrdiff_t ld, const float *bias, int n, int c))                                  \
@@ -130,6 +138,7 @@ struct attention_kernels {
 	X(void, layernorm_grad_rows, (const struct norm_grad_rows *a))                                                     \
 	X(void, rmsnorm_rows, (const struct norm_rows *a))                                                                 \
 	X(void, rmsnorm_grad_rows, (const struct norm_grad_rows *a))                                                       \
+	X(void, normals, (const struct normal_values *a))                                                                  \
 	/* rotates `heads` consecutive heads of a token; angles: cos, sin of each pair; direction: 1, or -1 to go back */  \
 	X(void, rope_token, (float *x, const float *angles, int heads, int head_dim, float direction))                     \
 	/* gate_up (n, 2f), out and dout (n, f) */                                                                         \
