@@ -1,83 +1,40 @@
-/* comm_nccl.c: see comm_nccl.h. Declares the few functions of NCCL 2 that it uses, from its public documentation: the
- * library's own header need not be there. */
+/* comm_nccl.c: see comm_nccl.h. */
 #include "kernels/cuda/comm_nccl.h"
 
 #include "base/assert.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/vendor/vendor.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct ncclComm *nccl_comm;
-enum { NCCL_SUCCESS = 0, NCCL_FLOAT32 = 7, NCCL_SUM = 0 };
-
-struct nccl {
-	int (*get_unique_id)(struct comm_group_id *id);
-	int (*comm_init_rank)(nccl_comm *comm, int n, struct comm_group_id id, int rank);
-	int (*comm_destroy)(nccl_comm comm);
-	int (*all_reduce)(const void *send, void *receive, size_t n, int type, int op, nccl_comm comm, cudaStream_t s);
-	int (*reduce)(const void *send, void *receive, size_t n, int type, int op, int root, nccl_comm comm,
-				  cudaStream_t s);
-	int (*broadcast)(const void *send, void *receive, size_t n, int type, int root, nccl_comm comm, cudaStream_t s);
-	const char *(*error_string)(int result);
-};
-
-/* Looked for once. */
-static struct {
-	pthread_once_t once;
-	bool there;
-	struct nccl f;
-	char why[256];
-} nccl = {.once = PTHREAD_ONCE_INIT};
-
-static void find(void) {
-	const struct {
-		const char *name;
-		void **at;
-	} symbols[] = {
-		{"ncclGetUniqueId", (void **)&nccl.f.get_unique_id},
-		{"ncclCommInitRank", (void **)&nccl.f.comm_init_rank},
-		{"ncclCommDestroy", (void **)&nccl.f.comm_destroy},
-		{"ncclAllReduce", (void **)&nccl.f.all_reduce},
-		{"ncclReduce", (void **)&nccl.f.reduce},
-		{"ncclBroadcast", (void **)&nccl.f.broadcast},
-		{"ncclGetErrorString", (void **)&nccl.f.error_string},
-	};
-	void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		(void)snprintf(nccl.why, sizeof nccl.why, "%s", dlerror());
-		return;
-	}
-	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++)
-		if (!(*symbols[i].at = dlsym(library, symbols[i].name))) {
-			(void)snprintf(nccl.why, sizeof nccl.why, "libnccl.so.2 lacks %s", symbols[i].name);
-			return;
-		}
-	nccl.there = true;
-}
+_Static_assert(sizeof(struct comm_group_id) == sizeof(ncclUniqueId), "a group's id is NCCL's");
 
 struct comm_member {
+	const struct nccl_api *api;
 	struct cuda_backend *cu;
-	nccl_comm comm;
+	ncclComm_t comm;
 	cudaStream_t stream;
 	cudaEvent_t event;
 };
 
-static void check(int result, const char *what) {
-	if (result != NCCL_SUCCESS)
-		(void)fprintf(stderr, "nccl: %s: %s\n", what, nccl.f.error_string(result));
-	RV_ASSERT(result == NCCL_SUCCESS);
+static void check(const struct comm_member *m, ncclResult_t result, const char *what) {
+	if (result != ncclSuccess)
+		(void)fprintf(stderr, "nccl: %s: %s\n", what, m->api->ncclGetErrorString(result));
+	RV_ASSERT(result == ncclSuccess);
 }
 
 static enum rv_err nccl_group_id(struct comm_group_id *out, struct rv_errtext *et) {
-	(void)pthread_once(&nccl.once, find);
-	if (!nccl.there)
-		return rv_fail(et, RV_E_NOTFOUND, "NCCL: %s", nccl.why);
-	int result = nccl.f.get_unique_id(out);
-	return result == NCCL_SUCCESS ? RV_OK : rv_fail(et, RV_E_UNSUPPORTED, "NCCL: %s", nccl.f.error_string(result));
+	const struct nccl_api *api = vendor_nccl(et);
+	ncclUniqueId id;
+	if (!api)
+		return RV_E_NOTFOUND;
+	ncclResult_t result = api->ncclGetUniqueId(&id);
+	if (result != ncclSuccess)
+		return rv_fail(et, RV_E_UNSUPPORTED, "NCCL: %s", api->ncclGetErrorString(result));
+	memcpy(out->bytes, &id, sizeof id);
+	return RV_OK;
 }
 
 static void nccl_leave(struct comm_member *m) {
@@ -85,7 +42,7 @@ static void nccl_leave(struct comm_member *m) {
 		return;
 	cuda_use(m->cu);
 	if (m->comm)
-		check(nccl.f.comm_destroy(m->comm), "ncclCommDestroy");
+		check(m, m->api->ncclCommDestroy(m->comm), "ncclCommDestroy");
 	if (m->event)
 		cuda_check(cudaEventDestroy(m->event), "cudaEventDestroy");
 	if (m->stream)
@@ -96,13 +53,19 @@ static void nccl_leave(struct comm_member *m) {
 static enum rv_err nccl_join(struct backend *be, const struct comm_group_id *id, int n, int rank,
 							 struct comm_member **out, struct rv_errtext *et) {
 	struct comm_member *m = calloc(1, sizeof *m);
+	ncclUniqueId group;
 	RV_ASSERT(m); /* some bytes; the others would wait for ever */
+	m->api = vendor_nccl(NULL);
+	RV_ASSERT(m->api); /* it made the id */
 	m->cu = cuda_of(be);
-	int result = nccl.f.comm_init_rank(&m->comm, n, *id, rank);
-	if (result != NCCL_SUCCESS) {
+	memcpy(&group, id->bytes, sizeof group);
+	ncclResult_t result = m->api->ncclCommInitRank(&m->comm, n, group, rank);
+	if (result != ncclSuccess) {
 		m->comm = NULL;
+		enum rv_err e =
+			rv_fail(et, RV_E_UNSUPPORTED, "NCCL, device %d of %d: %s", rank + 1, n, m->api->ncclGetErrorString(result));
 		nccl_leave(m);
-		return rv_fail(et, RV_E_UNSUPPORTED, "NCCL, device %d of %d: %s", rank + 1, n, nccl.f.error_string(result));
+		return e;
 	}
 	cuda_check(cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking), "cudaStreamCreate");
 	cuda_check(cudaEventCreateWithFlags(&m->event, cudaEventDisableTiming), "cudaEventCreate");
@@ -124,17 +87,17 @@ static void begin(struct comm_member *m, float *x, size_t n) {
 
 static void nccl_all_reduce(struct comm_member *m, float *x, size_t n) {
 	begin(m, x, n);
-	check(nccl.f.all_reduce(x, x, n, NCCL_FLOAT32, NCCL_SUM, m->comm, m->stream), "ncclAllReduce");
+	check(m, m->api->ncclAllReduce(x, x, n, ncclFloat32, ncclSum, m->comm, m->stream), "ncclAllReduce");
 }
 
 static void nccl_reduce(struct comm_member *m, float *x, size_t n, int root) {
 	begin(m, x, n);
-	check(nccl.f.reduce(x, x, n, NCCL_FLOAT32, NCCL_SUM, root, m->comm, m->stream), "ncclReduce");
+	check(m, m->api->ncclReduce(x, x, n, ncclFloat32, ncclSum, root, m->comm, m->stream), "ncclReduce");
 }
 
 static void nccl_broadcast(struct comm_member *m, float *x, size_t n, int root) {
 	begin(m, x, n);
-	check(nccl.f.broadcast(x, x, n, NCCL_FLOAT32, root, m->comm, m->stream), "ncclBroadcast");
+	check(m, m->api->ncclBroadcast(x, x, n, ncclFloat32, root, m->comm, m->stream), "ncclBroadcast");
 }
 
 static void nccl_wait(struct comm_member *m) {

@@ -9,8 +9,8 @@
 
 #include "base/assert.h"
 #include "kernels/cuda/launch_epilogue.h"
+#include "kernels/cuda/vendor/vendor.h"
 
-#include <cublasLt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,7 @@ struct plan {
 };
 
 struct gemm {
+	const struct cublaslt_api *api;
 	cublasLtHandle_t lt;
 	void *workspace;
 	struct plan plans[PLANS_MAX];
@@ -49,23 +50,27 @@ struct gemm {
 	bool first_guess;
 };
 
-static void check(cublasStatus_t s, const char *what) {
+static void check(const struct gemm *g, cublasStatus_t s, const char *what) {
 	if (s != CUBLAS_STATUS_SUCCESS)
-		(void)fprintf(stderr, "cuda backend: %s: %s\n", what, cublasLtGetStatusString(s));
+		(void)fprintf(stderr, "cuda backend: %s: %s\n", what, g->api->cublasLtGetStatusString(s));
 	RV_ASSERT(s == CUBLAS_STATUS_SUCCESS);
 }
 
 enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et) {
 	*out = NULL;
+	const struct cublaslt_api *api = vendor_cublaslt(et);
+	if (!api)
+		return RV_E_NOTFOUND;
 	struct gemm *g = calloc(1, sizeof *g);
 	if (!g)
 		return rv_fail(et, RV_E_NOMEM, "gemm: no memory for its handle");
+	g->api = api;
 	const char *fixed = getenv("RIVULET_CUDA_DETERMINISTIC");
 	g->first_guess = fixed && fixed[0] == '1';
-	cublasStatus_t s = cublasLtCreate(&g->lt);
+	cublasStatus_t s = api->cublasLtCreate(&g->lt);
 	if (s != CUBLAS_STATUS_SUCCESS) {
 		free(g);
-		return rv_fail(et, RV_E_UNSUPPORTED, "cuBLASLt does not start: %s", cublasLtGetStatusString(s));
+		return rv_fail(et, RV_E_UNSUPPORTED, "cuBLASLt does not start: %s", api->cublasLtGetStatusString(s));
 	}
 	if (cudaMalloc(&g->workspace, WORKSPACE_BYTES) != cudaSuccess) {
 		gemm_close(g);
@@ -75,20 +80,20 @@ enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-static void plan_release(struct plan *p) {
-	(void)cublasLtMatrixLayoutDestroy(p->a);
-	(void)cublasLtMatrixLayoutDestroy(p->b);
-	(void)cublasLtMatrixLayoutDestroy(p->d);
-	(void)cublasLtMatmulDescDestroy(p->product);
+static void plan_release(const struct gemm *g, struct plan *p) {
+	(void)g->api->cublasLtMatrixLayoutDestroy(p->a);
+	(void)g->api->cublasLtMatrixLayoutDestroy(p->b);
+	(void)g->api->cublasLtMatrixLayoutDestroy(p->d);
+	(void)g->api->cublasLtMatmulDescDestroy(p->product);
 }
 
 void gemm_close(struct gemm *g) {
 	if (!g)
 		return;
 	for (int i = 0; i < g->n_plans; i++)
-		plan_release(&g->plans[i]);
+		plan_release(g, &g->plans[i]);
 	(void)cudaFree(g->workspace);
-	(void)cublasLtDestroy(g->lt);
+	(void)g->api->cublasLtDestroy(g->lt);
 	free(g);
 }
 
@@ -140,44 +145,47 @@ static cublasLtEpilogue_t epilogue_of(const struct plan_key *k) {
 	RV_UNREACHABLE("all epilogues are above");
 }
 
-static void set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *value, size_t bytes) {
-	check(cublasLtMatmulDescSetAttribute(d, what, value, bytes), "a product's descriptor");
+static void set(const struct gemm *g, cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *value,
+				size_t bytes) {
+	check(g, g->api->cublasLtMatmulDescSetAttribute(d, what, value, bytes), "a product's descriptor");
 }
 
 /* As it is stored: a row-major (rows, columns) matrix is a column-major (columns, rows) one. */
-static cublasLtMatrixLayout_t layout(enum dtype d, int rows, int columns, int ld) {
+static cublasLtMatrixLayout_t layout(const struct gemm *g, enum dtype d, int rows, int columns, int ld) {
 	cublasLtMatrixLayout_t l;
-	check(cublasLtMatrixLayoutCreate(&l, type_of(d), (uint64_t)columns, (uint64_t)rows, ld), "a matrix's layout");
+	check(g, g->api->cublasLtMatrixLayoutCreate(&l, type_of(d), (uint64_t)columns, (uint64_t)rows, ld),
+		  "a matrix's layout");
 	return l;
 }
 
-static void describe(struct plan *p) {
+static void describe(const struct gemm *g, struct plan *p) {
 	const struct plan_key *k = &p->key;
 	const cublasOperation_t op_a = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 	const cublasOperation_t op_b = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	check(cublasLtMatmulDescCreate(&p->product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product's descriptor");
-	set(p->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
-	set(p->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
-	p->a = k->b_transposed ? layout(k->in, k->n, k->k, k->ldb) : layout(k->in, k->k, k->n, k->ldb);
-	p->b = k->a_transposed ? layout(k->in, k->k, k->m, k->lda) : layout(k->in, k->m, k->k, k->lda);
-	p->d = layout(k->out, k->m, k->n, k->ldd);
+	check(g, g->api->cublasLtMatmulDescCreate(&p->product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product's descriptor");
+	set(g, p->product, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a);
+	set(g, p->product, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b);
+	p->a = k->b_transposed ? layout(g, k->in, k->n, k->k, k->ldb) : layout(g, k->in, k->k, k->n, k->ldb);
+	p->b = k->a_transposed ? layout(g, k->in, k->k, k->m, k->lda) : layout(g, k->in, k->m, k->k, k->lda);
+	p->d = layout(g, k->out, k->m, k->n, k->ldd);
 	if (!p->fused)
 		return;
 	const cublasLtEpilogue_t epilogue = epilogue_of(k);
 	const cudaDataType_t bias_type = type_of(k->in), aux_type = type_of(k->out);
 	const int64_t aux_ld = k->ldd;
-	set(p->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+	set(g, p->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
 	if (k->bias)
-		set(p->product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type);
+		set(g, p->product, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type);
 	if (k->epilogue == GEMM_GELU || k->epilogue == GEMM_DGELU) {
-		set(p->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &aux_ld, sizeof aux_ld);
-		set(p->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &aux_type, sizeof aux_type);
+		set(g, p->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &aux_ld, sizeof aux_ld);
+		set(g, p->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &aux_type, sizeof aux_type);
 	}
 }
 
-static void prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what, int bytes) {
+static void prefer(const struct gemm *g, cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what,
+				   int bytes) {
 	const uint32_t value = (uint32_t)bytes;
-	check(cublasLtMatmulPreferenceSetAttribute(p, what, &value, sizeof value), "a product's preferences");
+	check(g, g->api->cublasLtMatmulPreferenceSetAttribute(p, what, &value, sizeof value), "a product's preferences");
 }
 
 /* The library's guesses, best first. 0: it cannot do this. */
@@ -185,34 +193,35 @@ static int guess(const struct gemm *g, const struct plan *p, cublasLtMatmulHeuri
 	cublasLtMatmulPreference_t preference;
 	const uint64_t workspace = WORKSPACE_BYTES;
 	int n = 0;
-	check(cublasLtMatmulPreferenceCreate(&preference), "a product's preferences");
-	check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-											   sizeof workspace),
+	check(g, g->api->cublasLtMatmulPreferenceCreate(&preference), "a product's preferences");
+	check(g,
+		  g->api->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+													   sizeof workspace),
 		  "a product's preferences");
-	prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p->key.align_b);
-	prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p->key.align_a);
-	prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p->key.align_d);
-	prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p->key.align_d);
+	prefer(g, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p->key.align_b);
+	prefer(g, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, p->key.align_a);
+	prefer(g, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p->key.align_d);
+	prefer(g, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p->key.align_d);
 	cublasStatus_t s =
-		cublasLtMatmulAlgoGetHeuristic(g->lt, p->product, p->a, p->b, p->d, p->d, preference, GUESSES, out, &n);
-	(void)cublasLtMatmulPreferenceDestroy(preference);
+		g->api->cublasLtMatmulAlgoGetHeuristic(g->lt, p->product, p->a, p->b, p->d, p->d, preference, GUESSES, out, &n);
+	(void)g->api->cublasLtMatmulPreferenceDestroy(preference);
 	return s == CUBLAS_STATUS_SUCCESS ? n : 0;
 }
 
 static cublasStatus_t multiply(const struct gemm *g, const struct plan *p, cudaStream_t stream,
 							   const struct gemm_call *c, void *d) {
 	const float alpha = 1, beta = c->accumulate ? 1 : 0;
-	return cublasLtMatmul(g->lt, p->product, &alpha, c->b, p->a, c->a, p->b, &beta, d, p->d, d, p->d, &p->algo,
-						  g->workspace, WORKSPACE_BYTES, stream);
+	return g->api->cublasLtMatmul(g->lt, p->product, &alpha, c->b, p->a, c->a, p->b, &beta, d, p->d, d, p->d, &p->algo,
+								  g->workspace, WORKSPACE_BYTES, stream);
 }
 
-static void point(const struct plan *p, const struct gemm_call *c, void *aux) {
+static void point(const struct gemm *g, const struct plan *p, const struct gemm_call *c, void *aux) {
 	if (!p->fused)
 		return;
 	if (c->bias)
-		set(p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias);
+		set(g, p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias);
 	if (aux)
-		set(p->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux);
+		set(g, p->product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &aux, sizeof aux);
 }
 
 /* ---- trials ---------------------------------------------------------------------------------------------------------
@@ -247,7 +256,7 @@ static void trial_release(struct trial *t) {
 static float run_trial(const struct gemm *g, const struct plan *p, cudaStream_t stream, const struct gemm_call *c,
 					   const struct trial *t) {
 	float ms = -1;
-	point(p, c, t->aux);
+	point(g, p, c, t->aux);
 	bool ok = multiply(g, p, stream, c, t->d) == CUBLAS_STATUS_SUCCESS;
 	(void)cudaEventRecord(t->begin, stream);
 	for (int i = 0; ok && i < TRIALS; i++)
@@ -287,7 +296,7 @@ static struct plan *place_for_plan(struct gemm *g) {
 	} else {
 		g->last = g->next_out;
 		g->next_out = (g->next_out + 1) % PLANS_MAX;
-		plan_release(&g->plans[g->last]);
+		plan_release(g, &g->plans[g->last]);
 	}
 	return &g->plans[g->last];
 }
@@ -297,12 +306,12 @@ static struct plan *make_plan(struct gemm *g, cudaStream_t stream, const struct 
 	cublasLtMatmulHeuristicResult_t guesses[GUESSES];
 	struct plan *p = place_for_plan(g);
 	*p = (struct plan){.key = *key, .fused = true};
-	describe(p);
+	describe(g, p);
 	int n = guess(g, p, guesses);
 	if (n == 0 && key->epilogue != GEMM_PLAIN) {
-		plan_release(p);
+		plan_release(g, p);
 		*p = (struct plan){.key = *key};
-		describe(p);
+		describe(g, p);
 		n = guess(g, p, guesses);
 	}
 	if (n == 0)
@@ -328,10 +337,10 @@ void gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *c) {
 	const struct plan *p = plan_for(g, stream, c);
 	bool by_kernel = !p->fused && c->epilogue != GEMM_PLAIN;
 	void *d = by_kernel && c->epilogue == GEMM_GELU ? c->aux : c->d;
-	point(p, c, c->aux);
+	point(g, p, c, c->aux);
 	cublasStatus_t s = multiply(g, p, stream, c, d);
 	if (s == CUBLAS_STATUS_SUCCESS || !cuda_capture_is_spoilt(stream))
-		check(s, "a product");
+		check(g, s, "a product");
 	if (by_kernel)
 		launch_epilogue(stream, c);
 }

@@ -1,9 +1,17 @@
 /* sdpa.c: finding cuDNN, plans by shape, and running them; see sdpa.h. */
 #include "kernels/cuda/sdpa.h"
 
+#include "base/assert.h"
+#include "kernels/cuda/sdpa_graph.h"
+#include "kernels/cuda/vendor/vendor.h"
+
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PLANS_MAX = 64, HEAD_DIM_MAX = 128, HEAD_DIM_MULTIPLE = 8 };
 
 static bool says(const char *variable, const char *value) {
 	const char *said = getenv(variable);
@@ -17,16 +25,6 @@ static bool unwanted(char *why, size_t cap) {
 		(void)snprintf(why, cap, "%s is set", own ? "RIVULET_CUDA_ATTENTION=own" : "RIVULET_CUDA_DETERMINISTIC=1");
 	return own || fixed;
 }
-
-#if !defined(RV_CUDA_EMU) && __has_include(<cudnn.h>)
-#include "base/assert.h"
-#include "kernels/cuda/sdpa_graph.h"
-
-#include <dlfcn.h>
-#include <float.h>
-#include <math.h>
-
-enum { PLANS_MAX = 64, HEAD_DIM_MAX = 128, HEAD_DIM_MULTIPLE = 8 };
 
 /* What there is for a shape: a plan, or none. */
 struct entry {
@@ -42,8 +40,7 @@ struct buffer {
 };
 
 struct sdpa {
-	void *library;
-	struct cudnn_api api;
+	const struct cudnn_api *api;
 	cudnnHandle_t handle;
 	struct entry entries[PLANS_MAX];
 	int n;
@@ -51,29 +48,17 @@ struct sdpa {
 	uint64_t grown; /* how often one of these moved */
 };
 
-static bool load(struct sdpa *s, char *why, size_t cap) {
-	const struct {
-		const char *name;
-		void **at;
-	} symbols[] = {
-#define CUDNN_SYMBOL_(name) {#name, (void **)&s->api.name},
-		CUDNN_FUNCTIONS(CUDNN_SYMBOL_)
-#undef CUDNN_SYMBOL_
-	};
-	s->library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-	if (!s->library) {
-		(void)snprintf(why, cap, "%s", dlerror());
+static bool start(struct sdpa *s, char *why, size_t cap) {
+	struct rv_errtext et = {0};
+	s->api = vendor_cudnn(&et);
+	if (!s->api) {
+		(void)snprintf(why, cap, "%s", et.text);
 		return false;
 	}
-	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++)
-		if (!(*symbols[i].at = dlsym(s->library, symbols[i].name))) {
-			(void)snprintf(why, cap, "libcudnn.so.9 lacks %s", symbols[i].name);
-			return false;
-		}
-	cudnnStatus_t status = s->api.cudnnCreate(&s->handle);
+	cudnnStatus_t status = s->api->cudnnCreate(&s->handle);
 	if (status == CUDNN_STATUS_SUCCESS)
 		return true;
-	(void)snprintf(why, cap, "cuDNN does not start: %s", s->api.cudnnGetErrorString(status));
+	(void)snprintf(why, cap, "cuDNN does not start: %s", s->api->cudnnGetErrorString(status));
 	s->handle = NULL;
 	return false;
 }
@@ -82,7 +67,7 @@ struct sdpa *sdpa_open(char *why, size_t cap) {
 	if (unwanted(why, cap))
 		return NULL;
 	struct sdpa *s = calloc(1, sizeof *s);
-	if (s && load(s, why, cap))
+	if (s && start(s, why, cap))
 		return s;
 	if (!s)
 		(void)snprintf(why, cap, "no memory for its handle");
@@ -94,13 +79,13 @@ void sdpa_close(struct sdpa *s) {
 	if (!s)
 		return;
 	for (int i = 0; i < s->n; i++)
-		sdpa_plan_release(&s->api, &s->entries[i].plan);
+		sdpa_plan_release(s->api, &s->entries[i].plan);
 	(void)cudaFree(s->workspace.p);
 	(void)cudaFree(s->row_sum.p);
 	(void)cudaFree(s->dq_sum.p);
 	if (s->handle)
-		(void)s->api.cudnnDestroy(s->handle);
-	free(s); /* the library stays: what it started may outlive this */
+		(void)s->api->cudnnDestroy(s->handle);
+	free(s);
 }
 
 /* Only between steps: what is grown may be in use, and freeing waits for it. */
@@ -128,7 +113,7 @@ static bool prepare(struct sdpa *s, struct entry *e) {
 	struct attention_shape a = e->shape;
 	if (a.head_dim > HEAD_DIM_MAX || a.head_dim % HEAD_DIM_MULTIPLE != 0)
 		return false;
-	if (!sdpa_plan_make(&s->api, s->handle, NULL, a, e->backward, &e->plan, &why))
+	if (!sdpa_plan_make(s->api, s->handle, NULL, a, e->backward, &e->plan, &why))
 		return false;
 	return grow(s, &s->workspace, (size_t)e->plan.workspace_bytes) &&
 		   (!e->backward || (grow(s, &s->row_sum, rows_of(a) * sizeof(float)) &&
@@ -151,7 +136,7 @@ static struct entry *find(struct sdpa *s, struct attention_shape a, bool backwar
 
 static void check(const struct sdpa *s, cudnnStatus_t status, const char *what) {
 	if (status != CUDNN_STATUS_SUCCESS)
-		(void)fprintf(stderr, "cuda backend: cuDNN: %s: %s\n", what, s->api.cudnnGetErrorString(status));
+		(void)fprintf(stderr, "cuda backend: cuDNN: %s: %s\n", what, s->api->cudnnGetErrorString(status));
 	RV_ASSERT(status == CUDNN_STATUS_SUCCESS);
 }
 
@@ -165,23 +150,23 @@ static void execute(struct sdpa *s, cudaStream_t stream, const struct sdpa_plan 
 			ids[n] = id;
 			pointers[n++] = at[id];
 		}
-	check(s, s->api.cudnnSetStream(s->handle, stream), "the stream");
-	check(s, s->api.cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack), "a variant pack");
+	check(s, s->api->cudnnSetStream(s->handle, stream), "the stream");
+	check(s, s->api->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack), "a variant pack");
 	check(
 		s,
-		s->api.cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, pointers),
+		s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, pointers),
 		"pointers");
-	check(s, s->api.cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids),
+	check(s, s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids),
 		  "ids");
 	check(s,
-		  s->api.cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-										  &s->workspace.p),
+		  s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+										   &s->workspace.p),
 		  "workspace");
-	check(s, s->api.cudnnBackendFinalize(pack), "a variant pack");
-	cudnnStatus_t status = s->api.cudnnBackendExecute(s->handle, plan->plan, pack);
+	check(s, s->api->cudnnBackendFinalize(pack), "a variant pack");
+	cudnnStatus_t status = s->api->cudnnBackendExecute(s->handle, plan->plan, pack);
 	if (status == CUDNN_STATUS_SUCCESS || !cuda_capture_is_spoilt(stream))
 		check(s, status, "attention");
-	(void)s->api.cudnnBackendDestroyDescriptor(pack);
+	(void)s->api->cudnnBackendDestroyDescriptor(pack);
 }
 
 uint64_t sdpa_grown(const struct sdpa *s) {
@@ -237,31 +222,3 @@ bool sdpa_backward(struct sdpa *s, cudaStream_t stream, act_t *dqkv, const act_t
 	execute(s, stream, &e->plan, at);
 	return true;
 }
-#else
-struct sdpa *sdpa_open(char *why, size_t cap) {
-	if (!unwanted(why, cap))
-		(void)snprintf(why, cap, "built without cuDNN's header");
-	return NULL;
-}
-
-void sdpa_close(struct sdpa *s) {
-	(void)s;
-}
-
-uint64_t sdpa_grown(const struct sdpa *s) {
-	(void)s;
-	return 0;
-}
-
-bool sdpa_forward(struct sdpa *s, cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,
-				  struct attention_shape a) {
-	(void)s, (void)stream, (void)out, (void)lse, (void)qkv, (void)a;
-	return false;
-}
-
-bool sdpa_backward(struct sdpa *s, cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,
-				   const act_t *out, const float *lse, struct attention_shape a) {
-	(void)s, (void)stream, (void)dqkv, (void)dout, (void)qkv, (void)out, (void)lse, (void)a;
-	return false;
-}
-#endif

@@ -1,6 +1,5 @@
 /* sdpa_graph.c: the operations of causal attention, forward and backward, as cuDNN's engines for fused attention
  * recognise them (cuDNN's documentation of its graph API, "fused flash attention"), and plans for them. */
-#if __has_include(<cudnn.h>)
 #include "kernels/cuda/sdpa_graph.h"
 
 #include <string.h>
@@ -340,6 +339,3 @@ void sdpa_plan_release(const struct cudnn_api *api, struct sdpa_plan *p) {
 		(void)api->cudnnBackendDestroyDescriptor(p->descriptors[i]);
 	*p = (struct sdpa_plan){.n = 0};
 }
-#else
-typedef int sdpa_graph_needs_cudnn_h; /* without the header attention is by our own kernels: sdpa.c says so */
-#endif

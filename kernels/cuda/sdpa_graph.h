@@ -3,27 +3,7 @@
 #define RV_CUDA_SDPA_GRAPH_H
 
 #include "kernels/backend.h"
-
-#include <cudnn.h>
-
-/* What is used of the library, which is not linked. */
-#define CUDNN_FUNCTIONS(X)                                                                                             \
-	X(cudnnCreate)                                                                                                     \
-	X(cudnnDestroy)                                                                                                    \
-	X(cudnnSetStream)                                                                                                  \
-	X(cudnnGetErrorString)                                                                                             \
-	X(cudnnBackendCreateDescriptor)                                                                                    \
-	X(cudnnBackendDestroyDescriptor)                                                                                   \
-	X(cudnnBackendSetAttribute)                                                                                        \
-	X(cudnnBackendGetAttribute)                                                                                        \
-	X(cudnnBackendFinalize)                                                                                            \
-	X(cudnnBackendExecute)
-
-struct cudnn_api {
-#define CUDNN_POINTER_(name) __typeof__(name) *name;
-	CUDNN_FUNCTIONS(CUDNN_POINTER_)
-#undef CUDNN_POINTER_
-};
+#include "kernels/cuda/vendor/cudnn_api.h"
 
 /* Tensors that the caller gives: their ids in the graph and its variant pack. */
 enum sdpa_tensor {

@@ -47,9 +47,8 @@ static void load(struct cudnn_api *api) {
 	void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		fail_msg("%s", dlerror());
-#define CUDNN_LOAD_(name) assert_non_null(*(void **)&api->name = dlsym(library, #name));
-	CUDNN_FUNCTIONS(CUDNN_LOAD_)
-#undef CUDNN_LOAD_
+#define VENDOR_FUNCTION(result, name, parameters) assert_non_null(*(void **)&api->name = dlsym(library, #name));
+#include "kernels/cuda/vendor/cudnn.def"
 }
 
 static void check_device(const struct device *d) {

@@ -1,0 +1,30 @@
+/* nccl_api.h: NCCL's types and a table of its functions, as cublaslt_api.h has them of cuBLASLt. */
+#ifndef RV_CUDA_VENDOR_NCCL_API_H
+#define RV_CUDA_VENDOR_NCCL_API_H
+
+#include "kernels/cuda/runtime.h"
+
+#include <stddef.h>
+
+enum {
+#define VENDOR_VALUE(name, value) name = (value),
+#include "kernels/cuda/vendor/nccl.def"
+};
+#define VENDOR_ENUM(type) typedef int type;
+#include "kernels/cuda/vendor/nccl.def"
+
+typedef struct ncclComm *ncclComm_t;
+
+typedef struct {
+	char internal[128];
+} ncclUniqueId;
+
+struct nccl_api {
+#define VENDOR_FUNCTION(result, name, parameters) result(*name) parameters;
+#include "kernels/cuda/vendor/nccl.def"
+};
+
+#include "kernels/cuda/vendor/check_types.h"
+#include "kernels/cuda/vendor/nccl.def"
+
+#endif

@@ -1,0 +1,17 @@
+/* vendor.h: NVIDIA's libraries beside the driver, none of which is linked: each is looked for when it is first asked
+ * for, once per process, and stays loaded until the process ends, because its threads may outlive any use of it. */
+#ifndef RV_CUDA_VENDOR_H
+#define RV_CUDA_VENDOR_H
+
+#include "base/err.h"
+#include "kernels/cuda/vendor/cublaslt_api.h"
+#include "kernels/cuda/vendor/cudnn_api.h"
+#include "kernels/cuda/vendor/nccl_api.h"
+
+/* Each returns the library's functions, or NULL where there is no such library that can be used: `et` says why. Threads
+ * may call them at any time. The emulator has none of them (kernels/emu/no_vendor.c). */
+const struct cublaslt_api *vendor_cublaslt(struct rv_errtext *et);
+const struct cudnn_api *vendor_cudnn(struct rv_errtext *et);
+const struct nccl_api *vendor_nccl(struct rv_errtext *et);
+
+#endif
