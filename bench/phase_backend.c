@@ -58,32 +58,39 @@ static double floats(double count) {
 	return count * (double)sizeof(float);
 }
 
+/* Bytes of activations, which a backend stores in its own type. */
+static double acts(const struct backend *o, double count) {
+	return count * (double)dtype_bytes(o->act);
+}
+
 static void measured_embed_forward(struct backend *o, act_t *out, const int32_t *tokens, const float *wte,
 								   const float *wpe, int b, int t, int c) {
-	MEASURE(o, PHASE_EMBEDDING, floats(3.0 * b * t * c), embed_forward(be, out, tokens, wte, wpe, b, t, c));
+	MEASURE(o, PHASE_EMBEDDING, floats(2.0 * b * t * c) + acts(o, 1.0 * b * t * c),
+			embed_forward(be, out, tokens, wte, wpe, b, t, c));
 }
 
 static void measured_embed_backward(struct backend *o, float *dwte, float *dwpe, const int32_t *tokens,
 									const act_t *dout, int b, int t, int c) {
-	MEASURE(o, PHASE_EMBEDDING, floats(5.0 * b * t * c), embed_backward(be, dwte, dwpe, tokens, dout, b, t, c));
+	MEASURE(o, PHASE_EMBEDDING, floats(4.0 * b * t * c) + acts(o, 1.0 * b * t * c),
+			embed_backward(be, dwte, dwpe, tokens, dout, b, t, c));
 }
 
 static void measured_layernorm_forward(struct backend *o, act_t *out, float *mean, float *rstd, const act_t *x,
 									   const float *w, const float *bias, int n, int c) {
-	MEASURE(o, PHASE_NORM_FORWARD, floats(2.0 * n * c), layernorm_forward(be, out, mean, rstd, x, w, bias, n, c));
+	MEASURE(o, PHASE_NORM_FORWARD, acts(o, 2.0 * n * c), layernorm_forward(be, out, mean, rstd, x, w, bias, n, c));
 }
 
 static void measured_residual_layernorm_forward(struct backend *o, act_t *sum, act_t *out, float *mean, float *rstd,
 												const act_t *a, const act_t *b, const float *w, const float *bias,
 												int n, int c) {
-	MEASURE(o, PHASE_NORM_FORWARD, floats(4.0 * n * c),
+	MEASURE(o, PHASE_NORM_FORWARD, acts(o, 4.0 * n * c),
 			residual_layernorm_forward(be, sum, out, mean, rstd, a, b, w, bias, n, c));
 }
 
 static void measured_layernorm_backward(struct backend *o, act_t *dx, float *dw, float *dbias, const act_t *dout,
 										const act_t *x, const float *w, const float *mean, const float *rstd, int n,
 										int c) {
-	MEASURE(o, PHASE_NORM_BACKWARD, floats(4.0 * n * c),
+	MEASURE(o, PHASE_NORM_BACKWARD, acts(o, 4.0 * n * c),
 			layernorm_backward(be, dx, dw, dbias, dout, x, w, mean, rstd, n, c));
 }
 
@@ -149,9 +156,14 @@ static double measured_sum_squares(struct backend *o, const float *x, size_t n) 
 	return squares;
 }
 
+/* A backend with bf16 activations also writes the bf16 copy that products read. */
+static double adamw_bytes(const struct backend *o, double n) {
+	return floats(7 * n) + (o->act == DTYPE_BF16 ? acts(o, n) : 0);
+}
+
 static void measured_adamw(struct backend *o, float *p, const float *g, float *m, float *v,
 						   const struct decay_span *spans, int n_spans, const struct adamw_params *a) {
-	MEASURE(o, PHASE_ADAMW, floats(7.0 * (double)spans[n_spans - 1].end), adamw(be, p, g, m, v, spans, n_spans, a));
+	MEASURE(o, PHASE_ADAMW, adamw_bytes(o, (double)spans[n_spans - 1].end), adamw(be, p, g, m, v, spans, n_spans, a));
 }
 
 static void measured_close(struct backend *be) {

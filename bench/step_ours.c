@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 16 * DATA_BLOCK };
+enum { TEXT_BYTES = 256 * DATA_BLOCK, FIRST_LETTER = ' ', LETTERS = 95 }; /* ASCII: what is text to a dataset */
 
 static enum rv_err make_dataset(const struct step_shape *s, struct dataset **out, struct rv_errtext *et) {
 	char path[] = "/tmp/rv-bench-step-XXXXXX";
@@ -19,7 +19,7 @@ static enum rv_err make_dataset(const struct step_shape *s, struct dataset **out
 		return rv_fail(et, RV_E_IO, "cannot make %s", path);
 	struct rv_rng rng = rv_rng_of(1, 1);
 	for (int i = 0; i < TEXT_BYTES; i++)
-		putc((int)rv_rng_below(&rng, 256), f);
+		putc(FIRST_LETTER + (int)rv_rng_below(&rng, LETTERS), f);
 	fclose(f);
 	const struct dataset_config data = {
 		.path = path, .n_shards = 1, .holdout_every = 8, .context = (uint32_t)s->context, .seed = 1};

@@ -4,12 +4,13 @@
 
 #include "tests/kernels/conformance/duo.h"
 
-/* An operation, or those that share a file: run(d, i) checks size i of `sizes`. */
+/* An operation, or those that share a file: run(d, i) checks size i of [0, sizes + large). */
 struct conformance_case {
 	const char *name;
 	int sizes;
 	void (*run)(struct duo *d, int size);
-	int light; /* of the sizes, the first so many are quick even where every thread is a fiber under a sanitizer */
+	int light; /* the first so many sizes are quick even where every thread is a fiber under a sanitizer */
+	int large; /* as many sizes behind `sizes` are those of GPT-2: for a device, against `cpu` instead of `ref` */
 };
 
 /* Ends with a case without a name. */
@@ -17,7 +18,7 @@ extern const struct conformance_case cases_norm[], cases_pointwise[], cases_embe
 	cases_head[], cases_optimizer[];
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-/* Runs `call` with `s` set to each side in turn. */
-#define ON_BOTH(d, s) for (struct duo_side s = {(d), (d)->ref}; s.be; s.be = s.be == (d)->ref ? (d)->be : NULL)
+/* Runs what follows with `s` set to each side in turn; the backend's time counts as the operation `name`. */
+#define ON_BOTH(d, s, name) for (struct duo_side s = duo_first((d), (name)); s.be; duo_next(&s))
 
 #endif

@@ -1,13 +1,27 @@
 /* cases_linear.c: linear layers with every epilogue. */
 #include "tests/kernels/conformance/cases.h"
 
-static const struct linear_shape sizes[] = {{1, 1, 1},     {3, 7, 17},   {17, 33, 3},   {33, 64, 129},
-											{127, 17, 33}, {64, 96, 32}, {1023, 7, 16}, {7, 1023, 17}};
+static const struct linear_shape sizes[] = {{1, 1, 1},
+											{3, 7, 17},
+											{17, 33, 3},
+											{33, 64, 129},
+											{127, 17, 33},
+											{64, 96, 32},
+											{1023, 7, 16},
+											{7, 1023, 17},
+											/* the four layers of a block of GPT-2 124M, and a wide one of 1558M */
+											{4096, 768, 2304},
+											{4096, 768, 768},
+											{4096, 768, 3072},
+											{4096, 3072, 768},
+											{2048, 1600, 6400}};
+enum { LARGE = 5 };
 
 static void linear(struct duo *d, int size) {
 	struct linear_shape k = sizes[size];
 	size_t no = (size_t)k.n * k.o, nc = (size_t)k.n * k.c, oc = (size_t)k.o * k.c;
-	for (int variant = 0; variant < 4; variant++) {
+	duo_shape(d, "n %d c %d o %d", k.n, k.c, k.o);
+	for (int variant = size < COUNT(sizes) - LARGE ? 0 : 2; variant < 4; variant++) {
 		enum linear_epilogue ep = variant & 1 ? LINEAR_GELU : LINEAR_NONE;
 		int x = duo_random(d, "x", DUO_ACT, nc, 1), w = duo_random(d, "w", DUO_WEIGHT, oc, 1);
 		int bias = variant & 2 ? duo_random(d, "bias", DUO_WEIGHT, (size_t)k.o, 1) : -1;
@@ -16,14 +30,13 @@ static void linear(struct duo *d, int size) {
 		int pre = ep == LINEAR_GELU ? duo_random(d, "pre", DUO_ACT, no, 1) : -1;
 		int below = ep == LINEAR_GELU ? duo_random(d, "below", DUO_ACT, nc, 4) : -1;
 		int dx = duo_random(d, "dx", DUO_ACT, nc, 1), dw = duo_random(d, "dw", DUO_F32, oc, 1);
-		ON_BOTH(d, s) {
-			s.be->ops->linear_forward(s.be, duo_act(s, y), duo_act(s, pre), duo_act(s, x), duo_f32(s, w),
-									  duo_f32(s, bias), k, ep);
-			s.be->ops->linear_backward_input(s.be, duo_act(s, dx), duo_act(s, dy), duo_f32(s, w), duo_act(s, below), k,
-											 ep);
-			s.be->ops->linear_backward_weight(s.be, duo_f32(s, dw), duo_f32(s, dbias), duo_act(s, dy), duo_act(s, x),
-											  k);
-		}
+		ON_BOTH(d, s, ep == LINEAR_GELU ? "forward + GELU" : "forward")
+		s.be->ops->linear_forward(s.be, duo_act(s, y), duo_act(s, pre), duo_act(s, x), duo_f32(s, w), duo_f32(s, bias),
+								  k, ep);
+		ON_BOTH(d, s, ep == LINEAR_GELU ? "dX + GELU'" : "dX")
+		s.be->ops->linear_backward_input(s.be, duo_act(s, dx), duo_act(s, dy), duo_f32(s, w), duo_act(s, below), k, ep);
+		ON_BOTH(d, s, bias >= 0 ? "dW + dbias" : "dW")
+		s.be->ops->linear_backward_weight(s.be, duo_f32(s, dw), duo_f32(s, dbias), duo_act(s, dy), duo_act(s, x), k);
 		duo_check(d, y, TOL_PRODUCT);
 		duo_check(d, dx, TOL_PRODUCT);
 		duo_check(d, dw, TOL_PRODUCT);
@@ -35,4 +48,4 @@ static void linear(struct duo *d, int size) {
 	}
 }
 
-const struct conformance_case cases_linear[] = {{"linear", COUNT(sizes), linear, 6}, {0}};
+const struct conformance_case cases_linear[] = {{"linear", COUNT(sizes) - LARGE, linear, 6, LARGE}, {0}};

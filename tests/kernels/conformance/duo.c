@@ -2,15 +2,78 @@
 #include "tests/kernels/conformance/duo.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const uint64_t fnv_start = 0xcbf29ce484222325u, fnv_prime = 0x100000001b3u;
 static const double bf16_store = 0x1p-8; /* half a unit in the last place is 2^-9 of the value, at most */
 
 void duo_init(struct duo *d, struct backend *ref, struct backend *be) {
-	*d = (struct duo){.ref = ref, .be = be, .seed = 1, .digest = fnv_start};
+	*d = (struct duo){.ref = ref, .be = be, .repetitions = 1, .seed = 1, .digest = fnv_start};
 }
+
+void duo_begin(struct duo *d, enum duo_mode mode, int repetitions) {
+	d->mode = mode;
+	d->repetitions = mode == DUO_TIME ? repetitions : 1;
+	d->found = (struct duo_findings){.worst = 0};
+}
+
+void duo_shape(struct duo *d, const char *format, ...) {
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(d->found.shape, sizeof d->found.shape, format, args);
+	va_end(args);
+}
+
+/* ---- both sides ---------------------------------------------------------------------------------------------------- */
+
+static double now_ms(void) {
+	struct timespec t;
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void add_time(struct duo_findings *f, const char *part, double ms) {
+	int i = 0;
+	while (i < f->n_parts && strcmp(f->parts[i].name, part) != 0)
+		i++;
+	assert_true(i < DUO_PARTS_MAX);
+	if (i == f->n_parts)
+		f->parts[f->n_parts++] = (struct duo_part){.name = part};
+	f->parts[i].calls++;
+	f->parts[i].ms += ms;
+}
+
+static void enter_backend(struct duo_side *s) {
+	s->be = s->duo->be;
+	s->left--;
+	s->be->ops->sync(s->be);
+	s->began_ms = now_ms();
+}
+
+struct duo_side duo_first(struct duo *d, const char *part) {
+	struct duo_side s = {.duo = d, .be = d->ref, .part = part, .left = d->repetitions};
+	if (d->mode == DUO_TIME)
+		enter_backend(&s);
+	return s;
+}
+
+void duo_next(struct duo_side *s) {
+	if (s->be == s->duo->ref) {
+		enter_backend(s);
+		return;
+	}
+	s->be->ops->sync(s->be);
+	add_time(&s->duo->found, s->part, now_ms() - s->began_ms);
+	if (s->left > 0)
+		enter_backend(s);
+	else
+		s->be = NULL;
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------------------- */
 
 void duo_clear(struct duo *d) {
 	for (int i = 0; i < d->n_arrays; i++) {
@@ -106,12 +169,82 @@ float *duo_f32(struct duo_side s, int array) {
 	return pointer(s, array, false);
 }
 
+/* ---- comparing ----------------------------------------------------------------------------------------------------- */
+
+static double rms_of(const float *x, size_t n) {
+	double squares = 0;
+	size_t finite = 0;
+	for (size_t i = 0; i < n; i++)
+		if (isfinite(x[i])) {
+			squares += (double)x[i] * (double)x[i];
+			finite++;
+		}
+	return finite ? sqrt(squares / (double)finite) : 0;
+}
+
+/* Returns error / limit; NaN must meet NaN. */
+static double ratio_of(float got, float want, double limit) {
+	if (isnan(want) && isnan(got))
+		return 0;
+	double error = fabs((double)got - (double)want);
+	if (error == 0)
+		return 0;
+	return error / limit < DUO_INFINITE ? error / limit : DUO_INFINITE;
+}
+
+static void note(struct duo *d, double ratio, const char *name, size_t at, size_t n, float got, float want) {
+	d->found.differences += ratio > 1;
+	if (ratio <= d->found.worst)
+		return;
+	d->found.worst = ratio;
+	(void)snprintf(d->found.worst_at, sizeof d->found.worst_at, "%s[%zu of %zu]: got %.9g, want %.9g", name, at, n,
+				   (double)got, (double)want);
+}
+
+/* The same law as check_close. */
+static void compare(struct duo *d, const char *name, const float *got, const float *want, size_t n, double tolerance) {
+	if (d->mode == DUO_TEST) {
+		check_close(name, got, want, n, tolerance);
+		return;
+	}
+	double rms = rms_of(want, n);
+	for (size_t i = 0; i < n; i++)
+		note(d, ratio_of(got[i], want[i], tolerance * (fabs((double)want[i]) + rms)), name, i, n, got[i], want[i]);
+}
+
 void duo_check(struct duo *d, int array, double tolerance) {
 	const struct duo_array *a = &d->arrays[array];
+	if (d->mode == DUO_TIME)
+		return;
 	float *got = from_device(d, a);
-	check_close(a->name, got, a->host, a->n, tolerance + (narrow(d, a) ? bf16_store : 0));
+	compare(d, a->name, got, a->host, a->n, tolerance + (narrow(d, a) ? bf16_store : 0));
 	free(got);
 	d->checked++;
+}
+
+void duo_check_host(struct duo *d, const char *name, const float *got, const float *want, size_t n, double tolerance) {
+	if (d->mode == DUO_TIME)
+		return;
+	compare(d, name, got, want, n, tolerance);
+	duo_digest(d, got, n * sizeof *got);
+	d->checked++;
+}
+
+void duo_check_same(struct duo *d, const char *name, const float *got, const float *want, size_t n) {
+	if (d->mode == DUO_TEST)
+		check_same(name, got, want, n);
+	for (size_t i = 0; d->mode == DUO_MEASURE && i < n; i++)
+		note(d, memcmp(got + i, want + i, sizeof *got) != 0 ? DUO_INFINITE : 0, name, i, n, got[i], want[i]);
+}
+
+void duo_expect(struct duo *d, bool met, const char *what) {
+	if (met || d->mode == DUO_TIME)
+		return;
+	if (d->mode == DUO_TEST)
+		fail_msg("not so: %s", what);
+	d->found.differences++;
+	d->found.worst = DUO_INFINITE;
+	(void)snprintf(d->found.worst_at, sizeof d->found.worst_at, "not so: %s", what);
 }
 
 float *duo_download(struct duo *d, int array) {
@@ -120,6 +253,8 @@ float *duo_download(struct duo *d, int array) {
 
 void duo_follow(struct duo *d, int array) {
 	struct duo_array *a = &d->arrays[array];
+	if (d->mode == DUO_TIME)
+		return;
 	if (narrow(d, a))
 		round_to_bf16(a->host, a->n);
 	to_device(d, a);
