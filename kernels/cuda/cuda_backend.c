@@ -10,14 +10,23 @@
 enum { LOGITS_CHUNK_BYTES = 256 << 20 };
 
 void cuda_check(cudaError_t e, const char *what) {
-	if (e == cudaSuccess || (e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread))
+	if (e == cudaSuccess)
 		return;
 	(void)fprintf(stderr, "cuda backend: %s: %s\n", what, cudaGetErrorString(e));
 	RV_ASSERT(e == cudaSuccess);
 }
 
-void cuda_check_launch(cudaError_t e, const char *kernel) {
-	cuda_check(e, kernel);
+static bool is_of_captures(cudaError_t e) {
+	return e >= cudaErrorStreamCaptureUnsupported && e <= cudaErrorStreamCaptureWrongThread;
+}
+
+void cuda_check_enqueued(cudaStream_t stream, cudaError_t e, const char *what) {
+	if (!is_of_captures(e) || !cuda_capture_is_spoilt(stream))
+		cuda_check(e, what);
+}
+
+void cuda_check_launch(cudaStream_t stream, cudaError_t e, const char *kernel) {
+	cuda_check_enqueued(stream, e, kernel);
 }
 
 void cuda_use(const struct cuda_backend *cu) {
@@ -47,9 +56,19 @@ void cuda_grow(struct cuda_buffer *b, size_t bytes) {
 }
 
 void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes) {
-	if (bytes > b->bytes)
-		cuda_graphs_drop(cu);
+	if (bytes <= b->bytes)
+		return;
+	if (cuda_captures(cu->stream)) {
+		cuda_capture_unfit(cu, "it needs more scratch memory");
+		return;
+	}
+	cuda_graphs_drop(cu);
 	cuda_grow(b, bytes);
+}
+
+void cuda_gemm(struct cuda_backend *cu, const struct gemm_call *call) {
+	if (!gemm_run(cu->gemm, cu->stream, call))
+		cuda_capture_unfit(cu, "it needs a product that has no algorithm yet");
 }
 
 void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes) {
@@ -69,14 +88,16 @@ const void *cuda_stage_in(struct cuda_backend *cu, const void *host, size_t byte
 	cuda_grow(&s->device, bytes);
 	if (bytes)
 		memcpy(s->pinned, host, bytes);
-	cuda_check(cudaMemcpyAsync(s->device.p, s->pinned, bytes, cudaMemcpyHostToDevice, cu->stream), "copy to device");
-	cuda_check(cudaEventRecord(s->copied, cu->stream), "cudaEventRecord");
+	cuda_check_enqueued(cu->stream, cudaMemcpyAsync(s->device.p, s->pinned, bytes, cudaMemcpyHostToDevice, cu->stream),
+						"copy to device");
+	cuda_check_enqueued(cu->stream, cudaEventRecord(s->copied, cu->stream), "cudaEventRecord");
 	return s->device.p;
 }
 
 void cuda_fetch(struct cuda_backend *cu, void *host, const void *device, size_t bytes) {
-	cuda_check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cu->stream), "copy from device");
-	cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+	cuda_check_enqueued(cu->stream, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cu->stream),
+						"copy from device");
+	cuda_check_enqueued(cu->stream, cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
 }
 
 static enum rv_err cuda_alloc(struct backend *be, size_t bytes, void **out, struct rv_errtext *et) {
@@ -117,9 +138,10 @@ static void cuda_free(struct backend *be, void *p) {
 
 static void cuda_upload(struct backend *be, void *dst, const void *host, size_t bytes) {
 	struct cuda_backend *cu = cuda_of(be);
-	cuda_check(cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, cu->stream), "copy to device");
+	cuda_check_enqueued(cu->stream, cudaMemcpyAsync(dst, host, bytes, cudaMemcpyHostToDevice, cu->stream),
+						"copy to device");
 	cuda_weights_changed(cu, dst, bytes);
-	cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+	cuda_check_enqueued(cu->stream, cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
 }
 
 static void cuda_download(struct backend *be, void *host, const void *src, size_t bytes) {
@@ -128,12 +150,13 @@ static void cuda_download(struct backend *be, void *host, const void *src, size_
 
 static void cuda_zero(struct backend *be, void *p, size_t bytes) {
 	struct cuda_backend *cu = cuda_of(be);
-	cuda_check(cudaMemsetAsync(p, 0, bytes, cu->stream), "cudaMemsetAsync");
+	cuda_check_enqueued(cu->stream, cudaMemsetAsync(p, 0, bytes, cu->stream), "cudaMemsetAsync");
 	cuda_weights_changed(cu, p, bytes);
 }
 
 static void cuda_sync(struct backend *be) {
-	cuda_check(cudaStreamSynchronize(cuda_of(be)->stream), "cudaStreamSynchronize");
+	struct cuda_backend *cu = cuda_of(be);
+	cuda_check_enqueued(cu->stream, cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
 }
 
 static const char *cuda_describe(const struct backend *be) {

@@ -60,15 +60,20 @@ static inline struct cuda_backend *cuda_of(struct backend *be) {
 	return cu;
 }
 
-/* Asserts: what cannot fail but by a bug or a broken device. `what` names the call. What a spoilt capture refuses is no
- * fault: whoever ends the capture hears of it. */
+/* Asserts success of what fails only by a bug or a broken device. `what` names the call. */
 void cuda_check(cudaError_t e, const char *what);
-void cuda_check_launch(cudaError_t e, const char *kernel);
+/* The same of what was enqueued on `stream` or waited for it: a capture of that stream that is spoilt refuses all of it,
+ * which is reported where the capture ends and is no fault before. */
+void cuda_check_enqueued(cudaStream_t stream, cudaError_t e, const char *what);
+void cuda_check_launch(cudaStream_t stream, cudaError_t e, const char *kernel);
 
-/* At least so large. The second is for what graphs know: moving it drops them. */
+/* At least so large. The second is for what graphs know: moving it drops them, and while the stream captures it does
+ * not move, whatever its size: the capture becomes unfit, so that what reads beyond its end never runs. */
 void cuda_grow(struct cuda_buffer *b, size_t bytes);
 void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes);
 void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes);
+/* Enqueues a product. While the stream captures, one that has no algorithm yet makes the capture unfit instead. */
+void cuda_gemm(struct cuda_backend *cu, const struct gemm_call *call);
 /* Copies a host array to the device, in stream order; `host` may change when this returns. The result lasts until
  * CUDA_STAGES - 1 more calls. */
 const void *cuda_stage_in(struct cuda_backend *cu, const void *host, size_t bytes);

@@ -144,7 +144,7 @@ static void destroy(struct cuda_graph *g) {
 void cuda_graphs_drop(struct cuda_backend *cu) {
 	struct cuda_micro *m = &cu->micro;
 	if (m->n_graphs)
-		cuda_check(cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
+		cuda_check_enqueued(cu->stream, cudaStreamSynchronize(cu->stream), "cudaStreamSynchronize");
 	for (int i = 0; i < m->n_graphs; i++)
 		destroy(&m->graphs[i]);
 	m->n_graphs = m->next_graph = 0;
@@ -172,25 +172,73 @@ static void add(struct cuda_backend *cu, const struct cuda_graph_key *key) {
 	m->graphs[at].key = *key;
 }
 
-/* Nothing that the pass enqueues runs. NULL: it cannot be captured; that is said, once, and not tried again. */
-static cudaGraphExec_t capture(struct cuda_backend *cu, void (*pass)(void *ctx), void *ctx) {
+void cuda_capture_unfit(struct cuda_backend *cu, const char *why) {
+	RV_ASSERT(cuda_captures(cu->stream));
+	cu->micro.unfit = why;
+}
+
+/* Counts and logs that `step` of the way to a graph failed. Asserts that the device works. */
+static void graph_failed(struct cuda_backend *cu, const char *step, const char *why) {
+	struct cuda_micro *m = &cu->micro;
+	cuda_check(cuda_device_fault(cu->stream), step);
+	m->failed_graphs++;
+	m->wants_graphs = m->failed_graphs < CUDA_GRAPH_TRIES;
+	if (m->wants_graphs && m->logged_failure)
+		return;
+	m->logged_failure = true;
+	(void)fprintf(stderr, "cuda backend: %s: %s; %s\n", step, why,
+				  m->wants_graphs ? "this micro-batch runs as plain launches, and the next one is captured again"
+								  : "steps run without CUDA graphs from here on");
+}
+
+/* Captures the pass: nothing that it enqueues runs. Returns NULL where there is no graph. */
+static cudaGraph_t capture(struct cuda_backend *cu, void (*pass)(void *ctx), void *ctx) {
 	cudaGraph_t graph = NULL;
-	cudaGraphExec_t exec = NULL;
 	cudaError_t e = cudaStreamBeginCapture(cu->stream, cudaStreamCaptureModeRelaxed);
-	if (e == cudaSuccess) {
-		pass(ctx);
-		e = cudaStreamEndCapture(cu->stream, &graph);
+	if (e != cudaSuccess) {
+		graph_failed(cu, "cudaStreamBeginCapture", cudaGetErrorString(e));
+		return NULL;
 	}
-	if (e == cudaSuccess)
-		e = cudaGraphInstantiate(&exec, graph, 0);
+	cu->micro.unfit = NULL;
+	pass(ctx);
+	e = cudaStreamEndCapture(cu->stream, &graph);
+	const char *why = cu->micro.unfit ? cu->micro.unfit : cudaGetErrorString(e);
+	if (e == cudaSuccess && !cu->micro.unfit)
+		return graph;
 	if (graph)
 		(void)cudaGraphDestroy(graph);
+	graph_failed(cu, "capture of a micro-batch", why);
+	return NULL;
+}
+
+static cudaGraphExec_t instantiate(struct cuda_backend *cu, cudaGraph_t graph) {
+	cudaGraphExec_t exec = NULL;
+	cudaError_t e = cudaGraphInstantiate(&exec, graph, 0);
+	(void)cudaGraphDestroy(graph);
 	if (e == cudaSuccess)
 		return exec;
-	(void)cudaGetLastError(); /* the next call is not to be blamed */
-	cu->micro.wants_graphs = false;
-	(void)fprintf(stderr, "cuda backend: steps run without CUDA graphs: %s\n", cudaGetErrorString(e));
+	graph_failed(cu, "cudaGraphInstantiate", cudaGetErrorString(e));
 	return NULL;
+}
+
+/* Returns whether the graph runs. One that is refused is destroyed: its key is captured again. */
+static bool launch(struct cuda_backend *cu, struct cuda_graph *g) {
+	cudaError_t e = cudaGraphLaunch(g->exec, cu->stream);
+	if (e == cudaSuccess) {
+		cu->micro.failed_graphs = 0;
+		return true;
+	}
+	(void)cudaGraphExecDestroy(g->exec);
+	g->exec = NULL;
+	graph_failed(cu, "cudaGraphLaunch", cudaGetErrorString(e));
+	return false;
+}
+
+static bool run_as_graph(struct cuda_backend *cu, struct cuda_graph *g, void (*pass)(void *ctx), void *ctx) {
+	cudaGraph_t graph = g->exec ? NULL : capture(cu, pass, ctx);
+	if (graph)
+		g->exec = instantiate(cu, graph);
+	return g->exec && launch(cu, g);
 }
 
 static void run_pass(struct cuda_backend *cu, const struct micro_batch *b, void (*pass)(void *ctx), void *ctx) {
@@ -201,11 +249,7 @@ static void run_pass(struct cuda_backend *cu, const struct micro_batch *b, void 
 		if (!g)
 			add(cu, &key);
 	}
-	if (g && !g->exec)
-		g->exec = capture(cu, pass, ctx);
-	if (g && g->exec)
-		cuda_check(cudaGraphLaunch(g->exec, cu->stream), "cudaGraphLaunch");
-	else
+	if (!g || !run_as_graph(cu, g, pass, ctx))
 		pass(ctx);
 }
 

@@ -9,8 +9,11 @@
  *              runs plainly: scratch grows, products and attention choose their plans. The next one is captured and
  *              launched as a graph, and so are those behind it. Scratch that moves, or memory that is freed, drops all
  *              graphs. A pass that does more than enqueue (micro_batch.only_enqueues is false: gradients leave while
- *              it runs) is never captured. RIVULET_CUDA_GRAPHS=0: none is. Where a capture fails, one line says so and
- *              all that follows runs plainly. */
+ *              it runs) is never captured. RIVULET_CUDA_GRAPHS=0: none is.
+ * Failures     a capture that CUDA refuses or that becomes unfit (cuda_capture_unfit), a graph that cannot be
+ *              instantiated or launched: the micro-batch runs plainly, and the next one is captured again. One line
+ *              gives the reason. After CUDA_GRAPH_TRIES failures in a row another line does, and all that follows runs
+ *              plainly. A device that works no more is a fault, not a reason to run plainly. */
 #ifndef RV_CUDA_CUDA_MICRO_H
 #define RV_CUDA_CUDA_MICRO_H
 
@@ -20,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CUDA_INPUTS = 2, CUDA_GRAPHS = 8 };
+enum { CUDA_INPUTS = 2, CUDA_GRAPHS = 8, CUDA_GRAPH_TRIES = 2 };
 
 /* Device memory that grows to the largest size asked for. Valid until the next request of the same buffer. */
 struct cuda_buffer {
@@ -61,6 +64,9 @@ struct cuda_micro {
 	float *fetched; /* pinned */
 	size_t fetched_bytes;
 	bool wants_graphs;
+	const char *unfit; /* why the capture under way is no use as a graph; NULL: nothing is known against it */
+	int failed_graphs; /* since a graph was launched */
+	bool logged_failure;
 	struct cuda_graph graphs[CUDA_GRAPHS];
 	int n_graphs, next_graph; /* next_graph: whose place a new one takes when all are */
 };
@@ -77,7 +83,10 @@ void cuda_micro_init(struct cuda_micro *m);
 void cuda_micro_release(struct cuda_backend *cu);
 /* Asserts that a pass is under way and that it is of n tokens. */
 struct cuda_micro_parts cuda_micro_parts(const struct cuda_backend *cu, int n);
-/* What graphs know moves. Waits for those under way. */
+/* Drops all graphs, because what they know moves. Waits for those under way. */
 void cuda_graphs_drop(struct cuda_backend *cu);
+/* Marks the capture under way as one that must not become a graph. `why`: a phrase, in static memory. What is still
+ * enqueued never runs; the pass is repeated plainly. */
+void cuda_capture_unfit(struct cuda_backend *cu, const char *why);
 
 #endif

@@ -98,7 +98,7 @@ void cuda_linear_forward(struct backend *be, act_t *y, act_t *pre, const act_t *
 		.bias = cuda_weights(cu, bias, (size_t)s.o),
 		.aux = pre,
 	};
-	gemm_run(cu->gemm, cu->stream, &call);
+	cuda_gemm(cu, &call);
 }
 
 void cuda_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, const float *w, const act_t *pre,
@@ -119,7 +119,7 @@ void cuda_linear_backward_input(struct backend *be, act_t *dx, const act_t *dy, 
 		.epilogue = ep == LINEAR_GELU ? GEMM_DGELU : GEMM_PLAIN,
 		.aux = (void *)(uintptr_t)pre, /* read only */
 	};
-	gemm_run(cu->gemm, cu->stream, &call);
+	cuda_gemm(cu, &call);
 }
 
 /* dw (rows, c) += dy^T x, dy with a row length of its own. */
@@ -141,7 +141,7 @@ static void weight_gradient(struct cuda_backend *cu, float *dw, const act_t *dy,
 		.out = DTYPE_F32,
 		.epilogue = GEMM_PLAIN,
 	};
-	gemm_run(cu->gemm, cu->stream, &call);
+	cuda_gemm(cu, &call);
 	cuda_weights_changed(cu, dw, (size_t)rows * c * sizeof(float));
 }
 
@@ -230,7 +230,7 @@ void cuda_product(struct backend *be, float *c, const float *a, const float *b, 
 		.out = DTYPE_F32,
 		.epilogue = GEMM_PLAIN,
 	};
-	gemm_run(cu->gemm, cu->stream, &call);
+	cuda_gemm(cu, &call);
 	cuda_weights_changed(cu, c, (size_t)s.m * s.n * sizeof(float));
 }
 

@@ -108,7 +108,7 @@ static void logits_of(struct cuda_backend *cu, void *logits, enum dtype out, con
 		.out = out,
 		.epilogue = GEMM_PLAIN,
 	};
-	gemm_run(cu->gemm, cu->stream, &call);
+	cuda_gemm(cu, &call);
 }
 
 /* What all chunks of tokens of a classifier call have in common. */
@@ -151,8 +151,8 @@ static void head_backward(struct cuda_backend *cu, const struct head *h, act_t *
 		.out = DTYPE_F32,
 		.epilogue = GEMM_PLAIN,
 	};
-	gemm_run(cu->gemm, cu->stream, &input);
-	gemm_run(cu->gemm, cu->stream, &weight);
+	cuda_gemm(cu, &input);
+	cuda_gemm(cu, &weight);
 }
 
 /* Targets and grad_scale where kernels read them, and room for the losses. */

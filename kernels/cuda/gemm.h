@@ -33,7 +33,9 @@ struct gemm;
 /* For the current device. RV_E_NOMEM, or RV_E_UNSUPPORTED with what the library said. */
 enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et);
 void gemm_close(struct gemm *g); /* NULL is fine */
-/* Enqueues; does not wait. The same call gives the same bits. Asserts what cannot happen. */
-void gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *call);
+/* Enqueues; does not wait. The same call gives the same bits. What the library refuses is done in another way (see
+ * gemm_cublaslt.c), which is logged; asserts that the device works. While `stream` captures, a call whose algorithm has
+ * yet to be found enqueues nothing and returns false: finding it would query, allocate and wait. */
+bool gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *call);
 
 #endif

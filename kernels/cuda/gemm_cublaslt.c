@@ -321,20 +321,24 @@ static struct plan *make_plan(struct gemm *g, cudaStream_t stream, const struct 
 	return p;
 }
 
-static struct plan *plan_for(struct gemm *g, cudaStream_t stream, const struct gemm_call *c) {
-	const struct plan_key key = key_of(c);
+static struct plan *find_plan(struct gemm *g, const struct plan_key *key) {
 	for (int i = 1; i <= g->n_plans; i++) {
 		int at = (g->last + i) % g->n_plans;
-		if (memcmp(&g->plans[at].key, &key, sizeof key) == 0) {
+		if (memcmp(&g->plans[at].key, key, sizeof *key) == 0) {
 			g->last = at;
 			return &g->plans[at];
 		}
 	}
-	return make_plan(g, stream, c, &key);
+	return NULL;
 }
 
-void gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *c) {
-	const struct plan *p = plan_for(g, stream, c);
+bool gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *c) {
+	const struct plan_key key = key_of(c);
+	const struct plan *p = find_plan(g, &key);
+	if (!p && cuda_captures(stream))
+		return false;
+	if (!p)
+		p = make_plan(g, stream, c, &key);
 	bool by_kernel = !p->fused && c->epilogue != GEMM_PLAIN;
 	void *d = by_kernel && c->epilogue == GEMM_GELU ? c->aux : c->d;
 	point(g, p, c, c->aux);
@@ -343,4 +347,5 @@ void gemm_run(struct gemm *g, cudaStream_t stream, const struct gemm_call *c) {
 		check(g, s, "a product");
 	if (by_kernel)
 		launch_epilogue(stream, c);
+	return true;
 }

@@ -10,13 +10,19 @@
 #ifndef RV_CUDA_PORTABLE_CUH
 #define RV_CUDA_PORTABLE_CUH
 
+#include "kernels/cuda/runtime.h"
+
 #include <stdint.h>
+
+// Asserts: see cuda_backend.h.
+extern "C" void cuda_check_launch(cudaStream_t stream, cudaError_t e, const char *kernel);
 
 #ifdef RV_CUDA_EMU
 #include "kernels/emu/device.h"
 
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                         \
-	emu::launch(#kernel, grid, block, shared_bytes, stream, [=] { kernel(__VA_ARGS__); })
+	cuda_check_launch(stream, emu::launch(#kernel, grid, block, shared_bytes, stream, [=] { kernel(__VA_ARGS__); }),   \
+					  #kernel)
 #define SHMEM(T, name, n)                                                                                              \
 	static const char name##_key = 0;                                                                                  \
 	const shared_t<T> name(emu::static_shared(&name##_key, sizeof(T) * (n)))
@@ -31,16 +37,15 @@ template <class U, class T> inline shared_t<U> shared_as(emu::shared<T> p) {
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
-extern "C" void cuda_check_launch(cudaError_t e, const char *kernel); // asserts: see cuda_backend.h
-
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                         \
 	do {                                                                                                               \
 		if ((shared_bytes) > (48 << 10)) /* more than this has to be asked for */                                      \
 			cuda_check_launch(                                                                                         \
+				stream,                                                                                                \
 				cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared_bytes)),        \
 				#kernel);                                                                                              \
 		kernel<<<grid, block, shared_bytes, stream>>>(__VA_ARGS__);                                                    \
-		cuda_check_launch(cudaGetLastError(), #kernel);                                                                \
+		cuda_check_launch(stream, cudaGetLastError(), #kernel);                                                        \
 	} while (0)
 #define SHMEM(T, name, n) __shared__ T name[n]
 #define DSHMEM(T, name)                                                                                                \

@@ -10,10 +10,24 @@
 
 #include <stdbool.h>
 
-/* Whether `s` captures and cannot come to a good end any more: what is enqueued is refused, and that is no fault. */
+/* Returns whether `s` captures, the capture spoilt or not. */
+static inline bool cuda_captures(cudaStream_t s) {
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	return cudaStreamIsCapturing(s, &status) == cudaSuccess && status != cudaStreamCaptureStatusNone;
+}
+
+/* Returns whether `s` captures and CUDA has invalidated the capture: what is enqueued is refused, which is no fault. */
 static inline bool cuda_capture_is_spoilt(cudaStream_t s) {
 	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-	return cudaStreamIsCapturing(s, &status) != cudaSuccess || status == cudaStreamCaptureStatusInvalidated;
+	return cudaStreamIsCapturing(s, &status) == cudaSuccess && status == cudaStreamCaptureStatusInvalidated;
+}
+
+/* Returns the error that has ended all work of the device (after an illegal access, a lost device), else cudaSuccess.
+ * `s` must not capture. Clears a last error that has not ended it. */
+static inline cudaError_t cuda_device_fault(cudaStream_t s) {
+	(void)cudaGetLastError();
+	cudaError_t e = cudaStreamQuery(s);
+	return e == cudaErrorNotReady ? cudaSuccess : e;
 }
 
 #endif

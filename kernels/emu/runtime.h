@@ -9,9 +9,17 @@
  *              or an event that another stream waits for), so that a wait that was forgotten shows as stale data.
  *              Copies from and to host memory are as late as all else: as for pinned memory, the host must wait.
  * Graphs       a stream that captures keeps what it is given instead of running it; a graph runs it again, with the
- *              arguments (pointers, not what they point to) of the capture. A wait for, an event of, or a second
- *              capture on a capturing stream spoils the capture, as on a device; cross-stream captures are not
- *              emulated.
+ *              arguments (pointers, not what they point to) of the capture. Cross-stream captures are not emulated.
+ * Captures     follow CUDA's programming guide (CUDA graphs, stream capture) and cudaThreadExchangeStreamCaptureMode. Waiting for
+ *              or querying the stream or the device, an event, or a second capture returns an error and spoils the
+ *              capture; what is enqueued later is refused. Allocating, freeing, registering memory, and waiting for or
+ *              querying anything else is an error under a Global capture, or a ThreadLocal one of the calling thread.
+ *              A Relaxed capture of the calling thread permits it; but a graph does not repeat it: the emulator
+ *              reports a fault.
+ * Time         a clock of the device, which cudaEventElapsedTime reads: a launch takes 1 us, all else what emu_spend
+ *              says.
+ * Failures     emu_refuse makes a call fail; emu_break makes the device return one error for ever, as a device does
+ *              behind a kernel that accessed memory out of bounds.
  * Memory       device memory is host memory, filled with NaN bytes when allocated.
  * Faults       print one line - kernel, block, thread, source line, and what is wrong - and end the process with
  *              status EMU_FAULT_STATUS.
@@ -48,6 +56,9 @@ struct emu_counters {
 	size_t device_peak_bytes;              /* the most that was allocated since emu_limit_memory, or the start */
 };
 
+/* Calls that a test can make fail. */
+enum emu_call { EMU_MALLOC, EMU_BEGIN_CAPTURE, EMU_END_CAPTURE, EMU_INSTANTIATE, EMU_GRAPH_LAUNCH, EMU_CALLS };
+
 /* Applies to what is launched from now on. */
 void emu_configure(const struct emu_options *options);
 struct emu_counters emu_count(void);
@@ -61,8 +72,13 @@ enum {
 	cudaSuccess = 0,
 	cudaErrorInvalidValue = 1,
 	cudaErrorMemoryAllocation = 2,
+	cudaErrorNotReady = 600,
+	cudaErrorIllegalAddress = 700,
+	cudaErrorNotSupported = 801,
 	cudaErrorStreamCaptureUnsupported = 900,
 	cudaErrorStreamCaptureInvalidated = 901,
+	cudaErrorStreamCaptureImplicit = 906,
+	cudaErrorCapturedEvent = 907,
 	cudaErrorStreamCaptureWrongThread = 908
 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
@@ -113,11 +129,15 @@ cudaError_t cudaMemsetAsync(void *dst, int byte, size_t bytes, cudaStream_t s);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t s);
 cudaError_t cudaStreamSynchronize(cudaStream_t s);
+cudaError_t cudaStreamQuery(cudaStream_t s);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaEventCreate(cudaEvent_t *out);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t e);
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s);
 cudaError_t cudaEventSynchronize(cudaEvent_t e);
+cudaError_t cudaEventQuery(cudaEvent_t e);
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags);
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode);
@@ -130,9 +150,19 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 /* What a library would do on the device: work(arg), in the order of the stream, arg being a copy of the bytes given:
  * once for each launch when it was captured. */
-void emu_enqueue(cudaStream_t s, void (*work)(const void *arg), const void *arg, size_t bytes);
+cudaError_t emu_enqueue(cudaStream_t s, void (*work)(const void *arg), const void *arg, size_t bytes);
+/* Lets the device's clock advance when the stream comes there. */
+cudaError_t emu_spend(cudaStream_t s, float ms);
+/* Returns whether the calling thread captures: for stand-ins of libraries, which must not query a device then. */
+bool emu_thread_captures(void);
+/* The next `times` calls of `call` return `error` and do nothing; a capture ends all the same. */
+void emu_refuse(enum emu_call call, cudaError_t error, int times);
+/* Makes all that enqueues, waits, allocates or asks for the last error return `error`; cudaSuccess mends the device. */
+void emu_break(cudaError_t error);
 
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaPeekAtLastError(void);
+const char *cudaGetErrorName(cudaError_t e);
 const char *cudaGetErrorString(cudaError_t e);
 
 #ifdef __cplusplus

@@ -190,13 +190,14 @@ static void test_what_cannot_be_captured_runs_plainly(void **state) {
 	const struct micro_batch batch = {
 		.tokens = tokens, .targets = tokens, .b = 1, .t = 4, .grad_scale = 1, .owner = &w, .only_enqueues = true};
 	uint64_t before = emu_count().graph_launches;
-	for (int i = 1; i <= 3; i++) {
+	static const int calls[] = {1, 3, 5, 6}; /* plainly; captured in vain, and plainly, twice; plainly */
+	for (int i = 0; i < 4; i++) {
 		w.be->ops->micro_step(w.be, &batch, wait_inside, &w);
-		assert_int_equal(w.calls, i == 1 ? 1 : i + 1); /* plainly; captured in vain, and plainly; plainly */
+		assert_int_equal(w.calls, calls[i]);
 	}
 	assert_int_equal(emu_count().graph_launches, before);
 	(void)w.be->ops->micro_losses(w.be, &n);
-	assert_int_equal(n, 12);
+	assert_int_equal(n, 16);
 	w.be->ops->close(w.be);
 }
 

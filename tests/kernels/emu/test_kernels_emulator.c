@@ -3,13 +3,12 @@
 #include "kernels/emu/runtime.h"
 #include "kernels/emu/sanitizer.h"
 #include "tests/kernels/emu/buggy.h"
+#include "tests/kernels/emu/child.h"
 #include "tests/kernels/fixture.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #ifdef EMU_ASAN
 #define SANITIZED true
@@ -19,36 +18,20 @@
 
 enum { RIGHT = 0, WRONG = 1 };
 
-struct outcome {
-	int status;
-	char text[8192]; /* what the child said on stderr */
+struct kernel_run {
+	const struct buggy *b;
+	bool planted;
+	const struct emu_options *options;
 };
 
-static struct outcome run_in_child(const struct buggy *b, bool planted, const struct emu_options *options) {
-	struct outcome o = {0};
-	int ends[2];
-	assert_int_equal(pipe(ends), 0);
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		(void)dup2(ends[1], STDERR_FILENO);
-		emu_configure(options);
-		_exit(b->run(planted) ? RIGHT : WRONG);
-	}
-	(void)close(ends[1]);
-	size_t used = 0;
-	ssize_t n;
-	char beyond[256];
-	while ((n = used < sizeof o.text - 1 ? read(ends[0], o.text + used, sizeof o.text - 1 - used)
-										 : read(ends[0], beyond, sizeof beyond)) > 0)
-		used += used < sizeof o.text - 1 ? (size_t)n : 0;
-	(void)close(ends[0]);
-	assert_int_equal(waitpid(child, &o.status, 0), child);
-	return o;
+static int run_kernel(const void *ctx) {
+	const struct kernel_run *r = ctx;
+	emu_configure(r->options);
+	return r->b->run(r->planted) ? RIGHT : WRONG;
 }
 
 static void check_found(const struct buggy *b, const struct emu_options *options) {
-	struct outcome o = run_in_child(b, true, options);
+	struct child_outcome o = child_run(run_kernel, &(struct kernel_run){b, true, options});
 	if (WIFEXITED(o.status) && WEXITSTATUS(o.status) == RIGHT)
 		fail_msg("%s: not found (order %d, streams %d)", b->name, options->order, options->streams);
 	if (!b->found) {
