@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+"""test_mutants.py NVCC TOP PTX_FOLDER: every mutant of mutants.py is found, and the kernels
+themselves are not."""
+
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+try:
+    import attention
+except ImportError as missing:
+    print(f"skipped: {missing} (python3-numpy)")
+    sys.exit(77)
+from interpreter import parse
+from mutants import BACKWARD, FORWARD, PTX_MUTANTS, SOURCE_MUTANTS, NoSuchPlace, compile_mutant
+from reference import Shape
+
+# Two heads share a key/value head beside two that share another. Forward: three tiles of keys, so
+# that its two buffers are used again.
+SHAPES = {FORWARD: Shape(1, 131, 4, 2, 32), BACKWARD: Shape(1, 67, 4, 2, 32)}
+
+ONLY = "ILi32E"  # the kernels for head dimension 32
+
+
+def verdict(modules):
+    """Returns why these modules are wrong, or None."""
+    found = [attention.verdict(SHAPES[FORWARD], forward=modules[FORWARD])] if FORWARD in modules else []
+    found += [attention.verdict(SHAPES[BACKWARD], backward=modules[BACKWARD])] if BACKWARD in modules else []
+    return "; ".join(filter(None, found)) or None
+
+
+def judge(mutant, modules):
+    """Prints how a mutant was found; returns whether it was."""
+    why = verdict(modules)
+    title = f"{mutant.name} ({', '.join(modules)})"
+    print(f"{'found' if why else 'NOT FOUND':9}  {title}: {why or 'all results are right'}", flush=True)
+    return why is not None
+
+
+def main():
+    nvcc, top, folder = sys.argv[1:]
+    texts = {}
+    for module in (FORWARD, BACKWARD):
+        with open(f"{folder}/{module}.ptx") as file:
+            texts[module] = file.read()
+    if why := verdict({module: parse(text, ONLY) for module, text in texts.items()}):
+        print(f"the kernels without a mutant: {why}")
+        return 1
+    missed = 0
+    for mutant in PTX_MUTANTS:
+        missed += not judge(mutant, {mutant.module: parse(mutant.apply(texts), ONLY)})
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as pool:
+        made = [
+            pool.submit(compile_mutant, nvcc, top, m, f"{scratch}/{i}") for i, m in enumerate(SOURCE_MUTANTS)
+        ]
+        for mutant, modules in zip(SOURCE_MUTANTS, made):
+            missed += not judge(mutant, modules.result())
+    print(f"{len(PTX_MUTANTS) + len(SOURCE_MUTANTS)} mutants, {missed} not found")
+    return missed > 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except NoSuchPlace as why:
+        sys.exit(
+            f"a mutant does not apply any more: {why}; change tests/kernels/ptx/mutants.py with the kernels"
+        )
