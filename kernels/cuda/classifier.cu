@@ -1,6 +1,7 @@
 // classifier.cu: softmax, cross-entropy and its gradient, in place on a chunk of logits. A block has one row: it reads
 // it for the largest logit and the sum (one pass), and again, from L2, to write the gradient over it: 2 B in and 2 B
-// out per logit in bf16.
+// out per logit in bf16. About 14 instructions per logit and pass (docs/benchmarks.md): a comparison of every column with
+// the row's end or with the target doubles that, so tail and target are apart from the loops over whole vectors.
 #include "kernels/cuda/dispatch.cuh"
 #include "kernels/cuda/launch.h"
 
@@ -27,20 +28,32 @@ __device__ __forceinline__ softmax_sum warp_merge(softmax_sum s) {
 	return s;
 }
 
+// Adds the first `count` of a run of logits.
+template <int V> __device__ __forceinline__ softmax_sum add_logits(softmax_sum s, const float (&x)[V], int count) {
+	float largest = s.largest, sum = 0;
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		if (j < count)
+			largest = fmaxf(largest, x[j]);
+#pragma unroll
+	for (int j = 0; j < V; j++)
+		if (j < count)
+			sum += expf(x[j] - largest);
+	return {largest, s.sum * expf(s.largest - largest) + sum};
+}
+
+// The softmax sum of this thread's logits: those of its whole vectors, then of the row's tail if that is its own.
 template <int V, class T> __device__ __forceinline__ softmax_sum thread_softmax(const T *row, int v) {
 	softmax_sum s = {-FLT_MAX, 0};
-	for (int i = (int)threadIdx.x * V; i < v; i += CLASSIFIER_THREADS * V) {
-		float x[V], largest = s.largest, sum = 0;
+	int whole = v / V * V, i = (int)threadIdx.x * V;
+	float x[V];
+	for (; i < whole; i += CLASSIFIER_THREADS * V) {
 		load<V>(x, row + i);
-#pragma unroll
-		for (int j = 0; j < V; j++)
-			if (i + j < v)
-				largest = fmaxf(largest, x[j]);
-#pragma unroll
-		for (int j = 0; j < V; j++)
-			if (i + j < v)
-				sum += expf(x[j] - largest);
-		s = {largest, s.sum * expf(s.largest - largest) + sum};
+		s = add_logits<V>(s, x, V);
+	}
+	if (i < v) {
+		load<V>(x, row + i);
+		s = add_logits<V>(s, x, v - i);
 	}
 	return s;
 }
@@ -61,7 +74,35 @@ __device__ __forceinline__ softmax_sum block_softmax(softmax_sum s) {
 	return s;
 }
 
-// Rows are read in whole vectors, up to ld.
+// Writes the probabilities times `scale` over the logits, and zeroes over columns v to vp - 1. Rows are read and written in
+// whole vectors, up to ld.
+template <int V, class T>
+__device__ __forceinline__ void write_probabilities(T *row, int v, int vp, float largest, float scale) {
+	int whole = v / V * V, i = (int)threadIdx.x * V;
+	float x[V];
+	for (; i < whole; i += CLASSIFIER_THREADS * V) {
+		load<V>(x, row + i);
+#pragma unroll
+		for (int j = 0; j < V; j++)
+			x[j] = expf(x[j] - largest) * scale;
+		store<V>(row + i, x);
+	}
+	for (; i < vp; i += CLASSIFIER_THREADS * V) {
+		load<V>(x, row + i);
+#pragma unroll
+		for (int j = 0; j < V; j++)
+			x[j] = i + j < v ? expf(x[j] - largest) * scale : 0;
+		store<V>(row + i, x);
+	}
+}
+
+// Writes the gradient of a row that counts for nothing, whatever its logits are.
+template <int V, class T> __device__ __forceinline__ void write_zeroes(T *row, int vp) {
+	const float zeroes[V] = {};
+	for (int i = (int)threadIdx.x * V; i < vp; i += CLASSIFIER_THREADS * V)
+		store<V>(row + i, zeroes);
+}
+
 template <class T, int V> __global__ void __launch_bounds__(CLASSIFIER_THREADS) classifier_kernel(classifier_rows p) {
 	T *row = reinterpret_cast<T *>(p.logits) + (size_t)blockIdx.x * p.ld;
 	int target = p.targets[blockIdx.x];
@@ -71,17 +112,14 @@ template <class T, int V> __global__ void __launch_bounds__(CLASSIFIER_THREADS) 
 		p.losses[blockIdx.x] = target < 0 ? 0 : s.largest + logf(s.sum) - at_target;
 	if (!p.gradient)
 		return;
-	float grad_scale = *p.grad_scale, scale = target < 0 ? 0 : grad_scale / s.sum;
-	for (int i = (int)threadIdx.x * V; i < p.vp; i += CLASSIFIER_THREADS * V) {
-		float x[V];
-		load<V>(x, row + i);
-#pragma unroll
-		for (int j = 0; j < V; j++) {
-			float gradient = i + j < p.v && target >= 0 ? expf(x[j] - s.largest) * scale : 0;
-			x[j] = i + j == target ? gradient - grad_scale : gradient;
-		}
-		store<V>(row + i, x);
+	if (target < 0) {
+		write_zeroes<V>(row, p.vp);
+		return;
 	}
+	float grad_scale = *p.grad_scale, scale = grad_scale / s.sum;
+	write_probabilities<V>(row, p.v, p.vp, s.largest, scale);
+	if ((int)threadIdx.x == target / V % CLASSIFIER_THREADS) // the thread that wrote the target's vector
+		row[target] = from_float<T>(expf(at_target - s.largest) * scale - grad_scale);
 }
 
 extern "C" void launch_classifier(cudaStream_t stream, enum dtype act, const struct classifier_rows *args) {

@@ -45,8 +45,10 @@ def classifier(kernels, rows, v, vp, vector, ld_extra=0):
         0, v, rows
     ).astype(np.int32)
     targets[-1] = -1 if rows > 1 else targets[-1]  # a target that counts for nothing
+    if rows > 1:
+        logits[-1, 0] = to_bf16(np.float32([np.inf]))[0]
     logits[:, v:] = to_bf16(np.full((rows, ld - v), 1e30, np.float32))  # beyond the vocabulary: of no effect
-    x, scale = from_bf16(logits)[:, :v].astype(np.float64), 0.25
+    x, scale = np.minimum(from_bf16(logits)[:, :v].astype(np.float64), 100), 0.25
     p = np.exp(x - x.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     seen, at = targets >= 0, np.maximum(targets, 0)
