@@ -1,5 +1,5 @@
 /* main.c: rivulet-coordinator: decides who takes part in which round, and never sees a weight. */
-#include "coordinator/commands.h"
+#include "coordinator/commands/commands.h"
 
 int main(int argc, char **argv) {
 	struct rv_option new_run_options[NEW_RUN_OPTIONS_MAX];

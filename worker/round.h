@@ -90,7 +90,7 @@ enum round_action_type {
 	ROUND_CANCEL_FETCH,
 	/* The run stands still because others lack the state, and have not got it for a while: perhaps what they need is
 	 * damaged on our disk, or on nobody's. Write the state at `round`, which we hold in memory, as a base, then
-	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core_standstill.c). Again after
+	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core/standstill.c). Again after
 	 * four times as long, for the disk may have been full. */
 	ROUND_KEEP_BASE,
 	ROUND_PROBE, /* a PERSIST has failed: does the disk take as much now? Then round_on_storage. Every heartbeat */

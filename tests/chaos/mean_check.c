@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/run_config.h"
 #include "base/weights.h"
-#include "coordinator/store.h"
+#include "coordinator/store/store.h"
 #include "outer/codec_kernels.h"
 #include "outer/global.h"
 #include "worker/mean_dump.h"

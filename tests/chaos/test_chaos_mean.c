@@ -16,7 +16,7 @@
 #include "base/chain.h"
 #include "base/file.h"
 #include "base/run_config.h"
-#include "coordinator/store.h"
+#include "coordinator/store/store.h"
 #include "outer/global.h"
 #include "tests/chaos/mean_check.h"
 #include "worker/mean_dump.h"

@@ -3,7 +3,7 @@
 #ifndef RV_TESTS_COORDINATOR_CORE_RIG_H
 #define RV_TESTS_COORDINATOR_CORE_RIG_H
 
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 
 enum { RIG_CHUNKS = 12, RIG_RECORDS_KEPT = 256, RIG_MOST_TOKENS = 1000000, RIG_MISSED_TOKENS = 1000 };
 #define RIG_S 1000000ll

@@ -19,12 +19,12 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "coordinator/store.h"
+#include "coordinator/store/store.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
-enum { SEAL_BYTES = 40 };           /* coordinator/backup_file.h */
-enum { TOKENS_PAGE_AT = 4 * 4096 }; /* the fourth table (coordinator/store_schema.h) */
+enum { SEAL_BYTES = 40 };           /* coordinator/store/backup_file.h */
+enum { TOKENS_PAGE_AT = 4 * 4096 }; /* the fourth table (coordinator/store/schema.h) */
 static char out[4096];
 
 struct scene {

@@ -15,7 +15,7 @@
 #include <openssl/ssl.h>
 
 #include "base/clock.h"
-#include "coordinator/connections.h"
+#include "coordinator/web/connections.h"
 #include "net/address.h"
 #include "net/identity.h"
 #include "net/tls.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "coordinator/core_internal.h"
+#include "coordinator/core/internal.h"
 
 enum { CHUNKS_MAX = 5000 };
 
@@ -93,7 +93,7 @@ static void test_survivors_keep_their_chunks(void **state) {
 
 /* ---- by bandwidth ---- */
 
-/* The model of core_shares.c in floating point, to check it by: when the last owner is done. */
+/* The model of core/shares.c in floating point, to check it by: when the last owner is done. */
 static double done_at(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *share) {
 	double worst = 0;
 	for (int i = 0; i < n; i++) {

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/file.h"
-#include "coordinator/listen_file.h"
-#include "coordinator/listen_notice.h"
+#include "coordinator/web/listen_file.h"
+#include "coordinator/web/listen_notice.h"
 
 static const struct address here = {.host = "127.0.0.1", .port = 7433}, there = {.host = "::1", .port = 7433};
 

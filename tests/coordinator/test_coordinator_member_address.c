@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/member_address.h"
+#include "coordinator/service/member_address.h"
 
 static const char SITE[] = "203.0.113.7"; /* where the coordinator is advertised */
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/query.h"
+#include "coordinator/web/query.h"
 
 static void expect_number(const char *text, const char *name, uint64_t want) {
 	uint64_t got = 12345;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/rate_limit.h"
+#include "coordinator/web/rate_limit.h"
 
 #define S 1000000ll
 

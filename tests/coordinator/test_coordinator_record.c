@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/record.h"
+#include "coordinator/store/record.h"
 
 /* Every byte of every field differs from zero. */
 static struct core_record full_record(uint16_t n_members) {

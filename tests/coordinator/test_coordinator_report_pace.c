@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/report_pace.h"
+#include "coordinator/service/report_pace.h"
 
 enum { SECOND_US = 1000000 };
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "coordinator/contributions.h"
-#include "coordinator/robust.h"
+#include "coordinator/service/contributions.h"
+#include "coordinator/service/robust.h"
 
 static void near(double got, double want) {
 	assert_true(fabs(got - want) <= 1e-9 * fmax(1, fabs(want)));

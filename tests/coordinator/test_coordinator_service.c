@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "coordinator/dashboard.h"
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
+#include "coordinator/web/dashboard.h"
 #include "tests/coordinator/run_chunks.h"
 
 enum { KEPT = 256, TOKENS = 64 };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/status_view.h"
+#include "coordinator/commands/status_view.h"
 
 enum { WIDE = 200 };
 

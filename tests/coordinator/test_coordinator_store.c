@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "coordinator/store.h"
+#include "coordinator/store/store.h"
 
 enum { PAGE_BYTES = 4096 }; /* SQLite's, as the store leaves it */
 

@@ -14,8 +14,8 @@
 #include <sqlite3.h>
 
 #include "base/event.h"
-#include "coordinator/opened_run.h"
-#include "coordinator/store.h"
+#include "coordinator/commands/opened_run.h"
+#include "coordinator/store/store.h"
 
 enum { FAULTS_MAX = 200, APPENDS = 6 };
 

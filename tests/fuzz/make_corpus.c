@@ -4,7 +4,7 @@
 #include "base/bytes.h"
 #include "base/chain.h"
 #include "base/file.h"
-#include "coordinator/record.h"
+#include "coordinator/store/record.h"
 #include "net/control.h"
 #include "net/frame.h"
 #include "outer/codec.h"

@@ -1,7 +1,7 @@
 /* service_world.c: see service_world.h. */
 #include "tests/fuzz/service_world.h"
 
-#include "coordinator/record.h"
+#include "coordinator/store/record.h"
 #include "tests/coordinator/run_chunks.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/kept_blocks.h"

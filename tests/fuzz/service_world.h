@@ -6,7 +6,7 @@
 #ifndef RV_TESTS_FUZZ_SERVICE_WORLD_H
 #define RV_TESTS_FUZZ_SERVICE_WORLD_H
 
-#include "coordinator/service.h"
+#include "coordinator/service/service.h"
 
 enum { WORLD_KEYS = 6, WORLD_ROUNDS_MAX = 9, WORLD_RESTARTS_MAX = 2, WORLD_STORE_BYTES = 1 << 16 };
 

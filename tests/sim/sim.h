@@ -26,7 +26,7 @@
 #define RV_TESTS_SIM_SIM_H
 
 #include "base/rng.h"
-#include "coordinator/core.h"
+#include "coordinator/core/core.h"
 #include "net/control.h"
 #include "net/frame.h"
 #include "net/reduce.h"

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "base/chain.h"
-#include "coordinator/backup.h"
-#include "coordinator/run_dir.h"
-#include "coordinator/store.h"
+#include "coordinator/store/backup.h"
+#include "coordinator/store/run_dir.h"
+#include "coordinator/store/store.h"
 #include "tests/torture/power.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"

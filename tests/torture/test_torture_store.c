@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "coordinator/backup.h"
-#include "coordinator/run_dir.h"
-#include "coordinator/service.h"
-#include "coordinator/store.h"
+#include "coordinator/service/service.h"
+#include "coordinator/store/backup.h"
+#include "coordinator/store/run_dir.h"
+#include "coordinator/store/store.h"
 #include "tests/torture/torture.h"
 
 enum { RECORDS = 4, TRIALS = 120, PATH_BYTES = 512 };

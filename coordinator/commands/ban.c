@@ -1,0 +1,101 @@
+/* ban.c: `ban` and `unban`: an operator removes a member, or takes that back. */
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/operator_session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ban_options {
+	char dir[RUN_DIR_BYTES];
+};
+
+static const struct rv_option options[] = {
+	{"dir", RV_OPT_STRING, offsetof(struct ban_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL, "Directory of the run.",
+	 "Ban"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+enum { NAME_SHOWN = 64 };
+
+static bool is_number(const char *text) {
+	size_t n = strlen(text);
+	return n > 0 && n <= 3 && strspn(text, "0123456789") == n;
+}
+
+/* By its number, or by a name that no other has. A number wins: names are the volunteers' choice. */
+static enum rv_err find_member(const json_t *status, const char *text, uint32_t *out, const char **name,
+							   struct rv_errtext *et) {
+	const json_t *m, *members = json_object_get(status, "members");
+	bool by_number = is_number(text);
+	int found = 0;
+	size_t i;
+	json_array_foreach(members, i, m) {
+		json_int_t number = json_integer_value(json_object_get(m, "member"));
+		const char *called = json_string_value(json_object_get(m, "name"));
+		called = called ? called : "";
+		if (by_number ? number != (json_int_t)strtoul(text, NULL, 10) : strcmp(called, text) != 0)
+			continue;
+		*out = (uint32_t)number;
+		*name = called;
+		found++;
+	}
+	if (found > 1)
+		return rv_fail(et, RV_E_INVALID, "%.40s: %d members are called that: say the number that `status` shows", text,
+					   found);
+	return found == 1 ? RV_OK
+					  : rv_fail(et, RV_E_NOTFOUND,
+								"%.40s: no member has this number or name: `status` shows those there are", text);
+}
+
+static enum rv_err set_banned(const struct ban_options *o, const struct rv_args *args, bool banned,
+							  struct rv_errtext *et) {
+	struct run_dir d;
+	struct operator_session *session = NULL;
+	json_t *status = NULL;
+	const char *name = "";
+	uint32_t member = 0;
+	RV_TRY(run_dir_find(o->dir, &d, et));
+	RV_TRY(operator_open(&d, NULL, &session, et));
+	enum rv_err e = operator_status(session, &status, et);
+	if (e == RV_OK)
+		e = find_member(status, args->at[0], &member, &name, et);
+	if (e == RV_OK)
+		e = operator_ban(session, member, banned, et);
+	operator_close(session);
+	if (e == RV_OK)
+		(void)printf("member %u%s%.*s%s is %s\n", member, name[0] ? " (" : "", NAME_SHOWN, name, name[0] ? ")" : "",
+					 banned ? "banned" : "allowed again");
+	json_decref(status);
+	return e;
+}
+
+static enum rv_err run_ban(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	return set_banned(opts, args, true, et);
+}
+
+static enum rv_err run_unban(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	return set_banned(opts, args, false, et);
+}
+
+const struct rv_command cmd_ban = {
+	.name = "ban",
+	.synopsis = "MEMBER",
+	.args_min = 1,
+	.args_max = 1,
+	.help = "Removes a member (its number, or a name that is its alone): it is not waited for, and takes part in "
+			"nothing, until `unban`.",
+	.options = options,
+	.opts_bytes = sizeof(struct ban_options),
+	.run = run_ban,
+};
+
+const struct rv_command cmd_unban = {
+	.name = "unban",
+	.synopsis = "MEMBER",
+	.args_min = 1,
+	.args_max = 1,
+	.help = "Lets a banned member take part again.",
+	.options = options,
+	.opts_bytes = sizeof(struct ban_options),
+	.run = run_unban,
+};

@@ -1,0 +1,126 @@
+/* new_run.c: `new-run`: a directory with a fresh run: its number, its key, its configuration, an empty store. */
+#include "coordinator/commands/commands.h"
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "base/hex.h"
+#include "base/run_config_idle.h"
+#include "base/run_silence.h"
+#include "coordinator/store/run_dir.h"
+#include "coordinator/store/store.h"
+#include "net/identity.h"
+#include "outer/global.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DIR_MODE = 0700 };
+
+struct new_run_options {
+	struct run_config run; /* first: the offsets of run_config_options hold */
+	char dir[RUN_DIR_BYTES];
+};
+
+static const struct rv_option own_options[] = {
+	{"dir", RV_OPT_STRING, offsetof(struct new_run_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
+	 "Directory to make the run in.", "Coordinator"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+/* The text is what all agree on: it says numbers, not what this version takes for suitable. */
+static enum rv_err prepare(void *opts, struct rv_errtext *et) {
+	struct run_config *run = &((struct new_run_options *)opts)->run;
+	struct rv_errtext idle;
+	(void)et;
+	if (run_config_idle_text(run, &idle) > 0)
+		(void)fprintf(stderr, "note: %s\n", idle.text);
+	run_config_resolve(run);
+	return RV_OK;
+}
+
+static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const struct new_run_options *o = opts;
+	return global_check_new_run(&o->run, et);
+}
+
+static void explain(const void *opts, FILE *out) {
+	char text[RUN_SILENCE_TEXT_BYTES];
+	run_silence_print(&((const struct new_run_options *)opts)->run, text);
+	(void)fputs(text, out);
+}
+
+static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const char *dir = ((const struct new_run_options *)opts)->dir;
+	struct run_dir d;
+	RV_TRY(run_dir_of(dir, &d, et));
+	if (run_dir_find(dir, &d, NULL) == RV_OK)
+		return rv_fail(et, RV_E_BUSY, "%s is the directory of a run already: name another one with --dir", dir);
+	return RV_OK;
+}
+
+static enum rv_err make(const struct new_run_options *o, const struct run_dir *d, const char *config,
+						struct rv_errtext *et) {
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	char run_hex[2 * NET_RUN_ID_BYTES + 1], key_hex[2 * NET_KEY_BYTES + 1];
+	struct identity key = {0};
+	randombytes_buf(run_id, sizeof run_id);
+	RV_TRY(identity_load_or_create(d->key, &key, NULL, et));
+	rv_hex_encode(key.key, sizeof key.key, key_hex);
+	identity_release(&key);
+	RV_TRY(store_create(d->store, run_id, config, et));
+	rv_hex_encode(run_id, sizeof run_id, run_hex);
+	(void)printf("Run %s is made in %s\n"
+				 "    public key    %s\n"
+				 "    secret key    %s (keep it safe: whoever has it is the operator)\n\n"
+				 "Next:\n"
+				 "    rivulet-coordinator serve --dir %s --listen 0.0.0.0:7433 --advertise HOST:7433\n"
+				 "    rivulet-coordinator invite --dir %s --count 4\n",
+				 run_hex, d->dir, key_hex, d->key, d->dir, d->dir);
+	(void)o;
+	return RV_OK;
+}
+
+static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	struct new_run_options *o = opts;
+	struct run_dir d;
+	char config[NET_MAX_CONFIG_BYTES];
+	int lock = -1;
+	RV_ASSERT(rv_options_print(run_config_options, &o->run, config, sizeof config) < sizeof config);
+	RV_TRY(run_dir_of(o->dir, &d, et));
+	RV_TRY(rv_dir_make(o->dir, DIR_MODE, et));
+	RV_TRY(rv_dir_lock(o->dir, &lock, et));
+	enum rv_err e = make(o, &d, config, et);
+	rv_dir_unlock(lock);
+	return e;
+}
+
+struct rv_command cmd_new_run(struct rv_option *table) {
+	int n = 0;
+	for (const struct rv_option *p = own_options; p->name != NULL; p++)
+		table[n++] = *p;
+	for (const struct rv_option *p = run_config_options; p->name != NULL; p++) {
+		RV_ASSERT(n < NEW_RUN_OPTIONS_MAX - 1);
+		table[n++] = *p;
+	}
+	table[n] = (struct rv_option){.name = NULL};
+	return (struct rv_command){
+		.name = "new-run",
+		.synopsis = "",
+		.help = "Makes a run: its key, its configuration, an empty store.",
+		.details =
+			"Everything that the workers must agree on is decided here and never changes: model, inner loop, outer\n"
+			"loop, rounds. Write it into a file and give it with --config; what is not named has a default.",
+		.options = table,
+		.presets = model_presets,
+		.opts_bytes = sizeof(struct new_run_options),
+		.prepare = prepare,
+		.check = check,
+		.check_files = check_files,
+		.explain = explain,
+		.run = run,
+	};
+}

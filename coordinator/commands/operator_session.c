@@ -1,0 +1,230 @@
+/* operator_session.c: see operator_session.h. Whoever holds the directory's lock runs the run: so the lock tells
+ * whether there is somebody to ask. */
+#include "coordinator/commands/operator_session.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "coordinator/commands/opened_run.h"
+#include "coordinator/web/listen_file.h"
+#include "net/http_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLY_MAX_BYTES = 1 << 20, TIMEOUT_MS = 10000, STARTING_MS = 3000 };
+enum { COPY_MAX_BYTES = 1 << 30, COPY_MS = 600000, COPY_MODE = 0600 };
+
+struct operator_session {
+	bool online;
+	struct opened_run run; /* offline */
+	struct identity key;   /* online */
+	struct http_client *http;
+};
+
+/* ---- over HTTPS -------------------------------------------------------------------------------------------------- */
+
+struct question {
+	const char *path, *form; /* form NULL: GET */
+	size_t max_bytes;
+	int64_t timeout_ms;
+};
+
+struct answer {
+	bool done;
+	enum rv_err err;
+	int status;
+	char *body; /* n bytes, and a NUL */
+	size_t n;
+	char text[RV_ERRTEXT_BYTES];
+};
+
+static void on_done(void *ctx, const struct http_reply *reply) {
+	struct answer *a = ctx;
+	a->done = true;
+	a->err = reply->err;
+	a->status = reply->status;
+	if (reply->err != RV_OK) {
+		(void)snprintf(a->text, sizeof a->text, "%s", reply->text);
+		return;
+	}
+	a->n = reply->body_bytes;
+	a->body = calloc(1, a->n + 1);
+	if (a->body != NULL && a->n > 0)
+		memcpy(a->body, reply->body, a->n);
+}
+
+/* a->body (free() it) on 200 and 204. */
+static enum rv_err ask_for(struct operator_session *o, const struct question *q, struct answer *a,
+						   struct rv_errtext *et) {
+	struct http_request rq = {.path = q->path,
+							  .body = q->form,
+							  .body_bytes = q->form != NULL ? strlen(q->form) : 0,
+							  .max_reply_bytes = q->max_bytes,
+							  .timeout_ms = q->timeout_ms,
+							  .done = on_done,
+							  .ctx = a};
+	*a = (struct answer){.done = false};
+	RV_TRY(http_client_start(o->http, &rq, NULL, et));
+	while (!a->done)
+		RV_TRY(http_client_poll(o->http, NULL, 0, RV_US_PER_S, et));
+	if (a->err != RV_OK)
+		return rv_fail(et, a->err, "%s", a->text);
+	if (a->body == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's answer");
+	if (a->status / 100 == 2)
+		return RV_OK;
+	enum rv_err e = rv_fail(et, a->status == 404 ? RV_E_NOTFOUND : RV_E_INVALID, "the coordinator answers %d: %.*s",
+							a->status, (int)strcspn(a->body, "\n"), a->body);
+	free(a->body);
+	return e;
+}
+
+/* *body, a text (free() it). */
+static enum rv_err ask(struct operator_session *o, const char *path, const char *form, char **body,
+					   struct rv_errtext *et) {
+	const struct question q = {path, form, REPLY_MAX_BYTES, TIMEOUT_MS};
+	struct answer a;
+	*body = NULL;
+	RV_TRY(ask_for(o, &q, &a, et));
+	*body = a.body;
+	return RV_OK;
+}
+
+/* DIR/listen, which a coordinator that is just starting has not made yet. */
+static enum rv_err read_listen(const struct run_dir *dir, struct address *out, struct rv_errtext *et) {
+	enum rv_err e = listen_file_read(dir->listen, out, et);
+	if (e != RV_E_NOTFOUND)
+		return e;
+	return rv_fail(
+		et, RV_E_BUSY,
+		"%s is in use, but %s is not there: is the coordinator just starting? Try again; does its log say that "
+		"the disk was full? It tries again every 10 s",
+		dir->dir, dir->listen);
+}
+
+static enum rv_err open_online(const struct run_dir *dir, struct operator_session *o, struct rv_errtext *et) {
+	struct http_client_config cfg = {.connect_timeout_ms = STARTING_MS};
+	o->online = true;
+	RV_TRY(read_listen(dir, &cfg.server, et));
+	RV_TRY(identity_load(dir->key, &o->key, et));
+	memcpy(cfg.server_key, o->key.key, sizeof cfg.server_key);
+	cfg.identity = &o->key;
+	return http_client_new(&cfg, &o->http, et);
+}
+
+/* ---- either way -------------------------------------------------------------------------------------------------- */
+
+enum rv_err operator_open(const struct run_dir *dir, const struct address *advertise, struct operator_session **out,
+						  struct rv_errtext *et) {
+	struct operator_session *o = calloc(1, sizeof *o);
+	*out = NULL;
+	if (o == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory");
+	enum rv_err e = opened_run_open(dir, 0, advertise, NULL, &o->run, et);
+	if (e == RV_E_BUSY)
+		e = open_online(dir, o, et);
+	if (e != RV_OK)
+		operator_close(o);
+	else
+		*out = o;
+	return e;
+}
+
+void operator_close(struct operator_session *o) {
+	if (o == NULL)
+		return;
+	if (o->online) {
+		http_client_free(o->http);
+		identity_release(&o->key);
+	} else {
+		opened_run_close(&o->run);
+	}
+	free(o);
+}
+
+bool operator_is_online(const struct operator_session *o) {
+	return o->online;
+}
+
+enum rv_err operator_status(struct operator_session *o, json_t **status, struct rv_errtext *et) {
+	if (!o->online) {
+		*status = service_status(o->run.service, rv_clock_monotonic_us(), true);
+		return *status != NULL ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the status");
+	}
+	char *body = NULL;
+	json_error_t why;
+	RV_TRY(ask(o, "/v1/admin/status", NULL, &body, et));
+	*status = json_loads(body, 0, &why);
+	free(body);
+	return *status != NULL ? RV_OK : rv_fail(et, RV_E_INVALID, "the coordinator's status is not JSON: %s", why.text);
+}
+
+static enum rv_err invite_offline(struct operator_session *o, int count, char **links, struct rv_errtext *et) {
+	char(*made)[INVITE_MAX_BYTES] = calloc((size_t)count, sizeof *made);
+	char *text = calloc((size_t)count, INVITE_MAX_BYTES + 1);
+	enum rv_err e = made != NULL && text != NULL ? service_invite(o->run.service, count, made, et)
+												 : rv_fail(et, RV_E_NOMEM, "no memory for %d links", count);
+	char *at = text;
+	for (int i = 0; e == RV_OK && i < count; i++)
+		at += sprintf(at, "%s\n", made[i]);
+	free(made);
+	if (e != RV_OK)
+		free(text);
+	else
+		*links = text;
+	return e;
+}
+
+enum rv_err operator_invite(struct operator_session *o, int count, char **links, struct rv_errtext *et) {
+	char form[64], advertise[NET_ADDR_BYTES];
+	if (o->online) {
+		(void)snprintf(form, sizeof form, "count=%d", count);
+		return ask(o, "/v1/admin/invite", form, links, et);
+	}
+	RV_TRY(store_get(o->run.store, "advertise", advertise, sizeof advertise, et));
+	if (advertise[0] == '\0')
+		return rv_fail(et, RV_E_INVALID,
+					   "this coordinator was never started, so it is not known where workers will reach it: start it "
+					   "(`serve`), or say --advertise HOST:PORT");
+	return invite_offline(o, count, links, et);
+}
+
+enum rv_err operator_ban(struct operator_session *o, uint32_t member, bool banned, struct rv_errtext *et) {
+	char form[64], *body = NULL;
+	if (!o->online)
+		return service_ban(o->run.service, rv_clock_monotonic_us(), member, banned, et);
+	(void)snprintf(form, sizeof form, "member=%u&banned=%d", member, banned);
+	RV_TRY(ask(o, "/v1/admin/ban", form, &body, et));
+	free(body);
+	return RV_OK;
+}
+
+enum rv_err operator_rollback(struct operator_session *o, uint64_t to_round, bool force, char **text,
+							  struct rv_errtext *et) {
+	char form[64];
+	if (o->online) {
+		(void)snprintf(form, sizeof form, "to_round=%llu&force=%d", (unsigned long long)to_round, force);
+		return ask(o, "/v1/admin/rollback", form, text, et);
+	}
+	*text = calloc(1, SERVICE_ROLLBACK_BYTES);
+	if (*text == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory");
+	enum rv_err e = service_rollback(o->run.service, rv_clock_monotonic_us(), to_round, force, *text, et);
+	if (e != RV_OK) {
+		free(*text);
+		*text = NULL;
+	}
+	return e;
+}
+
+enum rv_err operator_copy_store(struct operator_session *o, const char *path, struct rv_errtext *et) {
+	static const struct question all = {.path = "/v1/admin/store", .max_bytes = COPY_MAX_BYTES, .timeout_ms = COPY_MS};
+	struct answer a;
+	if (!o->online)
+		return store_copy(o->run.store, path, et);
+	RV_TRY(ask_for(o, &all, &a, et));
+	enum rv_err e = rv_file_write_atomic(path, a.body, a.n, COPY_MODE, et);
+	free(a.body);
+	return e;
+}

@@ -1,0 +1,56 @@
+/* rollback.c: `rollback`: the operator takes back committed rounds that nobody's disk holds any more. */
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/operator_session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rollback_options {
+	char dir[RUN_DIR_BYTES];
+	int64_t to_round;
+	bool force;
+};
+
+static const struct rv_option options[] = {
+	{"dir", RV_OPT_STRING, offsetof(struct rollback_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
+	 "Directory of the run.", "Rollback"},
+	{"to-round", RV_OPT_INT, offsetof(struct rollback_options, to_round), 0, NULL, 0, 1e15, NULL,
+	 "The round that is open again: it and all later ones are trained anew.", "Rollback"},
+	{"force", RV_OPT_BOOL, offsetof(struct rollback_options, force), 0, "false", 0, 0, NULL,
+	 "Also when those who hold the given-up rounds are merely absent, or hold them still; also to a round that nobody "
+	 "who is here has proven.",
+	 "Rollback"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const struct rollback_options *o = opts;
+	struct run_dir d;
+	struct operator_session *session = NULL;
+	char *text = NULL;
+	RV_TRY(run_dir_find(o->dir, &d, et));
+	RV_TRY(operator_open(&d, NULL, &session, et));
+	enum rv_err e = operator_rollback(session, (uint64_t)o->to_round, o->force, &text, et);
+	operator_close(session);
+	if (e == RV_OK)
+		(void)printf("%s%s", text, strchr(text, '\n') != NULL ? "" : "\n");
+	free(text);
+	return e;
+}
+
+const struct rv_command cmd_rollback = {
+	.name = "rollback",
+	.synopsis = "",
+	.help = "Takes back committed rounds whose state nobody holds any more, so that the run can go on.",
+	.details =
+		"`status` says when the run stands still because the state of its round is on no disk that is here, who held\n"
+		"it last, and the latest round that somebody can prove: give that one. Nothing is taken back without this\n"
+		"command. It begins a new epoch: workers that are ahead go back, by their own disks where they can, and say\n"
+		"so in their logs; what is taken back they set aside, in given-up-E of their directories. When an older copy\n"
+		"of the coordinator's directory was restored under workers that are ahead, serve the newest copy: a rollback\n"
+		"gives up all that was trained since, and where no disk reaches its round there is nothing to go on from.",
+	.options = options,
+	.opts_bytes = sizeof(struct rollback_options),
+	.run = run,
+};

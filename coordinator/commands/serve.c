@@ -1,0 +1,178 @@
+/* serve.c: `serve`: the coordinator at work, until a signal. */
+#include "coordinator/commands/commands.h"
+#include "coordinator/store/backup.h"
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/signals.h"
+#include "coordinator/commands/opened_run.h"
+#include "coordinator/web/listen_file.h"
+#include "coordinator/web/listen_notice.h"
+#include "coordinator/web/listen_socket.h"
+#include "coordinator/web/server.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOCK_PATIENCE_MS = 3000 };
+
+struct serve_options {
+	char dir[RUN_DIR_BYTES];
+	char listen[NET_ADDR_BYTES], advertise[NET_ADDR_BYTES];
+	char log[RUN_PATH_BYTES];
+	int64_t max_connections;
+};
+
+static const struct rv_option options[] = {
+	{"dir", RV_OPT_STRING, offsetof(struct serve_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
+	 "Directory of the run (`new-run` makes it).", "Coordinator"},
+	{"listen", RV_OPT_STRING, offsetof(struct serve_options, listen), NET_ADDR_BYTES, "127.0.0.1:7433", 0, 0, NULL,
+	 "Numeric address and port to listen on; 0.0.0.0 or [::] for all, port 0 for any free one.", "Coordinator"},
+	{"advertise", RV_OPT_STRING, offsetof(struct serve_options, advertise), NET_ADDR_BYTES, "", 0, 0, NULL,
+	 "HOST:PORT that invite links name: how workers reach this machine. Port 0: the one listened on.", "Coordinator"},
+	{"max-connections", RV_OPT_INT, offsetof(struct serve_options, max_connections), 0, "256", 8, 800, NULL,
+	 "Connections open at once; a worker needs three.", "Coordinator"},
+	{"log", RV_OPT_STRING, offsetof(struct serve_options, log), RUN_PATH_BYTES, "", 0, 0, NULL,
+	 "A file that also gets every event as a JSON line.", "Coordinator"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+static bool is_wildcard(const struct address *a) {
+	return a->host[0] == '\0' || strcmp(a->host, "0.0.0.0") == 0 || strcmp(a->host, "::") == 0;
+}
+
+static enum rv_err parse_addresses(const struct serve_options *o, struct address *listen, struct address *advertise,
+								   struct rv_errtext *et) {
+	enum rv_err e = address_parse(o->listen, listen, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "--listen %s", o->listen);
+	struct sockaddr_storage numeric;
+	socklen_t n;
+	if (!address_to_socket(listen, &numeric, &n))
+		return rv_fail(et, RV_E_INVALID, "--listen %s: give a numeric address, such as 0.0.0.0 or 127.0.0.1",
+					   o->listen);
+	*advertise = *listen;
+	if (o->advertise[0] == '\0')
+		return is_wildcard(listen)
+				   ? rv_fail(et, RV_E_INVALID,
+							 "--listen %s is every address of this machine, so invite links cannot name one: say how "
+							 "workers reach it with --advertise HOST:PORT",
+							 o->listen)
+				   : RV_OK;
+	e = address_parse(o->advertise, advertise, et);
+	if (e == RV_OK && advertise->host[0] == '\0')
+		e = rv_fail(et, RV_E_INVALID, "the host is missing");
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--advertise %s", o->advertise);
+}
+
+static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	struct address listen, advertise;
+	return parse_addresses(opts, &listen, &advertise, et);
+}
+
+static enum rv_err check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	struct run_dir d;
+	return run_dir_find(((const struct serve_options *)opts)->dir, &d, et);
+}
+
+/* For the programs on this machine: loopback, when every address is listened on. */
+static struct address local_of(const struct address *bound) {
+	struct address a = *bound;
+	if (is_wildcard(&a))
+		(void)snprintf(a.host, sizeof a.host, "%s", strcmp(a.host, "0.0.0.0") == 0 ? "127.0.0.1" : "::1");
+	return a;
+}
+
+static void on_sweep(void *notice, int64_t now_us) {
+	listen_notice_tick(notice, now_us);
+}
+
+static void say_listening(struct rv_events *ev, const struct address *bound, const struct address *advertise) {
+	char at[NET_ADDR_BYTES] = "", as[NET_ADDR_BYTES] = "";
+	(void)address_format(bound, at);
+	(void)address_format(advertise, as);
+	rv_event(ev, RV_INFO, "listening",
+			 RV_FIELDS(rv_field_str("address", at), rv_field_int("port", bound->port), rv_field_str("advertise", as)),
+			 "listening on %s; workers are sent to %s; dashboard: https://%s/", at, as, as);
+}
+
+static enum rv_err serve_run(struct opened_run *r, struct server_config *cfg, const struct address *bound,
+							 const struct address *advertise, struct rv_events *ev, struct rv_errtext *et) {
+	struct server *server = NULL;
+	struct listen_notice notice = {.path = r->dir.listen, .at = local_of(bound), .events = ev};
+	cfg->on_sweep = on_sweep;
+	cfg->ctx = &notice;
+	RV_TRY(server_new(cfg, &server, et));
+	enum rv_err e = listen_notice_begin(&notice, rv_clock_monotonic_us(), et);
+	if (e == RV_OK) {
+		say_listening(ev, bound, advertise);
+		e = server_run(server, et);
+	}
+	(void)unlink(r->dir.listen);
+	server_free(server);
+	if (e == RV_OK)
+		rv_event(ev, RV_INFO, "stopped", RV_NO_FIELDS, "stopped; nothing is lost: `serve` goes on where this was");
+	return e;
+}
+
+/* With the socket open: the port is known, and so is what links shall say. */
+static enum rv_err open_and_serve(const struct serve_options *o, const struct run_dir *d, int signal_fd,
+								  struct rv_events *ev, struct rv_errtext *et) {
+	struct address listen, advertise, bound;
+	struct opened_run r;
+	struct server_config cfg = {.max_connections = (int)o->max_connections, .signal_fd = signal_fd, .listen_fd = -1};
+	RV_TRY(parse_addresses(o, &listen, &advertise, et));
+	RV_TRY(listen_socket_open(&listen, &cfg.listen_fd, &bound, et));
+	if (advertise.port == 0)
+		advertise.port = bound.port;
+	enum rv_err e = opened_run_open(d, LOCK_PATIENCE_MS, &advertise, ev, &r, et);
+	if (e != RV_OK) {
+		(void)close(cfg.listen_fd);
+		return e;
+	}
+	const struct address local = local_of(&bound);
+	listen_file_clean(d->listen, &local);
+	backup_clean(d);
+	cfg.service = r.service;
+	cfg.run = &r.key;
+	e = serve_run(&r, &cfg, &bound, &advertise, ev, et);
+	opened_run_close(&r);
+	return e;
+}
+
+static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const struct serve_options *o = opts;
+	struct run_dir d;
+	struct rv_events *ev = NULL;
+	int signal_fd = -1;
+	struct rv_events_config ec = {.out = stdout,
+								  .json = isatty(STDOUT_FILENO) == 0,
+								  .level = RV_INFO,
+								  .log_path = o->log[0] != '\0' ? o->log : NULL};
+	RV_TRY(run_dir_find(o->dir, &d, et));
+	RV_TRY(rv_signals_open(&signal_fd, et));
+	enum rv_err e = rv_events_new(&ec, &ev, et);
+	if (e == RV_OK)
+		e = open_and_serve(o, &d, signal_fd, ev, et);
+	rv_events_free(ev);
+	rv_signals_close(signal_fd);
+	return e;
+}
+
+const struct rv_command cmd_serve = {
+	.name = "serve",
+	.synopsis = "",
+	.help = "Coordinates the run until SIGINT or SIGTERM; kill -9 loses nothing either.",
+	.details =
+		"Workers and browsers use the same port (HTTPS, TLS 1.3, the run's key as certificate). DIR/listen holds\n"
+		"the address once it is open. Behind a router, forward the port and say --advertise.",
+	.options = options,
+	.opts_bytes = sizeof(struct serve_options),
+	.check = check,
+	.check_files = check_files,
+	.run = run,
+};

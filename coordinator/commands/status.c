@@ -1,0 +1,117 @@
+/* status.c: `status`: the run in the terminal, once or until it is done. */
+#include "base/clock.h"
+#include "base/terminal.h"
+#include "coordinator/commands/commands.h"
+#include "coordinator/commands/operator_session.h"
+#include "coordinator/commands/status_view.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { POLL_MS = 1000, GONE_S = 20 };
+
+struct status_options {
+	char dir[RUN_DIR_BYTES];
+	bool follow, json;
+};
+
+static const struct rv_option options[] = {
+	{"dir", RV_OPT_STRING, offsetof(struct status_options, dir), RUN_DIR_BYTES, NULL, 0, 0, NULL,
+	 "Directory of the run.", "Status"},
+	{"follow", RV_OPT_BOOL, offsetof(struct status_options, follow), 0, "false", 0, 0, NULL,
+	 "Again every second, until the run is done.", "Status"},
+	{"json", RV_OPT_BOOL, offsetof(struct status_options, json), 0, "false", 0, 0, NULL,
+	 "JSON lines, also on a terminal.", "Status"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+/* How it is shown, and what was shown last. */
+struct view {
+	bool json, follow, redraws;
+	int lines; /* on the terminal, to be drawn over */
+	struct status_news told;
+};
+
+static bool is_done(const json_t *status) {
+	const char *phase = json_string_value(json_object_get(status, "phase"));
+	return phase != NULL && strcmp(phase, "done") == 0;
+}
+
+static void show(struct view *v, const json_t *status, bool online) {
+	if (v->json && v->follow) {
+		status_view_print_news(&v->told, status, online, stdout);
+		return;
+	}
+	if (v->json) {
+		status_view_print_json(status, online, stdout);
+		return;
+	}
+	if (v->lines > 0 && v->redraws)
+		(void)printf("\033[%dA\033[J", v->lines);
+	v->lines = status_view_print(status, online, rv_terminal_columns(STDOUT_FILENO), stdout);
+}
+
+static enum rv_err look(const struct run_dir *d, struct view *v, bool *done, bool *online, struct rv_errtext *et) {
+	struct operator_session *session = NULL;
+	json_t *status = NULL;
+	*online = false;
+	RV_TRY(operator_open(d, NULL, &session, et));
+	*online = operator_is_online(session);
+	enum rv_err e = operator_status(session, &status, et);
+	operator_close(session);
+	if (e != RV_OK)
+		return e;
+	show(v, status, *online);
+	*done = is_done(status);
+	json_decref(status);
+	return RV_OK;
+}
+
+/* A coordinator that is being restarted is waited for. */
+static enum rv_err follow(const struct run_dir *d, struct view *v, struct rv_errtext *et) {
+	int64_t online_us = rv_clock_monotonic_us();
+	bool done = false, online = false;
+	for (;;) {
+		enum rv_err e = look(d, v, &done, &online, et);
+		int64_t now_us = rv_clock_monotonic_us();
+		bool transient = e == RV_E_BUSY || e == RV_E_CLOSED || e == RV_E_IO || e == RV_E_TIMEOUT;
+		if (done || (e != RV_OK && !transient))
+			return e;
+		if (e == RV_OK && online)
+			online_us = now_us;
+		else if (now_us - online_us > (int64_t)GONE_S * RV_US_PER_S)
+			return e != RV_OK
+					   ? e
+					   : rv_fail(et, RV_E_CLOSED,
+								 "the coordinator of %s does not run: `rivulet-coordinator serve --dir %s` goes on",
+								 d->dir, d->dir);
+		const struct timespec pause = {.tv_sec = POLL_MS / 1000};
+		(void)nanosleep(&pause, NULL);
+	}
+}
+
+static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const struct status_options *o = opts;
+	struct run_dir d;
+	bool done = false, online = false;
+	struct view v = {.json = o->json || isatty(STDOUT_FILENO) == 0,
+					 .follow = o->follow,
+					 .redraws = rv_terminal_can_redraw(STDOUT_FILENO)};
+	RV_TRY(run_dir_find(o->dir, &d, et));
+	return o->follow ? follow(&d, &v, et) : look(&d, &v, &done, &online, et);
+}
+
+const struct rv_command cmd_status = {
+	.name = "status",
+	.synopsis = "",
+	.help = "Shows the round, the loss, and every worker; --follow until the run is done.",
+	.details =
+		"Works while the coordinator runs and while it does not. Not on a terminal it prints JSON: the whole status,\n"
+		"or with --follow a line for every round that is committed, and for what an operator should know: workers\n"
+		"that are missing, a full disk (the coordinator's or a worker's), a coordinator that does not run.",
+	.options = options,
+	.opts_bytes = sizeof(struct status_options),
+	.run = run,
+};

@@ -1,0 +1,414 @@
+/* status_view.c: see status_view.h. Whatever is missing or of another type in the JSON shows as nothing. */
+#include "coordinator/commands/status_view.h"
+
+#include "base/short_number.h"
+#include "coordinator/commands/status_table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BAR_CELLS = 24, NAME_COLUMNS = 16, LONG_WAIT_S = 20, MISSING_SHOWN = 4 };
+
+static double number(const json_t *o, const char *key) {
+	return json_number_value(json_object_get(o, key));
+}
+
+static const char *string(const json_t *o, const char *key) {
+	const char *s = json_string_value(json_object_get(o, key));
+	return s != NULL ? s : "";
+}
+
+/* "1:02:03", "2:03". */
+static const char *span(double s, char out[24]) {
+	long t = s > 0 && s < 1e9 ? (long)(s + 0.5) : 0;
+	if (t >= 3600)
+		(void)snprintf(out, 24, "%ld:%02ld:%02ld", t / 3600, t / 60 % 60, t % 60);
+	else
+		(void)snprintf(out, 24, "%ld:%02ld", t / 60, t % 60);
+	return out;
+}
+
+static void print_head(const json_t *o, bool online, FILE *out) {
+	char bar[BAR_CELLS + 1], speed[24], eta[24], tokens[24];
+	double round = number(o, "round"), total = number(o, "rounds_total");
+	int filled = total > 0 ? (int)(BAR_CELLS * round / total) : 0;
+	for (int i = 0; i < BAR_CELLS; i++)
+		bar[i] = i < filled ? '#' : '.';
+	bar[BAR_CELLS] = '\0';
+	(void)fprintf(out, "[%s] round %.0f of %.0f, %s", bar, round, total, online ? string(o, "phase") : "not running");
+	if (number(o, "attempt") > 1)
+		(void)fprintf(out, " (attempt %.0f)", number(o, "attempt"));
+	if (json_is_number(json_object_get(o, "loss")))
+		(void)fprintf(out, "  loss %.4f", number(o, "loss"));
+	(void)fprintf(out, "  %s tokens/s", rv_short_number(number(o, "tokens_per_s"), speed));
+	(void)fprintf(out, "  %s tokens", rv_short_number(number(o, "total_tokens"), tokens));
+	bool known = json_is_number(json_object_get(o, "eta_s"));
+	(void)fprintf(out, "  ETA %s", known ? span(number(o, "eta_s"), eta) : "unknown");
+	(void)fprintf(out, "%s\n", json_is_true(json_object_get(o, "store_full")) ? "  DISK FULL" : "");
+}
+
+static void name_of(const json_t *m, char out[64]) {
+	if (string(m, "name")[0] != '\0')
+		(void)snprintf(out, 64, "%s", string(m, "name"));
+	else
+		(void)snprintf(out, 64, "worker %.0f", number(m, "member"));
+}
+
+/* The i-th missing member, or NULL. */
+static const json_t *missing_member(const json_t *status, size_t i) {
+	const json_t *m, *who = json_array_get(json_object_get(status, "missing"), i);
+	size_t k;
+	json_array_foreach(json_object_get(status, "members"), k, m) {
+		if (who != NULL && number(m, "member") == json_number_value(who))
+			return m;
+	}
+	return NULL;
+}
+
+static bool waits_long(const json_t *status) {
+	return number(status, "waiting_s") >= LONG_WAIT_S;
+}
+
+static void print_waiting(const json_t *o, FILE *out) {
+	char name[64], waited[24];
+	const json_t *m;
+	if (!waits_long(o))
+		return;
+	(void)fprintf(out, "  waiting for workers since %s: %.0f of %.0f are there", span(number(o, "waiting_s"), waited),
+				  number(o, "alive"), number(o, "min_workers"));
+	for (size_t i = 0; i < MISSING_SHOWN && (m = missing_member(o, i)) != NULL; i++) {
+		name_of(m, name);
+		(void)fprintf(out, "%s %.*s", i == 0 ? "; missing:" : ",", NAME_COLUMNS, name);
+	}
+	(void)fprintf(out, "%s\n", missing_member(o, MISSING_SHOWN) != NULL ? ", ..." : "");
+}
+
+static void print_old_copy(const json_t *o, FILE *out) {
+	const char *command = string(o, "command");
+	(void)fprintf(
+		out,
+		"  the run holds at round %.0f: workers are ahead of this coordinator (its store is an old copy): serve "
+		"the newest store\n",
+		number(o, "round"));
+	if (command[0] != '\0')
+		(void)fprintf(out, "  or give up what was trained since: %s\n", command);
+	else
+		(void)fprintf(out,
+					  "  nobody who is here has proven round %.0f: a rollback to it would leave nothing to go on from, "
+					  "unless a disk reaches it\n",
+					  number(o, "round"));
+}
+
+static void print_not_held(const json_t *status, FILE *out) {
+	const json_t *o = json_object_get(status, "not_held");
+	if (!json_is_object(o))
+		return;
+	if (json_is_true(json_object_get(o, "ahead"))) {
+		print_old_copy(o, out);
+		return;
+	}
+	if (json_is_true(json_object_get(o, "complete"))) {
+		(void)fprintf(out, "  the run is complete; who is here has an older state: to give it the final one, start one "
+						   "who has that\n");
+		return;
+	}
+	(void)fprintf(out, "  the run holds: %s the state of round %.0f\n",
+				  json_is_true(json_object_get(o, "lost")) ? "all who held it have come back without"
+														   : "nobody who is here holds",
+				  number(o, "round"));
+	if (string(o, "command")[0] == '\0')
+		return;
+	(void)fprintf(out, "  %s%s\n",
+				  json_array_size(json_object_get(o, "absent")) > 0 ? "start one who held it, or give up rounds: "
+																	: "to give up rounds: ",
+				  string(o, "command"));
+}
+
+static void print_shared_text(const json_t *o, FILE *out) {
+	double shards = number(o, "data_shards");
+	if (shards < 1 || number(o, "alive") <= shards)
+		return;
+	(void)fprintf(out, "  %.0f workers share %.0f parts of the text (data-shards): some read the very same\n",
+				  number(o, "alive"), shards);
+}
+
+/* Adds to the notes of a row; what has no room is cut off. */
+__attribute__((format(printf, 2, 3))) static void add_note(struct status_row *r, const char *fmt, ...) {
+	size_t used = strlen(r->notes);
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(r->notes + used, sizeof r->notes - used, fmt, ap);
+	va_end(ap);
+}
+
+static void note_silence(struct status_row *r, const json_t *m) {
+	if (json_is_number(json_object_get(m, "silent_s")) && !json_is_true(json_object_get(m, "alive")) &&
+		strcmp(string(m, "phase"), "leaving") != 0)
+		add_note(r, "%s", ", taken for dead");
+}
+
+/* ", DISK FULL: cannot store checkpoints", or nothing. */
+static void note_storage(struct status_row *r, const json_t *m) {
+	const json_t *o = json_object_get(m, "storage");
+	if (json_is_object(o))
+		add_note(r, ", %s: cannot store %s", json_is_true(json_object_get(o, "full")) ? "DISK FULL" : "DISK FAILS",
+				 string(o, "fails"));
+}
+
+/* ", UNLIKE THE OTHERS: loss, cosine", or nothing. */
+static void note_outlier(struct status_row *r, const json_t *m) {
+	const json_t *kind;
+	size_t i;
+	json_array_foreach(json_object_get(m, "outlier"), i, kind) {
+		add_note(r, "%s %s", i == 0 ? ", UNLIKE THE OTHERS:" : ",", json_string_value(kind));
+	}
+}
+
+/* ", does not reach members 1, 2: left out", or nothing. */
+static void note_apart(struct status_row *r, const json_t *m) {
+	const json_t *apart = json_object_get(m, "apart_from"), *other;
+	size_t i, n = json_array_size(apart);
+	const char *first = n > 1 ? ", does not reach members " : ", does not reach member ";
+	json_array_foreach(apart, i, other) {
+		add_note(r, "%s%.0f", i > 0 ? ", " : first, json_number_value(other));
+	}
+	if (n > 0 && json_is_true(json_object_get(m, "left_out")))
+		add_note(r, ": left out");
+}
+
+#define CELL(r, column, ...) (void)snprintf((r)->cells[column], STATUS_TABLE_CELL_BYTES, __VA_ARGS__)
+
+static void fill_who(struct status_row *r, const json_t *m) {
+	char name[64];
+	bool votes = !json_is_object(json_object_get(m, "storage")); /* else it is there, and only cannot */
+	const char *phase = json_is_true(json_object_get(m, "banned")) ? "banned" : string(m, "phase");
+	phase = strcmp(phase, "leaving") == 0 && votes ? "left" : phase;
+	name_of(m, name);
+	CELL(r, COLUMN_NUMBER, "%.0f", number(m, "member"));
+	CELL(r, COLUMN_NAME, "%.16s", name);
+	CELL(r, COLUMN_PHASE, "%.16s", phase[0] ? phase : "joined");
+	CELL(r, COLUMN_ROUND, "%.0f", number(m, "round"));
+	if (json_is_number(json_object_get(m, "silent_s")))
+		CELL(r, COLUMN_SEEN, "%.1f s ago", number(m, "silent_s"));
+	else
+		CELL(r, COLUMN_SEEN, "%s", "never reported");
+}
+
+/* Loss, speed and line; "-" where the worker has not reported one. */
+static void fill_training(struct status_row *r, const json_t *m) {
+	char text[24];
+	if (json_is_number(json_object_get(m, "loss")))
+		CELL(r, COLUMN_LOSS, "%.4f", number(m, "loss"));
+	else
+		CELL(r, COLUMN_LOSS, "%s", "-");
+	CELL(r, COLUMN_SPEED, "%s", rv_short_number(number(m, "tokens_per_s"), text));
+	CELL(r, COLUMN_SENT, "%sB", rv_short_number(number(m, "tx_bytes"), text));
+	CELL(r, COLUMN_UP, "%sb/s", rv_short_number(8 * number(m, "up_bytes_per_s"), text));
+	CELL(r, COLUMN_DOWN, "%sb/s", rv_short_number(8 * number(m, "down_bytes_per_s"), text));
+	CELL(r, COLUMN_COMPUTE, "%s", span(number(m, "compute_us") / 1e6, text));
+	CELL(r, COLUMN_REDUCE, "%s", span(number(m, "reduce_us") / 1e6, text));
+	if (number(m, "n_chunks") > 0)
+		CELL(r, COLUMN_SHARD, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
+	else
+		CELL(r, COLUMN_SHARD, "%s", "-");
+}
+
+/* Norm and cosine of its last contribution; "-" where they are not known. */
+static void fill_contribution(struct status_row *r, const json_t *m) {
+	const json_t *c = json_object_get(m, "contribution");
+	CELL(r, COLUMN_NORM, "%s", "-");
+	CELL(r, COLUMN_COSINE, "%s", "-");
+	if (!json_is_object(c))
+		return;
+	if (number(c, "norm") < 999.5)
+		CELL(r, COLUMN_NORM, "%.2f", number(c, "norm"));
+	else
+		CELL(r, COLUMN_NORM, "%s", "> 999");
+	CELL(r, COLUMN_COSINE, "%.2f", number(c, "cosine"));
+}
+
+static void fill_row(struct status_row *r, const json_t *m) {
+	*r = (struct status_row){.notes = ""};
+	fill_who(r, m);
+	fill_training(r, m);
+	fill_contribution(r, m);
+	note_silence(r, m);
+	note_storage(r, m);
+	note_outlier(r, m);
+	note_apart(r, m);
+}
+
+static void print_members(const json_t *members, int width, FILE *out) {
+	size_t i, n = json_array_size(members);
+	struct status_row *rows = calloc(n + 1, sizeof *rows);
+	const json_t *m;
+	if (rows == NULL)
+		return;
+	json_array_foreach(members, i, m) {
+		fill_row(&rows[i], m);
+	}
+	status_table_print(rows, (int)n, width, out);
+	free(rows);
+}
+
+/* How many lines a terminal of that width makes of the text; all of it is ASCII but for names. */
+static int lines_of(const char *text, int width) {
+	int lines = 0;
+	while (*text != '\0') {
+		int n = (int)strcspn(text, "\n");
+		lines += n > width ? (n + width - 1) / width : 1;
+		text += n + (text[n] == '\n');
+	}
+	return lines;
+}
+
+int status_view_print(const json_t *status, bool online, int width, FILE *out) {
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	if (f == NULL)
+		return 0;
+	print_head(status, online, f);
+	if (online) {
+		print_waiting(status, f);
+		print_not_held(status, f);
+		print_shared_text(status, f);
+	}
+	print_members(json_object_get(status, "members"), width, f);
+	if (fclose(f) != 0) {
+		free(text);
+		return 0;
+	}
+	(void)fputs(text, out);
+	(void)fflush(out);
+	int lines = lines_of(text, width);
+	free(text);
+	return lines;
+}
+
+static void print_line(json_t *o, FILE *out) {
+	(void)json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
+	(void)fputc('\n', out);
+	(void)fflush(out);
+	json_decref(o);
+}
+
+void status_view_print_json(const json_t *status, bool online, FILE *out) {
+	json_t *o = json_copy((json_t *)status); /* jansson has no const copy; it is not changed */
+	(void)json_object_set_new(o, "online", json_boolean(online));
+	print_line(o, out);
+}
+
+/* Copies the field, if it is there. */
+static void take(json_t *to, const char *as, const json_t *from, const char *key) {
+	json_t *v = json_object_get(from, key);
+	if (v != NULL)
+		(void)json_object_set(to, as, v);
+}
+
+static json_t *event(const char *name, double round, const json_t *status) {
+	json_t *o = json_object();
+	(void)json_object_set_new(o, "event", json_string(name));
+	(void)json_object_set_new(o, "round", json_integer((json_int_t)round));
+	take(o, "rounds_total", status, "rounds_total");
+	return o;
+}
+
+static void print_round(const json_t *commit, const json_t *status, FILE *out) {
+	static const char *const fields[] = {"participants", "loss",      "tokens_per_s", "tx_bytes",
+										 "compute_us",   "reduce_us", "duration_us"};
+	json_t *o = event("round", number(commit, "round") + 1, status);
+	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+		take(o, fields[i], commit, fields[i]);
+	take(o, "alive", status, "alive");
+	take(o, "eta_s", status, "eta_s");
+	print_line(o, out);
+}
+
+static void print_change(const char *name, const json_t *status, bool online, FILE *out) {
+	json_t *o = event(name, number(status, "round"), status);
+	(void)json_object_set_new(o, "online", json_boolean(online));
+	print_line(o, out);
+}
+
+/* Tells `yes` or `no` when `now` is not what was told last. */
+static void print_if_changed(bool *told, bool now, const char *yes, const char *no, const json_t *status, bool online,
+							 FILE *out) {
+	if (*told != now)
+		print_change(now ? yes : no, status, online, out);
+	*told = now;
+}
+
+static void print_missing(const json_t *status, FILE *out) {
+	json_t *o = event("missing", number(status, "round"), status), *names = json_array();
+	const json_t *m;
+	char name[64];
+	for (size_t i = 0; (m = missing_member(status, i)) != NULL; i++) {
+		name_of(m, name);
+		(void)json_array_append_new(names, json_string(name));
+	}
+	take(o, "alive", status, "alive");
+	take(o, "min_workers", status, "min_workers");
+	take(o, "waiting_s", status, "waiting_s");
+	(void)json_object_set_new(o, "missing", names);
+	print_line(o, out);
+}
+
+static void print_phase(struct status_news *told, const json_t *status, FILE *out) {
+	const char *phase = string(status, "phase");
+	bool worth_telling = strcmp(phase, "waiting") == 0 || strcmp(phase, "done") == 0;
+	if (worth_telling && strcmp(phase, told->phase) != 0) {
+		json_t *o = event(phase, number(status, "round"), status);
+		take(o, "alive", status, "alive");
+		take(o, "min_workers", status, "min_workers");
+		print_line(o, out);
+	}
+	(void)snprintf(told->phase, sizeof told->phase, "%s", phase);
+	if (waits_long(status) && !told->missing)
+		print_missing(status, out);
+	told->missing = waits_long(status);
+}
+
+/* One line for each member whose disk begins to fail, and when that is over. */
+static void print_storage_news(struct status_news *told, const json_t *status, FILE *out) {
+	const json_t *m;
+	size_t i;
+	char name[64];
+	json_array_foreach(json_object_get(status, "members"), i, m) {
+		json_t *fails = json_object_get(m, "storage");
+		uint64_t bit = i < 64 ? UINT64_C(1) << i : 0;
+		if (json_is_object(fails) == ((told->storage & bit) != 0))
+			continue;
+		told->storage ^= bit;
+		json_t *o =
+			event(json_is_object(fails) ? "member_storage" : "member_storage_back", number(status, "round"), status);
+		take(o, "member", m, "member");
+		name_of(m, name);
+		(void)json_object_set_new(o, "name", json_string(name));
+		take(o, "fails", fails, "fails");
+		take(o, "full", fails, "full");
+		print_line(o, out);
+	}
+}
+
+void status_view_print_news(struct status_news *told, const json_t *status, bool online, FILE *out) {
+	const json_t *commit;
+	size_t i;
+	if (!told->begun)
+		told->round = number(status, "round") - 1; /* of the past, the last round is enough */
+	told->begun = true;
+	print_if_changed(&told->offline, !online, "offline", "online", status, online, out);
+	json_array_foreach(json_object_get(status, "history"), i, commit) {
+		if (number(commit, "round") < told->round)
+			continue;
+		print_round(commit, status, out);
+		told->round = number(commit, "round") + 1;
+	}
+	if (!online)
+		return; /* who is there, and whether the store can be written, is not known */
+	print_if_changed(&told->store_full, json_is_true(json_object_get(status, "store_full")), "store_full", "store_ok",
+					 status, online, out);
+	print_storage_news(told, status, out);
+	print_phase(told, status, out);
+}

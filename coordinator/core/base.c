@@ -1,0 +1,89 @@
+/* base.c: from which full state a joiner starts: the latest round whose full hash a majority of the last commit's
+ * participants vouch for. A fresh worker, which took part in nothing, can never become the truth. */
+#include "base/assert.h"
+#include "base/chain.h"
+#include "coordinator/core/internal.h"
+
+struct rv_hash core_chain_at(const struct core *c, uint64_t round) {
+	RV_ASSERT(round >= c->base_round && round <= c->round);
+	struct rv_hash chain = c->base_chain;
+	for (uint64_t i = 0; i < round - c->base_round; i++)
+		chain = rv_chain_next(&chain, &c->log[i]);
+	return chain;
+}
+
+/* Its word on the full hash counts, for a round that is still ahead of the base. */
+static bool vouches(const struct core *c, const struct core_member *m) {
+	return m->reported && !m->banned && m->last.epoch == c->epoch && m->last.full_round > c->base_round &&
+		   m->last.full_round <= c->round && !rv_hash_is_zero(&m->last.full_hash);
+}
+
+/* Members of `electors` that say the same as `m`. */
+static uint64_t agreeing(const struct core *c, const struct core_member *m, uint64_t electors) {
+	uint64_t set = 0;
+	for (int j = 0; j < c->n_members; j++) {
+		const struct core_member *o = &c->members[j];
+		if ((electors & core_bit((uint32_t)j)) && vouches(c, o) && o->last.full_round == m->last.full_round &&
+			rv_hash_equal(&o->last.full_hash, &m->last.full_hash))
+			set |= core_bit((uint32_t)j);
+	}
+	return set;
+}
+
+/* Names those whose full hash of the base round is another. */
+static void name_diverged(struct core *c) {
+	for (int i = 0; i < c->n_members; i++)
+		if (core_diverged(c, &c->members[i]))
+			core_say(c, CORE_EVENT_DIVERGED, (uint32_t)i, c->base_round);
+}
+
+/* All of the last participants; at the limit of the log, where the run would stand still, those that are there. */
+static uint64_t electors_now(const struct core *c) {
+	uint64_t electors = c->last_commit;
+	if (core_stands_still(c))
+		return core_electors_standing_still(c);
+	if (c->round - c->base_round < NET_MAX_LOG_DIGESTS)
+		return electors;
+	for (int i = 0; i < c->n_members; i++)
+		if (!core_available(c, &c->members[i]))
+			electors &= ~core_bit((uint32_t)i);
+	return electors;
+}
+
+/* All electors vouch for the same round, and no majority of them for the same bits: waiting will not help. */
+static void name_split(struct core *c, uint64_t electors) {
+	uint64_t round = 0;
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		if (!(electors & core_bit((uint32_t)i)))
+			continue;
+		if (!vouches(c, m) || (round != 0 && m->last.full_round != round))
+			return;
+		round = m->last.full_round;
+	}
+	if (round != 0 && c->split_said != round)
+		core_say(c, CORE_EVENT_SPLIT, NET_MAX_MEMBERS, round);
+	c->split_said = round != 0 ? round : c->split_said;
+}
+
+void core_decide_base(struct core *c) {
+	name_diverged(c);
+	uint64_t electors = electors_now(c);
+	const struct core_member *best = NULL;
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		if (!(electors & core_bit((uint32_t)i)) || !vouches(c, m))
+			continue;
+		if (core_count(agreeing(c, m, electors)) * 2 > core_count(electors) &&
+			(best == NULL || m->last.full_round > best->last.full_round))
+			best = m;
+	}
+	if (best == NULL) {
+		name_split(c, electors);
+		return;
+	}
+	struct core_record *rec = core_push(c, CORE_BASE);
+	rec->round = best->last.full_round;
+	rec->digest = best->last.full_hash;
+	rec->chain = core_chain_at(c, rec->round);
+}

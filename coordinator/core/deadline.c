@@ -1,0 +1,93 @@
+/* deadline.c: REDUCE: how long an attempt may take, and who holds it up and accuses nobody.
+ *
+ * An owner of k of C chunks moves C + (n - 2) k chunks in each direction (shares.c), and k is at most 2 C / n: less
+ * than three payloads. So an attempt is allowed
+ *
+ *     4 x withheld_us + 3 x 3 payloads / (what the slowest line of the roster carries),  twice as long in each later one
+ *
+ * with the rates of the roster's record: a restarted coordinator says the same. A member may lie about its line, so none
+ * counts as slower than a sixteenth of the median.
+ *
+ * Documents carry the deadline. A worker that is not done by then accuses who owes it something (net/reduce_suspects.c),
+ * and accusations are weighed as ever. Who has not voted two withheld_us later, when somebody has, and accuses nobody,
+ * holds the attempt up by itself: it is taken for dead until it reports again. */
+#include "base/capped.h"
+#include "coordinator/core/internal.h"
+
+enum {
+	WITHHELD_TIMES = 4,
+	PAYLOADS = 3,
+	GENEROUS = 3,
+	RATE_UNKNOWN = 125000, /* bytes/s: 1 Mbit/s */
+	RATE_LEAST = 8000,
+	MEDIAN_SHARE = 16,
+	DOUBLINGS_MAX = 6,
+	US_PER_MS = 1000
+};
+
+static uint64_t rate_or_guess(uint64_t rate) {
+	return rate > 0 ? rate : RATE_UNKNOWN;
+}
+
+/* Of what the lines of the roster carry, the value below which `below` of them are. */
+static uint64_t rate_at(const struct core_roster *r, int below) {
+	uint64_t sorted[NET_MAX_MEMBERS];
+	for (int i = 0; i < r->n; i++) {
+		int at = i;
+		for (; at > 0 && sorted[at - 1] > rate_or_guess(r->rates[i]); at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = rate_or_guess(r->rates[i]);
+	}
+	return sorted[below];
+}
+
+static uint64_t slowest_rate(const struct core_roster *r) {
+	uint64_t slowest = rate_at(r, 0), least = rate_at(r, r->n / 2) / MEDIAN_SHARE;
+	slowest = slowest > least ? slowest : least;
+	return slowest > RATE_LEAST ? slowest : RATE_LEAST;
+}
+
+uint32_t core_attempt_ms(const struct core *c) {
+	const struct core_roster *r = &c->roster;
+	uint64_t bytes = rv_mul_capped(PAYLOADS * GENEROUS, rv_mul_capped(r->n_chunks, c->cfg.chunk_bytes));
+	uint64_t ms = rv_mul_capped(bytes, 1000) / slowest_rate(r);
+	ms = rv_add_capped(ms, WITHHELD_TIMES * (uint64_t)c->cfg.withheld_us / US_PER_MS);
+	uint32_t doublings = c->attempt - 1 < DOUBLINGS_MAX ? c->attempt - 1 : DOUBLINGS_MAX;
+	ms = rv_mul_capped(ms, 1ull << doublings);
+	return ms < NET_MAX_DEADLINE_MS ? (uint32_t)ms : NET_MAX_DEADLINE_MS;
+}
+
+int64_t core_overdue_at_us(const struct core *c) {
+	return c->roster.n == 0 ? INT64_MAX
+							: c->attempt_since_us + (int64_t)core_attempt_ms(c) * US_PER_MS + 2 * c->cfg.withheld_us;
+}
+
+/* Its last report is of this attempt, and names another participant that can be counted on: an accusation that is
+ * weighed (suspects.c). One of itself, of nobody, or of one that is missed already excuses nothing. */
+static bool accuses(const struct core *c, uint32_t i) {
+	const struct report *rep = &c->members[c->roster.members[i]].last;
+	uint64_t weighed = core_first(c->roster.n) & ~core_missed(c) & ~core_bit(i);
+	return rep->round == c->round && rep->attempt == c->attempt && (rep->suspects & weighed) != 0;
+}
+
+/* Members that speak an older version know no deadline, and so accuse too late whom they wait for. */
+static bool knows_deadline(const struct core *c, uint32_t i) {
+	return c->members[c->roster.members[i]].last.version >= 5;
+}
+
+bool core_end_overdue(struct core *c) {
+	uint64_t set = core_first(c->roster.n) & ~core_missed(c) & ~c->roster.voted;
+	if (c->now_us < core_overdue_at_us(c) || c->roster.voted == 0)
+		return false;
+	bool any = false;
+	for (uint32_t i = 0; i < c->roster.n; i++) {
+		if (!(set & core_bit(i)) || accuses(c, i))
+			continue;
+		any = true;
+		c->members[c->roster.members[i]].distrusted = true;
+		if (knows_deadline(c, i))
+			c->blamed |= core_bit(c->roster.members[i]);
+		core_say(c, CORE_EVENT_OVERDUE, c->roster.members[i], c->round);
+	}
+	return any;
+}

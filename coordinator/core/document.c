@@ -1,0 +1,207 @@
+/* document.c: what the workers are told. The current state, compared with the last document: a new one only when
+ * something in it changed and its number is durable. */
+#include "coordinator/core/internal.h"
+
+#include <string.h>
+
+static uint8_t run_phase(const struct core *c) {
+	if (c->round == c->cfg.final_round)
+		return RUN_DONE;
+	if (c->roster.n > 0)
+		return RUN_REDUCE;
+	return core_count_able(c) < (int)c->cfg.min_workers ? RUN_WAITING : RUN_OPEN;
+}
+
+static struct member_ref ref(const struct core *c, uint32_t member, uint32_t weight) {
+	const struct core_member *m = &c->members[member];
+	struct member_ref r = {.member = member, .weight = weight};
+	memcpy(r.key, m->key, sizeof r.key);
+	memcpy(r.addr, m->addr, sizeof r.addr);
+	return r;
+}
+
+/* Is there, and may have some of the files. */
+static bool may_have_parts(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	return core_available(c, m) && m->reported && !core_diverged(c, m) && m->addr[0] != '\0';
+}
+
+/* The result of the last round reaches its participants before their next report says so; but not for ever. */
+static bool is_about_to(const struct core *c, uint32_t member) {
+	return core_about_to(c, member) && !core_stands_still(c);
+}
+
+/* Has what a joiner needs: the state of this round, or the result that leads to it. */
+static bool is_donor(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	return may_have_parts(c, member) && (core_in_sync(c, m) || core_spoiled(c, m) || is_about_to(c, member));
+}
+
+static void put_roster(const struct core *c, struct document *d) {
+	const struct core_roster *r = &c->roster;
+	d->attempt = c->attempt;
+	d->n_members = r->n;
+	for (int i = 0; i < r->n; i++) {
+		d->members[i] = ref(c, r->members[i], r->weights[i]);
+		d->members[i].boot = r->boots[i];
+	}
+	d->n_chunks = c->roster.n_chunks;
+	d->deadline_ms = core_attempt_ms(c);
+	d->n_ranges = r->n_ranges;
+	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
+}
+
+/* After everyone died nobody may hold the state of this round, and yet all of its files be there: one has the base,
+ * another a log entry. Then they are each other's donors. */
+static void put_donors(const struct core *c, struct document *d) {
+	d->attempt = 0;
+	d->deadline_ms = 0;
+	d->n_chunks = 0;
+	d->n_ranges = 0;
+	d->n_members = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (is_donor(c, (uint32_t)i))
+			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
+	bool nobody = d->n_members == 0 && c->round > 0;
+	for (int i = 0; i < c->n_members && nobody; i++)
+		if (may_have_parts(c, (uint32_t)i))
+			d->members[d->n_members++] = ref(c, (uint32_t)i, 0);
+}
+
+/* Whose report is about to say that it has applied the last round, or that it goes back, is not behind for long. */
+static bool is_behind(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	return core_available(c, m) && m->reported && m->addr[0] != '\0' && !core_in_sync(c, m) && !is_about_to(c, member);
+}
+
+/* One that has the state may be where nobody can dial it, and yet reach those who need it. */
+static void put_syncing(const struct core *c, struct document *d) {
+	d->n_syncing = 0;
+	for (int i = 0; i < c->n_members && d->n_syncing < NET_MAX_SYNCING; i++)
+		if (is_behind(c, (uint32_t)i) && document_find(d, (uint32_t)i) < 0)
+			d->syncing[d->n_syncing++] = ref(c, (uint32_t)i, 0);
+}
+
+/* The round from which on this member still fetches, when it is one that documents speak of. */
+static bool needs(const struct core *c, const struct core_member *m, const struct document *d, uint64_t *round) {
+	bool asks = m->reported && !m->banned && m->last.version >= 4 && m->last.epoch == c->epoch &&
+				m->last.phase == WORKER_SYNCING;
+	*round = m->last.needs_from;
+	return asks && *round >= document_reaches_to(d) && *round < d->base_round;
+}
+
+static void keep_base(struct document *d, uint64_t round, const struct rv_hash *hash) {
+	if (d->n_kept_bases < NET_MAX_KEPT_BASES)
+		d->kept_bases[d->n_kept_bases++] = (struct kept_base){.round = round, .hash = *hash};
+}
+
+/* Bases are kept that members are fetching, and log entries from the base on that is not after the first round that one
+ * needs: so the document changes when a base is passed, not with every entry that is fetched. */
+static void put_kept(const struct core *c, struct document *d) {
+	uint64_t needed[NET_MAX_MEMBERS], round, first = d->base_round, from = document_reaches_to(d);
+	const struct core_past_base zero = {0};
+	int n = 0;
+	d->n_kept_rounds = d->n_kept_bases = 0;
+	for (int i = 0; i < c->n_members; i++) {
+		if (!needs(c, &c->members[i], d, &round))
+			continue;
+		needed[n++] = round;
+		first = round < first ? round : first;
+	}
+	if (n == 0)
+		return;
+	for (int b = -1; b < c->past.n_bases; b++) {
+		const struct core_past_base *base = b < 0 ? &zero : &c->past.bases[b];
+		from = base->round <= first && base->round > from ? base->round : from;
+		bool wanted = false;
+		for (int i = 0; i < n; i++)
+			wanted |= needed[i] == base->round;
+		if (wanted)
+			keep_base(d, base->round, &base->hash);
+	}
+	d->n_kept_rounds = (uint16_t)(d->base_round - from);
+}
+
+/* As far back as is known and as there is room. */
+static void put_older(const struct core *c, struct document *d) {
+	uint64_t known = d->base_round > c->past.first ? d->base_round - c->past.first : 0;
+	uint64_t room = NET_MAX_LOG_DIGESTS - d->n_log;
+	d->n_older = (uint16_t)(known < room ? known : room);
+	(void)core_past_chain(c, document_reaches_to(d), &d->older_chain);
+	for (uint64_t i = 0; i < d->n_older; i++)
+		d->older[i] = *core_past_digest(c, document_reaches_to(d) + i);
+}
+
+/* Fills everything but `seq`. */
+static void build(const struct core *c, struct document *d) {
+	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
+	d->phase = run_phase(c);
+	d->round = c->round;
+	d->epoch = c->epoch;
+	d->epoch_round = c->epoch_round;
+	d->final_round = c->cfg.final_round;
+	d->run_hash = c->cfg.run_hash;
+	d->chain = c->chain;
+	d->base_round = c->base_round;
+	d->base_hash = c->base_hash;
+	d->base_chain = c->base_chain;
+	d->n_log = (uint16_t)(c->round - c->base_round);
+	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
+	put_older(c, d);
+	put_kept(c, d);
+	d->banned = 0;
+	for (int i = 0; i < c->n_members; i++)
+		d->banned |= c->members[i].banned ? core_bit((uint32_t)i) : 0;
+	if (d->phase == RUN_REDUCE)
+		put_roster(c, d);
+	else
+		put_donors(c, d);
+	put_syncing(c, d);
+}
+
+static bool same_kept(const struct document *a, const struct document *b) {
+	if (a->n_kept_rounds != b->n_kept_rounds || a->n_kept_bases != b->n_kept_bases)
+		return false;
+	for (int i = 0; i < a->n_kept_bases; i++)
+		if (a->kept_bases[i].round != b->kept_bases[i].round)
+			return false;
+	return true;
+}
+
+static bool same_refs(const struct member_ref *a, int n_a, const struct member_ref *b, int n_b) {
+	if (n_a != n_b)
+		return false;
+	for (int i = 0; i < n_a; i++) {
+		const struct member_ref *x = &a[i], *y = &b[i];
+		if (x->member != y->member || x->weight != y->weight || strcmp(x->addr, y->addr) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* All but `seq`. What is a function of what is compared here is not compared again: the chain of the log, the shard map
+ * of (round, attempt), the key of a member. */
+static bool same(const struct document *a, const struct document *b) {
+	return a->phase == b->phase && a->epoch == b->epoch && a->round == b->round && a->attempt == b->attempt &&
+		   a->base_round == b->base_round && rv_hash_equal(&a->base_hash, &b->base_hash) && a->banned == b->banned &&
+		   same_kept(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
+		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
+}
+
+void core_publish(struct core *c) {
+	build(c, &c->scratch);
+	if (same(&c->scratch, &c->doc))
+		return;
+	uint64_t seq = c->doc.seq + 1;
+	if (seq < c->seq_durable) {
+		c->doc = c->scratch;
+		c->doc.seq = seq;
+	} else if (seq >= c->seq_planned) {
+		(void)core_push(c, CORE_SEQ);
+	}
+}
+
+void core_republish(struct core *c) {
+	build(c, &c->doc);
+	c->doc.seq = c->seq_durable;
+}

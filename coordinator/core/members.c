@@ -1,0 +1,157 @@
+/* members.c: what the core believes of its members, from their last reports and the time. */
+#include "base/clock.h"
+#include "coordinator/core/internal.h"
+
+#include <string.h>
+
+enum { HUNG_UP_SHARE = 4 }; /* of silent_us, for a new connection of one whose last was closed */
+
+int core_find_member(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < c->n_members; i++)
+		if (memcmp(c->members[i].key, key, NET_KEY_BYTES) == 0)
+			return i;
+	return -1;
+}
+
+bool core_alive(const struct core *c, const struct core_member *m) {
+	return (m->reported || m->awaited) && !m->distrusted && c->now_us - m->heard_us < c->cfg.liveness_us;
+}
+
+bool core_available(const struct core *c, const struct core_member *m) {
+	return core_alive(c, m) && !m->banned && !(m->reported && m->last.phase == WORKER_LEAVING);
+}
+
+bool core_stores(const struct core_member *m) {
+	return !m->reported || !(m->last.storage & REPORT_STORAGE_ROUNDS);
+}
+
+int core_count_able(const struct core *c) {
+	int n = 0;
+	for (int i = 0; i < c->n_members; i++)
+		n += core_available(c, &c->members[i]) && core_stores(&c->members[i]);
+	return n;
+}
+
+int core_count_available(const struct core *c) {
+	int n = 0;
+	for (int i = 0; i < c->n_members; i++)
+		n += core_available(c, &c->members[i]);
+	return n;
+}
+
+bool core_diverged(const struct core *c, const struct core_member *m) {
+	return m->reported && m->last.epoch == c->epoch && !rv_hash_is_zero(&c->base_hash) &&
+		   m->last.full_round == c->base_round && !rv_hash_is_zero(&m->last.full_hash) &&
+		   !rv_hash_equal(&m->last.full_hash, &c->base_hash);
+}
+
+bool core_in_sync(const struct core *c, const struct core_member *m) {
+	return m->reported && m->last.epoch == c->epoch && m->last.phase != WORKER_SYNCING && m->last.round == c->round &&
+		   rv_hash_equal(&m->last.chain, &c->chain) && !core_diverged(c, m);
+}
+
+bool core_spoiled(const struct core *c, const struct core_member *m) {
+	const struct report *rep = &m->last;
+	return m->reported && rep->phase == WORKER_SYNCING && rep->epoch == c->epoch && rep->round == c->round &&
+		   rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain) && !core_diverged(c, m);
+}
+
+/* A worker that was started again is announced at once; one that moves all the time, once in so long. */
+enum { MOVES_AT_ONCE = 4 };
+#define MOVE_EVERY_US (10 * RV_US_PER_S)
+
+int64_t core_moves_at(const struct core_member *m) {
+	return m->addr[0] == '\0' ? INT64_MIN : m->moved_until_us - (MOVES_AT_ONCE - 1) * MOVE_EVERY_US;
+}
+
+void core_count_move(struct core_member *m, int64_t now_us) {
+	m->moved_until_us = (m->moved_until_us > now_us ? m->moved_until_us : now_us) + MOVE_EVERY_US;
+}
+
+bool core_right_size(const struct core *c, const struct core_member *m) {
+	return m->last.n_chunks == core_chunks(c, m->last.round);
+}
+
+bool core_contributes(const struct core *c, const struct core_member *m) {
+	bool phase = m->last.phase == WORKER_READY || m->last.phase == WORKER_REDUCING || m->last.phase == WORKER_VOTED;
+	return core_in_sync(c, m) && phase && core_right_size(c, m) && m->addr[0] != '\0' && core_stores(m);
+}
+
+void core_listens(struct core *c, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
+	int member = core_find_member(c, key);
+	if (member < 0)
+		return;
+	struct core_member *m = &c->members[member];
+	m->hung_up = !listens;
+	if (!listens)
+		m->hung_up_us = now_us;
+	core_step(c, now_us);
+}
+
+int64_t core_silent_at(const struct core *c, const struct core_member *m) {
+	int64_t at = m->heard_us + c->cfg.silent_us, gone_at = m->hung_up_us + c->cfg.silent_us / HUNG_UP_SHARE;
+	return m->hung_up && m->heard_us <= m->hung_up_us && gone_at < at ? gone_at : at;
+}
+
+bool core_about_to(const struct core *c, uint32_t member) {
+	const struct report *rep = &c->members[member].last;
+	bool took_part = (c->last_commit & core_bit(member)) != 0;
+	bool before = rep->epoch == c->epoch && rep->round + 1 == c->round;
+	bool proves = rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain);
+	return took_part && before && (rep->phase != WORKER_SYNCING || rep->version == 3 || proves);
+}
+
+bool core_waited_for(const struct core *c, uint32_t member) {
+	const struct core_member *m = &c->members[member];
+	if (!core_available(c, m))
+		return false;
+	if (!core_stores(m) || core_is_excluded(c, m) || core_waits_no_more(c, m))
+		return false;
+	if (!m->reported)
+		return true; /* awaited since the coordinator's restart */
+	if (c->now_us >= core_silent_at(c, m))
+		return false; /* frozen or gone, most likely while it trained: nobody accuses it then */
+	if (!core_right_size(c, m))
+		return false;
+	if (m->last.epoch < c->epoch)
+		return true; /* it goes back, and is about to come again */
+	return core_in_sync(c, m) || core_about_to(c, member);
+}
+
+uint64_t core_contributors(const struct core *c) {
+	uint64_t set = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (core_available(c, &c->members[i]) && core_contributes(c, &c->members[i]))
+			set |= core_bit((uint32_t)i);
+	return set;
+}
+
+/* Called long after the last time and later than asked for, it was this process that did not run (stopped, suspended, a
+ * slow disk): what the members sent meanwhile is still unread. A timer that is merely a little late proves nothing. */
+void core_forgive_own_absence(struct core *c, int64_t now_us) {
+	bool away = now_us - c->now_us > c->cfg.liveness_us / 2;
+	bool late = now_us - core_deadline_us(c) > c->cfg.liveness_us / 16;
+	if (!away || !late)
+		return;
+	c->attempt_since_us = now_us;
+	for (int i = 0; i < c->n_members; i++)
+		if (core_alive(c, &c->members[i]))
+			c->members[i].heard_us = now_us;
+}
+
+void core_watch_liveness(struct core *c) {
+	for (int i = 0; i < c->n_members; i++) {
+		struct core_member *m = &c->members[i];
+		bool left = m->reported && m->last.phase == WORKER_LEAVING;
+		bool alive = core_alive(c, m) && m->reported && !left;
+		if (alive == m->was_alive)
+			continue;
+		m->was_alive = alive;
+		if (alive)
+			core_say(c, CORE_EVENT_ALIVE, (uint32_t)i, c->round);
+		else if (left)
+			core_say(c, CORE_EVENT_LEFT, (uint32_t)i, c->round);
+		else if (!m->distrusted)
+			core_say(c, CORE_EVENT_DEAD, (uint32_t)i, c->round);
+	}
+}

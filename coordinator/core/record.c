@@ -1,0 +1,304 @@
+/* record.c: the records: decisions that wait to be durable, and what a durable one changes. Live and in replay it
+ * is the same code, so a restarted core stands where the last durable record left it. */
+#include "base/assert.h"
+#include "base/chain.h"
+#include "base/planted.h"
+#include "coordinator/core/internal.h"
+
+#include <string.h>
+
+/* ---- the queue --------------------------------------------------------------------------------------------------- */
+
+struct core_record *core_push(struct core *c, enum core_record_type type) {
+	RV_ASSERT(c->n_queue < CORE_QUEUE);
+	struct core_record *rec = &c->queue[c->n_queue++];
+	memset(rec, 0, sizeof *rec);
+	rec->id = c->next_id++;
+	rec->type = (uint8_t)type;
+	rec->round = c->round;
+	if (c->seq_planned < c->doc.seq + CORE_SEQ_BLOCK / 2)
+		c->seq_planned = c->doc.seq + CORE_SEQ_BLOCK;
+	rec->doc_seq = c->seq_planned;
+	return rec;
+}
+
+/* A MEMBER record of a key that no durable one has. */
+static bool is_join(const struct core *c, const struct core_record *rec) {
+	return rec->type == CORE_MEMBER && rec->member >= (uint32_t)c->n_members;
+}
+
+int core_find_pending(const struct core *c, const uint8_t key[NET_KEY_BYTES]) {
+	for (int i = 0; i < c->n_queue; i++)
+		if (is_join(c, &c->queue[i]) && memcmp(c->queue[i].key, key, NET_KEY_BYTES) == 0)
+			return (int)c->queue[i].member;
+	return -1;
+}
+
+int core_count_pending_joins(const struct core *c) {
+	int n = 0;
+	for (int i = 0; i < c->n_queue; i++)
+		n += is_join(c, &c->queue[i]);
+	return n;
+}
+
+bool core_next_record(struct core *c, struct core_record *out) {
+	if (c->n_queue == 0)
+		return false;
+	*out = c->queue[0];
+	return true;
+}
+
+/* A record of this core's own making cannot be refused. */
+static void apply_own(struct core *c, const struct core_record *rec) {
+	struct rv_errtext et = {0};
+	enum rv_err e = core_apply(c, rec, &et);
+	RV_ASSERT(e == RV_OK);
+}
+
+void core_persisted(struct core *c, uint64_t record_id, int64_t now_us) {
+	RV_ASSERT(c->n_queue > 0 && c->queue[0].id == record_id);
+	struct core_record rec = c->queue[0];
+	c->n_queue--;
+	memmove(&c->queue[0], &c->queue[1], (size_t)c->n_queue * sizeof c->queue[0]);
+	if (!c->ahead)
+		apply_own(c, &rec);
+	c->ahead = false;
+	core_step(c, now_us);
+}
+
+void core_apply_ahead(struct core *c) {
+	if (!RV_BUG("announce-before-persist") || c->n_queue == 0 || c->ahead)
+		return;
+	uint8_t type = c->queue[0].type;
+	if (type != CORE_ROSTER && type != CORE_COMMIT)
+		return;
+	apply_own(c, &c->queue[0]);
+	c->ahead = true;
+}
+
+/* ---- what a record changes --------------------------------------------------------------------------------------- */
+
+static enum rv_err corrupt(struct rv_errtext *et, const struct core_record *rec, const char *why) {
+	return rv_fail(et, RV_E_CORRUPT, "record %llu (type %u, round %llu, attempt %u): %s", (unsigned long long)rec->id,
+				   rec->type, (unsigned long long)rec->round, rec->attempt, why);
+}
+
+static enum rv_err apply_member(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	int known = core_find_member(c, rec->key);
+	if (rec->member > (uint32_t)c->n_members || rec->member >= NET_MAX_MEMBERS)
+		return corrupt(et, rec, "a member number was skipped");
+	if (known != (rec->member < (uint32_t)c->n_members ? (int)rec->member : -1))
+		return corrupt(et, rec, "another key than this member's, or a key of another member");
+	struct core_member *m = &c->members[rec->member];
+	if (known < 0) {
+		memset(m, 0, sizeof *m);
+		memcpy(m->key, rec->key, sizeof m->key);
+		m->token_hash = rec->token_hash;
+		c->n_members++;
+	}
+	memcpy(m->name, rec->name, sizeof m->name);
+	if (strcmp(m->addr, rec->addr) != 0)
+		core_pairs_forget(c, rec->member);
+	memcpy(m->addr, rec->addr, sizeof m->addr);
+	m->banned = rec->banned;
+	return RV_OK;
+}
+
+/* The participants ascend and are members. */
+static bool valid_participants(const struct core *c, const struct core_record *rec) {
+	if (rec->n_members > NET_MAX_MEMBERS)
+		return false;
+	for (int i = 0; i < rec->n_members; i++)
+		if (rec->members[i] >= (uint32_t)c->n_members || (i > 0 && rec->members[i] <= rec->members[i - 1]))
+			return false;
+	return true;
+}
+
+/* Set of old roster indices that are in the record; *subset: it names nobody else. */
+static uint64_t kept_indices(const struct core_roster *r, const struct core_record *rec, bool *subset) {
+	uint64_t keep = 0;
+	int at = 0;
+	for (uint32_t i = 0; i < r->n && at < rec->n_members; i++) {
+		if (r->members[i] != rec->members[at])
+			continue;
+		keep |= core_bit(i);
+		at++;
+	}
+	*subset = at == rec->n_members;
+	return keep;
+}
+
+static void note_owners(struct core *c) {
+	const struct core_roster *r = &c->roster;
+	uint32_t owned[NET_MAX_MEMBERS];
+	if (r->n == 0)
+		return;
+	core_shards_count(r->ranges, r->n_ranges, owned);
+	memset(c->owned, 0, sizeof c->owned);
+	c->owned_of = r->n_chunks;
+	for (int i = 0; i < r->n; i++)
+		c->owned[r->members[i]] = owned[i];
+}
+
+static void set_roster(struct core *c, const struct core_record *rec) {
+	struct core_roster *r = &c->roster;
+	bool subset = false;
+	uint64_t keep = kept_indices(r, rec, &subset);
+	static const uint64_t unknown[NET_MAX_MEMBERS];
+	const uint64_t *rates = c->cfg.equal_shards ? unknown : rec->rates;
+	bool same_size = rec->n_chunks == r->n_chunks;
+	if (rec->n_members > 0 && r->n > 0 && subset && same_size)
+		r->n_ranges = core_shards_hand_over(r->ranges, r->n_ranges, keep, rates);
+	else if (rec->n_members > 0)
+		r->n_ranges = core_shards_split(rec->n_chunks, rec->n_members, rates, r->ranges);
+	r->n = rec->n_members;
+	r->n_chunks = rec->n_chunks;
+	memcpy(r->members, rec->members, sizeof r->members);
+	memcpy(r->tokens, rec->tokens, sizeof r->tokens);
+	memcpy(r->boots, rec->boots, sizeof r->boots);
+	memcpy(r->rates, rec->rates, sizeof r->rates);
+	r->voted = r->taking_part = 0;
+	core_weigh(c);
+	note_owners(c);
+}
+
+static void note_left_out(struct core *c, const struct core_record *rec) {
+	uint64_t now = 0;
+	if (rec->attempt == 1)
+		c->rostered = c->left_out = 0;
+	for (int i = 0; i < rec->n_members; i++)
+		now |= core_bit(rec->members[i]);
+	if (now != 0) /* a roster of none leaves nobody out */
+		c->left_out |= c->rostered & ~now;
+	c->rostered |= now;
+}
+
+static enum rv_err apply_roster(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	if (rec->round != c->round || rec->round == c->cfg.final_round || rec->attempt != c->attempt + 1)
+		return corrupt(et, rec, "not the next attempt of the current round");
+	if (!valid_participants(c, rec))
+		return corrupt(et, rec, "its participants do not ascend, or are not members");
+	/* Not compared with the configuration: releases before 0.2 believed the members' reports. core_decide_reduce ends a
+	 * roster of another size. */
+	if (rec->n_chunks < 1 || rec->n_chunks > NET_MAX_CHUNKS)
+		return corrupt(et, rec, "an impossible number of chunks");
+	c->attempt = rec->attempt;
+	if (rec->attempt == 1)
+		c->reduce_since_us = c->now_us;
+	c->attempt_since_us = c->now_us;
+	if (rec->n_members == 0)
+		core_note_reopened(c);
+	core_blame(c, rec->blamed);
+	c->spoilers |= rec->blamed;
+	set_roster(c, rec);
+	note_left_out(c, rec);
+	c->ready_since_us = c->accused_since_us = INT64_MAX;
+	return RV_OK;
+}
+
+static uint64_t participants(const struct core_record *rec) {
+	uint64_t set = 0;
+	for (int i = 0; i < rec->n_members; i++)
+		set |= core_bit(rec->members[i]);
+	return set;
+}
+
+static enum rv_err apply_commit(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	const struct core_roster *r = &c->roster;
+	if (rec->round != c->round || rec->attempt != c->attempt || r->n == 0)
+		return corrupt(et, rec, "not the attempt that is under way");
+	if (rec->n_members != r->n || memcmp(rec->members, r->members, r->n * sizeof r->members[0]) != 0)
+		return corrupt(et, rec, "other participants than the roster's");
+	struct rv_hash chain = rv_chain_next(&c->chain, &rec->digest);
+	if (!rv_hash_equal(&chain, &rec->chain))
+		return corrupt(et, rec, "its state hash does not follow from its digest");
+	uint64_t n_log = c->round - c->base_round;
+	if (n_log >= NET_MAX_LOG_DIGESTS)
+		return corrupt(et, rec, "too many rounds since the last base");
+	core_past_commit(c, rec);
+	core_pairs_met(c, rec);
+	core_blame(c, rec->blamed);
+	core_absolve(c, participants(rec) & ~(c->spoilers | rec->blamed));
+	core_close_reopened(c, participants(rec));
+	c->spoilers = 0;
+	c->log[n_log] = rec->digest;
+	c->chain = chain;
+	c->round++;
+	c->last_commit = c->seen_holding = 0;
+	for (int i = 0; i < r->n; i++)
+		c->last_commit |= core_bit(r->members[i]);
+	c->attempt = 0;
+	c->exchange_us = c->now_us - c->reduce_since_us;
+	c->roster.n = 0;
+	c->ready_since_us = c->accused_since_us = INT64_MAX;
+	return RV_OK;
+}
+
+static enum rv_err apply_base(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	if (rec->round <= c->base_round || rec->round > c->round)
+		return corrupt(et, rec, "a base outside the log");
+	struct rv_hash chain = core_chain_at(c, rec->round);
+	if (!rv_hash_equal(&chain, &rec->chain))
+		return corrupt(et, rec, "its state hash is not that of the log");
+	uint64_t dropped = rec->round - c->base_round, left = c->round - rec->round;
+	memmove(c->log, c->log + dropped, left * sizeof c->log[0]);
+	c->base_round = rec->round;
+	c->base_hash = rec->digest;
+	c->base_chain = chain;
+	core_past_base(c, rec->round, &rec->digest);
+	return RV_OK;
+}
+
+static enum rv_err apply_rollback(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	const char *why = core_apply_rollback(c, rec);
+	return why == NULL ? RV_OK : corrupt(et, rec, why);
+}
+
+enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	enum rv_err e = RV_OK;
+	switch (rec->type) {
+	case CORE_MEMBER:
+		e = apply_member(c, rec, et);
+		break;
+	case CORE_ROSTER:
+		e = apply_roster(c, rec, et);
+		break;
+	case CORE_COMMIT:
+		e = apply_commit(c, rec, et);
+		break;
+	case CORE_BASE:
+		e = apply_base(c, rec, et);
+		break;
+	case CORE_ROLLBACK:
+		e = apply_rollback(c, rec, et);
+		break;
+	case CORE_SEQ:
+		break;
+	default:
+		e = corrupt(et, rec, "an unknown type");
+	}
+	if (e == RV_OK && rec->doc_seq > c->seq_durable)
+		c->seq_durable = rec->doc_seq;
+	return e;
+}
+
+/* Known from before the restart: given time to report, and left as the records say. */
+static void await(const struct core *c, struct core_member *m) {
+	m->awaited = m->from_before = true;
+	m->heard_us = c->now_us;
+	memcpy(m->want_addr, m->addr, sizeof m->want_addr);
+	m->want_banned = m->banned;
+}
+
+enum rv_err core_replay(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	RV_ASSERT(c->n_queue == 0);
+	if (rec->id != c->next_id)
+		return corrupt(et, rec, "a record is missing before it, or it is there twice");
+	RV_TRY(core_apply(c, rec, et));
+	c->next_id++;
+	c->seq_planned = c->seq_durable;
+	for (int i = 0; i < c->n_members; i++)
+		await(c, &c->members[i]);
+	core_republish(c);
+	return RV_OK;
+}

@@ -1,0 +1,294 @@
+/* rollback.c: whether the state of the current round is still on somebody's disk, as reports say; and the
+ * operator's way back when it is not. */
+#include "coordinator/core/internal.h"
+
+/* Its disk proves the state `chain` of `round`, whatever epoch it works in. */
+static bool proves(const struct core_member *m, uint64_t round, const struct rv_hash *chain) {
+	const struct report *r = &m->last;
+	bool own = r->round == round && rv_hash_equal(&r->chain, chain);
+	return own || (r->proven_round == round && rv_hash_equal(&r->proven_chain, chain));
+}
+
+static bool is_here(const struct core *c, const struct core_member *m) {
+	return m->reported && core_available(c, m) && !core_diverged(c, m);
+}
+
+static uint64_t holders(const struct core *c, uint64_t round, const struct rv_hash *chain) {
+	uint64_t set = 0;
+	for (int i = 0; i < c->n_members; i++)
+		if (is_here(c, &c->members[i]) && proves(&c->members[i], round, chain))
+			set |= core_bit((uint32_t)i);
+	return set;
+}
+
+uint64_t core_holders(const struct core *c, uint64_t round) {
+	struct rv_hash chain;
+	return round <= c->round && core_past_chain(c, round, &chain) ? holders(c, round, &chain) : 0;
+}
+
+/* It may hold the state of the round without having said so: it has not reported yet, or it speaks version 3 and is
+ * about to apply the round that it took part in. */
+static bool may_hold(const struct core *c, uint32_t i) {
+	const struct core_member *m = &c->members[i];
+	if (!core_available(c, m))
+		return false;
+	bool about_to = (c->last_commit & core_bit(i)) != 0 && m->last.round + 1 == c->round;
+	bool untold = m->last.phase == WORKER_SYNCING; /* as every process says at first; version 3 adds nothing to it */
+	return !m->reported || (m->last.version == 3 && (about_to || untold));
+}
+
+/* The latest committed round before this one that its last report proves; false: none that can be returned to. */
+static bool latest_proven(const struct core *c, const struct core_member *m, uint64_t *round) {
+	const uint64_t claims[] = {m->last.round, m->last.proven_round};
+	bool any = false;
+	for (int k = 0; k < 2; k++) {
+		struct rv_hash chain;
+		if (!m->reported || claims[k] >= c->round || (any && claims[k] <= *round) ||
+			!core_past_can_return(c, claims[k]) || !core_past_chain(c, claims[k], &chain) ||
+			!proves(m, claims[k], &chain))
+			continue;
+		any = true;
+		*round = claims[k];
+	}
+	return any;
+}
+
+/* Of all who are here. */
+static void find_best(const struct core *c, struct core_kept *out) {
+	for (int i = 0; i < c->n_members; i++) {
+		uint64_t round;
+		if (!is_here(c, &c->members[i]) || !latest_proven(c, &c->members[i], &round) ||
+			(out->has_best && round <= out->best_round))
+			continue;
+		out->has_best = true;
+		out->best_round = round;
+		out->best_held = core_holders(c, round);
+	}
+}
+
+/* The member, among those who are away, that has proven most of what a rollback to `to_round` gives up; -1: none. */
+static int find_better_absent(const struct core *c, uint64_t to_round, uint64_t *round) {
+	int best = -1;
+	*round = to_round;
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		uint64_t proven;
+		if (is_here(c, m) || m->banned || core_diverged(c, m) || !latest_proven(c, m, &proven) || proven <= *round)
+			continue;
+		best = i;
+		*round = proven;
+	}
+	return best;
+}
+
+/* Whoever has just come back has what it has not yet given to the others, and perhaps cannot prove alone. Time without
+ * a report does not count: a single one may be of a process that is gone. */
+static bool is_just_back(const struct core *c, const struct core_member *m) {
+	return is_here(c, m) && (!m->was_here || m->told_us - m->back_us < c->cfg.liveness_us);
+}
+
+/* Returns whether it lacks what others here have proven: only with that can it prove what it holds of later rounds. It
+ * has core_catch_up_us for each round: files may be damaged, or the two may never reach each other. */
+static bool is_catching_up(const struct core *c, const struct core_member *m, const struct core_kept *kept) {
+	uint64_t own = 0;
+	(void)latest_proven(c, m, &own);
+	return is_here(c, m) && m->last.phase == WORKER_SYNCING && kept->has_best && own < kept->best_round &&
+		   m->told_us - m->further_us < core_catch_up_us(c);
+}
+
+/* Took part in the last commit, or has proven the state since; or can have done so before this coordinator started, and
+ * has not had the time to tell. */
+static bool may_have_held(const struct core *c, uint32_t i) {
+	const struct core_member *m = &c->members[i];
+	bool untold = m->from_before && !m->banned && (!m->reported || is_just_back(c, m));
+	return untold || ((c->last_commit | c->seen_holding) & core_bit(i)) != 0;
+}
+
+static bool claims_later(const struct core *c, const struct core_member *m) {
+	return is_here(c, m) && (m->last.round > c->round || m->last.epoch > c->epoch);
+}
+
+static bool anybody_ahead(const struct core *c) {
+	for (int i = 0; i < c->n_members; i++)
+		if (claims_later(c, &c->members[i]))
+			return true;
+	return false;
+}
+
+/* One member may claim anything. */
+static bool most_are_ahead(const struct core *c) {
+	int ahead = 0;
+	for (int i = 0; i < c->n_members; i++)
+		ahead += claims_later(c, &c->members[i]);
+	return 2 * ahead > core_count_available(c);
+}
+
+/* *unheld: nobody who is here holds the state of the round; returned: whether it is absent or lost then. */
+static enum core_state_kept who_kept(const struct core *c, struct core_kept *out, bool *unheld) {
+	*out = (struct core_kept){.state = CORE_STATE_HELD, .round = c->round, .ahead = most_are_ahead(c)};
+	bool anybody = false, unknown = false;
+	find_best(c, out);
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		anybody |= is_here(c, m);
+		unknown |= may_hold(c, (uint32_t)i);
+		if (!may_have_held(c, (uint32_t)i))
+			continue;
+		out->last_held |= core_bit((uint32_t)i);
+		if (!is_here(c, m) || is_just_back(c, m))
+			out->absent |= core_bit((uint32_t)i);
+		else if (is_catching_up(c, m, out))
+			out->behind |= core_bit((uint32_t)i);
+	}
+	*unheld = c->round > 0 && anybody && !unknown && holders(c, c->round, &c->chain) == 0;
+	return (out->absent | out->behind) != 0 ? CORE_STATE_ABSENT : CORE_STATE_LOST;
+}
+
+/* Those who come back may give each other what each lacks: that takes a moment, in which nothing is said. */
+void core_kept(const struct core *c, struct core_kept *out) {
+	bool unheld = false;
+	enum core_state_kept state = who_kept(c, out, &unheld);
+	bool for_long = c->not_held_since_us != INT64_MAX && c->now_us - c->not_held_since_us >= c->cfg.liveness_us;
+	if (unheld && for_long)
+		out->state = state;
+}
+
+static void watch_returns(struct core *c) {
+	for (int i = 0; i < c->n_members; i++) {
+		struct core_member *m = &c->members[i];
+		bool here = is_here(c, m);
+		if (here && !m->was_here)
+			m->back_us = c->now_us;
+		if (here && (!m->was_here || m->last.proven_round > m->proven_before))
+			m->further_us = c->now_us;
+		m->proven_before = m->last.proven_round;
+		m->was_here = here;
+	}
+}
+
+void core_watch_state(struct core *c) {
+	static const enum core_event_type events[] = {[CORE_STATE_HELD] = CORE_EVENT_HELD,
+												  [CORE_STATE_ABSENT] = CORE_EVENT_ABSENT,
+												  [CORE_STATE_LOST] = CORE_EVENT_GONE};
+	struct core_kept kept;
+	bool unheld = false;
+	watch_returns(c);
+	(void)who_kept(c, &kept, &unheld);
+	if (!unheld)
+		c->not_held_since_us = INT64_MAX;
+	else if (c->not_held_since_us == INT64_MAX)
+		c->not_held_since_us = c->now_us;
+	c->seen_holding |= holders(c, c->round, &c->chain);
+	core_kept(c, &kept);
+	if (kept.state == c->kept_said)
+		return;
+	c->kept_said = kept.state;
+	core_say(c, events[kept.state], NET_MAX_MEMBERS, c->round);
+}
+
+/* ---- the way back ------------------------------------------------------------------------------------------------ */
+
+/* Of a store that was restored from an old copy, workers may know a later one; but no word of theirs uses up all that
+ * there can be. */
+static uint64_t latest_epoch(const struct core *c) {
+	enum { FORGOTTEN_MAX = 1024 }; /* rollbacks since that copy was made */
+	uint64_t latest = c->epoch;
+	for (int i = 0; i < c->n_members; i++) {
+		uint64_t epoch = c->members[i].last.epoch;
+		if (is_here(c, &c->members[i]) && epoch > latest && epoch <= c->epoch + FORGOTTEN_MAX)
+			latest = epoch;
+	}
+	return latest;
+}
+
+static enum rv_err check_target(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
+	unsigned long long to = to_round, now = c->round, first = core_past_earliest(c);
+	if (to_round > c->round)
+		return rv_fail(et, RV_E_INVALID, "rollback: the run is at round %llu: round %llu is not committed", now, to);
+	if (!core_past_can_return(c, to_round))
+		return rv_fail(et, RV_E_RANGE,
+					   "rollback: to round %llu: that far back bases and digests are not remembered; round %llu is the "
+					   "earliest that can be returned to",
+					   to, first);
+	if (latest_epoch(c) >= NET_MAX_EPOCH)
+		return rv_fail(et, RV_E_RANGE, "rollback: epoch %d is the last there can be", (int)NET_MAX_EPOCH);
+	if (to_round == c->round && !anybody_ahead(c))
+		return rv_fail(et, RV_E_INVALID,
+					   "rollback: the run is at round %llu already, and no member that is here is ahead of it", now);
+	return RV_OK;
+}
+
+/* What speaks against it, and the operator may know better. */
+static enum rv_err check_loss(const struct core *c, uint64_t to_round, struct rv_errtext *et) {
+	unsigned long long to = to_round, now = c->round;
+	uint64_t proven;
+	int absent = find_better_absent(c, to_round, &proven);
+	unsigned long long better = proven;
+	struct core_kept kept;
+	core_kept(c, &kept);
+	if (to_round > 0 && core_holders(c, to_round) == 0)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: nobody who is here has proven the state of round %llu; workers that are ahead of it could "
+			"go back as far as their disks reach: --force lets them, and where none reaches it, nothing is left to go "
+			"on from (they set aside what they have). Is there a newer copy of the store?",
+			to);
+	if (to_round < c->round && kept.state == CORE_STATE_HELD)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: nothing is known to be lost: the state of round %llu is held by somebody who is here, or "
+			"not all have reported yet; --force gives up rounds %llu to %llu all the same",
+			now, to, now - 1);
+	if (to_round < c->round && kept.state == CORE_STATE_ABSENT)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: some of those who held round %llu last are merely absent, or have not yet got what they lack of "
+			"the rounds before: then the run goes on from there; --force gives up rounds %llu to %llu without them",
+			now, to, now - 1);
+	if (to_round < c->round && absent >= 0)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"rollback: member %d, which is merely absent, has proven the state of round %llu: when it comes back "
+			"the run can go on from there; --force gives up rounds %llu to %llu without it",
+			absent, better, to, better - 1);
+	return RV_OK;
+}
+
+enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, bool force, struct rv_errtext *et) {
+	core_step(c, now_us);
+	RV_TRY(check_target(c, to_round, et));
+	if (!force)
+		RV_TRY(check_loss(c, to_round, et));
+	if (c->n_queue > 0)
+		return rv_fail(et, RV_E_BUSY, "rollback: another decision is just being made durable: try again");
+	struct core_record *rec = core_push(c, CORE_ROLLBACK);
+	rec->epoch = latest_epoch(c) + 1;
+	rec->round = to_round;
+	(void)core_past_chain(c, to_round, &rec->chain);
+	return RV_OK;
+}
+
+const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
+	struct rv_hash chain;
+	if (rec->epoch <= c->epoch)
+		return "not a later epoch";
+	if (!core_past_chain(c, rec->round, &chain) || !rv_hash_equal(&chain, &rec->chain))
+		return "its state hash is not that of the round";
+	if (!core_past_return(c, rec->round))
+		return "so far back is not known";
+	c->epoch = rec->epoch;
+	c->epoch_round = rec->round;
+	c->attempt = 0;
+	c->roster.n = 0;
+	c->seen_holding = 0;
+	c->kept_said = CORE_STATE_HELD;
+	c->not_held_since_us = INT64_MAX;
+	c->ready_since_us = c->accused_since_us = INT64_MAX;
+	c->no_base_said = UINT64_MAX;
+	c->split_said = 0;
+	core_forget_blame(c);
+	core_forget_waits(c);
+	core_close_reopened(c, UINT64_MAX);
+	c->spoilers = 0;
+	return NULL;
+}

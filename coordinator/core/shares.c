@@ -1,0 +1,150 @@
+/* shares.c: how many chunks each owner should own, so that the all-reduce ends as early as it can.
+ *
+ * The model. Of C chunks owner i has k_i. It uploads its own C - k_i chunks to their owners and each of its k_i results
+ * to the n - 1 others: C + (n - 2) k_i chunks; it downloads as many: n - 1 contributions to each of its chunks, and the
+ * C - k_i results of others. Both directions run at once, so with the slower of its two rates, r_i, it is done after
+ *
+ *     t_i = (C + (n - 2) k_i) / r_i
+ *
+ * and all are done after max t_i. With sum k_i = C the least T with t_i <= T for all is found by filling every owner up
+ * to T: k_i(T) = (T r_i - C) / (n - 2), which grows with T (bisection). Nobody gets less than C / r_i, whatever it
+ * owns: an owner that is slower than that owns nothing, still sends and receives C chunks, and so is measured again in
+ * every round. With n <= 2 the shares do not matter.
+ *
+ * Integers only: rates as parts of 4,096 of the fastest, T in 1/4,096 of the time that a chunk takes the fastest. What
+ * is left when T is rounded down goes, chunk by chunk, to whoever is done first with one more. */
+#include "base/assert.h"
+#include "coordinator/core/internal.h"
+
+#include <string.h>
+
+enum {
+	RATE_ONE = 4096,   /* the fastest */
+	TIME_ONE = 4096,   /* a chunk at that rate: with 2^20 chunks and 64 owners all products stay below 2^63 */
+	WORTH_PERCENT = 97 /* of the time with equal shares: measured rates of equal lines differ a little, and nothing is
+						* gained by following that */
+};
+static const uint64_t RATE_MAX = 1ull << 40; /* bytes per second */
+/* Nobody's line counts for more than so many medians: a single wrong report would make all others look equally slow. */
+enum { MEDIANS_MAX = 64 };
+
+struct plan {
+	uint32_t n_chunks;
+	int n;
+	uint64_t rate[NET_MAX_MEMBERS]; /* 1..RATE_ONE */
+	const uint32_t *have;           /* what each keeps in any case */
+	uint32_t most[NET_MAX_MEMBERS];
+};
+
+/* When owner i with k chunks is done. */
+static uint64_t done_at(const struct plan *p, int i, uint32_t k) {
+	uint64_t chunks = p->n_chunks + (uint64_t)(p->n - 2) * k;
+	return chunks * RATE_ONE * TIME_ONE / p->rate[i];
+}
+
+static uint64_t all_done_at(const struct plan *p, const uint32_t *share) {
+	uint64_t worst = 0;
+	for (int i = 0; i < p->n; i++) {
+		uint64_t at = done_at(p, i, share[i]);
+		worst = at > worst ? at : worst;
+	}
+	return worst;
+}
+
+/* The most that each can own and be done by `at`; returns the sum. */
+static uint64_t fill_up_to(const struct plan *p, uint64_t at, uint32_t *share) {
+	uint64_t sum = 0;
+	for (int i = 0; i < p->n; i++) {
+		uint64_t chunks = at * p->rate[i] / RATE_ONE / TIME_ONE;
+		uint64_t k = chunks > p->n_chunks ? (chunks - p->n_chunks) / (uint64_t)(p->n - 2) : 0;
+		k = k > p->most[i] ? p->most[i] : k;
+		k = k < p->have[i] ? p->have[i] : k;
+		share[i] = (uint32_t)k;
+		sum += k;
+	}
+	return sum;
+}
+
+/* Whoever is done first with one chunk more; of several the first. */
+static int first_with_one_more(const struct plan *p, const uint32_t *share) {
+	int best = -1;
+	uint64_t best_at = 0;
+	for (int i = 0; i < p->n; i++) {
+		uint64_t at = done_at(p, i, share[i] + 1);
+		if (share[i] >= p->most[i] || (best >= 0 && at >= best_at))
+			continue;
+		best = i;
+		best_at = at;
+	}
+	RV_ASSERT(best >= 0);
+	return best;
+}
+
+static void fill(const struct plan *p, uint32_t *share) {
+	uint64_t low = 0,
+			 high = (uint64_t)p->n * p->n_chunks * RATE_ONE * TIME_ONE; /* at `low` not all is owned, at `high` it is */
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+		if (fill_up_to(p, middle, share) >= p->n_chunks)
+			high = middle;
+		else
+			low = middle;
+	}
+	for (uint64_t sum = fill_up_to(p, low, share); sum < p->n_chunks; sum++)
+		share[first_with_one_more(p, share)]++;
+}
+
+/* 0: none is known. */
+static uint64_t median_of_known(const uint64_t *rates, int n) {
+	uint64_t sorted[NET_MAX_MEMBERS];
+	int known = 0;
+	for (int i = 0; i < n; i++) {
+		if (rates[i] == 0)
+			continue;
+		int at = known++;
+		for (; at > 0 && sorted[at - 1] > rates[i]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = rates[i];
+	}
+	return known > 0 ? sorted[known / 2] : 0;
+}
+
+/* Rates as parts of the largest; an unknown one is taken for the median of the known. */
+static void scale_rates(struct plan *p, const uint64_t *rates) {
+	uint64_t median = median_of_known(rates, p->n), max = 1;
+	uint64_t most = median < RATE_MAX / MEDIANS_MAX ? median * MEDIANS_MAX : RATE_MAX;
+	for (int i = 0; i < p->n; i++) {
+		p->rate[i] = rates[i] != 0 ? rates[i] : median;
+		p->rate[i] = p->rate[i] > most ? most : p->rate[i];
+		max = p->rate[i] > max ? p->rate[i] : max;
+	}
+	for (int i = 0; i < p->n; i++) {
+		uint64_t scaled = p->rate[i] * RATE_ONE / max;
+		p->rate[i] = scaled > 0 ? scaled : 1;
+	}
+}
+
+/* What is not kept, in equal parts. */
+static void share_equally(uint32_t n_chunks, int n, const uint32_t *have, uint32_t *share) {
+	uint64_t free = n_chunks;
+	for (int i = 0; i < n; i++)
+		free -= have[i];
+	for (int i = 0; i < n; i++)
+		share[i] = have[i] + (uint32_t)(free * (uint64_t)(i + 1) / (uint64_t)n - free * (uint64_t)i / (uint64_t)n);
+}
+
+void core_shares(uint32_t n_chunks, int n, const uint64_t *rates, const uint32_t *have, uint32_t *share) {
+	RV_ASSERT(n > 0 && n <= NET_MAX_MEMBERS && n_chunks > 0);
+	share_equally(n_chunks, n, have, share);
+	if (n <= 2 || median_of_known(rates, n) == 0)
+		return;
+	struct plan p = {.n_chunks = n_chunks, .n = n, .have = have};
+	uint32_t unequal[NET_MAX_MEMBERS];
+	uint32_t most = CORE_SHARE_MOST * ((n_chunks + (uint32_t)n - 1) / (uint32_t)n);
+	for (int i = 0; i < n; i++)
+		p.most[i] = have[i] > most ? have[i] : most;
+	scale_rates(&p, rates);
+	fill(&p, unequal);
+	if (all_done_at(&p, unequal) / WORTH_PERCENT < all_done_at(&p, share) / 100)
+		memcpy(share, unequal, (size_t)n * sizeof share[0]);
+}

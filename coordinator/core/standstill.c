@@ -1,0 +1,44 @@
+/* standstill.c: the run stands still because too few of those who are here have its state, and the others do not
+ * get it: the files that they need may be damaged where they lie. Whoever holds the state in memory writes it anew as a
+ * base (ROUND_KEEP_BASE in worker/round.h). Then those count as electors of a base who can have an opinion: last
+ * participants that are here without the state have none, others that hold it do. Who is absent is waited for as
+ * ever. */
+#include "coordinator/core/internal.h"
+
+enum { STILL_LIVENESS = 4 }; /* so many liveness times */
+
+int64_t core_standstill_us(const struct core *c) {
+	return STILL_LIVENESS * c->cfg.liveness_us;
+}
+
+static uint64_t holders_here(const struct core *c) {
+	uint64_t set = 0;
+	for (int i = 0; i < c->n_members; i++) {
+		const struct core_member *m = &c->members[i];
+		if (core_available(c, m) && (core_in_sync(c, m) || core_spoiled(c, m)))
+			set |= core_bit((uint32_t)i);
+	}
+	return set;
+}
+
+void core_watch_standstill(struct core *c) {
+	int holders = core_count(holders_here(c));
+	bool still = c->round > 0 && c->roster.n == 0 && holders > 0 && holders < (int)c->cfg.min_workers &&
+				 holders < core_count_available(c);
+	if (!still)
+		c->still_since_us = INT64_MAX;
+	else if (c->still_since_us == INT64_MAX)
+		c->still_since_us = c->now_us;
+}
+
+bool core_stands_still(const struct core *c) {
+	return c->still_since_us != INT64_MAX && c->now_us - c->still_since_us >= core_standstill_us(c);
+}
+
+uint64_t core_electors_standing_still(const struct core *c) {
+	uint64_t holders = holders_here(c), electors = c->last_commit | holders;
+	for (int i = 0; i < c->n_members; i++)
+		if (core_available(c, &c->members[i]) && c->members[i].reported && !(holders & core_bit((uint32_t)i)))
+			electors &= ~core_bit((uint32_t)i);
+	return electors;
+}

@@ -1,0 +1,64 @@
+/* contributions.c: see contributions.h. */
+#include "coordinator/service/contributions.h"
+
+#include "coordinator/service/robust.h"
+
+#include <math.h>
+
+_Static_assert((int)ROBUST_MAX >= (int)NET_MAX_MEMBERS, "a roster has a median");
+
+/* Figures of one contribution, by one owner each. */
+struct figures {
+	double norm[NET_MAX_MEMBERS], cosine[NET_MAX_MEMBERS], clipped[NET_MAX_MEMBERS];
+};
+
+static bool counts(const struct report *owner, uint32_t owned, int n) {
+	return owned > 0 && owner->n_measured == n;
+}
+
+/* Returns the median norm that this owner measured. */
+static double median_norm(const struct report *owner) {
+	double norms[NET_MAX_MEMBERS];
+	for (int i = 0; i < owner->n_measured; i++)
+		norms[i] = sqrt((double)owner->measured[i].norm2);
+	return robust_median(norms, owner->n_measured);
+}
+
+static double norm_ratio(double norm, double median) {
+	if (norm == 0)
+		return 0;
+	return norm < median * CONTRIBUTION_NORM_MAX ? norm / median : CONTRIBUTION_NORM_MAX;
+}
+
+static double cosine(const struct report_measured *m, float mean2) {
+	double lengths = sqrt((double)m->norm2) * sqrt((double)mean2);
+	return lengths > 0 ? fmin(fmax((double)m->dot / lengths, -1), 1) : 0;
+}
+
+/* Returns by how many owners participant i was measured. */
+static int gather(const struct report *const *owners, const uint32_t *owned, int n_owners, int n, int i,
+				  struct figures *f) {
+	int count = 0;
+	for (int o = 0; o < n_owners; o++) {
+		if (!counts(owners[o], owned[o], n))
+			continue;
+		const struct report_measured *m = &owners[o]->measured[i];
+		f->norm[count] = norm_ratio(sqrt((double)m->norm2), median_norm(owners[o]));
+		f->cosine[count] = cosine(m, owners[o]->mean2);
+		f->clipped[count] = fmin((double)m->clipped / owned[o], 1);
+		count++;
+	}
+	return count;
+}
+
+void contributions_of(const struct report *const *owners, const uint32_t *owned, int n_owners, int n,
+					  struct contribution *out) {
+	struct figures f;
+	for (int i = 0; i < n; i++) {
+		int count = gather(owners, owned, n_owners, n, i, &f);
+		out[i] = (struct contribution){.measured = count > 0,
+									   .norm = robust_median(f.norm, count),
+									   .cosine = robust_median(f.cosine, count),
+									   .clipped = robust_median(f.clipped, count)};
+	}
+}

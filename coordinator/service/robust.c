@@ -1,0 +1,35 @@
+/* robust.c: see robust.h. */
+#include "coordinator/service/robust.h"
+
+#include "base/assert.h"
+
+#include <math.h>
+
+#define SIGMAS       5.0
+#define MAD_TO_SIGMA 1.4826
+
+double robust_median(const double *values, int n) {
+	double sorted[ROBUST_MAX];
+	RV_ASSERT(n >= 0 && n <= ROBUST_MAX);
+	if (n == 0)
+		return 0;
+	for (int i = 0; i < n; i++) {
+		int at = i;
+		for (; at > 0 && values[i] < sorted[at - 1]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = values[i];
+	}
+	return sorted[(n - 1) / 2] / 2 + sorted[n / 2] / 2;
+}
+
+double robust_width(const double *values, int n, double least) {
+	double distance[ROBUST_MAX], median = robust_median(values, n);
+	for (int i = 0; i < n; i++)
+		distance[i] = fabs(values[i] - median);
+	return fmax(least, SIGMAS * MAD_TO_SIGMA * robust_median(distance, n));
+}
+
+bool robust_is_far(const double *values, int n, int i, double least) {
+	RV_ASSERT(i >= 0 && i < n);
+	return n >= ROBUST_LEAST && fabs(values[i] - robust_median(values, n)) > robust_width(values, n, least);
+}

@@ -1,0 +1,410 @@
+/* service.c: requests in, replies out, and between them: records made durable before anything of them is announced. */
+#include "coordinator/service/internal.h"
+#include "coordinator/service/report_bounds.h"
+#include "coordinator/store/record_points.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/run_silence.h"
+#include "outer/global.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	RETRY_US = RV_US_PER_S /* a full disk is asked again */
+};
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+/* Of a chunk, as a contribution or as a mean, whichever is longer. */
+static uint64_t chunk_bytes(const struct global_config *g) {
+	uint64_t sent = global_sent(g)->encoded_bytes(g->chunks.chunk_elems);
+	uint64_t mean = g->codec->encoded_bytes(g->chunks.chunk_elems);
+	return sent > mean ? sent : mean;
+}
+
+static enum rv_err fill_core_config(const struct service *s, struct core_config *out, struct rv_errtext *et) {
+	const struct run_silence silence = run_silence_of(&s->run);
+	struct global_config g;
+	RV_TRY(global_config_of_run(&s->run, &s->run_hash, &g, et));
+	*out = (struct core_config){.run_hash = s->run_hash,
+								.final_round = (uint64_t)s->run.rounds,
+								.min_workers = (uint32_t)s->run.min_workers,
+								.fragments = (uint32_t)s->run.fragments,
+								.weight_by_tokens = s->run.weight_by_tokens,
+								.equal_shards = strcmp(s->run.shards, "equal") == 0,
+								.grace_us = s->run.grace_ms * RV_US_PER_MS,
+								.liveness_us = silence.dead * RV_US_PER_MS,
+								.silent_us = silence.silent * RV_US_PER_MS,
+								.withheld_us = silence.withheld * RV_US_PER_MS,
+								.suspect_gather_us = silence.gather * RV_US_PER_MS};
+	memcpy(out->run_id, s->cfg.run_id, sizeof out->run_id);
+	for (uint32_t fragment = 0; fragment < fragments_count(&g.fragments); fragment++)
+		out->n_chunks[fragment] = global_round_chunks(&g, fragment).n_chunks;
+	out->chunk_bytes = chunk_bytes(&g);
+	report_bounds_tokens(&s->run, out);
+	return RV_OK;
+}
+
+static enum rv_err set_up(struct service *s, int64_t now_us, struct rv_errtext *et) {
+	struct core_config cc;
+	if (strlen(s->cfg.config) >= sizeof s->config)
+		return rv_fail(et, RV_E_RANGE, "the run's configuration has more than %zu bytes", sizeof s->config - 1);
+	memcpy(s->config, s->cfg.config, strlen(s->cfg.config));
+	RV_TRY(run_config_parse(&s->run, "the run's configuration", s->config, et));
+	s->run_hash = rv_run_hash(s->cfg.run_id, s->cfg.config);
+	RV_TRY(fill_core_config(s, &cc, et));
+	void *memory = malloc(core_size());
+	if (memory == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's state");
+	s->core = core_init(memory, &cc, now_us);
+	s->most_tokens = core_most_tokens(s->core);
+	s->started_us = s->last_commit_us = now_us;
+	s->waiting_since_us = INT64_MAX;
+	if (s->cfg.rounds_path == NULL)
+		return RV_OK;
+	s->rounds = fopen(s->cfg.rounds_path, "ae");
+	return s->rounds ? RV_OK : rv_fail_errno(et, errno, "%s: cannot open for appending", s->cfg.rounds_path);
+}
+
+enum rv_err service_new(const struct service_config *cfg, int64_t now_us, struct service **out, struct rv_errtext *et) {
+	*out = NULL;
+	struct service *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator");
+	s->cfg = *cfg;
+	enum rv_err e = set_up(s, now_us, et);
+	if (e != RV_OK)
+		service_free(s);
+	else
+		*out = s;
+	return e;
+}
+
+void service_free(struct service *s) {
+	if (s == NULL)
+		return;
+	if (s->rounds != NULL)
+		(void)fclose(s->rounds);
+	free(s->core);
+	free(s);
+}
+
+enum rv_err service_replay(struct service *s, const struct core_record *rec, struct rv_errtext *et) {
+	return core_replay(s->core, rec, et);
+}
+
+void service_load_history(struct service *s, const struct commit_stats *commits, int n, uint64_t total_tokens) {
+	RV_ASSERT(n <= SERVICE_HISTORY);
+	memcpy(s->history, commits, (size_t)n * sizeof commits[0]);
+	s->n_history = n;
+	s->total_tokens = total_tokens;
+}
+
+static enum rv_err replay_one(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
+	return service_replay(ctx, rec, et);
+}
+
+enum rv_err service_load(struct service *s, struct store *store, struct rv_errtext *et) {
+	RV_TRY(store_each_record(store, replay_one, s, et));
+	RV_TRY(store_commits(store, s->history, SERVICE_HISTORY, &s->n_history, et));
+	for (int i = 0; i < s->n_history; i++)
+		service_bound_stats(s, &s->history[i]);
+	return store_total_tokens(store, s->most_tokens, &s->total_tokens, et);
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static enum rv_err persist(struct service *s, const struct core_record *rec, int64_t now_us, struct rv_errtext *et) {
+	struct commit_stats stats = {0};
+	bool commit = rec->type == CORE_COMMIT;
+	if (commit)
+		stats = service_commit_stats(s, rec, now_us);
+	RECORD_POINT(rec->type, "before");
+	RV_TRY(s->cfg.ops->append(s->cfg.store, rec, commit ? &stats : NULL, et));
+	RECORD_POINT(rec->type, "durable");
+	core_persisted(s->core, rec->id, now_us);
+	RECORD_POINT(rec->type, "announced");
+	if (commit) {
+		service_note_commit(s, &stats, now_us);
+		service_watch_outliers(s, rec);
+	}
+	if (rec->type == CORE_ROLLBACK)
+		service_note_rollback(s, rec, now_us);
+	service_tell_record(s, rec);
+	return RV_OK;
+}
+
+static void store_failed(struct service *s, enum rv_err e, const struct rv_errtext *why) {
+	if (e != RV_E_FULL) {
+		s->fault = e;
+		s->fault_text = *why;
+	} else if (!s->store_full) {
+		service_tell_operator(s, RV_ERROR, "store_full", why->text,
+							  "the coordinator's disk is full: nothing is lost, and it tries again every second");
+	}
+	s->store_full = e == RV_E_FULL;
+}
+
+/* A full disk is worth another try; a full run is not, and that is what RV_E_FULL means to the one who asks. */
+static enum rv_err for_the_asker(enum rv_err e) {
+	return e == RV_E_FULL ? RV_E_BUSY : e;
+}
+
+/* Makes everything durable that the core has decided. */
+static enum rv_err pump(struct service *s, int64_t now_us, struct rv_errtext *et) {
+	struct core_record rec;
+	while (s->fault == RV_OK && core_next_record(s->core, &rec)) {
+		struct rv_errtext why = {0};
+		enum rv_err e = persist(s, &rec, now_us, &why);
+		if (e != RV_OK) {
+			store_failed(s, e, &why);
+			return rv_fail(et, for_the_asker(e), "%s", why.text);
+		}
+		if (s->store_full)
+			service_tell(s, RV_INFO, "store_ok", "the store can be written again");
+		s->store_full = false;
+	}
+	service_tell_events(s, now_us);
+	service_watch_waiting(s, now_us);
+	return service_fault(s, et);
+}
+
+enum rv_err service_fault(const struct service *s, struct rv_errtext *et) {
+	return s->fault == RV_OK ? RV_OK : rv_fail(et, s->fault, "%s", s->fault_text.text);
+}
+
+void service_tick(struct service *s, int64_t now_us) {
+	core_tick(s->core, now_us);
+	(void)pump(s, now_us, NULL);
+}
+
+int64_t service_deadline_us(const struct service *s) {
+	int64_t at = core_deadline_us(s->core);
+	if (!s->store_full)
+		return at;
+	int64_t retry = rv_clock_monotonic_us() + RETRY_US;
+	return retry < at ? retry : at;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------------------------- */
+
+static void write_join_reply(const struct service *s, uint32_t member, uint32_t version,
+							 const uint8_t key[NET_KEY_BYTES], struct rv_writer *w) {
+	struct join_reply reply = {.member = member, .run_hash = s->run_hash};
+	memcpy(reply.run_id, s->cfg.run_id, sizeof reply.run_id);
+	memcpy(reply.config, s->config, sizeof reply.config);
+	ticket_sign(s->cfg.run, s->cfg.run_id, member, key, reply.ticket);
+	join_reply_encode(&reply, version, w);
+}
+
+static enum rv_err join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body, size_t n,
+						struct rv_writer *reply, struct rv_errtext *et) {
+	struct join_request rq;
+	uint32_t member = 0;
+	bool valid = false;
+	RV_FAILPOINT("join.before");
+	RV_TRY(service_fault(s, et));
+	RV_TRY(join_request_decode(body, n, &rq, et));
+	if (rq.has_token) {
+		struct rv_hash hash = core_token_hash(s->cfg.run_id, rq.token);
+		RV_TRY(s->cfg.ops->token_valid(s->cfg.store, &hash, &valid, et));
+	}
+	RV_TRY(pump(s, now_us, et)); /* a ban that waited for room comes before the answer */
+	RV_TRY(core_join(s->core, now_us, key, &rq, valid, &member, et));
+	RV_TRY(pump(s, now_us, et));
+	write_join_reply(s, member, control_version_common(rq.protocol_min, rq.protocol), key, reply);
+	RV_FAILPOINT("join.after");
+	return RV_OK;
+}
+
+enum rv_err service_join(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], const void *body,
+						 size_t n, struct rv_writer *reply, struct rv_errtext *et) {
+	struct rv_errtext why = {0};
+	enum rv_err e = join(s, now_us, key, body, n, reply, &why);
+	if (e == RV_E_AUTH || e == RV_E_INVALID || e == RV_E_FULL)
+		service_note_refused_join(s, now_us, why.text);
+	return e == RV_OK ? RV_OK : rv_fail(et, e, "%s", why.text);
+}
+
+/* Puts the address in the report at which its sender is announced. What it states wrongly is said once. */
+static enum rv_err place(struct service *s, uint32_t member, const struct member_sight *sight, struct report *rep,
+						 struct rv_errtext *et) {
+	char addr[NET_ADDR_BYTES];
+	bool replaced = false;
+	RV_TRY(member_address_choose(sight, s->cfg.site, rep->addr, addr, &replaced, et));
+	memcpy(rep->addr, addr, sizeof addr);
+	if (replaced && !(s->replaced_told >> member & 1)) {
+		s->replaced_told |= UINT64_C(1) << member;
+		service_tell(s, RV_WARN, "address",
+					 "member %u states the address of another host than it is seen at: its own is announced, with the "
+					 "port that it states (--advertise :PORT says that)",
+					 member);
+	}
+	return RV_OK;
+}
+
+/* A member whose release does not know epochs would take an earlier round for a fault, and a later one for its own. */
+static enum rv_err check_expressible(const struct service *s, uint32_t version, struct rv_errtext *et) {
+	uint64_t epoch = core_document(s->core)->epoch;
+	if (version >= 4 || epoch == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_PROTOCOL,
+				   "the run was rolled back (epoch %" PRIu64
+				   "), which version %u of the protocol cannot say: update this worker to rivulet %s or later",
+				   epoch, version, RV_VERSION);
+}
+
+enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],
+						   const struct member_sight *sight, const void *body, size_t n, struct rv_errtext *et) {
+	struct report rep;
+	uint32_t member = 0;
+	RV_FAILPOINT("report.before");
+	RV_TRY(service_fault(s, et));
+	RV_TRY(report_decode(body, n, &rep, et));
+	RV_TRY(check_expressible(s, rep.version, et));
+	RV_TRY(report_bounds_check(&s->run, &rep, et));
+	report_bounds_apply(&rep);
+	if (service_find_member(s, key, &member)) /* else the core says why not */
+		RV_TRY(place(s, member, sight, &rep, et));
+	RV_TRY(core_report(s->core, now_us, key, &rep, et));
+	if (service_find_member(s, key, &member))
+		service_watch_time(s, member, &rep, now_us);
+	service_watch_storage(s, now_us);
+	service_watch_shards(s);
+	/* A report is not acknowledged as durable: it is repeated anyway. */
+	(void)pump(s, now_us, NULL);
+	RV_FAILPOINT("report.after");
+	return service_fault(s, et);
+}
+
+bool service_notice(const struct service *s, const uint8_t key[NET_KEY_BYTES], struct rv_writer *reply) {
+	struct notice n;
+	if (!core_notice(s->core, key, &n))
+		return false;
+	notice_encode(&n, reply);
+	RV_ASSERT(!reply->failed);
+	return true;
+}
+
+void service_listens(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES], bool listens) {
+	core_listens(s->core, now_us, key, listens);
+	(void)pump(s, now_us, NULL);
+}
+
+uint64_t service_document_seq(const struct service *s) {
+	return core_document(s->core)->seq;
+}
+
+static enum rv_err sign_document(struct service *s, uint32_t version, struct signed_document *out,
+								 struct rv_errtext *et) {
+	_Static_assert(sizeof out->bytes >= NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES, "a signed document fits");
+	const struct document *d = core_document(s->core);
+	struct rv_writer w = rv_writer_of(s->unsigned_doc, sizeof s->unsigned_doc);
+	out->made = false;
+	document_encode(d, version, &w);
+	RV_ASSERT(!w.failed);
+	RV_TRY(signed_make(s->cfg.run, IDENTITY_DOCUMENT_DOMAIN, s->unsigned_doc, rv_writer_len(&w), out->bytes, et));
+	out->n = NET_SIG_BYTES + rv_writer_len(&w);
+	out->seq = d->seq;
+	out->made = true;
+	return RV_OK;
+}
+
+enum rv_err service_document(struct service *s, uint32_t version, const uint8_t **bytes, size_t *n,
+							 struct rv_errtext *et) {
+	RV_ASSERT(version >= CONTROL_VERSION_MIN && version <= CONTROL_VERSION);
+	RV_TRY(check_expressible(s, version, et));
+	struct signed_document *d = &s->signed_docs[version - CONTROL_VERSION_MIN];
+	if (!d->made || d->seq != core_document(s->core)->seq)
+		RV_TRY(sign_document(s, version, d, et));
+	*n = d->n;
+	*bytes = d->bytes;
+	return RV_OK;
+}
+
+const char *service_run_config(const struct service *s) {
+	return s->config;
+}
+
+bool service_find_member(const struct service *s, const uint8_t key[NET_KEY_BYTES], uint32_t *member) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views), i = 0;
+	while (i < n && memcmp(views[i].key, key, NET_KEY_BYTES) != 0)
+		i++;
+	if (i < n && member != NULL)
+		*member = views[i].member;
+	return i < n && !views[i].banned;
+}
+
+bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]) {
+	return service_find_member(s, key, NULL);
+}
+
+/* ---- the operator ------------------------------------------------------------------------------------------------ */
+
+enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et) {
+	if (count < 1 || count > SERVICE_INVITES_MAX)
+		return rv_fail(et, RV_E_RANGE, "count = %d: must be 1..%d", count, (int)SERVICE_INVITES_MAX);
+	RV_TRY(service_fault(s, et));
+	struct invite in = {.coordinator = s->cfg.advertise, .has_token = true};
+	memcpy(in.run_id, s->cfg.run_id, sizeof in.run_id);
+	memcpy(in.key, s->cfg.run->key, sizeof in.key);
+	for (int i = 0; i < count; i++) {
+		randombytes_buf(in.token, sizeof in.token);
+		struct rv_hash hash = core_token_hash(s->cfg.run_id, in.token);
+		RV_FAILPOINT("token.before");
+		enum rv_err e = s->cfg.ops->token_add(s->cfg.store, &hash, rv_clock_wall_us(), et);
+		if (e != RV_OK)
+			return for_the_asker(e);
+		RV_FAILPOINT("token.after");
+		invite_format(&in, links[i]);
+	}
+	service_tell(s, RV_INFO, "invited", "%d invite link%s made", count, count == 1 ? "" : "s");
+	return RV_OK;
+}
+
+enum rv_err service_ban(struct service *s, int64_t now_us, uint32_t member, bool banned, struct rv_errtext *et) {
+	RV_TRY(service_fault(s, et));
+	RV_TRY(core_ban(s->core, now_us, member, banned, et));
+	RV_TRY(pump(s, now_us, et));
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views);
+	const char *name = "";
+	for (int i = 0; i < n; i++)
+		if (views[i].member == member)
+			name = views[i].name;
+	service_tell(s, RV_WARN, banned ? "banned" : "unbanned", "member %u%s%s is %s", member, name[0] ? ", " : "", name,
+				 banned ? "banned" : "allowed again");
+	return RV_OK;
+}
+
+enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
+							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et) {
+	struct service_rolled_back r = {.from_round = core_document(s->core)->round};
+	RV_TRY(service_fault(s, et));
+	RV_TRY(pump(s, now_us, et));
+	r.unproven = to_round > 0 && core_holders(s->core, to_round) == 0;
+	RV_TRY(core_rollback(s->core, now_us, to_round, force, et));
+	uint64_t tokens = s->total_tokens;
+	RV_TRY(pump(s, now_us, et));
+	r.tokens = tokens - s->total_tokens;
+	service_describe_rollback(s, &r, text);
+	return RV_OK;
+}
+
+enum rv_err service_store_image(struct service *s, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
+	if (s->cfg.image == NULL)
+		return rv_fail(et, RV_E_UNSUPPORTED, "of this coordinator's store there are no copies");
+	RV_TRY(service_fault(s, et));
+	RV_FAILPOINT("copy.before");
+	enum rv_err e = s->cfg.image(s->cfg.store, bytes, n, et);
+	RV_FAILPOINT("copy.after");
+	return e;
+}

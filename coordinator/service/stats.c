@@ -1,0 +1,362 @@
+/* stats.c: what happened, for people: statistics of each committed round, and sentences for the log and the
+ * dashboard. Nothing here decides anything. */
+#include "coordinator/service/internal.h"
+#include "coordinator/service/report_bounds.h"
+#include "coordinator/service/robust.h"
+
+#include "base/capped.h"
+#include "base/clock.h"
+#include "base/hex.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- committed rounds -------------------------------------------------------------------------------------------- */
+
+/* What the member's process did since the last commit. */
+static struct mark since(const struct mark *m, const struct report *rep) {
+	struct mark d = {
+		.boot = rep->boot, .tx_bytes = rep->tx_bytes, .compute_us = rep->compute_us, .reduce_us = rep->reduce_us};
+	if (!report_same_process(m->boot, rep->boot) || rep->tx_bytes < m->tx_bytes || rep->compute_us < m->compute_us ||
+		rep->reduce_us < m->reduce_us)
+		return d;
+	d.tx_bytes -= m->tx_bytes;
+	d.compute_us -= m->compute_us;
+	d.reduce_us -= m->reduce_us;
+	return d;
+}
+
+/* What the participants report of a round, each its own: medians hide one that lies. */
+struct reported {
+	int n, n_losses;
+	double loss[NET_MAX_MEMBERS], tx_bytes[NET_MAX_MEMBERS], compute_us[NET_MAX_MEMBERS], reduce_us[NET_MAX_MEMBERS];
+};
+
+static void put_reported(struct reported *r, const struct report *rep, const struct mark *d) {
+	r->tx_bytes[r->n] = (double)d->tx_bytes;
+	r->compute_us[r->n] = (double)d->compute_us;
+	r->reduce_us[r->n++] = (double)d->reduce_us;
+	if (rep->loss > 0)
+		r->loss[r->n_losses++] = (double)rep->loss;
+}
+
+static void put_medians(const struct reported *r, struct commit_stats *c) {
+	if (r->n == 0)
+		return;
+	c->tx_bytes = (uint64_t)robust_median(r->tx_bytes, r->n);
+	c->compute_us = (uint64_t)robust_median(r->compute_us, r->n);
+	c->reduce_us = (uint64_t)robust_median(r->reduce_us, r->n);
+	c->loss = robust_median(r->loss, r->n_losses);
+}
+
+static double lower_real(double v, double most) {
+	return !(v > 0) ? 0 : v < most ? v : most;
+}
+
+static uint64_t lower(uint64_t v, uint64_t most) {
+	return v < most ? v : most;
+}
+
+void service_bound_stats(const struct service *s, struct commit_stats *c) {
+	c->participants = c->participants < NET_MAX_MEMBERS ? c->participants : NET_MAX_MEMBERS;
+	c->tokens = lower(c->tokens, rv_mul_capped(c->participants, s->most_tokens));
+	c->loss = lower_real(c->loss, (double)REPORT_MOST_LOSS);
+	c->tokens_per_s = lower_real(c->tokens_per_s, c->participants * (double)REPORT_MOST_TOKENS_PER_S);
+	c->tx_bytes = lower(c->tx_bytes, REPORT_MOST_COUNT);
+	c->compute_us = lower(c->compute_us, REPORT_MOST_COUNT);
+	c->reduce_us = lower(c->reduce_us, REPORT_MOST_COUNT);
+}
+
+struct commit_stats service_commit_stats(const struct service *s, const struct core_record *rec, int64_t now_us) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	struct commit_stats c = {.round = rec->round,
+							 .attempt = rec->attempt,
+							 .participants = rec->n_members,
+							 .wall_us = rv_clock_wall_us(),
+							 .duration_us = now_us - s->last_commit_us};
+	struct reported all = {.n = 0};
+	(void)core_members(s->core, views);
+	for (int i = 0; i < rec->n_members; i++) {
+		const struct report *rep = &views[rec->members[i]].last;
+		struct mark d = since(&s->marks[rec->members[i]], rep);
+		c.tokens = rv_add_capped(c.tokens, lower(rec->tokens[i], s->most_tokens));
+		c.tokens_per_s += (double)rep->tokens_per_s;
+		put_reported(&all, rep, &d);
+	}
+	put_medians(&all, &c);
+	return c;
+}
+
+static void write_line(struct service *s, const struct commit_stats *c) {
+	if (s->rounds == NULL)
+		return;
+	/* Best effort: the store has it too. */
+	(void)fprintf(s->rounds,
+				  "{\"round\":%" PRIu64 ",\"attempt\":%u,\"participants\":%u,\"tokens\":%" PRIu64
+				  ",\"total_tokens\":%" PRIu64 ",\"loss\":%.9g,\"tokens_per_s\":%.9g,\"tx_bytes\":%" PRIu64
+				  ",\"compute_us\":%" PRIu64 ",\"reduce_us\":%" PRIu64 ",\"duration_us\":%" PRId64
+				  ",\"wall_us\":%" PRId64 "}\n",
+				  c->round, c->attempt, c->participants, c->tokens, s->total_tokens, c->loss, c->tokens_per_s,
+				  c->tx_bytes, c->compute_us, c->reduce_us, c->duration_us, c->wall_us);
+	(void)fflush(s->rounds);
+}
+
+void service_note_commit(struct service *s, const struct commit_stats *c, int64_t now_us) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views);
+	for (int i = 0; i < n; i++)
+		s->marks[i] = (struct mark){.boot = views[i].last.boot,
+									.tx_bytes = views[i].last.tx_bytes,
+									.compute_us = views[i].last.compute_us,
+									.reduce_us = views[i].last.reduce_us};
+	if (s->n_history == SERVICE_HISTORY) {
+		memmove(&s->history[0], &s->history[1], (SERVICE_HISTORY - 1) * sizeof s->history[0]);
+		s->n_history--;
+	}
+	s->history[s->n_history++] = *c;
+	s->total_tokens = rv_add_capped(s->total_tokens, c->tokens);
+	s->rounds_here++;
+	s->last_commit_us = now_us;
+	write_line(s, c);
+}
+
+void service_note_rollback(struct service *s, const struct core_record *rec, int64_t now_us) {
+	int lost = 0;
+	while (s->n_history > 0 && s->history[s->n_history - 1].round >= rec->round) {
+		const struct commit_stats *last = &s->history[--s->n_history];
+		s->total_tokens -= lower(last->tokens, s->total_tokens);
+		lost++;
+	}
+	s->rounds_here = 0; /* the pace is measured anew */
+	s->last_commit_us = now_us;
+	if (s->rounds == NULL)
+		return;
+	(void)fprintf(s->rounds,
+				  "{\"rollback\":%" PRIu64 ",\"to_round\":%" PRIu64 ",\"rounds_lost\":%d,\"wall_us\":%" PRId64 "}\n",
+				  rec->epoch, rec->round, lost, rv_clock_wall_us());
+	(void)fflush(s->rounds);
+}
+
+/* ---- news -------------------------------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 5, 0))) static void tell(struct service *s, enum rv_level level, const char *name,
+													   const char *detail, const char *fmt, va_list ap) {
+	struct news *n = &s->news[s->n_news++ % SERVICE_NEWS];
+	n->wall_us = rv_clock_wall_us();
+	n->level = level;
+	(void)vsnprintf(n->text, sizeof n->text, fmt, ap);
+	(void)snprintf(n->detail, sizeof n->detail, "%s", detail);
+	if (s->cfg.events == NULL)
+		return;
+	if (detail[0] != '\0')
+		rv_event(s->cfg.events, level, name, RV_FIELDS(rv_field_str("detail", detail)), "%s (%s)", n->text, detail);
+	else
+		rv_event(s->cfg.events, level, name, RV_NO_FIELDS, "%s", n->text);
+}
+
+void service_tell(struct service *s, enum rv_level level, const char *name, const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	tell(s, level, name, "", fmt, ap);
+	va_end(ap);
+}
+
+void service_tell_operator(struct service *s, enum rv_level level, const char *name, const char *detail,
+						   const char *fmt, ...) {
+	va_list ap;
+	va_start(ap, fmt);
+	tell(s, level, name, detail, fmt, ap);
+	va_end(ap);
+}
+
+static void tell_roster(struct service *s, const struct core_record *rec) {
+	if (rec->n_members == 0)
+		service_tell(s, RV_WARN, "reopened", "round %" PRIu64 " is open again: too few participants are left",
+					 rec->round);
+	else
+		service_tell(s, rec->attempt > 1 ? RV_WARN : RV_INFO, "roster",
+					 "round %" PRIu64 ", attempt %u: %u workers average their gradients", rec->round, rec->attempt,
+					 rec->n_members);
+}
+
+static void tell_commit(struct service *s, const struct core_record *rec) {
+	const struct commit_stats *c = &s->history[s->n_history - 1];
+	service_tell(
+		s, RV_INFO, "commit",
+		"round %" PRIu64 " committed (%" PRIu64 " of %" PRId64 "): %u workers, loss %.4f, %" PRIu64 " tokens, %.1f s",
+		rec->round, rec->round + 1, s->run.rounds, c->participants, c->loss, c->tokens, (double)c->duration_us / 1e6);
+	if (rec->round + 1 == (uint64_t)s->run.rounds)
+		service_tell(s, RV_INFO, "done", "the run is done: all %" PRId64 " rounds are committed", s->run.rounds);
+}
+
+static void tell_rollback(struct service *s, const struct core_record *rec) {
+	service_tell(s, RV_WARN, "rollback",
+				 "rolled back: the run goes on from round %" PRIu64 " (epoch %" PRIu64
+				 "); what was committed after that is given up, and whoever still has it resyncs",
+				 rec->round, rec->epoch);
+}
+
+void service_tell_record(struct service *s, const struct core_record *rec) {
+	char short_key[IDENTITY_SHORT_BYTES];
+	switch (rec->type) {
+	case CORE_MEMBER:
+		identity_short(rec->key, short_key);
+		service_tell_operator(s, RV_INFO, "member", rec->addr, "member %u%s%s%s (key %s)%s%s", rec->member,
+							  rec->name[0] ? " '" : "", rec->name, rec->name[0] ? "'" : "", short_key,
+							  rec->addr[0] ? " has a new address" : " joined", rec->banned ? ", banned" : "");
+		break;
+	case CORE_ROSTER:
+		tell_roster(s, rec);
+		break;
+	case CORE_COMMIT:
+		tell_commit(s, rec);
+		break;
+	case CORE_BASE:
+		service_tell(s, RV_INFO, "base", "a majority vouches for the full state of round %" PRIu64, rec->round);
+		break;
+	case CORE_ROLLBACK:
+		tell_rollback(s, rec);
+		break;
+	default:
+		break;
+	}
+}
+
+static const struct {
+	enum rv_level level;
+	const char *name, *text;
+} sentences[CORE_EVENT_COUNT] = {
+	[CORE_EVENT_ALIVE] = {RV_INFO, "alive", "reports"},
+	[CORE_EVENT_DEAD] = {RV_WARN, "dead", "has not reported for too long: taken for dead"},
+	[CORE_EVENT_SUSPECTED] = {RV_WARN, "suspected", "gives its peers nothing: taken for dead until it reports again"},
+	[CORE_EVENT_OVERDUE] =
+		{RV_ERROR, "overdue",
+		 "did not finish by the deadline of the attempt, and accuses nobody: the round goes on without it"},
+	[CORE_EVENT_EXCLUDED] = {RV_ERROR, "excluded",
+							 "has cost several attempts: it takes part again from this round on, or where too few are "
+							 "left without it; should it go on, `ban` it"},
+	[CORE_EVENT_IN_VAIN] =
+		{RV_WARN, "in_vain",
+		 "kept a round waiting until grace-ms was over and was not ready: before this round none waits "
+		 "for it; it takes part when it is ready in time"},
+	[CORE_EVENT_UNLIKE] =
+		{RV_ERROR, "unlike",
+		 "no majority of the participants has the same mean: an owner sends them other ones. Rosters "
+		 "leave one member out in turn; the one that is out when the round is committed is under suspicion"},
+	[CORE_EVENT_LOST] = {RV_WARN, "lost", "restarted during the all-reduce: its contribution is gone"},
+	[CORE_EVENT_DISAGREED] = {RV_ERROR, "disagreed",
+							  "reduced to other bytes than the majority: bad memory? It is left out of this round"},
+	[CORE_EVENT_DIVERGED] = {RV_ERROR, "diverged",
+							 "holds other weights than the majority: bad memory or disk? It resyncs"},
+	[CORE_EVENT_WRONG_CHAIN] = {RV_ERROR, "wrong_chain", "holds another state than the run's: it must resync"},
+	[CORE_EVENT_WRONG_SIZE] =
+		{RV_ERROR, "wrong_size",
+		 "cuts the model into another number of chunks than this run has: left out; is it the same release?"},
+	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
+							"the run waits: no majority has vouched for a full state for too many rounds"},
+	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
+						  "the workers hold different weights, and no majority says which are right: bad memory in one "
+						  "of them? Three workers or more could tell"},
+	[CORE_EVENT_ABSENT] = {RV_ERROR, "state_absent", "nobody who is here holds this state"},
+	[CORE_EVENT_GONE] = {RV_ERROR, "state_lost", "all who held this state have come back without it"},
+	[CORE_EVENT_HELD] = {RV_INFO, "state_held", "somebody who holds this state is here again: the run goes on"},
+	[CORE_EVENT_SPOILED] = {RV_WARN, "spoiled",
+							"gives nothing yet: what it had trained was not finite or too large; it trains the round "
+							"again, and its log says more"},
+	[CORE_EVENT_TWICE] = {RV_WARN, "twice",
+						  "runs as two processes, from a copied directory or machine: the one that started first is "
+						  "told to end; a second worker needs an invite link of its own"},
+	[CORE_EVENT_TOKENS] = {RV_WARN, "tokens",
+						   "reports more tokens than its steps can be: it counts with the most that there can be"},
+	[CORE_EVENT_LEFT] = {RV_INFO, "left", "was stopped and says good-bye: not waited for"},
+};
+
+static void tell_apart(struct service *s, const struct core_event *ev) {
+	service_tell(
+		s, RV_WARN, "apart",
+		"members %u and %u do not reach each other (round %" PRIu64
+		"): %u is left out for some rounds where enough others are ready, and is told; to mend it, forward a port to "
+		"one of them, or start it with --advertise HOST:PORT",
+		ev->other, ev->member, ev->round, ev->member);
+}
+
+/* What one member says proves nothing. */
+static void tell_ahead(struct service *s, const struct core_event *ev) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	struct core_kept kept;
+	core_kept(s->core, &kept);
+	(void)core_members(s->core, views);
+	const struct report *rep = &views[ev->member].last;
+	service_tell(s, kept.ahead ? RV_ERROR : RV_WARN, "ahead",
+				 "member %u claims to be in round %" PRIu64 " (epoch %" PRIu64 "), which this coordinator has not "
+				 "reached: %s",
+				 ev->member, rep->round, rep->epoch,
+				 kept.ahead ? "most members do, so its store must be an old copy; stop it, and serve the newest one"
+							: "not believed, as most members do not");
+}
+
+/* It goes on reporting: it only cannot vote. */
+static bool left_for_its_disk(const struct service *s, const struct core_event *ev) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	(void)core_members(s->core, views);
+	return ev->type == CORE_EVENT_LEFT && (views[ev->member].last.storage & REPORT_STORAGE_ROUNDS);
+}
+
+enum { TELL_AT_ONCE = 30 };
+#define TELL_EVERY_US         (10 * RV_US_PER_S)
+#define TELL_REFUSED_EVERY_US (60 * RV_US_PER_S)
+
+/* A member makes events by what it reports, as fast as it reports: TELL_AT_ONCE of them are logged, then one in
+ * TELL_EVERY_US. The first one that is left out is replaced by a line that says so, until the member was calm for so
+ * long that it may log as many again. */
+static bool may_tell(struct service *s, uint32_t member, int64_t now_us) {
+	int64_t *until_us = &s->told_until_us[member];
+	if (*until_us <= now_us) {
+		*until_us = now_us;
+		s->told_quiet[member] = false;
+	}
+	if (*until_us - now_us < TELL_AT_ONCE * TELL_EVERY_US) {
+		*until_us += TELL_EVERY_US;
+		return true;
+	}
+	if (!s->told_quiet[member])
+		service_tell(s, RV_WARN, "quiet", "member %u makes many events: most of them are not shown for now", member);
+	s->told_quiet[member] = true;
+	return false;
+}
+
+void service_note_refused_join(struct service *s, int64_t now_us, const char *why) {
+	s->joins_refused++;
+	if (s->joins_refused_told > 0 && now_us - s->refused_told_us < TELL_REFUSED_EVERY_US)
+		return;
+	service_tell(s, RV_WARN, "join_refused", "%" PRIu64 " joins were refused%s, the last one: %s",
+				 s->joins_refused - s->joins_refused_told, s->joins_refused_told > 0 ? " since this was last said" : "",
+				 why);
+	s->joins_refused_told = s->joins_refused;
+	s->refused_told_us = now_us;
+}
+
+void service_tell_events(struct service *s, int64_t now_us) {
+	struct core_event ev;
+	while (core_next_event(s->core, &ev)) {
+		const char *text = sentences[ev.type].text;
+		bool is_error = sentences[ev.type].level == RV_ERROR;
+		if (ev.member < NET_MAX_MEMBERS && !is_error && !may_tell(s, ev.member, now_us))
+			continue;
+		if (ev.type == CORE_EVENT_ABSENT || ev.type == CORE_EVENT_GONE)
+			service_tell_not_held(s, ev.round, text);
+		else if (ev.type == CORE_EVENT_APART)
+			tell_apart(s, &ev);
+		else if (ev.type == CORE_EVENT_AHEAD)
+			tell_ahead(s, &ev);
+		else if (left_for_its_disk(s, &ev))
+			service_tell(s, RV_WARN, "left_out", "member %u is not waited for until its disk takes results again",
+						 ev.member);
+		else if (ev.member < NET_MAX_MEMBERS)
+			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "member %u %s (round %" PRIu64 ")",
+						 ev.member, text, ev.round);
+		else
+			service_tell(s, sentences[ev.type].level, sentences[ev.type].name, "round %" PRIu64 ": %s", ev.round, text);
+	}
+}

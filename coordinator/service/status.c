@@ -1,0 +1,272 @@
+/* status.c: the run as JSON, for the dashboard and `status`. Without details it says nothing that helps to
+ * reach a worker: no addresses, shortened keys. Fields are only ever added: scripts read them. */
+#include "coordinator/service/internal.h"
+
+#include "base/clock.h"
+#include "base/hex.h"
+#include "base/version.h"
+
+#include <string.h>
+
+enum { ROUNDS_SHOWN = 400 };
+
+static const char *const run_phases[] = {
+	[RUN_WAITING] = "waiting", [RUN_OPEN] = "training", [RUN_REDUCE] = "averaging", [RUN_DONE] = "done"};
+static const char *const worker_phases[] = {
+	[WORKER_SYNCING] = "syncing",    [WORKER_TRAINING] = "training", [WORKER_READY] = "ready",
+	[WORKER_REDUCING] = "averaging", [WORKER_VOTED] = "voted",       [WORKER_LEAVING] = "leaving"};
+static const char *const levels[] = {
+	[RV_DEBUG] = "debug", [RV_INFO] = "info", [RV_WARN] = "warn", [RV_ERROR] = "error"};
+
+static json_t *hex_string(const uint8_t *data, size_t n) {
+	char text[2 * NET_KEY_BYTES + 1];
+	rv_hex_encode(data, n, text);
+	return json_string(text);
+}
+
+static void set_int(json_t *o, const char *key, uint64_t v) {
+	(void)json_object_set_new(o, key, json_integer(v < INT64_MAX ? (json_int_t)v : INT64_MAX));
+}
+
+static void set_real(json_t *o, const char *key, double v) {
+	(void)json_object_set_new(o, key, json_real(v));
+}
+
+/* Null, or what it cannot store. */
+static json_t *storage_json(uint8_t set) {
+	char what[SERVICE_STORAGE_BYTES];
+	if (set == 0)
+		return json_null();
+	service_storage_text(set, what);
+	json_t *o = json_object();
+	(void)json_object_set_new(o, "fails", json_string(what));
+	(void)json_object_set_new(o, "full", json_boolean(set & REPORT_STORAGE_FULL));
+	return o;
+}
+
+/* Null, or what the owners measured of its last contribution. */
+static json_t *contribution_json(const struct outlier *m) {
+	if (!m->last.measured)
+		return json_null();
+	json_t *o = json_object();
+	set_int(o, "round", m->round);
+	set_real(o, "norm", m->last.norm);
+	set_real(o, "cosine", m->last.cosine);
+	set_real(o, "clipped", m->last.clipped);
+	return o;
+}
+
+/* In what it is unlike the others, for some rounds. */
+static json_t *outlier_json(const struct outlier *m) {
+	static const char *const names[] = {
+		[SERVICE_ODD_LOSS] = "loss", [SERVICE_ODD_CLIPPED] = "clipped", [SERVICE_ODD_COSINE] = "cosine"};
+	json_t *a = json_array();
+	for (int what = 0; what < SERVICE_ODDITIES; what++)
+		if (m->odd[what].named)
+			(void)json_array_append_new(a, json_string(names[what]));
+	return a;
+}
+
+/* Member numbers. */
+static json_t *set_json(uint64_t set) {
+	json_t *a = json_array();
+	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++)
+		if (set >> i & 1)
+			(void)json_array_append_new(a, json_integer(i));
+	return a;
+}
+
+/* Null where no loss is known: reports and statistics say 0 then. */
+static json_t *loss_json(double loss) {
+	return loss > 0 ? json_real(loss) : json_null();
+}
+
+/* How the member's time was spent since its process was first heard of here; null before its second report. */
+static json_t *time_json(const struct member_time *t) {
+	if (t->until_us <= t->since_us)
+		return json_null();
+	json_t *o = json_object();
+	set_int(o, "us", (uint64_t)(t->until_us - t->since_us));
+	set_int(o, "compute_us", t->last_compute_us - t->first_compute_us);
+	set_int(o, "reduce_us", t->last_reduce_us - t->first_reduce_us);
+	return o;
+}
+
+static json_t *member_json(const struct service *s, const struct core_member_view *v, int64_t now_us, bool details) {
+	json_t *o = json_object();
+	const struct document *d = core_document(s->core);
+	bool seen = v->last_report_us != 0;
+	set_int(o, "member", v->member);
+	char number[32];
+	(void)snprintf(number, sizeof number, "worker %u", v->member);
+	(void)json_object_set_new(o, "name", json_string(v->name[0] != '\0' ? v->name : number));
+	(void)json_object_set_new(o, "key", hex_string(v->key, details ? NET_KEY_BYTES : 8));
+	(void)json_object_set_new(o, "alive", json_boolean(v->alive));
+	(void)json_object_set_new(o, "banned", json_boolean(v->banned));
+	(void)json_object_set_new(o, "phase", seen ? json_string(worker_phases[v->last.phase]) : json_null());
+	(void)json_object_set_new(o, "participant",
+							  json_boolean(d->phase == RUN_REDUCE && document_find(d, v->member) >= 0));
+	(void)json_object_set_new(o, "silent_s",
+							  seen ? json_real((double)(now_us - v->last_report_us) / 1e6) : json_null());
+	set_int(o, "round", v->last.round);
+	set_int(o, "inner_step", v->last.inner_step);
+	(void)json_object_set_new(o, "loss", loss_json((double)v->last.loss));
+	set_real(o, "tokens_per_s", (double)v->last.tokens_per_s);
+	set_int(o, "tx_bytes", v->last.tx_bytes);
+	set_int(o, "rx_bytes", v->last.rx_bytes);
+	set_int(o, "up_bytes_per_s", v->last.up_bytes_per_s);
+	set_int(o, "down_bytes_per_s", v->last.down_bytes_per_s);
+	set_int(o, "owned_chunks", v->owned_chunks);
+	set_int(o, "n_chunks", v->all_chunks);
+	set_int(o, "protocol", v->last.version);
+	set_int(o, "compute_us", v->last.compute_us);
+	set_int(o, "reduce_us", v->last.reduce_us);
+	(void)json_object_set_new(o, "time", time_json(&s->times[v->member]));
+	(void)json_object_set_new(o, "storage", storage_json(v->last.storage));
+	(void)json_object_set_new(o, "contribution", contribution_json(&s->outliers[v->member]));
+	(void)json_object_set_new(o, "outlier", outlier_json(&s->outliers[v->member]));
+	(void)json_object_set_new(o, "apart_from", set_json(v->apart));
+	(void)json_object_set_new(o, "left_out", json_boolean(v->left_out));
+	if (details)
+		(void)json_object_set_new(o, "addr", json_string(v->last.addr));
+	return o;
+}
+
+static json_t *round_json(const struct commit_stats *c) {
+	json_t *o = json_object();
+	set_int(o, "round", c->round);
+	set_int(o, "attempt", c->attempt);
+	set_int(o, "participants", c->participants);
+	set_int(o, "tokens", c->tokens);
+	(void)json_object_set_new(o, "loss", loss_json(c->loss));
+	set_real(o, "tokens_per_s", c->tokens_per_s);
+	set_int(o, "tx_bytes", c->tx_bytes);
+	set_int(o, "compute_us", c->compute_us);
+	set_int(o, "reduce_us", c->reduce_us);
+	set_int(o, "duration_us", (uint64_t)c->duration_us);
+	set_int(o, "wall_us", (uint64_t)c->wall_us);
+	return o;
+}
+
+/* At most ROUNDS_SHOWN, evenly spaced, the last one always. */
+static json_t *rounds_json(const struct service *s) {
+	json_t *a = json_array();
+	int n = s->n_history, shown = n < ROUNDS_SHOWN ? n : ROUNDS_SHOWN;
+	for (int i = 0; i < shown; i++)
+		(void)json_array_append_new(a, round_json(&s->history[(int)((int64_t)(i + 1) * n / shown) - 1]));
+	return a;
+}
+
+static json_t *news_json(const struct service *s, bool details) {
+	json_t *a = json_array();
+	uint64_t first = s->n_news > SERVICE_NEWS ? s->n_news - SERVICE_NEWS : 0;
+	for (uint64_t i = first; i < s->n_news; i++) {
+		const struct news *n = &s->news[i % SERVICE_NEWS];
+		json_t *o = json_object();
+		set_int(o, "wall_us", (uint64_t)n->wall_us);
+		(void)json_object_set_new(o, "level", json_string(levels[n->level]));
+		(void)json_object_set_new(o, "text", json_string(n->text));
+		if (details && n->detail[0] != '\0')
+			(void)json_object_set_new(o, "detail", json_string(n->detail));
+		(void)json_array_append_new(a, o);
+	}
+	return a;
+}
+
+/* Seconds until the last commit, from the pace since this coordinator started; null while there is none. */
+static json_t *eta_json(const struct service *s, int64_t now_us) {
+	const struct document *d = core_document(s->core);
+	if (d->phase == RUN_DONE)
+		return json_real(0);
+	if (s->rounds_here < 2)
+		return json_null();
+	int from = s->n_history - (s->rounds_here < 16 ? (int)s->rounds_here : 16);
+	double pace = (double)(s->history[s->n_history - 1].wall_us - s->history[from].wall_us) /
+				  (double)(s->n_history - 1 - from) / 1e6;
+	double into = (double)(now_us - s->last_commit_us) / 1e6;
+	double left = pace * (double)(d->final_round - d->round) - (into < pace ? into : pace);
+	return json_real(left);
+}
+
+static void set_totals(const struct service *s, json_t *o, const struct core_member_view *views, int n) {
+	double tokens_per_s = 0;
+	int alive = 0;
+	for (int i = 0; i < n; i++) {
+		if (!views[i].alive)
+			continue;
+		alive++;
+		tokens_per_s += (double)views[i].last.tokens_per_s;
+	}
+	set_int(o, "alive", (uint64_t)alive);
+	set_real(o, "tokens_per_s", tokens_per_s);
+	set_int(o, "total_tokens", s->total_tokens);
+	(void)json_object_set_new(o, "loss", loss_json(s->n_history > 0 ? s->history[s->n_history - 1].loss : 0));
+}
+
+/* Member numbers; empty unless workers are waited for. */
+static json_t *missing_json(const struct service *s) {
+	return set_json(s->waiting_since_us != INT64_MAX ? service_missing(s) : 0);
+}
+
+/* Null, or why the run stands still though there are workers: nobody has the state of its round. */
+static json_t *not_held_json(const struct service *s, bool details) {
+	struct core_kept kept;
+	char command[640];
+	core_kept(s->core, &kept);
+	if (kept.state == CORE_STATE_HELD)
+		return json_null();
+	json_t *o = json_object();
+	set_int(o, "round", kept.round);
+	(void)json_object_set_new(o, "lost", json_boolean(kept.state == CORE_STATE_LOST));
+	(void)json_object_set_new(o, "held_last_by", set_json(kept.last_held));
+	(void)json_object_set_new(o, "absent", set_json(kept.absent));
+	(void)json_object_set_new(o, "behind", set_json(kept.behind));
+	(void)json_object_set_new(o, "best_round", kept.has_best ? json_integer((json_int_t)kept.best_round) : json_null());
+	(void)json_object_set_new(o, "best_held_by", set_json(kept.best_held));
+	(void)json_object_set_new(o, "ahead", json_boolean(kept.ahead));
+	(void)json_object_set_new(o, "complete", json_boolean(service_is_over(s, &kept)));
+	service_rollback_command(s, &kept, details ? s->cfg.dir : NULL, command, sizeof command);
+	(void)json_object_set_new(o, "command", json_string(command));
+	return o;
+}
+
+json_t *service_status(const struct service *s, int64_t now_us, bool details) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	const struct document *d = core_document(s->core);
+	json_t *o = json_object(), *members = json_array();
+	if (o == NULL || members == NULL) {
+		json_decref(o);
+		json_decref(members);
+		return NULL;
+	}
+	int n = core_members(s->core, views);
+	(void)json_object_set_new(o, "run", hex_string(s->cfg.run_id, NET_RUN_ID_BYTES));
+	(void)json_object_set_new(o, "software", json_sprintf("rivulet %s", rv_version()));
+	(void)json_object_set_new(o, "phase", json_string(run_phases[d->phase]));
+	set_int(o, "round", d->round);
+	set_int(o, "rounds_total", d->final_round);
+	set_int(o, "attempt", d->attempt);
+	set_int(o, "epoch", d->epoch);
+	set_int(o, "epoch_round", d->epoch_round);
+	(void)json_object_set_new(o, "not_held", not_held_json(s, details));
+	set_int(o, "seq", d->seq);
+	(void)json_object_set_new(o, "chain", hex_string(d->chain.b, RV_HASH_BYTES));
+	set_int(o, "base_round", d->base_round);
+	set_int(o, "min_workers", (uint64_t)s->run.min_workers);
+	set_int(o, "data_shards", (uint64_t)s->run.data_shards);
+	set_int(o, "steps_per_round", (uint64_t)s->run.steps_per_round);
+	double waiting_s = service_waiting_s(s, now_us);
+	(void)json_object_set_new(o, "waiting_s", waiting_s >= 0 ? json_real(waiting_s) : json_null());
+	(void)json_object_set_new(o, "missing", missing_json(s));
+	(void)json_object_set_new(o, "store_full", json_boolean(s->store_full));
+	set_real(o, "up_s", (double)(now_us - s->started_us) / 1e6);
+	set_int(o, "wall_us", (uint64_t)rv_clock_wall_us());
+	(void)json_object_set_new(o, "eta_s", eta_json(s, now_us));
+	set_totals(s, o, views, n);
+	for (int i = 0; i < n; i++)
+		(void)json_array_append_new(members, member_json(s, &views[i], now_us, details));
+	(void)json_object_set_new(o, "members", members);
+	(void)json_object_set_new(o, "history", rounds_json(s));
+	(void)json_object_set_new(o, "events", news_json(s, details));
+	return o;
+}

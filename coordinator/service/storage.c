@@ -1,0 +1,60 @@
+/* storage.c: members whose disk takes nothing, told once when it begins and when it is over. Nothing here
+ * decides anything. */
+#include "coordinator/service/internal.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+/* A disk that is nearly full takes this and refuses that: it is over when it has taken everything for so long. */
+enum { STEADY_US = 30 * RV_US_PER_S };
+
+void service_storage_text(uint8_t set, char out[SERVICE_STORAGE_BYTES]) {
+	static const struct {
+		uint8_t bit;
+		const char *text;
+	} kinds[] = {{REPORT_STORAGE_ROUNDS, "results of rounds"},
+				 {REPORT_STORAGE_CHECKPOINTS, "checkpoints"},
+				 {REPORT_STORAGE_FETCHED, "state from peers"}};
+	size_t n = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (set & kinds[i].bit)
+			n += (size_t)snprintf(out + n, SERVICE_STORAGE_BYTES - n, "%s%s", n > 0 ? ", " : "", kinds[i].text);
+}
+
+static void tell(struct service *s, const struct core_member_view *v) {
+	char what[SERVICE_STORAGE_BYTES];
+	uint8_t set = v->last.storage;
+	if (set == 0) {
+		service_tell(s, RV_INFO, "member_storage_back", "member %u %s stores everything again", v->member, v->name);
+		return;
+	}
+	service_storage_text(set, what);
+	service_tell(s, RV_ERROR, "member_storage", "member %u %s cannot store %s (%s)%s", v->member, v->name, what,
+				 set & REPORT_STORAGE_FULL ? "its disk is full" : "its log says why",
+				 set & REPORT_STORAGE_ROUNDS ? ": it is in no round until it can" : "; it trains on");
+}
+
+static void watch(struct service *s, const struct core_member_view *v, struct storage_told *told, int64_t now_us) {
+	uint8_t set = v->last.storage;
+	if (set != 0) {
+		bool more = (set & ~told->set & REPORT_STORAGE_KINDS) != 0;
+		told->set |= set;
+		told->clear_us = 0;
+		if (more)
+			tell(s, v);
+	} else if (told->set != 0 && told->clear_us == 0) {
+		told->clear_us = now_us;
+	} else if (told->set != 0 && now_us - told->clear_us >= STEADY_US) {
+		*told = (struct storage_told){.set = 0};
+		tell(s, v);
+	}
+}
+
+void service_watch_storage(struct service *s, int64_t now_us) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views);
+	for (int i = 0; i < n; i++)
+		watch(s, &views[i], &s->storage[i], now_us);
+}

@@ -1,0 +1,16 @@
+/* time.c: how a member's process spends its time, for people: the bars of the dashboard. Nothing here decides
+ * anything. */
+#include "coordinator/service/internal.h"
+
+void service_watch_time(struct service *s, uint32_t member, const struct report *rep, int64_t now_us) {
+	struct member_time *t = &s->times[member];
+	if (t->since_us == 0 || !report_same_process(t->boot, rep->boot) || rep->compute_us < t->last_compute_us ||
+		rep->reduce_us < t->last_reduce_us)
+		*t = (struct member_time){.boot = rep->boot,
+								  .since_us = now_us,
+								  .first_compute_us = rep->compute_us,
+								  .first_reduce_us = rep->reduce_us};
+	t->until_us = now_us;
+	t->last_compute_us = rep->compute_us;
+	t->last_reduce_us = rep->reduce_us;
+}

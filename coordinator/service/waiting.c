@@ -1,0 +1,91 @@
+/* waiting.c: the run has too few workers: since when, and who is missing. Nothing here decides anything. */
+#include "coordinator/service/internal.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+
+enum { TOLD_AFTER_US = 20 * RV_US_PER_S };
+
+static bool takes_part(const struct core_member_view *v) {
+	return v->alive && !v->banned && !(v->last.storage & REPORT_STORAGE_ROUNDS);
+}
+
+uint64_t service_missing(const struct service *s) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	uint64_t set = 0;
+	int n = core_members(s->core, views);
+	for (int i = 0; i < n; i++)
+		if (!takes_part(&views[i]) && !views[i].banned)
+			set |= UINT64_C(1) << i;
+	return set;
+}
+
+double service_waiting_s(const struct service *s, int64_t now_us) {
+	return s->waiting_since_us == INT64_MAX ? -1 : (double)(now_us - s->waiting_since_us) / 1e6;
+}
+
+/* "member 1 'bravo' (left), member 3 (silent for 40 s)"; as many as there is room for. */
+static void list_missing(const struct service *s, int64_t now_us, char *out, size_t cap) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	uint64_t missing = service_missing(s);
+	size_t n = 0;
+	out[0] = '\0';
+	(void)core_members(s->core, views);
+	for (int i = 0; i < NET_MAX_MEMBERS; i++) {
+		char why[32] = "never reported", one[128];
+		const struct core_member_view *v = &views[i];
+		if (!(missing >> i & 1))
+			continue;
+		if (v->last_report_us != 0 && v->last.storage & REPORT_STORAGE_ROUNDS)
+			(void)snprintf(why, sizeof why, "its disk takes nothing");
+		else if (v->last_report_us != 0 && v->last.phase == WORKER_LEAVING)
+			(void)snprintf(why, sizeof why, "left");
+		else if (v->last_report_us != 0)
+			(void)snprintf(why, sizeof why, "silent for %" PRId64 " s", (now_us - v->last_report_us) / RV_US_PER_S);
+		int len = snprintf(one, sizeof one, "%smember %d%s%s%s (%s)", n > 0 ? ", " : "", i, v->name[0] ? " '" : "",
+						   v->name, v->name[0] ? "'" : "", why);
+		if (n + (size_t)len + sizeof ", ..." > cap) {
+			(void)snprintf(out + n, cap - n, ", ...");
+			return;
+		}
+		n += (size_t)snprintf(out + n, cap - n, "%s", one);
+	}
+}
+
+static int count_there(const struct service *s) {
+	struct core_member_view views[NET_MAX_MEMBERS];
+	int n = core_members(s->core, views), there = 0;
+	for (int i = 0; i < n; i++)
+		there += takes_part(&views[i]);
+	return there;
+}
+
+static void tell(struct service *s, int64_t now_us) {
+	char missing[140];
+	list_missing(s, now_us, missing, sizeof missing);
+	service_tell(s, RV_WARN, "waiting", "the run waits: %d of %" PRId64 " workers are there; missing: %s",
+				 count_there(s), s->run.min_workers,
+				 missing[0] ? missing : "workers that have not joined yet (`invite` makes links)");
+}
+
+/* Too few are left to reduce the round without the dead, and too few others to begin anew: it goes on when one is
+ * back. */
+static bool reduce_is_held(const struct service *s) {
+	return core_document(s->core)->phase == RUN_REDUCE && count_there(s) < s->run.min_workers;
+}
+
+void service_watch_waiting(struct service *s, int64_t now_us) {
+	bool waiting = core_document(s->core)->phase == RUN_WAITING || reduce_is_held(s);
+	if (!waiting) {
+		s->waiting_since_us = INT64_MAX;
+		s->waiting_told = false;
+		return;
+	}
+	if (s->waiting_since_us == INT64_MAX)
+		s->waiting_since_us = now_us;
+	if (s->waiting_told || now_us - s->waiting_since_us < TOLD_AFTER_US)
+		return;
+	s->waiting_told = true;
+	tell(s, now_us);
+}

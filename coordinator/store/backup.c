@@ -1,0 +1,295 @@
+/* backup.c: see backup.h. */
+#include "coordinator/store/backup.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hex.h"
+#include "coordinator/service/service.h"
+#include "coordinator/store/backup_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SECRET_MODE = 0600, DIR_MODE = 0700, PATH_BYTES = RUN_PATH_BYTES + 32 };
+enum { SEED_HEX_BYTES = 2 * IDENTITY_SEED_BYTES + 1 };
+static const char KEY_SETTING[] =
+	"backup_key"; /* of the table `run`: the seed in hex; "" in a store that is no backup */
+static const char SEALED_SETTING[] = "sealed"; /* "1": a seal follows; "" in a store that is no backup */
+static const uint64_t SEQ_JUMP = UINT64_C(1) << 32;
+
+/* ---- what a store holds ------------------------------------------------------------------------------------------ */
+
+struct reading {
+	struct service *service;
+	struct backup_info *info;
+};
+
+static enum rv_err read_record(void *ctx, const struct core_record *rec, struct rv_errtext *et) {
+	struct reading *r = ctx;
+	r->info->last_id = rec->id;
+	r->info->facts += rec->type != CORE_SEQ;
+	if (rec->type == CORE_ROLLBACK) {
+		r->info->epoch = rec->epoch;
+		r->info->round = rec->round;
+	}
+	r->info->doc_seq = rec->doc_seq > r->info->doc_seq ? rec->doc_seq : r->info->doc_seq;
+	if (rec->type == CORE_COMMIT)
+		r->info->round = rec->round + 1;
+	return service_replay(r->service, rec, et);
+}
+
+/* Replays every record, as a coordinator that starts. */
+static enum rv_err inspect(struct store *s, struct backup_info *out, struct rv_errtext *et) {
+	char config[NET_MAX_CONFIG_BYTES];
+	struct service_config cfg = {.config = config, .ops = &store_sqlite_ops, .store = s};
+	struct reading r = {.info = out};
+	*out = (struct backup_info){.facts = 0};
+	RV_TRY(store_run(s, cfg.run_id, config, et));
+	memcpy(out->run_id, cfg.run_id, sizeof out->run_id);
+	RV_TRY(service_new(&cfg, 0, &r.service, et));
+	enum rv_err e = store_each_record(s, read_record, &r, et);
+	service_free(r.service);
+	return e;
+}
+
+/* Every page and every record of it is looked at. *s is to be closed in any case. */
+static enum rv_err open_checked(const char *path, struct store **s, struct backup_info *out, struct rv_errtext *et) {
+	RV_TRY(store_open(path, s, et));
+	RV_TRY(store_check(*s, et));
+	return inspect(*s, out, et);
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+/* A file and what SQLite keeps beside it. */
+static void remove_store(const char *path) {
+	static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
+	char name[PATH_BYTES + 16];
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		(void)snprintf(name, sizeof name, "%s%s", path, ends[i]);
+		(void)unlink(name);
+	}
+}
+
+/* Closes it, and says whether all of it is in the one file. */
+static enum rv_err close_whole(struct store *s, const char *path, enum rv_err e, struct rv_errtext *et) {
+	char wal[PATH_BYTES + 16];
+	(void)snprintf(wal, sizeof wal, "%s-wal", path);
+	store_close(s);
+	if (e != RV_OK || access(wal, F_OK) != 0)
+		return e;
+	return rv_fail(et, RV_E_FULL, "%s: what was written last could not be moved into it: is the disk full?", path);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static enum rv_err put_key(struct store *s, const char *key_path, struct rv_errtext *et) {
+	struct identity key = {0};
+	char hex[SEED_HEX_BYTES];
+	RV_TRY(identity_load(key_path, &key, et));
+	rv_hex_encode(key.secret, IDENTITY_SEED_BYTES, hex);
+	identity_release(&key);
+	enum rv_err e = store_set(s, KEY_SETTING, hex, et);
+	sodium_memzero(hex, sizeof hex);
+	return e;
+}
+
+enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
+						struct rv_errtext *et) {
+	struct store *s = NULL;
+	enum rv_err e = open_checked(copy, &s, out, et);
+	if (e == RV_E_CORRUPT) /* as what it is a copy of */
+		(void)rv_fail_context(et, e, "%s is damaged, and no backup was made: restore an earlier one; found in a copy",
+							  d->store);
+	if (e == RV_OK)
+		e = put_key(s, d->key, et);
+	if (e == RV_OK)
+		e = store_set(s, SEALED_SETTING, "1", et);
+	e = close_whole(s, copy, e, et);
+	if (e == RV_OK)
+		e = backup_file_seal(copy, path, et);
+	remove_store(copy);
+	return e;
+}
+
+/* ---- restoring --------------------------------------------------------------------------------------------------- */
+
+static enum rv_err take_key(struct store *s, uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
+	char hex[SEED_HEX_BYTES] = "";
+	RV_TRY(store_get(s, KEY_SETTING, hex, sizeof hex, et));
+	bool ok = rv_hex_decode(hex, seed, IDENTITY_SEED_BYTES);
+	sodium_memzero(hex, sizeof hex);
+	return ok ? store_set(s, KEY_SETTING, "", et)
+			  : rv_fail(et, RV_E_CORRUPT, "it holds no run's key: it is not a backup");
+}
+
+/* Without it nothing says that the bytes are those that were written. */
+static enum rv_err take_seal(struct store *s, bool sealed, struct rv_errtext *et) {
+	char is[8] = "";
+	RV_TRY(store_get(s, SEALED_SETTING, is, sizeof is, et));
+	if (is[0] == '\0') /* of an earlier release */
+		return RV_OK;
+	return sealed ? store_set(s, SEALED_SETTING, "", et)
+				  : rv_fail(et, RV_E_CORRUPT, "cut off: the hash that was its end is not there; %s",
+							BACKUP_FILE_NEXT_STEP);
+}
+
+/* Documents go on above whatever was announced after the backup was made, or after it was restored before: no run
+ * announces 2^20 documents a second. */
+static enum rv_err jump(struct store *s, const struct backup_info *info, struct rv_errtext *et) {
+	uint64_t by_clock = (uint64_t)(rv_clock_wall_us() / RV_US_PER_S) << 20, by_count = info->doc_seq + SEQ_JUMP;
+	struct core_record rec = {.id = info->last_id + 1,
+							  .type = CORE_SEQ,
+							  .doc_seq = by_clock > by_count ? by_clock : by_count,
+							  .round = info->round};
+	return store_sqlite_ops.append(s, &rec, NULL, et);
+}
+
+static enum rv_err prepare(const char *fresh, const char *path, bool sealed, uint8_t seed[IDENTITY_SEED_BYTES],
+						   struct backup_info *info, struct rv_errtext *et) {
+	struct store *s = NULL;
+	enum rv_err e = open_checked(fresh, &s, info, et);
+	if (e == RV_E_CORRUPT)
+		(void)rv_fail_context(et, e, "damaged; " BACKUP_FILE_NEXT_STEP);
+	if (e == RV_OK)
+		e = take_seal(s, sealed, et);
+	if (e == RV_OK)
+		e = take_key(s, seed, et);
+	if (e == RV_OK)
+		e = jump(s, info, et);
+	e = close_whole(s, fresh, e, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
+}
+
+static enum rv_err compare(const struct run_dir *d, const struct backup_info *is, const struct backup_info *was,
+						   bool force, struct rv_errtext *et) {
+	if (memcmp(is->run_id, was->run_id, sizeof is->run_id) != 0)
+		return rv_fail(et, RV_E_INVALID, "%s holds another run than the backup: name another --dir", d->dir);
+	if (force)
+		return RV_OK;
+	if (is->epoch > was->epoch) /* which may have had more records all the same */
+		return rv_fail(et, RV_E_INVALID,
+					   "%s is in epoch %" PRIu64 " (the run was rolled back), the backup is of epoch %" PRIu64
+					   ". Workers of the later epoch cannot go on with it. --force restores it anyway",
+					   d->dir, is->epoch, was->epoch);
+	if (is->facts <= was->facts)
+		return RV_OK;
+	return rv_fail(et, RV_E_INVALID,
+				   "%s is newer than the backup (round %" PRIu64 ", record %" PRIu64 "; the backup: round %" PRIu64
+				   ", record %" PRIu64
+				   "). Workers that are ahead of it cannot go on with it. --force restores it anyway",
+				   d->dir, is->round, is->facts, was->round, was->facts);
+}
+
+/* What the backup would replace. */
+static enum rv_err check_existing(const struct run_dir *d, const struct backup_info *was, bool force,
+								  struct rv_errtext *et) {
+	struct backup_info is;
+	struct store *s = NULL;
+	struct rv_errtext why = {0};
+	if (access(d->store, F_OK) != 0)
+		return RV_OK;
+	enum rv_err e = store_open(d->store, &s, &why);
+	if (e == RV_OK)
+		e = inspect(s, &is, &why);
+	store_close(s);
+	if (e == RV_OK)
+		return compare(d, &is, was, force, et);
+	return force ? RV_OK
+				 : rv_fail(et, RV_E_INVALID,
+						   "what is there cannot be compared with the backup (%.300s); --force replaces it", why.text);
+}
+
+static enum rv_err check_key(const struct run_dir *d, const uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
+	struct identity key = {0};
+	if (access(d->key, F_OK) != 0)
+		return RV_OK;
+	RV_TRY(identity_load(d->key, &key, et));
+	bool same = sodium_memcmp(key.secret, seed, IDENTITY_SEED_BYTES) == 0;
+	identity_release(&key);
+	return same ? RV_OK : rv_fail(et, RV_E_INVALID, "%s is the key of another run: name another --dir", d->key);
+}
+
+static enum rv_err move(const char *from, const char *to, struct rv_errtext *et) {
+	if (rename(from, to) == 0 || errno == ENOENT)
+		return RV_OK;
+	return rv_fail_errno(et, errno, "%s: cannot be renamed to %s", from, to);
+}
+
+static enum rv_err swap_in(const struct run_dir *d, const char *fresh, const uint8_t seed[IDENTITY_SEED_BYTES],
+						   struct rv_errtext *et) {
+	char kept[PATH_BYTES], wal[PATH_BYTES], kept_wal[PATH_BYTES + 16];
+	(void)snprintf(kept, sizeof kept, "%s.replaced", d->store);
+	(void)snprintf(wal, sizeof wal, "%s-wal", d->store);
+	(void)snprintf(kept_wal, sizeof kept_wal, "%s-wal", kept);
+	if (access(d->store, F_OK) == 0)
+		remove_store(kept);
+	/* The store before its log: one without the other would be an older state. */
+	RV_TRY(move(d->store, kept, et));
+	RV_TRY(move(wal, kept_wal, et));
+	if (rename(fresh, d->store) != 0)
+		return rv_fail_errno(et, errno, "%s: cannot be renamed to %s", fresh, d->store);
+	return rv_file_write_atomic(d->key, seed, IDENTITY_SEED_BYTES, SECRET_MODE, et); /* and syncs the directory */
+}
+
+static enum rv_err restore_locked(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
+								  struct rv_errtext *et) {
+	char fresh[PATH_BYTES];
+	uint8_t seed[IDENTITY_SEED_BYTES];
+	bool sealed = false;
+	(void)snprintf(fresh, sizeof fresh, "%s.restored", d->store);
+	remove_store(fresh); /* of an attempt that was killed */
+	enum rv_err e = backup_file_open(path, fresh, &sealed, et);
+	if (e == RV_OK)
+		e = prepare(fresh, path, sealed, seed, out, et);
+	if (e == RV_OK)
+		e = check_existing(d, out, force, et);
+	if (e == RV_OK)
+		e = check_key(d, seed, et);
+	if (e == RV_OK)
+		e = swap_in(d, fresh, seed, et);
+	if (e != RV_OK)
+		remove_store(fresh);
+	sodium_memzero(seed, sizeof seed);
+	return e;
+}
+
+/* A directory that was made for nothing: unless somebody has put something there. */
+static void remove_empty(const char *dir) {
+	char lock[PATH_BYTES];
+	(void)snprintf(lock, sizeof lock, "%s/lock", dir);
+	(void)unlink(lock);
+	(void)unlinkat(AT_FDCWD, dir, AT_REMOVEDIR);
+}
+
+enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
+						   struct rv_errtext *et) {
+	int lock = -1;
+	bool made = access(d->dir, F_OK) != 0;
+	RV_TRY(rv_dir_make(d->dir, DIR_MODE, et));
+	enum rv_err e = rv_dir_lock(d->dir, &lock, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "stop the coordinator first");
+	e = restore_locked(path, d, force, out, et);
+	if (e != RV_OK && made)
+		remove_empty(d->dir);
+	rv_dir_unlock(lock);
+	return e;
+}
+
+void backup_clean(const struct run_dir *d) {
+	char pattern[PATH_BYTES];
+	glob_t found = {0};
+	(void)snprintf(pattern, sizeof pattern, "%s/copy-*.db*", d->dir);
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			(void)unlink(found.gl_pathv[i]);
+	globfree(&found);
+}

@@ -1,0 +1,39 @@
+/* backup.h: a whole run in one file: a copy of its store, with the run's secret key in it (mode 0600).
+ *
+ * A backup is older than the run as soon as the next round is committed. Workers never go back: restored from an older
+ * state, a run can go on only with workers that are not ahead of it. So an older state never replaces a newer one
+ * unless it is forced to.
+ */
+#ifndef RV_COORDINATOR_BACKUP_H
+#define RV_COORDINATOR_BACKUP_H
+
+#include "coordinator/store/run_dir.h"
+#include "coordinator/store/store.h"
+
+#include <stdbool.h>
+
+struct backup_info {
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	uint64_t epoch; /* rollbacks so far */
+	uint64_t facts; /* records, but for document numbers: only more of them as the run goes on */
+	uint64_t round; /* the next to be committed */
+	uint64_t last_id, doc_seq;
+};
+
+/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store, which is gone afterwards in any
+ * case; both are in a directory made for it (coordinator/store/backup_work.h). Every record is read back first. `path` is
+ * replaced atomically: it is whole or not there. The faults of a store (coordinator/store/store.h), RV_E_FULL and RV_E_IO of
+ * `path`. RV_E_CORRUPT names the run's store: what is wrong in its copy is wrong there. */
+enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
+						struct rv_errtext *et);
+/* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/store/backup_file.h);
+ * what is there is kept as store.db.replaced. Document numbers go on far above any that the run can have announced
+ * since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
+ * there, or a later epoch, a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged,
+ * or no backup. */
+enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
+						   struct rv_errtext *et);
+/* Removes copies of the store that a killed `backup` of an earlier release left in the directory. */
+void backup_clean(const struct run_dir *d);
+
+#endif

@@ -1,0 +1,529 @@
+/* store.c: see store.h. */
+#include "coordinator/store/store.h"
+
+#include "base/assert.h"
+#include "base/capped.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "coordinator/store/record.h"
+#include "coordinator/store/record_points.h"
+#include "coordinator/store/schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum statement {
+	PUT_RECORD,
+	PUT_MEMBER,
+	PUT_COMMIT,
+	PUT_TOKEN,
+	SPEND_TOKEN,
+	FIND_TOKEN,
+	PUT_RUN,
+	GET_RUN,
+	ALL_RECORDS,
+	LAST_COMMITS,
+	EACH_TOKENS,
+	DROP_COMMITS,
+	BEGIN,
+	COMMIT,
+	N_STATEMENTS
+};
+
+static const char *const sql[N_STATEMENTS] = {
+	[PUT_RECORD] = "INSERT INTO records (id, type, round, body, hash) VALUES (?, ?, ?, ?, ?)",
+	[PUT_MEMBER] = "INSERT OR REPLACE INTO members (member, key, name, addr, banned) VALUES (?, ?, ?, ?, ?)",
+	[PUT_COMMIT] =
+		("INSERT INTO commits (round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes, compute_us,"
+		 " reduce_us, wall_us, duration_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+	[PUT_TOKEN] = "INSERT INTO tokens (hash, made_us) VALUES (?, ?)",
+	[SPEND_TOKEN] = "UPDATE tokens SET spent_by = ? WHERE hash = ?",
+	[FIND_TOKEN] = "SELECT 1 FROM tokens WHERE hash = ? AND spent_by IS NULL",
+	[PUT_RUN] = "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)",
+	[GET_RUN] = "SELECT value FROM run WHERE key = ?",
+	[ALL_RECORDS] = "SELECT id, body, hash FROM records ORDER BY id",
+	[LAST_COMMITS] = ("SELECT * FROM (SELECT round, attempt, participants, tokens, loss, tokens_per_s, tx_bytes,"
+					  " compute_us, reduce_us, wall_us, duration_us FROM commits ORDER BY round DESC LIMIT ?)"
+					  " ORDER BY round"),
+	[EACH_TOKENS] = "SELECT tokens, participants FROM commits",
+	[DROP_COMMITS] = "DELETE FROM commits WHERE round >= ?",
+	[BEGIN] = "BEGIN IMMEDIATE",
+	[COMMIT] = "COMMIT",
+};
+
+enum { STORE_FRESH_BYTES = 512, STORE_COPY_MODE = 0600 };
+
+struct store {
+	sqlite3 *db;
+	sqlite3_stmt *prepared[N_STATEMENTS];
+	char path[512];
+};
+
+/* ---- faults ------------------------------------------------------------------------------------------------------ */
+
+static enum rv_err fail(const struct store *s, struct rv_errtext *et, const char *doing) {
+	int code = sqlite3_errcode(s->db) & 0xff;
+	const char *what = sqlite3_errmsg(s->db);
+	switch (code) {
+	case SQLITE_FULL:
+		return rv_fail(et, RV_E_FULL, "%s: %s: no space left on the disk: free some, then try again", s->path, doing);
+	case SQLITE_BUSY:
+		return rv_fail(et, RV_E_BUSY, "%s: in use by another process: only one may serve or change a run", s->path);
+	case SQLITE_NOTADB:
+	case SQLITE_CORRUPT:
+		return rv_fail(et, RV_E_CORRUPT, "%s: %s: %s: restore the file from a copy", s->path, doing, what);
+	case SQLITE_NOMEM:
+		return rv_fail(et, RV_E_NOMEM, "%s: %s: no memory", s->path, doing);
+	default:
+		return rv_fail(et, RV_E_IO, "%s: %s: %s", s->path, doing, what);
+	}
+}
+
+static enum rv_err run_sql(const struct store *s, const char *text, const char *doing, struct rv_errtext *et) {
+	return sqlite3_exec(s->db, text, NULL, NULL, NULL) == SQLITE_OK ? RV_OK : fail(s, et, doing);
+}
+
+/* Runs a prepared statement that gives no row; its parameters are bound. */
+static enum rv_err step(struct store *s, enum statement which, const char *doing, struct rv_errtext *et) {
+	int rc = sqlite3_step(s->prepared[which]);
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, doing);
+	(void)sqlite3_reset(s->prepared[which]);
+	return e;
+}
+
+static void roll_back(const struct store *s) {
+	if (s->db != NULL && !sqlite3_get_autocommit(s->db))
+		(void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static enum rv_err open_db(struct store *s, const char *path, int flags, struct rv_errtext *et) {
+	if (strlen(path) >= sizeof s->path)
+		return rv_fail(et, RV_E_RANGE, "%s: path is longer than %zu bytes", path, sizeof s->path - 1);
+	(void)snprintf(s->path, sizeof s->path, "%s", path);
+	if (sqlite3_open_v2(path, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+		return s->db ? fail(s, et, "opening") : rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
+	/* EXCLUSIVE before WAL: the WAL index then lives in our memory, and there is no -shm file. */
+	return run_sql(s,
+				   "PRAGMA locking_mode=EXCLUSIVE; PRAGMA mmap_size=0; PRAGMA journal_mode=WAL;"
+				   "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; BEGIN EXCLUSIVE; COMMIT",
+				   "opening", et);
+}
+
+static enum rv_err read_pragma(const struct store *s, const char *text, int *out, struct rv_errtext *et) {
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(s->db, text, -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW) {
+		(void)sqlite3_finalize(st);
+		return fail(s, et, text);
+	}
+	*out = sqlite3_column_int(st, 0);
+	(void)sqlite3_finalize(st);
+	return RV_OK;
+}
+
+static enum rv_err check_version(const struct store *s, struct rv_errtext *et) {
+	int application = 0, version = 0;
+	RV_TRY(read_pragma(s, "PRAGMA application_id", &application, et));
+	RV_TRY(read_pragma(s, "PRAGMA user_version", &version, et));
+	if (application != STORE_APPLICATION_ID)
+		return rv_fail(et, RV_E_CORRUPT, "%s: not a store of rivulet-coordinator", s->path);
+	if (version != STORE_SCHEMA_VERSION)
+		return rv_fail(et, RV_E_UNSUPPORTED,
+					   "%s: its schema has version %d, this program knows version %d: use the release that made it",
+					   s->path, version, (int)STORE_SCHEMA_VERSION);
+	return RV_OK;
+}
+
+static enum rv_err prepare_all(struct store *s, struct rv_errtext *et) {
+	for (int i = 0; i < N_STATEMENTS; i++)
+		if (sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->prepared[i], NULL) != SQLITE_OK)
+			return fail(s, et, "preparing a statement");
+	return RV_OK;
+}
+
+void store_close(struct store *s) {
+	if (s == NULL)
+		return;
+	for (int i = 0; i < N_STATEMENTS; i++)
+		(void)sqlite3_finalize(s->prepared[i]);
+	(void)sqlite3_close(s->db);
+	free(s);
+}
+
+enum rv_err store_open(const char *path, struct store **out, struct rv_errtext *et) {
+	*out = NULL;
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return rv_fail(et, RV_E_NOTFOUND, "%s: not there: `rivulet-coordinator new-run` makes a run", path);
+	struct store *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory to open it", path);
+	enum rv_err e = open_db(s, path, SQLITE_OPEN_READWRITE, et);
+	if (e == RV_OK)
+		e = check_version(s, et);
+	if (e == RV_OK)
+		e = prepare_all(s, et);
+	if (e != RV_OK) {
+		store_close(s);
+		return e;
+	}
+	*out = s;
+	return RV_OK;
+}
+
+/* ---- what the run is --------------------------------------------------------------------------------------------- */
+
+static enum rv_err put_run(struct store *s, const char *key, const void *value, size_t n, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[PUT_RUN];
+	(void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_blob(st, 2, value, (int)n, SQLITE_STATIC);
+	return step(s, PUT_RUN, "writing a setting", et);
+}
+
+/* *n: bytes copied, 0 when there is no such key. RV_E_CORRUPT when there are more than cap. */
+static enum rv_err get_run(struct store *s, const char *key, void *out, size_t cap, size_t *n, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[GET_RUN];
+	enum rv_err e = RV_OK;
+	*n = 0;
+	(void)sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
+	int rc = sqlite3_step(st);
+	if (rc == SQLITE_ROW) {
+		*n = (size_t)sqlite3_column_bytes(st, 0);
+		if (*n > cap)
+			e = rv_fail(et, RV_E_CORRUPT, "%s: '%s' has %zu bytes, at most %zu", s->path, key, *n, cap);
+		else if (*n > 0) /* of an empty value SQLite has no address */
+			memcpy(out, sqlite3_column_blob(st, 0), *n);
+	} else if (rc != SQLITE_DONE) {
+		e = fail(s, et, "reading a setting");
+	}
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+static enum rv_err fill_new(struct store *s, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+							struct rv_errtext *et) {
+	char pragmas[128];
+	(void)snprintf(pragmas, sizeof pragmas, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+				   (int)STORE_APPLICATION_ID, (int)STORE_SCHEMA_VERSION);
+	RV_TRY(run_sql(s, "BEGIN IMMEDIATE", "making the tables", et));
+	RV_TRY(run_sql(s, pragmas, "making the tables", et));
+	RV_TRY(run_sql(s, STORE_SCHEMA, "making the tables", et));
+	RV_TRY(prepare_all(s, et));
+	RV_TRY(put_run(s, "run_id", run_id, NET_RUN_ID_BYTES, et));
+	RV_TRY(put_run(s, "config", config, strlen(config), et));
+	return run_sql(s, "COMMIT", "making the tables", et);
+}
+
+/* What a creation leaves that fails, or was killed. */
+static void remove_unfinished(const char *fresh) {
+	static const char *const ends[] = {"", "-wal", "-journal"};
+	char name[STORE_FRESH_BYTES + 16];
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		(void)snprintf(name, sizeof name, "%s%s", fresh, ends[i]);
+		(void)unlink(name);
+	}
+}
+
+/* A store that is whole, all of it in the one file. */
+static enum rv_err make_fresh(const char *fresh, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+							  struct rv_errtext *et) {
+	char wal[STORE_FRESH_BYTES + 16];
+	struct store *s = calloc(1, sizeof *s);
+	if (s == NULL)
+		return rv_fail(et, RV_E_NOMEM, "%s: no memory to make it", fresh);
+	enum rv_err e = open_db(s, fresh, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, et);
+	if (e == RV_OK)
+		e = fill_new(s, run_id, config, et);
+	if (e != RV_OK)
+		roll_back(s);
+	store_close(s);
+	(void)snprintf(wal, sizeof wal, "%s-wal", fresh);
+	if (e == RV_OK && access(wal, F_OK) == 0)
+		e = rv_fail(et, RV_E_FULL, "%s: its last part could not be written: is the disk full?", fresh);
+	return e;
+}
+
+enum rv_err store_create(const char *path, const uint8_t run_id[NET_RUN_ID_BYTES], const char *config,
+						 struct rv_errtext *et) {
+	struct stat st;
+	char fresh[STORE_FRESH_BYTES];
+	if (stat(path, &st) == 0)
+		return rv_fail(et, RV_E_BUSY, "%s: there is a run already: choose another directory", path);
+	if ((size_t)snprintf(fresh, sizeof fresh, "%s.new", path) >= sizeof fresh)
+		return rv_fail(et, RV_E_RANGE, "%s: the path is too long", path);
+	RV_ASSERT(strlen(config) < NET_MAX_CONFIG_BYTES);
+	remove_unfinished(fresh);
+	enum rv_err e = make_fresh(fresh, run_id, config, et);
+	if (e == RV_OK && rename(fresh, path) != 0)
+		e = rv_fail_errno(et, errno, "%s: cannot be renamed to %s", fresh, path);
+	if (e != RV_OK) {
+		remove_unfinished(fresh);
+		return e;
+	}
+	e = rv_file_sync_parent(path, et);
+	if (e != RV_OK)
+		(void)unlink(path);
+	return e;
+}
+
+enum rv_err store_run(struct store *s, uint8_t run_id[NET_RUN_ID_BYTES], char config[NET_MAX_CONFIG_BYTES],
+					  struct rv_errtext *et) {
+	size_t n = 0;
+	RV_TRY(get_run(s, "run_id", run_id, NET_RUN_ID_BYTES, &n, et));
+	if (n != NET_RUN_ID_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "%s: the run has no number", s->path);
+	RV_TRY(get_run(s, "config", config, NET_MAX_CONFIG_BYTES - 1, &n, et));
+	config[n] = '\0';
+	return RV_OK;
+}
+
+enum rv_err store_set(struct store *s, const char *key, const char *value, struct rv_errtext *et) {
+	return put_run(s, key, value, strlen(value), et);
+}
+
+enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, struct rv_errtext *et) {
+	size_t n = 0;
+	RV_TRY(get_run(s, key, out, cap - 1, &n, et));
+	out[n] = '\0';
+	return RV_OK;
+}
+
+/* ---- the whole file ----------------------------------------------------------------------------------------------
+ */
+
+enum rv_err store_check(struct store *s, struct rv_errtext *et) {
+	static const char fine[] = "ok";
+	sqlite3_stmt *st = NULL;
+	if (sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK ||
+		sqlite3_step(st) != SQLITE_ROW) {
+		(void)sqlite3_finalize(st);
+		return fail(s, et, "checking the file");
+	}
+	const char *said = (const char *)sqlite3_column_text(st, 0);
+	bool ok = said != NULL && strcmp(said, fine) == 0;
+	enum rv_err e =
+		ok ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: damaged (%s)", s->path, said != NULL ? said : "no answer");
+	(void)sqlite3_finalize(st);
+	return e;
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+enum rv_err store_image(struct store *s, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
+	sqlite3_int64 size = 0;
+	*bytes = sqlite3_serialize(s->db, "main", &size, 0);
+	*n = (size_t)size;
+	if (*bytes != NULL)
+		return RV_OK;
+	int code = sqlite3_errcode(s->db);
+	bool named = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
+	return named ? fail(s, et, "copying") : rv_fail(et, RV_E_NOMEM, "%s: no memory for a copy of it", s->path);
+}
+
+void store_image_free(uint8_t *bytes) {
+	sqlite3_free(bytes);
+}
+
+enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et) {
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	RV_TRY(store_image(s, &bytes, &n, et));
+	enum rv_err e = rv_file_write_atomic(path, bytes, n, STORE_COPY_MODE, et);
+	if (e != RV_OK)
+		(void)unlink(path);
+	store_image_free(bytes);
+	return e;
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------------- */
+
+static enum rv_err put_record(struct store *s, const struct core_record *rec, struct rv_errtext *et) {
+	uint8_t body[RECORD_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(body, sizeof body);
+	record_encode(rec, &w);
+	RV_ASSERT(!w.failed);
+	struct rv_hash hash = rv_hash_of(body, rv_writer_len(&w));
+	sqlite3_stmt *st = s->prepared[PUT_RECORD];
+	(void)sqlite3_bind_int64(st, 1, (int64_t)rec->id);
+	(void)sqlite3_bind_int(st, 2, rec->type);
+	(void)sqlite3_bind_int64(st, 3, (int64_t)rec->round);
+	(void)sqlite3_bind_blob(st, 4, body, (int)rv_writer_len(&w), SQLITE_TRANSIENT);
+	(void)sqlite3_bind_blob(st, 5, hash.b, RV_HASH_BYTES, SQLITE_TRANSIENT);
+	return step(s, PUT_RECORD, "writing a record", et);
+}
+
+static enum rv_err put_member(struct store *s, const struct core_record *rec, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[PUT_MEMBER];
+	(void)sqlite3_bind_int64(st, 1, rec->member);
+	(void)sqlite3_bind_blob(st, 2, rec->key, NET_KEY_BYTES, SQLITE_STATIC);
+	(void)sqlite3_bind_text(st, 3, rec->name, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_text(st, 4, rec->addr, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_int(st, 5, rec->banned);
+	RV_TRY(step(s, PUT_MEMBER, "writing a member", et));
+	st = s->prepared[SPEND_TOKEN];
+	(void)sqlite3_bind_int64(st, 1, rec->member);
+	(void)sqlite3_bind_blob(st, 2, rec->token_hash.b, RV_HASH_BYTES, SQLITE_STATIC);
+	return step(s, SPEND_TOKEN, "spending a token", et);
+}
+
+/* What the column of an unsigned number takes. */
+static int64_t capped(uint64_t v) {
+	return v < INT64_MAX ? (int64_t)v : INT64_MAX;
+}
+
+/* SQLite would store NaN as NULL, which the column refuses. */
+static double real(double v) {
+	return isfinite(v) ? v : 0;
+}
+
+static enum rv_err put_commit(struct store *s, const struct commit_stats *c, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[PUT_COMMIT];
+	(void)sqlite3_bind_int64(st, 1, (int64_t)c->round);
+	(void)sqlite3_bind_int64(st, 2, c->attempt);
+	(void)sqlite3_bind_int(st, 3, c->participants);
+	(void)sqlite3_bind_int64(st, 4, capped(c->tokens));
+	(void)sqlite3_bind_double(st, 5, real(c->loss));
+	(void)sqlite3_bind_double(st, 6, real(c->tokens_per_s));
+	(void)sqlite3_bind_int64(st, 7, capped(c->tx_bytes));
+	(void)sqlite3_bind_int64(st, 8, capped(c->compute_us));
+	(void)sqlite3_bind_int64(st, 9, capped(c->reduce_us));
+	(void)sqlite3_bind_int64(st, 10, c->wall_us);
+	(void)sqlite3_bind_int64(st, 11, c->duration_us);
+	return step(s, PUT_COMMIT, "writing a commit", et);
+}
+
+/* They are taken back; the records still tell of them. */
+static enum rv_err drop_commits(struct store *s, uint64_t from_round, struct rv_errtext *et) {
+	(void)sqlite3_bind_int64(s->prepared[DROP_COMMITS], 1, (int64_t)from_round);
+	return step(s, DROP_COMMITS, "dropping commits", et);
+}
+
+static enum rv_err append_all(struct store *s, const struct core_record *rec, const struct commit_stats *stats,
+							  struct rv_errtext *et) {
+	RV_TRY(step(s, BEGIN, "starting a transaction", et));
+	RV_TRY(put_record(s, rec, et));
+	if (rec->type == CORE_MEMBER)
+		RV_TRY(put_member(s, rec, et));
+	if (rec->type == CORE_COMMIT && stats != NULL)
+		RV_TRY(put_commit(s, stats, et));
+	if (rec->type == CORE_ROLLBACK)
+		RV_TRY(drop_commits(s, rec->round, et));
+	RECORD_POINT(rec->type, "written");
+	return step(s, COMMIT, "committing a record", et);
+}
+
+static enum rv_err append(void *store, const struct core_record *rec, const struct commit_stats *stats,
+						  struct rv_errtext *et) {
+	enum rv_err e = append_all(store, rec, stats, et);
+	if (e != RV_OK)
+		roll_back(store);
+	return e;
+}
+
+static enum rv_err each_row(struct store *s, sqlite3_stmt *st,
+							enum rv_err (*each)(void *ctx, const struct core_record *rec, struct rv_errtext *et),
+							void *ctx, struct rv_errtext *et) {
+	int64_t id = sqlite3_column_int64(st, 0);
+	const void *body = sqlite3_column_blob(st, 1);
+	size_t n = (size_t)sqlite3_column_bytes(st, 1);
+	struct rv_hash hash = rv_hash_of(body, n);
+	struct core_record rec;
+	if (sqlite3_column_bytes(st, 2) != RV_HASH_BYTES || memcmp(sqlite3_column_blob(st, 2), hash.b, RV_HASH_BYTES) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "%s: record %lld does not match its hash: restore the file from a copy",
+					   s->path, (long long)id);
+	enum rv_err e = record_decode(body, n, &rec, et);
+	if (e == RV_OK && rec.id != (uint64_t)id)
+		e = rv_fail(et, RV_E_CORRUPT, "it says that it is record %llu", (unsigned long long)rec.id);
+	if (e == RV_OK)
+		e = each(ctx, &rec, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s: record %lld", s->path, (long long)id);
+}
+
+enum rv_err store_each_record(struct store *s,
+							  enum rv_err (*each)(void *ctx, const struct core_record *rec, struct rv_errtext *et),
+							  void *ctx, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[ALL_RECORDS];
+	enum rv_err e = RV_OK;
+	int rc = SQLITE_ROW;
+	while (e == RV_OK && (rc = sqlite3_step(st)) == SQLITE_ROW)
+		e = each_row(s, st, each, ctx, et);
+	if (e == RV_OK && rc != SQLITE_DONE)
+		e = fail(s, et, "reading the records");
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------------------------ */
+
+static enum rv_err token_add(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et) {
+	struct store *s = store;
+	sqlite3_stmt *st = s->prepared[PUT_TOKEN];
+	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
+	(void)sqlite3_bind_int64(st, 2, wall_us);
+	return step(s, PUT_TOKEN, "writing a token", et);
+}
+
+static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et) {
+	struct store *s = store;
+	sqlite3_stmt *st = s->prepared[FIND_TOKEN];
+	(void)sqlite3_bind_blob(st, 1, hash->b, RV_HASH_BYTES, SQLITE_STATIC);
+	int rc = sqlite3_step(st);
+	enum rv_err e = rc == SQLITE_ROW || rc == SQLITE_DONE ? RV_OK : fail(s, et, "looking for a token");
+	*valid = rc == SQLITE_ROW;
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+const struct store_ops store_sqlite_ops = {.append = append, .token_add = token_add, .token_valid = token_valid};
+
+/* ---- for people -------------------------------------------------------------------------------------------------- */
+
+static struct commit_stats commit_of_row(sqlite3_stmt *st) {
+	return (struct commit_stats){.round = (uint64_t)sqlite3_column_int64(st, 0),
+								 .attempt = (uint32_t)sqlite3_column_int64(st, 1),
+								 .participants = (uint16_t)sqlite3_column_int(st, 2),
+								 .tokens = (uint64_t)sqlite3_column_int64(st, 3),
+								 .loss = sqlite3_column_double(st, 4),
+								 .tokens_per_s = sqlite3_column_double(st, 5),
+								 .tx_bytes = (uint64_t)sqlite3_column_int64(st, 6),
+								 .compute_us = (uint64_t)sqlite3_column_int64(st, 7),
+								 .reduce_us = (uint64_t)sqlite3_column_int64(st, 8),
+								 .wall_us = sqlite3_column_int64(st, 9),
+								 .duration_us = sqlite3_column_int64(st, 10)};
+}
+
+enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[LAST_COMMITS];
+	int rc;
+	*n = 0;
+	(void)sqlite3_bind_int(st, 1, cap);
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW && *n < cap)
+		out[(*n)++] = commit_of_row(st);
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, "reading the commits");
+	(void)sqlite3_reset(st);
+	return e;
+}
+
+/* A negative number was more than an int64_t holds. */
+enum rv_err store_total_tokens(struct store *s, uint64_t most_each, uint64_t *tokens, struct rv_errtext *et) {
+	sqlite3_stmt *st = s->prepared[EACH_TOKENS];
+	uint64_t sum = 0;
+	int rc;
+	while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
+		uint64_t round = (uint64_t)sqlite3_column_int64(st, 0);
+		uint64_t most = rv_mul_capped((uint16_t)sqlite3_column_int(st, 1), most_each);
+		sum = rv_add_capped(sum, round < most ? round : most);
+	}
+	enum rv_err e = rc == SQLITE_DONE ? RV_OK : fail(s, et, "adding up the tokens");
+	(void)sqlite3_reset(st);
+	*tokens = sum < INT64_MAX ? sum : INT64_MAX;
+	return e;
+}

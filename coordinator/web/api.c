@@ -1,0 +1,546 @@
+/* api.c: see api.h. */
+#include "coordinator/web/api.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "coordinator/service/report_pace.h"
+#include "coordinator/store/store.h"
+#include "coordinator/web/dashboard.h"
+#include "coordinator/web/query.h"
+#include "coordinator/web/rate_limit.h"
+
+#include <event2/buffer.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	REFUSALS_BURST = 20, /* joins with a wrong token, by address */
+	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
+	STATUS_OK = 200,
+	STATUS_NO_CONTENT = 204,
+	STATUS_BAD_REQUEST = 400,
+	STATUS_UNAUTHORIZED = 401,
+	STATUS_FORBIDDEN = 403,
+	STATUS_NOT_FOUND = 404,
+	STATUS_METHOD = 405,
+	STATUS_CONFLICT = 409,
+	STATUS_TOO_MANY = 429,
+	STATUS_ERROR = 500,
+	STATUS_UNAVAILABLE = 503
+};
+
+/* A document request that waits for news, or a report that comes too soon. */
+struct held {
+	struct api *api;
+	struct held *next, *prev;
+	struct evhttp_request *rq;
+	uint8_t key[NET_KEY_BYTES]; /* the sender's */
+	bool is_report;             /* taken at until_us; the request has its bytes */
+	uint64_t after;
+	uint32_t version; /* of the protocol: what the document shall be encoded in */
+	int64_t until_us;
+};
+
+struct api {
+	struct service *service;
+	struct connections *connections;
+	uint8_t run_key[NET_KEY_BYTES];
+	void (*changed)(void *owner);
+	void *owner;
+	struct held *held;
+	struct rate_limit refusals;
+	struct report_pace pace;
+	uint8_t buffer[JOIN_REPLY_MAX_BYTES];
+};
+
+/* What a handler gets. */
+struct request {
+	struct evhttp_request *rq;
+	const uint8_t *key; /* NULL: no certificate */
+	struct member_sight sight;
+	const void *body;
+	size_t n;
+	int64_t now_us;
+};
+
+/* ---- replies ----------------------------------------------------------------------------------------------------- */
+
+static void reply(struct evhttp_request *rq, int status, const char *type, const void *body, size_t n) {
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(rq);
+	struct evbuffer *out = evhttp_request_get_output_buffer(rq);
+	(void)evhttp_add_header(headers, "Cache-Control", "no-store");
+	(void)evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	if (type != NULL)
+		(void)evhttp_add_header(headers, "Content-Type", type);
+	if (evhttp_request_get_command(rq) == EVHTTP_REQ_HEAD) {
+		char length[24];
+		(void)snprintf(length, sizeof length, "%zu", n);
+		(void)evhttp_add_header(headers, "Content-Length", length);
+	} else if (n > 0) {
+		(void)evbuffer_add(out, body, n);
+	}
+	evhttp_send_reply(rq, status, NULL, NULL);
+}
+
+static void reply_text(struct evhttp_request *rq, int status, const char *text) {
+	char line[RV_ERRTEXT_BYTES + 1];
+	int n = snprintf(line, sizeof line, "%s\n", text);
+	reply(rq, status, "text/plain; charset=utf-8", line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static int status_of(enum rv_err e) {
+	switch (e) {
+	case RV_E_AUTH:
+		return STATUS_FORBIDDEN;
+	case RV_E_INVALID:
+	case RV_E_RANGE:
+		return STATUS_BAD_REQUEST;
+	case RV_E_NOTFOUND:
+		return STATUS_NOT_FOUND;
+	case RV_E_PROTOCOL:
+	case RV_E_FULL:
+		return STATUS_CONFLICT;
+	case RV_E_IO:
+	case RV_E_BUSY:
+	case RV_E_NOMEM:
+		return STATUS_UNAVAILABLE;
+	default:
+		return STATUS_ERROR;
+	}
+}
+
+/* ---- held document requests -------------------------------------------------------------------------------------- */
+
+static void unlink_held(struct held *h) {
+	if (h->prev != NULL)
+		h->prev->next = h->next;
+	else
+		h->api->held = h->next;
+	if (h->next != NULL)
+		h->next->prev = h->prev;
+	free(h);
+}
+
+static bool listens(const struct api *a, const uint8_t key[NET_KEY_BYTES]) {
+	for (const struct held *h = a->held; h != NULL; h = h->next)
+		if (!h->is_report && memcmp(h->key, key, NET_KEY_BYTES) == 0)
+			return true;
+	return false;
+}
+
+/* The connection is gone, and the request with it. */
+static void on_closed(struct evhttp_connection *ec, void *held) {
+	struct held *h = held;
+	struct api *a = h->api;
+	uint8_t key[NET_KEY_BYTES];
+	bool is_report = h->is_report;
+	(void)ec;
+	memcpy(key, h->key, sizeof key);
+	unlink_held(h);
+	if (is_report || listens(a, key))
+		return; /* an older connection, given up for a newer one */
+	service_listens(a->service, rv_clock_monotonic_us(), key, false);
+	a->changed(a->owner);
+}
+
+void api_end_waiting(struct api *a) {
+	while (a->held != NULL) {
+		evhttp_connection_set_closecb(evhttp_request_get_connection(a->held->rq), NULL, NULL);
+		unlink_held(a->held);
+	}
+}
+
+static void send_document(struct api *a, struct evhttp_request *rq, uint32_t version) {
+	size_t n = 0;
+	RV_FAILPOINT("document.before");
+	const uint8_t *doc = NULL;
+	struct rv_errtext et = {0};
+	enum rv_err e = service_document(a->service, version, &doc, &n, &et);
+	if (e == RV_OK)
+		reply(rq, STATUS_OK, "application/octet-stream", doc, n);
+	else
+		reply_text(rq, status_of(e), et.text);
+	RV_FAILPOINT("document.after");
+}
+
+/* NULL when there is no memory: that is answered. */
+static struct held *hold(struct api *a, const struct request *q, int64_t until_us) {
+	struct held *h = calloc(1, sizeof *h);
+	if (h == NULL) {
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+		return NULL;
+	}
+	*h = (struct held){.api = a, .next = a->held, .rq = q->rq, .until_us = until_us};
+	if (a->held != NULL)
+		a->held->prev = h;
+	a->held = h;
+	memcpy(h->key, q->key, sizeof h->key);
+	evhttp_connection_set_closecb(evhttp_request_get_connection(q->rq), on_closed, h);
+	return h;
+}
+
+static void hold_document(struct api *a, const struct request *q, uint64_t after, uint32_t version) {
+	struct held *h = hold(a, q, q->now_us + API_HOLD_MS * RV_US_PER_MS);
+	if (h == NULL)
+		return;
+	h->after = after;
+	h->version = version;
+	service_listens(a->service, q->now_us, q->key, true);
+}
+
+/* `key` has the bytes that the request points to. */
+static struct request request_of(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES], int64_t now_us) {
+	struct evbuffer *in = evhttp_request_get_input_buffer(rq);
+	struct request q = {.rq = rq, .n = evbuffer_get_length(in), .now_us = now_us};
+	connections_ends(rq, q.sight.host, q.sight.own);
+	q.body = q.n > 0 ? evbuffer_pullup(in, -1) : NULL;
+	q.body = q.body != NULL ? q.body : "";
+	q.key = connections_key(rq, key) ? key : NULL;
+	return q;
+}
+
+static void take_report(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	enum rv_err e = service_report(a->service, q->now_us, q->key, &q->sight, q->body, q->n, &et);
+	if (e != RV_OK) {
+		reply_text(q->rq, status_of(e), et.text);
+		return;
+	}
+	uint8_t bytes[NOTICE_MAX_BYTES];
+	struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
+	if (service_notice(a->service, q->key, &w))
+		reply(q->rq, STATUS_OK, "application/octet-stream", bytes, rv_writer_len(&w));
+	else
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+}
+
+static bool is_due(const struct held *h, uint64_t seq, int64_t now_us) {
+	bool news = !h->is_report && (seq > h->after || connections_has_ended(h->api->connections, h->rq));
+	return news || now_us >= h->until_us;
+}
+
+/* Those that waited are taken before the documents are sent that they may change. */
+static void take_held_reports(struct api *a, int64_t now_us) {
+	for (struct held *h = a->held, *next; h != NULL; h = next) {
+		uint8_t key[NET_KEY_BYTES];
+		next = h->next;
+		if (!h->is_report || !is_due(h, 0, now_us))
+			continue;
+		struct request q = request_of(h->rq, key, now_us);
+		evhttp_connection_set_closecb(evhttp_request_get_connection(q.rq), NULL, NULL);
+		unlink_held(h);
+		take_report(a, &q);
+	}
+}
+
+void api_tick(struct api *a, int64_t now_us) {
+	take_held_reports(a, now_us);
+	uint64_t seq = service_document_seq(a->service);
+	for (struct held *h = a->held, *next; h != NULL; h = next) {
+		next = h->next;
+		if (h->is_report || !is_due(h, seq, now_us))
+			continue;
+		struct evhttp_request *rq = h->rq;
+		bool news = seq > h->after;
+		uint32_t version = h->version;
+		evhttp_connection_set_closecb(evhttp_request_get_connection(rq), NULL, NULL);
+		unlink_held(h);
+		if (news)
+			send_document(a, rq, version);
+		else
+			reply(rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	}
+}
+
+int64_t api_deadline_us(const struct api *a) {
+	int64_t at = INT64_MAX;
+	for (const struct held *h = a->held; h != NULL; h = h->next)
+		at = h->until_us < at ? h->until_us : at;
+	return at;
+}
+
+/* ---- for anyone -------------------------------------------------------------------------------------------------- */
+
+static void serve_dashboard(struct api *a, const struct request *q) {
+	(void)a;
+	(void)evhttp_add_header(evhttp_request_get_output_headers(q->rq), "Content-Security-Policy",
+							"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+							"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+	reply(q->rq, STATUS_OK, "text/html; charset=utf-8", dashboard_html, dashboard_html_bytes);
+}
+
+static void send_status(struct api *a, const struct request *q, bool details) {
+	json_t *o = service_status(a->service, q->now_us, details);
+	char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
+	json_decref(o);
+	if (text == NULL)
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+	else
+		reply(q->rq, STATUS_OK, "application/json", text, strlen(text));
+	free(text);
+}
+
+static void serve_status(struct api *a, const struct request *q) {
+	send_status(a, q, false);
+}
+
+static void serve_config(struct api *a, const struct request *q) {
+	const char *text = service_run_config(a->service);
+	reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+static void serve_metrics(struct api *a, const struct request *q) {
+	char *text = service_metrics(a->service, q->now_us);
+	if (text == NULL)
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+	else
+		reply(q->rq, STATUS_OK, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text));
+	free(text);
+}
+
+/* ---- for workers ------------------------------------------------------------------------------------------------- */
+
+static void serve_join(struct api *a, const struct request *q) {
+	struct rv_writer w = rv_writer_of(a->buffer, sizeof a->buffer);
+	struct rv_errtext et = {0};
+	enum rv_err e = service_join(a->service, q->now_us, q->key, q->body, q->n, &w, &et);
+	if (e == RV_OK) {
+		reply(q->rq, STATUS_OK, "application/octet-stream", a->buffer, rv_writer_len(&w));
+		return;
+	}
+	bool refused =
+		e == RV_E_AUTH || e == RV_E_INVALID; /* a token that is valid is never held up by those that are not */
+	if (refused && !rate_limit_allows(&a->refusals, q->sight.host, q->now_us)) {
+		reply_text(q->rq, STATUS_TOO_MANY, "too many refused joins from this address: wait a few seconds");
+		return;
+	}
+	if (refused)
+		rate_limit_count(&a->refusals, q->sight.host, q->now_us);
+	reply_text(q->rq, status_of(e), et.text);
+}
+
+static void serve_report(struct api *a, const struct request *q) {
+	uint32_t member = 0;
+	bool known = service_find_member(a->service, q->key, &member);
+	int64_t at_us = known ? report_pace_take(&a->pace, member, q->now_us) : q->now_us;
+	if (at_us <= q->now_us) {
+		take_report(a, q);
+		return;
+	}
+	struct held *h = hold(a, q, at_us);
+	if (h != NULL)
+		h->is_report = true;
+}
+
+/* The version in which a document is wanted: "version=HIGHEST&least=LOWEST" that the worker speaks. 0: none that we
+ * speak. Absent: the lowest of ours. */
+static uint32_t wanted_version(const char *query, size_t n) {
+	uint64_t highest = CONTROL_VERSION_MIN, lowest = 0;
+	if (query_number(query, n, "version", &highest) == QUERY_INVALID || highest > UINT32_MAX ||
+		query_number(query, n, "least", &lowest) == QUERY_INVALID || lowest > highest)
+		return 0;
+	return control_version_common((uint32_t)lowest, (uint32_t)highest);
+}
+
+static void refuse_version(const struct request *q) {
+	char text[RV_ERRTEXT_BYTES];
+	(void)snprintf(
+		text, sizeof text,
+		"document: this coordinator (rivulet %s) speaks versions %d to %u of the protocol, and none of those "
+		"asked for: update the older program",
+		RV_VERSION, (int)CONTROL_VERSION_MIN, control_version());
+	reply_text(q->rq, STATUS_CONFLICT, text);
+}
+
+static void serve_document(struct api *a, const struct request *q) {
+	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(q->rq));
+	size_t n = query != NULL ? strlen(query) : 0;
+	uint64_t after = 0;
+	enum query_result r = query_number(query, n, "after", &after);
+	bool any = r == QUERY_ABSENT; /* also the one with which a run begins, whose number is 0 */
+	uint32_t version = wanted_version(query, n);
+	if (r == QUERY_INVALID)
+		reply_text(q->rq, STATUS_BAD_REQUEST, "document: after must be a number");
+	else if (version == 0)
+		refuse_version(q);
+	else if (!service_is_member(a->service, q->key))
+		reply_text(q->rq, STATUS_FORBIDDEN, "document: the sender's key is not a member's, or it is banned");
+	else if (any || service_document_seq(a->service) > after)
+		send_document(a, q->rq, version);
+	else
+		hold_document(a, q, after, version);
+}
+
+/* ---- for the operator -------------------------------------------------------------------------------------------- */
+
+/* A number in a body like "member=3&banned=1". */
+static bool form_number(const struct request *q, const char *name, uint64_t *out) {
+	return query_number(q->body, q->n, name, out) == QUERY_NUMBER;
+}
+
+static void serve_admin_status(struct api *a, const struct request *q) {
+	send_status(a, q, true);
+}
+
+static void serve_invite(struct api *a, const struct request *q) {
+	uint64_t count = 0;
+	struct rv_errtext et = {0};
+	if (!form_number(q, "count", &count) || count < 1 || count > SERVICE_INVITES_MAX) {
+		reply_text(q->rq, STATUS_BAD_REQUEST, "invite: count must be a number from 1 to 256");
+		return;
+	}
+	char(*links)[INVITE_MAX_BYTES] = calloc(count, sizeof *links);
+	enum rv_err e =
+		links != NULL ? service_invite(a->service, (int)count, links, &et) : rv_fail(&et, RV_E_NOMEM, "no memory");
+	struct evbuffer *out = evhttp_request_get_output_buffer(q->rq);
+	for (uint64_t i = 0; e == RV_OK && i < count; i++)
+		(void)evbuffer_add_printf(out, "%s\n", links[i]);
+	free(links);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_OK, "text/plain; charset=utf-8", NULL, 0);
+	else
+		reply_text(q->rq, status_of(e), et.text);
+}
+
+static void serve_ban(struct api *a, const struct request *q) {
+	uint64_t member = 0, banned = 0;
+	struct rv_errtext et = {0};
+	enum rv_err e;
+	if (!form_number(q, "member", &member) || !form_number(q, "banned", &banned) || member > UINT32_MAX || banned > 1)
+		e = rv_fail(&et, RV_E_INVALID, "ban: member and banned=0|1 must be numbers");
+	else
+		e = service_ban(a->service, q->now_us, (uint32_t)member, banned == 1, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		reply_text(q->rq, status_of(e), et.text);
+}
+
+static void serve_rollback(struct api *a, const struct request *q) {
+	uint64_t to_round = 0, force = 0;
+	struct rv_errtext et = {0};
+	char text[SERVICE_ROLLBACK_BYTES] = "";
+	enum rv_err e;
+	if (!form_number(q, "to_round", &to_round) || !form_number(q, "force", &force) || force > 1)
+		e = rv_fail(&et, RV_E_INVALID, "rollback: to_round and force=0|1 must be numbers");
+	else
+		e = service_rollback(a->service, q->now_us, to_round, force == 1, text, &et);
+	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? text : et.text);
+}
+
+static void free_image(const void *bytes, size_t n, void *unused) {
+	(void)n;
+	(void)unused;
+	store_image_free((uint8_t *)(uintptr_t)bytes);
+}
+
+static void serve_store(struct api *a, const struct request *q) {
+	struct rv_errtext et = {0};
+	struct evbuffer *out = evhttp_request_get_output_buffer(q->rq);
+	uint8_t *bytes = NULL;
+	size_t n = 0;
+	enum rv_err e = service_store_image(a->service, &bytes, &n, &et);
+	if (e != RV_OK) {
+		reply_text(q->rq, status_of(e), et.text);
+	} else if (evbuffer_add_reference(out, bytes, n, free_image, NULL) != 0) {
+		store_image_free(bytes);
+		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
+	} else {
+		reply(q->rq, STATUS_OK, "application/vnd.sqlite3", NULL, 0);
+	}
+}
+
+/* ---- routes ------------------------------------------------------------------------------------------------------ */
+
+enum who { ANYONE, ANY_KEY, RUN_KEY };
+
+static const struct route {
+	enum evhttp_cmd_type method;
+	const char *path;
+	enum who who;
+	void (*serve)(struct api *a, const struct request *q);
+} routes[] = {
+	{EVHTTP_REQ_GET, "/", ANYONE, serve_dashboard},
+	{EVHTTP_REQ_GET, "/v1/status", ANYONE, serve_status},
+	{EVHTTP_REQ_GET, "/v1/config", ANYONE, serve_config},
+	{EVHTTP_REQ_GET, "/metrics", ANYONE, serve_metrics},
+	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},
+	{EVHTTP_REQ_POST, "/v1/report", ANY_KEY, serve_report},
+	{EVHTTP_REQ_GET, "/v1/document", ANY_KEY, serve_document},
+	{EVHTTP_REQ_GET, "/v1/admin/status", RUN_KEY, serve_admin_status},
+	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
+	{EVHTTP_REQ_POST, "/v1/admin/ban", RUN_KEY, serve_ban},
+	{EVHTTP_REQ_POST, "/v1/admin/rollback", RUN_KEY, serve_rollback},
+	{EVHTTP_REQ_GET, "/v1/admin/store", RUN_KEY, serve_store},
+};
+
+static const struct route *find_route(const char *path) {
+	for (size_t i = 0; path != NULL && i < sizeof routes / sizeof routes[0]; i++)
+		if (strcmp(routes[i].path, path) == 0)
+			return &routes[i];
+	return NULL;
+}
+
+/* HEAD is GET; reply() leaves the body away. */
+static bool has_method(const struct route *r, enum evhttp_cmd_type method) {
+	return method == r->method || (method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET);
+}
+
+static void dispatch(struct api *a, const struct route *r, const struct request *q) {
+	if (r == NULL)
+		reply_text(q->rq, STATUS_NOT_FOUND, "there is no such thing here; / is the dashboard");
+	else if (!has_method(r, evhttp_request_get_command(q->rq)))
+		reply_text(q->rq, STATUS_METHOD, r->method == EVHTTP_REQ_POST ? "POST only" : "GET and HEAD only");
+	else if (r->who != ANYONE && q->key == NULL)
+		reply_text(q->rq, STATUS_UNAUTHORIZED, "a TLS client certificate with an Ed25519 key is needed here");
+	else if (r->who == RUN_KEY && memcmp(q->key, a->run_key, NET_KEY_BYTES) != 0)
+		reply_text(q->rq, STATUS_FORBIDDEN, "only for the operator, who has the run's key");
+	else
+		r->serve(a, q);
+}
+
+static enum connection_role role_of(const struct api *a, const uint8_t *key) {
+	if (key == NULL)
+		return CONNECTION_STRANGER;
+	if (memcmp(key, a->run_key, NET_KEY_BYTES) == 0)
+		return CONNECTION_OPERATOR;
+	return service_is_member(a->service, key) ? CONNECTION_MEMBER : CONNECTION_STRANGER;
+}
+
+void api_serve(struct evhttp_request *rq, void *api) {
+	struct api *a = api;
+	uint8_t key[NET_KEY_BYTES];
+	if (!connections_is_secure(rq)) {
+		reply_text(rq, STATUS_UNAVAILABLE, "no memory for a TLS connection: try again");
+		return;
+	}
+	struct request q = request_of(rq, key, rv_clock_monotonic_us());
+	connections_touch(a->connections, rq, role_of(a, q.key), q.key, q.now_us);
+	dispatch(a, find_route(evhttp_uri_get_path(evhttp_request_get_evhttp_uri(rq))), &q);
+	api_tick(a, q.now_us);
+	a->changed(a->owner);
+}
+
+enum rv_err api_new(struct service *service, struct connections *connections, const uint8_t run_key[NET_KEY_BYTES],
+					void (*changed)(void *owner), void *owner, struct api **out, struct rv_errtext *et) {
+	struct api *a = calloc(1, sizeof *a);
+	*out = a;
+	if (a == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
+	a->service = service;
+	a->connections = connections;
+	memcpy(a->run_key, run_key, sizeof a->run_key);
+	a->changed = changed;
+	a->owner = owner;
+	rate_limit_init(&a->refusals, REFUSALS_BURST, 1);
+	return RV_OK;
+}
+
+void api_free(struct api *a) {
+	if (a == NULL)
+		return;
+	RV_ASSERT(a->held == NULL);
+	free(a);
+}

@@ -1,0 +1,287 @@
+/* connections.c: see connections.h. An SSL object lives exactly as long as its connection, so the record of a
+ * connection hangs on it as "ex data" and is freed with it. Where a connection comes from is known only once evhttp has
+ * given it its socket, after it was made: so that is looked up when the next one is made, or at the next sweep. */
+#include "coordinator/web/connections.h"
+
+#include "base/clock.h"
+#include "net/address.h"
+#include "net/tls.h"
+
+#include <event2/bufferevent_ssl.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+	PER_HOST_SHARE = 4,                  /* strangers from one address may hold a fourth of the connections, */
+	PER_HOST_MIN = 8,                    /* but at least so many: a browser opens six */
+	STRANGERS_SHARE = 8,                 /* an eighth is theirs, whatever members hold */
+	RESERVED_SHARE = 8,                  /* an eighth is the operator's, */
+	RESERVED_MAX = 8,                    /* but no more than so many */
+	FIRST_REQUEST_US = 15 * RV_US_PER_S, /* handshake and first request */
+	NEXT_REQUEST_US = 60 * RV_US_PER_S,  /* more than a long poll and a pause */
+};
+
+struct connection {
+	struct connections *all;
+	struct connection *next, *prev;
+	SSL *ssl;
+	int64_t deadline_us;
+	char host[NET_ADDR_BYTES]; /* "": not looked up yet */
+	enum connection_role role;
+	uint8_t key[NET_KEY_BYTES]; /* a member's */
+	bool ended;                 /* shut down, not yet freed */
+};
+
+struct connections {
+	SSL_CTX *ctx;
+	int ex_index;
+	int count, max;
+	struct connection *first;
+	void (*on_full)(void *owner, bool full);
+	void *owner;
+};
+
+static void drop(struct connection *k) {
+	struct connections *c = k->all;
+	if (k->prev != NULL)
+		k->prev->next = k->next;
+	else
+		c->first = k->next;
+	if (k->next != NULL)
+		k->next->prev = k->prev;
+	free(k);
+	if (c->count-- == c->max)
+		c->on_full(c->owner, false);
+}
+
+/* OpenSSL frees the SSL object. */
+static void forget(void *parent, void *ptr, CRYPTO_EX_DATA *ad, int idx, long argl, void *argp) {
+	(void)parent, (void)ad, (void)idx, (void)argl, (void)argp;
+	if (ptr != NULL)
+		drop(ptr);
+}
+
+enum rv_err connections_new(SSL_CTX *ctx, int max, void (*on_full)(void *owner, bool full), void *owner,
+							struct connections **out, struct rv_errtext *et) {
+	struct connections *c = calloc(1, sizeof *c);
+	*out = c;
+	if (c == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the connections");
+	*c = (struct connections){.ctx = ctx, .max = max, .on_full = on_full, .owner = owner};
+	c->ex_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, forget);
+	if (c->ex_index >= 0)
+		return RV_OK;
+	free(c);
+	*out = NULL;
+	return rv_fail(et, RV_E_NOMEM, "no memory for the connections");
+}
+
+void connections_free(struct connections *c) {
+	if (c == NULL)
+		return;
+	while (c->first != NULL) { /* which libevent has not come to free */
+		(void)SSL_set_ex_data(c->first->ssl, c->ex_index, NULL);
+		drop(c->first);
+	}
+	(void)CRYPTO_free_ex_index(CRYPTO_EX_INDEX_SSL, c->ex_index);
+	free(c);
+}
+
+int connections_count(const struct connections *c) {
+	return c->count;
+}
+
+/* evhttp reads the end, and frees it all. One that has no socket yet ends with its deadline. */
+static void end(struct connection *k) {
+	int fd = SSL_get_fd(k->ssl);
+	if (fd >= 0)
+		(void)shutdown(fd, SHUT_RDWR);
+	else
+		k->deadline_us = 0;
+	k->ended = true;
+}
+
+/* Strangers' from `host` (NULL: from anywhere). Returns how many there are. */
+static int find_strangers(const struct connections *c, const char *host, struct connection **oldest) {
+	int n = 0;
+	*oldest = NULL;
+	for (struct connection *k = c->first; k != NULL; k = k->next) {
+		if (k->role != CONNECTION_STRANGER || k->ended || (host != NULL && strcmp(k->host, host) != 0))
+			continue;
+		*oldest = k; /* the list begins with the newest */
+		n++;
+	}
+	return n;
+}
+
+/* The member's of this key, other than `but`. Returns how many there are. */
+static int find_of_member(const struct connections *c, const uint8_t *key, const struct connection *but,
+						  struct connection **oldest) {
+	int n = 0;
+	*oldest = NULL;
+	for (struct connection *k = c->first; k != NULL; k = k->next) {
+		if (k->role != CONNECTION_MEMBER || k->ended || k == but || memcmp(k->key, key, NET_KEY_BYTES) != 0)
+			continue;
+		*oldest = k;
+		n++;
+	}
+	return n;
+}
+
+/* Of the member that has most, the oldest one. NULL: no member has any. */
+static struct connection *find_of_greediest(const struct connections *c) {
+	struct connection *victim = NULL, *oldest;
+	int most = 0;
+	for (struct connection *k = c->first; k != NULL; k = k->next) {
+		if (k->role != CONNECTION_MEMBER || k->ended)
+			continue;
+		int n = find_of_member(c, k->key, NULL, &oldest);
+		victim = n > most ? oldest : victim;
+		most = n > most ? n : most;
+	}
+	return victim;
+}
+
+static int count_open(const struct connections *c) {
+	int n = 0;
+	for (const struct connection *k = c->first; k != NULL; k = k->next)
+		n += !k->ended;
+	return n;
+}
+
+/* False: it has no socket yet. */
+static bool look_up_host(struct connection *k) {
+	struct sockaddr_storage sa;
+	struct address from;
+	socklen_t n = sizeof sa;
+	int fd = SSL_get_fd(k->ssl);
+	if (k->host[0] == '\0' && fd >= 0 && getpeername(fd, (struct sockaddr *)&sa, &n) == 0) {
+		address_of_socket(&sa, &from);
+		memcpy(k->host, from.host, sizeof k->host);
+	}
+	return k->host[0] != '\0';
+}
+
+static int most_of(int share, const struct connections *c) {
+	int most = c->max / share;
+	return most > 1 ? most : 1;
+}
+
+/* No address keeps other strangers out. */
+static void limit_hosts(const struct connections *c) {
+	struct connection *oldest;
+	int per_host = c->max / PER_HOST_SHARE > PER_HOST_MIN ? c->max / PER_HOST_SHARE : PER_HOST_MIN;
+	for (struct connection *k = c->first; k != NULL; k = k->next)
+		if (k->host[0] == '\0' && look_up_host(k) && find_strangers(c, k->host, &oldest) > per_host)
+			end(oldest);
+}
+
+/* Ends connections until as many places are free as are reserved for the operator. */
+static void keep_reserve(const struct connections *c) {
+	int reserved = most_of(RESERVED_SHARE, c) < RESERVED_MAX ? most_of(RESERVED_SHARE, c) : RESERVED_MAX;
+	for (int excess = count_open(c) - (c->max - reserved); excess > 0; excess--) {
+		struct connection *stranger, *member = NULL;
+		if (find_strangers(c, NULL, &stranger) <= most_of(STRANGERS_SHARE, c))
+			member = find_of_greediest(c);
+		struct connection *victim = member != NULL ? member : stranger;
+		if (victim == NULL)
+			return; /* all are the operator's */
+		end(victim);
+	}
+}
+
+static struct connection *add(struct connections *c, SSL *ssl) {
+	struct connection *k = calloc(1, sizeof *k);
+	if (k == NULL || SSL_set_ex_data(ssl, c->ex_index, k) != 1) {
+		free(k);
+		return NULL;
+	}
+	*k = (struct connection){
+		.all = c, .next = c->first, .ssl = ssl, .deadline_us = rv_clock_monotonic_us() + FIRST_REQUEST_US};
+	if (c->first != NULL)
+		c->first->prev = k;
+	c->first = k;
+	if (++c->count == c->max)
+		c->on_full(c->owner, true);
+	limit_hosts(c);
+	keep_reserve(c);
+	return k;
+}
+
+/* Takes over `ssl`. NULL: no memory. */
+static struct bufferevent *make(struct event_base *base, struct connections *c, SSL *ssl) {
+	struct connection *k = add(c, ssl);
+	(void)SSL_up_ref(ssl); /* whether a failed call below frees it differs between releases of libevent */
+	struct bufferevent *bev = NULL;
+	if (k != NULL)
+		bev = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+	if (k != NULL && bev == NULL) {
+		(void)SSL_set_ex_data(ssl, c->ex_index, NULL);
+		drop(k);
+	}
+	SSL_free(ssl);
+	return bev;
+}
+
+struct bufferevent *connections_make(struct event_base *base, void *connections) {
+	struct connections *c = connections;
+	SSL *ssl = SSL_new(c->ctx);
+	struct bufferevent *bev = ssl != NULL ? make(base, c, ssl) : NULL;
+	if (bev != NULL)
+		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1); /* HTTP says itself where a message ends */
+	return bev;
+}
+
+static SSL *ssl_of(struct evhttp_request *rq) {
+	struct evhttp_connection *ec = evhttp_request_get_connection(rq);
+	return bufferevent_openssl_get_ssl(evhttp_connection_get_bufferevent(ec));
+}
+
+bool connections_is_secure(struct evhttp_request *rq) {
+	return ssl_of(rq) != NULL;
+}
+
+void connections_touch(struct connections *c, struct evhttp_request *rq, enum connection_role role, const uint8_t *key,
+					   int64_t now_us) {
+	struct connection *oldest, *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
+	k->deadline_us = now_us + NEXT_REQUEST_US;
+	k->role = role;
+	if (role != CONNECTION_MEMBER)
+		return;
+	memcpy(k->key, key, sizeof k->key);
+	while (find_of_member(c, key, k, &oldest) >= CONNECTIONS_PER_MEMBER)
+		end(oldest);
+}
+
+bool connections_has_ended(const struct connections *c, struct evhttp_request *rq) {
+	const struct connection *k = SSL_get_ex_data(ssl_of(rq), c->ex_index);
+	return k->ended;
+}
+
+void connections_sweep(struct connections *c, int64_t now_us) {
+	limit_hosts(c);
+	for (struct connection *k = c->first; k != NULL; k = k->next)
+		if (now_us >= k->deadline_us)
+			end(k);
+}
+
+bool connections_key(struct evhttp_request *rq, uint8_t key[NET_KEY_BYTES]) {
+	return tls_peer_key(ssl_of(rq), key);
+}
+
+static void host_of(int fd, int (*name)(int fd, struct sockaddr *sa, socklen_t *n), char out[NET_ADDR_BYTES]) {
+	struct sockaddr_storage sa = {0};
+	struct address at = {0};
+	socklen_t n = sizeof sa;
+	if (fd >= 0 && name(fd, (struct sockaddr *)&sa, &n) == 0)
+		address_of_socket(&sa, &at);
+	memcpy(out, at.host, NET_ADDR_BYTES);
+}
+
+void connections_ends(struct evhttp_request *rq, char far[NET_ADDR_BYTES], char own[NET_ADDR_BYTES]) {
+	int fd = SSL_get_fd(ssl_of(rq));
+	host_of(fd, getpeername, far);
+	host_of(fd, getsockname, own);
+}

@@ -1,0 +1,149 @@
+/* listen_socket.c: see listen_socket.h. Who holds a port is read from /proc: the socket's inode in /proc/net/tcp*, and
+ * the process that has it open. */
+#include "coordinator/web/listen_socket.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128, TCP_STATE_LISTEN = 0x0a };
+
+/* ---- who has the port -------------------------------------------------------------------------------------------- */
+
+/* The inode of a socket that listens on `port`, 0: not found. */
+static unsigned long find_inode(const char *table, uint16_t port) {
+	FILE *f = fopen(table, "re");
+	char line[512];
+	unsigned long found = 0;
+	while (f != NULL && found == 0 && fgets(line, sizeof line, f) != NULL) {
+		unsigned local_port = 0, state = 0;
+		unsigned long inode = 0;
+		/* sl local:port remote:port state queues timer retransmits uid timeout inode */
+		int n = sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*d %lu", &local_port, &state,
+					   &inode);
+		if (n == 3 && local_port == port && state == TCP_STATE_LISTEN)
+			found = inode;
+	}
+	if (f != NULL)
+		(void)fclose(f);
+	return found;
+}
+
+static bool process_has(const char *pid, unsigned long inode) {
+	char dir[300], want[64];
+	(void)snprintf(dir, sizeof dir, "/proc/%s/fd", pid);
+	(void)snprintf(want, sizeof want, "socket:[%lu]", inode);
+	DIR *d = opendir(dir);
+	bool has = false;
+	for (struct dirent *e; d != NULL && !has && (e = readdir(d)) != NULL;) {
+		char link[64] = {0};
+		ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof link - 1);
+		has = n > 0 && strcmp(link, want) == 0;
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	return has;
+}
+
+/* The first line of /proc/PID/file, to its first NUL. */
+static bool read_proc(const char *pid, const char *file, char *out, int cap) {
+	char path[300];
+	(void)snprintf(path, sizeof path, "/proc/%s/%s", pid, file);
+	FILE *f = fopen(path, "re");
+	bool ok = f != NULL && fgets(out, cap, f) != NULL;
+	if (f != NULL)
+		(void)fclose(f);
+	if (ok)
+		out[strcspn(out, "\n")] = '\0';
+	return ok;
+}
+
+static void describe_process(const char *pid, char *out, size_t cap) {
+	char name[64] = "a process", command[512];
+	(void)read_proc(pid, "comm", name, sizeof name);
+	/* The kernel keeps 15 characters of a name; the command line has it whole, unless it is of an interpreter. */
+	if (read_proc(pid, "cmdline", command, sizeof command)) {
+		const char *slash = strrchr(command, '/'), *program = slash != NULL ? slash + 1 : command;
+		if (strncmp(program, name, strlen(name)) == 0)
+			(void)snprintf(name, sizeof name, "%s", program);
+	}
+	(void)snprintf(out, cap, "%s (process %s)", name, pid);
+}
+
+/* "sshd (process 123)", or "another process". */
+static void describe_holder(uint16_t port, char *out, size_t cap) {
+	(void)snprintf(out, cap, "another process");
+	unsigned long inode = find_inode("/proc/net/tcp", port);
+	if (inode == 0)
+		inode = find_inode("/proc/net/tcp6", port);
+	DIR *d = inode != 0 ? opendir("/proc") : NULL;
+	bool found = false;
+	for (struct dirent *e; d != NULL && !found && (e = readdir(d)) != NULL;) {
+		found = strspn(e->d_name, "0123456789") == strlen(e->d_name) && process_has(e->d_name, inode);
+		if (found)
+			describe_process(e->d_name, out, cap);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+}
+
+/* ---- the socket -------------------------------------------------------------------------------------------------- */
+
+static enum rv_err bind_failed(const struct address *at, int errno_value, struct rv_errtext *et) {
+	char holder[128];
+	const char *host = at->host[0] ? at->host : "all addresses";
+	if (errno_value == EADDRINUSE) {
+		describe_holder(at->port, holder, sizeof holder);
+		return rv_fail(et, RV_E_BUSY, "port %u on %s is taken by %s: stop it, or choose another port with --listen",
+					   at->port, host, holder);
+	}
+	if (errno_value == EACCES)
+		return rv_fail(et, RV_E_IO,
+					   "port %u on %s: ports below 1024 need privileges: choose a higher one with --listen", at->port,
+					   host);
+	if (errno_value == EADDRNOTAVAIL)
+		return rv_fail(et, RV_E_INVALID, "%s is not an address of this machine: `ip addr` lists them", host);
+	return rv_fail_errno(et, errno_value, "cannot listen on port %u of %s", at->port, host);
+}
+
+static enum rv_err bind_and_listen(int fd, const struct address *at, struct address *bound, struct rv_errtext *et) {
+	struct sockaddr_storage sa;
+	socklen_t n = 0;
+	int yes = 1, no = 0;
+	if (!address_to_socket(at, &sa, &n))
+		return rv_fail(et, RV_E_INVALID, "%s: give a numeric address to listen on, such as 0.0.0.0 or 127.0.0.1",
+					   at->host);
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+	/* Accepted sockets inherit it. Else a reply's body waits for the acknowledgement of its head: 40 ms and a round
+	 * trip for every document. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+	if (sa.ss_family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+	if (bind(fd, (struct sockaddr *)&sa, n) != 0 || listen(fd, BACKLOG) != 0)
+		return bind_failed(at, errno, et);
+	n = sizeof sa;
+	if (getsockname(fd, (struct sockaddr *)&sa, &n) != 0)
+		return rv_fail_errno(et, errno, "cannot tell which port was given");
+	address_of_socket(&sa, bound);
+	return RV_OK;
+}
+
+enum rv_err listen_socket_open(const struct address *at, int *fd, struct address *bound, struct rv_errtext *et) {
+	bool v6 = strchr(at->host, ':') != NULL || at->host[0] == '\0';
+	*fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (*fd < 0)
+		return rv_fail_errno(et, errno, "cannot make a socket");
+	enum rv_err e = bind_and_listen(*fd, at, bound, et);
+	if (e != RV_OK) {
+		(void)close(*fd);
+		*fd = -1;
+	}
+	return e;
+}

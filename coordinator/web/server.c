@@ -1,0 +1,196 @@
+/* server.c: see server.h. evhttp parses; connections.c makes TLS of it; api.c answers; a timer lets time pass. */
+#include "coordinator/web/server.h"
+
+#include "base/clock.h"
+#include "base/signals.h"
+#include "coordinator/web/api.h"
+#include "coordinator/web/connections.h"
+#include "net/tls.h"
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { SWEEP_US = RV_US_PER_S, IDLE_TIMEOUT_S = 60 };
+
+struct server {
+	struct server_config cfg;
+	struct event_base *base;
+	struct event *timer, *signal;
+	SSL_CTX *tls;
+	struct connections *connections;
+	struct evhttp *http;
+	struct evconnlistener *listener; /* owned by http once bound */
+	struct api *api;
+	bool full;
+	int64_t swept_us;
+};
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+static int64_t min64(int64_t a, int64_t b) {
+	return a < b ? a : b;
+}
+
+static void arm_timer(struct server *s) {
+	int64_t now_us = rv_clock_monotonic_us();
+	int64_t at = min64(min64(service_deadline_us(s->cfg.service), api_deadline_us(s->api)), s->swept_us + SWEEP_US);
+	int64_t in_us = at > now_us ? at - now_us : 0;
+	struct timeval tv = {.tv_sec = in_us / RV_US_PER_S, .tv_usec = in_us % RV_US_PER_S};
+	(void)event_add(s->timer, &tv);
+}
+
+/* A request was served. */
+static void on_changed(void *server) {
+	struct server *s = server;
+	if (service_fault(s->cfg.service, NULL) != RV_OK)
+		server_stop(s);
+	arm_timer(s);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *server) {
+	(void)fd, (void)what;
+	struct server *s = server;
+	int64_t now_us = rv_clock_monotonic_us();
+	service_tick(s->cfg.service, now_us);
+	api_tick(s->api, now_us);
+	if (now_us - s->swept_us >= SWEEP_US) {
+		s->swept_us = now_us;
+		connections_sweep(s->connections, now_us);
+		if (!s->full)
+			(void)evconnlistener_enable(s->listener); /* after on_accept_error */
+		if (s->cfg.on_sweep != NULL)
+			s->cfg.on_sweep(s->cfg.ctx, now_us);
+	}
+	on_changed(s);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *server) {
+	(void)what;
+	if (rv_signals_take((int)fd) != 0)
+		server_stop(server);
+}
+
+/* ---- accepting --------------------------------------------------------------------------------------------------- */
+
+static void on_full(void *server, bool full) {
+	struct server *s = server;
+	s->full = full;
+	if (s->listener == NULL)
+		return; /* shutting down */
+	if (full)
+		(void)evconnlistener_disable(s->listener);
+	else
+		(void)evconnlistener_enable(s->listener);
+}
+
+/* Out of file descriptors, most likely: pause until the next sweep rather than spin. */
+static void on_accept_error(struct evconnlistener *listener, void *server) {
+	(void)server;
+	(void)evconnlistener_disable(listener);
+}
+
+static void be_quiet(int severity, const char *text) {
+	(void)severity, (void)text; /* clients that break off are no news */
+}
+
+static enum rv_err make_http(struct server *s, struct rv_errtext *et) {
+	s->http = evhttp_new(s->base);
+	if (s->http == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
+	evhttp_set_max_headers_size(s->http, API_MAX_HEADER_BYTES);
+	evhttp_set_max_body_size(s->http, API_MAX_BODY_BYTES);
+	evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
+	evhttp_set_timeout(s->http, IDLE_TIMEOUT_S);
+	evhttp_set_bevcb(s->http, connections_make, s->connections);
+	evhttp_set_gencb(s->http, api_serve, s->api);
+	struct evconnlistener *l =
+		evconnlistener_new(s->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, s->cfg.listen_fd);
+	if (l == NULL || evhttp_bind_listener(s->http, l) == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the web server's socket");
+	s->listener = l;
+	s->cfg.listen_fd = -1;
+	evconnlistener_set_error_cb(l, on_accept_error);
+	return RV_OK;
+}
+
+static enum rv_err make_events(struct server *s, struct rv_errtext *et) {
+	s->base = event_base_new();
+	if (s->base == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the event loop");
+	s->timer = evtimer_new(s->base, on_timer, s);
+	if (s->cfg.signal_fd >= 0)
+		s->signal = event_new(s->base, s->cfg.signal_fd, EV_READ | EV_PERSIST, on_signal, s);
+	if (s->timer == NULL || (s->cfg.signal_fd >= 0 && (s->signal == NULL || event_add(s->signal, NULL) != 0)))
+		return rv_fail(et, RV_E_NOMEM, "no memory for the event loop");
+	return RV_OK;
+}
+
+enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et) {
+	struct server *s = calloc(1, sizeof *s);
+	*out = NULL;
+	if (s == NULL) {
+		(void)close(cfg->listen_fd);
+		return rv_fail(et, RV_E_NOMEM, "no memory for the web server");
+	}
+	s->cfg = *cfg;
+	event_set_log_callback(be_quiet);
+	enum rv_err e = make_events(s, et);
+	if (e == RV_OK)
+		e = tls_context_new(cfg->run, TLS_CLIENTS_MAY, &s->tls, et);
+	if (e == RV_OK)
+		e = connections_new(s->tls, cfg->max_connections, on_full, s, &s->connections, et);
+	if (e == RV_OK)
+		e = api_new(cfg->service, s->connections, cfg->run->key, on_changed, s, &s->api, et);
+	if (e == RV_OK)
+		e = make_http(s, et);
+	if (e != RV_OK)
+		server_free(s);
+	else
+		*out = s;
+	return e;
+}
+
+enum rv_err server_run(struct server *s, struct rv_errtext *et) {
+	arm_timer(s);
+	(void)event_base_dispatch(s->base);
+	return service_fault(s->cfg.service, et);
+}
+
+void server_stop(struct server *s) {
+	(void)event_base_loopbreak(s->base);
+}
+
+/* libevent frees connections in callbacks that it defers, some of them twice. */
+static void run_deferred(struct server *s) {
+	enum { TURNS = 16 };
+	for (int i = 0; i < TURNS && s->connections != NULL && connections_count(s->connections) > 0; i++)
+		(void)event_base_loop(s->base, EVLOOP_NONBLOCK);
+}
+
+void server_free(struct server *s) {
+	if (s == NULL)
+		return;
+	s->listener = NULL;
+	if (s->api != NULL)
+		api_end_waiting(s->api);
+	if (s->http != NULL)
+		evhttp_free(s->http);
+	api_free(s->api);
+	if (s->cfg.listen_fd >= 0)
+		(void)close(s->cfg.listen_fd);
+	if (s->timer != NULL)
+		event_free(s->timer);
+	if (s->signal != NULL)
+		event_free(s->signal);
+	if (s->base != NULL) {
+		run_deferred(s);
+		event_base_free(s->base);
+	}
+	connections_free(s->connections);
+	SSL_CTX_free(s->tls);
+	free(s);
+}

@@ -1,0 +1,28 @@
+/* server.h: the coordinator's web server: HTTPS (TLS 1.3, the run's key as certificate) on libevent's evhttp, one
+ * thread, one event loop. */
+#ifndef RV_COORDINATOR_SERVER_H
+#define RV_COORDINATOR_SERVER_H
+
+#include "coordinator/service/service.h"
+#include "net/address.h"
+
+struct server_config {
+	struct service *service;    /* borrowed */
+	const struct identity *run; /* borrowed */
+	int listen_fd;              /* of listen_socket_open; the server closes it, also when server_new fails */
+	int max_connections;
+	int signal_fd;                               /* of rv_signals_open: a signal ends server_run; -1: none */
+	void (*on_sweep)(void *ctx, int64_t now_us); /* about once a second; NULL: nothing */
+	void *ctx;
+};
+
+struct server;
+/* RV_E_NOMEM, and what tls_context_new refuses. */
+enum rv_err server_new(const struct server_config *cfg, struct server **out, struct rv_errtext *et);
+/* Serves until a signal or server_stop (RV_OK), or until the store fails (its fault). */
+enum rv_err server_run(struct server *s, struct rv_errtext *et);
+/* From the same thread or from a signal-free callback of the loop. */
+void server_stop(struct server *s);
+void server_free(struct server *s); /* NULL is fine */
+
+#endif
