@@ -194,7 +194,7 @@ static void make_streams(struct cuda_backend *cu) {
 static void describe(struct cuda_backend *cu, const struct cudaDeviceProp *prop) {
 	char why[160] = "fp32"; /* cuDNN's fused attention is of bf16 */
 	if (cu->base.act == DTYPE_BF16)
-		cu->sdpa = sdpa_open(why, sizeof why);
+		cu->sdpa = sdpa_open(10 * prop->major + prop->minor, why, sizeof why);
 	(void)snprintf(cu->description, sizeof cu->description, "cuda:%d %.64s (sm_%d%d, %zu GiB), %s, attention: %s%s%s",
 				   cu->device, prop->name, prop->major, prop->minor, prop->totalGlobalMem >> 30,
 				   cu->base.act == DTYPE_BF16 ? "bf16" : "fp32", cu->sdpa ? "cuDNN" : "own (", cu->sdpa ? "" : why,

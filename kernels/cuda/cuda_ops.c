@@ -156,48 +156,6 @@ void cuda_linear_backward_weight(struct backend *be, float *dw, float *dbias, co
 	cuda_weights_changed(cu, dbias, (size_t)s.o * sizeof(float));
 }
 
-static void check_attention(struct attention_shape s) {
-	RV_ASSERT(s.kv_heads > 0 && s.heads % s.kv_heads == 0);
-	RV_ASSERT(s.head_dim >= 1 && s.head_dim <= ATTENTION_HEAD_DIM_MAX);
-}
-
-/* Can tensor cores take this? Their kernels copy 16 bytes at a time. */
-static bool on_tensor_cores(enum dtype act, struct attention_shape s, const act_t *qkv, const act_t *dout) {
-	bool made_for = s.head_dim == 32 || s.head_dim == 64 || s.head_dim == 128;
-	return act == DTYPE_BF16 && made_for && (uintptr_t)qkv % 16 == 0 && (uintptr_t)dout % 16 == 0;
-}
-
-void cuda_attention_forward(struct backend *be, act_t *out, float *lse, const act_t *qkv, struct attention_shape s) {
-	check_attention(s);
-	if (sdpa_forward(cuda_of(be)->sdpa, cuda_of(be)->stream, out, lse, qkv, s))
-		return;
-	if (on_tensor_cores(be->act, s, qkv, NULL))
-		launch_attention_forward_mma(cuda_of(be)->stream, out, lse, qkv, s);
-	else
-		launch_attention_forward_simple(cuda_of(be)->stream, be->act, out, lse, qkv, s);
-}
-
-void cuda_attention_backward(struct backend *be, act_t *dqkv, const act_t *dout, const act_t *qkv, const act_t *out,
-							 const float *lse, struct attention_shape s) {
-	check_attention(s);
-	struct cuda_backend *cu = cuda_of(be);
-	if (sdpa_backward(cu->sdpa, cu->stream, dqkv, dout, qkv, out, lse, s))
-		return;
-	float *delta = cuda_scratch(cu, SCRATCH_ROWS, (size_t)s.b * s.heads * s.t * sizeof(float));
-	launch_attention_delta(cu->stream, be->act, delta, dout, out, s);
-	if (on_tensor_cores(be->act, s, qkv, dout))
-		launch_attention_backward_mma(cu->stream, dqkv, dout, qkv, lse, delta, s);
-	else
-		launch_attention_backward_simple(cu->stream, be->act, dqkv, dout, qkv, lse, delta, s);
-}
-
-void cuda_attention_cached(struct backend *be, act_t *out, act_t *k, act_t *v, const act_t *qkv,
-						   struct attention_shape s, int first) {
-	check_attention(s);
-	RV_ASSERT(s.b == 1 && first >= 0);
-	launch_attention_cached(cuda_of(be)->stream, be->act, out, k, v, qkv, s, first);
-}
-
 void cuda_add_scaled(struct backend *be, float *y, float keep, float scale, const float *a, const float *b, size_t n) {
 	launch_add_scaled(cuda_of(be)->stream, y, keep, scale, a, b, n);
 	cuda_weights_changed(cuda_of(be), y, n * sizeof(float));

@@ -88,6 +88,12 @@ void launch_attention_forward_mma(cudaStream_t stream, act_t *out, float *lse, c
 void launch_attention_backward_mma(cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,
 								   const float *lse, const float *delta, struct attention_shape s);
 
+/* row_difference.cu */
+/* sums (rows, 2): of row i the sums of (x - y)^2 and of y^2 over its first `width` elements. x and y: rows of `ld`
+ * elements of `type`. */
+void launch_row_difference(cudaStream_t stream, enum dtype type, float *sums, const void *x, const void *y, int rows,
+						   int width, int ld);
+
 /* classifier.cu */
 struct classifier_rows {
 	act_t *logits; /* (n, ld): becomes the gradient when `gradient` */

@@ -1,7 +1,7 @@
 /* sdpa.c: finding cuDNN, plans by shape, and running them; see sdpa.h. */
 #include "kernels/cuda/sdpa.h"
 
-#include "base/assert.h"
+#include "kernels/cuda/sdpa_faults.h"
 #include "kernels/cuda/sdpa_graph.h"
 #include "kernels/cuda/vendor/vendor.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLANS_MAX = 64, HEAD_DIM_MAX = 128, HEAD_DIM_MULTIPLE = 8 };
+enum { PLANS_MAX = 64, HEAD_DIM_MAX = 128, HEAD_DIM_MULTIPLE = 8, WORDS_BYTES = 384 };
 
 static bool says(const char *variable, const char *value) {
 	const char *said = getenv(variable);
@@ -26,11 +26,10 @@ static bool unwanted(char *why, size_t cap) {
 	return own || fixed;
 }
 
-/* What there is for a shape: a plan, or none. */
-struct entry {
+struct sdpa_use {
 	struct attention_shape shape;
-	bool backward, usable;
-	struct sdpa_plan plan;
+	bool backward, usable, proven;
+	struct sdpa_plan plan; /* of what is usable */
 };
 
 /* Device memory that grows. */
@@ -42,11 +41,16 @@ struct buffer {
 struct sdpa {
 	const struct cudnn_api *api;
 	cudnnHandle_t handle;
-	struct entry entries[PLANS_MAX];
+	uint64_t version; /* cudnnGetVersion */
+	int sm;
+	struct sdpa_use uses[PLANS_MAX];
 	int n;
 	struct buffer workspace, row_sum, dq_sum;
-	uint64_t grown; /* how often one of these moved */
+	uint64_t grown; /* how often one of these moved, or a plan was left */
 };
+
+/* ---- opening --------------------------------------------------------------------------------------------------------
+ */
 
 static bool start(struct sdpa *s, char *why, size_t cap) {
 	struct rv_errtext et = {0};
@@ -55,6 +59,7 @@ static bool start(struct sdpa *s, char *why, size_t cap) {
 		(void)snprintf(why, cap, "%s", et.text);
 		return false;
 	}
+	s->version = s->api->cudnnGetVersion();
 	cudnnStatus_t status = s->api->cudnnCreate(&s->handle);
 	if (status == CUDNN_STATUS_SUCCESS)
 		return true;
@@ -63,14 +68,17 @@ static bool start(struct sdpa *s, char *why, size_t cap) {
 	return false;
 }
 
-struct sdpa *sdpa_open(char *why, size_t cap) {
+struct sdpa *sdpa_open(int sm, char *why, size_t cap) {
 	if (unwanted(why, cap))
 		return NULL;
 	struct sdpa *s = calloc(1, sizeof *s);
-	if (s && start(s, why, cap))
-		return s;
-	if (!s)
+	if (!s) {
 		(void)snprintf(why, cap, "no memory for its handle");
+		return NULL;
+	}
+	s->sm = sm;
+	if (start(s, why, cap))
+		return s;
 	sdpa_close(s);
 	return NULL;
 }
@@ -79,7 +87,7 @@ void sdpa_close(struct sdpa *s) {
 	if (!s)
 		return;
 	for (int i = 0; i < s->n; i++)
-		sdpa_plan_release(s->api, &s->entries[i].plan);
+		sdpa_plan_release(s->api, &s->uses[i].plan);
 	(void)cudaFree(s->workspace.p);
 	(void)cudaFree(s->row_sum.p);
 	(void)cudaFree(s->dq_sum.p);
@@ -87,6 +95,51 @@ void sdpa_close(struct sdpa *s) {
 		(void)s->api->cudnnDestroy(s->handle);
 	free(s);
 }
+
+uint64_t sdpa_grown(const struct sdpa *s) {
+	return s ? s->grown : 0;
+}
+
+/* ---- leaving --------------------------------------------------------------------------------------------------------
+ */
+
+/* Writes what cuDNN says of its last failure into `text`: the status's name, and the sentence that goes with it. */
+static void words_of(const struct sdpa *s, cudnnStatus_t status, char text[WORDS_BYTES]) {
+	char last[WORDS_BYTES / 2] = "";
+	s->api->cudnnGetLastErrorString(last, sizeof last);
+	last[sizeof last - 1] = '\0';
+	for (char *p = last; *p; p++)
+		if (*p == '\n' || *p == '\r')
+			*p = ' ';
+	(void)snprintf(text, WORDS_BYTES, "%.120s%s%s", s->api->cudnnGetErrorString(status), *last ? ": " : "", last);
+}
+
+static void log_own(const struct sdpa *s, const struct sdpa_use *u, const char *why) {
+	unsigned v = (unsigned)s->version;
+	(void)fprintf(
+		stderr,
+		"cuda backend: attention %s (%d x %d tokens, %d heads, %d of keys, head size %d) is computed by our own "
+		"kernels: cuDNN %u.%u.%u: %s\n",
+		u->backward ? "backward" : "forward", u->shape.b, u->shape.t, u->shape.heads, u->shape.kv_heads,
+		u->shape.head_dim, v / 10000, v / 100 % 100, v % 100, why);
+}
+
+void sdpa_leave(struct sdpa *s, struct sdpa_use *u, const char *why) {
+	log_own(s, u, why);
+	u->usable = false;
+	s->grown++; /* graphs that have it inside are captured again */
+}
+
+bool sdpa_is_proven(const struct sdpa_use *u) {
+	return u->proven;
+}
+
+void sdpa_prove(struct sdpa_use *u) {
+	u->proven = true;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------------------------------
+ */
 
 /* Only between steps: what is grown may be in use, and freeing waits for it. */
 static bool grow(struct sdpa *s, struct buffer *b, size_t bytes) {
@@ -104,78 +157,117 @@ static bool grow(struct sdpa *s, struct buffer *b, size_t bytes) {
 	return true;
 }
 
-static size_t rows_of(struct attention_shape a) {
-	return (size_t)a.b * (size_t)a.heads * (size_t)a.t;
+static size_t dq_sum_bytes(struct attention_shape a) {
+	return attention_rows(a) * (size_t)a.head_dim * sizeof(float);
 }
 
-static bool prepare(struct sdpa *s, struct entry *e) {
-	const char *why;
-	struct attention_shape a = e->shape;
-	if (a.head_dim > HEAD_DIM_MAX || a.head_dim % HEAD_DIM_MULTIPLE != 0)
-		return false;
-	if (!sdpa_plan_make(s->api, s->handle, NULL, a, e->backward, &e->plan, &why))
-		return false;
-	return grow(s, &s->workspace, (size_t)e->plan.workspace_bytes) &&
-		   (!e->backward || (grow(s, &s->row_sum, rows_of(a) * sizeof(float)) &&
-							 grow(s, &s->dq_sum, rows_of(a) * (size_t)a.head_dim * sizeof(float))));
+static bool grow_all(struct sdpa *s, const struct sdpa_use *u) {
+	return grow(s, &s->workspace, (size_t)u->plan.workspace_bytes) &&
+		   (!u->backward || (grow(s, &s->row_sum, attention_rows(u->shape) * sizeof(float)) &&
+							 grow(s, &s->dq_sum, dq_sum_bytes(u->shape))));
 }
 
-static struct entry *find(struct sdpa *s, struct attention_shape a, bool backward) {
-	for (int i = 0; i < s->n; i++) {
-		struct entry *e = &s->entries[i];
-		if (memcmp(&e->shape, &a, sizeof a) == 0 && e->backward == backward)
-			return e->usable ? e : NULL;
+/* Returns whether there is a plan and its memory; false: `why` says what is missing. */
+static bool prepare(struct sdpa *s, struct sdpa_use *u, char why[WORDS_BYTES]) {
+	const struct sdpa_question q = {s->version, s->sm, u->backward, u->shape};
+	const char *fault = sdpa_fault(&q), *step;
+	int d = u->shape.head_dim;
+	if (d > HEAD_DIM_MAX || d % HEAD_DIM_MULTIPLE != 0)
+		fault = "it takes head sizes up to 128 that are multiples of 8";
+	if (fault) {
+		(void)snprintf(why, WORDS_BYTES, "%s", fault);
+		return false;
 	}
+	if (!sdpa_plan_make(s->api, s->handle, NULL, u->shape, u->backward, &u->plan, &step)) {
+		char last[WORDS_BYTES / 2] = "";
+		s->api->cudnnGetLastErrorString(last, sizeof last);
+		(void)snprintf(why, WORDS_BYTES, "no plan (%s): %.*s", step, (int)strcspn(last, "\r\n"), last);
+		return false;
+	}
+	if (!grow_all(s, u)) {
+		(void)snprintf(why, WORDS_BYTES, "no memory for %zu bytes of workspace",
+					   (size_t)u->plan.workspace_bytes + (u->backward ? dq_sum_bytes(u->shape) : 0));
+		return false;
+	}
+	return true;
+}
+
+static struct sdpa_use *known(struct sdpa *s, struct attention_shape a, bool backward) {
+	for (int i = 0; i < s->n; i++)
+		if (memcmp(&s->uses[i].shape, &a, sizeof a) == 0 && s->uses[i].backward == backward)
+			return &s->uses[i];
+	return NULL;
+}
+
+static struct sdpa_use *add(struct sdpa *s, struct attention_shape a, bool backward) {
+	char why[WORDS_BYTES];
 	if (s->n == PLANS_MAX)
 		return NULL;
-	struct entry *e = &s->entries[s->n++];
-	*e = (struct entry){.shape = a, .backward = backward};
-	e->usable = prepare(s, e);
-	return e->usable ? e : NULL;
+	struct sdpa_use *u = &s->uses[s->n++];
+	*u = (struct sdpa_use){.shape = a, .backward = backward};
+	u->usable = prepare(s, u, why);
+	if (!u->usable)
+		log_own(s, u, why);
+	return u;
 }
 
-static void check(const struct sdpa *s, cudnnStatus_t status, const char *what) {
-	if (status != CUDNN_STATUS_SUCCESS)
-		(void)fprintf(stderr, "cuda backend: cuDNN: %s: %s\n", what, s->api->cudnnGetErrorString(status));
-	RV_ASSERT(status == CUDNN_STATUS_SUCCESS);
+/* As the graphs say of every tensor. */
+static bool aligned(const struct attention_call *c) {
+	return (((uintptr_t)c->qkv | (uintptr_t)c->out | (uintptr_t)c->lse | (uintptr_t)c->dout | (uintptr_t)c->dqkv) &
+			15) == 0;
 }
 
-/* Runs a plan with the tensors at[id]; those that are NULL are not part of its graph. */
-static void execute(struct sdpa *s, cudaStream_t stream, const struct sdpa_plan *plan, void *const at[SDPA_TENSORS]) {
+static bool captures(cudaStream_t stream) {
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	return cudaStreamIsCapturing(stream, &status) != cudaSuccess || status != cudaStreamCaptureStatusNone;
+}
+
+struct sdpa_use *sdpa_find(struct sdpa *s, cudaStream_t stream, const struct attention_call *c) {
+	if (!s || !aligned(c))
+		return NULL;
+	struct sdpa_use *u = known(s, c->shape, c->backward);
+	if (!(u && u->proven) && captures(stream))
+		return NULL; /* a plan, its memory and its first results are for a pass that runs */
+	if (!u)
+		u = add(s, c->shape, c->backward);
+	return u && u->usable ? u : NULL;
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------------
+ */
+
+static cudnnStatus_t fill(const struct sdpa *s, cudnnBackendDescriptor_t pack, void *const at[SDPA_TENSORS]) {
 	int64_t ids[SDPA_TENSORS], n = 0;
 	void *pointers[SDPA_TENSORS];
-	cudnnBackendDescriptor_t pack;
 	for (int id = SDPA_Q; id < SDPA_TENSORS; id++)
 		if (at[id]) {
 			ids[n] = id;
 			pointers[n++] = at[id];
 		}
-	check(s, s->api->cudnnSetStream(s->handle, stream), "the stream");
-	check(s, s->api->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack), "a variant pack");
-	check(
-		s,
-		s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, pointers),
-		"pointers");
-	check(s, s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids),
-		  "ids");
-	check(s,
-		  s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
-										   &s->workspace.p),
-		  "workspace");
-	check(s, s->api->cudnnBackendFinalize(pack), "a variant pack");
-	cudnnStatus_t status = s->api->cudnnBackendExecute(s->handle, plan->plan, pack);
-	if (status == CUDNN_STATUS_SUCCESS || !cuda_capture_is_spoilt(stream))
-		check(s, status, "attention");
-	(void)s->api->cudnnBackendDestroyDescriptor(pack);
+	cudnnStatus_t status =
+		s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, pointers);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = s->api->cudnnBackendSetAttribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+												  &s->workspace.p);
+	return status == CUDNN_STATUS_SUCCESS ? s->api->cudnnBackendFinalize(pack) : status;
 }
 
-uint64_t sdpa_grown(const struct sdpa *s) {
-	return s ? s->grown : 0;
-}
-
-/* As the graphs say of every tensor. */
-static bool aligned(const void *a, const void *b, const void *c, const void *d) {
-	return (((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) & 15) == 0;
+/* Runs a plan with the tensors at[id]; those that are NULL are not part of its graph. */
+static cudnnStatus_t execute(const struct sdpa *s, cudaStream_t stream, const struct sdpa_plan *plan,
+							 void *const at[SDPA_TENSORS]) {
+	cudnnBackendDescriptor_t pack = NULL;
+	cudnnStatus_t status = s->api->cudnnSetStream(s->handle, stream);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = s->api->cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = fill(s, pack, at);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = s->api->cudnnBackendExecute(s->handle, plan->plan, pack);
+	if (pack)
+		(void)s->api->cudnnBackendDestroyDescriptor(pack);
+	return status;
 }
 
 /* q, k and v lie one behind the other in a row of packed projections. */
@@ -186,39 +278,39 @@ static void point_packed(void *at[SDPA_TENSORS], enum sdpa_tensor q, const act_t
 	at[q + 2] = row + (size_t)(a.heads + a.kv_heads) * (size_t)a.head_dim;
 }
 
-bool sdpa_forward(struct sdpa *s, cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,
-				  struct attention_shape a) {
-	const struct entry *e = s && aligned(out, lse, qkv, NULL) ? find(s, a, false) : NULL;
-	float scale = 1 / sqrtf((float)a.head_dim), masked = -FLT_MAX;
-	if (!e)
-		return false;
-	void *at[SDPA_TENSORS] = {[SDPA_OUT] = out, [SDPA_LSE] = lse, [SDPA_SCALE] = &scale, [SDPA_MASKED] = &masked};
-	point_packed(at, SDPA_Q, qkv, a);
-	execute(s, stream, &e->plan, at);
-	return true;
+static void point_backward(const struct sdpa *s, void *at[SDPA_TENSORS], const struct attention_call *c, float *one) {
+	at[SDPA_DOUT] = (void *)(uintptr_t)c->dout; /* only read */
+	at[SDPA_ROW_SUM] = s->row_sum.p;
+	at[SDPA_DQ_SUM] = s->dq_sum.p;
+	at[SDPA_ONE] = one;
+	point_packed(at, SDPA_DQ, c->dqkv, c->shape);
 }
 
-bool sdpa_backward(struct sdpa *s, cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,
-				   const act_t *out, const float *lse, struct attention_shape a) {
-	const struct entry *e = s && aligned(dqkv, dout, qkv, out) ? find(s, a, true) : NULL;
-	float scale = 1 / sqrtf((float)a.head_dim), masked = -FLT_MAX, one = 1;
-	if (!e)
-		return false;
-	void *at[SDPA_TENSORS] = {
-		[SDPA_OUT] = (void *)(uintptr_t)out, /* only read, as dout and lse are */
-		[SDPA_LSE] = (void *)(uintptr_t)lse,
-		[SDPA_DOUT] = (void *)(uintptr_t)dout,
-		[SDPA_ROW_SUM] = s->row_sum.p,
-		[SDPA_DQ_SUM] = s->dq_sum.p,
-		[SDPA_SCALE] = &scale,
-		[SDPA_MASKED] = &masked,
-		[SDPA_ONE] = &one,
-	};
-	point_packed(at, SDPA_Q, qkv, a);
-	point_packed(at, SDPA_DQ, dqkv, a);
-	cudaError_t zeroed =
-		cudaMemsetAsync(s->dq_sum.p, 0, rows_of(a) * (size_t)a.head_dim * sizeof(float), stream); /* it adds to it */
-	RV_ASSERT(zeroed == cudaSuccess || cuda_capture_is_spoilt(stream));
-	execute(s, stream, &e->plan, at);
-	return true;
+/* Sets what backward adds to; older versions do not do it themselves. */
+static cudaError_t zero_sums(const struct sdpa *s, cudaStream_t stream, const struct attention_call *c) {
+	if (!c->backward || !sdpa_wants_zeroed_sums(s->version))
+		return cudaSuccess;
+	return cudaMemsetAsync(s->dq_sum.p, 0, dq_sum_bytes(c->shape), stream);
+}
+
+bool sdpa_run(struct sdpa *s, struct sdpa_use *u, cudaStream_t stream, const struct attention_call *c) {
+	char why[WORDS_BYTES];
+	float scale = 1 / sqrtf((float)c->shape.head_dim), masked = -FLT_MAX, one = 1;
+	void *at[SDPA_TENSORS] = {[SDPA_OUT] = c->out, [SDPA_LSE] = c->lse, [SDPA_SCALE] = &scale, [SDPA_MASKED] = &masked};
+	point_packed(at, SDPA_Q, c->qkv, c->shape);
+	if (c->backward)
+		point_backward(s, at, c, &one);
+	cudaError_t zeroed = zero_sums(s, stream, c);
+	cudnnStatus_t status = zeroed == cudaSuccess ? execute(s, stream, &u->plan, at) : CUDNN_STATUS_SUCCESS;
+	if (zeroed == cudaSuccess && status == CUDNN_STATUS_SUCCESS)
+		return true;
+	if (cuda_capture_is_spoilt(stream))
+		return true; /* the call that ends the capture reports it */
+	if (zeroed != cudaSuccess)
+		(void)snprintf(why, sizeof why, "zeroing its sums: %s", cudaGetErrorString(zeroed));
+	else
+		words_of(s, status, why);
+	(void)cudaGetLastError(); /* the next launch must not report it */
+	sdpa_leave(s, u, why);
+	return false;
 }

@@ -1,26 +1,41 @@
 /* sdpa.h: attention by cuDNN, where it is: fused, on tensor cores, for bf16 activations.
  *
- * cuDNN 9 is looked for at run time (libcudnn.so.9); RIVULET_CUDA_ATTENTION=own leaves it out, and so does
- * RIVULET_CUDA_DETERMINISTIC=1, because its backward pass adds in an order that changes. Plans take a second or so to
- * make: one for each shape and direction, kept. What cuDNN has no plan for is left to our own kernels. */
+ * cuDNN 9 is looked for at run time; RIVULET_CUDA_ATTENTION=own leaves it out, and so does RIVULET_CUDA_DETERMINISTIC=1,
+ * because its backward pass adds in an order that changes. A plan for a shape and direction takes a second or so to make
+ * and is kept. Our own kernels take what cuDNN has no plan for, what its version is documented to do wrong
+ * (sdpa_faults.h), what it failed at once, and what it computed wrongly on first use (attention_check.h): for that shape
+ * and direction until the process ends, with one line on stderr that says why. */
 #ifndef RV_CUDA_SDPA_H
 #define RV_CUDA_SDPA_H
 
-#include "kernels/backend.h"
+#include "kernels/cuda/attention.h"
 #include "kernels/cuda/runtime.h"
 
-struct sdpa;
+#include <stddef.h>
+#include <stdint.h>
 
-/* NULL: it is not there, or not wanted; `why` (cap bytes) says which. For the current device. */
-struct sdpa *sdpa_open(char *why, size_t cap);
+struct sdpa;
+struct sdpa_use; /* cuDNN for one shape and direction */
+
+/* For the current device, of compute capability sm = 10 major + minor. NULL: it is not there, or not wanted; `why` (cap
+ * bytes) says which. */
+struct sdpa *sdpa_open(int sm, char *why, size_t cap);
 void sdpa_close(struct sdpa *s); /* NULL is fine */
-/* As attention_forward and attention_backward of kernels/backend.h, bf16. False: nothing was done; s NULL is fine. The
- * first call of a shape makes its plan and allocates its memory. */
-bool sdpa_forward(struct sdpa *s, cudaStream_t stream, act_t *out, float *lse, const act_t *qkv,
-				  struct attention_shape a);
-bool sdpa_backward(struct sdpa *s, cudaStream_t stream, act_t *dqkv, const act_t *dout, const act_t *qkv,
-				   const act_t *out, const float *lse, struct attention_shape a);
-/* How often memory that these use has moved: a CUDA graph of an earlier count is of no use. NULL: 0. */
+
+/* Returns what runs the call, or NULL: cuDNN is not to be used for it; s NULL is fine. The first call of a shape and
+ * direction makes the plan and allocates its memory; while `stream` captures only what is proven is returned. Borrowed
+ * from s. */
+struct sdpa_use *sdpa_find(struct sdpa *s, cudaStream_t stream, const struct attention_call *c);
+/* Enqueues the call. Returns false if cuDNN failed: nothing was enqueued, and `u` is left for good. What a spoilt capture
+ * refuses is no failure. */
+bool sdpa_run(struct sdpa *s, struct sdpa_use *u, cudaStream_t stream, const struct attention_call *c);
+/* Whether its results were compared with those of our own kernels; marks that they were. */
+bool sdpa_is_proven(const struct sdpa_use *u);
+void sdpa_prove(struct sdpa_use *u);
+/* Never uses cuDNN again for this shape and direction, and logs `why`. */
+void sdpa_leave(struct sdpa *s, struct sdpa_use *u, const char *why);
+
+/* Counts what makes CUDA graphs of earlier passes unusable: memory that moved, and plans that were left. NULL: 0. */
 uint64_t sdpa_grown(const struct sdpa *s);
 
 #endif
