@@ -9,11 +9,15 @@
 
 #include "kernels/backend.h"
 
+/* The codecs of outer/codec.h that devices have: blocks of 256 scaled integers. */
+enum outer_code { OUTER_INT8, OUTER_INT16 };
+
 enum outer_step_kind { OUTER_STEP_SGD, OUTER_STEP_NESTEROV };
 
-/* What a round exchanges: n values in chunks of chunk_elems, the last of which may be shorter. Chunk i begins at at[i]
- * of the whole vectors; at NULL: at i * chunk_elems. */
+/* What a round exchanges: n values in chunks of chunk_elems, the last of which may be shorter, encoded as `code` says.
+ * Chunk i begins at at[i] of the whole vectors; at NULL: at i * chunk_elems. */
 struct outer_vector {
+	enum outer_code code;
 	size_t n, chunk_elems;
 	const size_t *at;
 };
@@ -31,18 +35,18 @@ struct outer_ops {
 	void (*unpin)(struct backend *be, void *p);
 	/* Device memory that the two below work in, allocated now: RV_E_NOMEM. Kept until the backend closes. */
 	enum rv_err (*prepare)(struct backend *be, const struct outer_vector *v, struct rv_errtext *et);
-	/* out: the chunks of theta - theta_local, encoded as the codec "int8" does (outer/codec.h), one after the other, in
-	 * host memory. theta: host; local: device. residual (device; NULL: none) is error feedback: theta - local
+	/* out: the chunks of theta - theta_local, encoded as v->code does (outer/codec.h), one after the other, in host
+	 * memory. theta: host; local: device. residual (device; NULL: none) is error feedback: theta - local
 	 * + residual is encoded, and residual becomes what was lost. RV_E_RANGE: *bad is the first parameter whose
 	 * difference is not finite; out and residual are then unspecified. */
-	enum rv_err (*encode_int8)(struct backend *be, const struct outer_vector *v, const float *theta, const float *local,
-							   float *residual, uint8_t *out, size_t *bad);
+	enum rv_err (*encode)(struct backend *be, const struct outer_vector *v, const float *theta, const float *local,
+						  float *residual, uint8_t *out, size_t *bad);
 	/* The outer step with reduced chunks that decode (the caller has checked): of theta and momentum (NULL for sgd) in
 	 * host memory the chunks are stepped as outer/nesterov.c and sgd.c do, and local's (device; NULL: none) become
 	 * theta's.
 	 */
-	void (*step_int8)(struct backend *be, const struct outer_vector *v, const uint8_t *reduced, float *theta,
-					  float *momentum, float *local, const struct outer_step *s);
+	void (*step)(struct backend *be, const struct outer_vector *v, const uint8_t *reduced, float *theta,
+				 float *momentum, float *local, const struct outer_step *s);
 };
 
 #endif

@@ -16,6 +16,20 @@ bool block_scale_valid(const struct block_scales *s, float scale) {
 	return in_range && (float_bits(scale) & ~SCALE_KEPT_BITS) == 0;
 }
 
+enum rv_err block_check(const struct block_scales *s, size_t b, float scale, unsigned most, unsigned code_most,
+						struct rv_errtext *et) {
+	if (float_bits(scale) == 0)
+		return most == 0
+				   ? RV_OK
+				   : rv_fail(et, RV_E_CORRUPT, "%s block %zu: scale 0 but a value of magnitude %u", s->codec, b, most);
+	if (!block_scale_valid(s, scale))
+		return rv_fail(et, RV_E_CORRUPT, "%s block %zu: %a is not a scale", s->codec, b, (double)scale);
+	if (most != code_most)
+		return rv_fail(et, RV_E_CORRUPT, "%s block %zu: largest magnitude %u, must be %u", s->codec, b, most,
+					   code_most);
+	return RV_OK;
+}
+
 enum rv_err block_not_finite(const struct block_scales *s, const float *x, size_t n, size_t offset,
 							 struct rv_errtext *et) {
 	size_t i = 0;

@@ -112,14 +112,7 @@ static enum rv_err open_block(const struct codec_kernels *k, const uint8_t *in, 
 	v->len = block_len(n, b);
 	memcpy(&v->scale, in + b * sizeof v->scale, sizeof v->scale);
 	unsigned most = k->absmax_int8(v->q, v->len);
-	if (float_bits(v->scale) == 0)
-		return most == 0 ? RV_OK
-						 : rv_fail(et, RV_E_CORRUPT, "int8 block %zu: scale 0 but a value of magnitude %u", b, most);
-	if (!block_scale_valid(&scales, v->scale))
-		return rv_fail(et, RV_E_CORRUPT, "int8 block %zu: %a is not a scale", b, (double)v->scale);
-	if (most != CODE_MAX)
-		return rv_fail(et, RV_E_CORRUPT, "int8 block %zu: largest magnitude %u, must be %d", b, most, CODE_MAX);
-	return RV_OK;
+	return block_check(&scales, b, v->scale, most, CODE_MAX, et);
 }
 
 static enum rv_err int8_decode(const uint8_t *in, size_t n, float *x, struct rv_errtext *et) {

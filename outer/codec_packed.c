@@ -218,19 +218,13 @@ static enum rv_err decode_block(const struct packed_format *f, const uint8_t *in
 								struct rv_errtext *et) {
 	const struct packing p = packing_of(f);
 	const size_t len = block_len(n, b);
-	const char *name = f->scales.codec;
 	uint8_t code[PACKED_BLOCK];
 	float scale, value[2 * PACKED_MAGNITUDES_MAX];
 	unsigned most = 0;
 	memcpy(&scale, in + b * sizeof scale, sizeof scale);
 	unpack(in + codes_at(f, n, b), len, f->bits, code);
 	RV_TRY(check_codes(f, code, len, b, &most, et));
-	if (float_bits(scale) != 0 && !block_scale_valid(&f->scales, scale))
-		return rv_fail(et, RV_E_CORRUPT, "%s block %zu: %a is not a scale", name, b, (double)scale);
-	if (float_bits(scale) == 0 && most != 0)
-		return rv_fail(et, RV_E_CORRUPT, "%s block %zu: scale 0 but a value of magnitude %u", name, b, most);
-	if (float_bits(scale) != 0 && most != p.magnitude)
-		return rv_fail(et, RV_E_CORRUPT, "%s block %zu: largest magnitude %u, must be %u", name, b, most, p.magnitude);
+	RV_TRY(block_check(&f->scales, b, scale, most, p.magnitude, et));
 	for (unsigned m = 0; m <= p.magnitude; m++) {
 		value[m] = f->value[m] * scale;
 		value[p.sign | m] = -value[m];

@@ -8,19 +8,21 @@
 #include <limits.h>
 #include <string.h>
 
-enum { INT8_BLOCK = 256 };
+enum { CODEC_BLOCK = 256 };
 
-static size_t blocks_of(size_t n) {
-	return (n + INT8_BLOCK - 1) / INT8_BLOCK;
+/* Returns where the codes of n values begin in their encoding: behind the scales. */
+static size_t scale_bytes(size_t n) {
+	return (n + CODEC_BLOCK - 1) / CODEC_BLOCK * sizeof(float);
 }
 
-static size_t encoded_bytes(size_t n) {
-	return blocks_of(n) * sizeof(float) + n;
+static size_t encoded_bytes(enum outer_code code, size_t n) {
+	return scale_bytes(n) + n * (code == OUTER_INT8 ? sizeof(int8_t) : sizeof(int16_t));
 }
 
 /* Chunk i: where it is among values and among encoded bytes. Chunks but the last are whole blocks. */
 struct chunk {
-	size_t at, n, bytes_at;
+	enum outer_code code;
+	size_t at, n, bytes_at, bytes;
 };
 
 static size_t chunks_of(const struct outer_vector *v) {
@@ -28,9 +30,12 @@ static size_t chunks_of(const struct outer_vector *v) {
 }
 
 static struct chunk chunk_of(const struct outer_vector *v, size_t i) {
-	size_t done = i * v->chunk_elems, left = v->n - done;
-	return (struct chunk){v->at ? v->at[i] : done, left < v->chunk_elems ? left : v->chunk_elems,
-						  i * encoded_bytes(v->chunk_elems)};
+	const size_t done = i * v->chunk_elems, left = v->n - done, n = left < v->chunk_elems ? left : v->chunk_elems;
+	return (struct chunk){.code = v->code,
+						  .at = v->at ? v->at[i] : done,
+						  .n = n,
+						  .bytes_at = i * encoded_bytes(v->code, v->chunk_elems),
+						  .bytes = encoded_bytes(v->code, n)};
 }
 
 static bool outer_pin(struct backend *be, void *p, size_t bytes) {
@@ -74,8 +79,8 @@ static bool init_lane(struct cuda_outer_lane *l, size_t chunk_elems) {
 			  cudaEventCreateWithFlags(&l->done, cudaEventDisableTiming) == cudaSuccess &&
 			  cudaMalloc(&theta, chunk_elems * sizeof(float)) == cudaSuccess &&
 			  cudaMalloc(&momentum, chunk_elems * sizeof(float)) == cudaSuccess &&
-			  cudaMalloc(&bytes, encoded_bytes(chunk_elems)) == cudaSuccess &&
-			  cudaMallocHost(&pinned, encoded_bytes(chunk_elems)) == cudaSuccess;
+			  cudaMalloc(&bytes, encoded_bytes(OUTER_INT16, chunk_elems)) == cudaSuccess &&
+			  cudaMallocHost(&pinned, encoded_bytes(OUTER_INT16, chunk_elems)) == cudaSuccess;
 	l->theta = theta;
 	l->momentum = momentum;
 	l->bytes = bytes;
@@ -89,7 +94,7 @@ static enum rv_err outer_prepare(struct backend *be, const struct outer_vector *
 	void *bad = NULL;
 	if (o->chunk_elems == v->chunk_elems)
 		return RV_OK;
-	RV_ASSERT(v->chunk_elems % INT8_BLOCK == 0);
+	RV_ASSERT(v->chunk_elems % CODEC_BLOCK == 0);
 	cuda_outer_release(o);
 	bool ok = cudaMalloc(&bad, sizeof *o->bad) == cudaSuccess &&
 			  cudaEventCreateWithFlags(&o->begin, cudaEventDisableTiming) == cudaSuccess;
@@ -130,26 +135,27 @@ static void to_host(const struct cuda_outer_lane *l, void *dst, const void *src,
 static void encode_chunk(struct cuda_outer *o, const struct cuda_outer_lane *l, struct chunk c, const float *theta,
 						 const float *local, float *residual) {
 	to_device(l, l->theta, theta + c.at, c.n * sizeof *theta);
-	launch_outer_encode(l->stream, &(struct outer_encode){.theta = l->theta,
+	launch_outer_encode(l->stream, &(struct outer_encode){.code = c.code,
+														  .theta = l->theta,
 														  .local = local + c.at,
 														  .residual = residual ? residual + c.at : NULL,
 														  .scales = (float *)(void *)l->bytes,
-														  .values = (int8_t *)l->bytes + blocks_of(c.n) * sizeof(float),
+														  .codes = l->bytes + scale_bytes(c.n),
 														  .bad = o->bad,
 														  .first = c.at,
 														  .n = c.n});
-	to_host(l, l->pinned, l->bytes, encoded_bytes(c.n));
+	to_host(l, l->pinned, l->bytes, c.bytes);
 	cuda_check(cudaEventRecord(l->done, l->stream), "cudaEventRecord");
 }
 
 /* What a lane's last chunk became, when it has arrived. */
 static void take_chunk(const struct cuda_outer_lane *l, struct chunk c, uint8_t *out) {
 	cuda_check(cudaEventSynchronize(l->done), "cudaEventSynchronize");
-	memcpy(out + c.bytes_at, l->pinned, encoded_bytes(c.n));
+	memcpy(out + c.bytes_at, l->pinned, c.bytes);
 }
 
-static enum rv_err outer_encode_int8(struct backend *be, const struct outer_vector *v, const float *theta,
-									 const float *local, float *residual, uint8_t *out, size_t *bad) {
+static enum rv_err outer_encode(struct backend *be, const struct outer_vector *v, const float *theta,
+								const float *local, float *residual, uint8_t *out, size_t *bad) {
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_outer *o = &cu->outer;
 	unsigned long long first_bad;
@@ -169,25 +175,25 @@ static enum rv_err outer_encode_int8(struct backend *be, const struct outer_vect
 
 static void step_chunk(const struct cuda_outer_lane *l, struct chunk c, const uint8_t *reduced, float *theta,
 					   float *momentum, float *local, const struct outer_step *s) {
-	to_device(l, l->bytes, reduced + c.bytes_at, encoded_bytes(c.n));
+	to_device(l, l->bytes, reduced + c.bytes_at, c.bytes);
 	to_device(l, l->theta, theta + c.at, c.n * sizeof *theta);
 	if (momentum)
 		to_device(l, l->momentum, momentum + c.at, c.n * sizeof *momentum);
-	launch_outer_apply(l->stream,
-					   &(struct outer_apply){.scales = (const float *)(const void *)l->bytes,
-											 .values = (const int8_t *)l->bytes + blocks_of(c.n) * sizeof(float),
-											 .theta = l->theta,
-											 .momentum = momentum ? l->momentum : NULL,
-											 .local = local ? local + c.at : NULL,
-											 .step = *s,
-											 .n = c.n});
+	launch_outer_apply(l->stream, &(struct outer_apply){.code = c.code,
+														.scales = (const float *)(const void *)l->bytes,
+														.codes = l->bytes + scale_bytes(c.n),
+														.theta = l->theta,
+														.momentum = momentum ? l->momentum : NULL,
+														.local = local ? local + c.at : NULL,
+														.step = *s,
+														.n = c.n});
 	to_host(l, theta + c.at, l->theta, c.n * sizeof *theta);
 	if (momentum)
 		to_host(l, momentum + c.at, l->momentum, c.n * sizeof *momentum);
 }
 
-static void outer_step_int8(struct backend *be, const struct outer_vector *v, const uint8_t *reduced, float *theta,
-							float *momentum, float *local, const struct outer_step *s) {
+static void outer_step(struct backend *be, const struct outer_vector *v, const uint8_t *reduced, float *theta,
+					   float *momentum, float *local, const struct outer_step *s) {
 	struct cuda_backend *cu = cuda_of(be);
 	struct cuda_outer *o = &cu->outer;
 	RV_ASSERT(s->kind != OUTER_STEP_NESTEROV || momentum);
@@ -206,6 +212,6 @@ const struct outer_ops cuda_outer_ops = {
 	.pin = outer_pin,
 	.unpin = outer_unpin,
 	.prepare = outer_prepare,
-	.encode_int8 = outer_encode_int8,
-	.step_int8 = outer_step_int8,
+	.encode = outer_encode,
+	.step = outer_step,
 };

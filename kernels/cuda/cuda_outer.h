@@ -12,7 +12,7 @@ struct cuda_outer_lane {
 	cudaStream_t stream;
 	cudaEvent_t done;
 	float *theta, *momentum; /* device, (chunk_elems) */
-	uint8_t *bytes;          /* device, encoded_bytes(chunk_elems) */
+	uint8_t *bytes;          /* device: an encoded chunk in any of the codecs */
 	uint8_t *pinned;         /* host, as many: what arrives */
 };
 

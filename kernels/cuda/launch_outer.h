@@ -9,14 +9,15 @@
 extern "C" {
 #endif
 
-/* One chunk of n values, as the codec "int8" (outer/codec.h) encodes theta - local (+ residual, which becomes what was
- * lost): scales (ceil(n / 256)), values (n). *bad: lowered to the index, from `first` on, of the first difference that
- * is not finite. */
+/* One chunk of n values, as the codec of `code` (outer/codec.h) encodes theta - local (+ residual, which becomes what
+ * was lost): scales (ceil(n / 256)), codes (n integers of the codec's size). *bad: lowered to the index, from `first` on,
+ * of the first difference that is not finite. */
 struct outer_encode {
+	enum outer_code code;
 	const float *theta, *local;
 	float *residual; /* NULL: none */
 	float *scales;
-	int8_t *values;
+	void *codes;
 	unsigned long long *bad, first;
 	size_t n;
 };
@@ -24,8 +25,9 @@ void launch_outer_encode(cudaStream_t stream, const struct outer_encode *p);
 
 /* One chunk of n values decoded, and the outer step with it. */
 struct outer_apply {
+	enum outer_code code;
 	const float *scales;
-	const int8_t *values;
+	const void *codes;
 	float *theta, *momentum, *local; /* momentum: OUTER_STEP_NESTEROV; local: NULL: not wanted */
 	struct outer_step step;
 	size_t n;

@@ -96,8 +96,9 @@ static void test_what_is_rounded_at_random_must_bear_it(void **state) {
 /* The text of a run says what will happen, whatever later versions take for suitable. */
 static void test_resolved_is_what_auto_meant(void **state) {
 	(void)state;
-	static const char *const codecs[][2] = {{"int8", "int8"}, {"fp32", "fp32"},   {"int4", "int4"},
-											{"int2", "int8"}, {"topk64", "int8"}, {"topk64_fp32", "int8"}};
+	static const char *const codecs[][2] = {{"int8", "int8"},       {"int16", "int16"}, {"fp32", "fp32"},
+											{"int4", "int4"},       {"int2", "int8"},   {"topk64", "int8"},
+											{"topk64_fp32", "int8"}};
 	struct run_config c, again;
 	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
 		run_config_defaults(&c);

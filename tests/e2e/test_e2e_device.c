@@ -50,6 +50,10 @@ static void gpus_and_processors_end_with_the_same_bits(void **state) {
 	check_a_run(state, TINY_RUN);
 }
 
+static void in_sixteen_bits_they_do_too(void **state) {
+	check_a_run(state, TINY_RUN "codec = int16\n");
+}
+
 /* A worker's own start lies on the host, and its share of an outer step is made there. */
 static void with_eager_updates_they_do_too(void **state) {
 	check_a_run(state, TINY_RUN "updates = eager\neager-share = 0.25\n");
@@ -58,6 +62,7 @@ static void with_eager_updates_they_do_too(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(gpus_and_processors_end_with_the_same_bits, e2e_teardown),
+		cmocka_unit_test_teardown(in_sixteen_bits_they_do_too, e2e_teardown),
 		cmocka_unit_test_teardown(with_eager_updates_they_do_too, e2e_teardown),
 	};
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -17,6 +17,8 @@ enum { WORKERS = 2 };
 	"steps-per-round = 4\nbase-every = 3\n" E2E_PATIENT
 #define TWO_BITS    "codec = int2\nerror-feedback = 0.9\nrounding = stochastic\nouter = adam\n"
 #define SPARSE      "codec = topk64\nerror-feedback = 0.95\nouter = sgd\n"
+#define SIXTEEN     "codec = int16\nerror-feedback = 0.9\nrounding = stochastic\n"
+#define WIDE_MEAN   "codec = int4\nmean-codec = int16\nerror-feedback = 0.9\nouter = sgd\n"
 #define SPARSE_MEAN "codec = topk32\nmean-codec = topk128\nerror-feedback = 0.95\nouter = sgd\n"
 
 static void check_a_run(void **state, const char *config) {
@@ -35,6 +37,14 @@ static void the_largest_values_end_in_the_labs_bits(void **state) {
 
 static void sparse_means_end_in_the_labs_bits(void **state) {
 	check_a_run(state, RUN SPARSE_MEAN "rounds = 6\noverlap-steps = 2\n");
+}
+
+static void sixteen_bits_rounded_at_random_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN SIXTEEN "rounds = 6\n");
+}
+
+static void means_in_sixteen_bits_end_in_the_labs_bits(void **state) {
+	check_a_run(state, RUN WIDE_MEAN "rounds = 6\n");
 }
 
 /* Each fragment's residual waits for its own next round. */
@@ -83,6 +93,8 @@ int main(void) {
 		cmocka_unit_test_teardown(two_bits_rounded_at_random_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(the_largest_values_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(sparse_means_end_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(sixteen_bits_rounded_at_random_end_in_the_labs_bits, e2e_teardown),
+		cmocka_unit_test_teardown(means_in_sixteen_bits_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(fragments_end_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(stopped_and_started_it_ends_in_the_labs_bits, e2e_teardown),
 		cmocka_unit_test_teardown(stopped_with_steps_ahead_it_ends_in_the_labs_bits, e2e_teardown),

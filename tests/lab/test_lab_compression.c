@@ -149,6 +149,7 @@ static void same_twice(const char *name, double feedback, const char *rounding) 
 static void test_deterministic(void **state) {
 	(void)state;
 	same_twice("int4", 0, "stochastic");
+	same_twice("int16", 0.9, "stochastic");
 	same_twice("int2", 0.9, "stochastic");
 	same_twice("topk32", 1, "nearest");
 	codec("int8", 0, "nearest");

@@ -51,10 +51,11 @@ static void test_registry(void **state) {
 	assert_int_equal(codec_topk64.id, 8);
 	assert_int_equal(codec_topk128.id, 9);
 	assert_int_equal(codec_topk64_fp32.id, 10);
+	assert_int_equal(codec_int16.id, 11);
 	assert_int_equal(codec_find("int7", &c, &et), RV_E_NOTFOUND);
 	assert_string_equal(et.text,
-						"no codec 'int7'; there are: int8, fp32, int4, e3m0, q6sigma, int2, topk32, topk64, topk128, "
-						"topk64_fp32");
+						"no codec 'int7'; there are: int8, int16, fp32, int4, e3m0, q6sigma, int2, topk32, topk64, "
+						"topk128, topk64_fp32");
 }
 
 static bool is_sparse(const struct codec *c) {
@@ -65,6 +66,8 @@ static bool is_sparse(const struct codec *c) {
 static double encoding_error(const struct codec *c, double value, double most) {
 	if (c == &codec_int8)
 		return most / 254;
+	if (c == &codec_int16)
+		return most / 65534;
 	if (c == &codec_int4)
 		return most / 14;
 	if (c == &codec_e3m0)

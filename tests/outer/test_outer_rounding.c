@@ -38,7 +38,7 @@ static void test_who_rounds(void **state) {
 	int n = 0;
 	while (rounding_codec(n))
 		n++;
-	assert_int_equal(n, 7); /* int8, int4, e3m0, int2, topk32, topk64, topk128 */
+	assert_int_equal(n, 8); /* int8, int16, int4, e3m0, int2, topk32, topk64, topk128 */
 	assert_null(codec_fp32.encode_random);
 	assert_null(codec_q6sigma.encode_random);
 	assert_null(codec_topk64_fp32.encode_random);
@@ -63,6 +63,30 @@ static void test_format(void **state) {
 	}
 }
 
+/* Values of full range that the codec has, also where it has them rounded: no draw moves them. */
+static void test_what_the_codec_has_stays(void **state) {
+	(void)state;
+	enum { LEN = 4096, DRAWS = 20 };
+	for (int k = 0; rounding_codec(k); k++) {
+		const struct codec *c = rounding_codec(k);
+		struct rv_rng r = rv_rng_of(4, 4);
+		for (size_t i = 0; i < LEN; i++)
+			x[i] = (float)(2 * rv_rng_double(&r) - 1);
+		encode_random(c, LEN, 0, y);
+		memcpy(x, y, LEN * sizeof *x);
+		for (uint64_t round = 1; round <= DRAWS; round++) {
+			encode_random(c, LEN, round, again);
+			assert_memory_equal(y, again, LEN * sizeof *y);
+		}
+	}
+}
+
+static float largest_code(const struct codec *c) {
+	if (c == &codec_int8 || c == &codec_int16)
+		return c == &codec_int8 ? 127 : 32767;
+	return c == &codec_int4 ? 7 : c == &codec_e3m0 ? 64 : 1;
+}
+
 /* Zero stays zero, signs stay, and where nearest rounding gives code c, random gives a neighbour of the value. */
 static void test_neighbours(void **state) {
 	(void)state;
@@ -71,7 +95,7 @@ static void test_neighbours(void **state) {
 		const struct codec *c = rounding_codec(k);
 		if (is_sparse(c))
 			continue;
-		const float top = c == &codec_int8 ? 127 : c == &codec_int4 ? 7 : c == &codec_e3m0 ? 64 : 1;
+		const float top = largest_code(c);
 		for (size_t i = 0; i < 1000; i++)
 			x[i] = top * sinf((float)i); /* scale 1 */
 		for (size_t i = 0; i < 1000; i += 100)
@@ -94,8 +118,8 @@ static void test_neighbours(void **state) {
 
 /* How far apart the neighbours of a value are. */
 static double step_of(const struct codec *c, double value, double most) {
-	if (c == &codec_int8 || c == &codec_int4)
-		return most / (c == &codec_int8 ? 127 : 7);
+	if (c == &codec_int8 || c == &codec_int16 || c == &codec_int4)
+		return most / (double)largest_code(c);
 	return c == &codec_e3m0 ? fmax(value, most / 64) : most;
 }
 
@@ -214,10 +238,15 @@ static void test_refuses_what_is_not_finite(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_rounds),        cmocka_unit_test(test_format),
-		cmocka_unit_test(test_neighbours),        cmocka_unit_test(test_right_on_average),
-		cmocka_unit_test(test_nearest_is_biased), cmocka_unit_test(test_key),
-		cmocka_unit_test(test_known_numbers),     cmocka_unit_test(test_refuses_what_is_not_finite),
+		cmocka_unit_test(test_who_rounds),
+		cmocka_unit_test(test_format),
+		cmocka_unit_test(test_what_the_codec_has_stays),
+		cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_right_on_average),
+		cmocka_unit_test(test_nearest_is_biased),
+		cmocka_unit_test(test_key),
+		cmocka_unit_test(test_known_numbers),
+		cmocka_unit_test(test_refuses_what_is_not_finite),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

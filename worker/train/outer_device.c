@@ -26,6 +26,12 @@ static bool step_of(const struct global_config *c, struct outer_step *out) {
 	return true;
 }
 
+/* What devices call `codec`; false: they do not have it. */
+static bool code_of(const struct codec *codec, enum outer_code *out) {
+	*out = codec == &codec_int16 ? OUTER_INT16 : OUTER_INT8;
+	return codec == &codec_int8 || codec == &codec_int16;
+}
+
 /* What the plugin offers for a replica that lies in its memory. */
 static const struct outer_ops *ops_for(const struct backend *be) {
 	const struct backend_plugin *p;
@@ -60,11 +66,12 @@ static bool begin(struct outer_device *d, struct replica *r, const struct global
 	*x = (struct exchange){.ops = NULL};
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
 	x->local = replica_device_theta(r, &x->be);
-	const struct outer_ops *ops = x->local && codec == &codec_int8 ? ops_for(x->be) : NULL;
+	enum outer_code code;
+	const struct outer_ops *ops = x->local && code_of(codec, &code) ? ops_for(x->be) : NULL;
 	if (!ops)
 		return false;
 	x->at = places_of(g, &c);
-	x->vector = (struct outer_vector){c.n, c.chunk_elems, x->at};
+	x->vector = (struct outer_vector){code, c.n, c.chunk_elems, x->at};
 	if (!x->at || ops->prepare(x->be, &x->vector, NULL) != RV_OK) {
 		free(x->at);
 		return false; /* no memory for it: the host has what it needs */
@@ -80,7 +87,7 @@ enum rv_err outer_device_encode(struct outer_device *d, struct replica *r, const
 	size_t bad;
 	if (!begin(d, r, g, global_sent(&g->cfg), &x))
 		return global_encode_delta(g, replica_theta(r), out, et);
-	enum rv_err e = x.ops->encode_int8(x.be, &x.vector, g->theta, x.local, NULL, out, &bad);
+	enum rv_err e = x.ops->encode(x.be, &x.vector, g->theta, x.local, NULL, out, &bad);
 	free(x.at);
 	/* What is not finite the host finds as well, and says what it is. */
 	return e == RV_OK ? RV_OK : global_encode_delta(g, replica_theta(r), out, et);
@@ -95,7 +102,7 @@ enum rv_err outer_device_apply(struct outer_device *d, struct replica *r, struct
 	enum rv_err e = global_check(g, reduced, et);
 	if (e == RV_OK) {
 		float *momentum = step.kind == OUTER_STEP_NESTEROV ? g->state[0] : NULL;
-		x.ops->step_int8(x.be, &x.vector, reduced, g->theta, momentum, NULL, &step);
+		x.ops->step(x.be, &x.vector, reduced, g->theta, momentum, NULL, &step);
 		global_advance(g, digest);
 	}
 	free(x.at);

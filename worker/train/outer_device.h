@@ -1,5 +1,5 @@
 /* outer_device.h: the outer gradient and the outer step where the replica's weights are: on a GPU when they lie there
- * and the plugin can (codec int8; nesterov, sgd, average), else on the host by outer/. The bytes and bits are the same
+ * and the plugin can (codec int8 or int16; nesterov, sgd, average), else on the host by outer/. The bytes and bits are the same
  * either way, so a run's workers may differ in it. */
 #ifndef RV_WORKER_TRAIN_OUTER_DEVICE_H
 #define RV_WORKER_TRAIN_OUTER_DEVICE_H

@@ -1,4 +1,5 @@
-/* int8: the properties that codec.h promises, at awkward sizes and at the ends of fp32; and what decode refuses. */
+/* int8 and int16: the properties that codec.h promises, at awkward sizes and at the ends of fp32; and what decode
+ * refuses. */
 #include "outer/codec.h"
 #include "outer/float_bits.h"
 #include "tests/outer/codec_checks.h"
@@ -13,9 +14,25 @@
 
 #include <cmocka.h>
 
-enum { BYTES_CAP = LARGEST_SIZE * 2 };
+enum { BYTES_CAP = LARGEST_SIZE * 3 };
 
-static const struct codec *const c = &codec_int8;
+/* The codec under test: each test runs for all of them. */
+struct format {
+	const struct codec *codec;
+	int code_max;
+	size_t code_bytes;
+	double scale_most;
+	double slack;        /* of the error's bound, beyond half a step */
+	double gauss_error;  /* at most, relative, on normal values */
+	double gauss_cosine; /* at least */
+	uint32_t past_most;  /* bits of the scale after the largest */
+};
+static const struct format formats[] = {
+	{&codec_int8, 127, 1, 0x1.0204p+121, 0x1p-14, 0.008, 0.9998, 0x7c010280},
+	{&codec_int16, 32767, 2, 0x1.0001p+113, 0x1p-6, 3.2e-5, 0.999999999, 0x78000100},
+};
+static const struct format *f;
+static const struct codec *c;
 
 static float x[LARGEST_SIZE], y[LARGEST_SIZE];
 static uint8_t code[BYTES_CAP], code2[BYTES_CAP];
@@ -27,21 +44,27 @@ static float block_absmax(const float *v, size_t n, size_t i) {
 	return most;
 }
 
+/* Writes code i, little-endian, behind the scales. */
+static void put_code(uint8_t *out, size_t blocks, size_t i, long value) {
+	for (size_t byte = 0; byte < f->code_bytes; byte++)
+		out[4 * blocks + i * f->code_bytes + byte] = (uint8_t)((uint64_t)value >> 8 * byte);
+}
+
 /* The format as codec.h words it, in the plainest possible way: the oracle. */
 static void encode_plainly(const float *v, size_t n, uint8_t *out) {
 	size_t blocks = (n + 255) / 256;
 	for (size_t b = 0; b < blocks; b++) {
 		double absmax = block_absmax(v, n, b * 256), scale = 0;
-		if (absmax >= 127 * 0x1p-126) {
+		if (absmax >= f->code_max * 0x1p-126) {
 			int exponent;
-			double m = frexp((float)((float)absmax / 127.0f), &exponent); /* [0.5, 1) */
+			double m = frexp((float)((float)absmax / (float)f->code_max), &exponent); /* [0.5, 1) */
 			scale = ldexp(floor(ldexp(m, 17) + 0.5), exponent - 17);
-			scale = fmin(scale, 0x1.0204p+121);
+			scale = fmin(scale, f->scale_most);
 		}
 		float s = (float)scale, inverse = 1.0f / s;
 		memcpy(out + 4 * b, &s, 4);
 		for (size_t i = 256 * b; i < n && i < 256 * b + 256; i++)
-			out[4 * blocks + i] = scale > 0 ? (uint8_t)(int8_t)lrintf(v[i] * inverse) : 0;
+			put_code(out, blocks, i, scale > 0 ? lrintf(v[i] * inverse) : 0);
 	}
 }
 
@@ -52,7 +75,7 @@ static void check_properties(size_t n) {
 	assert_int_equal(c->decode(code, n, y, NULL), RV_OK);
 	for (size_t i = 0; i < n; i++) {
 		double absmax = block_absmax(x, n, i);
-		double bound = absmax < 127 * 0x1p-126 ? absmax : absmax / 254 * (1 + 0x1p-14);
+		double bound = absmax < f->code_max * 0x1p-126 ? absmax : absmax / (2 * f->code_max) * (1 + f->slack);
 		assert_true(fabs((double)x[i] - (double)y[i]) <= bound);
 		if (x[i] == 0)
 			assert_true(y[i] == 0);
@@ -90,8 +113,8 @@ static void test_every_magnitude(void **state) {
 
 static void test_extremes(void **state) {
 	(void)state;
-	const float tops[] = {FLT_MAX,      0x1.fffffcp127f, 0x1.0204p121f * 127,           FLT_MIN,
-						  FLT_TRUE_MIN, 127 * 0x1p-126f, nextafterf(127 * 0x1p-126f, 0)};
+	const float least = (float)f->code_max * 0x1p-126f, most = (float)f->scale_most * (float)f->code_max;
+	const float tops[] = {FLT_MAX, 0x1.fffffcp127f, most, FLT_MIN, FLT_TRUE_MIN, least, nextafterf(least, 0)};
 	for (size_t t = 0; t < COUNT_OF(tops); t++) {
 		memset(x, 0, sizeof x);
 		x[5] = tops[t];
@@ -100,33 +123,39 @@ static void test_extremes(void **state) {
 	}
 	memset(x, 0, sizeof x);
 	check_properties(300);
-	uint8_t zeros[2 * 4 + 300] = {0};
-	assert_memory_equal(code, zeros, sizeof zeros);
+	uint8_t zeros[2 * 4 + 600] = {0};
+	assert_memory_equal(code, zeros, c->encoded_bytes(300));
 }
 
-/* The format's largest scale: 127 of it are finite, 127 of the next 17-bit one are not. */
+/* The format's largest scale: its largest value is finite, that of the next 17-bit one is not. */
 static void test_largest_scale(void **state) {
 	(void)state;
-	assert_true(127 * 0x1.0204p121 <= (double)FLT_MAX);
-	assert_true(127 * 0x1.0205p121 > (double)FLT_MAX);
+	const float next = float_of_bits(f->past_most);
+	assert_true((double)next > f->scale_most && (float_bits((float)f->scale_most) + 0x80) == f->past_most);
+	assert_true(isfinite((float)f->code_max * (float)f->scale_most));
+	assert_true(isinf((float)f->code_max * next));
 }
 
 static void test_sizes(void **state) {
 	(void)state;
 	assert_int_equal(c->encoded_bytes(0), 0);
-	assert_int_equal(c->encoded_bytes(1), 5);
-	assert_int_equal(c->encoded_bytes(256), 260);
-	assert_int_equal(c->encoded_bytes(257), 265);
-	assert_int_equal(c->encoded_bytes(65536), 65536 + 1024);
+	assert_int_equal(c->encoded_bytes(1), 4 + f->code_bytes);
+	assert_int_equal(c->encoded_bytes(256), 4 + 256 * f->code_bytes);
+	assert_int_equal(c->encoded_bytes(257), 8 + 257 * f->code_bytes);
+	assert_int_equal(c->encoded_bytes(65536), 65536 * f->code_bytes + 1024);
 }
 
-/* A vector written out by hand: the layout is a promise to other implementations. */
+/* Vectors written out by hand: the layouts are a promise to other implementations. */
 static void test_known_bytes(void **state) {
 	(void)state;
 	const float v[] = {1.0f, -0.5f, 0, 127.0f / 4, -127.0f / 2};
 	const uint8_t wanted[] = {0, 0, 0, 0x3f, 2, 0xff, 0, 64, 0x81}; /* scale 0.5; 63.5 rounds to even 64 */
-	assert_int_equal(c->encode(v, 5, code, NULL), RV_OK);
+	assert_int_equal(codec_int8.encode(v, 5, code, NULL), RV_OK);
 	assert_memory_equal(code, wanted, sizeof wanted);
+	const float v16[] = {1.0f, -0.5f, 0, 0.75f, -32767.0f / 2};
+	const uint8_t wanted16[] = {0, 0, 0, 0x3f, 2, 0, 0xff, 0xff, 0, 0, 2, 0, 1, 0x80}; /* 1.5 rounds to even 2 */
+	assert_int_equal(codec_int16.encode(v16, 5, code, NULL), RV_OK);
+	assert_memory_equal(code, wanted16, sizeof wanted16);
 }
 
 static void test_refuses_what_is_not_finite(void **state) {
@@ -147,7 +176,7 @@ static void set_scale(size_t block, uint32_t bits) {
 static void test_refuses_corrupt_bytes(void **state) {
 	(void)state;
 	const uint32_t bad_scales[] = {0x7fc00000, 0xffc00000, 0x7f800000, 0xff800000, 0x80000000, 0xbf000000,
-								   0x00000080, 0x007fff80, 0x3f000001, 0x3f000040, 0x7f7fff80, 0x7c010280};
+								   0x00000080, 0x007fff80, 0x3f000001, 0x3f000040, 0x7f7fff80, f->past_most};
 	fill_normal(x, 600, 1);
 	for (size_t b = 0; b < 3; b++) {
 		for (size_t i = 0; i < COUNT_OF(bad_scales); i++) {
@@ -159,13 +188,12 @@ static void test_refuses_corrupt_bytes(void **state) {
 		set_scale(b, 0);
 		check_refused(c, code, 600, "scale 0");
 		assert_int_equal(c->encode(x, 600, code, NULL), RV_OK);
-		code[12 + 256 * b + 17] = 0x80;
-		check_refused(c, code, 600, "128");
+		put_code(code, 3, 256 * b + 17, -f->code_max - 1);
+		check_refused(c, code, 600, f->code_max == 127 ? "128" : "32768");
 		assert_int_equal(c->encode(x, 600, code, NULL), RV_OK);
-		memset(code + 12 + 256 * b, 1, 88);
 		for (size_t i = 0; i < 256 && 256 * b + i < 600; i++)
-			code[12 + 256 * b + i] = 126;
-		check_refused(c, code, 600, "must be 127");
+			put_code(code, 3, 256 * b + i, f->code_max - 1);
+		check_refused(c, code, 600, f->code_max == 127 ? "must be 127" : "must be 32767");
 	}
 }
 
@@ -179,13 +207,14 @@ static void test_any_bytes(void **state) {
 		for (size_t i = 0; i < c->encoded_bytes(n); i++)
 			code[i] = (uint8_t)rv_rng_u64(&r);
 		code[0] &= 0x80;
-		code[4] = 127;
+		put_code(code, 1, 0, f->code_max);
 		accepted += check_any_bytes(c, code, n);
 	}
 	assert_true(accepted > 1000);
 }
 
-/* The relative error of the whole vector on Gaussian values: 0.0070 measured, 0.015 allowed to real outer gradients. */
+/* The relative error of the whole vector on Gaussian values: 0.0070 measured with int8, 0.015 allowed to real outer
+ * gradients; 2.7e-5 with int16. */
 static void test_error_on_gaussian(void **state) {
 	(void)state;
 	struct rv_rng r = rv_rng_of(5, 5);
@@ -199,23 +228,35 @@ static void test_error_on_gaussian(void **state) {
 		decoded += (double)y[i] * y[i];
 		dot += (double)x[i] * y[i];
 	}
-	assert_true(codec_relative_error(c, x, 4096) < 0.008);
-	assert_true(dot / sqrt(signal * decoded) > 0.9998);
+	assert_true(codec_relative_error(c, x, 4096) < f->gauss_error);
+	assert_true(dot / sqrt(signal * decoded) > f->gauss_cosine);
+}
+
+static int choose(void **state) {
+	f = *state;
+	c = f->codec;
+	return 0;
 }
 
 int main(void) {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_properties),
-		cmocka_unit_test(test_every_magnitude),
-		cmocka_unit_test(test_extremes),
-		cmocka_unit_test(test_largest_scale),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_known_bytes),
-		cmocka_unit_test(test_refuses_what_is_not_finite),
-		cmocka_unit_test(test_delta_and_decode_add),
-		cmocka_unit_test(test_refuses_corrupt_bytes),
-		cmocka_unit_test(test_any_bytes),
-		cmocka_unit_test(test_error_on_gaussian),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = 0;
+	for (size_t i = 0; i < COUNT_OF(formats); i++) {
+		void *format = (void *)(uintptr_t)&formats[i];
+#define TEST(name) cmocka_unit_test_prestate_setup_teardown(name, choose, NULL, format)
+		const struct CMUnitTest tests[] = {
+			TEST(test_properties),
+			TEST(test_every_magnitude),
+			TEST(test_extremes),
+			TEST(test_largest_scale),
+			TEST(test_sizes),
+			TEST(test_known_bytes),
+			TEST(test_refuses_what_is_not_finite),
+			TEST(test_delta_and_decode_add),
+			TEST(test_refuses_corrupt_bytes),
+			TEST(test_any_bytes),
+			TEST(test_error_on_gaussian),
+		};
+		failed += cmocka_run_group_tests_name(formats[i].codec->name, tests, NULL, NULL);
+	}
+	return failed;
 }
