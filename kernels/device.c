@@ -128,6 +128,11 @@ enum rv_err device_open(const struct device_choice *c, int i, const struct backe
 	return backend_open(c->backend, &o, out, et);
 }
 
+const char *device_libraries(const struct device_choice *c) {
+	const struct backend_plugin *p;
+	return strcmp(c->backend, "cuda") == 0 && plugin_cuda(&p, NULL) == RV_OK ? p->libraries() : NULL;
+}
+
 size_t device_free_bytes(const struct device_choice *c) {
 	const struct backend_plugin *p;
 	size_t least = SIZE_MAX;

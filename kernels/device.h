@@ -38,6 +38,9 @@ enum rv_err device_open(const struct device_choice *c, int i, const struct backe
 						struct backend **out, struct rv_errtext *et);
 /* Whether a GPU is there; unlike device_choose nothing of it is taken by asking. */
 bool device_has_gpu(void);
+/* Returns one line about the libraries that a GPU is used with (kernels/plugin.h), for the log; NULL where `c` has none.
+ */
+const char *device_libraries(const struct device_choice *c);
 /* Free memory of the device that has least, in bytes; SIZE_MAX where the host's memory is meant. */
 size_t device_free_bytes(const struct device_choice *c);
 

@@ -32,12 +32,15 @@ struct backend_plugin {
 	const char *version;
 	const struct backend_ops *ops;
 	/* How many devices can be used (at most PLUGIN_DEVICES_MAX), 1 or more. RV_E_NOTFOUND: none, the text says why (no
-	 * driver, an old one, no device). */
+	 * driver, an old one, no device, no library that every device needs). */
 	enum rv_err (*devices)(int *n, struct rv_errtext *et);
 	/* RV_E_UNSUPPORTED: it is there, but too old. */
 	enum rv_err (*device)(int index, struct plugin_device *out, struct rv_errtext *et);
 	const struct outer_ops *outer; /* NULL: the outer step is the host's */
 	const struct comm_ops *comm;   /* NULL: devices exchange through host memory */
+	/* Returns one line: which of the vendor's libraries was found where in which version, what is missing and how to
+	 * install it. The same string every time. */
+	const char *(*libraries)(void);
 };
 
 /* Always returns the plugin's table; `abi` is the caller's, for the plugin to know whom it serves. The caller compares

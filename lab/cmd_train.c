@@ -117,6 +117,10 @@ static enum rv_err choose_device(struct session *s, struct lab_config *c, struct
 	if (c->device.why_not_gpu[0])
 		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", c->device.why_not_gpu)), "on the CPU: %s",
 				 c->device.why_not_gpu);
+	const char *libraries = device_libraries(&c->device);
+	if (libraries)
+		rv_event(s->events, RV_INFO, "gpu_libraries", RV_FIELDS(rv_field_str("found", libraries)), "GPU libraries: %s",
+				 libraries);
 	return RV_OK;
 }
 

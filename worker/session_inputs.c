@@ -52,6 +52,10 @@ static enum rv_err check_device(struct session *s, struct rv_errtext *et) {
 	if (device.why_not_gpu[0])
 		rv_event(s->events, RV_INFO, "no_gpu", RV_FIELDS(rv_field_str("why", device.why_not_gpu)), "on the CPU: %s",
 				 device.why_not_gpu);
+	const char *libraries = device_libraries(&device);
+	if (libraries)
+		rv_event(s->events, RV_INFO, "gpu_libraries", RV_FIELDS(rv_field_str("found", libraries)), "GPU libraries: %s",
+				 libraries);
 	return RV_OK;
 }
 

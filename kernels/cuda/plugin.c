@@ -4,6 +4,7 @@
 #include "kernels/cuda/comm_nccl.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_outer.h"
+#include "kernels/cuda/vendor/vendor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static enum rv_err plugin_devices(int *n, struct rv_errtext *et) {
 	(void)cudaGetLastError();
 	if (e == cudaSuccess && *n > 0) {
 		*n = *n < PLUGIN_DEVICES_MAX ? *n : PLUGIN_DEVICES_MAX;
-		return RV_OK;
+		return vendor_check(et);
 	}
 	if (e == cudaSuccess || has_driver())
 		return rv_fail(et, RV_E_NOTFOUND, "no usable GPU: %s",
@@ -60,6 +61,7 @@ const struct backend_plugin *rivulet_plugin(uint32_t abi) {
 		.device = plugin_device,
 		.outer = &cuda_outer_ops,
 		.comm = COMM_NCCL_OPS,
+		.libraries = vendor_describe,
 	};
 	(void)abi; /* the caller compares */
 	return &plugin;

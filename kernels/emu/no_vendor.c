@@ -17,3 +17,12 @@ const struct nccl_api *vendor_nccl(struct rv_errtext *et) {
 	(void)rv_fail(et, RV_E_NOTFOUND, none);
 	return NULL;
 }
+
+enum rv_err vendor_check(struct rv_errtext *et) {
+	(void)et; /* products are the emulator's own */
+	return RV_OK;
+}
+
+const char *vendor_describe(void) {
+	return none;
+}

@@ -30,6 +30,13 @@ static void runs_on(const struct e2e *e, int i, const char *device) {
 	json_decref(started);
 }
 
+/* Which libraries the GPU is used with is logged at the start. */
+static void logs_libraries(const struct e2e *e, int i) {
+	json_t *found = e2e_wait_event(&e->workers[i], "gpu_libraries", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(found, "found"), "no libraries of NVIDIA"));
+	json_decref(found);
+}
+
 static void check_a_run(void **state, const char *config) {
 	static struct e2e e;
 	*state = &e;
@@ -41,6 +48,9 @@ static void check_a_run(void **state, const char *config) {
 	runs_on(&e, 0, "cpu");
 	runs_on(&e, 1, "emulator");
 	runs_on(&e, 2, "2 x cuda:0 emulator");
+	logs_libraries(&e, 1);
+	logs_libraries(&e, 2);
+	assert_null(e2e_find_event(e.workers[0].log, "gpu_libraries", NULL, 0, NULL));
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
 	e2e_close(&e);
 	*state = NULL;

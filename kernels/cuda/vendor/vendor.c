@@ -1,90 +1,69 @@
 /* vendor.c: see vendor.h. */
 #include "kernels/cuda/vendor/vendor.h"
 
-#include <dlfcn.h>
+#include "kernels/cuda/vendor/vendor_set.h"
+
 #include <pthread.h>
-#include <string.h>
 
-struct symbol {
-	const char *name;
-	size_t at; /* of its pointer, in the table of functions */
-};
-
-#define VENDOR_FUNCTION(result, name, parameters) {#name, offsetof(struct cublaslt_api, name)},
-static const struct symbol cublaslt_symbols[] = {
-#include "kernels/cuda/vendor/cublaslt.def"
-	{NULL, 0}};
-#define VENDOR_FUNCTION(result, name, parameters) {#name, offsetof(struct cudnn_api, name)},
-static const struct symbol cudnn_symbols[] = {
-#include "kernels/cuda/vendor/cudnn.def"
-	{NULL, 0}};
-#define VENDOR_FUNCTION(result, name, parameters) {#name, offsetof(struct nccl_api, name)},
-static const struct symbol nccl_symbols[] = {
-#include "kernels/cuda/vendor/nccl.def"
-	{NULL, 0}};
-
-/* What the first search found; every later one gives the same. */
+/* The process's own. What was found stays; `lock` is held while something is looked for. */
 static struct {
-	pthread_once_t once;
-	enum rv_err err;
-	struct rv_errtext why;
-	struct cublaslt_api f;
-} cublaslt = {.once = PTHREAD_ONCE_INIT};
-static struct {
-	pthread_once_t once;
-	enum rv_err err;
-	struct rv_errtext why;
-	struct cudnn_api f;
-} cudnn = {.once = PTHREAD_ONCE_INIT};
-static struct {
-	pthread_once_t once;
-	enum rv_err err;
-	struct rv_errtext why;
-	struct nccl_api f;
-} nccl = {.once = PTHREAD_ONCE_INIT};
+	pthread_mutex_t lock;
+	bool ready; /* set, and what `set` knows of the machine */
+	struct vendor_set set;
+	char text[VENDOR_TEXT_BYTES]; /* "" until it is asked for */
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static enum rv_err load(const char *file, const struct symbol *symbols, void *table, struct rv_errtext *et) {
-	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	if (!library)
-		return rv_fail(et, RV_E_NOTFOUND, "%s", dlerror());
-	for (; symbols->name; symbols++) {
-		void *function = dlsym(library, symbols->name);
-		if (!function)
-			return rv_fail(et, RV_E_UNSUPPORTED, "%s lacks %s", file, symbols->name);
-		memcpy((char *)table + symbols->at, &function, sizeof function);
-	}
-	return RV_OK;
+static struct vendor_set *lock_set(void) {
+	(void)pthread_mutex_lock(&process.lock);
+	if (process.ready)
+		return &process.set;
+	const struct vendor_environment env = vendor_environment_now();
+	int driver = 0, devices = 0;
+	if (cudaDriverGetVersion(&driver) != cudaSuccess)
+		driver = 0;
+	if (cudaGetDeviceCount(&devices) != cudaSuccess)
+		devices = 0;
+	(void)cudaGetLastError();
+	process.set = (struct vendor_set){.search = library_search_with(&env),
+									  .runtime_major = CUDART_VERSION / 1000,
+									  .runtime_minor = CUDART_VERSION / 10 % 100,
+									  .driver_major = driver / 1000,
+									  .devices = devices,
+									  .manager = advice_manager_of("/etc/os-release")};
+	process.ready = true;
+	return &process.set;
 }
 
-static void find_cublaslt(void) {
-	cublaslt.err = load("libcublasLt.so.13", cublaslt_symbols, &cublaslt.f, &cublaslt.why);
-}
-
-static void find_cudnn(void) {
-	cudnn.err = load("libcudnn.so.9", cudnn_symbols, &cudnn.f, &cudnn.why);
-}
-
-static void find_nccl(void) {
-	nccl.err = load("libnccl.so.2", nccl_symbols, &nccl.f, &nccl.why);
+static void unlock_set(void) {
+	(void)pthread_mutex_unlock(&process.lock);
 }
 
 const struct cublaslt_api *vendor_cublaslt(struct rv_errtext *et) {
-	(void)pthread_once(&cublaslt.once, find_cublaslt);
-	if (cublaslt.err)
-		(void)rv_fail(et, cublaslt.err, "cuBLASLt: %s", cublaslt.why.text);
-	return cublaslt.err ? NULL : &cublaslt.f;
+	const struct cublaslt_api *api = vendor_set_cublaslt(lock_set(), et);
+	unlock_set();
+	return api;
 }
 
 const struct cudnn_api *vendor_cudnn(struct rv_errtext *et) {
-	(void)pthread_once(&cudnn.once, find_cudnn);
-	if (cudnn.err)
-		(void)rv_fail(et, cudnn.err, "cuDNN: %s", cudnn.why.text);
-	return cudnn.err ? NULL : &cudnn.f;
+	const struct cudnn_api *api = vendor_set_cudnn(lock_set(), et);
+	unlock_set();
+	return api;
 }
 
 const struct nccl_api *vendor_nccl(struct rv_errtext *et) {
-	(void)pthread_once(&nccl.once, find_nccl);
-	if (nccl.err)
-		(void)rv_fail(et, nccl.err, "NCCL: %s", nccl.why.text);
-	return nccl.err ? NULL : &nccl.f;
+	const struct nccl_api *api = vendor_set_nccl(lock_set(), et);
+	unlock_set();
+	return api;
+}
+
+enum rv_err vendor_check(struct rv_errtext *et) {
+	return vendor_cublaslt(et) ? RV_OK : RV_E_NOTFOUND;
+}
+
+const char *vendor_describe(void) {
+	struct vendor_set *v = lock_set();
+	if (!process.text[0])
+		vendor_set_describe(v, process.text);
+	unlock_set();
+	return process.text;
 }

@@ -1,5 +1,6 @@
-/* vendor.h: NVIDIA's libraries beside the driver, none of which is linked: each is looked for when it is first asked
- * for, once per process, and stays loaded until the process ends, because its threads may outlive any use of it. */
+/* vendor.h: NVIDIA's libraries beside the driver, none of which is linked. Each is looked for when it is first asked
+ * for (places.h: where; vendor_set.h: which versions), once per process, and stays loaded until the process ends, because
+ * its threads may outlive any use of it. */
 #ifndef RV_CUDA_VENDOR_H
 #define RV_CUDA_VENDOR_H
 
@@ -13,5 +14,12 @@
 const struct cublaslt_api *vendor_cublaslt(struct rv_errtext *et);
 const struct cudnn_api *vendor_cudnn(struct rv_errtext *et);
 const struct nccl_api *vendor_nccl(struct rv_errtext *et);
+
+/* Returns RV_OK when everything is there without which no GPU can be used: cuBLASLt. RV_E_NOTFOUND: how to install it.
+ */
+enum rv_err vendor_check(struct rv_errtext *et);
+/* Returns one line: which library was found where in which version, what is missing and how to install it. The same
+ * string every time. */
+const char *vendor_describe(void);
 
 #endif
