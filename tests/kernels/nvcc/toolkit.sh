@@ -1,8 +1,8 @@
 #!/bin/sh
 # toolkit.sh SOURCE NVCC LIBRARY...: configures SOURCE as where the CUDA toolkit has none of the LIBRARYs (cublasLt, cudnn,
 # nccl), and compiles the C files of the plugin. A header of these libraries that is included ends the compilation; CMake
-# takes a library for missing whose place in the cache is OFF. The plugin must be a target all the same, and its link line
-# must name none of NVIDIA's libraries but the static runtime.
+# takes a library for missing whose place in the cache is OFF. The plugin must be a target all the same, for every card that
+# nvcc knows of those in the list below, and its link line must name none of NVIDIA's libraries but the static runtime.
 # toolkit.sh SOURCE OFF: the same where there is no nvcc: the programs can be built, and one line says why no plugin can.
 # Changes nothing outside a temporary folder.
 set -eu
@@ -46,7 +46,13 @@ objects=$(ninja -C "$work/build" -t query bin/librivulet_cuda.so | grep -o 'kern
 [ "$(echo "$objects" | wc -l)" -ge 10 ] || fail "the plugin has only these C files: $objects"
 # shellcheck disable=SC2086 # words
 ninja -C "$work/build" -j2 $objects >"$work/log" 2>&1 || fail "without $* the plugin does not compile"
-ninja -C "$work/build" -t commands bin/librivulet_cuda.so | tail -n 1 >"$work/log"
+ninja -C "$work/build" -t commands bin/librivulet_cuda.so >"$work/commands"
+for architecture in 80 86 89 90 120; do
+	"$nvcc" --list-gpu-code | grep -qx "sm_$architecture" || continue
+	grep -q "code=\[*sm_$architecture\]*" "$work/commands" || fail "the plugin has no machine code for sm_$architecture"
+done
+grep -q 'code=\[*compute_90\]*' "$work/commands" || fail "the plugin has no PTX for newer cards"
+tail -n 1 "$work/commands" >"$work/log"
 if grep -oE '(-l|/lib)(cu|nv|nccl)[A-Za-z_]*' "$work/log" | grep -vE 'cudart_static|cudadevrt'; then
 	fail "the plugin is linked with a library of NVIDIA"
 fi
