@@ -218,6 +218,11 @@ static void inner_download(struct backend *o, void *host, const void *src, size_
 	phase_of(o)->inner->ops->download(phase_of(o)->inner, host, src, bytes);
 }
 
+static enum rv_err inner_reserve(struct backend *o, const struct step_bounds *s, struct rv_errtext *et) {
+	struct backend *inner = phase_of(o)->inner;
+	return inner->ops->reserve ? inner->ops->reserve(inner, s, et) : RV_OK;
+}
+
 static void inner_sync(struct backend *o) {
 	phase_of(o)->inner->ops->sync(phase_of(o)->inner);
 }
@@ -234,6 +239,7 @@ struct backend *phase_backend_new(struct backend *inner) {
 		p->ops.upload = inner_upload;
 		p->ops.download = inner_download;
 		p->ops.sync = inner_sync;
+		p->ops.reserve = inner_reserve;
 	}
 	p->base.ops = &p->ops;
 	p->inner = inner;

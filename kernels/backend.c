@@ -24,20 +24,30 @@ static enum rv_err fail_unknown(const char *name, struct rv_errtext *et) {
 	return rv_fail(et, RV_E_NOTFOUND, "backend \"%s\": unknown; there are: %s, cuda", name, names);
 }
 
+enum rv_err backend_find(const char *name, const struct backend_ops **out, struct rv_errtext *et) {
+	const struct backend_plugin *plugin;
+	*out = NULL;
+	for (int i = 0; backend_registry[i]; i++)
+		if (strcmp(backend_registry[i]->name, name) == 0) {
+			*out = backend_registry[i];
+			return RV_OK;
+		}
+	if (strcmp(name, "cuda") != 0)
+		return fail_unknown(name, et);
+	RV_TRY(plugin_cuda(&plugin, et));
+	*out = plugin->ops;
+	return RV_OK;
+}
+
 enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
 						 struct rv_errtext *et) {
+	const struct backend_ops *ops;
 	*out = NULL;
 	if (opt->threads < 0 || opt->threads > BACKEND_THREADS_MAX)
 		return rv_fail(et, RV_E_RANGE, "threads = %d: must be 1 to %d, or 0 for all processors", opt->threads,
 					   BACKEND_THREADS_MAX);
-	for (int i = 0; backend_registry[i]; i++)
-		if (strcmp(backend_registry[i]->name, name) == 0)
-			return backend_registry[i]->open(opt, out, et);
-	const struct backend_plugin *plugin;
-	if (strcmp(name, "cuda") != 0)
-		return fail_unknown(name, et);
-	RV_TRY(plugin_cuda(&plugin, et));
-	return plugin->ops->open(opt, out, et);
+	RV_TRY(backend_find(name, &ops, et));
+	return ops->open(opt, out, et);
 }
 
 enum dtype backend_faster_dtype(const char *name, const char *isa) {

@@ -23,8 +23,9 @@
  *              and upload/download and every op that returns a host value imply it. On the CPU every op is done when it
  *              returns.
  * Threads      one thread drives a backend at a time; the backend may use many inside (backend_options.threads).
- * Faults       operations do not fail: shapes are asserted, memory is allocated before the first step. open and alloc
- *              fail.
+ * Faults       operations do not fail: shapes are asserted, memory is taken before the first step. open, alloc and
+ *              reserve fail. A step that was not reserved for takes what it lacks, and ends the process with a line that
+ *              says so where it cannot.
  * Determinism  same build, same ISA, same thread count, same inputs: same bits. Reductions over rows are done in a
  *              fixed tree that does not depend on the thread count.
  */
@@ -90,6 +91,32 @@ struct micro_batch {
 	bool only_enqueues;  /* the pass does nothing else: it may be recorded, and repeated without being called */
 };
 
+/* The largest step that will be asked of a backend: no micro-batch has more sequences, or more tokens in one. */
+struct step_bounds {
+	int b, t;
+	int c;                         /* channels of the residual stream */
+	int widest;                    /* output channels of the widest linear */
+	int heads, kv_heads, head_dim; /* as attention_shape has them; heads 0: no attention */
+	int v, vp;                     /* as classifier has them */
+	size_t losses;                 /* tokens of all micro-batches between two calls of micro_losses */
+	int n_spans;                   /* of adamw */
+	size_t operand;                /* floats of the largest operand of product; 0: it is not called */
+	const float *params;           /* in the allocation that weights are read from; NULL: not to be looked at */
+};
+
+/* Memory that steps of one shape take of a device, or of the host where that is the device, beside what alloc gives and
+ * the bf16 copy of the weights (2 bytes per parameter, with compute bf16): by what it is for. */
+enum { STEP_MEMORY_ITEMS = 8 };
+struct step_memory {
+	struct {
+		const char *name; /* static */
+		size_t bytes;     /* where there is room */
+		size_t least;     /* without which there is no step */
+	} items[STEP_MEMORY_ITEMS];
+	int n;
+	size_t pinned_bytes; /* of the host, that the device copies from */
+};
+
 struct backend;
 
 struct backend_ops {
@@ -107,6 +134,17 @@ struct backend_ops {
 	void (*download)(struct backend *be, void *host, const void *src, size_t bytes);
 	void (*zero)(struct backend *be, void *p, size_t bytes);
 	void (*sync)(struct backend *be);
+
+	/* Counts what reserve will have taken for steps of shape `s` with activations of type `act`. Asks no device. NULL:
+	 * nothing that counts. */
+	void (*step_memory)(enum dtype act, const struct step_bounds *s, struct step_memory *out);
+	/* Takes all that, and the bf16 copy of the allocation of s->params: afterwards no step of this shape or a smaller one
+	 * allocates memory of the device, whatever its micro-batches. Called when everything else is allocated, before the
+	 * first step; again for another shape: then there is room for either. It chooses how much of the logits exists at a
+	 * time by the memory that is free: where that is scarce, the order of the classifier's sums depends on it. NULL: no
+	 * step can lack memory. RV_E_NOMEM: the text says what there was no room for, how much is needed and free, and the
+	 * largest b that would fit. What was taken until then stays the backend's. */
+	enum rv_err (*reserve)(struct backend *be, const struct step_bounds *s, struct rv_errtext *et);
 
 	/* out[n,:] = wte[tokens[n],:] + wpe[n % t,:]; wpe may be NULL (no learned positions). tokens are host memory, each
 	 * in [0, V): the caller has checked. out (B*T, C). */
@@ -211,6 +249,11 @@ struct backend {
 	int threads;
 };
 
+/* Adds an item, none of 0 bytes; for backends. */
+void step_memory_add(struct step_memory *m, const char *name, size_t bytes, size_t least);
+size_t step_memory_bytes(const struct step_memory *m);
+size_t step_memory_least(const struct step_memory *m);
+
 static inline size_t dtype_bytes(enum dtype d) {
 	return d == DTYPE_F32 ? 4 : 2;
 }
@@ -227,6 +270,8 @@ extern const struct backend_ops *const backend_registry[];
 enum rv_err backend_open(const char *name, const struct backend_options *opt, struct backend **out,
 						 struct rv_errtext *et);
 void backend_close(struct backend *be); /* NULL is fine */
+/* Finds the table of `name` without opening it: as backend_open does, with the same faults. Borrowed, for ever. */
+enum rv_err backend_find(const char *name, const struct backend_ops **out, struct rv_errtext *et);
 /* Returns the dtype of products that is the faster one on backend `name` (opened with the same `isa`): bf16 on a GPU and
  * on a processor that multiplies bf16 itself (AVX512_BF16), which has half the bytes to move; fp32 elsewhere, where each
  * product would first round its operands in software. */

@@ -12,6 +12,7 @@ static enum rv_err request_of(const struct lab_config *c, uint64_t mapped_bytes,
 								   .role = c->method->averages ? MEMORY_LAB : MEMORY_DDP,
 								   .replicas = c->method->n_replicas(c->workers),
 								   .threads = c->threads,
+								   .step_shards = c->method->averages ? 1 : c->workers,
 								   .parallel = c->parallel,
 								   .mapped_bytes = mapped_bytes};
 	if (!c->method->n_extra)

@@ -21,6 +21,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 	const struct replica_options options = {.shard = lab_run_member(r, i) % n_shards,
 											.n_shards = n_shards,
 											.recompute = c->recompute,
+											.step_shards = c->method->averages ? 1 : c->workers,
 											.initial_theta = c->initial_theta};
 	RV_TRY(device_set_open_choice(&r->devices[i], &c->device, &backend, et));
 	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);

@@ -100,6 +100,11 @@ void cpu_gemm_onednn_version(char out[32]);
 /* dst[j] += sum over rows of src[i * ld + j], in parallel over columns. */
 void cpu_add_column_sums(struct cpu_backend *be, float *dst, const float *src, ptrdiff_t ld, int rows, int cols);
 
+/* A chunk of logits is at most so large. */
+enum { CPU_LOGITS_MAX_BYTES = 64 << 20, CPU_LOGITS_MAX_ROWS = 1024 };
+/* As backend_ops.step_memory: a chunk of logits, and the packed part of a product's largest operand. */
+void cpu_step_memory(enum dtype act, const struct step_bounds *s, struct step_memory *out);
+
 COMPUTING_OPS(OP_PROTOTYPE, cpu)
 
 #endif

@@ -88,4 +88,5 @@ const struct backend_ops cpu_ops = {.name = "cpu",
 									.download = host_backend_copy,
 									.zero = cpu_zero,
 									.sync = host_backend_sync,
+									.step_memory = cpu_step_memory,
 									COMPUTING_OPS(OP_ENTRY, cpu)};

@@ -5,7 +5,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/host_memory.h"
 
-enum { LOGITS_BYTES = 64 << 20, CHUNK_TOKENS_MAX = 1024, SOFTMAX_FLOATS = 16384 };
+enum { SOFTMAX_FLOATS = 16384 };
 
 struct softmax_args {
 	const struct isa_kernels *isa;
@@ -60,8 +60,8 @@ void cpu_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, c
 					const int32_t *targets, int n, int c, int v, int vp, float grad_scale) {
 	RV_ASSERT(v <= vp);
 	struct cpu_backend *cpu = cpu_of(be);
-	int ld = (v + 15) / 16 * 16, fit = (int)(LOGITS_BYTES / sizeof(float) / (size_t)ld);
-	int chunk = fit < 1 ? 1 : fit < CHUNK_TOKENS_MAX ? fit : CHUNK_TOKENS_MAX;
+	int ld = (v + 15) / 16 * 16, fit = (int)(CPU_LOGITS_MAX_BYTES / sizeof(float) / (size_t)ld);
+	int chunk = fit < 1 ? 1 : fit < CPU_LOGITS_MAX_ROWS ? fit : CPU_LOGITS_MAX_ROWS;
 	chunk = chunk < n ? chunk : n;
 	float *logits = cpu_workspace(cpu, WORKSPACE_OP, (size_t)chunk * (size_t)ld);
 	for (int row = 0; row < n; row += chunk) {

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_CHUNK_BYTES = 256 << 20 };
-
 void cuda_check(cudaError_t e, const char *what) {
 	if (e == cudaSuccess)
 		return;
@@ -38,11 +36,43 @@ static void free_buffer(struct cuda_buffer *b) {
 	*b = (struct cuda_buffer){0};
 }
 
-void cuda_grow(struct cuda_buffer *b, size_t bytes) {
+/* Waits for what still uses the buffer. */
+static cudaError_t try_grow(struct cuda_buffer *b, size_t bytes) {
 	if (bytes <= b->bytes)
-		return;
-	free_buffer(b); /* waits for what still uses it */
+		return cudaSuccess;
+	free_buffer(b);
 	cudaError_t e = cudaMalloc(&b->p, bytes);
+	if (e == cudaSuccess) {
+		b->bytes = bytes;
+		return e;
+	}
+	(void)cudaGetLastError();
+	b->p = NULL;
+	return e;
+}
+
+bool cuda_try_grow(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes) {
+	if (bytes > b->bytes)
+		cuda_graphs_drop(cu);
+	return try_grow(b, bytes) == cudaSuccess;
+}
+
+bool cuda_try_grow_pinned(void **p, size_t *have, size_t bytes) {
+	if (bytes <= *have)
+		return true;
+	cuda_check(cudaFreeHost(*p), "cudaFreeHost");
+	*have = 0;
+	if (cudaMallocHost(p, bytes) == cudaSuccess) {
+		*have = bytes;
+		return true;
+	}
+	(void)cudaGetLastError();
+	*p = NULL;
+	return false;
+}
+
+void cuda_grow(struct cuda_buffer *b, size_t bytes) {
+	cudaError_t e = try_grow(b, bytes);
 	if (e != cudaSuccess) {
 		size_t available = 0, total = 0;
 		(void)cudaMemGetInfo(&available, &total);
@@ -52,7 +82,6 @@ void cuda_grow(struct cuda_buffer *b, size_t bytes) {
 					  bytes, available, total);
 	}
 	cuda_check(e, "cudaMalloc of scratch memory");
-	b->bytes = bytes;
 }
 
 void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes) {
@@ -219,7 +248,7 @@ static enum rv_err cuda_open(const struct backend_options *opt, struct backend *
 		return rv_fail(et, RV_E_NOMEM, "cuda backend: no memory for its handle");
 	cu->base = (struct backend){.ops = &cuda_ops, .act = opt->compute, .threads = 1};
 	cu->device = device;
-	cu->logits_chunk_bytes = LOGITS_CHUNK_BYTES;
+	cu->logits_chunk_bytes = CUDA_LOGITS_CHUNK_BYTES;
 	make_streams(cu);
 	describe(cu, &prop);
 	enum rv_err err = gemm_open(&cu->gemm, et);
@@ -241,6 +270,8 @@ const struct backend_ops cuda_ops = {.name = "cuda",
 									 .download = cuda_download,
 									 .zero = cuda_zero,
 									 .sync = cuda_sync,
+									 .step_memory = cuda_step_memory,
+									 .reserve = cuda_reserve,
 									 .micro_step = cuda_micro_step,
 									 .micro_losses = cuda_micro_losses,
 									 COMPUTING_OPS(OP_ENTRY, cuda)};

@@ -48,7 +48,7 @@ struct cuda_backend {
 	struct cuda_outer outer;   /* cuda_outer.c */
 	struct cuda_micro micro;   /* cuda_micro.c */
 	struct sdpa *sdpa;         /* attention by cuDNN; NULL: by our own kernels */
-	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time */
+	size_t logits_chunk_bytes; /* of the classifier: how much of the logits exists at a time, at most */
 };
 
 /* Makes its device the calling thread's: a backend may be opened on one thread and driven on another. */
@@ -67,7 +67,11 @@ void cuda_check(cudaError_t e, const char *what);
 void cuda_check_enqueued(cudaStream_t stream, cudaError_t e, const char *what);
 void cuda_check_launch(cudaStream_t stream, cudaError_t e, const char *kernel);
 
-/* At least so large. The second is for what graphs know: moving it drops them, and while the stream captures it does
+/* Makes a buffer at least so large; false: there is no memory, and the buffer is empty. Drops graphs that may know where
+ * it was. The second is for pinned memory of the host. */
+bool cuda_try_grow(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes);
+bool cuda_try_grow_pinned(void **p, size_t *have, size_t bytes);
+/* At least so large, or the process ends. The second is for what graphs know: moving it drops them, and while the stream captures it does
  * not move, whatever its size: the capture becomes unfit, so that what reads beyond its end never runs. */
 void cuda_grow(struct cuda_buffer *b, size_t bytes);
 void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t bytes);
@@ -87,6 +91,10 @@ const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n);
 void cuda_weights_changed(struct cuda_backend *cu, const void *p, size_t bytes);
 /* The copy of n floats at p that an operation will write all of itself: NULL when there is none. */
 void *cuda_weights_overwritten(struct cuda_backend *cu, const float *p, size_t n);
+/* Makes the copy of p's allocation where products will read it; false: there is no memory. */
+bool cuda_weights_reserve(struct cuda_backend *cu, const float *p);
+/* Returns the bytes of that copy while it is not there; 0 for NULL. */
+size_t cuda_weights_missing_bytes(const struct cuda_backend *cu, const float *p);
 /* Brings the copy of p's whole allocation up to date, if there is one; all of it became stale. */
 void cuda_weights_refresh(struct cuda_backend *cu, const float *p);
 void cuda_weights_all_changed(struct cuda_backend *cu, const float *p);
@@ -95,6 +103,17 @@ void cuda_weights_all_changed(struct cuda_backend *cu, const float *p);
 /* out (3 n + 1): tokens, rows sorted by token, where each distinct one's begin; n from there on. Returns how many there
  * are. */
 int cuda_sort_tokens(int32_t *out, const int32_t *tokens, int n);
+/* A row of logits is padded to whole tiles; a chunk of them is `chunk_bytes` at most, but at least a row: chunks of n
+ * rows are equal, and whole tiles where they are of several. */
+enum { CUDA_LOGITS_TILE = 256, CUDA_LOGITS_ROW_ALIGN = 128, CUDA_LOGITS_CHUNK_BYTES = 256 << 20 };
+size_t cuda_logits_row_bytes(enum dtype act, int vp);
+int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n);
+/* What adamw's spans take on their way to the device. */
+size_t cuda_spans_bytes(int n_spans);
+
+/* cuda_reserve.c */
+void cuda_step_memory(enum dtype act, const struct step_bounds *s, struct step_memory *out);
+enum rv_err cuda_reserve(struct backend *be, const struct step_bounds *s, struct rv_errtext *et);
 
 /* cuda_micro.c */
 void cuda_micro_step(struct backend *be, const struct micro_batch *batch, void (*pass)(void *ctx), void *ctx);

@@ -132,6 +132,40 @@ const float *cuda_micro_losses(struct backend *be, size_t *n) {
 	return m->fetched;
 }
 
+/* ---- memory ---------------------------------------------------------------------------------------------------------
+ */
+
+static size_t input_bytes(size_t n) {
+	return input_words(n) * sizeof(int32_t);
+}
+
+size_t cuda_micro_bytes(size_t n, size_t losses) {
+	return (CUDA_INPUTS + 1) * input_bytes(n) + n * sizeof(float) + losses * sizeof(float);
+}
+
+size_t cuda_micro_pinned_bytes(size_t n, size_t losses) {
+	return CUDA_INPUTS * input_bytes(n) + losses * sizeof(float);
+}
+
+static bool reserve_input(struct cuda_backend *cu, struct cuda_input *in, size_t bytes) {
+	void *pinned = in->pinned;
+	bool ok = cuda_try_grow_pinned(&pinned, &in->pinned_bytes, bytes);
+	in->pinned = pinned;
+	return ok && cuda_try_grow(cu, &in->device, bytes);
+}
+
+bool cuda_micro_reserve(struct cuda_backend *cu, size_t n, size_t losses) {
+	struct cuda_micro *m = &cu->micro;
+	void *fetched = m->fetched;
+	RV_ASSERT(m->n_losses == 0 && !m->batch);
+	bool ok = cuda_try_grow_pinned(&fetched, &m->fetched_bytes, losses * sizeof(float));
+	m->fetched = fetched;
+	for (int i = 0; ok && i < CUDA_INPUTS; i++)
+		ok = reserve_input(cu, &m->inputs[i], input_bytes(n));
+	return ok && cuda_try_grow(cu, &m->now, input_bytes(n) + n * sizeof(float)) &&
+		   cuda_try_grow(cu, &m->losses, losses * sizeof(float));
+}
+
 /* ---- graphs ---------------------------------------------------------------------------------------------------------
  */
 

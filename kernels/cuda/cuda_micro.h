@@ -78,7 +78,14 @@ struct cuda_micro_parts {
 	float *losses;
 };
 
+/* What micro-batches of up to n tokens take, `losses` tokens between two calls of micro_losses: of the device, and of the
+ * host (pinned). */
+size_t cuda_micro_bytes(size_t n, size_t losses);
+size_t cuda_micro_pinned_bytes(size_t n, size_t losses);
+
 struct cuda_backend;
+/* Takes that; false: there is no memory. Not while losses are kept. */
+bool cuda_micro_reserve(struct cuda_backend *cu, size_t n, size_t losses);
 void cuda_micro_init(struct cuda_micro *m);
 void cuda_micro_release(struct cuda_backend *cu);
 /* Asserts that a pass is under way and that it is of n tokens. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGITS_ROW_ALIGN = 128, RADIX_BITS = 16, RADIX_BUCKETS = 1 << RADIX_BITS };
+enum { RADIX_BITS = 16, RADIX_BUCKETS = 1 << RADIX_BITS };
 
 /* Within a micro-step these are there already. */
 static const int32_t *tokens_on_device(struct cuda_backend *cu, const int32_t *tokens, int n) {
@@ -168,13 +168,26 @@ static struct cuda_micro_parts head_parts(struct cuda_backend *cu, const int32_t
 	};
 }
 
+size_t cuda_logits_row_bytes(enum dtype act, int vp) {
+	int ld = (vp + CUDA_LOGITS_ROW_ALIGN - 1) / CUDA_LOGITS_ROW_ALIGN * CUDA_LOGITS_ROW_ALIGN;
+	return (size_t)ld * dtype_bytes(act);
+}
+
+int cuda_logits_rows(size_t chunk_bytes, size_t row_bytes, int n) {
+	const size_t rows = (size_t)n, fit = chunk_bytes / row_bytes, tile = fit < CUDA_LOGITS_TILE ? 1 : CUDA_LOGITS_TILE;
+	if (fit >= rows)
+		return n;
+	if (fit < 1)
+		return 1;
+	const size_t most = fit / tile * tile, chunks = (rows + most - 1) / most, even = (rows + chunks - 1) / chunks;
+	return (int)((even + tile - 1) / tile * tile);
+}
+
 void cuda_classifier(struct backend *be, float *losses, act_t *dx, float *dwte, const act_t *x, const float *wte,
 					 const int32_t *targets, int n, int c, int v, int vp, float grad_scale) {
 	struct cuda_backend *cu = cuda_of(be);
-	int ld = (vp + LOGITS_ROW_ALIGN - 1) / LOGITS_ROW_ALIGN * LOGITS_ROW_ALIGN;
-	size_t row_bytes = (size_t)ld * dtype_bytes(be->act);
-	size_t fit = cu->logits_chunk_bytes / row_bytes;
-	int chunk = fit < 1 ? 1 : fit < (size_t)n ? (int)fit : n;
+	size_t row_bytes = cuda_logits_row_bytes(be->act, vp);
+	int ld = (int)(row_bytes / dtype_bytes(be->act)), chunk = cuda_logits_rows(cu->logits_chunk_bytes, row_bytes, n);
 	struct head h = {wte, dwte, cuda_scratch(cu, SCRATCH_LOGITS, (size_t)chunk * row_bytes), c, v, vp, ld};
 	const struct cuda_micro_parts parts = head_parts(cu, targets, n, grad_scale);
 	for (int first = 0; first < n; first += chunk) {
@@ -201,19 +214,23 @@ void cuda_logits(struct backend *be, float *host_out, const act_t *x, const floa
 	cuda_fetch(cu, host_out, out, bytes);
 }
 
+size_t cuda_spans_bytes(int n_spans) {
+	return (size_t)n_spans * (sizeof(size_t) + 1); /* ends, then whether they decay */
+}
+
 void cuda_adamw(struct backend *be, float *p, const float *g, float *m, float *v, const struct decay_span *spans,
 				int n_spans, const struct adamw_params *a) {
 	struct cuda_backend *cu = cuda_of(be);
 	if (n_spans < 1 || spans[n_spans - 1].end == 0)
 		return;
 	size_t n = spans[n_spans - 1].end, ends_bytes = (size_t)n_spans * sizeof(size_t);
-	char *packed = malloc(ends_bytes + (size_t)n_spans); /* ends, then whether they decay */
+	char *packed = malloc(cuda_spans_bytes(n_spans));
 	RV_ASSERT(packed);
 	for (int i = 0; i < n_spans; i++) {
 		memcpy(packed + (size_t)i * sizeof(size_t), &spans[i].end, sizeof(size_t));
 		packed[ends_bytes + (size_t)i] = spans[i].decay;
 	}
-	const char *device = cuda_stage_in(cu, packed, ends_bytes + (size_t)n_spans);
+	const char *device = cuda_stage_in(cu, packed, cuda_spans_bytes(n_spans));
 	free(packed);
 	const struct adamw_arrays arrays = {.p = p,
 										.m = m,

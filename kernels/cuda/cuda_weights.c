@@ -1,11 +1,13 @@
 /* cuda_weights.c: the bf16 copies of weights. A model keeps fp32 masters; tensor cores read bf16. The copy is made of a
- * whole allocation when a product first uses a part of it (2 bytes per parameter), is kept in step by adamw, and is
- * brought up to date before a product where anything else wrote the masters. */
+ * whole allocation by reserve, or when a product first uses a part of it (2 bytes per parameter), is kept in step by
+ * adamw, and is brought up to date before a product where anything else wrote the masters. */
 #include "base/assert.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.h"
 
-static struct cuda_allocation *allocation_of(struct cuda_backend *cu, const void *p) {
+#include <stdio.h>
+
+static struct cuda_allocation *allocation_of(const struct cuda_backend *cu, const void *p) {
 	const char *at = p;
 	for (struct cuda_allocation *a = cu->allocations; a; a = a->next)
 		if (at >= a->base && at < a->base + a->bytes)
@@ -23,11 +25,30 @@ static void mark_stale(struct cuda_allocation *a, size_t begin, size_t end) {
 	a->stale_end = none || end > a->stale_end ? end : a->stale_end;
 }
 
-static void make_copy(struct cuda_allocation *a) {
+static bool make_copy(struct cuda_allocation *a) {
 	void *p = NULL;
-	cuda_check(cudaMalloc(&p, a->bytes / 2), "cudaMalloc of the bf16 copy of the weights");
+	if (cudaMalloc(&p, a->bytes / 2) != cudaSuccess) {
+		(void)cudaGetLastError();
+		return false;
+	}
 	a->copy = p;
 	mark_stale(a, 0, a->bytes / sizeof(float));
+	return true;
+}
+
+static struct cuda_allocation *without_copy(const struct cuda_backend *cu, const float *p) {
+	struct cuda_allocation *a = p && cu->base.act != DTYPE_F32 ? allocation_of(cu, p) : NULL;
+	return a && !a->copy ? a : NULL;
+}
+
+bool cuda_weights_reserve(struct cuda_backend *cu, const float *p) {
+	struct cuda_allocation *a = without_copy(cu, p);
+	return !a || make_copy(a);
+}
+
+size_t cuda_weights_missing_bytes(const struct cuda_backend *cu, const float *p) {
+	const struct cuda_allocation *a = without_copy(cu, p);
+	return a ? a->bytes / 2 : 0;
 }
 
 static void bring_up_to_date(struct cuda_backend *cu, struct cuda_allocation *a) {
@@ -43,8 +64,10 @@ const void *cuda_weights(struct cuda_backend *cu, const float *w, size_t n) {
 		return w;
 	struct cuda_allocation *a = allocation_of(cu, w);
 	RV_ASSERT(a && element_of(a, w) + n <= a->bytes / sizeof(float));
-	if (!a->copy)
-		make_copy(a);
+	if (!a->copy && !make_copy(a)) {
+		(void)fprintf(stderr, "cuda backend: no memory for the bf16 copy of the weights, %zu bytes\n", a->bytes / 2);
+		RV_ASSERT(a->copy);
+	}
 	bring_up_to_date(cu, a);
 	return a->copy + element_of(a, w);
 }

@@ -33,6 +33,8 @@ struct gemm;
 /* For the current device. RV_E_NOMEM, or RV_E_UNSUPPORTED with what the library said. */
 enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et);
 void gemm_close(struct gemm *g); /* NULL is fine */
+/* Returns the device memory that gemm_open takes, in bytes. */
+size_t gemm_workspace_bytes(void);
 /* Enqueues; does not wait. The same call gives the same bits. What the library refuses is done in another way (see
  * gemm_cublaslt.c), which is logged; asserts that the device works. While `stream` captures, a call whose algorithm has
  * yet to be found enqueues nothing and returns false: finding it would query, allocate and wait. */

@@ -87,6 +87,10 @@ static void plan_release(const struct gemm *g, struct plan *p) {
 	(void)g->api->cublasLtMatmulDescDestroy(p->product);
 }
 
+size_t gemm_workspace_bytes(void) {
+	return WORKSPACE_BYTES;
+}
+
 void gemm_close(struct gemm *g) {
 	if (!g)
 		return;

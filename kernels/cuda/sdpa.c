@@ -211,6 +211,14 @@ static struct sdpa_use *add(struct sdpa *s, struct attention_shape a, bool backw
 	return u;
 }
 
+void sdpa_reserve(struct sdpa *s, struct attention_shape a) {
+	if (!s || a.heads == 0)
+		return;
+	for (int backward = 0; backward < 2; backward++)
+		if (!known(s, a, backward))
+			(void)add(s, a, backward);
+}
+
 /* As the graphs say of every tensor. */
 static bool aligned(const struct attention_call *c) {
 	return (((uintptr_t)c->qkv | (uintptr_t)c->out | (uintptr_t)c->lse | (uintptr_t)c->dout | (uintptr_t)c->dqkv) &

@@ -22,6 +22,9 @@ struct sdpa_use; /* cuDNN for one shape and direction */
 struct sdpa *sdpa_open(int sm, char *why, size_t cap);
 void sdpa_close(struct sdpa *s); /* NULL is fine */
 
+/* Makes the plans of a shape and allocates their memory ahead of its first call; NULL is fine. What fails is left to our
+ * own kernels. A smaller batch of the same shape allocates nothing more. */
+void sdpa_reserve(struct sdpa *s, struct attention_shape a);
 /* Returns what runs the call, or NULL: cuDNN is not to be used for it; s NULL is fine. The first call of a shape and
  * direction makes the plan and allocates its memory; while `stream` captures only what is proven is returned. Borrowed
  * from s. */

@@ -95,6 +95,10 @@ enum rv_err gemm_open(struct gemm **out, struct rv_errtext *et) {
 	return *out ? RV_OK : rv_fail(et, RV_E_NOMEM, "gemm: no memory for its handle");
 }
 
+size_t gemm_workspace_bytes(void) {
+	return 0;
+}
+
 void gemm_close(struct gemm *g) {
 	free(g);
 }

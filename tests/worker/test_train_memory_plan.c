@@ -215,6 +215,15 @@ static void test_the_plan_is_near_the_peak(void **state) {
 	check_peak("--measure-recompute", true);
 }
 
+/* What a plan for a GPU asks; without an emulator in this build there is nothing to ask. */
+static void need_plugin(void) {
+#ifdef EMULATED_PLUGIN
+	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1);
+#else
+	skip();
+#endif
+}
+
 static enum rv_err fit(const struct memory_request *q, size_t device, size_t host, struct rv_errtext *et) {
 	const struct memory_room room = {.device = device, .host = host};
 	return memory_fit(q, &room, et);
@@ -226,6 +235,7 @@ static void test_a_device_that_is_too_small(void **state) {
 	const struct device_choice gpu = {.backend = "cuda", .n = 1}, four = {.backend = "cuda", .n = 4};
 	struct run_config cfg = fixture_config();
 	struct rv_errtext et = {0};
+	need_plugin();
 	cfg.n_layer = 24;
 	cfg.n_embd = 1024;
 	cfg.n_head = 16;
@@ -234,7 +244,8 @@ static void test_a_device_that_is_too_small(void **state) {
 	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
 	struct memory_plan one = plan_of(&q);
 	assert_true(one.on_device && memory_plan_device(&one) + memory_plan_host(&one) == memory_plan_total(&one));
-	size_t need = memory_plan_device(&one) + ((size_t)512 << 20);
+	size_t need = memory_plan_least_device(&one) + ((size_t)512 << 20);
+	assert_true(need < memory_plan_device(&one) + ((size_t)512 << 20));
 	assert_int_equal(fit(&q, need, SIZE_MAX, NULL), RV_OK);
 	assert_int_equal(fit(&q, SIZE_MAX, SIZE_MAX, NULL), RV_OK);
 	assert_fault(fit(&q, need - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--dtype bf16 would fit");
@@ -249,6 +260,59 @@ static void test_a_device_that_is_too_small(void **state) {
 	q.role = MEMORY_LAB;
 	struct memory_plan divided = plan_of(&q);
 	assert_true(divided.moments >= 8 * divided.n_params && divided.moments <= 8 * divided.n_params + (64 << 20));
+}
+
+/* What a plan lists of a GPU's workspace, in numbers of a model that everybody knows: GPT-2 124M at 16 x 1024 tokens. */
+static void test_a_gpus_workspace(void **state) {
+	(void)state;
+	const struct device_choice gpu = {.backend = "cuda", .n = 1}, two = {.backend = "cuda", .n = 2};
+	struct run_config cfg = fixture_config();
+	char table[2000] = "";
+	need_plugin();
+	cfg.n_layer = cfg.n_head = 12;
+	cfg.n_embd = 768;
+	cfg.vocab = 50257;
+	cfg.context = 1024;
+	cfg.batch = 16;
+	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "bf16");
+	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan plan = plan_of(&q);
+	assert_in_range(plan.parameters, 6 * plan.n_params, 6 * plan.n_params + (4 << 20)); /* fp32 and the bf16 copy */
+	FILE *f = fmemopen(table, sizeof table, "w");
+	assert_non_null(f);
+	memory_plan_print(&plan, f);
+	fclose(f);
+	static const char *const lines[] = {
+		"logits               245.6 MiB", /* 2560 of 16384 rows of 50304 bf16 values */
+		"trials               147.4 MiB", /* 50304 x 768 fp32 */
+		"attention            98.8 MiB",  /* 48 of dQ's sum, 0.8 of rows, 50 of a workspace */
+		"partial sums         ", "input and losses     "};
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		if (!strstr(table, lines[i]))
+			fail_msg("no \"%s\" in:\n%s", lines[i], table);
+	q.device = &two;
+	assert_true(plan_of(&q).workspace >= 2 * (plan.workspace + ((size_t)200 << 20))); /* what NCCL has */
+}
+
+/* The largest batch that leaves a step its sequences, not only halves. */
+static void test_the_largest_batch_is_advised(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config(), smaller;
+	struct rv_errtext et = {0};
+	cfg.context = 512;
+	cfg.n_embd = 256;
+	cfg.batch = 15;
+	smaller = cfg;
+	smaller.batch = 5;
+	smaller.grad_accum = 3 * cfg.grad_accum;
+	struct memory_request q = {
+		.run = &cfg, .device = &cpu, .recompute = RECOMPUTE_BLOCK, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
+	struct memory_request fits = q;
+	fits.run = &smaller;
+	const struct memory_plan p = plan_of(&fits);
+	char want[64];
+	(void)snprintf(want, sizeof want, "--batch 5 --grad-accum %d would fit", (int)smaller.grad_accum);
+	assert_fault(fit(&q, 0, memory_plan_total(&p), &et), RV_E_NOMEM, &et, want);
 }
 
 /* The host's memory: of all replicas of the lab, or of one worker, without the text, whose pages are taken back. */
@@ -308,6 +372,7 @@ static void test_short_of_memory(void **state) {
 	struct run_config cfg = fixture_config();
 	struct rv_errtext et = {0};
 	char said[EVENT_BYTES];
+	need_plugin();
 	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
 	const struct memory_plan plan = plan_of(&q);
 	const size_t need = memory_plan_host(&plan) - plan.data, most = 4096;
@@ -338,6 +403,8 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_line_and_table_say_the_same),
 		cmocka_unit_test(test_the_plan_is_near_the_peak),
 		cmocka_unit_test(test_a_device_that_is_too_small),
+		cmocka_unit_test(test_a_gpus_workspace),
+		cmocka_unit_test(test_the_largest_batch_is_advised),
 		cmocka_unit_test(test_a_machine_that_is_too_small),
 		cmocka_unit_test(test_short_of_memory),
 	};

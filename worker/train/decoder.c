@@ -47,8 +47,8 @@ static float *grads_in(const struct model *m, float *grads, int first, int index
 	return index == DECODER_NONE ? NULL : grads + m->layout.tensors[first + index].offset;
 }
 
-static size_t widest_gradient(const struct model *m, const struct decoder_spec *spec) {
-	size_t wide = (size_t)spec->mlp->fan * (size_t)m->shape.n_inner, qkv = (size_t)qkv_channels(&m->shape);
+int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec *spec) {
+	int wide = spec->mlp->fan * s->n_inner, qkv = qkv_channels(s);
 	return wide > qkv ? wide : qkv;
 }
 
@@ -89,7 +89,7 @@ void decoder_plan(struct model *m, struct model_arena *arena, int batch, const s
 	if (backward) {
 		p->dx = model_arena_take(arena, row);
 		p->dbranch = model_arena_take(arena, row);
-		p->dwide = model_arena_take(arena, widest_gradient(m, spec) * channel);
+		p->dwide = model_arena_take(arena, (size_t)decoder_widest_linear(s, spec) * channel);
 		p->dhidden = spec->mlp->fan > 1 ? model_arena_take(arena, hidden) : NULL;
 	}
 	if (spec->rotary)

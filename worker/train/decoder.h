@@ -68,8 +68,9 @@ struct decoder_plan {
 	float *rope;                   /* (context, head_dim / 2, 2), rope_table.h; NULL when not rotary */
 };
 
-/* The functions of model_ops; plan's is this with the family's spec. */
+/* The functions of model_ops; plan and widest_linear are these with the family's spec. */
 void decoder_plan(struct model *m, struct model_arena *arena, int batch, const struct decoder_spec *spec);
+int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec *spec);
 void decoder_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t);
 void decoder_loss(struct model *m, const float *params, const int32_t *targets, float *losses);
 void decoder_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,

@@ -80,6 +80,10 @@ static const struct decoder_spec spec = {
 	.classifier = DECODER_NONE,
 };
 
+static int gpt2_widest_linear(const struct model_shape *s) {
+	return decoder_widest_linear(s, &spec);
+}
+
 static void gpt2_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
@@ -140,6 +144,7 @@ const struct model_ops model_gpt2 = {
 	.hf_ignored = gpt2_hf_ignored,
 	.plan_bytes = sizeof(struct decoder_plan),
 	.layout = gpt2_layout,
+	.widest_linear = gpt2_widest_linear,
 	.plan = gpt2_plan,
 	.forward = decoder_forward,
 	.loss = decoder_loss,

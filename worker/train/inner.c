@@ -27,3 +27,7 @@ enum rv_err inner_find(const char *name, const struct inner_optimizer **out, str
 size_t inner_scratch_floats(const struct inner_optimizer *o, const struct model_layout *l) {
 	return o->scratch_floats ? o->scratch_floats(l) : 0;
 }
+
+size_t inner_operand_floats(const struct inner_optimizer *o, const struct model_layout *l) {
+	return o->operand_floats ? o->operand_floats(l) : 0;
+}

@@ -36,6 +36,8 @@ struct inner_optimizer {
 	bool whole_matrices; /* the slice must be the whole block, on every device of a replica */
 	/* Of backend memory that a step needs beside its vectors; NULL: none. */
 	size_t (*scratch_floats)(const struct model_layout *l);
+	/* Floats of the largest matrix that a step multiplies (backend_ops.product); NULL: it multiplies none. */
+	size_t (*operand_floats)(const struct model_layout *l);
 	void (*step)(const struct inner_slice *s, const struct inner_params *p);
 };
 
@@ -48,5 +50,7 @@ extern const struct inner_optimizer *const inner_registry[]; /* NULL-terminated 
 enum rv_err inner_find(const char *name, const struct inner_optimizer **out, struct rv_errtext *et);
 /* inner_optimizer.scratch_floats, or 0. */
 size_t inner_scratch_floats(const struct inner_optimizer *o, const struct model_layout *l);
+/* inner_optimizer.operand_floats, or 0. */
+size_t inner_operand_floats(const struct inner_optimizer *o, const struct model_layout *l);
 
 #endif

@@ -23,6 +23,13 @@ static size_t scratch_floats(const struct model_layout *l) {
 	return most;
 }
 
+static size_t operand_floats(const struct model_layout *l) {
+	size_t most = 0;
+	for (int i = next_matrix(l, 0); i < l->n_tensors; i = next_matrix(l, i + 1))
+		most = l->tensors[i].elems > most ? l->tensors[i].elems : most;
+	return most;
+}
+
 static void adamw_range(const struct inner_slice *s, size_t begin, size_t end, bool decay,
 						const struct adamw_params *a) {
 	const struct decay_span span = {0, end - begin, decay};
@@ -55,5 +62,8 @@ static void step(const struct inner_slice *s, const struct inner_params *p) {
 	}
 }
 
-const struct inner_optimizer inner_muon = {
-	.name = "muon", .whole_matrices = true, .scratch_floats = scratch_floats, .step = step};
+const struct inner_optimizer inner_muon = {.name = "muon",
+										   .whole_matrices = true,
+										   .scratch_floats = scratch_floats,
+										   .operand_floats = operand_floats,
+										   .step = step};

@@ -83,6 +83,10 @@ static const struct decoder_spec spec = {
 	.classifier = CLASSIFIER,
 };
 
+static int llama_widest_linear(const struct model_shape *s) {
+	return decoder_widest_linear(s, &spec);
+}
+
 static void llama_plan(struct model *m, struct model_arena *arena, int batch) {
 	decoder_plan(m, arena, batch, &spec);
 }
@@ -211,6 +215,7 @@ const struct model_ops model_llama = {
 	.hf_ignored = llama_hf_ignored,
 	.plan_bytes = sizeof(struct decoder_plan),
 	.layout = llama_layout,
+	.widest_linear = llama_widest_linear,
 	.plan = llama_plan,
 	.forward = decoder_forward,
 	.loss = decoder_loss,

@@ -27,7 +27,7 @@ struct need {
 static enum rv_err need_of(const struct memory_request *q, struct need *out, struct rv_errtext *et) {
 	struct memory_plan p;
 	RV_TRY(memory_plan_make(q, &p, et));
-	out->device = p.on_device ? memory_plan_device(&p) + DEVICE_OVERHEAD_BYTES : 0;
+	out->device = p.on_device ? memory_plan_least_device(&p) + DEVICE_OVERHEAD_BYTES : 0;
 	out->host = memory_plan_host(&p) - p.data;
 	return RV_OK;
 }
@@ -81,11 +81,14 @@ static bool computing_again(struct trial *t, char out[CHANGE_BYTES]) {
 	return fits(t);
 }
 
+/* The largest that leaves a step its sequences. */
 static bool smaller_batch(struct trial *t, char out[CHANGE_BYTES]) {
+	const int64_t sequences = t->run.batch * t->run.grad_accum;
 	t->q.recompute = RECOMPUTE_BLOCK;
-	while (owns_run(t) && t->run.batch > 1) {
-		t->run.batch /= 2;
-		t->run.grad_accum *= 2;
+	while (owns_run(t) && --t->run.batch >= 1) {
+		if (sequences % t->run.batch != 0)
+			continue;
+		t->run.grad_accum = sequences / t->run.batch;
 		(void)snprintf(out, CHANGE_BYTES, "--recompute block --batch %" PRId64 " --grad-accum %" PRId64, t->run.batch,
 					   t->run.grad_accum);
 		if (fits(t))

@@ -5,20 +5,17 @@
 #include "kernels/host_memory.h"
 #include "outer/global.h"
 #include "worker/train/inner.h"
+#include "worker/train/step_bounds.h"
 
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
 
 /* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process less what it allocates for a model. */
-#define PROGRAM_BYTES (14 * MIB) /* code, libraries, tables of oneDNN and OpenMP */
-#define DATA_BYTES    (8 * MIB)  /* files and records: of all but a benchmark */
-#define NETWORK_BYTES (3 * MIB)  /* TLS, libcurl's own libraries, threads beside the backend's: of a worker */
-#define THREAD_BYTES  (1 * MIB)  /* stack and buffers of a thread of a backend */
-/* The cpu backend's bounds: LOGITS_BYTES and CHUNK_TOKENS_MAX in cpu_classifier.c; what a product packs. */
-#define LOGITS_MAX_BYTES   (64 * MIB)
-#define LOGITS_MAX_ROWS    1024
-#define PACKED_MAX_BYTES   (16 * MIB)
+#define PROGRAM_BYTES      (14 * MIB) /* code, libraries, tables of oneDNN and OpenMP */
+#define DATA_BYTES         (8 * MIB)  /* files and records: of all but a benchmark */
+#define NETWORK_BYTES      (3 * MIB)  /* TLS, libcurl's own libraries, threads beside the backend's: of a worker */
+#define THREAD_BYTES       (1 * MIB)  /* stack and buffers of a thread of a backend */
 #define HUGE_PAGE_BYTES    (2 * MIB)
 #define FAULT_AROUND_BYTES (64 * 1024) /* Linux: fault_around_bytes */
 
@@ -35,6 +32,7 @@ struct plan_input {
 	size_t n, tokens;         /* parameters; tokens in a batch */
 	const struct inner_optimizer *inner;
 	size_t inner_floats; /* its scratch */
+	struct step_bounds step;
 	struct fragment_layers layers;
 };
 
@@ -47,8 +45,17 @@ static enum rv_err resolve(const struct memory_request *q, struct plan_input *in
 	in->n = layout.n_params;
 	in->layers = layout.layers;
 	enum rv_err e = inner_find(q->run->inner, &in->inner, et);
-	if (e == RV_OK)
+	if (e == RV_OK) {
 		in->inner_floats = inner_scratch_floats(in->inner, &layout);
+		in->step = step_bounds_of(&(struct step_source){.run = q->run,
+														.family = in->family,
+														.shape = &in->shape,
+														.layout = &layout,
+														.inner = in->inner,
+														.devices = q->device->n,
+														.shards = q->step_shards ? q->step_shards : 1,
+														.forward_only = q->role == MEMORY_FORWARD});
+	}
 	model_layout_release(&layout);
 	return e;
 }
@@ -67,16 +74,24 @@ static enum dtype act_of(const struct memory_request *q) {
 	return is_host(q->device) ? DTYPE_F32 : run_config_compute(q->run, q->device, NULL);
 }
 
-static size_t least(size_t a, size_t b) {
-	return a < b ? a : b;
-}
+/* NCCL's own buffers: 4 MiB each (NCCL_BUFFSIZE), to send and to receive, in up to 32 channels. */
+#define EXCHANGE_BYTES (256 * MIB)
 
-/* As the cpu backend has it: a chunk of tokens' logits, and the packed part of a product's largest operand. */
-static size_t workspace_of(const struct plan_input *in) {
-	size_t row = (size_t)model_padded_vocab(&in->shape) * sizeof(float);
-	size_t logits = least(least(in->tokens, LOGITS_MAX_ROWS) * row, LOGITS_MAX_BYTES);
-	size_t widest = in->tokens * (size_t)in->shape.n_inner * sizeof(float);
-	return logits + least(widest, PACKED_MAX_BYTES);
+/* What the backend takes for steps beside its vectors, as it counts it itself, and what a group of devices does. */
+static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, size_t replicas, struct memory_plan *p,
+								  struct rv_errtext *et) {
+	const struct memory_request *q = in->q;
+	const struct backend_ops *ops;
+	RV_TRY(backend_find(q->device->backend, &ops, et));
+	p->step = (struct step_memory){.n = 0};
+	if (ops->step_memory)
+		ops->step_memory(act, &in->step, &p->step);
+	if (p->on_device && p->devices > 1)
+		step_memory_add(&p->step, "exchange of devices", EXCHANGE_BYTES, EXCHANGE_BYTES);
+	p->workspace = replicas * step_memory_bytes(&p->step);
+	p->spare = replicas * (step_memory_bytes(&p->step) - step_memory_least(&p->step));
+	p->host += p->on_device ? replicas * p->step.pinned_bytes : 0;
+	return RV_OK;
 }
 
 /* A block of a backend on the host: whole huge pages, when it is of their size (host_memory.c). */
@@ -106,9 +121,8 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 	p->on_device = !is_host(q->device);
 	p->activations = (size_t)k * block(activations);
 	p->cache = forward ? model_cache_elems(&in->shape) * dtype_bytes(act) : 0;
-	p->workspace = (size_t)k * workspace_of(in);
 	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + (is_host(q->device) ? 0 : vectors(in, 1)));
-	return RV_OK;
+	return plan_workspace(in, act, (size_t)k, p, et);
 }
 
 /* Vectors of outer/eager.h that a worker keeps. */
@@ -216,6 +230,10 @@ size_t memory_plan_device(const struct memory_plan *p) {
 	return all / (size_t)p->devices;
 }
 
+size_t memory_plan_least_device(const struct memory_plan *p) {
+	return memory_plan_device(p) - p->spare / (p->on_device ? (size_t)p->devices : 1);
+}
+
 size_t memory_plan_host(const struct memory_plan *p) {
 	return memory_plan_total(p) - (p->on_device ? memory_plan_device(p) * (size_t)p->devices : 0);
 }
@@ -236,5 +254,8 @@ void memory_plan_print(const struct memory_plan *p, FILE *out) {
 		if (bytes_at(p, i) > 0)
 			(void)fprintf(out, "%-12s %10.1f MiB  %s\n", entries[i].name, (double)bytes_at(p, i) / (double)MIB,
 						  entries[i].meaning);
+	for (int i = 0; p->on_device && i < p->step.n; i++)
+		(void)fprintf(out, "  %-20s %.1f MiB of a device's workspace\n", p->step.items[i].name,
+					  (double)p->step.items[i].bytes / (double)MIB);
 	(void)fprintf(out, "%-12s %10.1f MiB\n", "total", (double)memory_plan_total(p) / (double)MIB);
 }

@@ -33,6 +33,7 @@ struct memory_request {
 	int replicas;          /* MEMORY_LAB; else 1 */
 	int threads;           /* of a backend; 0: all processors of this process */
 	int extra_vectors;     /* of all parameters, that a method of the lab keeps beside the outer state */
+	int step_shards;       /* replica_options.step_shards */
 	int parallel;          /* replicas that run at a time, each on a backend of its own */
 	uint64_t mapped_bytes; /* dataset_mapped_bytes, or 0 before the data are there */
 };
@@ -45,12 +46,14 @@ struct memory_plan {
 	size_t parameters, gradients, moments, activations; /* moments: muon's scratch, what prox-mu pulls to */
 	size_t outer;                                       /* theta and the outer optimizer's states */
 	size_t exchange;                                    /* encoded outer gradients: own, received, reduced */
-	size_t copies;    /* held while a state is written to disk, or inner progress is kept over an outer step */
-	size_t cache;     /* keys and values */
-	size_t workspace; /* of the backends: packed operands, a chunk of logits */
-	size_t host;      /* batches and losses, and a mirror of the weights where the backend's memory is not ours */
-	size_t data;      /* of the mapped files what a run of this length touches */
-	size_t program;   /* code, libraries, threads */
+	size_t copies;           /* held while a state is written to disk, or inner progress is kept over an outer step */
+	size_t cache;            /* keys and values */
+	size_t workspace;        /* of the backends: what step_memory counts */
+	size_t spare;            /* of it: what steps can do without */
+	struct step_memory step; /* of one replica's one device */
+	size_t host;    /* batches and losses, and a mirror of the weights where the backend's memory is not ours */
+	size_t data;    /* of the mapped files what a run of this length touches */
+	size_t program; /* code, libraries, threads */
 };
 
 /* RV_E_NOTFOUND (no such family, codec or outer optimizer), RV_E_RANGE (a shape that cannot be), RV_E_NOMEM. */
@@ -58,6 +61,7 @@ enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan 
 size_t memory_plan_total(const struct memory_plan *p);
 /* What one device holds, and what the host does: the total where it is the device. */
 size_t memory_plan_device(const struct memory_plan *p);
+size_t memory_plan_least_device(const struct memory_plan *p); /* with what steps cannot do without */
 size_t memory_plan_host(const struct memory_plan *p);
 /* "memory: 2123 MiB: parameters 475, gradients 475, moments 949, activations 170, workspace 14, program 40" */
 void memory_plan_line(const struct memory_plan *p, char *out, size_t cap);

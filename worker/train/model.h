@@ -91,6 +91,8 @@ struct model_ops {
 
 	/* Adds every tensor of the family, in the block's order, with model_add_tensor(). */
 	void (*layout)(const struct model_shape *s, struct model_layout *out);
+	/* Returns the output channels of its widest linear. `s` is resolved. */
+	int (*widest_linear)(const struct model_shape *s);
 	/* Fills model->plan from the arena for batch x context tokens; the same calls whether measuring or not. Constants
 	 * of the shape (angles) are computed here, when there is memory. */
 	void (*plan)(struct model *m, struct model_arena *arena, int batch);

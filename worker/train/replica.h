@@ -32,10 +32,12 @@ struct step_stats {
 struct replica_options {
 	uint32_t shard, n_shards;   /* which share of the data it reads */
 	enum recompute recompute;   /* memory against time */
+	int step_shards;            /* most that replica_step_shards will be given; 0: its own alone */
 	const float *initial_theta; /* (n) weights to start from, copied; NULL: drawn from cfg->seed, the same everywhere */
 };
 
-/* Borrows `data` and `be`. RV_E_NOMEM, of the host or the device; RV_E_RANGE, RV_E_UNSUPPORTED: the backend cannot do
+/* Borrows `data` and `be`. All device memory that steps and evaluations take is taken here (backend_ops.reserve).
+ * RV_E_NOMEM, of the host or the device; RV_E_RANGE, RV_E_UNSUPPORTED: the backend cannot do
  * the model. One thread at a time, as all of this. */
 enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
 						struct backend *be, struct replica **out, struct rv_errtext *et);

@@ -1,6 +1,7 @@
 /* replica_part.c: one device's part of a replica: its memory, its share of the gradient, its slice of the update. */
 #include "base/assert.h"
 #include "worker/train/replica_internal.h"
+#include "worker/train/step_bounds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,20 @@ static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
 	return RV_OK;
 }
 
+/* Takes what steps need of the device beside the vectors, when these are there. */
+static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p, const struct replica_options *o,
+								 struct rv_errtext *et) {
+	struct step_bounds s = step_bounds_of(&(struct step_source){.run = &r->cfg,
+																.family = p->model->ops,
+																.shape = &p->model->shape,
+																.layout = &p->model->layout,
+																.inner = r->inner,
+																.devices = r->n_parts,
+																.shards = o->step_shards ? o->step_shards : 1});
+	s.params = p->theta;
+	return p->be->ops->reserve ? p->be->ops->reserve(p->be, &s, et) : RV_OK;
+}
+
 enum rv_err replica_part_init(struct replica *r, int index, const struct replica_options *o, struct backend *be,
 							  struct rv_errtext *et) {
 	struct replica_part *p = &r->parts[index];
@@ -64,7 +79,8 @@ enum rv_err replica_part_init(struct replica *r, int index, const struct replica
 	if (scratch > 0)
 		RV_TRY(alloc_vector(be, scratch, &p->scratch, "scratch of the inner optimizer", et));
 	RV_TRY(cut_spans(p, et));
-	return alloc_host(r, p, et);
+	RV_TRY(alloc_host(r, p, et));
+	return reserve_steps(r, p, o, et);
 }
 
 void replica_part_release(struct replica_part *p) {
