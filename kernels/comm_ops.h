@@ -8,6 +8,8 @@
 
 #include "kernels/backend.h"
 
+#include <stdatomic.h>
+
 struct comm_group_id {
 	char bytes[128];
 };
@@ -21,14 +23,22 @@ struct comm_ops {
 	/* By every member's own thread, at the same time: returns when all n have called. */
 	enum rv_err (*join)(struct backend *be, const struct comm_group_id *id, int n, int rank, struct comm_member **out,
 						struct rv_errtext *et);
-	void (*leave)(struct comm_member *m); /* NULL is fine */
-	/* x (n) of every member becomes the sum over members. On a stream of its own, behind the backend's work so far. */
-	void (*start_all_reduce)(struct comm_member *m, float *x, size_t n);
+	/* Waits for what was started, unless `abort` was called. NULL is fine. */
+	void (*leave)(struct comm_member *m);
+	/* x (n) of every member becomes the sum over members. On a stream of its own, behind the backend's work so far.
+	 * This and the next two: RV_E_IO with the library's words; then only wait and abort may follow. */
+	enum rv_err (*start_all_reduce)(struct comm_member *m, float *x, size_t n, struct rv_errtext *et);
 	/* x (n) of member `root` becomes the sum; that of others is unspecified. */
-	void (*start_reduce)(struct comm_member *m, float *x, size_t n, int root);
-	void (*start_broadcast)(struct comm_member *m, float *x, size_t n, int root);
-	/* The backend's stream goes on behind everything started. */
-	void (*wait)(struct comm_member *m);
+	enum rv_err (*start_reduce)(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et);
+	/* x (n) of the others becomes that of member `root`, which is only read. */
+	enum rv_err (*start_broadcast)(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et);
+	/* Returns when everything started is done; what the backend is asked for next sees it. RV_E_IO: the library
+	 * reports a failure, also one that came later; RV_E_CLOSED: *others_failed became true, and what was started may
+	 * never be done. Then only abort may follow. */
+	enum rv_err (*wait)(struct comm_member *m, const atomic_bool *others_failed, struct rv_errtext *et);
+	/* Ends what was started, done or not: vectors that exchanges write are unspecified, those that broadcasts read are
+	 * as they were. By every member's own thread; only leave may follow. */
+	void (*abort)(struct comm_member *m);
 };
 
 #endif

@@ -5,9 +5,11 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/vendor/vendor.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { POLL_NS = 20000 };
 
 _Static_assert(sizeof(struct comm_group_id) == sizeof(ncclUniqueId), "a group's id is NCCL's");
 
@@ -19,10 +21,11 @@ struct comm_member {
 	cudaEvent_t event;
 };
 
-static void check(const struct comm_member *m, ncclResult_t result, const char *what) {
-	if (result != ncclSuccess)
-		(void)fprintf(stderr, "nccl: %s: %s\n", what, m->api->ncclGetErrorString(result));
-	RV_ASSERT(result == ncclSuccess);
+static enum rv_err result_of(const struct comm_member *m, ncclResult_t result, const char *what,
+							 struct rv_errtext *et) {
+	if (result == ncclSuccess)
+		return RV_OK;
+	return rv_fail(et, RV_E_IO, "NCCL: %s: %s", what, m->api->ncclGetErrorString(result));
 }
 
 static enum rv_err nccl_group_id(struct comm_group_id *out, struct rv_errtext *et) {
@@ -37,12 +40,21 @@ static enum rv_err nccl_group_id(struct comm_group_id *out, struct rv_errtext *e
 	return RV_OK;
 }
 
+static void nccl_abort(struct comm_member *m) {
+	cuda_use(m->cu);
+	if (m->comm)
+		(void)m->api->ncclCommAbort(m->comm);
+	m->comm = NULL;
+}
+
 static void nccl_leave(struct comm_member *m) {
 	if (!m)
 		return;
 	cuda_use(m->cu);
+	if (m->stream)
+		cuda_check(cudaStreamSynchronize(m->stream), "cudaStreamSynchronize"); /* NCCL may not be destroyed before */
 	if (m->comm)
-		check(m, m->api->ncclCommDestroy(m->comm), "ncclCommDestroy");
+		(void)m->api->ncclCommDestroy(m->comm); /* nothing depends on it any more */
 	if (m->event)
 		cuda_check(cudaEventDestroy(m->event), "cudaEventDestroy");
 	if (m->stream)
@@ -85,24 +97,44 @@ static void begin(struct comm_member *m, float *x, size_t n) {
 	cuda_weights_changed(m->cu, x, n * sizeof *x);
 }
 
-static void nccl_all_reduce(struct comm_member *m, float *x, size_t n) {
+static enum rv_err nccl_all_reduce(struct comm_member *m, float *x, size_t n, struct rv_errtext *et) {
 	begin(m, x, n);
-	check(m, m->api->ncclAllReduce(x, x, n, ncclFloat32, ncclSum, m->comm, m->stream), "ncclAllReduce");
+	return result_of(m, m->api->ncclAllReduce(x, x, n, ncclFloat32, ncclSum, m->comm, m->stream), "ncclAllReduce", et);
 }
 
-static void nccl_reduce(struct comm_member *m, float *x, size_t n, int root) {
+static enum rv_err nccl_reduce(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et) {
 	begin(m, x, n);
-	check(m, m->api->ncclReduce(x, x, n, ncclFloat32, ncclSum, root, m->comm, m->stream), "ncclReduce");
+	return result_of(m, m->api->ncclReduce(x, x, n, ncclFloat32, ncclSum, root, m->comm, m->stream), "ncclReduce", et);
 }
 
-static void nccl_broadcast(struct comm_member *m, float *x, size_t n, int root) {
+static enum rv_err nccl_broadcast(struct comm_member *m, float *x, size_t n, int root, struct rv_errtext *et) {
 	begin(m, x, n);
-	check(m, m->api->ncclBroadcast(x, x, n, ncclFloat32, root, m->comm, m->stream), "ncclBroadcast");
+	return result_of(m, m->api->ncclBroadcast(x, x, n, ncclFloat32, root, m->comm, m->stream), "ncclBroadcast", et);
 }
 
-static void nccl_wait(struct comm_member *m) {
+/* What NCCL found out after a call returned: a peer that went away, for one. */
+static enum rv_err async_error(const struct comm_member *m, struct rv_errtext *et) {
+	ncclResult_t later = ncclSuccess;
+	RV_TRY(result_of(m, m->api->ncclCommGetAsyncError(m->comm, &later), "ncclCommGetAsyncError", et));
+	return later == ncclInProgress ? RV_OK : result_of(m, later, "an exchange", et);
+}
+
+static enum rv_err nccl_wait(struct comm_member *m, const atomic_bool *others_failed, struct rv_errtext *et) {
+	const struct timespec pause = {.tv_nsec = POLL_NS};
 	cuda_use(m->cu);
+	for (;;) {
+		RV_TRY(async_error(m, et));
+		if (atomic_load(others_failed))
+			return rv_fail(et, RV_E_CLOSED, "NCCL: another device's exchange failed");
+		cudaError_t e = cudaStreamQuery(m->stream);
+		if (e == cudaSuccess)
+			break;
+		if (e != cudaErrorNotReady)
+			return rv_fail(et, RV_E_IO, "NCCL: an exchange: %s", cudaGetErrorString(e));
+		(void)nanosleep(&pause, NULL);
+	}
 	order(m, m->stream, m->cu->stream);
+	return RV_OK;
 }
 
 const struct comm_ops comm_nccl_ops = {
@@ -114,4 +146,5 @@ const struct comm_ops comm_nccl_ops = {
 	.start_reduce = nccl_reduce,
 	.start_broadcast = nccl_broadcast,
 	.wait = nccl_wait,
+	.abort = nccl_abort,
 };

@@ -4,10 +4,11 @@
 
 #include "kernels/comm_ops.h"
 
-#ifdef RV_CUDA_EMU /* no such library there */
+extern const struct comm_ops comm_nccl_ops;
+
+#ifdef RV_CUDA_EMU /* the emulated plugin has no such library; tests have a stand-in */
 #define COMM_NCCL_OPS NULL
 #else
-extern const struct comm_ops comm_nccl_ops;
 #define COMM_NCCL_OPS (&comm_nccl_ops)
 #endif
 

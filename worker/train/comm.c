@@ -6,10 +6,11 @@
 #include "kernels/plugin.h"
 #include "worker/train/comm_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE_ELEMS = 64 };
+enum { SLICE_ELEMS = 64, FIRST_STARTED = 64 };
 
 /* A vector of a device whose memory is not the host's, on its way through the host. */
 struct staged {
@@ -23,8 +24,12 @@ struct comm {
 	struct comm_group *group;
 	int rank;
 	struct backend *be;
+	struct staged *staged;      /* started through the host, not waited for; newest first */
 	struct comm_member *member; /* of the plugin's library */
-	struct staged *staged;      /* started, not waited for; newest first */
+	struct comm_op *started;    /* by the library, not waited for: done again through the host if it fails */
+	int n_started, cap_started;
+	enum rv_err err; /* the library's, at a start */
+	struct rv_errtext text;
 };
 
 /* The library that the plugin brings, when all members' backends are the plugin's. */
@@ -48,7 +53,7 @@ enum rv_err comm_group_new(struct backend *const *be, int n, struct comm_group *
 	g->device = library_of(be, n);
 	if (g->device && g->device->group_id(&g->id, NULL) != RV_OK)
 		g->device = NULL; /* slower, and the same weights */
-	enum rv_err e = g->device ? RV_OK : comm_host_new(n, &g->host, et);
+	enum rv_err e = comm_host_new(n, &g->host, et);
 	if (e != RV_OK) {
 		comm_group_free(g);
 		return e;
@@ -69,23 +74,47 @@ const char *comm_group_name(const struct comm_group *g) {
 	return g->device ? g->device->name : "host threads";
 }
 
-enum rv_err comm_join(struct comm_group *g, int rank, struct comm **out, struct rv_errtext *et) {
+/* Returns whether the library failed for any member. If so, *logs is true for one of those that know why. */
+static bool any_failed(struct comm *c, bool *logs) {
+	bool failed = c->err != RV_OK, knows = failed && c->err != RV_E_CLOSED;
+	double values[] = {failed, knows ? 1 << c->rank : 0}; /* a sum of ranks' bits: at most 16 */
+	comm_sum(c, values, 2);
+	unsigned all = (unsigned)values[1];
+	*logs = (all & -all) == 1u << c->rank;
+	return values[0] > 0;
+}
+
+/* By every member, when the library failed for one of them: from now on the group exchanges through the host. */
+static void leave_device(struct comm *c, bool logs) {
+	struct comm_group *g = c->group;
+	if (logs)
+		(void)fprintf(stderr, "devices exchange through host memory from now on: device %d of %d: %s\n", c->rank + 1,
+					  g->n, c->text.text);
+	if (c->member)
+		g->device->abort(c->member);
+	comm_barrier(c); /* what one member still waits for ends when all have aborted */
+	if (c->member)
+		g->device->leave(c->member);
+	c->member = NULL;
+	c->err = RV_OK;
+	comm_barrier(c);
+	if (c->rank == 0)
+		g->device = NULL;
+	comm_barrier(c);
+}
+
+void comm_join(struct comm_group *g, int rank, struct comm **out) {
 	RV_ASSERT(rank >= 0 && rank < g->n);
-	*out = NULL;
 	struct comm *c = calloc(1, sizeof *c);
 	RV_ASSERT(c); /* some bytes; the others would wait for ever */
-	c->group = g;
-	c->rank = rank;
-	c->be = g->be[rank];
-	enum rv_err e = g->device ? g->device->join(c->be, &g->id, g->n, rank, &c->member, et) : RV_OK;
-	double failed = e != RV_OK;
-	comm_sum(c, &failed, 1);
-	if (failed > 0) {
-		comm_leave(c);
-		return e != RV_OK ? e : rv_fail(et, RV_E_CLOSED, "another device could not join");
-	}
+	*c = (struct comm){.group = g, .rank = rank, .be = g->be[rank]};
 	*out = c;
-	return RV_OK;
+	if (!g->device)
+		return;
+	c->err = g->device->join(c->be, &g->id, g->n, rank, &c->member, &c->text);
+	bool logs;
+	if (any_failed(c, &logs))
+		leave_device(c, logs);
 }
 
 void comm_leave(struct comm *c) {
@@ -93,6 +122,7 @@ void comm_leave(struct comm *c) {
 		return;
 	if (c->member)
 		c->group->device->leave(c->member);
+	free(c->started);
 	free(c);
 }
 
@@ -113,19 +143,31 @@ struct comm_slice comm_slice_of(size_t n, int size, int rank) {
 /* ---- exchanges ------------------------------------------------------------------------------------------------------
  */
 
-static void start_on_device(struct comm *c, const struct comm_op *op) {
-	const struct comm_ops *d = c->group->device;
+static enum rv_err start_by(const struct comm_ops *d, struct comm_member *m, const struct comm_op *op,
+							struct rv_errtext *et) {
 	switch (op->kind) {
 	case COMM_ALL_REDUCE:
-		d->start_all_reduce(c->member, op->x, op->n);
-		break;
+		return d->start_all_reduce(m, op->x, op->n, et);
 	case COMM_REDUCE:
-		d->start_reduce(c->member, op->x, op->n, op->root);
-		break;
+		return d->start_reduce(m, op->x, op->n, op->root, et);
 	case COMM_BROADCAST:
-		d->start_broadcast(c->member, op->x, op->n, op->root);
-		break;
+		return d->start_broadcast(m, op->x, op->n, op->root, et);
 	}
+	return RV_OK;
+}
+
+/* Once it failed nothing more is started: comm_wait sees to all of it. */
+static void start_on_device(struct comm *c, const struct comm_op *op) {
+	if (c->n_started == c->cap_started) {
+		c->cap_started = c->cap_started ? 2 * c->cap_started : FIRST_STARTED;
+		c->started = realloc(c->started, (size_t)c->cap_started * sizeof *c->started);
+		RV_ASSERT(c->started);
+	}
+	c->started[c->n_started++] = *op;
+	if (c->err == RV_OK)
+		c->err = start_by(c->group->device, c->member, op, &c->text);
+	if (c->err != RV_OK)
+		atomic_store(&c->group->device_failed, true);
 }
 
 static bool sends(const struct comm *c, const struct comm_op *op) {
@@ -194,13 +236,43 @@ static void unstage(struct comm *c) {
 	}
 }
 
-void comm_wait(struct comm *c) {
-	if (c->group->device) {
-		c->group->device->wait(c->member);
-		return;
-	}
+static void wait_for_host(struct comm *c) {
 	comm_host_wait(c->group->host, c->rank);
 	unstage(c);
+}
+
+/* Does again what the library left undone. Sums cannot be: their terms may be overwritten. */
+static bool repeat_started(struct comm *c) {
+	bool summed = false;
+	for (int i = 0; i < c->n_started; i++)
+		if (c->started[i].kind == COMM_BROADCAST)
+			start(c, c->started[i]);
+		else
+			summed = true;
+	wait_for_host(c);
+	return !summed;
+}
+
+static bool wait_for_device(struct comm *c) {
+	struct comm_group *g = c->group;
+	if (c->err == RV_OK)
+		c->err = g->device->wait(c->member, &g->device_failed, &c->text);
+	if (c->err != RV_OK)
+		atomic_store(&g->device_failed, true);
+	bool done = true, logs;
+	if (any_failed(c, &logs)) {
+		leave_device(c, logs);
+		done = repeat_started(c);
+	}
+	c->n_started = 0;
+	return done;
+}
+
+bool comm_wait(struct comm *c) {
+	if (c->group->device)
+		return wait_for_device(c);
+	wait_for_host(c);
+	return true;
 }
 
 void comm_barrier(struct comm *c) {

@@ -9,14 +9,18 @@
  * x of member 0, 1, 2, ... in this order, so the sum has the same bits on every run. Where memory is not the host's,
  * it goes through host memory then.
  *
- * Blocking: join, wait, barrier, sum. No faults after comm_join: memory for an exchange through the host is a bug's
- * worth to run out of (RV_ASSERT), it is as large as what is exchanged. */
+ * Where the library fails - when it starts, at a call, or later - the group goes on through host threads for good, and
+ * the member that met the failure says so on stderr, in the library's words: all devices are kept, exchanges are slower.
+ *
+ * Blocking: join, wait, barrier, sum. No other faults: running out of memory for an exchange through the host, which is
+ * as large as what is exchanged, is asserted (RV_ASSERT). */
 #ifndef RV_WORKER_TRAIN_COMM_H
 #define RV_WORKER_TRAIN_COMM_H
 
 #include "base/err.h"
 #include "kernels/backend.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { COMM_MAX_MEMBERS = 16, COMM_MAX_VALUES = 8 };
@@ -24,16 +28,14 @@ enum { COMM_MAX_MEMBERS = 16, COMM_MAX_VALUES = 8 };
 struct comm_group;
 struct comm; /* a member */
 
-/* n in [1, COMM_MAX_MEMBERS]. be[i] is the backend of member i, borrowed. RV_E_NOMEM; RV_E_UNSUPPORTED from the
- * plugin's library. */
+/* n in [1, COMM_MAX_MEMBERS]. be[i] is the backend of member i, borrowed. RV_E_NOMEM, RV_E_BUSY (no thread). */
 enum rv_err comm_group_new(struct backend *const *be, int n, struct comm_group **out, struct rv_errtext *et);
 void comm_group_free(struct comm_group *g); /* after all have left; NULL is fine */
 /* "nccl", "host threads" */
 const char *comm_group_name(const struct comm_group *g);
 
-/* By the member's thread; blocks until all have joined. RV_E_CLOSED: another could not; RV_E_NOMEM,
- * RV_E_BUSY (no thread), what the plugin's library refuses. */
-enum rv_err comm_join(struct comm_group *g, int rank, struct comm **out, struct rv_errtext *et);
+/* By the member's thread; blocks until all have joined. */
+void comm_join(struct comm_group *g, int rank, struct comm **out);
 void comm_leave(struct comm *c); /* NULL is fine */
 int comm_rank(const struct comm *c);
 int comm_size(const struct comm *c);
@@ -54,7 +56,9 @@ void comm_start_broadcast(struct comm *c, float *x, size_t n, int root);
 void comm_start_reduce_scatter(struct comm *c, float *x, size_t n, size_t begin, size_t end);
 /* x (n), of which each member has its own slice, becomes whole. */
 void comm_start_all_gather(struct comm *c, float *x, size_t n);
-void comm_wait(struct comm *c);
+/* Waits for all that was started. Returns false if the library failed while it summed: vectors that were to be summed are
+ * unspecified then, for every member; start again with their terms. Broadcasts are done in any case. */
+bool comm_wait(struct comm *c);
 
 void comm_barrier(struct comm *c);
 /* values (n <= COMM_MAX_VALUES) become their sums over members 0, 1, ... in this order: the same bits everywhere. Host

@@ -6,6 +6,7 @@
 #include "worker/train/comm.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,7 +34,8 @@ struct comm_group {
 	struct backend *be[COMM_MAX_MEMBERS];
 	const struct comm_ops *device; /* NULL: host threads */
 	struct comm_group_id id;
-	struct comm_host *host;
+	atomic_bool device_failed; /* for one member: the others must not wait for it */
+	struct comm_host *host;    /* also what takes over from a device's library that failed */
 	pthread_barrier_t barrier;
 	double values[COMM_MAX_MEMBERS][COMM_MAX_VALUES];
 };

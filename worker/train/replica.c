@@ -35,7 +35,7 @@ static enum rv_err init_parts(struct replica *r, const struct replica_options *o
 
 static void join_part(void *ctx, int i) {
 	struct replica *r = ctx;
-	r->parts[i].err = comm_join(r->group, i, &r->parts[i].comm, &r->parts[i].text);
+	comm_join(r->group, i, &r->parts[i].comm);
 }
 
 static void leave_part(void *ctx, int i) {
@@ -65,7 +65,7 @@ static enum rv_err connect_parts(struct replica *r, const struct device_set *dev
 	RV_TRY(comm_group_new(devices->be, r->n_parts, &r->group, et));
 	RV_TRY(team_new(r->n_parts, &r->team, et));
 	team_run(r->team, join_part, r);
-	return first_fault(r, et);
+	return RV_OK;
 }
 
 static enum rv_err build(struct replica *r, const struct replica_options *o, const struct device_set *devices,
@@ -263,6 +263,8 @@ static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int 
 	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
 	struct step_work w = {.r = r, .share = {shards, n, (float)(1 / (double)tokens)}};
 	on_all_parts(r, gradient_of_part, &w);
+	if (r->parts[0].exchange_failed) /* for all of them: the same again, through the host now */
+		on_all_parts(r, gradient_of_part, &w);
 	RV_TRY(first_fault(r, et));
 	double loss = r->parts[0].loss / (double)tokens, grad_norm = sqrt(r->parts[0].squares);
 	r->cursor += sequences; /* also past a batch that is refused: it would be refused again */

@@ -32,6 +32,7 @@ struct replica_part {
 	float *losses;                 /* (batch * context), host */
 	struct comm *comm;             /* NULL when there is one part */
 	size_t ready_begin, ready_end; /* of grad: final in this step, not sent */
+	bool exchange_failed;          /* of the step: gradients were not summed */
 	double loss, squares;          /* of the step: sum of losses, squared norm of the gradient; of all parts */
 	enum rv_err err;
 	struct rv_errtext text;

@@ -228,7 +228,7 @@ static void exchange(struct replica *r, struct replica_part *p) {
 	if (p->err != RV_OK)
 		go_through_motions(r, p);
 	send_ready(r, p);
-	comm_wait(p->comm);
+	p->exchange_failed = !comm_wait(p->comm);
 	add_proximal(r, p);
 	size_t owned = p->slice.end - p->slice.begin;
 	double values[] = {p->loss, p->be->ops->sum_squares(p->be, p->grad + p->slice.begin, owned)};
@@ -259,7 +259,7 @@ void replica_part_update(struct replica *r, int index, const struct inner_params
 	struct replica_part *p = &r->parts[index];
 	if (p->comm && r->inner->whole_matrices) {
 		comm_start_all_gather(p->comm, p->grad, r->n);
-		comm_wait(p->comm);
+		(void)comm_wait(p->comm); /* copies are made in any case */
 	}
 	const struct inner_slice slice = {.be = p->be,
 									  .theta = p->theta + p->updated.begin,
@@ -275,5 +275,5 @@ void replica_part_update(struct replica *r, int index, const struct inner_params
 	if (!p->comm)
 		return;
 	comm_start_all_gather(p->comm, p->theta, r->n);
-	comm_wait(p->comm);
+	(void)comm_wait(p->comm);
 }

@@ -453,6 +453,7 @@ static void zeros_agree(void **state) {
 static void the_comparison_keeps_no_memory(void **state) {
 	(void)state;
 	struct scene s;
+	size_t before = emu_count().device_bytes;
 	stand_in_reset(V9_19);
 	scene_open(&s, EMU_EAGER);
 	attend(&s, usual);
@@ -460,6 +461,7 @@ static void the_comparison_keeps_no_memory(void **state) {
 	attend(&s, usual);
 	assert_int_equal(emu_count().device_bytes, once);
 	scene_close(&s);
+	assert_int_equal(emu_count().device_bytes, before);
 }
 
 /* A device that is full: for the plan's memory, then for the comparison's. */
