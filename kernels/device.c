@@ -72,6 +72,15 @@ enum rv_err device_parse(const char *text, struct device_choice *out, struct rv_
 	return rv_fail(et, RV_E_INVALID, "device = %.40s: " WHAT_CAN_STAND_THERE, text);
 }
 
+void device_kind(const struct device_choice *c, char out[DEVICE_TEXT_BYTES]) {
+	bool cuda = strcmp(c->backend, "cuda") == 0;
+	int n = snprintf(out, DEVICE_TEXT_BYTES, "%s", c->backend);
+	if (c->n > 1 && !cuda)
+		(void)snprintf(out + n, DEVICE_TEXT_BYTES - (size_t)n, ":%d", c->n);
+	for (int i = 0; cuda && c->n > 1 && i < c->n; i++)
+		n += snprintf(out + n, DEVICE_TEXT_BYTES - (size_t)n, "%c%d", i ? ',' : ':', i);
+}
+
 /* Whether all that c names can be used. */
 static enum rv_err look_for(const struct device_choice *c, struct rv_errtext *et) {
 	const struct backend_plugin *p;

@@ -29,7 +29,9 @@ struct device_choice {
 
 /* Only the words. RV_E_INVALID says what may stand there, RV_E_RANGE which number cannot be. `auto` gives automatic. */
 enum rv_err device_parse(const char *text, struct device_choice *out, struct rv_errtext *et);
-/* The same, and looks at what there is. A device that was asked for by name and cannot be had is a fault, whose text
+/* Writes the words for as many devices of that kind, whichever they were: what a replica's bits depend on. */
+void device_kind(const struct device_choice *c, char out[DEVICE_TEXT_BYTES]);
+/* The same as device_parse, and looks at what there is. A device that was asked for by name and cannot be had is a fault, whose text
  * says what is missing and what to do: RV_E_NOTFOUND, RV_E_UNSUPPORTED, RV_E_RANGE. */
 enum rv_err device_choose(const char *text, struct device_choice *out, struct rv_errtext *et);
 /* Backend i of [0, n). Threads of the CPU (options->threads, 0: all) are divided among n. What backend_open

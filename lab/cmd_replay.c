@@ -44,6 +44,7 @@ struct session {
 	struct trace_record traces[LAB_MAX_WORKERS];
 	uint32_t members[LAB_MAX_WORKERS];
 	enum dtype dtypes[LAB_MAX_WORKERS];
+	struct device_choice devices[LAB_MAX_WORKERS];
 	int n;
 	struct worker_rounds first; /* of the first directory: the run's configuration */
 	struct tokenizer *tokenizer;
@@ -77,6 +78,23 @@ static enum rv_err check_same_run(const struct session *s, const struct rv_args 
 	return RV_OK;
 }
 
+/* Each worker's replica on what it had: a GPU's bits are not the processor's. */
+static enum rv_err choose_devices(struct session *s, struct rv_errtext *et) {
+	for (int i = 0; i < s->n; i++) {
+		const struct trace_record *t = &s->traces[i];
+		if (t->device_changed)
+			return rv_fail(et, RV_E_UNSUPPORTED,
+						   "member %u computed on devices of two kinds (it was moved): replay follows a worker of one "
+						   "kind only",
+						   t->member);
+		enum rv_err e = device_choose(t->device[0] ? t->device : "cpu", &s->devices[i], et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "member %u computed on %s, whose bits only such a device gives", t->member,
+								   t->device);
+	}
+	return RV_OK;
+}
+
 /* Each worker's products in the dtype that it had: with dtype = auto they differ by machine. */
 static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg, struct rv_errtext *et) {
 	for (int i = 0; i < s->n; i++) {
@@ -89,7 +107,7 @@ static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg
 						   t->member);
 		if (t->dtype[0])
 			snprintf(run.dtype, sizeof run.dtype, "%s", t->dtype);
-		s->dtypes[i] = run_config_compute(&run, &cfg->device, cfg->isa);
+		s->dtypes[i] = run_config_compute(&run, &s->devices[i], cfg->isa);
 	}
 	return RV_OK;
 }
@@ -107,8 +125,10 @@ static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
 							 .threads = o->threads > 0 ? (int)o->threads : s->traces[0].threads,
 							 .parallel = 1,
 							 .isa = "auto",
+							 .devices = s->devices,
 							 .compute = s->dtypes};
 	RV_TRY(device_choose("cpu", &cfg.device, et));
+	RV_TRY(choose_devices(s, et));
 	RV_TRY(choose_dtypes(s, &cfg, et));
 	RV_TRY(run_tokenizer_open(run, o->tokenizer, &s->tokenizer, et));
 	RV_TRY(text_source_open(o->data, run, s->tokenizer, s->events, s->signals, &s->data, et));
@@ -195,7 +215,9 @@ const struct rv_command replay_command = {
 	.details =
 		"Each DIR is a worker's directory; all workers that ever took part are needed. Their trace.jsonl says which\n"
 		"steps each took, who was averaged in which round, who came late, started again or caught up. Ends with an\n"
-		"error that names the round where the bits differ.",
+		"error that names the round where the bits differ. A GPU worker is replayed on a GPU: the same model of it, "
+		"and\n"
+		"with RIVULET_CUDA_DETERMINISTIC=1 here and there, as products are otherwise done by what was fastest.",
 	.options = options,
 	.opts_bytes = sizeof(struct replay_options),
 	.run = run_replay,

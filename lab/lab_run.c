@@ -13,9 +13,10 @@ uint32_t lab_run_member(const struct lab_run *r, int i) {
 
 static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
 	const struct lab_config *c = &r->cfg;
+	const struct device_choice *device = c->devices ? &c->devices[i] : &c->device;
 	const struct backend_options backend = {.threads = c->threads,
 											.compute = c->compute ? c->compute[i]
-																  : run_config_compute(&c->run, &c->device, c->isa),
+																  : run_config_compute(&c->run, device, c->isa),
 											.isa = c->isa};
 	uint32_t n_shards = (uint32_t)c->run.data_shards;
 	const struct replica_options options = {.shard = lab_run_member(r, i) % n_shards,
@@ -23,7 +24,7 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 											.recompute = c->recompute,
 											.step_shards = c->method->averages ? 1 : c->workers,
 											.initial_theta = c->initial_theta};
-	RV_TRY(device_set_open_choice(&r->devices[i], &c->device, &backend, et));
+	RV_TRY(device_set_open_choice(&r->devices[i], device, &backend, et));
 	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);
 }
 

@@ -94,6 +94,8 @@ struct lab_config {
 	const float
 		*initial_theta; /* (n) where run.init_hash says so, borrowed until lab_run_new is done; NULL: from the seed */
 	struct device_choice device; /* of each replica */
+	const struct device_choice
+		*devices; /* (replicas) where they differ, borrowed until lab_run_new is done; NULL: `device` for all */
 	const char *isa;
 	const enum dtype
 		*compute;     /* (replicas) of their products, borrowed until lab_run_new is done; NULL: as run.dtype */

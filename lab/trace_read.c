@@ -100,15 +100,30 @@ static bool take_dtype(const json_t *line, struct trace_record *t) {
 	return true;
 }
 
+/* Of the kinds that kernels/device.h names; traces of older programs do not name it. */
+static bool take_device(const json_t *line, struct trace_record *t) {
+	const json_t *value = json_object_get(line, "device");
+	const char *device = json_string_value(value);
+	struct device_choice choice;
+	if (!device)
+		return !value || json_is_null(value);
+	if (strlen(device) >= sizeof t->device || device_parse(device, &choice, NULL) != RV_OK || choice.automatic)
+		return false;
+	t->device_changed = t->device_changed || (t->device[0] && strcmp(t->device, device) != 0);
+	if (!t->device[0])
+		snprintf(t->device, sizeof t->device, "%s", device);
+	return true;
+}
+
 static bool take_start(const json_t *line, struct trace_event *e, struct trace_record *t) {
 	uint64_t member, threads;
 	if (!take_count(line, "member", &member) || member >= NET_MAX_MEMBERS || !take_count(line, "threads", &threads))
 		return false;
 	t->member = (uint32_t)member;
 	t->threads = threads < 1 || threads > 256 ? 1 : (int)threads;
-	return take_dtype(line, t) && take_count(line, "boot", &e->boot) && take_flag(line, "saved", &e->saved) &&
-		   take_flag(line, "exact", &e->exact) && take_count(line, "saved_round", &e->from) &&
-		   take_count(line, "saved_steps", &e->to);
+	return take_dtype(line, t) && take_device(line, t) && take_count(line, "boot", &e->boot) &&
+		   take_flag(line, "saved", &e->saved) && take_flag(line, "exact", &e->exact) &&
+		   take_count(line, "saved_round", &e->from) && take_count(line, "saved_steps", &e->to);
 }
 
 static bool take_event(const json_t *line, struct trace_event *e, struct trace_record *t, int *roster) {

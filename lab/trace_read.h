@@ -2,6 +2,7 @@
 #ifndef RV_LAB_TRACE_READ_H
 #define RV_LAB_TRACE_READ_H
 
+#include "kernels/device.h"
 #include "worker/trace.h"
 
 enum { TRACE_MAX_FILE_BYTES = 1 << 28, TRACE_MAX_EVENTS = 4 << 20 };
@@ -34,8 +35,10 @@ struct trace_event {
 struct trace_record {
 	uint32_t member;
 	int threads;
-	char dtype[8];      /* of its products: "fp32", "bf16"; "" in traces of older programs */
-	bool dtype_changed; /* one of its processes had another than the first */
+	char dtype[8];                  /* of its products: "fp32", "bf16"; "" in traces of older programs */
+	bool dtype_changed;             /* one of its processes had another than the first */
+	char device[DEVICE_TEXT_BYTES]; /* device_kind of its backend; "" in traces of older programs */
+	bool device_changed;
 	struct trace_event *events;
 	int n;
 	struct trace_roster *rosters; /* owned: what events point to */

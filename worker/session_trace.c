@@ -28,6 +28,8 @@ static void check(struct session *s, enum rv_err e, const struct rv_errtext *et)
 
 void session_trace_start(struct session *s, const struct recovered *found, struct trainer_resumed resumed) {
 	struct rv_errtext et = {0};
+	char device[DEVICE_TEXT_BYTES];
+	device_kind(trainer_device_choice(s->trainer), device);
 	const struct trace_start start = {.member = s->member.member,
 									  .boot = round_boot(s->round),
 									  .round = trainer_global(s->trainer)->round,
@@ -37,6 +39,7 @@ void session_trace_start(struct session *s, const struct recovered *found, struc
 									  .saved_steps = resumed.saved ? found->replica.steps_done : 0,
 									  .threads = replica_model(trainer_replica(s->trainer))->be->threads,
 									  .dtype = dtype_name(trainer_compute(s->trainer)),
+									  .device = device,
 									  .data = s->content.text};
 	s->traced_steps = resumed.exact ? found->replica.steps_done : 0;
 	if (s->trace)

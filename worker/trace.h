@@ -43,8 +43,9 @@ struct trace_start {
 	uint64_t saved_round, saved_steps;
 	/* Of the backend: part of what makes results bit-identical. */
 	int threads;
-	const char *dtype; /* "fp32", "bf16": of its products */
-	const char *data;  /* dataset_content; NULL: not known */
+	const char *dtype;  /* "fp32", "bf16": of its products */
+	const char *device; /* device_kind; NULL: not known */
+	const char *data;   /* dataset_content; NULL: not known */
 };
 /* Each trace_write_*: RV_E_IO, RV_E_FULL name the file. */
 enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, struct rv_errtext *et);

@@ -294,6 +294,10 @@ enum dtype trainer_compute(const struct trainer *t) {
 	return t->compute;
 }
 
+const struct device_choice *trainer_device_choice(const struct trainer *t) {
+	return &t->devices.choice;
+}
+
 const char *trainer_device(const struct trainer *t) {
 	return t->devices.description;
 }

@@ -138,6 +138,7 @@ struct trainer_progress trainer_progress(struct trainer *t); /* any thread */
 const uint8_t *trainer_encoded(const struct trainer *t); /* of the last ENCODE: what its round exchanges */
 struct replica *trainer_replica(struct trainer *t);      /* only while idle */
 const char *trainer_device(const struct trainer *t);
+const struct device_choice *trainer_device_choice(const struct trainer *t);
 enum dtype trainer_compute(const struct trainer *t); /* of its products */
 
 #endif

@@ -1,6 +1,6 @@
 /* test_e2e_device.c: workers on GPUs and on processors share a run: the GPU's is the CUDA plugin, its kernels run by
  * the emulator. One of them, one on two of these devices, and one on the CPU end with the same
- * bits. */
+ * bits, and a replay computes each on what it had. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,8 @@
 #include "tests/e2e/ends.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TINY_RUN                                                                                                       \
@@ -37,6 +39,19 @@ static void logs_libraries(const struct e2e *e, int i) {
 	json_decref(found);
 }
 
+/* Other bits than the recorded ones would be blamed on the run. */
+static void check_replay_without_a_gpu(struct e2e *e) {
+	char log[E2E_PATH + 16], text[4096] = "";
+	e2e_replay(e, 3, "replay-cpu", 1);
+	snprintf(log, sizeof log, "%s/replay-cpu.log", e->dir);
+	FILE *f = fopen(log, "r");
+	assert_non_null(f);
+	size_t n = fread(text, 1, sizeof text - 1, f);
+	(void)fclose(f);
+	text[n] = 0;
+	assert_non_null(strstr(text, "member 1 computed on cuda"));
+}
+
 static void check_a_run(void **state, const char *config) {
 	static struct e2e e;
 	*state = &e;
@@ -52,6 +67,10 @@ static void check_a_run(void **state, const char *config) {
 	logs_libraries(&e, 2);
 	assert_null(e2e_find_event(e.workers[0].log, "gpu_libraries", NULL, 0, NULL));
 	e2e_assert_same_end(&e, (const int[]){0, 1, 2}, 3, chain, full);
+	assert_int_equal(setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1), 0);
+	e2e_assert_replayed(&e, 3, chain, full); /* each worker on the device that it had */
+	assert_int_equal(unsetenv("RIVULET_CUDA_PLUGIN"), 0);
+	check_replay_without_a_gpu(&e);
 	e2e_close(&e);
 	*state = NULL;
 }

@@ -74,12 +74,27 @@ static void test_processors_are_divided(void **state) {
 	backend_close(be);
 }
 
+static void a_kind_names_how_many_and_not_which(void **state) {
+	static const char *const texts[][2] = {{"cpu", "cpu"},     {"cpu:1", "cpu"},         {"cpu:3", "cpu:3"},
+										   {"cuda:2", "cuda"}, {"cuda:5,2", "cuda:0,1"}, {"cuda:0,1", "cuda:0,1"},
+										   {"ref", "ref"}};
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		struct device_choice c;
+		char kind[DEVICE_TEXT_BYTES];
+		assert_int_equal(device_parse(texts[i][0], &c, NULL), RV_OK);
+		device_kind(&c, kind);
+		assert_string_equal(kind, texts[i][1]);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_words_that_cannot_be),
 		cmocka_unit_test(test_without_a_gpu),
 		cmocka_unit_test(test_processors_are_divided),
+		cmocka_unit_test(a_kind_names_how_many_and_not_which),
 	};
 	(void)setenv("RIVULET_CUDA_PLUGIN", "/nonexistent/plugin.so", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,6 +304,41 @@ static int teardown(void **state) {
 	return 0;
 }
 
+static void write_device(const char *path, const char *first, const char *second) {
+	struct trace *t;
+	(void)remove(path);
+	assert_int_equal(trace_open(path, &t, NULL), RV_OK);
+	for (int i = 0; i < 2; i++) {
+		const struct trace_start start = {
+			.member = 1, .boot = 1 + (uint64_t)i, .threads = 1, .dtype = "bf16", .device = i ? second : first};
+		assert_int_equal(trace_write_start(t, &start, NULL), RV_OK);
+	}
+	trace_close(t);
+}
+
+static void test_a_trace_names_the_device_of_its_worker(void **state) {
+	struct trace_record record;
+	struct rv_errtext et = {0};
+	char path[300];
+	(void)state;
+	snprintf(path, sizeof path, "%s/device", f.dir);
+	write_device(path, "cuda:0,1", "cuda:0,1");
+	assert_int_equal(trace_read(path, &record, &et), RV_OK);
+	assert_string_equal(record.device, "cuda:0,1");
+	assert_false(record.device_changed);
+	trace_record_release(&record);
+	write_device(path, "cuda", "cpu");
+	assert_int_equal(trace_read(path, &record, &et), RV_OK);
+	assert_true(record.device_changed);
+	trace_record_release(&record);
+	write_device(path, NULL, NULL);
+	assert_int_equal(trace_read(path, &record, &et), RV_OK);
+	assert_string_equal(record.device, "");
+	trace_record_release(&record);
+	write_device(path, "abacus", "cpu");
+	assert_fault(trace_read(path, &record, &et), RV_E_CORRUPT, &et, "line 1 is no event of a trace");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_later_process_names_the_attempt_of_its_vote),
@@ -315,6 +350,7 @@ int main(void) {
 		cmocka_unit_test(test_an_older_trace_tells_with_the_outer_step),
 		cmocka_unit_test(test_lines_that_are_none),
 		cmocka_unit_test(test_a_trace_names_the_dtype_of_its_worker),
+		cmocka_unit_test(test_a_trace_names_the_device_of_its_worker),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
