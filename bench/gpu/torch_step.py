@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""PyTorch on a GPU, compiled and with fused attention, as a contestant of bench/gpu.py (protocol: bench/step_peer.h).
+"""PyTorch's training step on a GPU, compiled and with fused attention: a JSON line for each measured step.
 
-usage: gpu_torch.py LAYERS HEADS CHANNELS VOCAB CONTEXT BATCH
-The work of one of our steps: forward, backward, clipping of the global norm, AdamW with two decay groups; bf16 autocast over
-fp32 weights, TF32 allowed, torch.compile, scaled_dot_product_attention, fused AdamW: each at its fastest.
+usage: torch_step.py LAYERS HEADS CHANNELS VOCAB CONTEXT BATCH
+The work of one of our steps: forward, backward, clipping of the global norm, AdamW with two decay groups; bf16 autocast
+over fp32 weights, TF32 allowed, torch.compile, scaled_dot_product_attention, fused AdamW: each at its fastest.
 """
+import json
 import sys
+import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from step_torch import Block, decay_groups, serve
+from step_torch import Block, decay_groups
+
+WARM_UP, STEPS = 5, 15
 
 
 class FusedBlock(Block):
@@ -59,7 +63,11 @@ def main():
         torch.cuda.synchronize()
 
     print(f"PyTorch {torch.__version__} {torch.cuda.get_device_name()}", file=sys.stderr, flush=True)
-    serve(step, 5)
+    for i in range(WARM_UP + STEPS):
+        begin = time.monotonic()
+        step()
+        name = "step_ms" if i >= WARM_UP else "warm_up_ms"
+        print(json.dumps({name: (time.monotonic() - begin) * 1e3}), flush=True)
 
 
 if __name__ == "__main__":

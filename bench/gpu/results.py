@@ -1,0 +1,70 @@
+"""The file of results: a JSON line for everything that began and ended, on the disk before the next thing starts."""
+import json
+import os
+import time
+
+DONE = ("passed", "failed", "crashed", "timed out", "skipped")
+
+
+def read(path):
+    """Returns the records of a file. A line that a kill cut short is left out."""
+    records = []
+    try:
+        with open(path, "rb") as f:
+            for line in f.read().split(b"\n"):
+                try:
+                    record = json.loads(line.decode())
+                except ValueError:
+                    continue
+                if isinstance(record, dict):
+                    records.append(record)
+    except FileNotFoundError:
+        pass
+    return records
+
+
+def latest(records):
+    """Returns {(step, item): its last record}, in the order in which they first came."""
+    items = {}
+    for r in records:
+        if "item" in r:
+            key = (r["step"], r["item"])
+            if r["status"] == "began" and items.get(key, {}).get("status") in DONE:
+                continue  # an end stands until the next end
+            if r["status"] == "not run" and items.get(key, {}).get("status") in DONE:
+                continue
+            items[key] = r
+    return items
+
+
+class Results:
+    """Appends to a file of results."""
+
+    def __init__(self, path):
+        self.path = path
+        self.records = read(path)
+        torn = os.path.exists(path) and os.path.getsize(path) > 0 and not self._ends_whole()
+        self.file = open(path, "ab")
+        if torn:
+            self.file.write(b"\n")
+
+    def _ends_whole(self):
+        with open(self.path, "rb") as f:
+            f.seek(-1, os.SEEK_END)
+            return f.read() == b"\n"
+
+    def add(self, **record):
+        record["at"] = round(time.time(), 3)
+        self.records.append(record)
+        self.file.write(json.dumps(record).encode() + b"\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def is_done(self, step, item, retry):
+        """Whether an item came to an end; with `retry`, whether it passed or cannot be had."""
+        record = latest(self.records).get((step, item))
+        return bool(record) and record["status"] in (("passed", "skipped") if retry else DONE)
+
+    def data(self, step, item):
+        record = latest(self.records).get((step, item)) or {}
+        return record.get("data") or {}
