@@ -97,7 +97,7 @@ void cuda_grow_captured(struct cuda_backend *cu, struct cuda_buffer *b, size_t b
 
 void cuda_gemm(struct cuda_backend *cu, const struct gemm_call *call) {
 	if (!gemm_run(cu->gemm, cu->stream, call))
-		cuda_capture_unfit(cu, "it needs a product that has no algorithm yet");
+		cuda_capture_unfit(cu, "it needs a product that has no algorithm yet, or none that can be captured");
 }
 
 void *cuda_scratch(struct cuda_backend *cu, enum cuda_scratch which, size_t bytes) {

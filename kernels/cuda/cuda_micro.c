@@ -236,7 +236,7 @@ static cudaGraph_t capture(struct cuda_backend *cu, void (*pass)(void *ctx), voi
 	cu->micro.unfit = NULL;
 	pass(ctx);
 	e = cudaStreamEndCapture(cu->stream, &graph);
-	const char *why = cu->micro.unfit ? cu->micro.unfit : cudaGetErrorString(e);
+	const char *why = e == cudaSuccess ? cu->micro.unfit : cudaGetErrorString(e);
 	if (e == cudaSuccess && !cu->micro.unfit)
 		return graph;
 	if (graph)

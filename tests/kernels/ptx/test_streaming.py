@@ -5,6 +5,7 @@ PTX that nvcc emits."""
 import sys
 
 try:
+    import product
     import streaming
 except ImportError as missing:
     print(f"skipped: {missing} (python3-numpy)")
@@ -13,6 +14,7 @@ from interpreter import Fault, parse
 
 # Rows of the classifier: shorter than one vector for each thread, whole vectors, a tail, more than
 # one vector for each thread.
+PRODUCT = ("m", "n", "k", "transposed", "accumulate", "types", "ld_extra")
 CASES = [
     ("classifier", streaming.classifier, {"rows": 3, "v": 77, "vp": 80, "vector": 8}),
     ("classifier", streaming.classifier, {"rows": 2, "v": 512, "vp": 512, "vector": 8, "ld_extra": 8}),
@@ -29,6 +31,15 @@ CASES = [
     ("norm", streaming.norm_backward, {"n": 9, "c": 328, "kind": 0}),
     ("norm", streaming.norm_backward, {"n": 5, "c": 1024, "kind": 1}),
     ("adamw", streaming.adamw, {"n": 4000}),
+    *(
+        ("product", product.product, dict(zip(PRODUCT, case)))
+        for case in (
+            (65, 70, 33, (False, False), True, ("fp32", "fp32"), 3),
+            (17, 66, 40, (True, True), False, ("bf16", "bf16"), 1),
+            (3, 9, 5, (False, True), True, ("bf16", "fp32"), 0),
+            (66, 5, 16, (True, False), False, ("bf16", "bf16"), 8),
+        )
+    ),
 ]
 
 

@@ -1,0 +1,18 @@
+/* launch_product.h: the matrix product of gemm.h as a kernel of our own, for shapes that cuBLASLt refuses and machines
+ * that lack it: fp32 sums, any alignment, no tensor cores. */
+#ifndef RV_CUDA_LAUNCH_PRODUCT_H
+#define RV_CUDA_LAUNCH_PRODUCT_H
+
+#include "kernels/cuda/gemm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Enqueues all of `call`, its epilogue (launch_epilogue.h) included. */
+void launch_product(cudaStream_t stream, const struct gemm_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
