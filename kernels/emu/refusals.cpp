@@ -25,6 +25,8 @@ cudaError_t refused(emu_call call) {
 	if (refusals[call].times == 0)
 		return cudaSuccess;
 	refusals[call].times--;
+	if (refusals[call].error == cudaErrorIllegalAddress)
+		sticky = cudaErrorIllegalAddress;
 	return refusals[call].error;
 }
 

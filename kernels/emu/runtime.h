@@ -155,7 +155,8 @@ cudaError_t emu_enqueue(cudaStream_t s, void (*work)(const void *arg), const voi
 cudaError_t emu_spend(cudaStream_t s, float ms);
 /* Returns whether the calling thread captures: for stand-ins of libraries, which must not query a device then. */
 bool emu_thread_captures(void);
-/* The next `times` calls of `call` return `error` and do nothing; a capture ends all the same. */
+/* The next `times` calls of `call` return `error` and do nothing; a capture ends all the same. cudaErrorIllegalAddress
+ * breaks the device, as its cause would. */
 void emu_refuse(enum emu_call call, cudaError_t error, int times);
 /* Makes all that enqueues, waits, allocates or asks for the last error return `error`; cudaSuccess mends the device. */
 void emu_break(cudaError_t error);

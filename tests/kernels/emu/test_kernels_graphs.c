@@ -197,6 +197,29 @@ static void test_a_spoilt_capture_is_captured_again(void **state) {
 	assert_int_equal(child_count(o.text, "due to a previous error during capture"), 1);
 }
 
+/* A spoilt capture in which more scratch memory is wanted too: CUDA's own text is the reason. */
+static int wait_and_grow_in_a_capture(const void *ctx) {
+	struct counted c;
+	(void)ctx;
+	counted_init(&c);
+	c.scratch_bytes = 1000;
+	c.wait_at = c.grow_at = 3;
+	for (int i = 0; i < 6; i++)
+		step(&c);
+	bool right = value_of(&c) == 6;
+	c.be->ops->close(c.be);
+	return right ? 0 : 1;
+}
+
+static void test_the_reason_is_in_cudas_own_text(void **state) {
+	(void)state;
+	struct child_outcome o = child_run(wait_and_grow_in_a_capture, NULL);
+	if (o.status != 0)
+		fail_msg("status %d: %s", o.status, o.text);
+	assert_int_equal(child_count(o.text, "\n"), 1);
+	assert_int_equal(child_count(o.text, "due to a previous error during capture"), 1);
+}
+
 /* ---- errors that are not ignored ------------------------------------------------------------------------------------
  */
 
@@ -269,15 +292,38 @@ static void test_a_broken_device_is_a_fault(void **state) {
 	}
 }
 
+/* Breaks where a graph is captured, made or launched: nothing runs plainly on such a device. */
+static int break_in_a_call(const void *ctx) {
+	struct counted c;
+	counted_init(&c);
+	step(&c);
+	emu_refuse(*(const enum emu_call *)ctx, cudaErrorIllegalAddress, 1);
+	step(&c);
+	return 0;
+}
+
+static void test_a_broken_device_is_no_failed_graph(void **state) {
+	(void)state;
+	static const enum emu_call calls[] = {EMU_BEGIN_CAPTURE, EMU_END_CAPTURE, EMU_INSTANTIATE, EMU_GRAPH_LAUNCH};
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+		struct child_outcome o = child_run(break_in_a_call, &calls[i]);
+		assert_true(WIFSIGNALED(o.status) && WTERMSIG(o.status) == SIGABRT);
+		assert_non_null(strstr(o.text, "an illegal memory access was encountered"));
+		assert_null(strstr(o.text, "plain launches"));
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_failure_ends_in_plain_launches),
 		cmocka_unit_test(test_failures_are_counted_in_a_row),
 		cmocka_unit_test(test_scratch_does_not_grow_in_a_capture),
 		cmocka_unit_test(test_a_spoilt_capture_is_captured_again),
+		cmocka_unit_test(test_the_reason_is_in_cudas_own_text),
 		cmocka_unit_test(test_a_failed_allocation_is_never_ignored),
 		cmocka_unit_test(test_errors_of_captures_are_ignored_in_a_spoilt_one_only),
 		cmocka_unit_test(test_a_broken_device_is_a_fault),
+		cmocka_unit_test(test_a_broken_device_is_no_failed_graph),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
