@@ -18,11 +18,6 @@ const struct nccl_api *vendor_nccl(struct rv_errtext *et) {
 	return NULL;
 }
 
-enum rv_err vendor_check(struct rv_errtext *et) {
-	(void)et; /* products are the emulator's own */
-	return RV_OK;
-}
-
 const char *vendor_describe(void) {
 	return none;
 }

@@ -56,10 +56,6 @@ const struct nccl_api *vendor_nccl(struct rv_errtext *et) {
 	return api;
 }
 
-enum rv_err vendor_check(struct rv_errtext *et) {
-	return vendor_cublaslt(et) ? RV_OK : RV_E_NOTFOUND;
-}
-
 const char *vendor_describe(void) {
 	struct vendor_set *v = lock_set();
 	if (!process.text[0])

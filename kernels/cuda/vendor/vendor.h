@@ -15,9 +15,6 @@ const struct cublaslt_api *vendor_cublaslt(struct rv_errtext *et);
 const struct cudnn_api *vendor_cudnn(struct rv_errtext *et);
 const struct nccl_api *vendor_nccl(struct rv_errtext *et);
 
-/* Returns RV_OK when everything is there without which no GPU can be used: cuBLASLt. RV_E_NOTFOUND: how to install it.
- */
-enum rv_err vendor_check(struct rv_errtext *et);
 /* Returns one line: which library was found where in which version, what is missing and how to install it. The same
  * string every time. */
 const char *vendor_describe(void);

@@ -24,10 +24,6 @@ const struct nccl_api *vendor_nccl(struct rv_errtext *et) {
 	return vendor_set_nccl(&v, et);
 }
 
-enum rv_err vendor_check(struct rv_errtext *et) {
-	return vendor_cublaslt(et) ? RV_OK : RV_E_NOTFOUND;
-}
-
 const char *vendor_describe(void) {
 	static char text[VENDOR_TEXT_BYTES];
 	struct vendor_set v = nothing();
