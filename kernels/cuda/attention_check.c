@@ -159,8 +159,8 @@ static enum attention_verdict judge_all(struct cuda_backend *cu, const struct co
 enum attention_verdict attention_check(struct cuda_backend *cu, const struct attention_call *c, char *why, size_t cap) {
 	struct comparison k;
 	size_t bytes = lay_out(&k, c, NULL), b = (size_t)c->shape.b;
-	void *memory = NULL;
-	if (cudaMalloc(&memory, bytes) != cudaSuccess) {
+	void *borrowed = sdpa_borrow(cu->sdpa, bytes), *memory = borrowed;
+	if (!memory && cudaMalloc(&memory, bytes) != cudaSuccess) {
 		(void)cudaGetLastError();
 		(void)snprintf(why, cap, "no memory (%zu bytes) to compare it with our own kernels", bytes);
 		return ATTENTION_DIFFERS;
@@ -171,6 +171,7 @@ enum attention_verdict attention_check(struct cuda_backend *cu, const struct att
 		compare(&k, cu->stream, i);
 	}
 	enum attention_verdict verdict = judge_all(cu, &k, b, why, cap);
-	(void)cudaFree(memory);
+	if (!borrowed)
+		(void)cudaFree(memory);
 	return verdict;
 }

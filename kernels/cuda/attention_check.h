@@ -1,8 +1,8 @@
 /* attention_check.h: compares what cuDNN computed with what our own kernels compute from the same inputs.
  *
  * Done once for each shape and direction, on the first call, which no CUDA graph captures (cuda_micro.h). Our own
- * kernels run sequence by sequence into memory for one sequence, which is freed at once: B (heads + 2 kv_heads) T
- * head_dim multiplications more than a step has, and for GPT-2 124M 5 MB.
+ * kernels run sequence by sequence into memory for one sequence (GPT-2 124M: 5 MB): what cuDNN's backward passes sum dq in
+ * lends it where that is large enough, as it is for two sequences, else it is allocated and freed at once.
  *
  * Compared are rows: what one token has in out, or in dq, dk or dv; the rms of the difference against the rms of the row
  * plus that of all rows. Both sides round probabilities (or their gradients) and results to bf16, each by at most 2^-9 of

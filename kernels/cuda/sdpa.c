@@ -157,6 +157,10 @@ static bool grow(struct sdpa *s, struct buffer *b, size_t bytes) {
 	return true;
 }
 
+void *sdpa_borrow(struct sdpa *s, size_t bytes) {
+	return s && s->dq_sum.bytes >= bytes ? s->dq_sum.p : NULL;
+}
+
 static size_t dq_sum_bytes(struct attention_shape a) {
 	return attention_rows(a) * (size_t)a.head_dim * sizeof(float);
 }

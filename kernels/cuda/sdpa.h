@@ -38,6 +38,10 @@ void sdpa_prove(struct sdpa_use *u);
 /* Never uses cuDNN again for this shape and direction, and logs `why`. */
 void sdpa_leave(struct sdpa *s, struct sdpa_use *u, const char *why);
 
+/* Returns `bytes` of device memory that the calls' own sums have between calls, or NULL: there is less. Any call of
+ * sdpa_run and sdpa_find ends its use. NULL is fine. */
+void *sdpa_borrow(struct sdpa *s, size_t bytes);
+
 /* Counts what makes CUDA graphs of earlier passes unusable: memory that moved, and plans that were left. NULL: 0. */
 uint64_t sdpa_grown(const struct sdpa *s);
 

@@ -464,6 +464,29 @@ static void the_comparison_keeps_no_memory(void **state) {
 	assert_int_equal(emu_count().device_bytes, before);
 }
 
+/* On a device that is full the memory of cuDNN's sums, which is there already, serves the comparison. */
+static void the_comparison_borrows_memory(void **state) {
+	(void)state;
+	struct scene s;
+	struct logged l;
+	struct attention_shape smaller = usual;
+	smaller.t = 17;
+	stand_in_reset(V9_19);
+	scene_open(&s, EMU_LAZY);
+	log_begin(&l);
+	attend(&s, usual);
+	arrays_of(&s, smaller);
+	emu_limit_memory(emu_count().device_bytes);
+	forward(&s, on(&s, s.ref), smaller);
+	forward(&s, on(&s, s.be), smaller);
+	emu_limit_memory(EMU_MEMORY_BYTES);
+	check_forward(&s);
+	log_end(&l);
+	assert_int_equal(l.lines, 0);
+	assert_int_equal(stand_in.executions, 3);
+	scene_close(&s);
+}
+
 /* A device that is full: for the plan's memory, then for the comparison's. */
 static void a_full_device_is_no_fault(void **state) {
 	(void)state;
@@ -617,6 +640,7 @@ int main(void) {
 		TEST(unusable_inputs_prove_nothing),
 		TEST(zeros_agree),
 		TEST(the_comparison_keeps_no_memory),
+		TEST(the_comparison_borrows_memory),
 		TEST(a_full_device_is_no_fault),
 		TEST(a_graph_repeats_what_was_proven),
 		TEST(a_failure_in_a_capture_falls_back),
