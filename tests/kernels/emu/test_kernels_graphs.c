@@ -313,6 +313,18 @@ static void test_a_broken_device_is_no_failed_graph(void **state) {
 	}
 }
 
+/* A device that returns an error for everything has no spoilt capture: its errors are not ignored. */
+static void test_a_broken_device_has_no_spoilt_capture(void **state) {
+	(void)state;
+	cudaStream_t stream;
+	assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+	emu_break(cudaErrorIllegalAddress);
+	assert_false(cuda_capture_is_spoilt(stream));
+	assert_int_equal(cuda_device_fault(stream), cudaErrorIllegalAddress);
+	emu_break(cudaSuccess);
+	assert_int_equal(cuda_device_fault(stream), cudaSuccess);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_failure_ends_in_plain_launches),
@@ -324,6 +336,7 @@ int main(void) {
 		cmocka_unit_test(test_errors_of_captures_are_ignored_in_a_spoilt_one_only),
 		cmocka_unit_test(test_a_broken_device_is_a_fault),
 		cmocka_unit_test(test_a_broken_device_is_no_failed_graph),
+		cmocka_unit_test(test_a_broken_device_has_no_spoilt_capture),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
