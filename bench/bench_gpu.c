@@ -154,7 +154,10 @@ static enum rv_err run(void *opts, const struct rv_args *args, struct rv_errtext
 	(void)args;
 	RV_TRY(device_choose(o->device, &device, et));
 	RV_TRY(device_open(&device, 0, &backend, &be, et));
+	const char *libraries = device_libraries(&device);
 	fprintf(stderr, "%s\n", be->ops->describe(be));
+	if (libraries)
+		fprintf(stderr, "libraries: %s\n", libraries);
 	enum rv_err e = strcmp(o->measure, "phases") == 0     ? measure_phases(o, be, et)
 					: strcmp(o->measure, "ceilings") == 0 ? measure_ceilings(o, be, et)
 														  : measure_steps(o, be, et);

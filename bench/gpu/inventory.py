@@ -49,18 +49,26 @@ def ceiling_words(c):
     return [c.bin / "bench_gpu", "--device", "cuda", "--measure", "ceilings", "--side", side, "--copy-bytes", copy]
 
 
+def _libraries_line(text):
+    """Returns which libraries the backend found where, as bench_gpu prints it."""
+    lines = [line for line in text.splitlines() if line.startswith("libraries: ")]
+    return lines[0].partition(": ")[2] if lines else ""
+
+
 def _libraries(c):
     """Opens the backend as a program finds it; where that fails, with pip's folders in LD_LIBRARY_PATH too."""
     small = [c.bin / "bench_gpu", "--device", "cuda", "--measure", "ceilings", "--side", 64, "--copy-bytes", "1MiB"]
     ended = c.run(small, 60)
     if ended.rc == 0:
-        return {"describe": describe(ended.err), "lines": ended.err.splitlines()[:12], "nvidia_path": False}
+        return {"describe": describe(ended.err), "libraries": _libraries_line(ended.err), "nvidia_path": False}
     first = tail(ended.err, 4) or ended.how()
     c.nvidia_path = True
     ended = c.run(small, 60)
     if ended.rc != 0:
+        c.nvidia_path = False
         raise Failed("the backend does not open: %s; with pip's folders: %s" % (first, tail(ended.err, 4)))
-    return {"describe": describe(ended.err), "lines": ended.err.splitlines()[:12], "nvidia_path": True, "first": first}
+    return {"describe": describe(ended.err), "libraries": _libraries_line(ended.err), "nvidia_path": True,
+            "first": first}
 
 
 def _ceilings(c):

@@ -95,6 +95,7 @@ def _inventory(view):
     rows = [(name, machine[name]) for name in ("driver", "memory", "clock", "power", "processor", "glibc", "nvcc")
             if machine.get(name)]
     rows += [("backend", libraries["describe"])] if libraries.get("describe") else []
+    rows += [("libraries", libraries["libraries"])] if libraries.get("libraries") else []
     if libraries.get("nvidia_path"):
         rows.append(("libraries", "found only with pip's folders in LD_LIBRARY_PATH: %s" % libraries.get("first")))
     for name, who in (("ceilings", "ours"), ("ceilings, PyTorch", "PyTorch")):
