@@ -32,7 +32,7 @@ struct backend_plugin {
 	const char *version;
 	const struct backend_ops *ops;
 	/* How many devices can be used (at most PLUGIN_DEVICES_MAX), 1 or more. RV_E_NOTFOUND: none, the text says why (no
-	 * driver, an old one, no device, no library that every device needs). */
+	 * driver, an old one, no device). */
 	enum rv_err (*devices)(int *n, struct rv_errtext *et);
 	/* RV_E_UNSUPPORTED: it is there, but too old. */
 	enum rv_err (*device)(int index, struct plugin_device *out, struct rv_errtext *et);

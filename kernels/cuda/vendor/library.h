@@ -39,8 +39,8 @@ struct library_search library_search_with(const struct vendor_environment *env);
  * the first. Nothing stays loaded then. */
 enum rv_err library_load(struct library_search *s, const struct library *l, void *table, struct library_found *out,
 						 struct rv_errtext *et);
-/* Loads a library without looking at its symbols: `name` beside the file `neighbour`, else as library_load (but the
- * neighbour may be NULL). It then serves whoever opens it by its name alone. */
+/* Loads a library without looking at its symbols: `name` beside the file `neighbour` (NULL: none), else as library_load
+ * does. A later dlopen of the name alone finds it. */
 enum rv_err library_preload(struct library_search *s, const char *neighbour, const char *name, struct rv_errtext *et);
 
 #endif

@@ -43,14 +43,14 @@ static pid_t start(const char *interpreter, int pipe_end) {
 	return pid;
 }
 
-/* Reads until the other end is closed, `text` is full, or the time is over. Returns the bytes read; `text` is
+/* Reads until the other end is closed, `text` is full (a read of 0 bytes), or the time is over. Returns the bytes read; `text` is
  * terminated. */
 static size_t read_until(int fd, char text[OUTPUT_BYTES_MAX], int64_t deadline_ms) {
 	size_t n = 0;
 	for (;;) {
 		int64_t left_ms = deadline_ms - now_ms();
 		struct pollfd p = {.fd = fd, .events = POLLIN};
-		if (left_ms <= 0 || n == OUTPUT_BYTES_MAX - 1 || poll(&p, 1, (int)left_ms) <= 0)
+		if (left_ms <= 0 || poll(&p, 1, (int)left_ms) <= 0)
 			break;
 		ssize_t got = read(fd, text + n, OUTPUT_BYTES_MAX - 1 - n);
 		if (got <= 0)

@@ -86,7 +86,7 @@ static void point(struct tree *t, char home[PLACE_BYTES], char path[PLACE_BYTES]
 	t->env.python = python;
 }
 
-/* All places have it; then the first one no more, and so on to the last. */
+/* All places have it; then it is taken out of the first, the second, and so on. */
 static void test_order(void **state) {
 	struct tree *t = *state;
 	char home[PLACE_BYTES], path[PLACE_BYTES], python[PLACE_BYTES];

@@ -212,7 +212,7 @@ static void test_python_that_is_a_script(void **state) {
 	struct place_list l = {.n = 0};
 	char script[4 * PLACE_BYTES];
 	tree_put_file(t, "real/lib/python3.11/site-packages/x", "");
-	tree_put_file(t, "shims/lib/python3.11/other/x", "");
+	tree_put_file(t, "shims/lib/python3.11/site-packages/x", ""); /* of another Python */
 	(void)snprintf(script, sizeof script,
 				   "#!/bin/sh\n[ \"$1\" = -c ] && [ $# -eq 2 ] || exit 1\ncat\necho noise >&2\necho\n"
 				   "echo %s/real/lib/python3.11\necho %s/real/lib/python3.11/site-packages\necho relative-packages\n",
@@ -257,7 +257,7 @@ static void test_python_that_hangs(void **state) {
 	assert_non_null(fgets(line, sizeof line, f));
 	(void)fclose(f);
 	pid_t child = (pid_t)atol(line);
-	while (kill(child, 0) == 0) { /* whoever inherits it reaps it */
+	while (kill(child, 0) == 0) { /* init, which inherits it, reaps it */
 		char status[64];
 		(void)snprintf(status, sizeof status, "/proc/%d/stat", (int)child);
 		char word[256] = "";

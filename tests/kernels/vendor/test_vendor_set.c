@@ -214,10 +214,13 @@ static void test_nccl_is_for_several(void **state) {
 /* The first search decides for the whole process. */
 static void test_looked_for_once(void **state) {
 	struct machine *m = *state;
+	tree_put_file(&m->t, "toolkit/lib64/other", ""); /* the folder is known from the start */
 	start(m);
 	assert_null(vendor_set_cublaslt(&m->v, NULL));
-	put_wheels(m, wheels_13, WHEELS_13);
+	tree_put_library(&m->t, "toolkit/lib64/libcublasLt.so.13", "cublaslt");
 	assert_null(vendor_set_cublaslt(&m->v, NULL));
+	start(m);
+	assert_non_null(vendor_set_cublaslt(&m->v, NULL));
 }
 
 static void test_advice(void **state) {
