@@ -33,6 +33,10 @@ static const struct unit rate_units[] = {
 };
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 
+bool rv_option_has_choices(const struct rv_option *o) {
+	return o->type == RV_OPT_ENUM || o->type == RV_OPT_CHOICE;
+}
+
 const char *rv_option_type_text(const struct rv_option *o) {
 	switch (o->type) {
 	case RV_OPT_BOOL:
@@ -44,6 +48,7 @@ const char *rv_option_type_text(const struct rv_option *o) {
 	case RV_OPT_STRING:
 		return "text";
 	case RV_OPT_ENUM:
+	case RV_OPT_CHOICE:
 		return o->choices;
 	case RV_OPT_BYTES:
 		return "a size such as 4096, 64KiB or 1.5MB";
@@ -81,7 +86,7 @@ static void limit_text(const struct rv_option *o, double v, char *out, size_t ca
 void rv_option_range_text(const struct rv_option *o, char *out, size_t cap) {
 	char low[64], high[64];
 	out[0] = '\0';
-	if (!is_bounded(o) || o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM || o->type == RV_OPT_BOOL)
+	if (!is_bounded(o) || o->type == RV_OPT_STRING || rv_option_has_choices(o) || o->type == RV_OPT_BOOL)
 		return;
 	limit_text(o, o->min, low, sizeof low);
 	limit_text(o, o->max, high, sizeof high);
@@ -234,22 +239,37 @@ static bool nearest_choice(const char *choices, const char *text, char *out, siz
 	return near != NULL;
 }
 
-static enum rv_err parse_enum(const struct rv_option *o, const char *text, char *out, struct rv_errtext *et) {
-	size_t n = strlen(text);
-	const char *at = o->choices;
-	for (;;) {
-		size_t len = strcspn(at, "|");
-		if (n > 0 && len == n && memcmp(at, text, n) == 0)
-			return parse_string(o, text, out, et);
-		if (!at[len])
-			break;
-		at += len + 1;
+/* Returns the place of `text` among the choices, -1: it is none of them. */
+static int find_choice(const char *choices, const char *text) {
+	const size_t n = strlen(text);
+	for (int place = 0;; place++) {
+		const size_t len = strcspn(choices, "|");
+		if (n > 0 && len == n && memcmp(choices, text, n) == 0)
+			return place;
+		if (!choices[len])
+			return -1;
+		choices += len + 1;
 	}
+}
+
+static enum rv_err fail_choice(const struct rv_option *o, const char *text, struct rv_errtext *et) {
 	char near[64];
 	if (nearest_choice(o->choices, text, near, sizeof near))
 		return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be one of %s; did you mean %s?", o->name, text, o->choices,
 					   near);
 	return rv_fail(et, RV_E_INVALID, "%s = %.100s: must be one of %s", o->name, text, o->choices);
+}
+
+static enum rv_err parse_enum(const struct rv_option *o, const char *text, char *out, struct rv_errtext *et) {
+	return find_choice(o->choices, text) >= 0 ? parse_string(o, text, out, et) : fail_choice(o, text, et);
+}
+
+static enum rv_err parse_choice(const struct rv_option *o, const char *text, int *out, struct rv_errtext *et) {
+	const int place = find_choice(o->choices, text);
+	if (place < 0)
+		return fail_choice(o, text, et);
+	*out = place;
+	return RV_OK;
 }
 
 enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const char *text, struct rv_errtext *et) {
@@ -268,6 +288,8 @@ enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const c
 		return parse_string(o, text, field, et);
 	case RV_OPT_ENUM:
 		return parse_enum(o, text, field, et);
+	case RV_OPT_CHOICE:
+		return parse_choice(o, text, field, et);
 	}
 	RV_UNREACHABLE("option type");
 }
@@ -279,6 +301,16 @@ static void print_double(double v, char *out, size_t cap) {
 		if (strtod(out, NULL) == v)
 			return;
 	}
+}
+
+static void print_choice(const struct rv_option *o, int place, char *out, size_t cap) {
+	const char *at = o->choices;
+	for (int i = 0; i < place; i++) {
+		at += strcspn(at, "|");
+		RV_ASSERT(*at == '|');
+		at++;
+	}
+	(void)snprintf(out, cap, "%.*s", (int)strcspn(at, "|"), at);
 }
 
 /* In the largest unit of bits that shows it exactly. */
@@ -315,6 +347,9 @@ void rv_option_value_print(const struct rv_option *o, const void *opts, char out
 	case RV_OPT_ENUM:
 		(void)snprintf(out, RV_OPTION_TEXT_BYTES, "%s", (const char *)field);
 		return;
+	case RV_OPT_CHOICE:
+		print_choice(o, *(const int *)field, out, RV_OPTION_TEXT_BYTES);
+		return;
 	}
 	RV_UNREACHABLE("option type");
 }
@@ -324,6 +359,8 @@ void rv_option_value_unset(const struct rv_option *o, void *opts) {
 	RV_ASSERT(o->type != RV_OPT_BOOL);
 	if (o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM)
 		memset(field, 0, o->cap);
+	else if (o->type == RV_OPT_CHOICE)
+		*(int *)field = -1;
 	else if (o->type == RV_OPT_DOUBLE)
 		*(double *)field = NAN;
 	else
@@ -336,6 +373,8 @@ bool rv_option_value_is_set(const struct rv_option *o, const void *opts) {
 		return true;
 	if (o->type == RV_OPT_STRING || o->type == RV_OPT_ENUM)
 		return *(const char *)field != '\0';
+	if (o->type == RV_OPT_CHOICE)
+		return *(const int *)field >= 0;
 	if (o->type == RV_OPT_DOUBLE)
 		return !isnan(*(const double *)field);
 	return *(const int64_t *)field != INT64_MIN;

@@ -17,9 +17,12 @@ enum rv_err rv_option_value_parse(const struct rv_option *o, void *opts, const c
 /* The text that parses back to the stored value, byte for byte the same for equal values. Not for an unset one. */
 void rv_option_value_print(const struct rv_option *o, const void *opts, char out[static RV_OPTION_TEXT_BYTES]);
 
-/* A required option that has no value yet: empty text, INT64_MIN, NaN. A BOOL cannot be required. */
+/* A required option that has no value yet: empty text, INT64_MIN, NaN, place -1. A BOOL cannot be required. */
 void rv_option_value_unset(const struct rv_option *o, void *opts);
 bool rv_option_value_is_set(const struct rv_option *o, const void *opts);
+
+/* Returns true where `choices` says what is allowed. */
+bool rv_option_has_choices(const struct rv_option *o);
 
 /* "[1B, 64KiB]": what `min` and `max` allow, for people; "" when unbounded. */
 void rv_option_range_text(const struct rv_option *o, char *out, size_t cap);

@@ -21,7 +21,8 @@ enum rv_option_type {
 	RV_OPT_INT,
 	RV_OPT_DOUBLE,
 	RV_OPT_STRING,
-	RV_OPT_ENUM,
+	RV_OPT_ENUM,   /* one of `choices`, as text */
+	RV_OPT_CHOICE, /* one of `choices`, as its place among them */
 	RV_OPT_BYTES,
 	RV_OPT_DURATION_MS,
 	RV_OPT_RATE /* bytes per second */
@@ -29,13 +30,13 @@ enum rv_option_type {
 
 struct rv_option {
 	const char *name;         /* "inner-lr" */
-	enum rv_option_type type; /* BOOL: bool, DOUBLE: double, STRING/ENUM: char[cap], the others: int64_t */
+	enum rv_option_type type; /* BOOL: bool, DOUBLE: double, STRING/ENUM: char[cap], CHOICE: int, else int64_t */
 	size_t offset;            /* into the options struct */
 	size_t cap;               /* STRING and ENUM: size of the char array */
 	const char *fallback;     /* default, as it would be written; NULL: required */
 	/* Numbers, inclusive; both 0: unbounded. A RATE may be 0 as well: none. STRING: min 1 refuses an empty text. */
 	double min, max;
-	const char *choices; /* ENUM: "keep|discard" */
+	const char *choices; /* ENUM, CHOICE: "keep|discard" */
 	const char *help;    /* one sentence; default, range and choices are appended by the help printer */
 	const char *group;   /* heading in --help: "Model", "Network", ... */
 };

@@ -18,6 +18,7 @@ static const char *placeholder(const struct rv_option *o) {
 	case RV_OPT_STRING:
 		return " TEXT";
 	case RV_OPT_ENUM:
+	case RV_OPT_CHOICE:
 		return " NAME";
 	case RV_OPT_BYTES:
 		return " SIZE";
@@ -54,7 +55,7 @@ static void print_option(const struct rv_option *o, FILE *out) {
 	rv_option_range_text(o, range, sizeof range);
 	const char *fallback = !o->fallback ? "required" : o->fallback[0] ? o->fallback : "none";
 	int n = snprintf(text, sizeof text, "%s (%s%s", o->help, o->fallback ? "default: " : "", fallback);
-	if (n > 0 && (size_t)n < sizeof text && o->type == RV_OPT_ENUM)
+	if (n > 0 && (size_t)n < sizeof text && rv_option_has_choices(o))
 		n += snprintf(text + n, sizeof text - (size_t)n, "; one of %s", o->choices);
 	if (n > 0 && (size_t)n < sizeof text)
 		(void)snprintf(text + n, sizeof text - (size_t)n, "%s%s)", range[0] ? "; range: " : "", range);

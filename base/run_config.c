@@ -8,6 +8,7 @@
 #include "base/model_shape.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +33,9 @@ enum {
  * train. */
 #define NAME_OPT(name, f, fallback, choices, group, help)                                                              \
 	{ name, RV_OPT_ENUM, FIELD(f), sizeof(((struct run_config *)0)->f), fallback, 0, 0, choices, help, group }
+
+#define CHOICE_OPT(name, f, fallback, choices, group, help)                                                            \
+	{ name, RV_OPT_CHOICE, FIELD(f), 0, fallback, 0, 0, choices, help, group }
 
 #define HASH_OPT(name, f, group, help)                                                                                 \
 	{ name, RV_OPT_STRING, FIELD(f), sizeof(((struct run_config *)0)->f), "", 0, 0, NULL, help, group }
@@ -62,6 +66,12 @@ static const char mean_codecs[] = "auto"
 #include "base/codecs.def"
 	;
 #undef CODEC
+
+#define MERGE_RULE(name, facts, least) "|" #name
+static const char merge_rules[] =
+#include "base/merge_rules.def"
+	;
+#undef MERGE_RULE
 
 const struct rv_option run_config_options[] = {
 	NAME_OPT("model", model, "gpt2", families + 1, "Model", "Model family."),
@@ -189,6 +199,14 @@ const struct rv_option run_config_options[] = {
 		"No worker's outer gradient counts for more than this many times the median of all workers' norms, chunk by "
 		"chunk: what is larger is scaled down to it. 1 to 1000; 0: no limit, so that one worker may ruin the run. "
 		"It takes three workers or more."),
+	CHOICE_OPT(
+		"merge", merge, "mean", merge_rules + 1, "Outer loop",
+		"How the workers' outer gradients become one. mean: their weighted mean. trimmed_mean: of each parameter the "
+		"mean of what is left without the largest and the smallest values, so that a few workers cannot move it far, "
+		"whatever they send; it takes three workers or more."),
+	REAL_OPT("trim-share", trim_share, "0.25", 0.01, 0.5, "Outer loop",
+			 "merge = trimmed_mean: the share of the workers' values that is left out on each side, rounded down: 0.25 "
+			 "of four workers is the largest and the smallest one."),
 	INT_OPT("outer-delay", outer_delay, "1", 1, 1024, "Outer loop",
 			"Outer delayed_nesterov: N; momentum moves once in so many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
@@ -408,10 +426,27 @@ enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errte
 	return strcmp(c->updates, "eager") == 0 ? check_eager(c, et) : RV_OK;
 }
 
+static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et) {
+	const struct merge_facts *m = &merge_facts[c->merge];
+	if (c->min_workers < m->least)
+		return rv_fail(et, RV_E_INVALID,
+					   "merge = %s with min-workers = %" PRId64 ": it takes %d workers at least in each round; raise "
+					   "min-workers, or merge = mean",
+					   m->name, c->min_workers, m->least);
+	if (m->facts & MERGE_TRIMS && merge_trimmed(c->trim_share, (int)c->min_workers) == 0)
+		return rv_fail(
+			et, RV_E_INVALID,
+			"merge = %s with trim-share = %g and min-workers = %" PRId64
+			": a round of so few workers would leave nothing out; trim-share = %g at least, or more min-workers",
+			m->name, c->trim_share, c->min_workers, ceil(1000.0 / (double)c->min_workers) / 1000);
+	return RV_OK;
+}
+
 static enum rv_err check_outer_and_round(const struct run_config *c, struct rv_errtext *et) {
 	RV_TRY(check_auto("outer-lr", c->outer_lr, et));
 	RV_TRY(check_auto("outer-momentum", c->outer_momentum, et));
 	RV_TRY(check_rounding(c, et));
+	RV_TRY(check_merge(c, et));
 	RV_TRY(run_config_check_updates(c, et));
 	if (c->outer_clip > 0 && c->outer_clip < 1)
 		return rv_fail(

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/options.h"
+#include "base/registries.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +54,8 @@ struct run_config {
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;
 	double outer_clip;   /* a contribution's chunk: at most so many median norms (outer/merge.h); 0: no limit */
+	int merge;           /* enum merge_choice: how contributions become one (outer/merge.h) */
+	double trim_share;   /* trimmed_mean: share of the contributions that is left out on each side */
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
 	int64_t base_every;  /* rounds between full-state snapshots */
 	char late[16];       /* keep|discard */

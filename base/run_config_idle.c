@@ -53,6 +53,14 @@ static bool stretches_as_llama3(const struct run_config *c) {
 	return has_rope(c) && strcmp(c->rope_scaling, "llama3") == 0;
 }
 
+static bool limits_contributions(const struct run_config *c) {
+	return merge_facts[c->merge].facts & MERGE_CLIPS;
+}
+
+static bool trims_contributions(const struct run_config *c) {
+	return merge_facts[c->merge].facts & MERGE_TRIMS;
+}
+
 static const struct {
 	const char *name;
 	bool (*used)(const struct run_config *c);
@@ -64,6 +72,8 @@ static const struct {
 	{"outer-eps", is_adaptive, "outer = adam, yogi or adagrad"},
 	{"outer-delay", delays, "outer = delayed_nesterov"},
 	{"rounding", rounds_values, "every codec but fp32"},
+	{"outer-clip", limits_contributions, "merge = mean"},
+	{"trim-share", trims_contributions, "merge = trimmed_mean"},
 	{"eager-share", is_eager, "updates = eager"},
 	{"beta1", has_moments, "inner = adamw or muon"},
 	{"beta2", has_moments, "inner = adamw or muon"},

@@ -60,7 +60,7 @@ static void prepare(struct buffers *b) {
 								.chunks = chunking_of(VALUES, chunking_default_elems(VALUES)),
 								.codec = &codec_int8,
 								.optimizer = &outer_nesterov,
-								.params = {0.7f, 0.9f}};
+								.params = {.lr = 0.7f, .momentum = 0.9f}};
 	must(global_init(&b->g, &cfg, b->theta, &et), &et);
 	size_t bytes = chunking_total_bytes(&cfg.chunks, &codec_int8);
 	b->code = must_alloc(bytes);
@@ -102,7 +102,8 @@ static void decode_add(struct buffers *b, size_t at, size_t n, uint8_t *code) {
 static void merge(struct buffers *b, size_t n, uint8_t *code, double clip, struct merge_measured *measured) {
 	const uint32_t weights[WORKERS] = {1, 1, 1, 1};
 	const uint8_t *in[WORKERS];
-	const struct merge_rule rule = {.contributions = &codec_int8, .mean = &codec_int8, .clip = clip};
+	const struct merge_rule rule = {
+		.ops = &merge_mean, .contributions = &codec_int8, .mean = &codec_int8, .params = {.clip = clip}};
 	for (int i = 0; i < WORKERS; i++)
 		in[i] = b->contributions[i] + (code - b->code);
 	(void)merge_chunk(&rule, in, weights, WORKERS, n, b->g.scratch, b->reduced + (code - b->code), measured, NULL);

@@ -4,7 +4,6 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "base/weights.h"
-#include "lab/rda.h"
 #include "lab/replica_spread.h"
 #include "worker/train/metrics.h"
 #include "worker/train/outer_device.h"
@@ -108,8 +107,9 @@ static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vector
 
 enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
 									 struct rv_errtext *et) {
-	size_t chunk = r->global.cfg.chunks.chunk_elems;
-	float *scratch = malloc(chunk * sizeof *scratch);
+	const size_t chunk = r->global.cfg.chunks.chunk_elems;
+	const struct merge_rule rule = global_merge(&r->global.cfg);
+	float *scratch = malloc(merge_scratch(&rule, chunk, n) * sizeof *scratch);
 	if (!scratch)
 		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", chunk);
 	enum rv_err e = reduce_chunks(r, vectors, weights, n, scratch, et);
@@ -129,7 +129,7 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 		tokens[n++] = r->kept_tokens[i] + r->sums[i].tokens;
 	}
 	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
-	RV_TRY((r->cfg.merge == LAB_MERGE_RDA ? rda_reduce : averaging_reduce_vectors)(r, vectors, weights, n, et));
+	RV_TRY(averaging_reduce_vectors(r, vectors, weights, n, et));
 	for (int i = 0; i < r->n_replicas; i++) /* here a mean is always committed */
 		if (takes_part[i])
 			contribution_commit(&r->contributions[i], &r->global.cfg, r->rounds_done);

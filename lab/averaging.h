@@ -21,8 +21,7 @@ enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv
  * how many. */
 int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]);
 
-/* r->reduced = the weighted mean of the participants' encoded outer gradients, whose residuals it commits, or with
- * cfg.merge what it says instead. By tokens, a worker's weight counts all that its outer gradient contains: what it
+/* r->reduced = the participants' encoded outer gradients merged by the run's rule, whose residuals it commits. By tokens, a worker's weight counts all that its outer gradient contains: what it
  * kept of rounds that it missed too. RV_E_NOMEM, RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 

@@ -48,17 +48,13 @@ static void hash_dylu(struct rv_hasher *h, const struct lab_config *c) {
 	rv_hash_u64(h, c->dylu);
 }
 
-static void hash_merge(struct rv_hasher *h, const struct lab_config *c) {
-	rv_hash_u64(h, (uint64_t)c->merge);
-}
-
 /* The options of the lab that make a run another one, beside those of its configuration; hashed in this order. */
 static const struct hashed_option {
 	const char *name;
 	void (*hash)(struct rv_hasher *h, const struct lab_config *c);
-} of_the_lab[] = {{"device", hash_device},       {"isa", hash_isa},       {"dtype", hash_dtype},
-				  {"drop-sync", hash_drop_sync}, {"speeds", hash_speeds}, {"step-ms", hash_step_ms},
-				  {"dylu", hash_dylu},           {"merge", hash_merge}};
+} of_the_lab[] = {
+	{"device", hash_device}, {"isa", hash_isa},         {"dtype", hash_dtype}, {"drop-sync", hash_drop_sync},
+	{"speeds", hash_speeds}, {"step-ms", hash_step_ms}, {"dylu", hash_dylu}};
 
 enum { OF_THE_LAB = sizeof of_the_lab / sizeof of_the_lab[0] };
 

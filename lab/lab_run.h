@@ -79,9 +79,6 @@ struct lab_method {
 extern const struct lab_method *const lab_methods[];        /* NULL-terminated */
 const struct lab_method *lab_method_find(const char *name); /* NULL: there is none */
 
-/* How the outer gradients of a round become one. */
-enum lab_merge { LAB_MERGE_MEAN, LAB_MERGE_RDA /* lab/rda.h */ };
-
 struct lab_config {
 	struct run_config run;
 	const struct lab_method *method;
@@ -105,7 +102,6 @@ struct lab_config {
 	double speeds[LAB_MAX_WORKERS];
 	bool dylu;
 	double step_ms;
-	enum lab_merge merge;
 	uint64_t eval_tokens; /* that every evaluation predicts, as replica_eval; 0: all held-out text */
 	bool eval_replicas;   /* fill in lab_run.average_loss and .replica_loss at the end */
 };

@@ -15,10 +15,10 @@ static bool is_one_of(const char *name, const char *const *names) {
 }
 
 static const char *idle_for(const struct lab_method *m, const char *name) {
-	static const char *const outer_loop[] = {"outer",       "codec",          "mean-codec",  "rounding",
-											 "outer-lr",    "outer-momentum", "outer-beta2", "outer-eps",
-											 "outer-delay", "chunk-elems",    "late",        "mix",
-											 "updates",     "eager-share",    "outer-clip",  NULL};
+	static const char *const outer_loop[] = {
+		"outer",       "codec",       "mean-codec",  "rounding",    "outer-lr",   "outer-momentum",
+		"outer-beta2", "outer-eps",   "outer-delay", "chunk-elems", "late",       "mix",
+		"updates",     "eager-share", "outer-clip",  "merge",       "trim-share", NULL};
 	static const char *const weights[] = {"weight-by-tokens", NULL}, *const feedback[] = {"error-feedback", NULL};
 	static const char *const inner[] = {"beta1", "beta2", "eps", "clip", "muon-momentum", NULL};
 	static const char *const fixed[] = {"outer", "outer-lr", NULL};
@@ -65,7 +65,8 @@ void train_idle_init(struct train_idle *t, const struct train_options *o) {
 
 const char *train_idle(const void *ctx, const char *name) {
 	const struct train_idle *t = ctx;
-	const bool quorum = strcmp(name, "min-workers") == 0 || strcmp(name, "grace-ms") == 0;
+	const bool trims = merge_facts[t->run.merge].least > 1; /* it asks for a number of workers */
+	const bool quorum = (strcmp(name, "min-workers") == 0 && !trims) || strcmp(name, "grace-ms") == 0;
 	const bool on_time = t->opts->drop_sync <= 0 && !t->opts->speeds[0];
 	const char *belongs = method_idle(t->opts->method, name);
 	if (belongs)

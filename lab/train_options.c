@@ -41,10 +41,6 @@ static const struct rv_option own_options[] = {
 	 "A worker takes as many of a round's steps as its speed lets it while the fastest takes all (DyLU).", "Lab"},
 	{"step-ms", RV_OPT_DOUBLE, FIELD(step_ms), 0, "100", 1e-3, 1e9, NULL,
 	 "With speeds: milliseconds of an inner step of a worker of speed 1, for the modelled time of a round.", "Lab"},
-	{"merge", RV_OPT_ENUM, FIELD(merge), FIELD_SIZE(merge), "mean", 0, 0, "mean|rda",
-	 "How a round's outer gradients become one. rda: radial-directional averaging, their mean length in their mean "
-	 "direction.",
-	 "Lab"},
 	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "fixed-steps", 0, 0,
 	 "fixed-tokens|fixed-steps",
 	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch.",
@@ -136,7 +132,6 @@ struct lab_config train_options_resolve(const struct train_options *o) {
 		.drop_sync = o->drop_sync,
 		.dylu = o->dylu,
 		.step_ms = o->speeds[0] ? o->step_ms : 0,
-		.merge = strcmp(o->merge, "rda") == 0 ? LAB_MERGE_RDA : LAB_MERGE_MEAN,
 		.eval_tokens = (uint64_t)o->eval_tokens,
 		.eval_replicas = o->eval_replicas,
 		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
@@ -183,7 +178,6 @@ enum rv_err train_options_check_new(const struct train_options *o, const char *d
 /* Policies that only a round of lab/synchronous.h knows. */
 static enum rv_err check_round(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
 	const struct lab_config configured = configured_by_method(o);
-	bool rda = strcmp(o->merge, "rda") == 0;
 	bool streams = o->run.fragments > 1 || run_config_overlap(&o->run) > 0;
 	if (streams && !m->synchronous)
 		return rv_fail(et, RV_E_INVALID,
@@ -193,10 +187,7 @@ static enum rv_err check_round(const struct train_options *o, const struct lab_m
 		return rv_fail(et, RV_E_INVALID,
 					   "%s is of --method diloco and its kind, without overlap-steps and with updates = waited",
 					   o->speeds[0] ? "speeds" : "drop-sync");
-	RV_TRY(run_config_check_updates(&configured.run, et)); /* with the outer optimizer that the method prescribes */
-	if (rda && !m->synchronous)
-		return rv_fail(et, RV_E_INVALID, "merge rda is of --method diloco and its kind, not of %s", o->method);
-	return RV_OK;
+	return run_config_check_updates(&configured.run, et); /* with the outer optimizer that the method prescribes */
 }
 
 bool train_options_share_text(const struct train_options *o, struct rv_errtext *what) {

@@ -20,7 +20,7 @@ struct train_options {
 	char on_record_gap[8];
 	char replicas_mode[16];
 	double drop_sync;
-	char speeds[512], merge[8];
+	char speeds[512];
 	double step_ms;
 	bool dylu;
 	bool eval_replicas;

@@ -41,7 +41,8 @@ enum rv_err global_config_of(const struct run_config *run, size_t n, const struc
 	size_t chunk_elems = run->chunk_elems > 0 ? (size_t)run->chunk_elems : chunking_default_elems(n);
 	*out = (struct global_config){
 		.n = n, .chunks = chunking_of(n, chunk_elems), .params = outer_params_of(run), .run_hash = *run_hash};
-	out->clip = run->outer_clip;
+	out->merge = merge_registry[run->merge];
+	out->merge_params = (struct merge_params){.clip = run->outer_clip, .trim_share = run->trim_share};
 	RV_TRY(codec_find(run->codec, &out->sent, et));
 	RV_TRY(codec_find(run_config_mean_codec(run), &out->codec, et));
 	out->sent = out->sent == out->codec ? NULL : out->sent;
@@ -82,7 +83,10 @@ const struct codec *global_sent(const struct global_config *c) {
 }
 
 struct merge_rule global_merge(const struct global_config *c) {
-	return (struct merge_rule){.contributions = global_sent(c), .mean = c->codec, .clip = c->clip};
+	return (struct merge_rule){.ops = c->merge ? c->merge : &merge_mean,
+							   .contributions = global_sent(c),
+							   .mean = c->codec,
+							   .params = c->merge_params};
 }
 
 struct chunking global_round_chunks(const struct global_config *c, uint64_t round) {

@@ -26,11 +26,12 @@ enum {
 
 struct global_config {
 	size_t n;
-	struct chunking chunks;     /* of the whole vector */
-	struct fragments fragments; /* which of them a round exchanges */
-	const struct codec *codec;  /* of means: of reduced bytes, hence of digests, logs and what is applied */
-	const struct codec *sent;   /* of contributions; NULL: the same one. global_sent() */
-	double clip;                /* of contributions: outer/merge.h; 0: none */
+	struct chunking chunks;        /* of the whole vector */
+	struct fragments fragments;    /* which of them a round exchanges */
+	const struct codec *codec;     /* of means: of reduced bytes, hence of digests, logs and what is applied */
+	const struct codec *sent;      /* of contributions; NULL: the same one. global_sent() */
+	const struct merge_ops *merge; /* how contributions become one; NULL: merge_mean */
+	struct merge_params merge_params;
 	const struct outer_optimizer *optimizer;
 	struct outer_params params;
 	struct rv_hash run_hash; /* names the run: the chain starts from it */

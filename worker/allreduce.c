@@ -18,7 +18,7 @@ struct allreduce {
 	struct chunking chunks;         /* of the round */
 	size_t payload_bytes;           /* of a contribution to it */
 	uint8_t *reduced, *flags;       /* of the longest there is */
-	float *scratch;                 /* two chunks: the second one is measured.values */
+	float *scratch;                 /* merge_scratch() and a chunk more: measured.values */
 	struct merge_measured measured; /* in this attempt, of the chunks that we own */
 	uint8_t *held;                  /* NET_MAX_MEMBERS vectors of the round, reserved; NULL between rounds */
 	void *core_memory;
@@ -108,7 +108,9 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 	a->cfg = *cfg;
 	a->reduced = malloc(global_max_payload_bytes(g));
 	a->flags = malloc(reduce_flags_bytes(g->chunks.n_chunks));
-	a->scratch = malloc(2 * g->chunks.chunk_elems * sizeof(float));
+	const struct merge_rule rule = global_merge(g);
+	const size_t merging = merge_scratch(&rule, g->chunks.chunk_elems, NET_MAX_MEMBERS);
+	a->scratch = malloc((merging + g->chunks.chunk_elems) * sizeof(float));
 	a->core_memory = malloc(reduce_size());
 	if (!a->reduced || !a->flags || !a->scratch || !a->core_memory) {
 		enum rv_err e =
@@ -116,7 +118,7 @@ enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce *
 		allreduce_free(a);
 		return e;
 	}
-	a->measured.values = a->scratch + g->chunks.chunk_elems;
+	a->measured.values = a->scratch + merging;
 	*out = a;
 	return RV_OK;
 }

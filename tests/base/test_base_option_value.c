@@ -208,6 +208,39 @@ static void enums_know_their_choices(void **state) {
 	assert_string_equal(d.late, "discard");
 }
 
+/* One of several, as its place among them. */
+static void choices_are_places(void **state) {
+	(void)state;
+	struct {
+		int rule, must;
+	} v = {0};
+	static const struct rv_option table[] = {
+		{"rule", RV_OPT_CHOICE, 0, 0, "mean", 0, 0, "median|mean|trimmed", "A rule.", NULL},
+		{"must", RV_OPT_CHOICE, sizeof v.rule, 0, NULL, 0, 0, "a|b", "Required.", NULL},
+		{.name = NULL},
+	};
+	struct rv_errtext et = {0};
+	char text[RV_OPTION_TEXT_BYTES];
+	rv_options_defaults(table, &v);
+	assert_int_equal(v.rule, 1);
+	assert_int_equal(rv_options_check_required(table, &v, &et), RV_E_INVALID);
+	assert_int_equal(rv_options_set(table, &v, "must", "a", NULL), RV_OK);
+	assert_int_equal(rv_options_check_required(table, &v, &et), RV_OK);
+	static const char *const names[] = {"median", "mean", "trimmed"};
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(rv_options_set(table, &v, "rule", names[i], NULL), RV_OK);
+		assert_int_equal(v.rule, i);
+		rv_option_value_print(&table[0], &v, text);
+		assert_string_equal(text, names[i]);
+	}
+	static const char *const bad[] = {"", "mea", "mean|trimmed", "|", "trimmedx"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(rv_options_set(table, &v, "rule", bad[i], NULL), RV_E_INVALID);
+	assert_int_equal(v.rule, 2);
+	assert_int_equal(rv_options_set(table, &v, "rule", "trimed", &et), RV_E_INVALID);
+	assert_string_equal(et.text, "rule = trimed: must be one of median|mean|trimmed; did you mean trimmed?");
+}
+
 static void printed_doubles_are_short_and_exact(void **state) {
 	(void)state;
 	const struct rv_option *o = demo_options;
@@ -239,6 +272,7 @@ int main(void) {
 		cmocka_unit_test(bools_have_four_spellings),
 		cmocka_unit_test(strings_are_bounded_and_clean),
 		cmocka_unit_test(enums_know_their_choices),
+		cmocka_unit_test(choices_are_places),
 		cmocka_unit_test(printed_doubles_are_short_and_exact),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/presets.h"
 #include "base/run_config.h"
+#include "base/run_config_idle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -91,6 +92,34 @@ static void test_what_is_rounded_at_random_must_bear_it(void **state) {
 	}
 	assert_fault(run_config_parse(&c, "run.conf", "rounding = stochastic\ncodec = q6sigma\n", &et), RV_E_INVALID, &et,
 				 "q6sigma");
+}
+
+/* A rule that leaves out the extremes needs rounds of which something is left. */
+static void test_trimming_takes_workers(void **state) {
+	(void)state;
+	struct run_config c;
+	struct rv_errtext et = {0};
+	static const struct {
+		const char *text, *says;
+	} refused[] = {
+		{"merge = trimmed_mean\n", "min-workers = 1: it takes 3 workers at least"},
+		{"merge = trimmed_mean\nmin-workers = 2\ntrim-share = 0.5\n", "it takes 3 workers at least"},
+		{"merge = trimmed_mean\nmin-workers = 3\n", "trim-share = 0.334 at least"},
+		{"merge = trimmed_mean\nmin-workers = 9\ntrim-share = 0.1\n", "trim-share = 0.112 at least"},
+		{"merge = trimmed_mean\nmin-workers = 9\ntrim-share = 0.6\n", "trim-share"},
+		{"merge = trimed_mean\n", "did you mean trimmed_mean?"},
+	};
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		assert_int_not_equal(run_config_parse(&c, "run.conf", refused[i].text, &et), RV_OK);
+		assert_non_null(strstr(et.text, refused[i].says));
+	}
+	assert_int_equal(run_config_parse(&c, "run.conf", "merge = trimmed_mean\nmin-workers = 4\n", &et), RV_OK);
+	assert_int_equal(c.merge, MERGE_trimmed_mean);
+	assert_string_equal(run_config_idle(&c, "outer-clip"), "merge = mean");
+	assert_null(run_config_idle(&c, "trim-share"));
+	run_config_defaults(&c);
+	assert_int_equal(c.merge, MERGE_mean);
+	assert_string_equal(run_config_idle(&c, "trim-share"), "merge = trimmed_mean");
 }
 
 /* The text of a run says what will happen, whatever later versions take for suitable. */
@@ -281,6 +310,7 @@ int main(void) {
 		cmocka_unit_test(test_defaults_are_valid_and_the_demo),
 		cmocka_unit_test(test_outer_defaults_follow_the_optimizer),
 		cmocka_unit_test(test_what_is_rounded_at_random_must_bear_it),
+		cmocka_unit_test(test_trimming_takes_workers),
 		cmocka_unit_test(test_resolved_is_what_auto_meant),
 		cmocka_unit_test(test_canonical_text_parses_back_to_the_same_run),
 		cmocka_unit_test(test_every_number_is_bounded),

@@ -86,6 +86,7 @@ static enum rv_err factors_of(const struct global_config *g, const struct dump *
 							  const uint32_t *weights, int n_in, const struct sums *s, float *factors,
 							  struct rv_errtext *et) {
 	const struct codec *sent = global_sent(g);
+	const double clip = g->merge_params.clip;
 	double norm[NET_MAX_MEMBERS], median = 0;
 	for (int i = 0; i < n_in; i++) {
 		const uint8_t *code = dumps[i].vector + at;
@@ -102,9 +103,9 @@ static enum rv_err factors_of(const struct global_config *g, const struct dump *
 		if (below <= (n_in - 1) / 2 && (n_in - 1) / 2 < below + equal)
 			median = norm[i];
 	}
-	for (int i = 0; i < n_in && n_in >= 3 && g->clip > 0; i++)
-		if (norm[i] > g->clip * median)
-			factors[i] = (float)(g->clip * median / norm[i] * (double)weights[i]);
+	for (int i = 0; i < n_in && n_in >= 3 && clip > 0; i++)
+		if (norm[i] > clip * median)
+			factors[i] = (float)(clip * median / norm[i] * (double)weights[i]);
 	return RV_OK;
 }
 

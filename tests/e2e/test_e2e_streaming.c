@@ -62,6 +62,11 @@ static void fragments_with_error_feedback_end_as_in_the_lab(void **state) {
 	the_same_bits(state, 3, "0", "codec = int4\nerror-feedback = 0.9\nrounding = stochastic\n");
 }
 
+/* Each value's mean is of one worker: the other two are its extremes. */
+static void trimmed_means_end_as_in_the_lab(void **state) {
+	the_same_bits(state, 2, "0", "merge = trimmed_mean\ntrim-share = 0.34\nweight-by-tokens = yes\ncodec = int16\n");
+}
+
 /* theta_local is not theta where a round begins: what a stopped worker takes up again is its own. */
 static void stopped_and_started_again_is_straight_through(void **state) {
 	static struct e2e e;
@@ -106,6 +111,7 @@ int main(void) {
 		cmocka_unit_test_teardown(four_fragments_end_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(one_fragment_mixed_ends_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(fragments_with_error_feedback_end_as_in_the_lab, e2e_teardown),
+		cmocka_unit_test_teardown(trimmed_means_end_as_in_the_lab, e2e_teardown),
 		cmocka_unit_test_teardown(stopped_and_started_again_is_straight_through, e2e_teardown),
 		cmocka_unit_test_teardown(bytes_are_those_of_the_fragments, e2e_teardown),
 	};

@@ -100,7 +100,7 @@ static void test_ddp_uses_all_cores(void **state) {
 static void test_refusals(void **state) {
 	(void)state;
 	struct rv_errtext et = {0};
-	assert_fault(rv_options_set(table, &o, "codec", "int7", &et), RV_E_INVALID, &et, "int8|fp32");
+	assert_fault(rv_options_set(table, &o, "codec", "int7", &et), RV_E_INVALID, &et, "int8|int16|fp32");
 	assert_fault(rv_options_set(table, &o, "outer", "lion", &et), RV_E_INVALID, &et, "nesterov|sgd|average");
 	set("run-hash", "abc");
 	refused(RV_E_INVALID, "64 hex digits");
@@ -127,11 +127,12 @@ static void test_policies(void **state) {
 	refused(RV_E_INVALID, "speeds is of --method diloco");
 	set("speeds", "");
 	set("dylu", "no");
-	set("merge", "rda");
-	refused(RV_E_INVALID, "merge rda is of --method diloco");
 	set("method", "fedavg");
+	set("merge", "trimmed_mean");
+	refused(RV_E_INVALID, "it takes 3 workers at least");
+	set("min-workers", "4");
 	assert_int_equal(train_options_check(&o, &no_args, NULL), RV_OK);
-	assert_int_equal(train_options_resolve(&o).merge, LAB_MERGE_RDA);
+	set("min-workers", "1");
 	set("merge", "mean");
 	set("mix", "0");
 	set("round-ms", "10s");
@@ -232,8 +233,8 @@ static void test_what_differs(void **state) {
 	differs(LIKE_OURS "lr = 0.5\nname = x\nthreads = 2\n", "lr 0.5 there, 0.25 here");
 	differs(LIKE_OURS "lr = 0.25\nstep-ms = 75\n", "");
 	set("speeds", "1:0.5");
-	differs(LIKE_OURS "lr = 0.25\nstep-ms = 75\nspeeds = 1:0.5\nmerge = rda\n",
-			"step-ms 75 there, 125 here; merge rda there, mean here");
+	differs(LIKE_OURS "lr = 0.25\nstep-ms = 75\nspeeds = 1:0.5\ndylu = yes\n",
+			"dylu yes there, no here; step-ms 75 there, 125 here");
 	differs(LIKE_OURS "lr = 0.25\nstep-ms = 125\nspeeds = 1:0.5:1:0.5\n", ""); /* another way to say it */
 }
 

@@ -163,8 +163,8 @@ static void test_everything_kept_is_fp32(void **state) {
 	static uint8_t all[3][BYTES_CAP], plain[3][BYTES_CAP];
 	const uint8_t *in[] = {all[0], all[1], all[2]}, *in2[] = {plain[0], plain[1], plain[2]};
 	const uint32_t weights[] = {1, 2, 1};
-	const struct merge_rule everything = {.contributions = &codec_everything, .mean = &codec_fp32},
-							fp32 = {.contributions = &codec_fp32, .mean = &codec_fp32};
+	const struct merge_rule everything = {.ops = &merge_mean, .contributions = &codec_everything, .mean = &codec_fp32},
+							fp32 = {.ops = &merge_mean, .contributions = &codec_fp32, .mean = &codec_fp32};
 	for (size_t s = 0; s < COUNT_OF(sizes); s++) {
 		const size_t n = sizes[s];
 		for (int i = 0; i < 3; i++) {

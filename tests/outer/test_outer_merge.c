@@ -1,5 +1,5 @@
-/* The limit on contributions: who is scaled down and by how much, when the mean is the plain one to the bit, and what
- * is measured. */
+/* The aggregation rules. mean: whose contribution is scaled down and by how much, when it is the plain mean to the bit,
+ * and what is measured. trimmed_mean: what is left out, and what it withstands. */
 #include "outer/merge.h"
 
 #include "base/hash.h"
@@ -32,7 +32,8 @@ static void contribute(const struct codec *c, const float *s, int n_in) {
 
 static void merge(const struct codec *c, double clip, const uint32_t *weights, int n_in, uint8_t *to,
 				  struct merge_measured *measured) {
-	const struct merge_rule rule = {.contributions = c, .mean = &codec_fp32, .clip = clip};
+	const struct merge_rule rule = {
+		.ops = &merge_mean, .contributions = c, .mean = &codec_fp32, .params = {.clip = clip}};
 	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, scratch, to, measured, NULL), RV_OK);
 }
 
@@ -167,8 +168,10 @@ static void test_weights_do_not_move_the_limit(void **state) {
 static void test_what_is_no_encoding_is_refused(void **state) {
 	(void)state;
 	const float s[] = {1, 1, 1, 1};
-	const struct merge_rule rule = {.contributions = &codec_int8, .mean = &codec_int8, .clip = 2};
-	const struct merge_rule floats = {.contributions = &codec_fp32, .mean = &codec_fp32, .clip = 2};
+	const struct merge_rule rule = {
+		.ops = &merge_mean, .contributions = &codec_int8, .mean = &codec_int8, .params = {.clip = 2}};
+	const struct merge_rule floats = {
+		.ops = &merge_mean, .contributions = &codec_fp32, .mean = &codec_fp32, .params = {.clip = 2}};
 	const uint32_t scales[] = {0x7fc00000, 0x7f800000, 0xffffffff, 0x80000000};
 	for (size_t i = 0; i < COUNT_OF(scales); i++) {
 		struct rv_errtext et = {0};
@@ -205,6 +208,127 @@ static void test_what_is_measured(void **state) {
 		}
 		assert_true(fabs(m.mean2 - 2 * norm_of(mean) * norm_of(mean)) <= 1e-9 * m.mean2);
 	}
+}
+
+/* ---- trimmed_mean ---- */
+
+static void trim(const struct codec *c, const struct codec *of_mean, double share, const uint32_t *weights, int n_in,
+				 uint8_t *to) {
+	const struct merge_rule rule = {
+		.ops = &merge_trimmed_mean, .contributions = c, .mean = of_mean, .params = {.clip = 1.25, .trim_share = share}};
+	float *exactly = malloc(merge_scratch(&rule, N, n_in) * sizeof *exactly);
+	assert_non_null(exactly);
+	assert_int_equal(merge_chunk(&rule, ins, weights, n_in, N, exactly, to, NULL, NULL), RV_OK);
+	free(exactly);
+}
+
+/* Written out: sort the members by their value, leave out both ends, and sum the others in roster order. */
+static float trimmed_plainly(const float *value, const uint32_t *weights, int n_in, int left_out) {
+	int order[MAX_IN];
+	bool counts[MAX_IN] = {false};
+	float sum = 0, weight = 0;
+	for (int i = 0; i < n_in; i++) {
+		int at = i;
+		for (; at > 0 && value[i] < value[order[at - 1]]; at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+	for (int i = left_out; i < n_in - left_out; i++)
+		counts[order[i]] = true;
+	for (int i = 0; i < n_in; i++) {
+		sum = counts[i] ? sum + (float)weights[i] * value[i] : sum;
+		weight += counts[i] ? (float)weights[i] : 0;
+	}
+	return sum / weight;
+}
+
+static void test_the_trimmed_mean_is_this_sort(void **state) {
+	(void)state;
+	const float s[] = {1, -7, 1.25f, 0.5f, 3, 0, -1, 2};
+	const uint32_t weights[] = {3, 1, 2, 7, 5, 2, 2, 9};
+	const double shares[] = {0.01, 0.25, 0.3334, 0.5};
+	for (int n_in = 1; n_in <= MAX_IN; n_in++)
+		for (size_t k = 0; k < COUNT_OF(shares); k++) {
+			contribute(&codec_fp32, s, n_in);
+			for (int i = 0; i < n_in; i++) /* and values that are equal */
+				for (int e = 0; e < N; e += 3)
+					memcpy(in[i] + 4 * e, &(float){(float)(e % 7 + i % 2)}, 4);
+			trim(&codec_fp32, &codec_fp32, shares[k], weights, n_in, out);
+			memcpy(mean, out, sizeof mean);
+			for (int e = 0; e < N; e++) {
+				float value[MAX_IN];
+				for (int i = 0; i < n_in; i++)
+					memcpy(&value[i], in[i] + 4 * e, 4);
+				assert_true(mean[e] == trimmed_plainly(value, weights, n_in, merge_trimmed(shares[k], n_in)));
+			}
+		}
+}
+
+static void test_how_many_are_trimmed(void **state) {
+	(void)state;
+	static const struct {
+		double share;
+		int n, trimmed;
+	} rows[] = {{0.25, 4, 1},  {0.25, 3, 0}, {0.3334, 3, 1}, {0.2, 5, 1},   {0.3, 10, 3},
+				{0.29, 10, 2}, {0.5, 4, 1},  {0.5, 5, 2},    {0.5, 1, 0},   {0.5, 2, 0},
+				{0.1, 9, 0},   {0.1, 10, 1}, {0.1, 64, 6},   {0.01, 64, 0}, {0.5, 64, 31}};
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		assert_int_equal(merge_trimmed(rows[i].share, rows[i].n), rows[i].trimmed);
+}
+
+/* A share of which nothing comes: the mean without a limit, whatever the codecs and weights, byte for byte. */
+static void test_without_trimming_it_is_the_mean(void **state) {
+	(void)state;
+	const float s[] = {1, -2, 30, 0.5f};
+	const uint32_t weights[] = {3, 1, 2, 7};
+	for (int c = 0; codec_registry[c]; c++)
+		for (int n_in = 1; n_in <= 4; n_in++) {
+			contribute(codec_registry[c], s, n_in);
+			merge(codec_registry[c], 0, weights, n_in, plain, NULL);
+			trim(codec_registry[c], &codec_fp32, 0.1, weights, n_in, out);
+			assert_memory_equal(out, plain, sizeof mean);
+		}
+}
+
+/* Two of eight send anything at all: each value stays between two of the honest ones. */
+static void test_liars_move_nothing_beyond_the_honest(void **state) {
+	(void)state;
+	const float s[] = {1, 0.9f, -1e30f, 1.1f, 1, 1e20f, 0.8f, -1};
+	contribute(&codec_fp32, s, 8);
+	trim(&codec_fp32, &codec_fp32, 0.25, ones, 8, out);
+	memcpy(mean, out, sizeof mean);
+	for (int k = 0; k < N; k++) {
+		float low = INFINITY, high = -INFINITY;
+		for (int i = 0; i < 8; i++) {
+			low = i == 2 || i == 5 ? low : fminf(low, x[i][k]);
+			high = i == 2 || i == 5 ? high : fmaxf(high, x[i][k]);
+		}
+		assert_true(low <= mean[k] && mean[k] <= high);
+	}
+}
+
+static void test_the_trimmed_mean_of_equals_is_one_of_them(void **state) {
+	(void)state;
+	contribute(&codec_int8, (const float[]){1}, 1);
+	for (int i = 1; i < MAX_IN; i++)
+		memcpy(in[i], in[0], codec_int8.encoded_bytes(N));
+	for (int n_in = 1; n_in <= MAX_IN; n_in++) {
+		trim(&codec_int8, &codec_int8, 0.34, ones, n_in, out);
+		assert_memory_equal(out, in[0], codec_int8.encoded_bytes(N));
+	}
+}
+
+static void test_the_trimmed_mean_names_what_is_no_encoding(void **state) {
+	(void)state;
+	const struct merge_rule rule = {
+		.ops = &merge_trimmed_mean, .contributions = &codec_int8, .mean = &codec_int8, .params = {.trim_share = 0.25}};
+	float *memory = malloc(merge_scratch(&rule, N, 4) * sizeof *memory);
+	struct rv_errtext et = {0};
+	contribute(&codec_int8, (const float[]){1, 1, 1, 1}, 4);
+	in[2][3] = 0xff;
+	assert_int_equal(merge_chunk(&rule, ins, ones, 4, N, memory, out, NULL, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "contribution 2 of 4"));
+	free(memory);
 }
 
 /* Bytes of this processor must be those of all others, codec by codec. */
@@ -253,6 +377,12 @@ int main(void) {
 		cmocka_unit_test(test_weights_do_not_move_the_limit),
 		cmocka_unit_test(test_what_is_no_encoding_is_refused),
 		cmocka_unit_test(test_what_is_measured),
+		cmocka_unit_test(test_the_trimmed_mean_is_this_sort),
+		cmocka_unit_test(test_how_many_are_trimmed),
+		cmocka_unit_test(test_without_trimming_it_is_the_mean),
+		cmocka_unit_test(test_liars_move_nothing_beyond_the_honest),
+		cmocka_unit_test(test_the_trimmed_mean_of_equals_is_one_of_them),
+		cmocka_unit_test(test_the_trimmed_mean_names_what_is_no_encoding),
 		cmocka_unit_test(test_golden),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static void make_run(struct sim *s) {
 	s->global_config = (struct global_config){.n = s->opt.n_params,
 											  .chunks = chunking_of(s->opt.n_params, 256),
 											  .codec = s->opt.codec,
-											  .clip = s->opt.clip,
+											  .merge_params = {.clip = s->opt.clip},
 											  .optimizer = &outer_nesterov,
 											  .params = {.lr = 0.7f, .momentum = 0.9f},
 											  .run_hash = s->run_hash};

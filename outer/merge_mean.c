@@ -1,0 +1,71 @@
+/* merge_mean.c: the weighted mean, with contributions limited by the median of their norms: see merge.h. */
+#include "outer/elementwise.h"
+#include "outer/merge.h"
+
+#include <math.h>
+#include <string.h>
+
+RV_ELEMENTWISE_BODY divide_body(float *x, size_t n, float divisor) {
+	size_t i = 0;
+	for (; i + VEC_LANES <= n; i += VEC_LANES)
+		VEC_AT(x + i) = VEC_AT(x + i) / divisor;
+	for (; i < n; i++)
+		x[i] = x[i] / divisor;
+}
+
+RV_ELEMENTWISE(divide, (float *x, size_t n, float divisor), (x, n, divisor))
+
+static bool mean_wants_norms(const struct merge_params *p, int n_in) {
+	return p->clip > 0 && n_in >= MERGE_CLIP_MIN;
+}
+
+/* Returns the norm at place (n_in - 1) / 2, ascending. */
+static double median_norm(const double *norm, int n_in) {
+	double sorted[MERGE_MAX_INPUTS];
+	for (int i = 0; i < n_in; i++) {
+		int at = i;
+		for (; at > 0 && norm[i] < sorted[at - 1]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = norm[i];
+	}
+	return sorted[(n_in - 1) / 2];
+}
+
+/* Scales down the factors of those whose norm is above the limit. */
+static void limit_factors(const struct merge_inputs *c, double clip, float *factors, uint32_t *clipped) {
+	double norm[MERGE_MAX_INPUTS];
+	for (int i = 0; i < c->n_in; i++)
+		norm[i] = sqrt(c->norm2[i]);
+	const double limit = clip * median_norm(norm, c->n_in);
+	for (int i = 0; i < c->n_in; i++) {
+		if (!(norm[i] > limit))
+			continue;
+		factors[i] = (float)(limit / norm[i] * (double)c->weights[i]);
+		if (clipped)
+			clipped[i]++;
+	}
+}
+
+/* The sum of the contributions, each times its factor (its weight, less where it is limited), over that of weights. */
+static enum rv_err mean_merge(const struct merge_inputs *c, const struct merge_params *p, float *work, float *mean,
+							  uint32_t *clipped, struct rv_errtext *et) {
+	float factors[MERGE_MAX_INPUTS];
+	uint64_t weight_sum = 0;
+	(void)work;
+	for (int i = 0; i < c->n_in; i++) {
+		factors[i] = (float)c->weights[i];
+		weight_sum += c->weights[i];
+	}
+	if (mean_wants_norms(p, c->n_in))
+		limit_factors(c, p->clip, factors, clipped);
+	memset(mean, 0, c->n * sizeof *mean);
+	for (int i = 0; i < c->n_in; i++) {
+		enum rv_err e = c->codec->decode_add(c->in[i], c->n, factors[i], mean, et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "contribution %d of %d", i, c->n_in);
+	}
+	divide(mean, c->n, (float)weight_sum);
+	return RV_OK;
+}
+
+const struct merge_ops merge_mean = {.name = "mean", .wants_norms = mean_wants_norms, .merge = mean_merge};
