@@ -16,7 +16,7 @@
 #include "kernels/outer_ops.h"
 
 /* Of everything that a plugin and a program share: this header and what it includes. Counted up with every change. */
-#define PLUGIN_ABI    UINT32_C(4)
+#define PLUGIN_ABI    UINT32_C(5)
 #define PLUGIN_SYMBOL "rivulet_plugin"
 
 enum { PLUGIN_DEVICE_NAME_BYTES = 128, PLUGIN_DEVICES_MAX = 16 };

@@ -15,6 +15,7 @@
 #include "lab/train_difference.h"
 #include "lab/train_options.h"
 #include "worker/train/eval_schedule.h"
+#include "worker/train/fp32_notice.h"
 #include "worker/train/initial_weights.h"
 #include "worker/train/memory_report.h"
 #include "worker/train/metrics.h"
@@ -149,6 +150,7 @@ static enum rv_err plan_run(struct session *s, struct lab_config *cfg, struct rv
 	warn_of_warm_up(s);
 	warn_of_idle_options(s);
 	RV_TRY(choose_device(s, cfg, et));
+	fp32_notice(s->events, &cfg->run, &cfg->device, "--dtype auto, the default, or bf16 makes use of them");
 	const struct memory_room room = memory_room_now(&cfg->device);
 	return lab_memory_check(cfg, &room, s->opts->short_of_memory, s->events, et);
 }

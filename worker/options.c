@@ -48,8 +48,9 @@ const struct rv_option worker_options_table[] = {
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
 	 "Computing"},
 	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Computing"},
-	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "none", 0, 0, "none|block",
-	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower.",
+	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "auto", 0, 0, "auto|none|block",
+	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower. auto: only "
+	 "where memory is too little for none.",
 	 "Computing"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
 	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,

@@ -186,6 +186,8 @@ enum rv_err session_check_init(const struct session *s, const struct run_config 
 void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]);
 
 /* ---- session_memory.c ---- */
+/* Sets c->recompute as --recompute says; for auto by the memory that is free now. */
+void session_choose_recompute(const struct session *s, struct trainer_config *c);
 /* As option short-of-memory says: memory_check. */
 enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et);
 enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et);

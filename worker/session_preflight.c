@@ -78,11 +78,8 @@ enum rv_err session_check_disk(const struct session *s, const struct run_config 
 }
 
 static enum rv_err check_memory(struct session *s, const struct run_config *run, struct rv_errtext *et) {
-	const struct trainer_config cfg = {.run = run,
-									   .device = s->opt->device,
-									   .threads = (int)s->opt->threads,
-									   .recompute =
-										   strcmp(s->opt->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
+	struct trainer_config cfg = {.run = run, .device = s->opt->device, .threads = (int)s->opt->threads};
+	session_choose_recompute(s, &cfg);
 	return session_check_memory(s, &cfg, et);
 }
 

@@ -32,13 +32,12 @@ static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 								 .shard = shard,
 								 .member = s->member.member,
 								 .device = s->opt->device,
-								 .threads = (int)s->opt->threads,
-								 .recompute =
-									 strcmp(s->opt->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
+								 .threads = (int)s->opt->threads};
 	struct session_inputs in = {0};
 	struct trainer_owner owner = session_trainer_owner;
 	owner.ctx = s;
 	owner.wake = wake;
+	session_choose_recompute(s, &cfg);
 	enum rv_err e = session_check_memory(s, &cfg, et); /* before its text, which may take long to get */
 	if (e == RV_OK)
 		e = session_open_inputs(s, &in, et);

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/fp32_cost.h"
 #include "base/hex.h"
 #include "base/run_config_idle.h"
 #include "base/run_silence.h"
@@ -28,6 +29,15 @@ static const struct rv_option own_options[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
+/* For the operator, who alone can choose. */
+static void note_fp32(const struct run_config *run) {
+	char cost[FP32_COST_TEXT_BYTES];
+	if (strcmp(run->dtype, "fp32") != 0)
+		return;
+	fp32_cost_text(run, cost);
+	(void)fprintf(stderr, "note: dtype = fp32: %s; dtype = auto, the default, is bf16 there\n", cost);
+}
+
 /* The text is what all agree on: it says numbers, not what this version takes for suitable. */
 static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	struct run_config *run = &((struct new_run_options *)opts)->run;
@@ -36,6 +46,7 @@ static enum rv_err prepare(void *opts, struct rv_errtext *et) {
 	if (run_config_idle_text(run, &idle) > 0)
 		(void)fprintf(stderr, "note: %s\n", idle.text);
 	run_config_resolve(run);
+	note_fp32(run);
 	return RV_OK;
 }
 

@@ -104,11 +104,12 @@ static size_t least_of(const struct reservation *r, const struct step_bounds *s)
 	return step_memory_least(&m) - gemm_workspace_bytes() + r->copy_bytes;
 }
 
-/* The largest micro-batch that would have fitted. 0: none. */
+/* The largest smaller micro-batch that would have fitted. 0: none. */
 static int batch_that_fits(const struct reservation *r) {
 	struct step_bounds s = *r->s;
-	while (s.b > 0 && least_of(r, &s) > r->room)
+	do
 		s.b--;
+	while (s.b > 0 && least_of(r, &s) > r->room);
 	return s.b;
 }
 

@@ -52,7 +52,14 @@ static void check_replay_without_a_gpu(struct e2e *e) {
 	assert_non_null(strstr(text, "member 1 computed on cuda"));
 }
 
-static void check_a_run(void **state, const char *config) {
+/* Only where a GPU computes a run of dtype fp32. */
+static void says_what_fp32_costs(const struct e2e *e, int i) {
+	json_t *notice = e2e_wait_event(&e->workers[i], "fp32_on_gpu", NULL, 0, NULL);
+	assert_non_null(strstr(e2e_text(notice, "text"), "a worker cannot change it"));
+	json_decref(notice);
+}
+
+static void check_a_run(void **state, const char *config, bool fp32) {
 	static struct e2e e;
 	*state = &e;
 	char chain[65], full[65];
@@ -62,6 +69,8 @@ static void check_a_run(void **state, const char *config) {
 	start_on(&e, 2, "cuda:0,1");
 	runs_on(&e, 0, "cpu");
 	runs_on(&e, 1, "emulator");
+	if (fp32)
+		says_what_fp32_costs(&e, 1);
 	runs_on(&e, 2, "2 x cuda:0 emulator");
 	logs_libraries(&e, 1);
 	logs_libraries(&e, 2);
@@ -76,16 +85,16 @@ static void check_a_run(void **state, const char *config) {
 }
 
 static void gpus_and_processors_end_with_the_same_bits(void **state) {
-	check_a_run(state, TINY_RUN);
+	check_a_run(state, TINY_RUN, false);
 }
 
 static void in_sixteen_bits_they_do_too(void **state) {
-	check_a_run(state, TINY_RUN "codec = int16\n");
+	check_a_run(state, TINY_RUN "codec = int16\n", false);
 }
 
 /* A worker's own start lies on the host, and its share of an outer step is made there. */
 static void with_eager_updates_they_do_too(void **state) {
-	check_a_run(state, TINY_RUN "updates = eager\neager-share = 0.25\n");
+	check_a_run(state, TINY_RUN "updates = eager\neager-share = 0.25\ndtype = fp32\n", true);
 }
 
 int main(void) {

@@ -349,6 +349,34 @@ static void test_a_machine_that_is_too_small(void **state) {
 	assert_null(strstr(et.text, "--workers"));
 }
 
+/* Everything is kept where that fits without swap; else blocks are computed again, where that fits. */
+static void test_what_is_kept_follows_the_memory(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	cfg.n_layer = 8;
+	cfg.n_embd = 256;
+	cfg.context = 256;
+	cfg.batch = 8;
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan none = plan_of(&q);
+	q.recompute = RECOMPUTE_BLOCK;
+	const struct memory_plan block = plan_of(&q);
+	const size_t all = memory_plan_host(&none), least = memory_plan_host(&block);
+	const struct {
+		size_t host, swap;
+		enum recompute want;
+	} cases[] = {{all, 0, RECOMPUTE_NONE},
+				 {all - 1, 0, RECOMPUTE_BLOCK},
+				 {all - 1, 1 << 20, RECOMPUTE_BLOCK}, /* rather than to swap */
+				 {least, 0, RECOMPUTE_BLOCK},
+				 {least - 1, 1, RECOMPUTE_BLOCK},
+				 {least - 1, 0, RECOMPUTE_NONE}}; /* it does not help: what is refused is what was wanted */
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const struct memory_room room = {.device = SIZE_MAX, .host = cases[i].host, .swap = cases[i].swap};
+		assert_int_equal(memory_choose_recompute(&q, &room), cases[i].want);
+	}
+}
+
 /* What memory_check says to `choice` in a room of so much; `said`: its event, "" for none. */
 static enum rv_err check(const struct memory_request *q, const struct memory_room *room, const char *choice,
 						 char said[EVENT_BYTES], struct rv_errtext *et) {
@@ -406,6 +434,7 @@ int main(int argc, char **argv) {
 		cmocka_unit_test(test_a_gpus_workspace),
 		cmocka_unit_test(test_the_largest_batch_is_advised),
 		cmocka_unit_test(test_a_machine_that_is_too_small),
+		cmocka_unit_test(test_what_is_kept_follows_the_memory),
 		cmocka_unit_test(test_short_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

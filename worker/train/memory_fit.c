@@ -160,3 +160,13 @@ enum rv_err memory_fit(const struct memory_request *q, const struct memory_room 
 				   of_device ? "a device" : "training", (double)needed / MIB, of_device ? "has" : "there are",
 				   (double)there / MIB, swap, (double)(needed - there) / MIB, advice, plan);
 }
+
+enum recompute memory_choose_recompute(const struct memory_request *q, const struct memory_room *room) {
+	const struct memory_room unswapped = {.device = room->device, .host = room->host};
+	struct memory_request trial = *q;
+	trial.recompute = RECOMPUTE_NONE;
+	if (memory_fit(&trial, &unswapped, NULL) == RV_OK)
+		return RECOMPUTE_NONE;
+	trial.recompute = RECOMPUTE_BLOCK;
+	return memory_fit(&trial, room, NULL) == RV_OK ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+}

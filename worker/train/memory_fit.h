@@ -18,4 +18,8 @@ struct memory_room memory_room_now(const struct device_choice *device);
  * otherwise. */
 enum rv_err memory_fit(const struct memory_request *q, const struct memory_room *room, struct rv_errtext *et);
 
+/* Returns what a replica keeps for its backward pass where nobody says: everything, where that fits memory without swap;
+ * else blocks are computed again, where that helps. */
+enum recompute memory_choose_recompute(const struct memory_request *q, const struct memory_room *room);
+
 #endif

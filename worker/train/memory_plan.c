@@ -191,7 +191,8 @@ static const struct entry {
 	const char *name, *meaning;
 	size_t offset;
 } entries[] = {
-	{"parameters", "weights of every replica", offsetof(struct memory_plan, parameters)},
+	{"parameters", "weights of every replica, and the bf16 copies that a GPU has",
+	 offsetof(struct memory_plan, parameters)},
 	{"gradients", "of a step", offsetof(struct memory_plan, gradients)},
 	{"moments", "and what else the inner optimizer needs", offsetof(struct memory_plan, moments)},
 	{"activations", "kept from forward for backward", offsetof(struct memory_plan, activations)},
