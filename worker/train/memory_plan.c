@@ -188,22 +188,21 @@ enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan 
 
 /* What is printed, in this order. */
 static const struct entry {
-	const char *name, *meaning;
+	const char *name;
 	size_t offset;
 } entries[] = {
-	{"parameters", "weights of every replica, and the bf16 copies that a GPU has",
-	 offsetof(struct memory_plan, parameters)},
-	{"gradients", "of a step", offsetof(struct memory_plan, gradients)},
-	{"moments", "and what else the inner optimizer needs", offsetof(struct memory_plan, moments)},
-	{"activations", "kept from forward for backward", offsetof(struct memory_plan, activations)},
-	{"outer state", "theta, the outer optimizer's, and residuals", offsetof(struct memory_plan, outer)},
-	{"exchange", "encoded outer gradients", offsetof(struct memory_plan, exchange)},
-	{"copies", "while a state is written to disk", offsetof(struct memory_plan, copies)},
-	{"cache", "keys and values of earlier tokens", offsetof(struct memory_plan, cache)},
-	{"workspace", "of the backend", offsetof(struct memory_plan, workspace)},
-	{"host", "batches, and copies of what a device holds", offsetof(struct memory_plan, host)},
-	{"data", "mapped text or tokens", offsetof(struct memory_plan, data)},
-	{"program", "code, libraries, threads", offsetof(struct memory_plan, program)},
+	{"parameters", offsetof(struct memory_plan, parameters)},
+	{"gradients", offsetof(struct memory_plan, gradients)},
+	{"moments", offsetof(struct memory_plan, moments)},
+	{"activations", offsetof(struct memory_plan, activations)},
+	{"outer state", offsetof(struct memory_plan, outer)},
+	{"exchange", offsetof(struct memory_plan, exchange)},
+	{"copies", offsetof(struct memory_plan, copies)},
+	{"cache", offsetof(struct memory_plan, cache)},
+	{"workspace", offsetof(struct memory_plan, workspace)},
+	{"host", offsetof(struct memory_plan, host)},
+	{"data", offsetof(struct memory_plan, data)},
+	{"program", offsetof(struct memory_plan, program)},
 };
 enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
@@ -248,15 +247,4 @@ void memory_plan_line(const struct memory_plan *p, char *out, size_t cap) {
 				(size_t)snprintf(out + used, cap - used, "%s%s %zu", separator, entries[i].name, mib(bytes_at(p, i)));
 			separator = ", ";
 		}
-}
-
-void memory_plan_print(const struct memory_plan *p, FILE *out) {
-	for (int i = 0; i < ENTRIES; i++)
-		if (bytes_at(p, i) > 0)
-			(void)fprintf(out, "%-12s %10.1f MiB  %s\n", entries[i].name, (double)bytes_at(p, i) / (double)MIB,
-						  entries[i].meaning);
-	for (int i = 0; p->on_device && i < p->step.n; i++)
-		(void)fprintf(out, "  %-20s %.1f MiB of a device's workspace\n", p->step.items[i].name,
-					  (double)p->step.items[i].bytes / (double)MIB);
-	(void)fprintf(out, "%-12s %10.1f MiB\n", "total", (double)memory_plan_total(p) / (double)MIB);
 }

@@ -14,7 +14,6 @@
 #include "worker/train/model.h"
 
 #include <stddef.h>
-#include <stdio.h>
 
 /* Who holds what beside the model. */
 enum memory_role {
@@ -65,7 +64,5 @@ size_t memory_plan_least_device(const struct memory_plan *p); /* with what steps
 size_t memory_plan_host(const struct memory_plan *p);
 /* "memory: 2123 MiB: parameters 475, gradients 475, moments 949, activations 170, workspace 14, program 40" */
 void memory_plan_line(const struct memory_plan *p, char *out, size_t cap);
-/* The same as a table, a line each. */
-void memory_plan_print(const struct memory_plan *p, FILE *out);
 
 #endif

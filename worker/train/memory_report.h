@@ -5,7 +5,7 @@
 #include "base/event.h"
 #include "worker/train/memory_plan.h"
 
-/* "memory": at the start. */
+/* "memory", and where a GPU computes "device_memory", with what its workspace is for: at the start. */
 void memory_report_plan(struct rv_events *ev, const struct memory_plan *p);
 /* "memory_peak": this process's peak resident set beside the plan, at the end. */
 void memory_report_peak(struct rv_events *ev, const struct memory_plan *p);
