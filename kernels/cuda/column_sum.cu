@@ -47,12 +47,16 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS) column_sum_kernel(float *p
 	store<V>(partial + (size_t)blockIdx.y * c + column, sum);
 }
 
-// A block has 32 columns; warp w adds rows w, w + COLUMN_WARPS, ...
+// A block (x, y) has 32 columns of result y; warp w adds rows w, w + COLUMN_WARPS, ...
 __global__ void __launch_bounds__(WARP *COLUMN_WARPS)
-	reduce_partials_kernel(float *sums, const float *partial, int rows, int columns, int ld) {
+	reduce_partials_kernel(float *sums, float *second, const float *partial, int rows, int columns, int ld) {
 	SHMEM(float, totals, COLUMN_WARPS *WARP);
 	int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP, column = (int)blockIdx.x * WARP + lane;
 	float sum = 0;
+	if (blockIdx.y) {
+		sums = second;
+		partial += columns;
+	}
 	if (column < columns)
 		for (int row = warp; row < rows; row += COLUMN_WARPS)
 			sum += partial[(size_t)row * ld + column];
@@ -66,10 +70,10 @@ __global__ void __launch_bounds__(WARP *COLUMN_WARPS)
 	sums[column] += total;
 }
 
-extern "C" void launch_reduce_partials(cudaStream_t stream, float *sums, const float *partial, int rows, int columns,
-									   int ld) {
-	LAUNCH(reduce_partials_kernel, blocks_for((size_t)columns, WARP), WARP * COLUMN_WARPS, 0, stream, sums, partial,
-		   rows, columns, ld);
+extern "C" void launch_reduce_partials(cudaStream_t stream, float *sums, float *second, const float *partial, int rows,
+									   int columns, int ld) {
+	dim3 grid(blocks_for((size_t)columns, WARP), second ? 2 : 1);
+	LAUNCH(reduce_partials_kernel, grid, WARP * COLUMN_WARPS, 0, stream, sums, second, partial, rows, columns, ld);
 }
 
 extern "C" void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const act_t *x, float *partial,
@@ -83,5 +87,5 @@ extern "C" void launch_column_sum(cudaStream_t stream, enum dtype act, float *su
 			LAUNCH((column_sum_kernel<T, V>), grid, WARP * COLUMN_WARPS, 0, stream, partial, as<T>(x), n, c);
 		},
 		x, partial);
-	launch_reduce_partials(stream, sums, partial, slab_count(n), c, c);
+	launch_reduce_partials(stream, sums, nullptr, partial, slab_count(n), c, c);
 }

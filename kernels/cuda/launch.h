@@ -57,8 +57,10 @@ void launch_norm_backward(cudaStream_t stream, enum dtype act, const struct norm
 /* sums[c] += the sum over rows of x (n, c), with column_sum_scratch_floats(n, c) of scratch. */
 size_t column_sum_scratch_floats(int n, int c);
 void launch_column_sum(cudaStream_t stream, enum dtype act, float *sums, const act_t *x, float *partial, int n, int c);
-/* sums[i] += partial[0][i] + partial[1][i] + ...; partial has rows of `ld` floats. */
-void launch_reduce_partials(cudaStream_t stream, float *sums, const float *partial, int rows, int columns, int ld);
+/* sums[i] += partial[0][i] + partial[1][i] + ..., i < columns; partial has rows of `ld` floats. With `second` (may be
+ * NULL) in the same launch: second[i] += partial[0][columns + i] + ... */
+void launch_reduce_partials(cudaStream_t stream, float *sums, float *second, const float *partial, int rows,
+							int columns, int ld);
 
 /* rope.cu, swiglu.cu, convert.cu */
 void launch_rope(cudaStream_t stream, enum dtype act, act_t *qkv, const float *table, struct attention_shape s,

@@ -172,7 +172,8 @@ template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(
 		bool here = row < p.n;
 		size_t at = (size_t)row * p.c;
 		float mean = here && p.kind == NORM_LAYER ? p.mean[row] : 0, rstd = here ? p.rstd[row] : 0;
-		float dy[K][V] = {}, xhat[K][V] = {}, g_sum = 0, gx_sum = 0;
+		float dy[K][V] = {}, xhat[K][V] = {};
+		float2 sum = {0, 0}; // of g, and of g xhat
 #pragma unroll
 		for (int k = 0; k < K; k++) {
 			int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
@@ -186,13 +187,12 @@ template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(
 				dw[k][i] += dy[k][i] * xhat[k][i];
 				db[k][i] += dy[k][i];
 				dy[k][i] *= w[k][i];
-				g_sum += dy[k][i];
-				gx_sum += dy[k][i] * xhat[k][i];
+				sum.x += dy[k][i];
+				sum.y += dy[k][i] * xhat[k][i];
 			}
 		}
-		shared_t<float> mine = slots + parity * 2 * warps;
-		gx_sum = row_sum(gx_sum, mine) / (float)p.c;
-		g_sum = p.kind == NORM_LAYER ? row_sum(g_sum, mine + warps) / (float)p.c : 0;
+		sum = row_sums(sum, slots + parity * 2 * warps);
+		float gx_mean = sum.y / (float)p.c, g_mean = p.kind == NORM_LAYER ? sum.x / (float)p.c : 0;
 #pragma unroll
 		for (int k = 0; k < K; k++) {
 			int column = (k * (int)blockDim.x + (int)threadIdx.x) * V;
@@ -203,7 +203,7 @@ template <class I> __global__ void __launch_bounds__(I::M) norm_backward_kernel(
 			load<V>(dx, to);
 #pragma unroll
 			for (int i = 0; i < V; i++)
-				dx[i] += rstd * (dy[k][i] - g_sum - xhat[k][i] * gx_sum);
+				dx[i] += rstd * (dy[k][i] - g_mean - xhat[k][i] * gx_mean);
 			store<V>(to, dx);
 		}
 	}
@@ -228,9 +228,7 @@ extern "C" void launch_norm_backward(cudaStream_t stream, enum dtype act, const 
 			int blocks = norm_blocks(p.n, block.y);
 			LAUNCH(norm_backward_kernel<I>, (unsigned)blocks, block.shape(), 4 * sizeof(float) * block.slots(), stream,
 				   p);
-			launch_reduce_partials(stream, p.dw, p.partial, blocks * block.y, p.c, 2 * p.c);
-			if (p.dbias)
-				launch_reduce_partials(stream, p.dbias, p.partial + p.c, blocks * block.y, p.c, 2 * p.c);
+			launch_reduce_partials(stream, p.dw, p.dbias, p.partial, blocks * block.y, p.c, 2 * p.c);
 		},
 		p.dx, p.dout, p.x, p.w, p.partial);
 }

@@ -35,4 +35,29 @@ __device__ __forceinline__ float row_sum(float x, shared_t<float> slots) {
 	return sum;
 }
 
+// Two of them, each the same bits as row_sum's, with one barrier: `slots` has two floats for each warp of the block.
+__device__ __forceinline__ float2 row_sums(float2 x, shared_t<float> slots) {
+#pragma unroll
+	for (int lanes = WARP / 2; lanes; lanes /= 2) {
+		x.x += __shfl_xor_sync(FULL_WARP, x.x, lanes);
+		x.y += __shfl_xor_sync(FULL_WARP, x.y, lanes);
+	}
+	int warps = (int)blockDim.x / WARP, first = (int)threadIdx.y * warps;
+	if (warps == 1)
+		return x;
+	if (threadIdx.x % WARP == 0) {
+		int mine = 2 * (first + (int)threadIdx.x / WARP);
+		slots[mine] = x.x;
+		slots[mine + 1] = x.y;
+	}
+	__syncthreads();
+	x.x = x.y = 0;
+#pragma unroll 4 // more takes registers
+	for (int i = 2 * first; i < 2 * (first + warps); i += 2) {
+		x.x += slots[i];
+		x.y += slots[i + 1];
+	}
+	return x;
+}
+
 #endif

@@ -128,11 +128,27 @@ def column_sum(kernels, n, c, vector):
     run(
         kernel_of(kernels, "reduce_partials"),
         memory,
-        [sums, partial, rows, c_arg, c_arg],
+        [sums, NULL, partial, rows, c_arg, c_arg],
         Grid(((c + 31) // 32, 1, 1), threads),
     )
     exact = 1 + from_bf16(x).astype(np.float64).sum(axis=0)
     return {"sum": error(memory.get(sums, np.float32, c), exact, 1e-6, 1e-5)}
+
+
+def reduce_two(kernels, rows, columns):
+    """The sums of dw and of dbias in one launch."""
+    partial = np.random.default_rng(columns).normal(0, 1, (rows, 2, columns)).astype(np.float32)
+    memory = GlobalMemory(1 << 18)
+    put = memory.put(partial)
+    sums, second = memory.put(np.ones(columns, np.float32)), memory.put(np.zeros(columns, np.float32))
+    arguments = [sums, second, put, np.int32(rows), np.int32(columns), np.int32(2 * columns)]
+    grid = Grid(((columns + 31) // 32, 2, 1), (32 * COLUMN_WARPS, 1, 1))
+    run(kernel_of(kernels, "reduce_partials"), memory, arguments, grid)
+    exact = partial.astype(np.float64).sum(axis=0)
+    return {
+        "first": error(memory.get(sums, np.float32, columns), 1 + exact[0], 1e-6, 1e-5),
+        "second": error(memory.get(second, np.float32, columns), exact[1], 1e-6, 1e-5),
+    }
 
 
 def outer(encode_kernels, n):

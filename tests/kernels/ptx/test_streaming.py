@@ -25,6 +25,7 @@ CASES = [
     ("epilogue", streaming.epilogue, {"m": 7, "n": 51, "ld": 64, "kind": streaming.GEMM_DGELU}),
     ("column_sum", streaming.column_sum, {"n": 131, "c": 72, "vector": 8}),
     ("column_sum", streaming.column_sum, {"n": 67, "c": 45, "vector": 1}),
+    ("column_sum", streaming.reduce_two, {"rows": 37, "columns": 45}),
     ("outer_int8", streaming.outer, {"n": 3001}),
     ("norm", streaming.norm_forward, {"n": 5, "c": 328, "kind": 0}),
     ("norm", streaming.norm_forward, {"n": 3, "c": 1024, "kind": 1}),
