@@ -151,55 +151,51 @@ def reduce_two(kernels, rows, columns):
     }
 
 
-def outer(encode_kernels, n):
+def outer(kernels, n, bits):
     """The codec and the outer step: every bit, against the same operations in fp32."""
+    code = np.dtype(f"i{bits // 8}")
     draw = np.random.default_rng(n)
     theta, local, residual, momentum = (draw.normal(0, 1, n).astype(np.float32) for _ in range(4))
     blocks = (n + CODEC_BLOCK - 1) // CODEC_BLOCK
     memory = GlobalMemory(1 << 18)
-    put_theta, put_local, put_residual, put_momentum = (
-        memory.put(a) for a in (theta, local, residual, momentum)
-    )
-    scales, values = memory.put(np.full(blocks, np.nan, np.float32)), memory.put(np.zeros(n, np.int8))
+    put = [memory.put(a) for a in (theta, momentum, local, residual)]
+    scales, codes = memory.put(np.full(blocks, np.nan, np.float32)), memory.put(np.zeros(n, code))
     bad = memory.put(np.array([2**64 - 1], np.uint64))
-    argument = struct(put_theta, put_local, put_residual, scales, values, bad, np.uint64(0), np.uint64(n))
-    grid = Grid(
-        ((n + CODEC_BLOCK * CODEC_WARPS - 1) // (CODEC_BLOCK * CODEC_WARPS), 1, 1), (CODEC_WARPS * 32, 1, 1)
-    )
-    run(kernel_of(encode_kernels, "outer_encode"), memory, [argument], grid)
-    d = (theta - local) + residual
-    padded = np.pad(np.abs(d), (0, blocks * CODEC_BLOCK - n)).reshape(blocks, CODEC_BLOCK)
-    bits = (padded.max(axis=1) / np.float32(127)).view(np.uint32)
-    scale = ((bits + np.uint32(0x40)) & np.uint32(0xFFFFFF80)).view(np.float32)
-    each = np.repeat(scale, CODEC_BLOCK)[:n]
-    q = np.rint(d * (np.float32(1) / each)).astype(np.int8)
+    argument = struct(np.int32(0), put[0], put[2], put[3], scales, codes, bad, np.uint64(0), np.uint64(n))
+    per_grid_block = CODEC_BLOCK * CODEC_WARPS
+    grid = Grid(((n + per_grid_block - 1) // per_grid_block, 1, 1), (CODEC_WARPS * 32, 1, 1))
+    run(kernel_of(kernels, "outer_encode", CODE_NAMES[bits]), memory, [argument], grid)
+    scale, q, lost = encoded((theta - local) + residual, np.iinfo(code).max)
+    decoded = q.astype(np.float32) * np.repeat(scale, CODEC_BLOCK)[:n]
     differing = {
         "scales": memory.get(scales, np.float32, blocks) != scale,
-        "values": memory.get(values, np.int8, n) != q,
-        "residual": memory.get(put_residual, np.float32, n) != d - q.astype(np.float32) * each,
+        "codes": memory.get(codes, code, n) != q,
+        "residual": memory.get(put[3], np.float32, n) != lost,
     }
-    differing.update(
-        outer_step(
-            encode_kernels,
-            memory,
-            (scales, values, put_theta, put_momentum, put_local),
-            theta,
-            momentum,
-            q.astype(np.float32) * each,
-        )
-    )
+    step_kernel = kernel_of(kernels, "outer_apply", CODE_NAMES[bits])
+    differing.update(outer_step(step_kernel, memory, [scales, codes, *put[:3]], theta, momentum, decoded))
     return {name: float(2 * which.any()) for name, which in differing.items()}
 
 
-def outer_step(kernels, memory, put, theta, momentum, d):
+CODE_NAMES = {8: "IaE", 16: "IsE"}  # int8_t and int16_t in mangled names
+
+
+def encoded(d, most):
+    """Returns scales of 17 significant bits for blocks of values, the codes, and what was lost."""
+    blocks = (d.size + CODEC_BLOCK - 1) // CODEC_BLOCK
+    padded = np.pad(np.abs(d), (0, blocks * CODEC_BLOCK - d.size)).reshape(blocks, CODEC_BLOCK)
+    bits = (padded.max(axis=1) / np.float32(most)).view(np.uint32)
+    scale = ((bits + np.uint32(0x40)) & np.uint32(0xFFFFFF80)).view(np.float32)
+    each = np.repeat(scale, CODEC_BLOCK)[: d.size]
+    q = np.rint(d * (np.float32(1) / each))
+    return scale, q.astype(np.int32), d - q * each
+
+
+def outer_step(kernel, memory, put, theta, momentum, d):
+    """Nesterov's step; `put` holds scales, codes, theta, momentum, local."""
     lr, mu, n = np.float32(0.7), np.float32(0.9), theta.size
-    argument = struct(*put) + struct(np.int32(1), lr, mu) + struct(np.uint64(n))
-    run(
-        kernel_of(kernels, "outer_apply"),
-        memory,
-        [argument],
-        Grid(((n + 255) // 256, 1, 1), (CODEC_BLOCK, 1, 1)),
-    )
+    argument = struct(np.int32(0), *put) + struct(np.int32(1), lr, mu) + struct(np.uint64(n))
+    run(kernel, memory, [argument], Grid(((n + 255) // 256, 1, 1), (CODEC_BLOCK, 1, 1)))
     momentum = mu * momentum + d
     theta = theta - lr * (d + mu * momentum)
     return {
