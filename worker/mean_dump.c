@@ -75,7 +75,7 @@ static void dump(const struct session *s, const struct dump *d) {
 }
 
 void mean_dump_contribution(const struct session *s, uint64_t round) {
-	dump(s, &(struct dump){"contribution", round, round_boot(s->round), trainer_encoded(s->trainer),
+	dump(s, &(struct dump){"contribution", round, round_boot(session_round(s)), trainer_encoded(s->trainer),
 						   global_sent(&s->store.cfg)});
 }
 

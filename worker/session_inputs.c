@@ -20,7 +20,7 @@
 static bool show_progress(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
 	struct session *s = ctx;
 	rv_progress(s->events, rv_clock_monotonic_us(), what, done_bytes, total_bytes, "byte", "");
-	return rv_signals_take(s->signals_fd) == 0;
+	return rv_signals_take(s->signals.fd) == 0;
 }
 
 static bool show_download(void *ctx, uint64_t done_bytes, uint64_t total_bytes) {

@@ -75,7 +75,8 @@ static void on_away(void *ctx, bool away, const char *text) {
 	struct session *s = ctx;
 	char address[NET_ADDR_BYTES] = "";
 	(void)address_format(&s->member.invite.coordinator, address);
-	bool over = s->state == SESSION_EXPORTING || s->state == SESSION_LINGERING || s->exported;
+	bool over =
+		session_is_up(s) && (session_core_phase(s->core) == SESSION_EXPORTING || session_core_exported(s->core));
 	if (over) /* the run is done: it may have ended before us */
 		rv_event(s->events, RV_INFO, away ? "coordinator_away" : "coordinator_back",
 				 RV_FIELDS(rv_field_str("text", text)), "the coordinator %s; the run is done, and needs it no more",

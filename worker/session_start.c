@@ -76,9 +76,8 @@ static void put_sizes(const struct global_config *g, struct round_config *cfg) {
 		cfg->n_chunks[fragment] = global_round_chunks(g, fragment).n_chunks;
 }
 
-static enum rv_err open_round(struct session *s, const struct recovered *found, struct rv_errtext *et) {
+static struct round_config round_config_of(const struct session *s, const struct global_config *g) {
 	const struct run_config *run = &s->member.config;
-	const struct global_state *g = trainer_global(s->trainer);
 	struct round_config cfg = {
 		.member = s->member.member,
 		.epoch = s->member.epoch,
@@ -89,27 +88,58 @@ static enum rv_err open_round(struct session *s, const struct recovered *found, 
 		.min_workers = (uint32_t)run->min_workers,
 		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = run_silence_of(run).report * RV_US_PER_MS,
-		.logs_per_base = logs_per_base(&g->cfg),
+		.logs_per_base = logs_per_base(g),
 		.theta0_from_peers = run->init_hash[0] != '\0',
 	};
-	void *memory = malloc(round_core_size());
-	if (!memory)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the round");
-	put_sizes(&g->cfg, &cfg);
-	int64_t now_us = rv_clock_monotonic_us();
+	put_sizes(g, &cfg);
+	return cfg;
+}
+
+/* The replica's file is that of a round's encoding: steps ahead or a residual depend on it. */
+static bool saves_encodings(const struct run_config *run) {
+	return run_config_overlap(run) > 0 || run->error_feedback > 0;
+}
+
+static struct session_config core_config_of(const struct session *s) {
+	enum { LINGER_US = 5 * RV_US_PER_S, GOODBYE_US = 2 * RV_US_PER_S };
+	const struct run_config *run = &s->member.config;
+	return (struct session_config){.member = s->member.member,
+								   .rounds = (uint64_t)run->rounds,
+								   .min_workers = (uint32_t)run->min_workers,
+								   .schedule = s->store.schedule,
+								   .saves_encodings = saves_encodings(run),
+								   .eval_every = session_eval_every(s),
+								   .eval_at_end = s->opt->eval_every != 0,
+								   .linger_us = LINGER_US,
+								   .goodbye_us = GOODBYE_US};
+}
+
+/* `found`: its reduced bytes are taken over. */
+static enum rv_err open_core(struct session *s, uint64_t boot, const struct recovered *found, struct rv_errtext *et) {
+	const struct global_state *g = trainer_global(s->trainer);
+	const struct session_config cfg = core_config_of(s);
+	const struct session_ops ops = {.ctx = s,
+									.trainer = session_trainer_ops,
+									.disk = session_disk_ops,
+									.links = session_links_ops,
+									.control = session_control_ops};
 	struct trainer_progress p = trainer_progress(s->trainer);
-	s->boot = (uint64_t)rv_clock_wall_us();
-	s->round = round_core_init(memory, &cfg, s->boot, g->round, &g->chain, p.steps_done, now_us);
-	round_on_trained(s->round, now_us, g->round, p.steps_done, p.tokens);
-	if (s->lacks_state)
-		round_lacks_state(s->round);
-	uint64_t part;
-	if (statestore_find_part(&s->store, &part))
-		round_has_part(s->round, part);
-	if (found->has_log)
-		round_on_persisted(s->round, now_us, found->log.round, found->log.attempt, &found->log.digest, true);
-	if (found->full_round > 0)
-		session_full_hash(s, found->full_round, &found->full_hash);
+	void *memory = malloc(session_core_size());
+	s->round_memory = malloc(round_core_size());
+	if (!memory || !s->round_memory) {
+		free(memory);
+		return rv_fail(et, RV_E_NOMEM, "no memory for the round");
+	}
+	struct session_start start = {.round_memory = s->round_memory,
+								  .round = round_config_of(s, &g->cfg),
+								  .boot = boot,
+								  .at_round = g->round,
+								  .chain = g->chain,
+								  .steps_done = p.steps_done,
+								  .tokens = p.tokens,
+								  .found = found};
+	start.has_part = statestore_find_part(&s->store, &start.part_round);
+	s->core = session_core_init(memory, &cfg, &ops, &start, rv_clock_monotonic_us());
 	return RV_OK;
 }
 
@@ -154,41 +184,43 @@ static void tell_recovered(struct session *s, const struct recovered *found) {
 			 entries == 1 ? "y" : "ies", next, own);
 }
 
-static enum rv_err recover(struct session *s, struct rv_errtext *et) {
-	struct recovered found;
-	struct global_state *g = trainer_global(s->trainer);
-	s->store = (struct statestore){
+static struct statestore store_of(struct session *s, const struct global_config *g) {
+	const struct run_config *run = &s->member.config;
+	struct statestore store = {
 		.theta0 = theta0_of(s),
-		.cfg = g->cfg,
-		.schedule = {.base_every = (uint64_t)s->member.config.base_every, .rounds = (uint64_t)s->member.config.rounds},
-		.waits_at_steps = session_saves_encodings(&s->member.config) ? (uint64_t)s->member.config.steps_per_round : 0,
+		.cfg = *g,
+		.schedule = {.base_every = (uint64_t)run->base_every, .rounds = (uint64_t)run->rounds},
+		.waits_at_steps = saves_encodings(run) ? (uint64_t)run->steps_per_round : 0,
 		.policy = {.keep_bases = (uint64_t)s->opt->keep_bases, .keep_log = (uint64_t)s->opt->keep_log},
 		.notice = on_damage,
 		.notice_ctx = s};
-	snprintf(s->store.dir, sizeof s->store.dir, "%s", s->opt->dir);
+	snprintf(store.dir, sizeof store.dir, "%s", s->opt->dir);
+	return store;
+}
+
+/* The sums of metrics go on where the replica's file says. A file of a later round is of one that was taken back. */
+static void take_sums(struct session *s, const struct recovered *found) {
+	uint64_t round = trainer_global(s->trainer)->round;
+	if (!found->has_replica)
+		return;
+	s->sums.tokens = found->replica.round > round ? session_tokens_at(s, round) : found->replica.run_tokens;
+	s->sums.bytes_sent_before = found->replica.bytes_sent;
+	s->sums.formula_bytes = found->replica.formula_bytes;
+}
+
+static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *found, struct rv_errtext *et) {
+	struct global_state *g = trainer_global(s->trainer);
+	s->store = store_of(s, &g->cfg);
 	RV_FAILPOINT("recover.before");
-	enum rv_err e = statestore_recover(&s->store, g, &found, et);
+	RV_TRY(statestore_recover(&s->store, g, found, et));
 	RV_FAILPOINT("recover.after");
-	s->lacks_state = found.lacks_state;
-	if (e == RV_OK) {
-		tell_recovered(s, &found);
-		struct trainer_resumed resumed = trainer_resume(s->trainer, &found, on_replica_damage, s);
-		tell_lost_share(s, resumed);
-		e = open_round(s, &found, et);
-		session_trace_open(s);
-		if (e == RV_OK)
-			session_trace_start(s, &found, resumed);
-	}
-	s->replica_ahead = found.has_replica && found.replica.round > g->round;
-	if (e == RV_OK && found.has_replica) {
-		s->sums.tokens = s->replica_ahead ? session_tokens_at(s, g->round) : found.replica.run_tokens;
-		s->sums.bytes_sent_before = found.replica.bytes_sent;
-		s->sums.formula_bytes = found.replica.formula_bytes;
-	}
-	s->reduced = found.reduced;
-	s->reduced_attempt = found.log.attempt;
-	blob_unref(found.replica_file);
-	return e;
+	tell_recovered(s, found);
+	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_replica_damage, s);
+	tell_lost_share(s, resumed);
+	session_trace_open(s);
+	session_trace_start(s, boot, found, resumed);
+	take_sums(s, found);
+	return RV_OK;
 }
 
 /* What a joiner needs: a base, and the log from there to the next. */
@@ -267,26 +299,47 @@ static void announce_start(struct session *s) {
 			 trainer_device(s->trainer));
 }
 
-enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
-	char path[320];
-	RV_TRY(open_trainer(s, et));
-	RV_TRY(jobs_new("storage", wake, s, &s->storage, et));
-	RV_TRY(recover(s, et));
-	RV_TRY(open_mesh(s, et));
+static enum rv_err open_metrics(struct session *s, struct rv_errtext *et) {
+	char path[SESSION_PATH_BYTES];
 	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
 	RV_TRY(metrics_open(path, true, &s->metrics, et));
 	session_load_donated(s);
 	s->owes_end = !metrics_ended(s->metrics);
 	if (s->owes_end)
 		session_write_run(s);
+	return RV_OK;
+}
+
+static enum rv_err bring_up(struct session *s, struct recovered *found, struct rv_errtext *et) {
+	const uint64_t boot = (uint64_t)rv_clock_wall_us();
+	RV_TRY(open_trainer(s, et));
+	RV_TRY(jobs_new("storage", wake, s, &s->storage, et));
+	RV_TRY(recover(s, boot, found, et));
+	RV_TRY(open_mesh(s, et));
+	RV_TRY(open_metrics(s, et));
 	announce_start(s);
-	if (s->replica_ahead)
-		trainer_save(s->trainer); /* written anew before any vote is: the storage thread keeps the order */
 	s->sums.applied_us = rv_clock_monotonic_us();
-	s->state = SESSION_RUNNING;
+	RV_TRY(open_core(s, boot, found, et));
+	found->reduced = NULL; /* the core has it */
+	return RV_OK;
+}
+
+enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
+	struct recovered found = {0};
+	enum rv_err e = bring_up(s, &found, et);
+	blob_unref(found.reduced);
+	blob_unref(found.replica_file);
+	RV_TRY(e);
 	http_client_set_unacknowledged(s->http, run_silence_of(&s->member.config).coordinator);
 	control_client_follow(s->control);
 	return RV_OK;
+}
+
+static void release_core(struct session *s) {
+	if (s->core)
+		session_core_release(s->core);
+	free(s->core);
+	free(s->round_memory);
 }
 
 void session_release(struct session *s) {
@@ -301,12 +354,11 @@ void session_release(struct session *s) {
 	donor_free(s->donor);
 	allreduce_free(s->reduce);
 	jobs_free(s->storage);
-	free(s->round);
-	blob_unref(s->reduced);
+	release_core(s);
 	control_client_free(s->control);
 	http_client_free(s->http);
 	metrics_close(s->metrics);
-	trace_close(s->trace);
+	trace_close(s->trace.file);
 	membership_release(&s->member);
 	session_unwatch_addresses(s);
 	if (s->lock_fd >= 0)

@@ -13,6 +13,7 @@
 #include "worker/blob.h"
 #include "worker/statestore.h"
 #include "worker/train/replica.h"
+#include "worker/trainer_apply.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -104,20 +105,6 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 /* Steps [from, from + steps) of `round`: the shared state's, or the next one's, ahead. */
 void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps);
 void trainer_encode(struct trainer *t, uint64_t round, bool want_replica);
-/* What becomes of theta_local in an outer step. */
-enum trainer_adopt {
-	TRAINER_ADOPT,  /* our gradient is in the mean: adopt_round() (worker/train/adopt.h) */
-	TRAINER_KEEP,   /* it is not: inner progress stays, moved by theta's movement */
-	TRAINER_DISCARD /* it is not: theta_local is theta, all of it */
-};
-/* The outer step with these bytes (referenced until done). */
-struct trainer_apply {
-	uint64_t round;
-	struct blob *reduced; /* the round's reduced bytes */
-	struct rv_hash digest;
-	enum trainer_adopt adopt;
-	bool want_base, want_replica; /* what the snapshot should hold */
-};
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
 /* A full state, checked against `expect` (all zero: against the run's init_hash). `base` is taken over; NULL:
  * theta0. */

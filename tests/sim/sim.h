@@ -1,9 +1,9 @@
 /* sim.h: the deterministic simulator: a universe of one coordinator and 1 to 32 workers under virtual time.
  *
- * The protocol cores are the real ones (coordinator/core, worker/round, net/reduce, the encodings of net/control and
- * net/frame, outer/global and a codec). Everything around them is here: an event queue instead of a clock, a network of
- * composable nodes, disks that tear, training that is a pure function of (worker, round, step). One 64-bit seed decides
- * everything, so a universe replays exactly.
+ * The protocol cores are the real ones (coordinator/core, worker/session_core and worker/round, worker/recovery,
+ * net/reduce, the encodings of net/control and net/frame, outer/global and a codec). Everything around them is here: an
+ * event queue instead of a clock, a network of composable nodes, disks that tear, training that is a pure function of
+ * (worker, round, step). One 64-bit seed decides everything, so a universe replays exactly.
  *
  * sim_options.c      a universe's size and shape from its seed
  * sim_plan.c         what will go wrong in it: a list of faults from its seed
@@ -11,9 +11,13 @@
  * sim_network.c      rate, delay, loss, who reaches whom: nodes that snap together
  * sim_disk.c         files: in the cache, durable, torn, rotten, lost
  * sim_coordinator.c  the platform around coordinator/core
- * sim_worker.c       the platform around worker/round: a process' life and its turns
+ * sim_worker.c       a process' life and its turns: the session core's control
+ * sim_process.c      its start and its ends
+ * sim_store.c        the storage thread: the session core's disk
+ * sim_files.c        what is in the files
  * sim_recovery.c     the directory under worker/recovery: what a disk proves, and which files go
- * sim_trainer.c      fake training, encode, persist, apply
+ * sim_trainer.c      the trainer thread: the session core's trainer
+ * sim_training.c     fake inner steps, contributions, outer steps
  * sim_peers.c        links between workers, frames, the platform around net/reduce
  * sim_fetch.c        state transfer between workers
  * sim_oracle*.c      what must hold at every step
@@ -34,7 +38,7 @@
 #include "worker/checkpoint_index.h"
 #include "worker/fetch_core.h"
 #include "worker/recovery.h"
-#include "worker/round.h"
+#include "worker/session_core.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -221,7 +225,7 @@ void sim_network_slow(struct sim *s, int host, double share);
 
 /* ---- disk (sim_disk.c) ---- */
 
-enum file_kind { FILE_BASE = 1, FILE_LOG, FILE_REPLICA, FILE_EPOCH };
+enum file_kind { FILE_BASE = 1, FILE_LOG, FILE_REPLICA, FILE_EPOCH, FILE_PART };
 struct sim_file {
 	uint8_t kind; /* 0: free */
 	uint64_t round;
@@ -248,8 +252,8 @@ struct sim_disk {
 	int n_files;              /* slots in use are below */
 	struct sim_write *writes; /* oldest first */
 	int64_t busy_until_us;
-	double slowness; /* 1: none */
-	bool full;
+	double slowness;      /* 1: none */
+	bool full, read_only; /* writes fail; removals too */
 };
 /* Writes a file (the data are copied) to a temporary one, syncs it, renames it, syncs the directory; then `done` (or
  * NULL) is called with `tag` in this life: the file is durable, or (!ok) the disk would not take it. */
@@ -260,6 +264,8 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
 void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round);
 void disk_sync(struct sim_disk *d); /* the directory: what was renamed and removed so far is durable */
+/* A fetched base gets its name, durably. False: there is no part of that round. */
+bool disk_adopt(struct sim_disk *d, uint64_t round);
 /* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
 void disk_crash(struct sim *s, int host, bool power);
 /* Damages the `which`-th file (modulo their number); false when there is none. */
@@ -275,7 +281,7 @@ struct http_head {
 	bool ok;          /* reply */
 	uint32_t version; /* the highest that the client speaks; in a reply: that of the message */
 	uint64_t life;    /* of the client: a reply to a former process is dropped */
-	uint64_t poll;    /* DOCUMENT: number of the client's poll */
+	uint64_t poll;    /* DOCUMENT: number of the client's poll; REPORT: of its report */
 	uint64_t after;   /* DOCUMENT: seq that the client has; UINT64_MAX: none */
 };
 
@@ -333,23 +339,45 @@ struct sim_progress {
 	int n;
 };
 
-struct sim_log {
-	bool held;
-	uint64_t round;
-	uint32_t attempt; /* 0: fetched */
-	struct rv_hash digest;
-	uint8_t *bytes; /* (max_payload) */
-};
-
+/* A file that is fetched, or wanted from the own disk. */
 struct sim_fetch {
-	enum round_action_type kind; /* ROUND_NONE: none */
-	uint64_t round;
-	struct rv_hash expect, chain;
+	bool wanted;
+	uint64_t number; /* of the wish: what is on its way for an earlier one is void */
+	struct state_id id;
 	struct fetch_core *core; /* NULL: nothing was ever fetched in this life */
-	uint8_t *payload;
+	bool opening;            /* BASE: the own disk is looked at first */
 	bool complete;
+	uint8_t *payload;
 	int slot; /* of the core */
 };
+
+/* Copies for the disk: struct state_copy's handle. */
+struct sim_copy {
+	uint8_t *base, *replica; /* files; NULL: not asked for */
+	size_t n_base, n_replica;
+	struct rv_hash full_hash;
+};
+
+enum sim_task_kind { TASK_JOB, TASK_OPEN, TASK_FINISH };
+/* What waits for the storage thread. */
+struct sim_task {
+	enum sim_task_kind kind;
+	struct store_job job; /* JOB */
+	uint64_t fetch;       /* OPEN, FINISH: number of the wish */
+	struct sim_task *next;
+};
+
+enum sim_request_kind { WORK_TRAIN, WORK_ENCODE, WORK_APPLY, WORK_INSTALL, WORK_EVALUATE, WORK_SAVE, WORK_COPY_BASE };
+/* What waits for the trainer thread. */
+struct sim_request {
+	enum sim_request_kind kind;
+	bool begun, stopped; /* TRAIN: another request wants the trainer */
+	uint64_t round, from, steps;
+	struct trainer_apply apply; /* APPLY: one reference to its bytes */
+	uint8_t *base;              /* INSTALL: a base file; NULL: theta0 */
+	bool want_replica, last;
+};
+enum { SIM_MAX_REQUESTS = 12 };
 
 struct sim_worker {
 	/* the machine */
@@ -360,40 +388,45 @@ struct sim_worker {
 	 * this process has told its core such a full hash. */
 	bool flipped;
 	uint64_t flipped_at, told_wrong;
+	/* A process has ended by itself with the run's end on this disk, at that round. */
+	bool done;
+	uint64_t done_round;
 	/* the process */
 	uint64_t life;            /* 0: not running */
+	bool ending;              /* its session has ended; it exits */
 	uint64_t epoch;           /* as stored on its disk */
 	uint64_t boot;            /* its wall clock at the start */
 	uint32_t version, spoken; /* of the protocol: the highest that it speaks; that of the last document, 0 before one */
+	uint64_t reports, heard;  /* sent; the latest that was answered */
 	bool joined, finished;
 	uint32_t member;
-	void *core_memory, *reduce_memory;
-	struct round_core *core;
-	struct reduce *reduce;             /* NULL: none */
-	struct chunking chunks;            /* of what it reduces */
-	struct sim *sim;                   /* for the all-reduce's codec */
+	void *session_memory, *round_memory, *reduce_memory;
+	struct recovered found;        /* until there is a session */
+	struct session_core *session;  /* NULL: not joined */
+	const struct round_core *core; /* in it */
+	struct reduce *reduce;         /* NULL: none */
+	struct chunking chunks;        /* of what it reduces */
+	struct sim *sim;               /* for the operations of the cores */
+	int host;
 	int roster_index[SIM_MAX_WORKERS]; /* of each host in the all-reduce; -1: not in it */
 	uint64_t reduce_round;
 	uint32_t reduce_attempt;
-	uint64_t told_suspects;
-	bool told_done;
 	struct global_state global;
 	float *local; /* theta_local */
 	struct sim_progress progress[SIM_MAX_FRAGMENTS];
 	uint64_t steps_done, tokens;
 	uint64_t ahead, ahead_tokens; /* of the next round */
-	uint64_t snapshot_round;      /* whose state is being written as a base; 0: none, or it was replaced since */
-	struct rv_hash snapshot_hash;
-	uint64_t found_full_round; /* the latest full hash that recovery has passed; 0: none */
-	struct rv_hash found_full;
-	uint64_t trainer;              /* number of the trainer's job: a later one stops it */
-	uint64_t training, steps_left; /* round of the steps under way */
-	struct round_action applying;
+	struct sim_request requests[SIM_MAX_REQUESTS];
+	int n_requests;
+	uint64_t working;    /* number of the trainer's event under way: an earlier one is void */
+	uint64_t steps_left; /* of the TRAIN under way */
+	struct sim_task *tasks;
+	struct store_thread store_thread;
 	uint8_t *own, *reduced, *flags;
 	uint8_t *held[SIM_MAX_WORKERS];
 	struct sim_progress own_progress;
-	struct sim_log log, persisting;
 	struct sim_fetch fetch;
+	uint64_t given_bytes, askers; /* of state, to others; hosts */
 	struct sim_link links[SIM_MAX_WORKERS];
 	uint64_t poll;        /* number of the current long poll */
 	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
@@ -401,51 +434,76 @@ struct sim_worker {
 	int64_t timer_us;
 };
 
-/* sim_worker.c */
+/* sim_process.c */
 void worker_start(struct sim *s, int host);
+/* Joined: its session begins. */
+void worker_open(struct sim *s, int host, uint32_t member);
 /* The process is gone. `silent`: nobody is told (power cut); else the kernel closes its connections. */
 void worker_crash(struct sim *s, int host, bool silent);
+/* A person asks it to stop. */
 void worker_leave(struct sim *s, int host);
+/* Its session has ended: the process exits, and is started again where it is needed. */
+void worker_end(struct sim *s, int host);
+void worker_release(struct sim_worker *w);
+
+/* sim_worker.c */
+extern const struct session_control_ops sim_control_ops;
+void worker_ask_to_join(struct sim *s, int host);
+void worker_poll_documents(struct sim *s, int host);
 void worker_receive(struct sim *s, const struct packet *p);
 /* Whatever the worker's cores want done now. After every event. */
 void worker_turn(struct sim *s, int host);
-void worker_release(struct sim_worker *w);
 
 /* sim_trainer.c */
-void trainer_load(struct sim *s, int host);
+extern const struct session_trainer_ops sim_trainer_ops;
+void trainer_load(struct sim *s, int host, struct recovered *found);
 void trainer_unload(struct sim_worker *w);
-void trainer_train(struct sim *s, int host, const struct round_action *a);
-void trainer_encode(struct sim *s, int host, const struct round_action *a);
-void trainer_apply(struct sim *s, int host, const struct round_action *a);
-void trainer_persist(struct sim *s, int host);
-void trainer_install(struct sim *s, int host, const uint8_t *base); /* NULL: theta0 */
-/* The payload of a base that was fetched and checked. */
-void trainer_install_payload(struct sim *s, int host, uint64_t round, const struct rv_hash *chain,
-							 const uint8_t *payload);
-/* A log file's reduced bytes, or NULL. */
-const uint8_t *trainer_log_bytes(struct sim *s, const struct sim_file *f, uint32_t *attempt, struct rv_hash *digest);
-/* A base or log file holds what the run committed. */
-bool trainer_file_is_the_runs(const struct sim *s, const struct sim_file *f);
-void trainer_write_log(struct sim *s, int host, const struct sim_log *log, disk_done *done);
 
+/* sim_training.c: what the trainer's requests come to, at once */
+void training_from_theta(struct sim *s, struct sim_worker *w); /* theta_local is theta: no step is done */
+void training_resume(struct sim *s, struct sim_worker *w, const struct recovered *found);
+void training_step(struct sim *s, int host, uint64_t round);
+bool training_time_is_up(const struct sim *s, const struct sim_worker *w);
+/* Whatever is encoded next; false: it comes to nothing. */
+bool training_encode(struct sim *s, int host);
+void training_apply(struct sim *s, int host, const struct trainer_apply *a);
 /* How many steps of the next round come before the outer step of `round`. */
-uint64_t trainer_overlap(const struct sim *s, uint64_t round);
-void trainer_keep_base(struct sim *s, int host); /* and tells its full hash */
-void trainer_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g);
-void trainer_write_base(struct sim *s, int host, disk_done *done);
-struct rv_hash trainer_base_chain(const uint8_t *bytes);
-uint64_t trainer_replica_round(const uint8_t *bytes);
-bool trainer_replica_waits(const struct sim *s, const uint8_t *bytes); /* for the outer step of its round */
+uint64_t training_overlap(const struct sim *s, uint64_t round);
+
+/* sim_store.c */
+extern const struct session_disk_ops sim_disk_ops;
+void store_open_fetch(struct sim *s, int host);   /* looks for what is wanted on the own disk */
+void store_finish_fetch(struct sim *s, int host); /* what was fetched becomes a file */
+/* The first task is over: the next begins. */
+void store_next(struct sim *s, int host);
+void store_end(struct sim *s, int host); /* the process is gone */
+
+/* sim_files.c */
+/* Files of the state of `w`, in new memory. */
+uint8_t *files_base(const struct sim *s, const struct global_state *g, size_t *n);
+uint8_t *files_base_of(const struct sim *s, const struct state_id *id, const uint8_t *payload, size_t *n);
+uint8_t *files_log(const struct sim *s, const struct state_log_info *info, const uint8_t *payload, size_t *n);
+uint8_t *files_replica(const struct sim *s, const struct sim_worker *w, size_t *n);
+void files_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g);
+struct rv_hash files_base_chain(const uint8_t *bytes);
+/* A log file's reduced bytes, or NULL. */
+const uint8_t *files_log_bytes(const struct sim *s, const struct sim_file *f, struct state_log_info *info);
+/* A base or log file holds what the run committed. */
+bool files_is_the_runs(const struct sim *s, const struct sim_file *f);
+void files_replica_info(const uint8_t *bytes, struct state_replica_info *info);
+bool files_replica_waits(const struct sim *s, const uint8_t *bytes); /* for the outer step of its round */
+void files_read_replica(const struct sim *s, const uint8_t *bytes, struct sim_worker *w);
 
 /* sim_recovery.c */
 void recovery_load(struct sim *s, int host, struct recovered *out); /* w->global is theta0 */
-void recovery_prune(struct sim *s, int host);
-void recovery_forget_from(struct sim *s, int host, uint64_t round);
+void recovery_prune(struct sim *s, int host, const struct checkpoint_named *named);
+void recovery_forget_from(struct sim *s, int host, const struct store_job *j);
+bool recovery_find_part(const struct sim_disk *d, uint64_t *round);
 void recovery_rewind(struct sim *s, int host, uint64_t round);
 
 /* sim_peers.c */
-void peers_start_reduce(struct sim *s, int host, bool restart);
-void peers_stop_reduce(struct sim *s, int host);
+extern const struct session_links_ops sim_links_ops;
+struct session_seen peers_seen(const struct sim_worker *w);
 void peers_receive(struct sim *s, const struct packet *p);
 void peers_pump(struct sim *s, int host); /* dials and sends */
 /* When the line takes the chunks or pieces that wait for it; INT64_MAX: none do. */
@@ -459,8 +517,14 @@ void peers_break_at(struct sim *s, int host, int peer, uint32_t number, int64_t 
 void peers_close_all(struct sim *s, int host, bool silent);
 
 /* sim_fetch.c */
-void fetch_start(struct sim *s, int host, const struct round_action *a);
-void fetch_cancel(struct sim *s, struct sim_worker *w);
+void fetch_want(struct sim *s, int host, const struct state_id *id); /* NULL: nothing any more */
+/* Takes what is wanted from the own disk: true when it was there, and right. */
+bool fetch_take_own(struct sim *s, int host);
+/* Nothing of it was on the own disk: peers are asked. */
+void fetch_ask(struct sim *s, int host);
+/* What was fetched is a file, or (!ok) the disk did not take it, and it is in memory only. */
+void fetch_deliver(struct sim *s, int host, bool ok);
+bool fetch_nowhere(const struct sim *s, const struct sim_worker *w);
 void fetch_end(struct sim_worker *w); /* the process is gone */
 void fetch_pump(struct sim *s, int host);
 void fetch_serve(struct sim *s, int host, int to);
@@ -513,8 +577,11 @@ void oracle_applied(struct sim *s, int host);                        /* or loade
 void oracle_installed(struct sim *s, int host);
 /* Its state is not the run's, or was not when it told its full hash: it may take itself for wrong. */
 bool oracle_is_wrong(const struct sim *s, int host);
-void oracle_full_hash(struct sim *s, int host, uint64_t round, const struct rv_hash *hash); /* is told to the core */
-void oracle_rollback(struct sim *s, const struct core_record *rec);                         /* became durable */
+void oracle_full_hash(struct sim *s, int host, uint64_t round,
+					  const struct rv_hash *hash);                  /* is about to be told to the core */
+void oracle_rollback(struct sim *s, const struct core_record *rec); /* became durable */
+/* A worker takes itself for wrong. */
+void oracle_wrong_state(struct sim *s, int host, const char *text);
 void oracle_finished(struct sim *s, int host);
 void oracle_named(struct sim *s, uint32_t member); /* by the coordinator: its full hash is not the majority's */
 void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledged */

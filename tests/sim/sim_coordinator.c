@@ -275,6 +275,8 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 	if (report_decode(body, n, &rep, &et) != RV_OK ||
 		core_report(s->coordinator.core, s->now_us, key, &rep, &et) != RV_OK)
 		sim_fail(s, "w%d: report refused: %s", host, et.text);
+	else
+		reply(s, host, *head, NULL, 0);
 }
 
 static void on_document(struct sim *s, int host, const struct http_head *head) {

@@ -173,6 +173,26 @@ void disk_crash(struct sim *s, int host, bool power) {
 		disk_sync(d);
 }
 
+bool disk_adopt(struct sim_disk *d, uint64_t round) {
+	struct sim_file *part = NULL;
+	for (int i = 0; i < d->n_files; i++)
+		if (d->files[i].kind == FILE_PART && d->files[i].round == round && d->files[i].data != NULL)
+			part = &d->files[i];
+	if (part == NULL)
+		return false;
+	struct sim_file moved = {.data = part->data, .n = part->n, .damaged = part->damaged};
+	part->data = NULL; /* the name goes with the sync below */
+	struct sim_file *base = slot_of(d, FILE_BASE, round);
+	base->kind = FILE_BASE;
+	base->round = round;
+	keep_before(base);
+	base->data = moved.data;
+	base->n = moved.n;
+	base->damaged = moved.damaged;
+	disk_sync(d);
+	return true;
+}
+
 static bool may_rot(const struct sim_file *f) {
 	return f->data != NULL && f->kind != FILE_EPOCH;
 }

@@ -76,7 +76,7 @@ static void leave_for_a_while(struct sim *s, const struct sim_fault *f) {
 	if (s->workers[f->host].core == NULL)
 		return;
 	worker_leave(s, f->host);
-	crash(s, f->host, false, f->lasts_us);
+	stay_down(s, f->host, s->now_us + f->lasts_us);
 }
 
 /* ---- the network ---- */
@@ -193,7 +193,7 @@ static void end_fault(struct sim *s, int nobody, void *arg) {
 		slow_disk(s, f, false);
 		break;
 	default:
-		s->workers[f->host].disk.full = false;
+		s->workers[f->host].disk.full = s->workers[f->host].disk.read_only = false;
 	}
 }
 
@@ -218,6 +218,7 @@ static bool begin_lasting(struct sim *s, int number) {
 		break;
 	case FAULT_DISK_FULL:
 		s->workers[f->host].disk.full = true;
+		s->workers[f->host].disk.read_only = f->lasts_us % 2 != 0; /* remounted so, after a fault */
 		break;
 	default:
 		return false;
@@ -371,7 +372,7 @@ void faults_heal(struct sim *s) {
 	restart_coordinator(s, SIM_NOBODY, NULL);
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		struct sim_worker *w = &s->workers[h];
-		w->disk.full = false;
+		w->disk.full = w->disk.read_only = false;
 		w->disk.slowness = 1;
 		if (w->life == 0)
 			worker_start(s, h);

@@ -14,15 +14,7 @@ enum { SLICE_BYTES = 1500, STALL_US = 2 * SIM_S };
 static void drop(struct sim_fetch *f) {
 	free(f->payload);
 	f->payload = NULL;
-	f->complete = false;
-	f->kind = ROUND_NONE;
-}
-
-void fetch_cancel(struct sim *s, struct sim_worker *w) {
-	int slot;
-	drop(&w->fetch);
-	if (w->fetch.core != NULL)
-		fetch_core_want(w->fetch.core, s->now_us, NULL, 0, &slot);
+	f->complete = f->wanted = f->opening = false;
 }
 
 void fetch_end(struct sim_worker *w) {
@@ -59,73 +51,97 @@ static void open_core(struct sim *s, int host) {
 void fetch_link_changed(struct sim *s, int host, int peer) {
 	struct sim_link *l = &s->workers[host].links[peer];
 	l->n_asked = l->forgotten = 0; /* what the peer had asked for on the former one */
+	s->workers[host].askers &= ~(UINT64_C(1) << peer);
 	l->sent = 0;
 	tell_core(s, host, peer);
 }
 
-static struct state_id id_of(const struct sim_fetch *f) {
-	return (struct state_id){.kind = f->kind == ROUND_FETCH_BASE ? STATE_KIND_BASE : STATE_KIND_LOG,
-							 .round = f->round,
-							 .expect = f->expect,
-							 .chain = f->chain};
+/* ---- what is wanted ---- */
+
+static const struct sim_file *own_file(const struct sim_worker *w) {
+	const struct state_id *id = &w->fetch.id;
+	const struct sim_file *base = disk_find(&w->disk, FILE_BASE, id->round);
+	if (id->kind == STATE_KIND_LOG)
+		return disk_find(&w->disk, FILE_LOG, id->round);
+	return base != NULL ? base : disk_find(&w->disk, FILE_PART, id->round);
+}
+
+/* The core has what it waited for: nothing is wanted any more. */
+static void hand_over(struct sim *s, int host, const uint8_t *payload, const char *warning) {
+	struct sim_worker *w = &s->workers[host];
+	const struct state_id id = w->fetch.id;
+	uint8_t *base = NULL;
+	struct blob *log = NULL;
+	size_t n;
+	if (id.kind == STATE_KIND_BASE) {
+		base = files_base_of(s, &id, payload, &n);
+	} else {
+		log = blob_new(sim_payload(s, id.round));
+		RV_ASSERT(log != NULL);
+		memcpy(log->data, payload, log->bytes);
+	}
+	fetch_want(s, host, NULL);
+	session_core_on_fetched(w->session, s->now_us, &id, base, log, warning);
+	blob_unref(log);
 }
 
 /* As the real fetcher does: what the document names is right wherever it is found. */
-static bool take_own(struct sim *s, int host, const struct round_action *a) {
+bool fetch_take_own(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	const struct global_config *g = &s->global_config;
-	struct state_id id = id_of(&w->fetch);
-	const struct sim_file *file = disk_find(&w->disk, id.kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, id.round);
+	const struct state_id *id = &w->fetch.id;
+	const struct sim_file *file = own_file(w);
 	if (file == NULL)
 		return false;
-	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, id.kind, id.round);
-	struct rv_hash *manifest = sim_alloc(state_manifest_hashes(g, id.kind, id.round) * sizeof *manifest);
-	state_manifest_of(g, id.kind, id.round, payload, manifest);
-	bool named = state_manifest_check(g, &id, manifest, NULL) == RV_OK;
+	const uint8_t *payload = file->data + file->n - state_payload_bytes(g, id->kind, id->round);
+	struct rv_hash *manifest = sim_alloc(state_manifest_hashes(g, id->kind, id->round) * sizeof *manifest);
+	state_manifest_of(g, id->kind, id->round, payload, manifest);
+	bool named = state_manifest_check(g, id, manifest, NULL) == RV_OK;
 	free(manifest);
-	if (named && id.kind == STATE_KIND_LOG) {
-		w->log = (struct sim_log){.held = true, .round = id.round, .digest = id.expect, .bytes = w->log.bytes};
-		memcpy(w->log.bytes, payload, sim_payload(s, id.round));
-	} else if (named) {
-		trainer_install_payload(s, host, id.round, &id.chain, payload);
-	}
 	if (!named)
 		return false;
 	s->stats.own_files++;
-	sim_say(s, host, "has %s %llu itself", id.kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)a->round);
-	drop(&w->fetch);
-	round_on_fetched(w->core, s->now_us, a->type, a->round, true);
+	sim_say(s, host, "has %s %llu itself", id->kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)id->round);
+	hand_over(s, host, payload, "");
 	return true;
 }
 
-void fetch_start(struct sim *s, int host, const struct round_action *a) {
+void fetch_ask(struct sim *s, int host) {
+	struct sim_fetch *f = &s->workers[host].fetch;
+	if (f->opening)
+		fetch_core_look(f->core, f->slot, false);
+	f->opening = false;
+}
+
+void fetch_want(struct sim *s, int host, const struct state_id *id) {
 	struct sim_worker *w = &s->workers[host];
 	struct sim_fetch *f = &w->fetch;
 	int slot;
 	drop(f);
-	if (a->made_here) {
-		RV_ASSERT(a->type == ROUND_FETCH_BASE && a->round == 0);
-		trainer_install(s, host, NULL);
-		round_on_fetched(w->core, s->now_us, a->type, a->round, true);
+	f->number++;
+	if (f->core != NULL)
+		fetch_core_want(f->core, s->now_us, NULL, 0, &slot); /* the same one again may have been of no use */
+	if (id == NULL)
 		return;
-	}
 	open_core(s, host);
-	f->kind = a->type;
-	f->round = a->round;
-	f->expect = a->expect;
-	f->chain = a->chain;
-	if (take_own(s, host, a))
-		return;
-	struct state_id id = id_of(f);
-	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id.kind, id.round));
-	fetch_core_want(f->core, s->now_us, NULL, 0, &slot); /* the same one again may have been of no use */
-	fetch_core_want(f->core, s->now_us, &id, 1, &f->slot);
-	sim_say(s, host, "fetches %s %llu", id.kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)a->round);
+	f->wanted = true;
+	f->id = *id;
+	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id->kind, id->round));
+	fetch_core_want(f->core, s->now_us, id, 1, &f->slot);
+	f->opening = id->kind == STATE_KIND_BASE;
+	fetch_core_look(f->core, f->slot, f->opening);
+	store_open_fetch(s, host);
+}
+
+bool fetch_nowhere(const struct sim *s, const struct sim_worker *w) {
+	const struct sim_fetch *f = &w->fetch;
+	(void)s;
+	return f->wanted && !fetch_core_complete(f->core, f->slot) && fetch_core_nowhere(f->core, f->slot);
 }
 
 bool fetch_wants_link(const struct sim *s, int host, int peer) {
 	const struct sim_worker *w = &s->workers[host];
-	const struct document *d = w->fetch.kind != ROUND_NONE ? round_document(w->core) : NULL;
+	const struct document *d = w->fetch.wanted ? round_document(w->core) : NULL;
 	return d != NULL && document_find(d, member_of(s, peer)) >= 0;
 }
 
@@ -139,9 +155,6 @@ void fetch_pump(struct sim *s, int host) {
 		donors |= UINT64_C(1) << d->members[i].member;
 	fetch_core_allow(w->fetch.core, s->now_us, donors);
 	fetch_core_tick(w->fetch.core, s->now_us);
-	bool wanted = w->fetch.kind != ROUND_NONE && !fetch_core_complete(w->fetch.core, w->fetch.slot);
-	if (wanted && fetch_core_nowhere(w->fetch.core, w->fetch.slot))
-		round_on_lacking(w->core, s->now_us);
 	for (int peer = 0; peer < s->opt.n_workers; peer++) {
 		struct frame_fetch m;
 		while (peer != host && w->links[peer].state == LINK_UP && member_of(s, peer) < NET_MAX_MEMBERS &&
@@ -197,6 +210,7 @@ static void serve_slice(struct sim *s, int host, int to) {
 		h = frame_none_encode(&p.of, 0, body);
 		peers_queue(s, host, to, &h, body, FRAME_NONE_BYTES, NULL, 0);
 	} else {
+		s->workers[host].given_bytes += FRAME_HEADER_BYTES;
 		p.data = bytes + l->sent;
 		p.data_bytes = p.total - l->sent < SLICE_BYTES ? p.total - l->sent : SLICE_BYTES;
 		h = frame_piece_encode(&p, 0, body);
@@ -220,63 +234,28 @@ void fetch_serve(struct sim *s, int host, int to) {
 
 /* ---- the joiner ---- */
 
-static void finish(struct sim *s, int host, bool ok) {
+void fetch_deliver(struct sim *s, int host, bool ok) {
 	struct sim_worker *w = &s->workers[host];
-	enum round_action_type kind = w->fetch.kind;
-	uint64_t round = w->fetch.round;
-	sim_say(s, host, ok ? "has fetched it" : "does not get it");
-	fetch_cancel(s, w);
-	round_on_fetched(w->core, s->now_us, kind, round, ok);
-}
-
-static void base_complete(struct sim *s, int host) {
-	struct sim_fetch *f = &s->workers[host].fetch;
-	s->stats.fetched_bases++;
-	s->stats.older_bases += f->round < round_document(s->workers[host].core)->base_round;
-	trainer_install_payload(s, host, f->round, &f->chain, f->payload);
-	finish(s, host, true);
-}
-
-/* On disk before it is applied: a restart must not replay an own vote that lost. */
-static void log_durable(struct sim *s, int host, uint64_t tag, bool ok) {
-	(void)tag;
-	struct sim_worker *w = &s->workers[host];
-	struct sim_fetch *f = &w->fetch;
-	uint32_t attempt;
-	struct rv_hash digest;
-	if (w->core == NULL || f->kind != ROUND_FETCH_LOG || (ok && !f->complete))
-		return; /* cancelled meanwhile */
-	const struct sim_file *file = ok ? disk_find(&w->disk, FILE_LOG, f->round) : NULL;
-	if (file == NULL) { /* full, or damaged at once */
-		finish(s, host, false);
-		worker_turn(s, host);
-		return;
-	}
-	const uint8_t *bytes = trainer_log_bytes(s, file, &attempt, &digest);
-	RV_ASSERT(bytes != NULL);
-	if (!rv_hash_equal(&digest, &f->expect))
-		return;
-	w->log = (struct sim_log){.held = true, .round = f->round, .digest = digest, .bytes = w->log.bytes};
-	memcpy(w->log.bytes, bytes, sim_payload(s, f->round));
-	s->stats.fetched_logs++;
-	finish(s, host, true);
-	worker_turn(s, host);
+	const struct sim_fetch *f = &w->fetch;
+	uint8_t *payload = w->fetch.payload;
+	bool base = f->id.kind == STATE_KIND_BASE;
+	s->stats.fetched_bases += base;
+	s->stats.fetched_logs += !base;
+	s->stats.older_bases += base && f->id.round < round_document(w->core)->base_round;
+	sim_say(s, host, ok ? "has fetched it" : "has fetched it, in memory");
+	w->fetch.payload = NULL;
+	hand_over(s, host, payload, ok ? "" : "the disk refuses");
+	free(payload);
 }
 
 static void on_piece(struct sim *s, int host, const struct fetch_event *e) {
 	struct sim_fetch *f = &s->workers[host].fetch;
 	size_t n;
-	size_t at = state_piece_at(&s->global_config, id_of(f).kind, f->round, e->index, &n);
+	size_t at = state_piece_at(&s->global_config, f->id.kind, f->id.round, e->index, &n);
 	memcpy(f->payload + at, e->data, n);
-	f->complete = e->complete;
-	if (!e->complete)
-		return;
-	if (f->kind == ROUND_FETCH_BASE) {
-		base_complete(s, host);
-		return;
-	}
-	struct sim_log log = {.round = f->round, .digest = f->expect, .bytes = f->payload};
-	trainer_write_log(s, host, &log, log_durable);
+	if (e->complete && !f->complete)
+		store_finish_fetch(s, host);
+	f->complete |= e->complete;
 }
 
 static void on_fetch(struct sim *s, int host, int from, const struct frame_fetch *m) {
@@ -289,6 +268,7 @@ static void on_fetch(struct sim *s, int host, int from, const struct frame_fetch
 		sim_fail(s, "w%d: w%d asks for more than it may", host, from);
 		return;
 	}
+	s->workers[host].askers |= UINT64_C(1) << from;
 	l->asked[l->n_asked++] = *m;
 	fetch_serve(s, host, from);
 }
@@ -314,6 +294,6 @@ void fetch_receive(struct sim *s, int host, int from, const struct frame_header 
 	}
 	if (e != RV_OK)
 		sim_fail(s, "w%d: %s", host, et.text);
-	else if (event.type == FETCH_PIECE)
+	else if (event.type == FETCH_PIECE && w->fetch.wanted)
 		on_piece(s, host, &event);
 }

@@ -10,7 +10,7 @@
 static bool is_on_a_disk(const struct sim *s, enum file_kind kind, uint64_t round) {
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		const struct sim_file *f = disk_find(&s->workers[h].disk, kind, round);
-		if (f != NULL && trainer_file_is_the_runs(s, f))
+		if (f != NULL && files_is_the_runs(s, f))
 			return true;
 	}
 	return false;

@@ -64,6 +64,7 @@ static void tell_reduce(struct sim *s, int host, int peer, bool refused) {
 static void set_down(struct sim *s, int host, int peer, bool refused) {
 	struct sim_link *l = &s->workers[host].links[peer];
 	l->state = LINK_DOWN;
+	sim_say(s, host, refused ? "is refused by w%d" : "has no link to w%d any more", peer);
 	l->redial_us = s->now_us + sim_between(s, host, LUCK_LINE, 100 * SIM_MS, SIM_S);
 	clear_queue(l);
 	tell_reduce(s, host, peer, refused);
@@ -76,6 +77,7 @@ static void set_up(struct sim *s, int host, int peer, uint32_t number) {
 	clear_queue(l);
 	l->state = LINK_UP;
 	l->number = number;
+	sim_say(s, host, "has a link to w%d", peer);
 	tell_reduce(s, host, peer, false);
 	fetch_link_changed(s, host, peer); /* asks again on the new one */
 }
@@ -135,11 +137,13 @@ static void dial(struct sim *s, int host, int peer) {
 	sim_at(s, s->now_us + DIAL_TIMEOUT_US, host, s->workers[host].life, dial_times_out, d);
 }
 
-/* Both may dial at once: then the dial of the lower host is the one that counts, unless it leads nowhere. */
+/* Both may dial at once: then the dial of the lower host is the one that counts, unless it leads nowhere: to one that
+ * nobody can dial, or for longer than there and back. */
 static void on_syn(struct sim *s, const struct packet *p) {
 	struct sim_link *l = &s->workers[p->dst].links[p->src];
 	int64_t there_and_back_us = 2 * (s->opt.delay_us + s->opt.jitter_us) + SIM_S / 2;
-	if (l->state == LINK_DIALING && p->dst < p->src && s->now_us - l->dialed_us < there_and_back_us)
+	bool may_arrive = (s->net.undialable >> p->src & 1) == 0 && s->now_us - l->dialed_us < there_and_back_us;
+	if (l->state == LINK_DIALING && p->dst < p->src && may_arrive)
 		return;
 	if (l->state == LINK_UP) { /* the other end has given it up, or this is an older dial that was held up */
 		send_bare(s, p->dst, p->src, PACKET_RST, l->number);
@@ -426,18 +430,10 @@ static void init_reduce(struct sim *s, int host, const struct document *d) {
 	w->reduce = reduce_init(w->reduce_memory, &cfg, &mem, d, s->now_us);
 }
 
-void peers_start_reduce(struct sim *s, int host, bool restart) {
+static void enter_attempt(struct sim *s, int host, const struct document *d) {
 	struct sim_worker *w = &s->workers[host];
-	const struct document *d = round_document(w->core);
-	RV_ASSERT(d->phase == RUN_REDUCE && restart == (w->reduce != NULL));
-	if (restart)
-		reduce_restart(w->reduce, d, s->now_us);
-	else
-		init_reduce(s, host, d);
 	w->reduce_round = d->round;
 	w->reduce_attempt = d->attempt;
-	w->told_done = false;
-	w->told_suspects = 0;
 	w->expected_tx = expected_tx(w, d);
 	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++)
 		w->roster_index[peer] = -1;
@@ -449,9 +445,103 @@ void peers_start_reduce(struct sim *s, int host, bool restart) {
 	oracle_contribution(s, host);
 }
 
-void peers_stop_reduce(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
-	if (s->opt.calm)
-		oracle_bytes(s, host);
+/* ---- the session core's links ---- */
+
+static void allow(void *ctx, const struct document *d) {
+	const struct sim_worker *w = ctx; /* fetch_pump and peers_pump look at the latest document */
+	uint64_t members = 0, syncing = 0;
+	for (int i = 0; i < d->n_members; i++)
+		members |= UINT64_C(1) << d->members[i].member;
+	for (int i = 0; i < d->n_syncing; i++)
+		syncing |= UINT64_C(1) << d->syncing[i].member;
+	sim_say(w->sim, w->host, "follows document %llu: members %llx, behind %llx", (unsigned long long)d->seq,
+			(unsigned long long)members, (unsigned long long)syncing);
+}
+
+static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
+	struct sim_worker *w = ctx;
+	(void)et;
+	RV_ASSERT(w->reduce == NULL);
+	init_reduce(w->sim, w->host, d);
+	enter_attempt(w->sim, w->host, d);
+	return RV_OK;
+}
+
+static void resume_reduce(void *ctx, const struct document *d) {
+	struct sim_worker *w = ctx;
+	reduce_restart(w->reduce, d, w->sim->now_us);
+	enter_attempt(w->sim, w->host, d);
+}
+
+static void end_reduce(void *ctx) {
+	struct sim_worker *w = ctx;
+	if (w->sim->opt.calm)
+		oracle_bytes(w->sim, w->host);
 	w->reduce = NULL;
+}
+
+static struct blob *result(void *ctx) {
+	const struct sim_worker *w = ctx;
+	struct blob *b = blob_new(sim_payload(w->sim, w->reduce_round));
+	RV_ASSERT(b != NULL);
+	memcpy(b->data, w->reduced, b->bytes);
+	return b;
+}
+
+/* Only the first is asked for: nothing is fetched ahead. */
+static enum rv_err want(void *ctx, const struct state_id *ids, int n, struct rv_errtext *et) {
+	struct sim_worker *w = ctx;
+	(void)et;
+	fetch_want(w->sim, w->host, n > 0 ? &ids[0] : NULL);
+	return RV_OK;
+}
+
+static bool nowhere(void *ctx) {
+	const struct sim_worker *w = ctx;
+	return fetch_nowhere(w->sim, w);
+}
+
+static void forget(void *ctx, enum state_kind kind, uint64_t round) {
+	(void)ctx;
+	(void)kind;
+	(void)round; /* every piece is read anew */
+}
+
+static void forget_all(void *ctx) {
+	(void)ctx;
+}
+
+static uint64_t askers(void *ctx) {
+	const struct sim_worker *w = ctx;
+	uint64_t members = 0;
+	for (int peer = 0; peer < w->sim->opt.n_workers; peer++)
+		if (w->askers >> peer & 1)
+			members |= UINT64_C(1) << w->sim->oracle.member_of[peer];
+	return members;
+}
+
+static uint64_t given_bytes(void *ctx) {
+	return ((struct sim_worker *)ctx)->given_bytes;
+}
+
+const struct session_links_ops sim_links_ops = {.allow = allow,
+												.reduce_start = begin_reduce,
+												.reduce_restart = resume_reduce,
+												.reduce_stop = end_reduce,
+												.result = result,
+												.want = want,
+												.nowhere = nowhere,
+												.forget = forget,
+												.forget_all = forget_all,
+												.askers = askers,
+												.given_bytes = given_bytes};
+
+struct session_seen peers_seen(const struct sim_worker *w) {
+	if (w->reduce == NULL)
+		return (struct session_seen){.reducing = false};
+	return (struct session_seen){.reducing = true,
+								 .reduced = reduce_done(w->reduce),
+								 .reduce_round = w->reduce_round,
+								 .reduce_attempt = w->reduce_attempt,
+								 .suspects = reduce_suspects(w->reduce)};
 }

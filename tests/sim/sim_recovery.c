@@ -3,10 +3,10 @@
 #include "sim.h"
 
 #include "worker/checkpoint_goes.h"
-#include "worker/document_files.h"
 
 #include "base/assert.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The header of a damaged file can be read or not, as the damage lies. */
@@ -15,21 +15,28 @@ static bool has_header(const struct sim_file *f) {
 }
 
 static void note_file(struct sim *s, const struct sim_file *f, struct checkpoint_index *x) {
-	uint32_t attempt = 0;
-	struct rv_hash hash = {0};
-	if (f->kind == FILE_EPOCH)
-		return;
-	if (f->kind == FILE_REPLICA) {
-		x->replica_round = f->damaged ? 0 : trainer_replica_round(f->data);
-		x->replica_waits = !f->damaged && trainer_replica_waits(s, f->data);
-		return;
+	struct state_log_info log = {.attempt = 0};
+	struct state_replica_info replica = {.round = 0};
+	struct rv_hash chain;
+	switch ((enum file_kind)f->kind) {
+	case FILE_REPLICA:
+		if (!f->damaged)
+			files_replica_info(f->data, &replica);
+		x->replica_round = replica.round;
+		x->replica_waits = !f->damaged && files_replica_waits(s, f->data);
+		break;
+	case FILE_LOG:
+		RV_ASSERT(files_log_bytes(s, f, &log) != NULL);
+		checkpoint_index_add(x, STATE_KIND_LOG, f->round, log.attempt, has_header(f) ? &log.digest : NULL);
+		break;
+	case FILE_BASE:
+		chain = files_base_chain(f->data);
+		checkpoint_index_add(x, STATE_KIND_BASE, f->round, 0, has_header(f) ? &chain : NULL);
+		break;
+	case FILE_EPOCH:
+	case FILE_PART:
+		break;
 	}
-	if (f->kind == FILE_LOG)
-		RV_ASSERT(trainer_log_bytes(s, f, &attempt, &hash) != NULL);
-	else
-		hash = trainer_base_chain(f->data);
-	checkpoint_index_add(x, f->kind == FILE_BASE ? STATE_KIND_BASE : STATE_KIND_LOG, f->round, attempt,
-						 has_header(f) ? &hash : NULL);
 }
 
 static struct checkpoint_index *scan(struct sim *s, int host) {
@@ -59,7 +66,7 @@ static enum rv_err load_base(void *ctx, uint64_t round, struct global_state *g, 
 	const struct sim_file *f = find(d, FILE_BASE, round);
 	if (f == NULL)
 		return rv_fail(et, RV_E_CORRUPT, "base %llu is damaged", (unsigned long long)round);
-	trainer_read_base(d->s, f->data, g);
+	files_read_base(d->s, f->data, g);
 	*full_hash = oracle_full_hash_of(d->s, g);
 	return RV_OK;
 }
@@ -70,8 +77,7 @@ static enum rv_err load_log(void *ctx, uint64_t round, struct state_log_info *in
 	const struct sim_file *f = find(d, FILE_LOG, round);
 	if (f == NULL)
 		return rv_fail(et, RV_E_CORRUPT, "log %llu is damaged", (unsigned long long)round);
-	info->round = round;
-	const uint8_t *bytes = trainer_log_bytes(d->s, f, &info->attempt, &info->digest);
+	const uint8_t *bytes = files_log_bytes(d->s, f, info);
 	*reduced = blob_new(sim_payload(d->s, round));
 	RV_ASSERT(*reduced != NULL);
 	memcpy((*reduced)->data, bytes, (*reduced)->bytes);
@@ -82,15 +88,19 @@ static void load_replica(void *ctx, struct recovered *out) {
 	const struct directory *d = ctx;
 	const struct sim_file *f = find(d, FILE_REPLICA, 0);
 	out->has_replica = f != NULL;
-	if (f != NULL)
-		out->replica_payload = f->data;
+	if (f == NULL)
+		return;
+	files_replica_info(f->data, &out->replica);
+	out->replica_payload = f->data;
 }
 
 static enum rv_err write_base(void *ctx, const struct global_state *g, struct rv_errtext *et) {
 	const struct directory *d = ctx;
+	size_t n;
 	(void)et;
-	RV_ASSERT(g == &d->s->workers[d->host].global);
-	trainer_write_base(d->s, d->host, NULL);
+	uint8_t *bytes = files_base(d->s, g, &n);
+	disk_write(d->s, d->host, FILE_BASE, g->round, bytes, n, NULL, 0);
+	free(bytes);
 	return RV_OK;
 }
 
@@ -126,7 +136,11 @@ void recovery_load(struct sim *s, int host, struct recovered *out) {
 /* ---- which files go ---- */
 
 static enum statestore_file file_of(enum file_kind kind) {
-	return kind == FILE_BASE ? STATE_FILE_BASE : kind == FILE_LOG ? STATE_FILE_LOG : STATE_FILE_REPLICA;
+	static const enum statestore_file files[] = {[FILE_BASE] = STATE_FILE_BASE,
+												 [FILE_LOG] = STATE_FILE_LOG,
+												 [FILE_REPLICA] = STATE_FILE_REPLICA,
+												 [FILE_PART] = STATE_FILE_PART};
+	return files[kind];
 }
 
 typedef bool goes(const void *ctx, enum statestore_file file, uint64_t round);
@@ -141,20 +155,18 @@ static void remove_those(struct sim_disk *d, goes *which, const void *ctx) {
 
 struct retention {
 	struct checkpoint_keep keep;
-	struct checkpoint_named named;
+	const struct checkpoint_named *named;
 };
 
 static bool by_age(const void *ctx, enum statestore_file file, uint64_t round) {
 	const struct retention *r = ctx;
-	return checkpoint_goes_by_age(&r->keep, &r->named, file, round);
+	return checkpoint_goes_by_age(&r->keep, r->named, file, round);
 }
 
-void recovery_prune(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
+void recovery_prune(struct sim *s, int host, const struct checkpoint_named *named) {
 	const struct checkpoint_policy policy = {.keep_bases = s->opt.keep_bases, .keep_log = s->opt.keep_log};
-	struct retention r = {.named = document_named_files(round_document(w->core))};
-	r.keep = checkpoint_retention(scan(s, host), &policy, &r.named);
-	remove_those(&w->disk, by_age, &r);
+	const struct retention r = {.keep = checkpoint_retention(scan(s, host), &policy, named), .named = named};
+	remove_those(&s->workers[host].disk, by_age, &r);
 }
 
 static bool by_rollback(const void *ctx, enum statestore_file file, uint64_t round) {
@@ -177,14 +189,23 @@ static bool by_history(const void *ctx, enum statestore_file file, uint64_t roun
 	return checkpoint_goes_by_history(h->x, &h->committed, h->from, file, round);
 }
 
-void recovery_forget_from(struct sim *s, int host, uint64_t round) {
+void recovery_forget_from(struct sim *s, int host, const struct store_job *j) {
 	struct sim_disk *disk = &s->workers[host].disk;
-	const struct document *d = round_document(s->workers[host].core);
-	struct rv_hash digests[NET_MAX_LOG_DIGESTS];
-	const struct history h = {
-		.x = scan(s, host),
-		.committed = {.first = document_reaches_to(d), .n = document_committed(d, digests), .digests = digests},
-		.from = round};
+	const struct history h = {.x = scan(s, host),
+							  .committed = {.first = j->committed_from, .n = j->n_committed, .digests = j->committed},
+							  .from = j->round};
 	remove_those(disk, by_history, &h);
 	disk_sync(disk);
+}
+
+bool recovery_find_part(const struct sim_disk *d, uint64_t *round) {
+	bool found = false;
+	for (int i = 0; i < d->n_files; i++) {
+		const struct sim_file *f = &d->files[i];
+		if (f->kind != FILE_PART || f->data == NULL || (found && f->round < *round))
+			continue;
+		*round = f->round;
+		found = true;
+	}
+	return found;
 }

@@ -183,9 +183,14 @@ static void release(struct sim *s) {
 
 /* ---- phases ---- */
 
+/* Its process has reached the end of the run, or a former one has stored it. */
+static bool has_finished(const struct sim *s, const struct sim_worker *w) {
+	return w->epoch == s->oracle.epoch && (w->done || (w->life != 0 && w->finished));
+}
+
 static bool all_finished(const struct sim *s) {
 	for (int h = 0; h < s->opt.n_workers; h++)
-		if (s->workers[h].life == 0 || !s->workers[h].finished)
+		if (!has_finished(s, &s->workers[h]))
 			return false;
 	return s->coordinator.core != NULL;
 }
@@ -213,8 +218,10 @@ static void demand_the_end(struct sim *s, int64_t from_us) {
 	}
 	for (int h = 0; h < s->opt.n_workers; h++) {
 		bool in_the_last = s->oracle.last_participants >> s->oracle.member_of[h] & 1;
-		if (s->workers[h].global.round != s->opt.rounds)
-			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)s->workers[h].global.round);
+		const struct sim_worker *w = &s->workers[h];
+		uint64_t round = w->done ? w->done_round : w->global.round;
+		if (round != s->opt.rounds)
+			sim_fail(s, "w%d ended at round %llu", h, (unsigned long long)round);
 		if (s->opt.hasty && s->opt.calm && !in_the_last)
 			sim_fail(s, "w%d was there, and is not in the last round: it did not catch up", h);
 	}

@@ -38,7 +38,7 @@ static int kinds_not_seen(const struct sim_stats *sum) {
 	int n = 0;
 	for (int i = 0; i < SIM_FAULT_KINDS; i++)
 		n += sum->faults[i] == 0;
-	return n + (sum->torn_writes == 0) + (sum->faded == 0) + (sum->own_files == 0);
+	return n + (sum->torn_writes == 0) + (sum->named == 0) + (sum->faded == 0) + (sum->own_files == 0);
 }
 
 static void test_faults_do_happen(void **state) {

@@ -1,17 +1,12 @@
-/* session_report.c: what the coordinator, people and `rivulet report` are told. */
+/* session_metrics.c: the lines of metrics.jsonl (worker/train/metrics.h), and the sums behind them. */
 #include "worker/session_internal.h"
 
-#include "base/clock.h"
-#include "base/failpoint.h"
 #include "base/hex.h"
-#include "worker/progress_view.h"
 #include "worker/train/eval_schedule.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 uint64_t session_bytes_sent(const struct session *s) {
 	return s->sums.bytes_sent_before + peers_total(meshlink_peers(s->mesh)).tx_bytes - donor_bytes(s->donor);
@@ -26,67 +21,9 @@ int64_t session_compute_us(struct session *s, int64_t now_us) {
 	return p.compute_us + (p.step_since_us > 0 && now_us > p.step_since_us ? now_us - p.step_since_us : 0);
 }
 
-/* ---- to the coordinator ---------------------------------------------------------------------------------------------
- */
-
-static void fill_for_people(struct session *s, struct report *r) {
-	struct trainer_progress p = trainer_progress(s->trainer);
-	struct peers_traffic traffic = peers_total(meshlink_peers(s->mesh));
-	r->inner_step = p.global_step;
-	r->loss = isfinite(p.loss) ? p.loss : 0;
-	r->tokens_per_s = p.tokens_per_s;
-	r->tx_bytes = traffic.tx_bytes;
-	r->rx_bytes = traffic.rx_bytes;
-	r->up_bytes_per_s = line_meter_up(&s->line, s->opt->max_up);
-	r->down_bytes_per_s = line_meter_down(&s->line, s->opt->max_down);
-	r->compute_us = (uint64_t)p.compute_us;
-	r->reduce_us = (uint64_t)s->sums.reduce_us;
-	r->storage = session_storage_report(s, r->storage);
-	if (s->opt->advertised[0])
-		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertised);
-	else
-		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(meshlink_peers(s->mesh)));
-}
-
-static float within_float(double v) {
-	return (float)fmax(fmin(v, (double)FLT_MAX), -(double)FLT_MAX);
-}
-
-/* With its vote an owner says what it measured; a vote that an earlier process left on the disk comes without. */
-static void fill_measured(const struct session *s, struct report *r) {
-	const struct merge_measured *m = allreduce_measured(s->reduce);
-	if (r->phase != WORKER_VOTED || !allreduce_done(s->reduce) || allreduce_round(s->reduce) != r->round ||
-		allreduce_attempt(s->reduce) != r->attempt)
-		return;
-	r->n_measured = (uint16_t)allreduce_participants(s->reduce);
-	for (uint32_t i = 0; i < r->n_measured; i++)
-		r->measured[i] = (struct report_measured){
-			.norm2 = within_float(m->norm2[i]), .dot = within_float(m->dot[i]), .clipped = m->clipped[i]};
-	r->mean2 = within_float(m->mean2);
-}
-
-void session_send_report(struct session *s, int64_t now_us) {
-	struct report r;
-	if (!round_next_report(s->round, now_us, &r))
-		return;
-	fill_for_people(s, &r);
-	fill_measured(s, &r);
-	if (r.phase == WORKER_READY)
-		RV_FAILPOINT("ready.before");
-	if (r.phase == WORKER_VOTED)
-		RV_FAILPOINT("vote.before");
-	control_client_report(s->control, &r);
-}
-
-static void note_roster(struct session *s, const struct document *d) {
-	uint64_t set = 0;
-	for (int i = 0; i < d->n_members; i++)
-		set |= UINT64_C(1) << d->members[i].member;
-	if (d->phase == RUN_DONE)
-		s->sums.done_set |= set;
+void session_count_roster(struct session *s, const struct document *d) {
 	if (d->phase != RUN_REDUCE)
 		return;
-	s->sums.roster_set = set;
 	s->sums.participants = d->n_members;
 	s->sums.weights = s->sums.own_weight = 0;
 	for (uint32_t i = 0; i < d->n_members; i++) {
@@ -94,104 +31,7 @@ static void note_roster(struct session *s, const struct document *d) {
 		if (d->members[i].member == s->member.member)
 			s->sums.own_weight = d->members[i].weight;
 	}
-	s->sums.first_participant = d->members[0].member == s->member.member;
 }
-
-/* In an all-reduce: how many of those that must not be fewer are silent. */
-static uint32_t missing_in_reduce(const struct session *s, const struct document *d, uint32_t needed) {
-	bool ours = allreduce_running(s->reduce) && allreduce_round(s->reduce) == d->round &&
-				allreduce_attempt(s->reduce) == d->attempt;
-	uint32_t silent = ours ? (uint32_t)__builtin_popcountll(allreduce_suspects(s->reduce)) : 0;
-	return d->n_members < needed + silent ? needed + silent - d->n_members : 0;
-}
-
-void session_note_missing(struct session *s) {
-	const struct document *d = round_document(s->round);
-	uint32_t needed = (uint32_t)s->member.config.min_workers, there = d->n_members, missing = 0;
-	if (d->phase == RUN_WAITING)
-		missing = needed > there ? needed - there : 1;
-	else if (d->phase == RUN_REDUCE)
-		missing = missing_in_reduce(s, d, needed);
-	if (missing == s->missing_workers)
-		return;
-	s->missing_workers = missing;
-	if (missing > 0)
-		rv_event(s->events, RV_INFO, "waiting",
-				 RV_FIELDS(rv_field_int("missing", missing), rv_field_int("min_workers", needed)),
-				 "waiting for %u more worker%s: the run needs %u", missing, missing == 1 ? "" : "s", needed);
-	else
-		rv_event(s->events, RV_INFO, "enough_workers", RV_FIELDS(rv_field_int("min_workers", needed)),
-				 "enough workers are there: training");
-}
-
-void session_note_document(struct session *s, const struct document *d) {
-	note_roster(s, d);
-	session_note_missing(s);
-}
-
-void session_note_donations(struct session *s) {
-	uint64_t limited = donor_limited(s->donor);
-	for (uint64_t fresh = limited & ~s->told_limited; fresh != 0; fresh &= fresh - 1)
-		rv_event(s->events, RV_WARN, "donation_limit",
-				 RV_FIELDS(rv_field_int("member", __builtin_ctzll(fresh)),
-						   rv_field_int("bytes_donated", (int64_t)session_bytes_donated(s))),
-				 "member %d has fetched two whole states of the run within an hour from this worker: it gets more only "
-				 "slowly from now on",
-				 __builtin_ctzll(fresh));
-	s->told_limited = limited;
-}
-
-/* ---- to people ------------------------------------------------------------------------------------------------------
- */
-
-/* What else than training is going on. */
-static const char *phase_note(const struct session *s, const struct trainer_progress *p) {
-	switch (round_phase(s->round)) {
-	case WORKER_READY:
-		return p->step_since_us > 0 ? "" : "  waiting for the others";
-	case WORKER_REDUCING:
-	case WORKER_VOTED:
-		return "  averaging";
-	default:
-		return "";
-	}
-}
-
-static bool show_fetch(struct session *s, int64_t now_us) {
-	uint64_t done, total;
-	fetcher_progress(s->fetcher, &done, &total);
-	if (round_phase(s->round) != WORKER_SYNCING || total == 0 || done == total)
-		return false;
-	rv_progress(s->events, now_us, "fetching", done, total, "byte", "the run's state, from peers");
-	return true;
-}
-
-void session_show_progress(struct session *s, int64_t now_us) {
-	struct trainer_progress p = trainer_progress(s->trainer);
-	uint64_t h = (uint64_t)s->member.config.steps_per_round, rounds = (uint64_t)s->member.config.rounds;
-	char note[160], loss[32] = "";
-	if (s->missing_workers > 0) {
-		rv_progress_clear(s->events); /* the event says it; a bar would stand still */
-		return;
-	}
-	if (show_fetch(s, now_us))
-		return;
-	if (isfinite(p.loss))
-		snprintf(loss, sizeof loss, "  loss %.3f", (double)p.loss);
-	char gave[48] = "";
-	if (session_bytes_donated(s) > 0)
-		snprintf(gave, sizeof gave, ", gave %.1f MB of state", (double)session_bytes_donated(s) * 1e-6);
-	snprintf(note, sizeof note, "round %" PRIu64 "/%" PRIu64 "%s%s  sent %.1f MB%s", p.round, rounds, loss,
-			 phase_note(s, &p), (double)session_bytes_sent(s) * 1e-6, gave);
-	const struct document *d = round_document(s->round);
-	uint64_t own = round_round(s->round);
-	const struct progress_view v =
-		progress_view_of(round_phase(s->round), own, d ? d->round : own, p.global_step, h, rounds);
-	rv_progress(s->events, now_us, v.label, v.done, v.total, v.unit, note);
-}
-
-/* ---- metrics --------------------------------------------------------------------------------------------------------
- */
 
 static void check_written(struct session *s, enum rv_err e, const struct rv_errtext *et) {
 	if (e != RV_OK)
@@ -282,12 +122,17 @@ static void split_time(struct session *s, const struct trainer_progress *p, stru
 	sums->overlap_then = sums->overlap_us;
 }
 
+/* This worker's gradient is in the mean of the round that was applied last. */
+static bool gave(const struct session *s) {
+	return session_core_applying(s->core).participated;
+}
+
 /* Of all contributions to the round: H steps each; where steps end by time, what ours and the weights tell of it, and
  * of a round without us, that it was as the last one with us. */
 static uint64_t tokens_of_round(struct session *s, uint32_t participants) {
 	const struct run_config *c = &s->member.config;
 	struct session_sums *sums = &s->sums;
-	if (c->round_ms > 0 && s->participated && sums->own_weight > 0)
+	if (c->round_ms > 0 && gave(s) && sums->own_weight > 0)
 		sums->round_tokens = sums->own_tokens * sums->weights / sums->own_weight;
 	if (c->round_ms > 0 && sums->round_tokens > 0)
 		return sums->round_tokens;
@@ -295,7 +140,7 @@ static uint64_t tokens_of_round(struct session *s, uint32_t participants) {
 }
 
 static void count_given(struct session *s) {
-	if (!s->participated || s->sums.attempts == 0) /* or a former process gave it */
+	if (!gave(s) || s->sums.attempts == 0) /* or a former process gave it */
 		return;
 	s->sums.given_rounds++;
 	s->sums.given_tokens += s->sums.own_tokens;
@@ -313,7 +158,7 @@ void session_write_round(struct session *s, uint64_t round) {
 	s->sums.snapshot_then = p.snapshot_us;
 	s->sums.tokens += tokens_of_round(s, participants);
 	count_given(s);
-	if (s->participated && s->sums.attempts > 0) /* not a former process */
+	if (gave(s) && s->sums.attempts > 0) /* not a former process */
 		s->sums.formula_bytes += formula_bytes(s, round, participants);
 	struct metrics_round r = {.round = round + 1,
 							  .step = (round + 1) * h,
@@ -351,7 +196,7 @@ uint64_t session_tokens_at(struct session *s, uint64_t round) {
 void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch) {
 	struct rv_errtext et = {0};
 	struct metrics_rollback r = {.round = round,
-								 .from_round = round_round(s->round),
+								 .from_round = round_round(session_round(s)),
 								 .epoch = epoch,
 								 .tokens = session_tokens_at(s, round),
 								 .bytes_sent = session_bytes_sent(s),
@@ -390,7 +235,7 @@ void session_write_eval(struct session *s, uint64_t round, bool last, double los
 void session_write_end(struct session *s, const struct rv_hash *state) {
 	const struct global_state *g = trainer_global(s->trainer);
 	struct rv_errtext et = {0};
-	bool evaluated = s->sums.first_participant && s->sums.eval_round == g->round;
+	bool evaluated = session_core_is_first(s->core) && s->sums.eval_round == g->round;
 	struct metrics_end e = {.round = g->round,
 							.step = g->round * (uint64_t)s->member.config.steps_per_round,
 							.tokens = s->sums.tokens,
@@ -411,16 +256,4 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 			 "the time",
 			 g->round, s->opt->dir, stall * 100);
 	memory_report_peak(s->events, &s->memory);
-}
-
-void session_tell_done(struct session *s) {
-	const struct session_sums *sums = &s->sums;
-	const char *dir = s->opt->dir;
-	rv_event(s->events, RV_INFO, "done",
-			 RV_FIELDS(rv_field_int("rounds", s->member.config.rounds),
-					   rv_field_int("given_rounds", (int64_t)sums->given_rounds),
-					   rv_field_int("given_tokens", (int64_t)sums->given_tokens)),
-			 "the run is done: all %" PRId64 " rounds; since its start this worker gave %" PRIu64
-			 " of them and %" PRIu64 " tokens. The model is %s/model.safetensors: rivulet sample %s --prompt 'Once'",
-			 s->member.config.rounds, sums->given_rounds, sums->given_tokens, dir, dir);
 }

@@ -1,0 +1,217 @@
+/* sim_process.c: a worker's process: it starts from what its disk proves, joins, and ends: killed, without power, asked
+ * to, rolled back, or because the run is done. */
+#include "sim.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEARTBEAT_US = SIM_S, LINGER_US = 5 * SIM_S, GOODBYE_US = 2 * SIM_S };
+
+static const int64_t WALL_US = 1700000000 * (int64_t)SIM_S; /* the wall clocks when it all began */
+
+/* ---- starts --------------------------------------------------------------------------------------------------------- */
+
+static uint64_t epoch_of(const struct sim_disk *d) {
+	const struct sim_file *f = disk_find(d, FILE_EPOCH, 0);
+	uint64_t epoch = 0;
+	if (f != NULL)
+		memcpy(&epoch, f->data, sizeof epoch);
+	return epoch;
+}
+
+static void clear(struct sim *s, struct sim_worker *w) {
+	w->sim = s;
+	w->host = (int)(w - s->workers);
+	w->dark = w->joined = w->finished = w->ending = false;
+	w->session = NULL;
+	w->core = NULL;
+	w->spoken = 0;
+	w->reports = w->heard = 0;
+	w->told_wrong = 0;
+	w->poll = 0;
+	w->given_bytes = w->askers = 0;
+	w->timer_us = INT64_MAX;
+	w->store_thread = (struct store_thread){0};
+}
+
+void worker_start(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	RV_ASSERT(w->life == 0);
+	clear(s, w);
+	w->life = ++s->lives;
+	w->epoch = epoch_of(&w->disk);
+	w->version = sim_version(s, host);
+	w->boot = (uint64_t)(WALL_US + s->now_us + s->wall_jump_us[host]);
+	if (w->session_memory == NULL) {
+		w->session_memory = sim_alloc(session_core_size());
+		w->round_memory = sim_alloc(round_core_size());
+	}
+	trainer_load(s, host, &w->found);
+	sim_say(s, host, "starts as process %llu at round %llu", (unsigned long long)w->life,
+			(unsigned long long)w->global.round);
+	worker_ask_to_join(s, host);
+}
+
+static struct round_config round_config_of(const struct sim *s, const struct sim_worker *w) {
+	struct round_config cfg = {.member = w->member,
+							   .epoch = w->epoch,
+							   .steps_per_round = s->opt.steps_per_round,
+							   .overlap_steps = s->opt.overlap_steps,
+							   .gives_away = s->opt.gives_away,
+							   .n_fragments = s->opt.fragments,
+							   .had_former = true,
+							   .min_workers = s->opt.min_workers,
+							   .late = s->opt.late,
+							   .logs_per_base = state_logs_per_base(&s->global_config),
+							   .heartbeat_us = HEARTBEAT_US};
+	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++)
+		cfg.n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;
+	return cfg;
+}
+
+void worker_open(struct sim *s, int host, uint32_t member) {
+	struct sim_worker *w = &s->workers[host];
+	w->joined = true;
+	w->member = member;
+	const struct session_config cfg = {.member = member,
+									   .rounds = s->opt.rounds,
+									   .min_workers = s->opt.min_workers,
+									   .schedule = {.base_every = s->opt.base_every, .rounds = s->opt.rounds},
+									   .saves_encodings = s->opt.overlap_steps > 0,
+									   .eval_every = 2,
+									   .eval_at_end = true,
+									   .linger_us = LINGER_US,
+									   .goodbye_us = GOODBYE_US};
+	const struct session_ops ops = {
+		.ctx = w, .trainer = sim_trainer_ops, .disk = sim_disk_ops, .links = sim_links_ops, .control = sim_control_ops};
+	struct session_start start = {.round_memory = w->round_memory,
+								  .round = round_config_of(s, w),
+								  .boot = w->boot,
+								  .at_round = w->global.round,
+								  .chain = w->global.chain,
+								  .steps_done = w->steps_done,
+								  .tokens = w->tokens,
+								  .found = &w->found};
+	start.has_part = recovery_find_part(&w->disk, &start.part_round);
+	w->session = session_core_init(w->session_memory, &cfg, &ops, &start, s->now_us);
+	w->core = session_core_round(w->session);
+	w->found.reduced = NULL; /* the session has it */
+	worker_poll_documents(s, host);
+}
+
+/* ---- ends ----------------------------------------------------------------------------------------------------------- */
+
+static void end_session(struct sim_worker *w) {
+	blob_unref(w->found.reduced);
+	w->found.reduced = NULL;
+	if (w->session != NULL)
+		session_core_release(w->session);
+	w->session = NULL;
+	w->core = NULL;
+	w->reduce = NULL;
+}
+
+void worker_crash(struct sim *s, int host, bool silent) {
+	struct sim_worker *w = &s->workers[host];
+	peers_close_all(s, host, silent);
+	if (!silent)
+		coordinator_hang_up(s, host);
+	disk_crash(s, host, silent);
+	fetch_end(w);
+	store_end(s, host);
+	trainer_unload(w);
+	end_session(w);
+	w->life = 0;
+	w->dark = silent;
+	w->joined = false;
+	s->frozen_until_us[host] = 0;
+	sim_say(s, host, silent ? "loses power" : "is gone");
+}
+
+void worker_leave(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	if (w->session == NULL || w->ending)
+		return;
+	sim_say(s, host, "leaves");
+	session_core_stop(w->session, s->now_us);
+	worker_turn(s, host);
+}
+
+static void start_again(struct sim *s, int nobody, void *arg) {
+	(void)nobody;
+	int host = *(int *)arg;
+	free(arg);
+	if (s->workers[host].life == 0 && (s->healed || s->now_us >= s->down_until_us[host]))
+		worker_start(s, host);
+}
+
+static void start_again_at(struct sim *s, int host, int64_t at_us) {
+	int *which = sim_alloc(sizeof *which);
+	*which = host;
+	sim_at(s, at_us, SIM_NOBODY, 0, start_again, which);
+}
+
+/* The new epoch is on disk: a new process takes over. */
+static disk_done epoch_stored;
+
+static void store_epoch(struct sim *s, int host, uint64_t epoch) {
+	disk_write(s, host, FILE_EPOCH, 0, &epoch, sizeof epoch, epoch_stored, epoch);
+}
+
+static void epoch_stored(struct sim *s, int host, uint64_t epoch, bool ok) {
+	if (!ok) {
+		store_epoch(s, host, epoch);
+		return;
+	}
+	worker_crash(s, host, false);
+	worker_start(s, host);
+}
+
+static void exits(struct sim *s, int host, void *arg) {
+	/* A person starts a worker that was asked to stop when the time has come, one that gave up soon, and one that has
+	 * finished when those that are not done may need it. */
+	enum { SOON_US = SIM_S, LOOKS_AFTER_US = 20 * SIM_S };
+	struct sim_worker *w = &s->workers[host];
+	uint64_t round, epoch;
+	(void)arg;
+	if (session_core_rolled_back(w->session, &round, &epoch)) {
+		sim_say(s, host, "rolls back to round %llu: epoch %llu", (unsigned long long)round, (unsigned long long)epoch);
+		w->done = false;
+		recovery_rewind(s, host, round);
+		store_epoch(s, host, epoch);
+		return;
+	}
+	w->done = session_core_exported(w->session);
+	w->done_round = w->global.round;
+	worker_crash(s, host, false);
+	start_again_at(s, host, s->now_us + (w->done ? LOOKS_AFTER_US : SOON_US));
+	if (s->down_until_us[host] > s->now_us)
+		start_again_at(s, host, s->down_until_us[host]);
+}
+
+void worker_end(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	struct rv_errtext et = {0};
+	enum rv_err e = session_core_fault(w->session, &et);
+	w->ending = true;
+	if (e == RV_OK && (w->tasks != NULL || w->n_requests > 0))
+		sim_fail(s, "w%d: ends before all is stored", host);
+	if (e != RV_OK)
+		sim_say(s, host, "gives up: %s", et.text);
+	if (e != RV_OK && e != RV_E_RANGE && e != RV_E_FULL)
+		sim_fail(s, "w%d: its session ended: %s", host, et.text);
+	sim_at(s, s->now_us, host, w->life, exits, NULL);
+}
+
+void worker_release(struct sim_worker *w) {
+	end_session(w);
+	fetch_end(w);
+	store_end(w->sim, w->host);
+	trainer_unload(w);
+	disk_release(&w->disk);
+	free(w->session_memory);
+	free(w->round_memory);
+	free(w->reduce_memory);
+}

@@ -1,0 +1,377 @@
+/* test_worker_session_core.c: the session core with four tables that only write down what they are asked for. */
+#include "round_fixture.h"
+#include "worker/session_core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { H_ROUNDS = FIXTURE_ROUNDS, LINGER_US = 5000000, GOODBYE_US = 2000000, MAX_JOBS = 16 };
+
+struct tables {
+	struct session_core *c;
+	void *round_memory;
+	int64_t now;
+	int installs, evaluations, ends, wishes, reports;
+	uint64_t wanted, applied; /* rounds */
+	struct store_job jobs[MAX_JOBS];
+	int n_jobs;
+	bool refuses_jobs, busy;
+	uint64_t askers, given;
+	uint32_t said[SESSION_SAYS];
+	uint8_t storage; /* of the last report */
+};
+
+/* ---- the tables ---- */
+
+static void on_train(void *ctx, uint64_t round, uint64_t from, uint64_t steps) {
+	(void)ctx, (void)round, (void)from, (void)steps;
+}
+
+static void on_encode(void *ctx, uint64_t round, bool want_replica) {
+	(void)ctx, (void)round, (void)want_replica;
+}
+
+static void on_apply(void *ctx, const struct trainer_apply *rq) {
+	((struct tables *)ctx)->applied = rq->round;
+}
+
+static void on_install(void *ctx, uint64_t round, void *base, const struct rv_hash *expect) {
+	(void)round, (void)base, (void)expect;
+	((struct tables *)ctx)->installs++;
+}
+
+static void on_nothing(void *ctx) {
+	(void)ctx;
+}
+
+static void on_evaluate(void *ctx, bool last) {
+	(void)last;
+	((struct tables *)ctx)->evaluations++;
+}
+
+static void on_end(void *ctx) {
+	((struct tables *)ctx)->ends++;
+}
+
+static bool is_idle(void *ctx) {
+	return !((struct tables *)ctx)->busy;
+}
+
+static bool on_post(void *ctx, const struct store_job *j) {
+	struct tables *t = ctx;
+	assert_true(t->n_jobs < MAX_JOBS);
+	if (t->refuses_jobs)
+		return false;
+	t->jobs[t->n_jobs++] = *j;
+	return true;
+}
+
+static void on_release(void *ctx, struct store_job *j) {
+	(void)ctx;
+	blob_unref(j->reduced);
+}
+
+static void on_document(void *ctx, const struct document *d) {
+	(void)ctx, (void)d;
+}
+
+static enum rv_err on_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
+	(void)ctx, (void)d, (void)et;
+	return RV_OK;
+}
+
+static struct blob *on_result(void *ctx) {
+	(void)ctx;
+	return blob_new(8);
+}
+
+static enum rv_err on_want(void *ctx, const struct state_id *ids, int n, struct rv_errtext *et) {
+	struct tables *t = ctx;
+	(void)et;
+	t->wishes += n > 0;
+	t->wanted = n > 0 ? ids[0].round : t->wanted;
+	return RV_OK;
+}
+
+static void on_forget(void *ctx, enum state_kind kind, uint64_t round) {
+	(void)ctx, (void)kind, (void)round;
+}
+
+static bool is_nowhere(void *ctx) {
+	(void)ctx;
+	return false;
+}
+
+static uint64_t askers_of(void *ctx) {
+	return ((struct tables *)ctx)->askers;
+}
+
+static uint64_t given_of(void *ctx) {
+	return ((struct tables *)ctx)->given;
+}
+
+static void on_report(void *ctx, struct report *r) {
+	struct tables *t = ctx;
+	t->reports++;
+	t->storage = r->storage;
+}
+
+static bool was_heard(void *ctx) {
+	(void)ctx;
+	return true;
+}
+
+static void on_event(void *ctx, const struct session_event *e) {
+	((struct tables *)ctx)->said[e->type]++;
+}
+
+static const struct session_ops ops = {
+	.trainer = {on_train, on_encode, on_apply, on_install, on_nothing, on_evaluate, on_end, on_end, is_idle},
+	.disk = {on_post, on_release, is_idle},
+	.links = {.allow = on_document,
+			  .reduce_start = on_reduce,
+			  .reduce_restart = on_document,
+			  .reduce_stop = on_nothing,
+			  .result = on_result,
+			  .want = on_want,
+			  .nowhere = is_nowhere,
+			  .forget = on_forget,
+			  .forget_all = on_nothing,
+			  .askers = askers_of,
+			  .given_bytes = given_of},
+	.control = {on_report, was_heard, on_event}};
+
+/* ---- the session ---- */
+
+static int setup(void **state) {
+	struct tables *t = calloc(1, sizeof *t);
+	t->c = malloc(session_core_size());
+	t->round_memory = malloc(round_core_size());
+	*state = t;
+	return t->c && t->round_memory ? 0 : -1;
+}
+
+static int teardown(void **state) {
+	struct tables *t = *state;
+	session_core_release(t->c);
+	free(t->c);
+	free(t->round_memory);
+	free(t);
+	return 0;
+}
+
+static void begin_at(struct tables *t, uint64_t round) {
+	const struct recovered found = {.lacks_state = false};
+	const struct session_config cfg = {.member = FIXTURE_SELF,
+									   .rounds = H_ROUNDS,
+									   .min_workers = 1,
+									   .schedule = {.base_every = 4, .rounds = H_ROUNDS},
+									   .eval_at_end = true,
+									   .linger_us = LINGER_US,
+									   .goodbye_us = GOODBYE_US};
+	const struct session_start start = {
+		.round_memory = t->round_memory,
+		.round = {.member = FIXTURE_SELF, .steps_per_round = FIXTURE_H, .heartbeat_us = 1000},
+		.boot = 1,
+		.at_round = round,
+		.chain = chain_at(round),
+		.found = &found};
+	struct session_ops with_ctx = ops;
+	with_ctx.ctx = t;
+	(void)session_core_init(t->c, &cfg, &with_ctx, &start, t->now);
+}
+
+static void turn(struct tables *t, int64_t later_us) {
+	const struct session_seen seen = {.reducing = false};
+	t->now += later_us;
+	session_core_turn(t->c, t->now, &seen);
+}
+
+static void follow(struct tables *t, uint64_t seq, enum run_phase phase, uint64_t round, uint64_t base,
+				   uint64_t members) {
+	struct document *d = malloc(sizeof *d);
+	assert_non_null(d);
+	document_make(d, seq, phase, round, base);
+	document_members(d, members);
+	assert_true(session_core_on_document(t->c, t->now, d));
+	free(d);
+	turn(t, 1);
+}
+
+/* The disk has done the oldest job. */
+static void store(struct tables *t, enum rv_err e) {
+	assert_true(t->n_jobs > 0);
+	struct store_job j = t->jobs[0];
+	memmove(t->jobs, t->jobs + 1, (size_t)--t->n_jobs * sizeof j);
+	j.err = e;
+	session_core_on_stored(t->c, t->now, &j);
+	turn(t, 1);
+}
+
+/* ---- a state that is being installed ---- */
+
+/* What the run vouches for changes while the trainer verifies and takes over a fetched base: that one becomes this
+ * worker's state first, and only then the next is asked for. */
+static void test_a_base_is_installed_before_another_is_wanted(void **state) {
+	struct tables *t = *state;
+	int base;
+	begin_at(t, 0);
+	follow(t, 1, RUN_OPEN, 20, 20, 1);
+	assert_int_equal(t->wishes, 1);
+	assert_int_equal(t->wanted, 20);
+	const struct state_id id = {.kind = STATE_KIND_BASE, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
+	session_core_on_fetched(t->c, t->now, &id, &base, NULL, "");
+	assert_int_equal(t->installs, 1);
+	follow(t, 2, RUN_OPEN, 28, 28, 1);
+	turn(t, 100000);
+	assert_int_equal(t->wishes, 1); /* not base 28: the trainer is about to hold base 20 */
+	session_core_on_installed(t->c, t->now, 20, RV_OK);
+	assert_int_equal(round_round(session_core_round(t->c)), 20);
+	assert_int_equal(t->jobs[0].kind, STORE_INSTALLED);
+	turn(t, 100000);
+	assert_int_equal(t->wishes, 2);
+	assert_int_equal(t->wanted, 28);
+}
+
+static void test_a_refused_base_is_removed_and_wanted_again(void **state) {
+	struct tables *t = *state;
+	int base;
+	begin_at(t, 0);
+	follow(t, 1, RUN_OPEN, 20, 20, 1);
+	const struct state_id id = {.kind = STATE_KIND_BASE, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
+	session_core_on_fetched(t->c, t->now, &id, &base, NULL, "");
+	session_core_on_installed(t->c, t->now, 20, RV_E_CORRUPT);
+	assert_int_equal(t->jobs[0].kind, STORE_REFUSED);
+	turn(t, 100000);
+	assert_int_equal(t->wishes, 2);
+}
+
+/* ---- the end ---- */
+
+static void finish(struct tables *t) {
+	begin_at(t, H_ROUNDS);
+	follow(t, 1, RUN_DONE, H_ROUNDS, H_ROUNDS, 1u << 5); /* another has parts of the state, and lacks it */
+	turn(t, 100 * LINGER_US);                            /* no majority has vouched for the end by then */
+	assert_int_equal(session_core_phase(t->c), SESSION_EXPORTING);
+	assert_int_equal(t->said[SESSION_SAYS_DONE], 1);
+	assert_int_equal(t->jobs[0].kind, STORE_EXPORT);
+	store(t, RV_OK);
+	assert_true(session_core_exported(t->c));
+}
+
+/* A worker that starts after the last round was started for those that lack what it has. */
+static void test_one_that_is_started_again_lingers(void **state) {
+	struct tables *t = *state;
+	finish(t);
+	assert_int_equal(session_core_phase(t->c), SESSION_LINGERING);
+	turn(t, LINGER_US - 10);
+	assert_int_equal(session_core_phase(t->c), SESSION_LINGERING);
+	t->given = 100; /* somebody has come: as long again */
+	turn(t, 1);
+	turn(t, LINGER_US - 10);
+	assert_int_equal(session_core_phase(t->c), SESSION_LINGERING);
+	turn(t, 20);
+	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+}
+
+static void test_it_ends_when_all_is_stored(void **state) {
+	struct tables *t = *state;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	session_core_stop(t->c, t->now);
+	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+	assert_int_equal(t->ends, 1);
+	int any;
+	const struct state_copy copy = {.handle = &any, .has_replica = true};
+	session_core_on_saved(t->c, t->now, &copy);
+	t->busy = true;
+	turn(t, 10 * GOODBYE_US);
+	assert_int_equal(session_core_phase(t->c), SESSION_LEAVING);
+	t->busy = false;
+	store(t, RV_OK);
+	assert_int_equal(session_core_phase(t->c), SESSION_ENDED);
+	assert_int_equal(session_core_fault(t->c, NULL), RV_OK);
+}
+
+static void test_three_spoiled_contributions_are_enough(void **state) {
+	struct tables *t = *state;
+	struct rv_errtext text;
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(session_core_phase(t->c), SESSION_RUNNING);
+		session_core_on_encoded(t->c, t->now, 3, RV_E_RANGE, "not finite", NULL);
+	}
+	assert_int_equal(session_core_phase(t->c), SESSION_SAVING);
+	assert_int_equal(session_core_fault(t->c, &text), RV_E_RANGE);
+	assert_non_null(strstr(text.text, "3 times in a row"));
+}
+
+/* ---- the disk ---- */
+
+static void test_a_failing_disk_is_told_once_and_reported(void **state) {
+	struct tables *t = *state;
+	int any;
+	const struct state_copy copy = {.handle = &any, .has_replica = true};
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	for (int i = 0; i < 3; i++) {
+		session_core_on_base(t->c, t->now, &copy);
+		store(t, RV_E_FULL);
+	}
+	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
+	assert_true(session_core_storage_fails(t->c));
+	turn(t, 2000);
+	assert_int_equal(t->storage, REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL);
+	session_core_on_base(t->c, t->now, &copy);
+	store(t, RV_OK);
+	assert_int_equal(t->said[SESSION_SAYS_STORAGE_WORKS], 1);
+	turn(t, 2000);
+	assert_int_equal(t->storage, 0);
+}
+
+static void test_a_job_that_finds_no_memory_failed(void **state) {
+	struct tables *t = *state;
+	int any;
+	const struct state_copy copy = {.handle = &any, .has_base = true, .base_round = 3};
+	begin_at(t, 3);
+	follow(t, 1, RUN_OPEN, 3, 0, 1);
+	t->refuses_jobs = true;
+	session_core_on_base(t->c, t->now, &copy);
+	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
+	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0); /* it was not computed */
+}
+
+/* The hash of a state that was replaced meanwhile is not this worker's any more. */
+static void test_a_hash_of_before_an_install_is_dropped(void **state) {
+	struct tables *t = *state;
+	int any, base;
+	const struct state_copy copy = {.handle = &any, .has_base = true, .base_round = 0};
+	begin_at(t, 0);
+	follow(t, 1, RUN_OPEN, 20, 20, 1);
+	session_core_on_base(t->c, t->now, &copy);
+	const struct state_id id = {.kind = STATE_KIND_BASE, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
+	session_core_on_fetched(t->c, t->now, &id, &base, NULL, "");
+	session_core_on_installed(t->c, t->now, 20, RV_OK);
+	store(t, RV_OK);
+	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_a_base_is_installed_before_another_is_wanted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_refused_base_is_removed_and_wanted_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_that_is_started_again_lingers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_it_ends_when_all_is_stored, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_three_spoiled_contributions_are_enough, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_failing_disk_is_told_once_and_reported, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_job_that_finds_no_memory_failed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_hash_of_before_an_install_is_dropped, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

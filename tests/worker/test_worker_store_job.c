@@ -1,0 +1,116 @@
+/* test_worker_store_job.c: which steps a job of the storage thread takes, and what a failing step means for the next. */
+#include "worker/store_job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int any_copy; /* what a handle points to: never looked into */
+
+static struct store_job snapshot(bool base, bool replica) {
+	return (struct store_job){.kind = STORE_SNAPSHOT,
+							  .copy = {.handle = &any_copy, .has_base = base, .has_replica = replica}};
+}
+
+/* The job takes exactly these steps, of which `failing` (or none: STORE_STEP_END) fails; its end. */
+static enum rv_err take(struct store_thread *t, struct store_job *j, enum store_step failing, int n,
+						const enum store_step *steps) {
+	struct rv_errtext text = {.text = "refused"};
+	store_job_begin(t, j);
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(j->step, steps[i]);
+		bool fails = j->step == failing;
+		store_job_did(t, j, fails ? RV_E_FULL : RV_OK, &text);
+	}
+	assert_int_equal(j->step, STORE_STEP_END);
+	return j->err;
+}
+#define TAKE(t, j, failing, ...)                                                                                       \
+	take(t, j, failing, sizeof((enum store_step[]){__VA_ARGS__}) / sizeof(enum store_step),                            \
+		 (const enum store_step[]){__VA_ARGS__})
+
+static void test_replica_then_base_then_retention(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct store_job both = snapshot(true, true), replica = snapshot(false, true), base = snapshot(true, false);
+	assert_int_equal(TAKE(&t, &both, STORE_STEP_END, STORE_STEP_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE), RV_OK);
+	assert_int_equal(TAKE(&t, &replica, STORE_STEP_END, STORE_STEP_REPLICA), RV_OK);
+	assert_int_equal(TAKE(&t, &base, STORE_STEP_END, STORE_STEP_BASE, STORE_STEP_PRUNE), RV_OK);
+}
+
+static void test_nothing_is_pruned_for_a_base_that_is_not_there(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct store_job j = snapshot(true, true);
+	assert_int_equal(TAKE(&t, &j, STORE_STEP_BASE, STORE_STEP_REPLICA, STORE_STEP_BASE), RV_E_FULL);
+	assert_string_equal(j.text.text, "refused");
+}
+
+static void test_a_base_is_written_whatever_became_of_the_replica(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct store_job j = snapshot(true, true);
+	assert_int_equal(TAKE(&t, &j, STORE_STEP_REPLICA, STORE_STEP_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE),
+					 RV_E_FULL);
+}
+
+/* A replica of a round that was taken back would seem to prove what is voted for from now on. */
+static void test_a_replica_that_is_ahead_goes_where_none_takes_its_place(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct store_job none = snapshot(true, false), takes_its_place = snapshot(false, true), no_memory = none;
+	none.replica_ahead = takes_its_place.replica_ahead = no_memory.replica_ahead = true;
+	no_memory.copy = (struct state_copy){.err = RV_E_NOMEM};
+	(void)TAKE(&t, &none, STORE_STEP_END, STORE_STEP_REMOVE_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE);
+	(void)TAKE(&t, &takes_its_place, STORE_STEP_END, STORE_STEP_REPLICA);
+	assert_int_equal(TAKE(&t, &no_memory, STORE_STEP_END, STORE_STEP_REMOVE_REPLICA), RV_E_NOMEM);
+}
+
+static void test_nothing_is_stored_beside_another_history(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct store_job install = {.kind = STORE_INSTALLED}, again = install, j = snapshot(true, true), then = j;
+	assert_int_equal(TAKE(&t, &install, STORE_STEP_FORGET, STORE_STEP_FORGET), RV_E_FULL);
+	assert_true(t.other_history);
+	assert_int_equal(TAKE(&t, &j, STORE_STEP_END, STORE_STEP_HASH), RV_E_IO); /* its hash is told all the same */
+	assert_int_equal(TAKE(&t, &again, STORE_STEP_END, STORE_STEP_FORGET, STORE_STEP_ADOPT), RV_OK);
+	assert_int_equal(TAKE(&t, &then, STORE_STEP_END, STORE_STEP_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE), RV_OK);
+}
+
+static void test_a_forgetting_that_was_never_posted_counts(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct store_job j = snapshot(false, true);
+	j.after_lost_forget = true;
+	store_job_begin(&t, &j);
+	assert_int_equal(j.step, STORE_STEP_END);
+	assert_int_equal(j.err, RV_E_IO);
+}
+
+static void test_theta0_has_no_part_to_adopt(void **state) {
+	(void)state;
+	struct store_thread t = {.other_history = false};
+	struct store_job j = {.kind = STORE_INSTALLED};
+	struct rv_errtext text = {.text = "there is none"};
+	store_job_begin(&t, &j);
+	store_job_did(&t, &j, RV_OK, &text);
+	store_job_did(&t, &j, RV_E_NOTFOUND, &text);
+	assert_int_equal(j.step, STORE_STEP_END);
+	assert_int_equal(j.err, RV_OK);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replica_then_base_then_retention),
+		cmocka_unit_test(test_nothing_is_pruned_for_a_base_that_is_not_there),
+		cmocka_unit_test(test_a_base_is_written_whatever_became_of_the_replica),
+		cmocka_unit_test(test_a_replica_that_is_ahead_goes_where_none_takes_its_place),
+		cmocka_unit_test(test_nothing_is_stored_beside_another_history),
+		cmocka_unit_test(test_a_forgetting_that_was_never_posted_counts),
+		cmocka_unit_test(test_theta0_has_no_part_to_adopt),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
