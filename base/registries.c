@@ -1,6 +1,18 @@
 /* registries.c: see registries.h. */
 #include "base/registries.h"
 
+const struct codec_facts codec_facts[] = {
+#define CODEC(name, facts, of_mean) {#name, facts, CODEC_##of_mean},
+#include "base/codecs.def"
+#undef CODEC
+};
+
+const struct outer_facts outer_facts[] = {
+#define OUTER_OPTIMIZER(name, facts, lr, momentum) {#name, facts, lr, momentum},
+#include "base/outer_optimizers.def"
+#undef OUTER_OPTIMIZER
+};
+
 const struct merge_facts merge_facts[] = {
 #define MERGE_RULE(name, facts, least) {#name, facts, least},
 #include "base/merge_rules.def"

@@ -4,6 +4,54 @@
 #ifndef RV_BASE_REGISTRIES_H
 #define RV_BASE_REGISTRIES_H
 
+/* Codecs (outer/codec.h). */
+enum codec_choice {
+#define CODEC(name, facts, of_mean) CODEC_##name,
+#include "base/codecs.def"
+#undef CODEC
+};
+enum codec_fact {
+	CODEC_ROUNDS = 1, /* values, so that `rounding` says how */
+	CODEC_DRAWS = 2,  /* may round at random */
+	CODEC_NOISY = 4,  /* rounded at random, what is lost has about the power of what there was */
+	CODEC_SPARSE = 8, /* most values become 0 */
+};
+struct codec_facts {
+	const char *name;
+	unsigned facts;            /* enum codec_fact */
+	enum codec_choice of_mean; /* mean-codec = auto */
+};
+extern const struct codec_facts codec_facts[];
+
+/* The option mean-codec: auto, or 1 + a codec. */
+enum mean_codec_choice {
+	MEAN_CODEC_auto,
+#define CODEC(name, facts, of_mean) MEAN_CODEC_##name,
+#include "base/codecs.def"
+#undef CODEC
+};
+
+/* Outer optimizers (outer/optimizer.h). */
+enum outer_choice {
+#define OUTER_OPTIMIZER(name, facts, lr, momentum) OUTER_##name,
+#include "base/outer_optimizers.def"
+#undef OUTER_OPTIMIZER
+};
+enum outer_fact {
+	OUTER_LINEAR = 1, /* in outer gradients, and the same in every round: outer/eager.h can make a worker's share */
+	OUTER_HAS_LR = 2,
+	OUTER_HAS_MOMENTUM = 4,
+	OUTER_HAS_BETA2 = 8,
+	OUTER_ADAPTIVE = 16, /* divides by the root of a second moment: has eps */
+	OUTER_DELAYS = 32,   /* momentum moves once in outer-delay rounds */
+};
+struct outer_facts {
+	const char *name;
+	unsigned facts;      /* enum outer_fact */
+	double lr, momentum; /* outer-lr, outer-momentum = -1 */
+};
+extern const struct outer_facts outer_facts[];
+
 /* Aggregation rules (outer/merge.h). */
 enum merge_choice {
 #define MERGE_RULE(name, facts, least) MERGE_##name,

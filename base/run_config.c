@@ -52,13 +52,13 @@ static const char inner_optimizers[] =
 	;
 #undef INNER_OPTIMIZER
 
-#define OUTER_OPTIMIZER(name) "|" #name
+#define OUTER_OPTIMIZER(name, facts, lr, momentum) "|" #name
 static const char outer_optimizers[] =
 #include "base/outer_optimizers.def"
 	;
 #undef OUTER_OPTIMIZER
 
-#define CODEC(name) "|" #name
+#define CODEC(name, facts, of_mean) "|" #name
 static const char codecs[] =
 #include "base/codecs.def"
 	;
@@ -145,14 +145,13 @@ const struct rv_option run_config_options[] = {
 			 "distance from them; 0: not."),
 	INT_OPT("seed", seed, "1", 0, MAX_SEED, "Inner loop", "Determines the initial weights and the order of the data."),
 
-	NAME_OPT("outer", outer, "nesterov", outer_optimizers + 1, "Outer loop", "Outer optimizer."),
-	NAME_OPT("codec", codec, "int8", codecs + 1, "Outer loop", "Encoding of outer gradients on the wire."),
-	NAME_OPT(
+	CHOICE_OPT("outer", outer, "nesterov", outer_optimizers + 1, "Outer loop", "Outer optimizer."),
+	CHOICE_OPT("codec", codec, "int8", codecs + 1, "Outer loop", "Encoding of outer gradients on the wire."),
+	CHOICE_OPT(
 		"mean-codec", mean_codec, "auto", mean_codecs, "Outer loop",
 		"Encoding of their mean, which its owner sends to all. auto: that of the outer gradients, int8 where that is "
 		"int2 or topk."),
-	{"rounding", RV_OPT_ENUM, FIELD(rounding), sizeof(((struct run_config *)0)->rounding), "nearest", 0, 0,
-	 "nearest|stochastic",
+	{"rounding", RV_OPT_CHOICE, FIELD(rounding), 0, "nearest", 0, 0, "nearest|stochastic",
 	 "How the codec rounds outer gradients; stochastic: at random to a neighbour, right on average. Means are always "
 	 "rounded to nearest.",
 	 "Outer loop"},
@@ -168,8 +167,7 @@ const struct rv_option run_config_options[] = {
 		"overlap-steps", overlap_steps, "0", 0, 1000000, "Outer loop",
 		"Inner steps that go on while a round's exchange is under way; its outer step is adopted after them. At most "
 		"steps-per-round."),
-	{"updates", RV_OPT_ENUM, FIELD(updates), sizeof(((struct run_config *)0)->updates), "waited", 0, 0,
-	 "waited|delayed|eager",
+	{"updates", RV_OPT_CHOICE, FIELD(updates), 0, "waited", 0, 0, "waited|delayed|eager",
 	 "When a round's outer step is made. waited: when its exchange is done, or overlap-steps later. delayed, eager: "
 	 "one whole round later, so that the exchange has all inner steps of the next round to hide behind; with eager a "
 	 "worker goes on from the shared weights with its own share of the step under way, with delayed from the shared "
@@ -213,7 +211,7 @@ const struct rv_option run_config_options[] = {
 			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
 	INT_OPT("base-every", base_every, "8", 1, 64, "Outer loop",
 			"Rounds between two full snapshots of the shared state."),
-	{"late", RV_OPT_ENUM, FIELD(late), sizeof(((struct run_config *)0)->late), "keep", 0, 0, "keep|discard",
+	{"late", RV_OPT_CHOICE, FIELD(late), 0, "keep", 0, 0, "keep|discard",
 	 "What a worker that missed a round does with its inner progress.", "Outer loop"},
 
 	INT_OPT("min-workers", min_workers, "1", 1, 64, "Round", "A round is not reduced before so many are ready."),
@@ -236,50 +234,38 @@ const struct rv_option run_config_options[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-/* From short runs of a small model (docs/benchmarks.md); the papers have others for theirs. */
-static const struct outer_default {
-	const char *outer;
-	double lr, momentum;
-} outer_defaults[] = {
-	{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},      {"average", 1, 0.9},    {"delayed_nesterov", 0.9, 0.6},
-	{"adam", 0.005, 0.9},   {"yogi", 0.005, 0.9}, {"adagrad", 0.03, 0.9},
-};
-
-static const struct outer_default *outer_default_of(const struct run_config *c) {
-	for (size_t i = 0; i < sizeof outer_defaults / sizeof *outer_defaults; i++)
-		if (strcmp(outer_defaults[i].outer, c->outer) == 0)
-			return &outer_defaults[i];
-	return &outer_defaults[0];
-}
-
 double run_config_outer_lr(const struct run_config *c) {
-	return c->outer_lr == RUN_CONFIG_AUTO ? outer_default_of(c)->lr : c->outer_lr;
+	return c->outer_lr == RUN_CONFIG_AUTO ? outer_facts[c->outer].lr : c->outer_lr;
 }
 
 double run_config_outer_momentum(const struct run_config *c) {
-	return c->outer_momentum == RUN_CONFIG_AUTO ? outer_default_of(c)->momentum : c->outer_momentum;
+	return c->outer_momentum == RUN_CONFIG_AUTO ? outer_facts[c->outer].momentum : c->outer_momentum;
 }
 
-const char *run_config_mean_codec(const struct run_config *c) {
-	if (strcmp(c->mean_codec, "auto") != 0)
-		return c->mean_codec;
-	return strcmp(c->codec, "int2") == 0 || strncmp(c->codec, "topk", 4) == 0 ? "int8" : c->codec;
+enum codec_choice run_config_mean_codec(const struct run_config *c) {
+	if (c->mean_codec != MEAN_CODEC_auto)
+		return (enum codec_choice)(c->mean_codec - 1);
+	return codec_facts[c->codec].of_mean;
 }
 
 void run_config_resolve(struct run_config *c) {
-	char mean[sizeof c->mean_codec] = {0};
 	c->outer_lr = run_config_outer_lr(c);
 	c->outer_momentum = run_config_outer_momentum(c);
-	snprintf(mean, sizeof mean, "%s", run_config_mean_codec(c));
-	memcpy(c->mean_codec, mean, sizeof mean);
+	c->mean_codec = 1 + (int)run_config_mean_codec(c);
 }
 
 void run_config_defaults(struct run_config *c) {
 	rv_options_defaults(run_config_options, c);
 }
 
+const char *run_config_updates_name(const struct run_config *c) {
+	static const char *const names[] = {
+		[UPDATES_WAITED] = "waited", [UPDATES_DELAYED] = "delayed", [UPDATES_EAGER] = "eager"};
+	return names[c->updates];
+}
+
 bool run_config_is_late(const struct run_config *c) {
-	return strcmp(c->updates, "waited") != 0;
+	return c->updates != UPDATES_WAITED;
 }
 
 int64_t run_config_overlap(const struct run_config *c) {
@@ -372,25 +358,23 @@ static enum rv_err check_noise(const struct run_config *c, struct rv_errtext *et
 }
 
 static enum rv_err check_rounding(const struct run_config *c, struct rv_errtext *et) {
-	if (strcmp(c->rounding, "stochastic") != 0 || strcmp(c->codec, "q6sigma") != 0)
+	const struct codec_facts *codec = &codec_facts[c->codec];
+	if (c->rounding != ROUNDING_STOCHASTIC || !(codec->facts & CODEC_ROUNDS) || codec->facts & CODEC_DRAWS)
 		return RV_OK;
 	return rv_fail(et, RV_E_INVALID,
-				   "rounding = stochastic: codec q6sigma rounds to the nearest of its entries only; "
-				   "rounding = nearest, or another codec");
+				   "rounding = stochastic: codec %s rounds to the nearest of its values only; "
+				   "rounding = nearest, or another codec",
+				   codec->name);
 }
 
 /* The private chain of outer/eager.h is that of an optimizer which is linear in outer gradients, and the same in every
  * round. */
-static bool can_be_eager(const char *outer) {
-	return strcmp(outer, "nesterov") == 0 || strcmp(outer, "sgd") == 0 || strcmp(outer, "average") == 0;
-}
-
 static enum rv_err check_eager(const struct run_config *c, struct rv_errtext *et) {
-	if (!can_be_eager(c->outer))
+	if (!(outer_facts[c->outer].facts & OUTER_LINEAR))
 		return rv_fail(et, RV_E_INVALID,
 					   "updates = eager with outer = %s: its step is not linear in the outer gradients, so a worker "
 					   "cannot make its own share of it; outer = nesterov, sgd or average, or updates = delayed",
-					   c->outer);
+					   outer_facts[c->outer].name);
 	if (c->eager_share <= 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "updates = eager: eager-share says how much of its own outer gradient a worker goes ahead by: "
@@ -399,31 +383,32 @@ static enum rv_err check_eager(const struct run_config *c, struct rv_errtext *et
 }
 
 enum rv_err run_config_check_updates(const struct run_config *c, struct rv_errtext *et) {
+	const char *updates = run_config_updates_name(c);
 	if (!run_config_is_late(c))
 		return RV_OK;
 	if (c->overlap_steps > 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "updates = %s and overlap-steps = %" PRId64
 					   ": all steps of a round overlap the exchange of the one before; leave overlap-steps at 0",
-					   c->updates, c->overlap_steps);
+					   updates, c->overlap_steps);
 	if (c->fragments > 1 || c->mix > 0)
 		return rv_fail(
 			et, RV_E_UNSUPPORTED,
 			"updates = %s with %s: rounds exchange all parameters, and replicas take the shared ones; leave it "
 			"out, or stream with overlap-steps (updates = waited)",
-			c->updates, c->fragments > 1 ? "fragments" : "mix");
+			updates, c->fragments > 1 ? "fragments" : "mix");
 	if (c->round_ms > 0)
 		return rv_fail(
 			et, RV_E_UNSUPPORTED,
 			"updates = %s with round-ms: steps that overlap an exchange are counted, not timed; leave out one "
 			"of them",
-			c->updates);
-	if (strcmp(c->late, "discard") == 0)
+			updates);
+	if (c->late == RUN_LATE_DISCARD)
 		return rv_fail(et, RV_E_INVALID,
 					   "updates = %s with late = discard: who joins is ready later than the others by what an exchange "
 					   "takes, in every round, and might be left out of all of them; late = keep",
-					   c->updates);
-	return strcmp(c->updates, "eager") == 0 ? check_eager(c, et) : RV_OK;
+					   updates);
+	return c->updates == UPDATES_EAGER ? check_eager(c, et) : RV_OK;
 }
 
 static enum rv_err check_merge(const struct run_config *c, struct rv_errtext *et) {
@@ -488,7 +473,7 @@ enum rv_err run_config_validate(const struct run_config *c, struct rv_errtext *e
 }
 
 enum rv_err run_config_check_new(const struct run_config *c, struct rv_errtext *et) {
-	const bool is_noisy = strcmp(c->rounding, "stochastic") == 0 && strcmp(c->codec, "int2") == 0;
+	const bool is_noisy = c->rounding == ROUNDING_STOCHASTIC && codec_facts[c->codec].facts & CODEC_NOISY;
 	return is_noisy ? check_noise(c, et) : RV_OK;
 }
 

@@ -10,6 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Choices of options, in the order of their texts. */
+enum run_rounding { ROUNDING_NEAREST, ROUNDING_STOCHASTIC };
+enum run_updates { UPDATES_WAITED, UPDATES_DELAYED, UPDATES_EAGER };
+enum run_late { RUN_LATE_KEEP, RUN_LATE_DISCARD };
+
 struct run_config {
 	/* model; a family ignores what it does not have */
 	char model[32]; /* family: one of base/model_families.def */
@@ -41,14 +46,14 @@ struct run_config {
 	double prox_mu; /* FedProx: the gradient gets prox_mu (theta_local - theta) */
 	int64_t seed;
 	/* outer loop */
-	char outer[32], codec[32];
+	int outer, codec;                /* enum outer_choice, enum codec_choice */
 	int64_t fragments;               /* P: a round exchanges one of them, in turn */
 	int64_t overlap_steps;           /* inner steps that go on while it is exchanged */
-	char updates[16];                /* waited|delayed|eager: when outer steps are made */
+	int updates;                     /* enum run_updates: when outer steps are made */
 	double eager_share;              /* of its own outer gradient that a worker goes ahead by */
 	double mix;                      /* what a replica keeps of itself when it adopts a round */
-	char mean_codec[32];             /* of the mean of what `codec` encoded; auto: what suits that */
-	char rounding[16];               /* nearest|stochastic: of contributions */
+	int mean_codec;                  /* enum mean_codec_choice: of the mean of what `codec` encoded */
+	int rounding;                    /* enum run_rounding: of contributions */
 	double error_feedback;           /* beta: what is kept of what encodings left; 0: nothing */
 	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
@@ -58,7 +63,7 @@ struct run_config {
 	double trim_share;   /* trimmed_mean: share of the contributions that is left out on each side */
 	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
 	int64_t base_every;  /* rounds between full-state snapshots */
-	char late[16];       /* keep|discard */
+	int late;            /* enum run_late */
 	/* round */
 	int64_t min_workers;
 	int64_t grace_ms, silence_ms; /* base/run_silence.h: what follows from the latter */
@@ -72,14 +77,14 @@ extern const struct rv_option run_config_options[];
 #define RUN_CONFIG_AUTO (-1.0)
 double run_config_outer_lr(const struct run_config *c);
 double run_config_outer_momentum(const struct run_config *c);
-/* The name of the codec of means: mean_codec, or for auto what suits `codec`: int8 for int2 and the top-k ones (a mean
- * has more to say than each of its terms: as two bits a value, or as few values, it would lose what they had left),
- * else the same. */
-const char *run_config_mean_codec(const struct run_config *c);
+/* Returns the codec of means: mean_codec, or for auto what suits `codec` (base/codecs.def). */
+enum codec_choice run_config_mean_codec(const struct run_config *c);
 /* Writes what suits in the place of RUN_CONFIG_AUTO and auto: for the text that all workers of a run are to agree on,
  * whatever another version of the program takes for suitable. */
 void run_config_resolve(struct run_config *c);
 
+/* Returns what `updates` is as an option's text. */
+const char *run_config_updates_name(const struct run_config *c);
 /* Outer steps come one whole round late (updates = delayed, eager). */
 bool run_config_is_late(const struct run_config *c);
 /* Inner steps of the next round that come before a round's outer step: overlap_steps, or all of them. */

@@ -6,31 +6,31 @@
 #include <string.h>
 
 static bool has_outer_lr(const struct run_config *c) {
-	return strcmp(c->outer, "average") != 0;
+	return outer_facts[c->outer].facts & OUTER_HAS_LR;
 }
 
 static bool has_outer_momentum(const struct run_config *c) {
-	return has_outer_lr(c) && strcmp(c->outer, "sgd") != 0;
+	return outer_facts[c->outer].facts & OUTER_HAS_MOMENTUM;
 }
 
 static bool is_adaptive(const struct run_config *c) {
-	return strcmp(c->outer, "adam") == 0 || strcmp(c->outer, "yogi") == 0 || strcmp(c->outer, "adagrad") == 0;
+	return outer_facts[c->outer].facts & OUTER_ADAPTIVE;
 }
 
 static bool has_outer_beta2(const struct run_config *c) {
-	return is_adaptive(c) && strcmp(c->outer, "adagrad") != 0;
+	return outer_facts[c->outer].facts & OUTER_HAS_BETA2;
 }
 
 static bool delays(const struct run_config *c) {
-	return strcmp(c->outer, "delayed_nesterov") == 0;
+	return outer_facts[c->outer].facts & OUTER_DELAYS;
 }
 
 static bool rounds_values(const struct run_config *c) {
-	return strcmp(c->codec, "fp32") != 0;
+	return codec_facts[c->codec].facts & CODEC_ROUNDS;
 }
 
 static bool is_eager(const struct run_config *c) {
-	return strcmp(c->updates, "eager") == 0;
+	return c->updates == UPDATES_EAGER;
 }
 
 static bool has_moments(const struct run_config *c) {

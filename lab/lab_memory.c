@@ -3,9 +3,7 @@
 
 #include "outer/optimizer.h"
 
-static enum rv_err request_of(const struct lab_config *c, uint64_t mapped_bytes, struct memory_request *out,
-							  struct rv_errtext *et) {
-	const struct outer_optimizer *outer;
+static void request_of(const struct lab_config *c, uint64_t mapped_bytes, struct memory_request *out) {
 	*out = (struct memory_request){.run = &c->run,
 								   .device = &c->device,
 								   .recompute = c->recompute,
@@ -15,29 +13,26 @@ static enum rv_err request_of(const struct lab_config *c, uint64_t mapped_bytes,
 								   .step_shards = c->method->averages ? 1 : c->workers,
 								   .parallel = c->parallel,
 								   .mapped_bytes = mapped_bytes};
-	if (!c->method->n_extra)
-		return RV_OK;
-	RV_TRY(outer_find(c->run.outer, &outer, et));
-	out->extra_vectors = c->method->n_extra(c->workers, outer->n_states);
-	return RV_OK;
+	if (c->method->n_extra)
+		out->extra_vectors = c->method->n_extra(c->workers, outer_registry[c->run.outer]->n_states);
 }
 
 enum rv_err lab_memory_plan(const struct lab_config *c, uint64_t mapped_bytes, struct memory_plan *out,
 							struct rv_errtext *et) {
 	struct memory_request q;
-	RV_TRY(request_of(c, mapped_bytes, &q, et));
+	request_of(c, mapped_bytes, &q);
 	return memory_plan_make(&q, out, et);
 }
 
 enum rv_err lab_memory_fit(const struct lab_config *c, const struct memory_room *room, struct rv_errtext *et) {
 	struct memory_request q;
-	RV_TRY(request_of(c, 0, &q, et));
+	request_of(c, 0, &q);
 	return memory_fit(&q, room, et);
 }
 
 enum rv_err lab_memory_check(const struct lab_config *c, const struct memory_room *room, const char *choice,
 							 struct rv_events *ev, struct rv_errtext *et) {
 	struct memory_request q;
-	RV_TRY(request_of(c, 0, &q, et));
+	request_of(c, 0, &q);
 	return memory_check(&q, room, choice, ev, et);
 }

@@ -4,12 +4,12 @@
 #include "lab/synchronous.h"
 
 static void configure(struct lab_config *c) {
-	preset_updates(c, "delayed");
+	preset_updates(c, UPDATES_DELAYED);
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	return preset_check_updates("delayed", c, "delayed", et);
+	return preset_check_updates("delayed", c, UPDATES_DELAYED, et);
 }
 
 const struct lab_method lab_method_delayed = {

@@ -5,14 +5,14 @@
 #include "lab/synchronous.h"
 
 static void configure(struct lab_config *c) {
-	preset_updates(c, "eager");
+	preset_updates(c, UPDATES_EAGER);
 	if (c->run.eager_share == 0)
 		c->run.eager_share = 1.0 / c->workers;
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	return preset_check_updates("eager", c, "eager", et);
+	return preset_check_updates("eager", c, UPDATES_EAGER, et);
 }
 
 const struct lab_method lab_method_eager = {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 static void configure(struct lab_config *c) {
-	snprintf(c->run.outer, sizeof c->run.outer, "sgd");
+	c->run.outer = OUTER_sgd;
 	c->run.outer_lr = (1 - c->run.mix) * c->workers;
 }
 

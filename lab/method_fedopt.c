@@ -4,28 +4,26 @@
 #include "lab/preset.h"
 #include "lab/synchronous.h"
 
-#include <string.h>
-
 #define LARGEST_LR 0.1 /* each parameter moves by about the learning rate in a round */
 
-static bool is_adaptive(const char *outer) {
-	return strcmp(outer, "adam") == 0 || strcmp(outer, "yogi") == 0 || strcmp(outer, "adagrad") == 0;
+static bool is_adaptive(int outer) {
+	return outer_facts[outer].facts & OUTER_ADAPTIVE;
 }
 
 static void configure(struct lab_config *c) {
 	if (!is_adaptive(c->run.outer))
-		preset_outer(c, "adam");
+		preset_outer(c, OUTER_adam);
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
 	if (!is_adaptive(c->outer))
-		RV_TRY(preset_check_outer("fedopt", c, "adam", et));
+		RV_TRY(preset_check_outer("fedopt", c, OUTER_adam, et));
 	if (c->outer_lr > LARGEST_LR)
 		return rv_fail(et, RV_E_RANGE,
 					   "method fedopt with outer-lr = %g: %s moves every parameter by about that much in a round; give "
 					   "--outer-lr 0.001 to 0.01",
-					   c->outer_lr, is_adaptive(c->outer) ? c->outer : "adam");
+					   c->outer_lr, outer_facts[is_adaptive(c->outer) ? c->outer : OUTER_adam].name);
 	return RV_OK;
 }
 

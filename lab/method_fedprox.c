@@ -6,7 +6,7 @@
 #include "lab/synchronous.h"
 
 static void configure(struct lab_config *c) {
-	preset_outer(c, "average");
+	preset_outer(c, OUTER_average);
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
@@ -14,7 +14,7 @@ static enum rv_err check(const struct run_config *c, int workers, struct rv_errt
 	if (c->prox_mu <= 0)
 		return rv_fail(et, RV_E_INVALID,
 					   "method fedprox with prox-mu = 0 is fedavg: give --prox-mu (the paper tries 0.001 to 1)");
-	return preset_check_outer("fedprox", c, "average", et);
+	return preset_check_outer("fedprox", c, OUTER_average, et);
 }
 
 const struct lab_method lab_method_fedprox = {

@@ -9,14 +9,14 @@
 #define USUAL_ALPHA 0.5
 
 static void configure(struct lab_config *c) {
-	preset_outer(c, "sgd");
+	preset_outer(c, OUTER_sgd);
 	if (c->run.outer_lr == RUN_CONFIG_AUTO)
 		c->run.outer_lr = USUAL_ALPHA;
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	RV_TRY(preset_check_alone("lookahead", workers, et));
-	return preset_check_outer("lookahead", c, "sgd", et);
+	return preset_check_outer("lookahead", c, OUTER_sgd, et);
 }
 
 const struct lab_method lab_method_lookahead = {

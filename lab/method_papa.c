@@ -6,12 +6,12 @@
 #include "lab/synchronous.h"
 
 static void configure(struct lab_config *c) {
-	preset_outer(c, "average");
+	preset_outer(c, OUTER_average);
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	return preset_check_outer("papa", c, "average", et);
+	return preset_check_outer("papa", c, OUTER_average, et);
 }
 
 const struct lab_method lab_method_papa = {.name = "papa", .configure = configure, .check = check, SYNCHRONOUS_METHOD};

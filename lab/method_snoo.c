@@ -6,7 +6,7 @@
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	RV_TRY(preset_check_alone("snoo", workers, et));
-	return preset_check_outer("snoo", c, "nesterov", et);
+	return preset_check_outer("snoo", c, OUTER_nesterov, et);
 }
 
 const struct lab_method lab_method_snoo = {.name = "snoo", .check = check, SYNCHRONOUS_METHOD};

@@ -13,42 +13,39 @@
 #include "lab/preset.h"
 #include "lab/synchronous.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define USUAL_BETA 0.95
 
-static const char unchosen_codec[] = "int8";
+enum { UNCHOSEN_CODEC = CODEC_int8 };
 
-static bool is_sparse(const char *codec) {
-	return strncmp(codec, "topk", 4) == 0;
+static bool is_sparse(int codec) {
+	return codec_facts[codec].facts & CODEC_SPARSE;
 }
 
 static void configure(struct lab_config *c) {
 	struct run_config *run = &c->run;
-	if (strcmp(run->codec, unchosen_codec) == 0)
-		snprintf(run->codec, sizeof run->codec, "topk64");
+	if (run->codec == UNCHOSEN_CODEC)
+		run->codec = CODEC_topk64;
 	if (run->error_feedback == 0)
 		run->error_feedback = USUAL_BETA;
-	snprintf(run->mean_codec, sizeof run->mean_codec, "fp32");
-	preset_outer(c, "sgd");
+	run->mean_codec = MEAN_CODEC_fp32;
+	preset_outer(c, OUTER_sgd);
 }
 
 static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
 	(void)workers;
-	if (!is_sparse(c->codec) && strcmp(c->codec, "fp32") != 0 && strcmp(c->codec, unchosen_codec) != 0)
+	if (!is_sparse(c->codec) && c->codec != CODEC_fp32 && c->codec != UNCHOSEN_CODEC)
 		return rv_fail(
 			et, RV_E_INVALID,
 			"method sparseloco with codec = %s: it is of topk32, topk64, topk128, topk64_fp32, and fp32 to keep "
 			"everything; for error feedback with %s use --method diloco --error-feedback 0.95",
-			c->codec, c->codec);
+			codec_facts[c->codec].name, codec_facts[c->codec].name);
 	struct run_config usual = *c;
-	snprintf(usual.mean_codec, sizeof usual.mean_codec, "auto");
-	if (strcmp(c->mean_codec, "fp32") != 0 && strcmp(run_config_mean_codec(c), run_config_mean_codec(&usual)) != 0)
+	usual.mean_codec = MEAN_CODEC_auto;
+	if (c->mean_codec != MEAN_CODEC_fp32 && run_config_mean_codec(c) != run_config_mean_codec(&usual))
 		return rv_fail(et, RV_E_INVALID,
 					   "method sparseloco with mean-codec = %s: no mean is sent; for means use --method diloco",
-					   c->mean_codec);
-	return preset_check_outer("sparseloco", c, "sgd", et);
+					   codec_facts[run_config_mean_codec(c)].name);
+	return preset_check_outer("sparseloco", c, OUTER_sgd, et);
 }
 
 static enum rv_err sparseloco_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {

@@ -1,33 +1,31 @@
 /* preset.c: see preset.h. */
 #include "lab/preset.h"
 
-#include <stdio.h>
-#include <string.h>
+enum { UNCHOSEN = OUTER_nesterov };
 
-static const char unchosen[] = "nesterov";
-
-void preset_outer(struct lab_config *c, const char *outer) {
-	snprintf(c->run.outer, sizeof c->run.outer, "%s", outer);
+void preset_outer(struct lab_config *c, enum outer_choice outer) {
+	c->run.outer = outer;
 }
 
-void preset_updates(struct lab_config *c, const char *updates) {
-	snprintf(c->run.updates, sizeof c->run.updates, "%s", updates);
+void preset_updates(struct lab_config *c, enum run_updates updates) {
+	c->run.updates = updates;
 }
 
-enum rv_err preset_check_outer(const char *method, const struct run_config *c, const char *outer,
+enum rv_err preset_check_outer(const char *method, const struct run_config *c, enum outer_choice outer,
 							   struct rv_errtext *et) {
-	if (strcmp(c->outer, outer) == 0 || strcmp(c->outer, unchosen) == 0)
+	if (c->outer == (int)outer || c->outer == UNCHOSEN)
 		return RV_OK;
-	return rv_fail(et, RV_E_INVALID, "method %s has outer = %s: for outer = %s use --method diloco", method, outer,
-				   c->outer);
+	return rv_fail(et, RV_E_INVALID, "method %s has outer = %s: for outer = %s use --method diloco", method,
+				   outer_facts[outer].name, outer_facts[c->outer].name);
 }
 
-enum rv_err preset_check_updates(const char *method, const struct run_config *c, const char *updates,
+enum rv_err preset_check_updates(const char *method, const struct run_config *c, enum run_updates updates,
 								 struct rv_errtext *et) {
-	if (strcmp(c->updates, updates) == 0 || !run_config_is_late(c))
+	if (c->updates == (int)updates || !run_config_is_late(c))
 		return RV_OK;
+	const struct run_config prescribed = {.updates = (int)updates};
 	return rv_fail(et, RV_E_INVALID, "method %s has updates = %s: for updates = %s use --method diloco", method,
-				   updates, c->updates);
+				   run_config_updates_name(&prescribed), run_config_updates_name(c));
 }
 
 enum rv_err preset_check_no_prox(const char *method, const struct run_config *c, struct rv_errtext *et) {

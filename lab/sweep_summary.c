@@ -31,8 +31,10 @@ void sweep_row_of_cell(const struct sweep_cell *c, struct sweep_row *row) {
 	memcpy(row->id, c->id, sizeof row->id);
 	memcpy(row->label, c->label, sizeof row->label);
 	memcpy(row->method, c->opts.method, sizeof row->method);
-	snprintf(row->outer, sizeof row->outer, "%s", cfg.method->outer ? cfg.method->outer : cfg.run.outer);
-	snprintf(row->codec, sizeof row->codec, "%s", cfg.method->codec ? cfg.method->codec : cfg.run.codec);
+	snprintf(row->outer, sizeof row->outer, "%s",
+			 cfg.method->outer ? cfg.method->outer : outer_facts[cfg.run.outer].name);
+	snprintf(row->codec, sizeof row->codec, "%s",
+			 cfg.method->codec ? cfg.method->codec : codec_facts[cfg.run.codec].name);
 	snprintf(row->replicas_mode, sizeof row->replicas_mode, "%s",
 			 c->grid->fixed_tokens ? "fixed-tokens" : "fixed-steps");
 	snprintf(row->data, sizeof row->data, "%s", c->data.text);

@@ -33,7 +33,7 @@ static struct attendance attendance_of(const struct lab_run *r, const struct pac
 /* A worker that missed the round: as a real one that comes late (run.late). `old`: theta before the outer step. Who had
  * not done its steps goes on from those it has; who had begins a contribution that this one is part of. */
 static void adopt_late(struct lab_run *r, int i, bool was_in_time, const float *old) {
-	if (strcmp(r->cfg.run.late, "keep") == 0) {
+	if (r->cfg.run.late == RUN_LATE_KEEP) {
 		replica_shift_theta(r->replicas[i], old, r->global.theta);
 		r->kept_tokens[i] += r->sums[i].tokens;
 		r->kept_steps[i] = was_in_time ? 0 : r->kept_steps[i] + r->sums[i].steps;

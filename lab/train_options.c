@@ -237,14 +237,10 @@ static enum rv_err check_method(const struct train_options *o, struct rv_errtext
 enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	(void)args;
 	const struct train_options *o = opts;
-	const struct codec *codec;
-	const struct outer_optimizer *outer;
 	struct device_choice device;
 	uint8_t hash[RV_HASH_BYTES];
 	RV_TRY(global_check_run(&o->run, et));
 	RV_TRY(device_parse(o->device, &device, et));
-	RV_TRY(codec_find(o->run.codec, &codec, et));
-	RV_TRY(outer_find(o->run.outer, &outer, et));
 	RV_TRY(check_method(o, et));
 	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))
 		return rv_fail(et, RV_E_INVALID, "run-hash = %.70s: must be %d hex digits", o->run_hash, 2 * RV_HASH_BYTES);

@@ -100,12 +100,9 @@ struct codec {
 	double (*dot)(const uint8_t *in, size_t n, const float *y);
 };
 
-#define CODEC(name) extern const struct codec codec_##name;
+#define CODEC(name, facts, of_mean) extern const struct codec codec_##name;
 #include "base/codecs.def"
 #undef CODEC
-extern const struct codec *const codec_registry[]; /* NULL-terminated */
-
-/* RV_E_NOTFOUND lists the names there are. */
-enum rv_err codec_find(const char *name, const struct codec **out, struct rv_errtext *et);
+extern const struct codec *const codec_registry[]; /* by enum codec_choice; NULL-terminated */
 
 #endif

@@ -9,7 +9,7 @@
 enum rv_err contribution_init(struct contribution *c, const struct run_config *run, const struct global_config *g,
 							  uint32_t member, struct rv_errtext *et) {
 	*c = (struct contribution){.beta = (float)run->error_feedback,
-							   .random = strcmp(run->rounding, "stochastic") == 0 && global_sent(g)->encode_random,
+							   .random = run->rounding == ROUNDING_STOCHASTIC && global_sent(g)->encode_random,
 							   .seed = (uint64_t)run->seed,
 							   .member = member};
 	const bool feedback = c->beta > 0;

@@ -13,7 +13,7 @@ enum rv_err eager_init(struct eager *e, const struct run_config *run, const stru
 	*e = (struct eager){.share = 0};
 	if (!run_config_is_late(run))
 		return RV_OK;
-	if (strcmp(run->updates, "eager") == 0) {
+	if (run->updates == UPDATES_EAGER) {
 		e->share = (float)run->eager_share;
 		e->n_states = g->optimizer->n_states;
 	}

@@ -43,10 +43,10 @@ enum rv_err global_config_of(const struct run_config *run, size_t n, const struc
 		.n = n, .chunks = chunking_of(n, chunk_elems), .params = outer_params_of(run), .run_hash = *run_hash};
 	out->merge = merge_registry[run->merge];
 	out->merge_params = (struct merge_params){.clip = run->outer_clip, .trim_share = run->trim_share};
-	RV_TRY(codec_find(run->codec, &out->sent, et));
-	RV_TRY(codec_find(run_config_mean_codec(run), &out->codec, et));
+	out->sent = codec_registry[run->codec];
+	out->codec = codec_registry[run_config_mean_codec(run)];
 	out->sent = out->sent == out->codec ? NULL : out->sent;
-	RV_TRY(outer_find(run->outer, &out->optimizer, et));
+	out->optimizer = outer_registry[run->outer];
 	return fragments_make(&out->chunks, (uint32_t)run->fragments, layers, &out->fragments, et);
 }
 

@@ -43,14 +43,12 @@ struct outer_optimizer {
  * delayed_nesterov  (arXiv 2401.09135)  as nesterov on the mean of N rounds, whose gradients move theta meanwhile:
  *           each round  theta <- theta - lr d / N;  the N-th also  m <- mu m + mean of N d;  theta <- theta - lr mu
  *           m */
-#define OUTER_OPTIMIZER(name) extern const struct outer_optimizer outer_##name;
+#define OUTER_OPTIMIZER(name, facts, lr, momentum) extern const struct outer_optimizer outer_##name;
 #include "base/outer_optimizers.def"
 #undef OUTER_OPTIMIZER
-extern const struct outer_optimizer *const outer_registry[]; /* NULL-terminated */
+extern const struct outer_optimizer *const outer_registry[]; /* by enum outer_choice; NULL-terminated */
 
 /* The parameters that a run's configuration gives its outer optimizer. */
 struct outer_params outer_params_of(const struct run_config *run);
-/* RV_E_NOTFOUND lists the names there are. */
-enum rv_err outer_find(const char *name, const struct outer_optimizer **out, struct rv_errtext *et);
 
 #endif

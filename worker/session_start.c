@@ -86,7 +86,7 @@ static struct round_config round_config_of(const struct session *s, const struct
 		.gives_away = run_config_is_late(run),
 		.had_former = true, /* where it is the first, there is little to lose */
 		.min_workers = (uint32_t)run->min_workers,
-		.late = strcmp(run->late, "discard") == 0 ? LATE_DISCARD : LATE_KEEP,
+		.late = run->late == RUN_LATE_DISCARD ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = run_silence_of(run).report * RV_US_PER_MS,
 		.logs_per_base = logs_per_base(g),
 		.theta0_from_peers = run->init_hash[0] != '\0',
@@ -146,7 +146,7 @@ static enum rv_err open_core(struct session *s, uint64_t boot, const struct reco
 /* Its share of outer steps under way, and the momentum of such shares, are nowhere but in its own file. */
 static void tell_lost_share(struct session *s, struct trainer_resumed resumed) {
 	const struct global_state *g = trainer_global(s->trainer);
-	if (strcmp(s->member.config.updates, "eager") != 0 || resumed.exact || g->round == 0)
+	if (s->member.config.updates != UPDATES_EAGER || resumed.exact || g->round == 0)
 		return;
 	rv_event(s->events, RV_INFO, "start_over", RV_FIELDS(rv_field_int("round", (int64_t)g->round)),
 			 "no file of this worker is of round %" PRIu64

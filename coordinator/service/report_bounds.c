@@ -8,7 +8,7 @@
 
 void report_bounds_tokens(const struct run_config *run, struct core_config *out) {
 	uint64_t step = (uint64_t)run->batch * (uint64_t)run->grad_accum * (uint64_t)run->context;
-	bool keeps = strcmp(run->late, "keep") == 0;
+	bool keeps = run->late == RUN_LATE_KEEP;
 	out->round_tokens = rv_mul_capped(step, (uint64_t)run->steps_per_round);
 	out->missed_tokens = keeps ? rv_mul_capped(step, (uint64_t)run_config_overlap(run)) : 0;
 }

@@ -28,24 +28,24 @@ static void test_defaults_are_valid_and_the_demo(void **state) {
 	assert_string_equal(c.model, "gpt2");
 	assert_int_equal(c.steps_per_round, 30);
 	assert_true(c.rounds >= 30);
-	assert_string_equal(c.codec, "int8");
-	assert_string_equal(c.outer, "nesterov");
-	assert_string_equal(c.late, "keep");
+	assert_int_equal(c.codec, CODEC_int8);
+	assert_int_equal(c.outer, OUTER_nesterov);
+	assert_int_equal(c.late, RUN_LATE_KEEP);
 }
 
 /* What suits the optimizer, unless the user says something: which 0 is, too. */
 static void test_outer_defaults_follow_the_optimizer(void **state) {
 	(void)state;
 	static const struct {
-		const char *outer;
+		enum outer_choice outer;
 		double lr, momentum;
-	} want[] = {{"nesterov", 0.9, 0.6}, {"sgd", 1, 0.9},      {"average", 1, 0.9},
-				{"adam", 0.005, 0.9},   {"yogi", 0.005, 0.9}, {"adagrad", 0.03, 0.9}};
+	} want[] = {{OUTER_nesterov, 0.9, 0.6}, {OUTER_sgd, 1, 0.9},      {OUTER_average, 1, 0.9},
+				{OUTER_adam, 0.005, 0.9},   {OUTER_yogi, 0.005, 0.9}, {OUTER_adagrad, 0.03, 0.9}};
 	struct run_config c;
 	struct rv_errtext et = {0};
 	run_config_defaults(&c);
 	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-		strcpy(c.outer, want[i].outer);
+		c.outer = want[i].outer;
 		c.outer_lr = c.outer_momentum = RUN_CONFIG_AUTO;
 		assert_true(run_config_outer_lr(&c) == want[i].lr && run_config_outer_momentum(&c) == want[i].momentum);
 		c.outer_lr = c.outer_momentum = 0;
@@ -131,18 +131,18 @@ static void test_resolved_is_what_auto_meant(void **state) {
 	struct run_config c, again;
 	for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++) {
 		run_config_defaults(&c);
-		strcpy(c.codec, codecs[i][0]);
-		strcpy(c.outer, "adam");
+		(void)rv_options_set(run_config_options, &c, "codec", codecs[i][0], NULL);
+		c.outer = OUTER_adam;
 		run_config_resolve(&c);
 		assert_true(c.outer_lr == 0.005 && c.outer_momentum == 0.9);
-		assert_string_equal(c.mean_codec, codecs[i][1]);
+		assert_string_equal(codec_facts[run_config_mean_codec(&c)].name, codecs[i][1]);
 		again = c;
 		run_config_resolve(&again);
 		assert_memory_equal(&again, &c, sizeof c);
-		strcpy(c.mean_codec, "fp32");
+		c.mean_codec = MEAN_CODEC_fp32;
 		c.outer_lr = 0;
 		run_config_resolve(&c);
-		assert_string_equal(c.mean_codec, "fp32");
+		assert_int_equal(c.mean_codec, MEAN_CODEC_fp32);
 		assert_true(c.outer_lr == 0);
 	}
 }

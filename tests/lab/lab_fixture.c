@@ -109,7 +109,7 @@ struct rv_hash lab_fixture_result(struct lab_fixture *f) {
 }
 
 void lab_fixture_outer(struct lab_fixture *f, const char *optimizer, double lr, double momentum) {
-	snprintf(f->cfg.run.outer, sizeof f->cfg.run.outer, "%s", optimizer);
+	(void)rv_options_set(run_config_options, &f->cfg.run, "outer", optimizer, NULL);
 	f->cfg.run.outer_lr = lr;
 	f->cfg.run.outer_momentum = momentum;
 }

@@ -12,11 +12,11 @@ static struct global_state g;
 static float theta[N], local[N];
 static uint8_t encoded[5 * N];
 
-static void start(const char *codec, uint32_t fragments) {
+static void start(const struct codec *codec, uint32_t fragments) {
 	struct global_config c = {.n = N, .chunks = chunking_of(N, CHUNK), .params = {.lr = 1}};
 	const struct fragment_layers layers = {.begin = CHUNK, .layer_elems = 4 * CHUNK, .n = 2};
-	assert_int_equal(codec_find(codec, &c.codec, NULL), RV_OK);
-	assert_int_equal(outer_find("average", &c.optimizer, NULL), RV_OK);
+	c.codec = codec;
+	c.optimizer = &outer_average;
 	assert_int_equal(fragments_make(&c.chunks, fragments, &layers, &c.fragments, NULL), RV_OK);
 	for (int i = 0; i < N; i++) {
 		theta[i] = sinf((float)i);
@@ -40,7 +40,7 @@ static int teardown(void **state) {
 
 static void test_fp32_loses_nothing(void **state) {
 	(void)state;
-	start("fp32", 1);
+	start(&codec_fp32, 1);
 	struct codec_loss loss = measure();
 	assert_true(loss.error < 1e-6); /* theta - local is rounded once */
 	assert_true(fabs(loss.cosine - 1) < 1e-12);
@@ -49,7 +49,7 @@ static void test_fp32_loses_nothing(void **state) {
 /* Rounding to steps of A / 127, evenly spread: sqrt(1 / 12) of a step; of a cosine wave the norm is A / sqrt 2. */
 static void test_int8_loses_its_rounding(void **state) {
 	(void)state;
-	start("int8", 1);
+	start(&codec_int8, 1);
 	struct codec_loss loss = measure();
 	const double expected = sqrt(2.0 / 12) / 127;
 	assert_true(loss.error > 0.8 * expected && loss.error < 1.2 * expected);
@@ -59,7 +59,7 @@ static void test_int8_loses_its_rounding(void **state) {
 /* Only what the round exchanges counts. */
 static void test_of_a_fragment(void **state) {
 	(void)state;
-	start("int8", 3);
+	start(&codec_int8, 3);
 	for (int i = CHUNK; i < 5 * CHUNK; i++) /* the first fragment's layer has not moved */
 		local[i] = theta[i];
 	assert_true(measure().error == 0 && measure().cosine == 0);
@@ -71,7 +71,7 @@ static void test_what_cannot_be_decoded_is_a_fault(void **state) {
 	(void)state;
 	struct codec_loss loss;
 	struct rv_errtext et = {0};
-	start("int8", 1);
+	start(&codec_int8, 1);
 	(void)measure();
 	encoded[3] = 0x7f; /* a scale that is too large */
 	encoded[2] = 0xff;

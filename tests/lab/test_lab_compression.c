@@ -13,7 +13,7 @@ static struct lab_fixture f;
 static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
-	strcpy(f.cfg.run.outer, "sgd");
+	f.cfg.run.outer = OUTER_sgd;
 	f.cfg.run.outer_lr = 1;
 	return 0;
 }
@@ -25,8 +25,8 @@ static int teardown(void **state) {
 }
 
 static void codec(const char *name, double feedback, const char *rounding) {
-	strcpy(f.cfg.run.codec, name);
-	strcpy(f.cfg.run.rounding, rounding);
+	(void)rv_options_set(run_config_options, &f.cfg.run, "codec", name, NULL);
+	(void)rv_options_set(run_config_options, &f.cfg.run, "rounding", rounding, NULL);
 	f.cfg.run.error_feedback = feedback;
 }
 
@@ -52,9 +52,9 @@ static void test_sparseloco_that_keeps_everything_is_fedavg(void **state) {
 static void test_sparseloco_is_diloco_with_these_options(void **state) {
 	(void)state;
 	sparseloco();
-	assert_string_equal(f.cfg.run.codec, "topk64");
-	assert_string_equal(f.cfg.run.outer, "sgd");
-	assert_string_equal(f.cfg.run.mean_codec, "fp32");
+	assert_int_equal(f.cfg.run.codec, CODEC_topk64);
+	assert_int_equal(f.cfg.run.outer, OUTER_sgd);
+	assert_int_equal(f.cfg.run.mean_codec, MEAN_CODEC_fp32);
 	struct rv_hash method = lab_fixture_result(&f);
 	f.cfg.method = &lab_method_diloco;
 	struct rv_hash options = lab_fixture_result(&f);
@@ -108,12 +108,12 @@ static void test_sparseloco_refuses_what_it_is_not(void **state) {
 	assert_non_null(strstr(et.text, "--method diloco --error-feedback"));
 	codec("topk32", 0.5, "nearest");
 	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_OK);
-	strcpy(f.cfg.run.mean_codec, "int8"); /* what `new-run` writes for auto */
+	f.cfg.run.mean_codec = MEAN_CODEC_int8; /* what `new-run` writes for auto */
 	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_OK);
-	strcpy(f.cfg.run.mean_codec, "int4");
+	f.cfg.run.mean_codec = MEAN_CODEC_int4;
 	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
-	strcpy(f.cfg.run.mean_codec, "auto");
-	strcpy(f.cfg.run.outer, "adam");
+	f.cfg.run.mean_codec = MEAN_CODEC_auto;
+	f.cfg.run.outer = OUTER_adam;
 	assert_int_equal(m->check(&f.cfg.run, 4, &et), RV_E_INVALID);
 }
 
@@ -208,7 +208,7 @@ static void test_resumed_is_straight(void **state) {
 	resumed(&lab_method_sparseloco);
 	lab_method_eager.configure(&f.cfg);
 	resumed(&lab_method_eager);
-	strcpy(f.cfg.run.updates, "waited");
+	f.cfg.run.updates = UPDATES_WAITED;
 	codec("int2", 0.9, "nearest");
 	f.cfg.run.overlap_steps = 2;
 	f.cfg.run.mix = 0.5;

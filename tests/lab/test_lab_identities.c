@@ -19,7 +19,7 @@ static int teardown(void **state) {
 
 static void outer(struct lab_fixture *f, const char *name, const char *codec, double lr, double momentum) {
 	lab_fixture_outer(f, name, lr, momentum);
-	strcpy(f->cfg.run.codec, codec);
+	(void)rv_options_set(run_config_options, &f->cfg.run, "codec", codec, NULL);
 }
 
 /* A copy of the result's parameters. */

@@ -14,7 +14,7 @@ static struct lab_fixture f;
 static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
-	strcpy(f.cfg.run.codec, "fp32");
+	f.cfg.run.codec = CODEC_fp32;
 	f.cfg.run.rounds = 2;
 	return 0;
 }

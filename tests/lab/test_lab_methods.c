@@ -13,7 +13,7 @@ static size_t n;
 static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
-	strcpy(f.cfg.run.codec, "fp32");
+	f.cfg.run.codec = CODEC_fp32;
 	return 0;
 }
 
@@ -255,7 +255,7 @@ static void test_late_workers_keep_or_discard(void **state) {
 	f.cfg.drop_sync = 0.5;
 	f.cfg.run.weight_by_tokens = true;
 	for (int keep = 0; keep < 2; keep++) {
-		strcpy(f.cfg.run.late, keep ? "keep" : "discard");
+		f.cfg.run.late = keep ? RUN_LATE_KEEP : RUN_LATE_DISCARD;
 		struct lab_run *r = lab_fixture_start(&f);
 		struct lab_round round;
 		bool takes_part[LAB_MAX_WORKERS];

@@ -13,7 +13,7 @@ static uint64_t kept[LAB_MAX_WORKERS];
 static int setup(void **state) {
 	(void)state;
 	lab_fixture_init(&f);
-	strcpy(f.cfg.run.codec, "fp32");
+	f.cfg.run.codec = CODEC_fp32;
 	memset(kept, 0, sizeof kept);
 	return 0;
 }
@@ -137,7 +137,7 @@ static void test_local_steps_and_their_weights(void **state) {
 	f.cfg.run.steps_per_round = 6;
 	f.cfg.run.weight_by_tokens = true;
 	f.cfg.workers = 2;
-	strcpy(f.cfg.run.outer, "average");
+	f.cfg.run.outer = OUTER_average;
 	speeds("1:0.5", true);
 	struct lab_run *r = lab_fixture_start(&f);
 	size_t n = replica_n_params(r->replicas[0]);
@@ -174,7 +174,7 @@ static void test_a_late_worker_keeps_and_catches_up(void **state) {
 						 at == 2);
 	}
 	lab_run_free(r);
-	strcpy(f.cfg.run.late, "discard");
+	f.cfg.run.late = RUN_LATE_DISCARD;
 	r = lab_fixture_start(&f);
 	for (int at = 0; at < 3; at++) {
 		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
@@ -188,7 +188,7 @@ static void test_a_late_worker_keeps_and_catches_up(void **state) {
 /* The mean over those in time is the run in which the late one, that never is, does not exist. */
 static void test_who_is_always_late_does_not_count(void **state) {
 	(void)state;
-	strcpy(f.cfg.run.late, "discard");
+	f.cfg.run.late = RUN_LATE_DISCARD;
 	f.cfg.run.min_workers = 3;
 	f.cfg.run.grace_ms = 0;
 	speeds("1:1:1:0.01", false);
@@ -207,7 +207,7 @@ static void test_missed_fragments(void **state) {
 	f.cfg.run.rounds = 9;
 	f.cfg.drop_sync = 0.5;
 	for (int keep = 0; keep < 2; keep++) {
-		strcpy(f.cfg.run.late, keep ? "keep" : "discard");
+		f.cfg.run.late = keep ? RUN_LATE_KEEP : RUN_LATE_DISCARD;
 		struct lab_run *r = lab_fixture_start(&f);
 		bool takes_part[LAB_MAX_WORKERS];
 		int missed = 0;

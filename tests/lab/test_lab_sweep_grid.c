@@ -64,7 +64,7 @@ static void test_the_product(void **state) {
 	int seen[5][9] = {{0}};
 	for (int i = 0; i < g.n_cells; i++) {
 		struct sweep_cell c = cell(i);
-		assert_string_equal(c.opts.run.outer, "sgd");
+		assert_int_equal(c.opts.run.outer, OUTER_sgd);
 		assert_int_equal(c.opts.run.rounds * c.opts.run.steps_per_round, 16);
 		assert_int_equal(seen[c.opts.workers][c.opts.run.steps_per_round]++, 0);
 		for (int j = 0; j < i; j++)

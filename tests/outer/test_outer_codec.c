@@ -33,14 +33,12 @@ static void contribute(const struct codec *c, int n_in, uint64_t first_seed) {
 
 static void test_registry(void **state) {
 	(void)state;
-	const struct codec *c;
-	struct rv_errtext et = {0};
 	for (int i = 0; codec_registry[i]; i++) {
-		assert_int_equal(codec_find(codec_registry[i]->name, &c, &et), RV_OK);
-		assert_ptr_equal(c, codec_registry[i]);
+		assert_string_equal(codec_registry[i]->name, codec_facts[i].name);
 		for (int j = 0; j < i; j++)
-			assert_int_not_equal(codec_registry[j]->id, c->id);
+			assert_int_not_equal(codec_registry[j]->id, codec_registry[i]->id);
 	}
+	assert_ptr_equal(codec_registry[CODEC_int4], &codec_int4);
 	assert_int_equal(codec_int8.id, 1);
 	assert_int_equal(codec_fp32.id, 2);
 	assert_int_equal(codec_int4.id, 3);
@@ -52,10 +50,29 @@ static void test_registry(void **state) {
 	assert_int_equal(codec_topk128.id, 9);
 	assert_int_equal(codec_topk64_fp32.id, 10);
 	assert_int_equal(codec_int16.id, 11);
-	assert_int_equal(codec_find("int7", &c, &et), RV_E_NOTFOUND);
-	assert_string_equal(et.text,
-						"no codec 'int7'; there are: int8, int16, fp32, int4, e3m0, q6sigma, int2, topk32, topk64, "
-						"topk128, topk64_fp32");
+}
+
+/* The facts of base/codecs.def against the code. */
+static void test_facts(void **state) {
+	(void)state;
+	for (int i = 0; codec_registry[i]; i++) {
+		const struct codec *c = codec_registry[i];
+		const unsigned facts = codec_facts[i].facts;
+		int zeros = 0, moved = 0;
+		assert_int_equal((facts & CODEC_DRAWS) != 0, c->encode_random != NULL);
+		for (int k = 0; k < N; k++)
+			x[k] = sinf((float)k); /* of about one size */
+		assert_int_equal(c->encode(x, N, in[0], NULL), RV_OK);
+		assert_int_equal(c->decode(in[0], N, decoded, NULL), RV_OK);
+		for (int k = 0; k < N; k++) {
+			zeros += decoded[k] == 0;
+			moved += decoded[k] != 0 && decoded[k] != x[k];
+		}
+		assert_int_equal((facts & CODEC_ROUNDS) != 0, moved > 0);
+		assert_int_equal((facts & CODEC_SPARSE) != 0, zeros > N * 9 / 10);
+		assert_false((facts & CODEC_NOISY) && !(facts & CODEC_DRAWS));
+		assert_int_equal(codec_facts[codec_facts[i].of_mean].of_mean, codec_facts[i].of_mean);
+	}
 }
 
 static bool is_sparse(const struct codec *c) {
@@ -219,6 +236,7 @@ static void test_mean_that_overflows(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_registry),
+		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_mean),
 		cmocka_unit_test(test_fp32_mean_is_this_loop),
 		cmocka_unit_test(test_mean_of_equals),

@@ -25,8 +25,8 @@ static void begin(struct world *w, const char *codec, const char *rounding, doub
 	const struct rv_hash nameless = {{0}};
 	struct global_config cfg;
 	run_config_defaults(&w->run);
-	strcpy(w->run.codec, codec);
-	strcpy(w->run.rounding, rounding);
+	(void)rv_options_set(run_config_options, &w->run, "codec", codec, NULL);
+	(void)rv_options_set(run_config_options, &w->run, "rounding", rounding, NULL);
 	w->run.error_feedback = beta;
 	w->run.chunk_elems = 5 * 1024;
 	fill_normal(theta, N, 1);
@@ -210,7 +210,7 @@ static void test_fragments(void **state) {
 	struct global_config cfg;
 	struct world w;
 	run_config_defaults(&w.run);
-	strcpy(w.run.codec, "int2");
+	w.run.codec = CODEC_int2;
 	w.run.error_feedback = 1;
 	w.run.chunk_elems = 512;
 	w.run.fragments = 2;

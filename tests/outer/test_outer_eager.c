@@ -36,8 +36,8 @@ static int setup(void **state) {
 	f->run.outer_lr = 0.7;
 	f->run.outer_momentum = 0.9;
 	f->run.chunk_elems = CHUNK;
-	strcpy(f->run.codec, "fp32");
-	strcpy(f->run.updates, "eager");
+	f->run.codec = CODEC_fp32;
+	f->run.updates = UPDATES_EAGER;
 	f->run.eager_share = 1.0 / WORKERS;
 	struct rv_rng rng = rv_rng_of(7, 1);
 	for (int t = 0; t < ROUNDS; t++)
@@ -62,7 +62,7 @@ static void start(const char *outer, int workers) {
 	struct global_config cfg;
 	struct rv_rng rng = rv_rng_of(7, 2);
 	float theta[N];
-	strcpy(f->run.outer, outer);
+	(void)rv_options_set(run_config_options, &f->run, "outer", outer, NULL);
 	for (int i = 0; i < N; i++)
 		theta[i] = (float)rv_rng_double(&rng) - 0.5f;
 	assert_int_equal(global_config_of(&f->run, N, &no_layers, &nameless, &cfg, NULL), RV_OK);
@@ -210,7 +210,7 @@ static void test_one_worker_alone_is_not_late(void **state) {
 
 static void test_delayed_begins_from_the_shared_weights(void **state) {
 	(void)state;
-	strcpy(f->run.updates, "delayed");
+	f->run.updates = UPDATES_DELAYED;
 	start("adam", WORKERS);
 	for (int t = 0; t < ROUNDS; t++) {
 		if (t > 0)
@@ -246,7 +246,7 @@ static void test_restart_and_shift(void **state) {
 static void test_waited_is_off(void **state) {
 	(void)state;
 	float *vectors[EAGER_MAX_VECTORS];
-	strcpy(f->run.updates, "waited");
+	f->run.updates = UPDATES_WAITED;
 	start("nesterov", 1);
 	assert_false(eager_is_on(&f->eager[0]));
 	assert_int_equal(eager_vectors(&f->eager[0], vectors), 0);

@@ -187,15 +187,51 @@ static void test_delayed_nesterov(void **state) {
 
 static void test_registry(void **state) {
 	(void)state;
-	const struct outer_optimizer *o;
-	struct rv_errtext et = {0};
+	for (int i = 0; outer_registry[i]; i++)
+		assert_string_equal(outer_registry[i]->name, outer_facts[i].name);
+	assert_ptr_equal(outer_registry[OUTER_adagrad], &outer_adagrad);
+}
+
+/* Writes what two steps along the same gradient make of (1, -2) into `out` (2). */
+static void step_twice(const struct outer_optimizer *o, const struct outer_params *p, double times, float *out) {
+	float memory[4][2] = {{0}}, *vectors_of_state[4] = {memory[0], memory[1], memory[2], memory[3]};
+	const float gradient[2] = {(float)(0.25 * times), (float)(-0.5 * times)};
+	out[0] = 1;
+	out[1] = -2;
+	if (o->start)
+		o->start(vectors_of_state, 2, p);
+	for (int step = 0; step < 2; step++)
+		o->step(out, vectors_of_state, gradient, 2, p);
+}
+
+/* The facts of base/outer_optimizers.def against the code: a parameter that an optimizer does not have changes nothing,
+ * one that it has does; and what is linear moves twice as far by twice the gradient. */
+static void test_facts(void **state) {
+	(void)state;
+	const struct outer_params usual = {.lr = 0.5f, .momentum = 0.75f, .beta2 = 0.5f, .eps = 0.125f, .delay = 1};
 	for (int i = 0; outer_registry[i]; i++) {
-		assert_int_equal(outer_find(outer_registry[i]->name, &o, &et), RV_OK);
-		assert_ptr_equal(o, outer_registry[i]);
+		const unsigned facts = outer_facts[i].facts;
+		const struct {
+			unsigned fact;
+			struct outer_params params;
+		} others[] = {
+			{OUTER_HAS_LR, {.lr = 0.25f, .momentum = 0.75f, .beta2 = 0.5f, .eps = 0.125f, .delay = 1}},
+			{OUTER_HAS_MOMENTUM, {.lr = 0.5f, .momentum = 0.5f, .beta2 = 0.5f, .eps = 0.125f, .delay = 1}},
+			{OUTER_HAS_BETA2, {.lr = 0.5f, .momentum = 0.75f, .beta2 = 0.25f, .eps = 0.125f, .delay = 1}},
+			{OUTER_ADAPTIVE, {.lr = 0.5f, .momentum = 0.75f, .beta2 = 0.5f, .eps = 0.25f, .delay = 1}},
+			{OUTER_DELAYS, {.lr = 0.5f, .momentum = 0.75f, .beta2 = 0.5f, .eps = 0.125f, .delay = 2}},
+		};
+		float moved[2], other[2];
+		step_twice(outer_registry[i], &usual, 1, moved);
+		for (size_t k = 0; k < COUNT_OF(others); k++) {
+			step_twice(outer_registry[i], &others[k].params, 1, other);
+			assert_int_equal(memcmp(moved, other, sizeof moved) != 0, (facts & others[k].fact) != 0);
+		}
+		step_twice(outer_registry[i], &usual, 2, other);
+		const bool twice = other[0] - 1 == 2 * (moved[0] - 1) && other[1] + 2 == 2 * (moved[1] + 2);
+		assert_true(twice || !(facts & OUTER_LINEAR));
+		assert_true(!twice || !(facts & OUTER_ADAPTIVE));
 	}
-	assert_int_equal(outer_find("lion", &o, &et), RV_E_NOTFOUND);
-	assert_string_equal(et.text, "no outer optimizer 'lion'; there are: nesterov, sgd, average, adam, yogi, adagrad, "
-								 "delayed_nesterov");
 }
 
 int main(void) {
@@ -203,7 +239,7 @@ int main(void) {
 		cmocka_unit_test(test_formula),        cmocka_unit_test(test_any_slicing),
 		cmocka_unit_test(test_constant_delta), cmocka_unit_test(test_zero_lr_freezes_theta),
 		cmocka_unit_test(test_special_cases),  cmocka_unit_test(test_delayed_nesterov),
-		cmocka_unit_test(test_registry),
+		cmocka_unit_test(test_registry),       cmocka_unit_test(test_facts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

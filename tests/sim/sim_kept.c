@@ -108,7 +108,10 @@ static bool set_value(const struct field *f, void *base, const char *text) {
 	char *end = NULL;
 	const struct codec *codec;
 	if (f->type == FIELD_CODEC) {
-		if (codec_find(text, &codec, NULL) != RV_OK)
+		const struct codec *const *c = codec_registry;
+		while (*c && strcmp((*c)->name, text) != 0)
+			c++;
+		if (!(codec = *c))
 			return false;
 		memcpy(at, &codec, sizeof codec);
 		return true;

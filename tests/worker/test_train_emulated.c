@@ -143,7 +143,7 @@ static void test_the_outer_path_is_the_hosts(void **state) {
 		struct on_gpu g;
 		struct global_state device, host;
 		struct outer_device d = {.be = NULL};
-		(void)snprintf(cfg.outer, sizeof cfg.outer, "%s", optimizers[i]);
+		(void)rv_options_set(run_config_options, &cfg, "outer", optimizers[i], NULL);
 		fixture_run_init(&f, &cfg, "cpu");
 		gpu_init(&g, &f, "cuda", &cfg);
 		global_of(&device, g.replica, &cfg);

@@ -111,7 +111,7 @@ static void test_late_updates_keep_vectors_of_their_own(void **state) {
 	const size_t vector = overlapped.outer / 2;
 	cfg.overlap_steps = 0;
 	for (int eager = 0; eager < 2; eager++) {
-		snprintf(cfg.updates, sizeof cfg.updates, "%s", eager ? "eager" : "delayed");
+		cfg.updates = eager ? UPDATES_EAGER : UPDATES_DELAYED;
 		cfg.eager_share = 0.25;
 		const size_t own = (size_t)(1 + eager) * vector;
 		q.role = MEMORY_WORKER;

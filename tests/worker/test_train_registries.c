@@ -1,6 +1,7 @@
 /* test_train_registries.c: the names that a run's configuration accepts are exactly those that a worker can look up. */
 #include "base/run_config.h"
 #include "outer/codec.h"
+#include "outer/merge.h"
 #include "outer/optimizer.h"
 #include "worker/train/inner.h"
 #include "worker/train/model.h"
@@ -43,6 +44,23 @@ static void outer_optimizers(void **state) {
 	assert_string_equal(choices_of("outer"), names);
 }
 
+static void merge_rules(void **state) {
+	(void)state;
+	char names[NAMES_BYTES] = "";
+	for (const struct merge_ops *const *m = merge_registry; *m; m++)
+		add(names, (*m)->name);
+	assert_string_equal(choices_of("merge"), names);
+}
+
+/* `auto` comes first, so that a codec's place is one more. */
+static void mean_codecs(void **state) {
+	(void)state;
+	char names[NAMES_BYTES] = "auto";
+	for (const struct codec *const *c = codec_registry; *c; c++)
+		add(names, (*c)->name);
+	assert_string_equal(choices_of("mean-codec"), names);
+}
+
 static void inner_optimizers(void **state) {
 	(void)state;
 	char names[NAMES_BYTES] = "";
@@ -65,10 +83,8 @@ static void model_families(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(codecs),
-		cmocka_unit_test(outer_optimizers),
-		cmocka_unit_test(inner_optimizers),
-		cmocka_unit_test(model_families),
+		cmocka_unit_test(codecs),           cmocka_unit_test(mean_codecs),      cmocka_unit_test(merge_rules),
+		cmocka_unit_test(outer_optimizers), cmocka_unit_test(inner_optimizers), cmocka_unit_test(model_families),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

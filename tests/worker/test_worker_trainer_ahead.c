@@ -26,7 +26,7 @@ static void train_ahead(struct scene *s, uint64_t round, uint64_t from) {
 /* Of one worker, whose share is all: its steps ahead begin where the next round will, so that they are not ahead at
  * all. */
 static bool is_eager(const struct scene *s) {
-	return strcmp(s->run.cfg.updates, "eager") == 0;
+	return s->run.cfg.updates == UPDATES_EAGER;
 }
 
 static void steps_ahead_are_what_they_are_by_hand(void **state) {

@@ -129,16 +129,16 @@ int scene_setup(void **state) {
 
 int scene_setup_feedback(void **state) {
 	struct run_config run = fixture_config();
-	snprintf(run.codec, sizeof run.codec, "int4");
-	snprintf(run.rounding, sizeof run.rounding, "stochastic");
+	run.codec = CODEC_int4;
+	run.rounding = ROUNDING_STOCHASTIC;
 	run.error_feedback = 0.9;
 	return setup_run(state, &run);
 }
 
 int scene_setup_eager(void **state) {
 	struct run_config run = fixture_config();
-	snprintf(run.codec, sizeof run.codec, "fp32");
-	snprintf(run.updates, sizeof run.updates, "eager");
+	run.codec = CODEC_fp32;
+	run.updates = UPDATES_EAGER;
 	run.eager_share = 1;
 	return setup_run(state, &run);
 }

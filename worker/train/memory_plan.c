@@ -127,7 +127,7 @@ static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p
 
 /* Vectors of outer/eager.h that a worker keeps. */
 static int own_vectors(const struct run_config *run, const struct global_config *g) {
-	const bool own_chain = strcmp(run->updates, "eager") == 0;
+	const bool own_chain = run->updates == UPDATES_EAGER;
 	return run_config_is_late(run) ? 1 + (own_chain ? g->optimizer->n_states : 0) : 0;
 }
 
@@ -151,7 +151,7 @@ static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p
 		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
 		int replicas = encodings ? 2 : 1; /* of a base, and of the next encoding */
 		p->copies = state + vectors(in, saved * replicas);
-		if (strcmp(q->run->late, "keep") == 0)
+		if (q->run->late == RUN_LATE_KEEP)
 			p->copies += vectors(in, 1);
 	}
 	return RV_OK;
