@@ -310,6 +310,10 @@ static void test_chunks_of_logits_are_equal_and_whole_tiles(void **state) {
 /* Where memory is scarce the logits are made in parts; the steps are the same to rounding. */
 static void test_scarce_memory_means_chunks_of_logits(void **state) {
 	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	print_message("skipped: minutes of emulated attention under AddressSanitizer\n");
+	skip();
+#endif
 	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1};
 	struct run_config cfg = variant_config(&v);
 	cfg.context = 64; /* 512 tokens: two tiles */
