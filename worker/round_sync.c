@@ -94,6 +94,17 @@ static bool log_may_be_committed(const struct round_core *c) {
 	return c->log.held && c->log.round == c->round && (!c->has_doc || c->round >= c->doc.round || holds_next_log(c));
 }
 
+/* It was fetched on the word of a signed document, by this process or a former one: whatever is needed to go on from
+ * here, it is the run's. */
+static bool log_is_committed(const struct round_core *c) {
+	return c->log.held && c->log.round == c->round && (!c->log.own || c->log.attempt == 0);
+}
+
+static bool log_proves(const struct round_core *c) {
+	bool needs = c->has_doc && needs_base(c);
+	return log_is_committed(c) || (!needs && log_may_be_committed(c));
+}
+
 /* It says SYNCING, so that nothing but this tells that it holds the state of the open round. */
 static bool trains_again(const struct round_core *c) {
 	return c->spoiled && !round_is_behind(c);
@@ -102,7 +113,7 @@ static bool trains_again(const struct round_core *c) {
 void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *chain) {
 	*round = c->round;
 	*chain = c->diverged ? (struct rv_hash){0} : c->chain;
-	if (c->diverged || (c->has_doc && needs_base(c)) || !log_may_be_committed(c) || trains_again(c))
+	if (c->diverged || !log_proves(c) || trains_again(c))
 		return;
 	*round = c->round + 1;
 	*chain = rv_chain_next(&c->chain, &c->log.digest);

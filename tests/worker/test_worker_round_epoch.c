@@ -118,6 +118,21 @@ static void what_the_disk_proves(void **state) {
 	assert_memory_equal(&r.proven_chain, &none, sizeof none);
 }
 
+/* A worker that is too far behind for what documents list needs a base: what was fetched on the word of a document is
+ * the run's all the same, and a vote may be anything. */
+static void what_the_disk_proves_of_before_the_base(void **state) {
+	struct round_driver *f = *state;
+	struct rv_hash digest = digest_of(5);
+	for (uint32_t attempt = 0; attempt < 2; attempt++) {
+		start(f, 5, 0);
+		round_on_persisted(f->c, f->now, 5, attempt, &digest, true);
+		document_make(&f->doc, ++f->seq, RUN_OPEN, 20, 20);
+		document_members(&f->doc, EVERYBODY);
+		assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_OK);
+		expect_proven(f, attempt == 0 ? 6 : 5);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, round_driver_setup, round_driver_teardown)
 
 int main(void) {
@@ -127,6 +142,7 @@ int main(void) {
 		T(an_earlier_round_of_the_same_epoch_is_refused),
 		T(also_the_first_document_may_begin_an_epoch),
 		T(what_the_disk_proves),
+		T(what_the_disk_proves_of_before_the_base),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
