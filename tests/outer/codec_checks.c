@@ -1,6 +1,7 @@
 /* codec_checks.c: see codec_checks.h. */
 #include "tests/outer/codec_checks.h"
 
+#include "base/registries.h"
 #include "tests/outer/vectors.h"
 
 #include <setjmp.h>
@@ -140,4 +141,22 @@ double codec_relative_error(const struct codec *c, const float *x, size_t n) {
 	}
 	free(y);
 	return sqrt(noise / signal);
+}
+
+int codec_even_steps(const struct codec *c) {
+	static const struct {
+		const struct codec *codec;
+		int steps;
+	} known[] = {{&codec_int8, 127}, {&codec_int16, 32767}, {&codec_int4, 7}, {&codec_int2, 1}};
+	for (size_t i = 0; i < COUNT_OF(known); i++)
+		if (known[i].codec == c)
+			return known[i].steps;
+	return 0;
+}
+
+unsigned codec_facts_of(const struct codec *c) {
+	int i = 0;
+	while (codec_registry[i] != c)
+		i++;
+	return codec_facts[i].facts;
 }

@@ -21,6 +21,12 @@ void check_refused(const struct codec *c, const uint8_t *code, size_t n, const c
 /* Whether decode takes `code`, whatever that is: then it gives finite values, whose encoding it is. */
 bool check_any_bytes(const struct codec *c, const uint8_t *code, size_t n);
 
+/* Returns how many evenly spaced magnitudes above 0 the codec has in a block, the last of which is the block's largest
+ * value; 0: its values are not known here, and only what holds of every codec is checked of it. */
+int codec_even_steps(const struct codec *c);
+/* Returns the facts of base/codecs.def. */
+unsigned codec_facts_of(const struct codec *c);
+
 /* |y - x| / |x|, of y = decode(encode(x)). */
 double codec_relative_error(const struct codec *c, const float *x, size_t n);
 

@@ -1,6 +1,8 @@
 /* Rounding at random: to a neighbour only, right on average, the same always, and in the format that decode accepts. */
+#include "base/registries.h"
 #include "outer/codec.h"
 #include "outer/codec_block.h"
+#include "tests/outer/codec_checks.h"
 #include "tests/outer/vectors.h"
 
 #include <setjmp.h>
@@ -24,7 +26,7 @@ static const struct codec *rounding_codec(int i) {
 }
 
 static bool is_sparse(const struct codec *c) {
-	return strncmp(c->name, "topk", 4) == 0;
+	return codec_facts_of(c) & CODEC_SPARSE;
 }
 
 static void encode_random(const struct codec *c, size_t n, uint64_t round, float *out) {
@@ -35,10 +37,8 @@ static void encode_random(const struct codec *c, size_t n, uint64_t round, float
 
 static void test_who_rounds(void **state) {
 	(void)state;
-	int n = 0;
-	while (rounding_codec(n))
-		n++;
-	assert_int_equal(n, 8); /* int8, int16, int4, e3m0, int2, topk32, topk64, topk128 */
+	for (int k = 0; rounding_codec(k); k++)
+		assert_true(codec_facts_of(rounding_codec(k)) & CODEC_DRAWS);
 	assert_null(codec_fp32.encode_random);
 	assert_null(codec_q6sigma.encode_random);
 	assert_null(codec_topk64_fp32.encode_random);
@@ -81,21 +81,15 @@ static void test_what_the_codec_has_stays(void **state) {
 	}
 }
 
-static float largest_code(const struct codec *c) {
-	if (c == &codec_int8 || c == &codec_int16)
-		return c == &codec_int8 ? 127 : 32767;
-	return c == &codec_int4 ? 7 : c == &codec_e3m0 ? 64 : 1;
-}
-
 /* Zero stays zero, signs stay, and where nearest rounding gives code c, random gives a neighbour of the value. */
 static void test_neighbours(void **state) {
 	(void)state;
 	static const float levels[] = {0, 1, 2, 4, 8, 16, 32, 64};
 	for (int k = 0; rounding_codec(k); k++) {
 		const struct codec *c = rounding_codec(k);
-		if (is_sparse(c))
+		const float top = c == &codec_e3m0 ? 64 : (float)codec_even_steps(c);
+		if (top == 0)
 			continue;
-		const float top = largest_code(c);
 		for (size_t i = 0; i < 1000; i++)
 			x[i] = top * sinf((float)i); /* scale 1 */
 		for (size_t i = 0; i < 1000; i += 100)
@@ -118,8 +112,8 @@ static void test_neighbours(void **state) {
 
 /* How far apart the neighbours of a value are. */
 static double step_of(const struct codec *c, double value, double most) {
-	if (c == &codec_int8 || c == &codec_int16 || c == &codec_int4)
-		return most / (double)largest_code(c);
+	if (codec_even_steps(c) > 0)
+		return most / codec_even_steps(c);
 	return c == &codec_e3m0 ? fmax(value, most / 64) : most;
 }
 
