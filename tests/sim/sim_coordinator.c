@@ -125,7 +125,8 @@ static void reply(struct sim *s, int host, struct http_head head, const void *bo
 	head.ok = true;
 	head.version = common_version(s, &head);
 	memcpy(p->data, &head, sizeof head);
-	memcpy(p->data + sizeof head, body, n);
+	if (n > 0)
+		memcpy(p->data + sizeof head, body, n);
 	sim_send(s, p);
 }
 
