@@ -4,10 +4,21 @@ import os
 import time
 
 DONE = ("passed", "failed", "crashed", "timed out", "skipped")
+STATUSES = DONE + ("began", "not run")
+
+
+def _is_whole(record):
+    """Whether a record is one that add could have written: of an item, or of a call."""
+    if not isinstance(record, dict):
+        return False
+    if "item" not in record:
+        return isinstance(record.get("session", ""), str)
+    return (isinstance(record["item"], str) and isinstance(record.get("step"), str) and
+            record.get("status") in STATUSES and isinstance(record.get("data"), (dict, type(None))))
 
 
 def read(path):
-    """Returns the records of a file. A line that a kill cut short is left out."""
+    """Returns the records of a file. A line that a kill cut short, or that is none of ours, is left out."""
     records = []
     try:
         with open(path, "rb") as f:
@@ -16,7 +27,7 @@ def read(path):
                     record = json.loads(line.decode())
                 except ValueError:
                     continue
-                if isinstance(record, dict):
+                if _is_whole(record):
                     records.append(record)
     except FileNotFoundError:
         pass

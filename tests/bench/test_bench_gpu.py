@@ -130,8 +130,42 @@ class MadeUp(Folder):
         self.assertEqual(len([r for r in self.records() if "session" in r]), 1)
 
     def test_wrong_options(self):
-        self.assertEqual(self.call(self.bin, "--only", "speeed").returncode, 2)
-        self.assertEqual(self.call(self.bin, "--from", "speeed").returncode, 2)
+        for words, said in ((("--only", "speeed"), "speeed"), (("--only", ""), "there are"), (("--from", "speeed"), "speeed"),
+                            (("--minutes", "0"), "above 0"), (("--minutes", "nan"), "above 0"),
+                            (("--earlier", self.dir / "none"), "no file"), (("--measured", self.dir / "none"), "no file"),
+                            (("--report",), "results.jsonl")):
+            ended = self.call(self.bin, *words)
+            self.assertEqual(ended.returncode, 2, words)
+            self.assertIn(said, ended.stdout)
+            self.assertNotIn("Traceback", ended.stdout)
+        self.assertFalse(self.out.exists())
+
+    def test_results_of_the_emulator_do_not_count_on_a_gpu(self):
+        self.out.mkdir()
+        gpu = json.dumps({"session": "then", "emulated": False}) + "\n"
+        (self.out / "results.jsonl").write_text(gpu)
+        ended = self.call(self.bin, "--only", "speed")
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("results of a GPU: name another folder", ended.stdout)
+        self.assertEqual((self.out / "results.jsonl").read_text(), gpu)
+        self.assertNotIn("results of a GPU", self.call(self.bin, "--only", "speed", "--fresh").stdout)
+
+    def test_results_of_another_build_are_named(self):
+        self.assertNotIn("other builds", self.call(self.bin, "--only", "speed").stdout)
+        with open(str(self.bin / "bench_gpu"), "a") as f:
+            f.write("\n")
+        self.assertIn("other builds", self.call(self.bin, "--only", "speed").stdout)
+
+    def test_two_calls_do_not_share_a_folder(self):
+        first = subprocess.Popen(self.words(self.bin, "--only", "operations"), stdout=subprocess.DEVNULL)
+        self.addCleanup(lambda: (first.terminate(), first.wait()))
+        while first.poll() is None and ("operations", "slow, bf16 cuDNN") not in self.items():
+            time.sleep(0.02)
+        second = self.call(self.bin, "--only", "speed", "--fresh")
+        self.assertEqual(second.returncode, 2)
+        self.assertIn("another call writes to", second.stdout)
+        self.assertIsNone(first.poll())
+        self.assertIn(("operations", "good, bf16 cuDNN"), self.items())
 
 
 class Files(Folder):
@@ -147,6 +181,21 @@ class Files(Folder):
         self.assertEqual([x["item"] for x in results.read(str(path))], ["b", "c"])
         self.assertTrue(r.is_done("a", "b", False))
         self.assertFalse(r.is_done("a", "c", False))
+
+    def test_lines_that_are_none_of_ours_are_left_out(self):
+        path = self.dir / "results.jsonl"
+        ours = {"step": "a", "item": "b", "status": "passed", "data": None}
+        wrong = [dict(ours, step=1), dict(ours, item=[]), dict(ours, status={}), dict(ours, status="good"), dict(ours, data=3),
+                 {"item": "b"}, {"session": 5}, [], 7, None]
+        path.write_bytes(b"\xff\x00\n" + "\n".join(map(json.dumps, [ours] + wrong)).encode() + b"\n")
+        self.assertEqual(results.read(str(path)), [ours])
+
+    def test_a_fault_of_the_tables_ends_nothing(self):
+        path = self.dir / "results.jsonl"
+        path.write_text('{"step": "inventory", "item": "ceilings", "status": "passed", "data": {"copy_gb_per_s": {}}}\n')
+        ended = subprocess.run(MAIN + ["--report", "--out", str(self.dir)], stdout=subprocess.PIPE, universal_newlines=True)
+        self.assertEqual(ended.returncode, 0)
+        self.assertIn("results.jsonl holds all", ended.stdout)
 
     def test_an_end_stands_until_the_next(self):
         ended = {"step": "a", "item": "b", "status": "failed"}
