@@ -29,6 +29,7 @@ static void test_defaults_are_valid_and_the_demo(void **state) {
 	assert_int_equal(c.steps_per_round, 30);
 	assert_true(c.rounds >= 30);
 	assert_int_equal(c.codec, CODEC_int8);
+	assert_string_equal(c.dtype, "auto"); /* bf16 where it is fast: fp32 costs a GPU most of its speed */
 	assert_int_equal(c.outer, OUTER_nesterov);
 	assert_int_equal(c.late, RUN_LATE_KEEP);
 }

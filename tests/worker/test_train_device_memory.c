@@ -264,7 +264,13 @@ static void test_with_any_amount_of_memory_it_trains_or_is_refused(void **state)
 	check_amounts(&variants[1]);
 }
 
-/* A batch that a refusal names is one that fits. */
+static size_t least_of_steps(struct run_config cfg, const struct variant *v, long batch) {
+	cfg.batch = batch;
+	const struct memory_plan p = plan_of(&cfg, v);
+	return step_memory_least(&p.step);
+}
+
+/* A batch that a refusal names is the largest whose steps fit beside the rest. */
 static void test_a_refusal_names_a_batch_that_fits(void **state) {
 	(void)state;
 	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8, 1, 1, 1};
@@ -273,14 +279,18 @@ static void test_a_refusal_names_a_batch_that_fits(void **state) {
 	cfg.vocab = 4096; /* what the backend takes is most of it */
 	const struct replica_options o = options_of(&cfg, &v);
 	const struct memory_plan p = plan_of(&cfg, &v);
+	const size_t amount = memory_plan_least_device(&p) - (64 << 10);
+	const size_t room = amount - (memory_plan_device(&p) - p.workspace);
 	struct on_gpu g;
 	struct rv_errtext et = {0};
-	emu_limit_memory(emu_count().device_bytes + memory_plan_least_device(&p) - (64 << 10));
+	emu_limit_memory(emu_count().device_bytes + amount);
 	enum rv_err e = gpu_open(&g, &cfg, &o, 1, &et);
 	gpu_release(&g);
 	assert_fault(e, RV_E_NOMEM, &et, "a batch of ");
 	cfg.batch = strtol(strstr(et.text, "a batch of ") + strlen("a batch of "), NULL, 10);
 	assert_in_range(cfg.batch, 1, 7);
+	assert_true(least_of_steps(cfg, &v, cfg.batch) <= room);
+	assert_true(cfg.batch == 7 || least_of_steps(cfg, &v, cfg.batch + 1) > room);
 	assert_int_equal(gpu_open(&g, &cfg, &o, 1, &et), RV_OK);
 	train(&g, &v);
 	gpu_release(&g);
