@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { CONFIG_LINE_BYTES = 512 };
@@ -18,12 +19,22 @@ struct virtual_environment {
 	bool uses_base;                  /* the packages of that Python are visible too */
 };
 
+static bool is_folder(const char *path) {
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static bool find_interpreter(const struct vendor_environment *env, char out[PLACE_BYTES]) {
 	if (env->python && env->python[0] && !strchr(env->python, '/'))
 		return places_find_program(env->path, env->python, out);
 	if (env->python && env->python[0])
-		return snprintf(out, PLACE_BYTES, "%s", env->python) < PLACE_BYTES && access(out, X_OK) == 0;
+		return snprintf(out, PLACE_BYTES, "%s", env->python) < PLACE_BYTES && access(out, X_OK) == 0 && !is_folder(out);
 	return places_find_program(env->path, "python3", out) || places_find_program(env->path, "python", out);
+}
+
+bool python_is_misnamed(const struct vendor_environment *env) {
+	char interpreter[PLACE_BYTES];
+	return env->python && env->python[0] && !find_interpreter(env, interpreter);
 }
 
 /* "key = value": the value, or NULL when the line is of another key. Blanks around both are cut in place. */

@@ -12,5 +12,7 @@
 /* Adds the package folders of env->python, or else of the first python3 or python in env->path; none where there is no
  * interpreter. */
 void python_package_folders(struct place_list *out, const struct vendor_environment *env);
+/* Returns whether RIVULET_PYTHON is set and names no program. */
+bool python_is_misnamed(const struct vendor_environment *env);
 
 #endif

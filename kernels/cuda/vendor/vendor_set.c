@@ -1,6 +1,8 @@
 /* vendor_set.c: see vendor_set.h. */
 #include "kernels/cuda/vendor/vendor_set.h"
 
+#include "kernels/cuda/vendor/python.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -196,5 +198,8 @@ void vendor_set_describe(struct vendor_set *v, char out[VENDOR_TEXT_BYTES]) {
 	if (parts == 0)
 		return;
 	advice_write(advice, sizeof advice, parts, v->runtime_major, v->runtime_minor, v->manager);
+	if (python_is_misnamed(&v->search.env))
+		put(out, "; RIVULET_PYTHON=%.256s is no program: it names an interpreter, such as ~/rivulet-gpu/bin/python3",
+			v->search.env.python);
 	put(out, "; %s", advice);
 }

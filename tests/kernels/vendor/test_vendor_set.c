@@ -89,6 +89,23 @@ static void assert_says(const char *text, const char *part) {
 		fail_msg("\"%s\" does not say \"%s\"", text, part);
 }
 
+/* What RIVULET_PYTHON names wrongly is said beside what is missing. */
+static void test_a_misnamed_python(void **state) {
+	struct machine *m = *state;
+	start(m);
+	vendor_set_describe(&m->v, m->text);
+	assert_null(strstr(m->text, " is no program"));
+	const char *const wrong[] = {"/nonexistent/python3", m->t.root, "python-that-is-nowhere"};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		char want[PLACE_BYTES];
+		m->t.env.python = wrong[i];
+		start(m);
+		vendor_set_describe(&m->v, m->text);
+		(void)snprintf(want, sizeof want, "RIVULET_PYTHON=%.200s is no program", wrong[i]);
+		assert_says(m->text, want);
+	}
+}
+
 static void test_all_there(void **state) {
 	struct machine *m = *state;
 	put_wheels(m, wheels_13, WHEELS_13);
@@ -254,12 +271,9 @@ static void test_advice(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {TEST(test_all_there), /* first: what is loaded stays */
-									   TEST(test_cudnn_without_what_it_needs),
-									   TEST(test_versions_of_cuda),
-									   TEST(test_cudnn_of_another_cuda),
-									   TEST(test_nothing_there),
-									   TEST(test_nccl_is_for_several),
-									   TEST(test_looked_for_once),
-									   TEST(test_advice)};
+									   TEST(test_a_misnamed_python), TEST(test_cudnn_without_what_it_needs),
+									   TEST(test_versions_of_cuda),  TEST(test_cudnn_of_another_cuda),
+									   TEST(test_nothing_there),     TEST(test_nccl_is_for_several),
+									   TEST(test_looked_for_once),   TEST(test_advice)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
