@@ -1,6 +1,6 @@
 /* test_plugin_libraries.c: the plugin that ships, loaded as the programs load it, says in one line which of NVIDIA's
  * libraries are on this machine, whatever they are; to threads that ask at the same time, too. Skipped (77) where the
- * plugin is not built. */
+ * plugin is not built, or was built with other sources: the build makes it only when asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,5 +52,11 @@ int main(void) {
 		return SKIPPED;
 	}
 	(void)setenv("RIVULET_CUDA_PLUGIN", PLUGIN, 1);
+	const struct backend_plugin *p = NULL;
+	struct rv_errtext et = {0};
+	if (plugin_cuda(&p, &et) != RV_OK && strstr(et.text, "of another build")) {
+		(void)printf("skipped: %s\n", et.text);
+		return SKIPPED;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
