@@ -98,10 +98,10 @@ class Context:
                         env=dict(os.environ))
 
     def run(self, words, limit_s, env=None):
-        """Runs a program; its output is in current.log while it runs, and in log.txt afterwards."""
+        """Runs a program; the end of what it prints is in current.log while it runs, and in log.txt afterwards."""
         limit = min(limit_s, self.left_s())
-        current = self.out / "current.log"
-        ended = process.run(words, self.env() if env is None else env, limit, self.work / "stdout", current)
+        ended = process.run(words, self.env() if env is None else env, limit, self.work / "stdout",
+                            self.work / "stderr", self.out / "current.log")
         self.log(words, ended)
         if ended.timed_out and limit < limit_s:
             raise OutOfTime()

@@ -7,6 +7,8 @@ import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 OUTPUT_BYTES = 4 << 20  # of one program's output that is read back
+TAIL_BYTES = 256 << 10  # of what a running program prints
+POLL_S = 0.25
 
 
 def _prctl(option, value):
@@ -91,14 +93,41 @@ class Ended:
         return "exit status %d" % self.rc
 
 
-def _read(path):
+def _last_bytes(path, n):
     with open(path, "rb") as f:
-        f.seek(max(0, os.path.getsize(path) - OUTPUT_BYTES))
-        return f.read().decode(errors="replace")
+        f.seek(max(0, os.path.getsize(path) - n))
+        return f.read(n)
 
 
-def run(words, env, limit_s, out_path, err_path):
-    """Runs a program to its end or its limit; the two files hold what it printed, however it ends."""
+def _read(path):
+    return _last_bytes(path, OUTPUT_BYTES).decode(errors="replace")
+
+
+def _keep_tail(path, tail_path, seen):
+    """Copies the end of `path` to `tail_path` where it grew since it was `seen` bytes long; returns its length."""
+    size = os.path.getsize(path)
+    if size != seen:
+        with open(tail_path, "wb") as f:
+            f.write(_last_bytes(path, TAIL_BYTES))
+    return size
+
+
+def _wait(p, end, err_path, tail_path):
+    seen = -1
+    while True:
+        try:
+            p.wait(max(0.1, min(POLL_S, end - time.monotonic())))
+            return
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= end:
+                raise
+        finally:
+            seen = _keep_tail(err_path, tail_path, seen)
+
+
+def run(words, env, limit_s, out_path, err_path, tail_path):
+    """Runs a program to its end or its limit. The first two files hold what it printed, however it ends; `tail_path`
+    holds the end of its standard error, at most TAIL_BYTES, all the time."""
     begin = time.monotonic()
     with open(out_path, "wb") as out, open(err_path, "wb") as err:
         try:
@@ -106,9 +135,11 @@ def run(words, env, limit_s, out_path, err_path):
         except OSError as e:
             return Ended(127, False, 0.0, "", "%s: %s" % (words[0], e.strerror))
         try:
-            rc, timed_out = p.wait(max(0.1, limit_s)), False
+            _wait(p, begin + limit_s, err_path, tail_path)
+            rc, timed_out = p.returncode, False
         except subprocess.TimeoutExpired:
             rc, timed_out = -signal.SIGKILL, True
             kill_all()
             p.wait()
+    _keep_tail(err_path, tail_path, -1)
     return Ended(rc, timed_out, time.monotonic() - begin, _read(out_path), _read(err_path))

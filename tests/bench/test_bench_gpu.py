@@ -216,7 +216,8 @@ class Files(Folder):
 class Processes(Folder):
     def run_limited(self, words, limit_s):
         self.dir.mkdir(exist_ok=True)
-        return process.run(words, dict(os.environ), limit_s, self.dir / "out.txt", self.dir / "err.txt")
+        return process.run(words, dict(os.environ), limit_s, self.dir / "out.txt", self.dir / "err.txt",
+                           self.dir / "tail.txt")
 
     def test_a_program_that_hangs_ends_with_all_that_it_started(self):
         process.adopt_orphans()
@@ -225,6 +226,13 @@ class Processes(Folder):
         self.assertFalse(ended.crashed())
         self.assertEqual(process.descendants(os.getpid()), set())
         self.assertIn("limit", ended.how())
+
+    def test_what_is_kept_of_a_program_that_prints_much_is_bounded(self):
+        ended = self.run_limited(["bash", "-c", "yes | head -c 3000000 >&2; echo last >&2; sleep 1000"], 2)
+        self.assertTrue(ended.timed_out)
+        tail = (self.dir / "tail.txt").read_bytes()
+        self.assertEqual(len(tail), process.TAIL_BYTES)
+        self.assertTrue(tail.endswith(b"y\nlast\n"))
 
     def test_how_a_program_ended(self):
         ended = self.run_limited(["bash", "-c", "echo out; echo err >&2; exit 3"], 60)

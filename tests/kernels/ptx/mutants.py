@@ -1,6 +1,6 @@
-"""Faults planted in the attention kernels, each of which must be found: in the PTX text, where the
-instruction is what is wrong, or in the source, which is then compiled anew for head dimension 32
-alone."""
+"""Faults planted in the attention and product kernels, each of which must be found: in the PTX text,
+where the instruction is what is wrong, or in the source, which is then compiled anew (attention for
+head dimension 32 alone)."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from interpreter import parse
 
-FORWARD, BACKWARD = "attention_mma_forward", "attention_mma_backward"
+FORWARD, BACKWARD, PRODUCT = "attention_mma_forward", "attention_mma_backward", "product"
 
 
 class NoSuchPlace(Exception):
@@ -161,6 +161,41 @@ SOURCE_MUTANTS = [
         FORWARD + ".cu",
         "rows.sum[half] * shrink",
         "rows.sum[half]",
+    ),
+    SourceMutant(
+        "the next slice is written while this one is read",
+        (PRODUCT,),
+        PRODUCT + ".cu",
+        "column);\n\t\t__syncthreads();\n\t}",
+        "column);\n\t}",
+    ),
+    SourceMutant(
+        "a slice goes on beyond the last k",
+        (PRODUCT,),
+        PRODUCT + ".cu",
+        "&& first_k + k < x.k;",
+        ";",
+    ),
+    SourceMutant(
+        "a transposed operand is read as if it were not",
+        (PRODUCT,),
+        PRODUCT + ".cu",
+        "along_k ? e / DEPTH : e % TILE",
+        "e / DEPTH % TILE",
+    ),
+    SourceMutant(
+        "the older d is not added",
+        (PRODUCT,),
+        PRODUCT + ".cu",
+        "to_float(*at) + sum[i][j]",
+        "sum[i][j]",
+    ),
+    SourceMutant(
+        "the last column is not written",
+        (PRODUCT,),
+        PRODUCT + ".cu",
+        "n >= p.b.outer",
+        "n + 1 >= p.b.outer",
     ),
 ]
 

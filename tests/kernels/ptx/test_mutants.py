@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 try:
     import attention
+    import product
 except ImportError as missing:
     print(f"skipped: {missing} (python3-numpy)")
     sys.exit(77)
-from interpreter import parse
-from mutants import BACKWARD, FORWARD, PTX_MUTANTS, SOURCE_MUTANTS, NoSuchPlace, compile_mutant
+from interpreter import Fault, parse
+from mutants import BACKWARD, FORWARD, PRODUCT, PTX_MUTANTS, SOURCE_MUTANTS, NoSuchPlace, compile_mutant
 from reference import Shape
 
 # Two heads share a key/value head beside two that share another. Forward: three tiles of keys, so
@@ -22,8 +23,29 @@ SHAPES = {FORWARD: Shape(1, 131, 4, 2, 32), BACKWARD: Shape(1, 67, 4, 2, 32)}
 ONLY = "ILi32E"  # the kernels for head dimension 32
 
 
+# Both layouts of the operands, three slices of k and a part of one, one tile and a part of another.
+PRODUCTS = [
+    {"m": 65, "n": 9, "k": 37, "transposed": (False, True), "accumulate": True, "types": ("fp32", "fp32")},
+    {"m": 5, "n": 66, "k": 33, "transposed": (True, False), "accumulate": False, "types": ("fp32", "fp32")},
+]
+
+
+def product_verdict(kernels):
+    """Returns why these products are wrong, or None."""
+    try:
+        for case in PRODUCTS:
+            errors = product.product(kernels, **case)
+            if not max(errors.values()) <= 1:
+                return f"errors of {errors}, as multiples of what is allowed"
+    except Fault as fault:
+        return str(fault)
+    return None
+
+
 def verdict(modules):
     """Returns why these modules are wrong, or None."""
+    if PRODUCT in modules:
+        return product_verdict(modules[PRODUCT])
     found = [attention.verdict(SHAPES[FORWARD], forward=modules[FORWARD])] if FORWARD in modules else []
     found += [attention.verdict(SHAPES[BACKWARD], backward=modules[BACKWARD])] if BACKWARD in modules else []
     return "; ".join(filter(None, found)) or None
@@ -40,12 +62,12 @@ def judge(mutant, modules):
 def main():
     nvcc, top, folder = sys.argv[1:]
     texts = {}
-    for module in (FORWARD, BACKWARD):
+    for module in (FORWARD, BACKWARD, PRODUCT):
         with open(f"{folder}/{module}.ptx") as file:
             texts[module] = file.read()
-    if why := verdict({module: parse(text, ONLY) for module, text in texts.items()}):
-        print(f"the kernels without a mutant: {why}")
-        return 1
+        if why := verdict({module: parse(texts[module], *([] if module == PRODUCT else [ONLY]))}):
+            print(f"the kernels without a mutant: {module}: {why}")
+            return 1
     missed = 0
     for mutant in PTX_MUTANTS:
         missed += not judge(mutant, {mutant.module: parse(mutant.apply(texts), ONLY)})
