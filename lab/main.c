@@ -1,6 +1,6 @@
 /* main.c: rivulet, the researcher's program. */
 #include "kernels/wait_policy.h"
-#include "lab/commands.h"
+#include "lab/commands/commands.h"
 
 int main(int argc, char **argv) {
 	struct rv_option train_table[TRAIN_OPTIONS_MAX], config_table[TRAIN_OPTIONS_MAX], sweep_table[SWEEP_OPTIONS_MAX];

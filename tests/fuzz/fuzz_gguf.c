@@ -1,6 +1,6 @@
 /* fuzz_gguf.c: the header of a GGUF file from anywhere, as `rivulet inspect` reads it. What is accepted can be shown.
  */
-#include "lab/inspect.h"
+#include "lab/inspect/inspect.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 /* fuzz_metrics.c: a metrics.jsonl as `rivulet report` reads it. What is accepted is in order. */
-#include "lab/run_record.h"
+#include "lab/run/run_record.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"

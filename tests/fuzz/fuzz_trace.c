@@ -1,5 +1,5 @@
 /* fuzz_trace.c: a trace.jsonl as `rivulet replay` reads it. What is accepted is bounded. */
-#include "lab/trace_read.h"
+#include "lab/worker_files/trace_read.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"

@@ -2,8 +2,8 @@
 #ifndef RV_TESTS_LAB_LAB_FIXTURE_H
 #define RV_TESTS_LAB_LAB_FIXTURE_H
 
-#include "lab/lab_run.h"
-#include "lab/loaded_model.h"
+#include "lab/model/loaded_model.h"
+#include "lab/run/lab_run.h"
 #include "tests/worker/train_fixture.h"
 
 struct lab_fixture {

@@ -2,7 +2,7 @@
 #ifndef RV_TESTS_LAB_REPORT_FIXTURE_H
 #define RV_TESTS_LAB_REPORT_FIXTURE_H
 
-#include "lab/report.h"
+#include "lab/report/report.h"
 #include "worker/train/metrics.h"
 
 enum { REPORT_FIXTURE_RUNS = 12, REPORT_FIXTURE_HOSTILE = 8 };

@@ -2,7 +2,7 @@
 #ifndef RV_TESTS_LAB_SWEEP_FIXTURE_H
 #define RV_TESTS_LAB_SWEEP_FIXTURE_H
 
-#include "lab/sweep_grid.h"
+#include "lab/sweep/grid.h"
 #include "tests/lab/lab_fixture.h"
 
 struct sweep_fixture {

@@ -1,8 +1,8 @@
 /* Axes, number formats, and the SVG: balanced tags, escaped names, labels that do not overlap, numbers that are. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/chart.h"
-#include "lab/chart_axis.h"
+#include "lab/report/chart.h"
+#include "lab/report/chart_axis.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Stop and resume is straight through, wherever it stops; a damaged or foreign checkpoint is refused. */
-#include "lab/checkpoint_header.h"
-#include "lab/checkpoint_pair.h"
+#include "lab/run/checkpoint_header.h"
+#include "lab/run/checkpoint_pair.h"
 #include "tests/lab/lab_fixture.h"
 
 #include "base/file.h"

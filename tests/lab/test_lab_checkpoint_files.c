@@ -1,8 +1,8 @@
 /* test_lab_checkpoint_files.c: `rivulet checkpoint` on a worker's directory: what it lists, finds, takes and
  * removes. */
-#include "lab/checkpoint.h"
-#include "lab/commands.h"
-#include "lab/worker_rounds.h"
+#include "lab/commands/commands.h"
+#include "lab/worker_files/checkpoint.h"
+#include "lab/worker_files/worker_rounds.h"
 #include "tests/lab/worker_dir.h"
 #include "tests/worker/train_fixture.h"
 

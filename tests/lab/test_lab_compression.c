@@ -1,6 +1,6 @@
 /* Contributions that lose something: error feedback, random rounding, top-k and SparseLoCo, on replicas with AdamW on
  * text. */
-#include "lab/averaging.h"
+#include "lab/methods/averaging.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "base/file.h"
-#include "lab/evaluation.h"
+#include "lab/model/evaluation.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include "tests/lab/worker_dir.h"
 #include "tests/worker/train_fixture.h"
 
-#include "lab/commands.h"
-#include "lab/export_source.h"
-#include "lab/worker_rounds.h"
+#include "lab/commands/commands.h"
+#include "lab/worker_files/export_source.h"
+#include "lab/worker_files/worker_rounds.h"
 #include "worker/train/hf_tokenizer.h"
 
 #include "base/hex.h"

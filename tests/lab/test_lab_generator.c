@@ -1,7 +1,7 @@
 /* A model that writes with its cache writes what it would write without one. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/generator.h"
+#include "lab/model/generator.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "tests/worker/train_fixture.h"
 
 #include "base/hex.h"
-#include "lab/commands.h"
-#include "lab/inspect.h"
+#include "lab/commands/commands.h"
+#include "lab/inspect/inspect.h"
 #include "worker/tokenizer/shard.h"
 #include "worker/trace.h"
 #include "worker/train/gguf.h"

@@ -1,7 +1,7 @@
 /* Weights that a run wrote predict, when loaded, what the run predicted. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/loaded_model.h"
+#include "lab/model/loaded_model.h"
 #include "worker/train/hf_tokenizer.h"
 #include "worker/train/weights.h"
 

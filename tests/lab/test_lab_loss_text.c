@@ -1,7 +1,7 @@
 /* Losses and perplexities as people read them, insane ones included. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/loss_text.h"
+#include "lab/run/loss_text.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "base/run_config_idle.h"
-#include "lab/commands.h"
-#include "lab/method_idle.h"
-#include "lab/sweep_run.h"
+#include "lab/commands/commands.h"
+#include "lab/methods/idle.h"
+#include "lab/sweep/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

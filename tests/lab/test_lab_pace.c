@@ -1,6 +1,6 @@
 /* test_lab_pace.c: workers of different speeds: how many steps each takes, when a round closes and without whom, and
  * that training follows it. */
-#include "lab/averaging.h"
+#include "lab/methods/averaging.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

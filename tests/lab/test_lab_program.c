@@ -2,7 +2,7 @@
  * same state as one that was left alone. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/run_record.h"
+#include "lab/run/run_record.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* test_lab_replay.c: traces of two workers that both stopped, in round 1, between their vote and the outer step: who
  * took part is in the vote of the attempt that counted. */
-#include "lab/replay.h"
+#include "lab/worker_files/replay.h"
 
 #include "base/hex.h"
 #include "tests/lab/lab_fixture.h"

@@ -1,9 +1,9 @@
 /* The report of a directory as the demo leaves it: four workers' files are one run, beside two of the lab. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/embedded.h"
-#include "lab/report_columns.h"
-#include "lab/report_page.h"
+#include "lab/report/columns.h"
+#include "lab/report/embedded.h"
+#include "lab/report/report_page.h"
 #include "tests/lab/metrics_text.h"
 #include "tests/lab/report_fixture.h"
 

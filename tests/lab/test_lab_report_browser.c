@@ -3,8 +3,8 @@
  * nothing complains on the console, nothing is wider than the screen. Skipped where there is no Chromium. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/embedded.h"
-#include "lab/report_page.h"
+#include "lab/report/embedded.h"
+#include "lab/report/report_page.h"
 #include "tests/lab/report_fixture.h"
 
 #include <stdio.h>

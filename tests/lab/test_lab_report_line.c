@@ -1,8 +1,8 @@
 /* Wall-clock on a chosen line: what a run measured, put into the model, gives what the model's own tests know. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/report_line.h"
-#include "lab/simulate.h"
+#include "lab/report/line.h"
+#include "lab/simulate/simulate.h"
 #include "tests/lab/report_fixture.h"
 
 #include <math.h>

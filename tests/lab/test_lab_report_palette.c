@@ -2,8 +2,8 @@
  * can be told apart on a light and on a dark page. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/report_figures.h"
-#include "lab/report_palette.h"
+#include "lab/report/figures.h"
+#include "lab/report/palette.h"
 #include "tests/lab/report_fixture.h"
 
 #include <math.h>

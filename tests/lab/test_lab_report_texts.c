@@ -2,7 +2,7 @@
  * path are two; nothing is compared across texts, or across held-out tokens. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/report.h"
+#include "lab/report/report.h"
 #include "tests/lab/report_fixture.h"
 
 #include <math.h>

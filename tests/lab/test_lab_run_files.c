@@ -1,7 +1,7 @@
 /* What --init and --tokenizer say of a run's configuration. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/run_files.h"
+#include "lab/run/run_files.h"
 #include "worker/train/weights.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Reading metrics.jsonl: what was written comes back; repeated rounds, torn and foreign lines. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/run_record.h"
+#include "lab/run/run_record.h"
 #include "tests/lab/metrics_text.h"
 
 #include <math.h>

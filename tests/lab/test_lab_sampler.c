@@ -1,7 +1,7 @@
 /* From logits to tokens: the limits of temperature, top-k and top-p, and the frequencies in between. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/sampler.h"
+#include "lab/model/sampler.h"
 
 #include <math.h>
 

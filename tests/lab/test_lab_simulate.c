@@ -1,5 +1,5 @@
 /* The utilisation model: the published tables, its limits, and its inverse. */
-#include "lab/simulate_tables.h"
+#include "lab/simulate/tables.h"
 
 #include <math.h>
 #include <setjmp.h>

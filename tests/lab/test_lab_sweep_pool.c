@@ -1,7 +1,7 @@
 /* Cells as child processes: as many at a time as cores and memory allow, how they ended, and what reaches them. */
 #include "tests/lab/lab_fixture.h"
 
-#include "lab/sweep_pool.h"
+#include "lab/sweep/pool.h"
 
 #include <signal.h>
 #include <stdint.h>

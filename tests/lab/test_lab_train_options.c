@@ -2,10 +2,10 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "base/option_value.h"
-#include "lab/commands.h"
-#include "lab/method_idle.h"
-#include "lab/train_difference.h"
-#include "lab/train_options.h"
+#include "lab/commands/commands.h"
+#include "lab/methods/idle.h"
+#include "lab/run/train_difference.h"
+#include "lab/run/train_options.h"
 
 #include <stdio.h>
 #include <string.h>

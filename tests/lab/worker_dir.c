@@ -1,7 +1,7 @@
 /* worker_dir.c: see worker_dir.h. */
 #include "tests/lab/worker_dir.h"
 
-#include "lab/worker_rounds.h"
+#include "lab/worker_files/worker_rounds.h"
 #include "net/invite.h"
 #include "tests/worker/train_fixture.h"
 

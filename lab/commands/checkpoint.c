@@ -1,0 +1,130 @@
+/* checkpoint.c: `rivulet checkpoint`: the state files of a worker, from outside. */
+#include "lab/worker_files/checkpoint.h"
+#include "lab/commands/commands.h"
+#include "lab/inspect/inspect.h"
+#include "lab/worker_files/worker_rounds.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct checkpoint_options {
+	int64_t round, keep_bases, keep_log;
+	bool dry_run;
+};
+
+#define FIELD(f) offsetof(struct checkpoint_options, f)
+
+enum { USUAL_KEEP_BASES = 2 }; /* the default below */
+
+static const struct rv_option options[] = {
+	{"round", RV_OPT_INT, FIELD(round), 0, "-1", -1, 9007199254740992.0, NULL,
+	 "verify: only what makes this round; export: the round to take. -1: all of them; the newest.", "Checkpoint"},
+	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 1, CHECKPOINT_MAX_KEEP, NULL,
+	 "prune: so many of the newest whole states stay. Joiners may still start from the last but one.", "Checkpoint"},
+	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
+	 "prune: so many rounds of log stay at least; 0: those after the oldest state that stays.", "Checkpoint"},
+	{"dry-run", RV_OPT_BOOL, FIELD(dry_run), 0, "false", 0, 0, NULL, "prune: only say what would go.", "Checkpoint"},
+	{.name = NULL},
+};
+
+static const char *const verbs[] = {"list", "verify", "export", "prune"};
+enum { VERBS = sizeof verbs / sizeof verbs[0] };
+
+/* Damage on stderr: stdout is the result's. */
+static enum rv_err export_state(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
+								struct rv_errtext *et) {
+	struct rv_events *events;
+	const struct rv_events_config cfg = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
+	RV_TRY(rv_events_new(&cfg, &events, et));
+	enum rv_err e = checkpoint_export(args->at[1], o->round, args->at[2], events, facts, et);
+	rv_events_free(events);
+	return e;
+}
+
+static enum rv_err run_verb(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
+							struct rv_errtext *et) {
+	const char *verb = args->at[0], *dir = args->at[1];
+	const struct checkpoint_policy policy = {(uint64_t)o->keep_bases, (uint64_t)o->keep_log};
+	if (!worker_rounds_is_worker(dir))
+		return rv_fail(et, RV_E_NOTFOUND, "%s: not a worker's directory (run.conf, run.link): give the --dir of one",
+					   dir);
+	if (strcmp(verb, "list") == 0)
+		return checkpoint_list(dir, facts, et);
+	if (strcmp(verb, "verify") == 0)
+		return checkpoint_verify(dir, o->round, facts, et);
+	if (strcmp(verb, "export") == 0)
+		return export_state(o, args, facts, et);
+	return checkpoint_prune(dir, &policy, o->dry_run, facts, et);
+}
+
+static enum rv_err run_checkpoint(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	json_t *facts = NULL;
+	enum rv_err e = run_verb(opts, args, &facts, et);
+	if (facts)
+		inspect_print(facts, isatty(STDOUT_FILENO));
+	json_decref(facts);
+	return e;
+}
+
+static bool is_verb(const char *word) {
+	for (int i = 0; i < VERBS; i++)
+		if (strcmp(word, verbs[i]) == 0)
+			return true;
+	return false;
+}
+
+/* An option that the verb would not look at is refused: who gives it means something by it. */
+static enum rv_err check_options(const struct checkpoint_options *o, const char *verb, struct rv_errtext *et) {
+	bool prune = strcmp(verb, "prune") == 0, makes = strcmp(verb, "verify") == 0 || strcmp(verb, "export") == 0;
+	if (o->dry_run && !prune)
+		return rv_fail(et, RV_E_INVALID, "--dry-run: for prune only; %s removes nothing", verb);
+	if (o->round >= 0 && !makes)
+		return rv_fail(et, RV_E_INVALID, "--round: for verify and export only; %s",
+					   prune ? "prune goes by --keep-bases and --keep-log, and --dry-run says what would go"
+							 : "list lists every file");
+	if ((o->keep_bases != USUAL_KEEP_BASES || o->keep_log != 0) && !prune)
+		return rv_fail(et, RV_E_INVALID, "--keep-bases, --keep-log: for prune only; %s removes nothing", verb);
+	return RV_OK;
+}
+
+static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct checkpoint_options *o = opts;
+	const char *verb = args->at[0];
+	if (!is_verb(verb)) {
+		const char *near = rv_nearest_name(verb, verbs, VERBS);
+		return rv_fail(et, RV_E_INVALID, "checkpoint %s: must be list, verify, export or prune%s%s%s", verb,
+					   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	}
+	bool export = strcmp(verb, "export") == 0;
+	if (args->n < 2)
+		return rv_fail(et, RV_E_INVALID, "checkpoint %s: which worker's directory? rivulet checkpoint %s DIR", verb,
+					   verb);
+	if (export != (args->n == 3))
+		return rv_fail(et, RV_E_INVALID, "%s",
+					   export ? "checkpoint export: where to? rivulet checkpoint export DIR OUT --round R"
+							  : "checkpoint: one directory at a time");
+	return check_options(o, verb, et);
+}
+
+const struct rv_command checkpoint_command = {
+	.name = "checkpoint",
+	.synopsis = "list|verify|export|prune DIR [OUT]",
+	.args_min = 1,
+	.args_max = 3,
+	.help = "List, check, take away or remove the state that a worker keeps on disk.",
+	.details =
+		"DIR is a worker's --dir. A base (base-R.rvs) is the whole shared state before round R; a log entry\n"
+		"(log-R.rvl) is what round R changed. A base and the entries after it make every later round again, bit for\n"
+		"bit. list, verify and export may be used while the worker runs.\n"
+		"\n"
+		"    list DIR              every file, its size, and what it is worth\n"
+		"    verify DIR            reads all of it, replays every round, and names what is damaged (exit status 1)\n"
+		"    export DIR OUT        the state of --round R, weights and outer state, as OUT/base-R.rvs\n"
+		"                          (for files that others load: rivulet export DIR --round R --out OUT)\n"
+		"    prune DIR             removes what --keep-bases and --keep-log let go; the worker must not run",
+	.options = options,
+	.opts_bytes = sizeof(struct checkpoint_options),
+	.check = check,
+	.run = run_checkpoint,
+};

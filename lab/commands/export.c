@@ -1,0 +1,169 @@
+/* export.c: `rivulet export`: weights in the files of the ecosystem. */
+#include "base/event.h"
+#include "base/file.h"
+#include "base/hex.h"
+#include "lab/commands/commands.h"
+#include "lab/worker_files/export_source.h"
+#include "worker/train/gguf.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct export_options {
+	char out[512], format[8], dtype[8], tokenizer[512];
+	int64_t round, max_file_bytes;
+};
+
+#define FIELD(f) offsetof(struct export_options, f)
+#define CAP(f)   sizeof(((struct export_options *)0)->f)
+
+static const struct rv_option options[] = {
+	{"out", RV_OPT_STRING, FIELD(out), CAP(out), NULL, 0, 0, NULL,
+	 "hf: the directory to write; gguf: the file, or a directory to put model.gguf into.", "Export"},
+	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "auto", 0, 0, "auto|hf|gguf",
+	 "hf: a directory that transformers and lm-eval load; gguf: a file that llama.cpp loads; auto: gguf when the name "
+	 "of "
+	 "--out ends in .gguf, else hf.",
+	 "Export"},
+	{"dtype", RV_OPT_ENUM, FIELD(dtype), CAP(dtype), "fp32", 0, 0, "fp32|bf16|fp16",
+	 "What numbers are rounded to. fp16 is for gguf.", "Export"},
+	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
+	 "The tokenizer.json to go with the weights; empty: the one beside them, or bytes.", "Export"},
+	{"round", RV_OPT_INT, FIELD(round), 0, "-1", -1, 9007199254740992.0, NULL,
+	 "Of a worker's directory: the weights after this many rounds; -1: the newest.", "Export"},
+	{"max-file-bytes", RV_OPT_BYTES, FIELD(max_file_bytes), 0, "0", 0, 9007199254740992.0, NULL,
+	 "hf: several files and an index when the weights are larger than this; 0: one file.", "Export"},
+	{.name = NULL},
+};
+
+static enum weights_format format_of(const struct export_options *o) {
+	return strcmp(o->dtype, "bf16") == 0 ? WEIGHTS_BF16 : strcmp(o->dtype, "fp16") == 0 ? WEIGHTS_F16 : WEIGHTS_F32;
+}
+
+/* Returns "hf" or "gguf". */
+static const char *form_of(const struct export_options *o) {
+	static const char suffix[] = ".gguf";
+	size_t n = strlen(o->out), n_suffix = sizeof suffix - 1;
+	if (strcmp(o->format, "auto") != 0)
+		return o->format;
+	return n > n_suffix && strcasecmp(o->out + n - n_suffix, suffix) == 0 ? "gguf" : "hf";
+}
+
+static bool is_gguf(const struct export_options *o) {
+	return strcmp(form_of(o), "gguf") == 0;
+}
+
+/* A directory that there is, or one to be made: "DIR/". */
+static enum rv_err gguf_path(const char *out, char path[static PATH_MAX], struct rv_errtext *et) {
+	struct stat st;
+	size_t n = strlen(out);
+	bool slash = n > 0 && out[n - 1] == '/', directory = stat(out, &st) == 0 && S_ISDIR(st.st_mode);
+	if (slash && !directory)
+		RV_TRY(rv_dir_make(out, 0755, et));
+	snprintf(path, PATH_MAX, "%s%s", out, slash ? "model.gguf" : directory ? "/model.gguf" : "");
+	return RV_OK;
+}
+
+/* *warning: of what was written, what is missing. */
+static enum rv_err write_export(const struct export_options *o, const char *where, const struct export_source *s,
+								char written[static PATH_MAX], struct rv_errtext *warning, struct rv_errtext *et) {
+	enum weights_format format = format_of(o);
+	const struct weights_source w = {.cfg = &s->cfg,
+									 .layout = &s->layout,
+									 .params = s->params,
+									 .origin = s->origin,
+									 .origin_dir = where,
+									 .tokenizer_file = s->tokenizer[0] ? s->tokenizer : NULL,
+									 .warning = warning,
+									 .dtype = format == WEIGHTS_BF16 ? DTYPE_BF16 : DTYPE_F32,
+									 .max_file_bytes = (uint64_t)o->max_file_bytes};
+	if (is_gguf(o)) {
+		RV_TRY(gguf_path(o->out, written, et));
+		return gguf_save(written, &w, format, et);
+	}
+	snprintf(written, PATH_MAX, "%s", o->out);
+	return weights_save_directory(written, &w, et);
+}
+
+static uint64_t count_params(const struct model_layout *l) {
+	uint64_t n = 0;
+	for (int i = 0; i < l->n_tensors; i++)
+		n += l->tensors[i].elems;
+	return n;
+}
+
+static enum rv_err say(const struct export_options *o, const struct export_source *s, const char *written,
+					   const char *warning, struct rv_errtext *et) {
+	struct rv_events *events;
+	const struct rv_events_config cfg = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
+	char state[2 * RV_HASH_BYTES + 1];
+	uint64_t n = count_params(&s->layout);
+	RV_TRY(rv_events_new(&cfg, &events, et));
+	rv_hex_encode(s->origin.state.b, RV_HASH_BYTES, state);
+	rv_event(events, RV_INFO, "exported",
+			 RV_FIELDS(rv_field_str("out", written), rv_field_str("format", form_of(o)),
+					   rv_field_str("dtype", o->dtype), rv_field_str("model", s->cfg.model),
+					   rv_field_int("parameters", (int64_t)n), rv_field_int("round", (int64_t)s->origin.round),
+					   rv_field_str("state", state)),
+			 "%s: %s, %.2f M parameters in %s, after round %" PRIu64, written, s->cfg.model, (double)n * 1e-6, o->dtype,
+			 s->origin.round);
+	if (warning[0])
+		rv_event(events, RV_WARN, "no_tokenizer", RV_FIELDS(rv_field_str("out", written)), "%s", warning);
+	rv_events_free(events);
+	return RV_OK;
+}
+
+/* Damage on stderr: stdout is the result's. */
+static enum rv_err open_source(const char *where, const struct export_options *o, struct export_source *s,
+							   struct rv_errtext *et) {
+	struct rv_events *events;
+	const struct rv_events_config cfg = {.out = stderr, .json = !isatty(STDERR_FILENO), .level = RV_INFO};
+	RV_TRY(rv_events_new(&cfg, &events, et));
+	enum rv_err e = export_source_open(where, o->round, o->tokenizer, events, s, et);
+	rv_events_free(events);
+	return e;
+}
+
+static enum rv_err run_export(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct export_options *o = opts;
+	struct export_source s;
+	char written[PATH_MAX];
+	struct rv_errtext warning = {""};
+	RV_TRY(open_source(args->at[0], o, &s, et));
+	enum rv_err e = write_export(o, args->at[0], &s, written, &warning, et);
+	if (e == RV_OK)
+		e = say(o, &s, written, warning.text, et);
+	export_source_release(&s);
+	return e;
+}
+
+static enum rv_err check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct export_options *o = opts;
+	(void)args;
+	bool gguf = is_gguf(o);
+	if (!gguf && strcmp(o->dtype, "fp16") == 0)
+		return rv_fail(et, RV_E_INVALID, "--dtype fp16: for --format gguf only; use bf16, which has fp32's range");
+	if (gguf && o->max_file_bytes > 0)
+		return rv_fail(et, RV_E_INVALID, "--max-file-bytes: a gguf export is one file");
+	return RV_OK;
+}
+
+const struct rv_command export_command = {
+	.name = "export",
+	.synopsis = "WHERE",
+	.args_min = 1,
+	.args_max = 1,
+	.help = "Write weights as transformers, lm-eval or llama.cpp load them.",
+	.details =
+		"WHERE is a Hugging Face directory, a safetensors file, the directory of a run, or that of a worker, which\n"
+		"may be running: the weights after any round that its files still hold are computed again, bit for bit, and\n"
+		"checked against the run's chain of hashes.",
+	.options = options,
+	.opts_bytes = sizeof(struct export_options),
+	.check = check,
+	.run = run_export,
+};

@@ -1,0 +1,224 @@
+/* replay.c: `rivulet replay`: what real workers did, done again in one process. */
+#include "lab/worker_files/replay.h"
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/hex.h"
+#include "base/signals.h"
+#include "lab/commands/commands.h"
+#include "lab/run/lab_run.h"
+#include "lab/run/text_source.h"
+#include "lab/worker_files/worker_rounds.h"
+#include "worker/train/initial_weights.h"
+#include "worker/train/run_tokenizer.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct replay_options {
+	char data[512], tokenizer[512], init[512];
+	int64_t threads;
+};
+
+#define FIELD(f) offsetof(struct replay_options, f)
+#define CAP(f)   sizeof(((struct replay_options *)0)->f)
+
+static const struct rv_option options[] = {
+	{"data", RV_OPT_STRING, FIELD(data), CAP(data), NULL, 0, 0, NULL, "The text that the workers trained on.",
+	 "Replay"},
+	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "bytes", 0, 0, NULL,
+	 "The tokenizer.json or tiktoken file of the run, when it has one.", "Replay"},
+	{"init", RV_OPT_STRING, FIELD(init), CAP(init), "", 0, 0, NULL,
+	 "The weights that the run started from, when they were given.", "Replay"},
+	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL,
+	 "Threads inside a replica; part of what makes results bit-identical. 0: as the workers had.", "Replay"},
+	{.name = NULL},
+};
+
+struct session {
+	const struct replay_options *opts;
+	struct rv_events *events;
+	int signals;
+	struct trace_record traces[LAB_MAX_WORKERS];
+	uint32_t members[LAB_MAX_WORKERS];
+	enum dtype dtypes[LAB_MAX_WORKERS];
+	struct device_choice devices[LAB_MAX_WORKERS];
+	int n;
+	struct worker_rounds first; /* of the first directory: the run's configuration */
+	struct tokenizer *tokenizer;
+	struct dataset *data;
+	struct lab_run *run;
+	struct replay *replay;
+};
+
+static enum rv_err read_traces(struct session *s, const struct rv_args *args, struct rv_errtext *et) {
+	if (args->n > LAB_MAX_WORKERS)
+		return rv_fail(et, RV_E_RANGE, "%d directories, at most %d", args->n, LAB_MAX_WORKERS);
+	for (; s->n < args->n; s->n++) {
+		char path[PATH_MAX];
+		snprintf(path, sizeof path, "%s/" TRACE_FILE, args->at[s->n]);
+		RV_TRY(trace_read(path, &s->traces[s->n], et));
+		s->members[s->n] = s->traces[s->n].member;
+	}
+	return RV_OK;
+}
+
+/* All directories are of the run of the first. */
+static enum rv_err check_same_run(const struct session *s, const struct rv_args *args, struct rv_errtext *et) {
+	for (int i = 1; i < args->n; i++) {
+		struct worker_rounds w;
+		RV_TRY(worker_rounds_open(args->at[i], &w, et));
+		bool same = rv_hash_equal(&w.store.cfg.run_hash, &s->first.store.cfg.run_hash);
+		worker_rounds_release(&w);
+		if (!same)
+			return rv_fail(et, RV_E_INVALID, "%s is of another run than %s", args->at[i], args->at[0]);
+	}
+	return RV_OK;
+}
+
+/* Each worker's replica on what it had: a GPU's bits are not the processor's. */
+static enum rv_err choose_devices(struct session *s, struct rv_errtext *et) {
+	for (int i = 0; i < s->n; i++) {
+		const struct trace_record *t = &s->traces[i];
+		if (t->device_changed)
+			return rv_fail(et, RV_E_UNSUPPORTED,
+						   "member %u computed on devices of two kinds (it was moved): replay follows a worker of one "
+						   "kind only",
+						   t->member);
+		enum rv_err e = device_choose(t->device[0] ? t->device : "cpu", &s->devices[i], et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "member %u computed on %s, whose bits only such a device gives", t->member,
+								   t->device);
+	}
+	return RV_OK;
+}
+
+/* Each worker's products in the dtype that it had: with dtype = auto they differ by machine. */
+static enum rv_err choose_dtypes(struct session *s, const struct lab_config *cfg, struct rv_errtext *et) {
+	for (int i = 0; i < s->n; i++) {
+		const struct trace_record *t = &s->traces[i];
+		struct run_config run = cfg->run;
+		if (t->dtype_changed)
+			return rv_fail(et, RV_E_UNSUPPORTED,
+						   "member %u computed in fp32 and in bf16 (it was moved to another machine or device): replay "
+						   "follows a worker of one dtype only",
+						   t->member);
+		if (t->dtype[0])
+			snprintf(run.dtype, sizeof run.dtype, "%s", t->dtype);
+		s->dtypes[i] = run_config_compute(&run, &s->devices[i], cfg->isa);
+	}
+	return RV_OK;
+}
+
+static enum rv_err new_run(struct session *s, struct rv_errtext *et) {
+	const struct run_config *run = &s->first.run;
+	const struct replay_options *o = s->opts;
+	float *theta = NULL;
+	size_t n;
+	struct lab_config cfg = {.run = *run,
+							 .method = &lab_method_diloco,
+							 .run_hash = s->first.store.cfg.run_hash,
+							 .workers = s->n,
+							 .members = s->members,
+							 .threads = o->threads > 0 ? (int)o->threads : s->traces[0].threads,
+							 .parallel = 1,
+							 .isa = "auto",
+							 .devices = s->devices,
+							 .compute = s->dtypes};
+	RV_TRY(device_choose("cpu", &cfg.device, et));
+	RV_TRY(choose_devices(s, et));
+	RV_TRY(choose_dtypes(s, &cfg, et));
+	RV_TRY(run_tokenizer_open(run, o->tokenizer, &s->tokenizer, et));
+	RV_TRY(text_source_open(o->data, run, s->tokenizer, s->events, s->signals, &s->data, et));
+	if (run->init_hash[0] && !o->init[0])
+		return rv_fail(et, RV_E_INVALID, "the run started from given weights: name them with --init");
+	if (o->init[0])
+		RV_TRY(initial_weights_load(o->init, run, &theta, &n, et));
+	cfg.initial_theta = theta;
+	enum rv_err e = lab_run_new(&cfg, s->data, &s->run, et);
+	free(theta);
+	return e;
+}
+
+static enum rv_err open_all(struct session *s, const struct rv_args *args, struct rv_errtext *et) {
+	RV_TRY(read_traces(s, args, et));
+	RV_TRY(worker_rounds_open(args->at[0], &s->first, et));
+	RV_TRY(check_same_run(s, args, et));
+	RV_TRY(new_run(s, et));
+	return replay_new(s->run, s->traces, s->n, &s->replay, et);
+}
+
+static enum rv_err replay_all(struct session *s, struct rv_errtext *et) {
+	for (uint64_t round = 0; round < replay_rounds(s->replay); round++) {
+		if (rv_signals_take(s->signals) != 0)
+			return rv_fail(et, RV_E_CANCELLED, "stopped in round %" PRIu64, round);
+		rv_progress(s->events, rv_clock_monotonic_us(), "replay", round, replay_rounds(s->replay), "round", "");
+		RV_TRY(replay_round(s->replay, et));
+	}
+	return RV_OK;
+}
+
+static void print_result(struct session *s) {
+	char chain[2 * RV_HASH_BYTES + 1], state[2 * RV_HASH_BYTES + 1];
+	const struct global_state *g = &s->run->global;
+	struct rv_hash full = global_full_hash(g);
+	rv_hex_encode(g->chain.b, RV_HASH_BYTES, chain);
+	rv_hex_encode(full.b, RV_HASH_BYTES, state);
+	rv_progress_clear(s->events);
+	rv_event(s->events, RV_INFO, "replayed",
+			 RV_FIELDS(rv_field_int("rounds", (int64_t)g->round), rv_field_int("workers", s->n),
+					   rv_field_int("steps", (int64_t)atomic_load(&s->run->steps_done)), rv_field_str("chain", chain),
+					   rv_field_str("state", state)),
+			 "%" PRIu64 " rounds of %d workers, %" PRIu64
+			 " inner steps: every state hash is the recorded one; chain %s, state %s",
+			 g->round, s->n, (uint64_t)atomic_load(&s->run->steps_done), chain, state);
+}
+
+static enum rv_err run_replay(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	struct session *s = calloc(1, sizeof *s);
+	if (!s)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a replay");
+	s->opts = opts;
+	s->signals = -1;
+	const struct rv_events_config events = {.out = stdout, .json = !isatty(STDOUT_FILENO), .level = RV_INFO};
+	enum rv_err e = rv_signals_open(&s->signals, et);
+	if (e == RV_OK)
+		e = rv_events_new(&events, &s->events, et);
+	if (e == RV_OK)
+		e = open_all(s, args, et);
+	if (e == RV_OK)
+		e = replay_all(s, et);
+	if (e == RV_OK)
+		print_result(s);
+	replay_free(s->replay);
+	lab_run_free(s->run);
+	dataset_close(s->data);
+	tokenizer_free(s->tokenizer);
+	worker_rounds_release(&s->first);
+	for (int i = 0; i < s->n; i++)
+		trace_record_release(&s->traces[i]);
+	rv_events_free(s->events);
+	if (s->signals >= 0)
+		rv_signals_close(s->signals);
+	free(s);
+	return e;
+}
+
+const struct rv_command replay_command = {
+	.name = "replay",
+	.synopsis = "DIR...",
+	.args_min = 1,
+	.args_max = RV_PROGRAM_ARGS_MAX,
+	.help = "Do a real run again in one process, and compare every round's state hash.",
+	.details =
+		"Each DIR is a worker's directory; all workers that ever took part are needed. Their trace.jsonl says which\n"
+		"steps each took, who was averaged in which round, who came late, started again or caught up. Ends with an\n"
+		"error that names the round where the bits differ. A GPU worker is replayed on a GPU: the same model of it, "
+		"and\n"
+		"with RIVULET_CUDA_DETERMINISTIC=1 here and there, as products are otherwise done by what was fastest.",
+	.options = options,
+	.opts_bytes = sizeof(struct replay_options),
+	.run = run_replay,
+};

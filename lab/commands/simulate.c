@@ -1,0 +1,229 @@
+/* simulate.c: `rivulet simulate`: what a line costs a run, before anybody rents a machine. */
+#include "lab/commands/commands.h"
+#include "lab/simulate/print.h"
+#include "lab/simulate/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct simulate_options {
+	char table[32], solve[64], method[16], format[8];
+	char params[32], rate[32];
+	int64_t layers, workers, steps_per_round, fragments, overlap_steps, steps;
+	double step_time_ms, bits, ddp_bits, latency_ms, sync_ms, overhead;
+};
+
+#define FIELD(f) offsetof(struct simulate_options, f)
+#define CAP(f)   sizeof(((struct simulate_options *)0)->f)
+
+static const struct rv_option options[] = {
+	{"params", RV_OPT_STRING, FIELD(params), CAP(params), "124M", 0, 0, NULL, "Parameters: 350K, 124M, 1.5B.", "Model"},
+	{"layers", RV_OPT_INT, FIELD(layers), 0, "12", 1, SIMULATE_MAX_LAYERS, NULL, "Layers, taken as equal.", "Model"},
+	{"step-time-ms", RV_OPT_DOUBLE, FIELD(step_time_ms), 0, "500", 1e-6, 86400000, NULL,
+	 "What one inner step takes a worker.", "Model"},
+	{"method", RV_OPT_ENUM, FIELD(method), CAP(method), "all", 0, 0, "all|ddp|diloco|streaming",
+	 "ddp averages gradients at every step, diloco every H steps, streaming a fragment at a time.", "Method"},
+	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, SIMULATE_MAX_WORKERS, NULL,
+	 "N: each sends 2 (N - 1) / N of the payload.", "Method"},
+	{"steps-per-round", RV_OPT_INT, FIELD(steps_per_round), 0, "100", 1, SIMULATE_MAX_STEPS_PER_ROUND, NULL,
+	 "H: inner steps of a round, which ends with an exchange.", "Method"},
+	{"fragments", RV_OPT_INT, FIELD(fragments), 0, "0", 0, SIMULATE_MAX_LAYERS, NULL,
+	 "Streaming: parts of the model, exchanged in turn, one a round; 0: of three layers each.", "Method"},
+	{"overlap-steps", RV_OPT_INT, FIELD(overlap_steps), 0, "0", 0, SIMULATE_MAX_STEPS_PER_ROUND, NULL,
+	 "Streaming: inner steps of the next round that go on while a fragment is exchanged.", "Method"},
+	{"bits", RV_OPT_DOUBLE, FIELD(bits), 0, "8", 0.01, 64, NULL, "Bits per value of an outer gradient on the wire.",
+	 "Method"},
+	{"ddp-bits", RV_OPT_DOUBLE, FIELD(ddp_bits), 0, "32", 0.01, 64, NULL, "Bits per value of ddp's gradients.",
+	 "Method"},
+	{"steps", RV_OPT_INT, FIELD(steps), 0, "10000", 1, 1e12, NULL, "Inner steps of the whole run.", "Method"},
+	{"rate", RV_OPT_STRING, FIELD(rate), CAP(rate), "", 0, 0, NULL,
+	 "Each worker's line, up and down: 20mbit, 1.5gbit, unlimited. Empty: 100mbit.", "Line"},
+	{"latency-ms", RV_OPT_DOUBLE, FIELD(latency_ms), 0, "20", 0, 3600000, NULL, "One way, half of what ping says.",
+	 "Line"},
+	{"overhead", RV_OPT_DOUBLE, FIELD(overhead), 0, "0", 0, 10, NULL,
+	 "Line time per payload byte, for headers and what TCP leaves unused (time, not bytes sent); 0: 1.12 for two "
+	 "workers, 1.25 for more.",
+	 "Line"},
+	{"sync-ms", RV_OPT_DOUBLE, FIELD(sync_ms), 0, "50", 0, 86400000, NULL,
+	 "What an exchange costs beside line and latency: encoding, disk, coordinator, waiting for the slower worker.",
+	 "Line"},
+	{"solve", RV_OPT_STRING, FIELD(solve), CAP(solve), "", 0, 0, NULL,
+	 "utilisation=X, X between 0 and 1: which line rate does that need?", "Question"},
+	{"table", RV_OPT_STRING, FIELD(table), CAP(table), "", 0, 0, NULL,
+	 "Print a published table beside our figures: streaming-diloco, scaling-laws.", "Question"},
+	{"format", RV_OPT_ENUM, FIELD(format), CAP(format), "auto", 0, 0, "auto|text|json",
+	 "auto: text on a terminal, JSON lines otherwise.", "Output"},
+	{.name = NULL},
+};
+
+/* ---- from options to runs -------------------------------------------------------------------------------------------
+ */
+
+struct plan {
+	const struct published_table *table; /* NULL: runs */
+	double utilisation;                  /* to solve for; 0: the rate is given */
+	struct simulate_run runs[SIMULATE_METHODS];
+	int n_runs;
+};
+
+static enum rv_err read_solve(const struct simulate_options *o, double *out, struct rv_errtext *et) {
+	static const char key[] = "utilisation";
+	size_t n = strcspn(o->solve, "=");
+	if (n != strlen(key) || strncmp(o->solve, key, n) != 0)
+		return rv_fail(et, RV_E_INVALID, "solve = %s: only utilisation can be asked for; try --solve utilisation=0.95",
+					   o->solve);
+	char *end = NULL;
+	*out = o->solve[n] == '=' ? strtod(o->solve + n + 1, &end) : NAN;
+	if (!end || end == o->solve + n + 1 || *end)
+		return rv_fail(et, RV_E_INVALID, "solve = %s: must be utilisation=X with a number X; try utilisation=0.95",
+					   o->solve);
+	if (!(*out > 0 && *out < 1))
+		return rv_fail(et, RV_E_RANGE, "solve = %s: must be above 0 and below 1%s", o->solve,
+					   *out > 1 && *out < 100 ? ", a share, not a percentage; try utilisation=0.95" : "");
+	if (o->rate[0])
+		return rv_fail(et, RV_E_INVALID, "rate = %s: the line rate is what --solve answers; leave one of them out",
+					   o->rate);
+	return RV_OK;
+}
+
+static enum rv_err plan_run(const struct simulate_options *o, enum simulate_method m, struct plan *p,
+							struct rv_errtext *et) {
+	int fragments = o->fragments > 0 ? (int)o->fragments : ((int)o->layers + 2) / 3;
+	struct simulate_run *r = &p->runs[p->n_runs++];
+	*r = (struct simulate_run){.method = m,
+							   .layers = (int)o->layers,
+							   .step_s = o->step_time_ms * 1e-3,
+							   .workers = (int)o->workers,
+							   .steps_per_round = (int)o->steps_per_round,
+							   .fragments = fragments,
+							   .overlap_steps = m == SIMULATE_STREAMING ? (int)o->overlap_steps : 0,
+							   .bits_per_value = m == SIMULATE_DDP ? o->ddp_bits : o->bits,
+							   .latency_s = o->latency_ms * 1e-3,
+							   .overhead = o->overhead > 0 ? o->overhead : simulate_overhead((int)o->workers),
+							   .sync_s = o->sync_ms * 1e-3,
+							   .layerwise = m == SIMULATE_DDP};
+	RV_TRY(simulate_read_params(o->params, &r->n_params, et));
+	RV_TRY(simulate_read_rate(o->rate, &r->rate_bits_per_s, et));
+	return simulate_check(r, et);
+}
+
+static enum rv_err plan_table(const struct simulate_options *o, struct plan *p, struct rv_errtext *et) {
+	const char *names[8];
+	int n = 0;
+	for (const struct published_table *t = published_tables; t->name; t++)
+		names[n++] = t->name;
+	p->table = published_table_find(o->table);
+	const char *nearest = rv_nearest_name(o->table, names, n);
+	if (!p->table)
+		return rv_fail(et, RV_E_NOTFOUND, "table = %s: there are streaming-diloco and scaling-laws%s%s%s", o->table,
+					   nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+	if (o->solve[0])
+		return rv_fail(et, RV_E_INVALID, "solve = %s: a table has its own questions; leave --table or --solve out",
+					   o->solve);
+	return RV_OK;
+}
+
+/* What `rivulet train --fragments` calls diloco has a name of its own here. */
+static enum rv_err check_streaming_only(const struct simulate_options *o, struct rv_errtext *et) {
+	bool fragments = o->fragments > 0;
+	if ((fragments || o->overlap_steps > 0) && strcmp(o->method, "all") != 0 &&
+		strcmp(o->method, simulate_method_name(SIMULATE_STREAMING)) != 0)
+		return rv_fail(
+			et, RV_E_INVALID, "%s = %lld: of --method streaming, not of %s; try --method streaming --fragments %lld",
+			fragments ? "fragments" : "overlap-steps", (long long)(fragments ? o->fragments : o->overlap_steps),
+			o->method, (long long)(fragments ? o->fragments : 1));
+	return RV_OK;
+}
+
+static enum rv_err plan_make(const struct simulate_options *o, struct plan *p, struct rv_errtext *et) {
+	memset(p, 0, sizeof *p);
+	if (o->table[0])
+		return plan_table(o, p, et);
+	if (o->solve[0])
+		RV_TRY(read_solve(o, &p->utilisation, et));
+	RV_TRY(check_streaming_only(o, et));
+	for (enum simulate_method m = 0; m < SIMULATE_METHODS; m++) {
+		if (strcmp(o->method, "all") == 0 || strcmp(o->method, simulate_method_name(m)) == 0)
+			RV_TRY(plan_run(o, m, p, et));
+	}
+	return RV_OK;
+}
+
+static enum rv_err check_options(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	struct plan p;
+	(void)args;
+	return plan_make(opts, &p, et);
+}
+
+/* ---- the answers ----------------------------------------------------------------------------------------------------
+ */
+
+/* Where no line is enough, the answer is what an unlimited one gives; for a method that was named that is a fault. */
+static enum rv_err answer_run(const struct simulate_options *o, const struct plan *p, int i, struct simulate_answer *a,
+							  struct rv_errtext *et) {
+	*a = (struct simulate_answer){.run = p->runs[i], .steps = (double)o->steps, .reachable = true};
+	if (p->utilisation > 0) {
+		enum rv_err e = simulate_solve_rate(&a->run, p->utilisation, &a->run.rate_bits_per_s, et);
+		if (e != RV_OK && (e != RV_E_RANGE || strcmp(o->method, "all") != 0))
+			return e;
+		a->reachable = e == RV_OK;
+		if (!a->reachable)
+			a->run.rate_bits_per_s = INFINITY;
+	}
+	simulate(&a->run, &a->result);
+	return RV_OK;
+}
+
+static enum rv_err print_answers(const struct simulate_options *o, const struct plan *p, bool json,
+								 struct rv_errtext *et) {
+	for (int i = 0; i < p->n_runs; i++) {
+		struct simulate_answer a;
+		RV_TRY(answer_run(o, p, i, &a, et));
+		if (json) {
+			RV_TRY(simulate_print_answer_json(&a, et));
+			continue;
+		}
+		if (i == 0)
+			simulate_print_head(&a, p->utilisation > 0);
+		simulate_print_answer(&a);
+	}
+	return RV_OK;
+}
+
+static enum rv_err run_simulate(void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct simulate_options *o = opts;
+	struct plan p;
+	(void)args;
+	RV_TRY(plan_make(o, &p, et));
+	bool json = strcmp(o->format, "json") == 0 || (strcmp(o->format, "auto") == 0 && !isatty(STDOUT_FILENO));
+	return p.table ? simulate_print_table(p.table, json, et) : print_answers(o, &p, json, et);
+}
+
+const struct rv_command simulate_command = {
+	.name = "simulate",
+	.synopsis = "",
+	.help = "What a line costs a run: share of the time spent computing, wall-clock, bytes.",
+	.details =
+		"Nothing is trained: a model of compute and line answers at once. It stands beside the published tables\n"
+		"(--table), and beside real workers on shaped links (bench/utilisation.sh).\n"
+		"\n"
+		"    rivulet simulate --params 124M --layers 12 --step-time-ms 500 --workers 4 --rate 20mbit\n"
+		"    rivulet simulate --params 1.5B --layers 48 --step-time-ms 900 --steps-per-round 500 --rate 50mbit\n"
+		"    rivulet simulate --params 1.5B --layers 48 --step-time-ms 900 --solve utilisation=0.95\n"
+		"    rivulet simulate --method streaming --fragments 4 --overlap-steps 5 --bits 4 --solve utilisation=0.99\n"
+		"    rivulet simulate --table streaming-diloco\n"
+		"\n"
+		"steps-per-round, fragments and overlap-steps mean what they do in run.conf and `rivulet train`: a round is\n"
+		"H steps, and round r exchanges fragment r mod P, so that each parameter is exchanged once in P H steps.\n"
+		"Eager and delayed updates hide an exchange behind a whole round, as streaming does with --fragments 1\n"
+		"--overlap-steps H.\n"
+		"\n"
+		"step-time-ms of your machine: compute_us of a round in metrics.jsonl, over steps-per-round. Where a round\n"
+		"overlaps nothing, its time is H steps + 7 latencies + sync-ms + 2 (N-1)/N params bits overhead / rate.",
+	.options = options,
+	.opts_bytes = sizeof(struct simulate_options),
+	.check = check_options,
+	.run = run_simulate,
+};

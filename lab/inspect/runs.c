@@ -1,0 +1,134 @@
+/* runs.c: what runs leave behind: a worker's directory, its state files, checkpoints of the lab, metrics. */
+#include "lab/inspect/inspect.h"
+
+#include "base/bytes.h"
+#include "lab/run/checkpoint_header.h"
+#include "lab/run/run_record.h"
+#include "lab/worker_files/worker_rounds.h"
+#include "worker/train/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- a worker's directory -------------------------------------------------------------------------------------------
+ */
+
+static json_t *bases_of(const struct worker_rounds *w) {
+	json_t *bases = json_array();
+	for (int i = 0; i < w->index->bases.n; i++)
+		json_array_append_new(bases, json_integer((json_int_t)w->index->bases.at[i].round));
+	return bases;
+}
+
+enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *et) {
+	struct worker_rounds w;
+	struct worker_member member;
+	char rounds[512];
+	RV_TRY(worker_rounds_open(path, &w, et));
+	worker_rounds_print(&w, rounds, sizeof rounds);
+	if (worker_rounds_member(path, &member)) {
+		json_object_set_new(facts, "member", json_integer(member.number));
+		json_object_set_new(facts, "name", json_string(member.name));
+	}
+	inspect_put_model(facts, &w.run);
+	json_object_set_new(facts, "rounds_of_the_run", json_integer(w.run.rounds));
+	json_object_set_new(facts, "rounds_to_export", json_string(rounds));
+	json_object_set_new(facts, "bases", bases_of(&w));
+	json_object_set_new(facts, "log_entries", json_integer(w.index->logs.n));
+	inspect_put_hash(facts, "run_hash", &w.store.cfg.run_hash);
+	worker_rounds_release(&w);
+	return RV_OK;
+}
+
+/* ---- files of state: their headers ----------------------------------------------------------------------------------
+ */
+
+enum { STATE_MAGIC_BYTES = 8, STATE_HEAD_BYTES = 64 };
+
+static void put_state(struct rv_reader *r, const char *sort, json_t *facts) {
+	struct rv_hash run;
+	json_object_set_new(facts, "sort", json_string(sort));
+	json_object_set_new(facts, "version", json_integer(rv_read_u32(r)));
+	(void)rv_read_u32(r);
+	rv_read_copy(r, run.b, RV_HASH_BYTES);
+	json_object_set_new(facts, "round", json_integer((json_int_t)rv_read_u64(r)));
+	inspect_put_hash(facts, "run_hash", &run);
+}
+
+static enum rv_err put_checkpoint(const char *path, json_t *facts, struct rv_errtext *et) {
+	struct checkpoint_header h;
+	char method[CHECKPOINT_METHOD_BYTES + 1] = "";
+	RV_TRY(checkpoint_header_read(path, &h, et));
+	memcpy(method, h.method, CHECKPOINT_METHOD_BYTES);
+	json_object_set_new(facts, "sort", json_string("checkpoint of the lab"));
+	json_object_set_new(facts, "version", json_integer(CHECKPOINT_VERSION));
+	json_object_set_new(facts, "method", json_string(method));
+	json_object_set_new(facts, "workers", json_integer(h.workers));
+	json_object_set_new(facts, "threads", json_integer(h.threads));
+	json_object_set_new(facts, "round", json_integer((json_int_t)h.rounds_done));
+	json_object_set_new(facts, "tokens", json_integer((json_int_t)h.tokens_done));
+	inspect_put_hash(facts, "run_hash", &h.run_hash);
+	return RV_OK;
+}
+
+enum rv_err inspect_state_file(const char *path, json_t *facts, struct rv_errtext *et) {
+	uint8_t head[STATE_HEAD_BYTES];
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return rv_fail_errno(et, errno, "%s: cannot open for reading", path);
+	ssize_t n = pread(fd, head, sizeof head, 0);
+	(void)close(fd);
+	struct rv_reader r = rv_reader_of(head, n > 0 ? (size_t)n : 0);
+	const uint8_t *magic = rv_read_span(&r, STATE_MAGIC_BYTES);
+	if (!magic)
+		return rv_fail(et, RV_E_CORRUPT, "%s: cut short", path);
+	json_object_set_new(facts, "bytes", json_integer(st.st_size));
+	if (memcmp(magic, "rivuletL", STATE_MAGIC_BYTES) == 0)
+		return put_checkpoint(path, facts, et);
+	put_state(&r, magic[2] == 'B' ? "base" : magic[2] == 'L' ? "log entry" : "replica", facts);
+	return rv_reader_ok(&r) ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: cut short", path);
+}
+
+/* ---- metrics --------------------------------------------------------------------------------------------------------
+ */
+
+static json_t *number_or_null(double v) {
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+enum rv_err inspect_metrics(const char *path, json_t *facts, struct rv_errtext *et) {
+	char file[PATH_MAX];
+	struct stat st;
+	bool directory = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (snprintf(file, sizeof file, "%s%s", path, directory ? "/" METRICS_FILE : "") >= (int)sizeof file)
+		return rv_fail(et, RV_E_RANGE, "%.100s...: longer than a path may be", path);
+	struct run_record r;
+	RV_TRY(run_record_read(file, &r, et));
+	struct record_totals t = run_record_totals(&r);
+	json_object_set_new(facts, "name", json_string(r.name));
+	json_object_set_new(facts, "role", json_string(r.role));
+	json_object_set_new(facts, "program", json_string(r.program));
+	json_object_set_new(facts, "data", json_string(r.data));
+	json_object_set_new(facts, "method", json_string(r.method));
+	json_object_set_new(facts, "codec", json_string(r.codec));
+	json_object_set_new(facts, "workers", json_integer(r.workers));
+	json_object_set_new(facts, "parameters", json_integer((json_int_t)r.n_params));
+	json_object_set_new(facts, "rounds", json_integer((json_int_t)t.rounds));
+	json_object_set_new(facts, "steps", json_integer((json_int_t)t.steps));
+	json_object_set_new(facts, "tokens", json_integer((json_int_t)t.tokens));
+	json_object_set_new(facts, "bytes_sent", number_or_null(t.bytes_sent));
+	json_object_set_new(facts, "heldout_loss", number_or_null(t.loss));
+	json_object_set_new(facts, "ended", json_boolean(r.ended));
+	if (r.diverged_round > 0)
+		json_object_set_new(facts, "diverged_in_round", json_integer((json_int_t)r.diverged_round));
+	json_object_set_new(facts, "lines_not_json", json_integer(r.skipped_lines));
+	run_record_release(&r);
+	return RV_OK;
+}

@@ -1,0 +1,160 @@
+/* averaging.c: see averaging.h. */
+#include "lab/methods/averaging.h"
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "base/weights.h"
+#include "lab/methods/replica_spread.h"
+#include "worker/train/metrics.h"
+#include "worker/train/outer_device.h"
+
+#include <stdlib.h>
+
+static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
+	return replica_step_over(r->replicas[i], NULL, 0, out, et);
+}
+
+static void train(void *ctx, int i) {
+	struct lab_run *r = ctx;
+	replica_set_anchor(r->replicas[i], lab_run_reference(r, i));
+	lab_run_inner_steps(r, i, r->goals[i], one_step);
+}
+
+static void encode(void *ctx, int i) {
+	struct lab_run *r = ctx;
+	struct global_state start = r->global;                     /* a view: theta as it was for this worker */
+	start.theta = (float *)(uintptr_t)lab_run_reference(r, i); /* only read */
+	struct outer_device device = {.be = NULL};
+	if (contribution_is_plain(&r->contributions[i]))
+		r->faults[i] = outer_device_encode(&device, r->replicas[i], &start, r->encoded[i], &r->fault_texts[i]);
+	else
+		r->faults[i] = contribution_encode(&r->contributions[i], &start, r->rounds_done, replica_theta(r->replicas[i]),
+										   r->encoded[i], &r->fault_texts[i]);
+	outer_device_unpin(&device);
+	if (r->faults[i] == RV_OK)
+		r->faults[i] = codec_loss_measure(&start, replica_theta(r->replicas[i]), r->encoded[i], &r->codec_losses[i],
+										  &r->fault_texts[i]);
+}
+
+static void tick(void *ctx) {
+	struct lab_run *r = ctx;
+	if (r->tick)
+		r->tick(r->tick_ctx);
+}
+
+static enum rv_err for_all(struct lab_run *r, void (*fn)(void *ctx, int i), struct rv_errtext *et) {
+	const struct parallel_loop loop = {
+		.n = r->n_replicas, .threads = r->cfg.parallel, .fn = fn, .tick = tick, .ctx = r};
+	RV_TRY(parallel_run(&loop, et));
+	return lab_run_first_fault(r, et);
+}
+
+enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_replicas; i++)
+		r->goals[i] = step;
+	return for_all(r, train, et);
+}
+
+enum rv_err averaging_train_paced(struct lab_run *r, const struct pace_round *pace, struct rv_errtext *et) {
+	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
+	for (int i = 0; i < r->n_replicas; i++) {
+		uint64_t from = begin + r->kept_steps[i];
+		r->goals[i] = from + pace->steps[i];
+		if (r->sums[i].steps == 0) /* else the round is under way already */
+			replica_set_global_step(r->replicas[i], from);
+	}
+	return for_all(r, train, et);
+}
+
+enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
+	RV_TRY(for_all(r, encode, et));
+	for (int i = 0; i < r->n_replicas; i++) {
+		out->codec_error += r->codec_losses[i].error / r->n_replicas;
+		out->codec_cosine += r->codec_losses[i].cosine / r->n_replicas;
+	}
+	return replica_spread_measure(r, out, et);
+}
+
+int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]) {
+	static const uint64_t stream = 0x64726f7073796e63; /* "dropsync": no other user of the seed draws from it */
+	int n = 0;
+	for (int i = 0; i < c->workers; i++) {
+		struct rv_rng rng = rv_rng_of((uint64_t)c->run.seed, stream);
+		rng.counter = round * LAB_MAX_WORKERS + (uint64_t)i;
+		takes_part[i] = c->drop_sync <= 0 || rv_rng_double(&rng) >= c->drop_sync;
+		n += takes_part[i];
+	}
+	if (n == 0)
+		takes_part[round % (uint64_t)c->workers] = true;
+	return n > 0 ? n : 1;
+}
+
+/* Chunk by chunk, as owners do. */
+static enum rv_err reduce_chunks(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
+								 float *scratch, struct rv_errtext *et) {
+	const struct chunking c = global_round_chunks(&r->global.cfg, r->global.round);
+	const struct codec *mean = r->global.cfg.codec, *sent = global_sent(&r->global.cfg);
+	const struct merge_rule rule = global_merge(&r->global.cfg);
+	for (uint32_t k = 0; k < c.n_chunks; k++) {
+		const uint8_t *in[LAB_MAX_WORKERS];
+		uint8_t *out = r->reduced + chunking_offset_bytes(&c, mean, k);
+		for (int i = 0; i < n; i++)
+			in[i] = vectors[i] + chunking_offset_bytes(&c, sent, k);
+		RV_TRY(merge_chunk(&rule, in, weights, n, chunking_len(&c, k), scratch, out, NULL, et));
+	}
+	return RV_OK;
+}
+
+enum rv_err averaging_reduce_vectors(struct lab_run *r, const uint8_t *const *vectors, const uint32_t *weights, int n,
+									 struct rv_errtext *et) {
+	const size_t chunk = r->global.cfg.chunks.chunk_elems;
+	const struct merge_rule rule = global_merge(&r->global.cfg);
+	float *scratch = malloc(merge_scratch(&rule, chunk, n) * sizeof *scratch);
+	if (!scratch)
+		return rv_fail(et, RV_E_NOMEM, "no memory to average a chunk of %zu values", chunk);
+	enum rv_err e = reduce_chunks(r, vectors, weights, n, scratch, et);
+	free(scratch);
+	return e;
+}
+
+enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et) {
+	const uint8_t *vectors[LAB_MAX_WORKERS];
+	uint64_t tokens[LAB_MAX_WORKERS];
+	uint32_t weights[LAB_MAX_WORKERS];
+	int n = 0;
+	for (int i = 0; i < r->n_replicas; i++) {
+		if (!takes_part[i])
+			continue;
+		vectors[n] = r->encoded[i];
+		tokens[n++] = r->kept_tokens[i] + r->sums[i].tokens;
+	}
+	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
+	RV_TRY(averaging_reduce_vectors(r, vectors, weights, n, et));
+	for (int i = 0; i < r->n_replicas; i++) /* here a mean is always committed */
+		if (takes_part[i])
+			contribution_commit(&r->contributions[i], &r->global.cfg, r->rounds_done);
+	return RV_OK;
+}
+
+uint64_t averaging_payload_bytes(const struct lab_run *r) {
+	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
+	return chunking_total_bytes(&c, global_sent(&r->global.cfg));
+}
+
+uint64_t averaging_bytes(const struct lab_run *r, int participants) {
+	const struct chunking c = global_round_chunks(&r->global.cfg, r->rounds_done);
+	return metrics_exchange_bytes(averaging_payload_bytes(r), chunking_total_bytes(&c, r->global.cfg.codec),
+								  (uint32_t)participants);
+}
+
+int averaging_replicas(int workers) {
+	return workers;
+}
+
+const float *averaging_theta(struct lab_run *r) {
+	return r->global.theta;
+}
+
+struct rv_hash averaging_state_hash(struct lab_run *r) {
+	return global_full_hash(&r->global);
+}

@@ -1,0 +1,21 @@
+/* fedprox.c: FedProx (Li et al., arXiv 1812.06127, algorithm 2): FedAvg whose inner loss has a proximal term, so
+ * that a worker stays near the theta that it started the round from:
+ *     h(theta_i) = f(theta_i) + prox_mu / 2 |theta_i - theta|^2
+ * The term is the replica's (replica_set_anchor). Real workers do it with outer = average and prox-mu. */
+#include "lab/methods/preset.h"
+#include "lab/methods/synchronous.h"
+
+static void configure(struct lab_config *c) {
+	preset_outer(c, OUTER_average);
+}
+
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	(void)workers;
+	if (c->prox_mu <= 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "method fedprox with prox-mu = 0 is fedavg: give --prox-mu (the paper tries 0.001 to 1)");
+	return preset_check_outer("fedprox", c, OUTER_average, et);
+}
+
+const struct lab_method lab_method_fedprox = {
+	.name = "fedprox", .configure = configure, .check = check, SYNCHRONOUS_METHOD};

@@ -1,0 +1,23 @@
+/* lookahead.c: Lookahead (Zhang et al., arXiv 1907.08610, algorithm 1): one worker whose slow weights follow,
+ * every H steps, the fast ones, which start again from them. With alpha = outer-lr:
+ *     theta <- theta + alpha (theta_fast - theta),  an outer sgd.  alpha = 0 freezes theta, alpha = 1 is plain
+ *     training.
+ * Where it is not given, alpha is the paper's 0.5. */
+#include "lab/methods/preset.h"
+#include "lab/methods/synchronous.h"
+
+#define USUAL_ALPHA 0.5
+
+static void configure(struct lab_config *c) {
+	preset_outer(c, OUTER_sgd);
+	if (c->run.outer_lr == RUN_CONFIG_AUTO)
+		c->run.outer_lr = USUAL_ALPHA;
+}
+
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	RV_TRY(preset_check_alone("lookahead", workers, et));
+	return preset_check_outer("lookahead", c, OUTER_sgd, et);
+}
+
+const struct lab_method lab_method_lookahead = {
+	.name = "lookahead", .configure = configure, .check = check, SYNCHRONOUS_METHOD};

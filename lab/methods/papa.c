@@ -1,0 +1,17 @@
+/* papa.c: PAPA (Jolicoeur-Martineau et al., Population Parameter Averaging, arXiv 2304.03094): every H steps
+ * each replica is pulled towards the mean of all: theta_i <- mix theta_i + (1 - mix) mean. mix = 0 is FedAvg, mix = 1
+ * leaves the replicas alone. What is exchanged are outer gradients against the last mean, so that every codec
+ * serves. */
+#include "lab/methods/preset.h"
+#include "lab/methods/synchronous.h"
+
+static void configure(struct lab_config *c) {
+	preset_outer(c, OUTER_average);
+}
+
+static enum rv_err check(const struct run_config *c, int workers, struct rv_errtext *et) {
+	(void)workers;
+	return preset_check_outer("papa", c, OUTER_average, et);
+}
+
+const struct lab_method lab_method_papa = {.name = "papa", .configure = configure, .check = check, SYNCHRONOUS_METHOD};

@@ -1,0 +1,118 @@
+/* synchronous.c: see synchronous.h. */
+#include "lab/methods/synchronous.h"
+
+#include "base/clock.h"
+#include "lab/methods/averaging.h"
+#include "worker/train/adopt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Who is in a round's averaging, and who would be but for its speed. */
+struct attendance {
+	bool takes_part[LAB_MAX_WORKERS], in_time[LAB_MAX_WORKERS];
+	int n;
+};
+
+/* In time, and not drawn to miss it; all who are in time where that leaves nobody. */
+static struct attendance attendance_of(const struct lab_run *r, const struct pace_round *pace) {
+	struct attendance a = {.n = 0};
+	(void)averaging_participants(&r->cfg, r->rounds_done, a.takes_part);
+	memcpy(a.in_time, pace->in_time, sizeof a.in_time);
+	for (int i = 0; i < r->n_replicas; i++) {
+		a.takes_part[i] = a.takes_part[i] && a.in_time[i];
+		a.n += a.takes_part[i];
+	}
+	if (a.n > 0)
+		return a;
+	memcpy(a.takes_part, a.in_time, sizeof a.takes_part);
+	a.n = pace->n_in_time;
+	return a;
+}
+
+/* A worker that missed the round: as a real one that comes late (run.late). `old`: theta before the outer step. Who had
+ * not done its steps goes on from those it has; who had begins a contribution that this one is part of. */
+static void adopt_late(struct lab_run *r, int i, bool was_in_time, const float *old) {
+	if (r->cfg.run.late == RUN_LATE_KEEP) {
+		replica_shift_theta(r->replicas[i], old, r->global.theta);
+		r->kept_tokens[i] += r->sums[i].tokens;
+		r->kept_steps[i] = was_in_time ? 0 : r->kept_steps[i] + r->sums[i].steps;
+	} else {
+		replica_set_theta(r->replicas[i], r->global.theta);
+		r->kept_tokens[i] = r->kept_steps[i] = 0;
+	}
+}
+
+/* Where outer steps come late, replicas have begun the next round by then: from a start of their own. */
+static void adopt(struct lab_run *r, int i, uint64_t round) {
+	if (!eager_is_on(&r->eager[i]))
+		adopt_round(r->replicas[i], &r->global, round, (float)r->cfg.run.mix);
+	r->kept_tokens[i] = r->kept_steps[i] = 0;
+}
+
+/* The outer step of round r->global.round, with r->reduced. */
+static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *who, struct rv_errtext *et) {
+	size_t bytes = r->global.cfg.n * sizeof(float);
+	uint64_t round = r->global.round;
+	bool some_missed = who->n < r->n_replicas;
+	float *old = some_missed ? malloc(bytes) : NULL;
+	if (some_missed && !old)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep %zu parameters over an outer step", r->global.cfg.n);
+	if (old)
+		memcpy(old, r->global.theta, bytes);
+	struct rv_hash digest = global_digest(&r->global, round, r->reduced);
+	enum rv_err e = global_apply(&r->global, r->reduced, &digest, et);
+	for (int i = 0; e == RV_OK && i < r->n_replicas; i++) {
+		if (who->takes_part[i]) {
+			adopt(r, i, round);
+		} else {
+			adopt_late(r, i, who->in_time[i], old);
+		}
+	}
+	free(old);
+	return e;
+}
+
+/* What the round before has left under way is applied where its overlap ends. */
+static enum rv_err end_overlap(struct lab_run *r, struct rv_errtext *et) {
+	struct attendance all = {.n = r->n_replicas};
+	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
+	uint64_t overlap = (uint64_t)run_config_overlap(&r->cfg.run);
+	if (r->global.round == r->rounds_done)
+		return RV_OK;
+	RV_TRY(averaging_train_to(r, begin + overlap, et));
+	for (int i = 0; i < r->n_replicas; i++)
+		all.takes_part[i] = true; /* overlap, and missing a round, exclude each other */
+	return step_and_adopt(r, &all, et);
+}
+
+/* Late outer steps: the contributions are given away, and the steps of the next round begin somewhere else. */
+static void turn(struct lab_run *r) {
+	for (int i = 0; i < r->n_replicas; i++) {
+		if (!eager_is_on(&r->eager[i]))
+			continue;
+		eager_turn(&r->eager[i], &r->global, replica_theta(r->replicas[i]));
+		replica_set_theta(r->replicas[i], r->eager[i].start);
+	}
+}
+
+enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
+	struct pace_round pace;
+	pace_of_round(&r->cfg, r->kept_steps, &pace);
+	const struct attendance who = attendance_of(r, &pace);
+	RV_TRY(end_overlap(r, et));
+	RV_TRY(averaging_train_paced(r, &pace, et));
+	RV_TRY(averaging_encode(r, out, et));
+	int64_t started_us = rv_clock_monotonic_us();
+	out->participants = who.n;
+	out->modelled_us = (int64_t)(pace.duration_ms * 1e3);
+	RV_TRY(averaging_reduce(r, who.takes_part, et));
+	out->bytes = averaging_bytes(r, out->participants);
+	bool last = r->rounds_done + 1 == (uint64_t)r->cfg.run.rounds;
+	if (run_config_overlap(&r->cfg.run) == 0 || last)
+		RV_TRY(step_and_adopt(r, &who, et));
+	else
+		turn(r);
+	out->reduce_us = rv_clock_monotonic_us() - started_us;
+	return RV_OK;
+}

@@ -1,0 +1,266 @@
+/* html.c: the page: tables, figures with their plain pictures, downloads, and what was skipped. */
+#include "lab/report/columns.h"
+#include "lab/report/embedded.h"
+#include "lab/report/palette.h"
+#include "lab/report/report_page.h"
+
+#include <math.h>
+#include <sodium.h>
+#include <stdlib.h>
+
+enum { MAX_ROWS = 500 };
+
+/* ---- downloads ------------------------------------------------------------------------------------------------------
+ */
+
+/* What `csv` holds; takes it over. */
+static void print_download(const char *name, char *csv, size_t n, FILE *out) {
+	size_t cap = sodium_base64_ENCODED_LEN(n, sodium_base64_VARIANT_ORIGINAL);
+	char *text = csv ? malloc(cap) : NULL;
+	if (text) {
+		sodium_bin2base64(text, cap, (const unsigned char *)csv, n, sodium_base64_VARIANT_ORIGINAL);
+		(void)fprintf(out, "<a download=\"%s.csv\" href=\"data:text/csv;charset=utf-8;base64,%s\">%s.csv</a>", name,
+					  text, name);
+	}
+	free(text);
+	free(csv);
+}
+
+static void download_table(const struct report *p, const char *name, void (*write)(const struct report *p, FILE *out),
+						   FILE *out) {
+	char *csv = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&csv, &n);
+	if (!f)
+		return;
+	write(p, f);
+	(void)fclose(f);
+	print_download(name, csv, n, out);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------
+ */
+
+static void print_cell(const char *element, const struct report_column *c, const char *text, FILE *out) {
+	(void)fprintf(out, "<%s%s>", element, c->text ? " class=\"text\"" : "");
+	chart_print_text(text, out);
+	(void)fprintf(out, "</%s>", element);
+}
+
+/* `row` NULL: the headers. */
+static void print_row(const struct report *p, const struct report_group *row, const bool *used, FILE *out) {
+	char text[CELL_TEXT_BYTES];
+	(void)fputs("<tr>", out);
+	for (int k = 0; report_columns[k].name; k++) {
+		const struct report_column *c = &report_columns[k];
+		if (!used[k])
+			continue;
+		if (row)
+			report_cell_text(c, p, row, text);
+		else
+			report_header_text(c, p, text);
+		print_cell(row ? "td" : "th", c, text, out);
+	}
+	(void)fputs("</tr>\n", out);
+}
+
+static void print_table(const struct report *p, FILE *out) {
+	enum { COLUMNS_MAX = 64 };
+	bool used[COLUMNS_MAX] = {false};
+	for (int k = 0; report_columns[k].name; k++)
+		used[k] = report_column_used(&report_columns[k], p);
+	(void)fputs("<div class=\"wide\"><table>\n<thead>", out);
+	print_row(p, NULL, used, out);
+	(void)fputs("</thead><tbody>\n", out);
+	for (int i = 0; i < p->n_groups && i < MAX_ROWS; i++)
+		print_row(p, &p->groups[i], used, out);
+	(void)fputs("</tbody></table></div>\n<p>", out);
+	if (p->n_groups > MAX_ROWS)
+		(void)fprintf(out, "%d of %d configurations; all are in the files. ", MAX_ROWS, p->n_groups);
+	download_table(p, "configurations", report_csv_configurations, out);
+	(void)fputs(" · ", out);
+	download_table(p, "runs", report_csv_runs, out);
+	(void)fputs("</p>\n", out);
+}
+
+/* ---- figures --------------------------------------------------------------------------------------------------------
+ */
+
+static void open_figure(const char *id, const char *title, const char *unit, FILE *out) {
+	(void)fprintf(out, "<figure id=\"%s\"><figcaption>", id);
+	chart_print_text(title, out);
+	(void)fprintf(out, " <span>%s</span></figcaption>\n<div class=\"plot\" hidden><canvas></canvas></div>\n", unit);
+}
+
+/* Names in full, for the library's picture and the plain one. */
+static void print_legend(const struct line_chart *c, FILE *out) {
+	(void)fputs("<ul class=\"legend\">", out);
+	for (int i = 0; i < c->n_series; i++) {
+		const struct chart_paint paint = c->series[i].paint;
+		(void)fprintf(out, "<li%s style=\"--line:var(%s)\">", chart_paint_dashes(paint)[0] ? " class=\"dashed\"" : "",
+					  chart_paint_name(paint).text);
+		chart_print_text(c->series[i].label, out);
+		(void)fputs("</li>\n", out);
+	}
+	(void)fputs("</ul>\n", out);
+}
+
+/* What the crosses at the top stand for. */
+static void print_marks(const struct line_chart *c, FILE *out) {
+	enum { MARKS_TOLD = 8 };
+	for (int i = 0; i < c->n_marks && i < MARKS_TOLD; i++) {
+		(void)fputs(i > 0 ? "; " : "<p>✕ at the top: ", out);
+		chart_print_text(c->series[c->marks[i].series].label, out);
+		(void)fputs(": ", out);
+		chart_print_text(c->marks[i].text, out);
+	}
+	if (c->n_marks > MARKS_TOLD)
+		(void)fprintf(out, "; and %d more, in the table", c->n_marks - MARKS_TOLD);
+	if (c->n_marks > 0)
+		(void)fputs(".</p>\n", out);
+}
+
+static void print_lines(const struct line_chart *c, int n_all, FILE *out) {
+	char *csv = NULL;
+	size_t n = 0;
+	open_figure(c->id, c->title, c->y_label, out);
+	chart_print_lines(c, out);
+	print_legend(c, out);
+	print_marks(c, out);
+	(void)fputs("<p>", out);
+	if (n_all > c->n_series)
+		(void)fprintf(out,
+					  "%d of %d lines: of each method, outer optimizer, codec and number of workers the best at "
+					  "the end, then the second best. ",
+					  c->n_series, n_all);
+	FILE *f = open_memstream(&csv, &n);
+	if (f) {
+		chart_csv_lines(c, f);
+		(void)fclose(f);
+		print_download(c->id, csv, n, out);
+	}
+	(void)fputs("</p></figure>\n", out);
+}
+
+static void print_dots(const struct report *p, const struct dot_chart *c, FILE *out) {
+	char *csv = NULL;
+	size_t n = 0;
+	(void)fprintf(out, "<figure id=\"%s\"><figcaption>%s <span>%s</span></figcaption>\n", c->id, c->title, c->label);
+	chart_print_dots(c, out);
+	(void)fputs("<p>", out);
+	if (isfinite(c->reference))
+		(void)fputs("Dashed: the best data-parallel one. ", out);
+	if (p->n_groups > c->n_dots)
+		(void)fprintf(out, "The best %d of %d; all are in the table. ", c->n_dots, p->n_groups);
+	FILE *f = open_memstream(&csv, &n);
+	if (f) {
+		chart_csv_dots(c, f);
+		(void)fclose(f);
+		print_download(c->id, csv, n, out);
+	}
+	(void)fputs("</p></figure>\n", out);
+}
+
+static void print_bars(const struct report_figures *p, FILE *out) {
+	char *csv = NULL;
+	size_t n = 0;
+	if (p->bars.n_bars == 0)
+		return;
+	open_figure(p->bars.id, p->bars.title, "", out);
+	chart_print_bars(&p->bars, out);
+	(void)fputs("<p>", out);
+	if (p->n_all_bars > p->bars.n_bars)
+		(void)fprintf(out, "The first %d of %d; all are in runs.csv. ", p->bars.n_bars, p->n_all_bars);
+	FILE *f = open_memstream(&csv, &n);
+	if (f) {
+		chart_csv_bars(&p->bars, f);
+		(void)fclose(f);
+		print_download(p->bars.id, csv, n, out);
+	}
+	(void)fputs("</p></figure>\n", out);
+}
+
+/* ---- the page -------------------------------------------------------------------------------------------------------
+ */
+
+static void print_head(FILE *out) {
+	(void)fputs("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n", out);
+	report_print_policy(out);
+	(void)fprintf(out,
+				  "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+				  "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Rivulet: report</title>\n<style>\n%s",
+				  embedded_report_css);
+	palette_print_css(out);
+	(void)fputs("</style></head><body>\n<h1>Rivulet: runs side by side</h1>\n", out);
+}
+
+static void print_notes(const struct report *p, FILE *out) {
+	char line[REPORT_LINE_TEXT_BYTES];
+	report_line_text(&p->line, line);
+	(void)fprintf(
+		out,
+		"<p>Held-out loss is in nats per %s, over text that was never trained on, the same in table and curves; ± and "
+		"error bars: standard "
+		"deviation over runs that differ in the seed only. H: inner steps between two exchanges (1: "
+		"data-parallel). Bytes are what one worker sends to average; for runs inside one process they follow "
+		"from the formula 2 (k−1)/k · payload. Wall-clock is not measured but computed, for a line of %s, from "
+		"%s and those bytes.</p>\n",
+		p->on_bytes ? "byte" : "token", line,
+		p->line.step_s > 0 ? "the given time of an inner step" : "each run's measured time of an inner step");
+	if (!embedded_chart_js[0])
+		(void)fputs("<p>Plain pictures: this program was built without Chart.js (Debian: libjs-chart.js).</p>\n", out);
+}
+
+/* What the runs were trained on and by, and which do not say so. */
+static void print_provenance(const struct report *p, FILE *out) {
+	const struct run_record *first = &p->runs[0].evals_of->record;
+	const int earlier = report_n_earlier(p);
+	(void)fputs("<p>", out);
+	if (report_texts_differ(p)) {
+		(void)fputs("Runs are on several texts; losses compare only within one. ", out);
+	} else if (first->data[0]) {
+		(void)fputs("Text: ", out);
+		chart_print_text(first->data, out);
+		(void)fputs(". ", out);
+	}
+	if (report_program(p)[0]) {
+		(void)fputs("Trained by ", out);
+		chart_print_text(report_program(p), out);
+		(void)fputs(". ", out);
+	}
+	if (earlier > 0)
+		(void)fprintf(out,
+					  "%d of %d runs were recorded by an earlier program: they are on the text that their path names, "
+					  "whatever it was, and their loss is over all held-out text at the end, over a part of it before.",
+					  earlier, p->n_runs);
+	(void)fputs("</p>\n", out);
+}
+
+static void print_skipped(const struct report *p, FILE *out) {
+	int kept = p->n_skipped < REPORT_MAX_SKIPPED ? p->n_skipped : REPORT_MAX_SKIPPED;
+	if (kept == 0)
+		return;
+	(void)fputs("<h2>Not in this report</h2>\n<ul>\n", out);
+	for (int i = 0; i < kept; i++) {
+		(void)fputs("<li>", out);
+		chart_print_text(p->skipped[i], out);
+		(void)fputs("</li>\n", out);
+	}
+	if (p->n_skipped > kept)
+		(void)fprintf(out, "<li>and %d more</li>\n", p->n_skipped - kept);
+	(void)fputs("</ul>\n", out);
+}
+
+void report_print_html(const struct report *p, const struct report_figures *f, FILE *out) {
+	print_head(out);
+	print_notes(p, out);
+	print_provenance(p, out);
+	print_table(p, out);
+	print_dots(p, &f->dots, out);
+	for (int i = 0; i < f->n_lines; i++)
+		print_lines(&f->lines[i], f->n_all[i], out);
+	print_bars(f, out);
+	print_skipped(p, out);
+	report_print_scripts(f, out);
+	(void)fputs("</body></html>\n", out);
+}

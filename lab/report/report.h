@@ -1,0 +1,133 @@
+/* report.h: runs side by side: a table for the terminal, one self-contained HTML page, and CSV files.
+ *
+ * A *run* is one record of the lab, or the records of one real run's workers. Runs on the same text (by its content, not
+ * its path), evaluated on the same tokens of it, that differ in the seed only are a
+ * *configuration*: means and standard deviations are over its runs. Configurations that differ in H only (and in the
+ * number of rounds that follows from it) are a *series*: a line in a chart.
+ */
+#ifndef RV_LAB_REPORT_H
+#define RV_LAB_REPORT_H
+
+#include "lab/report/facts.h"
+#include "lab/report/line.h"
+#include "lab/run/run_record.h"
+
+#include <stdio.h>
+
+enum {
+	REPORT_MAX_RUNS = 10000,
+	REPORT_MAX_MEMBERS = 64,
+	REPORT_MAX_SKIPPED = 50,
+	REPORT_LABEL_BYTES = 128,
+	REPORT_PATH_BYTES = 512,
+	REPORT_DATA_BYTES = 600
+};
+
+struct report_member {
+	struct run_record record; /* its rounds are let go of; `totals` has their sums */
+	struct record_totals totals;
+	uint64_t device, inode; /* of its file */
+	double ddp_bytes;       /* run_record_ddp_bytes */
+	int n_rounds;           /* that are in its file */
+	uint64_t least_participants, most_participants;
+	/* Means over the rounds that have them; NaN: none has. */
+	double delta_cosine, delta_norm, codec_error, codec_cosine;
+};
+
+struct report_run {
+	char label[REPORT_LABEL_BYTES];    /* "Rivulet, 4 workers", "data-parallel" */
+	char directory[REPORT_PATH_BYTES]; /* of the lab: its own; of workers: that their directories are in */
+	struct report_member *members;
+	int n_members;
+	const struct report_member *evals_of; /* the member with most evaluations */
+	const struct report_member *whole;    /* with most rounds: some join late, or lost their file */
+	struct record_totals totals;          /* of `whole`; loss: of who measured the end; bytes: mean over the members */
+	struct report_facts facts;            /* of the first member */
+	/* What the text is (dataset_content): of all members; "several:" and a hash of all where they had different ones; of a record that does not say
+	 * it, the path that run.conf names. */
+	char data[REPORT_DATA_BYTES];
+	struct rv_hash config, series; /* equal where the runs are of one configuration, of one series */
+	struct report_timing timing;   /* on the chosen line */
+	int found;                     /* how many were before it */
+};
+
+/* Over the runs of a configuration that have the value; the standard deviation is of a sample (n - 1), NaN for one. */
+struct report_spread {
+	double mean, sd;
+	int n;
+};
+
+struct report_group {
+	char label[REPORT_LABEL_BYTES];
+	char series_label[REPORT_LABEL_BYTES]; /* without H */
+	const struct report_run *runs;         /* borrowed from report.runs */
+	int n_runs, n_ended;
+	int n_diverged;          /* whose numbers stopped being finite: they have no loss */
+	uint64_t diverged_round; /* the first round in which one did, counted from 1 */
+	int series;              /* number of the series; ascending, not without gaps */
+	struct report_spread loss, average_loss, replica_loss, delta_cosine, delta_norm, codec_error, codec_cosine;
+	struct report_spread bytes_sent, tokens, wall_s, utilisation; /* the last two: on the chosen line */
+};
+
+struct report {
+	struct report_line line;
+	struct report_run *runs; /* those of a group are neighbours */
+	int n_runs;
+	struct report_group *groups;
+	int n_groups, n_series;
+	char skipped[REPORT_MAX_SKIPPED][RV_ERRTEXT_BYTES]; /* what could not be read, and why */
+	int n_skipped;                                      /* may be more than are kept */
+	int n_again;                                        /* files that were named more than once: read once */
+	bool on_bytes;                                      /* every run's tokens are bytes */
+};
+
+/* Reads PATH/metrics.jsonl and PATH/STAR/metrics.jsonl of each path, with what run.conf and sweep.json beside them say.
+ * Workers in sibling directories with the same model are one run. A path or file that cannot be used is named in
+ * `skipped`, as is a path whose files were read already: a run counts once. RV_E_NOTFOUND, RV_E_CORRUPT and kin when
+ * nothing could be read: the first of these reasons; RV_E_RANGE: more than REPORT_MAX_RUNS; RV_E_NOMEM. *p is to be
+ * released even then. */
+enum rv_err report_collect(struct report *p, const char *const *paths, int n_paths, const struct report_line *line,
+						   struct rv_errtext *et);
+void report_release(struct report *p);
+
+/* groups.c: runs into groups, sorted: real runs first, then the lab's as they were found, then sweeps by what
+ * sets their cells apart. RV_E_NOMEM. Called by report_collect. */
+enum rv_err report_group_runs(struct report *p, struct rv_errtext *et);
+
+/* labels.c: their labels, by the options in which the cells of sweeps differ. RV_E_NOMEM. Called by
+ * report_group_runs. */
+enum rv_err report_label_groups(struct report *p, struct rv_errtext *et);
+
+/* The data-parallel configuration that `of` is compared with: on the same text and evaluated alike, of as many workers, or of any number above one where
+ * there is none such; of several the one with the lowest loss; one without a loss is none. NULL: there is none. */
+const struct report_group *report_baseline(const struct report *p, const struct report_group *of);
+/* Loss over the baseline's, minus 1; NaN where there is no comparison. */
+double report_against_baseline(const struct report *p, const struct report_group *g);
+/* How many times fewer bytes than data-parallel training with fp32 gradients; NaN: does not apply. */
+double report_fewer_bytes(const struct report_group *g);
+/* The outer optimizer, or codec, that the run had: a method may choose another than was asked for. NULL: not known. */
+const char *report_fact_had(const struct report_run *r, const char *name);
+/* The held-out tokens that all runs were evaluated on, and how many there were; 0: they differ, or are not known. */
+struct report_eval {
+	uint64_t tokens, of;
+};
+struct report_eval report_eval_tokens(const struct report *p);
+/* Runs whose records an earlier program wrote (METRICS_VERSION): they do not say which text they are on, and their loss
+ * along the way is of a part of the held-out text, at the end of all of it. */
+int report_n_earlier(const struct report *p);
+/* "28209490" of "sha256:28209490...". */
+enum { REPORT_SHORT_BYTES = 9 };
+void report_short_data(const char *data, char out[REPORT_SHORT_BYTES]);
+/* The program that recorded all runs; "several versions"; "": no record says. */
+const char *report_program(const struct report *p);
+/* True where runs are on more than one text. */
+bool report_texts_differ(const struct report *p);
+/* "in round 7", "2 of 3, first in round 7"; "": none has. */
+void report_diverged_text(const struct report_group *g, char out[REPORT_LABEL_BYTES]);
+double report_over_formula(const struct report_group *g);
+/* H: inner steps between two exchanges; 1 for data-parallel. */
+double report_steps_per_sync(const struct report_group *g);
+
+void report_print_table(const struct report *p, FILE *out);
+
+#endif

@@ -1,0 +1,225 @@
+/* lab_run.c: what every method shares: replicas, their backends, inner steps, evaluation. */
+#include "lab/run/lab_run.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t lab_run_member(const struct lab_run *r, int i) {
+	return r->cfg.members ? r->cfg.members[i] : (uint32_t)i;
+}
+
+static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) {
+	const struct lab_config *c = &r->cfg;
+	const struct device_choice *device = c->devices ? &c->devices[i] : &c->device;
+	const struct backend_options backend = {.threads = c->threads,
+											.compute = c->compute ? c->compute[i]
+																  : run_config_compute(&c->run, device, c->isa),
+											.isa = c->isa};
+	uint32_t n_shards = (uint32_t)c->run.data_shards;
+	const struct replica_options options = {.shard = lab_run_member(r, i) % n_shards,
+											.n_shards = n_shards,
+											.recompute = c->recompute,
+											.step_shards = c->method->averages ? 1 : c->workers,
+											.initial_theta = c->initial_theta};
+	RV_TRY(device_set_open_choice(&r->devices[i], device, &backend, et));
+	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);
+}
+
+/* What worker i keeps for itself over rounds; in the order in which a real one's replica keeps it. */
+static enum rv_err new_private_state(struct lab_run *r, int i, struct rv_errtext *et) {
+	const struct global_config *g = &r->global.cfg;
+	float *vectors[EAGER_MAX_VECTORS];
+	RV_TRY(contribution_init(&r->contributions[i], &r->cfg.run, g, lab_run_member(r, i), et));
+	RV_TRY(eager_init(&r->eager[i], &r->cfg.run, g, r->global.theta, et));
+	replica_keep(r->replicas[i], r->contributions[i].residual);
+	int n = eager_vectors(&r->eager[i], vectors);
+	for (int k = 0; k < n; k++)
+		replica_keep(r->replicas[i], vectors[k]);
+	return RV_OK;
+}
+
+/* The outer state, as a worker of the run makes it from the same configuration. */
+static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
+	struct global_config g;
+	RV_TRY(global_config_of(&r->cfg.run, replica_n_params(r->replicas[0]),
+							&replica_model(r->replicas[0])->layout.layers, &r->cfg.run_hash, &g, et));
+	RV_TRY(global_init(&r->global, &g, replica_theta(r->replicas[0]), et));
+	size_t bytes = global_max_sent_bytes(&g);
+	r->reduced = calloc(1, global_max_payload_bytes(&g));
+	bool ok = r->reduced != NULL;
+	for (int i = 0; i < r->n_replicas; i++)
+		ok = (r->encoded[i] = malloc(bytes)) && ok;
+	if (!ok)
+		return rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
+	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++)
+		RV_TRY(new_private_state(r, i, et));
+	return RV_OK;
+}
+
+static enum rv_err new_extra(struct lab_run *r, struct rv_errtext *et) {
+	const struct lab_method *m = r->cfg.method;
+	size_t n = r->global.cfg.n;
+	r->n_extra = m->n_extra ? m->n_extra(r->n_replicas, r->global.cfg.optimizer->n_states) : 0;
+	RV_ASSERT(r->n_extra <= LAB_MAX_EXTRA);
+	for (int i = 0; i < r->n_extra; i++)
+		if (!(r->extra[i] = calloc(n, sizeof(float))))
+			return rv_fail(et, RV_E_NOMEM, "no memory for %d vectors of %zu parameters", r->n_extra, n);
+	return RV_OK;
+}
+
+static enum rv_err build(struct lab_run *r, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_replicas; i++) {
+		enum rv_err e = new_replica(r, i, et);
+		if (e != RV_OK)
+			return rv_fail_context(et, e, "replica %d of %d", i + 1, r->n_replicas);
+	}
+	if (!r->cfg.method->averages)
+		return RV_OK;
+	RV_TRY(new_global(r, et));
+	RV_TRY(new_extra(r, et));
+	if (r->cfg.method->open)
+		RV_TRY(r->cfg.method->open(r, et));
+	if (r->cfg.method->start)
+		r->cfg.method->start(r);
+	return RV_OK;
+}
+
+enum rv_err lab_run_new(const struct lab_config *cfg, const struct dataset *data, struct lab_run **out,
+						struct rv_errtext *et) {
+	RV_ASSERT(cfg->workers >= 1 && cfg->workers <= LAB_MAX_WORKERS);
+	*out = NULL;
+	struct lab_run *r = calloc(1, sizeof *r);
+	if (!r)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a run");
+	r->cfg = *cfg;
+	r->data = data;
+	r->n_replicas = cfg->method->n_replicas(cfg->workers);
+	enum rv_err e = build(r, et);
+	if (e != RV_OK) {
+		lab_run_free(r);
+		return e;
+	}
+	*out = r;
+	return RV_OK;
+}
+
+void lab_run_free(struct lab_run *r) {
+	if (!r)
+		return;
+	for (int i = 0; i < r->n_replicas; i++) {
+		replica_free(r->replicas[i]);
+		device_set_close(&r->devices[i]);
+		free(r->encoded[i]);
+		contribution_release(&r->contributions[i]);
+		eager_release(&r->eager[i]);
+	}
+	for (int i = 0; i < r->n_extra; i++)
+		free(r->extra[i]);
+	if (r->cfg.method->close)
+		r->cfg.method->close(r);
+	free(r->reduced);
+	global_release(&r->global);
+	free(r);
+}
+
+void lab_run_stop(struct lab_run *r) {
+	atomic_store(&r->stop, true);
+}
+
+bool lab_run_finished(const struct lab_run *r) {
+	return r->rounds_done == (uint64_t)r->cfg.run.rounds;
+}
+
+uint64_t lab_run_steps(const struct lab_run *r) {
+	return r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
+}
+
+/* A replica computes in this thread alone: what it takes is this thread's processor time, which other replicas and other
+ * processes on the same cores do not lengthen. */
+static bool computes_alone(const struct lab_run *r, int i) {
+	const struct device_choice *device = &r->devices[i].choice;
+	return r->cfg.threads == 1 && device->n == 1 && strcmp(device->backend, "cuda") != 0;
+}
+
+void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step) {
+	const bool alone = computes_alone(r, i);
+	const int64_t started_us = alone ? rv_clock_thread_us() : rv_clock_monotonic_us();
+	r->faults[i] = RV_OK;
+	while (replica_global_step(r->replicas[i]) < goal && r->faults[i] == RV_OK) {
+		if (atomic_load(&r->stop)) {
+			r->faults[i] = rv_fail(&r->fault_texts[i], RV_E_CANCELLED, "stopped");
+			break;
+		}
+		r->faults[i] = step(r, i, &r->last[i], &r->fault_texts[i]);
+		if (r->faults[i] != RV_OK)
+			break;
+		r->sums[i].loss += (double)r->last[i].loss;
+		r->sums[i].steps++;
+		r->sums[i].tokens += r->last[i].tokens;
+		atomic_fetch_add(&r->steps_done, 1);
+	}
+	r->sums[i].compute_us += (alone ? rv_clock_thread_us() : rv_clock_monotonic_us()) - started_us;
+}
+
+const float *lab_run_reference(struct lab_run *r, int i) {
+	const struct lab_method *m = r->cfg.method;
+	return m->reference ? m->reference(r, i) : eager_reference(&r->eager[i], &r->global);
+}
+
+/* One replica may stand for all workers. */
+static bool stands_for_all(const struct lab_run *r) {
+	return r->n_replicas < r->cfg.workers;
+}
+
+enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_replicas; i++)
+		if (r->faults[i] != RV_OK && r->faults[i] != RV_E_CANCELLED)
+			return stands_for_all(r) ? rv_fail(et, r->faults[i], "%s", r->fault_texts[i].text)
+									 : rv_fail(et, r->faults[i], "worker %d: %s", i, r->fault_texts[i].text);
+	for (int i = 0; i < r->n_replicas; i++)
+		if (r->faults[i] == RV_E_CANCELLED)
+			return rv_fail(et, RV_E_CANCELLED, "stopped in round %llu", (unsigned long long)r->rounds_done);
+	return RV_OK;
+}
+
+int lab_run_diverged_worker(const struct lab_run *r) {
+	for (int i = 0; i < r->n_replicas && !stands_for_all(r); i++)
+		if (r->faults[i] == RV_E_RANGE)
+			return i;
+	return -1;
+}
+
+/* Sums of the replicas' rounds into one record, and back to zero. */
+static void collect(struct lab_run *r, struct lab_round *out) {
+	uint64_t steps = 0;
+	for (int i = 0; i < r->n_replicas; i++) {
+		out->train_loss += r->sums[i].loss;
+		out->tokens += r->sums[i].tokens;
+		out->compute_us += r->sums[i].compute_us / r->cfg.workers;
+		steps += r->sums[i].steps;
+		r->sums[i] = (struct lab_worker_sums){0};
+	}
+	out->train_loss /= (double)steps;
+	out->lr = r->last[0].lr;
+	out->grad_norm = r->last[0].grad_norm;
+}
+
+enum rv_err lab_run_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
+	RV_ASSERT(!lab_run_finished(r));
+	*out = (struct lab_round){.participants = r->cfg.workers};
+	RV_TRY(r->cfg.method->round(r, out, et));
+	collect(r, out);
+	r->rounds_done++;
+	/* Workers of other speeds take other numbers of steps: a round is what is made progress by. */
+	atomic_store(&r->steps_done, lab_run_steps(r) * (uint64_t)r->n_replicas);
+	r->tokens_done += out->tokens;
+	r->bytes_sent += out->bytes;
+	return RV_OK;
+}
+
+enum rv_err lab_run_eval(struct lab_run *r, double *loss, struct rv_errtext *et) {
+	return replica_eval(r->replicas[0], r->cfg.method->theta(r), r->cfg.eval_tokens, loss, et);
+}

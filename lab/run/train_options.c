@@ -1,0 +1,254 @@
+/* train_options.c: the options of `rivulet train`, their checks, and what the machine decides. */
+#include "lab/run/train_options.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+#include "base/hex.h"
+#include "base/option_value.h"
+#include "base/parallel.h"
+#include "lab/methods/idle.h"
+#include "lab/methods/pace.h"
+#include "lab/run/text_source.h"
+#include "net/download.h"
+#include "worker/train/eval_schedule.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIELD(f)      offsetof(struct train_options, f)
+#define FIELD_SIZE(f) sizeof(((struct train_options *)0)->f)
+
+#define LAB_METHOD(name, about) "|" #name
+static const char methods[] =
+#include "lab/methods/methods.def"
+	;
+#undef LAB_METHOD
+
+static const struct rv_option own_options[] = {
+	{"method", RV_OPT_ENUM, FIELD(method), FIELD_SIZE(method), "diloco", 0, 0, methods + 1, "How workers are joined.",
+	 "Lab"},
+	{"drop-sync", RV_OPT_DOUBLE, FIELD(drop_sync), 0, "0", 0, 1, NULL,
+	 "Probability that a worker misses a round's averaging; `late` says what it does then.", "Lab"},
+	{"speeds", RV_OPT_STRING, FIELD(speeds), FIELD_SIZE(speeds), "", 0, 0, NULL,
+	 "How fast workers are, relative to each other, as in 1:1:0.5 (repeated for more workers). A round closes when all "
+	 "are done, or grace-ms after min-workers are; `late` says what the others do. Empty: all alike.",
+	 "Lab"},
+	{"dylu", RV_OPT_BOOL, FIELD(dylu), 0, "false", 0, 0, NULL,
+	 "A worker takes as many of a round's steps as its speed lets it while the fastest takes all (DyLU).", "Lab"},
+	{"step-ms", RV_OPT_DOUBLE, FIELD(step_ms), 0, "100", 1e-3, 1e9, NULL,
+	 "With speeds: milliseconds of an inner step of a worker of speed 1, for the modelled time of a round.", "Lab"},
+	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "fixed-steps", 0, 0,
+	 "fixed-tokens|fixed-steps",
+	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch.",
+	 "Lab"},
+	{"workers", RV_OPT_INT, FIELD(workers), 0, "4", 1, LAB_MAX_WORKERS, NULL, "k: how many workers the run stands for.",
+	 "Lab"},
+	{"data", RV_OPT_STRING, FIELD(data), FIELD_SIZE(data), NULL, 0, 0, NULL,
+	 "What to train on: a text, token shards (.bin), a directory or a 'pattern*' of either, or https://URL#sha256=HEX.",
+	 "Lab"},
+	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "runs/train", 0, 0, NULL,
+	 "The run's directory: metrics, checkpoint, weights. A run that was stopped there is continued.", "Lab"},
+	{"name", RV_OPT_STRING, FIELD(name), FIELD_SIZE(name), "", 0, 0, NULL,
+	 "What reports call the run; empty: the directory's name.", "Lab"},
+	{"device", RV_OPT_STRING, FIELD(device), FIELD_SIZE(device), "auto", 0, 0, NULL, DEVICE_HELP, "Lab"},
+	{"isa", RV_OPT_ENUM, FIELD(isa), FIELD_SIZE(isa), "auto", 0, 0, "auto|avx512|avx2|portable",
+	 "Highest instruction set to use on the CPU.", "Lab"},
+	{"recompute", RV_OPT_ENUM, FIELD(recompute), FIELD_SIZE(recompute), "none", 0, 0, "none|block",
+	 "block: activations inside a block are computed again in the backward pass: much less memory, a third more work, "
+	 "the same bits.",
+	 "Lab"},
+	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Lab"),
+	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
+	 "Threads inside a replica; part of what makes results bit-identical. 0: one for diloco, all cores for ddp.",
+	 "Lab"},
+	{"parallel", RV_OPT_INT, FIELD(parallel), 0, "0", 0, PARALLEL_MAX_THREADS, NULL,
+	 "Replicas that train at the same time; changes speed only. 0: as many as the cores allow.", "Lab"},
+	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
+	 "Rounds between two evaluations; the end is evaluated in any case. 0: only the end; -1: so many that evaluations "
+	 "take about a tenth of the time, but four of them at least.",
+	 "Lab"},
+	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP, "Lab"},
+	{"save-every", RV_OPT_INT, FIELD(save_every), 0, "10", 1, 1000000, NULL, "Rounds between two checkpoints.", "Lab"},
+	{"on-record-gap", RV_OPT_ENUM, FIELD(on_record_gap), FIELD_SIZE(on_record_gap), "keep", 0, 0, "keep|anew",
+	 "Where metrics.jsonl lacks rounds that the run's checkpoint has done. keep: goes on, with a warning; anew: trains "
+	 "from the beginning.",
+	 "Lab"},
+	{"eval-replicas", RV_OPT_BOOL, FIELD(eval_replicas), 0, "false", 0, 0, NULL,
+	 "At the end also evaluate the mean of the replicas and one of them, as they were before the last outer step.",
+	 "Lab"},
+	{"run-hash", RV_OPT_STRING, FIELD(run_hash), FIELD_SIZE(run_hash), "", 0, 0, NULL,
+	 "64 hex digits: the run hash of a real run, to end in the same state hash; empty: of a run without an id.", "Lab"},
+	RUN_FILES_OPTIONS(FIELD(files)),
+	{.name = NULL},
+};
+
+void train_options_table(struct rv_option *table, int cap) {
+	run_config_table(own_options, table, cap);
+}
+
+enum rv_err train_options_read_files(void *opts, struct rv_errtext *et) {
+	struct train_options *o = opts;
+	return run_files_adopt(&o->files, &o->run, et);
+}
+
+/* Of a run without a coordinator, hence without an id. */
+static struct rv_hash nameless_run_hash(const struct run_config *c) {
+	enum { TEXT_BYTES = 8192 };
+	const uint8_t no_id[RV_RUN_ID_BYTES] = {0};
+	char text[TEXT_BYTES];
+	size_t n = rv_options_print(run_config_options, c, text, sizeof text);
+	RV_ASSERT(n < sizeof text);
+	return rv_run_hash(no_id, text);
+}
+
+static int cores(void) {
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+	return n < PARALLEL_MAX_THREADS ? n : PARALLEL_MAX_THREADS;
+}
+
+static bool is_ddp(const struct train_options *o) {
+	return strcmp(o->method, lab_method_ddp.name) == 0;
+}
+
+static bool splits_batch(const struct train_options *o) {
+	return strcmp(o->replicas_mode, "fixed-tokens") == 0;
+}
+
+struct lab_config train_options_resolve(const struct train_options *o) {
+	int threads = o->threads > 0 ? (int)o->threads : is_ddp(o) ? cores() : 1;
+	int parallel = o->parallel > 0 ? (int)o->parallel : cores() / threads;
+	struct lab_config c = {
+		.run = o->run,
+		.method = lab_method_find(o->method),
+		.workers = (int)o->workers,
+		.threads = threads,
+		.parallel = parallel > 0 ? parallel : 1,
+		.isa = o->isa,
+		.drop_sync = o->drop_sync,
+		.dylu = o->dylu,
+		.step_ms = o->speeds[0] ? o->step_ms : 0,
+		.eval_tokens = (uint64_t)o->eval_tokens,
+		.eval_replicas = o->eval_replicas,
+		.recompute = strcmp(o->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
+	};
+	(void)pace_parse_speeds(o->speeds, c.speeds, NULL);
+	if (splits_batch(o))
+		c.run.batch /= o->workers;
+	if (c.method->configure)
+		c.method->configure(&c);
+	(void)device_parse(o->device, &c.device, NULL);
+	if (o->run_hash[0])
+		(void)rv_hex_decode(o->run_hash, c.run_hash.b, RV_HASH_BYTES);
+	else
+		c.run_hash = nameless_run_hash(&c.run);
+	return c;
+}
+
+static struct lab_config configured_by_method(const struct train_options *o) {
+	struct lab_config c = {.run = o->run, .method = lab_method_find(o->method), .workers = (int)o->workers};
+	if (c.method->configure)
+		c.method->configure(&c);
+	return c;
+}
+
+struct train_options train_options_as_run(const struct train_options *o) {
+	const struct run_config run = configured_by_method(o).run;
+	struct train_options out = *o;
+	for (const struct rv_option *opt = run_config_options; opt->name; opt++) {
+		char value[RV_OPTION_TEXT_BYTES];
+		rv_option_value_print(opt, &run, value);
+		if (!method_idle(o->method, opt->name))
+			(void)rv_option_value_parse(opt, &out.run, value, NULL);
+	}
+	return out;
+}
+
+enum rv_err train_options_check_new(const struct train_options *o, const char *dir, struct rv_errtext *et) {
+	const struct lab_config configured = configured_by_method(o);
+	char checkpoint[PATH_MAX];
+	snprintf(checkpoint, sizeof checkpoint, "%s/" LAB_CHECKPOINT_FILE, dir);
+	return access(checkpoint, F_OK) == 0 ? RV_OK : run_config_check_new(&configured.run, et);
+}
+
+/* Policies that only a round of lab/methods/synchronous.h knows. */
+static enum rv_err check_round(const struct train_options *o, const struct lab_method *m, struct rv_errtext *et) {
+	const struct lab_config configured = configured_by_method(o);
+	bool streams = o->run.fragments > 1 || run_config_overlap(&o->run) > 0;
+	if (streams && !m->synchronous)
+		return rv_fail(et, RV_E_INVALID,
+					   "fragments, overlap-steps and updates are of --method diloco and its kind, not of %s",
+					   o->method);
+	if ((o->drop_sync > 0 || o->speeds[0]) && (run_config_overlap(&configured.run) > 0 || !m->synchronous))
+		return rv_fail(et, RV_E_INVALID,
+					   "%s is of --method diloco and its kind, without overlap-steps and with updates = waited",
+					   o->speeds[0] ? "speeds" : "drop-sync");
+	return run_config_check_updates(&configured.run, et); /* with the outer optimizer that the method prescribes */
+}
+
+bool train_options_share_text(const struct train_options *o, struct rv_errtext *what) {
+	if (o->workers <= o->run.data_shards)
+		return false;
+	(void)rv_fail(
+		what, RV_E_RANGE,
+		"%lld workers share %lld parts of the text: some read the very same and train alike; --data-shards %lld "
+		"gives each its own",
+		(long long)o->workers, (long long)o->run.data_shards, (long long)o->workers);
+	return true;
+}
+
+bool train_options_only_warm_up(const struct train_options *o, struct rv_errtext *what) {
+	const int64_t steps = o->run.rounds * o->run.steps_per_round;
+	if (o->run.warmup_steps < steps)
+		return false;
+	(void)rv_fail(what, RV_E_RANGE,
+				  "warmup-steps = %" PRId64 " and the run has %" PRId64
+				  " inner steps: the learning rate never comes to lr = %g; warm up for fewer",
+				  o->run.warmup_steps, steps, o->run.lr);
+	return true;
+}
+
+static enum rv_err check_method(const struct train_options *o, struct rv_errtext *et) {
+	const struct lab_method *m = lab_method_find(o->method);
+	double speeds[LAB_MAX_WORKERS];
+	RV_TRY(check_round(o, m, et));
+	RV_TRY(pace_parse_speeds(o->speeds, speeds, et));
+	if (o->dylu && !o->speeds[0])
+		return rv_fail(et, RV_E_INVALID, "dylu without speeds changes nothing: give --speeds, as in 1:1:0.5");
+	if (o->run.round_ms > 0 && !o->speeds[0])
+		return rv_fail(et, RV_E_INVALID, "round-ms: in the lab time is by model: give --speeds and --step-ms");
+	const bool quorum = m->synchronous; /* others have none: a run's configuration serves for its baseline of one */
+	if (quorum && o->run.min_workers > o->workers)
+		return rv_fail(et, RV_E_RANGE,
+					   "min-workers = %" PRId64 ": a round of workers = %" PRId64
+					   " never comes to so many, and never closes",
+					   o->run.min_workers, o->workers);
+	if (splits_batch(o) && o->run.batch % o->workers != 0)
+		return rv_fail(et, RV_E_RANGE,
+					   "replicas-mode fixed-tokens: batch = %" PRId64 " is not a multiple of workers = %" PRId64,
+					   o->run.batch, o->workers);
+	return m->check ? m->check(&o->run, (int)o->workers, et) : RV_OK;
+}
+
+enum rv_err train_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	(void)args;
+	const struct train_options *o = opts;
+	struct device_choice device;
+	uint8_t hash[RV_HASH_BYTES];
+	RV_TRY(global_check_run(&o->run, et));
+	RV_TRY(device_parse(o->device, &device, et));
+	RV_TRY(check_method(o, et));
+	if (o->run_hash[0] && !rv_hex_decode(o->run_hash, hash, sizeof hash))
+		return rv_fail(et, RV_E_INVALID, "run-hash = %.70s: must be %d hex digits", o->run_hash, 2 * RV_HASH_BYTES);
+	/* Only fetching, or tokenizing, would tell whether it is enough. */
+	if (download_is_remote(o->data) || o->run.tokenizer_hash[0])
+		return RV_OK;
+	struct dataset *data;
+	RV_TRY(text_source_open(o->data, &o->run, NULL, NULL, -1, &data, et));
+	dataset_close(data);
+	return RV_OK;
+}

@@ -1,0 +1,415 @@
+/* grid.c: lists of values, their product, and each cell's name. */
+#include "lab/sweep/grid.h"
+
+#include "base/assert.h"
+#include "base/hex.h"
+#include "base/option_value.h"
+#include "lab/methods/idle.h"
+#include "lab/run/text_source.h"
+#include "worker/train/run_tokenizer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(f)      offsetof(struct sweep_options, f)
+#define FIELD_SIZE(f) sizeof(((struct sweep_options *)0)->f)
+
+static const struct rv_option own_options[] = {
+	{"sync-every", RV_OPT_STRING, FIELD(sync_every), FIELD_SIZE(sync_every), "", 1, 0, NULL,
+	 "H, or several: another name of steps-per-round.", "Sweep"},
+	{"total-steps", RV_OPT_INT, FIELD(total_steps), 0, "0", 0, 1e9, NULL,
+	 "Inner steps of each worker in every cell, a multiple of each H: rounds follows. 0: rounds as given.", "Sweep"},
+	{"replicas-mode", RV_OPT_ENUM, FIELD(replicas_mode), FIELD_SIZE(replicas_mode), "auto", 0, 0,
+	 "auto|fixed-tokens|fixed-steps",
+	 "fixed-tokens: batch is that of all workers together, each takes batch / workers; fixed-steps: each takes batch; "
+	 "auto: what FILE says, else fixed-steps.",
+	 "Sweep"},
+	{"out", RV_OPT_STRING, FIELD(out), FIELD_SIZE(out), "", 0, 0, NULL,
+	 "Where the cells' directories and summary.csv go. Cells that are complete there are not run again. Empty: where "
+	 "FILE says, else runs/sweep.",
+	 "Sweep"},
+	{"jobs", RV_OPT_INT, FIELD(jobs), 0, "-1", -1, 256, NULL,
+	 "Cells that run at a time; 0: as many as cores and memory allow; -1: what FILE says, else 0.", "Sweep"},
+	{"print", RV_OPT_BOOL, FIELD(print), 0, "false", 0, 0, NULL,
+	 "Run nothing: print one command for each cell that is not complete, to be run anywhere; then sweep again to "
+	 "merge.",
+	 "Sweep"},
+	{.name = NULL},
+};
+
+/* Options of train that the sweep sets itself, or that are none of a cell's. */
+static bool is_the_sweeps(const char *name) {
+	static const char *const names[] = {"out",           "name",          "parallel",     "run-hash",
+										"eval-replicas", "replicas-mode", "on-record-gap"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Where things are, how often they are saved and when they are refused, not what they are: the same for all cells, and
+ * no part of a cell's name. */
+static bool is_common(const char *name) {
+	static const char *const names[] = {"data", "tokenizer", "init", "save-every", "short-of-memory"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static int table_find(const struct rv_option *table, const char *name) {
+	for (int i = 0; table[i].name; i++)
+		if (strcmp(table[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+/* Texts may be empty, as for train (--speeds '': all alike); a list of numbers or of choices has a value. */
+static bool may_be_empty(const struct rv_option *o) {
+	return o->type == RV_OPT_STRING && (!o->fallback || !o->fallback[0]);
+}
+
+void sweep_options_table(struct rv_option *table, int cap) {
+	struct rv_option train[TRAIN_OPTIONS_MAX];
+	int n = 0;
+	train_options_table(train, TRAIN_OPTIONS_MAX);
+	for (; own_options[n].name; n++)
+		table[n] = own_options[n];
+	for (int i = 0; train[i].name; i++) {
+		if (is_the_sweeps(train[i].name))
+			continue;
+		RV_ASSERT(n + 1 < cap);
+		table[n++] = (struct rv_option){.name = train[i].name,
+										.type = RV_OPT_STRING,
+										.offset = FIELD(values) + (size_t)i * SWEEP_LIST_BYTES,
+										.cap = SWEEP_LIST_BYTES,
+										.fallback = "",
+										.min = may_be_empty(&train[i]) ? 0 : 1,
+										.help = train[i].help,
+										.group = train[i].group};
+	}
+	table[n] = (struct rv_option){.name = NULL};
+}
+
+void sweep_options_fill(struct sweep_options *o, const struct sweep_options *file) {
+	for (int i = 0; i < TRAIN_OPTIONS_MAX; i++)
+		if (!o->values[i][0])
+			memcpy(o->values[i], file->values[i], SWEEP_LIST_BYTES);
+	if (!o->sync_every[0])
+		memcpy(o->sync_every, file->sync_every, SWEEP_LIST_BYTES);
+	if (o->total_steps == 0)
+		o->total_steps = file->total_steps;
+	if (o->jobs < 0)
+		o->jobs = file->jobs;
+	if (!o->out[0])
+		memcpy(o->out, file->out, sizeof o->out);
+	if (strcmp(o->replicas_mode, "auto") == 0)
+		memcpy(o->replicas_mode, file->replicas_mode, sizeof o->replicas_mode);
+	memcpy(o->section, file->section, sizeof o->section);
+}
+
+void sweep_options_settle(struct sweep_options *o) {
+	if (o->jobs < 0)
+		o->jobs = 0;
+	if (!o->out[0])
+		snprintf(o->out, sizeof o->out, "runs/sweep");
+	if (strcmp(o->replicas_mode, "auto") == 0)
+		snprintf(o->replicas_mode, sizeof o->replicas_mode, "fixed-steps");
+}
+
+/* ---- the grid -------------------------------------------------------------------------------------------------------
+ */
+
+/* Cuts "1, 8,32" at its commas. */
+static enum rv_err split(const struct rv_option *opt, const char *list, struct sweep_axis *axis,
+						 struct rv_errtext *et) {
+	axis->n = 0;
+	for (const char *at = list;;) {
+		at += strspn(at, " \t");
+		size_t n = strcspn(at, ",");
+		const char *next = at + n;
+		while (n > 0 && (at[n - 1] == ' ' || at[n - 1] == '\t'))
+			n--;
+		if (n == 0 || n >= sizeof axis->values[0])
+			return rv_fail(et, RV_E_INVALID, "%s = %.80s: value %d of the list is %s", opt->name, list, axis->n + 1,
+						   n == 0 ? "missing" : "too long");
+		if (axis->n == SWEEP_MAX_VALUES)
+			return rv_fail(et, RV_E_RANGE, "%s: more than %d values", opt->name, SWEEP_MAX_VALUES);
+		snprintf(axis->values[axis->n++], sizeof axis->values[0], "%.*s", (int)n, at);
+		if (*next == '\0')
+			return RV_OK;
+		at = next + 1;
+	}
+}
+
+static enum rv_err no_value_twice(const struct rv_option *opt, const struct sweep_axis *axis, struct rv_errtext *et) {
+	for (int i = 0; i < axis->n; i++)
+		for (int j = 0; j < i; j++)
+			if (strcmp(axis->values[i], axis->values[j]) == 0)
+				return rv_fail(et, RV_E_INVALID, "%s: %s stands in the list twice", opt->name, axis->values[i]);
+	return RV_OK;
+}
+
+static enum rv_err add_axis(struct sweep_grid *g, int option, const char *list, struct rv_errtext *et) {
+	const struct rv_option *opt = &g->table[option];
+	if (g->n_axes == SWEEP_MAX_AXES)
+		return rv_fail(et, RV_E_RANGE, "more than %d options have lists of values", SWEEP_MAX_AXES);
+	struct sweep_axis *axis = &g->axes[g->n_axes];
+	axis->option = option;
+	RV_TRY(split(opt, list, axis, et));
+	RV_TRY(no_value_twice(opt, axis, et));
+	for (int i = 0; i < axis->n; i++) {
+		struct train_options scratch = g->base;
+		RV_TRY(rv_option_value_parse(opt, &scratch, axis->values[i], et));
+	}
+	if (axis->n > SWEEP_MAX_CELLS / g->n_cells)
+		return rv_fail(et, RV_E_RANGE, "more than %d cells: fewer values, or several sweeps", SWEEP_MAX_CELLS);
+	g->n_cells *= axis->n;
+	g->n_axes++;
+	return RV_OK;
+}
+
+/* A path may hold commas, and all cells share these: never a list. */
+static bool is_list(const struct rv_option *opt, const char *text) {
+	return !is_common(opt->name) && strchr(text, ',') != NULL;
+}
+
+static enum rv_err set_scalars(struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
+	for (int i = 0; g->table[i].name; i++)
+		if (o->values[i][0] && !is_list(&g->table[i], o->values[i]))
+			RV_TRY(rv_option_value_parse(&g->table[i], &g->base, o->values[i], et));
+	RV_TRY(rv_options_check_required(g->table, &g->base, et));
+	if (g->base.threads == 0)
+		g->base.threads = 1; /* not what this machine has: the results of several are to merge */
+	g->base.eval_replicas = true;
+	RV_TRY(train_options_read_files(&g->base, et));
+	return run_tokenizer_open(&g->base.run, g->base.files.tokenizer, &g->tokenizer, et);
+}
+
+static enum rv_err set_axes(struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
+	for (int i = 0; g->table[i].name; i++)
+		if (is_list(&g->table[i], o->values[i]))
+			RV_TRY(add_axis(g, i, o->values[i], et));
+	return RV_OK;
+}
+
+/* With as many rounds for each H, what is compared would be runs of different length. */
+static enum rv_err same_length(const struct sweep_grid *g, const struct sweep_options *o, struct rv_errtext *et) {
+	const int h = table_find(g->table, "steps-per-round");
+	for (int a = 0; a < g->n_axes; a++)
+		if (g->axes[a].option == h && g->axes[a].n > 1 && o->total_steps == 0 &&
+			!o->values[table_find(g->table, "rounds")][0])
+			return rv_fail(
+				et, RV_E_INVALID,
+				"sync-every has several values: say how long all of them train: --total-steps N (inner steps of "
+				"each worker, a multiple of each H), or --rounds N if it is the rounds that are to be equal");
+	return RV_OK;
+}
+
+enum rv_err sweep_grid_make(const struct sweep_options *o, struct sweep_grid *g, struct rv_errtext *et) {
+	*g = (struct sweep_grid){
+		.n_cells = 1, .fixed_tokens = strcmp(o->replicas_mode, "fixed-tokens") == 0, .total_steps = o->total_steps};
+	memcpy(g->section, o->section, sizeof g->section);
+	train_options_table(g->table, TRAIN_OPTIONS_MAX);
+	rv_options_defaults(g->table, &g->base);
+	struct sweep_options *all = malloc(sizeof *all);
+	if (!all)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a sweep");
+	*all = *o;
+	char *sync_every = all->values[table_find(g->table, "steps-per-round")];
+	enum rv_err e = RV_OK;
+	if (o->sync_every[0] && sync_every[0])
+		e = rv_fail(et, RV_E_INVALID, "sync-every and steps-per-round are the same thing: give one of them");
+	else if (o->sync_every[0])
+		memcpy(sync_every, o->sync_every, SWEEP_LIST_BYTES);
+	if (e == RV_OK && o->total_steps > 0 && all->values[table_find(g->table, "rounds")][0])
+		e = rv_fail(et, RV_E_INVALID, "total-steps and rounds: give one of them, the other follows from it");
+	if (e == RV_OK)
+		e = set_scalars(g, all, et);
+	if (e == RV_OK)
+		e = set_axes(g, all, et);
+	if (e == RV_OK)
+		e = same_length(g, all, et);
+	free(all);
+	if (e != RV_OK)
+		sweep_grid_release(g);
+	return e;
+}
+
+void sweep_grid_release(struct sweep_grid *g) {
+	tokenizer_free(g->tokenizer);
+	g->tokenizer = NULL;
+}
+
+/* ---- cells ----------------------------------------------------------------------------------------------------------
+ */
+
+/* Of axis `a` in cell i: the last axis runs fastest. */
+static const char *value_at(const struct sweep_grid *g, int i, int a) {
+	for (int later = g->n_axes - 1; later > a; later--)
+		i /= g->axes[later].n;
+	return g->axes[a].values[i % g->axes[a].n];
+}
+
+const char *sweep_cell_value(const struct sweep_cell *c, int a) {
+	return value_at(c->grid, c->index, a);
+}
+
+static enum rv_err divide(int64_t *value, int64_t by, const char *what, const char *by_what, struct rv_errtext *et) {
+	if (*value % by != 0)
+		return rv_fail(et, RV_E_RANGE, "%s = %" PRId64 " is not a multiple of %s = %" PRId64, what, *value, by_what,
+					   by);
+	*value /= by;
+	return RV_OK;
+}
+
+static enum rv_err divide_work(const struct sweep_grid *g, struct train_options *o, struct rv_errtext *et) {
+	if (g->fixed_tokens)
+		RV_TRY(divide(&o->run.batch, o->workers, "batch", "workers", et));
+	if (g->total_steps == 0)
+		return RV_OK;
+	o->run.rounds = g->total_steps;
+	return divide(&o->run.rounds, o->run.steps_per_round, "total-steps", "steps-per-round", et);
+}
+
+/* Whether an option says what a run is. */
+static bool is_a_fact(const char *name) {
+	return !is_the_sweeps(name) && !is_common(name) && strcmp(name, "recompute") != 0;
+}
+
+bool sweep_cells_differ(const struct sweep_cell *a, const struct sweep_cell *b) {
+	for (const struct rv_option *o = a->grid->table; o->name; o++) {
+		char x[RV_OPTION_TEXT_BYTES], y[RV_OPTION_TEXT_BYTES];
+		rv_option_value_print(o, &a->opts, x);
+		rv_option_value_print(o, &b->opts, y);
+		if (is_a_fact(o->name) && strcmp(x, y) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* What of `opts` decides a result; what has no effect counts as not chosen. */
+static void hash_facts(const struct rv_option *table, const struct train_options *opts, struct rv_hasher *h) {
+	struct train_options usual = {.run = {.seed = 0}};
+	struct train_idle idle;
+	rv_options_defaults(table, &usual);
+	train_idle_init(&idle, opts);
+	for (const struct rv_option *o = table; o->name; o++) {
+		char value[RV_OPTION_TEXT_BYTES];
+		if (!is_a_fact(o->name))
+			continue;
+		rv_option_value_print(o, train_idle(&idle, o->name) ? &usual : opts, value);
+		rv_hash_update(h, o->name, strlen(o->name) + 1);
+		rv_hash_update(h, value, strlen(value) + 1);
+	}
+}
+
+static void name_run(const struct rv_option *table, const struct train_options *opts, const struct data_content *data,
+					 char out[SWEEP_ID_BYTES]) {
+	struct rv_hasher h;
+	struct rv_hash hash;
+	rv_hash_init_domain(&h, "rivulet sweep");
+	hash_facts(table, opts, &h);
+	rv_hash_update(&h, data->text, strlen(data->text) + 1);
+	rv_hash_final(&h, &hash);
+	rv_hex_encode(hash.b, SWEEP_ID_BYTES / 2, out);
+}
+
+/* Where gradients are averaged at every step, H says when to evaluate, and no more. */
+static struct train_options whatever_h(const struct train_options *o) {
+	struct train_options out = *o;
+	if (strcmp(o->method, lab_method_ddp.name) != 0)
+		return out;
+	out.run.rounds *= out.run.steps_per_round;
+	out.run.steps_per_round = 1;
+	return out;
+}
+
+/* What the cell's text is. Read once for cells that name the same. */
+static enum rv_err find_content(struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
+	struct dataset *data;
+	RV_TRY(text_source_open(c->opts.data, &c->opts.run, g->tokenizer, NULL, -1, &data, et));
+	enum rv_err e = RV_OK;
+	if (strcmp(g->content_of, c->opts.data) != 0) {
+		g->content_of[0] = '\0';
+		e = dataset_content(data, &g->content, et);
+	}
+	dataset_close(data);
+	RV_TRY(e);
+	memcpy(g->content_of, c->opts.data, sizeof g->content_of);
+	c->data = g->content;
+	return RV_OK;
+}
+
+/* By the options that decide the result, and the text. */
+static enum rv_err name_cell(struct sweep_grid *g, struct sweep_cell *c, struct rv_errtext *et) {
+	const struct train_options result = whatever_h(&c->opts);
+	RV_TRY(find_content(g, c, et));
+	name_run(g->table, &c->opts, &c->data, c->id);
+	name_run(g->table, &result, &c->data, c->result);
+	return RV_OK;
+}
+
+static void label_cell(struct sweep_cell *c) {
+	const struct sweep_grid *g = c->grid;
+	size_t at = (size_t)snprintf(c->label, sizeof c->label, "%s", g->section);
+	if (g->n_axes == 0 && at == 0)
+		snprintf(c->label, sizeof c->label, "the only cell");
+	for (int a = 0; a < g->n_axes && at < sizeof c->label; a++)
+		at += (size_t)snprintf(c->label + at, sizeof c->label - at, "%s%s=%s", at > 0 ? " " : "",
+							   g->table[g->axes[a].option].name, sweep_cell_value(c, a));
+}
+
+enum rv_err sweep_grid_cell(struct sweep_grid *g, int i, struct sweep_cell *out, struct rv_errtext *et) {
+	RV_ASSERT(i >= 0 && i < g->n_cells);
+	out->grid = g;
+	out->index = i;
+	out->opts = g->base;
+	label_cell(out);
+	enum rv_err e = RV_OK;
+	for (int a = 0; e == RV_OK && a < g->n_axes; a++)
+		e = rv_option_value_parse(&g->table[g->axes[a].option], &out->opts, value_at(g, i, a), et);
+	if (e == RV_OK)
+		e = divide_work(g, &out->opts, et);
+	if (e == RV_OK)
+		e = train_options_check(&out->opts, NULL, et);
+	if (e == RV_OK)
+		e = name_cell(g, out, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", out->label);
+}
+
+/* ---- commands -------------------------------------------------------------------------------------------------------
+ */
+
+static void add_word(struct sweep_command *c, const char *name, const char *value) {
+	RV_ASSERT(c->n + 1 < SWEEP_MAX_WORDS);
+	char *text = c->text[c->n];
+	snprintf(text, sizeof c->text[0], "%s%s%s", name, value ? "=" : "", value ? value : "");
+	c->words[c->n++] = text;
+}
+
+void sweep_cell_command(const struct sweep_cell *c, const char *program, const char *dir, struct sweep_command *out) {
+	const struct sweep_grid *g = c->grid;
+	struct train_options defaults, mine = c->opts;
+	struct train_idle idle;
+	train_idle_init(&idle, &c->opts);
+	rv_options_defaults(g->table, &defaults);
+	snprintf(mine.on_record_gap, sizeof mine.on_record_gap, "anew"); /* a cell is its record */
+	snprintf(mine.out, sizeof mine.out, "%s/%s", dir, c->id);
+	snprintf(mine.name, sizeof mine.name, "%.*s", (int)sizeof mine.name - 1, c->label);
+	out->n = 0;
+	add_word(out, program, NULL);
+	add_word(out, "train", NULL);
+	for (int i = 0; g->table[i].name; i++) {
+		char value[RV_OPTION_TEXT_BYTES], fallback[RV_OPTION_TEXT_BYTES] = "", name[80];
+		const struct rv_option *opt = &g->table[i];
+		rv_option_value_print(opt, &mine, value);
+		if (rv_option_value_is_set(opt, &defaults))
+			rv_option_value_print(opt, &defaults, fallback);
+		snprintf(name, sizeof name, "--%s", opt->name);
+		if (strcmp(value, fallback) != 0 && !train_idle(&idle, opt->name)) /* as the cell's name: not chosen */
+			add_word(out, name, value);
+	}
+	out->words[out->n] = NULL;
+}

@@ -1,0 +1,26 @@
+/* memory.c: see memory.h. */
+#include "lab/sweep/memory.h"
+
+#include "lab/run/lab_memory.h"
+
+#include <string.h>
+
+/* Cells are what runs side by side. */
+static struct lab_config config_of(const struct sweep_cell *c) {
+	struct lab_config cfg = train_options_resolve(&c->opts);
+	cfg.parallel = 1;
+	return cfg;
+}
+
+size_t sweep_cell_memory(const struct sweep_cell *c) {
+	const struct lab_config cfg = config_of(c);
+	struct memory_plan plan;
+	return lab_memory_plan(&cfg, 0, &plan, NULL) == RV_OK ? memory_plan_host(&plan) : 0;
+}
+
+enum rv_err sweep_cell_fit(const struct sweep_cell *c, const struct memory_room *room, struct rv_errtext *et) {
+	const struct lab_config cfg = config_of(c);
+	if (strcmp(c->opts.short_of_memory, "warn") == 0 || (cfg.device.automatic && device_has_gpu()))
+		return RV_OK;
+	return lab_memory_fit(&cfg, room, et) == RV_E_NOMEM ? RV_E_NOMEM : RV_OK;
+}

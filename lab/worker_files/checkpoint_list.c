@@ -1,0 +1,114 @@
+/* checkpoint_list.c: the state files of a worker, and what they are worth. */
+#include "lab/worker_files/checkpoint.h"
+
+#include "lab/worker_files/worker_rounds.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void add_row(json_t *rows, const char *name, json_t *round, uint64_t bytes, size_t n_params, const char *state) {
+	double per_parameter = floor((double)bytes / (double)n_params * 1000 + 0.5) / 1000;
+	json_t *row = json_object();
+	json_object_set_new(row, "file", json_string(name));
+	json_object_set_new(row, "round", round);
+	json_object_set_new(row, "bytes", json_integer((json_int_t)bytes));
+	json_object_set_new(row, "bytes_per_parameter", json_real(per_parameter));
+	json_object_set_new(row, "state", json_string(state));
+	json_array_append_new(rows, row);
+}
+
+/* The text after the path, which the row has already. */
+static const char *without_path(const char *text, const char *dir) {
+	size_t n = strlen(dir);
+	const char *colon = strncmp(text, dir, n) == 0 ? strstr(text + n, ": ") : NULL;
+	return colon ? colon + 2 : text;
+}
+
+static void add_state_file(const struct worker_rounds *w, enum state_kind kind, uint64_t round, json_t *rows) {
+	struct rv_errtext et = {0};
+	struct state_file *f = NULL;
+	struct checkpoint_start start;
+	char name[64], state[RV_ERRTEXT_BYTES + 16];
+	uint64_t bytes = 0;
+	bool base = kind == STATE_KIND_BASE;
+	enum rv_err e = statestore_open(&w->store, kind, round, &f, &et);
+	if (e == RV_E_NOTFOUND)
+		return;
+	snprintf(name, sizeof name, base ? "base-%" PRIu64 ".rvs" : "log-%" PRIu64 ".rvl", round);
+	if (f)
+		bytes = state_file_bytes(f);
+	state_file_free(f);
+	if (e != RV_OK)
+		snprintf(state, sizeof state, "damaged: %s", without_path(et.text, w->store.dir));
+	else if (base && checkpoint_start_before(w->index, UINT64_MAX, &start) && start.round == round)
+		snprintf(state, sizeof state, "header ok, recovery starts here");
+	else if (!base && !checkpoint_proved(w->index, round))
+		snprintf(state, sizeof state, "a vote; nothing proves that it was committed");
+	else
+		snprintf(state, sizeof state, "header ok");
+	add_row(rows, name, json_integer((json_int_t)round), bytes, w->store.cfg.n, state);
+}
+
+static void add_state_files(const struct worker_rounds *w, json_t *rows) {
+	const struct checkpoint_list *bases = &w->index->bases, *logs = &w->index->logs;
+	for (int b = 0, l = 0; b < bases->n || l < logs->n;) {
+		bool base = l == logs->n || (b < bases->n && bases->at[b].round <= logs->at[l].round);
+		add_state_file(w, base ? STATE_KIND_BASE : STATE_KIND_LOG, base ? bases->at[b++].round : logs->at[l++].round,
+					   rows);
+	}
+}
+
+/* The replica, a base that is being fetched, files that were set aside. */
+static void add_others(const struct worker_rounds *w, json_t *rows) {
+	static const struct {
+		const char *end, *state;
+	} sorts[] = {{"replica.rvp", "this worker's own: Adam state, data position"},
+				 {".part", "a base that is being fetched"},
+				 {".damaged", "set aside: not used"}};
+	DIR *d = opendir(w->store.dir);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		struct stat st;
+		size_t n = strlen(e->d_name);
+		for (size_t i = 0; i < sizeof sorts / sizeof sorts[0]; i++) {
+			size_t k = strlen(sorts[i].end);
+			if (n < k || strcmp(e->d_name + n - k, sorts[i].end) != 0 || fstatat(dirfd(d), e->d_name, &st, 0) != 0)
+				continue;
+			bool replica = i == 0;
+			json_t *round = replica ? json_integer((json_int_t)w->index->replica_round) : json_null();
+			add_row(rows, e->d_name, round, (uint64_t)st.st_size, w->store.cfg.n, sorts[i].state);
+		}
+	}
+	closedir(d);
+}
+
+static json_t *recovery_of(const struct worker_rounds *w) {
+	struct checkpoint_start start;
+	char from[64] = "the initial weights";
+	if (!checkpoint_start_before(w->index, UINT64_MAX, &start))
+		return json_string("impossible: no base is there; the state comes from peers");
+	if (start.base)
+		snprintf(from, sizeof from, "base-%" PRIu64 ".rvs", start.round);
+	uint64_t reach = checkpoint_reach(w->index, &start);
+	return json_sprintf("round %" PRIu64 ", from %s and %" PRIu64 " log entries", reach, from, reach - start.round);
+}
+
+enum rv_err checkpoint_list(const char *dir, json_t **facts, struct rv_errtext *et) {
+	struct worker_rounds w;
+	char rounds[512];
+	*facts = NULL;
+	RV_TRY(worker_rounds_open(dir, &w, et));
+	json_t *rows = json_array();
+	worker_rounds_print(&w, rounds, sizeof rounds);
+	add_state_files(&w, rows);
+	add_others(&w, rows);
+	*facts = json_pack("{ss ss sI ss so so}", "kind", "checkpoints", "path", dir, "parameters",
+					   (json_int_t)w.store.cfg.n, "rounds", rounds, "recovery", recovery_of(&w), "files", rows);
+	worker_rounds_release(&w);
+	return *facts ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory to list %s", dir);
+}

@@ -1,0 +1,199 @@
+/* checkpoint_verify.c: reads every state file of a worker and replays what they make. */
+#include "lab/worker_files/checkpoint.h"
+
+#include "lab/inspect/inspect.h"
+#include "lab/worker_files/worker_rounds.h"
+#include "worker/train/replica.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOKS = 5 };
+
+struct verification {
+	struct worker_rounds *w;
+	int looks; /* how often the directory was listed because files had gone */
+	json_t *damage;
+	char first[RV_ERRTEXT_BYTES]; /* the first of it */
+	uint64_t files, bytes, rounds, bases_compared;
+};
+
+static void note_damage(struct verification *v, const char *text) {
+	json_array_append_new(v->damage, json_string(text));
+	if (!v->first[0])
+		snprintf(v->first, sizeof v->first, "%s", text);
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------------
+ */
+
+static void verify_file(struct verification *v, enum state_kind kind, uint64_t round) {
+	struct rv_errtext et = {0};
+	struct state_file *f = NULL;
+	enum rv_err e = statestore_open(&v->w->store, kind, round, &f, &et);
+	if (e == RV_E_NOTFOUND)
+		return; /* removed by its worker meanwhile */
+	if (e == RV_OK) {
+		v->bytes += state_file_bytes(f);
+		e = state_file_verify(f, &et);
+		if (e != RV_OK)
+			(void)rv_fail_context(&et, e, "%s/%s-%" PRIu64 "%s", v->w->store.dir,
+								  kind == STATE_KIND_BASE ? "base" : "log", round,
+								  kind == STATE_KIND_BASE ? ".rvs" : ".rvl");
+	}
+	state_file_free(f);
+	v->files++;
+	if (e == RV_OK)
+		return;
+	note_damage(v, et.text);
+	checkpoint_index_damaged(v->w->index, kind, round);
+}
+
+static void verify_files(struct verification *v) {
+	struct rv_errtext et = {0};
+	struct state_replica_info info;
+	struct blob *file = NULL;
+	const uint8_t *payload;
+	for (int i = 0; i < v->w->index->bases.n; i++)
+		verify_file(v, STATE_KIND_BASE, v->w->index->bases.at[i].round);
+	for (int i = 0; i < v->w->index->logs.n; i++)
+		verify_file(v, STATE_KIND_LOG, v->w->index->logs.at[i].round);
+	enum rv_err e = statestore_read_replica(&v->w->store, &info, &file, &payload, &et);
+	if (e == RV_OK)
+		e = replica_check(payload, info.payload_bytes, &et);
+	blob_unref(file);
+	v->files += e != RV_E_NOTFOUND;
+	if (e != RV_OK && e != RV_E_NOTFOUND)
+		note_damage(v, et.text);
+}
+
+/* ---- states ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A replayed state against the base of the same round. */
+static void compare_base(struct verification *v, const struct global_state *g) {
+	const struct checkpoint_file *base = checkpoint_index_find(v->w->index, STATE_KIND_BASE, g->round);
+	struct state_file *f;
+	struct rv_errtext et = {0};
+	if (!base || base->damaged || statestore_open(&v->w->store, STATE_KIND_BASE, g->round, &f, NULL) != RV_OK)
+		return;
+	struct rv_hash full = global_full_hash(g);
+	const struct state_id *id = state_file_id(f);
+	v->bases_compared++;
+	if (!rv_hash_equal(&id->chain, &g->chain) || !rv_hash_equal(&id->expect, &full)) {
+		(void)rv_fail(&et, RV_E_CORRUPT,
+					  "%s/base-%" PRIu64 ".rvs: whole, but not the state that the log leads to: of another history",
+					  v->w->store.dir, g->round);
+		note_damage(v, et.text);
+	}
+	state_file_free(f);
+}
+
+/* Files that the worker has removed meanwhile are no damage: the rest is listed again. */
+static void note_fault(struct verification *v, enum rv_err e, const struct rv_errtext *why) {
+	struct rv_errtext et = {0};
+	if (e != RV_E_NOTFOUND)
+		note_damage(v, why->text);
+	else if (v->looks++ < LOOKS && worker_rounds_look_again(v->w, &et) != RV_OK)
+		note_damage(v, et.text);
+}
+
+/* The log ends where the next base says that it goes on: they contradict each other. */
+static void note_contradiction(struct verification *v, uint64_t round) {
+	struct rv_errtext et = {0};
+	(void)rv_fail(&et, RV_E_CORRUPT,
+				  "%s: the log from round %" PRIu64 " on does not lead to the next base: of another history",
+				  v->w->store.dir, round);
+	note_damage(v, et.text);
+}
+
+/* From one start as far as its log goes; returns the round reached. */
+static uint64_t replay_from(struct verification *v, const struct checkpoint_start *start) {
+	struct global_state g;
+	struct rv_errtext et = {0};
+	uint64_t reach = checkpoint_reach(v->w->index, start);
+	enum rv_err e = worker_rounds_begin(v->w, start, &g, &et);
+	if (e != RV_OK) {
+		note_fault(v, e, &et);
+		return start->round;
+	}
+	v->rounds++;
+	while (g.round < reach && (e = worker_rounds_apply(v->w, &g, &et)) == RV_OK) {
+		v->rounds++;
+		compare_base(v, &g);
+	}
+	uint64_t reached = g.round;
+	global_release(&g);
+	if (e != RV_OK)
+		note_fault(v, e, &et);
+	else if (checkpoint_proved(v->w->index, reach))
+		note_contradiction(v, reach);
+	return reached;
+}
+
+static void replay_all(struct verification *v) {
+	struct checkpoint_start start;
+	for (bool more = worker_rounds_first_start(v->w, &start); more;) {
+		uint64_t reached = replay_from(v, &start);
+		more = worker_rounds_next_start(v->w, reached, &start);
+	}
+}
+
+static void on_damage(void *v, enum rv_err why, const char *text) {
+	(void)why;
+	note_damage(v, text);
+}
+
+/* Only `round`. What is damaged on the way to it is noted even if an earlier base makes it. */
+static void replay_one(struct verification *v, int64_t round, json_t *facts) {
+	struct global_state g;
+	struct rv_errtext et = {0};
+	v->w->store.notice = on_damage;
+	v->w->store.notice_ctx = v;
+	if (worker_rounds_replay(v->w, round, &g, &et) != RV_OK) {
+		if (json_array_size(v->damage) == 0)
+			note_damage(v, et.text);
+		snprintf(v->first, sizeof v->first, "%s", et.text); /* it names all of the damage */
+		return;
+	}
+	v->rounds++;
+	struct rv_hash full = global_full_hash(&g);
+	compare_base(v, &g);
+	inspect_put_hash(facts, "chain", &g.chain);
+	inspect_put_hash(facts, "state", &full);
+	global_release(&g);
+}
+
+enum rv_err checkpoint_verify_listed(struct worker_rounds *w, int64_t round, json_t **facts, struct rv_errtext *et) {
+	struct verification v = {.w = w, .damage = json_array()};
+	char rounds[512];
+	*facts = json_pack("{ss ss}", "kind", "checkpoints", "path", w->store.dir);
+	if (round < 0) {
+		verify_files(&v);
+		replay_all(&v);
+	} else {
+		replay_one(&v, round, *facts);
+	}
+	worker_rounds_print(w, rounds, sizeof rounds);
+	json_object_set_new(*facts, "rounds", json_string(rounds));
+	json_object_set_new(*facts, "files_read", json_integer((json_int_t)v.files));
+	json_object_set_new(*facts, "bytes_read", json_integer((json_int_t)v.bytes));
+	json_object_set_new(*facts, "rounds_replayed", json_integer((json_int_t)v.rounds));
+	json_object_set_new(*facts, "bases_compared", json_integer((json_int_t)v.bases_compared));
+	size_t damaged = json_array_size(v.damage);
+	json_object_set_new(*facts, "damage", v.damage);
+	if (damaged == 0)
+		return RV_OK;
+	return rv_fail(et, RV_E_CORRUPT, "%s: %zu fault%s found: %s", w->store.dir, damaged, damaged == 1 ? "" : "s",
+				   v.first);
+}
+
+enum rv_err checkpoint_verify(const char *dir, int64_t round, json_t **facts, struct rv_errtext *et) {
+	struct worker_rounds w;
+	*facts = NULL;
+	RV_TRY(worker_rounds_open(dir, &w, et));
+	enum rv_err e = checkpoint_verify_listed(&w, round, facts, et);
+	worker_rounds_release(&w);
+	return e;
+}

@@ -1,0 +1,483 @@
+/* replay.c: every worker's events are done as soon as the shared state that they need is there; a participant's wait at
+ * its contribution until the round is averaged. */
+#include "lab/worker_files/replay.h"
+
+#include "base/assert.h"
+#include "lab/methods/averaging.h"
+#include "worker/train/adopt.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a base and of the next
+ * encoding. */
+enum { SNAPSHOTS = 3 };
+
+struct snapshot {
+	uint64_t round, steps;
+	bool behind;    /* as in struct player */
+	uint8_t *bytes; /* NULL: none */
+};
+
+struct player {
+	const struct trace_record *trace;
+	struct replica *replica;
+	int at;         /* the next event */
+	uint64_t round; /* whose state it holds */
+	uint64_t steps_done;
+	uint64_t ahead; /* steps of the next round, before this one's outer step */
+	bool gave_away; /* ... which began from a start of their own (outer/eager.h) */
+	bool
+		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
+	uint8_t *fresh; /* the replica as a new process makes it */
+	struct snapshot snapshots[SNAPSHOTS];
+};
+
+struct committed {
+	const struct trace_roster *roster;
+	struct rv_hash chain;
+	uint32_t attempt; /* that counted; 0: whoever applied it had fetched it, or does not tell */
+};
+
+struct replay {
+	struct lab_run *run;
+	struct player players[LAB_MAX_WORKERS];
+	int n;
+	struct committed *rounds;
+	uint64_t n_rounds;
+	float *before; /* theta of the round before */
+	bool streams;  /* what a round exchanges is not all, or not taken over whole */
+};
+
+/* ---- what the traces agree on ---------------------------------------------------------------------------------------
+ */
+
+static int player_of(const struct replay *p, uint32_t member) {
+	for (int i = 0; i < p->n; i++)
+		if (p->players[i].trace->member == member)
+			return i;
+	return -1;
+}
+
+static bool same_roster(const struct trace_roster *a, const struct trace_roster *b) {
+	bool same = a->n == b->n;
+	for (int i = 0; same && i < a->n; i++)
+		same = a->members[i].member == b->members[i].member && a->members[i].weight == b->members[i].weight &&
+			   a->members[i].boot == b->members[i].boot;
+	return same;
+}
+
+static enum rv_err note_apply(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et) {
+	struct committed *c = &p->rounds[e->round];
+	bool known = !rv_hash_is_zero(&c->chain);
+	if (known && !rv_hash_equal(&c->chain, &e->chain))
+		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded another state hash than the others",
+					   e->round, member);
+	if (c->roster && e->roster && !same_roster(c->roster, e->roster))
+		return rv_fail(et, RV_E_INVALID, "round %" PRIu64 ": member %u recorded other participants than the others",
+					   e->round, member);
+	c->chain = e->chain;
+	if (e->attempt > c->attempt) /* of two with the same bits, that of the latest processes */
+		c->attempt = e->attempt;
+	if (!c->roster)
+		c->roster = e->roster;
+	return RV_OK;
+}
+
+/* Several attempts at a round may have come to a result: only the participants of the one that counted matter. */
+static enum rv_err note_vote(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et) {
+	struct committed *c = e->round < p->n_rounds ? &p->rounds[e->round] : NULL;
+	bool told_with_the_outer_step = c && c->roster && c->roster->attempt == 0;
+	if (!c || told_with_the_outer_step || (c->attempt > 0 && c->attempt != e->attempt))
+		return RV_OK;
+	if (c->roster && !same_roster(c->roster, e->roster) && c->attempt > 0)
+		return rv_fail(et, RV_E_INVALID,
+					   "round %" PRIu64 ", attempt %u: member %u recorded other participants than the others", e->round,
+					   e->attempt, member);
+	if (c->roster && !same_roster(c->roster, e->roster))
+		return rv_fail(et, RV_E_NOTFOUND,
+					   "round %" PRIu64 ": attempts %u and %u had other participants, and no trace that is here says "
+					   "which of them counted: give the directories of all workers",
+					   e->round, c->roster->attempt, e->attempt);
+	c->roster = e->roster;
+	return RV_OK;
+}
+
+static enum rv_err check_round(const struct replay *p, uint64_t round, struct rv_errtext *et) {
+	const struct trace_roster *r = p->rounds[round].roster;
+	if (!r)
+		return rv_fail(et, RV_E_NOTFOUND,
+					   "round %" PRIu64
+					   ": no trace that is here says who took part: a directory is missing, or an older "
+					   "version wrote these, which did not record it when every participant stopped in mid-round",
+					   round);
+	for (int i = 0; i < r->n; i++)
+		if (player_of(p, r->members[i].member) < 0)
+			return rv_fail(et, RV_E_NOTFOUND, "round %" PRIu64 ": member %u took part, and its trace is not here",
+						   round, r->members[i].member);
+	return RV_OK;
+}
+
+/* What was taken back was trained on all the same: moments and data positions are not those of one line of rounds. */
+static enum rv_err refuse_rollback(const struct trace_record *t, struct rv_errtext *et) {
+	for (int k = 0; k < t->n; k++)
+		if (t->events[k].kind == TRACE_ROLLBACK)
+			return rv_fail(et, RV_E_UNSUPPORTED,
+						   "member %u: the operator rolled the run back to round %" PRIu64
+						   ": a run of which rounds were taken back cannot be replayed",
+						   t->member, t->events[k].round);
+	return RV_OK;
+}
+
+typedef enum rv_err (*note_fn)(struct replay *p, const struct trace_event *e, uint32_t member, struct rv_errtext *et);
+
+static enum rv_err note_all(struct replay *p, enum trace_kind kind, note_fn note, struct rv_errtext *et) {
+	for (int i = 0; i < p->n; i++) {
+		const struct trace_record *t = p->players[i].trace;
+		for (int k = 0; k < t->n; k++)
+			if (t->events[k].kind == kind)
+				RV_TRY(note(p, &t->events[k], t->member, et));
+	}
+	return RV_OK;
+}
+
+static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
+	for (int i = 0; i < p->n; i++)
+		RV_TRY(refuse_rollback(p->players[i].trace, et));
+	for (int i = 0; i < p->n; i++)
+		for (int k = 0; k < p->players[i].trace->n; k++) {
+			const struct trace_event *e = &p->players[i].trace->events[k];
+			if (e->kind == TRACE_APPLY && e->round >= p->n_rounds)
+				p->n_rounds = e->round + 1;
+		}
+	if (p->n_rounds > (uint64_t)p->run->cfg.run.rounds)
+		return rv_fail(et, RV_E_INVALID, "%" PRIu64 " rounds in a run of %" PRId64, p->n_rounds,
+					   p->run->cfg.run.rounds);
+	p->rounds = calloc(p->n_rounds ? p->n_rounds : 1, sizeof *p->rounds);
+	if (!p->rounds)
+		return rv_fail(et, RV_E_NOMEM, "no memory for %" PRIu64 " rounds", p->n_rounds);
+	RV_TRY(note_all(p, TRACE_APPLY, note_apply, et));
+	RV_TRY(note_all(p, TRACE_VOTE, note_vote, et));
+	for (uint64_t round = 0; round < p->n_rounds; round++)
+		RV_TRY(check_round(p, round, et));
+	return RV_OK;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err take_snapshot(struct player *w, uint64_t round, uint64_t steps, struct rv_errtext *et) {
+	struct snapshot oldest = w->snapshots[SNAPSHOTS - 1];
+	memmove(&w->snapshots[1], &w->snapshots[0], (SNAPSHOTS - 1) * sizeof w->snapshots[0]);
+	if (!oldest.bytes)
+		oldest.bytes = malloc(replica_state_bytes(w->replica));
+	w->snapshots[0] = (struct snapshot){.round = round, .steps = steps, .behind = w->behind, .bytes = oldest.bytes};
+	if (!oldest.bytes)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
+	replica_save(w->replica, oldest.bytes);
+	return RV_OK;
+}
+
+static const struct snapshot *saved_replica(const struct player *w, const struct trace_event *e) {
+	for (int i = 0; i < SNAPSHOTS; i++)
+		if (w->snapshots[i].bytes && w->snapshots[i].round == e->from && w->snapshots[i].steps == e->to)
+			return &w->snapshots[i];
+	return NULL;
+}
+
+static enum rv_err cannot_follow(const struct player *w, struct rv_errtext *et, const char *why) {
+	return rv_fail(et, RV_E_PROTOCOL, "member %u, event %d of its trace: %s", w->trace->member, w->at + 1, why);
+}
+
+/* theta of a round that is the present one or the one before; NULL: neither. */
+static const float *theta_of(const struct replay *p, uint64_t round) {
+	uint64_t now = p->run->global.round;
+	return round == now ? p->run->global.theta : round + 1 == now ? p->before : NULL;
+}
+
+/* theta_local becomes the shared theta of that round. */
+static void take_theta(const struct replay *p, struct player *w, uint64_t round) {
+	const float *theta = theta_of(p, round);
+	w->behind = theta == NULL;
+	if (theta)
+		replica_set_theta(w->replica, theta);
+}
+
+static struct contribution *contribution_of(const struct replay *p, const struct player *w) {
+	return &p->run->contributions[w - p->players];
+}
+
+static struct eager *eager_of(const struct replay *p, const struct player *w) {
+	return &p->run->eager[w - p->players];
+}
+
+/* theta_local becomes the shared theta of that round, and so does a start of its own. */
+static void begin_from(const struct replay *p, struct player *w, uint64_t round) {
+	take_theta(p, w, round);
+	w->gave_away = false;
+	if (theta_of(p, round))
+		eager_restart(eager_of(p, w), &p->run->global.cfg, theta_of(p, round));
+}
+
+/* The same; and whatever error feedback has kept does not count any more. */
+static void start_over(const struct replay *p, struct player *w, uint64_t round) {
+	begin_from(p, w, round);
+	contribution_forget(contribution_of(p, w), &p->run->global.cfg);
+}
+
+/* What an earlier process encoded the new one knows only where it encodes it again: from the very state. */
+static enum rv_err encode_again(struct replay *p, struct player *w, const struct trace_event *e,
+								struct rv_errtext *et) {
+	struct contribution *c = contribution_of(p, w);
+	struct global_state then = p->run->global; /* a view */
+	then.theta = (float *)(uintptr_t)theta_of(p, e->round);
+	then.round = e->round;
+	c->has_next = false;
+	if (then.theta)
+		then = eager_view(eager_of(p, w), &then);
+	if (!c->residual || !e->exact || !then.theta || e->to != (uint64_t)p->run->cfg.run.steps_per_round)
+		return RV_OK;
+	return contribution_encode(c, &then, e->round, replica_theta(w->replica), p->run->encoded[w - p->players], et);
+}
+
+static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	const struct snapshot *saved = e->saved ? saved_replica(w, e) : NULL;
+	if (e->saved && !saved)
+		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
+	RV_TRY(replica_load(w->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->replica), et));
+	w->round = e->round;
+	w->steps_done = e->exact ? e->to : 0;
+	w->ahead = 0;
+	w->gave_away = false;
+	w->behind = saved && saved->behind;
+	RV_TRY(encode_again(p, w, e, et));
+	if (!e->exact)
+		start_over(p, w, e->round);
+	return RV_OK;
+}
+
+/* theta: the shared one of the round that it holds. As the trainer does it before the first step ahead. */
+static enum rv_err give_away(struct replay *p, struct player *w, const float *theta, struct rv_errtext *et) {
+	struct eager *e = eager_of(p, w);
+	struct global_state then = p->run->global; /* a view */
+	if (!eager_is_on(e) || w->gave_away)
+		return RV_OK;
+	if (!theta)
+		return cannot_follow(w, et, "it went ahead of a state that the others had left behind");
+	then.theta = (float *)(uintptr_t)theta;
+	eager_turn(e, &then, replica_theta(w->replica));
+	replica_set_theta(w->replica, e->start);
+	w->gave_away = true;
+	return RV_OK;
+}
+
+static enum rv_err do_train(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	uint64_t h = (uint64_t)p->run->cfg.run.steps_per_round;
+	bool ahead = e->round != w->round;
+	uint64_t *done = ahead ? &w->ahead : &w->steps_done;
+	if (e->to > h)
+		return cannot_follow(w, et, "more steps than a round has");
+	if (w->behind)
+		return cannot_follow(w, et, "it trained from a state that the others had left behind");
+	const float *anchor = theta_of(p, w->round); /* of steps ahead, too */
+	if (!anchor && p->run->cfg.run.prox_mu > 0)
+		return cannot_follow(w, et, "it was pulled to weights that the others had left behind");
+	if (ahead)
+		RV_TRY(give_away(p, w, anchor, et));
+	if (anchor)
+		replica_set_anchor(w->replica, eager_is_on(eager_of(p, w)) ? eager_of(p, w)->start : anchor);
+	replica_set_global_step(w->replica, e->round * h + e->from);
+	for (uint64_t i = e->from; i < e->to; i++) {
+		struct step_stats stats;
+		if (atomic_load(&p->run->stop))
+			return rv_fail(et, RV_E_CANCELLED, "stopped");
+		RV_TRY(replica_step_over(w->replica, NULL, 0, &stats, et));
+		atomic_fetch_add(&p->run->steps_done, 1);
+	}
+	*done = e->to;
+	return RV_OK;
+}
+
+static enum rv_err do_apply(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	struct global_state *g = &p->run->global;
+	bool now = e->round + 1 == g->round && !w->behind, late = eager_is_on(eager_of(p, w));
+	bool moved_on = w->gave_away && (e->keep || e->participated);
+	if (!now && !moved_on && (e->keep || (e->participated && p->streams)))
+		return cannot_follow(w, et, "it applied a round that the others had left behind, and kept of its own");
+	if (e->keep && !moved_on) {
+		replica_shift_theta(w->replica, p->before, g->theta);
+		eager_shift(eager_of(p, w), &g->cfg, p->before, g->theta);
+	} else if (e->participated && now && !late) {
+		adopt_round(w->replica, g, e->round, (float)p->run->cfg.run.mix);
+	} else if (!moved_on) {
+		begin_from(p, w, e->round + 1);
+	}
+	if (e->participated)
+		contribution_commit(contribution_of(p, w), &g->cfg, e->round);
+	if (!e->keep || moved_on)
+		w->steps_done = e->participated || moved_on ? w->ahead : 0;
+	w->round = e->round + 1;
+	w->ahead = 0;
+	w->gave_away = false;
+	return e->snapshot ? take_snapshot(w, e->round + 1, w->steps_done, et) : RV_OK;
+}
+
+static enum rv_err do_encode(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	if (!e->ok && !theta_of(p, e->round))
+		return cannot_follow(w, et, "it encoded a round that the others had left behind");
+	if (!e->ok) {
+		start_over(p, w, e->round);
+		w->steps_done = 0;
+	}
+	return e->ok && e->snapshot ? take_snapshot(w, e->round, w->steps_done, et) : RV_OK;
+}
+
+/* Could it be done with the shared state as it is? */
+static bool can_do(const struct replay *p, const struct trace_event *e) {
+	uint64_t now = p->run->global.round;
+	return e->kind == TRACE_APPLY                               ? e->round < now
+		   : e->kind == TRACE_INSTALL || e->kind == TRACE_START ? e->round <= now
+																: true;
+}
+
+static enum rv_err do_event(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
+	switch (e->kind) {
+	case TRACE_START:
+		return do_start(p, w, e, et);
+	case TRACE_TRAIN:
+		return do_train(p, w, e, et);
+	case TRACE_ENCODE:
+		return do_encode(p, w, e, et);
+	case TRACE_APPLY:
+		return do_apply(p, w, e, et);
+	case TRACE_INSTALL:
+		start_over(p, w, e->round);
+		w->round = e->round;
+		w->steps_done = w->ahead = 0;
+		return RV_OK;
+	case TRACE_SAVE:
+		return take_snapshot(w, e->round, e->to, et);
+	case TRACE_VOTE:
+		return RV_OK; /* what it says is known */
+	case TRACE_ROLLBACK:
+		break; /* refused before */
+	}
+	RV_UNREACHABLE("kind of a trace's event");
+}
+
+/* ---- a round --------------------------------------------------------------------------------------------------------
+ */
+
+/* Is this the contribution to the round under way? */
+static bool is_contribution(const struct trace_event *e, uint64_t round, uint64_t boot) {
+	return e->kind == TRACE_ENCODE && e->ok && e->round == round && (boot == 0 || e->boot == boot);
+}
+
+/* To its contribution, or, of whom takes no part, as far as the shared state lets it. */
+static enum rv_err advance(struct replay *p, struct player *w, bool takes_part, uint64_t boot, struct rv_errtext *et) {
+	uint64_t round = p->run->global.round;
+	for (; w->at < w->trace->n; w->at++) {
+		const struct trace_event *e = &w->trace->events[w->at];
+		bool contribution = takes_part && is_contribution(e, round, boot);
+		if (!can_do(p, e))
+			break;
+		RV_TRY(do_event(p, w, e, et));
+		if (contribution) {
+			w->at++;
+			return RV_OK;
+		}
+	}
+	return takes_part ? cannot_follow(w, et, "its contribution to the round is not in it") : RV_OK;
+}
+
+static enum rv_err contribute(struct replay *p, const struct trace_roster *roster, struct rv_errtext *et) {
+	const uint8_t *vectors[NET_MAX_MEMBERS];
+	uint32_t weights[NET_MAX_MEMBERS];
+	for (int i = 0; i < roster->n; i++) {
+		int index = player_of(p, roster->members[i].member);
+		struct player *w = &p->players[index];
+		RV_TRY(advance(p, w, true, roster->members[i].boot, et));
+		const struct global_state from = eager_view(eager_of(p, w), &p->run->global);
+		RV_TRY(contribution_encode(contribution_of(p, w), &from, p->run->global.round, replica_theta(w->replica),
+								   p->run->encoded[index], et));
+		vectors[i] = p->run->encoded[index];
+		weights[i] = roster->members[i].weight;
+	}
+	return averaging_reduce_vectors(p->run, vectors, weights, roster->n, et);
+}
+
+enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
+	struct lab_run *r = p->run;
+	uint64_t round = r->global.round;
+	const struct committed *c = &p->rounds[round];
+	RV_ASSERT(round < p->n_rounds);
+	RV_TRY(contribute(p, c->roster, et));
+	for (int i = 0; i < p->n; i++) /* a participant may have started again since, from a round that is gone soon */
+		RV_TRY(advance(p, &p->players[i], false, 0, et));
+	memcpy(p->before, r->global.theta, r->global.cfg.n * sizeof *p->before);
+	struct rv_hash digest = global_digest(&r->global, round, r->reduced);
+	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));
+	r->rounds_done++;
+	if (!rv_hash_equal(&r->global.chain, &c->chain))
+		return rv_fail(et, RV_E_PROTOCOL,
+					   "round %" PRIu64 ": the state hash is not the recorded one: this machine computes "
+					   "other bits (another instruction set or number of threads?), or the text differs",
+					   round);
+	return RV_OK;
+}
+
+/* ---- making one -----------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err make_player(struct replay *p, int i, const struct trace_record *trace, struct rv_errtext *et) {
+	struct player *w = &p->players[i];
+	if (player_of(p, trace->member) >= 0)
+		return rv_fail(et, RV_E_INVALID, "two traces are of member %u", trace->member);
+	*w = (struct player){.trace = trace, .replica = p->run->replicas[i]};
+	w->fresh = malloc(replica_state_bytes(w->replica));
+	if (!w->fresh)
+		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
+	replica_save(w->replica, w->fresh);
+	p->n++;
+	return RV_OK;
+}
+
+enum rv_err replay_new(struct lab_run *run, const struct trace_record *traces, int n, struct replay **out,
+					   struct rv_errtext *et) {
+	RV_ASSERT(n == run->n_replicas);
+	struct replay *p = calloc(1, sizeof *p);
+	if (!p)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a replay");
+	p->run = run;
+	p->streams = run->cfg.run.fragments > 1 || run->cfg.run.mix > 0;
+	p->before = malloc(run->global.cfg.n * sizeof *p->before);
+	enum rv_err e = p->before ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for a replay");
+	for (int i = 0; e == RV_OK && i < n; i++)
+		e = make_player(p, i, &traces[i], et);
+	if (e == RV_OK)
+		e = collect_rounds(p, et);
+	if (e != RV_OK) {
+		replay_free(p);
+		return e;
+	}
+	*out = p;
+	return RV_OK;
+}
+
+void replay_free(struct replay *p) {
+	if (!p)
+		return;
+	for (int i = 0; i < LAB_MAX_WORKERS; i++) {
+		free(p->players[i].fresh);
+		for (int k = 0; k < SNAPSHOTS; k++)
+			free(p->players[i].snapshots[k].bytes);
+	}
+	free(p->rounds);
+	free(p->before);
+	free(p);
+}
+
+uint64_t replay_rounds(const struct replay *p) {
+	return p->n_rounds;
+}
