@@ -1,8 +1,8 @@
 /* backup.c: `backup` and `restore`: a whole run in one file. */
-#include "coordinator/store/backup.h"
+#include "coordinator/backup/backup.h"
+#include "coordinator/backup/backup_work.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/operator_session.h"
-#include "coordinator/store/backup_work.h"
 
 #include <inttypes.h>
 #include <stdio.h>

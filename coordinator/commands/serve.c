@@ -1,6 +1,6 @@
 /* serve.c: `serve`: the coordinator at work, until a signal. */
+#include "coordinator/backup/backup.h"
 #include "coordinator/commands/commands.h"
-#include "coordinator/store/backup.h"
 
 #include "base/clock.h"
 #include "base/event.h"

@@ -5,7 +5,7 @@
  *   listen        host:port where the running coordinator is reached from this machine; made by `serve`, atomically
  *   rounds.jsonl  a line per committed round
  *   lock          held by whoever uses the directory
- *   store.db.replaced  what the last `restore` took the place of (coordinator/store/backup.h)
+ *   store.db.replaced  what the last `restore` took the place of (coordinator/backup/backup.h)
  *   store.db.new  what a killed `new-run` left: the next one makes it anew
  */
 #ifndef RV_COORDINATOR_RUN_DIR_H

@@ -3,15 +3,14 @@
 #define RV_LAB_COMMANDS_H
 
 #include "base/program.h"
-
-enum { TRAIN_OPTIONS_MAX = 96 };
+#include "lab/options/train_options.h"
+#include "lab/sweep/grid.h"
 
 /* `rivulet train`; its table is run_config's and its own, put together in the caller's memory. */
 struct rv_command train_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
 /* `rivulet config`, likewise. */
 struct rv_command config_command(struct rv_option table[static TRAIN_OPTIONS_MAX]);
 /* `rivulet sweep`: its own options, and a list for each of train's. */
-enum { SWEEP_OPTIONS_MAX = 112 };
 struct rv_command sweep_command_of(struct rv_option table[static SWEEP_OPTIONS_MAX]);
 extern const struct rv_command sample_command, eval_command, report_command, tokenize_command, tokenizer_command,
 	simulate_command;

@@ -5,6 +5,7 @@
 #include "base/hex.h"
 #include "base/signals.h"
 #include "lab/commands/commands.h"
+#include "lab/methods/methods.h"
 #include "lab/run/lab_run.h"
 #include "lab/run/text_source.h"
 #include "lab/worker_files/worker_rounds.h"

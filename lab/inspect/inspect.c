@@ -206,12 +206,6 @@ enum rv_err inspect_path(const char *path, json_t **out, struct rv_errtext *et) 
 /* ---- what several say -----------------------------------------------------------------------------------------------
  */
 
-void inspect_put_hash(json_t *facts, const char *key, const struct rv_hash *h) {
-	char hex[2 * RV_HASH_BYTES + 1];
-	rv_hex_encode(h->b, RV_HASH_BYTES, hex);
-	json_object_set_new(facts, key, json_string(hex));
-}
-
 void inspect_put_model(json_t *facts, const struct run_config *c) {
 	json_t *m = json_pack("{ss sI sI sI sI sI}", "family", c->model, "n_layer", c->n_layer, "n_head", c->n_head,
 						  "n_embd", c->n_embd, "vocab", c->vocab, "context", c->context);

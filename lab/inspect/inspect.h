@@ -45,7 +45,6 @@ enum rv_err inspect_gguf_header(const uint8_t *bytes, size_t n, json_t *facts, s
 /* ---- what several of them say ---------------------------------------------------------------------------------------
  */
 
-void inspect_put_hash(json_t *facts, const char *key, const struct rv_hash *h);
 /* The model's options that matter to its family. */
 void inspect_put_model(json_t *facts, const struct run_config *c);
 /* "12 x 34" of a shape. */

@@ -4,9 +4,8 @@
 #include "base/file.h"
 #include "base/json_limits.h"
 #include "base/option_value.h"
-#include "lab/commands/commands.h"
+#include "lab/options/train_options.h"
 #include "lab/report/clean_text.h"
-#include "lab/run/train_options.h"
 #include "lab/worker_files/trace_read.h"
 
 #include <limits.h>

@@ -1,5 +1,6 @@
 /* runs.c: what runs leave behind: a worker's directory, its state files, checkpoints of the lab, metrics. */
 #include "lab/inspect/inspect.h"
+#include "lab/worker_files/facts.h"
 
 #include "base/bytes.h"
 #include "lab/run/checkpoint_header.h"
@@ -41,7 +42,7 @@ enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *e
 	json_object_set_new(facts, "rounds_to_export", json_string(rounds));
 	json_object_set_new(facts, "bases", bases_of(&w));
 	json_object_set_new(facts, "log_entries", json_integer(w.index->logs.n));
-	inspect_put_hash(facts, "run_hash", &w.store.cfg.run_hash);
+	facts_put_hash(facts, "run_hash", &w.store.cfg.run_hash);
 	worker_rounds_release(&w);
 	return RV_OK;
 }
@@ -58,7 +59,7 @@ static void put_state(struct rv_reader *r, const char *sort, json_t *facts) {
 	(void)rv_read_u32(r);
 	rv_read_copy(r, run.b, RV_HASH_BYTES);
 	json_object_set_new(facts, "round", json_integer((json_int_t)rv_read_u64(r)));
-	inspect_put_hash(facts, "run_hash", &run);
+	facts_put_hash(facts, "run_hash", &run);
 }
 
 static enum rv_err put_checkpoint(const char *path, json_t *facts, struct rv_errtext *et) {
@@ -73,7 +74,7 @@ static enum rv_err put_checkpoint(const char *path, json_t *facts, struct rv_err
 	json_object_set_new(facts, "threads", json_integer(h.threads));
 	json_object_set_new(facts, "round", json_integer((json_int_t)h.rounds_done));
 	json_object_set_new(facts, "tokens", json_integer((json_int_t)h.tokens_done));
-	inspect_put_hash(facts, "run_hash", &h.run_hash);
+	facts_put_hash(facts, "run_hash", &h.run_hash);
 	return RV_OK;
 }
 

@@ -1,5 +1,6 @@
 /* tokens.c: tokenizers and files of tokens. */
 #include "lab/inspect/inspect.h"
+#include "lab/worker_files/facts.h"
 
 #include "base/file.h"
 #include "worker/tokenizer/shard.h"
@@ -35,7 +36,7 @@ enum rv_err inspect_tokenizer(const char *path, json_t *facts, struct rv_errtext
 		json_object_set_new(facts, "end_of_text", end == TOKENIZER_NO_TOKEN ? json_null() : json_integer(end));
 		if (strcmp(tokenizer_kind(t), "huggingface") == 0)
 			put_added(text, n, facts);
-		inspect_put_hash(facts, "tokenizer-hash", tokenizer_hash(t));
+		facts_put_hash(facts, "tokenizer-hash", tokenizer_hash(t));
 		tokenizer_free(t);
 	}
 	free(text);

@@ -1,5 +1,6 @@
 /* weights.c: safetensors files, their index, config.json, and directories of these. */
 #include "lab/inspect/inspect.h"
+#include "lab/worker_files/facts.h"
 
 #include "worker/train/hf_config.h"
 #include "worker/train/hf_tokenizer.h"
@@ -55,7 +56,7 @@ static enum rv_err put_files(const char *where, json_t *facts, struct rv_errtext
 		if (origin.round > 0 || !rv_hash_is_zero(&origin.state))
 			json_object_set_new(facts, "round", json_integer((json_int_t)origin.round));
 		if (!rv_hash_is_zero(&origin.state))
-			inspect_put_hash(facts, "state", &origin.state);
+			facts_put_hash(facts, "state", &origin.state);
 		put_totals(facts, &t);
 	} else {
 		json_decref(t.tensors);
@@ -70,7 +71,7 @@ static enum rv_err put_init_hash(const char *where, const struct run_config *c, 
 	float *params;
 	RV_TRY(weights_load_new(where, c, &layout, &params, et));
 	struct rv_hash h = weights_hash(params, layout.n_params);
-	inspect_put_hash(facts, "init-hash", &h);
+	facts_put_hash(facts, "init-hash", &h);
 	free(params);
 	model_layout_release(&layout);
 	return RV_OK;

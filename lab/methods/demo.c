@@ -14,6 +14,7 @@
  * 32 for the value. */
 #include "lab/methods/averaging.h"
 #include "lab/methods/dct_tiles.h"
+#include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 
 #include "base/clock.h"

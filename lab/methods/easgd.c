@@ -4,6 +4,7 @@
  * c is the run's theta, and sum_i (theta_i - c) is -k times the mean outer gradient: an outer sgd of learning rate k
  * rho. The paper keeps k rho below 1. */
 #include "lab/methods/averaging.h"
+#include "lab/methods/methods.h"
 
 #include "base/clock.h"
 #include "worker/train/adopt.h"

@@ -2,6 +2,7 @@
  * H steps from theta, and theta becomes the mean of where they are, by tokens with weight-by-tokens:
  *     theta <- sum_i w_i theta_i / sum_i w_i,  which is  theta - mean(Delta_i)
  * With inner sgd it is local SGD. Real workers do it with outer = average. */
+#include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 

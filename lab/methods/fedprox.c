@@ -2,6 +2,7 @@
  * that a worker stays near the theta that it started the round from:
  *     h(theta_i) = f(theta_i) + prox_mu / 2 |theta_i - theta|^2
  * The term is the replica's (replica_set_anchor). Real workers do it with outer = average and prox-mu. */
+#include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 

@@ -3,6 +3,7 @@
  *     theta <- theta + alpha (theta_fast - theta),  an outer sgd.  alpha = 0 freezes theta, alpha = 1 is plain
  *     training.
  * Where it is not given, alpha is the paper's 0.5. */
+#include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 

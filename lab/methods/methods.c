@@ -1,4 +1,5 @@
 /* methods.c: the registry of methods. */
+#include "lab/methods/methods.h"
 #include "lab/run/lab_run.h"
 
 #include <string.h>

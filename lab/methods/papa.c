@@ -2,6 +2,7 @@
  * each replica is pulled towards the mean of all: theta_i <- mix theta_i + (1 - mix) mean. mix = 0 is FedAvg, mix = 1
  * leaves the replicas alone. What is exchanged are outer gradients against the last mean, so that every codec
  * serves. */
+#include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 

@@ -10,6 +10,7 @@
  *
  * beta: --error-feedback, 0.95 where it is 0. alpha: --outer-lr. codec: topk64 where none was chosen (int8). */
 #include "lab/methods/averaging.h"
+#include "lab/methods/methods.h"
 #include "lab/methods/preset.h"
 #include "lab/methods/synchronous.h"
 

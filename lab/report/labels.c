@@ -1,5 +1,5 @@
 /* labels.c: what a report calls its configurations: by what sets them apart, in as few words as do. */
-#include "lab/methods/idle.h"
+#include "lab/options/idle.h"
 #include "lab/report/clean_text.h"
 #include "lab/report/report.h"
 

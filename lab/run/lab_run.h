@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/run_config.h"
-#include "lab/methods/codec_loss.h"
+#include "lab/run/codec_loss.h"
 #include "outer/contribution.h"
 #include "outer/eager.h"
 #include "outer/global.h"
@@ -72,12 +72,6 @@ struct lab_method {
 	struct rv_hash (*state_hash)(struct lab_run *r);
 	uint64_t (*payload_bytes)(const struct lab_run *r);
 };
-
-#define LAB_METHOD(name, about) extern const struct lab_method lab_method_##name;
-#include "lab/methods/methods.def"
-#undef LAB_METHOD
-extern const struct lab_method *const lab_methods[];        /* NULL-terminated */
-const struct lab_method *lab_method_find(const char *name); /* NULL: there is none */
 
 struct lab_config {
 	struct run_config run;

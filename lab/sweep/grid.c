@@ -1,10 +1,11 @@
 /* grid.c: lists of values, their product, and each cell's name. */
 #include "lab/sweep/grid.h"
+#include "lab/methods/methods.h"
 
 #include "base/assert.h"
 #include "base/hex.h"
 #include "base/option_value.h"
-#include "lab/methods/idle.h"
+#include "lab/options/idle.h"
 #include "lab/run/text_source.h"
 #include "worker/train/run_tokenizer.h"
 

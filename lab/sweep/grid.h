@@ -13,10 +13,10 @@
 #define RV_LAB_SWEEP_GRID_H
 
 #include "base/hash.h"
-#include "lab/commands/commands.h"
-#include "lab/run/train_options.h"
+#include "lab/options/train_options.h"
 
 enum {
+	SWEEP_OPTIONS_MAX = 112,
 	SWEEP_LIST_BYTES = 512, /* the values of one option, as given */
 	SWEEP_MAX_AXES = 16,
 	SWEEP_MAX_VALUES = 64, /* of one axis */

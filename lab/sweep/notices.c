@@ -2,7 +2,7 @@
 #include "lab/sweep/notices.h"
 
 #include "base/run_config_idle.h"
-#include "lab/methods/idle.h"
+#include "lab/options/idle.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "lab/worker_files/checkpoint.h"
 
 #include "base/file.h"
-#include "lab/inspect/inspect.h"
+#include "lab/worker_files/facts.h"
 #include "lab/worker_files/worker_rounds.h"
 
 #include <stdio.h>
@@ -19,8 +19,8 @@ static enum rv_err write_state(const struct worker_rounds *w, const struct globa
 	statestore_path(&there, STATE_FILE_BASE, g->round, path);
 	*facts = json_pack("{ss ss sI sI}", "kind", "exported state", "path", path, "round", (json_int_t)g->round,
 					   "parameters", (json_int_t)g->cfg.n);
-	inspect_put_hash(*facts, "chain", &g->chain);
-	inspect_put_hash(*facts, "state", &full);
+	facts_put_hash(*facts, "chain", &g->chain);
+	facts_put_hash(*facts, "state", &full);
 	return RV_OK;
 }
 

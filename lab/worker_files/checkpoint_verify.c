@@ -1,7 +1,7 @@
 /* checkpoint_verify.c: reads every state file of a worker and replays what they make. */
 #include "lab/worker_files/checkpoint.h"
 
-#include "lab/inspect/inspect.h"
+#include "lab/worker_files/facts.h"
 #include "lab/worker_files/worker_rounds.h"
 #include "worker/train/replica.h"
 
@@ -160,8 +160,8 @@ static void replay_one(struct verification *v, int64_t round, json_t *facts) {
 	v->rounds++;
 	struct rv_hash full = global_full_hash(&g);
 	compare_base(v, &g);
-	inspect_put_hash(facts, "chain", &g.chain);
-	inspect_put_hash(facts, "state", &full);
+	facts_put_hash(facts, "chain", &g.chain);
+	facts_put_hash(facts, "state", &full);
 	global_release(&g);
 }
 

@@ -23,7 +23,7 @@
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
-enum { SEAL_BYTES = 40 };           /* coordinator/store/backup_file.h */
+enum { SEAL_BYTES = 40 };           /* coordinator/backup/backup_file.h */
 enum { TOKENS_PAGE_AT = 4 * 4096 }; /* the fourth table (coordinator/store/schema.h) */
 static char out[4096];
 

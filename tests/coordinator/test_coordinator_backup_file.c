@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "coordinator/store/backup_file.h"
+#include "coordinator/backup/backup_file.h"
 
 enum { PAGES_BYTES = 1536, SEAL_BYTES = 40, ALL_BYTES = PAGES_BYTES + SEAL_BYTES, STRIDE = 13 };
 

@@ -1,6 +1,7 @@
 /* fuzz_lab_checkpoint.c: the checkpoint of a lab run. The first byte of the input says what the rest is: a whole file,
  * or what is laid over a part of a valid one, whose hashes are then made right, since no search finds a BLAKE2b value.
  * What is accepted saves again as the same bytes; what is refused says why. */
+#include "lab/methods/methods.h"
 #include "lab/run/checkpoint_header.h"
 
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* lab_fixture.c: see lab_fixture.h. */
 #include "tests/lab/lab_fixture.h"
+#include "lab/methods/methods.h"
 
 #include "base/rng.h"
 #include "worker/train/weights.h"

@@ -1,4 +1,5 @@
 /* Stop and resume is straight through, wherever it stops; a damaged or foreign checkpoint is refused. */
+#include "lab/methods/methods.h"
 #include "lab/run/checkpoint_header.h"
 #include "lab/run/checkpoint_pair.h"
 #include "tests/lab/lab_fixture.h"

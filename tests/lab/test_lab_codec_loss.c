@@ -1,6 +1,6 @@
 /* What a codec does to an outer gradient: nothing (fp32), as much as its rounding allows (int8), fragment by fragment;
  * and a run records it. */
-#include "lab/methods/codec_loss.h"
+#include "lab/run/codec_loss.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

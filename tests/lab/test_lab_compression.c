@@ -1,6 +1,7 @@
 /* Contributions that lose something: error feedback, random rounding, top-k and SparseLoCo, on replicas with AdamW on
  * text. */
 #include "lab/methods/averaging.h"
+#include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

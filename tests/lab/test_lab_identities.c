@@ -1,4 +1,5 @@
 /* Identities of the method on the real thing: replicas with AdamW on text. */
+#include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

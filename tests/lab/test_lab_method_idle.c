@@ -3,7 +3,7 @@
 
 #include "base/run_config_idle.h"
 #include "lab/commands/commands.h"
-#include "lab/methods/idle.h"
+#include "lab/options/idle.h"
 #include "lab/sweep/run.h"
 
 #include <stdio.h>

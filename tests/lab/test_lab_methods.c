@@ -1,5 +1,6 @@
 /* Identities of the methods beside DiLoCo, on replicas with AdamW on text: what each is at the ends of its range. */
 #include "lab/methods/averaging.h"
+#include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 #include "worker/train/metrics.h"
 

@@ -1,6 +1,7 @@
 /* test_lab_presets.c: the methods that are settings of DiLoCo: each is what its paper says, and what it is at the ends
  * of its range; and what contradicts a name is refused. On replicas with text; inner SGD where a paper's equation wants
  * it. */
+#include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
 #include <math.h>

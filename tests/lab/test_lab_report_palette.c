@@ -1,5 +1,6 @@
 /* Colours stay with a method: over the figures of a page, when runs are added, in whatever order they are found; and they
  * can be told apart on a light and on a dark page. */
+#include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/report/figures.h"

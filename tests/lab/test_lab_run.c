@@ -1,4 +1,5 @@
 /* A run of the lab: counts, bytes, chain; the result does not depend on how many replicas run at a time. */
+#include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
 #include "base/clock.h"

@@ -1,5 +1,6 @@
 /* Cells of a sweep: the product of lists, names that depend on what decides a result and on nothing else, refusals. */
 #include "base/option_value.h"
+#include "lab/commands/commands.h"
 #include "lab/sweep/memory.h"
 #include "tests/lab/sweep_fixture.h"
 

@@ -1,11 +1,12 @@
 /* The options of `rivulet train`: the table is whole, and what is wrong is refused before anything starts. */
+#include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
 
 #include "base/option_value.h"
 #include "lab/commands/commands.h"
-#include "lab/methods/idle.h"
-#include "lab/run/train_difference.h"
-#include "lab/run/train_options.h"
+#include "lab/options/idle.h"
+#include "lab/options/train_difference.h"
+#include "lab/options/train_options.h"
 
 #include <stdio.h>
 #include <string.h>

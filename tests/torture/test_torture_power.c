@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/chain.h"
-#include "coordinator/store/backup.h"
+#include "coordinator/backup/backup.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/store.h"
 #include "tests/torture/power.h"

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "coordinator/backup/backup.h"
 #include "coordinator/service/service.h"
-#include "coordinator/store/backup.h"
 #include "coordinator/store/run_dir.h"
 #include "coordinator/store/store.h"
 #include "tests/torture/torture.h"

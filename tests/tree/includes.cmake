@@ -1,26 +1,49 @@
-# includes.cmake: cmake -D ROOT=DIR -P includes.cmake: every include of a product folder points to itself or downwards:
-# base < kernels, outer, net < worker, coordinator < lab; nothing there includes tests or bench. The link lines of the
-# libraries hold for what has a symbol; this holds for headers that have none, too.
+# includes.cmake: cmake -D ROOT=DIR -P includes.cmake: every include of a product folder points to its own room or
+# downwards: base < kernels, outer, net < worker, coordinator < lab, and within a folder as the lists below say; nothing
+# there includes tests or bench. The link lines of the libraries hold for what has a symbol; this holds for headers that
+# have none, too.
 cmake_minimum_required(VERSION 3.22)
 
 set(base base)
 set(kernels base kernels)
 set(outer base outer)
 set(net base net)
-set(worker base kernels outer net worker)
-set(coordinator base kernels outer net coordinator)
-set(lab base kernels outer net worker coordinator lab)
+set(worker base kernels outer net worker worker/tokenizer worker/train)
 # Within worker: tokens are made without a model, and a model is trained without a network.
 set(worker/tokenizer base worker/tokenizer)
 set(worker/train base kernels outer worker/tokenizer worker/train)
 
+# Within coordinator: the core decides without I/O, the service keeps what it decides, people and programs ask the service.
+set(below_coordinator base kernels outer net)
+set(coordinator/core ${below_coordinator} coordinator/core)
+set(coordinator/store ${coordinator/core} coordinator/store)
+set(coordinator/service ${coordinator/store} coordinator/service)
+set(coordinator/backup ${coordinator/service} coordinator/backup)
+set(coordinator/web ${coordinator/service} coordinator/web)
+set(coordinator/commands ${coordinator/web} coordinator/backup coordinator/commands)
+set(coordinator ${coordinator/commands} coordinator)
+
+# Within lab: a run is trained by methods, options choose them; tables, sweeps and reports are about runs.
+set(below_lab ${worker} ${coordinator/commands})
+set(lab/model ${below_lab} lab/model)
+set(lab/run ${lab/model} lab/run)
+set(lab/methods ${lab/run} lab/methods)
+set(lab/options ${lab/methods} lab/options)
+set(lab/worker_files ${lab/methods} lab/worker_files)
+set(lab/simulate ${below_lab} lab/simulate)
+set(lab/report ${lab/options} lab/simulate lab/report)
+set(lab/sweep ${lab/report} lab/sweep)
+set(lab/inspect ${lab/report} lab/worker_files lab/inspect)
+set(lab/commands ${lab/inspect} lab/sweep lab/commands)
+set(lab ${lab/commands} lab)
+
 # The deepest folder with a rule that the path is in.
 function(folder_of path out)
-	string(REGEX MATCH "^worker/(tokenizer|train)/" folder "${path}")
-	if(NOT folder)
-		string(REGEX MATCH "^[^/]+/" folder "${path}")
-	endif()
+	string(REGEX MATCH "^[^/]+/[^/]+/" folder "${path}")
 	string(REGEX REPLACE "/$" "" folder "${folder}")
+	if(NOT folder OR NOT DEFINED "${folder}")
+		string(REGEX REPLACE "/.*" "" folder "${path}")
+	endif()
 	set(${out} "${folder}" PARENT_SCOPE)
 endfunction()
 
@@ -35,13 +58,10 @@ foreach(top base kernels outer net worker coordinator lab)
 			math(EXPR n "${n} + 1")
 			string(REGEX REPLACE "^[^\"]*\"([^\"]*)\".*$" "\\1" included "${line}")
 			folder_of(${included} target)
-			if(folder STREQUAL "worker")
-				string(REGEX REPLACE "^worker/.*" "worker" target "${target}")
-			elseif(NOT folder MATCHES "/")
-				string(REGEX REPLACE "/.*" "" target "${target}")
-			endif()
 			if(NOT target IN_LIST ${folder})
-				list(JOIN ${folder} ", " allowed)
+				set(allowed ${${folder}})
+				list(REMOVE_DUPLICATES allowed)
+				list(JOIN allowed ", " allowed)
 				list(APPEND wrong "  ${file} includes \"${included}\": ${folder} may include ${allowed}")
 			endif()
 		endforeach()

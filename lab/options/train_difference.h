@@ -2,7 +2,7 @@
 #ifndef RV_LAB_TRAIN_DIFFERENCE_H
 #define RV_LAB_TRAIN_DIFFERENCE_H
 
-#include "lab/run/train_options.h"
+#include "lab/options/train_options.h"
 
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
 /* idle.c: see idle.h. */
-#include "lab/methods/idle.h"
+#include "lab/options/idle.h"
+#include "lab/methods/methods.h"
 
 #include "base/option_value.h"
 #include "base/run_config_idle.h"
-#include "lab/commands/commands.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* backup_work.c: see backup_work.h. */
-#include "coordinator/store/backup_work.h"
+#include "coordinator/backup/backup_work.h"
 
 #include "base/file.h"
 

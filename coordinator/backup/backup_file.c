@@ -1,5 +1,5 @@
 /* backup_file.c: see backup_file.h. */
-#include "coordinator/store/backup_file.h"
+#include "coordinator/backup/backup_file.h"
 
 #include "base/file.h"
 #include "base/hash.h"

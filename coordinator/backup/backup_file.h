@@ -1,7 +1,7 @@
 /* backup_file.h: the file of a backup: an SQLite file, and after it a seal of 40 bytes: "RVBKSEAL" and the BLAKE2b-256
  * of all that is before it. SQLite does not look at bytes after the last page. Backups of releases before had no seal:
  * they are whole pages, of 512 bytes or a multiple, and are read as well. One that has lost its seal looks the same: so
- * the store in a sealed one says that it was sealed (coordinator/store/backup.c). */
+ * the store in a sealed one says that it was sealed (coordinator/backup/backup.c). */
 #ifndef RV_COORDINATOR_BACKUP_FILE_H
 #define RV_COORDINATOR_BACKUP_FILE_H
 

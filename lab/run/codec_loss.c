@@ -1,5 +1,5 @@
 /* codec_loss.c: chunk by chunk, sums in double. */
-#include "lab/methods/codec_loss.h"
+#include "lab/run/codec_loss.h"
 
 #include <math.h>
 #include <stdlib.h>

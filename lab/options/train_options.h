@@ -7,6 +7,8 @@
 #include "lab/run/run_files.h"
 #include "worker/train/memory_check.h"
 
+enum { TRAIN_OPTIONS_MAX = 96 };
+
 struct train_options {
 	struct run_config run; /* first: run_config's table is used as it is */
 	char method[16];

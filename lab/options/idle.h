@@ -4,7 +4,7 @@
 #ifndef RV_LAB_METHOD_IDLE_H
 #define RV_LAB_METHOD_IDLE_H
 
-#include "lab/run/train_options.h"
+#include "lab/options/train_options.h"
 
 /* What option `name` belongs to when the method has no use for it, whatever its value; NULL: it has, or there is no
  * such method. */

@@ -1,13 +1,14 @@
 /* train_options.c: the options of `rivulet train`, their checks, and what the machine decides. */
-#include "lab/run/train_options.h"
+#include "lab/options/train_options.h"
+#include "lab/methods/methods.h"
 
 #include "base/assert.h"
 #include "base/chain.h"
 #include "base/hex.h"
 #include "base/option_value.h"
 #include "base/parallel.h"
-#include "lab/methods/idle.h"
 #include "lab/methods/pace.h"
+#include "lab/options/idle.h"
 #include "lab/run/text_source.h"
 #include "net/download.h"
 #include "worker/train/eval_schedule.h"

@@ -1,9 +1,8 @@
 /* train_difference.c: see train_difference.h. */
-#include "lab/run/train_difference.h"
+#include "lab/options/train_difference.h"
 
 #include "base/file.h"
 #include "base/option_value.h"
-#include "lab/commands/commands.h"
 #include "lab/run/checkpoint_header.h"
 
 #include <limits.h>

@@ -1,11 +1,11 @@
 /* backup.c: see backup.h. */
-#include "coordinator/store/backup.h"
+#include "coordinator/backup/backup.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "coordinator/backup/backup_file.h"
 #include "coordinator/service/service.h"
-#include "coordinator/store/backup_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

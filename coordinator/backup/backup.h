@@ -21,12 +21,12 @@ struct backup_info {
 };
 
 /* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store, which is gone afterwards in any
- * case; both are in a directory made for it (coordinator/store/backup_work.h). Every record is read back first. `path` is
+ * case; both are in a directory made for it (coordinator/backup/backup_work.h). Every record is read back first. `path` is
  * replaced atomically: it is whole or not there. The faults of a store (coordinator/store/store.h), RV_E_FULL and RV_E_IO of
  * `path`. RV_E_CORRUPT names the run's store: what is wrong in its copy is wrong there. */
 enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
 						struct rv_errtext *et);
-/* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/store/backup_file.h);
+/* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/backup/backup_file.h);
  * what is there is kept as store.db.replaced. Document numbers go on far above any that the run can have announced
  * since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
  * there, or a later epoch, a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged,

@@ -1,0 +1,13 @@
+/* methods.h: the registry of methods: one line of methods.def, one file each. The interface is struct lab_method. */
+#ifndef RV_LAB_METHODS_H
+#define RV_LAB_METHODS_H
+
+#include "lab/run/lab_run.h"
+
+#define LAB_METHOD(name, about) extern const struct lab_method lab_method_##name;
+#include "lab/methods/methods.def"
+#undef LAB_METHOD
+extern const struct lab_method *const lab_methods[];        /* NULL-terminated */
+const struct lab_method *lab_method_find(const char *name); /* NULL: there is none */
+
+#endif
