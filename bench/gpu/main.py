@@ -116,7 +116,10 @@ def open_results(args):
         for name in ("results.jsonl", "report.md", "log.txt", "current.log"):
             if (out / name).exists():
                 (out / name).unlink()
-    if args.earlier and not path.exists():
+    if args.earlier:
+        if path.exists():
+            refuse("--earlier %s: %s has results of its own: name another folder with --out, or forget them with --fresh" % (
+                args.earlier, path))
         shutil.copyfile(args.earlier, path)
     results = results_file.Results(str(path))
     if any(bool(r.get("emulated")) != bool(args.emulate) for r in results.records if "session" in r):

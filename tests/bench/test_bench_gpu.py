@@ -126,6 +126,9 @@ class MadeUp(Folder):
         shutil.move(str(self.out / "results.jsonl"), str(earlier))
         self.call(self.bin, "--only", "speed", "--earlier", earlier)
         self.assertEqual(len([r for r in self.records() if r.get("status") == "began"]), 6)
+        ended = self.call(self.bin, "--only", "speed", "--earlier", earlier)
+        self.assertIn("has results of its own", ended.stdout)
+        self.assertEqual(ended.returncode, 2)
         self.call(self.bin, "--only", "speed", "--fresh")
         self.assertEqual(len([r for r in self.records() if "session" in r]), 1)
 
