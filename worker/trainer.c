@@ -62,6 +62,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
 	replica_watch(t->replica, &t->ending);
 	RV_TRY(open_global(t, cfg, et));
+	outer_device_reserve(t->replica, &t->global);
 	t->spare_replica = touched(replica_state_bytes(t->replica));
 	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE, 0));
 	RV_TRY(copier_new(&t->copier, et));

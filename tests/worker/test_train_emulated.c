@@ -3,6 +3,7 @@
  * run. */
 #include "tests/worker/train_fixture.h"
 
+#include "kernels/plugin.h"
 #include "worker/train/outer_device.h"
 
 #include <math.h>
@@ -159,6 +160,39 @@ static void test_the_outer_path_is_the_hosts(void **state) {
 	}
 }
 
+static size_t free_on_the_device(void) {
+	const struct backend_plugin *p;
+	struct plugin_device info;
+	assert_int_equal(plugin_cuda(&p, NULL), RV_OK);
+	assert_int_equal(p->device(0, &info, NULL), RV_OK);
+	return info.free_bytes;
+}
+
+static void test_the_outer_path_takes_its_memory_before_the_first_step(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct fixture_run f;
+	struct on_gpu g;
+	struct global_state device, host;
+	struct outer_device d = {.be = NULL};
+	fixture_run_init(&f, &cfg, "cpu");
+	gpu_init(&g, &f, "cuda", &cfg);
+	global_of(&device, g.replica, &cfg);
+	global_of(&host, g.replica, &cfg);
+	const size_t before = free_on_the_device();
+	outer_device_reserve(g.replica, &device);
+	const size_t reserved = free_on_the_device();
+	assert_true(reserved < before);
+	for (int k = 0; k < OUTER_ROUNDS; k++)
+		outer_round(&g, &d, &device, &host);
+	assert_int_equal(free_on_the_device(), reserved);
+	outer_device_unpin(&d);
+	global_release(&device);
+	global_release(&host);
+	gpu_release(&g);
+	fixture_run_release(&f);
+}
+
 static void test_divergence_names_the_parameter(void **state) {
 	(void)state;
 	struct run_config cfg = fixture_config();
@@ -192,6 +226,7 @@ int main(void) {
 		cmocka_unit_test(test_two_devices_are_one_replica),
 		cmocka_unit_test(test_inner_optimizers_as_on_the_cpu),
 		cmocka_unit_test(test_the_outer_path_is_the_hosts),
+		cmocka_unit_test(test_the_outer_path_takes_its_memory_before_the_first_step),
 		cmocka_unit_test(test_divergence_names_the_parameter),
 	};
 	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1);

@@ -60,18 +60,35 @@ static void pin(struct outer_device *d, const struct outer_ops *ops, struct back
 	}
 }
 
+/* What offers the device's arithmetic on what `codec` encodes, with the vector of the round except its places; NULL: the
+ * host does it. */
+static const struct outer_ops *device_of(struct replica *r, const struct global_state *g, const struct codec *codec,
+										 struct exchange *x) {
+	const struct chunking c = global_round_chunks(&g->cfg, g->round);
+	enum outer_code code;
+	*x = (struct exchange){.ops = NULL};
+	x->local = replica_device_theta(r, &x->be);
+	if (!x->local || !code_of(codec, &code))
+		return NULL;
+	x->vector = (struct outer_vector){code, c.n, c.chunk_elems, NULL};
+	return ops_for(x->be);
+}
+
+void outer_device_reserve(struct replica *r, const struct global_state *g) {
+	struct exchange x;
+	const struct outer_ops *ops = device_of(r, g, global_sent(&g->cfg), &x);
+	if (ops)
+		(void)ops->prepare(x.be, &x.vector, NULL); /* where it is refused the host does it */
+}
+
 /* Whether the device does this round's arithmetic with what `codec` encodes; then everything is there that it needs. */
 static bool begin(struct outer_device *d, struct replica *r, const struct global_state *g, const struct codec *codec,
 				  struct exchange *x) {
-	*x = (struct exchange){.ops = NULL};
 	const struct chunking c = global_round_chunks(&g->cfg, g->round);
-	x->local = replica_device_theta(r, &x->be);
-	enum outer_code code;
-	const struct outer_ops *ops = x->local && code_of(codec, &code) ? ops_for(x->be) : NULL;
+	const struct outer_ops *ops = device_of(r, g, codec, x);
 	if (!ops)
 		return false;
-	x->at = places_of(g, &c);
-	x->vector = (struct outer_vector){code, c.n, c.chunk_elems, x->at};
+	x->vector.at = x->at = places_of(g, &c);
 	if (!x->at || ops->prepare(x->be, &x->vector, NULL) != RV_OK) {
 		free(x->at);
 		return false; /* no memory for it: the host has what it needs */

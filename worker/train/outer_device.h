@@ -13,6 +13,9 @@ struct outer_device {
 	float *pinned[1 + GLOBAL_MAX_STATES];
 };
 
+/* Takes the device memory that the two below need, before the first step, so that no later one lacks it. Where the
+ * device refuses it, or does not do this arithmetic, the host does. */
+void outer_device_reserve(struct replica *r, const struct global_state *g);
 /* As global_encode_delta() of the replica's weights: its faults, its text. */
 enum rv_err outer_device_encode(struct outer_device *d, struct replica *r, const struct global_state *g, uint8_t *out,
 								struct rv_errtext *et);
