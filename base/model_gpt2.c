@@ -1,4 +1,4 @@
-/* model_gpt2.c: shapes of the GPT-2 family (worker/train/gpt2.c). */
+/* model_gpt2.c: shapes of the GPT-2 family (train/model/gpt2.c). */
 #include "base/model_shape.h"
 
 static enum rv_err resolve(struct model_shape *s, struct rv_errtext *et) {

@@ -1,4 +1,4 @@
-/* model_llama.c: shapes of the Llama family (worker/train/llama.c). */
+/* model_llama.c: shapes of the Llama family (train/model/llama.c). */
 #include "base/model_shape.h"
 
 enum { INNER_MULTIPLE = 256 };

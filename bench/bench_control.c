@@ -12,7 +12,7 @@
  * end; what came in counts from a second after bulk began: what the kernel of a sender took is not carried yet.
  */
 #include "base/clock.h"
-#include "net/peers.h"
+#include "net/mesh/peers.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

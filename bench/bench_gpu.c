@@ -13,7 +13,7 @@
 #include "bench/profiler.h"
 #include "bench/step_ours.h"
 #include "kernels/device.h"
-#include "worker/train/replica.h"
+#include "train/replica.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "bench/bench_report.h"
 
 #include "base/clock.h"
-#include "net/peers.h"
+#include "net/mesh/peers.h"
 #include "net/tls.h"
 
 #include <arpa/inet.h>

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "bench/bench_report.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "train/text/tokenizer/tokenizer.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/program.h"
 #include "base/rng.h"
-#include "worker/train/replica.h"
+#include "train/replica.h"
 
 #include <stdio.h>
 #include <stdlib.h>

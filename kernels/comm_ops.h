@@ -2,7 +2,7 @@
  *
  * The group's member `rank` is driven by one thread, all members make the same calls in the same order, and calls are
  * enqueued behind what its backend's stream has computed so far. Sums are the library's: the same on every rank, in an
- * order that it chooses. The host's way to do the same is worker/train/comm.h, which uses this where it is there. */
+ * order that it chooses. The host's way to do the same is train/comm.h, which uses this where it is there. */
 #ifndef RV_KERNELS_COMM_OPS_H
 #define RV_KERNELS_COMM_OPS_H
 

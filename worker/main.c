@@ -2,8 +2,8 @@
 #include "base/signals.h"
 #include "kernels/wait_policy.h"
 #include "net/address.h"
-#include "worker/session.h"
-#include "worker/settings.h"
+#include "worker/options/settings.h"
+#include "worker/session/session.h"
 
 #include <stdio.h>
 #include <string.h>

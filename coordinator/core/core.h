@@ -33,7 +33,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
-#include "net/control.h"
+#include "net/control/control.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,7 +56,7 @@ struct core_config {
 	int64_t grace_us;      /* once min_workers are ready, how long the others are waited for */
 	int64_t liveness_us;   /* a member without a report for so long is dead until it reports again */
 	int64_t silent_us;     /* without one for so long, a round does not wait for it; well above a heartbeat */
-	int64_t withheld_us;   /* a participant that withholds what it owes is accused after so long (net/reduce.h) */
+	int64_t withheld_us; /* a participant that withholds what it owes is accused after so long (net/reduce/reduce.h) */
 	/* After the first accusation in an attempt, how long others are collected; a fourth of it when all agree. */
 	int64_t suspect_gather_us;
 };

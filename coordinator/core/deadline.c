@@ -8,7 +8,7 @@
  * with the rates of the roster's record: a restarted coordinator says the same. A member may lie about its line, so none
  * counts as slower than a sixteenth of the median.
  *
- * Documents carry the deadline. A worker that is not done by then accuses who owes it something (net/reduce_suspects.c),
+ * Documents carry the deadline. A worker that is not done by then accuses who owes it something (net/reduce/suspects.c),
  * and accusations are weighed as ever. Who has not voted two withheld_us later, when somebody has, and accuses nobody,
  * holds the attempt up by itself: it is taken for dead until it reports again. */
 #include "base/capped.h"

@@ -7,7 +7,7 @@
 #ifndef RV_COORDINATOR_CONTRIBUTIONS_H
 #define RV_COORDINATOR_CONTRIBUTIONS_H
 
-#include "net/control.h"
+#include "net/control/control.h"
 
 struct contribution {
 	bool measured;  /* else nothing below is known */

@@ -6,7 +6,7 @@
 
 #include "base/run_config.h"
 #include "coordinator/core/core.h"
-#include "net/control.h"
+#include "net/control/control.h"
 
 #define REPORT_MOST_LOSS         1e6f                /* nats per token */
 #define REPORT_MOST_TOKENS_PER_S 1e9f                /* no machine comes near */

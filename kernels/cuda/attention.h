@@ -3,7 +3,7 @@
 #define RV_CUDA_ATTENTION_H
 
 #include "kernels/backend.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 #include <stdbool.h>
 

@@ -9,8 +9,8 @@
 #include "kernels/cuda/cuda_micro.h"
 #include "kernels/cuda/cuda_outer.h"
 #include "kernels/cuda/gemm.h"
-#include "kernels/cuda/runtime.h"
 #include "kernels/cuda/sdpa.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 enum { CUDA_STAGES = 4, CUDA_DESCRIPTION_BYTES = 400 };
 

@@ -18,7 +18,7 @@
 #define RV_CUDA_CUDA_MICRO_H
 
 #include "kernels/backend.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* gemm.h: one matrix product in front of cuBLASLt (gemm_cublaslt.c) and the emulator's loop (kernels/emu/gemm_loop.c).
+/* gemm.h: one matrix product in front of cuBLASLt (gemm_cublaslt.c) and the emulator's loop (tests/emu/gemm_loop.c).
  *
  * All matrices are row-major. d (m, n) = op(a) (m, k) op(b) (k, n), where op transposes if asked: a is stored (m, k)
  * or, a_transposed, (k, m); b is stored (k, n) or, b_transposed, (n, k). Leading dimensions are of the stored matrices,
@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 enum gemm_epilogue {
 	GEMM_PLAIN, /* d = acc, or d += acc with `accumulate` */

@@ -8,7 +8,7 @@
 #define RV_CUDA_LAUNCH_H
 
 #include "kernels/backend.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 #ifdef __cplusplus
 extern "C" {

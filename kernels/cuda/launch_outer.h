@@ -2,7 +2,7 @@
 #ifndef RV_CUDA_LAUNCH_OUTER_H
 #define RV_CUDA_LAUNCH_OUTER_H
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 #include "kernels/outer_ops.h"
 
 #ifdef __cplusplus

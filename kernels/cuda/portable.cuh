@@ -1,4 +1,4 @@
-// portable.cuh: the one place where nvcc and the emulator (kernels/emu/, tests only) differ. Kernels include this and
+// portable.cuh: the one place where nvcc and the emulator (tests/emu/, tests only) differ. Kernels include this and
 // follow its rules, so that the code that ships is the code that CI runs without a GPU:
 //
 //   LAUNCH(kernel, grid, block, shared_bytes, stream, args...)   instead of <<<>>>; kernel with commas in parentheses
@@ -10,7 +10,7 @@
 #ifndef RV_CUDA_PORTABLE_CUH
 #define RV_CUDA_PORTABLE_CUH
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 #include <stdint.h>
 
@@ -18,7 +18,7 @@
 extern "C" void cuda_check_launch(cudaStream_t stream, cudaError_t e, const char *kernel);
 
 #ifdef RV_CUDA_EMU
-#include "kernels/emu/device.h"
+#include <emu/device.h>
 
 #define LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                         \
 	cuda_check_launch(stream, emu::launch(#kernel, grid, block, shared_bytes, stream, [=] { kernel(__VA_ARGS__); }),   \

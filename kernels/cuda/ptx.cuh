@@ -1,11 +1,11 @@
-// ptx.cuh: all the inline PTX there is, each with an emulated twin in kernels/emu/tensor.h. sm_80 and later.
+// ptx.cuh: all the inline PTX there is, each with an emulated twin in tests/emu/tensor.h. sm_80 and later.
 #ifndef RV_CUDA_PTX_CUH
 #define RV_CUDA_PTX_CUH
 
 #include "kernels/cuda/portable.cuh"
 
 #ifdef RV_CUDA_EMU
-#include "kernels/emu/tensor.h"
+#include <emu/tensor.h>
 #else
 
 // d (16 x 8, fp32) += a (16 x 16, bf16, row-major) b (16 x 8, bf16, column-major), spread over the lanes of a warp:

@@ -9,7 +9,7 @@
 #define RV_CUDA_SDPA_H
 
 #include "kernels/cuda/attention.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
 #include "lab/commands/commands.h"
 #include "lab/model/evaluation.h"
 #include "lab/run/text_source.h"
-#include "worker/tokenizer/shard.h"
-#include "worker/tokenizer/text_check.h"
+#include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/text_check.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "base/hex.h"
 #include "lab/commands/commands.h"
 #include "lab/worker_files/export_source.h"
-#include "worker/train/gguf.h"
+#include "train/files/gguf.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

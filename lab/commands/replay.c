@@ -9,8 +9,8 @@
 #include "lab/run/lab_run.h"
 #include "lab/run/text_source.h"
 #include "lab/worker_files/worker_rounds.h"
-#include "worker/train/initial_weights.h"
-#include "worker/train/run_tokenizer.h"
+#include "train/files/initial_weights.h"
+#include "train/text/run_tokenizer.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -3,9 +3,9 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "lab/commands/commands.h"
-#include "worker/tokenizer/block_lanes.h"
-#include "worker/tokenizer/shard.h"
-#include "worker/tokenizer/tokenize_job.h"
+#include "train/text/tokenizer/block_lanes.h"
+#include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/tokenize_job.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

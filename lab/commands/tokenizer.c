@@ -1,12 +1,12 @@
 /* tokenizer.c: `rivulet tokenizer train`: a byte-level BPE vocabulary from text. */
-#include "worker/tokenizer/tokenizer.h"
+#include "train/text/tokenizer/tokenizer.h"
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/file.h"
 #include "base/signals.h"
 #include "lab/commands/commands.h"
-#include "worker/tokenizer/block_lanes.h"
-#include "worker/tokenizer/trainer.h"
+#include "train/text/tokenizer/block_lanes.h"
+#include "train/text/tokenizer/trainer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

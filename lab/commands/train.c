@@ -14,13 +14,13 @@
 #include "lab/run/loss_text.h"
 #include "lab/run/record_gap.h"
 #include "lab/run/text_source.h"
-#include "worker/train/eval_schedule.h"
-#include "worker/train/fp32_notice.h"
-#include "worker/train/initial_weights.h"
-#include "worker/train/memory_report.h"
-#include "worker/train/metrics.h"
-#include "worker/train/run_tokenizer.h"
-#include "worker/train/weights.h"
+#include "train/eval_schedule.h"
+#include "train/files/initial_weights.h"
+#include "train/files/weights.h"
+#include "train/fp32_notice.h"
+#include "train/memory/report.h"
+#include "train/metrics.h"
+#include "train/text/run_tokenizer.h"
 
 #include <inttypes.h>
 #include <limits.h>

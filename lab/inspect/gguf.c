@@ -2,7 +2,7 @@
 #include "lab/inspect/inspect.h"
 
 #include "base/bytes.h"
-#include "worker/tokenizer/mapped_file.h"
+#include "train/text/tokenizer/mapped_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,11 +6,11 @@
 #include "base/hex.h"
 #include "base/json_limits.h"
 #include "lab/worker_files/worker_rounds.h"
-#include "worker/tokenizer/shard.h"
-#include "worker/tokenizer/tokenizer.h"
-#include "worker/trace.h"
-#include "worker/train/metrics.h"
-#include "worker/train/weights.h"
+#include "train/files/weights.h"
+#include "train/metrics.h"
+#include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/tokenizer.h"
+#include "worker/session/trace.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/run_config.h"
-#include "worker/train/model.h"
+#include "train/model/model.h"
 
 #include <jansson.h>
 

@@ -6,7 +6,7 @@
 #include "lab/run/checkpoint_header.h"
 #include "lab/run/run_record.h"
 #include "lab/worker_files/worker_rounds.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #include "lab/worker_files/facts.h"
 
 #include "base/file.h"
-#include "worker/tokenizer/shard.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>

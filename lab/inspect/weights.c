@@ -2,10 +2,10 @@
 #include "lab/inspect/inspect.h"
 #include "lab/worker_files/facts.h"
 
-#include "worker/train/hf_config.h"
-#include "worker/train/hf_tokenizer.h"
-#include "worker/train/weights.h"
-#include "worker/train/weights_set.h"
+#include "train/files/hf_config.h"
+#include "train/files/hf_tokenizer.h"
+#include "train/files/weights.h"
+#include "train/files/weights_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>

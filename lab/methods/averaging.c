@@ -5,8 +5,8 @@
 #include "base/rng.h"
 #include "base/weights.h"
 #include "lab/methods/replica_spread.h"
-#include "worker/train/metrics.h"
-#include "worker/train/outer_device.h"
+#include "train/metrics.h"
+#include "train/outer_device.h"
 
 #include <stdlib.h>
 

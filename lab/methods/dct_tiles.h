@@ -8,7 +8,7 @@
 #define RV_LAB_DCT_TILES_H
 
 #include "base/err.h"
-#include "worker/train/model.h"
+#include "train/model/model.h"
 
 enum { DCT_SIDE_MAX = 64, DCT_TILE_MAX = DCT_SIDE_MAX * DCT_SIDE_MAX };
 

@@ -6,7 +6,7 @@
 #include "lab/run/lab_run.h"
 
 #include "base/parallel.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 static int n_replicas(int workers) {
 	(void)workers;

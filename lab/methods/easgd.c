@@ -7,7 +7,7 @@
 #include "lab/methods/methods.h"
 
 #include "base/clock.h"
-#include "worker/train/adopt.h"
+#include "train/adopt.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "lab/methods/averaging.h"
-#include "worker/train/adopt.h"
+#include "train/adopt.h"
 
 #include <stdlib.h>
 #include <string.h>

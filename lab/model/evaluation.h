@@ -3,7 +3,7 @@
 #define RV_LAB_EVALUATION_H
 
 #include "lab/model/loaded_model.h"
-#include "worker/train/data.h"
+#include "train/text/data.h"
 
 #include <stdbool.h>
 

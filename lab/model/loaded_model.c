@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "kernels/device.h"
 #include "lab/model/weights_tokenizer.h"
-#include "worker/train/weights.h"
+#include "train/files/weights.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #define RV_LAB_LOADED_MODEL_H
 
 #include "base/run_config.h"
-#include "worker/tokenizer/tokenizer.h"
-#include "worker/train/model.h"
+#include "train/model/model.h"
+#include "train/text/tokenizer/tokenizer.h"
 
 struct loaded_model {
 	struct run_config cfg; /* of the run that trained it, or what its config.json says */
@@ -17,8 +17,7 @@ struct loaded_model {
 };
 
 struct loaded_model_options {
-	const char
-		*where; /* a directory or file of weights, as worker/train/weights.h has them; a run's directory is one */
+	const char *where; /* a directory or file of weights, as train/files/weights.h has them; a run's directory is one */
 	const char *tokenizer; /* a file, or "bytes"; "": as weights_tokenizer.h has it */
 	const char *dtype;     /* "fp32", "bf16"; "auto": as it was trained */
 	int max_batch;         /* sequences of the model's context in a forward pass; 0: about 4096 tokens */

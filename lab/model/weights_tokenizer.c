@@ -1,9 +1,9 @@
 /* weights_tokenizer.c: see weights_tokenizer.h. */
 #include "lab/model/weights_tokenizer.h"
 
-#include "worker/train/hf_tokenizer.h"
-#include "worker/train/run_tokenizer.h"
-#include "worker/train/weights_set.h"
+#include "train/files/hf_tokenizer.h"
+#include "train/files/weights_set.h"
+#include "train/text/run_tokenizer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

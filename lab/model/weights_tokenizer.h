@@ -3,7 +3,7 @@
 #define RV_LAB_WEIGHTS_TOKENIZER_H
 
 #include "base/run_config.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "train/text/tokenizer/tokenizer.h"
 
 #include <limits.h>
 

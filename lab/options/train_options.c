@@ -11,7 +11,7 @@
 #include "lab/options/idle.h"
 #include "lab/run/text_source.h"
 #include "net/download.h"
-#include "worker/train/eval_schedule.h"
+#include "train/eval_schedule.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
 #include "base/program.h"
 #include "lab/run/lab_run.h"
 #include "lab/run/run_files.h"
-#include "worker/train/memory_check.h"
+#include "train/memory/check.h"
 
 enum { TRAIN_OPTIONS_MAX = 96 };
 

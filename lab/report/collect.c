@@ -2,7 +2,7 @@
 #include "base/hex.h"
 #include "lab/report/clean_text.h"
 #include "lab/report/report.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "lab/report/report.h"
 
 #include "base/assert.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>

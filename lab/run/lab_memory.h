@@ -3,7 +3,7 @@
 #define RV_LAB_LAB_MEMORY_H
 
 #include "lab/run/lab_run.h"
-#include "worker/train/memory_check.h"
+#include "train/memory/check.h"
 
 /* mapped_bytes: dataset_mapped_bytes, or 0. What memory_plan_make refuses. */
 enum rv_err lab_memory_plan(const struct lab_config *c, uint64_t mapped_bytes, struct memory_plan *out,

@@ -14,8 +14,8 @@
 #include "outer/contribution.h"
 #include "outer/eager.h"
 #include "outer/global.h"
-#include "worker/train/data.h"
-#include "worker/train/replica.h"
+#include "train/replica.h"
+#include "train/text/data.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

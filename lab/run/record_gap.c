@@ -3,7 +3,7 @@
 
 #include "lab/run/checkpoint_header.h"
 #include "lab/run/run_record.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <errno.h>
 #include <inttypes.h>

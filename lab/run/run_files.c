@@ -5,9 +5,9 @@
 #include "base/option_value.h"
 #include "lab/model/weights_tokenizer.h"
 #include "outer/global.h"
-#include "worker/train/initial_weights.h"
-#include "worker/train/model.h"
-#include "worker/train/run_tokenizer.h"
+#include "train/files/initial_weights.h"
+#include "train/model/model.h"
+#include "train/text/run_tokenizer.h"
 
 #include <stdio.h>
 #include <string.h>

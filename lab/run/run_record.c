@@ -3,7 +3,7 @@
 #include "lab/run/run_record.h"
 
 #include "base/file.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <jansson.h>
 #include <math.h>

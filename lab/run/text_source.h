@@ -4,7 +4,7 @@
 
 #include "base/event.h"
 #include "base/run_config.h"
-#include "worker/train/data.h"
+#include "train/text/data.h"
 
 /* Opens `source` as run `c` reads it, text with `tokenizer` (NULL: as bytes). What is remote is fetched once, and what
  * is tokenized is made once, into $XDG_CACHE_HOME/rivulet (or ~/.cache/rivulet), with progress on `events` (may be

@@ -7,7 +7,7 @@
 #include "base/option_value.h"
 #include "lab/options/idle.h"
 #include "lab/run/text_source.h"
-#include "worker/train/run_tokenizer.h"
+#include "train/text/run_tokenizer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

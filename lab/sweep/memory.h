@@ -3,7 +3,7 @@
 #define RV_LAB_SWEEP_MEMORY_H
 
 #include "lab/sweep/grid.h"
-#include "worker/train/memory_fit.h"
+#include "train/memory/fit.h"
 
 #include <stddef.h>
 

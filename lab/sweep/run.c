@@ -12,7 +12,7 @@
 #include "lab/sweep/memory.h"
 #include "lab/sweep/notices.h"
 #include "lab/sweep/pool.h"
-#include "worker/train/memory_available.h"
+#include "train/memory/available.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* summary.c: rows from metrics.jsonl, and their printing. */
 #include "lab/sweep/summary.h"
 
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #define RV_LAB_CHECKPOINT_H
 
 #include "base/event.h"
-#include "worker/checkpoint_index.h"
+#include "worker/state/checkpoint_index.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 #include "lab/worker_files/facts.h"
 #include "lab/worker_files/worker_rounds.h"
-#include "worker/train/replica.h"
+#include "train/replica.h"
 
 #include <inttypes.h>
 #include <stdio.h>

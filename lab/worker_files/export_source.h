@@ -5,8 +5,8 @@
 
 #include "base/event.h"
 #include "base/run_config.h"
-#include "worker/train/model.h"
-#include "worker/train/weights.h"
+#include "train/files/weights.h"
+#include "train/model/model.h"
 
 #include <limits.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "lab/methods/averaging.h"
-#include "worker/train/adopt.h"
+#include "train/adopt.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

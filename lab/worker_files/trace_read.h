@@ -1,9 +1,9 @@
-/* trace_read.h: DIR/trace.jsonl (worker/trace.h) read back. What is in it comes from outside: bounded and checked. */
+/* trace_read.h: DIR/trace.jsonl (worker/session/trace.h) read back. What is in it comes from outside: bounded and checked. */
 #ifndef RV_LAB_TRACE_READ_H
 #define RV_LAB_TRACE_READ_H
 
 #include "kernels/device.h"
-#include "worker/trace.h"
+#include "worker/session/trace.h"
 
 enum { TRACE_MAX_FILE_BYTES = 1 << 28, TRACE_MAX_EVENTS = 4 << 20 };
 

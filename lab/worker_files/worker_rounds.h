@@ -9,8 +9,8 @@
 #include "base/event.h"
 #include "base/run_config.h"
 #include "outer/global.h"
-#include "worker/statestore.h"
-#include "worker/train/model.h"
+#include "train/model/model.h"
+#include "worker/state/statestore.h"
 
 #include <stdbool.h>
 

@@ -13,10 +13,10 @@
  */
 #include "base/assert.h"
 #include "base/rng.h"
-#include "net/control.h"
+#include "net/control/control.h"
 #include "outer/merge.h"
-#include "worker/control_client.h"
-#include "worker/train/outer_device.h"
+#include "train/outer_device.h"
+#include "worker/join/control_client.h"
 
 #include <math.h>
 #include <stdlib.h>

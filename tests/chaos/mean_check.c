@@ -9,8 +9,8 @@
 #include "coordinator/store/store.h"
 #include "outer/codec_kernels.h"
 #include "outer/global.h"
-#include "worker/mean_dump.h"
-#include "worker/train/model.h"
+#include "train/model/model.h"
+#include "worker/session/mean_dump.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -19,8 +19,8 @@
 #include "coordinator/store/store.h"
 #include "outer/global.h"
 #include "tests/chaos/mean_check.h"
-#include "worker/mean_dump.h"
-#include "worker/train/model.h"
+#include "train/model/model.h"
+#include "worker/session/mean_dump.h"
 
 enum { N_WHOLE = 1500, N_MAX = 8000, MEMBERS = 3, ROUNDS = 4, BYTES_MAX = 4 * N_MAX + 64, PATH_BYTES = 128 };
 

@@ -2,7 +2,7 @@
 #ifndef RV_TESTS_COORDINATOR_PROCESS_H
 #define RV_TESTS_COORDINATOR_PROCESS_H
 
-#include "net/control.h"
+#include "net/control/control.h"
 #include "net/http_client.h"
 #include "net/invite.h"
 

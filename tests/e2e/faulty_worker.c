@@ -5,7 +5,7 @@
  * 3e31) in a parameter, once; with a * behind, so does each one from there on. With :FILE behind, the round is trained
  * again when FILE is there, so that a test sees what is said in between.
  */
-#include "worker/train/replica.h"
+#include "train/replica.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * or more, until it holds a larger one or is gone. All else goes on, heartbeats too: the run waits for it, as for a
  * slow machine, however long a test takes to do what it wants done in the meantime.
  */
-#include "worker/train/replica.h"
+#include "train/replica.h"
 
 #include <inttypes.h>
 #include <stdio.h>

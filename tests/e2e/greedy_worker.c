@@ -1,6 +1,6 @@
 /* greedy_worker.c: the real worker, which asks every peer for the run's state without end and throws it away, by the
  * linker (--wrap). It exists for tests only. */
-#include "worker/fetcher.h"
+#include "worker/transfer/fetcher.h"
 
 enum { WINDOW = 16, ROUNDS = 64 };
 

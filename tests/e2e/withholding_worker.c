@@ -9,7 +9,7 @@
  * Its PINGs say all the while that it waits for others.
  */
 #include "base/clock.h"
-#include "net/reduce.h"
+#include "net/reduce/reduce.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,9 +11,9 @@
 #include "base/assert.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "worker/tokenizer/trainer.h"
-#include "worker/train/gguf.h"
-#include "worker/train/weights.h"
+#include "train/files/gguf.h"
+#include "train/files/weights.h"
+#include "train/text/tokenizer/trainer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

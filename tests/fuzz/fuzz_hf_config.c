@@ -1,7 +1,7 @@
 /* fuzz_hf_config.c: a config.json from anywhere. What is accepted is a configuration within its bounds; written,
  * read and written again it is the same. */
-#include "worker/train/hf_config.h"
-#include "worker/train/model.h"
+#include "train/files/hf_config.h"
+#include "train/model/model.h"
 
 #include "tests/fuzz/fuzz.h"
 

@@ -2,7 +2,7 @@
  * to the same. */
 #include "net/invite.h"
 
-#include "net/control_fields.h"
+#include "net/control/fields.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

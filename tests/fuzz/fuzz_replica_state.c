@@ -1,6 +1,6 @@
 /* fuzz_replica_state.c: a replica's own state file. The hash over it is made right before a second try, since no search
  * finds a BLAKE2b value. What is accepted saves as the same bytes; what is refused leaves the replica as it was. */
-#include "worker/train/replica.h"
+#include "train/replica.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_replica.h"

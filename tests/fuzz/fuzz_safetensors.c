@@ -1,5 +1,5 @@
 /* fuzz_safetensors.c: a weights file from anywhere. The tensors that are accepted lie in the file and can be read. */
-#include "worker/train/safetensors.h"
+#include "train/files/safetensors.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"

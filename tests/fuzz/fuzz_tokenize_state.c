@@ -1,7 +1,7 @@
 /* fuzz_tokenize_state.c: a tokens.json that somebody has written. What is accepted is written back and read again. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_dir.h"
-#include "worker/tokenizer/tokenize_job.h"
+#include "train/text/tokenizer/tokenize_job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	struct tokenize_state s, again;

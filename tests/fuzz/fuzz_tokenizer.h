@@ -3,7 +3,7 @@
 #define RV_TESTS_FUZZ_FUZZ_TOKENIZER_H
 
 #include "tests/fuzz/fuzz.h"
-#include "worker/tokenizer/tokenizer.h"
+#include "train/text/tokenizer/tokenizer.h"
 
 #include <string.h>
 

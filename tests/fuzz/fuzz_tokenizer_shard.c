@@ -1,7 +1,7 @@
 /* fuzz_tokenizer_shard.c: a token file from a stranger. What is accepted can be read to its end. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"
-#include "worker/tokenizer/shard.h"
+#include "train/text/tokenizer/shard.h"
 
 #include <unistd.h>
 

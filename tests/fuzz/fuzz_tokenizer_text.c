@@ -2,7 +2,7 @@
  * written, loaded, and encodes it; that takes twenty times as long as the rest, so the others share a few that are made
  * once. The sum of the bytes says which: a mutation chooses anew, so the corpus does not fill with slow ones. */
 #include "tests/fuzz/fuzz_tokenizer.h"
-#include "worker/tokenizer/trainer.h"
+#include "train/text/tokenizer/trainer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

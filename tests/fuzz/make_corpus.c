@@ -5,12 +5,12 @@
 #include "base/chain.h"
 #include "base/file.h"
 #include "coordinator/store/record.h"
-#include "net/control.h"
-#include "net/frame.h"
+#include "net/control/control.h"
+#include "net/mesh/frame.h"
 #include "outer/codec.h"
-#include "worker/train/gguf_writer.h"
-#include "worker/train/model.h"
-#include "worker/train/safetensors.h"
+#include "train/files/gguf_writer.h"
+#include "train/files/safetensors.h"
+#include "train/model/model.h"
 
 #include <jansson.h>
 

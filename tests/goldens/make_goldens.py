@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Makes gpt2_tiny.bin and llama_tiny.bin: what PyTorch says a tiny model computes, for
-tests/worker/test_train_goldens.c.
+tests/train/test_train_goldens.c.
 
 Run with Debian's python3-torch:  /usr/bin/python3 tests/goldens/make_goldens.py
 Weights start as fp32 numbers; everything is computed in fp64, so that the files hold the truth and the test's

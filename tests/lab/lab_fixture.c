@@ -3,7 +3,7 @@
 #include "lab/methods/methods.h"
 
 #include "base/rng.h"
-#include "worker/train/weights.h"
+#include "train/files/weights.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 
 #include "lab/model/loaded_model.h"
 #include "lab/run/lab_run.h"
-#include "tests/worker/train_fixture.h"
+#include "tests/train/train_fixture.h"
 
 struct lab_fixture {
 	char dir[256];

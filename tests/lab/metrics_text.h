@@ -2,7 +2,7 @@
 #ifndef RV_TESTS_LAB_METRICS_TEXT_H
 #define RV_TESTS_LAB_METRICS_TEXT_H
 
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 /* A finished run: `rounds` rounds of H = 10, 1000 parameters, loss falling from 5; worker `member` of `workers`. */
 void write_metrics(const char *path, const char *name, const char *role, const char *method, uint32_t member,

@@ -3,7 +3,7 @@
 #define RV_TESTS_LAB_REPORT_FIXTURE_H
 
 #include "lab/report/report.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 enum { REPORT_FIXTURE_RUNS = 12, REPORT_FIXTURE_HOSTILE = 8 };
 #define REPORT_FIXTURE_SD 0.01

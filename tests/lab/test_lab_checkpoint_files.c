@@ -4,7 +4,7 @@
 #include "lab/worker_files/checkpoint.h"
 #include "lab/worker_files/worker_rounds.h"
 #include "tests/lab/worker_dir.h"
-#include "tests/worker/train_fixture.h"
+#include "tests/train/train_fixture.h"
 
 #include "base/assert.h"
 #include "base/file.h"

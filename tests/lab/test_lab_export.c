@@ -1,12 +1,12 @@
 /* Exports: every round that a worker's files can prove, bit for bit; what cannot be proved is not there; and weights
  * from files, with the tokenizer that belongs to them. */
 #include "tests/lab/worker_dir.h"
-#include "tests/worker/train_fixture.h"
+#include "tests/train/train_fixture.h"
 
 #include "lab/commands/commands.h"
 #include "lab/worker_files/export_source.h"
 #include "lab/worker_files/worker_rounds.h"
-#include "worker/train/hf_tokenizer.h"
+#include "train/files/hf_tokenizer.h"
 
 #include "base/hex.h"
 

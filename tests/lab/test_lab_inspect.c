@@ -1,14 +1,14 @@
 /* Every kind of file is told apart, and its facts are those of its reader. */
 #include "tests/lab/worker_dir.h"
-#include "tests/worker/train_fixture.h"
+#include "tests/train/train_fixture.h"
 
 #include "base/hex.h"
 #include "lab/commands/commands.h"
 #include "lab/inspect/inspect.h"
-#include "worker/tokenizer/shard.h"
-#include "worker/trace.h"
-#include "worker/train/gguf.h"
-#include "worker/train/metrics.h"
+#include "train/files/gguf.h"
+#include "train/metrics.h"
+#include "train/text/tokenizer/shard.h"
+#include "worker/session/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

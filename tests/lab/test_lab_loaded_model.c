@@ -2,8 +2,8 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/model/loaded_model.h"
-#include "worker/train/hf_tokenizer.h"
-#include "worker/train/weights.h"
+#include "train/files/hf_tokenizer.h"
+#include "train/files/weights.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "lab/methods/averaging.h"
 #include "lab/methods/methods.h"
 #include "tests/lab/lab_fixture.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "base/clock.h"
-#include "worker/train/metrics.h"
+#include "train/metrics.h"
 
 #include <math.h>
 #include <string.h>

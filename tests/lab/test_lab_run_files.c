@@ -2,7 +2,7 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/run/run_files.h"
-#include "worker/train/weights.h"
+#include "train/files/weights.h"
 
 #include <stdio.h>
 #include <string.h>

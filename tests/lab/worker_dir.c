@@ -3,7 +3,7 @@
 
 #include "lab/worker_files/worker_rounds.h"
 #include "net/invite.h"
-#include "tests/worker/train_fixture.h"
+#include "tests/train/train_fixture.h"
 
 #include "base/assert.h"
 #include "base/file.h"

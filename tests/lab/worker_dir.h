@@ -3,7 +3,7 @@
 #define RV_TESTS_LAB_WORKER_DIR_H
 
 #include "base/event.h"
-#include "worker/statestore.h"
+#include "worker/state/statestore.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef RV_TESTS_NET_MESH_WORLD_H
 #define RV_TESTS_NET_MESH_WORLD_H
 
-#include "net/peers.h"
+#include "net/mesh/peers.h"
 
 #include <stdbool.h>
 #include <stdint.h>

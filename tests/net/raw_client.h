@@ -2,8 +2,8 @@
 #ifndef RV_TESTS_NET_RAW_CLIENT_H
 #define RV_TESTS_NET_RAW_CLIENT_H
 
-#include "net/frame.h"
 #include "net/identity.h"
+#include "net/mesh/frame.h"
 
 #include <openssl/types.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
 #define RV_TESTS_NET_REDUCE_WORLD_H
 
 #include "base/rng.h"
-#include "net/frame.h"
-#include "net/reduce.h"
+#include "net/mesh/frame.h"
+#include "net/reduce/reduce.h"
 
 enum {
 	WORLD_MAX_NODES = 8,

@@ -1,5 +1,5 @@
 /* test_net_control.c: joins, reports and run documents: through bytes and back, cut anywhere, and every rule inside. */
-#include "net/control.h"
+#include "net/control/control.h"
 
 #include "base/chain.h"
 #include "base/rng.h"

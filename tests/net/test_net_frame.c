@@ -1,5 +1,5 @@
 /* test_net_frame.c: the peer link's header and bodies: bytes, and every way in which they can be wrong. */
-#include "net/frame.h"
+#include "net/mesh/frame.h"
 
 #include "base/hex.h"
 

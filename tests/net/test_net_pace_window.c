@@ -1,5 +1,5 @@
 /* The rule of what may be on its way, over a simulated line: time is a number, a line is when it is free again. */
-#include "net/pace_window.h"
+#include "net/mesh/pace_window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The mesh among honest workers: links come up, carry bulk and control, break, come back, and are counted. */
 #include "mesh_world.h"
-#include "net/rate.h"
+#include "net/mesh/rate.h"
 #include "tcp_proxy.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Links that stand but deliver nothing, members that move, and how often other people's addresses are dialed
- * (net/peers_watch.c, net/peers_dial.c). */
+ * (net/mesh/watch.c, net/mesh/dial.c). */
 #include "mesh_world.h"
-#include "net/peers_socket.h"
+#include "net/socket.h"
 #include "tcp_proxy.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* The token bucket in virtual time: never more than the cap over 10 s, and all of it when there is always something. */
 #include "base/rng.h"
-#include "net/rate.h"
+#include "net/mesh/rate.h"
 
 #include <stdlib.h>
 #include <string.h>

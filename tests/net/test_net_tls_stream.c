@@ -1,5 +1,5 @@
 /* TLS over byte buffers: any cut of the bytes will do, every changed byte is noticed, and nothing grows without end. */
-#include "net/tls_stream.h"
+#include "net/mesh/tls_stream.h"
 
 #include "net/tls.h"
 

@@ -10,10 +10,10 @@
 
 #include "base/rng.h"
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/emu/runtime.h"
 #include "outer/codec.h"
 #include "outer/global.h"
 #include "outer/optimizer.h"
+#include "tests/emu/runtime.h"
 
 #include <float.h>
 #include <math.h>

@@ -31,14 +31,14 @@
 
 #include "base/rng.h"
 #include "coordinator/core/core.h"
-#include "net/control.h"
-#include "net/frame.h"
-#include "net/reduce.h"
+#include "net/control/control.h"
+#include "net/mesh/frame.h"
+#include "net/reduce/reduce.h"
 #include "outer/global.h"
-#include "worker/checkpoint_index.h"
-#include "worker/fetch_core.h"
-#include "worker/recovery.h"
-#include "worker/session_core.h"
+#include "worker/session/core.h"
+#include "worker/state/checkpoint_index.h"
+#include "worker/state/recovery.h"
+#include "worker/transfer/fetch_core.h"
 
 #include <stdbool.h>
 #include <stddef.h>

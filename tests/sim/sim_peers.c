@@ -2,7 +2,7 @@
  *
  * A link is dialled with SYN, accepted with ACK, and has a number: packets of another number are answered with RST. At
  * most WINDOW frames are under way on one link, one way, as in a socket's buffer: the rest is pulled from the
- * all-reduce when there is room. Like the real platform (net/peers_pace.c) it begins no chunk and no piece while the
+ * all-reduce when there is room. Like the real platform (net/mesh/pace.c) it begins no chunk and no piece while the
  * line has more to send than it carries in LINE_QUEUE_US, and LINE_FRAMES frames: PING would wait behind them all. */
 #include "sim.h"
 

@@ -2,7 +2,7 @@
  * when a process starts, and which files go. */
 #include "sim.h"
 
-#include "worker/checkpoint_goes.h"
+#include "worker/state/checkpoint_goes.h"
 
 #include "base/assert.h"
 

@@ -2,7 +2,7 @@
  * of a job are worker/store_job's; a process may die between any two of them. */
 #include "sim.h"
 
-#include "worker/checkpoint_goes.h"
+#include "worker/state/checkpoint_goes.h"
 
 #include "base/assert.h"
 

@@ -1,8 +1,8 @@
 /* Blocks: together the whole text; cut where the tokens do not notice; the same on any number of lanes. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/block_lanes.h"
-#include "worker/tokenizer/patterns.h"
+#include "train/text/tokenizer/block_lanes.h"
+#include "train/text/tokenizer/patterns.h"
 
 #include <pthread.h>
 #include <sodium/utils.h>

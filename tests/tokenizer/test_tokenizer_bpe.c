@@ -2,7 +2,7 @@
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/rng.h"
-#include "worker/tokenizer/bpe.h"
+#include "train/text/tokenizer/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The byte-level characters: a bijection, with the values that GPT-2's files have. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/byte_level.h"
+#include "train/text/tokenizer/byte_level.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Tokenizing files: the tokens of the whole text in order, whatever the threads and wherever it was broken off. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/shard.h"
-#include "worker/tokenizer/tokenize_job.h"
+#include "train/text/tokenizer/shard.h"
+#include "train/text/tokenizer/tokenize_job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/hex.h"
-#include "worker/tokenizer/nfc.h"
-#include "worker/tokenizer/utf8.h"
+#include "train/text/tokenizer/nfc.h"
+#include "train/text/tokenizer/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

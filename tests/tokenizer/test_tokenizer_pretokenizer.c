@@ -1,10 +1,10 @@
 /* Cutting text into pieces: the known patterns by hand, White_Space, and patterns that are wrong or run away. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/patterns.h"
-#include "worker/tokenizer/pretokenizer.h"
-#include "worker/tokenizer/stand_ins.h"
-#include "worker/tokenizer/utf8.h"
+#include "train/text/tokenizer/patterns.h"
+#include "train/text/tokenizer/pretokenizer.h"
+#include "train/text/tokenizer/stand_ins.h"
+#include "train/text/tokenizer/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

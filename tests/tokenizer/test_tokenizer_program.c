@@ -2,7 +2,7 @@
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/file.h"
-#include "worker/tokenizer/shard.h"
+#include "train/text/tokenizer/shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>

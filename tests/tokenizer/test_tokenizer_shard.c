@@ -1,7 +1,7 @@
 /* Token files: there and back in both widths, byte by byte as llm.c has them; what is wrong is named. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/shard.h"
+#include "train/text/tokenizer/shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>

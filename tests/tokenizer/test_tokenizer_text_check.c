@@ -2,8 +2,8 @@
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/file.h"
-#include "worker/tokenizer/data_files.h"
-#include "worker/tokenizer/text_check.h"
+#include "train/text/tokenizer/data_files.h"
+#include "train/text/tokenizer/text_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "tests/tokenizer/tokenizer_fixture.h"
 
 #include "base/rng.h"
-#include "worker/tokenizer/pair_table.h"
-#include "worker/tokenizer/trainer.h"
+#include "train/text/tokenizer/pair_table.h"
+#include "train/text/tokenizer/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* UTF-8: every code point there and back; what is not well-formed is refused byte by byte. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/utf8.h"
+#include "train/text/tokenizer/utf8.h"
 
 #include <string.h>
 

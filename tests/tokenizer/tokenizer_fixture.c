@@ -1,7 +1,7 @@
 /* tokenizer_fixture.c: round trips and where the reference files are. */
 #include "tests/tokenizer/tokenizer_fixture.h"
 
-#include "worker/tokenizer/trainer.h"
+#include "train/text/tokenizer/trainer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

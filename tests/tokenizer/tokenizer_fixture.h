@@ -2,7 +2,7 @@
 #ifndef RV_TESTS_TOKENIZER_TOKENIZER_FIXTURE_H
 #define RV_TESTS_TOKENIZER_TOKENIZER_FIXTURE_H
 
-#include "worker/tokenizer/tokenizer.h"
+#include "train/text/tokenizer/tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,8 +21,8 @@
 #include "tests/torture/power.h"
 #include "tests/torture/state_scene.h"
 #include "tests/torture/torture.h"
-#include "worker/membership.h"
-#include "worker/state_assembly.h"
+#include "worker/join/membership.h"
+#include "worker/state/state_assembly.h"
 
 enum { SEEDS = 3, CUTS_MAX = 2000, PATH_BYTES = 512 };
 /* A process for each cut is expensive under a sanitizer: some of the cuts there. */

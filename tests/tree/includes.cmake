@@ -1,20 +1,49 @@
 # includes.cmake: cmake -D ROOT=DIR -P includes.cmake: every include of a product folder points to its own room or
-# downwards: base < kernels, outer, net < worker, coordinator < lab, and within a folder as the lists below say; nothing
+# downwards: base < kernels, outer, net < train < worker, coordinator < lab, and within a folder as the lists below say; nothing
 # there includes tests or bench. The link lines of the libraries hold for what has a symbol; this holds for headers that
 # have none, too.
 cmake_minimum_required(VERSION 3.22)
 
 set(base base)
-set(kernels base kernels)
 set(outer base outer)
+
+# Within kernels: each backend stands on the shared declarations; backend.c lists the backends.
+set(kernels base kernels)
+set(kernels/ref ${kernels} kernels/ref)
+set(kernels/cpu/isa ${kernels} kernels/cpu/isa)
+set(kernels/cpu ${kernels/cpu/isa} kernels/cpu)
+set(kernels/cuda/vendor ${kernels} kernels/cuda/vendor)
+set(kernels/cuda ${kernels/cuda/vendor} kernels/cuda)
+set(kernels/backend.c ${kernels} kernels/ref kernels/cpu)
+
+# Within net: control documents and the all-reduce do no I/O, the mesh carries frames between peers.
 set(net base net)
-set(worker base kernels outer net worker worker/tokenizer worker/train)
-# Within worker: tokens are made without a model, and a model is trained without a network.
-set(worker/tokenizer base worker/tokenizer)
-set(worker/train base kernels outer worker/tokenizer worker/train)
+set(net/control ${net} net/control)
+set(net/reduce ${net/control} net/reduce)
+set(net/mesh ${net/reduce} net/mesh)
+
+# Within train: tokens are made without a model, files know models and tokens, the memory plan knows the replica. No network.
+set(train/text/tokenizer base train/text/tokenizer)
+set(train/text ${train/text/tokenizer} train/text)
+set(train/model base kernels outer train/model)
+set(train/files ${train/model} ${train/text} train/files)
+set(train ${train/files} train)
+set(train/memory ${train} train/memory)
+
+# Within worker: each room works alone on state and net; the session joins them.
+set(below_worker ${train/memory} ${net/mesh})
+set(worker/round ${below_worker} worker/round)
+set(worker/join ${below_worker} worker/join)
+set(worker/state ${below_worker} worker/state)
+set(worker/options ${worker/state} worker/options)
+set(worker/trainer ${worker/state} worker/trainer)
+set(worker/transfer ${worker/state} worker/transfer)
+set(worker/mesh ${worker/transfer} worker/mesh)
+set(worker/session ${worker/mesh} worker/round worker/join worker/options worker/trainer worker/session)
+set(worker ${worker/session} worker)
 
 # Within coordinator: the core decides without I/O, the service keeps what it decides, people and programs ask the service.
-set(below_coordinator base kernels outer net)
+set(below_coordinator base kernels outer net net/control)
 set(coordinator/core ${below_coordinator} coordinator/core)
 set(coordinator/store ${coordinator/core} coordinator/store)
 set(coordinator/service ${coordinator/store} coordinator/service)
@@ -37,19 +66,18 @@ set(lab/inspect ${lab/report} lab/worker_files lab/inspect)
 set(lab/commands ${lab/inspect} lab/sweep lab/commands)
 set(lab ${lab/commands} lab)
 
-# The deepest folder with a rule that the path is in.
+# The deepest folder with a law that `path` is in, or `path` itself where it has a law of its own.
 function(folder_of path out)
-	string(REGEX MATCH "^[^/]+/[^/]+/" folder "${path}")
-	string(REGEX REPLACE "/$" "" folder "${folder}")
-	if(NOT folder OR NOT DEFINED "${folder}")
-		string(REGEX REPLACE "/.*" "" folder "${path}")
-	endif()
+	set(folder ${path})
+	while(NOT DEFINED "${folder}" AND folder MATCHES "/")
+		string(REGEX REPLACE "/[^/]*$" "" folder "${folder}")
+	endwhile()
 	set(${out} "${folder}" PARENT_SCOPE)
 endfunction()
 
 set(n 0)
 set(wrong "")
-foreach(top base kernels outer net worker coordinator lab)
+foreach(top base kernels outer net train worker coordinator lab)
 	file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${top}/*.c ${ROOT}/${top}/*.h ${ROOT}/${top}/*.cu ${ROOT}/${top}/*.cuh)
 	foreach(file ${files})
 		folder_of(${file} folder)

@@ -2,7 +2,7 @@
 #ifndef TESTS_WORKER_ROUND_FIXTURE_H
 #define TESTS_WORKER_ROUND_FIXTURE_H
 
-#include "worker/round.h"
+#include "worker/round/round.h"
 
 enum { FIXTURE_ROUNDS = 40, FIXTURE_CHUNKS = 12, FIXTURE_H = 5, FIXTURE_SELF = 2 };
 

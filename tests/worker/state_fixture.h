@@ -2,7 +2,7 @@
 #ifndef TESTS_WORKER_STATE_FIXTURE_H
 #define TESTS_WORKER_STATE_FIXTURE_H
 
-#include "worker/statestore.h"
+#include "worker/state/statestore.h"
 
 enum { STATE_FIXTURE_N = 3000, STATE_FIXTURE_ROUNDS = 16, STATE_FIXTURE_BASE_EVERY = 2 };
 

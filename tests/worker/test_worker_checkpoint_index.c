@@ -1,5 +1,5 @@
 /* test_worker_checkpoint_index.c: what names and headers prove, and what may go. */
-#include "worker/checkpoint_index.h"
+#include "worker/state/checkpoint_index.h"
 
 #include "base/chain.h"
 

@@ -1,5 +1,5 @@
 /* test_worker_copier.c: everything is copied, once, before `done` is called, whoever copies. */
-#include "worker/copier.h"
+#include "worker/trainer/copier.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* How much of the state one member may be given (worker/donor_budget.h). */
-#include "worker/donor_budget.h"
+/* How much of the state one member may be given (worker/transfer/donor_budget.h). */
+#include "worker/transfer/donor_budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

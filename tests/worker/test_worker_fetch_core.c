@@ -2,7 +2,7 @@
  * silent, drip, have nothing, or hold another file. What has to come out: the right bytes, if one honest donor
  * stays. */
 #include "base/rng.h"
-#include "worker/fetch_core.h"
+#include "worker/transfer/fetch_core.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

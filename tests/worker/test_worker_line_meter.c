@@ -1,5 +1,5 @@
 /* test_worker_line_meter.c: what a line carries: the fastest window, the median of rounds, caps. */
-#include "worker/line_meter.h"
+#include "worker/mesh/line_meter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

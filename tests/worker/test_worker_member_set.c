@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "worker/member_set.h"
+#include "worker/session/member_set.h"
 
 static void sets_are_read_as_sentences(void **state) {
 	(void)state;

@@ -1,5 +1,5 @@
 /* test_worker_membership.c: what a worker remembers of its join, and what it refuses to believe. */
-#include "worker/membership.h"
+#include "worker/join/membership.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* test_worker_options.c: what --check says of the files that the options name. */
-#include "train_fixture.h"
-#include "worker/input_checks.h"
-#include "worker/options.h"
+#include "tests/train/train_fixture.h"
+#include "worker/options/input_checks.h"
+#include "worker/options/options.h"
 
 #include <stdio.h>
 #include <string.h>

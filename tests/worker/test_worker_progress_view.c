@@ -1,6 +1,6 @@
 /* test_worker_progress_view.c: the time left that a worker shows is that of its own training. */
 #include "base/progress.h"
-#include "worker/progress_view.h"
+#include "worker/session/progress_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* test_worker_session_core.c: the session core with four tables that only write down what they are asked for. */
 #include "round_fixture.h"
-#include "worker/session_core.h"
+#include "worker/session/core.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* test_worker_settings.c: what a volunteer says once is kept: through a restart, until it is said otherwise. */
-#include "train_fixture.h"
-#include "worker/settings.h"
+#include "tests/train/train_fixture.h"
+#include "worker/options/settings.h"
 
 #include <limits.h>
 #include <stdio.h>

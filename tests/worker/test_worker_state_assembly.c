@@ -1,6 +1,6 @@
 /* test_worker_state_assembly.c: pieces in any order from anybody, restarts in the middle, disks that refuse. */
 #include "state_fixture.h"
-#include "worker/state_assembly.h"
+#include "worker/state/state_assembly.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* test_worker_state_packing.c: pieces come back as they were, and nothing else passes. */
-#include "worker/state_packing.h"
+#include "worker/state/state_packing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

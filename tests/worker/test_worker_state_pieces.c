@@ -1,5 +1,5 @@
 /* test_worker_state_pieces.c: pieces tile the payload, and a manifest lets no bit through. */
-#include "worker/state_pieces.h"
+#include "worker/state/state_pieces.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_worker_store_job.c: which steps a job of the storage thread takes, and what a failing step means for the next. */
-#include "worker/store_job.h"
+#include "worker/state/store_job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

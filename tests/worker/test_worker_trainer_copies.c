@@ -2,7 +2,7 @@
  * short. */
 #include "trainer_scene.h"
 
-#include "worker/copier.h"
+#include "worker/trainer/copier.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * round begins anew. */
 #include "trainer_scene.h"
 
-#include "worker/train/replica_internal.h"
+#include "train/replica_internal.h"
 
 #include <math.h>
 #include <string.h>

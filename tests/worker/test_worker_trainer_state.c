@@ -3,7 +3,7 @@
 #include "trainer_scene.h"
 
 #include "base/hex.h"
-#include "worker/train/weights.h"
+#include "train/files/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

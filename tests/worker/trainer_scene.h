@@ -3,8 +3,8 @@
 #ifndef RV_TESTS_WORKER_TRAINER_SCENE_H
 #define RV_TESTS_WORKER_TRAINER_SCENE_H
 
-#include "tests/worker/train_fixture.h"
-#include "worker/trainer.h"
+#include "tests/train/train_fixture.h"
+#include "worker/trainer/trainer.h"
 
 #include <semaphore.h>
 

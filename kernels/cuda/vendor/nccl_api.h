@@ -2,7 +2,7 @@
 #ifndef RV_CUDA_VENDOR_NCCL_API_H
 #define RV_CUDA_VENDOR_NCCL_API_H
 
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/vendor/runtime.h"
 
 #include <stddef.h>
 

@@ -10,7 +10,7 @@
 #include "kernels/cuda/vendor/nccl_api.h"
 
 /* Each returns the library's functions, or NULL where there is no such library that can be used: `et` says why. Threads
- * may call them at any time. The emulator has none of them (kernels/emu/no_vendor.c). */
+ * may call them at any time. The emulator has none of them (tests/emu/no_vendor.c). */
 const struct cublaslt_api *vendor_cublaslt(struct rv_errtext *et);
 const struct cudnn_api *vendor_cudnn(struct rv_errtext *et);
 const struct nccl_api *vendor_nccl(struct rv_errtext *et);

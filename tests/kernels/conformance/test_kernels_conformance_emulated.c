@@ -1,9 +1,9 @@
-/* test_kernels_conformance_emulated.c: the CUDA backend, its kernels run by the emulator (kernels/emu/runtime.h),
+/* test_kernels_conformance_emulated.c: the CUDA backend, its kernels run by the emulator (tests/emu/runtime.h),
  * against `ref`: in fp32 and bf16, with the threads of a block in several orders, and with streams that run at once or
  * as late as they may. `--long`: all sizes in every way, several seeds. */
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/emu/runtime.h"
-#include "kernels/emu/sanitizer.h"
+#include "tests/emu/runtime.h"
+#include "tests/emu/sanitizer.h"
 #include "tests/kernels/conformance/conformance.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
  * or is computed wrongly is done by our own kernels, for good, with one line that says why. */
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/sdpa_graph.h"
-#include "kernels/emu/runtime.h"
-#include "kernels/emu/sanitizer.h"
+#include "tests/emu/runtime.h"
+#include "tests/emu/sanitizer.h"
 #include "tests/kernels/conformance/cases.h"
 #include "tests/kernels/cudnn/stand_in.h"
 

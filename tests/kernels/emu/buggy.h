@@ -1,6 +1,6 @@
 /* buggy.h: kernels with one bug each, and the same without it, to see that the emulator finds every kind. */
-#ifndef RV_TESTS_KERNELS_BUGGY_H
-#define RV_TESTS_KERNELS_BUGGY_H
+#ifndef RV_TESTS_KERNELS_EMU_BUGGY_H
+#define RV_TESTS_KERNELS_EMU_BUGGY_H
 
 #include <stdbool.h>
 

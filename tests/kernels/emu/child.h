@@ -1,6 +1,6 @@
 /* child.h: code that may end its process, run in a child of the test, whose status and stderr are read. */
-#ifndef RV_TESTS_KERNELS_CHILD_H
-#define RV_TESTS_KERNELS_CHILD_H
+#ifndef RV_TESTS_KERNELS_EMU_CHILD_H
+#define RV_TESTS_KERNELS_EMU_CHILD_H
 
 struct child_outcome {
 	int status;      /* of waitpid */

@@ -1,6 +1,6 @@
 /* test_kernels_capture.c: what the emulator makes of calls that have no place in a capture: CUDA's own error where CUDA
  * documents one, and a fault where CUDA would let them pass. */
-#include "kernels/emu/runtime.h"
+#include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
 
 #include <setjmp.h>

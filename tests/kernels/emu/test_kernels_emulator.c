@@ -1,7 +1,7 @@
 /* test_kernels_emulator.c: the emulator finds planted bugs, in every order of threads, and finds none where there is
  * none. A bug that it finds ends the process that runs the kernel: a child of this one, whose words are read. */
-#include "kernels/emu/runtime.h"
-#include "kernels/emu/sanitizer.h"
+#include "tests/emu/runtime.h"
+#include "tests/emu/sanitizer.h"
 #include "tests/kernels/emu/buggy.h"
 #include "tests/kernels/emu/child.h"
 #include "tests/kernels/fixture.h"

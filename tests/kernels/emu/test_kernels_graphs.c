@@ -2,7 +2,7 @@
  * and of launching one ends in plain launches with the same result, is logged once, and is tried once more; errors of
  * captures are ignored in a spoilt capture alone; a broken device is a fault. */
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/emu/runtime.h"
+#include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
 #include "tests/kernels/fixture.h"
 

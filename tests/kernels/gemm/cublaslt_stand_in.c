@@ -1,7 +1,7 @@
 /* cublaslt_stand_in.c: see cublaslt_stand_in.h. */
 #include "tests/kernels/gemm/cublaslt_stand_in.h"
 
-#include "kernels/emu/runtime.h"
+#include "tests/emu/runtime.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* cublaslt_stand_in.h: a stand-in for cuBLASLt, written from NVIDIA's documentation of it, that computes on the emulator's
- * device (kernels/emu): a shared library with NVIDIA's names, and the switches and counters of its tests.
+ * device (tests/emu): a shared library with NVIDIA's names, and the switches and counters of its tests.
  *
  * Products are column-major, d = epilogue(alpha op(a) op(b) + beta c), with the documented epilogues, types, leading
  * dimensions and alignments. It offers the algorithms of enum stand_in_algorithm, as far as the preferences (alignment,

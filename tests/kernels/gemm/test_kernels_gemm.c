@@ -1,7 +1,7 @@
 /* test_kernels_gemm.c: matrix products by gemm_cublaslt.c on a stand-in for cuBLASLt, and by our own kernel, against
  * fp64: layouts, types, epilogues, alignments; and which of the library's algorithms is taken. */
 #include "kernels/cuda/launch_product.h"
-#include "kernels/emu/runtime.h"
+#include "tests/emu/runtime.h"
 #include "tests/kernels/gemm/cublaslt_stand_in.h"
 #include "tests/kernels/gemm/product.h"
 

@@ -1,7 +1,7 @@
 /* test_kernels_gemm_refusals.c: whatever cuBLASLt (a stand-in) refuses, at whatever point, products are right, the
  * library's text is logged once, and nothing is chosen while a stream captures; a broken device is a fault. */
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/emu/runtime.h"
+#include "tests/emu/runtime.h"
 #include "tests/kernels/emu/child.h"
 #include "tests/kernels/gemm/cublaslt_stand_in.h"
 #include "tests/kernels/gemm/product.h"

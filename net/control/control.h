@@ -1,0 +1,264 @@
+/* control.h: what workers and the coordinator say to each other: joins, reports and signed run documents.
+ *
+ * The control plane is *level-triggered*. A worker's report is its whole current state, not an event; the coordinator's
+ * document is the run's whole current state. Losing, repeating or reordering either is harmless: the latest one wins
+ * (report.boot/seq, document.seq). That is what makes every request idempotent and every crash recoverable.
+ *
+ * This file: the decoded structs, and their byte encodings (docs/protocol.md). No I/O. Decoders bound everything and
+ * return the violated condition as text; they never trust a count before the bytes behind it are there.
+ *
+ * Versions. A program speaks CONTROL_VERSION_MIN to CONTROL_VERSION. A join says the range, its reply is encoded in the
+ * highest version that both speak. A request for a document says the range too, and the document's own head says which
+ * version is spoken; reports follow it. So nothing about versions is remembered, and either side may be replaced by
+ * another release in the middle of a run. A field that a version lacks is zero when it is decoded.
+ */
+#ifndef RV_NET_CONTROL_CONTROL_H
+#define RV_NET_CONTROL_CONTROL_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "net/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, epochs, what a worker can prove, who is
+ * behind. 5: what owners measure of contributions. */
+enum { CONTROL_VERSION = 5, CONTROL_VERSION_MIN = 3 };
+
+/* The highest version that this program speaks: CONTROL_VERSION (an own file: tests put an older program's in its
+ * place). */
+uint32_t control_version(void);
+/* The highest version that this program and one that speaks `lowest`..`highest` have in common; 0: none. */
+uint32_t control_version_common(uint32_t lowest, uint32_t highest);
+
+/* ---- joining ----------------------------------------------------------------------------------------------------- */
+
+/* POST /v1/join. The sender's Ed25519 key is the one of its TLS client certificate. A known key needs no token. */
+struct join_request {
+	uint32_t protocol;     /* the highest version that the worker speaks */
+	uint32_t protocol_min; /* the lowest */
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	bool has_token;
+	uint8_t token[NET_TOKEN_BYTES]; /* from the invite link; one-off */
+	char name[NET_NAME_BYTES];      /* for people */
+	char software[32];              /* "rivulet 0.1.0" */
+};
+
+struct join_reply {
+	uint32_t version; /* decoded: that of its encoding */
+	uint32_t member;  /* 0..NET_MAX_MEMBERS-1: the worker's number for the whole run */
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	char config[NET_MAX_CONFIG_BYTES]; /* the run's configuration, key = value lines */
+	struct rv_hash run_hash;           /* rv_run_hash(run_id, config) */
+	uint8_t ticket[NET_SIG_BYTES];     /* the run's word for (member, key), shown to peers (net/identity.h) */
+};
+
+/* ---- worker -> coordinator --------------------------------------------------------------------------------------- */
+
+enum worker_phase {
+	WORKER_SYNCING = 1, /* does not hold the state of the current round yet */
+	WORKER_TRAINING,    /* inner steps of `round` */
+	WORKER_READY,       /* its outer gradient of `round` is encoded; waits for a roster */
+	WORKER_REDUCING,    /* all-reduce of (round, attempt) under way */
+	WORKER_VOTED,       /* holds the reduced bytes of (round, attempt) on disk; `digest` is its vote */
+	WORKER_LEAVING      /* says good-bye: do not wait for it any more */
+};
+
+/* What a worker cannot store at present: report.storage. */
+enum {
+	REPORT_STORAGE_ROUNDS = 1,      /* results of rounds: it cannot vote, and is in no roster */
+	REPORT_STORAGE_CHECKPOINTS = 2, /* its last good one stays */
+	REPORT_STORAGE_FETCHED = 4,     /* state from peers: kept in memory */
+	REPORT_STORAGE_FULL = 8,        /* with one of these: because there is no room */
+	REPORT_STORAGE_KINDS = REPORT_STORAGE_ROUNDS | REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FETCHED
+};
+
+/* One participant's contribution, as one owner measured it over the chunks that this owner reduced. */
+struct report_measured {
+	float norm2;      /* sum of squares; FLT_MAX when it is larger */
+	float dot;        /* dot product with the mean; within +-FLT_MAX */
+	uint32_t clipped; /* chunks that were scaled down (outer/merge.h) */
+};
+
+/* POST /v1/report, at every change of state and at least every heartbeat. */
+struct report {
+	uint32_t version; /* decoded: that of its encoding */
+	uint64_t boot;    /* microseconds of wall clock when the process started, one more for each base that it installed
+					   * since: a later boot supersedes, and what peers hold of an earlier one is void */
+	uint64_t epoch;   /* in which it works: what it says of a round or a vote in another one decides nothing */
+	uint64_t seq;     /* grows within a boot; an older report is ignored */
+	uint8_t phase;    /* enum worker_phase */
+	uint64_t round;
+	uint32_t attempt; /* REDUCING, VOTED: which roster it speaks of; else 0 */
+	uint64_t tokens;  /* trained on in this round so far (READY and later: what its contribution stands for) */
+	/* How many chunks it cuts that into which `round` exchanges: its parameter vector, or the round's fragment of it.
+	 * All members must agree (it follows from the config). */
+	uint32_t n_chunks;
+	uint64_t suspects;     /* REDUCING: set of roster indices that made no progress for too long */
+	struct rv_hash digest; /* VOTED */
+	struct rv_hash chain;  /* its state_hash(round), zero while SYNCING */
+	/* The latest state that its own disk can prove: that of `round`, or of round + 1 when it holds the reduced bytes in
+	 * between; nothing else is encoded. A zero chain: none, or it does not tell (version 3, while SYNCING). Of a
+	 * report of version 3 it is made of the fields above. */
+	uint64_t proven_round;
+	struct rv_hash proven_chain;
+	/* SYNCING: the round from which on it still needs files of others: that of the base it is fetching, or of the next
+	 * log entry. Documents reach back to it, and donors keep what they name, as far as there is room (not in version
+	 * 3). */
+	uint64_t needs_from;
+	uint64_t full_round;       /* latest round whose full state hash it has computed */
+	struct rv_hash full_hash;  /* of full_round; zero: none yet */
+	char addr[NET_ADDR_BYTES]; /* where peers reach it; ":port" lets the coordinator fill in the host it sees */
+	/* What its line carried at best in the last all-reduces, or what it is capped to; 0: not known (and version 3).
+	 * Decides who owns how much of the vector, never what the mean is. */
+	uint64_t up_bytes_per_s, down_bytes_per_s;
+	/* For people; never decides anything. */
+	uint64_t inner_step; /* global inner steps done */
+	float loss;          /* mean of the last steps; NaN-free: 0 when unknown */
+	float tokens_per_s;
+	uint64_t tx_bytes, rx_bytes;    /* on its peer sockets since the process started, TLS included */
+	uint64_t compute_us, reduce_us; /* spent in inner steps, in all-reduces, since the process started */
+	uint8_t storage;                /* set of REPORT_STORAGE_*; 0: all that should be is on its disk (and version 3) */
+	/* VOTED: what it measured as an owner, by roster place; statistics: they never decide anything. n_measured 0:
+	 * nothing, because another process than this one reduced (and versions 3, 4). */
+	uint16_t n_measured;
+	struct report_measured measured[NET_MAX_MEMBERS];
+	float mean2; /* sum of squares of the mean, over the same chunks */
+};
+
+/* What the reply to a report may carry, for the person who runs the worker: it decides nothing. 200 with this body, or
+ * 204 where there is nothing to say. A worker that does not know it passes over it. */
+enum notice_kind {
+	NOTICE_NONE,
+	NOTICE_APART,      /* it and `others` do not reach each other */
+	NOTICE_NOT_COUNTED /* what it trains is not in the mean, for a `reason` */
+};
+enum notice_reason {
+	NOTICE_UNREACHED = 1, /* the others got nothing from it in `round` */
+	NOTICE_DIVERGED,      /* it holds other weights than the majority, and fetches theirs */
+	NOTICE_WRONG_SIZE     /* its model has another size than the run's */
+};
+enum { NOTICE_VERSION = 1, NOTICE_MAX_OTHERS = 8, NOTICE_MAX_BYTES = 64 };
+struct notice {
+	uint8_t kind;   /* enum notice_kind */
+	uint8_t reason; /* NOT_COUNTED: enum notice_reason; else 0 */
+	bool left_out;  /* APART: rounds begin without it, where enough others are ready; false: without one of `others` */
+	uint64_t round; /* the one that is open */
+	uint64_t until_round; /* APART: then it is tried again */
+	uint8_t n_others;     /* APART: 1..NOTICE_MAX_OTHERS, the lowest numbers; else 0 */
+	uint32_t others[NOTICE_MAX_OTHERS];
+};
+
+/* Returns true for two boots of one process: it adds one for each base that it installs, and no two processes start
+ * within a millisecond. */
+bool report_same_process(uint64_t boot_a, uint64_t boot_b);
+
+/* ---- coordinator -> worker --------------------------------------------------------------------------------------- */
+
+enum run_phase {
+	RUN_WAITING = 1, /* fewer than min_workers: hold, keep the state */
+	RUN_OPEN,        /* round `round` is open: train */
+	RUN_REDUCE,      /* roster frozen: all-reduce (round, attempt) among `members` */
+	RUN_DONE         /* all rounds committed: `round` is the final one + 1 */
+};
+
+struct member_ref {
+	uint32_t member;
+	uint32_t weight; /* REDUCE: in the mean; else 0 */
+	uint64_t
+		boot; /* REDUCE: of the process that holds its contribution (report.boot): what a former one sent is void */
+	uint8_t key[NET_KEY_BYTES]; /* Ed25519: the only thing that authenticates it */
+	char addr[NET_ADDR_BYTES];
+};
+
+/* Chunks [first, first + count) are reduced by members[owner]. Ranges are ascending and cover [0, n_chunks) exactly. */
+struct shard_range {
+	uint32_t first, count;
+	uint16_t owner; /* index into members */
+};
+
+/* A base before the latest one that a member is still fetching. */
+struct kept_base {
+	uint64_t round;
+	struct rv_hash hash; /* global_full_hash; zero: of round 0 */
+};
+
+struct document {
+	uint32_t version; /* decoded: that of its encoding */
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	uint64_t seq; /* strictly increasing over the life of the run, across restarts of the coordinator */
+	/* How often the operator has taken committed rounds back, and the round with which the last such epoch began: only
+	 * in a later epoch can a round be followed by an earlier one. Version 3 knows none: it is refused once epoch >
+	 * 0. */
+	uint64_t epoch, epoch_round;
+	uint8_t phase; /* enum run_phase */
+	uint64_t round;
+	uint32_t attempt;     /* REDUCE: 1, 2, ...; else 0 */
+	uint64_t final_round; /* rounds in the run */
+	struct rv_hash run_hash;
+	struct rv_hash chain; /* state_hash(round) */
+	/* Where a joiner starts: the latest full state that a majority vouched for, and every digest since. */
+	uint64_t base_round;
+	struct rv_hash base_hash;  /* global_full_hash at base_round; zero while unknown (round 0: everyone makes theta0) */
+	struct rv_hash base_chain; /* state_hash(base_round) */
+	uint16_t n_log;            /* == round - base_round, <= NET_MAX_LOG_DIGESTS */
+	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round base_round + i */
+	/* The digests before it, for those who started from an earlier base or were away for a few rounds: a joiner whose
+	 * base takes longer to fetch than the run takes to vouch for the next one still gets in. Not in version 3. */
+	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= base_round */
+	struct rv_hash older_chain;                /* state_hash(base_round - n_older) */
+	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round base_round - n_older + i */
+	/* What members that are still fetching need of it: whoever has these files keeps them. */
+	uint16_t n_kept_rounds; /* log entries of so many rounds before base_round; <= n_older */
+	uint16_t n_kept_bases;
+	struct kept_base kept_bases[NET_MAX_KEPT_BASES]; /* ascending, of those rounds */
+	/* Whom the operator removed: a set of member numbers. Their tickets are void: nobody keeps or takes a link of
+	 * theirs. */
+	uint64_t banned;
+	/* REDUCE: the participants in roster order (ascending member number): sums are taken in this order.
+	 * Otherwise: the live members that hold state_hash(round), whom a joiner may ask. */
+	uint16_t n_members;
+	struct member_ref members[NET_MAX_MEMBERS];
+	/* Members that are behind, the lowest numbers: whoever reads this keeps a link to them, so that those that have the
+	 * state reach them where they cannot be dialed themselves. Not in `members`; ascending; no weight, no boot. Version
+	 * 3 has none. */
+	uint16_t n_syncing;
+	struct member_ref syncing[NET_MAX_SYNCING];
+	/* REDUCE only. */
+	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: not said (versions 3, 4) */
+	uint32_t n_chunks;
+	uint16_t n_ranges;
+	struct shard_range ranges[NET_MAX_RANGES];
+};
+
+/* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader speaks
+ * (CONTROL_VERSION_MIN..CONTROL_VERSION); decoders fill *out from n bytes, all of which they must consume.
+ * RV_E_INVALID names the field; RV_E_PROTOCOL: a version that this program does not speak. A join request of another
+ * version is decoded as far as its layout is the same for all, protocol_min being the version of those before 3: the
+ * coordinator refuses it, with the name of the software. */
+void join_request_encode(const struct join_request *m, struct rv_writer *w);
+enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et);
+void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_writer *w);
+enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, struct rv_errtext *et);
+void report_encode(const struct report *m, uint32_t version, struct rv_writer *w);
+enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv_errtext *et);
+/* Both: kind is not NOTICE_NONE. RV_E_PROTOCOL: another NOTICE_VERSION, or a kind or reason that is not known. */
+void notice_encode(const struct notice *m, struct rv_writer *w);
+enum rv_err notice_decode(const void *p, size_t n, struct notice *out, struct rv_errtext *et);
+void document_encode(const struct document *m, uint32_t version, struct rv_writer *w);
+enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et);
+
+/* The index of `member` in d->members, or -1. */
+int document_find(const struct document *d, uint32_t member);
+
+/* The digest of the committed round, or NULL: it is not listed. */
+const struct rv_hash *document_digest(const struct document *d, uint64_t round);
+/* The first round that is listed: base_round - n_older. */
+uint64_t document_reaches_to(const struct document *d);
+
+/* A signed document is the exact bytes sent: signature (64, Ed25519 by the run key over "rivulet document" | bytes) |
+ * bytes. The signer and the verifier live in net/identity.h. */
+
+#endif

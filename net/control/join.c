@@ -1,0 +1,96 @@
+/* join.c: the encodings of join_request and join_reply. */
+#include "net/control/control.h"
+#include "net/control/fields.h"
+
+#include <string.h>
+
+/* From here on a join request says the lowest version that the worker speaks. */
+enum { VERSION_WITH_RANGE = 3 };
+
+static const char REQUEST[] = "join request";
+static const char REPLY[] = "join reply";
+
+void join_request_encode(const struct join_request *m, struct rv_writer *w) {
+	static const uint8_t no_token[NET_TOKEN_BYTES];
+	control_write_head(w, CONTROL_TAG_JOIN_REQUEST, m->protocol);
+	rv_write_bytes(w, m->run_id, sizeof m->run_id);
+	rv_write_u8(w, m->has_token);
+	rv_write_bytes(w, m->has_token ? m->token : no_token, NET_TOKEN_BYTES);
+	rv_write_str(w, m->name);
+	rv_write_str(w, m->software);
+	if (m->protocol >= VERSION_WITH_RANGE)
+		rv_write_u32(w, m->protocol_min);
+}
+
+enum rv_err join_request_decode(const void *p, size_t n, struct join_request *out, struct rv_errtext *et) {
+	*out = (struct join_request){0};
+	struct rv_reader r = rv_reader_of(p, n);
+	RV_TRY(control_read_head(&r, CONTROL_TAG_JOIN_REQUEST, REQUEST, &out->protocol, et));
+	rv_read_copy(&r, out->run_id, sizeof out->run_id);
+	out->has_token = control_read_bool(&r);
+	rv_read_copy(&r, out->token, sizeof out->token);
+	rv_read_str(&r, out->name, sizeof out->name);
+	rv_read_str(&r, out->software, sizeof out->software);
+	out->protocol_min = out->protocol < VERSION_WITH_RANGE ? out->protocol : rv_read_u32(&r);
+	if (out->protocol > CONTROL_VERSION)
+		(void)rv_read_span(&r, rv_reader_left(&r)); /* what a later version has to add */
+	RV_TRY(control_read_end(&r, REQUEST, et));
+	if (out->protocol_min > out->protocol)
+		return rv_fail(et, RV_E_INVALID, "%s: versions %u to %u", REQUEST, out->protocol_min, out->protocol);
+	if (!out->has_token)
+		for (size_t i = 0; i < sizeof out->token; i++)
+			if (out->token[i] != 0)
+				return rv_fail(et, RV_E_INVALID, "%s: token is not zero though it is said to be absent", REQUEST);
+	const char *why = control_name_invalid(out->name);
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "%s: name: %s", REQUEST, why);
+	why = control_name_invalid(out->software);
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "%s: software: %s", REQUEST, why);
+	return RV_OK;
+}
+
+void join_reply_encode(const struct join_reply *m, uint32_t version, struct rv_writer *w) {
+	size_t config_bytes = strnlen(m->config, sizeof m->config);
+	control_write_head(w, CONTROL_TAG_JOIN_REPLY, version);
+	rv_write_u32(w, m->member);
+	rv_write_bytes(w, m->run_id, sizeof m->run_id);
+	rv_write_bytes(w, m->run_hash.b, RV_HASH_BYTES);
+	rv_write_u32(w, (uint32_t)config_bytes);
+	rv_write_bytes(w, m->config, config_bytes);
+	rv_write_bytes(w, m->ticket, sizeof m->ticket);
+}
+
+/* Lines of printable text: the one place where line breaks and tabs may stand. */
+static const char *config_invalid(const uint8_t *p, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if ((p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f)
+			return "holds a control character";
+	return NULL;
+}
+
+enum rv_err join_reply_decode(const void *p, size_t n, struct join_reply *out, struct rv_errtext *et) {
+	*out = (struct join_reply){0};
+	struct rv_reader r = rv_reader_of(p, n);
+	RV_TRY(control_read_head_spoken(&r, CONTROL_TAG_JOIN_REPLY, REPLY, &out->version, et));
+	out->member = rv_read_u32(&r);
+	rv_read_copy(&r, out->run_id, sizeof out->run_id);
+	rv_read_copy(&r, out->run_hash.b, RV_HASH_BYTES);
+	uint32_t config_bytes = rv_read_u32(&r);
+	if (config_bytes >= NET_MAX_CONFIG_BYTES)
+		return rv_fail(et, RV_E_INVALID, "%s: config of %u bytes, below %d", REPLY, config_bytes,
+					   (int)NET_MAX_CONFIG_BYTES);
+	const uint8_t *config = rv_read_span(&r, config_bytes);
+	rv_read_copy(&r, out->ticket, sizeof out->ticket);
+	RV_TRY(control_read_end(&r, REPLY, et));
+	const char *why = config_invalid(config, config_bytes);
+	if (why == NULL) {
+		memcpy(out->config, config, config_bytes);
+		why = control_utf8_invalid(out->config);
+	}
+	if (why != NULL)
+		return rv_fail(et, RV_E_INVALID, "%s: config: %s", REPLY, why);
+	if (out->member >= NET_MAX_MEMBERS)
+		return rv_fail(et, RV_E_INVALID, "%s: member = %u, below %d", REPLY, out->member, (int)NET_MAX_MEMBERS);
+	return RV_OK;
+}

@@ -1,0 +1,230 @@
+/* dial.c: the address book of the mesh, dialing and redialing (net/mesh/state.h). */
+#include "net/mesh/state.h"
+
+#include "base/assert.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+	/* Addresses come from documents, and so from other members: none of them must be able to make this program knock
+	 * at a third party's door. So failures count for the member, not for its address; a new address (or a member that
+	 * comes back) hurries a dial only so often; and there is a budget for all dials together: 600 a minute, so many at
+	 * once. */
+	HURRY_EVERY_US = 10 * 1000 * 1000,
+	DIAL_EVERY_US = 100 * 1000,
+	DIALS_AT_ONCE = 200,
+	FRESH_US = 1000 * 1000,      /* a link that brought something so lately lives, whatever the roster says */
+	PROVEN_US = 1000 * 1000,     /* an address that answered before does so within this and some pauses */
+	STEADY_US = 5 * 1000 * 1000, /* a link that lived so long is redialed at once when it breaks */
+	/* An address that never answered us may refuse because a router does; but who lives behind it, and lost its link as
+	 * we did, has dialed us by then. */
+	REFUSED_US = 600 * 1000
+};
+
+/* 0.75 to 1.25 of it: workers that lost the same peer do not come back in step. */
+static int64_t jittered(struct peers *p, int64_t us) {
+	return (int64_t)((double)us * (0.75 + 0.5 * rv_rng_double(&p->rng)));
+}
+
+static int64_t courtesy_us(const struct peers *p, const struct peer *peer) {
+	return peers_self_is_lower(p, peer->key) ? 0 : p->cfg.courtesy_us;
+}
+
+static bool is_dialable(const struct peers *p, const struct peer *peer) {
+	bool lacks_link = peer->link == NULL || peers_doubts(p, peer);
+	return peer->wanted && lacks_link && peer->dialing == NULL && address_is_dialable(&peer->addr, p->met);
+}
+
+/* When the budget allows the next dial. */
+static int64_t budget_us(const struct peers *p) {
+	return p->dials_us - (int64_t)(DIALS_AT_ONCE - 1) * DIAL_EVERY_US;
+}
+
+static void pay_for_dial(struct peers *p) {
+	p->dials_us = (p->dials_us > p->now_us ? p->dials_us : p->now_us) + DIAL_EVERY_US;
+}
+
+static void pause_dial(struct peers *p, struct peer *peer) {
+	peer->next_dial_us = p->now_us + jittered(p, peer->pause_us);
+	peer->pause_us = 2 * peer->pause_us < p->cfg.redial_max_us ? 2 * peer->pause_us : p->cfg.redial_max_us;
+}
+
+void peers_dial_failed(struct peers *p, uint32_t m, enum rv_err why, const char *text) {
+	struct peer *peer = &p->members[m];
+	pause_dial(p, peer);
+	peer->doubted = false;
+	bool is_gone = peer->reached || p->now_us - peer->missed_us >= REFUSED_US;
+	if (why != RV_E_NOTFOUND || !peer->missed || !is_gone)
+		return;
+	peer->missed = false;
+	p->cfg.owner.on_link_down(p->cfg.owner.ctx, m, true, why, text);
+}
+
+void peers_dial_again(struct peers *p, uint32_t m, int64_t lived_us) {
+	struct peer *peer = &p->members[m];
+	peer->missed = true;
+	peer->missed_us = p->now_us;
+	if (lived_us < STEADY_US) {
+		pause_dial(p, peer);
+		return;
+	}
+	peer->pause_us = p->cfg.redial_min_us;
+	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
+}
+
+void peers_dial_soon(struct peers *p, uint32_t m) {
+	struct peer *peer = &p->members[m];
+	peer->pause_us = p->cfg.redial_min_us;
+	peer->next_dial_us = p->now_us;
+}
+
+/* A first packet that was lost is sent again by TCP after 1, 3 and 7 s, a new dial sooner; but where no dial was
+ * answered within the shorter time the next one waits longer. */
+static int64_t connect_us(const struct peers *p, const struct peer *peer) {
+	int64_t us = PROVEN_US + 4 * peer->pause_us;
+	return peer->reached && us < p->cfg.connect_us ? us : p->cfg.connect_us;
+}
+
+static void dial(struct peers *p, uint32_t m) {
+	struct peer *peer = &p->members[m];
+	struct rv_errtext et = {0};
+	char label[LINK_LABEL_BYTES], addr[NET_ADDR_BYTES] = "";
+	int fd;
+	address_format(&peer->addr, addr);
+	snprintf(label, sizeof label, "member %u at %s", m, addr);
+	enum rv_err e = socket_connect(&peer->addr, peers_receive_bytes(p), &fd, &et);
+	if (e != RV_OK) {
+		rv_fail_context(&et, e, "%s", label);
+		peers_trouble(p, NULL, e, et.text);
+		peers_dial_failed(p, m, e, et.text);
+		return;
+	}
+	pay_for_dial(p);
+	struct link *l = peers_add_link(p, fd, FRAME_DIALER);
+	if (l == NULL) {
+		pause_dial(p, peer);
+		return;
+	}
+	memcpy(l->label, label, sizeof label);
+	l->member = (int)m;
+	l->deadline_us = p->now_us + connect_us(p, peer);
+	peer->dialing = l;
+}
+
+void peers_dial_due(struct peers *p) {
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++)
+		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us <= p->now_us && budget_us(p) <= p->now_us)
+			dial(p, m);
+}
+
+int64_t peers_dial_deadline_us(const struct peers *p) {
+	int64_t deadline = INT64_MAX;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++)
+		if (is_dialable(p, &p->members[m]) && p->members[m].next_dial_us < deadline)
+			deadline = p->members[m].next_dial_us;
+	return deadline > budget_us(p) ? deadline : budget_us(p);
+}
+
+/* ---- the roster -------------------------------------------------------------------------------------------------- */
+
+static void forget_links(struct peer *peer, const char *why) {
+	if (peer->link != NULL)
+		link_kill(peer->link, true, RV_E_AUTH, "%s", why);
+	if (peer->dialing != NULL)
+		link_kill(peer->dialing, false, RV_E_AUTH, "%s", why);
+}
+
+/* It is somewhere else now, or is another process: a link on which nothing came of late may be a dead one's. */
+static void doubt(struct peers *p, struct peer *peer) {
+	const struct link *l = peer->link;
+	peer->doubted = l != NULL && l->state == LINK_OPEN && p->now_us - l->last_rx_us >= FRESH_US;
+}
+
+static void hurry(struct peers *p, struct peer *peer) {
+	if (p->now_us < peer->hurry_us)
+		return;
+	peer->hurry_us = p->now_us + HURRY_EVERY_US;
+	if (peer->pause_us == 0)
+		peer->pause_us = p->cfg.redial_min_us;
+	peer->next_dial_us = p->now_us + courtesy_us(p, peer);
+}
+
+/* Whoever stated it should know; here people see why there is no link. */
+static void tell_not_dialed(struct peers *p, uint32_t m, const struct address *addr) {
+	struct rv_errtext et;
+	char text[NET_ADDR_BYTES] = "";
+	if (addr->host[0] == '\0' || address_is_dialable(addr, p->met))
+		return;
+	(void)address_format(addr, text);
+	enum rv_err why =
+		rv_fail(&et, RV_E_UNSUPPORTED,
+				"member %u at %s is not dialed: that is a %s address, and the coordinator is reached at a "
+				"%s one; it has to dial this worker",
+				m, text, address_reach_name(address_reach(addr)), address_reach_name(p->met));
+	peers_trouble(p, NULL, why, et.text);
+}
+
+static void want(struct peers *p, const struct member_ref *ref, bool was_wanted) {
+	struct peer *peer = &p->members[ref->member];
+	struct address addr;
+	if ((peer->known || peer->link != NULL) && memcmp(peer->key, ref->key, NET_KEY_BYTES) != 0)
+		forget_links(peer, "the roster gives this member another key");
+	/* What cannot be parsed cannot be dialed: such a member has to dial us. */
+	if (address_parse(ref->addr, &addr, NULL) != RV_OK)
+		addr = (struct address){0};
+	bool moved = addr.port != peer->addr.port || strcmp(addr.host, peer->addr.host) != 0;
+	bool restarted = ref->boot != 0 && peer->boot != 0 && !report_same_process(ref->boot, peer->boot);
+	bool had_addr = peer->addr.host[0] != '\0';
+	memcpy(peer->key, ref->key, NET_KEY_BYTES);
+	peer->known = peer->wanted = true;
+	peer->boot = ref->boot != 0 ? ref->boot : peer->boot;
+	if (moved)
+		tell_not_dialed(p, ref->member, &addr);
+	if (moved || !was_wanted) {
+		peer->addr = addr;
+		peer->reached = peer->reached && !moved;
+		hurry(p, peer);
+	}
+	if (restarted || (moved && had_addr))
+		doubt(p, peer);
+}
+
+void peers_allow(struct peers *p, int64_t now_us, const struct member_ref *members, int n) {
+	bool was_wanted[NET_MAX_MEMBERS];
+	p->now_us = now_us;
+	p->depth++;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		was_wanted[m] = p->members[m].wanted;
+		p->members[m].wanted = false;
+	}
+	for (int i = 0; i < n; i++) {
+		RV_ASSERT(members[i].member < NET_MAX_MEMBERS);
+		bool banned = p->banned >> members[i].member & 1;
+		if (members[i].member != p->cfg.self_member && !banned)
+			want(p, &members[i], was_wanted[members[i].member]);
+	}
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		struct peer *peer = &p->members[m];
+		if (peer->wanted || peer->dialing == NULL)
+			continue;
+		peer->dialing->quiet = true;
+		link_kill(peer->dialing, false, RV_E_CANCELLED, "not wanted any more");
+	}
+	p->depth--;
+	peers_reap(p);
+}
+
+void peers_ban(struct peers *p, int64_t now_us, uint64_t banned) {
+	p->now_us = now_us;
+	p->banned = banned & ~(UINT64_C(1) << p->cfg.self_member);
+	p->depth++;
+	for (int m = 0; m < NET_MAX_MEMBERS; m++) {
+		if (!(p->banned >> m & 1))
+			continue;
+		forget_links(&p->members[m], "it is banned from this run");
+		p->members[m].wanted = false;
+	}
+	p->depth--;
+	peers_reap(p);
+}

@@ -1,0 +1,186 @@
+/* greet.c: who may come in: HELLO both ways, members and tickets, which link of a pair stays
+ * (net/mesh/state.h). */
+#include "net/mesh/state.h"
+
+#include "base/assert.h"
+#include "net/identity.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool peers_self_is_lower(const struct peers *p, const uint8_t key[NET_KEY_BYTES]) {
+	return memcmp(p->cfg.identity->key, key, NET_KEY_BYTES) < 0;
+}
+
+static int member_of_key(const struct peers *p, const uint8_t key[NET_KEY_BYTES]) {
+	for (int m = 0; m < NET_MAX_MEMBERS; m++)
+		if (p->members[m].known && memcmp(p->members[m].key, key, NET_KEY_BYTES) == 0)
+			return m;
+	return LINK_NOBODY;
+}
+
+static enum rv_err say_hello(struct peers *p, struct link *l, struct rv_errtext *et) {
+	struct frame_hello hello = {.protocol = FRAME_VERSION, .role = (uint8_t)l->role, .member = p->cfg.self_member};
+	uint8_t message[FRAME_HELLO_SIGNED_BYTES], body[FRAME_HELLO_BYTES];
+	if (!link_hello_signed(l, p->cfg.run_id, l->role, message))
+		return rv_fail(et, RV_E_UNSUPPORTED, "TLS gives no exporter value");
+	memcpy(hello.run_id, p->cfg.run_id, sizeof hello.run_id);
+	memcpy(hello.ticket, p->cfg.ticket, sizeof hello.ticket);
+	identity_sign(p->cfg.identity, message, sizeof message, hello.signature);
+	frame_hello_encode(&hello, body);
+	struct peers_message m = {
+		.header = frame_header_of(FRAME_HELLO, l->run_tag, sizeof body), .part = {body}, .part_bytes = {sizeof body}};
+	return link_put(l, &m, et);
+}
+
+enum rv_err peers_on_secured(void *ctx, struct link *l, struct rv_errtext *et) {
+	struct peers *p = ctx;
+	char name[IDENTITY_SHORT_BYTES], expected[IDENTITY_SHORT_BYTES];
+	identity_short(l->key, name);
+	if (memcmp(l->key, p->cfg.identity->key, NET_KEY_BYTES) == 0)
+		return rv_fail(et, RV_E_AUTH, "the other side has our own key: is the worker's directory in use twice?");
+	if (l->role == FRAME_DIALER) {
+		struct peer *peer = &p->members[l->member];
+		identity_short(peer->key, expected);
+		if (memcmp(l->key, peer->key, NET_KEY_BYTES) != 0)
+			return rv_fail(et, RV_E_AUTH, "key %s... answers there, the roster says %s...", name, expected);
+		peer->reached = true;
+	}
+	return say_hello(p, l, et);
+}
+
+/* ---- the other side's HELLO -------------------------------------------------------------------------------------- */
+
+static enum rv_err check_hello(const struct peers *p, const struct link *l, const struct frame_hello *hello,
+							   struct rv_errtext *et) {
+	enum frame_role expected = l->role == FRAME_DIALER ? FRAME_LISTENER : FRAME_DIALER;
+	uint8_t message[FRAME_HELLO_SIGNED_BYTES];
+	if (hello->protocol != FRAME_VERSION)
+		return rv_fail(et, RV_E_PROTOCOL, "hello: peer protocol version %u, ours is %d: update the older program",
+					   hello->protocol, FRAME_VERSION);
+	if (memcmp(hello->run_id, p->cfg.run_id, NET_RUN_ID_BYTES) != 0)
+		return rv_fail(et, RV_E_AUTH, "hello: it is of another run");
+	if (hello->role != expected)
+		return rv_fail(et, RV_E_PROTOCOL, "hello: role = %u, must be %u", hello->role, expected);
+	if (!link_hello_signed(l, p->cfg.run_id, expected, message))
+		return rv_fail(et, RV_E_UNSUPPORTED, "TLS gives no exporter value");
+	if (!identity_verify(l->key, message, sizeof message, hello->signature))
+		return rv_fail(et, RV_E_AUTH, "hello: the signature is not of this connection (replayed, or a wrong key)");
+	return RV_OK;
+}
+
+/* A key of the roster is who the roster says; any other needs the run's ticket for the number it claims. Either counts
+ * for nothing when the member is banned. */
+static enum rv_err find_member(const struct peers *p, const struct link *l, const struct frame_hello *hello,
+							   uint32_t *member, struct rv_errtext *et) {
+	char name[IDENTITY_SHORT_BYTES];
+	identity_short(l->key, name);
+	int known = member_of_key(p, l->key);
+	if (hello->member == p->cfg.self_member)
+		return rv_fail(et, RV_E_AUTH, "hello: key %s... claims our own member number %u", name, hello->member);
+	if (known != LINK_NOBODY && (uint32_t)known != hello->member)
+		return rv_fail(et, RV_E_AUTH, "hello: key %s... is member %d, but claims to be %u", name, known, hello->member);
+	if (known == LINK_NOBODY && p->members[hello->member].known)
+		return rv_fail(et, RV_E_AUTH, "hello: key %s... claims to be member %u, who has another key", name,
+					   hello->member);
+	if (known == LINK_NOBODY && !ticket_verify(p->cfg.run_key, p->cfg.run_id, hello->member, l->key, hello->ticket))
+		return rv_fail(et, RV_E_AUTH, "hello: key %s... is in no roster, and its ticket is not the run's", name);
+	if (p->banned >> hello->member & 1)
+		return rv_fail(et, RV_E_AUTH, "hello: member %u (key %s...) is banned from this run", hello->member, name);
+	*member = hello->member;
+	return RV_OK;
+}
+
+/* `l` and the open link `old` join the same pair. The dialer dials only when it has no link, or doubts the one it has,
+ * so a second one from the same side, or one long after, means that the old one is dead there. Otherwise both dialed at
+ * once, and the lower key's stays: both sides decide the same. */
+static bool replaces(const struct peers *p, const struct link *l, const struct link *old) {
+	if (l->role == old->role || p->now_us - old->opened_us > p->cfg.connect_us + p->cfg.greeting_us)
+		return true;
+	if (peers_doubts(p, &p->members[old->member]))
+		return true;
+	return (l->role == FRAME_DIALER) == peers_self_is_lower(p, l->key);
+}
+
+/* Takes the pair's open link away in favour of a newer one. */
+static void supersede(struct peers *p, struct peer *peer) {
+	struct link *old = peer->link;
+	uint32_t member = (uint32_t)old->member;
+	link_kill(old, false, RV_E_CLOSED, "a newer link took its place");
+	peer->link = NULL; /* told here, so the reaper need not */
+	p->cfg.owner.on_link_down(p->cfg.owner.ctx, member, old->fatal, old->why, old->reason.text);
+}
+
+/* Ours to the same member is on its way and would lose against `l`. Before our HELLO is out nobody can have opened it,
+ * so then it may go in any case. */
+static void cancel_dial(struct peers *p, struct peer *peer, const struct link *l) {
+	struct link *mine = peer->dialing;
+	if (mine == NULL || mine == l)
+		return;
+	if (mine->state < LINK_GREETING || !peers_self_is_lower(p, l->key)) {
+		mine->quiet = true;
+		link_kill(mine, false, RV_E_CLOSED, "duplicate: the other side dialed too");
+	}
+}
+
+static void promote(struct peers *p, struct link *l, uint32_t member) {
+	struct peer *peer = &p->members[member];
+	if (peer->dialing == l)
+		peer->dialing = NULL;
+	if (peer->link != NULL && peer->link->state == LINK_OPEN && !replaces(p, l, peer->link)) {
+		l->quiet = true;
+		link_kill(l, false, RV_E_CLOSED, "duplicate: both sides dialed, the lower key's link stays");
+		return;
+	}
+	l->member = (int)member;
+	if (peer->link != NULL)
+		supersede(p, peer);
+	cancel_dial(p, peer, l);
+	memcpy(peer->key, l->key, NET_KEY_BYTES);
+	peer->link = l;
+	peer->missed = peer->doubted = false;
+	l->state = LINK_OPEN;
+	l->was_open = true;
+	l->opened_us = l->last_rx_us = l->alive_us = p->now_us;
+	p->cfg.owner.on_link_up(p->cfg.owner.ctx, member);
+}
+
+static enum rv_err on_hello(struct peers *p, struct link *l, const struct frame_header *h, const uint8_t *body,
+							struct rv_errtext *et) {
+	struct frame_hello hello;
+	uint32_t member = 0;
+	RV_TRY(frame_hello_decode(body, h->body_bytes, &hello, et));
+	RV_TRY(check_hello(p, l, &hello, et));
+	RV_TRY(find_member(p, l, &hello, &member, et));
+	if (l->role == FRAME_DIALER && (int)member != l->member)
+		return rv_fail(et, RV_E_AUTH, "hello: member %u answers, member %d was dialed", member, l->member);
+	promote(p, l, member);
+	return RV_OK;
+}
+
+/* The text is another's: only printable ASCII goes on to people. */
+static void on_bye(struct link *l, const struct frame_header *h, const uint8_t *body) {
+	char text[FRAME_BYE_MAX_BYTES + 1];
+	for (uint32_t i = 0; i < h->body_bytes; i++)
+		text[i] = body[i] >= 0x20 && body[i] < 0x7f ? (char)body[i] : '?';
+	text[h->body_bytes] = '\0';
+	l->quiet = l->state != LINK_OPEN && strncmp(text, "duplicate", 9) == 0;
+	link_kill(l, false, RV_E_CLOSED, "the other side says goodbye: %s", text);
+	l->say_bye = false;
+}
+
+enum rv_err peers_on_frame(void *ctx, struct link *l, const struct frame_header *h, const uint8_t *body,
+						   struct rv_errtext *et) {
+	struct peers *p = ctx;
+	l->last_rx_us = p->now_us;
+	if (l->whole_got == 0) /* a PING between slices takes nothing from what they have brought */
+		l->part_rx = 0;
+	if (h->type == FRAME_HELLO)
+		return on_hello(p, l, h, body, et);
+	if (h->type == FRAME_BYE) {
+		on_bye(l, h, body);
+		return RV_OK;
+	}
+	RV_ASSERT(l->state == LINK_OPEN);
+	return p->cfg.owner.on_message(p->cfg.owner.ctx, (uint32_t)l->member, h, body, et);
+}

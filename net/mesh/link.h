@@ -1,0 +1,123 @@
+/* link.h: one link of the mesh, without its socket: TLS, HELLO and frames over byte buffers. Internal to net/. */
+#ifndef RV_NET_MESH_LINK_H
+#define RV_NET_MESH_LINK_H
+
+#include "net/mesh/frame.h"
+#include "net/mesh/pace_window.h"
+#include "net/mesh/peers.h"
+#include "net/mesh/tls_stream.h"
+
+/* Both sides offer both; the newer one means that bulk may come in slices. */
+#define PEERS_ALPN        "rivulet/1"
+#define PEERS_ALPN_SLICES "rivulet/2"
+enum {
+	LINK_GREETING_MAX_BYTES = 1 << 15, /* what a peer may send before its HELLO is accepted, TLS included */
+	LINK_NOBODY = -1,
+	LINK_LABEL_BYTES = 192
+};
+
+enum link_state {
+	LINK_CONNECTING, /* TCP, ours */
+	LINK_TLS,        /* handshake */
+	LINK_GREETING,   /* TLS is up, our HELLO is out, theirs is awaited */
+	LINK_OPEN,
+	LINK_DEAD /* to be closed and freed as soon as nobody stands on it */
+};
+
+struct link {
+	struct tls_stream tls;
+	int fd;
+	enum link_state state;
+	enum frame_role role;       /* ours */
+	int member;                 /* whom we dialed, or who it proved to be; LINK_NOBODY */
+	uint8_t key[NET_KEY_BYTES]; /* from LINK_GREETING on */
+	uint64_t run_tag;
+	char label[LINK_LABEL_BYTES]; /* for texts: "member 3 at 10.0.0.1:7440", "connection from 10.0.0.1:40123" */
+	char remote[NET_ADDR_BYTES];  /* host only: for the share of one host in the pending ones */
+
+	int64_t deadline_us; /* CONNECTING .. GREETING: give up */
+	int64_t opened_us;   /* OPEN */
+	bool was_open;
+	int64_t last_rx_us;                              /* OPEN: a whole frame, or a good part of one */
+	size_t part_rx;                                  /* OPEN: bytes since then */
+	int64_t alive_us;                                /* OPEN: bytes came, or were delivered, or none had to be */
+	uint64_t greeting_rx;                            /* bytes fed before OPEN */
+	struct peers_traffic traffic, counted, credited; /* counted: in the mesh's books; credited: in its member's */
+	bool bulk_pending;                               /* the pending bytes hold bulk: under a cap they wait for tokens */
+	int poll_slot;                                   /* in the owner's fds; -1 */
+
+	struct pace_flow flow;  /* what this link carries */
+	size_t window, waiting; /* bytes that may be on the way, and that are */
+	bool is_slow;           /* its congestion control is a slow line's */
+	uint64_t delivered;     /* to the other side: the most that was seen */
+	int64_t delivered_us;   /* when that was, or nothing waited */
+
+	uint8_t head[FRAME_HEADER_BYTES]; /* incoming frame: header, then body */
+	size_t head_got;
+	struct frame_header header;
+	uint8_t *body;
+	size_t body_cap, body_got;
+
+	bool slices;      /* both sides know them */
+	size_t whole_got; /* of an incoming frame whose slices are not all here; they lie in `body` */
+	struct frame_header whole;
+	struct frame_header cut; /* the outgoing frame that is being sent in slices */
+	uint8_t *cut_body;
+	size_t cut_cap, cut_at; /* cut_at: sent so far; body_bytes of `cut`: nothing left */
+
+	/* LINK_DEAD */
+	bool fatal, quiet; /* quiet: not worth a word (a duplicate) */
+	enum rv_err why;
+	struct rv_errtext reason;
+	bool say_bye;
+};
+
+struct link_handler {
+	void *ctx;
+	/* TLS is up, l->key is the peer's. */
+	enum rv_err (*secured)(void *ctx, struct link *l, struct rv_errtext *et);
+	/* One whole frame, HELLO and BYE too. May mark the link dead. */
+	enum rv_err (*frame)(void *ctx, struct link *l, const struct frame_header *h, const uint8_t *body,
+						 struct rv_errtext *et);
+};
+
+/* In LINK_CONNECTING as dialer, LINK_TLS as listener; owns fd from now on, also on failure. RV_E_NOMEM. */
+enum rv_err link_new(const struct tls_stream_kind *kind, int fd, enum frame_role role, uint64_t run_tag,
+					 struct link **out, struct rv_errtext *et);
+void link_free(struct link *l); /* closes the socket; NULL is fine */
+
+/* Ciphertext from the socket; calls the handler for what it completes. A fault ends the link. */
+enum rv_err link_receive(struct link *l, const uint8_t *data, size_t n, const struct link_handler *handler,
+						 struct rv_errtext *et);
+/* TCP is up: LINK_TLS, the first flight is pending. A fault ends the link. */
+enum rv_err link_start_tls(struct link *l, struct rv_errtext *et);
+/* Encrypts one frame whole. Its header's body_bytes is the sum of its parts (asserted). RV_E_CLOSED: the link is
+ * over. */
+enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_errtext *et);
+/* ---- slices (net/mesh/slice.c): between those of one frame only PING and BYE may go ---- */
+/* Takes a copy of a frame of bulk, to be sent by link_put_slice. Asserts that the link knows slices and that none is
+ * left. RV_E_NOMEM. */
+enum rv_err link_cut(struct link *l, const struct peers_message *m, struct rv_errtext *et);
+/* Whether some of it is left. */
+bool link_is_cut(const struct link *l);
+/* Encrypts about `bytes` more of it: all that is left when that is little more. */
+enum rv_err link_put_slice(struct link *l, size_t bytes, struct rv_errtext *et);
+/* l->header is a slice, or comes between slices: NULL, or why it must not come here. */
+const char *link_slice_misplaced(const struct link *l);
+/* Where in l->body the body of l->header lies, and how long that must be. */
+size_t link_body_at(const struct link *l);
+size_t link_body_room(const struct link *l);
+/* l->header and its body are here. True: it is a whole frame, or the last slice of one, then l->header is the
+ * whole's. */
+bool link_slice_joined(struct link *l);
+
+/* What HELLO signs on this connection; `signer` is the role of the side that signs. */
+bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYTES], enum frame_role signer,
+					   uint8_t out[FRAME_HELLO_SIGNED_BYTES]);
+
+/* Marks it dead; the first reason stays. */
+void link_kill(struct link *l, bool fatal, enum rv_err why, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* BYE with the reason and close_notify into the pending bytes, where the state allows it. */
+void link_put_bye(struct link *l, const char *text);
+
+#endif

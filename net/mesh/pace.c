@@ -1,0 +1,199 @@
+/* pace.c: the pull of messages: what goes out next, and how much may be on its way (net/mesh/state.h).
+ *
+ * Control is asked for first, on every link, and never waits for tokens or windows. Then links take turns, a slice of
+ * bulk each; a slice that was begun is finished before another link begins one, unless its socket is full: so control
+ * on any link is behind one slice at most. Where lines are fast a slice is a whole frame.
+ *
+ * A socket takes far more than a slow line sends in a second, and so does the router. So no slice is begun while more
+ * is on its way than the windows allow (net/mesh/pace_window.h): that of the link, and that of all links together. */
+#include "net/mesh/state.h"
+
+#include "base/assert.h"
+#include "net/mesh/socket_info.h"
+
+enum {
+	CONTROL_AT_ONCE = 16, /* frames of control for one link before the next has its turn */
+	TURNS_AT_ONCE = 32,   /* of bulk before incoming bytes are looked at again */
+	AGAIN_US = 5 * 1000,  /* an acknowledgement wakes nobody */
+	STUCK_US = 500 * 1000
+};
+
+static bool is_open(const struct link *l) {
+	return l != NULL && l->state == LINK_OPEN;
+}
+
+/* ---- what is on its way ------------------------------------------------------------------------------------------ */
+
+/* What waits for a peer that takes nothing (frozen, cut off) waits in vain, and must not hold the others back. */
+static bool is_stuck(const struct peers *p, const struct link *l) {
+	return p->now_us - l->delivered_us >= STUCK_US;
+}
+
+static void look_at_link(struct peers *p, struct link *l, int64_t *least_rtt_us) {
+	struct socket_info info;
+	socket_look(l->fd, &info);
+	l->waiting = info.waiting + tls_stream_pending(&l->tls);
+	/* What was acknowledged selectively is counted in whole packets: it may shrink. */
+	bool moved = info.delivered > l->delivered;
+	if (moved) {
+		p->pace.delivered += info.delivered - l->delivered;
+		l->delivered = info.delivered;
+	}
+	if (moved || l->waiting == 0)
+		l->delivered_us = l->alive_us = p->now_us;
+	pace_flow_measure(&l->flow, p->now_us, l->delivered, info.least_rtt_us);
+	l->window = pace_flow_window(&l->flow, info.least_rtt_us);
+	*least_rtt_us = info.least_rtt_us;
+}
+
+/* The round trip of the line is that of its links, each for its part. */
+static void look(struct peers *p) {
+	struct pace *c = &p->pace;
+	double rates = 0, sum = 0;
+	c->waiting = 0;
+	peers_forgive_own_absence(p);
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[i];
+		int64_t rtt_us;
+		if (!is_open(l))
+			continue;
+		look_at_link(p, l, &rtt_us);
+		peers_watch(p, l);
+		if (!is_open(l))
+			continue;
+		c->waiting += is_stuck(p, l) ? 0 : l->waiting;
+		rates += l->flow.bytes_per_s + 1;
+		sum += (l->flow.bytes_per_s + 1) * (double)rtt_us;
+	}
+	int64_t rtt_us = rates > 0 ? (int64_t)(sum / rates) : 0;
+	pace_flow_measure(&c->flow, p->now_us, c->delivered, rtt_us);
+	c->window = pace_flow_window(&c->flow, rtt_us);
+	c->is_slow = pace_is_slow(&c->flow, c->is_slow);
+}
+
+/* BBR, the default, holds its rate through losses, but on a slow line it learns too little from short windows, and
+ * fills the router's queue to learn more. */
+static void choose_congestion(struct peers *p) {
+	static const char slow[] = "cubic";
+	if (p->cfg.congestion != NULL)
+		return;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[i];
+		if (!is_open(l))
+			continue;
+		struct pace_flow theirs = l->flow; /* the other side's line, as far as can be told */
+		theirs.bytes_per_s *= PACE_SENDERS;
+		bool is_slow = p->pace.is_slow || pace_is_slow(&theirs, l->is_slow);
+		if (is_slow == l->is_slow)
+			continue;
+		l->is_slow = is_slow;
+		socket_control_congestion(l->fd, l->is_slow ? slow : PEERS_CONGESTION, p->congestion);
+	}
+}
+
+int64_t peers_pace_deadline_us(const struct peers *p) {
+	return p->pace.again_us;
+}
+
+/* ---- control, then bulk ------------------------------------------------------------------------------------------ */
+
+/* Behind bulk that was begun it would only queue, and PING would say what is no longer true. */
+static void send_control(struct peers *p, struct link *l) {
+	const struct peers_owner *owner = &p->cfg.owner;
+	for (int i = 0; i < CONTROL_AT_ONCE && l->state == LINK_OPEN && owner->next_control != NULL; i++) {
+		struct peers_message m = {0};
+		if (!peers_drain(p, l) || !owner->next_control(owner->ctx, (uint32_t)l->member, &m))
+			break;
+		RV_ASSERT(!frame_is_bulk(m.header.type));
+		if (!peers_put(l, &m))
+			return;
+	}
+	if (l->state == LINK_OPEN)
+		(void)peers_drain(p, l);
+}
+
+enum turn {
+	TURN_OVER, /* nothing to send, or the socket is full */
+	TURN_HELD, /* the link's window is full */
+	TURN_WAIT, /* the line's window is full, or there are no tokens */
+	TURN_SENT
+};
+
+/* Whether the link, or all together, have as much on the way as they may. Either way it shows what the link can, and as
+ * long as nobody knows better, what the line can. */
+static bool is_held(struct peers *p, struct link *l, bool all) {
+	struct pace *c = &p->pace;
+	if (all ? pace_fits(c->waiting, c->window) : pace_fits(l->waiting, l->window))
+		return false;
+	l->flow.held = true;
+	c->flow.held = c->flow.held || all || !pace_is_found(&c->flow);
+	c->again_us = p->now_us + AGAIN_US;
+	return true;
+}
+
+/* Encrypts the next slice, or a whole frame where that is short. False: there is nothing to send. */
+static bool put_next(struct peers *p, struct link *l, size_t slice) {
+	struct peers_message m = {0};
+	if (link_is_cut(l))
+		return peers_put_slice(l, slice);
+	if (!p->cfg.owner.next_message(p->cfg.owner.ctx, (uint32_t)l->member, &m))
+		return false;
+	l->bulk_pending = frame_is_bulk(m.header.type);
+	if (l->slices && l->bulk_pending && m.header.body_bytes > slice + slice / 2)
+		return peers_put_sliced(l, &m, slice);
+	return peers_put(l, &m);
+}
+
+/* Finishes the slice under way and begins the next. */
+static enum turn send_slice(struct peers *p, struct link *l) {
+	struct pace *c = &p->pace;
+	if (!peers_drain(p, l))
+		return l->bulk_pending && rate_allowed(&p->up, p->now_us) == 0 ? TURN_WAIT : TURN_OVER;
+	if (rate_allowed(&p->up, p->now_us) == 0 || is_held(p, l, true))
+		return TURN_WAIT;
+	if (is_held(p, l, false))
+		return TURN_HELD;
+	if (!put_next(p, l, pace_slice_bytes(&c->flow, &l->flow)))
+		return TURN_OVER;
+	l->waiting += tls_stream_pending(&l->tls);
+	c->waiting += tls_stream_pending(&l->tls);
+	return peers_drain(p, l) ? TURN_SENT : TURN_OVER;
+}
+
+/* One turn: a slice for every link that can take one. True: some link may take more, and more may be sent. */
+static bool send_turn(struct peers *p) {
+	bool again = false;
+	int first = p->up_turn;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		int at = (first + i) % PEERS_MAX_LINKS;
+		struct link *l = p->links[at];
+		if (!is_open(l))
+			continue;
+		enum turn turn = send_slice(p, l);
+		if (turn == TURN_WAIT || rate_allowed(&p->up, p->now_us) == 0) {
+			bool goes_first = turn == TURN_WAIT || l->bulk_pending; /* it has not had its turn, or not all of it */
+			p->up_turn = goes_first ? at : (at + 1) % PEERS_MAX_LINKS;
+			return false;
+		}
+		again = turn == TURN_SENT || again;
+	}
+	return again;
+}
+
+void peers_pump_links(struct peers *p) {
+	RV_ASSERT(p->depth > 0);
+	p->pace.again_us = INT64_MAX;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+		if (is_open(p->links[i]))
+			send_control(p, p->links[i]);
+	look(p);
+	choose_congestion(p);
+	int turns = 0;
+	while (turns < TURNS_AT_ONCE && send_turn(p))
+		turns++;
+	if (turns == TURNS_AT_ONCE)
+		p->pace.again_us = p->now_us;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+		if (p->links[i] != NULL)
+			peers_count(p, p->links[i]);
+}

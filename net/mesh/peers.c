@@ -1,0 +1,378 @@
+/* peers.c: life of the mesh: its file descriptors, its time, its dead (net/mesh/peers.h, net/mesh/state.h). */
+#include "net/mesh/peers.h"
+
+#include "base/assert.h"
+#include "net/mesh/state.h"
+#include "net/tls.h"
+
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MS = 1000, S = 1000 * MS, TROUBLE_WINDOW_US = 10 * S, TROUBLES_PER_WINDOW = 30 };
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+/* The one that we prefer comes first. */
+static const unsigned char alpn_wire[] = "\x09" PEERS_ALPN_SLICES "\x09" PEERS_ALPN;
+
+/* Listener: only our protocols, or the handshake fails (RFC 7301 section 3.2). */
+static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+					   unsigned in_len, void *arg) {
+	(void)ssl;
+	(void)arg;
+	unsigned char *chosen;
+	if (SSL_select_next_proto(&chosen, out_len, alpn_wire, sizeof alpn_wire - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static enum rv_err tls_init(struct peers *p, struct rv_errtext *et) {
+	SSL_CTX *ctx;
+	_Static_assert(sizeof PEERS_ALPN - 1 == 9 && sizeof PEERS_ALPN_SLICES - 1 == 9, "the length bytes in front");
+	RV_TRY(tls_context_new(p->cfg.identity, TLS_CLIENTS_MUST, &ctx, et));
+	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
+	if (SSL_CTX_set_alpn_protos(ctx, alpn_wire, sizeof alpn_wire - 1) != 0) {
+		SSL_CTX_free(ctx);
+		return rv_fail(et, RV_E_NOMEM, "no memory for TLS");
+	}
+	return tls_stream_kind_init(&p->tls, ctx, et);
+}
+
+static void or_default(int64_t *value, int64_t fallback) {
+	if (*value == 0)
+		*value = fallback;
+}
+
+static void set_defaults(struct peers_config *cfg) {
+	or_default(&cfg->connect_us, 5 * (int64_t)S);
+	or_default(&cfg->greeting_us, 10 * (int64_t)S);
+	or_default(&cfg->redial_min_us, 100 * MS);
+	or_default(&cfg->redial_max_us, 15 * (int64_t)S);
+	or_default(&cfg->courtesy_us, 250 * MS);
+	or_default(&cfg->guest_idle_us, 60 * (int64_t)S);
+	or_default(&cfg->silent_us, 5 * (int64_t)S);
+	if (cfg->courtesy_us < 0)
+		cfg->courtesy_us = 0;
+}
+
+enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct rv_errtext *et) {
+	*out = NULL;
+	struct peers *p = calloc(1, sizeof *p);
+	if (p == NULL)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the mesh");
+	p->cfg = *cfg;
+	set_defaults(&p->cfg);
+	p->listen_fd = -1;
+	p->run_tag = frame_run_tag(cfg->run_id);
+	p->rng = rv_rng_of(cfg->rng_seed, cfg->self_member);
+	p->up = rate_of(cfg->max_up, 0);
+	p->down = rate_of(cfg->max_down, 0);
+	p->pace.again_us = INT64_MAX;
+	p->met = ADDRESS_LOOPBACK;
+	enum rv_err e = tls_init(p, et);
+	if (e == RV_OK && cfg->listen != NULL)
+		e = socket_listen(cfg->listen, peers_receive_bytes(p), &p->listen_fd, &p->port, et);
+	if (e != RV_OK) {
+		peers_free(p);
+		return e;
+	}
+	*out = p;
+	return RV_OK;
+}
+
+enum rv_err peers_check_listen(const char *listen, struct rv_errtext *et) {
+	uint16_t port;
+	int fd;
+	RV_TRY(socket_listen(listen, 0, &fd, &port, et));
+	close(fd);
+	return RV_OK;
+}
+
+void peers_free(struct peers *p) {
+	if (p == NULL)
+		return;
+	RV_ASSERT(p->depth == 0);
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[i];
+		if (l != NULL && l->state == LINK_OPEN) {
+			link_put_bye(l, "leaving");
+			peers_flush(p, l);
+		}
+		link_free(l);
+	}
+	if (p->listen_fd >= 0)
+		close(p->listen_fd);
+	tls_stream_kind_release(&p->tls);
+	free(p);
+}
+
+/* ---- links ------------------------------------------------------------------------------------------------------- */
+
+/* Strangers decide how often this happens, so there is a limit: a log must not grow at their will. */
+void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text) {
+	struct rv_errtext et;
+	if (p->cfg.owner.on_trouble == NULL)
+		return;
+	if (p->now_us >= p->trouble_until_us) {
+		p->trouble_until_us = p->now_us + TROUBLE_WINDOW_US;
+		p->troubles = 0;
+	}
+	if (++p->troubles > TROUBLES_PER_WINDOW)
+		return;
+	rv_fail(&et, why, "%s%s%s%s", l != NULL ? l->label : "", l != NULL ? ": " : "", text,
+			p->troubles == TROUBLES_PER_WINDOW ? " (more of the kind will not be told for a while)" : "");
+	p->cfg.owner.on_trouble(p->cfg.owner.ctx, why, et.text);
+}
+
+void peers_tune(struct peers *p, int fd) {
+	socket_tune(fd);
+	socket_control_congestion(fd, p->cfg.congestion != NULL ? p->cfg.congestion : PEERS_CONGESTION, p->congestion);
+}
+
+struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
+	struct rv_errtext et = {0};
+	struct link *l = NULL;
+	int slot = 0;
+	while (slot < PEERS_MAX_LINKS && p->links[slot] != NULL)
+		slot++;
+	if (slot == PEERS_MAX_LINKS) {
+		close(fd);
+		peers_trouble(p, NULL, RV_E_FULL, "a connection was closed: the mesh has all the links it can have");
+		return NULL;
+	}
+	enum rv_err e = link_new(&p->tls, fd, role, p->run_tag, &l, &et);
+	if (e != RV_OK) {
+		peers_trouble(p, NULL, e, et.text);
+		return NULL;
+	}
+	p->links[slot] = l;
+	if (role == FRAME_LISTENER)
+		peers_tune(p, fd);
+	return l;
+}
+
+static void add_traffic(struct peers_traffic *to, const struct peers_traffic *now, const struct peers_traffic *before) {
+	to->tx_bytes += now->tx_bytes - before->tx_bytes;
+	to->rx_bytes += now->rx_bytes - before->rx_bytes;
+	to->tx_frames += now->tx_frames - before->tx_frames;
+	to->rx_frames += now->rx_frames - before->rx_frames;
+}
+
+void peers_count(struct peers *p, struct link *l) {
+	add_traffic(&p->total, &l->traffic, &l->counted);
+	l->counted = l->traffic;
+	if (l->member == LINK_NOBODY)
+		return;
+	add_traffic(&p->members[l->member].traffic, &l->traffic, &l->credited);
+	l->credited = l->traffic;
+}
+
+/* Tells what became of a dead link, and leaves no pointer to it. */
+static void mourn(struct peers *p, struct link *l) {
+	struct peer *peer = l->member != LINK_NOBODY ? &p->members[l->member] : NULL;
+	if (peer != NULL && peer->link == l) {
+		peer->link = NULL;
+		peers_dial_again(p, (uint32_t)l->member, l->fatal ? 0 : p->now_us - l->opened_us);
+		p->cfg.owner.on_link_down(p->cfg.owner.ctx, (uint32_t)l->member, l->fatal, l->why, l->reason.text);
+		return;
+	}
+	if (!l->quiet && !l->was_open)
+		peers_trouble(p, l, l->why, l->reason.text);
+	if (peer != NULL && peer->dialing == l) {
+		peer->dialing = NULL;
+		peers_dial_failed(p, (uint32_t)l->member, l->why, l->reason.text);
+	}
+}
+
+static void bury(struct peers *p, struct link *l) {
+	if (l->say_bye)
+		link_put_bye(l, l->reason.text);
+	peers_flush(p, l);
+	p->depth++;
+	mourn(p, l);
+	p->depth--;
+	link_free(l);
+}
+
+void peers_reap(struct peers *p) {
+	if (p->depth > 0)
+		return;
+	for (bool found = true; found;) { /* the owner's answer to one death may be another */
+		found = false;
+		for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+			struct link *l = p->links[i];
+			if (l == NULL || l->state != LINK_DEAD)
+				continue;
+			p->links[i] = NULL;
+			bury(p, l);
+			found = true;
+		}
+	}
+}
+
+void peers_drop(struct peers *p, uint32_t member, bool fatal, enum rv_err why, const char *text) {
+	RV_ASSERT(member < NET_MAX_MEMBERS);
+	if (p->members[member].link != NULL)
+		link_kill(p->members[member].link, fatal, why, "%s", text);
+	peers_reap(p);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+
+static bool waits(const struct peers *p, const struct rate *r) {
+	return rate_ready_us(r) > p->now_us;
+}
+
+/* What a link waits for at its socket. A link that waits for a cap is left out: its readiness would be no news. */
+static short events_of(const struct peers *p, const struct link *l) {
+	if (l->state == LINK_CONNECTING)
+		return POLLOUT;
+	bool writes = tls_stream_pending(&l->tls) > 0 && !(l->bulk_pending && waits(p, &p->up));
+	bool reads = l->state != LINK_OPEN || !waits(p, &p->down);
+	return (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
+}
+
+int peers_pollfds(struct peers *p, struct pollfd *fds, int cap) {
+	int n = 0;
+	if (p->listen_fd >= 0 && n < cap && p->accept_again_us == 0)
+		fds[n++] = (struct pollfd){.fd = p->listen_fd, .events = POLLIN};
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[i];
+		if (l == NULL)
+			continue;
+		l->poll_slot = -1;
+		if (n == cap)
+			continue;
+		short events = events_of(p, l);
+		if (events == 0)
+			continue;
+		l->poll_slot = n;
+		fds[n++] = (struct pollfd){.fd = l->fd, .events = events};
+	}
+	return n;
+}
+
+static bool is_wanted(const struct peers *p, const struct link *l) {
+	return l->member != LINK_NOBODY && p->members[l->member].wanted;
+}
+
+static int64_t link_deadline_us(const struct peers *p, const struct link *l) {
+	if (l->state == LINK_DEAD)
+		return p->now_us;
+	if (l->state < LINK_OPEN)
+		return l->deadline_us;
+	return is_wanted(p, l) ? INT64_MAX : l->last_rx_us + p->cfg.guest_idle_us;
+}
+
+static int64_t earlier(int64_t a, int64_t b) {
+	return a < b ? a : b;
+}
+
+int64_t peers_deadline_us(const struct peers *p) {
+	int64_t deadline = peers_dial_deadline_us(p);
+	if (p->accept_again_us != 0)
+		deadline = earlier(deadline, p->accept_again_us);
+	deadline = earlier(deadline, peers_pace_deadline_us(p));
+	if (waits(p, &p->up))
+		deadline = earlier(deadline, rate_ready_us(&p->up));
+	if (waits(p, &p->down))
+		deadline = earlier(deadline, rate_ready_us(&p->down));
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		const struct link *l = p->links[i];
+		if (l != NULL)
+			deadline = earlier(deadline, earlier(link_deadline_us(p, l), peers_watch_deadline_us(p, l)));
+	}
+	return deadline;
+}
+
+static void time_out(struct peers *p, struct link *l) {
+	static const char *const late[] = {
+		[LINK_CONNECTING] = "no answer to the connection request",
+		[LINK_TLS] = "the TLS handshake did not end in time",
+		[LINK_GREETING] = "no hello in time",
+	};
+	if (l->state == LINK_DEAD || link_deadline_us(p, l) > p->now_us)
+		return;
+	if (l->state == LINK_OPEN)
+		link_kill(l, false, RV_E_CANCELLED, "idle, and not in the roster any more");
+	else
+		link_kill(l, false, RV_E_TIMEOUT, "%s", late[l->state]);
+}
+
+static void pump_all(struct peers *p) {
+	p->depth++;
+	peers_pump_links(p);
+	p->depth--;
+	peers_reap(p);
+}
+
+void peers_pump(struct peers *p, int64_t now_us) {
+	RV_ASSERT(p->depth == 0);
+	p->now_us = now_us;
+	pump_all(p);
+}
+
+static void serve_ready(struct peers *p, const struct pollfd *fds, int n) {
+	for (int i = 0; i < n; i++)
+		if (p->listen_fd >= 0 && fds[i].fd == p->listen_fd && fds[i].revents != 0)
+			peers_accept(p);
+	int turn = p->down_turn;
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[(turn + i) % PEERS_MAX_LINKS];
+		if (l == NULL || l->poll_slot < 0 || l->poll_slot >= n)
+			continue;
+		RV_ASSERT(fds[l->poll_slot].fd == l->fd);
+		short revents = fds[l->poll_slot].revents;
+		l->poll_slot = -1;
+		if (revents == 0)
+			continue;
+		uint64_t before = p->total.rx_bytes;
+		peers_service(p, l, revents);
+		if (p->total.rx_bytes != before)
+			p->down_turn = (turn + i + 1) % PEERS_MAX_LINKS;
+	}
+}
+
+void peers_handle(struct peers *p, int64_t now_us, const struct pollfd *fds, int n) {
+	RV_ASSERT(p->depth == 0);
+	p->now_us = now_us;
+	p->depth++;
+	if (p->accept_again_us != 0 && now_us >= p->accept_again_us)
+		p->accept_again_us = 0;
+	serve_ready(p, fds, n);
+	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+		if (p->links[i] != NULL)
+			time_out(p, p->links[i]);
+	peers_dial_due(p);
+	p->depth--;
+	peers_reap(p);
+	pump_all(p);
+}
+
+/* ---- getters ----------------------------------------------------------------------------------------------------- */
+
+uint16_t peers_port(const struct peers *p) {
+	return p->port;
+}
+
+bool peers_linked(const struct peers *p, uint32_t member) {
+	RV_ASSERT(member < NET_MAX_MEMBERS);
+	return p->members[member].link != NULL && p->members[member].link->state == LINK_OPEN;
+}
+
+struct peers_traffic peers_total(const struct peers *p) {
+	return p->total;
+}
+
+struct peers_traffic peers_traffic_of(const struct peers *p, uint32_t member) {
+	RV_ASSERT(member < NET_MAX_MEMBERS);
+	return p->members[member].traffic;
+}
+
+const char *peers_congestion(const struct peers *p) {
+	return p->congestion;
+}

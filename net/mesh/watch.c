@@ -1,0 +1,102 @@
+/* watch.c: which links still deliver, and what a change of the network means (net/mesh/state.h).
+ *
+ * A line that was cut tells nobody. TCP finds out by its retransmission timer, which doubles: 10 s after a cut it looks
+ * again after 5 to 12 s more. A fresh connection finds out at once, so a link on which something waits and nothing
+ * moves gets a second one beside it, which takes its place when it is up. */
+#include "net/mesh/state.h"
+
+#include "base/assert.h"
+
+enum {
+	STUCK_US = 500 * 1000,
+	LOOKS = 8,       /* within silent_us, while something waits */
+	ABSENT_LOOKS = 2 /* missed: it was we who did not run */
+};
+
+/* How long bytes have waited while none was delivered and none came. */
+static int64_t silence_us(const struct peers *p, const struct link *l) {
+	return l->state == LINK_OPEN && l->waiting > 0 ? p->now_us - l->alive_us : 0;
+}
+
+bool peers_doubts(const struct peers *p, const struct peer *peer) {
+	if (peer->link == NULL || peer->link->state != LINK_OPEN)
+		return false;
+	return peer->doubted || silence_us(p, peer->link) >= p->cfg.silent_us / 2;
+}
+
+int64_t peers_watch_deadline_us(const struct peers *p, const struct link *l) {
+	if (l->state != LINK_OPEN || l->waiting == 0)
+		return INT64_MAX;
+	return p->watched_us + p->cfg.silent_us / LOOKS;
+}
+
+void peers_forgive_own_absence(struct peers *p) {
+	bool absent = p->now_us - p->watched_us > ABSENT_LOOKS * p->cfg.silent_us / LOOKS;
+	p->watched_us = p->now_us;
+	for (int i = 0; absent && i < PEERS_MAX_LINKS; i++)
+		if (p->links[i] != NULL)
+			p->links[i]->alive_us = p->now_us;
+}
+
+/* Before our HELLO is out the other side cannot have opened it. */
+static void end_dial_beside(struct peer *peer) {
+	struct link *beside = peer->dialing;
+	if (beside == NULL || beside->state >= LINK_GREETING)
+		return;
+	beside->quiet = true;
+	link_kill(beside, false, RV_E_CLOSED, "duplicate: the link delivers again");
+}
+
+void peers_watch(struct peers *p, struct link *l) {
+	RV_ASSERT(l->member != LINK_NOBODY);
+	struct peer *peer = &p->members[l->member];
+	int64_t silent_us = silence_us(p, l);
+	if (silent_us >= p->cfg.silent_us)
+		link_kill(l, false, RV_E_TIMEOUT, "nothing was delivered or came for %.1f s", (double)silent_us * 1e-6);
+	else if (peer->link == l && !peers_doubts(p, peer))
+		end_dial_beside(peer);
+}
+
+void peers_set_reach(struct peers *p, enum address_reach met) {
+	p->met = met;
+}
+
+/* ---- another network --------------------------------------------------------------------------------------------- */
+
+static void drop_stranded(struct peers *p) {
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[i];
+		if (l == NULL || l->state == LINK_DEAD || !socket_is_stranded(l->fd))
+			continue;
+		link_kill(l, false, RV_E_CLOSED, "this machine no longer has the address that the link was made from");
+		l->say_bye = false;
+	}
+}
+
+/* A connection request that went into the void is asked again by TCP after 1, 3 and 7 s. */
+static void drop_unanswered(struct peers *p) {
+	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		struct link *l = p->links[i];
+		if (l == NULL || l->state != LINK_CONNECTING)
+			continue;
+		l->quiet = true;
+		link_kill(l, false, RV_E_CANCELLED, "dialed anew: the network has changed");
+	}
+}
+
+void peers_hurry(struct peers *p, int64_t now_us) {
+	p->now_us = now_us;
+	p->depth++;
+	drop_stranded(p);
+	drop_unanswered(p);
+	p->depth--;
+	peers_reap(p);
+	for (uint32_t m = 0; m < NET_MAX_MEMBERS; m++) {
+		struct peer *peer = &p->members[m];
+		if (!peer->wanted)
+			continue;
+		if (peer->link != NULL)
+			peer->doubted = peer->doubted || silence_us(p, peer->link) >= STUCK_US;
+		peers_dial_soon(p, m);
+	}
+}

@@ -1,0 +1,170 @@
+/* chunks.c: the chunks of an all-reduce: whose contributions are held, which are reduced, and the bitmaps that
+ * say so to a peer. */
+#include "net/reduce/state.h"
+
+#include "base/assert.h"
+
+#include <string.h>
+
+size_t reduce_chunk_bytes(const struct reduce *r, uint8_t type, uint32_t chunk) {
+	const struct reduce_codec *k = &r->cfg.codec;
+	return type == REDUCE_GATHER && k->mean_bytes ? k->mean_bytes(k->ctx, chunk) : k->chunk_bytes(k->ctx, chunk);
+}
+
+size_t reduce_chunk_offset(const struct reduce *r, uint8_t type, uint32_t chunk) {
+	const struct reduce_codec *k = &r->cfg.codec;
+	return type == REDUCE_GATHER && k->mean_offset ? k->mean_offset(k->ctx, chunk) : k->chunk_offset(k->ctx, chunk);
+}
+
+/* Our own contribution is always there. */
+static bool holds_contribution(const struct reduce *r, int index, uint32_t chunk) {
+	return index == r->self || reduce_bit(r->held[r->members[index]], chunk);
+}
+
+static bool complete(const struct reduce *r, uint32_t chunk) {
+	for (int i = 0; i < r->n_members; i++)
+		if (!holds_contribution(r, i, chunk))
+			return false;
+	return true;
+}
+
+static void mark_reduced(struct reduce *r, int64_t now_us, uint32_t chunk) {
+	reduce_bit_set(r->reduced, chunk);
+	r->n_reduced++;
+	if (r->n_reduced == r->cfg.n_chunks)
+		r->info.finished_us = now_us;
+}
+
+/* The contribution of the member at `index` spoils the mean: it is void, and its sender is refused from now on. */
+static void void_contribution(struct reduce *r, int index, uint32_t chunk) {
+	uint32_t m = r->members[index];
+	r->held[m][chunk >> 3] &= (uint8_t) ~(1u << (chunk & 7));
+	r->peers[m].owes_scatter++;
+	r->peers[m].bad = true;
+	r->n_waiting++;
+}
+
+/* The mean of one of our chunks, in roster order whatever the order of arrival. On a fault *bad is the roster index of
+ * the contribution that caused it, or -1: none did. */
+static enum rv_err reduce_own_chunk(struct reduce *r, int64_t now_us, uint32_t chunk, int *bad, struct rv_errtext *et) {
+	const uint8_t *in[NET_MAX_MEMBERS];
+	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, chunk);
+	uint8_t *mean = r->mem.reduced + reduce_chunk_offset(r, REDUCE_GATHER, chunk);
+	for (int i = 0; i < r->n_members; i++)
+		in[i] = (i == r->self ? r->mem.own : r->mem.held[r->members[i]]) + offset;
+	*bad = -1;
+	enum rv_err e = r->cfg.codec.reduce(r->cfg.codec.ctx, chunk, in, r->weights, r->n_members, mean, bad, et);
+	RV_ASSERT(e != RV_E_CORRUPT || *bad != r->self); /* we encoded that ourselves */
+	if (e != RV_OK) {
+		if (*bad >= 0 && *bad != r->self)
+			void_contribution(r, *bad, chunk);
+		return e;
+	}
+	r->order[r->n_order++] = chunk;
+	r->info.chunks_reduced++;
+	mark_reduced(r, now_us, chunk);
+	return RV_OK;
+}
+
+static void count_debts(struct reduce *r, uint32_t chunk) {
+	bool ours = r->owner[chunk] == r->self;
+	if (!ours) {
+		reduce_peer_at(r, r->owner[chunk])->owes_gather++;
+		return;
+	}
+	for (int i = 0; i < r->n_members; i++)
+		if (!holds_contribution(r, i, chunk))
+			reduce_peer_at(r, i)->owes_scatter++;
+	r->n_waiting += !complete(r, chunk);
+}
+
+void reduce_chunks_begin(struct reduce *r, int64_t now_us) {
+	memset(r->reduced, 0, r->bitmap_bytes);
+	r->n_reduced = 0;
+	r->n_order = 0;
+	r->n_waiting = 0;
+	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
+		count_debts(r, c);
+	int bad;
+	for (uint32_t c = 0; c < r->cfg.n_chunks; c++)
+		if (r->owner[c] == r->self && complete(r, c))
+			(void)reduce_own_chunk(r, now_us, c, &bad, NULL); /* a fault has made its sender a suspect */
+}
+
+static bool same_bytes(const uint8_t *vector, size_t offset, const struct reduce_msg *msg) {
+	return memcmp(vector + offset, msg->data, msg->data_bytes) == 0;
+}
+
+enum rv_err reduce_chunks_contribute(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
+									 struct rv_errtext *et) {
+	uint32_t c = msg->chunk;
+	size_t offset = reduce_chunk_offset(r, REDUCE_SCATTER, c);
+	if (reduce_bit(r->held[m], c)) {
+		r->info.ignored_messages++;
+		if (!same_bytes(r->mem.held[m], offset, msg))
+			return rv_fail(et, RV_E_PROTOCOL, "scatter: member %u sent chunk %u twice, with different bytes", m, c);
+		return RV_OK;
+	}
+	memcpy(r->mem.held[m] + offset, msg->data, msg->data_bytes);
+	reduce_bit_set(r->held[m], c);
+	if (r->owner[c] != r->self)
+		return RV_OK; /* of another attempt's map: ours to reduce, perhaps, in the next one */
+	r->peers[m].owes_scatter--;
+	r->peers[m].progress_us = now_us;
+	if (!complete(r, c))
+		return RV_OK;
+	r->n_waiting--;
+	int bad;
+	enum rv_err e = reduce_own_chunk(r, now_us, c, &bad, et);
+	bool at_fault = e != RV_OK && bad >= 0 && r->members[bad] == m;
+	return at_fault ? e : RV_OK;
+}
+
+enum rv_err reduce_chunks_adopt(struct reduce *r, int64_t now_us, uint32_t m, const struct reduce_msg *msg,
+								struct rv_errtext *et) {
+	uint32_t c = msg->chunk;
+	size_t offset = reduce_chunk_offset(r, REDUCE_GATHER, c);
+	if (reduce_bit(r->reduced, c)) {
+		r->info.ignored_messages++;
+		if (!same_bytes(r->mem.reduced, offset, msg))
+			return rv_fail(et, RV_E_PROTOCOL, "gather: member %u sent chunk %u twice, with different bytes", m, c);
+		return RV_OK;
+	}
+	if (!reduce_bit(r->delivered[m], c))
+		return rv_fail(et, RV_E_PROTOCOL, "gather: member %u reduced chunk %u without our contribution", m, c);
+	/* All would vote for the same bytes and commit what nobody can apply. */
+	enum rv_err e = r->cfg.codec.check(r->cfg.codec.ctx, c, msg->data, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "gather: member %u reduced chunk %u to bytes that cannot be decoded", m, c);
+	memcpy(r->mem.reduced + offset, msg->data, msg->data_bytes);
+	r->peers[m].owes_gather--;
+	r->peers[m].progress_us = now_us;
+	mark_reduced(r, now_us, c);
+	return RV_OK;
+}
+
+void reduce_chunks_resume(struct reduce *r, int index) {
+	const uint8_t *held = r->held[r->members[index]];
+	memset(r->resume, 0, r->bitmap_bytes);
+	for (uint32_t c = 0; c < r->cfg.n_chunks; c++) {
+		bool ours = r->owner[c] == r->self && reduce_bit(held, c);
+		bool its = r->owner[c] == index && reduce_bit(r->reduced, c);
+		if (ours || its)
+			reduce_bit_set(r->resume, c);
+	}
+}
+
+enum rv_err reduce_chunks_check_resume(const struct reduce *r, int index, const uint8_t *map, struct rv_errtext *et) {
+	for (uint32_t c = 0; c < r->cfg.n_chunks; c++) {
+		if (!reduce_bit(map, c))
+			continue;
+		if (r->owner[c] != index && r->owner[c] != r->self)
+			return rv_fail(et, RV_E_PROTOCOL, "resume: bit %u is set, but that chunk is neither's", c);
+		if (r->owner[c] == r->self && !reduce_bit(r->reduced, c))
+			return rv_fail(et, RV_E_PROTOCOL, "resume: claims chunk %u, which we have not reduced", c);
+	}
+	for (uint32_t c = r->cfg.n_chunks; c < 8 * (uint32_t)r->bitmap_bytes; c++)
+		if (reduce_bit(map, c))
+			return rv_fail(et, RV_E_PROTOCOL, "resume: bit %u is set past the last chunk", c);
+	return RV_OK;
+}

@@ -1,0 +1,119 @@
+/* send.c: what goes to a peer next: RESUME, PING, contributions, reduced chunks, in this order.
+ *
+ * Contributions go before reduced chunks. A contribution unlocks work elsewhere (its owner's mean and then N-1 sends),
+ * a reduced chunk unlocks nothing; so a slow uplink serves first what others wait for, and they have the rest of its
+ * transfer to finish theirs. And a contribution outlives a failed attempt, a reduced chunk does not. Every sender
+ * serves an owner's chunks in the same ascending order, so chunks complete one after the other, not all at the end.
+ * That links are pulled one by one keeps all owners' downlinks busy at once. */
+#include "net/reduce/state.h"
+
+#include "base/assert.h"
+
+enum { NO_CHUNK = UINT32_MAX };
+
+/* The first chunk at or after the cursor that the peer owns and does not have from us. */
+static uint32_t next_scatter(const struct reduce *r, int to) {
+	uint32_t m = r->members[to];
+	for (uint32_t c = r->peers[m].scatter_next; c < r->cfg.n_chunks; c++)
+		if (r->owner[c] == to && !reduce_bit(r->delivered[m], c))
+			return c;
+	return NO_CHUNK;
+}
+
+/* The index in `order` of the first reduced chunk of ours that the peer does not have. */
+static uint32_t next_gather(const struct reduce *r, int to) {
+	uint32_t m = r->members[to];
+	for (uint32_t i = r->peers[m].gather_next; i < r->n_order; i++)
+		if (!reduce_bit(r->delivered[m], r->order[i]))
+			return i;
+	return NO_CHUNK;
+}
+
+bool reduce_has_bulk(const struct reduce *r, int index) {
+	return next_scatter(r, index) != NO_CHUNK || next_gather(r, index) != NO_CHUNK;
+}
+
+/* A contribution is the same whoever gets it; a mean is new to everyone who did not have this chunk's before. */
+static bool was_sent(const struct reduce *r, uint32_t m, uint8_t type, uint32_t chunk) {
+	if (type == REDUCE_GATHER)
+		return reduce_bit(r->sent[m], chunk);
+	for (int i = 0; i < NET_MAX_MEMBERS; i++)
+		if (reduce_bit(r->sent[i], chunk))
+			return true;
+	return false;
+}
+
+static void count_sent(struct reduce *r, uint32_t m, const struct reduce_msg *msg) {
+	uint64_t bytes = REDUCE_HEADER_BYTES + msg->data_bytes;
+	r->info.tx_bytes += bytes;
+	if (was_sent(r, m, msg->type, msg->chunk))
+		r->info.resent_bytes += bytes;
+	reduce_bit_set(r->sent[m], msg->chunk);
+}
+
+static void make_chunk(struct reduce *r, int to, uint8_t type, uint32_t chunk, struct reduce_msg *out) {
+	const uint8_t *vector = type == REDUCE_SCATTER ? r->mem.own : r->mem.reduced;
+	out->type = type;
+	out->chunk = chunk;
+	out->data = vector + reduce_chunk_offset(r, type, chunk);
+	out->data_bytes = (uint32_t)reduce_chunk_bytes(r, type, chunk);
+	reduce_bit_set(r->delivered[r->members[to]], chunk);
+	r->peers[r->members[to]].sent_bulk = true;
+	count_sent(r, r->members[to], out);
+}
+
+static bool make_bulk(struct reduce *r, int to, struct reduce_msg *out) {
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	uint32_t chunk = next_scatter(r, to);
+	p->scatter_next = chunk == NO_CHUNK ? r->cfg.n_chunks : chunk + 1;
+	if (chunk != NO_CHUNK) {
+		make_chunk(r, to, REDUCE_SCATTER, chunk, out);
+		return true;
+	}
+	uint32_t at = next_gather(r, to);
+	p->gather_next = at == NO_CHUNK ? r->n_order : at + 1;
+	if (at == NO_CHUNK)
+		return false;
+	make_chunk(r, to, REDUCE_GATHER, r->order[at], out);
+	return true;
+}
+
+static bool make_control(struct reduce *r, int to, struct reduce_msg *out) {
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	if (p->resume_due) {
+		p->resume_due = false;
+		reduce_chunks_resume(r, to);
+		out->type = REDUCE_RESUME;
+		out->data = r->resume;
+		out->data_bytes = (uint32_t)r->bitmap_bytes;
+		out->flags = (uint8_t)((p->heard ? REDUCE_RESUME_ACK : 0) | (p->flowing ? 0 : REDUCE_RESUME_ASK));
+		return true;
+	}
+	if (p->ping_due) {
+		out->type = REDUCE_PING;
+		out->waiting = r->n_waiting;
+		return true;
+	}
+	return false;
+}
+
+static bool send_next(struct reduce *r, int64_t now_us, int to, bool with_bulk, struct reduce_msg *out) {
+	RV_ASSERT(to >= 0 && to < r->n_members && to != r->self);
+	struct reduce_peer *p = reduce_peer_at(r, to);
+	if (!p->up || p->bad)
+		return false;
+	*out = (struct reduce_msg){.round = r->round, .attempt = r->attempt};
+	if (!make_control(r, to, out) && !(with_bulk && p->flowing && make_bulk(r, to, out)))
+		return false;
+	p->ping_due = false;
+	p->sent_us = now_us;
+	return true;
+}
+
+bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out) {
+	return send_next(r, now_us, to, true, out);
+}
+
+bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out) {
+	return send_next(r, now_us, to, false, out);
+}

@@ -1,0 +1,135 @@
+/* suspects.c: links, keepalives, and which peers make no progress.
+ *
+ * A suspect is: refused or reset (until its link is up again), caught breaking the protocol, silent for silence_us, or
+ * stalled: it answers and owes us something, and bytes of it do not arrive. What a peer says of itself is no progress.
+ *
+ *   A contribution is owed at once: some bytes of it within stall_us, all of it by the attempt's deadline.
+ *   A mean is owed once its owner holds all contributions. From the moment on that it says so (PING) it is as above.
+ *   Until then the owner waits for a third one, as far as we know, whom it accuses itself by the deadline at the latest;
+ *   so it has stall_us more, and is accused only if nobody else is.
+ *
+ * A document without a deadline (control version 4 and before): twice stall_us for an owner that waits. */
+#include "net/reduce/state.h"
+
+#include "base/assert.h"
+
+static bool owes(const struct reduce_peer *p) {
+	return p->owes_scatter > 0 || p->owes_gather > 0;
+}
+
+/* It owes nothing but means, and has not said that it could make them. */
+static bool waits_for_another(const struct reduce_peer *p) {
+	return p->owes_scatter == 0 && !p->complete;
+}
+
+/* When the peer, which owes something, is stalled unless more arrives. */
+static int64_t stall_at_us(const struct reduce *r, const struct reduce_peer *p) {
+	int64_t at = p->progress_us + r->cfg.stall_us;
+	if (waits_for_another(p))
+		return r->due_us == INT64_MAX ? at + r->cfg.stall_us : r->due_us + r->cfg.stall_us;
+	return at < r->due_us ? at : r->due_us;
+}
+
+void reduce_link_up(struct reduce *r, int64_t now_us, int peer) {
+	RV_ASSERT(peer >= 0 && peer < r->n_members && peer != r->self);
+	struct reduce_peer *p = reduce_peer_at(r, peer);
+	if (p->up)
+		return;
+	p->up = true;
+	p->lost = false;
+	p->heard = false;
+	p->flowing = false;
+	p->sent_bulk = false;
+	p->resume_due = true;
+	p->ping_due = false;
+	p->silent = false;
+	p->stalled = false;
+	p->heard_us = now_us;
+	p->progress_us = now_us;
+	p->sent_us = now_us;
+}
+
+void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal) {
+	(void)now_us;
+	RV_ASSERT(peer >= 0 && peer < r->n_members && peer != r->self);
+	struct reduce_peer *p = reduce_peer_at(r, peer);
+	p->up = false;
+	p->flowing = false;
+	p->lost = p->lost || fatal;
+}
+
+void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk) {
+	RV_ASSERT(from >= 0 && from < r->n_members && from != r->self);
+	struct reduce_peer *p = reduce_peer_at(r, from);
+	p->heard_us = now_us;
+	p->silent = false;
+	if (bulk)
+		p->progress_us = now_us;
+}
+
+int64_t reduce_deadline_us(const struct reduce *r) {
+	int64_t deadline = INT64_MAX;
+	for (int i = 0; i < r->n_members; i++) {
+		const struct reduce_peer *p = &r->peers[r->members[i]];
+		if (i == r->self || p->bad)
+			continue;
+		int64_t ping = p->up && !p->ping_due ? p->sent_us + r->cfg.ping_interval_us : INT64_MAX;
+		int64_t silence = !p->silent ? p->heard_us + r->cfg.silence_us : INT64_MAX;
+		int64_t stall = owes(p) && !p->stalled ? stall_at_us(r, p) : INT64_MAX;
+		int64_t first = ping < silence ? ping : silence;
+		first = first < stall ? first : stall;
+		deadline = deadline < first ? deadline : first;
+	}
+	return deadline;
+}
+
+/* When this call comes much later than asked for, it was we who did not run (stopped, suspended): what the peers sent
+ * meanwhile is still unread, so their clocks start again. */
+static void forgive_own_absence(struct reduce *r, int64_t now_us) {
+	int64_t deadline = reduce_deadline_us(r);
+	if (deadline == INT64_MAX || now_us - deadline < r->cfg.silence_us / 2)
+		return;
+	for (int i = 0; i < r->n_members; i++) {
+		struct reduce_peer *p = reduce_peer_at(r, i);
+		p->heard_us = now_us;
+		p->progress_us = now_us;
+	}
+	if (r->due_us != INT64_MAX)
+		r->due_us += now_us - deadline;
+}
+
+void reduce_tick(struct reduce *r, int64_t now_us) {
+	forgive_own_absence(r, now_us);
+	for (int i = 0; i < r->n_members; i++) {
+		struct reduce_peer *p = reduce_peer_at(r, i);
+		if (i == r->self)
+			continue;
+		p->ping_due = p->ping_due || (p->up && now_us - p->sent_us >= r->cfg.ping_interval_us);
+		p->silent = p->silent || now_us - p->heard_us >= r->cfg.silence_us;
+		p->stalled = owes(p) && now_us >= stall_at_us(r, p);
+	}
+}
+
+/* Perhaps not its fault. */
+static bool stalled_by_another(const struct reduce_peer *p) {
+	return p->stalled && waits_for_another(p) && !p->lost && !p->bad && !p->silent;
+}
+
+uint32_t reduce_member(const struct reduce *r, int index) {
+	RV_ASSERT(index >= 0 && index < r->n_members);
+	return r->members[index];
+}
+
+uint64_t reduce_suspects(const struct reduce *r) {
+	uint64_t sure = 0, perhaps = 0;
+	for (int i = 0; i < r->n_members; i++) {
+		const struct reduce_peer *p = &r->peers[r->members[i]];
+		if (i == r->self)
+			continue;
+		if (stalled_by_another(p))
+			perhaps |= UINT64_C(1) << i;
+		else if (p->lost || p->bad || p->silent || p->stalled)
+			sure |= UINT64_C(1) << i;
+	}
+	return sure != 0 ? sure : perhaps;
+}

@@ -1,0 +1,364 @@
+/* test_train_device_memory.c: what a replica on the CUDA backend, emulated, takes of a device's memory: all of it before
+ * the first step, as much as was planned, and where there is too little, a refusal that names what would fit. */
+#include "tests/train/train_fixture.h"
+
+#include "kernels/cuda/cuda_backend.h"
+#include "tests/emu/runtime.h"
+#include "train/device_set.h"
+#include "train/memory/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TENSOR_HEAD_DIM = 32, HELDOUT_TOKENS = 100 };
+
+struct on_gpu {
+	struct fixture_run run; /* the same on the CPU: the data, and the weights that are evaluated */
+	struct device_set devices;
+	struct replica *replica;
+};
+
+static struct run_config config_of(const char *model, const char *dtype) {
+	struct run_config cfg = fixture_config();
+	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
+	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
+	cfg.n_embd = cfg.n_head * TENSOR_HEAD_DIM;
+	return cfg;
+}
+
+static enum rv_err gpu_open(struct on_gpu *g, const struct run_config *cfg, const struct replica_options *options,
+							int devices, struct rv_errtext *et) {
+	struct device_choice cuda = {.backend = "cuda", .n = devices};
+	const struct backend_options opt = {.threads = 1, .compute = run_config_compute(cfg, &cuda, NULL)};
+	fixture_run_init(&g->run, cfg, "cpu");
+	g->replica = NULL;
+	g->devices = (struct device_set){.choice = cuda};
+	for (int i = 0; i < devices; i++)
+		assert_int_equal(cuda_ops.open(&opt, &g->devices.be[i], NULL), RV_OK);
+	return replica_new_on(cfg, g->run.data, options, &g->devices, &g->replica, et);
+}
+
+static void gpu_init(struct on_gpu *g, const struct run_config *cfg) {
+	const struct replica_options o = {.n_shards = (uint32_t)cfg->data_shards};
+	struct rv_errtext et = {0};
+	if (gpu_open(g, cfg, &o, 1, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+static void gpu_release(struct on_gpu *g) {
+	replica_free(g->replica);
+	for (int i = 0; i < g->devices.choice.n; i++)
+		g->devices.be[i]->ops->close(g->devices.be[i]);
+	fixture_run_release(&g->run);
+}
+
+static void one_step(struct replica *r) {
+	struct step_stats stats;
+	assert_int_equal(replica_step(r, &stats, NULL), RV_OK);
+}
+
+/* The weights of the replica on the CPU are other ones: of a step more. The GPU's stay what they are, to the bit. */
+static void check_evaluation(const char *dtype) {
+	const struct run_config cfg = config_of("gpt2", dtype);
+	struct on_gpu g;
+	char before[65], after[65];
+	double own[2], other, on_cpu;
+	gpu_init(&g, &cfg);
+	fixture_steps(g.run.replica, 1);
+	one_step(g.replica);
+	assert_int_equal(replica_eval(g.replica, NULL, HELDOUT_TOKENS, &own[0], NULL), RV_OK);
+	fixture_theta_hash(g.replica, before);
+	const size_t bytes = emu_count().device_bytes;
+	assert_int_equal(replica_eval(g.replica, replica_theta(g.run.replica), HELDOUT_TOKENS, &other, NULL), RV_OK);
+	assert_int_equal(emu_count().device_bytes, bytes);
+	fixture_theta_hash(g.replica, after);
+	assert_string_equal(after, before);
+	assert_int_equal(replica_eval(g.replica, NULL, HELDOUT_TOKENS, &own[1], NULL), RV_OK);
+	assert_true(own[0] == own[1] && own[0] != other);
+	assert_int_equal(replica_eval(g.run.replica, NULL, HELDOUT_TOKENS, &on_cpu, NULL), RV_OK);
+	assert_true(other > on_cpu * 0.99 && other < on_cpu * 1.01);
+	gpu_release(&g);
+}
+
+static void test_an_evaluation_of_other_weights_takes_no_memory(void **state) {
+	(void)state;
+	check_evaluation("fp32");
+	check_evaluation("bf16");
+}
+
+/* An evaluation that is stopped gives the replica its weights back too. */
+static void test_a_stopped_evaluation_leaves_the_weights(void **state) {
+	(void)state;
+	const struct run_config cfg = config_of("gpt2", "bf16");
+	struct on_gpu g;
+	struct rv_errtext et = {0};
+	char before[65], after[65];
+	double loss;
+	atomic_bool stop = true;
+	gpu_init(&g, &cfg);
+	fixture_steps(g.run.replica, 1);
+	fixture_theta_hash(g.replica, before);
+	replica_watch(g.replica, &stop);
+	assert_fault(replica_eval(g.replica, replica_theta(g.run.replica), 0, &loss, &et), RV_E_CANCELLED, &et, "stopped");
+	fixture_theta_hash(g.replica, after);
+	assert_string_equal(after, before);
+	gpu_release(&g);
+}
+
+/* ---- everything before the first step -------------------------------------------------------------------------------
+ */
+
+struct variant {
+	const char *model, *dtype, *inner;
+	enum recompute recompute;
+	int batch, accum, devices, shards;
+};
+
+/* Micro-batches of one size and of two (three sequences in batches of two), on one device and on two, whose shares are
+ * not the same. */
+static const struct variant variants[] = {
+	{"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 2, 1, 1, 1},  {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 2, 3, 1, 1},
+	{"llama", "bf16", "adamw", RECOMPUTE_NONE, 3, 1, 1, 1}, {"llama", "fp32", "muon", RECOMPUTE_BLOCK, 2, 2, 1, 1},
+	{"gpt2", "bf16", "muon", RECOMPUTE_NONE, 2, 1, 1, 1},   {"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 3, 2, 1},
+	{"gpt2", "fp32", "sgd", RECOMPUTE_NONE, 3, 1, 2, 1},    {"gpt2", "bf16", "adamw", RECOMPUTE_NONE, 2, 1, 1, 3},
+};
+
+static struct run_config variant_config(const struct variant *v) {
+	struct run_config cfg = config_of(v->model, v->dtype);
+	(void)snprintf(cfg.inner, sizeof cfg.inner, "%s", v->inner);
+	cfg.batch = v->batch;
+	cfg.grad_accum = v->accum;
+	cfg.prox_mu = strcmp(v->inner, "sgd") == 0 ? 0.1 : 0;
+	return cfg;
+}
+
+/* Steps, with evaluations of the replica's weights and of others between them. */
+static void train(struct on_gpu *g, const struct variant *v) {
+	static const uint32_t shards[3] = {0};
+	struct step_stats stats;
+	double loss;
+	for (int i = 0; i < 3; i++) {
+		struct rv_errtext et = {0};
+		if (replica_step_shards(g->replica, shards, v->shards, &stats, &et) != RV_OK)
+			fail_msg("%s", et.text);
+		const float *other = i == 1 ? replica_theta(g->run.replica) : NULL;
+		assert_int_equal(replica_eval(g->replica, other, 50, &loss, NULL), RV_OK);
+	}
+}
+
+static struct replica_options options_of(const struct run_config *cfg, const struct variant *v) {
+	return (struct replica_options){
+		.n_shards = (uint32_t)cfg->data_shards, .recompute = v->recompute, .step_shards = v->shards};
+}
+
+static void test_steps_allocate_no_device_memory(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+		const struct variant *v = &variants[i];
+		const struct run_config cfg = variant_config(v);
+		const struct replica_options o = options_of(&cfg, v);
+		struct on_gpu g;
+		struct rv_errtext et = {0};
+		if (gpu_open(&g, &cfg, &o, v->devices, &et) != RV_OK)
+			fail_msg("%s", et.text);
+		const struct emu_counters before = emu_count();
+		train(&g, v);
+		const struct emu_counters after = emu_count();
+		if (after.allocations != before.allocations)
+			fail_msg("variant %zu: %llu allocations after the first step began", i,
+					 (unsigned long long)(after.allocations - before.allocations));
+		assert_int_equal(after.device_bytes, before.device_bytes);
+		gpu_release(&g);
+	}
+}
+
+/* ---- as much as was planned -----------------------------------------------------------------------------------------
+ */
+
+static struct memory_plan plan_of(const struct run_config *cfg, const struct variant *v) {
+	const struct device_choice cuda = {.backend = "cuda", .n = v->devices};
+	struct memory_plan p;
+	struct rv_errtext et = {0};
+	if (memory_plan_make(&(struct memory_request){.run = cfg,
+												  .device = &cuda,
+												  .recompute = v->recompute,
+												  .role = MEMORY_REPLICA,
+												  .replicas = 1,
+												  .step_shards = v->shards,
+												  .parallel = 1},
+						 &p, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return p;
+}
+
+static size_t item_bytes(const struct memory_plan *p, const char *name) {
+	for (int i = 0; i < p->step.n; i++)
+		if (strcmp(p->step.items[i].name, name) == 0)
+			return p->step.items[i].bytes;
+	return 0;
+}
+
+/* To the byte, but for what the emulator has no library for: cuBLASLt, cuDNN, NCCL. */
+static void test_a_replica_takes_what_is_planned(void **state) {
+	(void)state;
+	for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+		const struct variant *v = &variants[i];
+		const struct run_config cfg = variant_config(v);
+		const struct replica_options o = options_of(&cfg, v);
+		const struct memory_plan p = plan_of(&cfg, v);
+		const size_t pinned = p.step.pinned_bytes, libraries = item_bytes(&p, "attention") + item_bytes(&p, "trials") +
+															   item_bytes(&p, "exchange of devices");
+		struct on_gpu g;
+		const struct emu_counters before = emu_count();
+		assert_int_equal(gpu_open(&g, &cfg, &o, v->devices, NULL), RV_OK);
+		const struct emu_counters after = emu_count();
+		assert_int_equal(after.device_bytes - before.device_bytes,
+						 (memory_plan_device(&p) - libraries) * (size_t)v->devices);
+		assert_int_equal(after.pinned_bytes - before.pinned_bytes, pinned * (size_t)v->devices);
+		assert_true(memory_plan_least_device(&p) < memory_plan_device(&p));
+		gpu_release(&g);
+	}
+}
+
+/* ---- a device that is too small -------------------------------------------------------------------------------------
+ */
+
+/* With `room` bytes the replica is refused with a reason, or trains. */
+static enum rv_err try_amount(const struct variant *v, const struct run_config *cfg, size_t room,
+							  struct rv_errtext *et) {
+	const struct replica_options o = options_of(cfg, v);
+	struct on_gpu g;
+	emu_limit_memory(emu_count().device_bytes + room);
+	enum rv_err e = gpu_open(&g, cfg, &o, 1, et);
+	if (e == RV_OK)
+		train(&g, v);
+	else
+		assert_fault(e, RV_E_NOMEM, et, "no memory for ");
+	gpu_release(&g);
+	emu_limit_memory(EMU_MEMORY_BYTES);
+	return e;
+}
+
+/* The vectors alone fit; then some of what steps take; then what the plan promises is enough. */
+static void check_amounts(const struct variant *v) {
+	enum { PARTS = 7 };
+	struct run_config cfg = variant_config(v);
+	cfg.context = 64;
+	const struct memory_plan p = plan_of(&cfg, v);
+	const size_t least = memory_plan_least_device(&p), vectors = memory_plan_device(&p) - p.workspace;
+	struct rv_errtext et = {0};
+	assert_int_equal(try_amount(v, &cfg, vectors / 2, &et), RV_E_NOMEM);
+	assert_null(strstr(et.text, " of steps of "));
+	for (size_t i = 0; i < PARTS; i++) {
+		assert_int_equal(try_amount(v, &cfg, vectors + (least - vectors) * i / PARTS, &et), RV_E_NOMEM);
+		assert_non_null(strstr(et.text, " of steps of "));
+	}
+	assert_int_equal(try_amount(v, &cfg, least - 1, &et), RV_E_NOMEM);
+	assert_int_equal(try_amount(v, &cfg, least, &et), RV_OK);
+}
+
+static void test_with_any_amount_of_memory_it_trains_or_is_refused(void **state) {
+	(void)state;
+	check_amounts(&variants[0]);
+	check_amounts(&variants[1]);
+}
+
+static size_t least_of_steps(struct run_config cfg, const struct variant *v, long batch) {
+	cfg.batch = batch;
+	const struct memory_plan p = plan_of(&cfg, v);
+	return step_memory_least(&p.step);
+}
+
+/* A batch that a refusal names is the largest whose steps fit beside the rest. */
+static void test_a_refusal_names_a_batch_that_fits(void **state) {
+	(void)state;
+	const struct variant v = {"gpt2", "bf16", "adamw", RECOMPUTE_BLOCK, 8, 1, 1, 1};
+	struct run_config cfg = variant_config(&v);
+	cfg.context = 64;
+	cfg.vocab = 4096; /* what the backend takes is most of it */
+	const struct replica_options o = options_of(&cfg, &v);
+	const struct memory_plan p = plan_of(&cfg, &v);
+	const size_t amount = memory_plan_least_device(&p) - (64 << 10);
+	const size_t room = amount - (memory_plan_device(&p) - p.workspace);
+	struct on_gpu g;
+	struct rv_errtext et = {0};
+	emu_limit_memory(emu_count().device_bytes + amount);
+	enum rv_err e = gpu_open(&g, &cfg, &o, 1, &et);
+	gpu_release(&g);
+	assert_fault(e, RV_E_NOMEM, &et, "a batch of ");
+	cfg.batch = strtol(strstr(et.text, "a batch of ") + strlen("a batch of "), NULL, 10);
+	assert_in_range(cfg.batch, 1, 7);
+	assert_true(least_of_steps(cfg, &v, cfg.batch) <= room);
+	assert_true(cfg.batch == 7 || least_of_steps(cfg, &v, cfg.batch + 1) > room);
+	assert_int_equal(gpu_open(&g, &cfg, &o, 1, &et), RV_OK);
+	train(&g, &v);
+	gpu_release(&g);
+	emu_limit_memory(EMU_MEMORY_BYTES);
+}
+
+/* ---- logits ---------------------------------------------------------------------------------------------------------
+ */
+
+static void test_chunks_of_logits_are_equal_and_whole_tiles(void **state) {
+	(void)state;
+	static const struct {
+		size_t chunk_bytes, row_bytes;
+		int n, want;
+	} cases[] = {
+		{1000, 100, 10, 10},                 /* all at once */
+		{999, 100, 10, 5},                   /* two equal ones */
+		{50, 100, 10, 1},                    /* at least a row */
+		{256 << 20, 50304 * 2, 16384, 2560}, /* GPT-2's vocabulary, fp16: 6.4 chunks, of ten tiles */
+		{256 << 20, 50304 * 2, 2669, 1536},  /* no last one of a single row */
+		{300 * 100, 100, 1000, 256},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_int_equal(cuda_logits_rows(cases[i].chunk_bytes, cases[i].row_bytes, cases[i].n), cases[i].want);
+}
+
+/* Where memory is scarce the logits are made in parts; the steps are the same to rounding. */
+static void test_scarce_memory_means_chunks_of_logits(void **state) {
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	print_message("skipped: minutes of emulated attention under AddressSanitizer\n");
+	skip();
+#endif
+	const struct variant v = {"gpt2", "fp32", "adamw", RECOMPUTE_NONE, 8, 1, 1, 1};
+	struct run_config cfg = variant_config(&v);
+	cfg.context = 64; /* 512 tokens: two tiles */
+	const struct replica_options o = options_of(&cfg, &v);
+	const struct memory_plan p = plan_of(&cfg, &v);
+	struct step_stats stats[2];
+	for (int scarce = 0; scarce < 2; scarce++) {
+		struct on_gpu g;
+		struct rv_errtext et = {0};
+		emu_limit_memory(scarce ? emu_count().device_bytes + memory_plan_least_device(&p) : EMU_MEMORY_BYTES);
+		if (gpu_open(&g, &cfg, &o, 1, &et) != RV_OK)
+			fail_msg("%s", et.text);
+		const struct cuda_backend *cu = (const struct cuda_backend *)g.devices.be[0];
+		const size_t row = cuda_logits_row_bytes(DTYPE_F32, model_padded_vocab(&replica_model(g.replica)->shape));
+		assert_int_equal(cu->scratch[SCRATCH_LOGITS].bytes, (scarce ? 256 : 512) * row);
+		assert_int_equal(replica_step(g.replica, &stats[scarce], NULL), RV_OK);
+		gpu_release(&g);
+	}
+	emu_limit_memory(EMU_MEMORY_BYTES);
+	assert_true(fabsf(stats[0].loss - stats[1].loss) <= 1e-5f * stats[0].loss);
+	assert_true(fabsf(stats[0].grad_norm - stats[1].grad_norm) <= 1e-4f * stats[0].grad_norm);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_evaluation_of_other_weights_takes_no_memory),
+		cmocka_unit_test(test_a_stopped_evaluation_leaves_the_weights),
+		cmocka_unit_test(test_steps_allocate_no_device_memory),
+		cmocka_unit_test(test_a_replica_takes_what_is_planned),
+		cmocka_unit_test(test_with_any_amount_of_memory_it_trains_or_is_refused),
+		cmocka_unit_test(test_a_refusal_names_a_batch_that_fits),
+		cmocka_unit_test(test_chunks_of_logits_are_equal_and_whole_tiles),
+		cmocka_unit_test(test_scarce_memory_means_chunks_of_logits),
+	};
+	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN,
+				 1); /* what the plan asks; replicas here have cuda_ops itself */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/* test_train_graphs.c: steps on the CUDA backend, emulated, as CUDA graphs and without: the same bits, whenever streams
+ * run what they are given; no wait but the step's own ones; and what a graph must not keep. */
+#include "tests/train/train_fixture.h"
+
+#include "kernels/cuda/cuda_backend.h"
+#include "tests/emu/runtime.h"
+#include "train/device_set.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __SANITIZE_ADDRESS__ /* a fiber costs ten times as much */
+enum { EVERY = 3 };
+#else
+enum { EVERY = 1 };
+#endif
+enum { STEPS = 3, ACCUM = CUDA_INPUTS + 1, TENSOR_HEAD_DIM = 32 };
+
+struct on_gpu {
+	struct device_set devices;
+	struct replica *replica;
+};
+
+static void gpu_init(struct on_gpu *g, struct fixture_run *f, const struct run_config *cfg, bool graphs) {
+	const struct backend_options opt = {
+		.threads = 1, .compute = run_config_compute(cfg, &(struct device_choice){.backend = "cuda"}, NULL)};
+	const struct replica_options o = {.n_shards = (uint32_t)cfg->data_shards};
+	struct rv_errtext et = {0};
+	g->devices = (struct device_set){.choice = {.backend = "cuda", .n = 1}};
+	(void)setenv("RIVULET_CUDA_GRAPHS", graphs ? "1" : "0", 1);
+	if (cuda_ops.open(&opt, &g->devices.be[0], &et) != RV_OK ||
+		replica_new_on(cfg, f->data, &o, &g->devices, &g->replica, &et) != RV_OK)
+		fail_msg("%s", et.text);
+}
+
+static void gpu_release(struct on_gpu *g) {
+	replica_free(g->replica);
+	g->devices.be[0]->ops->close(g->devices.be[0]);
+}
+
+static struct run_config config_of(const char *model, const char *dtype, int accum) {
+	struct run_config cfg = fixture_config();
+	(void)snprintf(cfg.model, sizeof cfg.model, "%s", model);
+	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "%s", dtype);
+	cfg.grad_accum = accum;
+	if (run_config_compute(&cfg, &(struct device_choice){.backend = "cuda"}, NULL) == DTYPE_BF16)
+		cfg.n_embd = cfg.n_head * TENSOR_HEAD_DIM;
+	return cfg;
+}
+
+struct outcome {
+	struct step_stats stats[STEPS];
+	char hash[65];
+	double heldout;
+	uint64_t graphs;
+};
+
+/* Steps, with an evaluation of other weights and new weights among them: what a graph did not see happening. */
+static void train(struct outcome *o, const struct run_config *cfg, bool graphs, enum emu_streams streams) {
+	struct fixture_run f;
+	struct on_gpu g;
+	emu_configure(&(struct emu_options){.streams = streams});
+	fixture_run_init(&f, cfg, "cpu");
+	gpu_init(&g, &f, cfg, graphs);
+	uint64_t before = emu_count().graph_launches;
+	memset(o, 0, sizeof *o);
+	for (int i = 0; i < STEPS; i++) {
+		assert_int_equal(replica_step(g.replica, &o->stats[i], NULL), RV_OK);
+		if (i != 1)
+			continue;
+		size_t n = replica_n_params(g.replica);
+		float *theta = malloc(n * sizeof *theta);
+		assert_non_null(theta);
+		memcpy(theta, replica_theta(g.replica), n * sizeof *theta);
+		for (size_t k = 0; k < n; k++)
+			theta[k] *= 0.75f;
+		assert_int_equal(replica_eval(g.replica, theta, 1, &o->heldout, NULL), RV_OK);
+		replica_set_theta(g.replica, theta);
+		free(theta);
+	}
+	double again;
+	assert_int_equal(replica_eval(g.replica, NULL, 1, &again, NULL), RV_OK);
+	o->heldout += again;
+	o->graphs = emu_count().graph_launches - before;
+	fixture_theta_hash(g.replica, o->hash);
+	gpu_release(&g);
+	fixture_run_release(&f);
+	emu_configure(&(struct emu_options){.streams = EMU_EAGER});
+}
+
+static void check_same(const struct run_config *cfg) {
+	struct outcome plain, other;
+	train(&plain, cfg, false, EMU_EAGER);
+	assert_int_equal(plain.graphs, 0);
+	for (int way = 1; way < 4; way++) {
+		train(&other, cfg, way & 1, way & 2 ? EMU_LAZY : EMU_EAGER);
+		for (int i = 0; i < STEPS; i++)
+			assert_memory_equal(&other.stats[i], &plain.stats[i], sizeof plain.stats[i]);
+		assert_string_equal(other.hash, plain.hash);
+		assert_true(other.heldout == plain.heldout);
+		if (way & 1)
+			assert_in_range(other.graphs, 1, STEPS * ACCUM - 1); /* the first runs plainly */
+		else
+			assert_int_equal(other.graphs, 0);
+	}
+}
+
+static void test_graphs_give_the_same_bits(void **state) {
+	(void)state;
+	static const char *const models[] = {"gpt2", "llama"}, *const dtypes[] = {"fp32", "bf16"};
+	for (int i = 0; i < 4; i += EVERY) {
+		struct run_config cfg = config_of(models[i / 2], dtypes[i % 2], ACCUM);
+		check_same(&cfg);
+	}
+}
+
+/* How often the host waits for the stream in a step behind the first ones. */
+static uint64_t waits_of_a_step(int accum, bool graphs) {
+	struct run_config cfg = config_of("gpt2", "fp32", accum);
+	struct fixture_run f;
+	struct on_gpu g;
+	struct step_stats stats;
+	fixture_run_init(&f, &cfg, "cpu");
+	gpu_init(&g, &f, &cfg, graphs);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(replica_step(g.replica, &stats, NULL), RV_OK);
+	uint64_t before = emu_count().stream_waits;
+	assert_int_equal(replica_step(g.replica, &stats, NULL), RV_OK);
+	uint64_t waits = emu_count().stream_waits - before;
+	gpu_release(&g);
+	fixture_run_release(&f);
+	return waits;
+}
+
+static void test_a_step_waits_at_its_end_only(void **state) {
+	(void)state;
+	for (int graphs = 0; graphs < 2; graphs++) {
+		assert_int_equal(waits_of_a_step(1, graphs), 2); /* the losses, and the norm of the gradient */
+		assert_int_equal(waits_of_a_step(5, graphs), 2);
+	}
+}
+
+static void test_a_diverged_step_changes_nothing(void **state) {
+	(void)state;
+	struct run_config cfg = config_of("gpt2", "fp32", ACCUM);
+	struct fixture_run f;
+	struct on_gpu g;
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	char before[65], after[65];
+	fixture_run_init(&f, &cfg, "cpu");
+	gpu_init(&g, &f, &cfg, true);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(replica_step(g.replica, &stats, NULL), RV_OK);
+	const float bad = NAN;
+	replica_set_part(g.replica, 0, 1, &bad);
+	for (size_t i = 0; i < replica_n_params(g.replica); i += 64)
+		replica_set_part(g.replica, i, 1, &bad);
+	fixture_theta_hash(g.replica, before);
+	assert_fault(replica_step(g.replica, &stats, &et), RV_E_RANGE, &et, "training diverged");
+	fixture_theta_hash(g.replica, after);
+	assert_string_equal(after, before);
+	gpu_release(&g);
+	fixture_run_release(&f);
+}
+
+/* ---- a capture that fails -------------------------------------------------------------------------------------------
+ */
+
+struct waiting_pass {
+	struct backend *be;
+	int calls;
+};
+
+static void wait_inside(void *ctx) {
+	struct waiting_pass *w = ctx;
+	w->calls++;
+	w->be->ops->sync(w->be);
+}
+
+static void test_what_cannot_be_captured_runs_plainly(void **state) {
+	(void)state;
+	const struct backend_options opt = {.threads = 1, .compute = DTYPE_F32};
+	const int32_t tokens[4] = {0};
+	struct waiting_pass w = {.calls = 0};
+	size_t n;
+	(void)setenv("RIVULET_CUDA_GRAPHS", "1", 1);
+	assert_int_equal(cuda_ops.open(&opt, &w.be, NULL), RV_OK);
+	const struct micro_batch batch = {
+		.tokens = tokens, .targets = tokens, .b = 1, .t = 4, .grad_scale = 1, .owner = &w, .only_enqueues = true};
+	uint64_t before = emu_count().graph_launches;
+	static const int calls[] = {1, 3, 5, 6}; /* plainly; captured in vain, and plainly, twice; plainly */
+	for (int i = 0; i < 4; i++) {
+		w.be->ops->micro_step(w.be, &batch, wait_inside, &w);
+		assert_int_equal(w.calls, calls[i]);
+	}
+	assert_int_equal(emu_count().graph_launches, before);
+	(void)w.be->ops->micro_losses(w.be, &n);
+	assert_int_equal(n, 16);
+	w.be->ops->close(w.be);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_graphs_give_the_same_bits),
+		cmocka_unit_test(test_a_step_waits_at_its_end_only),
+		cmocka_unit_test(test_a_diverged_step_changes_nothing),
+		cmocka_unit_test(test_what_cannot_be_captured_runs_plainly),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,445 @@
+/* test_train_memory_plan.c: the plan against what is allocated, to the byte, and against a process's own peak. */
+#include "tests/train/counting_backend.h"
+#include "tests/train/train_fixture.h"
+
+#include "train/memory/check.h"
+#include "train/memory/plan.h"
+#include "train/memory/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 }; /* their shadow memory is most of the peak */
+#else
+enum { SANITIZED = 0 };
+#endif
+
+#define MIB          ((double)(1 << 20))
+#define PEAK_PERCENT 10 /* what the printed plan promises */
+
+enum { EVENT_BYTES = 4096 };
+
+static const struct device_choice cpu = {.backend = "cpu", .n = 1}, ref = {.backend = "ref", .n = 1};
+
+static struct memory_plan plan_of(const struct memory_request *q) {
+	struct memory_plan p;
+	struct rv_errtext et = {0};
+	if (memory_plan_make(q, &p, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	return p;
+}
+
+static void check_replica(const struct run_config *cfg, enum recompute recompute) {
+	struct fixture_run f;
+	struct counting_backend c;
+	struct rv_errtext et = {0};
+	struct replica *r;
+	fixture_run_init(&f, cfg, "ref");
+	counting_backend_open(&c, "ref", 1);
+	const struct replica_options options = {.n_shards = (uint32_t)cfg->data_shards, .recompute = recompute};
+	if (replica_new(cfg, f.data, &options, c.be, &r, &et) != RV_OK)
+		fail_msg("%s", et.text);
+	struct memory_plan p = plan_of(&(struct memory_request){
+		.run = cfg, .device = &ref, .recompute = recompute, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1});
+	assert_int_equal(p.n_params, replica_n_params(r));
+	assert_int_equal(p.parameters + p.gradients + p.moments + p.activations, c.bytes);
+	replica_free(r);
+	counting_backend_close(&c);
+	fixture_run_release(&f);
+}
+
+static void test_a_replica_allocates_what_is_planned(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	check_replica(&cfg, RECOMPUTE_NONE);
+	check_replica(&cfg, RECOMPUTE_BLOCK);
+	snprintf(cfg.inner, sizeof cfg.inner, "muon");
+	check_replica(&cfg, RECOMPUTE_NONE);
+	cfg.prox_mu = 0.1;
+	check_replica(&cfg, RECOMPUTE_NONE);
+	snprintf(cfg.model, sizeof cfg.model, "llama");
+	cfg.n_kv_head = 1;
+	cfg.tied = false;
+	check_replica(&cfg, RECOMPUTE_NONE);
+	check_replica(&cfg, RECOMPUTE_BLOCK);
+}
+
+static void test_roles_hold_what_they_should(void **state) {
+	(void)state;
+	const struct run_config cfg = fixture_config();
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_REPLICA, .replicas = 1, .parallel = 1};
+	struct memory_plan alone = plan_of(&q);
+	assert_int_equal(alone.outer + alone.exchange + alone.copies + alone.cache, 0);
+	q.role = MEMORY_FORWARD;
+	struct memory_plan forward = plan_of(&q);
+	assert_int_equal(forward.gradients + forward.moments, 0);
+	assert_true(forward.activations < alone.activations && forward.cache > 0);
+	q.role = MEMORY_WORKER;
+	struct memory_plan worker = plan_of(&q);
+	assert_int_equal(worker.outer, 2 * alone.parameters);
+	assert_true(worker.copies >= worker.outer + 3 * alone.parameters);
+	q.role = MEMORY_LAB;
+	q.replicas = q.parallel = 3;
+	struct memory_plan lab = plan_of(&q);
+	assert_int_equal(lab.moments, 3 * alone.moments);
+	assert_int_equal(lab.activations, 3 * alone.activations);
+	assert_int_equal(lab.outer, 2 * alone.parameters);
+	q.parallel = 1;
+	assert_true(alone.program < plan_of(&q).program && plan_of(&q).program < worker.program); /* it has a network */
+	q.parallel = 3;
+	q.recompute = RECOMPUTE_BLOCK;
+	assert_true(plan_of(&q).activations < lab.activations);
+	assert_int_equal(lab.data, 0);
+	q.mapped_bytes = 100000; /* less than the run touches */
+	assert_int_equal(plan_of(&q).data, 100000);
+	q.mapped_bytes = (uint64_t)1 << 40; /* a page's neighbourhood for every sequence */
+	assert_int_equal(plan_of(&q).data,
+					 3 * 65536 * (size_t)(cfg.rounds * cfg.steps_per_round * cfg.batch * cfg.grad_accum));
+}
+
+/* A start, and with eager a momentum, of every worker's own: held, and written with its replica, twice. */
+static void test_late_updates_keep_vectors_of_their_own(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	cfg.overlap_steps = cfg.steps_per_round;
+	const struct memory_plan overlapped = plan_of(&q);
+	const size_t vector = overlapped.outer / 2;
+	cfg.overlap_steps = 0;
+	for (int eager = 0; eager < 2; eager++) {
+		cfg.updates = eager ? UPDATES_EAGER : UPDATES_DELAYED;
+		cfg.eager_share = 0.25;
+		const size_t own = (size_t)(1 + eager) * vector;
+		q.role = MEMORY_WORKER;
+		q.replicas = q.parallel = 1;
+		assert_int_equal(plan_of(&q).outer, overlapped.outer + own);
+		assert_int_equal(plan_of(&q).copies, overlapped.copies + 2 * own);
+		q.role = MEMORY_LAB;
+		q.replicas = q.parallel = 3;
+		assert_int_equal(plan_of(&q).outer, overlapped.outer + 3 * own);
+	}
+}
+
+static void test_impossible_models_are_refused(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	struct memory_plan p;
+	struct rv_errtext et = {0};
+	cfg.norm_eps = 1e-3;
+	assert_fault(memory_plan_make(&q, &p, &et), RV_E_RANGE, &et, "norm-eps");
+}
+
+static void test_the_line(void **state) {
+	(void)state;
+	const size_t mib = 1 << 20;
+	struct memory_plan p = {.parameters = 3 * mib, .moments = 6 * mib, .program = 20 * mib + mib / 4};
+	char line[200];
+	memory_plan_line(&p, line, sizeof line);
+	assert_string_equal(line, "memory: 29 MiB: parameters 3, moments 6, program 20");
+	memory_plan_line(&p, line, 12); /* cut, not overrun */
+	assert_int_equal(strlen(line), 11);
+}
+
+static struct run_config measured_config(bool recompute) {
+	struct run_config c = fixture_config();
+	c.n_layer = recompute ? 8 : 4;
+	c.n_embd = 128;
+	c.context = 128;
+	c.batch = 16;
+	return c;
+}
+
+/* The other process: two steps, then its peak in MiB. */
+static int measure(bool recompute) {
+	struct fixture_run f;
+	struct run_config cfg = measured_config(recompute);
+	struct step_stats stats;
+	struct rv_errtext et = {0};
+	struct rusage usage;
+	const struct replica_options options = {.n_shards = (uint32_t)cfg.data_shards,
+											.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
+	fixture_run_init(&f, NULL, "cpu");
+	struct dataset *data;
+	char path[300];
+	snprintf(path, sizeof path, "%s/text", f.dir);
+	const struct dataset_config d = dataset_config_of(&cfg, path);
+	replica_free(f.replica);
+	f.replica = NULL;
+	bool ok = dataset_open(&d, &data, &et) == RV_OK &&
+			  replica_new(&cfg, data, &options, f.be, &f.replica, &et) == RV_OK &&
+			  replica_step(f.replica, &stats, &et) == RV_OK && replica_step(f.replica, &stats, &et) == RV_OK;
+	getrusage(RUSAGE_SELF, &usage);
+	printf("%.1f %s\n", ok ? (double)usage.ru_maxrss * 1024 / MIB : 0, et.text);
+	fixture_run_release(&f);
+	dataset_close(data);
+	return 0;
+}
+
+static void check_peak(const char *how, bool recompute) {
+	char command[64], line[256] = "";
+	snprintf(command, sizeof command, "/proc/%d/exe %s", (int)getpid(), how);
+	FILE *child = popen(command, "r");
+	assert_non_null(child);
+	assert_non_null(fgets(line, sizeof line, child));
+	assert_int_equal(pclose(child), 0);
+	const struct run_config cfg = measured_config(recompute);
+	struct memory_plan p = plan_of(&(struct memory_request){.run = &cfg,
+															.device = &cpu,
+															.recompute = recompute ? RECOMPUTE_BLOCK : RECOMPUTE_NONE,
+															.role = MEMORY_REPLICA,
+															.replicas = 1,
+															.threads = 1,
+															.parallel = 1});
+	double peak = strtod(line, NULL), planned = (double)memory_plan_total(&p) / MIB;
+	print_message("%s: planned %.1f MiB, peak %.1f MiB\n", how, planned, peak);
+	if (!(planned >= peak * (100 - PEAK_PERCENT) / 100 && planned <= peak * (100 + PEAK_PERCENT) / 100))
+		fail_msg("planned %.1f MiB, the peak was %s", planned, line);
+}
+
+static void test_the_plan_is_near_the_peak(void **state) {
+	(void)state;
+	if (SANITIZED)
+		skip();
+	check_peak("--measure", false);
+	check_peak("--measure-recompute", true);
+}
+
+/* What a plan for a GPU asks; without an emulator in this build there is nothing to ask. */
+static void need_plugin(void) {
+#ifdef EMULATED_PLUGIN
+	(void)setenv("RIVULET_CUDA_PLUGIN", EMULATED_PLUGIN, 1);
+#else
+	skip();
+#endif
+}
+
+static enum rv_err fit(const struct memory_request *q, size_t device, size_t host, struct rv_errtext *et) {
+	const struct memory_room room = {.device = device, .host = host};
+	return memory_fit(q, &room, et);
+}
+
+/* A GPU's part of the plan, and what is advised when it does not fit. */
+static void test_a_device_that_is_too_small(void **state) {
+	(void)state;
+	const struct device_choice gpu = {.backend = "cuda", .n = 1}, four = {.backend = "cuda", .n = 4};
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	need_plugin();
+	cfg.n_layer = 24;
+	cfg.n_embd = 1024;
+	cfg.n_head = 16;
+	cfg.context = 1024;
+	cfg.batch = 8;
+	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
+	struct memory_plan one = plan_of(&q);
+	assert_true(one.on_device && memory_plan_device(&one) + memory_plan_host(&one) == memory_plan_total(&one));
+	size_t need = memory_plan_least_device(&one) + ((size_t)512 << 20);
+	assert_true(need < memory_plan_device(&one) + ((size_t)512 << 20));
+	assert_int_equal(fit(&q, need, SIZE_MAX, NULL), RV_OK);
+	assert_int_equal(fit(&q, SIZE_MAX, SIZE_MAX, NULL), RV_OK);
+	assert_fault(fit(&q, need - 1, SIZE_MAX, &et), RV_E_NOMEM, &et, "--dtype bf16 would fit");
+	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "bf16");
+	assert_fault(fit(&q, need / 2, SIZE_MAX, &et), RV_E_NOMEM, &et, "--recompute block would fit");
+	assert_fault(fit(&q, one.n_params * 18 + ((size_t)900 << 20), SIZE_MAX, &et), RV_E_NOMEM, &et, "--grad-accum");
+	assert_fault(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM, &et, "--device cpu");
+	q.role = MEMORY_WORKER; /* the batch is the run's: not a worker's to change */
+	assert_int_equal(fit(&q, 1 << 20, SIZE_MAX, &et), RV_E_NOMEM);
+	assert_null(strstr(et.text, "--batch"));
+	q.device = &four;
+	q.role = MEMORY_LAB;
+	struct memory_plan divided = plan_of(&q);
+	assert_true(divided.moments >= 8 * divided.n_params && divided.moments <= 8 * divided.n_params + (64 << 20));
+}
+
+/* What memory_report_plan logs. */
+static void report(const struct memory_plan *p, char said[EVENT_BYTES]) {
+	FILE *f = tmpfile();
+	struct rv_events *ev;
+	assert_non_null(f);
+	const struct rv_events_config c = {.out = f, .json = true, .level = RV_INFO};
+	assert_int_equal(rv_events_new(&c, &ev, NULL), RV_OK);
+	memory_report_plan(ev, p);
+	rv_events_free(ev);
+	rewind(f);
+	said[fread(said, 1, EVENT_BYTES - 1, f)] = '\0';
+	(void)fclose(f);
+}
+
+/* What a plan lists of a GPU's workspace, in numbers of a model that everybody knows: GPT-2 124M at 16 x 1024 tokens. */
+static void test_a_gpus_workspace(void **state) {
+	(void)state;
+	const struct device_choice gpu = {.backend = "cuda", .n = 1}, two = {.backend = "cuda", .n = 2};
+	struct run_config cfg = fixture_config();
+	need_plugin();
+	cfg.n_layer = cfg.n_head = 12;
+	cfg.n_embd = 768;
+	cfg.vocab = 50257;
+	cfg.context = 1024;
+	cfg.batch = 16;
+	(void)snprintf(cfg.dtype, sizeof cfg.dtype, "bf16");
+	struct memory_request q = {.run = &cfg, .device = &gpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan plan = plan_of(&q);
+	assert_in_range(plan.parameters, 6 * plan.n_params, 6 * plan.n_params + (4 << 20)); /* fp32 and the bf16 copy */
+	char said[EVENT_BYTES];
+	report(&plan, said);
+	static const char *const items[] = {"logits 246, ",   /* 2560 of 16384 rows of 50304 bf16 values */
+										"trials 147, ",   /* 50304 x 768 fp32 */
+										"attention 99, ", /* 48 of dQ's sum, 0.8 of rows, 50 of a workspace */
+										"partial sums ",  "input and losses ", "\"event\":\"device_memory\""};
+	for (size_t i = 0; i < sizeof items / sizeof items[0]; i++)
+		if (!strstr(said, items[i]))
+			fail_msg("no \"%s\" in: %s", items[i], said);
+	q.device = &two;
+	assert_true(plan_of(&q).workspace >= 2 * (plan.workspace + ((size_t)200 << 20))); /* what NCCL has */
+}
+
+/* The largest batch that leaves a step its sequences, not only halves. */
+static void test_the_largest_batch_is_advised(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config(), smaller;
+	struct rv_errtext et = {0};
+	cfg.context = 512;
+	cfg.n_embd = 256;
+	cfg.batch = 15;
+	smaller = cfg;
+	smaller.batch = 5;
+	smaller.grad_accum = 3 * cfg.grad_accum;
+	struct memory_request q = {
+		.run = &cfg, .device = &cpu, .recompute = RECOMPUTE_BLOCK, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
+	struct memory_request fits = q;
+	fits.run = &smaller;
+	const struct memory_plan p = plan_of(&fits);
+	char want[64];
+	(void)snprintf(want, sizeof want, "--batch 5 --grad-accum %d would fit", (int)smaller.grad_accum);
+	assert_fault(fit(&q, 0, memory_plan_total(&p), &et), RV_E_NOMEM, &et, want);
+}
+
+/* The host's memory: of all replicas of the lab, or of one worker, without the text, whose pages are taken back. */
+static void test_a_machine_that_is_too_small(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	cfg.n_layer = 8;
+	cfg.n_embd = 512;
+	cfg.n_head = 8;
+	cfg.context = 512;
+	cfg.batch = 8;
+	cfg.rounds = 1000000;
+	struct memory_request q = {.run = &cfg,
+							   .device = &cpu,
+							   .role = MEMORY_LAB,
+							   .replicas = 8,
+							   .parallel = 1,
+							   .mapped_bytes = (uint64_t)1 << 32};
+	const struct memory_plan plan = plan_of(&q);
+	assert_true(plan.data > 0);
+	const size_t need = memory_plan_total(&plan) - plan.data;
+	assert_int_equal(fit(&q, 0, need, NULL), RV_OK);
+	assert_fault(fit(&q, 0, need - 1, &et), RV_E_NOMEM, &et, "--recompute block would fit");
+	assert_non_null(strstr(et.text, "memory: "));
+	q.recompute = RECOMPUTE_BLOCK;
+	const struct memory_plan block = plan_of(&q);
+	assert_fault(fit(&q, 0, memory_plan_total(&block) - block.data - 1, &et), RV_E_NOMEM, &et, "--grad-accum");
+	assert_fault(fit(&q, 0, block.n_params * sizeof(float) * 40, &et), RV_E_NOMEM, &et, "--workers ");
+	assert_fault(fit(&q, 0, 1 << 20, &et), RV_E_NOMEM, &et, "no option would make it fit: a smaller model");
+	q.role = MEMORY_WORKER;
+	q.replicas = 1;
+	assert_int_equal(fit(&q, 0, 1 << 20, &et), RV_E_NOMEM);
+	assert_null(strstr(et.text, "--workers"));
+}
+
+/* Everything is kept where that fits without swap; else blocks are computed again, where that fits. */
+static void test_what_is_kept_follows_the_memory(void **state) {
+	(void)state;
+	struct run_config cfg = fixture_config();
+	cfg.n_layer = 8;
+	cfg.n_embd = 256;
+	cfg.context = 256;
+	cfg.batch = 8;
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_WORKER, .replicas = 1, .parallel = 1};
+	const struct memory_plan none = plan_of(&q);
+	q.recompute = RECOMPUTE_BLOCK;
+	const struct memory_plan block = plan_of(&q);
+	const size_t all = memory_plan_host(&none), least = memory_plan_host(&block);
+	const struct {
+		size_t host, swap;
+		enum recompute want;
+	} cases[] = {{all, 0, RECOMPUTE_NONE},
+				 {all - 1, 0, RECOMPUTE_BLOCK},
+				 {all - 1, 1 << 20, RECOMPUTE_BLOCK}, /* rather than to swap */
+				 {least, 0, RECOMPUTE_BLOCK},
+				 {least - 1, 1, RECOMPUTE_BLOCK},
+				 {least - 1, 0, RECOMPUTE_NONE}}; /* it does not help: what is refused is what was wanted */
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const struct memory_room room = {.device = SIZE_MAX, .host = cases[i].host, .swap = cases[i].swap};
+		assert_int_equal(memory_choose_recompute(&q, &room), cases[i].want);
+	}
+}
+
+/* What memory_check says to `choice` in a room of so much; `said`: its event, "" for none. */
+static enum rv_err check(const struct memory_request *q, const struct memory_room *room, const char *choice,
+						 char said[EVENT_BYTES], struct rv_errtext *et) {
+	FILE *f = tmpfile();
+	struct rv_events *ev;
+	assert_non_null(f);
+	const struct rv_events_config c = {.out = f, .json = true, .level = RV_INFO};
+	assert_int_equal(rv_events_new(&c, &ev, NULL), RV_OK);
+	enum rv_err e = memory_check(q, room, choice, ev, et);
+	rv_events_free(ev);
+	rewind(f);
+	said[fread(said, 1, EVENT_BYTES - 1, f)] = '\0';
+	(void)fclose(f);
+	return e;
+}
+
+/* Between memory, and memory and swap, it is only warned; so it is beyond, of the host, where that is asked for. */
+static void test_short_of_memory(void **state) {
+	(void)state;
+	const struct device_choice gpu = {.backend = "cuda", .n = 1};
+	struct run_config cfg = fixture_config();
+	struct rv_errtext et = {0};
+	char said[EVENT_BYTES];
+	need_plugin();
+	struct memory_request q = {.run = &cfg, .device = &cpu, .role = MEMORY_LAB, .replicas = 1, .parallel = 1};
+	const struct memory_plan plan = plan_of(&q);
+	const size_t need = memory_plan_host(&plan) - plan.data, most = 4096;
+	assert_true(need > most);
+	assert_int_equal(check(&q, &(struct memory_room){.host = need}, "refuse", said, &et), RV_OK);
+	assert_string_equal(said, "");
+	const struct memory_room tight = {.host = need - most, .swap = most};
+	assert_int_equal(check(&q, &tight, "refuse", said, &et), RV_OK);
+	assert_non_null(strstr(said, "\"event\":\"memory_short\""));
+	const struct memory_room full = {.host = need - most, .swap = most - 1};
+	assert_fault(check(&q, &full, "refuse", said, &et), RV_E_NOMEM, &et, " MiB and there are ");
+	assert_string_equal(said, "");
+	assert_non_null(strstr(et.text, "swap of 0 included"));
+	assert_int_equal(check(&q, &full, "warn", said, &et), RV_OK);
+	assert_non_null(strstr(said, "\"event\":\"memory_short\""));
+	q.device = &gpu; /* what a device has not, it cannot swap */
+	assert_fault(check(&q, &full, "warn", said, &et), RV_E_NOMEM, &et, "a device needs ");
+}
+
+int main(int argc, char **argv) {
+	if (argc > 1)
+		return measure(strcmp(argv[1], "--measure-recompute") == 0);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_replica_allocates_what_is_planned),
+		cmocka_unit_test(test_roles_hold_what_they_should),
+		cmocka_unit_test(test_late_updates_keep_vectors_of_their_own),
+		cmocka_unit_test(test_impossible_models_are_refused),
+		cmocka_unit_test(test_the_line),
+		cmocka_unit_test(test_the_plan_is_near_the_peak),
+		cmocka_unit_test(test_a_device_that_is_too_small),
+		cmocka_unit_test(test_a_gpus_workspace),
+		cmocka_unit_test(test_the_largest_batch_is_advised),
+		cmocka_unit_test(test_a_machine_that_is_too_small),
+		cmocka_unit_test(test_what_is_kept_follows_the_memory),
+		cmocka_unit_test(test_short_of_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

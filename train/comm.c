@@ -1,0 +1,293 @@
+/* comm.c: the members of a group; see comm.h. */
+#include "train/comm.h"
+
+#include "base/assert.h"
+#include "kernels/host_memory.h"
+#include "kernels/plugin.h"
+#include "train/comm_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLICE_ELEMS = 64, FIRST_STARTED = 64 };
+
+/* A vector of a device whose memory is not the host's, on its way through the host. */
+struct staged {
+	struct staged *next;
+	float *device;
+	size_t n;
+	float host[];
+};
+
+struct comm {
+	struct comm_group *group;
+	int rank;
+	struct backend *be;
+	struct staged *staged;      /* started through the host, not waited for; newest first */
+	struct comm_member *member; /* of the plugin's library */
+	struct comm_op *started;    /* by the library, not waited for: done again through the host if it fails */
+	int n_started, cap_started;
+	enum rv_err err; /* the library's, at a start */
+	struct rv_errtext text;
+};
+
+/* The library that the plugin brings, when all members' backends are the plugin's. */
+static const struct comm_ops *library_of(struct backend *const *be, int n) {
+	const struct backend_plugin *p;
+	for (int i = 0; i < n; i++)
+		if (strcmp(be[i]->ops->name, "cuda") != 0)
+			return NULL;
+	return plugin_cuda(&p, NULL) == RV_OK ? p->comm : NULL;
+}
+
+enum rv_err comm_group_new(struct backend *const *be, int n, struct comm_group **out, struct rv_errtext *et) {
+	RV_ASSERT(n >= 1 && n <= COMM_MAX_MEMBERS);
+	*out = NULL;
+	struct comm_group *g = calloc(1, sizeof *g);
+	if (!g)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a group of %d devices", n);
+	g->n = n;
+	memcpy(g->be, be, (size_t)n * sizeof(struct backend *));
+	pthread_barrier_init(&g->barrier, NULL, (unsigned)n);
+	g->device = library_of(be, n);
+	if (g->device && g->device->group_id(&g->id, NULL) != RV_OK)
+		g->device = NULL; /* slower, and the same weights */
+	enum rv_err e = comm_host_new(n, &g->host, et);
+	if (e != RV_OK) {
+		comm_group_free(g);
+		return e;
+	}
+	*out = g;
+	return RV_OK;
+}
+
+void comm_group_free(struct comm_group *g) {
+	if (!g)
+		return;
+	comm_host_free(g->host);
+	pthread_barrier_destroy(&g->barrier);
+	free(g);
+}
+
+const char *comm_group_name(const struct comm_group *g) {
+	return g->device ? g->device->name : "host threads";
+}
+
+/* Returns whether the library failed for any member. If so, *logs is true for one of those that know why. */
+static bool any_failed(struct comm *c, bool *logs) {
+	bool failed = c->err != RV_OK, knows = failed && c->err != RV_E_CLOSED;
+	double values[] = {failed, knows ? 1 << c->rank : 0}; /* a sum of ranks' bits: at most 16 */
+	comm_sum(c, values, 2);
+	unsigned all = (unsigned)values[1];
+	*logs = (all & -all) == 1u << c->rank;
+	return values[0] > 0;
+}
+
+/* By every member, when the library failed for one of them: from now on the group exchanges through the host. */
+static void leave_device(struct comm *c, bool logs) {
+	struct comm_group *g = c->group;
+	if (logs)
+		(void)fprintf(stderr, "devices exchange through host memory from now on: device %d of %d: %s\n", c->rank + 1,
+					  g->n, c->text.text);
+	if (c->member)
+		g->device->abort(c->member);
+	comm_barrier(c); /* what one member still waits for ends when all have aborted */
+	if (c->member)
+		g->device->leave(c->member);
+	c->member = NULL;
+	c->err = RV_OK;
+	comm_barrier(c);
+	if (c->rank == 0)
+		g->device = NULL;
+	comm_barrier(c);
+}
+
+void comm_join(struct comm_group *g, int rank, struct comm **out) {
+	RV_ASSERT(rank >= 0 && rank < g->n);
+	struct comm *c = calloc(1, sizeof *c);
+	RV_ASSERT(c); /* some bytes; the others would wait for ever */
+	*c = (struct comm){.group = g, .rank = rank, .be = g->be[rank]};
+	*out = c;
+	if (!g->device)
+		return;
+	c->err = g->device->join(c->be, &g->id, g->n, rank, &c->member, &c->text);
+	bool logs;
+	if (any_failed(c, &logs))
+		leave_device(c, logs);
+}
+
+void comm_leave(struct comm *c) {
+	if (!c)
+		return;
+	if (c->member)
+		c->group->device->leave(c->member);
+	free(c->started);
+	free(c);
+}
+
+int comm_rank(const struct comm *c) {
+	return c->rank;
+}
+
+int comm_size(const struct comm *c) {
+	return c->group->n;
+}
+
+struct comm_slice comm_slice_of(size_t n, int size, int rank) {
+	size_t blocks = (n + SLICE_ELEMS - 1) / SLICE_ELEMS, k = (size_t)size, r = (size_t)rank;
+	size_t begin = blocks * r / k * SLICE_ELEMS, end = blocks * (r + 1) / k * SLICE_ELEMS;
+	return (struct comm_slice){begin < n ? begin : n, end < n ? end : n};
+}
+
+/* ---- exchanges ------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err start_by(const struct comm_ops *d, struct comm_member *m, const struct comm_op *op,
+							struct rv_errtext *et) {
+	switch (op->kind) {
+	case COMM_ALL_REDUCE:
+		return d->start_all_reduce(m, op->x, op->n, et);
+	case COMM_REDUCE:
+		return d->start_reduce(m, op->x, op->n, op->root, et);
+	case COMM_BROADCAST:
+		return d->start_broadcast(m, op->x, op->n, op->root, et);
+	}
+	return RV_OK;
+}
+
+/* Once it failed nothing more is started: comm_wait sees to all of it. */
+static void start_on_device(struct comm *c, const struct comm_op *op) {
+	if (c->n_started == c->cap_started) {
+		c->cap_started = c->cap_started ? 2 * c->cap_started : FIRST_STARTED;
+		c->started = realloc(c->started, (size_t)c->cap_started * sizeof *c->started);
+		RV_ASSERT(c->started);
+	}
+	c->started[c->n_started++] = *op;
+	if (c->err == RV_OK)
+		c->err = start_by(c->group->device, c->member, op, &c->text);
+	if (c->err != RV_OK)
+		atomic_store(&c->group->device_failed, true);
+}
+
+static bool sends(const struct comm *c, const struct comm_op *op) {
+	return op->kind != COMM_BROADCAST || op->root == c->rank;
+}
+
+static float *stage(struct comm *c, const struct comm_op *op) {
+	struct staged *s = malloc(sizeof *s + op->n * sizeof(float));
+	RV_ASSERT(s);
+	*s = (struct staged){.next = c->staged, .device = op->x, .n = op->n};
+	c->staged = s;
+	if (sends(c, op))
+		c->be->ops->download(c->be, s->host, op->x, op->n * sizeof(float));
+	return s->host;
+}
+
+static void start(struct comm *c, struct comm_op op) {
+	RV_ASSERT(op.root >= 0 && op.root < c->group->n);
+	if (op.n == 0)
+		return;
+	if (c->group->device) {
+		start_on_device(c, &op);
+		return;
+	}
+	if (c->be->ops->alloc != host_backend_alloc)
+		op.x = stage(c, &op);
+	comm_host_post(c->group->host, c->rank, &op);
+}
+
+void comm_start_all_reduce(struct comm *c, float *x, size_t n) {
+	start(c, (struct comm_op){COMM_ALL_REDUCE, x, n, 0});
+}
+
+void comm_start_reduce(struct comm *c, float *x, size_t n, int root) {
+	start(c, (struct comm_op){COMM_REDUCE, x, n, root});
+}
+
+void comm_start_broadcast(struct comm *c, float *x, size_t n, int root) {
+	start(c, (struct comm_op){COMM_BROADCAST, x, n, root});
+}
+
+void comm_start_reduce_scatter(struct comm *c, float *x, size_t n, size_t begin, size_t end) {
+	RV_ASSERT(begin <= end && end <= n);
+	for (int r = 0; r < c->group->n; r++) {
+		struct comm_slice s = comm_slice_of(n, c->group->n, r);
+		size_t b = s.begin > begin ? s.begin : begin, e = s.end < end ? s.end : end;
+		if (b < e)
+			comm_start_reduce(c, x + b, e - b, r);
+	}
+}
+
+void comm_start_all_gather(struct comm *c, float *x, size_t n) {
+	for (int r = 0; r < c->group->n; r++) {
+		struct comm_slice s = comm_slice_of(n, c->group->n, r);
+		comm_start_broadcast(c, x + s.begin, s.end - s.begin, r);
+	}
+}
+
+/* Staged vectors go back to where they came from; their order does not matter. */
+static void unstage(struct comm *c) {
+	while (c->staged) {
+		struct staged *s = c->staged;
+		c->staged = s->next;
+		c->be->ops->upload(c->be, s->device, s->host, s->n * sizeof(float));
+		free(s);
+	}
+}
+
+static void wait_for_host(struct comm *c) {
+	comm_host_wait(c->group->host, c->rank);
+	unstage(c);
+}
+
+/* Does again what the library left undone. Sums cannot be: their terms may be overwritten. */
+static bool repeat_started(struct comm *c) {
+	bool summed = false;
+	for (int i = 0; i < c->n_started; i++)
+		if (c->started[i].kind == COMM_BROADCAST)
+			start(c, c->started[i]);
+		else
+			summed = true;
+	wait_for_host(c);
+	return !summed;
+}
+
+static bool wait_for_device(struct comm *c) {
+	struct comm_group *g = c->group;
+	if (c->err == RV_OK)
+		c->err = g->device->wait(c->member, &g->device_failed, &c->text);
+	if (c->err != RV_OK)
+		atomic_store(&g->device_failed, true);
+	bool done = true, logs;
+	if (any_failed(c, &logs)) {
+		leave_device(c, logs);
+		done = repeat_started(c);
+	}
+	c->n_started = 0;
+	return done;
+}
+
+bool comm_wait(struct comm *c) {
+	if (c->group->device)
+		return wait_for_device(c);
+	wait_for_host(c);
+	return true;
+}
+
+void comm_barrier(struct comm *c) {
+	(void)pthread_barrier_wait(&c->group->barrier);
+}
+
+void comm_sum(struct comm *c, double *values, int n) {
+	struct comm_group *g = c->group;
+	RV_ASSERT(n >= 0 && n <= COMM_MAX_VALUES);
+	memcpy(g->values[c->rank], values, (size_t)n * sizeof *values);
+	comm_barrier(c);
+	for (int i = 0; i < n; i++) {
+		values[i] = 0;
+		for (int m = 0; m < g->n; m++)
+			values[i] += g->values[m][i];
+	}
+	comm_barrier(c); /* nobody writes the next ones before all have read these */
+}

@@ -1,0 +1,43 @@
+/* comm_internal.h: shared by comm.c (members, slices, small sums) and comm_host.c (the exchange by host threads). */
+#ifndef RV_TRAIN_COMM_INTERNAL_H
+#define RV_TRAIN_COMM_INTERNAL_H
+
+#include "kernels/comm_ops.h"
+#include "train/comm.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum comm_kind { COMM_ALL_REDUCE, COMM_REDUCE, COMM_BROADCAST };
+
+/* One exchange. */
+struct comm_op {
+	enum comm_kind kind;
+	float *x; /* of a member: its vector, backend memory */
+	size_t n;
+	int root;
+};
+
+/* The exchange by host threads. */
+struct comm_host;
+enum rv_err comm_host_new(int n, struct comm_host **out, struct rv_errtext *et);
+void comm_host_free(struct comm_host *h);
+/* Member `rank` puts its part of the next operation, host memory. Waits while too many are under way. */
+void comm_host_post(struct comm_host *h, int rank, const struct comm_op *op);
+/* All that this member posted is done. */
+void comm_host_wait(struct comm_host *h, int rank);
+
+struct comm_group {
+	int n;
+	struct backend *be[COMM_MAX_MEMBERS];
+	const struct comm_ops *device; /* NULL: host threads */
+	struct comm_group_id id;
+	atomic_bool device_failed; /* for one member: the others must not wait for it */
+	struct comm_host *host;    /* also what takes over from a device's library that failed */
+	pthread_barrier_t barrier;
+	double values[COMM_MAX_MEMBERS][COMM_MAX_VALUES];
+};
+
+#endif

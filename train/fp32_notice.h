@@ -1,0 +1,13 @@
+/* fp32_notice.h: the event that says what fp32 costs on a GPU, at the start of training. */
+#ifndef RV_TRAIN_FP32_NOTICE_H
+#define RV_TRAIN_FP32_NOTICE_H
+
+#include "base/event.h"
+#include "base/run_config.h"
+#include "kernels/device.h"
+
+/* Logs "fp32_on_gpu" where a GPU trains a run of dtype fp32; nothing else. `remedy`: a sentence on what changes it. */
+void fp32_notice(struct rv_events *ev, const struct run_config *run, const struct device_choice *device,
+				 const char *remedy);
+
+#endif

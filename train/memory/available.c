@@ -1,0 +1,140 @@
+/* available.c: /proc/meminfo, and limits of cgroups. */
+#include "train/memory/available.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a version of cgroups calls the files of something it limits; `cache`: the lines of `stat` with what is taken
+ * back when memory is short, pages of files that were read more than once among it. */
+struct cgroup_files {
+	const char *mount, *limit, *usage, *stat, *cache[4];
+};
+static const struct cgroup_files memory_v1 = {.mount = "/sys/fs/cgroup/memory",
+											  .limit = "memory.limit_in_bytes",
+											  .usage = "memory.usage_in_bytes",
+											  .stat = "memory.stat",
+											  .cache = {"total_inactive_file", "total_active_file"}},
+								 memory_v2 = {.mount = "/sys/fs/cgroup",
+											  .limit = "memory.max",
+											  .usage = "memory.current",
+											  .stat = "memory.stat",
+											  .cache = {"inactive_file", "active_file", "slab_reclaimable"}},
+								 swap_v2 = {.mount = "/sys/fs/cgroup",
+											.limit = "memory.swap.max",
+											.usage = "memory.swap.current",
+											.stat = "memory.stat"};
+/* Something that there is so much of: its line in meminfo, its limits. */
+struct supply {
+	const char *key;
+	const struct cgroup_files *v1, *v2; /* NULL: no limit is looked at */
+};
+static const struct supply memory = {"MemAvailable:", &memory_v1, &memory_v2},
+						   swap = {.key = "SwapFree:", .v2 = &swap_v2};
+
+/* The number behind `key` in a file of lines "key number"; key "": the number that it begins with. False: there is
+ * none, "max" included. */
+static bool read_number(const char *path, const char *key, uint64_t *out) {
+	FILE *f = fopen(path, "re");
+	char line[256];
+	bool found = false;
+	const size_t n = strlen(key);
+	while (f && !found && fgets(line, sizeof line, f))
+		found = strncmp(line, key, n) == 0 && sscanf(line + n, " %" SCNu64, out) == 1;
+	if (f)
+		(void)fclose(f);
+	return found;
+}
+
+static size_t smaller(size_t a, uint64_t b) {
+	return b < a ? (size_t)b : a;
+}
+
+/* What one group leaves. */
+static size_t room_in(const struct cgroup_files *v, const char *dir) {
+	char path[PATH_MAX + 64];
+	uint64_t limit, usage;
+	(void)snprintf(path, sizeof path, "%s/%s", dir, v->limit);
+	if (!read_number(path, "", &limit))
+		return SIZE_MAX;
+	(void)snprintf(path, sizeof path, "%s/%s", dir, v->usage);
+	if (!read_number(path, "", &usage))
+		return SIZE_MAX;
+	(void)snprintf(path, sizeof path, "%s/%s", dir, v->stat);
+	for (const char *const *key = v->cache; *key; key++) {
+		uint64_t cache = 0;
+		(void)read_number(path, *key, &cache);
+		usage -= cache < usage ? cache : usage;
+	}
+	return usage < limit ? smaller(SIZE_MAX, limit - usage) : 0;
+}
+
+/* The least that the group and those around it leave. In a container the path may be the host's: then nothing is found
+ * but at the mount itself, which is the container's group. */
+static size_t room_from(const struct cgroup_files *v, const char *root, const char *group) {
+	char dir[PATH_MAX];
+	size_t room = SIZE_MAX;
+	if (!v)
+		return SIZE_MAX;
+	const size_t mount = (size_t)snprintf(dir, sizeof dir, "%s%s", root, v->mount);
+	if (mount >= sizeof dir || mount + strlen(group) >= sizeof dir)
+		return SIZE_MAX;
+	(void)snprintf(dir + mount, sizeof dir - mount, "%s", group);
+	for (;;) {
+		room = smaller(room, room_in(v, dir));
+		char *slash = strrchr(dir + mount, '/');
+		if (!slash)
+			return room;
+		*slash = '\0';
+	}
+}
+
+/* Whether `name` is one of a list like "cpu,memory". */
+static bool has_controller(const char *list, const char *name) {
+	const size_t n = strlen(name);
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (strncmp(at, name, n) == 0 && (at[n] == '\0' || at[n] == ','))
+			return true;
+	return false;
+}
+
+/* A line "4:memory:/group" of version 1, or "0::/group" of version 2. */
+static size_t room_of_line(const struct supply *s, const char *root, char *line) {
+	line[strcspn(line, "\n")] = '\0';
+	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+	if (!group)
+		return SIZE_MAX;
+	*group++ = '\0';
+	if (controllers[1] == '\0')
+		return room_from(s->v2, root, group);
+	return has_controller(controllers + 1, "memory") ? room_from(s->v1, root, group) : SIZE_MAX;
+}
+
+/* SIZE_MAX: the system does not say. */
+static size_t available(const struct supply *s, const char *root) {
+	char path[PATH_MAX], line[PATH_MAX];
+	uint64_t kib;
+	size_t room = SIZE_MAX;
+	(void)snprintf(path, sizeof path, "%s/proc/meminfo", root);
+	if (read_number(path, s->key, &kib))
+		room = smaller(room, kib * 1024);
+	(void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof line, f))
+		room = smaller(room, room_of_line(s, root, line));
+	if (f)
+		(void)fclose(f);
+	return room;
+}
+
+size_t memory_available(const char *root) {
+	return available(&memory, root);
+}
+
+size_t swap_available(const char *root) {
+	const size_t room = available(&swap, root);
+	return room == SIZE_MAX ? 0 : room;
+}

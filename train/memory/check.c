@@ -1,0 +1,19 @@
+/* check.c: see memory_check.h. */
+#include "train/memory/check.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum rv_err memory_check(const struct memory_request *q, const struct memory_room *room, const char *choice,
+						 struct rv_events *ev, struct rv_errtext *et) {
+	struct memory_room limit = *room;
+	struct rv_errtext what = {0};
+	if (strcmp(choice, "warn") == 0)
+		limit.host = SIZE_MAX;
+	RV_TRY(memory_fit(q, &limit, et));
+	const struct memory_room unswapped = {.device = SIZE_MAX, .host = room->host};
+	if (memory_fit(q, &unswapped, &what) != RV_OK)
+		rv_event(ev, RV_WARN, "memory_short", RV_FIELDS(rv_field_str("text", what.text)),
+				 "it may swap, which is slow, or be ended by the kernel: %s", what.text);
+	return RV_OK;
+}

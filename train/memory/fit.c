@@ -1,0 +1,172 @@
+/* fit.c: see memory_fit.h. */
+#include "train/memory/fit.h"
+
+#include "train/memory/available.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIB ((double)(1 << 20))
+/* What a driver and its libraries take of a device beside what is asked for. */
+#define DEVICE_OVERHEAD_BYTES ((size_t)512 << 20)
+
+struct memory_room memory_room_now(const struct device_choice *device) {
+	return (struct memory_room){
+		.device = device_free_bytes(device), .host = memory_available(""), .swap = swap_available("")};
+}
+
+/* ---- what is needed -------------------------------------------------------------------------------------------------
+ */
+
+struct need {
+	size_t device, host;
+};
+
+static enum rv_err need_of(const struct memory_request *q, struct need *out, struct rv_errtext *et) {
+	struct memory_plan p;
+	RV_TRY(memory_plan_make(q, &p, et));
+	out->device = p.on_device ? memory_plan_least_device(&p) + DEVICE_OVERHEAD_BYTES : 0;
+	out->host = memory_plan_host(&p) - p.data;
+	return RV_OK;
+}
+
+static size_t host_bytes(const struct memory_room *room) {
+	return room->swap < SIZE_MAX - room->host ? room->host + room->swap : SIZE_MAX;
+}
+
+static bool is_within(const struct need *n, const struct memory_room *room) {
+	return n->device <= room->device && n->host <= host_bytes(room);
+}
+
+/* ---- what would fit -------------------------------------------------------------------------------------------------
+ */
+
+/* A request that may be changed, and what it came to. */
+struct trial {
+	struct memory_request q;
+	struct run_config run;
+	struct device_choice device;
+	const struct memory_room *room;
+	struct need need;
+};
+
+static void trial_init(struct trial *t, const struct memory_request *q, const struct memory_room *room) {
+	*t = (struct trial){.q = *q, .run = *q->run, .device = *q->device, .room = room};
+	t->q.run = &t->run;
+	t->q.device = &t->device;
+}
+
+static bool fits(struct trial *t) {
+	return need_of(&t->q, &t->need, NULL) == RV_OK && is_within(&t->need, t->room);
+}
+
+/* A worker's batch and types are the run's: what it may change is less. */
+static bool owns_run(const struct trial *t) {
+	return t->q.role != MEMORY_WORKER;
+}
+
+enum { CHANGE_BYTES = 96 };
+
+static bool shorter_values(struct trial *t, char out[CHANGE_BYTES]) {
+	(void)snprintf(out, CHANGE_BYTES, "--dtype bf16");
+	(void)snprintf(t->run.dtype, sizeof t->run.dtype, "bf16");
+	return owns_run(t) && fits(t);
+}
+
+static bool computing_again(struct trial *t, char out[CHANGE_BYTES]) {
+	(void)snprintf(out, CHANGE_BYTES, "--recompute block");
+	t->q.recompute = RECOMPUTE_BLOCK;
+	return fits(t);
+}
+
+/* The largest that leaves a step its sequences. */
+static bool smaller_batch(struct trial *t, char out[CHANGE_BYTES]) {
+	const int64_t sequences = t->run.batch * t->run.grad_accum;
+	t->q.recompute = RECOMPUTE_BLOCK;
+	while (owns_run(t) && --t->run.batch >= 1) {
+		if (sequences % t->run.batch != 0)
+			continue;
+		t->run.grad_accum = sequences / t->run.batch;
+		(void)snprintf(out, CHANGE_BYTES, "--recompute block --batch %" PRId64 " --grad-accum %" PRId64, t->run.batch,
+					   t->run.grad_accum);
+		if (fits(t))
+			return true;
+	}
+	return false;
+}
+
+/* The lab's replicas are in one process; no fewer of the run's workers would help a real one. */
+static bool fewer_workers(struct trial *t, char out[CHANGE_BYTES]) {
+	while (t->q.role == MEMORY_LAB && --t->q.replicas >= 1) {
+		(void)snprintf(out, CHANGE_BYTES, "--workers %d", t->q.replicas);
+		if (fits(t))
+			return true;
+	}
+	return false;
+}
+
+static bool more_devices(struct trial *t, char out[CHANGE_BYTES]) {
+	t->q.recompute = RECOMPUTE_BLOCK;
+	for (t->device.n *= 2; t->device.n <= DEVICE_MAX; t->device.n *= 2) {
+		(void)snprintf(out, CHANGE_BYTES, "--recompute block on %d such devices", t->device.n);
+		if (fits(t))
+			return true;
+	}
+	return false;
+}
+
+/* From what costs least. */
+static bool (*const changes[])(struct trial *t, char out[CHANGE_BYTES]) = {shorter_values, computing_again,
+																		   smaller_batch, fewer_workers, more_devices};
+
+enum { ADVICE_BYTES = 160 };
+
+static void advise(const struct memory_request *q, const struct memory_room *room, bool of_device,
+				   char out[ADVICE_BYTES]) {
+	for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+		struct trial t;
+		char change[CHANGE_BYTES];
+		trial_init(&t, q, room);
+		if (!changes[i](&t, change))
+			continue;
+		(void)snprintf(out, ADVICE_BYTES, "%s would fit (%.0f MiB%s)", change,
+					   (double)(of_device ? t.need.device : t.need.host) / MIB, t.device.n > 1 ? " each" : "");
+		return;
+	}
+	(void)snprintf(out, ADVICE_BYTES, "no option would make it fit: %sa smaller model",
+				   of_device ? "--device cpu, or " : "");
+}
+
+/* ---- the verdict ----------------------------------------------------------------------------------------------------
+ */
+
+enum rv_err memory_fit(const struct memory_request *q, const struct memory_room *room, struct rv_errtext *et) {
+	struct memory_plan p;
+	struct need need;
+	char plan[256], advice[ADVICE_BYTES], swap[48] = "";
+	RV_TRY(need_of(q, &need, et));
+	if (is_within(&need, room))
+		return RV_OK;
+	RV_TRY(memory_plan_make(q, &p, et));
+	memory_plan_line(&p, plan, sizeof plan);
+	const bool of_device = need.device > room->device;
+	const size_t needed = of_device ? need.device : need.host, there = of_device ? room->device : host_bytes(room);
+	if (!of_device && room->swap > 0)
+		(void)snprintf(swap, sizeof swap, ", swap of %.0f included", (double)room->swap / MIB);
+	advise(q, room, of_device, advice);
+	return rv_fail(et, RV_E_NOMEM, "%s needs %.0f MiB and %s %.0f free%s, %.0f too few; %s. %s",
+				   of_device ? "a device" : "training", (double)needed / MIB, of_device ? "has" : "there are",
+				   (double)there / MIB, swap, (double)(needed - there) / MIB, advice, plan);
+}
+
+enum recompute memory_choose_recompute(const struct memory_request *q, const struct memory_room *room) {
+	const struct memory_room unswapped = {.device = room->device, .host = room->host};
+	struct memory_request trial = *q;
+	trial.recompute = RECOMPUTE_NONE;
+	if (memory_fit(&trial, &unswapped, NULL) == RV_OK)
+		return RECOMPUTE_NONE;
+	trial.recompute = RECOMPUTE_BLOCK;
+	return memory_fit(&trial, room, NULL) == RV_OK ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+}

@@ -1,0 +1,250 @@
+/* plan.c: see memory_plan.h. */
+#include "train/memory/plan.h"
+
+#include "base/assert.h"
+#include "kernels/host_memory.h"
+#include "outer/global.h"
+#include "train/inner.h"
+#include "train/step_bounds.h"
+
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+
+/* Measured (x86-64 Linux, gcc 12, oneDNN 2.6): peak resident set of a process less what it allocates for a model. */
+#define PROGRAM_BYTES      (14 * MIB) /* code, libraries, tables of oneDNN and OpenMP */
+#define DATA_BYTES         (8 * MIB)  /* files and records: of all but a benchmark */
+#define NETWORK_BYTES      (3 * MIB)  /* TLS, libcurl's own libraries, threads beside the backend's: of a worker */
+#define THREAD_BYTES       (1 * MIB)  /* stack and buffers of a thread of a backend */
+#define HUGE_PAGE_BYTES    (2 * MIB)
+#define FAULT_AROUND_BYTES (64 * 1024) /* Linux: fault_around_bytes */
+
+enum {
+	REPLICA_STATE_VECTORS = 3, /* replica_save: weights and both moments */
+	WORKER_PAYLOADS = 4,       /* own and others' shares of what we reduce; reduced, and the log's file */
+	RESIDUAL_VECTORS = 2,      /* outer/contribution.h: as it is, and as it will be when the round is committed */
+};
+
+struct plan_input {
+	const struct memory_request *q;
+	const struct model_ops *family;
+	struct model_shape shape; /* resolved */
+	size_t n, tokens;         /* parameters; tokens in a batch */
+	const struct inner_optimizer *inner;
+	size_t inner_floats; /* its scratch */
+	struct step_bounds step;
+	struct fragment_layers layers;
+};
+
+static enum rv_err resolve(const struct memory_request *q, struct plan_input *in, struct rv_errtext *et) {
+	const struct model_shape shape = model_shape_of(q->run);
+	struct model_layout layout;
+	*in = (struct plan_input){.q = q, .tokens = (size_t)(q->run->batch * q->run->context)};
+	RV_TRY(model_family_find(q->run->model, &in->family, et));
+	RV_TRY(model_layout_init(&layout, in->family, &shape, &in->shape, et));
+	in->n = layout.n_params;
+	in->layers = layout.layers;
+	enum rv_err e = inner_find(q->run->inner, &in->inner, et);
+	if (e == RV_OK) {
+		in->inner_floats = inner_scratch_floats(in->inner, &layout);
+		in->step = step_bounds_of(&(struct step_source){.run = q->run,
+														.family = in->family,
+														.shape = &in->shape,
+														.layout = &layout,
+														.inner = in->inner,
+														.devices = q->device->n,
+														.shards = q->step_shards ? q->step_shards : 1,
+														.forward_only = q->role == MEMORY_FORWARD});
+	}
+	model_layout_release(&layout);
+	return e;
+}
+
+static size_t vectors(const struct plan_input *in, int count) {
+	return (size_t)count * in->n * sizeof(float);
+}
+
+/* Where a backend computes on the host its memory is ours to read; elsewhere a copy of the weights is. */
+static bool is_host(const struct device_choice *d) {
+	return strcmp(d->backend, "cuda") != 0;
+}
+
+/* The type of activations; on a GPU also of the copies of the weights that products read, where it is not fp32. */
+static enum dtype act_of(const struct memory_request *q) {
+	return is_host(q->device) ? DTYPE_F32 : run_config_compute(q->run, q->device, NULL);
+}
+
+/* NCCL's own buffers: 4 MiB each (NCCL_BUFFSIZE), to send and to receive, in up to 32 channels. */
+#define EXCHANGE_BYTES (256 * MIB)
+
+/* What the backend takes for steps beside its vectors, as it counts it itself, and what a group of devices does. */
+static enum rv_err plan_workspace(const struct plan_input *in, enum dtype act, size_t replicas, struct memory_plan *p,
+								  struct rv_errtext *et) {
+	const struct memory_request *q = in->q;
+	const struct backend_ops *ops;
+	RV_TRY(backend_find(q->device->backend, &ops, et));
+	p->step = (struct step_memory){.n = 0};
+	if (ops->step_memory)
+		ops->step_memory(act, &in->step, &p->step);
+	if (p->on_device && p->devices > 1)
+		step_memory_add(&p->step, "exchange of devices", EXCHANGE_BYTES, EXCHANGE_BYTES);
+	p->workspace = replicas * step_memory_bytes(&p->step);
+	p->spare = replicas * (step_memory_bytes(&p->step) - step_memory_least(&p->step));
+	p->host += p->on_device ? replicas * p->step.pinned_bytes : 0;
+	return RV_OK;
+}
+
+/* A block of a backend on the host: whole huge pages, when it is of their size (host_memory.c). */
+static size_t block(size_t bytes) {
+	return bytes < HUGE_PAGE_BYTES ? bytes : (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+}
+
+static enum rv_err plan_model(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
+	const struct memory_request *q = in->q;
+	const bool forward = q->role == MEMORY_FORWARD;
+	const int k = (q->role == MEMORY_LAB ? q->replicas : 1) * q->device->n;
+	const enum dtype act = act_of(q);
+	const struct model_options options = {
+		.max_batch = forward ? 1 : (int)q->run->batch, .recompute = q->recompute, .forward_only = forward};
+	size_t activations;
+	RV_TRY(model_activation_bytes(in->family, &in->shape, &options, act, &activations, et));
+	p->n_params = in->n;
+	p->parameters = (size_t)k * block(vectors(in, 1));
+	p->gradients = forward ? 0 : p->parameters;
+	const size_t slices = p->parameters / (size_t)q->device->n; /* each device holds its slice */
+	const size_t both = 2 * (in->inner->whole_matrices ? p->parameters : slices);
+	const size_t scratch = (size_t)k * block(in->inner_floats * sizeof(float));
+	p->moments = forward ? 0 : both + (q->run->prox_mu > 0 ? slices : 0) + scratch;
+	if (act != DTYPE_F32)
+		p->parameters += (size_t)k * block(in->n * dtype_bytes(act));
+	p->devices = q->device->n;
+	p->on_device = !is_host(q->device);
+	p->activations = (size_t)k * block(activations);
+	p->cache = forward ? model_cache_elems(&in->shape) * dtype_bytes(act) : 0;
+	p->host = (size_t)k * (3 * in->tokens * sizeof(float) + (is_host(q->device) ? 0 : vectors(in, 1)));
+	return plan_workspace(in, act, (size_t)k, p, et);
+}
+
+/* Vectors of outer/eager.h that a worker keeps. */
+static int own_vectors(const struct run_config *run, const struct global_config *g) {
+	const bool own_chain = run->updates == UPDATES_EAGER;
+	return run_config_is_late(run) ? 1 + (own_chain ? g->optimizer->n_states : 0) : 0;
+}
+
+/* The outer state and what is exchanged and written, of whom has one. */
+static enum rv_err plan_outer(const struct plan_input *in, struct memory_plan *p, struct rv_errtext *et) {
+	const struct memory_request *q = in->q;
+	const struct rv_hash nameless = {{0}};
+	struct global_config g;
+	RV_TRY(global_config_of(q->run, in->n, &in->layers, &nameless, &g, et));
+	const size_t payload = global_max_payload_bytes(&g), state = vectors(in, 1 + g.optimizer->n_states);
+	p->outer = state;
+	const int own = own_vectors(q->run, &g), saved = REPLICA_STATE_VECTORS + (q->run->error_feedback > 0) + own;
+	p->outer += vectors(in, own * (q->role == MEMORY_LAB ? q->replicas : 1));
+	if (q->run->error_feedback > 0)
+		p->outer += vectors(in, RESIDUAL_VECTORS * (q->role == MEMORY_LAB ? q->replicas : 1));
+	if (q->role == MEMORY_LAB) {
+		p->exchange = (size_t)q->replicas * global_max_sent_bytes(&g) + payload;
+		p->copies = state + vectors(in, saved * q->replicas);
+	} else {
+		p->exchange = WORKER_PAYLOADS / 2 * (payload + global_max_sent_bytes(&g));
+		bool encodings = run_config_overlap(q->run) > 0 || q->run->error_feedback > 0;
+		int replicas = encodings ? 2 : 1; /* of a base, and of the next encoding */
+		p->copies = state + vectors(in, saved * replicas);
+		if (q->run->late == RUN_LATE_KEEP)
+			p->copies += vectors(in, 1);
+	}
+	return RV_OK;
+}
+
+/* A sequence lies anywhere in the files, and the kernel maps the pages around it too. Pages that memory is short of are
+ * taken back by the kernel: this part is no need. */
+static size_t touched_bytes(const struct memory_request *q) {
+	const struct run_config *c = q->run;
+	double sequences =
+		(double)c->rounds * (double)c->steps_per_round * (double)(c->batch * c->grad_accum) * q->replicas;
+	double most = sequences * (double)FAULT_AROUND_BYTES;
+	return most < (double)q->mapped_bytes ? (size_t)most : (size_t)q->mapped_bytes;
+}
+
+enum rv_err memory_plan_make(const struct memory_request *q, struct memory_plan *out, struct rv_errtext *et) {
+	RV_ASSERT(q->replicas >= 1 && q->threads >= 0);
+	struct plan_input in;
+	*out = (struct memory_plan){.n_params = 0};
+	RV_TRY(resolve(q, &in, et));
+	RV_TRY(plan_model(&in, out, et));
+	if (q->role == MEMORY_LAB || q->role == MEMORY_WORKER)
+		RV_TRY(plan_outer(&in, out, et));
+	if (q->role == MEMORY_DDP)
+		out->copies = vectors(&in, REPLICA_STATE_VECTORS);
+	out->outer += vectors(&in, q->extra_vectors);
+	out->data = touched_bytes(q);
+	const int backends = q->role == MEMORY_LAB ? q->parallel : 1;
+	const bool alone = q->role == MEMORY_REPLICA;
+	out->program = PROGRAM_BYTES + (alone ? 0 : DATA_BYTES) + (q->role == MEMORY_WORKER ? NETWORK_BYTES : 0) +
+				   (size_t)backends * (size_t)(q->threads ? q->threads : 1) * THREAD_BYTES;
+	return RV_OK;
+}
+
+/* What is printed, in this order. */
+static const struct entry {
+	const char *name;
+	size_t offset;
+} entries[] = {
+	{"parameters", offsetof(struct memory_plan, parameters)},
+	{"gradients", offsetof(struct memory_plan, gradients)},
+	{"moments", offsetof(struct memory_plan, moments)},
+	{"activations", offsetof(struct memory_plan, activations)},
+	{"outer state", offsetof(struct memory_plan, outer)},
+	{"exchange", offsetof(struct memory_plan, exchange)},
+	{"copies", offsetof(struct memory_plan, copies)},
+	{"cache", offsetof(struct memory_plan, cache)},
+	{"workspace", offsetof(struct memory_plan, workspace)},
+	{"host", offsetof(struct memory_plan, host)},
+	{"data", offsetof(struct memory_plan, data)},
+	{"program", offsetof(struct memory_plan, program)},
+};
+enum { ENTRIES = sizeof entries / sizeof entries[0] };
+
+static size_t bytes_at(const struct memory_plan *p, int i) {
+	size_t bytes;
+	memcpy(&bytes, (const char *)p + entries[i].offset, sizeof bytes);
+	return bytes;
+}
+
+static size_t mib(size_t bytes) {
+	return (bytes + MIB / 2) / MIB;
+}
+
+size_t memory_plan_total(const struct memory_plan *p) {
+	size_t sum = 0;
+	for (int i = 0; i < ENTRIES; i++)
+		sum += bytes_at(p, i);
+	return sum;
+}
+
+size_t memory_plan_device(const struct memory_plan *p) {
+	if (!p->on_device)
+		return memory_plan_total(p);
+	size_t all = p->parameters + p->gradients + p->moments + p->activations + p->cache + p->workspace;
+	return all / (size_t)p->devices;
+}
+
+size_t memory_plan_least_device(const struct memory_plan *p) {
+	return memory_plan_device(p) - p->spare / (p->on_device ? (size_t)p->devices : 1);
+}
+
+size_t memory_plan_host(const struct memory_plan *p) {
+	return memory_plan_total(p) - (p->on_device ? memory_plan_device(p) * (size_t)p->devices : 0);
+}
+
+void memory_plan_line(const struct memory_plan *p, char *out, size_t cap) {
+	size_t used = (size_t)snprintf(out, cap, "memory: %zu MiB", mib(memory_plan_total(p)));
+	const char *separator = ": ";
+	for (int i = 0; i < ENTRIES && used < cap; i++)
+		if (mib(bytes_at(p, i)) > 0) {
+			used +=
+				(size_t)snprintf(out + used, cap - used, "%s%s %zu", separator, entries[i].name, mib(bytes_at(p, i)));
+			separator = ", ";
+		}
+}

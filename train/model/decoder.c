@@ -1,0 +1,340 @@
+/* decoder.c: see decoder.h. Both residual additions are fused with the norm behind them, so x_{l+1} and y_l are written
+ * by the norm that reads them. */
+#include "train/model/decoder.h"
+
+#include "base/assert.h"
+#include "train/model/rope_table.h"
+
+/* What one layer's passes read and write: pointers into the plan, and where its tensors begin. */
+struct layer {
+	int first; /* tensor */
+	act_t *x, *x_next, *y, *norm_1, *norm_2, *qkv, *att, *pre, *hidden;
+	float *stats_1, *stats_2, *lse;
+};
+
+static const struct decoder_plan *plan_of(const struct model *m) {
+	return m->plan;
+}
+
+static int rows_of(const struct model *m) {
+	return m->b * m->t;
+}
+
+static int head_dim(const struct model_shape *s) {
+	return s->n_embd / s->n_head;
+}
+
+static int qkv_channels(const struct model_shape *s) {
+	return (s->n_head + 2 * s->n_kv_head) * head_dim(s);
+}
+
+static int behind_blocks(const struct model *m) {
+	const struct decoder_spec *spec = plan_of(m)->spec;
+	return spec->first_block + m->shape.n_layer * spec->block_tensors;
+}
+
+static int classifier_of(const struct model *m) {
+	const struct decoder_spec *spec = plan_of(m)->spec;
+	return m->shape.tied ? spec->embedding : behind_blocks(m) + spec->classifier;
+}
+
+/* Where tensor first + index lies in a block of parameters or of gradients; NULL: the family has none. */
+static const float *weights_in(const struct model *m, const float *params, int first, int index) {
+	return index == DECODER_NONE ? NULL : params + m->layout.tensors[first + index].offset;
+}
+
+static float *grads_in(const struct model *m, float *grads, int first, int index) {
+	return index == DECODER_NONE ? NULL : grads + m->layout.tensors[first + index].offset;
+}
+
+int decoder_widest_linear(const struct model_shape *s, const struct decoder_spec *spec) {
+	int wide = spec->mlp->fan * s->n_inner, qkv = qkv_channels(s);
+	return wide > qkv ? wide : qkv;
+}
+
+static void plan_rotation(struct model *m, struct decoder_plan *p, struct model_arena *arena) {
+	size_t row = (size_t)head_dim(&m->shape) * sizeof(float);
+	p->rope = model_arena_take(arena, (size_t)m->shape.context * row);
+	for (int i = 0; arena->base && i < m->shape.context; i++) {
+		float values[ROPE_MAX_HEAD_DIM];
+		rope_table_row(&m->shape.rope, head_dim(&m->shape), i, values);
+		m->be->ops->upload(m->be, (char *)p->rope + (size_t)i * row, values, row);
+	}
+}
+
+void decoder_plan(struct model *m, struct model_arena *arena, int batch, const struct decoder_spec *spec) {
+	struct decoder_plan *p = m->plan;
+	const struct model_shape *s = &m->shape;
+	const bool backward = !m->options.forward_only;
+	p->spec = spec;
+	p->kept = backward && m->options.recompute == RECOMPUTE_NONE ? s->n_layer : 1;
+	p->streams = backward ? s->n_layer + 1 : 1;
+	size_t kept = (size_t)p->kept, n = (size_t)batch * (size_t)s->context;
+	size_t channel = n * dtype_bytes(m->be->act), row = (size_t)s->n_embd * channel, stat = n * sizeof(float);
+	size_t hidden = (size_t)s->n_inner * channel;
+	p->x = model_arena_take(arena, (size_t)p->streams * row);
+	p->y = model_arena_take(arena, kept * row);
+	p->norm_1 = model_arena_take(arena, kept * row);
+	p->norm_2 = model_arena_take(arena, kept * row);
+	p->qkv = model_arena_take(arena, kept * (size_t)qkv_channels(s) * channel);
+	p->att = model_arena_take(arena, kept * row);
+	p->pre = model_arena_take(arena, kept * (size_t)spec->mlp->fan * hidden);
+	p->hidden = model_arena_take(arena, kept * hidden);
+	p->stats_1 = model_arena_take(arena, kept * 2 * stat);
+	p->stats_2 = model_arena_take(arena, kept * 2 * stat);
+	p->lse = model_arena_take(arena, kept * (size_t)s->n_head * stat);
+	p->last = model_arena_take(arena, row);
+	p->stats_last = model_arena_take(arena, 2 * stat);
+	p->branch = model_arena_take(arena, row);
+	if (backward) {
+		p->dx = model_arena_take(arena, row);
+		p->dbranch = model_arena_take(arena, row);
+		p->dwide = model_arena_take(arena, (size_t)decoder_widest_linear(s, spec) * channel);
+		p->dhidden = spec->mlp->fan > 1 ? model_arena_take(arena, hidden) : NULL;
+	}
+	if (spec->rotary)
+		plan_rotation(m, p, arena);
+}
+
+static struct layer layer_at(const struct model *m, int index) {
+	const struct decoder_plan *p = plan_of(m);
+	const struct model_shape *s = &m->shape;
+	const struct backend *be = m->be;
+	size_t n = (size_t)rows_of(m), row = n * (size_t)s->n_embd, hidden = n * (size_t)s->n_inner;
+	size_t l = p->kept > 1 ? (size_t)index : 0, stream = p->streams > 1 ? (size_t)index : 0;
+	return (struct layer){
+		.first = p->spec->first_block + index * p->spec->block_tensors,
+		.x = backend_act_at(be, p->x, stream * row),
+		.x_next = backend_act_at(be, p->x, (p->streams > 1 ? stream + 1 : 0) * row),
+		.y = backend_act_at(be, p->y, l * row),
+		.norm_1 = backend_act_at(be, p->norm_1, l * row),
+		.norm_2 = backend_act_at(be, p->norm_2, l * row),
+		.qkv = backend_act_at(be, p->qkv, l * n * (size_t)qkv_channels(s)),
+		.att = backend_act_at(be, p->att, l * row),
+		.pre = backend_act_at(be, p->pre, l * (size_t)p->spec->mlp->fan * hidden),
+		.hidden = backend_act_at(be, p->hidden, l * hidden),
+		.stats_1 = p->stats_1 + l * 2 * n,
+		.stats_2 = p->stats_2 + l * 2 * n,
+		.lse = p->lse + l * n * (size_t)s->n_head,
+	};
+}
+
+static struct attention_shape attention_of(const struct model *m) {
+	const struct model_shape *s = &m->shape;
+	return (struct attention_shape){m->b, m->t, s->n_head, s->n_kv_head, head_dim(s)};
+}
+
+static void norm_forward(struct model *m, const float *params, int first, struct decoder_part part, act_t *out,
+						 float *stats, const act_t *x) {
+	const struct backend_ops *op = m->be->ops;
+	int n = rows_of(m), c = m->shape.n_embd;
+	const float *w = weights_in(m, params, first, part.weight), *bias = weights_in(m, params, first, part.bias);
+	if (plan_of(m)->spec->norm == DECODER_RMSNORM)
+		op->rmsnorm_forward(m->be, out, stats, x, w, m->shape.norm_eps, n, c);
+	else
+		op->layernorm_forward(m->be, out, stats, stats + n, x, w, bias, n, c);
+}
+
+/* sum = a + branch, out = norm(sum). */
+static void join_forward(struct model *m, const float *params, int first, struct decoder_part part, act_t *sum,
+						 act_t *out, float *stats, const act_t *a) {
+	const struct backend_ops *op = m->be->ops;
+	const act_t *branch = plan_of(m)->branch;
+	int n = rows_of(m), c = m->shape.n_embd;
+	const float *w = weights_in(m, params, first, part.weight), *bias = weights_in(m, params, first, part.bias);
+	if (plan_of(m)->spec->norm == DECODER_RMSNORM)
+		op->residual_rmsnorm_forward(m->be, sum, out, stats, a, branch, w, m->shape.norm_eps, n, c);
+	else
+		op->residual_layernorm_forward(m->be, sum, out, stats, stats + n, a, branch, w, bias, n, c);
+}
+
+/* dx += the gradient of the norm's input, whose output's is dbranch. */
+static void norm_backward(struct model *m, const float *params, float *grads, int first, struct decoder_part part,
+						  const act_t *x, const float *stats) {
+	const struct backend_ops *op = m->be->ops;
+	const struct decoder_plan *p = plan_of(m);
+	int n = rows_of(m), c = m->shape.n_embd;
+	const float *w = weights_in(m, params, first, part.weight);
+	float *dw = grads_in(m, grads, first, part.weight), *dbias = grads_in(m, grads, first, part.bias);
+	if (p->spec->norm == DECODER_RMSNORM)
+		op->rmsnorm_backward(m->be, p->dx, dw, p->dbranch, x, w, stats, n, c);
+	else
+		op->layernorm_backward(m->be, p->dx, dw, dbias, p->dbranch, x, w, stats, stats + n, n, c);
+}
+
+static void linear_forward(struct model *m, const float *params, int first, struct decoder_part part, act_t *y,
+						   const act_t *x, int c, int o) {
+	m->be->ops->linear_forward(m->be, y, NULL, x, weights_in(m, params, first, part.weight),
+							   weights_in(m, params, first, part.bias), (struct linear_shape){rows_of(m), c, o},
+							   LINEAR_NONE);
+}
+
+static void linear_gradient(struct model *m, float *grads, int first, struct decoder_part part, const act_t *dy,
+							const act_t *x, int c, int o) {
+	m->be->ops->linear_backward_weight(m->be, grads_in(m, grads, first, part.weight),
+									   grads_in(m, grads, first, part.bias), dy, x,
+									   (struct linear_shape){rows_of(m), c, o});
+}
+
+/* dbranch = dy w */
+static void linear_input(struct model *m, const float *params, int first, struct decoder_part part, const act_t *dy,
+						 int c, int o) {
+	m->be->ops->linear_backward_input(m->be, plan_of(m)->dbranch, dy, weights_in(m, params, first, part.weight), NULL,
+									  (struct linear_shape){rows_of(m), c, o}, LINEAR_NONE);
+}
+
+static void attention(struct model *m, const struct layer *k) {
+	m->be->ops->attention_forward(m->be, k->att, k->lse, k->qkv, attention_of(m));
+}
+
+/* The same for the newest tokens of one sequence, from position `first` on. */
+static void attention_cached(struct model *m, const struct layer *k, int index, int first) {
+	size_t part = (size_t)m->shape.context * (size_t)m->shape.n_kv_head * (size_t)head_dim(&m->shape);
+	act_t *keys = backend_act_at(m->be, m->cache, 2 * (size_t)index * part);
+	m->be->ops->attention_cached(m->be, k->att, keys, backend_act_at(m->be, keys, part), k->qkv, attention_of(m),
+								 first);
+}
+
+/* From norm_1 to the hidden channels, which narrow maps to the branch. `first`: position of the first token when the
+ * keys and values of earlier ones are in the cache, -1: all are here. */
+static void block_inside(struct model *m, const float *params, int index, int first) {
+	const struct decoder_plan *p = plan_of(m);
+	const struct decoder_spec *spec = p->spec;
+	struct layer k = layer_at(m, index);
+	int c = m->shape.n_embd;
+	linear_forward(m, params, k.first, spec->qkv, k.qkv, k.norm_1, c, qkv_channels(&m->shape));
+	if (spec->rotary)
+		m->be->ops->rope(m->be, k.qkv, p->rope, attention_of(m), first < 0 ? 0 : first, false);
+	if (first < 0)
+		attention(m, &k);
+	else
+		attention_cached(m, &k, index, first);
+	linear_forward(m, params, k.first, spec->out, p->branch, k.att, c, c);
+	join_forward(m, params, k.first, spec->norm_2, k.y, k.norm_2, k.stats_2, k.x);
+	spec->mlp->widen(m, k.hidden, k.pre, k.norm_2, weights_in(m, params, k.first, spec->wide.weight),
+					 weights_in(m, params, k.first, spec->wide.bias), rows_of(m));
+}
+
+/* All blocks, from the residual stream entering the first to the classifier's input. */
+static void blocks_forward(struct model *m, const float *params, int first) {
+	const struct decoder_plan *p = plan_of(m);
+	const struct decoder_spec *spec = p->spec;
+	struct layer k = layer_at(m, 0);
+	norm_forward(m, params, k.first, spec->norm_1, k.norm_1, k.stats_1, k.x);
+	for (int l = 0; l < m->shape.n_layer; l++) {
+		block_inside(m, params, l, first);
+		k = layer_at(m, l);
+		linear_forward(m, params, k.first, spec->narrow, p->branch, k.hidden, m->shape.n_inner, m->shape.n_embd);
+		if (l + 1 < m->shape.n_layer) {
+			struct layer next = layer_at(m, l + 1);
+			join_forward(m, params, next.first, spec->norm_1, next.x, next.norm_1, next.stats_1, k.y);
+		}
+	}
+	join_forward(m, params, behind_blocks(m), spec->norm_last, k.x_next, p->last, p->stats_last, k.y);
+}
+
+/* Learned positions from `first` on are those of rows first, first + 1, ... of their table. */
+static void embed(struct model *m, const float *params, const int32_t *tokens, int first) {
+	const struct decoder_spec *spec = plan_of(m)->spec;
+	const float *positions = weights_in(m, params, 0, spec->positions);
+	if (positions)
+		positions += (size_t)first * (size_t)m->shape.n_embd;
+	m->be->ops->embed_forward(m->be, plan_of(m)->x, tokens, weights_in(m, params, 0, spec->embedding), positions, m->b,
+							  m->t, m->shape.n_embd);
+}
+
+void decoder_forward(struct model *m, const float *params, const int32_t *tokens, int b, int t) {
+	RV_ASSERT(b == m->b && t == m->t);
+	embed(m, params, tokens, 0);
+	blocks_forward(m, params, -1);
+}
+
+void decoder_decode(struct model *m, const float *params, const int32_t *tokens, int first, int n, float *host_out) {
+	m->b = 1;
+	m->t = n;
+	embed(m, params, tokens, first);
+	blocks_forward(m, params, first);
+	decoder_logits(m, params, n - 1, 1, host_out);
+}
+
+void decoder_logits(struct model *m, const float *params, int first, int n_rows, float *host_out) {
+	int c = m->shape.n_embd;
+	act_t *rows = backend_act_at(m->be, plan_of(m)->last, (size_t)first * (size_t)c);
+	m->be->ops->logits(m->be, host_out, rows, weights_in(m, params, 0, classifier_of(m)), n_rows, c, m->shape.vocab);
+}
+
+/* dx, dw: NULL for the loss alone. */
+static void classify(struct model *m, const float *params, const int32_t *targets, act_t *dx, float *dw,
+					 float grad_scale, float *losses) {
+	const struct model_shape *s = &m->shape;
+	m->be->ops->classifier(m->be, losses, dx, dw, plan_of(m)->last, weights_in(m, params, 0, classifier_of(m)), targets,
+						   rows_of(m), s->n_embd, s->vocab, model_padded_vocab(s), grad_scale);
+}
+
+void decoder_loss(struct model *m, const float *params, const int32_t *targets, float *losses) {
+	classify(m, params, targets, NULL, NULL, 0, losses);
+}
+
+/* The activations between a block's input and its narrow, which the blocks behind it have overwritten. */
+static void recompute(struct model *m, const float *params, int index) {
+	struct layer k = layer_at(m, index);
+	norm_forward(m, params, k.first, plan_of(m)->spec->norm_1, k.norm_1, k.stats_1, k.x);
+	block_inside(m, params, index, -1);
+}
+
+static void mlp_backward(struct model *m, const float *params, float *grads, const struct layer *k) {
+	const struct decoder_plan *p = plan_of(m);
+	const struct decoder_spec *spec = p->spec;
+	int c = m->shape.n_embd, hidden = m->shape.n_inner, wide = spec->mlp->fan * hidden;
+	linear_gradient(m, grads, k->first, spec->narrow, p->dx, k->hidden, hidden, c);
+	spec->mlp->widen_backward(m, p->dwide, p->dhidden, p->dx, weights_in(m, params, k->first, spec->narrow.weight),
+							  k->pre, rows_of(m));
+	linear_gradient(m, grads, k->first, spec->wide, p->dwide, k->norm_2, c, wide);
+	linear_input(m, params, k->first, spec->wide, p->dwide, c, wide);
+	norm_backward(m, params, grads, k->first, spec->norm_2, k->y, k->stats_2);
+}
+
+static void attention_backward(struct model *m, const float *params, float *grads, const struct layer *k) {
+	const struct decoder_plan *p = plan_of(m);
+	const struct decoder_spec *spec = p->spec;
+	int c = m->shape.n_embd, qkv = qkv_channels(&m->shape);
+	linear_gradient(m, grads, k->first, spec->out, p->dx, k->att, c, c);
+	linear_input(m, params, k->first, spec->out, p->dx, c, c);
+	m->be->ops->attention_backward(m->be, p->dwide, p->dbranch, k->qkv, k->att, k->lse, attention_of(m));
+	if (spec->rotary)
+		m->be->ops->rope(m->be, p->dwide, p->rope, attention_of(m), 0, true);
+	linear_gradient(m, grads, k->first, spec->qkv, p->dwide, k->norm_1, c, qkv);
+	linear_input(m, params, k->first, spec->qkv, p->dwide, c, qkv);
+	norm_backward(m, params, grads, k->first, spec->norm_1, k->x, k->stats_1);
+}
+
+/* The gradients of tensors [first, end) are final. */
+static void gradients_final(const struct model *m, int first, int end) {
+	const struct model_layout *l = &m->layout;
+	if (m->on_gradients && first < end)
+		m->on_gradients(m->on_gradients_ctx, l->tensors[first].offset,
+						end < l->n_tensors ? l->tensors[end].offset : l->n_params);
+}
+
+void decoder_backward(struct model *m, const float *params, float *grads, const int32_t *tokens, const int32_t *targets,
+					  float grad_scale, float *losses) {
+	const struct backend_ops *op = m->be->ops;
+	const struct decoder_plan *p = plan_of(m);
+	const struct decoder_spec *spec = p->spec;
+	int c = m->shape.n_embd, last = m->shape.n_layer - 1;
+	classify(m, params, targets, p->dbranch, grads_in(m, grads, 0, classifier_of(m)), grad_scale, losses);
+	op->zero(m->be, p->dx, (size_t)rows_of(m) * (size_t)c * dtype_bytes(m->be->act));
+	norm_backward(m, params, grads, behind_blocks(m), spec->norm_last, layer_at(m, last).x_next, p->stats_last);
+	gradients_final(m, behind_blocks(m), m->layout.n_tensors);
+	for (int l = last; l >= 0; l--) { /* dx holds the gradient of the block's output and becomes that of its input */
+		if (p->kept == 1 && l != last)
+			recompute(m, params, l);
+		struct layer k = layer_at(m, l);
+		mlp_backward(m, params, grads, &k);
+		attention_backward(m, params, grads, &k);
+		gradients_final(m, k.first, k.first + spec->block_tensors);
+	}
+	op->embed_backward(m->be, grads_in(m, grads, 0, spec->embedding), grads_in(m, grads, 0, spec->positions), tokens,
+					   p->dx, m->b, m->t, c);
+	gradients_final(m, 0, spec->first_block);
+}

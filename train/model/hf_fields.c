@@ -1,0 +1,211 @@
+/* hf_fields.c: see hf_fields.h. */
+#include "train/model/hf_fields.h"
+
+#include "train/model/hf_keys.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 80 };
+
+struct hf_fields hf_begin(const json_t *json, struct rv_errtext *et) {
+	return (struct hf_fields){.json = json, .read = json_object(), .et = et};
+}
+
+enum rv_err hf_end(struct hf_fields *f) {
+	json_decref(f->read);
+	f->read = NULL;
+	return f->err;
+}
+
+/* A key that cannot be noted, for want of memory, is refused as unread: on the safe side. */
+static const json_t *get(struct hf_fields *f, const char *key) {
+	const json_t *v = json_object_get(f->json, key);
+	(void)json_object_set_new(f->read, key, json_true());
+	return json_is_null(v) ? NULL : v;
+}
+
+bool hf_has(struct hf_fields *f, const char *key) {
+	return get(f, key) != NULL;
+}
+
+static bool first_fault(struct hf_fields *f, enum rv_err e) {
+	if (f->err != RV_OK)
+		return false;
+	f->err = e;
+	return true;
+}
+
+static void wrong_type(struct hf_fields *f, const char *key, const char *want) {
+	if (first_fault(f, RV_E_CORRUPT))
+		(void)rv_fail(f->et, RV_E_CORRUPT, "\"%s\" must be %s", key, want);
+}
+
+static void unsupported(struct hf_fields *f, const char *key, const char *have, const char *want) {
+	if (first_fault(f, RV_E_UNSUPPORTED))
+		(void)rv_fail(f->et, RV_E_UNSUPPORTED, "\"%s\" is %.80s; only %s is computed here", key, have, want);
+}
+
+void hf_refuse(struct hf_fields *f, const char *key, const char *why) {
+	if (first_fault(f, RV_E_UNSUPPORTED))
+		(void)rv_fail(f->et, RV_E_UNSUPPORTED, "\"%.80s\": %s", key, why);
+}
+
+static void need(struct hf_fields *f, const char *key) {
+	if (!hf_has(f, key) && first_fault(f, RV_E_CORRUPT))
+		(void)rv_fail(f->et, RV_E_CORRUPT, "\"%s\" is missing", key);
+}
+
+int64_t hf_int(struct hf_fields *f, const char *key, int64_t fallback) {
+	const json_t *v = get(f, key);
+	if (!v)
+		return fallback;
+	if (json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX)
+		return json_integer_value(v);
+	wrong_type(f, key, "a number without a fraction, from 0 to 2147483647");
+	return fallback;
+}
+
+int64_t hf_positive_int(struct hf_fields *f, const char *key, int64_t fallback) {
+	int64_t value = hf_int(f, key, fallback);
+	if (hf_has(f, key) && value == 0)
+		wrong_type(f, key, "a number from 1");
+	return value;
+}
+
+double hf_real(struct hf_fields *f, const char *key, double fallback) {
+	const json_t *v = get(f, key);
+	if (!v)
+		return fallback;
+	if (json_is_number(v) && isfinite(json_number_value(v)))
+		return json_number_value(v);
+	wrong_type(f, key, "a number");
+	return fallback;
+}
+
+bool hf_bool(struct hf_fields *f, const char *key, bool fallback) {
+	const json_t *v = get(f, key);
+	if (!v)
+		return fallback;
+	if (!json_is_boolean(v))
+		wrong_type(f, key, "true or false");
+	return json_is_true(v);
+}
+
+const char *hf_string(struct hf_fields *f, const char *key, const char *fallback) {
+	const json_t *v = get(f, key);
+	if (!v)
+		return fallback;
+	if (json_is_string(v))
+		return json_string_value(v);
+	wrong_type(f, key, "a text");
+	return fallback;
+}
+
+double hf_need_real(struct hf_fields *f, const char *key) {
+	need(f, key);
+	return hf_real(f, key, 1);
+}
+
+int64_t hf_need_int(struct hf_fields *f, const char *key) {
+	need(f, key);
+	return hf_int(f, key, 1);
+}
+
+void hf_refuse_null(struct hf_fields *f, const char *key) {
+	if (json_is_null(json_object_get(f->json, key)))
+		wrong_type(f, key, "a value: it is null");
+}
+
+void hf_expect_bool(struct hf_fields *f, const char *key, bool fallback, bool want) {
+	if (hf_bool(f, key, fallback) != want)
+		unsupported(f, key, want ? "false" : "true", want ? "true" : "false");
+}
+
+void hf_expect_int(struct hf_fields *f, const char *key, int64_t fallback, int64_t want) {
+	char have[TEXT_BYTES], wanted[TEXT_BYTES];
+	int64_t value = hf_int(f, key, fallback);
+	snprintf(have, sizeof have, "%" PRId64, value);
+	snprintf(wanted, sizeof wanted, "%" PRId64, want);
+	if (value != want)
+		unsupported(f, key, have, wanted);
+}
+
+void hf_expect_real(struct hf_fields *f, const char *key, double fallback, double want) {
+	char have[TEXT_BYTES], wanted[TEXT_BYTES];
+	double value = hf_real(f, key, fallback);
+	snprintf(have, sizeof have, "%g", value);
+	snprintf(wanted, sizeof wanted, "%g", want);
+	if ((float)value != (float)want)
+		unsupported(f, key, have, wanted);
+}
+
+void hf_expect_empty(struct hf_fields *f, const char *key) {
+	const json_t *v = get(f, key);
+	if (v && json_object_size(v) + json_array_size(v) > 0)
+		unsupported(f, key, "not empty", "an empty one");
+}
+
+/* Is `value` one of "a|b"? */
+static bool is_choice(const char *value, const char *choices) {
+	size_t n = strlen(value);
+	for (const char *c = choices; n > 0 && c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL)
+		if (strncmp(c, value, n) == 0 && (c[n] == '|' || c[n] == '\0'))
+			return true;
+	return false;
+}
+
+void hf_expect_string(struct hf_fields *f, const char *key, const char *fallback, const char *choices) {
+	char quoted[TEXT_BYTES];
+	const char *value = hf_string(f, key, fallback);
+	snprintf(quoted, sizeof quoted, "\"%.60s\"", value);
+	if (!is_choice(value, choices))
+		unsupported(f, key, quoted, choices);
+}
+
+void hf_expect_architecture(struct hf_fields *f, const char *choices) {
+	static const char key[] = "architectures";
+	const json_t *list = get(f, key), *v;
+	size_t i;
+	if (!list)
+		return;
+	if (!json_is_array(list) || json_array_size(list) == 0) {
+		wrong_type(f, key, "a list of names");
+		return;
+	}
+	json_array_foreach((json_t *)list, i, v) if (json_is_string(v) && is_choice(json_string_value(v), choices)) return;
+	const char *first = json_string_value(json_array_get(list, 0));
+	unsupported(f, key, first ? first : "no name", choices);
+}
+
+struct hf_fields hf_enter(struct hf_fields *f, const char *key) {
+	const json_t *v = get(f, key);
+	if (v && !json_is_object(v)) {
+		wrong_type(f, key, "an object");
+		v = NULL;
+	}
+	struct hf_fields part = hf_begin(v, f->et);
+	part.err = f->err;
+	return part;
+}
+
+void hf_leave(struct hf_fields *f, struct hf_fields *part) {
+	f->err = hf_end(part);
+}
+
+void hf_refuse_unread(struct hf_fields *f) {
+	const char *key;
+	json_t *v;
+	json_object_foreach((json_t *)(uintptr_t)f->json, key, v) {
+		if (!json_is_null(v) && !json_object_get(f->read, key) && !hf_key_is_harmless(key))
+			hf_refuse(f, key, hf_key_why(key));
+	}
+}
+
+int64_t hf_context(int64_t positions) {
+	for (const struct rv_option *o = run_config_options; o->name; o++)
+		if (strcmp(o->name, "context") == 0 && (double)positions > o->max)
+			return (int64_t)o->max;
+	return positions;
+}

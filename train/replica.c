@@ -1,0 +1,397 @@
+/* replica.c: inner steps and evaluation. See replica.h. */
+#include "train/replica.h"
+
+#include "base/assert.h"
+#include "kernels/host_memory.h"
+#include "train/replica_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHIFT_CHUNK = 4096 };
+#define CLIP_EPS 1e-6 /* as torch.nn.utils.clip_grad_norm_ */
+
+static struct schedule schedule_of(const struct run_config *cfg) {
+	return (struct schedule){
+		.peak = cfg->lr,
+		.min_ratio = cfg->min_lr_ratio,
+		.warmup_steps = (uint64_t)cfg->warmup_steps,
+		.total_steps = (uint64_t)cfg->steps_per_round * (uint64_t)cfg->rounds,
+	};
+}
+
+/* One part after the other: the first fault is the one to hear about. */
+static enum rv_err init_parts(struct replica *r, const struct replica_options *o, const struct device_set *devices,
+							  struct rv_errtext *et) {
+	for (int i = 0; i < r->n_parts; i++)
+		RV_TRY(replica_part_init(r, i, o, devices->be[i], et));
+	if (devices->be[0]->ops->alloc == host_backend_alloc)
+		return RV_OK;
+	r->mirror = malloc(r->n * sizeof *r->mirror);
+	return r->mirror ? RV_OK : rv_fail(et, RV_E_NOMEM, "replica: no memory for a copy of %zu weights", r->n);
+}
+
+static void join_part(void *ctx, int i) {
+	struct replica *r = ctx;
+	comm_join(r->group, i, &r->parts[i].comm);
+}
+
+static void leave_part(void *ctx, int i) {
+	struct replica *r = ctx;
+	comm_leave(r->parts[i].comm);
+	r->parts[i].comm = NULL;
+}
+
+static enum rv_err first_fault(const struct replica *r, struct rv_errtext *et) {
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct replica_part *p = &r->parts[i];
+		if (p->err != RV_OK)
+			return r->n_parts == 1 ? rv_fail(et, p->err, "%s", p->text.text)
+								   : rv_fail(et, p->err, "device %d of %d: %.480s", i + 1, r->n_parts, p->text.text);
+	}
+	return RV_OK;
+}
+
+static enum rv_err connect_parts(struct replica *r, const struct device_set *devices, struct rv_errtext *et) {
+	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+	if (r->n_parts == 1)
+		return RV_OK;
+	if (sequences < (uint64_t)r->n_parts)
+		return rv_fail(et, RV_E_RANGE,
+					   "%d devices, but a step has %" PRIu64 " sequences (batch x grad-accum): use fewer devices",
+					   r->n_parts, sequences);
+	RV_TRY(comm_group_new(devices->be, r->n_parts, &r->group, et));
+	RV_TRY(team_new(r->n_parts, &r->team, et));
+	team_run(r->team, join_part, r);
+	return RV_OK;
+}
+
+static enum rv_err build(struct replica *r, const struct replica_options *o, const struct device_set *devices,
+						 struct rv_errtext *et) {
+	RV_TRY(init_parts(r, o, devices, et));
+	RV_TRY(connect_parts(r, devices, et));
+	if (o->initial_theta)
+		replica_set_theta(r, o->initial_theta);
+	else
+		replica_draw_theta0(r);
+	replica_set_anchor(r, replica_theta(r));
+	return RV_OK;
+}
+
+enum rv_err replica_new_on(const struct run_config *cfg, const struct dataset *data,
+						   const struct replica_options *options, const struct device_set *devices,
+						   struct replica **out, struct rv_errtext *et) {
+	*out = NULL;
+	RV_TRY(run_config_validate(cfg, et));
+	RV_ASSERT(options->shard < options->n_shards);
+	struct replica *r = calloc(1, sizeof *r);
+	if (!r)
+		return rv_fail(et, RV_E_NOMEM, "replica: no memory");
+	r->cfg = *cfg;
+	r->data = data;
+	r->shard = options->shard;
+	r->n_shards = options->n_shards;
+	r->n_parts = devices->choice.n;
+	r->schedule = schedule_of(cfg);
+	enum rv_err e = inner_find(cfg->inner, &r->inner, et);
+	if (e == RV_OK)
+		e = build(r, options, devices, et);
+	if (e != RV_OK) {
+		replica_free(r);
+		return e;
+	}
+	*out = r;
+	return RV_OK;
+}
+
+enum rv_err replica_new(const struct run_config *cfg, const struct dataset *data, const struct replica_options *options,
+						struct backend *be, struct replica **out, struct rv_errtext *et) {
+	const struct device_set one = {.choice = {.backend = be->ops->name, .n = 1}, .be = {be}};
+	return replica_new_on(cfg, data, options, &one, out, et);
+}
+
+void replica_free(struct replica *r) {
+	if (!r)
+		return;
+	if (r->team)
+		team_run(r->team, leave_part, r);
+	team_free(r->team);
+	comm_group_free(r->group);
+	for (int i = 0; i < r->n_parts; i++)
+		replica_part_release(&r->parts[i]);
+	free(r->mirror);
+	free(r);
+}
+
+size_t replica_n_params(const struct replica *r) {
+	return r->n;
+}
+
+const struct model *replica_model(const struct replica *r) {
+	return r->parts[0].model;
+}
+
+const float *replica_theta(struct replica *r) {
+	const struct replica_part *p = &r->parts[0];
+	if (!r->mirror)
+		return p->theta;
+	p->be->ops->download(p->be, r->mirror, p->theta, r->n * sizeof *p->theta);
+	return r->mirror;
+}
+
+float *replica_device_theta(struct replica *r, struct backend **be) {
+	*be = r->parts[0].be;
+	return r->mirror ? r->parts[0].theta : NULL;
+}
+
+void replica_draw_theta0(struct replica *r) {
+	model_init_params(r->parts[0].model, r->parts[0].theta, (uint64_t)r->cfg.seed);
+	if (r->n_parts == 1)
+		return;
+	const float *drawn = replica_theta(r);
+	for (int i = 1; i < r->n_parts; i++)
+		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta, drawn, r->n * sizeof *drawn);
+}
+
+static void upload_theta(struct replica *r, size_t at, const float *values, size_t n) {
+	for (int i = 0; i < r->n_parts; i++)
+		r->parts[i].be->ops->upload(r->parts[i].be, r->parts[i].theta + at, values, n * sizeof *values);
+}
+
+void replica_set_theta(struct replica *r, const float *theta) {
+	upload_theta(r, 0, theta, r->n);
+}
+
+void replica_set_part(struct replica *r, size_t at, size_t n, const float *values) {
+	RV_ASSERT(at <= r->n && n <= r->n - at);
+	upload_theta(r, at, values, n);
+}
+
+void replica_get_part(struct replica *r, size_t at, size_t n, float *values) {
+	RV_ASSERT(at <= r->n && n <= r->n - at);
+	const struct replica_part *p = &r->parts[0];
+	p->be->ops->download(p->be, values, p->theta + at, n * sizeof *values);
+}
+
+void replica_shift_theta(struct replica *r, const float *from, const float *to) {
+	float chunk[SHIFT_CHUNK];
+	const struct replica_part *p = &r->parts[0];
+	for (size_t at = 0; at < r->n; at += SHIFT_CHUNK) {
+		size_t n = r->n - at < SHIFT_CHUNK ? r->n - at : SHIFT_CHUNK;
+		p->be->ops->download(p->be, chunk, p->theta + at, n * sizeof *chunk);
+		for (size_t i = 0; i < n; i++)
+			chunk[i] += to[at + i] - from[at + i];
+		upload_theta(r, at, chunk, n);
+	}
+}
+
+void replica_set_anchor(struct replica *r, const float *theta) {
+	for (int i = 0; i < r->n_parts; i++) {
+		const struct replica_part *p = &r->parts[i];
+		if (p->anchor)
+			p->be->ops->upload(p->be, p->anchor, theta + p->slice.begin,
+							   (p->slice.end - p->slice.begin) * sizeof *theta);
+	}
+}
+
+uint64_t replica_global_step(const struct replica *r) {
+	return r->global_step;
+}
+
+void replica_set_global_step(struct replica *r, uint64_t step) {
+	r->global_step = step;
+}
+
+/* What the team does, or the caller alone where there is one part. */
+struct step_work {
+	struct replica *r;
+	struct replica_share share;
+	struct inner_params params;
+};
+
+static void gradient_of_part(void *ctx, int i) {
+	const struct step_work *w = ctx;
+	replica_part_gradient(w->r, i, &w->share);
+}
+
+static void update_of_part(void *ctx, int i) {
+	const struct step_work *w = ctx;
+	replica_part_update(w->r, i, &w->params);
+}
+
+static void on_all_parts(struct replica *r, void (*fn)(void *ctx, int i), struct step_work *w) {
+	if (r->team)
+		team_run(r->team, fn, w);
+	else
+		fn(w, 0);
+}
+
+static struct inner_params inner_of(const struct replica *r, float lr, double grad_norm) {
+	const struct run_config *cfg = &r->cfg;
+	double scale = cfg->clip > 0 ? cfg->clip / (grad_norm + CLIP_EPS) : 1;
+	return (struct inner_params){.adamw = {.lr = lr,
+										   .beta1 = (float)cfg->beta1,
+										   .beta2 = (float)cfg->beta2,
+										   .eps = (float)cfg->eps,
+										   .weight_decay = (float)cfg->weight_decay,
+										   .grad_scale = (float)(scale < 1 ? scale : 1),
+										   .step = (int64_t)(r->adam_steps + 1)},
+								 .muon_momentum = (float)cfg->muon_momentum};
+}
+
+struct number_text {
+	char text[32];
+};
+
+/* What is not finite in words: printf may call it -nan. */
+static struct number_text number_text(double v) {
+	struct number_text t = {"not a number"};
+	if (isinf(v))
+		snprintf(t.text, sizeof t.text, "infinite");
+	else if (!isnan(v))
+		snprintf(t.text, sizeof t.text, "%g", v);
+	return t;
+}
+
+/* The gradient of a step over `shards`, in the parts; *out says what it is like. */
+static enum rv_err take_gradient(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+								 struct rv_errtext *et) {
+	RV_ASSERT(n >= 1);
+	uint64_t sequences = (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+	uint64_t tokens = (uint64_t)n * sequences * (uint64_t)r->cfg.context;
+	struct step_work w = {.r = r, .share = {shards, n, (float)(1 / (double)tokens)}};
+	on_all_parts(r, gradient_of_part, &w);
+	if (r->parts[0].exchange_failed) /* for all of them: the same again, through the host now */
+		on_all_parts(r, gradient_of_part, &w);
+	RV_TRY(first_fault(r, et));
+	double loss = r->parts[0].loss / (double)tokens, grad_norm = sqrt(r->parts[0].squares);
+	r->cursor += sequences; /* also past a batch that is refused: it would be refused again */
+	if (!isfinite(loss) || !isfinite(grad_norm))
+		return rv_fail(et, RV_E_RANGE,
+					   "training diverged at inner step %" PRIu64
+					   ": loss %s, gradient norm %s; lower lr (now %g) or clip",
+					   r->global_step, number_text(loss).text, number_text(grad_norm).text, r->cfg.lr);
+	*out = (struct step_stats){.loss = (float)loss,
+							   .grad_norm = (float)grad_norm,
+							   .lr = replica_learning_rate(r, r->global_step),
+							   .tokens = tokens};
+	return RV_OK;
+}
+
+enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+								struct rv_errtext *et) {
+	RV_TRY(take_gradient(r, shards, n, out, et));
+	struct step_work w = {.r = r, .params = inner_of(r, out->lr, sqrt(r->parts[0].squares))};
+	if (r->before_update)
+		r->before_update(r->before_update_ctx);
+	on_all_parts(r, update_of_part, &w);
+	r->adam_steps++;
+	r->global_step++;
+	return RV_OK;
+}
+
+float replica_learning_rate(const struct replica *r, uint64_t step) {
+	return schedule_lr(&r->schedule, step);
+}
+
+enum rv_err replica_gradient(struct replica *r, float *gradient, struct step_stats *out, struct rv_errtext *et) {
+	RV_TRY(take_gradient(r, &r->shard, 1, out, et));
+	for (int i = 0; i < r->n_parts; i++) { /* each has the sums of its slice */
+		const struct replica_part *p = &r->parts[i];
+		p->be->ops->download(p->be, gradient + p->slice.begin, p->grad + p->slice.begin,
+							 (p->slice.end - p->slice.begin) * sizeof *gradient);
+	}
+	r->global_step++;
+	return RV_OK;
+}
+
+enum rv_err replica_step(struct replica *r, struct step_stats *out, struct rv_errtext *et) {
+	return replica_step_shards(r, &r->shard, 1, out, et);
+}
+
+enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, struct step_stats *out,
+							  struct rv_errtext *et) {
+	enum rv_err e = RV_E_RANGE;
+	for (int i = 0; i < REPLICA_REFUSED_MAX && e == RV_E_RANGE; i++)
+		e = shards ? replica_step_shards(r, shards, n, out, et) : replica_step(r, out, et);
+	if (e != RV_E_RANGE)
+		return e;
+	return rv_fail_context(et, e, "%d batches in a row were refused; the last", REPLICA_REFUSED_MAX);
+}
+
+void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx) {
+	r->before_update = fn;
+	r->before_update_ctx = ctx;
+}
+
+void replica_watch(struct replica *r, const atomic_bool *stop) {
+	r->stop = stop;
+}
+
+uint64_t replica_eval_tokens(const struct replica *r, uint64_t max_tokens) {
+	return dataset_heldout_used(r->data, max_tokens) * (uint64_t)r->cfg.context;
+}
+
+/* Held-out sequences done to done + b of the `used` that are spread evenly over all. */
+static enum rv_err read_heldout(const struct replica *r, struct replica_part *p, uint64_t done, int b, uint64_t used,
+								struct rv_errtext *et) {
+	size_t context = (size_t)r->cfg.context;
+	for (size_t i = 0; i < (size_t)b; i++)
+		RV_TRY(dataset_heldout_sequence(r->data, dataset_heldout_spread(r->data, done + i, used),
+										p->inputs + i * context, p->targets + i * context, et));
+	return RV_OK;
+}
+
+static enum rv_err mean_heldout_loss(struct replica *r, const float *params, uint64_t max_tokens, double *loss,
+									 struct rv_errtext *et) {
+	struct replica_part *p = &r->parts[0];
+	uint64_t used = dataset_heldout_used(r->data, max_tokens);
+	size_t context = (size_t)r->cfg.context;
+	double sum = 0;
+	for (uint64_t done = 0; done < used;) {
+		if (r->stop && atomic_load(r->stop))
+			return rv_fail(et, RV_E_CANCELLED, "the evaluation was stopped");
+		uint64_t left = used - done;
+		int b = (int)(left < (uint64_t)r->cfg.batch ? left : (uint64_t)r->cfg.batch);
+		RV_TRY(read_heldout(r, p, done, b, used, et));
+		model_forward(p->model, params, p->inputs, b, (int)context);
+		model_loss(p->model, params, p->targets, p->losses);
+		sum += replica_sum(p->losses, (size_t)b * context);
+		done += (uint64_t)b;
+	}
+	*loss = sum / ((double)used * (double)context);
+	if (!isfinite(*loss))
+		return rv_fail(et, RV_E_RANGE, "held-out loss is %s: the weights are not usable", number_text(*loss).text);
+	return RV_OK;
+}
+
+/* Puts other weights where an evaluation reads them, without memory of their own: the gradient is zeroed by the next
+ * step, so between steps its memory is free. On the host they lie there. A device may keep a bf16 copy of what products
+ * read as weights, of a whole allocation: there they take the place of the replica's own, which wait in the gradient's
+ * memory, so that the one copy serves both. */
+static const float *lend_memory(struct replica *r, const float *theta) {
+	struct replica_part *p = &r->parts[0];
+	if (r->mirror)
+		p->be->ops->add_scaled(p->be, p->grad, 0, 1, p->theta, NULL, r->n);
+	float *params = r->mirror ? p->theta : p->grad;
+	p->be->ops->upload(p->be, params, theta, r->n * sizeof *theta);
+	return params;
+}
+
+static void return_memory(struct replica *r) {
+	struct replica_part *p = &r->parts[0];
+	if (r->mirror)
+		p->be->ops->add_scaled(p->be, p->theta, 0, 1, p->grad, NULL, r->n);
+}
+
+enum rv_err replica_eval(struct replica *r, const float *theta, uint64_t max_tokens, double *loss,
+						 struct rv_errtext *et) {
+	if (!theta)
+		return mean_heldout_loss(r, r->parts[0].theta, max_tokens, loss, et);
+	const float *params = lend_memory(r, theta);
+	enum rv_err e = mean_heldout_loss(r, params, max_tokens, loss, et);
+	return_memory(r);
+	return e;
+}

@@ -1,0 +1,279 @@
+/* replica_part.c: one device's part of a replica: its memory, its share of the gradient, its slice of the update. */
+#include "base/assert.h"
+#include "train/replica_internal.h"
+#include "train/step_bounds.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Gradients are sent when so many are final: enough that an exchange's fixed cost does not count. */
+enum { SEND_ELEMS = 1 << 20 };
+
+static enum rv_err alloc_vector(struct backend *be, size_t n, float **out, const char *what, struct rv_errtext *et) {
+	void *p = NULL;
+	enum rv_err e = be->ops->alloc(be, n * sizeof(float), &p, et);
+	*out = p;
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s of %zu parameters", what, n);
+}
+
+static enum rv_err alloc_host(const struct replica *r, struct replica_part *p, struct rv_errtext *et) {
+	size_t tokens = (size_t)(r->cfg.batch * r->cfg.context);
+	p->inputs = calloc(tokens, sizeof *p->inputs);
+	p->targets = calloc(tokens, sizeof *p->targets);
+	p->losses = calloc(tokens, sizeof *p->losses);
+	if (!p->inputs || !p->targets || !p->losses)
+		return rv_fail(et, RV_E_NOMEM, "replica: no memory for a batch of %zu tokens", tokens);
+	return RV_OK;
+}
+
+/* The model's spans, cut to what the part updates and counted from its begin. */
+static enum rv_err cut_spans(struct replica_part *p, struct rv_errtext *et) {
+	const struct model *m = p->model;
+	p->spans = calloc((size_t)m->n_spans, sizeof *p->spans);
+	if (!p->spans)
+		return rv_fail(et, RV_E_NOMEM, "replica: no memory for %d spans", m->n_spans);
+	for (int i = 0; i < m->n_spans; i++) {
+		struct decay_span s = m->spans[i];
+		size_t begin = s.begin > p->updated.begin ? s.begin : p->updated.begin;
+		size_t end = s.end < p->updated.end ? s.end : p->updated.end;
+		if (begin < end)
+			p->spans[p->n_spans++] = (struct decay_span){begin - p->updated.begin, end - p->updated.begin, s.decay};
+	}
+	return RV_OK;
+}
+
+/* Takes what steps need of the device beside the vectors, when these are there. */
+static enum rv_err reserve_steps(const struct replica *r, struct replica_part *p, const struct replica_options *o,
+								 struct rv_errtext *et) {
+	struct step_bounds s = step_bounds_of(&(struct step_source){.run = &r->cfg,
+																.family = p->model->ops,
+																.shape = &p->model->shape,
+																.layout = &p->model->layout,
+																.inner = r->inner,
+																.devices = r->n_parts,
+																.shards = o->step_shards ? o->step_shards : 1});
+	s.params = p->theta;
+	return p->be->ops->reserve ? p->be->ops->reserve(p->be, &s, et) : RV_OK;
+}
+
+enum rv_err replica_part_init(struct replica *r, int index, const struct replica_options *o, struct backend *be,
+							  struct rv_errtext *et) {
+	struct replica_part *p = &r->parts[index];
+	const struct model_shape shape = model_shape_of(&r->cfg);
+	const struct model_options options = {.max_batch = (int)r->cfg.batch, .recompute = o->recompute};
+	p->be = be;
+	RV_TRY(model_new(r->cfg.model, &shape, &options, be, &p->model, et));
+	r->n = p->model->layout.n_params;
+	p->slice = comm_slice_of(r->n, r->n_parts, index);
+	if (p->slice.begin == p->slice.end)
+		return rv_fail(et, RV_E_RANGE, "%zu parameters cannot be divided among %d devices", r->n, r->n_parts);
+	p->updated = r->inner->whole_matrices ? (struct comm_slice){0, r->n} : p->slice;
+	size_t updated = p->updated.end - p->updated.begin;
+	RV_TRY(alloc_vector(be, r->n, &p->theta, "weights", et));
+	RV_TRY(alloc_vector(be, r->n, &p->grad, "gradient", et));
+	RV_TRY(alloc_vector(be, updated, &p->m, "first moment", et));
+	RV_TRY(alloc_vector(be, updated, &p->v, "second moment", et));
+	if (r->cfg.prox_mu > 0)
+		RV_TRY(alloc_vector(be, p->slice.end - p->slice.begin, &p->anchor, "shared weights (prox-mu)", et));
+	size_t scratch = inner_scratch_floats(r->inner, &p->model->layout);
+	if (scratch > 0)
+		RV_TRY(alloc_vector(be, scratch, &p->scratch, "scratch of the inner optimizer", et));
+	RV_TRY(cut_spans(p, et));
+	RV_TRY(alloc_host(r, p, et));
+	return reserve_steps(r, p, o, et);
+}
+
+void replica_part_release(struct replica_part *p) {
+	float *vectors[] = {p->theta, p->grad, p->m, p->v, p->anchor, p->scratch};
+	for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+		if (vectors[i])
+			p->be->ops->free(p->be, vectors[i]);
+	model_free(p->model);
+	free(p->spans);
+	free(p->inputs);
+	free(p->targets);
+	free(p->losses);
+}
+
+/* ---- the gradient ---------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t sequences_of_shard(const struct replica *r) {
+	return (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
+}
+
+/* Sequences [at, at + b) of the step: shard after shard. */
+static enum rv_err read_batch(const struct replica *r, struct replica_part *p, const struct replica_share *s,
+							  uint64_t at, uint64_t b, struct rv_errtext *et) {
+	size_t context = (size_t)r->cfg.context;
+	for (uint64_t i = 0; i < b; i++) {
+		uint32_t shard = s->shards[(at + i) / sequences_of_shard(r)];
+		uint64_t sequence = r->cursor + (at + i) % sequences_of_shard(r);
+		RV_TRY(dataset_train_sequence(r->data, shard, sequence, p->inputs + i * context, p->targets + i * context, et));
+	}
+	return RV_OK;
+}
+
+double replica_sum(const float *x, size_t n) {
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += x[i];
+	return sum;
+}
+
+struct ready_ctx {
+	struct replica *r;
+	struct replica_part *p;
+};
+
+static void send_ready(const struct replica *r, struct replica_part *p) {
+	if (p->ready_begin == p->ready_end)
+		return;
+	comm_start_reduce_scatter(p->comm, p->grad, r->n, p->ready_begin, p->ready_end);
+	p->ready_begin = p->ready_end = 0;
+}
+
+/* Gradients [begin, end) are final: behind those that already wait, or apart from them. */
+static void on_gradients(void *ctx, size_t begin, size_t end) {
+	const struct ready_ctx *c = ctx;
+	struct replica_part *p = c->p;
+	if (end != p->ready_begin)
+		send_ready(c->r, p);
+	if (p->ready_begin == p->ready_end)
+		p->ready_end = end;
+	p->ready_begin = begin;
+	if (p->ready_end - p->ready_begin >= SEND_ELEMS)
+		send_ready(c->r, p);
+}
+
+/* Forward and backward over the batch of b sequences at hand; true: p->losses are its losses, and false: they come
+ * later, all of a step's at once. In the last one of a part among several, gradients leave as they become final. */
+static bool run_batch(struct replica *r, struct replica_part *p, float grad_scale, uint64_t b, bool last) {
+	struct ready_ctx ready = {r, p};
+	if (last && p->comm) {
+		p->model->on_gradients = on_gradients;
+		p->model->on_gradients_ctx = &ready;
+	}
+	bool has_losses = model_micro_step(p->model, p->theta, p->grad, p->inputs, p->targets, (int)b, (int)r->cfg.context,
+									   grad_scale, p->losses);
+	p->model->on_gradients = NULL;
+	return has_losses;
+}
+
+/* The size of the micro-batch that begins at sequence `at` of [.., end). */
+static uint64_t batch_at(const struct replica *r, uint64_t at, uint64_t end) {
+	return end - at < (uint64_t)r->cfg.batch ? end - at : (uint64_t)r->cfg.batch;
+}
+
+/* n losses of the micro-batch that ends before sequence `next` of [.., end): summed within a shard, then over shards,
+ * whenever they come. */
+static void add_losses(const struct replica *r, struct replica_part *p, double *of_shard, const float *losses, size_t n,
+					   uint64_t next, uint64_t end) {
+	*of_shard += replica_sum(losses, n);
+	if (next == end || next % sequences_of_shard(r) == 0) {
+		p->loss += *of_shard;
+		*of_shard = 0;
+	}
+}
+
+/* Those of a backend that did not wait for them: of all micro-batches since the step's begin, which is what was asked
+ * for unless a fault ended it early. */
+static void collect_losses(const struct replica *r, struct replica_part *p, uint64_t begin, uint64_t end) {
+	size_t n, context = (size_t)r->cfg.context;
+	double of_shard = 0;
+	if (!p->be->ops->micro_losses)
+		return;
+	const float *losses = p->be->ops->micro_losses(p->be, &n);
+	if (p->err != RV_OK)
+		return;
+	RV_ASSERT(n == (size_t)(end - begin) * context);
+	for (uint64_t at = begin, b; at < end; at += b) {
+		b = batch_at(r, at, end);
+		add_losses(r, p, &of_shard, losses + (size_t)(at - begin) * context, (size_t)b * context, at + b, end);
+	}
+}
+
+/* Sequences [begin, end) of the step. */
+static enum rv_err accumulate(struct replica *r, struct replica_part *p, const struct replica_share *s, uint64_t begin,
+							  uint64_t end, struct rv_errtext *et) {
+	double of_shard = 0;
+	for (uint64_t at = begin, b; at < end; at += b) {
+		b = batch_at(r, at, end);
+		RV_TRY(read_batch(r, p, s, at, b, et));
+		if (run_batch(r, p, s->grad_scale, b, at + b == end))
+			add_losses(r, p, &of_shard, p->losses, (size_t)b * (size_t)r->cfg.context, at + b, end);
+	}
+	return RV_OK;
+}
+
+/* A part that failed makes the exchanges that the others wait for; what it sends is not used. */
+static void go_through_motions(struct replica *r, struct replica_part *p) {
+	size_t bytes = (size_t)r->cfg.context * sizeof(int32_t);
+	memset(p->inputs, 0, bytes);
+	memset(p->targets, 0, bytes);
+	(void)run_batch(r, p, 0, 1, true);
+	size_t n;
+	if (p->be->ops->micro_losses)
+		(void)p->be->ops->micro_losses(p->be, &n);
+}
+
+/* FedProx's term, of the part's slice. */
+static void add_proximal(const struct replica *r, struct replica_part *p) {
+	size_t at = p->slice.begin, n = p->slice.end - at;
+	if (p->anchor)
+		p->be->ops->add_scaled(p->be, p->grad + at, 1, (float)r->cfg.prox_mu, p->theta + at, p->anchor, n);
+}
+
+static void exchange(struct replica *r, struct replica_part *p) {
+	if (p->err != RV_OK)
+		go_through_motions(r, p);
+	send_ready(r, p);
+	p->exchange_failed = !comm_wait(p->comm);
+	add_proximal(r, p);
+	size_t owned = p->slice.end - p->slice.begin;
+	double values[] = {p->loss, p->be->ops->sum_squares(p->be, p->grad + p->slice.begin, owned)};
+	comm_sum(p->comm, values, 2);
+	p->loss = values[0];
+	p->squares = values[1];
+}
+
+void replica_part_gradient(struct replica *r, int index, const struct replica_share *s) {
+	struct replica_part *p = &r->parts[index];
+	uint64_t all = (uint64_t)s->n_shards * sequences_of_shard(r), k = (uint64_t)r->n_parts, i = (uint64_t)index;
+	p->loss = 0;
+	p->be->ops->zero(p->be, p->grad, r->n * sizeof *p->grad);
+	p->err = accumulate(r, p, s, all * i / k, all * (i + 1) / k, &p->text);
+	collect_losses(r, p, all * i / k, all * (i + 1) / k);
+	if (!p->comm) {
+		add_proximal(r, p);
+		p->squares = p->err == RV_OK ? p->be->ops->sum_squares(p->be, p->grad, r->n) : 0;
+		return;
+	}
+	exchange(r, p);
+}
+
+/* ---- the update -----------------------------------------------------------------------------------------------------
+ */
+
+void replica_part_update(struct replica *r, int index, const struct inner_params *params) {
+	struct replica_part *p = &r->parts[index];
+	if (p->comm && r->inner->whole_matrices) {
+		comm_start_all_gather(p->comm, p->grad, r->n);
+		(void)comm_wait(p->comm); /* copies are made in any case */
+	}
+	const struct inner_slice slice = {.be = p->be,
+									  .theta = p->theta + p->updated.begin,
+									  .m = p->m,
+									  .v = p->v,
+									  .grad = p->grad + p->updated.begin,
+									  .scratch = p->scratch,
+									  .n = p->updated.end - p->updated.begin,
+									  .spans = p->spans,
+									  .n_spans = p->n_spans,
+									  .layout = &p->model->layout};
+	r->inner->step(&slice, params);
+	if (!p->comm)
+		return;
+	comm_start_all_gather(p->comm, p->theta, r->n);
+	(void)comm_wait(p->comm);
+}

@@ -1,0 +1,234 @@
+/* replica_state.c: a replica's own state as bytes.
+ *
+ *   u64 magic "RVREPLIC", u32 version, u32 kept (vectors), u64 n_params, u32 shard, u32 n_shards,
+ *   u64 global_step, u64 adam_steps, u64 cursor, f32 theta[n], f32 m[n], f32 v[n],
+ *   kept vectors, f32 [n] each: the residual of error feedback, the start and momentum of eager updates,
+ *   u8 hash[32]: BLAKE2b-256 over "rivulet replica" and all bytes before it. Little-endian.
+ */
+#include "train/replica.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "train/replica_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vectors are stored as they lie in memory");
+
+#define STATE_MAGIC UINT64_C(0x43494c5045525652) /* "RVREPLIC" */
+enum { STATE_VERSION = 1, STATE_HEADER_BYTES = 56, STATE_VECTORS = 3 };
+
+void replica_keep(struct replica *r, float *vector) {
+	RV_ASSERT(!vector || r->n_kept < REPLICA_MAX_KEPT);
+	if (vector)
+		r->kept[r->n_kept++] = vector;
+}
+
+size_t replica_state_bytes(const struct replica *r) {
+	return STATE_HEADER_BYTES + (STATE_VECTORS + (size_t)r->n_kept) * r->n * sizeof(float) + RV_HASH_BYTES;
+}
+
+static struct rv_hash hash_state(const uint8_t *state, size_t n) {
+	struct rv_hasher h;
+	struct rv_hash hash;
+	rv_hash_init_domain(&h, "rivulet replica");
+	rv_hash_update(&h, state, n);
+	rv_hash_final(&h, &hash);
+	return hash;
+}
+
+void replica_copy_head(const struct replica *r, uint8_t *out) {
+	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
+	rv_write_u64(&w, STATE_MAGIC);
+	rv_write_u32(&w, STATE_VERSION);
+	rv_write_u32(&w, (uint32_t)r->n_kept);
+	rv_write_u64(&w, r->n);
+	rv_write_u32(&w, r->shard);
+	rv_write_u32(&w, r->n_shards);
+	rv_write_u64(&w, r->global_step);
+	rv_write_u64(&w, r->adam_steps);
+	rv_write_u64(&w, r->cursor);
+	RV_ASSERT(!w.failed && rv_writer_len(&w) == STATE_HEADER_BYTES);
+}
+
+/* Parts whose m and v make up the whole: one, where each has all. */
+static int parts_with_state(const struct replica *r) {
+	return r->inner->whole_matrices ? 1 : r->n_parts;
+}
+
+/* theta, then of each part its slices of m and v, on its device (`on`); then what is kept in the host's memory
+ * (NULL). */
+static int list_vectors(const struct replica *r, uint8_t *out, struct replica_vector *list,
+						struct backend *on[REPLICA_MAX_VECTORS]) {
+	_Static_assert(REPLICA_MAX_VECTORS >= 1 + 2 * COMM_MAX_MEMBERS + REPLICA_MAX_KEPT,
+				   "theta, m and v of each part, kept vectors");
+	size_t vector = r->n * sizeof(float);
+	uint8_t *theta = out + STATE_HEADER_BYTES;
+	int n = 0;
+	on[n] = r->parts[0].be;
+	list[n++] = (struct replica_vector){theta, r->parts[0].theta, vector};
+	for (int i = 0; i < parts_with_state(r); i++) {
+		const struct replica_part *p = &r->parts[i];
+		size_t at = p->updated.begin * sizeof(float), bytes = (p->updated.end - p->updated.begin) * sizeof(float);
+		on[n] = on[n + 1] = p->be;
+		list[n++] = (struct replica_vector){theta + vector + at, p->m, bytes};
+		list[n++] = (struct replica_vector){theta + 2 * vector + at, p->v, bytes};
+	}
+	for (int i = 0; i < r->n_kept; i++) {
+		on[n] = NULL;
+		list[n++] = (struct replica_vector){theta + (STATE_VECTORS + (size_t)i) * vector, r->kept[i], vector};
+	}
+	return n;
+}
+
+int replica_vectors(const struct replica *r, uint8_t *out, struct replica_vector list[REPLICA_MAX_VECTORS]) {
+	struct backend *on[REPLICA_MAX_VECTORS];
+	RV_ASSERT(r->mirror == NULL);
+	return list_vectors(r, out, list, on);
+}
+
+void replica_copy_vectors(const struct replica *r, uint8_t *out) {
+	struct replica_vector list[REPLICA_MAX_VECTORS];
+	struct backend *on[REPLICA_MAX_VECTORS];
+	int n = list_vectors(r, out, list, on);
+	for (int i = 0; i < n; i++)
+		if (on[i])
+			on[i]->ops->download(on[i], list[i].to, list[i].from, list[i].bytes);
+		else
+			memcpy(list[i].to, list[i].from, list[i].bytes);
+}
+
+void replica_seal(uint8_t *copy, size_t n) {
+	RV_ASSERT(n > STATE_HEADER_BYTES + RV_HASH_BYTES);
+	struct rv_hash hash = hash_state(copy, n - RV_HASH_BYTES);
+	memcpy(copy + n - RV_HASH_BYTES, hash.b, RV_HASH_BYTES);
+}
+
+void replica_save(struct replica *r, uint8_t *out) {
+	replica_copy_head(r, out);
+	replica_copy_vectors(r, out);
+	replica_seal(out, replica_state_bytes(r));
+}
+
+struct state_header {
+	uint64_t magic, n, global_step, adam_steps, cursor;
+	uint32_t version, kept, shard, n_shards;
+};
+
+static struct state_header read_header(const uint8_t *in) {
+	struct rv_reader rd = rv_reader_of(in, STATE_HEADER_BYTES);
+	struct state_header h = {0};
+	h.magic = rv_read_u64(&rd);
+	h.version = rv_read_u32(&rd);
+	h.kept = rv_read_u32(&rd);
+	h.n = rv_read_u64(&rd);
+	h.shard = rv_read_u32(&rd);
+	h.n_shards = rv_read_u32(&rd);
+	h.global_step = rv_read_u64(&rd);
+	h.adam_steps = rv_read_u64(&rd);
+	h.cursor = rv_read_u64(&rd);
+	RV_ASSERT(rv_reader_done(&rd));
+	return h;
+}
+
+static enum rv_err check_header(const struct replica *r, const struct state_header *h, struct rv_errtext *et) {
+	if (h->magic != STATE_MAGIC)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: magic is %016" PRIx64 ", must be %016" PRIx64, h->magic,
+					   STATE_MAGIC);
+	if (h->version != STATE_VERSION)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: version is %" PRIu32 ", this build reads %d", h->version,
+					   STATE_VERSION);
+	if (h->kept != (uint32_t)r->n_kept)
+		return rv_fail(et, RV_E_CORRUPT,
+					   "replica state: %" PRIu32 " vectors of error feedback and eager updates, must be %d", h->kept,
+					   r->n_kept);
+	if (h->n != r->n)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: %" PRIu64 " parameters, this model has %zu", h->n, r->n);
+	if (h->shard != r->shard || h->n_shards != r->n_shards)
+		return rv_fail(et, RV_E_CORRUPT,
+					   "replica state: reads data shard %" PRIu32 " of %" PRIu32 ", this replica %" PRIu32
+					   " of %" PRIu32,
+					   h->shard, h->n_shards, r->shard, r->n_shards);
+	if (h->adam_steps >= INT64_MAX)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: adam_steps is %" PRIu64, h->adam_steps);
+	return RV_OK;
+}
+
+enum rv_err replica_check(const uint8_t *in, size_t n, struct rv_errtext *et) {
+	if (n < STATE_HEADER_BYTES + RV_HASH_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: cut short: size is %zu bytes, the header alone has %d", n,
+					   STATE_HEADER_BYTES + RV_HASH_BYTES);
+	struct rv_hash hash = hash_state(in, n - RV_HASH_BYTES);
+	if (memcmp(hash.b, in + n - RV_HASH_BYTES, RV_HASH_BYTES) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: hash does not match: the file was damaged");
+	return RV_OK;
+}
+
+/* Everything is checked before anything is changed. */
+static enum rv_err check_state(const struct replica *r, const uint8_t *in, size_t n, struct state_header *h,
+							   struct rv_errtext *et) {
+	if (n < STATE_HEADER_BYTES + RV_HASH_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "replica state: cut short: size is %zu bytes, the header alone has %d", n,
+					   STATE_HEADER_BYTES + RV_HASH_BYTES);
+	*h = read_header(in);
+	RV_TRY(check_header(r, h, et));
+	if (n != replica_state_bytes(r))
+		return rv_fail(et, RV_E_CORRUPT, "replica state: size is %zu bytes, must be %zu", n, replica_state_bytes(r));
+	return replica_check(in, n, et);
+}
+
+enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct rv_errtext *et) {
+	struct state_header h = {0};
+	RV_TRY(check_state(r, in, n, &h, et));
+	size_t vector = r->n * sizeof(float);
+	const uint8_t *theta = in + STATE_HEADER_BYTES;
+	for (int i = 0; i < r->n_parts; i++) {
+		struct replica_part *p = &r->parts[i];
+		size_t at = p->updated.begin * sizeof(float), bytes = (p->updated.end - p->updated.begin) * sizeof(float);
+		p->be->ops->upload(p->be, p->theta, theta, vector);
+		p->be->ops->upload(p->be, p->m, theta + vector + at, bytes);
+		p->be->ops->upload(p->be, p->v, theta + 2 * vector + at, bytes);
+	}
+	for (int i = 0; i < r->n_kept; i++)
+		memcpy(r->kept[i], theta + (STATE_VECTORS + (size_t)i) * vector, vector);
+	r->global_step = h.global_step;
+	r->adam_steps = h.adam_steps;
+	r->cursor = h.cursor;
+	return RV_OK;
+}
+
+/* ---- moments --------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_finite_vector(const struct replica_part *p, const float *v, size_t n) {
+	enum { AT_ONCE = 4096 };
+	float some[AT_ONCE];
+	for (size_t at = 0; at < n; at += AT_ONCE) {
+		size_t k = n - at < AT_ONCE ? n - at : AT_ONCE;
+		p->be->ops->download(p->be, some, v + at, k * sizeof *some);
+		for (size_t i = 0; i < k; i++)
+			if (!isfinite(some[i]))
+				return false;
+	}
+	return true;
+}
+
+bool replica_heal(struct replica *r) {
+	bool finite = true;
+	for (int i = 0; i < r->n_parts && finite; i++) {
+		const struct replica_part *p = &r->parts[i];
+		size_t n = p->updated.end - p->updated.begin;
+		finite = is_finite_vector(p, p->m, n) && is_finite_vector(p, p->v, n);
+	}
+	for (int i = 0; i < r->n_parts && !finite; i++) {
+		const struct replica_part *p = &r->parts[i];
+		size_t bytes = (p->updated.end - p->updated.begin) * sizeof *p->m;
+		p->be->ops->zero(p->be, p->m, bytes);
+		p->be->ops->zero(p->be, p->v, bytes);
+	}
+	r->adam_steps = finite ? r->adam_steps : 0;
+	return !finite;
+}

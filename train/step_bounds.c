@@ -1,0 +1,26 @@
+/* step_bounds.c: see step_bounds.h. */
+#include "train/step_bounds.h"
+
+/* Sequences of a step on the device that has most of them. */
+static size_t sequences_of(const struct step_source *s) {
+	const size_t all = (size_t)s->shards * (size_t)(s->run->batch * s->run->grad_accum), n = (size_t)s->devices;
+	return s->forward_only ? 1 : (all + n - 1) / n;
+}
+
+struct step_bounds step_bounds_of(const struct step_source *s) {
+	const struct model_shape *m = s->shape;
+	return (struct step_bounds){
+		.b = s->forward_only ? 1 : (int)s->run->batch,
+		.t = m->context,
+		.c = m->n_embd,
+		.widest = s->family->widest_linear(m),
+		.heads = m->n_head,
+		.kv_heads = m->n_kv_head,
+		.head_dim = m->n_embd / m->n_head,
+		.v = m->vocab,
+		.vp = model_padded_vocab(m),
+		.losses = sequences_of(s) * (size_t)m->context,
+		.n_spans = s->layout->n_tensors, /* at most */
+		.operand = s->forward_only ? 0 : inner_operand_floats(s->inner, s->layout),
+	};
+}

@@ -1,0 +1,261 @@
+/* data.c: blocks, shards, and the order of a shard's sequences. See data.h for the rules.
+ *
+ * A block holds floor((DATA_BLOCK - 1) / context) sequences whose inputs do not overlap; a sequence's last target is
+ * the next one's first input. What is left over at the block's end shifts the whole block by a random phase in every
+ * epoch, so that over epochs every token is trained on and seen at different positions. Tokens past the last
+ * whole block belong to no sequence. */
+#include "train/text/data.h"
+
+#include "base/assert.h"
+#include "base/rng.h"
+#include "train/text/permute.h"
+#include "train/text/run_tokenizer.h"
+#include "train/text/token_cache.h"
+#include "train/text/token_content.h"
+#include "train/text/token_source.h"
+#include "train/text/tokenizer/tokenizer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dataset {
+	struct token_source source;
+	struct rv_hash identity;
+	uint32_t n_shards, holdout_every, context;
+	bool contiguous; /* a shard is one piece of the text */
+	uint32_t sequences_per_block;
+	uint64_t n_blocks, n_train_blocks;
+	uint64_t seed;
+};
+
+/* Philox streams of this file; the low half is the shard. */
+#define STREAM_ORDER ((uint64_t)0x64617461 << 32)
+#define STREAM_PHASE ((uint64_t)0x70686173 << 32)
+
+static uint64_t random_u64(uint64_t seed, uint64_t stream, uint64_t counter) {
+	struct rv_rng rng = {.seed = seed, .stream = stream, .counter = counter};
+	return rv_rng_u64(&rng);
+}
+
+static uint64_t heldout_blocks(uint64_t n_blocks, uint32_t holdout_every) {
+	return n_blocks / holdout_every;
+}
+
+/* The smallest number of blocks with one held-out block and a training block for every shard. */
+static uint64_t blocks_needed(uint32_t n_shards, uint32_t holdout_every) {
+	uint64_t cycles = (n_shards - 1) / (holdout_every - 1), rest = (n_shards - 1) % (holdout_every - 1) + 1;
+	uint64_t for_shards = cycles * holdout_every + rest;
+	return for_shards > holdout_every ? for_shards : holdout_every;
+}
+
+static enum rv_err check_arguments(uint32_t n_shards, uint32_t holdout_every, uint32_t context, struct rv_errtext *et) {
+	if (n_shards < 1)
+		return rv_fail(et, RV_E_RANGE, "training text: 0 shards, at least 1 is needed");
+	if (holdout_every < 2)
+		return rv_fail(et, RV_E_RANGE, "training text: one block of every %u held out, at least 2", holdout_every);
+	if (context < 1 || context >= DATA_BLOCK)
+		return rv_fail(et, RV_E_RANGE, "training text: context of %u tokens, must be 1 to %d", context, DATA_BLOCK - 1);
+	return RV_OK;
+}
+
+struct dataset_config dataset_config_of(const struct run_config *c, const char *path) {
+	return (struct dataset_config){
+		.path = path,
+		.tokenizer_hash = c->tokenizer_hash,
+		.vocab = (uint32_t)c->vocab,
+		.n_shards = (uint32_t)c->data_shards,
+		.contiguous = strcmp(c->data_split, "contiguous") == 0,
+		.holdout_every = (uint32_t)c->holdout_every,
+		.context = (uint32_t)c->context,
+		.seed = (uint64_t)c->seed,
+	};
+}
+
+static enum rv_err open_through_cache(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	const struct token_cache cache = {.dir = cfg->cache_dir,
+									  .tokenizer = cfg->tokenizer,
+									  .threads = cfg->tokenize_threads,
+									  .progress = cfg->progress,
+									  .progress_ctx = cfg->progress_ctx};
+	RV_ASSERT(cfg->cache_dir);
+	struct data_files text = d->source.files;
+	d->source = (struct token_source){0};
+	enum rv_err e = token_cache_open(&cache, &text, cfg->vocab, &d->source, et);
+	data_files_release(&text);
+	return e;
+}
+
+static enum rv_err open_source(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	RV_TRY(token_source_open(&d->source, cfg->path, cfg->vocab, et));
+	if (!token_source_is_text(&d->source))
+		return RV_OK;
+	if (cfg->tokenizer_hash)
+		RV_TRY(run_tokenizer_check(cfg->tokenizer_hash, cfg->tokenizer, cfg->path, et));
+	return cfg->tokenizer ? open_through_cache(d, cfg, et) : RV_OK;
+}
+
+static enum rv_err check_size(const struct dataset *d, const char *path, struct rv_errtext *et) {
+	const char *unit = token_source_is_text(&d->source) ? "bytes" : "tokens";
+	uint64_t needed = blocks_needed(d->n_shards, d->holdout_every);
+	if (d->n_blocks >= needed)
+		return RV_OK;
+	return rv_fail(et, RV_E_RANGE,
+				   "training text %s: %" PRIu64 " %s, but %u shards with one block of every %u held out need at least "
+				   "%" PRIu64 " %s: use more text, fewer data-shards or a smaller holdout-every",
+				   path, d->source.n_tokens, unit, d->n_shards, d->holdout_every, needed * DATA_BLOCK, unit);
+}
+
+/* The begins of blocks spread over all. Reading them also shows at once that the tokens are of another vocabulary. */
+static enum rv_err sample(struct dataset *d, struct rv_errtext *et) {
+	enum { SAMPLES = 64, SAMPLE_TOKENS = 4096 };
+	int32_t tokens[SAMPLE_TOKENS];
+	struct rv_hasher h;
+	rv_hash_init_domain(&h, "rivulet dataset");
+	const uint64_t dealt[] = {d->source.n_tokens, d->n_shards, d->holdout_every, d->context, d->seed};
+	for (size_t i = 0; i < sizeof dealt / sizeof dealt[0]; i++)
+		rv_hash_u64(&h, dealt[i]);
+	if (d->contiguous)
+		rv_hash_u64(&h, d->contiguous);
+	uint64_t n = d->n_blocks < SAMPLES ? d->n_blocks : SAMPLES;
+	for (uint64_t i = 0; i < n; i++) {
+		RV_TRY(token_source_read(&d->source, i * d->n_blocks / n * DATA_BLOCK, SAMPLE_TOKENS, tokens, et));
+		rv_hash_update(&h, tokens, sizeof tokens);
+	}
+	rv_hash_final(&h, &d->identity);
+	return RV_OK;
+}
+
+static enum rv_err build(struct dataset *d, const struct dataset_config *cfg, struct rv_errtext *et) {
+	RV_TRY(open_source(d, cfg, et));
+	d->n_shards = cfg->n_shards;
+	d->contiguous = cfg->contiguous;
+	d->holdout_every = cfg->holdout_every;
+	d->context = cfg->context;
+	d->seed = cfg->seed;
+	d->sequences_per_block = (DATA_BLOCK - 1) / d->context;
+	d->n_blocks = d->source.n_tokens / DATA_BLOCK;
+	d->n_train_blocks = d->n_blocks - heldout_blocks(d->n_blocks, d->holdout_every);
+	RV_TRY(check_size(d, cfg->path, et));
+	return sample(d, et);
+}
+
+enum rv_err dataset_open(const struct dataset_config *cfg, struct dataset **out, struct rv_errtext *et) {
+	*out = NULL;
+	RV_TRY(check_arguments(cfg->n_shards, cfg->holdout_every, cfg->context, et));
+	struct dataset *d = calloc(1, sizeof *d);
+	if (!d)
+		return rv_fail(et, RV_E_NOMEM, "training text %s: no memory", cfg->path);
+	enum rv_err e = build(d, cfg, et);
+	if (e == RV_OK)
+		*out = d;
+	else
+		dataset_close(d);
+	return e;
+}
+
+void dataset_close(struct dataset *d) {
+	if (!d)
+		return;
+	token_source_release(&d->source);
+	free(d);
+}
+
+enum rv_err dataset_content(const struct dataset *d, struct data_content *out, struct rv_errtext *et) {
+	return token_content(&d->source, out->text, et);
+}
+
+uint64_t dataset_mapped_bytes(const struct dataset *d) {
+	return d->source.files.bytes;
+}
+
+uint64_t dataset_tokens(const struct dataset *d) {
+	return d->source.n_tokens;
+}
+
+struct rv_hash dataset_identity(const struct dataset *d) {
+	return d->identity;
+}
+
+/* The first of a shard's training blocks, where each shard is one piece of the text. */
+static uint64_t piece_begin(const struct dataset *d, uint32_t shard) {
+	return d->n_train_blocks * shard / d->n_shards;
+}
+
+/* Dealt: training blocks shard, shard + n_shards, ... of the n_train_blocks. */
+static uint64_t shard_blocks(const struct dataset *d, uint32_t shard) {
+	RV_ASSERT(shard < d->n_shards);
+	if (d->contiguous)
+		return piece_begin(d, shard + 1) - piece_begin(d, shard);
+	return (d->n_train_blocks - shard + d->n_shards - 1) / d->n_shards;
+}
+
+static uint64_t shard_block(const struct dataset *d, uint32_t shard, uint64_t i) {
+	return d->contiguous ? piece_begin(d, shard) + i : i * d->n_shards + shard;
+}
+
+uint64_t dataset_train_sequences(const struct dataset *d, uint32_t shard) {
+	return shard_blocks(d, shard) * d->sequences_per_block;
+}
+
+uint64_t dataset_heldout_sequences(const struct dataset *d) {
+	return heldout_blocks(d->n_blocks, d->holdout_every) * d->sequences_per_block;
+}
+
+/* Reads context + 1 tokens of `block` from `offset` in it. */
+static enum rv_err read_sequence(const struct dataset *d, uint64_t block, uint32_t offset, int32_t *inputs,
+								 int32_t *targets, struct rv_errtext *et) {
+	RV_ASSERT(block < d->n_blocks && offset + d->context < DATA_BLOCK);
+	int32_t tokens[DATA_BLOCK];
+	enum rv_err e = token_source_read(&d->source, block * DATA_BLOCK + offset, d->context + 1, tokens, et);
+	if (e != RV_OK)
+		return e == RV_E_RANGE ? RV_E_CORRUPT : e;
+	memcpy(inputs, tokens, d->context * sizeof *inputs);
+	memcpy(targets, tokens + 1, d->context * sizeof *targets);
+	return RV_OK;
+}
+
+enum rv_err dataset_train_sequence(const struct dataset *d, uint32_t shard, uint64_t cursor, int32_t *inputs,
+								   int32_t *targets, struct rv_errtext *et) {
+	uint64_t n = dataset_train_sequences(d, shard), epoch = cursor / n;
+	uint64_t key = random_u64(d->seed, STREAM_ORDER | shard, epoch);
+	uint64_t i = permute_index(n, key, cursor % n);
+	uint64_t train_block = shard_block(d, shard, i / d->sequences_per_block);
+	uint64_t block = train_block / (d->holdout_every - 1) * d->holdout_every + train_block % (d->holdout_every - 1);
+	uint32_t slack = DATA_BLOCK - 1 - d->sequences_per_block * d->context;
+	uint64_t phase_seed = random_u64(d->seed, STREAM_PHASE | shard, epoch);
+	uint32_t phase = (uint32_t)(random_u64(phase_seed, STREAM_PHASE, block) % (slack + 1));
+	return read_sequence(d, block, phase + (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
+}
+
+enum rv_err dataset_heldout_sequence(const struct dataset *d, uint64_t i, int32_t *inputs, int32_t *targets,
+									 struct rv_errtext *et) {
+	RV_ASSERT(i < dataset_heldout_sequences(d));
+	uint64_t block = (i / d->sequences_per_block + 1) * d->holdout_every - 1;
+	return read_sequence(d, block, (uint32_t)(i % d->sequences_per_block) * d->context, inputs, targets, et);
+}
+
+uint64_t dataset_heldout_used(const struct dataset *d, uint64_t max_tokens) {
+	const uint64_t have = dataset_heldout_sequences(d), most = max_tokens / d->context;
+	if (max_tokens == 0 || most >= have)
+		return have;
+	return most > 0 ? most : 1;
+}
+
+uint64_t dataset_heldout_spread(const struct dataset *d, uint64_t i, uint64_t used) {
+	uint64_t have = dataset_heldout_sequences(d);
+	RV_ASSERT(i < used && used <= have);
+	return i * have / used;
+}
+
+enum rv_err dataset_heldout_bytes(const struct dataset *d, const struct tokenizer *t, uint64_t used, uint64_t *bytes,
+								  struct rv_errtext *et) {
+	int32_t inputs[DATA_BLOCK], targets[DATA_BLOCK];
+	*bytes = t ? 0 : used * d->context;
+	for (uint64_t i = 0; t && i < used; i++) {
+		RV_TRY(dataset_heldout_sequence(d, dataset_heldout_spread(d, i, used), inputs, targets, et));
+		for (uint32_t k = 0; k < d->context; k++)
+			*bytes += tokenizer_token_bytes(t, (uint32_t)targets[k]);
+	}
+	return RV_OK;
+}

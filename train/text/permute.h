@@ -1,0 +1,11 @@
+/* permute.h: a pseudo-random permutation of [0, n) that is computed, not stored: any position costs O(1). */
+#ifndef RV_TRAIN_TEXT_PERMUTE_H
+#define RV_TRAIN_TEXT_PERMUTE_H
+
+#include <stdint.h>
+
+/* Where position i of [0, n) goes under `key`. A bijection for every n in [1, 2^62] and every key; the same on every
+ * machine. */
+uint64_t permute_index(uint64_t n, uint64_t key, uint64_t i);
+
+#endif

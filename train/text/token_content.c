@@ -1,0 +1,64 @@
+/* token_content.c: see token_content.h. */
+#include "train/text/token_content.h"
+
+#include "base/hex.h"
+
+#include <sodium/crypto_hash_sha256.h>
+#include <stdio.h>
+
+enum { TOKEN_BYTES = 4 };
+
+/* Packs tokens as they are hashed: one byte each of text, else four. Returns the number of bytes. */
+static size_t pack(const int32_t *tokens, size_t n, bool text, uint8_t *out) {
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t v = (uint32_t)tokens[i];
+		if (text) {
+			out[i] = (uint8_t)v;
+			continue;
+		}
+		for (int k = 0; k < TOKEN_BYTES; k++)
+			out[TOKEN_BYTES * i + (size_t)k] = (uint8_t)(v >> (8 * k));
+	}
+	return text ? n : TOKEN_BYTES * n;
+}
+
+static enum rv_err add_tokens(const struct token_source *s, uint64_t begin, size_t n, crypto_hash_sha256_state *h,
+							  struct rv_errtext *et) {
+	int32_t tokens[DATA_BLOCK];
+	uint8_t bytes[TOKEN_BYTES * DATA_BLOCK];
+	RV_TRY(token_source_read(s, begin, n, tokens, et));
+	crypto_hash_sha256_update(h, bytes, pack(tokens, n, token_source_is_text(s), bytes));
+	return RV_OK;
+}
+
+static enum rv_err add_all(const struct token_source *s, crypto_hash_sha256_state *h, struct rv_errtext *et) {
+	for (uint64_t at = 0; at < s->n_tokens; at += DATA_BLOCK) {
+		const uint64_t left = s->n_tokens - at;
+		RV_TRY(add_tokens(s, at, left < DATA_BLOCK ? (size_t)left : DATA_BLOCK, h, et));
+	}
+	return RV_OK;
+}
+
+static enum rv_err add_sample(const struct token_source *s, crypto_hash_sha256_state *h, struct rv_errtext *et) {
+	const uint64_t blocks = s->n_tokens / DATA_BLOCK;
+	char size[24];
+	crypto_hash_sha256_update(h, (const uint8_t *)size,
+							  (size_t)snprintf(size, sizeof size, "%llu", (unsigned long long)s->n_tokens));
+	for (uint64_t i = 0; i < DATA_CONTENT_BLOCKS; i++)
+		RV_TRY(add_tokens(s, i * blocks / DATA_CONTENT_BLOCKS * DATA_BLOCK, DATA_BLOCK, h, et));
+	return RV_OK;
+}
+
+enum rv_err token_content(const struct token_source *s, char out[sizeof((struct data_content *)0)->text],
+						  struct rv_errtext *et) {
+	const bool whole = s->n_tokens <= DATA_CONTENT_MAX_TOKENS;
+	uint8_t hash[crypto_hash_sha256_BYTES];
+	char hex[2 * sizeof hash + 1];
+	crypto_hash_sha256_state h;
+	crypto_hash_sha256_init(&h);
+	RV_TRY(whole ? add_all(s, &h, et) : add_sample(s, &h, et));
+	crypto_hash_sha256_final(&h, hash);
+	rv_hex_encode(hash, sizeof hash, hex);
+	snprintf(out, sizeof((struct data_content *)0)->text, "%s:%s", whole ? "sha256" : "sample", hex);
+	return RV_OK;
+}

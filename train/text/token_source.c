@@ -1,0 +1,111 @@
+/* token_source.c: finds the shard of a token, reads across their borders. */
+#include "train/text/token_source.h"
+
+#include "base/assert.h"
+#include "train/text/tokenizer/ranges.h"
+#include "train/text/tokenizer/tokenize_job.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { BYTE_VOCAB = 256 };
+
+static enum rv_err open_shards(struct token_source *s, struct rv_errtext *et) {
+	size_t n = s->files.n_files;
+	s->shards = calloc(n, sizeof *s->shards);
+	s->begin = calloc(n, sizeof *s->begin);
+	if (!s->shards || !s->begin)
+		return rv_fail(et, RV_E_NOMEM, "training data: no memory for %zu token files", n);
+	for (size_t i = 0; i < n; i++) {
+		RV_TRY(shard_of(&s->shards[i], &s->files.files[i], et));
+		s->begin[i] = s->n_tokens;
+		s->n_tokens += s->shards[i].n_tokens;
+	}
+	return RV_OK;
+}
+
+static enum rv_err open_files(struct token_source *s, const char *path, const char *names, struct rv_errtext *et) {
+	bool tokens;
+	RV_TRY(data_files_init(&s->files, path, names, et));
+	RV_TRY(data_files_are_tokens(&s->files, &tokens, et));
+	if (tokens)
+		return open_shards(s, et);
+	if (s->vocab < BYTE_VOCAB)
+		return rv_fail(et, RV_E_RANGE,
+					   "training data %s: text as bytes needs a vocabulary of %d tokens, this one has %u", path,
+					   BYTE_VOCAB, s->vocab);
+	s->n_tokens = s->files.bytes;
+	return RV_OK;
+}
+
+static enum rv_err open_tokenized(struct token_source *s, const char *dir, const struct tokenize_state *made,
+								  struct rv_errtext *et) {
+	if (!made->done)
+		return rv_fail(et, RV_E_INVALID,
+					   "training data %s: its text is tokenized in part only; run the same `rivulet tokenize` again to "
+					   "finish it",
+					   dir);
+	RV_TRY(open_files(s, dir, TOKENIZE_SHARD_NAMES, et));
+	if (s->files.n_files != made->shards || s->n_tokens != made->tokens)
+		return rv_fail(et, RV_E_CORRUPT,
+					   "training data %s: " TOKENIZE_STATE_NAME " says %" PRIu64 " tokens in %" PRIu64
+					   " files, but there are %" PRIu64 " in %zu; tokenize the text again, into an empty directory",
+					   dir, made->tokens, made->shards, s->n_tokens, s->files.n_files);
+	return RV_OK;
+}
+
+enum rv_err token_source_open(struct token_source *s, const char *path, uint32_t vocab, struct rv_errtext *et) {
+	struct tokenize_state made;
+	*s = (struct token_source){.vocab = vocab > 0 ? vocab : SHARD_ANY_TOKEN};
+	bool tokenized = tokenize_state_read(path, &made, NULL) == RV_OK;
+	enum rv_err e = tokenized ? open_tokenized(s, path, &made, et) : open_files(s, path, NULL, et);
+	if (e != RV_OK)
+		token_source_release(s);
+	return e;
+}
+
+void token_source_release(struct token_source *s) {
+	free(s->shards);
+	free(s->begin);
+	data_files_release(&s->files);
+	*s = (struct token_source){0};
+}
+
+bool token_source_is_text(const struct token_source *s) {
+	return !s->shards;
+}
+
+static enum rv_err read_shards(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
+							   struct rv_errtext *et) {
+	for (size_t i = range_holding(s->begin, s->files.n_files, begin); n > 0; i++) {
+		uint64_t from = begin - s->begin[i], left = s->shards[i].n_tokens - from;
+		size_t take = n < left ? n : (size_t)left;
+		RV_TRY(shard_read(&s->shards[i], s->vocab, from, take, out, et));
+		begin += take;
+		out += take;
+		n -= take;
+	}
+	return RV_OK;
+}
+
+static enum rv_err read_bytes(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
+							  struct rv_errtext *et) {
+	enum { PART_BYTES = 16384 };
+	uint8_t bytes[PART_BYTES];
+	while (n > 0) {
+		size_t part = n < PART_BYTES ? n : PART_BYTES;
+		RV_TRY(data_files_read(&s->files, begin, part, bytes, et));
+		for (size_t i = 0; i < part; i++)
+			out[i] = bytes[i];
+		begin += part;
+		out += part;
+		n -= part;
+	}
+	return RV_OK;
+}
+
+enum rv_err token_source_read(const struct token_source *s, uint64_t begin, size_t n, int32_t *out,
+							  struct rv_errtext *et) {
+	RV_ASSERT(begin <= s->n_tokens && n <= s->n_tokens - begin);
+	return s->shards ? read_shards(s, begin, n, out, et) : read_bytes(s, begin, n, out, et);
+}

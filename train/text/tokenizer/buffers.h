@@ -1,0 +1,28 @@
+/* buffers.h: lists of token ids and of bytes that grow. Zero-initialise; n may be set back to 0 to reuse the memory. */
+#ifndef RV_TRAIN_TEXT_TOKENIZER_BUFFERS_H
+#define RV_TRAIN_TEXT_TOKENIZER_BUFFERS_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct token_list {
+	uint32_t *ids;
+	size_t n, cap;
+};
+
+struct byte_list {
+	uint8_t *bytes;
+	size_t n, cap;
+};
+
+/* Makes room for `more` beyond n. RV_E_NOMEM, of this and of append: the list is unchanged then. */
+enum rv_err token_list_reserve(struct token_list *l, size_t more, struct rv_errtext *et);
+enum rv_err token_list_append(struct token_list *l, const uint32_t *ids, size_t n, struct rv_errtext *et);
+void token_list_release(struct token_list *l);
+
+enum rv_err byte_list_append(struct byte_list *l, const void *bytes, size_t n, struct rv_errtext *et);
+void byte_list_release(struct byte_list *l);
+
+#endif

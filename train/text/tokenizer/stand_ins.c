@@ -1,0 +1,70 @@
+/* stand_ins.c: see stand_ins.h. */
+#include "train/text/tokenizer/stand_ins.h"
+
+#include "base/assert.h"
+#include "train/text/tokenizer/stand_in_tables.h"
+#include "train/text/tokenizer/utf8.h"
+
+#include <stdbool.h>
+
+enum {
+	FIRST_LEAD = 0xcd, /* the first byte of U+0378, the first character that is not settled */
+	LEAD_OF_3 = 0xe0,
+	LEAD_OF_4 = 0xf0,
+};
+
+/* The character at a lead byte of well-formed text that is not ASCII, and its length. */
+static size_t decode(const uint8_t *at, uint32_t *c) {
+	if (at[0] < LEAD_OF_3) {
+		*c = (uint32_t)(at[0] & 0x1f) << 6 | (at[1] & 0x3f);
+		return 2;
+	}
+	if (at[0] < LEAD_OF_4) {
+		*c = (uint32_t)(at[0] & 0x0f) << 12 | (uint32_t)(at[1] & 0x3f) << 6 | (at[2] & 0x3f);
+		return 3;
+	}
+	*c = (uint32_t)(at[0] & 0x07) << 18 | (uint32_t)(at[1] & 0x3f) << 12 | (uint32_t)(at[2] & 0x3f) << 6 |
+		 (at[3] & 0x3f);
+	return 4;
+}
+
+static bool may_need(uint32_t c) {
+	uint32_t page = c >> 8;
+	return stand_in_pages[page / 32] >> page % 32 & 1;
+}
+
+/* NULL: it is settled. */
+static const struct stand_in *stand_in_of(uint32_t c) {
+	size_t low = 0, high = STAND_INS;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (stand_ins[middle].last < c)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < STAND_INS && stand_ins[low].first <= c ? &stand_ins[low] : NULL;
+}
+
+size_t stand_ins_find(const uint8_t *text, size_t n) {
+	for (size_t at = 0; at < n;) {
+		uint32_t c;
+		if (text[at] < FIRST_LEAD) { /* ASCII, or within a character that is settled */
+			at++;
+			continue;
+		}
+		size_t length = decode(text + at, &c);
+		if (may_need(c) && stand_in_of(c))
+			return at;
+		at += length;
+	}
+	return n;
+}
+
+void stand_ins_put(uint8_t *text, size_t n) {
+	for (size_t at = stand_ins_find(text, n); at < n; at += stand_ins_find(text + at, n - at)) {
+		uint32_t c;
+		size_t length = decode(text + at, &c), written = utf8_encode(stand_in_of(c)->instead, text + at);
+		RV_ASSERT(written == length);
+	}
+}

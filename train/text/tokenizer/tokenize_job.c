@@ -1,0 +1,184 @@
+/* tokenize_job.c: batches of blocks are encoded side by side, then appended in order. */
+#include "train/text/tokenizer/tokenize_job.h"
+
+#include "train/text/tokenizer/block_lanes.h"
+#include "train/text/tokenizer/shard.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BLOCKS_PER_LANE = 16 };
+
+struct job {
+	const struct tokenize_config *c;
+	struct tokenize_state at; /* after the last whole shard */
+	struct encoder *encoders[BLOCK_LANES_MAX];
+	struct token_list *encoded; /* (batch) */
+	uint64_t batch, begin;      /* blocks in a batch; the first of the present one */
+	uint64_t skip;              /* tokens of the first block that are in a shard already */
+	uint64_t bytes_done;        /* in earlier batches */
+	struct shard_writer shard;
+	bool shard_open;
+};
+
+static enum rv_err encode_block(void *ctx, int lane, uint64_t index, const struct text_block *block,
+								struct rv_errtext *et) {
+	struct job *j = ctx;
+	struct token_list *ids = &j->encoded[index - j->begin];
+	ids->n = 0;
+	if (block->begins_file && j->c->separator != TOKENIZER_NO_TOKEN)
+		RV_TRY(token_list_append(ids, &j->c->separator, 1, et));
+	return tokenizer_encode(j->encoders[lane], block->at, block->n, SPECIALS_AS_TEXT, ids, et);
+}
+
+static bool tick(void *ctx, uint64_t bytes_done) {
+	struct job *j = ctx;
+	return !j->c->tick || j->c->tick(j->c->ctx, j->bytes_done + bytes_done, j->at.shards);
+}
+
+static enum rv_err open_shard(struct job *j, struct rv_errtext *et) {
+	char path[PATH_MAX];
+	(void)snprintf(path, sizeof path, "%s/tokens-%06" PRIu64 ".bin", j->c->out, j->at.shards);
+	RV_TRY(shard_writer_begin(&j->shard, path, tokenizer_vocab(j->c->tokenizer), et));
+	j->shard_open = true;
+	return RV_OK;
+}
+
+/* The shard is whole; the next one begins `skip` tokens into block `block`. */
+static enum rv_err close_shard(struct job *j, uint64_t block, uint64_t skip, struct rv_errtext *et) {
+	j->shard_open = false;
+	RV_TRY(shard_writer_commit(&j->shard, et));
+	j->at.shards++;
+	j->at.tokens += j->shard.n_tokens;
+	j->at.block = block;
+	j->at.skip = skip;
+	return tokenize_state_write(j->c->out, &j->at, et);
+}
+
+static enum rv_err append_block(struct job *j, uint64_t block, const struct token_list *ids, struct rv_errtext *et) {
+	if (j->skip > ids->n)
+		return rv_fail(et, RV_E_PROTOCOL, "%s: block %" PRIu64 " has %zu tokens now, and had more before; begin anew",
+					   j->c->out, block, ids->n);
+	for (uint64_t from = j->skip; from < ids->n;) {
+		if (!j->shard_open)
+			RV_TRY(open_shard(j, et));
+		uint64_t room = j->c->shard_tokens - j->shard.n_tokens, left = ids->n - from;
+		uint64_t n = left < room ? left : room;
+		RV_TRY(shard_writer_append(&j->shard, ids->ids + from, n, et));
+		from += n;
+		if (n == room)
+			RV_TRY(close_shard(j, block, from, et));
+	}
+	j->skip = 0;
+	return RV_OK;
+}
+
+static enum rv_err run_batch(struct job *j, struct rv_errtext *et) {
+	uint64_t left = j->c->blocks->n - j->begin, n = left < j->batch ? left : j->batch;
+	const struct block_lanes lanes = {.blocks = j->c->blocks,
+									  .begin = j->begin,
+									  .end = j->begin + n,
+									  .lanes = j->c->threads,
+									  .fn = encode_block,
+									  .tick = tick,
+									  .ctx = j};
+	RV_TRY(block_lanes_run(&lanes, et));
+	for (uint64_t i = 0; i < n; i++)
+		RV_TRY(append_block(j, j->begin + i, &j->encoded[i], et));
+	j->begin += n;
+	j->bytes_done = text_blocks_bytes_before(j->c->blocks, j->begin);
+	return RV_OK;
+}
+
+enum rv_err tokenize_made_of(const struct tokenize_config *c, struct rv_hash *out, struct rv_errtext *et) {
+	struct rv_hasher h;
+	struct rv_hash text, tokenizer = tokenizer_identity(c->tokenizer);
+	RV_TRY(data_files_identity(c->blocks->files, &text, et));
+	rv_hash_init_domain(&h, "rivulet tokenize");
+	rv_hash_update(&h, tokenizer.b, sizeof tokenizer.b);
+	rv_hash_u64(&h, c->separator);
+	rv_hash_u64(&h, c->shard_tokens);
+	rv_hash_update(&h, text.b, sizeof text.b);
+	rv_hash_final(&h, out);
+	return RV_OK;
+}
+
+/* What a killed job left half-written. */
+static void remove_temporaries(const char *out) {
+	DIR *dir = opendir(out);
+	for (struct dirent *d; dir && (d = readdir(dir));)
+		if (fnmatch(TOKENIZE_TEMPORARY_NAMES, d->d_name, 0) == 0)
+			(void)unlinkat(dirfd(dir), d->d_name, 0);
+	if (dir)
+		closedir(dir);
+}
+
+static enum rv_err resume(struct job *j, struct rv_errtext *et) {
+	struct rv_errtext why = {0};
+	enum rv_err e = tokenize_state_read(j->c->out, &j->at, &why);
+	if (e == RV_E_NOTFOUND) {
+		j->at = (struct tokenize_state){.made_of = j->c->made_of};
+		return tokenize_state_write(j->c->out, &j->at, et);
+	}
+	if (e != RV_OK)
+		return rv_fail(et, e, "%s", why.text);
+	if (!rv_hash_equal(&j->at.made_of, &j->c->made_of))
+		return rv_fail(et, RV_E_PROTOCOL,
+					   "%s holds tokens of another text, tokenizer or other options: choose another directory",
+					   j->c->out);
+	if (j->at.block > j->c->blocks->n)
+		return rv_fail(et, RV_E_CORRUPT, "%s/tokens.json: block %" PRIu64 " of %" PRIu64, j->c->out, j->at.block,
+					   j->c->blocks->n);
+	j->begin = j->at.block;
+	j->skip = j->at.skip;
+	j->bytes_done = text_blocks_bytes_before(j->c->blocks, j->begin);
+	return RV_OK;
+}
+
+static enum rv_err prepare(struct job *j, struct rv_errtext *et) {
+	j->batch = (uint64_t)j->c->threads * BLOCKS_PER_LANE;
+	j->encoded = calloc(j->batch, sizeof *j->encoded);
+	if (!j->encoded)
+		return rv_fail(et, RV_E_NOMEM, "no memory for %" PRIu64 " blocks", j->batch);
+	for (int i = 0; i < j->c->threads; i++)
+		RV_TRY(encoder_new(j->c->tokenizer, &j->encoders[i], et));
+	remove_temporaries(j->c->out);
+	return resume(j, et);
+}
+
+static void release(struct job *j) {
+	if (j->shard_open)
+		shard_writer_abandon(&j->shard);
+	for (int i = 0; i < j->c->threads; i++)
+		encoder_free(j->encoders[i]);
+	for (uint64_t i = 0; j->encoded && i < j->batch; i++)
+		token_list_release(&j->encoded[i]);
+	free(j->encoded);
+}
+
+/* The last shard may be shorter than the others. */
+static enum rv_err finish(struct job *j, struct rv_errtext *et) {
+	j->at.done = true;
+	return j->shard_open ? close_shard(j, j->c->blocks->n, 0, et) : tokenize_state_write(j->c->out, &j->at, et);
+}
+
+enum rv_err tokenize_job_run(const struct tokenize_config *c, struct tokenize_state *result, struct rv_errtext *et) {
+	struct job *j = calloc(1, sizeof *j);
+	if (!j)
+		return rv_fail(et, RV_E_NOMEM, "no memory to tokenize");
+	j->c = c;
+	enum rv_err e = prepare(j, et);
+	while (e == RV_OK && !j->at.done && j->begin < c->blocks->n)
+		e = run_batch(j, et);
+	if (e == RV_OK && !j->at.done)
+		e = finish(j, et);
+	*result = j->at;
+	release(j);
+	free(j);
+	return e;
+}

@@ -1,0 +1,399 @@
+/* control_client.c: four requests that may each be under way once: configuration, join, report, document. */
+#include "worker/join/control_client.h"
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/rng.h"
+#include "net/identity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FIRST_PAUSE_US = 100 * RV_US_PER_MS,
+	LAST_PAUSE_US = 5 * RV_US_PER_S,
+	REQUEST_TIMEOUT_MS = 10000,
+	POLL_TIMEOUT_MS = 40000, /* the coordinator holds a document request for up to 20 s */
+	REFUSAL_MAX_BYTES = 4096,
+	REFUSAL_SHOWN_BYTES = 300,
+	HTTP_OK = 200,
+	HTTP_NO_CONTENT = 204,
+	HTTP_BAD_REQUEST = 400,
+	HTTP_NOT_FOUND = 404,
+	HTTP_TIMEOUT = 408,
+	HTTP_CONFLICT = 409,
+	HTTP_TOO_MANY = 429,
+	HTTP_SERVER_ERROR = 500,
+};
+
+/* One kind of request: wanted, under way, or waiting to be tried again. */
+struct call {
+	struct control_client *c;
+	bool wanted, under_way;
+	uint32_t request; /* http_client's, when under way */
+	int64_t pause_us, not_before_us;
+};
+
+struct control_client {
+	struct http_client *http;
+	uint8_t run_key[NET_KEY_BYTES];
+	struct control_client_owner owner;
+	struct rv_rng rng;
+	bool away;
+	struct call config, join, report, document;
+	struct join_request join_request;
+	struct report latest; /* to send */
+	bool latest_changed;  /* since the one under way was made */
+	bool has_document;
+	uint64_t seq, epoch; /* of the latest document */
+	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an older store counts
+	 * from where it was. `afresh`: whatever there is, as another store may be served after an absence. */
+	uint64_t heard_seq;
+	bool afresh;
+	uint32_t version; /* spoken, as its head said; 0 before the first one, when there is nothing to report on either */
+	uint32_t report_version; /* of the report under way */
+	struct document doc;
+	struct join_reply joined;
+	struct notice notice; /* the last one told */
+	uint8_t buffer[NET_MAX_REPORT_BYTES];
+};
+
+enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
+							   const struct control_client_owner *owner, struct control_client **out,
+							   struct rv_errtext *et) {
+	struct control_client *c = calloc(1, sizeof *c);
+	if (!c)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's client");
+	c->http = http;
+	memcpy(c->run_key, run_key, NET_KEY_BYTES);
+	c->owner = *owner;
+	c->rng = rv_rng_of(seed, 0);
+	c->config.c = c->join.c = c->report.c = c->document.c = c;
+	*out = c;
+	return RV_OK;
+}
+
+void control_client_free(struct control_client *c) {
+	free(c);
+}
+
+/* ---- pauses ---------------------------------------------------------------------------------------------------------
+ */
+
+static void succeeded(struct call *k) {
+	k->under_way = false;
+	k->pause_us = k->not_before_us = 0;
+	if (k->c->away) {
+		k->c->away = false;
+		k->c->owner.on_away(k->c->owner.ctx, false, "");
+	}
+}
+
+static void failed(struct call *k, const char *text) {
+	struct control_client *c = k->c;
+	k->under_way = false;
+	k->pause_us = k->pause_us == 0 ? FIRST_PAUSE_US : k->pause_us * 2;
+	if (k->pause_us > LAST_PAUSE_US)
+		k->pause_us = LAST_PAUSE_US;
+	int64_t jitter_us = (int64_t)rv_rng_below(&c->rng, (uint64_t)k->pause_us / 2);
+	k->not_before_us = rv_clock_monotonic_us() + k->pause_us / 2 + jitter_us;
+	c->afresh = true;
+	if (!c->away) {
+		c->away = true;
+		c->owner.on_away(c->owner.ctx, true, text);
+	}
+}
+
+/* True: the coordinator understood and refuses; asking again would not help. */
+static bool is_refusal(int status) {
+	return status >= HTTP_BAD_REQUEST && status < HTTP_SERVER_ERROR && status != HTTP_TIMEOUT &&
+		   status != HTTP_TOO_MANY;
+}
+
+/* Handles what is not the expected answer. */
+static void not_ok(struct call *k, const struct http_reply *r, const char *what) {
+	struct control_client *c = k->c;
+	char text[RV_ERRTEXT_BYTES];
+	if (r->err != RV_OK) {
+		failed(k, r->text);
+		return;
+	}
+	const char *said = r->body ? (const char *)r->body : "";
+	int said_bytes = (int)strcspn(said, "\r\n");
+	snprintf(text, sizeof text, "%s: the coordinator answers %d: %.*s", what, r->status,
+			 said_bytes < REFUSAL_SHOWN_BYTES ? said_bytes : REFUSAL_SHOWN_BYTES, said);
+	if (!is_refusal(r->status)) {
+		failed(k, text);
+		return;
+	}
+	succeeded(k);
+	k->wanted = false;
+	c->owner.on_refused(c->owner.ctx, RV_E_AUTH, text);
+}
+
+static void start(struct call *k, const struct http_request *rq) {
+	struct rv_errtext et = {0};
+	k->under_way = true;
+	if (http_client_start(k->c->http, rq, &k->request, &et) != RV_OK)
+		failed(k, et.text);
+}
+
+/* ---- the run's configuration -------------------------------------------------------------------------------------- */
+
+/* Not the run's coordinator: a link that is wrong stays wrong. */
+static bool is_impostor(struct call *k, const struct http_reply *r) {
+	if (r->err != RV_E_AUTH)
+		return false;
+	k->under_way = k->wanted = false;
+	k->c->owner.on_refused(k->c->owner.ctx, r->err, r->text);
+	return true;
+}
+
+static void config_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	if (is_impostor(k, r))
+		return;
+	bool unknown = r->err == RV_OK && r->status == HTTP_NOT_FOUND; /* an earlier release */
+	if (!unknown && (r->err != RV_OK || r->status != HTTP_OK)) {
+		not_ok(k, r, "configuration");
+		return;
+	}
+	succeeded(k);
+	k->wanted = false;
+	c->owner.on_config(c->owner.ctx, unknown ? NULL : r->body ? (const char *)r->body : "");
+}
+
+static void start_config(struct control_client *c) {
+	struct http_request rq = {.path = "/v1/config",
+							  .max_reply_bytes = NET_MAX_CONFIG_BYTES,
+							  .timeout_ms = REQUEST_TIMEOUT_MS,
+							  .done = config_done,
+							  .ctx = &c->config};
+	start(&c->config, &rq);
+}
+
+void control_client_ask_config(struct control_client *c) {
+	c->config.wanted = true;
+}
+
+/* ---- join -----------------------------------------------------------------------------------------------------------
+ */
+
+static void join_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	struct rv_errtext et = {0};
+	if (is_impostor(k, r))
+		return;
+	if (r->err != RV_OK || r->status != HTTP_OK) {
+		not_ok(k, r, "join");
+		return;
+	}
+	if (join_reply_decode(r->body, r->body_bytes, &c->joined, &et) != RV_OK) {
+		failed(k, et.text);
+		return;
+	}
+	succeeded(k);
+	k->wanted = false;
+	c->owner.on_joined(c->owner.ctx, &c->joined);
+}
+
+static void start_join(struct control_client *c) {
+	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
+	join_request_encode(&c->join_request, &w);
+	struct http_request rq = {.path = "/v1/join",
+							  .body = c->buffer,
+							  .body_bytes = rv_writer_len(&w),
+							  .max_reply_bytes = NET_MAX_CONFIG_BYTES + REFUSAL_MAX_BYTES,
+							  .timeout_ms = REQUEST_TIMEOUT_MS,
+							  .done = join_done,
+							  .ctx = &c->join};
+	start(&c->join, &rq);
+}
+
+void control_client_join(struct control_client *c, const struct join_request *rq) {
+	c->join_request = *rq;
+	c->join.wanted = true;
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------------------
+ */
+
+/* The coordinator was away and has answered a report. A document that was asked for before may be waited for on a
+ * connection that is no more: an answer that nobody sends, until it times out. */
+static void ask_again_for_document(struct control_client *c) {
+	if (!c->document.under_way)
+		return;
+	http_client_cancel(c->http, c->document.request);
+	c->document.under_way = false;
+}
+
+static bool same_notice(const struct notice *a, const struct notice *b) {
+	return a->kind == b->kind && a->reason == b->reason && a->n_others == b->n_others &&
+		   memcmp(a->others, b->others, sizeof a->others) == 0;
+}
+
+/* No body, or one of a later release: there is nothing to say. */
+static void take_notice(struct control_client *c, const struct http_reply *r) {
+	struct notice n = {.kind = NOTICE_NONE};
+	if (r->status == HTTP_OK && notice_decode(r->body, r->body_bytes, &n, NULL) != RV_OK)
+		n = (struct notice){.kind = NOTICE_NONE};
+	if (same_notice(&n, &c->notice))
+		return;
+	c->notice = n;
+	c->owner.on_notice(c->owner.ctx, &n);
+}
+
+static void report_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	if (r->err == RV_OK && r->status == HTTP_CONFLICT && c->report_version > CONTROL_VERSION_MIN) {
+		c->version = CONTROL_VERSION_MIN; /* an older release has taken the coordinator's place */
+		failed(k, "report: the coordinator speaks another version of the protocol than before");
+		return;
+	}
+	if (r->err != RV_OK || r->status / 100 != HTTP_OK / 100) {
+		not_ok(k, r, "report");
+		return;
+	}
+	if (k->c->latest.phase == WORKER_READY)
+		RV_FAILPOINT("ready.after");
+	if (k->c->latest.phase == WORKER_VOTED)
+		RV_FAILPOINT("vote.after");
+	if (c->away)
+		ask_again_for_document(c);
+	succeeded(k);
+	take_notice(c, r);
+	k->wanted = c->latest_changed;
+}
+
+static void start_report(struct control_client *c) {
+	struct rv_writer w = rv_writer_of(c->buffer, sizeof c->buffer);
+	c->report_version = c->version; /* a document may change it before the answer comes */
+	report_encode(&c->latest, c->version, &w);
+	c->latest_changed = false;
+	struct http_request rq = {.path = "/v1/report",
+							  .body = c->buffer,
+							  .body_bytes = rv_writer_len(&w),
+							  .max_reply_bytes = REFUSAL_MAX_BYTES,
+							  .timeout_ms = REQUEST_TIMEOUT_MS,
+							  .done = report_done,
+							  .ctx = &c->report};
+	start(&c->report, &rq);
+}
+
+void control_client_report(struct control_client *c, const struct report *r) {
+	c->latest = *r;
+	c->latest_changed = c->report.wanted = true;
+}
+
+bool control_client_reported(const struct control_client *c) {
+	return !c->report.wanted;
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err open_document(struct control_client *c, const struct http_reply *r, struct rv_errtext *et) {
+	const uint8_t *bytes;
+	size_t n;
+	RV_TRY(signed_open(c->run_key, IDENTITY_DOCUMENT_DOMAIN, r->body, r->body_bytes, &bytes, &n, et));
+	return document_decode(bytes, n, &c->doc, et);
+}
+
+/* Of a later epoch whatever its number: the operator began it, perhaps in a store that counts from less. */
+static bool is_news(const struct control_client *c) {
+	return !c->has_document || c->doc.seq > c->seq || c->doc.epoch > c->epoch;
+}
+
+static void take_document(struct control_client *c) {
+	c->has_document = true;
+	c->seq = c->doc.seq;
+	c->epoch = c->doc.epoch;
+	c->owner.on_document(c->owner.ctx, &c->doc);
+}
+
+static void document_done(void *ctx, const struct http_reply *r) {
+	struct call *k = ctx;
+	struct control_client *c = k->c;
+	struct rv_errtext et = {0};
+	if (r->err == RV_OK && r->status == HTTP_NO_CONTENT) {
+		succeeded(k);
+		return;
+	}
+	if (r->err != RV_OK || r->status != HTTP_OK) {
+		not_ok(k, r, "document");
+		return;
+	}
+	if (open_document(c, r, &et) != RV_OK) {
+		failed(k, et.text);
+		return;
+	}
+	succeeded(k);
+	c->version = c->doc.version;
+	c->heard_seq = c->doc.seq;
+	c->afresh = false;
+	if (is_news(c))
+		take_document(c);
+	else if (c->doc.seq < c->seq)
+		c->owner.on_older(c->owner.ctx, &c->doc, c->seq);
+}
+
+static void start_document(struct control_client *c) {
+	char path[96];
+	int n =
+		snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", control_version(), (int)CONTROL_VERSION_MIN);
+	if (c->has_document && !c->afresh) /* else the current one, at once */
+		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->heard_seq);
+	struct http_request rq = {.path = path,
+							  .max_reply_bytes = IDENTITY_SIGNED_MAX_BYTES,
+							  .timeout_ms = POLL_TIMEOUT_MS,
+							  .done = document_done,
+							  .ctx = &c->document};
+	start(&c->document, &rq);
+}
+
+void control_client_follow(struct control_client *c) {
+	c->document.wanted = true;
+}
+
+/* ---- time -----------------------------------------------------------------------------------------------------------
+ */
+
+/* Reports wait for the first document: it says which version is spoken. */
+static bool may_start(const struct call *k) {
+	return k->wanted && !k->under_way && (k != &k->c->report || k->c->version != 0);
+}
+
+static bool is_due(const struct call *k, int64_t now_us) {
+	return may_start(k) && now_us >= k->not_before_us;
+}
+
+void control_client_hurry(struct control_client *c) {
+	struct call *calls[] = {&c->config, &c->join, &c->report, &c->document};
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+		calls[i]->pause_us = calls[i]->not_before_us = 0;
+}
+
+void control_client_tick(struct control_client *c, int64_t now_us) {
+	if (is_due(&c->config, now_us))
+		start_config(c);
+	if (is_due(&c->join, now_us))
+		start_join(c);
+	if (is_due(&c->report, now_us))
+		start_report(c);
+	if (is_due(&c->document, now_us))
+		start_document(c);
+}
+
+int64_t control_client_deadline_us(const struct control_client *c) {
+	const struct call *calls[] = {&c->config, &c->join, &c->report, &c->document};
+	int64_t at = INT64_MAX;
+	for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+		if (may_start(calls[i]) && calls[i]->not_before_us < at)
+			at = calls[i]->not_before_us;
+	return at;
+}

@@ -1,0 +1,167 @@
+/* meshlink.c: dispatch between links and the three that use them. */
+#include "worker/mesh/meshlink.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct meshlink {
+	struct allreduce *reduce;
+	struct donor *donor;
+	struct fetcher *fetcher;
+	struct rv_events *events;
+	struct peers *peers;
+	uint64_t run_tag;
+	uint64_t round; /* the open one, of the latest document */
+	bool expects_ends;
+	int64_t now_us; /* of the current call into the mesh: callbacks have no clock */
+};
+
+static struct peers_message of_reduce(const struct meshlink *m, const struct reduce_msg *msg) {
+	return (struct peers_message){
+		.header = frame_reduce_encode(msg, m->run_tag), .part = {msg->data, NULL}, .part_bytes = {msg->data_bytes, 0}};
+}
+
+/* Under a cap on the upload: what need not wait for it. */
+static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
+	struct meshlink *m = ctx;
+	struct reduce_msg msg;
+	if (!allreduce_send_control(m->reduce, m->now_us, member, &msg))
+		return fetcher_send(m->fetcher, m->now_us, member, out);
+	*out = of_reduce(m, &msg);
+	return true;
+}
+
+/* Control and tensors before state: a joiner never slows a round down. */
+static bool next_message(void *ctx, uint32_t member, struct peers_message *out) {
+	struct meshlink *m = ctx;
+	struct reduce_msg msg;
+	if (allreduce_send(m->reduce, m->now_us, member, &msg)) {
+		*out = of_reduce(m, &msg);
+		if (msg.type == REDUCE_SCATTER || msg.type == REDUCE_GATHER)
+			donor_reduce_sent(m->donor, m->now_us, msg.data_bytes);
+		return true;
+	}
+	return fetcher_send(m->fetcher, m->now_us, member, out) || donor_send(m->donor, m->now_us, member, out);
+}
+
+static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
+							  struct rv_errtext *et) {
+	struct meshlink *m = ctx;
+	if (frame_is_reduce(h->type)) {
+		struct reduce_msg msg;
+		frame_reduce_decode(h, body, &msg);
+		return allreduce_receive(m->reduce, m->now_us, member, &msg, et);
+	}
+	if (h->type == FRAME_FETCH)
+		return donor_receive(m->donor, member, h, body, et);
+	if (h->type == FRAME_PIECE || h->type == FRAME_NONE)
+		return fetcher_receive(m->fetcher, m->now_us, member, h, body, et);
+	return rv_fail(et, RV_E_PROTOCOL, "a %s frame is not expected here", frame_type_name(h->type));
+}
+
+static void on_part(void *ctx, uint32_t member, bool bulk) {
+	struct meshlink *m = ctx;
+	allreduce_part(m->reduce, m->now_us, member, bulk);
+}
+
+static void on_link_up(void *ctx, uint32_t member) {
+	struct meshlink *m = ctx;
+	allreduce_link_up(m->reduce, m->now_us, member);
+	fetcher_link_up(m->fetcher, m->now_us, member);
+	rv_event(m->events, RV_DEBUG, "link_up", RV_FIELDS(rv_field_int("member", member)), "linked with member %u",
+			 member);
+}
+
+static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text) {
+	struct meshlink *m = ctx;
+	allreduce_link_down(m->reduce, m->now_us, member, fatal);
+	fetcher_link_down(m->fetcher, m->now_us, member);
+	donor_link_down(m->donor, member);
+	bool broke_a_rule = why == RV_E_PROTOCOL || why == RV_E_INVALID || why == RV_E_CORRUPT || why == RV_E_AUTH;
+	enum rv_level level = broke_a_rule ? RV_WARN : m->expects_ends ? RV_DEBUG : RV_INFO;
+	rv_event(m->events, level, "link_down",
+			 RV_FIELDS(rv_field_int("member", member), rv_field_bool("fatal", fatal),
+					   rv_field_str("error", rv_err_name(why)), rv_field_str("text", text)),
+			 "the link to member %u is gone: %s", member, text);
+}
+
+static void on_trouble(void *ctx, enum rv_err why, const char *text) {
+	struct meshlink *m = ctx;
+	bool ended =
+		m->expects_ends && (why == RV_E_NOTFOUND || why == RV_E_CLOSED || why == RV_E_TIMEOUT || why == RV_E_IO);
+	rv_event(m->events, ended ? RV_DEBUG : RV_WARN, "peer_refused",
+			 RV_FIELDS(rv_field_str("error", rv_err_name(why)), rv_field_str("text", text)), "%s", text);
+}
+
+enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **out, struct rv_errtext *et) {
+	struct meshlink *m = calloc(1, sizeof *m);
+	if (!m)
+		return rv_fail(et, RV_E_NOMEM, "no memory for peer links");
+	m->reduce = cfg->reduce;
+	m->donor = cfg->donor;
+	m->fetcher = cfg->fetcher;
+	m->events = cfg->events;
+	m->run_tag = frame_run_tag(cfg->peers.run_id);
+	struct peers_config peers = cfg->peers;
+	peers.owner = (struct peers_owner){.ctx = m,
+									   .next_message = next_message,
+									   .next_control = next_control,
+									   .on_message = on_message,
+									   .on_part = on_part,
+									   .on_link_up = on_link_up,
+									   .on_link_down = on_link_down,
+									   .on_trouble = on_trouble};
+	enum rv_err e = peers_new(&peers, &m->peers, et);
+	if (e != RV_OK) {
+		free(m);
+		return e;
+	}
+	*out = m;
+	return RV_OK;
+}
+
+void meshlink_free(struct meshlink *m) {
+	if (!m)
+		return;
+	peers_free(m->peers);
+	free(m);
+}
+
+struct peers *meshlink_peers(struct meshlink *m) {
+	return m->peers;
+}
+
+void meshlink_expect_ends(struct meshlink *m) {
+	m->expects_ends = true;
+}
+
+void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d) {
+	uint64_t members = 0;
+	for (int i = 0; i < d->n_members; i++)
+		members |= UINT64_C(1) << d->members[i].member;
+	m->now_us = now_us;
+	m->round = d->round;
+	fetcher_allow(m->fetcher, now_us, members & ~d->banned);
+	peers_ban(m->peers, now_us, d->banned);
+	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
+	memcpy(linked, d->members, d->n_members * sizeof linked[0]);
+	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);
+	peers_allow(m->peers, now_us, linked, d->n_members + d->n_syncing);
+}
+
+void meshlink_announce_links(struct meshlink *m, int64_t now_us) {
+	for (uint32_t member = 0; member < NET_MAX_MEMBERS; member++)
+		if (peers_linked(m->peers, member))
+			allreduce_link_up(m->reduce, now_us, member);
+}
+
+void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fds, int n) {
+	m->now_us = now_us;
+	peers_handle(m->peers, now_us, fds, n);
+}
+
+void meshlink_pump(struct meshlink *m, int64_t now_us) {
+	m->now_us = now_us;
+	donor_set_round(m->donor, m->round, allreduce_running(m->reduce) && !allreduce_done(m->reduce));
+	peers_pump(m->peers, now_us);
+}

@@ -1,0 +1,63 @@
+/* input_checks.c: opens each as training would, and closes it again. */
+#include "worker/options/input_checks.h"
+
+#include "train/files/weights.h"
+#include "train/text/data.h"
+#include "train/text/run_tokenizer.h"
+#include "train/text/token_source.h"
+#include "train/text/tokenizer/tokenizer.h"
+
+#include <string.h>
+
+enum rv_err input_check_data(const char *path, struct rv_errtext *et) {
+	const struct dataset_config least = {.path = path, .n_shards = 1, .holdout_every = 2, .context = 1};
+	struct dataset *data;
+	if (!path[0])
+		return rv_fail(et, RV_E_INVALID, "which text to train on? --data FILE, DIR or https://URL#sha256=HEX");
+	RV_TRY(dataset_open(&least, &data, et));
+	dataset_close(data);
+	return RV_OK;
+}
+
+static enum rv_err is_text(const char *path, bool *out, struct rv_errtext *et) {
+	struct token_source source;
+	RV_TRY(token_source_open(&source, path, 0, et));
+	*out = token_source_is_text(&source);
+	token_source_release(&source);
+	return RV_OK;
+}
+
+enum rv_err input_check_run_data(const struct run_config *run, const char *path, const char *tokenizer,
+								 struct rv_errtext *et) {
+	struct tokenizer *t = NULL;
+	struct dataset *data = NULL;
+	bool text = true;
+	const struct dataset_config cfg = dataset_config_of(run, path);
+	RV_TRY(is_text(path, &text, et));
+	enum rv_err e = run_tokenizer_open(run, tokenizer, &t, et);
+	if (e == RV_OK && !(t && text))
+		e = dataset_open(&cfg, &data, et);
+	dataset_close(data);
+	tokenizer_free(t);
+	return e;
+}
+
+enum rv_err input_check_tokenizer(const char *file, struct rv_errtext *et) {
+	struct tokenizer *t;
+	if (!file[0] || strcmp(file, "bytes") == 0)
+		return RV_OK;
+	enum rv_err e = tokenizer_open(file, "auto", &t, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "--tokenizer");
+	tokenizer_free(t);
+	return RV_OK;
+}
+
+enum rv_err input_check_weights(const char *where, struct rv_errtext *et) {
+	struct run_config model;
+	if (!where[0])
+		return RV_OK;
+	run_config_defaults(&model);
+	enum rv_err e = weights_load_config(where, &model, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--init");
+}

@@ -1,0 +1,127 @@
+/* options.c: the option table of rivulet-worker. */
+#include "worker/options/options.h"
+
+#include "net/address.h"
+#include "net/invite.h"
+#include "net/mesh/rate.h"
+#include "train/eval_schedule.h"
+#include "worker/options/input_checks.h"
+#include "worker/state/checkpoint_index.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Below it, one packet more or less is more than the few percent that a cap may be off. */
+enum { LEAST_CAP_BYTES_PER_S = 12500 };
+
+#define FIELD(f) offsetof(struct worker_options, f)
+#define CAP(f)   sizeof(((struct worker_options *)0)->f)
+
+const struct rv_option worker_options_table[] = {
+	{"dir", RV_OPT_STRING, FIELD(dir), CAP(dir), "rivulet-worker", 0, 0, NULL,
+	 "Where this worker keeps its key and its state. Start again with the same one to go on.", "Worker"},
+	{"data", RV_OPT_STRING, FIELD(data), CAP(data), "", 0, 0, NULL,
+	 "Training text or token shards: a file, a directory, a pattern, or https://URL#sha256=HEX. Remembered in --dir "
+	 "until another is given.",
+	 "Worker"},
+	{"tokenizer", RV_OPT_STRING, FIELD(tokenizer), CAP(tokenizer), "", 0, 0, NULL,
+	 "The run's tokenizer (tokenizer.json), which makes tokens of text; token shards and runs on bytes need none. "
+	 "Remembered in --dir.",
+	 "Worker"},
+	{"init", RV_OPT_STRING, FIELD(init), CAP(init), "", 0, 0, NULL,
+	 "The weights that the run starts from (a Hugging Face directory or a safetensors file), where it starts from "
+	 "given ones; without them they come from another worker.",
+	 "Worker"},
+	{"shard", RV_OPT_INT, FIELD(shard), 0, "-1", -1, 1023, NULL,
+	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
+	{"name", RV_OPT_STRING, FIELD(name), CAP(name), "", 0, 0, NULL,
+	 "What people see in the run's status; empty: \"worker\" and its number. Told once, at the join.", "Worker"},
+	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 0, CHECKPOINT_MAX_KEEP, NULL,
+	 "Whole states kept on disk, for peers that join and for restarts: what joiners start from, and those before it; "
+	 "0: all.",
+	 "Worker"},
+	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
+	 "Rounds of reduced gradients kept at least, for workers that were away and for `rivulet export --round`; 0: those "
+	 "after the oldest state that is kept.",
+	 "Worker"},
+	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
+	 "Computing"},
+	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Computing"},
+	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "auto", 0, 0, "auto|none|block",
+	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower. auto: only "
+	 "where memory is too little for none.",
+	 "Computing"},
+	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
+	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
+	 "The first participant measures held-out loss after every so many rounds and at the end; 0: never; -1: so often "
+	 "that it takes about a tenth of its time, and four times at least.",
+	 "Computing"},
+	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP,
+	 "Computing"},
+	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), ":0", 0, 0, NULL,
+	 "HOST:PORT for other workers; port 0: any free one.", "Network"},
+	{"advertise", RV_OPT_STRING, FIELD(advertise), CAP(advertise), "", 0, 0, NULL,
+	 "HOST:PORT where other workers reach this one (a name is looked up once, at the start); empty: the address the "
+	 "coordinator sees, with the listening port.",
+	 "Network"},
+	{"max-up", RV_OPT_RATE, FIELD(max_up), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
+	 "Sends no more than this to other workers, such as 5mbit or 600KB: TCP/IP headers included, kept over any 10 s. "
+	 "unlimited: no cap.",
+	 "Network"},
+	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
+	 "The same for what it receives from them.", "Network"},
+	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "100mbit", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S,
+	 NULL,
+	 "Gives no more than this of the run's state to workers that lack it; unlimited: no cap of its own. In any case no "
+	 "worker "
+	 "is given more than two whole states an hour and the result of each round, and while the workers average, it is a "
+	 "tenth of what that sends for one that joins, and at most as much again for one that fell behind.",
+	 "Network"},
+	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
+	 "Also write every event there, one JSON object a line.", "Output"},
+	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
+};
+
+enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct worker_options *o = opts;
+	struct address a;
+	struct invite invite;
+	if (args->n > 0)
+		RV_TRY(invite_parse(args->at[0], &invite, et));
+	if (!o->dir[0])
+		return rv_fail(et, RV_E_INVALID, "dir: must not be empty");
+	struct device_choice device;
+	RV_TRY(device_parse(o->device, &device, et));
+	enum rv_err e = address_parse(o->listen, &a, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e, "listen");
+	if (!o->advertise[0])
+		return RV_OK;
+	e = address_parse(o->advertise, &a, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "advertise");
+}
+
+/* A URL is not asked for, nor what --dir remembers: it was looked at when it was given. */
+static enum rv_err check_data(const struct worker_options *o, struct rv_errtext *et) {
+	char remembered[sizeof o->dir + 16];
+	(void)snprintf(remembered, sizeof remembered, "%s/member.conf", o->dir);
+	bool is_remembered = !o->data[0] && access(remembered, R_OK) == 0;
+	if (is_remembered || strstr(o->data, "://"))
+		return RV_OK;
+	enum rv_err e = input_check_data(o->data, et);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "--data");
+}
+
+enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et) {
+	const struct worker_options *o = opts;
+	char remembered[sizeof o->dir + 16];
+	(void)snprintf(remembered, sizeof remembered, "%s/run.link", o->dir);
+	if (args->n == 0 && access(remembered, R_OK) != 0)
+		return rv_fail(et, RV_E_NOTFOUND, "no invite link was given, and %s remembers none", o->dir);
+	struct device_choice device;
+	RV_TRY(device_choose(o->device, &device, et));
+	RV_TRY(check_data(o, et));
+	RV_TRY(input_check_weights(o->init, et));
+	return input_check_tokenizer(o->tokenizer, et);
+}

@@ -1,0 +1,36 @@
+/* options.h: what a volunteer can say to rivulet-worker. */
+#ifndef RV_WORKER_OPTIONS_OPTIONS_H
+#define RV_WORKER_OPTIONS_OPTIONS_H
+
+#include "base/options.h"
+#include "base/program.h"
+#include "kernels/device.h"
+#include "train/memory/check.h"
+
+struct worker_options {
+	char dir[256];
+	char data[1024];
+	char tokenizer[512]; /* "": the remembered one, or none */
+	char init[512];
+	int64_t shard; /* -1: member modulo data-shards */
+	int64_t threads;
+	char device[DEVICE_TEXT_BYTES];
+	char recompute[8], short_of_memory[MEMORY_SHORT_BYTES];
+	char listen[128], advertise[128];
+	char advertised[128];                 /* no option: advertise, looked up; "": none */
+	int64_t max_up, max_down, max_donate; /* bytes per second; 0: no cap */
+	char name[64];
+	char log_file[256];
+	int64_t eval_every, eval_tokens;
+	int64_t keep_bases, keep_log; /* struct checkpoint_policy */
+};
+
+extern const struct rv_option worker_options_table[];
+
+/* For --check: a link is at hand, and text, tokenizer and initial weights are there and can be read
+ * (worker/options/input_checks.h, with its faults; a URL is not asked for). */
+enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+/* What spans several options, and the link's syntax. RV_E_INVALID, RV_E_RANGE name the option. */
+enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
+
+#endif

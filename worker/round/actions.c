@@ -1,0 +1,201 @@
+/* actions.c: the round core's next action, a pure function of its state: what the document calls for, less what
+ * is done or under way. */
+#include "base/planted.h"
+#include "worker/round/internal.h"
+
+enum { FINISH_WAIT_HEARTBEATS = 15, STILL_HEARTBEATS = 15, STILL_LOG2_AGAIN = 2, STILL_AGAIN_MAX = 4 };
+
+int round_roster_index(const struct round_core *c) {
+	if (!c->has_doc || c->doc.phase != RUN_REDUCE || c->doc.round != c->round)
+		return -1;
+	return document_find(&c->doc, c->cfg.member);
+}
+
+bool round_has_vote(const struct round_core *c) {
+	return round_roster_index(c) >= 0 && c->log.held && c->log.own && c->log.round == c->round &&
+		   c->log.attempt == c->doc.attempt;
+}
+
+bool round_contributed(const struct round_core *c) {
+	bool own_result = c->log.held && c->log.own && c->log.round == c->round;
+	return (c->contributed || own_result) && !RV_BUG("double-count");
+}
+
+static bool emit(struct round_core *c, enum round_action_type type, struct round_action *out) {
+	*out = (struct round_action){.type = type, .round = c->round};
+	return true;
+}
+
+static bool reduce_stop_action(struct round_core *c, struct round_action *out) {
+	c->reduce.running = c->reduce.done = false;
+	c->reduce.persist_failed = false;
+	c->reduce.suspects = 0;
+	return emit(c, ROUND_REDUCE_STOP, out);
+}
+
+/* The round is over, we are leaving, or a roster has left us out. A document of the same round that is not REDUCE
+ * (too few members for a moment) lets it be: the next attempt resumes it. */
+static bool reduce_is_void(const struct round_core *c) {
+	return c->leaving || round_is_behind(c) || (c->doc.phase == RUN_REDUCE && round_roster_index(c) < 0) ||
+		   c->doc.phase == RUN_DONE;
+}
+
+static bool persist_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	struct round_reduce *r = &c->reduce;
+	if (!r->done || r->persist_attempt == r->attempt || round_has_vote(c))
+		return false;
+	if (r->persist_failed && now_us < r->persist_retry_us)
+		return false;
+	r->persist_attempt = r->attempt;
+	return emit(c, ROUND_PERSIST, out);
+}
+
+/* A roster that means our former process (killed, started again) waits for a gradient that is lost. */
+static bool roster_means_this_process(const struct round_core *c) {
+	uint64_t boot = c->doc.members[round_roster_index(c)].boot;
+	return boot == 0 || boot == c->boot;
+}
+
+static bool reduce_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	struct round_reduce *r = &c->reduce;
+	if (round_roster_index(c) < 0)
+		return false;
+	if (r->running && r->attempt == c->doc.attempt)
+		return persist_action(c, now_us, out);
+	if (!c->encoded || round_has_vote(c) || !roster_means_this_process(c))
+		return false;
+	enum round_action_type type = r->running ? ROUND_REDUCE_RESTART : ROUND_REDUCE_START;
+	*r = (struct round_reduce){.running = true, .attempt = c->doc.attempt};
+	c->contributed = true;
+	c->reduced_until = c->round + 1;
+	return emit(c, type, out);
+}
+
+static bool train(struct round_core *c, uint64_t round, uint64_t from, uint64_t to, struct round_action *out) {
+	c->trainer = TRAINER_TRAINING;
+	*out = (struct round_action){.type = ROUND_TRAIN, .round = round, .from = from, .steps = to - from};
+	return true;
+}
+
+/* The last round's result waits for nothing: no round comes after it. */
+uint64_t round_overlap(const struct round_core *c) {
+	bool last = c->round + 1 >= c->doc.final_round;
+	return c->has_doc && !last ? c->cfg.overlap_steps : 0;
+}
+
+/* The round is averaged without us: what we have encoded counts in the next one, as long as it is not given away. */
+static bool holds_on(const struct round_core *c) {
+	return c->cfg.gives_away && c->ahead == 0 && round_leaves_us_out(c);
+}
+
+bool round_ahead_action(struct round_core *c, struct round_action *out) {
+	bool whole = c->steps_done == c->cfg.steps_per_round;
+	if (holds_on(c))
+		return false;
+	if (c->trainer != TRAINER_IDLE || !whole || c->ahead >= round_overlap(c))
+		return false;
+	return train(c, c->round + 1, c->ahead, round_overlap(c), out);
+}
+
+static bool train_action(struct round_core *c, struct round_action *out) {
+	bool whole = c->steps_done == c->cfg.steps_per_round || c->time_up;
+	if (c->trainer != TRAINER_IDLE)
+		return false;
+	if (whole && !c->encoded) {
+		c->trainer = TRAINER_ENCODING;
+		return emit(c, ROUND_ENCODE, out);
+	}
+	if (c->doc.phase == RUN_WAITING)
+		return false;
+	return whole ? round_ahead_action(c, out) : train(c, c->round, c->steps_done, c->cfg.steps_per_round, out);
+}
+
+bool round_end_verified(const struct round_core *c) {
+	return c->has_doc && c->doc.phase == RUN_DONE && c->doc.base_round == c->doc.round && c->n_full > 0 &&
+		   c->full[0].round == c->doc.round && !c->diverged;
+}
+
+/* A bit that flipped after the last base would otherwise leave with the result. */
+static bool finish_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (c->finish_by_us == 0)
+		c->finish_by_us = now_us + FINISH_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
+	if (!round_end_verified(c) && now_us < c->finish_by_us)
+		return false;
+	c->finished = true;
+	return emit(c, ROUND_FINISH, out);
+}
+
+/* A disk that was full keeps nobody away for good: the roster that wanted our vote is gone, the next one is a new
+ * try. */
+static void forgive_full_disk(struct round_core *c, int64_t now_us) {
+	if (round_roster_index(c) < 0 && now_us >= c->reduce.persist_retry_us)
+		c->reduce.persist_failed = false;
+}
+
+static bool rollback_action(struct round_core *c, struct round_action *out) {
+	if (c->told_rollback)
+		return false;
+	c->told_rollback = true;
+	*out = (struct round_action){.type = ROUND_ROLLBACK, .round = c->next_epoch_round, .epoch = c->next_epoch};
+	return true;
+}
+
+/* Members in an open document are those that have the state. */
+static bool too_few_have_the_state(const struct round_core *c) {
+	const struct document *d = &c->doc;
+	return (d->phase == RUN_OPEN || d->phase == RUN_WAITING) && d->round == c->round && c->round > 0 &&
+		   d->n_members < c->cfg.min_workers && d->n_syncing > 0 && document_find(d, c->cfg.member) >= 0;
+}
+
+/* Once it is known for a base, or was written: that may have failed (the disk was full), but others may be slow too. */
+static int64_t still_us(const struct round_core *c) {
+	bool known = c->n_full > 0 && c->full[0].round == c->round;
+	uint32_t times = c->kept_base == c->round + 1 ? c->kept_times : 0;
+	uint32_t n = times > 0 ? times : known;
+	int64_t heartbeats = (int64_t)STILL_HEARTBEATS << STILL_LOG2_AGAIN * (n < STILL_AGAIN_MAX ? n : STILL_AGAIN_MAX);
+	return heartbeats * c->cfg.heartbeat_us;
+}
+
+static bool keep_base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (!too_few_have_the_state(c)) {
+		c->still_since_us = 0;
+		return false;
+	}
+	if (c->still_since_us == 0)
+		c->still_since_us = now_us;
+	if (now_us - c->still_since_us < still_us(c))
+		return false;
+	c->kept_times = c->kept_base == c->round + 1 ? c->kept_times + 1 : 1;
+	c->kept_base = c->round + 1;
+	c->still_since_us = now_us;
+	return emit(c, ROUND_KEEP_BASE, out);
+}
+
+static bool probe_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	bool has_result = c->reduce.running && c->reduce.done && round_roster_index(c) >= 0; /* PERSIST tries it */
+	if (!c->cannot_store || c->probing || now_us < c->probe_us || has_result)
+		return false;
+	c->probing = true;
+	return emit(c, ROUND_PROBE, out);
+}
+
+bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (c->next_epoch != 0)
+		return rollback_action(c, out);
+	if (!c->has_doc || c->finished)
+		return false;
+	forgive_full_disk(c, now_us);
+	if (c->reduce.running && reduce_is_void(c))
+		return reduce_stop_action(c, out);
+	if (c->leaving)
+		return round_fetch_cancel(c, out);
+	if (probe_action(c, now_us, out))
+		return true;
+	if (round_is_behind(c))
+		return round_sync_action(c, now_us, out);
+	if (round_fetch_cancel(c, out))
+		return true;
+	if (c->doc.phase == RUN_DONE)
+		return finish_action(c, now_us, out);
+	return reduce_action(c, now_us, out) || train_action(c, out) || keep_base_action(c, now_us, out);
+}

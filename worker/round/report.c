@@ -1,0 +1,74 @@
+/* report.c: where the worker is, told to the coordinator: when it changes, and every heartbeat. */
+#include "worker/round/internal.h"
+
+#include "base/chain.h"
+
+#include <string.h>
+
+enum worker_phase round_phase(const struct round_core *c) {
+	if (c->leaving || c->reduce.persist_failed)
+		return WORKER_LEAVING;
+	if (round_is_entering(c))
+		return WORKER_TRAINING;
+	if (!c->has_doc || round_is_behind(c))
+		return WORKER_SYNCING;
+	if (round_has_vote(c))
+		return WORKER_VOTED;
+	if (round_roster_index(c) >= 0 && c->reduce.running && c->reduce.attempt == c->doc.attempt)
+		return WORKER_REDUCING;
+	return c->encoded ? WORKER_READY : c->spoiled ? WORKER_SYNCING : WORKER_TRAINING;
+}
+
+static void fill(const struct round_core *c, struct report *r) {
+	memset(r, 0, sizeof *r);
+	r->boot = c->boot;
+	r->epoch = c->cfg.epoch;
+	r->phase = (uint8_t)round_phase(c);
+	bool entering = round_is_entering(c);
+	r->round = entering ? c->round + 1 : c->round;
+	r->tokens = entering ? c->ahead_tokens : c->tokens;
+	r->n_chunks = round_chunks(c, r->round);
+	bool reducing = r->phase == WORKER_REDUCING, voted = r->phase == WORKER_VOTED;
+	if (reducing || voted) {
+		r->attempt = c->doc.attempt;
+		r->suspects = c->reduce.running ? c->reduce.suspects : 0;
+	}
+	if (voted)
+		r->digest = c->log.digest;
+	if (r->phase != WORKER_SYNCING)
+		r->chain = entering ? rv_chain_next(&c->chain, &c->log.digest) : c->chain;
+	r->storage = c->cannot_store ? REPORT_STORAGE_ROUNDS : 0;
+	round_proven(c, &r->proven_round, &r->proven_chain);
+	r->needs_from = r->phase == WORKER_SYNCING ? round_needs_from(c) : 0;
+	if (c->n_full > 0) {
+		r->full_round = c->full[0].round;
+		r->full_hash = c->full[0].hash;
+	}
+}
+
+/* What the coordinator decides by. Tokens count once they stand for a contribution. */
+static bool says_the_same(const struct report *a, const struct report *b) {
+	return a->phase == b->phase && a->round == b->round && a->attempt == b->attempt && a->suspects == b->suspects &&
+		   rv_hash_equal(&a->digest, &b->digest) && rv_hash_equal(&a->chain, &b->chain) &&
+		   a->proven_round == b->proven_round && rv_hash_equal(&a->proven_chain, &b->proven_chain) &&
+		   a->storage == b->storage && a->needs_from == b->needs_from && a->full_round == b->full_round &&
+		   rv_hash_equal(&a->full_hash, &b->full_hash);
+}
+
+bool round_next_report(struct round_core *c, int64_t now_us, struct report *out) {
+	if (c->next_epoch != 0)
+		return false;
+	fill(c, out);
+	if (c->has_sent && now_us < c->sent_us + c->cfg.heartbeat_us && says_the_same(out, &c->sent))
+		return false;
+	out->seq = ++c->seq;
+	c->sent = *out;
+	c->sent_us = now_us;
+	c->has_sent = true;
+	return true;
+}
+
+/* Retries (of a failed PERSIST or FETCH) wait for the next heartbeat, so they add no deadline. */
+int64_t round_deadline_us(const struct round_core *c) {
+	return c->has_sent ? c->sent_us + c->cfg.heartbeat_us : c->sent_us;
+}

@@ -1,0 +1,327 @@
+/* round.c: the worker's round core: what each event changes. What is then asked of the platform follows from the state
+ * alone (actions.c, sync.c), so an event that is lost, late or repeated cannot leave it stuck. */
+#include "worker/round/internal.h"
+
+#include "base/assert.h"
+#include "base/chain.h"
+#include "base/planted.h"
+
+#include <string.h>
+
+enum { APPLY_FAILURES_MAX = 2 }; /* then the log is not to be had intact: a base */
+
+size_t round_core_size(void) {
+	return sizeof(struct round_core);
+}
+
+struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
+								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us) {
+	RV_ASSERT(cfg->steps_per_round > 0 && cfg->member < NET_MAX_MEMBERS);
+	RV_ASSERT(cfg->heartbeat_us > 0 && cfg->overlap_steps <= cfg->steps_per_round);
+	RV_ASSERT(cfg->n_fragments <= NET_MAX_FRAGMENTS);
+	struct round_core *c = memory;
+	memset(c, 0, sizeof *c);
+	c->cfg = *cfg;
+	c->boot = boot;
+	c->round = round;
+	c->chain = *chain;
+	c->steps_done = steps_done < cfg->steps_per_round ? steps_done : cfg->steps_per_round;
+	/* For all we know: our former process may have delivered these steps, or those of rounds before. */
+	c->contributed = steps_done > 0 || (cfg->had_former && !RV_BUG("double-count-fragment"));
+	c->sent_us = now_us;
+	return c;
+}
+
+void round_lacks_state(struct round_core *c) {
+	c->diverged = true;
+}
+
+void round_has_part(struct round_core *c, uint64_t round) {
+	c->has_part = true;
+	c->part_round = round;
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err check_same_run(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	if (memcmp(c->doc.run_id, d->run_id, NET_RUN_ID_BYTES) != 0 || !rv_hash_equal(&c->doc.run_hash, &d->run_hash))
+		return rv_fail(et, RV_E_CORRUPT, "document %llu: of another run", (unsigned long long)d->seq);
+	return RV_OK;
+}
+
+/* The open round, as far as this worker knows. */
+static uint64_t latest_round(const struct round_core *c) {
+	return c->has_doc && c->doc.round > c->round ? c->doc.round : c->round;
+}
+
+bool round_knows_later(const struct round_core *c, const struct document *d) {
+	return d->epoch < c->cfg.epoch || (d->epoch == c->cfg.epoch && d->round < latest_round(c));
+}
+
+/* A later epoch ends this core (ROUND_ROLLBACK); an earlier one, or an earlier round, can only be a mistake. */
+static enum rv_err check_later(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	if (!round_knows_later(c, d))
+		return RV_OK;
+	return rv_fail(et, RV_E_CORRUPT,
+				   "document %llu is of round %llu (epoch %llu), and this worker knows round %llu (epoch %llu)",
+				   (unsigned long long)d->seq, (unsigned long long)d->round, (unsigned long long)d->epoch,
+				   (unsigned long long)latest_round(c), (unsigned long long)c->cfg.epoch);
+}
+
+/* Refuses what cannot be true, whatever our own state is. */
+static enum rv_err check_document(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
+	unsigned long long seq = d->seq;
+	struct rv_hash chain, base;
+	if (!round_chain_at(d, d->round, &chain) || !rv_hash_equal(&chain, &d->chain) ||
+		!round_chain_at(d, d->base_round, &base) || !rv_hash_equal(&base, &d->base_chain))
+		return rv_fail(et, RV_E_CORRUPT, "document %llu: its state hash at round %llu does not follow from its digests",
+					   seq, (unsigned long long)d->round);
+	uint32_t ours = round_chunks(c, d->round);
+	if (d->phase == RUN_REDUCE && ours != 0 && d->n_chunks != ours)
+		return rv_fail(et, RV_E_PROTOCOL, "document %llu: a vector of %u chunks, ours has %u", seq, d->n_chunks, ours);
+	return RV_OK;
+}
+
+static bool full_hash_contradicts(const struct round_core *c) {
+	for (int i = 0; i < c->n_full && !RV_BUG("ignore-full-hash"); i++)
+		if (c->full[i].round == c->doc.base_round && !rv_hash_is_zero(&c->doc.base_hash))
+			return !rv_hash_equal(&c->full[i].hash, &c->doc.base_hash);
+	return false;
+}
+
+/* Our own state against the document's: a fork makes us resync. */
+static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) {
+	const struct document *d = &c->doc;
+	struct rv_hash chain;
+	if (!c->diverged && round_chain_at(d, c->round, &chain) && !rv_hash_equal(&chain, &c->chain)) {
+		c->diverged = true;
+		return rv_fail(et, RV_E_CORRUPT,
+					   "our state of round %llu is not the run's (another state hash): starting again from round %llu",
+					   (unsigned long long)c->round, (unsigned long long)d->base_round);
+	}
+	if (!c->diverged && full_hash_contradicts(c)) {
+		c->diverged = true;
+		return rv_fail(
+			et, RV_E_CORRUPT,
+			"our theta or momentum of round %llu differs from the majority's (full hash): bad memory or disk? "
+			"Starting again from peers",
+			(unsigned long long)d->base_round);
+	}
+	return RV_OK;
+}
+
+enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et) {
+	(void)now_us;
+	if (c->next_epoch != 0 || (c->has_doc && d->seq <= c->doc.seq && d->epoch == c->cfg.epoch))
+		return RV_OK;
+	if (c->has_doc)
+		RV_TRY(check_same_run(c, d, et));
+	RV_TRY(check_later(c, d, et));
+	if (d->epoch > c->cfg.epoch) {
+		c->next_epoch = d->epoch;
+		c->next_epoch_round = d->epoch_round;
+		return RV_OK;
+	}
+	RV_TRY(check_document(c, d, et));
+	if (!c->has_doc)
+		c->former_until = d->round;
+	c->doc = *d;
+	c->has_doc = true;
+	if (round_leaves_us_out(c))
+		c->contributed = false;
+	return check_own_state(c, et);
+}
+
+/* ---- the trainer ----------------------------------------------------------------------------------------------------
+ */
+
+static uint64_t least(uint64_t a, uint64_t b) {
+	return a < b ? a : b;
+}
+
+void round_on_trained(struct round_core *c, int64_t now_us, uint64_t round, uint64_t steps_done, uint64_t tokens) {
+	(void)now_us;
+	if (round == c->round) {
+		c->steps_done = least(steps_done, c->cfg.steps_per_round);
+		c->tokens = tokens;
+	} else if (round == c->round + 1 && c->steps_done == c->cfg.steps_per_round) {
+		c->ahead = least(steps_done, round_overlap(c));
+		c->ahead_tokens = tokens;
+	} else {
+		return;
+	}
+	uint64_t left = round == c->round ? c->cfg.steps_per_round - c->steps_done : round_overlap(c) - c->ahead;
+	if (c->trainer == TRAINER_TRAINING && left == 0)
+		c->trainer = TRAINER_IDLE;
+}
+
+void round_on_time_up(struct round_core *c, uint64_t round) {
+	if (round != c->round || c->steps_done == 0)
+		return;
+	c->time_up = true;
+	if (c->trainer == TRAINER_TRAINING)
+		c->trainer = TRAINER_IDLE;
+}
+
+void round_on_encoded(struct round_core *c, int64_t now_us, uint64_t round, bool ok) {
+	if (round != c->round || c->trainer != TRAINER_ENCODING)
+		return;
+	c->trainer = TRAINER_IDLE;
+	c->encoded = ok;
+	c->spoiled = false;
+	if (!ok)
+		round_on_spoiled(c, now_us, round);
+}
+
+void round_on_spoiled(struct round_core *c, int64_t now_us, uint64_t round) {
+	(void)now_us;
+	if (round != c->round)
+		return;
+	if (c->trainer == TRAINER_TRAINING)
+		c->trainer = TRAINER_IDLE;
+	c->steps_done = c->tokens = 0;
+	c->time_up = false;
+	c->spoiled = true;
+}
+
+/* What the contribution to the next round begins with. */
+static void carry_progress(struct round_core *c) {
+	bool late = !round_contributed(c), keep = c->cfg.late == LATE_KEEP;
+	bool gave_away = c->cfg.gives_away && c->ahead > 0 && !RV_BUG("count-given-steps");
+	if (!late || (keep && gave_away)) {
+		c->steps_done = c->ahead;
+		c->tokens = c->ahead_tokens;
+	} else if (keep) {
+		c->tokens += c->ahead_tokens;
+	} else {
+		c->steps_done = c->tokens = 0;
+	}
+}
+
+static void apply_failed(struct round_core *c) {
+	c->log.held = false;
+	if (++c->apply_failures >= APPLY_FAILURES_MAX)
+		c->diverged = true;
+}
+
+void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok) {
+	(void)now_us;
+	if (round != c->round || c->trainer != TRAINER_APPLYING)
+		return;
+	c->trainer = TRAINER_IDLE;
+	if (!ok) {
+		apply_failed(c);
+		return;
+	}
+	struct rv_hash expect = rv_chain_next(&c->chain, &c->log.digest);
+	carry_progress(c);
+	round_enter(c, round + 1, chain);
+	c->base.wanted = c->older_is_gone = false;
+	c->by_log = round + 1 < c->doc.base_round;
+	c->starves = c->starves && round + 1 < c->doc.round;
+	if (!rv_hash_equal(chain, &expect))
+		c->diverged = true;
+}
+
+/* ---- the all-reduce -------------------------------------------------------------------------------------------------
+ */
+
+void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt) {
+	(void)now_us;
+	if (round == c->round && c->reduce.running && attempt == c->reduce.attempt)
+		c->reduce.done = true;
+}
+
+static void note_storage(struct round_core *c, int64_t now_us, bool ok) {
+	c->cannot_store = !ok;
+	c->probe_us = now_us + c->cfg.heartbeat_us;
+}
+
+void round_on_storage(struct round_core *c, int64_t now_us, bool ok) {
+	c->probing = false;
+	note_storage(c, now_us, ok);
+}
+
+void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt,
+						const struct rv_hash *digest, bool ok) {
+	note_storage(c, now_us, ok);
+	if (round != c->round)
+		return;
+	struct round_reduce *r = &c->reduce;
+	if (r->persist_attempt == attempt)
+		r->persist_attempt = 0;
+	bool committed_held = c->log.held && !c->log.own; /* fetched: what the document proves */
+	if (ok && !committed_held && c->trainer != TRAINER_APPLYING) {
+		c->log =
+			(struct round_log_entry){.held = true, .own = true, .round = round, .attempt = attempt, .digest = *digest};
+	}
+	if (attempt == r->attempt && r->running) {
+		r->persist_failed = !ok;
+		r->persist_retry_us = now_us + c->cfg.heartbeat_us;
+	}
+}
+
+void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects) {
+	(void)now_us;
+	if (c->reduce.running && attempt == c->reduce.attempt)
+		c->reduce.suspects = suspects;
+}
+
+/* ---- catching up ----------------------------------------------------------------------------------------------------
+ */
+
+void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok) {
+	struct round_fetch *f = &c->fetch;
+	if (f->kind == ROUND_NONE || f->kind != kind || f->round != round)
+		return;
+	f->kind = ROUND_NONE;
+	if (!ok) {
+		f->retry_us = now_us + c->cfg.heartbeat_us;
+		return;
+	}
+	if (kind == ROUND_FETCH_LOG) {
+		c->log = (struct round_log_entry){.held = true, .round = round, .digest = f->expect};
+		return;
+	}
+	c->diverged = c->older_is_gone = c->base.wanted = false;
+	c->boot++; /* what peers have of us was made from another state: void, as that of a former process */
+	c->n_full = 0;
+	if (!rv_hash_is_zero(&f->expect)) /* checked by the platform; theta0 has none */
+		c->full[c->n_full++] = (struct round_full){.round = round, .hash = f->expect};
+	c->trainer = TRAINER_IDLE;
+	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
+	c->steps_done = c->tokens = 0;
+	round_enter(c, round, &f->base_chain);
+	c->by_log = round < c->doc.base_round;
+}
+
+enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash,
+							   struct rv_errtext *et) {
+	bool again = c->n_full > 0 && c->full[0].round == round;
+	if (c->diverged || round > c->round || (c->n_full > 0 && round < c->full[0].round))
+		return RV_OK;
+	if (!again) {
+		memmove(&c->full[1], &c->full[0], (ROUND_FULL_HASHES - 1) * sizeof c->full[0]);
+		c->n_full += c->n_full < ROUND_FULL_HASHES;
+	}
+	c->full[0] = (struct round_full){.round = round, .hash = *hash};
+	return c->has_doc ? check_own_state(c, et) : RV_OK;
+}
+
+void round_leave(struct round_core *c, int64_t now_us) {
+	(void)now_us;
+	c->leaving = true;
+}
+
+const struct document *round_document(const struct round_core *c) {
+	return c->has_doc ? &c->doc : NULL;
+}
+
+uint64_t round_round(const struct round_core *c) {
+	return c->round;
+}
+
+uint64_t round_boot(const struct round_core *c) {
+	return c->boot;
+}

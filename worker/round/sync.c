@@ -1,0 +1,270 @@
+/* sync.c: the round core's way back to the run's state: from a base when too far behind or diverged, then one
+ * committed round at a time from the round log, each with a digest that the document proves. */
+#include "worker/round/internal.h"
+
+#include "base/chain.h"
+#include "base/planted.h"
+
+bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *out) {
+	uint64_t at = document_reaches_to(d);
+	if (round < at || round > d->round)
+		return false;
+	*out = d->n_older > 0 ? d->older_chain : d->base_chain;
+	for (; at < round; at++)
+		*out = rv_chain_next(out, document_digest(d, at));
+	return true;
+}
+
+/* What we hold is the last step to the base itself: its digest is not in the document any more, but its outcome is. */
+static bool log_leads_to_base(const struct round_core *c) {
+	if (!c->log.held || c->log.round != c->round || c->round + 1 != c->doc.base_round)
+		return false;
+	struct rv_hash chain = rv_chain_next(&c->chain, &c->log.digest);
+	return rv_hash_equal(&chain, &c->doc.base_chain);
+}
+
+/* The log entries before the base are listed, and less to fetch than the base. */
+static bool older_leads_to_base(const struct round_core *c) {
+	uint64_t most = c->cfg.logs_per_base > 0 ? c->cfg.logs_per_base : NET_MAX_LOG_DIGESTS;
+	most *= c->by_log ? 2 : 1; /* entries are packed: they may be fewer bytes than it seems */
+	return !c->older_is_gone && c->round >= document_reaches_to(&c->doc) && c->doc.base_round - c->round <= most;
+}
+
+static bool needs_base(const struct round_core *c) {
+	bool before = c->round < c->doc.base_round;
+	return c->diverged || (before && !log_leads_to_base(c) && !older_leads_to_base(c));
+}
+
+bool round_is_behind(const struct round_core *c) {
+	return needs_base(c) || c->round < c->doc.round;
+}
+
+bool round_leaves_us_out(const struct round_core *c) {
+	return c->doc.phase == RUN_REDUCE && c->doc.round == c->round && document_find(&c->doc, c->cfg.member) < 0;
+}
+
+/* A former process; or this one, before it installed a base that is no later. */
+static bool may_have_contributed(const struct round_core *c, uint64_t round) {
+	return (c->cfg.had_former && round <= c->former_until) || round < c->reduced_until;
+}
+
+void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *chain) {
+	c->round = round;
+	c->chain = *chain;
+	c->encoded = c->time_up = c->spoiled = false;
+	c->contributed = may_have_contributed(c, round) && !round_leaves_us_out(c);
+	c->apply_failures = 0;
+	c->reduce.persist_attempt = 0;
+	c->reduce.persist_failed = false;
+	c->log.held = c->log.held && c->log.round == round;
+	c->ahead = c->ahead_tokens = 0;
+}
+
+static bool base_is_made_here(const struct round_core *c) {
+	return c->doc.base_round == 0 && !c->cfg.theta0_from_peers;
+}
+
+/* Of the round that we hold the state of; it is committed, and needs_base() is false. */
+static const struct rv_hash *next_digest(const struct round_core *c) {
+	const struct rv_hash *listed = document_digest(&c->doc, c->round);
+	return listed != NULL ? listed : &c->log.digest; /* it leads to the base */
+}
+
+static bool holds_next_log(const struct round_core *c) {
+	return c->log.held && c->log.round == c->round && rv_hash_equal(&c->log.digest, next_digest(c));
+}
+
+/* Our round is the latest commit, and our contribution is in it: its outer step has its place behind the overlap. A
+ * process that comes back in the middle of this does not know which steps its former one did, unless it did them
+ * all. */
+static bool has_its_place(const struct round_core *c) {
+	if (RV_BUG("early-outer-step"))
+		return false;
+	return c->doc.round == c->round + 1 && round_overlap(c) > 0 && c->steps_done == c->cfg.steps_per_round &&
+		   round_contributed(c);
+}
+
+bool round_is_entering(const struct round_core *c) {
+	return c->has_doc && !needs_base(c) && has_its_place(c) && holds_next_log(c);
+}
+
+/* A log that is not the committed one proves nothing more; before a document says, and while the run waits for votes,
+ * ours is as good as any. */
+static bool log_may_be_committed(const struct round_core *c) {
+	return c->log.held && c->log.round == c->round && (!c->has_doc || c->round >= c->doc.round || holds_next_log(c));
+}
+
+/* It was fetched on the word of a signed document, by this process or a former one: whatever is needed to go on from
+ * here, it is the run's. */
+static bool log_is_committed(const struct round_core *c) {
+	return c->log.held && c->log.round == c->round && (!c->log.own || c->log.attempt == 0);
+}
+
+static bool log_proves(const struct round_core *c) {
+	bool needs = c->has_doc && needs_base(c);
+	return log_is_committed(c) || (!needs && log_may_be_committed(c));
+}
+
+/* It says SYNCING, so that nothing but this tells that it holds the state of the open round. */
+static bool trains_again(const struct round_core *c) {
+	return c->spoiled && !round_is_behind(c);
+}
+
+void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *chain) {
+	*round = c->round;
+	*chain = c->diverged ? (struct rv_hash){0} : c->chain;
+	if (c->diverged || !log_proves(c) || trains_again(c))
+		return;
+	*round = c->round + 1;
+	*chain = rv_chain_next(&c->chain, &c->log.digest);
+}
+
+/* ---- donors ---------------------------------------------------------------------------------------------------------
+ */
+
+static int count_donors(const struct round_core *c) {
+	return c->doc.n_members - (document_find(&c->doc, c->cfg.member) >= 0);
+}
+
+bool round_lacks_donors(const struct round_core *c) {
+	if (!c->has_doc || count_donors(c) > 0 || !round_is_behind(c))
+		return false;
+	return needs_base(c) ? !base_is_made_here(c) : c->trainer != TRAINER_APPLYING && !holds_next_log(c);
+}
+
+bool round_fetch_cancel(struct round_core *c, struct round_action *out) {
+	if (c->fetch.kind == ROUND_NONE)
+		return false;
+	c->fetch.kind = ROUND_NONE;
+	*out = (struct round_action){.type = ROUND_CANCEL_FETCH};
+	return true;
+}
+
+/* Makes `want` the outstanding fetch; keeps it when it is. */
+static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct round_action *want,
+						 struct round_action *out) {
+	struct round_fetch *f = &c->fetch;
+	if (f->kind == want->type && f->round == want->round && rv_hash_equal(&f->expect, &want->expect))
+		return false;
+	if (f->kind != ROUND_NONE && f->kind != want->type)
+		return round_fetch_cancel(c, out);
+	if (now_us < f->retry_us)
+		return round_fetch_cancel(c, out);
+	f->kind = want->type;
+	f->round = want->round;
+	f->expect = want->expect;
+	f->base_chain = want->chain;
+	*out = *want;
+	return true;
+}
+
+/* ---- the way back ---------------------------------------------------------------------------------------------------
+ */
+
+static void want_base(struct round_core *c, uint64_t round, const struct rv_hash *hash, const struct rv_hash *chain) {
+	c->base = (struct round_base){.wanted = true, .round = round, .hash = *hash, .chain = *chain};
+}
+
+/* A former process has begun with it. */
+static bool want_part(struct round_core *c) {
+	struct rv_hash chain;
+	for (int i = 0; c->has_part && i < c->doc.n_kept_bases; i++) {
+		const struct kept_base *kept = &c->doc.kept_bases[i];
+		if (kept->round == c->part_round && round_chain_at(&c->doc, kept->round, &chain)) {
+			want_base(c, kept->round, &kept->hash, &chain);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The one whose fetch is under way, as long as the document leads on from it. */
+static bool still_wanted(const struct round_core *c) {
+	struct rv_hash chain;
+	return c->base.wanted && c->base.round < c->doc.base_round && round_chain_at(&c->doc, c->base.round, &chain) &&
+		   rv_hash_equal(&chain, &c->base.chain);
+}
+
+static void choose_base(struct round_core *c) {
+	const struct document *d = &c->doc;
+	if (still_wanted(c))
+		return;
+	bool left_behind = c->base.wanted && c->base.round < d->base_round;
+	bool too_slow = c->by_log && !c->diverged && !c->older_is_gone;
+	c->starves |= left_behind || too_slow;
+	c->by_log = false;
+	if (!c->older_is_gone && !c->base.wanted && want_part(c))
+		return;
+	want_base(c, d->base_round, &d->base_hash, &d->base_chain);
+}
+
+static bool base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (c->trainer == TRAINER_APPLYING)
+		return false;
+	choose_base(c);
+	const struct round_base *b = &c->base;
+	if (b->round > 0 && rv_hash_is_zero(&b->hash))
+		return round_fetch_cancel(c, out); /* nothing to check a base against yet: a later document will have it */
+	struct round_action want = {.type = ROUND_FETCH_BASE,
+								.round = b->round,
+								.made_here = b->round == 0 && !c->cfg.theta0_from_peers,
+								.expect = b->hash,
+								.chain = b->chain};
+	return fetch_ensure(c, now_us, &want, out);
+}
+
+/* Level-triggered, as documents are: the next one may find it gone again. */
+void round_on_lacking(struct round_core *c, int64_t now_us) {
+	(void)now_us;
+	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.base_round;
+	c->older_is_gone |= before;
+	c->base.wanted &= !before;
+}
+
+bool round_starves(const struct round_core *c) {
+	return c->starves;
+}
+
+/* The earliest round whose files others have to give. */
+uint64_t round_needs_from(const struct round_core *c) {
+	bool base = c->diverged || (c->has_doc && needs_base(c));
+	return base && c->base.wanted ? c->base.round : base && c->has_doc ? c->doc.base_round : c->round;
+}
+
+static bool apply_action(struct round_core *c, const struct rv_hash *digest, struct round_action *out) {
+	if (round_fetch_cancel(c, out))
+		return true;
+	if (c->trainer == TRAINER_ENCODING || c->trainer == TRAINER_APPLYING)
+		return false;
+	c->trainer = TRAINER_APPLYING;
+	*out = (struct round_action){.type = ROUND_APPLY,
+								 .round = c->round,
+								 .expect = *digest,
+								 .late = c->cfg.late,
+								 .participated = round_contributed(c)};
+	return true;
+}
+
+bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+	if (needs_base(c))
+		return base_action(c, now_us, out);
+	const struct rv_hash *digest = next_digest(c);
+	bool waits = has_its_place(c) && c->ahead < round_overlap(c);
+	if (holds_next_log(c) && !waits)
+		return apply_action(c, digest, out);
+	if (c->trainer == TRAINER_APPLYING)
+		return false;
+	if (holds_next_log(c))
+		return round_fetch_cancel(c, out) || round_ahead_action(c, out);
+	struct round_action want = {.type = ROUND_FETCH_LOG, .round = c->round, .expect = *digest};
+	return fetch_ensure(c, now_us, &want, out) || (waits && round_ahead_action(c, out));
+}
+
+bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out) {
+	uint64_t round = a->type == ROUND_FETCH_BASE ? a->round : a->round + 1;
+	const struct rv_hash *digest = c->has_doc ? document_digest(&c->doc, round) : NULL;
+	if (digest == NULL)
+		return false;
+	*out = (struct round_action){.type = ROUND_FETCH_LOG, .round = round, .expect = *digest};
+	return true;
+}

@@ -1,0 +1,105 @@
+/* control.c: the session core's word to the coordinator and to people; and the coordinator's documents. */
+#include "worker/session/internal.h"
+
+#include "base/failpoint.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reports -------------------------------------------------------------------------------------------------------- */
+
+static void fill_for_people(struct session *s, struct report *r) {
+	struct trainer_progress p = trainer_progress(s->trainer);
+	struct peers_traffic traffic = peers_total(meshlink_peers(s->mesh));
+	r->inner_step = p.global_step;
+	r->loss = isfinite(p.loss) ? p.loss : 0;
+	r->tokens_per_s = p.tokens_per_s;
+	r->tx_bytes = traffic.tx_bytes;
+	r->rx_bytes = traffic.rx_bytes;
+	r->up_bytes_per_s = line_meter_up(&s->line, s->opt->max_up);
+	r->down_bytes_per_s = line_meter_down(&s->line, s->opt->max_down);
+	r->compute_us = (uint64_t)p.compute_us;
+	r->reduce_us = (uint64_t)s->sums.reduce_us;
+	if (s->opt->advertised[0])
+		snprintf(r->addr, sizeof r->addr, "%s", s->opt->advertised);
+	else
+		snprintf(r->addr, sizeof r->addr, ":%u", peers_port(meshlink_peers(s->mesh)));
+}
+
+static float within_float(double v) {
+	return (float)fmax(fmin(v, (double)FLT_MAX), -(double)FLT_MAX);
+}
+
+/* With its vote an owner says what it measured; a vote that an earlier process left on the disk comes without. */
+static void fill_measured(const struct session *s, struct report *r) {
+	const struct merge_measured *m = allreduce_measured(s->reduce);
+	if (r->phase != WORKER_VOTED || !allreduce_done(s->reduce) || allreduce_round(s->reduce) != r->round ||
+		allreduce_attempt(s->reduce) != r->attempt)
+		return;
+	r->n_measured = (uint16_t)allreduce_participants(s->reduce);
+	for (uint32_t i = 0; i < r->n_measured; i++)
+		r->measured[i] = (struct report_measured){
+			.norm2 = within_float(m->norm2[i]), .dot = within_float(m->dot[i]), .clipped = m->clipped[i]};
+	r->mean2 = within_float(m->mean2);
+}
+
+static void report(void *ctx, struct report *r) {
+	struct session *s = ctx;
+	fill_for_people(s, r);
+	fill_measured(s, r);
+	if (r->phase == WORKER_READY)
+		RV_FAILPOINT("ready.before");
+	if (r->phase == WORKER_VOTED)
+		RV_FAILPOINT("vote.before");
+	control_client_report(s->control, r);
+}
+
+static bool reported(void *ctx) {
+	return control_client_reported(((struct session *)ctx)->control);
+}
+
+/* ---- what follows from what the core says, beside its words ---- */
+
+static void on_exported(struct session *s, const struct session_event *e) {
+	if (e->text[0])
+		rv_event(s->events, RV_WARN, "no_tokenizer", RV_NO_FIELDS, "%s", e->text);
+	session_write_end(s, e->hash);
+}
+
+static void tell(void *ctx, const struct session_event *e) {
+	struct session *s = ctx;
+	session_tell_event(s, e);
+	if (e->type == SESSION_SAYS_DONE)
+		meshlink_expect_ends(s->mesh);
+	if (e->type == SESSION_SAYS_EXPORTED)
+		on_exported(s, e);
+	if (e->type == SESSION_SAYS_STOPPING)
+		RV_FAILPOINT("leave.begin");
+	if (e->type != SESSION_SAYS_ROLLBACK)
+		return;
+	session_write_rollback(s, e->round, e->epoch);
+	session_trace_rollback(s, e->round);
+}
+
+const struct session_control_ops session_control_ops = {.report = report, .reported = reported, .tell = tell};
+
+/* ---- documents ------------------------------------------------------------------------------------------------------ */
+
+void session_on_document(void *ctx, const struct document *d) {
+	struct session *s = ctx;
+	RV_FAILPOINT("document.received");
+	(void)session_core_on_document(s->core, rv_clock_monotonic_us(), d);
+}
+
+void session_on_older(void *ctx, const struct document *d, uint64_t seen) {
+	struct session *s = ctx;
+	char why[RV_ERRTEXT_BYTES];
+	(void)snprintf(why, sizeof why,
+				   "document %" PRIu64 " (round %" PRIu64 ", epoch %" PRIu64
+				   "), and this worker has followed document %" PRIu64 " (epoch %" PRIu64 ")",
+				   d->seq, d->round, d->epoch, seen, s->member.epoch);
+	session_core_on_older(s->core, d, why);
+}

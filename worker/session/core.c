@@ -1,0 +1,125 @@
+/* core.c: a session's start, its turns, and what can be asked of it. */
+#include "worker/session/core_state.h"
+
+#include "base/assert.h"
+
+size_t session_core_size(void) {
+	return sizeof(struct session_core);
+}
+
+/* What the disk proved is this worker's again: the vote above all, which need not be fetched nor made anew. */
+static void take_found(struct session_core *c, const struct session_start *start, int64_t now_us) {
+	const struct recovered *found = start->found;
+	RV_ASSERT(!found->has_log || found->log.round == start->at_round);
+	c->lacks_state = found->lacks_state;
+	if (found->lacks_state)
+		round_lacks_state(c->round);
+	if (start->has_part)
+		round_has_part(c->round, start->part_round);
+	if (found->has_log) {
+		c->result = (struct session_result){found->reduced, found->log.round, found->log.attempt};
+		round_on_persisted(c->round, now_us, found->log.round, found->log.attempt, &found->log.digest, true);
+	}
+	if (found->full_round > 0)
+		session_full_hash(c, found->full_round, &found->full_hash);
+	c->replica_ahead = found->has_replica && found->replica.round > start->at_round;
+}
+
+struct session_core *session_core_init(void *memory, const struct session_config *cfg, const struct session_ops *ops,
+									   const struct session_start *start, int64_t now_us) {
+	struct session_core *c = memory;
+	RV_ASSERT(cfg->linger_us >= 0 && cfg->goodbye_us >= 0);
+	*c = (struct session_core){.cfg = *cfg, .ops = *ops, .phase = SESSION_RUNNING};
+	c->round = round_core_init(start->round_memory, &start->round, start->boot, start->at_round, &start->chain,
+							   start->steps_done, now_us);
+	round_on_trained(c->round, now_us, start->at_round, start->steps_done, start->tokens);
+	take_found(c, start, now_us);
+	if (c->replica_ahead)
+		c->ops.trainer.save(c->ops.ctx); /* written anew before any vote is: the storage thread keeps the order */
+	return c;
+}
+
+void session_core_release(struct session_core *c) {
+	blob_unref(c->result.bytes);
+	c->result.bytes = NULL;
+}
+
+/* ---- turns ---- */
+
+static void send_report(struct session_core *c, int64_t now_us) {
+	struct report r;
+	if (!round_next_report(c->round, now_us, &r))
+		return;
+	RV_ASSERT(r.phase != WORKER_VOTED || c->result.bytes || r.round != round_round(c->round));
+	r.storage = storage_health_report(&c->health, r.storage);
+	c->ops.control.report(c->ops.ctx, &r);
+}
+
+void session_core_turn(struct session_core *c, int64_t now_us, const struct session_seen *seen) {
+	if (c->phase == SESSION_ENDED)
+		return;
+	session_see_reduce(c, now_us, seen);
+	session_act(c, now_us);
+	session_see_fetch(c, now_us);
+	send_report(c, now_us);
+	session_check_end(c, now_us);
+}
+
+static int64_t earlier(int64_t a, int64_t b) {
+	return a < b ? a : b;
+}
+
+int64_t session_core_deadline_us(const struct session_core *c, int64_t now_us) {
+	enum { INSTALLING_US = 50 * 1000 }; /* what is due waits for the trainer */
+	int64_t at_us = round_deadline_us(c->round);
+	if (c->installing && at_us < now_us + INSTALLING_US)
+		at_us = now_us + INSTALLING_US;
+	bool leaves = c->phase == SESSION_SAVING || c->phase == SESSION_LEAVING;
+	if (leaves && c->stop_by_us > now_us)
+		at_us = earlier(at_us, c->stop_by_us);
+	if (c->phase == SESSION_LINGERING)
+		at_us = earlier(at_us, c->linger_until_us);
+	return at_us;
+}
+
+/* ---- queries ---- */
+
+enum session_phase session_core_phase(const struct session_core *c) {
+	return c->phase;
+}
+
+const struct round_core *session_core_round(const struct session_core *c) {
+	return c->round;
+}
+
+enum rv_err session_core_fault(const struct session_core *c, struct rv_errtext *text) {
+	if (c->fault != RV_OK && text)
+		*text = c->fault_text;
+	return c->fault;
+}
+
+bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *epoch) {
+	*round = c->next_epoch_round;
+	*epoch = c->next_epoch;
+	return c->why == WHY_ROLLED_BACK;
+}
+
+bool session_core_exported(const struct session_core *c) {
+	return c->exported;
+}
+
+bool session_core_storage_fails(const struct session_core *c) {
+	return storage_health_fails(&c->health);
+}
+
+uint32_t session_core_missing_workers(const struct session_core *c) {
+	return c->told.missing;
+}
+
+bool session_core_is_first(const struct session_core *c) {
+	return c->is_first;
+}
+
+struct session_applying session_core_applying(const struct session_core *c) {
+	return c->applying;
+}

@@ -1,0 +1,141 @@
+/* core_end.c: how a session ends: the run is done, a person asks, nothing more can be done, or the run was
+ * rolled back. */
+#include "worker/session/core_state.h"
+
+#include "base/assert.h"
+#include "base/planted.h"
+
+/* ---- stopping ------------------------------------------------------------------------------------------------------- */
+
+static bool is_going(const struct session_core *c) {
+	return c->phase >= SESSION_SAVING;
+}
+
+/* What is fetched from here on nobody would install; and it would make room for itself among the files that are saved
+ * now. */
+static void begin_saving(struct session_core *c, enum session_why why) {
+	RV_ASSERT(!is_going(c));
+	c->phase = SESSION_SAVING;
+	c->why = why;
+	session_cancel_fetch(c);
+	c->ops.trainer.end(c->ops.ctx);
+}
+
+static void begin_stop(struct session_core *c, int64_t now_us, enum session_why why) {
+	c->stop_by_us = now_us + c->cfg.goodbye_us;
+	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STOPPING, .n = why != WHY_DONE});
+	round_leave(c->round, now_us);
+	begin_saving(c, why);
+}
+
+void session_core_stop(struct session_core *c, int64_t now_us) {
+	c->asked = true;
+	if (is_going(c))
+		return;
+	begin_stop(c, now_us, c->phase == SESSION_LINGERING ? WHY_DONE : WHY_ASKED);
+}
+
+static void note_fault(struct session_core *c, enum rv_err e, const char *text) {
+	RV_ASSERT(e != RV_OK);
+	if (c->fault == RV_OK)
+		c->fault = rv_fail(&c->fault_text, e, "%s", text);
+}
+
+void session_core_fail(struct session_core *c, enum rv_err e, const char *text) {
+	if (c->fault == RV_OK)
+		c->phase = SESSION_ENDED;
+	note_fault(c, e, text);
+}
+
+void session_give_up(struct session_core *c, int64_t now_us, enum rv_err e, const char *text) {
+	if (c->fault != RV_OK || is_going(c))
+		return;
+	note_fault(c, e, text);
+	begin_stop(c, now_us, WHY_GIVEN_UP);
+}
+
+/* No good-bye: nothing of this core is reported any more. */
+void session_roll_back(struct session_core *c, int64_t now_us, const struct round_action *a) {
+	RV_ASSERT(c->why != WHY_ROLLED_BACK && a->epoch > 0);
+	session_tell(c, &(struct session_event){.type = SESSION_SAYS_ROLLBACK, .round = a->round, .epoch = a->epoch});
+	c->next_epoch = a->epoch;
+	c->next_epoch_round = a->round;
+	c->stop_by_us = now_us;
+	if (is_going(c))
+		c->why = WHY_ROLLED_BACK; /* it had finished, and was about to go: it is saving already */
+	else
+		begin_saving(c, WHY_ROLLED_BACK);
+}
+
+/* ---- the end of the run --------------------------------------------------------------------------------------------- */
+
+void session_finish(struct session_core *c, int64_t now_us) {
+	RV_ASSERT(c->phase == SESSION_RUNNING && round_round(c->round) == c->cfg.rounds);
+	c->phase = SESSION_EXPORTING;
+	session_tell(c, &(struct session_event){
+						.type = SESSION_SAYS_DONE, .round = round_round(c->round), .n = round_end_verified(c->round)});
+	if (c->is_first && c->cfg.eval_at_end)
+		c->ops.trainer.evaluate(c->ops.ctx, true);
+	else
+		session_post(c, now_us, STORE_EXPORT);
+}
+
+/* While a fetched state is being installed the round core is not asked: it would want another one instead, and then not
+ * know which one the trainer has. */
+bool session_may_act(const struct session_core *c) {
+	bool finished = c->phase == SESSION_EXPORTING || c->phase == SESSION_LINGERING;
+	bool going = (c->phase == SESSION_SAVING || c->phase == SESSION_LEAVING) && c->exported && !c->asked &&
+				 c->why != WHY_ROLLED_BACK;
+	return !c->installing && (c->phase == SESSION_RUNNING || finished || going);
+}
+
+void session_note_roster(struct session_core *c, const struct document *d) {
+	uint64_t set = 0;
+	for (int i = 0; i < d->n_members; i++)
+		set |= UINT64_C(1) << d->members[i].member;
+	if (d->phase == RUN_DONE)
+		c->done_members |= set;
+	if (d->phase != RUN_REDUCE)
+		return;
+	RV_ASSERT(d->n_members > 0);
+	c->roster = set;
+	c->is_first = d->members[0].member == c->cfg.member;
+}
+
+/* As the latest document says; their links to this worker may not be up yet. */
+static uint64_t members_behind(const struct session_core *c) {
+	const struct document *d = round_document(c->round);
+	uint64_t set = 0;
+	for (int i = 0; d && i < d->n_syncing; i++)
+		set |= UINT64_C(1) << d->syncing[i].member;
+	return set;
+}
+
+static void check_lingering(struct session_core *c, int64_t now_us) {
+	uint64_t given = c->ops.links.given_bytes(c->ops.ctx);
+	RV_ASSERT(given >= c->given_bytes);
+	if (given != c->given_bytes)
+		c->linger_until_us = now_us + c->cfg.linger_us;
+	c->given_bytes = given;
+	uint64_t behind = c->roster | c->ops.links.askers(c->ops.ctx) |
+					  members_behind(c); /* one that catches up needs this worker until it is done */
+	bool none = (behind & ~c->done_members & ~(UINT64_C(1) << c->cfg.member)) == 0;
+	bool came_late = c->roster == 0; /* after the last round: for those that lack what it has, and may not say so yet */
+	if ((none && (!came_late || RV_BUG("end-when-started-again"))) || now_us >= c->linger_until_us)
+		begin_stop(c, now_us, WHY_DONE);
+}
+
+/* Ends when everything is on disk and the good-bye was heard, or nobody listens. */
+static bool is_over(const struct session_core *c, int64_t now_us) {
+	bool written = c->ops.disk.idle(c->ops.ctx) && c->ops.trainer.idle(c->ops.ctx);
+	if (RV_BUG("end-before-all-is-stored"))
+		written = true;
+	return written && (c->ops.control.reported(c->ops.ctx) || now_us >= c->stop_by_us);
+}
+
+void session_check_end(struct session_core *c, int64_t now_us) {
+	if (c->phase == SESSION_LINGERING)
+		check_lingering(c, now_us);
+	else if (c->phase == SESSION_LEAVING && is_over(c, now_us))
+		c->phase = SESSION_ENDED;
+}

@@ -1,0 +1,88 @@
+/* core_fetch.c: state from peers: what is wanted, and what came. */
+#include "worker/session/core_state.h"
+
+#include "base/assert.h"
+#include "base/planted.h"
+
+static struct state_id id_of(const struct round_action *a) {
+	return (struct state_id){.kind = a->type == ROUND_FETCH_BASE ? STATE_KIND_BASE : STATE_KIND_LOG,
+							 .round = a->round,
+							 .expect = a->expect,
+							 .chain = a->chain};
+}
+
+static enum round_action_type action_of(const struct state_id *id) {
+	return id->kind == STATE_KIND_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG;
+}
+
+static void install(struct session_core *c, uint64_t round, void *base, const struct rv_hash *expect) {
+	RV_ASSERT(!c->installing);
+	c->installing = !RV_BUG("act-while-installing");
+	c->ops.trainer.install(c->ops.ctx, round, base, expect);
+}
+
+void session_fetch(struct session_core *c, int64_t now_us, const struct round_action *a) {
+	struct rv_errtext et = {0};
+	struct round_action next;
+	struct state_id ids[2] = {id_of(a)};
+	int n = 1;
+	if (a->made_here) {
+		RV_ASSERT(a->type == ROUND_FETCH_BASE && a->round == 0);
+		install(c, a->round, NULL, &a->expect);
+		return;
+	}
+	if (round_fetch_after(c->round, a, &next))
+		ids[n++] = id_of(&next);
+	session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHING, .round = a->round, .id = &ids[0]});
+	enum rv_err e = c->ops.links.want(c->ops.ctx, ids, n, &et);
+	if (e != RV_OK)
+		session_core_on_fetch_failed(c, now_us, &ids[0], e, et.text);
+}
+
+void session_cancel_fetch(struct session_core *c) {
+	enum rv_err e = c->ops.links.want(c->ops.ctx, NULL, 0, NULL);
+	RV_ASSERT(e == RV_OK);
+}
+
+void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const struct state_id *id, enum rv_err e,
+								  const char *text) {
+	RV_ASSERT(e != RV_OK);
+	session_tell(c, &(struct session_event){
+						.type = SESSION_SAYS_FETCH_FAILED, .round = id->round, .id = id, .err = e, .text = text});
+	round_on_fetched(c->round, now_us, action_of(id), id->round, false);
+}
+
+/* Once, not for every file. */
+static void note_in_memory(struct session_core *c, const char *warning) {
+	enum storage_change change = storage_health_note_fetched(&c->health, warning[0] != '\0');
+	if (change == STORAGE_BEGINS_TO_FAIL)
+		session_tell(c, &(struct session_event){.type = SESSION_SAYS_IN_MEMORY, .text = warning});
+	if (change == STORAGE_WORKS_AGAIN)
+		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_STORED});
+}
+
+/* A log entry waits to be applied, a base is installed at once. */
+void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *base,
+							 struct blob *log, const char *warning) {
+	RV_ASSERT((id->kind == STATE_KIND_BASE) == (base != NULL) && (id->kind == STATE_KIND_LOG) == (log != NULL));
+	note_in_memory(c, warning);
+	if (id->kind == STATE_KIND_BASE) {
+		install(c, id->round, base, &id->expect);
+		return;
+	}
+	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, id->round);
+	if (id->round == round_round(c->round) && !RV_BUG("lose-what-was-fetched"))
+		session_keep_result(c, log, id->round, 0);
+	round_on_fetched(c->round, now_us, ROUND_FETCH_LOG, id->round, true);
+}
+
+void session_see_fetch(struct session_core *c, int64_t now_us) {
+	if (c->ops.links.nowhere(c->ops.ctx))
+		round_on_lacking(c->round, now_us);
+	bool starves = round_starves(c->round);
+	if (starves && !c->told.starving)
+		session_tell(c, &(struct session_event){.type = SESSION_SAYS_STARVING,
+												.round = round_round(c->round),
+												.document = round_document(c->round)});
+	c->told.starving |= starves;
+}

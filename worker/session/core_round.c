@@ -1,0 +1,246 @@
+/* core_round.c: documents, the all-reduce, and what the round core asks for. */
+#include "worker/session/core_state.h"
+
+#include "base/assert.h"
+#include "base/planted.h"
+
+void session_tell(const struct session_core *c, const struct session_event *e) {
+	c->ops.control.tell(c->ops.ctx, e);
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------------
+ */
+
+static void tell_text(const struct session_core *c, enum session_event_type type, enum rv_err e, const char *text,
+					  const struct document *d) {
+	session_tell(c, &(struct session_event){
+						.type = type, .round = round_round(c->round), .err = e, .text = text, .document = d});
+}
+
+/* The others have finished and gone: what this worker lacks is on their disks. */
+static void tell_if_alone(const struct session_core *c, const struct document *d) {
+	if (d->phase == RUN_DONE && round_round(c->round) < d->round && round_lacks_donors(c->round))
+		tell_text(c, SESSION_SAYS_ALONE, RV_OK, "", d);
+}
+
+/* Before the first state there is nothing to train from. */
+static void tell_if_lacking(struct session_core *c, const struct document *d) {
+	bool nobody = c->lacks_state && d->n_members == 0;
+	if (nobody && !c->told.no_weights)
+		tell_text(c, SESSION_SAYS_NO_WEIGHTS, RV_OK, "", d);
+	c->told.no_weights = nobody;
+}
+
+/* Whoever runs a worker cannot mend it, and need not: the operator is told too. */
+static void tell_old_store(struct session_core *c, const struct document *d, const char *text) {
+	if (c->told.old_store)
+		return;
+	c->told.old_store = true;
+	tell_text(c, SESSION_SAYS_OLD_STORE, RV_OK, text, d);
+}
+
+void session_core_on_older(struct session_core *c, const struct document *d, const char *text) {
+	tell_old_store(c, d, text);
+}
+
+/* In an all-reduce: how many of those that must not be fewer are silent. */
+static uint32_t missing_in_reduce(const struct session_core *c, const struct document *d, uint32_t needed) {
+	bool ours = c->reduce.running && c->reduce.round == d->round && c->reduce.attempt == d->attempt;
+	uint32_t silent = ours ? (uint32_t)__builtin_popcountll(c->reduce.suspects) : 0;
+	return d->n_members < needed + silent ? needed + silent - d->n_members : 0;
+}
+
+static void tell_missing(struct session_core *c) {
+	const struct document *d = round_document(c->round);
+	uint32_t needed = c->cfg.min_workers, missing = 0;
+	if (d->phase == RUN_WAITING)
+		missing = needed > d->n_members ? needed - d->n_members : 1;
+	else if (d->phase == RUN_REDUCE)
+		missing = missing_in_reduce(c, d, needed);
+	if (missing == c->told.missing)
+		return;
+	c->told.missing = missing;
+	session_tell(c, &(struct session_event){.type = SESSION_SAYS_MISSING, .n = missing});
+}
+
+static void refuse_document(struct session_core *c, const struct document *d, enum rv_err e,
+							const struct rv_errtext *et) {
+	if (round_knows_later(c->round, d))
+		tell_old_store(c, d, et->text);
+	else
+		tell_text(c, SESSION_SAYS_REFUSED, e, et->text, d);
+}
+
+bool session_core_on_document(struct session_core *c, int64_t now_us, const struct document *d) {
+	struct rv_errtext et = {0};
+	enum rv_err e = round_on_document(c->round, now_us, d, &et);
+	const struct document *now = round_document(c->round);
+	bool adopted = now && now->seq == d->seq;
+	if (e != RV_OK && adopted)
+		tell_text(c, SESSION_SAYS_WRONG_STATE, e, et.text, d);
+	else if (e != RV_OK)
+		refuse_document(c, d, e, &et);
+	if (!adopted)
+		return false;
+	c->told.old_store = false;
+	c->ops.links.allow(c->ops.ctx, now);
+	session_note_roster(c, now);
+	tell_missing(c);
+	tell_if_alone(c, now);
+	tell_if_lacking(c, now);
+	return true;
+}
+
+/* The core finds, or is told, that this worker's state is not the run's: it goes back to a base of peers. */
+void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash) {
+	struct rv_errtext et = {0};
+	session_tell(c, &(struct session_event){.type = SESSION_SAYS_FULL_HASH, .round = round, .hash = hash});
+	enum rv_err e = round_on_full_hash(c->round, round, hash, &et);
+	if (e != RV_OK)
+		tell_text(c, SESSION_SAYS_WRONG_STATE, e, et.text, NULL);
+}
+
+/* ---- the all-reduce -------------------------------------------------------------------------------------------------
+ */
+
+static void enter_attempt(struct session_core *c, const struct document *d) {
+	RV_ASSERT(d->phase == RUN_REDUCE);
+	c->reduce = (struct session_reduce){.running = true, .round = d->round, .attempt = d->attempt};
+	tell_text(c, SESSION_SAYS_ATTEMPT, RV_OK, "", d);
+}
+
+static void start_reduce(struct session_core *c) {
+	const struct document *d = round_document(c->round);
+	struct rv_errtext et = {0};
+	RV_ASSERT(!c->reduce.running);
+	enum rv_err e = c->ops.links.reduce_start(c->ops.ctx, d, &et);
+	if (e == RV_OK)
+		enter_attempt(c, d);
+	else
+		session_core_fail(c, e, et.text);
+}
+
+static void restart_reduce(struct session_core *c) {
+	const struct document *d = round_document(c->round);
+	RV_ASSERT(c->reduce.running && c->reduce.round == d->round && c->reduce.attempt < d->attempt);
+	c->ops.links.reduce_restart(c->ops.ctx, d);
+	enter_attempt(c, d);
+}
+
+static void stop_reduce(struct session_core *c) {
+	RV_ASSERT(c->reduce.running);
+	c->ops.links.reduce_stop(c->ops.ctx);
+	c->reduce = (struct session_reduce){.running = false};
+}
+
+static void see_suspects(struct session_core *c, int64_t now_us, uint64_t suspects) {
+	if (suspects == c->reduce.suspects)
+		return;
+	c->reduce.suspects = suspects;
+	round_on_suspects(c->round, now_us, c->reduce.attempt, suspects);
+	session_tell(
+		c, &(struct session_event){
+			   .type = SESSION_SAYS_SUSPECTS, .round = c->reduce.round, .attempt = c->reduce.attempt, .set = suspects});
+	tell_missing(c);
+}
+
+void session_see_reduce(struct session_core *c, int64_t now_us, const struct session_seen *seen) {
+	RV_ASSERT(seen->reducing == c->reduce.running);
+	if (!seen->reducing)
+		return;
+	RV_ASSERT(seen->reduce_round == c->reduce.round && seen->reduce_attempt == c->reduce.attempt);
+	see_suspects(c, now_us, seen->suspects);
+	if (!seen->reduced || c->reduce.complete)
+		return;
+	c->reduce.complete = true;
+	round_on_reduced(c->round, now_us, c->reduce.round, c->reduce.attempt);
+}
+
+/* ---- actions --------------------------------------------------------------------------------------------------------
+ */
+
+static enum trainer_adopt adopt_of(const struct session_applying *a) {
+	if (a->kept || (a->participated && RV_BUG("keep-what-was-given")))
+		return TRAINER_KEEP;
+	return a->participated || RV_BUG("adopt-what-was-not-given") ? TRAINER_ADOPT : TRAINER_DISCARD;
+}
+
+/* Steps ahead are never written, and what a contribution leaves to say is known from the replica that it was made from:
+ * a restart goes on from the replica as it was encoded, or as it was when a base was made. There are never more than
+ * these two with the storage thread: the vote waits for the first. */
+static void apply(struct session_core *c, const struct round_action *a) {
+	bool base = checkpoint_is_due(&c->cfg.schedule, a->round + 1);
+	bool has_its_places = c->cfg.saves_encodings && a->participated;
+	RV_ASSERT(c->result.bytes && c->result.round == a->round);
+	c->applying = (struct session_applying){.participated = a->participated,
+											.kept = a->late == LATE_KEEP && !a->participated,
+											.attempt = c->result.attempt};
+	const struct trainer_apply rq = {.round = a->round,
+									 .reduced = c->result.bytes,
+									 .digest = a->expect,
+									 .adopt = adopt_of(&c->applying),
+									 .want_base = base,
+									 .want_replica = has_its_places ? base : !c->replica_posted};
+	c->ops.trainer.apply(c->ops.ctx, &rq);
+}
+
+static void keep_base(struct session_core *c, const struct round_action *a) {
+	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STANDSTILL, .round = a->round});
+	c->ops.trainer.copy_base(c->ops.ctx);
+}
+
+static void perform(struct session_core *c, int64_t now_us, const struct round_action *a) {
+	switch (a->type) {
+	case ROUND_TRAIN:
+		c->ops.trainer.train(c->ops.ctx, a->round, a->from, a->steps);
+		break;
+	case ROUND_ENCODE:
+		c->ops.trainer.encode(c->ops.ctx, a->round, c->cfg.saves_encodings);
+		break;
+	case ROUND_REDUCE_START:
+		start_reduce(c);
+		break;
+	case ROUND_REDUCE_RESTART:
+		restart_reduce(c);
+		break;
+	case ROUND_REDUCE_STOP:
+		stop_reduce(c);
+		break;
+	case ROUND_PERSIST:
+		session_persist(c, now_us);
+		break;
+	case ROUND_APPLY:
+		apply(c, a);
+		break;
+	case ROUND_FETCH_BASE:
+	case ROUND_FETCH_LOG:
+		session_fetch(c, now_us, a);
+		break;
+	case ROUND_CANCEL_FETCH:
+		session_cancel_fetch(c);
+		break;
+	case ROUND_KEEP_BASE:
+		keep_base(c, a);
+		break;
+	case ROUND_PROBE:
+		session_post(c, now_us, STORE_PROBE);
+		break;
+	case ROUND_ROLLBACK:
+		session_roll_back(c, now_us, a);
+		break;
+	case ROUND_FINISH:
+		session_finish(c, now_us);
+		break;
+	case ROUND_NONE:
+		RV_UNREACHABLE("an action without a name");
+	}
+}
+
+void session_act(struct session_core *c, int64_t now_us) {
+	enum { MANY = 1000 }; /* more would be a circle */
+	struct round_action a;
+	for (int n = 0; session_may_act(c) && round_next_action(c->round, now_us, &a); n++) {
+		RV_ASSERT(n < MANY);
+		perform(c, now_us, &a);
+	}
+}

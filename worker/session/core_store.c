@@ -1,0 +1,181 @@
+/* core_store.c: jobs for the disk, and what their ends mean. */
+#include "worker/session/core_state.h"
+
+#include "base/assert.h"
+#include "base/planted.h"
+#include "worker/state/document_files.h"
+
+#include <string.h>
+
+/* ---- posting --------------------------------------------------------------------------------------------------------
+ */
+
+/* No memory for the job: as if it had failed. */
+static void refuse(struct session_core *c, struct store_job *j) {
+	j->err = rv_fail(&j->text, RV_E_NOMEM, "no memory for a job of the storage thread");
+	j->copy.has_base = false; /* its hash was not computed */
+	c->forget_lost |= j->kind == STORE_INSTALLED;
+	c->replica_ahead |= j->replica_ahead;
+}
+
+/* true: it was posted, and is answered later; false: *j is the answer. */
+static bool post(struct session_core *c, struct store_job *j) {
+	j->after_lost_forget = c->forget_lost;
+	if (c->ops.disk.post(c->ops.ctx, j)) {
+		c->forget_lost = false;
+		return true;
+	}
+	refuse(c, j);
+	return false;
+}
+
+static void post_or_answer(struct session_core *c, int64_t now_us, struct store_job *j) {
+	if (!post(c, j))
+		session_core_on_stored(c, now_us, j);
+}
+
+void session_post(struct session_core *c, int64_t now_us, enum store_kind kind) {
+	RV_ASSERT(kind == STORE_EXPORT || kind == STORE_PROBE);
+	struct store_job j = {.kind = kind};
+	post_or_answer(c, now_us, &j);
+}
+
+void session_post_installed(struct session_core *c, int64_t now_us, uint64_t round, bool ok) {
+	struct store_job j = {.kind = ok ? STORE_INSTALLED : STORE_REFUSED, .round = round};
+	const struct document *d = round_document(c->round);
+	if (d) {
+		j.committed_from = document_reaches_to(d);
+		j.n_committed = document_committed(d, j.committed);
+	}
+	post_or_answer(c, now_us, &j);
+}
+
+void session_post_snapshot(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
+	const struct document *d = round_document(c->round);
+	struct store_job j = {.kind = STORE_SNAPSHOT,
+						  .copy = *copy,
+						  .named = d ? document_named_files(d) : (struct checkpoint_named){0},
+						  .history = c->history,
+						  .replica_ahead = c->replica_ahead};
+	RV_ASSERT(copy->handle || (!copy->has_base && !copy->has_replica));
+	c->replica_posted |= copy->has_replica;
+	c->replica_ahead = false;
+	post_or_answer(c, now_us, &j);
+}
+
+/* The reduced bytes are copied: a later attempt may overwrite them while they are being written. One at a time is with
+ * the storage thread. */
+void session_persist(struct session_core *c, int64_t now_us) {
+	RV_ASSERT(c->reduce.running && c->reduce.complete);
+	if (c->persist != PERSIST_IDLE) {
+		c->persist = PERSIST_AGAIN;
+		return;
+	}
+	struct store_job j = {.kind = STORE_PERSIST,
+						  .log = {.round = c->reduce.round, .attempt = c->reduce.attempt},
+						  .reduced = c->ops.links.result(c->ops.ctx)};
+	c->persist = PERSIST_POSTED;
+	if (!j.reduced) {
+		refuse(c, &j);
+		session_core_on_stored(c, now_us, &j);
+		return;
+	}
+	post_or_answer(c, now_us, &j);
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------------
+ */
+
+void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt) {
+	RV_ASSERT(!bytes || round == round_round(c->round));
+	struct blob *before = c->result.bytes;
+	c->result = (struct session_result){bytes ? blob_ref(bytes) : NULL, round, attempt};
+	blob_unref(before);
+}
+
+static void done_persist(struct session_core *c, int64_t now_us, struct store_job *j) {
+	bool of_this_round = j->log.round == round_round(c->round);
+	bool again = c->persist == PERSIST_AGAIN;
+	bool ok = j->err == RV_OK || RV_BUG("vote-unstored");
+	RV_ASSERT(c->persist != PERSIST_IDLE);
+	c->persist = PERSIST_IDLE;
+	if (ok && of_this_round)
+		session_keep_result(c, j->reduced, j->log.round, j->log.attempt);
+	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, j->log.round);
+	round_on_persisted(c->round, now_us, j->log.round, j->log.attempt, &j->log.digest, ok);
+	if (again && c->reduce.running && c->reduce.complete)
+		session_persist(c, now_us);
+}
+
+/* The base's hash is that of the copy, whether the disk has taken it or not. */
+static void done_snapshot(struct session_core *c, struct store_job *j) {
+	c->replica_posted = false;
+	if (!j->copy.has_base)
+		return;
+	if (j->err == RV_OK && storage_health_supersede_fetched(&c->health))
+		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_OVER});
+	if (j->history == c->history) /* else it is of a state that was replaced */
+		session_full_hash(c, j->copy.base_round, &j->full_hash);
+	c->ops.links.forget(c->ops.ctx, STATE_KIND_BASE, j->copy.base_round);
+}
+
+static void done_export(struct session_core *c, int64_t now_us, struct store_job *j) {
+	if (c->why == WHY_ROLLED_BACK)
+		return; /* of a state that was taken back meanwhile: not the run's end */
+	if (j->err != RV_OK) {
+		session_core_fail(c, j->err, j->text.text);
+		return;
+	}
+	c->exported = true;
+	session_tell(c,
+				 &(struct session_event){.type = SESSION_SAYS_EXPORTED, .hash = &j->full_hash, .text = j->text.text});
+	if (c->phase != SESSION_EXPORTING)
+		return; /* asked to stop meanwhile */
+	c->phase = SESSION_LINGERING;
+	c->linger_until_us = now_us + c->cfg.linger_us;
+}
+
+static void note_health(struct session_core *c, enum store_kind kind, const struct store_job *j) {
+	uint32_t times;
+	enum storage_change change = storage_health_note(&c->health, kind, j->err, &times);
+	struct session_event e = {.kind = kind, .err = j->err, .text = j->text.text, .n = times};
+	if (change == STORAGE_AS_BEFORE)
+		return;
+	e.type = change == STORAGE_BEGINS_TO_FAIL ? SESSION_SAYS_STORAGE_FAILS : SESSION_SAYS_STORAGE_WORKS;
+	session_tell(c, &e);
+}
+
+/* That a round's result could not be stored was told; that the next one can be is told now. */
+static void done_probe(struct session_core *c, int64_t now_us, const struct store_job *j) {
+	if (j->err == RV_OK && c->health.failed[STORE_PERSIST] > 0)
+		note_health(c, STORE_PERSIST, j);
+	round_on_storage(c->round, now_us, j->err == RV_OK);
+}
+
+static void finish_job(struct session_core *c, int64_t now_us, struct store_job *j) {
+	if (j->kind != STORE_PROBE)
+		note_health(c, j->kind, j);
+	switch (j->kind) {
+	case STORE_PERSIST:
+		done_persist(c, now_us, j);
+		break;
+	case STORE_SNAPSHOT:
+		done_snapshot(c, j);
+		break;
+	case STORE_EXPORT:
+		done_export(c, now_us, j);
+		break;
+	case STORE_PROBE:
+		done_probe(c, now_us, j);
+		break;
+	default:
+		break;
+	}
+}
+
+void session_core_on_stored(struct session_core *c, int64_t now_us, struct store_job *j) {
+	RV_ASSERT(j->kind < STORE_KINDS);
+	if (c->phase != SESSION_ENDED)
+		finish_job(c, now_us, j);
+	c->ops.disk.release(c->ops.ctx, j);
+}

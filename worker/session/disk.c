@@ -1,0 +1,145 @@
+/* disk.c: the session core's disk: the steps of a job (worker/state/store_job.h), on the storage thread. */
+#include "worker/session/internal.h"
+
+#include "base/assert.h"
+#include "base/failpoint.h"
+#include "train/files/weights.h"
+#include "worker/session/mean_dump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct posted {
+	struct job job;
+	struct session *s;
+	struct store_job store;
+};
+
+/* ---- on the storage thread ------------------------------------------------------------------------------------------ */
+
+static enum rv_err forget(const struct statestore *store, const struct store_job *j, struct rv_errtext *et) {
+	const struct checkpoint_committed committed = {j->committed_from, j->n_committed, j->committed};
+	RV_TRY(statestore_forget_from(store, j->round, &committed, et));
+	RV_FAILPOINT("install.forgotten");
+	return RV_OK;
+}
+
+static enum rv_err write_replica(const struct statestore *store, const struct store_job *j, struct rv_errtext *et) {
+	struct trainer_snapshot *shot = j->copy.handle;
+	replica_seal(shot->replica_bytes->data, shot->replica_bytes->bytes);
+	return statestore_write_replica(store, &shot->replica, shot->replica_bytes->data, et);
+}
+
+static enum rv_err prune(const struct statestore *store, const struct store_job *j, struct rv_errtext *et) {
+	RV_FAILPOINT("prune.before");
+	enum rv_err e = statestore_prune(store, &j->named, et);
+	RV_FAILPOINT("prune.after");
+	return e;
+}
+
+/* A warning of what is not as it might be, and no fault, is left in j->text. */
+static enum rv_err export(struct session *s, struct store_job *j, struct rv_errtext *et) {
+	const struct global_state *g = trainer_global(s->trainer); /* the trainer is idle for good */
+	const char *tokenizer = s->member.tokenizer;
+	bool has_file = tokenizer[0] && strcmp(tokenizer, "bytes") != 0; /* else bytes, or it trained on token shards */
+	RV_FAILPOINT("export.before");
+	j->full_hash = global_full_hash(g);
+	const struct weights_source source =
+		{
+			.cfg = &s->member.config,
+			.layout = &replica_model(trainer_replica(s->trainer))->layout,
+			.params = g->theta,
+			.origin = {.round = g->round,
+					   .step = g->round * (uint64_t)s->member.config.steps_per_round,
+					   .tokens = s->sums.tokens,
+					   .state = j->full_hash},
+			.tokenizer_file = has_file ? tokenizer : NULL,
+			.origin_dir = s->opt->init[0] ? s->opt->init : s->opt->dir,
+			.warning = &j->text,
+		};
+	return weights_save_directory(s->opt->dir, &source, et);
+}
+
+static enum rv_err carry_out(struct session *s, struct store_job *j, struct rv_errtext *et) {
+	const struct statestore *store = &s->store;
+	const struct trainer_snapshot *shot = j->copy.handle;
+	switch (j->step) {
+	case STORE_STEP_LOG:
+		return statestore_write_log(store, &j->log, j->reduced->data, et);
+	case STORE_STEP_FORGET:
+		return forget(store, j, et);
+	case STORE_STEP_ADOPT:
+		return statestore_adopt(store, j->round, et);
+	case STORE_STEP_REMOVE_PART:
+		return statestore_remove(store, STATE_FILE_PART, j->round, et);
+	case STORE_STEP_REMOVE_REPLICA:
+		return statestore_remove(store, STATE_FILE_REPLICA, 0, et);
+	case STORE_STEP_REPLICA:
+		return write_replica(store, j, et);
+	case STORE_STEP_BASE:
+		return statestore_write_base(store, &shot->base, &j->full_hash, et);
+	case STORE_STEP_HASH:
+		j->full_hash = global_full_hash(&shot->base);
+		return RV_OK;
+	case STORE_STEP_PRUNE:
+		return prune(store, j, et);
+	case STORE_STEP_EXPORT:
+		return export(s, j, et);
+	case STORE_STEP_PROBE:
+		return statestore_probe(store, et);
+	case STORE_STEP_END:
+		break;
+	}
+	RV_UNREACHABLE("a step of no job");
+}
+
+static void run(struct job *job) {
+	struct posted *p = JOB_OWNER(job, struct posted, job);
+	store_job_begin(&p->s->store_thread, &p->store);
+	if (p->store.kind == STORE_SNAPSHOT && p->store.copy.handle)
+		trainer_snapshot_wait(p->store.copy.handle);
+	while (p->store.step != STORE_STEP_END) {
+		struct rv_errtext et = {0};
+		enum rv_err e = carry_out(p->s, &p->store, &et);
+		store_job_did(&p->s->store_thread, &p->store, e, &et);
+	}
+}
+
+/* ---- on the event loop ---------------------------------------------------------------------------------------------- */
+
+static void done(struct job *job) {
+	struct posted *p = JOB_OWNER(job, struct posted, job);
+	if (p->store.kind == STORE_PERSIST)
+		RV_FAILPOINT("persist.done");
+	if (p->store.kind == STORE_EXPORT && p->store.err == RV_OK)
+		RV_FAILPOINT("export.after");
+	session_core_on_stored(p->s->core, rv_clock_monotonic_us(), &p->store);
+	free(p);
+}
+
+static bool post(void *ctx, const struct store_job *j) {
+	struct session *s = ctx;
+	struct posted *p = malloc(sizeof *p);
+	if (!p)
+		return false;
+	*p = (struct posted){.job = {.run = run, .done = done}, .s = s, .store = *j};
+	if (j->kind == STORE_PERSIST) {
+		session_trace_vote(s);
+		MEAN_DUMP_REDUCED(s, j->log.round, j->log.attempt);
+		RV_FAILPOINT("persist.before");
+	}
+	jobs_post(s->storage, &p->job);
+	return true;
+}
+
+static void release(void *ctx, struct store_job *j) {
+	(void)ctx;
+	trainer_snapshot_free(j->copy.handle);
+	blob_unref(j->reduced);
+}
+
+static bool idle(void *ctx) {
+	return jobs_idle(((struct session *)ctx)->storage);
+}
+
+const struct session_disk_ops session_disk_ops = {.post = post, .release = release, .idle = idle};

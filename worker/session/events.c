@@ -1,0 +1,302 @@
+/* events.c: what the session core says, in the words of the person who runs the worker. */
+#include "worker/session/internal.h"
+
+#include "base/assert.h"
+#include "worker/session/member_set.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- documents ---- */
+
+static void wrong_state(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_ERROR, "wrong_state", RV_FIELDS(rv_field_int("round", (int64_t)e->round)), "%s", e->text);
+}
+
+/* Whoever runs a worker cannot mend it, and need not: the operator is told too. */
+static void old_store(struct session *s, const struct session_event *e) {
+	rv_event(
+		s->events, RV_WARN, "old_store",
+		RV_FIELDS(rv_field_int("round", (int64_t)e->document->round),
+				  rv_field_int("epoch", (int64_t)e->document->epoch)),
+		"the coordinator has an old copy of the run: %s. Nothing is lost: this worker keeps what it has, and waits. "
+		"The operator should serve the newest store; where there is none, `rivulet-coordinator rollback` makes all "
+		"workers go back",
+		e->text);
+}
+
+static void refused(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_ERROR, "document", RV_FIELDS(rv_field_str("error", rv_err_name(e->err))), "%s", e->text);
+}
+
+static void alone(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_WARN, "alone", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
+			 "the run is done, but nobody is there to give us rounds %" PRIu64 " to %" PRIu64
+			 ": start another of its workers, or stop this one",
+			 e->round, e->document->round - 1);
+}
+
+static void no_weights(struct session *s, const struct session_event *e) {
+	(void)e;
+	rv_event(s->events, RV_WARN, "no_initial_weights", RV_NO_FIELDS,
+			 "the run starts from given weights that this worker does not have, and no other worker is there to "
+			 "give them: waiting for one. Whoever has them starts with --init DIR");
+}
+
+static void starving(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_WARN, "starving",
+			 RV_FIELDS(rv_field_int("round", (int64_t)e->round),
+					   rv_field_int("run_round", e->document ? (int64_t)e->document->round : 0)),
+			 "this worker falls behind faster than it catches up: the run has moved on by more rounds than its line "
+			 "can fetch, so it starts again from a later base. What helps: a faster line or a higher --max-down here, "
+			 "more members to fetch from (a higher --max-donate of theirs), or a run with larger steps-per-round "
+			 "(fewer bytes per second) or base-every");
+}
+
+static void missing(struct session *s, const struct session_event *e) {
+	int64_t needed = s->member.config.min_workers;
+	if (e->n > 0)
+		rv_event(s->events, RV_INFO, "waiting",
+				 RV_FIELDS(rv_field_int("missing", e->n), rv_field_int("min_workers", needed)),
+				 "waiting for %u more worker%s: the run needs %" PRId64, e->n, e->n == 1 ? "" : "s", needed);
+	else
+		rv_event(s->events, RV_INFO, "enough_workers", RV_FIELDS(rv_field_int("min_workers", needed)),
+				 "enough workers are there: training");
+}
+
+/* ---- the all-reduce ---- */
+
+static void attempt(struct session *s, const struct session_event *e) {
+	const struct document *d = e->document;
+	rv_event(s->events, RV_INFO, "attempt",
+			 RV_FIELDS(rv_field_int("round", (int64_t)d->round), rv_field_int("attempt", d->attempt),
+					   rv_field_int("participants", d->n_members)),
+			 "round %" PRIu64 ": averaging among %u worker%s (attempt %u)", d->round, d->n_members,
+			 d->n_members == 1 ? "" : "s", d->attempt);
+}
+
+static void suspects(struct session *s, const struct session_event *e) {
+	char members[MEMBER_SET_TEXT_BYTES];
+	member_set_text(allreduce_silent_members(s->reduce), members);
+	rv_event(s->events, RV_WARN, "suspects",
+			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_int("attempt", e->attempt),
+					   rv_field_int("set", (int64_t)e->set), rv_field_str("members", members)),
+			 e->set != 0 ? "round %" PRIu64 ": nothing comes from %s" : "round %" PRIu64 ": %s is silent any more",
+			 e->round, members);
+}
+
+static void spoiled(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_ERROR, "spoiled",
+			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_int("in_a_row", e->n)),
+			 "nothing of round %" PRIu64 " is given to the others, it is trained again from the run's state: %s",
+			 e->round, e->text);
+}
+
+static void standstill(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_WARN, "standstill", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
+			 "the run stands still at round %" PRIu64
+			 ": too few workers have its state, and those that fetch it have not got it for a while: writing it anew",
+			 e->round);
+}
+
+/* ---- state from peers ---- */
+
+static const char *name_of(const struct state_id *id) {
+	return id->kind == STATE_KIND_BASE ? "state" : "log";
+}
+
+static void fetching(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_INFO, "fetch",
+			 RV_FIELDS(rv_field_str("what", e->id->kind == STATE_KIND_BASE ? "base" : "log"),
+					   rv_field_int("round", (int64_t)e->round)),
+			 "catching up: the %s of round %" PRIu64 " from other members", name_of(e->id), e->round);
+}
+
+static void fetch_failed(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_ERROR, "fetch_failed",
+			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_str("error", rv_err_name(e->err))),
+			 "the %s of round %" PRIu64 " cannot be fetched now: %s", name_of(e->id), e->round, e->text);
+}
+
+static void in_memory(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_WARN, "storage", RV_FIELDS(rv_field_str("error", "io")),
+			 "%s: fetched state is kept in memory; after a restart it is fetched again", e->text);
+}
+
+static void fetched_stored(struct session *s, const struct session_event *e) {
+	(void)e;
+	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_str("what", "fetched")),
+			 "fetched state is stored again");
+}
+
+static void fetched_over(struct session *s, const struct session_event *e) {
+	(void)e;
+	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_str("what", "fetched")),
+			 "a checkpoint is stored: what was fetched before is not needed after a restart");
+}
+
+void session_note_donations(struct session *s) {
+	uint64_t limited = donor_limited(s->donor);
+	for (uint64_t fresh = limited & ~s->told_limited; fresh != 0; fresh &= fresh - 1)
+		rv_event(s->events, RV_WARN, "donation_limit",
+				 RV_FIELDS(rv_field_int("member", __builtin_ctzll(fresh)),
+						   rv_field_int("bytes_donated", (int64_t)session_bytes_donated(s))),
+				 "member %d has fetched two whole states of the run within an hour from this worker: it gets more only "
+				 "slowly from now on",
+				 __builtin_ctzll(fresh));
+	s->told_limited = limited;
+}
+
+/* ---- the disk ---- */
+
+/* What is not on disk now. */
+static const char *consequence(enum store_kind kind) {
+	switch (kind) {
+	case STORE_PERSIST:
+		return "the result of a round cannot be stored: this worker votes when it can; its training is kept";
+	case STORE_SNAPSHOT:
+		return "a checkpoint cannot be stored, or old files not removed: training goes on, the last good one stays";
+	case STORE_INSTALLED:
+		return "fetched state is in use, but not on disk: after a restart it is fetched again";
+	default:
+		return "storing failed";
+	}
+}
+
+static void storage_fails(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_ERROR, "storage", RV_FIELDS(rv_field_str("error", rv_err_name(e->err))), "%s (%s%s)",
+			 consequence(e->kind), e->text, e->err == RV_E_FULL ? ": make room" : "");
+}
+
+static void storage_works(struct session *s, const struct session_event *e) {
+	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_int("failed", e->n)),
+			 "storing works again, after %u time%s that it did not", e->n, e->n == 1 ? "" : "s");
+}
+
+/* Where it is, and how to get at it. */
+void session_tell_given_up(struct session *s, const struct statestore_given_up *g) {
+	const char *dir = g->dir;
+	if (g->what == GIVEN_UP_KEPT)
+		rv_event(s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
+				 "the states that were taken back are kept in %s: `rivulet checkpoint list %s` shows them, `rivulet "
+				 "export %s --out hf` makes weights of the latest; the next rollback keeps only the later set: move it "
+				 "elsewhere if you want it, or remove it",
+				 dir, dir, dir);
+	else if (g->what == GIVEN_UP_KEPT_LOG)
+		rv_event(s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
+				 "the log entries that were taken back are kept in %s, until a later rollback; they are of use only "
+				 "beside the files that stayed in %s",
+				 dir, s->store.dir);
+	else if (g->what == GIVEN_UP_REMOVED)
+		rv_event(
+			s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
+			"the states that were taken back are removed: %s keeps those of an earlier rollback, of a round as late "
+			"or later",
+			dir);
+}
+
+/* ---- the end ---- */
+
+static void done(struct session *s, const struct session_event *e) {
+	if (e->n > 0)
+		return;
+	rv_event(s->events, RV_WARN, "unverified", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
+			 "the run is done, but no majority of the last workers has vouched for its end state: compare `state` in "
+			 "the last lines of their metrics");
+}
+
+static void stopping(struct session *s, const struct session_event *e) {
+	rv_progress_clear(s->events);
+	if (e->n > 0)
+		rv_event(s->events, RV_INFO, "stopping", RV_NO_FIELDS,
+				 "stopping: finishing this step and saving; once more to stop at once");
+}
+
+static void rollback(struct session *s, const struct session_event *e) {
+	uint64_t round = round_round(session_round(s));
+	rv_progress_clear(s->events);
+	rv_event(s->events, RV_WARN, "rollback",
+			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("to_round", (int64_t)e->round),
+					   rv_field_int("epoch", (int64_t)e->epoch)),
+			 "the operator rolled the run back to round %" PRIu64 " (epoch %" PRIu64 "); we are at round %" PRIu64
+			 ": going back by what is on disk, or from peers%s",
+			 e->round, e->epoch, round,
+			 session_core_exported(s->core) ? "; the weights that were written here are of a state that was taken back"
+											: "");
+}
+
+/* The last word: what was kept, and how to go on. */
+static void stopped_event(struct session *s) {
+	const char *dir = s->opt->dir;
+	if (!s->member.joined)
+		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS,
+				 "stopped before the join was answered: the link can be used again, with --dir %s", dir);
+	else if (!session_is_up(s))
+		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS, "stopped before training began: %s holds what there is",
+				 dir);
+	else if (!session_core_exported(s->core) && session_core_storage_fails(s->core))
+		rv_event(
+			s->events, RV_WARN, "stopped",
+			RV_FIELDS(rv_field_int("round", (int64_t)round_round(session_round(s))), rv_field_bool("saved", false)),
+			"stopped in round %" PRIu64 ", and not all is saved: %s did not take it (`storage` above says why); "
+			"make room: rivulet-worker --dir %s then goes on from what is there, and gets the rounds it "
+			"lacks from peers",
+			round_round(session_round(s)), dir, dir);
+	else if (!session_core_exported(s->core))
+		rv_event(
+			s->events, RV_INFO, "stopped", RV_FIELDS(rv_field_int("round", (int64_t)round_round(session_round(s)))),
+			"stopped in round %" PRIu64 " of %" PRId64 "; all is saved: rivulet-worker --dir %s goes on from there",
+			round_round(session_round(s)), s->member.config.rounds, dir);
+}
+
+static void tell_done(struct session *s) {
+	const struct session_sums *sums = &s->sums;
+	const char *dir = s->opt->dir;
+	rv_event(s->events, RV_INFO, "done",
+			 RV_FIELDS(rv_field_int("rounds", s->member.config.rounds),
+					   rv_field_int("given_rounds", (int64_t)sums->given_rounds),
+					   rv_field_int("given_tokens", (int64_t)sums->given_tokens)),
+			 "the run is done: all %" PRId64 " rounds; since its start this worker gave %" PRIu64
+			 " of them and %" PRIu64 " tokens. The model is %s/model.safetensors: rivulet sample %s --prompt 'Once'",
+			 s->member.config.rounds, sums->given_rounds, sums->given_tokens, dir, dir);
+}
+
+void session_tell_end(struct session *s) {
+	uint64_t round, epoch;
+	bool up = session_is_up(s);
+	if (up && session_core_exported(s->core) && !session_core_rolled_back(s->core, &round, &epoch))
+		tell_done(s);
+	else if (s->signals.told)
+		stopped_event(s);
+}
+
+/* ---- one by one ---- */
+
+typedef void teller(struct session *s, const struct session_event *e);
+
+void session_tell_event(struct session *s, const struct session_event *e) {
+	static teller *const tellers[SESSION_SAYS] = {[SESSION_SAYS_WRONG_STATE] = wrong_state,
+												  [SESSION_SAYS_OLD_STORE] = old_store,
+												  [SESSION_SAYS_REFUSED] = refused,
+												  [SESSION_SAYS_ALONE] = alone,
+												  [SESSION_SAYS_NO_WEIGHTS] = no_weights,
+												  [SESSION_SAYS_STARVING] = starving,
+												  [SESSION_SAYS_MISSING] = missing,
+												  [SESSION_SAYS_ATTEMPT] = attempt,
+												  [SESSION_SAYS_SUSPECTS] = suspects,
+												  [SESSION_SAYS_FETCHING] = fetching,
+												  [SESSION_SAYS_FETCH_FAILED] = fetch_failed,
+												  [SESSION_SAYS_IN_MEMORY] = in_memory,
+												  [SESSION_SAYS_FETCHED_STORED] = fetched_stored,
+												  [SESSION_SAYS_FETCHED_OVER] = fetched_over,
+												  [SESSION_SAYS_SPOILED] = spoiled,
+												  [SESSION_SAYS_STANDSTILL] = standstill,
+												  [SESSION_SAYS_STORAGE_FAILS] = storage_fails,
+												  [SESSION_SAYS_STORAGE_WORKS] = storage_works,
+												  [SESSION_SAYS_DONE] = done,
+												  [SESSION_SAYS_STOPPING] = stopping,
+												  [SESSION_SAYS_ROLLBACK] = rollback};
+	RV_ASSERT(e->type < SESSION_SAYS);
+	if (tellers[e->type])
+		tellers[e->type](s, e);
+}

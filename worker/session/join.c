@@ -1,0 +1,162 @@
+/* join.c: everything before a worker is a member, in the order in which a mistake costs least: what it is told,
+ * its directory, its text, its port; then the run's configuration, which anybody may ask for, and what follows from it
+ * (preflight.c). Only then is the invite spent. */
+#include "worker/session/internal.h"
+
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "worker/options/settings.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the coordinator's answers ----------------------------------------------------------------------------------- */
+
+static void send_join(struct session *s) {
+	struct join_request rq = {
+		.protocol = control_version(), .protocol_min = CONTROL_VERSION_MIN, .has_token = s->member.invite.has_token};
+	memcpy(rq.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
+	memcpy(rq.token, s->member.invite.token, NET_TOKEN_BYTES);
+	snprintf(rq.name, sizeof rq.name, "%s", s->opt->name); /* "": the run calls it by its number */
+	snprintf(s->member.name, sizeof s->member.name, "%s", rq.name);
+	snprintf(rq.software, sizeof rq.software, "rivulet %s", RV_VERSION);
+	RV_FAILPOINT("join.before");
+	control_client_join(s->control, &rq);
+}
+
+/* NULL: a coordinator of an earlier release does not say. */
+static enum rv_err check_config(struct session *s, const char *text, struct rv_errtext *et) {
+	struct run_config run;
+	if (!text)
+		return RV_OK;
+	enum rv_err e = run_config_parse(&run, "the run's configuration", text, et);
+	if (e != RV_OK)
+		return rv_fail_context(
+			et, e,
+			"this program cannot take part in the run; if it is older than the coordinator's, update "
+			"it. What it does not know");
+	s->preflighted = true;
+	return session_preflight(s, &run, et);
+}
+
+static void on_config(void *ctx, const char *text) {
+	struct session *s = ctx;
+	struct rv_errtext et = {0};
+	enum rv_err e = check_config(s, text, &et);
+	if (e == RV_OK)
+		e = settings_store(s->opt, &et);
+	if (e == RV_OK)
+		send_join(s);
+	else
+		session_fail(s, e, et.text);
+}
+
+static void on_joined(void *ctx, const struct join_reply *reply) {
+	struct session *s = ctx;
+	struct rv_errtext et = {0};
+	RV_FAILPOINT("join.answered");
+	enum rv_err e = membership_join(s->opt->dir, &s->member, reply, &et);
+	if (e != RV_OK) {
+		session_fail(s, e, et.text);
+		return;
+	}
+	RV_FAILPOINT("join.stored");
+	s->joined_now = true;
+	rv_event(s->events, RV_INFO, "joined", RV_FIELDS(rv_field_int("member", reply->member)),
+			 "joined the run as member %u", reply->member);
+}
+
+static void on_refused(void *ctx, enum rv_err e, const char *text) {
+	session_fail(ctx, e, text);
+}
+
+static void on_away(void *ctx, bool away, const char *text) {
+	struct session *s = ctx;
+	char address[NET_ADDR_BYTES] = "";
+	(void)address_format(&s->member.invite.coordinator, address);
+	bool over =
+		session_is_up(s) && (session_core_phase(s->core) == SESSION_EXPORTING || session_core_exported(s->core));
+	if (over) /* the run is done: it may have ended before us */
+		rv_event(s->events, RV_INFO, away ? "coordinator_away" : "coordinator_back",
+				 RV_FIELDS(rv_field_str("text", text)), "the coordinator %s; the run is done, and needs it no more",
+				 away ? "has ended" : "answers again");
+	else if (away && !s->member.joined)
+		rv_event(
+			s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
+			"cannot join yet, the coordinator at %s does not answer (%s): asking again. Is it running, and does the "
+			"link's address lead there from here?",
+			address, text);
+	else if (away)
+		rv_event(s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
+				 "the coordinator does not answer (%s): going on without it, asking again", text);
+	else
+		rv_event(s->events, RV_INFO, "coordinator_back", RV_NO_FIELDS, "the coordinator answers again");
+	if (!away)
+		session_coordinator_back(s);
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static enum rv_err open_events(struct session *s, struct rv_errtext *et) {
+	struct rv_events_config cfg = {.out = stdout,
+								   .json = !isatty(STDOUT_FILENO),
+								   .level = RV_INFO,
+								   .log_path = s->opt->log_file[0] ? s->opt->log_file : NULL};
+	return rv_events_new(&cfg, &s->events, et);
+}
+
+static enum rv_err open_control(struct session *s, struct rv_errtext *et) {
+	struct http_client_config cfg = {.server = s->member.invite.coordinator, .identity = &s->member.identity};
+	memcpy(cfg.server_key, s->member.invite.key, NET_KEY_BYTES);
+	RV_TRY(http_client_new(&cfg, &s->http, et));
+	struct control_client_owner owner = {.ctx = s,
+										 .on_config = on_config,
+										 .on_joined = on_joined,
+										 .on_document = session_on_document,
+										 .on_older = session_on_older,
+										 .on_notice = session_on_notice,
+										 .on_refused = on_refused,
+										 .on_away = on_away};
+	return control_client_new(s->http, s->member.invite.key, (uint64_t)rv_clock_wall_us(), &owner, &s->control, et);
+}
+
+static void tell_name(struct session *s) {
+	if (s->opt->name[0] && s->member.name[0] && strcmp(s->opt->name, s->member.name) != 0)
+		rv_event(s->events, RV_WARN, "name", RV_FIELDS(rv_field_str("known_as", s->member.name)),
+				 "the run knows this worker as %s since it joined; --name %s only names its metrics from now on",
+				 s->member.name, s->opt->name);
+}
+
+static void tell_kept(struct session *s) {
+	char kept[SETTINGS_SHOWN_BYTES];
+	settings_describe(s->opt, kept);
+	if (kept[0])
+		rv_event(s->events, RV_INFO, "kept", RV_FIELDS(rv_field_str("options", kept)), "kept from last time: %s", kept);
+}
+
+/* A member's place is not at stake. */
+static enum rv_err check_member(struct session *s, struct rv_errtext *et) {
+	RV_TRY(membership_store(s->opt->dir, &s->member, et));
+	RV_TRY(session_check_shard(s, s->member.config.data_shards, et));
+	return settings_store(s->opt, et);
+}
+
+enum rv_err session_open(struct session *s, const char *link, struct rv_errtext *et) {
+	RV_TRY(open_events(s, et));
+	RV_TRY(rv_dir_make(s->opt->dir, 0755, et));
+	RV_TRY(rv_dir_lock(s->opt->dir, &s->lock_fd, et));
+	RV_TRY(membership_load(s->opt->dir, link, &s->member, et));
+	tell_kept(s);
+	RV_TRY(session_check_inputs(s, et));
+	RV_TRY(peers_check_listen(s->opt->listen, et));
+	if (s->member.joined)
+		RV_TRY(check_member(s, et));
+	session_watch_addresses(s);
+	RV_TRY(open_control(s, et));
+	if (s->member.joined)
+		tell_name(s);
+	else
+		control_client_ask_config(s->control);
+	return RV_OK;
+}

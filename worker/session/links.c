@@ -1,0 +1,173 @@
+/* links.c: the session core's links: the all-reduce, state from peers, state to them. */
+#include "worker/session/internal.h"
+
+#include "base/failpoint.h"
+#include "base/hex.h"
+#include "train/files/weights.h"
+#include "worker/session/mean_dump.h"
+
+#include <string.h>
+
+static void allow(void *ctx, const struct document *d) {
+	struct session *s = ctx;
+	session_limit_reach(s);
+	meshlink_allow(s->mesh, rv_clock_monotonic_us(), d);
+	session_count_roster(s, d);
+}
+
+/* ---- the all-reduce ------------------------------------------------------------------------------------------------- */
+
+static struct line_counts line_counts_of(const struct session *s) {
+	struct peers_traffic t = peers_total(meshlink_peers(s->mesh));
+	return (struct line_counts){.tx_bytes = t.tx_bytes, .rx_bytes = t.rx_bytes};
+}
+
+static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
+	struct session *s = ctx;
+	int64_t now_us = rv_clock_monotonic_us();
+	RV_FAILPOINT("reduce.start");
+	MEAN_DUMP_CONTRIBUTION(s, d->round);
+	RV_TRY(allreduce_start(s->reduce, now_us, d, trainer_encoded(s->trainer), et));
+	session_trace_attempt(s, d);
+	s->sums.reduce_started_us = now_us;
+	s->sums.reduce_compute_us = session_compute_us(s, now_us);
+	s->done_attempt = 0;
+	line_meter_begin(&s->line, now_us, line_counts_of(s));
+	meshlink_announce_links(s->mesh, now_us);
+	return RV_OK;
+}
+
+static void resume_reduce(void *ctx, const struct document *d) {
+	struct session *s = ctx;
+	int64_t now_us = rv_clock_monotonic_us();
+	RV_FAILPOINT("reduce.resume");
+	allreduce_restart(s->reduce, now_us, d);
+	session_trace_attempt(s, d);
+	meshlink_announce_links(s->mesh, now_us); /* a member may be new in this roster */
+}
+
+static void count_reduce_time(struct session *s, int64_t now_us) {
+	struct session_sums *sums = &s->sums;
+	if (sums->reduce_started_us == 0)
+		return;
+	int64_t all_us = now_us - sums->reduce_started_us;
+	int64_t compute_us = session_compute_us(s, now_us) - sums->reduce_compute_us;
+	sums->reduce_us += all_us;
+	sums->overlap_us += compute_us < all_us ? compute_us : all_us;
+	sums->reduce_started_us = 0;
+}
+
+static void end_reduce(void *ctx) {
+	struct session *s = ctx;
+	int64_t now_us = rv_clock_monotonic_us();
+	count_reduce_time(s, now_us);
+	s->sums.exchanged = allreduce_info(s->reduce);
+	s->sums.attempts = allreduce_attempt(s->reduce);
+	line_meter_end(&s->line, now_us, line_counts_of(s));
+	allreduce_stop(s->reduce);
+}
+
+static struct blob *result(void *ctx) {
+	const struct session *s = ctx;
+	struct blob *b = blob_new(state_payload_bytes(&s->store.cfg, STATE_KIND_LOG, allreduce_round(s->reduce)));
+	if (b)
+		memcpy(b->data, allreduce_reduced(s->reduce), b->bytes);
+	return b;
+}
+
+struct session_seen session_see(struct session *s, int64_t now_us) {
+	if (!allreduce_running(s->reduce))
+		return (struct session_seen){.reducing = false};
+	allreduce_tick(s->reduce, now_us);
+	line_meter_sample(&s->line, now_us, line_counts_of(s));
+	const struct session_seen seen = {.reducing = true,
+									  .reduced = allreduce_done(s->reduce),
+									  .reduce_round = allreduce_round(s->reduce),
+									  .reduce_attempt = allreduce_attempt(s->reduce),
+									  .suspects = allreduce_suspects(s->reduce)};
+	if (seen.reduced && s->done_attempt != seen.reduce_attempt) {
+		s->done_attempt = seen.reduce_attempt;
+		count_reduce_time(s, now_us);
+		RV_FAILPOINT("reduce.done");
+	}
+	return seen;
+}
+
+/* ---- state from peers ----------------------------------------------------------------------------------------------- */
+
+static enum rv_err want(void *ctx, const struct state_id *ids, int n, struct rv_errtext *et) {
+	struct session *s = ctx;
+	if (n > 0)
+		RV_FAILPOINT("fetch.begin");
+	return fetcher_want(s->fetcher, rv_clock_monotonic_us(), ids, n, et);
+}
+
+static bool nowhere(void *ctx) {
+	struct session *s = ctx;
+	fetcher_tick(s->fetcher, rv_clock_monotonic_us());
+	return fetcher_nowhere(s->fetcher);
+}
+
+static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const char *text) {
+	session_core_on_fetch_failed(((struct session *)ctx)->core, rv_clock_monotonic_us(), id, e, text);
+}
+
+static void on_file(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
+					const char *warning) {
+	struct session *s = ctx;
+	RV_FAILPOINT("fetch.done");
+	session_core_on_fetched(s->core, rv_clock_monotonic_us(), id, base, log, warning);
+	blob_unref(log);
+}
+
+static void on_bad_donor(void *ctx, uint32_t member, const struct state_id *id, const char *text) {
+	struct session *s = ctx;
+	rv_event(s->events, RV_WARN, "bad_donor",
+			 RV_FIELDS(rv_field_int("member", member), rv_field_int("round", (int64_t)id->round)),
+			 "%s; going on with others", text);
+}
+
+/* Theta is what the run starts from, and the outer state is that before the first step. */
+enum rv_err session_check_initial(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et) {
+	const struct session *s = ctx;
+	const struct global_config *g = &s->store.cfg;
+	char hex[2 * RV_HASH_BYTES + 1];
+	struct rv_hash weights = weights_hash_of(g->n, manifest);
+	rv_hex_encode(weights.b, RV_HASH_BYTES, hex);
+	if (strcmp(hex, s->member.config.init_hash) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "these are not the weights that the run starts from");
+	return global_check_initial(g, manifest, et);
+}
+
+const struct fetcher_owner session_fetcher_owner = {
+	.on_file = on_file, .on_failed = on_failed, .on_bad_donor = on_bad_donor};
+
+/* ---- state to peers ------------------------------------------------------------------------------------------------- */
+
+static void forget(void *ctx, enum state_kind kind, uint64_t round) {
+	donor_forget(((struct session *)ctx)->donor, kind, round);
+}
+
+static void forget_all(void *ctx) {
+	donor_forget_all(((struct session *)ctx)->donor);
+}
+
+static uint64_t askers(void *ctx) {
+	return donor_askers(((struct session *)ctx)->donor);
+}
+
+static uint64_t given_bytes(void *ctx) {
+	return donor_bytes(((struct session *)ctx)->donor);
+}
+
+const struct session_links_ops session_links_ops = {.allow = allow,
+													.reduce_start = begin_reduce,
+													.reduce_restart = resume_reduce,
+													.reduce_stop = end_reduce,
+													.result = result,
+													.want = want,
+													.nowhere = nowhere,
+													.forget = forget,
+													.forget_all = forget_all,
+													.askers = askers,
+													.given_bytes = given_bytes};

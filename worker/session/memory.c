@@ -1,0 +1,52 @@
+/* memory.c: what this worker's training will take, said, and refused, before it is allocated. */
+#include "worker/session/internal.h"
+
+#include "train/fp32_notice.h"
+#include "train/memory/check.h"
+
+#include <string.h>
+
+static struct memory_request request_of(const struct trainer_config *c, const struct device_choice *device) {
+	return (struct memory_request){.run = c->run,
+								   .device = device,
+								   .recompute = c->recompute,
+								   .role = MEMORY_WORKER,
+								   .replicas = 1,
+								   .threads = c->threads,
+								   .parallel = 1,
+								   .mapped_bytes = c->data ? dataset_mapped_bytes(c->data) : 0};
+}
+
+void session_choose_recompute(const struct session *s, struct trainer_config *c) {
+	struct device_choice device;
+	c->recompute = strcmp(s->opt->recompute, "block") == 0 ? RECOMPUTE_BLOCK : RECOMPUTE_NONE;
+	if (strcmp(s->opt->recompute, "auto") != 0 || device_choose(c->device, &device, NULL) != RV_OK)
+		return;
+	const struct memory_request request = request_of(c, &device);
+	const struct memory_room room = memory_room_now(&device);
+	c->recompute = memory_choose_recompute(&request, &room);
+}
+
+enum rv_err session_check_memory(const struct session *s, const struct trainer_config *c, struct rv_errtext *et) {
+	struct device_choice device;
+	RV_TRY(device_choose(c->device, &device, et));
+	const struct memory_request request = request_of(c, &device);
+	const struct memory_room room = memory_room_now(&device);
+	return memory_check(&request, &room, s->opt->short_of_memory, s->events, et);
+}
+
+enum rv_err session_plan_memory(struct session *s, const struct trainer_config *c, struct rv_errtext *et) {
+	struct device_choice device;
+	RV_TRY(device_choose(c->device, &device, et));
+	const struct memory_request request = request_of(c, &device);
+	RV_TRY(memory_plan_make(&request, &s->memory, et));
+	memory_report_plan(s->events, &s->memory);
+	if (c->recompute == RECOMPUTE_BLOCK && strcmp(s->opt->recompute, "auto") == 0)
+		rv_event(s->events, RV_INFO, "recompute", RV_FIELDS(rv_field_str("recompute", "block")),
+				 "there is too little memory to keep all activations: blocks are computed again, about a third slower "
+				 "(--recompute)");
+	fp32_notice(s->events, c->run, &device,
+				"The run's configuration fixes it, a worker cannot change it: its operator may start a run with "
+				"dtype = auto, the default");
+	return RV_OK;
+}

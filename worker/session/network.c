@@ -1,0 +1,43 @@
+/* network.c: what the network tells: an address of this machine came or went, the coordinator is away and back,
+ * and which addresses of others may be dialed. */
+#include "worker/session/internal.h"
+
+#include "base/clock.h"
+#include "net/address_watch.h"
+
+#include <unistd.h>
+
+void session_watch_addresses(struct session *s) {
+	s->addresses_fd = address_watch_open();
+}
+
+void session_unwatch_addresses(struct session *s) {
+	if (s->addresses_fd >= 0)
+		close(s->addresses_fd);
+}
+
+/* Whatever was cut off is asked and dialed at once: its timers were set while nothing could come of them. */
+static void hurry(struct session *s, int64_t now_us) {
+	control_client_hurry(s->control);
+	if (session_is_up(s))
+		peers_hurry(meshlink_peers(s->mesh), now_us);
+}
+
+void session_poll_addresses(struct session *s, int64_t now_us) {
+	if (s->addresses_fd < 0 || !address_watch_take(s->addresses_fd))
+		return;
+	http_client_drop_stranded(s->http);
+	hurry(s, now_us);
+}
+
+void session_coordinator_back(struct session *s) {
+	hurry(s, rv_clock_monotonic_us());
+}
+
+/* A document says where other members are to be dialed, as each of them stated it: what is narrower than the way to the
+ * coordinator is not of the network that all share. */
+void session_limit_reach(struct session *s) {
+	struct address met;
+	if (http_client_met(s->http, &met))
+		peers_set_reach(meshlink_peers(s->mesh), address_reach(&met));
+}

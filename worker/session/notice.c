@@ -1,0 +1,57 @@
+/* notice.c: what the coordinator says of this worker, in the words of the person who runs it: what is the case,
+ * and the one step that helps. */
+#include "worker/session/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { OTHERS_BYTES = 96 };
+
+/* "member 1", "members 1, 2". */
+static void name_others(const struct notice *n, char out[OTHERS_BYTES]) {
+	size_t len = (size_t)snprintf(out, OTHERS_BYTES, n->n_others == 1 ? "member" : "members");
+	for (int i = 0; i < n->n_others; i++)
+		len += (size_t)snprintf(out + len, OTHERS_BYTES - len, "%s%u", i > 0 ? ", " : " ", n->others[i]);
+}
+
+static void tell_apart(struct session *s, const struct notice *n) {
+	char others[OTHERS_BYTES];
+	name_others(n, others);
+	rv_event(
+		s->events, RV_WARN, "apart",
+		RV_FIELDS(rv_field_int("member", s->member.member), rv_field_str("others", others),
+				  rv_field_bool("left_out", n->left_out), rv_field_int("until_round", (int64_t)n->until_round)),
+		"%s and this worker (member %u) cannot connect to each other, most likely both behind routers: %s. To mend "
+		"it, make this worker reachable: forward TCP port %u of your router to this machine and start with "
+		"--listen :%u; where the router forwards another port, add --advertise :PORT",
+		others, s->member.member,
+		n->left_out ? "rounds are made without this one where enough others are ready, and what it trains then is "
+					  "not counted"
+					: "rounds are made without one of the others",
+		peers_port(meshlink_peers(s->mesh)), peers_port(meshlink_peers(s->mesh)));
+}
+
+static const char *not_counted(uint8_t reason) {
+	switch (reason) {
+	case NOTICE_UNREACHED:
+		return "the others got nothing from it in time. If that comes again, its line or its router is in the way: "
+			   "forward the port of --listen to this machine, or allow more with --max-up";
+	case NOTICE_DIVERGED:
+		return "its weights are not those of the majority. It fetches them anew by itself; if that comes again, test "
+			   "this machine's memory and disk";
+	default:
+		return "its model has another size than the run's. Is it the same release of Rivulet as the others'?";
+	}
+}
+
+void session_on_notice(void *ctx, const struct notice *n) {
+	struct session *s = ctx;
+	if (n->kind == NOTICE_APART)
+		tell_apart(s, n);
+	else if (n->kind == NOTICE_NOT_COUNTED)
+		rv_event(s->events, RV_WARN, "not_counted",
+				 RV_FIELDS(rv_field_int("round", (int64_t)n->round), rv_field_int("reason", n->reason)),
+				 "what this worker trains is not counted in round %" PRIu64 ": %s", n->round, not_counted(n->reason));
+	else
+		rv_event(s->events, RV_INFO, "counted", RV_NO_FIELDS, "the run counts what this worker trains again");
+}

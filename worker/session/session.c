@@ -1,0 +1,209 @@
+/* session.c: the event loop of the worker, signals, and what follows when the session core has ended. */
+#include "worker/session/internal.h"
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/signals.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+	PROGRESS_US = 200 * RV_US_PER_MS,
+	DELIBERATE_US = 500 * RV_US_PER_MS, /* a signal so soon after the first is the same wish: a group's, a script's */
+};
+
+void session_fail(struct session *s, enum rv_err e, const char *text) {
+	if (session_is_up(s)) {
+		session_core_fail(s->core, e, text);
+		return;
+	}
+	if (s->fault == RV_OK)
+		s->fault = rv_fail(&s->fault_text, e, "%s", text);
+	s->over = true;
+}
+
+static bool is_over(const struct session *s) {
+	return session_is_up(s) ? session_core_phase(s->core) == SESSION_ENDED : s->over;
+}
+
+/* Why it ended; RV_OK: as it should. */
+static enum rv_err fault_of(const struct session *s, struct rv_errtext *et) {
+	if (session_is_up(s))
+		return session_core_fault(s->core, et);
+	if (s->fault != RV_OK && et)
+		*et = s->fault_text;
+	return s->fault;
+}
+
+/* ---- signals -------------------------------------------------------------------------------------------------------- */
+
+static void begin_stop(struct session *s, int64_t now_us) {
+	s->signals.told = true;
+	s->signals.told_us = now_us;
+	if (session_is_up(s)) {
+		session_core_stop(s->core, now_us);
+		return;
+	}
+	rv_progress_clear(s->events);
+	s->over = true;
+}
+
+static void take_signals(struct session *s, int64_t now_us) {
+	bool any = false;
+	while (rv_signals_take(s->signals.fd) != 0)
+		any = true;
+	if (!any)
+		return;
+	if (!s->signals.told)
+		begin_stop(s, now_us);
+	else if (now_us - s->signals.told_us >= DELIBERATE_US)
+		session_fail(s, RV_E_CANCELLED, "stopped at once; the state of the last saved round is kept");
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------------------- */
+
+static int64_t earlier(int64_t a, int64_t b) {
+	return a < b ? a : b;
+}
+
+static int64_t deadline_us(struct session *s, int64_t now_us) {
+	int64_t at = control_client_deadline_us(s->control);
+	if (!session_is_up(s))
+		return at;
+	at = earlier(at, session_core_deadline_us(s->core, now_us));
+	at = earlier(at, allreduce_deadline_us(s->reduce));
+	at = earlier(at, peers_deadline_us(meshlink_peers(s->mesh)));
+	at = earlier(at, fetcher_deadline_us(s->fetcher));
+	at = earlier(at, donor_deadline_us(s->donor, now_us));
+	return earlier(at, now_us + PROGRESS_US);
+}
+
+static enum rv_err wait_and_move(struct session *s, struct rv_errtext *et) {
+	struct pollfd fds[PEERS_MAX_FDS + 2];
+	int n = session_is_up(s) ? peers_pollfds(meshlink_peers(s->mesh), fds, PEERS_MAX_FDS) : 0;
+	fds[n] = (struct pollfd){.fd = s->signals.fd, .events = POLLIN};
+	fds[n + 1] = (struct pollfd){.fd = s->addresses_fd, .events = POLLIN};
+	int n_fds = n + 1 + (s->addresses_fd >= 0);
+	int64_t now_us = rv_clock_monotonic_us(), at = deadline_us(s, now_us);
+	int64_t timeout_us = at == INT64_MAX ? -1 : at > now_us ? at - now_us : 0;
+	RV_TRY(http_client_poll(s->http, fds, n_fds, timeout_us, et));
+	if (session_is_up(s))
+		meshlink_handle(s->mesh, rv_clock_monotonic_us(), fds, n);
+	return RV_OK;
+}
+
+static void run_once(struct session *s, int64_t now_us) {
+	trainer_reap(s->trainer);
+	jobs_reap(s->storage);
+	const struct session_seen seen = session_see(s, now_us);
+	bool leaving = session_core_phase(s->core) == SESSION_LEAVING;
+	session_core_turn(s->core, now_us, &seen);
+	if (leaving && is_over(s))
+		RV_FAILPOINT("leave.end");
+	session_note_donations(s);
+	meshlink_pump(s->mesh, now_us);
+	if (session_core_phase(s->core) == SESSION_RUNNING)
+		session_show_progress(s, now_us);
+}
+
+static enum rv_err loop(struct session *s, struct rv_errtext *et) {
+	while (!is_over(s)) {
+		if (s->member.joined && !session_is_up(s))
+			RV_TRY(session_bring_up(s, et));
+		RV_TRY(wait_and_move(s, et));
+		int64_t now_us = rv_clock_monotonic_us();
+		take_signals(s, now_us);
+		session_poll_addresses(s, now_us);
+		if (session_is_up(s) && !is_over(s))
+			run_once(s, now_us);
+		control_client_tick(s->control, now_us);
+	}
+	enum rv_err e = fault_of(s, et);
+	if (e == RV_OK)
+		session_tell_end(s);
+	return e;
+}
+
+/* ---- a rollback ----------------------------------------------------------------------------------------------------- */
+
+static bool was_rolled_back(const struct session *s, uint64_t *round, uint64_t *epoch) {
+	return session_is_up(s) && session_core_rolled_back(s->core, round, epoch);
+}
+
+/* Files first: when only they are gone, the next start finds the old epoch and does the same again. */
+static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t epoch, struct rv_errtext *et) {
+	struct statestore_given_up given_up;
+	RV_FAILPOINT("rollback.before");
+	enum rv_err e = statestore_rewind(&s->store, round, s->member.epoch, &given_up, et);
+	if (e != RV_OK)
+		return rv_fail_context(et, e,
+							   "the run was rolled back; remove what is in the way, and start this worker again");
+	session_tell_given_up(s, &given_up);
+	RV_FAILPOINT("rollback.rewound");
+	s->member.epoch = epoch;
+	RV_TRY(membership_store(s->opt->dir, &s->member, et));
+	RV_FAILPOINT("rollback.stored");
+	return RV_OK;
+}
+
+/* ---- from the link to the end --------------------------------------------------------------------------------------- */
+
+/* What a person must know before the program's last line, which says what is wrong. */
+static void tell_place_kept(struct session *s) {
+	if (s->joined_now && !session_is_up(s))
+		rv_event(s->events, RV_WARN, "place_kept", RV_FIELDS(rv_field_int("member", s->member.member)),
+				 "the place in the run is not lost: this worker is member %u, and needs no link any more. When what "
+				 "follows is mended: rivulet-worker --dir %s",
+				 s->member.member, s->opt->dir);
+}
+
+static void tell_fault(struct session *s, enum rv_err e, const struct rv_errtext *et) {
+	if (e == RV_OK || e == RV_E_CANCELLED || !s->events)
+		return;
+	tell_place_kept(s);
+	rv_event_in_log(s->events, RV_ERROR, "failed", RV_FIELDS(rv_field_str("error", rv_err_name(e))), "%s",
+					et ? et->text : "");
+}
+
+static struct session *new_session(const struct worker_options *o, int signals_fd) {
+	struct session *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->opt = o;
+	s->signals.fd = signals_fd;
+	s->lock_fd = s->addresses_fd = -1;
+	s->started_us = rv_clock_monotonic_us();
+	s->sums.eval_loss = NAN;
+	return s;
+}
+
+/* *again: the run was rolled back, and the disk is ready for another start. */
+static enum rv_err run_to_its_end(const struct worker_options *o, const char *link, int signals_fd, bool *again,
+								  struct rv_errtext *et) {
+	struct session *s = new_session(o, signals_fd);
+	uint64_t round, epoch;
+	if (!s)
+		return rv_fail(et, RV_E_NOMEM, "no memory to start");
+	enum rv_err e = session_open(s, link, et);
+	if (e == RV_OK)
+		e = loop(s, et);
+	bool rolled_back = was_rolled_back(s, &round, &epoch);
+	if (e == RV_OK && rolled_back)
+		e = forget_given_up(s, round, epoch, et);
+	*again = e == RV_OK && rolled_back && !s->signals.told;
+	tell_fault(s, e, et);
+	if (e == RV_E_CANCELLED)
+		return e; /* the process ends now: threads in the middle of a step are not waited for */
+	session_release(s);
+	free(s);
+	return e;
+}
+
+enum rv_err session_run(const struct worker_options *o, const char *link, int signals_fd, struct rv_errtext *et) {
+	bool again = true;
+	enum rv_err e = RV_OK;
+	while (e == RV_OK && again)
+		e = run_to_its_end(o, link, signals_fd, &again, et);
+	return e;
+}

@@ -1,0 +1,367 @@
+/* start.c: building a session once it is a member, and taking it apart. */
+#include "worker/session/internal.h"
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "base/hex.h"
+#include "base/run_silence.h"
+#include "train/files/weights.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void wake(void *ctx) {
+	http_client_wakeup(((struct session *)ctx)->http);
+}
+
+/* ---- once a member --------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
+	const struct run_config *run = &s->member.config;
+	RV_TRY(session_check_shard(s, run->data_shards, et));
+	if (!s->preflighted && s->joined_now)
+		RV_TRY(session_check_disk(s, run, et));
+	uint32_t shard = s->opt->shard >= 0 ? (uint32_t)s->opt->shard : s->member.member % (uint32_t)run->data_shards;
+	struct trainer_config cfg = {.run = run,
+								 .run_hash = s->member.run_hash,
+								 .shard = shard,
+								 .member = s->member.member,
+								 .device = s->opt->device,
+								 .threads = (int)s->opt->threads};
+	struct session_inputs in = {0};
+	struct trainer_owner owner = session_trainer_owner;
+	owner.ctx = s;
+	owner.wake = wake;
+	session_choose_recompute(s, &cfg);
+	enum rv_err e = session_check_memory(s, &cfg, et); /* before its text, which may take long to get */
+	if (e == RV_OK)
+		e = session_open_inputs(s, &in, et);
+	if (e == RV_OK) {
+		cfg.data = in.data;
+		cfg.initial_theta = in.initial_theta;
+		e = session_plan_memory(s, &cfg, et);
+	}
+	if (e == RV_OK) {
+		in.data = NULL;
+		e = trainer_new(&cfg, &owner, &s->trainer, et);
+	}
+	session_release_inputs(&in);
+	return e;
+}
+
+static void on_damage(void *ctx, enum rv_err why, const char *text) {
+	rv_event(((struct session *)ctx)->events, RV_WARN, "damaged", RV_FIELDS(rv_field_str("error", rv_err_name(why))),
+			 "%s", text);
+}
+
+static void on_replica_damage(void *ctx, const char *text) {
+	on_damage(ctx, RV_E_CORRUPT, text);
+}
+
+static uint32_t logs_per_base(const struct global_config *g) {
+	uint32_t logs = state_logs_per_base(g);
+	return logs > NET_MAX_LOG_DIGESTS ? NET_MAX_LOG_DIGESTS : logs;
+}
+
+/* What each round exchanges. */
+static void put_sizes(const struct global_config *g, struct round_config *cfg) {
+	_Static_assert((int)FRAGMENTS_MAX == (int)NET_MAX_FRAGMENTS, "same");
+	cfg->n_fragments = fragments_count(&g->fragments);
+	for (uint32_t fragment = 0; fragment < cfg->n_fragments; fragment++)
+		cfg->n_chunks[fragment] = global_round_chunks(g, fragment).n_chunks;
+}
+
+static struct round_config round_config_of(const struct session *s, const struct global_config *g) {
+	const struct run_config *run = &s->member.config;
+	struct round_config cfg = {
+		.member = s->member.member,
+		.epoch = s->member.epoch,
+		.steps_per_round = (uint64_t)run->steps_per_round,
+		.overlap_steps = (uint64_t)run_config_overlap(run),
+		.gives_away = run_config_is_late(run),
+		.had_former = true, /* where it is the first, there is little to lose */
+		.min_workers = (uint32_t)run->min_workers,
+		.late = run->late == RUN_LATE_DISCARD ? LATE_DISCARD : LATE_KEEP,
+		.heartbeat_us = run_silence_of(run).report * RV_US_PER_MS,
+		.logs_per_base = logs_per_base(g),
+		.theta0_from_peers = run->init_hash[0] != '\0',
+	};
+	put_sizes(g, &cfg);
+	return cfg;
+}
+
+/* The replica's file is that of a round's encoding: steps ahead or a residual depend on it. */
+static bool saves_encodings(const struct run_config *run) {
+	return run_config_overlap(run) > 0 || run->error_feedback > 0;
+}
+
+static struct session_config core_config_of(const struct session *s) {
+	enum { LINGER_US = 5 * RV_US_PER_S, GOODBYE_US = 2 * RV_US_PER_S };
+	const struct run_config *run = &s->member.config;
+	return (struct session_config){.member = s->member.member,
+								   .rounds = (uint64_t)run->rounds,
+								   .min_workers = (uint32_t)run->min_workers,
+								   .schedule = s->store.schedule,
+								   .saves_encodings = saves_encodings(run),
+								   .eval_every = session_eval_every(s),
+								   .eval_at_end = s->opt->eval_every != 0,
+								   .linger_us = LINGER_US,
+								   .goodbye_us = GOODBYE_US};
+}
+
+/* `found`: its reduced bytes are taken over. */
+static enum rv_err open_core(struct session *s, uint64_t boot, const struct recovered *found, struct rv_errtext *et) {
+	const struct global_state *g = trainer_global(s->trainer);
+	const struct session_config cfg = core_config_of(s);
+	const struct session_ops ops = {.ctx = s,
+									.trainer = session_trainer_ops,
+									.disk = session_disk_ops,
+									.links = session_links_ops,
+									.control = session_control_ops};
+	struct trainer_progress p = trainer_progress(s->trainer);
+	void *memory = malloc(session_core_size());
+	s->round_memory = malloc(round_core_size());
+	if (!memory || !s->round_memory) {
+		free(memory);
+		return rv_fail(et, RV_E_NOMEM, "no memory for the round");
+	}
+	struct session_start start = {.round_memory = s->round_memory,
+								  .round = round_config_of(s, &g->cfg),
+								  .boot = boot,
+								  .at_round = g->round,
+								  .chain = g->chain,
+								  .steps_done = p.steps_done,
+								  .tokens = p.tokens,
+								  .found = found};
+	start.has_part = statestore_find_part(&s->store, &start.part_round);
+	s->core = session_core_init(memory, &cfg, &ops, &start, rv_clock_monotonic_us());
+	return RV_OK;
+}
+
+/* Its share of outer steps under way, and the momentum of such shares, are nowhere but in its own file. */
+static void tell_lost_share(struct session *s, struct trainer_resumed resumed) {
+	const struct global_state *g = trainer_global(s->trainer);
+	if (s->member.config.updates != UPDATES_EAGER || resumed.exact || g->round == 0)
+		return;
+	rv_event(s->events, RV_INFO, "start_over", RV_FIELDS(rv_field_int("round", (int64_t)g->round)),
+			 "no file of this worker is of round %" PRIu64
+			 ": it goes on from the shared weights, without the share of outer steps that was its own (eager updates)",
+			 g->round);
+}
+
+static enum statestore_theta0 theta0_of(const struct session *s) {
+	if (s->member.config.init_hash[0] == '\0')
+		return THETA0_OF_SEED;
+	return s->opt->init[0] ? THETA0_GIVEN : THETA0_IS_LACKED;
+}
+
+/* What a restarted worker goes on from. */
+static void tell_recovered(struct session *s, const struct recovered *found) {
+	const struct global_state *g = trainer_global(s->trainer);
+	char from[64] = "the initial weights", own[128] = "no Adam state of its own";
+	const char *next = !found->has_log          ? ""
+					   : found->log.attempt > 0 ? ", and the vote of the next"
+												: ", and the result of the next";
+	uint64_t entries = g->round - found->start.round;
+	if (found->lacks_state || (g->round == 0 && !found->has_replica && !found->has_log))
+		return;
+	if (found->start.base)
+		snprintf(from, sizeof from, "base-%" PRIu64 ".rvs", found->start.round);
+	if (found->has_replica)
+		snprintf(own, sizeof own, "its own Adam state and data position of round %" PRIu64 ", %" PRIu64 " steps in",
+				 found->replica.round, found->replica.steps_done);
+	rv_event(s->events, RV_INFO, "recovered",
+			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_bool("base", found->start.base),
+					   rv_field_int("from_round", (int64_t)found->start.round),
+					   rv_field_int("log_entries", (int64_t)entries), rv_field_bool("vote", found->has_log),
+					   rv_field_int("replica_round", found->has_replica ? (int64_t)found->replica.round : -1)),
+			 "at round %" PRIu64 " from %s and %" PRIu64 " log entr%s%s; with %s", g->round, from, entries,
+			 entries == 1 ? "y" : "ies", next, own);
+}
+
+static struct statestore store_of(struct session *s, const struct global_config *g) {
+	const struct run_config *run = &s->member.config;
+	struct statestore store = {
+		.theta0 = theta0_of(s),
+		.cfg = *g,
+		.schedule = {.base_every = (uint64_t)run->base_every, .rounds = (uint64_t)run->rounds},
+		.waits_at_steps = saves_encodings(run) ? (uint64_t)run->steps_per_round : 0,
+		.policy = {.keep_bases = (uint64_t)s->opt->keep_bases, .keep_log = (uint64_t)s->opt->keep_log},
+		.notice = on_damage,
+		.notice_ctx = s};
+	snprintf(store.dir, sizeof store.dir, "%s", s->opt->dir);
+	return store;
+}
+
+/* The sums of metrics go on where the replica's file says. A file of a later round is of one that was taken back. */
+static void take_sums(struct session *s, const struct recovered *found) {
+	uint64_t round = trainer_global(s->trainer)->round;
+	if (!found->has_replica)
+		return;
+	s->sums.tokens = found->replica.round > round ? session_tokens_at(s, round) : found->replica.run_tokens;
+	s->sums.bytes_sent_before = found->replica.bytes_sent;
+	s->sums.formula_bytes = found->replica.formula_bytes;
+}
+
+static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *found, struct rv_errtext *et) {
+	struct global_state *g = trainer_global(s->trainer);
+	s->store = store_of(s, &g->cfg);
+	RV_FAILPOINT("recover.before");
+	RV_TRY(statestore_recover(&s->store, g, found, et));
+	RV_FAILPOINT("recover.after");
+	tell_recovered(s, found);
+	struct trainer_resumed resumed = trainer_resume(s->trainer, found, on_replica_damage, s);
+	tell_lost_share(s, resumed);
+	session_trace_open(s);
+	session_trace_start(s, boot, found, resumed);
+	take_sums(s, found);
+	return RV_OK;
+}
+
+/* What a joiner needs: a base, and the log from there to the next. */
+static struct donor_budget donations(const struct session *s) {
+	const struct global_config *g = &s->store.cfg;
+	int64_t base_every = s->member.config.base_every;
+	int64_t entries = base_every < NET_MAX_LOG_DIGESTS ? base_every : NET_MAX_LOG_DIGESTS, longest = 0;
+	for (uint32_t fragment = 0; fragment < fragments_count(&g->fragments); fragment++) {
+		int64_t bytes = (int64_t)state_payload_bytes(g, STATE_KIND_LOG, fragment);
+		longest = bytes > longest ? bytes : longest;
+	}
+	return donor_budget_of((int64_t)state_payload_bytes(g, STATE_KIND_BASE, 0) + entries * longest, longest);
+}
+
+static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errtext *et) {
+	const struct donor_config donor = {
+		.store = &s->store, .run_tag = tag, .max_donate = s->opt->max_donate, .budget = donations(s)};
+	struct fetcher_config fetcher = {.store = &s->store,
+									 .storage = s->storage,
+									 .run_tag = tag,
+									 .self_member = s->member.member,
+									 .stall_us = s->member.config.silence_ms * RV_US_PER_MS,
+									 .check_initial = session_check_initial,
+									 .owner = session_fetcher_owner};
+	fetcher.owner.ctx = s;
+	RV_TRY(donor_new(&donor, &s->donor, et));
+	return fetcher_new(&fetcher, &s->fetcher, et);
+}
+
+/* As long as a peer may be silent; but on a lossy line of 300 ms round trip a packet that is lost three times keeps a
+ * link from delivering for 2 s. */
+static int64_t link_silent_us(const struct run_config *run) {
+	const int64_t least_us = 3 * RV_US_PER_S, us = run_silence_of(run).silent * RV_US_PER_MS;
+	return us > least_us ? us : least_us;
+}
+
+static enum rv_err open_mesh(struct session *s, struct rv_errtext *et) {
+	const struct global_config *g = &trainer_global(s->trainer)->cfg;
+	uint64_t tag = frame_run_tag(s->member.invite.run_id);
+	struct allreduce_config reduce = {
+		.global = g, .self_member = s->member.member, .silence = run_silence_of(&s->member.config)};
+	RV_TRY(session_check_caps(s, &s->member.config, g, et));
+	RV_TRY(allreduce_new(&reduce, &s->reduce, et));
+	RV_TRY(open_transfer(s, tag, et));
+	struct meshlink_config cfg = {
+		.peers = {.identity = &s->member.identity,
+				  .self_member = s->member.member,
+				  .listen = s->opt->listen,
+				  .max_up = s->opt->max_up,
+				  .max_down = s->opt->max_down,
+				  .silent_us = link_silent_us(&s->member.config),
+				  .rng_seed = (uint64_t)rv_clock_wall_us()},
+		.reduce = s->reduce,
+		.donor = s->donor,
+		.fetcher = s->fetcher,
+		.events = s->events,
+	};
+	memcpy(cfg.peers.run_id, s->member.invite.run_id, NET_RUN_ID_BYTES);
+	memcpy(cfg.peers.run_key, s->member.invite.key, NET_KEY_BYTES);
+	memcpy(cfg.peers.ticket, s->member.ticket, NET_SIG_BYTES);
+	return meshlink_new(&cfg, &s->mesh, et);
+}
+
+static void announce_start(struct session *s) {
+	const struct global_state *g = trainer_global(s->trainer);
+	char run_hash[2 * RV_HASH_BYTES + 1];
+	rv_hex_encode(s->member.run_hash.b, RV_HASH_BYTES, run_hash);
+	rv_event(s->events, RV_INFO, "started",
+			 RV_FIELDS(rv_field_int("member", s->member.member), rv_field_int("round", (int64_t)g->round),
+					   rv_field_int("parameters", (int64_t)g->cfg.n),
+					   rv_field_int("port", peers_port(meshlink_peers(s->mesh))),
+					   rv_field_int("max_up_bytes_per_s", s->opt->max_up),
+					   rv_field_int("max_down_bytes_per_s", s->opt->max_down),
+					   rv_field_str("device", trainer_device(s->trainer)), rv_field_str("run_hash", run_hash)),
+			 "member %u, %zu parameters, at round %" PRIu64 ", on %s", s->member.member, g->cfg.n, g->round,
+			 trainer_device(s->trainer));
+}
+
+static enum rv_err open_metrics(struct session *s, struct rv_errtext *et) {
+	char path[SESSION_PATH_BYTES];
+	snprintf(path, sizeof path, "%s/%s", s->opt->dir, METRICS_FILE);
+	RV_TRY(metrics_open(path, true, &s->metrics, et));
+	session_load_donated(s);
+	s->owes_end = !metrics_ended(s->metrics);
+	if (s->owes_end)
+		session_write_run(s);
+	return RV_OK;
+}
+
+static enum rv_err bring_up(struct session *s, struct recovered *found, struct rv_errtext *et) {
+	const uint64_t boot = (uint64_t)rv_clock_wall_us();
+	RV_TRY(open_trainer(s, et));
+	RV_TRY(jobs_new("storage", wake, s, &s->storage, et));
+	RV_TRY(recover(s, boot, found, et));
+	RV_TRY(open_mesh(s, et));
+	RV_TRY(open_metrics(s, et));
+	announce_start(s);
+	s->sums.applied_us = rv_clock_monotonic_us();
+	RV_TRY(open_core(s, boot, found, et));
+	found->reduced = NULL; /* the core has it */
+	return RV_OK;
+}
+
+enum rv_err session_bring_up(struct session *s, struct rv_errtext *et) {
+	struct recovered found = {0};
+	enum rv_err e = bring_up(s, &found, et);
+	blob_unref(found.reduced);
+	blob_unref(found.replica_file);
+	RV_TRY(e);
+	http_client_set_unacknowledged(s->http, run_silence_of(&s->member.config).coordinator);
+	control_client_follow(s->control);
+	return RV_OK;
+}
+
+static void release_core(struct session *s) {
+	if (s->core)
+		session_core_release(s->core);
+	free(s->core);
+	free(s->round_memory);
+}
+
+void session_release(struct session *s) {
+	/* Threads first: they use what the rest owns. */
+	if (s->trainer && s->storage) {
+		jobs_free(s->storage);
+		s->storage = NULL;
+	}
+	trainer_free(s->trainer);
+	meshlink_free(s->mesh);
+	fetcher_free(s->fetcher);
+	donor_free(s->donor);
+	allreduce_free(s->reduce);
+	jobs_free(s->storage);
+	release_core(s);
+	control_client_free(s->control);
+	http_client_free(s->http);
+	metrics_close(s->metrics);
+	trace_close(s->trace.file);
+	membership_release(&s->member);
+	session_unwatch_addresses(s);
+	if (s->lock_fd >= 0)
+		rv_dir_unlock(s->lock_fd);
+	rv_events_free(s->events);
+}

@@ -1,0 +1,183 @@
+/* checkpoint_index.c: see checkpoint_index.h. */
+#include "worker/state/checkpoint_index.h"
+
+#include "base/chain.h"
+#include "base/planted.h"
+
+#include <string.h>
+
+bool checkpoint_is_due(const struct checkpoint_schedule *s, uint64_t round) {
+	return round > 0 && ((s->base_every > 0 && round % s->base_every == 0) || round == s->rounds);
+}
+
+void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct rv_hash *run_hash) {
+	x->bases.n = x->logs.n = 0;
+	x->theta0 = theta0;
+	x->chain0 = rv_chain_start(run_hash);
+	x->replica_round = 0;
+	x->replica_waits = false;
+}
+
+static const struct checkpoint_list *list_of(const struct checkpoint_index *x, enum state_kind kind) {
+	return kind == STATE_KIND_BASE ? &x->bases : &x->logs;
+}
+
+/* The first place whose round is not before `round`. */
+static int place_of(const struct checkpoint_list *l, uint64_t round) {
+	int low = 0, high = l->n;
+	while (low < high) {
+		int middle = low + (high - low) / 2;
+		if (l->at[middle].round < round)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct checkpoint_file *find(struct checkpoint_list *l, uint64_t round) {
+	int i = place_of(l, round);
+	return i < l->n && l->at[i].round == round ? &l->at[i] : NULL;
+}
+
+const struct checkpoint_file *checkpoint_index_find(const struct checkpoint_index *x, enum state_kind kind,
+													uint64_t round) {
+	const struct checkpoint_list *l = list_of(x, kind);
+	int i = place_of(l, round);
+	return i < l->n && l->at[i].round == round ? &l->at[i] : NULL;
+}
+
+/* Of more files than there are places for, the oldest are forgotten. */
+static void insert(struct checkpoint_list *l, const struct checkpoint_file *file) {
+	int i = place_of(l, file->round);
+	if (l->n == CHECKPOINT_MAX_FILES) {
+		if (i == 0)
+			return;
+		memmove(&l->at[0], &l->at[1], (size_t)(i - 1) * sizeof l->at[0]);
+		l->at[i - 1] = *file;
+		return;
+	}
+	memmove(&l->at[i + 1], &l->at[i], (size_t)(l->n - i) * sizeof l->at[0]);
+	l->at[i] = *file;
+	l->n++;
+}
+
+void checkpoint_index_add(struct checkpoint_index *x, enum state_kind kind, uint64_t round, uint32_t attempt,
+						  const struct rv_hash *hash) {
+	struct checkpoint_list *l = kind == STATE_KIND_BASE ? &x->bases : &x->logs;
+	struct checkpoint_file file = {.round = round, .attempt = attempt, .damaged = !hash, .has_hash = hash};
+	if (hash)
+		file.hash = *hash;
+	struct checkpoint_file *known = find(l, round);
+	if (known)
+		*known = file;
+	else
+		insert(l, &file);
+}
+
+void checkpoint_index_damaged(struct checkpoint_index *x, enum state_kind kind, uint64_t round) {
+	struct checkpoint_file *known = find(kind == STATE_KIND_BASE ? &x->bases : &x->logs, round);
+	if (known)
+		known->damaged = true;
+}
+
+/* ---- what is proved -------------------------------------------------------------------------------------------------
+ */
+
+bool checkpoint_start_before(const struct checkpoint_index *x, uint64_t round, struct checkpoint_start *out) {
+	for (int i = x->bases.n - 1; i >= 0; i--) {
+		const struct checkpoint_file *base = &x->bases.at[i];
+		if (base->round > round || base->damaged)
+			continue;
+		*out = (struct checkpoint_start){.round = base->round, .base = true, .chain = base->hash};
+		return true;
+	}
+	*out = (struct checkpoint_start){.round = 0, .chain = x->chain0};
+	return x->theta0;
+}
+
+static const struct checkpoint_file *whole_log(const struct checkpoint_index *x, uint64_t round) {
+	const struct checkpoint_file *log = checkpoint_index_find(x, STATE_KIND_LOG, round);
+	return log && !log->damaged ? log : NULL;
+}
+
+/* Something is there that came after the commit of `round`. */
+static bool has_later(const struct checkpoint_index *x, uint64_t round) {
+	return x->replica_round > round || checkpoint_index_find(x, STATE_KIND_LOG, round + 1) ||
+		   checkpoint_index_find(x, STATE_KIND_BASE, round + 1);
+}
+
+bool checkpoint_proved(const struct checkpoint_index *x, uint64_t round) {
+	const struct checkpoint_file *log = whole_log(x, round);
+	return log && (log->attempt == 0 || has_later(x, round) || RV_BUG("replay-a-vote"));
+}
+
+uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpoint_start *from) {
+	struct rv_hash chain = from->chain;
+	uint64_t round = from->round, agreed = round;
+	while (checkpoint_proved(x, round)) {
+		chain = rv_chain_next(&chain, &whole_log(x, round)->hash);
+		round++;
+		const struct checkpoint_file *base = checkpoint_index_find(x, STATE_KIND_BASE, round);
+		if (!base || !base->has_hash)
+			continue;
+		if (!rv_hash_equal(&base->hash, &chain))
+			return agreed;
+		agreed = round;
+	}
+	return round;
+}
+
+uint64_t checkpoint_goal(const struct checkpoint_index *x, const struct checkpoint_start *from) {
+	uint64_t reach = checkpoint_reach(x, from);
+	bool passes = x->replica_waits && x->replica_round >= from->round && x->replica_round + 1 == reach;
+	return passes ? x->replica_round : reach;
+}
+
+bool checkpoint_is_vote(const struct checkpoint_index *x, uint64_t round) {
+	return whole_log(x, round) && !checkpoint_proved(x, round);
+}
+
+bool checkpoint_is_at_hand(const struct checkpoint_index *x, uint64_t round) {
+	bool waited_for = x->replica_waits && x->replica_round == round && whole_log(x, round);
+	return waited_for || checkpoint_is_vote(x, round);
+}
+
+/* ---- retention ------------------------------------------------------------------------------------------------------
+ */
+
+/* The `n`th newest whole base at or before `round`, or the oldest of them; false: there is none. */
+static bool nth_base_before(const struct checkpoint_index *x, uint64_t round, uint64_t n, uint64_t *out) {
+	bool found = false;
+	for (int i = x->bases.n - 1; i >= 0 && n > 0; i--) {
+		const struct checkpoint_file *base = &x->bases.at[i];
+		if (base->round > round || base->damaged)
+			continue;
+		*out = base->round;
+		found = true;
+		n--;
+	}
+	return found;
+}
+
+struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, const struct checkpoint_policy *policy,
+											const struct checkpoint_named *named) {
+	struct checkpoint_keep keep = {0, 0};
+	if (policy->keep_bases == 0 || !nth_base_before(x, named->vouched_round, policy->keep_bases, &keep.bases_from))
+		return keep;
+	uint64_t end = x->logs.n > 0 ? x->logs.at[x->logs.n - 1].round + 1 : 0;
+	uint64_t wanted_from = end > policy->keep_log ? end - policy->keep_log : 0;
+	keep.logs_from = wanted_from < keep.bases_from ? wanted_from : keep.bases_from;
+	if (named->logs_from < keep.logs_from)
+		keep.logs_from = named->logs_from;
+	if (RV_BUG("prune-early"))
+		keep.logs_from = end;
+	return keep;
+}
+
+bool checkpoint_keeps_base(const struct checkpoint_keep *keep, const struct checkpoint_named *named, uint64_t round) {
+	for (int i = 0; i < named->n_bases; i++)
+		if (named->bases[i] == round)
+			return true;
+	return round >= keep->bases_from;
+}

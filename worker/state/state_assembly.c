@@ -1,0 +1,352 @@
+/* state_assembly.c: see state_assembly.h. A base is put together in a file of its final layout, so that finishing it is
+ * a rename; a log entry as the bare reduced bytes, which are packed when it is finished. */
+#include "worker/state/state_assembly.h"
+
+#include "base/assert.h"
+#include "worker/state/statestore_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PART_MODE = 0644 };
+
+struct state_assembly {
+	const struct statestore *store;
+	struct state_id id;
+	uint32_t n_pieces, left;
+	bool has_manifest;
+	struct rv_hash *manifest;
+	bool *held; /* (n_pieces) */
+	struct state_packer *packer;
+	uint8_t *piece; /* the one at hand */
+	/* BASE, the file in its final layout: */
+	int fd;
+	struct blob *memory; /* the file, when the disk did not take it, for this reason: */
+	struct rv_errtext why;
+	/* LOG: */
+	struct blob *payload;
+};
+
+static void part_path(const struct state_assembly *a, char out[STATESTORE_PATH_BYTES]) {
+	statestore_path(a->store, STATE_FILE_PART, a->id.round, out);
+}
+
+/* ---- the file of a base ---------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err write_at(const struct state_assembly *a, const void *data, size_t n, uint64_t at,
+							struct rv_errtext *et) {
+	const uint8_t *from = data;
+	if (a->memory) {
+		memcpy(a->memory->data + at, data, n);
+		return RV_OK;
+	}
+	for (size_t done = 0; done < n;) {
+		ssize_t k = pwrite(a->fd, from + done, n - done, (off_t)(at + done));
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return rv_fail_errno(et, errno, "%s/base-%" PRIu64 ".part: cannot write", a->store->dir, a->id.round);
+		done += (size_t)k;
+	}
+	return RV_OK;
+}
+
+static bool read_at(const struct state_assembly *a, void *out, size_t n, uint64_t at) {
+	uint8_t *to = out;
+	for (size_t got = 0; got < n;) {
+		ssize_t k = pread(a->fd, to + got, n - got, (off_t)(at + got));
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		got += (size_t)k;
+	}
+	return true;
+}
+
+static uint64_t place_of(const struct state_assembly *a, uint32_t i, size_t *bytes) {
+	const struct global_config *c = &a->store->cfg;
+	return state_prefix_bytes(c, STATE_KIND_BASE, a->id.round) +
+		   state_piece_at(c, STATE_KIND_BASE, a->id.round, i, bytes);
+}
+
+static enum rv_err write_prefix(const struct state_assembly *a, struct rv_errtext *et) {
+	const struct global_config *c = &a->store->cfg;
+	uint8_t header[STATE_HEADER_BYTES];
+	const struct state_base_info info = {.round = a->id.round,
+										 .chain = a->id.chain,
+										 .full_hash = global_full_hash_of(c, a->id.round, &a->id.chain, a->manifest)};
+	state_base_header(c, &info, header);
+	RV_TRY(write_at(a, header, sizeof header, 0, et));
+	return write_at(a, a->manifest, (size_t)a->n_pieces * sizeof *a->manifest, sizeof header, et);
+}
+
+/* From the disk into memory, with what is there: `why` the disk is left. */
+static enum rv_err move_to_memory(struct state_assembly *a, const struct rv_errtext *why, struct rv_errtext *et) {
+	struct blob *memory = blob_new(state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE, a->id.round));
+	if (!memory)
+		return rv_fail(et, RV_E_NOMEM, "%s; and there is no memory for it", why->text);
+	for (uint32_t i = 0; i < a->n_pieces; i++) {
+		size_t bytes;
+		uint64_t at = place_of(a, i, &bytes);
+		if (a->held[i] && !read_at(a, memory->data + at, bytes, at)) {
+			a->held[i] = false;
+			a->left++;
+		}
+	}
+	if (a->fd >= 0)
+		(void)close(a->fd);
+	(void)statestore_remove(a->store, STATE_FILE_PART, a->id.round, NULL);
+	a->fd = -1;
+	a->memory = memory;
+	a->why = *why;
+	return a->has_manifest ? write_prefix(a, et) : RV_OK;
+}
+
+/* Takes up what an earlier process left, when it is of the same state. */
+static void resume(struct state_assembly *a) {
+	const struct global_config *c = &a->store->cfg;
+	uint8_t header[STATE_HEADER_BYTES];
+	struct state_base_info info;
+	if (!read_at(a, header, sizeof header, 0) || state_base_header_load(c, header, &info, NULL) != RV_OK ||
+		!read_at(a, a->manifest, (size_t)a->n_pieces * sizeof *a->manifest, sizeof header))
+		return;
+	bool vouched = !rv_hash_is_zero(&a->id.expect);
+	const struct state_id found = {.kind = STATE_KIND_BASE,
+								   .round = info.round,
+								   .chain = info.chain,
+								   .expect = vouched ? a->id.expect : info.full_hash};
+	if (info.round != a->id.round || !rv_hash_equal(&info.chain, &a->id.chain) ||
+		state_manifest_check(c, &found, a->manifest, NULL) != RV_OK)
+		return;
+	a->has_manifest = true;
+	for (uint32_t i = 0; i < a->n_pieces; i++) {
+		size_t bytes;
+		uint64_t at = place_of(a, i, &bytes);
+		a->held[i] = read_at(a, a->piece, bytes, at) &&
+					 state_piece_check(c, &a->id, a->manifest, i, a->piece, bytes, NULL) == RV_OK;
+		a->left -= a->held[i];
+	}
+}
+
+/* Those of other rounds. */
+static void remove_other_parts(const struct state_assembly *a) {
+	DIR *d = opendir(a->store->dir);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		enum statestore_file kind;
+		uint64_t round;
+		if (statestore_parse_name(e->d_name, &kind, &round) && kind == STATE_FILE_PART && round != a->id.round)
+			(void)statestore_remove(a->store, kind, round, NULL);
+	}
+	closedir(d);
+}
+
+/* 0, or an errno. Where a file system cannot promise room, the file gets its length, and room shows as it is
+ * written. */
+static int take_room(int fd, uint64_t bytes) {
+	int failed;
+	do
+		failed = posix_fallocate(fd, 0, (off_t)bytes);
+	while (failed == EINTR);
+	bool cannot = failed == EOPNOTSUPP || failed == EINVAL || failed == ENOSYS;
+	return !cannot ? failed : ftruncate(fd, (off_t)bytes) == 0 ? 0 : errno;
+}
+
+/* Room is taken first: that there is none shows before anything has been fetched. */
+static enum rv_err open_part(struct state_assembly *a, struct rv_errtext *et) {
+	struct rv_errtext why;
+	char path[STATESTORE_PATH_BYTES];
+	remove_other_parts(a);
+	part_path(a, path);
+	a->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, PART_MODE);
+	if (a->fd < 0) {
+		(void)rv_fail_errno(&why, errno, "%s: cannot open for writing", path);
+		return move_to_memory(a, &why, et);
+	}
+	int full = take_room(a->fd, state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE, a->id.round));
+	if (full != 0) {
+		(void)rv_fail_errno(&why, full, "%s: no room for it", path);
+		return move_to_memory(a, &why, et);
+	}
+	resume(a);
+	return RV_OK;
+}
+
+/* ---- the assembly ---------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err build(struct state_assembly *a, struct rv_errtext *et) {
+	const struct global_config *c = &a->store->cfg;
+	a->manifest = calloc(state_manifest_hashes(c, a->id.kind, a->id.round), sizeof *a->manifest);
+	a->held = calloc(a->n_pieces, sizeof *a->held);
+	a->packer = state_packer_new();
+	a->piece = malloc(STATE_PIECE_MAX_BYTES);
+	bool ok = a->manifest && a->held && a->packer && a->piece;
+	if (ok && a->id.kind == STATE_KIND_BASE)
+		return open_part(a, et);
+	if (ok)
+		ok = (a->payload = blob_new(state_payload_bytes(c, STATE_KIND_LOG, a->id.round))) != NULL;
+	return ok ? RV_OK
+			  : rv_fail(et, RV_E_NOMEM, "no memory to put the state of round %" PRIu64 " together", a->id.round);
+}
+
+enum rv_err state_assembly_new(const struct statestore *s, const struct state_id *id, struct state_assembly **out,
+							   struct rv_errtext *et) {
+	struct state_assembly *a = calloc(1, sizeof *a);
+	if (!a)
+		return rv_fail(et, RV_E_NOMEM, "no memory to put a state together");
+	uint32_t n = state_pieces(&s->cfg, id->kind, id->round);
+	*a = (struct state_assembly){.store = s, .id = *id, .n_pieces = n, .left = n, .fd = -1};
+	enum rv_err e = build(a, et);
+	if (e != RV_OK) {
+		state_assembly_free(a);
+		return e;
+	}
+	*out = a;
+	return RV_OK;
+}
+
+void state_assembly_free(struct state_assembly *a) {
+	if (!a)
+		return;
+	if (a->fd >= 0)
+		(void)close(a->fd);
+	blob_unref(a->memory);
+	blob_unref(a->payload);
+	free(a->manifest);
+	free(a->held);
+	state_packer_free(a->packer);
+	free(a->piece);
+	free(a);
+}
+
+void state_assembly_discard(struct state_assembly *a) {
+	if (a && a->id.kind == STATE_KIND_BASE && !a->memory)
+		(void)statestore_remove(a->store, STATE_FILE_PART, a->id.round, NULL);
+	state_assembly_free(a);
+}
+
+const struct state_id *state_assembly_id(const struct state_assembly *a) {
+	return &a->id;
+}
+
+const struct rv_hash *state_assembly_manifest(const struct state_assembly *a) {
+	return a->has_manifest ? a->manifest : NULL;
+}
+
+bool state_assembly_has(const struct state_assembly *a, uint32_t i) {
+	RV_ASSERT(i < a->n_pieces);
+	return a->held[i];
+}
+
+uint32_t state_assembly_left(const struct state_assembly *a) {
+	return a->left;
+}
+
+enum rv_err state_assembly_set_manifest(struct state_assembly *a, const struct rv_hash *manifest,
+										struct rv_errtext *et) {
+	const struct global_config *c = &a->store->cfg;
+	struct rv_errtext why = {0};
+	RV_ASSERT(!a->has_manifest);
+	if (!rv_hash_is_zero(&a->id.expect))
+		RV_TRY(state_manifest_check(c, &a->id, manifest, et));
+	memcpy(a->manifest, manifest, state_manifest_hashes(c, a->id.kind, a->id.round) * sizeof *manifest);
+	a->has_manifest = true;
+	bool refused = a->id.kind == STATE_KIND_BASE && write_prefix(a, &why) != RV_OK;
+	enum rv_err e = refused ? move_to_memory(a, &why, et) : RV_OK;
+	a->has_manifest = e == RV_OK;
+	return e;
+}
+
+static enum rv_err keep_piece(struct state_assembly *a, uint32_t i, size_t bytes, struct rv_errtext *et) {
+	struct rv_errtext why = {0};
+	size_t n;
+	if (a->id.kind == STATE_KIND_LOG) {
+		size_t at = state_piece_at(&a->store->cfg, STATE_KIND_LOG, a->id.round, i, &n);
+		memcpy(a->payload->data + at, a->piece, bytes);
+		return RV_OK;
+	}
+	uint64_t at = place_of(a, i, &n);
+	if (write_at(a, a->piece, bytes, at, &why) == RV_OK)
+		return RV_OK;
+	RV_TRY(move_to_memory(a, &why, et));
+	return write_at(a, a->piece, bytes, at, et);
+}
+
+enum rv_err state_assembly_put(struct state_assembly *a, uint32_t i, const struct state_stored *what,
+							   const void *stored, struct rv_errtext *et) {
+	const struct global_config *c = &a->store->cfg;
+	size_t bytes;
+	RV_ASSERT(a->has_manifest && i < a->n_pieces);
+	if (a->held[i])
+		return RV_OK;
+	(void)state_piece_at(c, a->id.kind, a->id.round, i, &bytes);
+	RV_TRY(state_unpack(a->packer, what, stored, a->piece, bytes, et));
+	RV_TRY(state_piece_check(c, &a->id, a->manifest, i, a->piece, bytes, et));
+	RV_TRY(keep_piece(a, i, bytes, et));
+	a->held[i] = true;
+	a->left--;
+	return RV_OK;
+}
+
+/* ---- finishing ------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err finish_base(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
+							   struct rv_errtext *et) {
+	if (a->memory) {
+		*warning = a->why;
+		return state_file_in_memory(&a->store->cfg, STATE_KIND_BASE, blob_ref(a->memory), out, et);
+	}
+	if (fsync(a->fd) != 0)
+		(void)rv_fail_errno(warning, errno, "%s/base-%" PRIu64 ".part: cannot fsync", a->store->dir, a->id.round);
+	int fd = a->fd;
+	a->fd = -1;
+	return state_file_of(&a->store->cfg, STATE_KIND_BASE, fd, out, et);
+}
+
+/* A log entry that the disk does not take: the same file, its pieces raw. */
+static enum rv_err log_in_memory(const struct state_assembly *a, struct state_file **out, struct rv_errtext *et) {
+	const struct global_config *c = &a->store->cfg;
+	const struct state_log_info info = {.round = a->id.round, .digest = a->id.expect};
+	size_t index_bytes = state_index_bytes(c, STATE_KIND_LOG, a->id.round);
+	size_t prefix_bytes = state_prefix_bytes(c, STATE_KIND_LOG, a->id.round);
+	struct blob *file = blob_new(prefix_bytes + a->payload->bytes);
+	if (!file)
+		return rv_fail(et, RV_E_NOMEM, "no memory for the log of round %" PRIu64, a->id.round);
+	uint8_t *index = file->data + STATE_HEADER_BYTES;
+	for (uint32_t i = 0; i < a->n_pieces; i++) {
+		size_t bytes;
+		(void)state_piece_at(c, STATE_KIND_LOG, a->id.round, i, &bytes);
+		const struct state_stored raw = {STATE_RAW, (uint32_t)bytes};
+		state_index_write(&raw, 1, index + (size_t)i * STATE_INDEX_ENTRY_BYTES);
+	}
+	state_log_header(c, &info, index, file->data);
+	memcpy(index + index_bytes, a->manifest, prefix_bytes - STATE_HEADER_BYTES - index_bytes);
+	memcpy(file->data + prefix_bytes, a->payload->data, a->payload->bytes);
+	return state_file_in_memory(c, STATE_KIND_LOG, file, out, et);
+}
+
+static enum rv_err finish_log(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
+							  struct rv_errtext *et) {
+	struct state_log_info info = {.round = a->id.round, .attempt = 0};
+	if (statestore_write_log(a->store, &info, a->payload->data, warning) != RV_OK)
+		return log_in_memory(a, out, et);
+	return statestore_open(a->store, STATE_KIND_LOG, a->id.round, out, et);
+}
+
+enum rv_err state_assembly_finish(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
+								  struct rv_errtext *et) {
+	RV_ASSERT(a->has_manifest && a->left == 0);
+	*warning = (struct rv_errtext){0};
+	return a->id.kind == STATE_KIND_BASE ? finish_base(a, out, warning, et) : finish_log(a, out, warning, et);
+}

@@ -1,0 +1,201 @@
+/* state_format.c: headers of the state files, and the index of a log. */
+#include "worker/state/state_format.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+
+#include <string.h>
+
+enum { BASE_VERSION = 2, LOG_VERSION = 2, REPLICA_VERSION = 1, MAGIC_BYTES = 8 };
+
+static const char base_magic[MAGIC_BYTES] = "RVBASE", log_magic[MAGIC_BYTES] = "RVLOG",
+				  replica_magic[MAGIC_BYTES] = "RVREPL";
+
+/* ---- what all headers have in common --------------------------------------------------------------------------------
+ */
+
+static struct rv_writer begin(uint8_t *out, const char *magic, uint32_t version, const struct global_config *c) {
+	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
+	rv_write_bytes(&w, magic, MAGIC_BYTES);
+	rv_write_u32(&w, version);
+	rv_write_u32(&w, 0);
+	rv_write_bytes(&w, c->run_hash.b, RV_HASH_BYTES);
+	return w;
+}
+
+/* Zeros up to the check, then the check over everything before it. */
+static void end_checked(struct rv_writer *w) {
+	while (w->at + RV_HASH_BYTES < w->end)
+		rv_write_u8(w, 0);
+	struct rv_hash check = rv_hash_of(w->begin, rv_writer_len(w));
+	rv_write_bytes(w, check.b, RV_HASH_BYTES);
+	RV_ASSERT(!w->failed && w->at == w->end);
+}
+
+static enum rv_err read_begin(struct rv_reader *r, const char *magic, uint32_t version, const struct global_config *c,
+							  struct rv_errtext *et) {
+	const uint8_t *header = r->at;
+	const size_t summed = STATE_HEADER_BYTES - RV_HASH_BYTES;
+	*r = rv_reader_of(header, STATE_HEADER_BYTES);
+	if (memcmp(rv_read_span(r, MAGIC_BYTES), magic, MAGIC_BYTES) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "does not begin with %s", magic);
+	uint32_t found = rv_read_u32(r);
+	if (found != version)
+		return rv_fail(et, RV_E_UNSUPPORTED, "version %u of the format; this program reads %u", found, version);
+	struct rv_hash check = rv_hash_of(header, summed), run;
+	if (memcmp(check.b, header + summed, RV_HASH_BYTES) != 0)
+		return rv_fail(et, RV_E_CORRUPT, "its header is damaged (check does not match)");
+	(void)rv_read_u32(r);
+	rv_read_copy(r, run.b, RV_HASH_BYTES);
+	if (!rv_hash_equal(&run, &c->run_hash))
+		return rv_fail(et, RV_E_CORRUPT, "belongs to another run");
+	return RV_OK;
+}
+
+size_t state_index_bytes(const struct global_config *c, enum state_kind kind, uint64_t round) {
+	return kind == STATE_KIND_LOG ? (size_t)state_pieces(c, kind, round) * STATE_INDEX_ENTRY_BYTES : 0;
+}
+
+size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind, uint64_t round) {
+	return STATE_HEADER_BYTES + state_index_bytes(c, kind, round) +
+		   (size_t)state_manifest_hashes(c, kind, round) * RV_HASH_BYTES;
+}
+
+size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind, uint64_t round) {
+	return state_prefix_bytes(c, kind, round) + state_payload_bytes(c, kind, round);
+}
+
+/* ---- base -----------------------------------------------------------------------------------------------------------
+ */
+
+void state_base_header(const struct global_config *c, const struct state_base_info *info,
+					   uint8_t out[STATE_HEADER_BYTES]) {
+	struct rv_writer w = begin(out, base_magic, BASE_VERSION, c);
+	rv_write_u64(&w, info->round);
+	rv_write_bytes(&w, info->chain.b, RV_HASH_BYTES);
+	rv_write_bytes(&w, info->full_hash.b, RV_HASH_BYTES);
+	rv_write_u64(&w, c->n);
+	rv_write_u32(&w, (uint32_t)c->optimizer->n_states);
+	end_checked(&w);
+}
+
+enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+								   struct state_base_info *info, struct rv_errtext *et) {
+	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
+	RV_TRY(read_begin(&r, base_magic, BASE_VERSION, c, et));
+	info->round = rv_read_u64(&r);
+	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
+	rv_read_copy(&r, info->full_hash.b, RV_HASH_BYTES);
+	uint64_t n = rv_read_u64(&r);
+	if (n != c->n || rv_read_u32(&r) != (uint32_t)c->optimizer->n_states)
+		return rv_fail(et, RV_E_CORRUPT, "of another model or outer optimizer than one with %zu parameters and %s",
+					   c->n, c->optimizer->name);
+	return RV_OK;
+}
+
+/* ---- log ------------------------------------------------------------------------------------------------------------
+ */
+
+void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
+					  uint8_t out[STATE_HEADER_BYTES]) {
+	struct rv_hash index_hash = rv_hash_of(index, state_index_bytes(c, STATE_KIND_LOG, info->round));
+	struct rv_writer w = begin(out, log_magic, LOG_VERSION, c);
+	rv_write_u64(&w, info->round);
+	rv_write_u32(&w, info->attempt);
+	rv_write_u32(&w, c->codec->id);
+	rv_write_u64(&w, c->chunks.chunk_elems);
+	rv_write_u64(&w, state_payload_bytes(c, STATE_KIND_LOG, info->round));
+	rv_write_bytes(&w, info->digest.b, RV_HASH_BYTES);
+	rv_write_bytes(&w, index_hash.b, RV_HASH_BYTES);
+	end_checked(&w);
+}
+
+enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et) {
+	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
+	RV_TRY(read_begin(&r, log_magic, LOG_VERSION, c, et));
+	info->round = rv_read_u64(&r);
+	info->attempt = rv_read_u32(&r);
+	uint32_t codec = rv_read_u32(&r);
+	uint64_t chunk_elems = rv_read_u64(&r), bytes = rv_read_u64(&r);
+	rv_read_copy(&r, info->digest.b, RV_HASH_BYTES);
+	rv_read_copy(&r, index_hash->b, RV_HASH_BYTES);
+	if (codec != c->codec->id || chunk_elems != c->chunks.chunk_elems ||
+		bytes != state_payload_bytes(c, STATE_KIND_LOG, info->round))
+		return rv_fail(et, RV_E_CORRUPT, "of another codec, chunk size or fragment than the run's");
+	return RV_OK;
+}
+
+enum { ENCODING_SHIFT = 28 }; /* the stored bytes below it, the encoding above */
+_Static_assert(STATE_PIECE_MAX_BYTES < 1 << ENCODING_SHIFT, "a stored piece's bytes fit an index entry");
+
+void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *out) {
+	struct rv_writer w = rv_writer_of(out, (size_t)n * STATE_INDEX_ENTRY_BYTES);
+	for (uint32_t i = 0; i < n; i++)
+		rv_write_u32(&w, (uint32_t)pieces[i].encoding << ENCODING_SHIFT | pieces[i].bytes);
+	RV_ASSERT(!w.failed);
+}
+
+enum rv_err state_index_load(const struct global_config *c, uint64_t round, const struct rv_hash *index_hash,
+							 const uint8_t *index, struct state_stored *pieces, uint64_t *stored_bytes,
+							 struct rv_errtext *et) {
+	size_t n = state_index_bytes(c, STATE_KIND_LOG, round);
+	struct rv_hash hash = rv_hash_of(index, n);
+	struct rv_reader r = rv_reader_of(index, n);
+	*stored_bytes = 0;
+	if (!rv_hash_equal(&hash, index_hash))
+		return rv_fail(et, RV_E_CORRUPT, "its index is damaged (hash does not match)");
+	for (uint32_t i = 0; i < state_pieces(c, STATE_KIND_LOG, round); i++) {
+		uint32_t entry = rv_read_u32(&r), encoding = entry >> ENCODING_SHIFT;
+		size_t piece_bytes;
+		(void)state_piece_at(c, STATE_KIND_LOG, round, i, &piece_bytes);
+		RV_TRY(state_stored_check(encoding, entry & ((1u << ENCODING_SHIFT) - 1), piece_bytes, et));
+		pieces[i] = (struct state_stored){(enum state_encoding)encoding, entry & ((1u << ENCODING_SHIFT) - 1)};
+		*stored_bytes += pieces[i].bytes;
+	}
+	return RV_OK;
+}
+
+/* ---- replica --------------------------------------------------------------------------------------------------------
+ */
+
+void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
+						  uint8_t out[STATE_HEADER_BYTES]) {
+	struct rv_writer w = begin(out, replica_magic, REPLICA_VERSION, c);
+	rv_write_u64(&w, info->round);
+	rv_write_bytes(&w, info->chain.b, RV_HASH_BYTES);
+	rv_write_u64(&w, info->steps_done);
+	rv_write_u64(&w, info->tokens);
+	rv_write_u64(&w, info->run_tokens);
+	rv_write_u64(&w, info->bytes_sent);
+	rv_write_u64(&w, info->formula_bytes);
+	rv_write_u64(&w, info->payload_bytes);
+	end_checked(&w);
+}
+
+enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+									  struct state_replica_info *info, struct rv_errtext *et) {
+	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
+	RV_TRY(read_begin(&r, replica_magic, REPLICA_VERSION, c, et));
+	info->round = rv_read_u64(&r);
+	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
+	info->steps_done = rv_read_u64(&r);
+	info->tokens = rv_read_u64(&r);
+	info->run_tokens = rv_read_u64(&r);
+	info->bytes_sent = rv_read_u64(&r);
+	info->formula_bytes = rv_read_u64(&r);
+	info->payload_bytes = rv_read_u64(&r);
+	return RV_OK;
+}
+
+enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
+							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et) {
+	if (n < STATE_HEADER_BYTES)
+		return rv_fail(et, RV_E_CORRUPT, "%zu bytes: cut short", n);
+	RV_TRY(state_replica_header_load(c, file, info, et));
+	if (n - STATE_HEADER_BYTES != info->payload_bytes)
+		return rv_fail(et, RV_E_CORRUPT, "%zu bytes, must be %llu: cut short, or something follows", n,
+					   (unsigned long long)info->payload_bytes + STATE_HEADER_BYTES);
+	*payload = file + STATE_HEADER_BYTES;
+	return RV_OK;
+}

@@ -1,0 +1,73 @@
+/* state_format.h: the bytes of the files base-R.rvs, log-R.rvl and replica.rvp. No I/O.
+ *
+ *     base     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n floats each)
+ *     log      header (192) | index: 4 bytes per piece | manifest: a hash per chunk | pieces as they are stored
+ *     replica  header (192) | replica_save() bytes
+ *
+ * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of state_packing.h. Every header
+ * ends with a hash of itself. What it does not cover is covered otherwise: the base's manifest makes the full hash, the
+ * log's makes the digest, the index has its hash in the header, and the pieces theirs in the manifest. Decoding trusts
+ * nothing: every size and count follows from the run's configuration and must match.
+ */
+#ifndef RV_WORKER_STATE_STATE_FORMAT_H
+#define RV_WORKER_STATE_STATE_FORMAT_H
+
+#include "worker/state/state_packing.h"
+#include "worker/state/state_pieces.h"
+
+enum { STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
+
+struct state_base_info {
+	uint64_t round;
+	struct rv_hash chain, full_hash;
+};
+
+struct state_log_info {
+	uint64_t round;
+	uint32_t attempt; /* of the all-reduce whose result it is; 0: fetched, on the word of a signed document */
+	struct rv_hash digest;
+};
+
+struct state_replica_info {
+	uint64_t round; /* the one it is training */
+	struct rv_hash chain;
+	uint64_t steps_done, tokens; /* of its contribution to `round` */
+	/* Sums since the start of the run, for metrics. */
+	uint64_t run_tokens, bytes_sent, formula_bytes;
+	uint64_t payload_bytes; /* replica_save() bytes that follow */
+};
+
+/* Bytes before the payload or the pieces: header, index, manifest. */
+size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
+size_t state_index_bytes(const struct global_config *c, enum state_kind kind, uint64_t round); /* 0 for a base */
+/* A whole base; the largest log of that round: all pieces raw. */
+size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
+
+void state_base_header(const struct global_config *c, const struct state_base_info *info,
+					   uint8_t out[STATE_HEADER_BYTES]);
+/* All header loads: RV_E_CORRUPT, RV_E_UNSUPPORTED (of another version). */
+enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+								   struct state_base_info *info, struct rv_errtext *et);
+
+/* `index`: state_index_bytes() of the round, as they are in the file. */
+void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
+					  uint8_t out[STATE_HEADER_BYTES]);
+enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et);
+void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *out);
+/* The index of the log of `round`: pieces (state_pieces() of them): each can be. *stored_bytes: their sum.
+ * RV_E_CORRUPT. */
+enum rv_err state_index_load(const struct global_config *c, uint64_t round, const struct rv_hash *index_hash,
+							 const uint8_t *index, struct state_stored *pieces, uint64_t *stored_bytes,
+							 struct rv_errtext *et);
+
+void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
+						  uint8_t out[STATE_HEADER_BYTES]);
+/* The header alone. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
+enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+									  struct state_replica_info *info, struct rv_errtext *et);
+/* *payload (info->payload_bytes) borrows; replica_load() checks it. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
+enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
+							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et);
+
+#endif

@@ -1,0 +1,79 @@
+/* statestore_recover.c: the files in --dir, as worker/state/recovery.h reads them. */
+#include "worker/state/statestore_internal.h"
+
+#include <stdlib.h>
+
+static enum rv_err load_base(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
+							 struct rv_errtext *et) {
+	struct state_file *f;
+	RV_TRY(statestore_open(ctx, STATE_KIND_BASE, round, &f, et));
+	enum rv_err e = state_file_verify(f, et);
+	if (e == RV_OK)
+		e = state_file_load_base(f, g, et);
+	*full_hash = state_file_id(f)->expect;
+	state_file_free(f);
+	return e;
+}
+
+static enum rv_err load_log(void *ctx, uint64_t round, struct state_log_info *info, struct blob **reduced,
+							struct rv_errtext *et) {
+	struct state_file *f;
+	RV_TRY(statestore_open(ctx, STATE_KIND_LOG, round, &f, et));
+	*info =
+		(struct state_log_info){.round = round, .attempt = state_file_attempt(f), .digest = state_file_id(f)->expect};
+	enum rv_err e = state_file_load_log(f, reduced, et);
+	state_file_free(f);
+	return e;
+}
+
+static void load_replica(void *ctx, struct recovered *out) {
+	struct rv_errtext et = {0};
+	enum rv_err e = statestore_read_replica(ctx, &out->replica, &out->replica_file, &out->replica_payload, &et);
+	out->has_replica = e == RV_OK;
+	if (e != RV_OK && e != RV_E_NOTFOUND)
+		statestore_set_aside(ctx, STATE_FILE_REPLICA, 0, e, &et);
+}
+
+static enum rv_err write_base(void *ctx, const struct global_state *g, struct rv_errtext *et) {
+	return statestore_write_base(ctx, g, NULL, et);
+}
+
+static void set_aside(void *ctx, enum state_kind kind, uint64_t round, enum rv_err why, const struct rv_errtext *text) {
+	statestore_set_aside(ctx, kind == STATE_KIND_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, round, why, text);
+}
+
+static void not_written(void *ctx, enum rv_err why, const struct rv_errtext *text) {
+	const struct statestore *s = ctx;
+	if (s->notice)
+		s->notice(s->notice_ctx, why, text->text);
+}
+
+/* The directory is synced first: a process that was killed between renaming a file and that left one that is there, and
+ * that a power cut may yet take back. What is found here is told to others, as a vote above all. */
+static enum rv_err recover(const struct statestore *s, struct checkpoint_index *x, struct global_state *g,
+						   struct recovered *out, struct rv_errtext *et) {
+	struct statestore copy = *s;
+	const struct recovery_files files = {.ctx = &copy,
+										 .load_base = load_base,
+										 .load_log = load_log,
+										 .load_replica = load_replica,
+										 .write_base = write_base,
+										 .set_aside = set_aside,
+										 .not_written = not_written};
+	const struct recovery_config cfg = {.theta0 = s->theta0, .schedule = s->schedule};
+	RV_TRY(statestore_sync(s, et));
+	RV_TRY(statestore_scan_with(s, x, statestore_set_aside, et));
+	return recovery_run(&files, &cfg, x, g, out, et);
+}
+
+enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct recovered *out,
+							   struct rv_errtext *et) {
+	*out = (struct recovered){0};
+	struct checkpoint_index *x = statestore_new_index(s, et);
+	if (!x)
+		return RV_E_NOMEM;
+	statestore_remove_leftovers(s);
+	enum rv_err e = recover(s, x, g, out, et);
+	free(x);
+	return e;
+}

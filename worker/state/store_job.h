@@ -1,0 +1,81 @@
+/* store_job.h: a job of the storage thread, as a state machine without I/O: what it writes and removes, in which order,
+ * and what a failure of one step means for the next. The storage thread carries the steps out (worker/session/disk.c),
+ * and so does the simulator, which may end the process between any two of them.
+ *
+ * A job is posted by the session core (worker/session/core.h), belongs to the storage thread until its last step is
+ * done, and goes back as the answer. Jobs are carried out in the order in which they were posted. */
+#ifndef RV_WORKER_STATE_STORE_JOB_H
+#define RV_WORKER_STATE_STORE_JOB_H
+
+#include "base/err.h"
+#include "net/control/control.h"
+#include "worker/state/blob.h"
+#include "worker/state/checkpoint_index.h"
+#include "worker/state/state_format.h"
+
+enum store_kind {
+	STORE_PERSIST,   /* the result of an all-reduce, as a log entry: before the vote */
+	STORE_INSTALLED, /* a fetched base is the state now: what is of another history goes, the base gets its name */
+	STORE_REFUSED,   /* a fetched base was of no use: its part goes */
+	STORE_SNAPSHOT,  /* copies of the replica and of the shared state; then retention */
+	STORE_EXPORT,    /* the weights of the run's end */
+	STORE_PROBE,     /* whether the disk takes as much as a log entry */
+	STORE_KINDS
+};
+
+enum store_step {
+	STORE_STEP_LOG,
+	STORE_STEP_FORGET, /* what checkpoint_goes_by_history() says of job->round */
+	STORE_STEP_ADOPT,  /* base-R.part becomes base-R. RV_E_NOTFOUND: there is none */
+	STORE_STEP_REMOVE_PART,
+	STORE_STEP_REMOVE_REPLICA,
+	STORE_STEP_REPLICA,
+	STORE_STEP_BASE, /* fills full_hash, whatever it returns */
+	STORE_STEP_HASH, /* fills full_hash of the copy, and writes nothing */
+	STORE_STEP_PRUNE,
+	STORE_STEP_EXPORT, /* fills full_hash */
+	STORE_STEP_PROBE,
+	STORE_STEP_END
+};
+
+/* Copies of the state that the trainer made for the disk. */
+struct state_copy {
+	void *handle; /* the platform's; NULL: there was no memory for any copy */
+	bool has_base, has_replica;
+	uint64_t base_round;
+	enum rv_err err; /* RV_E_NOMEM: a part that was asked for is not there */
+	struct rv_errtext text;
+};
+
+struct store_job {
+	enum store_kind kind;
+	struct state_log_info log; /* PERSIST; its digest is part of the answer */
+	struct blob *reduced;      /* PERSIST: the reduced bytes, one reference */
+	uint64_t round;            /* INSTALLED, REFUSED */
+	uint64_t committed_from;   /* INSTALLED: the digests in the document, from this round on */
+	int n_committed;
+	struct rv_hash committed[NET_MAX_LOG_DIGESTS];
+	struct state_copy copy;        /* SNAPSHOT */
+	struct checkpoint_named named; /* SNAPSHOT: what joiners need */
+	uint32_t history;              /* SNAPSHOT: how many states had been installed when it was taken */
+	bool replica_ahead;            /* SNAPSHOT: the replica on disk must not stay */
+	bool after_lost_forget;        /* an INSTALLED before it could not be posted at all */
+	enum store_step step;
+	/* The answer. */
+	enum rv_err err;
+	struct rv_errtext text;
+	struct rv_hash full_hash; /* SNAPSHOT with a base, EXPORT */
+};
+
+/* What the storage thread remembers from job to job: files of another history could not be removed. Whatever is stored
+ * beside them would seem to prove them, so no snapshot is, until an INSTALLED succeeds. */
+struct store_thread {
+	bool other_history;
+};
+
+/* Enters the first step. */
+void store_job_begin(struct store_thread *t, struct store_job *j);
+/* Enters the step after job->step, which came to `e`; `text` says why. */
+void store_job_did(struct store_thread *t, struct store_job *j, enum rv_err e, const struct rv_errtext *text);
+
+#endif

@@ -1,8 +1,0 @@
-/* inner_adamw.c: AdamW (Loshchilov & Hutter 2019), the inner optimizer of DiLoCo. */
-#include "worker/train/inner.h"
-
-static void step(const struct inner_slice *s, const struct inner_params *p) {
-	s->be->ops->adamw(s->be, s->theta, s->grad, s->m, s->v, s->spans, s->n_spans, &p->adamw);
-}
-
-const struct inner_optimizer inner_adamw = {.name = "adamw", .step = step};

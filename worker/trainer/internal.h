@@ -1,0 +1,83 @@
+/* internal.h: shared by trainer.c (requests and answers, on the event loop's thread) and work.c (the
+ * work itself, on the trainer thread). */
+#ifndef RV_WORKER_TRAINER_INTERNAL_H
+#define RV_WORKER_TRAINER_INTERNAL_H
+
+#include "base/jobs.h"
+#include "outer/contribution.h"
+#include "outer/eager.h"
+#include "train/device_set.h"
+#include "train/outer_device.h"
+#include "worker/trainer/copier.h"
+#include "worker/trainer/trainer.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE, REQ_COPY_BASE };
+
+/* One request: made by the event loop, worked on by the trainer thread, answered and freed by the event loop. */
+struct request {
+	struct job job;
+	struct trainer *t; /* NULL: a spare one, free */
+	enum request_kind kind;
+	uint64_t round, from, steps;
+	struct trainer_apply apply; /* APPLY */
+	bool want_replica;          /* ENCODE */
+	struct state_file *base;    /* INSTALL */
+	struct rv_hash expect;
+	uint64_t max_tokens; /* EVALUATE */
+	bool last;
+	/* The answer. */
+	enum rv_err err;
+	struct rv_errtext text;
+	double loss;
+	uint64_t steps_done, tokens; /* TRAIN */
+	struct trainer_snapshot *snapshot;
+};
+
+/* Requests that may be under way at a time when memory is short: each kind, and an evaluation and a save more. */
+enum { TRAINER_SPARE = 8 };
+
+struct trainer {
+	struct run_config run;
+	struct trainer_owner owner;
+	struct jobs *jobs;
+	struct device_set devices;
+	enum dtype compute; /* of their products */
+	struct dataset *data;
+	struct replica *replica;
+	struct contribution contribution;
+	struct eager eager;
+	bool gave_away; /* the contribution to the shared state's round is out of theta_local: eager_turn() was there */
+	struct global_state global;
+	struct outer_device outer;
+	uint8_t *encoded;
+	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
+	struct copier *copier;
+	/* The last copies: their memory is used again when nobody else has it any more. */
+	struct blob *spare_replica, *spare_base;
+
+	pthread_mutex_t lock;
+	struct trainer_progress progress; /* under lock */
+	atomic_bool stop;                 /* TRAIN: at the next step boundary */
+	atomic_bool ending;               /* EVALUATE: at the next batch, for good */
+};
+
+void trainer_work(struct request *rq);
+/* theta_local is the shared theta, and nothing else is this worker's own but its inner optimizer. */
+void trainer_start_over(struct trainer *t);
+/* What theta_local is worth to the round under way, into t->encoded. RV_E_RANGE: it is not finite, or too large to be
+ * averaged. */
+enum rv_err trainer_contribute(struct trainer *t, struct rv_errtext *et);
+/* Theta_local is of no use to the round: `et`, which says why, says more, and theta takes its place; so do fresh
+ * moments, where those of the inner optimizer are not finite. No step of the round is done. */
+void trainer_spoiled(struct trainer *t, struct rv_errtext *et);
+/* Until nothing of the state is being copied any more: it may be changed. `trainer`: a struct trainer. */
+void trainer_settle(void *trainer);
+/* A new round's counters. ADOPT: the contribution begins with the steps ahead; KEEP: they are added to it; DISCARD: it
+ * is empty. Under no lock. */
+void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt adopt);
+
+#endif

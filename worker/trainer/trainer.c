@@ -1,0 +1,304 @@
+/* trainer.c: building the trainer, its requests and their answers. */
+#include "worker/trainer/internal.h"
+
+#include "base/assert.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- building -------------------------------------------------------------------------------------------------------
+ */
+
+static enum rv_err open_devices(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
+	struct device_choice choice;
+	RV_TRY(device_choose(cfg->device, &choice, et));
+	t->compute = run_config_compute(&t->run, &choice, "auto");
+	const struct backend_options opt = {.threads = cfg->threads, .compute = t->compute, .isa = "auto"};
+	return device_set_open_choice(&t->devices, &choice, &opt, et);
+}
+
+/* What this worker keeps for itself over rounds, beside its replica and saved with it. */
+static enum rv_err open_private_state(struct trainer *t, uint32_t member, struct rv_errtext *et) {
+	const struct global_config *g = &t->global.cfg;
+	float *vectors[EAGER_MAX_VECTORS];
+	RV_TRY(contribution_init(&t->contribution, &t->run, g, member, et));
+	RV_TRY(eager_init(&t->eager, &t->run, g, t->global.theta, et));
+	replica_keep(t->replica, t->contribution.residual);
+	int n = eager_vectors(&t->eager, vectors);
+	for (int k = 0; k < n; k++)
+		replica_keep(t->replica, vectors[k]);
+	return RV_OK;
+}
+
+static enum rv_err open_global(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
+	struct global_config g;
+	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers,
+							&cfg->run_hash, &g, et));
+	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
+	RV_TRY(open_private_state(t, cfg->member, et));
+	t->encoded = malloc(global_max_sent_bytes(&g));
+	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");
+}
+
+/* Memory for the first copies, touched before training begins: fresh pages cost many times what copying does. Without
+ * it they are taken when they are needed. */
+static struct blob *touched(size_t bytes) {
+	struct blob *b = blob_new(bytes);
+	if (b)
+		memset(b->data, 0, bytes);
+	return b;
+}
+
+static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
+	const struct run_config *run = &t->run;
+	RV_TRY(open_devices(t, cfg, et));
+	const struct replica_options replica = {.shard = cfg->shard,
+											.n_shards = (uint32_t)run->data_shards,
+											.recompute = cfg->recompute,
+											.initial_theta = cfg->initial_theta};
+	RV_TRY(replica_new_on(run, t->data, &replica, &t->devices, &t->replica, et));
+	replica_watch(t->replica, &t->ending);
+	RV_TRY(open_global(t, cfg, et));
+	outer_device_reserve(t->replica, &t->global);
+	t->spare_replica = touched(replica_state_bytes(t->replica));
+	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE, 0));
+	RV_TRY(copier_new(&t->copier, et));
+	replica_before_update(t->replica, trainer_settle, t);
+	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
+}
+
+enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
+						struct rv_errtext *et) {
+	struct trainer *t = calloc(1, sizeof *t);
+	if (!t) {
+		dataset_close(cfg->data);
+		return rv_fail(et, RV_E_NOMEM, "no memory for the trainer");
+	}
+	t->run = *cfg->run;
+	t->data = cfg->data;
+	t->owner = *owner;
+	t->progress.loss = t->progress.lr = t->progress.grad_norm = NAN;
+	t->progress.last_round_loss = NAN;
+	pthread_mutex_init(&t->lock, NULL);
+	enum rv_err e = build(t, cfg, et);
+	if (e != RV_OK) {
+		trainer_free(t);
+		return e;
+	}
+	*out = t;
+	return RV_OK;
+}
+
+void trainer_free(struct trainer *t) {
+	if (!t)
+		return;
+	atomic_store(&t->stop, true);
+	atomic_store(&t->ending, true);
+	jobs_free(t->jobs);
+	copier_free(t->copier);
+	blob_unref(t->spare_replica);
+	blob_unref(t->spare_base);
+	free(t->encoded);
+	outer_device_unpin(&t->outer);
+	contribution_release(&t->contribution);
+	eager_release(&t->eager);
+	global_release(&t->global);
+	replica_free(t->replica);
+	dataset_close(t->data);
+	device_set_close(&t->devices);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+void trainer_snapshot_wait(struct trainer_snapshot *s) {
+	pthread_mutex_lock(&s->lock);
+	while (!s->copied)
+		pthread_cond_wait(&s->is_copied, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void trainer_snapshot_free(struct trainer_snapshot *s) {
+	if (!s)
+		return;
+	trainer_snapshot_wait(s);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->is_copied);
+	blob_unref(s->base_bytes);
+	blob_unref(s->replica_bytes);
+	free(s);
+}
+
+/* ---- resuming -------------------------------------------------------------------------------------------------------
+ */
+
+struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
+									  void (*notice)(void *, const char *), void *ctx) {
+	struct rv_errtext et = {0};
+	const struct state_replica_info *info = &found->replica;
+	bool loaded =
+		found->has_replica && replica_load(t->replica, found->replica_payload, info->payload_bytes, &et) == RV_OK;
+	if (found->has_replica && !loaded)
+		notice(ctx, et.text);
+	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);
+	t->progress.steps_done = exact ? info->steps_done : 0;
+	t->progress.tokens = exact ? info->tokens : 0;
+	/* What was encoded from this very state may be committed already: the same again, for what it leaves. */
+	if (exact && t->contribution.residual && info->steps_done == (uint64_t)t->run.steps_per_round &&
+		trainer_contribute(t, &et) != RV_OK)
+		t->contribution.has_next = false; /* it was never given */
+	if (!exact)                           /* of another round: Adam's moments and the data cursor are still ours */
+		trainer_start_over(t);
+	trainer_begin_round(t, t->global.round, exact ? TRAINER_KEEP : TRAINER_DISCARD);
+	return (struct trainer_resumed){.saved = loaded, .exact = exact};
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------
+ */
+
+static void run_request(struct job *j) {
+	trainer_work(JOB_OWNER(j, struct request, job));
+}
+
+static void answer(struct request *rq) {
+	const struct trainer_owner *o = &rq->t->owner;
+	switch (rq->kind) {
+	case REQ_TRAIN:
+		o->on_trained(o->ctx, rq->round, rq->steps_done, rq->tokens, rq->err, rq->text.text);
+		break;
+	case REQ_ENCODE:
+		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
+		break;
+	case REQ_APPLY:
+		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
+		break;
+	case REQ_INSTALL:
+		o->on_installed(o->ctx, rq->round, rq->err, rq->text.text);
+		break;
+	case REQ_EVALUATE:
+		o->on_evaluated(o->ctx, rq->round, rq->last, rq->loss, rq->err, rq->text.text);
+		break;
+	case REQ_SAVE:
+		o->on_saved(o->ctx, rq->snapshot);
+		break;
+	case REQ_COPY_BASE:
+		o->on_base(o->ctx, rq->snapshot);
+		break;
+	}
+}
+
+static bool is_spare(const struct request *rq) {
+	for (int i = 0; i < TRAINER_SPARE; i++)
+		if (rq == &rq->t->spare[i])
+			return true;
+	return false;
+}
+
+static struct request *new_request(struct trainer *t) {
+	struct request *rq = malloc(sizeof *rq);
+	for (int i = 0; !rq && i < TRAINER_SPARE; i++)
+		if (!t->spare[i].t)
+			rq = &t->spare[i];
+	return rq;
+}
+
+static void request_done(struct job *j) {
+	struct request *rq = JOB_OWNER(j, struct request, job);
+	answer(rq);
+	blob_unref(rq->apply.reduced);
+	state_file_free(rq->base);
+	if (is_spare(rq))
+		rq->t = NULL;
+	else
+		free(rq);
+}
+
+static void post(struct trainer *t, const struct request *rq) {
+	struct request *copy = new_request(t);
+	RV_ASSERT(copy != NULL);
+	*copy = *rq;
+	copy->t = t;
+	copy->job = (struct job){.run = run_request, .done = request_done};
+	jobs_post(t->jobs, &copy->job);
+}
+
+void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps) {
+	atomic_store(&t->stop, false);
+	post(t, &(struct request){.kind = REQ_TRAIN, .round = round, .from = from, .steps = steps});
+}
+
+void trainer_encode(struct trainer *t, uint64_t round, bool want_replica) {
+	post(t, &(struct request){.kind = REQ_ENCODE, .round = round, .want_replica = want_replica});
+}
+
+void trainer_apply(struct trainer *t, const struct trainer_apply *rq) {
+	atomic_store(&t->stop, true);
+	struct request copy = {.kind = REQ_APPLY, .round = rq->round, .apply = *rq};
+	blob_ref(copy.apply.reduced);
+	post(t, &copy);
+}
+
+void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect) {
+	atomic_store(&t->stop, true);
+	struct request rq = {.kind = REQ_INSTALL, .round = round, .base = base, .expect = *expect};
+	post(t, &rq);
+}
+
+void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last) {
+	post(t, &(struct request){.kind = REQ_EVALUATE, .round = t->global.round, .max_tokens = max_tokens, .last = last});
+}
+
+void trainer_save(struct trainer *t) {
+	atomic_store(&t->stop, true);
+	post(t, &(struct request){.kind = REQ_SAVE});
+}
+
+void trainer_copy_base(struct trainer *t) {
+	post(t, &(struct request){.kind = REQ_COPY_BASE});
+}
+
+void trainer_end(struct trainer *t) {
+	atomic_store(&t->ending, true);
+	trainer_save(t);
+}
+
+void trainer_reap(struct trainer *t) {
+	jobs_reap(t->jobs);
+}
+
+bool trainer_idle(struct trainer *t) {
+	return jobs_idle(t->jobs);
+}
+
+struct trainer_progress trainer_progress(struct trainer *t) {
+	pthread_mutex_lock(&t->lock);
+	struct trainer_progress p = t->progress;
+	pthread_mutex_unlock(&t->lock);
+	return p;
+}
+
+struct global_state *trainer_global(struct trainer *t) {
+	return &t->global;
+}
+
+const uint8_t *trainer_encoded(const struct trainer *t) {
+	return t->encoded;
+}
+
+struct replica *trainer_replica(struct trainer *t) {
+	return t->replica;
+}
+
+enum dtype trainer_compute(const struct trainer *t) {
+	return t->compute;
+}
+
+const struct device_choice *trainer_device_choice(const struct trainer *t) {
+	return &t->devices.choice;
+}
+
+const char *trainer_device(const struct trainer *t) {
+	return t->devices.description;
+}

@@ -1,0 +1,131 @@
+/* trainer.h: the training side of a worker: backend, data, replica, the shared state, and the thread that works on
+ * them.
+ *
+ * The event loop asks (one outstanding request of a kind) and is answered through callbacks from trainer_reap(), on its
+ * own thread. Requests run in the order of asking; a TRAIN that is under way stops at the next step boundary when
+ * anything else is asked for. While the trainer is idle the owner may read its shared state and encoded vector.
+ */
+#ifndef RV_WORKER_TRAINER_TRAINER_H
+#define RV_WORKER_TRAINER_TRAINER_H
+
+#include "base/run_config.h"
+#include "outer/global.h"
+#include "train/replica.h"
+#include "worker/state/blob.h"
+#include "worker/state/statestore.h"
+#include "worker/trainer/apply.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct trainer;
+
+struct trainer_config {
+	const struct run_config *run;
+	struct rv_hash run_hash;
+	struct dataset *data; /* of the run: taken over, whatever trainer_new returns */
+	uint32_t shard, member;
+	const char *device; /* as device_choose (kernels/device.h) takes it */
+	int threads;
+	enum recompute recompute;
+	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
+};
+
+/* Copies taken at a round boundary, for the storage thread. Freed with trainer_snapshot_free. They are still being made
+ * when it is given: trainer_snapshot_wait before the bytes are looked at, on any thread. */
+struct trainer_snapshot {
+	pthread_mutex_t lock;
+	pthread_cond_t is_copied;
+	bool copied; /* under lock */
+	bool has_base;
+	struct global_state base; /* a view of base_bytes; without scratch */
+	struct blob *base_bytes;
+	struct state_replica_info replica;
+	struct blob *replica_bytes; /* still to be sealed (replica_seal). NULL: none */
+	enum rv_err err;            /* RV_E_NOMEM: something that was asked for is not there */
+	struct rv_errtext text;
+};
+void trainer_snapshot_wait(struct trainer_snapshot *s);
+void trainer_snapshot_free(struct trainer_snapshot *s); /* waits, too. NULL is fine */
+
+struct trainer_progress {
+	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
+	uint64_t ahead, ahead_tokens;       /* steps of the next round, trained before the outer step of `round` */
+	int64_t contribution_us;            /* that these steps took, in this process */
+	bool time_up;                       /* the run's round_ms are over: there will be no more of them */
+	uint64_t global_step;
+	float loss, lr; /* of the last step; NaN: none yet */
+	float grad_norm;
+	double round_loss; /* sum over the steps since the last apply */
+	uint64_t round_steps;
+	double last_round_loss; /* mean over the steps between the last two applies; NaN: there were none */
+	float tokens_per_s;
+	int64_t compute_us;    /* since the process started; of steps, when they are done */
+	int64_t step_since_us; /* rv_clock_monotonic_us() when the inner step under way began; 0: there is none */
+	int64_t snapshot_us;   /* of compute_us: while training stood still for copies for the storage thread */
+};
+
+struct trainer_owner {
+	void *ctx;
+	void (*wake)(void *ctx); /* from the trainer thread */
+	/* What the contribution to `round` now is; of the round after the shared state's, the steps ahead. RV_E_RANGE: the
+	 * loss is not finite, again and again. Of the shared state's round: theta_local is theta again, no step is done.
+	 * Any other fault, and that of steps ahead: training cannot go on. */
+	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
+					   const char *text);
+	/* RV_E_RANGE: the outer gradient is not finite, or too large to be averaged; theta_local is theta again, no step is
+	 * done. snapshot: of the replica, where it was asked for and encoding went well; else NULL. */
+	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
+	/* RV_OK: the shared state is at round + 1. snapshot: NULL when there is no memory even for that. */
+	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
+	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
+	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
+	void (*on_evaluated)(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text);
+	/* Without replica_bytes also when steps ahead are in theta_local: what was copied at the encoding is what to
+	 * save. */
+	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
+	void (*on_base)(void *ctx, struct trainer_snapshot *snapshot);
+};
+
+/* Blocking: opens the backend, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
+enum rv_err trainer_new(const struct trainer_config *cfg, const struct trainer_owner *owner, struct trainer **out,
+						struct rv_errtext *et);
+/* Stops at the next step boundary. NULL is fine. */
+void trainer_free(struct trainer *t);
+
+/* Before the first request: the shared state that recovery fills, and what was found on disk for the replica. */
+struct global_state *trainer_global(struct trainer *t);
+struct trainer_resumed {
+	bool saved; /* the replica is that of the disk: Adam's moments, the data cursor */
+	bool exact; /* and it is of this very state: theta_local and the steps done too */
+};
+struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
+									  void (*notice)(void *, const char *), void *ctx);
+
+/* Steps [from, from + steps) of `round`: the shared state's, or the next one's, ahead. */
+void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps);
+void trainer_encode(struct trainer *t, uint64_t round, bool want_replica);
+void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
+/* A full state, checked against `expect` (all zero: against the run's init_hash). `base` is taken over; NULL:
+ * theta0. */
+void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect);
+/* Copies the shared state as it is, after what was asked for before: on_base. */
+void trainer_copy_base(struct trainer *t);
+/* Measures the shared theta's held-out loss, as replica_eval; on_evaluated gives `last` back. */
+void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last);
+/* Stops training, and copies the replica's state. */
+void trainer_save(struct trainer *t);
+/* The same, and no evaluation is worth waiting for any more: one under way stops, later ones are refused. */
+void trainer_end(struct trainer *t);
+
+void trainer_reap(struct trainer *t);
+bool trainer_idle(struct trainer *t);
+struct trainer_progress trainer_progress(struct trainer *t); /* any thread */
+
+const uint8_t *trainer_encoded(const struct trainer *t); /* of the last ENCODE: what its round exchanges */
+struct replica *trainer_replica(struct trainer *t);      /* only while idle */
+const char *trainer_device(const struct trainer *t);
+const struct device_choice *trainer_device_choice(const struct trainer *t);
+enum dtype trainer_compute(const struct trainer *t); /* of its products */
+
+#endif
