@@ -86,7 +86,7 @@ const struct rv_option run_config_options[] = {
 	{"tied", RV_OPT_BOOL, FIELD(tied), 0, "true", 0, 0, NULL,
 	 "The classifier shares the token embedding. gpt2 always does.", "Model"},
 	REAL_OPT("norm-eps", norm_eps, "1e-5", 1e-12, 1e-2, "Model", "Added to the variance in norms."),
-	REAL_OPT("rope-theta", rope_theta, "10000", 1, 1e9, "Model", "Base of the rotary embedding's angles. (llama)"),
+	REAL_OPT("rope-theta", rope_theta, "10000", 1, 1e9, "Model", "Snapshot of the rotary embedding's angles. (llama)"),
 	{"rope-scaling", RV_OPT_ENUM, FIELD(rope_scaling), sizeof(((struct run_config *)0)->rope_scaling), "none", 0, 0,
 	 "none|linear|llama3", "How angles are stretched for contexts longer than those first trained on. (llama)",
 	 "Model"},
@@ -209,8 +209,8 @@ const struct rv_option run_config_options[] = {
 			"Outer delayed_nesterov: N; momentum moves once in so many rounds, by their mean. 1: nesterov."),
 	INT_OPT("chunk-elems", chunk_elems, "0", 0, 65536, "Outer loop",
 			"Parameters in a chunk of the all-reduce, a multiple of 256; 0: chosen from the model's size."),
-	INT_OPT("base-every", base_every, "8", 1, 64, "Outer loop",
-			"Rounds between two full snapshots of the shared state."),
+	INT_OPT("snapshot-every", snapshot_every, "8", 1, 64, "Outer loop",
+			"Rounds between two snapshots of the shared state."),
 	{"late", RV_OPT_CHOICE, FIELD(late), 0, "keep", 0, 0, "keep|discard",
 	 "What a worker that missed a round does with its inner progress.", "Outer loop"},
 
@@ -226,7 +226,7 @@ const struct rv_option run_config_options[] = {
 		"--check prints what follows from another value."),
 	{"weight-by-tokens", RV_OPT_BOOL, FIELD(weight_by_tokens), 0, "false", 0, 0, NULL,
 	 "Weigh a worker's outer gradient by the tokens it trained on, instead of equally.", "Round"},
-	{"shards", RV_OPT_ENUM, FIELD(shards), sizeof(((struct run_config *)0)->shards), "bandwidth", 0, 0,
+	{"ownership", RV_OPT_ENUM, FIELD(ownership), sizeof(((struct run_config *)0)->ownership), "bandwidth", 0, 0,
 	 "bandwidth|equal",
 	 "How the averaging is divided among the workers: by what their lines carry, or in equal parts. The result is the "
 	 "same to the bit.",

@@ -23,7 +23,7 @@ struct run_config {
 	int64_t n_inner;   /* hidden channels of the MLP; 0: what the family usually has */
 	bool tied;         /* the classifier is the token embedding */
 	double norm_eps;
-	double rope_theta;     /* base of the rotation's angles */
+	double rope_theta;     /* snapshot of the rotation's angles */
 	char rope_scaling[16]; /* none|linear|llama3; the four below belong to it */
 	double rope_factor, rope_low_freq, rope_high_freq;
 	int64_t rope_original_context;
@@ -58,17 +58,17 @@ struct run_config {
 	int64_t outer_delay;             /* N of delayed_nesterov */
 	double outer_lr, outer_momentum; /* RUN_CONFIG_AUTO: run_config_outer_lr(), run_config_outer_momentum() */
 	double outer_beta2, outer_eps;
-	double outer_clip;   /* a contribution's chunk: at most so many median norms (outer/merge.h); 0: no limit */
-	int merge;           /* enum merge_choice: how contributions become one (outer/merge.h) */
-	double trim_share;   /* trimmed_mean: share of the contributions that is left out on each side */
-	int64_t chunk_elems; /* 0: chunking_default_elems(n) */
-	int64_t base_every;  /* rounds between full-state snapshots */
-	int late;            /* enum run_late */
+	double outer_clip;      /* a contribution's chunk: at most so many median norms (outer/merge.h); 0: no limit */
+	int merge;              /* enum merge_choice: how contributions become one (outer/merge.h) */
+	double trim_share;      /* trimmed_mean: share of the contributions that is left out on each side */
+	int64_t chunk_elems;    /* 0: chunking_default_elems(n) */
+	int64_t snapshot_every; /* rounds between full-state snapshots */
+	int late;               /* enum run_late */
 	/* round */
 	int64_t min_workers;
 	int64_t grace_ms, silence_ms; /* base/run_silence.h: what follows from the latter */
 	bool weight_by_tokens;
-	char shards[16]; /* bandwidth|equal */
+	char ownership[16]; /* bandwidth|equal */
 };
 
 extern const struct rv_option run_config_options[];

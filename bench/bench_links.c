@@ -52,8 +52,7 @@ static struct identity identity_number(uint8_t n) {
 	return id;
 }
 
-/* ---- ours -----------------------------------------------------------------------------------------------------------
- */
+/* ---- ours ---- */
 
 struct end {
 	struct identity id;
@@ -176,8 +175,7 @@ static struct figures run_mesh(uint64_t bytes, const uint8_t *chunk) {
 	return f;
 }
 
-/* ---- OpenSSL alone --------------------------------------------------------------------------------------------------
- */
+/* ---- OpenSSL alone ---- */
 
 struct plain_end {
 	SSL_CTX *ctx;
@@ -255,8 +253,7 @@ static struct figures run_plain(uint64_t bytes, const uint8_t *chunk) {
 	return f;
 }
 
-/* ---- main -----------------------------------------------------------------------------------------------------------
- */
+/* ---- main ---- */
 
 static int compare(const void *a, const void *b) {
 	double x = *(const double *)a, y = *(const double *)b;

@@ -8,7 +8,7 @@
 enum {
 	NET_MAX_MEMBERS = 64,                   /* in one run; suspects travel as a 64-bit set */
 	NET_MAX_WEIGHT_SUM = RV_WEIGHT_SUM_MAX, /* of a roster */
-	NET_MAX_RANGES = 4096,                  /* shard map entries of one round document */
+	NET_MAX_RANGES = 4096,                  /* ownership map entries of one round document */
 	NET_MAX_CHUNKS = 1 << 20,               /* of one vector */
 	NET_MAX_FRAGMENTS = 64,            /* of it, exchanged in turn: round r exchanges fragment r mod their number */
 	NET_MAX_CHUNK_BYTES = 1 << 19,     /* encoded: 65,536 fp32 values and their scales fit */
@@ -16,9 +16,9 @@ enum {
 	NET_MAX_SLICE_BYTES = 1 << 15,     /* one frame of it: control waits for no more than that */
 	NET_MANIFEST_PART_BYTES = 1 << 18, /* of the hashes of the pieces, what one FETCH asks for */
 	NET_MAX_LOG_DIGESTS = 64,          /* committed rounds that a document lists */
-	NET_MAX_KEPT_BASES = 4,            /* earlier bases that a document asks donors to keep */
+	NET_MAX_KEPT_SNAPSHOTS = 4,        /* earlier snapshots that a document asks donors to keep */
 	NET_MAX_SYNCING = 16,              /* members behind that a document names, to be dialed */
-	NET_MAX_EPOCH = 1 << 20,           /* rollbacks of a run */
+	NET_MAX_TERM = 1 << 20,            /* rollbacks of a run */
 	NET_MAX_DEADLINE_MS = 604800000,   /* of one attempt of an all-reduce: a week */
 	NET_MAX_CONFIG_BYTES = 16384,      /* a run's configuration text */
 	NET_MAX_DOCUMENT_BYTES = 131072,

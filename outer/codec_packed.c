@@ -34,8 +34,7 @@ size_t packed_encoded_bytes(const struct packed_format *f, size_t n) {
 	return blocks_of(n) * sizeof(float) + (n * f->bits + 7) / 8;
 }
 
-/* ---- codes ----------------------------------------------------------------------------------------------------------
- */
+/* ---- codes ---- */
 
 typedef int32_t ivec __attribute__((vector_size(VEC_LANES * 4)));
 typedef double dvec __attribute__((vector_size(VEC_LANES * 8)));
@@ -95,8 +94,7 @@ RV_ELEMENTWISE(random_codes,
 				uint8_t *code),
 			   (f, x, absmax, scale, uniform, code))
 
-/* ---- packing: eight codes, a byte each, to as many bits and back ----------------------------------------------------
- */
+/* ---- packing: eight codes, a byte each, to as many bits and back ---- */
 
 static uint64_t pack_word(uint64_t w, unsigned bits) {
 	w = (w | w >> (8 - bits)) & (bits == 4 ? UINT64_C(0x00ff00ff00ff00ff) : UINT64_C(0x000f000f000f000f));
@@ -137,8 +135,7 @@ static void unpack(const uint8_t *in, size_t len, unsigned bits, uint8_t *code) 
 	}
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------------------
- */
+/* ---- blocks ---- */
 
 /* Encodes block b of n values, x (its length) with the given maximum magnitude. */
 static void encode_block(const struct packed_format *f, const float *x, uint32_t absmax_bits, size_t n, size_t b,

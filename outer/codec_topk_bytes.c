@@ -47,8 +47,7 @@ size_t topk_encoded_bytes(const struct topk_format *f, size_t n) {
 	return topk_group_at(f, n) + (rest > 0 ? parts_of(f, rest).end : 0);
 }
 
-/* ---- fields of 12 and 2 bits ----------------------------------------------------------------------------------------
- */
+/* ---- fields of 12 and 2 bits ---- */
 
 static void put_index(uint8_t *indices, size_t i, unsigned index) {
 	uint8_t *at = indices + i / 2 * 3;
@@ -80,8 +79,7 @@ static bool zero_behind(const uint8_t *at, size_t used, size_t bytes) {
 	return true;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 void topk_write_group(const struct topk_format *f, const struct topk_picked *p, size_t n, uint8_t *out) {
 	const struct parts at = parts_of(f, n);
@@ -103,8 +101,7 @@ void topk_write_group(const struct topk_format *f, const struct topk_picked *p, 
 	}
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 static enum rv_err read_indices(const struct topk_format *f, const uint8_t *in, const struct parts *at, size_t n,
 								size_t first, struct topk_picked *p, struct rv_errtext *et) {

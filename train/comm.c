@@ -140,8 +140,7 @@ struct comm_slice comm_slice_of(size_t n, int size, int rank) {
 	return (struct comm_slice){begin < n ? begin : n, end < n ? end : n};
 }
 
-/* ---- exchanges ------------------------------------------------------------------------------------------------------
- */
+/* ---- exchanges ---- */
 
 static enum rv_err start_by(const struct comm_ops *d, struct comm_member *m, const struct comm_op *op,
 							struct rv_errtext *et) {

@@ -131,7 +131,7 @@ enum rv_err metrics_write_diverged(struct metrics *m, const struct metrics_diver
 enum rv_err metrics_write_rollback(struct metrics *m, const struct metrics_rollback *r, struct rv_errtext *et) {
 	return rv_json_lines_write(m->lines,
 							   json_pack("{ss so so so so so so}", "kind", "rollback", "round", whole(r->round),
-										 "from_round", whole(r->from_round), "epoch", whole(r->epoch), "tokens",
+										 "from_round", whole(r->from_round), "term", whole(r->term), "tokens",
 										 whole(r->tokens), "bytes_sent", whole(r->bytes_sent), "formula_bytes",
 										 whole(r->formula_bytes)),
 							   et);

@@ -97,7 +97,7 @@ struct metrics_diverged {
 struct metrics_rollback {
 	uint64_t round;                     /* rounds completed from now on */
 	uint64_t from_round;                /* rounds that this worker had completed */
-	uint64_t epoch;                     /* the one that begins */
+	uint64_t term;                      /* the one that begins */
 	uint64_t tokens;                    /* what counted by then; what was trained on since is given up */
 	uint64_t bytes_sent, formula_bytes; /* these were sent all the same */
 };

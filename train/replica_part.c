@@ -95,8 +95,7 @@ void replica_part_release(struct replica_part *p) {
 	free(p->losses);
 }
 
-/* ---- the gradient ---------------------------------------------------------------------------------------------------
- */
+/* ---- the gradient ---- */
 
 static uint64_t sequences_of_shard(const struct replica *r) {
 	return (uint64_t)(r->cfg.batch * r->cfg.grad_accum);
@@ -252,8 +251,7 @@ void replica_part_gradient(struct replica *r, int index, const struct replica_sh
 	exchange(r, p);
 }
 
-/* ---- the update -----------------------------------------------------------------------------------------------------
- */
+/* ---- the update ---- */
 
 void replica_part_update(struct replica *r, int index, const struct inner_params *params) {
 	struct replica_part *p = &r->parts[index];

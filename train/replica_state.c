@@ -200,8 +200,7 @@ enum rv_err replica_load(struct replica *r, const uint8_t *in, size_t n, struct 
 	return RV_OK;
 }
 
-/* ---- moments --------------------------------------------------------------------------------------------------------
- */
+/* ---- moments ---- */
 
 static bool is_finite_vector(const struct replica_part *p, const float *v, size_t n) {
 	enum { AT_ONCE = 4096 };

@@ -21,7 +21,7 @@ POINTS = {"scatter": "scatter-mid", "gather": "gather-mid"}
 DRIP_MBIT = 1e-5  # a byte a second
 GOAL_COMMIT_S = 5.0
 CONFIG = {"n-layer": 4, "n-embd": 256, "n-head": 4, "context": 32, "batch": 1, "steps-per-round": 12, "rounds": 100000,
-          "base-every": 8, "data-shards": 16}
+          "snapshot-every": 8, "data-shards": 16}
 
 
 def parse():

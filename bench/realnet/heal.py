@@ -26,7 +26,7 @@ VICTIM = 1
 ROUNDS_BEFORE = 4
 MIDDLE = 0.4  # of an exchange
 MOVE_S = 1.0
-CONFIG = {"n-layer": 4, "n-embd": 128, "n-head": 4, "context": 16, "batch": 1, "rounds": 1000000, "base-every": 16,
+CONFIG = {"n-layer": 4, "n-embd": 128, "n-head": 4, "context": 16, "batch": 1, "rounds": 1000000, "snapshot-every": 16,
           "data-shards": WORKERS, "min-workers": 2}
 CASES = {"cut": 1, "cut-half": 1, "move": 4}  # how many times the rate
 

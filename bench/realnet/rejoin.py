@@ -1,8 +1,8 @@
 """A worker that has nothing joins a run over a line of a rate, from three donors with unequal uplinks, of whom one is killed
 midway.
 
-The run holds meanwhile (a worker too few), so what has to be fetched stays the same: the latest base, and the rounds after
-it. Time: from the first request to the state that all hold. What it is compared with: the bytes of that state (base and
+The run holds meanwhile (a worker too few), so what has to be fetched stays the same: the latest snapshot, and the rounds after
+it. Time: from the first request to the state that all hold. What it is compared with: the bytes of that state (snapshot and
 log, as sent) over the joiner's download rate. The donors' uplinks are 0.8, 0.6 (killed) and 0.4 of that rate. What giving
 costs a donor: its processor time meanwhile (it does not train then), for each gigabyte that leaves it.
 """
@@ -19,9 +19,9 @@ from shaped import ShapedNet, what_is_missing
 
 UPLINKS = (0.8, 0.6, 0.4)
 KILLED = 1  # of the donors
-ROUNDS_BEFORE = 12  # a base is 8 bytes a parameter and a round's log 1: a joiner goes by the log alone when that is less
+ROUNDS_BEFORE = 12  # a snapshot is 8 bytes a parameter and a round's log 1: a joiner goes by the log alone when that is less
 JOINER_SITE = 6
-CONFIG = {"n-head": 4, "context": 16, "batch": 1, "steps-per-round": 1, "rounds": 100000, "base-every": 2,
+CONFIG = {"n-head": 4, "context": 16, "batch": 1, "steps-per-round": 1, "rounds": 100000, "snapshot-every": 2,
           "data-shards": 4, "min-workers": 4, "grace-ms": 2000}
 
 
@@ -41,16 +41,16 @@ def parse():
     return p.parse_args()
 
 
-def base_round(cluster):
-    names = [n for n in os.listdir(f"{cluster.dir}/worker0") if n.startswith("base-") and n.endswith(".rvs")]
-    return max((int(n[5:-4]) for n in names), default=-1)
+def snapshot_round(cluster):
+    names = [n for n in os.listdir(f"{cluster.dir}/worker0") if n.startswith("snapshot-") and n.endswith(".rvs")]
+    return max((int(n[9:-4]) for n in names), default=-1)
 
 
 def hold(c, a):
-    """Rounds until a base is the shorter way; then the fourth worker goes, and the run waits."""
+    """Rounds until a snapshot is the shorter way; then the fourth worker goes, and the run waits."""
     c.start_coordinator()
     c.add_workers(4)
-    c.wait("a base", a.setup, lambda: len(c.commits()) >= ROUNDS_BEFORE and base_round(c) >= ROUNDS_BEFORE)
+    c.wait("a snapshot", a.setup, lambda: len(c.commits()) >= ROUNDS_BEFORE and snapshot_round(c) >= ROUNDS_BEFORE)
     c.workers[3].kill9()
     waits = lambda: any(e.get("event") == "waiting" and e.get("missing") == 1 for e in c.workers[0].events.fresh())
     c.wait("the run to wait", a.setup, waits)
@@ -65,7 +65,7 @@ class Joiner:
         return [e for e in self.seen if e.get("event") == name]
 
     def is_level(self, rounds):
-        """Base installed, and every round after it applied."""
+        """Snapshot installed, and every round after it applied."""
         installed, applied = self.events("installed"), self.events("round")
         return bool(installed) and max([installed[-1]["round"]] + [e["round"] for e in applied]) >= rounds
 
@@ -105,15 +105,15 @@ def measure(a, c, net):
     c.wait("the joiner to be level", 60 + 4 * ideal_s, lambda: joiner.is_level(rounds))
     first, last = joiner.events("fetch")[0]["t"], max(e["t"] for e in joiner.events("installed") + joiner.events("round"))
     after = net.stats()
-    base = joiner.events("installed")[-1]["round"]
-    logs = len([e for e in joiner.events("round") if e["round"] > base])
+    snapshot = joiner.events("installed")[-1]["round"]
+    logs = len([e for e in joiner.events("round") if e["round"] > snapshot])
     line = a.rate * 1e6 / 8
     state = parameters * 8
     received = after["down"][JOINER_SITE - 1] - before["down"][JOINER_SITE - 1]
     took = last - first
     ratio = took / ((state + logs * parameters) / line)
     say(parameters=parameters, rate_mbit=a.rate, delay_ms=a.delay, donors=len(UPLINKS), killed=0 if a.no_kill else 1,
-        state_mb=round(state * 1e-6, 1), logs=logs, seconds=round(took, 2), base_seconds=round(
+        state_mb=round(state * 1e-6, 1), logs=logs, seconds=round(took, 2), snapshot_seconds=round(
             joiner.events("installed")[-1]["t"] - first, 2), of_line_rate=round(ratio, 3),
         received_over_state=round(received / state, 3), donor_cpu_s_per_gb=round(donors.cpu_s_per_gb(), 2), bad_donors=len(joiner.events("bad_donor")), met=ratio <= 1.2)
     return ratio <= 1.2

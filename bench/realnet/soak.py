@@ -18,13 +18,13 @@ import time
 import soak_report
 from cluster import Cluster, Timeout
 from shaped import ShapedNet, what_is_missing
-from soak_faults import BASE_PER_HOUR, Faults
+from soak_faults import SNAPSHOT_PER_HOUR, Faults
 
 STEP_S = 0.1
 SAMPLE_S = 1.0
 HEAL_S = 120
 WRONG = ("wrong_state", "install_failed", "apply_failed", "spoiled", "failed")
-CONFIG = {"n-layer": 2, "n-embd": 128, "n-head": 4, "context": 32, "batch": 2, "rounds": 1000000, "base-every": 8,
+CONFIG = {"n-layer": 2, "n-embd": 128, "n-head": 4, "context": 32, "batch": 2, "rounds": 1000000, "snapshot-every": 8,
           "data-shards": 16, "grace-ms": 10000}
 
 
@@ -45,7 +45,7 @@ def parse():
     if a.minutes <= 0 or a.rate <= 0 or a.delay < 0 or a.steps < 1:
         p.error("--minutes, --rate and --steps must be positive")
     if a.faults_per_hour is None:
-        a.faults_per_hour = BASE_PER_HOUR * a.workers
+        a.faults_per_hour = SNAPSHOT_PER_HOUR * a.workers
     return a
 
 
@@ -155,7 +155,7 @@ class Part:
             if len(chains) > 1:
                 self.wrong.append(f"round {r}: {len(chains)} different states")
         with open(self.cluster.coordinator.log, errors="replace") as f:
-            self.vouched = sum('"event":"base"' in line for line in f)
+            self.vouched = sum('"event":"snapshot"' in line for line in f)
 
 
 def main():
@@ -168,11 +168,11 @@ def main():
     os.makedirs(a.out, exist_ok=True)
     directory = tempfile.mkdtemp(prefix="rivulet-soak.")
     say("begin", minutes=a.minutes, workers=a.workers, rate_mbit=a.rate, delay_ms=a.delay, seed=a.seed,
-        faults_per_hour=round(a.faults_per_hour, 1), acceleration=round(a.faults_per_hour / (BASE_PER_HOUR * a.workers), 2))
+        faults_per_hour=round(a.faults_per_hour, 1), acceleration=round(a.faults_per_hour / (SNAPSHOT_PER_HOUR * a.workers), 2))
     try:
         calm = Part(a, "fault-free", 0, bin_dir, directory).run()
         rough = Part(a, "faulty", a.faults_per_hour, bin_dir, directory).run()
-        return soak_report.report(a, calm, rough, BASE_PER_HOUR * a.workers)
+        return soak_report.report(a, calm, rough, SNAPSHOT_PER_HOUR * a.workers)
     except (Timeout, RuntimeError) as e:
         say("end", verdict="failed", why=str(e))
         return 1

@@ -3,7 +3,7 @@ import random
 import resource
 import signal
 
-BASE_PER_HOUR = 125 / 32  # for each replica
+SNAPSHOT_PER_HOUR = 125 / 32  # for each replica
 KINDS = ("kill", "freeze", "cut", "slow", "disk", "coordinator")
 WEIGHTS = (4, 3, 3, 2, 1, 1)
 SECONDS = {"kill": (1, 15), "freeze": (2, 20), "cut": (2, 20), "slow": (10, 30), "disk": (5, 20), "coordinator": (1, 10)}

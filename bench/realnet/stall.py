@@ -20,16 +20,16 @@ def parse():
     p.add_argument("--workers", type=int, default=2, help="default: 2")
     p.add_argument("--steps", type=int, default=30, help="inner steps a round (default: 30)")
     p.add_argument("--batch", type=int, default=2, help="sequences of 64 tokens in a step (default: 2)")
-    p.add_argument("--base-every", default="8,1", help="rounds between bases (default: %(default)s)")
+    p.add_argument("--snapshot-every", default="8,1", help="rounds between snapshots (default: %(default)s)")
     p.add_argument("--rounds", type=int, default=8, help="that are measured, after the first two (default: 8)")
     p.add_argument("--turns", type=int, default=1, help="default: 1")
     p.add_argument("--against", default="", help="a directory with other programs")
     return p.parse_args()
 
 
-def run_case(a, bin_dir, directory, base_every):
+def run_case(a, bin_dir, directory, snapshot_every):
     cluster = Cluster(bin_dir, directory, Loopback(), {
-        **CONFIG, "batch": a.batch, "steps-per-round": a.steps, "base-every": base_every, "data-shards": a.workers,
+        **CONFIG, "batch": a.batch, "steps-per-round": a.steps, "snapshot-every": snapshot_every, "data-shards": a.workers,
         "min-workers": a.workers})
     try:
         cluster.start_coordinator()
@@ -58,10 +58,10 @@ def main():
     met = True
     try:
         for turn in range(a.turns):
-            for base_every in a.base_every.split(","):
+            for snapshot_every in a.snapshot_every.split(","):
                 for name, bin_dir in programs.items():
-                    got = run_case(a, bin_dir, f"{top}/{turn}-{base_every}-{name}", int(base_every))
-                    print(json.dumps({"bench": "stall", "programs": name, "base_every": int(base_every), "workers": a.workers,
+                    got = run_case(a, bin_dir, f"{top}/{turn}-{snapshot_every}-{name}", int(snapshot_every))
+                    print(json.dumps({"bench": "stall", "programs": name, "snapshot_every": int(snapshot_every), "workers": a.workers,
                                       "steps": a.steps, "batch": a.batch, **got}), flush=True)
                     met = met and (name != "these" or got["stall_share"] < 0.01)
     except (Timeout, RuntimeError) as e:

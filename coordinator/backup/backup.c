@@ -36,7 +36,7 @@ static enum rv_err read_record(void *ctx, const struct core_record *rec, struct 
 	r->info->last_id = rec->id;
 	r->info->facts += rec->type != CORE_SEQ;
 	if (rec->type == CORE_ROLLBACK) {
-		r->info->epoch = rec->epoch;
+		r->info->term = rec->term;
 		r->info->round = rec->round;
 	}
 	r->info->doc_seq = rec->doc_seq > r->info->doc_seq ? rec->doc_seq : r->info->doc_seq;
@@ -174,11 +174,11 @@ static enum rv_err compare(const struct run_dir *d, const struct backup_info *is
 		return rv_fail(et, RV_E_INVALID, "%s holds another run than the backup: name another --dir", d->dir);
 	if (force)
 		return RV_OK;
-	if (is->epoch > was->epoch) /* which may have had more records all the same */
+	if (is->term > was->term) /* which may have had more records all the same */
 		return rv_fail(et, RV_E_INVALID,
-					   "%s is in epoch %" PRIu64 " (the run was rolled back), the backup is of epoch %" PRIu64
-					   ". Workers of the later epoch cannot go on with it. --force restores it anyway",
-					   d->dir, is->epoch, was->epoch);
+					   "%s is in term %" PRIu64 " (the run was rolled back), the backup is of term %" PRIu64
+					   ". Workers of the later term cannot go on with it. --force restores it anyway",
+					   d->dir, is->term, was->term);
 	if (is->facts <= was->facts)
 		return RV_OK;
 	return rv_fail(et, RV_E_INVALID,

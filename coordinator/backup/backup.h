@@ -14,7 +14,7 @@
 
 struct backup_info {
 	uint8_t run_id[NET_RUN_ID_BYTES];
-	uint64_t epoch; /* rollbacks so far */
+	uint64_t term;  /* rollbacks so far */
 	uint64_t facts; /* records, but for document numbers: only more of them as the run goes on */
 	uint64_t round; /* the next to be committed */
 	uint64_t last_id, doc_seq;
@@ -29,7 +29,7 @@ enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *p
 /* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/backup/backup_file.h);
  * what is there is kept as store.db.replaced. Document numbers go on far above any that the run can have announced
  * since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
- * there, or a later epoch, a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged,
+ * there, or a later term, a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged,
  * or no backup. */
 enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
 						   struct rv_errtext *et);

@@ -46,7 +46,7 @@ const struct rv_command cmd_rollback = {
 	.details =
 		"`status` says when the run stands still because the state of its round is on no disk that is here, who held\n"
 		"it last, and the latest round that somebody can prove: give that one. Nothing is taken back without this\n"
-		"command. It begins a new epoch: workers that are ahead go back, by their own disks where they can, and say\n"
+		"command. It begins a new term: workers that are ahead go back, by their own disks where they can, and say\n"
 		"so in their logs; what is taken back they set aside, in given-up-E of their directories. When an older copy\n"
 		"of the coordinator's directory was restored under workers that are ahead, serve the newest copy: a rollback\n"
 		"gives up all that was trained since, and where no disk reaches its round there is nothing to go on from.",

@@ -16,7 +16,7 @@ static const struct column {
 	[COLUMN_PHASE] = {"phase", 10, 2, true},      [COLUMN_ROUND] = {"round", 6, 3, false},
 	[COLUMN_LOSS] = {"loss", 8, 5, false},        [COLUMN_SPEED] = {"tokens/s", 9, 6, false},
 	[COLUMN_SENT] = {"sent", 9, 7, false},        [COLUMN_UP] = {"line up", 10, 8, false},
-	[COLUMN_DOWN] = {"line down", 10, 9, false},  [COLUMN_SHARD] = {"shard", 6, 10, false},
+	[COLUMN_DOWN] = {"line down", 10, 9, false},  [COLUMN_OWNS] = {"owns", 6, 10, false},
 	[COLUMN_NORM] = {"norm", 6, 13, false},       [COLUMN_COSINE] = {"cosine", 6, 14, false},
 	[COLUMN_COMPUTE] = {"compute", 8, 11, false}, [COLUMN_REDUCE] = {"reduce", 8, 12, false},
 	[COLUMN_SEEN] = {"last report", 14, 4, true},

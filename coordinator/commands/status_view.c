@@ -209,9 +209,9 @@ static void fill_training(struct status_row *r, const json_t *m) {
 	CELL(r, COLUMN_COMPUTE, "%s", span(number(m, "compute_us") / 1e6, text));
 	CELL(r, COLUMN_REDUCE, "%s", span(number(m, "reduce_us") / 1e6, text));
 	if (number(m, "n_chunks") > 0)
-		CELL(r, COLUMN_SHARD, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
+		CELL(r, COLUMN_OWNS, "%.0f %%", 100 * number(m, "owned_chunks") / number(m, "n_chunks"));
 	else
-		CELL(r, COLUMN_SHARD, "%s", "-");
+		CELL(r, COLUMN_OWNS, "%s", "-");
 }
 
 /* Norm and cosine of its last contribution; "-" where they are not known. */

@@ -15,7 +15,7 @@ enum {
 	ARRIVAL_SHARE = 16
 };
 
-/* It applies log entries, or is about to; who fetches a base is far away. */
+/* It applies log entries, or is about to; who fetches a snapshot is far away. */
 static bool goes_by_log(const struct report *rep) {
 	return rep->phase != WORKER_SYNCING || rep->needs_from == rep->round;
 }
@@ -36,7 +36,7 @@ static bool is_arriving(const struct core *c, const struct core_member *m) {
 		return false;
 	if (m->unmoved || core_is_excluded(c, m) || core_waits_no_more(c, m))
 		return false; /* no roster waits for it when it is there */
-	return rep->epoch == c->epoch && rep->round < c->round && c->round - rep->round <= ARRIVAL_ROUNDS &&
+	return rep->term == c->term && rep->round < c->round && c->round - rep->round <= ARRIVAL_ROUNDS &&
 		   goes_by_log(rep) && core_right_size(c, m) && c->now_us < core_silent_at(c, m);
 }
 

@@ -33,13 +33,13 @@ struct core *core_init(void *memory, const struct core_config *cfg, int64_t now_
 	memset(c, 0, sizeof *c);
 	c->cfg = *cfg;
 	c->now_us = now_us;
-	c->chain = c->base_chain = rv_chain_start(&cfg->run_hash);
+	c->chain = c->snapshot_chain = rv_chain_start(&cfg->run_hash);
 	c->next_id = 1;
 	c->ready_since_us = c->accused_since_us = c->not_held_since_us = c->still_since_us = INT64_MAX;
 	c->reduce_since_us = c->attempt_since_us = now_us;
 	c->parted = NET_MAX_MEMBERS;
 	c->arrivals = (struct core_arrivals){.since_us = INT64_MAX, .left_us = INT64_MAX, .counted_us = now_us};
-	c->no_base_said = UINT64_MAX;
+	c->no_snapshot_said = UINT64_MAX;
 	core_republish(c);
 	return c;
 }
@@ -183,9 +183,9 @@ static void say_what_is_wrong(struct core *c, uint32_t member) {
 	const struct core_member *m = &c->members[member];
 	if (!core_right_size(c, m))
 		core_say(c, CORE_EVENT_WRONG_SIZE, member, c->round);
-	if (m->last.epoch < c->epoch)
+	if (m->last.term < c->term)
 		return; /* it has not heard of the rollback yet */
-	if (m->last.epoch > c->epoch || m->last.round > c->round)
+	if (m->last.term > c->term || m->last.round > c->round)
 		core_say(c, CORE_EVENT_AHEAD, member, c->round);
 	else if (m->last.round == c->round && m->last.phase != WORKER_SYNCING && m->last.phase != WORKER_LEAVING &&
 			 !rv_hash_equal(&m->last.chain, &c->chain))
@@ -278,7 +278,7 @@ static void decide(struct core *c) {
 	if (c->n_queue == 0)
 		record_members(c);
 	if (c->n_queue == 0)
-		core_decide_base(c);
+		core_decide_snapshot(c);
 	if (c->n_queue > 0 || c->round == c->cfg.final_round)
 		return;
 	if (c->roster.n == 0) {

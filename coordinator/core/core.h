@@ -25,7 +25,7 @@
  *                                       somebody has lost its contribution, or is missed and another process than
  *                                       was frozen, or others stand ready. Until then
  *                                       REDUCE(r, a) holds: whoever was only cut off comes back and votes.
- *   OPEN(r), round - base_round == NET_MAX_LOG_DIGESTS: not frozen before a BASE arrives.
+ *   OPEN(r), round - snapshot_round == NET_MAX_LOG_DIGESTS: not frozen before a SNAPSHOT arrives.
  *   any             -> ROLLBACK(R)      only ever the operator's decision (core_rollback)
  */
 #ifndef RV_COORDINATOR_CORE_H
@@ -52,7 +52,7 @@ struct core_config {
 	uint64_t round_tokens, missed_tokens;
 	uint64_t chunk_bytes;  /* of the longest chunk that is exchanged: deadlines follow from it (deadline.c) */
 	bool weight_by_tokens; /* else every weight is 1 (base/weights.h) */
-	bool equal_shards;     /* else they follow what the members' lines carry */
+	bool equal_ownership;  /* else they follow what the members' lines carry */
 	int64_t grace_us;      /* once min_workers are ready, how long the others are waited for */
 	int64_t liveness_us;   /* a member without a report for so long is dead until it reports again */
 	int64_t silent_us;     /* without one for so long, a round does not wait for it; well above a heartbeat */
@@ -62,7 +62,7 @@ struct core_config {
 };
 
 /* Durable facts, in the order they must become durable. Replaying all of them rebuilds the core. */
-enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_BASE, CORE_SEQ, CORE_ROLLBACK };
+enum core_record_type { CORE_MEMBER = 1, CORE_ROSTER, CORE_COMMIT, CORE_SNAPSHOT, CORE_SEQ, CORE_ROLLBACK };
 struct core_record {
 	uint64_t id; /* 1, 2, 3, ... */
 	uint8_t type;
@@ -76,12 +76,12 @@ struct core_record {
 	char addr[NET_ADDR_BYTES]; /* where it was last reached; "": it has not reported yet */
 	bool banned;
 	struct rv_hash token_hash; /* core_token_hash of the token it spent; zero: none */
-	uint64_t epoch;            /* ROLLBACK: the one that begins */
-	/* ROSTER, COMMIT, BASE; ROLLBACK: the round that is open again */
+	uint64_t term;             /* ROLLBACK: the one that begins */
+	/* ROSTER, COMMIT, SNAPSHOT; ROLLBACK: the round that is open again */
 	uint64_t round;
 	uint32_t attempt;
-	struct rv_hash digest; /* COMMIT: of the round; BASE: the full hash at `round` */
-	struct rv_hash chain;  /* COMMIT: state_hash(round + 1); BASE: state_hash(round) */
+	struct rv_hash digest; /* COMMIT: of the round; SNAPSHOT: the full hash at `round` */
+	struct rv_hash chain;  /* COMMIT: state_hash(round + 1); SNAPSHOT: state_hash(round) */
 	uint32_t n_chunks;     /* ROSTER: of what the round exchanges */
 	uint16_t n_members;    /* ROSTER, COMMIT: the participants, ascending. ROSTER of none: the round is open again */
 	uint32_t members[NET_MAX_MEMBERS];
@@ -118,7 +118,7 @@ enum rv_err core_ban(struct core *c, int64_t now_us, uint32_t member, bool banne
  *
  * Reports say what each member's disk can prove. Where nobody who is here holds the state of the current round the run
  * stands still, whatever the reason: its last holders may be switched off, or have come back without it. Only a person
- * can know that they will not come again, so only the operator takes committed rounds back: a new epoch begins. */
+ * can know that they will not come again, so only the operator takes committed rounds back: a new term begins. */
 enum core_state_kept {
 	CORE_STATE_HELD,   /* somebody who is here holds it; or that is not known for liveness_us yet; or nobody is here */
 	CORE_STATE_ABSENT, /* nobody who is here does; of those who held it last not all have come back and caught up */
@@ -135,7 +135,7 @@ struct core_kept {
 	bool has_best;       /* there is an earlier round that somebody who is here can prove: */
 	uint64_t best_round; /* the latest one */
 	uint64_t best_held;  /* by these members */
-	/* Most of those who are here, or may come back, say that they are in a later round or epoch: this coordinator's
+	/* Most of those who are here, or may come back, say that they are in a later round or term: this coordinator's
 	 * store is an old copy. */
 	bool ahead;
 };
@@ -174,8 +174,8 @@ enum core_event_type {
 	CORE_EVENT_DIVERGED,    /* its full hash of `round` is not the majority's */
 	CORE_EVENT_WRONG_CHAIN, /* it claims to hold `round`, with another state hash */
 	CORE_EVENT_WRONG_SIZE,  /* what it would exchange has another number of chunks than the run's */
-	CORE_EVENT_AHEAD,       /* it claims a later round or epoch than the run's; `round` is the run's */
-	CORE_EVENT_NO_BASE,     /* `round` cannot be reduced before a majority vouches for a full hash; member: none */
+	CORE_EVENT_AHEAD,       /* it claims a later round or term than the run's; `round` is the run's */
+	CORE_EVENT_NO_SNAPSHOT, /* `round` cannot be reduced before a majority vouches for a full hash; member: none */
 	CORE_EVENT_SPLIT,       /* no majority for any full hash of `round`, of which all have one; member: none */
 	CORE_EVENT_LEFT,        /* said good-bye */
 	CORE_EVENT_ABSENT,      /* CORE_STATE_ABSENT; member: none */
@@ -215,7 +215,7 @@ struct core_member_view {
 /* The most tokens that a contribution counts with: round_tokens, and missed_tokens for CORE_MISSED_MAX rounds. */
 enum { CORE_MISSED_MAX = 8 };
 uint64_t core_most_tokens(const struct core *c);
-/* The rate by which a member's shards are cut: of the slower direction of its line. 0: not known. */
+/* The rate by which a member's ownership is cut: of the slower direction of its line. 0: not known. */
 uint64_t core_line_rate(const struct report *rep);
 int core_members(const struct core *c, struct core_member_view out[NET_MAX_MEMBERS]);
 

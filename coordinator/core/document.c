@@ -51,7 +51,7 @@ static void put_roster(const struct core *c, struct document *d) {
 	memcpy(d->ranges, r->ranges, r->n_ranges * sizeof r->ranges[0]);
 }
 
-/* After everyone died nobody may hold the state of this round, and yet all of its files be there: one has the base,
+/* After everyone died nobody may hold the state of this round, and yet all of its files be there: one has the snapshot,
  * another a log entry. Then they are each other's donors. */
 static void put_donors(const struct core *c, struct document *d) {
 	d->attempt = 0;
@@ -84,24 +84,24 @@ static void put_syncing(const struct core *c, struct document *d) {
 
 /* The round from which on this member still fetches, when it is one that documents speak of. */
 static bool needs(const struct core *c, const struct core_member *m, const struct document *d, uint64_t *round) {
-	bool asks = m->reported && !m->banned && m->last.version >= 4 && m->last.epoch == c->epoch &&
-				m->last.phase == WORKER_SYNCING;
+	bool asks =
+		m->reported && !m->banned && m->last.version >= 4 && m->last.term == c->term && m->last.phase == WORKER_SYNCING;
 	*round = m->last.needs_from;
-	return asks && *round >= document_reaches_to(d) && *round < d->base_round;
+	return asks && *round >= document_reaches_to(d) && *round < d->snapshot_round;
 }
 
-static void keep_base(struct document *d, uint64_t round, const struct rv_hash *hash) {
-	if (d->n_kept_bases < NET_MAX_KEPT_BASES)
-		d->kept_bases[d->n_kept_bases++] = (struct kept_base){.round = round, .hash = *hash};
+static void keep_snapshot(struct document *d, uint64_t round, const struct rv_hash *hash) {
+	if (d->n_kept_snapshots < NET_MAX_KEPT_SNAPSHOTS)
+		d->kept_snapshots[d->n_kept_snapshots++] = (struct kept_snapshot){.round = round, .hash = *hash};
 }
 
-/* Bases are kept that members are fetching, and log entries from the base on that is not after the first round that one
- * needs: so the document changes when a base is passed, not with every entry that is fetched. */
+/* Snapshots are kept that members are fetching, and log entries from the snapshot on that is not after the first round that one
+ * needs: so the document changes when a snapshot is passed, not with every entry that is fetched. */
 static void put_kept(const struct core *c, struct document *d) {
-	uint64_t needed[NET_MAX_MEMBERS], round, first = d->base_round, from = document_reaches_to(d);
-	const struct core_past_base zero = {0};
+	uint64_t needed[NET_MAX_MEMBERS], round, first = d->snapshot_round, from = document_reaches_to(d);
+	const struct core_past_snapshot zero = {0};
 	int n = 0;
-	d->n_kept_rounds = d->n_kept_bases = 0;
+	d->n_kept_rounds = d->n_kept_snapshots = 0;
 	for (int i = 0; i < c->n_members; i++) {
 		if (!needs(c, &c->members[i], d, &round))
 			continue;
@@ -110,21 +110,21 @@ static void put_kept(const struct core *c, struct document *d) {
 	}
 	if (n == 0)
 		return;
-	for (int b = -1; b < c->past.n_bases; b++) {
-		const struct core_past_base *base = b < 0 ? &zero : &c->past.bases[b];
-		from = base->round <= first && base->round > from ? base->round : from;
+	for (int b = -1; b < c->past.n_snapshots; b++) {
+		const struct core_past_snapshot *snapshot = b < 0 ? &zero : &c->past.snapshots[b];
+		from = snapshot->round <= first && snapshot->round > from ? snapshot->round : from;
 		bool wanted = false;
 		for (int i = 0; i < n; i++)
-			wanted |= needed[i] == base->round;
+			wanted |= needed[i] == snapshot->round;
 		if (wanted)
-			keep_base(d, base->round, &base->hash);
+			keep_snapshot(d, snapshot->round, &snapshot->hash);
 	}
-	d->n_kept_rounds = (uint16_t)(d->base_round - from);
+	d->n_kept_rounds = (uint16_t)(d->snapshot_round - from);
 }
 
 /* As far back as is known and as there is room. */
 static void put_older(const struct core *c, struct document *d) {
-	uint64_t known = d->base_round > c->past.first ? d->base_round - c->past.first : 0;
+	uint64_t known = d->snapshot_round > c->past.first ? d->snapshot_round - c->past.first : 0;
 	uint64_t room = NET_MAX_LOG_DIGESTS - d->n_log;
 	d->n_older = (uint16_t)(known < room ? known : room);
 	(void)core_past_chain(c, document_reaches_to(d), &d->older_chain);
@@ -137,15 +137,15 @@ static void build(const struct core *c, struct document *d) {
 	memcpy(d->run_id, c->cfg.run_id, sizeof d->run_id);
 	d->phase = run_phase(c);
 	d->round = c->round;
-	d->epoch = c->epoch;
-	d->epoch_round = c->epoch_round;
+	d->term = c->term;
+	d->term_round = c->term_round;
 	d->final_round = c->cfg.final_round;
 	d->run_hash = c->cfg.run_hash;
 	d->chain = c->chain;
-	d->base_round = c->base_round;
-	d->base_hash = c->base_hash;
-	d->base_chain = c->base_chain;
-	d->n_log = (uint16_t)(c->round - c->base_round);
+	d->snapshot_round = c->snapshot_round;
+	d->snapshot_hash = c->snapshot_hash;
+	d->snapshot_chain = c->snapshot_chain;
+	d->n_log = (uint16_t)(c->round - c->snapshot_round);
 	memcpy(d->log, c->log, d->n_log * sizeof d->log[0]);
 	put_older(c, d);
 	put_kept(c, d);
@@ -160,10 +160,10 @@ static void build(const struct core *c, struct document *d) {
 }
 
 static bool same_kept(const struct document *a, const struct document *b) {
-	if (a->n_kept_rounds != b->n_kept_rounds || a->n_kept_bases != b->n_kept_bases)
+	if (a->n_kept_rounds != b->n_kept_rounds || a->n_kept_snapshots != b->n_kept_snapshots)
 		return false;
-	for (int i = 0; i < a->n_kept_bases; i++)
-		if (a->kept_bases[i].round != b->kept_bases[i].round)
+	for (int i = 0; i < a->n_kept_snapshots; i++)
+		if (a->kept_snapshots[i].round != b->kept_snapshots[i].round)
 			return false;
 	return true;
 }
@@ -179,12 +179,12 @@ static bool same_refs(const struct member_ref *a, int n_a, const struct member_r
 	return true;
 }
 
-/* All but `seq`. What is a function of what is compared here is not compared again: the chain of the log, the shard map
+/* All but `seq`. What is a function of what is compared here is not compared again: the chain of the log, the ownership map
  * of (round, attempt), the key of a member. */
 static bool same(const struct document *a, const struct document *b) {
-	return a->phase == b->phase && a->epoch == b->epoch && a->round == b->round && a->attempt == b->attempt &&
-		   a->base_round == b->base_round && rv_hash_equal(&a->base_hash, &b->base_hash) && a->banned == b->banned &&
-		   same_kept(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
+	return a->phase == b->phase && a->term == b->term && a->round == b->round && a->attempt == b->attempt &&
+		   a->snapshot_round == b->snapshot_round && rv_hash_equal(&a->snapshot_hash, &b->snapshot_hash) &&
+		   a->banned == b->banned && same_kept(a, b) && same_refs(a->members, a->n_members, b->members, b->n_members) &&
 		   same_refs(a->syncing, a->n_syncing, b->syncing, b->n_syncing);
 }
 

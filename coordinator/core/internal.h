@@ -13,11 +13,11 @@
  * suspects.c REDUCE: accusations
  * pairs.c    ... between two that do not reach each other
  * notice.c   what a member hears of itself
- * shards.c   who owns which chunks
+ * ownership.c   who owns which chunks
  * shares.c   ... and how many
- * base.c     which full hash the majority vouches for
+ * snapshot.c     which full hash the majority vouches for
  * standstill.c ... and whose word counts when too few have the state
- * past.c     committed rounds and vouched bases, to go back to
+ * past.c     committed rounds and vouched snapshots, to go back to
  * rollback.c who still holds the state; committed rounds are taken back
  * document.c what is announced */
 #ifndef RV_COORDINATOR_CORE_INTERNAL_H
@@ -28,8 +28,8 @@
 enum {
 	CORE_QUEUE = NET_MAX_MEMBERS + 8, /* every member joining at once, and a decision */
 	CORE_EVENTS = 128,
-	CORE_SEQ_BLOCK = 1024,                  /* document numbers made durable ahead */
-	CORE_PAST_BASES = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
+	CORE_SEQ_BLOCK = 1024,                      /* document numbers made durable ahead */
+	CORE_PAST_SNAPSHOTS = CORE_PAST_ROUNDS + 1, /* every round may have one, the current one too */
 	CORE_PAIRS = 64,
 	CORE_FORMERS = 4
 };
@@ -100,7 +100,7 @@ struct core_roster {
 	uint64_t rates[NET_MAX_MEMBERS];
 	uint32_t weights[NET_MAX_MEMBERS];
 	uint16_t n_ranges;
-	struct shard_range ranges[NET_MAX_RANGES];
+	struct owner_range ranges[NET_MAX_RANGES];
 	/* Volatile. Sets of roster indices. */
 	uint64_t voted, taking_part; /* has told that it votes for, or works in, this very attempt */
 	struct rv_hash digests[NET_MAX_MEMBERS];
@@ -113,7 +113,7 @@ struct core_past_round {
 	uint64_t participants;
 };
 
-struct core_past_base {
+struct core_past_snapshot {
 	uint64_t round;
 	struct rv_hash hash;
 };
@@ -121,8 +121,8 @@ struct core_past_base {
 struct core_past {
 	uint64_t first; /* rounds first..c->round - 1 are known; round r at r % CORE_PAST_ROUNDS */
 	struct core_past_round rounds[CORE_PAST_ROUNDS];
-	int n_bases;
-	struct core_past_base bases[CORE_PAST_BASES]; /* vouched for, ascending */
+	int n_snapshots;
+	struct core_past_snapshot snapshots[CORE_PAST_SNAPSHOTS]; /* vouched for, ascending */
 };
 
 /* Time for which open rounds wait for those who are nearly there (arrivals.c). */
@@ -147,9 +147,9 @@ struct core {
 
 	uint64_t round;
 	struct rv_hash chain;
-	uint64_t base_round;
-	struct rv_hash base_hash, base_chain;
-	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of base_round + i, i < round - base_round */
+	uint64_t snapshot_round;
+	struct rv_hash snapshot_hash, snapshot_chain;
+	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of snapshot_round + i, i < round - snapshot_round */
 	uint32_t attempt;                        /* the last one recorded of this round; 0: none */
 	struct core_roster roster;               /* n == 0: the round is open */
 	/* Sets of member numbers: who was on a roster of this round, and of them whom a later one was without. */
@@ -157,7 +157,7 @@ struct core {
 	uint64_t spoilers;    /* members blamed in this round: it is no clean one of theirs */
 	uint32_t reopened;    /* rosters of none in this round */
 	uint64_t last_commit; /* set of member numbers */
-	uint64_t epoch, epoch_round;
+	uint64_t term, term_round;
 	struct core_past past;
 	/* Volatile. */
 	uint64_t seen_holding;          /* members that have proven the state of `round` since it began */
@@ -195,7 +195,7 @@ struct core {
 	int64_t reduce_since_us;       /* when the round's first roster was frozen */
 	int64_t exchange_us;           /* from there to the commit, in the last round */
 	struct core_arrivals arrivals; /* volatile */
-	uint64_t no_base_said;         /* round for which NO_BASE was told */
+	uint64_t no_snapshot_said;     /* round for which NO_SNAPSHOT was told */
 	uint64_t split_said;           /* round for which SPLIT was told */
 	int64_t now_us;                /* the last time handed in */
 
@@ -253,7 +253,7 @@ int core_count_available(const struct core *c);
 /* Its disk takes results of rounds, as far as is known: else it cannot vote, and no round begins with it. */
 bool core_stores(const struct core_member *m);
 int core_count_able(const struct core *c); /* available, and can vote */
-/* Its full hash of the base's round is another than the majority's: until its reports say otherwise, it must resync. */
+/* Its full hash of the snapshot's round is another than the majority's: until its reports say otherwise, it must resync. */
 bool core_diverged(const struct core *c, const struct core_member *m);
 /* It cuts what its round exchanges as the run does. */
 bool core_right_size(const struct core *c, const struct core_member *m);
@@ -294,7 +294,7 @@ void core_follow(struct core_member *m, const struct report *rep);
 enum rv_err core_stale_report(struct core *c, uint32_t member, const struct report *rep, int64_t now_us,
 							  struct rv_errtext *et);
 
-/* ---- roster.c, votes.c, suspects.c, base.c: decisions. At most one record each. ---- */
+/* ---- roster.c, votes.c, suspects.c, snapshot.c: decisions. At most one record each. ---- */
 
 void core_decide_roster(struct core *c);
 /* Weights of the roster from its tokens. */
@@ -311,8 +311,8 @@ static inline int64_t core_unclear_us(const struct core *c) {
 	int64_t us = c->cfg.liveness_us / 2;
 	return us > c->cfg.suspect_gather_us ? us : c->cfg.suspect_gather_us;
 }
-void core_decide_base(struct core *c);
-/* state_hash(round) for base_round <= round <= the current one. */
+void core_decide_snapshot(struct core *c);
+/* state_hash(round) for snapshot_round <= round <= the current one. */
 struct rv_hash core_chain_at(const struct core *c, uint64_t round);
 
 /* ---- deadline.c ---- */
@@ -385,14 +385,14 @@ bool core_left_out_apart(const struct core *c, uint32_t member);
 /* ---- past.c ---- */
 
 void core_past_commit(struct core *c, const struct core_record *rec); /* before c->round moves on */
-void core_past_base(struct core *c, uint64_t round, const struct rv_hash *hash);
+void core_past_snapshot(struct core *c, uint64_t round, const struct rv_hash *hash);
 bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain); /* false: not known */
 const struct rv_hash *core_past_digest(const struct core *c, uint64_t round);      /* past.first <= round < c->round */
 /* Forgets what is after `round`, and makes the fields of c what they were when it was opened. False, and nothing
  * changes: it is not known so far back. */
 bool core_past_return(struct core *c, uint64_t round);
 bool core_past_can_return(const struct core *c, uint64_t round); /* whether it would */
-/* The first round that it can return to: where the oldest base is that the known rounds reach. */
+/* The first round that it can return to: where the oldest snapshot is that the known rounds reach. */
 uint64_t core_past_earliest(const struct core *c);
 
 /* ---- rollback.c ---- */
@@ -419,15 +419,15 @@ void core_end_arrivals(struct core *c);
 int64_t
 core_arrival_deadline_us(const struct core *c); /* when it will be, at the latest; INT64_MAX: there is no wait */
 
-/* ---- shards.c ---- */
+/* ---- ownership.c ---- */
 
 /* Splits n_chunks among n owners, whose lines carry `rates` (core_shares); returns the number of ranges. */
-uint16_t core_shards_split(uint32_t n_chunks, int n, const uint64_t *rates, struct shard_range out[NET_MAX_RANGES]);
+uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, struct owner_range out[NET_MAX_RANGES]);
 /* Hands the chunks of the owners that are not in `keep` (set of old indices) to the others; owners are renumbered to
  * the new roster, whose rates these are. In place; returns the number of ranges. */
-uint16_t core_shards_hand_over(struct shard_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates);
+uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates);
 /* How many chunks each owner has. */
-void core_shards_count(const struct shard_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
+void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]);
 
 /* ---- shares.c ---- */
 

@@ -40,19 +40,19 @@ int core_count_available(const struct core *c) {
 }
 
 bool core_diverged(const struct core *c, const struct core_member *m) {
-	return m->reported && m->last.epoch == c->epoch && !rv_hash_is_zero(&c->base_hash) &&
-		   m->last.full_round == c->base_round && !rv_hash_is_zero(&m->last.full_hash) &&
-		   !rv_hash_equal(&m->last.full_hash, &c->base_hash);
+	return m->reported && m->last.term == c->term && !rv_hash_is_zero(&c->snapshot_hash) &&
+		   m->last.full_round == c->snapshot_round && !rv_hash_is_zero(&m->last.full_hash) &&
+		   !rv_hash_equal(&m->last.full_hash, &c->snapshot_hash);
 }
 
 bool core_in_sync(const struct core *c, const struct core_member *m) {
-	return m->reported && m->last.epoch == c->epoch && m->last.phase != WORKER_SYNCING && m->last.round == c->round &&
+	return m->reported && m->last.term == c->term && m->last.phase != WORKER_SYNCING && m->last.round == c->round &&
 		   rv_hash_equal(&m->last.chain, &c->chain) && !core_diverged(c, m);
 }
 
 bool core_spoiled(const struct core *c, const struct core_member *m) {
 	const struct report *rep = &m->last;
-	return m->reported && rep->phase == WORKER_SYNCING && rep->epoch == c->epoch && rep->round == c->round &&
+	return m->reported && rep->phase == WORKER_SYNCING && rep->term == c->term && rep->round == c->round &&
 		   rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain) && !core_diverged(c, m);
 }
 
@@ -96,7 +96,7 @@ int64_t core_silent_at(const struct core *c, const struct core_member *m) {
 bool core_about_to(const struct core *c, uint32_t member) {
 	const struct report *rep = &c->members[member].last;
 	bool took_part = (c->last_commit & core_bit(member)) != 0;
-	bool before = rep->epoch == c->epoch && rep->round + 1 == c->round;
+	bool before = rep->term == c->term && rep->round + 1 == c->round;
 	bool proves = rep->proven_round == c->round && rv_hash_equal(&rep->proven_chain, &c->chain);
 	return took_part && before && (rep->phase != WORKER_SYNCING || rep->version == 3 || proves);
 }
@@ -113,7 +113,7 @@ bool core_waited_for(const struct core *c, uint32_t member) {
 		return false; /* frozen or gone, most likely while it trained: nobody accuses it then */
 	if (!core_right_size(c, m))
 		return false;
-	if (m->last.epoch < c->epoch)
+	if (m->last.term < c->term)
 		return true; /* it goes back, and is about to come again */
 	return core_in_sync(c, m) || core_about_to(c, member);
 }

@@ -1,4 +1,4 @@
-/* past.c: the last committed rounds and vouched bases: what the records say, kept so that a rollback needs nothing
+/* past.c: the last committed rounds and vouched snapshots: what the records say, kept so that a rollback needs nothing
  * else. */
 #include "base/assert.h"
 #include "base/chain.h"
@@ -20,20 +20,21 @@ void core_past_commit(struct core *c, const struct core_record *rec) {
 }
 
 /* From before the known rounds no log leads on. */
-static void drop_useless_bases(struct core_past *p) {
+static void drop_useless_snapshots(struct core_past *p) {
 	int n = 0;
-	while (n < p->n_bases && p->bases[n].round < p->first)
+	while (n < p->n_snapshots && p->snapshots[n].round < p->first)
 		n++;
-	p->n_bases -= n;
-	memmove(&p->bases[0], &p->bases[n], (size_t)p->n_bases * sizeof p->bases[0]);
+	p->n_snapshots -= n;
+	memmove(&p->snapshots[0], &p->snapshots[n], (size_t)p->n_snapshots * sizeof p->snapshots[0]);
 }
 
-void core_past_base(struct core *c, uint64_t round, const struct rv_hash *hash) {
+void core_past_snapshot(struct core *c, uint64_t round, const struct rv_hash *hash) {
 	struct core_past *p = &c->past;
-	if (p->n_bases == CORE_PAST_BASES)
-		drop_useless_bases(p);
-	RV_ASSERT(p->n_bases < CORE_PAST_BASES); /* they ascend: one per known round, and one of the current round */
-	p->bases[p->n_bases++] = (struct core_past_base){.round = round, .hash = *hash};
+	if (p->n_snapshots == CORE_PAST_SNAPSHOTS)
+		drop_useless_snapshots(p);
+	RV_ASSERT(p->n_snapshots <
+			  CORE_PAST_SNAPSHOTS); /* they ascend: one per known round, and one of the current round */
+	p->snapshots[p->n_snapshots++] = (struct core_past_snapshot){.round = round, .hash = *hash};
 }
 
 bool core_past_chain(const struct core *c, uint64_t round, struct rv_hash *chain) {
@@ -48,47 +49,47 @@ const struct rv_hash *core_past_digest(const struct core *c, uint64_t round) {
 	return &c->past.rounds[round % CORE_PAST_ROUNDS].digest;
 }
 
-/* How many of the bases are not after `round`. */
-static int bases_until(const struct core *c, uint64_t round) {
-	int n = c->past.n_bases;
-	while (n > 0 && c->past.bases[n - 1].round > round)
+/* How many of the snapshots are not after `round`. */
+static int snapshots_until(const struct core *c, uint64_t round) {
+	int n = c->past.n_snapshots;
+	while (n > 0 && c->past.snapshots[n - 1].round > round)
 		n--;
 	return n;
 }
 
-/* The run began at round 0, with a base that needs no vouching. */
-static struct core_past_base latest_base(const struct core *c, int n) {
-	return n > 0 ? c->past.bases[n - 1] : (struct core_past_base){0};
+/* The run began at round 0, with a snapshot that needs no vouching. */
+static struct core_past_snapshot latest_snapshot(const struct core *c, int n) {
+	return n > 0 ? c->past.snapshots[n - 1] : (struct core_past_snapshot){0};
 }
 
 uint64_t core_past_earliest(const struct core *c) {
 	if (c->past.first == 0)
 		return 0;
-	for (int i = 0; i < c->past.n_bases; i++)
-		if (c->past.bases[i].round >= c->past.first)
-			return c->past.bases[i].round;
+	for (int i = 0; i < c->past.n_snapshots; i++)
+		if (c->past.snapshots[i].round >= c->past.first)
+			return c->past.snapshots[i].round;
 	return c->round;
 }
 
 bool core_past_can_return(const struct core *c, uint64_t round) {
-	uint64_t base = latest_base(c, bases_until(c, round)).round;
-	return round <= c->round && base >= c->past.first && round - base <= NET_MAX_LOG_DIGESTS;
+	uint64_t snapshot = latest_snapshot(c, snapshots_until(c, round)).round;
+	return round <= c->round && snapshot >= c->past.first && round - snapshot <= NET_MAX_LOG_DIGESTS;
 }
 
 bool core_past_return(struct core *c, uint64_t round) {
 	if (!core_past_can_return(c, round))
 		return false;
 	struct rv_hash chain;
-	int n = bases_until(c, round);
-	struct core_past_base base = latest_base(c, n);
+	int n = snapshots_until(c, round);
+	struct core_past_snapshot snapshot = latest_snapshot(c, n);
 	(void)core_past_chain(c, round, &chain);
-	(void)core_past_chain(c, base.round, &c->base_chain);
-	c->base_round = base.round;
-	c->base_hash = base.hash;
-	for (uint64_t r = base.round; r < round; r++)
-		c->log[r - base.round] = at(c, r)->digest;
+	(void)core_past_chain(c, snapshot.round, &c->snapshot_chain);
+	c->snapshot_round = snapshot.round;
+	c->snapshot_hash = snapshot.hash;
+	for (uint64_t r = snapshot.round; r < round; r++)
+		c->log[r - snapshot.round] = at(c, r)->digest;
 	c->last_commit = round > c->past.first ? at(c, round - 1)->participants : 0;
-	c->past.n_bases = n;
+	c->past.n_snapshots = n;
 	c->round = round;
 	c->chain = chain;
 	return true;

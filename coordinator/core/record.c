@@ -133,7 +133,7 @@ static void note_owners(struct core *c) {
 	uint32_t owned[NET_MAX_MEMBERS];
 	if (r->n == 0)
 		return;
-	core_shards_count(r->ranges, r->n_ranges, owned);
+	core_ownership_count(r->ranges, r->n_ranges, owned);
 	memset(c->owned, 0, sizeof c->owned);
 	c->owned_of = r->n_chunks;
 	for (int i = 0; i < r->n; i++)
@@ -145,12 +145,12 @@ static void set_roster(struct core *c, const struct core_record *rec) {
 	bool subset = false;
 	uint64_t keep = kept_indices(r, rec, &subset);
 	static const uint64_t unknown[NET_MAX_MEMBERS];
-	const uint64_t *rates = c->cfg.equal_shards ? unknown : rec->rates;
+	const uint64_t *rates = c->cfg.equal_ownership ? unknown : rec->rates;
 	bool same_size = rec->n_chunks == r->n_chunks;
 	if (rec->n_members > 0 && r->n > 0 && subset && same_size)
-		r->n_ranges = core_shards_hand_over(r->ranges, r->n_ranges, keep, rates);
+		r->n_ranges = core_ownership_hand_over(r->ranges, r->n_ranges, keep, rates);
 	else if (rec->n_members > 0)
-		r->n_ranges = core_shards_split(rec->n_chunks, rec->n_members, rates, r->ranges);
+		r->n_ranges = core_ownership_split(rec->n_chunks, rec->n_members, rates, r->ranges);
 	r->n = rec->n_members;
 	r->n_chunks = rec->n_chunks;
 	memcpy(r->members, rec->members, sizeof r->members);
@@ -212,9 +212,9 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	struct rv_hash chain = rv_chain_next(&c->chain, &rec->digest);
 	if (!rv_hash_equal(&chain, &rec->chain))
 		return corrupt(et, rec, "its state hash does not follow from its digest");
-	uint64_t n_log = c->round - c->base_round;
+	uint64_t n_log = c->round - c->snapshot_round;
 	if (n_log >= NET_MAX_LOG_DIGESTS)
-		return corrupt(et, rec, "too many rounds since the last base");
+		return corrupt(et, rec, "too many rounds since the last snapshot");
 	core_past_commit(c, rec);
 	core_pairs_met(c, rec);
 	core_blame(c, rec->blamed);
@@ -234,18 +234,18 @@ static enum rv_err apply_commit(struct core *c, const struct core_record *rec, s
 	return RV_OK;
 }
 
-static enum rv_err apply_base(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
-	if (rec->round <= c->base_round || rec->round > c->round)
-		return corrupt(et, rec, "a base outside the log");
+static enum rv_err apply_snapshot(struct core *c, const struct core_record *rec, struct rv_errtext *et) {
+	if (rec->round <= c->snapshot_round || rec->round > c->round)
+		return corrupt(et, rec, "a snapshot outside the log");
 	struct rv_hash chain = core_chain_at(c, rec->round);
 	if (!rv_hash_equal(&chain, &rec->chain))
 		return corrupt(et, rec, "its state hash is not that of the log");
-	uint64_t dropped = rec->round - c->base_round, left = c->round - rec->round;
+	uint64_t dropped = rec->round - c->snapshot_round, left = c->round - rec->round;
 	memmove(c->log, c->log + dropped, left * sizeof c->log[0]);
-	c->base_round = rec->round;
-	c->base_hash = rec->digest;
-	c->base_chain = chain;
-	core_past_base(c, rec->round, &rec->digest);
+	c->snapshot_round = rec->round;
+	c->snapshot_hash = rec->digest;
+	c->snapshot_chain = chain;
+	core_past_snapshot(c, rec->round, &rec->digest);
 	return RV_OK;
 }
 
@@ -266,8 +266,8 @@ enum rv_err core_apply(struct core *c, const struct core_record *rec, struct rv_
 	case CORE_COMMIT:
 		e = apply_commit(c, rec, et);
 		break;
-	case CORE_BASE:
-		e = apply_base(c, rec, et);
+	case CORE_SNAPSHOT:
+		e = apply_snapshot(c, rec, et);
 		break;
 	case CORE_ROLLBACK:
 		e = apply_rollback(c, rec, et);

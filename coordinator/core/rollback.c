@@ -2,7 +2,7 @@
  * operator's way back when it is not. */
 #include "coordinator/core/internal.h"
 
-/* Its disk proves the state `chain` of `round`, whatever epoch it works in. */
+/* Its disk proves the state `chain` of `round`, whatever term it works in. */
 static bool proves(const struct core_member *m, uint64_t round, const struct rv_hash *chain) {
 	const struct report *r = &m->last;
 	bool own = r->round == round && rv_hash_equal(&r->chain, chain);
@@ -105,7 +105,7 @@ static bool may_have_held(const struct core *c, uint32_t i) {
 }
 
 static bool claims_later(const struct core *c, const struct core_member *m) {
-	return is_here(c, m) && (m->last.round > c->round || m->last.epoch > c->epoch);
+	return is_here(c, m) && (m->last.round > c->round || m->last.term > c->term);
 }
 
 static bool anybody_ahead(const struct core *c) {
@@ -190,13 +190,13 @@ void core_watch_state(struct core *c) {
 
 /* Of a store that was restored from an old copy, workers may know a later one; but no word of theirs uses up all that
  * there can be. */
-static uint64_t latest_epoch(const struct core *c) {
+static uint64_t latest_term(const struct core *c) {
 	enum { FORGOTTEN_MAX = 1024 }; /* rollbacks since that copy was made */
-	uint64_t latest = c->epoch;
+	uint64_t latest = c->term;
 	for (int i = 0; i < c->n_members; i++) {
-		uint64_t epoch = c->members[i].last.epoch;
-		if (is_here(c, &c->members[i]) && epoch > latest && epoch <= c->epoch + FORGOTTEN_MAX)
-			latest = epoch;
+		uint64_t term = c->members[i].last.term;
+		if (is_here(c, &c->members[i]) && term > latest && term <= c->term + FORGOTTEN_MAX)
+			latest = term;
 	}
 	return latest;
 }
@@ -206,12 +206,13 @@ static enum rv_err check_target(const struct core *c, uint64_t to_round, struct 
 	if (to_round > c->round)
 		return rv_fail(et, RV_E_INVALID, "rollback: the run is at round %llu: round %llu is not committed", now, to);
 	if (!core_past_can_return(c, to_round))
-		return rv_fail(et, RV_E_RANGE,
-					   "rollback: to round %llu: that far back bases and digests are not remembered; round %llu is the "
-					   "earliest that can be returned to",
-					   to, first);
-	if (latest_epoch(c) >= NET_MAX_EPOCH)
-		return rv_fail(et, RV_E_RANGE, "rollback: epoch %d is the last there can be", (int)NET_MAX_EPOCH);
+		return rv_fail(
+			et, RV_E_RANGE,
+			"rollback: to round %llu: that far back snapshots and digests are not remembered; round %llu is the "
+			"earliest that can be returned to",
+			to, first);
+	if (latest_term(c) >= NET_MAX_TERM)
+		return rv_fail(et, RV_E_RANGE, "rollback: term %d is the last there can be", (int)NET_MAX_TERM);
 	if (to_round == c->round && !anybody_ahead(c))
 		return rv_fail(et, RV_E_INVALID,
 					   "rollback: the run is at round %llu already, and no member that is here is ahead of it", now);
@@ -262,7 +263,7 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
 	if (c->n_queue > 0)
 		return rv_fail(et, RV_E_BUSY, "rollback: another decision is just being made durable: try again");
 	struct core_record *rec = core_push(c, CORE_ROLLBACK);
-	rec->epoch = latest_epoch(c) + 1;
+	rec->term = latest_term(c) + 1;
 	rec->round = to_round;
 	(void)core_past_chain(c, to_round, &rec->chain);
 	return RV_OK;
@@ -270,21 +271,21 @@ enum rv_err core_rollback(struct core *c, int64_t now_us, uint64_t to_round, boo
 
 const char *core_apply_rollback(struct core *c, const struct core_record *rec) {
 	struct rv_hash chain;
-	if (rec->epoch <= c->epoch)
-		return "not a later epoch";
+	if (rec->term <= c->term)
+		return "not a later term";
 	if (!core_past_chain(c, rec->round, &chain) || !rv_hash_equal(&chain, &rec->chain))
 		return "its state hash is not that of the round";
 	if (!core_past_return(c, rec->round))
 		return "so far back is not known";
-	c->epoch = rec->epoch;
-	c->epoch_round = rec->round;
+	c->term = rec->term;
+	c->term_round = rec->round;
 	c->attempt = 0;
 	c->roster.n = 0;
 	c->seen_holding = 0;
 	c->kept_said = CORE_STATE_HELD;
 	c->not_held_since_us = INT64_MAX;
 	c->ready_since_us = c->accused_since_us = INT64_MAX;
-	c->no_base_said = UINT64_MAX;
+	c->no_snapshot_said = UINT64_MAX;
 	c->split_said = 0;
 	core_forget_blame(c);
 	core_forget_waits(c);

@@ -45,11 +45,11 @@ static bool waited_long_enough(struct core *c) {
 
 /* The round's digest would not fit into the document. */
 static bool beyond_log(struct core *c) {
-	if (c->round - c->base_round < NET_MAX_LOG_DIGESTS)
+	if (c->round - c->snapshot_round < NET_MAX_LOG_DIGESTS)
 		return false;
-	if (c->no_base_said != c->round)
-		core_say(c, CORE_EVENT_NO_BASE, NET_MAX_MEMBERS, c->round);
-	c->no_base_said = c->round;
+	if (c->no_snapshot_said != c->round)
+		core_say(c, CORE_EVENT_NO_SNAPSHOT, NET_MAX_MEMBERS, c->round);
+	c->no_snapshot_said = c->round;
 	return true;
 }
 

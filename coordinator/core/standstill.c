@@ -1,6 +1,6 @@
 /* standstill.c: the run stands still because too few of those who are here have its state, and the others do not
  * get it: the files that they need may be damaged where they lie. Whoever holds the state in memory writes it anew as a
- * base (ROUND_KEEP_BASE in worker/round/round.h). Then those count as electors of a base who can have an opinion: last
+ * snapshot (ROUND_KEEP_SNAPSHOT in worker/round/round.h). Then those count as electors of a snapshot who can have an opinion: last
  * participants that are here without the state have none, others that hold it do. Who is absent is waited for as
  * ever. */
 #include "coordinator/core/internal.h"

@@ -32,7 +32,7 @@ uint64_t core_missed(const struct core *c) {
 
 void core_take_vote(struct core *c, uint32_t i) {
 	const struct report *rep = &c->members[c->roster.members[i]].last;
-	if (rep->epoch != c->epoch || rep->round != c->round || rep->attempt != c->attempt)
+	if (rep->term != c->term || rep->round != c->round || rep->attempt != c->attempt)
 		return;
 	if (rep->phase == WORKER_REDUCING || rep->phase == WORKER_VOTED)
 		c->roster.taking_part |= core_bit(i);

@@ -1,5 +1,5 @@
 /* internal.h: the state behind service.h, shared by service.c (requests, records), stats.c (committed
- * rounds, news), waiting.c (who is missing), storage.c (whose disk fails), shards.c (who reads
+ * rounds, news), waiting.c (who is missing), storage.c (whose disk fails), data_shards.c (who reads
  * the same text), outliers.c (who is unlike the others), status.c and metrics.c (what people see). Nobody else includes it. */
 #ifndef RV_COORDINATOR_SERVICE_INTERNAL_H
 #define RV_COORDINATOR_SERVICE_INTERNAL_H
@@ -125,7 +125,7 @@ void service_watch_time(struct service *s, uint32_t member, const struct report 
  * what owners measured, are the members' latest reports then. */
 void service_watch_outliers(struct service *s, const struct core_record *rec);
 
-/* ---- shards.c ---- */
+/* ---- data_shards.c ---- */
 
 /* Says once that some workers read the same text. After every report. */
 void service_watch_shards(struct service *s);

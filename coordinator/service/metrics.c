@@ -66,7 +66,7 @@ static const struct series all_series[] = {
 	{"rivulet_member_line_up_bytes_per_second", "gauge", "What its line carried upwards in all-reduces; 0: not known",
 	 value_up_rate},
 	{"rivulet_member_line_down_bytes_per_second", "gauge", "The same, downwards", value_down_rate},
-	{"rivulet_member_shard_ratio", "gauge", "The part of the vector that it averaged in the last all-reduce",
+	{"rivulet_member_ownership_ratio", "gauge", "The part of the vector that it averaged in the last all-reduce",
 	 value_share},
 	{"rivulet_member_compute_seconds_total", "counter", "Spent in inner steps since its process started",
 	 value_compute},
@@ -121,7 +121,7 @@ static void write_run(const struct service *s, FILE *f, int64_t now_us) {
 	one(f, "rivulet_rounds", "gauge", "Rounds in the run", (double)d->final_round);
 	one(f, "rivulet_phase", "gauge", "1 waiting, 2 training, 3 averaging, 4 done", d->phase);
 	one(f, "rivulet_attempt", "gauge", "Attempt of the all-reduce, 0 when there is none", d->attempt);
-	one(f, "rivulet_epoch", "gauge", "How often committed rounds were taken back", (double)d->epoch);
+	one(f, "rivulet_term", "gauge", "How often committed rounds were taken back", (double)d->term);
 	struct core_kept kept;
 	core_kept(s->core, &kept);
 	one(f, "rivulet_state_not_held", "gauge",

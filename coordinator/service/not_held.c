@@ -105,9 +105,9 @@ void service_describe_rollback(const struct service *s, const struct service_rol
 							   char text[SERVICE_ROLLBACK_BYTES]) {
 	const struct document *d = core_document(s->core);
 	int n = snprintf(text, SERVICE_ROLLBACK_BYTES,
-					 "the run is back at round %" PRIu64 " (epoch %" PRIu64 "): %" PRIu64
+					 "the run is back at round %" PRIu64 " (term %" PRIu64 "): %" PRIu64
 					 " committed rounds were given up, %" PRIu64 " tokens of training with them",
-					 d->round, d->epoch, r->from_round - d->round, r->tokens);
+					 d->round, d->term, r->from_round - d->round, r->tokens);
 	if (n > 0 && n < SERVICE_ROLLBACK_BYTES && r->unproven)
 		(void)snprintf(text + n, SERVICE_ROLLBACK_BYTES - (size_t)n,
 					   "\nnobody who is here has proven round %" PRIu64

@@ -38,7 +38,7 @@ static enum rv_err fill_core_config(const struct service *s, struct core_config 
 								.min_workers = (uint32_t)s->run.min_workers,
 								.fragments = (uint32_t)s->run.fragments,
 								.weight_by_tokens = s->run.weight_by_tokens,
-								.equal_shards = strcmp(s->run.shards, "equal") == 0,
+								.equal_ownership = strcmp(s->run.ownership, "equal") == 0,
 								.grace_us = s->run.grace_ms * RV_US_PER_MS,
 								.liveness_us = silence.dead * RV_US_PER_MS,
 								.silent_us = silence.silent * RV_US_PER_MS,
@@ -250,15 +250,15 @@ static enum rv_err place(struct service *s, uint32_t member, const struct member
 	return RV_OK;
 }
 
-/* A member whose release does not know epochs would take an earlier round for a fault, and a later one for its own. */
+/* A member whose release does not know terms would take an earlier round for a fault, and a later one for its own. */
 static enum rv_err check_expressible(const struct service *s, uint32_t version, struct rv_errtext *et) {
-	uint64_t epoch = core_document(s->core)->epoch;
-	if (version >= 4 || epoch == 0)
+	uint64_t term = core_document(s->core)->term;
+	if (version >= 4 || term == 0)
 		return RV_OK;
 	return rv_fail(et, RV_E_PROTOCOL,
-				   "the run was rolled back (epoch %" PRIu64
+				   "the run was rolled back (term %" PRIu64
 				   "), which version %u of the protocol cannot say: update this worker to rivulet %s or later",
-				   epoch, version, RV_VERSION);
+				   term, version, RV_VERSION);
 }
 
 enum rv_err service_report(struct service *s, int64_t now_us, const uint8_t key[NET_KEY_BYTES],

@@ -134,7 +134,7 @@ void service_note_rollback(struct service *s, const struct core_record *rec, int
 		return;
 	(void)fprintf(s->rounds,
 				  "{\"rollback\":%" PRIu64 ",\"to_round\":%" PRIu64 ",\"rounds_lost\":%d,\"wall_us\":%" PRId64 "}\n",
-				  rec->epoch, rec->round, lost, rv_clock_wall_us());
+				  rec->term, rec->round, lost, rv_clock_wall_us());
 	(void)fflush(s->rounds);
 }
 
@@ -192,9 +192,9 @@ static void tell_commit(struct service *s, const struct core_record *rec) {
 
 static void tell_rollback(struct service *s, const struct core_record *rec) {
 	service_tell(s, RV_WARN, "rollback",
-				 "rolled back: the run goes on from round %" PRIu64 " (epoch %" PRIu64
+				 "rolled back: the run goes on from round %" PRIu64 " (term %" PRIu64
 				 "); what was committed after that is given up, and whoever still has it resyncs",
-				 rec->round, rec->epoch);
+				 rec->round, rec->term);
 }
 
 void service_tell_record(struct service *s, const struct core_record *rec) {
@@ -212,8 +212,8 @@ void service_tell_record(struct service *s, const struct core_record *rec) {
 	case CORE_COMMIT:
 		tell_commit(s, rec);
 		break;
-	case CORE_BASE:
-		service_tell(s, RV_INFO, "base", "a majority vouches for the full state of round %" PRIu64, rec->round);
+	case CORE_SNAPSHOT:
+		service_tell(s, RV_INFO, "snapshot", "a majority vouches for the full state of round %" PRIu64, rec->round);
 		break;
 	case CORE_ROLLBACK:
 		tell_rollback(s, rec);
@@ -253,8 +253,8 @@ static const struct {
 	[CORE_EVENT_WRONG_SIZE] =
 		{RV_ERROR, "wrong_size",
 		 "cuts the model into another number of chunks than this run has: left out; is it the same release?"},
-	[CORE_EVENT_NO_BASE] = {RV_WARN, "no_base",
-							"the run waits: no majority has vouched for a full state for too many rounds"},
+	[CORE_EVENT_NO_SNAPSHOT] = {RV_WARN, "no_snapshot",
+								"the run waits: no majority has vouched for a full state for too many rounds"},
 	[CORE_EVENT_SPLIT] = {RV_ERROR, "split",
 						  "the workers hold different weights, and no majority says which are right: bad memory in one "
 						  "of them? Three workers or more could tell"},
@@ -289,9 +289,9 @@ static void tell_ahead(struct service *s, const struct core_event *ev) {
 	(void)core_members(s->core, views);
 	const struct report *rep = &views[ev->member].last;
 	service_tell(s, kept.ahead ? RV_ERROR : RV_WARN, "ahead",
-				 "member %u claims to be in round %" PRIu64 " (epoch %" PRIu64 "), which this coordinator has not "
+				 "member %u claims to be in round %" PRIu64 " (term %" PRIu64 "), which this coordinator has not "
 				 "reached: %s",
-				 ev->member, rep->round, rep->epoch,
+				 ev->member, rep->round, rep->term,
 				 kept.ahead ? "most members do, so its store must be an old copy; stop it, and serve the newest one"
 							: "not believed, as most members do not");
 }

@@ -246,12 +246,12 @@ json_t *service_status(const struct service *s, int64_t now_us, bool details) {
 	set_int(o, "round", d->round);
 	set_int(o, "rounds_total", d->final_round);
 	set_int(o, "attempt", d->attempt);
-	set_int(o, "epoch", d->epoch);
-	set_int(o, "epoch_round", d->epoch_round);
+	set_int(o, "term", d->term);
+	set_int(o, "term_round", d->term_round);
 	(void)json_object_set_new(o, "not_held", not_held_json(s, details));
 	set_int(o, "seq", d->seq);
 	(void)json_object_set_new(o, "chain", hex_string(d->chain.b, RV_HASH_BYTES));
-	set_int(o, "base_round", d->base_round);
+	set_int(o, "snapshot_round", d->snapshot_round);
 	set_int(o, "min_workers", (uint64_t)s->run.min_workers);
 	set_int(o, "data_shards", (uint64_t)s->run.data_shards);
 	set_int(o, "steps_per_round", (uint64_t)s->run.steps_per_round);

@@ -2,7 +2,7 @@
  * layout is one thing to get right. */
 #include "coordinator/store/record.h"
 
-enum { RECORD_VERSION = 3, WITHOUT_RATES = 1 /* and epochs */, WITHOUT_BLAME = 2 };
+enum { RECORD_VERSION = 3, WITHOUT_RATES = 1 /* and terms */, WITHOUT_BLAME = 2 };
 
 _Static_assert(NET_MAX_MEMBERS *(4 + 8 + 8 + 8) + NET_NAME_BYTES + NET_ADDR_BYTES + NET_KEY_BYTES + 3 * RV_HASH_BYTES +
 					   64 <=
@@ -20,7 +20,7 @@ void record_encode(const struct core_record *rec, struct rv_writer *w) {
 	rv_write_str(w, rec->addr);
 	rv_write_u8(w, rec->banned);
 	rv_write_bytes(w, rec->token_hash.b, RV_HASH_BYTES);
-	rv_write_u64(w, rec->epoch);
+	rv_write_u64(w, rec->term);
 	rv_write_u64(w, rec->round);
 	rv_write_u32(w, rec->attempt);
 	rv_write_bytes(w, rec->digest.b, RV_HASH_BYTES);
@@ -66,7 +66,7 @@ enum rv_err record_decode(const void *p, size_t n, struct core_record *out, stru
 	rv_read_str(&r, out->addr, sizeof out->addr);
 	out->banned = rv_read_u8(&r) != 0;
 	rv_read_copy(&r, out->token_hash.b, RV_HASH_BYTES);
-	out->epoch = version > WITHOUT_RATES ? rv_read_u64(&r) : 0;
+	out->term = version > WITHOUT_RATES ? rv_read_u64(&r) : 0;
 	out->round = rv_read_u64(&r);
 	out->attempt = rv_read_u32(&r);
 	rv_read_copy(&r, out->digest.b, RV_HASH_BYTES);

@@ -296,8 +296,7 @@ enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, s
 	return RV_OK;
 }
 
-/* ---- the whole file ----------------------------------------------------------------------------------------------
- */
+/* ---- the whole file ---- */
 
 enum rv_err store_check(struct store *s, struct rv_errtext *et) {
 	static const char fine[] = "ok";

@@ -33,8 +33,7 @@ void cuda_micro_release(struct cuda_backend *cu) {
 	cuda_check(cudaStreamDestroy(m->copies), "cudaStreamDestroy");
 }
 
-/* ---- input ----------------------------------------------------------------------------------------------------------
- */
+/* ---- input ---- */
 
 /* Words of: tokens, their order, targets, grad_scale. The losses are behind them, on the device only. */
 static size_t input_words(size_t n) {
@@ -92,8 +91,7 @@ static void take_input(struct cuda_backend *cu, const struct micro_batch *b) {
 	cuda_check(cudaEventRecord(in->taken, cu->stream), "cudaEventRecord");
 }
 
-/* ---- losses ---------------------------------------------------------------------------------------------------------
- */
+/* ---- losses ---- */
 
 /* Room for n more behind those that are there: twice as much, so that it soon is enough. */
 static void grow_losses(struct cuda_backend *cu, size_t n) {
@@ -132,8 +130,7 @@ const float *cuda_micro_losses(struct backend *be, size_t *n) {
 	return m->fetched;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static size_t input_bytes(size_t n) {
 	return input_words(n) * sizeof(int32_t);
@@ -166,8 +163,7 @@ bool cuda_micro_reserve(struct cuda_backend *cu, size_t n, size_t losses) {
 		   cuda_try_grow(cu, &m->losses, losses * sizeof(float));
 }
 
-/* ---- graphs ---------------------------------------------------------------------------------------------------------
- */
+/* ---- graphs ---- */
 
 static void destroy(struct cuda_graph *g) {
 	if (g->exec)

@@ -50,8 +50,7 @@ static void outer_unpin(struct backend *be, void *p) {
 	cuda_check(cudaHostUnregister(p), "cudaHostUnregister");
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static void release_lane(struct cuda_outer_lane *l) {
 	if (l->stream)
@@ -111,8 +110,7 @@ static enum rv_err outer_prepare(struct backend *be, const struct outer_vector *
 				   v->chunk_elems);
 }
 
-/* ---- the two passes -------------------------------------------------------------------------------------------------
- */
+/* ---- the two passes ---- */
 
 /* Both lanes go on behind what the backend's stream has been asked for, here `bad` included. */
 static void begin(struct cuda_backend *cu, const struct outer_vector *v) {

@@ -27,8 +27,7 @@ static size_t tokens_of(const struct step_bounds *s) {
 	return (size_t)s->b * (size_t)s->t;
 }
 
-/* ---- sizes ----------------------------------------------------------------------------------------------------------
- */
+/* ---- sizes ---- */
 
 /* Partial sums of norms, bias gradients and the gradient's norm. */
 static size_t partials_bytes(const struct step_bounds *s) {
@@ -88,8 +87,7 @@ void cuda_step_memory(enum dtype act, const struct step_bounds *s, struct step_m
 	step_memory_add(out, "input and losses", input, input);
 }
 
-/* ---- taking them ----------------------------------------------------------------------------------------------------
- */
+/* ---- taking them ---- */
 
 struct reservation {
 	struct cuda_backend *cu;

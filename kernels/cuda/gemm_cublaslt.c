@@ -102,8 +102,7 @@ static void check_device(cudaStream_t stream, const char *after) {
 	RV_ASSERT(e == cudaSuccess);
 }
 
-/* ---- trials ---------------------------------------------------------------------------------------------------------
- */
+/* ---- trials ---- */
 
 struct trial {
 	struct gemm_call call; /* d, and aux where it is written, are of its own: nothing is accumulated or written twice */
@@ -176,8 +175,7 @@ static float rank(const struct gemm *g, struct gemm_plan *p, cudaStream_t stream
 	return n > 0 ? times[0] : -1;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------
- */
+/* ---- plans ---- */
 
 /* Makes the plan anew in the next form: fused, unfused, our own. `s`: why the one before was refused. */
 static void make_next_form(struct gemm *g, struct gemm_plan *p, const struct gemm_call *c, cublasStatus_t s) {

@@ -131,8 +131,7 @@ static cublasStatus_t point(const struct gemm_library *lib, const struct gemm_pl
 	return s;
 }
 
-/* ---- the library's guesses ------------------------------------------------------------------------------------------
- */
+/* ---- the library's guesses ---- */
 
 static cublasStatus_t prefer(const struct gemm_library *lib, cublasLtMatmulPreference_t preference,
 							 const struct gemm_key *k) {

@@ -49,8 +49,7 @@ struct sdpa {
 	uint64_t grown; /* how often one of these moved, or a plan was left */
 };
 
-/* ---- opening --------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static bool start(struct sdpa *s, char *why, size_t cap) {
 	struct rv_errtext et = {0};
@@ -100,8 +99,7 @@ uint64_t sdpa_grown(const struct sdpa *s) {
 	return s ? s->grown : 0;
 }
 
-/* ---- leaving --------------------------------------------------------------------------------------------------------
- */
+/* ---- leaving ---- */
 
 /* Writes what cuDNN says of its last failure into `text`: the status's name, and the sentence that goes with it. */
 static void words_of(const struct sdpa *s, cudnnStatus_t status, char text[WORDS_BYTES]) {
@@ -138,8 +136,7 @@ void sdpa_prove(struct sdpa_use *u) {
 	u->proven = true;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------
- */
+/* ---- plans ---- */
 
 /* Only between steps: what is grown may be in use, and freeing waits for it. */
 static bool grow(struct sdpa *s, struct buffer *b, size_t bytes) {
@@ -245,8 +242,7 @@ struct sdpa_use *sdpa_find(struct sdpa *s, cudaStream_t stream, const struct att
 	return u && u->usable ? u : NULL;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 static cudnnStatus_t fill(const struct sdpa *s, cudnnBackendDescriptor_t pack, void *const at[SDPA_TENSORS]) {
 	int64_t ids[SDPA_TENSORS], n = 0;

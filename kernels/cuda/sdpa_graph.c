@@ -60,8 +60,7 @@ static void add_op(struct builder *g, desc op, const char *what) {
 		g->ops[g->n_ops++] = op;
 }
 
-/* ---- tensors --------------------------------------------------------------------------------------------------------
- */
+/* ---- tensors ---- */
 
 struct layout {
 	int64_t dims[DIMS], strides[DIMS];
@@ -126,8 +125,7 @@ static desc dense(struct builder *g, int64_t id, cudnnDataType_t type) {
 	return tensor(g, id, type, (struct layout){{g->b, g->h, g->t, g->d}, {g->h * g->t * g->d, g->t * g->d, g->d, 1}});
 }
 
-/* ---- operations -----------------------------------------------------------------------------------------------------
- */
+/* ---- operations ---- */
 
 struct pointwise {
 	cudnnPointwiseMode_t mode;
@@ -208,8 +206,7 @@ static desc causal(struct builder *g, desc s) {
 	return out;
 }
 
-/* ---- the two graphs -------------------------------------------------------------------------------------------------
- */
+/* ---- the two graphs ---- */
 
 /* out = softmax(scale q k^T) v; lse = max + log(sum). */
 static void forward(struct builder *g) {
@@ -260,8 +257,7 @@ static void backward(struct builder *g) {
 	(void)apply(g, CUDNN_POINTWISE_IDENTITY, sum, NULL, packed(g, SDPA_DQ, g->h, false));
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------
- */
+/* ---- plans ---- */
 
 static desc graph_of(struct builder *g) {
 	desc graph = new_desc(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

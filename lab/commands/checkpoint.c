@@ -9,18 +9,18 @@
 #include <unistd.h>
 
 struct checkpoint_options {
-	int64_t round, keep_bases, keep_log;
+	int64_t round, keep_snapshots, keep_log;
 	bool dry_run;
 };
 
 #define FIELD(f) offsetof(struct checkpoint_options, f)
 
-enum { USUAL_KEEP_BASES = 2 }; /* the default below */
+enum { USUAL_KEEP_SNAPSHOTS = 2 }; /* the default below */
 
 static const struct rv_option options[] = {
 	{"round", RV_OPT_INT, FIELD(round), 0, "-1", -1, 9007199254740992.0, NULL,
 	 "verify: only what makes this round; export: the round to take. -1: all of them; the newest.", "Checkpoint"},
-	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 1, CHECKPOINT_MAX_KEEP, NULL,
+	{"keep-snapshots", RV_OPT_INT, FIELD(keep_snapshots), 0, "2", 1, CHECKPOINT_MAX_KEEP, NULL,
 	 "prune: so many of the newest whole states stay. Joiners may still start from the last but one.", "Checkpoint"},
 	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "prune: so many rounds of log stay at least; 0: those after the oldest state that stays.", "Checkpoint"},
@@ -45,7 +45,7 @@ static enum rv_err export_state(const struct checkpoint_options *o, const struct
 static enum rv_err run_verb(const struct checkpoint_options *o, const struct rv_args *args, json_t **facts,
 							struct rv_errtext *et) {
 	const char *verb = args->at[0], *dir = args->at[1];
-	const struct checkpoint_policy policy = {(uint64_t)o->keep_bases, (uint64_t)o->keep_log};
+	const struct checkpoint_policy policy = {(uint64_t)o->keep_snapshots, (uint64_t)o->keep_log};
 	if (!worker_rounds_is_worker(dir))
 		return rv_fail(et, RV_E_NOTFOUND, "%s: not a worker's directory (run.conf, run.link): give the --dir of one",
 					   dir);
@@ -81,10 +81,10 @@ static enum rv_err check_options(const struct checkpoint_options *o, const char 
 		return rv_fail(et, RV_E_INVALID, "--dry-run: for prune only; %s removes nothing", verb);
 	if (o->round >= 0 && !makes)
 		return rv_fail(et, RV_E_INVALID, "--round: for verify and export only; %s",
-					   prune ? "prune goes by --keep-bases and --keep-log, and --dry-run says what would go"
+					   prune ? "prune goes by --keep-snapshots and --keep-log, and --dry-run says what would go"
 							 : "list lists every file");
-	if ((o->keep_bases != USUAL_KEEP_BASES || o->keep_log != 0) && !prune)
-		return rv_fail(et, RV_E_INVALID, "--keep-bases, --keep-log: for prune only; %s removes nothing", verb);
+	if ((o->keep_snapshots != USUAL_KEEP_SNAPSHOTS || o->keep_log != 0) && !prune)
+		return rv_fail(et, RV_E_INVALID, "--keep-snapshots, --keep-log: for prune only; %s removes nothing", verb);
 	return RV_OK;
 }
 
@@ -114,15 +114,16 @@ const struct rv_command checkpoint_command = {
 	.args_max = 3,
 	.help = "List, check, take away or remove the state that a worker keeps on disk.",
 	.details =
-		"DIR is a worker's --dir. A base (base-R.rvs) is the whole shared state before round R; a log entry\n"
-		"(log-R.rvl) is what round R changed. A base and the entries after it make every later round again, bit for\n"
+		"DIR is a worker's --dir. A snapshot (snapshot-R.rvs) is the whole shared state before round R; a log entry\n"
+		"(log-R.rvl) is what round R changed. A snapshot and the entries after it make every later round again, bit "
+		"for\n"
 		"bit. list, verify and export may be used while the worker runs.\n"
 		"\n"
 		"    list DIR              every file, its size, and what it is worth\n"
 		"    verify DIR            reads all of it, replays every round, and names what is damaged (exit status 1)\n"
-		"    export DIR OUT        the state of --round R, weights and outer state, as OUT/base-R.rvs\n"
+		"    export DIR OUT        the state of --round R, weights and outer state, as OUT/snapshot-R.rvs\n"
 		"                          (for files that others load: rivulet export DIR --round R --out OUT)\n"
-		"    prune DIR             removes what --keep-bases and --keep-log let go; the worker must not run",
+		"    prune DIR             removes what --keep-snapshots and --keep-log let go; the worker must not run",
 	.options = options,
 	.opts_bytes = sizeof(struct checkpoint_options),
 	.check = check,

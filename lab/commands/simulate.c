@@ -58,8 +58,7 @@ static const struct rv_option options[] = {
 	{.name = NULL},
 };
 
-/* ---- from options to runs -------------------------------------------------------------------------------------------
- */
+/* ---- from options to runs ---- */
 
 struct plan {
 	const struct published_table *table; /* NULL: runs */
@@ -157,8 +156,7 @@ static enum rv_err check_options(const void *opts, const struct rv_args *args, s
 	return plan_make(opts, &p, et);
 }
 
-/* ---- the answers ----------------------------------------------------------------------------------------------------
- */
+/* ---- the answers ---- */
 
 /* Where no line is enough, the answer is what an unlimited one gives; for a method that was named that is a fault. */
 static enum rv_err answer_run(const struct simulate_options *o, const struct plan *p, int i, struct simulate_answer *a,

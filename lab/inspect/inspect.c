@@ -28,8 +28,7 @@ struct kind {
 	enum rv_err (*inspect)(const char *path, json_t *facts, struct rv_errtext *et);
 };
 
-/* ---- telling apart --------------------------------------------------------------------------------------------------
- */
+/* ---- telling apart ---- */
 
 static const struct kind kind_safetensors = {"safetensors", inspect_safetensors}, kind_gguf = {"gguf", inspect_gguf},
 						 kind_shard = {"token shard", inspect_shard}, kind_metrics = {"metrics", inspect_metrics},
@@ -126,7 +125,7 @@ static bool is_llmc_magic(const uint8_t *head, size_t n) {
 
 static enum rv_err kind_of_file(const char *path, const uint8_t *head, size_t n, const struct kind **out,
 								struct rv_errtext *et) {
-	bool state = begins(head, n, "RVBASE") || begins(head, n, "RVLOG") || begins(head, n, "RVREPL");
+	bool state = begins(head, n, "RVSNAP") || begins(head, n, "RVLOG") || begins(head, n, "RVREPL");
 	if (begins(head, n, "GGUF"))
 		*out = &kind_gguf;
 	else if (state || begins(head, n, "rivuletL"))
@@ -203,8 +202,7 @@ enum rv_err inspect_path(const char *path, json_t **out, struct rv_errtext *et) 
 	return e;
 }
 
-/* ---- what several say -----------------------------------------------------------------------------------------------
- */
+/* ---- what several say ---- */
 
 void inspect_put_model(json_t *facts, const struct run_config *c) {
 	json_t *m = json_pack("{ss sI sI sI sI sI}", "family", c->model, "n_layer", c->n_layer, "n_head", c->n_head,

@@ -42,8 +42,7 @@ enum rv_err inspect_trace(const char *path, json_t *facts, struct rv_errtext *et
 /* The bytes of a GGUF file from its start: all before the tensors must be there. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err inspect_gguf_header(const uint8_t *bytes, size_t n, json_t *facts, struct rv_errtext *et);
 
-/* ---- what several of them say ---------------------------------------------------------------------------------------
- */
+/* ---- what several of them say ---- */
 
 /* The model's options that matter to its family. */
 void inspect_put_model(json_t *facts, const struct run_config *c);

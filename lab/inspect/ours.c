@@ -24,8 +24,7 @@ enum {
 	STATE_BYTES = 24
 };
 
-/* ---- run.conf -------------------------------------------------------------------------------------------------------
- */
+/* ---- run.conf ---- */
 
 /* What is not as it is without being named. */
 static json_t *chosen_options(const struct rv_option *table, const struct train_options *o) {
@@ -66,8 +65,7 @@ enum rv_err inspect_run_conf(const char *path, json_t *facts, struct rv_errtext 
 	return RV_OK;
 }
 
-/* ---- a coordinator's directory --------------------------------------------------------------------------------------
- */
+/* ---- a coordinator's directory ---- */
 
 static void put_bytes_of(const char *dir, const char *file, const char *key, json_t *facts) {
 	char path[PATH_MAX];
@@ -97,8 +95,7 @@ enum rv_err inspect_coordinator(const char *path, json_t *facts, struct rv_errte
 	return RV_OK;
 }
 
-/* ---- sweeps ---------------------------------------------------------------------------------------------------------
- */
+/* ---- sweeps ---- */
 
 /* The second of a line's values. */
 static bool state_of_line(const char *line, char out[STATE_BYTES]) {
@@ -154,8 +151,7 @@ enum rv_err inspect_sweep_cell(const char *path, json_t *facts, struct rv_errtex
 	return RV_OK;
 }
 
-/* ---- a worker's trace -----------------------------------------------------------------------------------------------
- */
+/* ---- a worker's trace ---- */
 
 enum rv_err inspect_trace(const char *path, json_t *facts, struct rv_errtext *et) {
 	struct trace_record t;

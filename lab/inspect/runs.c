@@ -17,14 +17,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- a worker's directory -------------------------------------------------------------------------------------------
- */
+/* ---- a worker's directory ---- */
 
-static json_t *bases_of(const struct worker_rounds *w) {
-	json_t *bases = json_array();
-	for (int i = 0; i < w->index->bases.n; i++)
-		json_array_append_new(bases, json_integer((json_int_t)w->index->bases.at[i].round));
-	return bases;
+static json_t *snapshots_of(const struct worker_rounds *w) {
+	json_t *snapshots = json_array();
+	for (int i = 0; i < w->index->snapshots.n; i++)
+		json_array_append_new(snapshots, json_integer((json_int_t)w->index->snapshots.at[i].round));
+	return snapshots;
 }
 
 enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *et) {
@@ -40,15 +39,14 @@ enum rv_err inspect_worker(const char *path, json_t *facts, struct rv_errtext *e
 	inspect_put_model(facts, &w.run);
 	json_object_set_new(facts, "rounds_of_the_run", json_integer(w.run.rounds));
 	json_object_set_new(facts, "rounds_to_export", json_string(rounds));
-	json_object_set_new(facts, "bases", bases_of(&w));
+	json_object_set_new(facts, "snapshots", snapshots_of(&w));
 	json_object_set_new(facts, "log_entries", json_integer(w.index->logs.n));
 	facts_put_hash(facts, "run_hash", &w.store.cfg.run_hash);
 	worker_rounds_release(&w);
 	return RV_OK;
 }
 
-/* ---- files of state: their headers ----------------------------------------------------------------------------------
- */
+/* ---- files of state: their headers ---- */
 
 enum { STATE_MAGIC_BYTES = 8, STATE_HEAD_BYTES = 64 };
 
@@ -93,12 +91,11 @@ enum rv_err inspect_state_file(const char *path, json_t *facts, struct rv_errtex
 	json_object_set_new(facts, "bytes", json_integer(st.st_size));
 	if (memcmp(magic, "rivuletL", STATE_MAGIC_BYTES) == 0)
 		return put_checkpoint(path, facts, et);
-	put_state(&r, magic[2] == 'B' ? "base" : magic[2] == 'L' ? "log entry" : "replica", facts);
+	put_state(&r, magic[2] == 'S' ? "snapshot" : magic[2] == 'L' ? "log entry" : "replica", facts);
 	return rv_reader_ok(&r) ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: cut short", path);
 }
 
-/* ---- metrics --------------------------------------------------------------------------------------------------------
- */
+/* ---- metrics ---- */
 
 static json_t *number_or_null(double v) {
 	return isfinite(v) ? json_real(v) : json_null();

@@ -41,8 +41,7 @@ static enum rv_err check(const struct run_config *c, int workers, struct rv_errt
 	return preset_check_no_prox("demo", c, et);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 /* Of each worker: m_i, and q_i where the coefficients' tiles lie. */
 static int n_extra(int workers, int n_states) {
@@ -83,8 +82,7 @@ static uint64_t payload_bytes(const struct lab_run *r) {
 	return bytes;
 }
 
-/* ---- a worker's part of a step --------------------------------------------------------------------------------------
- */
+/* ---- a worker's part of a step ---- */
 
 /* The momentum's largest coefficients in the tile go to `sent`, and out of the momentum. */
 static void extract(const struct dct_tiles *t, const struct dct_tile *tile, float *momentum, float *sent) {
@@ -126,8 +124,7 @@ static void tick(void *ctx) {
 		r->tick(r->tick_ctx);
 }
 
-/* ---- all workers together -------------------------------------------------------------------------------------------
- */
+/* ---- all workers together ---- */
 
 /* Of each coefficient the mean over those that sent it. */
 static void mean_of_sent(struct lab_run *r, const struct dct_tile *tile, float *mean) {

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------
- */
+/* ---- CSV ---- */
 
 /* Spreadsheets compute what begins with one of these, white space before it or not. */
 void chart_csv_text(const char *text, FILE *out) {
@@ -55,8 +54,7 @@ void chart_csv_bars(const struct bar_chart *c, FILE *out) {
 	}
 }
 
-/* ---- JSON -----------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON ---- */
 
 /* How report_page.js is to write a number. */
 static const char *unit_of(chart_format *f) {

@@ -14,8 +14,7 @@
 
 enum { EVALS_KEPT = 256 }; /* of a record: more than a chart can show */
 
-/* ---- one file -------------------------------------------------------------------------------------------------------
- */
+/* ---- one file ---- */
 
 /* Every so many, and the last. */
 static void thin_evals(struct run_record *r) {
@@ -56,8 +55,7 @@ static struct report_member member_of(const struct run_record *r) {
 	return m;
 }
 
-/* ---- into runs ------------------------------------------------------------------------------------------------------
- */
+/* ---- into runs ---- */
 
 static bool is_worker(const struct run_record *r) {
 	return strcmp(r->role, "worker") == 0;
@@ -185,8 +183,7 @@ static enum rv_err add_directory(struct report *p, const char *dir, struct rv_er
 	return add_record(p, dir, &file, &r, &facts, et);
 }
 
-/* ---- finding --------------------------------------------------------------------------------------------------------
- */
+/* ---- finding ---- */
 
 static bool has_metrics(const char *dir) {
 	char path[REPORT_PATH_BYTES + 32];
@@ -258,8 +255,7 @@ static enum rv_err add_path(struct report *p, const char *path, struct rv_errtex
 	return RV_OK;
 }
 
-/* ---- what they come to ----------------------------------------------------------------------------------------------
- */
+/* ---- what they come to ---- */
 
 static int by_member(const void *a, const void *b) {
 	const struct report_member *x = a, *y = b;

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- texts ----------------------------------------------------------------------------------------------------------
- */
+/* ---- texts ---- */
 
 static void put(const char *text, char out[CELL_TEXT_BYTES]) {
 	snprintf(out, CELL_TEXT_BYTES, "%s", text ? text : "");
@@ -73,8 +72,7 @@ static void diverged_text(const struct report_group *g, char out[CELL_TEXT_BYTES
 	report_diverged_text(g, out);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 static struct report_spread alone(double v) {
 	return (struct report_spread){.mean = v, .sd = NAN, .n = 1};
@@ -233,8 +231,7 @@ bool report_column_used(const struct report_column *c, const struct report *p) {
 	return false;
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------------
- */
+/* ---- CSV ---- */
 
 static void csv_cell(const struct report_column *c, const struct report *p, const struct report_group *g, FILE *out) {
 	char text[CELL_TEXT_BYTES];

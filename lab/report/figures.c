@@ -33,8 +33,7 @@ static const struct figure_plan plans[REPORT_MAX_FIGURES] = {
 	 chart_seconds},
 };
 
-/* ---- which lines ----------------------------------------------------------------------------------------------------
- */
+/* ---- which lines ---- */
 
 struct line_of {
 	int group;   /* of a curve; of a series its first; -1: none yet */
@@ -102,8 +101,7 @@ static int choose_lines(const struct report *p, bool series, struct line_of *lin
 	return n;
 }
 
-/* ---- their points ---------------------------------------------------------------------------------------------------
- */
+/* ---- their points ---- */
 
 /* x, y and sd of `cap` points, one array after the other. */
 static struct chart_series empty_series(const char *label, double *numbers, int cap) {
@@ -199,8 +197,7 @@ static struct chart_series curve_of(const struct report_group *g, enum against a
 	return s;
 }
 
-/* ---- what has no place in them --------------------------------------------------------------------------------------
- */
+/* ---- what has no place in them ---- */
 
 /* Clearly worse than guessing, that training has failed: it would flatten all else. 0: not known of every run. */
 static double most_shown(const struct report *p) {
@@ -247,8 +244,7 @@ static void mark_curve(struct line_chart *c, const struct chart_series *s, const
 	mark_group(c, c->n_series, last >= 0 ? s->x[last] : 0, last >= 0 ? s->y[last] : NAN, g);
 }
 
-/* ---- figures --------------------------------------------------------------------------------------------------------
- */
+/* ---- figures ---- */
 
 /* A few points that nothing joins say no more than the table. */
 static bool says_something(const struct line_chart *c) {

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which runs belong together -------------------------------------------------------------------------------------
- */
+/* ---- which runs belong together ---- */
 
 static bool in_sweep(const struct report_run *r) {
 	return r->facts.in_sweep;
@@ -101,8 +100,7 @@ static void found_with_first(struct report *p) {
 			}
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers ---- */
 
 enum quantity {
 	LOSS,
@@ -233,8 +231,7 @@ enum rv_err report_group_runs(struct report *p, struct rv_errtext *et) {
 	return report_label_groups(p, et);
 }
 
-/* ---- comparisons ----------------------------------------------------------------------------------------------------
- */
+/* ---- comparisons ---- */
 
 /* Losses of the two can be compared: the same held-out tokens of the same text. */
 static bool same_task(const struct report_group *a, const struct report_group *b) {

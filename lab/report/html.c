@@ -10,8 +10,7 @@
 
 enum { MAX_ROWS = 500 };
 
-/* ---- downloads ------------------------------------------------------------------------------------------------------
- */
+/* ---- downloads ---- */
 
 /* What `csv` holds; takes it over. */
 static void print_download(const char *name, char *csv, size_t n, FILE *out) {
@@ -38,8 +37,7 @@ static void download_table(const struct report *p, const char *name, void (*writ
 	print_download(name, csv, n, out);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 static void print_cell(const char *element, const struct report_column *c, const char *text, FILE *out) {
 	(void)fprintf(out, "<%s%s>", element, c->text ? " class=\"text\"" : "");
@@ -83,8 +81,7 @@ static void print_table(const struct report *p, FILE *out) {
 	(void)fputs("</p>\n", out);
 }
 
-/* ---- figures --------------------------------------------------------------------------------------------------------
- */
+/* ---- figures ---- */
 
 static void open_figure(const char *id, const char *title, const char *unit, FILE *out) {
 	(void)fprintf(out, "<figure id=\"%s\"><figcaption>", id);
@@ -180,8 +177,7 @@ static void print_bars(const struct report_figures *p, FILE *out) {
 	(void)fputs("</p></figure>\n", out);
 }
 
-/* ---- the page -------------------------------------------------------------------------------------------------------
- */
+/* ---- the page ---- */
 
 static void print_head(FILE *out) {
 	(void)fputs("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n", out);

@@ -5,8 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- JSON lines -----------------------------------------------------------------------------------------------------
- */
+/* ---- JSON lines ---- */
 
 static enum rv_err print_line(json_t *line, struct rv_errtext *et) {
 	if (!line)
@@ -22,8 +21,7 @@ static json_t *number_or_null(double v) {
 	return isfinite(v) ? json_real(v) : json_null();
 }
 
-/* ---- tables ---------------------------------------------------------------------------------------------------------
- */
+/* ---- tables ---- */
 
 static enum rv_err table_json(const struct published_table *t, int row, int model, const struct table_cell *cells,
 							  struct rv_errtext *et) {
@@ -82,8 +80,7 @@ enum rv_err simulate_print_table(const struct published_table *t, bool json, str
 					  et);
 }
 
-/* ---- runs -----------------------------------------------------------------------------------------------------------
- */
+/* ---- runs ---- */
 
 static json_t *streaming_only(const struct simulate_run *r, int v) {
 	return r->method == SIMULATE_STREAMING ? json_integer(v) : json_null();

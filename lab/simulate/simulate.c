@@ -20,8 +20,7 @@ double simulate_overhead(int workers) {
 	return workers > 2 ? 1.25 : 1.12;
 }
 
-/* ---- limits ---------------------------------------------------------------------------------------------------------
- */
+/* ---- limits ---- */
 
 static enum rv_err check_schedule(const struct simulate_run *r, struct rv_errtext *et) {
 	if (r->steps_per_round < 1 || r->steps_per_round > SIMULATE_MAX_STEPS_PER_ROUND)
@@ -70,8 +69,7 @@ enum rv_err simulate_check(const struct simulate_run *r, struct rv_errtext *et) 
 	return check_line(r, et);
 }
 
-/* ---- the schedule ---------------------------------------------------------------------------------------------------
- */
+/* ---- the schedule ---- */
 
 static int steps_of_round(const struct simulate_run *r) {
 	return r->method == SIMULATE_DDP ? 1 : r->steps_per_round;
@@ -82,8 +80,7 @@ static int rounds_of_cycle(const struct simulate_run *r) {
 	return r->method == SIMULATE_STREAMING ? r->fragments : 1;
 }
 
-/* ---- the line -------------------------------------------------------------------------------------------------------
- */
+/* ---- the line ---- */
 
 static double link_factor(int workers) {
 	return workers == 0 ? 1 : 2.0 * (workers - 1) / workers;
@@ -123,8 +120,7 @@ static double line_send(struct line *l, double ready_s, int n_layers) {
 	return l->free_at_s + l->after_s;
 }
 
-/* ---- rounds ---------------------------------------------------------------------------------------------------------
- */
+/* ---- rounds ---- */
 
 struct state {
 	const struct simulate_run *run;
@@ -191,8 +187,7 @@ void simulate(const struct simulate_run *r, struct simulate_result *out) {
 	out->sent_per_step = payload_bits(r) * headers / 8 / steps;
 }
 
-/* ---- the inverse ----------------------------------------------------------------------------------------------------
- */
+/* ---- the inverse ---- */
 
 static double utilisation_at(struct simulate_run r, double rate_bits_per_s) {
 	struct simulate_result result;

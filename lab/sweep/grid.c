@@ -119,8 +119,7 @@ void sweep_options_settle(struct sweep_options *o) {
 		snprintf(o->replicas_mode, sizeof o->replicas_mode, "fixed-steps");
 }
 
-/* ---- the grid -------------------------------------------------------------------------------------------------------
- */
+/* ---- the grid ---- */
 
 /* Cuts "1, 8,32" at its commas. */
 static enum rv_err split(const struct rv_option *opt, const char *list, struct sweep_axis *axis,
@@ -243,8 +242,7 @@ void sweep_grid_release(struct sweep_grid *g) {
 	g->tokenizer = NULL;
 }
 
-/* ---- cells ----------------------------------------------------------------------------------------------------------
- */
+/* ---- cells ---- */
 
 /* Of axis `a` in cell i: the last axis runs fastest. */
 static const char *value_at(const struct sweep_grid *g, int i, int a) {
@@ -380,8 +378,7 @@ enum rv_err sweep_grid_cell(struct sweep_grid *g, int i, struct sweep_cell *out,
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", out->label);
 }
 
-/* ---- commands -------------------------------------------------------------------------------------------------------
- */
+/* ---- commands ---- */
 
 static void add_word(struct sweep_command *c, const char *name, const char *value) {
 	RV_ASSERT(c->n + 1 < SWEEP_MAX_WORDS);

@@ -33,8 +33,7 @@ enum {
 	HOW_BYTES = 112
 };
 
-/* ---- files ----------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 enum rv_err sweep_write_summary(const struct sweep *s, struct rv_errtext *et) {
 	char path[PATH_BYTES], *text = NULL;
@@ -76,8 +75,7 @@ static enum rv_err write_config(const struct sweep *s, int i, struct rv_errtext 
 	return e;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 struct runner {
 	struct sweep *s;

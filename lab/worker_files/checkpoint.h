@@ -13,7 +13,7 @@
  * RV_E_NOTFOUND, RV_E_IO; damaged files are facts, not faults. */
 enum rv_err checkpoint_list(const char *dir, json_t **facts, struct rv_errtext *et);
 
-/* Reads all of every file, and replays every state that can be made, comparing chains and full hashes with the bases on
+/* Reads all of every file, and replays every state that can be made, comparing chains and full hashes with the snapshots on
  * the way. `round` >= 0: only what makes that round. RV_E_CORRUPT: the text names what is damaged. */
 enum rv_err checkpoint_verify(const char *dir, int64_t round, json_t **facts, struct rv_errtext *et);
 /* The same of a directory that was opened: what its worker has removed since is no damage. *w is listed again when
@@ -21,13 +21,13 @@ enum rv_err checkpoint_verify(const char *dir, int64_t round, json_t **facts, st
 struct worker_rounds;
 enum rv_err checkpoint_verify_listed(struct worker_rounds *w, int64_t round, json_t **facts, struct rv_errtext *et);
 
-/* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/base-R.rvs. `events` is told
- * of damaged files, and the base before them used. RV_E_NOTFOUND: the files do not make it; RV_E_CORRUPT: damage
+/* The state of a round (negative: the newest), theta and outer state bit for bit, as OUT/snapshot-R.rvs. `events` is told
+ * of damaged files, and the snapshot before them used. RV_E_NOTFOUND: the files do not make it; RV_E_CORRUPT: damage
  * stands in the way, and is named; RV_E_INVALID: OUT is a worker's directory; RV_E_FULL, RV_E_IO. */
 enum rv_err checkpoint_export(const char *dir, int64_t round, const char *out, struct rv_events *events, json_t **facts,
 							  struct rv_errtext *et);
 
-/* Removes what `policy` lets go, after the base that then makes all later states has been read and found whole.
+/* Removes what `policy` lets go, after the snapshot that then makes all later states has been read and found whole.
  * RV_E_BUSY: a worker runs there. */
 enum rv_err checkpoint_prune(const char *dir, const struct checkpoint_policy *policy, bool dry_run, json_t **facts,
 							 struct rv_errtext *et);

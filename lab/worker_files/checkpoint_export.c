@@ -15,8 +15,8 @@ static enum rv_err write_state(const struct worker_rounds *w, const struct globa
 	if (snprintf(there.dir, sizeof there.dir, "%s", out) >= (int)sizeof there.dir)
 		return rv_fail(et, RV_E_RANGE, "%.100s...: path is longer than %zu bytes", out, sizeof there.dir - 1);
 	RV_TRY(rv_dir_make(out, 0755, et));
-	RV_TRY(statestore_write_base(&there, g, &full, et));
-	statestore_path(&there, STATE_FILE_BASE, g->round, path);
+	RV_TRY(statestore_write_snapshot(&there, g, &full, et));
+	statestore_path(&there, STATE_FILE_SNAPSHOT, g->round, path);
 	*facts = json_pack("{ss ss sI sI}", "kind", "exported state", "path", path, "round", (json_int_t)g->round,
 					   "parameters", (json_int_t)g->cfg.n);
 	facts_put_hash(*facts, "chain", &g->chain);

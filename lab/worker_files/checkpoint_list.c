@@ -34,19 +34,19 @@ static void add_state_file(const struct worker_rounds *w, enum state_kind kind, 
 	struct checkpoint_start start;
 	char name[64], state[RV_ERRTEXT_BYTES + 16];
 	uint64_t bytes = 0;
-	bool base = kind == STATE_KIND_BASE;
+	bool snapshot = kind == STATE_KIND_SNAPSHOT;
 	enum rv_err e = statestore_open(&w->store, kind, round, &f, &et);
 	if (e == RV_E_NOTFOUND)
 		return;
-	snprintf(name, sizeof name, base ? "base-%" PRIu64 ".rvs" : "log-%" PRIu64 ".rvl", round);
+	snprintf(name, sizeof name, snapshot ? "snapshot-%" PRIu64 ".rvs" : "log-%" PRIu64 ".rvl", round);
 	if (f)
 		bytes = state_file_bytes(f);
 	state_file_free(f);
 	if (e != RV_OK)
 		snprintf(state, sizeof state, "damaged: %s", without_path(et.text, w->store.dir));
-	else if (base && checkpoint_start_before(w->index, UINT64_MAX, &start) && start.round == round)
+	else if (snapshot && checkpoint_start_before(w->index, UINT64_MAX, &start) && start.round == round)
 		snprintf(state, sizeof state, "header ok, recovery starts here");
-	else if (!base && !checkpoint_proved(w->index, round))
+	else if (!snapshot && !checkpoint_proved(w->index, round))
 		snprintf(state, sizeof state, "a vote; nothing proves that it was committed");
 	else
 		snprintf(state, sizeof state, "header ok");
@@ -54,20 +54,20 @@ static void add_state_file(const struct worker_rounds *w, enum state_kind kind, 
 }
 
 static void add_state_files(const struct worker_rounds *w, json_t *rows) {
-	const struct checkpoint_list *bases = &w->index->bases, *logs = &w->index->logs;
-	for (int b = 0, l = 0; b < bases->n || l < logs->n;) {
-		bool base = l == logs->n || (b < bases->n && bases->at[b].round <= logs->at[l].round);
-		add_state_file(w, base ? STATE_KIND_BASE : STATE_KIND_LOG, base ? bases->at[b++].round : logs->at[l++].round,
-					   rows);
+	const struct checkpoint_list *snapshots = &w->index->snapshots, *logs = &w->index->logs;
+	for (int b = 0, l = 0; b < snapshots->n || l < logs->n;) {
+		bool snapshot = l == logs->n || (b < snapshots->n && snapshots->at[b].round <= logs->at[l].round);
+		add_state_file(w, snapshot ? STATE_KIND_SNAPSHOT : STATE_KIND_LOG,
+					   snapshot ? snapshots->at[b++].round : logs->at[l++].round, rows);
 	}
 }
 
-/* The replica, a base that is being fetched, files that were set aside. */
+/* The replica, a snapshot that is being fetched, files that were set aside. */
 static void add_others(const struct worker_rounds *w, json_t *rows) {
 	static const struct {
 		const char *end, *state;
 	} sorts[] = {{"replica.rvp", "this worker's own: Adam state, data position"},
-				 {".part", "a base that is being fetched"},
+				 {".part", "a snapshot that is being fetched"},
 				 {".damaged", "set aside: not used"}};
 	DIR *d = opendir(w->store.dir);
 	if (!d)
@@ -91,9 +91,9 @@ static json_t *recovery_of(const struct worker_rounds *w) {
 	struct checkpoint_start start;
 	char from[64] = "the initial weights";
 	if (!checkpoint_start_before(w->index, UINT64_MAX, &start))
-		return json_string("impossible: no base is there; the state comes from peers");
-	if (start.base)
-		snprintf(from, sizeof from, "base-%" PRIu64 ".rvs", start.round);
+		return json_string("impossible: no snapshot is there; the state comes from peers");
+	if (start.snapshot)
+		snprintf(from, sizeof from, "snapshot-%" PRIu64 ".rvs", start.round);
 	uint64_t reach = checkpoint_reach(w->index, &start);
 	return json_sprintf("round %" PRIu64 ", from %s and %" PRIu64 " log entries", reach, from, reach - start.round);
 }

@@ -18,7 +18,7 @@ struct removal {
 };
 
 static void add_files(struct removal *r, enum statestore_file kind, uint64_t from) {
-	const struct checkpoint_list *l = kind == STATE_FILE_BASE ? &r->w->index->bases : &r->w->index->logs;
+	const struct checkpoint_list *l = kind == STATE_FILE_SNAPSHOT ? &r->w->index->snapshots : &r->w->index->logs;
 	for (int i = 0; i < l->n && l->at[i].round < from; i++) {
 		char path[STATESTORE_PATH_BYTES];
 		struct stat st;
@@ -41,16 +41,16 @@ static void drop_those_left(struct removal *r) {
 	}
 }
 
-/* All that stays rests on this base. */
-static enum rv_err check_base(const struct worker_rounds *w, uint64_t round, struct rv_errtext *et) {
+/* All that stays rests on this snapshot. */
+static enum rv_err check_snapshot(const struct worker_rounds *w, uint64_t round, struct rv_errtext *et) {
 	struct state_file *f;
-	enum rv_err e = statestore_open(&w->store, STATE_KIND_BASE, round, &f, et);
+	enum rv_err e = statestore_open(&w->store, STATE_KIND_SNAPSHOT, round, &f, et);
 	if (e == RV_OK) {
 		e = state_file_verify(f, et);
 		state_file_free(f);
 	}
 	return e == RV_OK ? RV_OK
-					  : rv_fail_context(et, e, "nothing was removed: base-%" PRIu64 ".rvs would be needed", round);
+					  : rv_fail_context(et, e, "nothing was removed: snapshot-%" PRIu64 ".rvs would be needed", round);
 }
 
 static json_t *facts_of(const struct removal *r, json_t *safe) {
@@ -64,13 +64,13 @@ static enum rv_err remove_files(struct removal *r, const struct checkpoint_named
 		*facts = facts_of(r, json_string("there is nothing to remove"));
 		return RV_OK;
 	}
-	RV_TRY(check_base(r->w, named->vouched_round, et));
+	RV_TRY(check_snapshot(r->w, named->vouched_round, et));
 	enum rv_err e = RV_OK;
 	if (!r->dry_run) {
 		e = statestore_prune(&r->w->store, named, et);
 		drop_those_left(r);
 	}
-	*facts = facts_of(r, json_sprintf("base-%" PRIu64 ".rvs was read and is whole; with the log from round %" PRIu64
+	*facts = facts_of(r, json_sprintf("snapshot-%" PRIu64 ".rvs was read and is whole; with the log from round %" PRIu64
 									  " on, every later state is made from it and what stays before it",
 									  named->vouched_round, named->vouched_round));
 	return e;
@@ -78,12 +78,12 @@ static enum rv_err remove_files(struct removal *r, const struct checkpoint_named
 
 static enum rv_err prune(struct worker_rounds *w, bool dry_run, json_t **facts, struct rv_errtext *et) {
 	struct checkpoint_start newest;
-	if (!checkpoint_start_before(w->index, UINT64_MAX, &newest) || !newest.base)
-		return rv_fail(et, RV_E_NOTFOUND, "%s: holds no whole base, so nothing may go", w->store.dir);
+	if (!checkpoint_start_before(w->index, UINT64_MAX, &newest) || !newest.snapshot)
+		return rv_fail(et, RV_E_NOTFOUND, "%s: holds no whole snapshot, so nothing may go", w->store.dir);
 	const struct checkpoint_named named = {.vouched_round = newest.round, .logs_from = newest.round};
 	struct checkpoint_keep keep = checkpoint_retention(w->index, &w->store.policy, &named);
 	struct removal r = {.w = w, .dry_run = dry_run, .files = json_array()};
-	add_files(&r, STATE_FILE_BASE, keep.bases_from);
+	add_files(&r, STATE_FILE_SNAPSHOT, keep.snapshots_from);
 	add_files(&r, STATE_FILE_LOG, keep.logs_from);
 	enum rv_err e = remove_files(&r, &named, facts, et);
 	json_decref(r.files);

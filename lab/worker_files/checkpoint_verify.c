@@ -16,7 +16,7 @@ struct verification {
 	int looks; /* how often the directory was listed because files had gone */
 	json_t *damage;
 	char first[RV_ERRTEXT_BYTES]; /* the first of it */
-	uint64_t files, bytes, rounds, bases_compared;
+	uint64_t files, bytes, rounds, snapshots_compared;
 };
 
 static void note_damage(struct verification *v, const char *text) {
@@ -25,8 +25,7 @@ static void note_damage(struct verification *v, const char *text) {
 		snprintf(v->first, sizeof v->first, "%s", text);
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static void verify_file(struct verification *v, enum state_kind kind, uint64_t round) {
 	struct rv_errtext et = {0};
@@ -39,8 +38,8 @@ static void verify_file(struct verification *v, enum state_kind kind, uint64_t r
 		e = state_file_verify(f, &et);
 		if (e != RV_OK)
 			(void)rv_fail_context(&et, e, "%s/%s-%" PRIu64 "%s", v->w->store.dir,
-								  kind == STATE_KIND_BASE ? "base" : "log", round,
-								  kind == STATE_KIND_BASE ? ".rvs" : ".rvl");
+								  kind == STATE_KIND_SNAPSHOT ? "snapshot" : "log", round,
+								  kind == STATE_KIND_SNAPSHOT ? ".rvs" : ".rvl");
 	}
 	state_file_free(f);
 	v->files++;
@@ -55,8 +54,8 @@ static void verify_files(struct verification *v) {
 	struct state_replica_info info;
 	struct blob *file = NULL;
 	const uint8_t *payload;
-	for (int i = 0; i < v->w->index->bases.n; i++)
-		verify_file(v, STATE_KIND_BASE, v->w->index->bases.at[i].round);
+	for (int i = 0; i < v->w->index->snapshots.n; i++)
+		verify_file(v, STATE_KIND_SNAPSHOT, v->w->index->snapshots.at[i].round);
 	for (int i = 0; i < v->w->index->logs.n; i++)
 		verify_file(v, STATE_KIND_LOG, v->w->index->logs.at[i].round);
 	enum rv_err e = statestore_read_replica(&v->w->store, &info, &file, &payload, &et);
@@ -68,22 +67,22 @@ static void verify_files(struct verification *v) {
 		note_damage(v, et.text);
 }
 
-/* ---- states ---------------------------------------------------------------------------------------------------------
- */
+/* ---- states ---- */
 
-/* A replayed state against the base of the same round. */
-static void compare_base(struct verification *v, const struct global_state *g) {
-	const struct checkpoint_file *base = checkpoint_index_find(v->w->index, STATE_KIND_BASE, g->round);
+/* A replayed state against the snapshot of the same round. */
+static void compare_snapshot(struct verification *v, const struct global_state *g) {
+	const struct checkpoint_file *snapshot = checkpoint_index_find(v->w->index, STATE_KIND_SNAPSHOT, g->round);
 	struct state_file *f;
 	struct rv_errtext et = {0};
-	if (!base || base->damaged || statestore_open(&v->w->store, STATE_KIND_BASE, g->round, &f, NULL) != RV_OK)
+	if (!snapshot || snapshot->damaged ||
+		statestore_open(&v->w->store, STATE_KIND_SNAPSHOT, g->round, &f, NULL) != RV_OK)
 		return;
 	struct rv_hash full = global_full_hash(g);
 	const struct state_id *id = state_file_id(f);
-	v->bases_compared++;
+	v->snapshots_compared++;
 	if (!rv_hash_equal(&id->chain, &g->chain) || !rv_hash_equal(&id->expect, &full)) {
 		(void)rv_fail(&et, RV_E_CORRUPT,
-					  "%s/base-%" PRIu64 ".rvs: whole, but not the state that the log leads to: of another history",
+					  "%s/snapshot-%" PRIu64 ".rvs: whole, but not the state that the log leads to: of another history",
 					  v->w->store.dir, g->round);
 		note_damage(v, et.text);
 	}
@@ -99,11 +98,11 @@ static void note_fault(struct verification *v, enum rv_err e, const struct rv_er
 		note_damage(v, et.text);
 }
 
-/* The log ends where the next base says that it goes on: they contradict each other. */
+/* The log ends where the next snapshot says that it goes on: they contradict each other. */
 static void note_contradiction(struct verification *v, uint64_t round) {
 	struct rv_errtext et = {0};
 	(void)rv_fail(&et, RV_E_CORRUPT,
-				  "%s: the log from round %" PRIu64 " on does not lead to the next base: of another history",
+				  "%s: the log from round %" PRIu64 " on does not lead to the next snapshot: of another history",
 				  v->w->store.dir, round);
 	note_damage(v, et.text);
 }
@@ -121,7 +120,7 @@ static uint64_t replay_from(struct verification *v, const struct checkpoint_star
 	v->rounds++;
 	while (g.round < reach && (e = worker_rounds_apply(v->w, &g, &et)) == RV_OK) {
 		v->rounds++;
-		compare_base(v, &g);
+		compare_snapshot(v, &g);
 	}
 	uint64_t reached = g.round;
 	global_release(&g);
@@ -145,7 +144,7 @@ static void on_damage(void *v, enum rv_err why, const char *text) {
 	note_damage(v, text);
 }
 
-/* Only `round`. What is damaged on the way to it is noted even if an earlier base makes it. */
+/* Only `round`. What is damaged on the way to it is noted even if an earlier snapshot makes it. */
 static void replay_one(struct verification *v, int64_t round, json_t *facts) {
 	struct global_state g;
 	struct rv_errtext et = {0};
@@ -159,7 +158,7 @@ static void replay_one(struct verification *v, int64_t round, json_t *facts) {
 	}
 	v->rounds++;
 	struct rv_hash full = global_full_hash(&g);
-	compare_base(v, &g);
+	compare_snapshot(v, &g);
 	facts_put_hash(facts, "chain", &g.chain);
 	facts_put_hash(facts, "state", &full);
 	global_release(&g);
@@ -180,7 +179,7 @@ enum rv_err checkpoint_verify_listed(struct worker_rounds *w, int64_t round, jso
 	json_object_set_new(*facts, "files_read", json_integer((json_int_t)v.files));
 	json_object_set_new(*facts, "bytes_read", json_integer((json_int_t)v.bytes));
 	json_object_set_new(*facts, "rounds_replayed", json_integer((json_int_t)v.rounds));
-	json_object_set_new(*facts, "bases_compared", json_integer((json_int_t)v.bases_compared));
+	json_object_set_new(*facts, "snapshots_compared", json_integer((json_int_t)v.snapshots_compared));
 	size_t damaged = json_array_size(v.damage);
 	json_object_set_new(*facts, "damage", v.damage);
 	if (damaged == 0)

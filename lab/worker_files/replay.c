@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a base and of the next
+/* The newest may not have reached the disk; nor, with overlap-steps, the one before: those of a snapshot and of the next
  * encoding. */
-enum { SNAPSHOTS = 3 };
+enum { COPIES = 3 };
 
-struct snapshot {
+struct replica_copy {
 	uint64_t round, steps;
 	bool behind;    /* as in struct player */
 	uint8_t *bytes; /* NULL: none */
@@ -31,7 +31,7 @@ struct player {
 	bool
 		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
 	uint8_t *fresh; /* the replica as a new process makes it */
-	struct snapshot snapshots[SNAPSHOTS];
+	struct replica_copy copies[COPIES];
 };
 
 struct committed {
@@ -50,8 +50,7 @@ struct replay {
 	bool streams;  /* what a round exchanges is not all, or not taken over whole */
 };
 
-/* ---- what the traces agree on ---------------------------------------------------------------------------------------
- */
+/* ---- what the traces agree on ---- */
 
 static int player_of(const struct replay *p, uint32_t member) {
 	for (int i = 0; i < p->n; i++)
@@ -164,25 +163,24 @@ static enum rv_err collect_rounds(struct replay *p, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
-static enum rv_err take_snapshot(struct player *w, uint64_t round, uint64_t steps, struct rv_errtext *et) {
-	struct snapshot oldest = w->snapshots[SNAPSHOTS - 1];
-	memmove(&w->snapshots[1], &w->snapshots[0], (SNAPSHOTS - 1) * sizeof w->snapshots[0]);
+static enum rv_err take_copy(struct player *w, uint64_t round, uint64_t steps, struct rv_errtext *et) {
+	struct replica_copy oldest = w->copies[COPIES - 1];
+	memmove(&w->copies[1], &w->copies[0], (COPIES - 1) * sizeof w->copies[0]);
 	if (!oldest.bytes)
 		oldest.bytes = malloc(replica_state_bytes(w->replica));
-	w->snapshots[0] = (struct snapshot){.round = round, .steps = steps, .behind = w->behind, .bytes = oldest.bytes};
+	w->copies[0] = (struct replica_copy){.round = round, .steps = steps, .behind = w->behind, .bytes = oldest.bytes};
 	if (!oldest.bytes)
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
 	replica_save(w->replica, oldest.bytes);
 	return RV_OK;
 }
 
-static const struct snapshot *saved_replica(const struct player *w, const struct trace_event *e) {
-	for (int i = 0; i < SNAPSHOTS; i++)
-		if (w->snapshots[i].bytes && w->snapshots[i].round == e->from && w->snapshots[i].steps == e->to)
-			return &w->snapshots[i];
+static const struct replica_copy *saved_replica(const struct player *w, const struct trace_event *e) {
+	for (int i = 0; i < COPIES; i++)
+		if (w->copies[i].bytes && w->copies[i].round == e->from && w->copies[i].steps == e->to)
+			return &w->copies[i];
 	return NULL;
 }
 
@@ -242,7 +240,7 @@ static enum rv_err encode_again(struct replay *p, struct player *w, const struct
 }
 
 static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
-	const struct snapshot *saved = e->saved ? saved_replica(w, e) : NULL;
+	const struct replica_copy *saved = e->saved ? saved_replica(w, e) : NULL;
 	if (e->saved && !saved)
 		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
 	RV_TRY(replica_load(w->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->replica), et));
@@ -320,7 +318,7 @@ static enum rv_err do_apply(struct replay *p, struct player *w, const struct tra
 	w->round = e->round + 1;
 	w->ahead = 0;
 	w->gave_away = false;
-	return e->snapshot ? take_snapshot(w, e->round + 1, w->steps_done, et) : RV_OK;
+	return e->copy ? take_copy(w, e->round + 1, w->steps_done, et) : RV_OK;
 }
 
 static enum rv_err do_encode(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
@@ -330,7 +328,7 @@ static enum rv_err do_encode(struct replay *p, struct player *w, const struct tr
 		start_over(p, w, e->round);
 		w->steps_done = 0;
 	}
-	return e->ok && e->snapshot ? take_snapshot(w, e->round, w->steps_done, et) : RV_OK;
+	return e->ok && e->copy ? take_copy(w, e->round, w->steps_done, et) : RV_OK;
 }
 
 /* Could it be done with the shared state as it is? */
@@ -357,7 +355,7 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 		w->steps_done = w->ahead = 0;
 		return RV_OK;
 	case TRACE_SAVE:
-		return take_snapshot(w, e->round, e->to, et);
+		return take_copy(w, e->round, e->to, et);
 	case TRACE_VOTE:
 		return RV_OK; /* what it says is known */
 	case TRACE_ROLLBACK:
@@ -366,8 +364,7 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 	RV_UNREACHABLE("kind of a trace's event");
 }
 
-/* ---- a round --------------------------------------------------------------------------------------------------------
- */
+/* ---- a round ---- */
 
 /* Is this the contribution to the round under way? */
 static bool is_contribution(const struct trace_event *e, uint64_t round, uint64_t boot) {
@@ -427,8 +424,7 @@ enum rv_err replay_round(struct replay *p, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* ---- making one -----------------------------------------------------------------------------------------------------
- */
+/* ---- making one ---- */
 
 static enum rv_err make_player(struct replay *p, int i, const struct trace_record *trace, struct rv_errtext *et) {
 	struct player *w = &p->players[i];
@@ -470,8 +466,8 @@ void replay_free(struct replay *p) {
 		return;
 	for (int i = 0; i < LAB_MAX_WORKERS; i++) {
 		free(p->players[i].fresh);
-		for (int k = 0; k < SNAPSHOTS; k++)
-			free(p->players[i].snapshots[k].bytes);
+		for (int k = 0; k < COPIES; k++)
+			free(p->players[i].copies[k].bytes);
 	}
 	free(p->rounds);
 	free(p->before);

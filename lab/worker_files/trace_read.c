@@ -84,7 +84,7 @@ static bool take_apply(const json_t *line, struct trace_event *e, struct trace_r
 	if (json_object_get(line, "attempt") ? !take_attempt(line, e) : (*roster = take_roster(line, e, t)) < 0)
 		return false;
 	return take_flag(line, "participated", &e->participated) && take_flag(line, "keep", &e->keep) &&
-		   take_flag(line, "snapshot", &e->snapshot) && chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
+		   take_flag(line, "copy", &e->copy) && chain && rv_hex_decode(chain, e->chain.b, RV_HASH_BYTES);
 }
 
 /* Traces of older programs do not name it. */
@@ -137,7 +137,7 @@ static bool take_event(const json_t *line, struct trace_event *e, struct trace_r
 	case TRACE_TRAIN:
 		return take_count(line, "from", &e->from) && take_count(line, "to", &e->to) && e->from <= e->to;
 	case TRACE_ENCODE:
-		e->snapshot = json_is_true(json_object_get(line, "snapshot")); /* older traces do not say it */
+		e->copy = json_is_true(json_object_get(line, "copy")); /* older traces do not say it */
 		return take_count(line, "boot", &e->boot) && take_flag(line, "ok", &e->ok);
 	case TRACE_APPLY:
 		return take_apply(line, e, t, roster);

@@ -26,7 +26,7 @@ struct trace_event {
 	bool saved, exact;                 /* START */
 	bool ok;                           /* ENCODE */
 	bool participated, keep;           /* APPLY */
-	bool snapshot;                     /* APPLY, ENCODE */
+	bool copy;                         /* APPLY, ENCODE */
 	struct rv_hash chain;              /* APPLY: of the state after it */
 	uint32_t attempt;                  /* VOTE; APPLY: of this worker's vote whose result it is; 0: fetched, not told */
 	const struct trace_roster *roster; /* VOTE; APPLY: of older traces, NULL when that process did not know it */

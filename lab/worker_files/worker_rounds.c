@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- the run --------------------------------------------------------------------------------------------------------
- */
+/* ---- the run ---- */
 
 static enum rv_err read_text(const char *dir, const char *name, size_t max, char **out, struct rv_errtext *et) {
 	char path[PATH_MAX];
@@ -89,12 +88,11 @@ static enum rv_err configure(struct worker_rounds *w, const struct rv_hash *run_
 	return global_config_of(run, w->layout.n_params, &w->layout.layers, run_hash, &w->store.cfg, et);
 }
 
-/* ---- which rounds there are -----------------------------------------------------------------------------------------
- */
+/* ---- which rounds there are ---- */
 
 /* What was found out about files that are still there is not forgotten. */
 static void keep_damage(const struct checkpoint_index *before, enum state_kind kind, struct checkpoint_index *now) {
-	const struct checkpoint_list *l = kind == STATE_KIND_BASE ? &before->bases : &before->logs;
+	const struct checkpoint_list *l = kind == STATE_KIND_SNAPSHOT ? &before->snapshots : &before->logs;
 	for (int i = 0; i < l->n; i++)
 		if (l->at[i].damaged)
 			checkpoint_index_damaged(now, kind, l->at[i].round);
@@ -110,7 +108,7 @@ enum rv_err worker_rounds_look_again(struct worker_rounds *w, struct rv_errtext 
 		return e;
 	}
 	if (w->index) {
-		keep_damage(w->index, STATE_KIND_BASE, now);
+		keep_damage(w->index, STATE_KIND_SNAPSHOT, now);
 		keep_damage(w->index, STATE_KIND_LOG, now);
 	}
 	free(w->index);
@@ -152,9 +150,9 @@ void worker_rounds_release(struct worker_rounds *w) {
 }
 
 bool worker_rounds_next_start(const struct worker_rounds *w, uint64_t round, struct checkpoint_start *out) {
-	for (int i = 0; i < w->index->bases.n; i++)
-		if (w->index->bases.at[i].round > round && !w->index->bases.at[i].damaged)
-			return checkpoint_start_before(w->index, w->index->bases.at[i].round, out);
+	for (int i = 0; i < w->index->snapshots.n; i++)
+		if (w->index->snapshots.at[i].round > round && !w->index->snapshots.at[i].damaged)
+			return checkpoint_start_before(w->index, w->index->snapshots.at[i].round, out);
 	return false;
 }
 
@@ -170,7 +168,7 @@ void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap) {
 	while (more && used < cap) {
 		uint64_t first = s.round, last = checkpoint_reach(w->index, &s), reach;
 		while ((more = worker_rounds_next_start(w, s.round, &s)) &&
-			   s.round <= last + 1) /* ranges overlap where a base is within */
+			   s.round <= last + 1) /* ranges overlap where a snapshot is within */
 			last = (reach = checkpoint_reach(w->index, &s)) > last ? reach : last;
 		used += (size_t)snprintf(out + used, cap - used, "%s%" PRIu64, used ? ", " : "", first);
 		if (last > first && used < cap)

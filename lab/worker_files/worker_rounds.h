@@ -1,4 +1,4 @@
-/* worker_rounds.h: the shared weights of every round that a worker's directory can prove: a base and the log entries
+/* worker_rounds.h: the shared weights of every round that a worker's directory can prove: a snapshot and the log entries
  * after it, replayed. Read-only and without a lock: the worker may run meanwhile, and prune files as it does.
  *
  * What proves what is checkpoint_index.h's to say.
@@ -42,12 +42,12 @@ enum rv_err worker_rounds_look_again(struct worker_rounds *w, struct rv_errtext 
 void worker_rounds_print(const struct worker_rounds *w, char *out, size_t cap);
 
 /* *g becomes the state at `round` (negative: the newest there is), each file checked by its hashes. A file that is
- * damaged is told, and the base before it taken, as a worker does that starts. RV_E_NOTFOUND lists the rounds there
+ * damaged is told, and the snapshot before it taken, as a worker does that starts. RV_E_NOTFOUND lists the rounds there
  * are; RV_E_CORRUPT also names the damaged files that stand in the way; RV_E_IO and RV_E_NOMEM name the file that
  * cannot be read now, which is not passed over. On RV_OK the caller releases *g. */
 enum rv_err worker_rounds_replay(struct worker_rounds *w, int64_t round, struct global_state *g, struct rv_errtext *et);
 
-/* Where states begin, ascending: theta0 or the oldest base, then each whole base after `round`. false: there is
+/* Where states begin, ascending: theta0 or the oldest snapshot, then each whole snapshot after `round`. false: there is
  * none. */
 bool worker_rounds_first_start(const struct worker_rounds *w, struct checkpoint_start *out);
 bool worker_rounds_next_start(const struct worker_rounds *w, uint64_t round, struct checkpoint_start *out);

@@ -8,8 +8,7 @@
 
 enum { LOOKS = 5, TRIED_BYTES = 256 };
 
-/* ---- one step -------------------------------------------------------------------------------------------------------
- */
+/* ---- one step ---- */
 
 /* theta at round 0, drawn from the run's seed as every worker draws it. */
 static enum rv_err init_from_seed(const struct worker_rounds *w, float *theta, struct rv_errtext *et) {
@@ -28,13 +27,13 @@ static enum rv_err init_from_seed(const struct worker_rounds *w, float *theta, s
 	return e;
 }
 
-static enum rv_err load_base(const struct worker_rounds *w, uint64_t round, struct global_state *g,
-							 struct rv_errtext *et) {
+static enum rv_err load_snapshot(const struct worker_rounds *w, uint64_t round, struct global_state *g,
+								 struct rv_errtext *et) {
 	struct state_file *f;
-	RV_TRY(statestore_open(&w->store, STATE_KIND_BASE, round, &f, et));
-	enum rv_err e = state_file_load_base(f, g, et);
+	RV_TRY(statestore_open(&w->store, STATE_KIND_SNAPSHOT, round, &f, et));
+	enum rv_err e = state_file_load_snapshot(f, g, et);
 	state_file_free(f);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/base-%" PRIu64 ".rvs", w->store.dir, round);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/snapshot-%" PRIu64 ".rvs", w->store.dir, round);
 }
 
 enum rv_err worker_rounds_begin(const struct worker_rounds *w, const struct checkpoint_start *from,
@@ -44,7 +43,7 @@ enum rv_err worker_rounds_begin(const struct worker_rounds *w, const struct chec
 		zero ? global_init(g, &w->store.cfg, zero, et) : rv_fail(et, RV_E_NOMEM, "no memory for the weights");
 	free(zero);
 	RV_TRY(e);
-	e = from->base ? load_base(w, from->round, g, et) : init_from_seed(w, g->theta, et);
+	e = from->snapshot ? load_snapshot(w, from->round, g, et) : init_from_seed(w, g->theta, et);
 	if (e != RV_OK)
 		global_release(g);
 	return e;
@@ -63,8 +62,7 @@ enum rv_err worker_rounds_apply(const struct worker_rounds *w, struct global_sta
 	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s/log-%" PRIu64 ".rvl", w->store.dir, round);
 }
 
-/* ---- what was tried -------------------------------------------------------------------------------------------------
- */
+/* ---- what was tried ---- */
 
 struct state_name {
 	enum state_kind kind;
@@ -125,7 +123,7 @@ static void pass_over(struct search *s, const struct state_name *file, enum rv_e
 
 /* Those that the listing found to be damaged, from `first` on, as far as they would have been of use. */
 static enum rv_err pass_over_listed(struct search *s, enum state_kind kind, uint64_t first, struct rv_errtext *et) {
-	const struct checkpoint_list *l = kind == STATE_KIND_BASE ? &s->w->index->bases : &s->w->index->logs;
+	const struct checkpoint_list *l = kind == STATE_KIND_SNAPSHOT ? &s->w->index->snapshots : &s->w->index->logs;
 	for (int i = 0; i < l->n; i++) {
 		const struct state_name file = {kind, l->at[i].round};
 		uint64_t makes = kind == STATE_KIND_LOG ? file.round + 1 : file.round;
@@ -149,7 +147,7 @@ static enum rv_err pass_over_listed(struct search *s, enum state_kind kind, uint
 static enum rv_err next_try(struct search *s, bool *found, struct rv_errtext *et) {
 	*found = find_start(s);
 	uint64_t first = *found ? s->from.round : 0;
-	RV_TRY(pass_over_listed(s, STATE_KIND_BASE, first, et));
+	RV_TRY(pass_over_listed(s, STATE_KIND_SNAPSHOT, first, et));
 	RV_TRY(pass_over_listed(s, STATE_KIND_LOG, first, et));
 	s->told_from = first < s->told_from ? first : s->told_from;
 	return RV_OK;
@@ -166,13 +164,12 @@ static enum rv_err nothing_serves(const struct search *s, struct rv_errtext *et)
 				   s->tried[0] ? "; other workers of the run have their own copies" : "");
 }
 
-/* ---- the search -----------------------------------------------------------------------------------------------------
- */
+/* ---- the search ---- */
 
 /* From s->from to s->goal; on a fault of a file *bad is that file. */
 static enum rv_err try_start(const struct search *s, struct global_state *g, struct state_name *bad,
 							 struct rv_errtext *et) {
-	*bad = (struct state_name){STATE_KIND_BASE, s->from.round};
+	*bad = (struct state_name){STATE_KIND_SNAPSHOT, s->from.round};
 	RV_TRY(worker_rounds_begin(s->w, &s->from, g, et));
 	enum rv_err e = RV_OK;
 	while (e == RV_OK && g->round < s->goal)
@@ -192,7 +189,7 @@ static enum rv_err search(struct search *s, struct global_state *g, struct rv_er
 		if (!found)
 			return nothing_serves(s, et);
 		enum rv_err e = try_start(s, g, &bad, et);
-		bool of_a_file = bad.kind == STATE_KIND_LOG || s->from.base, gone = e == RV_E_NOTFOUND && looks < LOOKS;
+		bool of_a_file = bad.kind == STATE_KIND_LOG || s->from.snapshot, gone = e == RV_E_NOTFOUND && looks < LOOKS;
 		if (!of_a_file || !(is_of_no_use(e) || gone))
 			return e;
 		if (gone) {

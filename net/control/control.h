@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, epochs, what a worker can prove, who is
+/* 3: digests and full hashes of pieces; versions are negotiated. 4: bandwidth, terms, what a worker can prove, who is
  * behind. 5: what owners measure of contributions. */
 enum { CONTROL_VERSION = 5, CONTROL_VERSION_MIN = 3 };
 
@@ -85,11 +85,11 @@ struct report_measured {
 /* POST /v1/report, at every change of state and at least every heartbeat. */
 struct report {
 	uint32_t version; /* decoded: that of its encoding */
-	uint64_t boot;    /* microseconds of wall clock when the process started, one more for each base that it installed
+	uint64_t boot; /* microseconds of wall clock when the process started, one more for each snapshot that it installed
 					   * since: a later boot supersedes, and what peers hold of an earlier one is void */
-	uint64_t epoch;   /* in which it works: what it says of a round or a vote in another one decides nothing */
-	uint64_t seq;     /* grows within a boot; an older report is ignored */
-	uint8_t phase;    /* enum worker_phase */
+	uint64_t term; /* in which it works: what it says of a round or a vote in another one decides nothing */
+	uint64_t seq;  /* grows within a boot; an older report is ignored */
+	uint8_t phase; /* enum worker_phase */
 	uint64_t round;
 	uint32_t attempt; /* REDUCING, VOTED: which roster it speaks of; else 0 */
 	uint64_t tokens;  /* trained on in this round so far (READY and later: what its contribution stands for) */
@@ -104,7 +104,7 @@ struct report {
 	 * report of version 3 it is made of the fields above. */
 	uint64_t proven_round;
 	struct rv_hash proven_chain;
-	/* SYNCING: the round from which on it still needs files of others: that of the base it is fetching, or of the next
+	/* SYNCING: the round from which on it still needs files of others: that of the snapshot it is fetching, or of the next
 	 * log entry. Documents reach back to it, and donors keep what they name, as far as there is room (not in version
 	 * 3). */
 	uint64_t needs_from;
@@ -151,7 +151,7 @@ struct notice {
 	uint32_t others[NOTICE_MAX_OTHERS];
 };
 
-/* Returns true for two boots of one process: it adds one for each base that it installs, and no two processes start
+/* Returns true for two boots of one process: it adds one for each snapshot that it installs, and no two processes start
  * within a millisecond. */
 bool report_same_process(uint64_t boot_a, uint64_t boot_b);
 
@@ -174,13 +174,13 @@ struct member_ref {
 };
 
 /* Chunks [first, first + count) are reduced by members[owner]. Ranges are ascending and cover [0, n_chunks) exactly. */
-struct shard_range {
+struct owner_range {
 	uint32_t first, count;
 	uint16_t owner; /* index into members */
 };
 
-/* A base before the latest one that a member is still fetching. */
-struct kept_base {
+/* A snapshot before the latest one that a member is still fetching. */
+struct kept_snapshot {
 	uint64_t round;
 	struct rv_hash hash; /* global_full_hash; zero: of round 0 */
 };
@@ -189,10 +189,10 @@ struct document {
 	uint32_t version; /* decoded: that of its encoding */
 	uint8_t run_id[NET_RUN_ID_BYTES];
 	uint64_t seq; /* strictly increasing over the life of the run, across restarts of the coordinator */
-	/* How often the operator has taken committed rounds back, and the round with which the last such epoch began: only
-	 * in a later epoch can a round be followed by an earlier one. Version 3 knows none: it is refused once epoch >
+	/* How often the operator has taken committed rounds back, and the round with which the last such term began: only
+	 * in a later term can a round be followed by an earlier one. Version 3 knows none: it is refused once term >
 	 * 0. */
-	uint64_t epoch, epoch_round;
+	uint64_t term, term_round;
 	uint8_t phase; /* enum run_phase */
 	uint64_t round;
 	uint32_t attempt;     /* REDUCE: 1, 2, ...; else 0 */
@@ -200,20 +200,21 @@ struct document {
 	struct rv_hash run_hash;
 	struct rv_hash chain; /* state_hash(round) */
 	/* Where a joiner starts: the latest full state that a majority vouched for, and every digest since. */
-	uint64_t base_round;
-	struct rv_hash base_hash;  /* global_full_hash at base_round; zero while unknown (round 0: everyone makes theta0) */
-	struct rv_hash base_chain; /* state_hash(base_round) */
-	uint16_t n_log;            /* == round - base_round, <= NET_MAX_LOG_DIGESTS */
-	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round base_round + i */
-	/* The digests before it, for those who started from an earlier base or were away for a few rounds: a joiner whose
-	 * base takes longer to fetch than the run takes to vouch for the next one still gets in. Not in version 3. */
-	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= base_round */
-	struct rv_hash older_chain;                /* state_hash(base_round - n_older) */
-	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round base_round - n_older + i */
+	uint64_t snapshot_round;
+	struct rv_hash
+		snapshot_hash; /* global_full_hash at snapshot_round; zero while unknown (round 0: everyone makes theta0) */
+	struct rv_hash snapshot_chain;           /* state_hash(snapshot_round) */
+	uint16_t n_log;                          /* == round - snapshot_round, <= NET_MAX_LOG_DIGESTS */
+	struct rv_hash log[NET_MAX_LOG_DIGESTS]; /* digest of round snapshot_round + i */
+	/* The digests before it, for those who started from an earlier snapshot or were away for a few rounds: a joiner whose
+	 * snapshot takes longer to fetch than the run takes to vouch for the next one still gets in. Not in version 3. */
+	uint16_t n_older;                          /* n_older + n_log <= NET_MAX_LOG_DIGESTS, n_older <= snapshot_round */
+	struct rv_hash older_chain;                /* state_hash(snapshot_round - n_older) */
+	struct rv_hash older[NET_MAX_LOG_DIGESTS]; /* digest of round snapshot_round - n_older + i */
 	/* What members that are still fetching need of it: whoever has these files keeps them. */
-	uint16_t n_kept_rounds; /* log entries of so many rounds before base_round; <= n_older */
-	uint16_t n_kept_bases;
-	struct kept_base kept_bases[NET_MAX_KEPT_BASES]; /* ascending, of those rounds */
+	uint16_t n_kept_rounds; /* log entries of so many rounds before snapshot_round; <= n_older */
+	uint16_t n_kept_snapshots;
+	struct kept_snapshot kept_snapshots[NET_MAX_KEPT_SNAPSHOTS]; /* ascending, of those rounds */
 	/* Whom the operator removed: a set of member numbers. Their tickets are void: nobody keeps or takes a link of
 	 * theirs. */
 	uint64_t banned;
@@ -230,7 +231,7 @@ struct document {
 	uint32_t deadline_ms; /* how long this attempt may take, from when this is read; 0: not said (versions 3, 4) */
 	uint32_t n_chunks;
 	uint16_t n_ranges;
-	struct shard_range ranges[NET_MAX_RANGES];
+	struct owner_range ranges[NET_MAX_RANGES];
 };
 
 /* Encoders write into `w` (check rv_writer_ok via w->failed), in the `version` that the reader speaks
@@ -255,7 +256,7 @@ int document_find(const struct document *d, uint32_t member);
 
 /* The digest of the committed round, or NULL: it is not listed. */
 const struct rv_hash *document_digest(const struct document *d, uint64_t round);
-/* The first round that is listed: base_round - n_older. */
+/* The first round that is listed: snapshot_round - n_older. */
 uint64_t document_reaches_to(const struct document *d);
 
 /* A signed document is the exact bytes sent: signature (64, Ed25519 by the run key over "rivulet document" | bytes) |

@@ -1,7 +1,7 @@
 /* document.c: the encoding of the run document, and everything that must hold inside one.
  *
- * Order on the wire: head, run, base, log, the banned, members; in phase REDUCE also the shard map; from version 4 on
- * the epoch, the digests before the base, what is to be kept of them, and the members that are behind; from version 5
+ * Order on the wire: head, run, snapshot, log, the banned, members; in phase REDUCE also the ownership map; from version 4 on
+ * the term, the digests before the snapshot, what is to be kept of them, and the members that are behind; from version 5
  * on the deadline of the attempt. */
 #include "net/control/control.h"
 #include "net/control/fields.h"
@@ -11,7 +11,7 @@ static const char WHAT[] = "document";
 _Static_assert(NET_MAX_MEMBERS <= 64, "a set of members fits into 64 bits");
 _Static_assert(512 + NET_MAX_SYNCING * (4 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_LOG_DIGESTS * RV_HASH_BYTES +
 					   NET_MAX_MEMBERS * (4 + 4 + 8 + NET_KEY_BYTES + 2 + NET_ADDR_BYTES) + NET_MAX_RANGES * 10 +
-					   NET_MAX_KEPT_BASES * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
+					   NET_MAX_KEPT_SNAPSHOTS * (8 + RV_HASH_BYTES) + NET_SIG_BYTES <=
 				   NET_MAX_DOCUMENT_BYTES,
 			   "the largest document fits");
 
@@ -19,7 +19,7 @@ static void write_hash(struct rv_writer *w, const struct rv_hash *h) {
 	rv_write_bytes(w, h->b, RV_HASH_BYTES);
 }
 
-static void write_shard_map(const struct document *m, struct rv_writer *w) {
+static void write_ownership_map(const struct document *m, struct rv_writer *w) {
 	rv_write_u32(w, m->n_chunks);
 	rv_write_u16(w, m->n_ranges);
 	for (int i = 0; i < m->n_ranges; i++) {
@@ -35,10 +35,10 @@ static void write_older(const struct document *m, struct rv_writer *w) {
 	for (int i = 0; i < m->n_older; i++)
 		write_hash(w, &m->older[i]);
 	rv_write_u16(w, m->n_kept_rounds);
-	rv_write_u16(w, m->n_kept_bases);
-	for (int i = 0; i < m->n_kept_bases; i++) {
-		rv_write_u64(w, m->kept_bases[i].round);
-		write_hash(w, &m->kept_bases[i].hash);
+	rv_write_u16(w, m->n_kept_snapshots);
+	for (int i = 0; i < m->n_kept_snapshots; i++) {
+		rv_write_u64(w, m->kept_snapshots[i].round);
+		write_hash(w, &m->kept_snapshots[i].hash);
 	}
 }
 
@@ -61,9 +61,9 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 	rv_write_u64(w, m->final_round);
 	write_hash(w, &m->run_hash);
 	write_hash(w, &m->chain);
-	rv_write_u64(w, m->base_round);
-	write_hash(w, &m->base_hash);
-	write_hash(w, &m->base_chain);
+	rv_write_u64(w, m->snapshot_round);
+	write_hash(w, &m->snapshot_hash);
+	write_hash(w, &m->snapshot_chain);
 	rv_write_u16(w, m->n_log);
 	for (int i = 0; i < m->n_log; i++)
 		write_hash(w, &m->log[i]);
@@ -77,11 +77,11 @@ void document_encode(const struct document *m, uint32_t version, struct rv_write
 		rv_write_str(w, m->members[i].addr);
 	}
 	if (m->phase == RUN_REDUCE)
-		write_shard_map(m, w);
+		write_ownership_map(m, w);
 	if (version < 4)
 		return;
-	rv_write_u64(w, m->epoch);
-	rv_write_u64(w, m->epoch_round);
+	rv_write_u64(w, m->term);
+	rv_write_u64(w, m->term_round);
 	write_older(m, w);
 	write_syncing(m, w);
 	if (version >= 5)
@@ -104,19 +104,20 @@ static enum rv_err read_log(struct rv_reader *r, struct document *out, struct rv
 static enum rv_err read_older(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
 	out->n_older = rv_read_u16(r);
 	read_hash(r, &out->older_chain);
-	if (out->n_older > NET_MAX_LOG_DIGESTS - out->n_log || out->n_older > out->base_round)
-		return rv_fail(et, RV_E_INVALID, "%s: n_older = %u before base_round %llu, at most %d with the log's %u", WHAT,
-					   out->n_older, (unsigned long long)out->base_round, (int)NET_MAX_LOG_DIGESTS, out->n_log);
+	if (out->n_older > NET_MAX_LOG_DIGESTS - out->n_log || out->n_older > out->snapshot_round)
+		return rv_fail(et, RV_E_INVALID, "%s: n_older = %u before snapshot_round %llu, at most %d with the log's %u",
+					   WHAT, out->n_older, (unsigned long long)out->snapshot_round, (int)NET_MAX_LOG_DIGESTS,
+					   out->n_log);
 	for (int i = 0; i < out->n_older; i++)
 		read_hash(r, &out->older[i]);
 	out->n_kept_rounds = rv_read_u16(r);
-	out->n_kept_bases = rv_read_u16(r);
-	if (out->n_kept_rounds > out->n_older || out->n_kept_bases > NET_MAX_KEPT_BASES)
-		return rv_fail(et, RV_E_INVALID, "%s: n_kept_rounds = %u of %u, n_kept_bases = %u, at most %d", WHAT,
-					   out->n_kept_rounds, out->n_older, out->n_kept_bases, (int)NET_MAX_KEPT_BASES);
-	for (int i = 0; i < out->n_kept_bases; i++) {
-		out->kept_bases[i].round = rv_read_u64(r);
-		read_hash(r, &out->kept_bases[i].hash);
+	out->n_kept_snapshots = rv_read_u16(r);
+	if (out->n_kept_rounds > out->n_older || out->n_kept_snapshots > NET_MAX_KEPT_SNAPSHOTS)
+		return rv_fail(et, RV_E_INVALID, "%s: n_kept_rounds = %u of %u, n_kept_snapshots = %u, at most %d", WHAT,
+					   out->n_kept_rounds, out->n_older, out->n_kept_snapshots, (int)NET_MAX_KEPT_SNAPSHOTS);
+	for (int i = 0; i < out->n_kept_snapshots; i++) {
+		out->kept_snapshots[i].round = rv_read_u64(r);
+		read_hash(r, &out->kept_snapshots[i].hash);
 	}
 	return RV_OK;
 }
@@ -149,7 +150,7 @@ static enum rv_err read_syncing(struct rv_reader *r, struct document *out, struc
 	return RV_OK;
 }
 
-static enum rv_err read_shard_map(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
+static enum rv_err read_ownership_map(struct rv_reader *r, struct document *out, struct rv_errtext *et) {
 	out->n_chunks = rv_read_u32(r);
 	out->n_ranges = rv_read_u16(r);
 	if (out->n_ranges > NET_MAX_RANGES)
@@ -173,23 +174,23 @@ static enum rv_err check_round(const struct document *d, struct rv_errtext *et) 
 	if (d->round > d->final_round || (d->phase == RUN_DONE) != (d->round == d->final_round))
 		return rv_fail(et, RV_E_INVALID, "%s: round %llu of %llu in phase %u", WHAT, (unsigned long long)d->round,
 					   (unsigned long long)d->final_round, d->phase);
-	if (d->epoch > NET_MAX_EPOCH || d->epoch_round > d->round || (d->epoch == 0 && d->epoch_round != 0))
-		return rv_fail(et, RV_E_INVALID, "%s: epoch %llu since round %llu, in round %llu", WHAT,
-					   (unsigned long long)d->epoch, (unsigned long long)d->epoch_round, (unsigned long long)d->round);
-	if (d->base_round > d->round || d->round - d->base_round != d->n_log)
-		return rv_fail(et, RV_E_INVALID, "%s: n_log = %u between base_round %llu and round %llu", WHAT, d->n_log,
-					   (unsigned long long)d->base_round, (unsigned long long)d->round);
+	if (d->term > NET_MAX_TERM || d->term_round > d->round || (d->term == 0 && d->term_round != 0))
+		return rv_fail(et, RV_E_INVALID, "%s: term %llu since round %llu, in round %llu", WHAT,
+					   (unsigned long long)d->term, (unsigned long long)d->term_round, (unsigned long long)d->round);
+	if (d->snapshot_round > d->round || d->round - d->snapshot_round != d->n_log)
+		return rv_fail(et, RV_E_INVALID, "%s: n_log = %u between snapshot_round %llu and round %llu", WHAT, d->n_log,
+					   (unsigned long long)d->snapshot_round, (unsigned long long)d->round);
 	return RV_OK;
 }
 
 static enum rv_err check_kept(const struct document *d, struct rv_errtext *et) {
-	uint64_t from = d->base_round - d->n_kept_rounds;
-	for (int i = 0; i < d->n_kept_bases; i++) {
-		uint64_t round = d->kept_bases[i].round;
-		if (round < from || round >= d->base_round || (i > 0 && round <= d->kept_bases[i - 1].round))
-			return rv_fail(et, RV_E_INVALID, "%s: kept_bases[%d] of round %llu: must ascend from %llu to before %llu",
-						   WHAT, i, (unsigned long long)round, (unsigned long long)from,
-						   (unsigned long long)d->base_round);
+	uint64_t from = d->snapshot_round - d->n_kept_rounds;
+	for (int i = 0; i < d->n_kept_snapshots; i++) {
+		uint64_t round = d->kept_snapshots[i].round;
+		if (round < from || round >= d->snapshot_round || (i > 0 && round <= d->kept_snapshots[i - 1].round))
+			return rv_fail(et, RV_E_INVALID,
+						   "%s: kept_snapshots[%d] of round %llu: must ascend from %llu to before %llu", WHAT, i,
+						   (unsigned long long)round, (unsigned long long)from, (unsigned long long)d->snapshot_round);
 	}
 	return RV_OK;
 }
@@ -232,12 +233,12 @@ static enum rv_err check_syncing(const struct document *d, struct rv_errtext *et
 	return RV_OK;
 }
 
-static enum rv_err check_shard_map(const struct document *d, struct rv_errtext *et) {
+static enum rv_err check_ownership_map(const struct document *d, struct rv_errtext *et) {
 	if (d->n_chunks < 1 || d->n_chunks > NET_MAX_CHUNKS)
 		return rv_fail(et, RV_E_INVALID, "%s: n_chunks = %u, must be 1..%d", WHAT, d->n_chunks, (int)NET_MAX_CHUNKS);
 	uint32_t next = 0;
 	for (int i = 0; i < d->n_ranges; i++) {
-		const struct shard_range *g = &d->ranges[i];
+		const struct owner_range *g = &d->ranges[i];
 		if (g->first != next || g->count == 0 || g->count > d->n_chunks - next)
 			return rv_fail(et, RV_E_INVALID, "%s: ranges[%d] = %u+%u: must start at %u and end by %u", WHAT, i,
 						   g->first, g->count, next, d->n_chunks);
@@ -260,9 +261,9 @@ static void read_run(struct rv_reader *r, struct document *out) {
 	out->final_round = rv_read_u64(r);
 	read_hash(r, &out->run_hash);
 	read_hash(r, &out->chain);
-	out->base_round = rv_read_u64(r);
-	read_hash(r, &out->base_hash);
-	read_hash(r, &out->base_chain);
+	out->snapshot_round = rv_read_u64(r);
+	read_hash(r, &out->snapshot_hash);
+	read_hash(r, &out->snapshot_chain);
 }
 
 enum rv_err document_decode(const void *p, size_t n, struct document *out, struct rv_errtext *et) {
@@ -274,10 +275,10 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	out->banned = rv_read_u64(&r);
 	RV_TRY(read_members(&r, out, et));
 	if (out->phase == RUN_REDUCE)
-		RV_TRY(read_shard_map(&r, out, et));
+		RV_TRY(read_ownership_map(&r, out, et));
 	if (out->version >= 4) {
-		out->epoch = rv_read_u64(&r);
-		out->epoch_round = rv_read_u64(&r);
+		out->term = rv_read_u64(&r);
+		out->term_round = rv_read_u64(&r);
 		RV_TRY(read_older(&r, out, et));
 		RV_TRY(read_syncing(&r, out, et));
 	}
@@ -288,7 +289,7 @@ enum rv_err document_decode(const void *p, size_t n, struct document *out, struc
 	RV_TRY(check_kept(out, et));
 	RV_TRY(check_members(out, et));
 	RV_TRY(check_syncing(out, et));
-	return out->phase == RUN_REDUCE ? check_shard_map(out, et) : RV_OK;
+	return out->phase == RUN_REDUCE ? check_ownership_map(out, et) : RV_OK;
 }
 
 int document_find(const struct document *d, uint32_t member) {
@@ -299,11 +300,11 @@ int document_find(const struct document *d, uint32_t member) {
 }
 
 uint64_t document_reaches_to(const struct document *d) {
-	return d->base_round - d->n_older;
+	return d->snapshot_round - d->n_older;
 }
 
 const struct rv_hash *document_digest(const struct document *d, uint64_t round) {
 	if (round < document_reaches_to(d) || round >= d->round)
 		return NULL;
-	return round < d->base_round ? &d->older[round - document_reaches_to(d)] : &d->log[round - d->base_round];
+	return round < d->snapshot_round ? &d->older[round - document_reaches_to(d)] : &d->log[round - d->snapshot_round];
 }

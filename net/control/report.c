@@ -48,7 +48,7 @@ void report_encode(const struct report *m, uint32_t version, struct rv_writer *w
 	rv_write_u64(w, m->reduce_us);
 	if (version < 4)
 		return;
-	rv_write_u64(w, m->epoch);
+	rv_write_u64(w, m->term);
 	rv_write_u64(w, m->up_bytes_per_s);
 	rv_write_u64(w, m->down_bytes_per_s);
 	rv_write_u8(w, m->proven_round > m->round);
@@ -83,7 +83,7 @@ static void read_fields(struct rv_reader *r, struct report *out) {
 }
 
 static void read_fields_4(struct rv_reader *r, struct report *out) {
-	out->epoch = rv_read_u64(r);
+	out->term = rv_read_u64(r);
 	out->up_bytes_per_s = rv_read_u64(r);
 	out->down_bytes_per_s = rv_read_u64(r);
 	out->proven_round = out->round + control_read_bool(r);
@@ -149,9 +149,9 @@ enum rv_err report_decode(const void *p, size_t n, struct report *out, struct rv
 		return rv_fail(et, RV_E_INVALID, "%s: attempt = %u in phase %u", WHAT, out->attempt, out->phase);
 	if (out->n_chunks < 1 || out->n_chunks > NET_MAX_CHUNKS)
 		return rv_fail(et, RV_E_INVALID, "%s: n_chunks = %u, must be 1..%d", WHAT, out->n_chunks, (int)NET_MAX_CHUNKS);
-	if (out->epoch > NET_MAX_EPOCH)
-		return rv_fail(et, RV_E_INVALID, "%s: epoch = %llu, at most %d", WHAT, (unsigned long long)out->epoch,
-					   (int)NET_MAX_EPOCH);
+	if (out->term > NET_MAX_TERM)
+		return rv_fail(et, RV_E_INVALID, "%s: term = %llu, at most %d", WHAT, (unsigned long long)out->term,
+					   (int)NET_MAX_TERM);
 	if (out->storage > (REPORT_STORAGE_KINDS | REPORT_STORAGE_FULL) || out->storage == REPORT_STORAGE_FULL)
 		return rv_fail(et, RV_E_INVALID, "%s: storage = %u, which is no set of things that cannot be stored", WHAT,
 					   out->storage);

@@ -254,8 +254,8 @@ static enum rv_err read_fetch(struct rv_reader *r, const struct frame_header *h,
 	out->index = rv_read_u32(r);
 	if (!rv_reader_ok(r))
 		return rv_fail(et, RV_E_INVALID, "%s: %u bytes, at least %d", name, h->body_bytes, (int)FRAME_FETCH_BYTES);
-	if (out->kind != FRAME_FETCH_BASE && out->kind != FRAME_FETCH_LOG)
-		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (base) or 2 (log)", name, out->kind);
+	if (out->kind != FRAME_FETCH_SNAPSHOT && out->kind != FRAME_FETCH_LOG)
+		return rv_fail(et, RV_E_INVALID, "%s: kind = %u: must be 1 (snapshot) or 2 (log)", name, out->kind);
 	if (out->part > (h->type == FRAME_FETCH ? FRAME_PART_FORGET : FRAME_PART_MANIFEST))
 		return rv_fail(et, RV_E_INVALID, "%s: part = %u: must be 0 (piece) or 1 (manifest)%s", name, out->part,
 					   h->type == FRAME_FETCH ? " or 2 (forget)" : "");

@@ -124,8 +124,8 @@ enum rv_err frame_hello_decode(const void *body, size_t n, struct frame_hello *o
 /* State transfer (docs/protocol.md). The round travels in the header. A donor answers every FETCH, in order, with the
  * slices of what was asked for (PIECE, in order, until all of it was sent), or with one NONE. */
 enum frame_fetch_kind {
-	FRAME_FETCH_BASE = 1, /* theta and outer state at `round` */
-	FRAME_FETCH_LOG       /* the reduced bytes of `round` */
+	FRAME_FETCH_SNAPSHOT = 1, /* theta and outer state at `round` */
+	FRAME_FETCH_LOG           /* the reduced bytes of `round` */
 };
 enum frame_fetch_part {
 	FRAME_PART_PIECE = 0,

@@ -46,10 +46,10 @@ static void lay_out_flags(struct reduce *r) {
 	RV_ASSERT(at == r->mem.flags + reduce_flags_bytes(n));
 }
 
-static void adopt_shard_map(struct reduce *r, const struct document *d) {
+static void adopt_ownership_map(struct reduce *r, const struct document *d) {
 	uint32_t next = 0;
 	for (int i = 0; i < d->n_ranges; i++) {
-		const struct shard_range *g = &d->ranges[i];
+		const struct owner_range *g = &d->ranges[i];
 		RV_ASSERT(g->first == next && g->count <= r->cfg.n_chunks - next && g->owner < d->n_members);
 		memset(r->owner + g->first, g->owner, g->count);
 		next += g->count;
@@ -114,7 +114,7 @@ static uint64_t roster_set(const struct reduce *r) {
 static void begin_attempt(struct reduce *r, const struct document *d, int64_t now_us) {
 	uint64_t former = roster_set(r);
 	adopt_roster(r, d);
-	adopt_shard_map(r, d);
+	adopt_ownership_map(r, d);
 	for (int i = 0; i < r->n_members; i++)
 		begin_peer(reduce_peer_at(r, i), !(former >> r->members[i] & 1), now_us);
 	r->due_us = d->deadline_ms > 0 ? now_us + (int64_t)d->deadline_ms * 1000 : INT64_MAX;

@@ -1,6 +1,6 @@
 /* reduce.h: the all-reduce, as a state machine without I/O: no sockets, no clock, no threads, no allocation.
  *
- * The encoded vector is cut into chunks; each chunk has one owner (the shard map of the round document).
+ * The encoded vector is cut into chunks; each chunk has one owner (the ownership map of the round document).
  *   scatter  every participant sends its encoded chunk c to c's owner;
  *   reduce   the owner, once it holds chunk c of everyone, averages in roster order and encodes once (codec callback);
  *   gather   the owner sends those bytes to everyone.

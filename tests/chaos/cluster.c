@@ -19,10 +19,14 @@
 
 #define WORKER      "rivulet-worker-failpoint"
 #define COORDINATOR "rivulet-coordinator-failpoint"
-enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL, BASE_EVERY = 4, ROUNDS_AHEAD = 60 };
-/* What a worker may hold at the end: the bases that it keeps by default (2) and those that documents named for joiners,
+enum { POLL_MS = 20, EXITED_KILLED = 128 + SIGKILL, SNAPSHOT_EVERY = 4, ROUNDS_AHEAD = 60 };
+/* What a worker may hold at the end: the snapshots that it keeps by default (2) and those that documents named for joiners,
  * the last one; the entries since the oldest of them, or those that documents named. */
-enum { BASES_MAX = 2 + NET_MAX_KEPT_BASES + 1, LOGS_MAX = NET_MAX_LOG_DIGESTS + (2 + 1) * BASE_EVERY, DAMAGED_MAX = 4 };
+enum {
+	SNAPSHOTS_MAX = 2 + NET_MAX_KEPT_SNAPSHOTS + 1,
+	LOGS_MAX = NET_MAX_LOG_DIGESTS + (2 + 1) * SNAPSHOT_EVERY,
+	DAMAGED_MAX = 4
+};
 
 double cluster_now_s(void) {
 	struct timespec t;
@@ -30,8 +34,7 @@ double cluster_now_s(void) {
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* ---- logs -----------------------------------------------------------------------------------------------------------
- */
+/* ---- logs ---- */
 
 static bool is_complaint(const char *event) {
 	static const char *const bad[] = {"document", "old_store",   "install_failed", "apply_failed", "spoiled",
@@ -108,8 +111,7 @@ static void read_logs(struct cluster *c) {
 	move_gate(c);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------------------------
- */
+/* ---- waiting ---- */
 
 struct patience patience_for(struct cluster *c, const char *what) {
 	read_logs(c);
@@ -167,8 +169,7 @@ void cluster_wait_takes_part(struct cluster *c, int i) {
 		patience_wait(&p);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------
- */
+/* ---- processes ---- */
 
 void cluster_start_worker(struct cluster *c, int i, const char *env) {
 	read_logs(c);
@@ -209,9 +210,9 @@ void cluster_open(struct cluster *c, int n, const struct cluster_run *run) {
 	c->rounds = run->rounds;
 	snprintf(config, sizeof config,
 			 "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 8\nsteps-per-round = 3\n"
-			 "base-every = %d\ngrace-ms = 60000\nsilence-ms = 3000\n"
+			 "snapshot-every = %d\ngrace-ms = 60000\nsilence-ms = 3000\n"
 			 "min-workers = %d\nrounds = %lld\noverlap-steps = %lld\nfragments = %lld\n%s",
-			 (int)BASE_EVERY, n / 2 + 1, (long long)run->rounds, (long long)(run->eager ? 0 : run->overlap),
+			 (int)SNAPSHOT_EVERY, n / 2 + 1, (long long)run->rounds, (long long)(run->eager ? 0 : run->overlap),
 			 (long long)(run->eager ? 1 : run->fragments), run->eager ? "updates = eager\neager-share = 0.25\n" : "");
 	e2e_open(&c->e, config, n);
 	assert_in_range(snprintf(c->dumps, sizeof c->dumps, "%.240s/dumps", c->e.dir), 1, (int)sizeof c->dumps - 1);
@@ -228,8 +229,7 @@ void cluster_close(struct cluster *c) {
 	e2e_close(&c->e);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 static void compare_with_store(const struct cluster *c, const struct mean_check *mean) {
 	char hex[65];
@@ -249,21 +249,21 @@ static bool has_ending(const char *name, const char *ending) {
 /* However often it was killed, and whatever became of its files. */
 static void assert_bounded_on_disk(const struct cluster *c, int i) {
 	char dir[E2E_PATH];
-	int bases = 0, logs = 0, damaged = 0;
+	int snapshots = 0, logs = 0, damaged = 0;
 	e2e_worker_dir(&c->e, i, dir);
 	DIR *d = opendir(dir);
 	assert_non_null(d);
 	for (struct dirent *e; (e = readdir(d));) {
-		bases += has_ending(e->d_name, ".rvs");
+		snapshots += has_ending(e->d_name, ".rvs");
 		logs += has_ending(e->d_name, ".rvl");
 		damaged += has_ending(e->d_name, ".damaged");
 		if (strstr(e->d_name, ".tmp-"))
 			fail_msg("worker %d: %s was left behind", i, e->d_name);
 	}
 	closedir(d);
-	if (bases > BASES_MAX || logs > LOGS_MAX || damaged > DAMAGED_MAX)
-		fail_msg("worker %d holds %d bases (at most %d), %d log entries (%d), %d damaged files (%d)", i, bases,
-				 (int)BASES_MAX, logs, (int)LOGS_MAX, damaged, (int)DAMAGED_MAX);
+	if (snapshots > SNAPSHOTS_MAX || logs > LOGS_MAX || damaged > DAMAGED_MAX)
+		fail_msg("worker %d holds %d snapshots (at most %d), %d log entries (%d), %d damaged files (%d)", i, snapshots,
+				 (int)SNAPSHOTS_MAX, logs, (int)LOGS_MAX, damaged, (int)DAMAGED_MAX);
 }
 
 void cluster_finish(struct cluster *c, struct mean_check *mean) {

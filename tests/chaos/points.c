@@ -39,12 +39,12 @@ static const struct {
 	{"train.step", WAY_ROUND, 5},
 	{"reduce.chunk-reduced", WAY_ROUND, 12},
 	{"reduce.resume", WAY_RESUME, 1},
-	{"base.", WAY_ROUND, 1},
-	{"base-record.", WAY_ROUND, 1},
+	{"snapshot.", WAY_ROUND, 1},
+	{"snapshot-record.", WAY_ROUND, 1},
 	{"seq-record.", WAY_ROUND, 1},
 	{"prune.", WAY_ROUND, 1},
 	{"fetch.", WAY_LOG, 1},
-	{"install.", WAY_BASE, 1},
+	{"install.", WAY_SNAPSHOT, 1},
 	{"leave.", WAY_LEAVE, 1},
 	{"export.", WAY_END, 1},
 	{"report.", WAY_ROUND, 30},
@@ -70,10 +70,10 @@ static const struct {
 	{"log.begin", LOSS_FULL},
 	{"log.before-fsync", LOSS_FULL},
 	{"replica.before-fsync", LOSS_FULL},
-	{"base.before-fsync", LOSS_FULL},
+	{"snapshot.before-fsync", LOSS_FULL},
 	{"log.after-fsync", LOSS_IO},
 	{"replica.begin", LOSS_IO},
-	{"base.after-fsync", LOSS_IO},
+	{"snapshot.after-fsync", LOSS_IO},
 };
 
 static bool is_named(const char *name, const char *pattern) {
@@ -130,7 +130,7 @@ static void remove_state(const struct cluster *c, int i) {
 	DIR *d = opendir(dir);
 	assert_non_null(d);
 	for (struct dirent *e; (e = readdir(d));)
-		if (strncmp(e->d_name, "base-", 5) == 0 || strncmp(e->d_name, "log-", 4) == 0 ||
+		if (strncmp(e->d_name, "snapshot-", 9) == 0 || strncmp(e->d_name, "log-", 4) == 0 ||
 			strncmp(e->d_name, "replica", 7) == 0)
 			assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
 	closedir(d);
@@ -141,9 +141,9 @@ static void arm_worker(struct cluster *c, const struct point_job *job, int victi
 	cluster_kill_worker(c, victim);
 	if (job->way == WAY_JOIN)
 		e2e_renew_worker(&c->e, victim);
-	if (job->way == WAY_LOG || job->way == WAY_BASE)
+	if (job->way == WAY_LOG || job->way == WAY_SNAPSHOT)
 		cluster_wait_round(c, cluster_round(c, victim) + GO_ON_ROUNDS, victim);
-	if (job->way == WAY_BASE)
+	if (job->way == WAY_SNAPSHOT)
 		remove_state(c, victim);
 	cluster_start_worker(c, victim, plan);
 	if (job->way == WAY_LEAVE) {

@@ -8,15 +8,15 @@
 
 /* How a process is brought to a point. */
 enum point_way {
-	WAY_ROUND,  /* it gets there by itself, round after round */
-	WAY_JOIN,   /* somebody new joins */
-	WAY_LOG,    /* a worker comes back after some rounds */
-	WAY_BASE,   /* a worker comes back without its state */
-	WAY_LEAVE,  /* a worker is told to stop */
-	WAY_RESUME, /* another worker dies in the middle of the same all-reduce */
-	WAY_END,    /* the run ends */
-	WAY_INVITE, /* the operator makes an invite */
-	WAY_BACKUP, /* the operator makes a backup */
+	WAY_ROUND,    /* it gets there by itself, round after round */
+	WAY_JOIN,     /* somebody new joins */
+	WAY_LOG,      /* a worker comes back after some rounds */
+	WAY_SNAPSHOT, /* a worker comes back without its state */
+	WAY_LEAVE,    /* a worker is told to stop */
+	WAY_RESUME,   /* another worker dies in the middle of the same all-reduce */
+	WAY_END,      /* the run ends */
+	WAY_INVITE,   /* the operator makes an invite */
+	WAY_BACKUP,   /* the operator makes a backup */
 };
 
 enum point_loss {

@@ -57,9 +57,9 @@ const struct document *rig_doc(const struct rig *r) {
 static void check_same_facts(const struct document *a, const struct document *b) {
 	assert_int_equal(a->round, b->round);
 	assert_memory_equal(&a->chain, &b->chain, sizeof a->chain);
-	assert_int_equal(a->base_round, b->base_round);
-	assert_memory_equal(&a->base_hash, &b->base_hash, sizeof a->base_hash);
-	assert_memory_equal(&a->base_chain, &b->base_chain, sizeof a->base_chain);
+	assert_int_equal(a->snapshot_round, b->snapshot_round);
+	assert_memory_equal(&a->snapshot_hash, &b->snapshot_hash, sizeof a->snapshot_hash);
+	assert_memory_equal(&a->snapshot_chain, &b->snapshot_chain, sizeof a->snapshot_chain);
 	assert_int_equal(a->banned, b->banned);
 	assert_int_equal(a->n_log, b->n_log);
 	assert_memory_equal(a->log, b->log, a->n_log * sizeof a->log[0]);
@@ -93,7 +93,7 @@ static void check_document(struct rig *r) {
 	assert_false(w.failed);
 	if (document_decode(bytes, rv_writer_len(&w), &decoded, &et) != RV_OK)
 		fail_msg("the document is not valid: %s", et.text);
-	struct rv_hash chain = d->base_chain;
+	struct rv_hash chain = d->snapshot_chain;
 	for (int i = 0; i < d->n_log; i++)
 		chain = rv_chain_next(&chain, &d->log[i]);
 	assert_memory_equal(&chain, &d->chain, sizeof chain);
@@ -175,7 +175,7 @@ struct report rig_report(const struct rig *r, uint32_t who, enum worker_phase ph
 	const struct document *d = rig_doc(r);
 	struct report rep = {.version = CONTROL_VERSION,
 						 .boot = 1,
-						 .epoch = d->epoch,
+						 .term = d->term,
 						 .phase = (uint8_t)phase,
 						 .round = d->round,
 						 .tokens = 1000,

@@ -194,7 +194,7 @@ static void report_ahead(struct scene *s) {
 }
 
 /* It has more records than what is there, and yet it is older: the run was taken back since. */
-static void test_an_older_epoch_is_refused(void **state) {
+static void test_an_older_term_is_refused(void **state) {
 	struct scene *s = *state;
 	char more[128];
 	(void)snprintf(more, sizeof more, "%s/more.backup", s->place);
@@ -208,10 +208,10 @@ static void test_an_older_epoch_is_refused(void **state) {
 	coordinator_start(&s->c);
 	report_ahead(s);
 	assert_int_equal(RUN("rollback", "--dir", s->c.dir, "--to-round", "0", "--force"), 0);
-	expect("epoch 1");
+	expect("term 1");
 	assert_int_equal(coordinator_stop(&s->c), 0);
 	assert_int_equal(RUN("restore", "--dir", s->c.dir, more), 1);
-	expect("is in epoch 1 (the run was rolled back), the backup is of epoch 0");
+	expect("is in term 1 (the run was rolled back), the backup is of term 0");
 	expect("--force");
 	assert_int_equal(RUN("restore", "--force", "--dir", s->c.dir, more), 0);
 	expect("at round 2");
@@ -389,7 +389,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_a_run_goes_on_from_its_backup, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_offline_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_state_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_an_older_epoch_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_older_term_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_store_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_lost_seal_is_noticed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),

@@ -179,7 +179,7 @@ static void expect_no_wait(struct rig *r) {
 	others_commit(r);
 }
 
-/* Far behind, fetching a base, of another size or epoch, without an address that others know, or silent. */
+/* Far behind, fetching a snapshot, of another size or term, without an address that others know, or silent. */
 static void test_who_is_not_nearly_there(void **state) {
 	(void)state;
 	struct rig r;

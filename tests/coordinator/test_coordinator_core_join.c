@@ -188,7 +188,7 @@ static void test_stale_reports_are_ignored(void **state) {
 
 /* ---- two processes with one key ---- */
 
-/* Two boots that cannot be one process that has installed bases. */
+/* Two boots that cannot be one process that has installed snapshots. */
 enum { FORMER = 50 * RIG_S, LATTER = 60 * RIG_S };
 
 static enum rv_err report_of(struct rig *r, uint64_t boot, uint64_t seq, struct rv_errtext *et) {
@@ -405,15 +405,15 @@ static void test_replay_refuses_what_cannot_be(void **state) {
 	struct core_record bad[9];
 	for (int i = 0; i < 9; i++)
 		bad[i] = commit;
-	bad[0].id++;               /* a gap */
-	bad[1].round = 1;          /* a round skipped */
-	bad[2].attempt = 2;        /* not the attempt under way */
-	bad[3].chain.b[0] ^= 1;    /* does not follow */
-	bad[4].members[1] = 5;     /* not the roster */
-	bad[5].type = 77;          /* unknown */
-	bad[6].type = CORE_ROSTER; /* attempt 1 again */
-	bad[7].type = CORE_BASE;   /* a base at the start */
-	bad[8].type = CORE_MEMBER; /* a member number skipped */
+	bad[0].id++;                 /* a gap */
+	bad[1].round = 1;            /* a round skipped */
+	bad[2].attempt = 2;          /* not the attempt under way */
+	bad[3].chain.b[0] ^= 1;      /* does not follow */
+	bad[4].members[1] = 5;       /* not the roster */
+	bad[5].type = 77;            /* unknown */
+	bad[6].type = CORE_ROSTER;   /* attempt 1 again */
+	bad[7].type = CORE_SNAPSHOT; /* a snapshot at the start */
+	bad[8].type = CORE_MEMBER;   /* a member number skipped */
 	bad[8].member = 40;
 	for (int i = 0; i < 9; i++) {
 		struct core *c = core_init(malloc(core_size()), &r.cfg, 0);

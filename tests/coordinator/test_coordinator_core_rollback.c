@@ -1,5 +1,5 @@
 /* A committed round that nobody's disk holds any more: it is noticed, nothing is taken back by itself, and the
- * operator's rollback begins an epoch in which nothing of the old one counts. */
+ * operator's rollback begins a term in which nothing of the old one counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,11 +96,11 @@ static void test_a_lost_round_is_noticed_and_nothing_is_guessed(void **state) {
 	assert_int_equal(k.best_held, 2);
 	wait_reporting(&r, rounds, 60 * RIG_S);
 	rig_expect(&r, RUN_OPEN, 3, 0);
-	assert_int_equal(rig_doc(&r)->epoch, 0);
+	assert_int_equal(rig_doc(&r)->term, 0);
 	rig_release(&r);
 }
 
-static void test_a_rollback_begins_an_epoch(void **state) {
+static void test_a_rollback_begins_a_term(void **state) {
 	(void)state;
 	struct rig r;
 	const uint64_t rounds[N] = {1, 2, 0};
@@ -110,19 +110,19 @@ static void test_a_rollback_begins_an_epoch(void **state) {
 	assert_int_equal(roll_back(&r, 2, false, NULL), RV_OK);
 	const struct document *d = rig_doc(&r);
 	struct rv_hash chain = chain_at(&r, 2);
-	assert_int_equal(rig_last(&r, CORE_ROLLBACK)->epoch, 1);
+	assert_int_equal(rig_last(&r, CORE_ROLLBACK)->term, 1);
 	rig_expect(&r, RUN_OPEN, 2, 0);
-	assert_int_equal(d->epoch, 1);
-	assert_int_equal(d->epoch_round, 2);
+	assert_int_equal(d->term, 1);
+	assert_int_equal(d->term_round, 2);
 	assert_true(d->seq > seq);
 	assert_memory_equal(&d->chain, &chain, sizeof chain);
 	rig_restart(&r);
-	assert_int_equal(rig_doc(&r)->epoch, 1);
+	assert_int_equal(rig_doc(&r)->term, 1);
 	rig_expect(&r, RUN_OPEN, 2, 0);
 	rig_round(&r, N);
 	rig_round(&r, N);
 	rig_expect(&r, RUN_OPEN, 4, 0);
-	assert_int_equal(rig_doc(&r)->epoch, 1);
+	assert_int_equal(rig_doc(&r)->term, 1);
 	assert_int_equal(kept(&r).state, CORE_STATE_HELD);
 	rig_release(&r);
 }
@@ -190,7 +190,7 @@ static void test_absent_holders_need_force(void **state) {
 	rig_expect(&r, RUN_OPEN, 3, 0);
 	wait_without_2(&r, 25);
 	assert_int_equal(roll_back(&r, 2, true, NULL), RV_OK);
-	assert_int_equal(rig_doc(&r)->epoch, 1);
+	assert_int_equal(rig_doc(&r)->term, 1);
 	rig_release(&r);
 }
 
@@ -339,8 +339,8 @@ static void test_nothing_is_said_before_members_could_report(void **state) {
 	rig_release(&r);
 }
 
-/* A process of the old epoch, frozen since: its word on a round of the same number is of another history. */
-static void test_votes_of_another_epoch_do_not_count(void **state) {
+/* A process of the old term, frozen since: its word on a round of the same number is of another history. */
+static void test_votes_of_another_term_do_not_count(void **state) {
 	(void)state;
 	struct rig r;
 	const uint64_t rounds[N] = {1, 1, 1};
@@ -349,7 +349,7 @@ static void test_votes_of_another_epoch_do_not_count(void **state) {
 	assert_int_equal(roll_back(&r, 1, false, NULL), RV_OK);
 	rig_say_all(&r, 2, WORKER_TRAINING);
 	struct report old = rig_report(&r, 2, WORKER_READY);
-	old.epoch = 0;
+	old.term = 0;
 	rig_send(&r, 2, &old);
 	rig_say_all(&r, 2, WORKER_READY);
 	rig_expect(&r, RUN_OPEN, 1, 0); /* it is waited for: it is about to come back */
@@ -357,13 +357,13 @@ static void test_votes_of_another_epoch_do_not_count(void **state) {
 	rig_expect(&r, RUN_REDUCE, 1, 1);
 	RIG_EXPECT_MEMBERS(&r, 0, 1);
 	struct report vote = rig_report(&r, 1, WORKER_VOTED);
-	vote.epoch = 0;
+	vote.term = 0;
 	rig_send(&r, 1, &vote);
 	assert_int_equal(rig_doc(&r)->round, 1); /* not committed */
 	rig_release(&r);
 }
 
-/* An older copy of the store was restored: workers are ahead, in a later epoch perhaps. */
+/* An older copy of the store was restored: workers are ahead, in a later term perhaps. */
 static void test_workers_ahead_of_a_restored_store(void **state) {
 	(void)state;
 	struct rig r;
@@ -373,7 +373,7 @@ static void test_workers_ahead_of_a_restored_store(void **state) {
 	for (uint32_t i = 0; i < N; i++) {
 		struct report rep = rig_report(&r, i, WORKER_TRAINING);
 		rep.round = rep.proven_round = 5;
-		rep.epoch = 2;
+		rep.term = 2;
 		rep.chain = rep.proven_chain = rig_digest(77);
 		rig_send(&r, i, &rep);
 	}
@@ -381,8 +381,8 @@ static void test_workers_ahead_of_a_restored_store(void **state) {
 	assert_true(kept(&r).ahead);
 	assert_int_equal(roll_back(&r, 1, false, "--force lets them"), RV_E_INVALID);
 	assert_int_equal(roll_back(&r, 1, true, NULL), RV_OK);
-	assert_int_equal(rig_doc(&r)->epoch, 3);
-	assert_int_equal(rig_doc(&r)->epoch_round, 1);
+	assert_int_equal(rig_doc(&r)->term, 3);
+	assert_int_equal(rig_doc(&r)->term_round, 1);
 	rig_round(&r, N);
 	assert_false(kept(&r).ahead);
 	rig_release(&r);
@@ -397,7 +397,7 @@ static void test_one_claim_is_no_old_copy(void **state) {
 	rig_restart(&r);
 	struct report ghost = rig_report(&r, 2, WORKER_TRAINING);
 	ghost.round = ghost.proven_round = 5;
-	ghost.epoch = 2;
+	ghost.term = 2;
 	rig_send(&r, 2, &ghost); /* the first that reports, of three that may come */
 	assert_true(rig_saw(&r, CORE_EVENT_AHEAD, 2));
 	assert_false(kept(&r).ahead);
@@ -412,17 +412,17 @@ static void test_one_claim_is_no_old_copy(void **state) {
 	rig_release(&r);
 }
 
-/* A member cannot use up the epochs that there are. */
-static void test_an_absurd_epoch_is_not_followed(void **state) {
+/* A member cannot use up the terms that there are. */
+static void test_an_absurd_term_is_not_followed(void **state) {
 	(void)state;
 	struct rig r;
 	three_rounds(&r);
 	for (uint64_t below = 0; below < 2; below++) {
 		struct report rep = rig_report(&r, 2, WORKER_SYNCING);
-		rep.epoch = NET_MAX_EPOCH - below;
+		rep.term = NET_MAX_TERM - below;
 		rig_send(&r, 2, &rep);
 		assert_int_equal(roll_back(&r, 1, true, NULL), RV_OK);
-		assert_int_equal(rig_doc(&r)->epoch, 1 + below);
+		assert_int_equal(rig_doc(&r)->term, 1 + below);
 		rig_round(&r, N);
 	}
 	rig_release(&r);
@@ -440,29 +440,29 @@ static void vouch(struct rig *r, uint8_t flavour) {
 		rig_send(r, i, &rep[i]);
 }
 
-/* Commits, bases and rollbacks in any order: the rig checks that documents follow from their digests, and a twin that
+/* Commits, snapshots and rollbacks in any order: the rig checks that documents follow from their digests, and a twin that
  * replays the records says the same. */
 static void test_any_sequence(void **state) {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct rig r;
 		struct rv_rng rng = rv_rng_of(seed, 9);
-		uint64_t epochs = 0;
+		uint64_t terms = 0;
 		rig_open(&r, 1, N);
 		rig_say_all(&r, N, WORKER_TRAINING);
 		while (r.n_records < 48) {
 			uint64_t round = rig_doc(&r)->round, dice = rv_rng_below(&rng, 10);
 			if (dice < 6 && round + 1 < r.cfg.final_round)
 				rig_round(&r, N);
-			else if (dice < 8 && round > rig_doc(&r)->base_round)
-				vouch(&r, (uint8_t)epochs);
+			else if (dice < 8 && round > rig_doc(&r)->snapshot_round)
+				vouch(&r, (uint8_t)terms);
 			else if (round > 0) {
 				uint64_t to = rv_rng_below(&rng, round);
 				struct rv_hash chain = chain_at(&r, to);
 				assert_int_equal(roll_back(&r, to, true, NULL), RV_OK);
-				assert_int_equal(rig_doc(&r)->epoch, ++epochs);
+				assert_int_equal(rig_doc(&r)->term, ++terms);
 				assert_int_equal(rig_doc(&r)->round, to);
-				assert_true(rig_doc(&r)->base_round <= to);
+				assert_true(rig_doc(&r)->snapshot_round <= to);
 				assert_memory_equal(&rig_doc(&r)->chain, &chain, sizeof chain);
 				rig_say_all(&r, N, WORKER_TRAINING);
 			} else {
@@ -470,12 +470,12 @@ static void test_any_sequence(void **state) {
 			}
 		}
 		rig_restart(&r);
-		assert_int_equal(rig_doc(&r)->epoch, epochs);
+		assert_int_equal(rig_doc(&r)->term, terms);
 		rig_release(&r);
 	}
 }
 
-/* A run of `rounds` rounds with a base every `every`. */
+/* A run of `rounds` rounds with a snapshot every `every`. */
 static void long_run(struct rig *r, uint64_t rounds, uint64_t every) {
 	rig_init(r, 1);
 	r->cfg.final_round = 5000;
@@ -489,8 +489,8 @@ static void long_run(struct rig *r, uint64_t rounds, uint64_t every) {
 	}
 }
 
-/* Between the first known round and the base after it there is no way back, and the operator hears so. */
-static void test_before_the_earliest_base(void **state) {
+/* Between the first known round and the snapshot after it there is no way back, and the operator hears so. */
+static void test_before_the_earliest_snapshot(void **state) {
 	(void)state;
 	struct rig r;
 	long_run(&r, CORE_PAST_ROUNDS + 76, 8);
@@ -498,20 +498,20 @@ static void test_before_the_earliest_base(void **state) {
 	assert_int_equal(roll_back(&r, 79, true, "round 80 is the earliest"), RV_E_RANGE);
 	assert_int_equal(roll_back(&r, 80, true, NULL), RV_OK);
 	rig_expect(&r, RUN_OPEN, 80, 0);
-	assert_int_equal(rig_doc(&r)->base_round, 80);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 80);
 	rig_round(&r, N);
 	rig_expect(&r, RUN_OPEN, 81, 0);
 	rig_release(&r);
 }
 
 /* As many rounds back as with rare ones. */
-static void test_a_base_in_every_round(void **state) {
+static void test_a_snapshot_in_every_round(void **state) {
 	(void)state;
 	struct rig r;
 	long_run(&r, CORE_PAST_ROUNDS + 60, 1);
 	assert_int_equal(roll_back(&r, 59, true, "round 60 is the earliest"), RV_E_RANGE);
 	assert_int_equal(roll_back(&r, 61, true, NULL), RV_OK);
-	assert_int_equal(rig_doc(&r)->base_round, 61);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 61);
 	rig_round(&r, N);
 	rig_expect(&r, RUN_OPEN, 62, 0);
 	rig_release(&r);
@@ -520,7 +520,7 @@ static void test_a_base_in_every_round(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_lost_round_is_noticed_and_nothing_is_guessed),
-		cmocka_unit_test(test_a_rollback_begins_an_epoch),
+		cmocka_unit_test(test_a_rollback_begins_a_term),
 		cmocka_unit_test(test_absent_holders_need_force),
 		cmocka_unit_test(test_who_is_away_with_a_better_state_needs_force),
 		cmocka_unit_test(test_who_is_away_is_given_up_by_force),
@@ -530,13 +530,13 @@ int main(void) {
 		cmocka_unit_test(test_a_late_report_is_no_loss),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_nothing_is_said_before_members_could_report),
-		cmocka_unit_test(test_votes_of_another_epoch_do_not_count),
+		cmocka_unit_test(test_votes_of_another_term_do_not_count),
 		cmocka_unit_test(test_workers_ahead_of_a_restored_store),
 		cmocka_unit_test(test_one_claim_is_no_old_copy),
-		cmocka_unit_test(test_an_absurd_epoch_is_not_followed),
+		cmocka_unit_test(test_an_absurd_term_is_not_followed),
 		cmocka_unit_test(test_any_sequence),
-		cmocka_unit_test(test_before_the_earliest_base),
-		cmocka_unit_test(test_a_base_in_every_round),
+		cmocka_unit_test(test_before_the_earliest_snapshot),
+		cmocka_unit_test(test_a_snapshot_in_every_round),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

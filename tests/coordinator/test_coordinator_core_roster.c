@@ -192,7 +192,7 @@ static void say_after_commit(struct rig *r, uint32_t who, bool holds, uint32_t v
 	rep.round = 0;
 	rep.proven_round = holds;
 	rep.proven_chain = holds ? rig_doc(r)->chain : (struct rv_hash){0};
-	rep.needs_from = holds ? 0 : UINT64_MAX; /* a base: it is far from being there */
+	rep.needs_from = holds ? 0 : UINT64_MAX; /* a snapshot: it is far from being there */
 	rig_send(r, who, &rep);
 }
 

@@ -40,7 +40,7 @@ static void check(struct world *w, const struct document *d) {
 	assert_true(d->seq >= k->seq);
 	assert_true(d->round >= k->round);
 	for (uint64_t i = 0; i < d->n_log; i++) {
-		uint64_t round = d->base_round + i;
+		uint64_t round = d->snapshot_round + i;
 		if (round < k->round)
 			assert_memory_equal(&k->digests[round], &d->log[i], sizeof d->log[i]);
 		k->digests[round] = d->log[i];

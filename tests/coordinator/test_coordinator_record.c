@@ -22,7 +22,7 @@ static struct core_record full_record(uint16_t n_members) {
 	memset(rec.addr, 'a', sizeof rec.addr - 1);
 	rec.banned = true;
 	memset(&rec.token_hash, 0x22, sizeof rec.token_hash);
-	rec.epoch = 0x3132333435363738;
+	rec.term = 0x3132333435363738;
 	rec.round = 77;
 	rec.attempt = 3;
 	memset(&rec.digest, 0x23, sizeof rec.digest);
@@ -94,7 +94,7 @@ static void test_other_versions_and_counts_are_refused(void **state) {
 	assert_int_equal(record_decode(bytes, n, &out, &et), RV_E_CORRUPT);
 }
 
-/* A store of release 0.1 stays readable: its records have neither rates nor epochs. */
+/* A store of release 0.1 stays readable: its records have neither rates nor terms. */
 static void test_version_1_is_read(void **state) {
 	(void)state;
 	struct core_record in = full_record(1), out;
@@ -103,14 +103,14 @@ static void test_version_1_is_read(void **state) {
 	in.name[0] = in.addr[0] = '\0';
 	record_encode(&in, &w);
 	size_t n = rv_writer_len(&w);
-	size_t epoch_at = 1 + 1 + 8 + 8 + 4 + NET_KEY_BYTES + 2 + 2 + 1 + RV_HASH_BYTES;
-	memmove(bytes + epoch_at, bytes + epoch_at + 8, n - epoch_at - 8);
+	size_t term_at = 1 + 1 + 8 + 8 + 4 + NET_KEY_BYTES + 2 + 2 + 1 + RV_HASH_BYTES;
+	memmove(bytes + term_at, bytes + term_at + 8, n - term_at - 8);
 	bytes[0] = 1;
 	assert_int_equal(record_decode(bytes, n - 8 - 8 - 8, &out, NULL), RV_OK);
 	assert_int_equal(out.round, in.round);
 	assert_int_equal(out.boots[0], in.boots[0]);
 	assert_int_equal(out.rates[0], 0);
-	assert_int_equal(out.epoch, 0);
+	assert_int_equal(out.term, 0);
 	assert_int_equal(out.blamed, 0);
 }
 

@@ -25,8 +25,7 @@
 
 enum { ARGS_MAX = 32, POLL_MS = 20, TEXT_BYTES = 1 << 20 };
 
-/* ---- time -----------------------------------------------------------------------------------------------------------
- */
+/* ---- time ---- */
 
 static double now_s(void) {
 	struct timespec t;
@@ -38,8 +37,7 @@ static void pause_between_polls(void) {
 	nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000}, NULL);
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static char *read_all(const char *path) {
 	FILE *f = fopen(path, "rb");
@@ -99,8 +97,7 @@ void e2e_worker_dir(const struct e2e *e, int i, char out[E2E_PATH]) {
 	e2e_path(e, name, out);
 }
 
-/* ---- processes ------------------------------------------------------------------------------------------------------
- */
+/* ---- processes ---- */
 
 /* A write past the limit fails with EFBIG, much as on a full disk. */
 static void limit_files(long bytes) {
@@ -239,8 +236,7 @@ static void end_process(struct e2e_process *p) {
 		pause_between_polls();
 }
 
-/* ---- a run ----------------------------------------------------------------------------------------------------------
- */
+/* ---- a run ---- */
 
 static void wait_for_file(const char *path, struct e2e_process *p) {
 	struct stat st;
@@ -451,8 +447,7 @@ json_t *e2e_status(struct e2e *e) {
 	return status;
 }
 
-/* ---- logs -----------------------------------------------------------------------------------------------------------
- */
+/* ---- logs ---- */
 
 const char *e2e_text(const json_t *object, const char *key) {
 	const char *text = json_string_value(json_object_get(object, key));

@@ -37,9 +37,10 @@ void e2e_die_without_loss(struct e2e *e) {
 }
 
 void e2e_die_anywhere(struct e2e *e) {
-	static const char *const deaths[] = {"train.step@6",  "train.step@7",     "replica.begin@1", "replica.renamed@2",
-										 "base.begin@1",  "base.renamed@1",   "ready.after@2",   "reduce.start@2",
-										 "reduce.done@1", "persist.before@2", "prune.after@1"};
+	static const char *const deaths[] = {"train.step@6",      "train.step@7",     "replica.begin@1",
+										 "replica.renamed@2", "snapshot.begin@1", "snapshot.renamed@1",
+										 "ready.after@2",     "reduce.start@2",   "reduce.done@1",
+										 "persist.before@2",  "prune.after@1"};
 	e2e_die_often(e, deaths, sizeof deaths / sizeof deaths[0]);
 }
 

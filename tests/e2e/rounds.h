@@ -7,7 +7,7 @@
 /* Until all of the set saw so many rounds committed. */
 void e2e_wait_for_round(struct e2e *e, const int *workers, int n, int64_t round);
 /* The workers of the set saw the same state at the first round, `round` or later, that all of them tell of (who was
- * left behind may jump to a base): waits for it. */
+ * left behind may jump to a snapshot): waits for it. */
 void e2e_assert_same_chain(const struct e2e *e, const int *workers, int n, int64_t round);
 /* The last round that worker i saw committed; 0: none. */
 int64_t e2e_latest_round(const struct e2e *e, int i);

@@ -22,7 +22,7 @@
 
 /* Three are needed, two are there: it waits, until the tests are through. */
 static const char three_workers[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-									"min-workers = 3\nsteps-per-round = 2\nrounds = 3\nbase-every = 2\n"
+									"min-workers = 3\nsteps-per-round = 2\nrounds = 3\nsnapshot-every = 2\n"
 									"grace-ms = 600000\nsilence-ms = 30000\n";
 
 enum { VICTIM = 0, CAPTURED = 2, WAIT_US = E2E_WAIT_S * RV_US_PER_S };
@@ -78,8 +78,7 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* ---- on the peer link -----------------------------------------------------------------------------------------------
- */
+/* ---- on the peer link ---- */
 
 static void step_until(struct raw_client *c, bool *flag) {
 	for (int64_t end = rv_clock_monotonic_us() + WAIT_US; !*flag && !c->closed;) {
@@ -200,8 +199,7 @@ static void too_many_requests_for_state(void **state) {
 	expect_refusal(s, "link_down", "FETCH");
 }
 
-/* ---- at the coordinator ---------------------------------------------------------------------------------------------
- */
+/* ---- at the coordinator ---- */
 
 struct answer {
 	bool done;
@@ -279,8 +277,7 @@ static void links_that_are_spent_or_forged(void **state) {
 	expect_worker_refused(s, forged, "key");
 }
 
-/* ---- and the run goes on --------------------------------------------------------------------------------------------
- */
+/* ---- and the run goes on ---- */
 
 static void the_run_goes_on(void **state) {
 	struct scene *s = *state;

@@ -18,7 +18,7 @@
 #define TINY_RUN                                                                                                       \
 	"n-layer = 1\nn-head = 2\nn-embd = 16\ncontext = 16\nbatch = 2\nrounds = 3\n"                                      \
 	"steps-per-round = 2\nmin-workers = 3\ndata-shards = 3\nholdout-every = 20\n"                                      \
-	"base-every = 2\n" E2E_PATIENT
+	"snapshot-every = 2\n" E2E_PATIENT
 
 static void start_on(struct e2e *e, int i, const char *device) {
 	const char *const args[] = {"--device", device, "--eval-every", "0"};

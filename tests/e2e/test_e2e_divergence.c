@@ -14,7 +14,7 @@
 
 /* Nobody is left out, however slow the machine: the run even waits for the one that is wrong. */
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-						  "min-workers = 4\nsteps-per-round = 4\nrounds = 17\nbase-every = 4\n" E2E_PATIENT;
+						  "min-workers = 4\nsteps-per-round = 4\nrounds = 17\nsnapshot-every = 4\n" E2E_PATIENT;
 
 enum { VICTIM = 3, FLIPPED_AT = 6, LOOKED_AT = 8, WORKERS = 4 };
 
@@ -55,7 +55,7 @@ static void a_flipped_bit_is_found_and_repaired(void **state) {
 	assert_only_victim_named(&e);
 }
 
-/* The flip is after the last base: the end state is looked at too. */
+/* The flip is after the last snapshot: the end state is looked at too. */
 static void a_bit_that_flips_in_the_last_round_does_not_leave_with_the_result(void **state) {
 	static struct e2e e;
 	char chain[65], full[65];
@@ -74,7 +74,7 @@ enum { FAULTY = 2 };
 
 /* Nobody waits for the one that trains its round again. */
 static const char enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							 "min-workers = 3\nsteps-per-round = 4\nrounds = 17\nbase-every = 4\n" E2E_PATIENT;
+							 "min-workers = 3\nsteps-per-round = 4\nrounds = 17\nsnapshot-every = 4\n" E2E_PATIENT;
 
 static int count(const struct e2e_process *p, const char *name) {
 	int n = 0;

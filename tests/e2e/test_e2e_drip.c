@@ -12,7 +12,7 @@
 enum { DRIPS = 3, ROUNDS_ON = 2 };
 
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n" E2E_STEADY;
+							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nsnapshot-every = 4\n" E2E_STEADY;
 static const int others[] = {0, 1, 2};
 
 static void a_peer_that_sends_one_byte_a_second(void **state) {

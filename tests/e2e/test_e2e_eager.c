@@ -17,12 +17,12 @@ enum { WORKERS = 2, AHEAD = 4 };
 
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
-	"steps-per-round = 5\nbase-every = 3\n" E2E_PATIENT
+	"steps-per-round = 5\nsnapshot-every = 3\n" E2E_PATIENT
 #define EAGER "updates = eager\neager-share = 0.5\n"
 /* The run goes on without workers that are away. */
 #define HASTY                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\nmin-workers = 2\n"                \
-	"steps-per-round = 6\nrounds = 120\nbase-every = 10\n" E2E_STEADY
+	"steps-per-round = 6\nrounds = 120\nsnapshot-every = 10\n" E2E_STEADY
 
 static void check_a_run(void **state, const char *config) {
 	static struct e2e e;

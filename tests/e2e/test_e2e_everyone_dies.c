@@ -1,5 +1,5 @@
 /* test_e2e_everyone_dies.c: the power goes everywhere at once, and what is on the disks has suffered: a torn replica, a
- * base that is gone, a torn log entry. Everybody starts again, says what it goes on from, and the run ends in one
+ * snapshot that is gone, a torn log entry. Everybody starts again, says what it goes on from, and the run ends in one
  * state; `rivulet checkpoint` agrees. */
 #include "ends.h"
 
@@ -19,7 +19,7 @@
 enum { WORKERS = 3 };
 
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-						  "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nbase-every = 2\n" E2E_PATIENT;
+						  "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nsnapshot-every = 2\n" E2E_PATIENT;
 
 /* The round and the path of the newest file that `format` describes. */
 static uint64_t newest(const struct e2e *e, int worker, const char *format, char out[2 * E2E_PATH]) {
@@ -64,11 +64,11 @@ static void damage_everybody(struct e2e *e) {
 	e2e_worker_dir(e, 0, dir);
 	snprintf(path, sizeof path, "%s/replica.rvp", dir);
 	tear(path);
-	(void)newest(e, 1, "base-%" SCNu64 ".rvs%n", path);
+	(void)newest(e, 1, "snapshot-%" SCNu64 ".rvs%n", path);
 	assert_int_equal(unlink(path), 0);
 	uint64_t log = newest(e, 2, "log-%" SCNu64 ".rvl%n", path);
 	tear(path);
-	if (newest(e, 2, "base-%" SCNu64 ".rvs%n", path) > log) /* it makes the entry superfluous */
+	if (newest(e, 2, "snapshot-%" SCNu64 ".rvs%n", path) > log) /* it makes the entry superfluous */
 		assert_int_equal(unlink(path), 0);
 }
 
@@ -76,7 +76,7 @@ static void damage_everybody(struct e2e *e) {
 static void assert_recovered(const struct e2e *e, int worker, bool has_replica, int64_t at_least) {
 	long from = 0;
 	json_t *first = e2e_wait_event(&e->workers[worker], "recovered", "round", at_least, &from);
-	assert_true(json_is_true(json_object_get(first, "base")));
+	assert_true(json_is_true(json_object_get(first, "snapshot")));
 	assert_int_equal(e2e_int(first, "round"), e2e_int(first, "from_round") + e2e_int(first, "log_entries"));
 	assert_true((e2e_int(first, "replica_round") >= 0) == has_replica);
 	json_decref(first);

@@ -17,7 +17,7 @@
 
 /* Endless: the tests stop it. About 120 chunks. */
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n" E2E_STEADY;
+							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nsnapshot-every = 4\n" E2E_STEADY;
 
 /* Where the lost worker stops in its third all-reduce: not yet half of what a participant sends. */
 #define IN_THE_MIDDLE "RIVULET_FAILPOINT=reduce.scatter-mid@3="

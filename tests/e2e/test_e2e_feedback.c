@@ -14,7 +14,7 @@ enum { WORKERS = 2 };
 
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
-	"steps-per-round = 4\nbase-every = 3\n" E2E_PATIENT
+	"steps-per-round = 4\nsnapshot-every = 3\n" E2E_PATIENT
 #define TWO_BITS    "codec = int2\nerror-feedback = 0.9\nrounding = stochastic\nouter = adam\n"
 #define SPARSE      "codec = topk64\nerror-feedback = 0.95\nouter = sgd\n"
 #define SIXTEEN     "codec = int16\nerror-feedback = 0.9\nrounding = stochastic\n"

@@ -21,7 +21,7 @@
 enum { WORKERS = 4, LOST = 3, SITES = WORKERS + 1, DELAY_MS = 5, SKIPPED = 77, CONTROL_SOCKETS = 3 };
 
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							  "min-workers = 3\nsteps-per-round = 3\nrounds = 4000\nbase-every = 4\n" E2E_STEADY;
+							  "min-workers = 3\nsteps-per-round = 3\nrounds = 4000\nsnapshot-every = 4\n" E2E_STEADY;
 static const int everybody[] = {0, 1, 2, 3};
 
 static struct world {

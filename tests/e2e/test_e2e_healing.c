@@ -15,7 +15,7 @@ enum { WORKERS = 4, CUT_OFF = 3, SITES = WORKERS + 1, DELAY_MS = 20, LINE_BITS_P
 /* 0.83 M parameters: an exchange takes more than two seconds on these lines. */
 static const char mostly_exchange[] =
 	"n-layer = 4\nn-head = 4\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
-	"min-workers = 2\nsteps-per-round = 1\nrounds = 100000\nbase-every = 16\n";
+	"min-workers = 2\nsteps-per-round = 1\nrounds = 100000\nsnapshot-every = 16\n";
 
 static struct world {
 	struct sites sites;

@@ -61,7 +61,7 @@ static void make_config(const char *option, const char *value, const char *round
 									   rounds,
 									   "--holdout-every",
 									   "5",
-									   "--base-every",
+									   "--snapshot-every",
 									   "64",
 									   option,
 									   value,
@@ -95,7 +95,7 @@ static void finish(struct e2e *e, int n) {
 static void damage_base0(const struct e2e *e, int i) {
 	char dir[E2E_PATH], path[E2E_PATH + 32];
 	e2e_worker_dir(e, i, dir);
-	snprintf(path, sizeof path, "%s/base-0.rvs", dir);
+	snprintf(path, sizeof path, "%s/snapshot-0.rvs", dir);
 	FILE *f = fopen(path, "r+b");
 	assert_non_null(f);
 	assert_int_equal(fseek(f, -5, SEEK_END), 0);
@@ -105,7 +105,7 @@ static void damage_base0(const struct e2e *e, int i) {
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Its logs must not be replayed onto weights drawn from the seed: the base comes from the peer again. */
+/* Its logs must not be replayed onto weights drawn from the seed: the snapshot comes from the peer again. */
 static void restart_with_a_damaged_base0(struct e2e *e, int i) {
 	json_decref(e2e_wait_event(&e->workers[i], "round", NULL, 0, NULL));
 	e2e_signal(&e->workers[i], SIGTERM);

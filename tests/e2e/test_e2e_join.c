@@ -11,27 +11,27 @@
 
 #include <cmocka.h>
 
-/* 0.4 M parameters: a base of 14 pieces, as much as 8 log entries: later than that a joiner takes a base. */
+/* 0.4 M parameters: a snapshot of 14 pieces, as much as 8 log entries: later than that a joiner takes a snapshot. */
 #define MODEL                                                                                                          \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
-	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nbase-every = 4\n"
+	"min-workers = 4\nsteps-per-round = 1\nrounds = 100000\nsnapshot-every = 4\n"
 static const char four_needed[] = MODEL E2E_STEADY;
 static const char never_missed[] = MODEL "grace-ms = 600000\nsilence-ms = 240000\n"; /* longer than a test waits */
 static const char one_suffices[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 64\ncontext = 16\nbatch = 1\ndata-shards = 2\nmin-workers = 1\n"
-	"steps-per-round = 4\nrounds = 100000\nbase-every = 4\n" E2E_STEADY;
+	"steps-per-round = 4\nrounds = 100000\nsnapshot-every = 4\n" E2E_STEADY;
 
 /* A round takes about as long as fetching its result does. */
 static const char hasty[] =
 	"n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 16\nbatch = 1\ndata-shards = 3\nmin-workers = 2\n"
-	"steps-per-round = 1\nrounds = 100000\nbase-every = 8\n" E2E_STEADY;
+	"steps-per-round = 1\nrounds = 100000\nsnapshot-every = 8\n" E2E_STEADY;
 
-/* Each round is a base. */
-enum { FIRST_BASE = 12, LATER_BASE = 20 };
-#define BASES                                                                                                          \
+/* Each round is a snapshot. */
+enum { FIRST_SNAPSHOT = 12, LATER_SNAPSHOT = 20 };
+#define SNAPSHOTS                                                                                                      \
 	"n-layer = 2\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 4\n"                                \
-	"min-workers = 2\nsteps-per-round = 4\nrounds = 100000\nbase-every = 1\n" E2E_PATIENT
-static const char bases_all_the_time[] = BASES, bases_and_fragments[] = BASES "fragments = 2\n";
+	"min-workers = 2\nsteps-per-round = 4\nrounds = 100000\nsnapshot-every = 1\n" E2E_PATIENT
+static const char snapshots_all_the_time[] = SNAPSHOTS, snapshots_and_fragments[] = SNAPSHOTS "fragments = 2\n";
 
 static void kill_worker(struct e2e *e, int i) {
 	e2e_signal(&e->workers[i], SIGKILL);
@@ -46,7 +46,7 @@ static void assert_same_chain(struct e2e *e, int a, int b, int64_t round) {
 	e2e_assert_same_chain(e, (const int[]){a, b}, 2, round);
 }
 
-/* The run holds for want of a worker while the joiner (4) fetches, so what it fetches stays the latest base. */
+/* The run holds for want of a worker while the joiner (4) fetches, so what it fetches stays the latest snapshot. */
 static void from_three_donors_of_whom_one_lies_and_one_is_killed(void **state) {
 	static struct e2e e;
 	*state = &e;
@@ -129,7 +129,7 @@ static void the_same_identity_is_welcome_at_once(void **state) {
 	assert_same_chain(&e, 0, 3, before + 3);
 }
 
-/* Until the coordinator has a report that the member made when some of its base had come: so all keep that base. */
+/* Until the coordinator has a report that the member made when some of its snapshot had come: so all keep that snapshot. */
 static void wait_until_it_fetches(struct e2e *e, size_t member) {
 	int64_t got = 0;
 	for (int tries = 0; got < 1 << 16 && tries < 10 * E2E_WAIT_S; tries++) {
@@ -140,37 +140,37 @@ static void wait_until_it_fetches(struct e2e *e, size_t member) {
 	assert_in_range(got, 1 << 16, INT64_MAX);
 }
 
-/* A base takes some seconds on the joiner's line, and before it has come there are newer ones: it is frozen
+/* A snapshot takes some seconds on the joiner's line, and before it has come there are newer ones: it is frozen
  * meanwhile. */
-static void check_long_base(void **state, const char *run) {
+static void check_long_snapshot(void **state, const char *run) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, run, 3);
 	e.worker_args[0] = "--keep-log";
 	e.worker_args[1] = "4";
-	e2e_gate_at(&e, FIRST_BASE);
+	e2e_gate_at(&e, FIRST_SNAPSHOT);
 	e2e_start_gated_workers(&e, 2);
-	wait_for_round(&e, 0, FIRST_BASE);
+	wait_for_round(&e, 0, FIRST_SNAPSHOT);
 	e.worker_args[0] = "--max-down";
 	e.worker_args[1] = "8mbit";
 	e2e_start_worker(&e, 2, NULL, NULL);
 	wait_until_it_fetches(&e, 2);
 	e2e_signal(&e.workers[2], SIGSTOP);
-	e2e_gate_at(&e, LATER_BASE);
-	wait_for_round(&e, 0, LATER_BASE);
+	e2e_gate_at(&e, LATER_SNAPSHOT);
+	wait_for_round(&e, 0, LATER_SNAPSHOT);
 	e2e_signal(&e.workers[2], SIGCONT);
 	json_t *installed = e2e_wait_event(&e.workers[2], "installed", NULL, 0, NULL);
-	assert_in_range(e2e_int(installed, "round"), 1, FIRST_BASE);
+	assert_in_range(e2e_int(installed, "round"), 1, FIRST_SNAPSHOT);
 	json_decref(installed);
 	e2e_wait_level(&e, 3);
 	e2e_open_gate(&e);
-	wait_for_round(&e, 2, LATER_BASE + 3);
-	assert_same_chain(&e, 0, 2, LATER_BASE + 3);
-	int bases = 0;
+	wait_for_round(&e, 2, LATER_SNAPSHOT + 3);
+	assert_same_chain(&e, 0, 2, LATER_SNAPSHOT + 3);
+	int snapshots = 0;
 	long from = 0;
 	for (json_t *j; (j = e2e_find_event(e.workers[2].log, "fetch", NULL, 0, &from)); json_decref(j))
-		bases += strcmp(e2e_text(j, "what"), "base") == 0;
-	assert_int_equal(bases, 1);
+		snapshots += strcmp(e2e_text(j, "what"), "snapshot") == 0;
+	assert_int_equal(snapshots, 1);
 	assert_null(e2e_find_event(e.workers[2].log, "starving", NULL, 0, NULL));
 }
 
@@ -180,7 +180,7 @@ static void who_fetches_for_ever_is_given_two_states(void **state) {
 	enum { PARAMETERS = 430000, STATE_BYTES = (8 + 4) * PARAMETERS, ROUNDS = 12 };
 	static struct e2e e;
 	*state = &e;
-	e2e_open(&e, bases_all_the_time, 4);
+	e2e_open(&e, snapshots_all_the_time, 4);
 	e2e_gate_at(&e, ROUNDS);
 	e2e_start_gated_workers(&e, 2);
 	wait_for_round(&e, 0, ROUNDS);
@@ -196,13 +196,13 @@ static void who_fetches_for_ever_is_given_two_states(void **state) {
 	e2e_assert_same_chain(&e, (const int[]){0, 3}, 2, ROUNDS + 3);
 }
 
-static void a_base_takes_longer_than_the_next_one(void **state) {
-	check_long_base(state, bases_all_the_time);
+static void a_snapshot_takes_longer_than_the_next_one(void **state) {
+	check_long_snapshot(state, snapshots_all_the_time);
 }
 
 /* With fragments log entries are so small that they are tried first; but the first ones nobody keeps. */
-static void a_base_takes_longer_than_the_next_one_and_no_log_leads_to_it(void **state) {
-	check_long_base(state, bases_and_fragments);
+static void a_snapshot_takes_longer_than_the_next_one_and_no_log_leads_to_it(void **state) {
+	check_long_snapshot(state, snapshots_and_fragments);
 }
 
 int main(void) {
@@ -212,8 +212,8 @@ int main(void) {
 		cmocka_unit_test_teardown(into_rounds_of_a_few_round_trips, e2e_teardown),
 		cmocka_unit_test_teardown(the_same_identity_is_welcome_at_once, e2e_teardown),
 		cmocka_unit_test_teardown(who_fetches_for_ever_is_given_two_states, e2e_teardown),
-		cmocka_unit_test_teardown(a_base_takes_longer_than_the_next_one, e2e_teardown),
-		cmocka_unit_test_teardown(a_base_takes_longer_than_the_next_one_and_no_log_leads_to_it, e2e_teardown),
+		cmocka_unit_test_teardown(a_snapshot_takes_longer_than_the_next_one, e2e_teardown),
+		cmocka_unit_test_teardown(a_snapshot_takes_longer_than_the_next_one_and_no_log_leads_to_it, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

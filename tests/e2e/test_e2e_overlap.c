@@ -14,7 +14,7 @@ enum { WORKERS = 2 };
 
 #define RUN                                                                                                            \
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\nmin-workers = 2\n"                \
-	"steps-per-round = 5\nbase-every = 3\n" E2E_PATIENT
+	"steps-per-round = 5\nsnapshot-every = 3\n" E2E_PATIENT
 /* Each round a third of the vector, of which a worker keeps half: what is in theta_local matters for long. */
 #define STREAMING "fragments = 3\nmix = 0.5\n"
 

@@ -13,20 +13,20 @@
 #include <cmocka.h>
 
 static const char config[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\n" E2E_STEADY;
+							 "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nsnapshot-every = 10\n" E2E_STEADY;
 /* Rounds exchange a third of the parameters each. */
 #define STREAMING                                                                                                      \
 	"n-layer = 4\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"                                 \
-	"min-workers = 2\nsteps-per-round = 4\nrounds = 120\nbase-every = 10\nfragments = 3\n" E2E_STEADY
+	"min-workers = 2\nsteps-per-round = 4\nrounds = 120\nsnapshot-every = 10\nfragments = 3\n" E2E_STEADY
 static const char streaming[] = STREAMING, mixing[] = STREAMING "mix = 0.5\n",
 				  discarding[] = STREAMING "late = discard\n";
 
 static const char overlapped[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 150\nbase-every = 10\n" E2E_STEADY;
+	"min-workers = 2\nsteps-per-round = 6\noverlap-steps = 3\nrounds = 150\nsnapshot-every = 10\n" E2E_STEADY;
 
 static const char feedback[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-							   "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nbase-every = 10\n"
+							   "min-workers = 2\nsteps-per-round = 6\nrounds = 150\nsnapshot-every = 10\n"
 							   "codec = topk64\nerror-feedback = 0.95\nrounding = stochastic\nouter = sgd\n" E2E_STEADY;
 
 static const char by_time_config[] =
@@ -36,7 +36,7 @@ static const char by_time_config[] =
 static void remove_state(struct e2e *e, int worker) {
 	char dir[E2E_PATH], command[2 * E2E_PATH + 64];
 	e2e_worker_dir(e, worker, dir);
-	snprintf(command, sizeof command, "rm -f '%s'/base-*.rvs '%s'/log-*.rvl", dir, dir);
+	snprintf(command, sizeof command, "rm -f '%s'/snapshot-*.rvs '%s'/log-*.rvl", dir, dir);
 	assert_int_equal(system(command), 0);
 }
 
@@ -80,7 +80,7 @@ static void a_run_with_steps_ahead(void **state) {
 	check_a_run(state, overlapped, false);
 }
 
-/* The replica of a base is on its way to a slow disk, and that of the next encoding behind it: the one before both is
+/* The replica of a snapshot is on its way to a slow disk, and that of the next encoding behind it: the one before both is
  * left. */
 static void two_copies_were_lost(void **state) {
 	static struct e2e e;

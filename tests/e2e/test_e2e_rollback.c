@@ -17,14 +17,14 @@
 
 enum { N = 3, TOKENS_PER_ROUND = 4 * 2 * 32 * N };
 
-/* No base before the end: every round's log is kept, so that a test can choose what a disk proves. */
+/* No snapshot before the end: every round's log is kept, so that a test can choose what a disk proves. */
 static const char slow_enough[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-								  "min-workers = 3\nsteps-per-round = 4\nrounds = 24\nbase-every = 64\n"
+								  "min-workers = 3\nsteps-per-round = 4\nrounds = 24\nsnapshot-every = 64\n"
 								  "grace-ms = 60000\nsilence-ms = 3000\n";
-/* A base every other round: of early rounds nothing is left. */
-static const char bases_often[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-								  "min-workers = 3\nsteps-per-round = 4\nrounds = 100000\nbase-every = 2\n"
-								  "grace-ms = 60000\nsilence-ms = 3000\n";
+/* A snapshot every other round: of early rounds nothing is left. */
+static const char snapshots_often[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
+									  "min-workers = 3\nsteps-per-round = 4\nrounds = 100000\nsnapshot-every = 2\n"
+									  "grace-ms = 60000\nsilence-ms = 3000\n";
 static const int everybody[] = {0, 1, 2};
 
 /* Starts all, gated, and waits until worker 0 has seen this round: some rounds later they stop. */
@@ -53,8 +53,8 @@ static void forget_after(struct e2e *e, int i, uint64_t round) {
 	assert_non_null(d);
 	for (struct dirent *f; (f = readdir(d));) {
 		bool log = strncmp(f->d_name, "log-", 4) == 0 && strtoull(f->d_name + 4, NULL, 10) >= round;
-		bool base = strncmp(f->d_name, "base-", 5) == 0 && strtoull(f->d_name + 5, NULL, 10) > round;
-		if (!log && !base && strcmp(f->d_name, "replica.rvp") != 0)
+		bool snapshot = strncmp(f->d_name, "snapshot-", 9) == 0 && strtoull(f->d_name + 9, NULL, 10) > round;
+		if (!log && !snapshot && strcmp(f->d_name, "replica.rvp") != 0)
 			continue;
 		snprintf(path, sizeof path, "%s/%s", dir, f->d_name);
 		assert_int_equal(unlink(path), 0);
@@ -119,12 +119,12 @@ static void a_round_that_is_on_no_disk_any_more(void **state) {
 	roll_back(&e, "5", false, 0);
 	for (int i = 0; i < N; i++)
 		json_decref(e2e_wait_event(&e.workers[i], "rollback", "to_round", 5, NULL));
-	expect_told(&e, "rollback", "from round 5 (epoch 1)");
+	expect_told(&e, "rollback", "from round 5 (term 1)");
 	/* A worker of the release before cannot follow. */
 	e2e_launch_worker_as(&e, N, "rivulet-worker-v3", NULL);
 	assert_int_not_equal(e2e_wait_exit(&e.workers[N]), 0);
 	json_t *refused = e2e_wait_event(&e.workers[N], "failed", NULL, 0, NULL);
-	assert_non_null(strstr(e2e_text(refused, "text"), "rolled back (epoch 1)"));
+	assert_non_null(strstr(e2e_text(refused, "text"), "rolled back (term 1)"));
 	json_decref(refused);
 	e2e_assert_same_end(&e, everybody, N, chain, full);
 }
@@ -168,7 +168,7 @@ static void put_in_the_way(const struct e2e *e, int i) {
 	assert_int_equal(fclose(f), 0);
 }
 
-/* The worker ends, and says why; when it starts again it knows nothing of the new epoch, and does it all again. */
+/* The worker ends, and says why; when it starts again it knows nothing of the new term, and does it all again. */
 static void expect_to_be_in_the_way(struct e2e *e, int i) {
 	char path[2 * E2E_PATH];
 	path_in_the_way(e, i, path);
@@ -217,7 +217,7 @@ static void an_old_copy_is_restored(void **state) {
 	e2e_gate_at(&e, 20); /* who waits there comes to the end of its step, and follows */
 	expect_to_be_in_the_way(&e, 0);
 	for (int i = 0; i < N; i++)
-		json_decref(e2e_wait_event(&e.workers[i], "rollback", "epoch", 1, NULL));
+		json_decref(e2e_wait_event(&e.workers[i], "rollback", "term", 1, NULL));
 	e2e_open_gate(&e);
 	e2e_assert_same_end(&e, everybody, N, chain, full);
 }
@@ -246,7 +246,7 @@ static void backup_and_restore(struct e2e *e, int64_t copied_at, int64_t ends_at
 	json_decref(e2e_wait_event(&e->coordinator, "ahead", NULL, 0, NULL));
 }
 
-/* Bases and log entries go where they were. */
+/* Snapshots and log entries go where they were. */
 static void take_back(const struct e2e *e, int i) {
 	char dir[E2E_PATH], set[E2E_PATH + 16], from[2 * E2E_PATH + 32], to[2 * E2E_PATH + 32];
 	e2e_worker_dir(e, i, dir);
@@ -254,7 +254,7 @@ static void take_back(const struct e2e *e, int i) {
 	DIR *d = opendir(set);
 	assert_non_null(d);
 	for (struct dirent *f; (f = readdir(d));) {
-		if (strncmp(f->d_name, "log-", 4) != 0 && strncmp(f->d_name, "base-", 5) != 0)
+		if (strncmp(f->d_name, "log-", 4) != 0 && strncmp(f->d_name, "snapshot-", 9) != 0)
 			continue;
 		snprintf(from, sizeof from, "%s/%.24s", set, f->d_name);
 		snprintf(to, sizeof to, "%s/%.24s", dir, f->d_name);
@@ -263,7 +263,7 @@ static void take_back(const struct e2e *e, int i) {
 	closedir(d);
 }
 
-/* As docs/files.md says: the newest store, the files that were set aside, and a later epoch. */
+/* As docs/files.md says: the newest store, the files that were set aside, and a later term. */
 static void bring_it_back(struct e2e *e) {
 	char to_round[24];
 	long from[N] = {0};
@@ -279,12 +279,12 @@ static void bring_it_back(struct e2e *e) {
 	for (int tries = 0; !followed && tries < 300; tries++) { /* refused until one who is ahead has reported */
 		roll_back(e, to_round, true, -1);
 		(void)usleep(100000);
-		followed = e2e_find_event(e->workers[0].log, "rollback", "epoch", 2, NULL);
+		followed = e2e_find_event(e->workers[0].log, "rollback", "term", 2, NULL);
 	}
 	assert_non_null(followed);
 	json_decref(followed);
 	for (int i = 0; i < N; i++) {
-		json_decref(e2e_wait_event(&e->workers[i], "rollback", "epoch", 2, &from[i]));
+		json_decref(e2e_wait_event(&e->workers[i], "rollback", "term", 2, &from[i]));
 		json_decref(e2e_wait_event(&e->workers[i], "round", "round", round + 2, &from[i]));
 	}
 }
@@ -294,7 +294,7 @@ static void no_disk_goes_back_as_far_as_the_copy(void **state) {
 	static struct e2e e;
 	char to_round[24], out[E2E_PATH + 16];
 	*state = &e;
-	e2e_open(&e, bases_often, N);
+	e2e_open(&e, snapshots_often, N);
 	backup_and_restore(&e, 2, 16);
 	snprintf(to_round, sizeof to_round, "%lld", (long long)coordinators_round(&e));
 	expect_told(&e, "old_copy", "serve the newest store");

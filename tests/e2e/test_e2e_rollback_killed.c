@@ -16,7 +16,7 @@
 enum { N = 3, KILLED = 128 + SIGKILL, TRIES = 100, AHEAD = 3 };
 
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-						  "min-workers = 3\nsteps-per-round = 20\nrounds = 120\nbase-every = 64\n"
+						  "min-workers = 3\nsteps-per-round = 20\nrounds = 120\nsnapshot-every = 64\n"
 						  "grace-ms = 60000\nsilence-ms = 3000\n";
 static const int everybody[] = {0, 1, 2};
 
@@ -55,8 +55,8 @@ static void roll_back_when_it_can(struct e2e *e, int64_t to_round) {
 	assert_true(done);
 }
 
-static bool has_begun(const struct e2e *e, int64_t epoch) {
-	json_t *told = e2e_find_event(e->workers[0].log, "rollback", "epoch", epoch, NULL);
+static bool has_begun(const struct e2e *e, int64_t term) {
+	json_t *told = e2e_find_event(e->workers[0].log, "rollback", "term", term, NULL);
 	json_decref(told);
 	return told != NULL;
 }
@@ -71,7 +71,7 @@ static int64_t next_round(struct e2e *e, long *from) {
 }
 
 /* Killed at `point`, which comes before the rollback is durable or after. */
-static void kill_coordinator_at(struct e2e *e, const char *point, bool is_durable, int64_t epoch, long *from) {
+static void kill_coordinator_at(struct e2e *e, const char *point, bool is_durable, int64_t term, long *from) {
 	char env[96];
 	snprintf(env, sizeof env, "RIVULET_FAILPOINT=%s=kill", point);
 	restart_coordinator(e, env);
@@ -79,13 +79,13 @@ static void kill_coordinator_at(struct e2e *e, const char *point, bool is_durabl
 	int64_t back_to = next_round(e, from) - 1;
 	roll_back_when_it_can(e, back_to);
 	assert_int_equal(e2e_wait_exit(&e->coordinator), KILLED);
-	assert_false(has_begun(e, epoch));
+	assert_false(has_begun(e, term));
 	restart_coordinator(e, NULL);
 	if (!is_durable)
 		roll_back_when_it_can(e, back_to);
 	e2e_gate_at(e, back_to + 3 * AHEAD); /* who waits there comes to the end of its step, and follows */
-	for (int i = 0; i < N; i++)          /* what worker 0 has said before is of another epoch */
-		json_decref(e2e_wait_event(&e->workers[i], "rollback", "epoch", epoch, i == 0 ? from : NULL));
+	for (int i = 0; i < N; i++)          /* what worker 0 has said before is of another term */
+		json_decref(e2e_wait_event(&e->workers[i], "rollback", "term", term, i == 0 ? from : NULL));
 }
 
 /* Each worker dies at another step of following, and follows when it is back. */

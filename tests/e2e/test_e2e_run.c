@@ -9,14 +9,14 @@
 #include <cmocka.h>
 
 static const char small_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nbase-every = 2\n" E2E_PATIENT;
+								"min-workers = 4\nsteps-per-round = 5\nrounds = 6\nsnapshot-every = 2\n" E2E_PATIENT;
 /* MuLoCo's inner optimizer and FedProx's term: the inner loop alone, of which nothing travels. */
 static const char other_inner_run[] =
 	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
 	"min-workers = 4\nsteps-per-round = 5\nrounds = 3\ninner = muon\nprox-mu = 0.05\n" E2E_PATIENT;
 /* About a million parameters. */
 static const char wide_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
-							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nshards = equal\n" E2E_PATIENT;
+							   "min-workers = 4\nsteps-per-round = 1\nrounds = 4\nownership = equal\n" E2E_PATIENT;
 
 static const char uneven_run[] = "n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 4\n"
 								 "min-workers = 4\nsteps-per-round = 1\nrounds = 3\n" E2E_PATIENT;
@@ -45,7 +45,7 @@ static void with_another_inner_optimizer_too(void **state) {
 
 /* One of them may send little, less than the others do on the busiest machine: it owns less of the vector, and the
  * result is the lab's all the same. */
-static void shards_by_bandwidth_end_in_the_same_bits(void **state) {
+static void ownership_by_bandwidth_end_in_the_same_bits(void **state) {
 	static struct e2e e;
 	*state = &e;
 	e2e_open(&e, uneven_run, 4);
@@ -87,7 +87,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(four_processes_end_in_the_same_bits_as_one, e2e_teardown),
 		cmocka_unit_test_teardown(with_another_inner_optimizer_too, e2e_teardown),
-		cmocka_unit_test_teardown(shards_by_bandwidth_end_in_the_same_bits, e2e_teardown),
+		cmocka_unit_test_teardown(ownership_by_bandwidth_end_in_the_same_bits, e2e_teardown),
 		cmocka_unit_test_teardown(bytes_on_the_wire_are_the_formula_plus_little, e2e_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

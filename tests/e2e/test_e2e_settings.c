@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 static const char alone[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 1\n"
-							"min-workers = 1\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n" E2E_PATIENT;
+							"min-workers = 1\nsteps-per-round = 2\nrounds = 100000\nsnapshot-every = 4\n" E2E_PATIENT;
 static const char short_pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"
-								 "min-workers = 2\nsteps-per-round = 2\nrounds = 5\nbase-every = 4\n" E2E_PATIENT;
+								 "min-workers = 2\nsteps-per-round = 2\nrounds = 5\nsnapshot-every = 4\n" E2E_PATIENT;
 
 enum { MBIT_BYTES_PER_S = 125000 };
 

@@ -14,7 +14,7 @@
 enum { WORKERS = 6, LOST = WORKERS / 3, MIN_WORKERS = 3 };
 
 static const char endless[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 6\n"
-							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n" E2E_STEADY;
+							  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nsnapshot-every = 4\n" E2E_STEADY;
 #define FREEZE_IN_THE_MIDDLE "RIVULET_FAILPOINT=reduce.scatter-mid@3=stop"
 
 /* The last worker freezes in the middle of an all-reduce; returns the round. */

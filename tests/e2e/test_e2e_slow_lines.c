@@ -63,7 +63,7 @@ static void ten_mbit(void **state) {
 	(void)state;
 	run_over(10000000,
 			 "n-layer = 8\nn-head = 4\nn-embd = 256\ncontext = 16\nbatch = 1\ndata-shards = 3\nmin-workers = 3\n"
-			 "steps-per-round = 1\nrounds = 2\nbase-every = 64\n",
+			 "steps-per-round = 1\nrounds = 2\nsnapshot-every = 64\n",
 			 4000000);
 }
 
@@ -71,7 +71,7 @@ static void one_mbit(void **state) {
 	(void)state;
 	run_over(1000000,
 			 "n-layer = 3\nn-head = 2\nn-embd = 128\ncontext = 16\nbatch = 1\ndata-shards = 3\nmin-workers = 3\n"
-			 "steps-per-round = 1\nrounds = 2\nbase-every = 64\n",
+			 "steps-per-round = 1\nrounds = 2\nsnapshot-every = 64\n",
 			 4000000);
 }
 

@@ -13,8 +13,9 @@
 #include <cmocka.h>
 
 /* All four in every round, however slow the machine: so the lab can say what the end must be. */
-static const char patient_run[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-								  "min-workers = 4\nsteps-per-round = 40\nrounds = 12\nbase-every = 2\n" E2E_PATIENT;
+static const char patient_run[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
+	"min-workers = 4\nsteps-per-round = 40\nrounds = 12\nsnapshot-every = 2\n" E2E_PATIENT;
 
 static void assert_ends_as_in_the_lab(struct e2e *e) {
 	char chain[65], full[65];

@@ -13,14 +13,14 @@
 enum { WORKERS = 3 };
 
 static const char small_run[] = "n-layer = 3\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-								"min-workers = 3\nsteps-per-round = 4\nrounds = 9\nbase-every = 2\n" E2E_PATIENT;
+								"min-workers = 3\nsteps-per-round = 4\nrounds = 9\nsnapshot-every = 2\n" E2E_PATIENT;
 static const char long_run[] = "n-layer = 3\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-							   "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nbase-every = 5\n"
+							   "min-workers = 3\nsteps-per-round = 30\nrounds = 12\nsnapshot-every = 5\n"
 							   "fragments = 4\nmix = 0.25\n" E2E_PATIENT;
 /* About a million parameters. */
 static const char wide_run[] =
 	"n-layer = 4\nn-head = 4\nn-embd = 144\ncontext = 16\nbatch = 1\ndata-shards = 3\n"
-	"min-workers = 3\nsteps-per-round = 1\nrounds = 6\nshards = equal\nfragments = 3\n" E2E_PATIENT;
+	"min-workers = 3\nsteps-per-round = 1\nrounds = 6\nownership = equal\nfragments = 3\n" E2E_PATIENT;
 
 static const int everybody[WORKERS] = {0, 1, 2};
 

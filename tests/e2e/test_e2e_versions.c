@@ -10,8 +10,9 @@
 
 #include <cmocka.h>
 
-static const char three_workers[] = "n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
-									"min-workers = 3\nsteps-per-round = 2\nrounds = 8\nbase-every = 3\n" E2E_PATIENT;
+static const char three_workers[] =
+	"n-layer = 2\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 3\n"
+	"min-workers = 3\nsteps-per-round = 2\nrounds = 8\nsnapshot-every = 3\n" E2E_PATIENT;
 static const int everybody[] = {0, 1, 2};
 
 /* What `status` says of a member's protocol, while the coordinator runs. */

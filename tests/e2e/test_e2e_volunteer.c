@@ -18,7 +18,7 @@
 
 /* Two are needed. */
 static const char pair[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"
-						   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n"
+						   "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nsnapshot-every = 4\n"
 						   "grace-ms = 2000\nsilence-ms = 2500\n";
 
 static void run_worker(struct e2e *e, const char *data, const char *option, int status) {
@@ -236,7 +236,7 @@ static void rounds_caught_up_have_no_loss(void **state) {
 
 /* The run waits for a second member, which a copy is not. */
 static const char waiting[] = "n-layer = 1\nn-head = 2\nn-embd = 32\ncontext = 32\nbatch = 2\ndata-shards = 2\n"
-							  "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nbase-every = 4\n" E2E_PATIENT;
+							  "min-workers = 2\nsteps-per-round = 2\nrounds = 100000\nsnapshot-every = 4\n" E2E_PATIENT;
 
 static void copy_worker_dir(struct e2e *e, int from, int to) {
 	char source[E2E_PATH], target[E2E_PATH], command[2 * E2E_PATH + 16];

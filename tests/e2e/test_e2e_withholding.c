@@ -14,8 +14,8 @@
 enum { BAD = 3, ROUNDS_ON = 7, GHOST_ROUNDS = 20 };
 
 static const char run[] = "n-layer = 2\nn-head = 2\nn-embd = 64\ncontext = 32\nbatch = 2\ndata-shards = 4\n"
-						  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nbase-every = 4\n"
-						  "grace-ms = 3000\nsilence-ms = 3000\nshards = equal\n"; /* it owns a part in every round */
+						  "min-workers = 3\nsteps-per-round = 3\nrounds = 100000\nsnapshot-every = 4\n"
+						  "grace-ms = 3000\nsilence-ms = 3000\nownership = equal\n"; /* it owns a part in every round */
 static const int others[] = {0, 1, 2};
 
 static void open_with_bad(struct e2e *e, const char *program, const char *env) {

@@ -80,9 +80,9 @@ static void make_document(struct document *d, uint32_t attempt) {
 		d->members[i] = (struct member_ref){.member = 2 * i + 1, .weight = 1 + i};
 	d->n_chunks = CHUNKS;
 	d->n_ranges = MEMBERS;
-	d->ranges[0] = (struct shard_range){.first = 0, .count = 4, .owner = 0};
-	d->ranges[1] = (struct shard_range){.first = 4, .count = 5, .owner = SELF};
-	d->ranges[2] = (struct shard_range){.first = 9, .count = 2, .owner = 2};
+	d->ranges[0] = (struct owner_range){.first = 0, .count = 4, .owner = 0};
+	d->ranges[1] = (struct owner_range){.first = 4, .count = 5, .owner = SELF};
+	d->ranges[2] = (struct owner_range){.first = 9, .count = 2, .owner = 2};
 }
 
 static struct node *node_new(void) {

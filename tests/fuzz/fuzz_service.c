@@ -106,7 +106,7 @@ static void put_full(const struct world *w, uint8_t choice, struct report *rep) 
 	else if (choice == 2)
 		rep->full_hash = made_up(77);
 	else if (choice == 3)
-		rep->full_round = w->doc.base_round;
+		rep->full_round = w->doc.snapshot_round;
 }
 
 static size_t report_body(struct world *w, unsigned who, struct rv_reader *r, uint8_t body[REQUEST_BYTES]) {
@@ -114,7 +114,7 @@ static size_t report_body(struct world *w, unsigned who, struct rv_reader *r, ui
 	uint8_t place = rv_read_u8(r), hashes = rv_read_u8(r);
 	struct rv_writer b = rv_writer_of(body, REQUEST_BYTES);
 	rep.seq = rep.seq > 0 ? rep.seq : ++w->seq;
-	rep.epoch += w->doc.epoch;
+	rep.term += w->doc.term;
 	put_place(w, place, &rep);
 	if (rep.n_chunks == 0)
 		rep.n_chunks = w->n_chunks[rep.round % (WORLD_ROUNDS_MAX + 1)];
@@ -143,7 +143,7 @@ static void put_address(uint8_t v, char addr[NET_ADDR_BYTES]) {
 static void set_fact(struct report *says, uint8_t which, uint8_t v) {
 	uint64_t *const numbers[] = {&says->boot,
 								 &says->seq,
-								 &says->epoch,
+								 &says->term,
 								 &says->tokens,
 								 &says->suspects,
 								 &says->needs_from,

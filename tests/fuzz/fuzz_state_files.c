@@ -1,4 +1,4 @@
-/* fuzz_state_files.c: base, log and replica files, and pieces as peers send them. The first byte chooses the kind and
+/* fuzz_state_files.c: snapshot, log and replica files, and pieces as peers send them. The first byte chooses the kind and
  * whether rounds exchange fragments; the rest is tried as a file, and laid over the front of a valid one whose checks
  * are then made right, since no search finds a BLAKE2b value; pieces are laid over a valid zstd frame. */
 #include "worker/state/state_file.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { VALUES = 300, ROUND = 3, REPLICA_PAYLOAD_BYTES = 40, FILE_BYTES_MAX = 8192 };
-enum kind { BASE = STATE_KIND_BASE, LOG = STATE_KIND_LOG, REPLICA, PIECE, KINDS };
+enum kind { SNAPSHOT = STATE_KIND_SNAPSHOT, LOG = STATE_KIND_LOG, REPLICA, PIECE, KINDS };
 
 static const float theta0[VALUES];
 
@@ -54,10 +54,10 @@ static void write_prefix(const struct global_config *c, const struct global_stat
 	struct rv_hash *manifest =
 		(struct rv_hash *)(void *)payload - state_manifest_hashes(c, (enum state_kind)kind, ROUND);
 	state_manifest_of(c, (enum state_kind)kind, ROUND, payload, manifest);
-	if (kind == BASE) {
-		const struct state_base_info info = {.chain = g->chain,
-											 .full_hash = global_full_hash_of(c, 0, &g->chain, manifest)};
-		state_base_header(c, &info, file);
+	if (kind == SNAPSHOT) {
+		const struct state_snapshot_info info = {.chain = g->chain,
+												 .full_hash = global_full_hash_of(c, 0, &g->chain, manifest)};
+		state_snapshot_header(c, &info, file);
 		return;
 	}
 	const struct state_log_info info = {.round = ROUND, .attempt = 1, .digest = global_digest_of(c, ROUND, manifest)};
@@ -127,8 +127,8 @@ static void check_piece(const uint8_t *data, size_t n) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 	if (size == 0)
 		return 0;
-	enum kind kind = (enum kind)(BASE + data[0] % (KINDS - BASE));
-	struct global_config c = config((data[0] / (KINDS - BASE)) % 2 == 1);
+	enum kind kind = (enum kind)(SNAPSHOT + data[0] % (KINDS - SNAPSHOT));
+	struct global_config c = config((data[0] / (KINDS - SNAPSHOT)) % 2 == 1);
 	uint8_t file[FILE_BYTES_MAX];
 	if (kind == PIECE) {
 		check_piece(data + 1, size - 1);

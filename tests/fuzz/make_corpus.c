@@ -150,24 +150,24 @@ static void make_documents(struct seeds *s) {
 	d->phase = RUN_OPEN;
 	d->round = 3;
 	d->final_round = 30;
-	d->base_round = 2;
+	d->snapshot_round = 2;
 	d->n_log = 1;
 	d->n_members = 3;
 	fill(d->run_id, sizeof d->run_id, 1);
 	fill(&d->chain, sizeof d->chain, 2);
-	fill(&d->base_hash, sizeof d->base_hash, 3);
-	fill(&d->base_chain, sizeof d->base_chain, 4);
+	fill(&d->snapshot_hash, sizeof d->snapshot_hash, 3);
+	fill(&d->snapshot_chain, sizeof d->snapshot_chain, 4);
 	for (uint32_t i = 0; i < 3; i++) {
 		d->members[i] = (struct member_ref){.member = 2 * i};
 		(void)snprintf(d->members[i].addr, sizeof d->members[i].addr, "10.0.0.%u:7434", (unsigned)(i + 1));
 		fill(d->members[i].key, sizeof d->members[i].key, (uint8_t)(10 + i));
 	}
 	make_document(s, d, 3, "document_version_3");
-	d->epoch = 2;
-	d->epoch_round = 3;
+	d->term = 2;
+	d->term_round = 3;
 	d->n_older = d->n_kept_rounds = 2;
-	d->n_kept_bases = 1;
-	d->kept_bases[0].round = 1;
+	d->n_kept_snapshots = 1;
+	d->kept_snapshots[0].round = 1;
 	fill(&d->older_chain, sizeof d->older_chain, 5);
 	make_document(s, d, CONTROL_VERSION, "document_open");
 	d->phase = RUN_REDUCE;
@@ -176,7 +176,7 @@ static void make_documents(struct seeds *s) {
 	d->n_ranges = 3;
 	for (int i = 0; i < 3; i++) {
 		d->members[i].weight = 1;
-		d->ranges[i] = (struct shard_range){.first = 3 * (uint32_t)i, .count = i == 2 ? 4 : 3, .owner = (uint16_t)i};
+		d->ranges[i] = (struct owner_range){.first = 3 * (uint32_t)i, .count = i == 2 ? 4 : 3, .owner = (uint16_t)i};
 	}
 	make_document(s, d, CONTROL_VERSION, "document_reduce");
 	free(d);
@@ -209,7 +209,7 @@ static void make_frames(struct seeds *s) {
 		put_frame(s, &h, data, m.data_bytes);
 	}
 	seed_end(s, "frame", "hello_and_reduce");
-	struct frame_fetch fetch = {.kind = FRAME_FETCH_BASE, .part = FRAME_PART_MANIFEST, .round = 4, .index = 1};
+	struct frame_fetch fetch = {.kind = FRAME_FETCH_SNAPSHOT, .part = FRAME_PART_MANIFEST, .round = 4, .index = 1};
 	struct frame_fetch none = {.kind = FRAME_FETCH_LOG, .round = 4};
 	struct frame_piece piece = {
 		.of = {.kind = FRAME_FETCH_LOG, .round = 9, .index = 3}, .encoding = FRAME_ZSTD, .offset = 8, .total = 40};

@@ -10,9 +10,9 @@
 #include <string.h>
 
 static const char *const configs[] = {
-	"rounds = 6\nmin-workers = 2\nbase-every = 2\ngrace-ms = 100\nsilence-ms = 2000\n",
-	"rounds = 9\nmin-workers = 1\nbase-every = 1\nfragments = 3\nweight-by-tokens = true\nshards = equal\n",
-	"rounds = 6\nmin-workers = 3\nbase-every = 4\ngrace-ms = 0\nsilence-ms = 1000\n",
+	"rounds = 6\nmin-workers = 2\nsnapshot-every = 2\ngrace-ms = 100\nsilence-ms = 2000\n",
+	"rounds = 9\nmin-workers = 1\nsnapshot-every = 1\nfragments = 3\nweight-by-tokens = true\nownership = equal\n",
+	"rounds = 6\nmin-workers = 3\nsnapshot-every = 4\ngrace-ms = 0\nsilence-ms = 1000\n",
 };
 
 static const uint8_t run_id[NET_RUN_ID_BYTES] = "a run of rivule";
@@ -103,28 +103,28 @@ static void check_signature(struct world *w) {
 }
 
 struct seen {
-	uint64_t seq, epoch, round, base_round;
+	uint64_t seq, term, round, snapshot_round;
 	uint32_t attempt;
 };
 
 static struct seen seen_in(const struct document *d) {
-	return (struct seen){d->seq, d->epoch, d->round, d->base_round, d->attempt};
+	return (struct seen){d->seq, d->term, d->round, d->snapshot_round, d->attempt};
 }
 
-/* Rounds are only taken back by a later epoch, attempts and bases only by a later round or epoch. */
+/* Rounds are only taken back by a later term, attempts and snapshots only by a later round or term. */
 static void check_order(const struct seen *before, const struct document *d) {
-	RV_ASSERT(d->seq >= before->seq && d->epoch >= before->epoch);
-	if (d->epoch != before->epoch)
+	RV_ASSERT(d->seq >= before->seq && d->term >= before->term);
+	if (d->term != before->term)
 		return;
-	RV_ASSERT(d->round >= before->round && d->base_round >= before->base_round);
+	RV_ASSERT(d->round >= before->round && d->snapshot_round >= before->snapshot_round);
 	if (d->round == before->round && d->attempt != 0)
 		RV_ASSERT(d->attempt >= before->attempt);
 }
 
-/* Of a round that was committed in this epoch, or before its first, there is one state hash. */
+/* Of a round that was committed in this term, or before its first, there is one state hash. */
 static void check_chain(struct world *w, const struct seen *before) {
 	const struct document *d = &w->doc;
-	uint64_t known = d->epoch == before->epoch ? before->round : d->epoch_round;
+	uint64_t known = d->term == before->term ? before->round : d->term_round;
 	RV_ASSERT(d->round <= d->final_round && d->final_round <= WORLD_ROUNDS_MAX && known <= before->round);
 	if (d->round <= known && !rv_hash_is_zero(&w->chains[d->round]))
 		RV_ASSERT(rv_hash_equal(&w->chains[d->round], &d->chain));
@@ -156,12 +156,12 @@ void world_look(struct world *w) {
 		take_document(w);
 }
 
-/* An earlier version says the same of what it knows; of epochs it knows nothing, and is refused. */
+/* An earlier version says the same of what it knows; of terms it knows nothing, and is refused. */
 static void check_version_3(struct world *w) {
 	static struct document old;
 	const uint8_t *p = NULL;
 	size_t n = 0;
-	if (w->doc.epoch > 0) {
+	if (w->doc.term > 0) {
 		RV_ASSERT(service_document(w->service, 3, &p, &n, NULL) == RV_E_PROTOCOL);
 		return;
 	}
@@ -218,7 +218,7 @@ struct world *world_begin(uint8_t config) {
 	w.config = configs[config % (sizeof configs / sizeof configs[0])];
 	w.store.full = false;
 	w.store.n = 0;
-	w.now_us = w.doc.seq = w.doc.epoch = w.doc.round = w.doc.base_round = w.seq = 0;
+	w.now_us = w.doc.seq = w.doc.term = w.doc.round = w.doc.snapshot_round = w.seq = 0;
 	w.doc.attempt = 0;
 	w.restarts = 0;
 	for (uint64_t round = 0; round <= WORLD_ROUNDS_MAX; round++)
@@ -232,14 +232,14 @@ struct world *world_begin(uint8_t config) {
 
 static void restart(struct world *w) {
 	const struct document *d = &w->doc;
-	const struct rv_hash base_hash = d->base_hash, chain = d->chain;
+	const struct rv_hash snapshot_hash = d->snapshot_hash, chain = d->chain;
 	const struct seen before = seen_in(d);
 	service_free(w->service);
 	w->service = make_service(w);
 	replay_all(w->service, &w->store);
 	take_document(w);
-	RV_ASSERT(d->epoch == before.epoch && d->round == before.round && rv_hash_equal(&d->chain, &chain));
-	RV_ASSERT(d->base_round == before.base_round && rv_hash_equal(&d->base_hash, &base_hash));
+	RV_ASSERT(d->term == before.term && d->round == before.round && rv_hash_equal(&d->chain, &chain));
+	RV_ASSERT(d->snapshot_round == before.snapshot_round && rv_hash_equal(&d->snapshot_hash, &snapshot_hash));
 }
 
 void world_restart(struct world *w) {

@@ -26,7 +26,7 @@ struct world {
 	struct document doc; /* the latest */
 	/* State hashes of the rounds up to doc.round, as documents have said; zero: none was seen. */
 	struct rv_hash chains[WORLD_ROUNDS_MAX + 1];
-	/* What does not follow from the document; epoch: less the document's; n_chunks 0: the run's. */
+	/* What does not follow from the document; term: less the document's; n_chunks 0: the run's. */
 	struct report says[WORLD_KEYS];
 	uint64_t seq; /* of reports */
 	int restarts;

@@ -223,8 +223,7 @@ static void test_refuses_another_version(void **state) {
 			"version 5; this program reads 6; finish it with the program that wrote it, or remove it");
 }
 
-/* ---- the one before it ----------------------------------------------------------------------------------------------
- */
+/* ---- the one before it ---- */
 
 /* One bit of the byte at `at`; of the one in the middle, where that is 0. */
 static void flip_at(const char *name, size_t at) {

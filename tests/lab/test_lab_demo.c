@@ -26,8 +26,7 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* ---- tiles ----------------------------------------------------------------------------------------------------------
- */
+/* ---- tiles ---- */
 
 static struct model_layout layout_of(struct model_tensor *tensors, int n) {
 	return (struct model_layout){.tensors = tensors, .n_tensors = n};
@@ -96,8 +95,7 @@ static void test_transform_is_its_definition(void **state) {
 	dct_tiles_release(&t);
 }
 
-/* ---- the method -----------------------------------------------------------------------------------------------------
- */
+/* ---- the method ---- */
 
 struct coefficient {
 	double size;

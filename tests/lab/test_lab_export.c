@@ -96,7 +96,7 @@ static void test_pruned_files(void **state) {
 	for (uint64_t r = 0; r < 4; r++)
 		worker_dir_remove(&w, STATE_FILE_LOG, r);
 	rounds_are("0, 4-12");
-	worker_dir_remove(&w, STATE_FILE_BASE, 4);
+	worker_dir_remove(&w, STATE_FILE_SNAPSHOT, 4);
 	worker_dir_remove(&w, STATE_FILE_LOG, 9);
 	rounds_are("0, 8-9");
 	replays(9, 9);
@@ -104,20 +104,20 @@ static void test_pruned_files(void **state) {
 	refused(5, RV_E_NOTFOUND, "rounds there are: 0, 8-9");
 }
 
-static void test_damage_is_named_and_the_base_before_used(void **state) {
+static void test_damage_is_named_and_the_snapshot_before_used(void **state) {
 	(void)state;
 	worker_dir_play(&w, 12, 0);
 	replays(9, 9);
 	assert_string_equal(worker_dir_told(&w), "");
-	worker_dir_damage(&w, "base-8.rvs", 5000); /* in a piece */
+	worker_dir_damage(&w, "snapshot-8.rvs", 5000); /* in a piece */
 	replays(9, 9);
 	assert_non_null(strstr(worker_dir_told(&w), "\"damaged\""));
-	assert_non_null(strstr(worker_dir_told(&w), "base-8.rvs: piece 0 of 2 does not match its hash"));
+	assert_non_null(strstr(worker_dir_told(&w), "snapshot-8.rvs: piece 0 of 2 does not match its hash"));
 	replays(8, 8);
 	replays(-1, 12);
-	worker_dir_damage(&w, "base-4.rvs", 20); /* in its header: the listing finds it */
+	worker_dir_damage(&w, "snapshot-4.rvs", 20); /* in its header: the listing finds it */
 	replays(9, 9);
-	assert_non_null(strstr(worker_dir_told(&w), "base-4.rvs: its header is damaged"));
+	assert_non_null(strstr(worker_dir_told(&w), "snapshot-4.rvs: its header is damaged"));
 	replays(-1, 12);
 }
 
@@ -140,32 +140,32 @@ static void test_all_that_was_tried_is_said(void **state) {
 	worker_dir_release(&w);
 	worker_dir_init(&w, "init-hash = 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n");
 	worker_dir_play(&w, 10, 0);
-	worker_dir_damage(&w, "base-4.rvs", 20);
-	worker_dir_damage(&w, "base-8.rvs", 5000);
-	refused(9, RV_E_CORRUPT, "round 9 cannot be made from its files: base-8.rvs: piece 0 of 2");
-	refused(9, RV_E_CORRUPT, "; base-4.rvs: its header is damaged");
-	refused(-1, RV_E_CORRUPT, "no round can be made from its files: base-8.rvs: piece 0 of 2");
+	worker_dir_damage(&w, "snapshot-4.rvs", 20);
+	worker_dir_damage(&w, "snapshot-8.rvs", 5000);
+	refused(9, RV_E_CORRUPT, "round 9 cannot be made from its files: snapshot-8.rvs: piece 0 of 2");
+	refused(9, RV_E_CORRUPT, "; snapshot-4.rvs: its header is damaged");
+	refused(-1, RV_E_CORRUPT, "no round can be made from its files: snapshot-8.rvs: piece 0 of 2");
 	refused(-1, RV_E_CORRUPT, "rounds there are: none");
 }
 
 /* A file that cannot be opened at the moment (ELOOP here) is not damaged: nothing is told, and it is taken later. */
 static void test_a_passing_fault_is_no_damage(void **state) {
 	(void)state;
-	char base[400], aside[400];
+	char snapshot[400], aside[400];
 	struct worker_rounds r;
 	struct global_state g;
 	worker_dir_play(&w, 12, 0);
-	worker_dir_remove(&w, STATE_FILE_LOG, 7); /* round 8 is in its base alone */
-	snprintf(base, sizeof base, "%s/base-8.rvs", w.dir);
+	worker_dir_remove(&w, STATE_FILE_LOG, 7); /* round 8 is in its snapshot alone */
+	snprintf(snapshot, sizeof snapshot, "%s/snapshot-8.rvs", w.dir);
 	snprintf(aside, sizeof aside, "%s/aside", w.dir);
 	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
 	worker_rounds_tell(&r, w.events);
-	assert_int_equal(rename(base, aside), 0);
-	assert_int_equal(symlink(base, base), 0);
-	assert_fault(worker_rounds_replay(&r, 8, &g, &et), RV_E_IO, &et, "/base-8.rvs: cannot open for reading: ");
-	refused(8, RV_E_IO, "/base-8.rvs: cannot open for reading: "); /* where the listing has met it too */
+	assert_int_equal(rename(snapshot, aside), 0);
+	assert_int_equal(symlink(snapshot, snapshot), 0);
+	assert_fault(worker_rounds_replay(&r, 8, &g, &et), RV_E_IO, &et, "/snapshot-8.rvs: cannot open for reading: ");
+	refused(8, RV_E_IO, "/snapshot-8.rvs: cannot open for reading: "); /* where the listing has met it too */
 	assert_string_equal(worker_dir_told(&w), "");
-	assert_int_equal(rename(aside, base), 0);
+	assert_int_equal(rename(aside, snapshot), 0);
 	if (worker_rounds_replay(&r, 8, &g, &et) != RV_OK)
 		fail_msg("%s", et.text);
 	assert_int_equal(g.round, 8);
@@ -182,7 +182,7 @@ static void test_pruned_since_the_listing(void **state) {
 	assert_int_equal(worker_rounds_open(w.dir, &r, &et), RV_OK);
 	worker_rounds_tell(&r, w.events);
 	worker_dir_play(&w, 11, 0);
-	worker_dir_remove(&w, STATE_FILE_BASE, 4);
+	worker_dir_remove(&w, STATE_FILE_SNAPSHOT, 4);
 	for (uint64_t i = 0; i < 8; i++)
 		worker_dir_remove(&w, STATE_FILE_LOG, i);
 	if (worker_rounds_replay(&r, -1, &g, &et) != RV_OK)
@@ -201,7 +201,7 @@ static void test_two_histories(void **state) {
 	struct rv_hash chain = w.g.chain;
 	w.g.chain.b[0] ^= 1;
 	w.g.round = 8;
-	assert_int_equal(statestore_write_base(&w.store, &w.g, NULL, NULL), RV_OK);
+	assert_int_equal(statestore_write_snapshot(&w.store, &w.g, NULL, NULL), RV_OK);
 	w.g.chain = chain;
 	refused(6, RV_E_NOTFOUND, "rounds there are: 0-4, 8");
 }
@@ -228,8 +228,7 @@ static void test_no_worker(void **state) {
 	assert_fault(worker_rounds_open("/nonexistent/w", &r, &et), RV_E_NOTFOUND, &et, "/nonexistent/w");
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------------------
- */
+/* ---- sources ---- */
 
 static void source_refused(const char *where, int64_t round, const char *tokenizer, enum rv_err kind, const char *why) {
 	struct export_source s;
@@ -305,8 +304,7 @@ static void test_vocabulary_without_a_tokenizer(void **state) {
 	source_refused(w.dir, 0, "", RV_E_INVALID, "a vocabulary of 300 tokens, and no tokenizer.json beside it");
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------
- */
+/* ---- the command ---- */
 
 static int command(const char *const *args) {
 	const struct rv_command commands[] = {export_command, inspect_command, {.run = NULL}};
@@ -340,7 +338,7 @@ static void test_command(void **state) {
 	assert_int_equal(COMMAND("export", out, "--out", gguf, "--format", "gguf", "--max-file-bytes", "1MB"),
 					 RV_EXIT_USAGE);
 	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "77"), RV_EXIT_FAULT);
-	worker_dir_damage(&w, "base-8.rvs", 5000);
+	worker_dir_damage(&w, "snapshot-8.rvs", 5000);
 	assert_int_equal(COMMAND("export", w.dir, "--out", out, "--round", "9"), RV_EXIT_OK);
 	fixture_remove_dir(out);
 }
@@ -352,7 +350,7 @@ int main(void) {
 		TEST(test_every_round_bit_for_bit),
 		TEST(test_only_what_is_proved),
 		TEST(test_pruned_files),
-		TEST(test_damage_is_named_and_the_base_before_used),
+		TEST(test_damage_is_named_and_the_snapshot_before_used),
 		TEST(test_damage_in_the_log),
 		TEST(test_all_that_was_tried_is_said),
 		TEST(test_a_passing_fault_is_no_damage),

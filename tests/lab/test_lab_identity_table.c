@@ -26,8 +26,7 @@ static int teardown(void **state) {
 	return 0;
 }
 
-/* ---- the sides of the rows ------------------------------------------------------------------------------------------
- */
+/* ---- the sides of the rows ---- */
 
 static void use(const struct lab_method *m) {
 	f.cfg.method = m;
@@ -146,8 +145,7 @@ static void diloco_with_its_options(void) {
 	use(&lab_method_diloco);
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 enum part { RESULT, REPLICA_0 };
 
@@ -187,8 +185,7 @@ static const struct identity {
 };
 enum { N_IDENTITIES = sizeof identities / sizeof identities[0] };
 
-/* ---- the tests ------------------------------------------------------------------------------------------------------
- */
+/* ---- the tests ---- */
 
 static const float *part_of(struct lab_run *r, enum part of) {
 	return of == RESULT ? r->cfg.method->theta(r) : replica_theta(r->replicas[0]);

@@ -175,7 +175,7 @@ static void test_worker(void **state) {
 	assert_string_equal(string(facts, "rounds_to_export"), "0-9");
 	assert_int_equal(number(facts, "member"), 3);
 	assert_string_equal(string(facts, "name"), "anna");
-	assert_int_equal(json_array_size(json_object_get(facts, "bases")), 2);
+	assert_int_equal(json_array_size(json_object_get(facts, "snapshots")), 2);
 	assert_int_equal(number(facts, "log_entries"), 9);
 	char *text = json_dumps(facts, 0);
 	assert_null(strstr(text, "secret"));
@@ -184,7 +184,7 @@ static void test_worker(void **state) {
 	const struct {
 		const char *file, *sort;
 		int round;
-	} files[] = {{"base-8.rvs", "base", 8}, {"log-3.rvl", "log entry", 3}, {"replica.rvp", "replica", 9}};
+	} files[] = {{"snapshot-8.rvs", "snapshot", 8}, {"log-3.rvl", "log entry", 3}, {"replica.rvp", "replica", 9}};
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(path, sizeof path, "%s/%s", w.dir, files[i].file);
 		facts = facts_of(path, "state file");

@@ -96,8 +96,7 @@ static void test_names_are_options(void **state) {
 	assert_null(method_idle("diloco", "outer"));
 }
 
-/* ---- sweeps ---------------------------------------------------------------------------------------------------------
- */
+/* ---- sweeps ---- */
 
 static int setup_sweep(void **state) {
 	lab_fixture_init(&f);

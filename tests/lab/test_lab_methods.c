@@ -199,8 +199,7 @@ static void test_eager_by_name_and_by_setting(void **state) {
 	assert_hashes_not_equal(by_name, diloco);
 }
 
-/* ---- workers that miss a round --------------------------------------------------------------------------------------
- */
+/* ---- workers that miss a round ---- */
 
 static void test_participants(void **state) {
 	(void)state;
@@ -279,8 +278,7 @@ static void test_late_workers_keep_or_discard(void **state) {
 	assert_hashes_not_equal(result[0], result[1]);
 }
 
-/* ---- fragments ------------------------------------------------------------------------------------------------------
- */
+/* ---- fragments ---- */
 
 static void fragments(int64_t count, int64_t overlap_steps, double mix) {
 	f.cfg.run.n_layer = 3;

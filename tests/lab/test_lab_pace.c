@@ -115,8 +115,7 @@ static void test_a_quorum_closes_the_round(void **state) {
 	assert_true(pace.duration_ms == 6000);
 }
 
-/* ---- training -------------------------------------------------------------------------------------------------------
- */
+/* ---- training ---- */
 
 /* Speeds change when a round ends, not what it computes, as long as all are waited for. */
 static void test_waiting_changes_no_bit(void **state) {

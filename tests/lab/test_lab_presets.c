@@ -46,8 +46,7 @@ static void inner_sgd(double lr) {
 	f.cfg.run.outer_clip = 0; /* the identity is the plain mean's: gradients of single steps differ in norm */
 }
 
-/* ---- identities -----------------------------------------------------------------------------------------------------
- */
+/* ---- identities ---- */
 
 static void test_fedavg_is_the_outer_average(void **state) {
 	(void)state;
@@ -254,8 +253,7 @@ static void test_identical_workers_with_muon_are_one(void **state) {
 	assert_hashes_not_equal(one, four);
 }
 
-/* ---- stop and resume ------------------------------------------------------------------------------------------------
- */
+/* ---- stop and resume ---- */
 
 static void test_resumed_with_every_inner_optimizer(void **state) {
 	(void)state;
@@ -280,8 +278,7 @@ static void test_resumed_with_every_inner_optimizer(void **state) {
 	}
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 static void refused(const struct lab_method *m, int workers, enum rv_err want, const char *why) {
 	struct rv_errtext et = {0};

@@ -59,11 +59,10 @@ static void append(const char *path, const char *line) {
 static void write_older_apply(const char *path, uint64_t round, const char *roster) {
 	char line[512], chain[2 * RV_HASH_BYTES + 1];
 	rv_hex_encode(chains[round].b, RV_HASH_BYTES, chain);
-	snprintf(
-		line, sizeof line,
-		"{\"event\":\"apply\",\"round\":%d,\"participated\":true,\"keep\":false,\"snapshot\":false,\"chain\":\"%s\","
-		"\"roster\":%s}\n",
-		(int)round, chain, roster);
+	snprintf(line, sizeof line,
+			 "{\"event\":\"apply\",\"round\":%d,\"participated\":true,\"keep\":false,\"copy\":false,\"chain\":\"%s\","
+			 "\"roster\":%s}\n",
+			 (int)round, chain, roster);
 	append(path, line);
 }
 
@@ -241,7 +240,7 @@ static void test_lines_that_are_none(void **state) {
 		"{\"event\":\"vote\",\"round\":1,\"roster\":[{\"member\":0,\"weight\":1,\"boot\":1}]}\n",
 		"{\"event\":\"vote\",\"round\":1,\"attempt\":4294967296,\"roster\":[{\"member\":0,\"weight\":1,\"boot\":1}]}\n",
 		"{\"event\":\"vote\",\"round\":1,\"attempt\":1,\"roster\":[{\"member\":0,\"weight\":0,\"boot\":1}]}\n",
-		"{\"event\":\"apply\",\"round\":1,\"participated\":true,\"keep\":false,\"snapshot\":false,\"chain\":\"00\"}\n",
+		"{\"event\":\"apply\",\"round\":1,\"participated\":true,\"keep\":false,\"copy\":false,\"chain\":\"00\"}\n",
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {

@@ -273,8 +273,7 @@ static void test_what_cannot_be_read_is_named_and_skipped(void **state) {
 	report_fixture_remove(place);
 }
 
-/* ---- sweeps ---------------------------------------------------------------------------------------------------------
- */
+/* ---- sweeps ---- */
 
 static void test_seeds_become_a_mean(void **state) {
 	(void)state;

@@ -74,7 +74,7 @@ static void test_rounds_that_were_taken_back(void **state) {
 	(void)state;
 	struct run_record r;
 	write_metrics(path, "me", "worker", "diloco", 0, 4, 6);
-	append("{\"kind\":\"rollback\",\"round\":2,\"from_round\":6,\"epoch\":1,\"tokens\":8000}\n");
+	append("{\"kind\":\"rollback\",\"round\":2,\"from_round\":6,\"term\":1,\"tokens\":8000}\n");
 	assert_int_equal(run_record_read(path, &r, NULL), RV_OK);
 	assert_int_equal(r.n_rounds, 2);
 	assert_int_equal(r.n_evals, 2);

@@ -106,8 +106,8 @@ void worker_dir_play(struct worker_dir *w, uint64_t rounds, uint32_t attempt) {
 	while (w->g.round < rounds) {
 		play_one(w, attempt);
 		uint64_t round = w->g.round;
-		if (round % WORKER_DIR_BASE_EVERY == 0 && round < rounds)
-			RV_ASSERT(statestore_write_base(&w->store, &w->g, NULL, NULL) == RV_OK);
+		if (round % WORKER_DIR_SNAPSHOT_EVERY == 0 && round < rounds)
+			RV_ASSERT(statestore_write_snapshot(&w->store, &w->g, NULL, NULL) == RV_OK);
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { WORKER_DIR_ROUNDS = 12, WORKER_DIR_BASE_EVERY = 4 };
+enum { WORKER_DIR_ROUNDS = 12, WORKER_DIR_SNAPSHOT_EVERY = 4 };
 
 struct worker_dir {
 	char dir[256];
@@ -25,7 +25,7 @@ struct worker_dir {
 /* run.conf of the test fixture's small model with `options` ("key = value\n"...), run.link, member.conf. */
 void worker_dir_init(struct worker_dir *w, const char *options);
 void worker_dir_release(struct worker_dir *w); /* removes it */
-/* Plays up to `rounds`, each with a log entry of that attempt, and a base every BASE_EVERY rounds. */
+/* Plays up to `rounds`, each with a log entry of that attempt, and a snapshot every SNAPSHOT_EVERY rounds. */
 void worker_dir_play(struct worker_dir *w, uint64_t rounds, uint32_t attempt);
 /* A replica that trains in `round`. */
 void worker_dir_save_replica(struct worker_dir *w, uint64_t round);

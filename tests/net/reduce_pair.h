@@ -12,7 +12,7 @@ struct pair {
 static inline struct pair pair_new(uint32_t n_chunks) {
 	struct pair p = {.w = world_new(3, n_chunks, 3)};
 	for (uint32_t c = 0; c < n_chunks; c++) /* chunk c is owned by c % 3 */
-		p.w->doc.ranges[c] = (struct shard_range){.first = c, .count = 1, .owner = (uint16_t)(c % 3)};
+		p.w->doc.ranges[c] = (struct owner_range){.first = c, .count = 1, .owner = (uint16_t)(c % 3)};
 	p.w->doc.n_ranges = (uint16_t)n_chunks;
 	world_start(p.w, 0);
 	p.r = p.w->nodes[0].reduce;

@@ -77,11 +77,11 @@ static void fill_own(struct world_node *node) {
 static void own_chunks(struct document *d, const uint16_t *owner, uint32_t n_chunks) {
 	d->n_ranges = 0;
 	for (uint32_t c = 0; c < n_chunks; c++) {
-		struct shard_range *last = d->n_ranges > 0 ? &d->ranges[d->n_ranges - 1] : NULL;
+		struct owner_range *last = d->n_ranges > 0 ? &d->ranges[d->n_ranges - 1] : NULL;
 		if (last != NULL && last->owner == owner[c])
 			last->count++;
 		else
-			d->ranges[d->n_ranges++] = (struct shard_range){.first = c, .count = 1, .owner = owner[c]};
+			d->ranges[d->n_ranges++] = (struct owner_range){.first = c, .count = 1, .owner = owner[c]};
 	}
 }
 

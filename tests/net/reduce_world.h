@@ -58,7 +58,7 @@ struct world {
 	bool up[WORLD_MAX_NODES][WORLD_MAX_NODES];                 /* symmetric */
 };
 
-/* Nodes have member numbers 3 i + 1, own vectors that depend on the member only, weights 1 + i % 3, and random shards.
+/* Nodes have member numbers 3 i + 1, own vectors that depend on the member only, weights 1 + i % 3, and random ownership.
  * In worlds of every third seed a mean is encoded differently. Nobody has started, all links are up. */
 struct world *world_new(int n_nodes, uint32_t n_chunks, uint64_t seed);
 void world_free(struct world *w);

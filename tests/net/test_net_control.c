@@ -312,8 +312,8 @@ static struct document doc_in, doc_out;
 static struct document *a_document(void) {
 	struct document *d = &doc_in;
 	*d = (struct document){.seq = 9,
-						   .epoch = 2,
-						   .epoch_round = 3,
+						   .term = 2,
+						   .term_round = 3,
 						   .phase = RUN_REDUCE,
 						   .round = 7,
 						   .attempt = 2,
@@ -321,17 +321,17 @@ static struct document *a_document(void) {
 						   .final_round = 30,
 						   .run_hash = hash_of_int(1),
 						   .chain = hash_of_int(2),
-						   .base_round = 4,
-						   .base_hash = hash_of_int(3),
-						   .base_chain = hash_of_int(4),
+						   .snapshot_round = 4,
+						   .snapshot_hash = hash_of_int(3),
+						   .snapshot_chain = hash_of_int(4),
 						   .n_log = 3,
 						   .log = {hash_of_int(5), hash_of_int(6), hash_of_int(7)},
 						   .n_older = 3,
 						   .older_chain = hash_of_int(8),
 						   .older = {hash_of_int(9), hash_of_int(10), hash_of_int(11)},
 						   .n_kept_rounds = 2,
-						   .n_kept_bases = 2,
-						   .kept_bases = {{2, hash_of_int(12)}, {3, hash_of_int(13)}},
+						   .n_kept_snapshots = 2,
+						   .kept_snapshots = {{2, hash_of_int(12)}, {3, hash_of_int(13)}},
 						   .banned = UINT64_C(0x8000000000000002),
 						   .n_members = 3,
 						   .n_chunks = 10,
@@ -378,8 +378,8 @@ static void test_document_versions(void **state) {
 	size_t n3 = 0, n4 = 0, n5 = encode_document(d);
 	assert_int_equal(document_decode(buffer, n5, &doc_out, NULL), RV_OK);
 	assert_int_equal(doc_out.version, CONTROL_VERSION);
-	assert_int_equal(doc_out.epoch, d->epoch);
-	assert_int_equal(doc_out.epoch_round, d->epoch_round);
+	assert_int_equal(doc_out.term, d->term);
+	assert_int_equal(doc_out.term_round, d->term_round);
 	assert_int_equal(doc_out.deadline_ms, 61000);
 	struct rv_writer w = rv_writer_of(buffer, sizeof buffer);
 	document_encode(d, 4, &w);
@@ -391,13 +391,13 @@ static void test_document_versions(void **state) {
 	document_encode(d, 3, &w);
 	n3 = rv_writer_len(&w);
 	size_t syncing = 2 + 2 * (4 + NET_KEY_BYTES + 2) + strlen("[::1]:1") + strlen("127.0.0.1:4001");
-	assert_int_equal(n4, n3 + 16 + (2 + 32 + d->n_older * 32 + 2) + (2 + d->n_kept_bases * 40) + syncing);
+	assert_int_equal(n4, n3 + 16 + (2 + 32 + d->n_older * 32 + 2) + (2 + d->n_kept_snapshots * 40) + syncing);
 	assert_int_equal(document_decode(buffer, n3, &doc_out, NULL), RV_OK);
 	assert_int_equal(doc_out.version, 3);
-	assert_int_equal(doc_out.epoch, 0);
+	assert_int_equal(doc_out.term, 0);
 	assert_int_equal(doc_out.n_older, 0);
 	assert_int_equal(doc_out.n_kept_rounds, 0);
-	assert_int_equal(doc_out.n_kept_bases, 0);
+	assert_int_equal(doc_out.n_kept_snapshots, 0);
 	assert_int_equal(doc_out.n_syncing, 0);
 	assert_int_equal(doc_out.round, d->round);
 	buffer[4] = CONTROL_VERSION + 1;
@@ -419,11 +419,11 @@ static void test_document_digests(void **state) {
 static void test_the_largest_document_fits(void **state) {
 	(void)state;
 	struct document *d = a_document();
-	d->base_round = 7 - 7;
+	d->snapshot_round = 7 - 7;
 	d->round = NET_MAX_LOG_DIGESTS;
 	d->final_round = 1000;
 	d->n_log = NET_MAX_LOG_DIGESTS;
-	d->n_older = d->n_kept_rounds = d->n_kept_bases = 0;
+	d->n_older = d->n_kept_rounds = d->n_kept_snapshots = 0;
 	d->n_members = NET_MAX_MEMBERS;
 	d->n_syncing = 0; /* all are in members */
 	for (uint32_t i = 0; i < NET_MAX_MEMBERS; i++) {
@@ -434,7 +434,7 @@ static void test_the_largest_document_fits(void **state) {
 	d->n_chunks = NET_MAX_RANGES;
 	d->n_ranges = NET_MAX_RANGES;
 	for (uint32_t i = 0; i < NET_MAX_RANGES; i++)
-		d->ranges[i] = (struct shard_range){i, 1, (uint16_t)(i % NET_MAX_MEMBERS)};
+		d->ranges[i] = (struct owner_range){i, 1, (uint16_t)(i % NET_MAX_MEMBERS)};
 	size_t n = encode_document(d);
 	assert_int_equal(document_decode(buffer, n, &doc_out, NULL), RV_OK);
 	ASSERT_SAME_BYTES(document_encode, &doc_out, n);
@@ -466,15 +466,15 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->final_round = 7, "round 7 of 7");
 	DOCUMENT_REFUSED(d->final_round = 3, "round 7 of 3");
 	DOCUMENT_REFUSED((d->phase = RUN_DONE, d->attempt = d->deadline_ms = 0), "round 7 of 30");
-	DOCUMENT_REFUSED(d->epoch_round = 8, "epoch 2 since round 8, in round 7");
-	DOCUMENT_REFUSED(d->epoch = 0, "epoch 0 since round 3");
-	DOCUMENT_REFUSED(d->base_round = 8, "n_log");
-	DOCUMENT_REFUSED(d->base_round = 3, "n_log");
+	DOCUMENT_REFUSED(d->term_round = 8, "term 2 since round 8, in round 7");
+	DOCUMENT_REFUSED(d->term = 0, "term 0 since round 3");
+	DOCUMENT_REFUSED(d->snapshot_round = 8, "n_log");
+	DOCUMENT_REFUSED(d->snapshot_round = 3, "n_log");
 	DOCUMENT_REFUSED(d->n_older = 5, "n_older = 5");
 	DOCUMENT_REFUSED(d->n_kept_rounds = 4, "n_kept_rounds = 4");
-	DOCUMENT_REFUSED(d->kept_bases[0].round = 1, "kept_bases[0]");
-	DOCUMENT_REFUSED(d->kept_bases[1].round = 2, "kept_bases[1]");
-	DOCUMENT_REFUSED(d->kept_bases[1].round = 4, "kept_bases[1]");
+	DOCUMENT_REFUSED(d->kept_snapshots[0].round = 1, "kept_snapshots[0]");
+	DOCUMENT_REFUSED(d->kept_snapshots[1].round = 2, "kept_snapshots[1]");
+	DOCUMENT_REFUSED(d->kept_snapshots[1].round = 4, "kept_snapshots[1]");
 	DOCUMENT_REFUSED((d->n_members = 0, d->n_ranges = 0), "without members");
 	DOCUMENT_REFUSED(d->members[1].member = 0, "members[1] = 0");
 	DOCUMENT_REFUSED(d->members[2].member = 5, "members[2] = 5");
@@ -496,7 +496,7 @@ static void test_document_rules(void **state) {
 	DOCUMENT_REFUSED(d->ranges[0].owner = 3, "owner = 3");
 }
 
-static void test_an_open_document_has_no_shard_map(void **state) {
+static void test_an_open_document_has_no_ownership_map(void **state) {
 	(void)state;
 	struct document *d = a_document();
 	d->phase = RUN_OPEN;
@@ -622,7 +622,7 @@ int main(void) {
 		cmocka_unit_test(test_document_digests),
 		cmocka_unit_test(test_the_largest_document_fits),
 		cmocka_unit_test(test_document_rules),
-		cmocka_unit_test(test_an_open_document_has_no_shard_map),
+		cmocka_unit_test(test_an_open_document_has_no_ownership_map),
 		cmocka_unit_test(test_counts_above_the_limits),
 		cmocka_unit_test(test_mutated_bytes),
 	};

@@ -248,7 +248,7 @@ static void test_fetch_and_none(void **state) {
 }
 
 static struct frame_piece some_piece(const uint8_t *data) {
-	return (struct frame_piece){.of = {.kind = FRAME_FETCH_BASE, .round = 4, .index = 7},
+	return (struct frame_piece){.of = {.kind = FRAME_FETCH_SNAPSHOT, .round = 4, .index = 7},
 								.encoding = FRAME_ZSTD,
 								.offset = 90,
 								.total = 100,

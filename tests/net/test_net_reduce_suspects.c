@@ -133,7 +133,7 @@ enum { DUE_MS = 60000 };
 static struct pair pair_with_deadline(void) {
 	struct pair p = {.w = world_new(3, 3, 3)};
 	for (uint32_t c = 0; c < 3; c++)
-		p.w->doc.ranges[c] = (struct shard_range){.first = c, .count = 1, .owner = (uint16_t)c};
+		p.w->doc.ranges[c] = (struct owner_range){.first = c, .count = 1, .owner = (uint16_t)c};
 	p.w->doc.n_ranges = 3;
 	p.w->doc.deadline_ms = DUE_MS;
 	world_start(p.w, 0);

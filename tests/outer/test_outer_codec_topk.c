@@ -33,8 +33,7 @@ static const struct kind {
 static float x[LARGEST], y[LARGEST], z[LARGEST];
 static uint8_t code[BYTES_CAP], code2[BYTES_CAP];
 
-/* ---- which are kept -------------------------------------------------------------------------------------------------
- */
+/* ---- which are kept ---- */
 
 struct ranked {
 	uint32_t magnitude;
@@ -82,8 +81,7 @@ static void test_threshold(void **state) {
 	}
 }
 
-/* ---- properties -----------------------------------------------------------------------------------------------------
- */
+/* ---- properties ---- */
 
 static bool is_exact(float whole, float part, float rest) {
 	const double sum = (double)part + (double)rest, back = sum - (double)part;
@@ -187,8 +185,7 @@ static void test_delta_and_decode_add(void **state) {
 			check_delta_and_decode_add(kinds[k].codec, sizes[s]);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------------------------------
- */
+/* ---- bytes ---- */
 
 static void test_sizes(void **state) {
 	(void)state;
@@ -247,8 +244,7 @@ static void test_refuses_what_is_not_finite(void **state) {
 		check_refuses_what_is_not_finite(kinds[k].codec, 4300, 331);
 }
 
-/* ---- hostile bytes --------------------------------------------------------------------------------------------------
- */
+/* ---- hostile bytes ---- */
 
 /* A valid encoding of 192 values in which 3 are sent (test_known_bytes), with some bytes replaced. */
 static void spoiled(const struct codec *c, size_t at, const void *bytes, size_t n, const char *why) {

@@ -176,23 +176,25 @@ static void tell_stats(struct rv_events *events, const struct sim_stats *sum) {
 	tell_injected(events, sum);
 	rv_event(
 		events, RV_INFO, "rounds",
-		RV_FIELDS(
-			rv_field_int("committed", (int64_t)sum->commits),
-			rv_field_int("later_attempts", (int64_t)sum->later_attempts),
-			rv_field_int("fetched_logs", (int64_t)sum->fetched_logs),
-			rv_field_int("fetched_bases", (int64_t)sum->fetched_bases),
-			rv_field_int("older_bases", (int64_t)sum->older_bases), rv_field_int("own_files", (int64_t)sum->own_files),
-			rv_field_int("kept_progress", (int64_t)sum->kept_progress),
-			rv_field_int("overlapped", (int64_t)sum->overlapped), rv_field_int("given_away", (int64_t)sum->given_away),
-			rv_field_int("clipped", (int64_t)sum->clipped), rv_field_int("rollbacks", (int64_t)sum->rollbacks),
-			rv_field_int("standstills", (int64_t)sum->standstills),
-			rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
-			rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
-		"%llu rounds committed, %llu rosters of a later attempt, %llu logs and %llu bases fetched, %llu found on the "
+		RV_FIELDS(rv_field_int("committed", (int64_t)sum->commits),
+				  rv_field_int("later_attempts", (int64_t)sum->later_attempts),
+				  rv_field_int("fetched_logs", (int64_t)sum->fetched_logs),
+				  rv_field_int("fetched_snapshots", (int64_t)sum->fetched_snapshots),
+				  rv_field_int("older_snapshots", (int64_t)sum->older_snapshots),
+				  rv_field_int("own_files", (int64_t)sum->own_files),
+				  rv_field_int("kept_progress", (int64_t)sum->kept_progress),
+				  rv_field_int("overlapped", (int64_t)sum->overlapped),
+				  rv_field_int("given_away", (int64_t)sum->given_away), rv_field_int("clipped", (int64_t)sum->clipped),
+				  rv_field_int("rollbacks", (int64_t)sum->rollbacks),
+				  rv_field_int("standstills", (int64_t)sum->standstills),
+				  rv_field_int("torn_writes", (int64_t)sum->torn_writes), rv_field_int("named", (int64_t)sum->named),
+				  rv_field_int("resynced", (int64_t)sum->resynced), rv_field_int("faded", (int64_t)sum->faded)),
+		"%llu rounds committed, %llu rosters of a later attempt, %llu logs and %llu snapshots fetched, %llu found on "
+		"the "
 		"own disk, %llu writes torn, %llu rollbacks, progress kept %llu times, %llu outer steps behind an overlap, "
 		"%llu of them late, %llu chunks of contributions clipped; flipped bits: %llu named, %llu resynced, %llu faded",
 		(unsigned long long)sum->commits, (unsigned long long)sum->later_attempts,
-		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_bases,
+		(unsigned long long)sum->fetched_logs, (unsigned long long)sum->fetched_snapshots,
 		(unsigned long long)sum->own_files, (unsigned long long)sum->torn_writes, (unsigned long long)sum->rollbacks,
 		(unsigned long long)sum->kept_progress, (unsigned long long)sum->overlapped,
 		(unsigned long long)sum->given_away, (unsigned long long)sum->clipped, (unsigned long long)sum->named,

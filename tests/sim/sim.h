@@ -128,19 +128,19 @@ struct sim_options {
 	uint64_t seed;
 	int n_workers;
 	uint32_t min_workers;
-	uint64_t rounds, steps_per_round, overlap_steps, base_every;
+	uint64_t rounds, steps_per_round, overlap_steps, snapshot_every;
 	size_t n_params;
 	const struct codec *codec;
 	enum late_policy late;
 	double clip; /* of contributions (outer/merge.h) */
 	bool loud;   /* some contributions are several times as large as they should be */
 	bool weight_by_tokens;
-	bool equal_shards; /* else shards follow what workers say of their lines */
+	bool equal_ownership; /* else ownership follows what workers say of their lines */
 	uint32_t fragments;
 	float mix;       /* what a worker keeps of its own when it adopts a round's */
 	bool gives_away; /* late outer steps: overlap_steps is H, and steps ahead begin from a start of their own */
 	bool mixed;      /* programs speak any version of the protocol that this release speaks, each start anew */
-	uint64_t keep_bases, keep_log;
+	uint64_t keep_snapshots, keep_log;
 	bool calm;  /* no faults at all: bytes are counted exactly */
 	bool hasty; /* a round is over in a few round trips: who comes late has to catch up with that */
 	int64_t delay_us, jitter_us;
@@ -225,7 +225,7 @@ void sim_network_slow(struct sim *s, int host, double share);
 
 /* ---- disk (sim_disk.c) ---- */
 
-enum file_kind { FILE_BASE = 1, FILE_LOG, FILE_REPLICA, FILE_EPOCH, FILE_PART };
+enum file_kind { FILE_SNAPSHOT = 1, FILE_LOG, FILE_REPLICA, FILE_TERM, FILE_PART };
 struct sim_file {
 	uint8_t kind; /* 0: free */
 	uint64_t round;
@@ -264,7 +264,7 @@ void disk_write(struct sim *s, int host, enum file_kind kind, uint64_t round, co
 const struct sim_file *disk_find(const struct sim_disk *d, enum file_kind kind, uint64_t round);
 void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round);
 void disk_sync(struct sim_disk *d); /* the directory: what was renamed and removed so far is durable */
-/* A fetched base gets its name, durably. False: there is no part of that round. */
+/* A fetched snapshot gets its name, durably. False: there is no part of that round. */
 bool disk_adopt(struct sim_disk *d, uint64_t round);
 /* The process died; with the machine (`power`), what was not synced is there, is not, or is torn. */
 void disk_crash(struct sim *s, int host, bool power);
@@ -345,7 +345,7 @@ struct sim_fetch {
 	uint64_t number; /* of the wish: what is on its way for an earlier one is void */
 	struct state_id id;
 	struct fetch_core *core; /* NULL: nothing was ever fetched in this life */
-	bool opening;            /* BASE: the own disk is looked at first */
+	bool opening;            /* SNAPSHOT: the own disk is looked at first */
 	bool complete;
 	uint8_t *payload;
 	int slot; /* of the core */
@@ -353,8 +353,8 @@ struct sim_fetch {
 
 /* Copies for the disk: struct state_copy's handle. */
 struct sim_copy {
-	uint8_t *base, *replica; /* files; NULL: not asked for */
-	size_t n_base, n_replica;
+	uint8_t *snapshot, *replica; /* files; NULL: not asked for */
+	size_t n_snapshot, n_replica;
 	struct rv_hash full_hash;
 };
 
@@ -367,14 +367,22 @@ struct sim_task {
 	struct sim_task *next;
 };
 
-enum sim_request_kind { WORK_TRAIN, WORK_ENCODE, WORK_APPLY, WORK_INSTALL, WORK_EVALUATE, WORK_SAVE, WORK_COPY_BASE };
+enum sim_request_kind {
+	WORK_TRAIN,
+	WORK_ENCODE,
+	WORK_APPLY,
+	WORK_INSTALL,
+	WORK_EVALUATE,
+	WORK_SAVE,
+	WORK_COPY_SNAPSHOT
+};
 /* What waits for the trainer thread. */
 struct sim_request {
 	enum sim_request_kind kind;
 	bool begun, stopped; /* TRAIN: another request wants the trainer */
 	uint64_t round, from, steps;
 	struct trainer_apply apply; /* APPLY: one reference to its bytes */
-	uint8_t *base;              /* INSTALL: a base file; NULL: theta0 */
+	uint8_t *snapshot;          /* INSTALL: a snapshot file; NULL: theta0 */
 	bool want_replica, last;
 };
 enum { SIM_MAX_REQUESTS = 12 };
@@ -394,7 +402,7 @@ struct sim_worker {
 	/* the process */
 	uint64_t life;            /* 0: not running */
 	bool ending;              /* its session has ended; it exits */
-	uint64_t epoch;           /* as stored on its disk */
+	uint64_t term;            /* as stored on its disk */
 	uint64_t boot;            /* its wall clock at the start */
 	uint32_t version, spoken; /* of the protocol: the highest that it speaks; that of the last document, 0 before one */
 	uint64_t reports, heard;  /* sent; the latest that was answered */
@@ -480,15 +488,15 @@ void store_end(struct sim *s, int host); /* the process is gone */
 
 /* sim_files.c */
 /* Files of the state of `w`, in new memory. */
-uint8_t *files_base(const struct sim *s, const struct global_state *g, size_t *n);
-uint8_t *files_base_of(const struct sim *s, const struct state_id *id, const uint8_t *payload, size_t *n);
+uint8_t *files_snapshot(const struct sim *s, const struct global_state *g, size_t *n);
+uint8_t *files_snapshot_of(const struct sim *s, const struct state_id *id, const uint8_t *payload, size_t *n);
 uint8_t *files_log(const struct sim *s, const struct state_log_info *info, const uint8_t *payload, size_t *n);
 uint8_t *files_replica(const struct sim *s, const struct sim_worker *w, size_t *n);
-void files_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g);
-struct rv_hash files_base_chain(const uint8_t *bytes);
+void files_read_snapshot(const struct sim *s, const uint8_t *bytes, struct global_state *g);
+struct rv_hash files_snapshot_chain(const uint8_t *bytes);
 /* A log file's reduced bytes, or NULL. */
 const uint8_t *files_log_bytes(const struct sim *s, const struct sim_file *f, struct state_log_info *info);
-/* A base or log file holds what the run committed. */
+/* A snapshot or log file holds what the run committed. */
 bool files_is_the_runs(const struct sim *s, const struct sim_file *f);
 void files_replica_info(const uint8_t *bytes, struct state_replica_info *info);
 bool files_replica_waits(const struct sim *s, const uint8_t *bytes); /* for the outer step of its round */
@@ -555,9 +563,9 @@ struct sim_roster {
 };
 struct sim_oracle {
 	struct global_state global; /* the run as it must be */
-	uint64_t n_committed, epoch;
+	uint64_t n_committed, term;
 	uint64_t last_participants; /* of the latest commit: a set of member numbers */
-	uint64_t base_round;        /* the latest that was vouched for */
+	uint64_t snapshot_round;    /* the latest that was vouched for */
 	struct rv_hash digest[SIM_MAX_ROUNDS], full[SIM_MAX_ROUNDS + 1], chain[SIM_MAX_ROUNDS + 1];
 	float *theta[SIM_MAX_ROUNDS + 1], *v[SIM_MAX_ROUNDS + 1];
 	struct sim_contribution *contributions; /* newest first */
@@ -588,15 +596,16 @@ void oracle_member(struct sim *s, int host, uint32_t member); /* was acknowledge
 void oracle_bytes(struct sim *s, int host);                   /* the all-reduce is over; calm universes only */
 /* The full hash of `g`: what the run's is where the bits are the same. */
 struct rv_hash oracle_full_hash_of(const struct sim *s, const struct global_state *g);
-/* Without the files of `host` the run's state can still be had from disks: a base and every log entry since. */
+/* Without the files of `host` the run's state can still be had from disks: a snapshot and every log entry since. */
 bool oracle_others_hold_the_run(const struct sim *s, int host);
 void oracle_release(struct sim *s);
 
 /* ---- the universe ---- */
 
 struct sim_stats {
-	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_bases, own_files;
-	uint64_t older_bases; /* of those fetched: before the document's */
+	uint64_t seeds, events, faults[SIM_FAULT_KINDS], commits, later_attempts, fetched_logs, fetched_snapshots,
+		own_files;
+	uint64_t older_snapshots; /* of those fetched: before the document's */
 	uint64_t kept_progress, torn_writes, workers, rollbacks, standstills;
 	uint64_t overlapped;             /* outer steps behind steps of the next round */
 	uint64_t given_away;             /* ... that began from a start of their own */
@@ -682,7 +691,7 @@ bool sim_chance(struct sim *s, int host, enum sim_luck luck, double p);
 uint32_t sim_version(struct sim *s, int host);
 /* A pseudo-random value in [-1, 1) that depends on its arguments alone. */
 float sim_noise(uint64_t a, uint64_t b, uint64_t i);
-/* The full hash of the state of `round` is looked at: every base_every rounds, and after the last. */
+/* The full hash of the state of `round` is looked at: every snapshot_every rounds, and after the last. */
 bool sim_is_checked(const struct sim *s, uint64_t round);
 /* Encoded bytes of what the round exchanges. */
 size_t sim_payload(const struct sim *s, uint64_t round);

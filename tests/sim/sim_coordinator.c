@@ -16,7 +16,7 @@ static void config_of(const struct sim *s, struct core_config *cfg) {
 								.min_workers = s->opt.min_workers,
 								.fragments = s->opt.fragments,
 								.weight_by_tokens = s->opt.weight_by_tokens,
-								.equal_shards = s->opt.equal_shards,
+								.equal_ownership = s->opt.equal_ownership,
 								.grace_us = 2 * SIM_S,
 								.liveness_us = 4 * SIM_S,
 								.silent_us = 2 * SIM_S,

@@ -146,7 +146,7 @@ void disk_remove(struct sim_disk *d, enum file_kind kind, uint64_t round) {
 static void lose_power(struct sim *s, int host, struct sim_file *f) {
 	if (!f->unsynced)
 		return;
-	bool is_new = f->before == NULL && f->data != NULL && f->kind != FILE_EPOCH;
+	bool is_new = f->before == NULL && f->data != NULL && f->kind != FILE_TERM;
 	if (sim_chance(s, host, LUCK_DISK, 0.5)) {
 		free(f->data);
 		f->data = f->before;
@@ -182,19 +182,19 @@ bool disk_adopt(struct sim_disk *d, uint64_t round) {
 		return false;
 	struct sim_file moved = {.data = part->data, .n = part->n, .damaged = part->damaged};
 	part->data = NULL; /* the name goes with the sync below */
-	struct sim_file *base = slot_of(d, FILE_BASE, round);
-	base->kind = FILE_BASE;
-	base->round = round;
-	keep_before(base);
-	base->data = moved.data;
-	base->n = moved.n;
-	base->damaged = moved.damaged;
+	struct sim_file *snapshot = slot_of(d, FILE_SNAPSHOT, round);
+	snapshot->kind = FILE_SNAPSHOT;
+	snapshot->round = round;
+	keep_before(snapshot);
+	snapshot->data = moved.data;
+	snapshot->n = moved.n;
+	snapshot->damaged = moved.damaged;
 	disk_sync(d);
 	return true;
 }
 
 static bool may_rot(const struct sim_file *f) {
-	return f->data != NULL && f->kind != FILE_EPOCH;
+	return f->data != NULL && f->kind != FILE_TERM;
 }
 
 bool disk_rot(struct sim_disk *d, uint32_t which) {

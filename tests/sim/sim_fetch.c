@@ -1,4 +1,4 @@
-/* sim_fetch.c: the platform around worker/fetch_core: a worker that is behind takes bases and log entries from others,
+/* sim_fetch.c: the platform around worker/fetch_core: a worker that is behind takes snapshots and log entries from others,
  * piece by piece. */
 #include "sim.h"
 
@@ -60,28 +60,28 @@ void fetch_link_changed(struct sim *s, int host, int peer) {
 
 static const struct sim_file *own_file(const struct sim_worker *w) {
 	const struct state_id *id = &w->fetch.id;
-	const struct sim_file *base = disk_find(&w->disk, FILE_BASE, id->round);
+	const struct sim_file *snapshot = disk_find(&w->disk, FILE_SNAPSHOT, id->round);
 	if (id->kind == STATE_KIND_LOG)
 		return disk_find(&w->disk, FILE_LOG, id->round);
-	return base != NULL ? base : disk_find(&w->disk, FILE_PART, id->round);
+	return snapshot != NULL ? snapshot : disk_find(&w->disk, FILE_PART, id->round);
 }
 
 /* The core has what it waited for: nothing is wanted any more. */
 static void hand_over(struct sim *s, int host, const uint8_t *payload, const char *warning) {
 	struct sim_worker *w = &s->workers[host];
 	const struct state_id id = w->fetch.id;
-	uint8_t *base = NULL;
+	uint8_t *snapshot = NULL;
 	struct blob *log = NULL;
 	size_t n;
-	if (id.kind == STATE_KIND_BASE) {
-		base = files_base_of(s, &id, payload, &n);
+	if (id.kind == STATE_KIND_SNAPSHOT) {
+		snapshot = files_snapshot_of(s, &id, payload, &n);
 	} else {
 		log = blob_new(sim_payload(s, id.round));
 		RV_ASSERT(log != NULL);
 		memcpy(log->data, payload, log->bytes);
 	}
 	fetch_want(s, host, NULL);
-	session_core_on_fetched(w->session, s->now_us, &id, base, log, warning);
+	session_core_on_fetched(w->session, s->now_us, &id, snapshot, log, warning);
 	blob_unref(log);
 }
 
@@ -101,7 +101,8 @@ bool fetch_take_own(struct sim *s, int host) {
 	if (!named)
 		return false;
 	s->stats.own_files++;
-	sim_say(s, host, "has %s %llu itself", id->kind == STATE_KIND_BASE ? "base" : "log", (unsigned long long)id->round);
+	sim_say(s, host, "has %s %llu itself", id->kind == STATE_KIND_SNAPSHOT ? "snapshot" : "log",
+			(unsigned long long)id->round);
 	hand_over(s, host, payload, "");
 	return true;
 }
@@ -128,7 +129,7 @@ void fetch_want(struct sim *s, int host, const struct state_id *id) {
 	f->id = *id;
 	f->payload = sim_alloc(state_payload_bytes(&s->global_config, id->kind, id->round));
 	fetch_core_want(f->core, s->now_us, id, 1, &f->slot);
-	f->opening = id->kind == STATE_KIND_BASE;
+	f->opening = id->kind == STATE_KIND_SNAPSHOT;
 	fetch_core_look(f->core, f->slot, f->opening);
 	store_open_fetch(s, host);
 }
@@ -177,7 +178,7 @@ static uint8_t *asked_bytes(struct sim *s, int host, const struct frame_fetch *m
 	const struct global_config *g = &s->global_config;
 	enum state_kind kind = (enum state_kind)m->kind;
 	const struct sim_file *file =
-		disk_find(&s->workers[host].disk, kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, m->round);
+		disk_find(&s->workers[host].disk, kind == STATE_KIND_SNAPSHOT ? FILE_SNAPSHOT : FILE_LOG, m->round);
 	size_t bytes = 0, at = 0;
 	if (file == NULL || (m->part == FRAME_PART_PIECE ? m->index >= state_pieces(g, kind, m->round) : m->index != 0))
 		return NULL;
@@ -238,10 +239,10 @@ void fetch_deliver(struct sim *s, int host, bool ok) {
 	struct sim_worker *w = &s->workers[host];
 	const struct sim_fetch *f = &w->fetch;
 	uint8_t *payload = w->fetch.payload;
-	bool base = f->id.kind == STATE_KIND_BASE;
-	s->stats.fetched_bases += base;
-	s->stats.fetched_logs += !base;
-	s->stats.older_bases += base && f->id.round < round_document(w->core)->base_round;
+	bool snapshot = f->id.kind == STATE_KIND_SNAPSHOT;
+	s->stats.fetched_snapshots += snapshot;
+	s->stats.fetched_logs += !snapshot;
+	s->stats.older_snapshots += snapshot && f->id.round < round_document(w->core)->snapshot_round;
 	sim_say(s, host, ok ? "has fetched it" : "has fetched it, in memory");
 	w->fetch.payload = NULL;
 	hand_over(s, host, payload, ok ? "" : "the disk refuses");

@@ -11,7 +11,7 @@ struct log_head {
 	struct rv_hash digest;
 };
 
-struct base_head {
+struct snapshot_head {
 	uint64_t round;
 	struct rv_hash chain;
 };
@@ -26,11 +26,11 @@ static size_t vector_bytes(const struct sim *s) {
 	return s->opt.n_params * sizeof(float);
 }
 
-/* ---- bases ---- */
+/* ---- snapshots ---- */
 
-uint8_t *files_base(const struct sim *s, const struct global_state *g, size_t *n) {
+uint8_t *files_snapshot(const struct sim *s, const struct global_state *g, size_t *n) {
 	size_t vector = vector_bytes(s);
-	struct base_head head = {.round = g->round, .chain = g->chain};
+	struct snapshot_head head = {.round = g->round, .chain = g->chain};
 	*n = sizeof head + 2 * vector;
 	uint8_t *bytes = sim_alloc(*n);
 	memcpy(bytes, &head, sizeof head);
@@ -39,8 +39,8 @@ uint8_t *files_base(const struct sim *s, const struct global_state *g, size_t *n
 	return bytes;
 }
 
-uint8_t *files_base_of(const struct sim *s, const struct state_id *id, const uint8_t *payload, size_t *n) {
-	struct base_head head = {.round = id->round, .chain = id->chain};
+uint8_t *files_snapshot_of(const struct sim *s, const struct state_id *id, const uint8_t *payload, size_t *n) {
+	struct snapshot_head head = {.round = id->round, .chain = id->chain};
 	*n = sizeof head + 2 * vector_bytes(s);
 	uint8_t *bytes = sim_alloc(*n);
 	memcpy(bytes, &head, sizeof head);
@@ -48,14 +48,14 @@ uint8_t *files_base_of(const struct sim *s, const struct state_id *id, const uin
 	return bytes;
 }
 
-struct rv_hash files_base_chain(const uint8_t *bytes) {
-	struct base_head head;
+struct rv_hash files_snapshot_chain(const uint8_t *bytes) {
+	struct snapshot_head head;
 	memcpy(&head, bytes, sizeof head);
 	return head.chain;
 }
 
-void files_read_base(const struct sim *s, const uint8_t *bytes, struct global_state *g) {
-	struct base_head head;
+void files_read_snapshot(const struct sim *s, const uint8_t *bytes, struct global_state *g) {
+	struct snapshot_head head;
 	size_t n = vector_bytes(s);
 	memcpy(&head, bytes, sizeof head);
 	g->round = head.round;
@@ -135,7 +135,7 @@ bool files_is_the_runs(const struct sim *s, const struct sim_file *f) {
 	if (f->kind == FILE_LOG)
 		return f->round < o->n_committed && files_log_bytes(s, f, &info) != NULL &&
 			   rv_hash_equal(&info.digest, &o->digest[f->round]);
-	const uint8_t *vectors = f->data + sizeof(struct base_head);
+	const uint8_t *vectors = f->data + sizeof(struct snapshot_head);
 	return f->round <= o->n_committed && memcmp(vectors, o->theta[f->round], n) == 0 &&
 		   memcmp(vectors + n, o->v[f->round], n) == 0;
 }

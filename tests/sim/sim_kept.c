@@ -35,19 +35,19 @@ static const struct field options[] = {
 	OPTION(rounds, FIELD_U64),
 	OPTION(steps_per_round, FIELD_U64),
 	OPTION(overlap_steps, FIELD_U64),
-	OPTION(base_every, FIELD_U64),
+	OPTION(snapshot_every, FIELD_U64),
 	OPTION(n_params, FIELD_U64),
 	OPTION(codec, FIELD_CODEC),
 	OPTION(late, FIELD_U32),
 	OPTION(clip, FIELD_DOUBLE),
 	OPTION(loud, FIELD_BOOL),
 	OPTION(weight_by_tokens, FIELD_BOOL),
-	OPTION(equal_shards, FIELD_BOOL),
+	OPTION(equal_ownership, FIELD_BOOL),
 	OPTION(fragments, FIELD_U32),
 	OPTION(mix, FIELD_FLOAT),
 	OPTION(gives_away, FIELD_BOOL),
 	OPTION(mixed, FIELD_BOOL),
-	OPTION(keep_bases, FIELD_U64),
+	OPTION(keep_snapshots, FIELD_U64),
 	OPTION(keep_log, FIELD_U64),
 	OPTION(calm, FIELD_BOOL),
 	OPTION(hasty, FIELD_BOOL),
@@ -80,8 +80,8 @@ static size_t bytes_of(enum field_type type) {
 	return bytes[type];
 }
 
-static void value_text(const struct field *f, const void *base, char out[64]) {
-	const uint8_t *at = (const uint8_t *)base + f->at;
+static void value_text(const struct field *f, const void *snapshot, char out[64]) {
+	const uint8_t *at = (const uint8_t *)snapshot + f->at;
 	uint64_t n = 0;
 	float x;
 	double y;
@@ -103,8 +103,8 @@ static void value_text(const struct field *f, const void *base, char out[64]) {
 }
 
 /* False: not a value of that type. */
-static bool set_value(const struct field *f, void *base, const char *text) {
-	uint8_t *at = (uint8_t *)base + f->at;
+static bool set_value(const struct field *f, void *snapshot, const char *text) {
+	uint8_t *at = (uint8_t *)snapshot + f->at;
 	char *end = NULL;
 	const struct codec *codec;
 	if (f->type == FIELD_CODEC) {

@@ -22,7 +22,7 @@ static void choose_size(struct sim_options *o, struct rv_rng *r) {
 	bool large = o->n_workers > 6;
 	o->rounds = large ? 4 + rv_rng_below(r, 5) : 6 + rv_rng_below(r, 14);
 	o->steps_per_round = 1 + rv_rng_below(r, large ? 3 : 6);
-	o->base_every = 1 + rv_rng_below(r, large ? 3 : 6);
+	o->snapshot_every = 1 + rv_rng_below(r, large ? 3 : 6);
 	/* Chunks are of 256 values: about one for each worker, at most. */
 	o->n_params = large ? 200 + rv_rng_below(r, 200 * (uint64_t)o->n_workers) : 200 + rv_rng_below(r, 2800);
 }
@@ -91,9 +91,9 @@ struct sim_options sim_options_of(uint64_t seed) {
 	o.codec = rv_rng_below(&r, 4) == 0 ? &codec_fp32 : &codec_int8;
 	o.late = rv_rng_below(&r, 4) == 0 ? LATE_DISCARD : LATE_KEEP;
 	o.weight_by_tokens = rv_rng_below(&r, 3) == 0;
-	o.equal_shards = rv_rng_below(&r, 3) == 0;
+	o.equal_ownership = rv_rng_below(&r, 3) == 0;
 	o.mixed = rv_rng_below(&r, 6) == 0;
-	o.keep_bases = rv_rng_below(&r, 4); /* 0: all */
+	o.keep_snapshots = rv_rng_below(&r, 4); /* 0: all */
 	o.keep_log = rv_rng_below(&r, 6);
 	o.delay_us = (int64_t)rv_rng_below(&r, 150 * SIM_MS);
 	o.jitter_us = (int64_t)rv_rng_below(&r, 100 * SIM_MS);
@@ -116,15 +116,16 @@ void sim_options_text(const struct sim_options *o, char *out, size_t cap) {
 		out, cap,
 		"seed %llu: %d workers (at least %u), %llu rounds of %llu steps (%llu ahead%s) of %lld ms, %zu parameters, "
 		"%s%s, "
-		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, shards %s%s%s, a base every %llu; delay %lld+%lld "
+		"%u fragments mixed by %g, late %s, clip %.2f%s, weights %s, ownership %s%s%s, a snapshot every %llu; delay "
+		"%lld+%lld "
 		"ms, lines "
 		"from %.0f kB/s; ",
 		(unsigned long long)o->seed, o->n_workers, o->min_workers, (unsigned long long)o->rounds,
 		(unsigned long long)o->steps_per_round, (unsigned long long)o->overlap_steps,
 		o->gives_away ? ", of late updates" : "", (long long)o->step_us / SIM_MS, o->n_params, o->codec->name,
 		o->hasty ? ", hasty" : "", o->fragments, (double)o->mix, o->late == LATE_KEEP ? "keep" : "discard", o->clip,
-		o->loud ? " and loud" : "", o->weight_by_tokens ? "tokens" : "equal", o->equal_shards ? "equal" : "by line",
-		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->base_every,
+		o->loud ? " and loud" : "", o->weight_by_tokens ? "tokens" : "equal", o->equal_ownership ? "equal" : "by line",
+		o->mixed ? ", mixed releases" : "", o->by_time ? ", steps by time" : "", (unsigned long long)o->snapshot_every,
 		(long long)o->delay_us / SIM_MS, (long long)o->jitter_us / SIM_MS, o->slowest_bytes_per_s / 1e3);
 	if (o->calm)
 		(void)snprintf(out + n, cap - (size_t)n, "calm");

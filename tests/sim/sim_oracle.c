@@ -3,9 +3,9 @@
  * - A document is announced only on durable facts, numbers only grow, and one number is one document.
  * - A round is committed once; its digest is that of the mean over the roster's contributions, computed here.
  * - No inner step is counted in two commits of a fragment.
- * - A worker that applied round r, or installed a base, has the run's state of that round, bit for bit; unless a bit of
+ * - A worker that applied round r, or installed a snapshot, has the run's state of that round, bit for bit; unless a bit of
  *   it was flipped: then it is named, and nobody else is; once the majority's full hash is known it contributes nothing
- *   before it has installed a base; and it does not end so. (A low bit may fade: the outer step rounds it away. What
+ *   before it has installed a snapshot; and it does not end so. (A low bit may fade: the outer step rounds it away. What
  *   was told of the state before, wrong, stays wrong, and the worker resyncs all the same.)
  * - A member keeps its number. Bytes sent are those of the formula (when nothing went wrong). */
 #include "sim.h"
@@ -30,10 +30,10 @@ static const struct sim_contribution *contribution_of(const struct sim *s, uint6
 void oracle_contribution(struct sim *s, int host) {
 	const struct sim_worker *w = &s->workers[host];
 	const struct document *d = round_document(w->core);
-	uint64_t base_round = d->base_round;
-	if (w->told_wrong >> base_round & 1)
+	uint64_t snapshot_round = d->snapshot_round;
+	if (w->told_wrong >> snapshot_round & 1)
 		sim_fail(s, "w%d: contributes to round %llu, although its full hash of round %llu is not the majority's", host,
-				 (unsigned long long)w->reduce_round, (unsigned long long)base_round);
+				 (unsigned long long)w->reduce_round, (unsigned long long)snapshot_round);
 	struct sim_contribution *c = sim_alloc(sizeof *c);
 	*c = (struct sim_contribution){.round = w->reduce_round,
 								   .boot = d->members[document_find(d, w->member)].boot,
@@ -195,10 +195,10 @@ static void on_commit(struct sim *s, const struct core_record *rec) {
 	sim_say(s, SIM_COORDINATOR, "round %llu is committed in attempt %u over %d", round, rec->attempt, r->n);
 }
 
-static void on_base(struct sim *s, const struct core_record *rec) {
+static void on_snapshot(struct sim *s, const struct core_record *rec) {
 	if (rec->round > s->oracle.n_committed || !rv_hash_equal(&rec->digest, &s->oracle.full[rec->round]))
-		sim_fail(s, "a false base of round %llu is vouched for", (unsigned long long)rec->round);
-	s->oracle.base_round = rec->round;
+		sim_fail(s, "a false snapshot of round %llu is vouched for", (unsigned long long)rec->round);
+	s->oracle.snapshot_round = rec->round;
 }
 
 void oracle_record(struct sim *s, const struct core_record *rec) {
@@ -206,8 +206,8 @@ void oracle_record(struct sim *s, const struct core_record *rec) {
 		on_roster(s, rec);
 	else if (rec->type == CORE_COMMIT)
 		on_commit(s, rec);
-	else if (rec->type == CORE_BASE)
-		on_base(s, rec);
+	else if (rec->type == CORE_SNAPSHOT)
+		on_snapshot(s, rec);
 	else if (rec->type == CORE_ROLLBACK)
 		oracle_rollback(s, rec);
 }
@@ -234,27 +234,28 @@ static void check_roster(struct sim *s, const struct document *d) {
 		return;
 	}
 	if (r->announced && !rv_hash_equal(&hash, &r->hash))
-		sim_fail(s, "round %llu attempt %u is announced with two rosters or shard maps", (unsigned long long)d->round,
-				 d->attempt);
+		sim_fail(s, "round %llu attempt %u is announced with two rosters or ownership map",
+				 (unsigned long long)d->round, d->attempt);
 	r->announced = true;
 	r->hash = hash;
 	for (int i = 0; i < d->n_members; i++)
 		r->weights[i] = d->members[i].weight;
 }
 
-/* What it says of before its base. */
+/* What it says of before its snapshot. */
 static void check_older(struct sim *s, const struct document *d) {
 	const struct sim_oracle *o = &s->oracle;
 	uint64_t from = document_reaches_to(d);
 	if (d->n_older > 0 && !rv_hash_equal(&d->older_chain, &o->chain[from]))
 		sim_fail(s, "document %llu: a chain of round %llu that is not the run's", (unsigned long long)d->seq,
 				 (unsigned long long)from);
-	for (uint64_t round = from; round < d->base_round; round++)
+	for (uint64_t round = from; round < d->snapshot_round; round++)
 		if (!rv_hash_equal(document_digest(d, round), &o->digest[round]))
 			sim_fail(s, "round %llu is announced with two digests", (unsigned long long)round);
-	for (int i = 0; i < d->n_kept_bases; i++)
-		if (d->kept_bases[i].round > 0 && !rv_hash_equal(&d->kept_bases[i].hash, &o->full[d->kept_bases[i].round]))
-			sim_fail(s, "document %llu: a kept base that is not the run's", (unsigned long long)d->seq);
+	for (int i = 0; i < d->n_kept_snapshots; i++)
+		if (d->kept_snapshots[i].round > 0 &&
+			!rv_hash_equal(&d->kept_snapshots[i].hash, &o->full[d->kept_snapshots[i].round]))
+			sim_fail(s, "document %llu: a kept snapshot that is not the run's", (unsigned long long)d->seq);
 }
 
 static void check_commits(struct sim *s, const struct document *d) {
@@ -263,13 +264,15 @@ static void check_commits(struct sim *s, const struct document *d) {
 		sim_fail(s, "the commit of round %llu is announced before it is durable", (unsigned long long)d->round - 1);
 		return;
 	}
-	if (!rv_hash_equal(&d->chain, &o->chain[d->round]) || !rv_hash_equal(&d->base_chain, &o->chain[d->base_round]))
+	if (!rv_hash_equal(&d->chain, &o->chain[d->round]) ||
+		!rv_hash_equal(&d->snapshot_chain, &o->chain[d->snapshot_round]))
 		sim_fail(s, "document %llu: a chain that is not the run's", (unsigned long long)d->seq);
 	for (int i = 0; i < d->n_log; i++)
-		if (!rv_hash_equal(&d->log[i], &o->digest[d->base_round + (uint64_t)i]))
-			sim_fail(s, "round %llu is announced with two digests", (unsigned long long)d->base_round + (unsigned)i);
-	if (d->base_round > 0 && !rv_hash_equal(&d->base_hash, &o->full[d->base_round]))
-		sim_fail(s, "document %llu: a base that is not the run's", (unsigned long long)d->seq);
+		if (!rv_hash_equal(&d->log[i], &o->digest[d->snapshot_round + (uint64_t)i]))
+			sim_fail(s, "round %llu is announced with two digests",
+					 (unsigned long long)d->snapshot_round + (unsigned)i);
+	if (d->snapshot_round > 0 && !rv_hash_equal(&d->snapshot_hash, &o->full[d->snapshot_round]))
+		sim_fail(s, "document %llu: a snapshot that is not the run's", (unsigned long long)d->seq);
 	check_older(s, d);
 }
 
@@ -290,9 +293,9 @@ void oracle_document(struct sim *s, const uint8_t *bytes, size_t n) {
 		check_commits(s, d);
 	if (!s->failed && d->phase == RUN_REDUCE)
 		check_roster(s, d);
-	sim_say(s, SIM_COORDINATOR, "announces document %llu: phase %d, round %llu attempt %u, base %llu, %d members",
+	sim_say(s, SIM_COORDINATOR, "announces document %llu: phase %d, round %llu attempt %u, snapshot %llu, %d members",
 			(unsigned long long)d->seq, d->phase, (unsigned long long)d->round, d->attempt,
-			(unsigned long long)d->base_round, d->n_members);
+			(unsigned long long)d->snapshot_round, d->n_members);
 	o->last_seq = d->seq;
 	memcpy(o->last_document, bytes, n);
 	o->last_document_bytes = n;
@@ -316,7 +319,7 @@ struct rv_hash oracle_full_hash_of(const struct sim *s, const struct global_stat
 void oracle_applied(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	const struct global_state *g = &w->global;
-	if (w->epoch != s->oracle.epoch)
+	if (w->term != s->oracle.term)
 		return; /* it does not know yet that its rounds were taken back */
 	bool right = is_the_runs(s, g);
 	bool same_chain = g->round <= s->oracle.n_committed && rv_hash_equal(&g->chain, &s->oracle.chain[g->round]);
@@ -335,7 +338,7 @@ bool oracle_is_wrong(const struct sim *s, int host) {
 
 void oracle_installed(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
-	if (w->epoch == s->oracle.epoch && !is_the_runs(s, &w->global))
+	if (w->term == s->oracle.term && !is_the_runs(s, &w->global))
 		sim_fail(s, "w%d: installed a state of round %llu that is not the run's", host,
 				 (unsigned long long)w->global.round);
 	s->stats.resynced += oracle_is_wrong(s, host);
@@ -345,12 +348,12 @@ void oracle_installed(struct sim *s, int host) {
 
 void oracle_full_hash(struct sim *s, int host, uint64_t round, const struct rv_hash *hash) {
 	struct sim_worker *w = &s->workers[host];
-	if (w->epoch == s->oracle.epoch && !rv_hash_equal(hash, &s->oracle.full[round]))
+	if (w->term == s->oracle.term && !rv_hash_equal(hash, &s->oracle.full[round]))
 		w->told_wrong |= UINT64_C(1) << round;
 }
 
 void oracle_wrong_state(struct sim *s, int host, const char *text) {
-	if (s->workers[host].epoch == s->oracle.epoch && !oracle_is_wrong(s, host))
+	if (s->workers[host].term == s->oracle.term && !oracle_is_wrong(s, host))
 		sim_fail(s, "w%d: takes its own state for wrong: %s", host, text);
 	sim_say(s, host, "%s", text);
 }
@@ -400,9 +403,9 @@ bool oracle_others_hold_the_run(const struct sim *s, int host) {
 	const struct sim_oracle *o = &s->oracle;
 	if (disk_find(&s->workers[host].disk, FILE_LOG, o->n_committed) != NULL)
 		return false; /* a vote that is on its way */
-	if (o->base_round > 0 && !on_another_disk(s, host, FILE_BASE, o->base_round))
+	if (o->snapshot_round > 0 && !on_another_disk(s, host, FILE_SNAPSHOT, o->snapshot_round))
 		return false;
-	for (uint64_t r = o->base_round; r < o->n_committed; r++)
+	for (uint64_t r = o->snapshot_round; r < o->n_committed; r++)
 		if (!on_another_disk(s, host, FILE_LOG, r))
 			return false;
 	return true;

@@ -50,7 +50,7 @@ static void return_to(struct sim *s, uint64_t round) {
 	o->global.chain = o->chain[round];
 	memcpy(o->global.theta, o->theta[round], bytes);
 	memcpy(o->global.state[0], o->v[round], bytes);
-	o->base_round = o->base_round > round ? 0 : o->base_round;
+	o->snapshot_round = o->snapshot_round > round ? 0 : o->snapshot_round;
 }
 
 void oracle_rollback(struct sim *s, const struct core_record *rec) {
@@ -58,20 +58,20 @@ void oracle_rollback(struct sim *s, const struct core_record *rec) {
 	unsigned long long round = rec->round;
 	if (rec->round > o->n_committed || !rv_hash_equal(&rec->chain, &o->chain[rec->round]))
 		sim_fail(s, "rolled back to a state of round %llu that is not the run's", round);
-	else if (rec->epoch <= o->epoch)
-		sim_fail(s, "epoch %llu after epoch %llu", (unsigned long long)rec->epoch, (unsigned long long)o->epoch);
+	else if (rec->term <= o->term)
+		sim_fail(s, "term %llu after term %llu", (unsigned long long)rec->term, (unsigned long long)o->term);
 	else if (rec->round < o->n_committed && is_on_a_disk(s, FILE_LOG, rec->round))
 		sim_fail(s, "round %llu is taken back, although its reduced bytes are still on a disk", round);
 	for (uint64_t r = rec->round + 1; r <= o->n_committed && !s->failed; r++)
-		if (is_on_a_disk(s, FILE_BASE, r))
+		if (is_on_a_disk(s, FILE_SNAPSHOT, r))
 			sim_fail(s, "rolled back to round %llu, although the state of round %llu is still on a disk", round,
 					 (unsigned long long)r);
 	if (s->failed)
 		return;
 	s->stats.rollbacks++;
-	o->epoch = rec->epoch;
+	o->term = rec->term;
 	forget_rosters(o, rec->round);
 	uncount_steps(o, rec->round);
 	return_to(s, rec->round);
-	sim_say(s, SIM_COORDINATOR, "rolled back to round %llu: epoch %llu", round, (unsigned long long)rec->epoch);
+	sim_say(s, SIM_COORDINATOR, "rolled back to round %llu: term %llu", round, (unsigned long long)rec->term);
 }

@@ -13,12 +13,12 @@ static const int64_t WALL_US = 1700000000 * (int64_t)SIM_S; /* the wall clocks w
 
 /* ---- starts --------------------------------------------------------------------------------------------------------- */
 
-static uint64_t epoch_of(const struct sim_disk *d) {
-	const struct sim_file *f = disk_find(d, FILE_EPOCH, 0);
-	uint64_t epoch = 0;
+static uint64_t term_of(const struct sim_disk *d) {
+	const struct sim_file *f = disk_find(d, FILE_TERM, 0);
+	uint64_t term = 0;
 	if (f != NULL)
-		memcpy(&epoch, f->data, sizeof epoch);
-	return epoch;
+		memcpy(&term, f->data, sizeof term);
+	return term;
 }
 
 static void clear(struct sim *s, struct sim_worker *w) {
@@ -41,7 +41,7 @@ void worker_start(struct sim *s, int host) {
 	RV_ASSERT(w->life == 0);
 	clear(s, w);
 	w->life = ++s->lives;
-	w->epoch = epoch_of(&w->disk);
+	w->term = term_of(&w->disk);
 	w->version = sim_version(s, host);
 	w->boot = (uint64_t)(WALL_US + s->now_us + s->wall_jump_us[host]);
 	if (w->session_memory == NULL) {
@@ -56,7 +56,7 @@ void worker_start(struct sim *s, int host) {
 
 static struct round_config round_config_of(const struct sim *s, const struct sim_worker *w) {
 	struct round_config cfg = {.member = w->member,
-							   .epoch = w->epoch,
+							   .term = w->term,
 							   .steps_per_round = s->opt.steps_per_round,
 							   .overlap_steps = s->opt.overlap_steps,
 							   .gives_away = s->opt.gives_away,
@@ -64,7 +64,7 @@ static struct round_config round_config_of(const struct sim *s, const struct sim
 							   .had_former = true,
 							   .min_workers = s->opt.min_workers,
 							   .late = s->opt.late,
-							   .logs_per_base = state_logs_per_base(&s->global_config),
+							   .logs_per_snapshot = state_logs_per_snapshot(&s->global_config),
 							   .heartbeat_us = HEARTBEAT_US};
 	for (uint32_t fragment = 0; fragment < s->opt.fragments; fragment++)
 		cfg.n_chunks[fragment] = global_round_chunks(&s->global_config, fragment).n_chunks;
@@ -78,7 +78,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 	const struct session_config cfg = {.member = member,
 									   .rounds = s->opt.rounds,
 									   .min_workers = s->opt.min_workers,
-									   .schedule = {.base_every = s->opt.base_every, .rounds = s->opt.rounds},
+									   .schedule = {.snapshot_every = s->opt.snapshot_every, .rounds = s->opt.rounds},
 									   .saves_encodings = s->opt.overlap_steps > 0,
 									   .eval_every = 2,
 									   .eval_at_end = true,
@@ -153,16 +153,16 @@ static void start_again_at(struct sim *s, int host, int64_t at_us) {
 	sim_at(s, at_us, SIM_NOBODY, 0, start_again, which);
 }
 
-/* The new epoch is on disk: a new process takes over. */
-static disk_done epoch_stored;
+/* The new term is on disk: a new process takes over. */
+static disk_done term_stored;
 
-static void store_epoch(struct sim *s, int host, uint64_t epoch) {
-	disk_write(s, host, FILE_EPOCH, 0, &epoch, sizeof epoch, epoch_stored, epoch);
+static void store_term(struct sim *s, int host, uint64_t term) {
+	disk_write(s, host, FILE_TERM, 0, &term, sizeof term, term_stored, term);
 }
 
-static void epoch_stored(struct sim *s, int host, uint64_t epoch, bool ok) {
+static void term_stored(struct sim *s, int host, uint64_t term, bool ok) {
 	if (!ok) {
-		store_epoch(s, host, epoch);
+		store_term(s, host, term);
 		return;
 	}
 	worker_crash(s, host, false);
@@ -174,13 +174,13 @@ static void exits(struct sim *s, int host, void *arg) {
 	 * finished when those that are not done may need it. */
 	enum { SOON_US = SIM_S, LOOKS_AFTER_US = 20 * SIM_S };
 	struct sim_worker *w = &s->workers[host];
-	uint64_t round, epoch;
+	uint64_t round, term;
 	(void)arg;
-	if (session_core_rolled_back(w->session, &round, &epoch)) {
-		sim_say(s, host, "rolls back to round %llu: epoch %llu", (unsigned long long)round, (unsigned long long)epoch);
+	if (session_core_rolled_back(w->session, &round, &term)) {
+		sim_say(s, host, "rolls back to round %llu: term %llu", (unsigned long long)round, (unsigned long long)term);
 		w->done = false;
 		recovery_rewind(s, host, round);
-		store_epoch(s, host, epoch);
+		store_term(s, host, term);
 		return;
 	}
 	w->done = session_core_exported(w->session);

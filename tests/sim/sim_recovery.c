@@ -29,11 +29,11 @@ static void note_file(struct sim *s, const struct sim_file *f, struct checkpoint
 		RV_ASSERT(files_log_bytes(s, f, &log) != NULL);
 		checkpoint_index_add(x, STATE_KIND_LOG, f->round, log.attempt, has_header(f) ? &log.digest : NULL);
 		break;
-	case FILE_BASE:
-		chain = files_base_chain(f->data);
-		checkpoint_index_add(x, STATE_KIND_BASE, f->round, 0, has_header(f) ? &chain : NULL);
+	case FILE_SNAPSHOT:
+		chain = files_snapshot_chain(f->data);
+		checkpoint_index_add(x, STATE_KIND_SNAPSHOT, f->round, 0, has_header(f) ? &chain : NULL);
 		break;
-	case FILE_EPOCH:
+	case FILE_TERM:
 	case FILE_PART:
 		break;
 	}
@@ -60,13 +60,13 @@ static const struct sim_file *find(const struct directory *d, enum file_kind kin
 	return disk_find(&d->s->workers[d->host].disk, kind, round);
 }
 
-static enum rv_err load_base(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
-							 struct rv_errtext *et) {
+static enum rv_err load_snapshot(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
+								 struct rv_errtext *et) {
 	const struct directory *d = ctx;
-	const struct sim_file *f = find(d, FILE_BASE, round);
+	const struct sim_file *f = find(d, FILE_SNAPSHOT, round);
 	if (f == NULL)
-		return rv_fail(et, RV_E_CORRUPT, "base %llu is damaged", (unsigned long long)round);
-	files_read_base(d->s, f->data, g);
+		return rv_fail(et, RV_E_CORRUPT, "snapshot %llu is damaged", (unsigned long long)round);
+	files_read_snapshot(d->s, f->data, g);
 	*full_hash = oracle_full_hash_of(d->s, g);
 	return RV_OK;
 }
@@ -94,12 +94,12 @@ static void load_replica(void *ctx, struct recovered *out) {
 	out->replica_payload = f->data;
 }
 
-static enum rv_err write_base(void *ctx, const struct global_state *g, struct rv_errtext *et) {
+static enum rv_err write_snapshot(void *ctx, const struct global_state *g, struct rv_errtext *et) {
 	const struct directory *d = ctx;
 	size_t n;
 	(void)et;
-	uint8_t *bytes = files_base(d->s, g, &n);
-	disk_write(d->s, d->host, FILE_BASE, g->round, bytes, n, NULL, 0);
+	uint8_t *bytes = files_snapshot(d->s, g, &n);
+	disk_write(d->s, d->host, FILE_SNAPSHOT, g->round, bytes, n, NULL, 0);
 	free(bytes);
 	return RV_OK;
 }
@@ -108,7 +108,7 @@ static void set_aside(void *ctx, enum state_kind kind, uint64_t round, enum rv_e
 	const struct directory *d = ctx;
 	(void)why;
 	sim_say(d->s, d->host, "%s", text->text);
-	disk_remove(&d->s->workers[d->host].disk, kind == STATE_KIND_BASE ? FILE_BASE : FILE_LOG, round);
+	disk_remove(&d->s->workers[d->host].disk, kind == STATE_KIND_SNAPSHOT ? FILE_SNAPSHOT : FILE_LOG, round);
 }
 
 static void not_written(void *ctx, enum rv_err why, const struct rv_errtext *text) {
@@ -121,14 +121,14 @@ void recovery_load(struct sim *s, int host, struct recovered *out) {
 	struct sim_worker *w = &s->workers[host];
 	struct directory d = {s, host};
 	const struct recovery_files files = {.ctx = &d,
-										 .load_base = load_base,
+										 .load_snapshot = load_snapshot,
 										 .load_log = load_log,
 										 .load_replica = load_replica,
-										 .write_base = write_base,
+										 .write_snapshot = write_snapshot,
 										 .set_aside = set_aside,
 										 .not_written = not_written};
 	const struct recovery_config cfg = {.theta0 = THETA0_OF_SEED,
-										.schedule = {.base_every = s->opt.base_every, .rounds = s->opt.rounds}};
+										.schedule = {.snapshot_every = s->opt.snapshot_every, .rounds = s->opt.rounds}};
 	disk_sync(&w->disk); /* what a process that was killed has renamed may not be durable yet, and is told to others */
 	RV_ASSERT(recovery_run(&files, &cfg, scan(s, host), &w->global, out, NULL) == RV_OK);
 }
@@ -136,7 +136,7 @@ void recovery_load(struct sim *s, int host, struct recovered *out) {
 /* ---- which files go ---- */
 
 static enum statestore_file file_of(enum file_kind kind) {
-	static const enum statestore_file files[] = {[FILE_BASE] = STATE_FILE_BASE,
+	static const enum statestore_file files[] = {[FILE_SNAPSHOT] = STATE_FILE_SNAPSHOT,
 												 [FILE_LOG] = STATE_FILE_LOG,
 												 [FILE_REPLICA] = STATE_FILE_REPLICA,
 												 [FILE_PART] = STATE_FILE_PART};
@@ -148,7 +148,7 @@ typedef bool goes(const void *ctx, enum statestore_file file, uint64_t round);
 static void remove_those(struct sim_disk *d, goes *which, const void *ctx) {
 	for (int i = 0; i < d->n_files; i++) {
 		const struct sim_file *f = &d->files[i];
-		if (f->data != NULL && f->kind != FILE_EPOCH && which(ctx, file_of(f->kind), f->round))
+		if (f->data != NULL && f->kind != FILE_TERM && which(ctx, file_of(f->kind), f->round))
 			disk_remove(d, f->kind, f->round);
 	}
 }
@@ -164,7 +164,7 @@ static bool by_age(const void *ctx, enum statestore_file file, uint64_t round) {
 }
 
 void recovery_prune(struct sim *s, int host, const struct checkpoint_named *named) {
-	const struct checkpoint_policy policy = {.keep_bases = s->opt.keep_bases, .keep_log = s->opt.keep_log};
+	const struct checkpoint_policy policy = {.keep_snapshots = s->opt.keep_snapshots, .keep_log = s->opt.keep_log};
 	const struct retention r = {.keep = checkpoint_retention(scan(s, host), &policy, named), .named = named};
 	remove_those(&s->workers[host].disk, by_age, &r);
 }

@@ -36,9 +36,9 @@ void sim_stats_add(struct sim_stats *sum, const struct sim_stats *one) {
 	sum->commits += one->commits;
 	sum->later_attempts += one->later_attempts;
 	sum->fetched_logs += one->fetched_logs;
-	sum->fetched_bases += one->fetched_bases;
+	sum->fetched_snapshots += one->fetched_snapshots;
 	sum->own_files += one->own_files;
-	sum->older_bases += one->older_bases;
+	sum->older_snapshots += one->older_snapshots;
 	sum->kept_progress += one->kept_progress;
 	sum->overlapped += one->overlapped;
 	sum->given_away += one->given_away;

@@ -41,7 +41,7 @@ void store_next(struct sim *s, int host) {
 static void release_copy(struct sim_copy *copy) {
 	if (copy == NULL)
 		return;
-	free(copy->base);
+	free(copy->snapshot);
 	free(copy->replica);
 	free(copy);
 }
@@ -100,9 +100,9 @@ static bool begins_to_write(struct sim *s, int host, struct store_job *j) {
 	case STORE_STEP_REPLICA:
 		disk_write(s, host, FILE_REPLICA, 0, copy->replica, copy->n_replica, written, 0);
 		return true;
-	case STORE_STEP_BASE:
+	case STORE_STEP_SNAPSHOT:
 		j->full_hash = copy->full_hash;
-		disk_write(s, host, FILE_BASE, j->copy.base_round, copy->base, copy->n_base, written, 0);
+		disk_write(s, host, FILE_SNAPSHOT, j->copy.snapshot_round, copy->snapshot, copy->n_snapshot, written, 0);
 		return true;
 	default:
 		return false;
@@ -205,11 +205,11 @@ static void fetch_written(struct sim *s, int host, uint64_t tag, bool ok) {
 static void write_fetched(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	const struct sim_fetch *f = &w->fetch;
-	bool base = f->id.kind == STATE_KIND_BASE;
+	bool snapshot = f->id.kind == STATE_KIND_SNAPSHOT;
 	const struct state_log_info info = {.round = f->id.round, .digest = f->id.expect};
 	size_t n;
-	uint8_t *bytes = base ? files_base_of(s, &f->id, f->payload, &n) : files_log(s, &info, f->payload, &n);
-	disk_write(s, host, base ? FILE_PART : FILE_LOG, f->id.round, bytes, n, fetch_written, 0);
+	uint8_t *bytes = snapshot ? files_snapshot_of(s, &f->id, f->payload, &n) : files_log(s, &info, f->payload, &n);
+	disk_write(s, host, snapshot ? FILE_PART : FILE_LOG, f->id.round, bytes, n, fetch_written, 0);
 	free(bytes);
 }
 

@@ -56,7 +56,7 @@ static void pump(struct sim *s, int host) {
 	rq->begun = true;
 	if (rq->kind == WORK_TRAIN && !rq->stopped)
 		begin_train(s, host, rq);
-	else if (rq->kind == WORK_TRAIN || rq->kind == WORK_SAVE || rq->kind == WORK_COPY_BASE)
+	else if (rq->kind == WORK_TRAIN || rq->kind == WORK_SAVE || rq->kind == WORK_COPY_SNAPSHOT)
 		work_until(s, host, s->now_us, request_ends);
 	else
 		work_until(s, host, s->now_us + sim_between(s, host, LUCK_WORK, SIM_MS, 20 * SIM_MS), request_ends);
@@ -80,15 +80,16 @@ static void push(void *ctx, const struct sim_request *rq) {
 
 /* ---- their ends ----------------------------------------------------------------------------------------------------- */
 
-static struct state_copy copy_of(const struct sim *s, const struct sim_worker *w, bool base, bool replica) {
+static struct state_copy copy_of(const struct sim *s, const struct sim_worker *w, bool snapshot, bool replica) {
 	struct sim_copy *copy = sim_alloc(sizeof *copy);
-	if (base) {
-		copy->base = files_base(s, &w->global, &copy->n_base);
+	if (snapshot) {
+		copy->snapshot = files_snapshot(s, &w->global, &copy->n_snapshot);
 		copy->full_hash = oracle_full_hash_of(s, &w->global);
 	}
 	if (replica)
 		copy->replica = files_replica(s, w, &copy->n_replica);
-	return (struct state_copy){.handle = copy, .has_base = base, .has_replica = replica, .base_round = w->global.round};
+	return (struct state_copy){
+		.handle = copy, .has_snapshot = snapshot, .has_replica = replica, .snapshot_round = w->global.round};
 }
 
 static void answer_train(struct sim *s, int host, const struct sim_request *rq) {
@@ -118,14 +119,14 @@ static void answer_apply(struct sim *s, int host, const struct sim_request *rq) 
 	training_apply(s, host, &rq->apply);
 	if (s->failed)
 		return;
-	const struct state_copy copy = copy_of(s, w, rq->apply.want_base, rq->apply.want_replica);
+	const struct state_copy copy = copy_of(s, w, rq->apply.want_snapshot, rq->apply.want_replica);
 	session_core_on_applied(w->session, s->now_us, rq->round, RV_OK, &w->global.chain, &copy);
 }
 
 static void answer_install(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
-	if (rq->base != NULL) {
-		files_read_base(s, rq->base, &w->global);
+	if (rq->snapshot != NULL) {
+		files_read_snapshot(s, rq->snapshot, &w->global);
 	} else {
 		global_release(&w->global);
 		RV_ASSERT(global_init(&w->global, &s->global_config, s->theta0, NULL) == RV_OK);
@@ -147,23 +148,26 @@ static void answer_save(struct sim *s, int host, const struct sim_request *rq) {
 	session_core_on_saved(w->session, s->now_us, &copy);
 }
 
-static void answer_copy_base(struct sim *s, int host, const struct sim_request *rq) {
+static void answer_copy_snapshot(struct sim *s, int host, const struct sim_request *rq) {
 	struct sim_worker *w = &s->workers[host];
 	(void)rq;
 	const struct state_copy copy = copy_of(s, w, true, false);
-	session_core_on_base(w->session, s->now_us, &copy);
+	session_core_on_snapshot(w->session, s->now_us, &copy);
 }
 
 static void release(struct sim_request *rq) {
 	blob_unref(rq->apply.reduced);
-	free(rq->base);
+	free(rq->snapshot);
 }
 
 static void request_ends(struct sim *s, int host, void *arg) {
-	static answer *const answers[] = {
-		[WORK_TRAIN] = answer_train,        [WORK_ENCODE] = answer_encode,     [WORK_APPLY] = answer_apply,
-		[WORK_INSTALL] = answer_install,    [WORK_EVALUATE] = answer_evaluate, [WORK_SAVE] = answer_save,
-		[WORK_COPY_BASE] = answer_copy_base};
+	static answer *const answers[] = {[WORK_TRAIN] = answer_train,
+									  [WORK_ENCODE] = answer_encode,
+									  [WORK_APPLY] = answer_apply,
+									  [WORK_INSTALL] = answer_install,
+									  [WORK_EVALUATE] = answer_evaluate,
+									  [WORK_SAVE] = answer_save,
+									  [WORK_COPY_SNAPSHOT] = answer_copy_snapshot};
 	struct sim_worker *w = &s->workers[host];
 	if (!is_current(s, host, arg))
 		return;
@@ -210,14 +214,14 @@ static void apply(void *ctx, const struct trainer_apply *rq) {
 	push(ctx, &copy);
 }
 
-static void install(void *ctx, uint64_t round, void *base, const struct rv_hash *expect) {
+static void install(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect) {
 	(void)expect; /* every piece of it was checked */
 	stop_training(sim_of(ctx), ((struct sim_worker *)ctx)->host);
-	push(ctx, &(struct sim_request){.kind = WORK_INSTALL, .round = round, .base = base});
+	push(ctx, &(struct sim_request){.kind = WORK_INSTALL, .round = round, .snapshot = snapshot});
 }
 
-static void copy_base(void *ctx) {
-	push(ctx, &(struct sim_request){.kind = WORK_COPY_BASE});
+static void copy_snapshot(void *ctx) {
+	push(ctx, &(struct sim_request){.kind = WORK_COPY_SNAPSHOT});
 }
 
 static void evaluate(void *ctx, bool last) {
@@ -237,7 +241,7 @@ const struct session_trainer_ops sim_trainer_ops = {.train = train,
 													.encode = encode,
 													.apply = apply,
 													.install = install,
-													.copy_base = copy_base,
+													.copy_snapshot = copy_snapshot,
 													.evaluate = evaluate,
 													.save = save,
 													.end = save,

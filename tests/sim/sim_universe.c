@@ -85,7 +85,7 @@ float sim_noise(uint64_t a, uint64_t b, uint64_t i) {
 }
 
 bool sim_is_checked(const struct sim *s, uint64_t round) {
-	return round % s->opt.base_every == 0 || round == s->opt.rounds;
+	return round % s->opt.snapshot_every == 0 || round == s->opt.rounds;
 }
 
 void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]) {
@@ -185,7 +185,7 @@ static void release(struct sim *s) {
 
 /* Its process has reached the end of the run, or a former one has stored it. */
 static bool has_finished(const struct sim *s, const struct sim_worker *w) {
-	return w->epoch == s->oracle.epoch && (w->done || (w->life != 0 && w->finished));
+	return w->term == s->oracle.term && (w->done || (w->life != 0 && w->finished));
 }
 
 static bool all_finished(const struct sim *s) {

@@ -133,7 +133,7 @@ static void tell(void *ctx, const struct session_event *e) {
 		w->finished = true;
 		break;
 	case SESSION_SAYS_FETCHING:
-		sim_say(s, w->host, "fetches %s %llu", e->id->kind == STATE_KIND_BASE ? "base" : "log",
+		sim_say(s, w->host, "fetches %s %llu", e->id->kind == STATE_KIND_SNAPSHOT ? "snapshot" : "log",
 				(unsigned long long)e->round);
 		break;
 	default:

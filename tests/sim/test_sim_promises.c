@@ -28,8 +28,8 @@ static void begin(struct trial *t, uint64_t seed, int n_workers, uint32_t min_wo
 	t->opt.rounds = ROUNDS;
 	t->opt.steps_per_round = 6;
 	t->opt.overlap_steps = t->opt.overlap_steps > 2 ? 2 : t->opt.overlap_steps;
-	t->opt.base_every = 4;
-	t->opt.keep_bases = 2;
+	t->opt.snapshot_every = 4;
+	t->opt.keep_snapshots = 2;
 	t->opt.n_params = 3000;
 	t->opt.fragments = 1;
 	t->opt.mix = 0;
@@ -169,7 +169,7 @@ static void nobody_waits_for_a_joiner(void **state) {
 		add(&t, FAULT_WIPE, JOINER, at, DOWN_S * (int64_t)SIM_S)->reckless = true;
 		add(&t, FAULT_SLOW_LINE, JOINER, at, 200 * (int64_t)SIM_S)->amount = 0.02;
 		struct sim_stats stats = run(&t);
-		assert_true(stats.fetched_bases + stats.fetched_logs > 0);
+		assert_true(stats.fetched_snapshots + stats.fetched_logs > 0);
 		int64_t before = longest_gap(&t, at - 12 * SIM_S, at);
 		int64_t gap = longest_gap(&t, settled, settled + WATCHED_S * (int64_t)SIM_S);
 		if (gap > before + (1 + SILENT_S) * SIM_S)

@@ -49,7 +49,7 @@ static void test_faults_do_happen(void **state) {
 		sim_stats_add(&sum, &one);
 	}
 	assert_true(sum.commits > 200);
-	assert_true(sum.fetched_bases > 0 && sum.fetched_logs > 0 && sum.torn_writes > 0);
+	assert_true(sum.fetched_snapshots > 0 && sum.fetched_logs > 0 && sum.torn_writes > 0);
 	assert_true(sum.named > 0 && sum.faded > 0 && sum.own_files > 0);
 	for (int i = 0; i < SIM_FAULT_KINDS; i++)
 		if (sum.faults[i] == 0)

@@ -73,11 +73,11 @@ static void keep_replica(struct state_scene *s, struct scene_promises *acknowled
 		acknowledged->replica_round = s->g.round;
 }
 
-static void keep_base(struct state_scene *s) {
+static void keep_snapshot(struct state_scene *s) {
 	const struct statestore *store = &s->f->store;
 	const struct checkpoint_named named = {.vouched_round = s->g.round, .logs_from = s->g.round};
 	struct rv_errtext et = {0};
-	if (torture_ok(statestore_write_base(store, &s->g, NULL, &et), &et))
+	if (torture_ok(statestore_write_snapshot(store, &s->g, NULL, &et), &et))
 		(void)torture_ok(statestore_prune(store, &named, &et), &et);
 }
 
@@ -91,8 +91,8 @@ void state_scene_write(struct state_scene *s, struct scene_promises *acknowledge
 		if (!torture_ok(global_apply(&s->g, s->payload[r], &info.digest, &et), &et))
 			return;
 		keep_replica(s, acknowledged);
-		if (s->g.round % STATE_FIXTURE_BASE_EVERY == 0)
-			keep_base(s);
+		if (s->g.round % STATE_FIXTURE_SNAPSHOT_EVERY == 0)
+			keep_snapshot(s);
 	}
 }
 

@@ -24,7 +24,7 @@ struct state_scene *state_scene_new(void);
 void state_scene_free(struct state_scene *s);
 /* Before the first round again; what is on the disk stays. */
 void state_scene_begin_again(struct state_scene *s);
-/* Log entries, replicas, bases, retention; a log that did not get to the disk is tried again, as a worker does. */
+/* Log entries, replicas, snapshots, retention; a log that did not get to the disk is tried again, as a worker does. */
 void state_scene_write(struct state_scene *s, struct scene_promises *acknowledged);
 /* Recovers, and fails the test unless it is the state of its round to the bit, of no round before what was
  * acknowledged, and no file is damaged. Returns the round. */

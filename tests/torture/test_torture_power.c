@@ -175,7 +175,7 @@ static void roll_back(void *ctx, void *acknowledged) {
 	*(bool *)acknowledged = true;
 }
 
-/* Until it is acknowledged the old epoch is stored, and it is done again. */
+/* Until it is acknowledged the old term is stored, and it is done again. */
 static void check_rollback(void *ctx, const void *acknowledged) {
 	static const struct scene_promises at_least = {BACK_TO, SCENE_ROUNDS};
 	struct statestore_given_up given_up;
@@ -206,17 +206,17 @@ struct joiner {
 	struct state_fixture *donor;
 };
 
-static void fetch_base(const struct joiner *j) {
+static void fetch_snapshot(const struct joiner *j) {
 	const struct statestore *from = &j->donor->store, *to = &j->s->f->store;
 	static uint8_t piece[STATE_PIECE_MAX_BYTES];
 	struct state_assembly *a;
 	struct state_file *donated, *made;
 	struct rv_errtext et = {0}, warning;
-	ok(statestore_open(from, STATE_KIND_BASE, FETCHED, &donated, &et), &et);
+	ok(statestore_open(from, STATE_KIND_SNAPSHOT, FETCHED, &donated, &et), &et);
 	ok(state_assembly_new(to, state_file_id(donated), &a, &et), &et);
 	if (state_assembly_manifest(a) == NULL)
 		ok(state_assembly_set_manifest(a, state_file_manifest(donated), &et), &et);
-	for (uint32_t i = 0; i < state_pieces(&to->cfg, STATE_KIND_BASE, FETCHED); i++) {
+	for (uint32_t i = 0; i < state_pieces(&to->cfg, STATE_KIND_SNAPSHOT, FETCHED); i++) {
 		const struct state_stored stored = state_file_stored(donated, i);
 		ok(state_file_read_stored(donated, i, piece, &et), &et);
 		ok(state_assembly_put(a, i, &stored, piece, &et), &et);
@@ -235,7 +235,7 @@ static void install(void *ctx, void *acknowledged) {
 	const struct checkpoint_committed none = {FETCHED, 0, NULL};
 	struct scene_promises *promises = acknowledged;
 	struct rv_errtext et = {0};
-	fetch_base(j);
+	fetch_snapshot(j);
 	ok(statestore_forget_from(store, FETCHED, &none, &et), &et);
 	ok(statestore_adopt(store, FETCHED, &et), &et);
 	promises->round = FETCHED;
@@ -258,8 +258,8 @@ static void joining(void **state) {
 	(void)state;
 	struct joiner j = {.s = state_scene_new(), .donor = state_fixture_new()};
 	state_fixture_play(j.donor, SCENE_ROUNDS, 1);
-	cut_everywhere(&(struct scenario){"a base from peers", j.s->f->store.dir, begin_joining, install, check_joining, &j,
-									  sizeof(struct scene_promises), 5});
+	cut_everywhere(&(struct scenario){"a snapshot from peers", j.s->f->store.dir, begin_joining, install, check_joining,
+									  &j, sizeof(struct scene_promises), 5});
 	state_fixture_free(j.donor);
 	state_scene_free(j.s);
 }
@@ -287,7 +287,7 @@ static struct join_reply a_reply(const struct home *h, const struct identity *wo
 struct joined {
 	bool has_key, is_member;
 	uint8_t key[NET_KEY_BYTES];
-	uint64_t epoch;
+	uint64_t term;
 };
 
 static void join(void *ctx, void *acknowledged) {
@@ -301,9 +301,9 @@ static void join(void *ctx, void *acknowledged) {
 	struct join_reply r = a_reply(h, &m.identity);
 	ok(membership_join(h->dir, &m, &r, &et), &et);
 	a->is_member = true;
-	m.epoch = 1; /* the run is rolled back */
+	m.term = 1; /* the run is rolled back */
 	ok(membership_store(h->dir, &m, &et), &et);
-	a->epoch = 1;
+	a->term = 1;
 	membership_release(&m);
 }
 
@@ -318,7 +318,7 @@ static void check_membership(void *ctx, const void *acknowledged) {
 	if (a->is_member)
 		assert_true(m.joined && m.member == 3);
 	if (m.joined)
-		assert_in_range(m.epoch, a->epoch, 1);
+		assert_in_range(m.term, a->term, 1);
 	struct join_reply r = a_reply(h, &m.identity);
 	if (!m.joined)
 		ok(membership_join(h->dir, &m, &r, &et), &et);

@@ -20,21 +20,21 @@ enum {
 
 struct scene {
 	struct transfer_world *w;
-	struct state_id base, log;
+	struct state_id snapshot, log;
 };
 
 static void begin(void *ctx) {
 	struct scene *s = ctx;
 	s->w = transfer_world_new();
 	s->w->may_warn = true;
-	s->base = transfer_id(s->w, STATE_KIND_BASE, ROUND);
+	s->snapshot = transfer_id(s->w, STATE_KIND_SNAPSHOT, ROUND);
 	s->log = transfer_id(s->w, STATE_KIND_LOG, ROUND);
 }
 
 static void run(void *ctx) {
 	struct scene *s = ctx;
 	struct transfer_world *w = s->w;
-	const struct state_id ids[] = {s->base, s->log};
+	const struct state_id ids[] = {s->snapshot, s->log};
 	struct rv_errtext et = {0};
 	faults_of_all_threads(true);
 	if (torture_ok(fetcher_want(w->fetcher, w->now, ids, 2, &et), &et))
@@ -52,10 +52,10 @@ static void check(void *ctx) {
 		assert_int_equal(fetcher_want(w->fetcher, w->now, NULL, 0, NULL), RV_OK);
 		transfer_settle(w);
 		w->now += PAUSE_US;
-		transfer_want(w, &s->base, &s->log);
+		transfer_want(w, &s->snapshot, &s->log);
 		transfer_until(w, 1);
 	}
-	transfer_assert_base(w, ROUND);
+	transfer_assert_snapshot(w, ROUND);
 	transfer_want(w, &s->log, NULL);
 	transfer_until(w, w->files + 1);
 	assert_non_null(w->log);

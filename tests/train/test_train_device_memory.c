@@ -106,8 +106,7 @@ static void test_a_stopped_evaluation_leaves_the_weights(void **state) {
 	gpu_release(&g);
 }
 
-/* ---- everything before the first step -------------------------------------------------------------------------------
- */
+/* ---- everything before the first step ---- */
 
 struct variant {
 	const char *model, *dtype, *inner;
@@ -173,8 +172,7 @@ static void test_steps_allocate_no_device_memory(void **state) {
 	}
 }
 
-/* ---- as much as was planned -----------------------------------------------------------------------------------------
- */
+/* ---- as much as was planned ---- */
 
 static struct memory_plan plan_of(const struct run_config *cfg, const struct variant *v) {
 	const struct device_choice cuda = {.backend = "cuda", .n = v->devices};
@@ -221,8 +219,7 @@ static void test_a_replica_takes_what_is_planned(void **state) {
 	}
 }
 
-/* ---- a device that is too small -------------------------------------------------------------------------------------
- */
+/* ---- a device that is too small ---- */
 
 /* With `room` bytes the replica is refused with a reason, or trains. */
 static enum rv_err try_amount(const struct variant *v, const struct run_config *cfg, size_t room,
@@ -297,8 +294,7 @@ static void test_a_refusal_names_a_batch_that_fits(void **state) {
 	emu_limit_memory(EMU_MEMORY_BYTES);
 }
 
-/* ---- logits ---------------------------------------------------------------------------------------------------------
- */
+/* ---- logits ---- */
 
 static void test_chunks_of_logits_are_equal_and_whole_tiles(void **state) {
 	(void)state;

@@ -165,8 +165,7 @@ static void test_a_diverged_step_changes_nothing(void **state) {
 	fixture_run_release(&f);
 }
 
-/* ---- a capture that fails -------------------------------------------------------------------------------------------
- */
+/* ---- a capture that fails ---- */
 
 struct waiting_pass {
 	struct backend *be;

@@ -74,8 +74,7 @@ static void test_refusals(void **state) {
 			RV_E_CORRUPT, "num_key_value_heads");
 }
 
-/* ---- the same loss as transformers, or refused by name ---------------------------------------------------------------
- */
+/* ---- the same loss as transformers, or refused by name ---- */
 
 #define SMALL_LLAMA                                                                                                    \
 	"\"model_type\":\"llama\",\"num_hidden_layers\":2,\"num_attention_heads\":4,\"hidden_size\":48,"                   \
@@ -174,8 +173,7 @@ static void test_gpt2_by_the_common_names(void **state) {
 	assert_int_equal(c.context, 64);
 }
 
-/* ---- tokenizers -----------------------------------------------------------------------------------------------------
- */
+/* ---- tokenizers ---- */
 
 static void test_bytes_are_their_values(void **state) {
 	(void)state;

@@ -130,8 +130,7 @@ static void test_resumed_is_straight(void **state) {
 	}
 }
 
-/* ---- FedProx --------------------------------------------------------------------------------------------------------
- */
+/* ---- FedProx ---- */
 
 /* At the anchor the term is nothing: the first step has the same bits. Then the gradient differs by mu (theta -
  * anchor). */

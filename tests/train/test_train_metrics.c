@@ -65,7 +65,7 @@ static void test_tokens_of_a_round(void **state) {
 	assert_int_equal(metrics_open(path, false, &m, NULL), RV_OK);
 	for (int i = 0; i < 5; i++) {
 		const struct metrics_round r = {.round = rounds[i][0], .tokens = rounds[i][1]};
-		const struct metrics_rollback back = {.round = 1, .from_round = 3, .epoch = 1, .tokens = 10};
+		const struct metrics_rollback back = {.round = 1, .from_round = 3, .term = 1, .tokens = 10};
 		if (i == 3)
 			assert_int_equal(metrics_write_rollback(m, &back, NULL), RV_OK);
 		assert_int_equal(metrics_write_round(m, &r, NULL), RV_OK);

@@ -35,8 +35,7 @@ static void fill(float *x, struct shape s, uint64_t seed) {
 			x[i * s.cols + j] = (float)rv_rng_normal(&r) * 0.1f + (i == j ? 3.0f : 0);
 }
 
-/* ---- the reference --------------------------------------------------------------------------------------------------
- */
+/* ---- the reference ---- */
 
 /* c (m, n) = a (m, k) b (k, n), or of b^T, stored (n, k). */
 static void multiply(double *c, const double *a, const double *b, int m, int n, int k, bool transposed) {
@@ -96,8 +95,7 @@ static void eigenvalues(double *a, int n, double *out) {
 		out[i] = a[i * n + i];
 }
 
-/* ---- tests ----------------------------------------------------------------------------------------------------------
- */
+/* ---- tests ---- */
 
 static void orthogonalize(struct backend *be, float *x, struct shape s) {
 	float *scratch = calloc(muon_scratch_floats(s.rows, s.cols), sizeof *scratch);

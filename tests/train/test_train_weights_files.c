@@ -72,8 +72,7 @@ static void edited_file(void (*change)(struct edited *e), const char *why) {
 		assert_loads(file);
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 static void without_prefix(struct edited *e) {
 	for (int i = 0; i < e->n; i++)
@@ -152,8 +151,7 @@ static void test_refusals_name_the_tensor(void **state) {
 	}
 }
 
-/* ---- directories ----------------------------------------------------------------------------------------------------
- */
+/* ---- directories ---- */
 
 static bool there(const char *name) {
 	char path[400];
@@ -379,8 +377,7 @@ static void test_several_files(void **state) {
 	assert_loads(out_dir);
 }
 
-/* ---- the index ------------------------------------------------------------------------------------------------------
- */
+/* ---- the index ---- */
 
 static void index_refused(const char *text, const char *why) {
 	char path[400];

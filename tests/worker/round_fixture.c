@@ -29,7 +29,7 @@ struct rv_hash full_at(uint64_t round) {
 	return rv_hash_of(v, sizeof v);
 }
 
-void document_make(struct document *d, uint64_t seq, enum run_phase phase, uint64_t round, uint64_t base_round) {
+void document_make(struct document *d, uint64_t seq, enum run_phase phase, uint64_t round, uint64_t snapshot_round) {
 	memset(d, 0, sizeof *d);
 	memset(d->run_id, 7, sizeof d->run_id);
 	d->seq = seq;
@@ -39,17 +39,17 @@ void document_make(struct document *d, uint64_t seq, enum run_phase phase, uint6
 	d->final_round = FIXTURE_ROUNDS;
 	d->run_hash = run_hash();
 	d->chain = chain_at(round);
-	d->base_round = base_round;
-	d->base_hash = base_round > 0 ? full_at(base_round) : (struct rv_hash){0};
-	d->base_chain = chain_at(base_round);
-	d->n_log = (uint16_t)(round - base_round);
+	d->snapshot_round = snapshot_round;
+	d->snapshot_hash = snapshot_round > 0 ? full_at(snapshot_round) : (struct rv_hash){0};
+	d->snapshot_chain = chain_at(snapshot_round);
+	d->n_log = (uint16_t)(round - snapshot_round);
 	for (uint16_t i = 0; i < d->n_log; i++)
-		d->log[i] = digest_of(base_round + i);
+		d->log[i] = digest_of(snapshot_round + i);
 	d->n_chunks = phase == RUN_REDUCE ? FIXTURE_CHUNKS : 0;
 }
 
 void document_older(struct document *d, uint64_t from) {
-	d->n_older = (uint16_t)(d->base_round - from);
+	d->n_older = (uint16_t)(d->snapshot_round - from);
 	d->older_chain = chain_at(from);
 	for (uint16_t i = 0; i < d->n_older; i++)
 		d->older[i] = digest_of(from + i);

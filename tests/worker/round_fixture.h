@@ -11,8 +11,8 @@ struct rv_hash digest_of(uint64_t round);
 struct rv_hash chain_at(uint64_t round);
 struct rv_hash full_at(uint64_t round);
 
-void document_make(struct document *d, uint64_t seq, enum run_phase phase, uint64_t round, uint64_t base_round);
-/* It lists digests from round `from` on, before its base. */
+void document_make(struct document *d, uint64_t seq, enum run_phase phase, uint64_t round, uint64_t snapshot_round);
+/* It lists digests from round `from` on, before its snapshot. */
 void document_older(struct document *d, uint64_t from);
 /* `members`: a set of member numbers. */
 void document_members(struct document *d, uint64_t members);

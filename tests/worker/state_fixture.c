@@ -43,8 +43,8 @@ enum rv_err state_fixture_theta0(struct state_fixture *f, struct global_state *g
 struct state_fixture *state_fixture_new(void) {
 	struct state_fixture *f = calloc(1, sizeof *f);
 	f->store = (struct statestore){.cfg = config(),
-								   .schedule = {.base_every = STATE_FIXTURE_BASE_EVERY},
-								   .policy = {.keep_bases = 2},
+								   .schedule = {.snapshot_every = STATE_FIXTURE_SNAPSHOT_EVERY},
+								   .policy = {.keep_snapshots = 2},
 								   .notice = on_notice,
 								   .notice_ctx = f};
 	snprintf(f->store.dir, sizeof f->store.dir, "/tmp/rivulet-state-XXXXXX");
@@ -82,8 +82,8 @@ static void play_one(struct state_fixture *f, uint32_t attempt) {
 void state_fixture_play(struct state_fixture *f, uint64_t rounds, uint32_t attempt) {
 	while (f->g.round < rounds) {
 		play_one(f, attempt);
-		if (f->g.round % STATE_FIXTURE_BASE_EVERY == 0 && f->g.round < rounds)
-			RV_ASSERT(statestore_write_base(&f->store, &f->g, NULL, NULL) == RV_OK);
+		if (f->g.round % STATE_FIXTURE_SNAPSHOT_EVERY == 0 && f->g.round < rounds)
+			RV_ASSERT(statestore_write_snapshot(&f->store, &f->g, NULL, NULL) == RV_OK);
 	}
 }
 

@@ -4,7 +4,7 @@
 
 #include "worker/state/statestore.h"
 
-enum { STATE_FIXTURE_N = 3000, STATE_FIXTURE_ROUNDS = 16, STATE_FIXTURE_BASE_EVERY = 2 };
+enum { STATE_FIXTURE_N = 3000, STATE_FIXTURE_ROUNDS = 16, STATE_FIXTURE_SNAPSHOT_EVERY = 2 };
 
 struct state_fixture {
 	struct statestore store;
@@ -18,7 +18,7 @@ void state_fixture_fragments(uint32_t n);
 struct state_fixture *state_fixture_new(void);
 void state_fixture_free(struct state_fixture *f);
 enum rv_err state_fixture_theta0(struct state_fixture *f, struct global_state *g);
-/* Plays rounds up to `rounds`, each with a log entry of that `attempt`, and a base every BASE_EVERY rounds. */
+/* Plays rounds up to `rounds`, each with a log entry of that `attempt`, and a snapshot every SNAPSHOT_EVERY rounds. */
 void state_fixture_play(struct state_fixture *f, uint64_t rounds, uint32_t attempt);
 /* A replica saved 3 steps into `round`. */
 void state_fixture_save_replica(struct state_fixture *f, uint64_t round);

@@ -43,9 +43,9 @@ static int teardown(void **state) {
 	return 0;
 }
 
-static void base(uint64_t round) {
+static void snapshot(uint64_t round) {
 	struct rv_hash chain = chain_at(round);
-	checkpoint_index_add(x, STATE_KIND_BASE, round, 0, &chain);
+	checkpoint_index_add(x, STATE_KIND_SNAPSHOT, round, 0, &chain);
 }
 
 static void logs(uint64_t first, uint64_t last, uint32_t attempt) {
@@ -72,7 +72,7 @@ static void nothing_there_is_theta0_or_nothing(void **state) {
 	struct rv_hash hash = run_hash(), chain = chain_at(0);
 	(void)state;
 	assert_reach(0, 0);
-	assert_false(start().base);
+	assert_false(start().snapshot);
 	assert_memory_equal(start().chain.b, chain.b, RV_HASH_BYTES);
 	checkpoint_index_init(x, false, &hash);
 	assert_false(checkpoint_start_before(x, UINT64_MAX, &s));
@@ -87,7 +87,7 @@ static void the_newest_entry_is_a_vote_until_something_proves_it(void **state) {
 	assert_reach(0, 5);
 	assert_false(checkpoint_is_vote(x, 4));
 	x->replica_round = 4;
-	base(5);
+	snapshot(5);
 	assert_reach(5, 5);
 	assert_true(checkpoint_proved(x, 4));
 }
@@ -113,42 +113,42 @@ static void a_gap_and_a_damaged_entry_end_the_log(void **state) {
 	assert_reach(0, 2);
 }
 
-static void a_damaged_base_gives_way_to_the_one_before(void **state) {
+static void a_damaged_snapshot_gives_way_to_the_one_before(void **state) {
 	(void)state;
 	logs(0, 9, 1);
-	base(4);
-	base(8);
+	snapshot(4);
+	snapshot(8);
 	assert_reach(8, 9);
-	checkpoint_index_damaged(x, STATE_KIND_BASE, 8);
+	checkpoint_index_damaged(x, STATE_KIND_SNAPSHOT, 8);
 	assert_reach(4, 9);
-	checkpoint_index_add(x, STATE_KIND_BASE, 4, 0, NULL);
+	checkpoint_index_add(x, STATE_KIND_SNAPSHOT, 4, 0, NULL);
 	assert_reach(0, 9);
 }
 
-/* Left out of round 5, it then installed base 6: its own entry of round 5 was never committed. */
+/* Left out of round 5, it then installed snapshot 6: its own entry of round 5 was never committed. */
 static void an_entry_that_was_never_committed_is_not_replayed(void **state) {
 	struct rv_hash other = rv_hash_of("another result", 14);
 	(void)state;
-	base(4);
+	snapshot(4);
 	logs(4, 4, 1);
 	checkpoint_index_add(x, STATE_KIND_LOG, 5, 1, &other);
-	base(6);
+	snapshot(6);
 	logs(6, 7, 1);
 	assert_reach(6, 7);
 	struct checkpoint_start s;
 	assert_true(checkpoint_start_before(x, 5, &s));
 	assert_int_equal(s.round, 4);
 	assert_int_equal(checkpoint_reach(x, &s), 4);
-	checkpoint_index_damaged(x, STATE_KIND_BASE, 6); /* its header still says what its chain is */
+	checkpoint_index_damaged(x, STATE_KIND_SNAPSHOT, 6); /* its header still says what its chain is */
 	assert_reach(4, 4);
 }
 
-static void assert_kept(uint64_t bases, uint64_t log_rounds, uint64_t vouched, uint64_t bases_from,
+static void assert_kept(uint64_t snapshots, uint64_t log_rounds, uint64_t vouched, uint64_t snapshots_from,
 						uint64_t logs_from) {
-	const struct checkpoint_policy policy = {bases, log_rounds};
+	const struct checkpoint_policy policy = {snapshots, log_rounds};
 	const struct checkpoint_named named = {.vouched_round = vouched, .logs_from = vouched};
 	struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
-	assert_int_equal(keep.bases_from, bases_from);
+	assert_int_equal(keep.snapshots_from, snapshots_from);
 	assert_int_equal(keep.logs_from, logs_from);
 }
 
@@ -156,7 +156,7 @@ static void retention_keeps_what_a_joiner_starts_from(void **state) {
 	(void)state;
 	logs(0, 19, 1);
 	for (uint64_t r = 4; r <= 16; r += 4)
-		base(r);
+		snapshot(r);
 	assert_kept(0, 0, 16, 0, 0);
 	assert_kept(1, 0, 16, 16, 16);
 	assert_kept(2, 0, 16, 12, 12);
@@ -167,24 +167,24 @@ static void retention_keeps_what_a_joiner_starts_from(void **state) {
 	assert_kept(1, 10, 16, 16, 10);
 	assert_kept(1, 2, 16, 16, 16);
 	assert_kept(1, 1000, 16, 16, 0);
-	checkpoint_index_damaged(x, STATE_KIND_BASE, 12);
+	checkpoint_index_damaged(x, STATE_KIND_SNAPSHOT, 12);
 	assert_kept(2, 0, 16, 8, 8);
 }
 
 static void what_joiners_still_fetch_is_kept(void **state) {
-	const struct checkpoint_policy policy = {.keep_bases = 1};
-	const struct checkpoint_named named = {.vouched_round = 16, .logs_from = 6, .n_bases = 1, .bases = {8}};
+	const struct checkpoint_policy policy = {.keep_snapshots = 1};
+	const struct checkpoint_named named = {.vouched_round = 16, .logs_from = 6, .n_snapshots = 1, .snapshots = {8}};
 	(void)state;
 	logs(0, 19, 1);
 	for (uint64_t r = 4; r <= 16; r += 4)
-		base(r);
+		snapshot(r);
 	struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
-	assert_int_equal(keep.bases_from, 16);
+	assert_int_equal(keep.snapshots_from, 16);
 	assert_int_equal(keep.logs_from, 6);
-	assert_true(checkpoint_keeps_base(&keep, &named, 16));
-	assert_false(checkpoint_keeps_base(&keep, &named, 12));
-	assert_true(checkpoint_keeps_base(&keep, &named, 8));
-	assert_false(checkpoint_keeps_base(&keep, &named, 4));
+	assert_true(checkpoint_keeps_snapshot(&keep, &named, 16));
+	assert_false(checkpoint_keeps_snapshot(&keep, &named, 12));
+	assert_true(checkpoint_keeps_snapshot(&keep, &named, 8));
+	assert_false(checkpoint_keeps_snapshot(&keep, &named, 4));
 }
 
 static void of_too_many_files_the_newest_are_known(void **state) {
@@ -208,22 +208,22 @@ static void retention_never_costs_what_is_proved(void **state) {
 			if (seed >> 28 < 13)
 				logs(r, r, seed >> 27 & 1);
 			if (r % 3 == 0 && seed >> 24 & 1)
-				base(r);
+				snapshot(r);
 			if (r % 3 == 0 && (seed >> 20 & 7) == 0)
-				checkpoint_index_damaged(x, STATE_KIND_BASE, r);
+				checkpoint_index_damaged(x, STATE_KIND_SNAPSHOT, r);
 		}
 		struct checkpoint_start s = start();
 		uint64_t vouched = seed >> 10 & 31, reach = checkpoint_reach(x, &s);
-		struct checkpoint_policy policy = {.keep_bases = 1 + (seed >> 8 & 1)};
+		struct checkpoint_policy policy = {.keep_snapshots = 1 + (seed >> 8 & 1)};
 		const struct checkpoint_named named = {.vouched_round = vouched, .logs_from = vouched};
 		struct checkpoint_keep keep = checkpoint_retention(x, &policy, &named);
 		struct checkpoint_index *kept = malloc(sizeof *kept);
 		checkpoint_index_init(kept, true, &hash);
-		for (int i = 0; i < x->bases.n; i++)
-			if (x->bases.at[i].round >= keep.bases_from) {
-				checkpoint_index_add(kept, STATE_KIND_BASE, x->bases.at[i].round, 0, &x->bases.at[i].hash);
-				if (x->bases.at[i].damaged)
-					checkpoint_index_damaged(kept, STATE_KIND_BASE, x->bases.at[i].round);
+		for (int i = 0; i < x->snapshots.n; i++)
+			if (x->snapshots.at[i].round >= keep.snapshots_from) {
+				checkpoint_index_add(kept, STATE_KIND_SNAPSHOT, x->snapshots.at[i].round, 0, &x->snapshots.at[i].hash);
+				if (x->snapshots.at[i].damaged)
+					checkpoint_index_damaged(kept, STATE_KIND_SNAPSHOT, x->snapshots.at[i].round);
 			}
 		for (int i = 0; i < x->logs.n; i++)
 			if (x->logs.at[i].round >= keep.logs_from)
@@ -244,7 +244,7 @@ int main(void) {
 		T(the_newest_entry_is_a_vote_until_something_proves_it),
 		T(a_fetched_entry_is_proved),
 		T(a_gap_and_a_damaged_entry_end_the_log),
-		T(a_damaged_base_gives_way_to_the_one_before),
+		T(a_damaged_snapshot_gives_way_to_the_one_before),
 		T(an_entry_that_was_never_committed_is_not_replayed),
 		T(retention_keeps_what_a_joiner_starts_from),
 		T(what_joiners_still_fetch_is_kept),

@@ -20,10 +20,10 @@ enum { POLLS = 3000, POLL_US = 10000, HTTP_AWAY = 503, HTTP_NONE = 204 };
 /* What the coordinator does in turn. */
 static const struct stage {
 	bool away;
-	uint64_t seq, epoch;
+	uint64_t seq, term;
 } stages[] = {
-	{.seq = 50, .epoch = 1}, {.away = true},          {.seq = 20, .epoch = 0},
-	{.seq = 21, .epoch = 0}, {.seq = 22, .epoch = 2}, {.seq = 23, .epoch = 2},
+	{.seq = 50, .term = 1}, {.away = true},         {.seq = 20, .term = 0},
+	{.seq = 21, .term = 0}, {.seq = 22, .term = 2}, {.seq = 23, .term = 2},
 };
 enum { STAGES = sizeof stages / sizeof stages[0] };
 
@@ -131,7 +131,7 @@ static void make_documents(struct plane *p) {
 	static uint8_t bytes[NET_MAX_DOCUMENT_BYTES];
 	for (int i = 0; i < STAGES; i++) {
 		static struct document d;
-		d = (struct document){.seq = stages[i].seq, .epoch = stages[i].epoch, .phase = RUN_OPEN, .final_round = 30};
+		d = (struct document){.seq = stages[i].seq, .term = stages[i].term, .phase = RUN_OPEN, .final_round = 30};
 		struct rv_writer w = rv_writer_of(bytes, sizeof bytes);
 		document_encode(&d, CONTROL_VERSION, &w);
 		size_t n = rv_writer_len(&w);
@@ -193,12 +193,12 @@ static void poll_until(struct plane *p, bool (*done)(const struct plane *)) {
 	assert_true(done(p));
 }
 
-static void an_older_store_is_told_and_a_later_epoch_of_it_followed(void **state) {
+static void an_older_store_is_told_and_a_later_term_of_it_followed(void **state) {
 	struct plane *p = *state;
 	poll_until(p, follows);
 	atomic_store(&p->stage, 1);
 	poll_until(p, went_away);
-	atomic_store(&p->stage, 2); /* another store: it counts from less, and is of the epoch before */
+	atomic_store(&p->stage, 2); /* another store: it counts from less, and is of the term before */
 	poll_until(p, heard_older);
 	assert_int_equal(p->older_seq, 20);
 	atomic_store(&p->stage, 3);
@@ -207,7 +207,7 @@ static void an_older_store_is_told_and_a_later_epoch_of_it_followed(void **state
 		assert_int_equal(http_client_poll(p->http, NULL, 0, POLL_US, NULL), RV_OK);
 	}
 	assert_int_equal(p->documents, 1);
-	atomic_store(&p->stage, 4); /* its operator begins a later epoch */
+	atomic_store(&p->stage, 4); /* its operator begins a later term */
 	poll_until(p, follows);
 	atomic_store(&p->stage, 5);
 	poll_until(p, follows);
@@ -312,7 +312,7 @@ static void a_document_is_asked_for_again_when_a_report_is_answered_again(void *
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_epoch_of_it_followed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_older_store_is_told_and_a_later_term_of_it_followed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_configuration_is_asked_for_before_the_join, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_notice_is_told_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_known_is_not_told_again, set_up, tear_down),

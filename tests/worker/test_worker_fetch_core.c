@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 enum {
-	N = 3 * GLOBAL_PIECE_ELEMS + 1000, /* 4 pieces a vector, 8 of a base */
+	N = 3 * GLOBAL_PIECE_ELEMS + 1000, /* 4 pieces a vector, 8 of a snapshot */
 	ROUND = 8,
 	DONORS = 6,
 	SELF = 0,
@@ -63,7 +63,7 @@ static void make_config(struct world *w) {
 }
 
 static void make_payloads(struct world *w) {
-	for (int kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++) {
+	for (int kind = STATE_KIND_SNAPSHOT; kind <= STATE_KIND_LOG; kind++) {
 		size_t bytes = state_payload_bytes(&w->g, (enum state_kind)kind, ROUND);
 		w->payload[kind] = malloc(bytes);
 		for (size_t i = 0; i < bytes; i++)
@@ -72,11 +72,11 @@ static void make_payloads(struct world *w) {
 		state_manifest_of(&w->g, (enum state_kind)kind, ROUND, w->payload[kind], w->manifest[kind]);
 	}
 	struct rv_hash chain = rv_hash_of("chain", 5);
-	w->id[STATE_KIND_BASE] =
-		(struct state_id){.kind = STATE_KIND_BASE,
+	w->id[STATE_KIND_SNAPSHOT] =
+		(struct state_id){.kind = STATE_KIND_SNAPSHOT,
 						  .round = ROUND,
 						  .chain = chain,
-						  .expect = global_full_hash_of(&w->g, ROUND, &chain, w->manifest[STATE_KIND_BASE])};
+						  .expect = global_full_hash_of(&w->g, ROUND, &chain, w->manifest[STATE_KIND_SNAPSHOT])};
 	w->id[STATE_KIND_LOG] = (struct state_id){
 		.kind = STATE_KIND_LOG, .round = ROUND, .expect = global_digest_of(&w->g, ROUND, w->manifest[STATE_KIND_LOG])};
 }
@@ -95,7 +95,7 @@ static int setup(void **state) {
 	make_config(w);
 	make_payloads(w);
 	for (int i = 0; i < FETCH_FILES; i++)
-		w->got[i] = malloc(state_payload_bytes(&w->g, STATE_KIND_BASE, ROUND));
+		w->got[i] = malloc(state_payload_bytes(&w->g, STATE_KIND_SNAPSHOT, ROUND));
 	start(w);
 	*state = w;
 	return 0;
@@ -103,7 +103,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
 	struct world *w = *state;
-	for (int kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++) {
+	for (int kind = STATE_KIND_SNAPSHOT; kind <= STATE_KIND_LOG; kind++) {
 		free(w->payload[kind]);
 		free(w->manifest[kind]);
 	}
@@ -144,7 +144,7 @@ static void take_piece(struct world *w, const struct fetch_event *e) {
 	size_t bytes;
 	fetch_core_progress(w->core, e->slot, &done, &total);
 	enum state_kind kind =
-		total == state_payload_bytes(&w->g, STATE_KIND_BASE, ROUND) ? STATE_KIND_BASE : STATE_KIND_LOG;
+		total == state_payload_bytes(&w->g, STATE_KIND_SNAPSHOT, ROUND) ? STATE_KIND_SNAPSHOT : STATE_KIND_LOG;
 	size_t at = state_piece_at(&w->g, kind, ROUND, e->index, &bytes);
 	assert_false(w->held[e->slot][e->index]);
 	w->held[e->slot][e->index] = true;
@@ -254,11 +254,11 @@ static int64_t run(struct world *w, int files, int64_t most_us) {
 
 /* ---- the tests ---- */
 
-static void a_base_and_the_next_log_come_from_all(void **state) {
+static void a_snapshot_and_the_next_log_come_from_all(void **state) {
 	struct world *w = *state;
 	for (uint32_t m = 1; m <= 3; m++)
 		link(w, m, HONEST, 1.0);
-	want(w, STATE_KIND_BASE, STATE_KIND_LOG);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_LOG);
 	run(w, 2, 60 * S);
 	assert_int_equal(w->completed, 2);
 	for (uint32_t m = 1; m <= 3; m++)
@@ -274,8 +274,8 @@ static void the_line_is_kept_full(void **state) {
 	struct world *w = *state;
 	link(w, 1, HONEST, 1.0);
 	link(w, 2, HONEST, 0.5);
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
-	double least_us = (double)state_payload_bytes(&w->g, STATE_KIND_BASE, ROUND) / 1.5;
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
+	double least_us = (double)state_payload_bytes(&w->g, STATE_KIND_SNAPSHOT, ROUND) / 1.5;
 	int64_t took_us = run(w, 1, 60 * S);
 	assert_int_equal(w->completed, 1);
 	assert_true((double)took_us < 1.2 * least_us + 100 * MS);
@@ -286,10 +286,10 @@ static void a_slow_donor_does_not_hold_up_the_end(void **state) {
 	link(w, 1, HONEST, 1.0);
 	link(w, 2, HONEST, 0.01); /* 26 s a piece */
 	link(w, 3, DRIP, 1e-6);   /* a byte a second */
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
 	int64_t took_us = run(w, 1, 60 * S);
 	assert_int_equal(w->completed, 1);
-	assert_true((double)took_us < 1.5 * (double)state_payload_bytes(&w->g, STATE_KIND_BASE, ROUND) + 3.5 * S);
+	assert_true((double)took_us < 1.5 * (double)state_payload_bytes(&w->g, STATE_KIND_SNAPSHOT, ROUND) + 3.5 * S);
 }
 
 static void liars_are_named_and_others_finish(void **state) {
@@ -297,7 +297,7 @@ static void liars_are_named_and_others_finish(void **state) {
 	link(w, 1, LIAR, 1.0);
 	link(w, 2, LIAR_MANIFEST, 1.0);
 	link(w, 3, HONEST, 0.3);
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
 	run(w, 1, 60 * S);
 	assert_int_equal(w->completed, 1);
 	assert_true(w->bad[1] > 0);
@@ -308,7 +308,7 @@ static void only_liars_never_complete(void **state) {
 	struct world *w = *state;
 	link(w, 1, LIAR, 1.0);
 	link(w, 2, EMPTY, 1.0);
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
 	run(w, 1, 100 * S);
 	assert_int_equal(w->completed, 0);
 	assert_in_range(w->bad[1], 2, 6); /* it is left alone for longer each time */
@@ -322,7 +322,7 @@ static void what_a_dead_donor_owed_is_asked_of_others(void **state) {
 	link(w, 1, HONEST, 1.0);
 	link(w, 2, SILENT, 1.0);
 	link(w, 3, HONEST, 0.5);
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
 	for (int i = 0; i < 100; i++)
 		step(w, 5 * MS);
 	w->givers[1].temper = DEAD;
@@ -335,13 +335,13 @@ static void what_a_dead_donor_owed_is_asked_of_others(void **state) {
 static void what_was_held_before_is_not_asked_again(void **state) {
 	struct world *w = *state;
 	uint8_t held[64] = {0};
-	int slot = want(w, STATE_KIND_BASE, STATE_KIND_BASE);
-	for (uint32_t i = 0; i < state_pieces(&w->g, STATE_KIND_BASE, ROUND); i++) {
-		size_t bytes, at = state_piece_at(&w->g, STATE_KIND_BASE, ROUND, i, &bytes);
+	int slot = want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
+	for (uint32_t i = 0; i < state_pieces(&w->g, STATE_KIND_SNAPSHOT, ROUND); i++) {
+		size_t bytes, at = state_piece_at(&w->g, STATE_KIND_SNAPSHOT, ROUND, i, &bytes);
 		held[i] = i != 3;
-		memcpy(w->got[slot] + at, w->payload[STATE_KIND_BASE] + at, bytes);
+		memcpy(w->got[slot] + at, w->payload[STATE_KIND_SNAPSHOT] + at, bytes);
 	}
-	assert_false(fetch_core_resume(w->core, slot, w->manifest[STATE_KIND_BASE], held));
+	assert_false(fetch_core_resume(w->core, slot, w->manifest[STATE_KIND_SNAPSHOT], held));
 	link(w, 1, HONEST, 1.0);
 	run(w, 1, 60 * S);
 	assert_int_equal(w->completed, 1);
@@ -352,19 +352,19 @@ static void what_was_held_before_is_not_asked_again(void **state) {
 	run(w, 1, 60 * S);
 	assert_int_equal(w->pieces, 2);
 	held[3] = 1;
-	assert_true(fetch_core_resume(w->core, slot, w->manifest[STATE_KIND_BASE], held));
+	assert_true(fetch_core_resume(w->core, slot, w->manifest[STATE_KIND_SNAPSHOT], held));
 }
 
 static void a_cancelled_file_is_taken_up_without_confusion(void **state) {
 	struct world *w = *state;
 	link(w, 1, HONEST, 1.0);
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
 	for (int i = 0; i < 60; i++)
 		step(w, 5 * MS);
 	fetch_core_want(w->core, w->now, NULL, 0, NULL);
 	memset(w->held, 0, sizeof w->held);
 	step(w, MS);
-	want(w, STATE_KIND_LOG, STATE_KIND_BASE); /* late pieces of the base are still on their way */
+	want(w, STATE_KIND_LOG, STATE_KIND_SNAPSHOT); /* late pieces of the snapshot are still on their way */
 	run(w, 2, 60 * S);
 	assert_int_equal(w->completed, 2);
 }
@@ -374,16 +374,17 @@ static void breaches_are_told(void **state) {
 	struct frame_fetch f;
 	struct fetch_event e;
 	uint8_t data[64] = {0};
-	struct frame_piece p = {.of = {.kind = FRAME_FETCH_BASE, .round = 8}, .total = 64, .data = data, .data_bytes = 64};
+	struct frame_piece p = {
+		.of = {.kind = FRAME_FETCH_SNAPSHOT, .round = 8}, .total = 64, .data = data, .data_bytes = 64};
 	assert_int_equal(fetch_core_piece(w->core, 0, 1, &p, &e, NULL), RV_E_PROTOCOL);
 	link(w, 1, HONEST, 1.0);
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
 	assert_true(fetch_core_send(w->core, 0, 1, &f));
 	assert_int_equal(f.part, FRAME_PART_MANIFEST);
 	assert_int_equal(fetch_core_piece(w->core, 0, 1, &p, &e, NULL), RV_E_PROTOCOL); /* another */
 	p.of = f;
 	assert_int_equal(fetch_core_piece(w->core, 0, 1, &p, &e, NULL), RV_E_PROTOCOL); /* of another size */
-	p.total = state_manifest_hashes(&w->g, STATE_KIND_BASE, ROUND) * RV_HASH_BYTES;
+	p.total = state_manifest_hashes(&w->g, STATE_KIND_SNAPSHOT, ROUND) * RV_HASH_BYTES;
 	p.offset = 64;
 	assert_int_equal(fetch_core_piece(w->core, 0, 1, &p, &e, NULL), RV_E_PROTOCOL); /* not from the start */
 	p.offset = 0;
@@ -404,7 +405,7 @@ static void who_is_not_allowed_is_not_asked(void **state) {
 	struct frame_fetch f;
 	fetch_core_link_up(w->core, 0, 1);
 	fetch_core_link_up(w->core, 0, SELF);
-	want(w, STATE_KIND_BASE, STATE_KIND_BASE);
+	want(w, STATE_KIND_SNAPSHOT, STATE_KIND_SNAPSHOT);
 	fetch_core_allow(w->core, 0, UINT64_C(1) << SELF | UINT64_C(1) << 2);
 	assert_false(fetch_core_send(w->core, 0, 1, &f) || fetch_core_send(w->core, 0, SELF, &f));
 	assert_false(fetch_core_send(w->core, 0, 2, &f)); /* no link */
@@ -421,7 +422,7 @@ static void any_mixture_ends_with_the_right_bytes(void **state) {
 		memset(w->givers, 0, sizeof w->givers);
 		w->completed = 0;
 		start(w);
-		want(w, STATE_KIND_BASE, STATE_KIND_LOG);
+		want(w, STATE_KIND_SNAPSHOT, STATE_KIND_LOG);
 		for (int i = 0; i < 400; i++) {
 			uint32_t m = 2 + (uint32_t)(rv_rng_u64(&w->rng) % (DONORS - 1));
 			uint64_t what = rv_rng_u64(&w->rng) % 40;
@@ -442,7 +443,7 @@ static void any_mixture_ends_with_the_right_bytes(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_base_and_the_next_log_come_from_all),
+		T(a_snapshot_and_the_next_log_come_from_all),
 		T(the_line_is_kept_full),
 		T(a_slow_donor_does_not_hold_up_the_end),
 		T(liars_are_named_and_others_finish),

@@ -47,7 +47,7 @@ static void who_is_alone_at_the_end_lacks_donors_or_not(void **state) {
 	expect_nothing(f);
 }
 
-/* The document of the end with a base of the end. */
+/* The document of the end with a snapshot of the end. */
 static enum rv_err show_vouched_end(struct round_driver *f) {
 	document_make(&f->doc, ++f->seq, RUN_DONE, FIXTURE_ROUNDS, FIXTURE_ROUNDS);
 	document_members(&f->doc, EVERYBODY);
@@ -71,8 +71,8 @@ static void a_wrong_end_is_fetched_from_peers(void **state) {
 	struct rv_hash bad = full_at(0);
 	assert_int_equal(round_on_full_hash(f->c, FIXTURE_ROUNDS, &bad, NULL), RV_OK);
 	assert_int_equal(show_vouched_end(f), RV_E_CORRUPT);
-	expect_next(f, ROUND_FETCH_BASE);
-	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, FIXTURE_ROUNDS, true);
+	expect_next(f, ROUND_FETCH_SNAPSHOT);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_SNAPSHOT, FIXTURE_ROUNDS, true);
 	expect_next(f, ROUND_FINISH);
 	assert_true(round_end_verified(f->c)); /* what was installed is what is vouched for */
 }

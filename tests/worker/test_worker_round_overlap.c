@@ -106,8 +106,7 @@ static void see_an_early_commit(struct round_driver *f) {
 	expect_action(f, ROUND_REDUCE_STOP, 0);
 }
 
-/* ---- nobody is late -------------------------------------------------------------------------------------------------
- */
+/* ---- nobody is late ---- */
 
 static void an_early_commit_waits_for_the_steps_ahead(void **state) {
 	struct round_driver *f = *state;
@@ -204,8 +203,7 @@ static void below_min_workers_a_commit_finds_its_place_all_the_same(void **state
 	expect_train(f, 1, AHEAD, FIXTURE_H - AHEAD);
 }
 
-/* ---- deaths ---------------------------------------------------------------------------------------------------------
- */
+/* ---- deaths ---- */
 
 static void a_later_attempt_is_given_what_the_first_one_was(void **state) {
 	struct round_driver *f = *state;
@@ -267,9 +265,9 @@ static void another_state_begins_without_steps_ahead(void **state) {
 	struct rv_hash bad = full_at(60);
 	(void)round_on_full_hash(f->c, 5, &bad, NULL);
 	assert_int_equal(round_on_document(f->c, f->now, &f->doc, NULL), RV_E_CORRUPT);
-	expect_action(f, ROUND_FETCH_BASE, 5);
+	expect_action(f, ROUND_FETCH_SNAPSHOT, 5);
 	trained_ahead(f, 6, 2);
-	round_on_fetched(f->c, f->now, ROUND_FETCH_BASE, 5, true);
+	round_on_fetched(f->c, f->now, ROUND_FETCH_SNAPSHOT, 5, true);
 	expect_action(f, ROUND_FETCH_LOG, 5);
 	round_on_fetched(f->c, f->now, ROUND_FETCH_LOG, 5, true);
 	expect_apply(f, 5, false);
@@ -277,8 +275,7 @@ static void another_state_begins_without_steps_ahead(void **state) {
 	expect_train(f, 6, 0, FIXTURE_H);
 }
 
-/* ---- late -----------------------------------------------------------------------------------------------------------
- */
+/* ---- late ---- */
 
 static void left_out(struct round_driver *f) {
 	make_ready(f, 0, 0);
@@ -374,8 +371,7 @@ static void who_is_rounds_behind_does_not_wait(void **state) {
 	expect_train(f, 2, 1, FIXTURE_H - 1);
 }
 
-/* ---- a process that comes back --------------------------------------------------------------------------------------
- */
+/* ---- a process that comes back ---- */
 
 static void a_restart_with_a_vote_trains_the_steps_again(void **state) {
 	struct round_driver *f = *state;

@@ -23,7 +23,7 @@ struct world {
 
 	/* The coordinator's truth. */
 	struct document doc;
-	uint64_t seq, round, base_round;
+	uint64_t seq, round, snapshot_round;
 	uint32_t attempt; /* 0: open */
 	bool named;
 
@@ -75,7 +75,7 @@ static void announce(struct world *w) {
 	enum run_phase phase = w->round == FIXTURE_ROUNDS ? RUN_DONE : w->attempt > 0 ? RUN_REDUCE : RUN_OPEN;
 	if (phase == RUN_OPEN && fault(w, 20))
 		phase = RUN_WAITING;
-	document_make(&w->doc, ++w->seq, phase, w->round, w->base_round);
+	document_make(&w->doc, ++w->seq, phase, w->round, w->snapshot_round);
 	w->doc.attempt = phase == RUN_REDUCE ? w->attempt : 0;
 	uint64_t members = 1 | (w->calm ? 2 : rv_rng_below(&w->rng, 16));
 	members &= ~(UINT64_C(1) << FIXTURE_SELF);
@@ -106,7 +106,7 @@ static void coordinator_step(struct world *w) {
 		w->round++;
 		w->attempt = 0;
 		if (chance(w, 20))
-			w->base_round = w->round;
+			w->snapshot_round = w->round;
 		announce(w);
 	} else {
 		announce(w);
@@ -190,7 +190,7 @@ static void take_action(struct world *w, const struct round_action *a) {
 		w->persist = *a;
 		w->persist_attempt = w->reduce_attempt;
 		break;
-	case ROUND_FETCH_BASE:
+	case ROUND_FETCH_SNAPSHOT:
 	case ROUND_FETCH_LOG:
 		assert_true(!a->made_here || a->round == 0);
 		w->fetch = *a;
@@ -205,8 +205,8 @@ static void take_action(struct world *w, const struct round_action *a) {
 	case ROUND_PROBE:
 		round_on_storage(w->c, w->now, w->now % 3 != 0);
 		break;
-	case ROUND_KEEP_BASE: /* min_workers is not known here */
-	case ROUND_ROLLBACK:  /* this coordinator rolls nothing back */
+	case ROUND_KEEP_SNAPSHOT: /* min_workers is not known here */
+	case ROUND_ROLLBACK:      /* this coordinator rolls nothing back */
 	case ROUND_NONE:
 		fail();
 	}
@@ -253,11 +253,11 @@ static void finish_trainer_job(struct world *w) {
 
 static void finish_fetch(struct world *w) {
 	struct round_action a = w->fetch;
-	if (a.type == ROUND_NONE || (a.type == ROUND_FETCH_BASE && w->trainer_job.type != ROUND_NONE) || fault(w, 30))
+	if (a.type == ROUND_NONE || (a.type == ROUND_FETCH_SNAPSHOT && w->trainer_job.type != ROUND_NONE) || fault(w, 30))
 		return; /* it goes on, or stalls */
 	w->fetch = (struct round_action){0};
 	bool ok = !fault(w, 30);
-	if (ok && a.type == ROUND_FETCH_BASE) {
+	if (ok && a.type == ROUND_FETCH_SNAPSHOT) {
 		w->train = (struct round_action){0};
 		w->steps = 0;
 		install(w, a.round);

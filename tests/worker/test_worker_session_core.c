@@ -40,8 +40,8 @@ static void on_apply(void *ctx, const struct trainer_apply *rq) {
 	((struct tables *)ctx)->applied = rq->round;
 }
 
-static void on_install(void *ctx, uint64_t round, void *base, const struct rv_hash *expect) {
-	(void)round, (void)base, (void)expect;
+static void on_install(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect) {
+	(void)round, (void)snapshot, (void)expect;
 	((struct tables *)ctx)->installs++;
 }
 
@@ -170,7 +170,7 @@ static void begin_at(struct tables *t, uint64_t round) {
 	const struct session_config cfg = {.member = FIXTURE_SELF,
 									   .rounds = H_ROUNDS,
 									   .min_workers = 1,
-									   .schedule = {.base_every = 4, .rounds = H_ROUNDS},
+									   .schedule = {.snapshot_every = 4, .rounds = H_ROUNDS},
 									   .eval_at_end = true,
 									   .linger_us = LINGER_US,
 									   .goodbye_us = GOODBYE_US};
@@ -192,11 +192,11 @@ static void turn(struct tables *t, int64_t later_us) {
 	session_core_turn(t->c, t->now, &seen);
 }
 
-static void follow(struct tables *t, uint64_t seq, enum run_phase phase, uint64_t round, uint64_t base,
+static void follow(struct tables *t, uint64_t seq, enum run_phase phase, uint64_t round, uint64_t snapshot,
 				   uint64_t members) {
 	struct document *d = malloc(sizeof *d);
 	assert_non_null(d);
-	document_make(d, seq, phase, round, base);
+	document_make(d, seq, phase, round, snapshot);
 	document_members(d, members);
 	assert_true(session_core_on_document(t->c, t->now, d));
 	free(d);
@@ -215,21 +215,21 @@ static void store(struct tables *t, enum rv_err e) {
 
 /* ---- a state that is being installed ---- */
 
-/* What the run vouches for changes while the trainer verifies and takes over a fetched base: that one becomes this
+/* What the run vouches for changes while the trainer verifies and takes over a fetched snapshot: that one becomes this
  * worker's state first, and only then the next is asked for. */
-static void test_a_base_is_installed_before_another_is_wanted(void **state) {
+static void test_a_snapshot_is_installed_before_another_is_wanted(void **state) {
 	struct tables *t = *state;
-	int base;
+	int snapshot;
 	begin_at(t, 0);
 	follow(t, 1, RUN_OPEN, 20, 20, 1);
 	assert_int_equal(t->wishes, 1);
 	assert_int_equal(t->wanted, 20);
-	const struct state_id id = {.kind = STATE_KIND_BASE, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
-	session_core_on_fetched(t->c, t->now, &id, &base, NULL, "");
+	const struct state_id id = {.kind = STATE_KIND_SNAPSHOT, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
+	session_core_on_fetched(t->c, t->now, &id, &snapshot, NULL, "");
 	assert_int_equal(t->installs, 1);
 	follow(t, 2, RUN_OPEN, 28, 28, 1);
 	turn(t, 100000);
-	assert_int_equal(t->wishes, 1); /* not base 28: the trainer is about to hold base 20 */
+	assert_int_equal(t->wishes, 1); /* not snapshot 28: the trainer is about to hold snapshot 20 */
 	session_core_on_installed(t->c, t->now, 20, RV_OK);
 	assert_int_equal(round_round(session_core_round(t->c)), 20);
 	assert_int_equal(t->jobs[0].kind, STORE_INSTALLED);
@@ -238,13 +238,13 @@ static void test_a_base_is_installed_before_another_is_wanted(void **state) {
 	assert_int_equal(t->wanted, 28);
 }
 
-static void test_a_refused_base_is_removed_and_wanted_again(void **state) {
+static void test_a_refused_snapshot_is_removed_and_wanted_again(void **state) {
 	struct tables *t = *state;
-	int base;
+	int snapshot;
 	begin_at(t, 0);
 	follow(t, 1, RUN_OPEN, 20, 20, 1);
-	const struct state_id id = {.kind = STATE_KIND_BASE, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
-	session_core_on_fetched(t->c, t->now, &id, &base, NULL, "");
+	const struct state_id id = {.kind = STATE_KIND_SNAPSHOT, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
+	session_core_on_fetched(t->c, t->now, &id, &snapshot, NULL, "");
 	session_core_on_installed(t->c, t->now, 20, RV_E_CORRUPT);
 	assert_int_equal(t->jobs[0].kind, STORE_REFUSED);
 	turn(t, 100000);
@@ -321,14 +321,14 @@ static void test_a_failing_disk_is_told_once_and_reported(void **state) {
 	begin_at(t, 3);
 	follow(t, 1, RUN_OPEN, 3, 0, 1);
 	for (int i = 0; i < 3; i++) {
-		session_core_on_base(t->c, t->now, &copy);
+		session_core_on_snapshot(t->c, t->now, &copy);
 		store(t, RV_E_FULL);
 	}
 	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
 	assert_true(session_core_storage_fails(t->c));
 	turn(t, 2000);
 	assert_int_equal(t->storage, REPORT_STORAGE_CHECKPOINTS | REPORT_STORAGE_FULL);
-	session_core_on_base(t->c, t->now, &copy);
+	session_core_on_snapshot(t->c, t->now, &copy);
 	store(t, RV_OK);
 	assert_int_equal(t->said[SESSION_SAYS_STORAGE_WORKS], 1);
 	turn(t, 2000);
@@ -338,11 +338,11 @@ static void test_a_failing_disk_is_told_once_and_reported(void **state) {
 static void test_a_job_that_finds_no_memory_failed(void **state) {
 	struct tables *t = *state;
 	int any;
-	const struct state_copy copy = {.handle = &any, .has_base = true, .base_round = 3};
+	const struct state_copy copy = {.handle = &any, .has_snapshot = true, .snapshot_round = 3};
 	begin_at(t, 3);
 	follow(t, 1, RUN_OPEN, 3, 0, 1);
 	t->refuses_jobs = true;
-	session_core_on_base(t->c, t->now, &copy);
+	session_core_on_snapshot(t->c, t->now, &copy);
 	assert_int_equal(t->said[SESSION_SAYS_STORAGE_FAILS], 1);
 	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0); /* it was not computed */
 }
@@ -350,13 +350,13 @@ static void test_a_job_that_finds_no_memory_failed(void **state) {
 /* The hash of a state that was replaced meanwhile is not this worker's any more. */
 static void test_a_hash_of_before_an_install_is_dropped(void **state) {
 	struct tables *t = *state;
-	int any, base;
-	const struct state_copy copy = {.handle = &any, .has_base = true, .base_round = 0};
+	int any, snapshot;
+	const struct state_copy copy = {.handle = &any, .has_snapshot = true, .snapshot_round = 0};
 	begin_at(t, 0);
 	follow(t, 1, RUN_OPEN, 20, 20, 1);
-	session_core_on_base(t->c, t->now, &copy);
-	const struct state_id id = {.kind = STATE_KIND_BASE, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
-	session_core_on_fetched(t->c, t->now, &id, &base, NULL, "");
+	session_core_on_snapshot(t->c, t->now, &copy);
+	const struct state_id id = {.kind = STATE_KIND_SNAPSHOT, .round = 20, .expect = full_at(20), .chain = chain_at(20)};
+	session_core_on_fetched(t->c, t->now, &id, &snapshot, NULL, "");
 	session_core_on_installed(t->c, t->now, 20, RV_OK);
 	store(t, RV_OK);
 	assert_int_equal(t->said[SESSION_SAYS_FULL_HASH], 0);
@@ -364,8 +364,8 @@ static void test_a_hash_of_before_an_install_is_dropped(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_base_is_installed_before_another_is_wanted, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_refused_base_is_removed_and_wanted_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_snapshot_is_installed_before_another_is_wanted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_refused_snapshot_is_removed_and_wanted_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_is_started_again_lingers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_it_ends_when_all_is_stored, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_three_spoiled_contributions_are_enough, setup, teardown),

@@ -72,7 +72,7 @@ static void write_settings(const char *text) {
 static void every_choice_survives_the_restart(void **state) {
 	(void)state;
 	static const char *const choices[][2] = {{"shard", "3"},
-											 {"keep-bases", "5"},
+											 {"keep-snapshots", "5"},
 											 {"keep-log", "7"},
 											 {"threads", "3"},
 											 {"device", "cpu"},

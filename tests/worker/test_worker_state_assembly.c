@@ -25,7 +25,7 @@ int __wrap_posix_fallocate(int fd, off_t at, off_t n) {
 	return n_no_room > 0 ? no_room[--n_no_room] : __real_posix_fallocate(fd, at, n);
 }
 
-/* A donor with files of rounds 0..5 and bases 2, 4; the joiner's directory is empty. */
+/* A donor with files of rounds 0..5 and snapshots 2, 4; the joiner's directory is empty. */
 struct scene {
 	struct state_fixture *donor, *joiner;
 	struct state_file *from;
@@ -101,24 +101,24 @@ static bool exists(const struct scene *s, enum statestore_file kind, uint64_t ro
 	return access(path, F_OK) == 0;
 }
 
-static void a_base_comes_together(void **state) {
+static void a_snapshot_comes_together(void **state) {
 	struct scene *s = *state;
 	struct global_state g;
-	open_donor(s, STATE_KIND_BASE, 4);
+	open_donor(s, STATE_KIND_SNAPSHOT, 4);
 	begin(s);
 	assert_int_equal(state_assembly_left(s->a), pieces(s));
 	give_all(s);
 	struct state_file *f = finish(s, false);
 	assert_true(exists(s, STATE_FILE_PART, 4));
-	assert_false(exists(s, STATE_FILE_BASE, 4));
+	assert_false(exists(s, STATE_FILE_SNAPSHOT, 4));
 	assert_int_equal(state_fixture_theta0(s->joiner, &g), RV_OK);
-	assert_int_equal(state_file_load_base(f, &g, &s->et), RV_OK);
+	assert_int_equal(state_file_load_snapshot(f, &g, &s->et), RV_OK);
 	struct rv_hash full = global_full_hash(&g);
 	assert_memory_equal(full.b, s->donor->full[4].b, RV_HASH_BYTES);
 	global_release(&g);
 	state_file_free(f);
 	assert_int_equal(statestore_adopt(&s->joiner->store, 4, &s->et), RV_OK);
-	assert_true(exists(s, STATE_FILE_BASE, 4));
+	assert_true(exists(s, STATE_FILE_SNAPSHOT, 4));
 	assert_false(exists(s, STATE_FILE_PART, 4));
 	assert_int_equal(statestore_adopt(&s->joiner->store, 4, &s->et), RV_E_NOTFOUND);
 }
@@ -140,7 +140,7 @@ static void a_log_comes_together_and_is_durable_at_once(void **state) {
 
 static void a_bad_manifest_and_a_bad_piece_are_the_donors_fault(void **state) {
 	struct scene *s = *state;
-	for (enum state_kind kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++) {
+	for (enum state_kind kind = STATE_KIND_SNAPSHOT; kind <= STATE_KIND_LOG; kind++) {
 		open_donor(s, kind, 4);
 		begin(s);
 		uint32_t n = state_manifest_hashes(&s->joiner->store.cfg, kind, 4);
@@ -165,7 +165,7 @@ static void a_bad_manifest_and_a_bad_piece_are_the_donors_fault(void **state) {
 
 static void a_restart_goes_on_with_what_is_whole(void **state) {
 	struct scene *s = *state;
-	open_donor(s, STATE_KIND_BASE, 4);
+	open_donor(s, STATE_KIND_SNAPSHOT, 4);
 	begin(s);
 	assert_int_equal(state_assembly_set_manifest(s->a, state_file_manifest(s->from), &s->et), RV_OK);
 	give(s, 1);
@@ -189,7 +189,7 @@ static void a_restart_goes_on_with_what_is_whole(void **state) {
 
 static void the_part_of_another_state_is_not_taken_up(void **state) {
 	struct scene *s = *state;
-	open_donor(s, STATE_KIND_BASE, 4);
+	open_donor(s, STATE_KIND_SNAPSHOT, 4);
 	begin(s);
 	give_all(s);
 	state_assembly_free(s->a);
@@ -199,7 +199,7 @@ static void the_part_of_another_state_is_not_taken_up(void **state) {
 	assert_null(state_assembly_manifest(s->a));
 	assert_int_equal(state_assembly_left(s->a), pieces(s));
 	state_assembly_free(s->a);
-	open_donor(s, STATE_KIND_BASE, 2);
+	open_donor(s, STATE_KIND_SNAPSHOT, 2);
 	begin(s);
 	assert_false(exists(s, STATE_FILE_PART, 4)); /* one at a time */
 	assert_true(exists(s, STATE_FILE_PART, 2));
@@ -209,7 +209,7 @@ static void where_the_disk_refuses_memory_takes_it(void **state) {
 	struct scene *s = *state;
 	const struct statestore there = s->joiner->store;
 	snprintf(s->joiner->store.dir, sizeof s->joiner->store.dir, "/nonexistent/rivulet");
-	for (enum state_kind kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++) {
+	for (enum state_kind kind = STATE_KIND_SNAPSHOT; kind <= STATE_KIND_LOG; kind++) {
 		open_donor(s, kind, 4);
 		begin(s);
 		give_all(s);
@@ -228,19 +228,19 @@ static void a_disk_that_promises_no_room_is_used(void **state) {
 	no_room[1] = EINTR;
 	no_room[0] = EOPNOTSUPP;
 	n_no_room = 2;
-	open_donor(s, STATE_KIND_BASE, 4);
+	open_donor(s, STATE_KIND_SNAPSHOT, 4);
 	begin(s);
 	assert_int_equal(n_no_room, 0);
 	statestore_path(&s->joiner->store, STATE_FILE_PART, 4, path);
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal((size_t)st.st_size, state_file_max_bytes(&s->joiner->store.cfg, STATE_KIND_BASE, 4));
+	assert_int_equal((size_t)st.st_size, state_file_max_bytes(&s->joiner->store.cfg, STATE_KIND_SNAPSHOT, 4));
 	give_all(s);
 	state_file_free(finish(s, false));
 }
 
 static void any_manifest_is_taken_where_nothing_is_vouched_for(void **state) {
 	struct scene *s = *state;
-	open_donor(s, STATE_KIND_BASE, 4);
+	open_donor(s, STATE_KIND_SNAPSHOT, 4);
 	struct state_id id = *state_file_id(s->from);
 	id.expect = (struct rv_hash){{0}};
 	assert_int_equal(state_assembly_new(&s->joiner->store, &id, &s->a, &s->et), RV_OK);
@@ -254,7 +254,7 @@ static void any_manifest_is_taken_where_nothing_is_vouched_for(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_base_comes_together),
+		T(a_snapshot_comes_together),
 		T(a_log_comes_together_and_is_durable_at_once),
 		T(a_bad_manifest_and_a_bad_piece_are_the_donors_fault),
 		T(a_restart_goes_on_with_what_is_whole),

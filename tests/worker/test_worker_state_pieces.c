@@ -38,7 +38,7 @@ static void pieces_tile_the_payload(void **state) {
 			struct global_config small = config(sizes[i], 512, codecs[k]), large = config(sizes[i], 65536, codecs[k]);
 			assert_tiled(&small, STATE_KIND_LOG, 5);
 			assert_tiled(&large, STATE_KIND_LOG, 5);
-			assert_tiled(&small, STATE_KIND_BASE, 5);
+			assert_tiled(&small, STATE_KIND_SNAPSHOT, 5);
 		}
 	}
 }
@@ -71,12 +71,12 @@ static void a_log_entry_is_of_its_rounds_fragment(void **state) {
 		size_t all = 0;
 		for (uint64_t round = 0; round < 8; round++) {
 			assert_tiled(&c, STATE_KIND_LOG, round);
-			assert_tiled(&c, STATE_KIND_BASE, round);
+			assert_tiled(&c, STATE_KIND_SNAPSHOT, round);
 			assert_int_equal(state_manifest_hashes(&c, STATE_KIND_LOG, round), chunks[round % 4]);
 			all += state_payload_bytes(&c, STATE_KIND_LOG, round);
 		}
 		assert_int_equal(all, 2 * chunking_total_bytes(&c.chunks, c.codec));
-		assert_int_equal(state_logs_per_base(&c), k == 0 ? 31 : 8); /* a base is theta and momentum */
+		assert_int_equal(state_logs_per_snapshot(&c), k == 0 ? 31 : 8); /* a snapshot is theta and momentum */
 		assert_int_equal(state_max_manifest_hashes(&c), 24);
 	}
 }
@@ -101,11 +101,11 @@ static void make(struct made *m, enum state_kind kind, uint32_t fragments) {
 	m->id = (struct state_id){.kind = kind, .round = kind == STATE_KIND_LOG ? 7 : 0, .chain = g.chain};
 	g.round = m->id.round;
 	m->payload = calloc(1, state_payload_bytes(&m->c, kind, m->id.round));
-	if (kind == STATE_KIND_BASE)
+	if (kind == STATE_KIND_SNAPSHOT)
 		memcpy(m->payload, theta, sizeof *theta * N);
 	else
 		assert_int_equal(global_encode_delta(&g, local, m->payload, NULL), RV_OK);
-	m->id.expect = kind == STATE_KIND_BASE ? global_full_hash(&g) : global_digest(&g, m->id.round, m->payload);
+	m->id.expect = kind == STATE_KIND_SNAPSHOT ? global_full_hash(&g) : global_digest(&g, m->id.round, m->payload);
 	m->manifest = calloc(state_manifest_hashes(&m->c, kind, m->id.round), sizeof *m->manifest);
 	state_manifest_of(&m->c, kind, m->id.round, m->payload, m->manifest);
 	global_release(&g);
@@ -133,7 +133,7 @@ static void check_manifest(enum state_kind kind, uint32_t fragments) {
 
 static void a_manifest_makes_the_committed_hash(void **state) {
 	(void)state;
-	for (enum state_kind kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++)
+	for (enum state_kind kind = STATE_KIND_SNAPSHOT; kind <= STATE_KIND_LOG; kind++)
 		for (uint32_t fragments = 1; fragments <= 3; fragments++)
 			check_manifest(kind, fragments);
 }
@@ -158,7 +158,7 @@ static void flip_bits(enum state_kind kind, uint32_t fragments) {
 
 static void any_flipped_bit_of_a_piece_is_found(void **state) {
 	(void)state;
-	for (enum state_kind kind = STATE_KIND_BASE; kind <= STATE_KIND_LOG; kind++)
+	for (enum state_kind kind = STATE_KIND_SNAPSHOT; kind <= STATE_KIND_LOG; kind++)
 		for (uint32_t fragments = 1; fragments <= 3; fragments++)
 			flip_bits(kind, fragments);
 }

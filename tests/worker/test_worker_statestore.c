@@ -1,4 +1,4 @@
-/* test_worker_statestore.c: state files: recovery from base and log, damage named and survived, retention. */
+/* test_worker_statestore.c: state files: recovery from snapshot and log, damage named and survived, retention. */
 #include "state_fixture.h"
 
 #include <setjmp.h>
@@ -100,12 +100,12 @@ static void a_later_replica_proves_the_last_round(void **state) {
 	release(&found);
 }
 
-static void a_base_saves_the_replay(void **state) {
+static void a_snapshot_saves_the_replay(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 7, 1);
 	for (uint64_t r = 0; r < 4; r++)
 		state_fixture_remove(f, STATE_FILE_LOG, r);
-	assert_true(exists(f, STATE_FILE_BASE, 6));
+	assert_true(exists(f, STATE_FILE_SNAPSHOT, 6));
 	struct recovered found = recover_to(f, 6);
 	release(&found);
 }
@@ -116,23 +116,23 @@ static void assert_full_hash(struct state_fixture *f, const struct recovered *fo
 	assert_memory_equal(found->full_hash.b, f->full[round].b, RV_HASH_BYTES);
 }
 
-static void the_full_hash_of_the_base_is_told(void **state) {
+static void the_full_hash_of_the_snapshot_is_told(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 7, 1);
 	struct recovered found = recover_to(f, 6);
 	assert_full_hash(f, &found, 6);
 	release(&found);
-	state_fixture_remove(f, STATE_FILE_BASE, 6);
+	state_fixture_remove(f, STATE_FILE_SNAPSHOT, 6);
 	found = recover_to(f, 6); /* the replay passes it */
 	assert_full_hash(f, &found, 6);
 	release(&found);
-	assert_true(exists(f, STATE_FILE_BASE, 6)); /* again: joiners will ask for it */
+	assert_true(exists(f, STATE_FILE_SNAPSHOT, 6)); /* again: joiners will ask for it */
 }
 
-static void no_full_hash_before_the_first_base(void **state) {
+static void no_full_hash_before_the_first_snapshot(void **state) {
 	struct state_fixture *f = *state;
-	state_fixture_play(f, STATE_FIXTURE_BASE_EVERY, 1);
-	struct recovered found = recover_to(f, STATE_FIXTURE_BASE_EVERY - 1);
+	state_fixture_play(f, STATE_FIXTURE_SNAPSHOT_EVERY, 1);
+	struct recovered found = recover_to(f, STATE_FIXTURE_SNAPSHOT_EVERY - 1);
 	assert_int_equal(found.full_round, 0);
 	release(&found);
 }
@@ -154,14 +154,14 @@ static bool file_exists(struct state_fixture *f, const char *name) {
 
 static void leftovers_of_a_killed_process_are_removed_and_nothing_else(void **state) {
 	struct state_fixture *f = *state;
-	static const char *const ours[] = {"base-4.rvs.tmp-a1B2c3", "log-12.rvl.tmp-zzzzzz", "replica.rvp.tmp-000000",
+	static const char *const ours[] = {"snapshot-4.rvs.tmp-a1B2c3", "log-12.rvl.tmp-zzzzzz", "replica.rvp.tmp-000000",
 									   "model.safetensors.tmp-Qwerty", "member.conf.tmp-abcdef"};
 	static const char *const others[] = {"notes.tmp-abcdef",
-										 "base-4.rvs.tmp-a1B2c",
-										 "base-4.rvs.tmp-a1B2c3d",
-										 "base-4.rvs.tmp-a1B2c.",
-										 "base-x.rvs.tmp-a1B2c3",
-										 "base-4.rvs.bak-a1B2c3",
+										 "snapshot-4.rvs.tmp-a1B2c",
+										 "snapshot-4.rvs.tmp-a1B2c3d",
+										 "snapshot-4.rvs.tmp-a1B2c.",
+										 "snapshot-x.rvs.tmp-a1B2c3",
+										 "snapshot-4.rvs.bak-a1B2c3",
 										 ".tmp-abcdef",
 										 "xreplica.rvp.tmp-000000",
 										 "replica.rvp.tmp-",
@@ -181,19 +181,19 @@ static void leftovers_of_a_killed_process_are_removed_and_nothing_else(void **st
 			fail_msg("%s is gone", others[i]);
 }
 
-static void a_damaged_base_is_named_and_the_one_before_used(void **state) {
+static void a_damaged_snapshot_is_named_and_the_one_before_used(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 7, 1);
-	damage(f, STATE_FILE_BASE, 6, -5);
+	damage(f, STATE_FILE_SNAPSHOT, 6, -5);
 	struct recovered found = recover_to(f, 6);
-	assert_non_null(strstr(f->notice, "base-6.rvs"));
+	assert_non_null(strstr(f->notice, "snapshot-6.rvs"));
 	assert_non_null(strstr(f->notice, "damaged"));
 	release(&found);
 }
 
-static void remove_bases(struct state_fixture *f, uint64_t from, uint64_t to) {
-	for (uint64_t r = from; r <= to; r += STATE_FIXTURE_BASE_EVERY)
-		state_fixture_remove(f, STATE_FILE_BASE, r);
+static void remove_snapshots(struct state_fixture *f, uint64_t from, uint64_t to) {
+	for (uint64_t r = from; r <= to; r += STATE_FIXTURE_SNAPSHOT_EVERY)
+		state_fixture_remove(f, STATE_FILE_SNAPSHOT, r);
 }
 
 /* A state that is not theta0 of the run: what the fixture's files must not be replayed onto. */
@@ -219,29 +219,29 @@ static void nothing_is_replayed_onto_weights_that_are_not_the_runs(void **state)
 	struct recovered written = recover_to(f, 0);
 	release(&written);
 	state_fixture_play(f, 5, 0);
-	remove_bases(f, 2, 4);
+	remove_snapshots(f, 2, 4);
 	state_fixture_save_replica(f, 5);
 	struct recovered found = recover_onto_a_seed(f);
 	assert_false(found.lacks_state);
 	assert_true(found.has_replica);
 	release(&found);
-	remove_bases(f, 2, 4);
-	damage(f, STATE_FILE_BASE, 0, -5);
+	remove_snapshots(f, 2, 4);
+	damage(f, STATE_FILE_SNAPSHOT, 0, -5);
 	found = recover_onto_a_seed(f);
 	assert_true(found.lacks_state);
 	assert_false(found.has_log || found.has_replica || found.full_round > 0);
-	assert_non_null(strstr(f->notice, "base-0.rvs"));
+	assert_non_null(strstr(f->notice, "snapshot-0.rvs"));
 	release(&found);
 }
 
-static void given_weights_are_written_again_when_no_base_is_whole(void **state) {
+static void given_weights_are_written_again_when_no_snapshot_is_whole(void **state) {
 	struct state_fixture *f = *state;
 	f->store.theta0 = THETA0_GIVEN;
 	struct recovered written = recover_to(f, 0);
 	release(&written);
 	state_fixture_play(f, 5, 0);
-	remove_bases(f, 2, 4);
-	damage(f, STATE_FILE_BASE, 0, -5);
+	remove_snapshots(f, 2, 4);
+	damage(f, STATE_FILE_SNAPSHOT, 0, -5);
 	struct recovered found = recover_to(f, 5);
 	release(&found);
 	f->notice[0] = '\0';
@@ -286,7 +286,7 @@ static enum rv_err open_and_verify(struct state_fixture *f, enum state_kind kind
 
 static void assert_every_byte_matters(struct state_fixture *f, enum state_kind kind, uint64_t round, size_t step) {
 	char path[STATESTORE_PATH_BYTES];
-	enum statestore_file file = kind == STATE_KIND_BASE ? STATE_FILE_BASE : STATE_FILE_LOG;
+	enum statestore_file file = kind == STATE_KIND_SNAPSHOT ? STATE_FILE_SNAPSHOT : STATE_FILE_LOG;
 	struct stat st;
 	statestore_path(&f->store, file, round, path);
 	assert_int_equal(stat(path, &st), 0);
@@ -349,7 +349,7 @@ static void no_damage_passes(void **state) {
 	struct state_fixture *f = *state;
 	state_fixture_play(f, 5, 1);
 	assert_every_byte_matters(f, STATE_KIND_LOG, 1, 7);
-	assert_every_byte_matters(f, STATE_KIND_BASE, 4, 23);
+	assert_every_byte_matters(f, STATE_KIND_SNAPSHOT, 4, 23);
 }
 
 /* It is what was voted for, and no encoding: the worker starts all the same, and asks its peers. */
@@ -375,12 +375,12 @@ static void prune(struct state_fixture *f, uint64_t vouched_round) {
 
 static void pruning_keeps_what_joiners_and_we_need(void **state) {
 	struct state_fixture *f = *state;
-	state_fixture_play(f, 9, 1); /* bases 2, 4, 6, 8 */
+	state_fixture_play(f, 9, 1); /* snapshots 2, 4, 6, 8 */
 	prune(f, 6);
-	assert_false(exists(f, STATE_FILE_BASE, 2));
-	assert_true(exists(f, STATE_FILE_BASE, 4));
-	assert_true(exists(f, STATE_FILE_BASE, 6));
-	assert_true(exists(f, STATE_FILE_BASE, 8));
+	assert_false(exists(f, STATE_FILE_SNAPSHOT, 2));
+	assert_true(exists(f, STATE_FILE_SNAPSHOT, 4));
+	assert_true(exists(f, STATE_FILE_SNAPSHOT, 6));
+	assert_true(exists(f, STATE_FILE_SNAPSHOT, 8));
 	assert_false(exists(f, STATE_FILE_LOG, 3));
 	assert_true(exists(f, STATE_FILE_LOG, 4));
 	struct recovered found = recover_to(f, 8);
@@ -414,18 +414,18 @@ static void a_wrong_history_is_forgotten(void **state) {
 	state_fixture_play(f, 9, 1);
 	state_fixture_save_replica(f, 9);
 	assert_int_equal(forget_all_from(f, 4, NULL), RV_OK);
-	assert_true(exists(f, STATE_FILE_BASE, 4));
+	assert_true(exists(f, STATE_FILE_SNAPSHOT, 4));
 	assert_true(exists(f, STATE_FILE_LOG, 3));
 	assert_false(exists(f, STATE_FILE_LOG, 4));
-	assert_false(exists(f, STATE_FILE_BASE, 6));
+	assert_false(exists(f, STATE_FILE_SNAPSHOT, 6));
 	assert_false(exists(f, STATE_FILE_REPLICA, 0));
 	struct recovered found = recover_to(f, 4);
 	release(&found);
 }
 
-static enum rv_err rewind_to(struct state_fixture *f, uint64_t round, uint64_t epoch, struct rv_errtext *et) {
+static enum rv_err rewind_to(struct state_fixture *f, uint64_t round, uint64_t term, struct rv_errtext *et) {
 	struct statestore_given_up g;
-	return statestore_rewind(&f->store, round, epoch, &g, et);
+	return statestore_rewind(&f->store, round, term, &g, et);
 }
 
 static bool set_has(const struct state_fixture *f, const char *set, const char *name) {
@@ -450,17 +450,17 @@ static void what_a_rollback_gives_up_is_set_aside(void **state) {
 	put_text(f->store.dir, "run.link");
 	state_fixture_play(f, 9, 1);
 	state_fixture_save_replica(f, 9);
-	for (int again = 0; again < 2; again++) { /* the new epoch could not be stored */
+	for (int again = 0; again < 2; again++) { /* the new term could not be stored */
 		assert_int_equal(statestore_rewind(&f->store, 4, 0, &g, NULL), RV_OK);
 		assert_int_equal(g.what, GIVEN_UP_KEPT);
-		assert_true(exists(f, STATE_FILE_BASE, 4));
+		assert_true(exists(f, STATE_FILE_SNAPSHOT, 4));
 		assert_true(exists(f, STATE_FILE_LOG, 3));
 		assert_false(exists(f, STATE_FILE_LOG, 4));
-		assert_false(exists(f, STATE_FILE_BASE, 6));
+		assert_false(exists(f, STATE_FILE_SNAPSHOT, 6));
 		assert_true(exists(f, STATE_FILE_REPLICA, 0));
 		assert_true(set_has(f, "given-up-0", "log-4.rvl") && set_has(f, "given-up-0", "log-8.rvl"));
-		assert_true(set_has(f, "given-up-0", "base-6.rvs") && set_has(f, "given-up-0", "base-8.rvs"));
-		assert_false(set_has(f, "given-up-0", "base-4.rvs") || set_has(f, "given-up-0", "replica.rvp"));
+		assert_true(set_has(f, "given-up-0", "snapshot-6.rvs") && set_has(f, "given-up-0", "snapshot-8.rvs"));
+		assert_false(set_has(f, "given-up-0", "snapshot-4.rvs") || set_has(f, "given-up-0", "replica.rvp"));
 		assert_true(set_has(f, "given-up-0", "run.conf") && set_has(f, "given-up-0", "run.link"));
 	}
 	struct recovered found = recover_to(f, 4); /* not confused by it */
@@ -501,15 +501,15 @@ static void the_latest_set_stays(void **state) {
 	assert_int_equal(statestore_rewind(&f->store, 1, 2, &g, NULL), RV_OK);
 	assert_int_equal(g.what, GIVEN_UP_REMOVED);
 	assert_non_null(strstr(g.dir, "/given-up-1"));
-	assert_true(set_has(f, "given-up-1", "base-8.rvs"));
-	assert_false(set_has(f, "given-up-2", ".") || exists(f, STATE_FILE_BASE, 6));
+	assert_true(set_has(f, "given-up-1", "snapshot-8.rvs"));
+	assert_false(set_has(f, "given-up-2", ".") || exists(f, STATE_FILE_SNAPSHOT, 6));
 	put_text(g.dir, "notes");
 	play_again(f, 11);
 	assert_int_equal(statestore_rewind(&f->store, 1, 3, &g, NULL), RV_OK);
 	assert_int_equal(g.what, GIVEN_UP_KEPT);
-	assert_true(set_has(f, "given-up-3", "base-10.rvs"));
+	assert_true(set_has(f, "given-up-3", "snapshot-10.rvs"));
 	assert_true(set_has(f, "given-up-1", "notes")); /* not ours */
-	assert_false(set_has(f, "given-up-1", "base-8.rvs"));
+	assert_false(set_has(f, "given-up-1", "snapshot-8.rvs"));
 }
 
 /* Nothing goes then. */
@@ -520,7 +520,7 @@ static void a_set_that_cannot_be_made_is_told(void **state) {
 	put_text(f->store.dir, "given-up-0");
 	assert_int_not_equal(rewind_to(f, 4, 0, &et), RV_OK);
 	assert_non_null(strstr(et.text, "given-up-0"));
-	assert_true(exists(f, STATE_FILE_BASE, 8));
+	assert_true(exists(f, STATE_FILE_SNAPSHOT, 8));
 }
 
 /* A directory of that name is what even root cannot unlink, nor put a file in the place of. */
@@ -605,13 +605,13 @@ int main(void) {
 		T(logs_are_replayed_but_the_newest_vote_is_not),
 		T(a_fetched_entry_counts_as_committed),
 		T(a_later_replica_proves_the_last_round),
-		T(a_base_saves_the_replay),
-		T(the_full_hash_of_the_base_is_told),
-		T(no_full_hash_before_the_first_base),
+		T(a_snapshot_saves_the_replay),
+		T(the_full_hash_of_the_snapshot_is_told),
+		T(no_full_hash_before_the_first_snapshot),
 		T(leftovers_of_a_killed_process_are_removed_and_nothing_else),
-		T(a_damaged_base_is_named_and_the_one_before_used),
+		T(a_damaged_snapshot_is_named_and_the_one_before_used),
 		T(nothing_is_replayed_onto_weights_that_are_not_the_runs),
-		T(given_weights_are_written_again_when_no_base_is_whole),
+		T(given_weights_are_written_again_when_no_snapshot_is_whole),
 		T(a_damaged_entry_ends_the_replay_and_is_named),
 		T(a_damaged_replica_is_named),
 		T(more_than_a_replica_is_not_read),

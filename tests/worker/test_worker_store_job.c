@@ -10,9 +10,9 @@
 
 static int any_copy; /* what a handle points to: never looked into */
 
-static struct store_job snapshot(bool base, bool replica) {
-	return (struct store_job){.kind = STORE_SNAPSHOT,
-							  .copy = {.handle = &any_copy, .has_base = base, .has_replica = replica}};
+static struct store_job copy(bool snapshot, bool replica) {
+	return (struct store_job){.kind = STORE_COPY,
+							  .copy = {.handle = &any_copy, .has_snapshot = snapshot, .has_replica = replica}};
 }
 
 /* The job takes exactly these steps, of which `failing` (or none: STORE_STEP_END) fails; its end. */
@@ -32,28 +32,28 @@ static enum rv_err take(struct store_thread *t, struct store_job *j, enum store_
 	take(t, j, failing, sizeof((enum store_step[]){__VA_ARGS__}) / sizeof(enum store_step),                            \
 		 (const enum store_step[]){__VA_ARGS__})
 
-static void test_replica_then_base_then_retention(void **state) {
+static void test_replica_then_snapshot_then_retention(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};
-	struct store_job both = snapshot(true, true), replica = snapshot(false, true), base = snapshot(true, false);
-	assert_int_equal(TAKE(&t, &both, STORE_STEP_END, STORE_STEP_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE), RV_OK);
+	struct store_job both = copy(true, true), replica = copy(false, true), snapshot = copy(true, false);
+	assert_int_equal(TAKE(&t, &both, STORE_STEP_END, STORE_STEP_REPLICA, STORE_STEP_SNAPSHOT, STORE_STEP_PRUNE), RV_OK);
 	assert_int_equal(TAKE(&t, &replica, STORE_STEP_END, STORE_STEP_REPLICA), RV_OK);
-	assert_int_equal(TAKE(&t, &base, STORE_STEP_END, STORE_STEP_BASE, STORE_STEP_PRUNE), RV_OK);
+	assert_int_equal(TAKE(&t, &snapshot, STORE_STEP_END, STORE_STEP_SNAPSHOT, STORE_STEP_PRUNE), RV_OK);
 }
 
-static void test_nothing_is_pruned_for_a_base_that_is_not_there(void **state) {
+static void test_nothing_is_pruned_for_a_snapshot_that_is_not_there(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};
-	struct store_job j = snapshot(true, true);
-	assert_int_equal(TAKE(&t, &j, STORE_STEP_BASE, STORE_STEP_REPLICA, STORE_STEP_BASE), RV_E_FULL);
+	struct store_job j = copy(true, true);
+	assert_int_equal(TAKE(&t, &j, STORE_STEP_SNAPSHOT, STORE_STEP_REPLICA, STORE_STEP_SNAPSHOT), RV_E_FULL);
 	assert_string_equal(j.text.text, "refused");
 }
 
-static void test_a_base_is_written_whatever_became_of_the_replica(void **state) {
+static void test_a_snapshot_is_written_whatever_became_of_the_replica(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};
-	struct store_job j = snapshot(true, true);
-	assert_int_equal(TAKE(&t, &j, STORE_STEP_REPLICA, STORE_STEP_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE),
+	struct store_job j = copy(true, true);
+	assert_int_equal(TAKE(&t, &j, STORE_STEP_REPLICA, STORE_STEP_REPLICA, STORE_STEP_SNAPSHOT, STORE_STEP_PRUNE),
 					 RV_E_FULL);
 }
 
@@ -61,10 +61,10 @@ static void test_a_base_is_written_whatever_became_of_the_replica(void **state) 
 static void test_a_replica_that_is_ahead_goes_where_none_takes_its_place(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};
-	struct store_job none = snapshot(true, false), takes_its_place = snapshot(false, true), no_memory = none;
+	struct store_job none = copy(true, false), takes_its_place = copy(false, true), no_memory = none;
 	none.replica_ahead = takes_its_place.replica_ahead = no_memory.replica_ahead = true;
 	no_memory.copy = (struct state_copy){.err = RV_E_NOMEM};
-	(void)TAKE(&t, &none, STORE_STEP_END, STORE_STEP_REMOVE_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE);
+	(void)TAKE(&t, &none, STORE_STEP_END, STORE_STEP_REMOVE_REPLICA, STORE_STEP_SNAPSHOT, STORE_STEP_PRUNE);
 	(void)TAKE(&t, &takes_its_place, STORE_STEP_END, STORE_STEP_REPLICA);
 	assert_int_equal(TAKE(&t, &no_memory, STORE_STEP_END, STORE_STEP_REMOVE_REPLICA), RV_E_NOMEM);
 }
@@ -72,18 +72,18 @@ static void test_a_replica_that_is_ahead_goes_where_none_takes_its_place(void **
 static void test_nothing_is_stored_beside_another_history(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};
-	struct store_job install = {.kind = STORE_INSTALLED}, again = install, j = snapshot(true, true), then = j;
+	struct store_job install = {.kind = STORE_INSTALLED}, again = install, j = copy(true, true), then = j;
 	assert_int_equal(TAKE(&t, &install, STORE_STEP_FORGET, STORE_STEP_FORGET), RV_E_FULL);
 	assert_true(t.other_history);
 	assert_int_equal(TAKE(&t, &j, STORE_STEP_END, STORE_STEP_HASH), RV_E_IO); /* its hash is told all the same */
 	assert_int_equal(TAKE(&t, &again, STORE_STEP_END, STORE_STEP_FORGET, STORE_STEP_ADOPT), RV_OK);
-	assert_int_equal(TAKE(&t, &then, STORE_STEP_END, STORE_STEP_REPLICA, STORE_STEP_BASE, STORE_STEP_PRUNE), RV_OK);
+	assert_int_equal(TAKE(&t, &then, STORE_STEP_END, STORE_STEP_REPLICA, STORE_STEP_SNAPSHOT, STORE_STEP_PRUNE), RV_OK);
 }
 
 static void test_a_forgetting_that_was_never_posted_counts(void **state) {
 	(void)state;
 	struct store_thread t = {.other_history = false};
-	struct store_job j = snapshot(false, true);
+	struct store_job j = copy(false, true);
 	j.after_lost_forget = true;
 	store_job_begin(&t, &j);
 	assert_int_equal(j.step, STORE_STEP_END);
@@ -104,9 +104,9 @@ static void test_theta0_has_no_part_to_adopt(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replica_then_base_then_retention),
-		cmocka_unit_test(test_nothing_is_pruned_for_a_base_that_is_not_there),
-		cmocka_unit_test(test_a_base_is_written_whatever_became_of_the_replica),
+		cmocka_unit_test(test_replica_then_snapshot_then_retention),
+		cmocka_unit_test(test_nothing_is_pruned_for_a_snapshot_that_is_not_there),
+		cmocka_unit_test(test_a_snapshot_is_written_whatever_became_of_the_replica),
 		cmocka_unit_test(test_a_replica_that_is_ahead_goes_where_none_takes_its_place),
 		cmocka_unit_test(test_nothing_is_stored_beside_another_history),
 		cmocka_unit_test(test_a_forgetting_that_was_never_posted_counts),

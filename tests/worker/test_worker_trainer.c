@@ -12,9 +12,9 @@ static void rounds_are_what_they_are_by_hand(void **state) {
 	for (uint64_t r = 0; r < 3; r++)
 		play_round(s, r);
 	assert_ended_as_by_hand(s, &want);
-	assert_non_null(s->snapshot);
-	assert_true(s->snapshot->has_base);
-	struct rv_hash full = global_full_hash(&s->snapshot->base);
+	assert_non_null(s->copy);
+	assert_true(s->copy->has_snapshot);
+	struct rv_hash full = global_full_hash(&s->copy->snapshot);
 	assert_memory_equal(full.b, want.b, RV_HASH_BYTES);
 	struct trainer_progress p = trainer_progress(s->t);
 	assert_int_equal(p.round, 3);

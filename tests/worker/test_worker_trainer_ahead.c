@@ -45,13 +45,13 @@ static void steps_ahead_are_not_saved_but_done_again(void **state) {
 	struct scene *s = *state;
 	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, is_eager(s) ? 0 : AHEAD);
 	train_ahead(s, 0, 0);
-	struct state_replica_info info = s->snapshot->replica;
-	struct blob *bytes = blob_ref(s->snapshot->replica_bytes);
+	struct state_replica_info info = s->copy->replica;
+	struct blob *bytes = blob_ref(s->copy->replica_bytes);
 	replica_seal(bytes->data, info.payload_bytes);
 	trainer_save(s->t);
 	wait_for(s, &s->saved, 1);
-	assert_null(s->snapshot->replica_bytes);
-	assert_int_equal(s->snapshot->err, RV_OK);
+	assert_null(s->copy->replica_bytes);
+	assert_int_equal(s->copy->err, RV_OK);
 
 	assert_true(scene_resume(s, &info, bytes).exact);
 	assert_int_equal(trainer_progress(s->t).steps_done, H);

@@ -65,20 +65,20 @@ void __wrap_copier_wait(struct copier *c) {
 static void copies_of_the_replica_do_not_touch_each_other(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);
-	struct blob *held = blob_ref(s->snapshot->replica_bytes);
+	struct blob *held = blob_ref(s->copy->replica_bytes);
 	uint8_t *before = malloc(held->bytes);
 	memcpy(before, held->data, held->bytes);
 	play_round(s, 1);
-	assert_ptr_not_equal(s->snapshot->replica_bytes, held);
+	assert_ptr_not_equal(s->copy->replica_bytes, held);
 	assert_memory_equal(held->data, before, held->bytes);
 	free(before);
 	blob_unref(held);
-	const struct blob *second = s->snapshot->replica_bytes;
-	trainer_snapshot_free(s->snapshot);
-	s->snapshot = NULL;
+	const struct blob *second = s->copy->replica_bytes;
+	trainer_copy_free(s->copy);
+	s->copy = NULL;
 	play_round(s, 2);
-	assert_ptr_equal(s->snapshot->replica_bytes, second);
-	assert_true(trainer_progress(s->t).snapshot_us <= trainer_progress(s->t).compute_us);
+	assert_ptr_equal(s->copy->replica_bytes, second);
+	assert_true(trainer_progress(s->t).copy_us <= trainer_progress(s->t).compute_us);
 }
 
 /* Training goes on while it is being copied, and what is copied is the state of the round's beginning all the same. */
@@ -90,14 +90,14 @@ static void a_copy_is_of_the_moment_it_was_asked_for(void **state) {
 	wait_for(s, &s->trained, 2);
 	s->leaves_copies = copies_are_slow = false;
 	assert_int_equal(s->steps_done, H);
-	trainer_snapshot_wait(s->snapshot);
+	trainer_copy_wait(s->copy);
 	size_t n = trainer_global(s->t)->cfg.n;
-	uint8_t *bytes = s->snapshot->replica_bytes->data;
-	const uint8_t *theta = bytes + s->snapshot->replica.payload_bytes - RV_HASH_BYTES - 3 * n * sizeof(float);
-	assert_memory_equal(theta, s->snapshot->base.theta, n * sizeof(float));
+	uint8_t *bytes = s->copy->replica_bytes->data;
+	const uint8_t *theta = bytes + s->copy->replica.payload_bytes - RV_HASH_BYTES - 3 * n * sizeof(float);
+	assert_memory_equal(theta, s->copy->snapshot.theta, n * sizeof(float));
 	assert_memory_not_equal(theta, replica_theta(trainer_replica(s->t)), n * sizeof(float));
-	replica_seal(bytes, s->snapshot->replica.payload_bytes);
-	assert_int_equal(replica_load(s->run.replica, bytes, s->snapshot->replica.payload_bytes, NULL), RV_OK);
+	replica_seal(bytes, s->copy->replica.payload_bytes);
+	assert_int_equal(replica_load(s->run.replica, bytes, s->copy->replica.payload_bytes, NULL), RV_OK);
 	assert_int_equal(replica_global_step(s->run.replica), H);
 	fixture_steps(s->run.replica, H); /* its moments and its cursor, too: the same steps again */
 	assert_memory_equal(replica_theta(s->run.replica), replica_theta(trainer_replica(s->t)), n * sizeof(float));
@@ -126,16 +126,16 @@ static void requests_need_no_memory(void **state) {
 static void a_copy_without_memory_is_told(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);
-	assert_int_equal(s->snapshot->err, RV_OK);
-	struct blob *base = blob_ref(s->snapshot->base_bytes), *replica = blob_ref(s->snapshot->replica_bytes);
+	assert_int_equal(s->copy->err, RV_OK);
+	struct blob *snapshot = blob_ref(s->copy->snapshot_bytes), *replica = blob_ref(s->copy->replica_bytes);
 	no_large_memory = true;
 	trainer_save(s->t);
 	wait_for(s, &s->saved, 1);
 	no_large_memory = false;
-	assert_null(s->snapshot->replica_bytes);
-	assert_int_equal(s->snapshot->err, RV_E_NOMEM);
-	assert_non_null(strstr(s->snapshot->text.text, "round 1"));
-	blob_unref(base);
+	assert_null(s->copy->replica_bytes);
+	assert_int_equal(s->copy->err, RV_E_NOMEM);
+	assert_non_null(strstr(s->copy->text.text, "round 1"));
+	blob_unref(snapshot);
 	blob_unref(replica);
 }
 

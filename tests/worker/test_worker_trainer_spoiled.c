@@ -33,7 +33,7 @@ static void a_gradient_of_no_use_is_not_given(void **state) {
 		wait_for(s, &s->trained, s->trained + 1);
 		spoil(s, victim->offset + 3, values[i]);
 		encode(s, 0, true);
-		assert_null(s->snapshot);
+		assert_null(s->copy);
 		expect_a_fresh_round(s, victim->name);
 	}
 	trainer_train(s->t, 0, 0, H);

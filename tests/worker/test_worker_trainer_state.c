@@ -1,4 +1,4 @@
-/* test_worker_trainer_state.c: state from elsewhere: a base that is installed, a replica that was saved and goes on
+/* test_worker_trainer_state.c: state from elsewhere: a snapshot that is installed, a replica that was saved and goes on
  * exactly, and the residual of error feedback in it. */
 #include "trainer_scene.h"
 
@@ -22,45 +22,45 @@ static void theta0_is_installed_again(void **state) {
 						trainer_global(s->t)->cfg.n * sizeof(float));
 }
 
-/* A base in a directory, to be opened again and again: trainer_install takes what it is given. */
-static struct state_file *base_of(const struct scene *s, const struct global_state *g, struct rv_hash *full) {
+/* A snapshot in a directory, to be opened again and again: trainer_install takes what it is given. */
+static struct state_file *snapshot_of(const struct scene *s, const struct global_state *g, struct rv_hash *full) {
 	struct statestore store = {.cfg = g->cfg};
 	struct state_file *f = NULL;
 	char path[STATESTORE_PATH_BYTES];
 	snprintf(store.dir, sizeof store.dir, "%s", s->run.dir);
-	assert_int_equal(statestore_write_base(&store, g, full, NULL), RV_OK);
-	statestore_path(&store, STATE_FILE_BASE, g->round, path);
-	assert_int_equal(state_file_open(&trainer_global(s->t)->cfg, STATE_KIND_BASE, path, &f, NULL), RV_OK);
-	assert_int_equal(statestore_remove(&store, STATE_FILE_BASE, g->round, NULL), RV_OK);
+	assert_int_equal(statestore_write_snapshot(&store, g, full, NULL), RV_OK);
+	statestore_path(&store, STATE_FILE_SNAPSHOT, g->round, path);
+	assert_int_equal(state_file_open(&trainer_global(s->t)->cfg, STATE_KIND_SNAPSHOT, path, &f, NULL), RV_OK);
+	assert_int_equal(statestore_remove(&store, STATE_FILE_SNAPSHOT, g->round, NULL), RV_OK);
 	return f;
 }
 
 static void install(struct scene *s, const struct global_state *g, const struct rv_hash *expect, enum rv_err want) {
 	struct rv_hash full;
-	struct state_file *base = base_of(s, g, &full);
-	trainer_install(s->t, g->round, base, expect);
+	struct state_file *snapshot = snapshot_of(s, g, &full);
+	trainer_install(s->t, g->round, snapshot, expect);
 	wait_for(s, &s->installed, s->installed + 1);
 	assert_int_equal(s->err, want);
 }
 
-static void a_base_is_installed_only_when_it_is_the_vouched_one(void **state) {
+static void a_snapshot_is_installed_only_when_it_is_the_vouched_one(void **state) {
 	struct scene *s = *state;
 	play_round(s, 0);
-	const struct global_state base = s->snapshot->base;
-	struct blob *bytes = blob_ref(s->snapshot->base_bytes);
-	struct rv_hash full = global_full_hash(&base), wrong = full;
+	const struct global_state snapshot = s->copy->snapshot;
+	struct blob *bytes = blob_ref(s->copy->snapshot_bytes);
+	struct rv_hash full = global_full_hash(&snapshot), wrong = full;
 	play_round(s, 1);
 	wrong.b[0] ^= 1;
-	install(s, &base, &wrong, RV_E_CORRUPT);
+	install(s, &snapshot, &wrong, RV_E_CORRUPT);
 	assert_int_equal(trainer_global(s->t)->round, 2);
-	install(s, &base, &full, RV_OK);
+	install(s, &snapshot, &full, RV_OK);
 	assert_int_equal(trainer_global(s->t)->round, 1);
 	struct rv_hash now = global_full_hash(trainer_global(s->t));
 	assert_memory_equal(now.b, full.b, RV_HASH_BYTES);
 	blob_unref(bytes);
 }
 
-/* A base of round 0 that nobody vouches for is what the run's init_hash says, or refused. */
+/* A snapshot of round 0 that nobody vouches for is what the run's init_hash says, or refused. */
 static void initial_weights_of_a_peer_are_checked(void **state) {
 	struct scene *s = *state;
 	const struct rv_hash any = {{0}};
@@ -70,7 +70,7 @@ static void initial_weights_of_a_peer_are_checked(void **state) {
 	scene_new_trainer(s);
 	install(s, trainer_global(s->t), &any, RV_OK);
 	play_round(s, 0);
-	install(s, &s->snapshot->base, &any, RV_E_CORRUPT); /* whole, but no state of round 0 */
+	install(s, &s->copy->snapshot, &any, RV_E_CORRUPT); /* whole, but no state of round 0 */
 }
 
 /* Two steps, save, a new trainer, two more: the same gradient as four at once. */
@@ -80,9 +80,9 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	trainer_train(s->t, 0, 0, H);
 	trainer_save(s->t); /* stops it at some step */
 	wait_for(s, &s->saved, 1);
-	struct state_replica_info info = s->snapshot->replica;
-	replica_seal(s->snapshot->replica_bytes->data, info.payload_bytes);
-	struct blob *bytes = blob_ref(s->snapshot->replica_bytes);
+	struct state_replica_info info = s->copy->replica;
+	replica_seal(s->copy->replica_bytes->data, info.payload_bytes);
+	struct blob *bytes = blob_ref(s->copy->replica_bytes);
 
 	scene_resume(s, &info, bytes);
 	assert_int_equal(trainer_progress(s->t).steps_done, info.steps_done);
@@ -104,15 +104,15 @@ static void only_what_is_committed_leaves_a_residual(void **state) {
 	encode(s, 1, false);
 	struct rv_hash again = rv_hash_of(trainer_encoded(s->t), payload_bytes(s));
 	assert_memory_equal(said.b, again.b, RV_HASH_BYTES);
-	const uint8_t *old = s->snapshot->replica_bytes->data + s->snapshot->replica.payload_bytes - RV_HASH_BYTES;
+	const uint8_t *old = s->copy->replica_bytes->data + s->copy->replica.payload_bytes - RV_HASH_BYTES;
 	const size_t bytes = trainer_global(s->t)->cfg.n * sizeof(float);
 	float *before = malloc(bytes);
 	memcpy(before, old - bytes, bytes);
 	apply_own_result(s, TRAINER_DISCARD);
-	const uint8_t *now = s->snapshot->replica_bytes->data + s->snapshot->replica.payload_bytes - RV_HASH_BYTES;
+	const uint8_t *now = s->copy->replica_bytes->data + s->copy->replica.payload_bytes - RV_HASH_BYTES;
 	assert_memory_equal(now - bytes, before, bytes);
 	play_round(s, 2);
-	now = s->snapshot->replica_bytes->data + s->snapshot->replica.payload_bytes - RV_HASH_BYTES;
+	now = s->copy->replica_bytes->data + s->copy->replica.payload_bytes - RV_HASH_BYTES;
 	assert_memory_not_equal(now - bytes, before, bytes);
 	free(before);
 }
@@ -121,9 +121,9 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		EAGER(a_saved_replica_goes_on_exactly),
 		STREAMING(a_saved_replica_goes_on_exactly),
-		STREAMING(a_base_is_installed_only_when_it_is_the_vouched_one),
+		STREAMING(a_snapshot_is_installed_only_when_it_is_the_vouched_one),
 		PLAIN(theta0_is_installed_again),
-		PLAIN(a_base_is_installed_only_when_it_is_the_vouched_one),
+		PLAIN(a_snapshot_is_installed_only_when_it_is_the_vouched_one),
 		PLAIN(a_saved_replica_goes_on_exactly),
 		PLAIN(initial_weights_of_a_peer_are_checked),
 		FEEDBACK(a_saved_replica_goes_on_exactly),

@@ -1,4 +1,4 @@
-/* test_worker_transfer.c: donor and fetcher together, message by message, over real files: whole bases and logs from
+/* test_worker_transfer.c: donor and fetcher together, message by message, over real files: whole snapshots and logs from
  * several donors, a part that survives a restart, donors that lie, lack it or are asked for too much, the share of the
  * line that giving takes. */
 #include "transfer_world.h"
@@ -27,14 +27,14 @@ static int teardown(void **state) {
 
 /* ---- the tests ---- */
 
-static void a_base_and_the_log_after_it(void **state) {
+static void a_snapshot_and_the_log_after_it(void **state) {
 	struct transfer_world *w = *state;
 	uint64_t done, total;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
-	transfer_want(w, &base, &log);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
+	transfer_want(w, &snapshot, &log);
 	transfer_until(w, 1);
-	assert_int_equal(w->id.kind, STATE_KIND_BASE);
-	transfer_assert_base(w, 4);
+	assert_int_equal(w->id.kind, STATE_KIND_SNAPSHOT);
+	transfer_assert_snapshot(w, 4);
 	while (transfer_step(w))
 		;
 	assert_int_equal(w->files, 1); /* the log is there, but nobody waits for it */
@@ -54,24 +54,24 @@ static void a_base_and_the_log_after_it(void **state) {
 
 static void liars_are_named_and_the_others_finish(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
 	w->liars = 1u << 1;
-	transfer_want(w, &base, NULL);
+	transfer_want(w, &snapshot, NULL);
 	transfer_until(w, 1);
-	transfer_assert_base(w, 4);
+	transfer_assert_snapshot(w, 4);
 	assert_true(w->bad > 0);
 	assert_int_equal(w->bad_member, 1);
 }
 
 static void donors_with_nothing_are_asked_again(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
 	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++) {
 		donor_free(w->donors[m]);
 		struct donor_config cfg = {.store = &w->target->store, .run_tag = TRANSFER_TAG}; /* an empty directory */
 		assert_int_equal(donor_new(&cfg, &w->donors[m], NULL), RV_OK);
 	}
-	transfer_want(w, &base, NULL);
+	transfer_want(w, &snapshot, NULL);
 	for (int i = 0; i < 3000; i++)
 		transfer_step(w);
 	assert_int_equal(w->files + w->bad, 0);
@@ -84,8 +84,8 @@ static void donors_with_nothing_are_asked_again(void **state) {
 }
 
 /* Fetches some of it, and starts again. How much was there. */
-static uint64_t leave_a_part(struct transfer_world *w, const struct state_id *base) {
-	transfer_want(w, base, NULL);
+static uint64_t leave_a_part(struct transfer_world *w, const struct state_id *snapshot) {
+	transfer_want(w, snapshot, NULL);
 	uint64_t done = 0, total = 1;
 	while (done == 0) {
 		transfer_step(w);
@@ -101,14 +101,14 @@ static uint64_t leave_a_part(struct transfer_world *w, const struct state_id *ba
 
 static void a_part_survives_a_restart(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
-	uint64_t found, total, done = leave_a_part(w, &base);
-	transfer_want(w, &base, NULL);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
+	uint64_t found, total, done = leave_a_part(w, &snapshot);
+	transfer_want(w, &snapshot, NULL);
 	transfer_settle(w);
 	fetcher_progress(w->fetcher, &found, &total);
 	assert_true(found >= done);
 	transfer_until(w, 1);
-	transfer_assert_base(w, 4);
+	transfer_assert_snapshot(w, 4);
 }
 
 /* A job of the storage thread that waits for another thread: a slow disk. */
@@ -134,11 +134,11 @@ static void post_gate(struct transfer_world *w, struct gate *g) {
 /* The disk is slow: what is on it is not known for a while, and not asked for meanwhile. */
 static void what_a_part_holds_is_not_fetched_again(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
 	struct gate busy;
-	uint64_t before = leave_a_part(w, &base), done, total;
+	uint64_t before = leave_a_part(w, &snapshot), done, total;
 	post_gate(w, &busy);
-	transfer_want(w, &base, NULL);
+	transfer_want(w, &snapshot, NULL);
 	w->bytes = 0;
 	for (int i = 0; i < 500; i++)
 		transfer_say(w);
@@ -151,17 +151,17 @@ static void what_a_part_holds_is_not_fetched_again(void **state) {
 	fetcher_progress(w->fetcher, &done, &total);
 	assert_true(done >= before);
 	transfer_until(w, 1);
-	transfer_assert_base(w, 4);
+	transfer_assert_snapshot(w, 4);
 	assert_true(w->bytes <= manifest_bytes + total - done);
 }
 
 /* Stopping does not wait until a slow disk has taken what came in for a file that nobody wants any more. */
 static void what_is_given_up_does_not_go_to_the_disk(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
 	struct gate busy;
 	uint64_t done = 0, total = 1;
-	transfer_want(w, &base, NULL);
+	transfer_want(w, &snapshot, NULL);
 	transfer_settle(w);
 	post_gate(w, &busy);
 	for (int i = 0; i < 20000 && done < total; i++) {
@@ -174,14 +174,14 @@ static void what_is_given_up_does_not_go_to_the_disk(void **state) {
 	assert_int_equal(e, RV_OK);
 	assert_int_equal(done, total);
 	w->dead = ~UINT64_C(0);
-	transfer_want(w, &base, NULL);
+	transfer_want(w, &snapshot, NULL);
 	transfer_settle(w);
 	assert_int_equal(w->files + w->failures, 0);
 	fetcher_progress(w->fetcher, &done, &total);
 	assert_int_equal(done, 0);
 	w->dead = 0;
 	transfer_until(w, 1);
-	transfer_assert_base(w, 4);
+	transfer_assert_snapshot(w, 4);
 }
 
 static void damage(struct transfer_world *w, enum statestore_file kind, uint64_t round) {
@@ -203,14 +203,14 @@ static int pieces(const struct transfer_world *w) {
 /* Neither a link nor a donor is needed for it. */
 static void what_is_on_the_own_disk_is_not_fetched(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
-	struct state_id earlier = transfer_id(w, STATE_KIND_BASE, 2);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
+	struct state_id earlier = transfer_id(w, STATE_KIND_SNAPSHOT, 2);
 	state_fixture_play(w->target, TRANSFER_ROUNDS, 1);
 	fetcher_allow(w->fetcher, w->now, 0);
-	transfer_want(w, &base, &log);
+	transfer_want(w, &snapshot, &log);
 	transfer_settle(w);
 	assert_int_equal(w->files, 1);
-	transfer_assert_base(w, 4);
+	transfer_assert_snapshot(w, 4);
 	transfer_want(w, &log, NULL);
 	transfer_settle(w);
 	assert_int_equal(w->files, 2);
@@ -225,15 +225,15 @@ static void what_is_on_the_own_disk_is_not_fetched(void **state) {
 
 static void what_is_damaged_on_the_own_disk_is_fetched(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4), log = transfer_id(w, STATE_KIND_LOG, 4);
 	state_fixture_play(w->target, TRANSFER_ROUNDS, 1);
-	damage(w, STATE_FILE_BASE, 4);
+	damage(w, STATE_FILE_SNAPSHOT, 4);
 	damage(w, STATE_FILE_LOG, 4);
-	transfer_want(w, &base, &log);
+	transfer_want(w, &snapshot, &log);
 	transfer_settle(w);
 	assert_int_equal(w->files, 0);
 	transfer_until(w, 1);
-	transfer_assert_base(w, 4);
+	transfer_assert_snapshot(w, 4);
 	transfer_want(w, &log, NULL);
 	transfer_until(w, 2);
 	assert_true(pieces(w) > 0);
@@ -245,17 +245,17 @@ static void what_is_damaged_on_the_own_disk_is_fetched(void **state) {
 
 static void a_dead_donor_is_done_without(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4);
 	w->dead = 1u << 1 | 1u << 2; /* they never answer; the links stand */
-	transfer_want(w, &base, NULL);
+	transfer_want(w, &snapshot, NULL);
 	transfer_until(w, 1);
-	transfer_assert_base(w, 4);
+	transfer_assert_snapshot(w, 4);
 }
 
 static void nothing_is_fetched_after_a_cancel(void **state) {
 	struct transfer_world *w = *state;
-	struct state_id base = transfer_id(w, STATE_KIND_BASE, 4), log = transfer_id(w, STATE_KIND_LOG, 2);
-	transfer_want(w, &base, NULL);
+	struct state_id snapshot = transfer_id(w, STATE_KIND_SNAPSHOT, 4), log = transfer_id(w, STATE_KIND_LOG, 2);
+	transfer_want(w, &snapshot, NULL);
 	transfer_step(w);
 	assert_int_equal(fetcher_want(w->fetcher, w->now, NULL, 0, NULL), RV_OK);
 	while (transfer_step(w))
@@ -288,7 +288,7 @@ static void fill_queue_with(struct transfer_world *w, uint32_t joiner, enum fram
 }
 
 static void fill_queue(struct transfer_world *w, uint32_t joiner) {
-	fill_queue_with(w, joiner, FRAME_FETCH_BASE);
+	fill_queue_with(w, joiner, FRAME_FETCH_SNAPSHOT);
 }
 
 /* Bytes given to two joiners that always want more, from now on. */
@@ -353,20 +353,20 @@ static uint64_t given_beside_a_megabyte(struct transfer_world *w, uint32_t joine
 	return donor_bytes(d) - before;
 }
 
-/* A tenth for a base; for log entries as much again, or a member that lags gets them more slowly than the run makes
+/* A tenth for a snapshot; for log entries as much again, or a member that lags gets them more slowly than the run makes
  * them, and lags for good. */
 static void an_all_reduce_leaves_it_a_share(void **state) {
 	struct transfer_world *w = *state;
 	struct donor *d = w->donors[1];
 	struct peers_message m;
 	donor_set_round(d, 5, true);
-	assert_in_range(given_beside_a_megabyte(w, 8, FRAME_FETCH_BASE), 80 * 1000, 120 * 1000);
+	assert_in_range(given_beside_a_megabyte(w, 8, FRAME_FETCH_SNAPSHOT), 80 * 1000, 120 * 1000);
 	assert_in_range(given_beside_a_megabyte(w, 9, FRAME_FETCH_LOG), 900 * 1000, 1100 * 1000);
-	/* One that waits for a base with no credit left does not hold up the other kind. */
+	/* One that waits for a snapshot with no credit left does not hold up the other kind. */
 	assert_in_range(given_beside_a_megabyte(w, 9, FRAME_FETCH_LOG), 900 * 1000, 1100 * 1000);
 	do
 		fill_queue(w, 8);
-	while (donor_send(d, w->now, 8, &m)); /* the credit of a base that came together meanwhile */
+	while (donor_send(d, w->now, 8, &m)); /* the credit of a snapshot that came together meanwhile */
 	donor_set_round(d, 5, false);
 	assert_true(donor_send(d, w->now, 8, &m));
 	donor_set_round(d, 5, true);
@@ -413,7 +413,7 @@ static void what_is_damaged_is_left_alone_for_a_while(void **state) {
 static void files_are_not_opened_without_end(void **state) {
 	struct transfer_world *w = *state;
 	struct peers_message m;
-	enum { LOGS = STATE_FIXTURE_ROUNDS, FILES = LOGS + LOGS / STATE_FIXTURE_BASE_EVERY };
+	enum { LOGS = STATE_FIXTURE_ROUNDS, FILES = LOGS + LOGS / STATE_FIXTURE_SNAPSHOT_EVERY };
 	_Static_assert((int)FILES > (int)DONOR_FILES, "more than are kept open");
 	int answers = 0;
 	state_fixture_play(w->source, LOGS, 1);
@@ -422,7 +422,7 @@ static void files_are_not_opened_without_end(void **state) {
 		if (file < LOGS)
 			ask_donor(w, FRAME_FETCH_LOG, file);
 		else
-			ask_donor(w, FRAME_FETCH_BASE, STATE_FIXTURE_BASE_EVERY * (file - LOGS + 1));
+			ask_donor(w, FRAME_FETCH_SNAPSHOT, STATE_FIXTURE_SNAPSHOT_EVERY * (file - LOGS + 1));
 		if (donor_send(w->donors[1], w->now, 9, &m))
 			answers += m.header.type == FRAME_PIECE;
 	}
@@ -437,7 +437,7 @@ static void files_are_not_opened_without_end(void **state) {
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_base_and_the_log_after_it),
+		T(a_snapshot_and_the_log_after_it),
 		T(liars_are_named_and_the_others_finish),
 		T(donors_with_nothing_are_asked_again),
 		T(a_part_survives_a_restart),

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the trainer's owner --------------------------------------------------------------------------------------------
- */
+/* ---- the trainer's owner ---- */
 
 static void wake(void *ctx) {
 	sem_post(&((struct scene *)ctx)->finished);
@@ -25,29 +24,29 @@ static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t 
 	s->err = e;
 }
 
-static void keep_snapshot(struct scene *s, struct trainer_snapshot *snapshot) {
-	trainer_snapshot_free(s->snapshot);
-	s->snapshot = snapshot;
-	if (snapshot && !s->leaves_copies)
-		trainer_snapshot_wait(snapshot);
+static void keep_copy(struct scene *s, struct trainer_copy *copy) {
+	trainer_copy_free(s->copy);
+	s->copy = copy;
+	if (copy && !s->leaves_copies)
+		trainer_copy_wait(copy);
 }
 
-static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy) {
 	struct scene *s = ctx;
 	(void)round;
 	snprintf(s->said, sizeof s->said, "%s", text);
 	s->encoded++;
 	s->err = e;
-	if (snapshot)
-		keep_snapshot(s, snapshot);
+	if (copy)
+		keep_copy(s, copy);
 }
 
-static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy) {
 	struct scene *s = ctx;
 	(void)round, (void)text;
 	s->applied++;
 	s->err = e;
-	keep_snapshot(s, snapshot);
+	keep_copy(s, copy);
 }
 
 static void on_installed(void *ctx, uint64_t round, enum rv_err e, const char *text) {
@@ -66,15 +65,15 @@ static void on_evaluated(void *ctx, uint64_t round, bool last, double loss, enum
 	s->loss = loss;
 }
 
-static void on_base(void *ctx, struct trainer_snapshot *snapshot) {
+static void on_snapshot(void *ctx, struct trainer_copy *copy) {
 	(void)ctx;
-	trainer_snapshot_free(snapshot);
+	trainer_copy_free(copy);
 }
 
-static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
+static void on_saved(void *ctx, struct trainer_copy *copy) {
 	struct scene *s = ctx;
 	s->saved++;
-	keep_snapshot(s, snapshot);
+	keep_copy(s, copy);
 }
 
 void wait_for(struct scene *s, const int *count, int n) {
@@ -84,12 +83,11 @@ void wait_for(struct scene *s, const int *count, int n) {
 	}
 }
 
-/* ---- its life -------------------------------------------------------------------------------------------------------
- */
+/* ---- its life ---- */
 
 void scene_new_trainer(struct scene *s) {
-	struct trainer_owner owner = {s,        wake,   on_trained, on_encoded, on_applied, on_installed, on_evaluated,
-								  on_saved, on_base};
+	struct trainer_owner owner = {s,        wake,       on_trained, on_encoded, on_applied, on_installed, on_evaluated,
+								  on_saved, on_snapshot};
 	struct dataset_config data = dataset_config_of(&s->run.cfg, s->run.dir);
 	struct trainer_config cfg = {
 		.run = &s->run.cfg, .run_hash = rv_hash_of("run", 3), .shard = 0, .device = "cpu", .threads = 1};
@@ -154,15 +152,14 @@ int scene_setup_streaming(void **state) {
 int scene_teardown(void **state) {
 	struct scene *s = *state;
 	trainer_free(s->t);
-	trainer_snapshot_free(s->snapshot);
+	trainer_copy_free(s->copy);
 	fixture_run_release(&s->run);
 	sem_destroy(&s->finished);
 	free(s);
 	return 0;
 }
 
-/* ---- rounds of one worker --------------------------------------------------------------------------------------------
- */
+/* ---- rounds of one worker ---- */
 
 void encode(struct scene *s, uint64_t round, bool want_replica) {
 	trainer_encode(s->t, round, want_replica);
@@ -187,7 +184,7 @@ struct trainer_apply own_result(struct scene *s, enum trainer_adopt adopt) {
 								  .reduced = reduced,
 								  .digest = global_digest(g, g->round, reduced->data),
 								  .adopt = adopt,
-								  .want_base = true,
+								  .want_snapshot = true,
 								  .want_replica = true};
 }
 
@@ -204,8 +201,7 @@ void play_round(struct scene *s, uint64_t round) {
 	apply_own_result(s, TRAINER_ADOPT);
 }
 
-/* ---- the same by hand -----------------------------------------------------------------------------------------------
- */
+/* ---- the same by hand ---- */
 
 /* What the round exchanged is theta, but for a share of what was there; the rest is as it was. */
 static void adopt_by_hand(struct scene *s, const struct global_state *g, uint64_t round) {

@@ -14,14 +14,14 @@ struct scene {
 	struct fixture_run run; /* its replica is the oracle */
 	struct trainer *t;
 	sem_t finished;
-	bool leaves_copies; /* a snapshot is kept without waiting for the end of its copy */
+	bool leaves_copies; /* a copy is kept without waiting for the end of its copy */
 	/* Answers. */
 	int trained, encoded, applied, installed, evaluated, saved;
 	uint64_t steps_done, tokens;
 	enum rv_err err;
 	double loss;
 	char said[RV_ERRTEXT_BYTES]; /* of the last training, encoding or evaluation */
-	struct trainer_snapshot *snapshot;
+	struct trainer_copy *copy;
 };
 
 /* *state: a scene of a plain run; one of int4 rounded at random with error feedback; one of eager updates; one that

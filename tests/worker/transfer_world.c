@@ -10,15 +10,15 @@
 
 #include <cmocka.h>
 
-static void on_file(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
+static void on_file(void *ctx, const struct state_id *id, struct state_file *snapshot, struct blob *log,
 					const char *warning) {
 	struct transfer_world *w = ctx;
 	assert_true(w->may_warn || warning[0] == '\0');
-	state_file_free(w->base);
+	state_file_free(w->snapshot);
 	blob_unref(w->log);
 	w->files++;
 	w->id = *id;
-	w->base = base;
+	w->snapshot = snapshot;
 	w->log = log;
 }
 
@@ -81,7 +81,7 @@ void transfer_world_free(struct transfer_world *w) {
 	fetcher_free(w->fetcher);
 	for (uint32_t m = 1; m <= TRANSFER_DONORS; m++)
 		donor_free(w->donors[m]);
-	state_file_free(w->base);
+	state_file_free(w->snapshot);
 	blob_unref(w->log);
 	state_fixture_free(w->source);
 	state_fixture_free(w->target);
@@ -158,11 +158,11 @@ void transfer_want(struct transfer_world *w, const struct state_id *first, const
 	assert_int_equal(fetcher_want(w->fetcher, w->now, ids, next ? 2 : 1, NULL), RV_OK);
 }
 
-void transfer_assert_base(struct transfer_world *w, uint64_t round) {
+void transfer_assert_snapshot(struct transfer_world *w, uint64_t round) {
 	struct global_state g;
-	assert_non_null(w->base);
+	assert_non_null(w->snapshot);
 	assert_int_equal(state_fixture_theta0(w->target, &g), RV_OK);
-	assert_int_equal(state_file_load_base(w->base, &g, NULL), RV_OK);
+	assert_int_equal(state_file_load_snapshot(w->snapshot, &g, NULL), RV_OK);
 	struct rv_hash full = global_full_hash(&g);
 	assert_true(rv_hash_equal(&full, &w->source->full[round]));
 	global_release(&g);

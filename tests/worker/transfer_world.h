@@ -22,13 +22,13 @@ struct transfer_world {
 	int files, failures, bad;
 	uint32_t bad_member;
 	struct state_id id;
-	struct state_file *base;
+	struct state_file *snapshot;
 	struct blob *log;
 	int pieces[TRANSFER_DONORS + 1];
 	uint64_t bytes; /* of what was given */
 };
 
-/* Donors 1 to TRANSFER_DONORS have the state of some rounds, with a base at 2 and 4; the joiner has nothing. */
+/* Donors 1 to TRANSFER_DONORS have the state of some rounds, with a snapshot at 2 and 4; the joiner has nothing. */
 struct transfer_world *transfer_world_new(void);
 void transfer_world_free(struct transfer_world *w);
 void transfer_open_fetcher(struct transfer_world *w); /* that of another process, over the same directory */
@@ -40,6 +40,6 @@ bool transfer_step(struct transfer_world *w); /* the same, and the storage threa
 void transfer_until(struct transfer_world *w, int files);
 struct state_id transfer_id(struct transfer_world *w, enum state_kind kind, uint64_t round);
 void transfer_want(struct transfer_world *w, const struct state_id *first, const struct state_id *next);
-void transfer_assert_base(struct transfer_world *w, uint64_t round);
+void transfer_assert_snapshot(struct transfer_world *w, uint64_t round);
 
 #endif

@@ -26,8 +26,7 @@ struct gguf_family {
 	void (*put_shape)(struct gguf_writer *g, const struct model_shape *s, uint32_t positions);
 };
 
-/* ---- families -------------------------------------------------------------------------------------------------------
- */
+/* ---- families ---- */
 
 static const struct name_pair gpt2_outside[] = {
 	{.ours = "wte.weight", .theirs = "token_embd.weight"},
@@ -91,7 +90,7 @@ static void llama_shape(struct gguf_writer *g, const struct model_shape *s, uint
 	gguf_put_u32(g, "llama.attention.head_count_kv", (uint32_t)s->n_kv_head);
 	gguf_put_f32(g, "llama.attention.layer_norm_rms_epsilon", s->norm_eps);
 	gguf_put_u32(g, "llama.rope.dimension_count", (uint32_t)(s->n_embd / s->n_head));
-	gguf_put_f32(g, "llama.rope.freq_base", (float)s->rope.theta);
+	gguf_put_f32(g, "llama.rope.freq_snapshot", (float)s->rope.theta);
 	gguf_put_u32(g, "llama.vocab_size", (uint32_t)s->vocab);
 	if (s->rope.scaling == ROPE_LINEAR) {
 		gguf_put_string(g, "llama.rope.scaling.type", "linear");
@@ -111,8 +110,7 @@ static const struct gguf_family *find_family(const char *name) {
 	return NULL;
 }
 
-/* ---- tensors --------------------------------------------------------------------------------------------------------
- */
+/* ---- tensors ---- */
 
 struct export {
 	const struct weights_source *w;
@@ -208,8 +206,7 @@ static void fill_rows(const void *ctx, int i, size_t first, size_t n, float *out
 	}
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------------
- */
+/* ---- the file ---- */
 
 static void put_general(struct gguf_writer *g, const struct export *x, enum weights_format format) {
 	char name[96];

@@ -76,8 +76,7 @@ void gguf_put_array(struct gguf_writer *g, const char *key, enum gguf_type type,
 	add_u64(g, n);
 }
 
-/* ---- the file -------------------------------------------------------------------------------------------------------
- */
+/* ---- the file ---- */
 
 static uint64_t aligned(uint64_t n) {
 	return (n + GGUF_ALIGNMENT - 1) / GGUF_ALIGNMENT * GGUF_ALIGNMENT;

@@ -17,8 +17,7 @@
 
 enum { BYTE_VALUES = 256 };
 
-/* ---- the bytes as tokens --------------------------------------------------------------------------------------------
- */
+/* ---- the bytes as tokens ---- */
 
 static json_t *bytes_vocab(void) {
 	json_t *o = json_object();
@@ -49,8 +48,7 @@ char *hf_tokenizer_of_bytes(void) {
 	return text;
 }
 
-/* ---- special tokens -------------------------------------------------------------------------------------------------
- */
+/* ---- special tokens ---- */
 
 /* What begins and ends a text, by the names they go by; NULL: there is none. */
 struct special_names {
@@ -82,8 +80,7 @@ static json_t *id_or_null(const char *name, uint32_t id) {
 	return name ? json_integer(id) : json_null();
 }
 
-/* ---- the files ------------------------------------------------------------------------------------------------------
- */
+/* ---- the files ---- */
 
 static enum rv_err write_text(const char *dir, const char *name, const void *text, size_t n, struct rv_errtext *et) {
 	char path[PATH_MAX];

@@ -17,8 +17,7 @@ struct memory_room memory_room_now(const struct device_choice *device) {
 		.device = device_free_bytes(device), .host = memory_available(""), .swap = swap_available("")};
 }
 
-/* ---- what is needed -------------------------------------------------------------------------------------------------
- */
+/* ---- what is needed ---- */
 
 struct need {
 	size_t device, host;
@@ -40,8 +39,7 @@ static bool is_within(const struct need *n, const struct memory_room *room) {
 	return n->device <= room->device && n->host <= host_bytes(room);
 }
 
-/* ---- what would fit -------------------------------------------------------------------------------------------------
- */
+/* ---- what would fit ---- */
 
 /* A request that may be changed, and what it came to. */
 struct trial {
@@ -139,8 +137,7 @@ static void advise(const struct memory_request *q, const struct memory_room *roo
 				   of_device ? "--device cpu, or " : "");
 }
 
-/* ---- the verdict ----------------------------------------------------------------------------------------------------
- */
+/* ---- the verdict ---- */
 
 enum rv_err memory_fit(const struct memory_request *q, const struct memory_room *room, struct rv_errtext *et) {
 	struct memory_plan p;

@@ -47,7 +47,7 @@ struct control_client {
 	struct report latest; /* to send */
 	bool latest_changed;  /* since the one under way was made */
 	bool has_document;
-	uint64_t seq, epoch; /* of the latest document */
+	uint64_t seq, term; /* of the latest document */
 	/* What is asked for is what comes after `heard_seq`, the number of the one that came last: an older store counts
 	 * from where it was. `afresh`: whatever there is, as another store may be served after an absence. */
 	uint64_t heard_seq;
@@ -79,8 +79,7 @@ void control_client_free(struct control_client *c) {
 	free(c);
 }
 
-/* ---- pauses ---------------------------------------------------------------------------------------------------------
- */
+/* ---- pauses ---- */
 
 static void succeeded(struct call *k) {
 	k->under_way = false;
@@ -179,8 +178,7 @@ void control_client_ask_config(struct control_client *c) {
 	c->config.wanted = true;
 }
 
-/* ---- join -----------------------------------------------------------------------------------------------------------
- */
+/* ---- join ---- */
 
 static void join_done(void *ctx, const struct http_reply *r) {
 	struct call *k = ctx;
@@ -219,8 +217,7 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 	c->join.wanted = true;
 }
 
-/* ---- reports --------------------------------------------------------------------------------------------------------
- */
+/* ---- reports ---- */
 
 /* The coordinator was away and has answered a report. A document that was asked for before may be waited for on a
  * connection that is no more: an answer that nobody sends, until it times out. */
@@ -294,8 +291,7 @@ bool control_client_reported(const struct control_client *c) {
 	return !c->report.wanted;
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------------------
- */
+/* ---- documents ---- */
 
 static enum rv_err open_document(struct control_client *c, const struct http_reply *r, struct rv_errtext *et) {
 	const uint8_t *bytes;
@@ -304,15 +300,15 @@ static enum rv_err open_document(struct control_client *c, const struct http_rep
 	return document_decode(bytes, n, &c->doc, et);
 }
 
-/* Of a later epoch whatever its number: the operator began it, perhaps in a store that counts from less. */
+/* Of a later term whatever its number: the operator began it, perhaps in a store that counts from less. */
 static bool is_news(const struct control_client *c) {
-	return !c->has_document || c->doc.seq > c->seq || c->doc.epoch > c->epoch;
+	return !c->has_document || c->doc.seq > c->seq || c->doc.term > c->term;
 }
 
 static void take_document(struct control_client *c) {
 	c->has_document = true;
 	c->seq = c->doc.seq;
-	c->epoch = c->doc.epoch;
+	c->term = c->doc.term;
 	c->owner.on_document(c->owner.ctx, &c->doc);
 }
 
@@ -360,8 +356,7 @@ void control_client_follow(struct control_client *c) {
 	c->document.wanted = true;
 }
 
-/* ---- time -----------------------------------------------------------------------------------------------------------
- */
+/* ---- time ---- */
 
 /* Reports wait for the first document: it says which version is spoken. */
 static bool may_start(const struct call *k) {

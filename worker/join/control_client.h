@@ -19,9 +19,9 @@ struct control_client_owner {
 	/* The run's configuration, `key = value` lines; NULL: the coordinator does not say. Not checked. */
 	void (*on_config)(void *ctx, const char *text);
 	void (*on_joined)(void *ctx, const struct join_reply *reply);
-	/* A document whose signature and form are right, and with a later number or of a later epoch than those before. */
+	/* A document whose signature and form are right, and with a later number or of a later term than those before. */
 	void (*on_document)(void *ctx, const struct document *d);
-	/* One with an earlier number than `seen` of the same epoch or an earlier one: the coordinator's store is older than
+	/* One with an earlier number than `seen` of the same term or an earlier one: the coordinator's store is older than
 	 * what was served before. */
 	void (*on_older)(void *ctx, const struct document *d, uint64_t seen);
 	/* What the coordinator says of this worker changed: of another kind, reason or about other members; kind

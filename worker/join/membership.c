@@ -13,7 +13,7 @@ enum { PATH_BYTES = 320, TICKET_TEXT_BYTES = (NET_SIG_BYTES * 4 + 2) / 3 + 1, SE
 
 struct member_file {
 	int64_t member;
-	int64_t epoch;
+	int64_t term;
 	char ticket[TICKET_TEXT_BYTES];
 	char name[NET_NAME_BYTES];
 	char data[1024];
@@ -25,7 +25,7 @@ static const struct rv_option member_table[] = {
 	 "This worker's number in the run.", "Member"},
 	{"ticket", RV_OPT_STRING, offsetof(struct member_file, ticket), TICKET_TEXT_BYTES, NULL, 0, 0, NULL,
 	 "The run's signature for it.", "Member"},
-	{"epoch", RV_OPT_INT, offsetof(struct member_file, epoch), 0, "0", 0, NET_MAX_EPOCH, NULL,
+	{"term", RV_OPT_INT, offsetof(struct member_file, term), 0, "0", 0, NET_MAX_TERM, NULL,
 	 "Rollbacks of the run that the state here has followed.", "Member"},
 	{"name", RV_OPT_STRING, offsetof(struct member_file, name), NET_NAME_BYTES, "", 0, 0, NULL,
 	 "What the run knows this worker by.", "Member"},
@@ -40,8 +40,7 @@ static void path_in(const char *dir, const char *name, char out[PATH_BYTES]) {
 	snprintf(out, PATH_BYTES, "%s/%s", dir, name);
 }
 
-/* ---- loading --------------------------------------------------------------------------------------------------------
- */
+/* ---- loading ---- */
 
 static enum rv_err read_text(const char *dir, const char *name, size_t max, char **out, struct rv_errtext *et) {
 	char path[PATH_BYTES];
@@ -87,7 +86,7 @@ static enum rv_err parse_member(const char *dir, const char *text, struct member
 	if (!rv_base64url_decode(f.ticket, strlen(f.ticket), m->ticket, NET_SIG_BYTES))
 		return rv_fail(et, RV_E_CORRUPT, "%s: ticket is not a signature", path);
 	m->member = (uint32_t)f.member;
-	m->epoch = (uint64_t)f.epoch;
+	m->term = (uint64_t)f.term;
 	snprintf(m->name, sizeof m->name, "%s", f.name);
 	snprintf(m->data, sizeof m->data, "%s", f.data);
 	snprintf(m->tokenizer, sizeof m->tokenizer, "%s", f.tokenizer);
@@ -133,8 +132,7 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 	return RV_OK;
 }
 
-/* ---- storing --------------------------------------------------------------------------------------------------------
- */
+/* ---- storing ---- */
 
 static enum rv_err write_text(const char *dir, const char *name, const char *text, mode_t mode, struct rv_errtext *et) {
 	char path[PATH_BYTES];
@@ -155,7 +153,7 @@ static enum rv_err write_link(const char *dir, const struct membership *m, struc
 }
 
 enum rv_err membership_store(const char *dir, const struct membership *m, struct rv_errtext *et) {
-	struct member_file f = {.member = m->member, .epoch = (int64_t)m->epoch};
+	struct member_file f = {.member = m->member, .term = (int64_t)m->term};
 	char text[3072];
 	rv_base64url_encode(m->ticket, NET_SIG_BYTES, f.ticket);
 	snprintf(f.name, sizeof f.name, "%s", m->name);

@@ -22,7 +22,7 @@ struct membership {
 	bool joined;
 	uint32_t member;
 	uint8_t ticket[NET_SIG_BYTES];
-	uint64_t epoch;            /* in which the state here was made: rollbacks of the run that it has followed */
+	uint64_t term;             /* in which the state here was made: rollbacks of the run that it has followed */
 	char name[NET_NAME_BYTES]; /* what the run knows it by: told at the join; "": not known */
 	char data[1024];           /* where the training text is */
 	char tokenizer[512];       /* "": none was given; "bytes"; or its file */

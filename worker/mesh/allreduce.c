@@ -30,8 +30,7 @@ struct allreduce {
 	REDUCE_POINTS_FIELD
 };
 
-/* ---- the codec ------------------------------------------------------------------------------------------------------
- */
+/* ---- the codec ---- */
 
 static size_t chunk_bytes(void *ctx, uint32_t chunk) {
 	const struct allreduce *a = ctx;
@@ -97,8 +96,7 @@ static enum rv_err check_chunk(void *ctx, uint32_t chunk, const uint8_t *data, s
 	return a->cfg.global->codec->decode(data, chunking_len(&a->chunks, chunk), a->scratch, et);
 }
 
-/* ---- life -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 enum rv_err allreduce_new(const struct allreduce_config *cfg, struct allreduce **out, struct rv_errtext *et) {
 	const struct global_config *g = cfg->global;
@@ -198,8 +196,7 @@ void allreduce_stop(struct allreduce *a) {
 	unmap_held(a);
 }
 
-/* ---- the core, by member --------------------------------------------------------------------------------------------
- */
+/* ---- the core, by member ---- */
 
 static int index_of(const struct allreduce *a, uint32_t member) {
 	return a->core && member < NET_MAX_MEMBERS ? a->index_of[member] : -1;

@@ -37,7 +37,7 @@ const struct rv_option worker_options_table[] = {
 	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
 	{"name", RV_OPT_STRING, FIELD(name), CAP(name), "", 0, 0, NULL,
 	 "What people see in the run's status; empty: \"worker\" and its number. Told once, at the join.", "Worker"},
-	{"keep-bases", RV_OPT_INT, FIELD(keep_bases), 0, "2", 0, CHECKPOINT_MAX_KEEP, NULL,
+	{"keep-snapshots", RV_OPT_INT, FIELD(keep_snapshots), 0, "2", 0, CHECKPOINT_MAX_KEEP, NULL,
 	 "Whole states kept on disk, for peers that join and for restarts: what joiners start from, and those before it; "
 	 "0: all.",
 	 "Worker"},

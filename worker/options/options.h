@@ -22,7 +22,7 @@ struct worker_options {
 	char name[64];
 	char log_file[256];
 	int64_t eval_every, eval_tokens;
-	int64_t keep_bases, keep_log; /* struct checkpoint_policy */
+	int64_t keep_snapshots, keep_log; /* struct checkpoint_policy */
 };
 
 extern const struct rv_option worker_options_table[];

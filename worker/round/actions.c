@@ -111,11 +111,11 @@ static bool train_action(struct round_core *c, struct round_action *out) {
 }
 
 bool round_end_verified(const struct round_core *c) {
-	return c->has_doc && c->doc.phase == RUN_DONE && c->doc.base_round == c->doc.round && c->n_full > 0 &&
+	return c->has_doc && c->doc.phase == RUN_DONE && c->doc.snapshot_round == c->doc.round && c->n_full > 0 &&
 		   c->full[0].round == c->doc.round && !c->diverged;
 }
 
-/* A bit that flipped after the last base would otherwise leave with the result. */
+/* A bit that flipped after the last snapshot would otherwise leave with the result. */
 static bool finish_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (c->finish_by_us == 0)
 		c->finish_by_us = now_us + FINISH_WAIT_HEARTBEATS * c->cfg.heartbeat_us;
@@ -136,7 +136,7 @@ static bool rollback_action(struct round_core *c, struct round_action *out) {
 	if (c->told_rollback)
 		return false;
 	c->told_rollback = true;
-	*out = (struct round_action){.type = ROUND_ROLLBACK, .round = c->next_epoch_round, .epoch = c->next_epoch};
+	*out = (struct round_action){.type = ROUND_ROLLBACK, .round = c->next_term_round, .term = c->next_term};
 	return true;
 }
 
@@ -147,16 +147,16 @@ static bool too_few_have_the_state(const struct round_core *c) {
 		   d->n_members < c->cfg.min_workers && d->n_syncing > 0 && document_find(d, c->cfg.member) >= 0;
 }
 
-/* Once it is known for a base, or was written: that may have failed (the disk was full), but others may be slow too. */
+/* Once it is known for a snapshot, or was written: that may have failed (the disk was full), but others may be slow too. */
 static int64_t still_us(const struct round_core *c) {
 	bool known = c->n_full > 0 && c->full[0].round == c->round;
-	uint32_t times = c->kept_base == c->round + 1 ? c->kept_times : 0;
+	uint32_t times = c->kept_snapshot == c->round + 1 ? c->kept_times : 0;
 	uint32_t n = times > 0 ? times : known;
 	int64_t heartbeats = (int64_t)STILL_HEARTBEATS << STILL_LOG2_AGAIN * (n < STILL_AGAIN_MAX ? n : STILL_AGAIN_MAX);
 	return heartbeats * c->cfg.heartbeat_us;
 }
 
-static bool keep_base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+static bool keep_snapshot_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (!too_few_have_the_state(c)) {
 		c->still_since_us = 0;
 		return false;
@@ -165,10 +165,10 @@ static bool keep_base_action(struct round_core *c, int64_t now_us, struct round_
 		c->still_since_us = now_us;
 	if (now_us - c->still_since_us < still_us(c))
 		return false;
-	c->kept_times = c->kept_base == c->round + 1 ? c->kept_times + 1 : 1;
-	c->kept_base = c->round + 1;
+	c->kept_times = c->kept_snapshot == c->round + 1 ? c->kept_times + 1 : 1;
+	c->kept_snapshot = c->round + 1;
 	c->still_since_us = now_us;
-	return emit(c, ROUND_KEEP_BASE, out);
+	return emit(c, ROUND_KEEP_SNAPSHOT, out);
 }
 
 static bool probe_action(struct round_core *c, int64_t now_us, struct round_action *out) {
@@ -180,7 +180,7 @@ static bool probe_action(struct round_core *c, int64_t now_us, struct round_acti
 }
 
 bool round_next_action(struct round_core *c, int64_t now_us, struct round_action *out) {
-	if (c->next_epoch != 0)
+	if (c->next_term != 0)
 		return rollback_action(c, out);
 	if (!c->has_doc || c->finished)
 		return false;
@@ -197,5 +197,5 @@ bool round_next_action(struct round_core *c, int64_t now_us, struct round_action
 		return true;
 	if (c->doc.phase == RUN_DONE)
 		return finish_action(c, now_us, out);
-	return reduce_action(c, now_us, out) || train_action(c, out) || keep_base_action(c, now_us, out);
+	return reduce_action(c, now_us, out) || train_action(c, out) || keep_snapshot_action(c, now_us, out);
 }

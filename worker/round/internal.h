@@ -5,7 +5,7 @@
 
 #include "worker/round/round.h"
 
-enum { ROUND_FULL_HASHES = 4 }; /* own full hashes remembered: a base may be vouched for rounds after it was made */
+enum { ROUND_FULL_HASHES = 4 }; /* own full hashes remembered: a snapshot may be vouched for rounds after it was made */
 
 enum trainer_state { TRAINER_IDLE, TRAINER_TRAINING, TRAINER_ENCODING, TRAINER_APPLYING };
 
@@ -35,15 +35,15 @@ struct round_full {
 };
 
 struct round_fetch {
-	enum round_action_type kind; /* ROUND_FETCH_BASE, ROUND_FETCH_LOG: outstanding; ROUND_NONE: not */
+	enum round_action_type kind; /* ROUND_FETCH_SNAPSHOT, ROUND_FETCH_LOG: outstanding; ROUND_NONE: not */
 	uint64_t round;
 	struct rv_hash expect;
-	struct rv_hash base_chain; /* BASE: state_hash(round), adopted when it is installed */
-	int64_t retry_us;          /* after a failure: not before */
+	struct rv_hash snapshot_chain; /* SNAPSHOT: state_hash(round), adopted when it is installed */
+	int64_t retry_us;              /* after a failure: not before */
 };
 
-/* The base that is to be installed. Remembered over pauses, and while the document reaches back to it. */
-struct round_base {
+/* The snapshot that is to be installed. Remembered over pauses, and while the document reaches back to it. */
+struct round_snapshot {
 	bool wanted;
 	uint64_t round;
 	struct rv_hash hash, chain;
@@ -67,7 +67,7 @@ struct round_core {
 	uint64_t former_until;        /* round of the first document: a former process contributed to none that is later */
 	uint64_t reduced_until;       /* one more than the last round that this process has begun to reduce; 0: none */
 	bool contributed;             /* peers may have it, and no roster has left us out since */
-	bool diverged;                /* our state is not the run's: only a base can help */
+	bool diverged;                /* our state is not the run's: only a snapshot can help */
 	int apply_failures;           /* of this round */
 	int n_full;
 	struct round_full full[ROUND_FULL_HASHES]; /* of our own state, the latest first */
@@ -76,22 +76,22 @@ struct round_core {
 	struct round_log_entry log;
 	struct round_reduce reduce;
 	struct round_fetch fetch;
-	struct round_base base;
+	struct round_snapshot snapshot;
 	/* The last PERSIST failed, and nothing has been stored since: the coordinator is told, and gives others our
 	 * part. */
 	bool cannot_store;
 	bool probing; /* a PROBE is outstanding */
 	int64_t probe_us;
-	bool has_part; /* of the base of part_round, from a former process */
+	bool has_part; /* of the snapshot of part_round, from a former process */
 	uint64_t part_round;
-	bool older_is_gone; /* nobody has what is listed of before the document's base: only that base can help */
-	bool by_log;        /* has begun to come by log entries of before the document's base */
+	bool older_is_gone; /* nobody has what is listed of before the document's snapshot: only that snapshot can help */
+	bool by_log;        /* has begun to come by log entries of before the document's snapshot */
 	bool starves;
 	bool leaving, finished;
-	int64_t still_since_us; /* too few have the state, since then or since the last KEEP_BASE; 0: not so */
-	uint64_t kept_base;     /* round + 1 of the last KEEP_BASE */
-	uint32_t kept_times;    /* KEEP_BASE of that round */
-	uint64_t next_epoch, next_epoch_round; /* one that began after ours; 0: none */
+	int64_t still_since_us; /* too few have the state, since then or since the last KEEP_SNAPSHOT; 0: not so */
+	uint64_t kept_snapshot; /* round + 1 of the last KEEP_SNAPSHOT */
+	uint32_t kept_times;    /* KEEP_SNAPSHOT of that round */
+	uint64_t next_term, next_term_round; /* one that began after ours; 0: none */
 	bool told_rollback;
 	int64_t finish_by_us; /* the run is done: how long a majority's word on the end state is waited for; 0: not yet */
 

@@ -22,7 +22,7 @@ enum worker_phase round_phase(const struct round_core *c) {
 static void fill(const struct round_core *c, struct report *r) {
 	memset(r, 0, sizeof *r);
 	r->boot = c->boot;
-	r->epoch = c->cfg.epoch;
+	r->term = c->cfg.term;
 	r->phase = (uint8_t)round_phase(c);
 	bool entering = round_is_entering(c);
 	r->round = entering ? c->round + 1 : c->round;
@@ -56,7 +56,7 @@ static bool says_the_same(const struct report *a, const struct report *b) {
 }
 
 bool round_next_report(struct round_core *c, int64_t now_us, struct report *out) {
-	if (c->next_epoch != 0)
+	if (c->next_term != 0)
 		return false;
 	fill(c, out);
 	if (c->has_sent && now_us < c->sent_us + c->cfg.heartbeat_us && says_the_same(out, &c->sent))

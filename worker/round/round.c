@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { APPLY_FAILURES_MAX = 2 }; /* then the log is not to be had intact: a base */
+enum { APPLY_FAILURES_MAX = 2 }; /* then the log is not to be had intact: a snapshot */
 
 size_t round_core_size(void) {
 	return sizeof(struct round_core);
@@ -41,8 +41,7 @@ void round_has_part(struct round_core *c, uint64_t round) {
 	c->part_round = round;
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------------------
- */
+/* ---- documents ---- */
 
 static enum rv_err check_same_run(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (memcmp(c->doc.run_id, d->run_id, NET_RUN_ID_BYTES) != 0 || !rv_hash_equal(&c->doc.run_hash, &d->run_hash))
@@ -56,25 +55,25 @@ static uint64_t latest_round(const struct round_core *c) {
 }
 
 bool round_knows_later(const struct round_core *c, const struct document *d) {
-	return d->epoch < c->cfg.epoch || (d->epoch == c->cfg.epoch && d->round < latest_round(c));
+	return d->term < c->cfg.term || (d->term == c->cfg.term && d->round < latest_round(c));
 }
 
-/* A later epoch ends this core (ROUND_ROLLBACK); an earlier one, or an earlier round, can only be a mistake. */
+/* A later term ends this core (ROUND_ROLLBACK); an earlier one, or an earlier round, can only be a mistake. */
 static enum rv_err check_later(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	if (!round_knows_later(c, d))
 		return RV_OK;
 	return rv_fail(et, RV_E_CORRUPT,
-				   "document %llu is of round %llu (epoch %llu), and this worker knows round %llu (epoch %llu)",
-				   (unsigned long long)d->seq, (unsigned long long)d->round, (unsigned long long)d->epoch,
-				   (unsigned long long)latest_round(c), (unsigned long long)c->cfg.epoch);
+				   "document %llu is of round %llu (term %llu), and this worker knows round %llu (term %llu)",
+				   (unsigned long long)d->seq, (unsigned long long)d->round, (unsigned long long)d->term,
+				   (unsigned long long)latest_round(c), (unsigned long long)c->cfg.term);
 }
 
 /* Refuses what cannot be true, whatever our own state is. */
 static enum rv_err check_document(const struct round_core *c, const struct document *d, struct rv_errtext *et) {
 	unsigned long long seq = d->seq;
-	struct rv_hash chain, base;
+	struct rv_hash chain, snapshot;
 	if (!round_chain_at(d, d->round, &chain) || !rv_hash_equal(&chain, &d->chain) ||
-		!round_chain_at(d, d->base_round, &base) || !rv_hash_equal(&base, &d->base_chain))
+		!round_chain_at(d, d->snapshot_round, &snapshot) || !rv_hash_equal(&snapshot, &d->snapshot_chain))
 		return rv_fail(et, RV_E_CORRUPT, "document %llu: its state hash at round %llu does not follow from its digests",
 					   seq, (unsigned long long)d->round);
 	uint32_t ours = round_chunks(c, d->round);
@@ -85,8 +84,8 @@ static enum rv_err check_document(const struct round_core *c, const struct docum
 
 static bool full_hash_contradicts(const struct round_core *c) {
 	for (int i = 0; i < c->n_full && !RV_BUG("ignore-full-hash"); i++)
-		if (c->full[i].round == c->doc.base_round && !rv_hash_is_zero(&c->doc.base_hash))
-			return !rv_hash_equal(&c->full[i].hash, &c->doc.base_hash);
+		if (c->full[i].round == c->doc.snapshot_round && !rv_hash_is_zero(&c->doc.snapshot_hash))
+			return !rv_hash_equal(&c->full[i].hash, &c->doc.snapshot_hash);
 	return false;
 }
 
@@ -98,7 +97,7 @@ static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) 
 		c->diverged = true;
 		return rv_fail(et, RV_E_CORRUPT,
 					   "our state of round %llu is not the run's (another state hash): starting again from round %llu",
-					   (unsigned long long)c->round, (unsigned long long)d->base_round);
+					   (unsigned long long)c->round, (unsigned long long)d->snapshot_round);
 	}
 	if (!c->diverged && full_hash_contradicts(c)) {
 		c->diverged = true;
@@ -106,21 +105,21 @@ static enum rv_err check_own_state(struct round_core *c, struct rv_errtext *et) 
 			et, RV_E_CORRUPT,
 			"our theta or momentum of round %llu differs from the majority's (full hash): bad memory or disk? "
 			"Starting again from peers",
-			(unsigned long long)d->base_round);
+			(unsigned long long)d->snapshot_round);
 	}
 	return RV_OK;
 }
 
 enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et) {
 	(void)now_us;
-	if (c->next_epoch != 0 || (c->has_doc && d->seq <= c->doc.seq && d->epoch == c->cfg.epoch))
+	if (c->next_term != 0 || (c->has_doc && d->seq <= c->doc.seq && d->term == c->cfg.term))
 		return RV_OK;
 	if (c->has_doc)
 		RV_TRY(check_same_run(c, d, et));
 	RV_TRY(check_later(c, d, et));
-	if (d->epoch > c->cfg.epoch) {
-		c->next_epoch = d->epoch;
-		c->next_epoch_round = d->epoch_round;
+	if (d->term > c->cfg.term) {
+		c->next_term = d->term;
+		c->next_term_round = d->term_round;
 		return RV_OK;
 	}
 	RV_TRY(check_document(c, d, et));
@@ -133,8 +132,7 @@ enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct
 	return check_own_state(c, et);
 }
 
-/* ---- the trainer ----------------------------------------------------------------------------------------------------
- */
+/* ---- the trainer ---- */
 
 static uint64_t least(uint64_t a, uint64_t b) {
 	return a < b ? a : b;
@@ -217,15 +215,14 @@ void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, cons
 	struct rv_hash expect = rv_chain_next(&c->chain, &c->log.digest);
 	carry_progress(c);
 	round_enter(c, round + 1, chain);
-	c->base.wanted = c->older_is_gone = false;
-	c->by_log = round + 1 < c->doc.base_round;
+	c->snapshot.wanted = c->older_is_gone = false;
+	c->by_log = round + 1 < c->doc.snapshot_round;
 	c->starves = c->starves && round + 1 < c->doc.round;
 	if (!rv_hash_equal(chain, &expect))
 		c->diverged = true;
 }
 
-/* ---- the all-reduce -------------------------------------------------------------------------------------------------
- */
+/* ---- the all-reduce ---- */
 
 void round_on_reduced(struct round_core *c, int64_t now_us, uint64_t round, uint32_t attempt) {
 	(void)now_us;
@@ -268,8 +265,7 @@ void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, u
 		c->reduce.suspects = suspects;
 }
 
-/* ---- catching up ----------------------------------------------------------------------------------------------------
- */
+/* ---- catching up ---- */
 
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok) {
 	struct round_fetch *f = &c->fetch;
@@ -284,7 +280,7 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 		c->log = (struct round_log_entry){.held = true, .round = round, .digest = f->expect};
 		return;
 	}
-	c->diverged = c->older_is_gone = c->base.wanted = false;
+	c->diverged = c->older_is_gone = c->snapshot.wanted = false;
 	c->boot++; /* what peers have of us was made from another state: void, as that of a former process */
 	c->n_full = 0;
 	if (!rv_hash_is_zero(&f->expect)) /* checked by the platform; theta0 has none */
@@ -292,8 +288,8 @@ void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_ty
 	c->trainer = TRAINER_IDLE;
 	c->log.held = false; /* the platform forgets the logs from this round on: they may be of another history */
 	c->steps_done = c->tokens = 0;
-	round_enter(c, round, &f->base_chain);
-	c->by_log = round < c->doc.base_round;
+	round_enter(c, round, &f->snapshot_chain);
+	c->by_log = round < c->doc.snapshot_round;
 }
 
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash,

@@ -8,11 +8,11 @@
  *   SYNCING -> TRAINING -> READY -> REDUCING -> VOTED -> (commit) -> TRAINING of the next round
  *
  * A document of a later round with a digest we voted for: apply it. One we did not take part in: fetch the missed
- * rounds' reduced bytes (the round log) or, when too far behind, a base and the log, from peers; verify against the
- * document; apply. Documents reach back before their base, so a base whose fetch is under way is fetched to its end
+ * rounds' reduced bytes (the round log) or, when too far behind, a snapshot and the log, from peers; verify against the
+ * document; apply. Documents reach back before their snapshot, so a snapshot whose fetch is under way is fetched to its end
  * though the run vouches for later ones, and so is the log from there on; reports say what is needed
  * (report.needs_from), that donors keep it. A line that carries the state faster than the run makes new state thus gets
- * in, however often bases are made. Local inner progress is kept or discarded by policy. A worker never contributes to
+ * in, however often snapshots are made. Local inner progress is kept or discarded by policy. A worker never contributes to
  * a round whose state it does not hold.
  *
  * With overlap_steps (Streaming DiLoCo, arXiv 2501.18512, section 3.2) a worker that has encoded round r goes on with
@@ -23,11 +23,11 @@
  * nobody has to bring it anything. Late outer steps (delayed and eager updates, arXiv 2502.12996) are an overlap of all
  * H steps.
  *
- * A bit that flips in theta or v changes no digest (the reduced bytes are right), so it is looked for: every base_every
+ * A bit that flips in theta or v changes no digest (the reduced bytes are right), so it is looked for: every snapshot_every
  * rounds, and after the last one, each worker reports the full hash of its state (round_on_full_hash). The coordinator
  * vouches for the one that more than half of the last participants have; whoever has another is named, fetches that
- * base, and contributes nothing until it is installed. What it gave before is in the mean, as anybody's gradient is.
- * Two workers that differ have no majority: neither is named, no base is vouched for, the run goes on with two states
+ * snapshot, and contributes nothing until it is installed. What it gave before is in the mean, as anybody's gradient is.
+ * Two workers that differ have no majority: neither is named, no snapshot is vouched for, the run goes on with two states
  * that differ in what flipped; the end is reached unverified. Remove the state of one of them to make it take the
  * other's.
  */
@@ -45,7 +45,7 @@ enum late_policy { LATE_KEEP, LATE_DISCARD };
 
 struct round_config {
 	uint32_t member;
-	uint64_t epoch; /* in which the platform's state was made: as it last stored it (ROUND_ROLLBACK); 0 at first */
+	uint64_t term; /* in which the platform's state was made: as it last stored it (ROUND_ROLLBACK); 0 at first */
 	uint64_t steps_per_round; /* H */
 	uint64_t overlap_steps; /* at most H: of the next round, before a round's outer step; never before the last one's */
 	/* Steps ahead begin from a start of their own (outer/eager.h): with the first of them a contribution is out of
@@ -60,17 +60,18 @@ struct round_config {
 	 * roster of such a round without us is seen, it counts as having done so. */
 	bool had_former;
 	enum late_policy late;
-	bool theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any base, with no `expect`:
+	bool
+		theta0_from_peers; /* the state of round 0 cannot be made here: it is fetched as any snapshot, with no `expect`:
 							   * the   platform knows what it must be */
-	/* As many log entries are as much to fetch as a base: a worker that is so far behind the latest base takes that,
+	/* As many log entries are as much to fetch as a snapshot: a worker that is so far behind the latest snapshot takes that,
 	 * and log entries while it is less (0: as long as documents list their digests). */
-	uint32_t logs_per_base;
-	uint32_t min_workers; /* of the run; 0: not known, and no KEEP_BASE */
+	uint32_t logs_per_snapshot;
+	uint32_t min_workers; /* of the run; 0: not known, and no KEEP_SNAPSHOT */
 	int64_t heartbeat_us; /* a report at least this often; also the pause after a fetch that was no use */
 };
 
 /* What the platform is asked to do. At most one of each kind is outstanding; a later one of the same kind supersedes.
- * APPLY, and the installation of a fetched base, stop a TRAIN that is under way at a step boundary: the platform calls
+ * APPLY, and the installation of a fetched snapshot, stop a TRAIN that is under way at a step boundary: the platform calls
  * round_on_trained with what was done before it calls round_on_applied or round_on_fetched. */
 enum round_action_type {
 	ROUND_NONE,
@@ -84,22 +85,22 @@ enum round_action_type {
 	ROUND_REDUCE_STOP,    /* forget it: the round committed, or left us out */
 	ROUND_PERSIST,        /* write the reduced bytes of `round` durably, compute the digest, then round_on_persisted */
 	ROUND_APPLY,          /* outer step of `round` with the bytes persisted or fetched for it, then round_on_applied */
-	ROUND_FETCH_BASE,     /* get the full state at `round` from other members, check `expect`, install it: theta_local =
+	ROUND_FETCH_SNAPSHOT, /* get the full state at `round` from other members, check `expect`, install it: theta_local =
 						   * theta. made_here (round 0, unless theta0_from_peers): install theta0, nothing to fetch */
 	ROUND_FETCH_LOG, /* get the reduced bytes of `round`, check that their digest is `expect`, keep them for APPLY */
 	ROUND_CANCEL_FETCH,
 	/* The run stands still because others lack the state, and have not got it for a while: perhaps what they need is
-	 * damaged on our disk, or on nobody's. Write the state at `round`, which we hold in memory, as a base, then
+	 * damaged on our disk, or on nobody's. Write the state at `round`, which we hold in memory, as a snapshot, then
 	 * round_on_full_hash: the coordinator lets joiners start there (coordinator/core/standstill.c). Again after
 	 * four times as long, for the disk may have been full. */
-	ROUND_KEEP_BASE,
+	ROUND_KEEP_SNAPSHOT,
 	ROUND_PROBE, /* a PERSIST has failed: does the disk take as much now? Then round_on_storage. Every heartbeat */
 	/* The run is done: save and exit 0. Comes when the end state is verified, or when a majority's word on it has not
 	 * come for a while (round_end_verified tells). */
 	ROUND_FINISH,
-	/* The operator has taken committed rounds back: `epoch` began with `round`. Forget what the disk holds of later
-	 * states (statestore_rewind), store the epoch, and start again from the disk with a new core and a new boot:
-	 * nothing of before, neither a vote nor a contribution on its way, can be taken for one of the new epoch. No other
+	/* The operator has taken committed rounds back: `term` began with `round`. Forget what the disk holds of later
+	 * states (statestore_rewind), store the term, and start again from the disk with a new core and a new boot:
+	 * nothing of before, neither a vote nor a contribution on its way, can be taken for one of the new term. No other
 	 * action and no report comes from this core any more. */
 	ROUND_ROLLBACK
 };
@@ -107,11 +108,11 @@ enum round_action_type {
 struct round_action {
 	enum round_action_type type;
 	uint64_t round;
-	uint64_t epoch;        /* ROLLBACK */
+	uint64_t term;         /* ROLLBACK */
 	uint64_t from, steps;  /* TRAIN: the global inner step is round * H + from */
-	bool made_here;        /* FETCH_BASE */
-	struct rv_hash expect; /* FETCH_BASE: full hash; FETCH_LOG, APPLY: digest */
-	struct rv_hash chain;  /* FETCH_BASE: state_hash(round) */
+	bool made_here;        /* FETCH_SNAPSHOT */
+	struct rv_hash expect; /* FETCH_SNAPSHOT: full hash; FETCH_LOG, APPLY: digest */
+	struct rv_hash chain;  /* FETCH_SNAPSHOT: state_hash(round) */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
 	/* APPLY: our gradient is in the mean, whatever `late` says: theta_local becomes theta in what the round exchanged,
 	 * but for what the run mixes (train/adopt.h); steps ahead are the next round's. */
@@ -126,20 +127,20 @@ size_t round_core_size(void);
 struct round_core *round_core_init(void *memory, const struct round_config *cfg, uint64_t boot, uint64_t round,
 								   const struct rv_hash *chain, uint64_t steps_done, int64_t now_us);
 
-/* Right after init: the platform holds no state at all; a base comes first. */
+/* Right after init: the platform holds no state at all; a snapshot comes first. */
 void round_lacks_state(struct round_core *c);
 
-/* Right after init: a former process has fetched a part of the base of `round`. It is gone on with when the document
- * still speaks of that base. */
+/* Right after init: a former process has fetched a part of the snapshot of `round`. It is gone on with when the document
+ * still speaks of that snapshot. */
 void round_has_part(struct round_core *c, uint64_t round);
 
 /* A verified, decoded document. Not newer than one already seen (seq): ignored. Faults:
  *   RV_E_CORRUPT   it contradicts what this worker knows. A chain that does not continue ours, or a vouched full hash
- * that is not ours: the document is adopted and this worker resyncs from its base. Otherwise (another run, a chain that
+ * that is not ours: the document is adopted and this worker resyncs from its snapshot. Otherwise (another run, a chain that
  * does not follow from its own digests, a round before the one we hold): it is refused. RV_E_PROTOCOL  a vector of
  * another size than ours; refused. */
 enum rv_err round_on_document(struct round_core *c, int64_t now_us, const struct document *d, struct rv_errtext *et);
-/* Of an earlier epoch, or an earlier round, than this worker knows of: from an older copy of the coordinator's store.
+/* Of an earlier term, or an earlier round, than this worker knows of: from an older copy of the coordinator's store.
  * round_on_document() refuses it. */
 bool round_knows_later(const struct round_core *c, const struct document *d);
 /* Totals of the contribution to `round` (progress that a late APPLY kept included); of the round after the one that is
@@ -161,19 +162,19 @@ void round_on_persisted(struct round_core *c, int64_t now_us, uint64_t round, ui
 						const struct rv_hash *digest, bool ok);
 /* The answer to PROBE. */
 void round_on_storage(struct round_core *c, int64_t now_us, bool ok);
-/* !ok: the bytes were not what their digest says, or could not be decoded: fetched again, then from a base. */
+/* !ok: the bytes were not what their digest says, or could not be decoded: fetched again, then from a snapshot. */
 void round_on_applied(struct round_core *c, int64_t now_us, uint64_t round, const struct rv_hash *chain, bool ok);
 /* A fetch ends with this, or when it is cancelled or superseded: who is asked, and for how long, is the platform's
- * matter; its own disk is the first (what a former process left there may be what the document names). FETCH_BASE ok:
+ * matter; its own disk is the first (what a former process left there may be what the document names). FETCH_SNAPSHOT ok:
  * installed. !ok: it was no use; asked for again after a pause. */
 void round_on_fetched(struct round_core *c, int64_t now_us, enum round_action_type kind, uint64_t round, bool ok);
 /* Nobody who can be asked has the file that is being fetched. As long as that is so, at any time: where it is of before
- * the document's base, this worker goes on from that base. */
+ * the document's snapshot, this worker goes on from that snapshot. */
 void round_on_lacking(struct round_core *c, int64_t now_us);
 /* What will be fetched after `a` (a FETCH action) if nothing new happens: it can be fetched ahead. False: nothing. */
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out);
 /* The full hash of the state that this worker held at `round`, at most the one it holds now: it is reported, and
- * compared with what a majority vouches for. RV_E_CORRUPT: it is another; the worker resyncs from that base. */
+ * compared with what a majority vouches for. RV_E_CORRUPT: it is another; the worker resyncs from that snapshot. */
 enum rv_err round_on_full_hash(struct round_core *c, uint64_t round, const struct rv_hash *hash, struct rv_errtext *et);
 /* Peers that the all-reduce of `attempt` finds silent: a set of indices into its roster. */
 void round_on_suspects(struct round_core *c, int64_t now_us, uint32_t attempt, uint64_t suspects);

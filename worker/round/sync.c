@@ -1,4 +1,4 @@
-/* sync.c: the round core's way back to the run's state: from a base when too far behind or diverged, then one
+/* sync.c: the round core's way back to the run's state: from a snapshot when too far behind or diverged, then one
  * committed round at a time from the round log, each with a digest that the document proves. */
 #include "worker/round/internal.h"
 
@@ -9,41 +9,41 @@ bool round_chain_at(const struct document *d, uint64_t round, struct rv_hash *ou
 	uint64_t at = document_reaches_to(d);
 	if (round < at || round > d->round)
 		return false;
-	*out = d->n_older > 0 ? d->older_chain : d->base_chain;
+	*out = d->n_older > 0 ? d->older_chain : d->snapshot_chain;
 	for (; at < round; at++)
 		*out = rv_chain_next(out, document_digest(d, at));
 	return true;
 }
 
-/* What we hold is the last step to the base itself: its digest is not in the document any more, but its outcome is. */
-static bool log_leads_to_base(const struct round_core *c) {
-	if (!c->log.held || c->log.round != c->round || c->round + 1 != c->doc.base_round)
+/* What we hold is the last step to the snapshot itself: its digest is not in the document any more, but its outcome is. */
+static bool log_leads_to_snapshot(const struct round_core *c) {
+	if (!c->log.held || c->log.round != c->round || c->round + 1 != c->doc.snapshot_round)
 		return false;
 	struct rv_hash chain = rv_chain_next(&c->chain, &c->log.digest);
-	return rv_hash_equal(&chain, &c->doc.base_chain);
+	return rv_hash_equal(&chain, &c->doc.snapshot_chain);
 }
 
-/* The log entries before the base are listed, and less to fetch than the base. */
-static bool older_leads_to_base(const struct round_core *c) {
-	uint64_t most = c->cfg.logs_per_base > 0 ? c->cfg.logs_per_base : NET_MAX_LOG_DIGESTS;
+/* The log entries before the snapshot are listed, and less to fetch than the snapshot. */
+static bool older_leads_to_snapshot(const struct round_core *c) {
+	uint64_t most = c->cfg.logs_per_snapshot > 0 ? c->cfg.logs_per_snapshot : NET_MAX_LOG_DIGESTS;
 	most *= c->by_log ? 2 : 1; /* entries are packed: they may be fewer bytes than it seems */
-	return !c->older_is_gone && c->round >= document_reaches_to(&c->doc) && c->doc.base_round - c->round <= most;
+	return !c->older_is_gone && c->round >= document_reaches_to(&c->doc) && c->doc.snapshot_round - c->round <= most;
 }
 
-static bool needs_base(const struct round_core *c) {
-	bool before = c->round < c->doc.base_round;
-	return c->diverged || (before && !log_leads_to_base(c) && !older_leads_to_base(c));
+static bool needs_snapshot(const struct round_core *c) {
+	bool before = c->round < c->doc.snapshot_round;
+	return c->diverged || (before && !log_leads_to_snapshot(c) && !older_leads_to_snapshot(c));
 }
 
 bool round_is_behind(const struct round_core *c) {
-	return needs_base(c) || c->round < c->doc.round;
+	return needs_snapshot(c) || c->round < c->doc.round;
 }
 
 bool round_leaves_us_out(const struct round_core *c) {
 	return c->doc.phase == RUN_REDUCE && c->doc.round == c->round && document_find(&c->doc, c->cfg.member) < 0;
 }
 
-/* A former process; or this one, before it installed a base that is no later. */
+/* A former process; or this one, before it installed a snapshot that is no later. */
 static bool may_have_contributed(const struct round_core *c, uint64_t round) {
 	return (c->cfg.had_former && round <= c->former_until) || round < c->reduced_until;
 }
@@ -60,14 +60,14 @@ void round_enter(struct round_core *c, uint64_t round, const struct rv_hash *cha
 	c->ahead = c->ahead_tokens = 0;
 }
 
-static bool base_is_made_here(const struct round_core *c) {
-	return c->doc.base_round == 0 && !c->cfg.theta0_from_peers;
+static bool snapshot_is_made_here(const struct round_core *c) {
+	return c->doc.snapshot_round == 0 && !c->cfg.theta0_from_peers;
 }
 
-/* Of the round that we hold the state of; it is committed, and needs_base() is false. */
+/* Of the round that we hold the state of; it is committed, and needs_snapshot() is false. */
 static const struct rv_hash *next_digest(const struct round_core *c) {
 	const struct rv_hash *listed = document_digest(&c->doc, c->round);
-	return listed != NULL ? listed : &c->log.digest; /* it leads to the base */
+	return listed != NULL ? listed : &c->log.digest; /* it leads to the snapshot */
 }
 
 static bool holds_next_log(const struct round_core *c) {
@@ -85,7 +85,7 @@ static bool has_its_place(const struct round_core *c) {
 }
 
 bool round_is_entering(const struct round_core *c) {
-	return c->has_doc && !needs_base(c) && has_its_place(c) && holds_next_log(c);
+	return c->has_doc && !needs_snapshot(c) && has_its_place(c) && holds_next_log(c);
 }
 
 /* A log that is not the committed one proves nothing more; before a document says, and while the run waits for votes,
@@ -101,7 +101,7 @@ static bool log_is_committed(const struct round_core *c) {
 }
 
 static bool log_proves(const struct round_core *c) {
-	bool needs = c->has_doc && needs_base(c);
+	bool needs = c->has_doc && needs_snapshot(c);
 	return log_is_committed(c) || (!needs && log_may_be_committed(c));
 }
 
@@ -119,8 +119,7 @@ void round_proven(const struct round_core *c, uint64_t *round, struct rv_hash *c
 	*chain = rv_chain_next(&c->chain, &c->log.digest);
 }
 
-/* ---- donors ---------------------------------------------------------------------------------------------------------
- */
+/* ---- donors ---- */
 
 static int count_donors(const struct round_core *c) {
 	return c->doc.n_members - (document_find(&c->doc, c->cfg.member) >= 0);
@@ -129,7 +128,7 @@ static int count_donors(const struct round_core *c) {
 bool round_lacks_donors(const struct round_core *c) {
 	if (!c->has_doc || count_donors(c) > 0 || !round_is_behind(c))
 		return false;
-	return needs_base(c) ? !base_is_made_here(c) : c->trainer != TRAINER_APPLYING && !holds_next_log(c);
+	return needs_snapshot(c) ? !snapshot_is_made_here(c) : c->trainer != TRAINER_APPLYING && !holds_next_log(c);
 }
 
 bool round_fetch_cancel(struct round_core *c, struct round_action *out) {
@@ -153,25 +152,25 @@ static bool fetch_ensure(struct round_core *c, int64_t now_us, const struct roun
 	f->kind = want->type;
 	f->round = want->round;
 	f->expect = want->expect;
-	f->base_chain = want->chain;
+	f->snapshot_chain = want->chain;
 	*out = *want;
 	return true;
 }
 
-/* ---- the way back ---------------------------------------------------------------------------------------------------
- */
+/* ---- the way back ---- */
 
-static void want_base(struct round_core *c, uint64_t round, const struct rv_hash *hash, const struct rv_hash *chain) {
-	c->base = (struct round_base){.wanted = true, .round = round, .hash = *hash, .chain = *chain};
+static void want_snapshot(struct round_core *c, uint64_t round, const struct rv_hash *hash,
+						  const struct rv_hash *chain) {
+	c->snapshot = (struct round_snapshot){.wanted = true, .round = round, .hash = *hash, .chain = *chain};
 }
 
 /* A former process has begun with it. */
 static bool want_part(struct round_core *c) {
 	struct rv_hash chain;
-	for (int i = 0; c->has_part && i < c->doc.n_kept_bases; i++) {
-		const struct kept_base *kept = &c->doc.kept_bases[i];
+	for (int i = 0; c->has_part && i < c->doc.n_kept_snapshots; i++) {
+		const struct kept_snapshot *kept = &c->doc.kept_snapshots[i];
 		if (kept->round == c->part_round && round_chain_at(&c->doc, kept->round, &chain)) {
-			want_base(c, kept->round, &kept->hash, &chain);
+			want_snapshot(c, kept->round, &kept->hash, &chain);
 			return true;
 		}
 	}
@@ -181,31 +180,31 @@ static bool want_part(struct round_core *c) {
 /* The one whose fetch is under way, as long as the document leads on from it. */
 static bool still_wanted(const struct round_core *c) {
 	struct rv_hash chain;
-	return c->base.wanted && c->base.round < c->doc.base_round && round_chain_at(&c->doc, c->base.round, &chain) &&
-		   rv_hash_equal(&chain, &c->base.chain);
+	return c->snapshot.wanted && c->snapshot.round < c->doc.snapshot_round &&
+		   round_chain_at(&c->doc, c->snapshot.round, &chain) && rv_hash_equal(&chain, &c->snapshot.chain);
 }
 
-static void choose_base(struct round_core *c) {
+static void choose_snapshot(struct round_core *c) {
 	const struct document *d = &c->doc;
 	if (still_wanted(c))
 		return;
-	bool left_behind = c->base.wanted && c->base.round < d->base_round;
+	bool left_behind = c->snapshot.wanted && c->snapshot.round < d->snapshot_round;
 	bool too_slow = c->by_log && !c->diverged && !c->older_is_gone;
 	c->starves |= left_behind || too_slow;
 	c->by_log = false;
-	if (!c->older_is_gone && !c->base.wanted && want_part(c))
+	if (!c->older_is_gone && !c->snapshot.wanted && want_part(c))
 		return;
-	want_base(c, d->base_round, &d->base_hash, &d->base_chain);
+	want_snapshot(c, d->snapshot_round, &d->snapshot_hash, &d->snapshot_chain);
 }
 
-static bool base_action(struct round_core *c, int64_t now_us, struct round_action *out) {
+static bool snapshot_action(struct round_core *c, int64_t now_us, struct round_action *out) {
 	if (c->trainer == TRAINER_APPLYING)
 		return false;
-	choose_base(c);
-	const struct round_base *b = &c->base;
+	choose_snapshot(c);
+	const struct round_snapshot *b = &c->snapshot;
 	if (b->round > 0 && rv_hash_is_zero(&b->hash))
-		return round_fetch_cancel(c, out); /* nothing to check a base against yet: a later document will have it */
-	struct round_action want = {.type = ROUND_FETCH_BASE,
+		return round_fetch_cancel(c, out); /* nothing to check a snapshot against yet: a later document will have it */
+	struct round_action want = {.type = ROUND_FETCH_SNAPSHOT,
 								.round = b->round,
 								.made_here = b->round == 0 && !c->cfg.theta0_from_peers,
 								.expect = b->hash,
@@ -216,9 +215,9 @@ static bool base_action(struct round_core *c, int64_t now_us, struct round_actio
 /* Level-triggered, as documents are: the next one may find it gone again. */
 void round_on_lacking(struct round_core *c, int64_t now_us) {
 	(void)now_us;
-	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.base_round;
+	bool before = c->fetch.kind != ROUND_NONE && c->fetch.round < c->doc.snapshot_round;
 	c->older_is_gone |= before;
-	c->base.wanted &= !before;
+	c->snapshot.wanted &= !before;
 }
 
 bool round_starves(const struct round_core *c) {
@@ -227,8 +226,10 @@ bool round_starves(const struct round_core *c) {
 
 /* The earliest round whose files others have to give. */
 uint64_t round_needs_from(const struct round_core *c) {
-	bool base = c->diverged || (c->has_doc && needs_base(c));
-	return base && c->base.wanted ? c->base.round : base && c->has_doc ? c->doc.base_round : c->round;
+	bool snapshot = c->diverged || (c->has_doc && needs_snapshot(c));
+	return snapshot && c->snapshot.wanted ? c->snapshot.round
+		   : snapshot && c->has_doc       ? c->doc.snapshot_round
+										  : c->round;
 }
 
 static bool apply_action(struct round_core *c, const struct rv_hash *digest, struct round_action *out) {
@@ -246,8 +247,8 @@ static bool apply_action(struct round_core *c, const struct rv_hash *digest, str
 }
 
 bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action *out) {
-	if (needs_base(c))
-		return base_action(c, now_us, out);
+	if (needs_snapshot(c))
+		return snapshot_action(c, now_us, out);
 	const struct rv_hash *digest = next_digest(c);
 	bool waits = has_its_place(c) && c->ahead < round_overlap(c);
 	if (holds_next_log(c) && !waits)
@@ -261,7 +262,7 @@ bool round_sync_action(struct round_core *c, int64_t now_us, struct round_action
 }
 
 bool round_fetch_after(const struct round_core *c, const struct round_action *a, struct round_action *out) {
-	uint64_t round = a->type == ROUND_FETCH_BASE ? a->round : a->round + 1;
+	uint64_t round = a->type == ROUND_FETCH_SNAPSHOT ? a->round : a->round + 1;
 	const struct rv_hash *digest = c->has_doc ? document_digest(&c->doc, round) : NULL;
 	if (digest == NULL)
 		return false;

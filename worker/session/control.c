@@ -80,7 +80,7 @@ static void tell(void *ctx, const struct session_event *e) {
 		RV_FAILPOINT("leave.begin");
 	if (e->type != SESSION_SAYS_ROLLBACK)
 		return;
-	session_write_rollback(s, e->round, e->epoch);
+	session_write_rollback(s, e->round, e->term);
 	session_trace_rollback(s, e->round);
 }
 
@@ -98,8 +98,8 @@ void session_on_older(void *ctx, const struct document *d, uint64_t seen) {
 	struct session *s = ctx;
 	char why[RV_ERRTEXT_BYTES];
 	(void)snprintf(why, sizeof why,
-				   "document %" PRIu64 " (round %" PRIu64 ", epoch %" PRIu64
-				   "), and this worker has followed document %" PRIu64 " (epoch %" PRIu64 ")",
-				   d->seq, d->round, d->epoch, seen, s->member.epoch);
+				   "document %" PRIu64 " (round %" PRIu64 ", term %" PRIu64
+				   "), and this worker has followed document %" PRIu64 " (term %" PRIu64 ")",
+				   d->seq, d->round, d->term, seen, s->member.term);
 	session_core_on_older(s->core, d, why);
 }

@@ -98,9 +98,9 @@ enum rv_err session_core_fault(const struct session_core *c, struct rv_errtext *
 	return c->fault;
 }
 
-bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *epoch) {
-	*round = c->next_epoch_round;
-	*epoch = c->next_epoch;
+bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *term) {
+	*round = c->next_term_round;
+	*term = c->next_term;
 	return c->why == WHY_ROLLED_BACK;
 }
 

@@ -1,7 +1,7 @@
 /* core.h: a worker's session from the moment its state is recovered until its process ends, as a state machine
  * without I/O: no sockets, no clock, no threads, no allocation. It drives the round core (worker/round/round.h), carries out
  * what that asks for through four tables of operations, and decides the rest: what is stored, kept, copied and thrown
- * away, what is told once, when a base is evaluated, when the worker gives up, leaves, lingers and ends.
+ * away, what is told once, when a snapshot is evaluated, when the worker gives up, leaves, lingers and ends.
  *
  *   RUNNING -> EXPORTING -> LINGERING -> SAVING -> LEAVING -> ENDED
  *      |                                  ^
@@ -34,7 +34,7 @@ enum session_phase {
 /* ---- what is told to people ---- */
 
 enum session_event_type {
-	SESSION_SAYS_WRONG_STATE,    /* text: this worker's state is not the run's; it goes back to a base of peers */
+	SESSION_SAYS_WRONG_STATE,    /* text: this worker's state is not the run's; it goes back to a snapshot of peers */
 	SESSION_SAYS_OLD_STORE,      /* text, document: the coordinator has an old copy of the run. Once */
 	SESSION_SAYS_REFUSED,        /* err, text: a document that contradicts what this worker knows */
 	SESSION_SAYS_ALONE,          /* round: the run is done, and nobody is there to give this worker what it lacks */
@@ -56,13 +56,13 @@ enum session_event_type {
 	SESSION_SAYS_DONE,           /* the run is done; n: 0 unless a majority vouches for the end state */
 	SESSION_SAYS_EXPORTED,       /* hash: the weights are stored; text: a warning, or empty */
 	SESSION_SAYS_STOPPING,       /* n: 0 where the run is done */
-	SESSION_SAYS_ROLLBACK,       /* round, epoch: the run was rolled back; this worker starts again there */
+	SESSION_SAYS_ROLLBACK,       /* round, term: the run was rolled back; this worker starts again there */
 	SESSION_SAYS
 };
 
 struct session_event {
 	enum session_event_type type;
-	uint64_t round, epoch, set;
+	uint64_t round, term, set;
 	uint32_t attempt, n;
 	enum store_kind kind;
 	enum rv_err err;
@@ -81,9 +81,9 @@ struct session_trainer_ops {
 	/* `want_replica`: a copy of it comes with the answer. */
 	void (*encode)(void *ctx, uint64_t round, bool want_replica);
 	void (*apply)(void *ctx, const struct trainer_apply *rq);
-	/* `base` (the platform's own, taken over; NULL: theta0) becomes the state, if it is `expect`. */
-	void (*install)(void *ctx, uint64_t round, void *base, const struct rv_hash *expect);
-	void (*copy_base)(void *ctx);
+	/* `snapshot` (the platform's own, taken over; NULL: theta0) becomes the state, if it is `expect`. */
+	void (*install)(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect);
+	void (*copy_snapshot)(void *ctx);
 	/* Measures the held-out loss. `last`: of the run's end. */
 	void (*evaluate)(void *ctx, bool last);
 	void (*save)(void *ctx); /* stops training, copies the replica */
@@ -158,7 +158,7 @@ struct session_start {
 	struct rv_hash chain;
 	uint64_t steps_done, tokens;
 	const struct recovered *found; /* found->reduced: its reference is taken over */
-	bool has_part;                 /* a former process has fetched a part of the base of part_round */
+	bool has_part;                 /* a former process has fetched a part of the snapshot of part_round */
 	uint64_t part_round;
 };
 
@@ -194,14 +194,15 @@ void session_core_on_applied(struct session_core *c, int64_t now_us, uint64_t ro
 void session_core_on_installed(struct session_core *c, int64_t now_us, uint64_t round, enum rv_err e);
 void session_core_on_evaluated(struct session_core *c, int64_t now_us, bool last);
 void session_core_on_saved(struct session_core *c, int64_t now_us, const struct state_copy *copy); /* save, end */
-void session_core_on_base(struct session_core *c, int64_t now_us, const struct state_copy *copy);  /* copy_base */
+void session_core_on_snapshot(struct session_core *c, int64_t now_us,
+							  const struct state_copy *copy); /* copy_snapshot */
 
 /* The disk's answer: the job that was posted, done. Calls disk.release of it. */
 void session_core_on_stored(struct session_core *c, int64_t now_us, struct store_job *j);
 
-/* What links.want asked for is whole, and durable unless `warning` says why not. `base`: taken over. `log`: one
+/* What links.want asked for is whole, and durable unless `warning` says why not. `snapshot`: taken over. `log`: one
  * reference, the caller's. */
-void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *base,
+void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *snapshot,
 							 struct blob *log, const char *warning);
 /* It is given up until it is wanted again: the own disk or memory does not take it. */
 void session_core_on_fetch_failed(struct session_core *c, int64_t now_us, const struct state_id *id, enum rv_err e,
@@ -229,7 +230,7 @@ const struct round_core *session_core_round(const struct session_core *c);
 /* Why it ends: RV_OK: as it should. */
 enum rv_err session_core_fault(const struct session_core *c, struct rv_errtext *text);
 /* The run was rolled back, and this worker ended to start again there: the disk is to forget what came after. */
-bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *epoch);
+bool session_core_rolled_back(const struct session_core *c, uint64_t *round, uint64_t *term);
 bool session_core_exported(const struct session_core *c); /* the weights are written */
 bool session_core_storage_fails(const struct session_core *c);
 uint32_t session_core_missing_workers(const struct session_core *c);

@@ -56,10 +56,10 @@ void session_give_up(struct session_core *c, int64_t now_us, enum rv_err e, cons
 
 /* No good-bye: nothing of this core is reported any more. */
 void session_roll_back(struct session_core *c, int64_t now_us, const struct round_action *a) {
-	RV_ASSERT(c->why != WHY_ROLLED_BACK && a->epoch > 0);
-	session_tell(c, &(struct session_event){.type = SESSION_SAYS_ROLLBACK, .round = a->round, .epoch = a->epoch});
-	c->next_epoch = a->epoch;
-	c->next_epoch_round = a->round;
+	RV_ASSERT(c->why != WHY_ROLLED_BACK && a->term > 0);
+	session_tell(c, &(struct session_event){.type = SESSION_SAYS_ROLLBACK, .round = a->round, .term = a->term});
+	c->next_term = a->term;
+	c->next_term_round = a->round;
 	c->stop_by_us = now_us;
 	if (is_going(c))
 		c->why = WHY_ROLLED_BACK; /* it had finished, and was about to go: it is saving already */

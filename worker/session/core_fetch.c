@@ -5,20 +5,20 @@
 #include "base/planted.h"
 
 static struct state_id id_of(const struct round_action *a) {
-	return (struct state_id){.kind = a->type == ROUND_FETCH_BASE ? STATE_KIND_BASE : STATE_KIND_LOG,
+	return (struct state_id){.kind = a->type == ROUND_FETCH_SNAPSHOT ? STATE_KIND_SNAPSHOT : STATE_KIND_LOG,
 							 .round = a->round,
 							 .expect = a->expect,
 							 .chain = a->chain};
 }
 
 static enum round_action_type action_of(const struct state_id *id) {
-	return id->kind == STATE_KIND_BASE ? ROUND_FETCH_BASE : ROUND_FETCH_LOG;
+	return id->kind == STATE_KIND_SNAPSHOT ? ROUND_FETCH_SNAPSHOT : ROUND_FETCH_LOG;
 }
 
-static void install(struct session_core *c, uint64_t round, void *base, const struct rv_hash *expect) {
+static void install(struct session_core *c, uint64_t round, void *snapshot, const struct rv_hash *expect) {
 	RV_ASSERT(!c->installing);
 	c->installing = !RV_BUG("act-while-installing");
-	c->ops.trainer.install(c->ops.ctx, round, base, expect);
+	c->ops.trainer.install(c->ops.ctx, round, snapshot, expect);
 }
 
 void session_fetch(struct session_core *c, int64_t now_us, const struct round_action *a) {
@@ -27,7 +27,7 @@ void session_fetch(struct session_core *c, int64_t now_us, const struct round_ac
 	struct state_id ids[2] = {id_of(a)};
 	int n = 1;
 	if (a->made_here) {
-		RV_ASSERT(a->type == ROUND_FETCH_BASE && a->round == 0);
+		RV_ASSERT(a->type == ROUND_FETCH_SNAPSHOT && a->round == 0);
 		install(c, a->round, NULL, &a->expect);
 		return;
 	}
@@ -61,13 +61,13 @@ static void note_in_memory(struct session_core *c, const char *warning) {
 		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_STORED});
 }
 
-/* A log entry waits to be applied, a base is installed at once. */
-void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *base,
+/* A log entry waits to be applied, a snapshot is installed at once. */
+void session_core_on_fetched(struct session_core *c, int64_t now_us, const struct state_id *id, void *snapshot,
 							 struct blob *log, const char *warning) {
-	RV_ASSERT((id->kind == STATE_KIND_BASE) == (base != NULL) && (id->kind == STATE_KIND_LOG) == (log != NULL));
+	RV_ASSERT((id->kind == STATE_KIND_SNAPSHOT) == (snapshot != NULL) && (id->kind == STATE_KIND_LOG) == (log != NULL));
 	note_in_memory(c, warning);
-	if (id->kind == STATE_KIND_BASE) {
-		install(c, id->round, base, &id->expect);
+	if (id->kind == STATE_KIND_SNAPSHOT) {
+		install(c, id->round, snapshot, &id->expect);
 		return;
 	}
 	c->ops.links.forget(c->ops.ctx, STATE_KIND_LOG, id->round);

@@ -8,8 +8,7 @@ void session_tell(const struct session_core *c, const struct session_event *e) {
 	c->ops.control.tell(c->ops.ctx, e);
 }
 
-/* ---- documents ------------------------------------------------------------------------------------------------------
- */
+/* ---- documents ---- */
 
 static void tell_text(const struct session_core *c, enum session_event_type type, enum rv_err e, const char *text,
 					  const struct document *d) {
@@ -91,7 +90,7 @@ bool session_core_on_document(struct session_core *c, int64_t now_us, const stru
 	return true;
 }
 
-/* The core finds, or is told, that this worker's state is not the run's: it goes back to a base of peers. */
+/* The core finds, or is told, that this worker's state is not the run's: it goes back to a snapshot of peers. */
 void session_full_hash(struct session_core *c, uint64_t round, const struct rv_hash *hash) {
 	struct rv_errtext et = {0};
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_FULL_HASH, .round = round, .hash = hash});
@@ -100,8 +99,7 @@ void session_full_hash(struct session_core *c, uint64_t round, const struct rv_h
 		tell_text(c, SESSION_SAYS_WRONG_STATE, e, et.text, NULL);
 }
 
-/* ---- the all-reduce -------------------------------------------------------------------------------------------------
- */
+/* ---- the all-reduce ---- */
 
 static void enter_attempt(struct session_core *c, const struct document *d) {
 	RV_ASSERT(d->phase == RUN_REDUCE);
@@ -156,8 +154,7 @@ void session_see_reduce(struct session_core *c, int64_t now_us, const struct ses
 	round_on_reduced(c->round, now_us, c->reduce.round, c->reduce.attempt);
 }
 
-/* ---- actions --------------------------------------------------------------------------------------------------------
- */
+/* ---- actions ---- */
 
 static enum trainer_adopt adopt_of(const struct session_applying *a) {
 	if (a->kept || (a->participated && RV_BUG("keep-what-was-given")))
@@ -166,10 +163,10 @@ static enum trainer_adopt adopt_of(const struct session_applying *a) {
 }
 
 /* Steps ahead are never written, and what a contribution leaves to say is known from the replica that it was made from:
- * a restart goes on from the replica as it was encoded, or as it was when a base was made. There are never more than
+ * a restart goes on from the replica as it was encoded, or as it was when a snapshot was made. There are never more than
  * these two with the storage thread: the vote waits for the first. */
 static void apply(struct session_core *c, const struct round_action *a) {
-	bool base = checkpoint_is_due(&c->cfg.schedule, a->round + 1);
+	bool snapshot = checkpoint_is_due(&c->cfg.schedule, a->round + 1);
 	bool has_its_places = c->cfg.saves_encodings && a->participated;
 	RV_ASSERT(c->result.bytes && c->result.round == a->round);
 	c->applying = (struct session_applying){.participated = a->participated,
@@ -179,14 +176,14 @@ static void apply(struct session_core *c, const struct round_action *a) {
 									 .reduced = c->result.bytes,
 									 .digest = a->expect,
 									 .adopt = adopt_of(&c->applying),
-									 .want_base = base,
-									 .want_replica = has_its_places ? base : !c->replica_posted};
+									 .want_snapshot = snapshot,
+									 .want_replica = has_its_places ? snapshot : !c->replica_posted};
 	c->ops.trainer.apply(c->ops.ctx, &rq);
 }
 
-static void keep_base(struct session_core *c, const struct round_action *a) {
+static void keep_snapshot(struct session_core *c, const struct round_action *a) {
 	session_tell(c, &(struct session_event){.type = SESSION_SAYS_STANDSTILL, .round = a->round});
-	c->ops.trainer.copy_base(c->ops.ctx);
+	c->ops.trainer.copy_snapshot(c->ops.ctx);
 }
 
 static void perform(struct session_core *c, int64_t now_us, const struct round_action *a) {
@@ -212,15 +209,15 @@ static void perform(struct session_core *c, int64_t now_us, const struct round_a
 	case ROUND_APPLY:
 		apply(c, a);
 		break;
-	case ROUND_FETCH_BASE:
+	case ROUND_FETCH_SNAPSHOT:
 	case ROUND_FETCH_LOG:
 		session_fetch(c, now_us, a);
 		break;
 	case ROUND_CANCEL_FETCH:
 		session_cancel_fetch(c);
 		break;
-	case ROUND_KEEP_BASE:
-		keep_base(c, a);
+	case ROUND_KEEP_SNAPSHOT:
+		keep_snapshot(c, a);
 		break;
 	case ROUND_PROBE:
 		session_post(c, now_us, STORE_PROBE);

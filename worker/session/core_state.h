@@ -45,9 +45,9 @@ struct session_core {
 	enum rv_err fault;
 	struct rv_errtext fault_text;
 	int64_t stop_by_us, linger_until_us;
-	uint64_t next_epoch, next_epoch_round; /* WHY_ROLLED_BACK */
-	uint64_t given_bytes;                  /* as last seen: lingering goes on while it grows */
-	uint64_t roster, done_members;         /* sets: of the latest roster; seen at the end of the run */
+	uint64_t next_term, next_term_round; /* WHY_ROLLED_BACK */
+	uint64_t given_bytes;                /* as last seen: lingering goes on while it grows */
+	uint64_t roster, done_members;       /* sets: of the latest roster; seen at the end of the run */
 	bool is_first;
 
 	struct session_reduce reduce;
@@ -77,10 +77,10 @@ void session_full_hash(struct session_core *c, uint64_t round, const struct rv_h
 void session_persist(struct session_core *c, int64_t now_us);
 /* Takes one more reference; drops that to the result before. */
 void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt);
-/* What becomes of the part of the base of `round`. */
+/* What becomes of the part of the snapshot of `round`. */
 void session_post_installed(struct session_core *c, int64_t now_us, uint64_t round, bool ok);
 /* `copy`: taken over; its handle NULL: there was no memory for it, which is told. */
-void session_post_snapshot(struct session_core *c, int64_t now_us, const struct state_copy *copy);
+void session_post_copy(struct session_core *c, int64_t now_us, const struct state_copy *copy);
 void session_post(struct session_core *c, int64_t now_us, enum store_kind kind); /* EXPORT, PROBE */
 
 /* ---- core_fetch.c ---- */

@@ -7,13 +7,12 @@
 
 #include <string.h>
 
-/* ---- posting --------------------------------------------------------------------------------------------------------
- */
+/* ---- posting ---- */
 
 /* No memory for the job: as if it had failed. */
 static void refuse(struct session_core *c, struct store_job *j) {
 	j->err = rv_fail(&j->text, RV_E_NOMEM, "no memory for a job of the storage thread");
-	j->copy.has_base = false; /* its hash was not computed */
+	j->copy.has_snapshot = false; /* its hash was not computed */
 	c->forget_lost |= j->kind == STORE_INSTALLED;
 	c->replica_ahead |= j->replica_ahead;
 }
@@ -50,14 +49,14 @@ void session_post_installed(struct session_core *c, int64_t now_us, uint64_t rou
 	post_or_answer(c, now_us, &j);
 }
 
-void session_post_snapshot(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
+void session_post_copy(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
 	const struct document *d = round_document(c->round);
-	struct store_job j = {.kind = STORE_SNAPSHOT,
+	struct store_job j = {.kind = STORE_COPY,
 						  .copy = *copy,
 						  .named = d ? document_named_files(d) : (struct checkpoint_named){0},
 						  .history = c->history,
 						  .replica_ahead = c->replica_ahead};
-	RV_ASSERT(copy->handle || (!copy->has_base && !copy->has_replica));
+	RV_ASSERT(copy->handle || (!copy->has_snapshot && !copy->has_replica));
 	c->replica_posted |= copy->has_replica;
 	c->replica_ahead = false;
 	post_or_answer(c, now_us, &j);
@@ -83,8 +82,7 @@ void session_persist(struct session_core *c, int64_t now_us) {
 	post_or_answer(c, now_us, &j);
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------------
- */
+/* ---- answers ---- */
 
 void session_keep_result(struct session_core *c, struct blob *bytes, uint64_t round, uint32_t attempt) {
 	RV_ASSERT(!bytes || round == round_round(c->round));
@@ -107,16 +105,16 @@ static void done_persist(struct session_core *c, int64_t now_us, struct store_jo
 		session_persist(c, now_us);
 }
 
-/* The base's hash is that of the copy, whether the disk has taken it or not. */
-static void done_snapshot(struct session_core *c, struct store_job *j) {
+/* The snapshot's hash is that of the copy, whether the disk has taken it or not. */
+static void done_copy(struct session_core *c, struct store_job *j) {
 	c->replica_posted = false;
-	if (!j->copy.has_base)
+	if (!j->copy.has_snapshot)
 		return;
 	if (j->err == RV_OK && storage_health_supersede_fetched(&c->health))
 		session_tell(c, &(struct session_event){.type = SESSION_SAYS_FETCHED_OVER});
 	if (j->history == c->history) /* else it is of a state that was replaced */
-		session_full_hash(c, j->copy.base_round, &j->full_hash);
-	c->ops.links.forget(c->ops.ctx, STATE_KIND_BASE, j->copy.base_round);
+		session_full_hash(c, j->copy.snapshot_round, &j->full_hash);
+	c->ops.links.forget(c->ops.ctx, STATE_KIND_SNAPSHOT, j->copy.snapshot_round);
 }
 
 static void done_export(struct session_core *c, int64_t now_us, struct store_job *j) {
@@ -159,8 +157,8 @@ static void finish_job(struct session_core *c, int64_t now_us, struct store_job 
 	case STORE_PERSIST:
 		done_persist(c, now_us, j);
 		break;
-	case STORE_SNAPSHOT:
-		done_snapshot(c, j);
+	case STORE_COPY:
+		done_copy(c, j);
 		break;
 	case STORE_EXPORT:
 		done_export(c, now_us, j);

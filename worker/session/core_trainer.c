@@ -42,7 +42,7 @@ void session_core_on_encoded(struct session_core *c, int64_t now_us, uint64_t ro
 	else
 		c->spoiled = 0;
 	if (copy)
-		session_post_snapshot(c, now_us, copy);
+		session_post_copy(c, now_us, copy);
 	round_on_encoded(c->round, now_us, round, e == RV_OK);
 }
 
@@ -60,7 +60,7 @@ void session_core_on_applied(struct session_core *c, int64_t now_us, uint64_t ro
 	if (e != RV_OK)
 		return;
 	RV_ASSERT(round_round(c->round) == round + 1);
-	session_post_snapshot(c, now_us, copy);
+	session_post_copy(c, now_us, copy);
 	evaluate_if_due(c, round + 1);
 }
 
@@ -73,7 +73,7 @@ void session_core_on_installed(struct session_core *c, int64_t now_us, uint64_t 
 		c->ops.links.forget_all(c->ops.ctx);
 	}
 	session_post_installed(c, now_us, round, e == RV_OK);
-	round_on_fetched(c->round, now_us, ROUND_FETCH_BASE, round, e == RV_OK);
+	round_on_fetched(c->round, now_us, ROUND_FETCH_SNAPSHOT, round, e == RV_OK);
 	RV_ASSERT(e != RV_OK || c->phase >= SESSION_SAVING || round_round(c->round) == round);
 }
 
@@ -83,11 +83,11 @@ void session_core_on_evaluated(struct session_core *c, int64_t now_us, bool last
 }
 
 void session_core_on_saved(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
-	session_post_snapshot(c, now_us, copy);
+	session_post_copy(c, now_us, copy);
 	if (c->phase == SESSION_SAVING)
 		c->phase = SESSION_LEAVING;
 }
 
-void session_core_on_base(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
-	session_post_snapshot(c, now_us, copy);
+void session_core_on_snapshot(struct session_core *c, int64_t now_us, const struct state_copy *copy) {
+	session_post_copy(c, now_us, copy);
 }

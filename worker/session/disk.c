@@ -25,7 +25,7 @@ static enum rv_err forget(const struct statestore *store, const struct store_job
 }
 
 static enum rv_err write_replica(const struct statestore *store, const struct store_job *j, struct rv_errtext *et) {
-	struct trainer_snapshot *shot = j->copy.handle;
+	struct trainer_copy *shot = j->copy.handle;
 	replica_seal(shot->replica_bytes->data, shot->replica_bytes->bytes);
 	return statestore_write_replica(store, &shot->replica, shot->replica_bytes->data, et);
 }
@@ -62,7 +62,7 @@ static enum rv_err export(struct session *s, struct store_job *j, struct rv_errt
 
 static enum rv_err carry_out(struct session *s, struct store_job *j, struct rv_errtext *et) {
 	const struct statestore *store = &s->store;
-	const struct trainer_snapshot *shot = j->copy.handle;
+	const struct trainer_copy *shot = j->copy.handle;
 	switch (j->step) {
 	case STORE_STEP_LOG:
 		return statestore_write_log(store, &j->log, j->reduced->data, et);
@@ -76,10 +76,10 @@ static enum rv_err carry_out(struct session *s, struct store_job *j, struct rv_e
 		return statestore_remove(store, STATE_FILE_REPLICA, 0, et);
 	case STORE_STEP_REPLICA:
 		return write_replica(store, j, et);
-	case STORE_STEP_BASE:
-		return statestore_write_base(store, &shot->base, &j->full_hash, et);
+	case STORE_STEP_SNAPSHOT:
+		return statestore_write_snapshot(store, &shot->snapshot, &j->full_hash, et);
 	case STORE_STEP_HASH:
-		j->full_hash = global_full_hash(&shot->base);
+		j->full_hash = global_full_hash(&shot->snapshot);
 		return RV_OK;
 	case STORE_STEP_PRUNE:
 		return prune(store, j, et);
@@ -96,8 +96,8 @@ static enum rv_err carry_out(struct session *s, struct store_job *j, struct rv_e
 static void run(struct job *job) {
 	struct posted *p = JOB_OWNER(job, struct posted, job);
 	store_job_begin(&p->s->store_thread, &p->store);
-	if (p->store.kind == STORE_SNAPSHOT && p->store.copy.handle)
-		trainer_snapshot_wait(p->store.copy.handle);
+	if (p->store.kind == STORE_COPY && p->store.copy.handle)
+		trainer_copy_wait(p->store.copy.handle);
 	while (p->store.step != STORE_STEP_END) {
 		struct rv_errtext et = {0};
 		enum rv_err e = carry_out(p->s, &p->store, &et);
@@ -134,7 +134,7 @@ static bool post(void *ctx, const struct store_job *j) {
 
 static void release(void *ctx, struct store_job *j) {
 	(void)ctx;
-	trainer_snapshot_free(j->copy.handle);
+	trainer_copy_free(j->copy.handle);
 	blob_unref(j->reduced);
 }
 

@@ -17,8 +17,7 @@ static void wrong_state(struct session *s, const struct session_event *e) {
 static void old_store(struct session *s, const struct session_event *e) {
 	rv_event(
 		s->events, RV_WARN, "old_store",
-		RV_FIELDS(rv_field_int("round", (int64_t)e->document->round),
-				  rv_field_int("epoch", (int64_t)e->document->epoch)),
+		RV_FIELDS(rv_field_int("round", (int64_t)e->document->round), rv_field_int("term", (int64_t)e->document->term)),
 		"the coordinator has an old copy of the run: %s. Nothing is lost: this worker keeps what it has, and waits. "
 		"The operator should serve the newest store; where there is none, `rivulet-coordinator rollback` makes all "
 		"workers go back",
@@ -44,13 +43,14 @@ static void no_weights(struct session *s, const struct session_event *e) {
 }
 
 static void starving(struct session *s, const struct session_event *e) {
-	rv_event(s->events, RV_WARN, "starving",
-			 RV_FIELDS(rv_field_int("round", (int64_t)e->round),
-					   rv_field_int("run_round", e->document ? (int64_t)e->document->round : 0)),
-			 "this worker falls behind faster than it catches up: the run has moved on by more rounds than its line "
-			 "can fetch, so it starts again from a later base. What helps: a faster line or a higher --max-down here, "
-			 "more members to fetch from (a higher --max-donate of theirs), or a run with larger steps-per-round "
-			 "(fewer bytes per second) or base-every");
+	rv_event(
+		s->events, RV_WARN, "starving",
+		RV_FIELDS(rv_field_int("round", (int64_t)e->round),
+				  rv_field_int("run_round", e->document ? (int64_t)e->document->round : 0)),
+		"this worker falls behind faster than it catches up: the run has moved on by more rounds than its line "
+		"can fetch, so it starts again from a later snapshot. What helps: a faster line or a higher --max-down here, "
+		"more members to fetch from (a higher --max-donate of theirs), or a run with larger steps-per-round "
+		"(fewer bytes per second) or snapshot-every");
 }
 
 static void missing(struct session *s, const struct session_event *e) {
@@ -102,12 +102,12 @@ static void standstill(struct session *s, const struct session_event *e) {
 /* ---- state from peers ---- */
 
 static const char *name_of(const struct state_id *id) {
-	return id->kind == STATE_KIND_BASE ? "state" : "log";
+	return id->kind == STATE_KIND_SNAPSHOT ? "state" : "log";
 }
 
 static void fetching(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_INFO, "fetch",
-			 RV_FIELDS(rv_field_str("what", e->id->kind == STATE_KIND_BASE ? "base" : "log"),
+			 RV_FIELDS(rv_field_str("what", e->id->kind == STATE_KIND_SNAPSHOT ? "snapshot" : "log"),
 					   rv_field_int("round", (int64_t)e->round)),
 			 "catching up: the %s of round %" PRIu64 " from other members", name_of(e->id), e->round);
 }
@@ -154,7 +154,7 @@ static const char *consequence(enum store_kind kind) {
 	switch (kind) {
 	case STORE_PERSIST:
 		return "the result of a round cannot be stored: this worker votes when it can; its training is kept";
-	case STORE_SNAPSHOT:
+	case STORE_COPY:
 		return "a checkpoint cannot be stored, or old files not removed: training goes on, the last good one stays";
 	case STORE_INSTALLED:
 		return "fetched state is in use, but not on disk: after a restart it is fetched again";
@@ -217,10 +217,10 @@ static void rollback(struct session *s, const struct session_event *e) {
 	rv_progress_clear(s->events);
 	rv_event(s->events, RV_WARN, "rollback",
 			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("to_round", (int64_t)e->round),
-					   rv_field_int("epoch", (int64_t)e->epoch)),
-			 "the operator rolled the run back to round %" PRIu64 " (epoch %" PRIu64 "); we are at round %" PRIu64
+					   rv_field_int("term", (int64_t)e->term)),
+			 "the operator rolled the run back to round %" PRIu64 " (term %" PRIu64 "); we are at round %" PRIu64
 			 ": going back by what is on disk, or from peers%s",
-			 e->round, e->epoch, round,
+			 e->round, e->term, round,
 			 session_core_exported(s->core) ? "; the weights that were written here are of a state that was taken back"
 											: "");
 }
@@ -262,9 +262,9 @@ static void tell_done(struct session *s) {
 }
 
 void session_tell_end(struct session *s) {
-	uint64_t round, epoch;
+	uint64_t round, term;
 	bool up = session_is_up(s);
-	if (up && session_core_exported(s->core) && !session_core_rolled_back(s->core, &round, &epoch))
+	if (up && session_core_exported(s->core) && !session_core_rolled_back(s->core, &round, &term))
 		tell_done(s);
 	else if (s->signals.told)
 		stopped_event(s);

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- before the join ------------------------------------------------------------------------------------------------
- */
+/* ---- before the join ---- */
 
 static bool show_progress(void *ctx, const char *what, uint64_t done_bytes, uint64_t total_bytes) {
 	struct session *s = ctx;
@@ -77,8 +76,7 @@ enum rv_err session_check_inputs(struct session *s, struct rv_errtext *et) {
 	return input_check_tokenizer(s->member.tokenizer, et);
 }
 
-/* ---- once a member --------------------------------------------------------------------------------------------------
- */
+/* ---- once a member ---- */
 
 void session_data_cache(const struct session *s, char out[SESSION_PATH_BYTES]) {
 	snprintf(out, SESSION_PATH_BYTES, "%s/data", s->opt->dir);

@@ -30,7 +30,7 @@ struct session_sums {
 	uint64_t tokens; /* of all workers */
 	uint64_t bytes_sent_before, formula_bytes, bytes_donated_before;
 	int64_t reduce_us, overlap_us; /* since the process started; of it, inner steps went on */
-	int64_t applied_us, compute_then, reduce_then, overlap_then, snapshot_then; /* at the last apply */
+	int64_t applied_us, compute_then, reduce_then, overlap_then, copy_then; /* at the last apply */
 	int64_t reduce_started_us, reduce_compute_us; /* 0: not under way; and the compute by then */
 	struct reduce_info exchanged;                 /* of the latest all-reduce we took part in; zero once it was told */
 	uint32_t attempts;                            /* that it took */
@@ -197,11 +197,11 @@ void session_trace_vote(struct session *s);                              /* its 
 void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_done);
 /* What is done from here on cannot be done again from it. */
 void session_trace_end(struct session *s, const char *why);
-void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool snapshot);
-void session_trace_applied(struct session *s, uint64_t round, bool snapshot);
+void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool copy);
+void session_trace_applied(struct session *s, uint64_t round, bool copy);
 void session_trace_installed(struct session *s, uint64_t round);
 void session_trace_rollback(struct session *s, uint64_t round);
-void session_trace_saved(struct session *s, const struct trainer_snapshot *snapshot);
+void session_trace_saved(struct session *s, const struct trainer_copy *copy);
 
 /* ---- progress.c ---- */
 void session_show_progress(struct session *s, int64_t now_us);
@@ -215,8 +215,8 @@ void session_write_eval(struct session *s, uint64_t round, bool last, double los
 /* Returns the rounds between two evaluations; 0: none. */
 int64_t session_eval_every(const struct session *s);
 void session_write_end(struct session *s, const struct rv_hash *state);
-/* Begins an epoch with `round` in metrics. */
-void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch);
+/* Begins a term with `round` in metrics. */
+void session_write_rollback(struct session *s, uint64_t round, uint64_t term);
 /* What metrics say of the tokens of all workers when `round` rounds were completed. */
 uint64_t session_tokens_at(struct session *s, uint64_t round);
 uint64_t session_bytes_sent(const struct session *s);

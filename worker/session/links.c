@@ -112,11 +112,11 @@ static void on_failed(void *ctx, const struct state_id *id, enum rv_err e, const
 	session_core_on_fetch_failed(((struct session *)ctx)->core, rv_clock_monotonic_us(), id, e, text);
 }
 
-static void on_file(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
+static void on_file(void *ctx, const struct state_id *id, struct state_file *snapshot, struct blob *log,
 					const char *warning) {
 	struct session *s = ctx;
 	RV_FAILPOINT("fetch.done");
-	session_core_on_fetched(s->core, rv_clock_monotonic_us(), id, base, log, warning);
+	session_core_on_fetched(s->core, rv_clock_monotonic_us(), id, snapshot, log, warning);
 	blob_unref(log);
 }
 

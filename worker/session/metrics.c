@@ -154,8 +154,8 @@ void session_write_round(struct session *s, uint64_t round) {
 	uint64_t h = (uint64_t)c->steps_per_round;
 	uint32_t participants = s->sums.participants > 0 ? s->sums.participants : 1;
 	bool stepped = isfinite(p.last_round_loss);
-	int64_t snapshot_us = p.snapshot_us - s->sums.snapshot_then;
-	s->sums.snapshot_then = p.snapshot_us;
+	int64_t copy_us = p.copy_us - s->sums.copy_then;
+	s->sums.copy_then = p.copy_us;
 	s->sums.tokens += tokens_of_round(s, participants);
 	count_given(s);
 	if (gave(s) && s->sums.attempts > 0) /* not a former process */
@@ -170,7 +170,7 @@ void session_write_round(struct session *s, uint64_t round) {
 							  .bytes_sent = session_bytes_sent(s),
 							  .formula_bytes = s->sums.formula_bytes,
 							  .bytes_donated = session_bytes_donated(s),
-							  .checkpoint_us = snapshot_us,
+							  .checkpoint_us = copy_us,
 							  .chain = g->chain};
 	split_time(s, &p, &r);
 	check_written(s, metrics_write_round(s->metrics, &r, &et), &et);
@@ -193,11 +193,11 @@ uint64_t session_tokens_at(struct session *s, uint64_t round) {
 	return tokens;
 }
 
-void session_write_rollback(struct session *s, uint64_t round, uint64_t epoch) {
+void session_write_rollback(struct session *s, uint64_t round, uint64_t term) {
 	struct rv_errtext et = {0};
 	struct metrics_rollback r = {.round = round,
 								 .from_round = round_round(session_round(s)),
-								 .epoch = epoch,
+								 .term = term,
 								 .tokens = session_tokens_at(s, round),
 								 .bytes_sent = session_bytes_sent(s),
 								 .formula_bytes = s->sums.formula_bytes};
@@ -248,7 +248,7 @@ void session_write_end(struct session *s, const struct rv_hash *state) {
 							.state = *state};
 	if (s->owes_end)
 		check_written(s, metrics_write_end(s->metrics, &e, &et), &et);
-	double stall = (double)trainer_progress(s->trainer).snapshot_us / (double)(e.wall_us > 0 ? e.wall_us : 1);
+	double stall = (double)trainer_progress(s->trainer).copy_us / (double)(e.wall_us > 0 ? e.wall_us : 1);
 	rv_event(s->events, RV_INFO, "finished",
 			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_double("checkpoint_stall_share", stall)),
 			 "the run is complete: %" PRIu64

@@ -54,11 +54,12 @@ enum rv_err session_check_caps(const struct session *s, const struct run_config 
 	return check_cap(run, g, "max-down", s->opt->max_down, et);
 }
 
-/* A base, the round's result, and this worker's own state beside the one that it replaces. */
+/* A snapshot, the round's result, and this worker's own state beside the one that it replaces. */
 static uint64_t least_disk_bytes(const struct global_config *g) {
 	enum { REPLICA_VECTORS = 3 }; /* theta and both moments */
-	uint64_t base = state_file_max_bytes(g, STATE_KIND_BASE, 0), log = state_file_max_bytes(g, STATE_KIND_LOG, 0);
-	return base + log + 2 * REPLICA_VECTORS * sizeof(float) * (uint64_t)g->n;
+	uint64_t snapshot = state_file_max_bytes(g, STATE_KIND_SNAPSHOT, 0),
+			 log = state_file_max_bytes(g, STATE_KIND_LOG, 0);
+	return snapshot + log + 2 * REPLICA_VECTORS * sizeof(float) * (uint64_t)g->n;
 }
 
 enum rv_err session_check_disk(const struct session *s, const struct run_config *run, struct rv_errtext *et) {

@@ -127,21 +127,21 @@ static enum rv_err loop(struct session *s, struct rv_errtext *et) {
 
 /* ---- a rollback ----------------------------------------------------------------------------------------------------- */
 
-static bool was_rolled_back(const struct session *s, uint64_t *round, uint64_t *epoch) {
-	return session_is_up(s) && session_core_rolled_back(s->core, round, epoch);
+static bool was_rolled_back(const struct session *s, uint64_t *round, uint64_t *term) {
+	return session_is_up(s) && session_core_rolled_back(s->core, round, term);
 }
 
-/* Files first: when only they are gone, the next start finds the old epoch and does the same again. */
-static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t epoch, struct rv_errtext *et) {
+/* Files first: when only they are gone, the next start finds the old term and does the same again. */
+static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t term, struct rv_errtext *et) {
 	struct statestore_given_up given_up;
 	RV_FAILPOINT("rollback.before");
-	enum rv_err e = statestore_rewind(&s->store, round, s->member.epoch, &given_up, et);
+	enum rv_err e = statestore_rewind(&s->store, round, s->member.term, &given_up, et);
 	if (e != RV_OK)
 		return rv_fail_context(et, e,
 							   "the run was rolled back; remove what is in the way, and start this worker again");
 	session_tell_given_up(s, &given_up);
 	RV_FAILPOINT("rollback.rewound");
-	s->member.epoch = epoch;
+	s->member.term = term;
 	RV_TRY(membership_store(s->opt->dir, &s->member, et));
 	RV_FAILPOINT("rollback.stored");
 	return RV_OK;
@@ -182,15 +182,15 @@ static struct session *new_session(const struct worker_options *o, int signals_f
 static enum rv_err run_to_its_end(const struct worker_options *o, const char *link, int signals_fd, bool *again,
 								  struct rv_errtext *et) {
 	struct session *s = new_session(o, signals_fd);
-	uint64_t round, epoch;
+	uint64_t round, term;
 	if (!s)
 		return rv_fail(et, RV_E_NOMEM, "no memory to start");
 	enum rv_err e = session_open(s, link, et);
 	if (e == RV_OK)
 		e = loop(s, et);
-	bool rolled_back = was_rolled_back(s, &round, &epoch);
+	bool rolled_back = was_rolled_back(s, &round, &term);
 	if (e == RV_OK && rolled_back)
-		e = forget_given_up(s, round, epoch, et);
+		e = forget_given_up(s, round, term, et);
 	*again = e == RV_OK && rolled_back && !s->signals.told;
 	tell_fault(s, e, et);
 	if (e == RV_E_CANCELLED)

@@ -18,8 +18,7 @@ static void wake(void *ctx) {
 	http_client_wakeup(((struct session *)ctx)->http);
 }
 
-/* ---- once a member --------------------------------------------------------------------------------------------------
- */
+/* ---- once a member ---- */
 
 static enum rv_err open_trainer(struct session *s, struct rv_errtext *et) {
 	const struct run_config *run = &s->member.config;
@@ -63,8 +62,8 @@ static void on_replica_damage(void *ctx, const char *text) {
 	on_damage(ctx, RV_E_CORRUPT, text);
 }
 
-static uint32_t logs_per_base(const struct global_config *g) {
-	uint32_t logs = state_logs_per_base(g);
+static uint32_t logs_per_snapshot(const struct global_config *g) {
+	uint32_t logs = state_logs_per_snapshot(g);
 	return logs > NET_MAX_LOG_DIGESTS ? NET_MAX_LOG_DIGESTS : logs;
 }
 
@@ -80,7 +79,7 @@ static struct round_config round_config_of(const struct session *s, const struct
 	const struct run_config *run = &s->member.config;
 	struct round_config cfg = {
 		.member = s->member.member,
-		.epoch = s->member.epoch,
+		.term = s->member.term,
 		.steps_per_round = (uint64_t)run->steps_per_round,
 		.overlap_steps = (uint64_t)run_config_overlap(run),
 		.gives_away = run_config_is_late(run),
@@ -88,7 +87,7 @@ static struct round_config round_config_of(const struct session *s, const struct
 		.min_workers = (uint32_t)run->min_workers,
 		.late = run->late == RUN_LATE_DISCARD ? LATE_DISCARD : LATE_KEEP,
 		.heartbeat_us = run_silence_of(run).report * RV_US_PER_MS,
-		.logs_per_base = logs_per_base(g),
+		.logs_per_snapshot = logs_per_snapshot(g),
 		.theta0_from_peers = run->init_hash[0] != '\0',
 	};
 	put_sizes(g, &cfg);
@@ -170,13 +169,13 @@ static void tell_recovered(struct session *s, const struct recovered *found) {
 	uint64_t entries = g->round - found->start.round;
 	if (found->lacks_state || (g->round == 0 && !found->has_replica && !found->has_log))
 		return;
-	if (found->start.base)
-		snprintf(from, sizeof from, "base-%" PRIu64 ".rvs", found->start.round);
+	if (found->start.snapshot)
+		snprintf(from, sizeof from, "snapshot-%" PRIu64 ".rvs", found->start.round);
 	if (found->has_replica)
 		snprintf(own, sizeof own, "its own Adam state and data position of round %" PRIu64 ", %" PRIu64 " steps in",
 				 found->replica.round, found->replica.steps_done);
 	rv_event(s->events, RV_INFO, "recovered",
-			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_bool("base", found->start.base),
+			 RV_FIELDS(rv_field_int("round", (int64_t)g->round), rv_field_bool("snapshot", found->start.snapshot),
 					   rv_field_int("from_round", (int64_t)found->start.round),
 					   rv_field_int("log_entries", (int64_t)entries), rv_field_bool("vote", found->has_log),
 					   rv_field_int("replica_round", found->has_replica ? (int64_t)found->replica.round : -1)),
@@ -189,9 +188,9 @@ static struct statestore store_of(struct session *s, const struct global_config 
 	struct statestore store = {
 		.theta0 = theta0_of(s),
 		.cfg = *g,
-		.schedule = {.base_every = (uint64_t)run->base_every, .rounds = (uint64_t)run->rounds},
+		.schedule = {.snapshot_every = (uint64_t)run->snapshot_every, .rounds = (uint64_t)run->rounds},
 		.waits_at_steps = saves_encodings(run) ? (uint64_t)run->steps_per_round : 0,
-		.policy = {.keep_bases = (uint64_t)s->opt->keep_bases, .keep_log = (uint64_t)s->opt->keep_log},
+		.policy = {.keep_snapshots = (uint64_t)s->opt->keep_snapshots, .keep_log = (uint64_t)s->opt->keep_log},
 		.notice = on_damage,
 		.notice_ctx = s};
 	snprintf(store.dir, sizeof store.dir, "%s", s->opt->dir);
@@ -223,16 +222,16 @@ static enum rv_err recover(struct session *s, uint64_t boot, struct recovered *f
 	return RV_OK;
 }
 
-/* What a joiner needs: a base, and the log from there to the next. */
+/* What a joiner needs: a snapshot, and the log from there to the next. */
 static struct donor_budget donations(const struct session *s) {
 	const struct global_config *g = &s->store.cfg;
-	int64_t base_every = s->member.config.base_every;
-	int64_t entries = base_every < NET_MAX_LOG_DIGESTS ? base_every : NET_MAX_LOG_DIGESTS, longest = 0;
+	int64_t snapshot_every = s->member.config.snapshot_every;
+	int64_t entries = snapshot_every < NET_MAX_LOG_DIGESTS ? snapshot_every : NET_MAX_LOG_DIGESTS, longest = 0;
 	for (uint32_t fragment = 0; fragment < fragments_count(&g->fragments); fragment++) {
 		int64_t bytes = (int64_t)state_payload_bytes(g, STATE_KIND_LOG, fragment);
 		longest = bytes > longest ? bytes : longest;
 	}
-	return donor_budget_of((int64_t)state_payload_bytes(g, STATE_KIND_BASE, 0) + entries * longest, longest);
+	return donor_budget_of((int64_t)state_payload_bytes(g, STATE_KIND_SNAPSHOT, 0) + entries * longest, longest);
 }
 
 static enum rv_err open_transfer(struct session *s, uint64_t tag, struct rv_errtext *et) {

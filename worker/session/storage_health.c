@@ -39,7 +39,7 @@ bool storage_health_fails(const struct storage_health *h) {
 }
 
 uint8_t storage_health_report(const struct storage_health *h, uint8_t rounds) {
-	static const uint8_t said[STORE_KINDS] = {[STORE_SNAPSHOT] = REPORT_STORAGE_CHECKPOINTS,
+	static const uint8_t said[STORE_KINDS] = {[STORE_COPY] = REPORT_STORAGE_CHECKPOINTS,
 											  [STORE_INSTALLED] = REPORT_STORAGE_FETCHED,
 											  [STORE_REFUSED] = REPORT_STORAGE_FETCHED,
 											  [STORE_EXPORT] = REPORT_STORAGE_CHECKPOINTS};

@@ -63,11 +63,11 @@ enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, ui
 		json_pack("{ss so so so}", "event", "train", "round", whole(round), "from", whole(from), "to", whole(to)), et);
 }
 
-enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool snapshot,
+enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool copy,
 							   struct rv_errtext *et) {
 	return rv_json_lines_write(t->lines,
 							   json_pack("{ss so so sb sb}", "event", "encode", "round", whole(round), "boot",
-										 whole(boot), "ok", (int)ok, "snapshot", (int)snapshot),
+										 whole(boot), "ok", (int)ok, "copy", (int)copy),
 							   et);
 }
 
@@ -91,8 +91,8 @@ enum rv_err trace_write_apply(struct trace *t, const struct trace_apply *a, stru
 	rv_hex_encode(a->chain.b, RV_HASH_BYTES, hex);
 	return rv_json_lines_write(t->lines,
 							   json_pack("{ss so sb sb sb ss so}", "event", "apply", "round", whole(a->round),
-										 "participated", (int)a->participated, "keep", (int)a->keep, "snapshot",
-										 (int)a->snapshot, "chain", hex, "attempt", whole(a->attempt)),
+										 "participated", (int)a->participated, "keep", (int)a->keep, "copy",
+										 (int)a->copy, "chain", hex, "attempt", whole(a->attempt)),
 							   et);
 }
 

@@ -34,7 +34,7 @@ void trace_roster_of(const struct document *d, struct trace_roster *out);
 enum rv_err trace_open(const char *path, struct trace **out, struct rv_errtext *et);
 void trace_close(struct trace *t); /* NULL is fine */
 
-/* The process begins in `round`. saved: the replica is that of the snapshot (round, steps) of replica.rvp; exact: and
+/* The process begins in `round`. saved: the replica is that of the copy (round, steps) of replica.rvp; exact: and
  * it is of this very state, so that theta_local is kept. Otherwise theta_local is the shared theta. */
 struct trace_start {
 	uint32_t member;
@@ -52,8 +52,8 @@ enum rv_err trace_write_start(struct trace *t, const struct trace_start *s, stru
 /* Inner steps [from, to) of the contribution to `round`; of the round after the one that is held, ahead of its outer
  * step (overlap-steps). */
 enum rv_err trace_write_train(struct trace *t, uint64_t round, uint64_t from, uint64_t to, struct rv_errtext *et);
-/* !ok: it was not finite, and theta_local is the shared theta again. snapshot: the replica was copied for the disk. */
-enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool snapshot,
+/* !ok: it was not finite, and theta_local is the shared theta again. copy: the replica was copied for the disk. */
+enum rv_err trace_write_encode(struct trace *t, uint64_t round, uint64_t boot, bool ok, bool copy,
 							   struct rv_errtext *et);
 /* The result of the attempt is about to be stored, which makes it a vote: whoever does the outer step with it, though
  * it be a later process that knows no document of that round, names the attempt. */
@@ -63,7 +63,7 @@ struct trace_apply {
 	uint64_t round;
 	bool participated;    /* our outer gradient is in the mean */
 	bool keep;            /* it is not, and theta_local was moved along, not replaced */
-	bool snapshot;        /* the replica was copied for the disk right after it */
+	bool copy;            /* the replica was copied for the disk right after it */
 	struct rv_hash chain; /* of the state after it */
 	uint32_t attempt;     /* whose result it is, a vote of this worker; 0: fetched */
 };

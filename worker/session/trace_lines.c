@@ -68,21 +68,21 @@ void session_trace_trained(struct session *s, uint64_t round, uint64_t steps_don
 	*traced = steps_done;
 }
 
-void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool snapshot) {
+void session_trace_encoded(struct session *s, uint64_t round, bool ok, bool copy) {
 	struct rv_errtext et = {0};
 	if (!ok)
 		s->trace.steps = 0;
 	if (s->trace.file)
-		check(s, trace_write_encode(s->trace.file, round, round_boot(session_round(s)), ok, snapshot, &et), &et);
+		check(s, trace_write_encode(s->trace.file, round, round_boot(session_round(s)), ok, copy, &et), &et);
 }
 
-void session_trace_applied(struct session *s, uint64_t round, bool snapshot) {
+void session_trace_applied(struct session *s, uint64_t round, bool copy) {
 	struct rv_errtext et = {0};
 	const struct session_applying a = session_core_applying(s->core);
 	const struct trace_apply line = {.round = round,
 									 .participated = a.participated,
 									 .keep = a.kept,
-									 .snapshot = snapshot,
+									 .copy = copy,
 									 .chain = trainer_global(s->trainer)->chain,
 									 .attempt = a.attempt};
 	bool moved_on =
@@ -101,10 +101,10 @@ void session_trace_installed(struct session *s, uint64_t round) {
 		check(s, trace_write_install(s->trace.file, round, &et), &et);
 }
 
-void session_trace_saved(struct session *s, const struct trainer_snapshot *snapshot) {
+void session_trace_saved(struct session *s, const struct trainer_copy *copy) {
 	struct rv_errtext et = {0};
-	if (s->trace.file && snapshot && snapshot->replica_bytes)
-		check(s, trace_write_save(s->trace.file, snapshot->replica.round, snapshot->replica.steps_done, &et), &et);
+	if (s->trace.file && copy && copy->replica_bytes)
+		check(s, trace_write_save(s->trace.file, copy->replica.round, copy->replica.steps_done, &et), &et);
 }
 
 void session_trace_rollback(struct session *s, uint64_t round) {

@@ -26,12 +26,12 @@ static void apply(void *ctx, const struct trainer_apply *rq) {
 	trainer_apply(trainer_of(ctx), rq);
 }
 
-static void install(void *ctx, uint64_t round, void *base, const struct rv_hash *expect) {
-	trainer_install(trainer_of(ctx), round, base, expect);
+static void install(void *ctx, uint64_t round, void *snapshot, const struct rv_hash *expect) {
+	trainer_install(trainer_of(ctx), round, snapshot, expect);
 }
 
-static void copy_base(void *ctx) {
-	trainer_copy_base(trainer_of(ctx));
+static void copy_snapshot(void *ctx) {
+	trainer_copy_snapshot(trainer_of(ctx));
 }
 
 static void evaluate(void *ctx, bool last) {
@@ -54,7 +54,7 @@ const struct session_trainer_ops session_trainer_ops = {.train = train,
 														.encode = encode,
 														.apply = apply,
 														.install = install,
-														.copy_base = copy_base,
+														.copy_snapshot = copy_snapshot,
 														.evaluate = evaluate,
 														.save = save,
 														.end = end,
@@ -63,20 +63,20 @@ const struct session_trainer_ops session_trainer_ops = {.train = train,
 /* ---- answers -------------------------------------------------------------------------------------------------------- */
 
 /* The copies, with the sums that go into the replica's file. */
-static struct state_copy copy_of(struct session *s, struct trainer_snapshot *snapshot) {
-	struct state_copy copy = {.handle = snapshot, .err = RV_E_NOMEM};
-	if (!snapshot) {
+static struct state_copy copy_of(struct session *s, struct trainer_copy *made) {
+	struct state_copy copy = {.handle = made, .err = RV_E_NOMEM};
+	if (!made) {
 		(void)rv_fail(&copy.text, RV_E_NOMEM, "no memory for a copy of the state");
 		return copy;
 	}
-	snapshot->replica.run_tokens = s->sums.tokens;
-	snapshot->replica.bytes_sent = session_bytes_sent(s);
-	snapshot->replica.formula_bytes = s->sums.formula_bytes;
-	copy.has_base = snapshot->has_base;
-	copy.has_replica = snapshot->replica_bytes != NULL;
-	copy.base_round = snapshot->base.round;
-	copy.err = snapshot->err;
-	copy.text = snapshot->text;
+	made->replica.run_tokens = s->sums.tokens;
+	made->replica.bytes_sent = session_bytes_sent(s);
+	made->replica.formula_bytes = s->sums.formula_bytes;
+	copy.has_snapshot = made->has_snapshot;
+	copy.has_replica = made->replica_bytes != NULL;
+	copy.snapshot_round = made->snapshot.round;
+	copy.err = made->err;
+	copy.text = made->text;
 	return copy;
 }
 
@@ -97,23 +97,23 @@ static void on_trained(void *ctx, uint64_t round, uint64_t steps_done, uint64_t 
 	session_core_on_trained(s->core, rv_clock_monotonic_us(), &t);
 }
 
-static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+static void on_encoded(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *made) {
 	struct session *s = ctx;
 	s->sums.own_tokens = trainer_progress(s->trainer).tokens;
-	session_trace_encoded(s, round, e == RV_OK, snapshot && snapshot->replica_bytes);
-	const struct state_copy copy = copy_of(s, snapshot);
-	session_core_on_encoded(s->core, rv_clock_monotonic_us(), round, e, text, snapshot ? &copy : NULL);
+	session_trace_encoded(s, round, e == RV_OK, made && made->replica_bytes);
+	const struct state_copy copy = copy_of(s, made);
+	session_core_on_encoded(s->core, rv_clock_monotonic_us(), round, e, text, made ? &copy : NULL);
 }
 
-static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot) {
+static void on_applied(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *made) {
 	struct session *s = ctx;
 	if (e == RV_OK) {
-		session_trace_applied(s, round, snapshot && snapshot->replica_bytes);
+		session_trace_applied(s, round, made && made->replica_bytes);
 		session_write_round(s, round);
 	} else {
 		rv_event(s->events, RV_ERROR, "apply_failed", RV_FIELDS(rv_field_int("round", (int64_t)round)), "%s", text);
 	}
-	const struct state_copy copy = copy_of(s, snapshot);
+	const struct state_copy copy = copy_of(s, made);
 	session_core_on_applied(s->core, rv_clock_monotonic_us(), round, e, &trainer_global(s->trainer)->chain, &copy);
 }
 
@@ -140,17 +140,17 @@ static void on_evaluated(void *ctx, uint64_t round, bool last, double loss, enum
 	session_core_on_evaluated(s->core, rv_clock_monotonic_us(), last);
 }
 
-static void on_saved(void *ctx, struct trainer_snapshot *snapshot) {
+static void on_saved(void *ctx, struct trainer_copy *made) {
 	struct session *s = ctx;
-	session_trace_saved(s, snapshot);
-	const struct state_copy copy = copy_of(s, snapshot);
+	session_trace_saved(s, made);
+	const struct state_copy copy = copy_of(s, made);
 	session_core_on_saved(s->core, rv_clock_monotonic_us(), &copy);
 }
 
-static void on_base(void *ctx, struct trainer_snapshot *snapshot) {
+static void on_snapshot(void *ctx, struct trainer_copy *made) {
 	struct session *s = ctx;
-	const struct state_copy copy = copy_of(s, snapshot);
-	session_core_on_base(s->core, rv_clock_monotonic_us(), &copy);
+	const struct state_copy copy = copy_of(s, made);
+	session_core_on_snapshot(s->core, rv_clock_monotonic_us(), &copy);
 }
 
 const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
@@ -159,4 +159,4 @@ const struct trainer_owner session_trainer_owner = {.on_trained = on_trained,
 													.on_installed = on_installed,
 													.on_evaluated = on_evaluated,
 													.on_saved = on_saved,
-													.on_base = on_base};
+													.on_snapshot = on_snapshot};

@@ -6,14 +6,14 @@
 
 bool checkpoint_goes_by_age(const struct checkpoint_keep *keep, const struct checkpoint_named *named,
 							enum statestore_file file, uint64_t round) {
-	RV_ASSERT(keep->logs_from <= keep->bases_from || keep->bases_from == 0 || RV_BUG("prune-early"));
+	RV_ASSERT(keep->logs_from <= keep->snapshots_from || keep->snapshots_from == 0 || RV_BUG("prune-early"));
 	switch (file) {
-	case STATE_FILE_BASE:
-		return !checkpoint_keeps_base(keep, named, round);
+	case STATE_FILE_SNAPSHOT:
+		return !checkpoint_keeps_snapshot(keep, named, round);
 	case STATE_FILE_LOG:
 		return round < keep->logs_from;
 	case STATE_FILE_PART:
-		return round < keep->bases_from;
+		return round < keep->snapshots_from;
 	case STATE_FILE_REPLICA:
 		return false;
 	}
@@ -21,7 +21,7 @@ bool checkpoint_goes_by_age(const struct checkpoint_keep *keep, const struct che
 }
 
 bool checkpoint_goes_by_rollback(enum statestore_file file, uint64_t round, uint64_t to) {
-	return (file == STATE_FILE_BASE && round > to) || (file == STATE_FILE_LOG && round >= to);
+	return (file == STATE_FILE_SNAPSHOT && round > to) || (file == STATE_FILE_LOG && round >= to);
 }
 
 static bool is_committed(const struct checkpoint_committed *c, const struct checkpoint_file *log) {
@@ -33,7 +33,7 @@ bool checkpoint_goes_by_history(const struct checkpoint_index *x, const struct c
 								uint64_t from, enum statestore_file file, uint64_t round) {
 	RV_ASSERT(committed->n >= 0 && (committed->n == 0 || committed->digests));
 	if (file != STATE_FILE_LOG)
-		return file == STATE_FILE_REPLICA || (file == STATE_FILE_BASE && round > from);
+		return file == STATE_FILE_REPLICA || (file == STATE_FILE_SNAPSHOT && round > from);
 	bool doubtful = round >= from || !checkpoint_proved(x, round);
 	return doubtful && !is_committed(committed, checkpoint_index_find(x, STATE_KIND_LOG, round));
 }

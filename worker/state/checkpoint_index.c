@@ -7,11 +7,11 @@
 #include <string.h>
 
 bool checkpoint_is_due(const struct checkpoint_schedule *s, uint64_t round) {
-	return round > 0 && ((s->base_every > 0 && round % s->base_every == 0) || round == s->rounds);
+	return round > 0 && ((s->snapshot_every > 0 && round % s->snapshot_every == 0) || round == s->rounds);
 }
 
 void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct rv_hash *run_hash) {
-	x->bases.n = x->logs.n = 0;
+	x->snapshots.n = x->logs.n = 0;
 	x->theta0 = theta0;
 	x->chain0 = rv_chain_start(run_hash);
 	x->replica_round = 0;
@@ -19,7 +19,7 @@ void checkpoint_index_init(struct checkpoint_index *x, bool theta0, const struct
 }
 
 static const struct checkpoint_list *list_of(const struct checkpoint_index *x, enum state_kind kind) {
-	return kind == STATE_KIND_BASE ? &x->bases : &x->logs;
+	return kind == STATE_KIND_SNAPSHOT ? &x->snapshots : &x->logs;
 }
 
 /* The first place whose round is not before `round`. */
@@ -64,7 +64,7 @@ static void insert(struct checkpoint_list *l, const struct checkpoint_file *file
 
 void checkpoint_index_add(struct checkpoint_index *x, enum state_kind kind, uint64_t round, uint32_t attempt,
 						  const struct rv_hash *hash) {
-	struct checkpoint_list *l = kind == STATE_KIND_BASE ? &x->bases : &x->logs;
+	struct checkpoint_list *l = kind == STATE_KIND_SNAPSHOT ? &x->snapshots : &x->logs;
 	struct checkpoint_file file = {.round = round, .attempt = attempt, .damaged = !hash, .has_hash = hash};
 	if (hash)
 		file.hash = *hash;
@@ -76,20 +76,19 @@ void checkpoint_index_add(struct checkpoint_index *x, enum state_kind kind, uint
 }
 
 void checkpoint_index_damaged(struct checkpoint_index *x, enum state_kind kind, uint64_t round) {
-	struct checkpoint_file *known = find(kind == STATE_KIND_BASE ? &x->bases : &x->logs, round);
+	struct checkpoint_file *known = find(kind == STATE_KIND_SNAPSHOT ? &x->snapshots : &x->logs, round);
 	if (known)
 		known->damaged = true;
 }
 
-/* ---- what is proved -------------------------------------------------------------------------------------------------
- */
+/* ---- what is proved ---- */
 
 bool checkpoint_start_before(const struct checkpoint_index *x, uint64_t round, struct checkpoint_start *out) {
-	for (int i = x->bases.n - 1; i >= 0; i--) {
-		const struct checkpoint_file *base = &x->bases.at[i];
-		if (base->round > round || base->damaged)
+	for (int i = x->snapshots.n - 1; i >= 0; i--) {
+		const struct checkpoint_file *snapshot = &x->snapshots.at[i];
+		if (snapshot->round > round || snapshot->damaged)
 			continue;
-		*out = (struct checkpoint_start){.round = base->round, .base = true, .chain = base->hash};
+		*out = (struct checkpoint_start){.round = snapshot->round, .snapshot = true, .chain = snapshot->hash};
 		return true;
 	}
 	*out = (struct checkpoint_start){.round = 0, .chain = x->chain0};
@@ -104,7 +103,7 @@ static const struct checkpoint_file *whole_log(const struct checkpoint_index *x,
 /* Something is there that came after the commit of `round`. */
 static bool has_later(const struct checkpoint_index *x, uint64_t round) {
 	return x->replica_round > round || checkpoint_index_find(x, STATE_KIND_LOG, round + 1) ||
-		   checkpoint_index_find(x, STATE_KIND_BASE, round + 1);
+		   checkpoint_index_find(x, STATE_KIND_SNAPSHOT, round + 1);
 }
 
 bool checkpoint_proved(const struct checkpoint_index *x, uint64_t round) {
@@ -118,10 +117,10 @@ uint64_t checkpoint_reach(const struct checkpoint_index *x, const struct checkpo
 	while (checkpoint_proved(x, round)) {
 		chain = rv_chain_next(&chain, &whole_log(x, round)->hash);
 		round++;
-		const struct checkpoint_file *base = checkpoint_index_find(x, STATE_KIND_BASE, round);
-		if (!base || !base->has_hash)
+		const struct checkpoint_file *snapshot = checkpoint_index_find(x, STATE_KIND_SNAPSHOT, round);
+		if (!snapshot || !snapshot->has_hash)
 			continue;
-		if (!rv_hash_equal(&base->hash, &chain))
+		if (!rv_hash_equal(&snapshot->hash, &chain))
 			return agreed;
 		agreed = round;
 	}
@@ -143,17 +142,16 @@ bool checkpoint_is_at_hand(const struct checkpoint_index *x, uint64_t round) {
 	return waited_for || checkpoint_is_vote(x, round);
 }
 
-/* ---- retention ------------------------------------------------------------------------------------------------------
- */
+/* ---- retention ---- */
 
-/* The `n`th newest whole base at or before `round`, or the oldest of them; false: there is none. */
-static bool nth_base_before(const struct checkpoint_index *x, uint64_t round, uint64_t n, uint64_t *out) {
+/* The `n`th newest whole snapshot at or before `round`, or the oldest of them; false: there is none. */
+static bool nth_snapshot_before(const struct checkpoint_index *x, uint64_t round, uint64_t n, uint64_t *out) {
 	bool found = false;
-	for (int i = x->bases.n - 1; i >= 0 && n > 0; i--) {
-		const struct checkpoint_file *base = &x->bases.at[i];
-		if (base->round > round || base->damaged)
+	for (int i = x->snapshots.n - 1; i >= 0 && n > 0; i--) {
+		const struct checkpoint_file *snapshot = &x->snapshots.at[i];
+		if (snapshot->round > round || snapshot->damaged)
 			continue;
-		*out = base->round;
+		*out = snapshot->round;
 		found = true;
 		n--;
 	}
@@ -163,11 +161,12 @@ static bool nth_base_before(const struct checkpoint_index *x, uint64_t round, ui
 struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, const struct checkpoint_policy *policy,
 											const struct checkpoint_named *named) {
 	struct checkpoint_keep keep = {0, 0};
-	if (policy->keep_bases == 0 || !nth_base_before(x, named->vouched_round, policy->keep_bases, &keep.bases_from))
+	if (policy->keep_snapshots == 0 ||
+		!nth_snapshot_before(x, named->vouched_round, policy->keep_snapshots, &keep.snapshots_from))
 		return keep;
 	uint64_t end = x->logs.n > 0 ? x->logs.at[x->logs.n - 1].round + 1 : 0;
 	uint64_t wanted_from = end > policy->keep_log ? end - policy->keep_log : 0;
-	keep.logs_from = wanted_from < keep.bases_from ? wanted_from : keep.bases_from;
+	keep.logs_from = wanted_from < keep.snapshots_from ? wanted_from : keep.snapshots_from;
 	if (named->logs_from < keep.logs_from)
 		keep.logs_from = named->logs_from;
 	if (RV_BUG("prune-early"))
@@ -175,9 +174,10 @@ struct checkpoint_keep checkpoint_retention(const struct checkpoint_index *x, co
 	return keep;
 }
 
-bool checkpoint_keeps_base(const struct checkpoint_keep *keep, const struct checkpoint_named *named, uint64_t round) {
-	for (int i = 0; i < named->n_bases; i++)
-		if (named->bases[i] == round)
+bool checkpoint_keeps_snapshot(const struct checkpoint_keep *keep, const struct checkpoint_named *named,
+							   uint64_t round) {
+	for (int i = 0; i < named->n_snapshots; i++)
+		if (named->snapshots[i] == round)
 			return true;
-	return round >= keep->bases_from;
+	return round >= keep->snapshots_from;
 }

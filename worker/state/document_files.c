@@ -3,13 +3,15 @@
 
 #include <string.h>
 
-_Static_assert((int)CHECKPOINT_NAMED_BASES == (int)NET_MAX_KEPT_BASES, "there is room for what a document names");
+_Static_assert((int)CHECKPOINT_NAMED_SNAPSHOTS == (int)NET_MAX_KEPT_SNAPSHOTS,
+			   "there is room for what a document names");
 
 struct checkpoint_named document_named_files(const struct document *d) {
-	struct checkpoint_named named = {
-		.vouched_round = d->base_round, .logs_from = d->base_round - d->n_kept_rounds, .n_bases = d->n_kept_bases};
-	for (int i = 0; i < d->n_kept_bases; i++)
-		named.bases[i] = d->kept_bases[i].round;
+	struct checkpoint_named named = {.vouched_round = d->snapshot_round,
+									 .logs_from = d->snapshot_round - d->n_kept_rounds,
+									 .n_snapshots = d->n_kept_snapshots};
+	for (int i = 0; i < d->n_kept_snapshots; i++)
+		named.snapshots[i] = d->kept_snapshots[i].round;
 	return named;
 }
 

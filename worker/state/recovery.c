@@ -18,29 +18,29 @@ static void set_aside(const struct recovery *r, enum state_kind kind, uint64_t r
 	r->files->set_aside(r->files->ctx, kind, round, why, text);
 }
 
-/* Loads the newest base that is whole; false: there is none. */
-static bool load_newest_base(const struct recovery *r) {
+/* Loads the newest snapshot that is whole; false: there is none. */
+static bool load_newest_snapshot(const struct recovery *r) {
 	struct checkpoint_start *start = &r->out->start;
-	while (checkpoint_start_before(r->x, UINT64_MAX, start) && start->base) {
+	while (checkpoint_start_before(r->x, UINT64_MAX, start) && start->snapshot) {
 		struct rv_errtext et = {0};
-		enum rv_err e = r->files->load_base(r->files->ctx, start->round, r->g, &r->out->full_hash, &et);
+		enum rv_err e = r->files->load_snapshot(r->files->ctx, start->round, r->g, &r->out->full_hash, &et);
 		if (e == RV_OK) {
 			RV_ASSERT(r->g->round == start->round);
 			r->out->full_round = r->g->round;
 			return true;
 		}
-		set_aside(r, STATE_KIND_BASE, start->round, e, &et);
+		set_aside(r, STATE_KIND_SNAPSHOT, start->round, e, &et);
 	}
 	return false;
 }
 
-/* Without a base *g is theta0, or nothing. */
+/* Without a snapshot *g is theta0, or nothing. */
 static enum rv_err find_start(const struct recovery *r, struct rv_errtext *et) {
-	if (load_newest_base(r))
+	if (load_newest_snapshot(r))
 		return RV_OK;
-	RV_ASSERT(r->g->round == 0 && !r->out->start.base);
+	RV_ASSERT(r->g->round == 0 && !r->out->start.snapshot);
 	r->out->lacks_state = r->cfg->theta0 == THETA0_IS_LACKED;
-	return r->cfg->theta0 == THETA0_GIVEN ? r->files->write_base(r->files->ctx, r->g, et) : RV_OK;
+	return r->cfg->theta0 == THETA0_GIVEN ? r->files->write_snapshot(r->files->ctx, r->g, et) : RV_OK;
 }
 
 /* false: it cannot be used, which has been told. */
@@ -55,14 +55,14 @@ static bool load_log(const struct recovery *r, uint64_t round, struct state_log_
 	return true;
 }
 
-/* The process died before it had written this base, and yet its hash is about to be told, perhaps vouched for: then
+/* The process died before it had written this snapshot, and yet its hash is about to be told, perhaps vouched for: then
  * joiners will ask for the file. */
-static void keep_base(const struct recovery *r) {
-	const struct checkpoint_file *known = checkpoint_index_find(r->x, STATE_KIND_BASE, r->g->round);
+static void keep_snapshot(const struct recovery *r) {
+	const struct checkpoint_file *known = checkpoint_index_find(r->x, STATE_KIND_SNAPSHOT, r->g->round);
 	struct rv_errtext et = {0};
 	if (known && !known->damaged)
 		return;
-	enum rv_err e = r->files->write_base(r->files->ctx, r->g, &et);
+	enum rv_err e = r->files->write_snapshot(r->files->ctx, r->g, &et);
 	if (e != RV_OK)
 		r->files->not_written(r->files->ctx, e, &et);
 }
@@ -86,7 +86,7 @@ static bool replay_one(const struct recovery *r) {
 		return true;
 	r->out->full_round = r->g->round;
 	r->out->full_hash = global_full_hash(r->g);
-	keep_base(r);
+	keep_snapshot(r);
 	return true;
 }
 

@@ -1,4 +1,4 @@
-/* recovery.h: what a worker's state files amount to when its process starts: which base it begins with, which log
+/* recovery.h: what a worker's state files amount to when its process starts: which snapshot it begins with, which log
  * entries follow, what takes the place of a file that is damaged, and which vote it holds.
  *
  * No I/O of its own: files are read and written through `struct recovery_files`, so that the state store
@@ -12,14 +12,15 @@
 
 /* Whether the state that recovery is given is theta0 of the run. */
 enum statestore_theta0 {
-	THETA0_OF_SEED,  /* yes: any member makes the same */
-	THETA0_GIVEN,    /* yes, and who lacks it needs it from this directory: base 0 is written when there is no base */
-	THETA0_IS_LACKED /* no: a base comes first, and nothing is replayed without one */
+	THETA0_OF_SEED, /* yes: any member makes the same */
+	THETA0_GIVEN, /* yes, and who lacks it needs it from this directory: snapshot 0 is written when there is no snapshot */
+	THETA0_IS_LACKED /* no: a snapshot comes first, and nothing is replayed without one */
 };
 
 /* What was found. */
 struct recovered {
-	bool lacks_state; /* THETA0_IS_LACKED, and no base that can be used: *g is nothing, nothing else was looked for */
+	bool
+		lacks_state; /* THETA0_IS_LACKED, and no snapshot that can be used: *g is nothing, nothing else was looked for */
 	struct checkpoint_start start; /* what *g was made from, and the entries [start.round, g->round) */
 	/* A log entry of the round that *g now is at: a vote, perhaps not committed; or that of the outer step that the
 	 * replica waits for (attempt 0: committed). */
@@ -39,17 +40,17 @@ struct recovered {
  * load_replica() sets aside itself. */
 struct recovery_files {
 	void *ctx;
-	/* Checks the base whole, then fills *g and its *full_hash; otherwise *g stays as it is. */
-	enum rv_err (*load_base)(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
-							 struct rv_errtext *et);
+	/* Checks the snapshot whole, then fills *g and its *full_hash; otherwise *g stays as it is. */
+	enum rv_err (*load_snapshot)(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
+								 struct rv_errtext *et);
 	/* *reduced: one reference, the caller's. */
 	enum rv_err (*load_log)(void *ctx, uint64_t round, struct state_log_info *info, struct blob **reduced,
 							struct rv_errtext *et);
 	/* Fills has_replica, replica, replica_file and replica_payload. */
 	void (*load_replica)(void *ctx, struct recovered *out);
-	enum rv_err (*write_base)(void *ctx, const struct global_state *g, struct rv_errtext *et);
+	enum rv_err (*write_snapshot)(void *ctx, const struct global_state *g, struct rv_errtext *et);
 	void (*set_aside)(void *ctx, enum state_kind kind, uint64_t round, enum rv_err why, const struct rv_errtext *text);
-	/* Tells that a base could not be written. */
+	/* Tells that a snapshot could not be written. */
 	void (*not_written)(void *ctx, enum rv_err why, const struct rv_errtext *text);
 };
 
@@ -60,7 +61,7 @@ struct recovery_config {
 
 /* Brings *g (at theta0, round 0) to the latest round that the files in `x` prove committed; one less where the replica
  * waits for that outer step. Marks in `x` what is damaged. Fails only where theta0 was given and cannot be written:
- * what write_base() refuses. */
+ * what write_snapshot() refuses. */
 enum rv_err recovery_run(const struct recovery_files *files, const struct recovery_config *cfg,
 						 struct checkpoint_index *x, struct global_state *g, struct recovered *out,
 						 struct rv_errtext *et);

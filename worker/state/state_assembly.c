@@ -1,4 +1,4 @@
-/* state_assembly.c: see state_assembly.h. A base is put together in a file of its final layout, so that finishing it is
+/* state_assembly.c: see state_assembly.h. A snapshot is put together in a file of its final layout, so that finishing it is
  * a rename; a log entry as the bare reduced bytes, which are packed when it is finished. */
 #include "worker/state/state_assembly.h"
 
@@ -25,7 +25,7 @@ struct state_assembly {
 	bool *held; /* (n_pieces) */
 	struct state_packer *packer;
 	uint8_t *piece; /* the one at hand */
-	/* BASE, the file in its final layout: */
+	/* SNAPSHOT, the file in its final layout: */
 	int fd;
 	struct blob *memory; /* the file, when the disk did not take it, for this reason: */
 	struct rv_errtext why;
@@ -37,8 +37,7 @@ static void part_path(const struct state_assembly *a, char out[STATESTORE_PATH_B
 	statestore_path(a->store, STATE_FILE_PART, a->id.round, out);
 }
 
-/* ---- the file of a base ---------------------------------------------------------------------------------------------
- */
+/* ---- the file of a snapshot ---- */
 
 static enum rv_err write_at(const struct state_assembly *a, const void *data, size_t n, uint64_t at,
 							struct rv_errtext *et) {
@@ -52,7 +51,7 @@ static enum rv_err write_at(const struct state_assembly *a, const void *data, si
 		if (k < 0 && errno == EINTR)
 			continue;
 		if (k < 0)
-			return rv_fail_errno(et, errno, "%s/base-%" PRIu64 ".part: cannot write", a->store->dir, a->id.round);
+			return rv_fail_errno(et, errno, "%s/snapshot-%" PRIu64 ".part: cannot write", a->store->dir, a->id.round);
 		done += (size_t)k;
 	}
 	return RV_OK;
@@ -73,24 +72,25 @@ static bool read_at(const struct state_assembly *a, void *out, size_t n, uint64_
 
 static uint64_t place_of(const struct state_assembly *a, uint32_t i, size_t *bytes) {
 	const struct global_config *c = &a->store->cfg;
-	return state_prefix_bytes(c, STATE_KIND_BASE, a->id.round) +
-		   state_piece_at(c, STATE_KIND_BASE, a->id.round, i, bytes);
+	return state_prefix_bytes(c, STATE_KIND_SNAPSHOT, a->id.round) +
+		   state_piece_at(c, STATE_KIND_SNAPSHOT, a->id.round, i, bytes);
 }
 
 static enum rv_err write_prefix(const struct state_assembly *a, struct rv_errtext *et) {
 	const struct global_config *c = &a->store->cfg;
 	uint8_t header[STATE_HEADER_BYTES];
-	const struct state_base_info info = {.round = a->id.round,
-										 .chain = a->id.chain,
-										 .full_hash = global_full_hash_of(c, a->id.round, &a->id.chain, a->manifest)};
-	state_base_header(c, &info, header);
+	const struct state_snapshot_info info = {.round = a->id.round,
+											 .chain = a->id.chain,
+											 .full_hash =
+												 global_full_hash_of(c, a->id.round, &a->id.chain, a->manifest)};
+	state_snapshot_header(c, &info, header);
 	RV_TRY(write_at(a, header, sizeof header, 0, et));
 	return write_at(a, a->manifest, (size_t)a->n_pieces * sizeof *a->manifest, sizeof header, et);
 }
 
 /* From the disk into memory, with what is there: `why` the disk is left. */
 static enum rv_err move_to_memory(struct state_assembly *a, const struct rv_errtext *why, struct rv_errtext *et) {
-	struct blob *memory = blob_new(state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE, a->id.round));
+	struct blob *memory = blob_new(state_file_max_bytes(&a->store->cfg, STATE_KIND_SNAPSHOT, a->id.round));
 	if (!memory)
 		return rv_fail(et, RV_E_NOMEM, "%s; and there is no memory for it", why->text);
 	for (uint32_t i = 0; i < a->n_pieces; i++) {
@@ -114,12 +114,12 @@ static enum rv_err move_to_memory(struct state_assembly *a, const struct rv_errt
 static void resume(struct state_assembly *a) {
 	const struct global_config *c = &a->store->cfg;
 	uint8_t header[STATE_HEADER_BYTES];
-	struct state_base_info info;
-	if (!read_at(a, header, sizeof header, 0) || state_base_header_load(c, header, &info, NULL) != RV_OK ||
+	struct state_snapshot_info info;
+	if (!read_at(a, header, sizeof header, 0) || state_snapshot_header_load(c, header, &info, NULL) != RV_OK ||
 		!read_at(a, a->manifest, (size_t)a->n_pieces * sizeof *a->manifest, sizeof header))
 		return;
 	bool vouched = !rv_hash_is_zero(&a->id.expect);
-	const struct state_id found = {.kind = STATE_KIND_BASE,
+	const struct state_id found = {.kind = STATE_KIND_SNAPSHOT,
 								   .round = info.round,
 								   .chain = info.chain,
 								   .expect = vouched ? a->id.expect : info.full_hash};
@@ -172,7 +172,7 @@ static enum rv_err open_part(struct state_assembly *a, struct rv_errtext *et) {
 		(void)rv_fail_errno(&why, errno, "%s: cannot open for writing", path);
 		return move_to_memory(a, &why, et);
 	}
-	int full = take_room(a->fd, state_file_max_bytes(&a->store->cfg, STATE_KIND_BASE, a->id.round));
+	int full = take_room(a->fd, state_file_max_bytes(&a->store->cfg, STATE_KIND_SNAPSHOT, a->id.round));
 	if (full != 0) {
 		(void)rv_fail_errno(&why, full, "%s: no room for it", path);
 		return move_to_memory(a, &why, et);
@@ -181,8 +181,7 @@ static enum rv_err open_part(struct state_assembly *a, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* ---- the assembly ---------------------------------------------------------------------------------------------------
- */
+/* ---- the assembly ---- */
 
 static enum rv_err build(struct state_assembly *a, struct rv_errtext *et) {
 	const struct global_config *c = &a->store->cfg;
@@ -191,7 +190,7 @@ static enum rv_err build(struct state_assembly *a, struct rv_errtext *et) {
 	a->packer = state_packer_new();
 	a->piece = malloc(STATE_PIECE_MAX_BYTES);
 	bool ok = a->manifest && a->held && a->packer && a->piece;
-	if (ok && a->id.kind == STATE_KIND_BASE)
+	if (ok && a->id.kind == STATE_KIND_SNAPSHOT)
 		return open_part(a, et);
 	if (ok)
 		ok = (a->payload = blob_new(state_payload_bytes(c, STATE_KIND_LOG, a->id.round))) != NULL;
@@ -230,7 +229,7 @@ void state_assembly_free(struct state_assembly *a) {
 }
 
 void state_assembly_discard(struct state_assembly *a) {
-	if (a && a->id.kind == STATE_KIND_BASE && !a->memory)
+	if (a && a->id.kind == STATE_KIND_SNAPSHOT && !a->memory)
 		(void)statestore_remove(a->store, STATE_FILE_PART, a->id.round, NULL);
 	state_assembly_free(a);
 }
@@ -261,7 +260,7 @@ enum rv_err state_assembly_set_manifest(struct state_assembly *a, const struct r
 		RV_TRY(state_manifest_check(c, &a->id, manifest, et));
 	memcpy(a->manifest, manifest, state_manifest_hashes(c, a->id.kind, a->id.round) * sizeof *manifest);
 	a->has_manifest = true;
-	bool refused = a->id.kind == STATE_KIND_BASE && write_prefix(a, &why) != RV_OK;
+	bool refused = a->id.kind == STATE_KIND_SNAPSHOT && write_prefix(a, &why) != RV_OK;
 	enum rv_err e = refused ? move_to_memory(a, &why, et) : RV_OK;
 	a->has_manifest = e == RV_OK;
 	return e;
@@ -298,20 +297,19 @@ enum rv_err state_assembly_put(struct state_assembly *a, uint32_t i, const struc
 	return RV_OK;
 }
 
-/* ---- finishing ------------------------------------------------------------------------------------------------------
- */
+/* ---- finishing ---- */
 
-static enum rv_err finish_base(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
-							   struct rv_errtext *et) {
+static enum rv_err finish_snapshot(struct state_assembly *a, struct state_file **out, struct rv_errtext *warning,
+								   struct rv_errtext *et) {
 	if (a->memory) {
 		*warning = a->why;
-		return state_file_in_memory(&a->store->cfg, STATE_KIND_BASE, blob_ref(a->memory), out, et);
+		return state_file_in_memory(&a->store->cfg, STATE_KIND_SNAPSHOT, blob_ref(a->memory), out, et);
 	}
 	if (fsync(a->fd) != 0)
-		(void)rv_fail_errno(warning, errno, "%s/base-%" PRIu64 ".part: cannot fsync", a->store->dir, a->id.round);
+		(void)rv_fail_errno(warning, errno, "%s/snapshot-%" PRIu64 ".part: cannot fsync", a->store->dir, a->id.round);
 	int fd = a->fd;
 	a->fd = -1;
-	return state_file_of(&a->store->cfg, STATE_KIND_BASE, fd, out, et);
+	return state_file_of(&a->store->cfg, STATE_KIND_SNAPSHOT, fd, out, et);
 }
 
 /* A log entry that the disk does not take: the same file, its pieces raw. */
@@ -348,5 +346,5 @@ enum rv_err state_assembly_finish(struct state_assembly *a, struct state_file **
 								  struct rv_errtext *et) {
 	RV_ASSERT(a->has_manifest && a->left == 0);
 	*warning = (struct rv_errtext){0};
-	return a->id.kind == STATE_KIND_BASE ? finish_base(a, out, warning, et) : finish_log(a, out, warning, et);
+	return a->id.kind == STATE_KIND_SNAPSHOT ? finish_snapshot(a, out, warning, et) : finish_log(a, out, warning, et);
 }

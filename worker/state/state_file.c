@@ -25,8 +25,7 @@ struct state_file {
 	uint8_t *stored; /* one piece */
 };
 
-/* ---- opening --------------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 static enum rv_err read_memory(const struct blob *b, void *out, size_t n, uint64_t at, struct rv_errtext *et) {
 	if (at > b->bytes || n > b->bytes - at)
@@ -63,14 +62,14 @@ static enum rv_err check_size(uint64_t bytes, uint64_t want, struct rv_errtext *
 				   (unsigned long long)bytes, (unsigned long long)want);
 }
 
-static enum rv_err read_base_header(struct state_file *f, const uint8_t *header, struct rv_errtext *et) {
-	struct state_base_info info;
-	RV_TRY(state_base_header_load(f->cfg, header, &info, et));
+static enum rv_err read_snapshot_header(struct state_file *f, const uint8_t *header, struct rv_errtext *et) {
+	struct state_snapshot_info info;
+	RV_TRY(state_snapshot_header_load(f->cfg, header, &info, et));
 	f->id.round = info.round;
 	f->id.chain = info.chain;
 	f->id.expect = info.full_hash;
-	f->n_pieces = state_pieces(f->cfg, STATE_KIND_BASE, info.round);
-	return check_size(f->bytes, state_file_max_bytes(f->cfg, STATE_KIND_BASE, f->id.round), et);
+	f->n_pieces = state_pieces(f->cfg, STATE_KIND_SNAPSHOT, info.round);
+	return check_size(f->bytes, state_file_max_bytes(f->cfg, STATE_KIND_SNAPSHOT, f->id.round), et);
 }
 
 static void place_pieces(struct state_file *f) {
@@ -139,7 +138,7 @@ static enum rv_err read_prefix(struct state_file *f, struct rv_errtext *et) {
 	uint8_t header[STATE_HEADER_BYTES];
 	RV_TRY(measure(f, et));
 	RV_TRY(read_at(f, header, sizeof header, 0, et));
-	RV_TRY(f->id.kind == STATE_KIND_BASE ? read_base_header(f, header, et) : read_log_header(f, header, et));
+	RV_TRY(f->id.kind == STATE_KIND_SNAPSHOT ? read_snapshot_header(f, header, et) : read_log_header(f, header, et));
 	return read_manifest(f, et);
 }
 
@@ -194,8 +193,7 @@ void state_file_free(struct state_file *f) {
 	free(f);
 }
 
-/* ---- what it is -----------------------------------------------------------------------------------------------------
- */
+/* ---- what it is ---- */
 
 const struct state_id *state_file_id(const struct state_file *f) {
 	return &f->id;
@@ -213,8 +211,7 @@ const struct rv_hash *state_file_manifest(const struct state_file *f) {
 	return f->manifest;
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------------------------------
- */
+/* ---- pieces ---- */
 
 struct state_stored state_file_stored(const struct state_file *f, uint32_t i) {
 	size_t bytes;
@@ -249,8 +246,7 @@ enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, s
 	return state_piece_check(f->cfg, &f->id, f->manifest, i, out, bytes, et);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------------------
- */
+/* ---- all of it ---- */
 
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et) {
 	uint8_t *piece = malloc(STATE_PIECE_MAX_BYTES);
@@ -271,8 +267,8 @@ static enum rv_err load_pieces(struct state_file *f, struct global_state *into, 
 }
 
 /* Into memory of its own, which takes the place of the old when all of it is there: a disk may fail in the middle. */
-enum rv_err state_file_load_base(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
-	RV_ASSERT(f->id.kind == STATE_KIND_BASE && into->cfg.n == f->cfg->n);
+enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *into, struct rv_errtext *et) {
+	RV_ASSERT(f->id.kind == STATE_KIND_SNAPSHOT && into->cfg.n == f->cfg->n);
 	struct global_state fresh;
 	RV_TRY(global_init(&fresh, &into->cfg, into->theta, et));
 	enum rv_err e = load_pieces(f, &fresh, et);

@@ -1,4 +1,4 @@
-/* state_file.h: a base or a log entry that is open for reading, piece by piece: what a donor serves, what recovery
+/* state_file.h: a snapshot or a log entry that is open for reading, piece by piece: what a donor serves, what recovery
  * replays, what `rivulet checkpoint verify` looks at. Memory: the manifest and the index, about 40 bytes per 256 KiB.
  *
  * An open file stays readable when retention removes its name. Functions block on the disk; one thread at a time.
@@ -37,9 +37,9 @@ enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, s
 
 /* Every piece, checked, and nothing kept (about 1 GB/s). RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et);
-/* A base into *into (same configuration): theta, states, round, chain. *into gets other memory; on a fault it is as it
+/* A snapshot into *into (same configuration): theta, states, round, chain. *into gets other memory; on a fault it is as it
  * was. RV_E_NOMEM also when there is none for both. */
-enum rv_err state_file_load_base(struct state_file *f, struct global_state *into, struct rv_errtext *et);
+enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *into, struct rv_errtext *et);
 /* The reduced bytes of a log entry, checked. *payload: one reference. RV_E_NOMEM too. */
 enum rv_err state_file_load_log(struct state_file *f, struct blob **payload, struct rv_errtext *et);
 

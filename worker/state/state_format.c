@@ -6,13 +6,12 @@
 
 #include <string.h>
 
-enum { BASE_VERSION = 2, LOG_VERSION = 2, REPLICA_VERSION = 1, MAGIC_BYTES = 8 };
+enum { SNAPSHOT_VERSION = 2, LOG_VERSION = 2, REPLICA_VERSION = 1, MAGIC_BYTES = 8 };
 
-static const char base_magic[MAGIC_BYTES] = "RVBASE", log_magic[MAGIC_BYTES] = "RVLOG",
+static const char snapshot_magic[MAGIC_BYTES] = "RVSNAP", log_magic[MAGIC_BYTES] = "RVLOG",
 				  replica_magic[MAGIC_BYTES] = "RVREPL";
 
-/* ---- what all headers have in common --------------------------------------------------------------------------------
- */
+/* ---- what all headers have in common ---- */
 
 static struct rv_writer begin(uint8_t *out, const char *magic, uint32_t version, const struct global_config *c) {
 	struct rv_writer w = rv_writer_of(out, STATE_HEADER_BYTES);
@@ -65,12 +64,11 @@ size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind,
 	return state_prefix_bytes(c, kind, round) + state_payload_bytes(c, kind, round);
 }
 
-/* ---- base -----------------------------------------------------------------------------------------------------------
- */
+/* ---- snapshot ---- */
 
-void state_base_header(const struct global_config *c, const struct state_base_info *info,
-					   uint8_t out[STATE_HEADER_BYTES]) {
-	struct rv_writer w = begin(out, base_magic, BASE_VERSION, c);
+void state_snapshot_header(const struct global_config *c, const struct state_snapshot_info *info,
+						   uint8_t out[STATE_HEADER_BYTES]) {
+	struct rv_writer w = begin(out, snapshot_magic, SNAPSHOT_VERSION, c);
 	rv_write_u64(&w, info->round);
 	rv_write_bytes(&w, info->chain.b, RV_HASH_BYTES);
 	rv_write_bytes(&w, info->full_hash.b, RV_HASH_BYTES);
@@ -79,10 +77,10 @@ void state_base_header(const struct global_config *c, const struct state_base_in
 	end_checked(&w);
 }
 
-enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
-								   struct state_base_info *info, struct rv_errtext *et) {
+enum rv_err state_snapshot_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+									   struct state_snapshot_info *info, struct rv_errtext *et) {
 	struct rv_reader r = rv_reader_of(header, STATE_HEADER_BYTES);
-	RV_TRY(read_begin(&r, base_magic, BASE_VERSION, c, et));
+	RV_TRY(read_begin(&r, snapshot_magic, SNAPSHOT_VERSION, c, et));
 	info->round = rv_read_u64(&r);
 	rv_read_copy(&r, info->chain.b, RV_HASH_BYTES);
 	rv_read_copy(&r, info->full_hash.b, RV_HASH_BYTES);
@@ -93,8 +91,7 @@ enum rv_err state_base_header_load(const struct global_config *c, const uint8_t 
 	return RV_OK;
 }
 
-/* ---- log ------------------------------------------------------------------------------------------------------------
- */
+/* ---- log ---- */
 
 void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
 					  uint8_t out[STATE_HEADER_BYTES]) {
@@ -156,8 +153,7 @@ enum rv_err state_index_load(const struct global_config *c, uint64_t round, cons
 	return RV_OK;
 }
 
-/* ---- replica --------------------------------------------------------------------------------------------------------
- */
+/* ---- replica ---- */
 
 void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
 						  uint8_t out[STATE_HEADER_BYTES]) {

@@ -1,11 +1,11 @@
-/* state_format.h: the bytes of the files base-R.rvs, log-R.rvl and replica.rvp. No I/O.
+/* state_format.h: the bytes of the files snapshot-R.rvs, log-R.rvl and replica.rvp. No I/O.
  *
- *     base     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n floats each)
+ *     snapshot     header (192) | manifest: a hash per piece | theta (n floats) | outer states (n floats each)
  *     log      header (192) | index: 4 bytes per piece | manifest: a hash per chunk | pieces as they are stored
  *     replica  header (192) | replica_save() bytes
  *
  * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of state_packing.h. Every header
- * ends with a hash of itself. What it does not cover is covered otherwise: the base's manifest makes the full hash, the
+ * ends with a hash of itself. What it does not cover is covered otherwise: the snapshot's manifest makes the full hash, the
  * log's makes the digest, the index has its hash in the header, and the pieces theirs in the manifest. Decoding trusts
  * nothing: every size and count follows from the run's configuration and must match.
  */
@@ -17,7 +17,7 @@
 
 enum { STATE_HEADER_BYTES = 192, STATE_INDEX_ENTRY_BYTES = 4 };
 
-struct state_base_info {
+struct state_snapshot_info {
 	uint64_t round;
 	struct rv_hash chain, full_hash;
 };
@@ -39,15 +39,15 @@ struct state_replica_info {
 
 /* Bytes before the payload or the pieces: header, index, manifest. */
 size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
-size_t state_index_bytes(const struct global_config *c, enum state_kind kind, uint64_t round); /* 0 for a base */
-/* A whole base; the largest log of that round: all pieces raw. */
+size_t state_index_bytes(const struct global_config *c, enum state_kind kind, uint64_t round); /* 0 for a snapshot */
+/* A whole snapshot; the largest log of that round: all pieces raw. */
 size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
 
-void state_base_header(const struct global_config *c, const struct state_base_info *info,
-					   uint8_t out[STATE_HEADER_BYTES]);
+void state_snapshot_header(const struct global_config *c, const struct state_snapshot_info *info,
+						   uint8_t out[STATE_HEADER_BYTES]);
 /* All header loads: RV_E_CORRUPT, RV_E_UNSUPPORTED (of another version). */
-enum rv_err state_base_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
-								   struct state_base_info *info, struct rv_errtext *et);
+enum rv_err state_snapshot_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
+									   struct state_snapshot_info *info, struct rv_errtext *et);
 
 /* `index`: state_index_bytes() of the round, as they are in the file. */
 void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,

@@ -7,8 +7,7 @@
 
 enum { LOG_PIECE_BYTES = 1 << 18 };
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------
- */
+/* ---- shapes ---- */
 
 static size_t vector_bytes(const struct global_config *c) {
 	return c->n * sizeof(float);
@@ -27,7 +26,7 @@ size_t state_payload_bytes(const struct global_config *c, enum state_kind kind, 
 }
 
 uint32_t state_pieces(const struct global_config *c, enum state_kind kind, uint64_t round) {
-	if (kind == STATE_KIND_BASE)
+	if (kind == STATE_KIND_SNAPSHOT)
 		return global_pieces(c);
 	uint32_t per_piece = chunks_per_piece(c);
 	return (global_round_chunks(c, round).n_chunks + per_piece - 1) / per_piece;
@@ -47,7 +46,7 @@ static size_t chunk_at(const struct global_config *c, const struct chunking *exc
 										: chunking_offset_bytes(exchanged, c->codec, chunk);
 }
 
-static size_t base_piece_at(const struct global_config *c, uint32_t i, size_t *bytes) {
+static size_t snapshot_piece_at(const struct global_config *c, uint32_t i, size_t *bytes) {
 	uint32_t per_vector = global_pieces_per_vector(c);
 	size_t elems_before = (size_t)(i % per_vector) * GLOBAL_PIECE_ELEMS, left = c->n - elems_before;
 	*bytes = (left < GLOBAL_PIECE_ELEMS ? left : GLOBAL_PIECE_ELEMS) * sizeof(float);
@@ -56,8 +55,8 @@ static size_t base_piece_at(const struct global_config *c, uint32_t i, size_t *b
 
 size_t state_piece_at(const struct global_config *c, enum state_kind kind, uint64_t round, uint32_t i, size_t *bytes) {
 	RV_ASSERT(i < state_pieces(c, kind, round));
-	if (kind == STATE_KIND_BASE)
-		return base_piece_at(c, i, bytes);
+	if (kind == STATE_KIND_SNAPSHOT)
+		return snapshot_piece_at(c, i, bytes);
 	const struct chunking exchanged = global_round_chunks(c, round);
 	uint32_t first, end = chunks_of(c, &exchanged, i, &first);
 	size_t at = chunk_at(c, &exchanged, first);
@@ -65,11 +64,10 @@ size_t state_piece_at(const struct global_config *c, enum state_kind kind, uint6
 	return at;
 }
 
-/* ---- hashes ---------------------------------------------------------------------------------------------------------
- */
+/* ---- hashes ---- */
 
 uint32_t state_manifest_hashes(const struct global_config *c, enum state_kind kind, uint64_t round) {
-	return kind == STATE_KIND_BASE ? global_pieces(c) : global_round_chunks(c, round).n_chunks;
+	return kind == STATE_KIND_SNAPSHOT ? global_pieces(c) : global_round_chunks(c, round).n_chunks;
 }
 
 /* `from` is where chunk `first` begins. */
@@ -84,20 +82,20 @@ void state_manifest_of(const struct global_config *c, enum state_kind kind, uint
 	const uint8_t *bytes = payload;
 	const struct chunking exchanged = global_round_chunks(c, round);
 	for (uint32_t i = 0; i < state_manifest_hashes(c, kind, round); i++) {
-		size_t n, at = kind == STATE_KIND_BASE ? base_piece_at(c, i, &n) : 0;
-		out[i] = kind == STATE_KIND_BASE ? rv_hash_of(bytes + at, n) : chunk_hash(c, &exchanged, bytes, 0, i);
+		size_t n, at = kind == STATE_KIND_SNAPSHOT ? snapshot_piece_at(c, i, &n) : 0;
+		out[i] = kind == STATE_KIND_SNAPSHOT ? rv_hash_of(bytes + at, n) : chunk_hash(c, &exchanged, bytes, 0, i);
 	}
 }
 
 enum rv_err state_manifest_check(const struct global_config *c, const struct state_id *id,
 								 const struct rv_hash *manifest, struct rv_errtext *et) {
-	struct rv_hash made = id->kind == STATE_KIND_BASE ? global_full_hash_of(c, id->round, &id->chain, manifest)
-													  : global_digest_of(c, id->round, manifest);
+	struct rv_hash made = id->kind == STATE_KIND_SNAPSHOT ? global_full_hash_of(c, id->round, &id->chain, manifest)
+														  : global_digest_of(c, id->round, manifest);
 	if (rv_hash_equal(&made, &id->expect))
 		return RV_OK;
 	return rv_fail(et, RV_E_CORRUPT, "the piece hashes of the %s of round %" PRIu64 " do not make its %s",
-				   id->kind == STATE_KIND_BASE ? "state" : "log", id->round,
-				   id->kind == STATE_KIND_BASE ? "full hash" : "digest");
+				   id->kind == STATE_KIND_SNAPSHOT ? "state" : "log", id->round,
+				   id->kind == STATE_KIND_SNAPSHOT ? "full hash" : "digest");
 }
 
 static bool log_piece_matches(const struct global_config *c, uint64_t round, const struct rv_hash *manifest, uint32_t i,
@@ -125,40 +123,39 @@ enum rv_err state_piece_check(const struct global_config *c, const struct state_
 						state_pieces(c, id->kind, id->round));
 }
 
-/* ---- the largest ----------------------------------------------------------------------------------------------------
- */
+/* ---- the largest ---- */
 
 static uint32_t larger(uint32_t a, uint32_t b) {
 	return a > b ? a : b;
 }
 
 uint32_t state_max_pieces(const struct global_config *c) {
-	uint32_t most = state_pieces(c, STATE_KIND_BASE, 0);
+	uint32_t most = state_pieces(c, STATE_KIND_SNAPSHOT, 0);
 	for (uint32_t fragment = 0; fragment < fragments_count(&c->fragments); fragment++)
 		most = larger(most, state_pieces(c, STATE_KIND_LOG, fragment));
 	return most;
 }
 
 uint32_t state_max_manifest_hashes(const struct global_config *c) {
-	uint32_t most = state_manifest_hashes(c, STATE_KIND_BASE, 0);
+	uint32_t most = state_manifest_hashes(c, STATE_KIND_SNAPSHOT, 0);
 	for (uint32_t fragment = 0; fragment < fragments_count(&c->fragments); fragment++)
 		most = larger(most, state_manifest_hashes(c, STATE_KIND_LOG, fragment));
 	return most;
 }
 
-uint32_t state_logs_per_base(const struct global_config *c) {
-	size_t base = state_payload_bytes(c, STATE_KIND_BASE, 0), all = 0; /* of one log entry each */
+uint32_t state_logs_per_snapshot(const struct global_config *c) {
+	size_t snapshot = state_payload_bytes(c, STATE_KIND_SNAPSHOT, 0), all = 0; /* of one log entry each */
 	uint32_t fragments = fragments_count(&c->fragments);
 	for (uint32_t fragment = 0; fragment < fragments; fragment++)
 		all += state_payload_bytes(c, STATE_KIND_LOG, fragment);
-	size_t ratio = base * fragments / all;
+	size_t ratio = snapshot * fragments / all;
 	return ratio < 1 ? 1 : ratio > UINT32_MAX ? UINT32_MAX : (uint32_t)ratio;
 }
 
 /* The first piece of each is as large as any. */
 size_t state_max_piece_bytes(const struct global_config *c) {
 	size_t most, bytes;
-	(void)state_piece_at(c, STATE_KIND_BASE, 0, 0, &most);
+	(void)state_piece_at(c, STATE_KIND_SNAPSHOT, 0, 0, &most);
 	for (uint32_t fragment = 0; fragment < fragments_count(&c->fragments); fragment++) {
 		(void)state_piece_at(c, STATE_KIND_LOG, fragment, 0, &bytes);
 		most = bytes > most ? bytes : most;

@@ -13,16 +13,15 @@
 
 enum { FILE_MODE = 0644 };
 
-/* ---- names ----------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 static const struct {
 	enum statestore_file kind;
 	const char *before, *after; /* the round */
 } names[] = {
-	{STATE_FILE_BASE, "base-", ".rvs"},
+	{STATE_FILE_SNAPSHOT, "snapshot-", ".rvs"},
 	{STATE_FILE_LOG, "log-", ".rvl"},
-	{STATE_FILE_PART, "base-", ".part"},
+	{STATE_FILE_PART, "snapshot-", ".part"},
 };
 
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
@@ -68,8 +67,7 @@ enum rv_err statestore_remove(const struct statestore *s, enum statestore_file k
 	return rv_fail_errno(et, errno, "%s: cannot be removed", path);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ---- */
 
 static enum rv_err begin(const struct statestore *s, enum statestore_file kind, uint64_t round,
 						 struct rv_file_writer *w, struct rv_errtext *et) {
@@ -85,11 +83,11 @@ static enum rv_err end(struct rv_file_writer *w, enum rv_err e, struct rv_errtex
 	return e;
 }
 
-static enum rv_err write_base(const struct statestore *s, const struct global_state *g, const uint8_t *header,
-							  const struct rv_hash *manifest, struct rv_errtext *et) {
+static enum rv_err write_snapshot(const struct statestore *s, const struct global_state *g, const uint8_t *header,
+								  const struct rv_hash *manifest, struct rv_errtext *et) {
 	struct rv_file_writer w;
 	size_t vector = g->cfg.n * sizeof(float);
-	RV_TRY(begin(s, STATE_FILE_BASE, g->round, &w, et));
+	RV_TRY(begin(s, STATE_FILE_SNAPSHOT, g->round, &w, et));
 	enum rv_err e = rv_file_writer_write(&w, header, STATE_HEADER_BYTES, et);
 	if (e == RV_OK)
 		e = rv_file_writer_write(&w, manifest, (size_t)global_pieces(&g->cfg) * sizeof *manifest, et);
@@ -100,10 +98,10 @@ static enum rv_err write_base(const struct statestore *s, const struct global_st
 	return end(&w, e, et);
 }
 
-enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g, struct rv_hash *full_hash,
-								  struct rv_errtext *et) {
+enum rv_err statestore_write_snapshot(const struct statestore *s, const struct global_state *g,
+									  struct rv_hash *full_hash, struct rv_errtext *et) {
 	uint8_t header[STATE_HEADER_BYTES];
-	struct state_base_info info = {.round = g->round, .chain = g->chain};
+	struct state_snapshot_info info = {.round = g->round, .chain = g->chain};
 	struct rv_hash *manifest = calloc(global_pieces(&g->cfg), sizeof *manifest);
 	for (uint32_t i = 0; manifest && i < global_pieces(&g->cfg); i++) {
 		size_t n;
@@ -114,9 +112,9 @@ enum rv_err statestore_write_base(const struct statestore *s, const struct globa
 	if (full_hash)
 		*full_hash = info.full_hash;
 	if (!manifest)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the hashes of a base");
-	state_base_header(&g->cfg, &info, header);
-	enum rv_err e = write_base(s, g, header, manifest, et);
+		return rv_fail(et, RV_E_NOMEM, "no memory for the hashes of a snapshot");
+	state_snapshot_header(&g->cfg, &info, header);
+	enum rv_err e = write_snapshot(s, g, header, manifest, et);
 	free(manifest);
 	return e;
 }
@@ -223,19 +221,18 @@ enum rv_err statestore_write_replica(const struct statestore *s, const struct st
 enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et) {
 	char part[STATESTORE_PATH_BYTES], path[STATESTORE_PATH_BYTES];
 	statestore_path(s, STATE_FILE_PART, round, part);
-	statestore_path(s, STATE_FILE_BASE, round, path);
+	statestore_path(s, STATE_FILE_SNAPSHOT, round, path);
 	if (rename(part, path) != 0)
 		return rv_fail_errno(et, errno, "%s: cannot rename to %s", part, path);
 	return rv_file_sync_parent(path, et);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ---- */
 
 enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
 							struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];
-	statestore_path(s, kind == STATE_KIND_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, round, path);
+	statestore_path(s, kind == STATE_KIND_SNAPSHOT ? STATE_FILE_SNAPSHOT : STATE_FILE_LOG, round, path);
 	enum rv_err e = state_file_open(&s->cfg, kind, path, out, et);
 	if (e == RV_OK && state_file_id(*out)->round != round) {
 		e = rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, state_file_id(*out)->round);

@@ -1,9 +1,9 @@
 /* statestore.h: the state files in a worker's directory: written whole or not at all, found again at start.
  *
- *     base-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   our own
- *     given-up-E/   bases and log entries that a rollback took back
+ *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   our own
+ *     given-up-E/   snapshots and log entries that a rollback took back
  *
- * The shared state of any round is a base (or theta0) plus the log entries since, replayed through global_apply. Which
+ * The shared state of any round is a snapshot (or theta0) plus the log entries since, replayed through global_apply. Which
  * files prove what, and which may go, checkpoint_index.h decides. Files are checked when read; a damaged one is named,
  * set aside as NAME.damaged, and the one before it used. Functions block on the disk: they are called on the storage
  * thread, or before the event loop starts. The store itself is read-only after init.
@@ -40,8 +40,8 @@ void statestore_path(const struct statestore *s, enum statestore_file kind, uint
 /* ---- writing: durable when it returns RV_OK. RV_E_FULL, RV_E_IO, RV_E_NOMEM ---- */
 
 /* *full_hash (NULL is fine) is filled in whatever is returned. */
-enum rv_err statestore_write_base(const struct statestore *s, const struct global_state *g, struct rv_hash *full_hash,
-								  struct rv_errtext *et);
+enum rv_err statestore_write_snapshot(const struct statestore *s, const struct global_state *g,
+									  struct rv_hash *full_hash, struct rv_errtext *et);
 /* Whether the disk takes a file of the size of a log entry: writes one, and removes it. RV_E_FULL, RV_E_IO,
  * RV_E_NOMEM. */
 enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et);
@@ -53,7 +53,7 @@ enum rv_err statestore_write_log(const struct statestore *s, struct state_log_in
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
 
-/* base-R.part, put together and installed, becomes base-R.rvs. RV_E_NOTFOUND: there is none. */
+/* snapshot-R.part, put together and installed, becomes snapshot-R.rvs. RV_E_NOTFOUND: there is none. */
 enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et);
 /* RV_OK: there is none any more. RV_E_IO. */
 enum rv_err statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round,
@@ -61,7 +61,7 @@ enum rv_err statestore_remove(const struct statestore *s, enum statestore_file k
 
 /* ---- reading ---- */
 
-/* A base or a log entry that says of itself that it is of `round`. What state_file_open() refuses; the text names
+/* A snapshot or a log entry that says of itself that it is of `round`. What state_file_open() refuses; the text names
  * it. */
 enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
 							struct rv_errtext *et);
@@ -86,28 +86,28 @@ enum rv_err statestore_recover(const struct statestore *s, struct global_state *
 
 /* Removes what s->policy lets go, but nothing that joiners need. */
 enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint_named *named, struct rv_errtext *et);
-/* A base that a former process has fetched a part of (worker/state/state_assembly.h); false: there is none. */
+/* A snapshot that a former process has fetched a part of (worker/state/state_assembly.h); false: there is none. */
 bool statestore_find_part(const struct statestore *s, uint64_t *round);
 /* What became of what a rollback gives up. */
 enum statestore_given_up_kind {
 	GIVEN_UP_NOTHING,  /* the disk had none of it */
-	GIVEN_UP_KEPT,     /* it is in `dir`, with at least one base */
+	GIVEN_UP_KEPT,     /* it is in `dir`, with at least one snapshot */
 	GIVEN_UP_KEPT_LOG, /* it is in `dir`: log entries only, of use beside the files that stayed */
-	GIVEN_UP_REMOVED   /* removed: `dir` keeps a base of an earlier rollback that is not of an earlier round */
+	GIVEN_UP_REMOVED   /* removed: `dir` keeps a snapshot of an earlier rollback that is not of an earlier round */
 };
 struct statestore_given_up {
 	enum statestore_given_up_kind what;
 	char dir[STATESTORE_PATH_BYTES];
 };
-/* Sets aside what a rollback to `round` gives up, log entries from it on and bases after it: in given-up-E, `epoch` E
+/* Sets aside what a rollback to `round` gives up, log entries from it on and snapshots after it: in given-up-E, `term` E
  * being the one that ends, with run.conf and run.link, so that tools can read it. It may be the last copy of a
- * training that somebody wants back. One such set is kept: the one with the base of the latest round. The replica
+ * training that somebody wants back. One such set is kept: the one with the snapshot of the latest round. The replica
  * stays: Adam's moments and the place in the data are this worker's own. Durable when it returns RV_OK; otherwise some
- * of it is there, and must not be taken for the new epoch's: do it again, with the same arguments. RV_E_FULL,
+ * of it is there, and must not be taken for the new term's: do it again, with the same arguments. RV_E_FULL,
  * RV_E_IO. */
-enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t epoch,
+enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t term,
 							  struct statestore_given_up *out, struct rv_errtext *et);
-/* Removes what a wrong history left behind: log entries from `round` on, bases after it, the replica; and entries
+/* Removes what a wrong history left behind: log entries from `round` on, snapshots after it, the replica; and entries
  * before it that nothing proves. Entries that are `committed` stay: they may be the last ones there are. Unless it
  * returns RV_OK, no later state may be stored beside them: it would seem to prove them. */
 enum rv_err statestore_forget_from(const struct statestore *s, uint64_t round,

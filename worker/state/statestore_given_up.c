@@ -1,6 +1,6 @@
 /* statestore_given_up.c: what a rollback gives up is set aside, in a directory of the state: a person may want it back.
  *
- * Any step of it may be the last one before a crash. As long as the new epoch is not stored all is done again with the
+ * Any step of it may be the last one before a crash. As long as the new term is not stored all is done again with the
  * same arguments: the directory of the set, once made, says that it is the one to go on with. */
 #include "worker/state/statestore_internal.h"
 
@@ -20,8 +20,8 @@ static const char prefix[] = "given-up-";
 
 /* Which state files a directory has, of those that a rollback to a round gives up. */
 struct found {
-	bool any, has_base;
-	uint64_t base; /* has_base: the latest */
+	bool any, has_snapshot;
+	uint64_t snapshot; /* has_snapshot: the latest */
 };
 
 struct sets {
@@ -29,32 +29,32 @@ struct sets {
 	bool begun; /* the directory of what is going is there */
 };
 
-static void set_path(const struct statestore *s, uint64_t epoch, char out[static STATESTORE_PATH_BYTES]) {
-	(void)snprintf(out, STATESTORE_PATH_BYTES, "%s/%s%" PRIu64, s->dir, prefix, epoch);
+static void set_path(const struct statestore *s, uint64_t term, char out[static STATESTORE_PATH_BYTES]) {
+	(void)snprintf(out, STATESTORE_PATH_BYTES, "%s/%s%" PRIu64, s->dir, prefix, term);
 }
 
-static bool is_set(const char *name, uint64_t *epoch) {
+static bool is_set(const char *name, uint64_t *term) {
 	enum { MAX_DIGITS = 18 };
 	size_t n = sizeof prefix - 1;
 	if (strncmp(name, prefix, n) != 0)
 		return false;
 	size_t digits = strspn(name + n, "0123456789");
-	*epoch = strtoull(name + n, NULL, 10);
+	*term = strtoull(name + n, NULL, 10);
 	return digits > 0 && digits <= MAX_DIGITS && name[n + digits] == '\0';
 }
 
 static void note(struct found *f, enum statestore_file kind, uint64_t round) {
 	f->any = true;
-	if (kind == STATE_FILE_BASE && (!f->has_base || round > f->base)) {
-		f->has_base = true;
-		f->base = round;
+	if (kind == STATE_FILE_SNAPSHOT && (!f->has_snapshot || round > f->snapshot)) {
+		f->has_snapshot = true;
+		f->snapshot = round;
 	}
 }
 
 /* One of an earlier rollback. What cannot be read holds nothing. */
-static void note_older(const struct statestore *s, uint64_t epoch, struct found *f) {
+static void note_older(const struct statestore *s, uint64_t term, struct found *f) {
 	char path[STATESTORE_PATH_BYTES];
-	set_path(s, epoch, path);
+	set_path(s, term, path);
 	DIR *d = opendir(path);
 	if (!d)
 		return;
@@ -67,7 +67,7 @@ static void note_older(const struct statestore *s, uint64_t epoch, struct found 
 	closedir(d);
 }
 
-static enum rv_err find_sets(const struct statestore *s, uint64_t to, uint64_t epoch, struct sets *out,
+static enum rv_err find_sets(const struct statestore *s, uint64_t to, uint64_t term, struct sets *out,
 							 struct rv_errtext *et) {
 	*out = (struct sets){.begun = false};
 	DIR *d = opendir(s->dir);
@@ -77,7 +77,7 @@ static enum rv_err find_sets(const struct statestore *s, uint64_t to, uint64_t e
 	for (struct dirent *e; (e = readdir(d)); errno = 0) {
 		enum statestore_file kind;
 		uint64_t number;
-		if (is_set(e->d_name, &number) && number == epoch)
+		if (is_set(e->d_name, &number) && number == term)
 			out->begun = true;
 		else if (is_set(e->d_name, &number))
 			note_older(s, number, &out->older);
@@ -89,8 +89,7 @@ static enum rv_err find_sets(const struct statestore *s, uint64_t to, uint64_t e
 	return e;
 }
 
-/* ---- one set stays -------------------------------------------------------------------------------------------------
- */
+/* ---- one set stays ---- */
 
 static bool is_of_a_set(const char *name) {
 	enum statestore_file kind;
@@ -99,9 +98,9 @@ static bool is_of_a_set(const char *name) {
 }
 
 /* What somebody else has put there stays, and the directory with it. */
-static void remove_set(const struct statestore *s, uint64_t epoch) {
+static void remove_set(const struct statestore *s, uint64_t term) {
 	char path[STATESTORE_PATH_BYTES];
-	set_path(s, epoch, path);
+	set_path(s, term, path);
 	DIR *d = opendir(path);
 	if (!d)
 		return;
@@ -113,19 +112,19 @@ static void remove_set(const struct statestore *s, uint64_t epoch) {
 }
 
 /* Best effort: too much is kept otherwise, and the next rollback tries again. */
-static void remove_older(const struct statestore *s, uint64_t epoch) {
+static void remove_older(const struct statestore *s, uint64_t term) {
 	DIR *d = opendir(s->dir);
 	if (!d)
 		return;
 	for (struct dirent *e; (e = readdir(d));) {
 		uint64_t number;
-		if (is_set(e->d_name, &number) && number != epoch)
+		if (is_set(e->d_name, &number) && number != term)
 			remove_set(s, number);
 	}
 	closedir(d);
 }
 
-/* The directory of the older set that has the latest base. */
+/* The directory of the older set that has the latest snapshot. */
 static uint64_t best_older(const struct statestore *s, const struct found *latest) {
 	uint64_t best = 0, number;
 	DIR *d = opendir(s->dir);
@@ -136,15 +135,14 @@ static uint64_t best_older(const struct statestore *s, const struct found *lates
 		if (!is_set(e->d_name, &number))
 			continue;
 		note_older(s, number, &f);
-		if (f.has_base && f.base == latest->base)
+		if (f.has_snapshot && f.snapshot == latest->snapshot)
 			best = number;
 	}
 	closedir(d);
 	return best;
 }
 
-/* ---- moving ---------------------------------------------------------------------------------------------------------
- */
+/* ---- moving ---- */
 
 /* So that tools can read the set where it lies. Nothing is lost without it. */
 static void copy_small(const struct statestore *s, const char *set, const char *name) {
@@ -166,33 +164,33 @@ static enum rv_err sync_both(const struct statestore *s, const char *set, struct
 	return statestore_sync(s, et);
 }
 
-static enum rv_err set_aside(const struct statestore *s, uint64_t to, uint64_t epoch, struct rv_errtext *et) {
+static enum rv_err set_aside(const struct statestore *s, uint64_t to, uint64_t term, struct rv_errtext *et) {
 	char set[STATESTORE_PATH_BYTES];
-	set_path(s, epoch, set);
+	set_path(s, term, set);
 	RV_TRY(rv_dir_make(set, DIR_MODE, et));
 	copy_small(s, set, "run.conf");
 	copy_small(s, set, "run.link");
 	RV_TRY(sync_both(s, set, et));
 	RV_TRY(statestore_take_from(s, to, set, et));
 	RV_TRY(sync_both(s, set, et));
-	remove_older(s, epoch);
+	remove_older(s, term);
 	return RV_OK;
 }
 
-enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t epoch,
+enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t term,
 							  struct statestore_given_up *out, struct rv_errtext *et) {
 	struct sets sets;
 	*out = (struct statestore_given_up){.what = GIVEN_UP_NOTHING};
-	RV_TRY(find_sets(s, round, epoch, &sets, et));
+	RV_TRY(find_sets(s, round, term, &sets, et));
 	if (!sets.going.any && !sets.begun)
 		return statestore_sync(s, et);
-	bool later = sets.going.has_base && sets.going.base > sets.older.base;
-	if (sets.begun || !sets.older.has_base || later) {
-		RV_TRY(set_aside(s, round, epoch, et));
+	bool later = sets.going.has_snapshot && sets.going.snapshot > sets.older.snapshot;
+	if (sets.begun || !sets.older.has_snapshot || later) {
+		RV_TRY(set_aside(s, round, term, et));
 		struct found set = {.any = false};
-		note_older(s, epoch, &set);
-		out->what = set.has_base ? GIVEN_UP_KEPT : set.any ? GIVEN_UP_KEPT_LOG : GIVEN_UP_NOTHING;
-		set_path(s, epoch, out->dir);
+		note_older(s, term, &set);
+		out->what = set.has_snapshot ? GIVEN_UP_KEPT : set.any ? GIVEN_UP_KEPT_LOG : GIVEN_UP_NOTHING;
+		set_path(s, term, out->dir);
 		return RV_OK;
 	}
 	out->what = GIVEN_UP_REMOVED;

@@ -22,8 +22,8 @@ void statestore_set_aside(const struct statestore *s, enum statestore_file kind,
 						  const struct rv_errtext *text);
 /* Temporary files of a process that was killed while it wrote. */
 void statestore_remove_leftovers(const struct statestore *s);
-/* What was removed must not come back when the power goes while the base that takes its place is being written: an
- * entry that was never committed would then seem to be proved by that base. RV_E_IO. */
+/* What was removed must not come back when the power goes while the snapshot that takes its place is being written: an
+ * entry that was never committed would then seem to be proved by that snapshot. RV_E_IO. */
 enum rv_err statestore_sync(const struct statestore *s, struct rv_errtext *et);
 /* Removes those, or moves them to the directory `into` (not NULL). RV_E_IO: the first fault; the others are gone. */
 enum rv_err statestore_take_from(const struct statestore *s, uint64_t round, const char *into, struct rv_errtext *et);

@@ -63,8 +63,7 @@ bool statestore_find_part(const struct statestore *s, uint64_t *round) {
 	return found;
 }
 
-/* ---- retention ------------------------------------------------------------------------------------------------------
- */
+/* ---- retention ---- */
 
 struct retention {
 	struct checkpoint_keep keep;
@@ -89,8 +88,7 @@ enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint
 	return e;
 }
 
-/* ---- another history ------------------------------------------------------------------------------------------------
- */
+/* ---- another history ---- */
 
 enum rv_err statestore_sync(const struct statestore *s, struct rv_errtext *et) {
 	char path[STATESTORE_PATH_BYTES];

@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-static enum rv_err load_base(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
-							 struct rv_errtext *et) {
+static enum rv_err load_snapshot(void *ctx, uint64_t round, struct global_state *g, struct rv_hash *full_hash,
+								 struct rv_errtext *et) {
 	struct state_file *f;
-	RV_TRY(statestore_open(ctx, STATE_KIND_BASE, round, &f, et));
+	RV_TRY(statestore_open(ctx, STATE_KIND_SNAPSHOT, round, &f, et));
 	enum rv_err e = state_file_verify(f, et);
 	if (e == RV_OK)
-		e = state_file_load_base(f, g, et);
+		e = state_file_load_snapshot(f, g, et);
 	*full_hash = state_file_id(f)->expect;
 	state_file_free(f);
 	return e;
@@ -34,12 +34,12 @@ static void load_replica(void *ctx, struct recovered *out) {
 		statestore_set_aside(ctx, STATE_FILE_REPLICA, 0, e, &et);
 }
 
-static enum rv_err write_base(void *ctx, const struct global_state *g, struct rv_errtext *et) {
-	return statestore_write_base(ctx, g, NULL, et);
+static enum rv_err write_snapshot(void *ctx, const struct global_state *g, struct rv_errtext *et) {
+	return statestore_write_snapshot(ctx, g, NULL, et);
 }
 
 static void set_aside(void *ctx, enum state_kind kind, uint64_t round, enum rv_err why, const struct rv_errtext *text) {
-	statestore_set_aside(ctx, kind == STATE_KIND_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, round, why, text);
+	statestore_set_aside(ctx, kind == STATE_KIND_SNAPSHOT ? STATE_FILE_SNAPSHOT : STATE_FILE_LOG, round, why, text);
 }
 
 static void not_written(void *ctx, enum rv_err why, const struct rv_errtext *text) {
@@ -54,10 +54,10 @@ static enum rv_err recover(const struct statestore *s, struct checkpoint_index *
 						   struct recovered *out, struct rv_errtext *et) {
 	struct statestore copy = *s;
 	const struct recovery_files files = {.ctx = &copy,
-										 .load_base = load_base,
+										 .load_snapshot = load_snapshot,
 										 .load_log = load_log,
 										 .load_replica = load_replica,
-										 .write_base = write_base,
+										 .write_snapshot = write_snapshot,
 										 .set_aside = set_aside,
 										 .not_written = not_written};
 	const struct recovery_config cfg = {.theta0 = s->theta0, .schedule = s->schedule};

@@ -26,8 +26,7 @@ struct checkpoint_index *statestore_new_index(const struct statestore *s, struct
 	return x;
 }
 
-/* ---- headers --------------------------------------------------------------------------------------------------------
- */
+/* ---- headers ---- */
 
 static enum rv_err read_header(const struct statestore *s, enum statestore_file kind, uint64_t round,
 							   uint8_t out[static STATE_HEADER_BYTES], struct rv_errtext *et) {
@@ -44,12 +43,12 @@ static enum rv_err read_header(const struct statestore *s, enum statestore_file 
 	return e;
 }
 
-static enum rv_err load_base_header(const struct statestore *s, uint64_t round, struct rv_hash *chain,
-									struct rv_errtext *et) {
+static enum rv_err load_snapshot_header(const struct statestore *s, uint64_t round, struct rv_hash *chain,
+										struct rv_errtext *et) {
 	uint8_t header[STATE_HEADER_BYTES];
-	struct state_base_info info;
-	RV_TRY(read_header(s, STATE_FILE_BASE, round, header, et));
-	RV_TRY(state_base_header_load(&s->cfg, header, &info, et));
+	struct state_snapshot_info info;
+	RV_TRY(read_header(s, STATE_FILE_SNAPSHOT, round, header, et));
+	RV_TRY(state_snapshot_header_load(&s->cfg, header, &info, et));
 	*chain = info.chain;
 	return info.round == round ? RV_OK : rv_fail(et, RV_E_CORRUPT, "it holds round %" PRIu64, info.round);
 }
@@ -83,13 +82,13 @@ static void note_file(const struct statestore *s, struct checkpoint_index *x, en
 	struct rv_errtext et = {0};
 	struct state_log_info log = {.attempt = 0};
 	struct rv_hash chain;
-	bool base = kind == STATE_FILE_BASE;
-	enum rv_err e = base ? load_base_header(s, round, &chain, &et) : load_log_header(s, round, &log, &et);
+	bool snapshot = kind == STATE_FILE_SNAPSHOT;
+	enum rv_err e = snapshot ? load_snapshot_header(s, round, &chain, &et) : load_log_header(s, round, &log, &et);
 	if (e == RV_E_NOTFOUND)
 		return;
-	checkpoint_index_add(x, base ? STATE_KIND_BASE : STATE_KIND_LOG, round, log.attempt,
+	checkpoint_index_add(x, snapshot ? STATE_KIND_SNAPSHOT : STATE_KIND_LOG, round, log.attempt,
 						 e != RV_OK ? NULL
-						 : base     ? &chain
+						 : snapshot ? &chain
 									: &log.digest);
 	if (e != RV_OK && bad)
 		bad(s, kind, round, e, &et);
@@ -121,8 +120,7 @@ enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index 
 	return statestore_scan_with(s, out, NULL, et);
 }
 
-/* ---- damaged files --------------------------------------------------------------------------------------------------
- */
+/* ---- damaged files ---- */
 
 static bool is_damaged_file(const char *name) {
 	enum statestore_file kind;
@@ -184,8 +182,7 @@ void statestore_set_aside(const struct statestore *s, enum statestore_file kind,
 		bound_damaged(s);
 }
 
-/* ---- leftovers ------------------------------------------------------------------------------------------------------
- */
+/* ---- leftovers ---- */
 
 /* NAME of a file that this program writes in the directory. */
 static bool is_our_file(const char *name) {

@@ -3,10 +3,10 @@
 
 #include "base/assert.h"
 
-/* ---- a snapshot: the replica, the base, then retention -------------------------------------------------------------- */
+/* ---- a copy: the replica, the snapshot, then retention -------------------------------------------------------------- */
 
 static enum store_step after_replica(const struct store_job *j) {
-	return j->copy.has_base ? STORE_STEP_BASE : STORE_STEP_END;
+	return j->copy.has_snapshot ? STORE_STEP_SNAPSHOT : STORE_STEP_END;
 }
 
 static enum store_step write_copies(const struct store_job *j) {
@@ -21,10 +21,10 @@ static enum store_step begin_copies(const struct store_thread *t, struct store_j
 	if (!t->other_history)
 		return write_copies(j);
 	j->err = rv_fail(&j->text, RV_E_IO, "files of another history could not be removed");
-	return j->copy.has_base ? STORE_STEP_HASH : STORE_STEP_END;
+	return j->copy.has_snapshot ? STORE_STEP_HASH : STORE_STEP_END;
 }
 
-static enum store_step begin_snapshot(const struct store_thread *t, struct store_job *j) {
+static enum store_step begin_copy(const struct store_thread *t, struct store_job *j) {
 	j->err = j->copy.handle ? j->copy.err : RV_E_NOMEM;
 	j->text = j->copy.text;
 	bool must_go = j->replica_ahead && !j->copy.has_replica;
@@ -43,7 +43,7 @@ void store_job_begin(struct store_thread *t, struct store_job *j) {
 	RV_ASSERT(j->kind != STORE_PERSIST || j->reduced);
 	t->other_history |= j->after_lost_forget;
 	j->err = RV_OK;
-	j->step = j->kind == STORE_SNAPSHOT ? begin_snapshot(t, j) : first[j->kind];
+	j->step = j->kind == STORE_COPY ? begin_copy(t, j) : first[j->kind];
 }
 
 static void note(struct store_job *j, enum rv_err e, const struct rv_errtext *text) {
@@ -75,7 +75,7 @@ static enum store_step after(struct store_thread *t, struct store_job *j, enum r
 		return begin_copies(t, j);
 	case STORE_STEP_REPLICA:
 		return after_replica(j);
-	case STORE_STEP_BASE:
+	case STORE_STEP_SNAPSHOT:
 		return e == RV_OK ? STORE_STEP_PRUNE : STORE_STEP_END;
 	default:
 		return STORE_STEP_END;

@@ -14,24 +14,24 @@
 #include "worker/state/state_format.h"
 
 enum store_kind {
-	STORE_PERSIST,   /* the result of an all-reduce, as a log entry: before the vote */
-	STORE_INSTALLED, /* a fetched base is the state now: what is of another history goes, the base gets its name */
-	STORE_REFUSED,   /* a fetched base was of no use: its part goes */
-	STORE_SNAPSHOT,  /* copies of the replica and of the shared state; then retention */
-	STORE_EXPORT,    /* the weights of the run's end */
-	STORE_PROBE,     /* whether the disk takes as much as a log entry */
+	STORE_PERSIST, /* the result of an all-reduce, as a log entry: before the vote */
+	STORE_INSTALLED, /* a fetched snapshot is the state now: what is of another history goes, the snapshot gets its name */
+	STORE_REFUSED, /* a fetched snapshot was of no use: its part goes */
+	STORE_COPY,    /* copies of the replica and of the shared state; then retention */
+	STORE_EXPORT,  /* the weights of the run's end */
+	STORE_PROBE,   /* whether the disk takes as much as a log entry */
 	STORE_KINDS
 };
 
 enum store_step {
 	STORE_STEP_LOG,
 	STORE_STEP_FORGET, /* what checkpoint_goes_by_history() says of job->round */
-	STORE_STEP_ADOPT,  /* base-R.part becomes base-R. RV_E_NOTFOUND: there is none */
+	STORE_STEP_ADOPT,  /* snapshot-R.part becomes snapshot-R. RV_E_NOTFOUND: there is none */
 	STORE_STEP_REMOVE_PART,
 	STORE_STEP_REMOVE_REPLICA,
 	STORE_STEP_REPLICA,
-	STORE_STEP_BASE, /* fills full_hash, whatever it returns */
-	STORE_STEP_HASH, /* fills full_hash of the copy, and writes nothing */
+	STORE_STEP_SNAPSHOT, /* fills full_hash, whatever it returns */
+	STORE_STEP_HASH,     /* fills full_hash of the copy, and writes nothing */
 	STORE_STEP_PRUNE,
 	STORE_STEP_EXPORT, /* fills full_hash */
 	STORE_STEP_PROBE,
@@ -41,8 +41,8 @@ enum store_step {
 /* Copies of the state that the trainer made for the disk. */
 struct state_copy {
 	void *handle; /* the platform's; NULL: there was no memory for any copy */
-	bool has_base, has_replica;
-	uint64_t base_round;
+	bool has_snapshot, has_replica;
+	uint64_t snapshot_round;
 	enum rv_err err; /* RV_E_NOMEM: a part that was asked for is not there */
 	struct rv_errtext text;
 };
@@ -55,20 +55,20 @@ struct store_job {
 	uint64_t committed_from;   /* INSTALLED: the digests in the document, from this round on */
 	int n_committed;
 	struct rv_hash committed[NET_MAX_LOG_DIGESTS];
-	struct state_copy copy;        /* SNAPSHOT */
-	struct checkpoint_named named; /* SNAPSHOT: what joiners need */
-	uint32_t history;              /* SNAPSHOT: how many states had been installed when it was taken */
-	bool replica_ahead;            /* SNAPSHOT: the replica on disk must not stay */
+	struct state_copy copy;        /* COPY */
+	struct checkpoint_named named; /* COPY: what joiners need */
+	uint32_t history;              /* COPY: how many states had been installed when it was taken */
+	bool replica_ahead;            /* COPY: the replica on disk must not stay */
 	bool after_lost_forget;        /* an INSTALLED before it could not be posted at all */
 	enum store_step step;
 	/* The answer. */
 	enum rv_err err;
 	struct rv_errtext text;
-	struct rv_hash full_hash; /* SNAPSHOT with a base, EXPORT */
+	struct rv_hash full_hash; /* COPY with a snapshot, EXPORT */
 };
 
 /* What the storage thread remembers from job to job: files of another history could not be removed. Whatever is stored
- * beside them would seem to prove them, so no snapshot is, until an INSTALLED succeeds. */
+ * beside them would seem to prove them, so no copy is, until an INSTALLED succeeds. */
 struct store_thread {
 	bool other_history;
 };

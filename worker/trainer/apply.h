@@ -18,7 +18,7 @@ struct trainer_apply {
 	struct blob *reduced; /* the round's reduced bytes */
 	struct rv_hash digest;
 	enum trainer_adopt adopt;
-	bool want_base, want_replica; /* what the copy for the disk should hold */
+	bool want_snapshot, want_replica; /* what the copy for the disk should hold */
 };
 
 #endif

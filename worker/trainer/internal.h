@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE, REQ_COPY_BASE };
+enum request_kind { REQ_TRAIN, REQ_ENCODE, REQ_APPLY, REQ_INSTALL, REQ_EVALUATE, REQ_SAVE, REQ_COPY_SNAPSHOT };
 
 /* One request: made by the event loop, worked on by the trainer thread, answered and freed by the event loop. */
 struct request {
@@ -23,9 +23,9 @@ struct request {
 	struct trainer *t; /* NULL: a spare one, free */
 	enum request_kind kind;
 	uint64_t round, from, steps;
-	struct trainer_apply apply; /* APPLY */
-	bool want_replica;          /* ENCODE */
-	struct state_file *base;    /* INSTALL */
+	struct trainer_apply apply;  /* APPLY */
+	bool want_replica;           /* ENCODE */
+	struct state_file *snapshot; /* INSTALL */
 	struct rv_hash expect;
 	uint64_t max_tokens; /* EVALUATE */
 	bool last;
@@ -34,7 +34,7 @@ struct request {
 	struct rv_errtext text;
 	double loss;
 	uint64_t steps_done, tokens; /* TRAIN */
-	struct trainer_snapshot *snapshot;
+	struct trainer_copy *copy;
 };
 
 /* Requests that may be under way at a time when memory is short: each kind, and an evaluation and a save more. */
@@ -57,7 +57,7 @@ struct trainer {
 	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
 	struct copier *copier;
 	/* The last copies: their memory is used again when nobody else has it any more. */
-	struct blob *spare_replica, *spare_base;
+	struct blob *spare_replica, *spare_snapshot;
 
 	pthread_mutex_t lock;
 	struct trainer_progress progress; /* under lock */

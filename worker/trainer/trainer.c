@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- building -------------------------------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 static enum rv_err open_devices(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	struct device_choice choice;
@@ -64,7 +63,7 @@ static enum rv_err build(struct trainer *t, const struct trainer_config *cfg, st
 	RV_TRY(open_global(t, cfg, et));
 	outer_device_reserve(t->replica, &t->global);
 	t->spare_replica = touched(replica_state_bytes(t->replica));
-	t->spare_base = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_BASE, 0));
+	t->spare_snapshot = touched(state_payload_bytes(&t->global.cfg, STATE_KIND_SNAPSHOT, 0));
 	RV_TRY(copier_new(&t->copier, et));
 	replica_before_update(t->replica, trainer_settle, t);
 	return jobs_new("trainer", t->owner.wake, t->owner.ctx, &t->jobs, et);
@@ -100,7 +99,7 @@ void trainer_free(struct trainer *t) {
 	jobs_free(t->jobs);
 	copier_free(t->copier);
 	blob_unref(t->spare_replica);
-	blob_unref(t->spare_base);
+	blob_unref(t->spare_snapshot);
 	free(t->encoded);
 	outer_device_unpin(&t->outer);
 	contribution_release(&t->contribution);
@@ -113,26 +112,25 @@ void trainer_free(struct trainer *t) {
 	free(t);
 }
 
-void trainer_snapshot_wait(struct trainer_snapshot *s) {
+void trainer_copy_wait(struct trainer_copy *s) {
 	pthread_mutex_lock(&s->lock);
 	while (!s->copied)
 		pthread_cond_wait(&s->is_copied, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 }
 
-void trainer_snapshot_free(struct trainer_snapshot *s) {
+void trainer_copy_free(struct trainer_copy *s) {
 	if (!s)
 		return;
-	trainer_snapshot_wait(s);
+	trainer_copy_wait(s);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->is_copied);
-	blob_unref(s->base_bytes);
+	blob_unref(s->snapshot_bytes);
 	blob_unref(s->replica_bytes);
 	free(s);
 }
 
-/* ---- resuming -------------------------------------------------------------------------------------------------------
- */
+/* ---- resuming ---- */
 
 struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered *found,
 									  void (*notice)(void *, const char *), void *ctx) {
@@ -155,8 +153,7 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 	return (struct trainer_resumed){.saved = loaded, .exact = exact};
 }
 
-/* ---- requests -------------------------------------------------------------------------------------------------------
- */
+/* ---- requests ---- */
 
 static void run_request(struct job *j) {
 	trainer_work(JOB_OWNER(j, struct request, job));
@@ -169,10 +166,10 @@ static void answer(struct request *rq) {
 		o->on_trained(o->ctx, rq->round, rq->steps_done, rq->tokens, rq->err, rq->text.text);
 		break;
 	case REQ_ENCODE:
-		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
+		o->on_encoded(o->ctx, rq->round, rq->err, rq->text.text, rq->copy);
 		break;
 	case REQ_APPLY:
-		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->snapshot);
+		o->on_applied(o->ctx, rq->round, rq->err, rq->text.text, rq->copy);
 		break;
 	case REQ_INSTALL:
 		o->on_installed(o->ctx, rq->round, rq->err, rq->text.text);
@@ -181,10 +178,10 @@ static void answer(struct request *rq) {
 		o->on_evaluated(o->ctx, rq->round, rq->last, rq->loss, rq->err, rq->text.text);
 		break;
 	case REQ_SAVE:
-		o->on_saved(o->ctx, rq->snapshot);
+		o->on_saved(o->ctx, rq->copy);
 		break;
-	case REQ_COPY_BASE:
-		o->on_base(o->ctx, rq->snapshot);
+	case REQ_COPY_SNAPSHOT:
+		o->on_snapshot(o->ctx, rq->copy);
 		break;
 	}
 }
@@ -208,7 +205,7 @@ static void request_done(struct job *j) {
 	struct request *rq = JOB_OWNER(j, struct request, job);
 	answer(rq);
 	blob_unref(rq->apply.reduced);
-	state_file_free(rq->base);
+	state_file_free(rq->snapshot);
 	if (is_spare(rq))
 		rq->t = NULL;
 	else
@@ -240,9 +237,9 @@ void trainer_apply(struct trainer *t, const struct trainer_apply *rq) {
 	post(t, &copy);
 }
 
-void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect) {
+void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect) {
 	atomic_store(&t->stop, true);
-	struct request rq = {.kind = REQ_INSTALL, .round = round, .base = base, .expect = *expect};
+	struct request rq = {.kind = REQ_INSTALL, .round = round, .snapshot = snapshot, .expect = *expect};
 	post(t, &rq);
 }
 
@@ -255,8 +252,8 @@ void trainer_save(struct trainer *t) {
 	post(t, &(struct request){.kind = REQ_SAVE});
 }
 
-void trainer_copy_base(struct trainer *t) {
-	post(t, &(struct request){.kind = REQ_COPY_BASE});
+void trainer_copy_snapshot(struct trainer *t) {
+	post(t, &(struct request){.kind = REQ_COPY_SNAPSHOT});
 }
 
 void trainer_end(struct trainer *t) {

@@ -31,22 +31,22 @@ struct trainer_config {
 	const float *initial_theta; /* (n), copied; NULL: theta0 is drawn from the run's seed */
 };
 
-/* Copies taken at a round boundary, for the storage thread. Freed with trainer_snapshot_free. They are still being made
- * when it is given: trainer_snapshot_wait before the bytes are looked at, on any thread. */
-struct trainer_snapshot {
+/* Copies taken at a round boundary, for the storage thread. Freed with trainer_copy_free. They are still being made
+ * when it is given: trainer_copy_wait before the bytes are looked at, on any thread. */
+struct trainer_copy {
 	pthread_mutex_t lock;
 	pthread_cond_t is_copied;
 	bool copied; /* under lock */
-	bool has_base;
-	struct global_state base; /* a view of base_bytes; without scratch */
-	struct blob *base_bytes;
+	bool has_snapshot;
+	struct global_state snapshot; /* a view of snapshot_bytes; without scratch */
+	struct blob *snapshot_bytes;
 	struct state_replica_info replica;
 	struct blob *replica_bytes; /* still to be sealed (replica_seal). NULL: none */
 	enum rv_err err;            /* RV_E_NOMEM: something that was asked for is not there */
 	struct rv_errtext text;
 };
-void trainer_snapshot_wait(struct trainer_snapshot *s);
-void trainer_snapshot_free(struct trainer_snapshot *s); /* waits, too. NULL is fine */
+void trainer_copy_wait(struct trainer_copy *s);
+void trainer_copy_free(struct trainer_copy *s); /* waits, too. NULL is fine */
 
 struct trainer_progress {
 	uint64_t round, steps_done, tokens; /* of the contribution to `round` */
@@ -62,7 +62,7 @@ struct trainer_progress {
 	float tokens_per_s;
 	int64_t compute_us;    /* since the process started; of steps, when they are done */
 	int64_t step_since_us; /* rv_clock_monotonic_us() when the inner step under way began; 0: there is none */
-	int64_t snapshot_us;   /* of compute_us: while training stood still for copies for the storage thread */
+	int64_t copy_us;       /* of compute_us: while training stood still for copies for the storage thread */
 };
 
 struct trainer_owner {
@@ -74,17 +74,17 @@ struct trainer_owner {
 	void (*on_trained)(void *ctx, uint64_t round, uint64_t steps_done, uint64_t tokens, enum rv_err e,
 					   const char *text);
 	/* RV_E_RANGE: the outer gradient is not finite, or too large to be averaged; theta_local is theta again, no step is
-	 * done. snapshot: of the replica, where it was asked for and encoding went well; else NULL. */
-	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
-	/* RV_OK: the shared state is at round + 1. snapshot: NULL when there is no memory even for that. */
-	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_snapshot *snapshot);
+	 * done. copy: of the replica, where it was asked for and encoding went well; else NULL. */
+	void (*on_encoded)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy);
+	/* RV_OK: the shared state is at round + 1. copy: NULL when there is no memory even for that. */
+	void (*on_applied)(void *ctx, uint64_t round, enum rv_err e, const char *text, struct trainer_copy *copy);
 	void (*on_installed)(void *ctx, uint64_t round, enum rv_err e, const char *text);
 	/* RV_E_CANCELLED: trainer_end was called meanwhile. Otherwise what replica_eval refuses. */
 	void (*on_evaluated)(void *ctx, uint64_t round, bool last, double loss, enum rv_err e, const char *text);
 	/* Without replica_bytes also when steps ahead are in theta_local: what was copied at the encoding is what to
 	 * save. */
-	void (*on_saved)(void *ctx, struct trainer_snapshot *snapshot);
-	void (*on_base)(void *ctx, struct trainer_snapshot *snapshot);
+	void (*on_saved)(void *ctx, struct trainer_copy *copy);
+	void (*on_snapshot)(void *ctx, struct trainer_copy *copy);
 };
 
 /* Blocking: opens the backend, builds theta0. RV_E_NOTFOUND, RV_E_RANGE, RV_E_NOMEM, ... */
@@ -106,11 +106,11 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 void trainer_train(struct trainer *t, uint64_t round, uint64_t from, uint64_t steps);
 void trainer_encode(struct trainer *t, uint64_t round, bool want_replica);
 void trainer_apply(struct trainer *t, const struct trainer_apply *rq);
-/* A full state, checked against `expect` (all zero: against the run's init_hash). `base` is taken over; NULL:
+/* A full state, checked against `expect` (all zero: against the run's init_hash). `snapshot` is taken over; NULL:
  * theta0. */
-void trainer_install(struct trainer *t, uint64_t round, struct state_file *base, const struct rv_hash *expect);
-/* Copies the shared state as it is, after what was asked for before: on_base. */
-void trainer_copy_base(struct trainer *t);
+void trainer_install(struct trainer *t, uint64_t round, struct state_file *snapshot, const struct rv_hash *expect);
+/* Copies the shared state as it is, after what was asked for before: on_snapshot. */
+void trainer_copy_snapshot(struct trainer *t);
 /* Measures the shared theta's held-out loss, as replica_eval; on_evaluated gives `last` back. */
 void trainer_evaluate(struct trainer *t, uint64_t max_tokens, bool last);
 /* Stops training, and copies the replica's state. */

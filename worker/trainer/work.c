@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- inner steps ----------------------------------------------------------------------------------------------------
- */
+/* ---- inner steps ---- */
 
 static void count_step(struct trainer *t, bool ahead, const struct step_stats *s, int64_t us) {
 	pthread_mutex_lock(&t->lock);
@@ -105,8 +104,7 @@ static void work_train(struct request *rq) {
 	rq->tokens = ahead ? p.ahead_tokens : p.tokens;
 }
 
-/* ---- copies for the storage thread -----------------------------------------------------------------------------------
- */
+/* ---- copies for the storage thread ---- */
 
 /* Memory of the last copy, touched already, when the storage thread has done with it: fresh pages cost more than the
  * copying. NULL: there is none. */
@@ -120,27 +118,27 @@ static struct blob *copy_buffer(struct blob **spare, size_t bytes) {
 	return *spare ? blob_ref(*spare) : NULL;
 }
 
-static void no_memory(struct trainer_snapshot *s, uint64_t round, size_t bytes) {
+static void no_memory(struct trainer_copy *s, uint64_t round, size_t bytes) {
 	s->err = rv_fail(&s->text, RV_E_NOMEM, "no memory to copy the state of round %llu (%zu bytes)",
 					 (unsigned long long)round, bytes);
 }
 
-/* Room for the base, and what it is. */
-static void begin_base(struct trainer_snapshot *s, struct trainer *t) {
+/* Room for the snapshot, and what it is. */
+static void begin_snapshot(struct trainer_copy *s, struct trainer *t) {
 	const struct global_state *g = &t->global;
-	s->base_bytes = copy_buffer(&t->spare_base, state_payload_bytes(&g->cfg, STATE_KIND_BASE, g->round));
-	s->has_base = s->base_bytes != NULL;
-	if (!s->has_base) {
-		no_memory(s, g->round, state_payload_bytes(&g->cfg, STATE_KIND_BASE, g->round));
+	s->snapshot_bytes = copy_buffer(&t->spare_snapshot, state_payload_bytes(&g->cfg, STATE_KIND_SNAPSHOT, g->round));
+	s->has_snapshot = s->snapshot_bytes != NULL;
+	if (!s->has_snapshot) {
+		no_memory(s, g->round, state_payload_bytes(&g->cfg, STATE_KIND_SNAPSHOT, g->round));
 		return;
 	}
-	float *to = (float *)(void *)s->base_bytes->data;
-	s->base = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
+	float *to = (float *)(void *)s->snapshot_bytes->data;
+	s->snapshot = (struct global_state){.cfg = g->cfg, .theta = to, .round = g->round, .chain = g->chain};
 	for (int k = 0; k < g->cfg.optimizer->n_states; k++)
-		s->base.state[k] = to + (size_t)(k + 1) * g->cfg.n;
+		s->snapshot.state[k] = to + (size_t)(k + 1) * g->cfg.n;
 }
 
-static void begin_replica(struct trainer_snapshot *s, struct trainer *t) {
+static void begin_replica(struct trainer_copy *s, struct trainer *t) {
 	struct trainer_progress p = trainer_progress(t);
 	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
 	if (!s->replica_bytes) {
@@ -160,8 +158,8 @@ static bool is_on_a_device(struct trainer *t) {
 	return replica_device_theta(t->replica, &be) != NULL;
 }
 
-/* The replica first: an inner step waits for it, and an outer step for the base. */
-static int parts_of(struct trainer *t, const struct trainer_snapshot *s, struct copy_part *parts) {
+/* The replica first: an inner step waits for it, and an outer step for the snapshot. */
+static int parts_of(struct trainer *t, const struct trainer_copy *s, struct copy_part *parts) {
 	const struct global_state *g = &t->global;
 	struct replica_vector list[REPLICA_MAX_VECTORS];
 	int n = 0, n_list = 0;
@@ -169,14 +167,14 @@ static int parts_of(struct trainer *t, const struct trainer_snapshot *s, struct 
 		n_list = replica_vectors(t->replica, s->replica_bytes->data, list);
 	for (int i = 0; i < n_list; i++)
 		parts[n++] = (struct copy_part){list[i].to, list[i].from, list[i].bytes};
-	for (int k = -1; s->has_base && k < g->cfg.optimizer->n_states; k++)
-		parts[n++] = (struct copy_part){k < 0 ? s->base.theta : s->base.state[k], k < 0 ? g->theta : g->state[k],
-										g->cfg.n * sizeof(float)};
+	for (int k = -1; s->has_snapshot && k < g->cfg.optimizer->n_states; k++)
+		parts[n++] = (struct copy_part){k < 0 ? s->snapshot.theta : s->snapshot.state[k],
+										k < 0 ? g->theta : g->state[k], g->cfg.n * sizeof(float)};
 	return n;
 }
 
-static void on_copied(void *snapshot) {
-	struct trainer_snapshot *s = snapshot;
+static void on_copied(void *copy) {
+	struct trainer_copy *s = copy;
 	pthread_mutex_lock(&s->lock);
 	s->copied = true;
 	pthread_cond_broadcast(&s->is_copied);
@@ -185,7 +183,7 @@ static void on_copied(void *snapshot) {
 
 static void count_standstill(struct trainer *t, int64_t since_us) {
 	pthread_mutex_lock(&t->lock);
-	t->progress.snapshot_us += rv_clock_monotonic_us() - since_us;
+	t->progress.copy_us += rv_clock_monotonic_us() - since_us;
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -196,8 +194,8 @@ void trainer_settle(void *trainer) {
 	count_standstill(t, started_us);
 }
 
-static struct trainer_snapshot *new_snapshot(void) {
-	struct trainer_snapshot *s = calloc(1, sizeof *s);
+static struct trainer_copy *new_copy(void) {
+	struct trainer_copy *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
 	pthread_mutex_init(&s->lock, NULL);
@@ -206,12 +204,12 @@ static struct trainer_snapshot *new_snapshot(void) {
 }
 
 /* Vectors in the host's memory are copied while training goes on: until the first change of any of them. */
-static void take_snapshot(struct request *rq, bool base, bool replica) {
+static void take_copy(struct request *rq, bool snapshot, bool replica) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
-	struct trainer_snapshot *s = rq->snapshot = new_snapshot();
-	if (s && base)
-		begin_base(s, t);
+	struct trainer_copy *s = rq->copy = new_copy();
+	if (s && snapshot)
+		begin_snapshot(s, t);
 	if (s && replica)
 		begin_replica(s, t);
 	if (s && s->replica_bytes && is_on_a_device(t))
@@ -222,8 +220,7 @@ static void take_snapshot(struct request *rq, bool base, bool replica) {
 	count_standstill(t, started_us);
 }
 
-/* ---- the outer step -------------------------------------------------------------------------------------------------
- */
+/* ---- the outer step ---- */
 
 static void begin_contribution(struct trainer_progress *p, enum trainer_adopt adopt) {
 	if (adopt != TRAINER_KEEP)
@@ -279,7 +276,7 @@ static void work_encode(struct request *rq) {
 	if (rq->err != RV_OK) {
 		trainer_spoiled(t, &rq->text);
 	} else if (rq->want_replica) {
-		take_snapshot(rq, false, true);
+		take_copy(rq, false, true);
 	}
 	RV_FAILPOINT("encode.after");
 	count_compute(t, started_us);
@@ -342,14 +339,13 @@ static void work_apply(struct request *rq) {
 		bool moved_on = t->gave_away && a->adopt == TRAINER_KEEP; /* as worker/round/round.c counts */
 		t->gave_away = false;
 		trainer_begin_round(t, t->global.round, moved_on ? TRAINER_ADOPT : a->adopt);
-		take_snapshot(rq, a->want_base, a->want_replica);
+		take_copy(rq, a->want_snapshot, a->want_replica);
 		RV_FAILPOINT("apply.after");
 	}
 	count_compute(t, started_us);
 }
 
-/* ---- a fetched state ------------------------------------------------------------------------------------------------
- */
+/* ---- a fetched state ---- */
 
 /* theta0 again: a fresh replica has it. */
 static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
@@ -361,13 +357,13 @@ static enum rv_err install_theta0(struct trainer *t, struct rv_errtext *et) {
 	return RV_OK;
 }
 
-/* No document can vouch for round 0: its base is what the run's init_hash says, and nothing else. */
-static enum rv_err check_initial(const struct trainer *t, struct state_file *base, struct rv_errtext *et) {
+/* No document can vouch for round 0: its snapshot is what the run's init_hash says, and nothing else. */
+static enum rv_err check_initial(const struct trainer *t, struct state_file *snapshot, struct rv_errtext *et) {
 	struct global_state read, made = {.round = 0};
 	char hex[2 * RV_HASH_BYTES + 1] = "";
 	struct rv_hash full = {{0}};
 	RV_TRY(global_init(&read, &t->global.cfg, t->global.theta, et));
-	enum rv_err e = state_file_load_base(base, &read, et);
+	enum rv_err e = state_file_load_snapshot(snapshot, &read, et);
 	if (e == RV_OK)
 		e = global_init(&made, &t->global.cfg, read.theta, et);
 	if (e == RV_OK) {
@@ -378,26 +374,26 @@ static enum rv_err check_initial(const struct trainer *t, struct state_file *bas
 	global_release(&read);
 	global_release(&made);
 	RV_TRY(e);
-	if (strcmp(hex, t->run.init_hash) != 0 || !rv_hash_equal(&full, &state_file_id(base)->expect))
+	if (strcmp(hex, t->run.init_hash) != 0 || !rv_hash_equal(&full, &state_file_id(snapshot)->expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched initial weights are not those that the run starts from");
 	return RV_OK;
 }
 
 /* Looked at as a whole before anything is changed. */
-static enum rv_err install_base(struct trainer *t, const struct request *rq, struct rv_errtext *et) {
-	RV_TRY(state_file_verify(rq->base, et));
+static enum rv_err install_snapshot(struct trainer *t, const struct request *rq, struct rv_errtext *et) {
+	RV_TRY(state_file_verify(rq->snapshot, et));
 	if (rv_hash_is_zero(&rq->expect))
-		RV_TRY(check_initial(t, rq->base, et));
-	else if (!rv_hash_equal(&state_file_id(rq->base)->expect, &rq->expect))
+		RV_TRY(check_initial(t, rq->snapshot, et));
+	else if (!rv_hash_equal(&state_file_id(rq->snapshot)->expect, &rq->expect))
 		return rv_fail(et, RV_E_CORRUPT, "the fetched state is whole, but not the one the run vouches for");
-	return state_file_load_base(rq->base, &t->global, et);
+	return state_file_load_snapshot(rq->snapshot, &t->global, et);
 }
 
 static void work_install(struct request *rq) {
 	struct trainer *t = rq->t;
 	outer_device_unpin(&t->outer); /* the shared state may get other memory */
 	RV_FAILPOINT("install.before");
-	rq->err = rq->base ? install_base(t, rq, &rq->text) : install_theta0(t, &rq->text);
+	rq->err = rq->snapshot ? install_snapshot(t, rq, &rq->text) : install_theta0(t, &rq->text);
 	if (rq->err != RV_OK)
 		return;
 	trainer_start_over(t);
@@ -433,10 +429,10 @@ void trainer_work(struct request *rq) {
 		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_tokens, &rq->loss, &rq->text);
 		break;
 	case REQ_SAVE:
-		take_snapshot(rq, false, trainer_progress(rq->t).ahead == 0 && !rq->t->gave_away);
+		take_copy(rq, false, trainer_progress(rq->t).ahead == 0 && !rq->t->gave_away);
 		break;
-	case REQ_COPY_BASE:
-		take_snapshot(rq, true, false);
+	case REQ_COPY_SNAPSHOT:
+		take_copy(rq, true, false);
 		break;
 	}
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-	BASE_SHARE = 10,               /* of so many bytes of the all-reduce, one of a base */
+	SNAPSHOT_SHARE = 10,           /* of so many bytes of the all-reduce, one of a snapshot */
 	REDUCE_QUIET_US = 1000 * 1000, /* it has sent nothing for so long: the line is free */
 	READY_US = 100 * 1000,         /* a link that was not asked for so long cannot take anything */
 	CREDIT_MAX_BYTES = 4 * DONOR_SLICE_BYTES,
@@ -58,10 +58,10 @@ struct donor {
 	struct donor_budget budget;
 	uint64_t round; /* the open one */
 	bool reducing;
-	int64_t reduce_us;               /* when the all-reduce last sent; INT64_MIN: never */
-	int64_t base_credit, log_credit; /* bytes that its shares allow */
-	uint64_t askers;                 /* donor_askers() */
-	uint64_t limited;                /* donor_limited() */
+	int64_t reduce_us;                   /* when the all-reduce last sent; INT64_MIN: never */
+	int64_t snapshot_credit, log_credit; /* bytes that its shares allow */
+	uint64_t askers;                     /* donor_askers() */
+	uint64_t limited;                    /* donor_limited() */
 	uint64_t served_bytes;
 	uint8_t body[FRAME_PIECE_BYTES];
 };
@@ -146,8 +146,7 @@ void donor_forget_all(struct donor *d) {
 	forget_pieces(d);
 }
 
-/* ---- files and pieces -----------------------------------------------------------------------------------------------
- */
+/* ---- files and pieces ---- */
 
 static bool is_known(const struct open_file *o, int64_t now_us, const struct frame_fetch *f) {
 	return o->kind == (enum state_kind)f->kind && o->round == f->round && (o->file || now_us < o->useless_until_us);
@@ -165,7 +164,7 @@ static struct state_file *open_into(struct donor *d, int64_t now_us, const struc
 	char path[STATESTORE_PATH_BYTES];
 	struct state_file *file;
 	enum state_kind kind = (enum state_kind)f->kind;
-	statestore_path(d->cfg.store, kind == STATE_KIND_BASE ? STATE_FILE_BASE : STATE_FILE_LOG, f->round, path);
+	statestore_path(d->cfg.store, kind == STATE_KIND_SNAPSHOT ? STATE_FILE_SNAPSHOT : STATE_FILE_LOG, f->round, path);
 	enum rv_err e = state_file_open(&d->cfg.store->cfg, kind, path, &file, NULL);
 	if (e == RV_E_NOTFOUND)
 		return NULL;
@@ -254,8 +253,7 @@ static bool find(struct donor *d, int64_t now_us, const struct frame_fetch *f, s
 	return true;
 }
 
-/* ---- how much, and whose turn ---------------------------------------------------------------------------------------
- */
+/* ---- how much, and whose turn ---- */
 
 void donor_set_round(struct donor *d, uint64_t round, bool reducing) {
 	d->round = round;
@@ -270,9 +268,9 @@ static void add_credit(int64_t *credit, size_t bytes) {
 
 void donor_reduce_sent(struct donor *d, int64_t now_us, size_t bytes) {
 	if (now_us - REDUCE_QUIET_US > d->reduce_us)
-		d->base_credit = d->log_credit = 0; /* it begins */
+		d->snapshot_credit = d->log_credit = 0; /* it begins */
 	d->reduce_us = now_us;
-	add_credit(&d->base_credit, bytes / BASE_SHARE);
+	add_credit(&d->snapshot_credit, bytes / SNAPSHOT_SHARE);
 	add_credit(&d->log_credit, bytes);
 }
 
@@ -286,7 +284,7 @@ static bool is_limited(const struct donor *d, int64_t now_us) {
 
 /* Of what the oldest request of `w` asks for. */
 static int64_t *credit_of(struct donor *d, const struct waiting *w) {
-	return w->at[w->first].kind == FRAME_FETCH_LOG ? &d->log_credit : &d->base_credit;
+	return w->at[w->first].kind == FRAME_FETCH_LOG ? &d->log_credit : &d->snapshot_credit;
 }
 
 static bool line_is_free(struct donor *d, int64_t now_us, const struct waiting *w) {
@@ -329,8 +327,7 @@ int64_t donor_deadline_us(struct donor *d, int64_t now_us) {
 								 : INT64_MAX; /* a link was not ready, or it was not its turn */
 }
 
-/* ---- answers --------------------------------------------------------------------------------------------------------
- */
+/* ---- answers ---- */
 
 static void pop(struct waiting *w) {
 	w->first = (w->first + 1) % DONOR_MAX_WAITING;

@@ -6,7 +6,7 @@
  * out.
  *
  * Giving is limited (decisions 0016 and 0027): to max_donate; for each member to its budget (worker/transfer/donor_budget.h);
- * and while an all-reduce is sending, to a tenth of what it sends for a base, and to as much as it sends for log
+ * and while an all-reduce is sending, to a tenth of what it sends for a snapshot, and to as much as it sends for log
  * entries, for a member that gets them more slowly than the run makes them never catches up. Who waits longest is next.
  * One thread.
  */

@@ -1,6 +1,6 @@
 /* donor_budget.h: how much of the run's state one member may be given.
  *
- * A member needs a base and the log after it once, and one log entry for each round that it was not part of. So each
+ * A member needs a snapshot and the log after it once, and one log entry for each round that it was not part of. So each
  * member has a budget of twice the former, which comes back within an hour, and one log entry more with every round: a
  * joiner whose process is killed now and then never meets the limit, and a member that fetches for ever gets no more.
  * No I/O, no clock, no allocation. */
@@ -25,7 +25,7 @@ struct donor_budget {
 	} member[NET_MAX_MEMBERS];
 };
 
-/* A state is a base and so many log entries as there are between two bases. state_bytes 0: no limit. */
+/* A state is a snapshot and so many log entries as there are between two snapshots. state_bytes 0: no limit. */
 struct donor_budget donor_budget_of(int64_t state_bytes, int64_t entry_bytes);
 /* Returns how many bytes `member` may be given now, while `round` is open; INT64_MAX: any number. */
 int64_t donor_budget_left(struct donor_budget *b, int64_t now_us, uint64_t round, uint32_t member);

@@ -16,8 +16,7 @@ static size_t aligned(size_t n) {
 	return (n + 63) / 64 * 64;
 }
 
-/* ---- sizes ----------------------------------------------------------------------------------------------------------
- */
+/* ---- sizes ---- */
 
 static size_t max_manifest_bytes(const struct global_config *g) {
 	return (size_t)state_max_manifest_hashes(g) * RV_HASH_BYTES;
@@ -66,7 +65,7 @@ uint8_t *fetch_staging(const struct fetch_core *c, int i) {
 }
 
 struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config *cfg, int64_t now_us) {
-	_Static_assert((int)FRAME_FETCH_BASE == (int)STATE_KIND_BASE && (int)FRAME_FETCH_LOG == (int)STATE_KIND_LOG,
+	_Static_assert((int)FRAME_FETCH_SNAPSHOT == (int)STATE_KIND_SNAPSHOT && (int)FRAME_FETCH_LOG == (int)STATE_KIND_LOG,
 				   "same");
 	_Static_assert((int)NET_MAX_PIECE_BYTES == (int)STATE_PIECE_MAX_BYTES, "a piece fits its frames");
 	RV_ASSERT(cfg->stall_us > 0 && cfg->self_member < NET_MAX_MEMBERS);
@@ -89,8 +88,7 @@ struct fetch_core *fetch_core_init(void *memory, const struct fetch_core_config 
 	return c;
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static bool same_id(const struct state_id *a, const struct state_id *b) {
 	return a->kind == b->kind && a->round == b->round && rv_hash_equal(&a->expect, &b->expect) &&
@@ -219,8 +217,7 @@ const struct rv_hash *fetch_core_manifest(const struct fetch_core *c, int slot) 
 	return c->files[slot].used && c->files[slot].has_manifest ? c->files[slot].manifest : NULL;
 }
 
-/* ---- donors ---------------------------------------------------------------------------------------------------------
- */
+/* ---- donors ---- */
 
 void fetch_release(struct fetch_core *c, uint32_t member, struct fetch_ask *a) {
 	if (!a->counted || a->slot < 0) {
@@ -313,8 +310,7 @@ void fetch_core_link_down(struct fetch_core *c, int64_t now_us, uint32_t member)
 	d->linked = d->silent = d->probing = d->forgets = false;
 }
 
-/* ---- time -----------------------------------------------------------------------------------------------------------
- */
+/* ---- time ---- */
 
 static int64_t silent_at_us(const struct fetch_core *c, const struct fetch_donor *d) {
 	int64_t since = d->heard_us > d->head_us ? d->heard_us : d->head_us;

@@ -18,11 +18,10 @@ static bool same_request(const struct frame_fetch *a, const struct frame_fetch *
 }
 
 static const char *kind_name(const struct state_id *id) {
-	return id->kind == STATE_KIND_BASE ? "state" : "log";
+	return id->kind == STATE_KIND_SNAPSHOT ? "state" : "log";
 }
 
-/* ---- whole answers --------------------------------------------------------------------------------------------------
- */
+/* ---- whole answers ---- */
 
 static void bad_donor(uint32_t member, const struct state_id *id, struct fetch_event *out) {
 	struct rv_errtext why = out->text;
@@ -133,8 +132,7 @@ static void answered(struct fetch_core *c, uint32_t member, struct fetch_event *
 	fetch_pop(c, member);
 }
 
-/* ---- slices ---------------------------------------------------------------------------------------------------------
- */
+/* ---- slices ---- */
 
 static enum rv_err check_head(const struct fetch_donor *d, const struct frame_fetch *what, const char *name,
 							  struct rv_errtext *et) {

@@ -64,8 +64,7 @@ static bool ask(struct fetch_core *c, uint32_t member, int slot, enum frame_fetc
 	return true;
 }
 
-/* ---- the manifest ---------------------------------------------------------------------------------------------------
- */
+/* ---- the manifest ---- */
 
 /* Its requests stand, but nobody waits for the answers. */
 static void forsake(struct fetch_core *c, int slot) {
@@ -93,8 +92,7 @@ static bool ask_manifest(struct fetch_core *c, uint32_t member, int slot, struct
 	return ask(c, member, slot, FRAME_PART_MANIFEST, f->manifest_asked++, out);
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------------------------------
- */
+/* ---- pieces ---- */
 
 static bool ask_free(struct fetch_core *c, uint32_t member, int slot, struct frame_fetch *out) {
 	struct fetch_file *f = &c->files[slot];

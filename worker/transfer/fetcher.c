@@ -18,14 +18,14 @@ struct part {
 	struct state_id id;
 	int slot;     /* of the core; -1: it is not wanted any more */
 	int jobs;     /* posted and not done */
-	bool opening; /* BASE: a part may be on disk, and what is in it is not to be fetched */
+	bool opening; /* SNAPSHOT: a part may be on disk, and what is in it is not to be fetched */
 	bool finishing, finished;
 	atomic_bool unwanted; /* slot is -1: what waits for the storage thread is not worth its time */
 	/* The storage thread's, while jobs > 0. */
 	struct state_assembly *assembly; /* NULL: not open yet, or used up */
 	bool own;                        /* it is on our own disk: nothing to put together */
 	/* finished */
-	struct state_file *base;
+	struct state_file *snapshot;
 	struct blob *log;
 	struct rv_errtext warning;
 };
@@ -72,7 +72,7 @@ enum rv_err fetcher_new(const struct fetcher_config *cfg, struct fetcher **out, 
 
 static void part_free(struct part *p) {
 	state_assembly_free(p->assembly);
-	state_file_free(p->base);
+	state_file_free(p->snapshot);
 	blob_unref(p->log);
 	free(p);
 }
@@ -88,8 +88,7 @@ void fetcher_free(struct fetcher *f) {
 	free(f);
 }
 
-/* ---- on the storage thread ------------------------------------------------------------------------------------------
- */
+/* ---- on the storage thread ---- */
 
 /* A former process may have left it here, or a state that was given up: what the document names is right wherever it is
  * found. All of it is checked; what is damaged or another is fetched as if it were not there. */
@@ -99,13 +98,13 @@ static bool take_own(struct part *p) {
 	if (rv_hash_is_zero(&id->expect) || statestore_open(p->f->cfg.store, id->kind, id->round, &file, NULL) != RV_OK)
 		return false;
 	const struct state_id *found = state_file_id(file);
-	bool base = id->kind == STATE_KIND_BASE;
-	bool named = rv_hash_equal(&found->expect, &id->expect) && (!base || rv_hash_equal(&found->chain, &id->chain));
-	if (named && base && state_file_verify(file, NULL) == RV_OK) {
-		p->base = file;
+	bool snapshot = id->kind == STATE_KIND_SNAPSHOT;
+	bool named = rv_hash_equal(&found->expect, &id->expect) && (!snapshot || rv_hash_equal(&found->chain, &id->chain));
+	if (named && snapshot && state_file_verify(file, NULL) == RV_OK) {
+		p->snapshot = file;
 		return true;
 	}
-	bool whole = named && !base && state_file_load_log(file, &p->log, NULL) == RV_OK;
+	bool whole = named && !snapshot && state_file_load_log(file, &p->log, NULL) == RV_OK;
 	state_file_free(file);
 	return whole;
 }
@@ -146,9 +145,9 @@ static void run_finish(struct part_job *j) {
 		return;
 	state_assembly_free(p->assembly);
 	p->assembly = NULL;
-	if (p->id.kind == STATE_KIND_BASE) {
+	if (p->id.kind == STATE_KIND_SNAPSHOT) {
 		RV_FAILPOINT("fetch.stored");
-		p->base = file;
+		p->snapshot = file;
 		return;
 	}
 	j->err = state_file_load_log(file, &p->log, &j->text);
@@ -179,8 +178,7 @@ static void run_job(struct job *job) {
 		j->err = state_assembly_set_manifest(p->assembly, (const struct rv_hash *)(const void *)j->data, &j->text);
 }
 
-/* ---- back on the event loop -----------------------------------------------------------------------------------------
- */
+/* ---- back on the event loop ---- */
 
 static bool same_id(const struct state_id *a, const struct state_id *b) {
 	return a->kind == b->kind && a->round == b->round && rv_hash_equal(&a->expect, &b->expect);
@@ -214,20 +212,20 @@ static void deliver(struct part *p) {
 	struct fetcher *f = p->f;
 	if (!p->finished || !f->waits || !same_id(&p->id, &f->waited))
 		return;
-	struct state_file *base = p->base;
+	struct state_file *snapshot = p->snapshot;
 	struct blob *log = p->log;
 	struct state_id id = p->id;
 	struct rv_errtext warning = p->warning;
-	p->base = NULL;
+	p->snapshot = NULL;
 	p->log = NULL;
 	f->waits = false;
 	give_up(p);
-	f->cfg.owner.on_file(f->cfg.owner.ctx, &id, base, log, warning.text);
+	f->cfg.owner.on_file(f->cfg.owner.ctx, &id, snapshot, log, warning.text);
 }
 
 static bool post(struct part *p, const struct part_job *like, const void *data);
 
-/* What is fetched ahead waits in memory: a log entry is written after the base before it has been installed, for that
+/* What is fetched ahead waits in memory: a log entry is written after the snapshot before it has been installed, for that
  * makes room for another history. */
 static void finish(struct part *p) {
 	if (p->finishing || p->finished || !p->f->waits || !same_id(&p->id, &p->f->waited))
@@ -316,8 +314,7 @@ static bool post(struct part *p, const struct part_job *like, const void *data) 
 	return true;
 }
 
-/* ---- what is wanted -------------------------------------------------------------------------------------------------
- */
+/* ---- what is wanted ---- */
 
 static enum rv_err decode(void *ctx, uint8_t encoding, const void *in, size_t in_bytes, void *out, size_t out_bytes,
 						  struct rv_errtext *et) {
@@ -414,7 +411,7 @@ static enum rv_err add_part(struct fetcher *f, const struct state_id *id, struct
 	p->f = f;
 	p->id = *id;
 	p->slot = at; /* tell_wanted says which */
-	p->opening = id->kind == STATE_KIND_BASE;
+	p->opening = id->kind == STATE_KIND_SNAPSHOT;
 	if (!post(p, &(struct part_job){.kind = PART_OPEN}, NULL)) {
 		free(p);
 		return rv_fail(et, RV_E_NOMEM, "no memory to fetch round %llu", (unsigned long long)id->round);
@@ -455,8 +452,7 @@ enum rv_err fetcher_want(struct fetcher *f, int64_t now_us, const struct state_i
 	return e;
 }
 
-/* ---- the mesh -------------------------------------------------------------------------------------------------------
- */
+/* ---- the mesh ---- */
 
 void fetcher_allow(struct fetcher *f, int64_t now_us, uint64_t members) {
 	f->allowed = members;

@@ -1,6 +1,6 @@
 /* fetcher.h: gets the run's state from peers: the fetch core (worker/transfer/fetch_core.h) between the mesh and the disk.
  *
- * Pieces are checked as they arrive, and put together on the storage thread (worker/state/state_assembly.h). A base survives
+ * Pieces are checked as they arrive, and put together on the storage thread (worker/state/state_assembly.h). A snapshot survives
  * a restart there, and what is in it is not fetched again. Memory: the core's, and at most FETCHER_PUTS_MAX pieces on
  * their way to the disk; while those are too many, nothing is asked for, and what comes nevertheless is thrown away and
  * asked for again. One thread; callbacks run inside fetcher_* and jobs_reap().
@@ -17,9 +17,9 @@ enum { FETCHER_PUTS_MAX = 128 };
 
 struct fetcher_owner {
 	void *ctx;
-	/* The file that is waited for is whole, and durable (or *warning says why not). BASE: `base` is the owner's now.
+	/* The file that is waited for is whole, and durable (or *warning says why not). SNAPSHOT: `snapshot` is the owner's now.
 	 * LOG: one reference to the bare reduced bytes, the owner's. */
-	void (*on_file)(void *ctx, const struct state_id *id, struct state_file *base, struct blob *log,
+	void (*on_file)(void *ctx, const struct state_id *id, struct state_file *snapshot, struct blob *log,
 					const char *warning);
 	/* Our own disk or memory: it is given up until it is wanted again. */
 	void (*on_failed)(void *ctx, const struct state_id *id, enum rv_err e, const char *text);
@@ -33,7 +33,7 @@ struct fetcher_config {
 	uint64_t run_tag;
 	uint32_t self_member;
 	int64_t stall_us;
-	/* Of a base of which nothing is expected (round 0 of a run that starts from given weights): RV_E_CORRUPT when these
+	/* Of a snapshot of which nothing is expected (round 0 of a run that starts from given weights): RV_E_CORRUPT when these
 	 * cannot be its hashes. `ctx` is the owner's. */
 	enum rv_err (*check_initial)(void *ctx, const struct rv_hash *manifest, struct rv_errtext *et);
 	struct fetcher_owner owner;

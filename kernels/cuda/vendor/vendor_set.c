@@ -153,8 +153,7 @@ const struct nccl_api *vendor_set_nccl(struct vendor_set *v, struct rv_errtext *
 	return NULL;
 }
 
-/* ---- the line -------------------------------------------------------------------------------------------------------
- */
+/* ---- the line ---- */
 
 static void put(char out[VENDOR_TEXT_BYTES], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(char out[VENDOR_TEXT_BYTES], const char *format, ...) {

@@ -42,8 +42,7 @@ static bool fails(enum stand_in_failure kind) {
 	return true;
 }
 
-/* ---- attributes -----------------------------------------------------------------------------------------------------
- */
+/* ---- attributes ---- */
 
 /* Attribute `name` of descriptors of type `of`: the type and number of its values, where they go, and where their
  * number. */
@@ -146,8 +145,7 @@ static cudnnStatus_t get_attribute(cudnnBackendDescriptor_t descriptor, cudnnBac
 	return misuse("there is no such attribute to ask for", name);
 }
 
-/* ---- descriptors ----------------------------------------------------------------------------------------------------
- */
+/* ---- descriptors ---- */
 
 static cudnnStatus_t create_descriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *out) {
 	if (type == CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR && fails(STAND_IN_PACK))
@@ -222,8 +220,7 @@ static cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- execution ------------------------------------------------------------------------------------------------------
- */
+/* ---- execution ---- */
 
 static const struct desc *tensor_of(const struct desc *graph, int64_t id) {
 	for (int64_t i = 0; i < graph->n_ops; i++) {
@@ -274,8 +271,7 @@ static cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- the library ----------------------------------------------------------------------------------------------------
- */
+/* ---- the library ---- */
 
 static size_t get_version(void) {
 	return stand_in.version;

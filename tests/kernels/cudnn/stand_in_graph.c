@@ -56,8 +56,7 @@ static struct place *place_of(struct run *r, const struct desc *t) {
 	return p;
 }
 
-/* ---- elements -------------------------------------------------------------------------------------------------------
- */
+/* ---- elements ---- */
 
 static float from_bf16(uint16_t bits) {
 	uint32_t wide = (uint32_t)bits << 16;
@@ -119,8 +118,7 @@ static void put(struct tensor x, const index4 i, float value) {
 	write_at(x.at, x.t, offset(x.t, i, x.t->dims), value);
 }
 
-/* ---- operations -----------------------------------------------------------------------------------------------------
- */
+/* ---- operations ---- */
 
 static float pointwise_value(int mode, float x, float b, float t) {
 	switch (mode) {

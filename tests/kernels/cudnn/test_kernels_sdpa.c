@@ -16,8 +16,7 @@
 
 enum { V9_19 = 91900, LOG_BYTES = 8192 };
 
-/* ---- what the backend logs ------------------------------------------------------------------------------------------
- */
+/* ---- what the backend logs ---- */
 
 struct logged {
 	char text[LOG_BYTES];
@@ -66,8 +65,7 @@ static void expect_line(const struct logged *l, const char *direction, const cha
 		fail_msg("not one line with \"%s\" and \"%s\":\n%s", direction, words, l->text);
 }
 
-/* ---- attention on both backends -------------------------------------------------------------------------------------
- */
+/* ---- attention on both backends ---- */
 
 struct scene {
 	struct duo d;
@@ -158,8 +156,7 @@ static int executions(size_t version, struct attention_shape shape, struct logge
 	return stand_in.executions;
 }
 
-/* ---- the graphs -----------------------------------------------------------------------------------------------------
- */
+/* ---- the graphs ---- */
 
 static const struct attention_shape shapes[] = {
 	{1, 2, 1, 1, 8},   {1, 17, 2, 1, 32}, {2, 33, 4, 2, 64},  {1, 40, 2, 2, 80},
@@ -187,8 +184,7 @@ static void graphs_compute_attention(void **state) {
 		}
 }
 
-/* ---- what is not asked of cuDNN -------------------------------------------------------------------------------------
- */
+/* ---- what is not asked of cuDNN ---- */
 
 static void documented_faults_are_avoided(void **state) {
 	(void)state;
@@ -293,8 +289,7 @@ static void a_missing_library_is_no_fault(void **state) {
 	assert_int_equal(stand_in.executions, 0);
 }
 
-/* ---- failures -------------------------------------------------------------------------------------------------------
- */
+/* ---- failures ---- */
 
 /* A call fails, at once or when it has worked twice: attention is right all the same, and cuDNN is asked no more. */
 static void check_failure(enum stand_in_failure kind, int after, const char *words) {
@@ -353,8 +348,7 @@ static void a_failure_is_of_one_shape_and_direction(void **state) {
 	scene_close(&s);
 }
 
-/* ---- wrong numbers --------------------------------------------------------------------------------------------------
- */
+/* ---- wrong numbers ---- */
 
 static void check_wrong(int64_t tensor, int64_t from, float by, const char *direction, const char *words) {
 	struct scene s;
@@ -447,8 +441,7 @@ static void zeros_agree(void **state) {
 	scene_close(&s);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 static void the_comparison_keeps_no_memory(void **state) {
 	(void)state;
@@ -509,8 +502,7 @@ static void a_full_device_is_no_fault(void **state) {
 	}
 }
 
-/* ---- CUDA graphs ----------------------------------------------------------------------------------------------------
- */
+/* ---- CUDA graphs ---- */
 
 struct pass {
 	struct scene *s;

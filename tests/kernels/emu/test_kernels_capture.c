@@ -38,8 +38,7 @@ static void world_release(struct world *w) {
 	assert_int_equal(cudaStreamDestroy(w->other), cudaSuccess);
 }
 
-/* ---- calls that a capture does not see ------------------------------------------------------------------------------
- */
+/* ---- calls that a capture does not see ---- */
 
 static cudaError_t allocate(struct world *w) {
 	void *p = NULL;
@@ -181,8 +180,7 @@ static void test_stricter_captures_refuse_them(void **state) {
 		}
 }
 
-/* ---- calls that no capture can bear ---------------------------------------------------------------------------------
- */
+/* ---- calls that no capture can bear ---- */
 
 static cudaError_t wait_for_stream(struct world *w) {
 	return cudaStreamSynchronize(w->stream);

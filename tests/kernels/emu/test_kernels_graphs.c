@@ -66,8 +66,7 @@ static float value_of(struct counted *c) {
 	return y[0];
 }
 
-/* ---- failures -------------------------------------------------------------------------------------------------------
- */
+/* ---- failures ---- */
 
 struct failure {
 	const char *log; /* the line begins so, behind the backend's name */
@@ -148,8 +147,7 @@ static void test_failures_are_counted_in_a_row(void **state) {
 	assert_non_null(strstr(o.text, "cudaGraphLaunch: out of memory"));
 }
 
-/* ---- captures that become unfit -------------------------------------------------------------------------------------
- */
+/* ---- captures that become unfit ---- */
 
 /* The pass wants more scratch memory in its third call, which is captured: nothing is allocated there. The plain call
  * behind it grows the memory, which drops all graphs. */
@@ -220,8 +218,7 @@ static void test_the_reason_is_in_cudas_own_text(void **state) {
 	assert_int_equal(child_count(o.text, "due to a previous error during capture"), 1);
 }
 
-/* ---- errors that are not ignored ------------------------------------------------------------------------------------
- */
+/* ---- errors that are not ignored ---- */
 
 static int grow_when_refused(const void *ctx) {
 	struct counted c;

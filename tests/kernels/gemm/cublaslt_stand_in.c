@@ -22,8 +22,7 @@ struct cublaslt_stand_in_counts cublaslt_stand_in_count(void) {
 	return counts;
 }
 
-/* ---- objects --------------------------------------------------------------------------------------------------------
- */
+/* ---- objects ---- */
 
 enum kind { HANDLE = 0x4c54, DESCRIPTOR, LAYOUT, PREFERENCE };
 
@@ -205,8 +204,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 	return store(slots, sizeof slots / sizeof slots[0], what, value, bytes);
 }
 
-/* ---- what the documentation allows ----------------------------------------------------------------------------------
- */
+/* ---- what the documentation allows ---- */
 
 static size_t size_of(cudaDataType_t type) {
 	return type == CUDA_R_32F ? 4 : 2;
@@ -274,8 +272,7 @@ static cublasStatus_t check(const struct problem *p) {
 	return s == CUBLAS_STATUS_SUCCESS ? check_epilogue(p) : s;
 }
 
-/* ---- algorithms -----------------------------------------------------------------------------------------------------
- */
+/* ---- algorithms ---- */
 
 static const struct {
 	uint32_t scheme, alignment;
@@ -344,8 +341,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 	return *found > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-/* ---- the product, on the device -------------------------------------------------------------------------------------
- */
+/* ---- the product, on the device ---- */
 
 struct job {
 	struct cublaslt_matmul_desc op;

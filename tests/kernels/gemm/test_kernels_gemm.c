@@ -34,8 +34,7 @@ static void close_all(struct gemm *g) {
 	assert_int_equal(cublaslt_stand_in_count().objects, 0);
 }
 
-/* ---- every kind of product ------------------------------------------------------------------------------------------
- */
+/* ---- every kind of product ---- */
 
 static const int shapes[][3] = {{8, 16, 24}, {5, 8, 16}, {7, 9, 3}, {1, 1, 1}, {33, 40, 17}, {16, 129, 8}, {3, 64, 70}};
 enum { SHAPES = sizeof shapes / sizeof shapes[0], VARIANTS = 2 * 2 * 4 * 2 * 3 * 2 * 2 };
@@ -129,8 +128,7 @@ static void test_large_products_by_our_own_kernel(void **state) {
 	}
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------
- */
+/* ---- plans ---- */
 
 /* Pointers that are aligned to 16 bytes or more share a plan; less aligned ones have plans of their own. */
 static void test_plans_are_kept_by_16_byte_alignment(void **state) {

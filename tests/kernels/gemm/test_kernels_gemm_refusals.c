@@ -19,8 +19,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-/* ---- refusals -------------------------------------------------------------------------------------------------------
- */
+/* ---- refusals ---- */
 
 enum { LINES_MAX = 3 };
 
@@ -127,8 +126,7 @@ static void test_products_are_right_whatever_is_refused(void **state) {
 	}
 }
 
-/* ---- captures -------------------------------------------------------------------------------------------------------
- */
+/* ---- captures ---- */
 
 enum { N = 32, TOKENS = 4 };
 
@@ -258,8 +256,7 @@ static void test_a_library_that_refuses_in_captures(void **state) {
 	assert_int_equal(child_count(o.text, "\n"), 3);
 }
 
-/* ---- a broken device ------------------------------------------------------------------------------------------------
- */
+/* ---- a broken device ---- */
 
 enum { BREAK_BEFORE_PLAN, BREAK_BEFORE_RUN, BREAK_OWN, BREAKS };
 

@@ -109,8 +109,7 @@ static void test_too_much(void **state) {
 	assert_string_equal(l.path[PLACES_MAX - 1], tree_at(t, "many/063"));
 }
 
-/* ---- a Python's -----------------------------------------------------------------------------------------------------
- */
+/* ---- a Python's ---- */
 
 /* As pip lays out the wheels of CUDA 12 (a folder for each) and of CUDA 13 (cu13). */
 static void put_wheels(struct tree *t, const char *packages) {

@@ -1,4 +1,4 @@
-/* Bases: a majority of the last participants vouches; the log never outgrows the document. */
+/* Snapshots: a majority of the last participants vouches; the log never outgrows the document. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,19 +31,19 @@ static void after_rounds(struct rig *r, int n, int rounds) {
 		rig_round(r, n);
 }
 
-static void test_majority_makes_a_base(void **state) {
+static void test_majority_makes_a_snapshot(void **state) {
 	(void)state;
 	struct rig r;
 	after_rounds(&r, 4, 3);
 	vouch(&r, 0, 2, 0);
 	vouch(&r, 1, 2, 1);
 	vouch(&r, 2, 2, 0);
-	assert_int_equal(rig_doc(&r)->base_round, 0);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 0);
 	vouch(&r, 3, 2, 0);
 	const struct document *d = rig_doc(&r);
 	struct rv_hash hash = full_hash(2, 0), digest = rig_digest(2);
-	assert_int_equal(d->base_round, 2);
-	assert_memory_equal(&d->base_hash, &hash, sizeof hash);
+	assert_int_equal(d->snapshot_round, 2);
+	assert_memory_equal(&d->snapshot_hash, &hash, sizeof hash);
 	assert_int_equal(d->n_log, 1);
 	assert_memory_equal(&d->log[0], &digest, sizeof digest);
 	assert_int_equal(d->seq, r.last_seq);
@@ -51,7 +51,7 @@ static void test_majority_makes_a_base(void **state) {
 	vouch(&r, 1, 2, 1);
 	assert_false(rig_saw(&r, CORE_EVENT_DIVERGED, 1)); /* said once */
 	rig_restart(&r);
-	assert_int_equal(rig_doc(&r)->base_round, 2);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 2);
 	rig_release(&r);
 }
 
@@ -64,7 +64,7 @@ static void sync_from(struct rig *r, uint32_t who, uint64_t round) {
 }
 
 /* The earlier digests are listed as records tell them; what is to be kept of them, as the members that fetch say. */
-static void test_documents_reach_back_before_the_base(void **state) {
+static void test_documents_reach_back_before_the_snapshot(void **state) {
 	(void)state;
 	struct rig r;
 	after_rounds(&r, 2, 2);
@@ -73,13 +73,13 @@ static void test_documents_reach_back_before_the_base(void **state) {
 			vouch(&r, i, round, 0);
 		const struct document *d = rig_doc(&r);
 		uint64_t reach = document_reaches_to(d);
-		assert_int_equal(d->base_round, round - round % 2);
+		assert_int_equal(d->snapshot_round, round - round % 2);
 		assert_int_equal(reach, round > NET_MAX_LOG_DIGESTS ? round - NET_MAX_LOG_DIGESTS : 0);
 		struct rv_hash chain = d->older_chain, digest = rig_digest(reach);
 		assert_memory_equal(document_digest(d, reach), &digest, sizeof digest);
-		for (uint64_t i = reach; i < d->base_round; i++)
+		for (uint64_t i = reach; i < d->snapshot_round; i++)
 			chain = rv_chain_next(&chain, document_digest(d, i));
-		assert_memory_equal(&chain, &d->base_chain, sizeof chain);
+		assert_memory_equal(&chain, &d->snapshot_chain, sizeof chain);
 		rig_round(&r, 2);
 	}
 	rig_release(&r);
@@ -94,27 +94,27 @@ static void test_what_members_still_fetch_is_named(void **state) {
 			vouch(&r, i, round, 0);
 		rig_round(&r, 4);
 	}
-	assert_int_equal(rig_doc(&r)->base_round, 10);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 10);
 	assert_int_equal(rig_doc(&r)->n_kept_rounds, 0);
 	sync_from(&r, 2, 4);
 	sync_from(&r, 3, 7);
 	const struct document *d = rig_doc(&r);
 	struct rv_hash hash = full_hash(4, 0);
 	assert_int_equal(d->n_kept_rounds, 6);
-	assert_int_equal(d->n_kept_bases, 1);
-	assert_int_equal(d->kept_bases[0].round, 4);
-	assert_memory_equal(&d->kept_bases[0].hash, &hash, sizeof hash);
-	sync_from(&r, 2, 5); /* installed; what is kept goes by bases */
+	assert_int_equal(d->n_kept_snapshots, 1);
+	assert_int_equal(d->kept_snapshots[0].round, 4);
+	assert_memory_equal(&d->kept_snapshots[0].hash, &hash, sizeof hash);
+	sync_from(&r, 2, 5); /* installed; what is kept goes by snapshots */
 	assert_int_equal(rig_doc(&r)->n_kept_rounds, 6);
-	assert_int_equal(rig_doc(&r)->n_kept_bases, 0);
+	assert_int_equal(rig_doc(&r)->n_kept_snapshots, 0);
 	uint64_t seq = rig_doc(&r)->seq;
 	sync_from(&r, 3, 8);
-	assert_int_equal(rig_doc(&r)->n_kept_bases, 1);
+	assert_int_equal(rig_doc(&r)->n_kept_snapshots, 1);
 	sync_from(&r, 3, 9);
 	sync_from(&r, 2, 6);
 	assert_int_equal(rig_doc(&r)->n_kept_rounds, 4);
 	assert_true(rig_doc(&r)->seq > seq);
-	sync_from(&r, 2, 10); /* of the base itself: nothing before it */
+	sync_from(&r, 2, 10); /* of the snapshot itself: nothing before it */
 	sync_from(&r, 3, 11);
 	assert_int_equal(rig_doc(&r)->n_kept_rounds, 0);
 	struct report old = rig_report(&r, 2, WORKER_SYNCING);
@@ -125,7 +125,7 @@ static void test_what_members_still_fetch_is_named(void **state) {
 	rig_release(&r);
 }
 
-/* Half is not a majority; rounds in the future or behind the base, and those who took part in nothing, do not count. */
+/* Half is not a majority; rounds in the future or behind the snapshot, and those who took part in nothing, do not count. */
 static void test_what_does_not_count(void **state) {
 	(void)state;
 	struct rig r;
@@ -134,13 +134,13 @@ static void test_what_does_not_count(void **state) {
 	vouch(&r, 1, 1, 1);
 	vouch(&r, 0, 3, 0);
 	vouch(&r, 1, 3, 0);
-	assert_int_equal(rig_doc(&r)->base_round, 0);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 0);
 	vouch(&r, 0, 2, 0);
 	vouch(&r, 1, 2, 0);
-	assert_int_equal(rig_doc(&r)->base_round, 2);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 2);
 	vouch(&r, 0, 1, 0);
 	vouch(&r, 1, 1, 0);
-	assert_int_equal(rig_doc(&r)->base_round, 2);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 2);
 	rig_release(&r);
 }
 
@@ -151,15 +151,15 @@ static void test_a_fresh_worker_is_no_witness(void **state) {
 	rig_round(&r, 2);
 	for (uint32_t i = 2; i < 5; i++)
 		vouch(&r, i, 1, 9);
-	assert_int_equal(rig_doc(&r)->base_round, 0);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 0);
 	vouch(&r, 0, 1, 0);
 	vouch(&r, 1, 1, 0);
 	struct rv_hash hash = full_hash(1, 0);
-	assert_memory_equal(&rig_doc(&r)->base_hash, &hash, sizeof hash);
+	assert_memory_equal(&rig_doc(&r)->snapshot_hash, &hash, sizeof hash);
 	rig_release(&r);
 }
 
-static void test_round_waits_for_a_base_at_the_limit(void **state) {
+static void test_round_waits_for_a_snapshot_at_the_limit(void **state) {
 	(void)state;
 	struct rig r;
 	after_rounds(&r, 3, NET_MAX_LOG_DIGESTS);
@@ -168,7 +168,7 @@ static void test_round_waits_for_a_base_at_the_limit(void **state) {
 	rig_say_all(&r, 3, WORKER_READY);
 	rig_wait(&r, 6 * RIG_S);
 	rig_expect(&r, RUN_OPEN, NET_MAX_LOG_DIGESTS, 0);
-	assert_true(rig_saw(&r, CORE_EVENT_NO_BASE, NET_MAX_MEMBERS));
+	assert_true(rig_saw(&r, CORE_EVENT_NO_SNAPSHOT, NET_MAX_MEMBERS));
 	/* Here the word of those that are there suffices: two of three are gone for good. */
 	for (int i = 0; i < 2; i++) {
 		rig_wait(&r, 5 * RIG_S);
@@ -179,9 +179,9 @@ static void test_round_waits_for_a_base_at_the_limit(void **state) {
 	rep.full_round = 60;
 	rep.full_hash = full_hash(60, 0);
 	rig_send(&r, 1, &rep);
-	assert_int_equal(rig_doc(&r)->base_round, 0);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 0);
 	rig_send(&r, 2, &rep);
-	assert_int_equal(rig_doc(&r)->base_round, 60);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 60);
 	rig_expect(&r, RUN_REDUCE, NET_MAX_LOG_DIGESTS, 1);
 	assert_int_equal(rig_doc(&r)->n_log, 4);
 	rig_release(&r);
@@ -208,7 +208,7 @@ static void test_the_diverged_take_no_part(void **state) {
 	after_rounds(&r, 4, 2);
 	for (uint32_t i = 0; i < 4; i++)
 		vouch(&r, i, 2, i == 3);
-	assert_int_equal(rig_doc(&r)->base_round, 2);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 2);
 	RIG_EXPECT_MEMBERS(&r, 0, 1, 2);
 	struct report rep = rig_report(&r, 3, WORKER_READY);
 	rep.full_round = 2;
@@ -256,10 +256,10 @@ static void test_who_lost_the_state_is_no_elector_for_ever(void **state) {
 		rig_wait(&r, 5 * RIG_S);
 		say_empty(&r, 1);
 		vouch(&r, 0, 3, 0);
-		assert_int_equal(rig_doc(&r)->base_round, 0);
+		assert_int_equal(rig_doc(&r)->snapshot_round, 0);
 	}
 	rig_wait(&r, 5 * RIG_S);
-	assert_int_equal(rig_doc(&r)->base_round, 3);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 3);
 	rig_release(&r);
 }
 
@@ -276,11 +276,11 @@ static void test_who_trains_again_holds_the_state(void **state) {
 		vouch(&r, 0, 3, 0);
 		RIG_EXPECT_MEMBERS(&r, 0, 1);
 		assert_int_equal(rig_doc(&r)->n_syncing, 0);
-		assert_int_equal(rig_doc(&r)->base_round, 0);
+		assert_int_equal(rig_doc(&r)->snapshot_round, 0);
 		rig_wait(&r, 5 * RIG_S);
 	}
 	vouch(&r, 1, 3, 0);
-	assert_int_equal(rig_doc(&r)->base_round, 3);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 3);
 	rig_release(&r);
 }
 
@@ -296,23 +296,23 @@ static void test_the_absent_stays_an_elector(void **state) {
 		say_empty(&r, 1);
 		vouch(&r, 0, 3, 0);
 	}
-	assert_int_equal(rig_doc(&r)->base_round, 0);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 0);
 	vouch(&r, 2, 3, 0);
-	assert_int_equal(rig_doc(&r)->base_round, 3);
+	assert_int_equal(rig_doc(&r)->snapshot_round, 3);
 	rig_release(&r);
 }
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_documents_reach_back_before_the_base),
+		cmocka_unit_test(test_documents_reach_back_before_the_snapshot),
 		cmocka_unit_test(test_what_members_still_fetch_is_named),
-		cmocka_unit_test(test_majority_makes_a_base),
+		cmocka_unit_test(test_majority_makes_a_snapshot),
 		cmocka_unit_test(test_who_lost_the_state_is_no_elector_for_ever),
 		cmocka_unit_test(test_who_trains_again_holds_the_state),
 		cmocka_unit_test(test_the_absent_stays_an_elector),
 		cmocka_unit_test(test_what_does_not_count),
 		cmocka_unit_test(test_a_fresh_worker_is_no_witness),
-		cmocka_unit_test(test_round_waits_for_a_base_at_the_limit),
+		cmocka_unit_test(test_round_waits_for_a_snapshot_at_the_limit),
 		cmocka_unit_test(test_a_split_is_told_once),
 		cmocka_unit_test(test_the_diverged_take_no_part),
 	};

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shards.sh: what shards that follow measured lines gain over equal ones: real workers in network namespaces, joined by
+# ownership.sh: what ownership that follows measured lines gain over equal ones: real workers in network namespaces, joined by
 # shaped_net, one of them with a part of the others' upload. Both ways in one run of this script, one after the other; the
 # figure is the ratio of their mean exchange times (reduce_us of metrics.jsonl; the first rounds, in which lines are not
 # measured yet, are left out). Prints JSON lines. Leaves no process, namespace or file behind.
@@ -9,7 +9,7 @@ workers=4 rate=20 part=10 rounds=8 skip=3
 
 usage() {
 	cat <<USAGE
-usage: bench/shards.sh [--workers N] [--rate MBIT] [--part N] [--rounds N]
+usage: bench/ownership.sh [--workers N] [--rate MBIT] [--part N] [--rounds N]
   --workers 3..16 (default $workers)   --rate of every line, up and down (default $rate)
   --part    the slow worker's upload is so many times slower (default $part)   --rounds 5..50 (default $rounds)
 Needs root, /dev/net/tun, iproute2, python3. RIVULET_BIN: where the programs are.
@@ -17,7 +17,7 @@ USAGE
 }
 
 fail() {
-	printf 'shards: %s\n' "$*" >&2
+	printf 'ownership: %s\n' "$*" >&2
 	exit 1
 }
 
@@ -37,7 +37,7 @@ done
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=${RIVULET_BIN:-$top/build/release/bin}
 prefix=rvs$$-
-dir=$(mktemp -d /tmp/rivulet-shards.XXXXXX)
+dir=$(mktemp -d /tmp/rivulet-ownership.XXXXXX)
 children=()
 
 end_children() {
@@ -101,7 +101,7 @@ run_case() { # bandwidth|equal
 	case_dir=$dir/$1
 	mkdir "$case_dir"
 	make_net
-	{ cat "$dir/run.conf" && printf 'shards = %s\n' "$1"; } >"$case_dir/run.conf"
+	{ cat "$dir/run.conf" && printf 'ownership = %s\n' "$1"; } >"$case_dir/run.conf"
 	"$bin/rivulet-coordinator" new-run --dir "$case_dir/coordinator" --config "$case_dir/run.conf" >"$case_dir/new-run.log" 2>&1
 	ip netns exec "${prefix}1" "$bin/rivulet-coordinator" serve --dir "$case_dir/coordinator" --listen 10.86.0.1:7433 \
 		>"$case_dir/coordinator.log" 2>&1 &
@@ -146,7 +146,7 @@ def exchange(case):
 equal, bandwidth = exchange("equal"), exchange("bandwidth")
 n = workers
 model = (1 + (n - 2) / n) / 1.0
-print(json.dumps({"bench": "shards", "workers": n, "line_mbit": rate, "slow_upload_mbit": rate / part, "rounds": rounds - skip,
+print(json.dumps({"bench": "ownership", "workers": n, "line_mbit": rate, "slow_upload_mbit": rate / part, "rounds": rounds - skip,
                   "equal_s": round(equal, 3), "bandwidth_s": round(bandwidth, 3), "equal_over_bandwidth": round(equal / bandwidth, 3),
                   "model": round(model, 3)}))
 PYTHON

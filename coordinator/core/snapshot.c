@@ -1,20 +1,20 @@
-/* base.c: from which full state a joiner starts: the latest round whose full hash a majority of the last commit's
+/* snapshot.c: from which full state a joiner starts: the latest round whose full hash a majority of the last commit's
  * participants vouch for. A fresh worker, which took part in nothing, can never become the truth. */
 #include "base/assert.h"
 #include "base/chain.h"
 #include "coordinator/core/internal.h"
 
 struct rv_hash core_chain_at(const struct core *c, uint64_t round) {
-	RV_ASSERT(round >= c->base_round && round <= c->round);
-	struct rv_hash chain = c->base_chain;
-	for (uint64_t i = 0; i < round - c->base_round; i++)
+	RV_ASSERT(round >= c->snapshot_round && round <= c->round);
+	struct rv_hash chain = c->snapshot_chain;
+	for (uint64_t i = 0; i < round - c->snapshot_round; i++)
 		chain = rv_chain_next(&chain, &c->log[i]);
 	return chain;
 }
 
-/* Its word on the full hash counts, for a round that is still ahead of the base. */
+/* Its word on the full hash counts, for a round that is still ahead of the snapshot. */
 static bool vouches(const struct core *c, const struct core_member *m) {
-	return m->reported && !m->banned && m->last.epoch == c->epoch && m->last.full_round > c->base_round &&
+	return m->reported && !m->banned && m->last.term == c->term && m->last.full_round > c->snapshot_round &&
 		   m->last.full_round <= c->round && !rv_hash_is_zero(&m->last.full_hash);
 }
 
@@ -30,11 +30,11 @@ static uint64_t agreeing(const struct core *c, const struct core_member *m, uint
 	return set;
 }
 
-/* Names those whose full hash of the base round is another. */
+/* Names those whose full hash of the snapshot round is another. */
 static void name_diverged(struct core *c) {
 	for (int i = 0; i < c->n_members; i++)
 		if (core_diverged(c, &c->members[i]))
-			core_say(c, CORE_EVENT_DIVERGED, (uint32_t)i, c->base_round);
+			core_say(c, CORE_EVENT_DIVERGED, (uint32_t)i, c->snapshot_round);
 }
 
 /* All of the last participants; at the limit of the log, where the run would stand still, those that are there. */
@@ -42,7 +42,7 @@ static uint64_t electors_now(const struct core *c) {
 	uint64_t electors = c->last_commit;
 	if (core_stands_still(c))
 		return core_electors_standing_still(c);
-	if (c->round - c->base_round < NET_MAX_LOG_DIGESTS)
+	if (c->round - c->snapshot_round < NET_MAX_LOG_DIGESTS)
 		return electors;
 	for (int i = 0; i < c->n_members; i++)
 		if (!core_available(c, &c->members[i]))
@@ -66,7 +66,7 @@ static void name_split(struct core *c, uint64_t electors) {
 	c->split_said = round != 0 ? round : c->split_said;
 }
 
-void core_decide_base(struct core *c) {
+void core_decide_snapshot(struct core *c) {
 	name_diverged(c);
 	uint64_t electors = electors_now(c);
 	const struct core_member *best = NULL;
@@ -82,7 +82,7 @@ void core_decide_base(struct core *c) {
 		name_split(c, electors);
 		return;
 	}
-	struct core_record *rec = core_push(c, CORE_BASE);
+	struct core_record *rec = core_push(c, CORE_SNAPSHOT);
 	rec->round = best->last.full_round;
 	rec->digest = best->last.full_hash;
 	rec->chain = core_chain_at(c, rec->round);

@@ -1,4 +1,4 @@
-/* shards.c: more workers than the text has parts: told once. Nothing here decides anything. */
+/* data_shards.c: more workers than the text has parts: told once. Nothing here decides anything. */
 #include "coordinator/service/internal.h"
 
 #include <inttypes.h>

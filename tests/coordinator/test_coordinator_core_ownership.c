@@ -1,4 +1,4 @@
-/* The shard map: it covers every chunk once, follows what lines carry, and survivors keep what they own. */
+/* The ownership map: it covers every chunk once, follows what lines carry, and survivors keep what they own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { CHUNKS_MAX = 5000 };
 static const uint64_t unknown[NET_MAX_MEMBERS];
 
 /* Owner of every chunk; asserts that the ranges ascend, touch, and are not empty. */
-static void owners_of(const struct shard_range *ranges, int n_ranges, uint32_t n_chunks, uint16_t *owner) {
+static void owners_of(const struct owner_range *ranges, int n_ranges, uint32_t n_chunks, uint16_t *owner) {
 	uint32_t next = 0;
 	for (int i = 0; i < n_ranges; i++) {
 		assert_int_equal(ranges[i].first, next);
@@ -28,13 +28,13 @@ static void owners_of(const struct shard_range *ranges, int n_ranges, uint32_t n
 
 static void test_split_is_equal(void **state) {
 	(void)state;
-	static struct shard_range ranges[NET_MAX_RANGES];
+	static struct owner_range ranges[NET_MAX_RANGES];
 	static uint16_t owner[CHUNKS_MAX];
 	const uint32_t sizes[] = {1, 3, 7, 64, 65, 127, 1000, 4999};
 	for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
 		for (int n = 1; n <= NET_MAX_MEMBERS; n++) {
 			uint32_t counts[NET_MAX_MEMBERS] = {0};
-			uint16_t n_ranges = core_shards_split(sizes[s], n, unknown, ranges);
+			uint16_t n_ranges = core_ownership_split(sizes[s], n, unknown, ranges);
 			owners_of(ranges, n_ranges, sizes[s], owner);
 			for (uint32_t c = 0; c < sizes[s]; c++)
 				counts[owner[c]]++;
@@ -68,13 +68,13 @@ static void check_hand_over(const uint16_t *before, const uint16_t *after, uint3
 /* From 64 participants down to one, one or several dying at a time. */
 static void test_survivors_keep_their_chunks(void **state) {
 	(void)state;
-	static struct shard_range ranges[NET_MAX_RANGES];
+	static struct owner_range ranges[NET_MAX_RANGES];
 	static uint16_t before[CHUNKS_MAX], after[CHUNKS_MAX];
 	struct rv_rng rng = rv_rng_of(1, 2);
 	for (int trial = 0; trial < 50; trial++) {
 		uint32_t n_chunks = 1 + (uint32_t)rv_rng_below(&rng, CHUNKS_MAX - 1);
 		int n = NET_MAX_MEMBERS;
-		uint16_t n_ranges = core_shards_split(n_chunks, n, unknown, ranges);
+		uint16_t n_ranges = core_ownership_split(n_chunks, n, unknown, ranges);
 		while (n > 1) {
 			owners_of(ranges, n_ranges, n_chunks, before);
 			uint64_t keep = core_first(n);
@@ -82,7 +82,7 @@ static void test_survivors_keep_their_chunks(void **state) {
 				keep &= ~core_bit((uint32_t)rv_rng_below(&rng, (uint64_t)n));
 			if (keep == 0)
 				continue;
-			n_ranges = core_shards_hand_over(ranges, n_ranges, keep, unknown);
+			n_ranges = core_ownership_hand_over(ranges, n_ranges, keep, unknown);
 			owners_of(ranges, n_ranges, n_chunks, after);
 			check_hand_over(before, after, n_chunks, keep);
 			n = core_count(keep);
@@ -232,13 +232,13 @@ static void test_extreme_rates(void **state) {
 /* The dead one's chunks go to the fast lines; what survivors own stays where it is. */
 static void test_hand_over_follows_bandwidth(void **state) {
 	(void)state;
-	static struct shard_range ranges[NET_MAX_RANGES];
+	static struct owner_range ranges[NET_MAX_RANGES];
 	uint32_t before[NET_MAX_MEMBERS], after[NET_MAX_MEMBERS];
 	const uint64_t rates[] = {10000000, 1000000, 10000000, 10000000};
-	uint16_t n = core_shards_split(400, 4, unknown, ranges);
-	core_shards_count(ranges, n, before);
-	n = core_shards_hand_over(ranges, n, 0x7, rates);
-	core_shards_count(ranges, n, after);
+	uint16_t n = core_ownership_split(400, 4, unknown, ranges);
+	core_ownership_count(ranges, n, before);
+	n = core_ownership_hand_over(ranges, n, 0x7, rates);
+	core_ownership_count(ranges, n, after);
 	assert_int_equal(before[1], 100);
 	assert_int_equal(after[1], 100);
 	assert_int_equal(after[0], 150);

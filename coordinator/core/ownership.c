@@ -1,4 +1,4 @@
-/* shards.c: the shard map: who owns which chunks. Attempt 1 splits them all; a later attempt leaves the survivors'
+/* ownership.c: the ownership map: who owns which chunks. Attempt 1 splits them all; a later attempt leaves the survivors'
  * chunks where they are and splits only the missing ones', so that what owners already hold stays useful. How many each
  * gets follows from their lines (shares.c). */
 #include "base/assert.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Appends [first, first + count) of `owner`, joined to the last range when it continues it. */
-static uint16_t append(struct shard_range *ranges, uint16_t n, uint32_t first, uint32_t count, uint16_t owner) {
+static uint16_t append(struct owner_range *ranges, uint16_t n, uint32_t first, uint32_t count, uint16_t owner) {
 	if (count == 0)
 		return n;
 	if (n > 0 && ranges[n - 1].owner == owner && ranges[n - 1].first + ranges[n - 1].count == first) {
@@ -15,11 +15,11 @@ static uint16_t append(struct shard_range *ranges, uint16_t n, uint32_t first, u
 		return n;
 	}
 	RV_ASSERT(n < NET_MAX_RANGES);
-	ranges[n] = (struct shard_range){.first = first, .count = count, .owner = owner};
+	ranges[n] = (struct owner_range){.first = first, .count = count, .owner = owner};
 	return (uint16_t)(n + 1);
 }
 
-uint16_t core_shards_split(uint32_t n_chunks, int n, const uint64_t *rates, struct shard_range out[NET_MAX_RANGES]) {
+uint16_t core_ownership_split(uint32_t n_chunks, int n, const uint64_t *rates, struct owner_range out[NET_MAX_RANGES]) {
 	static const uint32_t none[NET_MAX_MEMBERS];
 	uint32_t share[NET_MAX_MEMBERS], first = 0;
 	uint16_t n_ranges = 0;
@@ -31,7 +31,7 @@ uint16_t core_shards_split(uint32_t n_chunks, int n, const uint64_t *rates, stru
 	return n_ranges;
 }
 
-void core_shards_count(const struct shard_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]) {
+void core_ownership_count(const struct owner_range *ranges, uint16_t n_ranges, uint32_t owned[NET_MAX_MEMBERS]) {
 	memset(owned, 0, NET_MAX_MEMBERS * sizeof owned[0]);
 	for (int i = 0; i < n_ranges; i++)
 		owned[ranges[i].owner] += ranges[i].count;
@@ -43,7 +43,7 @@ struct deal {
 	int heir;
 };
 
-static uint16_t deal_range(struct deal *d, struct shard_range *out, uint16_t n_out, const struct shard_range *free) {
+static uint16_t deal_range(struct deal *d, struct owner_range *out, uint16_t n_out, const struct owner_range *free) {
 	uint32_t first = free->first, left = free->count;
 	while (left > 0) {
 		while (d->more[d->heir] == 0)
@@ -62,11 +62,11 @@ static uint16_t new_index(uint64_t keep, uint16_t old) {
 }
 
 /* How many each survivor gets on top of what it keeps. */
-static void plan_deal(const struct shard_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates,
+static void plan_deal(const struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates,
 					  struct deal *d) {
 	uint32_t owned[NET_MAX_MEMBERS], have[NET_MAX_MEMBERS] = {0}, n_chunks = 0;
 	int n = core_count(keep);
-	core_shards_count(ranges, n_ranges, owned);
+	core_ownership_count(ranges, n_ranges, owned);
 	for (uint16_t i = 0; i < NET_MAX_MEMBERS; i++) {
 		n_chunks += owned[i];
 		if (keep & core_bit(i))
@@ -77,14 +77,14 @@ static void plan_deal(const struct shard_range *ranges, uint16_t n_ranges, uint6
 		d->more[i] -= have[i];
 }
 
-uint16_t core_shards_hand_over(struct shard_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates) {
-	struct shard_range out[NET_MAX_RANGES];
+uint16_t core_ownership_hand_over(struct owner_range *ranges, uint16_t n_ranges, uint64_t keep, const uint64_t *rates) {
+	struct owner_range out[NET_MAX_RANGES];
 	struct deal d = {.heir = 0};
 	RV_ASSERT(keep != 0);
 	plan_deal(ranges, n_ranges, keep, rates, &d);
 	uint16_t n_out = 0;
 	for (int i = 0; i < n_ranges; i++) {
-		const struct shard_range *g = &ranges[i];
+		const struct owner_range *g = &ranges[i];
 		if (keep & core_bit(g->owner))
 			n_out = append(out, n_out, g->first, g->count, new_index(keep, g->owner));
 		else
