@@ -8,7 +8,7 @@ declare -A expected_ms
 stages=() stage='' stage_number=0 stage_began_ms=0 began_ms=0 shown_percent=-1 most_percent=0
 
 now_ms() { # -> $now
-	now=$((10#${TERMREALTIME//[!0-9]/} / 1000))
+	now=$((10#${EPOCHREALTIME//[!0-9]/} / 1000))
 }
 
 json_value() { # TEXT: a number as it is, all else as a string
