@@ -16,7 +16,8 @@
 	"none|announce-before-persist|double-count|double-count-fragment|stale-attempt|former-process|ignore-full-hash|"   \
 	"late-scatter|replay-a-vote|prune-early|piece-unverified|early-outer-step|count-given-steps|leave-behind|"         \
 	"act-while-installing|end-when-started-again|end-before-all-is-stored|vote-unstored|"                              \
-	"keep-what-was-given|adopt-what-was-not-given|lose-what-was-fetched"
+	"keep-what-was-given|adopt-what-was-not-given|lose-what-was-fetched|join-once|poll-not-renewed|"                   \
+	"pause-without-end"
 
 struct sim_cli {
 	int64_t seeds, first_seed, seed, jobs;

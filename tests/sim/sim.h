@@ -12,6 +12,7 @@
  * sim_disk.c         files: in the cache, durable, torn, rotten, lost
  * sim_coordinator.c  the platform around coordinator/core
  * sim_worker.c       a process' life and its turns: the session core's control
+ * sim_http.c         requests to the coordinator: the control client's operations
  * sim_process.c      its start and its ends
  * sim_store.c        the storage thread: the session core's disk
  * sim_files.c        what is in the files
@@ -35,6 +36,7 @@
 #include "net/mesh/frame.h"
 #include "net/reduce/reduce.h"
 #include "outer/global.h"
+#include "worker/join/control_client.h"
 #include "worker/session/core.h"
 #include "worker/state/checkpoint_index.h"
 #include "worker/state/recovery.h"
@@ -275,14 +277,20 @@ void disk_release(struct sim_disk *d);
 
 /* ---- HTTP: the head of a request or reply, then the encoded message ---- */
 
-enum http_what { HTTP_JOIN = 1, HTTP_REPORT, HTTP_DOCUMENT };
+enum http_what { HTTP_CONFIG, HTTP_JOIN, HTTP_REPORT, HTTP_DOCUMENT, HTTP_WHATS };
 struct http_head {
 	uint8_t what;
-	bool ok;          /* reply */
-	uint32_t version; /* the highest that the client speaks; in a reply: that of the message */
-	uint64_t life;    /* of the client: a reply to a former process is dropped */
-	uint64_t poll;    /* DOCUMENT: number of the client's poll; REPORT: of its report */
-	uint64_t after;   /* DOCUMENT: seq that the client has; UINT64_MAX: none */
+	uint16_t status;  /* reply: 200, ...; 0: the connection is closed */
+	uint32_t version; /* DOCUMENT: the highest that the client speaks */
+	uint32_t id;      /* of the client's request */
+	uint64_t life;    /* of the client */
+	uint64_t after;   /* DOCUMENT: number that the client has; UINT64_MAX: none */
+};
+/* A request that is not answered yet. */
+struct sim_call {
+	uint32_t id; /* 0: none */
+	void (*done)(void *ctx, const struct http_reply *reply);
+	void *ctx;
 };
 
 /* ---- coordinator (sim_coordinator.c) ---- */
@@ -304,7 +312,7 @@ struct sim_coordinator {
 	struct core_record *durable; /* the store */
 	size_t n_durable, cap_durable;
 	struct sim_poll polls[SIM_MAX_WORKERS];
-	struct http_head joins[SIM_MAX_WORKERS]; /* waiting for their record; what == 0: none */
+	struct http_head joins[SIM_MAX_WORKERS]; /* waiting for their record; id == 0: none */
 	uint32_t join_members[SIM_MAX_WORKERS];
 	int64_t timer_us;
 };
@@ -400,15 +408,17 @@ struct sim_worker {
 	bool done;
 	uint64_t done_round;
 	/* the process */
-	uint64_t life;            /* 0: not running */
-	bool ending;              /* its session has ended; it exits */
-	uint64_t term;            /* as stored on its disk */
-	uint64_t boot;            /* its wall clock at the start */
-	uint32_t version, spoken; /* of the protocol: the highest that it speaks; that of the last document, 0 before one */
-	uint64_t reports, heard;  /* sent; the latest that was answered */
-	bool joined, finished;
+	uint64_t life;    /* 0: not running */
+	bool ending;      /* its session has ended; it exits */
+	uint64_t term;    /* as stored on its disk */
+	uint64_t boot;    /* its wall clock at the start */
+	uint32_t version; /* of the protocol: the highest that it speaks */
+	struct control_client *control;
+	struct sim_call calls[HTTP_WHATS];
+	uint32_t last_call;
+	bool finished;
 	uint32_t member;
-	void *session_memory, *round_memory, *reduce_memory;
+	void *session_memory, *round_memory, *reduce_memory, *control_memory;
 	struct recovered found;        /* until there is a session */
 	struct session_core *session;  /* NULL: not joined */
 	const struct round_core *core; /* in it */
@@ -436,7 +446,6 @@ struct sim_worker {
 	struct sim_fetch fetch;
 	uint64_t given_bytes, askers; /* of state, to others; hosts */
 	struct sim_link links[SIM_MAX_WORKERS];
-	uint64_t poll;        /* number of the current long poll */
 	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
 	bool line_was_full;   /* chunks or pieces wait for it (peers_deadline_us) */
 	int64_t timer_us;
@@ -456,11 +465,14 @@ void worker_release(struct sim_worker *w);
 
 /* sim_worker.c */
 extern const struct session_control_ops sim_control_ops;
-void worker_ask_to_join(struct sim *s, int host);
-void worker_poll_documents(struct sim *s, int host);
 void worker_receive(struct sim *s, const struct packet *p);
 /* Whatever the worker's cores want done now. After every event. */
 void worker_turn(struct sim *s, int host);
+
+/* sim_http.c */
+/* The control client of a process that starts: asks for the configuration, joins, follows. */
+void http_open(struct sim *s, int host);
+void http_receive(struct sim *s, int host, const struct packet *p);
 
 /* sim_trainer.c */
 extern const struct session_trainer_ops sim_trainer_ops;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_HOLD_US = 4 * SIM_S };
+enum { POLL_HOLD_US = 4 * SIM_S, STATUS_OK = 200, STATUS_NONE = 204, STATUS_CONFLICT = 409 };
 
 static void coordinator_turn(struct sim *s);
 
@@ -84,6 +84,12 @@ static void write_next_record(struct sim *s) {
 	faults_aim(s, SIM_COORDINATOR, 1, takes);
 }
 
+static void hang_up_on(struct sim *s, int host, const struct http_head *rq) {
+	struct http_head head = *rq;
+	head.status = 0;
+	sim_send(s, packet_new(SIM_COORDINATOR, host, PACKET_REPLY, &head, sizeof head));
+}
+
 void coordinator_crash(struct sim *s, bool silent) {
 	struct sim_coordinator *c = &s->coordinator;
 	if (c->writing && sim_chance(s, SIM_COORDINATOR, LUCK_DISK, 0.5)) /* it reached the disk, but nobody was told */
@@ -91,8 +97,11 @@ void coordinator_crash(struct sim *s, bool silent) {
 	for (int h = 0; h < s->opt.n_workers; h++)
 		if (c->polls[h].waiting && !silent) { /* the kernel closes the connection */
 			const struct http_head *head = &c->polls[h].head;
-			sim_send(s, packet_new(SIM_COORDINATOR, h, PACKET_REPLY, head, sizeof *head));
+			hang_up_on(s, h, head);
 		}
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (c->joins[h].id != 0 && !silent)
+			hang_up_on(s, h, &c->joins[h]);
 	memset(c->polls, 0, sizeof c->polls);
 	memset(c->joins, 0, sizeof c->joins);
 	c->core = NULL;
@@ -120,10 +129,9 @@ static uint32_t common_version(const struct sim *s, const struct http_head *head
 	return head->version < s->coordinator.version ? head->version : s->coordinator.version;
 }
 
-static void reply(struct sim *s, int host, struct http_head head, const void *body, size_t n) {
+static void reply(struct sim *s, int host, struct http_head head, int status, const void *body, size_t n) {
 	struct packet *p = packet_new(SIM_COORDINATOR, host, PACKET_REPLY, NULL, sizeof head + n);
-	head.ok = true;
-	head.version = common_version(s, &head);
+	head.status = (uint16_t)status;
 	memcpy(p->data, &head, sizeof head);
 	if (n > 0)
 		memcpy(p->data + sizeof head, body, n);
@@ -146,11 +154,15 @@ static void answer_polls(struct sim *s) {
 		bool news = poll->head.after == UINT64_MAX || d->seq > poll->head.after;
 		if (!poll->waiting || (!news && s->now_us < poll->until_us))
 			continue;
+		poll->waiting = false;
+		if (!news) {
+			reply(s, h, poll->head, STATUS_NONE, NULL, 0);
+			continue;
+		}
 		if (n == 0)
 			oracle_document(s, s->doc_bytes, encode_document(d, CONTROL_VERSION, s->doc_bytes));
 		n = encode_document(d, common_version(s, &poll->head), s->doc_bytes);
-		poll->waiting = false;
-		reply(s, h, poll->head, s->doc_bytes, n);
+		reply(s, h, poll->head, STATUS_OK, s->doc_bytes, n);
 	}
 }
 
@@ -160,7 +172,7 @@ static void answer_joins(struct sim *s) {
 	if (c->writing)
 		return;
 	for (int h = 0; h < s->opt.n_workers; h++) {
-		if (c->joins[h].what == 0)
+		if (c->joins[h].id == 0)
 			continue;
 		struct join_reply *m = sim_alloc(sizeof *m);
 		m->member = c->join_members[h];
@@ -170,8 +182,8 @@ static void answer_joins(struct sim *s) {
 		join_reply_encode(m, common_version(s, &c->joins[h]), &w);
 		RV_ASSERT(!w.failed);
 		oracle_member(s, h, m->member);
-		reply(s, h, c->joins[h], bytes, rv_writer_len(&w));
-		c->joins[h].what = 0;
+		reply(s, h, c->joins[h], STATUS_OK, bytes, rv_writer_len(&w));
+		c->joins[h].id = 0;
 		free(m);
 	}
 }
@@ -267,17 +279,21 @@ static void on_join(struct sim *s, int host, const struct http_head *head, const
 }
 
 static void on_report(struct sim *s, int host, const struct http_head *head, const uint8_t *body, size_t n) {
-	if (head->version > s->coordinator.version)
-		return; /* refused: the worker learns from the next document what is spoken */
 	struct report rep;
 	struct rv_errtext et = {0};
 	uint8_t key[NET_KEY_BYTES];
 	sim_key_of(host, key);
-	if (report_decode(body, n, &rep, &et) != RV_OK ||
-		core_report(s->coordinator.core, s->now_us, key, &rep, &et) != RV_OK)
+	enum rv_err e = report_decode(body, n, &rep, &et);
+	if (e == RV_OK && rep.version > s->coordinator.version) {
+		reply(s, host, *head, STATUS_CONFLICT, NULL, 0);
+		return;
+	}
+	if (e == RV_OK)
+		e = core_report(s->coordinator.core, s->now_us, key, &rep, &et);
+	if (e != RV_OK)
 		sim_fail(s, "w%d: report refused: %s", host, et.text);
 	else
-		reply(s, host, *head, NULL, 0);
+		reply(s, host, *head, STATUS_NONE, NULL, 0);
 }
 
 static void on_document(struct sim *s, int host, const struct http_head *head) {
@@ -295,10 +311,13 @@ void coordinator_receive(struct sim *s, const struct packet *p) {
 	size_t n = p->n - sizeof head;
 	if (s->coordinator.core == NULL) { /* connection refused */
 		if (!s->coordinator.dark)
-			sim_send(s, packet_new(SIM_COORDINATOR, p->src, PACKET_REPLY, &head, sizeof head));
+			hang_up_on(s, p->src, &head);
 		return;
 	}
-	switch (head.what) {
+	switch ((enum http_what)head.what) {
+	case HTTP_CONFIG:
+		reply(s, p->src, head, STATUS_OK, "", 1);
+		break;
 	case HTTP_JOIN:
 		on_join(s, p->src, &head, body, n);
 		break;

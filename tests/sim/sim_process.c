@@ -24,13 +24,10 @@ static uint64_t term_of(const struct sim_disk *d) {
 static void clear(struct sim *s, struct sim_worker *w) {
 	w->sim = s;
 	w->host = (int)(w - s->workers);
-	w->dark = w->joined = w->finished = w->ending = false;
+	w->dark = w->finished = w->ending = false;
 	w->session = NULL;
 	w->core = NULL;
-	w->spoken = 0;
-	w->reports = w->heard = 0;
 	w->told_wrong = 0;
-	w->poll = 0;
 	w->given_bytes = w->askers = 0;
 	w->timer_us = INT64_MAX;
 	w->store_thread = (struct store_thread){0};
@@ -51,7 +48,8 @@ void worker_start(struct sim *s, int host) {
 	trainer_load(s, host, &w->found);
 	sim_say(s, host, "starts as process %llu at round %llu", (unsigned long long)w->life,
 			(unsigned long long)w->global.round);
-	worker_ask_to_join(s, host);
+	http_open(s, host);
+	worker_turn(s, host);
 }
 
 static struct round_config round_config_of(const struct sim *s, const struct sim_worker *w) {
@@ -73,7 +71,6 @@ static struct round_config round_config_of(const struct sim *s, const struct sim
 
 void worker_open(struct sim *s, int host, uint32_t member) {
 	struct sim_worker *w = &s->workers[host];
-	w->joined = true;
 	w->member = member;
 	const struct session_config cfg = {.member = member,
 									   .rounds = s->opt.rounds,
@@ -98,7 +95,6 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 	w->session = session_core_init(w->session_memory, &cfg, &ops, &start, s->now_us);
 	w->core = session_core_round(w->session);
 	w->found.reduced = NULL; /* the session has it */
-	worker_poll_documents(s, host);
 }
 
 /* ---- ends ----------------------------------------------------------------------------------------------------------- */
@@ -125,7 +121,6 @@ void worker_crash(struct sim *s, int host, bool silent) {
 	end_session(w);
 	w->life = 0;
 	w->dark = silent;
-	w->joined = false;
 	s->frozen_until_us[host] = 0;
 	sim_say(s, host, silent ? "loses power" : "is gone");
 }
@@ -211,6 +206,7 @@ void worker_release(struct sim_worker *w) {
 	store_end(w->sim, w->host);
 	trainer_unload(w);
 	disk_release(&w->disk);
+	free(w->control_memory);
 	free(w->session_memory);
 	free(w->round_memory);
 	free(w->reduce_memory);

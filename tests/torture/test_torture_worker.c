@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "tests/net/web_server.h"
 #include "tests/torture/torture.h"
-#include "worker/join/control_client.h"
+#include "worker/join/control_http.h"
 #include "worker/join/membership.h"
 
 enum { TRIALS = 100, CONTROL_TRIALS = 10, CONTROL_POLLS = 25, HEAL_POLLS = 6000, POLL_US = 10000 };

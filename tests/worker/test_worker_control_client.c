@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "tests/net/web_server.h"
-#include "worker/join/control_client.h"
+#include "worker/join/control_http.h"
 
 enum { POLLS = 3000, POLL_US = 10000, HTTP_AWAY = 503, HTTP_NONE = 204 };
 

@@ -1,14 +1,15 @@
 /* control_client.c: four requests that may each be under way once: configuration, join, report, document. */
 #include "worker/join/control_client.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/failpoint.h"
+#include "base/planted.h"
 #include "base/rng.h"
 #include "net/identity.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -32,14 +33,14 @@ enum {
 struct call {
 	struct control_client *c;
 	bool wanted, under_way;
-	uint32_t request; /* http_client's, when under way */
+	uint32_t request; /* of control_ops, when under way */
 	int64_t pause_us, not_before_us;
 };
 
 struct control_client {
-	struct http_client *http;
-	uint8_t run_key[NET_KEY_BYTES];
+	struct control_ops ops;
 	struct control_client_owner owner;
+	uint32_t highest; /* version that this program speaks */
 	struct rv_rng rng;
 	bool away;
 	struct call config, join, report, document;
@@ -60,28 +61,26 @@ struct control_client {
 	uint8_t buffer[NET_MAX_REPORT_BYTES];
 };
 
-enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
-							   const struct control_client_owner *owner, struct control_client **out,
-							   struct rv_errtext *et) {
-	struct control_client *c = calloc(1, sizeof *c);
-	if (!c)
-		return rv_fail(et, RV_E_NOMEM, "no memory for the coordinator's client");
-	c->http = http;
-	memcpy(c->run_key, run_key, NET_KEY_BYTES);
-	c->owner = *owner;
-	c->rng = rv_rng_of(seed, 0);
-	c->config.c = c->join.c = c->report.c = c->document.c = c;
-	*out = c;
-	return RV_OK;
+size_t control_client_size(void) {
+	return sizeof(struct control_client);
 }
 
-void control_client_free(struct control_client *c) {
-	free(c);
+struct control_client *control_client_init(void *memory, const struct control_client_config *cfg) {
+	struct control_client *c = memory;
+	RV_ASSERT(cfg->version >= CONTROL_VERSION_MIN);
+	memset(c, 0, sizeof *c);
+	c->ops = cfg->ops;
+	c->owner = cfg->owner;
+	c->highest = cfg->version;
+	c->rng = rv_rng_of(cfg->seed, 0);
+	c->config.c = c->join.c = c->report.c = c->document.c = c;
+	return c;
 }
 
 /* ---- pauses ---- */
 
 static void succeeded(struct call *k) {
+	RV_ASSERT(k->under_way);
 	k->under_way = false;
 	k->pause_us = k->not_before_us = 0;
 	if (k->c->away) {
@@ -92,12 +91,14 @@ static void succeeded(struct call *k) {
 
 static void failed(struct call *k, const char *text) {
 	struct control_client *c = k->c;
+	RV_ASSERT(k->under_way && k->wanted);
 	k->under_way = false;
+	k->wanted = k != &c->join || !RV_BUG("join-once");
 	k->pause_us = k->pause_us == 0 ? FIRST_PAUSE_US : k->pause_us * 2;
-	if (k->pause_us > LAST_PAUSE_US)
+	if (k->pause_us > LAST_PAUSE_US && !RV_BUG("pause-without-end"))
 		k->pause_us = LAST_PAUSE_US;
 	int64_t jitter_us = (int64_t)rv_rng_below(&c->rng, (uint64_t)k->pause_us / 2);
-	k->not_before_us = rv_clock_monotonic_us() + k->pause_us / 2 + jitter_us;
+	k->not_before_us = c->ops.now_us(c->ops.ctx) + k->pause_us / 2 + jitter_us;
 	c->afresh = true;
 	if (!c->away) {
 		c->away = true;
@@ -133,9 +134,11 @@ static void not_ok(struct call *k, const struct http_reply *r, const char *what)
 }
 
 static void start(struct call *k, const struct http_request *rq) {
+	const struct control_ops *ops = &k->c->ops;
 	struct rv_errtext et = {0};
+	RV_ASSERT(k->wanted && !k->under_way);
 	k->under_way = true;
-	if (http_client_start(k->c->http, rq, &k->request, &et) != RV_OK)
+	if (ops->start(ops->ctx, rq, &k->request, &et) != RV_OK)
 		failed(k, et.text);
 }
 
@@ -224,7 +227,7 @@ void control_client_join(struct control_client *c, const struct join_request *rq
 static void ask_again_for_document(struct control_client *c) {
 	if (!c->document.under_way)
 		return;
-	http_client_cancel(c->http, c->document.request);
+	c->ops.cancel(c->ops.ctx, c->document.request);
 	c->document.under_way = false;
 }
 
@@ -296,7 +299,7 @@ bool control_client_reported(const struct control_client *c) {
 static enum rv_err open_document(struct control_client *c, const struct http_reply *r, struct rv_errtext *et) {
 	const uint8_t *bytes;
 	size_t n;
-	RV_TRY(signed_open(c->run_key, IDENTITY_DOCUMENT_DOMAIN, r->body, r->body_bytes, &bytes, &n, et));
+	RV_TRY(c->ops.open(c->ops.ctx, r->body, r->body_bytes, &bytes, &n, et));
 	return document_decode(bytes, n, &c->doc, et);
 }
 
@@ -318,6 +321,7 @@ static void document_done(void *ctx, const struct http_reply *r) {
 	struct rv_errtext et = {0};
 	if (r->err == RV_OK && r->status == HTTP_NO_CONTENT) {
 		succeeded(k);
+		k->wanted = !RV_BUG("poll-not-renewed");
 		return;
 	}
 	if (r->err != RV_OK || r->status != HTTP_OK) {
@@ -340,8 +344,7 @@ static void document_done(void *ctx, const struct http_reply *r) {
 
 static void start_document(struct control_client *c) {
 	char path[96];
-	int n =
-		snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", control_version(), (int)CONTROL_VERSION_MIN);
+	int n = snprintf(path, sizeof path, "/v1/document?version=%u&least=%d", c->highest, (int)CONTROL_VERSION_MIN);
 	if (c->has_document && !c->afresh) /* else the current one, at once */
 		snprintf(path + n, sizeof path - (size_t)n, "&after=%" PRIu64, c->heard_seq);
 	struct http_request rq = {.path = path,

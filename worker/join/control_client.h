@@ -1,9 +1,11 @@
 /* control_client.h: the worker's side of the control plane: joins, reports, and keeps asking for the next document.
  *
  * Never gives up: a coordinator that is away is asked again with growing pauses (jittered), and everything goes on when
- * it is back. Only a refusal by a living coordinator (key or token unknown, another protocol version) is final. Uses
- * the loop of an http_client that the owner drives; callbacks come from inside http_client_poll or control_client_tick.
- */
+ * it is back. Only a refusal by a living coordinator (key or token unknown, another protocol version) is final.
+ *
+ * No I/O, no clock, no allocation: requests go through control_ops. The worker fills that table with HTTPS
+ * (worker/join/control_http.h), the simulator with its network. The owner's callbacks come from inside a request's
+ * `done` or control_client_tick(). */
 #ifndef RV_WORKER_JOIN_CONTROL_CLIENT_H
 #define RV_WORKER_JOIN_CONTROL_CLIENT_H
 
@@ -12,7 +14,18 @@
 
 #include <stdbool.h>
 
-struct control_client;
+struct control_client; /* opaque: control_client_size() bytes, the caller's memory */
+
+struct control_ops {
+	void *ctx;
+	/* As http_client_start: copies what `rq` points to, and ends with one call of rq->done, not from inside. */
+	enum rv_err (*start)(void *ctx, const struct http_request *rq, uint32_t *id, struct rv_errtext *et);
+	void (*cancel)(void *ctx, uint32_t id); /* `done` is not called */
+	int64_t (*now_us)(void *ctx);
+	/* Checks the run's signature of a document; *bytes points into `in`. RV_E_AUTH, RV_E_CORRUPT. */
+	enum rv_err (*open)(void *ctx, const uint8_t *in, size_t n_in, const uint8_t **bytes, size_t *n,
+						struct rv_errtext *et);
+};
 
 struct control_client_owner {
 	void *ctx;
@@ -33,11 +46,15 @@ struct control_client_owner {
 	void (*on_away)(void *ctx, bool away, const char *text);
 };
 
-/* `http` is borrowed; run_key is what documents must be signed with. `seed`: jitter. */
-enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
-							   const struct control_client_owner *owner, struct control_client **out,
-							   struct rv_errtext *et);
-void control_client_free(struct control_client *c); /* NULL is fine */
+struct control_client_config {
+	struct control_ops ops;
+	struct control_client_owner owner;
+	uint32_t version; /* of the protocol: the highest that is spoken */
+	uint64_t seed;    /* of the jitter */
+};
+
+size_t control_client_size(void);
+struct control_client *control_client_init(void *memory, const struct control_client_config *cfg);
 
 /* Asks for the run's configuration until it is answered; then on_config. */
 void control_client_ask_config(struct control_client *c);

@@ -13,7 +13,7 @@
 #include "train/memory/report.h"
 #include "train/metrics.h"
 #include "train/text/data.h"
-#include "worker/join/control_client.h"
+#include "worker/join/control_http.h"
 #include "worker/join/membership.h"
 #include "worker/mesh/line_meter.h"
 #include "worker/mesh/meshlink.h"

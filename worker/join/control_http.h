@@ -1,0 +1,14 @@
+/* control_http.h: the control client (worker/join/control_client.h) over HTTPS. */
+#ifndef RV_WORKER_JOIN_CONTROL_HTTP_H
+#define RV_WORKER_JOIN_CONTROL_HTTP_H
+
+#include "worker/join/control_client.h"
+
+/* `http` is borrowed: the owner drives its loop. run_key is what documents must be signed with; `seed`: jitter.
+ * RV_E_NOMEM. */
+enum rv_err control_client_new(struct http_client *http, const uint8_t run_key[NET_KEY_BYTES], uint64_t seed,
+							   const struct control_client_owner *owner, struct control_client **out,
+							   struct rv_errtext *et);
+void control_client_free(struct control_client *c); /* NULL is fine */
+
+#endif
