@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <netinet/in.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -40,4 +41,20 @@ bool address_watch_take(int fd) {
 		else if (n == 0 || errno != EINTR)
 			return any;
 	}
+}
+
+/* The port is left to the system, so binding fails for want of the address only. */
+bool socket_is_stranded(int fd) {
+	struct sockaddr_storage sa = {0};
+	socklen_t n = sizeof sa;
+	if (getsockname(fd, (struct sockaddr *)&sa, &n) != 0)
+		return false;
+	int probe = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (probe < 0)
+		return false;
+	_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "same place");
+	((struct sockaddr_in *)&sa)->sin_port = 0;
+	bool gone = bind(probe, (struct sockaddr *)&sa, n) != 0 && errno == EADDRNOTAVAIL;
+	close(probe);
+	return gone;
 }

@@ -10,5 +10,7 @@
 int address_watch_open(void);
 /* Reads what there is, without blocking. Returns true if an address came or went since the last call. */
 bool address_watch_take(int fd);
+/* Returns true if this machine no longer has the local address of a socket: nothing will come or go there. */
+bool socket_is_stranded(int fd);
 
 #endif

@@ -2,7 +2,7 @@
 #include "net/http_client.h"
 
 #include "base/assert.h"
-#include "net/socket.h"
+#include "net/address_watch.h"
 #include "net/tls.h"
 
 #include <curl/curl.h>

@@ -93,7 +93,7 @@ static void dial(struct peers *p, uint32_t m) {
 	int fd;
 	address_format(&peer->addr, addr);
 	snprintf(label, sizeof label, "member %u at %s", m, addr);
-	enum rv_err e = socket_connect(&peer->addr, peers_receive_bytes(p), &fd, &et);
+	enum rv_err e = p->net.connect(p->net.ctx, &peer->addr, peers_receive_bytes(p), &fd, &et);
 	if (e != RV_OK) {
 		rv_fail_context(&et, e, "%s", label);
 		peers_trouble(p, NULL, e, et.text);

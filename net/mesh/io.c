@@ -1,4 +1,4 @@
-/* io.c: between the sockets and the links, and the pull of outgoing messages (net/mesh/state.h). */
+/* io.c: between the pipes and the links, and the pull of outgoing messages (net/mesh/state.h). */
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum {
 	ACCEPT_BATCH = 16,
@@ -68,7 +66,7 @@ static void admit(struct peers *p, int fd, const struct address *from) {
 void peers_accept(struct peers *p) {
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		struct address from;
-		int fd = socket_accept(p->listen_fd, &from);
+		int fd = p->net.accept(p->net.ctx, p->listen_fd, &from);
 		if (fd >= 0) {
 			admit(p, fd, &from);
 			continue;
@@ -126,7 +124,7 @@ static void fill(struct peers *p, struct link *l) {
 		size_t most = readable(p, l);
 		if (most == 0)
 			return;
-		ssize_t n = recv(l->fd, p->rx, most, 0);
+		ssize_t n = p->net.read(p->net.ctx, l->fd, p->rx, most);
 		if (n < 0) {
 			if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
 				lost(l, errno);
@@ -153,12 +151,12 @@ static void fill(struct peers *p, struct link *l) {
 }
 
 bool peers_drain(struct peers *p, struct link *l) {
-	while (tls_stream_pending(&l->tls) > 0) {
+	while (stream_pending(&l->stream) > 0) {
 		size_t most = l->bulk_pending ? rate_allowed(&p->up, p->now_us) : SIZE_MAX;
 		if (most == 0)
 			return false;
-		size_t pending = tls_stream_pending(&l->tls);
-		ssize_t n = send(l->fd, l->tls.out + l->tls.out_at, pending < most ? pending : most, MSG_NOSIGNAL);
+		size_t pending = stream_pending(&l->stream);
+		ssize_t n = p->net.write(p->net.ctx, l->fd, l->stream.out + l->stream.out_at, pending < most ? pending : most);
 		if (n < 0) {
 			if (errno == EINTR)
 				continue;
@@ -166,7 +164,7 @@ bool peers_drain(struct peers *p, struct link *l) {
 				lost(l, errno);
 			return false;
 		}
-		tls_stream_sent(&l->tls, (size_t)n);
+		stream_sent(&l->stream, (size_t)n);
 		l->traffic.tx_bytes += (uint64_t)n;
 		rate_charge(&p->up, (size_t)n);
 		rate_charge(&p->down, (size_t)n / ACK_SHARE);
@@ -182,7 +180,7 @@ void peers_flush(struct peers *p, struct link *l) {
 
 static void connected(struct peers *p, struct link *l) {
 	struct rv_errtext et = {0};
-	enum rv_err e = socket_connected(l->fd, &et);
+	enum rv_err e = p->net.connected(p->net.ctx, l->fd, &et);
 	if (e == RV_OK) {
 		peers_tune(p, l->fd);
 		l->deadline_us = p->now_us + p->cfg.greeting_us;

@@ -2,32 +2,28 @@
 #include "net/mesh/link.h"
 
 #include "base/assert.h"
-#include "net/tls.h"
 
-#include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { RECORD_BYTES = 1 << 14 }; /* plaintext of a TLS record, RFC 8446 section 5.1 */
 
-enum rv_err link_new(const struct tls_stream_kind *kind, int fd, enum frame_role role, uint64_t run_tag,
+enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, uint64_t run_tag,
 					 struct link **out, struct rv_errtext *et) {
 	struct link *l = calloc(1, sizeof *l);
 	*out = NULL;
-	if (l == NULL) {
-		close(fd);
+	if (l == NULL)
 		return rv_fail(et, RV_E_NOMEM, "no memory for a link");
-	}
+	l->kind = kind;
 	l->fd = fd;
 	l->role = role;
 	l->run_tag = run_tag;
 	l->state = role == FRAME_DIALER ? LINK_CONNECTING : LINK_TLS;
 	l->member = LINK_NOBODY;
 	l->poll_slot = -1;
-	enum rv_err e = tls_stream_init(&l->tls, kind, role == FRAME_DIALER, et);
+	enum rv_err e = kind->open(&l->stream, shared, role == FRAME_DIALER, et);
 	if (e != RV_OK) {
 		link_free(l);
 		return e;
@@ -39,8 +35,7 @@ enum rv_err link_new(const struct tls_stream_kind *kind, int fd, enum frame_role
 void link_free(struct link *l) {
 	if (l == NULL)
 		return;
-	tls_stream_release(&l->tls);
-	close(l->fd);
+	l->kind->release(&l->stream);
 	free(l->body);
 	free(l->cut_body);
 	free(l);
@@ -90,12 +85,12 @@ enum rv_err link_put(struct link *l, const struct peers_message *m, struct rv_er
 	size_t n = total < sizeof first ? total : sizeof first;
 	RV_ASSERT(n == total || FRAME_HEADER_BYTES + m->part_bytes[0] < n || m->part_bytes[1] == 0);
 	gather(head, m, 0, n, first);
-	if (tls_stream_write(&l->tls, first, n, et) != TLS_IO_DONE)
+	if (l->kind->write(&l->stream, first, n, et) != STREAM_DONE)
 		return RV_E_CLOSED;
 	if (n < total) {
 		int last = m->part_bytes[1] > 0 ? 1 : 0;
 		const uint8_t *end = (const uint8_t *)m->part[last] + m->part_bytes[last];
-		if (tls_stream_write(&l->tls, end - (total - n), total - n, et) != TLS_IO_DONE)
+		if (l->kind->write(&l->stream, end - (total - n), total - n, et) != STREAM_DONE)
 			return RV_E_CLOSED;
 	}
 	l->traffic.tx_frames++;
@@ -109,13 +104,13 @@ void link_put_bye(struct link *l, const char *text) {
 	m.part[0] = text;
 	m.part_bytes[0] = n;
 	if (link_put(l, &m, NULL) == RV_OK)
-		tls_stream_close(&l->tls);
+		l->kind->end(&l->stream);
 }
 
 bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYTES], enum frame_role signer,
 					   uint8_t out[FRAME_HELLO_SIGNED_BYTES]) {
 	uint8_t exporter[FRAME_EXPORTER_BYTES];
-	if (!tls_stream_exporter(&l->tls, "EXPORTER-rivulet-hello", exporter, sizeof exporter))
+	if (!l->kind->exporter(&l->stream, "EXPORTER-rivulet-hello", exporter, sizeof exporter))
 		return false;
 	frame_hello_signed(exporter, run_id, signer, out);
 	return true;
@@ -123,36 +118,24 @@ bool link_hello_signed(const struct link *l, const uint8_t run_id[NET_RUN_ID_BYT
 
 /* ---- incoming ---------------------------------------------------------------------------------------------------- */
 
-static enum rv_err fault_of(enum tls_io io, struct rv_errtext *et) {
-	return io == TLS_IO_CLOSED ? rv_fail(et, RV_E_CLOSED, "the other side closed the link") : RV_E_PROTOCOL;
+static enum rv_err fault_of(enum stream_io io, struct rv_errtext *et) {
+	return io == STREAM_CLOSED ? rv_fail(et, RV_E_CLOSED, "the other side closed the link") : RV_E_PROTOCOL;
 }
 
 enum rv_err link_start_tls(struct link *l, struct rv_errtext *et) {
 	RV_ASSERT(l->state == LINK_CONNECTING);
 	l->state = LINK_TLS;
-	enum tls_io io = tls_stream_handshake(&l->tls, et);
-	return io == TLS_IO_WAIT ? RV_OK : fault_of(io, et);
-}
-
-static enum rv_err check_secured(struct link *l, struct rv_errtext *et) {
-	const unsigned char *alpn;
-	unsigned n;
-	SSL_get0_alpn_selected(l->tls.ssl, &alpn, &n);
-	l->slices = n == strlen(PEERS_ALPN_SLICES) && memcmp(alpn, PEERS_ALPN_SLICES, n) == 0;
-	if (!l->slices && (n != strlen(PEERS_ALPN) || memcmp(alpn, PEERS_ALPN, n) != 0))
-		return rv_fail(et, RV_E_PROTOCOL, "TLS is up, but not for \"%s\" (ALPN)", PEERS_ALPN);
-	if (!tls_peer_key(l->tls.ssl, l->key))
-		return rv_fail(et, RV_E_AUTH, "the other side showed no Ed25519 certificate");
-	return RV_OK;
+	enum stream_io io = l->kind->handshake(&l->stream, et);
+	return io == STREAM_WAIT ? RV_OK : fault_of(io, et);
 }
 
 static enum rv_err handshake(struct link *l, const struct link_handler *handler, struct rv_errtext *et) {
-	enum tls_io io = tls_stream_handshake(&l->tls, et);
-	if (io == TLS_IO_WAIT)
+	enum stream_io io = l->kind->handshake(&l->stream, et);
+	if (io == STREAM_WAIT)
 		return RV_OK;
-	if (io != TLS_IO_DONE)
+	if (io != STREAM_DONE)
 		return fault_of(io, et);
-	RV_TRY(check_secured(l, et));
+	RV_TRY(l->kind->secured(&l->stream, l->key, &l->slices, et));
 	l->state = LINK_GREETING;
 	return handler->secured(handler->ctx, l, et);
 }
@@ -192,15 +175,15 @@ static enum rv_err take_frame(struct link *l, const struct link_handler *handler
 }
 
 /* Moves on by one read: part of a header or of a body. */
-static enum tls_io read_some(struct link *l, const struct link_handler *handler, enum rv_err *fault,
-							 struct rv_errtext *et) {
+static enum stream_io read_some(struct link *l, const struct link_handler *handler, enum rv_err *fault,
+								struct rv_errtext *et) {
 	bool in_head = l->head_got < FRAME_HEADER_BYTES;
 	uint8_t *to = in_head ? l->head + l->head_got : l->body + link_body_at(l) + l->body_got;
 	size_t want = in_head ? FRAME_HEADER_BYTES - l->head_got : l->header.body_bytes - l->body_got;
 	size_t got = 0;
-	enum tls_io io = tls_stream_read(&l->tls, to, want, &got, et);
-	if (io != TLS_IO_DONE) {
-		*fault = io == TLS_IO_WAIT ? RV_OK : fault_of(io, et);
+	enum stream_io io = l->kind->read(&l->stream, to, want, &got, et);
+	if (io != STREAM_DONE) {
+		*fault = io == STREAM_WAIT ? RV_OK : fault_of(io, et);
 		return io;
 	}
 	if (in_head) {
@@ -219,14 +202,14 @@ static enum tls_io read_some(struct link *l, const struct link_handler *handler,
 enum rv_err link_receive(struct link *l, const uint8_t *data, size_t n, const struct link_handler *handler,
 						 struct rv_errtext *et) {
 	bool greeting = l->state != LINK_OPEN;
-	tls_stream_feed(&l->tls, data, n);
+	stream_feed(&l->stream, data, n);
 	enum rv_err fault = RV_OK;
 	if (l->state == LINK_TLS)
 		fault = handshake(l, handler, et);
 	while (fault == RV_OK && (l->state == LINK_GREETING || l->state == LINK_OPEN))
-		if (read_some(l, handler, &fault, et) != TLS_IO_DONE)
+		if (read_some(l, handler, &fault, et) != STREAM_DONE)
 			break;
-	l->tls.in_bytes = 0; /* a dead link leaves some */
+	l->stream.in_bytes = 0; /* a dead link leaves some */
 	l->greeting_rx += greeting ? n : 0;
 	if (fault == RV_OK && l->state < LINK_OPEN && l->greeting_rx > LINK_GREETING_MAX_BYTES)
 		fault = rv_fail(et, RV_E_RANGE, "%llu bytes and no hello, at most %d", (unsigned long long)l->greeting_rx,

@@ -1,15 +1,12 @@
-/* link.h: one link of the mesh, without its socket: TLS, HELLO and frames over byte buffers. Internal to net/. */
+/* link.h: one link of the mesh, without its pipe: TLS, HELLO and frames over byte buffers. Internal to net/. */
 #ifndef RV_NET_MESH_LINK_H
 #define RV_NET_MESH_LINK_H
 
 #include "net/mesh/frame.h"
 #include "net/mesh/pace_window.h"
 #include "net/mesh/peers.h"
-#include "net/mesh/tls_stream.h"
+#include "net/mesh/stream.h"
 
-/* Both sides offer both; the newer one means that bulk may come in slices. */
-#define PEERS_ALPN        "rivulet/1"
-#define PEERS_ALPN_SLICES "rivulet/2"
 enum {
 	LINK_GREETING_MAX_BYTES = 1 << 15, /* what a peer may send before its HELLO is accepted, TLS included */
 	LINK_NOBODY = -1,
@@ -25,8 +22,9 @@ enum link_state {
 };
 
 struct link {
-	struct tls_stream tls;
-	int fd;
+	const struct stream_ops *kind;
+	struct stream stream;
+	int fd; /* the pipe */
 	enum link_state state;
 	enum frame_role role;       /* ours */
 	int member;                 /* whom we dialed, or who it proved to be; LINK_NOBODY */
@@ -81,12 +79,12 @@ struct link_handler {
 						 struct rv_errtext *et);
 };
 
-/* In LINK_CONNECTING as dialer, LINK_TLS as listener; owns fd from now on, also on failure. RV_E_NOMEM. */
-enum rv_err link_new(const struct tls_stream_kind *kind, int fd, enum frame_role role, uint64_t run_tag,
+/* In LINK_CONNECTING as dialer, LINK_TLS as listener, over the pipe `fd`, which it only remembers. RV_E_NOMEM. */
+enum rv_err link_new(const struct stream_ops *kind, void *shared, int fd, enum frame_role role, uint64_t run_tag,
 					 struct link **out, struct rv_errtext *et);
-void link_free(struct link *l); /* closes the socket; NULL is fine */
+void link_free(struct link *l); /* NULL is fine */
 
-/* Ciphertext from the socket; calls the handler for what it completes. A fault ends the link. */
+/* Ciphertext from the pipe; calls the handler for what it completes. A fault ends the link. */
 enum rv_err link_receive(struct link *l, const uint8_t *data, size_t n, const struct link_handler *handler,
 						 struct rv_errtext *et);
 /* TCP is up: LINK_TLS, the first flight is pending. A fault ends the link. */

@@ -9,7 +9,6 @@
 #include "net/mesh/state.h"
 
 #include "base/assert.h"
-#include "net/mesh/socket_info.h"
 
 enum {
 	CONTROL_AT_ONCE = 16, /* frames of control for one link before the next has its turn */
@@ -30,9 +29,9 @@ static bool is_stuck(const struct peers *p, const struct link *l) {
 }
 
 static void look_at_link(struct peers *p, struct link *l, int64_t *least_rtt_us) {
-	struct socket_info info;
-	socket_look(l->fd, &info);
-	l->waiting = info.waiting + tls_stream_pending(&l->tls);
+	struct pipe_info info;
+	p->net.info(p->net.ctx, l->fd, &info);
+	l->waiting = info.waiting + stream_pending(&l->stream);
 	/* What was acknowledged selectively is counted in whole packets: it may shrink. */
 	bool moved = info.delivered > l->delivered;
 	if (moved) {
@@ -87,7 +86,7 @@ static void choose_congestion(struct peers *p) {
 		if (is_slow == l->is_slow)
 			continue;
 		l->is_slow = is_slow;
-		socket_control_congestion(l->fd, l->is_slow ? slow : PEERS_CONGESTION, p->congestion);
+		p->net.control_congestion(p->net.ctx, l->fd, l->is_slow ? slow : PEERS_CONGESTION, p->congestion);
 	}
 }
 
@@ -155,8 +154,8 @@ static enum turn send_slice(struct peers *p, struct link *l) {
 		return TURN_HELD;
 	if (!put_next(p, l, pace_slice_bytes(&c->flow, &l->flow)))
 		return TURN_OVER;
-	l->waiting += tls_stream_pending(&l->tls);
-	c->waiting += tls_stream_pending(&l->tls);
+	l->waiting += stream_pending(&l->stream);
+	c->waiting += stream_pending(&l->stream);
 	return peers_drain(p, l) ? TURN_SENT : TURN_OVER;
 }
 

@@ -3,44 +3,14 @@
 
 #include "base/assert.h"
 #include "net/mesh/state.h"
-#include "net/tls.h"
 
-#include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MS = 1000, S = 1000 * MS, TROUBLE_WINDOW_US = 10 * S, TROUBLES_PER_WINDOW = 30 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
-
-/* The one that we prefer comes first. */
-static const unsigned char alpn_wire[] = "\x09" PEERS_ALPN_SLICES "\x09" PEERS_ALPN;
-
-/* Listener: only our protocols, or the handshake fails (RFC 7301 section 3.2). */
-static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
-					   unsigned in_len, void *arg) {
-	(void)ssl;
-	(void)arg;
-	unsigned char *chosen;
-	if (SSL_select_next_proto(&chosen, out_len, alpn_wire, sizeof alpn_wire - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
-		return SSL_TLSEXT_ERR_ALERT_FATAL;
-	*out = chosen;
-	return SSL_TLSEXT_ERR_OK;
-}
-
-static enum rv_err tls_init(struct peers *p, struct rv_errtext *et) {
-	SSL_CTX *ctx;
-	_Static_assert(sizeof PEERS_ALPN - 1 == 9 && sizeof PEERS_ALPN_SLICES - 1 == 9, "the length bytes in front");
-	RV_TRY(tls_context_new(p->cfg.identity, TLS_CLIENTS_MUST, &ctx, et));
-	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
-	if (SSL_CTX_set_alpn_protos(ctx, alpn_wire, sizeof alpn_wire - 1) != 0) {
-		SSL_CTX_free(ctx);
-		return rv_fail(et, RV_E_NOMEM, "no memory for TLS");
-	}
-	return tls_stream_kind_init(&p->tls, ctx, et);
-}
 
 static void or_default(int64_t *value, int64_t fallback) {
 	if (*value == 0)
@@ -66,6 +36,8 @@ enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct
 		return rv_fail(et, RV_E_NOMEM, "no memory for the mesh");
 	p->cfg = *cfg;
 	set_defaults(&p->cfg);
+	p->net = cfg->pipe != NULL ? *cfg->pipe : socket_pipe;
+	p->stream = cfg->stream != NULL ? cfg->stream : &tls_stream;
 	p->listen_fd = -1;
 	p->run_tag = frame_run_tag(cfg->run_id);
 	p->rng = rv_rng_of(cfg->rng_seed, cfg->self_member);
@@ -73,9 +45,9 @@ enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct
 	p->down = rate_of(cfg->max_down, 0);
 	p->pace.again_us = INT64_MAX;
 	p->met = ADDRESS_LOOPBACK;
-	enum rv_err e = tls_init(p, et);
+	enum rv_err e = p->stream->setup(cfg->identity, &p->stream_shared, et);
 	if (e == RV_OK && cfg->listen != NULL)
-		e = socket_listen(cfg->listen, peers_receive_bytes(p), &p->listen_fd, &p->port, et);
+		e = p->net.listen(p->net.ctx, cfg->listen, peers_receive_bytes(p), &p->listen_fd, &p->port, et);
 	if (e != RV_OK) {
 		peers_free(p);
 		return e;
@@ -87,9 +59,15 @@ enum rv_err peers_new(const struct peers_config *cfg, struct peers **out, struct
 enum rv_err peers_check_listen(const char *listen, struct rv_errtext *et) {
 	uint16_t port;
 	int fd;
-	RV_TRY(socket_listen(listen, 0, &fd, &port, et));
-	close(fd);
+	RV_TRY(socket_pipe.listen(NULL, listen, 0, &fd, &port, et));
+	socket_pipe.close(NULL, fd);
 	return RV_OK;
+}
+
+static void close_link(struct peers *p, struct link *l) {
+	if (l != NULL)
+		p->net.close(p->net.ctx, l->fd);
+	link_free(l);
 }
 
 void peers_free(struct peers *p) {
@@ -102,11 +80,11 @@ void peers_free(struct peers *p) {
 			link_put_bye(l, "leaving");
 			peers_flush(p, l);
 		}
-		link_free(l);
+		close_link(p, l);
 	}
 	if (p->listen_fd >= 0)
-		close(p->listen_fd);
-	tls_stream_kind_release(&p->tls);
+		p->net.close(p->net.ctx, p->listen_fd);
+	p->stream->teardown(p->stream_shared);
 	free(p);
 }
 
@@ -129,8 +107,9 @@ void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const
 }
 
 void peers_tune(struct peers *p, int fd) {
-	socket_tune(fd);
-	socket_control_congestion(fd, p->cfg.congestion != NULL ? p->cfg.congestion : PEERS_CONGESTION, p->congestion);
+	const char *congestion = p->cfg.congestion != NULL ? p->cfg.congestion : PEERS_CONGESTION;
+	p->net.tune(p->net.ctx, fd);
+	p->net.control_congestion(p->net.ctx, fd, congestion, p->congestion);
 }
 
 struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
@@ -140,12 +119,13 @@ struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
 	while (slot < PEERS_MAX_LINKS && p->links[slot] != NULL)
 		slot++;
 	if (slot == PEERS_MAX_LINKS) {
-		close(fd);
+		p->net.close(p->net.ctx, fd);
 		peers_trouble(p, NULL, RV_E_FULL, "a connection was closed: the mesh has all the links it can have");
 		return NULL;
 	}
-	enum rv_err e = link_new(&p->tls, fd, role, p->run_tag, &l, &et);
+	enum rv_err e = link_new(p->stream, p->stream_shared, fd, role, p->run_tag, &l, &et);
 	if (e != RV_OK) {
+		p->net.close(p->net.ctx, fd);
 		peers_trouble(p, NULL, e, et.text);
 		return NULL;
 	}
@@ -195,7 +175,7 @@ static void bury(struct peers *p, struct link *l) {
 	p->depth++;
 	mourn(p, l);
 	p->depth--;
-	link_free(l);
+	close_link(p, l);
 }
 
 void peers_reap(struct peers *p) {
@@ -231,7 +211,7 @@ static bool waits(const struct peers *p, const struct rate *r) {
 static short events_of(const struct peers *p, const struct link *l) {
 	if (l->state == LINK_CONNECTING)
 		return POLLOUT;
-	bool writes = tls_stream_pending(&l->tls) > 0 && !(l->bulk_pending && waits(p, &p->up));
+	bool writes = stream_pending(&l->stream) > 0 && !(l->bulk_pending && waits(p, &p->up));
 	bool reads = l->state != LINK_OPEN || !waits(p, &p->down);
 	return (short)((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
 }

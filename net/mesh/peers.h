@@ -27,6 +27,8 @@
 #include "net/control/control.h"
 #include "net/identity.h"
 #include "net/mesh/frame.h"
+#include "net/mesh/pipe.h"
+#include "net/mesh/stream.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -96,6 +98,8 @@ struct peers_config {
 	const char
 		*congestion;   /* TCP congestion control; "" leaves the system's; NULL: "bbr", "cubic" while the line is slow */
 	uint64_t rng_seed; /* jitter */
+	const struct pipe_ops *pipe;     /* copied; NULL: sockets */
+	const struct stream_ops *stream; /* NULL: TLS */
 	/* Caps in bytes per second on the line, over all links; 0: none (net/mesh/rate.h). Control does not wait for the upload
 	 * cap, but is charged; so are handshakes. What the download cap leaves unread waits in the receive buffers, which
 	 * are made small, until TCP's window stops the sender: once, up to 50 ms of the rate (or 8 KiB) for each link. */

@@ -1,7 +1,7 @@
 /* state.h: the mesh's memory, shared by its source files; internal to net/.
  *
  *   peers.c        life, file descriptors, time
- *   io.c     sockets <-> links
+ *   io.c     pipes <-> links
  *   pace.c   the pull of messages: what goes out next, and how much may be on its way
  *   greet.c  who may come in: HELLO both ways, and which link of a pair stays
  *   dial.c   the address book, dialing and redialing, and how often that may be
@@ -17,7 +17,6 @@
 #include "net/address.h"
 #include "net/mesh/link.h"
 #include "net/mesh/rate.h"
-#include "net/socket.h"
 
 enum { PEERS_RX_BYTES = 1 << 17 };
 #define PEERS_CONGESTION "bbr" /* where the owner names none, and the line is not slow */
@@ -51,7 +50,9 @@ struct pace {
 
 struct peers {
 	struct peers_config cfg;
-	struct tls_stream_kind tls;
+	struct pipe_ops net;
+	const struct stream_ops *stream;
+	void *stream_shared;
 	struct rv_rng rng;
 	int64_t now_us;
 	uint64_t banned; /* set of member numbers */
@@ -79,9 +80,9 @@ struct peers {
 void peers_trouble(struct peers *p, const struct link *l, enum rv_err why, const char *text);
 /* Closes dead links. Does nothing while p->depth > 0. */
 void peers_reap(struct peers *p);
-/* Takes over a new socket as a link; NULL (closed, and said so) when there is no room or memory. */
+/* Takes over a new pipe as a link; NULL (closed, and said so) when there is no room or memory. */
 struct link *peers_add_link(struct peers *p, int fd, enum frame_role role);
-/* The options of a connected socket. */
+/* The options of a connected pipe. */
 void peers_tune(struct peers *p, int fd);
 /* Puts what a link counted since the last time into its member's and the mesh's books. */
 void peers_count(struct peers *p, struct link *l);
@@ -90,7 +91,7 @@ void peers_count(struct peers *p, struct link *l);
 void peers_accept(struct peers *p);
 void peers_service(struct peers *p, struct link *l, short revents);
 void peers_flush(struct peers *p, struct link *l);
-/* Sends pending bytes; true when the socket took them all. */
+/* Sends pending bytes; true when the pipe took them all. */
 bool peers_drain(struct peers *p, struct link *l);
 /* Encrypts one frame of the owner's. False: it could not, or the link is not open any more. */
 bool peers_put(struct link *l, const struct peers_message *m);

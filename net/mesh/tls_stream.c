@@ -1,5 +1,5 @@
-/* tls_stream.c: OpenSSL between two byte buffers (net/mesh/tls_stream.h). */
-#include "net/mesh/tls_stream.h"
+/* tls_stream.c: OpenSSL between the two buffers of a stream (net/mesh/stream.h). */
+#include "net/mesh/stream.h"
 
 #include "base/assert.h"
 #include "net/tls.h"
@@ -10,60 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_FIRST_BYTES = 4096 };
+/* New traffic keys after so much of one's own plaintext: 2^22 full records, well under the 2^24.5 that AES-GCM bears
+ * (RFC 8446 section 5.5). A link of a long run gets there. */
+#define KEY_BYTES (UINT64_C(1) << 36)
+
+/* What the streams of a mesh share. */
+struct shared {
+	SSL_CTX *ctx;
+	BIO_METHOD *method;
+};
 
 /* ---- the BIO: where OpenSSL takes and puts ciphertext ------------------------------------------------------------ */
 
 static int bio_read(BIO *bio, char *out, int cap) {
-	struct tls_stream *s = BIO_get_data(bio);
+	struct stream *s = BIO_get_data(bio);
 	BIO_clear_retry_flags(bio);
-	if (s->in_bytes == 0) {
-		BIO_set_retry_read(bio);
-		return -1;
-	}
-	size_t n = s->in_bytes < (size_t)cap ? s->in_bytes : (size_t)cap;
-	memcpy(out, s->in, n);
-	s->in += n;
-	s->in_bytes -= n;
-	return (int)n;
-}
-
-/* Room for n more bytes behind out_end; false past the limit (a peer that makes us answer but never reads). */
-static bool make_room(struct tls_stream *s, size_t n) {
-	size_t pending = s->out_end - s->out_at;
-	if (s->out_end + n <= s->out_cap)
-		return true;
-	if (pending + n > TLS_STREAM_OUT_MAX_BYTES)
-		return false;
-	if (pending > 0)
-		memmove(s->out, s->out + s->out_at, pending);
-	s->out_at = 0;
-	s->out_end = pending;
-	size_t cap = s->out_cap > 0 ? s->out_cap : OUT_FIRST_BYTES;
-	while (cap < pending + n)
-		cap *= 2;
-	if (cap > TLS_STREAM_OUT_MAX_BYTES)
-		cap = TLS_STREAM_OUT_MAX_BYTES;
-	if (cap == s->out_cap)
-		return true;
-	uint8_t *out = realloc(s->out, cap);
-	if (out == NULL)
-		return false;
-	s->out = out;
-	s->out_cap = cap;
-	return true;
+	if (s->in_bytes > 0)
+		return (int)stream_take(s, out, (size_t)cap);
+	BIO_set_retry_read(bio);
+	return -1;
 }
 
 static int bio_write(BIO *bio, const char *data, int n) {
-	struct tls_stream *s = BIO_get_data(bio);
 	BIO_clear_retry_flags(bio);
-	if (n <= 0 || !make_room(s, (size_t)n)) {
-		s->out_full = true;
-		return -1;
-	}
-	memcpy(s->out + s->out_end, data, (size_t)n);
-	s->out_end += (size_t)n;
-	return n;
+	return n > 0 && stream_put(BIO_get_data(bio), data, (size_t)n) ? n : -1;
 }
 
 static long bio_ctrl(BIO *bio, int command, long larg, void *parg) {
@@ -78,110 +48,156 @@ static int bio_create(BIO *bio) {
 	return 1;
 }
 
-enum rv_err tls_stream_kind_init(struct tls_stream_kind *k, SSL_CTX *ctx, struct rv_errtext *et) {
-	k->ctx = ctx;
-	k->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "rivulet link");
-	if (k->method != NULL && BIO_meth_set_read(k->method, bio_read) == 1 &&
-		BIO_meth_set_write(k->method, bio_write) == 1 && BIO_meth_set_ctrl(k->method, bio_ctrl) == 1 &&
-		BIO_meth_set_create(k->method, bio_create) == 1)
-		return RV_OK;
-	tls_stream_kind_release(k);
-	return rv_fail(et, RV_E_NOMEM, "no memory for TLS");
+static BIO_METHOD *new_method(void) {
+	BIO_METHOD *m = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "rivulet link");
+	if (m != NULL && BIO_meth_set_read(m, bio_read) == 1 && BIO_meth_set_write(m, bio_write) == 1 &&
+		BIO_meth_set_ctrl(m, bio_ctrl) == 1 && BIO_meth_set_create(m, bio_create) == 1)
+		return m;
+	BIO_meth_free(m);
+	return NULL;
 }
 
-void tls_stream_kind_release(struct tls_stream_kind *k) {
+/* ---- what all streams share -------------------------------------------------------------------------------------- */
+
+/* Both sides offer both; the newer one means that bulk may come in slices. */
+#define ALPN        "rivulet/1"
+#define ALPN_SLICES "rivulet/2"
+/* The one that we prefer comes first. */
+static const unsigned char alpn_wire[] = "\x09" ALPN_SLICES "\x09" ALPN;
+
+/* Listener: only our protocols, or the handshake fails (RFC 7301 section 3.2). */
+static int select_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len, const unsigned char *in,
+					   unsigned in_len, void *arg) {
+	(void)ssl;
+	(void)arg;
+	unsigned char *chosen;
+	if (SSL_select_next_proto(&chosen, out_len, alpn_wire, sizeof alpn_wire - 1, in, in_len) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_ALERT_FATAL;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+static void teardown(void *shared) {
+	struct shared *k = shared;
+	if (k == NULL)
+		return;
 	SSL_CTX_free(k->ctx);
 	BIO_meth_free(k->method);
-	*k = (struct tls_stream_kind){0};
+	free(k);
+}
+
+static enum rv_err setup(const struct identity *id, void **shared, struct rv_errtext *et) {
+	_Static_assert(sizeof ALPN - 1 == 9 && sizeof ALPN_SLICES - 1 == 9, "the length bytes in front");
+	SSL_CTX *ctx;
+	RV_TRY(tls_context_new(id, TLS_CLIENTS_MUST, &ctx, et));
+	struct shared *k = malloc(sizeof *k);
+	BIO_METHOD *method = k != NULL ? new_method() : NULL;
+	if (method == NULL || SSL_CTX_set_alpn_protos(ctx, alpn_wire, sizeof alpn_wire - 1) != 0) {
+		BIO_meth_free(method);
+		SSL_CTX_free(ctx);
+		free(k);
+		return rv_fail(et, RV_E_NOMEM, "no memory for TLS");
+	}
+	SSL_CTX_set_alpn_select_cb(ctx, select_alpn, NULL);
+	*k = (struct shared){.ctx = ctx, .method = method};
+	*shared = k;
+	return RV_OK;
 }
 
 /* ---- the stream -------------------------------------------------------------------------------------------------- */
 
-enum rv_err tls_stream_init(struct tls_stream *s, const struct tls_stream_kind *k, bool dialer, struct rv_errtext *et) {
-	*s = (struct tls_stream){.ssl = SSL_new(k->ctx), .key_max_bytes = TLS_STREAM_KEY_BYTES};
+static void release_stream(struct stream *s) {
+	SSL_free(s->self);
+	free(s->out);
+	*s = (struct stream){0};
+}
+
+static enum rv_err open_stream(struct stream *s, void *shared, bool dialer, struct rv_errtext *et) {
+	const struct shared *k = shared;
+	*s = (struct stream){.self = SSL_new(k->ctx), .key_max_bytes = KEY_BYTES};
 	BIO *bio = BIO_new(k->method);
-	if (s->ssl == NULL || bio == NULL) {
+	if (s->self == NULL || bio == NULL) {
 		BIO_free(bio);
-		tls_stream_release(s);
+		release_stream(s);
 		return rv_fail(et, RV_E_NOMEM, "no memory for a TLS connection");
 	}
 	BIO_set_data(bio, s);
-	SSL_set_bio(s->ssl, bio, bio);
+	SSL_set_bio(s->self, bio, bio);
 	if (dialer)
-		SSL_set_connect_state(s->ssl);
+		SSL_set_connect_state(s->self);
 	else
-		SSL_set_accept_state(s->ssl);
+		SSL_set_accept_state(s->self);
 	return RV_OK;
 }
 
-void tls_stream_release(struct tls_stream *s) {
-	SSL_free(s->ssl);
-	free(s->out);
-	*s = (struct tls_stream){0};
-}
-
-void tls_stream_feed(struct tls_stream *s, const void *data, size_t n) {
-	RV_ASSERT(s->in_bytes == 0);
-	s->in = data;
-	s->in_bytes = n;
-}
-
-static enum tls_io outcome(struct tls_stream *s, int rc, const char *what, struct rv_errtext *et) {
+static enum stream_io outcome(struct stream *s, int rc, const char *what, struct rv_errtext *et) {
 	if (rc > 0)
-		return TLS_IO_DONE;
-	switch (SSL_get_error(s->ssl, rc)) {
+		return STREAM_DONE;
+	switch (SSL_get_error(s->self, rc)) {
 	case SSL_ERROR_WANT_READ:
-		return TLS_IO_WAIT;
+		return STREAM_WAIT;
 	case SSL_ERROR_ZERO_RETURN:
-		return TLS_IO_CLOSED;
+		return STREAM_CLOSED;
 	default:
 		rv_fail(et, RV_E_PROTOCOL, "%s: %s", what,
 				s->out_full ? "it makes us answer but does not read the answers" : tls_error_text());
-		return TLS_IO_FAULT;
+		return STREAM_FAULT;
 	}
 }
 
-enum tls_io tls_stream_handshake(struct tls_stream *s, struct rv_errtext *et) {
+static enum stream_io handshake(struct stream *s, struct rv_errtext *et) {
 	ERR_clear_error();
-	return outcome(s, SSL_do_handshake(s->ssl), "TLS handshake", et);
+	return outcome(s, SSL_do_handshake(s->self), "TLS handshake", et);
 }
 
-enum tls_io tls_stream_read(struct tls_stream *s, void *out, size_t cap, size_t *got, struct rv_errtext *et) {
+static enum stream_io read_stream(struct stream *s, void *out, size_t cap, size_t *got, struct rv_errtext *et) {
 	ERR_clear_error();
-	return outcome(s, SSL_read_ex(s->ssl, out, cap, got), "TLS", et);
+	return outcome(s, SSL_read_ex(s->self, out, cap, got), "TLS", et);
 }
 
-enum tls_io tls_stream_write(struct tls_stream *s, const void *data, size_t n, struct rv_errtext *et) {
+static enum stream_io write_stream(struct stream *s, const void *data, size_t n, struct rv_errtext *et) {
 	RV_ASSERT(n > 0 && n <= INT_MAX);
 	ERR_clear_error();
 	s->key_bytes += n;
-	if (s->key_bytes > s->key_max_bytes && SSL_key_update(s->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+	if (s->key_bytes > s->key_max_bytes && SSL_key_update(s->self, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
 		s->key_bytes = n; /* goes out in front of these */
 	size_t written = 0;
-	enum tls_io io = outcome(s, SSL_write_ex(s->ssl, data, n, &written), "TLS", et);
-	if (io != TLS_IO_WAIT)
+	enum stream_io io = outcome(s, SSL_write_ex(s->self, data, n, &written), "TLS", et);
+	if (io != STREAM_WAIT)
 		return io;
 	rv_fail(et, RV_E_PROTOCOL, "TLS: the other side renegotiates");
-	return TLS_IO_FAULT;
+	return STREAM_FAULT;
 }
 
-void tls_stream_close(struct tls_stream *s) {
+static void end_stream(struct stream *s) {
 	ERR_clear_error();
-	(void)SSL_shutdown(s->ssl);
+	(void)SSL_shutdown(s->self);
 	ERR_clear_error();
 }
 
-bool tls_stream_exporter(const struct tls_stream *s, const char *label, uint8_t *out, size_t n) {
-	return SSL_export_keying_material(s->ssl, out, n, label, strlen(label), NULL, 0, 0) == 1;
+static bool exporter(const struct stream *s, const char *label, uint8_t *out, size_t n) {
+	return SSL_export_keying_material(s->self, out, n, label, strlen(label), NULL, 0, 0) == 1;
 }
 
-size_t tls_stream_pending(const struct tls_stream *s) {
-	return s->out_end - s->out_at;
+static enum rv_err secured(struct stream *s, uint8_t key[NET_KEY_BYTES], bool *slices, struct rv_errtext *et) {
+	const unsigned char *alpn;
+	unsigned n;
+	SSL_get0_alpn_selected(s->self, &alpn, &n);
+	*slices = n == strlen(ALPN_SLICES) && memcmp(alpn, ALPN_SLICES, n) == 0;
+	if (!*slices && (n != strlen(ALPN) || memcmp(alpn, ALPN, n) != 0))
+		return rv_fail(et, RV_E_PROTOCOL, "TLS is up, but not for \"%s\" (ALPN)", ALPN);
+	if (!tls_peer_key(s->self, key))
+		return rv_fail(et, RV_E_AUTH, "the other side showed no Ed25519 certificate");
+	return RV_OK;
 }
 
-void tls_stream_sent(struct tls_stream *s, size_t n) {
-	RV_ASSERT(n <= tls_stream_pending(s));
-	s->out_at += n;
-	if (s->out_at == s->out_end)
-		s->out_at = s->out_end = 0;
-}
+const struct stream_ops tls_stream = {.setup = setup,
+									  .teardown = teardown,
+									  .open = open_stream,
+									  .release = release_stream,
+									  .handshake = handshake,
+									  .secured = secured,
+									  .read = read_stream,
+									  .write = write_stream,
+									  .end = end_stream,
+									  .exporter = exporter};

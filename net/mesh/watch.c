@@ -66,7 +66,7 @@ void peers_set_reach(struct peers *p, enum address_reach met) {
 static void drop_stranded(struct peers *p) {
 	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
 		struct link *l = p->links[i];
-		if (l == NULL || l->state == LINK_DEAD || !socket_is_stranded(l->fd))
+		if (l == NULL || l->state == LINK_DEAD || !p->net.is_stranded(p->net.ctx, l->fd))
 			continue;
 		link_kill(l, false, RV_E_CLOSED, "this machine no longer has the address that the link was made from");
 		l->say_bye = false;

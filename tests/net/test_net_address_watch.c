@@ -2,7 +2,6 @@
  * http_client_drop_stranded). In a network namespace of the test's own; where none can be made, it is skipped. */
 #include "net/address_watch.h"
 #include "net/http_client.h"
-#include "net/socket.h"
 #include "web_server.h"
 
 #include <arpa/inet.h>

@@ -1,14 +1,19 @@
-/* socket.c: sockets and their options (net/socket.h). */
-#include "net/socket.h"
+/* socket_pipe.c: TCP sockets as pipes, with the options that the mesh's traffic needs (net/mesh/pipe.h). */
+#include "net/mesh/pipe.h"
+
+#include "net/address_watch.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum {
+	/* How far control may queue behind bulk in the kernel: bytes not sent yet, beyond which the socket is not writable. */
+	NOTSENT_BYTES = 1 << 17,
 	BACKLOG = 64,
 	KEEPALIVE_IDLE_S = 15, /* also keeps the mappings of home routers alive */
 	KEEPALIVE_INTERVAL_S = 5,
@@ -39,8 +44,9 @@ static int open_listener(const struct address *a, struct sockaddr_storage *sa, s
 	return open_stream(sa->ss_family);
 }
 
-enum rv_err socket_listen(const char *listen_on, int receive_bytes, int *out_fd, uint16_t *port,
-						  struct rv_errtext *et) {
+static enum rv_err start_listening(void *ctx, const char *listen_on, int receive_bytes, int *out_fd, uint16_t *port,
+								   struct rv_errtext *et) {
+	(void)ctx;
 	struct address a;
 	struct sockaddr_storage sa;
 	socklen_t n;
@@ -68,7 +74,9 @@ enum rv_err socket_listen(const char *listen_on, int receive_bytes, int *out_fd,
 	return RV_OK;
 }
 
-enum rv_err socket_connect(const struct address *to, int receive_bytes, int *out_fd, struct rv_errtext *et) {
+static enum rv_err start_connecting(void *ctx, const struct address *to, int receive_bytes, int *out_fd,
+									struct rv_errtext *et) {
+	(void)ctx;
 	struct sockaddr_storage sa;
 	socklen_t n;
 	if (!address_to_socket(to, &sa, &n) || to->host[0] == '\0' || to->port == 0)
@@ -87,7 +95,8 @@ enum rv_err socket_connect(const struct address *to, int receive_bytes, int *out
 								 : rv_fail_errno(et, error, "connect");
 }
 
-enum rv_err socket_connected(int fd, struct rv_errtext *et) {
+static enum rv_err connected(void *ctx, int fd, struct rv_errtext *et) {
+	(void)ctx;
 	int error = 0;
 	socklen_t n = sizeof error;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) != 0)
@@ -100,23 +109,8 @@ enum rv_err socket_connected(int fd, struct rv_errtext *et) {
 	return RV_E_IO;
 }
 
-/* The port is left to the system, so binding fails for want of the address only. */
-bool socket_is_stranded(int fd) {
-	struct sockaddr_storage sa = {0};
-	socklen_t n = sizeof sa;
-	if (getsockname(fd, (struct sockaddr *)&sa, &n) != 0)
-		return false;
-	int probe = socket(sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (probe < 0)
-		return false;
-	_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), "same place");
-	((struct sockaddr_in *)&sa)->sin_port = 0;
-	bool gone = bind(probe, (struct sockaddr *)&sa, n) != 0 && errno == EADDRNOTAVAIL;
-	close(probe);
-	return gone;
-}
-
-int socket_accept(int listener, struct address *from) {
+static int accept_one(void *ctx, int listener, struct address *from) {
+	(void)ctx;
 	struct sockaddr_storage sa;
 	socklen_t n = sizeof sa;
 	int fd = accept4(listener, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -125,9 +119,10 @@ int socket_accept(int listener, struct address *from) {
 	return fd;
 }
 
-void socket_tune(int fd) {
+static void tune(void *ctx, int fd) {
+	(void)ctx;
 	set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, SOCKET_NOTSENT_BYTES);
+	set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, NOTSENT_BYTES);
 	set_int(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
 	set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
 	set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
@@ -135,10 +130,58 @@ void socket_tune(int fd) {
 	set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
-void socket_control_congestion(int fd, const char *congestion, char used[16]) {
+static void control_congestion(void *ctx, int fd, const char *congestion, char used[16]) {
+	(void)ctx;
 	if (congestion[0] != '\0')
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, (socklen_t)strlen(congestion));
 	socklen_t n = 15;
 	memset(used, 0, 16);
 	(void)getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, used, &n);
 }
+
+static ssize_t read_some(void *ctx, int fd, void *out, size_t cap) {
+	(void)ctx;
+	return recv(fd, out, cap, 0);
+}
+
+static ssize_t write_some(void *ctx, int fd, const void *data, size_t n) {
+	(void)ctx;
+	return send(fd, data, n, MSG_NOSIGNAL);
+}
+
+static void look(void *ctx, int fd, struct pipe_info *out) {
+	struct tcp_info info = {0};
+	socklen_t n = sizeof info;
+	int queued = 0;
+	(void)ctx;
+	*out = (struct pipe_info){0};
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) != 0 || ioctl(fd, SIOCOUTQ, &queued) != 0 || queued < 0)
+		return;
+	uint64_t mss = info.tcpi_snd_mss, gone = (info.tcpi_sacked + (uint64_t)info.tcpi_lost) * mss;
+	uint64_t bytes = (uint64_t)queued + info.tcpi_retrans * mss; /* what was lost and sent again is on its way */
+	out->waiting = bytes > gone ? (size_t)(bytes - gone) : 0;
+	out->delivered = info.tcpi_bytes_acked + info.tcpi_sacked * mss;
+	out->least_rtt_us = info.tcpi_min_rtt;
+}
+
+static bool is_stranded(void *ctx, int fd) {
+	(void)ctx;
+	return socket_is_stranded(fd);
+}
+
+static void close_one(void *ctx, int fd) {
+	(void)ctx;
+	close(fd);
+}
+
+const struct pipe_ops socket_pipe = {.listen = start_listening,
+									 .accept = accept_one,
+									 .connect = start_connecting,
+									 .connected = connected,
+									 .read = read_some,
+									 .write = write_some,
+									 .info = look,
+									 .tune = tune,
+									 .control_congestion = control_congestion,
+									 .is_stranded = is_stranded,
+									 .close = close_one};
