@@ -91,5 +91,7 @@ enum rv_err service_fault(const struct service *s, struct rv_errtext *et);
 json_t *service_status(const struct service *s, int64_t now_us, bool details);
 /* Prometheus text format 0.0.4, malloc()ed, NUL-terminated; NULL when there is no memory. */
 char *service_metrics(const struct service *s, int64_t now_us);
+/* The training loss by round, as SVG `width` pixels wide, malloc()ed, NUL-terminated; NULL when there is no memory. */
+char *service_loss_chart(const struct service *s, int width);
 
 #endif

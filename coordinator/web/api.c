@@ -16,6 +16,8 @@
 #include <string.h>
 
 enum {
+	CHART_WIDTH_LEAST = 240, /* pixels */
+	CHART_WIDTH_MOST = 2000,
 	REFUSALS_BURST = 20, /* joins with a wrong token, by address */
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
 	STATUS_OK = 200,
@@ -271,19 +273,42 @@ static void serve_dashboard(struct api *a, const struct request *q) {
 	reply(q->rq, STATUS_OK, "text/html; charset=utf-8", dashboard_html, dashboard_html_bytes);
 }
 
-static void send_status(struct api *a, const struct request *q, bool details) {
-	json_t *o = service_status(a->service, q->now_us, details);
-	char *text = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
-	json_decref(o);
+/* Takes over `text`; NULL: there was no memory for it. */
+static void reply_made(const struct request *q, const char *type, char *text) {
 	if (text == NULL)
 		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
 	else
-		reply(q->rq, STATUS_OK, "application/json", text, strlen(text));
+		reply(q->rq, STATUS_OK, type, text, strlen(text));
 	free(text);
+}
+
+static void send_status(struct api *a, const struct request *q, bool details) {
+	json_t *o = service_status(a->service, q->now_us, details);
+	reply_made(q, "application/json", o != NULL ? json_dumps(o, JSON_COMPACT) : NULL);
+	json_decref(o);
 }
 
 static void serve_status(struct api *a, const struct request *q) {
 	send_status(a, q, false);
+}
+
+static const char *query_of(const struct request *q, size_t *n) {
+	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(q->rq));
+	*n = query != NULL ? strlen(query) : 0;
+	return query;
+}
+
+static void serve_chart(struct api *a, const struct request *q) {
+	size_t n = 0;
+	const char *query = query_of(q, &n);
+	uint64_t width = CHART_WIDTH_LEAST;
+	if (query_number(query, n, "width", &width) == QUERY_INVALID)
+		reply_text(q->rq, STATUS_BAD_REQUEST, "chart: width must be a number of pixels");
+	else
+		reply_made(q, "image/svg+xml",
+				   service_loss_chart(a->service, width < CHART_WIDTH_LEAST  ? CHART_WIDTH_LEAST
+												  : width > CHART_WIDTH_MOST ? CHART_WIDTH_MOST
+																			 : (int)width));
 }
 
 static void serve_config(struct api *a, const struct request *q) {
@@ -292,12 +317,7 @@ static void serve_config(struct api *a, const struct request *q) {
 }
 
 static void serve_metrics(struct api *a, const struct request *q) {
-	char *text = service_metrics(a->service, q->now_us);
-	if (text == NULL)
-		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
-	else
-		reply(q->rq, STATUS_OK, "text/plain; version=0.0.4; charset=utf-8", text, strlen(text));
-	free(text);
+	reply_made(q, "text/plain; version=0.0.4; charset=utf-8", service_metrics(a->service, q->now_us));
 }
 
 /* ---- for workers ------------------------------------------------------------------------------------------------- */
@@ -355,8 +375,8 @@ static void refuse_version(const struct request *q) {
 }
 
 static void serve_document(struct api *a, const struct request *q) {
-	const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(q->rq));
-	size_t n = query != NULL ? strlen(query) : 0;
+	size_t n = 0;
+	const char *query = query_of(q, &n);
 	uint64_t after = 0;
 	enum query_result r = query_number(query, n, "after", &after);
 	bool any = r == QUERY_ABSENT; /* also the one with which a run begins, whose number is 0 */
@@ -464,6 +484,7 @@ static const struct route {
 } routes[] = {
 	{EVHTTP_REQ_GET, "/", ANYONE, serve_dashboard},
 	{EVHTTP_REQ_GET, "/v1/status", ANYONE, serve_status},
+	{EVHTTP_REQ_GET, "/v1/chart", ANYONE, serve_chart},
 	{EVHTTP_REQ_GET, "/v1/config", ANYONE, serve_config},
 	{EVHTTP_REQ_GET, "/metrics", ANYONE, serve_metrics},
 	{EVHTTP_REQ_POST, "/v1/join", ANY_KEY, serve_join},

@@ -2,6 +2,7 @@
  *
  *   GET  /                   anyone     the dashboard
  *   GET  /v1/status          anyone     JSON
+ *   GET  /v1/chart?width=    anyone     the training loss by round, SVG that many pixels wide (240 to 2000)
  *   GET  /metrics            anyone     Prometheus text
  *   POST /v1/join            any key    join_request -> join_reply
  *   POST /v1/report          a member   report -> 204

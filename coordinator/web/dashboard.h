@@ -1,5 +1,5 @@
 /* dashboard.h: the page at GET /: coordinator/web/dashboard.html, embedded in the program. It needs nothing from elsewhere
- * and draws what /v1/status says. */
+ * and shows what /v1/status and /v1/chart say. */
 #ifndef RV_COORDINATOR_DASHBOARD_H
 #define RV_COORDINATOR_DASHBOARD_H
 

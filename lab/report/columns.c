@@ -1,6 +1,7 @@
 /* columns.c: see columns.h. */
 #include "lab/report/columns.h"
 
+#include "lab/report/chart_csv.h"
 #include "lab/run/loss_text.h"
 
 #include <inttypes.h>

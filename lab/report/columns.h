@@ -2,7 +2,7 @@
 #ifndef RV_LAB_REPORT_COLUMNS_H
 #define RV_LAB_REPORT_COLUMNS_H
 
-#include "lab/report/chart.h"
+#include "base/chart/chart.h"
 #include "lab/report/report.h"
 
 enum { CELL_TEXT_BYTES = 192 };

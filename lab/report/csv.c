@@ -2,6 +2,7 @@
 #include "lab/report/report_page.h"
 
 #include "base/file.h"
+#include "lab/report/chart_csv.h"
 #include "lab/report/columns.h"
 
 #include <errno.h>

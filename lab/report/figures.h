@@ -1,4 +1,4 @@
-/* figures.h: what a report draws: each figure once, for the page's library, its plain pictures, and CSV.
+/* figures.h: what a report draws: each figure once, for the page and for CSV.
  *
  * Final figures have a point for each configuration, the mean over its seeds with the standard deviation as error bar,
  * and a line for each series (and one figure a row for each, by loss); curves have the evaluations along the way. Where
@@ -8,7 +8,7 @@
 #ifndef RV_LAB_REPORT_FIGURES_H
 #define RV_LAB_REPORT_FIGURES_H
 
-#include "lab/report/chart.h"
+#include "base/chart/chart.h"
 #include "lab/report/report.h"
 
 enum { REPORT_MAX_FIGURES = 6, REPORT_MAX_LINES = 12, REPORT_MAX_BARS = 32, REPORT_MAX_DOTS = 48 };

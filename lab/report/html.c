@@ -1,14 +1,17 @@
-/* html.c: the page: tables, figures with their plain pictures, downloads, and what was skipped. */
+/* html.c: the page: tables, figures, downloads, and what was skipped. */
+#include "lab/report/chart_csv.h"
 #include "lab/report/columns.h"
-#include "lab/report/embedded.h"
 #include "lab/report/palette.h"
 #include "lab/report/report_page.h"
 
 #include <math.h>
 #include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_ROWS = 500 };
+
+extern const char report_css[]; /* report_page.S */
 
 /* ---- downloads ---- */
 
@@ -86,10 +89,10 @@ static void print_table(const struct report *p, FILE *out) {
 static void open_figure(const char *id, const char *title, const char *unit, FILE *out) {
 	(void)fprintf(out, "<figure id=\"%s\"><figcaption>", id);
 	chart_print_text(title, out);
-	(void)fprintf(out, " <span>%s</span></figcaption>\n<div class=\"plot\" hidden><canvas></canvas></div>\n", unit);
+	(void)fprintf(out, " <span>%s</span></figcaption>\n", unit);
 }
 
-/* Names in full, for the library's picture and the plain one. */
+/* Names in full. */
 static void print_legend(const struct line_chart *c, FILE *out) {
 	(void)fputs("<ul class=\"legend\">", out);
 	for (int i = 0; i < c->n_series; i++) {
@@ -179,13 +182,25 @@ static void print_bars(const struct report_figures *p, FILE *out) {
 
 /* ---- the page ---- */
 
+/* The page's own script may run, by its hash: no other, whatever names runs have. */
+static void print_policy(FILE *out) {
+	unsigned char hash[crypto_hash_sha256_BYTES];
+	char text[sodium_base64_ENCODED_LEN(sizeof hash, sodium_base64_VARIANT_ORIGINAL)];
+	crypto_hash_sha256(hash, (const unsigned char *)chart_js, strlen(chart_js));
+	sodium_bin2base64(text, sizeof text, hash, sizeof hash, sodium_base64_VARIANT_ORIGINAL);
+	(void)fprintf(out,
+				  "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; "
+				  "form-action 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'\">\n",
+				  text);
+}
+
 static void print_head(FILE *out) {
 	(void)fputs("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n", out);
-	report_print_policy(out);
+	print_policy(out);
 	(void)fprintf(out,
 				  "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-				  "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Rivulet: report</title>\n<style>\n%s",
-				  embedded_report_css);
+				  "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Rivulet: report</title>\n<style>\n%s%s",
+				  report_css, chart_css);
 	palette_print_css(out);
 	(void)fputs("</style></head><body>\n<h1>Rivulet: runs side by side</h1>\n", out);
 }
@@ -203,8 +218,6 @@ static void print_notes(const struct report *p, FILE *out) {
 		"%s and those bytes.</p>\n",
 		p->on_bytes ? "byte" : "token", line,
 		p->line.step_s > 0 ? "the given time of an inner step" : "each run's measured time of an inner step");
-	if (!embedded_chart_js[0])
-		(void)fputs("<p>Plain pictures: this program was built without Chart.js (Debian: libjs-chart.js).</p>\n", out);
 }
 
 /* What the runs were trained on and by, and which do not say so. */
@@ -257,6 +270,5 @@ void report_print_html(const struct report *p, const struct report_figures *f, F
 		print_lines(&f->lines[i], f->n_all[i], out);
 	print_bars(f, out);
 	print_skipped(p, out);
-	report_print_scripts(f, out);
-	(void)fputs("</body></html>\n", out);
+	(void)fprintf(out, "<script>%s</script>\n</body></html>\n", chart_js);
 }

@@ -6,7 +6,7 @@
 #ifndef RV_LAB_REPORT_PALETTE_H
 #define RV_LAB_REPORT_PALETTE_H
 
-#include "lab/report/chart.h"
+#include "base/chart/chart.h"
 #include "lab/report/report.h"
 
 #include <stdint.h>

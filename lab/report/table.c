@@ -1,5 +1,5 @@
 /* table.c: the configurations' final numbers, for the terminal. */
-#include "lab/report/chart.h"
+#include "base/chart/chart.h"
 #include "lab/report/report.h"
 #include "lab/run/loss_text.h"
 

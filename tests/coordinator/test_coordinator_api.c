@@ -298,7 +298,7 @@ static void test_without_a_certificate(void **state) {
 /* The headers of GET, its Content-Length among them, and no body. */
 static void test_head_is_get_without_the_body(void **state) {
 	struct coordinator *c = *state;
-	const char *const paths[] = {"/", "/v1/status", "/metrics"};
+	const char *const paths[] = {"/", "/v1/status", "/v1/chart?width=400", "/metrics"};
 	for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
 		char text[128], headers[RAW_REPLY_BYTES];
 		(void)snprintf(text, sizeof text, "HEAD %s HTTP/1.1\r\n" ENDING, paths[i]);

@@ -5,6 +5,7 @@
 cmake_minimum_required(VERSION 3.22)
 
 set(base base)
+set(base/chart base base/chart)
 set(outer base outer)
 
 # Within kernels: each backend stands on the shared declarations; backend.c lists the backends.
@@ -43,7 +44,7 @@ set(worker/session ${worker/mesh} worker/round worker/join worker/options worker
 set(worker ${worker/session} worker)
 
 # Within coordinator: the core decides without I/O, the service keeps what it decides, people and programs ask the service.
-set(below_coordinator base kernels outer net net/control)
+set(below_coordinator ${base/chart} kernels outer net net/control)
 set(coordinator/core ${below_coordinator} coordinator/core)
 set(coordinator/store ${coordinator/core} coordinator/store)
 set(coordinator/service ${coordinator/store} coordinator/service)

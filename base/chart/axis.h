@@ -1,6 +1,6 @@
-/* chart_axis.h: from values to pixels, and where the ticks go. Inner part of chart.c. */
-#ifndef RV_LAB_CHART_AXIS_H
-#define RV_LAB_CHART_AXIS_H
+/* axis.h: from values to pixels, and where the ticks go. Inner part of chart.c. */
+#ifndef RV_BASE_CHART_AXIS_H
+#define RV_BASE_CHART_AXIS_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
-/* chart_axis.c: round ticks: 1, 2, 5 times a power of ten; on a log axis the powers of ten, with 2 and 5 when they are
+/* axis.c: round ticks: 1, 2, 5 times a power of ten; on a log axis the powers of ten, with 2 and 5 when they are
  * few. */
-#include "lab/report/chart_axis.h"
+#include "base/chart/axis.h"
 
 #include <math.h>
 

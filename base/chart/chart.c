@@ -1,7 +1,7 @@
 /* chart.c: SVG. The view box is small enough that text stays legible on a phone. */
-#include "lab/report/chart.h"
+#include "base/chart/chart.h"
 
-#include "lab/report/chart_axis.h"
+#include "base/chart/axis.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,6 +11,8 @@ enum {
 	HEIGHT = 290,
 	LEFT = 40,
 	RIGHT = 156, /* room for the labels at the lines' ends */
+	RIGHT_BARE = 16,
+	TICK_PITCH = 56,
 	TOP = 12,
 	BOTTOM = 44,
 	LABEL_GAP = 15,
@@ -25,6 +27,7 @@ enum {
 
 struct plot {
 	const struct line_chart *chart;
+	int right, bottom; /* of the plane */
 	struct axis x, y;
 	FILE *out;
 };
@@ -71,8 +74,9 @@ static bool find_ranges(struct plot *p) {
 		y0 = 0;
 		y1 = 1;
 	}
-	p->x = axis_of(c->x_log ? x0 : fmin(x0, 0), x1, c->x_log, 5, LEFT, WIDTH - RIGHT);
-	p->y = axis_of(y0, y1, false, 6, HEIGHT - BOTTOM, TOP);
+	p->x = axis_of(c->x_log || c->x_tight ? x0 : fmin(x0, 0), x1, c->x_log, (p->right - LEFT) / TICK_PITCH, LEFT,
+				   p->right);
+	p->y = axis_of(y0, y1, false, 6, p->bottom, TOP);
 	return true;
 }
 
@@ -110,8 +114,8 @@ static void print_axes(const struct plot *p) {
 	for (int i = 0; i < p->y.n_ticks; i++) {
 		double y = axis_at(&p->y, p->y.ticks[i]);
 		c->format_y(p->y.ticks[i], text);
-		(void)fprintf(p->out, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>", LEFT, y,
-					  WIDTH - RIGHT, y);
+		(void)fprintf(p->out, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>", LEFT, y, p->right,
+					  y);
 		(void)fprintf(p->out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", LEFT - 6, y + 4, text);
 	}
 	double last = -INFINITY;
@@ -119,15 +123,14 @@ static void print_axes(const struct plot *p) {
 		double x = axis_at(&p->x, p->x.ticks[i]);
 		c->format_x(p->x.ticks[i], text);
 		(void)fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/>", x, TOP, x,
-					  HEIGHT - BOTTOM);
+					  p->bottom);
 		if (x - last < 44)
 			continue;
 		last = x;
-		(void)fprintf(p->out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x, HEIGHT - BOTTOM + 16,
-					  text);
+		(void)fprintf(p->out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x, p->bottom + 16, text);
 	}
 	(void)fprintf(p->out, "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-				  (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, c->x_label);
+				  (LEFT + p->right) / 2, p->bottom + 38, c->x_label);
 }
 
 static void print_error_bars(const struct plot *p, const struct chart_series *s) {
@@ -141,11 +144,27 @@ static void print_error_bars(const struct plot *p, const struct chart_series *s)
 	}
 }
 
+static void print_told(const struct plot *p, const struct chart_series *s, int i) {
+	char x[CHART_TEXT_BYTES], y[CHART_TEXT_BYTES];
+	if (p->chart->tell) {
+		p->chart->tell(p->chart->of, i, p->out);
+		return;
+	}
+	p->chart->format_x(s->x[i], x);
+	p->chart->format_y(s->y[i], y);
+	chart_print_text(s->label, p->out);
+	(void)fprintf(p->out, ": %s", y);
+	if (half_bar(s, i) > 0)
+		(void)fprintf(p->out, " ± %.2g", half_bar(s, i));
+	(void)fprintf(p->out, " at %s", x);
+}
+
 static void print_line(const struct plot *p, int index) {
 	const struct chart_series *s = &p->chart->series[index];
 	const int every = s->n / MARKERS_MAX + 1;
 	const struct chart_paint_name color = chart_paint_name(s->paint);
 	const char *dashes = chart_paint_dashes(s->paint), *fill = dashes[0] ? "--bg" : color.text; /* dashed: hollow */
+	(void)fprintf(p->out, "<g class=\"s%d\">", index);
 	(void)fprintf(p->out, "<polyline class=\"line\" style=\"stroke:var(%s)%s%s\" points=\"", color.text,
 				  dashes[0] ? ";stroke-dasharray:" : "", dashes);
 	for (int i = 0; i < s->n; i++)
@@ -156,14 +175,12 @@ static void print_line(const struct plot *p, int index) {
 	for (int i = 0; i < s->n; i += every) {
 		if (!chart_shows(p->chart, s, i))
 			continue;
-		char x[CHART_TEXT_BYTES], y[CHART_TEXT_BYTES];
-		p->chart->format_x(s->x[i], x);
-		p->chart->format_y(s->y[i], y);
 		(void)fprintf(p->out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.6\" style=\"fill:var(%s);stroke:var(%s)\"><title>",
 					  axis_at(&p->x, s->x[i]), axis_at(&p->y, s->y[i]), fill, color.text);
-		chart_print_text(s->label, p->out);
-		(void)fprintf(p->out, ": %s at %s</title></circle>\n", y, x);
+		print_told(p, s, i);
+		(void)fputs("</title></circle>\n", p->out);
 	}
+	(void)fputs("</g>\n", p->out);
 }
 
 enum { MARK_HALF = 4, MARK_Y = TOP + MARK_HALF + 1 };
@@ -172,10 +189,10 @@ static void print_marks(const struct plot *p) {
 	for (int i = 0; i < p->chart->n_marks; i++) {
 		const struct chart_mark *m = &p->chart->marks[i];
 		double x = axis_at(&p->x, m->x);
-		(void)fprintf(p->out,
-					  "<path class=\"line mark\" style=\"stroke:var(%s)\" d=\"M%.1f %dl%d %dm0 -%dl-%d %d\"><title>",
-					  chart_paint_name(p->chart->series[m->series].paint).text, x - MARK_HALF, MARK_Y - MARK_HALF,
-					  2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF);
+		(void)fprintf(
+			p->out, "<path class=\"line mark s%d\" style=\"stroke:var(%s)\" d=\"M%.1f %dl%d %dm0 -%dl-%d %d\"><title>",
+			m->series, chart_paint_name(p->chart->series[m->series].paint).text, x - MARK_HALF, MARK_Y - MARK_HALF,
+			2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF, 2 * MARK_HALF);
 		chart_print_text(p->chart->series[m->series].label, p->out);
 		(void)fputs(": ", p->out);
 		chart_print_text(m->text, p->out);
@@ -209,7 +226,7 @@ static int collect_ends(const struct plot *p, struct end_label *ends) {
 	int n = 0;
 	for (int s = 0; s < p->chart->n_series; s++) {
 		struct end_label e;
-		if (!find_end(p, s, &e))
+		if (!p->chart->series[s].label[0] || !find_end(p, s, &e))
 			continue;
 		int at = n++;
 		for (; at > 0 && ends[at - 1].y > e.y; at--)
@@ -220,12 +237,12 @@ static int collect_ends(const struct plot *p, struct end_label *ends) {
 }
 
 /* From the top down each at least LABEL_GAP below the one before; then from the bottom up, to stay inside. */
-static void spread(struct end_label *ends, int n) {
+static void spread(struct end_label *ends, int n, double bottom) {
 	for (int i = 0; i < n; i++) {
 		double least = i > 0 ? ends[i - 1].shown_y + LABEL_GAP : TOP + 4;
 		ends[i].shown_y = fmax(ends[i].y, least);
 	}
-	double most = HEIGHT - BOTTOM;
+	double most = bottom;
 	for (int i = n - 1; i >= 0; i--) {
 		ends[i].shown_y = fmin(ends[i].shown_y, most);
 		most = ends[i].shown_y - LABEL_GAP;
@@ -235,29 +252,34 @@ static void spread(struct end_label *ends, int n) {
 static void print_labels(const struct plot *p) {
 	struct end_label ends[CHART_MAX_SERIES];
 	int n = collect_ends(p, ends);
-	spread(ends, n);
+	spread(ends, n, p->bottom);
 	for (int i = 0; i < n; i++) {
 		const struct end_label *e = &ends[i];
 		const struct chart_paint_name color = chart_paint_name(p->chart->series[e->series].paint);
 		(void)fprintf(p->out,
-					  "<line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" style=\"stroke:var(%s)\"/>",
-					  e->x + 4, e->y, WIDTH - RIGHT + 8, e->shown_y, color.text);
-		(void)fprintf(p->out, "<text class=\"label\" x=\"%d\" y=\"%.1f\" style=\"fill:var(%s)\">", WIDTH - RIGHT + 12,
+					  "<g class=\"s%d\"><line class=\"leader\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" "
+					  "style=\"stroke:var(%s)\"/>",
+					  e->series, e->x + 4, e->y, p->right + 8, e->shown_y, color.text);
+		(void)fprintf(p->out, "<text class=\"label\" x=\"%d\" y=\"%.1f\" style=\"fill:var(%s)\">", p->right + 12,
 					  e->shown_y + 4, color.text);
 		chart_print_cut(p->chart->series[e->series].label, LABEL_CHARS, LABEL_HEAD_CHARS, p->out);
-		(void)fputs("</text>\n", p->out);
+		(void)fputs("</text></g>\n", p->out);
 	}
 }
 
-static void open_svg(const char *title, int height, FILE *out) {
-	(void)fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, height);
+static void open_svg(const char *title, int width, int height, FILE *out) {
+	(void)fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", width, height);
 	chart_print_text(title, out);
 	(void)fputs("\">\n", out);
 }
 
 void chart_print_lines(const struct line_chart *c, FILE *out) {
-	struct plot p = {.chart = c, .out = out};
-	open_svg(c->title, HEIGHT, out);
+	const int width = c->width > 0 ? c->width : WIDTH, height = c->height > 0 ? c->height : HEIGHT;
+	struct plot p = {.chart = c, .right = width - RIGHT_BARE, .bottom = height - BOTTOM, .out = out};
+	for (int s = 0; s < c->n_series; s++)
+		if (c->series[s].label[0])
+			p.right = width - RIGHT;
+	open_svg(c->title, width, height, out);
 	if (find_ranges(&p)) {
 		tick_values(&p);
 		print_axes(&p);
@@ -266,8 +288,8 @@ void chart_print_lines(const struct line_chart *c, FILE *out) {
 		print_marks(&p);
 		print_labels(&p);
 	} else {
-		(void)fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">no data yet</text>\n", WIDTH / 2,
-					  HEIGHT / 2);
+		(void)fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">no data yet</text>\n", width / 2,
+					  height / 2);
 	}
 	(void)fputs("</svg>\n", out);
 }
@@ -309,7 +331,7 @@ void chart_print_bars(const struct bar_chart *c, FILE *out) {
 			total += c->bars[i].parts[k];
 		most = fmax(most, total);
 	}
-	open_svg(c->title, LEGEND_HEIGHT + c->n_bars * BAR_PITCH + 8, out);
+	open_svg(c->title, WIDTH, LEGEND_HEIGHT + c->n_bars * BAR_PITCH + 8, out);
 	print_legend(c, out);
 	for (int i = 0; i < c->n_bars; i++)
 		print_bar(c, &c->bars[i], LEGEND_HEIGHT + 16 + i * BAR_PITCH, most > 0 ? (WIDTH - LEFT - 70) / most : 0, out);

@@ -1,12 +1,13 @@
-/* chart.h: line charts and stacked bars: as inline SVG, as CSV, and as JSON for a library that draws. In SVG colours
- * are CSS variables of the page (--h0-0 ... of chart_paint_name, --p0 ... of bars' parts, --fg, --muted, --grid), so that
- * one picture serves light and dark;
- * every mark has a tooltip (<title>). No scripts. */
-#ifndef RV_LAB_CHART_H
-#define RV_LAB_CHART_H
+/* chart.h: line charts, stacked bars and rows of dots as inline SVG, for reports and the coordinator's page.
+ *
+ * Colours are CSS variables of the page (--h0-0 ... of chart_paint_name, --p0 ... of bars' parts, --bg, --fg, --muted,
+ * --grid), so that one picture serves light and dark. Every mark has a tooltip (<title>). A picture is whole without
+ * scripts; where they run, chart_js shows the text of the nearest mark, and a name in a legend hides its line. */
+#ifndef RV_BASE_CHART_H
+#define RV_BASE_CHART_H
 
-#include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 enum { CHART_MAX_SERIES = 16, CHART_SHADES = 3, CHART_TEXT_BYTES = 32 };
@@ -42,19 +43,25 @@ struct chart_mark {
 };
 
 struct line_chart {
-	const char *id; /* of files and elements */
+	int width, height; /* pixels in which text is 12 pixels high; 0: 464 x 290, legible on a phone */
+	const char *id;    /* of files and elements */
 	const char *title, *x_label, *y_label;
 	const char *x_column; /* what CSV calls x */
 	bool x_log;
+	bool x_tight; /* a linear axis begins at the first point, not at 0 */
 	chart_format *format_x, *format_y;
 	struct chart_series series[CHART_MAX_SERIES];
 	int n_series;
 	double y_most; /* what is higher is left out of the picture, not of CSV; 0: nothing is */
 	struct chart_mark marks[CHART_MAX_MARKS];
 	int n_marks;
+	/* Writes the tooltip of point i of a series, as HTML; NULL: label, y and x. */
+	void (*tell)(const void *of, int i, FILE *out);
+	const void *of;
 };
 
-/* Labels stand at the lines' right ends, moved apart where they would overlap. */
+/* Labels stand at the lines' right ends, moved apart where they would overlap; a series whose label is "" has none. Marks,
+ * lines and labels of series 3 have the class s3. */
 void chart_print_lines(const struct line_chart *c, FILE *out);
 
 enum { CHART_MAX_PARTS = 4 };
@@ -93,19 +100,6 @@ struct dot_chart {
 };
 
 void chart_print_dots(const struct dot_chart *c, FILE *out);
-void chart_csv_dots(const struct dot_chart *c, FILE *out);
-
-/* RFC 4180, a header line first, a row for each point, or bar. Text is made safe for spreadsheets (chart_csv_text). */
-void chart_csv_lines(const struct line_chart *c, FILE *out);
-void chart_csv_bars(const struct bar_chart *c, FILE *out);
-/* In quotes; what a spreadsheet would take for a formula gets an apostrophe in front. */
-void chart_csv_text(const char *text, FILE *out);
-/* Nothing for what is not finite. */
-void chart_csv_number(double v, FILE *out);
-
-/* What report_page.js draws. NULL: no memory. Texts must be UTF-8. */
-json_t *chart_json_lines(const struct line_chart *c);
-json_t *chart_json_bars(const struct bar_chart *c);
 
 /* Whether point i is to be shown: it is finite, positive on a log axis, and not above y_most. */
 bool chart_shows(const struct line_chart *c, const struct chart_series *s, int i);
@@ -118,5 +112,8 @@ void chart_print_text(const char *text, FILE *out);
  * characters, fewer than CHART_CUT_BYTES, before it; all of it is then in a <title>. */
 enum { CHART_CUT_BYTES = 64 };
 void chart_print_cut(const char *text, size_t chars, size_t head, FILE *out);
+
+/* For the page, NUL-terminated: how charts and their legends look, and the script. */
+extern const char chart_css[], chart_js[];
 
 #endif

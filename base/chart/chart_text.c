@@ -1,5 +1,5 @@
 /* chart_text.c: numbers and names as text in charts and tables. */
-#include "lab/report/chart.h"
+#include "base/chart/chart.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* chart_dots.c: a row for each value, its name above it: legible where there are too many names for lines, and on a
  * phone. */
-#include "lab/report/chart.h"
+#include "base/chart/chart.h"
 
-#include "lab/report/chart_axis.h"
+#include "base/chart/axis.h"
 
 #include <math.h>
 
@@ -106,18 +106,4 @@ void chart_print_dots(const struct dot_chart *c, FILE *out) {
 		(void)fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">no data yet</text>\n", WIDTH / 2, TOP + 20);
 	}
 	(void)fputs("</svg>\n", out);
-}
-
-void chart_csv_dots(const struct dot_chart *c, FILE *out) {
-	(void)fputs("configuration,loss,loss_sd,told\r\n", out);
-	for (int i = 0; i < c->n_dots; i++) {
-		chart_csv_text(c->dots[i].label, out);
-		(void)fputc(',', out);
-		chart_csv_number(c->dots[i].value, out);
-		(void)fputc(',', out);
-		chart_csv_number(c->dots[i].sd, out);
-		(void)fputc(',', out);
-		chart_csv_text(c->dots[i].text, out);
-		(void)fputs("\r\n", out);
-	}
 }
