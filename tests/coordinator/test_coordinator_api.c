@@ -288,6 +288,8 @@ static void test_without_a_certificate(void **state) {
 	struct coordinator *c = *state;
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET / HTTP/1.1\r\n" ENDING), 200);
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/status HTTP/1.1\r\n" ENDING), 200);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/chart?width=99999999 HTTP/1.1\r\n" ENDING), 200);
+	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/chart?width=wide HTTP/1.1\r\n" ENDING), 400);
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "GET /v1/document?after=0 HTTP/1.1\r\n" ENDING), 401);
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "POST /v1/join HTTP/1.1\r\nContent-Length: 0\r\n" ENDING), 401);
 	assert_int_equal(raw_request(c, TLS1_3_VERSION, "POST /v1/report HTTP/1.1\r\nContent-Length: 0\r\n" ENDING), 401);

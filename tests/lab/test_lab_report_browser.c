@@ -5,28 +5,20 @@
 #include "tests/lab/lab_fixture.h"
 
 #include "lab/report/report_page.h"
+#include "tests/common/browser.h"
 #include "tests/lab/report_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { OUTPUT_BYTES = 1 << 20, FRAMES = 3, ROWS = 5 + REPORT_FIXTURE_HOSTILE };
+enum { FRAMES = 3, ROWS = 5 + REPORT_FIXTURE_HOSTILE };
 
-static char dir[256], output[OUTPUT_BYTES], complaints[OUTPUT_BYTES];
-
-static void read_text(const char *name, char out[OUTPUT_BYTES]) {
-	char path[400];
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	FILE *f = fopen(path, "r");
-	assert_non_null(f);
-	out[fread(out, 1, OUTPUT_BYTES - 1, f)] = '\0';
-	assert_int_equal(fclose(f), 0);
-}
+static char dir[256];
+static struct browser_seen seen;
 
 static void write_page(void) {
-	char path[400];
+	char path[600];
 	struct report p;
 	struct report_figures f;
 	const char *paths[] = {dir};
@@ -50,29 +42,8 @@ static void write_page(void) {
 	assert_int_equal(fclose(out), 0);
 	report_figures_release(&f);
 	report_release(&p);
-}
-
-static const char *browser(void) {
-	static const char *const names[] = {"/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"};
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (access(names[i], X_OK) == 0)
-			return names[i];
-	return NULL;
-}
-
-/* Loads probe.html; its document is then in `output`, what the console said in `complaints`. */
-static void probe(bool dark) {
-	char command[2048];
-	snprintf(
-		command, sizeof command,
-		"cp '%s' %s/probe.html && timeout -k 5 250 %s --headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
-		"--user-data-dir=%s/profile --no-first-run --enable-logging=stderr --allow-file-access-from-files "
-		"--host-resolver-rules='MAP * ~NOTFOUND' --blink-settings=preferredColorScheme=%d --window-size=1100,1000 "
-		"--virtual-time-budget=10000 --dump-dom file://%s/probe.html >%s/dom 2>%s/stderr",
-		REPORT_PROBE, dir, browser(), dir, !dark, dir, dir, dir);
-	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a test's own command */
-	read_text("dom", output);
-	read_text("stderr", complaints);
+	snprintf(path, sizeof path, "cp '%s' %s/probe.html", REPORT_PROBE, dir);
+	assert_int_equal(system(path), 0); /* NOLINT(cert-env33-c): a test's own command */
 }
 
 static int value_of(const char *line, const char *key) {
@@ -101,7 +72,7 @@ static void check_frame(const char *line, bool dark) {
 
 /* The frame that may not run scripts is told so. */
 static void check_console(void) {
-	for (const char *at = complaints; (at = strstr(at, "CONSOLE")); at++) {
+	for (const char *at = seen.complaints; (at = strstr(at, "CONSOLE")); at++) {
 		size_t n = strcspn(at, "\n");
 		char line[1024];
 		snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : sizeof line - 1), at);
@@ -112,9 +83,9 @@ static void check_console(void) {
 
 static void check_scheme(bool dark) {
 	int n = 0;
-	probe(dark);
-	assert_non_null(strstr(output, "\nprobed\n"));
-	const char *line = strstr(output, "<pre>frame ");
+	browser_look(dir, "probe.html", 1100, dark, &seen);
+	assert_non_null(strstr(seen.dom, "\nprobed\n"));
+	const char *line = strstr(seen.dom, "<pre>frame ");
 	for (; line && n < FRAMES; line = strstr(line + 1, "\nframe ")) {
 		check_frame(line + 1, dark);
 		n++;
@@ -136,22 +107,16 @@ static int teardown(void **state) {
 	return 0;
 }
 
-static void look(bool dark) {
-	if (!browser()) {
-		print_message("no chromium here: the page was not looked at (apt-get install chromium)\n");
-		skip();
-	}
-	check_scheme(dark);
-}
-
 static void test_light(void **state) {
 	(void)state;
-	look(false);
+	browser_need();
+	check_scheme(false);
 }
 
 static void test_dark(void **state) {
 	(void)state;
-	look(true);
+	browser_need();
+	check_scheme(true);
 }
 
 int main(void) {
