@@ -1,12 +1,12 @@
 /* address_watch.h: reports when this machine gains or loses an address (rtnetlink(7)): a laptop moves to another Wi-Fi,
- * a provider gives a new address, a cable is plugged in. Nothing else says so: TCP only finds out by its timeouts. */
+ * a provider gives a new address, a cable is plugged in. Otherwise TCP notices only by its timeouts. */
 #ifndef RV_NET_ADDRESS_WATCH_H
 #define RV_NET_ADDRESS_WATCH_H
 
 #include <stdbool.h>
 
-/* Returns a file descriptor that is readable when something has changed, the caller's to close; -1: this system tells
- * nobody (a sandbox), and timeouts have to do. */
+/* Returns a file descriptor, which the caller closes, that becomes readable when something has changed; -1 if the system
+ * does not report changes (a sandbox): then only timeouts remain. */
 int address_watch_open(void);
 /* Reads what there is, without blocking. Returns true if an address came or went since the last call. */
 bool address_watch_take(int fd);

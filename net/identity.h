@@ -1,9 +1,8 @@
-/* identity.h: who one is: an Ed25519 key pair, what it signs, and how a signature is checked.
+/* identity.h: an Ed25519 key pair that identifies a worker or a run: signing and checking signatures.
  *
  * A worker's identity and a run's key are the same kind of thing: 32 seed bytes in a file of mode 0600, made on first
- * start. Every signed message begins with a NUL-terminated domain string, so a signature made for one purpose means
- * nothing for another. Ed25519 is RFC 8032 (libsodium). Thread-safe: an identity is read-only once made.
- */
+ * start. Every signed message begins with a NUL-terminated domain string, so a signature made for one purpose is
+ * invalid for another. Ed25519 is RFC 8032 (libsodium). Thread-safe: an identity does not change once made. */
 #ifndef RV_NET_IDENTITY_H
 #define RV_NET_IDENTITY_H
 
@@ -21,46 +20,46 @@ struct identity {
 	uint8_t key[NET_KEY_BYTES]; /* public */
 };
 
-/* Reads the seed at `path`, or makes one (mode 0600, atomically, durable) when there is no file; *created says which
- * (may be NULL). RV_E_AUTH: others than the owner may read or write the file; RV_E_CORRUPT: wrong size; RV_E_IO,
+/* Reads the seed at `path`, or makes one (mode 0600, atomic, durable) if there is no file; *created (may be NULL)
+ * reports which. RV_E_AUTH: others than the owner may read or write the file; RV_E_CORRUPT: wrong size; RV_E_IO,
  * RV_E_FULL. */
 enum rv_err identity_load_or_create(const char *path, struct identity *out, bool *created, struct rv_errtext *et);
-/* Like it, but RV_E_NOTFOUND when there is no file. */
+/* Reads the seed like identity_load_or_create; RV_E_NOTFOUND if there is no file. */
 enum rv_err identity_load(const char *path, struct identity *out, struct rv_errtext *et);
 void identity_of_seed(const uint8_t seed[IDENTITY_SEED_BYTES], struct identity *out);
 /* Wipes the secret. Harmless on a zeroed struct. */
 void identity_release(struct identity *id);
 
-/* `message` starts with its NUL-terminated domain (asserted). */
+/* Signs `message`, which starts with its NUL-terminated domain (asserted). */
 void identity_sign(const struct identity *id, const void *message, size_t n, uint8_t signature[NET_SIG_BYTES]);
 bool identity_verify(const uint8_t key[NET_KEY_BYTES], const void *message, size_t n,
 					 const uint8_t signature[NET_SIG_BYTES]);
 
-/* ---- signed documents: signature (64) | bytes ----------------------------------------------------------------------
- * What is signed is `domain` NUL | bytes. The bytes are those sent, never a re-serialisation. */
+/* ---- signed documents: signature (64) | bytes. The signature covers `domain` NUL | the bytes as sent. ---- */
 #define IDENTITY_DOCUMENT_DOMAIN "rivulet document"
 enum { IDENTITY_SIGNED_MAX_BYTES = NET_SIG_BYTES + NET_MAX_DOCUMENT_BYTES };
 
-/* Puts the signature in front: `out` has NET_SIG_BYTES + n bytes and may not overlap `data`. n <=
+/* Writes signature and data to `out` (NET_SIG_BYTES + n bytes, may not overlap `data`). n <=
  * NET_MAX_DOCUMENT_BYTES (asserted). RV_E_NOMEM. */
 enum rv_err signed_make(const struct identity *id, const char *domain, const void *data, size_t n, uint8_t *out,
 						struct rv_errtext *et);
-/* Checks the signature; *data, *data_bytes borrow from p. RV_E_INVALID: too short or too long; RV_E_AUTH: not signed by
+/* Checks the signature; *data, *data_bytes borrow from `p`. RV_E_INVALID: too short or too long; RV_E_AUTH: not signed by
  * `key`; RV_E_NOMEM. */
 enum rv_err signed_open(const uint8_t key[NET_KEY_BYTES], const char *domain, const void *p, size_t n,
 						const uint8_t **data, size_t *data_bytes, struct rv_errtext *et);
 
-/* ---- member tickets -------------------------------------------------------------------------------------------------
- * The run's word that `key` is member number `member`: Ed25519 by the run key over "rivulet member" NUL | run id |
- * member (u32) | key. Handed out at the join, shown to peers in HELLO: so a joiner, who is in no document yet, can
- * fetch state from donors. */
+/* ---- member tickets ---- */
+
+/* Signs, with the run key, that `key` is member number `member`: Ed25519 over "rivulet member" NUL | run id | member
+ * (u32) | key. The coordinator gives a ticket at the join, and the member shows it in HELLO: so a joiner, which is in no
+ * document yet, can fetch state from donors. */
 void ticket_sign(const struct identity *run, const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
 				 const uint8_t key[NET_KEY_BYTES], uint8_t ticket[NET_SIG_BYTES]);
 bool ticket_verify(const uint8_t run_key[NET_KEY_BYTES], const uint8_t run_id[NET_RUN_ID_BYTES], uint32_t member,
 				   const uint8_t key[NET_KEY_BYTES], const uint8_t ticket[NET_SIG_BYTES]);
 
-/* The first 8 bytes of a key as hex: what people see. */
 enum { IDENTITY_SHORT_BYTES = 17 };
+/* Writes the first 8 bytes of a key as hex, for people. */
 void identity_short(const uint8_t key[NET_KEY_BYTES], char out[IDENTITY_SHORT_BYTES]);
 
 #endif
