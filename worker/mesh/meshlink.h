@@ -1,6 +1,5 @@
-/* meshlink.h: joins the mesh of peer links (net/mesh/peers.h) with what travels on them: the all-reduce first, then state
- * for joiners. Faults of a peer cost it its link and nothing else. One thread.
- */
+/* meshlink.h: connects the peer links (net/mesh/peers.h) with their users: the all-reduce first, then state for joiners.
+ * A peer's fault closes its link and has no other effect. One thread. */
 #ifndef RV_WORKER_MESH_MESHLINK_H
 #define RV_WORKER_MESH_MESHLINK_H
 
@@ -19,16 +18,16 @@ struct meshlink_config {
 
 struct meshlink;
 
-/* RV_E_NOMEM, and what peers_new refuses. */
+/* Makes the mesh. RV_E_NOMEM and the faults of peers_new. */
 enum rv_err meshlink_new(const struct meshlink_config *cfg, struct meshlink **out, struct rv_errtext *et);
 void meshlink_free(struct meshlink *m); /* NULL is fine */
 struct peers *meshlink_peers(struct meshlink *m);
 
-/* The run is done: from now on peers may end before us, which is no trouble, and is not told. */
+/* Marks the run as done: from now on a peer's end is expected and not logged. */
 void meshlink_expect_ends(struct meshlink *m);
-/* peers_ban and peers_allow, of a new document. */
+/* Applies a new document's members and bans (peers_allow, peers_ban). */
 void meshlink_allow(struct meshlink *m, int64_t now_us, const struct document *d);
-/* After allreduce_start: tells the core of the links there are. */
+/* Reports the existing links to the all-reduce, after allreduce_start. */
 void meshlink_announce_links(struct meshlink *m, int64_t now_us);
 void meshlink_handle(struct meshlink *m, int64_t now_us, const struct pollfd *fds, int n);
 void meshlink_pump(struct meshlink *m, int64_t now_us);

@@ -9,9 +9,9 @@
 struct reduce_points {
 	uint32_t scatter, n_scatter, gather, n_gather; /* sent so far, and in all if nothing is resumed */
 };
-/* A (later) attempt begins. */
+/* Marks the begin of a (later) attempt. */
 void reduce_points_begin(struct reduce_points *p, const struct document *d, uint32_t self_member);
-/* This message is about to be sent. */
+/* Reaches the failpoint of a message that is about to be sent, if it has one. */
 void reduce_points_sending(struct reduce_points *p, const struct reduce_msg *m);
 #define REDUCE_POINTS_FIELD             struct reduce_points points;
 #define REDUCE_POINTS_BEGIN(p, d, self) reduce_points_begin(p, d, self)

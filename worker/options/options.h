@@ -1,4 +1,4 @@
-/* options.h: what a volunteer can say to rivulet-worker. */
+/* options.h: the options of rivulet-worker. */
 #ifndef RV_WORKER_OPTIONS_OPTIONS_H
 #define RV_WORKER_OPTIONS_OPTIONS_H
 
@@ -27,10 +27,10 @@ struct worker_options {
 
 extern const struct rv_option worker_options_table[];
 
-/* For --check: a link is at hand, and text, tokenizer and initial weights are there and can be read
- * (worker/options/input_checks.h, with its faults; a URL is not asked for). */
+/* Checks, for --check, that there is a link and that text, tokenizer and initial weights can be read
+ * (worker/options/input_checks.h, with its faults; a URL is not fetched). */
 enum rv_err worker_options_check_files(const void *opts, const struct rv_args *args, struct rv_errtext *et);
-/* What spans several options, and the link's syntax. RV_E_INVALID, RV_E_RANGE name the option. */
+/* Checks the link's syntax and rules that span several options. RV_E_INVALID, RV_E_RANGE name the option. */
 enum rv_err worker_options_check(const void *opts, const struct rv_args *args, struct rv_errtext *et);
 
 #endif

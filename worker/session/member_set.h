@@ -1,4 +1,4 @@
-/* member_set.h: a set of members as people read it. */
+/* member_set.h: a set of members as text. */
 #ifndef RV_WORKER_SESSION_MEMBER_SET_H
 #define RV_WORKER_SESSION_MEMBER_SET_H
 
@@ -6,7 +6,7 @@
 
 enum { MEMBER_SET_TEXT_BYTES = 320 }; /* all 64 of them */
 
-/* Bit i is member i: "member 2", "members 0, 2 and 5"; "nobody" of none. */
+/* Writes "member 2" or "members 0, 2 and 5" (bit i is member i); "nobody" for an empty set. */
 void member_set_text(uint64_t set, char out[static MEMBER_SET_TEXT_BYTES]);
 
 #endif
