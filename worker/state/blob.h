@@ -12,10 +12,10 @@ struct blob {
 	uint8_t *data; /* 64-byte aligned */
 };
 
-/* One reference, contents unspecified. NULL when there is not enough memory. */
+/* Returns one reference, contents unspecified; NULL if there is not enough memory. */
 struct blob *blob_new(size_t bytes);
 struct blob *blob_ref(struct blob *b);
-/* Somebody else holds a reference too. Once false it stays so, for the one who holds the only one. */
+/* Returns true if there is another reference. Once false, it stays false for the holder of the only reference. */
 bool blob_is_shared(const struct blob *b);
 void blob_unref(struct blob *b); /* NULL is fine */
 

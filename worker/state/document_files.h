@@ -1,5 +1,4 @@
-/* document_files.h: what a run document says of the files on a worker's disk: which of them joiners may ask for, and
- * which digests are committed. */
+/* document_files.h: reads from a run document which state files joiners may ask for, and which digests are committed. */
 #ifndef RV_WORKER_STATE_DOCUMENT_FILES_H
 #define RV_WORKER_STATE_DOCUMENT_FILES_H
 
@@ -7,7 +6,7 @@
 #include "worker/state/checkpoint_index.h"
 
 struct checkpoint_named document_named_files(const struct document *d);
-/* The digests that it lists, from round document_reaches_to(d) on; returned: how many. */
+/* Copies the digests that `d` lists, from round document_reaches_to(d) on. Returns how many. */
 int document_committed(const struct document *d, struct rv_hash out[NET_MAX_LOG_DIGESTS]);
 
 #endif

@@ -1,8 +1,7 @@
-/* state_file.h: a snapshot or a log entry that is open for reading, piece by piece: what a donor serves, what recovery
- * replays, what `rivulet checkpoint verify` looks at. Memory: the manifest and the index, about 40 bytes per 256 KiB.
+/* state_file.h: a snapshot or a log entry that is open for reading, piece by piece, for donors, recovery and `rivulet
+ * checkpoint verify`. Memory: the manifest and the index, about 40 bytes per 256 KiB.
  *
- * An open file stays readable when retention removes its name. Functions block on the disk; one thread at a time.
- */
+ * An open file stays readable when retention removes its name. Functions block on the disk; one thread at a time. */
 #ifndef RV_WORKER_STATE_STATE_FILE_H
 #define RV_WORKER_STATE_STATE_FILE_H
 
@@ -11,12 +10,12 @@
 
 struct state_file;
 
-/* Reads and checks header, index and manifest: they make the hash in the header. `c` is borrowed. RV_E_NOTFOUND;
+/* Opens a file; checks header, index and manifest against the hash in the header. Borrows `c`. RV_E_NOTFOUND;
  * RV_E_CORRUPT (damaged, cut short, of another run or model); RV_E_UNSUPPORTED (of another version); RV_E_IO,
  * RV_E_NOMEM. The text does not name the file. */
 enum rv_err state_file_open(const struct global_config *c, enum state_kind kind, const char *path,
 							struct state_file **out, struct rv_errtext *et);
-/* The same of a descriptor, or of a file's bytes in memory: taken over, whatever is returned. */
+/* Open a descriptor, or a file's bytes in memory, which are taken over whatever is returned. Faults of state_file_open. */
 enum rv_err state_file_of(const struct global_config *c, enum state_kind kind, int fd, struct state_file **out,
 						  struct rv_errtext *et);
 enum rv_err state_file_in_memory(const struct global_config *c, enum state_kind kind, struct blob *bytes,
@@ -28,19 +27,19 @@ uint32_t state_file_attempt(const struct state_file *f);               /* LOG */
 uint64_t state_file_bytes(const struct state_file *f);                 /* on disk */
 const struct rv_hash *state_file_manifest(const struct state_file *f); /* state_manifest_hashes() of them */
 
-/* How piece i is stored; its bytes as they are, into `out` (that many, at most STATE_PIECE_MAX_BYTES). Not checked: a
- * donor's copy may be damaged, and the one who asked finds that out. RV_E_IO, RV_E_CORRUPT (cut short meanwhile). */
+/* Returns how piece i is stored; reads its stored bytes into `out` (at most STATE_PIECE_MAX_BYTES). Not checked: the
+ * receiver finds out if a donor's copy is damaged. RV_E_IO, RV_E_CORRUPT (truncated meanwhile). */
 struct state_stored state_file_stored(const struct state_file *f, uint32_t i);
 enum rv_err state_file_read_stored(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et);
-/* The piece itself (state_piece_at() bytes), unpacked and checked against the manifest. RV_E_CORRUPT. */
+/* Reads piece i (state_piece_at() bytes), unpacked and checked against the manifest. RV_E_CORRUPT, RV_E_IO. */
 enum rv_err state_file_read_piece(struct state_file *f, uint32_t i, void *out, struct rv_errtext *et);
 
-/* Every piece, checked, and nothing kept (about 1 GB/s). RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
+/* Checks every piece (about 1 GB/s). RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err state_file_verify(struct state_file *f, struct rv_errtext *et);
-/* A snapshot into *into (same configuration): theta, states, round, chain. *into gets other memory; on a fault it is as it
- * was. RV_E_NOMEM also when there is none for both. */
+/* Loads a snapshot into *into (same configuration): theta, states, round, chain. *into gets new memory; a fault leaves it
+ * unchanged. RV_E_NOMEM if there is no memory for both; RV_E_CORRUPT, RV_E_IO. */
 enum rv_err state_file_load_snapshot(struct state_file *f, struct global_state *into, struct rv_errtext *et);
-/* The reduced bytes of a log entry, checked. *payload: one reference. RV_E_NOMEM too. */
+/* Loads and checks the reduced bytes of a log entry. *payload: one reference. RV_E_CORRUPT, RV_E_IO, RV_E_NOMEM. */
 enum rv_err state_file_load_log(struct state_file *f, struct blob **payload, struct rv_errtext *et);
 
 #endif

@@ -5,10 +5,9 @@
  *     replica  header (192) | replica_save() bytes
  *
  * Little-endian. Pieces and manifests are those of state_pieces.h, stored pieces those of state_packing.h. Every header
- * ends with a hash of itself. What it does not cover is covered otherwise: the snapshot's manifest makes the full hash, the
- * log's makes the digest, the index has its hash in the header, and the pieces theirs in the manifest. Decoding trusts
- * nothing: every size and count follows from the run's configuration and must match.
- */
+ * ends with a hash of itself. The rest is covered too: the snapshot's manifest makes the full hash, the log's makes the
+ * digest, the header holds the index's hash, and the manifest those of the pieces. Decoding trusts nothing: every size and
+ * count follows from the run's configuration and must match. */
 #ifndef RV_WORKER_STATE_STATE_FORMAT_H
 #define RV_WORKER_STATE_STATE_FORMAT_H
 
@@ -24,7 +23,7 @@ struct state_snapshot_info {
 
 struct state_log_info {
 	uint64_t round;
-	uint32_t attempt; /* of the all-reduce whose result it is; 0: fetched, on the word of a signed document */
+	uint32_t attempt; /* of the all-reduce whose result it is; 0: fetched, proved by a signed document */
 	struct rv_hash digest;
 };
 
@@ -37,25 +36,25 @@ struct state_replica_info {
 	uint64_t payload_bytes; /* replica_save() bytes that follow */
 };
 
-/* Bytes before the payload or the pieces: header, index, manifest. */
+/* Returns the bytes before the payload or the pieces: header, index, manifest. */
 size_t state_prefix_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
 size_t state_index_bytes(const struct global_config *c, enum state_kind kind, uint64_t round); /* 0 for a snapshot */
-/* A whole snapshot; the largest log of that round: all pieces raw. */
+/* Returns the bytes of a snapshot, or of the largest possible log of that round: all pieces raw. */
 size_t state_file_max_bytes(const struct global_config *c, enum state_kind kind, uint64_t round);
 
 void state_snapshot_header(const struct global_config *c, const struct state_snapshot_info *info,
 						   uint8_t out[STATE_HEADER_BYTES]);
-/* All header loads: RV_E_CORRUPT, RV_E_UNSUPPORTED (of another version). */
+/* Reads and checks a header, as do the other *_header_load. RV_E_CORRUPT, RV_E_UNSUPPORTED (of another version). */
 enum rv_err state_snapshot_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									   struct state_snapshot_info *info, struct rv_errtext *et);
 
-/* `index`: state_index_bytes() of the round, as they are in the file. */
+/* Writes a log's header. `index`: state_index_bytes() of the round, as in the file. */
 void state_log_header(const struct global_config *c, const struct state_log_info *info, const uint8_t *index,
 					  uint8_t out[STATE_HEADER_BYTES]);
 enum rv_err state_log_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 								  struct state_log_info *info, struct rv_hash *index_hash, struct rv_errtext *et);
 void state_index_write(const struct state_stored *pieces, uint32_t n, uint8_t *out);
-/* The index of the log of `round`: pieces (state_pieces() of them): each can be. *stored_bytes: their sum.
+/* Reads the index of the log of `round` into `pieces` (state_pieces() of them) and checks each. *stored_bytes: their sum.
  * RV_E_CORRUPT. */
 enum rv_err state_index_load(const struct global_config *c, uint64_t round, const struct rv_hash *index_hash,
 							 const uint8_t *index, struct state_stored *pieces, uint64_t *stored_bytes,
@@ -63,10 +62,11 @@ enum rv_err state_index_load(const struct global_config *c, uint64_t round, cons
 
 void state_replica_header(const struct global_config *c, const struct state_replica_info *info,
 						  uint8_t out[STATE_HEADER_BYTES]);
-/* The header alone. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
+/* Reads the header alone. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_header_load(const struct global_config *c, const uint8_t header[STATE_HEADER_BYTES],
 									  struct state_replica_info *info, struct rv_errtext *et);
-/* *payload (info->payload_bytes) borrows; replica_load() checks it. RV_E_CORRUPT, RV_E_UNSUPPORTED. */
+/* Reads the header of a replica file; *payload (info->payload_bytes) borrows from `file`, and replica_load() checks it.
+ * RV_E_CORRUPT, RV_E_UNSUPPORTED. */
 enum rv_err state_replica_load(const struct global_config *c, const uint8_t *file, size_t n,
 							   struct state_replica_info *info, const uint8_t **payload, struct rv_errtext *et);
 

@@ -1,13 +1,12 @@
 /* statestore.h: the state files in a worker's directory: written whole or not at all, found again at start.
  *
- *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   our own
+ *     snapshot-R.rvs   theta and outer state at round R     log-R.rvl   reduced bytes of round R     replica.rvp   the worker's own
  *     given-up-E/   snapshots and log entries that a rollback took back
  *
- * The shared state of any round is a snapshot (or theta0) plus the log entries since, replayed through global_apply. Which
- * files prove what, and which may go, checkpoint_index.h decides. Files are checked when read; a damaged one is named,
- * set aside as NAME.damaged, and the one before it used. Functions block on the disk: they are called on the storage
- * thread, or before the event loop starts. The store itself is read-only after init.
- */
+ * The shared state of any round is a snapshot (or theta0) plus the log entries since, replayed through global_apply.
+ * checkpoint_index.h decides which files prove what and which may go. Files are checked when read; a damaged one is
+ * named, set aside as NAME.damaged, and the one before it used. Functions block on the disk: the storage thread calls
+ * them, or the start before the event loop. The store itself is read-only after init. */
 #ifndef RV_WORKER_STATE_STATESTORE_H
 #define RV_WORKER_STATE_STATESTORE_H
 
@@ -24,92 +23,87 @@ struct statestore {
 	enum statestore_theta0 theta0;
 	struct global_config cfg;
 	struct checkpoint_schedule schedule; /* of the run */
-	/* H of a run with overlap-steps: a replica with so many steps of its round waits for the outer step. 0: none
-	 * does. */
+	/* H of a run with overlap-steps: a replica with that many steps of its round waits for the outer step. 0: none
+	 * waits. */
 	uint64_t waits_at_steps;
 	struct checkpoint_policy policy;
-	/* Told of every file that cannot be used. NULL: nobody. */
+	/* Called for every unusable file. May be NULL. */
 	void (*notice)(void *ctx, enum rv_err why, const char *text);
 	void *notice_ctx;
 };
 
-/* The path of a file; `round` is ignored for the replica. */
+/* Writes the path of a file; `round` is ignored for the replica. */
 void statestore_path(const struct statestore *s, enum statestore_file kind, uint64_t round,
 					 char out[STATESTORE_PATH_BYTES]);
 
 /* ---- writing: durable when it returns RV_OK. RV_E_FULL, RV_E_IO, RV_E_NOMEM ---- */
 
-/* *full_hash (NULL is fine) is filled in whatever is returned. */
+/* Writes a snapshot. *full_hash (may be NULL) is filled whatever is returned. */
 enum rv_err statestore_write_snapshot(const struct statestore *s, const struct global_state *g,
 									  struct rv_hash *full_hash, struct rv_errtext *et);
-/* Whether the disk takes a file of the size of a log entry: writes one, and removes it. RV_E_FULL, RV_E_IO,
- * RV_E_NOMEM. */
+/* Tests whether the disk has room for a log entry: writes a file of that size and removes it. */
 enum rv_err statestore_probe(const struct statestore *s, struct rv_errtext *et);
-/* info->digest is filled in, whatever is returned. */
+/* Writes a log entry. info->digest is filled whatever is returned. */
 enum rv_err statestore_write_log(const struct statestore *s, struct state_log_info *info, const uint8_t *payload,
 								 struct rv_errtext *et);
-/* When it fails, the replica before it stays, unless that is of a later round: one that was taken back, and would seem
- * to prove what is voted for from now on. */
+/* Writes the replica. If that fails, the old file stays, unless it is of a later round: that one was taken back and would
+ * seem to prove later votes. */
 enum rv_err statestore_write_replica(const struct statestore *s, const struct state_replica_info *info,
 									 const uint8_t *payload, struct rv_errtext *et);
 
-/* snapshot-R.part, put together and installed, becomes snapshot-R.rvs. RV_E_NOTFOUND: there is none. */
+/* Renames snapshot-R.part, complete and installed, to snapshot-R.rvs. RV_E_NOTFOUND: there is none. */
 enum rv_err statestore_adopt(const struct statestore *s, uint64_t round, struct rv_errtext *et);
-/* RV_OK: there is none any more. RV_E_IO. */
+/* Removes a file; RV_OK also if there is none. RV_E_IO. */
 enum rv_err statestore_remove(const struct statestore *s, enum statestore_file kind, uint64_t round,
 							  struct rv_errtext *et);
 
 /* ---- reading ---- */
 
-/* A snapshot or a log entry that says of itself that it is of `round`. What state_file_open() refuses; the text names
- * it. */
+/* Opens a snapshot or a log entry whose header names `round`. The faults of state_file_open(); the text names the file. */
 enum rv_err statestore_open(const struct statestore *s, enum state_kind kind, uint64_t round, struct state_file **out,
 							struct rv_errtext *et);
-/* *file: one reference, from which *payload borrows. RV_E_NOTFOUND, RV_E_CORRUPT, RV_E_UNSUPPORTED, RV_E_IO,
- * RV_E_NOMEM.
- */
+/* Reads the replica. *file: one reference, from which *payload borrows. RV_E_NOTFOUND, RV_E_CORRUPT, RV_E_UNSUPPORTED,
+ * RV_E_IO, RV_E_NOMEM. */
 enum rv_err statestore_read_replica(const struct statestore *s, struct state_replica_info *info, struct blob **file,
 									const uint8_t **payload, struct rv_errtext *et);
-/* What is there, by names and headers. Needs no lock: files that vanish meanwhile are left out. RV_E_IO: the directory
+/* Lists the files by names and headers. Needs no lock: files that vanish meanwhile are left out. RV_E_IO: the directory
  * cannot be read. */
 enum rv_err statestore_scan(const struct statestore *s, struct checkpoint_index *out, struct rv_errtext *et);
 
 /* ---- recovery ---- */
 
-/* Removes temporary files that a killed process left behind, and makes what is there durable; then brings *g (at
- * theta0, round 0) to the latest round that the files prove committed: recovery_run(). Sets damaged files aside.
- * RV_E_NOMEM, RV_E_IO. */
+/* Removes temporary files of a killed process and makes the others durable; then brings *g (at theta0, round 0) to the
+ * latest round that the files prove committed (recovery_run()). Sets damaged files aside. RV_E_NOMEM, RV_E_IO. */
 enum rv_err statestore_recover(const struct statestore *s, struct global_state *g, struct recovered *out,
 							   struct rv_errtext *et);
 
-/* ---- retention: all that can be removed is, whatever is returned. RV_E_IO, RV_E_NOMEM ---- */
+/* ---- retention: removes all that it can, whatever is returned. RV_E_IO, RV_E_NOMEM ---- */
 
-/* Removes what s->policy lets go, but nothing that joiners need. */
+/* Removes the files that s->policy does not keep, except those that joiners need. */
 enum rv_err statestore_prune(const struct statestore *s, const struct checkpoint_named *named, struct rv_errtext *et);
-/* A snapshot that a former process has fetched a part of (worker/state/state_assembly.h); false: there is none. */
+/* Finds a snapshot of which an earlier process fetched a part (state_assembly.h). Returns false if there is none. */
 bool statestore_find_part(const struct statestore *s, uint64_t *round);
-/* What became of what a rollback gives up. */
+/* The fate of the files that a rollback gives up. */
 enum statestore_given_up_kind {
 	GIVEN_UP_NOTHING,  /* the disk had none of it */
 	GIVEN_UP_KEPT,     /* it is in `dir`, with at least one snapshot */
-	GIVEN_UP_KEPT_LOG, /* it is in `dir`: log entries only, of use beside the files that stayed */
-	GIVEN_UP_REMOVED   /* removed: `dir` keeps a snapshot of an earlier rollback that is not of an earlier round */
+	GIVEN_UP_KEPT_LOG, /* it is in `dir`: log entries only, usable together with the files that stayed */
+	GIVEN_UP_REMOVED   /* removed: `dir` keeps an earlier rollback's snapshot of the same or a later round */
 };
 struct statestore_given_up {
 	enum statestore_given_up_kind what;
 	char dir[STATESTORE_PATH_BYTES];
 };
-/* Sets aside what a rollback to `round` gives up, log entries from it on and snapshots after it: in given-up-E, `term` E
- * being the one that ends, with run.conf and run.link, so that tools can read it. It may be the last copy of a
- * training that somebody wants back. One such set is kept: the one with the snapshot of the latest round. The replica
- * stays: Adam's moments and the place in the data are this worker's own. Durable when it returns RV_OK; otherwise some
- * of it is there, and must not be taken for the new term's: do it again, with the same arguments. RV_E_FULL,
- * RV_E_IO. */
+/* Sets aside what a rollback to `round` gives up (log entries from `round` on, snapshots after it) in given-up-E, where
+ * E is the `term` that ends, with run.conf and run.link, so that tools can read it: it may be the last copy of that
+ * training. One such set is kept: the one with the snapshot of the latest round. The replica stays: Adam's moments and
+ * the position in the data are this worker's own. Durable if it returns RV_OK; otherwise files of the old term may be
+ * left, and the caller must repeat the call with the same arguments. RV_E_FULL, RV_E_IO. */
 enum rv_err statestore_rewind(const struct statestore *s, uint64_t round, uint64_t term,
 							  struct statestore_given_up *out, struct rv_errtext *et);
-/* Removes what a wrong history left behind: log entries from `round` on, snapshots after it, the replica; and entries
- * before it that nothing proves. Entries that are `committed` stay: they may be the last ones there are. Unless it
- * returns RV_OK, no later state may be stored beside them: it would seem to prove them. */
+/* Removes the files of a wrong history: log entries from `round` on, snapshots after it, the replica, and entries before
+ * it that nothing proves. `committed` entries stay: they may be the last copies. Unless it returns RV_OK, the caller must
+ * not store a later state beside them, which would seem to prove them. */
 enum rv_err statestore_forget_from(const struct statestore *s, uint64_t round,
 								   const struct checkpoint_committed *committed, struct rv_errtext *et);
 

@@ -1,9 +1,9 @@
 /* store_job.h: a job of the storage thread, as a state machine without I/O: what it writes and removes, in which order,
- * and what a failure of one step means for the next. The storage thread carries the steps out (worker/session/disk.c),
- * and so does the simulator, which may end the process between any two of them.
+ * and what a failure of one step means for the next. The storage thread executes the steps (worker/session/disk.c), and so
+ * does the simulator, which may end the process between any two of them.
  *
  * A job is posted by the session core (worker/session/core.h), belongs to the storage thread until its last step is
- * done, and goes back as the answer. Jobs are carried out in the order in which they were posted. */
+ * done, and returns as the answer. Jobs are executed in the order in which they were posted. */
 #ifndef RV_WORKER_STATE_STORE_JOB_H
 #define RV_WORKER_STATE_STORE_JOB_H
 
@@ -14,19 +14,19 @@
 #include "worker/state/state_format.h"
 
 enum store_kind {
-	STORE_PERSIST, /* the result of an all-reduce, as a log entry: before the vote */
-	STORE_INSTALLED, /* a fetched snapshot is the state now: what is of another history goes, the snapshot gets its name */
-	STORE_REFUSED, /* a fetched snapshot was of no use: its part goes */
-	STORE_COPY,    /* copies of the replica and of the shared state; then retention */
-	STORE_EXPORT,  /* the weights of the run's end */
-	STORE_PROBE,   /* whether the disk takes as much as a log entry */
+	STORE_PERSIST,   /* the result of an all-reduce, as a log entry: before the vote */
+	STORE_INSTALLED, /* a fetched snapshot is the state now: remove other histories, name the snapshot */
+	STORE_REFUSED,   /* a fetched snapshot was unusable: remove its part */
+	STORE_COPY,      /* copies of the replica and of the shared state; then retention */
+	STORE_EXPORT,    /* the weights of the run's end */
+	STORE_PROBE,     /* a test whether the disk has room for a log entry */
 	STORE_KINDS
 };
 
 enum store_step {
 	STORE_STEP_LOG,
-	STORE_STEP_FORGET, /* what checkpoint_goes_by_history() says of job->round */
-	STORE_STEP_ADOPT,  /* snapshot-R.part becomes snapshot-R. RV_E_NOTFOUND: there is none */
+	STORE_STEP_FORGET, /* remove what checkpoint_goes_by_history() names for job->round */
+	STORE_STEP_ADOPT,  /* rename snapshot-R.part. RV_E_NOTFOUND: there is none */
 	STORE_STEP_REMOVE_PART,
 	STORE_STEP_REMOVE_REPLICA,
 	STORE_STEP_REPLICA,
@@ -38,12 +38,12 @@ enum store_step {
 	STORE_STEP_END
 };
 
-/* Copies of the state that the trainer made for the disk. */
+/* Copies of the state, made by the trainer for the disk. */
 struct state_copy {
 	void *handle; /* the platform's; NULL: there was no memory for any copy */
 	bool has_snapshot, has_replica;
 	uint64_t snapshot_round;
-	enum rv_err err; /* RV_E_NOMEM: a part that was asked for is not there */
+	enum rv_err err; /* RV_E_NOMEM: a requested part is missing */
 	struct rv_errtext text;
 };
 
@@ -67,15 +67,15 @@ struct store_job {
 	struct rv_hash full_hash; /* COPY with a snapshot, EXPORT */
 };
 
-/* What the storage thread remembers from job to job: files of another history could not be removed. Whatever is stored
- * beside them would seem to prove them, so no copy is, until an INSTALLED succeeds. */
+/* State that the storage thread keeps from job to job: files of another history could not be removed. A copy stored beside
+ * them would seem to prove them, so none is stored until an INSTALLED succeeds. */
 struct store_thread {
 	bool other_history;
 };
 
 /* Enters the first step. */
 void store_job_begin(struct store_thread *t, struct store_job *j);
-/* Enters the step after job->step, which came to `e`; `text` says why. */
+/* Enters the step after job->step, which ended with `e` and `text`. */
 void store_job_did(struct store_thread *t, struct store_job *j, enum rv_err e, const struct rv_errtext *text);
 
 #endif
