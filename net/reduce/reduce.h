@@ -1,20 +1,18 @@
 /* reduce.h: the all-reduce, as a state machine without I/O: no sockets, no clock, no threads, no allocation.
  *
  * The encoded vector is cut into chunks; each chunk has one owner (the ownership map of the round document).
- *   scatter  every participant sends its encoded chunk c to c's owner;
- *   reduce   the owner, once it holds chunk c of everyone, averages in roster order and encodes once (codec callback);
- *   gather   the owner sends those bytes to everyone.
- * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. Everyone ends with identical
- * bytes.
+ *   scatter  every participant sends its encoded chunk c to the owner of c;
+ *   reduce   once the owner holds chunk c of all participants, it averages in roster order and encodes (codec callback);
+ *   gather   the owner sends those bytes to all participants.
+ * The three overlap chunk by chunk. Each participant sends 2 (N-1)/N of the payload. All end with identical bytes.
  *
  * Attempts: when a participant dies, the coordinator publishes attempt a+1 over the survivors. Contributions depend
- * only on (round, member, chunk), so those that an owner holds stay valid: reduce_restart() keeps them and says so to
- * their senders (RESUME), who then send only what is missing. Reduced chunks of the old attempt are void: their mean
- * had other terms.
+ * only on (round, member, chunk), so those that an owner holds stay valid: reduce_restart() keeps them and announces
+ * them to their senders (RESUME), which then send only what is missing. Reduced chunks of the old attempt are void: their
+ * mean had other terms.
  *
- * The platform pulls: when the link to participant i can take a message it calls reduce_send(r, now, i, &m). So there
- * is no queue, back-pressure is natural, and control (RESUME, PING) always goes before bulk.
- */
+ * The platform pulls: when the link to participant i can take a message, it calls reduce_send(r, now, i, &m). So the core
+ * has no queue, and control (RESUME, PING) always goes before bulk. One thread at a time. */
 #ifndef RV_NET_REDUCE_REDUCE_H
 #define RV_NET_REDUCE_REDUCE_H
 
@@ -27,20 +25,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the all-reduce must know of the encoding: nothing but sizes and the owner's reduction. Given by the worker. */
+/* The encoding, as far as the all-reduce needs it: sizes and the owner's reduction. The worker provides it. */
 struct reduce_codec {
 	void *ctx;
-	/* Of a contribution: encoded size, <= NET_MAX_CHUNK_BYTES, and where it lies in an encoded vector. */
+	/* Return a contribution's encoded chunk size, <= NET_MAX_CHUNK_BYTES, and its offset in an encoded vector. */
 	size_t (*chunk_bytes)(void *ctx, uint32_t chunk);
 	size_t (*chunk_offset)(void *ctx, uint32_t chunk);
-	/* Mean of n_in encoded chunks in the order given -> out. RV_E_CORRUPT: input *bad is not an encoding. RV_E_RANGE:
-	 * the mean has none, because of input *bad: its values are too large to be averaged. *bad = -1 with any fault: of
-	 * no input, but our own (memory). */
+	/* Encodes the mean of n_in encoded chunks, in the order given, into `out`. RV_E_CORRUPT: input *bad is not an encoding.
+	 * RV_E_RANGE: the values of input *bad are too large to be averaged. *bad = -1: the fault is local (memory). */
 	enum rv_err (*reduce)(void *ctx, uint32_t chunk, const uint8_t *const *in, const uint32_t *weights, int n_in,
 						  uint8_t *out, int *bad, struct rv_errtext *et);
-	/* Whether `data`, an owner's reduction of the chunk, can be decoded by everybody who is to apply it. */
+	/* Checks that `data`, an owner's reduction of the chunk, can be decoded. RV_E_CORRUPT. */
 	enum rv_err (*check)(void *ctx, uint32_t chunk, const uint8_t *data, struct rv_errtext *et);
-	/* The same two of a mean, where it is encoded differently; NULL: it is not. */
+	/* Return size and offset of a mean's chunk; NULL: as a contribution's. */
 	size_t (*mean_bytes)(void *ctx, uint32_t chunk);
 	size_t (*mean_offset)(void *ctx, uint32_t chunk);
 };
@@ -53,30 +50,29 @@ struct reduce_msg {
 	uint64_t round;
 	uint32_t attempt;
 	uint32_t chunk;      /* SCATTER, GATHER */
-	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; RESUME: bitmap, one bit per chunk: set when the sender
-							already holds what the receiver would send it of that chunk: the receiver's contribution
-							where the sender is the owner, the reduced bytes where the receiver is */
+	const uint8_t *data; /* SCATTER, GATHER: chunk bytes; RESUME: bitmap, one bit per chunk: set if the sender already
+							holds what the receiver would send of that chunk: the receiver's contribution if the sender
+							owns it, the reduced bytes if the receiver does */
 	uint32_t data_bytes;
-	uint32_t
-		waiting;   /* PING: chunks that the sender owns and lacks contributions to: 0 says that it owes their means */
-	uint8_t flags; /* RESUME: REDUCE_RESUME_* */
+	uint32_t waiting; /* PING: chunks that the sender owns and lacks contributions to; 0: it owes their means */
+	uint8_t flags;    /* RESUME: REDUCE_RESUME_* */
 };
-/* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap knows all that was sent before that.
- * ASK: the sender wants a RESUME in answer. */
+/* ACK: sent after the receiver's RESUME of this attempt was read, so the bitmap covers all that was sent before that.
+ * ASK: the sender wants a RESUME as answer. */
 enum { REDUCE_RESUME_ACK = 1, REDUCE_RESUME_ASK = 2 };
 
 struct reduce_config {
 	uint32_t self_member;
 	uint32_t n_chunks;
 	struct reduce_codec codec;
-	int64_t silence_us; /* a peer from whom nothing arrives for so long is a suspect */
-	int64_t stall_us;   /* a peer that answers, owes data and delivers none of it for so long is a suspect too */
+	int64_t silence_us; /* a peer from which nothing arrives during this time is a suspect */
+	int64_t stall_us;   /* so is a peer that answers, owes data, and delivers none during this time */
 	int64_t ping_interval_us;
 };
 
-/* Memory is the caller's. `own` holds one encoded vector, `reduced` one encoded mean; `held` holds NET_MAX_MEMBERS-wide
- * contributions: held[m] is where the encoded vector of roster *member number* m lives (only the chunks that we own are
- * ever touched, so lazily-committed memory is fine). `flags` holds reduce_flags_bytes(n_chunks). */
+/* Memory of the caller. `own`: this participant's encoded vector. `reduced`: one encoded mean. held[m]: the encoded vector
+ * of *member number* m; only chunks that this participant owns are touched, so lazily committed memory is fine. `flags`:
+ * reduce_flags_bytes(n_chunks). */
 struct reduce_memory {
 	const uint8_t *own;
 	uint8_t *reduced;
@@ -85,64 +81,65 @@ struct reduce_memory {
 };
 size_t reduce_flags_bytes(uint32_t n_chunks);
 
-struct reduce; /* size and alignment known through reduce_size(): the caller provides the memory */
+struct reduce; /* opaque: reduce_size() bytes of the caller's memory */
 size_t reduce_size(void);
 
-/* `d` is a REDUCE document that names self; it is copied. Asserts what document_decode has checked. Every link counts
- * as down: call reduce_link_up for those that are established. Links survive reduce_restart. */
+/* Begins the first attempt. `d`, a REDUCE document that names self_member, is copied; what document_decode checks is
+ * asserted. Every link counts as down: call reduce_link_up for those that are established. */
 struct reduce *reduce_init(void *memory, const struct reduce_config *cfg, const struct reduce_memory *mem,
 						   const struct document *d, int64_t now_us);
-/* A later attempt of the same round. */
+/* Begins a later attempt of the same round. Links keep their state. */
 void reduce_restart(struct reduce *r, const struct document *d, int64_t now_us);
 
-/* One message from members[from]. Messages of another round or attempt are counted and ignored (but a SCATTER of
- * an earlier attempt of our round is kept: contributions do not depend on it; unless a roster since has named another
- * process of its sender). RV_E_PROTOCOL or RV_E_CORRUPT: the
- * message breaks the protocol (chunk out of range, wrong size, not ours to own, not its to reduce): the platform drops
- * the link, and the sender becomes a suspect. RV_E_CORRUPT of a GATHER: the owner's mean is no encoding. RV_E_RANGE
- * likewise: the sender's values cannot be averaged. Whoever
- * merely completes a chunk that another spoiled is not blamed: the other becomes a suspect. A chunk that we cannot
- * reduce by a fault of our own (reduce_codec.reduce: *bad is -1, or ourselves) makes a suspect of nobody here; it stays
- * unreduced until the next attempt, and the others take us for stalled. */
+/* Takes one message from members[from]. Messages of another round or attempt are counted and ignored, except a SCATTER of
+ * an earlier attempt of this round, which is kept (contributions do not depend on the attempt) unless a later roster
+ * named another process of its sender.
+ *
+ * RV_E_PROTOCOL, RV_E_CORRUPT: the message breaks the protocol (chunk out of range, wrong size, chunk not owned by its
+ * receiver or its sender, a mean that is no encoding). RV_E_RANGE: the sender's values cannot be averaged. After a fault
+ * the platform drops the link, and the sender is a suspect. Blame goes to the sender of the bad data, not to the member
+ * that completed the chunk. If the failure is local (reduce_codec.reduce: *bad is -1 or this participant), no one is
+ * blamed; the chunk stays unreduced until the next attempt, and the others see this participant stall. */
 enum rv_err reduce_receive(struct reduce *r, int64_t now_us, int from, const struct reduce_msg *m,
 						   struct rv_errtext *et);
-/* A good part of a message from members[from] that is not whole yet; `bulk`: of SCATTER or GATHER. Progress, too. */
+/* Counts a part of an incomplete message from members[from] as progress; `bulk`: of SCATTER or GATHER. */
 void reduce_part(struct reduce *r, int64_t now_us, int from, bool bulk);
-/* Next message for members[to], or false. The caller must send what it is given (or report the link lost). */
+/* Sets *out to the next message for members[to]; returns false if there is none. The caller must send it, or report the
+ * link lost. */
 bool reduce_send(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
-/* The same, but only RESUME and PING: for a platform that holds bulk back. */
+/* Does the same for RESUME and PING only, for a platform that holds bulk back. */
 bool reduce_send_control(struct reduce *r, int64_t now_us, int to, struct reduce_msg *out);
-/* The link to members[peer] was established; nothing when it was known to be. Both sides send RESUME first, and bulk
- * once the other's was read. Call it after reduce_init and reduce_restart too, for every link that stands then: a
- * member that was not in the former roster is one whose link nobody told of. */
+/* Marks the link to members[peer] as established. Both sides send RESUME first, and bulk once the other's RESUME was
+ * read. To be called after reduce_init and reduce_restart too, for every established link: the core does not know the
+ * links of members that the former roster did not name. */
 void reduce_link_up(struct reduce *r, int64_t now_us, int peer);
-/* The link broke: what was in flight may be lost, and nothing of it may be given to reduce_receive any more. The peer
- * is a suspect at once when `fatal` (refused, reset), else only once it stays silent. */
+/* Marks the link as broken: messages in flight may be lost, and none of them may be passed to reduce_receive later. The
+ * peer is a suspect at once if `fatal` (refused, reset), else only after silence. */
 void reduce_link_down(struct reduce *r, int64_t now_us, int peer, bool fatal);
-/* Checks silence, stalls and the attempt's deadline (suspects.c). Call at reduce_deadline_us. */
+/* Checks silence, stalls and the attempt's deadline (suspects.c). To be called at reduce_deadline_us. */
 void reduce_tick(struct reduce *r, int64_t now_us);
 int64_t reduce_deadline_us(const struct reduce *r); /* INT64_MAX: none */
 
-/* All chunks are reduced and held: the vote may be cast. Stay in touch until the commit: others may still need our
- * gather. */
+/* Returns true if all chunks are reduced and held: the vote may be cast. The links must stay until the commit, because
+ * others may still need chunks of the gather. */
 bool reduce_done(const struct reduce *r);
-/* Nothing left to send to anybody (and done). */
+/* Returns true if done and nothing is left to send. */
 bool reduce_idle(const struct reduce *r);
 uint64_t reduce_suspects(const struct reduce *r); /* set of roster indices */
 uint32_t reduce_member(const struct reduce *r, int index);
 
 enum { REDUCE_HEADER_BYTES = 64 }; /* of one message on the wire (net/mesh/frame.h) */
 
-struct reduce_info { /* accounting in results (PCCL's pcclReduceInfo_t): frames, not TLS */
+struct reduce_info { /* accounting (as PCCL's pcclReduceInfo_t): frames, not TLS */
 	int world;
 	uint64_t tx_bytes, rx_bytes; /* SCATTER and GATHER: REDUCE_HEADER_BYTES + data each; control is not counted */
-	uint64_t
-		resent_bytes; /* part of tx_bytes: what had gone out before in this round, but was lost with its owner, voided
-							  by a later attempt, or on its way when a link broke */
+	/* Part of tx_bytes: sent before in this round, but lost with its owner, voided by a later attempt, or in flight when a
+	 * link broke. */
+	uint64_t resent_bytes;
 	uint32_t chunks_reduced, ignored_messages;
 	int64_t started_us, finished_us;
 };
 struct reduce_info reduce_info(const struct reduce *r);
 
-/* The wire encoding of these messages: frame_reduce_encode() in net/mesh/frame.h; `data` follows the header as it is. */
+/* frame_reduce_encode() in net/mesh/frame.h encodes these messages; `data` follows the header unchanged. */
 #endif
