@@ -3,28 +3,23 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/hex.h"
 #include "coordinator/backup/backup_file.h"
 #include "coordinator/service/service.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
-enum { SECRET_MODE = 0600, DIR_MODE = 0700, PATH_BYTES = RUN_PATH_BYTES + 32 };
-enum { SEED_HEX_BYTES = 2 * IDENTITY_SEED_BYTES + 1 };
-static const char KEY_SETTING[] =
-	"backup_key"; /* of the table `run`: the seed in hex; "" in a store that is no backup */
-static const char SEALED_SETTING[] = "sealed"; /* "1": a seal follows; "" in a store that is no backup */
+enum { SECRET_MODE = 0600, DIR_MODE = 0700, PATH_BYTES = 560 /* a temporary name of base/file.h, and more */ };
 static const uint64_t SEQ_JUMP = UINT64_C(1) << 32;
 
-/* ---- what a store holds ------------------------------------------------------------------------------------------ */
+/* ---- what a store holds ---- */
 
 struct reading {
 	struct service *service;
@@ -59,14 +54,16 @@ static enum rv_err inspect(struct store *s, struct backup_info *out, struct rv_e
 	return e;
 }
 
-/* Every page and every record of it is looked at. *s is to be closed in any case. */
-static enum rv_err open_checked(const char *path, struct store **s, struct backup_info *out, struct rv_errtext *et) {
-	RV_TRY(store_open(path, s, et));
-	RV_TRY(store_check(*s, et));
-	return inspect(*s, out, et);
+static enum rv_err inspect_file(const char *path, struct backup_info *out, struct rv_errtext *et) {
+	struct store *s = NULL;
+	enum rv_err e = store_open(path, &s, et);
+	if (e == RV_OK)
+		e = inspect(s, out, et);
+	store_close(s);
+	return e;
 }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ---- */
 
 /* A file and what SQLite keeps beside it. */
 static void remove_store(const char *path) {
@@ -78,68 +75,79 @@ static void remove_store(const char *path) {
 	}
 }
 
-/* Closes it, and says whether all of it is in the one file. */
-static enum rv_err close_whole(struct store *s, const char *path, enum rv_err e, struct rv_errtext *et) {
+/* Checks that all of a closed store is in the one file. */
+static enum rv_err check_whole(const char *path, struct rv_errtext *et) {
 	char wal[PATH_BYTES + 16];
 	(void)snprintf(wal, sizeof wal, "%s-wal", path);
-	store_close(s);
-	if (e != RV_OK || access(wal, F_OK) != 0)
-		return e;
-	return rv_fail(et, RV_E_FULL, "%s: what was written last could not be moved into it: is the disk full?", path);
+	return access(wal, F_OK) != 0
+			   ? RV_OK
+			   : rv_fail(et, RV_E_FULL, "%s: its last changes could not be moved into it: is the disk full?", path);
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ---- */
 
-static enum rv_err put_key(struct store *s, const char *key_path, struct rv_errtext *et) {
+/* Removes what killed backups left beside `path`: "NAME.tmp-XXXXXX" (base/file.h) and what SQLite keeps beside it. */
+static void remove_left(const struct rv_file_writer *w) {
+	static const char mark[] = ".tmp-";
+	const char *path = w->path, *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+	char dir[PATH_BYTES], left[PATH_BYTES + NAME_MAX];
+	size_t n = strlen(name);
+	(void)snprintf(dir, sizeof dir, "%.*s.", (int)(name - path), path);
+	DIR *d = opendir(dir);
+	for (const struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+		bool ours = strncmp(e->d_name, name, n) == 0 && strncmp(e->d_name + n, mark, sizeof mark - 1) == 0;
+		if (!ours || strlen(e->d_name + n) != sizeof mark - 1 + 6)
+			continue;
+		(void)snprintf(left, sizeof left, "%.*s%s", (int)(name - path), path, e->d_name);
+		if (strcmp(left, w->tmp) != 0)
+			remove_store(left);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+}
+
+static enum rv_err fill(const struct run_dir *d, struct rv_file_writer *w, const struct backup_source *from,
+						struct backup_info *out, struct rv_errtext *et) {
 	struct identity key = {0};
-	char hex[SEED_HEX_BYTES];
-	RV_TRY(identity_load(key_path, &key, et));
-	rv_hex_encode(key.secret, IDENTITY_SEED_BYTES, hex);
-	identity_release(&key);
-	enum rv_err e = store_set(s, KEY_SETTING, hex, et);
-	sodium_memzero(hex, sizeof hex);
-	return e;
-}
-
-enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
-						struct rv_errtext *et) {
-	struct store *s = NULL;
-	enum rv_err e = open_checked(copy, &s, out, et);
+	RV_TRY(from->copy(from->ctx, w->tmp, et));
+	enum rv_err e = inspect_file(w->tmp, out, et);
 	if (e == RV_E_CORRUPT) /* as what it is a copy of */
-		(void)rv_fail_context(et, e, "%s is damaged, and no backup was made: restore an earlier one; found in a copy",
-							  d->store);
-	if (e == RV_OK)
-		e = put_key(s, d->key, et);
-	if (e == RV_OK)
-		e = store_set(s, SEALED_SETTING, "1", et);
-	e = close_whole(s, copy, e, et);
-	if (e == RV_OK)
-		e = backup_file_seal(copy, path, et);
-	remove_store(copy);
+		return rv_fail_context(et, e, "%s is damaged, and no backup was made: restore an earlier one; found in a copy",
+							   d->store);
+	RV_TRY(e);
+	RV_TRY(check_whole(w->tmp, et));
+	RV_TRY(identity_load(d->key, &key, et));
+	e = backup_file_seal(w, key.secret, et);
+	identity_release(&key);
 	return e;
 }
 
-/* ---- restoring --------------------------------------------------------------------------------------------------- */
-
-static enum rv_err take_key(struct store *s, uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et) {
-	char hex[SEED_HEX_BYTES] = "";
-	RV_TRY(store_get(s, KEY_SETTING, hex, sizeof hex, et));
-	bool ok = rv_hex_decode(hex, seed, IDENTITY_SEED_BYTES);
-	sodium_memzero(hex, sizeof hex);
-	return ok ? store_set(s, KEY_SETTING, "", et)
-			  : rv_fail(et, RV_E_CORRUPT, "it holds no run's key: it is not a backup");
+static enum rv_err make_locked(const struct run_dir *d, const char *path, const struct backup_source *from,
+							   struct backup_info *out, struct rv_errtext *et) {
+	struct rv_file_writer w;
+	RV_TRY(rv_file_writer_begin(&w, path, SECRET_MODE, et));
+	remove_left(&w);
+	enum rv_err e = fill(d, &w, from, out, et);
+	if (e == RV_OK)
+		return rv_file_writer_commit(&w, et);
+	remove_store(w.tmp);
+	rv_file_writer_abandon(&w);
+	return e;
 }
 
-/* Without it nothing says that the bytes are those that were written. */
-static enum rv_err take_seal(struct store *s, bool sealed, struct rv_errtext *et) {
-	char is[8] = "";
-	RV_TRY(store_get(s, SEALED_SETTING, is, sizeof is, et));
-	if (is[0] == '\0') /* of an earlier release */
-		return RV_OK;
-	return sealed ? store_set(s, SEALED_SETTING, "", et)
-				  : rv_fail(et, RV_E_CORRUPT, "cut off: the hash that was its end is not there; %s",
-							BACKUP_FILE_NEXT_STEP);
+/* The key's lock: backups of a run are made one after another. */
+enum rv_err backup_make(const struct run_dir *d, const char *path, const struct backup_source *from,
+						struct backup_info *out, struct rv_errtext *et) {
+	int lock = open(d->key, O_RDONLY | O_CLOEXEC);
+	if (lock < 0)
+		return rv_fail_errno(et, errno, "%s: cannot be opened", d->key);
+	(void)flock(lock, LOCK_EX); /* where there are no such locks, two at once are their maker's fault */
+	enum rv_err e = make_locked(d, path, from, out, et);
+	(void)close(lock);
+	return e;
 }
+
+/* ---- restoring ---- */
 
 /* Documents go on above whatever was announced after the backup was made, or after it was restored before: no run
  * announces 2^20 documents a second. */
@@ -152,20 +160,15 @@ static enum rv_err jump(struct store *s, const struct backup_info *info, struct 
 	return store_sqlite_ops.append(s, &rec, NULL, et);
 }
 
-static enum rv_err prepare(const char *fresh, const char *path, bool sealed, uint8_t seed[IDENTITY_SEED_BYTES],
-						   struct backup_info *info, struct rv_errtext *et) {
+static enum rv_err prepare(const char *fresh, struct backup_info *info, struct rv_errtext *et) {
 	struct store *s = NULL;
-	enum rv_err e = open_checked(fresh, &s, info, et);
-	if (e == RV_E_CORRUPT)
-		(void)rv_fail_context(et, e, "damaged; " BACKUP_FILE_NEXT_STEP);
+	enum rv_err e = store_open(fresh, &s, et);
 	if (e == RV_OK)
-		e = take_seal(s, sealed, et);
-	if (e == RV_OK)
-		e = take_key(s, seed, et);
+		e = inspect(s, info, et);
 	if (e == RV_OK)
 		e = jump(s, info, et);
-	e = close_whole(s, fresh, e, et);
-	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
+	store_close(s);
+	return e == RV_OK ? check_whole(fresh, et) : e;
 }
 
 static enum rv_err compare(const struct run_dir *d, const struct backup_info *is, const struct backup_info *was,
@@ -192,15 +195,10 @@ static enum rv_err compare(const struct run_dir *d, const struct backup_info *is
 static enum rv_err check_existing(const struct run_dir *d, const struct backup_info *was, bool force,
 								  struct rv_errtext *et) {
 	struct backup_info is;
-	struct store *s = NULL;
 	struct rv_errtext why = {0};
 	if (access(d->store, F_OK) != 0)
 		return RV_OK;
-	enum rv_err e = store_open(d->store, &s, &why);
-	if (e == RV_OK)
-		e = inspect(s, &is, &why);
-	store_close(s);
-	if (e == RV_OK)
+	if (inspect_file(d->store, &is, &why) == RV_OK)
 		return compare(d, &is, was, force, et);
 	return force ? RV_OK
 				 : rv_fail(et, RV_E_INVALID,
@@ -243,12 +241,11 @@ static enum rv_err restore_locked(const char *path, const struct run_dir *d, boo
 								  struct rv_errtext *et) {
 	char fresh[PATH_BYTES];
 	uint8_t seed[IDENTITY_SEED_BYTES];
-	bool sealed = false;
 	(void)snprintf(fresh, sizeof fresh, "%s.restored", d->store);
 	remove_store(fresh); /* of an attempt that was killed */
-	enum rv_err e = backup_file_open(path, fresh, &sealed, et);
-	if (e == RV_OK)
-		e = prepare(fresh, path, sealed, seed, out, et);
+	enum rv_err e = backup_file_open(path, fresh, seed, et);
+	if (e == RV_OK && (e = prepare(fresh, out, et)) != RV_OK)
+		(void)rv_fail_context(et, e, "%s", path);
 	if (e == RV_OK)
 		e = check_existing(d, out, force, et);
 	if (e == RV_OK)
@@ -282,14 +279,4 @@ enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force
 		remove_empty(d->dir);
 	rv_dir_unlock(lock);
 	return e;
-}
-
-void backup_clean(const struct run_dir *d) {
-	char pattern[PATH_BYTES];
-	glob_t found = {0};
-	(void)snprintf(pattern, sizeof pattern, "%s/copy-*.db*", d->dir);
-	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			(void)unlink(found.gl_pathv[i]);
-	globfree(&found);
 }

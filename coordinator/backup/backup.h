@@ -20,20 +20,25 @@ struct backup_info {
 	uint64_t last_id, doc_seq;
 };
 
-/* Makes the backup `path` of the run `d` out of `copy`, a fresh copy of its store, which is gone afterwards in any
- * case; both are in a directory made for it (coordinator/backup/backup_work.h). Every record is read back first. `path` is
- * replaced atomically: it is whole or not there. The faults of a store (coordinator/store/store.h), RV_E_FULL and RV_E_IO of
- * `path`. RV_E_CORRUPT names the run's store: what is wrong in its copy is wrong there. */
-enum rv_err backup_make(const struct run_dir *d, const char *copy, const char *path, struct backup_info *out,
-						struct rv_errtext *et);
-/* Makes d->dir what it was when the backup was made, once every byte of that is checked (coordinator/backup/backup_file.h);
- * what is there is kept as store.db.replaced. Document numbers go on far above any that the run can have announced
- * since. RV_E_BUSY: the run is being served; RV_E_INVALID: another run is
- * there, or a later term, a newer state or one that cannot be read, and not `force`; RV_E_CORRUPT: `path` is damaged,
- * or no backup. */
+/* Copies the run's store into the empty file `path`: store_ops.copy, of the coordinator that serves the run or, when
+ * none does, of this process. */
+struct backup_source {
+	enum rv_err (*copy)(void *ctx, const char *path, struct rv_errtext *et);
+	void *ctx;
+};
+
+/* Makes the backup `path` of the run `d`, mode 0600. Every record of the copy is read back, then the key is put behind
+ * it (coordinator/backup/backup_file.h). `path` is replaced atomically: it is whole or not there; the copy is made
+ * beside it, as the run's own disk may be full, and what killed backups left there is removed. Backups of one run wait
+ * for each other. Faults of `from`; RV_E_CORRUPT names the run's store: what is wrong in its copy is wrong there;
+ * RV_E_FULL and RV_E_IO of `path`. */
+enum rv_err backup_make(const struct run_dir *d, const char *path, const struct backup_source *from,
+						struct backup_info *out, struct rv_errtext *et);
+/* Makes d->dir what it was when the backup was made, once every byte of that is checked; what is there is kept as
+ * store.db.replaced. Document numbers go on far above any that the run can have announced since. RV_E_BUSY: the run is
+ * being served; RV_E_INVALID: another run is there, or a later term, a newer state or one that cannot be read, and not
+ * `force`; RV_E_CORRUPT: `path` is damaged, or no backup; RV_E_UNSUPPORTED: of a newer version. */
 enum rv_err backup_restore(const char *path, const struct run_dir *d, bool force, struct backup_info *out,
 						   struct rv_errtext *et);
-/* Removes copies of the store that a killed `backup` of an earlier release left in the directory. */
-void backup_clean(const struct run_dir *d);
 
 #endif

@@ -1,22 +1,21 @@
-/* backup_file.h: the file of a backup: an SQLite file, and after it a seal of 40 bytes: "RVBKSEAL" and the BLAKE2b-256
- * of all that is before it. SQLite does not look at bytes after the last page. Backups of releases before had no seal:
- * they are whole pages, of 512 bytes or a multiple, and are read as well. One that has lost its seal looks the same: so
- * the store in a sealed one says that it was sealed (coordinator/backup/backup.c). */
+/* backup_file.h: the file of a backup: an SQLite file (whole pages of at least 512 bytes), and after it a seal of 76
+ * bytes: the run's secret key (32), the version (4, little-endian: 1), "RVBKSEAL", and the BLAKE2b-256 of all that is
+ * before the hash. */
 #ifndef RV_COORDINATOR_BACKUP_FILE_H
 #define RV_COORDINATOR_BACKUP_FILE_H
 
 #include "base/err.h"
+#include "base/file.h"
+#include "net/identity.h"
 
-#include <stdbool.h>
+enum { BACKUP_FILE_VERSION = 1, BACKUP_FILE_SEAL_BYTES = IDENTITY_SEED_BYTES + 4 + 8 + 32 };
 
-/* What a text that refuses a backup ends with. */
-#define BACKUP_FILE_NEXT_STEP "nothing was restored: fetch the file again from where it was made, or use another"
-
-/* Copies the SQLite file `from` to `path`, sealed, mode 0600, atomically. RV_E_FULL, RV_E_IO. */
-enum rv_err backup_file_seal(const char *from, const char *path, struct rv_errtext *et);
-/* Copies the SQLite file in the backup `path` to `to`, mode 0600, atomically; *sealed: it has a seal, which it matches.
- * RV_E_CORRUPT: it is not what was sealed, or cannot be a backup: nothing is at `to`. RV_E_FULL, RV_E_IO,
- * RV_E_NOTFOUND. */
-enum rv_err backup_file_open(const char *path, const char *to, bool *sealed, struct rv_errtext *et);
+/* Appends the seal to the SQLite file that is in `w` already. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
+enum rv_err backup_file_seal(struct rv_file_writer *w, const uint8_t seed[IDENTITY_SEED_BYTES], struct rv_errtext *et);
+/* Copies the SQLite file in the backup `path` to `to`, mode 0600, atomically, and gives the key. RV_E_CORRUPT: it is
+ * not what was sealed, or no backup; RV_E_UNSUPPORTED: of a newer version; RV_E_NOTFOUND, RV_E_FULL, RV_E_IO,
+ * RV_E_NOMEM. On a fault nothing is at `to`. */
+enum rv_err backup_file_open(const char *path, const char *to, uint8_t seed[IDENTITY_SEED_BYTES],
+							 struct rv_errtext *et);
 
 #endif

@@ -1,6 +1,5 @@
 /* backup.c: `backup` and `restore`: a whole run in one file. */
 #include "coordinator/backup/backup.h"
-#include "coordinator/backup/backup_work.h"
 #include "coordinator/commands/commands.h"
 #include "coordinator/commands/operator_session.h"
 
@@ -27,27 +26,20 @@ static const struct rv_option restore_table[] = {
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 
-static enum rv_err copy_store(const struct run_dir *d, const char *copy, struct rv_errtext *et) {
-	struct operator_session *session = NULL;
-	RV_TRY(operator_open(d, NULL, &session, et));
-	enum rv_err e = operator_copy_store(session, copy, et);
-	operator_close(session);
-	return e;
+/* `session` is one of operator_session.h. */
+static enum rv_err copy_store(void *session, const char *path, struct rv_errtext *et) {
+	return operator_copy_store(session, path, et);
 }
 
 static enum rv_err run_backup(void *opts, const struct rv_args *args, struct rv_errtext *et) {
 	const struct backup_options *o = opts;
 	struct run_dir d;
 	struct backup_info info;
-	struct backup_work work;
+	struct operator_session *session = NULL;
 	RV_TRY(run_dir_find(o->dir, &d, et));
-	RV_TRY(backup_work_begin(args->at[0], &work, et));
-	enum rv_err e = copy_store(&d, work.copy, et);
-	if (e == RV_OK)
-		e = backup_make(&d, work.copy, work.sealed, &info, et);
-	if (e == RV_OK)
-		e = backup_work_publish(&work, et);
-	backup_work_end(&work);
+	RV_TRY(operator_open(&d, NULL, &session, et));
+	enum rv_err e = backup_make(&d, args->at[0], &(struct backup_source){copy_store, session}, &info, et);
+	operator_close(session);
 	RV_TRY(e);
 	(void)printf("%s: the run at round %" PRIu64 ", %" PRIu64 " records"
 				 "\nIt holds the run's secret key: whoever can read it is the operator.\n",

@@ -63,17 +63,12 @@ static void find_site(const struct address *advertise, struct rv_events *events,
 				 "--advertise: %s; workers on this machine are announced at addresses of this machine", why.text);
 }
 
-static enum rv_err image(void *store, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
-	return store_image(store, bytes, n, et);
-}
-
 static enum rv_err load(struct opened_run *r, const struct address *advertise, struct rv_events *events,
 						struct rv_errtext *et) {
 	struct service_config cfg = {.run = &r->key,
 								 .config = r->config,
 								 .ops = &store_sqlite_ops,
 								 .dir = r->dir.dir,
-								 .image = image,
 								 .events = events,
 								 .rounds_path = events != NULL ? r->dir.rounds : NULL};
 	RV_TRY(identity_load(r->dir.key, &r->key, et));

@@ -8,12 +8,12 @@
 #include "coordinator/web/listen_file.h"
 #include "net/http_client.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPLY_MAX_BYTES = 1 << 20, TIMEOUT_MS = 10000, STARTING_MS = 3000 };
-enum { COPY_MAX_BYTES = 1 << 30, COPY_MS = 600000, COPY_MODE = 0600 };
+enum { REPLY_MAX_BYTES = 1 << 20, TIMEOUT_MS = 10000, COPY_TIMEOUT_MS = 600000, STARTING_MS = 3000 };
 
 struct operator_session {
 	bool online;
@@ -219,12 +219,17 @@ enum rv_err operator_rollback(struct operator_session *o, uint64_t to_round, boo
 }
 
 enum rv_err operator_copy_store(struct operator_session *o, const char *path, struct rv_errtext *et) {
-	static const struct question all = {.path = "/v1/admin/store", .max_bytes = COPY_MAX_BYTES, .timeout_ms = COPY_MS};
-	struct answer a;
+	struct answer a = {0};
 	if (!o->online)
-		return store_copy(o->run.store, path, et);
-	RV_TRY(ask_for(o, &all, &a, et));
-	enum rv_err e = rv_file_write_atomic(path, a.body, a.n, COPY_MODE, et);
+		return service_copy_store(o->run.service, path, et);
+	char *whole = realpath(path, NULL);
+	if (whole == NULL)
+		return rv_fail_errno(et, errno, "%s: its whole path cannot be found", path);
+	enum rv_err e = ask_for(o, &(struct question){"/v1/admin/copy", whole, REPLY_MAX_BYTES, COPY_TIMEOUT_MS}, &a, et);
+	free(whole);
 	free(a.body);
+	if (e == RV_E_NOTFOUND)
+		return rv_fail_context(et, e, "is %s another folder for the coordinator (a container)? Then run this there",
+							   path);
 	return e;
 }

@@ -29,8 +29,8 @@ bool operator_is_online(const struct operator_session *o);
 enum rv_err operator_status(struct operator_session *o, json_t **status, struct rv_errtext *et);
 /* One link a line; free() it. */
 enum rv_err operator_invite(struct operator_session *o, int count, char **links, struct rv_errtext *et);
-/* A copy of the store as it is now, to `path`, atomically, mode 0600. The coordinator writes nothing: there may be room
- * at `path` and none in the run's directory. RV_E_FULL, RV_E_IO, RV_E_NOMEM. */
+/* Has the store copied into the empty file `path`, by the process that has it (store_ops.copy). A coordinator that runs
+ * where `path` is not to be seen refuses. */
 enum rv_err operator_copy_store(struct operator_session *o, const char *path, struct rv_errtext *et);
 /* *text (free() it): what it did, a line for people. */
 enum rv_err operator_rollback(struct operator_session *o, uint64_t to_round, bool force, char **text,

@@ -1,5 +1,4 @@
 /* serve.c: `serve`: the coordinator at work, until a signal. */
-#include "coordinator/backup/backup.h"
 #include "coordinator/commands/commands.h"
 
 #include "base/clock.h"
@@ -135,7 +134,6 @@ static enum rv_err open_and_serve(const struct serve_options *o, const struct ru
 	}
 	const struct address local = local_of(&bound);
 	listen_file_clean(d->listen, &local);
-	backup_clean(d);
 	cfg.service = r.service;
 	cfg.run = &r.key;
 	e = serve_run(&r, &cfg, &bound, &advertise, ev, et);

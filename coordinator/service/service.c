@@ -399,12 +399,10 @@ enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_roun
 	return RV_OK;
 }
 
-enum rv_err service_store_image(struct service *s, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
-	if (s->cfg.image == NULL)
-		return rv_fail(et, RV_E_UNSUPPORTED, "of this coordinator's store there are no copies");
+enum rv_err service_copy_store(struct service *s, const char *path, struct rv_errtext *et) {
 	RV_TRY(service_fault(s, et));
 	RV_FAILPOINT("copy.before");
-	enum rv_err e = s->cfg.image(s->cfg.store, bytes, n, et);
+	enum rv_err e = s->cfg.ops->copy(s->cfg.store, path, et);
 	RV_FAILPOINT("copy.after");
 	return e;
 }

@@ -32,7 +32,6 @@ struct service_config {
 	void *store;
 	struct rv_events *events; /* borrowed; NULL: nobody listens */
 	const char *dir;          /* the run's, in commands that people are told; NULL: not known */
-	enum rv_err (*image)(void *store, uint8_t **bytes, size_t *n, struct rv_errtext *et); /* store_image; NULL: none */
 	const char *rounds_path;  /* a JSON line per committed round is appended there; NULL: none */
 	struct address advertise; /* what invite links name */
 	/* The advertised host as a number (member_address.h); "": none is known. */
@@ -73,8 +72,8 @@ bool service_is_member(const struct service *s, const uint8_t key[NET_KEY_BYTES]
 
 /* Makes `count` tokens durable and writes one link each. RV_E_RANGE: not 1..SERVICE_INVITES_MAX. */
 enum rv_err service_invite(struct service *s, int count, char (*links)[INVITE_MAX_BYTES], struct rv_errtext *et);
-/* A copy of the store as it is now, as store_image(). RV_E_UNSUPPORTED: of this store there is none. */
-enum rv_err service_store_image(struct service *s, uint8_t **bytes, size_t *n, struct rv_errtext *et);
+/* Writes a copy of the store as it is now into the empty file `path`: store_ops.copy. */
+enum rv_err service_copy_store(struct service *s, const char *path, struct rv_errtext *et);
 /* core_rollback, made durable; `text`: what it did, for people. Its faults; RV_E_BUSY (disk full). */
 enum rv_err service_rollback(struct service *s, int64_t now_us, uint64_t to_round, bool force,
 							 char text[SERVICE_ROLLBACK_BYTES], struct rv_errtext *et);

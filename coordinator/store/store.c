@@ -58,7 +58,7 @@ static const char *const sql[N_STATEMENTS] = {
 	[COMMIT] = "COMMIT",
 };
 
-enum { STORE_FRESH_BYTES = 512, STORE_COPY_MODE = 0600 };
+enum { STORE_FRESH_BYTES = 512 };
 
 struct store {
 	sqlite3 *db;
@@ -296,9 +296,9 @@ enum rv_err store_get(struct store *s, const char *key, char *out, size_t cap, s
 	return RV_OK;
 }
 
-/* ---- the whole file ---- */
+/* ---- copies ---- */
 
-enum rv_err store_check(struct store *s, struct rv_errtext *et) {
+static enum rv_err check_pages(struct store *s, struct rv_errtext *et) {
 	static const char fine[] = "ok";
 	sqlite3_stmt *st = NULL;
 	if (sqlite3_prepare_v2(s->db, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK ||
@@ -306,40 +306,35 @@ enum rv_err store_check(struct store *s, struct rv_errtext *et) {
 		(void)sqlite3_finalize(st);
 		return fail(s, et, "checking the file");
 	}
-	const char *said = (const char *)sqlite3_column_text(st, 0);
-	bool ok = said != NULL && strcmp(said, fine) == 0;
-	enum rv_err e =
-		ok ? RV_OK : rv_fail(et, RV_E_CORRUPT, "%s: damaged (%s)", s->path, said != NULL ? said : "no answer");
+	const char *answer = (const char *)sqlite3_column_text(st, 0);
+	bool ok = answer != NULL && strcmp(answer, fine) == 0;
+	enum rv_err e = ok ? RV_OK
+					   : rv_fail(et, RV_E_CORRUPT, "%s is damaged (%s): it was not copied; restore an earlier backup",
+								 s->path, answer != NULL ? answer : "no answer");
 	(void)sqlite3_finalize(st);
 	return e;
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------ */
-
-enum rv_err store_image(struct store *s, uint8_t **bytes, size_t *n, struct rv_errtext *et) {
-	sqlite3_int64 size = 0;
-	*bytes = sqlite3_serialize(s->db, "main", &size, 0);
-	*n = (size_t)size;
-	if (*bytes != NULL)
-		return RV_OK;
-	int code = sqlite3_errcode(s->db);
-	bool named = code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE;
-	return named ? fail(s, et, "copying") : rv_fail(et, RV_E_NOMEM, "%s: no memory for a copy of it", s->path);
+static enum rv_err check_empty(const char *path, struct rv_errtext *et) {
+	struct stat st;
+	if (stat(path, &st) != 0)
+		return rv_fail_errno(et, errno, "%s: cannot be written", path);
+	return S_ISREG(st.st_mode) && st.st_size == 0
+			   ? RV_OK
+			   : rv_fail(et, RV_E_INVALID, "%s: not an empty file: a copy replaces nothing", path);
 }
 
-void store_image_free(uint8_t *bytes) {
-	sqlite3_free(bytes);
-}
-
-enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et) {
-	uint8_t *bytes = NULL;
-	size_t n = 0;
-	RV_TRY(store_image(s, &bytes, &n, et));
-	enum rv_err e = rv_file_write_atomic(path, bytes, n, STORE_COPY_MODE, et);
-	if (e != RV_OK)
-		(void)unlink(path);
-	store_image_free(bytes);
-	return e;
+/* VACUUM makes pages anew from whatever it finds, so damage is looked for before. */
+static enum rv_err copy(void *store, const char *path, struct rv_errtext *et) {
+	struct store *s = store;
+	sqlite3_stmt *st = NULL;
+	RV_TRY(check_empty(path, et));
+	RV_TRY(check_pages(s, et));
+	bool done = sqlite3_prepare_v2(s->db, "VACUUM INTO ?", -1, &st, NULL) == SQLITE_OK &&
+				sqlite3_bind_text(st, 1, path, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(st) == SQLITE_DONE;
+	enum rv_err e = done ? RV_OK : fail(s, et, "copying it");
+	(void)sqlite3_finalize(st);
+	return e == RV_OK ? RV_OK : rv_fail_context(et, e, "%s", path);
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
@@ -481,7 +476,8 @@ static enum rv_err token_valid(void *store, const struct rv_hash *hash, bool *va
 	return e;
 }
 
-const struct store_ops store_sqlite_ops = {.append = append, .token_add = token_add, .token_valid = token_valid};
+const struct store_ops store_sqlite_ops = {
+	.append = append, .token_add = token_add, .token_valid = token_valid, .copy = copy};
 
 /* ---- for people -------------------------------------------------------------------------------------------------- */
 

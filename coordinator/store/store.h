@@ -39,6 +39,11 @@ struct store_ops {
 	enum rv_err (*token_add)(void *store, const struct rv_hash *hash, int64_t wall_us, struct rv_errtext *et);
 	/* *valid: it was added and is not spent. */
 	enum rv_err (*token_valid)(void *store, const struct rv_hash *hash, bool *valid, struct rv_errtext *et);
+	/* Checks the whole store, and writes a copy of it into the empty file `path`: a copy replaces nothing. The store
+	 * itself is not written: its disk may be full. The caller makes the copy durable; after a fault `path` holds
+	 * anything. RV_E_NOTFOUND, RV_E_INVALID (not an empty file), RV_E_CORRUPT (the store is damaged), RV_E_FULL and
+	 * RV_E_IO (of either file). Blocks for as long as it takes (docs/benchmarks.md, "A backup"). */
+	enum rv_err (*copy)(void *store, const char *path, struct rv_errtext *et);
 };
 extern const struct store_ops store_sqlite_ops;
 
@@ -62,15 +67,6 @@ enum rv_err store_each_record(struct store *s,
 							  void *ctx, struct rv_errtext *et);
 /* The last `cap` commits at most, oldest first. */
 enum rv_err store_commits(struct store *s, struct commit_stats *out, int cap, int *n, struct rv_errtext *et);
-/* Reads all of the file: RV_E_CORRUPT names what is wrong with its pages or indices. Says nothing of a record's bytes,
- * which have hashes of their own (store_each_record). */
-enum rv_err store_check(struct store *s, struct rv_errtext *et);
-/* A whole copy of the store as it is now, in memory: *bytes are those of an SQLite file; store_image_free() frees them.
- * RV_E_NOMEM, RV_E_IO. */
-enum rv_err store_image(struct store *s, uint8_t **bytes, size_t *n, struct rv_errtext *et);
-void store_image_free(uint8_t *bytes);
-/* The same into a file of mode 0600 that is durable when this returns. Any fault: nothing is left there. */
-enum rv_err store_copy(struct store *s, const char *path, struct rv_errtext *et);
 /* Tokens of all committed rounds, at most `most_each` of each participant: an earlier release took reports at their
  * word, and the sum of such numbers must not keep the store from being opened. At most INT64_MAX. */
 enum rv_err store_total_tokens(struct store *s, uint64_t most_each, uint64_t *tokens, struct rv_errtext *et);

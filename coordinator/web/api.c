@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "coordinator/service/report_pace.h"
-#include "coordinator/store/store.h"
 #include "coordinator/web/dashboard.h"
 #include "coordinator/web/query.h"
 #include "coordinator/web/rate_limit.h"
@@ -20,6 +19,7 @@ enum {
 	CHART_WIDTH_MOST = 2000,
 	REFUSALS_BURST = 20, /* joins with a wrong token, by address */
 	JOIN_REPLY_MAX_BYTES = NET_MAX_CONFIG_BYTES + 512,
+	COPY_PATH_BYTES = 4096, /* as long as the kernel takes */
 	STATUS_OK = 200,
 	STATUS_NO_CONTENT = 204,
 	STATUS_BAD_REQUEST = 400,
@@ -450,26 +450,21 @@ static void serve_rollback(struct api *a, const struct request *q) {
 	reply_text(q->rq, e == RV_OK ? STATUS_OK : status_of(e), e == RV_OK ? text : et.text);
 }
 
-static void free_image(const void *bytes, size_t n, void *unused) {
-	(void)n;
-	(void)unused;
-	store_image_free((uint8_t *)(uintptr_t)bytes);
-}
-
-static void serve_store(struct api *a, const struct request *q) {
+/* The body is the path. */
+static void serve_copy(struct api *a, const struct request *q) {
+	char path[COPY_PATH_BYTES];
 	struct rv_errtext et = {0};
-	struct evbuffer *out = evhttp_request_get_output_buffer(q->rq);
-	uint8_t *bytes = NULL;
-	size_t n = 0;
-	enum rv_err e = service_store_image(a->service, &bytes, &n, &et);
-	if (e != RV_OK) {
-		reply_text(q->rq, status_of(e), et.text);
-	} else if (evbuffer_add_reference(out, bytes, n, free_image, NULL) != 0) {
-		store_image_free(bytes);
-		reply_text(q->rq, STATUS_UNAVAILABLE, "no memory");
-	} else {
-		reply(q->rq, STATUS_OK, "application/vnd.sqlite3", NULL, 0);
+	if (q->n == 0 || q->n >= sizeof path || memchr(q->body, '\0', q->n) != NULL || *(const char *)q->body != '/') {
+		reply_text(q->rq, STATUS_BAD_REQUEST, "copy: the body must be the absolute path of an empty file");
+		return;
 	}
+	memcpy(path, q->body, q->n);
+	path[q->n] = '\0';
+	enum rv_err e = service_copy_store(a->service, path, &et);
+	if (e == RV_OK)
+		reply(q->rq, STATUS_NO_CONTENT, NULL, NULL, 0);
+	else
+		reply_text(q->rq, status_of(e), et.text);
 }
 
 /* ---- routes ------------------------------------------------------------------------------------------------------ */
@@ -494,7 +489,7 @@ static const struct route {
 	{EVHTTP_REQ_POST, "/v1/admin/invite", RUN_KEY, serve_invite},
 	{EVHTTP_REQ_POST, "/v1/admin/ban", RUN_KEY, serve_ban},
 	{EVHTTP_REQ_POST, "/v1/admin/rollback", RUN_KEY, serve_rollback},
-	{EVHTTP_REQ_GET, "/v1/admin/store", RUN_KEY, serve_store},
+	{EVHTTP_REQ_POST, "/v1/admin/copy", RUN_KEY, serve_copy},
 };
 
 static const struct route *find_route(const char *path) {

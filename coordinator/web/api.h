@@ -10,7 +10,7 @@
  *   GET  /v1/admin/status    the run key    JSON with addresses and keys
  *   POST /v1/admin/invite    the run key    "count=N" -> one link a line
  *   POST /v1/admin/ban       the run key    "member=N&banned=0|1" -> 204
- *   GET  /v1/admin/store     the run key    a copy of the store: an SQLite file
+ *   POST /v1/admin/copy      the run key    the path of an empty file on this machine: the store is copied into it -> 204
  *
  * HEAD is answered as GET, without the body. A key is that of the TLS client certificate. Errors are one line of text:
  * 400 malformed, 401 no certificate, 403 refused, 404, 405, 409 other version or run, or the run is full of members,

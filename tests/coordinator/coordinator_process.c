@@ -161,15 +161,27 @@ void coordinator_invite(const struct coordinator *c, struct invite *out) {
 
 /* ---- clients ----------------------------------------------------------------------------------------------------- */
 
-void client_init(struct client *k, const struct coordinator *c, uint32_t who, const uint8_t *server_key) {
-	uint8_t seed[IDENTITY_SEED_BYTES] = {1};
+static void connect_as_identity(struct client *k, const struct coordinator *c, const uint8_t *server_key) {
 	struct rv_errtext et = {0};
-	memcpy(seed + 4, &who, sizeof who);
-	identity_of_seed(seed, &k->id);
 	struct http_client_config cfg = {.server = c->at, .identity = &k->id, .connect_timeout_ms = c->timeout_ms};
 	k->timeout_ms = c->timeout_ms > 0 ? c->timeout_ms : REQUEST_TIMEOUT_MS;
 	memcpy(cfg.server_key, server_key != NULL ? server_key : c->key, sizeof cfg.server_key);
 	assert_int_equal(http_client_new(&cfg, &k->http, &et), RV_OK);
+}
+
+void client_init(struct client *k, const struct coordinator *c, uint32_t who, const uint8_t *server_key) {
+	uint8_t seed[IDENTITY_SEED_BYTES] = {1};
+	memcpy(seed + 4, &who, sizeof who);
+	identity_of_seed(seed, &k->id);
+	connect_as_identity(k, c, server_key);
+}
+
+void client_init_operator(struct client *k, const struct coordinator *c) {
+	char path[96];
+	struct rv_errtext et = {0};
+	(void)snprintf(path, sizeof path, "%s/run.key", c->dir);
+	assert_int_equal(identity_load(path, &k->id, &et), RV_OK);
+	connect_as_identity(k, c, NULL);
 }
 
 void client_release(struct client *k) {

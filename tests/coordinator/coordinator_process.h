@@ -47,6 +47,7 @@ struct answer {
 };
 /* `who` determines the identity. Connects to where `c` listens now; `server_key` NULL: the run's. */
 void client_init(struct client *k, const struct coordinator *c, uint32_t who, const uint8_t *server_key);
+void client_init_operator(struct client *k, const struct coordinator *c); /* with the run's key */
 void client_release(struct client *k);
 /* Waits for the answer; body NULL: GET. */
 const struct answer *client_ask(struct client *k, const char *path, const void *body, size_t n);

@@ -19,11 +19,9 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "coordinator/store/store.h"
 #include "tests/coordinator/coordinator_process.h"
 #include "tests/coordinator/run_chunks.h"
 
-enum { SEAL_BYTES = 40 };           /* coordinator/backup/backup_file.h */
 enum { TOKENS_PAGE_AT = 4 * 4096 }; /* the fourth table (coordinator/store/schema.h) */
 static char out[4096];
 
@@ -236,38 +234,12 @@ static void test_a_damaged_store_is_named(void **state) {
 	(void)snprintf(path, sizeof path, "%s/store.db", s->c.dir);
 	flip_count_of_tokens(path);
 	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 1);
-	(void)snprintf(words, sizeof words, "%s is damaged, and no backup was made", path);
+	(void)snprintf(words, sizeof words, "%s is damaged (", path);
 	expect(words);
+	expect("restore an earlier backup");
 	assert_int_equal(access(s->file, F_OK), -1);
 	flip_count_of_tokens(path);
 	coordinator_start(&s->c);
-}
-
-static void cut_seal_off(const char *path) {
-	struct stat st;
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_size % 512, SEAL_BYTES);
-	assert_int_equal(truncate(path, st.st_size - SEAL_BYTES), 0);
-}
-
-/* A backup without its seal becomes one of a release that made none. */
-static void make_earlier(const char *path) {
-	struct rv_errtext et = {0};
-	struct store *of = NULL;
-	assert_int_equal(store_open(path, &of, &et), RV_OK);
-	assert_int_equal(store_set(of, "sealed", "", &et), RV_OK);
-	store_close(of);
-}
-
-/* What is left are whole pages, as in a backup of an earlier release. */
-static void test_a_lost_seal_is_noticed(void **state) {
-	struct scene *s = *state;
-	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
-	cut_seal_off(s->file);
-	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 1);
-	expect("cut off: the hash that was its end is not there; nothing was restored");
-	make_earlier(s->file);
-	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 0);
 }
 
 static void test_what_is_no_backup_is_refused(void **state) {
@@ -288,11 +260,6 @@ static void test_what_is_no_backup_is_refused(void **state) {
 	(void)snprintf(path, sizeof path, "%s/made-for-it", s->place);
 	assert_int_equal(RUN("restore", "--dir", path, s->file), 1);
 	assert_int_equal(access(path, F_OK), -1);
-	/* Of a release that knew no seal: the records have hashes of their own. */
-	cut_seal_off(s->file);
-	make_earlier(s->file);
-	assert_int_equal(RUN("restore", "--dir", s->dir, s->file), 1);
-	expect("record 1 does not match its hash");
 	uint8_t flipped[NET_KEY_BYTES];
 	memcpy(flipped, s->k.id.key, sizeof flipped);
 	flipped[0] ^= 1;
@@ -319,40 +286,76 @@ static int names_in(const char *dir) {
 	return n;
 }
 
+static pid_t start_backup(const struct scene *s) {
+	pid_t pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		(void)dup2(null, STDOUT_FILENO);
+		(void)dup2(null, STDERR_FILENO);
+		(void)execl(COORDINATOR_PROGRAM, COORDINATOR_PROGRAM, "backup", "--dir", s->c.dir, s->file, (char *)NULL);
+		_exit(127);
+	}
+	assert_true(pid > 0);
+	return pid;
+}
+
 static void write_text(const char *path) {
 	struct rv_errtext et = {0};
 	assert_int_equal(rv_file_write_atomic(path, "mine", 4, 0600, &et), RV_OK);
 }
 
-/* What is beside it: a file of somebody, what a killed backup left, and what another one is making. */
+/* What is beside it: a file of somebody, and what a killed backup left. */
 static void test_it_clears_away_after_killed_ones_only(void **state) {
 	struct scene *s = *state;
-	char mine[128], left[128], held[128], in_left[160], in_held[160];
-	(void)snprintf(mine, sizeof mine, "%s.copy", s->file);
-	(void)snprintf(left, sizeof left, "%s/.rivulet-backup-left00", s->place);
-	(void)snprintf(held, sizeof held, "%s/.rivulet-backup-held00", s->place);
-	(void)snprintf(in_left, sizeof in_left, "%s/copy-wal", left);
-	(void)snprintf(in_held, sizeof in_held, "%s/copy", held);
-	assert_int_equal(mkdir(held, 0700), 0);
+	char mine[128], left[128], left_wal[160];
+	(void)snprintf(mine, sizeof mine, "%s.tmp-of-mine", s->file);
+	(void)snprintf(left, sizeof left, "%s.tmp-aB3dE6", s->file);
+	(void)snprintf(left_wal, sizeof left_wal, "%s-wal", left);
 	write_text(mine);
-	write_text(in_held);
-	int fd = open(held, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(flock(fd, LOCK_EX), 0);
 	for (int online = 1; online >= 0; online--) {
-		assert_int_equal(mkdir(left, 0700), 0);
-		write_text(in_left);
+		write_text(left);
+		write_text(left_wal);
 		assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
-		assert_int_equal(access(left, F_OK), -1);
 		assert_int_equal(access(mine, F_OK), 0);
-		assert_int_equal(access(in_held, F_OK), 0);
-		assert_int_equal(names_in(s->place), 3); /* with the backup */
+		assert_int_equal(names_in(s->place), 2); /* with the backup */
 		if (online)
 			assert_int_equal(coordinator_stop(&s->c), 0);
 	}
-	assert_int_equal(close(fd), 0);
-	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
-	assert_int_equal(names_in(s->place), 2);
 	coordinator_start(&s->c);
+}
+
+/* Another one of the same run holds the lock, and fails: this one is made then. */
+static void test_one_waits_for_another(void **state) {
+	struct scene *s = *state;
+	char key[128];
+	(void)snprintf(key, sizeof key, "%s/run.key", s->c.dir);
+	int fd = open(key, O_RDONLY | O_CLOEXEC), status;
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	pid_t pid = start_backup(s);
+	(void)usleep(200000);
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+	assert_int_equal(names_in(s->place), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(access(s->file, F_OK), 0);
+}
+
+/* The coordinator copies into an empty file that it sees, and replaces nothing. */
+static void test_only_an_empty_file_is_written(void **state) {
+	struct scene *s = *state;
+	struct client operator;
+	char path[128];
+	client_init_operator(&operator, & s->c);
+	(void)snprintf(path, sizeof path, "%s/run.key", s->c.dir);
+	const struct answer *a = client_ask(&operator, "/v1/admin/copy", path, strlen(path));
+	assert_int_equal(a->status, 400);
+	assert_non_null(memmem(a->body, a->n, "not an empty file", 17));
+	assert_int_equal(client_ask(&operator, "/v1/admin/copy", "relative", 8)->status, 400);
+	(void)snprintf(path, sizeof path, "%s/nobody/made/it", s->place);
+	assert_int_equal(client_ask(&operator, "/v1/admin/copy", path, strlen(path))->status, 404);
+	client_release(&operator);
+	assert_int_equal(client_ask(&s->k, "/v1/admin/copy", path, strlen(path))->status, 403); /* a member */
 }
 
 /* The program is killed after a random number of microseconds, while it makes a backup over an older one. */
@@ -362,14 +365,7 @@ static void test_killed_while_it_is_made(void **state) {
 	char dir[128];
 	assert_int_equal(RUN("backup", "--dir", s->c.dir, s->file), 0);
 	for (int i = 0; i < 20; i++) {
-		pid_t pid = fork();
-		if (pid == 0) {
-			int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-			(void)dup2(null, STDOUT_FILENO);
-			(void)dup2(null, STDERR_FILENO);
-			(void)execl(COORDINATOR_PROGRAM, COORDINATOR_PROGRAM, "backup", "--dir", s->c.dir, s->file, (char *)NULL);
-			_exit(127);
-		}
+		pid_t pid = start_backup(s);
 		(void)usleep((useconds_t)rv_rng_below(&rng, 60000));
 		(void)kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -391,9 +387,10 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_an_older_state_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_older_term_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_store_is_named, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_lost_seal_is_noticed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_no_backup_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_it_clears_away_after_killed_ones_only, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_waits_for_another, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_only_an_empty_file_is_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed_while_it_is_made, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,7 @@ static enum rv_err fake_token_valid(void *store, const struct rv_hash *hash, boo
 	return RV_OK;
 }
 
-static const struct store_ops fake_ops = {fake_append, fake_token_add, fake_token_valid};
+static const struct store_ops fake_ops = {fake_append, fake_token_add, fake_token_valid, NULL};
 
 struct bench {
 	struct fake_store store;

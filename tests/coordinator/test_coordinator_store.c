@@ -229,7 +229,8 @@ static void expect_open(struct place *p, enum rv_err want, const char *part) {
 static void test_a_malformed_page_is_named(void **state) {
 	struct place *p = *state;
 	struct rv_errtext et = {0};
-	assert_int_equal(store_check(p->store, &et), RV_OK);
+	char copy[128];
+	(void)snprintf(copy, sizeof copy, "%s/copy.db", p->dir);
 	store_close(p->store);
 	p->store = NULL;
 	FILE *f = fopen(p->path, "r+b");
@@ -238,8 +239,36 @@ static void test_a_malformed_page_is_named(void **state) {
 	assert_int_not_equal(fputc(200, f), EOF);
 	assert_int_equal(fclose(f), 0);
 	reopen(p);
-	assert_int_equal(store_check(p->store, &et), RV_E_CORRUPT);
-	assert_non_null(strstr(et.text, ": damaged ("));
+	f = fopen(copy, "wb");
+	assert_non_null(f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(store_sqlite_ops.copy(p->store, copy, &et), RV_E_CORRUPT);
+	assert_non_null(strstr(et.text, "store.db is damaged ("));
+	assert_int_equal(unlink(copy), 0);
+}
+
+/* A copy is a store with the same records; it replaces nothing. */
+static void test_a_copy_is_a_store(void **state) {
+	struct place *p = *state;
+	struct rv_errtext et = {0};
+	struct place q = {.store = NULL};
+	struct core_record rec = member_record(1, 1);
+	assert_int_equal(append(p, &rec, NULL), RV_OK);
+	(void)snprintf(q.path, sizeof q.path, "%s/copy.db", p->dir);
+	assert_int_equal(store_sqlite_ops.copy(p->store, q.path, &et), RV_E_NOTFOUND);
+	FILE *f = fopen(q.path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(store_sqlite_ops.copy(p->store, q.path, &et), RV_OK);
+	assert_int_equal(store_sqlite_ops.copy(p->store, q.path, &et), RV_E_INVALID);
+	assert_non_null(strstr(et.text, "not an empty file"));
+	rec = (struct core_record){.id = 2, .type = CORE_SEQ};
+	assert_int_equal(append(p, &rec, NULL), RV_OK); /* it goes on */
+	reopen(&q);
+	assert_int_equal(records_of(&q).n, 1);
+	assert_int_equal(records_of(p).n, 2);
+	store_close(q.store);
+	assert_int_equal(unlink(q.path), 0);
 }
 
 static void test_damage_is_named(void **state) {
@@ -282,6 +311,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_totals_of_a_poisoned_store, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_only_one_has_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_malformed_page_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_copy_is_a_store, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damage_is_named, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

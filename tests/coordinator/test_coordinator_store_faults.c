@@ -240,6 +240,35 @@ static void test_failing_fsyncs(void **state) {
 	fail_and_stop(SQLITE_IOERR_FSYNC, false, true, RV_E_IO);
 }
 
+/* The disk of a copy is full at its k-th write: the fault says so, and the store goes on. */
+static void test_a_copy_to_a_full_disk(void **state) {
+	(void)state;
+	struct place p, copy;
+	struct store *s = NULL;
+	bool reached = false;
+	make_place(&p);
+	make_place(&copy);
+	struct rv_errtext et = {0};
+	assert_int_equal(store_open(p.path, &s, &et), RV_OK);
+	for (int k = 0; k < FAULTS_MAX && !reached; k++) {
+		assert_int_equal(truncate(copy.path, 0), 0);
+		plan.calls_left = k;
+		plan.code = SQLITE_FULL;
+		plan.write = true;
+		plan.sync = false;
+		enum rv_err e = store_sqlite_ops.copy(s, copy.path, &et);
+		plan.calls_left = -1;
+		reached = e == RV_OK;
+		assert_true(reached || e == RV_E_FULL);
+		assert_true(reached || strstr(et.text, "no space left on the disk") != NULL);
+		assert_int_equal(append(s, (uint64_t)k + 1), RV_OK);
+	}
+	store_close(s);
+	assert_true(reached);
+	remove_place(&copy);
+	remove_place(&p);
+}
+
 static void remove_run(const struct place *p) {
 	static const char *const names[] = {"run.key", "rounds.jsonl", "lock"};
 	char path[128];
@@ -310,6 +339,7 @@ int main(void) {
 		cmocka_unit_test(test_a_run_opens_on_a_full_disk),
 		cmocka_unit_test(test_failing_writes),
 		cmocka_unit_test(test_failing_fsyncs),
+		cmocka_unit_test(test_a_copy_to_a_full_disk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,7 +198,7 @@ void world_look_at_reply(const void *p, size_t n, const uint8_t key[NET_KEY_BYTE
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static struct service *make_service(struct world *w) {
-	static const struct store_ops ops = {append, token_add, token_valid};
+	static const struct store_ops ops = {append, token_add, token_valid, NULL};
 	struct service_config cfg = {.run = run_key(), .config = w->config, .ops = &ops, .store = &w->store};
 	struct service *s;
 	memcpy(cfg.run_id, run_id, sizeof run_id);

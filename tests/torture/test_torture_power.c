@@ -465,9 +465,12 @@ static void begin_restore(void *ctx) {
 	ok(store_create(p->d.store, run_id, config, &et), &et);
 	ok(store_open(p->d.store, &s, &et), &et);
 	append(s, 1, IN_BACKUP, &unused);
-	ok(store_copy(s, p->copy, &et), &et);
+	FILE *f = fopen(p->copy, "wb");
+	assert_non_null(f);
+	assert_int_equal(fclose(f), 0);
+	ok(store_sqlite_ops.copy(s, p->copy, &et), &et);
 	store_close(s);
-	FILE *f = fopen(p->d.key, "wb");
+	f = fopen(p->d.key, "wb");
 	assert_non_null(f);
 	assert_int_equal(fwrite(seed, 1, sizeof seed, f), sizeof seed);
 	assert_int_equal(fclose(f), 0);
@@ -489,12 +492,23 @@ static void begin_restore_after_a_kill(void *ctx) {
 	assert_false(power_cut_in(&(struct power_trial){p->d.dir, CUTS_MAX, 0, go_on, ctx, p->unused}));
 }
 
+/* Of the run as it was before it went on. */
+static enum rv_err copy_earlier(void *ctx, const char *path, struct rv_errtext *et) {
+	const struct place *p = ctx;
+	struct store *s;
+	RV_TRY(store_open(p->copy, &s, et));
+	enum rv_err e = store_sqlite_ops.copy(s, path, et);
+	store_close(s);
+	return e;
+}
+
 static void back_up_and_restore(void *ctx, void *acknowledged) {
 	const struct place *p = ctx;
+	const struct backup_source from = {copy_earlier, ctx};
 	struct stored *a = acknowledged;
 	struct backup_info info;
 	struct rv_errtext et = {0};
-	ok(backup_make(&p->d, p->copy, p->backup, &info, &et), &et);
+	ok(backup_make(&p->d, p->backup, &from, &info, &et), &et);
 	a->backed_up = true;
 	ok(backup_restore(p->backup, &p->d, true, &info, &et), &et);
 	a->restored = true;
