@@ -28,7 +28,7 @@ static const struct rv_option member_table[] = {
 	{"term", RV_OPT_INT, offsetof(struct member_file, term), 0, "0", 0, NET_MAX_TERM, NULL,
 	 "Rollbacks of the run that the state here has followed.", "Member"},
 	{"name", RV_OPT_STRING, offsetof(struct member_file, name), NET_NAME_BYTES, "", 0, 0, NULL,
-	 "What the run knows this worker by.", "Member"},
+	 "This worker's name in the run.", "Member"},
 	{"data", RV_OPT_STRING, offsetof(struct member_file, data), sizeof(((struct member_file *)0)->data), "", 0, 0, NULL,
 	 "Training text.", "Member"},
 	{"tokenizer", RV_OPT_STRING, offsetof(struct member_file, tokenizer), sizeof(((struct member_file *)0)->tokenizer),
@@ -125,9 +125,10 @@ enum rv_err membership_load(const char *dir, const char *link, struct membership
 	e = parse_member(dir, text, m, et);
 	free(text);
 	if (e != RV_OK)
-		return rv_fail_context(et, e,
-							   "what the coordinator said is damaged; remove member.conf and run.conf, and start with "
-							   "--data as at first: it says so again");
+		return rv_fail_context(
+			et, e,
+			"the stored answer of the coordinator is damaged; remove member.conf and run.conf, and start with "
+			"--data as at first: it says so again");
 	m->joined = true;
 	return RV_OK;
 }

@@ -20,7 +20,8 @@ enum { LEAST_CAP_BYTES_PER_S = 12500 };
 
 const struct rv_option worker_options_table[] = {
 	{"dir", RV_OPT_STRING, FIELD(dir), CAP(dir), "rivulet-worker", 0, 0, NULL,
-	 "Where this worker keeps its key and its state. Start again with the same one to go on.", "Worker"},
+	 "Directory of this worker's key and state. A later start with the same one goes on where this one stopped.",
+	 "Worker"},
 	{"data", RV_OPT_STRING, FIELD(data), CAP(data), "", 0, 0, NULL,
 	 "Training text or token shards: a file, a directory, a pattern, or https://URL#sha256=HEX. Remembered in --dir "
 	 "until another is given.",
@@ -30,56 +31,57 @@ const struct rv_option worker_options_table[] = {
 	 "Remembered in --dir.",
 	 "Worker"},
 	{"init", RV_OPT_STRING, FIELD(init), CAP(init), "", 0, 0, NULL,
-	 "The weights that the run starts from (a Hugging Face directory or a safetensors file), where it starts from "
-	 "given ones; without them they come from another worker.",
+	 "The initial weights, if the run starts from given ones: a Hugging Face directory or a safetensors file. Without "
+	 "it they are fetched from another worker.",
 	 "Worker"},
 	{"shard", RV_OPT_INT, FIELD(shard), 0, "-1", -1, 1023, NULL,
-	 "Which of the run's data shards to read; -1: this member's number modulo data-shards.", "Worker"},
+	 "The run's data shard to read; -1: this member's number modulo data-shards.", "Worker"},
 	{"name", RV_OPT_STRING, FIELD(name), CAP(name), "", 0, 0, NULL,
-	 "What people see in the run's status; empty: \"worker\" and its number. Told once, at the join.", "Worker"},
+	 "This worker's name in the run's status; empty: \"worker\" and its number. Sent once, at the join.", "Worker"},
 	{"keep-snapshots", RV_OPT_INT, FIELD(keep_snapshots), 0, "2", 0, CHECKPOINT_MAX_KEEP, NULL,
-	 "Whole states kept on disk, for peers that join and for restarts: what joiners start from, and those before it; "
-	 "0: all.",
+	 "Snapshots kept on disk, for joiners and restarts: the one that joiners start from and those before it; 0: all.",
 	 "Worker"},
 	{"keep-log", RV_OPT_INT, FIELD(keep_log), 0, "0", 0, CHECKPOINT_MAX_KEEP, NULL,
-	 "Rounds of reduced gradients kept at least, for workers that were away and for `rivulet export --round`; 0: those "
-	 "after the oldest state that is kept.",
+	 "Least number of rounds of the log to keep, for workers that were away and for `rivulet export --round`; 0: those "
+	 "after the oldest snapshot.",
 	 "Worker"},
 	{"threads", RV_OPT_INT, FIELD(threads), 0, "0", 0, 256, NULL, "Threads for training; 0: all processors.",
 	 "Computing"},
 	{"device", RV_OPT_STRING, FIELD(device), CAP(device), "auto", 0, 0, NULL, DEVICE_HELP, "Computing"},
 	{"recompute", RV_OPT_ENUM, FIELD(recompute), CAP(recompute), "auto", 0, 0, "auto|none|block",
-	 "block: keep less for the backward pass and compute it again: much less memory, about a third slower. auto: only "
-	 "where memory is too little for none.",
+	 "block: store less for the backward pass and recompute it: much less memory, about a third slower. auto: only if "
+	 "memory is too small for none.",
 	 "Computing"},
 	MEMORY_SHORT_OPTION(FIELD(short_of_memory), "Computing"),
 	{"eval-every", RV_OPT_INT, FIELD(eval_every), 0, EVAL_EVERY_DEFAULT, EVAL_EVERY_CHOSEN, 1000000, NULL,
-	 "The first participant measures held-out loss after every so many rounds and at the end; 0: never; -1: so often "
-	 "that it takes about a tenth of its time, and four times at least.",
+	 "Rounds between measurements of the held-out loss, by the first participant; it also measures at the end. 0: "
+	 "never; -1: as often as takes about a tenth of its time, at least four times.",
 	 "Computing"},
 	{"eval-tokens", RV_OPT_INT, FIELD(eval_tokens), 0, EVAL_TOKENS_DEFAULT, 0, 1e12, NULL, EVAL_TOKENS_HELP,
 	 "Computing"},
 	{"listen", RV_OPT_STRING, FIELD(listen), CAP(listen), ":0", 0, 0, NULL,
-	 "HOST:PORT for other workers; port 0: any free one.", "Network"},
+	 "HOST:PORT on which to accept other workers; port 0: any free one.", "Network"},
 	{"advertise", RV_OPT_STRING, FIELD(advertise), CAP(advertise), "", 0, 0, NULL,
-	 "HOST:PORT where other workers reach this one (a name is looked up once, at the start); empty: the address the "
-	 "coordinator sees, with the listening port.",
+	 "HOST:PORT at which other workers reach this one (a name is looked up once, at the start); empty: the address "
+	 "that the coordinator sees, with the listening port.",
 	 "Network"},
 	{"max-up", RV_OPT_RATE, FIELD(max_up), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
-	 "Sends no more than this to other workers, such as 5mbit or 600KB: TCP/IP headers included, kept over any 10 s. "
-	 "unlimited: no cap.",
+	 "Most that it sends to other workers, such as 5mbit or 600KB: TCP/IP headers included, over any 10 s. unlimited: "
+	 "no "
+	 "cap.",
 	 "Network"},
 	{"max-down", RV_OPT_RATE, FIELD(max_down), 0, "0", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S, NULL,
-	 "The same for what it receives from them.", "Network"},
+	 "Most that it receives from them.", "Network"},
 	{"max-donate", RV_OPT_RATE, FIELD(max_donate), 0, "100mbit", LEAST_CAP_BYTES_PER_S, (double)RATE_MAX_BYTES_PER_S,
 	 NULL,
-	 "Gives no more than this of the run's state to workers that lack it; unlimited: no cap of its own. In any case no "
-	 "worker "
-	 "is given more than two whole states an hour and the result of each round, and while the workers average, it is a "
-	 "tenth of what that sends for one that joins, and at most as much again for one that fell behind.",
+	 "Most that it sends of the run's state to workers that lack it; unlimited: no cap of its own. A worker gets at "
+	 "most "
+	 "two whole states an hour besides the result of each round; and while the workers average, a joiner gets a tenth "
+	 "of "
+	 "what averaging sends, and one that fell behind at most as much again.",
 	 "Network"},
 	{"log-file", RV_OPT_STRING, FIELD(log_file), CAP(log_file), "", 0, 0, NULL,
-	 "Also write every event there, one JSON object a line.", "Output"},
+	 "Also write every event to this file, one JSON object per line.", "Output"},
 	{NULL, RV_OPT_BOOL, 0, 0, NULL, 0, 0, NULL, NULL, NULL},
 };
 

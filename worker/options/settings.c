@@ -13,7 +13,7 @@
 enum { SECRET_MODE = 0600, TABLE_MAX = 64, LINE_BYTES = 1200 };
 
 static const char FILE_NAME[] = "worker.conf";
-static const char HEAD[] = "# What this worker was told at earlier starts. The command line wins, and is kept here.\n";
+static const char HEAD[] = "# Options of earlier starts. The command line overrides them and is stored here.\n";
 static const char END[] = "# end\n";
 
 /* What stands in the file: worker_options_table without these. */
@@ -87,10 +87,11 @@ static enum rv_err read_kept(const char *dir, struct worker_options *o, struct r
 		free(text);
 	}
 	if (e != RV_OK)
-		return rv_fail_context(et, e,
-							   "%s keeps what this worker was told at earlier starts (caps, ports, devices), and is "
-							   "damaged: mend it, or remove it and give all of them again",
-							   path);
+		return rv_fail_context(
+			et, e,
+			"%s holds the options of earlier starts (caps, ports, devices) and is damaged: mend it, or "
+			"remove it and give them all again",
+			path);
 	return RV_OK;
 }
 

@@ -13,14 +13,14 @@ static void wrong_state(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_ERROR, "wrong_state", RV_FIELDS(rv_field_int("round", (int64_t)e->round)), "%s", e->text);
 }
 
-/* Whoever runs a worker cannot mend it, and need not: the operator is told too. */
+/* Asks nothing of the volunteer, who cannot mend it: the coordinator's log has it too. */
 static void old_store(struct session *s, const struct session_event *e) {
 	rv_event(
 		s->events, RV_WARN, "old_store",
 		RV_FIELDS(rv_field_int("round", (int64_t)e->document->round), rv_field_int("term", (int64_t)e->document->term)),
-		"the coordinator has an old copy of the run: %s. Nothing is lost: this worker keeps what it has, and waits. "
-		"The operator should serve the newest store; where there is none, `rivulet-coordinator rollback` makes all "
-		"workers go back",
+		"the coordinator has an old copy of the run: %s. Nothing is lost: this worker keeps its state and waits. "
+		"The operator should serve the newest store or, if there is none, roll all workers back with "
+		"`rivulet-coordinator rollback`",
 		e->text);
 }
 
@@ -30,16 +30,16 @@ static void refused(struct session *s, const struct session_event *e) {
 
 static void alone(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_WARN, "alone", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
-			 "the run is done, but nobody is there to give us rounds %" PRIu64 " to %" PRIu64
-			 ": start another of its workers, or stop this one",
+			 "the run is done, but no connected worker has rounds %" PRIu64 " to %" PRIu64
+			 ", which this worker lacks: start another worker of the run, or stop this one",
 			 e->round, e->document->round - 1);
 }
 
 static void no_weights(struct session *s, const struct session_event *e) {
 	(void)e;
 	rv_event(s->events, RV_WARN, "no_initial_weights", RV_NO_FIELDS,
-			 "the run starts from given weights that this worker does not have, and no other worker is there to "
-			 "give them: waiting for one. Whoever has them starts with --init DIR");
+			 "the run starts from given weights, which neither this worker nor a connected one has: waiting. Start a "
+			 "worker that has them with --init DIR");
 }
 
 static void starving(struct session *s, const struct session_event *e) {
@@ -47,10 +47,10 @@ static void starving(struct session *s, const struct session_event *e) {
 		s->events, RV_WARN, "starving",
 		RV_FIELDS(rv_field_int("round", (int64_t)e->round),
 				  rv_field_int("run_round", e->document ? (int64_t)e->document->round : 0)),
-		"this worker falls behind faster than it catches up: the run has moved on by more rounds than its line "
-		"can fetch, so it starts again from a later snapshot. What helps: a faster line or a higher --max-down here, "
-		"more members to fetch from (a higher --max-donate of theirs), or a run with larger steps-per-round "
-		"(fewer bytes per second) or snapshot-every");
+		"this worker falls behind faster than it catches up: the run makes rounds faster than this line can fetch "
+		"them, so the worker starts again from a later snapshot. A faster line or a higher --max-down here helps, or "
+		"more members to fetch from (with a higher --max-donate), or a run with larger steps-per-round (fewer bytes "
+		"per second) or snapshot-every");
 }
 
 static void missing(struct session *s, const struct session_event *e) {
@@ -61,7 +61,7 @@ static void missing(struct session *s, const struct session_event *e) {
 				 "waiting for %u more worker%s: the run needs %" PRId64, e->n, e->n == 1 ? "" : "s", needed);
 	else
 		rv_event(s->events, RV_INFO, "enough_workers", RV_FIELDS(rv_field_int("min_workers", needed)),
-				 "enough workers are there: training");
+				 "enough workers are connected: training");
 }
 
 /* ---- the all-reduce ---- */
@@ -81,21 +81,20 @@ static void suspects(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_WARN, "suspects",
 			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_int("attempt", e->attempt),
 					   rv_field_int("set", (int64_t)e->set), rv_field_str("members", members)),
-			 e->set != 0 ? "round %" PRIu64 ": nothing comes from %s" : "round %" PRIu64 ": %s is silent any more",
+			 e->set != 0 ? "round %" PRIu64 ": nothing arrives from %s" : "round %" PRIu64 ": %s is silent now",
 			 e->round, members);
 }
 
 static void spoiled(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_ERROR, "spoiled",
 			 RV_FIELDS(rv_field_int("round", (int64_t)e->round), rv_field_int("in_a_row", e->n)),
-			 "nothing of round %" PRIu64 " is given to the others, it is trained again from the run's state: %s",
-			 e->round, e->text);
+			 "the training of round %" PRIu64 " is discarded and repeated from the run's state: %s", e->round, e->text);
 }
 
 static void standstill(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_WARN, "standstill", RV_FIELDS(rv_field_int("round", (int64_t)e->round)),
 			 "the run stands still at round %" PRIu64
-			 ": too few workers have its state, and those that fetch it have not got it for a while: writing it anew",
+			 ": too few workers have its state, and the others could not fetch it for a while: writing it again",
 			 e->round);
 }
 
@@ -138,24 +137,25 @@ static void fetched_over(struct session *s, const struct session_event *e) {
 void session_note_donations(struct session *s) {
 	uint64_t limited = donor_limited(s->donor);
 	for (uint64_t fresh = limited & ~s->told_limited; fresh != 0; fresh &= fresh - 1)
-		rv_event(s->events, RV_WARN, "donation_limit",
-				 RV_FIELDS(rv_field_int("member", __builtin_ctzll(fresh)),
-						   rv_field_int("bytes_donated", (int64_t)session_bytes_donated(s))),
-				 "member %d has fetched two whole states of the run within an hour from this worker: it gets more only "
-				 "slowly from now on",
-				 __builtin_ctzll(fresh));
+		rv_event(
+			s->events, RV_WARN, "donation_limit",
+			RV_FIELDS(rv_field_int("member", __builtin_ctzll(fresh)),
+					  rv_field_int("bytes_donated", (int64_t)session_bytes_donated(s))),
+			"member %d has fetched two whole states of the run within an hour from this worker: further state is sent "
+			"slowly",
+			__builtin_ctzll(fresh));
 	s->told_limited = limited;
 }
 
 /* ---- the disk ---- */
 
-/* What is not on disk now. */
+/* Returns a text for what is not on disk. */
 static const char *consequence(enum store_kind kind) {
 	switch (kind) {
 	case STORE_PERSIST:
-		return "the result of a round cannot be stored: this worker votes when it can; its training is kept";
+		return "the result of a round cannot be stored: this worker votes once it can; its training is kept";
 	case STORE_COPY:
-		return "a checkpoint cannot be stored, or old files not removed: training goes on, the last good one stays";
+		return "a checkpoint cannot be stored, or old files not removed: training continues, the last good one stays";
 	case STORE_INSTALLED:
 		return "fetched state is in use, but not on disk: after a restart it is fetched again";
 	default:
@@ -170,10 +170,10 @@ static void storage_fails(struct session *s, const struct session_event *e) {
 
 static void storage_works(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_INFO, "storage_back", RV_FIELDS(rv_field_int("failed", e->n)),
-			 "storing works again, after %u time%s that it did not", e->n, e->n == 1 ? "" : "s");
+			 "storing works again, after %u failure%s", e->n, e->n == 1 ? "" : "s");
 }
 
-/* Where it is, and how to get at it. */
+/* Logs where the given-up files are and how to use them. */
 void session_tell_given_up(struct session *s, const struct statestore_given_up *g) {
 	const char *dir = g->dir;
 	if (g->what == GIVEN_UP_KEPT)
@@ -184,15 +184,14 @@ void session_tell_given_up(struct session *s, const struct statestore_given_up *
 				 dir, dir, dir);
 	else if (g->what == GIVEN_UP_KEPT_LOG)
 		rv_event(s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
-				 "the log entries that were taken back are kept in %s, until a later rollback; they are of use only "
-				 "beside the files that stayed in %s",
+				 "the log entries that were taken back are kept in %s until a later rollback; they are usable only "
+				 "together with the files that stayed in %s",
 				 dir, s->store.dir);
 	else if (g->what == GIVEN_UP_REMOVED)
-		rv_event(
-			s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
-			"the states that were taken back are removed: %s keeps those of an earlier rollback, of a round as late "
-			"or later",
-			dir);
+		rv_event(s->events, RV_WARN, "given_up", RV_FIELDS(rv_field_str("dir", dir)),
+				 "the states that were taken back are removed: %s keeps those of an earlier rollback, of the same or a "
+				 "later round",
+				 dir);
 }
 
 /* ---- the end ---- */
@@ -209,7 +208,7 @@ static void stopping(struct session *s, const struct session_event *e) {
 	rv_progress_clear(s->events);
 	if (e->n > 0)
 		rv_event(s->events, RV_INFO, "stopping", RV_NO_FIELDS,
-				 "stopping: finishing this step and saving; once more to stop at once");
+				 "stopping: finishing this step and saving; press Ctrl-C again to stop at once");
 }
 
 static void rollback(struct session *s, const struct session_event *e) {
@@ -218,29 +217,28 @@ static void rollback(struct session *s, const struct session_event *e) {
 	rv_event(s->events, RV_WARN, "rollback",
 			 RV_FIELDS(rv_field_int("round", (int64_t)round), rv_field_int("to_round", (int64_t)e->round),
 					   rv_field_int("term", (int64_t)e->term)),
-			 "the operator rolled the run back to round %" PRIu64 " (term %" PRIu64 "); we are at round %" PRIu64
-			 ": going back by what is on disk, or from peers%s",
+			 "the operator rolled the run back to round %" PRIu64 " (term %" PRIu64
+			 "); this worker is at round %" PRIu64 ": going back with the files on disk, or from peers%s",
 			 e->round, e->term, round,
-			 session_core_exported(s->core) ? "; the weights that were written here are of a state that was taken back"
-											: "");
+			 session_core_exported(s->core) ? "; the weights written here are of a state that was taken back" : "");
 }
 
-/* The last word: what was kept, and how to go on. */
+/* Logs, as the last event, what is saved and how to go on. */
 static void stopped_event(struct session *s) {
 	const char *dir = s->opt->dir;
 	if (!s->member.joined)
 		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS,
 				 "stopped before the join was answered: the link can be used again, with --dir %s", dir);
 	else if (!session_is_up(s))
-		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS, "stopped before training began: %s holds what there is",
-				 dir);
+		rv_event(s->events, RV_INFO, "stopped", RV_NO_FIELDS,
+				 "stopped before training began: rivulet-worker --dir %s goes on from there", dir);
 	else if (!session_core_exported(s->core) && session_core_storage_fails(s->core))
 		rv_event(
 			s->events, RV_WARN, "stopped",
 			RV_FIELDS(rv_field_int("round", (int64_t)round_round(session_round(s))), rv_field_bool("saved", false)),
-			"stopped in round %" PRIu64 ", and not all is saved: %s did not take it (`storage` above says why); "
-			"make room: rivulet-worker --dir %s then goes on from what is there, and gets the rounds it "
-			"lacks from peers",
+			"stopped in round %" PRIu64 ", and not all is saved: %s has no room or failed (see `storage` above); make "
+			"room: rivulet-worker --dir %s then goes on from what is saved, and fetches the rounds it lacks from "
+			"peers",
 			round_round(session_round(s)), dir, dir);
 	else if (!session_core_exported(s->core))
 		rv_event(
@@ -256,8 +254,8 @@ static void tell_done(struct session *s) {
 			 RV_FIELDS(rv_field_int("rounds", s->member.config.rounds),
 					   rv_field_int("given_rounds", (int64_t)sums->given_rounds),
 					   rv_field_int("given_tokens", (int64_t)sums->given_tokens)),
-			 "the run is done: all %" PRId64 " rounds; since its start this worker gave %" PRIu64
-			 " of them and %" PRIu64 " tokens. The model is %s/model.safetensors: rivulet sample %s --prompt 'Once'",
+			 "the run is done: all %" PRId64 " rounds; since its start this worker contributed to %" PRIu64
+			 " of them with %" PRIu64 " tokens. The model is %s/model.safetensors: rivulet sample %s --prompt 'Once'",
 			 s->member.config.rounds, sums->given_rounds, sums->given_tokens, dir, dir);
 }
 

@@ -77,19 +77,19 @@ static void on_away(void *ctx, bool away, const char *text) {
 	(void)address_format(&s->member.invite.coordinator, address);
 	bool over =
 		session_is_up(s) && (session_core_phase(s->core) == SESSION_EXPORTING || session_core_exported(s->core));
-	if (over) /* the run is done: it may have ended before us */
+	if (over) /* the run is done: it may have ended before this worker */
 		rv_event(s->events, RV_INFO, away ? "coordinator_away" : "coordinator_back",
-				 RV_FIELDS(rv_field_str("text", text)), "the coordinator %s; the run is done, and needs it no more",
+				 RV_FIELDS(rv_field_str("text", text)), "the coordinator %s; the run is done and no longer needs it",
 				 away ? "has ended" : "answers again");
 	else if (away && !s->member.joined)
-		rv_event(
-			s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
-			"cannot join yet, the coordinator at %s does not answer (%s): asking again. Is it running, and does the "
-			"link's address lead there from here?",
-			address, text);
+		rv_event(s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
+				 "cannot join yet: the coordinator at %s does not answer (%s). Retrying. Is it running, and can this "
+				 "machine "
+				 "reach the link's address?",
+				 address, text);
 	else if (away)
 		rv_event(s->events, RV_WARN, "coordinator_away", RV_FIELDS(rv_field_str("text", text)),
-				 "the coordinator does not answer (%s): going on without it, asking again", text);
+				 "the coordinator does not answer (%s): going on without it and retrying", text);
 	else
 		rv_event(s->events, RV_INFO, "coordinator_back", RV_NO_FIELDS, "the coordinator answers again");
 	if (!away)

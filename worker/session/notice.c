@@ -23,21 +23,20 @@ static void tell_apart(struct session *s, const struct notice *n) {
 				  rv_field_bool("left_out", n->left_out), rv_field_int("until_round", (int64_t)n->until_round)),
 		"%s and this worker (member %u) cannot connect to each other, most likely both behind routers: %s. To mend "
 		"it, make this worker reachable: forward TCP port %u of your router to this machine and start with "
-		"--listen :%u; where the router forwards another port, add --advertise :PORT",
+		"--listen :%u; if the router forwards another port, add --advertise :PORT",
 		others, s->member.member,
-		n->left_out ? "rounds are made without this one where enough others are ready, and what it trains then is "
-					  "not counted"
-					: "rounds are made without one of the others",
+		n->left_out ? "rounds leave this one out if enough others are ready, and what it trains then is not counted"
+					: "rounds leave one of the others out",
 		peers_port(meshlink_peers(s->mesh)), peers_port(meshlink_peers(s->mesh)));
 }
 
 static const char *not_counted(uint8_t reason) {
 	switch (reason) {
 	case NOTICE_UNREACHED:
-		return "the others got nothing from it in time. If that comes again, its line or its router is in the way: "
+		return "the others received nothing from it in time. If that repeats, its line or its router is the cause: "
 			   "forward the port of --listen to this machine, or allow more with --max-up";
 	case NOTICE_DIVERGED:
-		return "its weights are not those of the majority. It fetches them anew by itself; if that comes again, test "
+		return "its weights differ from those of the majority. It fetches them again by itself; if that repeats, test "
 			   "this machine's memory and disk";
 	default:
 		return "its model has another size than the run's. Is it the same release of Rivulet as the others'?";

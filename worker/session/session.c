@@ -152,10 +152,11 @@ static enum rv_err forget_given_up(struct session *s, uint64_t round, uint64_t t
 /* What a person must know before the program's last line, which says what is wrong. */
 static void tell_place_kept(struct session *s) {
 	if (s->joined_now && !session_is_up(s))
-		rv_event(s->events, RV_WARN, "place_kept", RV_FIELDS(rv_field_int("member", s->member.member)),
-				 "the place in the run is not lost: this worker is member %u, and needs no link any more. When what "
-				 "follows is mended: rivulet-worker --dir %s",
-				 s->member.member, s->opt->dir);
+		rv_event(
+			s->events, RV_WARN, "place_kept", RV_FIELDS(rv_field_int("member", s->member.member)),
+			"this worker stays member %u of the run and needs no link. Once the fault below is mended: rivulet-worker "
+			"--dir %s",
+			s->member.member, s->opt->dir);
 }
 
 static void tell_fault(struct session *s, enum rv_err e, const struct rv_errtext *et) {
