@@ -42,10 +42,15 @@ void token_list_release(struct token_list *l) {
 	*l = (struct token_list){0};
 }
 
-enum rv_err byte_list_append(struct byte_list *l, const void *bytes, size_t n, struct rv_errtext *et) {
+enum rv_err byte_list_reserve(struct byte_list *l, size_t more, struct rv_errtext *et) {
 	void *at = l->bytes;
-	RV_TRY(grow(&at, &l->cap, l->n, n, sizeof *l->bytes, et));
+	RV_TRY(grow(&at, &l->cap, l->n, more, sizeof *l->bytes, et));
 	l->bytes = at;
+	return RV_OK;
+}
+
+enum rv_err byte_list_append(struct byte_list *l, const void *bytes, size_t n, struct rv_errtext *et) {
+	RV_TRY(byte_list_reserve(l, n, et));
 	if (n > 0)
 		memcpy(l->bytes + l->n, bytes, n);
 	l->n += n;

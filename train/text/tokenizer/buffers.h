@@ -22,6 +22,7 @@ enum rv_err token_list_reserve(struct token_list *l, size_t more, struct rv_errt
 enum rv_err token_list_append(struct token_list *l, const uint32_t *ids, size_t n, struct rv_errtext *et);
 void token_list_release(struct token_list *l);
 
+enum rv_err byte_list_reserve(struct byte_list *l, size_t more, struct rv_errtext *et);
 enum rv_err byte_list_append(struct byte_list *l, const void *bytes, size_t n, struct rv_errtext *et);
 void byte_list_release(struct byte_list *l);
 

@@ -27,7 +27,6 @@ void encoder_free(struct encoder *e) {
 	piece_cache_free(e->cache);
 	pretokenizer_scratch_free(e->matcher);
 	bpe_scratch_release(&e->merging);
-	nfc_scratch_release(&e->marks);
 	byte_list_release(&e->normal);
 	free(e);
 }
@@ -50,7 +49,7 @@ enum rv_err encoder_normalize(struct encoder *e, const uint8_t *text, size_t n, 
 	e->normal.n = 0;
 	while (n > 0) {
 		size_t valid = utf8_valid_prefix(text, n), invalid = utf8_invalid_prefix(text + valid, n - valid);
-		RV_TRY(nfc_append(&e->marks, text, valid, &e->normal, et));
+		RV_TRY(nfc_append(text, valid, &e->normal, et));
 		RV_TRY(byte_list_append(&e->normal, text + valid, invalid, et));
 		text += valid + invalid;
 		n -= valid + invalid;

@@ -78,12 +78,10 @@ static const json_t *added_content(const struct loading *l, size_t i, json_int_t
 static enum rv_err check_normal(const json_t *content, struct rv_errtext *et) {
 	const uint8_t *text = (const uint8_t *)json_string_value(content);
 	size_t n = json_string_length(content);
-	struct nfc_scratch marks = {0};
 	struct byte_list normal = {0};
-	enum rv_err e = nfc_append(&marks, text, n, &normal, et);
+	enum rv_err e = nfc_append(text, n, &normal, et);
 	if (e == RV_OK && (normal.n != n || memcmp(normal.bytes, text, n) != 0))
 		e = rv_fail(et, RV_E_UNSUPPORTED, "added token %.80s is not in the normalizer's form", (const char *)text);
-	nfc_scratch_release(&marks);
 	byte_list_release(&normal);
 	return e;
 }

@@ -75,8 +75,8 @@ const struct stand_in stand_ins[STAND_INS] = {{
 """)
     with open(os.path.join(directory, "stand_in_tables.h"), "w") as out:
         out.write(f"""/* stand_in_tables.h: made by make_stand_ins.py; do not edit. Inner part of stand_ins.c. */
-#ifndef RV_WORKER_TOKENIZER_STAND_IN_TABLES_H
-#define RV_WORKER_TOKENIZER_STAND_IN_TABLES_H
+#ifndef RV_TRAIN_TEXT_TOKENIZER_STAND_IN_TABLES_H
+#define RV_TRAIN_TEXT_TOKENIZER_STAND_IN_TABLES_H
 
 #include <stdint.h>
 

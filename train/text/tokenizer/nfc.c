@@ -1,212 +1,98 @@
-/* nfc.c: text is cut before every character that can neither change nor join what is before it; most such parts are
- * that one character and are copied as they are. The others are decomposed, their marks sorted by class, and composed
- * (UAX #15, sections 1.3 and 9; Hangul: The Unicode Standard, section 3.12). */
+/* nfc.c: copies what NFC cannot change and gives libunistring the rest: stretches of characters that could change or
+ * join what is before them, with the character before. A stretch ends where nothing joins across. */
 #include "train/text/tokenizer/nfc.h"
 
-#include "train/text/tokenizer/nfc_tables.h"
+#include "base/assert.h"
+#include "train/text/tokenizer/stand_ins.h"
 #include "train/text/tokenizer/utf8.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdbool.h>
+#include <uninorm.h>
 
-enum {
-	FIRST_JOINING = 0x300, /* below, nothing changes or joins */
-	HANGUL = 0xac00,
-	LEADS = 0x1100,
-	VOWELS = 0x1161,
-	TRAILS = 0x11a7, /* the first is none */
-	N_LEADS = 19,
-	N_VOWELS = 21,
-	N_TRAILS = 28,
-	N_HANGUL = N_LEADS * N_VOWELS * N_TRAILS,
-	MOST_PARTS = 4, /* that one character decomposes into */
-	CLASSES = 256,
+enum { MOST_GROWTH = 3 }; /* bytes of NFC per byte of text (UAX #15, table of expansion factors) */
+
+struct range {
+	uint32_t first, last;
 };
 
-void nfc_scratch_release(struct nfc_scratch *s) {
-	free(s->chars);
-	free(s->sorted);
-	*s = (struct nfc_scratch){0};
+/* Characters that neither change nor join what is before them, as all below U+0300: the common ones, for speed. */
+static const struct range plain[] = {
+	{0x388, 0x482},   {0x48a, 0x590},   {0x61c, 0x64a},   {0x671, 0x6d5},   {0x904, 0x93b},
+	{0x93d, 0x94c},   {0xe01, 0xe37},   {0xe3b, 0xe47},   {0x1e00, 0x1eff}, {0x2002, 0x20cf},
+	{0x3004, 0x3029}, {0x3030, 0x3098}, {0x309b, 0xa66e}, {0xac00, 0xf8ff}, {0x1f000, 0x1faff},
+};
+
+/* What Unicode 10 to 14 added that has a combining class, composes or decomposes. stand_ins.h knows later versions. */
+static const struct range later[] = {
+	{0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},     {0xc3c, 0xc3c},
+	{0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},   {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},
+	{0xa82c, 0xa82c},   {0x10d24, 0x10d27}, {0x10eab, 0x10eac}, {0x10f46, 0x10f50}, {0x10f82, 0x10f85},
+	{0x11070, 0x11070}, {0x1133b, 0x1133b}, {0x1145e, 0x1145e}, {0x11839, 0x1183a}, {0x11930, 0x11930},
+	{0x1193d, 0x1193e}, {0x11943, 0x11943}, {0x119e0, 0x119e0}, {0x11a34, 0x11a34}, {0x11a47, 0x11a47},
+	{0x11a99, 0x11a99}, {0x11d42, 0x11d42}, {0x11d44, 0x11d45}, {0x11d97, 0x11d97}, {0x16ff0, 0x16ff1},
+	{0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef},
+};
+
+static bool is_in(const struct range *ranges, size_t n, uint32_t c) {
+	size_t i = 0;
+	while (i < n && ranges[i].last < c)
+		i++;
+	return i < n && ranges[i].first <= c;
 }
 
-static const struct nfc_range *find_range(const struct nfc_range *all, size_t n, uint32_t c) {
-	size_t lo = 0, hi = n;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (all[mid].last < c)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < n && all[lo].first <= c ? &all[lo] : NULL;
+static bool is_plain(uint32_t c) {
+	return c < 0x300 || is_in(plain, sizeof plain / sizeof plain[0], c);
 }
 
-static uint32_t class_of(uint32_t c) {
-	const struct nfc_range *r = c < FIRST_JOINING ? NULL : find_range(nfc_classes, NFC_CLASSES, c);
-	return r ? r->value : 0;
+static bool is_later(uint32_t c) {
+	return is_in(later, sizeof later / sizeof later[0], c) || stand_ins_has(c);
 }
 
-static bool may_join(uint32_t c) {
-	return c >= FIRST_JOINING && find_range(nfc_joining, NFC_JOINING, c);
-}
-
-static const struct nfc_parts *parts_of(uint32_t c) {
-	size_t lo = 0, hi = NFC_PARTS;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (nfc_parts[mid].whole < c)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < NFC_PARTS && nfc_parts[lo].whole == c ? &nfc_parts[lo] : NULL;
-}
-
-/* The decomposition's later parts do not decompose further. */
-static size_t decompose(uint32_t c, uint32_t out[static MOST_PARTS]) {
-	if (c >= HANGUL && c < HANGUL + N_HANGUL) {
-		uint32_t i = c - HANGUL, trail = i % N_TRAILS;
-		out[0] = LEADS + i / (N_VOWELS * N_TRAILS);
-		out[1] = VOWELS + i / N_TRAILS % N_VOWELS;
-		out[2] = TRAILS + trail;
-		return trail > 0 ? 3 : 2;
-	}
-	uint32_t later[MOST_PARTS];
-	size_t n_later = 0, n = 0;
-	for (const struct nfc_parts *p; n_later < MOST_PARTS - 1 && (p = parts_of(c)); c = p->part[0])
-		if (p->part[1])
-			later[n_later++] = p->part[1];
-	out[n++] = c;
-	while (n_later > 0)
-		out[n++] = later[--n_later];
-	return n;
-}
-
-static uint32_t compose(uint32_t first, uint32_t second) {
-	if (first >= LEADS && first < LEADS + N_LEADS && second >= VOWELS && second < VOWELS + N_VOWELS)
-		return HANGUL + ((first - LEADS) * N_VOWELS + (second - VOWELS)) * N_TRAILS;
-	bool open_syllable = first >= HANGUL && first < HANGUL + N_HANGUL && (first - HANGUL) % N_TRAILS == 0;
-	if (open_syllable && second > TRAILS && second < TRAILS + N_TRAILS)
-		return first + second - TRAILS;
-	size_t lo = 0, hi = NFC_PAIRS;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const uint32_t *part = nfc_parts[nfc_pairs[mid]].part;
-		if (part[0] < first || (part[0] == first && part[1] < second))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	const struct nfc_parts *p = lo < NFC_PAIRS ? &nfc_parts[nfc_pairs[lo]] : NULL;
-	return p && p->part[0] == first && p->part[1] == second ? p->whole : 0;
-}
-
-static enum rv_err reserve(struct nfc_scratch *s, struct rv_errtext *et) {
-	if (s->cap - s->n >= MOST_PARTS)
+/* Appends the NFC of characters of which none is later than Unicode 9. */
+static enum rv_err append_known(const uint8_t *text, size_t n, struct byte_list *out, struct rv_errtext *et) {
+	if (n == 0)
 		return RV_OK;
-	size_t cap = s->cap * 2 + 64;
-	uint32_t *chars = realloc(s->chars, cap * sizeof *chars);
-	if (chars)
-		s->chars = chars;
-	uint32_t *sorted = realloc(s->sorted, cap * sizeof *sorted);
-	if (sorted)
-		s->sorted = sorted;
-	if (!chars || !sorted)
-		return rv_fail(et, RV_E_NOMEM, "no memory to normalize %zu marks", cap);
-	s->cap = cap;
+	RV_TRY(byte_list_reserve(out, MOST_GROWTH * n, et));
+	size_t room = out->cap - out->n;
+	const uint8_t *normal = u8_normalize(UNINORM_NFC, text, n, out->bytes + out->n, &room);
+	if (!normal)
+		return rv_fail(et, RV_E_NOMEM, "no memory to normalize %zu bytes", n);
+	RV_ASSERT(normal == out->bytes + out->n && room <= MOST_GROWTH * n);
+	out->n += room;
 	return RV_OK;
 }
 
-/* A stable sort by class of the marks [begin, end): by counting, so that any number of them is linear. */
-static void sort_marks(struct nfc_scratch *s, size_t begin, size_t end) {
-	size_t at[CLASSES + 1] = {0};
-	if (end - begin < 2)
-		return;
-	for (size_t i = begin; i < end; i++)
-		at[class_of(s->chars[i]) + 1]++;
-	for (size_t k = 1; k < CLASSES; k++)
-		at[k] += at[k - 1];
-	for (size_t i = begin; i < end; i++)
-		s->sorted[begin + at[class_of(s->chars[i])]++] = s->chars[i];
-	memcpy(s->chars + begin, s->sorted + begin, (end - begin) * sizeof *s->chars);
-}
-
-static void sort_all_marks(struct nfc_scratch *s) {
-	size_t begin = 0;
-	for (size_t i = 0; i < s->n; i++)
-		if (class_of(s->chars[i]) == 0) {
-			sort_marks(s, begin, i);
-			begin = i + 1;
-		}
-	sort_marks(s, begin, s->n);
-}
-
-/* In place. A mark joins the last character of class 0 unless one of the same or a higher class stands between. */
-static void compose_all(struct nfc_scratch *s) {
-	size_t base = SIZE_MAX, n = 0;
-	uint32_t last_class = 0;
-	for (size_t i = 0; i < s->n; i++) {
-		uint32_t c = s->chars[i], k = class_of(c);
-		bool adjacent = base != SIZE_MAX && n == base + 1;
-		uint32_t whole = base != SIZE_MAX && (adjacent || last_class < k) ? compose(s->chars[base], c) : 0;
-		if (whole) {
-			s->chars[base] = whole;
-			continue;
-		}
-		if (k == 0)
-			base = n;
-		last_class = k;
-		s->chars[n++] = c;
-	}
-	s->n = n;
-}
-
-static enum rv_err append_chars(const struct nfc_scratch *s, struct byte_list *out, struct rv_errtext *et) {
-	for (size_t i = 0; i < s->n; i++) {
-		uint8_t bytes[4];
-		RV_TRY(byte_list_append(out, bytes, utf8_encode(s->chars[i], bytes), et));
-	}
-	return RV_OK;
-}
-
-/* One part: a character and all that may join it. */
-static enum rv_err append_part(struct nfc_scratch *s, const uint8_t *text, size_t n, struct byte_list *out,
-							   struct rv_errtext *et) {
-	s->n = 0;
-	while (n > 0) {
+static enum rv_err append_part(const uint8_t *text, size_t n, struct byte_list *out, struct rv_errtext *et) {
+	size_t begin = 0, len;
+	for (size_t at = 0; at < n; at += len) {
 		uint32_t c;
-		size_t len = utf8_decode(text, n, &c);
-		RV_TRY(reserve(s, et));
-		s->n += decompose(c, s->chars + s->n);
-		text += len;
-		n -= len;
+		len = utf8_decode(text + at, n - at, &c);
+		RV_ASSERT(len > 0);
+		if (!is_later(c))
+			continue;
+		RV_TRY(append_known(text + begin, at - begin, out, et));
+		RV_TRY(byte_list_append(out, text + at, len, et));
+		begin = at + len;
 	}
-	sort_all_marks(s);
-	compose_all(s);
-	return append_chars(s, out, et);
+	return append_known(text + begin, n - begin, out, et);
 }
 
-enum rv_err nfc_append(struct nfc_scratch *s, const uint8_t *text, size_t n, struct byte_list *out,
-					   struct rv_errtext *et) {
-	size_t copied = 0, begin = 0; /* of what is not out yet; of the part that `at` is in */
+enum rv_err nfc_append(const uint8_t *text, size_t n, struct byte_list *out, struct rv_errtext *et) {
+	size_t copied = 0, before = 0, end, len; /* `before`: the character before `at` */
 	for (size_t at = 0; at < n;) {
-		uint32_t c;
-		if (text[at] < 0x80) {
-			begin = at++;
-			continue;
-		}
-		size_t len = utf8_decode(text + at, n - at, &c);
-		if (!may_join(c)) {
-			begin = at;
+		uint32_t c = text[at];
+		len = c < 0x80 ? 1 : utf8_decode(text + at, n - at, &c);
+		RV_ASSERT(len > 0);
+		if (is_plain(c)) {
+			before = at;
 			at += len;
 			continue;
 		}
-		size_t end = at;
-		while (end < n && (len = utf8_decode(text + end, n - end, &c)) > 0 && may_join(c))
+		for (end = at; end < n && (len = utf8_decode(text + end, n - end, &c)) > 0 && !is_plain(c);)
 			end += len;
-		RV_TRY(byte_list_append(out, text + copied, begin - copied, et));
-		RV_TRY(append_part(s, text + begin, end - begin, out, et));
-		copied = begin = at = end;
+		RV_TRY(byte_list_append(out, text + copied, before - copied, et));
+		RV_TRY(append_part(text + before, end - before, out, et));
+		copied = at = end;
 	}
 	return byte_list_append(out, text + copied, n - copied, et);
 }

@@ -5,8 +5,6 @@
 #include "train/text/tokenizer/stand_in_tables.h"
 #include "train/text/tokenizer/utf8.h"
 
-#include <stdbool.h>
-
 enum {
 	FIRST_LEAD = 0xcd, /* the first byte of U+0378, the first character that is not settled */
 	LEAD_OF_3 = 0xe0,
@@ -28,11 +26,6 @@ static size_t decode(const uint8_t *at, uint32_t *c) {
 	return 4;
 }
 
-static bool may_need(uint32_t c) {
-	uint32_t page = c >> 8;
-	return stand_in_pages[page / 32] >> page % 32 & 1;
-}
-
 /* NULL: it is settled. */
 static const struct stand_in *stand_in_of(uint32_t c) {
 	size_t low = 0, high = STAND_INS;
@@ -46,6 +39,11 @@ static const struct stand_in *stand_in_of(uint32_t c) {
 	return low < STAND_INS && stand_ins[low].first <= c ? &stand_ins[low] : NULL;
 }
 
+bool stand_ins_has(uint32_t c) {
+	uint32_t page = c >> 8;
+	return (stand_in_pages[page / 32] >> page % 32 & 1) && stand_in_of(c);
+}
+
 size_t stand_ins_find(const uint8_t *text, size_t n) {
 	for (size_t at = 0; at < n;) {
 		uint32_t c;
@@ -54,7 +52,7 @@ size_t stand_ins_find(const uint8_t *text, size_t n) {
 			continue;
 		}
 		size_t length = decode(text + at, &c);
-		if (may_need(c) && stand_in_of(c))
+		if (stand_ins_has(c))
 			return at;
 		at += length;
 	}

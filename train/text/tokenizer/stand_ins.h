@@ -7,8 +7,12 @@
 #ifndef RV_TRAIN_TEXT_TOKENIZER_STAND_INS_H
 #define RV_TRAIN_TEXT_TOKENIZER_STAND_INS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Returns whether `c` is not settled. */
+bool stand_ins_has(uint32_t c);
 
 /* The offset of the first character that is not settled in `text`, which is well-formed UTF-8; n: there is none. */
 size_t stand_ins_find(const uint8_t *text, size_t n);

@@ -40,8 +40,7 @@ struct encoder {
 	struct pretokenizer_scratch *matcher;
 	struct bpe_scratch merging;
 	struct piece_cache *cache;
-	struct token_list *out; /* of the call under way */
-	struct nfc_scratch marks;
+	struct token_list *out;  /* of the call under way */
 	struct byte_list normal; /* text after normalizing */
 };
 
