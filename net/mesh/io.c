@@ -26,7 +26,7 @@ static bool is_pending(const struct link *l) {
 
 static int pending_from(const struct peers *p, const char *host) {
 	int n = 0;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+	for (int i = 0; i < p->n_slots; i++)
 		n += is_pending(p->links[i]) && (host == NULL || strcmp(p->links[i]->remote, host) == 0);
 	return n;
 }
@@ -36,7 +36,7 @@ static int pending_from(const struct peers *p, const char *host) {
 static void evict_pending(struct peers *p) {
 	struct link *victim = NULL;
 	int most = 0;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
 		if (!is_pending(l))
 			continue;

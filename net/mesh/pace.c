@@ -51,7 +51,7 @@ static void look(struct peers *p) {
 	double rates = 0, sum = 0;
 	c->waiting = 0;
 	peers_forgive_own_absence(p);
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
 		int64_t rtt_us;
 		if (!is_open(l))
@@ -76,7 +76,7 @@ static void choose_congestion(struct peers *p) {
 	static const char slow[] = "cubic";
 	if (p->cfg.congestion != NULL)
 		return;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
 		if (!is_open(l))
 			continue;
@@ -163,15 +163,15 @@ static enum turn send_slice(struct peers *p, struct link *l) {
 static bool send_turn(struct peers *p) {
 	bool again = false;
 	int first = p->up_turn;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
-		int at = (first + i) % PEERS_MAX_LINKS;
+	for (int i = 0; i < p->n_slots; i++) {
+		int at = (first + i) % p->n_slots;
 		struct link *l = p->links[at];
 		if (!is_open(l))
 			continue;
 		enum turn turn = send_slice(p, l);
 		if (turn == TURN_WAIT || rate_allowed(&p->up, p->now_us) == 0) {
 			bool goes_first = turn == TURN_WAIT || l->bulk_pending; /* it has not had its turn, or not all of it */
-			p->up_turn = goes_first ? at : (at + 1) % PEERS_MAX_LINKS;
+			p->up_turn = goes_first ? at : (at + 1) % p->n_slots;
 			return false;
 		}
 		again = turn == TURN_SENT || again;
@@ -182,7 +182,7 @@ static bool send_turn(struct peers *p) {
 void peers_pump_links(struct peers *p) {
 	RV_ASSERT(p->depth > 0);
 	p->pace.again_us = INT64_MAX;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+	for (int i = 0; i < p->n_slots; i++)
 		if (is_open(p->links[i]))
 			send_control(p, p->links[i]);
 	look(p);
@@ -192,7 +192,7 @@ void peers_pump_links(struct peers *p) {
 		turns++;
 	if (turns == TURNS_AT_ONCE)
 		p->pace.again_us = p->now_us;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+	for (int i = 0; i < p->n_slots; i++)
 		if (p->links[i] != NULL)
 			peers_count(p, p->links[i]);
 }

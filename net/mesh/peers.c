@@ -74,7 +74,7 @@ void peers_free(struct peers *p) {
 	if (p == NULL)
 		return;
 	RV_ASSERT(p->depth == 0);
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
 		if (l != NULL && l->state == LINK_OPEN) {
 			link_put_bye(l, "leaving");
@@ -130,6 +130,7 @@ struct link *peers_add_link(struct peers *p, int fd, enum frame_role role) {
 		return NULL;
 	}
 	p->links[slot] = l;
+	p->n_slots = slot < p->n_slots ? p->n_slots : slot + 1;
 	if (role == FRAME_LISTENER)
 		peers_tune(p, fd);
 	return l;
@@ -183,7 +184,7 @@ void peers_reap(struct peers *p) {
 		return;
 	for (bool found = true; found;) { /* the owner's answer to one death may be another */
 		found = false;
-		for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+		for (int i = 0; i < p->n_slots; i++) {
 			struct link *l = p->links[i];
 			if (l == NULL || l->state != LINK_DEAD)
 				continue;
@@ -220,7 +221,7 @@ int peers_pollfds(struct peers *p, struct pollfd *fds, int cap) {
 	int n = 0;
 	if (p->listen_fd >= 0 && n < cap && p->accept_again_us == 0)
 		fds[n++] = (struct pollfd){.fd = p->listen_fd, .events = POLLIN};
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
 		if (l == NULL)
 			continue;
@@ -261,7 +262,7 @@ int64_t peers_deadline_us(const struct peers *p) {
 		deadline = earlier(deadline, rate_ready_us(&p->up));
 	if (waits(p, &p->down))
 		deadline = earlier(deadline, rate_ready_us(&p->down));
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		const struct link *l = p->links[i];
 		if (l != NULL)
 			deadline = earlier(deadline, earlier(link_deadline_us(p, l), peers_watch_deadline_us(p, l)));
@@ -301,8 +302,8 @@ static void serve_ready(struct peers *p, const struct pollfd *fds, int n) {
 		if (p->listen_fd >= 0 && fds[i].fd == p->listen_fd && fds[i].revents != 0)
 			peers_accept(p);
 	int turn = p->down_turn;
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
-		struct link *l = p->links[(turn + i) % PEERS_MAX_LINKS];
+	for (int i = 0; i < p->n_slots; i++) {
+		struct link *l = p->links[(turn + i) % p->n_slots];
 		if (l == NULL || l->poll_slot < 0 || l->poll_slot >= n)
 			continue;
 		RV_ASSERT(fds[l->poll_slot].fd == l->fd);
@@ -313,7 +314,7 @@ static void serve_ready(struct peers *p, const struct pollfd *fds, int n) {
 		uint64_t before = p->total.rx_bytes;
 		peers_service(p, l, revents);
 		if (p->total.rx_bytes != before)
-			p->down_turn = (turn + i + 1) % PEERS_MAX_LINKS;
+			p->down_turn = (turn + i + 1) % p->n_slots;
 	}
 }
 
@@ -324,7 +325,7 @@ void peers_handle(struct peers *p, int64_t now_us, const struct pollfd *fds, int
 	if (p->accept_again_us != 0 && now_us >= p->accept_again_us)
 		p->accept_again_us = 0;
 	serve_ready(p, fds, n);
-	for (int i = 0; i < PEERS_MAX_LINKS; i++)
+	for (int i = 0; i < p->n_slots; i++)
 		if (p->links[i] != NULL)
 			time_out(p, p->links[i]);
 	peers_dial_due(p);

@@ -67,6 +67,7 @@ struct peers {
 	int64_t trouble_until_us; /* end of the window in which `troubles` were told */
 	int troubles;
 	struct link *links[PEERS_MAX_LINKS]; /* NULL: free */
+	int n_slots;                         /* of `links` that were ever in use: the first ones */
 	struct peer members[NET_MAX_MEMBERS];
 	struct peers_traffic total;
 	struct rate up, down;

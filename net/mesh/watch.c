@@ -33,7 +33,7 @@ int64_t peers_watch_deadline_us(const struct peers *p, const struct link *l) {
 void peers_forgive_own_absence(struct peers *p) {
 	bool absent = p->now_us - p->watched_us > ABSENT_LOOKS * p->cfg.silent_us / LOOKS;
 	p->watched_us = p->now_us;
-	for (int i = 0; absent && i < PEERS_MAX_LINKS; i++)
+	for (int i = 0; absent && i < p->n_slots; i++)
 		if (p->links[i] != NULL)
 			p->links[i]->alive_us = p->now_us;
 }
@@ -64,7 +64,7 @@ void peers_set_reach(struct peers *p, enum address_reach met) {
 /* ---- another network --------------------------------------------------------------------------------------------- */
 
 static void drop_stranded(struct peers *p) {
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
 		if (l == NULL || l->state == LINK_DEAD || !p->net.is_stranded(p->net.ctx, l->fd))
 			continue;
@@ -75,7 +75,7 @@ static void drop_stranded(struct peers *p) {
 
 /* A connection request that went into the void is asked again by TCP after 1, 3 and 7 s. */
 static void drop_unanswered(struct peers *p) {
-	for (int i = 0; i < PEERS_MAX_LINKS; i++) {
+	for (int i = 0; i < p->n_slots; i++) {
 		struct link *l = p->links[i];
 		if (l == NULL || l->state != LINK_CONNECTING)
 			continue;

@@ -19,7 +19,9 @@
  * sim_recovery.c     the directory under worker/recovery: what a disk proves, and which files go
  * sim_trainer.c      the trainer thread: the session core's trainer
  * sim_training.c     fake inner steps, contributions, outer steps
- * sim_peers.c        links between workers, frames, the platform around net/reduce
+ * sim_pipe.c         connections between workers: the mesh's pipes
+ * sim_stream.c       what protects them: a key stated, and nothing encrypted
+ * sim_peers.c        the mesh in a worker, and what travels on it: the platform around net/reduce
  * sim_fetch.c        state transfer between workers
  * sim_oracle*.c      what must hold at every step
  * sim_faults.c       carries the plan out, and heals
@@ -33,7 +35,7 @@
 #include "base/rng.h"
 #include "coordinator/core/core.h"
 #include "net/control/control.h"
-#include "net/mesh/frame.h"
+#include "net/mesh/peers.h"
 #include "net/reduce/reduce.h"
 #include "outer/global.h"
 #include "worker/join/control_client.h"
@@ -57,6 +59,7 @@ enum {
 	SIM_MAX_FRAGMENTS = 4,
 	SIM_MAX_FILES = 160,   /* on one disk */
 	SIM_MAX_FAULTS = 1024, /* in one plan */
+	SIM_MAX_ENDS = 4 * SIM_MAX_WORKERS,
 	SIM_MS = 1000,
 	SIM_S = 1000000,
 	SIM_STALL_US = 4 * SIM_S /* of the all-reduce: what is owed and withheld for so long */
@@ -151,6 +154,8 @@ struct sim_options {
 	bool by_time;              /* slow workers end their steps of a round before H (run_config.round_ms) */
 	int64_t fault_interval_us; /* mean */
 	int64_t safety_us;         /* length of the safety phase */
+	double capped;             /* share of its line that a worker may use for what it sends; 0: all */
+	size_t chunk_elems;
 };
 
 /* ---- virtual time (sim_queue.c) ---- */
@@ -182,16 +187,19 @@ void sim_queue_release(struct sim_queue *q);
 enum packet_kind {
 	PACKET_REQUEST, /* HTTP: may be lost, doubled, overtaken */
 	PACKET_REPLY,
-	PACKET_SYN, /* of a link: arrives in order, or the link breaks */
+	PACKET_SYN, /* of a connection (sim_pipe.c), as the rest: these arrive in order */
 	PACKET_ACK,
 	PACKET_RST,
-	PACKET_FRAME,
-	PACKET_WINDOW /* a frame was taken: there is room again */
+	PACKET_FIN,
+	PACKET_DATA,
+	PACKET_TAKEN /* data were taken: there is room again */
 };
 struct packet {
 	int src, dst;
 	uint8_t kind;
-	uint32_t link; /* number of the link: a new one for every dial */
+	uint32_t link; /* number of the connection: a new one for every dial */
+	uint64_t upto; /* DATA: bytes of its writer, with these */
+	int64_t sent_us;
 	size_t n;
 	uint8_t data[];
 };
@@ -328,13 +336,15 @@ void coordinator_release(struct sim_coordinator *c);
 
 /* ---- workers ---- */
 
-struct sim_link { /* one end */
-	enum { LINK_DOWN, LINK_DIALING, LINK_UP } state;
-	uint32_t number;
-	int64_t dialed_us;
-	int in_flight;            /* frames of ours on their way */
-	int64_t redial_us;        /* not before */
-	struct packet *queue[16]; /* FETCH, PIECE, NONE: before the all-reduce's */
+/* A frame of the state transfer that waits to be sent. */
+struct sim_frame {
+	struct frame_header header;
+	uint8_t body[];
+};
+
+struct sim_link { /* to a host, as the owner of the mesh sees it */
+	bool up;
+	struct sim_frame *queue[16]; /* FETCH, PIECE, NONE */
 	int n_queue;
 	struct frame_fetch asked[FETCH_WINDOW_MAX]; /* by the peer, not answered yet */
 	int n_asked, forgotten;
@@ -445,9 +455,14 @@ struct sim_worker {
 	struct sim_progress own_progress;
 	struct sim_fetch fetch;
 	uint64_t given_bytes, askers; /* of state, to others; hosts */
+	struct peers *mesh;           /* NULL: not open */
 	struct sim_link links[SIM_MAX_WORKERS];
+	struct sim_frame *sending;          /* the latest that the mesh took */
+	struct sim_end *ends[SIM_MAX_ENDS]; /* of connections (sim_pipe.c) */
+	int n_ends;
+	int reads_from;       /* host: whose bytes the mesh reads */
 	uint64_t expected_tx; /* bytes, when nothing goes wrong in this all-reduce */
-	bool line_was_full;   /* chunks or pieces wait for it (peers_deadline_us) */
+	bool lost_a_link;     /* since it began: what was on it is sent again */
 	int64_t timer_us;
 };
 
@@ -524,17 +539,30 @@ void recovery_rewind(struct sim *s, int host, uint64_t round);
 /* sim_peers.c */
 extern const struct session_links_ops sim_links_ops;
 struct session_seen peers_seen(const struct sim_worker *w);
-void peers_receive(struct sim *s, const struct packet *p);
-void peers_pump(struct sim *s, int host); /* dials and sends */
-/* When the line takes the chunks or pieces that wait for it; INT64_MAX: none do. */
-int64_t peers_deadline_us(const struct sim *s, int host);
+/* Of a process that has joined. */
+void mesh_open(struct sim *s, int host);
+/* Reads, writes and times out whatever is due. */
+void mesh_handle(struct sim *s, int host);
+void mesh_leave(struct sim_worker *w); /* as a process that exits: says goodbye */
+void mesh_crash(struct sim *s, int host, bool silent);
 /* Queues a frame of the state transfer: header, `a`, then `b`. */
 bool peers_has_room(const struct sim *s, int host, int to);
 void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
 				 size_t nb);
-/* This end of its link notices at that time that it is broken. */
-void peers_break_at(struct sim *s, int host, int peer, uint32_t number, int64_t at_us);
-void peers_close_all(struct sim *s, int host, bool silent);
+/* sim_pipe.c */
+struct pipe_ops pipe_of(struct sim_worker *w);
+void pipe_receive(struct sim *s, const struct packet *p);
+/* Fills in which of the pipes are ready; true if any is. */
+bool pipe_poll(struct sim_worker *w, struct pollfd *fds, int n);
+/* The connections between the two break; the peer notices later. */
+void pipe_break(struct sim *s, int host, int peer, int64_t later_us);
+/* The process is gone. `silent`: its host has no power; else the kernel ends its connections. */
+void pipe_close_all(struct sim *s, int host, bool silent);
+void pipe_release(struct sim_worker *w);
+void pipe_address(const struct sim *s, int host, char out[NET_ADDR_BYTES]); /* "10.0.0.1:7000" */
+
+/* sim_stream.c */
+extern const struct stream_ops sim_stream;
 
 /* sim_fetch.c */
 void fetch_want(struct sim *s, int host, const struct state_id *id); /* NULL: nothing any more */
@@ -550,7 +578,6 @@ void fetch_pump(struct sim *s, int host);
 void fetch_serve(struct sim *s, int host, int to);
 void fetch_receive(struct sim *s, int host, int from, const struct frame_header *h, const uint8_t *body);
 void fetch_link_changed(struct sim *s, int host, int peer);
-bool fetch_wants_link(const struct sim *s, int host, int peer);
 int64_t fetch_deadline_us(const struct sim_worker *w);
 
 /* ---- oracle (sim_oracle.c) ---- */
@@ -612,6 +639,12 @@ struct rv_hash oracle_full_hash_of(const struct sim *s, const struct global_stat
 bool oracle_others_hold_the_run(const struct sim *s, int host);
 void oracle_release(struct sim *s);
 
+/* sim_oracle_mesh.c: what the mesh may do */
+void oracle_frame(struct sim *s, int host, int peer);   /* came, as if from `peer` */
+void oracle_link_up(struct sim *s, int host, int peer); /* SIM_NOBODY: of a member that does not exist */
+void oracle_link_down(struct sim *s, int host, int peer, enum rv_err why, const char *text);
+void oracle_trouble(struct sim *s, int host, enum rv_err why, const char *text); /* something that became no link */
+
 /* ---- the universe ---- */
 
 struct sim_stats {
@@ -634,6 +667,11 @@ struct sim_window {
 	uint64_t n;
 };
 
+struct sim_identity {
+	struct identity id;
+	uint64_t *next_number; /* of the universe's streams */
+};
+
 struct sim {
 	struct sim_options opt;
 	struct sim_plan *plan; /* the caller's */
@@ -653,8 +691,13 @@ struct sim {
 	int64_t wall_jump_us[SIM_HOSTS]; /* how far its wall clock is off */
 	int next_aimed[SIM_HOSTS];       /* the fault that waits for one; plan->n: none */
 	uint64_t lives;                  /* processes started so far */
-	uint32_t next_link;              /* numbers of links */
-	bool healed;                     /* liveness phase */
+	uint32_t next_link;              /* numbers of connections */
+	struct sim_identity identities[SIM_MAX_WORKERS];
+	struct identity run_identity;
+	uint8_t run_id[NET_RUN_ID_BYTES];
+	uint64_t next_number;          /* of streams */
+	int lives_at[SIM_MAX_WORKERS]; /* the place of each host's address */
+	bool healed;                   /* liveness phase */
 	bool failed;
 	char why[1024];
 	bool verbose;
@@ -707,8 +750,8 @@ float sim_noise(uint64_t a, uint64_t b, uint64_t i);
 bool sim_is_checked(const struct sim *s, uint64_t round);
 /* Encoded bytes of what the round exchanges. */
 size_t sim_payload(const struct sim *s, uint64_t round);
-void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]);
-int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]);
-void *sim_alloc(size_t n); /* zeroed; aborts when there is none */
+void sim_key_of(const struct sim *s, int host, uint8_t key[NET_KEY_BYTES]);
+int sim_host_of_key(const struct sim *s, const uint8_t key[NET_KEY_BYTES]); /* SIM_NOBODY: nobody's */
+void *sim_alloc(size_t n);                                                  /* zeroed; aborts when there is none */
 
 #endif

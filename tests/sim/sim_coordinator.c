@@ -118,7 +118,7 @@ void coordinator_hang_up(struct sim *s, int host) {
 	if (c->core == NULL || !c->polls[host].waiting || s->frozen_until_us[SIM_COORDINATOR] > s->now_us)
 		return;
 	c->polls[host].waiting = false;
-	sim_key_of(host, key);
+	sim_key_of(s, host, key);
 	core_listens(c->core, s->now_us, key, false);
 	coordinator_turn(s);
 }
@@ -269,7 +269,7 @@ static void on_join(struct sim *s, int host, const struct http_head *head, const
 	struct join_request rq;
 	struct rv_errtext et = {0};
 	uint8_t key[NET_KEY_BYTES];
-	sim_key_of(host, key);
+	sim_key_of(s, host, key);
 	if (join_request_decode(body, n, &rq, &et) != RV_OK ||
 		core_join(c->core, s->now_us, key, &rq, true, &c->join_members[host], &et) != RV_OK) {
 		sim_fail(s, "w%d: join refused: %s", host, et.text);
@@ -282,7 +282,7 @@ static void on_report(struct sim *s, int host, const struct http_head *head, con
 	struct report rep;
 	struct rv_errtext et = {0};
 	uint8_t key[NET_KEY_BYTES];
-	sim_key_of(host, key);
+	sim_key_of(s, host, key);
 	enum rv_err e = report_decode(body, n, &rep, &et);
 	if (e == RV_OK && rep.version > s->coordinator.version) {
 		reply(s, host, *head, STATUS_CONFLICT, NULL, 0);
@@ -300,7 +300,7 @@ static void on_document(struct sim *s, int host, const struct http_head *head) {
 	uint8_t key[NET_KEY_BYTES];
 	s->coordinator.polls[host] =
 		(struct sim_poll){.waiting = true, .head = *head, .until_us = s->now_us + POLL_HOLD_US};
-	sim_key_of(host, key);
+	sim_key_of(s, host, key);
 	core_listens(s->coordinator.core, s->now_us, key, true);
 }
 

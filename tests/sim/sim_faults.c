@@ -106,8 +106,7 @@ static void die_behind_a_cut(struct sim *s, int nobody, void *arg) {
 }
 
 static void break_link(struct sim *s, const struct sim_fault *f) {
-	peers_break_at(s, f->host, f->peer, s->workers[f->host].links[f->peer].number, s->now_us);
-	peers_break_at(s, f->peer, f->host, s->workers[f->peer].links[f->host].number, s->now_us + f->lasts_us / 4);
+	pipe_break(s, f->host, f->peer, f->lasts_us / 4);
 }
 
 /* ---- disks, clocks, bits ---- */

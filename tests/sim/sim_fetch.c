@@ -32,7 +32,7 @@ static void tell_core(struct sim *s, int host, int peer) {
 	uint32_t member = member_of(s, peer);
 	if (w->fetch.core == NULL || member >= NET_MAX_MEMBERS)
 		return;
-	if (w->links[peer].state == LINK_UP)
+	if (w->links[peer].up)
 		fetch_core_link_up(w->fetch.core, s->now_us, member);
 	else
 		fetch_core_link_down(w->fetch.core, s->now_us, member);
@@ -140,12 +140,6 @@ bool fetch_nowhere(const struct sim *s, const struct sim_worker *w) {
 	return f->wanted && !fetch_core_complete(f->core, f->slot) && fetch_core_nowhere(f->core, f->slot);
 }
 
-bool fetch_wants_link(const struct sim *s, int host, int peer) {
-	const struct sim_worker *w = &s->workers[host];
-	const struct document *d = w->fetch.wanted ? round_document(w->core) : NULL;
-	return d != NULL && document_find(d, member_of(s, peer)) >= 0;
-}
-
 void fetch_pump(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	const struct document *d = round_document(w->core);
@@ -158,7 +152,7 @@ void fetch_pump(struct sim *s, int host) {
 	fetch_core_tick(w->fetch.core, s->now_us);
 	for (int peer = 0; peer < s->opt.n_workers; peer++) {
 		struct frame_fetch m;
-		while (peer != host && w->links[peer].state == LINK_UP && member_of(s, peer) < NET_MAX_MEMBERS &&
+		while (peer != host && w->links[peer].up && member_of(s, peer) < NET_MAX_MEMBERS &&
 			   peers_has_room(s, host, peer) && fetch_core_send(w->fetch.core, s->now_us, member_of(s, peer), &m)) {
 			uint8_t body[FRAME_FETCH_BYTES];
 			struct frame_header h = frame_fetch_encode(&m, 0, body);
@@ -229,7 +223,7 @@ static void serve_slice(struct sim *s, int host, int to) {
 
 void fetch_serve(struct sim *s, int host, int to) {
 	struct sim_link *l = &s->workers[host].links[to];
-	while (l->n_asked > 0 && l->state == LINK_UP && peers_has_room(s, host, to))
+	while (l->n_asked > 0 && l->up && peers_has_room(s, host, to))
 		serve_slice(s, host, to);
 }
 

@@ -58,6 +58,8 @@ static const struct field options[] = {
 	OPTION(by_time, FIELD_BOOL),
 	OPTION(fault_interval_us, FIELD_I64),
 	OPTION(safety_us, FIELD_I64),
+	OPTION(capped, FIELD_DOUBLE),
+	OPTION(chunk_elems, FIELD_U64),
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
 

@@ -82,6 +82,20 @@ static void choose_haste(struct sim_options *o) {
 	o->slowest_bytes_per_s += 3e5;
 }
 
+/* Frames that travel in slices in one of ten universes; a cap on the upload in one of eight. */
+static void choose_mesh(struct sim_options *o) {
+	enum { STREAM = 42, SMALL = 256 };
+	struct rv_rng r = rv_rng_of(o->seed, STREAM);
+	o->chunk_elems = SMALL;
+	if (rv_rng_below(&r, 10) == 0 && o->n_workers <= 6 && o->fragments == 1 && !o->hasty) {
+		o->chunk_elems = 4096;
+		o->n_params = 4096 + rv_rng_below(&r, 2 * 4096);
+		o->slowest_bytes_per_s *= 4;
+		o->codec = &codec_fp32;
+	}
+	o->capped = rv_rng_below(&r, 8) == 0 ? 0.3 + 0.6 * rv_rng_double(&r) : 0;
+}
+
 struct sim_options sim_options_of(uint64_t seed) {
 	struct rv_rng r = rv_rng_of(seed, 1);
 	struct sim_options o = {.seed = seed};
@@ -99,7 +113,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	o.jitter_us = (int64_t)rv_rng_below(&r, 100 * SIM_MS);
 	/* A line carries its worker's share of the all-reduce, and the messages of the others. */
 	double share = o.n_workers > 6 ? o.n_workers : 1;
-	o.slowest_bytes_per_s = share * (3e3 + 3e5 * rv_rng_double(&r) * rv_rng_double(&r));
+	o.slowest_bytes_per_s = share * (6e3 + 3e5 * rv_rng_double(&r) * rv_rng_double(&r));
 	o.step_us = 5 * SIM_MS + (int64_t)rv_rng_below(&r, 400 * SIM_MS);
 	o.fault_interval_us = 200 * SIM_MS + (int64_t)rv_rng_below(&r, 6 * SIM_S);
 	o.safety_us = 20 * SIM_S + (int64_t)rv_rng_below(&r, 60 * SIM_S);
@@ -108,6 +122,7 @@ struct sim_options sim_options_of(uint64_t seed) {
 	choose_fragments(&o);
 	choose_late(&o);
 	choose_clip(&o);
+	choose_mesh(&o);
 	return o;
 }
 

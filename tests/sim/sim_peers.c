@@ -1,9 +1,5 @@
-/* sim_peers.c: links between workers, and the platform around net/reduce.
- *
- * A link is dialled with SYN, accepted with ACK, and has a number: packets of another number are answered with RST. At
- * most WINDOW frames are under way on one link, one way, as in a socket's buffer: the rest is pulled from the
- * all-reduce when there is room. Like the real platform (net/mesh/pace.c) it begins no chunk and no piece while the
- * line has more to send than it carries in LINE_QUEUE_US, and LINE_FRAMES frames: PING would wait behind them all. */
+/* sim_peers.c: the shipped mesh in a worker, on the simulator's pipes, and what travels on it: the platform around
+ * net/reduce, and the frames of the state transfer. */
 #include "sim.h"
 
 #include "base/assert.h"
@@ -12,173 +8,23 @@
 #include <string.h>
 
 enum {
-	WINDOW = 3,
-	LINE_QUEUE_US = 60 * SIM_MS,
-	LINE_FRAMES = 2,
-	DIAL_TIMEOUT_US = 2500 * SIM_MS,
-	TCP_TIMEOUT_US = 6 * SIM_S,
-	KEEPALIVE_US = 8 * SIM_S, /* an idle link to a machine that lost power is found out, whether it is back or not */
+	SILENT_US = 3 * SIM_S, /* of a link that delivers nothing */
 	SILENCE_US = 2500 * SIM_MS,
 	PING_US = 800 * SIM_MS
 };
-
-static uint64_t run_tag(const struct sim *s) {
-	return s->opt.seed;
-}
 
 static int index_of(const struct sim_worker *w, int peer) {
 	return w->reduce != NULL ? w->roster_index[peer] : -1;
 }
 
-static void wake(struct sim *s, int host, void *arg) {
-	(void)arg;
-	worker_turn(s, host);
+static int host_of(const struct sim *s, uint32_t member) {
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (s->oracle.member_of[h] == member)
+			return h;
+	return SIM_NOBODY;
 }
 
-static void send_bare(struct sim *s, int host, int peer, enum packet_kind kind, uint32_t number) {
-	struct packet *p = packet_new(host, peer, kind, NULL, 0);
-	p->link = number;
-	sim_send(s, p);
-}
-
-/* ---- state of a link's end ---- */
-
-static void clear_queue(struct sim_link *l) {
-	for (int i = 0; i < l->n_queue; i++)
-		free(l->queue[i]);
-	l->n_queue = 0;
-	l->in_flight = 0;
-}
-
-static void tell_reduce(struct sim *s, int host, int peer, bool refused) {
-	struct sim_worker *w = &s->workers[host];
-	int index = index_of(w, peer);
-	if (index < 0)
-		return;
-	if (w->links[peer].state == LINK_UP)
-		reduce_link_up(w->reduce, s->now_us, index);
-	else
-		reduce_link_down(w->reduce, s->now_us, index, refused);
-}
-
-static void set_down(struct sim *s, int host, int peer, bool refused) {
-	struct sim_link *l = &s->workers[host].links[peer];
-	l->state = LINK_DOWN;
-	sim_say(s, host, refused ? "is refused by w%d" : "has no link to w%d any more", peer);
-	l->redial_us = s->now_us + sim_between(s, host, LUCK_LINE, 100 * SIM_MS, SIM_S);
-	clear_queue(l);
-	tell_reduce(s, host, peer, refused);
-	fetch_link_changed(s, host, peer);
-	sim_at(s, l->redial_us, host, s->workers[host].life, wake, NULL);
-}
-
-static void set_up(struct sim *s, int host, int peer, uint32_t number) {
-	struct sim_link *l = &s->workers[host].links[peer];
-	clear_queue(l);
-	l->state = LINK_UP;
-	l->number = number;
-	sim_say(s, host, "has a link to w%d", peer);
-	tell_reduce(s, host, peer, false);
-	fetch_link_changed(s, host, peer); /* asks again on the new one */
-}
-
-struct end {
-	int peer;
-	uint32_t number;
-};
-
-static void link_breaks(struct sim *s, int host, void *arg) {
-	struct end e = *(struct end *)arg;
-	free(arg);
-	struct sim_link *l = &s->workers[host].links[e.peer];
-	if (s->workers[host].core == NULL || l->state != LINK_UP || l->number != e.number)
-		return;
-	set_down(s, host, e.peer, false);
-	worker_turn(s, host);
-}
-
-void peers_break_at(struct sim *s, int host, int peer, uint32_t number, int64_t at_us) {
-	struct end *e = sim_alloc(sizeof *e);
-	*e = (struct end){.peer = peer, .number = number};
-	sim_at(s, at_us, host, s->workers[host].life, link_breaks, e);
-}
-
-void peers_close_all(struct sim *s, int host, bool silent) {
-	for (int peer = 0; peer < s->opt.n_workers; peer++) {
-		struct sim_link *l = &s->workers[host].links[peer];
-		if (l->state != LINK_DOWN && !silent)
-			send_bare(s, host, peer, PACKET_RST, l->number);
-		else if (l->state != LINK_DOWN)
-			peers_break_at(s, peer, host, l->number, s->now_us + KEEPALIVE_US);
-		clear_queue(l);
-		*l = (struct sim_link){0};
-	}
-}
-
-/* ---- dialling ---- */
-
-static void dial_times_out(struct sim *s, int host, void *arg) {
-	struct end d = *(struct end *)arg;
-	free(arg);
-	struct sim_link *l = &s->workers[host].links[d.peer];
-	if (l->state == LINK_DIALING && l->number == d.number)
-		set_down(s, host, d.peer, false);
-	worker_turn(s, host);
-}
-
-static void dial(struct sim *s, int host, int peer) {
-	struct sim_link *l = &s->workers[host].links[peer];
-	l->state = LINK_DIALING;
-	l->dialed_us = s->now_us;
-	l->number = ++s->next_link;
-	send_bare(s, host, peer, PACKET_SYN, l->number);
-	struct end *d = sim_alloc(sizeof *d);
-	*d = (struct end){.peer = peer, .number = l->number};
-	sim_at(s, s->now_us + DIAL_TIMEOUT_US, host, s->workers[host].life, dial_times_out, d);
-}
-
-/* Both may dial at once: then the dial of the lower host is the one that counts, unless it leads nowhere: to one that
- * nobody can dial, or for longer than there and back. */
-static void on_syn(struct sim *s, const struct packet *p) {
-	struct sim_link *l = &s->workers[p->dst].links[p->src];
-	int64_t there_and_back_us = 2 * (s->opt.delay_us + s->opt.jitter_us) + SIM_S / 2;
-	bool may_arrive = (s->net.undialable >> p->src & 1) == 0 && s->now_us - l->dialed_us < there_and_back_us;
-	if (l->state == LINK_DIALING && p->dst < p->src && may_arrive)
-		return;
-	if (l->state == LINK_UP) { /* the other end has given it up, or this is an older dial that was held up */
-		send_bare(s, p->dst, p->src, PACKET_RST, l->number);
-		set_down(s, p->dst, p->src, false);
-	}
-	set_up(s, p->dst, p->src, p->link);
-	send_bare(s, p->dst, p->src, PACKET_ACK, p->link);
-}
-
-static void on_ack(struct sim *s, const struct packet *p) {
-	struct sim_link *l = &s->workers[p->dst].links[p->src];
-	if (l->state == LINK_DIALING && l->number == p->link)
-		set_up(s, p->dst, p->src, p->link);
-	else if (l->number != p->link)
-		send_bare(s, p->dst, p->src, PACKET_RST, p->link);
-}
-
-static void on_rst(struct sim *s, const struct packet *p) {
-	struct sim_link *l = &s->workers[p->dst].links[p->src];
-	if (l->number == p->link && l->state != LINK_DOWN)
-		set_down(s, p->dst, p->src, l->state == LINK_DIALING);
-}
-
-/* ---- frames ---- */
-
-static struct packet *frame_packet(int host, int to, const struct frame_header *h, const void *a, size_t na,
-								   const void *b, size_t nb) {
-	struct packet *p = packet_new(host, to, PACKET_FRAME, NULL, FRAME_HEADER_BYTES + na + nb);
-	frame_header_encode(h, p->data);
-	if (na > 0)
-		memcpy(p->data + FRAME_HEADER_BYTES, a, na);
-	if (nb > 0)
-		memcpy(p->data + FRAME_HEADER_BYTES + na, b, nb);
-	return p;
-}
+/* ---- what is to be sent ---- */
 
 bool peers_has_room(const struct sim *s, int host, int to) {
 	const struct sim_link *l = &s->workers[host].links[to];
@@ -188,187 +34,217 @@ bool peers_has_room(const struct sim *s, int host, int to) {
 void peers_queue(struct sim *s, int host, int to, const struct frame_header *h, const void *a, size_t na, const void *b,
 				 size_t nb) {
 	struct sim_link *l = &s->workers[host].links[to];
-	if (l->state != LINK_UP || !peers_has_room(s, host, to))
+	if (!l->up || !peers_has_room(s, host, to))
 		return;
-	struct frame_header tagged = *h;
-	tagged.run_tag = run_tag(s);
-	l->queue[l->n_queue++] = frame_packet(host, to, &tagged, a, na, b, nb);
+	struct sim_frame *f = malloc(sizeof *f + na + nb);
+	RV_ASSERT(f != NULL && na + nb == h->body_bytes);
+	f->header = *h;
+	f->header.run_tag = frame_run_tag(s->run_id);
+	if (na > 0)
+		memcpy(f->body, a, na);
+	if (nb > 0)
+		memcpy(f->body + na, b, nb);
+	l->queue[l->n_queue++] = f;
 }
 
-/* When the line's queue is short enough for bulk to be begun, if nothing more enters it. */
-static int64_t bulk_from_us(const struct sim *s, int host) {
-	const struct net_node *line = &s->net.up[host];
-	size_t frame_bytes = FRAME_HEADER_BYTES + s->opt.codec->encoded_bytes(s->global_config.chunks.chunk_elems);
-	double frames_us = LINE_FRAMES * (double)frame_bytes / line->bytes_per_s * SIM_S;
-	return line->busy_until_us - LINE_QUEUE_US - (int64_t)frames_us;
+static void clear_queue(struct sim_link *l) {
+	for (int i = 0; i < l->n_queue; i++)
+		free(l->queue[i]);
+	l->n_queue = 0;
 }
 
-static bool line_is_full(struct sim *s, int host) {
-	s->workers[host].line_was_full |= bulk_from_us(s, host) > s->now_us;
-	return bulk_from_us(s, host) > s->now_us;
+/* The first of a state transfer's frames that may go: answers keep their order. It is kept until the mesh asks again. */
+static bool dequeue(struct sim_worker *w, struct sim_link *l, bool bulk, struct peers_message *out) {
+	int i = 0;
+	while (i < l->n_queue && !bulk && l->queue[i]->header.type != FRAME_FETCH)
+		i++;
+	if (i == l->n_queue)
+		return false;
+	free(w->sending);
+	w->sending = l->queue[i];
+	l->n_queue--;
+	memmove(l->queue + i, l->queue + i + 1, (size_t)(l->n_queue - i) * sizeof l->queue[0]);
+	*out = (struct peers_message){
+		.header = w->sending->header, .part = {w->sending->body}, .part_bytes = {w->sending->header.body_bytes}};
+	return true;
 }
 
-int64_t peers_deadline_us(const struct sim *s, int host) {
-	return s->workers[host].line_was_full ? bulk_from_us(s, host) : INT64_MAX;
+static bool pull(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
+	int64_t now_us = w->sim->now_us;
+	return bulk ? reduce_send(w->reduce, now_us, index, m) : reduce_send_control(w->reduce, now_us, index, m);
 }
 
-/* What the all-reduce has for a peer: PING and RESUME, and bulk where the line takes any. */
-static bool pull(struct sim *s, int host, int index, struct reduce_msg *m) {
-	struct reduce *r = s->workers[host].reduce;
-	return line_is_full(s, host) ? reduce_send_control(r, s->now_us, index, m) : reduce_send(r, s->now_us, index, m);
-}
-
-/* The same of a withholder: what it lets out, with a PING that says that it waits. */
-static bool next_message(struct sim *s, int host, int index, struct reduce_msg *m) {
-	bool any = pull(s, host, index, m);
-	while (any && host == s->withholder && m->type == s->withheld)
-		any = pull(s, host, index, m);
-	if (any && host == s->withholder && m->type == REDUCE_PING)
+/* What the all-reduce has for a peer; a withholder's is what it lets out, with a PING that says that it waits. */
+static bool pull_honestly(struct sim_worker *w, int index, bool bulk, struct reduce_msg *m) {
+	const struct sim *s = w->sim;
+	bool any = pull(w, index, bulk, m);
+	while (any && w->host == s->withholder && m->type == s->withheld)
+		any = pull(w, index, bulk, m);
+	if (any && w->host == s->withholder && m->type == REDUCE_PING)
 		m->waiting = 1;
 	return any;
 }
 
-/* The first of a state transfer's frames, unless it is a piece and the line is full. */
-static bool queue_may_go(struct sim *s, int host, const struct sim_link *l) {
-	struct frame_header h;
-	if (l->n_queue == 0)
+/* As the real worker: the all-reduce first, then state. */
+static bool next_frame(struct sim_worker *w, uint32_t member, bool bulk, struct peers_message *out) {
+	struct sim *s = w->sim;
+	int peer = host_of(s, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	struct reduce_msg m;
+	if (peer == SIM_NOBODY)
 		return false;
-	frame_header_decode(l->queue[0]->data, &h);
-	return !frame_is_bulk(h.type) || !line_is_full(s, host);
+	if (index < 0 || !pull_honestly(w, index, bulk, &m)) {
+		fetch_serve(s, w->host, peer);
+		return dequeue(w, &w->links[peer], bulk, out);
+	}
+	*out = (struct peers_message){
+		.header = frame_reduce_encode(&m, frame_run_tag(s->run_id)), .part = {m.data}, .part_bytes = {m.data_bytes}};
+	return true;
 }
 
-/* The next frame for a peer: the all-reduce's control and bulk, unless a state transfer waits. */
-static struct packet *next_frame(struct sim *s, int host, int peer) {
-	struct sim_worker *w = &s->workers[host];
-	struct sim_link *l = &w->links[peer];
-	if (queue_may_go(s, host, l)) {
-		struct packet *first = l->queue[0];
-		l->n_queue--;
-		memmove(l->queue, l->queue + 1, (size_t)l->n_queue * sizeof l->queue[0]);
-		return first;
-	}
+static bool next_message(void *ctx, uint32_t member, struct peers_message *out) {
+	return next_frame(ctx, member, true, out);
+}
+
+static bool next_control(void *ctx, uint32_t member, struct peers_message *out) {
+	return next_frame(ctx, member, false, out);
+}
+
+/* ---- what comes ---- */
+
+static enum rv_err on_reduce_frame(struct sim_worker *w, int peer, const struct frame_header *h, const uint8_t *body,
+								   struct rv_errtext *et) {
 	int index = index_of(w, peer);
-	struct reduce_msg m;
-	if (index < 0 || !next_message(s, host, index, &m))
-		return NULL;
-	struct frame_header h = frame_reduce_encode(&m, run_tag(s));
-	return frame_packet(host, peer, &h, m.data, m.data_bytes, NULL, 0);
-}
-
-static void pump_link(struct sim *s, int host, int peer) {
-	struct sim_link *l = &s->workers[host].links[peer];
-	while (l->state == LINK_UP && l->in_flight < WINDOW) {
-		struct packet *p = next_frame(s, host, peer);
-		if (p == NULL)
-			return;
-		faults_aim(s, host, 1, 2 * s->opt.delay_us);
-		p->link = l->number;
-		l->in_flight++;
-		sim_send(s, p);
-	}
-}
-
-static bool is_among(const struct member_ref *refs, int n, int host) {
-	for (int i = 0; i < n; i++)
-		if (sim_host_of_key(refs[i].key) == host)
-			return true;
-	return false;
-}
-
-/* As the real worker does: one that has the state also dials those who lack it. */
-static bool is_named(const struct sim_worker *w, int peer) {
-	const struct document *d = round_document(w->core);
-	return d != NULL && (is_among(d->members, d->n_members, peer) || is_among(d->syncing, d->n_syncing, peer));
-}
-
-void peers_pump(struct sim *s, int host) {
-	struct sim_worker *w = &s->workers[host];
-	w->line_was_full = false;
-	for (int peer = 0; peer < s->opt.n_workers; peer++) {
-		if (peer == host)
-			continue;
-		bool wanted = index_of(w, peer) >= 0 || fetch_wants_link(s, host, peer) || is_named(w, peer);
-		if (wanted && w->links[peer].state == LINK_DOWN && s->now_us >= w->links[peer].redial_us)
-			dial(s, host, peer);
-		fetch_serve(s, host, peer);
-		pump_link(s, host, peer);
-	}
-}
-
-/* There is room in the sender's window again. */
-static void acknowledge(struct sim *s, const struct packet *p) {
-	struct sim_worker *sender = &s->workers[p->src];
-	struct sim_link *l = &sender->links[p->dst];
-	if (l->number != p->link || l->in_flight == 0)
-		return;
-	if (s->net.cut[p->dst][p->src] != 0) {
-		send_bare(s, p->dst, p->src, PACKET_WINDOW, p->link);
-		return;
-	}
-	l->in_flight--;
-	sim_at(s, s->now_us, p->src, sender->life, wake, NULL);
-}
-
-static void on_window(struct sim *s, const struct packet *p) {
-	struct sim_link *l = &s->workers[p->dst].links[p->src];
-	if (l->number == p->link && l->in_flight > 0)
-		l->in_flight--;
-}
-
-static void on_reduce_frame(struct sim *s, const struct packet *p, const struct frame_header *h, const uint8_t *body) {
-	struct sim_worker *w = &s->workers[p->dst];
-	int index = index_of(w, p->src);
 	if (index < 0)
-		return; /* this all-reduce is not ours (yet, or any more) */
+		return RV_OK; /* this all-reduce is not ours (yet, or any more) */
 	struct reduce_msg m;
-	struct rv_errtext et = {0};
 	frame_reduce_decode(h, body, &m);
-	if (reduce_receive(w->reduce, s->now_us, index, &m, &et) != RV_OK)
-		sim_fail(s, "w%d refuses a %s of w%d: %s", p->dst, frame_type_name(h->type), p->src, et.text);
+	return reduce_receive(w->reduce, w->sim->now_us, index, &m, et);
 }
 
-static void on_frame(struct sim *s, const struct packet *p) {
-	acknowledge(s, p);
-	struct sim_link *l = &s->workers[p->dst].links[p->src];
-	if (l->state != LINK_UP || l->number != p->link) {
-		send_bare(s, p->dst, p->src, PACKET_RST, p->link);
-		return;
-	}
-	struct frame_header h;
-	frame_header_decode(p->data, &h);
-	const char *why = frame_header_invalid(&h, run_tag(s), FRAME_LINK_OPEN);
-	if (why != NULL || h.body_bytes != p->n - FRAME_HEADER_BYTES)
-		sim_fail(s, "w%d refuses a frame of w%d: %s", p->dst, p->src, why != NULL ? why : "body length");
-	else if (frame_is_reduce(h.type))
-		on_reduce_frame(s, p, &h, p->data + FRAME_HEADER_BYTES);
-	else
-		fetch_receive(s, p->dst, p->src, &h, p->data + FRAME_HEADER_BYTES);
+static enum rv_err on_message(void *ctx, uint32_t member, const struct frame_header *h, const uint8_t *body,
+							  struct rv_errtext *et) {
+	struct sim_worker *w = ctx;
+	int peer = host_of(w->sim, member);
+	oracle_frame(w->sim, w->host, peer);
+	if (peer == SIM_NOBODY)
+		return RV_OK;
+	if (frame_is_reduce(h->type))
+		return on_reduce_frame(w, peer, h, body, et);
+	fetch_receive(w->sim, w->host, peer, h, body);
+	return RV_OK;
 }
 
-void peers_receive(struct sim *s, const struct packet *p) {
-	const struct sim_worker *w = &s->workers[p->dst];
-	if (w->core == NULL) { /* no process, or one that does not listen yet */
-		if (w->dark)       /* nothing answers; TCP gives up in the end */
-			peers_break_at(s, p->src, p->dst, p->link, s->now_us + TCP_TIMEOUT_US);
-		else if (p->kind != PACKET_RST)
-			send_bare(s, p->dst, p->src, PACKET_RST, p->link);
+static void on_part(void *ctx, uint32_t member, bool bulk) {
+	struct sim_worker *w = ctx;
+	int peer = host_of(w->sim, member), index = peer != SIM_NOBODY ? index_of(w, peer) : -1;
+	if (index >= 0)
+		reduce_part(w->reduce, w->sim->now_us, index, bulk);
+}
+
+/* ---- links ---- */
+
+static void tell_reduce(struct sim_worker *w, int peer, bool refused) {
+	int index = index_of(w, peer);
+	if (index >= 0 && w->links[peer].up)
+		reduce_link_up(w->reduce, w->sim->now_us, index);
+	else if (index >= 0)
+		reduce_link_down(w->reduce, w->sim->now_us, index, refused);
+}
+
+static void set_link(struct sim_worker *w, int peer, bool up, bool refused) {
+	w->links[peer].up = up;
+	clear_queue(&w->links[peer]);
+	tell_reduce(w, peer, refused);
+	fetch_link_changed(w->sim, w->host, peer); /* asks again on the new one */
+}
+
+static void on_link_up(void *ctx, uint32_t member) {
+	struct sim_worker *w = ctx;
+	int peer = host_of(w->sim, member);
+	sim_say(w->sim, w->host, "has a link to w%d", peer);
+	oracle_link_up(w->sim, w->host, peer);
+	if (peer != SIM_NOBODY)
+		set_link(w, peer, true, false);
+}
+
+static void on_link_down(void *ctx, uint32_t member, bool fatal, enum rv_err why, const char *text) {
+	struct sim_worker *w = ctx;
+	int peer = host_of(w->sim, member);
+	sim_say(w->sim, w->host, "has no link to w%d%s: %s", peer, fatal ? ", for good" : "", text);
+	if (peer == SIM_NOBODY)
 		return;
+	w->lost_a_link = true;
+	oracle_link_down(w->sim, w->host, peer, why, text);
+	set_link(w, peer, false, fatal);
+}
+
+static void on_trouble(void *ctx, enum rv_err why, const char *text) {
+	const struct sim_worker *w = ctx;
+	sim_say(w->sim, w->host, "has trouble: %s", text);
+	oracle_trouble(w->sim, w->host, why, text);
+}
+
+/* ---- the mesh's life and time ---- */
+
+void mesh_open(struct sim *s, int host) {
+	struct sim_worker *w = &s->workers[host];
+	const struct pipe_ops pipe = pipe_of(w);
+	struct rv_errtext et = {0};
+	struct peers_config cfg = {.identity = &s->identities[host].id,
+							   .self_member = w->member,
+							   .listen = ":7000",
+							   .owner = {.ctx = w,
+										 .next_message = next_message,
+										 .next_control = next_control,
+										 .on_message = on_message,
+										 .on_part = on_part,
+										 .on_link_up = on_link_up,
+										 .on_link_down = on_link_down,
+										 .on_trouble = on_trouble},
+							   .silent_us = SILENT_US,
+							   .rng_seed = s->opt.seed + w->life,
+							   .pipe = &pipe,
+							   .stream = &sim_stream,
+							   .max_up = (int64_t)(s->opt.capped * s->net.up[host].at_best)};
+	memcpy(cfg.run_id, s->run_id, sizeof cfg.run_id);
+	memcpy(cfg.run_key, s->run_identity.key, sizeof cfg.run_key);
+	ticket_sign(&s->run_identity, s->run_id, w->member, cfg.identity->key, cfg.ticket);
+	if (peers_new(&cfg, &w->mesh, &et) != RV_OK)
+		sim_fail(s, "w%d: no mesh: %s", host, et.text);
+}
+
+static void forget_links(struct sim_worker *w) {
+	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++) {
+		clear_queue(&w->links[peer]);
+		w->links[peer] = (struct sim_link){0};
 	}
-	switch (p->kind) {
-	case PACKET_SYN:
-		on_syn(s, p);
-		break;
-	case PACKET_ACK:
-		on_ack(s, p);
-		break;
-	case PACKET_RST:
-		on_rst(s, p);
-		break;
-	case PACKET_WINDOW:
-		on_window(s, p);
-		break;
-	default:
-		on_frame(s, p);
+	free(w->sending);
+	w->sending = NULL;
+}
+
+void mesh_leave(struct sim_worker *w) {
+	peers_free(w->mesh);
+	w->mesh = NULL;
+	forget_links(w);
+}
+
+void mesh_crash(struct sim *s, int host, bool silent) {
+	pipe_close_all(s, host, silent);
+	mesh_leave(&s->workers[host]);
+}
+
+/* As the real loop: waits for readiness or the deadline, and handles both. */
+void mesh_handle(struct sim *s, int host) {
+	enum { MANY = 1000 };
+	struct sim_worker *w = &s->workers[host];
+	struct pollfd fds[PEERS_MAX_FDS];
+	for (int i = 0; !s->failed; i++) {
+		int n = peers_pollfds(w->mesh, fds, PEERS_MAX_FDS);
+		if (!pipe_poll(w, fds, n) && peers_deadline_us(w->mesh) > s->now_us)
+			return;
+		peers_handle(w->mesh, s->now_us, fds, n);
+		if (i == MANY)
+			sim_fail(s, "w%d: its mesh turns without end", host);
 	}
 }
 
@@ -411,6 +287,7 @@ static uint64_t expected_tx(struct sim_worker *w, const struct document *d) {
 static void init_reduce(struct sim *s, int host, const struct document *d) {
 	struct sim_worker *w = &s->workers[host];
 	w->sim = s;
+	w->lost_a_link = false;
 	w->chunks = global_round_chunks(&s->global_config, d->round);
 	struct reduce_config cfg = {.self_member = w->member,
 								.n_chunks = w->chunks.n_chunks,
@@ -438,24 +315,25 @@ static void enter_attempt(struct sim *s, int host, const struct document *d) {
 	for (int peer = 0; peer < SIM_MAX_WORKERS; peer++)
 		w->roster_index[peer] = -1;
 	for (int i = 0; i < d->n_members; i++)
-		w->roster_index[sim_host_of_key(d->members[i].key)] = i;
+		w->roster_index[sim_host_of_key(s, d->members[i].key)] = i;
 	for (int peer = 0; peer < s->opt.n_workers; peer++)
-		if (w->links[peer].state == LINK_UP)
-			tell_reduce(s, host, peer, false);
+		if (w->links[peer].up)
+			tell_reduce(w, peer, false);
 	oracle_contribution(s, host);
 }
 
 /* ---- the session core's links ---- */
 
+/* As the real worker: one that has the state also dials those who lack it. */
 static void allow(void *ctx, const struct document *d) {
-	const struct sim_worker *w = ctx; /* fetch_pump and peers_pump look at the latest document */
-	uint64_t members = 0, syncing = 0;
-	for (int i = 0; i < d->n_members; i++)
-		members |= UINT64_C(1) << d->members[i].member;
-	for (int i = 0; i < d->n_syncing; i++)
-		syncing |= UINT64_C(1) << d->syncing[i].member;
-	sim_say(w->sim, w->host, "follows document %llu: members %llx, behind %llx", (unsigned long long)d->seq,
-			(unsigned long long)members, (unsigned long long)syncing);
+	struct sim_worker *w = ctx;
+	struct member_ref linked[NET_MAX_MEMBERS + NET_MAX_SYNCING];
+	memcpy(linked, d->members, d->n_members * sizeof linked[0]);
+	memcpy(linked + d->n_members, d->syncing, d->n_syncing * sizeof linked[0]);
+	sim_say(w->sim, w->host, "follows document %llu: %d members, %d behind", (unsigned long long)d->seq, d->n_members,
+			d->n_syncing);
+	peers_ban(w->mesh, w->sim->now_us, d->banned);
+	peers_allow(w->mesh, w->sim->now_us, linked, d->n_members + d->n_syncing);
 }
 
 static enum rv_err begin_reduce(void *ctx, const struct document *d, struct rv_errtext *et) {
@@ -475,7 +353,7 @@ static void resume_reduce(void *ctx, const struct document *d) {
 
 static void end_reduce(void *ctx) {
 	struct sim_worker *w = ctx;
-	if (w->sim->opt.calm)
+	if (w->sim->opt.calm && !w->lost_a_link)
 		oracle_bytes(w->sim, w->host);
 	w->reduce = NULL;
 }

@@ -95,6 +95,7 @@ void worker_open(struct sim *s, int host, uint32_t member) {
 	w->session = session_core_init(w->session_memory, &cfg, &ops, &start, s->now_us);
 	w->core = session_core_round(w->session);
 	w->found.reduced = NULL; /* the session has it */
+	mesh_open(s, host);
 }
 
 /* ---- ends ----------------------------------------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static void end_session(struct sim_worker *w) {
 
 void worker_crash(struct sim *s, int host, bool silent) {
 	struct sim_worker *w = &s->workers[host];
-	peers_close_all(s, host, silent);
+	mesh_crash(s, host, silent);
 	if (!silent)
 		coordinator_hang_up(s, host);
 	disk_crash(s, host, silent);
@@ -178,6 +179,7 @@ static void exits(struct sim *s, int host, void *arg) {
 		store_term(s, host, term);
 		return;
 	}
+	mesh_leave(w);
 	w->done = session_core_exported(w->session);
 	w->done_round = w->global.round;
 	worker_crash(s, host, false);
@@ -206,6 +208,8 @@ void worker_release(struct sim_worker *w) {
 	store_end(w->sim, w->host);
 	trainer_unload(w);
 	disk_release(&w->disk);
+	mesh_leave(w);
+	pipe_release(w);
 	free(w->control_memory);
 	free(w->session_memory);
 	free(w->round_memory);

@@ -88,12 +88,15 @@ bool sim_is_checked(const struct sim *s, uint64_t round) {
 	return round % s->opt.snapshot_every == 0 || round == s->opt.rounds;
 }
 
-void sim_key_of(int host, uint8_t key[NET_KEY_BYTES]) {
-	memset(key, 0x40 + host, NET_KEY_BYTES);
+void sim_key_of(const struct sim *s, int host, uint8_t key[NET_KEY_BYTES]) {
+	memcpy(key, s->identities[host].id.key, NET_KEY_BYTES);
 }
 
-int sim_host_of_key(const uint8_t key[NET_KEY_BYTES]) {
-	return key[0] - 0x40;
+int sim_host_of_key(const struct sim *s, const uint8_t key[NET_KEY_BYTES]) {
+	for (int h = 0; h < s->opt.n_workers; h++)
+		if (memcmp(s->identities[h].id.key, key, NET_KEY_BYTES) == 0)
+			return h;
+	return SIM_NOBODY;
 }
 
 /* ---- birth and end ---- */
@@ -113,15 +116,30 @@ static void make_fragments(struct sim *s) {
 	s->max_payload = global_max_payload_bytes(g);
 }
 
+static void make_identities(struct sim *s) {
+	uint8_t seed[IDENTITY_SEED_BYTES] = {0};
+	memcpy(seed, &s->opt.seed, sizeof s->opt.seed);
+	for (int h = 0; h < s->opt.n_workers; h++) {
+		seed[IDENTITY_SEED_BYTES - 1] = (uint8_t)(h + 1);
+		identity_of_seed(seed, &s->identities[h].id);
+		s->identities[h].next_number = &s->next_number;
+		s->lives_at[h] = h;
+	}
+	seed[IDENTITY_SEED_BYTES - 1] = 0;
+	identity_of_seed(seed, &s->run_identity);
+	memcpy(s->run_id, s->run_hash.b, sizeof s->run_id);
+}
+
 static void make_run(struct sim *s) {
 	s->run_hash = rv_hash_of(&s->opt.seed, sizeof s->opt.seed);
 	s->global_config = (struct global_config){.n = s->opt.n_params,
-											  .chunks = chunking_of(s->opt.n_params, 256),
+											  .chunks = chunking_of(s->opt.n_params, s->opt.chunk_elems),
 											  .codec = s->opt.codec,
 											  .merge_params = {.clip = s->opt.clip},
 											  .optimizer = &outer_nesterov,
 											  .params = {.lr = 0.7f, .momentum = 0.9f},
 											  .run_hash = s->run_hash};
+	make_identities(s);
 	make_fragments(s);
 	s->theta0 = sim_alloc(s->opt.n_params * sizeof(float));
 	s->scratch = sim_alloc(s->opt.n_params * sizeof(float));
@@ -164,12 +182,8 @@ static void populate(struct sim *s) {
 
 static void release(struct sim *s) {
 	oracle_release(s);
-	for (int h = 0; h < s->opt.n_workers; h++) {
-		for (int p = 0; p < s->opt.n_workers; p++)
-			for (int i = 0; i < s->workers[h].links[p].n_queue; i++)
-				free(s->workers[h].links[p].queue[i]);
+	for (int h = 0; h < s->opt.n_workers; h++)
 		worker_release(&s->workers[h]);
-	}
 	coordinator_release(&s->coordinator);
 	sim_network_release(&s->net);
 	sim_queue_release(&s->queue);

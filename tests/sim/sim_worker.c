@@ -19,7 +19,7 @@ static uint64_t measured(const struct sim *s, int host, double bytes_per_s) {
 static void send_report(void *ctx, struct report *rep) {
 	struct sim_worker *w = ctx;
 	const struct sim *s = w->sim;
-	(void)snprintf(rep->addr, sizeof rep->addr, "w%d:7000", w->host);
+	pipe_address(s, w->host, rep->addr);
 	rep->up_bytes_per_s = measured(s, w->host, s->net.up[w->host].bytes_per_s);
 	rep->down_bytes_per_s = measured(s, w->host, s->net.down[w->host].bytes_per_s);
 	control_client_report(w->control, rep);
@@ -85,7 +85,7 @@ static int64_t session_deadline_us(const struct sim *s, int host) {
 	int64_t at = session_core_deadline_us(w->session, s->now_us);
 	at = earlier(at, w->reduce != NULL ? reduce_deadline_us(w->reduce) : INT64_MAX);
 	at = earlier(at, fetch_deadline_us(w));
-	return earlier(at, peers_deadline_us(s, host));
+	return earlier(at, peers_deadline_us(w->mesh));
 }
 
 static void set_timer(struct sim *s, int host) {
@@ -117,6 +117,7 @@ static void take_turns(struct sim *s, int host) {
 	struct sim_worker *w = &s->workers[host];
 	struct session_seen before;
 	int turns = 0;
+	mesh_handle(s, host);
 	do {
 		before = peers_seen(w);
 		take_turn(s, host);
@@ -124,7 +125,7 @@ static void take_turns(struct sim *s, int host) {
 			sim_fail(s, "w%d: its session turns without end", host);
 	} while (!s->failed && has_news(w, &before));
 	fetch_pump(s, host);
-	peers_pump(s, host);
+	peers_pump(w->mesh, s->now_us);
 	take_turn(s, host);
 }
 
@@ -146,6 +147,6 @@ void worker_receive(struct sim *s, const struct packet *p) {
 	if (p->kind == PACKET_REPLY)
 		http_receive(s, p->dst, p);
 	else
-		peers_receive(s, p);
+		pipe_receive(s, p);
 	worker_turn(s, p->dst);
 }

@@ -32,6 +32,8 @@ static void begin(struct trial *t, uint64_t seed, int n_workers, uint32_t min_wo
 	t->opt.keep_snapshots = 2;
 	t->opt.n_params = 3000;
 	t->opt.fragments = 1;
+	t->opt.chunk_elems = 256;
+	t->opt.capped = 0;
 	t->opt.mix = 0;
 	t->opt.step_us = 150 * SIM_MS;
 	t->opt.delay_us = 20 * SIM_MS;
