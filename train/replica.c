@@ -284,8 +284,7 @@ enum rv_err replica_step_shards(struct replica *r, const uint32_t *shards, int n
 								struct rv_errtext *et) {
 	RV_TRY(take_gradient(r, shards, n, out, et));
 	struct step_work w = {.r = r, .params = inner_of(r, out->lr, sqrt(r->parts[0].squares))};
-	if (r->before_update)
-		r->before_update(r->before_update_ctx);
+	replica_settle(r);
 	on_all_parts(r, update_of_part, &w);
 	r->adam_steps++;
 	r->global_step++;
@@ -324,6 +323,11 @@ enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, 
 void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx) {
 	r->before_update = fn;
 	r->before_update_ctx = ctx;
+}
+
+void replica_settle(struct replica *r) {
+	if (r->before_update)
+		r->before_update(r->before_update_ctx);
 }
 
 void replica_watch(struct replica *r, const atomic_bool *stop) {

@@ -90,6 +90,8 @@ enum rv_err replica_step_over(struct replica *r, const uint32_t *shards, int n, 
 /* `fn` is called by each step when its gradient is there, before it changes theta, m and v. NULL (the start):
  * nothing. */
 void replica_before_update(struct replica *r, void (*fn)(void *ctx), void *ctx);
+/* Calls it, for what changes the replica's vectors from outside. */
+void replica_settle(struct replica *r);
 /* A step's gradient without its update, for optimizers that are not the replica's: gradient (n, host) as replica_step
  * has it before clipping; the data cursor and the global step move on as there, theta and the moments do not. out->lr
  * is the schedule's. RV_E_RANGE as replica_step. */

@@ -6,33 +6,27 @@
 #include "base/weights.h"
 #include "lab/methods/replica_spread.h"
 #include "train/metrics.h"
-#include "train/outer_device.h"
 
 #include <stdlib.h>
 
 static enum rv_err one_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
-	return replica_step_over(r->replicas[i], NULL, 0, out, et);
+	return participant_step(&r->participants[i], &r->global, r->rounds_done, out, et);
 }
 
 static void train(void *ctx, int i) {
 	struct lab_run *r = ctx;
-	replica_set_anchor(r->replicas[i], lab_run_reference(r, i));
+	participant_begin(&r->participants[i], &r->global, r->rounds_done);
 	lab_run_inner_steps(r, i, r->goals[i], one_step);
 }
 
 static void encode(void *ctx, int i) {
 	struct lab_run *r = ctx;
-	struct global_state start = r->global;                     /* a view: theta as it was for this worker */
-	start.theta = (float *)(uintptr_t)lab_run_reference(r, i); /* only read */
-	struct outer_device device = {.be = NULL};
-	if (contribution_is_plain(&r->contributions[i]))
-		r->faults[i] = outer_device_encode(&device, r->replicas[i], &start, r->encoded[i], &r->fault_texts[i]);
-	else
-		r->faults[i] = contribution_encode(&r->contributions[i], &start, r->rounds_done, replica_theta(r->replicas[i]),
-										   r->encoded[i], &r->fault_texts[i]);
-	outer_device_unpin(&device);
+	struct participant *p = &r->participants[i];
+	const struct global_state from = eager_view(&p->eager, &r->global);
+	r->faults[i] = participant_encode(p, &r->global, &r->fault_texts[i]);
+	outer_device_unpin(&p->device); /* theta is pinned for one device at a time */
 	if (r->faults[i] == RV_OK)
-		r->faults[i] = codec_loss_measure(&start, replica_theta(r->replicas[i]), r->encoded[i], &r->codec_losses[i],
+		r->faults[i] = codec_loss_measure(&from, replica_theta(r->replicas[i]), p->encoded, &r->codec_losses[i],
 										  &r->fault_texts[i]);
 }
 
@@ -57,12 +51,8 @@ enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errte
 
 enum rv_err averaging_train_paced(struct lab_run *r, const struct pace_round *pace, struct rv_errtext *et) {
 	uint64_t begin = r->rounds_done * (uint64_t)r->cfg.run.steps_per_round;
-	for (int i = 0; i < r->n_replicas; i++) {
-		uint64_t from = begin + r->kept_steps[i];
-		r->goals[i] = from + pace->steps[i];
-		if (r->sums[i].steps == 0) /* else the round is under way already */
-			replica_set_global_step(r->replicas[i], from);
-	}
+	for (int i = 0; i < r->n_replicas; i++)
+		r->goals[i] = begin + lab_run_kept_steps(r, i) + pace->steps[i];
 	return for_all(r, train, et);
 }
 
@@ -125,14 +115,14 @@ enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct r
 	for (int i = 0; i < r->n_replicas; i++) {
 		if (!takes_part[i])
 			continue;
-		vectors[n] = r->encoded[i];
-		tokens[n++] = r->kept_tokens[i] + r->sums[i].tokens;
+		vectors[n] = r->participants[i].encoded;
+		tokens[n++] = r->participants[i].tokens;
 	}
 	rv_weights(tokens, n, r->cfg.run.weight_by_tokens, weights);
 	RV_TRY(averaging_reduce_vectors(r, vectors, weights, n, et));
 	for (int i = 0; i < r->n_replicas; i++) /* here a mean is always committed */
 		if (takes_part[i])
-			contribution_commit(&r->contributions[i], &r->global.cfg, r->rounds_done);
+			participant_commit(&r->participants[i], &r->global);
 	return RV_OK;
 }
 

@@ -12,8 +12,7 @@
 enum rv_err averaging_train_to(struct lab_run *r, uint64_t step, struct rv_errtext *et);
 /* Takes each to where the round's pace lets it come. The same faults. */
 enum rv_err averaging_train_paced(struct lab_run *r, const struct pace_round *pace, struct rv_errtext *et);
-/* Encodes the outer gradients of all, of what the round exchanges, against what they started from (lab_run_reference);
- * out->delta_* from them. RV_E_RANGE: one is not finite. */
+/* Encodes the outer gradients of all, of what the round exchanges, against what they started from; out->delta_* from them. RV_E_RANGE: one is not finite. */
 enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
 
 /* Who takes part in round `round`: everybody, or (cfg.drop_sync > 0) each worker with probability 1 - drop_sync, drawn
@@ -21,8 +20,9 @@ enum rv_err averaging_encode(struct lab_run *r, struct lab_round *out, struct rv
  * how many. */
 int averaging_participants(const struct lab_config *c, uint64_t round, bool takes_part[LAB_MAX_WORKERS]);
 
-/* r->reduced = the participants' encoded outer gradients merged by the run's rule, whose residuals it commits. By tokens, a worker's weight counts all that its outer gradient contains: what it
- * kept of rounds that it missed too. RV_E_NOMEM, RV_E_RANGE. */
+/* r->reduced = the encoded outer gradients of those that take part, merged by the run's rule: it is committed. By tokens, a worker's
+ * weight counts all that its outer gradient contains: what it kept of rounds that it missed, too. RV_E_NOMEM,
+ * RV_E_RANGE. */
 enum rv_err averaging_reduce(struct lab_run *r, const bool *takes_part, struct rv_errtext *et);
 
 /* The same of these n encoded vectors, in this order. */

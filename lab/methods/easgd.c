@@ -7,7 +7,6 @@
 #include "lab/methods/methods.h"
 
 #include "base/clock.h"
-#include "train/adopt.h"
 
 #include <stdio.h>
 
@@ -30,12 +29,12 @@ static enum rv_err easgd_round(struct lab_run *r, struct lab_round *out, struct 
 	RV_TRY(averaging_train_to(r, (r->rounds_done + 1) * (uint64_t)r->cfg.run.steps_per_round, et));
 	RV_TRY(averaging_encode(r, out, et));
 	int64_t started_us = rv_clock_monotonic_us();
-	for (int i = 0; i < r->n_replicas; i++) {
+	for (int i = 0; i < r->n_replicas; i++)
 		all[i] = true;
-		adopt_round(r->replicas[i], &r->global, r->rounds_done, (float)r->cfg.run.mix);
-	}
 	out->participants = r->n_replicas;
 	RV_TRY(averaging_reduce(r, all, et));
+	for (int i = 0; i < r->n_replicas; i++)
+		(void)participant_adopt(&r->participants[i], &r->global, NULL, PARTICIPANT_ADOPT);
 	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
 	RV_TRY(global_apply(&r->global, r->reduced, &digest, et));
 	out->reduce_us = rv_clock_monotonic_us() - started_us;

@@ -6,7 +6,7 @@
 
 /* theta - theta_local of replica i. */
 static double squared_norm(struct lab_run *r, int i) {
-	const float *theta = lab_run_reference(r, i), *local = replica_theta(r->replicas[i]);
+	const float *theta = participant_reference(&r->participants[i], &r->global), *local = replica_theta(r->replicas[i]);
 	double sum = 0;
 	for (size_t k = 0; k < r->global.cfg.n; k++) {
 		double d = (double)theta[k] - (double)local[k];
@@ -21,7 +21,7 @@ static double mean_cosine(struct lab_run *r, const double *norm) {
 	int k = r->n_replicas;
 	double sum = 0;
 	for (int i = 0; i < k; i++) {
-		theta[i] = lab_run_reference(r, i);
+		theta[i] = participant_reference(&r->participants[i], &r->global);
 		local[i] = replica_theta(r->replicas[i]);
 	}
 	for (size_t at = 0; at < r->global.cfg.n; at++) {

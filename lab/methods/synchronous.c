@@ -2,8 +2,6 @@
 #include "lab/methods/synchronous.h"
 
 #include "base/clock.h"
-#include "lab/methods/averaging.h"
-#include "train/adopt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,44 +28,32 @@ static struct attendance attendance_of(const struct lab_run *r, const struct pac
 	return a;
 }
 
-/* A worker that missed the round: as a real one that comes late (run.late). `old`: theta before the outer step. Who had
- * not done its steps goes on from those it has; who had begins a contribution that this one is part of. */
+/* A worker that missed the round is as a real one that comes late (run.late). One that had not done its steps goes on
+ * from those it has; one that had begins a contribution that this one is part of. `old`: theta before the outer step. */
 static void adopt_late(struct lab_run *r, int i, bool was_in_time, const float *old) {
-	if (r->cfg.run.late == RUN_LATE_KEEP) {
-		replica_shift_theta(r->replicas[i], old, r->global.theta);
-		r->kept_tokens[i] += r->sums[i].tokens;
-		r->kept_steps[i] = was_in_time ? 0 : r->kept_steps[i] + r->sums[i].steps;
-	} else {
-		replica_set_theta(r->replicas[i], r->global.theta);
-		r->kept_tokens[i] = r->kept_steps[i] = 0;
-	}
-}
-
-/* Where outer steps come late, replicas have begun the next round by then: from a start of their own. */
-static void adopt(struct lab_run *r, int i, uint64_t round) {
-	if (!eager_is_on(&r->eager[i]))
-		adopt_round(r->replicas[i], &r->global, round, (float)r->cfg.run.mix);
-	r->kept_tokens[i] = r->kept_steps[i] = 0;
+	struct participant *p = &r->participants[i];
+	bool keep = r->cfg.run.late == RUN_LATE_KEEP;
+	(void)participant_adopt(p, &r->global, old, keep ? PARTICIPANT_KEEP : PARTICIPANT_DISCARD);
+	if (was_in_time)
+		p->steps_done = 0;
 }
 
 /* The outer step of round r->global.round, with r->reduced. */
 static enum rv_err step_and_adopt(struct lab_run *r, const struct attendance *who, struct rv_errtext *et) {
 	size_t bytes = r->global.cfg.n * sizeof(float);
-	uint64_t round = r->global.round;
 	bool some_missed = who->n < r->n_replicas;
 	float *old = some_missed ? malloc(bytes) : NULL;
 	if (some_missed && !old)
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep %zu parameters over an outer step", r->global.cfg.n);
 	if (old)
 		memcpy(old, r->global.theta, bytes);
-	struct rv_hash digest = global_digest(&r->global, round, r->reduced);
+	struct rv_hash digest = global_digest(&r->global, r->global.round, r->reduced);
 	enum rv_err e = global_apply(&r->global, r->reduced, &digest, et);
 	for (int i = 0; e == RV_OK && i < r->n_replicas; i++) {
-		if (who->takes_part[i]) {
-			adopt(r, i, round);
-		} else {
+		if (who->takes_part[i])
+			(void)participant_adopt(&r->participants[i], &r->global, NULL, PARTICIPANT_ADOPT);
+		else
 			adopt_late(r, i, who->in_time[i], old);
-		}
 	}
 	free(old);
 	return e;
@@ -86,19 +72,12 @@ static enum rv_err end_overlap(struct lab_run *r, struct rv_errtext *et) {
 	return step_and_adopt(r, &all, et);
 }
 
-/* Late outer steps: the contributions are given away, and the steps of the next round begin somewhere else. */
-static void turn(struct lab_run *r) {
-	for (int i = 0; i < r->n_replicas; i++) {
-		if (!eager_is_on(&r->eager[i]))
-			continue;
-		eager_turn(&r->eager[i], &r->global, replica_theta(r->replicas[i]));
-		replica_set_theta(r->replicas[i], r->eager[i].start);
-	}
-}
-
 enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct rv_errtext *et) {
 	struct pace_round pace;
-	pace_of_round(&r->cfg, r->kept_steps, &pace);
+	uint64_t kept_steps[LAB_MAX_WORKERS];
+	for (int i = 0; i < r->n_replicas; i++)
+		kept_steps[i] = lab_run_kept_steps(r, i);
+	pace_of_round(&r->cfg, kept_steps, &pace);
 	const struct attendance who = attendance_of(r, &pace);
 	RV_TRY(end_overlap(r, et));
 	RV_TRY(averaging_train_paced(r, &pace, et));
@@ -111,8 +90,6 @@ enum rv_err synchronous_round(struct lab_run *r, struct lab_round *out, struct r
 	bool last = r->rounds_done + 1 == (uint64_t)r->cfg.run.rounds;
 	if (run_config_overlap(&r->cfg.run) == 0 || last)
 		RV_TRY(step_and_adopt(r, &who, et));
-	else
-		turn(r);
 	out->reduce_us = rv_clock_monotonic_us() - started_us;
 	return RV_OK;
 }

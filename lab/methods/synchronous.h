@@ -1,7 +1,7 @@
 /* synchronous.h: a round in which all who take part apply the same outer step: as real workers do it.
  *
  * Round r: H inner steps; what fragment r mod P holds of the outer gradient is encoded and averaged; the outer step is
- * applied, and adopted by the replicas (train/adopt.h), overlap_steps inner steps after the encoding, during
+ * applied, and adopted by the replicas (train/participant/participant.h), overlap_steps inner steps after the encoding, during
  * which the exchange has the line to itself; with updates = delayed or eager all H of the next round, which begin from
  * what outer/eager.h says. The last round's exchange is waited for. */
 #ifndef RV_LAB_SYNCHRONOUS_H

@@ -4,8 +4,8 @@
  *   methods that average: u64 outer steps applied, chain hash, theta, outer states, the method's own vectors, and the
  *   last
  *     reduced bytes: those of a round that is not applied yet (overlap)
- *   each replica: f64 loss sum, u64 steps, u64 tokens, u64 tokens kept, u64 steps kept, i64 compute time, u64 size,
- *     replica_save's bytes
+ *   each replica: f64 loss sum, u64 steps, u64 tokens, i64 compute time; of its participant (participant.h) u64 steps
+ *     done, u64 tokens, u64 steps ahead, u64 tokens ahead; u64 size, replica_save's bytes
  *   BLAKE2b-256 of everything before
  */
 #include "lab/run/checkpoint_header.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEASURED_BYTES = 3 * 8, WORKER_BYTES = 7 * 8 };
+enum { MEASURED_BYTES = 3 * 8, WORKER_BYTES = 9 * 8 };
 
 static size_t global_vectors(const struct lab_run *r) {
 	return r->global.theta ? 1 + (size_t)r->global.cfg.optimizer->n_states + (size_t)r->n_extra : 0;
@@ -61,13 +61,16 @@ static void write_global(const struct lab_run *r, struct rv_writer *w) {
 
 static void write_worker(struct lab_run *r, int i, struct rv_writer *w) {
 	const struct lab_worker_sums *s = &r->sums[i];
+	const struct participant *p = &r->participants[i];
 	size_t n = replica_state_bytes(r->replicas[i]);
 	rv_write_f64(w, s->loss);
 	rv_write_u64(w, s->steps);
 	rv_write_u64(w, s->tokens);
-	rv_write_u64(w, r->kept_tokens[i]);
-	rv_write_u64(w, r->kept_steps[i]);
 	rv_write_u64(w, (uint64_t)s->compute_us);
+	rv_write_u64(w, p->steps_done);
+	rv_write_u64(w, p->tokens);
+	rv_write_u64(w, p->ahead);
+	rv_write_u64(w, p->ahead_tokens);
 	rv_write_u64(w, n);
 	RV_ASSERT((size_t)(w->end - w->at) >= n);
 	replica_save(r->replicas[i], w->at);
@@ -116,12 +119,17 @@ static void read_global(struct lab_run *r, struct rv_reader *in) {
 
 static enum rv_err read_worker(struct lab_run *r, int i, struct rv_reader *in, struct rv_errtext *et) {
 	struct lab_worker_sums *s = &r->sums[i];
+	struct participant *p = &r->participants[i];
 	s->loss = rv_read_f64(in);
 	s->steps = rv_read_u64(in);
 	s->tokens = rv_read_u64(in);
-	r->kept_tokens[i] = rv_read_u64(in);
-	r->kept_steps[i] = rv_read_u64(in);
 	s->compute_us = (int64_t)rv_read_u64(in);
+	p->round = r->global.round;
+	p->steps_done = rv_read_u64(in);
+	p->tokens = rv_read_u64(in);
+	p->ahead = rv_read_u64(in);
+	p->ahead_tokens = rv_read_u64(in);
+	p->gave_away = p->ahead > 0 && eager_is_on(&p->eager);
 	size_t n = rv_read_u64(in);
 	const uint8_t *state = rv_read_span(in, n);
 	if (!state)

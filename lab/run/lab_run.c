@@ -28,34 +28,18 @@ static enum rv_err new_replica(struct lab_run *r, int i, struct rv_errtext *et) 
 	return replica_new_on(&c->run, r->data, &options, &r->devices[i], &r->replicas[i], et);
 }
 
-/* What worker i keeps for itself over rounds; in the order in which a real one's replica keeps it. */
-static enum rv_err new_private_state(struct lab_run *r, int i, struct rv_errtext *et) {
-	const struct global_config *g = &r->global.cfg;
-	float *vectors[EAGER_MAX_VECTORS];
-	RV_TRY(contribution_init(&r->contributions[i], &r->cfg.run, g, lab_run_member(r, i), et));
-	RV_TRY(eager_init(&r->eager[i], &r->cfg.run, g, r->global.theta, et));
-	replica_keep(r->replicas[i], r->contributions[i].residual);
-	int n = eager_vectors(&r->eager[i], vectors);
-	for (int k = 0; k < n; k++)
-		replica_keep(r->replicas[i], vectors[k]);
-	return RV_OK;
-}
-
 /* The outer state, as a worker of the run makes it from the same configuration. */
 static enum rv_err new_global(struct lab_run *r, struct rv_errtext *et) {
 	struct global_config g;
 	RV_TRY(global_config_of(&r->cfg.run, replica_n_params(r->replicas[0]),
 							&replica_model(r->replicas[0])->layout.layers, &r->cfg.run_hash, &g, et));
 	RV_TRY(global_init(&r->global, &g, replica_theta(r->replicas[0]), et));
-	size_t bytes = global_max_sent_bytes(&g);
 	r->reduced = calloc(1, global_max_payload_bytes(&g));
-	bool ok = r->reduced != NULL;
-	for (int i = 0; i < r->n_replicas; i++)
-		ok = (r->encoded[i] = malloc(bytes)) && ok;
-	if (!ok)
-		return rv_fail(et, RV_E_NOMEM, "no memory for %d outer gradients of %zu bytes", r->n_replicas, bytes);
+	if (!r->reduced)
+		return rv_fail(et, RV_E_NOMEM, "no memory for a mean of %zu bytes", global_max_payload_bytes(&g));
 	for (int i = 0; !r->cfg.method->codec && i < r->n_replicas; i++)
-		RV_TRY(new_private_state(r, i, et));
+		RV_TRY(participant_init(&r->participants[i], &participant_replica, r->replicas[i], &r->cfg.run,
+								lab_run_member(r, i), &r->global, et));
 	return RV_OK;
 }
 
@@ -110,11 +94,9 @@ void lab_run_free(struct lab_run *r) {
 	if (!r)
 		return;
 	for (int i = 0; i < r->n_replicas; i++) {
+		participant_release(&r->participants[i]);
 		replica_free(r->replicas[i]);
 		device_set_close(&r->devices[i]);
-		free(r->encoded[i]);
-		contribution_release(&r->contributions[i]);
-		eager_release(&r->eager[i]);
 	}
 	for (int i = 0; i < r->n_extra; i++)
 		free(r->extra[i]);
@@ -164,9 +146,9 @@ void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *s
 	r->sums[i].compute_us += (alone ? rv_clock_thread_us() : rv_clock_monotonic_us()) - started_us;
 }
 
-const float *lab_run_reference(struct lab_run *r, int i) {
-	const struct lab_method *m = r->cfg.method;
-	return m->reference ? m->reference(r, i) : eager_reference(&r->eager[i], &r->global);
+uint64_t lab_run_kept_steps(const struct lab_run *r, int i) {
+	bool overlaps = run_config_overlap(&r->cfg.run) > 0; /* then nobody misses a round */
+	return overlaps ? 0 : r->participants[i].steps_done - r->sums[i].steps;
 }
 
 /* One replica may stand for all workers. */

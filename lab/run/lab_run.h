@@ -11,10 +11,8 @@
 #include "base/hash.h"
 #include "base/run_config.h"
 #include "lab/run/codec_loss.h"
-#include "outer/contribution.h"
-#include "outer/eager.h"
 #include "outer/global.h"
-#include "train/replica.h"
+#include "train/participant/participant.h"
 #include "train/text/data.h"
 
 #include <stdatomic.h>
@@ -62,9 +60,6 @@ struct lab_method {
 	enum rv_err (*open)(struct lab_run *r, struct rv_errtext *et);
 	void (*close)(struct lab_run *r);
 	void (*start)(struct lab_run *r); /* a new run; NULL: nothing to do */
-	/* What worker i started the round from, where the method says so. NULL: r->global.theta, or its own start
-	 * (outer/eager.h). */
-	const float *(*reference)(struct lab_run *r, int i);
 	/* From wherever the replicas are to the end of the round: RV_E_CANCELLED when lab_run_stop was called, with a state
 	 * that can be saved and continued. */
 	enum rv_err (*round)(struct lab_run *r, struct lab_round *out, struct rv_errtext *et);
@@ -120,15 +115,11 @@ struct lab_run {
 	struct rv_errtext fault_texts[LAB_MAX_WORKERS];
 	/* Of methods that average: */
 	struct global_state global;
-	struct contribution contributions[LAB_MAX_WORKERS];
-	struct eager eager[LAB_MAX_WORKERS];             /* of each worker, where outer steps come late */
-	uint8_t *encoded[LAB_MAX_WORKERS];               /* each worker's contribution */
-	struct codec_loss codec_losses[LAB_MAX_WORKERS]; /* of the round */
+	struct participant participants[LAB_MAX_WORKERS]; /* of methods that average outer gradients */
+	struct codec_loss codec_losses[LAB_MAX_WORKERS];  /* of the round */
 	uint8_t *reduced;
-	uint64_t goals[LAB_MAX_WORKERS];       /* inner steps that the training under way goes to */
-	uint64_t kept_tokens[LAB_MAX_WORKERS]; /* of rounds that a worker missed, and whose progress it has kept */
-	uint64_t kept_steps[LAB_MAX_WORKERS];  /* of the contribution under way: a worker that was late goes on from them */
-	float *extra[LAB_MAX_EXTRA];           /* (n) each: the method's */
+	uint64_t goals[LAB_MAX_WORKERS]; /* inner steps that the training under way goes to */
+	float *extra[LAB_MAX_EXTRA];     /* (n) each: the method's */
 	int n_extra;
 	void *own; /* the method's */
 	uint64_t rounds_done, tokens_done, bytes_sent;
@@ -164,8 +155,9 @@ uint32_t lab_run_member(const struct lab_run *r, int i);
 /* For methods: takes replica i to inner step `goal` of the run, one call of `step` for each. */
 typedef enum rv_err lab_step_fn(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et);
 void lab_run_inner_steps(struct lab_run *r, int i, uint64_t goal, lab_step_fn *step);
-/* For methods: what worker i started the round from. */
-const float *lab_run_reference(struct lab_run *r, int i);
+/* The steps that worker i's contribution had when the round began: of rounds that it missed, and whose progress it has
+ * kept. */
+uint64_t lab_run_kept_steps(const struct lab_run *r, int i);
 /* For methods: the fault of the first replica that has one. */
 enum rv_err lab_run_first_fault(const struct lab_run *r, struct rv_errtext *et);
 

@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "lab/methods/averaging.h"
-#include "train/adopt.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,12 +21,8 @@ struct replica_copy {
 
 struct player {
 	const struct trace_record *trace;
-	struct replica *replica;
-	int at;         /* the next event */
-	uint64_t round; /* whose state it holds */
-	uint64_t steps_done;
-	uint64_t ahead; /* steps of the next round, before this one's outer step */
-	bool gave_away; /* ... which began from a start of their own (outer/eager.h) */
+	struct participant *p; /* the run's */
+	int at;                /* the next event */
 	bool
 		behind; /* theta_local is of a round that is gone by now: a later event replaces it, or it cannot be followed */
 	uint8_t *fresh; /* the replica as a new process makes it */
@@ -169,11 +164,11 @@ static enum rv_err take_copy(struct player *w, uint64_t round, uint64_t steps, s
 	struct replica_copy oldest = w->copies[COPIES - 1];
 	memmove(&w->copies[1], &w->copies[0], (COPIES - 1) * sizeof w->copies[0]);
 	if (!oldest.bytes)
-		oldest.bytes = malloc(replica_state_bytes(w->replica));
+		oldest.bytes = malloc(replica_state_bytes(w->p->replica));
 	w->copies[0] = (struct replica_copy){.round = round, .steps = steps, .behind = w->behind, .bytes = oldest.bytes};
 	if (!oldest.bytes)
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
-	replica_save(w->replica, oldest.bytes);
+	replica_save(w->p->replica, oldest.bytes);
 	return RV_OK;
 }
 
@@ -188,147 +183,88 @@ static enum rv_err cannot_follow(const struct player *w, struct rv_errtext *et, 
 	return rv_fail(et, RV_E_PROTOCOL, "member %u, event %d of its trace: %s", w->trace->member, w->at + 1, why);
 }
 
-/* theta of a round that is the present one or the one before; NULL: neither. */
-static const float *theta_of(const struct replay *p, uint64_t round) {
+/* The shared state of a round that is the present one or the one before, as far as a participant reads it. Of another
+ * round its theta is the present one, which stands for what nobody knows any more; then false. */
+static bool state_of(const struct replay *p, uint64_t round, struct global_state *out) {
 	uint64_t now = p->run->global.round;
-	return round == now ? p->run->global.theta : round + 1 == now ? p->before : NULL;
+	*out = p->run->global;
+	out->round = round;
+	if (round + 1 == now)
+		out->theta = p->before;
+	return round == now || round + 1 == now;
 }
 
-/* theta_local becomes the shared theta of that round. */
-static void take_theta(const struct replay *p, struct player *w, uint64_t round) {
-	const float *theta = theta_of(p, round);
-	w->behind = theta == NULL;
-	if (theta)
-		replica_set_theta(w->replica, theta);
-}
-
-static struct contribution *contribution_of(const struct replay *p, const struct player *w) {
-	return &p->run->contributions[w - p->players];
-}
-
-static struct eager *eager_of(const struct replay *p, const struct player *w) {
-	return &p->run->eager[w - p->players];
-}
-
-/* theta_local becomes the shared theta of that round, and so does a start of its own. */
-static void begin_from(const struct replay *p, struct player *w, uint64_t round) {
-	take_theta(p, w, round);
-	w->gave_away = false;
-	if (theta_of(p, round))
-		eager_restart(eager_of(p, w), &p->run->global.cfg, theta_of(p, round));
-}
-
-/* The same; and whatever error feedback has kept does not count any more. */
 static void start_over(const struct replay *p, struct player *w, uint64_t round) {
-	begin_from(p, w, round);
-	contribution_forget(contribution_of(p, w), &p->run->global.cfg);
-}
-
-/* What an earlier process encoded the new one knows only where it encodes it again: from the very state. */
-static enum rv_err encode_again(struct replay *p, struct player *w, const struct trace_event *e,
-								struct rv_errtext *et) {
-	struct contribution *c = contribution_of(p, w);
-	struct global_state then = p->run->global; /* a view */
-	then.theta = (float *)(uintptr_t)theta_of(p, e->round);
-	then.round = e->round;
-	c->has_next = false;
-	if (then.theta)
-		then = eager_view(eager_of(p, w), &then);
-	if (!c->residual || !e->exact || !then.theta || e->to != (uint64_t)p->run->cfg.run.steps_per_round)
-		return RV_OK;
-	return contribution_encode(c, &then, e->round, replica_theta(w->replica), p->run->encoded[w - p->players], et);
+	struct global_state then;
+	w->behind = !state_of(p, round, &then);
+	participant_start_over(w->p, &then);
 }
 
 static enum rv_err do_start(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
 	const struct replica_copy *saved = e->saved ? saved_replica(w, e) : NULL;
 	if (e->saved && !saved)
 		return cannot_follow(w, et, "it started from a replica that its trace does not tell of");
-	RV_TRY(replica_load(w->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->replica), et));
-	w->round = e->round;
-	w->steps_done = e->exact ? e->to : 0;
-	w->ahead = 0;
-	w->gave_away = false;
-	w->behind = saved && saved->behind;
-	RV_TRY(encode_again(p, w, e, et));
-	if (!e->exact)
-		start_over(p, w, e->round);
-	return RV_OK;
-}
-
-/* theta: the shared one of the round that it holds. As the trainer does it before the first step ahead. */
-static enum rv_err give_away(struct replay *p, struct player *w, const float *theta, struct rv_errtext *et) {
-	struct eager *e = eager_of(p, w);
-	struct global_state then = p->run->global; /* a view */
-	if (!eager_is_on(e) || w->gave_away)
-		return RV_OK;
-	if (!theta)
-		return cannot_follow(w, et, "it went ahead of a state that the others had left behind");
-	then.theta = (float *)(uintptr_t)theta;
-	eager_turn(e, &then, replica_theta(w->replica));
-	replica_set_theta(w->replica, e->start);
-	w->gave_away = true;
+	RV_TRY(replica_load(w->p->replica, saved ? saved->bytes : w->fresh, replica_state_bytes(w->p->replica), et));
+	struct global_state then;
+	bool known = state_of(p, e->round, &then);
+	w->behind = e->exact ? saved && saved->behind : !known;
+	participant_resume(w->p, &then, e->exact, e->to, 0);
 	return RV_OK;
 }
 
 static enum rv_err do_train(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
-	uint64_t h = (uint64_t)p->run->cfg.run.steps_per_round;
-	bool ahead = e->round != w->round;
-	uint64_t *done = ahead ? &w->ahead : &w->steps_done;
-	if (e->to > h)
+	struct global_state then;
+	bool ahead = e->round != w->p->round, known = state_of(p, w->p->round, &then);
+	if (e->to > (uint64_t)p->run->cfg.run.steps_per_round || e->round > w->p->round + 1)
 		return cannot_follow(w, et, "more steps than a round has");
+	if (e->from != (ahead ? w->p->ahead : w->p->steps_done) || e->round < w->p->round)
+		return cannot_follow(w, et, "steps before these are missing");
 	if (w->behind)
 		return cannot_follow(w, et, "it trained from a state that the others had left behind");
-	const float *anchor = theta_of(p, w->round); /* of steps ahead, too */
-	if (!anchor && p->run->cfg.run.prox_mu > 0)
+	if (!known && p->run->cfg.run.prox_mu > 0)
 		return cannot_follow(w, et, "it was pulled to weights that the others had left behind");
-	if (ahead)
-		RV_TRY(give_away(p, w, anchor, et));
-	if (anchor)
-		replica_set_anchor(w->replica, eager_is_on(eager_of(p, w)) ? eager_of(p, w)->start : anchor);
-	replica_set_global_step(w->replica, e->round * h + e->from);
+	if (!known && ahead && eager_is_on(&w->p->eager) && !w->p->gave_away)
+		return cannot_follow(w, et, "it went ahead of a state that the others had left behind");
+	participant_begin(w->p, &then, e->round);
 	for (uint64_t i = e->from; i < e->to; i++) {
 		struct step_stats stats;
 		if (atomic_load(&p->run->stop))
 			return rv_fail(et, RV_E_CANCELLED, "stopped");
-		RV_TRY(replica_step_over(w->replica, NULL, 0, &stats, et));
+		RV_TRY(participant_step(w->p, &then, e->round, &stats, et));
 		atomic_fetch_add(&p->run->steps_done, 1);
 	}
-	*done = e->to;
 	return RV_OK;
 }
 
 static enum rv_err do_apply(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
-	struct global_state *g = &p->run->global;
-	bool now = e->round + 1 == g->round && !w->behind, late = eager_is_on(eager_of(p, w));
-	bool moved_on = w->gave_away && (e->keep || e->participated);
+	struct global_state then;
+	bool known = state_of(p, e->round + 1, &then), now = e->round + 1 == p->run->global.round && !w->behind;
+	bool moved_on = w->p->gave_away && (e->keep || e->participated);
+	if (e->round != w->p->round)
+		return cannot_follow(w, et, "it applied a round whose state it did not hold");
 	if (!now && !moved_on && (e->keep || (e->participated && p->streams)))
 		return cannot_follow(w, et, "it applied a round that the others had left behind, and kept of its own");
-	if (e->keep && !moved_on) {
-		replica_shift_theta(w->replica, p->before, g->theta);
-		eager_shift(eager_of(p, w), &g->cfg, p->before, g->theta);
-	} else if (e->participated && now && !late) {
-		adopt_round(w->replica, g, e->round, (float)p->run->cfg.run.mix);
-	} else if (!moved_on) {
-		begin_from(p, w, e->round + 1);
-	}
+	if (!moved_on && !e->keep)
+		w->behind = !known;
 	if (e->participated)
-		contribution_commit(contribution_of(p, w), &g->cfg, e->round);
-	if (!e->keep || moved_on)
-		w->steps_done = e->participated || moved_on ? w->ahead : 0;
-	w->round = e->round + 1;
-	w->ahead = 0;
-	w->gave_away = false;
-	return e->copy ? take_copy(w, e->round + 1, w->steps_done, et) : RV_OK;
+		participant_commit(w->p, &then);
+	(void)participant_adopt(w->p, &then, p->before,
+							e->keep           ? PARTICIPANT_KEEP
+							: e->participated ? PARTICIPANT_ADOPT
+											  : PARTICIPANT_DISCARD);
+	return e->copy ? take_copy(w, e->round + 1, w->p->steps_done, et) : RV_OK;
 }
 
 static enum rv_err do_encode(struct replay *p, struct player *w, const struct trace_event *e, struct rv_errtext *et) {
-	if (!e->ok && !theta_of(p, e->round))
+	struct rv_errtext why = {0};
+	struct global_state then;
+	if (!e->ok && !state_of(p, e->round, &then))
 		return cannot_follow(w, et, "it encoded a round that the others had left behind");
 	if (!e->ok) {
-		start_over(p, w, e->round);
-		w->steps_done = 0;
+		w->behind = false;
+		participant_spoiled(w->p, &then, &why);
 	}
-	return e->ok && e->copy ? take_copy(w, e->round, w->steps_done, et) : RV_OK;
+	return e->ok && e->copy ? take_copy(w, e->round, w->p->steps_done, et) : RV_OK;
 }
 
 /* Could it be done with the shared state as it is? */
@@ -351,8 +287,6 @@ static enum rv_err do_event(struct replay *p, struct player *w, const struct tra
 		return do_apply(p, w, e, et);
 	case TRACE_INSTALL:
 		start_over(p, w, e->round);
-		w->round = e->round;
-		w->steps_done = w->ahead = 0;
 		return RV_OK;
 	case TRACE_SAVE:
 		return take_copy(w, e->round, e->to, et);
@@ -392,13 +326,13 @@ static enum rv_err contribute(struct replay *p, const struct trace_roster *roste
 	const uint8_t *vectors[NET_MAX_MEMBERS];
 	uint32_t weights[NET_MAX_MEMBERS];
 	for (int i = 0; i < roster->n; i++) {
-		int index = player_of(p, roster->members[i].member);
-		struct player *w = &p->players[index];
+		struct player *w = &p->players[player_of(p, roster->members[i].member)];
 		RV_TRY(advance(p, w, true, roster->members[i].boot, et));
-		const struct global_state from = eager_view(eager_of(p, w), &p->run->global);
-		RV_TRY(contribution_encode(contribution_of(p, w), &from, p->run->global.round, replica_theta(w->replica),
-								   p->run->encoded[index], et));
-		vectors[i] = p->run->encoded[index];
+		if (w->p->round != p->run->global.round || w->p->gave_away)
+			return cannot_follow(w, et, "it encoded a round whose state it did not hold");
+		RV_TRY(participant_encode(w->p, &p->run->global, et));
+		outer_device_unpin(&w->p->device);
+		vectors[i] = w->p->encoded;
 		weights[i] = roster->members[i].weight;
 	}
 	return averaging_reduce_vectors(p->run, vectors, weights, roster->n, et);
@@ -430,11 +364,11 @@ static enum rv_err make_player(struct replay *p, int i, const struct trace_recor
 	struct player *w = &p->players[i];
 	if (player_of(p, trace->member) >= 0)
 		return rv_fail(et, RV_E_INVALID, "two traces are of member %u", trace->member);
-	*w = (struct player){.trace = trace, .replica = p->run->replicas[i]};
-	w->fresh = malloc(replica_state_bytes(w->replica));
+	*w = (struct player){.trace = trace, .p = &p->run->participants[i]};
+	w->fresh = malloc(replica_state_bytes(w->p->replica));
 	if (!w->fresh)
 		return rv_fail(et, RV_E_NOMEM, "no memory to keep a replica");
-	replica_save(w->replica, w->fresh);
+	replica_save(w->p->replica, w->fresh);
 	p->n++;
 	return RV_OK;
 }

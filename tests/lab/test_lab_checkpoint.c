@@ -29,7 +29,7 @@ static int teardown(void **state) {
 
 /* Ends the run when the count of all replicas' steps reaches `stop_at`: in the middle of a round, replicas apart. */
 static enum rv_err stopping_step(struct lab_run *r, int i, struct step_stats *out, struct rv_errtext *et) {
-	enum rv_err e = replica_step(r->replicas[i], out, et);
+	enum rv_err e = participant_step(&r->participants[i], &r->global, r->rounds_done, out, et);
 	if (replica_global_step(r->replicas[i]) == (uint64_t)(4 + i % 2))
 		lab_run_stop(r);
 	return e;

@@ -81,10 +81,11 @@ static void test_sparseloco_is_its_equations(void **state) {
 		assert_int_equal(averaging_train_to(copy, (uint64_t)(t + 1) * 3, NULL), RV_OK);
 		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
 		for (int k = 0; k < 4; k++) {
-			const float *local = replica_theta(copy->replicas[k]), *old = copy->contributions[k].residual;
+			const float *local = replica_theta(copy->replicas[k]), *old = copy->participants[k].contribution.residual;
 			size_t kept = 0;
 			for (size_t i = 0; i < n; i++) {
-				const float whole = 0.95f * old[i] + (before[i] - local[i]), left = r->contributions[k].residual[i];
+				const float whole = 0.95f * old[i] + (before[i] - local[i]),
+							left = r->participants[k].contribution.residual[i];
 				mean[i] += ((double)whole - (double)left) / 4;
 				kept += whole != left;
 			}
@@ -170,7 +171,7 @@ static void test_workers_round_apart(void **state) {
 	f.cfg.run.rounds = 1;
 	codec("int4", 0, "stochastic");
 	struct lab_run *r = lab_fixture_finished(&f);
-	assert_memory_not_equal(r->encoded[0], r->encoded[1], averaging_payload_bytes(r));
+	assert_memory_not_equal(r->participants[0].encoded, r->participants[1].encoded, averaging_payload_bytes(r));
 	lab_run_free(r);
 }
 
@@ -195,9 +196,10 @@ static void resumed(const struct lab_method *m) {
 	struct rv_hash a = m->state_hash(straight), b = m->state_hash(again);
 	assert_hashes_equal(a, b);
 	for (int i = 0; i < 4; i++)
-		assert_memory_equal(straight->contributions[i].residual, again->contributions[i].residual, bytes);
-	for (int i = 0; i < 4 && eager_is_on(&straight->eager[i]); i++)
-		assert_memory_equal(straight->eager[i].start, again->eager[i].start, bytes);
+		assert_memory_equal(straight->participants[i].contribution.residual,
+							again->participants[i].contribution.residual, bytes);
+	for (int i = 0; i < 4 && eager_is_on(&straight->participants[i].eager); i++)
+		assert_memory_equal(straight->participants[i].eager.start, again->participants[i].eager.start, bytes);
 	lab_run_free(straight);
 	lab_run_free(again);
 }
@@ -231,11 +233,11 @@ static void test_missed_rounds_keep_the_residual(void **state) {
 		assert_non_null(before[i] = malloc(n * sizeof(float)));
 	for (uint64_t t = 0; t < 4; t++) {
 		for (int i = 0; i < 4; i++)
-			memcpy(before[i], r->contributions[i].residual, n * sizeof(float));
+			memcpy(before[i], r->participants[i].contribution.residual, n * sizeof(float));
 		assert_int_equal(lab_run_round(r, &round, NULL), RV_OK);
 		averaging_participants(&f.cfg, t, part);
 		for (int i = 0; i < 4; i++) {
-			const bool same = memcmp(before[i], r->contributions[i].residual, n * sizeof(float)) == 0;
+			const bool same = memcmp(before[i], r->participants[i].contribution.residual, n * sizeof(float)) == 0;
 			assert_true(same == !part[i]);
 			missed += same;
 		}

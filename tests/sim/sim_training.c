@@ -133,15 +133,15 @@ static void move_on(struct sim *s, struct sim_worker *w, const float *before) {
 /* theta_local after theta moved from `before`. */
 static void adjust_local(struct sim *s, struct sim_worker *w, const float *before, const struct trainer_apply *a) {
 	bool gave_away = s->opt.gives_away && w->ahead > 0;
-	if (gave_away && a->adopt != TRAINER_DISCARD) {
+	if (gave_away && a->adopt != PARTICIPANT_DISCARD) {
 		move_on(s, w, before);
 		return;
 	}
-	if (a->adopt == TRAINER_ADOPT) {
+	if (a->adopt == PARTICIPANT_ADOPT) {
 		adopt(s, w, a->round);
 		return;
 	}
-	if (a->adopt == TRAINER_DISCARD) {
+	if (a->adopt == PARTICIPANT_DISCARD) {
 		training_from_theta(s, w);
 		return;
 	}
@@ -156,7 +156,7 @@ static void check_place(struct sim *s, int host, const struct trainer_apply *a) 
 	const struct sim_worker *w = &s->workers[host];
 	bool latest = round_document(w->core)->round == a->round + 1;
 	bool whole = w->steps_done == s->opt.steps_per_round;
-	if (a->adopt == TRAINER_ADOPT && latest && whole && w->ahead != training_overlap(s, a->round))
+	if (a->adopt == PARTICIPANT_ADOPT && latest && whole && w->ahead != training_overlap(s, a->round))
 		sim_fail(s, "w%d: the outer step of round %llu comes after %llu steps of the next round, not %llu", host,
 				 (unsigned long long)a->round, (unsigned long long)w->ahead,
 				 (unsigned long long)training_overlap(s, a->round));

@@ -29,10 +29,11 @@ set(train/text ${train/text/tokenizer} train/text)
 set(train/model base kernels outer train/model)
 set(train/files ${train/model} ${train/text} train/files)
 set(train ${train/files} train)
+set(train/participant ${train} train/participant)
 set(train/memory ${train} train/memory)
 
 # Within worker: each room works alone on state and net; the session joins them.
-set(below_worker ${train/memory} ${net/mesh})
+set(below_worker ${train/memory} train/participant ${net/mesh})
 set(worker/round ${below_worker} worker/round)
 set(worker/join ${below_worker} worker/join)
 set(worker/state ${below_worker} worker/state)

@@ -27,7 +27,7 @@ static void rounds_are_what_they_are_by_hand(void **state) {
 static void fragments_are_adopted_by_who_took_part(void **state) {
 	struct scene *s = *state;
 	const struct global_state *g = trainer_global(s->t);
-	const enum trainer_adopt adopts[] = {TRAINER_ADOPT, TRAINER_KEEP, TRAINER_DISCARD};
+	const enum participant_adopt adopts[] = {PARTICIPANT_ADOPT, PARTICIPANT_KEEP, PARTICIPANT_DISCARD};
 	size_t bytes = g->cfg.n * sizeof(float);
 	float *trained = malloc(bytes), *before = malloc(bytes);
 	for (uint64_t round = 0; round < 3; round++) {
@@ -42,9 +42,9 @@ static void fragments_are_adopted_by_who_took_part(void **state) {
 			as_trained += local[i] == trained[i];
 			moved += local[i] == trained[i] + (g->theta[i] - before[i]);
 		}
-		assert_true(adopts[round] != TRAINER_ADOPT || (as_trained > g->cfg.n / 4 && as_trained < g->cfg.n));
-		assert_int_equal(adopts[round] == TRAINER_DISCARD, as_theta == g->cfg.n);
-		assert_true(adopts[round] != TRAINER_KEEP || moved == g->cfg.n);
+		assert_true(adopts[round] != PARTICIPANT_ADOPT || (as_trained > g->cfg.n / 4 && as_trained < g->cfg.n));
+		assert_int_equal(adopts[round] == PARTICIPANT_DISCARD, as_theta == g->cfg.n);
+		assert_true(adopts[round] != PARTICIPANT_KEEP || moved == g->cfg.n);
 	}
 	free(trained);
 	free(before);
@@ -53,8 +53,8 @@ static void fragments_are_adopted_by_who_took_part(void **state) {
 static void an_outer_step_stops_training_at_a_step_boundary(void **state) {
 	struct scene *s = *state;
 	train_and_encode(s, 0, false);
-	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
-	trainer_train(s->t, 0, 0, 1000000); /* far too many: it must be stopped */
+	struct trainer_apply rq = own_result(s, PARTICIPANT_ADOPT);
+	trainer_train(s->t, 0, H, 1000000); /* far too many: it must be stopped */
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
 	wait_for(s, &s->applied, 1);
@@ -67,7 +67,7 @@ static void late_progress_is_kept_or_not(void **state) {
 	for (int keep = 0; keep < 2; keep++) {
 		uint64_t round = (uint64_t)keep;
 		train_and_encode(s, round, false);
-		apply_own_result(s, keep ? TRAINER_KEEP : TRAINER_ADOPT);
+		apply_own_result(s, keep ? PARTICIPANT_KEEP : PARTICIPANT_ADOPT);
 		struct trainer_progress p = trainer_progress(s->t);
 		assert_int_equal(p.steps_done, keep ? H : 0);
 		assert_int_equal(p.global_step, (round + 1) * H + (keep ? H : 0));
@@ -81,7 +81,7 @@ static void damaged_bytes_change_nothing(void **state) {
 	struct scene *s = *state;
 	train_and_encode(s, 0, false);
 	struct rv_hash before = global_full_hash(trainer_global(s->t));
-	struct trainer_apply rq = own_result(s, TRAINER_ADOPT);
+	struct trainer_apply rq = own_result(s, PARTICIPANT_ADOPT);
 	rq.reduced->data[rq.reduced->bytes - 1] ^= 1;
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
@@ -97,7 +97,7 @@ static void a_round_without_steps_has_no_loss(void **state) {
 	play_round(s, 0);
 	assert_true(isfinite(trainer_progress(s->t).last_round_loss));
 	encode(s, 1, false);
-	apply_own_result(s, TRAINER_ADOPT);
+	apply_own_result(s, PARTICIPANT_ADOPT);
 	assert_true(isnan(trainer_progress(s->t).last_round_loss));
 	assert_true(isfinite(trainer_progress(s->t).loss));
 }
@@ -119,7 +119,7 @@ static void steps_end_when_their_time_is_up(void **state) {
 	wait_for(s, &s->trained, 2);
 	assert_int_equal(s->steps_done, steps);
 	encode(s, 0, false);
-	apply_own_result(s, TRAINER_ADOPT);
+	apply_own_result(s, PARTICIPANT_ADOPT);
 	struct trainer_progress p = trainer_progress(s->t);
 	assert_false(p.time_up);
 	assert_int_equal(p.global_step, MANY);

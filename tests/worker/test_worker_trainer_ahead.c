@@ -34,7 +34,7 @@ static void steps_ahead_are_what_they_are_by_hand(void **state) {
 	struct rv_hash want = by_hand(s, OVERLAPPED_ROUNDS, is_eager(s) ? 0 : AHEAD);
 	for (uint64_t r = 0; r < OVERLAPPED_ROUNDS; r++) {
 		train_ahead(s, r, r > 0 ? AHEAD : 0);
-		apply_own_result(s, TRAINER_ADOPT);
+		apply_own_result(s, PARTICIPANT_ADOPT);
 		assert_int_equal(trainer_progress(s->t).steps_done, r + 1 < OVERLAPPED_ROUNDS ? AHEAD : 0);
 	}
 	assert_ended_as_by_hand(s, &want);
@@ -57,7 +57,7 @@ static void steps_ahead_are_not_saved_but_done_again(void **state) {
 	assert_int_equal(trainer_progress(s->t).steps_done, H);
 	for (uint64_t r = 0; r < OVERLAPPED_ROUNDS; r++) {
 		train_ahead(s, r, r > 0 ? AHEAD : H);
-		apply_own_result(s, TRAINER_ADOPT);
+		apply_own_result(s, PARTICIPANT_ADOPT);
 	}
 	assert_ended_as_by_hand(s, &want);
 	blob_unref(bytes);
@@ -67,11 +67,11 @@ static void steps_ahead_of_a_late_worker_are_kept_or_not(void **state) {
 	struct scene *s = *state;
 	train_ahead(s, 0, 0);
 	uint64_t tokens = trainer_progress(s->t).tokens, per_step = tokens / H;
-	apply_own_result(s, TRAINER_KEEP);
+	apply_own_result(s, PARTICIPANT_KEEP);
 	assert_int_equal(trainer_progress(s->t).steps_done, H);
 	assert_int_equal(trainer_progress(s->t).tokens, tokens + AHEAD * per_step);
 	train_ahead(s, 1, H);
-	apply_own_result(s, TRAINER_DISCARD);
+	apply_own_result(s, PARTICIPANT_DISCARD);
 	assert_int_equal(trainer_progress(s->t).steps_done, 0);
 	assert_int_equal(trainer_progress(s->t).tokens, 0);
 	const struct global_state *g = trainer_global(s->t);
@@ -87,7 +87,7 @@ static void steps_ahead_of_who_gave_its_steps_away(void **state) {
 	train_ahead(s, 0, 0);
 	uint64_t per_step = trainer_progress(s->t).tokens / H;
 	memcpy(local, replica_theta(trainer_replica(s->t)), bytes);
-	apply_own_result(s, TRAINER_KEEP);
+	apply_own_result(s, PARTICIPANT_KEEP);
 	assert_int_equal(trainer_progress(s->t).steps_done, AHEAD);
 	assert_int_equal(trainer_progress(s->t).tokens, AHEAD * per_step);
 	assert_memory_equal(replica_theta(trainer_replica(s->t)), local, bytes);
@@ -95,12 +95,12 @@ static void steps_ahead_of_who_gave_its_steps_away(void **state) {
 	encode(s, 1, false);
 	memcpy(local, replica_theta(trainer_replica(s->t)), bytes);
 	memcpy(before, g->theta, bytes);
-	apply_own_result(s, TRAINER_KEEP);
+	apply_own_result(s, PARTICIPANT_KEEP);
 	assert_int_equal(trainer_progress(s->t).steps_done, H);
 	for (size_t i = 0; i < g->cfg.n; i++)
 		assert_true(replica_theta(trainer_replica(s->t))[i] == local[i] + (g->theta[i] - before[i]));
 	train_ahead(s, 2, H);
-	apply_own_result(s, TRAINER_DISCARD);
+	apply_own_result(s, PARTICIPANT_DISCARD);
 	assert_int_equal(trainer_progress(s->t).steps_done, 0);
 	assert_memory_equal(replica_theta(trainer_replica(s->t)), g->theta, bytes);
 	free(local);

@@ -84,11 +84,13 @@ static void copies_of_the_replica_do_not_touch_each_other(void **state) {
 /* Training goes on while it is being copied, and what is copied is the state of the round's beginning all the same. */
 static void a_copy_is_of_the_moment_it_was_asked_for(void **state) {
 	struct scene *s = *state;
-	s->leaves_copies = copies_are_slow = true;
+	copies_are_slow = true;
+	s->leaves_copies = true;
 	play_round(s, 0);
 	trainer_train(s->t, 1, 0, H);
 	wait_for(s, &s->trained, 2);
-	s->leaves_copies = copies_are_slow = false;
+	copies_are_slow = false;
+	s->leaves_copies = false;
 	assert_int_equal(s->steps_done, H);
 	trainer_copy_wait(s->copy);
 	size_t n = trainer_global(s->t)->cfg.n;
@@ -108,7 +110,7 @@ static void requests_need_no_memory(void **state) {
 	struct scene *s = *state;
 	for (int i = 1; i <= 2; i++) {
 		no_small_memory = true;
-		trainer_train(s->t, 0, 0, 1);
+		trainer_train(s->t, 0, trainer_progress(s->t).steps_done, 1);
 		trainer_encode(s->t, 0, false);
 		trainer_evaluate(s->t, 1, false);
 		trainer_evaluate(s->t, 1, false);

@@ -89,7 +89,7 @@ static void a_saved_replica_goes_on_exactly(void **state) {
 	if (info.steps_done < H)
 		trainer_train(s->t, 0, info.steps_done, H - info.steps_done);
 	encode(s, 0, false);
-	apply_own_result(s, TRAINER_ADOPT);
+	apply_own_result(s, PARTICIPANT_ADOPT);
 	assert_ended_as_by_hand(s, &want);
 	blob_unref(bytes);
 }
@@ -108,7 +108,7 @@ static void only_what_is_committed_leaves_a_residual(void **state) {
 	const size_t bytes = trainer_global(s->t)->cfg.n * sizeof(float);
 	float *before = malloc(bytes);
 	memcpy(before, old - bytes, bytes);
-	apply_own_result(s, TRAINER_DISCARD);
+	apply_own_result(s, PARTICIPANT_DISCARD);
 	const uint8_t *now = s->copy->replica_bytes->data + s->copy->replica.payload_bytes - RV_HASH_BYTES;
 	assert_memory_equal(now - bytes, before, bytes);
 	play_round(s, 2);

@@ -167,7 +167,8 @@ void encode(struct scene *s, uint64_t round, bool want_replica) {
 }
 
 void train_and_encode(struct scene *s, uint64_t round, bool want_replica) {
-	trainer_train(s->t, round, 0, H);
+	uint64_t from = trainer_progress(s->t).steps_done; /* H where they are kept: H more */
+	trainer_train(s->t, round, from, H);
 	encode(s, round, want_replica);
 }
 
@@ -176,7 +177,7 @@ size_t payload_bytes(struct scene *s) {
 	return state_payload_bytes(&g->cfg, STATE_KIND_LOG, g->round);
 }
 
-struct trainer_apply own_result(struct scene *s, enum trainer_adopt adopt) {
+struct trainer_apply own_result(struct scene *s, enum participant_adopt adopt) {
 	const struct global_state *g = trainer_global(s->t);
 	struct blob *reduced = blob_new(payload_bytes(s));
 	memcpy(reduced->data, trainer_encoded(s->t), payload_bytes(s));
@@ -188,7 +189,7 @@ struct trainer_apply own_result(struct scene *s, enum trainer_adopt adopt) {
 								  .want_replica = true};
 }
 
-void apply_own_result(struct scene *s, enum trainer_adopt adopt) {
+void apply_own_result(struct scene *s, enum participant_adopt adopt) {
 	struct trainer_apply rq = own_result(s, adopt);
 	trainer_apply(s->t, &rq);
 	blob_unref(rq.reduced);
@@ -198,7 +199,7 @@ void apply_own_result(struct scene *s, enum trainer_adopt adopt) {
 
 void play_round(struct scene *s, uint64_t round) {
 	train_and_encode(s, round, false);
-	apply_own_result(s, TRAINER_ADOPT);
+	apply_own_result(s, PARTICIPANT_ADOPT);
 }
 
 /* ---- the same by hand ---- */

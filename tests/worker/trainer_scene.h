@@ -53,9 +53,9 @@ void train_and_encode(struct scene *s, uint64_t round, bool want_replica);
 
 size_t payload_bytes(struct scene *s);
 /* The trainer's own gradient as the round's result: a run of one worker. The caller releases `reduced`. */
-struct trainer_apply own_result(struct scene *s, enum trainer_adopt adopt);
+struct trainer_apply own_result(struct scene *s, enum participant_adopt adopt);
 /* Its outer step is done. */
-void apply_own_result(struct scene *s, enum trainer_adopt adopt);
+void apply_own_result(struct scene *s, enum participant_adopt adopt);
 void play_round(struct scene *s, uint64_t round);
 
 /* What that many rounds are by hand, as the full hash of their end; `ahead`: steps of the next round before a round's

@@ -113,8 +113,9 @@ struct round_action {
 	struct rv_hash expect; /* FETCH_SNAPSHOT: full hash; FETCH_LOG, APPLY: digest */
 	struct rv_hash chain;  /* FETCH_SNAPSHOT: state_hash(round) */
 	enum late_policy late; /* APPLY: what to do with inner progress (KEEP: add theta's movement to theta_local) */
-	/* APPLY: this worker's gradient is in the mean, and `late` does not matter: theta_local becomes theta in what the round
-	 * exchanged, except what the run mixes (train/adopt.h); steps ahead are the next round's. */
+	/* APPLY: this worker's gradient is in the mean, and `late` does not matter: theta_local becomes theta in what the
+	 * round exchanged, except what the run mixes (participant_mix, train/participant/participant.h); steps ahead are
+	 * the next round's. */
 	bool participated;
 };
 

@@ -156,10 +156,10 @@ void session_see_reduce(struct session_core *c, int64_t now_us, const struct ses
 
 /* ---- actions ---- */
 
-static enum trainer_adopt adopt_of(const struct session_applying *a) {
+static enum participant_adopt adopt_of(const struct session_applying *a) {
 	if (a->kept || (a->participated && RV_BUG("keep-what-was-given")))
-		return TRAINER_KEEP;
-	return a->participated || RV_BUG("adopt-what-was-not-given") ? TRAINER_ADOPT : TRAINER_DISCARD;
+		return PARTICIPANT_KEEP;
+	return a->participated || RV_BUG("adopt-what-was-not-given") ? PARTICIPANT_ADOPT : PARTICIPANT_DISCARD;
 }
 
 /* Steps ahead are never written, and what a contribution leaves to say is known from the replica that it was made from:

@@ -4,10 +4,8 @@
 #define RV_WORKER_TRAINER_INTERNAL_H
 
 #include "base/jobs.h"
-#include "outer/contribution.h"
-#include "outer/eager.h"
 #include "train/device_set.h"
-#include "train/outer_device.h"
+#include "train/participant/participant.h"
 #include "worker/trainer/copier.h"
 #include "worker/trainer/trainer.h"
 
@@ -48,12 +46,8 @@ struct trainer {
 	enum dtype compute; /* of their products */
 	struct dataset *data;
 	struct replica *replica;
-	struct contribution contribution;
-	struct eager eager;
-	bool gave_away; /* the contribution to the shared state's round is out of theta_local: eager_turn() was there */
+	struct participant participant; /* the trainer thread's, but for its encoded vector */
 	struct global_state global;
-	struct outer_device outer;
-	uint8_t *encoded;
 	struct request spare[TRAINER_SPARE]; /* the event loop's: when there is no memory for a request */
 	struct copier *copier;
 	/* The last copies: their memory is used again when nobody else has it any more. */
@@ -66,18 +60,10 @@ struct trainer {
 };
 
 void trainer_work(struct request *rq);
-/* theta_local is the shared theta, and nothing else is this worker's own but its inner optimizer. */
-void trainer_start_over(struct trainer *t);
-/* What theta_local is worth to the round under way, into t->encoded. RV_E_RANGE: it is not finite, or too large to be
- * averaged. */
-enum rv_err trainer_contribute(struct trainer *t, struct rv_errtext *et);
-/* Theta_local is of no use to the round: `et`, which says why, says more, and theta takes its place; so do fresh
- * moments, where those of the inner optimizer are not finite. No step of the round is done. */
-void trainer_spoiled(struct trainer *t, struct rv_errtext *et);
+/* Shows the participant's counts in t->progress, as of its round: a new one's sums begin. `begins`: so does a new
+ * contribution. */
+void trainer_show_round(struct trainer *t, bool begins);
 /* Until nothing of the state is being copied any more: it may be changed. `trainer`: a struct trainer. */
 void trainer_settle(void *trainer);
-/* A new round's counters. ADOPT: the contribution begins with the steps ahead; KEEP: they are added to it; DISCARD: it
- * is empty. Under no lock. */
-void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt adopt);
 
 #endif

@@ -19,27 +19,12 @@ static enum rv_err open_devices(struct trainer *t, const struct trainer_config *
 	return device_set_open_choice(&t->devices, &choice, &opt, et);
 }
 
-/* What this worker keeps for itself over rounds, beside its replica and saved with it. */
-static enum rv_err open_private_state(struct trainer *t, uint32_t member, struct rv_errtext *et) {
-	const struct global_config *g = &t->global.cfg;
-	float *vectors[EAGER_MAX_VECTORS];
-	RV_TRY(contribution_init(&t->contribution, &t->run, g, member, et));
-	RV_TRY(eager_init(&t->eager, &t->run, g, t->global.theta, et));
-	replica_keep(t->replica, t->contribution.residual);
-	int n = eager_vectors(&t->eager, vectors);
-	for (int k = 0; k < n; k++)
-		replica_keep(t->replica, vectors[k]);
-	return RV_OK;
-}
-
 static enum rv_err open_global(struct trainer *t, const struct trainer_config *cfg, struct rv_errtext *et) {
 	struct global_config g;
 	RV_TRY(global_config_of(&t->run, replica_n_params(t->replica), &replica_model(t->replica)->layout.layers,
 							&cfg->run_hash, &g, et));
 	RV_TRY(global_init(&t->global, &g, replica_theta(t->replica), et));
-	RV_TRY(open_private_state(t, cfg->member, et));
-	t->encoded = malloc(global_max_sent_bytes(&g));
-	return t->encoded ? RV_OK : rv_fail(et, RV_E_NOMEM, "no memory for the outer gradient");
+	return participant_init(&t->participant, &participant_replica, t->replica, &t->run, cfg->member, &t->global, et);
 }
 
 /* Memory for the first copies, touched before training begins: fresh pages cost many times what copying does. Without
@@ -100,10 +85,7 @@ void trainer_free(struct trainer *t) {
 	copier_free(t->copier);
 	blob_unref(t->spare_replica);
 	blob_unref(t->spare_snapshot);
-	free(t->encoded);
-	outer_device_unpin(&t->outer);
-	contribution_release(&t->contribution);
-	eager_release(&t->eager);
+	participant_release(&t->participant);
 	global_release(&t->global);
 	replica_free(t->replica);
 	dataset_close(t->data);
@@ -141,15 +123,8 @@ struct trainer_resumed trainer_resume(struct trainer *t, const struct recovered 
 	if (found->has_replica && !loaded)
 		notice(ctx, et.text);
 	bool exact = loaded && info->round == t->global.round && rv_hash_equal(&info->chain, &t->global.chain);
-	t->progress.steps_done = exact ? info->steps_done : 0;
-	t->progress.tokens = exact ? info->tokens : 0;
-	/* What was encoded from this very state may be committed already: the same again, for what it leaves. */
-	if (exact && t->contribution.residual && info->steps_done == (uint64_t)t->run.steps_per_round &&
-		trainer_contribute(t, &et) != RV_OK)
-		t->contribution.has_next = false; /* it was never given */
-	if (!exact)                           /* of another round: Adam's moments and the data cursor are still ours */
-		trainer_start_over(t);
-	trainer_begin_round(t, t->global.round, exact ? TRAINER_KEEP : TRAINER_DISCARD);
+	participant_resume(&t->participant, &t->global, exact, info->steps_done, info->tokens);
+	trainer_show_round(t, false);
 	return (struct trainer_resumed){.saved = loaded, .exact = exact};
 }
 
@@ -281,7 +256,7 @@ struct global_state *trainer_global(struct trainer *t) {
 }
 
 const uint8_t *trainer_encoded(const struct trainer *t) {
-	return t->encoded;
+	return t->participant.encoded;
 }
 
 struct replica *trainer_replica(struct trainer *t) {

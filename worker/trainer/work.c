@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/hex.h"
-#include "train/adopt.h"
 #include "train/files/weights.h"
 
 #include <math.h>
@@ -14,12 +13,22 @@
 
 /* ---- inner steps ---- */
 
-static void count_step(struct trainer *t, bool ahead, const struct step_stats *s, int64_t us) {
+/* With the lock. */
+static void show_counts(struct trainer *t) {
+	const struct participant *from = &t->participant;
+	struct trainer_progress *p = &t->progress;
+	p->round = from->round;
+	p->steps_done = from->steps_done;
+	p->tokens = from->tokens;
+	p->ahead = from->ahead;
+	p->ahead_tokens = from->ahead_tokens;
+	p->global_step = replica_global_step(t->replica);
+}
+
+static void count_step(struct trainer *t, const struct step_stats *s, int64_t us) {
 	pthread_mutex_lock(&t->lock);
 	struct trainer_progress *p = &t->progress;
-	*(ahead ? &p->ahead : &p->steps_done) += 1;
-	*(ahead ? &p->ahead_tokens : &p->tokens) += s->tokens;
-	p->global_step = replica_global_step(t->replica);
+	show_counts(t);
 	p->loss = s->loss;
 	p->lr = s->lr;
 	p->grad_norm = s->grad_norm;
@@ -45,18 +54,18 @@ static void begin_step(struct trainer *t, int64_t now_us) {
 	pthread_mutex_unlock(&t->lock);
 }
 
-static enum rv_err one_step(struct trainer *t, bool ahead, struct rv_errtext *et) {
+static enum rv_err one_step(struct trainer *t, uint64_t round, struct rv_errtext *et) {
 	struct step_stats stats;
 	int64_t started_us = rv_clock_monotonic_us();
 	begin_step(t, started_us);
-	enum rv_err e = replica_step_over(t->replica, NULL, 0, &stats, et);
+	enum rv_err e = participant_step(&t->participant, &t->global, round, &stats, et);
 	if (e == RV_E_RANGE)
 		return rv_fail_context(et, e,
 							   "training cannot go on. Start again with the same directory: it goes back to the last "
 							   "saved round. If that does not help, or it is the same elsewhere, lr is too high or "
 							   "clip is missing: make a new run with other values. Why");
 	RV_TRY(e);
-	count_step(t, ahead, &stats, rv_clock_monotonic_us() - started_us);
+	count_step(t, &stats, rv_clock_monotonic_us() - started_us);
 	RV_FAILPOINT("train.step");
 	return RV_OK;
 }
@@ -72,36 +81,25 @@ static bool time_is_up(struct trainer *t) {
 	return up;
 }
 
-/* Late outer steps: the contribution is encoded, and what comes next begins elsewhere (outer/eager.h). What is being
- * copied for the disk is as it was encoded. */
-static void give_away(struct trainer *t) {
-	if (!eager_is_on(&t->eager) || t->gave_away)
-		return;
-	trainer_settle(t);
-	eager_turn(&t->eager, &t->global, replica_theta(t->replica));
-	replica_set_theta(t->replica, t->eager.start);
-	replica_set_anchor(t->replica, t->eager.start);
-	t->gave_away = true;
+/* Theta_local cannot be used: theta takes its place, and no step of the round is done. */
+static void spoil(struct trainer *t, struct rv_errtext *et) {
+	participant_spoiled(&t->participant, &t->global, et);
+	trainer_show_round(t, true);
 }
 
 static void work_train(struct request *rq) {
 	struct trainer *t = rq->t;
-	uint64_t h = (uint64_t)t->run.steps_per_round;
-	bool ahead = rq->round != t->global.round;
-	RV_ASSERT(!ahead || rq->round == t->global.round + 1);
+	const struct participant *p = &t->participant;
+	const bool ahead = rq->round != p->round;
 	RV_FAILPOINT("train.begin");
-	replica_set_global_step(t->replica, rq->round * h + rq->from);
-	replica_set_anchor(t->replica, eager_reference(&t->eager, &t->global));
-	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++) {
-		if (ahead)
-			give_away(t); /* never without a step behind it: the round core knows it by that */
-		rq->err = one_step(t, ahead, &rq->text);
-	}
+	participant_begin(&t->participant, &t->global, rq->round);
+	RV_ASSERT(rq->from == (ahead ? p->ahead : p->steps_done));
+	for (uint64_t i = 0; i < rq->steps && rq->err == RV_OK && !atomic_load(&t->stop) && !time_is_up(t); i++)
+		rq->err = one_step(t, rq->round, &rq->text);
 	if (rq->err == RV_E_RANGE && !ahead)
-		trainer_spoiled(t, &rq->text);
-	struct trainer_progress p = trainer_progress(t);
-	rq->steps_done = ahead ? p.ahead : p.steps_done;
-	rq->tokens = ahead ? p.ahead_tokens : p.tokens;
+		spoil(t, &rq->text);
+	rq->steps_done = ahead ? p->ahead : p->steps_done;
+	rq->tokens = ahead ? p->ahead_tokens : p->tokens;
 }
 
 /* ---- copies for the storage thread ---- */
@@ -139,7 +137,7 @@ static void begin_snapshot(struct trainer_copy *s, struct trainer *t) {
 }
 
 static void begin_replica(struct trainer_copy *s, struct trainer *t) {
-	struct trainer_progress p = trainer_progress(t);
+	const struct participant *p = &t->participant;
 	s->replica_bytes = copy_buffer(&t->spare_replica, replica_state_bytes(t->replica));
 	if (!s->replica_bytes) {
 		no_memory(s, t->global.round, replica_state_bytes(t->replica));
@@ -148,8 +146,8 @@ static void begin_replica(struct trainer_copy *s, struct trainer *t) {
 	replica_copy_head(t->replica, s->replica_bytes->data);
 	s->replica = (struct state_replica_info){.round = t->global.round,
 											 .chain = t->global.chain,
-											 .steps_done = p.steps_done,
-											 .tokens = p.tokens,
+											 .steps_done = p->steps_done,
+											 .tokens = p->tokens,
 											 .payload_bytes = s->replica_bytes->bytes};
 }
 
@@ -222,123 +220,44 @@ static void take_copy(struct request *rq, bool snapshot, bool replica) {
 
 /* ---- the outer step ---- */
 
-static void begin_contribution(struct trainer_progress *p, enum trainer_adopt adopt) {
-	if (adopt != TRAINER_KEEP)
-		p->steps_done = adopt == TRAINER_ADOPT ? p->ahead : 0;
-	if (adopt != TRAINER_KEEP) {
-		p->tokens = 0;
-		p->contribution_us = 0;
-	}
-	p->time_up = false;
-	if (adopt != TRAINER_DISCARD)
-		p->tokens += p->ahead_tokens;
-	p->ahead = p->ahead_tokens = 0;
-}
-
-void trainer_begin_round(struct trainer *t, uint64_t round, enum trainer_adopt adopt) {
-	uint64_t h = (uint64_t)t->run.steps_per_round;
+void trainer_show_round(struct trainer *t, bool begins) {
 	pthread_mutex_lock(&t->lock);
 	struct trainer_progress *p = &t->progress;
-	p->round = round;
-	begin_contribution(p, adopt);
-	p->global_step = round * h + p->steps_done;
+	show_counts(t);
+	if (begins)
+		p->contribution_us = 0;
+	p->time_up = false;
 	p->last_round_loss = p->round_steps > 0 ? p->round_loss / (double)p->round_steps : NAN;
 	p->round_loss = 0;
 	p->round_steps = 0;
-	uint64_t step = p->global_step;
 	pthread_mutex_unlock(&t->lock);
-	replica_set_global_step(t->replica, step);
-}
-
-/* A start of one's own lies on the host, and is measured from there. */
-enum rv_err trainer_contribute(struct trainer *t, struct rv_errtext *et) {
-	const struct global_state from = eager_view(&t->eager, &t->global);
-	if (contribution_is_plain(&t->contribution) && !eager_is_on(&t->eager))
-		RV_TRY(outer_device_encode(&t->outer, t->replica, &from, t->encoded, et));
-	else
-		RV_TRY(contribution_encode(&t->contribution, &from, from.round, replica_theta(t->replica), t->encoded, et));
-	return global_check_sent(&from, t->encoded, et);
-}
-
-void trainer_start_over(struct trainer *t) {
-	contribution_forget(&t->contribution, &t->global.cfg);
-	eager_restart(&t->eager, &t->global.cfg, t->global.theta);
-	replica_set_theta(t->replica, t->global.theta);
-	t->gave_away = false;
 }
 
 static void work_encode(struct request *rq) {
 	struct trainer *t = rq->t;
 	int64_t started_us = rv_clock_monotonic_us();
-	RV_ASSERT(!t->gave_away);
 	RV_FAILPOINT("encode.before");
-	rq->err = trainer_contribute(t, &rq->text);
-	if (rq->err != RV_OK) {
-		trainer_spoiled(t, &rq->text);
-	} else if (rq->want_replica) {
+	rq->err = participant_encode(&t->participant, &t->global, &rq->text);
+	if (rq->err != RV_OK)
+		spoil(t, &rq->text);
+	else if (rq->want_replica)
 		take_copy(rq, false, true);
-	}
 	RV_FAILPOINT("encode.after");
 	count_compute(t, started_us);
-}
-
-/* What becomes of theta_local; `before`: theta before the outer step (KEEP). Where steps ahead began from a start of
- * their own they are the next round's already. */
-static void adopt(struct trainer *t, const struct trainer_apply *a, const float *before) {
-	bool late = eager_is_on(&t->eager);
-	if (t->gave_away && a->adopt != TRAINER_DISCARD)
-		return;
-	if (a->adopt == TRAINER_KEEP) {
-		replica_shift_theta(t->replica, before, t->global.theta);
-		eager_shift(&t->eager, &t->global.cfg, before, t->global.theta);
-	} else if (a->adopt == TRAINER_ADOPT && !late) {
-		adopt_round(t->replica, &t->global, a->round, (float)t->run.mix);
-	} else {
-		replica_set_theta(t->replica, t->global.theta);
-		eager_restart(&t->eager, &t->global.cfg, t->global.theta);
-	}
-}
-
-static enum rv_err step_theta(struct trainer *t, const struct trainer_apply *a, const uint8_t *payload,
-							  struct rv_errtext *et) {
-	size_t bytes = t->global.cfg.n * sizeof(float);
-	bool keep = a->adopt == TRAINER_KEEP;
-	float *before = keep ? malloc(bytes) : NULL;
-	if (keep && !before)
-		return rv_fail(et, RV_E_NOMEM, "no memory to keep inner progress (%zu bytes)", bytes);
-	if (before)
-		memcpy(before, t->global.theta, bytes);
-	enum rv_err e = outer_device_apply(&t->outer, t->replica, &t->global, payload, &a->digest, et);
-	if (e == RV_OK)
-		adopt(t, a, before);
-	free(before);
-	return e;
-}
-
-static enum rv_err check_reduced(const struct trainer *t, const struct trainer_apply *a, struct rv_errtext *et) {
-	size_t bytes = state_payload_bytes(&t->global.cfg, STATE_KIND_LOG, a->round);
-	RV_ASSERT(a->round == t->global.round && a->reduced->bytes == bytes);
-	struct rv_hash digest = global_digest(&t->global, a->round, a->reduced->data);
-	if (rv_hash_equal(&digest, &a->digest))
-		return RV_OK;
-	return rv_fail(et, RV_E_CORRUPT, "round %llu: the reduced bytes at hand have another digest than the committed one",
-				   (unsigned long long)a->round);
 }
 
 static void work_apply(struct request *rq) {
 	struct trainer *t = rq->t;
 	const struct trainer_apply *a = &rq->apply;
 	int64_t started_us = rv_clock_monotonic_us();
+	bool begins;
 	RV_FAILPOINT("apply.before");
-	rq->err = check_reduced(t, a, &rq->text);
-	if (rq->err == RV_OK)
-		rq->err = step_theta(t, a, a->reduced->data, &rq->text);
+	RV_ASSERT(a->round == t->global.round &&
+			  a->reduced->bytes == state_payload_bytes(&t->global.cfg, STATE_KIND_LOG, a->round));
+	rq->err =
+		participant_apply(&t->participant, &t->global, a->reduced->data, &a->digest, a->adopt, &begins, &rq->text);
 	if (rq->err == RV_OK) {
-		if (a->adopt == TRAINER_ADOPT)
-			contribution_commit(&t->contribution, &t->global.cfg, a->round);
-		bool moved_on = t->gave_away && a->adopt == TRAINER_KEEP; /* as worker/round/round.c counts */
-		t->gave_away = false;
-		trainer_begin_round(t, t->global.round, moved_on ? TRAINER_ADOPT : a->adopt);
+		trainer_show_round(t, begins);
 		take_copy(rq, a->want_snapshot, a->want_replica);
 		RV_FAILPOINT("apply.after");
 	}
@@ -391,27 +310,18 @@ static enum rv_err install_snapshot(struct trainer *t, const struct request *rq,
 
 static void work_install(struct request *rq) {
 	struct trainer *t = rq->t;
-	outer_device_unpin(&t->outer); /* the shared state may get other memory */
+	trainer_settle(t);
+	outer_device_unpin(&t->participant.device); /* the shared state may get other memory */
 	RV_FAILPOINT("install.before");
 	rq->err = rq->snapshot ? install_snapshot(t, rq, &rq->text) : install_theta0(t, &rq->text);
 	if (rq->err != RV_OK)
 		return;
-	trainer_start_over(t);
-	trainer_begin_round(t, t->global.round, TRAINER_DISCARD);
+	participant_start_over(&t->participant, &t->global);
+	trainer_show_round(t, true);
 	RV_FAILPOINT("install.after");
 }
 
-/* These change nothing that may still be being copied; an inner step waits by itself, when its gradient is there. */
-static bool leaves_the_state(enum request_kind kind) {
-	return kind == REQ_TRAIN || kind == REQ_EVALUATE;
-}
-
 void trainer_work(struct request *rq) {
-	int64_t started_us = rv_clock_monotonic_us();
-	if (!leaves_the_state(rq->kind)) {
-		trainer_settle(rq->t);
-		count_compute(rq->t, started_us);
-	}
 	switch (rq->kind) {
 	case REQ_TRAIN:
 		work_train(rq);
@@ -429,7 +339,7 @@ void trainer_work(struct request *rq) {
 		rq->err = replica_eval(rq->t->replica, rq->t->global.theta, rq->max_tokens, &rq->loss, &rq->text);
 		break;
 	case REQ_SAVE:
-		take_copy(rq, false, trainer_progress(rq->t).ahead == 0 && !rq->t->gave_away);
+		take_copy(rq, false, participant_can_be_saved(&rq->t->participant));
 		break;
 	case REQ_COPY_SNAPSHOT:
 		take_copy(rq, true, false);

@@ -1,5 +1,5 @@
-/* test_train_adopt.c: what a replica takes of a round, and what it keeps. */
-#include "train/adopt.h"
+/* test_train_participant.c: what a replica takes of a round, and what it keeps. */
+#include "train/participant/participant.h"
 #include "train_fixture.h"
 
 #include <math.h>
@@ -11,30 +11,32 @@ enum { CHUNK = 256, FRAGMENTS = 3 };
 struct scene {
 	struct fixture_run run;
 	struct global_state g;
+	struct participant p;
 	float *local; /* the replica's before */
 };
 
-static struct scene begin(uint32_t fragments) {
-	struct scene s;
-	fixture_run_init(&s.run, NULL, "cpu");
-	s.run.cfg.chunk_elems = CHUNK;
-	s.run.cfg.fragments = fragments;
-	size_t n = replica_n_params(s.run.replica);
-	const struct fragment_layers *layers = &replica_model(s.run.replica)->layout.layers;
+static void begin(struct scene *s, uint32_t fragments, float mix) {
+	fixture_run_init(&s->run, NULL, "cpu");
+	s->run.cfg.chunk_elems = CHUNK;
+	s->run.cfg.fragments = fragments;
+	s->run.cfg.mix = (double)mix;
+	size_t n = replica_n_params(s->run.replica);
+	const struct fragment_layers *layers = &replica_model(s->run.replica)->layout.layers;
 	struct global_config cfg;
-	s.local = malloc(n * sizeof *s.local);
-	assert_int_equal(global_config_of(&s.run.cfg, n, layers, &(struct rv_hash){0}, &cfg, NULL), RV_OK);
+	s->local = malloc(n * sizeof *s->local);
+	assert_int_equal(global_config_of(&s->run.cfg, n, layers, &(struct rv_hash){0}, &cfg, NULL), RV_OK);
 	for (size_t i = 0; i < n; i++)
-		s.local[i] = (float)(i % 97) * 0.01f;
-	replica_set_theta(s.run.replica, s.local);
+		s->local[i] = (float)(i % 97) * 0.01f;
+	replica_set_theta(s->run.replica, s->local);
 	for (size_t i = 0; i < n; i++)
-		s.local[i] = -1 - s.local[i];
-	assert_int_equal(global_init(&s.g, &cfg, s.local, NULL), RV_OK);
-	memcpy(s.local, replica_theta(s.run.replica), n * sizeof *s.local);
-	return s;
+		s->local[i] = -1 - s->local[i];
+	assert_int_equal(global_init(&s->g, &cfg, s->local, NULL), RV_OK);
+	assert_int_equal(participant_init(&s->p, &participant_replica, s->run.replica, &s->run.cfg, 0, &s->g, NULL), RV_OK);
+	memcpy(s->local, replica_theta(s->run.replica), n * sizeof *s->local);
 }
 
 static void end(struct scene *s) {
+	participant_release(&s->p);
 	global_release(&s->g);
 	free(s->local);
 	fixture_run_release(&s->run);
@@ -43,9 +45,10 @@ static void end(struct scene *s) {
 /* All of the vector lies in exactly one round of a cycle. */
 static void check(uint32_t fragments, float mix) {
 	for (uint64_t round = 0; round < fragments; round++) {
-		struct scene s = begin(fragments);
+		struct scene s;
+		begin(&s, fragments, mix);
 		const struct chunking c = global_round_chunks(&s.g.cfg, round);
-		adopt_round(s.run.replica, &s.g, round, mix);
+		participant_mix(&s.p, &s.g, round);
 		const float *now = replica_theta(s.run.replica);
 		size_t taken = 0;
 		for (uint32_t i = 0; i < c.n_chunks; i++) {
@@ -76,10 +79,11 @@ static void a_share_is_kept(void **state) {
 
 static void all_is_kept(void **state) {
 	(void)state;
-	struct scene s = begin(FRAGMENTS);
+	struct scene s;
+	begin(&s, FRAGMENTS, 1);
 	s.g.theta[0] = NAN; /* it is not even looked at */
 	for (uint64_t round = 0; round < FRAGMENTS; round++)
-		adopt_round(s.run.replica, &s.g, round, 1);
+		participant_mix(&s.p, &s.g, round);
 	assert_memory_equal(replica_theta(s.run.replica), s.local, s.g.cfg.n * sizeof *s.local);
 	end(&s);
 }

@@ -1,0 +1,71 @@
+/* of_replica.c: the participant's operations on a real replica, and what is said of one that cannot be used. */
+#include "train/participant/participant.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- theta_local that is not finite, or too far away to be averaged ---- */
+
+struct spoiled {
+	size_t n, first; /* parameters that cannot be given */
+	int n_tensors;
+	const struct model_tensor *tensor; /* of the first */
+};
+
+/* The opposite of what can be sent, NaN included. */
+static bool is_spoiled(float theta, float local) {
+	return !(fabsf(theta - local) <= GLOBAL_SENT_MAX);
+}
+
+static struct spoiled find_spoiled(const struct model_layout *l, const float *theta, const float *local) {
+	struct spoiled s = {0};
+	for (int t = 0; t < l->n_tensors; t++) {
+		const struct model_tensor *tensor = &l->tensors[t];
+		size_t before = s.n;
+		for (size_t i = tensor->offset; i < tensor->offset + tensor->elems; i++) {
+			if (!is_spoiled(theta[i], local[i]))
+				continue;
+			if (s.n++ > 0)
+				continue;
+			s.first = i;
+			s.tensor = tensor;
+		}
+		s.n_tensors += s.n > before;
+	}
+	return s;
+}
+
+static void explain(struct replica *r, const struct run_config *run, const float *reference, struct rv_errtext *et) {
+	const float *local = replica_theta(r);
+	const struct spoiled s = find_spoiled(&replica_model(r)->layout, reference, local);
+	if (s.n == 0)
+		return;
+	(void)rv_fail(
+		et, RV_E_RANGE,
+		"%zu parameters in %d tensors are of no use, the first is %s[%zu] = %g (%g when the round began). Where "
+		"every worker says so, lr = %g is too high or clip is missing; where this one alone does, its "
+		"processor, GPU or memory makes mistakes (heat, overclocking)",
+		s.n, s.n_tensors, s.tensor->name, s.first - s.tensor->offset, (double)local[s.first],
+		(double)reference[s.first], run->lr);
+}
+
+/* ---- the table ---- */
+
+static enum rv_err step(struct replica *r, struct step_stats *out, struct rv_errtext *et) {
+	return replica_step_over(r, NULL, 0, out, et);
+}
+
+const struct participant_ops participant_replica = {.theta = replica_theta,
+													.set_part = replica_set_part,
+													.get_part = replica_get_part,
+													.shift = replica_shift_theta,
+													.set_anchor = replica_set_anchor,
+													.set_step = replica_set_global_step,
+													.step = step,
+													.keep = replica_keep,
+													.heal = replica_heal,
+													.settle = replica_settle,
+													.explain = explain,
+													.encode = outer_device_encode,
+													.apply = outer_device_apply,
+													.unpin = outer_device_unpin};
